@@ -1,0 +1,127 @@
+/* A back end: memory, weights, and the operations of ops.h, behind one table of functions.
+ *
+ *   ref   float64, plain loops: the definition of every operation
+ *   cpu   oneDNN and our fused loops; fp32 and bf16
+ *   cuda  (CUDA=1)
+ *
+ * A back end knows no model. Model code calls the wrappers in ops.h, which check shapes and types once and then
+ * dispatch.
+ */
+#ifndef BACKEND_BACKEND_H
+#define BACKEND_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "backend/tensor.h"
+#include "base/error.h"
+#include "base/pool.h"
+#include "data/batch.h"
+
+struct operations; /* ops.h */
+struct backend;
+
+/* Scalars of a step, in device memory; operations take a pointer to it (replica->scalars), never host values.
+ * `gradient_square_sum` and `finite` are written by sumsq_finite and read by the optimiser on the device. */
+struct scalars {
+	uint64_t seed;              /* dropout's key */
+	double learning_rate;
+	double inverse_predictions; /* 1 / sum of prediction weights of the whole step, over ranks */
+	double inverse_instances;   /* 1 / labelled instances of the whole step, over ranks */
+	double loss_scale;          /* 1 unless fp16 */
+	double max_grad_norm;       /* clip to this global norm; 0 = no clipping */
+	double bias_correction1, bias_correction2; /* 1 - beta^t, or 1 for Google's AdamW */
+	double gradient_square_sum; /* of gradients as they lie, loss scale included */
+	int64_t finite;             /* 1 if every gradient is finite */
+};
+
+/* Sums of a step's losses, in device memory (replica->accumulators). Which is which is the objective's business. */
+#define ACCUMULATOR_COUNT 16
+struct accumulators {
+	double value[ACCUMULATOR_COUNT];
+};
+
+/* How a weight is used; says which compute copies the back end keeps. */
+enum weight_use {
+	WEIGHT_VECTOR,    /* bias, gamma, beta: (1, n) */
+	WEIGHT_LINEAR,    /* (O, I): y = x w', dx = dy w */
+	WEIGHT_TABLE,     /* (rows, H): looked up */
+	WEIGHT_TIED,      /* (V, H): looked up, and multiplied as the output layer */
+};
+
+/* A weight as the model sees it: the fp32 master (float64 on ref), its gradient (same offsets in another slab; NULL
+ * data without training) and the back end's compute copies, refreshed by weights_refresh() after an update or a
+ * load. */
+struct weight {
+	enum weight_use use;
+	struct tensor master, gradient;
+	void *copy;        /* owned by the back end */
+	int64_t copy_bytes;
+};
+
+/* One trainer on a device: a queue, workspace and scalars. Weights are shared by the replicas of a device. */
+struct replica {
+	struct backend *backend;
+	const struct operations *operations;
+	struct scalars *scalars;           /* device memory */
+	struct accumulators *accumulators; /* device memory */
+	void *workspace;
+	size_t workspace_bytes;
+	void *state;                       /* the back end's own */
+};
+
+/* Largest shapes that operations will see: sizes the workspace. */
+struct shape_limits {
+	struct batch_capacity batch;
+	int32_t longest;        /* tokens of the longest sequence */
+	int32_t hidden, heads, intermediate, vocab;
+	bool training;
+};
+
+struct backend_settings {
+	const char *device;    /* "cpu" or "ref" ("cuda") */
+	enum dtype dtype;      /* of activations: F32 or BF16 on cpu; ref always computes in F64 */
+	struct pool *pool;     /* borrowed */
+};
+
+/* The functions a back end supplies. All sizes are asked before anything is allocated. */
+struct backend_functions {
+	/* Memory. `take` hands out device memory from big blocks that live as long as the back end. */
+	enum status (*allocate)(struct backend *be, void **out, size_t bytes, const char *what);
+	void (*release)(struct backend *be, void *memory);
+	void (*to_device)(struct backend *be, void *device, const void *host, size_t bytes);
+	void (*to_host)(struct backend *be, void *host, const void *device, size_t bytes); /* waits */
+
+	/* Bytes of compute copies this weight needs, and laying them into `memory` (aligned to ARENA_ALIGNMENT). */
+	size_t (*weight_copy_bytes)(struct backend *be, const struct weight *weight);
+	void (*weights_refresh)(struct replica *replica, struct weight *const *weights, int64_t count);
+
+	size_t (*workspace_bytes)(struct backend *be, const struct shape_limits *limits);
+	enum status (*replica_create)(struct backend *be, struct replica *replica, const struct shape_limits *limits);
+	void (*replica_release)(struct replica *replica);
+	/* Copies a host batch to the device; on the CPU the host's arrays are used as they are. */
+	void (*upload)(struct replica *replica, const struct batch *host, struct batch *device);
+	/* Waits for everything queued; reports the first asynchronous error. */
+	enum status (*synchronize)(struct replica *replica);
+	void (*close)(struct backend *be);
+};
+
+struct backend {
+	const char *name;                 /* "cpu" */
+	const char *description;          /* "oneDNN 2.6.3, AMX, 2 threads" for the settings table */
+	enum dtype dtype;                 /* of activations */
+	enum dtype master_dtype;          /* of master weights, gradients, moments: F32, or F64 on ref */
+	const struct backend_functions *functions;
+	const struct operations *operations;
+	struct pool *pool;
+	void *state;
+};
+
+/* "cpu", "ref". An unknown or not built device, or a precision that this machine cannot do, is ERR_USAGE with what
+ * to do. */
+MUST_USE enum status backend_open(struct backend **out, const struct backend_settings *settings);
+void backend_close(struct backend *be);
+/* The precision that is fastest here ("bf16" with AVX-512 BF16 or AMX, else "fp32"). */
+enum dtype backend_best_dtype(const char *device);
+
+#endif

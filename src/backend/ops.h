@@ -1,0 +1,246 @@
+/* The operations: what a BERT needs, coarse enough for each back end to fuse.
+ *
+ * An operation takes the replica and one struct of named fields. Letters: T tokens, P predictions, B sequences,
+ * H width, I/O/F widths, V vocabulary, N rows, C classes, M rows of any kind. Activations have the back end's dtype;
+ * statistics (mean, rstd, lse), gradients of weights and masters have its master_dtype ("stat" below).
+ * Roles: out is overwritten; acc is the gradient of a weight: overwritten when `overwrite` is set (the first
+ * micro-batch of a step), else added to, in master_dtype; in is read; optional tensors are absent when data (or
+ * the weight pointer) is NULL. Weights' gradients go to weight->gradient. No operation allocates; all depend on
+ * nothing but their inputs, for any number of threads.
+ *
+ * Dropout (p > 0): an element drops if u < round(65536 p), the others are multiplied by 65536 / (65536 - k).
+ * u is one of the eight 16-bit halves (low half first) of Philox4x32-7 with key scalars->seed and counter
+ *   hidden:    (column / 8,              position, site, sample)   u number column % 8
+ *   attention: (head << 16 | key / 8,    query,    site, sample)   u number key % 8
+ * where position, query and key count within the sequence and sample is batch->samples[sequence]. So no packing, rank
+ * or micro-batch changes a mask, and backward recomputes it. See backend/dropout.h.
+ */
+#ifndef BACKEND_OPS_H
+#define BACKEND_OPS_H
+
+#include "backend/backend.h"
+
+enum activation { ACTIVATION_NONE, ACTIVATION_TANH, ACTIVATION_GELU_ERF, ACTIVATION_GELU_TANH };
+
+struct dropout {
+	double p;
+	uint32_t site; /* which place in the model */
+};
+
+/* y = dropout(LN(sum)), sum = word[ids] + position[positions] + type[types]. */
+struct embed_fwd {
+	const struct batch *batch;
+	const struct weight *word, *position, *type; /* (V,H) (S,H) (2,H) */
+	const struct weight *gamma, *beta;           /* (1,H) */
+	double epsilon;
+	struct dropout dropout;
+	struct tensor sum;        /* out (T,H): saved */
+	struct tensor mean, rstd; /* out (1,T) stat: saved */
+	struct tensor y;          /* out (T,H) */
+};
+
+/* Backward of embed_fwd: acc word, position, type, gamma, beta. `overwrite_word` is separate: in pre-training the
+ * tied output layer has written the word gradient before. */
+struct embed_bwd {
+	const struct batch *batch; /* id_order: rows are added in a fixed order, no atomics */
+	const struct weight *word, *position, *type, *gamma, *beta;
+	struct dropout dropout;
+	bool overwrite, overwrite_word;
+	struct tensor dy;         /* in (T,H); may be used as scratch */
+	struct tensor sum, mean, rstd;
+};
+
+/* y = act(x w' + b), act NONE or TANH. */
+struct linear_fwd {
+	const struct weight *w, *b; /* (O,I) (1,O); b optional */
+	enum activation activation;
+	struct tensor x;            /* (M,I) */
+	struct tensor y;            /* out (M,O) */
+};
+
+/* pre = x w' + b, y = gelu(pre). `pre.data` NULL outside training. */
+struct linear_gelu_fwd {
+	const struct weight *w, *b;
+	enum activation activation; /* GELU_ERF or GELU_TANH */
+	struct tensor x;            /* (M,I) */
+	struct tensor pre;          /* out (M,F) */
+	struct tensor y;            /* out (M,F) */
+};
+
+/* sum = residual + dropout(x w' + b), y = LN(sum). Without w, x stands for the product (I = H). Without training
+ * sum.data may be NULL. Dropout rows are the batch's tokens; batch may be NULL when p = 0. */
+struct linear_norm_fwd {
+	const struct batch *batch;
+	const struct weight *w, *b;        /* optional together: (H,I) (1,H) */
+	const struct weight *gamma, *beta;
+	double epsilon;
+	struct dropout dropout;
+	struct tensor x;                   /* (M,I) */
+	struct tensor residual;            /* optional (M,H) */
+	struct tensor sum, mean, rstd;     /* out: saved */
+	struct tensor y;                   /* out (M,H) */
+};
+
+/* Backward of the norm part of linear_norm_fwd: dresidual = dLN(dy); dx = dropout mask of it; acc gamma, beta and
+ * `bias` (of the linear before: column sums of dx). dx.data NULL, or equal to dresidual.data with p = 0: one
+ * output. dresidual may alias dy. */
+struct norm_bwd {
+	const struct batch *batch;
+	const struct weight *gamma, *beta;
+	const struct weight *bias;         /* optional */
+	struct dropout dropout;
+	bool overwrite;
+	struct tensor dy;                  /* in (M,H) */
+	struct tensor sum, mean, rstd;
+	struct tensor dresidual;           /* out (M,H) */
+	struct tensor dx;                  /* out (M,H) */
+};
+
+/* Backward of a product y = x w' + b:
+ *   dx = (dy w) [* gelu'(pre)] [+ add]   (M,I), when dx.data is there
+ *   acc w: dy' x; acc b: column sums of dy; acc producer_bias: column sums of dx.
+ * With `tanh_y` (the output of a TANH linear, (M,O)) dy is first multiplied by 1 - y^2, in place. */
+struct linear_bwd {
+	const struct weight *w;
+	const struct weight *b;             /* optional */
+	const struct weight *producer_bias; /* optional: bias of the linear whose gelu output x is */
+	enum activation pre_activation;     /* GELU_ERF or GELU_TANH with `pre`, else NONE */
+	bool overwrite;
+	struct tensor dy;                   /* in (M,O) */
+	struct tensor x;                    /* (M,I) */
+	struct tensor pre;                  /* optional (M,I): x = gelu(pre) */
+	struct tensor add;                  /* optional (M,I); may alias dx */
+	struct tensor tanh_y;               /* optional (M,O) */
+	struct tensor dx;                   /* out, optional (M,I) */
+};
+
+/* Bidirectional attention within each sequence: columns of qkv are query, key, value (H each), heads of H/heads
+ * columns; scores scaled by 1/sqrt(H/heads); dropout on the probabilities. */
+struct attention_fwd {
+	const struct batch *batch;
+	int32_t heads;
+	struct dropout dropout;
+	struct tensor qkv;        /* (T,3H) */
+	struct tensor y;          /* out (T,H) */
+	struct tensor lse;        /* out (heads,T) stat: log of the sum of exp of scaled scores; data NULL outside training */
+};
+
+struct attention_bwd {
+	const struct batch *batch;
+	int32_t heads;
+	struct dropout dropout;
+	bool overwrite;
+	const struct weight *bias; /* optional acc (1,3H): column sums of dqkv */
+	struct tensor dy;          /* in (T,H) */
+	struct tensor qkv, y, lse;
+	struct tensor dqkv;        /* out (T,3H) */
+};
+
+/* y[i] = x[rows[i]], i < count. Rows ascending and distinct. */
+struct gather_fwd {
+	const int32_t *rows;      /* device */
+	int32_t count;
+	struct tensor x;          /* (T,H) */
+	struct tensor y;          /* out (count,H) */
+};
+
+/* dx[rows[i]] += dy[i]; with `overwrite` all T rows of dx are zeroed first. */
+struct gather_bwd {
+	const int32_t *rows;
+	int32_t count;
+	bool overwrite;
+	struct tensor dy;         /* (count,H) */
+	struct tensor dx;         /* out or acc (T,H), activation dtype */
+};
+
+/* Output layer over the vocabulary with softmax cross entropy, forward and backward in one.
+ *   logits = x E' + b; *loss += sum_i w_i CE_i; *correct += sum_i w_i [argmax = label]  (lowest index wins ties)
+ *   with `training`: dlogits = w_i (softmax - onehot) * inverse_predictions * loss_scale;
+ *   dx = dlogits E, acc E: dlogits' x, acc b: column sums. Rows with weight 0 have no effect. */
+struct vocab_xent {
+	const struct weight *table, *bias;  /* (V,H) (1,V) */
+	const int32_t *labels;              /* (P) device */
+	const float *weights;               /* (P) device */
+	bool training, overwrite;
+	double *loss, *correct;             /* device: replica->accumulators->value + k */
+	struct tensor x;                    /* (P,H) */
+	struct tensor dx;                   /* out (P,H) when training */
+};
+
+/* The k most probable entries of each row (ties: lower id first), without training. */
+struct vocab_topk {
+	const struct weight *table, *bias;
+	int32_t k;
+	int32_t *ids;                       /* out (P,k), device */
+	double *probabilities;              /* out (P,k), device */
+	struct tensor x;                    /* (P,H) */
+};
+
+/* Softmax cross entropy over C classes; label -1 = row without effect.
+ *   dlogits = (softmax - onehot) * inverse_instances * loss_scale when training (dlogits.data there). */
+struct xent {
+	const int32_t *labels;              /* (N) device */
+	double *loss, *correct;             /* device */
+	struct tensor logits;               /* (N,C) */
+	struct tensor dlogits;              /* out, optional (N,C) */
+};
+
+/* scalars->gradient_square_sum = sum of squares of `range` (1,n) (added to with `add`), scalars->finite = 0 if any
+ * element is not finite (set to 1 first without `add`). */
+struct sumsq_finite {
+	struct tensor range; /* master dtype */
+	bool add;
+};
+
+/* Adam with decoupled weight decay on a range of the slabs; does nothing if scalars->finite is 0.
+ *   g = gradient * c / loss_scale, c = min(1, max_grad_norm / (norm + 1e-6)) with norm = sqrt(gradient_square_sum) / loss_scale
+ *   m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2
+ *   w -= lr * ( (m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + decay w )
+ * which is PyTorch's AdamW with its bias corrections and Google's with both 1. */
+struct adamw {
+	double beta1, beta2, epsilon, weight_decay;
+	struct tensor w, m, v; /* in and out (1,n) master dtype */
+	struct tensor g;       /* in (1,n) master dtype */
+};
+
+/* One entry an operation. A back end fills every one. */
+struct operations {
+	void (*embed_fwd)(struct replica *r, const struct embed_fwd *a);
+	void (*embed_bwd)(struct replica *r, const struct embed_bwd *a);
+	void (*linear_fwd)(struct replica *r, const struct linear_fwd *a);
+	void (*linear_gelu_fwd)(struct replica *r, const struct linear_gelu_fwd *a);
+	void (*linear_norm_fwd)(struct replica *r, const struct linear_norm_fwd *a);
+	void (*norm_bwd)(struct replica *r, const struct norm_bwd *a);
+	void (*linear_bwd)(struct replica *r, const struct linear_bwd *a);
+	void (*attention_fwd)(struct replica *r, const struct attention_fwd *a);
+	void (*attention_bwd)(struct replica *r, const struct attention_bwd *a);
+	void (*gather_fwd)(struct replica *r, const struct gather_fwd *a);
+	void (*gather_bwd)(struct replica *r, const struct gather_bwd *a);
+	void (*vocab_xent)(struct replica *r, const struct vocab_xent *a);
+	void (*vocab_topk)(struct replica *r, const struct vocab_topk *a);
+	void (*xent)(struct replica *r, const struct xent *a);
+	void (*sumsq_finite)(struct replica *r, const struct sumsq_finite *a);
+	void (*adamw)(struct replica *r, const struct adamw *a);
+};
+
+/* The wrappers that model and train call: check shapes, types and aliasing (a mismatch is a bug of ours and
+ * aborts with the operation, the field and both sizes), trace if asked (BERTC_TRACE=1: one line an operation with
+ * its time), dispatch. */
+void embed_fwd(struct replica *r, const struct embed_fwd *a);
+void embed_bwd(struct replica *r, const struct embed_bwd *a);
+void linear_fwd(struct replica *r, const struct linear_fwd *a);
+void linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a);
+void linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
+void norm_bwd(struct replica *r, const struct norm_bwd *a);
+void linear_bwd(struct replica *r, const struct linear_bwd *a);
+void attention_fwd(struct replica *r, const struct attention_fwd *a);
+void attention_bwd(struct replica *r, const struct attention_bwd *a);
+void gather_fwd(struct replica *r, const struct gather_fwd *a);
+void gather_bwd(struct replica *r, const struct gather_bwd *a);
+void vocab_xent(struct replica *r, const struct vocab_xent *a);
+void vocab_topk(struct replica *r, const struct vocab_topk *a);
+void xent(struct replica *r, const struct xent *a);
+void sumsq_finite(struct replica *r, const struct sumsq_finite *a);
+void adamw(struct replica *r, const struct adamw *a);
+
+#endif

@@ -1,0 +1,54 @@
+/* Tensors: views by value; only arenas and slabs own memory. */
+#ifndef BACKEND_TENSOR_H
+#define BACKEND_TENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum dtype { DTYPE_F64, DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_COUNT };
+
+static inline size_t dtype_bytes(enum dtype dtype)
+{
+	return dtype == DTYPE_F64 ? 8 : dtype == DTYPE_F32 ? 4 : 2;
+}
+extern const char *const dtype_names[DTYPE_COUNT]; /* "f64" "f32" "bf16" "f16" */
+
+/* A row-major matrix (rows, columns), rows contiguous; a vector has rows == 1. Blocks are allocated for a capacity
+ * rounded up to ROW_MULTIPLE rows: an operation may write the tail rows up to the next multiple, whose content
+ * is inert (it never reaches a valid row, a gradient or a sum). */
+struct tensor {
+	void *data; /* device memory; NULL = absent */
+	void *twin; /* the same values laid out for their consumer, or NULL */
+	enum dtype dtype;
+	int64_t rows, columns;
+};
+
+#define ROW_MULTIPLE 128
+
+static inline int64_t round_up(int64_t value, int64_t multiple)
+{
+	return (value + multiple - 1) / multiple * multiple;
+}
+
+/* bf16 <-> fp32 as plain integer arithmetic, round to nearest even, NaN kept. */
+static inline float bf16_to_float(uint16_t bits)
+{
+	union {
+		uint32_t u;
+		float f;
+	} value = {.u = (uint32_t)bits << 16};
+	return value.f;
+}
+
+static inline uint16_t float_to_bf16(float x)
+{
+	union {
+		float f;
+		uint32_t u;
+	} value = {.f = x};
+	if ((value.u & 0x7fffffffu) > 0x7f800000u)
+		return (uint16_t)((value.u >> 16) | 0x40u);
+	return (uint16_t)((value.u + 0x7fffu + ((value.u >> 16) & 1u)) >> 16);
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* A growing byte string, always followed by a NUL that does not count. Zero-initialise; release when done.
+ * Appending cannot fail from the caller's view: without memory the buffer remembers it and buffer_status() says
+ * so, checked once at the end instead of at each append. */
+#ifndef BASE_BUFFER_H
+#define BASE_BUFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+
+struct buffer {
+	char *data; /* may be NULL when empty and never used */
+	size_t size, capacity;
+	bool failed;
+};
+
+void buffer_append(struct buffer *buffer, const void *bytes, size_t count);
+void buffer_text(struct buffer *buffer, const char *text);
+void buffer_char(struct buffer *buffer, char c);
+void buffer_format(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Sets the size to 0 and keeps the memory. */
+void buffer_clear(struct buffer *buffer);
+void buffer_release(struct buffer *buffer);
+/* ERR_RESOURCE if any append failed. */
+MUST_USE enum status buffer_status(const struct buffer *buffer);
+/* The text, never NULL. */
+const char *buffer_string(const struct buffer *buffer);
+
+#endif

@@ -1,0 +1,92 @@
+/* Files: whole-file reads with a bound, atomic writes, folders, globs, memory maps, run locks.
+ *
+ * All writing system calls go through one table (file_operations), so that tests can make the k-th call fail,
+ * fall short or kill the process.
+ */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "base/buffer.h"
+#include "base/error.h"
+
+/* The system calls of writing; replaced by tests. BERTC_FAULT="write:3:ENOSPC" in the environment makes the third
+ * write fail so (operations: open write fsync rename unlink mkdir; modes: ENOSPC EIO EINTR short kill). */
+struct file_operations {
+	int (*open)(const char *path, int flags, mode_t mode);
+	ssize_t (*write)(int fd, const void *bytes, size_t count);
+	int (*fsync)(int fd);
+	int (*close)(int fd);
+	int (*rename)(const char *from, const char *to);
+	int (*unlink)(const char *path);
+	int (*mkdir)(const char *path, mode_t mode);
+};
+extern struct file_operations file_operations;
+
+/* Reads a whole regular file or pipe into `out` (cleared first). A missing file is ERR_USAGE, one larger than
+ * `limit` bytes ERR_DATA, unreadable ERR_RESOURCE. */
+MUST_USE enum status file_read(const char *path, size_t limit, struct buffer *out);
+
+bool file_exists(const char *path);
+bool file_is_folder(const char *path);
+int64_t file_size(const char *path); /* -1 if it cannot be told */
+
+/* Makes a folder and its parents; fine if it exists. */
+MUST_USE enum status folder_make(const char *path);
+/* Removes a folder and all in it. */
+MUST_USE enum status folder_remove(const char *path);
+MUST_USE enum status folder_sync(const char *path);
+/* Free bytes of the file system that holds `path`; -1 if unknown. */
+int64_t folder_free_bytes(const char *path);
+
+/* Writes into out (a char[PATH_BYTES]) "folder/name". Too long is ERR_USAGE. */
+#define PATH_BYTES 4096
+MUST_USE enum status path_join(char *out, const char *folder, const char *name);
+
+/* A sorted list of names. */
+struct name_list {
+	char **names;
+	int64_t count, capacity;
+};
+MUST_USE enum status name_list_add(struct name_list *list, const char *name);
+void name_list_release(struct name_list *list);
+/* Entries of a folder, sorted by bytes, without "." and "..". */
+MUST_USE enum status folder_list(const char *path, struct name_list *out);
+/* Expands a file, a folder (all regular files below it, hidden ones left out), a glob, or "-" into files, in
+ * byte order, appended to `out`. Nothing found is ERR_USAGE that names the pattern. */
+MUST_USE enum status path_expand(const char *pattern, struct name_list *out);
+
+/* A file under construction: written beside its target under a temporary name, then fsynced and renamed, so that
+ * a reader sees the old file or the whole new one. Buffered. */
+struct file_writer;
+MUST_USE enum status file_writer_open(struct file_writer **out, const char *path);
+MUST_USE enum status file_writer_write(struct file_writer *writer, const void *bytes, size_t count);
+/* Bytes written so far and the CRC-32C of them. */
+int64_t file_writer_offset(const struct file_writer *writer);
+uint32_t file_writer_crc32c(const struct file_writer *writer);
+/* Flush, fsync, rename, fsync of the folder; frees the writer whatever happens. */
+MUST_USE enum status file_writer_commit(struct file_writer *writer);
+/* Removes the temporary file and frees; NULL is fine. */
+void file_writer_abandon(struct file_writer *writer);
+/* The three steps in one. */
+MUST_USE enum status file_write(const char *path, const void *bytes, size_t count);
+/* Appends one line (with its '\n') to a log file, flushed to the system, not fsynced. */
+MUST_USE enum status file_append_line(const char *path, const char *line);
+
+/* A read-only map of a whole file. An empty file gives data NULL, size 0. */
+struct file_map {
+	const unsigned char *data;
+	size_t size;
+};
+MUST_USE enum status file_map_open(struct file_map *out, const char *path);
+void file_map_close(struct file_map *map);
+
+/* Takes the lock of a run folder (an flock on PATH/.lock that holds host, pid and start time). Another live
+ * owner is ERR_LOCKED and named. The lock ends with the process. Returns a descriptor for folder_unlock. */
+MUST_USE enum status folder_lock(const char *path, int *out_descriptor);
+void folder_unlock(int descriptor);
+
+#endif

@@ -1,0 +1,114 @@
+/* Option tables: one row an option. From the row come the parser, the default, --help, the man page, shell
+ * completion, config files, --print-config, the settings table and the record in a checkpoint.
+ *
+ * Values are kept as the text given, so that 3e-4 is printed as 3e-4. Order of strength:
+ * default < resumed run < config file < command line. Dash and underscore in names are the same.
+ */
+#ifndef BASE_OPTION_H
+#define BASE_OPTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/json.h"
+
+enum option_type {
+	OPTION_FLAG,    /* bool *: --name, --name true|false, --no_name */
+	OPTION_INTEGER, /* int64_t * */
+	OPTION_NUMBER,  /* double * */
+	OPTION_TEXT,    /* const char ** */
+	OPTION_CHOICE,  /* const char **: one of `range`, words separated by '|' */
+	OPTION_LIST,    /* struct option_list *: one or more values, "--corpus a b --corpus c" */
+};
+
+/* What a resumed run does with a recorded value. */
+enum option_role {
+	ROLE_RUN,    /* how to run: may differ (threads, logging) */
+	ROLE_RESULT, /* changes the result: a resumed run takes the recorded value; a different one given is an error */
+	ROLE_PLACE,  /* a path: not compared */
+};
+
+enum option_origin { ORIGIN_DEFAULT, ORIGIN_CHOSEN, ORIGIN_RESUMED, ORIGIN_FILE, ORIGIN_COMMAND };
+
+struct option_list {
+	const char **values;
+	int64_t count, capacity;
+};
+
+/* `field` is the byte offset of the value in the command's settings struct (offsetof). `range` is "min..max" for
+ * numbers (either side may be empty), words for OPTION_CHOICE, NULL otherwise. `fallback` is the default as
+ * text, parsed like the command line; NULL = none: the field keeps zero, and `fallback_text` says in help what
+ * the program will choose ("from the model's size"). A row with name NULL ends a table. A row with only `help`
+ * set starts a group (heading). */
+struct option {
+	const char *name;     /* "train_batch_size" */
+	char letter;          /* 'q' or 0 */
+	enum option_type type;
+	size_t field;
+	const char *fallback;
+	const char *range;
+	enum option_role role;
+	const char *help;      /* one sentence, lower case, no full stop */
+	const char *value_name; /* "N", "PATH", "FILE…"; NULL for flags */
+	const char *alias;     /* other names users know, separated by ' ' */
+	const char *fallback_text;
+};
+
+/* The state of a parse: values lie in the command's struct, this remembers each one's text and origin. */
+struct options {
+	const struct option *table;
+	void *settings;
+	int count;
+	enum option_origin *origin; /* [count] */
+	const char **text;          /* [count] value as given; NULL if unset */
+	struct option_list positional;
+	bool help, print_config;
+	void *memory;
+};
+
+/* Binds a table to a settings struct and sets every default. */
+MUST_USE enum status options_init(struct options *options, const struct option *table, void *settings);
+void options_release(struct options *options);
+
+/* Parses arguments (argv[0] is the first argument, not the command). Unknown names are ERR_USAGE with the nearest
+ * known name as hint. Handles -h --help, --config FILE, --print-config, `--`, "--name=value". Config files (JSON
+ * objects or "name = value" lines, '#' comments) rank below the command line wherever --config stands. */
+MUST_USE enum status options_parse(struct options *options, int argc, char **argv);
+
+/* Sets one option from text, with its origin, if not already set by a stronger origin. */
+MUST_USE enum status options_set(struct options *options, const char *name, const char *value,
+				 enum option_origin origin);
+/* Index of a name or alias in the table, or -1. */
+int options_find(const struct options *options, const char *name);
+enum option_origin options_origin(const struct options *options, const char *name);
+bool options_given(const struct options *options, const char *name); /* by file or command line */
+/* The value as text now in force ("" if unset). Lists joined by a space. */
+const char *options_value(const struct options *options, const char *name, struct buffer *scratch);
+
+/* The record of a run: {"name": "text", …} of every option with role RESULT or RUN that is set. */
+void options_write_json(const struct options *options, struct json_writer *writer, const char *key);
+/* Applies a record to a resumed run by the rules of enum option_role; a RESULT option given differently is
+ * ERR_STATE that names both values. */
+MUST_USE enum status options_resume(struct options *options, const struct json *record, const char *record_name);
+
+/* Text made from the table. */
+struct command_text {
+	const char *name;       /* "pretrain" */
+	const char *synopsis;   /* "--corpus PATH... [options]" */
+	const char *summary;    /* one line */
+	const char *description; /* paragraphs separated by blank lines */
+	const char *examples;   /* lines "command \t what it does" */
+};
+void options_help(const struct option *table, const struct command_text *text, int columns, struct buffer *out);
+void options_man(const struct option *table, const struct command_text *text, struct buffer *out); /* mdoc */
+/* A reusable config file of the merged settings, each with a comment saying where it came from. */
+void options_print_config(const struct options *options, struct buffer *out);
+/* The settings table shown at the start of a run: name, value, origin. */
+void options_settings_table(const struct options *options, bool colour, struct buffer *out);
+
+/* Levenshtein-nearest of `names` to `word`, or NULL if none is near. */
+const char *nearest_name(const char *word, const char *const *names, int64_t count);
+
+#endif

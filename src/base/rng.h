@@ -1,0 +1,93 @@
+/* Counter-based random numbers: everything random is a function of (seed, purpose, index).
+ *
+ * Philox4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). There is no generator
+ * state, so resuming is exact and any split into ranks, threads or micro-batches sees the same numbers.
+ */
+#ifndef BASE_RNG_H
+#define BASE_RNG_H
+
+#include <stdint.h>
+
+struct philox {
+	uint32_t word[4];
+};
+
+/* One block of 128 random bits: `rounds` is 10 (everything but dropout) or 7 (dropout). */
+static inline struct philox philox4x32(uint64_t key, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, int rounds)
+{
+	uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+	for (int i = 0; i < rounds; i++) {
+		uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+		uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+		c1 = (uint32_t)p1;
+		c3 = (uint32_t)p0;
+		c0 = n0;
+		c2 = n2;
+		k0 += 0x9E3779B9u;
+		k1 += 0xBB67AE85u;
+	}
+	return (struct philox){{c0, c1, c2, c3}};
+}
+
+/* What a random number is for; part of the counter, so that no two uses ever share a stream. */
+enum rng_purpose {
+	RNG_WEIGHTS = 1,   /* index: parameter number, element */
+	RNG_DOCUMENT = 2,  /* index: epoch, document: the walk that cuts instances */
+	RNG_SHUFFLE = 3,   /* index: epoch: order of instances */
+	RNG_MASK = 4,      /* index: sample: masked positions */
+	RNG_TEST = 5,      /* test inputs */
+	RNG_DEMO = 6,      /* the demo's world */
+};
+
+/* A stream of draws for one (seed, purpose, index pair): local to the decision it serves, never stored. */
+struct rng {
+	uint64_t seed;
+	uint32_t purpose, index_low, index_high, block;
+	struct philox words;
+	int left;
+};
+
+static inline struct rng rng_start(uint64_t seed, enum rng_purpose purpose, uint64_t index)
+{
+	return (struct rng){.seed = seed,
+			    .purpose = (uint32_t)purpose,
+			    .index_low = (uint32_t)index,
+			    .index_high = (uint32_t)(index >> 32)};
+}
+
+static inline uint32_t rng_u32(struct rng *rng)
+{
+	if (rng->left == 0) {
+		rng->words = philox4x32(rng->seed, rng->block++, rng->purpose, rng->index_low, rng->index_high, 10);
+		rng->left = 4;
+	}
+	return rng->words.word[4 - rng->left--];
+}
+
+/* Uniform in [0, 1) with 53 bits. */
+static inline double rng_double(struct rng *rng)
+{
+	uint64_t high = rng_u32(rng) >> 5, low = rng_u32(rng) >> 6;
+	return (double)((high << 26) | low) * 0x1p-53;
+}
+
+/* Uniform in [0, bound), bound > 0, without bias (Lemire's rejection). */
+static inline uint32_t rng_below(struct rng *rng, uint32_t bound)
+{
+	uint64_t product = (uint64_t)rng_u32(rng) * bound;
+	if ((uint32_t)product < bound) {
+		uint32_t threshold = (uint32_t)(-bound) % bound;
+		while ((uint32_t)product < threshold)
+			product = (uint64_t)rng_u32(rng) * bound;
+	}
+	return (uint32_t)(product >> 32);
+}
+
+/* A standard normal draw, re-drawn outside +-2 (the "truncated normal" of BERT's initialisation). */
+double rng_truncated_normal(struct rng *rng);
+
+/* A pseudo-random permutation of 0..count-1 evaluated at one point (Feistel network with cycle walking): a
+ * shuffle without an array. */
+uint64_t rng_permute(uint64_t seed, enum rng_purpose purpose, uint32_t round, uint64_t count, uint64_t index);
+
+#endif

@@ -1,0 +1,116 @@
+/* BERT over the operations of backend/ops.h: parameters, forward, loss, backward. The model knows no file and no
+ * rank. Post-LN encoder, pooler, MLM head with tied embeddings on masked rows, NSP head. */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "backend/ops.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "data/batch.h"
+
+/* Sizes and constants of a BERT, with Hugging Face's field names (config.json). */
+struct model_config {
+	int32_t vocab_size, hidden_size, num_hidden_layers, num_attention_heads, intermediate_size;
+	int32_t max_position_embeddings, type_vocab_size;
+	enum activation hidden_act;  /* "gelu" = erf, "gelu_new" = tanh */
+	double hidden_dropout_prob, attention_probs_dropout_prob;
+	double initializer_range, layer_norm_eps;
+	int32_t pad_token_id;
+};
+
+/* Sizes by name: tiny mini small medium base large. ERR_USAGE with the names for any other. vocab_size stays 0. */
+MUST_USE enum status model_config_named(struct model_config *out, const char *name);
+extern const char *const model_size_names; /* "tiny|mini|small|medium|base|large" */
+/* From config.json or Google's bert_config.json (then hidden_act "gelu" is the tanh form: told apart by the absence
+ * of "model_type"). Refuses sizes that make no BERT, and other model types, naming the field. */
+MUST_USE enum status model_config_from_json(struct model_config *out, const struct json *object, const char *name);
+/* Hugging Face's config.json. */
+void model_config_to_json(const struct model_config *config, struct json_writer *writer);
+
+/* One tensor of the parameter slab, in the order of the slab: layer by layer, query/key/value adjacent. */
+enum parameter_init { INIT_NORMAL, INIT_ZERO, INIT_ONE };
+struct parameter {
+	char name[96];          /* Hugging Face's name */
+	int64_t rows, columns;  /* (rows, columns); a vector is (1, n) and has rank 1 in files */
+	int64_t offset, count;  /* elements in the slab */
+	enum parameter_init init;
+	bool decays;            /* weight decay applies: all but biases and layer norms */
+	int32_t layer;          /* -1 embeddings, 0..L-1 encoder, L pooler and heads */
+};
+
+enum model_heads { HEADS_NONE, HEADS_PRETRAINING }; /* tasks bring their own later */
+
+struct layer_weights {
+	struct weight qkv, qkv_bias, attention_output, attention_output_bias, attention_gamma, attention_beta;
+	struct weight intermediate, intermediate_bias, output, output_bias, output_gamma, output_beta;
+};
+
+struct model {
+	struct model_config config;
+	struct backend *backend;
+	struct parameter *parameters;
+	int64_t parameter_count, slab_count; /* tensors; elements with alignment gaps */
+	int64_t element_count;               /* elements without gaps */
+	struct tensor slab, gradients;       /* (1, slab_count) master dtype, device memory */
+	struct weight word, position, type, embedding_gamma, embedding_beta;
+	struct layer_weights *layers;        /* [num_hidden_layers] */
+	struct weight pooler, pooler_bias;
+	struct weight transform, transform_bias, transform_gamma, transform_beta, prediction_bias; /* MLM */
+	struct weight next_sentence, next_sentence_bias;                                           /* NSP */
+	struct weight **weights;             /* all of them, for weights_refresh */
+	int64_t weight_count;
+	void *memory;
+};
+
+/* Lays out parameters without allocating device memory: enough for plans and names. */
+MUST_USE enum status model_create(struct model **out, struct backend *be, const struct model_config *config,
+				  enum model_heads heads);
+/* Device memory that model_allocate takes: slab, gradients (training), compute copies. */
+size_t model_bytes(const struct model *model, bool training);
+MUST_USE enum status model_allocate(struct model *model, bool training);
+void model_free(struct model *model);
+/* Initial weights as BERT: truncated normal 0.02 keyed by (seed, parameter, element); biases 0, gammas 1. Host
+ * array of slab_count floats is filled, then sent to the device and refreshed. */
+MUST_USE enum status model_initialize(struct model *model, struct replica *replica, uint64_t seed);
+/* Masters from or to a host array of slab_count floats, and refreshing the compute copies. */
+MUST_USE enum status model_set_weights(struct model *model, struct replica *replica, const float *slab);
+MUST_USE enum status model_get_weights(struct model *model, float *slab);
+void model_refresh(struct model *model, struct replica *replica);
+int64_t model_find_parameter(const struct model *model, const char *name); /* index or -1 */
+
+/* Everything forward saves for backward, for one replica and capacity. */
+struct activations;
+/* Bytes of device memory for a capacity; without training layers share their buffers. */
+size_t activations_bytes(const struct model *model, struct batch_capacity capacity, bool training);
+MUST_USE enum status activations_create(struct activations **out, const struct model *model,
+					struct batch_capacity capacity, bool training);
+void activations_free(struct activations *activations);
+
+/* Encoder output of a batch, (T,H), left in activations. `dropout` off for evaluation. */
+void model_forward(const struct model *model, struct activations *activations, struct replica *replica,
+		   const struct batch *batch, bool dropout);
+struct tensor activations_output(const struct activations *activations);
+
+/* Pre-training heads on the last forward: adds to replica->accumulators (enum below). When training, also the
+ * heads' backward: gradients of their weights and of the encoder output. `overwrite`: first micro-batch of a step. */
+enum pretraining_accumulator { SUM_MLM_LOSS, SUM_MLM_CORRECT, SUM_NSP_LOSS, SUM_NSP_CORRECT };
+void model_pretraining_loss(const struct model *model, struct activations *activations, struct replica *replica,
+			    const struct batch *batch, bool training, bool overwrite);
+/* Transformed rows of the MLM head for batch->prediction_rows (P,H): input of vocab_topk. */
+struct tensor model_prediction_rows(const struct model *model, struct activations *activations,
+				    struct replica *replica, const struct batch *batch);
+
+/* Backward through the encoder and embeddings. `layer_done(context, layer)` is called when the gradients of a layer
+ * (encoder L-1 … 0, then -1 for embeddings) are complete; may be NULL. */
+void model_backward(const struct model *model, struct activations *activations, struct replica *replica,
+		    const struct batch *batch, bool overwrite, void (*layer_done)(void *context, int32_t layer),
+		    void *context);
+
+/* Model FLOPs of training on one batch, forward and backward, real tokens only (performance formula of
+ * docs/math.md). */
+double model_training_flops(const struct model_config *config, const struct batch *batch);
+
+#endif

@@ -1,0 +1,32 @@
+/* A WordPiece vocabulary: vocab.txt, an entry a line, the id is the zero-based line number. */
+#ifndef TEXT_VOCAB_H
+#define TEXT_VOCAB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/error.h"
+
+struct vocab {
+	int32_t count;
+	const char **text;       /* [count] NUL-terminated entries, "##" included */
+	uint32_t *size;          /* [count] bytes */
+	bool *is_continuation;   /* [count] starts with "##" */
+	int32_t pad, unk, cls, sep, mask; /* ids of [PAD] [UNK] [CLS] [SEP] [MASK] */
+	uint64_t hash;           /* of all entries in order; shards and checkpoints record it */
+	void *memory;
+};
+
+/* Reads vocab.txt. Trailing white space of a line is cut; a byte order mark, CR line ends, a blank entry in the
+ * middle, a duplicate or a missing special token is reported: missing special tokens and an empty file are
+ * ERR_DATA, the rest a warning naming the lines (published vocabularies have some; the later duplicate wins, as in
+ * Hugging Face). */
+MUST_USE enum status vocab_read(struct vocab *out, const char *path);
+/* Makes a vocabulary from entries in order (copied). */
+MUST_USE enum status vocab_from_entries(struct vocab *out, const char *const *entries, int32_t count);
+MUST_USE enum status vocab_write(const struct vocab *vocab, const char *path);
+/* Id of an entry, or -1. */
+int32_t vocab_find(const struct vocab *vocab, const char *text, size_t size);
+bool vocab_is_special(const struct vocab *vocab, int32_t id);
+void vocab_release(struct vocab *vocab);
+
+#endif

@@ -1,0 +1,42 @@
+/* What the loop knows of a task: next step, forward and loss, backward, metrics, evaluate. Pre-training is the first
+ * objective (pretraining.c); fine-tuning tasks supply others. */
+#ifndef TRAIN_OBJECTIVE_H
+#define TRAIN_OBJECTIVE_H
+
+#include "backend/ops.h"
+#include "base/error.h"
+#include "data/batch.h"
+#include "model/model.h"
+
+/* Named numbers of a step or an evaluation, in the order they are shown. */
+#define METRIC_COUNT 12
+struct metrics {
+	int count;
+	struct {
+		const char *name;  /* "mlm_loss" */
+		const char *label; /* short, for the progress bar: "MLM"; NULL = not shown there */
+		double value;
+	} item[METRIC_COUNT];
+};
+void metrics_add(struct metrics *metrics, const char *name, const char *label, double value);
+/* The value, or NaN. */
+double metrics_get(const struct metrics *metrics, const char *name);
+
+struct objective {
+	const char *name; /* "pretraining" */
+	void *state;
+	/* The next step's batches and counts; NULL after the last. */
+	enum status (*next_step)(struct objective *objective, const struct step **out);
+	/* Loss normalisers of the step (over all ranks) into the scalars. */
+	void (*normalise)(struct objective *objective, const struct step *step, struct scalars *scalars);
+	void (*forward)(struct objective *objective, struct replica *replica, const struct batch *batch, bool first);
+	void (*backward)(struct objective *objective, struct replica *replica, const struct batch *batch, bool first);
+	/* Turns the accumulated sums of a step into metrics; the first one is "loss". */
+	void (*metrics)(struct objective *objective, const struct step *step, const struct accumulators *sums,
+			struct metrics *out);
+	/* Scores the held-out set; NULL or no set: not evaluated. Leaves replica's accumulators dirty. */
+	enum status (*evaluate)(struct objective *objective, struct replica *replica, struct metrics *out);
+	void (*close)(struct objective *objective);
+};
+
+#endif
