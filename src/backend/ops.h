@@ -81,17 +81,20 @@ struct linear_norm_fwd {
 	struct tensor y;                   /* out (M,H) */
 };
 
-/* Backward of the norm part of linear_norm_fwd: dresidual = dLN(dy); dx = dropout mask of it; acc gamma, beta and
- * `bias` (of the linear before: column sums of dx). dx.data NULL, or equal to dresidual.data with p = 0: one
- * output. dresidual may alias dy. */
+/* Backward of the norm part of linear_norm_fwd: dresidual = dLN(dy); dx = dropout mask of it [* gelu'(pre)]; acc
+ * gamma, beta and `bias` (of the linear before: column sums of dx). dx.data NULL, or equal to dresidual.data with
+ * p = 0 and no `pre`: one output. dresidual may alias dy. `pre` is for a norm without w whose x = gelu(pre) comes
+ * from linear_gelu_fwd (the MLM head's transform): dx is then the gradient of that product, bias its bias. */
 struct norm_bwd {
 	const struct batch *batch;
 	const struct weight *gamma, *beta;
 	const struct weight *bias;         /* optional */
+	enum activation pre_activation;    /* GELU_ERF or GELU_TANH with `pre`, else NONE */
 	struct dropout dropout;
 	bool overwrite;
 	struct tensor dy;                  /* in (M,H) */
 	struct tensor sum, mean, rstd;
+	struct tensor pre;                 /* optional (M,H): x = gelu(pre) */
 	struct tensor dresidual;           /* out (M,H) */
 	struct tensor dx;                  /* out (M,H) */
 };
