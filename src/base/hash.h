@@ -7,6 +7,8 @@
 
 /* CRC-32C (Castagnoli); start with 0; crc32c(0, "123456789", 9) == 0xE3069283. */
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t count);
+/* The same by tables alone: what crc32c does where the processor has no instruction for it. */
+uint32_t crc32c_portable(uint32_t crc, const void *bytes, size_t count);
 /* TFRecord's masking of a CRC. */
 uint32_t crc32c_masked(uint32_t crc);
 

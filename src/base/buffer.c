@@ -1,0 +1,94 @@
+#include "base/buffer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Makes room for `count` more bytes and the NUL. */
+static bool buffer_reserve(struct buffer *buffer, size_t count)
+{
+	size_t needed;
+	if (buffer->failed || __builtin_add_overflow(buffer->size, count, &needed) ||
+	    __builtin_add_overflow(needed, (size_t)1, &needed)) {
+		buffer->failed = true;
+		return false;
+	}
+	if (needed <= buffer->capacity)
+		return true;
+	size_t capacity = buffer->capacity < 64 ? 64 : buffer->capacity;
+	while (capacity < needed)
+		capacity = capacity > SIZE_MAX / 2 ? needed : capacity * 2;
+	char *data = realloc(buffer->data, capacity);
+	if (!data) {
+		buffer->failed = true;
+		return false;
+	}
+	buffer->data = data;
+	buffer->capacity = capacity;
+	return true;
+}
+
+void buffer_append(struct buffer *buffer, const void *bytes, size_t count)
+{
+	if (!buffer_reserve(buffer, count))
+		return;
+	if (count)
+		memcpy(buffer->data + buffer->size, bytes, count);
+	buffer->size += count;
+	buffer->data[buffer->size] = '\0';
+}
+
+void buffer_text(struct buffer *buffer, const char *text)
+{
+	buffer_append(buffer, text, strlen(text));
+}
+
+void buffer_char(struct buffer *buffer, char c)
+{
+	buffer_append(buffer, &c, 1);
+}
+
+void buffer_format(struct buffer *buffer, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	int needed = vsnprintf(NULL, 0, format, arguments);
+	va_end(arguments);
+	if (needed < 0) {
+		buffer->failed = true;
+		return;
+	}
+	if (!buffer_reserve(buffer, (size_t)needed))
+		return;
+	va_start(arguments, format);
+	vsnprintf(buffer->data + buffer->size, (size_t)needed + 1, format, arguments);
+	va_end(arguments);
+	buffer->size += (size_t)needed;
+}
+
+void buffer_clear(struct buffer *buffer)
+{
+	buffer->size = 0;
+	buffer->failed = false;
+	if (buffer->data)
+		buffer->data[0] = '\0';
+}
+
+void buffer_release(struct buffer *buffer)
+{
+	free(buffer->data);
+	*buffer = (struct buffer){0};
+}
+
+enum status buffer_status(const struct buffer *buffer)
+{
+	if (!buffer->failed)
+		return OK;
+	return error_set(ERR_RESOURCE, "not enough memory to grow a text of %zu bytes", buffer->size);
+}
+
+const char *buffer_string(const struct buffer *buffer)
+{
+	return buffer->data ? buffer->data : "";
+}

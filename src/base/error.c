@@ -1,0 +1,72 @@
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Thread_local struct error last_error;
+
+static void error_store(enum status status, const char *format, va_list arguments, const char *suffix)
+{
+	/* Formatted aside first: the arguments may be the message that is about to be replaced. */
+	char message[sizeof last_error.message];
+	int used = vsnprintf(message, sizeof message, format, arguments);
+	if (used < 0)
+		used = 0;
+	if (suffix && (size_t)used < sizeof message)
+		snprintf(message + used, sizeof message - (size_t)used, ": %s", suffix);
+	last_error.status = status;
+	memcpy(last_error.message, message, sizeof message);
+	last_error.hint[0] = '\0';
+}
+
+enum status error_set(enum status status, const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	error_store(status, format, arguments, NULL);
+	va_end(arguments);
+	return status;
+}
+
+enum status error_set_errno(enum status status, const char *format, ...)
+{
+	char reason[128];
+	/* The GNU strerror_r may return a constant instead of filling the buffer. */
+	const char *text = strerror_r(errno, reason, sizeof reason);
+	va_list arguments;
+	va_start(arguments, format);
+	error_store(status, format, arguments, text);
+	va_end(arguments);
+	return status;
+}
+
+void error_hint(const char *format, ...)
+{
+	char hint[sizeof last_error.hint];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(hint, sizeof hint, format, arguments);
+	va_end(arguments);
+	memcpy(last_error.hint, hint, sizeof hint);
+}
+
+const struct error *error_last(void)
+{
+	return &last_error;
+}
+
+enum status error_restore(const struct error *error)
+{
+	if (error != &last_error)
+		last_error = *error;
+	return last_error.status;
+}
+
+void bug_abort(const char *condition, const char *file, int line)
+{
+	fprintf(stderr, "bertc: internal error at %s:%d: %s\n", file, line, condition);
+	abort();
+}

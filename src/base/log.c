@@ -1,0 +1,417 @@
+#include "base/log.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/buffer.h"
+
+#define REDRAW_SECONDS 0.1
+#define LINE_SECONDS 60
+#define CLEAR_LINE "\r\033[K"
+
+enum log_level log_level = LOG_NORMAL;
+
+/* All output of this file happens under one lock, a line (or bar) in one write. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static FILE *log_file;
+/* Progress within progress (an evaluation during training): the innermost is shown. */
+static struct progress *shown[4];
+static int shown_count;
+static bool bar_drawn;
+
+static pthread_once_t terminal_once = PTHREAD_ONCE_INIT;
+static bool is_terminal, has_colour, has_unicode;
+
+static void terminal_look(void)
+{
+	const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+	is_terminal = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+	has_colour = is_terminal && (!no_colour || !*no_colour);
+
+	/* A locale that names another character set is believed; no locale at all is the bare container, whose
+	 * terminal takes UTF-8 as all of today's do. */
+	const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"}, *locale = NULL;
+	for (int i = 0; i < 3 && (!locale || !*locale); i++)
+		locale = getenv(names[i]);
+	has_unicode = !locale || !*locale || strcasestr(locale, "utf-8") || strcasestr(locale, "utf8");
+}
+
+bool log_is_terminal(void)
+{
+	pthread_once(&terminal_once, terminal_look);
+	return is_terminal;
+}
+
+bool log_has_colour(void)
+{
+	pthread_once(&terminal_once, terminal_look);
+	return has_colour;
+}
+
+int log_columns(void)
+{
+	/* Asked each time, so that a window that changes its size needs no signal handler. */
+	struct winsize size;
+	if (isatty(STDERR_FILENO) && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		return size.ws_col;
+	return 80;
+}
+
+/* A closed or full standard error must not stop a run: failures are ignored. */
+static void write_out(const struct buffer *text)
+{
+	size_t done = 0;
+	while (done < text->size) {
+		ssize_t wrote = write(STDERR_FILENO, text->data + done, text->size - done);
+		if (wrote <= 0)
+			break;
+		done += (size_t)wrote;
+	}
+}
+
+static void write_line(const char *colour, const char *prefix, const char *text)
+{
+	struct buffer line = {0};
+	if (bar_drawn)
+		buffer_text(&line, CLEAR_LINE);
+	bar_drawn = false;
+	bool coloured = colour && log_has_colour();
+	buffer_format(&line, "%s%s%s%s\n", coloured ? colour : "", prefix, coloured ? "\033[0m" : "", text);
+	write_out(&line);
+	buffer_release(&line);
+	if (log_file) {
+		fprintf(log_file, "%s%s\n", prefix, text);
+		fflush(log_file);
+	}
+}
+
+static void bar_draw(void);
+
+static void say(const char *colour, const char *prefix, const char *format, va_list arguments)
+{
+	char *text;
+	if (vasprintf(&text, format, arguments) < 0)
+		return;
+	pthread_mutex_lock(&lock);
+	bool redraw = bar_drawn;
+	write_line(colour, prefix, text);
+	if (redraw)
+		bar_draw();
+	pthread_mutex_unlock(&lock);
+	free(text);
+}
+
+void log_note(const char *format, ...)
+{
+	if (log_level < LOG_NORMAL)
+		return;
+	va_list arguments;
+	va_start(arguments, format);
+	say(NULL, "", format, arguments);
+	va_end(arguments);
+}
+
+void log_detail(const char *format, ...)
+{
+	if (log_level < LOG_VERBOSE)
+		return;
+	va_list arguments;
+	va_start(arguments, format);
+	say(NULL, "", format, arguments);
+	va_end(arguments);
+}
+
+void log_warning(const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	say("\033[33m", "warning: ", format, arguments);
+	va_end(arguments);
+}
+
+void log_to_file(const char *path)
+{
+	pthread_mutex_lock(&lock);
+	if (log_file)
+		fclose(log_file);
+	log_file = path ? fopen(path, "ae") : NULL;
+	pthread_mutex_unlock(&lock);
+}
+
+/* What a bar and a line both say, as text. */
+struct progress_words {
+	char count[80], rate[64], remaining[48];
+	double share; /* -1 = unknown */
+};
+
+static struct progress_words progress_describe(const struct progress *progress, double now)
+{
+	struct progress_words words = {.share = -1};
+	char done[FORMAT_BYTES], total[FORMAT_BYTES], text[FORMAT_BYTES];
+	bool bytes = !strcmp(progress->unit, "bytes");
+	if (bytes) {
+		format_size(done, (double)progress->done);
+		format_size(total, (double)progress->total);
+	} else {
+		format_count(done, progress->done);
+		format_count(total, progress->total);
+	}
+	const char *unit = bytes ? "" : progress->unit;
+	if (progress->total > 0) {
+		words.share = (double)progress->done / (double)progress->total;
+		if (words.share > 1)
+			words.share = 1;
+		snprintf(words.count, sizeof words.count, "%s/%s%s%s", done, total, *unit ? " " : "", unit);
+	} else {
+		snprintf(words.count, sizeof words.count, "%s%s%s", done, *unit ? " " : "", unit);
+	}
+
+	/* The rate and what follows from it count only what this process has done. */
+	double seconds = now - progress->started;
+	double rate = seconds > 0 ? (double)(progress->done - progress->first) / seconds : 0;
+	if (rate <= 0)
+		return words;
+	if (bytes)
+		snprintf(words.rate, sizeof words.rate, "%s/s", format_size(text, rate));
+	else if (rate >= 1)
+		snprintf(words.rate, sizeof words.rate, "%.*f %s/s", rate < 100, rate, unit);
+	else /* "4.2 s/step" */
+		snprintf(words.rate, sizeof words.rate, "%s/%.*s", format_duration(text, 1 / rate),
+			 (int)strlen(unit) - (*unit && unit[strlen(unit) - 1] == 's'), unit);
+	if (words.share >= 0)
+		snprintf(words.remaining, sizeof words.remaining, "ETA %s",
+			 format_duration(text, (double)(progress->total - progress->done) / rate));
+	return words;
+}
+
+/* Columns that UTF-8 text takes; wide characters do not occur in what we print. */
+static int text_columns(const char *text)
+{
+	int columns = 0;
+	for (; *text; text++)
+		columns += ((unsigned char)*text & 0xC0) != 0x80;
+	return columns;
+}
+
+/* `cells` columns filled to `share`, to an eighth of a column. */
+static void bar_append(struct buffer *out, int cells, double share)
+{
+	static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+	int filled = (int)(share * cells * 8);
+	buffer_text(out, has_unicode ? "▕" : "[");
+	if (has_colour)
+		buffer_text(out, "\033[36m");
+	for (int cell = 0; cell < cells; cell++) {
+		int part = filled - cell * 8;
+		if (!has_unicode)
+			buffer_char(out, part >= 8 ? '#' : '.');
+		else
+			buffer_text(out, part >= 8 ? "█" : part > 0 ? eighths[part] : " ");
+	}
+	if (has_colour)
+		buffer_text(out, "\033[0m");
+	buffer_text(out, has_unicode ? "▏" : "]");
+}
+
+/* One line, at most as wide as the terminal: title, bar, share, what the caller says, time left, count, rate; what
+ * does not fit is left out, the last first. */
+static void bar_draw(void)
+{
+	if (shown_count == 0)
+		return;
+	struct progress *progress = shown[shown_count - 1];
+	double now = clock_seconds();
+	struct progress_words words = progress_describe(progress, now);
+	char share[16] = "";
+	if (words.share >= 0)
+		snprintf(share, sizeof share, "%3.0f %%", floor(words.share * 100));
+
+	int room = log_columns() - 1;
+	int used = text_columns(progress->title);
+	const char *parts[5] = {share, progress->text, words.remaining, words.count, words.rate};
+	bool fits[5];
+	int cells = 0;
+	for (int i = 0; i < 5; i++) {
+		int columns = text_columns(parts[i]) + 2;
+		fits[i] = parts[i][0] && used + columns <= room;
+		if (fits[i])
+			used += columns;
+		/* The bar comes before all but the share, with what the rest leaves it later. */
+		if (i == 0 && words.share >= 0 && used + 14 <= room) {
+			cells = 10;
+			used += 14;
+		}
+	}
+	if (cells) {
+		cells += room - used;
+		if (cells > 40)
+			cells = 40;
+	}
+
+	struct buffer line = {0};
+	buffer_text(&line, CLEAR_LINE);
+	if (has_colour)
+		buffer_text(&line, "\033[1m");
+	buffer_format(&line, "%.*s", room < 0 ? 0 : room, progress->title);
+	if (has_colour)
+		buffer_text(&line, "\033[0m");
+	if (cells) {
+		buffer_text(&line, "  ");
+		bar_append(&line, cells, words.share);
+	}
+	for (int i = 0; i < 5; i++) {
+		if (!fits[i])
+			continue;
+		bool dim = has_colour && i >= 3;
+		buffer_format(&line, "  %s%s%s", dim ? "\033[2m" : "", parts[i], dim ? "\033[0m" : "");
+	}
+	write_out(&line);
+	buffer_release(&line);
+	bar_drawn = true;
+	progress->drawn = now;
+}
+
+void progress_start(struct progress *progress, const char *title, int64_t first, int64_t total, const char *unit)
+{
+	double now = clock_seconds();
+	*progress = (struct progress){
+		.title = title, .unit = unit, .total = total, .done = first, .first = first, .started = now, .drawn = now};
+	pthread_mutex_lock(&lock);
+	BUG_IF(shown_count == sizeof shown / sizeof *shown);
+	shown[shown_count++] = progress;
+	if (log_is_terminal() && log_level > LOG_QUIET)
+		bar_draw();
+	pthread_mutex_unlock(&lock);
+}
+
+void progress_update(struct progress *progress, int64_t done, const char *format, ...)
+{
+	pthread_mutex_lock(&lock);
+	progress->done = done;
+	double since = clock_seconds() - progress->drawn;
+	if (format) {
+		va_list arguments;
+		va_start(arguments, format);
+		vsnprintf(progress->text, sizeof progress->text, format, arguments);
+		va_end(arguments);
+	}
+	if (log_level == LOG_QUIET || shown_count == 0 || shown[shown_count - 1] != progress) {
+		/* not to be seen */
+	} else if (log_is_terminal()) {
+		if (since >= REDRAW_SECONDS)
+			bar_draw();
+	} else if (since >= LINE_SECONDS) {
+		struct progress_words words = progress_describe(progress, clock_seconds());
+		char line[512], share[24] = "";
+		if (words.share >= 0)
+			snprintf(share, sizeof share, " (%.0f %%)", floor(words.share * 100));
+		const char *parts[] = {words.rate, words.remaining, progress->text};
+		int length = snprintf(line, sizeof line, "%s: %s%s", progress->title, words.count, share);
+		for (int i = 0; i < 3; i++) {
+			if (parts[i][0] && (size_t)length < sizeof line)
+				length += snprintf(line + length, sizeof line - (size_t)length, ", %s", parts[i]);
+		}
+		write_line(NULL, "", line);
+		progress->drawn = clock_seconds();
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void progress_finish(struct progress *progress)
+{
+	pthread_mutex_lock(&lock);
+	int at = shown_count - 1;
+	while (at >= 0 && shown[at] != progress)
+		at--;
+	BUG_IF(at < 0);
+	for (; at + 1 < shown_count; at++)
+		shown[at] = shown[at + 1];
+	shown_count--;
+	if (log_level > LOG_QUIET) {
+		char duration[FORMAT_BYTES], count[FORMAT_BYTES], line[512];
+		double now = clock_seconds();
+		struct progress_words words = progress_describe(progress, now);
+		bool bytes = !strcmp(progress->unit, "bytes");
+		int length = snprintf(line, sizeof line, "%s: %s%s%s in %s", progress->title,
+				      bytes ? format_size(count, (double)progress->done)
+					    : format_count(count, progress->done),
+				      bytes ? "" : " ", bytes ? "" : progress->unit,
+				      format_duration(duration, now - progress->started));
+		const char *parts[] = {words.rate, progress->text};
+		for (int i = 0; i < 2; i++) {
+			if (parts[i][0] && (size_t)length < sizeof line)
+				length += snprintf(line + length, sizeof line - (size_t)length, ", %s", parts[i]);
+		}
+		write_line(NULL, "", line);
+	} else if (bar_drawn) {
+		write_out(&(struct buffer){.data = (char[]){CLEAR_LINE}, .size = strlen(CLEAR_LINE)});
+		bar_drawn = false;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+double clock_seconds(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+const char *format_duration(char out[FORMAT_BYTES], double seconds)
+{
+	if (!(seconds >= 0 && seconds < 1e12)) {
+		snprintf(out, FORMAT_BYTES, "?");
+	} else if (seconds < 0.9995) {
+		snprintf(out, FORMAT_BYTES, "%.0f ms", seconds * 1000);
+	} else if (seconds < 59.95) {
+		snprintf(out, FORMAT_BYTES, "%.1f s", seconds);
+	} else {
+		long long whole = (long long)(seconds + 0.5), minutes = whole / 60;
+		if (whole < 3600)
+			snprintf(out, FORMAT_BYTES, "%lld min %lld s", minutes, whole % 60);
+		else if (whole < 86400)
+			snprintf(out, FORMAT_BYTES, "%lld h %lld min", minutes / 60, minutes % 60);
+		else
+			snprintf(out, FORMAT_BYTES, "%lld d %lld h", minutes / 1440, minutes / 60 % 24);
+	}
+	return out;
+}
+
+const char *format_size(char out[FORMAT_BYTES], double bytes)
+{
+	static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
+	if (bytes < 0) {
+		snprintf(out, FORMAT_BYTES, "?");
+	} else if (bytes < 999.5) {
+		snprintf(out, FORMAT_BYTES, "%.0f byte%s", bytes, bytes == 1 ? "" : "s");
+	} else {
+		int unit = 0;
+		double value = bytes / 1000;
+		while (value >= 999.5 && unit < 5) {
+			value /= 1000;
+			unit++;
+		}
+		snprintf(out, FORMAT_BYTES, "%.*f %s", value < 99.95, value, units[unit]);
+	}
+	return out;
+}
+
+const char *format_count(char out[FORMAT_BYTES], int64_t count)
+{
+	char digits[24];
+	int length = snprintf(digits, sizeof digits, "%lld", (long long)count), used = 0;
+	for (int i = 0; i < length; i++) {
+		out[used++] = digits[i];
+		int after = length - 1 - i;
+		if (after > 0 && after % 3 == 0 && digits[i] != '-')
+			out[used++] = ',';
+	}
+	out[used] = '\0';
+	return out;
+}

@@ -1,0 +1,45 @@
+#include "base/rng.h"
+
+#include <math.h>
+#include "base/error.h"
+
+double rng_truncated_normal(struct rng *rng)
+{
+	/* Box and Muller's pair: the two values are independent, so the second may replace a refused first. */
+	for (;;) {
+		double radius = sqrt(-2 * log(1 - rng_double(rng)));
+		double angle = 6.283185307179586 * rng_double(rng);
+		double value = radius * cos(angle);
+		if (fabs(value) <= 2)
+			return value;
+		value = radius * sin(angle);
+		if (fabs(value) <= 2)
+			return value;
+	}
+}
+
+#define FEISTEL_ROUNDS 6
+
+uint64_t rng_permute(uint64_t seed, enum rng_purpose purpose, uint32_t round, uint64_t count, uint64_t index)
+{
+	BUG_IF(index >= count);
+	/* The network permutes 2 * half bits, at most four times `count` values (for tiny counts 4); walking
+	 * along the cycle until the value lies below `count` makes it a permutation of 0..count-1. */
+	int half = 1;
+	while (half < 32 && (uint64_t)1 << (2 * half) < count)
+		half++;
+	uint32_t mask = half == 32 ? UINT32_MAX : ((uint32_t)1 << half) - 1;
+	uint64_t value = index;
+	do {
+		uint32_t left = (uint32_t)(value >> half), right = (uint32_t)value & mask;
+		for (uint32_t i = 1; i <= FEISTEL_ROUNDS; i++) {
+			/* Purposes are below 2^16 and streams have no round there: no counter is shared with them. */
+			struct philox random = philox4x32(seed, right, (uint32_t)purpose | i << 16, round, 0, 10);
+			uint32_t swapped = (left ^ random.word[0]) & mask;
+			left = right;
+			right = swapped;
+		}
+		value = (uint64_t)left << half | right;
+	} while (value >= count);
+	return value;
+}

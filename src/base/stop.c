@@ -1,0 +1,53 @@
+#include "base/stop.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+static atomic_int stop_signal, stop_orders; /* the first signal; SIGINTs and SIGTERMs so far */
+
+static void stop_handler(int number)
+{
+	if (number != SIGUSR1 && atomic_fetch_add(&stop_orders, 1) > 0) {
+		/* Asked twice: leave as if there were no handler, so that the parent sees the signal. It is held
+		 * back until this function returns. */
+		signal(number, SIG_DFL);
+		raise(number);
+	}
+	int none = 0;
+	atomic_compare_exchange_strong(&stop_signal, &none, number);
+}
+
+void stop_install(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1};
+	/* SA_RESTART: the step that is being finished must not see interrupted system calls. */
+	struct sigaction action = {.sa_handler = stop_handler, .sa_flags = SA_RESTART};
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		struct sigaction old;
+		/* A signal that the parent wants ignored (nohup, background jobs) stays ignored. */
+		if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN)
+			continue;
+		sigaction(numbers[i], &action, NULL);
+	}
+}
+
+bool stop_requested(void)
+{
+	return atomic_load_explicit(&stop_signal, memory_order_relaxed) != 0;
+}
+
+const char *stop_reason(void)
+{
+	switch (atomic_load(&stop_signal)) {
+	case 0:
+		return NULL;
+	case SIGINT:
+		return "SIGINT";
+	case SIGTERM:
+		return "SIGTERM";
+	default:
+		return "SIGUSR1";
+	}
+}
