@@ -1,0 +1,26 @@
+/* Gradient of a linear's weight: dw = dy' x, the product whose sum runs over the tokens. */
+#ifndef BACKEND_CPU_WGRAD_H
+#define BACKEND_CPU_WGRAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "backend/backend.h"
+
+/* dw (O,I) = or += dy' x; column_sums (O) = or += column sums of dy. fp32 sums; the order depends on shapes and the
+ * instruction set alone, never on the number of threads. Exactly M rows count: tail rows are not read. */
+struct cpu_wgrad {
+	struct tensor dy;   /* (M,O) F32 or BF16 */
+	struct tensor x;    /* (M,I) same type */
+	float *dw;          /* acc (O,I), rows contiguous */
+	float *column_sums; /* optional acc (O): the bias gradient; costs almost nothing here */
+	bool overwrite;
+};
+
+/* Bytes of replica->workspace that cpu_wgrad needs for these sizes, of any type: it grows with each of them. */
+size_t cpu_wgrad_workspace_bytes(int64_t rows, int64_t outputs, int64_t inputs);
+
+/* Uses replica->workspace from its beginning and the back end's pool; not from within a pool task. */
+void cpu_wgrad(struct replica *r, const struct cpu_wgrad *a);
+
+#endif
