@@ -25,7 +25,9 @@ struct model_config {
 MUST_USE enum status model_config_named(struct model_config *out, const char *name);
 extern const char *const model_size_names; /* "tiny|mini|small|medium|base|large" */
 /* From config.json or Google's bert_config.json (then hidden_act "gelu" is the tanh form: told apart by the absence
- * of "model_type"). Refuses sizes that make no BERT, and other model types, naming the field. */
+ * of "model_type"). Absent fields have Hugging Face's defaults, but an absent vocab_size stays 0: the vocabulary
+ * decides. Sizes that make no BERT are ERR_DATA; other model types, activations and variants that bertc does not
+ * compute are ERR_USAGE; both name the field. */
 MUST_USE enum status model_config_from_json(struct model_config *out, const struct json *object, const char *name);
 /* Hugging Face's config.json. */
 void model_config_to_json(const struct model_config *config, struct json_writer *writer);
@@ -62,10 +64,11 @@ struct model {
 	struct weight next_sentence, next_sentence_bias;                                           /* NSP */
 	struct weight **weights;             /* all of them, for weights_refresh */
 	int64_t weight_count;
-	void *memory;
+	void *copies;                        /* device memory of the weights' compute copies */
 };
 
-/* Lays out parameters without allocating device memory: enough for plans and names. */
+/* Lays out parameters without allocating device memory: enough for plans and names. HEADS_NONE ends with the
+ * pooler. `config` must have its vocab_size. */
 MUST_USE enum status model_create(struct model **out, struct backend *be, const struct model_config *config,
 				  enum model_heads heads);
 /* Device memory that model_allocate takes: slab, gradients (training), compute copies. */

@@ -1,0 +1,205 @@
+#include <stdlib.h>
+#include "model/activations.h"
+
+/* Hands out tensors. The same code measures (arena without base), places, and later gives the shapes of a
+ * batch: the addresses depend on the capacity alone. */
+struct layout {
+	struct arena arena;
+	enum dtype dtype, master_dtype;
+	int64_t capacity, rows; /* of the kind of rows being laid out: tokens, predictions or sequences */
+};
+
+static void *take(struct layout *layout, int64_t columns, enum dtype dtype)
+{
+	int64_t rows = round_up(layout->capacity > 0 ? layout->capacity : 1, ROW_MULTIPLE);
+	return arena_take(&layout->arena, (size_t)rows * (size_t)columns * dtype_bytes(dtype));
+}
+
+/* (rows, columns) in the activations' type. */
+static struct tensor matrix(struct layout *layout, int64_t columns)
+{
+	return (struct tensor){.data = take(layout, columns, layout->dtype),
+	                       .dtype = layout->dtype,
+	                       .rows = layout->rows,
+	                       .columns = columns};
+}
+
+/* (lines, rows): numbers about rows, in the masters' type. */
+static struct tensor statistic(struct layout *layout, int64_t lines)
+{
+	return (struct tensor){.data = take(layout, lines, layout->master_dtype),
+	                       .dtype = layout->master_dtype,
+	                       .rows = lines,
+	                       .columns = layout->rows};
+}
+
+/* The same memory seen with another width. */
+static struct tensor with_columns(struct tensor tensor, int64_t columns)
+{
+	tensor.columns = columns;
+	return tensor;
+}
+
+static struct tensor without_data(struct tensor tensor)
+{
+	tensor.data = NULL;
+	return tensor;
+}
+
+static void lay_out_layer(struct layer_activations *layer, struct layout *layout,
+                          const struct model_config *config)
+{
+	layer->qkv = matrix(layout, 3 * config->hidden_size);
+	layer->attention = matrix(layout, config->hidden_size);
+	layer->lse = statistic(layout, config->num_attention_heads);
+	layer->attention_sum = matrix(layout, config->hidden_size);
+	layer->attention_mean = statistic(layout, 1);
+	layer->attention_rstd = statistic(layout, 1);
+	layer->attention_norm = matrix(layout, config->hidden_size);
+	layer->pre = matrix(layout, config->intermediate_size);
+	layer->gelu = matrix(layout, config->intermediate_size);
+	layer->output_sum = matrix(layout, config->hidden_size);
+	layer->output_mean = statistic(layout, 1);
+	layer->output_rstd = statistic(layout, 1);
+	layer->y = matrix(layout, config->hidden_size);
+}
+
+/* One layer's buffers for all layers of an evaluation; what backward would read is left out. */
+static void lay_out_shared_layer(struct layer_activations *layer, struct layout *layout,
+                                 const struct model_config *config, struct tensor embedded)
+{
+	layer->qkv = matrix(layout, 3 * config->hidden_size);
+	layer->attention = matrix(layout, config->hidden_size);
+	layer->attention_norm = matrix(layout, config->hidden_size);
+	layer->gelu = matrix(layout, config->intermediate_size);
+	layer->attention_mean = layer->output_mean = statistic(layout, 1);
+	layer->attention_rstd = layer->output_rstd = statistic(layout, 1);
+	layer->y = embedded;
+	layer->lse = (struct tensor){
+	        .dtype = layout->master_dtype, .rows = config->num_attention_heads, .columns = layout->rows};
+	layer->attention_sum = layer->output_sum = without_data(layer->y);
+	layer->pre = without_data(layer->gelu);
+}
+
+static void lay_out_encoder(struct activations *a, struct layout *layout, const struct model_config *config)
+{
+	a->embedded = matrix(layout, config->hidden_size);
+	a->embedding_mean = statistic(layout, 1);
+	a->embedding_rstd = statistic(layout, 1);
+	struct layer_activations layer = {0};
+	if (!a->training)
+		lay_out_shared_layer(&layer, layout, config, a->embedded);
+	for (int32_t l = 0; l < config->num_hidden_layers; l++) {
+		if (a->training)
+			lay_out_layer(&layer, layout, config);
+		if (a->layers)
+			a->layers[l] = layer;
+	}
+	a->embedding_sum = a->training ? matrix(layout, config->hidden_size) : layer.attention;
+	if (!a->training)
+		return;
+	int64_t wide = 3 * config->hidden_size;
+	if (wide < config->intermediate_size)
+		wide = config->intermediate_size;
+	struct tensor shared = matrix(layout, wide);
+	a->pre_gradient = with_columns(shared, config->intermediate_size);
+	a->qkv_gradient = with_columns(shared, 3 * config->hidden_size);
+	a->gradient = matrix(layout, config->hidden_size);
+	a->branch_gradient = matrix(layout, config->hidden_size);
+	a->attention_gradient = matrix(layout, config->hidden_size);
+}
+
+static void lay_out_mlm_head(struct activations *a, struct layout *layout, int64_t hidden)
+{
+	a->masked = matrix(layout, hidden);
+	a->transform_gelu = matrix(layout, hidden);
+	a->transform_mean = statistic(layout, 1);
+	a->transform_rstd = statistic(layout, 1);
+	a->transformed = matrix(layout, hidden);
+	if (!a->training) {
+		a->transform_pre = a->transform_sum = without_data(a->masked);
+		return;
+	}
+	a->transform_pre = matrix(layout, hidden);
+	a->transform_sum = matrix(layout, hidden);
+	a->transformed_gradient = matrix(layout, hidden);
+	a->transform_gradient = matrix(layout, hidden);
+}
+
+static void lay_out_nsp_head(struct activations *a, struct layout *layout, int64_t hidden)
+{
+	a->first = matrix(layout, hidden);
+	a->pooled = matrix(layout, hidden);
+	a->logits = matrix(layout, 2);
+	if (!a->training)
+		return;
+	a->logits_gradient = matrix(layout, 2);
+	a->pooled_gradient = matrix(layout, hidden);
+	a->first_gradient = matrix(layout, hidden);
+}
+
+/* Lays out everything from `base` (NULL measures) with shapes for T tokens, B sequences, P predictions;
+ * returns the bytes used. */
+static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t sequences,
+                      int64_t predictions)
+{
+	const struct model *model = a->model;
+	struct layout layout = {.arena = {.base = base, .capacity = SIZE_MAX},
+	                        .dtype = model->backend->dtype,
+	                        .master_dtype = model->backend->master_dtype};
+	layout.capacity = a->capacity.tokens;
+	layout.rows = tokens;
+	lay_out_encoder(a, &layout, &model->config);
+	layout.capacity = a->capacity.predictions;
+	layout.rows = predictions;
+	lay_out_mlm_head(a, &layout, model->config.hidden_size);
+	layout.capacity = a->capacity.sequences;
+	layout.rows = sequences;
+	lay_out_nsp_head(a, &layout, model->config.hidden_size);
+	return layout.arena.used;
+}
+
+size_t activations_bytes(const struct model *model, struct batch_capacity capacity, bool training)
+{
+	struct activations measured = {.model = model, .capacity = capacity, .training = training};
+	return lay_out(&measured, NULL, capacity.tokens, capacity.sequences, capacity.predictions);
+}
+
+enum status activations_create(struct activations **out, const struct model *model,
+                               struct batch_capacity capacity, bool training)
+{
+	struct backend *be = model->backend;
+	struct activations *a = NULL;
+	TRY(memory_new(&a, 1, sizeof(*a), "activations"));
+	*a = (struct activations){.model = model, .capacity = capacity, .training = training};
+	enum status status;
+	TRY_GOTO(memory_new(&a->layers, model->config.num_hidden_layers, sizeof(*a->layers), "activations"),
+	         fail);
+	TRY_GOTO(be->functions->allocate(be, &a->memory, activations_bytes(model, capacity, training),
+	                                 "activations"),
+	         fail);
+	lay_out(a, a->memory, capacity.tokens, capacity.sequences, capacity.predictions);
+	*out = a;
+	return OK;
+
+fail:
+	activations_free(a);
+	return status;
+}
+
+void activations_free(struct activations *a)
+{
+	if (!a)
+		return;
+	if (a->memory)
+		a->model->backend->functions->release(a->model->backend, a->memory);
+	free(a->layers);
+	free(a);
+}
+
+void activations_fit(struct activations *a, const struct batch *batch)
+{
+	BUG_IF(batch->token_count > a->capacity.tokens || batch->sequence_count > a->capacity.sequences ||
+	       batch->prediction_count > a->capacity.predictions);
+	lay_out(a, a->memory, batch->token_count, batch->sequence_count, batch->prediction_count);
+}

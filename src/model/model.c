@@ -1,0 +1,223 @@
+/* BERT's encoder, forward and backward side by side (Devlin et al. 2019; post-LN as Vaswani et al. 2017). The
+ * heads are in heads.c; where weights lie in parameters.c; what forward saves in activations.c. */
+#include "model/activations.h"
+
+/* Dropout's places, each with masks of its own. Layer -1 is the embeddings. */
+enum dropout_place {
+	DROPOUT_EMBEDDINGS = 0,
+	DROPOUT_PROBABILITIES = 0,
+	DROPOUT_ATTENTION = 1,
+	DROPOUT_OUTPUT = 2
+};
+
+static struct dropout dropout_at(const struct activations *a, int32_t layer, enum dropout_place place)
+{
+	const struct model_config *config = &a->model->config;
+	bool attention = layer >= 0 && place == DROPOUT_PROBABILITIES;
+	double p = attention ? config->attention_probs_dropout_prob : config->hidden_dropout_prob;
+	return (struct dropout){.p = a->dropout ? p : 0, .site = (uint32_t)(layer + 1) * 4 + (uint32_t)place};
+}
+
+static struct tensor layer_input(const struct activations *a, int32_t layer)
+{
+	return layer > 0 ? a->layers[layer - 1].y : a->embedded;
+}
+
+struct tensor activations_output(const struct activations *a)
+{
+	return layer_input(a, a->model->config.num_hidden_layers);
+}
+
+/* y1 = LN(x + dropout(attention(x))), y = LN(y1 + dropout(feed_forward(y1))) */
+static void layer_forward(const struct model *model, struct activations *a, struct replica *replica,
+                          const struct batch *batch, int32_t number)
+{
+	const struct model_config *config = &model->config;
+	const struct layer_weights *w = &model->layers[number];
+	struct layer_activations *layer = &a->layers[number];
+	struct tensor x = layer_input(a, number);
+
+	linear_fwd(replica, &(struct linear_fwd){.w = &w->qkv, .b = &w->qkv_bias, .x = x, .y = layer->qkv});
+	attention_fwd(replica,
+	              &(struct attention_fwd){.batch = batch,
+	                                      .heads = config->num_attention_heads,
+	                                      .dropout = dropout_at(a, number, DROPOUT_PROBABILITIES),
+	                                      .qkv = layer->qkv,
+	                                      .y = layer->attention,
+	                                      .lse = layer->lse});
+	linear_norm_fwd(replica,
+	                &(struct linear_norm_fwd){.batch = batch,
+	                                          .w = &w->attention_output,
+	                                          .b = &w->attention_output_bias,
+	                                          .gamma = &w->attention_gamma,
+	                                          .beta = &w->attention_beta,
+	                                          .epsilon = config->layer_norm_eps,
+	                                          .dropout = dropout_at(a, number, DROPOUT_ATTENTION),
+	                                          .x = layer->attention,
+	                                          .residual = x,
+	                                          .sum = layer->attention_sum,
+	                                          .mean = layer->attention_mean,
+	                                          .rstd = layer->attention_rstd,
+	                                          .y = layer->attention_norm});
+	linear_gelu_fwd(replica, &(struct linear_gelu_fwd){.w = &w->intermediate,
+	                                                   .b = &w->intermediate_bias,
+	                                                   .activation = config->hidden_act,
+	                                                   .x = layer->attention_norm,
+	                                                   .pre = layer->pre,
+	                                                   .y = layer->gelu});
+	linear_norm_fwd(replica, &(struct linear_norm_fwd){.batch = batch,
+	                                                   .w = &w->output,
+	                                                   .b = &w->output_bias,
+	                                                   .gamma = &w->output_gamma,
+	                                                   .beta = &w->output_beta,
+	                                                   .epsilon = config->layer_norm_eps,
+	                                                   .dropout = dropout_at(a, number, DROPOUT_OUTPUT),
+	                                                   .x = layer->gelu,
+	                                                   .residual = layer->attention_norm,
+	                                                   .sum = layer->output_sum,
+	                                                   .mean = layer->output_mean,
+	                                                   .rstd = layer->output_rstd,
+	                                                   .y = layer->y});
+}
+
+/* The same in reverse. a->gradient comes in as the gradient of the layer's y and leaves as that of its x:
+ * each norm turns it into the gradient of the residual sum, whose other summand (the branch) has it behind
+ * the dropout mask; the branch's first product adds its own share to it. */
+static void layer_backward(const struct model *model, struct activations *a, struct replica *replica,
+                           const struct batch *batch, int32_t number, bool overwrite)
+{
+	const struct model_config *config = &model->config;
+	const struct layer_weights *w = &model->layers[number];
+	const struct layer_activations *layer = &a->layers[number];
+	struct dropout output_dropout = dropout_at(a, number, DROPOUT_OUTPUT);
+	struct dropout attention_dropout = dropout_at(a, number, DROPOUT_ATTENTION);
+	/* Without a mask the branch's gradient is the residual's: one buffer. */
+	struct tensor branch = output_dropout.p > 0 ? a->branch_gradient : a->gradient;
+
+	norm_bwd(replica, &(struct norm_bwd){.batch = batch,
+	                                     .gamma = &w->output_gamma,
+	                                     .beta = &w->output_beta,
+	                                     .bias = &w->output_bias,
+	                                     .dropout = output_dropout,
+	                                     .overwrite = overwrite,
+	                                     .dy = a->gradient,
+	                                     .sum = layer->output_sum,
+	                                     .mean = layer->output_mean,
+	                                     .rstd = layer->output_rstd,
+	                                     .dresidual = a->gradient,
+	                                     .dx = branch});
+	linear_bwd(replica, &(struct linear_bwd){.w = &w->output,
+	                                         .producer_bias = &w->intermediate_bias,
+	                                         .pre_activation = config->hidden_act,
+	                                         .overwrite = overwrite,
+	                                         .dy = branch,
+	                                         .x = layer->gelu,
+	                                         .pre = layer->pre,
+	                                         .dx = a->pre_gradient});
+	linear_bwd(replica, &(struct linear_bwd){.w = &w->intermediate,
+	                                         .overwrite = overwrite,
+	                                         .dy = a->pre_gradient,
+	                                         .x = layer->attention_norm,
+	                                         .add = a->gradient,
+	                                         .dx = a->gradient});
+	norm_bwd(replica, &(struct norm_bwd){.batch = batch,
+	                                     .gamma = &w->attention_gamma,
+	                                     .beta = &w->attention_beta,
+	                                     .bias = &w->attention_output_bias,
+	                                     .dropout = attention_dropout,
+	                                     .overwrite = overwrite,
+	                                     .dy = a->gradient,
+	                                     .sum = layer->attention_sum,
+	                                     .mean = layer->attention_mean,
+	                                     .rstd = layer->attention_rstd,
+	                                     .dresidual = a->gradient,
+	                                     .dx = branch});
+	linear_bwd(replica, &(struct linear_bwd){.w = &w->attention_output,
+	                                         .overwrite = overwrite,
+	                                         .dy = branch,
+	                                         .x = layer->attention,
+	                                         .dx = a->attention_gradient});
+	attention_bwd(replica,
+	              &(struct attention_bwd){.batch = batch,
+	                                      .heads = config->num_attention_heads,
+	                                      .dropout = dropout_at(a, number, DROPOUT_PROBABILITIES),
+	                                      .overwrite = overwrite,
+	                                      .bias = &w->qkv_bias,
+	                                      .dy = a->attention_gradient,
+	                                      .qkv = layer->qkv,
+	                                      .y = layer->attention,
+	                                      .lse = layer->lse,
+	                                      .dqkv = a->qkv_gradient});
+	linear_bwd(replica, &(struct linear_bwd){.w = &w->qkv,
+	                                         .overwrite = overwrite,
+	                                         .dy = a->qkv_gradient,
+	                                         .x = layer_input(a, number),
+	                                         .add = a->gradient,
+	                                         .dx = a->gradient});
+}
+
+void model_forward(const struct model *model, struct activations *a, struct replica *replica,
+                   const struct batch *batch, bool dropout)
+{
+	activations_fit(a, batch);
+	a->dropout = dropout;
+	embed_fwd(replica, &(struct embed_fwd){.batch = batch,
+	                                       .word = &model->word,
+	                                       .position = &model->position,
+	                                       .type = &model->type,
+	                                       .gamma = &model->embedding_gamma,
+	                                       .beta = &model->embedding_beta,
+	                                       .epsilon = model->config.layer_norm_eps,
+	                                       .dropout = dropout_at(a, -1, DROPOUT_EMBEDDINGS),
+	                                       .sum = a->embedding_sum,
+	                                       .mean = a->embedding_mean,
+	                                       .rstd = a->embedding_rstd,
+	                                       .y = a->embedded});
+	for (int32_t layer = 0; layer < model->config.num_hidden_layers; layer++)
+		layer_forward(model, a, replica, batch, layer);
+}
+
+void model_backward(const struct model *model, struct activations *a, struct replica *replica,
+                    const struct batch *batch, bool overwrite,
+                    void (*layer_done)(void *context, int32_t layer), void *context)
+{
+	BUG_IF(!a->training);
+	for (int32_t layer = model->config.num_hidden_layers - 1; layer >= 0; layer--) {
+		layer_backward(model, a, replica, batch, layer, overwrite);
+		if (layer_done)
+			layer_done(context, layer);
+	}
+	embed_bwd(replica,
+	          &(struct embed_bwd){.batch = batch,
+	                              .word = &model->word,
+	                              .position = &model->position,
+	                              .type = &model->type,
+	                              .gamma = &model->embedding_gamma,
+	                              .beta = &model->embedding_beta,
+	                              .dropout = dropout_at(a, -1, DROPOUT_EMBEDDINGS),
+	                              .overwrite = overwrite,
+	                              /* a tied output layer has written the table's gradient already */
+	                              .overwrite_word = overwrite && model->word.use != WEIGHT_TIED,
+	                              .dy = a->gradient,
+	                              .sum = a->embedding_sum,
+	                              .mean = a->embedding_mean,
+	                              .rstd = a->embedding_rstd});
+	if (layer_done)
+		layer_done(context, -1);
+}
+
+double model_training_flops(const struct model_config *config, const struct batch *batch)
+{
+	double layers = config->num_hidden_layers, hidden = config->hidden_size,
+	       wide = config->intermediate_size;
+	double token = 6 * layers * (4 * hidden * hidden + 2 * hidden * wide);
+	double prediction = 6 * (hidden * hidden + hidden * config->vocab_size);
+	double sequence = 6 * (hidden * hidden + 2 * hidden);
+	double flops = batch->token_count * token + batch->prediction_count * prediction +
+	               batch->sequence_count * sequence;
+	for (int32_t s = 0; s < batch->sequence_count; s++) {
+		double length = batch->starts[s + 1] - batch->starts[s];
+		flops += 12 * layers * hidden * length * length;
+	}
+	return flops;
+}

@@ -1,0 +1,375 @@
+/* Where every weight of the model lies, what it is called and how it begins: one table for each part. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/pool.h"
+#include "base/rng.h"
+#include "model/model.h"
+
+/* The sizes that shapes are made of. */
+enum size { ONE, VOCAB, POSITIONS, TYPES, HIDDEN, INTERMEDIATE, CLASSES };
+
+static int64_t size_of(const struct model_config *config, enum size size)
+{
+	switch (size) {
+	case VOCAB:
+		return config->vocab_size;
+	case POSITIONS:
+		return config->max_position_embeddings;
+	case TYPES:
+		return config->type_vocab_size;
+	case HIDDEN:
+		return config->hidden_size;
+	case INTERMEDIATE:
+		return config->intermediate_size;
+	case CLASSES:
+		return 2;
+	case ONE:
+		break;
+	}
+	return 1;
+}
+
+/* A row makes one named tensor. `joins`: it continues the weight of the row above without a gap, as key and
+ * value continue query: one product computes all three. */
+struct parameter_row {
+	const char *name;
+	size_t weight; /* offset of its struct weight in the part's struct */
+	enum size rows, columns;
+	enum weight_use use;
+	enum parameter_init init;
+	bool joins;
+};
+
+#define IN_MODEL(field) offsetof(struct model, field)
+#define IN_LAYER(field) offsetof(struct layer_weights, field)
+
+static const struct parameter_row embedding_rows[] = {
+        {"bert.embeddings.word_embeddings.weight", IN_MODEL(word), VOCAB, HIDDEN, WEIGHT_TIED, INIT_NORMAL,
+         false},
+        {"bert.embeddings.position_embeddings.weight", IN_MODEL(position), POSITIONS, HIDDEN, WEIGHT_TABLE,
+         INIT_NORMAL, false},
+        {"bert.embeddings.token_type_embeddings.weight", IN_MODEL(type), TYPES, HIDDEN, WEIGHT_TABLE,
+         INIT_NORMAL, false},
+        {"bert.embeddings.LayerNorm.weight", IN_MODEL(embedding_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE,
+         false},
+        {"bert.embeddings.LayerNorm.bias", IN_MODEL(embedding_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO,
+         false},
+};
+
+/* Names follow "bert.encoder.layer.<number>.". */
+static const struct parameter_row layer_rows[] = {
+        {"attention.self.query.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, false},
+        {"attention.self.key.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, true},
+        {"attention.self.value.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, true},
+        {"attention.self.query.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, false},
+        {"attention.self.key.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, true},
+        {"attention.self.value.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, true},
+        {"attention.output.dense.weight", IN_LAYER(attention_output), HIDDEN, HIDDEN, WEIGHT_LINEAR,
+         INIT_NORMAL, false},
+        {"attention.output.dense.bias", IN_LAYER(attention_output_bias), ONE, HIDDEN, WEIGHT_VECTOR,
+         INIT_ZERO, false},
+        {"attention.output.LayerNorm.weight", IN_LAYER(attention_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE,
+         false},
+        {"attention.output.LayerNorm.bias", IN_LAYER(attention_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO,
+         false},
+        {"intermediate.dense.weight", IN_LAYER(intermediate), INTERMEDIATE, HIDDEN, WEIGHT_LINEAR,
+         INIT_NORMAL, false},
+        {"intermediate.dense.bias", IN_LAYER(intermediate_bias), ONE, INTERMEDIATE, WEIGHT_VECTOR, INIT_ZERO,
+         false},
+        {"output.dense.weight", IN_LAYER(output), HIDDEN, INTERMEDIATE, WEIGHT_LINEAR, INIT_NORMAL, false},
+        {"output.dense.bias", IN_LAYER(output_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, false},
+        {"output.LayerNorm.weight", IN_LAYER(output_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE, false},
+        {"output.LayerNorm.bias", IN_LAYER(output_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, false},
+};
+
+static const struct parameter_row pooler_rows[] = {
+        {"bert.pooler.dense.weight", IN_MODEL(pooler), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, false},
+        {"bert.pooler.dense.bias", IN_MODEL(pooler_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, false},
+};
+
+/* The MLM output layer's matrix is the word embedding table. */
+static const struct parameter_row pretraining_rows[] = {
+        {"cls.predictions.transform.dense.weight", IN_MODEL(transform), HIDDEN, HIDDEN, WEIGHT_LINEAR,
+         INIT_NORMAL, false},
+        {"cls.predictions.transform.dense.bias", IN_MODEL(transform_bias), ONE, HIDDEN, WEIGHT_VECTOR,
+         INIT_ZERO, false},
+        {"cls.predictions.transform.LayerNorm.weight", IN_MODEL(transform_gamma), ONE, HIDDEN, WEIGHT_VECTOR,
+         INIT_ONE, false},
+        {"cls.predictions.transform.LayerNorm.bias", IN_MODEL(transform_beta), ONE, HIDDEN, WEIGHT_VECTOR,
+         INIT_ZERO, false},
+        {"cls.predictions.bias", IN_MODEL(prediction_bias), ONE, VOCAB, WEIGHT_VECTOR, INIT_ZERO, false},
+        {"cls.seq_relationship.weight", IN_MODEL(next_sentence), CLASSES, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL,
+         false},
+        {"cls.seq_relationship.bias", IN_MODEL(next_sentence_bias), ONE, CLASSES, WEIGHT_VECTOR, INIT_ZERO,
+         false},
+};
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+/* A tensor begins at a multiple of 256 bytes in fp32 (512 in float64: offsets are the same on every back
+ * end). */
+#define ALIGNMENT_ELEMENTS 64
+
+/* Appends the tensors of one part; `owner` is the struct that its weights lie in. */
+static void add_rows(struct model *model, const struct parameter_row *rows, int count, const char *prefix,
+                     int32_t layer, void *owner)
+{
+	for (int i = 0; i < count; i++) {
+		const struct parameter_row *row = &rows[i];
+		struct parameter *parameter = &model->parameters[model->parameter_count++];
+		int length = snprintf(parameter->name, sizeof(parameter->name), "%s%s", prefix, row->name);
+		BUG_IF(length < 0 || length >= (int)sizeof(parameter->name));
+		parameter->rows = size_of(&model->config, row->rows);
+		parameter->columns = size_of(&model->config, row->columns);
+		parameter->count = parameter->rows * parameter->columns;
+		parameter->offset =
+		        row->joins ? model->slab_count : round_up(model->slab_count, ALIGNMENT_ELEMENTS);
+		parameter->init = row->init;
+		parameter->decays = row->init == INIT_NORMAL;
+		parameter->layer = layer;
+		model->slab_count = parameter->offset + parameter->count;
+		model->element_count += parameter->count;
+
+		/* Masters get their addresses when memory is there; until then shapes do for planning. */
+		struct weight *weight = (struct weight *)((char *)owner + row->weight);
+		struct tensor shape = {.dtype = model->backend->master_dtype};
+		if (row->joins)
+			shape = weight->master;
+		else
+			model->weights[model->weight_count++] = weight;
+		bool is_vector = row->use == WEIGHT_VECTOR;
+		shape.rows = is_vector ? 1 : shape.rows + parameter->rows;
+		shape.columns = is_vector ? shape.columns + parameter->columns : parameter->columns;
+		weight->use = row->use;
+		weight->master = weight->gradient = shape;
+	}
+}
+
+enum status model_create(struct model **out, struct backend *be, const struct model_config *config,
+                         enum model_heads heads)
+{
+	BUG_IF(config->vocab_size < 1);
+	int64_t layers = config->num_hidden_layers;
+	int64_t most = COUNT(embedding_rows) + layers * COUNT(layer_rows) + COUNT(pooler_rows) +
+	               COUNT(pretraining_rows);
+	struct model *model = NULL;
+	TRY(memory_new(&model, 1, sizeof(*model), "model"));
+	model->config = *config;
+	model->backend = be;
+	enum status status;
+	TRY_GOTO(memory_new(&model->parameters, most, sizeof(*model->parameters), "model parameters"), fail);
+	TRY_GOTO(memory_new(&model->weights, most, sizeof(*model->weights), "model weights"), fail);
+	TRY_GOTO(memory_new(&model->layers, layers, sizeof(*model->layers), "model layers"), fail);
+
+	add_rows(model, embedding_rows, COUNT(embedding_rows), "", -1, model);
+	for (int32_t layer = 0; layer < layers; layer++) {
+		char prefix[40];
+		snprintf(prefix, sizeof(prefix), "bert.encoder.layer.%d.", layer);
+		add_rows(model, layer_rows, COUNT(layer_rows), prefix, layer, &model->layers[layer]);
+	}
+	add_rows(model, pooler_rows, COUNT(pooler_rows), "", (int32_t)layers, model);
+	if (heads == HEADS_PRETRAINING)
+		add_rows(model, pretraining_rows, COUNT(pretraining_rows), "", (int32_t)layers, model);
+	else
+		model->word.use = WEIGHT_TABLE;
+	model->slab_count = round_up(model->slab_count, ALIGNMENT_ELEMENTS);
+	model->slab = model->gradients =
+	        (struct tensor){.dtype = be->master_dtype, .rows = 1, .columns = model->slab_count};
+	*out = model;
+	return OK;
+
+fail:
+	model_free(model);
+	return status;
+}
+
+int64_t model_find_parameter(const struct model *model, const char *name)
+{
+	for (int64_t i = 0; i < model->parameter_count; i++)
+		if (strcmp(model->parameters[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+/* Lays the compute copies into `arena`, or measures them. */
+static void lay_out_copies(const struct model *model, struct arena *arena)
+{
+	for (int64_t i = 0; i < model->weight_count; i++) {
+		struct weight *weight = model->weights[i];
+		weight->copy_bytes =
+		        (int64_t)model->backend->functions->weight_copy_bytes(model->backend, weight);
+		weight->copy = weight->copy_bytes ? arena_take(arena, (size_t)weight->copy_bytes) : NULL;
+	}
+}
+
+static size_t slab_bytes(const struct model *model)
+{
+	return (size_t)model->slab_count * dtype_bytes(model->backend->master_dtype);
+}
+
+size_t model_bytes(const struct model *model, bool training)
+{
+	size_t bytes = slab_bytes(model) * (training ? 2 : 1);
+	for (int64_t i = 0; i < model->weight_count; i++)
+		bytes += (size_t)round_up((int64_t)model->backend->functions->weight_copy_bytes(
+		                                  model->backend, model->weights[i]),
+		                          ARENA_ALIGNMENT);
+	return bytes;
+}
+
+/* The gaps between tensors must be zero: norms of whole ranges run over them. */
+static void zero(struct backend *be, void *device, size_t bytes)
+{
+	static const unsigned char zeros[1 << 16];
+	for (size_t done = 0; done < bytes; done += sizeof(zeros)) {
+		size_t part = bytes - done < sizeof(zeros) ? bytes - done : sizeof(zeros);
+		be->functions->to_device(be, (char *)device + done, zeros, part);
+	}
+}
+
+enum status model_allocate(struct model *model, bool training)
+{
+	struct backend *be = model->backend;
+	size_t bytes = slab_bytes(model);
+	TRY(be->functions->allocate(be, &model->slab.data, bytes, "weights"));
+	zero(be, model->slab.data, bytes);
+	if (training) {
+		TRY(be->functions->allocate(be, &model->gradients.data, bytes, "gradients"));
+		zero(be, model->gradients.data, bytes);
+	}
+
+	struct arena copies = {0};
+	lay_out_copies(model, &copies);
+	if (copies.used > 0) {
+		copies.capacity = copies.used;
+		copies.used = 0;
+		TRY(be->functions->allocate(be, &model->copies, copies.capacity,
+		                            "compute copies of weights"));
+		copies.base = model->copies;
+		lay_out_copies(model, &copies);
+	}
+
+	/* Weights and parameters are in the same order; a joined parameter lies within the weight before it.
+	 */
+	size_t element = dtype_bytes(be->master_dtype);
+	int64_t parameter = 0;
+	for (int64_t i = 0; i < model->weight_count; i++) {
+		struct weight *weight = model->weights[i];
+		size_t offset = (size_t)model->parameters[parameter].offset * element;
+		weight->master.data = (char *)model->slab.data + offset;
+		if (training)
+			weight->gradient.data = (char *)model->gradients.data + offset;
+		for (int64_t left = weight->master.rows * weight->master.columns; left > 0; parameter++)
+			left -= model->parameters[parameter].count;
+	}
+	return OK;
+}
+
+void model_free(struct model *model)
+{
+	if (!model)
+		return;
+	struct backend *be = model->backend;
+	void *device[] = {model->slab.data, model->gradients.data, model->copies};
+	for (int i = 0; i < COUNT(device); i++)
+		if (device[i])
+			be->functions->release(be, device[i]);
+	free(model->parameters);
+	free(model->weights);
+	free(model->layers);
+	free(model);
+}
+
+/* A stream of random numbers serves this many elements, so that any part of any tensor can be drawn alone. */
+#define INIT_BLOCK 1024
+
+struct init_task {
+	const struct model *model;
+	const struct parameter *parameter;
+	uint64_t seed;
+	float *slab;
+};
+
+static void init_block(void *context, int64_t block, int worker)
+{
+	(void)worker;
+	const struct init_task *task = context;
+	const struct parameter *parameter = task->parameter;
+	uint64_t number = (uint64_t)(parameter - task->model->parameters);
+	struct rng rng = rng_start(task->seed, RNG_WEIGHTS, number << 32 | (uint64_t)block);
+	int64_t end =
+	        (block + 1) * INIT_BLOCK < parameter->count ? (block + 1) * INIT_BLOCK : parameter->count;
+	for (int64_t i = block * INIT_BLOCK; i < end; i++)
+		task->slab[parameter->offset + i] =
+		        (float)(task->model->config.initializer_range * rng_truncated_normal(&rng));
+}
+
+enum status model_initialize(struct model *model, struct replica *replica, uint64_t seed)
+{
+	float *slab = NULL;
+	TRY(memory_new(&slab, model->slab_count, sizeof(*slab), "initial weights"));
+	for (int64_t p = 0; p < model->parameter_count; p++) {
+		const struct parameter *parameter = &model->parameters[p];
+		struct init_task task = {model, parameter, seed, slab};
+		int64_t blocks = (parameter->count + INIT_BLOCK - 1) / INIT_BLOCK;
+		if (parameter->init == INIT_NORMAL && model->backend->pool)
+			pool_run(model->backend->pool, blocks, init_block, &task);
+		else if (parameter->init == INIT_NORMAL)
+			for (int64_t block = 0; block < blocks; block++)
+				init_block(&task, block, 0);
+		else if (parameter->init == INIT_ONE)
+			for (int64_t i = 0; i < parameter->count; i++)
+				slab[parameter->offset + i] = 1;
+	}
+	enum status status = model_set_weights(model, replica, slab);
+	free(slab);
+	return status;
+}
+
+/* Elements converted at a time where the masters are float64. */
+#define CONVERT_ELEMENTS 2048
+
+enum status model_set_weights(struct model *model, struct replica *replica, const float *slab)
+{
+	struct backend *be = model->backend;
+	if (be->master_dtype == DTYPE_F32) {
+		be->functions->to_device(be, model->slab.data, slab, slab_bytes(model));
+	} else {
+		double block[CONVERT_ELEMENTS];
+		for (int64_t done = 0; done < model->slab_count; done += CONVERT_ELEMENTS) {
+			int64_t left = model->slab_count - done,
+			        count = left < CONVERT_ELEMENTS ? left : CONVERT_ELEMENTS;
+			for (int64_t i = 0; i < count; i++)
+				block[i] = slab[done + i];
+			be->functions->to_device(be, (double *)model->slab.data + done, block,
+			                         (size_t)count * sizeof(double));
+		}
+	}
+	model_refresh(model, replica);
+	return be->functions->synchronize(replica);
+}
+
+enum status model_get_weights(struct model *model, float *slab)
+{
+	struct backend *be = model->backend;
+	if (be->master_dtype == DTYPE_F32) {
+		be->functions->to_host(be, slab, model->slab.data, slab_bytes(model));
+		return OK;
+	}
+	double block[CONVERT_ELEMENTS];
+	for (int64_t done = 0; done < model->slab_count; done += CONVERT_ELEMENTS) {
+		int64_t left = model->slab_count - done,
+		        count = left < CONVERT_ELEMENTS ? left : CONVERT_ELEMENTS;
+		be->functions->to_host(be, block, (double *)model->slab.data + done,
+		                       (size_t)count * sizeof(double));
+		for (int64_t i = 0; i < count; i++)
+			slab[done + i] = (float)block[i];
+	}
+	return OK;
+}
+
+void model_refresh(struct model *model, struct replica *replica)
+{
+	model->backend->functions->weights_refresh(replica, model->weights, model->weight_count);
+}
