@@ -13,8 +13,9 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-/* The system calls of writing; replaced by tests. BERTC_FAULT="write:3:ENOSPC" in the environment makes the third
- * write fail so (operations: open write fsync rename unlink mkdir; modes: ENOSPC EIO EINTR short kill). */
+/* The system calls of writing. BERTC_FAULT="write:3:ENOSPC" in the environment makes the third write fail so
+ * (operations: open write fsync close rename unlink mkdir; modes: ENOSPC EIO EINTR short kill; "3+": the third and
+ * all later ones). `short` writes half and says so, `kill` writes half and kills the process. */
 struct file_operations {
 	int (*open)(const char *path, int flags, mode_t mode);
 	ssize_t (*write)(int fd, const void *bytes, size_t count);
@@ -25,6 +26,9 @@ struct file_operations {
 	int (*mkdir)(const char *path, mode_t mode);
 };
 extern struct file_operations file_operations;
+/* The same from within a test: NULL ends it; counts start anew. A wrong specification is ERR_USAGE. */
+MUST_USE enum status file_fault_set(const char *specification);
+bool file_fault_hit(void); /* has the fault happened since it was set? */
 
 /* Reads a whole regular file or pipe into `out` (cleared first). A missing file is ERR_USAGE, one larger than
  * `limit` bytes ERR_DATA, unreadable ERR_RESOURCE. */
@@ -46,7 +50,7 @@ int64_t folder_free_bytes(const char *path);
 #define PATH_BYTES 4096
 MUST_USE enum status path_join(char *out, const char *folder, const char *name);
 
-/* A sorted list of names. */
+/* A list of names, in the order in which they were added. */
 struct name_list {
 	char **names;
 	int64_t count, capacity;

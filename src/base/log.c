@@ -34,8 +34,8 @@ static void terminal_look(void)
 	is_terminal = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
 	has_colour = is_terminal && (!no_colour || !*no_colour);
 
-	/* A locale that names another character set is believed; no locale at all is the bare container, whose
-	 * terminal takes UTF-8 as all of today's do. */
+	/* A locale that names another character set is believed; no locale at all is the bare container,
+	 * whose terminal takes UTF-8 as all of today's do. */
 	const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"}, *locale = NULL;
 	for (int i = 0; i < 3 && (!locale || !*locale); i++)
 		locale = getenv(names[i]);
@@ -183,10 +183,10 @@ static struct progress_words progress_describe(const struct progress *progress, 
 		snprintf(words.rate, sizeof words.rate, "%.*f %s/s", rate < 100, rate, unit);
 	else /* "4.2 s/step" */
 		snprintf(words.rate, sizeof words.rate, "%s/%.*s", format_duration(text, 1 / rate),
-			 (int)strlen(unit) - (*unit && unit[strlen(unit) - 1] == 's'), unit);
+		         (int)strlen(unit) - (*unit && unit[strlen(unit) - 1] == 's'), unit);
 	if (words.share >= 0)
 		snprintf(words.remaining, sizeof words.remaining, "ETA %s",
-			 format_duration(text, (double)(progress->total - progress->done) / rate));
+		         format_duration(text, (double)(progress->total - progress->done) / rate));
 	return words;
 }
 
@@ -219,8 +219,8 @@ static void bar_append(struct buffer *out, int cells, double share)
 	buffer_text(out, has_unicode ? "▏" : "]");
 }
 
-/* One line, at most as wide as the terminal: title, bar, share, what the caller says, time left, count, rate; what
- * does not fit is left out, the last first. */
+/* One line, at most as wide as the terminal: title, bar, share, what the caller says, time left, count, rate;
+ * what does not fit is left out, the last first. */
 static void bar_draw(void)
 {
 	if (shown_count == 0)
@@ -277,11 +277,17 @@ static void bar_draw(void)
 	progress->drawn = now;
 }
 
-void progress_start(struct progress *progress, const char *title, int64_t first, int64_t total, const char *unit)
+void progress_start(struct progress *progress, const char *title, int64_t first, int64_t total,
+                    const char *unit)
 {
 	double now = clock_seconds();
-	*progress = (struct progress){
-		.title = title, .unit = unit, .total = total, .done = first, .first = first, .started = now, .drawn = now};
+	*progress = (struct progress){.title = title,
+	                              .unit = unit,
+	                              .total = total,
+	                              .done = first,
+	                              .first = first,
+	                              .started = now,
+	                              .drawn = now};
 	pthread_mutex_lock(&lock);
 	BUG_IF(shown_count == sizeof shown / sizeof *shown);
 	shown[shown_count++] = progress;
@@ -315,7 +321,8 @@ void progress_update(struct progress *progress, int64_t done, const char *format
 		int length = snprintf(line, sizeof line, "%s: %s%s", progress->title, words.count, share);
 		for (int i = 0; i < 3; i++) {
 			if (parts[i][0] && (size_t)length < sizeof line)
-				length += snprintf(line + length, sizeof line - (size_t)length, ", %s", parts[i]);
+				length += snprintf(line + length, sizeof line - (size_t)length, ", %s",
+				                   parts[i]);
 		}
 		write_line(NULL, "", line);
 		progress->drawn = clock_seconds();
@@ -339,14 +346,15 @@ void progress_finish(struct progress *progress)
 		struct progress_words words = progress_describe(progress, now);
 		bool bytes = !strcmp(progress->unit, "bytes");
 		int length = snprintf(line, sizeof line, "%s: %s%s%s in %s", progress->title,
-				      bytes ? format_size(count, (double)progress->done)
-					    : format_count(count, progress->done),
-				      bytes ? "" : " ", bytes ? "" : progress->unit,
-				      format_duration(duration, now - progress->started));
+		                      bytes ? format_size(count, (double)progress->done)
+		                            : format_count(count, progress->done),
+		                      bytes ? "" : " ", bytes ? "" : progress->unit,
+		                      format_duration(duration, now - progress->started));
 		const char *parts[] = {words.rate, progress->text};
 		for (int i = 0; i < 2; i++) {
 			if (parts[i][0] && (size_t)length < sizeof line)
-				length += snprintf(line + length, sizeof line - (size_t)length, ", %s", parts[i]);
+				length += snprintf(line + length, sizeof line - (size_t)length, ", %s",
+				                   parts[i]);
 		}
 		write_line(NULL, "", line);
 	} else if (bar_drawn) {

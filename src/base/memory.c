@@ -17,7 +17,7 @@ static enum status out_of_memory(const char *what, double bytes)
 {
 	char needed[FORMAT_BYTES], available[FORMAT_BYTES];
 	return error_set(ERR_RESOURCE, "not enough memory for %s: %s needed, %s available", what,
-			 format_size(needed, bytes), format_size(available, (double)memory_available()));
+	                 format_size(needed, bytes), format_size(available, (double)memory_available()));
 }
 
 enum status memory_new(void *out, int64_t count, size_t size, const char *what)
@@ -63,19 +63,21 @@ enum status arena_create(struct arena *arena, size_t bytes, const char *what)
 	*arena = (struct arena){0};
 	if (bytes > PTRDIFF_MAX / 2)
 		return out_of_memory(what, (double)bytes);
-	/* The kernel promises more than it has; what is planned will be touched, so it is refused here and not by
-	 * a kill in the middle of a run. */
+	/* The kernel promises more than it has; what is planned will be touched, so it is refused here and
+	 * not by a kill in the middle of a run. */
 	int64_t available = memory_available();
 	if (available >= 0 && bytes > (size_t)available)
 		return out_of_memory(what, (double)bytes);
 
 	size_t capacity = round_up(bytes ? bytes : 1, (size_t)sysconf(_SC_PAGESIZE));
 	size_t slack = capacity >= HUGE_PAGE ? HUGE_PAGE : 0;
-	unsigned char *map = mmap(NULL, capacity + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *map =
+	        mmap(NULL, capacity + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (map == MAP_FAILED)
 		return out_of_memory(what, (double)bytes);
 	if (slack) {
-		/* Huge pages need a base on a border of their own size: map too much and give the ends back. */
+		/* Huge pages need a base on a border of their own size: map too much and give the ends back.
+		 */
 		unsigned char *base = (unsigned char *)round_up((size_t)map, HUGE_PAGE);
 		size_t head = (size_t)(base - map), tail = slack - head;
 		if (head)

@@ -1,6 +1,7 @@
 /* How a job runs: the caller writes it down, opens it under a new number and starts to claim indices itself.
- * Workers that are awake enter and claim too. When no index is left the caller closes the job and waits for those who
- * entered, so a worker that the system has not scheduled yet holds nobody up: it finds the job closed. */
+ * Workers that are awake enter and claim too. When no index is left the caller closes the job and waits for
+ * those who entered, so a worker that the system has not scheduled yet holds nobody up: it finds the job
+ * closed. */
 #include "base/pool.h"
 
 #include <limits.h>
@@ -23,16 +24,16 @@
 
 /* Job state in one word: number << 32 | OPEN | workers inside. */
 #define OPEN ((uint64_t)1 << 31)
-#define INSIDE(state) ((uint32_t)(state) & 0x7FFFFFFF)
+#define INSIDE(state) ((uint32_t)(state)&0x7FFFFFFF)
 #define NUMBER(state) ((uint32_t)((state) >> 32))
 
 struct pool {
-	int threads;      /* the caller's included */
+	int threads; /* the caller's included */
 	int spins;
 	bool pinned;
-	int home;         /* the caller's CPU, if pinned */
+	int home; /* the caller's CPU, if pinned */
 	cpu_set_t *allowed;
-	pthread_t *ids;   /* [threads - 1] */
+	pthread_t *ids; /* [threads - 1] */
 	int started;
 
 	/* The job; written by the caller while the state is closed. */
@@ -43,9 +44,9 @@ struct pool {
 
 	/* Apart from each other, since different threads write them all the time. */
 	_Alignas(64) _Atomic uint64_t state;
-	_Alignas(64) _Atomic int64_t next;          /* first index that nobody has claimed */
-	_Alignas(64) _Atomic uint32_t left;         /* workers that have left the job */
-	_Alignas(64) _Atomic uint32_t signal;       /* changes with each job; what sleeping workers watch */
+	_Alignas(64) _Atomic int64_t next;    /* first index that nobody has claimed */
+	_Alignas(64) _Atomic uint32_t left;   /* workers that have left the job */
+	_Alignas(64) _Atomic uint32_t signal; /* changes with each job; what sleeping workers watch */
 	_Atomic uint32_t sleepers, caller_sleeps;
 	_Atomic bool running, quit;
 };
@@ -179,8 +180,8 @@ static void wait_until_left(struct pool *pool, uint32_t count)
 	atomic_store(&pool->caller_sleeps, 0);
 }
 
-/* A pinned pool leaves one CPU to its caller. The caller itself stays unpinned, so that threads it starts may run
- * anywhere; but if it finds itself on a worker's CPU it moves home first. */
+/* A pinned pool leaves one CPU to its caller. The caller itself stays unpinned, so that threads it starts may
+ * run anywhere; but if it finds itself on a worker's CPU it moves home first. */
 static void go_home(const struct pool *pool)
 {
 	if (!pool->pinned || sched_getcpu() == pool->home)
@@ -260,8 +261,8 @@ int pool_available_cores(void)
 	return cores < 1 ? 1 : cores;
 }
 
-/* The CPU of each worker in `cpus`, if every thread has one to itself. A smaller pool is left to the scheduler, since
- * another process on the same machine would choose the same CPUs. */
+/* The CPU of each worker in `cpus`, if every thread has one to itself. A smaller pool is left to the
+ * scheduler, since another process on the same machine would choose the same CPUs. */
 static bool choose_cpus(struct pool *pool, int *cpus)
 {
 	pool->allowed = CPU_ALLOC(CPU_LIMIT);

@@ -5,7 +5,8 @@
 
 double rng_truncated_normal(struct rng *rng)
 {
-	/* Box and Muller's pair: the two values are independent, so the second may replace a refused first. */
+	/* Box and Muller's pair: the two values are independent, so the second may replace a refused first.
+	 */
 	for (;;) {
 		double radius = sqrt(-2 * log(1 - rng_double(rng)));
 		double angle = 6.283185307179586 * rng_double(rng);
@@ -33,8 +34,10 @@ uint64_t rng_permute(uint64_t seed, enum rng_purpose purpose, uint32_t round, ui
 	do {
 		uint32_t left = (uint32_t)(value >> half), right = (uint32_t)value & mask;
 		for (uint32_t i = 1; i <= FEISTEL_ROUNDS; i++) {
-			/* Purposes are below 2^16 and streams have no round there: no counter is shared with them. */
-			struct philox random = philox4x32(seed, right, (uint32_t)purpose | i << 16, round, 0, 10);
+			/* Purposes are below 2^16 and streams have no round there: no counter is shared with
+			 * them. */
+			struct philox random =
+			        philox4x32(seed, right, (uint32_t)purpose | i << 16, round, 0, 10);
 			uint32_t swapped = (left ^ random.word[0]) & mask;
 			left = right;
 			right = swapped;

@@ -9,8 +9,8 @@ static atomic_int stop_signal, stop_orders; /* the first signal; SIGINTs and SIG
 static void stop_handler(int number)
 {
 	if (number != SIGUSR1 && atomic_fetch_add(&stop_orders, 1) > 0) {
-		/* Asked twice: leave as if there were no handler, so that the parent sees the signal. It is held
-		 * back until this function returns. */
+		/* Asked twice: leave as if there were no handler, so that the parent sees the signal. It is
+		 * held back until this function returns. */
 		signal(number, SIG_DFL);
 		raise(number);
 	}

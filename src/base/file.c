@@ -1,0 +1,342 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/file_internal.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+enum status file_path_status(void)
+{
+	return errno == ENOENT || errno == ENOTDIR || errno == EISDIR || errno == ENAMETOOLONG ||
+	                       errno == ELOOP
+	               ? ERR_USAGE
+	               : ERR_RESOURCE;
+}
+
+void file_parent(char *out, const char *path)
+{
+	size_t length = strnlen(path, PATH_BYTES - 1);
+	memmove(out, path, length);
+	out[length] = '\0';
+	char *slash = strrchr(out, '/');
+	if (!slash)
+		strcpy(out, ".");
+	else if (slash == out)
+		out[1] = '\0';
+	else
+		*slash = '\0';
+}
+
+static enum status write_failed(const char *path, size_t left)
+{
+	if (errno != ENOSPC && errno != EDQUOT)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot write", path);
+	int number = errno;
+	char folder[PATH_BYTES], needed[FORMAT_BYTES], available[FORMAT_BYTES];
+	file_parent(folder, path);
+	format_size(available, (double)folder_free_bytes(folder));
+	errno = number;
+	enum status status = error_set_errno(ERR_RESOURCE, "'%s': cannot write %s (%s free)", path,
+	                                     format_size(needed, (double)left), available);
+	error_hint("make room in '%s' and run the same command again", folder);
+	return status;
+}
+
+static enum status write_all(int fd, const char *path, const void *bytes, size_t count)
+{
+	const char *p = bytes;
+	while (count) {
+		ssize_t wrote;
+		RETRY(wrote, file_operations.write(fd, p, count));
+		if (wrote < 0)
+			return write_failed(path, count);
+		p += wrote;
+		count -= (size_t)wrote;
+	}
+	return OK;
+}
+
+/* --- Reading --- */
+
+/* Opens a file that is not a folder. */
+static enum status open_for_reading(const char *path, int *out_fd, struct stat *out_facts)
+{
+	int fd;
+	RETRY(fd, open(path, O_RDONLY | O_CLOEXEC));
+	if (fd < 0)
+		return error_set_errno(file_path_status(), "'%s': cannot open", path);
+	if (fstat(fd, out_facts) < 0 || S_ISDIR(out_facts->st_mode)) {
+		errno = S_ISDIR(out_facts->st_mode) ? EISDIR : errno;
+		enum status status = error_set_errno(file_path_status(), "'%s': cannot read", path);
+		close(fd);
+		return status;
+	}
+	*out_fd = fd;
+	return OK;
+}
+
+enum status file_read(const char *path, size_t limit, struct buffer *out)
+{
+	char bound[FORMAT_BYTES];
+	struct stat facts;
+	int fd;
+	buffer_clear(out);
+	TRY(open_for_reading(path, &fd, &facts));
+	enum status status = OK;
+	for (;;) {
+		char piece[65536];
+		ssize_t got;
+		RETRY(got, read(fd, piece, sizeof piece));
+		if (got < 0)
+			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot read", path), done);
+		if (got == 0)
+			break;
+		if ((size_t)got > limit - out->size)
+			TRY_GOTO(error_set(ERR_DATA, "'%s': larger than the %s that such a file may have",
+			                   path, format_size(bound, (double)limit)),
+			         done);
+		buffer_append(out, piece, (size_t)got);
+		TRY_GOTO(buffer_status(out), done);
+	}
+done:
+	close(fd);
+	return status;
+}
+
+enum status file_map_open(struct file_map *out, const char *path)
+{
+	struct stat facts;
+	int fd;
+	*out = (struct file_map){0};
+	TRY(open_for_reading(path, &fd, &facts));
+	enum status status = OK;
+	if (!S_ISREG(facts.st_mode)) {
+		status = error_set(ERR_USAGE, "'%s': not a regular file", path);
+	} else if (facts.st_size > 0) {
+		void *data = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (data == MAP_FAILED)
+			status = error_set_errno(ERR_RESOURCE, "'%s': cannot map", path);
+		else
+			*out = (struct file_map){data, (size_t)facts.st_size};
+	}
+	close(fd);
+	return status;
+}
+
+void file_map_close(struct file_map *map)
+{
+	if (map->data)
+		munmap((void *)(uintptr_t)map->data, map->size);
+	*map = (struct file_map){0};
+}
+
+bool file_exists(const char *path)
+{
+	struct stat facts;
+	return stat(path, &facts) == 0;
+}
+
+bool file_is_folder(const char *path)
+{
+	struct stat facts;
+	return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+int64_t file_size(const char *path)
+{
+	struct stat facts;
+	return stat(path, &facts) == 0 && S_ISREG(facts.st_mode) ? (int64_t)facts.st_size : -1;
+}
+
+/* --- Atomic writing --- */
+
+#define WRITER_BUFFER ((size_t)256 << 10)
+
+struct file_writer {
+	char path[PATH_BYTES];      /* links resolved */
+	char temporary[PATH_BYTES]; /* empty: writes straight into a pipe or device */
+	int fd;
+	size_t buffered;
+	int64_t offset;
+	uint32_t crc;
+	struct error failure; /* the first; its status is OK until then */
+	unsigned char buffer[WRITER_BUFFER];
+};
+
+static enum status writer_open_temporary(struct file_writer *writer)
+{
+	static atomic_uint serial;
+	char folder[PATH_BYTES], name[PATH_BYTES];
+	const char *slash = strrchr(writer->path, '/');
+	file_parent(folder, writer->path);
+	do {
+		/* Hidden, so that a glob over the folder does not see it; the process and a count tell apart
+		 * all who write the same file, and O_EXCL those on other machines. */
+		snprintf(name, sizeof name, ".%.200s.tmp-%ld-%u", slash ? slash + 1 : writer->path,
+		         (long)getpid(), atomic_fetch_add(&serial, 1));
+		TRY(path_join(writer->temporary, folder, name));
+		RETRY(writer->fd,
+		      file_operations.open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+	} while (writer->fd < 0 && errno == EEXIST);
+	if (writer->fd < 0) {
+		writer->temporary[0] = '\0';
+		return error_set_errno(file_path_status(), "'%s': cannot create", writer->path);
+	}
+	return OK;
+}
+
+enum status file_writer_open(struct file_writer **out, const char *path)
+{
+	struct file_writer *writer;
+	struct stat facts;
+	enum status status;
+	TRY(memory_new(&writer, 1, sizeof *writer, "a file's buffer"));
+	writer->fd = -1;
+	if (strlen(path) >= sizeof writer->path)
+		TRY_GOTO(error_set(ERR_USAGE, "path too long: '%.200s…'", path), fail);
+	bool exists = stat(path, &facts) == 0;
+	if (exists && S_ISDIR(facts.st_mode))
+		TRY_GOTO(error_set(ERR_USAGE, "'%s': is a folder, cannot write a file there", path), fail);
+	/* A link keeps pointing at its file. */
+	if (!exists || !realpath(path, writer->path))
+		snprintf(writer->path, sizeof writer->path, "%s", path);
+	if (exists && !S_ISREG(facts.st_mode)) {
+		/* A rename would replace /dev/stdout or /dev/null by a file. */
+		RETRY(writer->fd, file_operations.open(writer->path, O_WRONLY | O_CLOEXEC, 0));
+		if (writer->fd < 0)
+			TRY_GOTO(error_set_errno(file_path_status(), "'%s': cannot open", path), fail);
+	} else {
+		TRY_GOTO(writer_open_temporary(writer), fail);
+	}
+	*out = writer;
+	return OK;
+fail:
+	free(writer);
+	return status;
+}
+
+static enum status writer_fail(struct file_writer *writer, enum status status)
+{
+	writer->failure = *error_last();
+	return status;
+}
+
+static enum status writer_flush(struct file_writer *writer)
+{
+	enum status status = write_all(writer->fd, writer->path, writer->buffer, writer->buffered);
+	writer->buffered = 0;
+	return status == OK ? OK : writer_fail(writer, status);
+}
+
+enum status file_writer_write(struct file_writer *writer, const void *bytes, size_t count)
+{
+	if (writer->failure.status != OK)
+		return error_restore(&writer->failure);
+	if (count == 0)
+		return OK;
+	writer->crc = crc32c(writer->crc, bytes, count);
+	writer->offset += (int64_t)count;
+	if (count > sizeof writer->buffer - writer->buffered)
+		TRY(writer_flush(writer));
+	if (count >= sizeof writer->buffer) {
+		enum status status = write_all(writer->fd, writer->path, bytes, count);
+		return status == OK ? OK : writer_fail(writer, status);
+	}
+	memcpy(writer->buffer + writer->buffered, bytes, count);
+	writer->buffered += count;
+	return OK;
+}
+
+int64_t file_writer_offset(const struct file_writer *writer)
+{
+	return writer->offset;
+}
+
+uint32_t file_writer_crc32c(const struct file_writer *writer)
+{
+	return writer->crc;
+}
+
+enum status file_writer_commit(struct file_writer *writer)
+{
+	char folder[PATH_BYTES];
+	int result;
+	enum status status;
+	TRY_GOTO(writer->failure.status == OK ? OK : error_restore(&writer->failure), fail);
+	TRY_GOTO(writer_flush(writer), fail);
+	/* A failed fsync is not tried again: the system may have dropped the bytes and would call the second
+	 * one good. */
+	RETRY(result, file_operations.fsync(writer->fd));
+	if (result < 0 && !(errno == EINVAL && !writer->temporary[0]))
+		TRY_GOTO(write_failed(writer->path, 0), fail);
+	result = file_operations.close(writer->fd);
+	writer->fd = -1;
+	if (result < 0 && errno != EINTR) /* Linux has closed it then, too */
+		TRY_GOTO(write_failed(writer->path, 0), fail);
+	if (writer->temporary[0]) {
+		RETRY(result, file_operations.rename(writer->temporary, writer->path));
+		if (result < 0)
+			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot put the new file in place",
+			                         writer->path),
+			         fail);
+		file_parent(folder, writer->path);
+		status = folder_sync(folder);
+	}
+	free(writer);
+	return status;
+fail:
+	file_writer_abandon(writer);
+	return status;
+}
+
+void file_writer_abandon(struct file_writer *writer)
+{
+	if (!writer)
+		return;
+	if (writer->fd >= 0)
+		file_operations.close(writer->fd);
+	if (writer->temporary[0])
+		file_operations.unlink(writer->temporary);
+	free(writer);
+}
+
+enum status file_write(const char *path, const void *bytes, size_t count)
+{
+	struct file_writer *writer;
+	TRY(file_writer_open(&writer, path));
+	enum status status = file_writer_write(writer, bytes, count);
+	if (status == OK)
+		return file_writer_commit(writer);
+	file_writer_abandon(writer);
+	return status;
+}
+
+enum status file_append_line(const char *path, const char *line)
+{
+	int fd;
+	RETRY(fd, file_operations.open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+	if (fd < 0)
+		return error_set_errno(file_path_status(), "'%s': cannot open", path);
+	/* A line that a crash cut off must not swallow this one. */
+	char last = '\n';
+	off_t size = lseek(fd, 0, SEEK_END);
+	if (size > 0 && pread(fd, &last, 1, size - 1) != 1)
+		last = '\n';
+	enum status status = OK;
+	if (last != '\n')
+		status = write_all(fd, path, "\n", 1);
+	if (status == OK)
+		status = write_all(fd, path, line, strlen(line));
+	if (file_operations.close(fd) < 0 && errno != EINTR && status == OK)
+		status = write_failed(path, 0);
+	return status;
+}

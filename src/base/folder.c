@@ -1,0 +1,297 @@
+/* The part of file.h that is about folders: making, listing, removing, locking, and patterns of names. */
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/file_internal.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+enum status path_join(char *out, const char *folder, const char *name)
+{
+	size_t length = strlen(folder);
+	bool slash = length > 0 && folder[length - 1] != '/';
+	if (length + slash + strlen(name) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "path too long: '%.100s…/%.100s'", folder, name);
+	snprintf(out, PATH_BYTES, "%s%s%s", folder, slash ? "/" : "", name);
+	return OK;
+}
+
+enum status folder_make(const char *path)
+{
+	char part[PATH_BYTES];
+	size_t length = strlen(path);
+	if (length >= sizeof part)
+		return error_set(ERR_USAGE, "path too long: '%.200s…'", path);
+	for (size_t end = 1; end <= length; end++) {
+		if (path[end] != '/' && path[end] != '\0')
+			continue;
+		memcpy(part, path, end);
+		part[end] = '\0';
+		if (file_is_folder(part))
+			continue;
+		int result;
+		RETRY(result, file_operations.mkdir(part, 0777));
+		if (result == 0 || (errno == EEXIST && file_is_folder(part)))
+			continue;
+		if (errno == EEXIST)
+			return error_set(ERR_USAGE, "'%s': is in the way of a folder and is none", part);
+		return error_set_errno(file_path_status(), "'%s': cannot make this folder", part);
+	}
+	return OK;
+}
+
+enum status folder_list(const char *path, struct name_list *out)
+{
+	*out = (struct name_list){0};
+	DIR *folder = opendir(path);
+	if (!folder)
+		return error_set_errno(file_path_status(), "'%s': cannot list this folder", path);
+	enum status status = OK;
+	for (;;) {
+		errno = 0;
+		struct dirent *entry = readdir(folder);
+		if (!entry)
+			break;
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			TRY_GOTO(name_list_add(out, entry->d_name), done);
+	}
+	if (errno)
+		status = error_set_errno(ERR_RESOURCE, "'%s': cannot list this folder", path);
+done:
+	closedir(folder);
+	if (status != OK)
+		name_list_release(out);
+	return status;
+}
+
+enum status folder_remove(const char *path)
+{
+	struct name_list names;
+	struct stat facts;
+	char inner[PATH_BYTES];
+	if (lstat(path, &facts) < 0 && errno == ENOENT)
+		return OK;
+	TRY(folder_list(path, &names));
+	enum status status = OK;
+	for (int64_t i = 0; i < names.count && status == OK; i++) {
+		TRY_GOTO(path_join(inner, path, names.names[i]), done);
+		/* Links are removed, not followed. */
+		if (lstat(inner, &facts) == 0 && S_ISDIR(facts.st_mode)) {
+			status = folder_remove(inner);
+		} else {
+			int result;
+			RETRY(result, file_operations.unlink(inner));
+			if (result < 0 && errno != ENOENT)
+				status = error_set_errno(ERR_RESOURCE, "'%s': cannot remove", inner);
+		}
+	}
+	if (status == OK && rmdir(path) < 0 && errno != ENOENT)
+		status = error_set_errno(ERR_RESOURCE, "'%s': cannot remove this folder", path);
+done:
+	name_list_release(&names);
+	return status;
+}
+
+enum status folder_sync(const char *path)
+{
+	int fd, result;
+	RETRY(fd, file_operations.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+	if (fd < 0)
+		return error_set_errno(file_path_status(), "'%s': cannot open this folder", path);
+	RETRY(result, file_operations.fsync(fd));
+	enum status status = OK;
+	if (result < 0 && errno != EINVAL && errno != ENOTSUP) /* some network file systems cannot */
+		status = error_set_errno(ERR_RESOURCE, "'%s': cannot make this folder durable", path);
+	file_operations.close(fd);
+	return status;
+}
+
+int64_t folder_free_bytes(const char *path)
+{
+	/* The folder may not exist yet: its nearest parent that does lies on the same file system. */
+	char part[PATH_BYTES];
+	struct statvfs facts;
+	size_t length = strnlen(path, sizeof part - 1);
+	memcpy(part, path, length);
+	part[length] = '\0';
+	while (statvfs(part, &facts) < 0) {
+		if (errno != ENOENT || !strcmp(part, ".") || !strcmp(part, "/"))
+			return -1;
+		file_parent(part, part);
+	}
+	return (int64_t)facts.f_bavail * (int64_t)facts.f_frsize;
+}
+
+/* --- Lists of names --- */
+
+enum status name_list_add(struct name_list *list, const char *name)
+{
+	TRY(memory_grow(&list->names, &list->capacity, list->count + 1, sizeof *list->names,
+	                "a list of names"));
+	char *copy = strdup(name);
+	if (!copy)
+		return error_set(ERR_RESOURCE, "not enough memory for a list of names");
+	list->names[list->count++] = copy;
+	return OK;
+}
+
+void name_list_release(struct name_list *list)
+{
+	for (int64_t i = 0; i < list->count; i++)
+		free(list->names[i]);
+	free(list->names);
+	*list = (struct name_list){0};
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void name_list_sort(struct name_list *list, int64_t first)
+{
+	if (list->count > first)
+		qsort(list->names + first, (size_t)(list->count - first), sizeof *list->names, compare_names);
+}
+
+/* The folders above the one being read, so that a link to one of them is no endless road. */
+struct ancestor {
+	const struct ancestor *above;
+	dev_t device;
+	ino_t number;
+};
+
+static enum status expand_folder(const char *path, const struct stat *facts, const struct ancestor *above,
+                                 struct name_list *out)
+{
+	struct ancestor here = {above, facts->st_dev, facts->st_ino};
+	for (const struct ancestor *a = above; a; a = a->above) {
+		if (a->device == here.device && a->number == here.number)
+			return OK;
+	}
+	struct name_list names;
+	TRY(folder_list(path, &names));
+	enum status status = OK;
+	for (int64_t i = 0; i < names.count; i++) {
+		char inner[PATH_BYTES];
+		struct stat inner_facts;
+		if (names.names[i][0] == '.')
+			continue;
+		TRY_GOTO(path_join(inner, path, names.names[i]), done);
+		if (stat(inner, &inner_facts) < 0)
+			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot look at", inner), done);
+		if (S_ISDIR(inner_facts.st_mode))
+			TRY_GOTO(expand_folder(inner, &inner_facts, &here, out), done);
+		else if (S_ISREG(inner_facts.st_mode))
+			TRY_GOTO(name_list_add(out, inner), done);
+	}
+done:
+	name_list_release(&names);
+	return status;
+}
+
+/* A path that exists: a folder's files, or itself (a pipe or device is what the user asked for). */
+static enum status expand_existing(const char *path, struct name_list *out)
+{
+	struct stat facts;
+	if (stat(path, &facts) < 0)
+		return error_set_errno(file_path_status(), "'%s': cannot look at", path);
+	if (!S_ISDIR(facts.st_mode))
+		return name_list_add(out, path);
+	int64_t before = out->count;
+	TRY(expand_folder(path, &facts, NULL, out));
+	return out->count > before ? OK : error_set(ERR_USAGE, "'%s': no files in this folder", path);
+}
+
+enum status path_expand(const char *pattern, struct name_list *out)
+{
+	if (!strcmp(pattern, "-"))
+		return name_list_add(out, pattern);
+	int64_t first = out->count;
+	/* A name that exists is taken as it is, whatever characters it has. */
+	if (file_exists(pattern) || !strpbrk(pattern, "*?[{~")) {
+		TRY(expand_existing(pattern, out));
+	} else {
+		glob_t found;
+		int result = glob(pattern, GLOB_NOSORT | GLOB_BRACE | GLOB_TILDE, NULL, &found);
+		if (result == GLOB_NOMATCH)
+			return error_set(ERR_USAGE, "'%s': no file has such a name", pattern);
+		if (result != 0)
+			return error_set(ERR_RESOURCE, "'%s': cannot look for such files", pattern);
+		enum status status = OK;
+		for (size_t i = 0; i < found.gl_pathc && status == OK; i++)
+			status = expand_existing(found.gl_pathv[i], out);
+		globfree(&found);
+		TRY(status);
+	}
+	name_list_sort(out, first);
+	return OK;
+}
+
+/* --- Locks --- */
+
+/* Says who holds the lock: the file has "host pid start". */
+static enum status locked(const char *path, int fd)
+{
+	char text[512] = "", host[257], start[65];
+	long pid;
+	ssize_t got = pread(fd, text, sizeof text - 1, 0);
+	enum status status;
+	if (got > 0 && sscanf(text, "%256s %ld %64s", host, &pid, start) == 3)
+		status = error_set(ERR_LOCKED, "'%s' is in use by process %ld on %s since %s", path, pid,
+		                   host, start);
+	else
+		status = error_set(ERR_LOCKED, "'%s' is in use by another run", path);
+	error_hint("wait for it, stop it, or choose another --out");
+	return status;
+}
+
+enum status folder_lock(const char *path, int *out_descriptor)
+{
+	char lock[PATH_BYTES];
+	int fd, result;
+	TRY(path_join(lock, path, ".lock"));
+	RETRY(fd, file_operations.open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+	if (fd < 0)
+		return error_set_errno(file_path_status(), "'%s': cannot lock this folder", path);
+	RETRY(result, flock(fd, LOCK_EX | LOCK_NB));
+	if (result < 0 && errno == EWOULDBLOCK) {
+		enum status status = locked(path, fd);
+		close(fd);
+		return status;
+	}
+	if (result < 0)
+		log_warning("'%s': this file system has no locks (%s): take care that no other run uses the "
+		            "folder",
+		            path, strerror(errno));
+
+	char host[256] = "?", start[32], text[320];
+	time_t now = time(NULL);
+	struct tm parts;
+	gethostname(host, sizeof host - 1);
+	strftime(start, sizeof start, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
+	snprintf(text, sizeof text, "%s %ld %s\n", host, (long)getpid(), start);
+	/* The lock holds without its text, which only helps the reader: a full disk is noticed where it
+	 * matters. */
+	if (ftruncate(fd, 0) == 0 && pwrite(fd, text, strlen(text), 0) < 0)
+		log_detail("'%s': %s", lock, strerror(errno));
+	*out_descriptor = fd;
+	return OK;
+}
+
+void folder_unlock(int descriptor)
+{
+	/* The file stays: removing it would let two runs lock two files of the same name. */
+	close(descriptor);
+}
