@@ -30,80 +30,64 @@ static int64_t size_of(const struct model_config *config, enum size size)
 	return 1;
 }
 
-/* A row makes one named tensor. `joins`: it continues the weight of the row above without a gap, as key and
- * value continue query: one product computes all three. */
+/* A row makes one named tensor. Rows with the same weight are one weight without gaps: key and value continue
+ * query, so that one product computes all three. */
 struct parameter_row {
 	const char *name;
 	size_t weight; /* offset of its struct weight in the part's struct */
 	enum size rows, columns;
 	enum weight_use use;
 	enum parameter_init init;
-	bool joins;
 };
 
 #define IN_MODEL(field) offsetof(struct model, field)
 #define IN_LAYER(field) offsetof(struct layer_weights, field)
 
+/* clang-format off */
 static const struct parameter_row embedding_rows[] = {
-        {"bert.embeddings.word_embeddings.weight", IN_MODEL(word), VOCAB, HIDDEN, WEIGHT_TIED, INIT_NORMAL,
-         false},
-        {"bert.embeddings.position_embeddings.weight", IN_MODEL(position), POSITIONS, HIDDEN, WEIGHT_TABLE,
-         INIT_NORMAL, false},
-        {"bert.embeddings.token_type_embeddings.weight", IN_MODEL(type), TYPES, HIDDEN, WEIGHT_TABLE,
-         INIT_NORMAL, false},
-        {"bert.embeddings.LayerNorm.weight", IN_MODEL(embedding_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE,
-         false},
-        {"bert.embeddings.LayerNorm.bias", IN_MODEL(embedding_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO,
-         false},
+	{"bert.embeddings.word_embeddings.weight", IN_MODEL(word), VOCAB, HIDDEN, WEIGHT_TIED, INIT_NORMAL},
+	{"bert.embeddings.position_embeddings.weight", IN_MODEL(position), POSITIONS, HIDDEN, WEIGHT_TABLE, INIT_NORMAL},
+	{"bert.embeddings.token_type_embeddings.weight", IN_MODEL(type), TYPES, HIDDEN, WEIGHT_TABLE, INIT_NORMAL},
+	{"bert.embeddings.LayerNorm.weight", IN_MODEL(embedding_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE},
+	{"bert.embeddings.LayerNorm.bias", IN_MODEL(embedding_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
 };
 
 /* Names follow "bert.encoder.layer.<number>.". */
 static const struct parameter_row layer_rows[] = {
-        {"attention.self.query.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, false},
-        {"attention.self.key.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, true},
-        {"attention.self.value.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, true},
-        {"attention.self.query.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, false},
-        {"attention.self.key.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, true},
-        {"attention.self.value.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, true},
-        {"attention.output.dense.weight", IN_LAYER(attention_output), HIDDEN, HIDDEN, WEIGHT_LINEAR,
-         INIT_NORMAL, false},
-        {"attention.output.dense.bias", IN_LAYER(attention_output_bias), ONE, HIDDEN, WEIGHT_VECTOR,
-         INIT_ZERO, false},
-        {"attention.output.LayerNorm.weight", IN_LAYER(attention_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE,
-         false},
-        {"attention.output.LayerNorm.bias", IN_LAYER(attention_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO,
-         false},
-        {"intermediate.dense.weight", IN_LAYER(intermediate), INTERMEDIATE, HIDDEN, WEIGHT_LINEAR,
-         INIT_NORMAL, false},
-        {"intermediate.dense.bias", IN_LAYER(intermediate_bias), ONE, INTERMEDIATE, WEIGHT_VECTOR, INIT_ZERO,
-         false},
-        {"output.dense.weight", IN_LAYER(output), HIDDEN, INTERMEDIATE, WEIGHT_LINEAR, INIT_NORMAL, false},
-        {"output.dense.bias", IN_LAYER(output_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, false},
-        {"output.LayerNorm.weight", IN_LAYER(output_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE, false},
-        {"output.LayerNorm.bias", IN_LAYER(output_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, false},
+	{"attention.self.query.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
+	{"attention.self.key.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
+	{"attention.self.value.weight", IN_LAYER(qkv), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
+	{"attention.self.query.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+	{"attention.self.key.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+	{"attention.self.value.bias", IN_LAYER(qkv_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+	{"attention.output.dense.weight", IN_LAYER(attention_output), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
+	{"attention.output.dense.bias", IN_LAYER(attention_output_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+	{"attention.output.LayerNorm.weight", IN_LAYER(attention_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE},
+	{"attention.output.LayerNorm.bias", IN_LAYER(attention_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+	{"intermediate.dense.weight", IN_LAYER(intermediate), INTERMEDIATE, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
+	{"intermediate.dense.bias", IN_LAYER(intermediate_bias), ONE, INTERMEDIATE, WEIGHT_VECTOR, INIT_ZERO},
+	{"output.dense.weight", IN_LAYER(output), HIDDEN, INTERMEDIATE, WEIGHT_LINEAR, INIT_NORMAL},
+	{"output.dense.bias", IN_LAYER(output_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+	{"output.LayerNorm.weight", IN_LAYER(output_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE},
+	{"output.LayerNorm.bias", IN_LAYER(output_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
 };
 
 static const struct parameter_row pooler_rows[] = {
-        {"bert.pooler.dense.weight", IN_MODEL(pooler), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL, false},
-        {"bert.pooler.dense.bias", IN_MODEL(pooler_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO, false},
+	{"bert.pooler.dense.weight", IN_MODEL(pooler), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
+	{"bert.pooler.dense.bias", IN_MODEL(pooler_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
 };
 
 /* The MLM output layer's matrix is the word embedding table. */
 static const struct parameter_row pretraining_rows[] = {
-        {"cls.predictions.transform.dense.weight", IN_MODEL(transform), HIDDEN, HIDDEN, WEIGHT_LINEAR,
-         INIT_NORMAL, false},
-        {"cls.predictions.transform.dense.bias", IN_MODEL(transform_bias), ONE, HIDDEN, WEIGHT_VECTOR,
-         INIT_ZERO, false},
-        {"cls.predictions.transform.LayerNorm.weight", IN_MODEL(transform_gamma), ONE, HIDDEN, WEIGHT_VECTOR,
-         INIT_ONE, false},
-        {"cls.predictions.transform.LayerNorm.bias", IN_MODEL(transform_beta), ONE, HIDDEN, WEIGHT_VECTOR,
-         INIT_ZERO, false},
-        {"cls.predictions.bias", IN_MODEL(prediction_bias), ONE, VOCAB, WEIGHT_VECTOR, INIT_ZERO, false},
-        {"cls.seq_relationship.weight", IN_MODEL(next_sentence), CLASSES, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL,
-         false},
-        {"cls.seq_relationship.bias", IN_MODEL(next_sentence_bias), ONE, CLASSES, WEIGHT_VECTOR, INIT_ZERO,
-         false},
+	{"cls.predictions.transform.dense.weight", IN_MODEL(transform), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
+	{"cls.predictions.transform.dense.bias", IN_MODEL(transform_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+	{"cls.predictions.transform.LayerNorm.weight", IN_MODEL(transform_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE},
+	{"cls.predictions.transform.LayerNorm.bias", IN_MODEL(transform_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
+	{"cls.predictions.bias", IN_MODEL(prediction_bias), ONE, VOCAB, WEIGHT_VECTOR, INIT_ZERO},
+	{"cls.seq_relationship.weight", IN_MODEL(next_sentence), CLASSES, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
+	{"cls.seq_relationship.bias", IN_MODEL(next_sentence_bias), ONE, CLASSES, WEIGHT_VECTOR, INIT_ZERO},
 };
+/* clang-format on */
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
@@ -123,8 +107,9 @@ static void add_rows(struct model *model, const struct parameter_row *rows, int 
 		parameter->rows = size_of(&model->config, row->rows);
 		parameter->columns = size_of(&model->config, row->columns);
 		parameter->count = parameter->rows * parameter->columns;
+		bool joins = i > 0 && rows[i - 1].weight == row->weight;
 		parameter->offset =
-		        row->joins ? model->slab_count : round_up(model->slab_count, ALIGNMENT_ELEMENTS);
+		        joins ? model->slab_count : round_up(model->slab_count, ALIGNMENT_ELEMENTS);
 		parameter->init = row->init;
 		parameter->decays = row->init == INIT_NORMAL;
 		parameter->layer = layer;
@@ -134,7 +119,7 @@ static void add_rows(struct model *model, const struct parameter_row *rows, int 
 		/* Masters get their addresses when memory is there; until then shapes do for planning. */
 		struct weight *weight = (struct weight *)((char *)owner + row->weight);
 		struct tensor shape = {.dtype = model->backend->master_dtype};
-		if (row->joins)
+		if (joins)
 			shape = weight->master;
 		else
 			model->weights[model->weight_count++] = weight;
