@@ -7,7 +7,9 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 
+/* In the order of the format's own list: the writer puts the last ones first, so that large alignments lead. */
 enum safetensors_dtype {
 	ST_BOOL, ST_U8, ST_I8, ST_F8_E5M2, ST_F8_E4M3, ST_I16, ST_U16, ST_F16, ST_BF16, ST_I32, ST_U32, ST_F32, ST_F64,
 	ST_I64, ST_U64,
@@ -28,18 +30,23 @@ struct safetensors {
 	int64_t count;
 	struct name_list metadata; /* "key=value" */
 	struct file_map map;
-	void *memory;
+	struct json_document header; /* owns the names */
 };
 
+/* A file that breaks a rule is ERR_DATA that says which; on failure there is nothing to close. Data may lie at
+ * any alignment. */
 MUST_USE enum status safetensors_open(struct safetensors *out, const char *path);
 void safetensors_close(struct safetensors *file);
 const struct safetensors_entry *safetensors_find(const struct safetensors *file, const char *name);
-/* Converts an F64, F32, F16 or BF16 entry to float or double. ERR_DATA for other types. */
+/* The type's name in files ("F32"). */
+const char *safetensors_dtype_name(enum safetensors_dtype dtype);
+/* Converts an F64, F32, F16 or BF16 entry to float or double. ERR_DATA for other types; `path` is for the message. */
 MUST_USE enum status safetensors_to_float(const struct safetensors_entry *entry, const char *path, float *out);
 MUST_USE enum status safetensors_to_double(const struct safetensors_entry *entry, const char *path, double *out);
 
-/* Writes entries (any order; data borrowed) with __metadata__ {"format": "pt", …}; `metadata` is a list of
- * "key=value" or NULL. *out_crc32c (may be NULL) and *out_bytes describe the file written. */
+/* Writes entries (any order; data borrowed; `bytes` must be what shape and type say) with __metadata__
+ * {"format": "pt", …}; `metadata` is a list of "key=value" or NULL. *out_crc32c and *out_bytes (either may be NULL)
+ * describe the file written. */
 MUST_USE enum status safetensors_write(const char *path, const struct safetensors_entry *entries, int64_t count,
 				       const struct name_list *metadata, uint32_t *out_crc32c, int64_t *out_bytes);
 

@@ -43,6 +43,12 @@ struct parameter {
 	int32_t layer;          /* -1 embeddings, 0..L-1 encoder, L pooler and heads */
 };
 
+/* Rank in files: biases and layer norms are vectors, all others (which decay) matrices. */
+static inline int parameter_rank(const struct parameter *parameter)
+{
+	return parameter->decays ? 2 : 1;
+}
+
 enum model_heads { HEADS_NONE, HEADS_PRETRAINING }; /* tasks bring their own later */
 
 struct layer_weights {
