@@ -1,0 +1,562 @@
+/* The operations as model and train call them: one check of shapes, types and aliasing, a trace if asked, dispatch.
+ *
+ * What does not fit is a bug of ours, never bad input, so it aborts, with the operation, the field and both
+ * sizes: "linear_fwd: 'w' has 2 columns where 'x' has 3". What lies in device memory (ids, labels, rows) is not
+ * looked at here.
+ *
+ * BERTC_TRACE=1 prints a line an operation to standard error: its letters and microseconds. The lines are test cases
+ * of tests/backend as they stand.
+ */
+#include "backend/ops.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+
+/* Tensors of the operation with the most of them, with room. */
+#define FIELD_LIMIT 24
+
+enum role { IN, OUT };
+
+struct field {
+	const char *name;
+	enum role role;
+	const char *data;
+	size_t bytes;
+};
+
+/* An operation under check: every tensor that it touches, for the test of aliasing. */
+struct call {
+	const char *operation;
+	const struct replica *replica;
+	struct field fields[FIELD_LIMIT];
+	int count;
+	double started;
+};
+
+/* A size, and the field that it was taken from. */
+struct extent {
+	int64_t size;
+	const char *owner;
+};
+
+__attribute__((noreturn)) PRINTF_LIKE(2, 3) static void mismatch(const struct call *c, const char *format, ...)
+{
+	char text[256];
+	int used = snprintf(text, sizeof(text), "%s: ", c->operation);
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text + used, sizeof(text) - (size_t)used, format, arguments);
+	va_end(arguments);
+	bug_abort(text, __FILE__, __LINE__);
+}
+
+static struct call call_begin(const struct replica *r, const char *operation)
+{
+	return (struct call){.operation = operation, .replica = r};
+}
+
+static enum dtype activation_type(const struct call *c)
+{
+	return c->replica->backend->dtype;
+}
+
+static enum dtype master_type(const struct call *c)
+{
+	return c->replica->backend->master_dtype;
+}
+
+static void add_field(struct call *c, const char *name, enum role role, const void *data, size_t bytes)
+{
+	BUG_IF(c->count == FIELD_LIMIT);
+	c->fields[c->count++] = (struct field){name, role, data, bytes};
+}
+
+static bool present(const struct tensor *tensor)
+{
+	return tensor->data != NULL;
+}
+
+/* A tensor that must be there with this type and shape. */
+static void check_tensor(struct call *c, const char *name, const struct tensor *t, enum role role, enum dtype dtype,
+			 struct extent rows, struct extent columns)
+{
+	if (t->rows != rows.size)
+		mismatch(c, "'%s' has %" PRId64 " rows where '%s' has %" PRId64, name, t->rows, rows.owner, rows.size);
+	if (t->columns != columns.size)
+		mismatch(c, "'%s' has %" PRId64 " columns where '%s' has %" PRId64, name, t->columns, columns.owner,
+			 columns.size);
+	if (t->data == NULL && t->rows > 0 && t->columns > 0)
+		mismatch(c, "'%s' is missing", name);
+	if (t->dtype != dtype)
+		mismatch(c, "'%s' is %s where the back end has %s", name, dtype_names[t->dtype], dtype_names[dtype]);
+	add_field(c, name, role, t->data, (size_t)t->rows * (size_t)t->columns * dtype_bytes(t->dtype));
+}
+
+static void check_activation(struct call *c, const char *name, const struct tensor *t, enum role role,
+			     struct extent rows, struct extent columns)
+{
+	check_tensor(c, name, t, role, activation_type(c), rows, columns);
+}
+
+/* One number a row: mean, rstd. */
+static void check_statistic(struct call *c, const char *name, const struct tensor *t, enum role role, struct extent rows)
+{
+	check_tensor(c, name, t, role, master_type(c), (struct extent){1, "a vector"}, rows);
+}
+
+/* A weight that is read. */
+static void check_weight(struct call *c, const char *name, const struct weight *w, struct extent rows,
+			 struct extent columns)
+{
+	if (w == NULL)
+		mismatch(c, "'%s' is missing", name);
+	check_tensor(c, name, &w->master, IN, master_type(c), rows, columns);
+}
+
+/* A weight whose gradient is written or added to. */
+static void check_gradient(struct call *c, const char *name, const struct weight *w, struct extent rows,
+			   struct extent columns)
+{
+	check_weight(c, name, w, rows, columns);
+	check_tensor(c, name, &w->gradient, OUT, master_type(c), rows, columns);
+}
+
+static void check_vector(struct call *c, const char *name, const struct weight *w, struct extent columns)
+{
+	check_weight(c, name, w, (struct extent){1, "a vector"}, columns);
+}
+
+static void check_vector_gradient(struct call *c, const char *name, const struct weight *w, struct extent columns)
+{
+	check_gradient(c, name, w, (struct extent){1, "a vector"}, columns);
+}
+
+/* Sizes of a weight that others are held against. */
+static struct extent rows_of(struct call *c, const char *name, const struct weight *w)
+{
+	if (w == NULL)
+		mismatch(c, "'%s' is missing", name);
+	return (struct extent){w->master.rows, name};
+}
+
+static void check_batch(const struct call *c, const struct batch *batch, struct extent rows)
+{
+	if (batch == NULL)
+		mismatch(c, "'batch' is missing");
+	if (batch->token_count != rows.size)
+		mismatch(c, "'batch' has %d tokens where '%s' has %" PRId64 " rows", batch->token_count, rows.owner,
+			 rows.size);
+}
+
+/* Dropout needs the batch: its rows are tokens. */
+static void check_dropout(const struct call *c, const struct dropout *dropout, const struct batch *batch,
+			  struct extent rows)
+{
+	if (!(dropout->p >= 0 && dropout->p < 1))
+		mismatch(c, "dropout of %g is not in [0, 1)", dropout->p);
+	if (dropout->p > 0 || batch != NULL)
+		check_batch(c, batch, rows);
+}
+
+static void check_gelu(const struct call *c, const char *name, enum activation activation)
+{
+	if (activation != ACTIVATION_GELU_ERF && activation != ACTIVATION_GELU_TANH)
+		mismatch(c, "'%s' is not a gelu", name);
+}
+
+static bool is_pair(const char *a, const char *b, const struct field *f, const struct field *g)
+{
+	return (strcmp(f->name, a) == 0 && strcmp(g->name, b) == 0) ||
+	       (strcmp(f->name, b) == 0 && strcmp(g->name, a) == 0);
+}
+
+/* What is written must not overlap anything else. `pairs` lists names, two by two, that may be the same tensor (not
+ * merely overlap); NULL ends it. Starts the clock of a trace: the last thing before dispatch. */
+static void check_apart(struct call *c, const char *const *pairs)
+{
+	for (int i = 0; i < c->count; i++) {
+		for (int j = 0; j < c->count; j++) {
+			const struct field *out = &c->fields[i], *other = &c->fields[j];
+			if (i == j || out->role != OUT || out->bytes == 0 || other->bytes == 0 ||
+			    out->data >= other->data + other->bytes || other->data >= out->data + out->bytes)
+				continue;
+			bool allowed = false;
+			for (int k = 0; pairs != NULL && pairs[k] != NULL; k += 2)
+				allowed |= is_pair(pairs[k], pairs[k + 1], out, other) && out->data == other->data &&
+					   out->bytes == other->bytes;
+			if (!allowed)
+				mismatch(c, "'%s' overlaps '%s'", out->name, other->name);
+		}
+	}
+}
+
+static bool tracing(void)
+{
+	static int on = -1; /* every thread would find the same answer */
+	if (on < 0) {
+		const char *value = getenv("BERTC_TRACE");
+		on = value != NULL && strcmp(value, "0") != 0 && value[0] != '\0';
+	}
+	return on != 0;
+}
+
+static void trace_begin(struct call *c)
+{
+	if (tracing())
+		c->started = clock_seconds();
+}
+
+PRINTF_LIKE(2, 3) static void trace_end(const struct call *c, const char *format, ...)
+{
+	if (!tracing())
+		return;
+	double microseconds = (clock_seconds() - c->started) * 1e6;
+	char text[192];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "%s %s %.0f us\n", c->operation, text, microseconds);
+}
+
+static const char *const activation_names[] = {"none", "tanh", "gelu_erf", "gelu_tanh"};
+
+void embed_fwd(struct replica *r, const struct embed_fwd *a)
+{
+	struct call c = call_begin(r, "embed_fwd");
+	struct extent tokens = {a->y.rows, "y"}, width = {a->y.columns, "y"};
+	check_batch(&c, a->batch, tokens);
+	check_dropout(&c, &a->dropout, a->batch, tokens);
+	check_weight(&c, "word", a->word, rows_of(&c, "word", a->word), width);
+	check_weight(&c, "position", a->position, rows_of(&c, "position", a->position), width);
+	check_weight(&c, "type", a->type, rows_of(&c, "type", a->type), width);
+	check_vector(&c, "gamma", a->gamma, width);
+	check_vector(&c, "beta", a->beta, width);
+	check_activation(&c, "sum", &a->sum, OUT, tokens, width);
+	check_statistic(&c, "mean", &a->mean, OUT, tokens);
+	check_statistic(&c, "rstd", &a->rstd, OUT, tokens);
+	check_activation(&c, "y", &a->y, OUT, tokens, width);
+	if (a->batch->longest > a->position->master.rows)
+		mismatch(&c, "'batch' has a sequence of %d tokens where 'position' has %" PRId64 " rows",
+			 a->batch->longest, a->position->master.rows);
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->embed_fwd(r, a);
+	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64 " p=%g", tokens.size, width.size,
+		  a->word->master.rows, a->position->master.rows, a->dropout.p);
+}
+
+void embed_bwd(struct replica *r, const struct embed_bwd *a)
+{
+	struct call c = call_begin(r, "embed_bwd");
+	struct extent tokens = {a->dy.rows, "dy"}, width = {a->dy.columns, "dy"};
+	check_batch(&c, a->batch, tokens);
+	check_dropout(&c, &a->dropout, a->batch, tokens);
+	check_gradient(&c, "word", a->word, rows_of(&c, "word", a->word), width);
+	check_gradient(&c, "position", a->position, rows_of(&c, "position", a->position), width);
+	check_gradient(&c, "type", a->type, rows_of(&c, "type", a->type), width);
+	check_vector_gradient(&c, "gamma", a->gamma, width);
+	check_vector_gradient(&c, "beta", a->beta, width);
+	check_activation(&c, "dy", &a->dy, OUT, tokens, width); /* may be used as scratch */
+	check_activation(&c, "sum", &a->sum, IN, tokens, width);
+	check_statistic(&c, "mean", &a->mean, IN, tokens);
+	check_statistic(&c, "rstd", &a->rstd, IN, tokens);
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->embed_bwd(r, a);
+	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64 " p=%g overwrite=%d overwrite_word=%d",
+		  tokens.size, width.size, a->word->master.rows, a->position->master.rows, a->dropout.p, a->overwrite,
+		  a->overwrite_word);
+}
+
+void linear_fwd(struct replica *r, const struct linear_fwd *a)
+{
+	struct call c = call_begin(r, "linear_fwd");
+	struct extent rows = {a->x.rows, "x"}, inner = {a->x.columns, "x"}, outer = rows_of(&c, "w", a->w);
+	check_weight(&c, "w", a->w, outer, inner);
+	if (a->b != NULL)
+		check_vector(&c, "b", a->b, outer);
+	if (a->activation != ACTIVATION_NONE && a->activation != ACTIVATION_TANH)
+		mismatch(&c, "'activation' is neither none nor tanh");
+	check_activation(&c, "x", &a->x, IN, rows, inner);
+	check_activation(&c, "y", &a->y, OUT, rows, outer);
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->linear_fwd(r, a);
+	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " act=%s b=%d", rows.size, outer.size, inner.size,
+		  activation_names[a->activation], a->b != NULL);
+}
+
+void linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
+{
+	struct call c = call_begin(r, "linear_gelu_fwd");
+	struct extent rows = {a->x.rows, "x"}, inner = {a->x.columns, "x"}, outer = rows_of(&c, "w", a->w);
+	check_weight(&c, "w", a->w, outer, inner);
+	check_vector(&c, "b", a->b, outer);
+	check_gelu(&c, "activation", a->activation);
+	check_activation(&c, "x", &a->x, IN, rows, inner);
+	if (present(&a->pre))
+		check_activation(&c, "pre", &a->pre, OUT, rows, outer);
+	check_activation(&c, "y", &a->y, OUT, rows, outer);
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->linear_gelu_fwd(r, a);
+	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " act=%s train=%d", rows.size, outer.size, inner.size,
+		  activation_names[a->activation], present(&a->pre));
+}
+
+void linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
+{
+	struct call c = call_begin(r, "linear_norm_fwd");
+	struct extent rows = {a->x.rows, "x"}, inner = {a->x.columns, "x"}, width = {a->y.columns, "y"};
+	check_dropout(&c, &a->dropout, a->batch, rows);
+	check_activation(&c, "x", &a->x, IN, rows, a->w != NULL ? inner : width);
+	if ((a->w == NULL) != (a->b == NULL))
+		mismatch(&c, "'%s' is missing", a->w == NULL ? "w" : "b");
+	if (a->w != NULL) {
+		check_weight(&c, "w", a->w, width, inner);
+		check_vector(&c, "b", a->b, width);
+	}
+	check_vector(&c, "gamma", a->gamma, width);
+	check_vector(&c, "beta", a->beta, width);
+	if (present(&a->residual))
+		check_activation(&c, "residual", &a->residual, IN, rows, width);
+	if (present(&a->sum)) {
+		check_activation(&c, "sum", &a->sum, OUT, rows, width);
+		check_statistic(&c, "mean", &a->mean, OUT, rows);
+		check_statistic(&c, "rstd", &a->rstd, OUT, rows);
+	}
+	check_activation(&c, "y", &a->y, OUT, rows, width);
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->linear_norm_fwd(r, a);
+	trace_end(&c, "M=%" PRId64 " H=%" PRId64 " I=%" PRId64 " w=%d residual=%d p=%g train=%d", rows.size, width.size,
+		  inner.size, a->w != NULL, present(&a->residual), a->dropout.p, present(&a->sum));
+}
+
+void norm_bwd(struct replica *r, const struct norm_bwd *a)
+{
+	struct call c = call_begin(r, "norm_bwd");
+	struct extent rows = {a->dy.rows, "dy"}, width = {a->dy.columns, "dy"};
+	bool separate = present(&a->dx) && a->dx.data != a->dresidual.data;
+	check_dropout(&c, &a->dropout, a->batch, rows);
+	check_vector_gradient(&c, "gamma", a->gamma, width);
+	check_vector_gradient(&c, "beta", a->beta, width);
+	if (a->bias != NULL)
+		check_vector_gradient(&c, "bias", a->bias, width);
+	check_activation(&c, "dy", &a->dy, IN, rows, width);
+	check_activation(&c, "sum", &a->sum, IN, rows, width);
+	check_statistic(&c, "mean", &a->mean, IN, rows);
+	check_statistic(&c, "rstd", &a->rstd, IN, rows);
+	if (present(&a->pre)) {
+		check_gelu(&c, "pre_activation", a->pre_activation);
+		check_activation(&c, "pre", &a->pre, IN, rows, width);
+	}
+	check_activation(&c, "dresidual", &a->dresidual, OUT, rows, width);
+	if (present(&a->dx))
+		check_activation(&c, "dx", &a->dx, OUT, rows, width);
+	if (!separate && (a->dropout.p > 0 || present(&a->pre)) && a->dresidual.rows > 0)
+		mismatch(&c, "dropout or 'pre' needs a 'dx' apart from 'dresidual'");
+	static const char *const two_outputs[] = {"dresidual", "dy", NULL};
+	static const char *const one_output[] = {"dresidual", "dy", "dx", "dresidual", "dx", "dy", NULL};
+	check_apart(&c, separate ? two_outputs : one_output);
+	trace_begin(&c);
+	r->operations->norm_bwd(r, a);
+	trace_end(&c, "M=%" PRId64 " H=%" PRId64 " p=%g bias=%d pre=%s dx=%d in_place=%d overwrite=%d", rows.size,
+		  width.size, a->dropout.p, a->bias != NULL, present(&a->pre) ? activation_names[a->pre_activation] : "none",
+		  separate, a->dresidual.data == a->dy.data, a->overwrite);
+}
+
+void linear_bwd(struct replica *r, const struct linear_bwd *a)
+{
+	struct call c = call_begin(r, "linear_bwd");
+	struct extent rows = {a->dy.rows, "dy"}, outer = {a->dy.columns, "dy"}, inner = {a->x.columns, "x"};
+	check_gradient(&c, "w", a->w, outer, inner);
+	if (a->b != NULL)
+		check_vector_gradient(&c, "b", a->b, outer);
+	if (a->producer_bias != NULL)
+		check_vector_gradient(&c, "producer_bias", a->producer_bias, inner);
+	check_activation(&c, "dy", &a->dy, present(&a->tanh_y) ? OUT : IN, rows, outer);
+	check_activation(&c, "x", &a->x, IN, rows, inner);
+	if (present(&a->pre)) {
+		check_gelu(&c, "pre_activation", a->pre_activation);
+		check_activation(&c, "pre", &a->pre, IN, rows, inner);
+	}
+	if (present(&a->add))
+		check_activation(&c, "add", &a->add, IN, rows, inner);
+	if (present(&a->tanh_y))
+		check_activation(&c, "tanh_y", &a->tanh_y, IN, rows, outer);
+	if (present(&a->dx))
+		check_activation(&c, "dx", &a->dx, OUT, rows, inner);
+	else if (present(&a->pre) || present(&a->add) || a->producer_bias != NULL)
+		mismatch(&c, "'dx' is missing");
+	check_apart(&c, (const char *const[]){"dx", "add", NULL});
+	trace_begin(&c);
+	r->operations->linear_bwd(r, a);
+	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " b=%d producer=%d pre=%s add=%d tanh=%d dx=%d overwrite=%d",
+		  rows.size, outer.size, inner.size, a->b != NULL, a->producer_bias != NULL,
+		  present(&a->pre) ? activation_names[a->pre_activation] : "none",
+		  !present(&a->add) ? 0 : a->add.data == a->dx.data ? 2 : 1, present(&a->tanh_y), present(&a->dx),
+		  a->overwrite);
+}
+
+/* The fields that both directions share. */
+static void check_attention(struct call *c, const struct batch *batch, int32_t heads, const struct tensor *qkv,
+			    struct extent tokens, struct extent width, const struct dropout *dropout)
+{
+	check_batch(c, batch, tokens);
+	check_dropout(c, dropout, batch, tokens);
+	if (heads <= 0 || width.size % heads != 0)
+		mismatch(c, "%" PRId64 " columns of '%s' cannot be shared by %d heads", width.size, width.owner, heads);
+	check_activation(c, "qkv", qkv, IN, tokens, (struct extent){3 * width.size, "three times y"});
+}
+
+void attention_fwd(struct replica *r, const struct attention_fwd *a)
+{
+	struct call c = call_begin(r, "attention_fwd");
+	struct extent tokens = {a->y.rows, "y"}, width = {a->y.columns, "y"}, heads = {a->heads, "heads"};
+	check_attention(&c, a->batch, a->heads, &a->qkv, tokens, width, &a->dropout);
+	check_activation(&c, "y", &a->y, OUT, tokens, width);
+	if (present(&a->lse))
+		check_tensor(&c, "lse", &a->lse, OUT, master_type(&c), heads, tokens);
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->attention_fwd(r, a);
+	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " heads=%d B=%d longest=%d p=%g train=%d", tokens.size, width.size,
+		  a->heads, a->batch->sequence_count, a->batch->longest, a->dropout.p, present(&a->lse));
+}
+
+void attention_bwd(struct replica *r, const struct attention_bwd *a)
+{
+	struct call c = call_begin(r, "attention_bwd");
+	struct extent tokens = {a->dy.rows, "dy"}, width = {a->dy.columns, "dy"}, heads = {a->heads, "heads"};
+	struct extent triple = {3 * width.size, "three times dy"};
+	check_attention(&c, a->batch, a->heads, &a->qkv, tokens, width, &a->dropout);
+	if (a->bias != NULL)
+		check_vector_gradient(&c, "bias", a->bias, triple);
+	check_activation(&c, "dy", &a->dy, IN, tokens, width);
+	check_activation(&c, "y", &a->y, IN, tokens, width);
+	check_tensor(&c, "lse", &a->lse, IN, master_type(&c), heads, tokens);
+	check_activation(&c, "dqkv", &a->dqkv, OUT, tokens, triple);
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->attention_bwd(r, a);
+	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " heads=%d B=%d longest=%d p=%g bias=%d overwrite=%d", tokens.size,
+		  width.size, a->heads, a->batch->sequence_count, a->batch->longest, a->dropout.p, a->bias != NULL,
+		  a->overwrite);
+}
+
+void gather_fwd(struct replica *r, const struct gather_fwd *a)
+{
+	struct call c = call_begin(r, "gather_fwd");
+	struct extent rows = {a->count, "count"}, width = {a->x.columns, "x"};
+	if (a->rows == NULL && a->count > 0)
+		mismatch(&c, "'rows' is missing");
+	check_activation(&c, "x", &a->x, IN, (struct extent){a->x.rows, "x"}, width);
+	check_activation(&c, "y", &a->y, OUT, rows, width);
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->gather_fwd(r, a);
+	trace_end(&c, "T=%" PRId64 " P=%d H=%" PRId64, a->x.rows, a->count, width.size);
+}
+
+void gather_bwd(struct replica *r, const struct gather_bwd *a)
+{
+	struct call c = call_begin(r, "gather_bwd");
+	struct extent rows = {a->count, "count"}, width = {a->dx.columns, "dx"};
+	if (a->rows == NULL && a->count > 0)
+		mismatch(&c, "'rows' is missing");
+	check_activation(&c, "dy", &a->dy, IN, rows, width);
+	check_activation(&c, "dx", &a->dx, OUT, (struct extent){a->dx.rows, "dx"}, width);
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->gather_bwd(r, a);
+	trace_end(&c, "T=%" PRId64 " P=%d H=%" PRId64 " overwrite=%d", a->dx.rows, a->count, width.size, a->overwrite);
+}
+
+void vocab_xent(struct replica *r, const struct vocab_xent *a)
+{
+	struct call c = call_begin(r, "vocab_xent");
+	struct extent rows = {a->x.rows, "x"}, width = {a->x.columns, "x"}, words = rows_of(&c, "table", a->table);
+	if ((a->labels == NULL || a->weights == NULL) && rows.size > 0)
+		mismatch(&c, "'%s' is missing", a->labels == NULL ? "labels" : "weights");
+	if (a->loss == NULL || a->correct == NULL)
+		mismatch(&c, "'%s' is missing", a->loss == NULL ? "loss" : "correct");
+	check_activation(&c, "x", &a->x, IN, rows, width);
+	if (a->training) {
+		check_gradient(&c, "table", a->table, words, width);
+		check_vector_gradient(&c, "bias", a->bias, words);
+		check_activation(&c, "dx", &a->dx, OUT, rows, width);
+	} else {
+		check_weight(&c, "table", a->table, words, width);
+		check_vector(&c, "bias", a->bias, words);
+	}
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->vocab_xent(r, a);
+	trace_end(&c, "P=%" PRId64 " V=%" PRId64 " H=%" PRId64 " train=%d overwrite=%d", rows.size, words.size, width.size,
+		  a->training, a->overwrite);
+}
+
+void vocab_topk(struct replica *r, const struct vocab_topk *a)
+{
+	struct call c = call_begin(r, "vocab_topk");
+	struct extent rows = {a->x.rows, "x"}, width = {a->x.columns, "x"}, words = rows_of(&c, "table", a->table);
+	if (a->k < 1 || a->k > words.size)
+		mismatch(&c, "k is %d where 'table' has %" PRId64 " rows", a->k, words.size);
+	if (a->ids == NULL || a->probabilities == NULL)
+		mismatch(&c, "'%s' is missing", a->ids == NULL ? "ids" : "probabilities");
+	check_activation(&c, "x", &a->x, IN, rows, width);
+	check_weight(&c, "table", a->table, words, width);
+	check_vector(&c, "bias", a->bias, words);
+	add_field(&c, "ids", OUT, a->ids, (size_t)(rows.size * a->k) * sizeof(*a->ids));
+	add_field(&c, "probabilities", OUT, a->probabilities, (size_t)(rows.size * a->k) * sizeof(*a->probabilities));
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->vocab_topk(r, a);
+	trace_end(&c, "P=%" PRId64 " V=%" PRId64 " H=%" PRId64 " k=%d", rows.size, words.size, width.size, a->k);
+}
+
+void xent(struct replica *r, const struct xent *a)
+{
+	struct call c = call_begin(r, "xent");
+	struct extent rows = {a->logits.rows, "logits"}, classes = {a->logits.columns, "logits"};
+	if (a->labels == NULL && rows.size > 0)
+		mismatch(&c, "'labels' is missing");
+	if (a->loss == NULL || a->correct == NULL)
+		mismatch(&c, "'%s' is missing", a->loss == NULL ? "loss" : "correct");
+	check_activation(&c, "logits", &a->logits, IN, rows, classes);
+	if (present(&a->dlogits))
+		check_activation(&c, "dlogits", &a->dlogits, OUT, rows, classes);
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->xent(r, a);
+	trace_end(&c, "N=%" PRId64 " C=%" PRId64 " train=%d", rows.size, classes.size, present(&a->dlogits));
+}
+
+void sumsq_finite(struct replica *r, const struct sumsq_finite *a)
+{
+	struct call c = call_begin(r, "sumsq_finite");
+	check_statistic(&c, "range", &a->range, IN, (struct extent){a->range.columns, "range"});
+	trace_begin(&c);
+	r->operations->sumsq_finite(r, a);
+	trace_end(&c, "n=%" PRId64 " add=%d", a->range.columns, a->add);
+}
+
+void adamw(struct replica *r, const struct adamw *a)
+{
+	struct call c = call_begin(r, "adamw");
+	struct extent count = {a->w.columns, "w"};
+	check_statistic(&c, "w", &a->w, OUT, count);
+	check_statistic(&c, "m", &a->m, OUT, count);
+	check_statistic(&c, "v", &a->v, OUT, count);
+	check_statistic(&c, "g", &a->g, IN, count);
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->adamw(r, a);
+	trace_end(&c, "n=%" PRId64 " decay=%g", count.size, a->weight_decay);
+}

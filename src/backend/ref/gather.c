@@ -1,0 +1,25 @@
+/* Picking rows, and putting their gradients back. */
+#include "backend/ref/ref.h"
+
+#include <string.h>
+
+void ref_gather_fwd(struct replica *r, const struct gather_fwd *a)
+{
+	(void)r;
+	for (int64_t i = 0; i < a->count; i++) {
+		BUG_IF(a->rows[i] < 0 || a->rows[i] >= a->x.rows);
+		memcpy(ref_row(&a->y, i), ref_row(&a->x, a->rows[i]), (size_t)a->x.columns * sizeof(double));
+	}
+}
+
+void ref_gather_bwd(struct replica *r, const struct gather_bwd *a)
+{
+	(void)r;
+	if (a->overwrite)
+		memset(a->dx.data, 0, (size_t)(a->dx.rows * a->dx.columns) * sizeof(double));
+	for (int64_t i = 0; i < a->count; i++) {
+		BUG_IF(a->rows[i] < 0 || a->rows[i] >= a->dx.rows);
+		for (int64_t j = 0; j < a->dx.columns; j++)
+			ref_row(&a->dx, a->rows[i])[j] += ref_row(&a->dy, i)[j];
+	}
+}

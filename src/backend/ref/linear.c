@@ -1,0 +1,137 @@
+/* Linear layers with their activations, forward and backward. */
+#include "backend/ref/ref.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SQRT_2_OVER_PI 0.79788456080286535588
+#define SQRT_1_OVER_2 0.70710678118654752440
+#define ONE_OVER_SQRT_2_PI 0.39894228040143267794
+
+/* Hendrycks and Gimpel 2016: x times the normal distribution function, exactly or by their tanh formula. */
+double ref_gelu(enum activation activation, double x)
+{
+	if (activation == ACTIVATION_GELU_ERF)
+		return 0.5 * x * (1 + erf(x * SQRT_1_OVER_2));
+	return 0.5 * x * (1 + tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x)));
+}
+
+double ref_gelu_derivative(enum activation activation, double x)
+{
+	if (activation == ACTIVATION_GELU_ERF)
+		return 0.5 * (1 + erf(x * SQRT_1_OVER_2)) + x * ONE_OVER_SQRT_2_PI * exp(-0.5 * x * x);
+	double t = tanh(SQRT_2_OVER_PI * (x + 0.044715 * x * x * x));
+	return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * SQRT_2_OVER_PI * (1 + 3 * 0.044715 * x * x);
+}
+
+/* (x w' + b) at one place. */
+static double product(const struct tensor *x, const struct weight *w, const struct weight *b, int64_t i, int64_t j)
+{
+	double sum = ref_dot(ref_row(x, i), ref_row(&w->master, j), x->columns);
+	return b == NULL ? sum : sum + ref_row(&b->master, 0)[j];
+}
+
+static void linear_row(void *context, int64_t i, int worker)
+{
+	(void)worker;
+	const struct ref_call *call = context;
+	const struct linear_fwd *a = call->arguments;
+	for (int64_t j = 0; j < a->y.columns; j++) {
+		double y = product(&a->x, a->w, a->b, i, j);
+		ref_row(&a->y, i)[j] = a->activation == ACTIVATION_TANH ? tanh(y) : y;
+	}
+}
+
+void ref_linear_fwd(struct replica *r, const struct linear_fwd *a)
+{
+	ref_run(r, a->x.rows, linear_row, a);
+}
+
+static void linear_gelu_row(void *context, int64_t i, int worker)
+{
+	(void)worker;
+	const struct ref_call *call = context;
+	const struct linear_gelu_fwd *a = call->arguments;
+	for (int64_t j = 0; j < a->y.columns; j++) {
+		double pre = product(&a->x, a->w, a->b, i, j);
+		if (a->pre.data != NULL)
+			ref_row(&a->pre, i)[j] = pre;
+		ref_row(&a->y, i)[j] = ref_gelu(a->activation, pre);
+	}
+}
+
+void ref_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
+{
+	ref_run(r, a->x.rows, linear_gelu_row, a);
+}
+
+static void tanh_row(void *context, int64_t i, int worker)
+{
+	(void)worker;
+	const struct ref_call *call = context;
+	const struct linear_bwd *a = call->arguments;
+	for (int64_t j = 0; j < a->dy.columns; j++) {
+		double y = ref_row(&a->tanh_y, i)[j];
+		ref_row(&a->dy, i)[j] *= 1 - y * y;
+	}
+}
+
+/* Columns of dx or dw that are summed together, so that the inner loop runs along memory. */
+#define COLUMN_BLOCK 256
+
+static void dx_row(void *context, int64_t m, int worker)
+{
+	(void)worker;
+	const struct ref_call *call = context;
+	const struct linear_bwd *a = call->arguments;
+	const double *dy = ref_row(&a->dy, m);
+	for (int64_t first = 0; first < a->dx.columns; first += COLUMN_BLOCK) {
+		int64_t count = a->dx.columns - first < COLUMN_BLOCK ? a->dx.columns - first : COLUMN_BLOCK;
+		double sum[COLUMN_BLOCK] = {0};
+		for (int64_t o = 0; o < a->dy.columns; o++) {
+			const double *w = ref_row(&a->w->master, o) + first;
+			for (int64_t j = 0; j < count; j++)
+				sum[j] += dy[o] * w[j];
+		}
+		for (int64_t j = 0; j < count; j++) {
+			if (a->pre.data != NULL)
+				sum[j] *= ref_gelu_derivative(a->pre_activation, ref_row(&a->pre, m)[first + j]);
+			if (a->add.data != NULL) /* read before dx is written: they may be the same */
+				sum[j] += ref_row(&a->add, m)[first + j];
+			ref_row(&a->dx, m)[first + j] = sum[j];
+		}
+	}
+}
+
+static void dw_row(void *context, int64_t o, int worker)
+{
+	(void)worker;
+	const struct ref_call *call = context;
+	const struct linear_bwd *a = call->arguments;
+	double *dw = ref_row(&a->w->gradient, o);
+	for (int64_t first = 0; first < a->x.columns; first += COLUMN_BLOCK) {
+		int64_t count = a->x.columns - first < COLUMN_BLOCK ? a->x.columns - first : COLUMN_BLOCK;
+		double sum[COLUMN_BLOCK] = {0};
+		for (int64_t m = 0; m < a->x.rows; m++) {
+			double dy = ref_row(&a->dy, m)[o];
+			const double *x = ref_row(&a->x, m) + first;
+			for (int64_t j = 0; j < count; j++)
+				sum[j] += dy * x[j];
+		}
+		for (int64_t j = 0; j < count; j++)
+			dw[first + j] = (a->overwrite ? 0 : dw[first + j]) + sum[j];
+	}
+}
+
+void ref_linear_bwd(struct replica *r, const struct linear_bwd *a)
+{
+	if (a->tanh_y.data != NULL)
+		ref_run(r, a->dy.rows, tanh_row, a);
+	ref_run(r, a->w->master.rows, dw_row, a);
+	if (a->b != NULL)
+		ref_column_sums(r, &a->dy, &a->b->gradient, a->overwrite);
+	if (a->dx.data != NULL)
+		ref_run(r, a->dx.rows, dx_row, a);
+	if (a->producer_bias != NULL)
+		ref_column_sums(r, &a->dx, &a->producer_bias->gradient, a->overwrite);
+}

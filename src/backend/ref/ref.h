@@ -1,0 +1,80 @@
+/* The reference back end: every operation of backend/ops.h in float64 and plain loops, in the words of its formula
+ * (docs/math.md). It is the definition that the other back ends are tested against, so it is written to be
+ * checked by eye; its own proof is finite differences and PyTorch's float64 (tests/backend).
+ *
+ * Activations, masters, gradients and moments are all F64. Weights have no compute copies. Outer loops run on the
+ * pool, over rows or elements of the output only, so that no sum depends on the number of threads.
+ */
+#ifndef BACKEND_REF_REF_H
+#define BACKEND_REF_REF_H
+
+#include "backend/dropout.h"
+#include "backend/ops.h"
+
+/* Fills the zeroed `be`; settings->dtype is ignored. */
+MUST_USE enum status ref_backend_open(struct backend *be, const struct backend_settings *settings);
+
+/* What a task on the pool is given: the replica and the operation's struct. */
+struct ref_call {
+	struct replica *replica;
+	const void *arguments;
+};
+
+/* Runs task(struct ref_call *, index, worker) for every index on the replica's pool. */
+void ref_run(struct replica *r, int64_t count, pool_task *task, const void *arguments);
+
+/* The worker's own scratch: at least `count` doubles of the replica's workspace. */
+double *ref_scratch(struct replica *r, int worker, int64_t count);
+/* One scratch that all workers share, behind theirs: at least `count` doubles. */
+double *ref_shared_scratch(struct replica *r, int64_t count);
+
+static inline double *ref_row(const struct tensor *tensor, int64_t row)
+{
+	return (double *)tensor->data + row * tensor->columns;
+}
+
+/* Sum of a[i] b[i]. The SIMD lanes are fixed at compile time, so the order of the sum is too. */
+double ref_dot(const double *a, const double *b, int64_t count);
+
+/* out[j] = or += sum over rows i of x[i][j], rows in ascending order; out is (1, columns). */
+void ref_column_sums(struct replica *r, const struct tensor *x, const struct tensor *out, bool overwrite);
+
+/* Multiplies a row of `token` by its dropout factors (0 or scale); nothing when p = 0. */
+void ref_dropout_row(const struct replica *r, const struct dropout *dropout, const struct batch *batch,
+		     int64_t token, double *row, int64_t columns);
+
+/* dx of layer normalisation for one row: with n = (sum - mean) rstd and g = dy gamma,
+ *   dx = rstd (g - mean(g) - n mean(g n)). dx may be dy. */
+void ref_norm_row_backward(const double *dy, const double *sum, double mean, double rstd, const double *gamma,
+			   double *dx, int64_t columns);
+/* mean, rstd = 1 / sqrt(biased variance + epsilon) of a row, and y = gamma n + beta; y may be sum. */
+void ref_norm_row(const double *sum, double epsilon, const double *gamma, const double *beta, double *out_mean,
+		  double *out_rstd, double *y, int64_t columns);
+/* acc gamma (sum over rows of dy n) and beta (sum over rows of dy). */
+void ref_norm_weights_backward(struct replica *r, const struct tensor *dy, const struct tensor *sum,
+			       const struct tensor *mean, const struct tensor *rstd, const struct weight *gamma,
+			       const struct weight *beta, bool overwrite);
+
+/* gelu and its derivative; `activation` is GELU_ERF or GELU_TANH. */
+double ref_gelu(enum activation activation, double x);
+double ref_gelu_derivative(enum activation activation, double x);
+
+/* The operations. */
+void ref_embed_fwd(struct replica *r, const struct embed_fwd *a);
+void ref_embed_bwd(struct replica *r, const struct embed_bwd *a);
+void ref_linear_fwd(struct replica *r, const struct linear_fwd *a);
+void ref_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a);
+void ref_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
+void ref_norm_bwd(struct replica *r, const struct norm_bwd *a);
+void ref_linear_bwd(struct replica *r, const struct linear_bwd *a);
+void ref_attention_fwd(struct replica *r, const struct attention_fwd *a);
+void ref_attention_bwd(struct replica *r, const struct attention_bwd *a);
+void ref_gather_fwd(struct replica *r, const struct gather_fwd *a);
+void ref_gather_bwd(struct replica *r, const struct gather_bwd *a);
+void ref_vocab_xent(struct replica *r, const struct vocab_xent *a);
+void ref_vocab_topk(struct replica *r, const struct vocab_topk *a);
+void ref_xent(struct replica *r, const struct xent *a);
+void ref_sumsq_finite(struct replica *r, const struct sumsq_finite *a);
+void ref_adamw(struct replica *r, const struct adamw *a);
+
+#endif

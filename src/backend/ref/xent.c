@@ -1,0 +1,152 @@
+/* Softmax cross entropy: over the vocabulary (the MLM head's output layer) and over a few classes. */
+#include "backend/ref/ref.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Log of the sum of exp of a row, without overflow; *out_best is the index of the largest, lowest index first. */
+static double log_sum_exp(const double *row, int64_t count, int64_t *out_best)
+{
+	int64_t best = 0;
+	for (int64_t j = 1; j < count; j++)
+		if (row[j] > row[best])
+			best = j;
+	double sum = 0;
+	for (int64_t j = 0; j < count; j++)
+		sum += exp(row[j] - row[best]);
+	*out_best = best;
+	return row[best] + log(sum);
+}
+
+static double vocab_logit(const struct tensor *x, const struct weight *table, const struct weight *bias, int64_t i,
+			  int64_t v)
+{
+	return ref_dot(ref_row(x, i), ref_row(&table->master, v), x->columns) + ref_row(&bias->master, 0)[v];
+}
+
+/* dlogits[i][v]: w_i (softmax - onehot) * inverse_predictions * loss_scale. */
+static double dlogit(const struct replica *r, const struct vocab_xent *a, int64_t i, int64_t v, double logit, double lse)
+{
+	double softmax_minus_onehot = exp(logit - lse) - (v == a->labels[i] ? 1 : 0);
+	return a->weights[i] * softmax_minus_onehot * r->scalars->inverse_predictions * r->scalars->loss_scale;
+}
+
+/* Loss, correct and lse of each row, kept apart and added in order of rows afterwards. */
+struct row_results {
+	double loss, correct, lse;
+};
+
+static struct row_results *row_results(struct replica *r, int64_t rows)
+{
+	return (struct row_results *)ref_shared_scratch(r, rows * 3);
+}
+
+static void vocab_xent_row(void *context, int64_t i, int worker)
+{
+	const struct ref_call *call = context;
+	const struct vocab_xent *a = call->arguments;
+	int64_t vocab = a->table->master.rows, best;
+	struct row_results *result = row_results(call->replica, a->x.rows) + i;
+	*result = (struct row_results){0};
+	double *dx = a->training ? ref_row(&a->dx, i) : NULL;
+	if (a->training)
+		memset(dx, 0, (size_t)a->dx.columns * sizeof(*dx));
+	if (a->weights[i] == 0)
+		return;
+	BUG_IF(a->labels[i] < 0 || a->labels[i] >= vocab);
+	double *logits = ref_scratch(call->replica, worker, vocab);
+	for (int64_t v = 0; v < vocab; v++)
+		logits[v] = vocab_logit(&a->x, a->table, a->bias, i, v);
+	result->lse = log_sum_exp(logits, vocab, &best);
+	result->loss = a->weights[i] * (result->lse - logits[a->labels[i]]);
+	result->correct = best == a->labels[i] ? a->weights[i] : 0;
+	for (int64_t v = 0; a->training && v < vocab; v++) {
+		double d = dlogit(call->replica, a, i, v, logits[v], result->lse);
+		for (int64_t j = 0; j < a->dx.columns; j++)
+			dx[j] += d * ref_row(&a->table->master, v)[j];
+	}
+}
+
+/* Gradients of one word's row and bias. The logits are computed again rather than kept: P x V doubles would not
+ * fit where the other back ends do. */
+static void vocab_xent_word(void *context, int64_t v, int worker)
+{
+	(void)worker;
+	const struct ref_call *call = context;
+	const struct vocab_xent *a = call->arguments;
+	const struct row_results *results = row_results(call->replica, a->x.rows);
+	double *dtable = ref_row(&a->table->gradient, v), *dbias = ref_row(&a->bias->gradient, 0) + v;
+	if (a->overwrite) {
+		memset(dtable, 0, (size_t)a->x.columns * sizeof(*dtable));
+		*dbias = 0;
+	}
+	for (int64_t i = 0; i < a->x.rows; i++) {
+		if (a->weights[i] == 0)
+			continue;
+		double d = dlogit(call->replica, a, i, v, vocab_logit(&a->x, a->table, a->bias, i, v), results[i].lse);
+		for (int64_t j = 0; j < a->x.columns; j++)
+			dtable[j] += d * ref_row(&a->x, i)[j];
+		*dbias += d;
+	}
+}
+
+void ref_vocab_xent(struct replica *r, const struct vocab_xent *a)
+{
+	ref_run(r, a->x.rows, vocab_xent_row, a);
+	if (a->training)
+		ref_run(r, a->table->master.rows, vocab_xent_word, a);
+	const struct row_results *results = row_results(r, a->x.rows);
+	double loss = 0, correct = 0;
+	for (int64_t i = 0; i < a->x.rows; i++) {
+		loss += results[i].loss;
+		correct += results[i].correct;
+	}
+	*a->loss += loss;
+	*a->correct += correct;
+}
+
+static void vocab_topk_row(void *context, int64_t i, int worker)
+{
+	const struct ref_call *call = context;
+	const struct vocab_topk *a = call->arguments;
+	int64_t vocab = a->table->master.rows, best;
+	double *logits = ref_scratch(call->replica, worker, vocab);
+	for (int64_t v = 0; v < vocab; v++)
+		logits[v] = vocab_logit(&a->x, a->table, a->bias, i, v);
+	double lse = log_sum_exp(logits, vocab, &best);
+	for (int64_t rank = 0; rank < a->k; rank++) {
+		best = 0;
+		for (int64_t v = 1; v < vocab; v++)
+			if (logits[v] > logits[best])
+				best = v;
+		a->ids[i * a->k + rank] = (int32_t)best;
+		a->probabilities[i * a->k + rank] = exp(logits[best] - lse);
+		logits[best] = -INFINITY; /* taken */
+	}
+}
+
+void ref_vocab_topk(struct replica *r, const struct vocab_topk *a)
+{
+	ref_run(r, a->x.rows, vocab_topk_row, a);
+}
+
+void ref_xent(struct replica *r, const struct xent *a)
+{
+	double loss = 0, correct = 0;
+	double scale = r->scalars->inverse_instances * r->scalars->loss_scale;
+	for (int64_t i = 0; i < a->logits.rows; i++) {
+		const double *logits = ref_row(&a->logits, i);
+		int64_t classes = a->logits.columns, best, label = a->labels[i];
+		BUG_IF(label < -1 || label >= classes);
+		double lse = log_sum_exp(logits, classes, &best);
+		if (label >= 0) {
+			loss += lse - logits[label];
+			correct += best == label ? 1 : 0;
+		}
+		for (int64_t c = 0; a->dlogits.data != NULL && c < classes; c++)
+			ref_row(&a->dlogits, i)[c] =
+				label < 0 ? 0 : (exp(logits[c] - lse) - (c == label ? 1 : 0)) * scale;
+	}
+	*a->loss += loss;
+	*a->correct += correct;
+}
