@@ -73,11 +73,14 @@ MUST_USE enum status options_init(struct options *options, const struct option *
 void options_release(struct options *options);
 
 /* Parses arguments (argv[0] is the first argument, not the command). Unknown names are ERR_USAGE with the nearest
- * known name as hint. Handles -h --help, --config FILE, --print-config, `--`, "--name=value". Config files (JSON
- * objects or "name = value" lines, '#' comments) rank below the command line wherever --config stands. */
+ * known name as hint. What every command has is handled here: -h --help, -q --quiet and -v --verbose (which set
+ * log_level), --config FILE, --print-config, and `--`, "--name=value". Config files (a JSON object, or "name = value"
+ * lines with '#' comments, a line for each value of a list) rank below the command line wherever --config stands; of
+ * two config files the later counts. */
 MUST_USE enum status options_parse(struct options *options, int argc, char **argv);
 
-/* Sets one option from text, with its origin, if not already set by a stronger origin. */
+/* Sets one option from text, with its origin, if not already set by a stronger origin. A list takes the value as one
+ * more when its origin is the same, and starts anew when the new origin is stronger. The text is copied. */
 MUST_USE enum status options_set(struct options *options, const char *name, const char *value,
 				 enum option_origin origin);
 /* Index of a name or alias in the table, or -1. */
@@ -87,10 +90,11 @@ bool options_given(const struct options *options, const char *name); /* by file 
 /* The value as text now in force ("" if unset). Lists joined by a space. */
 const char *options_value(const struct options *options, const char *name, struct buffer *scratch);
 
-/* The record of a run: {"name": "text", …} of every option with role RESULT or RUN that is set. */
+/* The record of a run: {"name": "text", …} of every option with role RESULT that is set, and those with role RUN that
+ * a person gave (what the program chose for this machine need not suit the next). Lists are arrays. */
 void options_write_json(const struct options *options, struct json_writer *writer, const char *key);
-/* Applies a record to a resumed run by the rules of enum option_role; a RESULT option given differently is
- * ERR_STATE that names both values. */
+/* Applies a record to a resumed run by the rules of enum option_role: what was not given is taken from it; a RESULT
+ * option given differently (numbers are compared as numbers) is ERR_STATE that names both values. */
 MUST_USE enum status options_resume(struct options *options, const struct json *record, const char *record_name);
 
 /* Text made from the table. */

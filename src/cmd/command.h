@@ -4,6 +4,7 @@
 #ifndef CMD_COMMAND_H
 #define CMD_COMMAND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include "base/error.h"
 #include "base/option.h"
@@ -13,6 +14,7 @@ struct command {
 	const struct option *options;
 	size_t settings_bytes; /* of the command's settings struct, which `run` receives parsed in options->settings */
 	enum status (*run)(struct options *options);
+	bool takes_arguments; /* reads options->positional; otherwise a stray argument is an error before `run` */
 };
 
 extern const struct command command_vocab, command_tokenize, command_prepare, command_pretrain, command_evaluate,

@@ -1,0 +1,332 @@
+#include "base/option.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/json_internal.h"
+#include "base/memory.h"
+#include "base/option_internal.h"
+
+/* Texts that are copied live as long as the options. */
+struct text_block {
+	struct text_block *next;
+	char text[];
+};
+
+bool option_table_ends(const struct option *row)
+{
+	return !row->name && !row->help;
+}
+
+void *option_field(const struct options *options, int index)
+{
+	return (char *)options->settings + options->table[index].field;
+}
+
+/* --- Names --- */
+
+/* Is `name` the word of `length` bytes, dash and underscore being the same? */
+static bool same_name(const char *name, const char *word, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		if ((name[i] == '-' ? '_' : name[i]) != (word[i] == '-' ? '_' : word[i]))
+			return false;
+	}
+	return name[length] == '\0';
+}
+
+static bool row_has_name(const struct option *row, const char *word, size_t length)
+{
+	if (!row->name)
+		return false;
+	if (same_name(row->name, word, length))
+		return true;
+	for (const char *alias = row->alias; alias && *alias;) {
+		size_t alias_length = strcspn(alias, " ");
+		if (alias_length == length) {
+			char copy[128];
+			snprintf(copy, sizeof copy, "%.*s", (int)alias_length, alias);
+			if (same_name(copy, word, length))
+				return true;
+		}
+		alias += alias_length + strspn(alias + alias_length, " ");
+	}
+	return false;
+}
+
+int option_find_row(const struct option *table, const char *word, size_t length)
+{
+	for (int i = 0; !option_table_ends(&table[i]); i++) {
+		if (row_has_name(&table[i], word, length))
+			return i;
+	}
+	return -1;
+}
+
+int options_find(const struct options *options, const char *name)
+{
+	return option_find_row(options->table, name, strlen(name));
+}
+
+/* --- Values --- */
+
+static enum status copy_text(struct options *options, const char *text, size_t length, const char **out)
+{
+	struct text_block *block = malloc(sizeof *block + length + 1);
+	if (!block)
+		return error_set(ERR_RESOURCE, "not enough memory for the options");
+	memcpy(block->text, text, length);
+	block->text[length] = '\0';
+	block->next = options->memory;
+	options->memory = block;
+	*out = block->text;
+	return OK;
+}
+
+enum status option_list_add(struct option_list *list, const char *value)
+{
+	TRY(memory_grow(&list->values, &list->capacity, list->count + 1, sizeof *list->values,
+	                "the options"));
+	list->values[list->count++] = value;
+	return OK;
+}
+
+bool option_parse_flag(const char *text, bool *out)
+{
+	static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1"};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		if (!strcasecmp(text, words[i])) {
+			*out = i % 2;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Text that is a finite decimal number as a whole, in any locale. */
+bool option_parse_number(const char *text, double *out)
+{
+	char *end;
+	if (!*text || text[strspn(text, "0123456789+-.eE")])
+		return false;
+	*out = strtod_l(text, &end, json_locale());
+	return *end == '\0' && end != text && isfinite(*out);
+}
+
+bool option_parse_integer(const char *text, int64_t *out)
+{
+	char *end;
+	if (!*text || text[strspn(text, "0123456789+-")])
+		return false;
+	errno = 0;
+	*out = strtoll(text, &end, 10);
+	return *end == '\0' && end != text && errno == 0;
+}
+
+/* Does a value lie in "min..max"? Either side may be empty. */
+static bool in_range(const struct option *row, double number, int64_t integer)
+{
+	if (!row->range)
+		return true;
+	const char *dots = strstr(row->range, "..");
+	BUG_IF(!dots);
+	for (int side = 0; side < 2; side++) {
+		char bound[64];
+		const char *text = side == 0 ? row->range : dots + 2;
+		snprintf(bound, sizeof bound, "%.*s", side == 0 ? (int)(dots - text) : (int)sizeof bound - 1,
+		         text);
+		if (!*bound)
+			continue;
+		int64_t integer_bound;
+		double number_bound;
+		int order;
+		if (row->type == OPTION_INTEGER) {
+			BUG_IF(!option_parse_integer(bound, &integer_bound));
+			order = (integer > integer_bound) - (integer < integer_bound);
+		} else {
+			BUG_IF(!option_parse_number(bound, &number_bound));
+			order = (number > number_bound) - (number < number_bound);
+		}
+		if (side == 0 ? order < 0 : order > 0)
+			return false;
+	}
+	return true;
+}
+
+static bool is_choice(const struct option *row, const char *text)
+{
+	size_t length = strlen(text);
+	for (const char *word = row->range; word;) {
+		size_t word_length = strcspn(word, "|");
+		if (word_length == length && !memcmp(word, text, length))
+			return true;
+		word = word[word_length] ? word + word_length + 1 : NULL;
+	}
+	return false;
+}
+
+/* "1 or more" for "1..", which reads better in a sentence. */
+static const char *range_words(const char *range, char out[80])
+{
+	const char *dots = strstr(range, "..");
+	if (!dots[2])
+		snprintf(out, 80, "be %.*s or more", (int)(dots - range), range);
+	else if (dots == range)
+		snprintf(out, 80, "be %s or less", dots + 2);
+	else
+		snprintf(out, 80, "lie in %s", range);
+	return out;
+}
+
+/* Puts a value into its field. */
+static enum status store(struct options *options, int index, const char *text)
+{
+	const struct option *row = &options->table[index];
+	void *field = option_field(options, index);
+	char words[80];
+	int64_t integer = 0;
+	double number = 0;
+	bool flag;
+	switch (row->type) {
+	case OPTION_FLAG:
+		if (!option_parse_flag(text, &flag))
+			return error_set(ERR_USAGE, "--%s must be true or false, not '%s'", row->name, text);
+		*(bool *)field = flag;
+		break;
+	case OPTION_INTEGER:
+		if (!option_parse_integer(text, &integer))
+			return error_set(ERR_USAGE, "--%s must be a whole number, not '%s'", row->name, text);
+		if (!in_range(row, 0, integer))
+			return error_set(ERR_USAGE, "--%s must %s, not '%s'", row->name,
+			                 range_words(row->range, words), text);
+		*(int64_t *)field = integer;
+		break;
+	case OPTION_NUMBER:
+		if (!option_parse_number(text, &number))
+			return error_set(ERR_USAGE, "--%s must be a number, not '%s'", row->name, text);
+		if (!in_range(row, number, 0))
+			return error_set(ERR_USAGE, "--%s must %s, not '%s'", row->name,
+			                 range_words(row->range, words), text);
+		*(double *)field = number;
+		break;
+	case OPTION_CHOICE:
+		if (!is_choice(row, text))
+			return error_set(ERR_USAGE, "--%s must be one of %s, not '%s'", row->name, row->range,
+			                 text);
+		*(const char **)field = text;
+		break;
+	case OPTION_TEXT:
+		*(const char **)field = text;
+		break;
+	case OPTION_LIST:
+		TRY(option_list_add(field, text));
+		break;
+	}
+	options->text[index] = row->type != OPTION_FLAG ? text : *(bool *)field ? "true" : "false";
+	return OK;
+}
+
+void option_list_clear(struct options *options, int index)
+{
+	((struct option_list *)option_field(options, index))->count = 0;
+	options->text[index] = NULL;
+}
+
+enum status option_set_at(struct options *options, int index, const char *value, enum option_origin origin)
+{
+	if (options->origin[index] > origin)
+		return OK;
+	const char *copy = NULL;
+	TRY(copy_text(options, value, strlen(value), &copy));
+	if (options->table[index].type == OPTION_LIST && options->origin[index] != origin)
+		option_list_clear(options, index);
+	TRY(store(options, index, copy));
+	options->origin[index] = origin;
+	return OK;
+}
+
+enum status options_set(struct options *options, const char *name, const char *value,
+                        enum option_origin origin)
+{
+	int index = options_find(options, name);
+	if (index < 0) {
+		enum status status = error_set(ERR_USAGE, "unknown option '%s'", name);
+		option_hint_nearest(options, name, "");
+		return status;
+	}
+	return option_set_at(options, index, value, origin);
+}
+
+enum option_origin options_origin(const struct options *options, const char *name)
+{
+	int index = options_find(options, name);
+	BUG_IF(index < 0);
+	return options->origin[index];
+}
+
+bool options_given(const struct options *options, const char *name)
+{
+	return options_origin(options, name) >= ORIGIN_FILE;
+}
+
+const char *option_value_at(const struct options *options, int index, struct buffer *scratch)
+{
+	if (options->table[index].type != OPTION_LIST)
+		return options->text[index] ? options->text[index] : "";
+	const struct option_list *list = option_field(options, index);
+	buffer_clear(scratch);
+	for (int64_t i = 0; i < list->count; i++)
+		buffer_format(scratch, "%s%s", i ? " " : "", list->values[i]);
+	return buffer_string(scratch);
+}
+
+const char *options_value(const struct options *options, const char *name, struct buffer *scratch)
+{
+	int index = options_find(options, name);
+	BUG_IF(index < 0);
+	return option_value_at(options, index, scratch);
+}
+
+enum status options_init(struct options *options, const struct option *table, void *settings)
+{
+	*options = (struct options){.table = table, .settings = settings};
+	while (!option_table_ends(&table[options->count]))
+		options->count++;
+	enum status status;
+	TRY_GOTO(memory_new(&options->origin, options->count, sizeof *options->origin, "the options"), fail);
+	TRY_GOTO(memory_new(&options->text, options->count, sizeof *options->text, "the options"), fail);
+	for (int i = 0; i < options->count; i++) {
+		if (!table[i].name || !table[i].fallback)
+			continue;
+		/* A default that its own row refuses is our mistake. */
+		status = option_set_at(options, i, table[i].fallback, ORIGIN_DEFAULT);
+		BUG_IF(status == ERR_USAGE);
+		TRY_GOTO(status, fail);
+	}
+	return OK;
+fail:
+	options_release(options);
+	return status;
+}
+
+void options_release(struct options *options)
+{
+	for (int i = 0; i < options->count; i++) {
+		if (options->table[i].name && options->table[i].type == OPTION_LIST) {
+			struct option_list *list = option_field(options, i);
+			free(list->values);
+			*list = (struct option_list){0};
+		}
+	}
+	free(options->positional.values);
+	free(options->origin);
+	free(options->text);
+	for (struct text_block *block = options->memory, *next; block; block = next) {
+		next = block->next;
+		free(block);
+	}
+	*options = (struct options){0};
+}

@@ -1,0 +1,242 @@
+/* The part of option.h that is about the command line. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/option_internal.h"
+
+const struct option option_common[] = {
+        {.help = "General"},
+        {.name = "help", .letter = 'h', .type = OPTION_FLAG, .help = "show this text and exit"},
+        {.name = "quiet",
+         .letter = 'q',
+         .type = OPTION_FLAG,
+         .help = "only warnings and errors on standard error"},
+        {.name = "verbose", .letter = 'v', .type = OPTION_FLAG, .help = "more detail on standard error"},
+        {.name = "config",
+         .type = OPTION_TEXT,
+         .value_name = "FILE",
+         .help = "read options from a JSON object or from lines 'name = value'; the command line wins"},
+        {.name = "print_config",
+         .type = OPTION_FLAG,
+         .help = "print all settings as a config file, with where each came from, and exit"},
+        {0},
+};
+
+static char plain_character(char c)
+{
+	return c == '-' ? '_' : (char)tolower((unsigned char)c);
+}
+
+/* Edits (insert, delete, replace) that turn a into b; case and dashes do not count. */
+static int edit_distance(const char *a, const char *b)
+{
+	enum { LONGEST = 64 };
+	int row[LONGEST + 1], length = (int)strlen(b);
+	if (length > LONGEST || strlen(a) > LONGEST)
+		return LONGEST;
+	for (int j = 0; j <= length; j++)
+		row[j] = j;
+	for (int i = 1; a[i - 1]; i++) {
+		int diagonal = row[0];
+		row[0] = i;
+		for (int j = 1; j <= length; j++) {
+			int above = row[j];
+			int replaced = diagonal + (plain_character(a[i - 1]) != plain_character(b[j - 1]));
+			int moved = (above < row[j - 1] ? above : row[j - 1]) + 1;
+			row[j] = replaced < moved ? replaced : moved;
+			diagonal = above;
+		}
+	}
+	return row[length];
+}
+
+const char *nearest_name(const char *word, const char *const *names, int64_t count)
+{
+	int length = (int)strlen(word), best_distance = length / 3 > 2 ? length / 3 : 2;
+	const char *best = NULL;
+	if (length <= 2) /* everything is near to so short a word */
+		best_distance = 1;
+	for (int64_t i = 0; i < count; i++) {
+		int distance = edit_distance(word, names[i]);
+		if (distance < best_distance || (distance == best_distance && !best)) {
+			best_distance = distance;
+			best = names[i];
+		}
+	}
+	/* "batch_size" is far from "train_batch_size" in edits and near in meaning. */
+	for (int64_t i = 0; i < count && !best && length >= 4; i++) {
+		for (const char *p = names[i]; *p && !best; p++) {
+			int k = 0;
+			while (k < length && p[k] && plain_character(p[k]) == plain_character(word[k]))
+				k++;
+			if (k == length)
+				best = names[i];
+		}
+	}
+	return best;
+}
+
+void option_hint_nearest(const struct options *options, const char *word, const char *dashes)
+{
+	const char *names[512];
+	int64_t count = 0;
+	const struct option *tables[] = {options->table, option_common};
+	for (int t = 0; t < 2; t++) {
+		for (int i = 0; !option_table_ends(&tables[t][i]) && count < 512; i++) {
+			if (tables[t][i].name)
+				names[count++] = tables[t][i].name;
+		}
+	}
+	const char *nearest = nearest_name(word, names, count);
+	if (nearest)
+		error_hint("did you mean %s%s?", dashes, nearest);
+	else
+		error_hint("--help lists all options");
+}
+
+static int find_letter(const struct option *table, char letter)
+{
+	for (int i = 0; !option_table_ends(&table[i]); i++) {
+		if (table[i].name && table[i].letter && table[i].letter == letter)
+			return i;
+	}
+	return -1;
+}
+
+struct arguments {
+	int count, at;
+	char **words;
+};
+
+static bool looks_like_option(const char *word)
+{
+	double number;
+	return word[0] == '-' && word[1] != '\0' && !option_parse_number(word, &number);
+}
+
+/* The value of `name`: `attached` ("--name=value"), or the next argument. */
+static enum status take_value(struct arguments *arguments, const char *name, const char *attached,
+                              const char **out)
+{
+	*out = attached;
+	if (attached)
+		return OK;
+	if (arguments->at < arguments->count && !looks_like_option(arguments->words[arguments->at])) {
+		*out = arguments->words[arguments->at++];
+		return OK;
+	}
+	enum status status = error_set(ERR_USAGE, "--%s needs a value", name);
+	if (arguments->at < arguments->count)
+		error_hint("if '%s' is meant, write --%s=%s", arguments->words[arguments->at], name,
+		           arguments->words[arguments->at]);
+	return status;
+}
+
+static enum status apply_common(struct options *options, struct arguments *arguments,
+                                const struct option *row, const char *attached)
+{
+	if (row->type == OPTION_FLAG && attached)
+		return error_set(ERR_USAGE, "--%s takes no value", row->name);
+	if (!strcmp(row->name, "help")) {
+		options->help = true;
+	} else if (!strcmp(row->name, "quiet")) {
+		log_level = LOG_QUIET;
+	} else if (!strcmp(row->name, "verbose")) {
+		log_level = LOG_VERBOSE;
+	} else if (!strcmp(row->name, "print_config")) {
+		options->print_config = true;
+	} else {
+		const char *path;
+		TRY(take_value(arguments, row->name, attached, &path));
+		TRY(option_config_read(options, path));
+	}
+	return OK;
+}
+
+/* Applies a row of the command's own table. */
+static enum status apply(struct options *options, struct arguments *arguments, int index,
+                         const char *attached)
+{
+	const struct option *row = &options->table[index];
+	const char *value;
+	if (row->type == OPTION_FLAG) {
+		value = attached ? attached : "true";
+		if (!attached && arguments->at < arguments->count &&
+		    (!strcmp(arguments->words[arguments->at], "true") ||
+		     !strcmp(arguments->words[arguments->at], "false")))
+			value = arguments->words[arguments->at++];
+		return option_set_at(options, index, value, ORIGIN_COMMAND);
+	}
+	TRY(take_value(arguments, row->name, attached, &value));
+	TRY(option_set_at(options, index, value, ORIGIN_COMMAND));
+	while (row->type == OPTION_LIST && !attached && arguments->at < arguments->count &&
+	       !looks_like_option(arguments->words[arguments->at]))
+		TRY(option_set_at(options, index, arguments->words[arguments->at++], ORIGIN_COMMAND));
+	return OK;
+}
+
+static enum status parse_long(struct options *options, struct arguments *arguments, const char *word)
+{
+	const char *name = word + 2, *equals = strchr(name, '=');
+	size_t length = equals ? (size_t)(equals - name) : strlen(name);
+	const char *attached = equals ? equals + 1 : NULL;
+	int index = option_find_row(options->table, name, length);
+	if (index >= 0)
+		return apply(options, arguments, index, attached);
+	int common = option_find_row(option_common, name, length);
+	if (common >= 0)
+		return apply_common(options, arguments, &option_common[common], attached);
+	if (length > 3 && (!strncmp(name, "no_", 3) || !strncmp(name, "no-", 3))) {
+		index = option_find_row(options->table, name + 3, length - 3);
+		if (index >= 0 && options->table[index].type == OPTION_FLAG && !attached)
+			return option_set_at(options, index, "false", ORIGIN_COMMAND);
+	}
+	char shown[128];
+	snprintf(shown, sizeof shown, "%.*s", (int)length, name);
+	enum status status = error_set(ERR_USAGE, "unknown option '--%s'", shown);
+	option_hint_nearest(options, shown, "--");
+	return status;
+}
+
+/* "-q", "-qv", "-n5", "-n 5". */
+static enum status parse_letters(struct options *options, struct arguments *arguments, const char *word)
+{
+	for (const char *letter = word + 1; *letter; letter++) {
+		const char *rest = letter[1] ? letter + 1 : NULL;
+		int index = find_letter(options->table, *letter);
+		int common = index < 0 ? find_letter(option_common, *letter) : -1;
+		if (index >= 0 && options->table[index].type != OPTION_FLAG)
+			return apply(options, arguments, index, rest);
+		if (index >= 0)
+			TRY(option_set_at(options, index, "true", ORIGIN_COMMAND));
+		else if (common >= 0)
+			TRY(apply_common(options, arguments, &option_common[common], NULL));
+		else {
+			enum status status = error_set(ERR_USAGE, "unknown option '-%c'", *letter);
+			error_hint("--help lists all options");
+			return status;
+		}
+	}
+	return OK;
+}
+
+enum status options_parse(struct options *options, int argc, char **argv)
+{
+	struct arguments arguments = {.count = argc, .words = argv};
+	while (arguments.at < argc) {
+		const char *word = argv[arguments.at++];
+		if (!strcmp(word, "--")) {
+			while (arguments.at < argc)
+				TRY(option_list_add(&options->positional, argv[arguments.at++]));
+		} else if (!strncmp(word, "--", 2)) {
+			TRY(parse_long(options, &arguments, word));
+		} else if (word[0] == '-' && word[1]) {
+			TRY(parse_letters(options, &arguments, word));
+		} else {
+			TRY(option_list_add(&options->positional, word));
+		}
+	}
+	return OK;
+}

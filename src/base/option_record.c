@@ -1,0 +1,121 @@
+/* The part of option.h that is about resumed runs. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/option_internal.h"
+
+void options_write_json(const struct options *options, struct json_writer *writer, const char *key)
+{
+	json_open(writer, key, '{');
+	for (int i = 0; i < options->count; i++) {
+		const struct option *row = &options->table[i];
+		if (!row->name || row->role == ROLE_PLACE || !options->text[i])
+			continue;
+		if (row->role == ROLE_RUN &&
+		    (options->origin[i] == ORIGIN_DEFAULT || options->origin[i] == ORIGIN_CHOSEN))
+			continue;
+		if (row->type == OPTION_LIST) {
+			const struct option_list *list = option_field(options, i);
+			json_open(writer, row->name, '[');
+			for (int64_t k = 0; k < list->count; k++)
+				json_put_string(writer, NULL, list->values[k]);
+			json_close(writer);
+		} else {
+			json_put_string(writer, row->name, options->text[i]);
+		}
+	}
+	json_close(writer);
+}
+
+static bool same_value(const struct option *row, const char *a, const char *b)
+{
+	double x, y;
+	bool p, q;
+	int64_t m, n;
+	if (row->type == OPTION_NUMBER && option_parse_number(a, &x) && option_parse_number(b, &y))
+		return x == y;
+	if (row->type == OPTION_INTEGER && option_parse_integer(a, &m) && option_parse_integer(b, &n))
+		return m == n;
+	if (row->type == OPTION_FLAG && option_parse_flag(a, &p) && option_parse_flag(b, &q))
+		return p == q;
+	return !strcmp(a, b);
+}
+
+/* The recorded value as text, lists joined as option_value_at does. */
+static enum status record_value(const struct json *value, const char *record_name, struct buffer *out)
+{
+	buffer_clear(out);
+	if (value->kind == JSON_STRING)
+		buffer_append(out, value->text, value->text_size);
+	else if (value->kind != JSON_ARRAY)
+		return error_set(ERR_DATA, "'%s': \"%s\" must be a string", record_name, value->key);
+	for (const struct json *item = value->first_child; item; item = item->next) {
+		if (item->kind != JSON_STRING)
+			return error_set(ERR_DATA, "'%s': \"%s\" must hold strings", record_name, value->key);
+		buffer_format(out, "%s%s", out->size ? " " : "", item->text);
+	}
+	return buffer_status(out);
+}
+
+/* Takes one option over from a record; `value` is NULL if the record does not have it. */
+static enum status resume_option(struct options *options, int index, const struct json *value,
+                                 const char *record_name, struct buffer *recorded, struct buffer *scratch)
+{
+	const struct option *row = &options->table[index];
+	bool given = options->origin[index] >= ORIGIN_FILE;
+	if (value)
+		TRY(record_value(value, record_name, recorded));
+	if (given && row->role == ROLE_RESULT) {
+		const char *now = option_value_at(options, index, scratch);
+		/* A run from before the option existed ran with its default. */
+		const char *then = value ? buffer_string(recorded) : row->fallback;
+		if (then && same_value(row, now, then))
+			return OK;
+		enum status status = then ? error_set(ERR_STATE, "--%s is '%s', but '%s' was made with '%s'",
+		                                      row->name, now, record_name, then)
+		                          : error_set(ERR_STATE, "--%s is '%s', but '%s' was made without it",
+		                                      row->name, now, record_name);
+		error_hint("leave --%s out to go on with that run, or choose another --out", row->name);
+		return status;
+	}
+	if (given || !value)
+		return OK;
+	enum status status = OK;
+	if (row->type == OPTION_LIST) {
+		for (const struct json *item = value->first_child; item && status == OK; item = item->next)
+			status = option_set_at(options, index, item->text, ORIGIN_RESUMED);
+	} else {
+		status = option_set_at(options, index, buffer_string(recorded), ORIGIN_RESUMED);
+	}
+	if (status == ERR_USAGE) /* it stands in a file, not on the command line */
+		status = error_set(ERR_DATA, "'%s': %s", record_name, error_last()->message);
+	return status;
+}
+
+enum status options_resume(struct options *options, const struct json *record, const char *record_name)
+{
+	if (record->kind != JSON_OBJECT)
+		return error_set(ERR_DATA, "'%s': the record of the options must be an object", record_name);
+	const struct json **found;
+	struct buffer recorded = {0}, scratch = {0};
+	enum status status = OK;
+	TRY(memory_new(&found, options->count, sizeof *found, "the options"));
+	for (const struct json *member = record->first_child; member; member = member->next) {
+		int index = options_find(options, member->key);
+		if (index >= 0)
+			found[index] = member;
+		else
+			log_warning("'%s': option \"%s\" is not known to this version", record_name,
+			            member->key);
+	}
+	for (int i = 0; i < options->count; i++) {
+		if (options->table[i].name && options->table[i].role != ROLE_PLACE)
+			TRY_GOTO(resume_option(options, i, found[i], record_name, &recorded, &scratch), done);
+	}
+done:
+	buffer_release(&recorded);
+	buffer_release(&scratch);
+	free(found);
+	return status;
+}

@@ -1,0 +1,418 @@
+/* The part of option.h that makes texts from a table: help, man page, config file, settings table. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/option_internal.h"
+
+static int text_columns(const char *text, size_t size)
+{
+	int columns = 0;
+	for (size_t i = 0; i < size; i++)
+		columns += ((unsigned char)text[i] & 0xC0) != 0x80; /* a column a character of UTF-8 */
+	return columns;
+}
+
+static void pad(struct buffer *out, int count)
+{
+	for (int i = 0; i < count; i++)
+		buffer_char(out, ' ');
+}
+
+/* Appends words, broken so that lines end before `columns`; `at` is the column reached, further lines start
+ * at `indent`. An empty line in the text is a paragraph. Ends with a line break. */
+static void wrap(struct buffer *out, const char *text, int at, int indent, int columns)
+{
+	bool first = true;
+	while (*text) {
+		size_t breaks = 0, blank = strspn(text, " \n");
+		for (size_t i = 0; i < blank; i++)
+			breaks += text[i] == '\n';
+		text += blank;
+		size_t length = strcspn(text, " \n");
+		if (length == 0)
+			break;
+		int width = text_columns(text, length);
+		if (breaks >= 2 || (!first && at + 1 + width > columns)) {
+			buffer_text(out, breaks >= 2 ? "\n\n" : "\n");
+			pad(out, indent);
+			at = indent;
+		} else if (!first) {
+			buffer_char(out, ' ');
+			at++;
+		}
+		buffer_append(out, text, length);
+		at += width;
+		text += length;
+		first = false;
+	}
+	buffer_char(out, '\n');
+}
+
+/* What stands behind the help of an option: choices or range, default, other names. */
+static void facts_of(const struct option *row, struct buffer *out)
+{
+	const char *separator = " (";
+	if (row->range) {
+		buffer_text(out, separator);
+		if (row->type == OPTION_CHOICE)
+			buffer_text(out, "one of ");
+		for (const char *p = row->range; *p; p++) {
+			if (*p == '|')
+				buffer_text(out, ", ");
+			else
+				buffer_char(out, *p);
+		}
+		separator = "; ";
+	}
+	bool silent = row->type == OPTION_FLAG && row->fallback && !strcmp(row->fallback, "false");
+	const char *fallback = row->fallback && !silent ? row->fallback : row->fallback_text;
+	if (fallback) {
+		buffer_format(out, "%sdefault: %s", separator, *fallback ? fallback : "\"\"");
+		separator = "; ";
+	}
+	if (row->type == OPTION_FLAG && row->fallback && !silent) {
+		buffer_format(out, "%s--no_%s turns it off", separator, row->name);
+		separator = "; ";
+	}
+	for (const char *alias = row->alias; alias && *alias;) {
+		size_t length = strcspn(alias, " ");
+		buffer_format(out, "%s%s--%.*s", separator, alias == row->alias ? "also " : "", (int)length,
+		              alias);
+		separator = ", ";
+		alias += length + strspn(alias + length, " ");
+	}
+	if (separator[0] != ' ')
+		buffer_char(out, ')');
+}
+
+/* --- Help --- */
+
+enum { HELP_COLUMN = 32 };
+
+static void help_rows(const struct option *table, int columns, struct buffer *out)
+{
+	struct buffer text = {0};
+	for (const struct option *row = table; !option_table_ends(row); row++) {
+		if (!row->name) {
+			buffer_format(out, "\n%s\n", row->help);
+			continue;
+		}
+		buffer_clear(&text);
+		buffer_text(&text, "  ");
+		if (row->letter)
+			buffer_format(&text, "-%c, ", row->letter);
+		buffer_format(&text, "--%s%s%s", row->name, row->value_name ? " " : "",
+		              row->value_name ? row->value_name : "");
+		buffer_append(out, buffer_string(&text), text.size);
+		int used = text_columns(buffer_string(&text), text.size);
+		if (used > HELP_COLUMN - 2) {
+			buffer_char(out, '\n');
+			used = 0;
+		}
+		pad(out, HELP_COLUMN - used);
+		buffer_clear(&text);
+		buffer_text(&text, row->help);
+		facts_of(row, &text);
+		wrap(out, buffer_string(&text), HELP_COLUMN, HELP_COLUMN, columns);
+	}
+	buffer_release(&text);
+}
+
+/* Calls for each example: the command, and what it does (which may be empty). */
+static const char *next_example(const char *examples, struct buffer *command, struct buffer *purpose)
+{
+	size_t line = strcspn(examples, "\n"), length = strcspn(examples, "\t\n");
+	buffer_clear(command);
+	buffer_clear(purpose);
+	size_t end = length, start = length < line ? length + 1 : line;
+	while (end && examples[end - 1] == ' ')
+		end--;
+	start += strspn(examples + start, " ");
+	buffer_append(command, examples, end);
+	if (start < line)
+		buffer_append(purpose, examples + start, line - start);
+	return examples[line] ? examples + line + 1 : NULL;
+}
+
+void options_help(const struct option *table, const struct command_text *text, int columns,
+                  struct buffer *out)
+{
+	struct buffer command = {0}, purpose = {0};
+	if (columns > 100) /* longer lines are hard to read */
+		columns = 100;
+	if (columns < HELP_COLUMN + 20)
+		columns = HELP_COLUMN + 20;
+	buffer_format(out, "bertc %s: %s\n\nUsage: bertc %s %s\n", text->name, text->summary, text->name,
+	              text->synopsis);
+	if (text->description && *text->description) {
+		buffer_char(out, '\n');
+		wrap(out, text->description, 0, 0, columns);
+	}
+	help_rows(table, columns, out);
+	help_rows(option_common, columns, out);
+	if (text->examples && *text->examples)
+		buffer_text(out, "\nExamples\n");
+	for (const char *p = text->examples; p && *p;) {
+		p = next_example(p, &command, &purpose);
+		if (purpose.size)
+			wrap(out, buffer_string(&purpose), 0, 2, columns - 2);
+		buffer_format(out, "    %s\n", buffer_string(&command));
+	}
+	buffer_text(out,
+	            "\nDash and underscore in names are the same; --name=value and --name value, too.\n");
+	buffer_release(&command);
+	buffer_release(&purpose);
+}
+
+/* --- Man page (mdoc) --- */
+
+/* One character of running text; minus, quotes and backslash are written so that they can be copied. */
+static size_t man_character(struct buffer *out, const char *text)
+{
+	static const struct {
+		char character;
+		const char *escape;
+	} escapes[] = {{'\\', "\\e"},  {'-', "\\-"},   {'\'', "\\(aq"}, {'"', "\\(dq"},
+	               {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
+	unsigned char c = (unsigned char)*text;
+	if (c >= 0xC0) { /* a character of UTF-8: its code point */
+		size_t length = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
+		unsigned code = c & (0xFFu >> (length + 1));
+		for (size_t i = 1; i < length; i++)
+			code = code << 6 | ((unsigned char)text[i] & 0x3F);
+		buffer_format(out, "\\[u%04X]", code);
+		return length;
+	}
+	for (size_t i = 0; i < sizeof escapes / sizeof *escapes; i++) {
+		if (*text == escapes[i].character) {
+			buffer_text(out, escapes[i].escape);
+			return 1;
+		}
+	}
+	buffer_char(out, *text);
+	return 1;
+}
+
+/* Running text: a line for each sentence, as mdoc wants it; an empty line is a paragraph. */
+static void man_text(struct buffer *out, const char *text)
+{
+	bool line_start = true;
+	while (*text) {
+		size_t breaks = 0, blank = strspn(text, " \n");
+		for (size_t i = 0; i < blank; i++)
+			breaks += text[i] == '\n';
+		bool sentence =
+		        text[blank] && blank && !line_start && strchr(".?!:", out->data[out->size - 1]);
+		if (blank && text[blank] && breaks >= 2)
+			buffer_text(out, "\n.Pp\n");
+		else if (blank && text[blank] && !line_start)
+			buffer_char(out, sentence ? '\n' : ' ');
+		if (blank) {
+			line_start = line_start || breaks >= 2 || sentence;
+			text += blank;
+			continue;
+		}
+		if (line_start && (*text == '.' || *text == '\''))
+			buffer_text(out, "\\&");
+		text += man_character(out, text);
+		line_start = false;
+	}
+	buffer_char(out, '\n');
+}
+
+/* One argument of a macro, in quotes. */
+static void man_argument(struct buffer *out, const char *text)
+{
+	buffer_char(out, '"');
+	while (*text)
+		text += man_character(out, text);
+	buffer_char(out, '"');
+}
+
+static void man_rows(const struct option *table, struct buffer *out)
+{
+	bool open = false;
+	struct buffer text = {0};
+	for (const struct option *row = table; !option_table_ends(row); row++) {
+		if (!row->name) {
+			if (open)
+				buffer_text(out, ".El\n");
+			buffer_text(out, ".Ss ");
+			man_text(out, row->help);
+			open = false;
+			continue;
+		}
+		if (!open)
+			buffer_text(out, ".Bl -tag -width Ds\n");
+		open = true;
+		buffer_text(out, ".It");
+		if (row->letter)
+			buffer_format(out, " Fl %c ,", row->letter);
+		buffer_format(out, " Fl \\-%s", row->name);
+		if (row->value_name) {
+			buffer_text(out, " Ar ");
+			man_argument(out, row->value_name);
+		}
+		buffer_char(out, '\n');
+		buffer_clear(&text);
+		buffer_text(&text, row->help);
+		facts_of(row, &text);
+		buffer_char(&text, '.');
+		man_text(out, buffer_string(&text));
+	}
+	if (open)
+		buffer_text(out, ".El\n");
+	buffer_release(&text);
+}
+
+void options_man(const struct option *table, const struct command_text *text, struct buffer *out)
+{
+	static const struct {
+		enum status status;
+		const char *meaning;
+	} statuses[] = {
+	        {OK, "done"},
+	        {ERR_INTERNAL, "internal error"},
+	        {ERR_USAGE, "wrong option or setting"},
+	        {ERR_DATA, "bad input file"},
+	        {ERR_STATE, "things that do not fit together, such as a vocabulary and a checkpoint"},
+	        {ERR_RESOURCE, "no room on the disk, no memory, no permission, or no device"},
+	        {ERR_PEER, "another process of the run died or hung"},
+	        {ERR_NUMERIC, "the numbers went wrong"},
+	        {ERR_LOCKED, "another run uses the output folder"},
+	        {STOPPED, "stopped on request after saving; the same command goes on"},
+	};
+	struct buffer command = {0}, purpose = {0};
+	char month[4] = "", title[64];
+	int day = 1, year = 1970;
+	sscanf(__DATE__, "%3s %d %d", month, &day, &year);
+	static const char *const months[] = {"January",   "February", "March",    "April",
+	                                     "May",       "June",     "July",     "August",
+	                                     "September", "October",  "November", "December"};
+	const char *month_name = months[0];
+	for (int i = 0; i < 12; i++) {
+		if (!strncmp(months[i], month, 3))
+			month_name = months[i];
+	}
+	snprintf(title, sizeof title, "BERTC-%s", text->name);
+	for (char *p = title; *p; p++)
+		*p = *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p;
+
+	buffer_format(out, ".Dd %s %d, %d\n.Dt %s 1\n.Os\n.Sh NAME\n.Nm bertc\\-%s\n.Nd ", month_name, day,
+	              year, title, text->name);
+	man_text(out, text->summary);
+	buffer_format(out, ".Sh SYNOPSIS\n.Nm bertc\n.Cm %s\n", text->name);
+	man_text(out, text->synopsis);
+	buffer_text(out, ".Sh DESCRIPTION\n");
+	man_text(out, text->description && *text->description ? text->description : text->summary);
+	buffer_text(out, ".Sh OPTIONS\nDash and underscore in names are the same.\n");
+	man_rows(table, out);
+	man_rows(option_common, out);
+	buffer_text(out, ".Sh EXIT STATUS\n.Bl -tag -width Ds -compact\n");
+	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+		buffer_format(out, ".It %d\n", statuses[i].status);
+		man_text(out, statuses[i].meaning);
+	}
+	buffer_text(out, ".El\n");
+	if (text->examples && *text->examples)
+		buffer_text(out, ".Sh EXAMPLES\n");
+	for (const char *p = text->examples; p && *p;) {
+		const char *start = p;
+		p = next_example(p, &command, &purpose);
+		if (purpose.size) {
+			if (start != text->examples)
+				buffer_text(out, ".Pp\n");
+			buffer_char(&purpose, ':');
+			man_text(out, buffer_string(&purpose));
+		}
+		buffer_text(out, ".Dl ");
+		man_argument(out, buffer_string(&command));
+		buffer_char(out, '\n');
+	}
+	buffer_release(&command);
+	buffer_release(&purpose);
+}
+
+/* --- Settings --- */
+
+static const char *const origins[] = {
+        [ORIGIN_DEFAULT] = "default",  [ORIGIN_CHOSEN] = "chosen",        [ORIGIN_RESUMED] = "resumed run",
+        [ORIGIN_FILE] = "config file", [ORIGIN_COMMAND] = "command line",
+};
+
+/* A value as a config file has it: in quotes where it would be read otherwise. */
+static void config_value(struct buffer *out, const char *value)
+{
+	size_t length = strlen(value);
+	bool plain = length > 0 && value[0] != '"' && value[0] != '#' && value[0] != ' ' &&
+	             value[length - 1] != ' ' && !strstr(value, " #");
+	for (size_t i = 0; i < length; i++)
+		plain = plain && (unsigned char)value[i] >= 0x20;
+	if (plain) {
+		buffer_text(out, value);
+		return;
+	}
+	struct json_writer writer = {.out = out};
+	json_put_string(&writer, NULL, value);
+}
+
+void options_print_config(const struct options *options, struct buffer *out)
+{
+	for (int i = 0; i < options->count; i++) {
+		const struct option *row = &options->table[i];
+		if (!row->name) {
+			buffer_format(out, "%s# %s\n", out->size ? "\n" : "", row->help);
+			continue;
+		}
+		if (!options->text[i]) {
+			buffer_format(out, "# %s =  # %s\n", row->name,
+			              row->fallback_text ? row->fallback_text : "not set");
+			continue;
+		}
+		const struct option_list one = {.values = &options->text[i], .count = 1};
+		const struct option_list *list = row->type == OPTION_LIST ? option_field(options, i) : &one;
+		for (int64_t k = 0; k < list->count; k++) {
+			buffer_format(out, "%s = ", row->name);
+			config_value(out, list->values[k]);
+			buffer_format(out, "  # %s\n", origins[options->origin[i]]);
+		}
+	}
+}
+
+void options_settings_table(const struct options *options, bool colour, struct buffer *out)
+{
+	struct buffer scratch = {0};
+	int name_columns = 0, value_columns = 8;
+	for (int i = 0; i < options->count; i++) {
+		const struct option *row = &options->table[i];
+		if (!row->name)
+			continue;
+		const char *value = option_value_at(options, i, &scratch);
+		int name_width = (int)strlen(row->name), value_width = text_columns(value, strlen(value));
+		if (name_width > name_columns)
+			name_columns = name_width;
+		if (value_width > value_columns && value_width <= 40) /* a longer one stands out alone */
+			value_columns = value_width;
+	}
+	for (int i = 0; i < options->count; i++) {
+		const struct option *row = &options->table[i];
+		if (!row->name) {
+			buffer_format(out, "%s%s%s\n", colour ? "\033[1m" : "", row->help,
+			              colour ? "\033[0m" : "");
+			continue;
+		}
+		const char *value = option_value_at(options, i, &scratch);
+		const char *origin = origins[options->origin[i]];
+		if (!options->text[i]) {
+			if (!row->fallback_text)
+				continue;
+			value = "-";
+			origin = row->fallback_text;
+		}
+		bool dim = colour && options->origin[i] == ORIGIN_DEFAULT;
+		buffer_format(out, "%s  %-*s  %s", dim ? "\033[2m" : "", name_columns, row->name, value);
+		pad(out, value_columns - text_columns(value, strlen(value)));
+		buffer_format(out, "  %s%s\n", origin, dim ? "\033[0m" : "");
+	}
+	buffer_release(&scratch);
+}
