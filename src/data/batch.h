@@ -37,6 +37,7 @@ struct batch_capacity {
 struct step {
 	int64_t number;              /* from 1 */
 	int64_t first_sample;        /* global number of its first instance; instances are consecutive */
+	int64_t epoch, epoch_first;  /* epoch of the first instance and that epoch's first sample (instances_hint) */
 	int64_t instance_count;
 	int64_t token_count;
 	double prediction_weight;    /* sum of prediction weights over the whole step */
@@ -61,17 +62,21 @@ struct instance_settings {
 	const bool *is_continuation;  /* [vocab_size], for whole words; borrowed */
 };
 
-/* Instances of a set of shards. Epoch e walks every document once (BERT's algorithm: docs/math.md), each walk
- * drawn from (seed, epoch, document), and the epoch's instances are permuted by (seed, epoch). Sample numbers run on
- * through the epochs. */
+/* Instances of a set of shards. Epoch e walks every document once (BERT's algorithm: docs/math.md, "Instances"),
+ * each walk drawn from (seed, epoch, document), and the epoch's instances are permuted by (seed, epoch). Sample
+ * numbers run on through the epochs. Memory: 24 bytes an instance of one epoch, made at its beginning. Functions may
+ * be called from any thread. */
 struct instances;
+/* `shards` are borrowed. A sequence length that leaves no room for text is ERR_USAGE, shards without a token are
+ * ERR_DATA. Warns when there is only one document. */
 MUST_USE enum status instances_open(struct instances **out, const struct shard *shards, int64_t shard_count,
 				    const struct instance_settings *settings);
 void instances_close(struct instances *instances);
 /* Instances of epoch 0: the set's size to a first approximation, the exact size of an evaluation set. */
 int64_t instances_per_epoch(struct instances *instances);
-/* Epoch of a sample, and the number of the epoch's first sample. Walks earlier epochs when asked out of order;
- * instances_hint() saves that after a resume. */
+/* Epoch of a sample, and the number of the epoch's first sample. Where an epoch begins is known from walking those
+ * before it; instances_hint() (right after opening, with what struct step said) saves that after a resume. A
+ * hint that contradicts what is known is ERR_STATE. */
 MUST_USE enum status instances_locate(struct instances *instances, int64_t sample, int64_t *out_epoch,
 				      int64_t *out_first);
 MUST_USE enum status instances_hint(struct instances *instances, int64_t epoch, int64_t first_sample);
@@ -85,21 +90,27 @@ struct instance {
 	int32_t next_label;
 };
 MUST_USE enum status instances_get(struct instances *instances, int64_t sample, struct instance *out);
+/* Predictions of an instance of `length` tokens; whole words and texts of a few tokens may have fewer. */
+int32_t instance_predictions(const struct instance_settings *settings, int32_t length);
 
 /* Reads steps ahead in a thread of its own: while step s trains, s+1 and s+2 are made. */
 struct step_reader;
 struct step_settings {
 	int64_t batch_size;               /* instances a step (global) */
-	int32_t accumulation_steps;       /* micro-batches a step; 0 = as few as the capacity allows */
+	int32_t accumulation_steps;       /* micro-batches a step, of equal instance counts (+-1), the larger first;
+	                                     0 = as few as the capacity allows */
 	struct batch_capacity capacity;   /* of one micro-batch */
 	int64_t first_step;               /* the first to be delivered, from 1 */
 	int64_t last_step;                /* 0 = endless */
 	int64_t sample_count;             /* 0 = endless epochs; else the set ends after this many samples (evaluation):
 	                                     the last step may be short */
 };
+/* `instances` is borrowed until the reader is closed. A capacity below one full sequence, or below what
+ * accumulation_steps may need, is ERR_USAGE. All memory is taken here. */
 MUST_USE enum status step_reader_open(struct step_reader **out, struct instances *instances,
 				      const struct step_settings *settings);
-/* The next step, valid until the call after the next; *out = NULL after the last. */
+/* The next step, valid until the call after the next; *out = NULL after the last. An error in the making of a step
+ * is returned here, after the good steps before it. */
 MUST_USE enum status step_reader_next(struct step_reader *reader, const struct step **out);
 /* Seconds the caller spent waiting in step_reader_next so far. */
 double step_reader_waited(const struct step_reader *reader);
@@ -109,7 +120,8 @@ void step_reader_close(struct step_reader *reader);
  * tokens (0 = no limit) but always one full sequence. */
 struct batch_capacity batch_capacity_for(const struct instance_settings *settings, int64_t batch_size,
 					 int32_t accumulation_steps, int64_t token_limit);
-/* Allocates the arrays of a batch for a capacity, all in one block; batch_release frees it. */
+/* Allocates the arrays of a batch for a capacity, zeroed, in one block that begins at `ids`; batch_release frees
+ * it. */
 MUST_USE enum status batch_create(struct batch *out, struct batch_capacity capacity);
 void batch_release(struct batch *batch);
 

@@ -1,0 +1,15 @@
+/* Which positions of an instance are predicted, and what stands there instead. Internal to src/data. */
+#ifndef DATA_MASKING_H
+#define DATA_MASKING_H
+
+#include "base/rng.h"
+#include "data/batch.h"
+
+struct masking; /* scratch for sequences up to a length; one thread at a time */
+MUST_USE enum status masking_create(struct masking **out, int32_t max_seq_length);
+void masking_free(struct masking *masking);
+/* Masks out->ids[length] in place and lists the predictions, positions ascending. */
+void mask_instance(struct masking *masking, const struct instance_settings *settings, struct rng *rng,
+		   struct instance *out);
+
+#endif

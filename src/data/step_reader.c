@@ -1,0 +1,361 @@
+/* Whole steps, made ahead in a thread: a list of picks, its cut into micro-batches, and the packed rows. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "base/memory.h"
+#include "data/pick.h"
+
+/* Two steps in the caller's hands (the last two given out), two being made ahead. */
+#define SLOTS 4
+#define AHEAD 2
+
+/* id_order: a stable radix sort by id, eleven bits a pass. */
+#define DIGIT_BITS 11
+#define DIGITS (1 << DIGIT_BITS)
+
+struct step_reader {
+	struct instances *instances;
+	const struct instance_settings *instance_settings;
+	struct step_settings settings;
+	int64_t step_count;         /* steps to deliver; INT64_MAX = endless */
+	int32_t batch_limit;        /* micro-batches a slot has room for */
+	struct step slots[SLOTS];
+	/* The thread's own: */
+	struct pick *picks;         /* [batch_size] */
+	int32_t *lengths, *ends;    /* [batch_size] tokens; [batch_limit] instances up to the end of each cut */
+	int32_t *sorted;            /* [tokens] */
+	int32_t counts[DIGITS];
+
+	pthread_t thread;
+	bool thread_runs;
+	pthread_mutex_t lock;       /* of all below */
+	pthread_cond_t changed;
+	int64_t made, taken;        /* steps made, steps given out */
+	bool closing;
+	struct error error;         /* its status is OK while all goes well */
+	double waited;
+};
+
+/* Micro-batches as few as the capacity allows (greedy in order is fewest), or of equal instance counts: fills
+ * reader->ends and returns their number. Predictions are counted from the lengths, so the cut is a function of
+ * lengths and capacity alone. */
+static int32_t cut_step(struct step_reader *reader, int64_t instance_count)
+{
+	const struct step_settings *settings = &reader->settings;
+	int32_t cuts = 0;
+	if (settings->accumulation_steps > 0) {
+		int64_t parts = settings->accumulation_steps < instance_count ? settings->accumulation_steps
+									       : instance_count;
+		int64_t end = 0;
+		for (; cuts < parts; cuts++) {
+			end += instance_count / parts + (cuts < instance_count % parts);
+			reader->ends[cuts] = (int32_t)end;
+		}
+		return cuts;
+	}
+	struct batch_capacity used = {0};
+	for (int64_t i = 0; i < instance_count; i++) {
+		int32_t tokens = reader->lengths[i];
+		int32_t predictions = instance_predictions(reader->instance_settings, tokens);
+		if (used.sequences + 1 > settings->capacity.sequences ||
+		    tokens > settings->capacity.tokens - used.tokens ||
+		    predictions > settings->capacity.predictions - used.predictions) {
+			reader->ends[cuts++] = (int32_t)i;
+			used = (struct batch_capacity){0};
+		}
+		used.tokens += tokens;
+		used.predictions += predictions;
+		used.sequences++;
+	}
+	reader->ends[cuts++] = (int32_t)instance_count;
+	return cuts;
+}
+
+static void sort_by_id(struct step_reader *reader, struct batch *batch)
+{
+	int32_t count = batch->token_count, *from = reader->sorted, *to = batch->id_order, *counts = reader->counts;
+	uint32_t largest = (uint32_t)reader->instance_settings->vocab_size - 1;
+	for (int32_t i = 0; i < count; i++)
+		from[i] = i;
+	for (int shift = 0; shift == 0 || (shift < 32 && largest >> shift > 0); shift += DIGIT_BITS) {
+		memset(counts, 0, sizeof(reader->counts));
+		for (int32_t i = 0; i < count; i++)
+			counts[(uint32_t)batch->ids[i] >> shift & (DIGITS - 1)]++;
+		int32_t sum = 0;
+		for (int i = 0; i < DIGITS; i++) {
+			int32_t here = counts[i];
+			counts[i] = sum;
+			sum += here;
+		}
+		for (int32_t i = 0; i < count; i++)
+			to[counts[(uint32_t)batch->ids[from[i]] >> shift & (DIGITS - 1)]++] = from[i];
+		int32_t *swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != batch->id_order)
+		memcpy(batch->id_order, from, (size_t)count * sizeof(*from));
+}
+
+/* Zeroes what an earlier, larger batch left behind the used part of an array. */
+#define CLEAR_TAIL(array, used, before)                                                                      \
+	do {                                                                                                 \
+		if ((used) < (before))                                                                       \
+			memset((array) + (used), 0, (size_t)((before) - (used)) * sizeof(*(array)));         \
+	} while (0)
+
+static void clear_tails(struct batch *batch, int32_t tokens, int32_t sequences, int32_t predictions)
+{
+	CLEAR_TAIL(batch->ids, batch->token_count, tokens);
+	CLEAR_TAIL(batch->types, batch->token_count, tokens);
+	CLEAR_TAIL(batch->positions, batch->token_count, tokens);
+	CLEAR_TAIL(batch->token_samples, batch->token_count, tokens);
+	CLEAR_TAIL(batch->id_order, batch->token_count, tokens);
+	CLEAR_TAIL(batch->starts, batch->sequence_count + 1, sequences + 1);
+	CLEAR_TAIL(batch->samples, batch->sequence_count, sequences);
+	CLEAR_TAIL(batch->next_labels, batch->sequence_count, sequences);
+	CLEAR_TAIL(batch->prediction_rows, batch->prediction_count, predictions);
+	CLEAR_TAIL(batch->prediction_labels, batch->prediction_count, predictions);
+	CLEAR_TAIL(batch->prediction_weights, batch->prediction_count, predictions);
+}
+
+/* Appends one instance, made in place in the batch's arrays. */
+static enum status append_instance(struct step_reader *reader, struct batch *batch, int64_t sample,
+				   const struct pick *pick)
+{
+	int32_t start = batch->token_count, first = batch->prediction_count;
+	struct instance instance = {.ids = batch->ids + start,
+				    .types = batch->types + start,
+				    .prediction_positions = batch->prediction_rows + first,
+				    .prediction_labels = batch->prediction_labels + first};
+	TRY(instances_make(reader->instances, sample, pick, &instance));
+	for (int32_t i = 0; i < instance.length; i++) {
+		batch->positions[start + i] = i;
+		batch->token_samples[start + i] = (uint32_t)sample;
+	}
+	for (int32_t i = 0; i < instance.prediction_count; i++) {
+		batch->prediction_rows[first + i] += start;
+		batch->prediction_weights[first + i] = 1;
+	}
+	batch->samples[batch->sequence_count] = (uint32_t)sample;
+	batch->next_labels[batch->sequence_count] = instance.next_label;
+	batch->starts[++batch->sequence_count] = batch->token_count = start + instance.length;
+	batch->prediction_count = first + instance.prediction_count;
+	if (batch->longest < instance.length)
+		batch->longest = instance.length;
+	return OK;
+}
+
+static enum status fill_batch(struct step_reader *reader, struct batch *batch, int64_t first_sample,
+			      int64_t begin, int64_t end)
+{
+	int32_t tokens = batch->token_count, sequences = batch->sequence_count, predictions = batch->prediction_count;
+	batch->token_count = batch->sequence_count = batch->prediction_count = batch->longest = 0;
+	batch->starts[0] = 0;
+	for (int64_t i = begin; i < end; i++)
+		TRY(append_instance(reader, batch, first_sample + i, &reader->picks[i]));
+	sort_by_id(reader, batch);
+	clear_tails(batch, tokens, sequences, predictions);
+	return OK;
+}
+
+/* `index` counts the delivered steps from 0. */
+static enum status make_step(struct step_reader *reader, int64_t index, struct step *step)
+{
+	const struct step_settings *settings = &reader->settings;
+	step->number = settings->first_step + index;
+	step->first_sample = (step->number - 1) * settings->batch_size;
+	step->instance_count = settings->batch_size;
+	if (settings->sample_count > 0 && step->instance_count > settings->sample_count - step->first_sample)
+		step->instance_count = settings->sample_count - step->first_sample;
+	TRY(instances_pick(reader->instances, step->first_sample, &reader->picks[0], &step->epoch,
+			   &step->epoch_first));
+	for (int64_t i = 0; i < step->instance_count; i++) {
+		TRY(instances_pick(reader->instances, step->first_sample + i, &reader->picks[i], NULL, NULL));
+		reader->lengths[i] = pick_length(reader->instance_settings, &reader->picks[i]);
+	}
+	step->batch_count = cut_step(reader, step->instance_count);
+	step->token_count = step->prediction_count = 0;
+	for (int32_t i = 0; i < step->batch_count; i++) {
+		struct batch *batch = &step->batches[i];
+		TRY(fill_batch(reader, batch, step->first_sample, i > 0 ? reader->ends[i - 1] : 0, reader->ends[i]));
+		step->token_count += batch->token_count;
+		step->prediction_count += batch->prediction_count;
+	}
+	step->prediction_weight = (double)step->prediction_count;
+	step->labelled_count =
+		reader->instance_settings->next_sentence == NEXT_SENTENCE_PAIRS ? step->instance_count : 0;
+	return OK;
+}
+
+static void *run_reader(void *context)
+{
+	struct step_reader *reader = context;
+	pthread_mutex_lock(&reader->lock);
+	while (!reader->closing && reader->error.status == OK && reader->made < reader->step_count) {
+		if (reader->made >= reader->taken + AHEAD) {
+			pthread_cond_wait(&reader->changed, &reader->lock);
+			continue;
+		}
+		int64_t index = reader->made;
+		pthread_mutex_unlock(&reader->lock);
+		enum status status = make_step(reader, index, &reader->slots[index % SLOTS]);
+		pthread_mutex_lock(&reader->lock);
+		if (status != OK)
+			reader->error = *error_last();
+		else
+			reader->made++;
+		pthread_cond_broadcast(&reader->changed);
+	}
+	pthread_mutex_unlock(&reader->lock);
+	return NULL;
+}
+
+/* Most micro-batches a step can have: with accumulation the given number; otherwise every one but the last holds
+ * at least as many instances as full ones fit. */
+static enum status count_batches(struct step_reader *reader)
+{
+	const struct step_settings *settings = &reader->settings;
+	int64_t full = reader->instance_settings->max_seq_length;
+	int64_t predictions = instance_predictions(reader->instance_settings, (int32_t)full);
+	int64_t fits = settings->capacity.tokens / full;
+	if (fits > settings->capacity.sequences)
+		fits = settings->capacity.sequences;
+	if (fits > settings->capacity.predictions / predictions)
+		fits = settings->capacity.predictions / predictions;
+	int64_t needed = 1;
+	if (settings->accumulation_steps > 0)
+		needed = (settings->batch_size + settings->accumulation_steps - 1) / settings->accumulation_steps;
+	if (fits < needed) {
+		enum status status = error_set(ERR_USAGE,
+					       "a micro-batch of %lld instances needs room for %lld tokens and %lld "
+					       "predictions; there is room for %d and %d, in %d sequences",
+					       (long long)needed, (long long)(needed * full),
+					       (long long)(needed * predictions), settings->capacity.tokens,
+					       settings->capacity.predictions, settings->capacity.sequences);
+		error_hint("raise --gradient_accumulation_steps, or lower --train_batch_size");
+		return status;
+	}
+	reader->batch_limit = settings->accumulation_steps;
+	if (settings->accumulation_steps == 0)
+		reader->batch_limit = (int32_t)((settings->batch_size + fits - 1) / fits);
+	else if (reader->batch_limit > settings->batch_size)
+		reader->batch_limit = (int32_t)settings->batch_size;
+	return OK;
+}
+
+static enum status take_memory(struct step_reader *reader)
+{
+	int64_t batch_size = reader->settings.batch_size;
+	TRY(memory_new(&reader->picks, batch_size, sizeof(*reader->picks), "step"));
+	TRY(memory_new(&reader->lengths, batch_size, sizeof(*reader->lengths), "step"));
+	TRY(memory_new(&reader->ends, reader->batch_limit, sizeof(*reader->ends), "step"));
+	TRY(memory_new(&reader->sorted, reader->settings.capacity.tokens, sizeof(*reader->sorted), "step"));
+	for (int s = 0; s < SLOTS; s++) {
+		struct step *step = &reader->slots[s];
+		TRY(memory_new(&step->batches, reader->batch_limit, sizeof(*step->batches), "step"));
+		for (int32_t b = 0; b < reader->batch_limit; b++)
+			TRY(batch_create(&step->batches[b], reader->settings.capacity));
+	}
+	return OK;
+}
+
+/* Signals are for the main thread. */
+static enum status start_thread(struct step_reader *reader)
+{
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int failure = pthread_create(&reader->thread, NULL, run_reader, reader);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (failure != 0)
+		return error_set(ERR_RESOURCE, "cannot start the thread that reads data: %s", strerror(failure));
+	reader->thread_runs = true;
+	return OK;
+}
+
+enum status step_reader_open(struct step_reader **out, struct instances *instances,
+			     const struct step_settings *settings)
+{
+	enum status status;
+	struct step_reader *reader = NULL;
+	*out = NULL;
+	BUG_IF(settings->batch_size < 1 || settings->first_step < 1 || settings->accumulation_steps < 0);
+	if (settings->batch_size > INT32_MAX)
+		return error_set(ERR_USAGE, "%lld instances a step; the limit is 2^31", (long long)settings->batch_size);
+	TRY(memory_new(&reader, 1, sizeof(*reader), "step reader"));
+	pthread_mutex_init(&reader->lock, NULL);
+	pthread_cond_init(&reader->changed, NULL);
+	reader->instances = instances;
+	reader->instance_settings = instances_settings(instances);
+	reader->settings = *settings;
+	int64_t last = INT64_MAX;
+	if (settings->last_step > 0)
+		last = settings->last_step;
+	if (settings->sample_count > 0) {
+		int64_t steps = (settings->sample_count + settings->batch_size - 1) / settings->batch_size;
+		last = last < steps ? last : steps;
+	}
+	reader->step_count = last - settings->first_step + 1;
+	TRY_GOTO(count_batches(reader), fail);
+	TRY_GOTO(take_memory(reader), fail);
+	TRY_GOTO(start_thread(reader), fail);
+	*out = reader;
+	return OK;
+fail:
+	step_reader_close(reader);
+	return status;
+}
+
+enum status step_reader_next(struct step_reader *reader, const struct step **out)
+{
+	enum status status = OK;
+	*out = NULL;
+	pthread_mutex_lock(&reader->lock);
+	if (reader->taken == reader->made && reader->error.status == OK && reader->made < reader->step_count) {
+		double start = clock_seconds();
+		while (reader->taken == reader->made && reader->error.status == OK)
+			pthread_cond_wait(&reader->changed, &reader->lock);
+		reader->waited += clock_seconds() - start;
+	}
+	if (reader->taken < reader->made) {
+		*out = &reader->slots[reader->taken++ % SLOTS];
+		pthread_cond_broadcast(&reader->changed);
+	} else if (reader->error.status != OK) {
+		status = error_restore(&reader->error);
+	}
+	pthread_mutex_unlock(&reader->lock);
+	return status;
+}
+
+double step_reader_waited(const struct step_reader *reader)
+{
+	return reader->waited;
+}
+
+void step_reader_close(struct step_reader *reader)
+{
+	if (reader == NULL)
+		return;
+	if (reader->thread_runs) {
+		pthread_mutex_lock(&reader->lock);
+		reader->closing = true;
+		pthread_cond_broadcast(&reader->changed);
+		pthread_mutex_unlock(&reader->lock);
+		pthread_join(reader->thread, NULL);
+	}
+	for (int s = 0; s < SLOTS; s++) {
+		for (int32_t b = 0; b < reader->batch_limit && reader->slots[s].batches != NULL; b++)
+			batch_release(&reader->slots[s].batches[b]);
+		free(reader->slots[s].batches);
+	}
+	pthread_mutex_destroy(&reader->lock);
+	pthread_cond_destroy(&reader->changed);
+	free(reader->picks);
+	free(reader->lengths);
+	free(reader->ends);
+	free(reader->sorted);
+	free(reader);
+}
