@@ -2,6 +2,8 @@
 #ifndef DATA_PREPARE_H
 #define DATA_PREPARE_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include "base/error.h"
 #include "base/pool.h"
 #include "data/shard.h"
@@ -18,11 +20,19 @@ struct prepare_settings {
 struct prepare_report {
 	struct shard_description train, held_out;
 	struct corpus_counts counts;
-	enum text_form form;
+	int64_t empty_sentences, empty_documents; /* left out: no token was left of them */
+	int64_t text_bytes;     /* of the sentences that were encoded */
+	int64_t invalid_bytes;  /* of these, not UTF-8 */
+	enum text_form form;    /* of most documents */
+	char form_reason[256];  /* of the first document of that form */
+	bool mixed_forms;       /* files differ in form */
 	double seconds;
 };
 
-/* Reads `corpus` to its end. No usable document is ERR_DATA. The result does not depend on threads. */
+/* Reads `corpus` to its end, in a pipeline on the pool: one task reads, one writes, the others encode. Memory depends
+ * on the longest document, not on the corpus, but for the shards' index (shard.h). The result does not depend on
+ * threads. Warns when more than 5 % of the tokens are [UNK]. No usable document is ERR_DATA; a stop request
+ * leaves nothing behind and is STOPPED. */
 MUST_USE enum status prepare_corpus(struct corpus *corpus, const struct tokenizer *tokenizer, struct pool *pool,
 				    const struct prepare_settings *settings, struct prepare_report *report);
 
