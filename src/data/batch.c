@@ -6,8 +6,8 @@
 #include "base/memory.h"
 
 #define ROUNDING 128
-/* A capacity given in tokens is shared by sequences of at least this many tokens on average; shorter ones fill the
- * sequence capacity first. */
+/* A capacity given in tokens is shared by sequences of at least this many tokens on average; shorter ones
+ * fill the sequence capacity first. */
 #define TOKENS_PER_SEQUENCE 16
 
 static int64_t round_up(int64_t count)
@@ -21,7 +21,7 @@ static int64_t smaller(int64_t a, int64_t b)
 }
 
 struct batch_capacity batch_capacity_for(const struct instance_settings *settings, int64_t batch_size,
-					 int32_t accumulation_steps, int64_t token_limit)
+                                         int32_t accumulation_steps, int64_t token_limit)
 {
 	int64_t full = settings->max_seq_length, micro = batch_size;
 	if (accumulation_steps > 0)
@@ -37,8 +37,8 @@ struct batch_capacity batch_capacity_for(const struct instance_settings *setting
 	int64_t most = sequences * instance_predictions(settings, settings->max_seq_length);
 	int64_t usual = (int64_t)ceil((double)tokens * settings->masked_lm_prob) + sequences;
 	return (struct batch_capacity){.tokens = (int32_t)tokens,
-				       .sequences = (int32_t)sequences,
-				       .predictions = (int32_t)smaller(most, usual)};
+	                               .sequences = (int32_t)sequences,
+	                               .predictions = (int32_t)smaller(most, usual)};
 }
 
 enum status batch_create(struct batch *out, struct batch_capacity capacity)

@@ -1,7 +1,8 @@
-/* What training reads: whole steps, cut into micro-batches of packed rows without padding. Data knows no tensor.
+/* What training reads: whole steps, cut into micro-batches of packed rows without padding. Data knows no
+ * tensor.
  *
- * A step is an ordered list of instances that is a pure function of (data, settings, seed, step number); its cut
- * into micro-batches is a pure function of the instances' lengths and the capacities.
+ * A step is an ordered list of instances that is a pure function of (data, settings, seed, step number); its
+ * cut into micro-batches is a pure function of the instances' lengths and the capacities.
  */
 #ifndef DATA_BATCH_H
 #define DATA_BATCH_H
@@ -16,17 +17,17 @@
  * holds device pointers. */
 struct batch {
 	int32_t token_count, sequence_count, prediction_count; /* T, B, P */
-	int32_t longest;             /* tokens of the longest sequence */
-	int32_t *ids, *types;        /* [T] token ids; segment 0 or 1 */
-	int32_t *positions;          /* [T] position within the sequence, from 0 */
-	uint32_t *token_samples;     /* [T] global sample number of the token's sequence, modulo 2^32: dropout's key */
-	int32_t *starts;             /* [B+1] first token of each sequence, and T */
-	uint32_t *samples;           /* [B] global sample number */
-	int32_t *next_labels;        /* [B] 0 = B follows A, 1 = random; -1 = no label */
-	int32_t *prediction_rows;    /* [P] token index of each masked position, ascending */
-	int32_t *prediction_labels;  /* [P] original ids */
-	float *prediction_weights;   /* [P] 1, or what a static instance file says */
-	int32_t *id_order;           /* [T] token indices sorted by (id, index): embed_bwd adds each row once */
+	int32_t longest;                                       /* tokens of the longest sequence */
+	int32_t *ids, *types;                                  /* [T] token ids; segment 0 or 1 */
+	int32_t *positions;                                    /* [T] position within the sequence, from 0 */
+	uint32_t *token_samples;  /* [T] sample number of the token's sequence, modulo 2^32: dropout's key */
+	int32_t *starts;          /* [B+1] first token of each sequence, and T */
+	uint32_t *samples;        /* [B] global sample number */
+	int32_t *next_labels;     /* [B] 0 = B follows A, 1 = random; -1 = no label */
+	int32_t *prediction_rows; /* [P] token index of each masked position, ascending */
+	int32_t *prediction_labels; /* [P] original ids */
+	float *prediction_weights;  /* [P] 1, or what a static instance file says */
+	int32_t *id_order; /* [T] token indices sorted by (id, index): embed_bwd adds each row once */
 };
 
 struct batch_capacity {
@@ -35,15 +36,16 @@ struct batch_capacity {
 
 /* All micro-batches of one optimiser update, with the counts its loss is divided by. */
 struct step {
-	int64_t number;              /* from 1 */
-	int64_t first_sample;        /* global number of its first instance; instances are consecutive */
-	int64_t epoch, epoch_first;  /* epoch of the first instance and that epoch's first sample (instances_hint) */
+	int64_t number;       /* from 1 */
+	int64_t first_sample; /* global number of its first instance; instances are consecutive */
+	int64_t epoch;        /* of the first instance */
+	int64_t epoch_first;  /* that epoch's first sample: instances_hint() resumes from these two */
 	int64_t instance_count;
 	int64_t token_count;
-	double prediction_weight;    /* sum of prediction weights over the whole step */
+	double prediction_weight;                 /* sum of prediction weights over the whole step */
 	int64_t prediction_count, labelled_count; /* instances with a next-sentence label */
 	int32_t batch_count;
-	struct batch *batches;       /* [batch_count] */
+	struct batch *batches; /* [batch_count] */
 };
 
 enum next_sentence { NEXT_SENTENCE_PAIRS, NEXT_SENTENCE_NONE };
@@ -51,40 +53,40 @@ enum next_sentence { NEXT_SENTENCE_PAIRS, NEXT_SENTENCE_NONE };
 struct instance_settings {
 	uint64_t seed;
 	int32_t max_seq_length;
-	double masked_lm_prob;        /* 0.15 */
+	double masked_lm_prob;           /* 0.15 */
 	int32_t max_predictions_per_seq; /* cap; 0 = none */
-	double short_seq_prob;        /* 0.1 */
+	double short_seq_prob;           /* 0.1 */
 	bool whole_word_mask;
 	enum next_sentence next_sentence;
 	bool shuffle;
 	/* From the vocabulary: */
 	int32_t vocab_size, cls, sep, mask;
-	const bool *is_continuation;  /* [vocab_size], for whole words; borrowed */
+	const bool *is_continuation; /* [vocab_size], for whole words; borrowed */
 };
 
-/* Instances of a set of shards. Epoch e walks every document once (BERT's algorithm: docs/math.md, "Instances"),
- * each walk drawn from (seed, epoch, document), and the epoch's instances are permuted by (seed, epoch). Sample
- * numbers run on through the epochs. Memory: 24 bytes an instance of one epoch, made at its beginning. Functions may
- * be called from any thread. */
+/* Instances of a set of shards. Epoch e walks every document once (BERT's algorithm: docs/math.md,
+ * "Instances"), each walk drawn from (seed, epoch, document), and the epoch's instances are permuted by
+ * (seed, epoch). Sample numbers run on through the epochs. Memory: 24 bytes an instance of one epoch, made at
+ * its beginning. Functions may be called from any thread. */
 struct instances;
-/* `shards` are borrowed. A sequence length that leaves no room for text is ERR_USAGE, shards without a token are
- * ERR_DATA. Warns when there is only one document. */
+/* `shards` are borrowed. A sequence length that leaves no room for text is ERR_USAGE, shards without a token
+ * are ERR_DATA. Warns when there is only one document. */
 MUST_USE enum status instances_open(struct instances **out, const struct shard *shards, int64_t shard_count,
-				    const struct instance_settings *settings);
+                                    const struct instance_settings *settings);
 void instances_close(struct instances *instances);
 /* Instances of epoch 0: the set's size to a first approximation, the exact size of an evaluation set. */
 int64_t instances_per_epoch(struct instances *instances);
-/* Epoch of a sample, and the number of the epoch's first sample. Where an epoch begins is known from walking those
- * before it; instances_hint() (right after opening, with what struct step said) saves that after a resume. A
- * hint that contradicts what is known is ERR_STATE. */
+/* Epoch of a sample, and the number of the epoch's first sample. Where an epoch begins is known from walking
+ * those before it; instances_hint() (right after opening, with what struct step said) saves that after a
+ * resume. A hint that contradicts what is known is ERR_STATE. */
 MUST_USE enum status instances_locate(struct instances *instances, int64_t sample, int64_t *out_epoch,
-				      int64_t *out_first);
+                                      int64_t *out_first);
 MUST_USE enum status instances_hint(struct instances *instances, int64_t epoch, int64_t first_sample);
 
 /* One instance spelled out. Buffers have max_seq_length entries. */
 struct instance {
-	int32_t length;              /* with [CLS] and both [SEP] */
-	int32_t *ids, *types;        /* masked ids */
+	int32_t length;       /* with [CLS] and both [SEP] */
+	int32_t *ids, *types; /* masked ids */
 	int32_t prediction_count;
 	int32_t *prediction_positions, *prediction_labels;
 	int32_t next_label;
@@ -96,32 +98,32 @@ int32_t instance_predictions(const struct instance_settings *settings, int32_t l
 /* Reads steps ahead in a thread of its own: while step s trains, s+1 and s+2 are made. */
 struct step_reader;
 struct step_settings {
-	int64_t batch_size;               /* instances a step (global) */
-	int32_t accumulation_steps;       /* micro-batches a step, of equal instance counts (+-1), the larger first;
-	                                     0 = as few as the capacity allows */
-	struct batch_capacity capacity;   /* of one micro-batch */
-	int64_t first_step;               /* the first to be delivered, from 1 */
-	int64_t last_step;                /* 0 = endless */
-	int64_t sample_count;             /* 0 = endless epochs; else the set ends after this many samples (evaluation):
-	                                     the last step may be short */
+	int64_t batch_size;         /* instances a step (global) */
+	int32_t accumulation_steps; /* micro-batches a step, of equal instance counts (+-1), the larger first;
+	                               0 = as few as the capacity allows */
+	struct batch_capacity capacity; /* of one micro-batch */
+	int64_t first_step;             /* the first to be delivered, from 1 */
+	int64_t last_step;              /* 0 = endless */
+	int64_t sample_count; /* 0 = endless epochs; else the set ends after this many samples (evaluation):
+	                         the last step may be short */
 };
 /* `instances` is borrowed until the reader is closed. A capacity below one full sequence, or below what
  * accumulation_steps may need, is ERR_USAGE. All memory is taken here. */
 MUST_USE enum status step_reader_open(struct step_reader **out, struct instances *instances,
-				      const struct step_settings *settings);
-/* The next step, valid until the call after the next; *out = NULL after the last. An error in the making of a step
- * is returned here, after the good steps before it. */
+                                      const struct step_settings *settings);
+/* The next step, valid until the call after the next; *out = NULL after the last. An error in the making of a
+ * step is returned here, after the good steps before it. */
 MUST_USE enum status step_reader_next(struct step_reader *reader, const struct step **out);
 /* Seconds the caller spent waiting in step_reader_next so far. */
 double step_reader_waited(const struct step_reader *reader);
 void step_reader_close(struct step_reader *reader);
 
-/* Capacity that fits any `batch_size` / `accumulation_steps` instances of these settings, not above `token_limit`
- * tokens (0 = no limit) but always one full sequence. */
+/* Capacity that fits any `batch_size` / `accumulation_steps` instances of these settings, not above
+ * `token_limit` tokens (0 = no limit) but always one full sequence. */
 struct batch_capacity batch_capacity_for(const struct instance_settings *settings, int64_t batch_size,
-					 int32_t accumulation_steps, int64_t token_limit);
-/* Allocates the arrays of a batch for a capacity, zeroed, in one block that begins at `ids`; batch_release frees
- * it. */
+                                         int32_t accumulation_steps, int64_t token_limit);
+/* Allocates the arrays of a batch for a capacity, zeroed, in one block that begins at `ids`; batch_release
+ * frees it. */
 MUST_USE enum status batch_create(struct batch *out, struct batch_capacity capacity);
 void batch_release(struct batch *batch);
 

@@ -1,5 +1,5 @@
-/* Instances of an epoch: the walk over the documents that decides where each instance's text lies. The words of
- * the algorithm are in docs/math.md, "Instances"; Devlin et al., "BERT" (2019), appendix A.2. */
+/* Instances of an epoch: the walk over the documents that decides where each instance's text lies. The words
+ * of the algorithm are in docs/math.md, "Instances"; Devlin et al., "BERT" (2019), appendix A.2. */
 #include <pthread.h>
 #include <stdlib.h>
 #include "base/log.h"
@@ -15,7 +15,8 @@
 struct instances {
 	const struct shard *shards;
 	int64_t shard_count;
-	int64_t *document_base, *sentence_base; /* [shard_count + 1] global number of each shard's first one */
+	int64_t *document_base,
+	        *sentence_base; /* [shard_count + 1] global number of each shard's first one */
 	struct instance_settings settings;
 	int32_t room; /* tokens of text in a full instance */
 
@@ -60,23 +61,23 @@ static struct extent document_extent(const struct instances *instances, int64_t 
 	const struct shard *shard = &instances->shards[s];
 	int64_t local = document - instances->document_base[s];
 	return (struct extent){.shard = shard,
-			       .sentence_base = instances->sentence_base[s],
-			       .begin = shard_document(shard, local),
-			       .end = shard_document(shard, local + 1)};
+	                       .sentence_base = instances->sentence_base[s],
+	                       .begin = shard_document(shard, local),
+	                       .end = shard_document(shard, local + 1)};
 }
 
 static enum status add_pick(struct instances *instances, const struct pick *pick)
 {
 	TRY(memory_grow(&instances->picks, &instances->pick_capacity, instances->pick_count + 1,
-			sizeof(*instances->picks), "instances of an epoch"));
+	                sizeof(*instances->picks), "instances of an epoch"));
 	instances->picks[instances->pick_count++] = *pick;
 	return OK;
 }
 
 /* B from another document, from a random sentence on until it has `wanted` tokens. When every try gives the
  * current document, that one is taken, and B still counts as random. */
-static void random_segment(const struct instances *instances, struct rng *rng, int64_t current, int64_t wanted,
-			   struct pick *pick)
+static void random_segment(const struct instances *instances, struct rng *rng, int64_t current,
+                           int64_t wanted, struct pick *pick)
 {
 	struct extent other = {0};
 	for (int i = 0; i < DOCUMENT_TRIES; i++) {
@@ -101,10 +102,10 @@ static void random_segment(const struct instances *instances, struct rng *rng, i
 	pick->random = 1;
 }
 
-/* Sentences are collected until they reach the target; the collection is cut in two, and half of the time the second
- * part is replaced by a random one and goes back to be walked again. */
+/* Sentences are collected until they reach the target; the collection is cut in two, and half of the time the
+ * second part is replaced by a random one and goes back to be walked again. */
 static enum status walk_pairs(struct instances *instances, struct rng *rng, int64_t document,
-			      const struct extent *extent, int64_t target)
+                              const struct extent *extent, int64_t target)
 {
 	int64_t chunk = extent->begin, tokens = 0;
 	for (int64_t i = extent->begin; i < extent->end; i++) {
@@ -131,8 +132,8 @@ static enum status walk_pairs(struct instances *instances, struct rng *rng, int6
 	return OK;
 }
 
-/* Contiguous text: as many whole sentences as fit the target. A sentence longer than the target is cut at it and
- * goes on in the next instance, so no token of the document is left out. */
+/* Contiguous text: as many whole sentences as fit the target. A sentence longer than the target is cut at it
+ * and goes on in the next instance, so no token of the document is left out. */
 static enum status walk_text(struct instances *instances, const struct extent *extent, int64_t target)
 {
 	int64_t first = extent->begin, skipped = 0; /* where the open instance begins */
@@ -142,8 +143,8 @@ static enum status walk_text(struct instances *instances, const struct extent *e
 		while (tokens + left > target) {
 			int64_t taken = tokens > 0 ? 0 : target;
 			struct pick pick = {.a_first = extent->sentence_base + first,
-					    .b_first = skipped,
-					    .a_tokens = (uint32_t)(tokens + taken)};
+			                    .b_first = skipped,
+			                    .a_tokens = (uint32_t)(tokens + taken)};
 			TRY(add_pick(instances, &pick));
 			left -= taken;
 			first = i;
@@ -152,9 +153,8 @@ static enum status walk_text(struct instances *instances, const struct extent *e
 		}
 		tokens += left;
 	}
-	struct pick pick = {.a_first = extent->sentence_base + first,
-			    .b_first = skipped,
-			    .a_tokens = (uint32_t)tokens};
+	struct pick pick = {
+	        .a_first = extent->sentence_base + first, .b_first = skipped, .a_tokens = (uint32_t)tokens};
 	return add_pick(instances, &pick);
 }
 
@@ -170,7 +170,7 @@ static enum status walk_document(struct instances *instances, int64_t epoch, int
 	if (rng_double(&rng) < settings->short_seq_prob)
 		target = shortest + rng_below(&rng, (uint32_t)(instances->room - shortest + 1));
 	return pairs ? walk_pairs(instances, &rng, document, &extent, target)
-		     : walk_text(instances, &extent, target);
+	             : walk_text(instances, &extent, target);
 }
 
 /* Makes the picks of an epoch, unless they are there. */
@@ -201,7 +201,7 @@ static enum status locate(struct instances *instances, int64_t sample, int64_t *
 		TRY(walk_epoch(instances, instances->known_base + last));
 		int64_t next = instances->known[last] + instances->pick_count;
 		TRY(memory_grow(&instances->known, &instances->known_capacity, instances->known_count + 1,
-				sizeof(*instances->known), "epochs"));
+		                sizeof(*instances->known), "epochs"));
 		instances->known[instances->known_count++] = next;
 		if (instances->known_base + last >= UINT32_MAX)
 			return error_set(ERR_USAGE, "sample %lld lies beyond 2^32 epochs", (long long)sample);
@@ -218,12 +218,14 @@ static enum status check_settings(const struct instance_settings *settings)
 	bool pairs = settings->next_sentence == NEXT_SENTENCE_PAIRS;
 	int32_t shortest = pairs ? 5 : 3;
 	if (settings->max_seq_length < shortest || settings->max_seq_length > SEQUENCE_LENGTH_MAX)
-		return error_set(ERR_USAGE, "max_seq_length %d must lie between %d and %d", settings->max_seq_length,
-				 shortest, SEQUENCE_LENGTH_MAX);
+		return error_set(ERR_USAGE, "max_seq_length %d must lie between %d and %d",
+		                 settings->max_seq_length, shortest, SEQUENCE_LENGTH_MAX);
 	if (!(settings->masked_lm_prob >= 0 && settings->masked_lm_prob <= 1))
-		return error_set(ERR_USAGE, "masked_lm_prob %g must lie between 0 and 1", settings->masked_lm_prob);
+		return error_set(ERR_USAGE, "masked_lm_prob %g must lie between 0 and 1",
+		                 settings->masked_lm_prob);
 	if (!(settings->short_seq_prob >= 0 && settings->short_seq_prob <= 1))
-		return error_set(ERR_USAGE, "short_seq_prob %g must lie between 0 and 1", settings->short_seq_prob);
+		return error_set(ERR_USAGE, "short_seq_prob %g must lie between 0 and 1",
+		                 settings->short_seq_prob);
 	int32_t size = settings->vocab_size;
 	BUG_IF(size < 1 || settings->cls < 0 || settings->cls >= size || settings->sep < 0 ||
 	       settings->sep >= size || settings->mask < 0 || settings->mask >= size);
@@ -245,27 +247,30 @@ static enum status number_shards(struct instances *instances)
 			int64_t count = shard_document(shard, d + 1) - shard_document(shard, d);
 			usable += count > 0;
 			if (count > UINT32_MAX)
-				return error_set(ERR_DATA, "'%s': document %lld has %lld sentences, the limit is 2^32",
-						 shard->prefix, (long long)d, (long long)count);
+				return error_set(ERR_DATA,
+				                 "'%s': document %lld has %lld sentences, the limit is 2^32",
+				                 shard->prefix, (long long)d, (long long)count);
 		}
 	}
 	if (document_total(instances) > UINT32_MAX)
-		return error_set(ERR_DATA, "%lld documents; the limit is 2^32", (long long)document_total(instances));
+		return error_set(ERR_DATA, "%lld documents; the limit is 2^32",
+		                 (long long)document_total(instances));
 	if (usable == 0) {
 		enum status status = error_set(ERR_DATA, "'%s'%s: no document with text",
-					       shard_count > 0 ? instances->shards[0].prefix : "",
-					       shard_count > 1 ? " and the other shards" : "");
+		                               shard_count > 0 ? instances->shards[0].prefix : "",
+		                               shard_count > 1 ? " and the other shards" : "");
 		error_hint("prepare the shard from a corpus with text");
 		return status;
 	}
 	if (usable == 1 && instances->settings.next_sentence == NEXT_SENTENCE_PAIRS)
-		log_warning("only one document: random second segments come from the same document, so next-sentence "
-			    "prediction learns little; put blank lines between documents");
+		log_warning("only one document: random second segments come from the same document, so "
+		            "next-sentence "
+		            "prediction learns little; put blank lines between documents");
 	return OK;
 }
 
 enum status instances_open(struct instances **out, const struct shard *shards, int64_t shard_count,
-			   const struct instance_settings *settings)
+                           const struct instance_settings *settings)
 {
 	enum status status;
 	struct instances *instances = NULL;
@@ -280,16 +285,17 @@ enum status instances_open(struct instances **out, const struct shard *shards, i
 	instances->epoch = -1;
 	TRY_GOTO(number_shards(instances), fail);
 	TRY_GOTO(masking_create(&instances->masking, settings->max_seq_length), fail);
-	TRY_GOTO(memory_grow(&instances->known, &instances->known_capacity, 1, sizeof(int64_t), "epochs"), fail);
+	TRY_GOTO(memory_grow(&instances->known, &instances->known_capacity, 1, sizeof(int64_t), "epochs"),
+	         fail);
 	instances->known[0] = 0;
 	instances->known_count = 1;
 	TRY_GOTO(walk_epoch(instances, 0), fail);
 	instances->first_epoch_count = instances->pick_count;
 	/* Later epochs differ a little in size; they must not need memory in the middle of a run. */
 	TRY_GOTO(memory_grow(&instances->picks, &instances->pick_capacity,
-			     instances->pick_count + instances->pick_count / 8 + 1024, sizeof(*instances->picks),
-			     "instances of an epoch"),
-		 fail);
+	                     instances->pick_count + instances->pick_count / 8 + 1024,
+	                     sizeof(*instances->picks), "instances of an epoch"),
+	         fail);
 	*out = instances;
 	return OK;
 fail:
@@ -320,7 +326,8 @@ const struct instance_settings *instances_settings(const struct instances *insta
 	return &instances->settings;
 }
 
-enum status instances_locate(struct instances *instances, int64_t sample, int64_t *out_epoch, int64_t *out_first)
+enum status instances_locate(struct instances *instances, int64_t sample, int64_t *out_epoch,
+                             int64_t *out_first)
 {
 	int64_t index = 0;
 	pthread_mutex_lock(&instances->lock);
@@ -342,7 +349,7 @@ enum status instances_hint(struct instances *instances, int64_t epoch, int64_t f
 	if (epoch < 0 || epoch > UINT32_MAX || first_sample < epoch ||
 	    (known && instances->known[index] != first_sample)) {
 		status = error_set(ERR_STATE, "epoch %lld does not begin with sample %lld in this data",
-				   (long long)epoch, (long long)first_sample);
+		                   (long long)epoch, (long long)first_sample);
 		error_hint("the checkpoint comes from a run with other data or settings");
 	} else if (!known) {
 		instances->known_base = epoch;
@@ -354,7 +361,7 @@ enum status instances_hint(struct instances *instances, int64_t epoch, int64_t f
 }
 
 static enum status find_pick(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch,
-			     int64_t *first)
+                             int64_t *first)
 {
 	int64_t index = 0;
 	TRY(locate(instances, sample, &index));
@@ -364,8 +371,9 @@ static enum status find_pick(struct instances *instances, int64_t sample, struct
 	/* A false hint is noticed here, at the latest. */
 	uint64_t offset = (uint64_t)(sample - *first), count = (uint64_t)instances->pick_count;
 	if (offset >= count)
-		return error_set(ERR_STATE, "sample %lld: epoch %lld begins with sample %lld and has %lld instances",
-				 (long long)sample, (long long)*epoch, (long long)*first, (long long)count);
+		return error_set(ERR_STATE,
+		                 "sample %lld: epoch %lld begins with sample %lld and has %lld instances",
+		                 (long long)sample, (long long)*epoch, (long long)*first, (long long)count);
 	if (instances->settings.shuffle)
 		offset = rng_permute(instances->settings.seed, RNG_SHUFFLE, (uint32_t)*epoch, count, offset);
 	*out = instances->picks[offset];
@@ -373,7 +381,7 @@ static enum status find_pick(struct instances *instances, int64_t sample, struct
 }
 
 enum status instances_pick(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch,
-			   int64_t *first)
+                           int64_t *first)
 {
 	int64_t found_epoch, found_first;
 	pthread_mutex_lock(&instances->lock);
@@ -395,7 +403,7 @@ int32_t pick_length(const struct instance_settings *settings, const struct pick 
 
 /* Copies `count` tokens of the text that begins `skip` tokens into a sentence. */
 static enum status copy_text(const struct instances *instances, int64_t sentence, int64_t skip, int64_t count,
-			     int32_t *out)
+                             int32_t *out)
 {
 	int64_t s = find_shard(instances->sentence_base, instances->shard_count, sentence);
 	const struct shard *shard = &instances->shards[s];
@@ -426,10 +434,10 @@ static int64_t front_cuts(struct rng *rng, int64_t cut)
 	return front;
 }
 
-/* Text into ids and types. While A and B are too long, the longer one (B if equal) loses a token at its front or
- * back; how many each loses is known beforehand, so only the sides are drawn. */
+/* Text into ids and types. While A and B are too long, the longer one (B if equal) loses a token at its front
+ * or back; how many each loses is known beforehand, so only the sides are drawn. */
 static enum status spell_out(const struct instances *instances, const struct pick *pick, struct rng *rng,
-			     struct instance *out)
+                             struct instance *out)
 {
 	const struct instance_settings *settings = &instances->settings;
 	int64_t a = pick->a_tokens, b = pick->b_tokens, skip = pick->b_first;
@@ -471,7 +479,7 @@ static enum status spell_out(const struct instances *instances, const struct pic
 }
 
 enum status instances_make(struct instances *instances, int64_t sample, const struct pick *pick,
-			   struct instance *out)
+                           struct instance *out)
 {
 	struct rng rng = rng_start(instances->settings.seed, RNG_MASK, (uint64_t)sample);
 	pthread_mutex_lock(&instances->lock); /* the scratch of masking */

@@ -1,5 +1,5 @@
-/* Masking (Devlin et al., "BERT", 2019, section 3.1 and appendix A.1): n tokens are drawn, of which 80 % become
- * [MASK], 10 % a random entry of the vocabulary and 10 % stay. */
+/* Masking (Devlin et al., "BERT", 2019, section 3.1 and appendix A.1): n tokens are drawn, of which 80 %
+ * become [MASK], 10 % a random entry of the vocabulary and 10 % stay. */
 #include "data/masking.h"
 #include <math.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ int32_t instance_predictions(const struct instance_settings *settings, int32_t l
 
 /* Everything but [CLS] and [SEP]; with whole words a continuation joins the piece before it. */
 static int32_t find_words(const struct instance_settings *settings, const struct instance *instance,
-			  struct word *words)
+                          struct word *words)
 {
 	int32_t count = 0;
 	bool open = false; /* the token before belongs to a word */
@@ -83,14 +83,14 @@ static int32_t replacement(const struct instance_settings *settings, struct rng 
 }
 
 void mask_instance(struct masking *masking, const struct instance_settings *settings, struct rng *rng,
-		   struct instance *out)
+                   struct instance *out)
 {
 	struct word *words = masking->words;
 	int32_t *labels = masking->labels;
 	int32_t wanted = instance_predictions(settings, out->length), chosen = 0;
 	int32_t word_count = find_words(settings, out, words);
-	/* A shuffle of the words, drawn only as far as it is needed. A word that would exceed the wanted number is
-	 * passed over. */
+	/* A shuffle of the words, drawn only as far as it is needed. A word that would exceed the wanted
+	 * number is passed over. */
 	for (int32_t i = 0; i < word_count && chosen < wanted; i++) {
 		int32_t j = i + (int32_t)rng_below(rng, (uint32_t)(word_count - i));
 		struct word word = words[j];

@@ -10,6 +10,6 @@ MUST_USE enum status masking_create(struct masking **out, int32_t max_seq_length
 void masking_free(struct masking *masking);
 /* Masks out->ids[length] in place and lists the predictions, positions ascending. */
 void mask_instance(struct masking *masking, const struct instance_settings *settings, struct rng *rng,
-		   struct instance *out);
+                   struct instance *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* A corpus to token shards.
  *
- * Rounds of a pipeline of three text batches: while batch k + 1 is read and batch k - 1 is written, the pieces
- * of batch k are encoded. Each is a task of one pool_run, so all cores work without a queue or a lock; the
- * order of documents is kept because a whole batch is written at a time.
+ * Rounds of a pipeline of three text batches: while batch k + 1 is read and batch k - 1 is written, the
+ * pieces of batch k are encoded. Each is a task of one pool_run, so all cores work without a queue or a lock;
+ * the order of documents is kept because a whole batch is written at a time.
  */
 #include "data/prepare.h"
 #include <stdio.h>
@@ -35,7 +35,7 @@ struct text_batch {
 	struct batch_document {
 		uint64_t hash;
 		int64_t sentence_end;
-	} *documents;
+	} * documents;
 	int64_t document_count, document_capacity;
 	struct piece *pieces;
 	int64_t piece_count, piece_capacity, piece_ready; /* piece_ready: initialised so far */
@@ -62,11 +62,12 @@ struct pipeline {
 	bool at_end;
 	struct error read_error, write_error;
 
-	bool holds_out;          /* some documents go to held_out */
+	bool holds_out; /* some documents go to held_out */
 	double held_out_fraction;
-	bool held_out_found;     /* one was below the fraction */
+	bool held_out_found; /* one was below the fraction */
 	struct output train, held_out;
-	/* Until then: the document with the smallest hash so far, and how often it came (equal hashes are copies). */
+	/* Until then: the document with the smallest hash so far, and how often it came (equal hashes are
+	 * copies). */
 	struct encoded current, smallest;
 	int64_t smallest_copies;
 
@@ -88,7 +89,7 @@ static enum status cut_pieces(struct text_batch *batch)
 		if (end == first)
 			end++;
 		TRY(memory_grow(&batch->pieces, &batch->piece_capacity, batch->piece_count + 1,
-				sizeof(*batch->pieces), "text"));
+		                sizeof(*batch->pieces), "text"));
 		struct piece *piece = &batch->pieces[batch->piece_count++];
 		if (batch->piece_ready < batch->piece_count) {
 			memset(piece, 0, sizeof(*piece));
@@ -112,9 +113,9 @@ static void note_form(struct pipeline *pipeline)
 static enum status add_document(struct text_batch *batch, const struct document *document)
 {
 	TRY(memory_grow(&batch->documents, &batch->document_capacity, batch->document_count + 1,
-			sizeof(*batch->documents), "text"));
+	                sizeof(*batch->documents), "text"));
 	TRY(memory_grow(&batch->sentences, &batch->sentence_capacity,
-			batch->sentence_count + document->sentence_count, sizeof(*batch->sentences), "text"));
+	                batch->sentence_count + document->sentence_count, sizeof(*batch->sentences), "text"));
 	for (int64_t i = 0; i < document->sentence_count; i++) {
 		size_t begin = document->sentences[i].begin, end = document->sentences[i].end;
 		struct sentence *sentence = &batch->sentences[batch->sentence_count++];
@@ -122,8 +123,8 @@ static enum status add_document(struct text_batch *batch, const struct document 
 		buffer_append(&batch->text, document->text + begin, end - begin);
 		sentence->end = batch->text.size;
 	}
-	batch->documents[batch->document_count++] = (struct batch_document){
-		.hash = document->hash, .sentence_end = batch->sentence_count};
+	batch->documents[batch->document_count++] =
+	        (struct batch_document){.hash = document->hash, .sentence_end = batch->sentence_count};
 	return buffer_status(&batch->text);
 }
 
@@ -146,14 +147,15 @@ static enum status read_batch(struct pipeline *pipeline, struct text_batch *batc
 
 /* ---- Encoding ---- */
 
-static enum status encode_piece(const struct pipeline *pipeline, struct text_batch *batch, struct piece *piece)
+static enum status encode_piece(const struct pipeline *pipeline, struct text_batch *batch,
+                                struct piece *piece)
 {
 	tokens_clear(&piece->tokens);
 	for (int64_t i = piece->first; i < piece->first + piece->count; i++) {
 		struct sentence *sentence = &batch->sentences[i];
 		int64_t before = piece->tokens.count;
 		TRY(tokenizer_encode(pipeline->tokenizer, batch->text.data + sentence->begin,
-				     sentence->end - sentence->begin, &piece->tokens));
+		                     sentence->end - sentence->begin, &piece->tokens));
 		sentence->token_count = piece->tokens.count - before;
 	}
 	return OK;
@@ -171,11 +173,11 @@ static enum status add_sentence(struct encoded *document, const int32_t *ids, in
 {
 	if (count > SENTENCE_TOKENS_MAX)
 		return error_set(ERR_DATA, "a sentence of %lld tokens; the limit is %d", (long long)count,
-				 SENTENCE_TOKENS_MAX);
+		                 SENTENCE_TOKENS_MAX);
 	TRY(memory_grow(&document->ids, &document->id_capacity, document->id_count + count, sizeof(*ids),
-			"document"));
+	                "document"));
 	TRY(memory_grow(&document->lengths, &document->length_capacity, document->length_count + 1,
-			sizeof(*document->lengths), "document"));
+	                sizeof(*document->lengths), "document"));
 	memcpy(document->ids + document->id_count, ids, (size_t)count * sizeof(*ids));
 	document->id_count += count;
 	document->lengths[document->length_count++] = (int32_t)count;
@@ -183,7 +185,7 @@ static enum status add_sentence(struct encoded *document, const int32_t *ids, in
 }
 
 static enum status write_document(const struct pipeline *pipeline, struct output *output,
-				  const struct encoded *document)
+                                  const struct encoded *document)
 {
 	const int32_t *ids = document->ids;
 	for (int64_t i = 0; i < document->length_count; i++) {
@@ -230,8 +232,8 @@ static enum status route_document(struct pipeline *pipeline)
 	return OK;
 }
 
-/* At the end: if no document fell below the fraction, the one with the smallest hash is held out, with its copies
- * unless nothing else would be left to train on. */
+/* At the end: if no document fell below the fraction, the one with the smallest hash is held out, with its
+ * copies unless nothing else would be left to train on. */
 static enum status route_smallest(struct pipeline *pipeline)
 {
 	int64_t held = 0;
@@ -308,7 +310,8 @@ static void show_progress(const struct pipeline *pipeline, struct progress *prog
 	char documents[FORMAT_BYTES];
 	int64_t done = corpus_done_bytes(pipeline->corpus);
 	const struct corpus_counts *counts = corpus_counts(pipeline->corpus);
-	progress_update(progress, done < 0 ? 0 : done, "%s documents", format_count(documents, counts->documents));
+	progress_update(progress, done < 0 ? 0 : done, "%s documents",
+	                format_count(documents, counts->documents));
 }
 
 static enum status run_rounds(struct pipeline *pipeline, struct pool *pool, struct progress *progress)
@@ -330,12 +333,14 @@ static enum status run_rounds(struct pipeline *pipeline, struct pool *pool, stru
 static enum status refuse_empty(const struct corpus_counts *counts)
 {
 	char bytes[FORMAT_BYTES];
-	enum status status = error_set(ERR_DATA, "no usable document: %lld file%s, %s, %lld line%s hold no text",
-				       (long long)counts->files, counts->files == 1 ? "" : "s",
-				       format_size(bytes, (double)counts->bytes), (long long)counts->lines,
-				       counts->lines == 1 ? "" : "s");
-	error_hint("a corpus is plain text: a sentence a line with blank lines between documents, running text, or a "
-		   "document a line (--text_form)");
+	enum status status =
+	        error_set(ERR_DATA, "no usable document: %lld file%s, %s, %lld line%s hold no text",
+	                  (long long)counts->files, counts->files == 1 ? "" : "s",
+	                  format_size(bytes, (double)counts->bytes), (long long)counts->lines,
+	                  counts->lines == 1 ? "" : "s");
+	error_hint("a corpus is plain text: a sentence a line with blank lines between documents, running "
+	           "text, or a "
+	           "document a line (--text_form)");
 	return status;
 }
 
@@ -364,7 +369,7 @@ static void describe_shards(const struct pipeline *pipeline, struct prepare_repo
 		d->split_chinese = settings->split_chinese;
 		d->source_fingerprint = corpus_fingerprint(pipeline->corpus);
 		snprintf(d->text_form, sizeof(d->text_form), "%s",
-			 report->mixed_forms ? "mixed" : text_form_names[report->form]);
+		         report->mixed_forms ? "mixed" : text_form_names[report->form]);
 	}
 }
 
@@ -380,12 +385,14 @@ static void warn_of_unknown(const struct prepare_report *report)
 	double unknown = (double)(report->train.unknown_tokens + report->held_out.unknown_tokens);
 	double share = unknown / (double)(report->train.tokens + report->held_out.tokens);
 	if (share > UNKNOWN_WARNING)
-		log_warning("%.1f %% of the tokens are [UNK]: the vocabulary does not fit this text (another language, or "
-			    "cased against uncased); `bertc vocab` learns one that does",
-			    100 * share);
+		log_warning("%.1f %% of the tokens are [UNK]: the vocabulary does not fit this text (another "
+		            "language, or "
+		            "cased against uncased); `bertc vocab` learns one that does",
+		            100 * share);
 }
 
-static enum status run_pipeline(struct pipeline *pipeline, struct pool *pool, const struct prepare_settings *settings)
+static enum status run_pipeline(struct pipeline *pipeline, struct pool *pool,
+                                const struct prepare_settings *settings)
 {
 	struct prepare_report *report = pipeline->report;
 	int32_t vocab_size = tokenizer_vocab(pipeline->tokenizer)->count;
@@ -410,7 +417,7 @@ static enum status run_pipeline(struct pipeline *pipeline, struct pool *pool, co
 		return refuse_empty(&report->counts);
 	if (report->train.documents == 0) {
 		status = error_set(ERR_DATA, "all %lld documents are held out, none is left to train on",
-				   (long long)report->held_out.documents);
+		                   (long long)report->held_out.documents);
 		error_hint("lower --held_out_fraction");
 		return status;
 	}
@@ -445,7 +452,7 @@ static void release_pipeline(struct pipeline *pipeline)
 }
 
 enum status prepare_corpus(struct corpus *corpus, const struct tokenizer *tokenizer, struct pool *pool,
-			   const struct prepare_settings *settings, struct prepare_report *report)
+                           const struct prepare_settings *settings, struct prepare_report *report)
 {
 	double start = clock_seconds();
 	struct pipeline *pipeline = NULL;

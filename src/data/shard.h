@@ -1,6 +1,6 @@
-/* Token shards: Megatron's PREFIX.bin / PREFIX.idx, one sequence a sentence, plus PREFIX.json, a description that
- * says what is needed to use them (vocabulary hash, tokenizer settings, counts, source fingerprint). The bytes of
- * the three files are in docs/formats.md. */
+/* Token shards: Megatron's PREFIX.bin / PREFIX.idx, one sequence a sentence, plus PREFIX.json, a description
+ * that says what is needed to use them (vocabulary hash, tokenizer settings, counts, source fingerprint). The
+ * bytes of the three files are in docs/formats.md. */
 #ifndef DATA_SHARD_H
 #define DATA_SHARD_H
 
@@ -22,31 +22,32 @@ struct shard_description {
 	char text_form[32];
 };
 
-/* Writing: temporary files, made durable and visible by commit in the order .bin, .idx, .json; an older .json is
- * removed first, so a .json always belongs to the files beside it. Ids are written as they come; the index is held
- * in memory until the end, 4 bytes a sentence and 8 a document. Makes the folder of `prefix`. */
+/* Writing: temporary files, made durable and visible by commit in the order .bin, .idx, .json; an older .json
+ * is removed first, so a .json always belongs to the files beside it. Ids are written as they come; the index
+ * is held in memory until the end, 4 bytes a sentence and 8 a document. Makes the folder of `prefix`. */
 struct shard_writer;
 MUST_USE enum status shard_writer_open(struct shard_writer **out, const char *prefix, int32_t vocab_size);
 /* `count` is at least 1; an id outside the vocabulary or more than SENTENCE_TOKENS_MAX ids is ERR_DATA. */
 MUST_USE enum status shard_writer_sentence(struct shard_writer *writer, const int32_t *ids, int64_t count);
 MUST_USE enum status shard_writer_end_document(struct shard_writer *writer);
-/* Fills in documents, sentences, tokens and vocab_size of `description`, writes all three files; frees the writer
- * whatever happens. */
+/* Fills in documents, sentences, tokens and vocab_size of `description`, writes all three files; frees the
+ * writer whatever happens. */
 MUST_USE enum status shard_writer_commit(struct shard_writer *writer, struct shard_description *description);
 /* Removes the temporary files and frees; NULL is fine. */
 void shard_writer_abandon(struct shard_writer *writer);
 
-/* Reading: mapped. Opening proves every number of the index against the sizes of the files, and the description
- * (if there is one) against the index; ids are checked against the vocabulary by shard_check_vocab() and again
- * wherever they are used. Zero-initialised or closed, it may be closed again. */
+/* Reading: mapped. Opening proves every number of the index against the sizes of the files, and the
+ * description (if there is one) against the index; ids are checked against the vocabulary by
+ * shard_check_vocab() and again wherever they are used. Zero-initialised or closed, it may be closed again.
+ */
 struct shard {
-	const void *ids;             /* uint16_t or int32_t, by `wide` */
+	const void *ids; /* uint16_t or int32_t, by `wide` */
 	bool wide;
 	int64_t sentence_count, document_count, token_count;
-	int32_t longest_sentence;    /* tokens */
+	int32_t longest_sentence; /* tokens */
 	struct shard_description description;
-	bool described;              /* PREFIX.json was there */
-	uint64_t content_hash;       /* of the index file: a checkpoint records it */
+	bool described;        /* PREFIX.json was there */
+	uint64_t content_hash; /* of the index file: a checkpoint records it */
 	/* The index's arrays as they lie in the file, without alignment; use the functions below. */
 	const unsigned char *lengths, *byte_offsets, *documents;
 	struct file_map bin, idx;
@@ -56,8 +57,8 @@ MUST_USE enum status shard_open(struct shard *out, const char *prefix);
 void shard_close(struct shard *shard);
 /* True if all three files of our own writing are there, that is, if a commit was completed. */
 bool shard_exists(const char *prefix);
-/* ERR_STATE with both hashes if the shard was made with another vocabulary; ERR_DATA naming file and sentence if ids
- * reach beyond it. A shard without a description is read once in full for this; the ids of one with a
+/* ERR_STATE with both hashes if the shard was made with another vocabulary; ERR_DATA naming file and sentence
+ * if ids reach beyond it. A shard without a description is read once in full for this; the ids of one with a
  * description were checked when it was written. */
 MUST_USE enum status shard_check_vocab(const struct shard *shard, uint64_t vocab_hash, int32_t vocab_size);
 
@@ -77,9 +78,9 @@ static inline int64_t shard_document(const struct shard *shard, int64_t document
 	return first;
 }
 
-/* Copies the tokens [begin, begin + count) of a sentence. An id outside [0, vocab_size) is ERR_DATA that names file
- * and sentence. */
+/* Copies the tokens [begin, begin + count) of a sentence. An id outside [0, vocab_size) is ERR_DATA that
+ * names file and sentence. */
 MUST_USE enum status shard_tokens(const struct shard *shard, int64_t sentence, int64_t begin, int64_t count,
-				  int32_t vocab_size, int32_t *out);
+                                  int32_t vocab_size, int32_t *out);
 
 #endif

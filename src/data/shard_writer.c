@@ -50,15 +50,17 @@ enum status shard_writer_sentence(struct shard_writer *writer, const int32_t *id
 {
 	BUG_IF(count < 1);
 	if (count > SENTENCE_TOKENS_MAX)
-		return error_set(ERR_DATA, "'%s.bin': sentence %lld has %lld tokens, the limit is %d", writer->prefix,
-				 (long long)writer->sentence_count, (long long)count, SENTENCE_TOKENS_MAX);
+		return error_set(ERR_DATA, "'%s.bin': sentence %lld has %lld tokens, the limit is %d",
+		                 writer->prefix, (long long)writer->sentence_count, (long long)count,
+		                 SENTENCE_TOKENS_MAX);
 	TRY(memory_grow(&writer->lengths, &writer->sentence_capacity, writer->sentence_count + 1,
-			sizeof(*writer->lengths), "index of a shard"));
+	                sizeof(*writer->lengths), "index of a shard"));
 	for (int64_t i = 0; i < count; i++)
 		if (ids[i] < 0 || ids[i] >= writer->vocab_size)
-			return error_set(ERR_DATA, "'%s.bin': sentence %lld: id %d, but the vocabulary has %d entries",
-					 writer->prefix, (long long)writer->sentence_count, ids[i],
-					 writer->vocab_size);
+			return error_set(ERR_DATA,
+			                 "'%s.bin': sentence %lld: id %d, but the vocabulary has %d entries",
+			                 writer->prefix, (long long)writer->sentence_count, ids[i],
+			                 writer->vocab_size);
 	if (writer->wide) {
 		TRY(file_writer_write(writer->bin, ids, (size_t)count * sizeof(*ids)));
 	} else {
@@ -79,7 +81,7 @@ enum status shard_writer_sentence(struct shard_writer *writer, const int32_t *id
 enum status shard_writer_end_document(struct shard_writer *writer)
 {
 	TRY(memory_grow(&writer->document_ends, &writer->document_capacity, writer->document_count + 1,
-			sizeof(*writer->document_ends), "index of a shard"));
+	                sizeof(*writer->document_ends), "index of a shard"));
 	writer->document_ends[writer->document_count++] = writer->sentence_count;
 	return OK;
 }
@@ -104,7 +106,7 @@ static enum status write_index(struct shard_writer *writer)
 	int64_t zero = 0;
 	TRY(file_writer_write(writer->idx, &zero, sizeof(zero)));
 	return file_writer_write(writer->idx, writer->document_ends,
-				 (size_t)writer->document_count * sizeof(*writer->document_ends));
+	                         (size_t)writer->document_count * sizeof(*writer->document_ends));
 }
 
 static void put_hex(struct json_writer *json, const char *key, uint64_t value, int digits)
@@ -115,7 +117,7 @@ static void put_hex(struct json_writer *json, const char *key, uint64_t value, i
 }
 
 static void write_description(const struct shard_writer *writer, const struct shard_description *d,
-			      struct buffer *out)
+                              struct buffer *out)
 {
 	struct json_writer json = {.out = out, .indent = 2};
 	json_open(&json, NULL, '{');
@@ -141,7 +143,7 @@ static void write_description(const struct shard_writer *writer, const struct sh
 }
 
 static enum status commit_files(struct shard_writer *writer, const char *json_path,
-				const struct buffer *description)
+                                const struct buffer *description)
 {
 	struct file_writer *bin = writer->bin, *idx = writer->idx;
 	if (file_exists(json_path) && file_operations.unlink(json_path) != 0)

@@ -19,35 +19,35 @@ struct step_reader {
 	struct instances *instances;
 	const struct instance_settings *instance_settings;
 	struct step_settings settings;
-	int64_t step_count;         /* steps to deliver; INT64_MAX = endless */
-	int32_t batch_limit;        /* micro-batches a slot has room for */
+	int64_t step_count;  /* steps to deliver; INT64_MAX = endless */
+	int32_t batch_limit; /* micro-batches a slot has room for */
 	struct step slots[SLOTS];
 	/* The thread's own: */
-	struct pick *picks;         /* [batch_size] */
-	int32_t *lengths, *ends;    /* [batch_size] tokens; [batch_limit] instances up to the end of each cut */
-	int32_t *sorted;            /* [tokens] */
+	struct pick *picks;      /* [batch_size] */
+	int32_t *lengths, *ends; /* [batch_size] tokens; [batch_limit] instances up to the end of each cut */
+	int32_t *sorted;         /* [tokens] */
 	int32_t counts[DIGITS];
 
 	pthread_t thread;
 	bool thread_runs;
-	pthread_mutex_t lock;       /* of all below */
+	pthread_mutex_t lock; /* of all below */
 	pthread_cond_t changed;
-	int64_t made, taken;        /* steps made, steps given out */
+	int64_t made, taken; /* steps made, steps given out */
 	bool closing;
-	struct error error;         /* its status is OK while all goes well */
+	struct error error; /* its status is OK while all goes well */
 	double waited;
 };
 
 /* Micro-batches as few as the capacity allows (greedy in order is fewest), or of equal instance counts: fills
- * reader->ends and returns their number. Predictions are counted from the lengths, so the cut is a function of
- * lengths and capacity alone. */
+ * reader->ends and returns their number. Predictions are counted from the lengths, so the cut is a function
+ * of lengths and capacity alone. */
 static int32_t cut_step(struct step_reader *reader, int64_t instance_count)
 {
 	const struct step_settings *settings = &reader->settings;
 	int32_t cuts = 0;
 	if (settings->accumulation_steps > 0) {
 		int64_t parts = settings->accumulation_steps < instance_count ? settings->accumulation_steps
-									       : instance_count;
+		                                                              : instance_count;
 		int64_t end = 0;
 		for (; cuts < parts; cuts++) {
 			end += instance_count / parts + (cuts < instance_count % parts);
@@ -75,7 +75,8 @@ static int32_t cut_step(struct step_reader *reader, int64_t instance_count)
 
 static void sort_by_id(struct step_reader *reader, struct batch *batch)
 {
-	int32_t count = batch->token_count, *from = reader->sorted, *to = batch->id_order, *counts = reader->counts;
+	int32_t count = batch->token_count, *from = reader->sorted, *to = batch->id_order,
+	        *counts = reader->counts;
 	uint32_t largest = (uint32_t)reader->instance_settings->vocab_size - 1;
 	for (int32_t i = 0; i < count; i++)
 		from[i] = i;
@@ -123,13 +124,13 @@ static void clear_tails(struct batch *batch, int32_t tokens, int32_t sequences, 
 
 /* Appends one instance, made in place in the batch's arrays. */
 static enum status append_instance(struct step_reader *reader, struct batch *batch, int64_t sample,
-				   const struct pick *pick)
+                                   const struct pick *pick)
 {
 	int32_t start = batch->token_count, first = batch->prediction_count;
 	struct instance instance = {.ids = batch->ids + start,
-				    .types = batch->types + start,
-				    .prediction_positions = batch->prediction_rows + first,
-				    .prediction_labels = batch->prediction_labels + first};
+	                            .types = batch->types + start,
+	                            .prediction_positions = batch->prediction_rows + first,
+	                            .prediction_labels = batch->prediction_labels + first};
 	TRY(instances_make(reader->instances, sample, pick, &instance));
 	for (int32_t i = 0; i < instance.length; i++) {
 		batch->positions[start + i] = i;
@@ -149,9 +150,10 @@ static enum status append_instance(struct step_reader *reader, struct batch *bat
 }
 
 static enum status fill_batch(struct step_reader *reader, struct batch *batch, int64_t first_sample,
-			      int64_t begin, int64_t end)
+                              int64_t begin, int64_t end)
 {
-	int32_t tokens = batch->token_count, sequences = batch->sequence_count, predictions = batch->prediction_count;
+	int32_t tokens = batch->token_count, sequences = batch->sequence_count,
+	        predictions = batch->prediction_count;
 	batch->token_count = batch->sequence_count = batch->prediction_count = batch->longest = 0;
 	batch->starts[0] = 0;
 	for (int64_t i = begin; i < end; i++)
@@ -171,7 +173,7 @@ static enum status make_step(struct step_reader *reader, int64_t index, struct s
 	if (settings->sample_count > 0 && step->instance_count > settings->sample_count - step->first_sample)
 		step->instance_count = settings->sample_count - step->first_sample;
 	TRY(instances_pick(reader->instances, step->first_sample, &reader->picks[0], &step->epoch,
-			   &step->epoch_first));
+	                   &step->epoch_first));
 	for (int64_t i = 0; i < step->instance_count; i++) {
 		TRY(instances_pick(reader->instances, step->first_sample + i, &reader->picks[i], NULL, NULL));
 		reader->lengths[i] = pick_length(reader->instance_settings, &reader->picks[i]);
@@ -180,13 +182,14 @@ static enum status make_step(struct step_reader *reader, int64_t index, struct s
 	step->token_count = step->prediction_count = 0;
 	for (int32_t i = 0; i < step->batch_count; i++) {
 		struct batch *batch = &step->batches[i];
-		TRY(fill_batch(reader, batch, step->first_sample, i > 0 ? reader->ends[i - 1] : 0, reader->ends[i]));
+		TRY(fill_batch(reader, batch, step->first_sample, i > 0 ? reader->ends[i - 1] : 0,
+		               reader->ends[i]));
 		step->token_count += batch->token_count;
 		step->prediction_count += batch->prediction_count;
 	}
 	step->prediction_weight = (double)step->prediction_count;
 	step->labelled_count =
-		reader->instance_settings->next_sentence == NEXT_SENTENCE_PAIRS ? step->instance_count : 0;
+	        reader->instance_settings->next_sentence == NEXT_SENTENCE_PAIRS ? step->instance_count : 0;
 	return OK;
 }
 
@@ -213,8 +216,8 @@ static void *run_reader(void *context)
 	return NULL;
 }
 
-/* Most micro-batches a step can have: with accumulation the given number; otherwise every one but the last holds
- * at least as many instances as full ones fit. */
+/* Most micro-batches a step can have: with accumulation the given number; otherwise every one but the last
+ * holds at least as many instances as full ones fit. */
 static enum status count_batches(struct step_reader *reader)
 {
 	const struct step_settings *settings = &reader->settings;
@@ -227,14 +230,16 @@ static enum status count_batches(struct step_reader *reader)
 		fits = settings->capacity.predictions / predictions;
 	int64_t needed = 1;
 	if (settings->accumulation_steps > 0)
-		needed = (settings->batch_size + settings->accumulation_steps - 1) / settings->accumulation_steps;
+		needed = (settings->batch_size + settings->accumulation_steps - 1) /
+		         settings->accumulation_steps;
 	if (fits < needed) {
-		enum status status = error_set(ERR_USAGE,
-					       "a micro-batch of %lld instances needs room for %lld tokens and %lld "
-					       "predictions; there is room for %d and %d, in %d sequences",
-					       (long long)needed, (long long)(needed * full),
-					       (long long)(needed * predictions), settings->capacity.tokens,
-					       settings->capacity.predictions, settings->capacity.sequences);
+		enum status status =
+		        error_set(ERR_USAGE,
+		                  "a micro-batch of %lld instances needs room for %lld tokens and %lld "
+		                  "predictions; there is room for %d and %d, in %d sequences",
+		                  (long long)needed, (long long)(needed * full),
+		                  (long long)(needed * predictions), settings->capacity.tokens,
+		                  settings->capacity.predictions, settings->capacity.sequences);
 		error_hint("raise --gradient_accumulation_steps, or lower --train_batch_size");
 		return status;
 	}
@@ -271,20 +276,22 @@ static enum status start_thread(struct step_reader *reader)
 	int failure = pthread_create(&reader->thread, NULL, run_reader, reader);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (failure != 0)
-		return error_set(ERR_RESOURCE, "cannot start the thread that reads data: %s", strerror(failure));
+		return error_set(ERR_RESOURCE, "cannot start the thread that reads data: %s",
+		                 strerror(failure));
 	reader->thread_runs = true;
 	return OK;
 }
 
 enum status step_reader_open(struct step_reader **out, struct instances *instances,
-			     const struct step_settings *settings)
+                             const struct step_settings *settings)
 {
 	enum status status;
 	struct step_reader *reader = NULL;
 	*out = NULL;
 	BUG_IF(settings->batch_size < 1 || settings->first_step < 1 || settings->accumulation_steps < 0);
 	if (settings->batch_size > INT32_MAX)
-		return error_set(ERR_USAGE, "%lld instances a step; the limit is 2^31", (long long)settings->batch_size);
+		return error_set(ERR_USAGE, "%lld instances a step; the limit is 2^31",
+		                 (long long)settings->batch_size);
 	TRY(memory_new(&reader, 1, sizeof(*reader), "step reader"));
 	pthread_mutex_init(&reader->lock, NULL);
 	pthread_cond_init(&reader->changed, NULL);
@@ -314,7 +321,8 @@ enum status step_reader_next(struct step_reader *reader, const struct step **out
 	enum status status = OK;
 	*out = NULL;
 	pthread_mutex_lock(&reader->lock);
-	if (reader->taken == reader->made && reader->error.status == OK && reader->made < reader->step_count) {
+	if (reader->taken == reader->made && reader->error.status == OK &&
+	    reader->made < reader->step_count) {
 		double start = clock_seconds();
 		while (reader->taken == reader->made && reader->error.status == OK)
 			pthread_cond_wait(&reader->changed, &reader->lock);

@@ -1,0 +1,359 @@
+/* The bytes of a shard, spelled out by hand; every number of the index spoiled once; faults while writing. */
+#include <errno.h>
+#include "data_test.h"
+
+/* Three documents: {7 8 9} {10}; none; {300 2}. */
+static const unsigned char index_bytes[] = {
+        'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0,          /* magic */
+        1,   0,   0,   0,   0,   0,   0,   0,             /* version */
+        8,                                                /* uint16 */
+        3,   0,   0,   0,   0,   0,   0,   0,             /* sentences */
+        4,   0,   0,   0,   0,   0,   0,   0,             /* document ends, with the leading 0 */
+        3,   0,   0,   0,   1,   0,   0,   0, 2, 0, 0, 0, /* lengths */
+        0,   0,   0,   0,   0,   0,   0,   0,             /* byte offsets */
+        6,   0,   0,   0,   0,   0,   0,   0,             /* */
+        8,   0,   0,   0,   0,   0,   0,   0,             /* */
+        0,   0,   0,   0,   0,   0,   0,   0,             /* ends */
+        2,   0,   0,   0,   0,   0,   0,   0,             /* */
+        2,   0,   0,   0,   0,   0,   0,   0,             /* */
+        3,   0,   0,   0,   0,   0,   0,   0,             /* */
+};
+static const unsigned char id_bytes[] = {7, 0, 8, 0, 9, 0, 10, 0, 44, 1, 2, 0};
+
+static void write_sample(const char *prefix, int32_t vocab_size)
+{
+	struct shard_writer *writer;
+	struct shard_description description = {.vocab_hash = 0xfedcba9876543210u,
+	                                        .lowercase = true,
+	                                        .source_fingerprint = 0x8000000000000001u,
+	                                        .unknown_tokens = 2,
+	                                        .text_form = "sentences"};
+	MUST(shard_writer_open(&writer, prefix, vocab_size));
+	MUST(shard_writer_sentence(writer, (int32_t[]){7, 8, 9}, 3));
+	MUST(shard_writer_sentence(writer, (int32_t[]){10}, 1));
+	MUST(shard_writer_end_document(writer));
+	MUST(shard_writer_end_document(writer));
+	MUST(shard_writer_sentence(writer, (int32_t[]){300, 2}, 2));
+	MUST(shard_writer_commit(writer, &description)); /* ends the last document by itself */
+	assert_int_equal(description.documents, 3);
+	assert_int_equal(description.sentences, 3);
+	assert_int_equal(description.tokens, 6);
+}
+
+static void put_file(const char *path, const void *bytes, size_t count)
+{
+	MUST(file_write(path, bytes, count));
+}
+
+static void check_file(const char *path, const void *bytes, size_t count)
+{
+	struct buffer buffer = {0};
+	MUST(file_read(path, 1 << 20, &buffer));
+	assert_int_equal(buffer.size, count);
+	assert_memory_equal(buffer.data, bytes, count);
+	buffer_release(&buffer);
+}
+
+static void check_sample(const char *prefix, bool wide, bool described)
+{
+	struct shard shard;
+	int32_t ids[3];
+	MUST(shard_open(&shard, prefix));
+	assert_int_equal(shard.wide, wide);
+	assert_int_equal(shard.described, described);
+	assert_int_equal(shard.sentence_count, 3);
+	assert_int_equal(shard.document_count, 3);
+	assert_int_equal(shard.token_count, 6);
+	assert_int_equal(shard.longest_sentence, 3);
+	assert_int_equal(shard_document(&shard, 0), 0);
+	assert_int_equal(shard_document(&shard, 1), 2);
+	assert_int_equal(shard_document(&shard, 2), 2);
+	assert_int_equal(shard_document(&shard, 3), 3);
+	MUST(shard_tokens(&shard, 0, 1, 2, 30000, ids));
+	assert_int_equal(ids[0], 8);
+	assert_int_equal(ids[1], 9);
+	MUST(shard_tokens(&shard, 2, 0, 2, 301, ids));
+	assert_int_equal(ids[0], 300);
+	assert_int_equal(ids[1], 2);
+	REFUSED(shard_tokens(&shard, 2, 0, 2, 300, ids), ERR_DATA, ".bin': sentence 2 holds id 300");
+	shard_close(&shard);
+	shard_close(&shard);
+}
+
+static void test_bytes(void **state)
+{
+	(void)state;
+	assert_false(shard_exists(in_folder("new/folder/a")));
+	write_sample(in_folder("new/folder/a"), 65499);
+	assert_true(shard_exists(in_folder("new/folder/a")));
+	check_file(in_folder("new/folder/a.idx"), index_bytes, sizeof(index_bytes));
+	check_file(in_folder("new/folder/a.bin"), id_bytes, sizeof(id_bytes));
+	check_sample(in_folder("new/folder/a"), false, true);
+
+	struct shard shard;
+	MUST(shard_open(&shard, in_folder("new/folder/a")));
+	const struct shard_description *d = &shard.description;
+	assert_true(d->vocab_hash == 0xfedcba9876543210u);
+	assert_true(d->source_fingerprint == 0x8000000000000001u);
+	assert_int_equal(d->vocab_size, 65499);
+	assert_int_equal(d->unknown_tokens, 2);
+	assert_true(d->lowercase);
+	assert_false(d->strip_accents);
+	assert_string_equal(d->text_form, "sentences");
+	shard_close(&shard);
+}
+
+/* From 65,500 entries on ids have four bytes. */
+static void test_wide(void **state)
+{
+	(void)state;
+	write_sample(in_folder("wide"), 65500);
+	assert_int_equal(file_size(in_folder("wide.bin")), 24);
+	check_sample(in_folder("wide"), true, true);
+}
+
+/* Files of other programs: no description. */
+static void test_foreign(void **state)
+{
+	(void)state;
+	put_file(in_folder("f.idx"), index_bytes, sizeof(index_bytes));
+	put_file(in_folder("f.bin"), id_bytes, sizeof(id_bytes));
+	assert_false(shard_exists(in_folder("f")));
+	check_sample(in_folder("f"), false, false);
+
+	struct shard shard;
+	MUST(shard_open(&shard, in_folder("f")));
+	MUST(shard_check_vocab(&shard, 1, 301));
+	REFUSED(shard_check_vocab(&shard, 1, 300), ERR_DATA, "f.bin': sentence 2 holds id 300");
+	shard_close(&shard);
+}
+
+static void test_negative_id(void **state)
+{
+	(void)state;
+	unsigned char wide[sizeof(index_bytes)];
+	static const int32_t ids[] = {7, 8, 9, -10, 300, 2};
+	memcpy(wide, index_bytes, sizeof(wide));
+	wide[17] = 4;
+	wide[54] = 12;
+	wide[62] = 16;
+	put_file(in_folder("n.idx"), wide, sizeof(wide));
+	put_file(in_folder("n.bin"), ids, sizeof(ids));
+	struct shard shard;
+	int32_t out[1];
+	MUST(shard_open(&shard, in_folder("n")));
+	REFUSED(shard_check_vocab(&shard, 0, 30000), ERR_DATA, "sentence 1");
+	REFUSED(shard_tokens(&shard, 1, 0, 1, 30000, out), ERR_DATA, "sentence 1");
+	shard_close(&shard);
+}
+
+static void test_wrong_vocabulary(void **state)
+{
+	(void)state;
+	struct shard shard;
+	write_sample(in_folder("v"), 400);
+	MUST(shard_open(&shard, in_folder("v")));
+	MUST(shard_check_vocab(&shard, 0xfedcba9876543210u, 400));
+	REFUSED(shard_check_vocab(&shard, 0xfedcba9876543211u, 400), ERR_STATE, "fedcba9876543211");
+	REFUSED(shard_check_vocab(&shard, 0xfedcba9876543210u, 401), ERR_STATE, "of 400 entries");
+	shard_close(&shard);
+}
+
+static const struct {
+	size_t offset;
+	unsigned char value;
+	const char *reason;
+} damages[] = {
+        {0, 'N', "not a Megatron index"},
+        {8, 1, "not a Megatron index"},
+        {9, 2, "index version 2"},
+        {17, 5, "type code 5"},
+        {17, 1, "type code 1"},
+        {18, 4, "header promises"},
+        {25, 0x80, "header promises"},
+        {26, 0, "header promises"},
+        {33, 0x20, "header promises"}, /* times 8 it is 0 modulo 2^64 */
+        {34, 0, "sentence 0 has 0 tokens"},
+        {37, 0x80, "sentence 0 has -"},
+        {37, 0x7f, "sentence 0 has 21"}, /* over the limit */
+        {42, 3, "sentence 2 (3 tokens at byte 8)"},
+        {46, 1, "sentence 0 (3 tokens at byte 1)"},
+        {53, 0x80, "sentence 0 (3 tokens at byte -"},
+        {53, 0x7f, "sentence 0 (3 tokens at byte 9"},
+        {62, 10, "sentence 2 (2 tokens at byte 10)"},
+        {70, 1, "document end 0"},
+        {78, 3, "document end 2"},
+        {85, 0x80, "document end 1"},
+        {94, 4, "document end 3"},
+        {94, 2, "last document ends at sentence 2 of 3"},
+};
+
+static void test_damage(void **state)
+{
+	(void)state;
+	struct shard shard;
+	put_file(in_folder("d.bin"), id_bytes, sizeof(id_bytes));
+	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+		unsigned char bytes[sizeof(index_bytes)];
+		memcpy(bytes, index_bytes, sizeof(bytes));
+		bytes[damages[i].offset] = damages[i].value;
+		put_file(in_folder("d.idx"), bytes, sizeof(bytes));
+		REFUSED(shard_open(&shard, in_folder("d")), ERR_DATA, damages[i].reason);
+		assert_null(shard.idx.data);
+	}
+	for (size_t size = 0; size < sizeof(index_bytes); size++) {
+		put_file(in_folder("d.idx"), index_bytes, size);
+		REFUSED(shard_open(&shard, in_folder("d")), ERR_DATA, "d.idx");
+	}
+	put_file(in_folder("d.idx"), index_bytes, sizeof(index_bytes));
+	for (size_t size = 0; size < sizeof(id_bytes); size++) {
+		put_file(in_folder("d.bin"), id_bytes, size);
+		REFUSED(shard_open(&shard, in_folder("d")), ERR_DATA, "does not lie within");
+	}
+	REFUSED(shard_open(&shard, in_folder("absent")), ERR_USAGE, "no such token shard");
+}
+
+/* With a description every flipped bit of the index is noticed, and files of different runs do not mix. */
+static void test_description_guards(void **state)
+{
+	(void)state;
+	struct shard shard;
+	write_sample(in_folder("g"), 400);
+	for (size_t bit = 0; bit < 8 * sizeof(index_bytes); bit++) {
+		unsigned char bytes[sizeof(index_bytes)];
+		memcpy(bytes, index_bytes, sizeof(bytes));
+		bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
+		put_file(in_folder("g.idx"), bytes, sizeof(bytes));
+		REFUSED(shard_open(&shard, in_folder("g")), ERR_DATA, "g.idx");
+	}
+	put_file(in_folder("g.idx"), index_bytes, sizeof(index_bytes));
+	MUST(shard_open(&shard, in_folder("g")));
+	shard_close(&shard);
+	unsigned char longer[sizeof(id_bytes) + 2] = {0};
+	memcpy(longer, id_bytes, sizeof(id_bytes));
+	put_file(in_folder("g.bin"), longer, sizeof(longer));
+	REFUSED(shard_open(&shard, in_folder("g")), ERR_DATA, "\"bin_bytes\" is 12");
+	put_file(in_folder("g.bin"), id_bytes, sizeof(id_bytes));
+	put_file(in_folder("g.json"), "{\"format\": \"x\"}", 15);
+	REFUSED(shard_open(&shard, in_folder("g")), ERR_DATA, "format \"x\"");
+	put_file(in_folder("g.json"), "{", 1);
+	REFUSED(shard_open(&shard, in_folder("g")), ERR_DATA, "g.json");
+}
+
+static void test_writer_refuses(void **state)
+{
+	(void)state;
+	struct shard_writer *writer;
+	MUST(shard_writer_open(&writer, in_folder("w"), 100));
+	REFUSED(shard_writer_sentence(writer, (int32_t[]){5, 100}, 2), ERR_DATA, "id 100");
+	REFUSED(shard_writer_sentence(writer, (int32_t[]){-1}, 1), ERR_DATA, "id -1");
+	shard_writer_abandon(writer);
+	shard_writer_abandon(NULL);
+	struct name_list names = {0};
+	MUST(folder_list(folder, &names));
+	for (int64_t i = 0; i < names.count; i++)
+		assert_null(strstr(names.names[i], "w."));
+	name_list_release(&names);
+}
+
+/* The k-th call of one kind fails. */
+static struct file_operations real;
+static int failing_call;
+
+static int count_down(void)
+{
+	if (--failing_call != 0)
+		return 0;
+	errno = ENOSPC;
+	return -1;
+}
+
+static int failing_open(const char *path, int flags, mode_t mode)
+{
+	return count_down() ? -1 : real.open(path, flags, mode);
+}
+
+static ssize_t failing_write(int fd, const void *bytes, size_t count)
+{
+	return count_down() ? -1 : real.write(fd, bytes, count);
+}
+
+static int failing_fsync(int fd)
+{
+	return count_down() ? -1 : real.fsync(fd);
+}
+
+static int failing_rename(const char *from, const char *to)
+{
+	return count_down() ? -1 : real.rename(from, to);
+}
+
+static enum status try_sample(const char *prefix, int32_t id)
+{
+	struct shard_writer *writer;
+	struct shard_description description = {.vocab_hash = (uint64_t)id};
+	TRY(shard_writer_open(&writer, prefix, 1000));
+	enum status status = shard_writer_sentence(writer, (int32_t[]){id, id + 1}, 2);
+	if (status == OK)
+		return shard_writer_commit(writer, &description);
+	shard_writer_abandon(writer);
+	return status;
+}
+
+/* Whatever call fails while a shard is made anew over an older one: what can be opened as complete is one of
+ * the two, never a mixture; no temporary file stays. */
+static void test_faults(void **state)
+{
+	(void)state;
+	int failures = 0;
+	real = file_operations;
+	for (int call = 1;; call++) {
+		MUST(try_sample(in_folder("x/t"), 500));
+		failing_call = call;
+		file_operations.open = failing_open;
+		file_operations.write = failing_write;
+		file_operations.fsync = failing_fsync;
+		file_operations.rename = failing_rename;
+		enum status status = try_sample(in_folder("x/t"), 600);
+		file_operations = real;
+		struct shard shard;
+		if (shard_exists(in_folder("x/t"))) {
+			int32_t ids[2];
+			MUST(shard_open(&shard, in_folder("x/t")));
+			assert_true(shard.described);
+			MUST(shard_tokens(&shard, 0, 0, 2, 1000, ids));
+			assert_int_equal(shard.description.vocab_hash, ids[0]);
+			if (status == OK)
+				assert_int_equal(ids[0], 600);
+			shard_close(&shard);
+		} else {
+			assert_int_equal(status, ERR_RESOURCE);
+		}
+		struct name_list names = {0};
+		MUST(folder_list(in_folder("x"), &names));
+		assert_true(names.count <= 3);
+		name_list_release(&names);
+		if (failing_call > 0) {
+			assert_int_equal(status, OK);
+			break;
+		}
+		failures += status != OK;
+	}
+	assert_true(failures >= 9); /* an open, a write and an fsync of three files, at least */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_bytes),
+	        cmocka_unit_test(test_wide),
+	        cmocka_unit_test(test_foreign),
+	        cmocka_unit_test(test_negative_id),
+	        cmocka_unit_test(test_wrong_vocabulary),
+	        cmocka_unit_test(test_damage),
+	        cmocka_unit_test(test_description_guards),
+	        cmocka_unit_test(test_writer_refuses),
+	        cmocka_unit_test(test_faults),
+	};
+	return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}
