@@ -107,6 +107,7 @@ struct command_text {
 };
 void options_help(const struct option *table, const struct command_text *text, int columns, struct buffer *out);
 void options_man(const struct option *table, const struct command_text *text, struct buffer *out); /* mdoc */
+void options_man_title(const char *name, struct buffer *out); /* the first lines of a page: date, NAME(1) */
 /* A reusable config file of the merged settings, each with a comment saying where it came from. */
 void options_print_config(const struct options *options, struct buffer *out);
 /* The settings table shown at the start of a run: name, value, origin. */

@@ -265,6 +265,22 @@ static void man_rows(const struct option *table, struct buffer *out)
 	buffer_release(&text);
 }
 
+void options_man_title(const char *name, struct buffer *out)
+{
+	static const char *const months[] = {"January",   "February", "March",    "April",
+	                                     "May",       "June",     "July",     "August",
+	                                     "September", "October",  "November", "December"};
+	char month[4] = "";
+	int day = 1, year = 1970, number = 0;
+	sscanf(__DATE__, "%3s %d %d", month, &day, &year);
+	while (number < 11 && strncmp(months[number], month, 3) != 0)
+		number++;
+	buffer_format(out, ".Dd %s %d, %d\n.Dt ", months[number], day, year);
+	for (const char *p = name; *p; p++)
+		buffer_char(out, *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p);
+	buffer_text(out, " 1\n.Os\n");
+}
+
 void options_man(const struct option *table, const struct command_text *text, struct buffer *out)
 {
 	static const struct {
@@ -283,23 +299,10 @@ void options_man(const struct option *table, const struct command_text *text, st
 	        {STOPPED, "stopped on request after saving; the same command goes on"},
 	};
 	struct buffer command = {0}, purpose = {0};
-	char month[4] = "", title[64];
-	int day = 1, year = 1970;
-	sscanf(__DATE__, "%3s %d %d", month, &day, &year);
-	static const char *const months[] = {"January",   "February", "March",    "April",
-	                                     "May",       "June",     "July",     "August",
-	                                     "September", "October",  "November", "December"};
-	const char *month_name = months[0];
-	for (int i = 0; i < 12; i++) {
-		if (!strncmp(months[i], month, 3))
-			month_name = months[i];
-	}
-	snprintf(title, sizeof title, "BERTC-%s", text->name);
-	for (char *p = title; *p; p++)
-		*p = *p >= 'a' && *p <= 'z' ? (char)(*p - 'a' + 'A') : *p;
-
-	buffer_format(out, ".Dd %s %d, %d\n.Dt %s 1\n.Os\n.Sh NAME\n.Nm bertc\\-%s\n.Nd ", month_name, day,
-	              year, title, text->name);
+	char title[64];
+	snprintf(title, sizeof title, "bertc-%s", text->name);
+	options_man_title(title, out);
+	buffer_format(out, ".Sh NAME\n.Nm bertc\\-%s\n.Nd ", text->name);
 	man_text(out, text->summary);
 	buffer_format(out, ".Sh SYNOPSIS\n.Nm bertc\n.Cm %s\n", text->name);
 	man_text(out, text->synopsis);

@@ -1,6 +1,9 @@
-/* Commands: one row each in the table of main.c. To add one: write cmd/<name>.c with its option table, its
- * command_text and its function; declare them here; add the row. Help, man page, completion and the tests that loop
- * over the table follow. Only src/cmd prints results and exits. */
+/* Commands: one row each in the table of command.c. To add one: write cmd/<name>.c with its option table, its
+ * command_text and its function; declare it here; add the row. Help, man page, completion and the tests that loop
+ * over the table follow. Only src/cmd prints results and exits.
+ *
+ * A command returns a status and prints no errors: main does, and exits with the status. It may print results with
+ * stdio: that standard output could not be written is noticed at the end. */
 #ifndef CMD_COMMAND_H
 #define CMD_COMMAND_H
 
@@ -16,6 +19,18 @@ struct command {
 	enum status (*run)(struct options *options);
 	bool takes_arguments; /* reads options->positional; otherwise a stray argument is an error before `run` */
 };
+
+extern const struct command *const commands[]; /* ends with NULL */
+const struct command *command_find(const char *name); /* or NULL */
+
+/* `bertc ARGUMENTS`: everything but the process's own affairs; returns the exit code. */
+int command_main(int argc, char **argv);
+
+/* Texts about all commands, appended to `out`. */
+void command_list_help(struct buffer *out);
+void command_list_man(struct buffer *out);          /* bertc(1) */
+void completion_bash(struct buffer *out);
+void completion_zsh(struct buffer *out);
 
 extern const struct command command_vocab, command_tokenize, command_prepare, command_pretrain, command_evaluate,
 	command_fill, command_inspect;

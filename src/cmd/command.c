@@ -1,0 +1,238 @@
+#include "cmd/command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "backend/cpu/isa.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/pool.h"
+
+/* In the order in which a person meets them. */
+const struct command *const commands[] = {
+        NULL,
+};
+
+/* What bertc itself answers; completion and `bertc help` know these words, too. */
+static const struct {
+	const char *name, *summary;
+} built_in[] = {
+        {"help", "show this list, or the help of a command"},
+        {"man", "print the man page of a command, or of bertc itself"},
+        {"completion", "print the completion script for bash or zsh"},
+        {"version", "print the version and what this machine offers"},
+};
+#define BUILT_IN_COUNT (sizeof built_in / sizeof *built_in)
+
+const struct command *command_find(const char *name)
+{
+	for (int i = 0; commands[i]; i++) {
+		if (!strcmp(commands[i]->text->name, name))
+			return commands[i];
+	}
+	return NULL;
+}
+
+static enum status unknown_command(const char *name)
+{
+	const char *names[64];
+	int64_t count = 0;
+	for (int i = 0; commands[i] && count < 32; i++)
+		names[count++] = commands[i]->text->name;
+	for (size_t i = 0; i < BUILT_IN_COUNT; i++)
+		names[count++] = built_in[i].name;
+	enum status status = error_set(ERR_USAGE, "unknown command '%s'", name);
+	const char *nearest = nearest_name(name, names, count);
+	if (nearest)
+		error_hint("did you mean %s?", nearest);
+	else
+		error_hint("`bertc help` lists all commands");
+	return status;
+}
+
+static int output_columns(void)
+{
+	struct winsize size;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		return size.ws_col;
+	return 80;
+}
+
+/* Prints a text as a result and releases it. */
+static enum status print(struct buffer *text)
+{
+	enum status status = buffer_status(text);
+	if (status == OK)
+		fwrite(buffer_string(text), 1, text->size, stdout);
+	buffer_release(text);
+	return status;
+}
+
+void command_list_help(struct buffer *out)
+{
+	buffer_text(out,
+	            "bertc: from raw text to a BERT model you can ship\n\nUsage: bertc COMMAND [options]\n\n"
+	            "The main job, from text to a trained model:\n"
+	            "    bertc pretrain --corpus 'text/*' --out runs/mine\n\nCommands\n");
+	for (int i = 0; commands[i]; i++)
+		buffer_format(out, "  %-12s %s\n", commands[i]->text->name, commands[i]->text->summary);
+	buffer_text(out, "\nAbout bertc\n");
+	for (size_t i = 0; i < BUILT_IN_COUNT; i++)
+		buffer_format(out, "  %-12s %s\n", built_in[i].name, built_in[i].summary);
+	buffer_text(out, "\n`bertc help COMMAND` or `bertc COMMAND --help` tells more.\n");
+}
+
+void command_list_man(struct buffer *out)
+{
+	buffer_text(out,
+	            ".Dd $Mdocdate$\n.Dt BERTC 1\n.Os\n.Sh NAME\n.Nm bertc\n"
+	            ".Nd from raw text to a BERT model you can ship\n"
+	            ".Sh SYNOPSIS\n.Nm\n.Ar command\n.Op Ar options\n"
+	            ".Sh DESCRIPTION\n"
+	            ".Nm\ntakes a person from raw text to a BERT model: vocabulary, tokens, pre\\-training,\n"
+	            "evaluation, and a model folder that other programs load.\n"
+	            "Each command has a page of its own:\n.Bl -tag -width Ds\n");
+	for (int i = 0; commands[i]; i++)
+		buffer_format(out, ".It Cm %s\n%s\n", commands[i]->text->name, commands[i]->text->summary);
+	for (size_t i = 0; i < BUILT_IN_COUNT; i++)
+		buffer_format(out, ".It Cm %s\n%s\n", built_in[i].name, built_in[i].summary);
+	buffer_text(out, ".El\n.Sh EXAMPLES\nFrom text to a trained model, in one command:\n"
+	                 ".Dl \"bertc pretrain \\-\\-corpus \\(aqtext/*\\(aq \\-\\-out runs/mine\"\n");
+}
+
+static enum status run_help(int argc, char **argv)
+{
+	struct buffer text = {0};
+	if (argc == 0) {
+		command_list_help(&text);
+		return print(&text);
+	}
+	const struct command *command = command_find(argv[0]);
+	if (!command)
+		return unknown_command(argv[0]);
+	options_help(command->options, command->text, output_columns(), &text);
+	return print(&text);
+}
+
+static enum status run_man(int argc, char **argv)
+{
+	struct buffer text = {0};
+	const struct command *command = argc ? command_find(argv[0]) : NULL;
+	if (argc && !command)
+		return unknown_command(argv[0]);
+	if (command)
+		options_man(command->options, command->text, &text);
+	else
+		command_list_man(&text);
+	return print(&text);
+}
+
+static enum status run_completion(int argc, char **argv)
+{
+	struct buffer text = {0};
+	if (argc == 1 && !strcmp(argv[0], "bash")) {
+		completion_bash(&text);
+	} else if (argc == 1 && !strcmp(argv[0], "zsh")) {
+		completion_zsh(&text);
+	} else {
+		enum status status =
+		        error_set(ERR_USAGE, "completion needs the name of a shell: bash or zsh");
+		error_hint("add this line to ~/.bashrc: source <(bertc completion bash)");
+		return status;
+	}
+	return print(&text);
+}
+
+static enum status run_version(void)
+{
+	enum cpu_isa isa;
+	struct buffer text = {0};
+	char memory[FORMAT_BYTES];
+	buffer_format(&text, "bertc %s\n", VERSION);
+#ifdef __clang__
+	buffer_text(&text, "compiler: " __VERSION__ "\n");
+#else
+	buffer_text(&text, "compiler: gcc " __VERSION__ "\n");
+#endif
+	buffer_format(&text, "kernels: %s\n",
+	              cpu_isa_detect(&isa) == OK ? cpu_isa_names[isa] : error_last()->message);
+	buffer_format(&text, "cores: %d\n", pool_available_cores());
+	buffer_format(&text, "memory available: %s\n", format_size(memory, (double)memory_available()));
+	return print(&text);
+}
+
+static enum status run_parsed(const struct command *command, struct options *options, int argc, char **argv)
+{
+	struct buffer text = {0};
+	TRY(options_parse(options, argc, argv));
+	if (options->help)
+		return run_help(1, (char *[]){(char *)(uintptr_t)command->text->name});
+	if (options->positional.count && !command->takes_arguments) {
+		enum status status = error_set(ERR_USAGE, "argument '%s' belongs to no option",
+		                               options->positional.values[0]);
+		error_hint("`bertc help %s` shows what it takes", command->text->name);
+		return status;
+	}
+	if (options->print_config) {
+		options_print_config(options, &text);
+		return print(&text);
+	}
+	return command->run(options);
+}
+
+static enum status run_command(const struct command *command, int argc, char **argv)
+{
+	struct options options;
+	void *settings;
+	TRY(memory_new(&settings, 1, command->settings_bytes, "the settings"));
+	enum status status = options_init(&options, command->options, settings);
+	if (status == OK) {
+		status = run_parsed(command, &options, argc, argv);
+		options_release(&options);
+	}
+	free(settings);
+	return status;
+}
+
+static enum status dispatch(int argc, char **argv)
+{
+	if (argc == 0) {
+		enum status status = error_set(ERR_USAGE, "no command given");
+		error_hint("`bertc help` lists all commands; the main one: bertc pretrain --corpus 'text/*' "
+		           "--out runs/mine");
+		return status;
+	}
+	if (!strcmp(argv[0], "help") || !strcmp(argv[0], "--help") || !strcmp(argv[0], "-h"))
+		return run_help(argc - 1, argv + 1);
+	if (!strcmp(argv[0], "version") || !strcmp(argv[0], "--version"))
+		return run_version();
+	if (!strcmp(argv[0], "man"))
+		return run_man(argc - 1, argv + 1);
+	if (!strcmp(argv[0], "completion"))
+		return run_completion(argc - 1, argv + 1);
+	const struct command *command = command_find(argv[0]);
+	if (!command)
+		return unknown_command(argv[0]);
+	return run_command(command, argc - 1, argv + 1);
+}
+
+int command_main(int argc, char **argv)
+{
+	enum status status = dispatch(argc, argv);
+	errno = 0;
+	if ((fflush(stdout) != 0 || ferror(stdout)) && status == OK)
+		status = error_set_errno(ERR_RESOURCE, "cannot write to standard output");
+	if (status == OK)
+		return OK;
+	struct error error = *error_last();
+	if (error.status != status)
+		error = (struct error){.message = "failed without a message"};
+	const char *bold = log_has_colour() ? "\033[1m" : "", *plain = log_has_colour() ? "\033[0m" : "";
+	fprintf(stderr, "%sbertc:%s %s\n", bold, plain, error.message);
+	if (error.hint[0])
+		fprintf(stderr, "hint: %s\n", error.hint);
+	return (int)status;
+}
