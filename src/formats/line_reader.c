@@ -1,0 +1,129 @@
+/* Lines of a stream, in a buffer that holds at most one line (or its limit) beyond what was read ahead. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/memory.h"
+#include "formats/stream.h"
+
+#define READ_BYTES (256 * 1024)
+
+struct line_reader {
+	struct stream *stream;
+	size_t limit;
+	char *buffer;
+	int64_t capacity;
+	size_t begin, end;    /* of the bytes not yet given out */
+	size_t searched;      /* no '\n' in [begin, searched) */
+	int64_t offset;       /* of buffer[begin] in the decompressed stream */
+	bool ended;           /* the stream gives no more */
+};
+
+enum status line_reader_open(struct line_reader **out, const char *path, size_t limit)
+{
+	struct line_reader *reader;
+
+	BUG_IF(limit < 16);
+	*out = NULL;
+	TRY(memory_new(&reader, 1, sizeof *reader, "line reader"));
+	reader->limit = limit;
+	enum status status = memory_grow(&reader->buffer, &reader->capacity, READ_BYTES, 1, "line");
+	if (status == OK)
+		status = stream_open(&reader->stream, path);
+	if (status != OK)
+		line_reader_close(reader);
+	else
+		*out = reader;
+	return status;
+}
+
+/* Reads more bytes behind those held; the buffer grows only when they fill it. */
+static enum status read_more(struct line_reader *reader)
+{
+	size_t held = reader->end - reader->begin;
+
+	if (reader->begin > 0 && (size_t)reader->capacity - reader->end < READ_BYTES) {
+		memmove(reader->buffer, reader->buffer + reader->begin, held);
+		reader->searched -= reader->begin;
+		reader->begin = 0;
+		reader->end = held;
+	}
+	TRY(memory_grow(&reader->buffer, &reader->capacity, (int64_t)(reader->end + READ_BYTES), 1, "line"));
+	size_t count;
+	TRY(stream_read(reader->stream, reader->buffer + reader->end, READ_BYTES, &count));
+	reader->end += count;
+	reader->ended = count == 0;
+	return OK;
+}
+
+enum status line_reader_peek(struct line_reader *reader, size_t count, const char **out_bytes, size_t *out_size)
+{
+	while (reader->end - reader->begin < count && !reader->ended)
+		TRY(read_more(reader));
+	size_t held = reader->end - reader->begin;
+	*out_bytes = reader->buffer + reader->begin;
+	*out_size = held < count ? held : count;
+	return OK;
+}
+
+/* Where to cut a piece of at most `limit` bytes so that no UTF-8 character is split. */
+static size_t character_boundary(const char *text, size_t limit)
+{
+	for (size_t back = 0; back < 4; back++)
+		if (((unsigned char)text[limit - back] & 0xc0) != 0x80)
+			return limit - back;
+	return limit; /* not UTF-8 anyway */
+}
+
+enum status line_reader_next(struct line_reader *reader, const char **out_line, size_t *out_size,
+			     bool *out_continues, bool *out_end)
+{
+	*out_line = "";
+	*out_size = 0;
+	*out_continues = *out_end = false;
+	for (;;) {
+		char *line = reader->buffer + reader->begin;
+		size_t held = reader->end - reader->begin, size, used;
+		size_t known = reader->searched - reader->begin;
+		char *newline = held > known ? memchr(line + known, '\n', held - known) : NULL;
+
+		if (newline && (size_t)(newline - line) <= reader->limit) {
+			size = (size_t)(newline - line);
+			used = size + 1;
+		} else if (held > reader->limit) {
+			size = used = character_boundary(line, reader->limit);
+			*out_continues = true;
+		} else if (reader->ended) {
+			*out_end = held == 0;
+			size = used = held;
+		} else {
+			reader->searched = reader->end;
+			TRY(read_more(reader));
+			continue;
+		}
+		*out_line = line;
+		*out_size = size;
+		reader->begin += used;
+		reader->offset += (int64_t)used;
+		/* Searched again after a cut: the bytes behind it may hold the newline already found. */
+		reader->searched = reader->begin;
+		return OK;
+	}
+}
+
+struct stream *line_reader_stream(struct line_reader *reader)
+{
+	return reader->stream;
+}
+
+int64_t line_reader_offset(const struct line_reader *reader)
+{
+	return reader->offset;
+}
+
+void line_reader_close(struct line_reader *reader)
+{
+	if (!reader)
+		return;
+	stream_close(reader->stream);
+	free(reader->buffer);
+	free(reader);
+}
