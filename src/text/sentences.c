@@ -1,0 +1,514 @@
+/* Running text to sentences, by rules.
+ *
+ * A sentence ends at a mark (".", "!", "?", "。", "।", ...) with the closing quotes, brackets and note numbers that
+ * stick to it, unless something speaks against it: no space follows, the next word goes on in lower case, or the word
+ * before a full stop is an abbreviation, an initial or a list number. Marks that cannot be anything else (Chinese,
+ * Japanese, Devanagari, Arabic, ...) end a sentence without a space.
+ *
+ * Rules err on the side of not cutting: two sentences in one cost pre-training little, halves of one mislead
+ * next-sentence prediction.
+ */
+#include <string.h>
+#include <utf8proc.h>
+#include "text/corpus.h"
+#include "text/utf8.h"
+
+#define END_OF_TEXT 0 /* a character that never stands in front of a sentence */
+
+enum mark {
+	MARK_NONE,
+	MARK_FULL,     /* ends a sentence wherever it stands */
+	MARK_CLAUSE,   /* Chinese semicolon: ends one outside of brackets */
+	MARK_STRONG,   /* ! ? */
+	MARK_PERIOD,   /* . and the full-width form, which stand in numbers and abbreviations too */
+	MARK_ELLIPSIS, /* … */
+};
+
+/* Marks of other scripts that end a sentence (Unicode's Sentence_Terminal, less those above), sorted. */
+static const uint32_t full_marks[] = {
+	0x0589, 0x061F, 0x06D4, 0x0700, 0x0701, 0x0702, 0x07F9, 0x0964, 0x0965, 0x104A, 0x104B, 0x1362,
+	0x1367, 0x1368, 0x166E, 0x1735, 0x1736, 0x17D4, 0x17D5, 0x1803, 0x1809, 0x1944, 0x1945, 0x1AA8,
+	0x1AA9, 0x1AAA, 0x1AAB, 0x1B5A, 0x1B5B, 0x1B5E, 0x1B5F, 0x1C3B, 0x1C3C, 0x1C7E, 0x1C7F, 0x2E3C,
+	0x3002, 0xA4FF, 0xA60E, 0xA60F, 0xA6F3, 0xA6F7, 0xA876, 0xA877, 0xA8CE, 0xA8CF, 0xA92F, 0xA9C8,
+	0xA9C9, 0xAA5D, 0xAA5E, 0xAA5F, 0xAAF0, 0xAAF1, 0xABEB, 0xFE12, 0xFE15, 0xFE16, 0xFF01, 0xFF1F,
+	0xFF61,
+};
+
+static enum mark mark_of(uint32_t c)
+{
+	switch (c) {
+	case '.':
+	case 0xFF0E: /* ． */
+		return MARK_PERIOD;
+	case '!':
+	case '?':
+	case 0x203C: /* ‼ */
+	case 0x203D: /* ‽ */
+	case 0x2047: /* ⁇ ⁈ ⁉ */
+	case 0x2048:
+	case 0x2049:
+		return MARK_STRONG;
+	case 0x2026: /* … */
+		return MARK_ELLIPSIS;
+	case ';':
+	case 0xFF1B: /* ； */
+		return MARK_CLAUSE;
+	}
+	if (c < full_marks[0])
+		return MARK_NONE;
+	size_t low = 0, high = sizeof full_marks / sizeof *full_marks;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (full_marks[middle] < c)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < sizeof full_marks / sizeof *full_marks && full_marks[low] == c ? MARK_FULL : MARK_NONE;
+}
+
+/* What may stand between a mark and the end of its sentence. */
+static bool is_closing(uint32_t c)
+{
+	switch (c) {
+	case '"':
+	case '\'':
+	case ')':
+	case ']':
+	case '}':
+	case 0x00BB: /* » */
+	case 0x203A: /* › */
+	case 0x2019: /* ’ */
+	case 0x201D: /* ” */
+	case 0x300D: /* 」 */
+	case 0x300F: /* 』 */
+	case 0x3011: /* 】 */
+	case 0x3015: /* 〕 */
+	case 0xFF02: /* ＂ */
+	case 0xFF09: /* ） */
+	case 0xFF3D: /* ］ */
+	case 0xFF5D: /* ｝ */
+	case 0xFF63: /* ｣ */
+		return true;
+	}
+	return false;
+}
+
+/* What may stand before the first letter of a sentence. */
+static bool is_opening(uint32_t c)
+{
+	switch (c) {
+	case '"':
+	case '\'':
+	case '(':
+	case '[':
+	case '{':
+	case '*':
+	case '_':
+	case '-':
+	case 0x00A1: /* ¡ */
+	case 0x00AB: /* « */
+	case 0x00BF: /* ¿ */
+	case 0x2013: /* – */
+	case 0x2014: /* — */
+	case 0x2018: /* ‘ */
+	case 0x2039: /* ‹ */
+	case 0x201C: /* “ */
+	case 0x201E: /* „ */
+		return true;
+	}
+	return false;
+}
+
+static bool is_digit(uint32_t c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_upper(uint32_t c)
+{
+	if (c < 0x80)
+		return c >= 'A' && c <= 'Z';
+	utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
+	return category == UTF8PROC_CATEGORY_LU || category == UTF8PROC_CATEGORY_LT;
+}
+
+static bool is_lower(uint32_t c)
+{
+	if (c < 0x80)
+		return c >= 'a' && c <= 'z';
+	return utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_LL;
+}
+
+/* Ideographs, kana and hangul: scripts that put no space after a mark. */
+static bool is_east_asian(uint32_t c)
+{
+	return (c >= 0x3040 && c <= 0x30FF) || (c >= 0x3400 && c <= 0x9FFF) || (c >= 0xAC00 && c <= 0xD7A3) ||
+	       (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x20000 && c <= 0x3FFFF);
+}
+
+static bool is_ascii_word(uint32_t c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+static bool is_letter_or_digit(uint32_t c)
+{
+	if (c < 0x80)
+		return is_ascii_word(c);
+	if (c == UTF8_INVALID)
+		return false;
+	utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
+	return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO) ||
+	       (category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO);
+}
+
+/* Abbreviations of English text. An entry in lower case stands for its capitalised form too; one with capitals is
+ * matched as it is. */
+enum abbreviation {
+	ABBREVIATION_NONE,
+	ABBREVIATION_NEVER,  /* always followed by more: Mr. */
+	ABBREVIATION_NUMBER, /* followed by a number, else an ordinary word: No. */
+	ABBREVIATION_MAYBE,  /* may end a sentence: a frequent first word must follow: etc. */
+};
+
+static const struct {
+	enum abbreviation kind;
+	const char *words; /* each between spaces */
+} abbreviations[] = {
+	{ABBREVIATION_NEVER, " mr mrs ms dr messrs mme mlle prof Profs St Sts Gen Col Lt Capt Cpl Sgt Maj Adm Cdr Rev "
+			     "Revd Fr Hon Gov Sen Rep Reps Supt Insp Mt Ft vs viz cf ca approx resp incl esp "
+			     "Genl Brig Pvt Mgr Msgr Pres Amb Sr. "},
+	{ABBREVIATION_NUMBER, " no nos fig figs vol vols pp p pg ch chap chaps sec sect eq eqs eqn eqns art arts ref "
+			      "refs tab par para pt pts bk cap op suppl ext app nr n v "},
+	{ABBREVIATION_MAYBE, " etc al inc ltd Co corp Bros Jr Sr Esq Jan Feb Mar Apr Jun Jul Aug Sept Sep Oct Nov Dec "
+			     "Mon Tue Tues Wed Thu Thur Thurs Fri Ave Blvd Rd dept univ assn ed eds trans est "
+			     "Ala Ariz Ark Calif Colo Conn Del Fla Ga Ind Kan Ky Md Mich Minn Miss Mo Mont Neb Nev "
+			     "Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo PhD Phd MD BC AD "
+			     "sp spp subsp var cv ssp ibid seq lb lbs oz ft hr hrs min sec mm cm km kg "},
+};
+
+/* Words that start sentences far more often than they follow an abbreviation or an initial, in lower case. */
+static const char sentence_starters[] =
+	" a about after all also although an and another any are as at be because before both but by can could did "
+	"do does during each even every few finally first for from further furthermore given had has have he hence "
+	"her here his how however i if in indeed instead is it its let many more moreover most my neither never "
+	"nevertheless next no nor not nothing now of on once one only or other others our over perhaps several she "
+	"should similarly since so some soon still such that the their then there therefore these they this those "
+	"though through thus to today together two under unfortunately unless until was we were what whatever when "
+	"where whereas whether which while who whose why will with within without would yes yet you your ";
+
+#define WORD_BYTES 16 /* longer words are in no list */
+
+/* Is `word` (of `size` bytes) one of the words of `list`, which stand between spaces? */
+static bool list_has(const char *list, const char *word, size_t size)
+{
+	char pattern[WORD_BYTES + 3];
+
+	if (size == 0 || size > WORD_BYTES)
+		return false;
+	pattern[0] = ' ';
+	memcpy(pattern + 1, word, size);
+	pattern[size + 1] = ' ';
+	pattern[size + 2] = '\0';
+	return strstr(list, pattern) != NULL;
+}
+
+static char ascii_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+static enum abbreviation find_abbreviation(const char *word, size_t size)
+{
+	char lower[WORD_BYTES], title[WORD_BYTES];
+	bool capitals = size > 1;
+
+	if (size > WORD_BYTES)
+		return ABBREVIATION_NONE;
+	for (size_t i = 0; i < size; i++) {
+		capitals = capitals && word[i] >= 'A' && word[i] <= 'Z';
+		lower[i] = i == 0 || capitals ? ascii_lower(word[i]) : word[i];
+		title[i] = i == 0 ? word[i] : ascii_lower(word[i]);
+	}
+	for (size_t k = 0; k < sizeof abbreviations / sizeof *abbreviations; k++) {
+		const char *list = abbreviations[k].words;
+		if (list_has(list, word, size) || list_has(list, lower, size) ||
+		    (capitals && list_has(list, title, size)))
+			return abbreviations[k].kind;
+	}
+	return ABBREVIATION_NONE;
+}
+
+/* The text and what has been found out about it. */
+struct splitter {
+	const char *text;
+	size_t size;
+	int caseless; /* -1 not yet looked; 1: letters have case, yet none is upper: lower case starts sentences too */
+};
+
+/* The character at `at`, and the offset behind it. */
+static uint32_t character_at(const struct splitter *s, size_t at, size_t *out_after)
+{
+	uint32_t c = END_OF_TEXT;
+	*out_after = at;
+	if (at < s->size)
+		*out_after = at + utf8_decode(s->text + at, s->size - at, &c);
+	return c;
+}
+
+static uint32_t character_before(const struct splitter *s, size_t begin, size_t at)
+{
+	uint32_t c = END_OF_TEXT;
+	if (at > begin)
+		utf8_decode_last(s->text + begin, at - begin, &c);
+	return c;
+}
+
+static size_t skip_spaces(const struct splitter *s, size_t at)
+{
+	size_t after;
+	for (uint32_t c; utf8_is_space(c = character_at(s, at, &after));)
+		at = after;
+	return at;
+}
+
+static bool text_is_caseless(struct splitter *s)
+{
+	if (s->caseless < 0) {
+		s->caseless = 1;
+		for (size_t at = 0; at < s->size && s->caseless;) {
+			if (is_upper(character_at(s, at, &at)))
+				s->caseless = 0;
+		}
+	}
+	return s->caseless;
+}
+
+/* Numbers as they follow "No.": 12, 3a, S1, IV, (2). */
+static bool is_number_word(const struct splitter *s, size_t at)
+{
+	bool roman = true, digit = false;
+	size_t after, length = 0;
+	uint32_t c = character_at(s, at, &after);
+
+	if (c == '(' || c == '#')
+		c = character_at(s, after, &after);
+	while (is_letter_or_digit(c)) {
+		roman = roman && c < 0x80 && strchr("IVXLCivxlc", (int)c);
+		digit = digit || is_digit(c);
+		length++;
+		c = character_at(s, after, &after);
+	}
+	return digit || (roman && length > 0);
+}
+
+static bool is_starter(const struct splitter *s, size_t at)
+{
+	char word[WORD_BYTES];
+	size_t size = 0;
+
+	while (at + size < s->size && size < WORD_BYTES) {
+		char c = ascii_lower(s->text[at + size]);
+		if (c < 'a' || c > 'z')
+			break;
+		word[size++] = c;
+	}
+	/* A capital alone may be an initial: "A. B. Smith" */
+	if (size == 1 && at + 1 < s->size && s->text[at + 1] == '.')
+		return false;
+	return list_has(sentence_starters, word, size);
+}
+
+/* Does the full stop after the word [word, period) end the sentence that began at `begin`? `next` is where the first
+ * word after it begins. */
+static bool period_ends(const struct splitter *s, size_t begin, size_t period, size_t next)
+{
+	/* The word reaches back to a space, an opening or a dash. */
+	size_t word = period;
+	while (word > begin) {
+		uint32_t c = character_before(s, begin, word);
+		if (utf8_is_space(c) || is_opening(c) || c == '/')
+			break;
+		word -= utf8_decode_last(s->text + begin, word - begin, &c);
+	}
+	size_t size = period - word, letters = 0, digits = 0, dots = 0, segment = 0, longest = 0, roman = 0;
+	for (size_t at = word, after; at < period; at = after) {
+		uint32_t c = character_at(s, at, &after);
+		letters += !is_digit(c) && is_letter_or_digit(c);
+		digits += is_digit(c);
+		dots += c == '.';
+		roman += c == 'I' || c == 'V' || c == 'X' || c == 'i' || c == 'v' || c == 'x';
+		segment = c == '.' ? 0 : segment + 1;
+		longest = segment > longest ? segment : longest;
+	}
+	if (letters + digits == 0)
+		return true; /* an ellipsis, or a mark between spaces */
+
+	/* The number of a list item or heading: "1. ", "2.3. ", "IV. ", "B. " at the very beginning. */
+	size_t first, after;
+	for (first = begin; first < word && (is_opening(character_at(s, first, &after)));)
+		first = after;
+	if (first == word && ((letters == 0 && digits + dots <= 3 + dots) || (digits == 0 && roman == letters) ||
+			      (letters == 1 && digits == 0 && dots == 0)))
+		return false;
+
+	bool starter = is_starter(s, next);
+	if (letters == 1 && digits == 0 && dots == 0) {
+		if (is_upper(character_at(s, word, &after)))
+			return starter; /* an initial, or "vitamin C." */
+	} else if (letters > 0 && dots > 0 && longest <= 3 && digits == 0) {
+		/* e.g. U.S. a.m. Ph.D. */
+		char lower[4] = {0};
+		for (size_t i = 0; i < size && i < 3; i++)
+			lower[i] = ascii_lower(s->text[word + i]);
+		if (size == 3 && (memcmp(lower, "e.g", 3) == 0 || memcmp(lower, "i.e", 3) == 0))
+			return false;
+		return starter;
+	}
+	switch (find_abbreviation(s->text + word, size)) {
+	case ABBREVIATION_NEVER:
+		return false;
+	case ABBREVIATION_NUMBER:
+		return !is_number_word(s, next);
+	case ABBREVIATION_MAYBE:
+		return starter;
+	case ABBREVIATION_NONE:
+		break;
+	}
+	return true;
+}
+
+/* Notes that stick to the mark: "data.2 We", "cells.[12,13] We". Returns the offset behind them, or `at`. */
+static size_t skip_note(const struct splitter *s, size_t begin, size_t mark, size_t at)
+{
+	uint32_t before = character_before(s, begin, mark);
+	size_t end = at, digits = 0, after;
+	uint32_t c = character_at(s, at, &after);
+	bool bracket = c == '[';
+
+	if (!bracket && !(is_digit(c) && (is_lower(before) || is_closing(before))))
+		return at;
+	if (bracket)
+		c = character_at(s, end = after, &after);
+	while (is_digit(c) || c == ',' || c == '-' || c == 0x2013 || (bracket && c == ' ')) {
+		digits = is_digit(c) ? digits + 1 : 0;
+		if (digits > 3)
+			return at;
+		c = character_at(s, end = after, &after);
+	}
+	if (bracket) {
+		if (c != ']')
+			return at;
+		c = character_at(s, end = after, &after);
+	}
+	return utf8_is_space(c) || c == END_OF_TEXT ? end : at;
+}
+
+/* Does a number with a decimal point end at `end`? */
+static bool word_is_decimal(const struct splitter *s, size_t begin, size_t end)
+{
+	size_t at = end;
+	while (at > begin && is_digit((unsigned char)s->text[at - 1]))
+		at--;
+	return at > begin + 1 && s->text[at - 1] == '.' && is_digit((unsigned char)s->text[at - 2]);
+}
+
+/* Decides about the marks [mark, end), closed by [end, close), in the sentence that began at `begin`. */
+static bool sentence_ends(struct splitter *s, size_t begin, size_t mark, size_t close, enum mark kind, bool quoted,
+			  int depth)
+{
+	size_t after, next = skip_spaces(s, close);
+	uint32_t c = character_at(s, next, &after), before = character_before(s, begin, mark);
+
+	if (next >= s->size)
+		return true;
+	bool touching = next == close, east_asian = is_east_asian(before) || (touching && is_east_asian(c));
+	if (kind == MARK_CLAUSE && (depth > 0 || (s->text[mark] == ';' && !east_asian)))
+		return false;
+	if (kind == MARK_FULL || kind == MARK_CLAUSE) {
+		/* “走吧！”，他说; 《为什么？》 */
+		return c != 0xFF0C && c != 0x3001 && c != ',' && c != 0x300B && c != 0x3009;
+	}
+	if (touching && (!east_asian || kind == MARK_ELLIPSIS))
+		return false; /* 3.14, example.com, U.S.A. */
+	if (touching && is_digit(before) && kind == MARK_PERIOD)
+		return word_is_decimal(s, begin, mark); /* 0.05.结果, yet not 1.总则 */
+	if (touching)
+		return !is_lower(c) && !(c < 0x80 && !is_letter_or_digit(c));
+
+	/* To the first letter, past what opens a sentence. Quotes that only close one are no opening. */
+	while (is_opening(c)) {
+		next = after;
+		c = character_at(s, next, &after);
+	}
+	if (c == ',' || c == ';' || c == ':' || c == '.')
+		return false; /* "etc.," and ". . ." */
+	if (is_lower(c) && !text_is_caseless(s))
+		return false;
+	if (is_lower(c) && quoted)
+		return false; /* "where are you?" he said */
+	if (kind != MARK_PERIOD)
+		return true;
+	return period_ends(s, begin, mark, next);
+}
+
+static bool has_word(const struct splitter *s, size_t begin, size_t end)
+{
+	for (size_t at = begin; at < end;)
+		if (is_letter_or_digit(character_at(s, at, &at)))
+			return true;
+	return false;
+}
+
+enum status sentences_split(const char *text, size_t size,
+			    enum status (*emit)(void *context, size_t begin, size_t end), void *context)
+{
+	struct splitter s = {text, size, -1};
+	size_t begin = skip_spaces(&s, 0), at = begin, last = begin; /* `last`: behind the last character not a space */
+	int depth = 0;
+
+	while (at < size) {
+		if (is_ascii_word((unsigned char)text[at])) { /* most of most texts */
+			last = ++at;
+			continue;
+		}
+		size_t mark = at, after;
+		uint32_t c = character_at(&s, at, &after);
+		enum mark kind = mark_of(c);
+
+		at = after;
+		if (!utf8_is_space(c))
+			last = at;
+		depth += c == '(' || c == 0xFF08;
+		depth -= c == ')' || c == 0xFF09;
+		if (kind == MARK_NONE)
+			continue;
+
+		/* A run of marks counts as its strongest: "?!", "...", "。。。" */
+		int marks = 1;
+		for (enum mark more; (more = mark_of(c = character_at(&s, at, &after))) != MARK_NONE; at = after) {
+			if (more == MARK_FULL || kind == MARK_CLAUSE || (more == MARK_STRONG && kind != MARK_FULL))
+				kind = more;
+			marks++;
+		}
+		if (kind == MARK_PERIOD && marks > 1)
+			kind = MARK_ELLIPSIS;
+		size_t close = at;
+		while (is_closing(c = character_at(&s, close, &after)))
+			close = after;
+		bool quoted = close > at;
+		close = skip_note(&s, begin, mark, close);
+		if (has_word(&s, begin, mark) &&
+		    sentence_ends(&s, begin, mark, close, kind, quoted, depth)) {
+			TRY(emit(context, begin, close));
+			begin = last = at = skip_spaces(&s, close);
+			depth = 0;
+		} else {
+			last = at;
+		}
+	}
+	if (last > begin)
+		TRY(emit(context, begin, last));
+	return OK;
+}

@@ -1,0 +1,80 @@
+/* UTF-8, one character at a time. */
+#ifndef TEXT_UTF8_H
+#define TEXT_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define UTF8_INVALID UINT32_MAX
+
+/* Reads the character at the start of `text` (size > 0) into *out and returns its bytes. What is not UTF-8 gives
+ * UTF8_INVALID and the bytes of the maximal invalid part (WHATWG: the longest prefix of a character that could
+ * have been, else one byte), so that one such part becomes one U+FFFD. Surrogates, overlong forms and anything
+ * above U+10FFFF are invalid. */
+static inline size_t utf8_decode(const char *text, size_t size, uint32_t *out)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	unsigned char first = s[0], low = 0x80, high = 0xBF; /* bounds of the second byte */
+	size_t length;
+
+	if (first < 0x80) {
+		*out = first;
+		return 1;
+	}
+	*out = UTF8_INVALID;
+	if (first < 0xC2 || first > 0xF4)
+		return 1;
+	if (first < 0xE0) {
+		length = 2;
+	} else if (first < 0xF0) {
+		length = 3;
+		low = first == 0xE0 ? 0xA0 : 0x80;
+		high = first == 0xED ? 0x9F : 0xBF;
+	} else {
+		length = 4;
+		low = first == 0xF0 ? 0x90 : 0x80;
+		high = first == 0xF4 ? 0x8F : 0xBF;
+	}
+	uint32_t character = first & (0x7Fu >> length);
+	for (size_t i = 1; i < length; i++) {
+		if (i >= size || s[i] < low || s[i] > high)
+			return i;
+		low = 0x80;
+		high = 0xBF;
+		character = character << 6 | (s[i] & 0x3F);
+	}
+	*out = character;
+	return length;
+}
+
+/* The same for the last character of `text` (size > 0): returns its bytes. */
+static inline size_t utf8_decode_last(const char *text, size_t size, uint32_t *out)
+{
+	for (size_t length = 1; length <= 4 && length <= size; length++) {
+		const char *start = text + size - length;
+		if (((unsigned char)*start & 0xC0) == 0x80)
+			continue;
+		if (utf8_decode(start, length, out) == length && *out != UTF8_INVALID)
+			return length;
+		break;
+	}
+	*out = UTF8_INVALID;
+	return 1;
+}
+
+/* White space at which text is trimmed: Unicode's, and the byte order mark and zero-width space that editors leave. */
+static inline bool utf8_is_space(uint32_t c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r') || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+	       (c >= 0x2000 && c <= 0x200B) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000 ||
+	       c == 0xFEFF;
+}
+
+/* Moves begin and end inwards past white space. */
+void utf8_trim(const char *text, size_t *begin, size_t *end);
+
+/* Bytes of the text that belong to no valid character. */
+int64_t utf8_count_invalid(const char *text, size_t size);
+
+#endif
