@@ -33,6 +33,7 @@ struct corpus {
 	struct line_reader *reader; /* of the file at next_file - 1; NULL between files */
 	bool within_line;           /* the next piece goes on with a line already begun */
 	int64_t file_sentences;     /* of this file so far */
+	int64_t file_offset;        /* bytes of its text taken so far */
 	struct buffer paragraph;
 	struct document document;
 	int64_t text_capacity, sentence_capacity;
@@ -196,6 +197,7 @@ static enum status open_next_file(struct corpus *corpus)
 	corpus->counts.files++;
 	corpus->within_line = false;
 	corpus->file_sentences = 0;
+	corpus->file_offset = 0;
 	TRY(line_reader_peek(corpus->reader, BEGINNING_BYTES, &beginning, &size));
 	TRY(check_encoding(corpus->document.path, beginning, size));
 	corpus->form = corpus->asked;
@@ -378,7 +380,8 @@ static enum status take_line(struct corpus *corpus, const char *line, size_t siz
 
 static void count_line(struct corpus *corpus, const char *line, size_t size, bool continues)
 {
-	corpus->counts.bytes += (int64_t)size + !continues;
+	corpus->counts.bytes += line_reader_offset(corpus->reader) - corpus->file_offset;
+	corpus->file_offset = line_reader_offset(corpus->reader);
 	corpus->counts.lines += !continues;
 	corpus->counts.invalid_utf8_bytes += utf8_count_invalid(line, size);
 	for (const char *at = line, *end = line + size; (at = memchr(at, 0, (size_t)(end - at))); at++)

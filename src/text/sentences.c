@@ -122,7 +122,7 @@ static bool is_opening(uint32_t c)
 
 static bool is_digit(uint32_t c)
 {
-	return c >= '0' && c <= '9';
+	return (c >= '0' && c <= '9') || (c >= 0xFF10 && c <= 0xFF19); /* ０ to ９ */
 }
 
 static bool is_upper(uint32_t c)
@@ -178,14 +178,14 @@ static const struct {
 } abbreviations[] = {
 	{ABBREVIATION_NEVER, " mr mrs ms dr messrs mme mlle prof Profs St Sts Gen Col Lt Capt Cpl Sgt Maj Adm Cdr Rev "
 			     "Revd Fr Hon Gov Sen Rep Reps Supt Insp Mt Ft vs viz cf ca approx resp incl esp "
-			     "Genl Brig Pvt Mgr Msgr Pres Amb Sr. "},
+			     "Genl Brig Pvt Mgr Msgr Pres Amb v "},
 	{ABBREVIATION_NUMBER, " no nos fig figs vol vols pp p pg ch chap chaps sec sect eq eqs eqn eqns art arts ref "
-			      "refs tab par para pt pts bk cap op suppl ext app nr n v "},
+			      "refs tab par para pt pts bk cap op suppl ext app nr n "},
 	{ABBREVIATION_MAYBE, " etc al inc ltd Co corp Bros Jr Sr Esq Jan Feb Mar Apr Jun Jul Aug Sept Sep Oct Nov Dec "
 			     "Mon Tue Tues Wed Thu Thur Thurs Fri Ave Blvd Rd dept univ assn ed eds trans est "
 			     "Ala Ariz Ark Calif Colo Conn Del Fla Ga Ind Kan Ky Md Mich Minn Miss Mo Mont Neb Nev "
 			     "Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo PhD Phd MD BC AD "
-			     "sp spp subsp var cv ssp ibid seq lb lbs oz ft hr hrs min sec mm cm km kg "},
+			     "sp spp subsp var cv ssp ibid seq "},
 };
 
 /* Words that start sentences far more often than they follow an abbreviation or an initial, in lower case. */
@@ -326,9 +326,11 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 {
 	/* The word reaches back to a space, an opening or a dash. */
 	size_t word = period;
+	if (is_closing(character_before(s, begin, period)))
+		return true; /* "(vitamin D). Then" */
 	while (word > begin) {
 		uint32_t c = character_before(s, begin, word);
-		if (utf8_is_space(c) || is_opening(c) || c == '/')
+		if (utf8_is_space(c) || is_opening(c))
 			break;
 		word -= utf8_decode_last(s->text + begin, word - begin, &c);
 	}
@@ -370,6 +372,9 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 	case ABBREVIATION_NEVER:
 		return false;
 	case ABBREVIATION_NUMBER:
+		if (size == 2 && s->text[word + 1] == 'o' && next + 1 < s->size && s->text[next] == 'I' &&
+		    (s->text[next + 1] == ' ' || s->text[next + 1] == '\''))
+			return true; /* "No. I did not." */
 		return !is_number_word(s, next);
 	case ABBREVIATION_MAYBE:
 		return starter;

@@ -2,12 +2,12 @@
  *
  *   wrapped      most lines that are followed by another end within a sentence, and so near one column that the
  *                first word of the next line would not have fitted
- *   sentences    fewer than 1.3 sentences a line
+ *   sentences    fewer than 1.2 sentences a line
  *   paragraphs   more, with blank lines
  *   documents    more, without a blank line
  *
  * Taking a sentence a line for paragraphs does little harm (a sentence splits into itself), the other way round makes
- * "sentences" of whole paragraphs: hence 1.3 and not 2. Blank lines that stand after every line say little by
+ * "sentences" of whole paragraphs: hence 1.2 and not 2. Blank lines that stand after every line say little by
  * themselves: in one of many small files (8 or more) they part the paragraphs of one document, else documents.
  * Likewise lines of several sentences without any blank line.
  */
@@ -17,7 +17,7 @@
 #include "text/corpus.h"
 #include "text/utf8.h"
 
-#define SENTENCES_A_LINE 1.3
+#define SENTENCES_A_LINE 1.2
 #define MANY_FILES 8
 #define NARROWEST 40 /* columns of wrapped text; narrower lines are lists or verse */
 #define WIDEST 250

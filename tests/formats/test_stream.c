@@ -1,0 +1,471 @@
+/* Every format read back in pieces of every size; members joined, padded, cut at each byte and damaged at each; lines
+ * around the limit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <bzlib.h>
+#include <lzma.h>
+#include <zlib.h>
+#include <zstd.h>
+#include "base/buffer.h"
+#include "base/file.h"
+#include "formats/stream.h"
+
+static char folder[64], path[128];
+
+static int set_up(void **state)
+{
+	(void)state;
+	const char *base = getenv("TMPDIR");
+	snprintf(folder, sizeof folder, "%.40s/stream-XXXXXX", base && *base ? base : "/tmp");
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof path, "%s/x", folder);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return folder_remove(folder) == OK ? 0 : -1;
+}
+
+static void put(const struct buffer *bytes)
+{
+	FILE *file = fopen(path, "wb");
+	assert_non_null(file);
+	if (bytes->size)
+		assert_int_equal(fwrite(bytes->data, 1, bytes->size, file), bytes->size);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* One compressed member each, appended. */
+
+static void pack_plain(struct buffer *out, const char *text, size_t size)
+{
+	buffer_append(out, text, size);
+}
+
+static void pack_gzip(struct buffer *out, const char *text, size_t size)
+{
+	z_stream z = {0};
+	char *packed = malloc(size + 1000);
+	assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	z.next_in = (unsigned char *)text;
+	z.avail_in = (uInt)size;
+	z.next_out = (unsigned char *)packed;
+	z.avail_out = (uInt)size + 1000;
+	assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+	buffer_append(out, packed, z.total_out);
+	deflateEnd(&z);
+	free(packed);
+}
+
+static void pack_bzip2(struct buffer *out, const char *text, size_t size)
+{
+	unsigned int packed_size = (unsigned int)size * 2 + 1000;
+	char *packed = malloc(packed_size);
+	assert_int_equal(BZ2_bzBuffToBuffCompress(packed, &packed_size, (char *)text, (unsigned int)size, 1, 0, 0), BZ_OK);
+	buffer_append(out, packed, packed_size);
+	free(packed);
+}
+
+static void pack_zstd(struct buffer *out, const char *text, size_t size)
+{
+	size_t bound = ZSTD_compressBound(size);
+	char *packed = malloc(bound);
+	ZSTD_CCtx *context = ZSTD_createCCtx();
+	ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
+	size_t packed_size = ZSTD_compress2(context, packed, bound, text, size);
+	assert_false(ZSTD_isError(packed_size));
+	buffer_append(out, packed, packed_size);
+	ZSTD_freeCCtx(context);
+	free(packed);
+}
+
+static void pack_xz(struct buffer *out, const char *text, size_t size)
+{
+	size_t bound = lzma_stream_buffer_bound(size), packed_size = 0;
+	uint8_t *packed = malloc(bound);
+	assert_int_equal(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, NULL, (const uint8_t *)text, size, packed,
+						 &packed_size, bound),
+			 LZMA_OK);
+	buffer_append(out, packed, packed_size);
+	free(packed);
+}
+
+static const struct format {
+	const char *name;
+	void (*pack)(struct buffer *out, const char *text, size_t size);
+} formats[] = {
+	{"plain", pack_plain}, {"gzip", pack_gzip}, {"bzip2", pack_bzip2}, {"zstd", pack_zstd}, {"xz", pack_xz},
+};
+#define FORMATS (sizeof formats / sizeof *formats)
+
+/* Reads the file in pieces of `piece` bytes. */
+static enum status read_all(struct buffer *out, size_t piece, const char *format)
+{
+	struct stream *stream;
+	char bytes[4096];
+	size_t count = 0;
+	enum status status = stream_open(&stream, path);
+
+	buffer_clear(out);
+	if (status != OK)
+		return status;
+	if (format)
+		assert_string_equal(stream_format(stream), format);
+	assert_int_equal(stream_file_size(stream), file_size(path));
+	assert_string_equal(stream_path(stream), path);
+	while ((status = stream_read(stream, bytes, piece, &count)) == OK && count > 0) {
+		assert_true(count <= piece);
+		buffer_append(out, bytes, count);
+	}
+	if (status == OK) {
+		assert_int_equal(stream_position(stream), stream_file_size(stream));
+		assert_int_equal(stream_read(stream, bytes, piece, &count), OK);
+		assert_int_equal(count, 0);
+	}
+	stream_close(stream);
+	return status;
+}
+
+static void assert_same(const struct buffer *got, const struct buffer *expected)
+{
+	assert_int_equal(got->size, expected->size);
+	if (got->size)
+		assert_memory_equal(got->data, expected->data, got->size);
+}
+
+/* Text that neither compresses to nothing nor stays as it is. */
+static void make_text(struct buffer *out, size_t words)
+{
+	uint32_t random = 12345;
+	for (size_t i = 0; i < words; i++) {
+		random = random * 1664525 + 1013904223;
+		buffer_format(out, "w%u%c", random >> 20, i % 11 ? ' ' : '\n');
+	}
+}
+
+static void test_formats_in_pieces(void **state)
+{
+	(void)state;
+	struct buffer text = {0}, packed = {0}, got = {0};
+	static const size_t pieces[] = {1, 7, 4096};
+
+	make_text(&text, 100000); /* beyond one block of input in every format */
+	for (size_t f = 0; f < FORMATS; f++) {
+		buffer_clear(&packed);
+		formats[f].pack(&packed, text.data, text.size);
+		put(&packed);
+		for (size_t p = 0; p < 3; p++) {
+			assert_int_equal(read_all(&got, pieces[p], formats[f].name), OK);
+			assert_same(&got, &text);
+		}
+	}
+	buffer_release(&text);
+	buffer_release(&packed);
+	buffer_release(&got);
+}
+
+static void test_members_and_padding(void **state)
+{
+	(void)state;
+	struct buffer packed = {0}, got = {0}, expected = {0};
+
+	for (size_t f = 1; f < FORMATS; f++) {
+		buffer_clear(&packed);
+		buffer_clear(&expected);
+		for (int i = 0; i < 2000; i++) { /* so many that heads straddle blocks of input */
+			char text[256];
+			int size = snprintf(text, sizeof text, "member %d, no %x, %s\n", i, i * 2654435761u,
+					    i % 3 ? "" : "with some more text in it to vary its length");
+			formats[f].pack(&packed, text, i % 10 == 9 ? 0 : (size_t)size); /* some are empty */
+			if (i % 10 != 9)
+				buffer_append(&expected, text, (size_t)size);
+		}
+		put(&packed);
+		assert_int_equal(read_all(&got, 4096, formats[f].name), OK);
+		assert_same(&got, &expected);
+		for (int i = 0; i < 512; i++)
+			buffer_char(&packed, '\0');
+		put(&packed);
+		assert_int_equal(read_all(&got, 4096, formats[f].name), OK);
+		assert_same(&got, &expected);
+
+		size_t end = packed.size;
+		buffer_text(&packed, "odds and ends");
+		put(&packed);
+		assert_int_equal(read_all(&got, 4096, formats[f].name), ERR_DATA);
+		char where[64];
+		snprintf(where, sizeof where, "byte %zu, after the end of the %s", end, formats[f].name);
+		assert_non_null(strstr(error_last()->message, where));
+		assert_non_null(strstr(error_last()->message, path));
+	}
+	buffer_release(&packed);
+	buffer_release(&got);
+	buffer_release(&expected);
+}
+
+static void test_truncated_anywhere(void **state)
+{
+	(void)state;
+	struct buffer text = {0}, packed = {0}, got = {0};
+
+	make_text(&text, 60);
+	for (size_t f = 1; f < FORMATS; f++) {
+		buffer_clear(&packed);
+		formats[f].pack(&packed, text.data, text.size);
+		for (size_t size = 10; size < packed.size; size++) {
+			struct buffer part = packed;
+			part.size = size;
+			put(&part);
+			assert_int_equal(read_all(&got, 4096, formats[f].name), ERR_DATA);
+			char where[64];
+			snprintf(where, sizeof where, "truncated %s data: the file ends at byte %zu", formats[f].name, size);
+			if (!strstr(error_last()->message, where))
+				fail_msg("\"%s\" instead of \"%s\"", error_last()->message, where);
+			assert_true(got.size <= text.size);
+		}
+	}
+	buffer_release(&text);
+	buffer_release(&packed);
+	buffer_release(&got);
+}
+
+static void test_damaged_anywhere(void **state)
+{
+	(void)state;
+	struct buffer text = {0}, packed = {0}, got = {0};
+
+	make_text(&text, 60);
+	for (size_t f = 1; f < FORMATS; f++) {
+		buffer_clear(&packed);
+		formats[f].pack(&packed, text.data, text.size);
+		size_t refused = 0, tried = 0;
+		for (size_t at = 10; at < packed.size; at++, tried++) {
+			packed.data[at] ^= 0x10;
+			put(&packed);
+			enum status status = read_all(&got, 4096, NULL);
+			packed.data[at] ^= 0x10;
+			/* A few bits carry nothing (padding); where they are taken the text must be right. */
+			if (status == OK)
+				assert_same(&got, &text);
+			else
+				assert_true(status == ERR_DATA || status == ERR_RESOURCE);
+			refused += status != OK;
+		}
+		assert_true(refused * 100 >= tried * 95);
+	}
+	buffer_release(&text);
+	buffer_release(&packed);
+	buffer_release(&got);
+}
+
+static void test_plain_look_alikes(void **state)
+{
+	(void)state;
+	static const char *const texts[] = {"", "B", "BZh", "BZh9 is how bzip2 files begin", "\x1f\x8b", "PK", "(\xb5/"};
+	struct buffer got = {0};
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct buffer bytes = {.data = (char *)texts[i], .size = strlen(texts[i])};
+		put(&bytes);
+		assert_int_equal(read_all(&got, 4096, "plain"), OK);
+		assert_same(&got, &bytes);
+	}
+	struct buffer zip = {.data = (char *)"PK\3\4 and so on", .size = 14};
+	put(&zip);
+	assert_int_equal(read_all(&got, 4096, NULL), ERR_DATA);
+	assert_non_null(strstr(error_last()->message, "zip archive"));
+	buffer_release(&got);
+}
+
+static void test_cannot_open(void **state)
+{
+	(void)state;
+	struct stream *stream;
+	char missing[160];
+
+	snprintf(missing, sizeof missing, "%s/none", folder);
+	assert_int_equal(stream_open(&stream, missing), ERR_USAGE);
+	assert_non_null(strstr(error_last()->message, missing));
+	assert_null(stream);
+	assert_int_equal(stream_open(&stream, folder), ERR_USAGE);
+	assert_non_null(strstr(error_last()->message, "folder"));
+	stream_close(NULL);
+}
+
+/* A pipe gives its bytes in small pieces and has no size. */
+static void test_standard_input(void **state)
+{
+	(void)state;
+	struct buffer packed = {0}, got = {0};
+	int ends[2], saved = dup(STDIN_FILENO);
+
+	pack_gzip(&packed, "through a pipe\n", 15);
+	assert_int_equal(pipe(ends), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		for (size_t i = 0; i < packed.size; i++)
+			if (write(ends[1], packed.data + i, 1) != 1 || usleep(100) != 0)
+				_exit(1);
+		_exit(0);
+	}
+	close(ends[1]);
+	dup2(ends[0], STDIN_FILENO);
+	close(ends[0]);
+	struct stream *stream;
+	char bytes[64];
+	size_t count;
+	assert_int_equal(stream_open(&stream, "-"), OK);
+	assert_string_equal(stream_format(stream), "gzip");
+	assert_string_equal(stream_path(stream), "standard input");
+	assert_int_equal(stream_file_size(stream), -1);
+	while (stream_read(stream, bytes, sizeof bytes, &count) == OK && count > 0)
+		buffer_append(&got, bytes, count);
+	stream_close(stream);
+	dup2(saved, STDIN_FILENO);
+	close(saved);
+	waitpid(child, NULL, 0);
+	assert_string_equal(buffer_string(&got), "through a pipe\n");
+	buffer_release(&packed);
+	buffer_release(&got);
+}
+
+/* Lines joined again with '|' between lines and '~' after a piece that goes on. */
+static void read_lines(struct buffer *out, size_t limit)
+{
+	struct line_reader *reader;
+	int64_t offset = 0;
+
+	buffer_clear(out);
+	assert_int_equal(line_reader_open(&reader, path, limit), OK);
+	for (;;) {
+		const char *line;
+		size_t size;
+		bool continues, end;
+		assert_int_equal(line_reader_next(reader, &line, &size, &continues, &end), OK);
+		if (end)
+			break;
+		assert_true(size <= limit);
+		buffer_append(out, line, size);
+		buffer_char(out, continues ? '~' : '|');
+		assert_true(line_reader_offset(reader) >= offset + (int64_t)size);
+		offset = line_reader_offset(reader);
+	}
+	assert_int_equal(offset, file_size(path));
+	line_reader_close(reader);
+}
+
+static void test_lines(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *lines;
+	} cases[] = {
+		{"", ""},
+		{"\n", "|"},
+		{"a\nb", "a|b|"},
+		{"a\n\nb\r\n", "a||b\r|"},
+		{"0123456789abcdef\nx", "0123456789abcdef|x|"},
+		{"0123456789abcdef", "0123456789abcdef|"},
+		{"0123456789abcdefg\nx", "0123456789abcdef~g|x|"},
+		{"0123456789abcdef0123456789abcdefg", "0123456789abcdef~0123456789abcdef~g|"},
+		/* no character is cut */
+		{"0123456789abcde\xc3\xa9\n", "0123456789abcde~\xc3\xa9|"},
+		{"0123456789abcd\xe4\xb8\xad\n", "0123456789abcd~\xe4\xb8\xad|"},
+		{"0123456789abc\xf0\x9f\x98\x80\n", "0123456789abc~\xf0\x9f\x98\x80|"},
+		/* what is no UTF-8 is cut at the limit */
+		{"0123456789ab\x80\x80\x80\x80\x80\n", "0123456789ab\x80\x80\x80\x80~\x80|"},
+	};
+	struct buffer got = {0};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct buffer text = {.data = (char *)cases[i].text, .size = strlen(cases[i].text)};
+		put(&text);
+		read_lines(&got, 16);
+		assert_string_equal(buffer_string(&got), cases[i].lines);
+	}
+	buffer_release(&got);
+}
+
+static void test_peek_consumes_nothing(void **state)
+{
+	(void)state;
+	struct buffer text = {0};
+	struct line_reader *reader;
+	const char *bytes;
+	size_t size;
+	bool continues, end;
+
+	make_text(&text, 200000);
+	put(&text);
+	assert_int_equal(line_reader_open(&reader, path, 1000), OK);
+	assert_int_equal(line_reader_peek(reader, 1 << 20, &bytes, &size), OK);
+	assert_int_equal(size, 1 << 20);
+	assert_memory_equal(bytes, text.data, size);
+	size_t at = 0;
+	while (line_reader_next(reader, &bytes, &size, &continues, &end) == OK && !end) {
+		assert_memory_equal(bytes, text.data + at, size);
+		at += size + 1;
+	}
+	assert_in_range(at, text.size, text.size + 1);
+	assert_int_equal(line_reader_peek(reader, 10, &bytes, &size), OK);
+	assert_int_equal(size, 0);
+	line_reader_close(reader);
+	line_reader_close(NULL);
+	buffer_release(&text);
+}
+
+/* 256 MB of one letter, no newline, packed to a fraction of it: memory must not follow. */
+static void test_huge_line_in_little_memory(void **state)
+{
+	(void)state;
+	struct buffer packed = {0};
+	struct line_reader *reader;
+	const char *line;
+	size_t size, total = 0, block = 1 << 20;
+	bool continues, end;
+	struct rusage before, after;
+
+	char *letters = malloc(block);
+	memset(letters, 'a', block);
+	for (int i = 0; i < 256; i++)
+		pack_zstd(&packed, letters, block);
+	put(&packed);
+	getrusage(RUSAGE_SELF, &before);
+	assert_int_equal(line_reader_open(&reader, path, block), OK);
+	while (line_reader_next(reader, &line, &size, &continues, &end) == OK && !end)
+		total += size;
+	getrusage(RUSAGE_SELF, &after);
+	assert_int_equal(total, 256 * block);
+	assert_true(after.ru_maxrss - before.ru_maxrss < 32 * 1024); /* KiB */
+	line_reader_close(reader);
+	free(letters);
+	buffer_release(&packed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_formats_in_pieces),
+		cmocka_unit_test(test_members_and_padding),
+		cmocka_unit_test(test_truncated_anywhere),
+		cmocka_unit_test(test_damaged_anywhere),
+		cmocka_unit_test(test_plain_look_alikes),
+		cmocka_unit_test(test_cannot_open),
+		cmocka_unit_test(test_standard_input),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_peek_consumes_nothing),
+		cmocka_unit_test(test_huge_line_in_little_memory),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
