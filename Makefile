@@ -1,26 +1,55 @@
-# bertc: `make` builds build/bertc, `make test` builds and runs all tests, `make demo` shows the main job.
+# bertc. On a fresh Debian machine `make demo` and `make test` install what they need first.
 #
-#   BUILD=folder        where objects and binaries go (default build)
-#   WERROR=1            warnings are errors
-#   SANITIZE=address|undefined|thread   instrumented build (its own BUILD folder: build-address, ...)
-#   DEBUG=1             -O0 (build-debug)
+#   make                  builds build/bertc
+#   make test             all tests, on a build whose warnings are errors; ends with "N passed, N failed, N skipped"
+#   make demo             the main job on a small invented world; CORPUS=path on your own text
+#   make install          program, man pages, completion, below PREFIX (/usr/local) and DESTDIR
+#   make deps             installs missing Debian packages
+#   make test-sanitizers  all tests under the address, undefined and thread sanitizers, one after the other
+#   make format           clang-format over all sources
+#   make clean
+#
+#   BUILD=folder          where objects and programs go (default build)
+#   SANITIZE=address|undefined|thread   instrumented build (its own folder: build-address, ...)
+#   DEBUG=1               without optimisation (build-debug)
+#   WERROR=1              warnings are errors
+#   V=1                   shows the commands
+#   TESTS=pattern         only test programs whose path contains it: make test TESTS=base/
 
-SANITIZE ?=
-DEBUG ?=
-WERROR ?=
-BUILD ?= build$(if $(SANITIZE),-$(SANITIZE))$(if $(DEBUG),-debug)
+VERSION = 0.1.0
+PREFIX = /usr/local
+DESTDIR =
+SANITIZE =
+DEBUG =
+WERROR =
+V =
+TESTS =
+CORPUS =
+BUILD = build$(if $(SANITIZE),-$(SANITIZE))$(if $(DEBUG),-debug)
+
+# All cores, unless the command line says -j.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
 
 CC = gcc
 OPTIMISE = $(if $(DEBUG),-O0,$(if $(SANITIZE),-O1,-O3))
-WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wvla -Wmissing-prototypes -Wwrite-strings \
-	$(if $(WERROR),-Werror)
+WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wvla -Wmissing-prototypes -Wwrite-strings
 HARDENING = -fstack-protector-strong -fPIE $(if $(SANITIZE)$(DEBUG),,-D_FORTIFY_SOURCE=2)
-CPPFLAGS = -Isrc -D_GNU_SOURCE -DVERSION='"$(VERSION)"' -MMD -MP
+CPPFLAGS = -Isrc -D_GNU_SOURCE -DVERSION='"$(VERSION)"'
 CFLAGS = -std=c11 -g $(OPTIMISE) $(WARNINGS) $(HARDENING) -fno-math-errno -fopenmp-simd \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
 LDLIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lm
-VERSION = 0.1.0
+SAY = @$(if $(V),:,printf '  %-7s %s\n')
+QUIET = $(if $(V),,@)
+COMPILE = $(QUIET)$(CC) $(CPPFLAGS) -MMD -MP $(CFLAGS) $(if $(WERROR),-Werror)
+
+# header:package
+LIBRARIES = dnnl.h:libdnnl-dev utf8proc.h:libutf8proc-dev xxhash.h:libxxhash-dev zlib.h:zlib1g-dev bzlib.h:libbz2-dev \
+	zstd.h:libzstd-dev lzma.h:liblzma-dev
+# cmocka runs the tests, mandoc checks the man pages in them
+PACKAGES = gcc libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc
 
 # Kernels of the CPU back end are compiled once for each instruction set (docs/backends.md): a file in
 # src/backend/cpu/kernels defines symbols that end in _avx2, _avx512, _avx512_bf16 or _amx.
@@ -34,38 +63,100 @@ SOURCES = $(sort $(wildcard src/*/*.c src/backend/ref/*.c src/backend/cpu/*.c))
 KERNELS = $(sort $(wildcard src/backend/cpu/kernels/*.c))
 LIBRARY_OBJECTS = $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cmd/main.c,$(SOURCES))) \
 	$(foreach isa,$(ISAS),$(patsubst src/%.c,$(BUILD)/%.$(isa).o,$(KERNELS)))
-TESTS = $(sort $(wildcard tests/*/test_*.c))
-TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(TESTS))
+TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/*/test_*.c)))
+RUN_PROGRAMS = $(foreach program,$(TEST_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
+DEMO_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(wildcard demo/*.c))
 
-.PHONY: all test clean
+.PHONY: all deps test run-tests test-sanitizers demo install format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 all: $(BUILD)/bertc
 
 $(BUILD)/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a
-	$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(SAY) link $@
+	$(QUIET)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 $(BUILD)/libbertc.a: $(LIBRARY_OBJECTS)
-	rm -f $@ && ar rcs $@ $^
+	$(SAY) archive $@
+	$(QUIET)rm -f $@ && ar rcs $@ $^
 
-$(BUILD)/%.o: src/%.c
+$(BUILD)/%.o: src/%.c $(BUILD)/flags | $(BUILD)/libraries
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+	$(SAY) compile $<
+	$(COMPILE) -c -o $@ $<
 
 define KERNEL_RULE
-$(BUILD)/backend/cpu/kernels/%.$(1).o: src/backend/cpu/kernels/%.c
+$(BUILD)/backend/cpu/kernels/%.$(1).o: src/backend/cpu/kernels/%.c $(BUILD)/flags | $(BUILD)/libraries
 	@mkdir -p $$(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(ISA_FLAGS_$(1)) -DISA=$(1) -DISA_$(1) -c -o $$@ $$<
+	$$(SAY) compile "$$< ($(1))"
+	$$(COMPILE) $(ISA_FLAGS_$(1)) -DISA=$(1) -DISA_$(1) -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS),$(eval $(call KERNEL_RULE,$(isa))))
 
-$(BUILD)/tests/%: tests/%.c $(BUILD)/libbertc.a
+$(BUILD)/tests/%: tests/%.c $(BUILD)/libbertc.a $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -Itests $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a -lcmocka $(LDLIBS)
+	$(SAY) test $<
+	$(COMPILE) -Itests $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a -lcmocka $(LDLIBS)
 
-test: $(BUILD)/bertc $(TEST_PROGRAMS)
-	@for t in $(TEST_PROGRAMS); do echo "== $$t"; $$t || exit 1; done
+$(BUILD)/demo/%: demo/%.c $(BUILD)/libbertc.a $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(SAY) demo $<
+	$(COMPILE) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
+
+# Written anew only when the flags have changed, and then all objects are. WERROR is not among them: it changes no
+# object, and `make` before `make test` should not cost a second build.
+FLAGS = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(foreach isa,$(ISAS),$(ISA_FLAGS_$(isa)))
+$(BUILD)/flags: .force
+	@mkdir -p $(@D)
+	@printf '%s\n' "$$FLAGS" | cmp -s - $@ || printf '%s\n' "$$FLAGS" >$@
+export FLAGS
+.PHONY: .force
+
+# A missing library is named by its package, before the compiler stumbles.
+$(BUILD)/libraries: Makefile
+	@mkdir -p $(@D)
+	@command -v $(CC) >/dev/null || { echo "make: no compiler '$(CC)': install the package gcc, or run 'make deps'" >&2; exit 1; }
+	@for library in $(LIBRARIES); do \
+		echo "#include <$${library%%:*}>" | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 || { \
+			echo "make: $${library%%:*} is missing: install the package $${library##*:}, or run 'make deps'" >&2; exit 1; }; \
+	done
+	@touch $@
+
+deps: build/packages
+build/packages: dev/deps.sh Makefile
+	@sh dev/deps.sh $(PACKAGES)
+	@mkdir -p build && touch $@
+
+test: deps
+	@$(MAKE) --no-print-directory WERROR=1 run-tests
+
+run-tests: $(BUILD)/bertc $(TEST_PROGRAMS)
+	@BUILD=$(BUILD) sh tests/run.sh $(RUN_PROGRAMS)
+
+test-sanitizers: deps
+	@for sanitizer in address undefined thread; do \
+		echo "== $$sanitizer sanitizer"; \
+		$(MAKE) --no-print-directory WERROR=1 SANITIZE=$$sanitizer run-tests || exit 1; \
+	done
+
+demo: deps
+	@$(MAKE) --no-print-directory $(BUILD)/bertc $(DEMO_PROGRAMS)
+	@BUILD=$(BUILD) CORPUS='$(CORPUS)' demo/run.sh
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+	install $(BUILD)/bertc $(DESTDIR)$(PREFIX)/bin/bertc
+	$(BUILD)/bertc man >$(DESTDIR)$(PREFIX)/share/man/man1/bertc.1
+	for command in $$($(BUILD)/bertc help | awk '/^Commands/ {on = 1; next} /^$$/ {on = 0} on {print $$1}'); do \
+		$(BUILD)/bertc man $$command >$(DESTDIR)$(PREFIX)/share/man/man1/bertc-$$command.1 || exit 1; \
+	done
+	$(BUILD)/bertc completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/bertc
+	$(BUILD)/bertc completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_bertc
+
+format:
+	clang-format -i $$(find src tests demo bench dev -name '*.[ch]' 2>/dev/null)
 
 clean:
 	rm -rf build build-*

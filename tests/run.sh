@@ -1,0 +1,52 @@
+#!/bin/sh
+# Runs test programs one after the other, each with a time limit, and adds up what cmocka says of each.
+#   BUILD=folder sh tests/run.sh PROGRAM...
+# A program that crashes, hangs or runs no test counts as a failed test. The last line is "N passed, N failed, N skipped".
+limit=${TEST_SECONDS:-300}
+BUILD=${BUILD:-build}
+export BUILD BERTC="$BUILD/bertc"
+# Our own threads are the only ones; sanitizers stop at the first finding.
+export OMP_NUM_THREADS=1
+export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}"
+export UBSAN_OPTIONS="${UBSAN_OPTIONS:-halt_on_error=1:print_stacktrace=1}"
+export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:suppressions=tests/tsan.supp}"
+
+run=
+case $BUILD in
+*thread) run="setarch -R" ;; # the thread sanitizer wants addresses where it expects them
+esac
+
+passed=0 failed=0 skipped=0
+log=$(mktemp) || exit 1
+trap 'rm -f "$log"' EXIT
+trap 'exit 130' INT TERM
+
+# The sum of N over lines "[  WORD  ] N test(s)"
+count() {
+	sed -n "s/^\[ *$1 *\] \([0-9][0-9]*\) test(s).*/\1/p" "$log" | awk '{n += $1} END {print n + 0}'
+}
+
+for program; do
+	begin=$(date +%s%N)
+	$run timeout -k 10 "$limit" "$program" >"$log" 2>&1 </dev/null
+	status=$?
+	seconds=$(awk "BEGIN {print ($(date +%s%N) - $begin) / 1e9}")
+	p=$(count PASSED) f=$(count FAILED) s=$(count SKIPPED)
+	reason=
+	if [ $status -eq 124 ] || [ $status -eq 137 ]; then
+		reason="not done after $limit s"
+	elif [ $status -ne 0 ] && [ "$f" -eq 0 ]; then
+		reason="ended with status $status"
+	elif [ $((p + f + s)) -eq 0 ]; then
+		reason="ran no test"
+	fi
+	[ -n "$reason" ] && f=$((f + 1))
+	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+	printf '%-4s %-44s %4d tests %6.1f s%s\n' "$([ "$f" -eq 0 ] && echo ok || echo FAIL)" "${program#"$BUILD"/tests/}" \
+		$((p + f + s)) "$seconds" "${reason:+  ($reason)}"
+	if [ "$f" -ne 0 ] || [ "$s" -ne 0 ]; then
+		sed 's/^/     | /' "$log" | tail -n 60
+	fi
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
