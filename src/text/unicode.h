@@ -1,0 +1,70 @@
+/* UTF-8, and what BERT's tokenizers know about each code point.
+ *
+ * The facts are baked into unicode_tables.c (made by dev/unicode_tables.py), so that ids never change with a
+ * library of the machine. There are two columns, because the two tokenizers that we equal carry different Unicode
+ * versions: Hugging Face's Rust crates (mixed, partly as old as Unicode 8) and Google's Python (Unicode 14).
+ */
+#ifndef TEXT_UNICODE_H
+#define TEXT_UNICODE_H
+
+#include <stdint.h>
+#include <stddef.h>
+
+#define UNICODE_LIMIT 0x110000 /* one more than the last code point */
+
+/* The next code point of `size` > 0 bytes of text; returns its length in bytes. Bytes that are no UTF-8 give
+ * UTF8_INVALID and the length of their maximal invalid part, which the WHATWG decoder would turn into one U+FFFD:
+ * the longest beginning of a well-formed sequence, or one byte. */
+#define UTF8_INVALID UINT32_MAX
+size_t utf8_decode(const char *text, size_t size, uint32_t *out_code_point);
+/* Writes 1 to 4 bytes and returns their number. */
+size_t utf8_encode(uint32_t code_point, char out[4]);
+/* Characters of valid UTF-8. */
+size_t utf8_length(const char *text, size_t size);
+
+enum unicode_column { UNICODE_HUGGINGFACE, UNICODE_GOOGLE, UNICODE_COLUMNS };
+
+enum {
+	UNICODE_DROPPED = 1,     /* cleaning drops it: control and format characters, U+FFFD (for Hugging Face also
+	                            private use) */
+	UNICODE_SPACE = 2,       /* parts words */
+	UNICODE_MARK = 4,        /* nonspacing mark (Mn): goes when accents are stripped */
+	UNICODE_PUNCTUATION = 8, /* a word of its own */
+	UNICODE_CASED = 16,      /* Google's column only: Python's str.lower() asks for these two to tell a final */
+	UNICODE_IGNORABLE = 32,  /* sigma; a code point that is both is listed as ignorable */
+};
+
+/* Rows of the tables, sorted; a code point without a row has no property. */
+struct unicode_property_row {
+	uint32_t first, last;
+	uint8_t flags[UNICODE_COLUMNS];
+	uint8_t combining_class[UNICODE_COLUMNS];
+};
+struct unicode_lowercase_row {
+	uint32_t first, last; /* every `step`-th code point from first to last becomes itself + delta */
+	int32_t step, delta;
+	uint32_t columns;     /* bit set of the columns that know it */
+};
+struct unicode_decomposition_row {
+	uint32_t code_point;
+	uint32_t columns;
+	uint32_t parts[4]; /* complete canonical decomposition, 0 after its end */
+};
+extern const struct unicode_property_row unicode_property_rows[];
+extern const struct unicode_lowercase_row unicode_lowercase_rows[];
+extern const struct unicode_decomposition_row unicode_decomposition_rows[];
+extern const int unicode_property_row_count, unicode_lowercase_row_count, unicode_decomposition_row_count;
+
+/* Hangul syllables are decomposed by rule (Unicode 3.12), not by rows. */
+#define HANGUL_FIRST 0xAC00
+#define HANGUL_LAST 0xD7A3
+
+uint8_t unicode_flags(enum unicode_column column, uint32_t code_point);
+/* Canonical combining class; 0 = a starter. */
+uint8_t unicode_combining_class(enum unicode_column column, uint32_t code_point);
+/* Simple lower case; itself if it has none. U+0130, the only one that becomes two, is left to the caller. */
+uint32_t unicode_lowercase(enum unicode_column column, uint32_t code_point);
+/* Complete canonical decomposition; returns the number of parts, 1 (itself) if it has none. */
+int unicode_decompose(enum unicode_column column, uint32_t code_point, uint32_t out[4]);
+
+#endif
