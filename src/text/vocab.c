@@ -1,0 +1,303 @@
+#include "text/vocab.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "text/unicode.h"
+
+#define VOCAB_FILE_LIMIT ((size_t)1 << 28) /* the largest published vocabulary has 5 MB */
+
+/* What vocab->memory points to. `slots` is an open-addressing hash table of ids, -1 where free; its size is a
+ * power of two and at least twice the number of entries. */
+struct vocab_memory {
+	char *bytes; /* all entries, each NUL-terminated */
+	int32_t *slots;
+	uint64_t slot_mask;
+};
+
+/* Lines that share a peculiarity, for one warning about all of them. */
+struct noted_lines {
+	int64_t count;
+	int64_t first[3];
+};
+
+static void note_line(struct noted_lines *lines, int64_t line)
+{
+	if (lines->count < 3)
+		lines->first[lines->count] = line;
+	lines->count++;
+}
+
+static void warn_lines(const struct noted_lines *lines, const char *path, const char *what)
+{
+	struct buffer text = {0};
+
+	if (lines->count == 0)
+		return;
+	for (int64_t i = 0; i < lines->count && i < 3; i++)
+		buffer_format(&text, "%s%lld", i ? ", " : "", (long long)lines->first[i]);
+	log_warning("'%s': %s (line %s%s)", path, what, buffer_string(&text), lines->count > 3 ? ", ..." : "");
+	buffer_release(&text);
+}
+
+static bool is_white_space(uint32_t code_point)
+{
+	return code_point == '\v' || code_point == '\f' || code_point == 0x85 ||
+	       (code_point != UTF8_INVALID && unicode_flags(UNICODE_GOOGLE, code_point) & UNICODE_SPACE);
+}
+
+/* Size of an entry without the white space at its end. */
+static size_t trimmed_size(const char *text, size_t size)
+{
+	while (size > 0) {
+		size_t start = size - 1;
+		uint32_t code_point;
+
+		while (start > 0 && ((unsigned char)text[start] & 0xC0) == 0x80)
+			start--;
+		if (utf8_decode(text + start, size - start, &code_point) != size - start ||
+		    !is_white_space(code_point))
+			break;
+		size = start;
+	}
+	return size;
+}
+
+static bool is_valid_utf8(const char *text, size_t size)
+{
+	for (size_t i = 0; i < size;) {
+		uint32_t code_point;
+
+		i += utf8_decode(text + i, size - i, &code_point);
+		if (code_point == UTF8_INVALID)
+			return false;
+	}
+	return true;
+}
+
+/* The slot that holds an entry of these bytes, or the free one where it belongs. */
+static uint64_t find_slot(const struct vocab *vocab, const char *text, size_t size)
+{
+	const struct vocab_memory *memory = vocab->memory;
+	uint64_t slot = hash64(text, size) & memory->slot_mask;
+
+	for (;; slot = (slot + 1) & memory->slot_mask) {
+		int32_t id = memory->slots[slot];
+
+		if (id < 0 || (vocab->size[id] == size && memcmp(vocab->text[id], text, size) == 0))
+			return slot;
+	}
+}
+
+/* Makes room for `count` entries of `bytes` bytes together, with their NULs. */
+static enum status vocab_allocate(struct vocab *vocab, int64_t count, int64_t bytes)
+{
+	struct vocab_memory *memory;
+	int64_t slots = 16;
+
+	*vocab = (struct vocab){.count = 0};
+	while (slots < 2 * count)
+		slots *= 2;
+	TRY(memory_new(&vocab->memory, 1, sizeof(*memory), "vocabulary"));
+	memory = vocab->memory;
+	memory->slot_mask = (uint64_t)slots - 1;
+	TRY(memory_new(&memory->bytes, bytes, 1, "vocabulary"));
+	TRY(memory_new(&memory->slots, slots, sizeof(*memory->slots), "vocabulary"));
+	memset(memory->slots, 0xFF, (size_t)slots * sizeof(*memory->slots));
+	TRY(memory_new(&vocab->text, count, sizeof(*vocab->text), "vocabulary"));
+	TRY(memory_new(&vocab->size, count, sizeof(*vocab->size), "vocabulary"));
+	TRY(memory_new(&vocab->is_continuation, count, sizeof(*vocab->is_continuation), "vocabulary"));
+	return OK;
+}
+
+/* Adds the next entry. Of two that are the same, the later one is found from now on. */
+static void vocab_add(struct vocab *vocab, char **bytes, const char *text, size_t size)
+{
+	struct vocab_memory *memory = vocab->memory;
+	uint64_t slot = find_slot(vocab, text, size);
+	int32_t id = vocab->count++;
+
+	if (size > 0)
+		memcpy(*bytes, text, size);
+	vocab->text[id] = *bytes;
+	vocab->size[id] = (uint32_t)size;
+	vocab->is_continuation[id] = size >= 2 && text[0] == '#' && text[1] == '#';
+	*bytes += size;
+	*(*bytes)++ = '\0';
+	memory->slots[slot] = id;
+}
+
+/* Finds the special tokens and takes the hash. `name` is the file, or NULL. */
+static enum status vocab_complete(struct vocab *vocab, const char *name)
+{
+	static const char *const texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+	int32_t *const ids[] = {&vocab->pad, &vocab->unk, &vocab->cls, &vocab->sep, &vocab->mask};
+	struct buffer missing = {0}, all = {0};
+	enum status status = OK;
+
+	for (int i = 0; i < 5; i++) {
+		*ids[i] = vocab_find(vocab, texts[i], strlen(texts[i]));
+		if (*ids[i] < 0)
+			buffer_format(&missing, " %s", texts[i]);
+	}
+	if (missing.size > 0) {
+		status = error_set(ERR_DATA, "'%s': no entry%s among its %d entries",
+				   name ? name : "vocabulary", buffer_string(&missing), vocab->count);
+		error_hint("a BERT vocabulary has an entry a line, among them [PAD] [UNK] [CLS] [SEP] [MASK]; "
+			   "'bertc vocab' makes one from text");
+		goto out;
+	}
+	for (int32_t id = 0; id < vocab->count; id++) {
+		buffer_append(&all, vocab->text[id], vocab->size[id]);
+		buffer_char(&all, '\n');
+	}
+	TRY_GOTO(buffer_status(&all), out);
+	vocab->hash = hash64(all.data, all.size);
+out:
+	buffer_release(&missing);
+	buffer_release(&all);
+	return status;
+}
+
+/* Takes the lines of a file apart. */
+static enum status vocab_parse(struct vocab *out, const char *path, const char *text, size_t size)
+{
+	struct noted_lines blank = {0}, duplicate = {0}, carriage_return = {0}, space = {0};
+	int64_t line_count = 0, line = 0;
+	char *bytes;
+
+	if (size >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
+		log_warning("'%s': begins with a byte order mark, which is left out", path);
+		text += 3;
+		size -= 3;
+	}
+	for (size_t i = 0; i < size; i++)
+		line_count += text[i] == '\n' || i + 1 == size;
+	if (line_count == 0)
+		return error_set(ERR_DATA, "'%s': the vocabulary is empty", path);
+	if (line_count > INT32_MAX / 2)
+		return error_set(ERR_DATA, "'%s': %lld lines are too many for a vocabulary", path,
+				 (long long)line_count);
+	TRY(vocab_allocate(out, line_count, (int64_t)size + line_count));
+	bytes = ((struct vocab_memory *)out->memory)->bytes;
+	for (size_t i = 0; i < size;) {
+		const char *end = memchr(text + i, '\n', size - i);
+		size_t length = end ? (size_t)(end - (text + i)) : size - i;
+		size_t kept = trimmed_size(text + i, length);
+
+		line++;
+		if (memchr(text + i, '\0', length) || !is_valid_utf8(text + i, length)) {
+			enum status status = error_set(ERR_DATA, "'%s': line %lld is not UTF-8 text", path,
+						       (long long)line);
+
+			error_hint("give the vocab.txt of a BERT model, an entry a line");
+			return status;
+		}
+		if (kept + 1 == length && text[i + kept] == '\r')
+			note_line(&carriage_return, line);
+		else if (kept < length)
+			note_line(&space, line);
+		if (kept == 0)
+			note_line(&blank, line);
+		else if (vocab_find(out, text + i, kept) >= 0)
+			note_line(&duplicate, line);
+		vocab_add(out, &bytes, text + i, kept);
+		i += length + 1;
+	}
+	warn_lines(&carriage_return, path, "lines end with CR LF; the CR is cut");
+	warn_lines(&space, path, "white space at the end of an entry is cut");
+	warn_lines(&blank, path, "a blank entry, which no text can match");
+	warn_lines(&duplicate, path, "an entry that was there before; the later id is used");
+	return vocab_complete(out, path);
+}
+
+enum status vocab_read(struct vocab *out, const char *path)
+{
+	struct buffer text = {0};
+	enum status status;
+
+	*out = (struct vocab){.count = 0};
+	TRY_GOTO(file_read(path, VOCAB_FILE_LIMIT, &text), out);
+	status = vocab_parse(out, path, buffer_string(&text), text.size);
+	if (status != OK)
+		vocab_release(out);
+out:
+	buffer_release(&text);
+	return status;
+}
+
+enum status vocab_from_entries(struct vocab *out, const char *const *entries, int32_t count)
+{
+	enum status status;
+	int64_t total = 0;
+	char *bytes;
+
+	for (int32_t i = 0; i < count; i++)
+		total += (int64_t)strlen(entries[i]) + 1;
+	TRY_GOTO(vocab_allocate(out, count, total), fail);
+	bytes = ((struct vocab_memory *)out->memory)->bytes;
+	for (int32_t i = 0; i < count; i++) {
+		size_t size = strlen(entries[i]);
+
+		/* What a vocab.txt could not hold would get other ids when read again. */
+		if (memchr(entries[i], '\n', size) || trimmed_size(entries[i], size) != size ||
+		    !is_valid_utf8(entries[i], size)) {
+			status = error_set(ERR_DATA, "vocabulary entry %d does not fit a line of vocab.txt: '%s'",
+					   i, entries[i]);
+			goto fail;
+		}
+		vocab_add(out, &bytes, entries[i], size);
+	}
+	TRY_GOTO(vocab_complete(out, NULL), fail);
+	return OK;
+fail:
+	vocab_release(out);
+	return status;
+}
+
+enum status vocab_write(const struct vocab *vocab, const char *path)
+{
+	struct buffer text = {0};
+	enum status status;
+
+	for (int32_t id = 0; id < vocab->count; id++) {
+		buffer_append(&text, vocab->text[id], vocab->size[id]);
+		buffer_char(&text, '\n');
+	}
+	TRY_GOTO(buffer_status(&text), out);
+	TRY_GOTO(file_write(path, text.data, text.size), out);
+out:
+	buffer_release(&text);
+	return status;
+}
+
+int32_t vocab_find(const struct vocab *vocab, const char *text, size_t size)
+{
+	const struct vocab_memory *memory = vocab->memory;
+
+	return memory->slots[find_slot(vocab, text, size)];
+}
+
+bool vocab_is_special(const struct vocab *vocab, int32_t id)
+{
+	return id == vocab->pad || id == vocab->unk || id == vocab->cls || id == vocab->sep || id == vocab->mask;
+}
+
+void vocab_release(struct vocab *vocab)
+{
+	struct vocab_memory *memory = vocab->memory;
+
+	if (memory) {
+		free(memory->bytes);
+		free(memory->slots);
+	}
+	free(memory);
+	free(vocab->text);
+	free(vocab->size);
+	free(vocab->is_continuation);
+	*vocab = (struct vocab){.count = 0};
+}
