@@ -126,7 +126,7 @@ def check(source):
                 ([0x11A7 + index % 28] if index % 28 else [])
             assert text == "".join(map(chr, parts))
         classes = [source.combining.get(ord(x), 0) for x in text]
-        assert classes[0] == 0 or all(classes)
+        assert classes[0] == 0 or all(classes) and classes == sorted(classes)
     assert all(c in source.decomposition for c in HANGUL)
 
 

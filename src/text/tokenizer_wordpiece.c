@@ -1,0 +1,136 @@
+#include "text/tokenizer_wordpiece.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "base/memory.h"
+
+/* Entries with a common beginning while the trie is built: sorted[first .. last). */
+struct node_range {
+	int32_t first, last;
+	uint32_t depth;
+};
+
+struct sorted_entry {
+	const char *text;
+	uint32_t size;
+	int32_t id;
+};
+
+static int compare_entries(const void *left, const void *right)
+{
+	const struct sorted_entry *a = left, *b = right;
+	int order = memcmp(a->text, b->text, a->size < b->size ? a->size : b->size);
+
+	if (order != 0)
+		return order;
+	if (a->size != b->size)
+		return a->size < b->size ? -1 : 1;
+	return (a->id > b->id) - (a->id < b->id);
+}
+
+/* Numbers the nodes breadth first. */
+static void build_nodes(struct wordpiece *w, struct node_range *ranges, const struct sorted_entry *sorted)
+{
+	w->node_count = 1;
+	for (uint32_t node = 0; node < w->node_count; node++) {
+		struct node_range range = ranges[node];
+		int32_t i = range.first;
+
+		w->id[node] = -1;
+		while (i < range.last && sorted[i].size == range.depth)
+			w->id[node] = sorted[i++].id; /* the last of equal ones stays */
+		w->first_child[node] = w->node_count;
+		while (i < range.last) {
+			uint8_t byte = (uint8_t)sorted[i].text[range.depth];
+			int32_t first = i;
+
+			while (i < range.last && (uint8_t)sorted[i].text[range.depth] == byte)
+				i++;
+			w->byte[w->node_count] = byte;
+			ranges[w->node_count++] = (struct node_range){first, i, range.depth + 1};
+		}
+	}
+	w->first_child[w->node_count] = w->node_count;
+}
+
+/* The child of a node by its byte; 0 (the root, nobody's child) if there is none. */
+static uint32_t find_child(const struct wordpiece *w, uint32_t node, uint8_t byte)
+{
+	uint32_t low = w->first_child[node], end = w->first_child[node + 1], high = end;
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (w->byte[middle] < byte)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < end && w->byte[low] == byte ? low : 0;
+}
+
+enum status wordpiece_init(struct wordpiece *wordpiece, const struct vocab *vocab)
+{
+	struct wordpiece *w = wordpiece;
+	struct sorted_entry *sorted = NULL;
+	struct node_range *ranges = NULL;
+	enum status status;
+	uint32_t continuation;
+	int64_t nodes = 2; /* at most: the root, the end of first_child, and one for each byte */
+
+	*w = (struct wordpiece){.node_count = 0};
+	for (int32_t i = 0; i < vocab->count; i++)
+		nodes += vocab->size[i];
+	if (nodes > UINT32_MAX)
+		return error_set(ERR_RESOURCE, "a vocabulary of %lld bytes is too large", (long long)nodes);
+	TRY_GOTO(memory_new(&sorted, vocab->count, sizeof(*sorted), "vocabulary"), out);
+	TRY_GOTO(memory_new(&ranges, nodes, sizeof(*ranges), "vocabulary"), out);
+	TRY_GOTO(memory_new(&w->first_child, nodes, sizeof(*w->first_child), "vocabulary"), out);
+	TRY_GOTO(memory_new(&w->byte, nodes, sizeof(*w->byte), "vocabulary"), out);
+	TRY_GOTO(memory_new(&w->id, nodes, sizeof(*w->id), "vocabulary"), out);
+	for (int32_t i = 0; i < vocab->count; i++)
+		sorted[i] = (struct sorted_entry){vocab->text[i], vocab->size[i], i};
+	qsort(sorted, (size_t)vocab->count, sizeof(*sorted), compare_entries);
+	ranges[0] = (struct node_range){0, vocab->count, 0};
+	build_nodes(w, ranges, sorted);
+	continuation = find_child(w, 0, '#');
+	if (continuation)
+		continuation = find_child(w, continuation, '#');
+	for (int byte = 0; byte < 256; byte++) {
+		w->branches[0][byte] = find_child(w, 0, (uint8_t)byte);
+		w->branches[1][byte] = continuation ? find_child(w, continuation, (uint8_t)byte) : 0;
+	}
+out:
+	free(sorted);
+	free(ranges);
+	if (status != OK)
+		wordpiece_release(w);
+	return status;
+}
+
+void wordpiece_release(struct wordpiece *wordpiece)
+{
+	free(wordpiece->first_child);
+	free(wordpiece->byte);
+	free(wordpiece->id);
+	*wordpiece = (struct wordpiece){.node_count = 0};
+}
+
+int32_t wordpiece_match(const struct wordpiece *wordpiece, int is_continuation, const char *text, size_t size,
+			size_t *out_size)
+{
+	uint32_t node = wordpiece->branches[is_continuation][(uint8_t)text[0]];
+	int32_t id = -1;
+
+	*out_size = 0;
+	for (size_t i = 1; node != 0; i++) {
+		if (wordpiece->id[node] >= 0) {
+			id = wordpiece->id[node];
+			*out_size = i;
+		}
+		if (i == size)
+			break;
+		node = find_child(wordpiece, node, (uint8_t)text[i]);
+	}
+	return id;
+}
