@@ -499,15 +499,15 @@ static enum status split_word(struct encoding *e, const struct word *word, struc
 static inline enum status encode_cached(struct encoding *e, const struct word *word, uint64_t low, uint64_t high)
 {
 	uint64_t hash = (low ^ (high * 0x9E3779B97F4A7C15u)) * 0xD6E8FEB86659FD93u;
-	struct cached_word *cached = &e->scratch->cache[(hash ^ hash >> 32) >> (64 - 32 - CACHE_BITS) &
-							((1 << CACHE_BITS) - 1)];
+	struct cached_word *cached = &e->scratch->cache[hash >> (64 - CACHE_BITS)];
 
 	if (cached->key[0] != low || cached->key[1] != high) {
-		cached->key[0] = low;
-		cached->key[1] = high;
+		cached->key[0] = cached->key[1] = 0;
 		TRY(split_word(e, word, cached));
-		if (cached->count == 0)
-			cached->key[0] = cached->key[1] = 0;
+		if (cached->count > 0) {
+			cached->key[0] = low;
+			cached->key[1] = high;
+		}
 		return OK;
 	}
 	if (cached->ids[0] == e->tokenizer->vocab->unk)
