@@ -383,7 +383,7 @@ static enum status find_pick(struct instances *instances, int64_t sample, struct
 enum status instances_pick(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch,
                            int64_t *first)
 {
-	int64_t found_epoch, found_first;
+	int64_t found_epoch = 0, found_first = 0;
 	pthread_mutex_lock(&instances->lock);
 	enum status status = find_pick(instances, sample, out, &found_epoch, &found_first);
 	pthread_mutex_unlock(&instances->lock);

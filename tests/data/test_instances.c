@@ -1,0 +1,458 @@
+/* Instances lead back to the text they came from, whatever the settings; epochs are complete; the same sample
+ * is the same instance, however it is reached. */
+#include "instances_test.h"
+#include "data/pick.h"
+
+static struct corpus_map map;
+static bool continuation[TRACED_VOCAB];
+
+/* Puts the labels back and returns the original ids of an instance. */
+static void restore(const struct instance *instance, int32_t *ids)
+{
+	memcpy(ids, instance->ids, (size_t)instance->length * sizeof(*ids));
+	for (int32_t i = 0; i < instance->prediction_count; i++)
+		ids[instance->prediction_positions[i]] = instance->prediction_labels[i];
+}
+
+/* Ids rise by one from begin to end, within one document. */
+static void check_run(const int32_t *ids, int32_t begin, int32_t end)
+{
+	assert_true(end > begin);
+	for (int32_t i = begin; i < end; i++) {
+		assert_true(ids[i] >= FIRST_ID && ids[i] < map.end);
+		assert_int_equal(ids[i], ids[begin] + i - begin);
+		assert_int_equal(map.document[ids[i]], map.document[ids[begin]]);
+	}
+}
+
+static void check_predictions(const struct instance_settings *settings, const struct instance *instance,
+                              const int32_t *original)
+{
+	int32_t wanted = instance_predictions(settings, instance->length), special = 0;
+	for (int32_t i = 0; i < instance->length; i++)
+		special += original[i] == CLS || original[i] == SEP;
+	if (settings->whole_word_mask)
+		assert_true(instance->prediction_count <= wanted);
+	else
+		assert_int_equal(instance->prediction_count,
+		                 wanted < instance->length - special ? wanted : instance->length - special);
+	int32_t before = 0;
+	for (int32_t i = 0; i < instance->prediction_count; i++) {
+		int32_t at = instance->prediction_positions[i];
+		assert_true(at > before && at < instance->length - 1);
+		assert_int_not_equal(original[at], SEP);
+		assert_true(instance->ids[at] >= 0 && instance->ids[at] < settings->vocab_size);
+		before = at;
+	}
+	/* Whole words: a piece is chosen with the piece it continues. */
+	for (int32_t i = 1; settings->whole_word_mask && i < instance->length; i++) {
+		bool joined = continuation[original[i]] && original[i - 1] >= FIRST_ID;
+		bool here = false, left = false;
+		for (int32_t j = 0; j < instance->prediction_count; j++) {
+			here |= instance->prediction_positions[j] == i;
+			left |= instance->prediction_positions[j] == i - 1;
+		}
+		if (joined)
+			assert_int_equal(here, left);
+	}
+}
+
+static void check_instance(const struct instance_settings *settings, const struct instance *instance,
+                           bool one_document)
+{
+	int32_t original[512], middle = 0;
+	bool pairs = settings->next_sentence == NEXT_SENTENCE_PAIRS;
+	assert_true(instance->length >= (pairs ? 5 : 3) && instance->length <= settings->max_seq_length);
+	restore(instance, original);
+	check_predictions(settings, instance, original);
+	assert_int_equal(original[0], CLS);
+	assert_int_equal(original[instance->length - 1], SEP);
+	for (int32_t i = 1; i < instance->length && middle == 0; i++)
+		if (original[i] == SEP)
+			middle = i;
+	check_run(original, 1, middle);
+	for (int32_t i = 0; i < instance->length; i++)
+		assert_int_equal(instance->types[i], i > middle);
+	if (!pairs) {
+		assert_int_equal(middle, instance->length - 1);
+		assert_int_equal(instance->next_label, -1);
+		return;
+	}
+	check_run(original, middle + 1, instance->length - 1);
+	int32_t a_last = original[middle - 1], b_first = original[middle + 1];
+	if (instance->next_label == 0) {
+		/* B comes later in the same document, at once unless tokens were cut. */
+		assert_true(b_first > a_last);
+		assert_int_equal(map.document[b_first], map.document[a_last]);
+		if (instance->length < settings->max_seq_length)
+			assert_int_equal(b_first, a_last + 1);
+	} else {
+		assert_int_equal(instance->next_label, 1);
+		if (!one_document)
+			assert_int_not_equal(map.document[b_first], map.document[a_last]);
+	}
+	if (instance->length < settings->max_seq_length) {
+		assert_true(map.sentence_begins[original[1]]);
+		assert_true(map.sentence_begins[b_first]);
+	}
+}
+
+static void test_any_settings(void **state)
+{
+	(void)state;
+	struct rng rng = rng_start(5, RNG_TEST, 2);
+	struct instance_room room;
+	for (int round = 0; round < 60; round++) {
+		int documents = 1 + (int)rng_below(&rng, round % 3 == 0 ? 2 : 40);
+		int sentences = 1 + (int)rng_below(&rng, 20), longest = 1 + (int)rng_below(&rng, 60);
+		struct instance_settings settings = usual_settings();
+		settings.seed = rng_u32(&rng);
+		settings.max_seq_length = 5 + (int32_t)rng_below(&rng, round % 2 ? 20 : 200);
+		settings.masked_lm_prob = rng_double(&rng);
+		settings.max_predictions_per_seq = (int32_t)rng_below(&rng, 30);
+		settings.short_seq_prob = rng_double(&rng);
+		settings.whole_word_mask = rng_below(&rng, 2) == 0;
+		settings.is_continuation = continuation;
+		settings.next_sentence = rng_below(&rng, 3) == 0 ? NEXT_SENTENCE_NONE : NEXT_SENTENCE_PAIRS;
+		settings.shuffle = rng_below(&rng, 2) == 0;
+		for (int i = FIRST_ID; i < TRACED_VOCAB; i++)
+			continuation[i] = rng_below(&rng, 3) == 0;
+		struct shard shard;
+		struct instances *instances;
+		write_traced_shard(in_folder("any"), settings.seed, documents, sentences, longest, 0,
+		                   documents, &map);
+		MUST(shard_open(&shard, in_folder("any")));
+		MUST(instances_open(&instances, &shard, 1, &settings));
+		int64_t count = instances_per_epoch(instances);
+		for (int64_t sample = 0; sample < 2 * count && sample < 400; sample++) {
+			MUST(instances_get(instances, sample, room_for(&room)));
+			/* With few documents the ten draws may all give the current one. */
+			check_instance(&settings, &room.instance, documents <= 4);
+		}
+		instances_close(instances);
+		shard_close(&shard);
+	}
+}
+
+static void open_usual(struct shard *shard, struct instances **instances,
+                       const struct instance_settings *settings)
+{
+	write_traced_shard(in_folder("usual"), 3, 50, 12, 25, 0, 50, &map);
+	MUST(shard_open(shard, in_folder("usual")));
+	MUST(instances_open(instances, shard, 1, settings));
+}
+
+static int compare_picks(const void *a, const void *b)
+{
+	return memcmp(a, b, sizeof(struct pick));
+}
+
+/* Every pick of the walk comes once an epoch, in another order each epoch; without shuffling in the walk's
+ * order. */
+static void test_epochs_are_complete(void **state)
+{
+	(void)state;
+	struct instance_settings settings = usual_settings();
+	struct shard shard;
+	struct instances *shuffled, *plain;
+	open_usual(&shard, &shuffled, &settings);
+	settings.shuffle = false;
+	MUST(instances_open(&plain, &shard, 1, &settings));
+	int64_t first = 0;
+	for (int64_t epoch = 0; epoch < 5; epoch++) {
+		struct pick a[2000], b[2000];
+		int64_t found, begin, next = first;
+		for (;; next++) {
+			MUST(instances_locate(shuffled, next, &found, &begin));
+			if (found > epoch)
+				break;
+			assert_int_equal(found, epoch);
+			assert_int_equal(begin, first);
+			MUST(instances_pick(shuffled, next, &a[next - first], NULL, NULL));
+			MUST(instances_pick(plain, next, &b[next - first], NULL, NULL));
+			assert_true(next - first < 1999);
+		}
+		size_t count = (size_t)(next - first);
+		assert_true(count > 100);
+		if (epoch == 0)
+			assert_int_equal(instances_per_epoch(shuffled), count);
+		for (size_t i = 1; i < count; i++)
+			assert_true(b[i].a_first > b[i - 1].a_first);
+		assert_memory_not_equal(a, b, count * sizeof(a[0]));
+		qsort(a, count, sizeof(a[0]), compare_picks);
+		qsort(b, count, sizeof(b[0]), compare_picks);
+		assert_memory_equal(a, b, count * sizeof(a[0]));
+		first = next;
+	}
+	instances_close(plain);
+	instances_close(shuffled);
+	shard_close(&shard);
+}
+
+/* Without pairs every token of the text is in exactly one instance of an epoch. */
+static void test_text_is_complete(void **state)
+{
+	(void)state;
+	struct instance_settings settings = usual_settings();
+	settings.next_sentence = NEXT_SENTENCE_NONE;
+	settings.max_seq_length = 17; /* shorter than many sentences */
+	struct shard shard;
+	struct instances *instances;
+	struct instance_room room;
+	open_usual(&shard, &instances, &settings);
+	int64_t sample = 0, epoch = 0, first;
+	for (int64_t wanted = 0; wanted < 3; wanted++) {
+		int seen[TRACED_VOCAB] = {0};
+		for (;; sample++) {
+			int32_t ids[512];
+			MUST(instances_locate(instances, sample, &epoch, &first));
+			if (epoch > wanted)
+				break;
+			MUST(instances_get(instances, sample, room_for(&room)));
+			restore(&room.instance, ids);
+			for (int32_t i = 1; i < room.instance.length - 1; i++)
+				seen[ids[i]]++;
+		}
+		for (int32_t id = FIRST_ID; id < map.end; id++)
+			assert_int_equal(seen[id], 1);
+	}
+	instances_close(instances);
+	shard_close(&shard);
+}
+
+static void check_same(const struct instance *a, const struct instance *b)
+{
+	assert_int_equal(a->length, b->length);
+	assert_int_equal(a->next_label, b->next_label);
+	assert_int_equal(a->prediction_count, b->prediction_count);
+	size_t tokens = (size_t)a->length * sizeof(int32_t);
+	size_t predictions = (size_t)a->prediction_count * sizeof(int32_t);
+	assert_memory_equal(a->ids, b->ids, tokens);
+	assert_memory_equal(a->types, b->types, tokens);
+	assert_memory_equal(a->prediction_positions, b->prediction_positions, predictions);
+	assert_memory_equal(a->prediction_labels, b->prediction_labels, predictions);
+}
+
+/* A sample is the same from the front, from the back, after a hint, and from shards cut elsewhere. */
+static void test_same_sample(void **state)
+{
+	(void)state;
+	struct instance_settings settings = usual_settings();
+	struct shard shard, parts[4];
+	struct instances *instances, *others[3];
+	struct instance_room a, b;
+	open_usual(&shard, &instances, &settings);
+	static const int cuts[] = {0, 7, 7, 30, 50};
+	for (int i = 0; i < 4; i++) {
+		const char *prefix = in_folder((const char *[]){"p0", "p1", "p2", "p3"}[i]);
+		write_traced_shard(prefix, 3, 50, 12, 25, cuts[i], cuts[i + 1], &map);
+		MUST(shard_open(&parts[i], prefix));
+	}
+	MUST(instances_open(&others[0], &shard, 1, &settings));
+	MUST(instances_open(&others[1], parts, 4, &settings));
+	MUST(instances_open(&others[2], &shard, 1, &settings));
+	int64_t last = 4 * instances_per_epoch(instances), epoch, first, told_epoch, told_first;
+	MUST(instances_locate(instances, last, &epoch, &first));
+	assert_true(epoch >= 3);
+	MUST(instances_hint(others[2], epoch, first));
+	MUST(instances_locate(others[2], last, &told_epoch, &told_first));
+	assert_int_equal(told_epoch, epoch);
+	assert_int_equal(told_first, first);
+	for (int64_t sample = last; sample >= 0; sample -= 13) {
+		MUST(instances_get(others[0], sample, room_for(&a)));
+		for (int i = 1; i < 3; i++) {
+			MUST(instances_get(others[i], sample, room_for(&b)));
+			check_same(&a.instance, &b.instance);
+		}
+	}
+	/* A false hint is refused where it can be known. */
+	REFUSED(instances_hint(instances, epoch, first + 1), ERR_STATE, "does not begin with sample");
+	REFUSED(instances_hint(others[1], 0, 5), ERR_STATE, "epoch 0");
+	REFUSED(instances_hint(others[1], -1, 0), ERR_STATE, "epoch -1");
+	instances_close(others[2]);
+	MUST(instances_open(&others[2], &shard, 1, &settings));
+	MUST(instances_hint(others[2], 1, 1)); /* not known to be false yet */
+	MUST(instances_get(others[2], 1, room_for(&a)));
+	for (int i = 0; i < 3; i++)
+		instances_close(others[i]);
+	instances_close(instances);
+	for (int i = 0; i < 4; i++)
+		shard_close(&parts[i]);
+	shard_close(&shard);
+}
+
+/* Another seed, epoch or sample gives other masks. */
+static void test_draws_differ(void **state)
+{
+	(void)state;
+	struct instance_settings settings = usual_settings();
+	settings.short_seq_prob = 0;
+	settings.next_sentence = NEXT_SENTENCE_NONE;
+	settings.shuffle = false;
+	struct shard shard;
+	struct instances *instances, *other;
+	struct instance_room a, b, c;
+	open_usual(&shard, &instances, &settings);
+	settings.seed++;
+	MUST(instances_open(&other, &shard, 1, &settings));
+	int64_t count = instances_per_epoch(instances);
+	int same_text = 0, same_mask = 0;
+	for (int64_t sample = 0; sample < count; sample++) {
+		MUST(instances_get(instances, sample, room_for(&a)));
+		MUST(instances_get(instances, sample + count, room_for(&b)));
+		MUST(instances_get(other, sample, room_for(&c)));
+		struct instance *compared[] = {&b.instance, &c.instance};
+		for (int i = 0; i < 2; i++) {
+			int32_t left[512], right[512];
+			restore(&a.instance, left);
+			restore(compared[i], right);
+			same_text += memcmp(left, right, (size_t)a.instance.length * 4) == 0;
+			same_mask += memcmp(a.ids, compared[i]->ids, (size_t)a.instance.length * 4) == 0;
+		}
+	}
+	assert_int_equal(same_text,
+	                 2 * count); /* without pairs and short sequences the cut is always the same */
+	assert_true(same_mask < count / 10);
+	instances_close(instances);
+	instances_close(other);
+	shard_close(&shard);
+}
+
+/* As BERT does: a single document, and even a single sentence, gives pairs from itself. */
+static void test_one_document(void **state)
+{
+	(void)state;
+	struct instance_settings settings = usual_settings();
+	struct shard shard;
+	struct instances *instances;
+	struct instance_room room;
+	write_traced_shard(in_folder("one"), 9, 1, 1, 8, 0, 1, &map);
+	MUST(shard_open(&shard, in_folder("one")));
+	MUST(instances_open(&instances, &shard, 1, &settings));
+	assert_int_equal(instances_per_epoch(instances), 1);
+	for (int64_t sample = 0; sample < 20; sample++) {
+		MUST(instances_get(instances, sample, room_for(&room)));
+		check_instance(&settings, &room.instance, true);
+		assert_int_equal(room.instance.next_label, 1);
+		assert_int_equal(room.instance.length, 3 + 2 * shard.token_count);
+	}
+	instances_close(instances);
+	shard_close(&shard);
+}
+
+/* Sentences of any length are cut to what fits. */
+static void test_long_sentence(void **state)
+{
+	(void)state;
+	enum { LONG = 300000 };
+	static int32_t ids[LONG];
+	struct shard_writer *writer;
+	struct shard_description description = {0};
+	struct instance_settings settings = usual_settings();
+	struct shard shard;
+	struct instances *instances;
+	struct instance_room room;
+	for (int i = 0; i < LONG; i++)
+		ids[i] = FIRST_ID + i % 50000;
+	MUST(shard_writer_open(&writer, in_folder("long"), TRACED_VOCAB));
+	for (int d = 0; d < 2; d++) {
+		MUST(shard_writer_sentence(writer, ids, LONG));
+		MUST(shard_writer_end_document(writer));
+	}
+	MUST(shard_writer_commit(writer, &description));
+	MUST(shard_open(&shard, in_folder("long")));
+	MUST(instances_open(&instances, &shard, 1, &settings));
+	for (int64_t sample = 0; sample < 40; sample++) {
+		int32_t original[512];
+		MUST(instances_get(instances, sample, room_for(&room)));
+		assert_int_equal(room.instance.length, 64);
+		restore(&room.instance, original);
+		/* About half of the 299,970 cut tokens went at the front. */
+		double place = original[1] - FIRST_ID;
+		assert_true(place > 48000 || place < 2000);
+	}
+	instances_close(instances);
+	settings.next_sentence = NEXT_SENTENCE_NONE;
+	settings.short_seq_prob = 0;
+	MUST(instances_open(&instances, &shard, 1, &settings));
+	assert_int_equal(instances_per_epoch(instances), 2 * ((LONG + 61) / 62));
+	instances_close(instances);
+	shard_close(&shard);
+}
+
+static void test_refusals(void **state)
+{
+	(void)state;
+	struct instance_settings settings = usual_settings(), wrong;
+	struct shard shard;
+	struct instances *instances;
+	struct instance_room room;
+	open_usual(&shard, &instances, &settings);
+	instances_close(instances);
+	wrong = settings;
+	wrong.max_seq_length = 4;
+	REFUSED(instances_open(&instances, &shard, 1, &wrong), ERR_USAGE, "max_seq_length 4");
+	wrong = settings;
+	wrong.masked_lm_prob = 1.5;
+	REFUSED(instances_open(&instances, &shard, 1, &wrong), ERR_USAGE, "masked_lm_prob");
+	/* Ids that the vocabulary does not have are noticed in the instance that holds them. */
+	wrong = settings;
+	wrong.vocab_size = 100;
+	MUST(instances_open(&instances, &shard, 1, &wrong));
+	enum status status = OK;
+	for (int64_t sample = 0; sample < 50 && status == OK; sample++)
+		status = instances_get(instances, sample, room_for(&room));
+	assert_int_equal(status, ERR_DATA);
+	assert_non_null(strstr(error_last()->message, "usual.bin': sentence"));
+	assert_non_null(strstr(error_last()->message, "has 100 entries"));
+	instances_close(instances);
+	shard_close(&shard);
+
+	struct shard_writer *writer;
+	struct shard_description description = {0};
+	MUST(shard_writer_open(&writer, in_folder("empty"), 100));
+	MUST(shard_writer_end_document(writer));
+	MUST(shard_writer_commit(writer, &description));
+	MUST(shard_open(&shard, in_folder("empty")));
+	REFUSED(instances_open(&instances, &shard, 1, &settings), ERR_DATA, "no document with text");
+	shard_close(&shard);
+}
+
+/* Empty documents of other programs are never chosen. */
+static void test_empty_documents(void **state)
+{
+	(void)state;
+	struct shard_writer *writer;
+	struct shard_description description = {0};
+	struct shard shard;
+	struct instances *instances;
+	struct instance_room room;
+	struct instance_settings settings = usual_settings();
+	MUST(shard_writer_open(&writer, in_folder("gaps"), TRACED_VOCAB));
+	for (int d = 0; d < 12; d++) {
+		for (int s = 0; s < (d % 3 == 1 ? 4 : 0); s++)
+			MUST(shard_writer_sentence(writer, (int32_t[]){10 + d, 10 + d}, 2));
+		MUST(shard_writer_end_document(writer));
+	}
+	MUST(shard_writer_commit(writer, &description));
+	MUST(shard_open(&shard, in_folder("gaps")));
+	assert_int_equal(shard.document_count, 12);
+	MUST(instances_open(&instances, &shard, 1, &settings));
+	for (int64_t sample = 0; sample < 100; sample++)
+		MUST(instances_get(instances, sample, room_for(&room)));
+	instances_close(instances);
+	shard_close(&shard);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_any_settings),     cmocka_unit_test(test_epochs_are_complete),
+	        cmocka_unit_test(test_text_is_complete), cmocka_unit_test(test_same_sample),
+	        cmocka_unit_test(test_draws_differ),     cmocka_unit_test(test_one_document),
+	        cmocka_unit_test(test_long_sentence),    cmocka_unit_test(test_refusals),
+	        cmocka_unit_test(test_empty_documents),
+	};
+	log_level = LOG_QUIET;
+	return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}

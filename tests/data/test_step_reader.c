@@ -1,0 +1,429 @@
+/* A step holds the instances of its samples whatever its cut, and is the same whenever it is read. */
+#include "instances_test.h"
+
+static struct corpus_map map;
+static struct shard shard;
+static struct instances *instances;
+
+static int open_all(void **state)
+{
+	struct instance_settings settings = usual_settings();
+	if (make_folder(state) != 0)
+		return -1;
+	write_traced_shard(in_folder("s"), 21, 60, 12, 25, 0, 60, &map);
+	MUST(shard_open(&shard, in_folder("s")));
+	MUST(instances_open(&instances, &shard, 1, &settings));
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	instances_close(instances);
+	shard_close(&shard);
+	return drop_folder(state);
+}
+
+static struct step_settings usual_step(int64_t batch_size, int32_t accumulation_steps, int64_t token_limit)
+{
+	struct instance_settings settings = usual_settings();
+	return (struct step_settings){
+	        .batch_size = batch_size,
+	        .accumulation_steps = accumulation_steps,
+	        .capacity = batch_capacity_for(&settings, batch_size, accumulation_steps, token_limit),
+	        .first_step = 1};
+}
+
+static int64_t round_up(int64_t count)
+{
+	return (count + 127) / 128 * 128;
+}
+
+static void check_zero(const void *array, int64_t used, int64_t size)
+{
+	const int32_t *words = array; /* every array has entries of four bytes, and 0 is all bits zero */
+	for (int64_t i = used; i < size; i++)
+		assert_int_equal(words[i], 0);
+}
+
+static void check_tails(const struct batch *batch, struct batch_capacity capacity)
+{
+	int64_t tokens = round_up(capacity.tokens), sequences = round_up(capacity.sequences + 1);
+	int64_t predictions = round_up(capacity.predictions);
+	const void *of_tokens[] = {batch->ids, batch->types, batch->positions, batch->token_samples,
+	                           batch->id_order};
+	const void *of_predictions[] = {batch->prediction_rows, batch->prediction_labels,
+	                                batch->prediction_weights};
+	for (int i = 0; i < 5; i++)
+		check_zero(of_tokens[i], batch->token_count, tokens);
+	for (int i = 0; i < 3; i++)
+		check_zero(of_predictions[i], batch->prediction_count, predictions);
+	check_zero(batch->starts, batch->sequence_count + 1, sequences);
+	check_zero(batch->samples, batch->sequence_count, sequences);
+	check_zero(batch->next_labels, batch->sequence_count, sequences);
+}
+
+/* The b-th sequence of a batch is the instance of this sample. Returns the index of its last prediction + 1.
+ */
+static int32_t check_sequence(const struct batch *batch, int32_t b, int64_t sample, int32_t first_prediction)
+{
+	struct instance_room room;
+	MUST(instances_get(instances, sample, room_for(&room)));
+	const struct instance *instance = &room.instance;
+	int32_t start = batch->starts[b];
+	assert_int_equal(batch->starts[b + 1] - start, instance->length);
+	assert_int_equal(batch->samples[b], (uint32_t)sample);
+	assert_int_equal(batch->next_labels[b], instance->next_label);
+	assert_memory_equal(batch->ids + start, instance->ids, (size_t)instance->length * 4);
+	assert_memory_equal(batch->types + start, instance->types, (size_t)instance->length * 4);
+	for (int32_t i = 0; i < instance->length; i++) {
+		assert_int_equal(batch->positions[start + i], i);
+		assert_int_equal(batch->token_samples[start + i], (uint32_t)sample);
+	}
+	for (int32_t i = 0; i < instance->prediction_count; i++) {
+		int32_t p = first_prediction + i;
+		assert_int_equal(batch->prediction_rows[p], start + instance->prediction_positions[i]);
+		assert_int_equal(batch->prediction_labels[p], instance->prediction_labels[i]);
+		assert_true(batch->prediction_weights[p] == 1.0f);
+	}
+	return first_prediction + instance->prediction_count;
+}
+
+static void check_id_order(const struct batch *batch)
+{
+	static bool seen[1 << 16];
+	memset(seen, 0, sizeof(seen));
+	for (int32_t i = 0; i < batch->token_count; i++) {
+		int32_t at = batch->id_order[i], before = i > 0 ? batch->id_order[i - 1] : 0;
+		assert_true(at >= 0 && at < batch->token_count && !seen[at]);
+		seen[at] = true;
+		if (i > 0)
+			assert_true(batch->ids[before] < batch->ids[at] ||
+			            (batch->ids[before] == batch->ids[at] && before < at));
+	}
+}
+
+static void check_step(const struct step *step, const struct step_settings *settings)
+{
+	int64_t sample = step->first_sample, tokens = 0, predictions = 0;
+	assert_int_equal(sample, (step->number - 1) * settings->batch_size);
+	for (int32_t m = 0; m < step->batch_count; m++) {
+		const struct batch *batch = &step->batches[m];
+		int32_t prediction = 0, longest = 0;
+		assert_true(batch->token_count <= settings->capacity.tokens);
+		assert_true(batch->sequence_count <= settings->capacity.sequences);
+		assert_true(batch->prediction_count <= settings->capacity.predictions);
+		assert_int_equal(batch->starts[0], 0);
+		for (int32_t b = 0; b < batch->sequence_count; b++) {
+			prediction = check_sequence(batch, b, sample++, prediction);
+			int32_t length = batch->starts[b + 1] - batch->starts[b];
+			longest = length > longest ? length : longest;
+		}
+		assert_int_equal(batch->longest, longest);
+		assert_int_equal(batch->prediction_count, prediction);
+		assert_int_equal(batch->token_count, batch->starts[batch->sequence_count]);
+		check_id_order(batch);
+		check_tails(batch, settings->capacity);
+		tokens += batch->token_count;
+		predictions += batch->prediction_count;
+	}
+	assert_int_equal(sample - step->first_sample, step->instance_count);
+	assert_int_equal(step->labelled_count, step->instance_count);
+	assert_int_equal(step->token_count, tokens);
+	assert_int_equal(step->prediction_count, predictions);
+	assert_true(step->prediction_weight == (double)predictions);
+	int64_t epoch, first;
+	MUST(instances_locate(instances, step->first_sample, &epoch, &first));
+	assert_int_equal(step->epoch, epoch);
+	assert_int_equal(step->epoch_first, first);
+}
+
+static void check_steps(const struct step_settings *settings, int64_t steps, int32_t *batch_counts)
+{
+	struct step_reader *reader;
+	const struct step *step;
+	MUST(step_reader_open(&reader, instances, settings));
+	for (int64_t s = 0; s < steps; s++) {
+		MUST(step_reader_next(reader, &step));
+		assert_int_equal(step->number, settings->first_step + s);
+		check_step(step, settings);
+		if (batch_counts != NULL)
+			batch_counts[s] = step->batch_count;
+	}
+	assert_true(step_reader_waited(reader) >= 0);
+	step_reader_close(reader);
+}
+
+/* The same 32 instances as 1 x 32, 4 x 8, 5 parts, and as the capacity allows; several epochs long. */
+static void test_cuts(void **state)
+{
+	(void)state;
+	int32_t batches[40];
+	struct step_settings settings = usual_step(32, 1, 0);
+	check_steps(&settings, 40, batches);
+	assert_int_equal(batches[39], 1);
+	settings = usual_step(32, 4, 0);
+	assert_int_equal(settings.capacity.tokens, 8 * 64);
+	check_steps(&settings, 40, batches);
+	assert_int_equal(batches[39], 4);
+	settings = usual_step(32, 5, 0);
+	check_steps(&settings, 5, batches);
+	assert_int_equal(batches[0], 5);
+	settings = usual_step(3, 5, 0); /* no empty micro-batch */
+	check_steps(&settings, 5, batches);
+	assert_int_equal(batches[0], 3);
+	for (int64_t limit = 1; limit <= 4096; limit *= 2) {
+		settings = usual_step(32, 0, limit);
+		assert_int_equal(settings.capacity.tokens, limit < 64 ? 64 : limit > 2048 ? 2048 : limit);
+		check_steps(&settings, 10, batches);
+	}
+	assert_int_equal(batches[0], 1);
+	/* Each capacity alone decides. */
+	settings = usual_step(32, 0, 0);
+	settings.capacity.sequences = 7;
+	check_steps(&settings, 10, batches);
+	assert_int_equal(batches[0], 5);
+	settings = usual_step(32, 0, 0);
+	settings.capacity.predictions = 25;
+	check_steps(&settings, 10, batches);
+	assert_true(batches[0] > 5);
+}
+
+/* As few as the capacity allows: no micro-batch but the last would take the next one's first sequence. */
+static void test_greedy(void **state)
+{
+	(void)state;
+	struct step_settings settings = usual_step(64, 0, 300);
+	struct instance_settings of_instances = usual_settings();
+	struct step_reader *reader;
+	const struct step *step;
+	MUST(step_reader_open(&reader, instances, &settings));
+	for (int s = 0; s < 20; s++) {
+		MUST(step_reader_next(reader, &step));
+		for (int32_t m = 0; m + 1 < step->batch_count; m++) {
+			const struct batch *batch = &step->batches[m];
+			int32_t next = step->batches[m + 1].starts[1];
+			assert_true(batch->token_count + next > settings.capacity.tokens ||
+			            batch->sequence_count == settings.capacity.sequences ||
+			            batch->prediction_count + instance_predictions(&of_instances, next) >
+			                    settings.capacity.predictions);
+		}
+	}
+	step_reader_close(reader);
+}
+
+static uint64_t step_hash(const struct step *step)
+{
+	uint64_t hash = 14695981039346656037u;
+	for (int32_t m = 0; m < step->batch_count; m++) {
+		const struct batch *batch = &step->batches[m];
+		const int32_t *arrays[] = {batch->ids, batch->types, batch->id_order, batch->positions};
+		for (int a = 0; a < 4; a++)
+			for (int32_t i = 0; i < batch->token_count; i++)
+				hash = (hash ^ (uint32_t)arrays[a][i]) * 1099511628211u;
+		for (int32_t i = 0; i < batch->prediction_count; i++)
+			hash = (hash ^ (uint32_t)batch->prediction_labels[i]) * 1099511628211u;
+		hash = (hash ^ (uint32_t)batch->sequence_count) * 1099511628211u;
+	}
+	return hash;
+}
+
+/* Steps k.. read from the start, by a reader that begins at k, and by one that was told the epoch. */
+static void test_resume(void **state)
+{
+	(void)state;
+	enum { STEPS = 60 };
+	uint64_t hashes[STEPS + 1];
+	int64_t epochs[STEPS + 1], firsts[STEPS + 1];
+	struct step_settings settings = usual_step(32, 0, 1000);
+	struct instance_settings of_instances = usual_settings();
+	struct step_reader *reader;
+	const struct step *step;
+	MUST(step_reader_open(&reader, instances, &settings));
+	for (int s = 1; s <= STEPS; s++) {
+		MUST(step_reader_next(reader, &step));
+		hashes[s] = step_hash(step);
+		epochs[s] = step->epoch;
+		firsts[s] = step->epoch_first;
+	}
+	step_reader_close(reader);
+	assert_true(epochs[STEPS] >= 2);
+	for (int k = 2; k <= STEPS; k += 19) {
+		for (int hinted = 0; hinted < 2; hinted++) {
+			struct instances *fresh;
+			MUST(instances_open(&fresh, &shard, 1, &of_instances));
+			if (hinted)
+				MUST(instances_hint(fresh, epochs[k], firsts[k]));
+			settings.first_step = k;
+			settings.last_step = STEPS;
+			MUST(step_reader_open(&reader, fresh, &settings));
+			for (int s = k; s <= STEPS; s++) {
+				MUST(step_reader_next(reader, &step));
+				assert_int_equal(step->number, s);
+				assert_true(step_hash(step) == hashes[s]);
+			}
+			MUST(step_reader_next(reader, &step));
+			assert_null(step);
+			MUST(step_reader_next(reader, &step));
+			assert_null(step);
+			step_reader_close(reader);
+			instances_close(fresh);
+		}
+	}
+}
+
+/* An evaluation set ends after its samples, with a short last step, and is the same each time. */
+static void test_evaluation_set(void **state)
+{
+	(void)state;
+	int64_t count = instances_per_epoch(instances);
+	uint64_t sums[2] = {0};
+	struct step_settings settings = usual_step(50, 0, 0);
+	settings.sample_count = count;
+	for (int round = 0; round < 2; round++) {
+		struct step_reader *reader;
+		const struct step *step;
+		int64_t seen = 0;
+		MUST(step_reader_open(&reader, instances, &settings));
+		for (;;) {
+			MUST(step_reader_next(reader, &step));
+			if (step == NULL)
+				break;
+			check_step(step, &settings);
+			assert_int_equal(step->epoch, 0);
+			seen += step->instance_count;
+			sums[round] = sums[round] * 31 + step_hash(step);
+		}
+		assert_int_equal(seen, count);
+		step_reader_close(reader);
+	}
+	assert_true(sums[0] == sums[1]);
+	settings.first_step = 1000; /* beyond the end */
+	struct step_reader *reader;
+	const struct step *step;
+	MUST(step_reader_open(&reader, instances, &settings));
+	MUST(step_reader_next(reader, &step));
+	assert_null(step);
+	step_reader_close(reader);
+}
+
+/* A step stays as it is until the call after the next, while others are made. */
+static void test_lifetime(void **state)
+{
+	(void)state;
+	struct step_settings settings = usual_step(32, 0, 0);
+	struct step_reader *reader;
+	const struct step *step, *before = NULL;
+	uint64_t hash = 0;
+	MUST(step_reader_open(&reader, instances, &settings));
+	for (int s = 0; s < 100; s++) {
+		MUST(step_reader_next(reader, &step));
+		if (s % 7 == 0)
+			usleep(2000); /* let the thread run ahead as far as it may */
+		if (before != NULL) {
+			assert_int_equal(before->number, s);
+			assert_true(step_hash(before) == hash);
+		}
+		hash = step_hash(step);
+		before = step;
+	}
+	step_reader_close(reader);
+	for (int i = 0; i < 50; i++) { /* closed at any moment */
+		MUST(step_reader_open(&reader, instances, &settings));
+		if (i % 2)
+			MUST(step_reader_next(reader, &step));
+		step_reader_close(reader);
+	}
+	step_reader_close(NULL);
+}
+
+/* An id that the vocabulary lacks stops the stream there, not before, with the reason. */
+static void test_error(void **state)
+{
+	(void)state;
+	struct shard_writer *writer;
+	struct shard_description description = {0};
+	struct instance_settings of_instances = usual_settings();
+	struct step_settings settings = usual_step(4, 0, 0);
+	struct shard bad;
+	struct instances *from_bad;
+	struct step_reader *reader;
+	const struct step *step;
+	MUST(shard_writer_open(&writer, in_folder("bad"), TRACED_VOCAB));
+	for (int d = 0; d < 40; d++) {
+		int32_t id = d == 30 ? 50000 : 10 + d;
+		for (int s = 0; s < 8; s++)
+			MUST(shard_writer_sentence(writer, (int32_t[]){id, id, id, id, id, id}, 6));
+		MUST(shard_writer_end_document(writer));
+	}
+	MUST(shard_writer_commit(writer, &description));
+	MUST(shard_open(&bad, in_folder("bad")));
+	of_instances.vocab_size = 1000;
+	of_instances.short_seq_prob = 0;
+	of_instances.shuffle = false;
+	of_instances.next_sentence = NEXT_SENTENCE_NONE;
+	MUST(instances_open(&from_bad, &bad, 1, &of_instances));
+	MUST(step_reader_open(&reader, from_bad, &settings));
+	enum status status;
+	int delivered = 0;
+	while ((status = step_reader_next(reader, &step)) == OK && delivered < 100) {
+		assert_non_null(step);
+		assert_int_equal(step->labelled_count, 0);
+		assert_int_equal(step->batches[0].next_labels[0], -1);
+		delivered++;
+	}
+	assert_int_equal(delivered, 7); /* 30 good documents of one instance each, four a step */
+	for (int again = 0; again < 2; again++) {
+		assert_int_equal(status, ERR_DATA);
+		assert_non_null(strstr(error_last()->message, "sentence 240 holds id 50000"));
+		status = step_reader_next(reader, &step);
+		assert_null(step);
+	}
+	step_reader_close(reader);
+	instances_close(from_bad);
+	shard_close(&bad);
+}
+
+static void test_capacity(void **state)
+{
+	(void)state;
+	struct step_reader *reader;
+	struct step_settings settings = usual_step(32, 0, 0);
+	settings.capacity.tokens = 63;
+	REFUSED(step_reader_open(&reader, instances, &settings), ERR_USAGE, "room for 64 tokens");
+	settings = usual_step(32, 2, 1000);
+	REFUSED(step_reader_open(&reader, instances, &settings), ERR_USAGE, "room for 1024 tokens");
+	settings = usual_step(32, 2, 0);
+	settings.capacity.predictions--;
+	REFUSED(step_reader_open(&reader, instances, &settings), ERR_USAGE, "160 predictions");
+
+	struct instance_settings of_instances = usual_settings();
+	struct batch_capacity capacity = batch_capacity_for(&of_instances, 256, 0, 4096);
+	assert_int_equal(capacity.tokens, 4096);
+	assert_int_equal(capacity.sequences, 256);
+	assert_true(capacity.predictions >= 64 * 10 && capacity.predictions <= 4096 * 0.15 + 257);
+	capacity = batch_capacity_for(&of_instances, 256, 8, 0);
+	assert_int_equal(capacity.tokens, 32 * 64);
+	assert_int_equal(capacity.sequences, 32);
+	assert_int_equal(capacity.predictions, 320);
+	capacity = batch_capacity_for(&of_instances, INT64_MAX / 1024, 0, 0);
+	assert_true(capacity.tokens > 0 && capacity.tokens <= INT32_MAX / 2);
+
+	struct batch batch;
+	MUST(batch_create(&batch,
+	                  (struct batch_capacity){.tokens = 100, .sequences = 128, .predictions = 1}));
+	for (int i = 0; i < 256; i++)
+		batch.starts[i] = 1; /* room for 129 entries, rounded up */
+	batch_release(&batch);
+	batch_release(&batch);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_cuts),     cmocka_unit_test(test_greedy),
+	        cmocka_unit_test(test_resume),   cmocka_unit_test(test_evaluation_set),
+	        cmocka_unit_test(test_lifetime), cmocka_unit_test(test_error),
+	        cmocka_unit_test(test_capacity),
+	};
+	return cmocka_run_group_tests(tests, open_all, close_all);
+}
