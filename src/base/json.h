@@ -56,7 +56,7 @@ MUST_USE enum status json_get_string(const struct json *object, const char *name
  *   json_open(w, NULL, '{'); json_put_integer(w, "step", 3); json_close(w); */
 struct json_writer {
 	struct buffer *out;
-	int indent;     /* spaces a level; 0 = one line */
+	int indent;     /* spaces a level; 0 = one line without spaces */
 	int depth;
 	char kind[64];  /* '{' or '[' for each open level */
 	bool has_member[64];

@@ -48,12 +48,12 @@ static void member_begin(struct json_writer *writer, const char *key)
 	int level = writer->depth - 1;
 	BUG_IF((writer->kind[level] == '{') != (key != NULL));
 	if (writer->has_member[level])
-		buffer_text(writer->out, writer->indent ? "," : ", ");
+		buffer_char(writer->out, ',');
 	writer->has_member[level] = true;
 	line_break(writer);
 	if (key) {
 		put_quoted(writer->out, key, strlen(key));
-		buffer_text(writer->out, ": ");
+		buffer_text(writer->out, writer->indent ? ": " : ":");
 	}
 }
 
