@@ -1,0 +1,79 @@
+/* Holds a model of any size against transformers:
+ *
+ *     python dev/model_golden.py base /tmp/base.safetensors
+ *     make && gcc -std=gnu11 -O2 -Isrc -Itests -o build/model_compare dev/model_compare.c build/libbertc.a \
+ *             -pthread -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lm
+ *     build/model_compare /tmp/base.safetensors gelu cpu f32 [tensors]
+ *
+ * Prints losses, the largest gradient error in units of the limit, and with "tensors" a line for each tensor.
+ * In bf16 the limits of fp32 do not apply; the errors are printed.
+ */
+#include "model/golden.h"
+
+static void print_totals(const struct golden *golden, const char *act, const struct model *model,
+                         const double *gradients)
+{
+	double error = 0, size = 0, worst = 0;
+	const char *worst_name = "";
+	for (int64_t i = 0; i < model->parameter_count; i++) {
+		const struct parameter *parameter = &model->parameters[i];
+		char name[160];
+		snprintf(name, sizeof(name), "%s.gradient.%s", act, parameter->name);
+		double *wanted = golden_doubles(golden, name, parameter->count),
+		       part = norm_of(wanted, parameter->count);
+		for (int64_t k = 0; k < parameter->count; k++)
+			wanted[k] -= gradients[parameter->offset + k];
+		double difference = norm_of(wanted, parameter->count);
+		error = hypot(error, difference);
+		size = hypot(size, part);
+		/* The key bias has an analytic gradient of zero. */
+		if (!strstr(parameter->name, "key.bias") && difference / part > worst) {
+			worst = difference / part;
+			worst_name = parameter->name;
+		}
+		free(wanted);
+	}
+	printf("all gradients: |G - G64| / |G64| = %.2e; largest of one tensor %.2e (%s)\n", error / size,
+	       worst, worst_name);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 5) {
+		fprintf(stderr, "usage: model_compare FILE gelu|gelu_new DEVICE f64|f32|bf16 [tensors]\n");
+		return 2;
+	}
+	const char *act = argv[2];
+	enum dtype dtype = DTYPE_F64;
+	while (dtype < DTYPE_COUNT && strcmp(dtype_names[dtype], argv[4]) != 0)
+		dtype++;
+	struct golden golden;
+	golden_open(&golden, argv[1]);
+	golden.config.hidden_act = strcmp(act, "gelu_new") == 0 ? ACTIVATION_GELU_TANH : ACTIVATION_GELU_ERF;
+	golden.config.hidden_dropout_prob = golden.config.attention_probs_dropout_prob = 0;
+	struct run run;
+	run_open(&run, argv[3], dtype, 0, &golden.config, &golden.batch, true);
+	run_load(&run, &golden);
+	run_begin(&run, &golden.batch);
+	run_batch(&run, &golden.batch, false, true, true);
+
+	char name[160];
+	snprintf(name, sizeof(name), "%s.loss", act);
+	double *wanted = golden_doubles(&golden, name, 4), loss = run_loss(&run);
+	struct accumulators sums = run_sums(&run);
+	printf("%s %s %s, %s: loss %.9f, float64 %.9f, relative error %.2e\n", argv[1], argv[3], argv[4], act,
+	       loss, wanted[0] + wanted[1], fabs(loss / (wanted[0] + wanted[1]) - 1));
+	printf("correct: MLM %g of %d (float64 %g), NSP %g of %d (float64 %g)\n", sums.value[SUM_MLM_CORRECT],
+	       golden.batch.prediction_count, wanted[2], sums.value[SUM_NSP_CORRECT],
+	       golden.batch.sequence_count, wanted[3]);
+	double *gradients = run_gradients(&run);
+	double worst = golden_compare(&golden, act, run.model, gradients, (struct limit){1e-5, 1e-6, 3},
+	                              argc > 5 ? stdout : NULL);
+	printf("largest error: %.3f of the limit for fp32\n", worst);
+	print_totals(&golden, act, run.model, gradients);
+	free(wanted);
+	free(gradients);
+	run_close(&run);
+	golden_close(&golden);
+	return 0;
+}
