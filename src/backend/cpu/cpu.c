@@ -1,0 +1,318 @@
+/* The CPU back end's memory, replicas and helpers. */
+#include "backend/cpu/cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <stdio.h>
+#include "backend/cpu/attention.h"
+#include "backend/cpu/weights.h"
+#include "backend/cpu/wgrad.h"
+#include "backend/dropout.h"
+
+static enum status cpu_allocate(struct backend *be, void **out, size_t bytes, const char *what)
+{
+	struct cpu_state *state = be->state;
+	TRY(memory_grow(&state->blocks, &state->block_capacity, state->block_count + 1, sizeof(*state->blocks), what));
+	struct arena block;
+	TRY(arena_create(&block, bytes, what));
+	state->blocks[state->block_count++] = block;
+	*out = block.base;
+	return OK;
+}
+
+static void cpu_release(struct backend *be, void *memory)
+{
+	struct cpu_state *state = be->state;
+	if (!memory)
+		return;
+	int64_t i = 0;
+	while (i < state->block_count && state->blocks[i].base != memory)
+		i++;
+	BUG_IF(i == state->block_count);
+	arena_release(&state->blocks[i]);
+	state->blocks[i] = state->blocks[--state->block_count];
+}
+
+static void cpu_to_device(struct backend *be, void *device, const void *host, size_t bytes)
+{
+	(void)be;
+	memcpy(device, host, bytes);
+}
+
+static void cpu_to_host(struct backend *be, void *host, const void *device, size_t bytes)
+{
+	(void)be;
+	memcpy(host, device, bytes);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static size_t larger_bytes(size_t a, size_t b)
+{
+	return a > b ? a : b;
+}
+
+/* What attention and weight gradients need from the workspace's beginning on. */
+static size_t kernel_bytes(struct backend *be, const struct shape_limits *l)
+{
+	size_t bytes = cpu_attention_workspace_bytes(l, pool_threads(be->pool));
+	if (!l->training)
+		return bytes;
+	int64_t rows = larger(l->batch.tokens, larger(l->batch.sequences, l->batch.predictions));
+	bytes = larger_bytes(bytes, cpu_wgrad_workspace_bytes(rows, 3 * (int64_t)l->hidden, l->hidden));
+	bytes = larger_bytes(bytes, cpu_wgrad_workspace_bytes(rows, l->intermediate, l->hidden));
+	bytes = larger_bytes(bytes, cpu_wgrad_workspace_bytes(rows, l->hidden, l->intermediate));
+	return larger_bytes(bytes, cpu_wgrad_workspace_bytes(VOCABULARY_ROWS, VOCABULARY_BLOCK, l->hidden));
+}
+
+/* Lays the scratch into `base` (NULL measures); returns its bytes. */
+static size_t scratch_lay_out(struct backend *be, const struct shape_limits *l, struct cpu_scratch *s, void *base)
+{
+	int64_t threads = pool_threads(be->pool), hidden = l->hidden, widest = larger(3 * hidden, l->intermediate);
+	*s = (struct cpu_scratch){
+		.slices = slice_count(larger(l->batch.tokens, larger(l->batch.sequences, l->batch.predictions))),
+		.tile_floats = ROW_MULTIPLE * round_up(larger(hidden, TILE_COLUMNS), 64),
+		.row_floats = 2 * round_up(hidden, 16),
+		.part_floats = widest,
+		.bits_bytes = DROPOUT_BYTES(round_up(hidden, 512)),
+	};
+	struct arena arena = {.base = base, .capacity = SIZE_MAX / 4};
+	s->tiles = arena_take(&arena, (size_t)(threads * s->tile_floats) * sizeof(float));
+	s->rows = arena_take(&arena, (size_t)(threads * s->row_floats) * sizeof(float));
+	s->bits = arena_take(&arena, (size_t)(threads * s->bits_bytes));
+	s->parts = arena_take(&arena, (size_t)(s->slices * s->part_floats) * sizeof(float));
+	s->range_sums = arena_take(&arena, RANGE_PARTS * sizeof(double));
+	s->slice_sums = arena_take(&arena, (size_t)s->slices * 2 * sizeof(double));
+	arena.used = larger_bytes(arena.used, kernel_bytes(be, l));
+
+	int64_t rows = round_up(larger(l->batch.predictions, 1), ROW_MULTIPLE);
+	int64_t blocks = (l->vocab + VOCABULARY_BLOCK - 1) / VOCABULARY_BLOCK;
+	rows = rows < VOCABULARY_ROWS ? rows : VOCABULARY_ROWS;
+	size_t elements = (size_t)(rows * blocks * VOCABULARY_BLOCK), numbers = (size_t)(rows * blocks);
+	s->vocabulary.rows = rows;
+	s->vocabulary.logits = arena_take(&arena, elements * sizeof(float));
+	s->vocabulary.dlogits = arena_take(&arena, l->training ? elements * dtype_bytes(be->dtype) : 0);
+	s->vocabulary.max = arena_take(&arena, numbers * sizeof(float));
+	s->vocabulary.sum = arena_take(&arena, numbers * sizeof(float));
+	s->vocabulary.best = arena_take(&arena, numbers * sizeof(int32_t));
+	s->vocabulary.lse = arena_take(&arena, (size_t)rows * sizeof(float));
+	s->vocabulary.factor = arena_take(&arena, (size_t)rows * sizeof(float));
+	s->vocabulary.label_logit = arena_take(&arena, (size_t)rows * sizeof(float));
+	s->vocabulary.loss = arena_take(&arena, (size_t)rows * sizeof(double));
+	s->vocabulary.correct = arena_take(&arena, (size_t)rows * sizeof(double));
+	return arena.used;
+}
+
+static size_t cpu_workspace_bytes(struct backend *be, const struct shape_limits *limits)
+{
+	struct cpu_scratch scratch;
+	return scratch_lay_out(be, limits, &scratch, NULL);
+}
+
+static void cpu_replica_release(struct replica *replica)
+{
+	cpu_release(replica->backend, replica->workspace);
+	cpu_release(replica->backend, replica->accumulators);
+	cpu_release(replica->backend, replica->scalars);
+	free(replica->state);
+	*replica = (struct replica){.backend = NULL};
+}
+
+static enum status cpu_replica_create(struct backend *be, struct replica *replica, const struct shape_limits *limits)
+{
+	*replica = (struct replica){.backend = be, .operations = be->operations};
+	struct cpu_scratch *scratch;
+	enum status status;
+	TRY_GOTO(memory_new(&scratch, 1, sizeof(*scratch), "a replica"), fail);
+	replica->state = scratch;
+	void *memory;
+	TRY_GOTO(cpu_allocate(be, &memory, sizeof(struct scalars), "the scalars of a step"), fail);
+	replica->scalars = memory;
+	TRY_GOTO(cpu_allocate(be, &memory, sizeof(struct accumulators), "the sums of a step"), fail);
+	replica->accumulators = memory;
+	replica->workspace_bytes = cpu_workspace_bytes(be, limits);
+	TRY_GOTO(cpu_allocate(be, &replica->workspace, replica->workspace_bytes, "the workspace"), fail);
+	scratch_lay_out(be, limits, scratch, replica->workspace);
+	return OK;
+fail:
+	cpu_replica_release(replica);
+	return status;
+}
+
+static void cpu_upload(struct replica *replica, const struct batch *host, struct batch *device)
+{
+	(void)replica;
+	*device = *host;
+}
+
+static enum status cpu_synchronize(struct replica *replica)
+{
+	(void)replica;
+	return OK;
+}
+
+static void cpu_close(struct backend *be)
+{
+	struct cpu_state *state = be->state;
+	if (!state)
+		return;
+	for (int64_t i = 0; i < state->block_count; i++)
+		arena_release(&state->blocks[i]);
+	free(state->blocks);
+	onednn_close(state->dnnl);
+	free(state);
+	be->state = NULL;
+}
+
+static const struct backend_functions functions = {
+	.allocate = cpu_allocate,
+	.release = cpu_release,
+	.to_device = cpu_to_device,
+	.to_host = cpu_to_host,
+	.weight_copy_bytes = cpu_weight_copy_bytes,
+	.weights_refresh = cpu_weights_refresh,
+	.workspace_bytes = cpu_workspace_bytes,
+	.replica_create = cpu_replica_create,
+	.replica_release = cpu_replica_release,
+	.upload = cpu_upload,
+	.synchronize = cpu_synchronize,
+	.close = cpu_close,
+};
+
+static const struct operations operations = {
+	.embed_fwd = cpu_embed_fwd,
+	.embed_bwd = cpu_embed_bwd,
+	.linear_fwd = cpu_linear_fwd,
+	.linear_gelu_fwd = cpu_linear_gelu_fwd,
+	.linear_norm_fwd = cpu_linear_norm_fwd,
+	.norm_bwd = cpu_norm_bwd,
+	.linear_bwd = cpu_linear_bwd,
+	.attention_fwd = cpu_attention_fwd,
+	.attention_bwd = cpu_attention_bwd,
+	.gather_fwd = cpu_gather_fwd,
+	.gather_bwd = cpu_gather_bwd,
+	.vocab_xent = cpu_vocab_xent,
+	.vocab_topk = cpu_vocab_topk,
+	.xent = cpu_xent,
+	.sumsq_finite = cpu_sumsq_finite,
+	.adamw = cpu_adamw,
+};
+
+enum dtype cpu_best_dtype(void)
+{
+	enum cpu_isa isa;
+	return cpu_isa_detect(&isa) == OK && isa >= CPU_ISA_AVX512_BF16 ? DTYPE_BF16 : DTYPE_F32;
+}
+
+static enum status check_dtype(enum dtype dtype, enum cpu_isa isa)
+{
+	enum status status = OK;
+	if (dtype != DTYPE_F32 && dtype != DTYPE_BF16)
+		status = error_set(ERR_USAGE, "the CPU does not train in %s", dtype_names[dtype]);
+	else if (dtype == DTYPE_BF16 && isa < CPU_ISA_AVX512)
+		status = error_set(ERR_USAGE, "this processor does not compute in bf16 (it lacks AVX-512)");
+	if (status != OK)
+		error_hint("use --precision %s", isa < CPU_ISA_AVX512 ? "fp32" : "fp32 or bf16");
+	return status;
+}
+
+enum status cpu_backend_open(struct backend *be, const struct backend_settings *settings)
+{
+	static const char *const units[CPU_ISA_COUNT] = {"AVX2", "AVX-512", "AVX-512 BF16", "AMX"};
+	enum cpu_isa isa;
+	enum status status;
+	TRY(cpu_isa_detect(&isa));
+	TRY(check_dtype(settings->dtype, isa));
+	struct cpu_state *state;
+	TRY(memory_new(&state, 1, sizeof(*state), "the back end"));
+	*be = (struct backend){.name = "cpu",
+			       .description = state->description,
+			       .dtype = settings->dtype,
+			       .master_dtype = DTYPE_F32,
+			       .functions = &functions,
+			       .operations = &operations,
+			       .pool = settings->pool,
+			       .state = state};
+	TRY_GOTO(onednn_open(&state->dnnl, settings->pool, isa), fail);
+	state->kernels = cpu_kernels();
+	int threads = pool_threads(settings->pool);
+	snprintf(state->description, sizeof(state->description), "%s, %s %s, %d thread%s", onednn_version(state->dnnl),
+		 units[isa], settings->dtype == DTYPE_BF16 ? "bf16" : "fp32", threads, threads == 1 ? "" : "s");
+	return OK;
+fail:
+	cpu_close(be);
+	return status;
+}
+
+struct dropout_rows cpu_dropout(const struct replica *r, const struct dropout *dropout, const struct batch *batch,
+				int64_t first_row, int worker)
+{
+	uint32_t threshold = dropout_threshold(dropout->p);
+	if (threshold == 0)
+		return (struct dropout_rows){0};
+	const struct cpu_scratch *scratch = cpu_scratch(r);
+	return (struct dropout_rows){.threshold = threshold,
+				     .scale = (float)dropout_scale(dropout->p),
+				     .site = dropout->site,
+				     .seed = r->scalars->seed,
+				     .positions = batch->positions + first_row,
+				     .samples = batch->token_samples + first_row,
+				     .bits = scratch->bits + worker * scratch->bits_bytes};
+}
+
+/* Columns of a task that adds partial sums. */
+#define PART_COLUMNS 256
+
+struct parts_call {
+	const float *parts;
+	int64_t slices, stride, columns;
+	float *out;
+	bool overwrite;
+};
+
+static void add_parts(void *context, int64_t block, int worker)
+{
+	(void)worker;
+	const struct parts_call *call = context;
+	int64_t first = block * PART_COLUMNS, columns = call->columns - first;
+	columns = columns < PART_COLUMNS ? columns : PART_COLUMNS;
+	float sum[PART_COLUMNS] = {0}, *out = call->out + first;
+	for (int64_t slice = 0; slice < call->slices; slice++) {
+		const float *part = call->parts + slice * call->stride + first;
+		for (int64_t c = 0; c < columns; c++)
+			sum[c] += part[c];
+	}
+	for (int64_t c = 0; c < columns; c++)
+		out[c] = (call->overwrite ? 0 : out[c]) + sum[c];
+}
+
+void cpu_add_parts(struct replica *r, const float *parts, int64_t slices, int64_t stride, int64_t columns, float *out,
+		   bool overwrite)
+{
+	struct parts_call call = {parts, slices, stride, columns, out, overwrite};
+	pool_run(r->backend->pool, (columns + PART_COLUMNS - 1) / PART_COLUMNS, add_parts, &call);
+}
+
+#define ZERO_BYTES ((size_t)1 << 20)
+
+struct zero_call {
+	char *memory;
+	size_t bytes;
+};
+
+static void zero_part(void *context, int64_t index, int worker)
+{
+	(void)worker;
+	const struct zero_call *call = context;
+	size_t first = (size_t)index * ZERO_BYTES, left = call->bytes - first;
+	memset(call->memory + first, 0, left < ZERO_BYTES ? left : ZERO_BYTES);
+}
+
+void cpu_zero(struct replica *r, void *memory, size_t bytes)
+{
+	struct zero_call call = {memory, bytes};
+	pool_run(r->backend->pool, (int64_t)((bytes + ZERO_BYTES - 1) / ZERO_BYTES), zero_part, &call);
+}

@@ -1,0 +1,113 @@
+/* The CPU back end: oneDNN for forward and dgrad products, our own kernels for all else; fp32 and bf16.
+ *
+ * Rows of activations are worked on in slices of ROW_MULTIPLE, which the pool's workers claim one by one: a worker
+ * multiplies its slice with a packed block of a weight by single-threaded oneDNN, into a tile of fp32 scratch, and
+ * does everything that follows (bias, GELU, dropout, residual, layer norm) on the tile while it is in the
+ * worker's cache. Sums over rows are first taken within a slice and then over slices in order, so no result depends
+ * on the number of threads. */
+#ifndef BACKEND_CPU_CPU_H
+#define BACKEND_CPU_CPU_H
+
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/onednn.h"
+#include "backend/ops.h"
+#include "base/memory.h"
+
+/* Fills the zeroed `be`. ERR_USAGE: a precision that this machine or this back end does not have. */
+MUST_USE enum status cpu_backend_open(struct backend *be, const struct backend_settings *settings);
+/* BF16 where the processor multiplies it, else F32. */
+enum dtype cpu_best_dtype(void);
+
+struct cpu_state {
+	struct onednn *dnnl;
+	const struct cpu_kernels *kernels;
+	struct arena *blocks; /* handed out by allocate */
+	int64_t block_count, block_capacity;
+	char description[96];
+};
+
+/* Columns of a tile at most, and of a block of the vocabulary. */
+#define TILE_COLUMNS 512
+#define VOCABULARY_BLOCK 512
+/* Rows of predictions whose logits are in memory at a time, at most. */
+#define VOCABULARY_ROWS 1024
+/* A range of parameters is cut into this many parts, whose sums are then added in order. */
+#define RANGE_PARTS 1024
+
+/* Pieces of replica->workspace. Attention and weight gradient use it from its beginning: what lies under
+ * `vocabulary` alone outlives a call of theirs. */
+struct cpu_scratch {
+	int64_t slices;        /* of the longest operand */
+	int64_t tile_floats, row_floats, part_floats;
+	int64_t bits_bytes;
+	float *tiles, *rows;   /* one piece of tile_floats, row_floats for each worker */
+	uint8_t *bits;
+	float *parts;          /* partial sums: part_floats for each slice */
+	double *range_sums;    /* [RANGE_PARTS] */
+	double *slice_sums;    /* two for each slice */
+	struct {
+		int64_t rows;          /* of a chunk, whole slices */
+		float *logits;         /* (blocks of the vocabulary, rows, VOCABULARY_BLOCK) */
+		void *dlogits;         /* the same in the activations' type */
+		float *max, *sum;      /* (blocks, rows) */
+		int32_t *best;         /* (blocks, rows) */
+		float *lse, *factor, *label_logit;  /* (rows) */
+		double *loss, *correct;             /* (rows) */
+	} vocabulary;
+};
+
+static inline struct cpu_state *cpu_state(const struct replica *r)
+{
+	return r->backend->state;
+}
+
+static inline const struct cpu_scratch *cpu_scratch(const struct replica *r)
+{
+	return r->state;
+}
+
+static inline int64_t slice_count(int64_t rows)
+{
+	return (rows + ROW_MULTIPLE - 1) / ROW_MULTIPLE;
+}
+
+/* Valid rows of a slice. */
+static inline int64_t slice_rows(int64_t rows, int64_t slice)
+{
+	int64_t left = rows - slice * ROW_MULTIPLE;
+	return left < ROW_MULTIPLE ? left : ROW_MULTIPLE;
+}
+
+/* Address of an element; NULL stays NULL. */
+static inline void *tensor_at(const struct tensor *t, int64_t row, int64_t column)
+{
+	return t->data ? (char *)t->data + (row * t->columns + column) * (int64_t)dtype_bytes(t->dtype) : NULL;
+}
+
+/* Dropout of a slice's rows, with the worker's scratch. */
+struct dropout_rows cpu_dropout(const struct replica *r, const struct dropout *dropout, const struct batch *batch,
+				int64_t first_row, int worker);
+
+/* out[c] = or += the sum over slices of parts[slice * stride + c], for c < columns. */
+void cpu_add_parts(struct replica *r, const float *parts, int64_t slices, int64_t stride, int64_t columns, float *out,
+		   bool overwrite);
+/* Zeroes memory with all workers. */
+void cpu_zero(struct replica *r, void *memory, size_t bytes);
+
+/* The operations of ops.h that are not in attention.h. */
+void cpu_embed_fwd(struct replica *r, const struct embed_fwd *a);
+void cpu_embed_bwd(struct replica *r, const struct embed_bwd *a);
+void cpu_linear_fwd(struct replica *r, const struct linear_fwd *a);
+void cpu_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a);
+void cpu_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
+void cpu_norm_bwd(struct replica *r, const struct norm_bwd *a);
+void cpu_linear_bwd(struct replica *r, const struct linear_bwd *a);
+void cpu_gather_fwd(struct replica *r, const struct gather_fwd *a);
+void cpu_gather_bwd(struct replica *r, const struct gather_bwd *a);
+void cpu_vocab_xent(struct replica *r, const struct vocab_xent *a);
+void cpu_vocab_topk(struct replica *r, const struct vocab_topk *a);
+void cpu_xent(struct replica *r, const struct xent *a);
+void cpu_sumsq_finite(struct replica *r, const struct sumsq_finite *a);
+void cpu_adamw(struct replica *r, const struct adamw *a);
+
+#endif

@@ -1,0 +1,18 @@
+#include "backend/cpu/kernels.h"
+
+#include "backend/cpu/isa.h"
+#include "backend/cpu/kernels/table.h"
+
+const struct cpu_kernels *cpu_kernels(void)
+{
+	switch (cpu_isa()) {
+	case CPU_ISA_AVX2:
+		return &cpu_kernels_avx2;
+	case CPU_ISA_AVX512:
+		return &cpu_kernels_avx512;
+	case CPU_ISA_AVX512_BF16:
+		return &cpu_kernels_avx512_bf16;
+	default:
+		return &cpu_kernels_amx;
+	}
+}

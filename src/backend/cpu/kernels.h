@@ -1,0 +1,142 @@
+/* Element-wise kernels of the CPU back end: one table of functions for each instruction set, chosen at run time. A
+ * kernel works on the rows of one slice in one thread; how slices are shared out is the business of the operations.
+ *
+ * `dtype` is that of activations (F32 or BF16). Weights, statistics, products and sums are fp32. `rows` counts valid
+ * rows only: tail rows are neither read nor written.
+ */
+#ifndef BACKEND_CPU_KERNELS_H
+#define BACKEND_CPU_KERNELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "backend/ops.h"
+
+/* Rows of a product as oneDNN left them, in dense tiles of ROW_MULTIPLE rows: column c of row i is
+ * data[c / width * ROW_MULTIPLE * width + i * tile + c % width], where tile is `width`, or less for a last, narrower tile. */
+struct tiles {
+	const float *data;
+	int64_t width;
+};
+
+/* What follows a linear's product, for one tile: columns [0, columns) of rows `stride` elements apart. */
+struct linear_rows {
+	int64_t rows, columns, stride;
+	enum dtype dtype;
+	enum activation activation;
+	const float *x;       /* (rows, columns) dense: the product */
+	const float *bias;    /* optional (columns) */
+	void *pre;            /* gelu_fwd: out, optional; linear_bwd: in, optional */
+	const void *add;      /* linear_bwd: optional */
+	void *y;              /* out */
+	float *sums;          /* linear_bwd: out, optional (columns) */
+};
+
+/* Which elements of a row dropout keeps. */
+struct dropout_rows {
+	uint32_t threshold;         /* 0: no dropout; the rest is not read */
+	float scale;
+	uint32_t site;
+	uint64_t seed;
+	const int32_t *positions;   /* of the first row on */
+	const uint32_t *samples;
+	uint8_t *bits;              /* scratch: DROPOUT_BYTES(columns) */
+};
+#define DROPOUT_BYTES(columns) (((columns) + 127) / 128 * 16)
+
+/* sum = residual + dropout(x + bias), y = LN(sum). */
+struct norm_rows {
+	int64_t rows, columns;
+	enum dtype dtype;
+	struct tiles product;       /* x from a product, or: */
+	const void *x;              /* rows of activations */
+	const float *bias;          /* optional */
+	const void *residual;       /* optional */
+	const float *gamma, *beta;
+	float epsilon;
+	struct dropout_rows dropout;
+	float *row;                 /* scratch (columns rounded up to 16) */
+	void *sum;                  /* optional out, with: */
+	float *mean, *rstd;
+	void *y;
+};
+
+/* sum = word + position + type rows, y = dropout(LN(sum)). */
+struct embed_rows {
+	int64_t rows, columns;
+	enum dtype dtype;
+	const int32_t *ids, *positions, *types;
+	const float *word, *position, *type, *gamma, *beta;
+	float epsilon;
+	struct dropout_rows dropout;
+	float *row;
+	void *sum;
+	float *mean, *rstd;
+	void *y;
+};
+
+/* Backward of both. */
+struct norm_bwd_rows {
+	int64_t rows, columns;
+	enum dtype dtype;
+	bool dropout_first;         /* the mask is on dy (embeddings), not on dx */
+	enum activation activation; /* of `pre` */
+	const void *dy, *sum, *pre; /* pre optional */
+	const float *mean, *rstd, *gamma;
+	struct dropout_rows dropout;
+	float *row;                 /* scratch (2, columns rounded up to 16) */
+	void *dresidual, *dx;       /* dx optional */
+	float *dgamma, *dbeta, *dbias; /* out (columns): sums over the rows; dbias optional: of dx, or dresidual */
+};
+
+/* One dense tile of logits. */
+struct softmax_rows {
+	int64_t rows, columns;
+	float *logits;
+	const float *bias;          /* added in place first */
+	float *max, *sum;           /* out (rows): largest, and sum of exp(x - largest) */
+	int32_t *best;              /* out (rows): index of the largest, lowest first */
+};
+
+/* dlogits = factor (exp(logit - lse) - [column = label]); rows with factor 0 become 0 whatever the logits are. */
+struct softmax_bwd_rows {
+	int64_t rows, columns;
+	enum dtype dtype;           /* of dlogits */
+	const float *logits;
+	const float *lse, *factor;  /* (rows) */
+	const int32_t *labels;      /* (rows), relative to the first column */
+	void *dlogits;              /* out, dense */
+};
+
+struct adamw_range {
+	int64_t count;
+	float *w, *m, *v;
+	const float *g;
+	float beta1, beta2, one_minus_beta1, one_minus_beta2;
+	float gradient_scale;       /* clipping and loss scale */
+	float step_size;            /* learning rate / bias_correction1 */
+	float root_scale;           /* 1 / sqrt(bias_correction2) */
+	float epsilon, decay;       /* decay: learning rate * weight_decay */
+};
+
+struct cpu_kernels {
+	void (*linear_fwd)(const struct linear_rows *a); /* activation NONE or TANH */
+	void (*gelu_fwd)(const struct linear_rows *a);
+	void (*linear_bwd)(const struct linear_rows *a);
+	void (*tanh_bwd)(void *dy, const void *y, int64_t count, enum dtype dtype); /* dy *= 1 - y^2 */
+	void (*norm_fwd)(const struct norm_rows *a);
+	void (*embed_fwd)(const struct embed_rows *a);
+	void (*norm_bwd)(const struct norm_bwd_rows *a);
+	void (*softmax_fwd)(const struct softmax_rows *a);
+	void (*softmax_bwd)(const struct softmax_bwd_rows *a);
+	/* sum += row; out += row in the activations' type. */
+	void (*add_row)(float *sum, const void *row, int64_t count, enum dtype dtype);
+	void (*add_row_into)(void *out, const void *row, int64_t count, enum dtype dtype);
+	/* Sum of squares; not finite if any element is not. */
+	double (*sum_squares)(const float *x, int64_t count);
+	void (*adamw)(const struct adamw_range *a);
+};
+
+/* The table for cpu_isa(). */
+const struct cpu_kernels *cpu_kernels(void);
+
+#endif

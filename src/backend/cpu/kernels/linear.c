@@ -1,0 +1,114 @@
+/* What follows the product of a linear, on one tile of it. */
+#include "backend/cpu/kernels/table.h"
+
+INLINE void linear_rows(const struct linear_rows *a, bool has_tanh, enum dtype dtype)
+{
+	for (int64_t i = 0; i < a->rows; i++) {
+		const float *x = a->x + i * a->columns;
+		void *y = out_row(a->y, i, a->stride, dtype);
+		for (int64_t c = 0; c < a->columns; c += LANES) {
+			int64_t left = a->columns - c;
+			vector v = load_floats(x, c, left);
+			if (a->bias)
+				v += load_floats(a->bias, c, left);
+			store(y, c, left, has_tanh ? vector_tanh(v) : v, dtype);
+		}
+	}
+}
+
+void KERNEL(linear_fwd)(const struct linear_rows *a)
+{
+	bool has_tanh = a->activation == ACTIVATION_TANH;
+	if (a->dtype == DTYPE_BF16)
+		has_tanh ? linear_rows(a, true, DTYPE_BF16) : linear_rows(a, false, DTYPE_BF16);
+	else
+		has_tanh ? linear_rows(a, true, DTYPE_F32) : linear_rows(a, false, DTYPE_F32);
+}
+
+/* gelu is taken of the rounded pre, since that is what backward will find. */
+INLINE void gelu_rows(const struct linear_rows *a, bool tanh_form, enum dtype dtype)
+{
+	for (int64_t i = 0; i < a->rows; i++) {
+		const float *x = a->x + i * a->columns;
+		void *pre = a->pre ? out_row(a->pre, i, a->stride, dtype) : NULL;
+		void *y = out_row(a->y, i, a->stride, dtype);
+		for (int64_t c = 0; c < a->columns; c += LANES) {
+			int64_t left = a->columns - c;
+			vector v = load_floats(x, c, left);
+			if (a->bias)
+				v += load_floats(a->bias, c, left);
+			v = rounded(v, dtype);
+			if (pre)
+				store(pre, c, left, v, dtype);
+			store(y, c, left, gelu(v, tanh_form), dtype);
+		}
+	}
+}
+
+void KERNEL(gelu_fwd)(const struct linear_rows *a)
+{
+	bool tanh_form = a->activation == ACTIVATION_GELU_TANH;
+	if (a->dtype == DTYPE_BF16)
+		tanh_form ? gelu_rows(a, true, DTYPE_BF16) : gelu_rows(a, false, DTYPE_BF16);
+	else
+		tanh_form ? gelu_rows(a, true, DTYPE_F32) : gelu_rows(a, false, DTYPE_F32);
+}
+
+/* dx = x [* gelu'(pre)] [+ add]; sums of its columns. */
+INLINE void backward_rows(const struct linear_rows *a, bool has_pre, bool tanh_form, enum dtype dtype)
+{
+	if (a->sums)
+		memset(a->sums, 0, (size_t)a->columns * sizeof(*a->sums));
+	for (int64_t i = 0; i < a->rows; i++) {
+		const float *x = a->x + i * a->columns;
+		const void *pre = has_pre ? row_of(a->pre, i, a->stride, dtype) : NULL;
+		const void *add = a->add ? row_of(a->add, i, a->stride, dtype) : NULL;
+		void *y = out_row(a->y, i, a->stride, dtype);
+		for (int64_t c = 0; c < a->columns; c += LANES) {
+			int64_t left = a->columns - c;
+			vector v = load_floats(x, c, left);
+			if (has_pre)
+				v *= gelu_derivative(load(pre, c, left, dtype), tanh_form);
+			if (add)
+				v += load(add, c, left, dtype);
+			store(y, c, left, v, dtype);
+			if (a->sums)
+				store_floats(a->sums, c, left, load_floats(a->sums, c, left) + v);
+		}
+	}
+}
+
+void KERNEL(linear_bwd)(const struct linear_rows *a)
+{
+	if (a->dtype == DTYPE_BF16) {
+		if (!a->pre)
+			backward_rows(a, false, false, DTYPE_BF16);
+		else if (a->activation == ACTIVATION_GELU_TANH)
+			backward_rows(a, true, true, DTYPE_BF16);
+		else
+			backward_rows(a, true, false, DTYPE_BF16);
+	} else {
+		if (!a->pre)
+			backward_rows(a, false, false, DTYPE_F32);
+		else if (a->activation == ACTIVATION_GELU_TANH)
+			backward_rows(a, true, true, DTYPE_F32);
+		else
+			backward_rows(a, true, false, DTYPE_F32);
+	}
+}
+
+INLINE void tanh_row(void *dy, const void *y, int64_t count, enum dtype dtype)
+{
+	for (int64_t i = 0; i < count; i += LANES) {
+		vector value = load(y, i, count - i, dtype), d = load(dy, i, count - i, dtype);
+		store(dy, i, count - i, d * (vector_set(1) - value * value), dtype);
+	}
+}
+
+void KERNEL(tanh_bwd)(void *dy, const void *y, int64_t count, enum dtype dtype)
+{
+	if (dtype == DTYPE_BF16)
+		tanh_row(dy, y, count, DTYPE_BF16);
+	else
+		tanh_row(dy, y, count, DTYPE_F32);
+}

@@ -1,0 +1,205 @@
+/* Layer normalisation and what is fused with it: dropout, residual, embedding rows, gelu's derivative. */
+#include "backend/cpu/kernels/dropout.h"
+#include "backend/cpu/kernels/table.h"
+
+INLINE void row_bits(const struct dropout_rows *d, int64_t row, int64_t columns)
+{
+	if (d->threshold)
+		dropout_bits(d->seed, (uint32_t)d->positions[row], d->site, d->samples[row], d->threshold, columns, d->bits);
+}
+
+INLINE vector drop(const struct dropout_rows *d, vector x, int64_t column)
+{
+	return d->threshold ? keep_bits(x * vector_set(d->scale), d->bits, column) : x;
+}
+
+/* Mean and rstd of a row of floats whose sum is known. Two passes: the square of the deviations, not the
+ * difference of squares, which cancels. */
+INLINE void statistics(const float *row, int64_t columns, float total, float epsilon, float *mean, float *rstd)
+{
+	*mean = total / (float)columns;
+	vector squares = vector_set(0), m = vector_set(*mean);
+	int64_t c = 0;
+	for (; c + LANES <= columns; c += LANES) {
+		vector d = vector_load(row + c) - m;
+		squares = vector_fma(d, d, squares);
+	}
+	float sum = vector_sum(squares);
+	for (; c < columns; c++)
+		sum += (row[c] - *mean) * (row[c] - *mean);
+	*rstd = 1 / __builtin_sqrtf(sum / (float)columns + epsilon);
+}
+
+/* y = gamma (row - mean) rstd + beta */
+INLINE vector normalise(const float *row, float mean, float rstd, const float *gamma, const float *beta, int64_t c,
+			int64_t left)
+{
+	vector n = (load_floats(row, c, left) - vector_set(mean)) * vector_set(rstd);
+	return vector_fma(n, load_floats(gamma, c, left), load_floats(beta, c, left));
+}
+
+/* Columns [first, end) of a row: x from x_row (whose element 0 is column `first`) on to the sum. Returns the lanes'
+ * sums. Statistics are those of the rounded sum, since that is what backward will find. */
+INLINE vector sum_columns(const struct norm_rows *a, const void *x_row, enum dtype x_dtype, int64_t first, int64_t end,
+			  const void *residual, void *sum, enum dtype dtype)
+{
+	vector total = vector_set(0);
+	for (int64_t c = first; c < end; c += LANES) {
+		int64_t left = end - c;
+		vector v = load(x_row, c - first, left, x_dtype);
+		if (a->bias)
+			v += load_floats(a->bias, c, left);
+		v = drop(&a->dropout, v, c);
+		if (residual)
+			v += load(residual, c, left, dtype);
+		v = rounded(v, dtype);
+		if (sum)
+			store(sum, c, left, v, dtype);
+		store_floats(a->row, c, left, v);
+		total += v;
+	}
+	return total;
+}
+
+INLINE void norm_rows(const struct norm_rows *a, enum dtype dtype)
+{
+	int64_t columns = a->columns, width = a->product.width;
+	for (int64_t i = 0; i < a->rows; i++) {
+		const void *residual = a->residual ? row_of(a->residual, i, columns, dtype) : NULL;
+		void *sum = a->sum ? out_row(a->sum, i, columns, dtype) : NULL;
+		vector total = vector_set(0);
+		row_bits(&a->dropout, i, columns);
+		if (a->product.data) {
+			for (int64_t first = 0; first < columns; first += width) {
+				int64_t end = first + width < columns ? first + width : columns;
+				const float *tile = a->product.data + first * ROW_MULTIPLE;
+				total += sum_columns(a, tile + i * (end - first), DTYPE_F32, first, end, residual, sum,
+						     dtype);
+			}
+		} else {
+			total = sum_columns(a, row_of(a->x, i, columns, dtype), dtype, 0, columns, residual, sum, dtype);
+		}
+		float mean, rstd;
+		statistics(a->row, columns, vector_sum(total), a->epsilon, &mean, &rstd);
+		if (sum) {
+			a->mean[i] = mean;
+			a->rstd[i] = rstd;
+		}
+		void *y = out_row(a->y, i, columns, dtype);
+		for (int64_t c = 0; c < columns; c += LANES)
+			store(y, c, columns - c, normalise(a->row, mean, rstd, a->gamma, a->beta, c, columns - c), dtype);
+	}
+}
+
+void KERNEL(norm_fwd)(const struct norm_rows *a)
+{
+	if (a->dtype == DTYPE_BF16)
+		norm_rows(a, DTYPE_BF16);
+	else
+		norm_rows(a, DTYPE_F32);
+}
+
+INLINE void embed_rows(const struct embed_rows *a, enum dtype dtype)
+{
+	int64_t columns = a->columns;
+	for (int64_t i = 0; i < a->rows; i++) {
+		const float *word = a->word + a->ids[i] * columns, *type = a->type + a->types[i] * columns;
+		const float *position = a->position + a->positions[i] * columns;
+		void *sum = a->sum ? out_row(a->sum, i, columns, dtype) : NULL, *y = out_row(a->y, i, columns, dtype);
+		vector total = vector_set(0);
+		for (int64_t c = 0; c < columns; c += LANES) {
+			int64_t left = columns - c;
+			vector v = load_floats(word, c, left) + load_floats(type, c, left) +
+				   load_floats(position, c, left);
+			v = rounded(v, dtype);
+			if (sum)
+				store(sum, c, left, v, dtype);
+			store_floats(a->row, c, left, v);
+			total += v;
+		}
+		float mean, rstd;
+		statistics(a->row, columns, vector_sum(total), a->epsilon, &mean, &rstd);
+		if (sum) {
+			a->mean[i] = mean;
+			a->rstd[i] = rstd;
+		}
+		row_bits(&a->dropout, i, columns);
+		for (int64_t c = 0; c < columns; c += LANES) {
+			vector v = normalise(a->row, mean, rstd, a->gamma, a->beta, c, columns - c);
+			store(y, c, columns - c, drop(&a->dropout, v, c), dtype);
+		}
+	}
+}
+
+void KERNEL(embed_fwd)(const struct embed_rows *a)
+{
+	if (a->dtype == DTYPE_BF16)
+		embed_rows(a, DTYPE_BF16);
+	else
+		embed_rows(a, DTYPE_F32);
+}
+
+INLINE void add_floats(float *sums, int64_t c, int64_t left, vector v)
+{
+	store_floats(sums, c, left, load_floats(sums, c, left) + v);
+}
+
+/* With n = (sum - mean) rstd and g = dy gamma: dresidual = rstd (g - mean(g) - n mean(g n)); a row's g and n stay in
+ * a->row between the two passes. */
+INLINE void backward_rows(const struct norm_bwd_rows *a, bool has_pre, enum dtype dtype)
+{
+	int64_t columns = a->columns, wide = round_up(columns, 16);
+	float *g_row = a->row, *n_row = a->row + wide;
+	bool mask_dx = a->dx && !a->dropout_first, tanh_form = a->activation == ACTIVATION_GELU_TANH;
+	memset(a->dgamma, 0, (size_t)columns * sizeof(float));
+	memset(a->dbeta, 0, (size_t)columns * sizeof(float));
+	if (a->dbias)
+		memset(a->dbias, 0, (size_t)columns * sizeof(float));
+	for (int64_t i = 0; i < a->rows; i++) {
+		const void *dy = row_of(a->dy, i, columns, dtype), *sum = row_of(a->sum, i, columns, dtype);
+		const void *pre = has_pre ? row_of(a->pre, i, columns, dtype) : NULL;
+		const vector mean = vector_set(a->mean[i]), rstd = vector_set(a->rstd[i]);
+		vector total_g = vector_set(0), total_gn = vector_set(0);
+		if (mask_dx || a->dropout_first)
+			row_bits(&a->dropout, i, columns);
+		for (int64_t c = 0; c < columns; c += LANES) {
+			int64_t left = columns - c;
+			vector d = load(dy, c, left, dtype);
+			if (a->dropout_first)
+				d = drop(&a->dropout, d, c);
+			vector n = (load(sum, c, left, dtype) - mean) * rstd, g = d * load_floats(a->gamma, c, left);
+			store_floats(n_row, c, left, n);
+			store_floats(g_row, c, left, g);
+			add_floats(a->dgamma, c, left, d * n);
+			add_floats(a->dbeta, c, left, d);
+			total_g += g;
+			total_gn = vector_fma(g, n, total_gn); /* g is 0 beyond the last column */
+		}
+		const vector mean_g = vector_set(vector_sum(total_g) / (float)columns);
+		const vector mean_gn = vector_set(vector_sum(total_gn) / (float)columns);
+		void *dresidual = out_row(a->dresidual, i, columns, dtype);
+		void *dx = a->dx ? out_row(a->dx, i, columns, dtype) : NULL;
+		for (int64_t c = 0; c < columns; c += LANES) {
+			int64_t left = columns - c;
+			vector d = load_floats(g_row, c, left) - vector_fma(load_floats(n_row, c, left), mean_gn, mean_g);
+			d *= rstd;
+			store(dresidual, c, left, d, dtype);
+			if (mask_dx)
+				d = drop(&a->dropout, d, c);
+			if (has_pre)
+				d *= gelu_derivative(load(pre, c, left, dtype), tanh_form);
+			if (dx)
+				store(dx, c, left, d, dtype);
+			if (a->dbias)
+				add_floats(a->dbias, c, left, d);
+		}
+	}
+}
+
+void KERNEL(norm_bwd)(const struct norm_bwd_rows *a)
+{
+	if (a->dtype == DTYPE_BF16)
+		a->pre ? backward_rows(a, true, DTYPE_BF16) : backward_rows(a, false, DTYPE_BF16);
+	else
+		a->pre ? backward_rows(a, true, DTYPE_F32) : backward_rows(a, false, DTYPE_F32);
+}

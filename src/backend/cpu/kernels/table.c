@@ -1,0 +1,17 @@
+#include "backend/cpu/kernels/table.h"
+
+const struct cpu_kernels KERNEL(cpu_kernels) = {
+	.linear_fwd = KERNEL(linear_fwd),
+	.gelu_fwd = KERNEL(gelu_fwd),
+	.linear_bwd = KERNEL(linear_bwd),
+	.tanh_bwd = KERNEL(tanh_bwd),
+	.norm_fwd = KERNEL(norm_fwd),
+	.embed_fwd = KERNEL(embed_fwd),
+	.norm_bwd = KERNEL(norm_bwd),
+	.softmax_fwd = KERNEL(softmax_fwd),
+	.softmax_bwd = KERNEL(softmax_bwd),
+	.add_row = KERNEL(add_row),
+	.add_row_into = KERNEL(add_row_into),
+	.sum_squares = KERNEL(sum_squares),
+	.adamw = KERNEL(adamw),
+};

@@ -1,0 +1,27 @@
+/* The functions of struct cpu_kernels as the kernel files define them. */
+#ifndef BACKEND_CPU_KERNELS_TABLE_H
+#define BACKEND_CPU_KERNELS_TABLE_H
+
+#include "backend/cpu/kernels.h"
+
+#ifdef ISA
+#include "backend/cpu/kernels/elements.h"
+
+void KERNEL(linear_fwd)(const struct linear_rows *a);
+void KERNEL(gelu_fwd)(const struct linear_rows *a);
+void KERNEL(linear_bwd)(const struct linear_rows *a);
+void KERNEL(tanh_bwd)(void *dy, const void *y, int64_t count, enum dtype dtype);
+void KERNEL(norm_fwd)(const struct norm_rows *a);
+void KERNEL(embed_fwd)(const struct embed_rows *a);
+void KERNEL(norm_bwd)(const struct norm_bwd_rows *a);
+void KERNEL(softmax_fwd)(const struct softmax_rows *a);
+void KERNEL(softmax_bwd)(const struct softmax_bwd_rows *a);
+void KERNEL(add_row)(float *sum, const void *row, int64_t count, enum dtype dtype);
+void KERNEL(add_row_into)(void *out, const void *row, int64_t count, enum dtype dtype);
+double KERNEL(sum_squares)(const float *x, int64_t count);
+void KERNEL(adamw)(const struct adamw_range *a);
+#endif
+
+extern const struct cpu_kernels cpu_kernels_avx2, cpu_kernels_avx512, cpu_kernels_avx512_bf16, cpu_kernels_amx;
+
+#endif

@@ -1,0 +1,101 @@
+/* Layer normalisation, behind a linear or alone, and its backward. */
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/weights.h"
+
+struct norm_call {
+	struct replica *r;
+	const struct linear_norm_fwd *a;
+};
+
+static void norm_slice(void *context, int64_t slice, int worker)
+{
+	const struct norm_call *call = context;
+	const struct linear_norm_fwd *a = call->a;
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	int64_t row = slice * ROW_MULTIPLE;
+	struct norm_rows rows = {
+		.rows = slice_rows(a->y.rows, slice),
+		.columns = a->y.columns,
+		.dtype = a->y.dtype,
+		.residual = tensor_at(&a->residual, row, 0),
+		.gamma = a->gamma->master.data,
+		.beta = a->beta->master.data,
+		.epsilon = (float)a->epsilon,
+		.dropout = cpu_dropout(call->r, &a->dropout, a->batch, row, worker),
+		.row = scratch->rows + worker * scratch->row_floats,
+		.sum = tensor_at(&a->sum, row, 0),
+		.y = tensor_at(&a->y, row, 0),
+	};
+	if (a->sum.data) {
+		rows.mean = (float *)a->mean.data + row;
+		rows.rstd = (float *)a->rstd.data + row;
+	}
+	if (a->w) {
+		const struct packing *p = &weight_copy(a->w)->forward;
+		float *tiles = scratch->tiles + worker * scratch->tile_floats;
+		for (int64_t j = 0; j < p->n_blocks; j++)
+			packing_multiply(p, 0, j, false, tensor_at(&a->x, row, 0), tiles + j * p->n_width * ROW_MULTIPLE,
+					 worker);
+		rows.product = (struct tiles){.data = tiles, .width = p->n_width};
+		rows.bias = a->b->master.data;
+	} else {
+		rows.x = tensor_at(&a->x, row, 0);
+	}
+	cpu_state(call->r)->kernels->norm_fwd(&rows);
+}
+
+void cpu_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
+{
+	struct norm_call call = {r, a};
+	BUG_IF(a->y.columns * ROW_MULTIPLE > cpu_scratch(r)->tile_floats);
+	pool_run(r->backend->pool, slice_count(a->y.rows), norm_slice, &call);
+}
+
+struct norm_bwd_call {
+	struct replica *r;
+	const struct norm_bwd *a;
+};
+
+static void norm_bwd_slice(void *context, int64_t slice, int worker)
+{
+	const struct norm_bwd_call *call = context;
+	const struct norm_bwd *a = call->a;
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	int64_t row = slice * ROW_MULTIPLE, width = a->dy.columns;
+	bool one_output = !a->dx.data || a->dx.data == a->dresidual.data;
+	float *parts = scratch->parts + slice * 3 * width;
+	struct norm_bwd_rows rows = {
+		.rows = slice_rows(a->dy.rows, slice),
+		.columns = width,
+		.dtype = a->dy.dtype,
+		.activation = a->pre_activation,
+		.dy = tensor_at(&a->dy, row, 0),
+		.sum = tensor_at(&a->sum, row, 0),
+		.pre = tensor_at(&a->pre, row, 0),
+		.mean = (const float *)a->mean.data + row,
+		.rstd = (const float *)a->rstd.data + row,
+		.gamma = a->gamma->master.data,
+		.dropout = cpu_dropout(call->r, &a->dropout, a->batch, row, worker),
+		.row = scratch->rows + worker * scratch->row_floats,
+		.dresidual = tensor_at(&a->dresidual, row, 0),
+		.dx = one_output ? NULL : tensor_at(&a->dx, row, 0),
+		.dgamma = parts,
+		.dbeta = parts + width,
+		.dbias = a->bias ? parts + 2 * width : NULL,
+	};
+	cpu_state(call->r)->kernels->norm_bwd(&rows);
+}
+
+void cpu_norm_bwd(struct replica *r, const struct norm_bwd *a)
+{
+	struct norm_bwd_call call = {r, a};
+	const struct cpu_scratch *scratch = cpu_scratch(r);
+	int64_t slices = slice_count(a->dy.rows), width = a->dy.columns;
+	BUG_IF(3 * width > scratch->part_floats || slices > scratch->slices);
+	pool_run(r->backend->pool, slices, norm_bwd_slice, &call);
+	const struct weight *targets[3] = {a->gamma, a->beta, a->bias};
+	for (int i = 0; i < 3; i++)
+		if (targets[i])
+			cpu_add_parts(r, scratch->parts + i * width, slices, 3 * width, width, targets[i]->gradient.data,
+				      a->overwrite);
+}

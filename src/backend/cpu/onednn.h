@@ -1,0 +1,41 @@
+/* oneDNN, as far as we use it: products of 128 rows with a packed weight. The one header around dnnl.h, whose
+ * interface differs between 2.x and 3.x. */
+#ifndef BACKEND_CPU_ONEDNN_H
+#define BACKEND_CPU_ONEDNN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "backend/cpu/isa.h"
+#include "backend/tensor.h"
+#include "base/error.h"
+#include "base/pool.h"
+
+/* y (128,n) fp32 = or += x (128,k) w (k,n), all rows dense, by one thread. */
+struct product_shape {
+	int64_t n, k;
+	enum dtype dtype;               /* of x and the packed w: F32 or BF16 */
+	int64_t k_stride, n_stride;     /* elements between neighbours of the fp32 master that w is packed from */
+	bool accumulates;               /* += will be asked for too */
+};
+
+struct onednn;  /* the engine, and every product made so far */
+struct product; /* lives as long as its onednn */
+
+/* Makes oneDNN single-threaded in every worker of the pool and checks that it works here; `isa` caps what it may
+ * use. */
+MUST_USE enum status onednn_open(struct onednn **out, struct pool *pool, enum cpu_isa isa);
+void onednn_close(struct onednn *dnnl);
+const char *onednn_version(const struct onednn *dnnl); /* "oneDNN 2.6.3" */
+
+/* Finds or makes (some milliseconds) the product of a shape. Not from within a pool task. What oneDNN cannot make aborts:
+ * all that our shapes need exists in every version. */
+const struct product *onednn_product(struct onednn *dnnl, const struct product_shape *shape);
+size_t product_packed_bytes(const struct product *product);
+
+/* From any worker: */
+void product_pack(const struct product *product, const float *master, void *packed, int worker);
+void product_run(const struct product *product, bool accumulate, const void *x, const void *packed, float *y,
+		 int worker);
+
+#endif

@@ -1,0 +1,276 @@
+/* The output layer over the vocabulary with softmax cross entropy, and its most probable entries.
+ *
+ * Predictions are taken in chunks of at most VOCABULARY_ROWS rows. For a chunk:
+ *   1. logits, a tile (slice of rows, block of the vocabulary) a task, with each row's largest logit and sum of exp
+ *      within the tile;
+ *   2. row by row the log of the sum of exp over all blocks, loss, and dlogits' factor;
+ *   3. dlogits, tile by tile;
+ *   4. dx: for a slice and a tile of columns the products of all blocks, summed in order;
+ *   5. the table's gradient, a block of the vocabulary after the other. */
+#include <math.h>
+#include <string.h>
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/weights.h"
+#include "backend/cpu/wgrad.h"
+
+struct vocabulary_call {
+	struct replica *r;
+	const struct weight *table, *bias;
+	struct tensor x;        /* rows of the chunk */
+	struct tensor dx;
+	const int32_t *labels;  /* of the chunk's first row on */
+	const float *weights;
+	bool keep_logits;       /* else one tile a worker, for the statistics alone */
+};
+
+static int64_t blocks_of(const struct vocabulary_call *call)
+{
+	return weight_copy(call->table)->forward.n_blocks;
+}
+
+static int64_t block_columns(const struct vocabulary_call *call, int64_t block)
+{
+	return packing_width(&weight_copy(call->table)->forward, block);
+}
+
+/* Offset in elements of row `row` of a block's logits or dlogits, whose rows are dense. */
+static int64_t block_offset(const struct vocabulary_call *call, int64_t block, int64_t row)
+{
+	return block * VOCABULARY_BLOCK * cpu_scratch(call->r)->vocabulary.rows + row * block_columns(call, block);
+}
+
+static void logits_tile(void *context, int64_t index, int worker)
+{
+	const struct vocabulary_call *call = context;
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	int64_t slices = slice_count(call->x.rows), slice = index % slices, block = index / slices;
+	int64_t row = slice * ROW_MULTIPLE, statistic = block * scratch->vocabulary.rows + row;
+	float *tile = call->keep_logits ? scratch->vocabulary.logits + block_offset(call, block, row)
+					: scratch->tiles + worker * scratch->tile_floats;
+	packing_multiply(&weight_copy(call->table)->forward, 0, block, false, tensor_at(&call->x, row, 0), tile, worker);
+	cpu_state(call->r)->kernels->softmax_fwd(&(struct softmax_rows){
+		.rows = slice_rows(call->x.rows, slice),
+		.columns = block_columns(call, block),
+		.logits = tile,
+		.bias = (const float *)call->bias->master.data + block * VOCABULARY_BLOCK,
+		.max = scratch->vocabulary.max + statistic,
+		.sum = scratch->vocabulary.sum + statistic,
+		.best = scratch->vocabulary.best + statistic,
+	});
+	for (int64_t i = 0; call->labels && i < slice_rows(call->x.rows, slice); i++) {
+		int64_t label = call->labels[row + i] - block * VOCABULARY_BLOCK;
+		if (label >= 0 && label < block_columns(call, block))
+			scratch->vocabulary.label_logit[row + i] = tile[i * block_columns(call, block) + label];
+	}
+}
+
+static void compute_logits(struct vocabulary_call *call)
+{
+	pool_run(call->r->backend->pool, slice_count(call->x.rows) * blocks_of(call), logits_tile, call);
+}
+
+/* Log of the sum of exp over all blocks; *out_best: the largest logit's index, lowest first. */
+static double row_lse(const struct vocabulary_call *call, int64_t row, int32_t *out_best)
+{
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	int64_t rows = scratch->vocabulary.rows, best_block = 0;
+	const float *max = scratch->vocabulary.max + row, *sum = scratch->vocabulary.sum + row;
+	for (int64_t block = 1; block < blocks_of(call); block++)
+		if (max[block * rows] > max[best_block * rows])
+			best_block = block;
+	double largest = max[best_block * rows], total = 0;
+	for (int64_t block = 0; block < blocks_of(call); block++)
+		total += sum[block * rows] * exp(max[block * rows] - largest);
+	*out_best = (int32_t)(best_block * VOCABULARY_BLOCK) + scratch->vocabulary.best[best_block * rows + row];
+	return largest + log(total);
+}
+
+static void row_losses(void *context, int64_t slice, int worker)
+{
+	(void)worker;
+	const struct vocabulary_call *call = context;
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	const struct scalars *s = call->r->scalars;
+	int64_t first = slice * ROW_MULTIPLE, end = first + slice_rows(call->x.rows, slice);
+	for (int64_t i = first; i < end; i++) {
+		float weight = call->weights[i];
+		scratch->vocabulary.loss[i] = scratch->vocabulary.correct[i] = 0;
+		scratch->vocabulary.lse[i] = scratch->vocabulary.factor[i] = 0;
+		if (weight == 0)
+			continue;
+		BUG_IF(call->labels[i] < 0 || call->labels[i] >= call->table->master.rows);
+		int32_t best;
+		double lse = row_lse(call, i, &best);
+		scratch->vocabulary.lse[i] = (float)lse;
+		scratch->vocabulary.factor[i] = (float)(weight * s->inverse_predictions * s->loss_scale);
+		scratch->vocabulary.loss[i] = weight * (lse - (double)scratch->vocabulary.label_logit[i]);
+		scratch->vocabulary.correct[i] = best == call->labels[i] ? weight : 0;
+	}
+}
+
+static void dlogits_tile(void *context, int64_t index, int worker)
+{
+	(void)worker;
+	const struct vocabulary_call *call = context;
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	int64_t slices = slice_count(call->x.rows), slice = index % slices, block = index / slices;
+	int64_t row = slice * ROW_MULTIPLE, offset = block_offset(call, block, row), rows = slice_rows(call->x.rows, slice);
+	int32_t labels[ROW_MULTIPLE];
+	for (int64_t i = 0; i < rows; i++)
+		labels[i] = call->labels[row + i] - (int32_t)(block * VOCABULARY_BLOCK);
+	cpu_state(call->r)->kernels->softmax_bwd(&(struct softmax_bwd_rows){
+		.rows = rows,
+		.columns = block_columns(call, block),
+		.dtype = call->x.dtype,
+		.logits = scratch->vocabulary.logits + offset,
+		.lse = scratch->vocabulary.lse + row,
+		.factor = scratch->vocabulary.factor + row,
+		.labels = labels,
+		.dlogits = (char *)scratch->vocabulary.dlogits + offset * (int64_t)dtype_bytes(call->x.dtype),
+	});
+}
+
+static void dx_tile(void *context, int64_t index, int worker)
+{
+	const struct vocabulary_call *call = context;
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	const struct packing *p = &weight_copy(call->table)->dgrad;
+	int64_t slices = slice_count(call->x.rows), slice = index % slices, j = index / slices;
+	int64_t row = slice * ROW_MULTIPLE;
+	float *tile = scratch->tiles + worker * scratch->tile_floats;
+	for (int64_t block = 0; block < p->k_blocks; block++) {
+		int64_t offset = block_offset(call, block, row) * (int64_t)dtype_bytes(call->x.dtype);
+		packing_multiply(p, block, j, block > 0, (const char *)scratch->vocabulary.dlogits + offset, tile, worker);
+	}
+	cpu_state(call->r)->kernels->linear_fwd(&(struct linear_rows){
+		.rows = slice_rows(call->x.rows, slice),
+		.columns = packing_width(p, j),
+		.stride = call->dx.columns,
+		.dtype = call->dx.dtype,
+		.x = tile,
+		.y = tensor_at(&call->dx, row, j * p->n_width),
+	});
+}
+
+static void table_gradient(const struct vocabulary_call *call, bool overwrite)
+{
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	for (int64_t block = 0; block < blocks_of(call); block++) {
+		int64_t first = block * VOCABULARY_BLOCK;
+		struct tensor dlogits = {.data = (char *)scratch->vocabulary.dlogits +
+						 block_offset(call, block, 0) * (int64_t)dtype_bytes(call->x.dtype),
+					 .dtype = call->x.dtype,
+					 .rows = call->x.rows,
+					 .columns = block_columns(call, block)};
+		cpu_wgrad(call->r, &(struct cpu_wgrad){
+					   .dy = dlogits,
+					   .x = call->x,
+					   .dw = (float *)call->table->gradient.data + first * call->x.columns,
+					   .column_sums = (float *)call->bias->gradient.data + first,
+					   .overwrite = overwrite,
+				   });
+	}
+}
+
+static struct tensor rows_from(struct tensor t, int64_t first, int64_t rows)
+{
+	t.data = tensor_at(&t, first, 0);
+	t.rows = rows;
+	return t;
+}
+
+void cpu_vocab_xent(struct replica *r, const struct vocab_xent *a)
+{
+	const struct cpu_scratch *scratch = cpu_scratch(r);
+	struct pool *pool = r->backend->pool;
+	double loss = 0, correct = 0;
+	if (a->training && a->overwrite && a->x.rows == 0) {
+		cpu_zero(r, a->table->gradient.data, (size_t)(a->table->master.rows * a->x.columns) * sizeof(float));
+		cpu_zero(r, a->bias->gradient.data, (size_t)a->table->master.rows * sizeof(float));
+	}
+	for (int64_t first = 0; first < a->x.rows; first += scratch->vocabulary.rows) {
+		int64_t left = a->x.rows - first;
+		int64_t rows = left < scratch->vocabulary.rows ? left : scratch->vocabulary.rows;
+		struct vocabulary_call call = {
+			.r = r,
+			.table = a->table,
+			.bias = a->bias,
+			.x = rows_from(a->x, first, rows),
+			.dx = a->training ? rows_from(a->dx, first, rows) : a->dx,
+			.labels = a->labels + first,
+			.weights = a->weights + first,
+			.keep_logits = a->training,
+		};
+		int64_t slices = slice_count(rows);
+		compute_logits(&call);
+		pool_run(pool, slices, row_losses, &call);
+		for (int64_t i = 0; i < rows; i++) {
+			loss += scratch->vocabulary.loss[i];
+			correct += scratch->vocabulary.correct[i];
+		}
+		if (!a->training)
+			continue;
+		pool_run(pool, slices * blocks_of(&call), dlogits_tile, &call);
+		pool_run(pool, slices * weight_copy(a->table)->dgrad.n_blocks, dx_tile, &call);
+		table_gradient(&call, a->overwrite && first == 0);
+	}
+	*a->loss += loss;
+	*a->correct += correct;
+}
+
+struct topk_call {
+	struct vocabulary_call logits;
+	int32_t k;
+	int32_t *ids;
+	double *probabilities;
+};
+
+/* Insertion into the k best so far; ids come in ascending order, so an equal logit stays behind. */
+static void topk_slice(void *context, int64_t slice, int worker)
+{
+	(void)worker;
+	const struct topk_call *call = context;
+	const struct cpu_scratch *scratch = cpu_scratch(call->logits.r);
+	int64_t first = slice * ROW_MULTIPLE, end = first + slice_rows(call->logits.x.rows, slice);
+	for (int64_t i = first; i < end; i++) {
+		int32_t best, *ids = call->ids + i * call->k, count = 0;
+		double lse = row_lse(&call->logits, i, &best), *values = call->probabilities + i * call->k;
+		for (int64_t block = 0; block < blocks_of(&call->logits); block++) {
+			const float *logits = scratch->vocabulary.logits + block_offset(&call->logits, block, i);
+			for (int64_t c = 0; c < block_columns(&call->logits, block); c++) {
+				if (count == call->k && !((double)logits[c] > values[count - 1]))
+					continue;
+				int32_t at = count < call->k ? count++ : count - 1;
+				for (; at > 0 && (double)logits[c] > values[at - 1]; at--) {
+					values[at] = values[at - 1];
+					ids[at] = ids[at - 1];
+				}
+				values[at] = (double)logits[c];
+				ids[at] = (int32_t)(block * VOCABULARY_BLOCK + c);
+			}
+		}
+		for (int32_t j = 0; j < count; j++)
+			values[j] = exp(values[j] - lse);
+	}
+}
+
+void cpu_vocab_topk(struct replica *r, const struct vocab_topk *a)
+{
+	const struct cpu_scratch *scratch = cpu_scratch(r);
+	for (int64_t first = 0; first < a->x.rows; first += scratch->vocabulary.rows) {
+		int64_t left = a->x.rows - first;
+		int64_t rows = left < scratch->vocabulary.rows ? left : scratch->vocabulary.rows;
+		struct topk_call call = {
+			.logits = {.r = r,
+				   .table = a->table,
+				   .bias = a->bias,
+				   .x = rows_from(a->x, first, rows),
+				   .keep_logits = true},
+			.k = a->k,
+			.ids = a->ids + first * a->k,
+			.probabilities = a->probabilities + first * a->k,
+		};
+		compute_logits(&call.logits);
+		pool_run(r->backend->pool, slice_count(rows), topk_slice, &call);
+	}
+}

@@ -1,0 +1,130 @@
+#include "backend/cpu/weights.h"
+
+/* A block of this size stays in a core's second-level cache while the slices stream past it. */
+#define BLOCK_BYTES (640 << 10)
+#define LEAST_COLUMNS 128
+
+/* Tiles of equal width, a multiple of the 64 columns that oneDNN packs together. */
+static int64_t block_width(int64_t n, int64_t k, enum dtype dtype)
+{
+	int64_t most = BLOCK_BYTES / (k * (int64_t)dtype_bytes(dtype)) / 64 * 64;
+	most = most < LEAST_COLUMNS ? LEAST_COLUMNS : most > TILE_COLUMNS ? TILE_COLUMNS : most;
+	int64_t blocks = (n + most - 1) / most;
+	int64_t width = round_up((n + blocks - 1) / blocks, 64);
+	return width < n ? width : n;
+}
+
+static void packing_describe(struct packing *p, struct cpu_state *state, enum dtype dtype)
+{
+	p->n_blocks = (p->n + p->n_width - 1) / p->n_width;
+	p->k_blocks = (p->k + p->k_width - 1) / p->k_width;
+	for (int last_k = 0; last_k < 2; last_k++) {
+		for (int last_n = 0; last_n < 2; last_n++) {
+			struct product_shape shape = {
+				.n = last_n ? p->n - (p->n_blocks - 1) * p->n_width : p->n_width,
+				.k = last_k ? p->k - (p->k_blocks - 1) * p->k_width : p->k_width,
+				.dtype = dtype,
+				.k_stride = p->k_stride,
+				.n_stride = p->n_stride,
+				.accumulates = p->k_blocks > 1,
+			};
+			p->products[last_k][last_n] = onednn_product(state->dnnl, &shape);
+			size_t bytes = product_packed_bytes(p->products[last_k][last_n]);
+			bytes = (size_t)round_up((int64_t)bytes, ARENA_ALIGNMENT);
+			p->block_bytes = bytes > p->block_bytes ? bytes : p->block_bytes;
+		}
+	}
+}
+
+static size_t packing_bytes(const struct packing *p)
+{
+	return (size_t)(p->n_blocks * p->k_blocks) * p->block_bytes;
+}
+
+/* Lays out the copies of a weight (O,I) behind the struct; returns the bytes of all. */
+static size_t copy_describe(struct weight_copy *copy, struct cpu_state *state, enum dtype dtype,
+			    const struct weight *weight)
+{
+	int64_t outputs = weight->master.rows, inputs = weight->master.columns;
+	bool is_vocabulary = weight->use == WEIGHT_TIED;
+	int64_t outputs_block = outputs < VOCABULARY_BLOCK ? outputs : VOCABULARY_BLOCK;
+	*copy = (struct weight_copy){
+		.forward = {.n = outputs,
+			    .k = inputs,
+			    .n_width = is_vocabulary ? outputs_block : block_width(outputs, inputs, dtype),
+			    .k_width = inputs,
+			    .k_stride = 1,
+			    .n_stride = inputs},
+		.dgrad = {.n = inputs,
+			  .k = outputs,
+			  .n_width = block_width(inputs, is_vocabulary ? outputs_block : outputs, dtype),
+			  .k_width = is_vocabulary ? outputs_block : outputs,
+			  .k_stride = inputs,
+			  .n_stride = 1},
+	};
+	packing_describe(&copy->forward, state, dtype);
+	packing_describe(&copy->dgrad, state, dtype);
+	size_t head = (size_t)round_up(sizeof(*copy), ARENA_ALIGNMENT);
+	size_t forward = packing_bytes(&copy->forward), dgrad = packing_bytes(&copy->dgrad);
+	if (weight->copy) {
+		copy->forward.data = (unsigned char *)weight->copy + head;
+		copy->dgrad.data = copy->forward.data + forward;
+	}
+	return head + forward + dgrad;
+}
+
+static bool is_multiplied(const struct weight *weight)
+{
+	return weight->use == WEIGHT_LINEAR || weight->use == WEIGHT_TIED;
+}
+
+size_t cpu_weight_copy_bytes(struct backend *be, const struct weight *weight)
+{
+	struct weight_copy copy;
+	return is_multiplied(weight) ? copy_describe(&copy, be->state, be->dtype, weight) : 0;
+}
+
+static const struct product *product_of(const struct packing *p, int64_t i, int64_t j)
+{
+	return p->products[i == p->k_blocks - 1][j == p->n_blocks - 1];
+}
+
+static unsigned char *block_of(const struct packing *p, int64_t i, int64_t j)
+{
+	return p->data + (size_t)(i * p->n_blocks + j) * p->block_bytes;
+}
+
+static void pack_block(void *context, int64_t index, int worker)
+{
+	const struct weight *weight = context;
+	const struct weight_copy *copy = weight->copy;
+	const struct packing *p = &copy->forward;
+	if (index >= p->n_blocks * p->k_blocks) {
+		index -= p->n_blocks * p->k_blocks;
+		p = &copy->dgrad;
+	}
+	int64_t i = index / p->n_blocks, j = index % p->n_blocks;
+	const float *master = weight->master.data;
+	product_pack(product_of(p, i, j), master + i * p->k_width * p->k_stride + j * p->n_width * p->n_stride,
+		     block_of(p, i, j), worker);
+}
+
+void cpu_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count)
+{
+	struct backend *be = replica->backend;
+	for (int64_t w = 0; w < count; w++) {
+		if (!is_multiplied(weights[w]))
+			continue;
+		struct weight_copy *copy = weights[w]->copy;
+		copy_describe(copy, be->state, be->dtype, weights[w]);
+		pool_run(be->pool,
+			 copy->forward.n_blocks * copy->forward.k_blocks + copy->dgrad.n_blocks * copy->dgrad.k_blocks,
+			 pack_block, weights[w]);
+	}
+}
+
+void packing_multiply(const struct packing *p, int64_t i, int64_t j, bool accumulate, const void *x, float *tile,
+		      int worker)
+{
+	product_run(product_of(p, i, j), accumulate, x, block_of(p, i, j), tile, worker);
+}

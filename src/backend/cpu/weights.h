@@ -1,0 +1,41 @@
+/* Compute copies of weights: the fp32 master in the activations' type, packed in blocks as oneDNN's products want
+ * it, once for forward (y = x w') and once for dgrad (dx = dy w). */
+#ifndef BACKEND_CPU_WEIGHTS_H
+#define BACKEND_CPU_WEIGHTS_H
+
+#include "backend/cpu/cpu.h"
+
+/* A matrix (k,n) cut into blocks. Blocks along n give separate tiles; blocks along k (the vocabulary's dgrad) are
+ * summed into one. */
+struct packing {
+	int64_t n, k, n_width, k_width, n_blocks, k_blocks;
+	int64_t k_stride, n_stride;            /* of the master */
+	const struct product *products[2][2];  /* [last block along k][last along n] */
+	size_t block_bytes;
+	unsigned char *data;                   /* block (i along k, j along n) at (i n_blocks + j) block_bytes */
+};
+
+/* What weight->copy points to. */
+struct weight_copy {
+	struct packing forward, dgrad;
+};
+
+size_t cpu_weight_copy_bytes(struct backend *be, const struct weight *weight);
+void cpu_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count);
+
+static inline const struct weight_copy *weight_copy(const struct weight *weight)
+{
+	return weight->copy;
+}
+
+/* Columns of tile j. */
+static inline int64_t packing_width(const struct packing *p, int64_t j)
+{
+	return j + 1 < p->n_blocks ? p->n_width : p->n - j * p->n_width;
+}
+
+/* tile (ROW_MULTIPLE, width of j) = or += x times block (i, j); x has ROW_MULTIPLE dense rows of block i's k. */
+void packing_multiply(const struct packing *p, int64_t i, int64_t j, bool accumulate, const void *x, float *tile,
+		      int worker);
+
+#endif
