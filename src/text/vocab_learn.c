@@ -1,0 +1,510 @@
+/* Corpus -> word counts -> alphabet -> merges -> vocabulary.
+ *
+ * Counting: while the workers of the pool count the words of one batch of text, one of them reads the next. Merging
+ * runs on one core: it touches few words at a time and takes a second or two.
+ */
+#include "text/vocab_learn.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/buffer.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "text/pair_merge.h"
+#include "text/utf8.h"
+#include "text/word_counts.h"
+
+#define BATCH_BYTES ((size_t)4 << 20) /* of text read ahead, and a document more */
+#define CHUNK_BYTES ((size_t)128 << 10)
+#define CODE_POINTS 0x110000
+
+static const char *const special_entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+#define SPECIALS 5
+
+struct vocab_learner {
+	struct tokenizer_settings settings;
+	struct word_counts *counts;
+	int64_t words, long_words;
+};
+
+enum status vocab_learner_create(struct vocab_learner **out, const struct tokenizer_settings *settings)
+{
+	struct vocab_learner *learner;
+
+	*out = NULL;
+	TRY(memory_new(&learner, 1, sizeof *learner, "vocabulary learning"));
+	learner->settings = *settings;
+	learner->settings.special_tokens = false; /* "[MASK]" in a corpus is text */
+	enum status status = word_counts_create(&learner->counts);
+	if (status != OK) {
+		vocab_learner_free(learner);
+		return status;
+	}
+	*out = learner;
+	return OK;
+}
+
+void vocab_learner_free(struct vocab_learner *learner)
+{
+	if (!learner)
+		return;
+	word_counts_free(learner->counts);
+	free(learner);
+}
+
+/* Counting */
+
+struct worker {
+	struct word_counter *counter;
+	struct tokens scratch;
+	int64_t words, long_words;
+	int longest; /* characters of a word */
+	struct error error;
+};
+
+struct counting {
+	struct vocab_learner *learner;
+	struct corpus *corpus;
+	struct worker *workers;
+	struct buffer batches[2]; /* one is counted while the other is filled: sentences, each followed by '\n' */
+	int full;                 /* the one that is counted */
+	bool corpus_ended;
+	struct error reading_error;
+};
+
+static size_t count_characters(const char *text, size_t size)
+{
+	size_t characters = 0;
+	for (size_t i = 0; i < size; i++)
+		characters += ((unsigned char)text[i] & 0xC0) != 0x80;
+	return characters;
+}
+
+static enum status count_word(void *context, const char *word, size_t size)
+{
+	struct worker *worker = context;
+	worker->words++;
+	if (size > (size_t)worker->longest &&
+	    (size > WORD_COUNTS_LONGEST || count_characters(word, size) > (size_t)worker->longest)) {
+		worker->long_words++;
+		return OK;
+	}
+	return word_counter_add(worker->counter, word, size);
+}
+
+/* Fills the batch that is not being counted. */
+static enum status read_batch(struct counting *counting)
+{
+	struct buffer *batch = &counting->batches[!counting->full];
+	const struct document *document;
+
+	buffer_clear(batch);
+	while (batch->size < BATCH_BYTES && !counting->corpus_ended) {
+		TRY(corpus_next(counting->corpus, &document));
+		if (!document) {
+			counting->corpus_ended = true;
+			break;
+		}
+		buffer_append(batch, document->text, document->text_size);
+		buffer_char(batch, '\n');
+	}
+	return buffer_status(batch);
+}
+
+/* A chunk begins behind the first '\n' at or after its nominal place: words are never cut. */
+static size_t chunk_begin(const struct buffer *batch, size_t index)
+{
+	size_t at = index * CHUNK_BYTES;
+	if (index == 0)
+		return 0;
+	if (at >= batch->size)
+		return batch->size;
+	const char *newline = memchr(batch->data + at, '\n', batch->size - at);
+	return (size_t)(newline - batch->data) + 1;
+}
+
+/* Task 0 reads ahead; task i counts chunk i - 1. */
+static void counting_task(void *context, int64_t index, int worker_number)
+{
+	struct counting *counting = context;
+	struct worker *worker = &counting->workers[worker_number];
+
+	if (index == 0) {
+		if (read_batch(counting) != OK)
+			counting->reading_error = *error_last();
+		return;
+	}
+	const struct buffer *batch = &counting->batches[counting->full];
+	size_t begin = chunk_begin(batch, (size_t)index - 1), end = chunk_begin(batch, (size_t)index);
+	if (begin >= end || worker->error.status != OK)
+		return;
+	if (tokenizer_words(&counting->learner->settings, batch->data + begin, end - begin, &worker->scratch, count_word,
+			    worker) != OK)
+		worker->error = *error_last();
+}
+
+static enum status count_batches(struct counting *counting, struct pool *pool, int threads, struct progress *progress)
+{
+	for (;;) {
+		const struct buffer *batch = &counting->batches[counting->full];
+		int64_t tasks = 1 + (int64_t)((batch->size + CHUNK_BYTES - 1) / CHUNK_BYTES);
+
+		if (pool)
+			pool_run(pool, tasks, counting_task, counting);
+		else
+			for (int64_t i = 0; i < tasks; i++)
+				counting_task(counting, i, 0);
+		for (int i = 0; i < threads; i++)
+			if (counting->workers[i].error.status != OK)
+				return error_restore(&counting->workers[i].error);
+		if (counting->reading_error.status != OK)
+			return error_restore(&counting->reading_error);
+
+		int64_t done = corpus_done_bytes(counting->corpus), words = 0;
+		for (int i = 0; i < threads; i++)
+			words += counting->workers[i].words;
+		progress_update(progress, done < 0 ? 0 : done, "%.1f million words", (double)words / 1e6);
+		counting->full = !counting->full;
+		if (counting->batches[counting->full].size == 0 && counting->corpus_ended)
+			return OK;
+	}
+}
+
+enum status vocab_learner_count(struct vocab_learner *learner, struct corpus *corpus, struct pool *pool)
+{
+	struct counting counting = {.learner = learner, .corpus = corpus};
+	int threads = pool ? pool_threads(pool) : 1;
+	int64_t total = corpus_total_bytes(corpus);
+	struct progress progress;
+	enum status status = OK;
+
+	TRY(memory_new(&counting.workers, threads, sizeof *counting.workers, "vocabulary learning"));
+	progress_start(&progress, "counting words", 0, total < 0 ? 0 : total, "bytes");
+	for (int i = 0; i < threads; i++) {
+		counting.workers[i].longest = learner->settings.max_word_characters;
+		TRY_GOTO(word_counter_create(&counting.workers[i].counter, learner->counts), done);
+	}
+	TRY_GOTO(count_batches(&counting, pool, threads, &progress), done);
+	for (int i = 0; i < threads; i++) {
+		TRY_GOTO(word_counter_flush(counting.workers[i].counter), done);
+		learner->words += counting.workers[i].words;
+		learner->long_words += counting.workers[i].long_words;
+	}
+done:
+	progress_finish(&progress);
+	for (int i = 0; i < threads; i++) {
+		word_counter_free(counting.workers[i].counter);
+		tokens_release(&counting.workers[i].scratch);
+	}
+	free(counting.workers);
+	buffer_release(&counting.batches[0]);
+	buffer_release(&counting.batches[1]);
+	return status;
+}
+
+/* The alphabet */
+
+/* How often each character occurs. */
+struct alphabet {
+	int64_t *counts;      /* [CODE_POINTS] */
+	unsigned char *inner; /* [CODE_POINTS] seen within a word, after its first character */
+	uint32_t *kept;       /* [kept_count] by code point, which is the order of their bytes */
+	int64_t kept_count, seen_count;
+	int64_t characters, kept_characters; /* occurrences */
+};
+
+static void alphabet_release(struct alphabet *alphabet)
+{
+	free(alphabet->counts);
+	free(alphabet->inner);
+	free(alphabet->kept);
+}
+
+static enum status count_alphabet(void *context, const char *word, size_t size, int64_t count)
+{
+	struct alphabet *alphabet = context;
+	for (size_t at = 0; at < size;) {
+		uint32_t c;
+		bool first = at == 0;
+		at += utf8_decode(word + at, size - at, &c);
+		if (c == UTF8_INVALID)
+			continue;
+		alphabet->counts[c] += count;
+		alphabet->inner[c] |= !first;
+		alphabet->characters += count;
+	}
+	return OK;
+}
+
+struct ranked {
+	int64_t count;
+	uint32_t character;
+};
+
+static int compare_ranked(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return (x->character > y->character) - (x->character < y->character);
+}
+
+static int compare_characters(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return (x > y) - (x < y);
+}
+
+static enum status alphabet_create(struct alphabet *alphabet, const struct vocab_learner *learner)
+{
+	*alphabet = (struct alphabet){0};
+	TRY(memory_new(&alphabet->counts, CODE_POINTS, sizeof *alphabet->counts, "alphabet"));
+	TRY(memory_new(&alphabet->inner, CODE_POINTS, 1, "alphabet"));
+	TRY(word_counts_visit(learner->counts, count_alphabet, alphabet));
+	for (uint32_t c = 0; c < CODE_POINTS; c++)
+		alphabet->seen_count += alphabet->counts[c] > 0;
+	return OK;
+}
+
+/* Entries that a character takes: alone or at the start of a word, and within words. */
+static int alphabet_entries(const struct alphabet *alphabet, uint32_t c)
+{
+	return 1 + alphabet->inner[c];
+}
+
+/* Keeps the most frequent characters whose entries fit into `room`. */
+static enum status alphabet_choose(struct alphabet *alphabet, int64_t room)
+{
+	struct ranked *ranked;
+	int64_t count = 0;
+
+	TRY(memory_new(&alphabet->kept, alphabet->seen_count, sizeof *alphabet->kept, "alphabet"));
+	TRY(memory_new(&ranked, alphabet->seen_count, sizeof *ranked, "alphabet"));
+	for (uint32_t c = 0; c < CODE_POINTS; c++)
+		if (alphabet->counts[c])
+			ranked[count++] = (struct ranked){alphabet->counts[c], c};
+	qsort(ranked, (size_t)count, sizeof *ranked, compare_ranked);
+	for (int64_t i = 0; i < count; i++) {
+		room -= alphabet_entries(alphabet, ranked[i].character);
+		if (room < 0)
+			break;
+		alphabet->kept[alphabet->kept_count++] = ranked[i].character;
+		alphabet->kept_characters += ranked[i].count;
+	}
+	free(ranked);
+	qsort(alphabet->kept, (size_t)alphabet->kept_count, sizeof *alphabet->kept, compare_characters);
+	return OK;
+}
+
+int32_t vocab_default_size(const struct vocab_learner *learner)
+{
+	struct alphabet alphabet;
+	int64_t entries = 0, size = 30522;
+
+	if (learner->words < 400000)
+		size = 4000;
+	else if (learner->words < 2000000)
+		size = 8000;
+	else if (learner->words < 20000000)
+		size = 16000;
+	if (alphabet_create(&alphabet, learner) == OK)
+		for (uint32_t c = 0; c < CODE_POINTS; c++)
+			if (alphabet.counts[c])
+				entries += alphabet_entries(&alphabet, c);
+	alphabet_release(&alphabet);
+	if (size < 2 * entries)
+		size = 2 * entries < 30522 ? 2 * entries : 30522;
+	return (int32_t)size;
+}
+
+/* Merging */
+
+/* The id of a character's symbol, -1 if the alphabet has none: [0] at the start of a word, [1] within. */
+struct symbol_ids {
+	int32_t *ids[2]; /* [CODE_POINTS] */
+};
+
+static enum status add_character(struct pair_merger *merger, uint32_t c, bool inner, int32_t *ids)
+{
+	char text[6] = "##";
+	size_t size = inner ? 2 : 0;
+
+	if (c < 0x80) {
+		text[size++] = (char)c;
+	} else {
+		int bytes = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+		text[size++] = (char)((0xF00 >> bytes & 0xFF) | c >> 6 * (bytes - 1));
+		for (int i = bytes - 2; i >= 0; i--)
+			text[size++] = (char)(0x80 | (c >> 6 * i & 0x3F));
+	}
+	ids[c] = pair_merger_symbols(merger);
+	return pair_merger_add_symbol(merger, text, size);
+}
+
+static enum status add_alphabet(struct pair_merger *merger, const struct alphabet *alphabet, struct symbol_ids *symbols)
+{
+	for (int inner = 0; inner < 2; inner++) {
+		TRY(memory_new(&symbols->ids[inner], CODE_POINTS, sizeof *symbols->ids[inner], "alphabet"));
+		memset(symbols->ids[inner], -1, CODE_POINTS * sizeof *symbols->ids[inner]);
+		for (int64_t i = 0; i < alphabet->kept_count; i++)
+			if (!inner || alphabet->inner[alphabet->kept[i]])
+				TRY(add_character(merger, alphabet->kept[i], inner, symbols->ids[inner]));
+	}
+	return OK;
+}
+
+struct word_adder {
+	struct pair_merger *merger;
+	const struct symbol_ids *symbols;
+	int32_t row[WORD_COUNTS_LONGEST];
+};
+
+/* A word with a character outside the alphabet becomes [UNK]: it teaches nothing. */
+static enum status add_word(void *context, const char *word, size_t size, int64_t count)
+{
+	struct word_adder *adder = context;
+	int32_t length = 0;
+
+	for (size_t at = 0; at < size;) {
+		uint32_t c;
+		bool inner = at > 0;
+		at += utf8_decode(word + at, size - at, &c);
+		int32_t id = c == UTF8_INVALID ? -1 : adder->symbols->ids[inner][c];
+		if (id < 0)
+			return OK;
+		adder->row[length++] = id;
+	}
+	return length > 1 ? pair_merger_add_word(adder->merger, adder->row, length, count) : OK;
+}
+
+static void show_merges(void *context, int32_t symbols)
+{
+	progress_update(context, symbols, " ");
+}
+
+static enum status merge_words(const struct vocab_learner *learner, const struct alphabet *alphabet, int32_t size,
+			       int64_t min_frequency, struct pair_merger *merger, int64_t *out_least)
+{
+	struct symbol_ids symbols = {{0}};
+	struct word_adder *adder = NULL;
+	struct progress progress;
+	enum status status = OK;
+
+	TRY_GOTO(add_alphabet(merger, alphabet, &symbols), done);
+	TRY_GOTO(memory_new(&adder, 1, sizeof *adder, "vocabulary learning"), done);
+	adder->merger = merger;
+	adder->symbols = &symbols;
+	TRY_GOTO(word_counts_visit(learner->counts, add_word, adder), done);
+	progress_start(&progress, "merging pairs", pair_merger_symbols(merger), size, "entries");
+	status = pair_merger_run(merger, size, min_frequency > 1 ? min_frequency : 1, show_merges, &progress, out_least);
+	progress_update(&progress, pair_merger_symbols(merger), " ");
+	progress_finish(&progress);
+done:
+	free(adder);
+	free(symbols.ids[0]);
+	free(symbols.ids[1]);
+	return status;
+}
+
+/* The result */
+
+static enum status make_vocab(const struct pair_merger *merger, struct vocab *out)
+{
+	int32_t count = SPECIALS + pair_merger_symbols(merger);
+	const char **entries;
+
+	TRY(memory_new(&entries, count, sizeof *entries, "vocabulary"));
+	for (int i = 0; i < SPECIALS; i++)
+		entries[i] = special_entries[i];
+	for (int32_t i = SPECIALS; i < count; i++)
+		entries[i] = pair_merger_text(merger, i - SPECIALS);
+	enum status status = vocab_from_entries(out, entries, count);
+	free(entries);
+	return status;
+}
+
+struct trial {
+	const struct tokenizer *tokenizer;
+	struct tokens tokens;
+	double words, pieces, unknown;
+};
+
+static enum status try_word(void *context, const char *word, size_t size, int64_t count)
+{
+	struct trial *trial = context;
+	int64_t unknown = trial->tokens.unknown;
+
+	tokens_clear(&trial->tokens);
+	TRY(tokenizer_encode(trial->tokenizer, word, size, &trial->tokens));
+	trial->words += (double)count;
+	trial->pieces += (double)count * (double)trial->tokens.count;
+	trial->unknown += (double)count * (trial->tokens.unknown > unknown);
+	return OK;
+}
+
+/* Encodes what was counted with the new vocabulary. */
+static enum status measure(const struct vocab_learner *learner, const struct vocab *vocab,
+			   struct vocab_learn_report *report)
+{
+	struct trial trial = {0};
+	struct tokenizer *tokenizer = NULL;
+	enum status status;
+
+	TRY_GOTO(tokenizer_open(&tokenizer, vocab, &learner->settings), done);
+	trial.tokenizer = tokenizer;
+	TRY_GOTO(word_counts_visit(learner->counts, try_word, &trial), done);
+	report->tokens_per_word = trial.words > 0 ? trial.pieces / trial.words : 0;
+	report->unknown_words = trial.words > 0 ? trial.unknown / trial.words : 0;
+done:
+	tokens_release(&trial.tokens);
+	tokenizer_close(tokenizer);
+	return status;
+}
+
+enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, int64_t min_frequency, struct vocab *out,
+				 struct vocab_learn_report *report)
+{
+	struct alphabet alphabet = {0};
+	struct pair_merger *merger = NULL;
+	bool made = false;
+	enum status status = OK;
+
+	*out = (struct vocab){0};
+	*report = (struct vocab_learn_report){.words = learner->words,
+					      .long_words = learner->long_words,
+					      .distinct_words = word_counts_distinct(learner->counts)};
+	if (report->distinct_words == 0)
+		return error_set(ERR_DATA, "the corpus has no words to learn a vocabulary from");
+	TRY_GOTO(alphabet_create(&alphabet, learner), done);
+	TRY_GOTO(alphabet_choose(&alphabet, size - SPECIALS), done);
+	if (alphabet.kept_count == 0) {
+		status = error_set(ERR_USAGE, "a vocabulary of %" PRId32 " entries has no room for a single character", size);
+		goto done;
+	}
+	report->alphabet = alphabet.kept_count;
+	report->alphabet_dropped = alphabet.seen_count - alphabet.kept_count;
+	report->coverage = (double)alphabet.kept_characters / (double)alphabet.characters;
+	TRY_GOTO(pair_merger_create(&merger), done);
+	TRY_GOTO(merge_words(learner, &alphabet, size - SPECIALS, min_frequency, merger, &report->least_count), done);
+	report->merges = pair_merger_symbols(merger);
+	for (int64_t i = 0; i < alphabet.kept_count; i++)
+		report->merges -= alphabet_entries(&alphabet, alphabet.kept[i]);
+	TRY_GOTO(make_vocab(merger, out), done);
+	made = true;
+	TRY_GOTO(measure(learner, out, report), done);
+
+	if (report->alphabet_dropped > 0)
+		log_warning("the text has %" PRId64 " different characters; the %" PRId64
+			    " rarest do not fit into %" PRId32 " entries and become [UNK] (%.4f %% of all characters)",
+			    alphabet.seen_count, report->alphabet_dropped, size, 100 * (1 - report->coverage));
+	if (out->count < size)
+		log_warning("%" PRId32 " entries instead of %" PRId32 ": no further pair is seen %" PRId64 " times", out->count,
+			    size, min_frequency > 1 ? min_frequency : 1);
+done:
+	if (status != OK && made)
+		vocab_release(out);
+	pair_merger_free(merger);
+	alphabet_release(&alphabet);
+	return status;
+}

@@ -1,0 +1,33 @@
+/* How often each word occurs, counted by many threads into one place.
+ *
+ * A thread counts into a small table of its own that fits its cache, where the frequent words stay; when that is full
+ * it is added to the shared table, which lies in parts with a lock each. Sums do not depend on the order, so neither
+ * does the result; memory is that of the distinct words once, whatever the number of threads. */
+#ifndef TEXT_WORD_COUNTS_H
+#define TEXT_WORD_COUNTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+
+struct word_counts;
+MUST_USE enum status word_counts_create(struct word_counts **out);
+void word_counts_free(struct word_counts *counts); /* NULL is fine */
+
+/* One thread's table. */
+struct word_counter;
+MUST_USE enum status word_counter_create(struct word_counter **out, struct word_counts *counts);
+/* Words have at most WORD_COUNTS_LONGEST bytes. */
+#define WORD_COUNTS_LONGEST 4096
+MUST_USE enum status word_counter_add(struct word_counter *counter, const char *word, size_t size);
+/* Adds what the table holds to the shared one. */
+MUST_USE enum status word_counter_flush(struct word_counter *counter);
+void word_counter_free(struct word_counter *counter); /* does not flush; NULL is fine */
+
+/* Reading, when no thread counts: visits each distinct word, in no order that means anything. */
+MUST_USE enum status word_counts_visit(const struct word_counts *counts,
+				       enum status (*visit)(void *context, const char *word, size_t size, int64_t count),
+				       void *context);
+int64_t word_counts_distinct(const struct word_counts *counts);
+
+#endif
