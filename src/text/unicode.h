@@ -1,4 +1,4 @@
-/* UTF-8, and what BERT's tokenizers know about each code point.
+/* What BERT's tokenizers know about each code point.
  *
  * The facts are baked into unicode_tables.c (made by dev/unicode_tables.py), so that ids never change with a
  * library of the machine. There are two columns, because the two tokenizers that we equal carry different Unicode
@@ -9,18 +9,9 @@
 
 #include <stdint.h>
 #include <stddef.h>
+#include "text/utf8.h"
 
 #define UNICODE_LIMIT 0x110000 /* one more than the last code point */
-
-/* The next code point of `size` > 0 bytes of text; returns its length in bytes. Bytes that are no UTF-8 give
- * UTF8_INVALID and the length of their maximal invalid part, which the WHATWG decoder would turn into one U+FFFD:
- * the longest beginning of a well-formed sequence, or one byte. */
-#define UTF8_INVALID UINT32_MAX
-size_t utf8_decode(const char *text, size_t size, uint32_t *out_code_point);
-/* Writes 1 to 4 bytes and returns their number. */
-size_t utf8_encode(uint32_t code_point, char out[4]);
-/* Characters of valid UTF-8. */
-size_t utf8_length(const char *text, size_t size);
 
 enum unicode_column { UNICODE_HUGGINGFACE, UNICODE_GOOGLE, UNICODE_COLUMNS };
 

@@ -63,6 +63,12 @@ static inline size_t utf8_decode_last(const char *text, size_t size, uint32_t *o
 	return 1;
 }
 
+/* Writes a code point as 1 to 4 bytes and returns their number. */
+size_t utf8_encode(uint32_t code_point, char out[4]);
+
+/* Characters of valid UTF-8. */
+size_t utf8_length(const char *text, size_t size);
+
 /* White space at which text is trimmed: Unicode's, and the byte order mark and zero-width space that editors leave. */
 static inline bool utf8_is_space(uint32_t c)
 {

@@ -73,20 +73,12 @@ struct counting {
 	struct error reading_error;
 };
 
-static size_t count_characters(const char *text, size_t size)
-{
-	size_t characters = 0;
-	for (size_t i = 0; i < size; i++)
-		characters += ((unsigned char)text[i] & 0xC0) != 0x80;
-	return characters;
-}
-
 static enum status count_word(void *context, const char *word, size_t size)
 {
 	struct worker *worker = context;
 	worker->words++;
 	if (size > (size_t)worker->longest &&
-	    (size > WORD_COUNTS_LONGEST || count_characters(word, size) > (size_t)worker->longest)) {
+	    (size > WORD_COUNTS_LONGEST || utf8_length(word, size) > (size_t)worker->longest)) {
 		worker->long_words++;
 		return OK;
 	}
@@ -330,14 +322,7 @@ static enum status add_character(struct pair_merger *merger, uint32_t c, bool in
 	char text[6] = "##";
 	size_t size = inner ? 2 : 0;
 
-	if (c < 0x80) {
-		text[size++] = (char)c;
-	} else {
-		int bytes = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-		text[size++] = (char)((0xF00 >> bytes & 0xFF) | c >> 6 * (bytes - 1));
-		for (int i = bytes - 2; i >= 0; i--)
-			text[size++] = (char)(0x80 | (c >> 6 * i & 0x3F));
-	}
+	size += utf8_encode(c, text + size);
 	ids[c] = pair_merger_symbols(merger);
 	return pair_merger_add_symbol(merger, text, size);
 }
