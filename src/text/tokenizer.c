@@ -8,7 +8,8 @@
 #include "text/tokenizer_normalize.h"
 #include "text/tokenizer_wordpiece.h"
 
-/* The pieces of a word of at most 16 bytes and 3 pieces. Natural text repeats its words: most are found here. */
+/* The pieces of a word of at most 16 bytes and 3 pieces. Natural text repeats its words: most are found here.
+ */
 #define CACHE_BITS 15
 #define CACHE_PIECES 3
 struct cached_word {
@@ -24,7 +25,7 @@ struct tokenizer {
 	struct normalizer normalizer;
 	struct wordpiece wordpiece;
 	int32_t *character_ids; /* [UNICODE_LIMIT] id + 1 of the entry that is this one character, 0 = none */
-	uint64_t serial;        /* differs between any two tokenizers of a process: whose words a cache holds */
+	uint64_t serial; /* differs between any two tokenizers of a process: whose words a cache holds */
 };
 
 /* Memory of one caller, in tokens->scratch. */
@@ -33,8 +34,8 @@ struct scratch {
 	uint32_t *begins, *ends;
 	int64_t text_capacity, begins_capacity, ends_capacity;
 	struct stretch stretch;
-	struct cached_word *cache; /* [1 << CACHE_BITS] */
-	uint64_t cache_owner;      /* serial of the tokenizer that filled it */
+	struct cached_word *cache;    /* [1 << CACHE_BITS] */
+	uint64_t cache_owner;         /* serial of the tokenizer that filled it */
 	struct normalizer normalizer; /* of tokenizer_words */
 	bool has_normalizer;
 };
@@ -49,31 +50,32 @@ struct word {
 
 static const char *const special_texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
-/* What a walk over a text meets, in order. One walker for encoding, one for collecting words; both are known when
- * the walk is compiled, so the calls are inlined. */
+/* What a walk over a text meets, in order. One walker for encoding, one for collecting words; both are known
+ * when the walk is compiled, so the calls are inlined. */
 struct visitor {
 	/* A word of 1 to 15 ASCII letters and digits, lower-cased if asked, as in struct cached_word. */
 	enum status (*short_word)(void *context, uint64_t low, uint64_t high, size_t size, uint32_t begin);
 	enum status (*word)(void *context, const struct word *word);
 	/* A word of one character that normalisation leaves alone. */
-	enum status (*character)(void *context, uint32_t code_point, const char *text, size_t size, uint32_t begin);
+	enum status (*character)(void *context, uint32_t code_point, const char *text, size_t size,
+	                         uint32_t begin);
 	enum status (*special)(void *context, int which, uint32_t begin, uint32_t end);
 };
 
 struct tokenizer_settings tokenizer_defaults(bool cased)
 {
 	return (struct tokenizer_settings){
-		.lowercase = !cased,
-		.strip_accents = !cased,
-		.split_chinese = true,
-		.special_tokens = false,
-		.compat = COMPAT_HUGGINGFACE,
-		.max_word_characters = 100,
+	        .lowercase = !cased,
+	        .strip_accents = !cased,
+	        .split_chinese = true,
+	        .special_tokens = false,
+	        .compat = COMPAT_HUGGINGFACE,
+	        .max_word_characters = 100,
 	};
 }
 
 enum status tokenizer_open(struct tokenizer **out, const struct vocab *vocab,
-			   const struct tokenizer_settings *settings)
+                           const struct tokenizer_settings *settings)
 {
 	static atomic_uint_least64_t last_serial;
 	struct tokenizer *t = NULL;
@@ -183,8 +185,8 @@ static inline void load_16(const char *text, size_t size, size_t at, uint64_t *l
 	}
 }
 
-/* 0x80 in each byte of x that is no ASCII letter or digit. All bytes at once: adding 0x80 - c to a byte below 0x80
- * sets its high bit exactly if it is at least c, and never carries into the next. */
+/* 0x80 in each byte of x that is no ASCII letter or digit. All bytes at once: adding 0x80 - c to a byte below
+ * 0x80 sets its high bit exactly if it is at least c, and never carries into the next. */
 static inline uint64_t other_bytes(uint64_t x)
 {
 	const uint64_t ones = 0x0101010101010101u, high = 0x80 * ones;
@@ -211,7 +213,7 @@ static int find_special(const struct normalizer *n, const char *text, size_t siz
 
 /* Bytes and kind of the character at text[at]; invalid bytes are dropped. */
 static inline size_t look_up(const struct normalizer *n, const char *text, size_t size, size_t at,
-			     uint32_t *out_entry, uint32_t *out_code_point)
+                             uint32_t *out_entry, uint32_t *out_code_point)
 {
 	size_t length = utf8_decode(text + at, size - at, out_code_point);
 
@@ -225,7 +227,7 @@ static inline bool ends_word(enum code_point_kind kind)
 }
 
 static inline enum status append_to_word(struct scratch *s, int64_t *size, const char *text, size_t count,
-					 uint32_t begin, uint32_t end)
+                                         uint32_t begin, uint32_t end)
 {
 	int64_t needed = *size + (int64_t)count;
 
@@ -244,7 +246,7 @@ static inline enum status append_to_word(struct scratch *s, int64_t *size, const
 }
 
 static inline enum status finish_word(const struct visitor *visitor, void *context, struct scratch *s,
-				      int64_t *size)
+                                      int64_t *size)
 {
 	struct word word = {.text = s->text, .size = (size_t)*size, .begins = s->begins, .ends = s->ends};
 
@@ -257,9 +259,9 @@ static inline enum status finish_word(const struct visitor *visitor, void *conte
 }
 
 /* The long way for text[from, *at), where *at becomes the next space, ideograph or special token. */
-static inline enum status walk_stretch(const struct normalizer *n, const struct visitor *visitor, void *context,
-				       struct tokens *tokens, const char *text, size_t size, size_t context_begin,
-				       size_t from, size_t *at)
+static inline enum status walk_stretch(const struct normalizer *n, const struct visitor *visitor,
+                                       void *context, struct tokens *tokens, const char *text, size_t size,
+                                       size_t context_begin, size_t from, size_t *at)
 {
 	struct scratch *s = tokens->scratch;
 	int64_t word_size = 0;
@@ -294,8 +296,8 @@ static inline enum status walk_stretch(const struct normalizer *n, const struct 
 
 /* A word of any characters from text[*at] on, at least one; *at becomes its end. */
 static inline enum status walk_word(const struct normalizer *n, const struct visitor *visitor, void *context,
-				    struct tokens *tokens, const char *text, size_t size, size_t context_begin,
-				    size_t *at)
+                                    struct tokens *tokens, const char *text, size_t size,
+                                    size_t context_begin, size_t *at)
 {
 	struct scratch *s = tokens->scratch;
 	int64_t word_size = 0, invalid = 0;
@@ -315,7 +317,7 @@ static inline enum status walk_word(const struct normalizer *n, const struct vis
 			TRY(append_to_word(s, &word_size, text + begin, length, begin, (uint32_t)end));
 		else if (kind == KIND_REPLACE)
 			TRY(append_to_word(s, &word_size, entry_text(n, entry), entry_size(entry), begin,
-					   (uint32_t)end));
+			                   (uint32_t)end));
 		else if (code_point == UTF8_INVALID)
 			invalid += (int64_t)length;
 	}
@@ -337,14 +339,16 @@ static inline bool is_boundary(const struct normalizer *n, const char *text, siz
 
 /* Calls the visitor for every word of a text. */
 static inline __attribute__((always_inline)) enum status walk(const struct normalizer *n,
-							       const struct visitor *visitor, void *context,
-							       struct tokens *tokens, const char *text, size_t size)
+                                                              const struct visitor *visitor, void *context,
+                                                              struct tokens *tokens, const char *text,
+                                                              size_t size)
 {
 	const uint64_t fold = n->settings.lowercase ? 0x2020202020202020u : 0;
 	size_t at = 0, context_begin = 0; /* where the present run without spaces began */
 
 	if (size > UINT32_MAX)
-		return error_set(ERR_DATA, "a text of %zu bytes is too long to be tokenised in one piece", size);
+		return error_set(ERR_DATA, "a text of %zu bytes is too long to be tokenised in one piece",
+		                 size);
 	while (at < size) {
 		uint32_t entry, code_point;
 		uint64_t low, high, others;
@@ -355,7 +359,8 @@ static inline __attribute__((always_inline)) enum status walk(const struct norma
 		others = other_bytes(low);
 		if (others & 0x80)
 			goto other_character;
-		/* An ASCII word: cut the 16 bytes behind it and lower its case (0x20 is set in digits already). */
+		/* An ASCII word: cut the 16 bytes behind it and lower its case (0x20 is set in digits
+		 * already). */
 		if (others) {
 			unsigned bits = (unsigned)__builtin_ctzll(others) - 7;
 
@@ -381,7 +386,7 @@ static inline __attribute__((always_inline)) enum status walk(const struct norma
 		}
 		continue;
 
-other_character:
+	other_character:
 		length = look_up(n, text, size, at, &entry, &code_point);
 		kind = entry_kind(entry);
 		if (kind == KIND_SPACE) {
@@ -403,7 +408,7 @@ other_character:
 				int64_t word_size = 0;
 
 				TRY(append_to_word(tokens->scratch, &word_size, entry_text(n, entry),
-						   entry_size(entry), (uint32_t)at, (uint32_t)(at + length)));
+				                   entry_size(entry), (uint32_t)at, (uint32_t)(at + length)));
 				TRY(finish_word(visitor, context, tokens->scratch, &word_size));
 			}
 			at += length;
@@ -447,15 +452,15 @@ static inline enum status push(struct tokens *tokens, int32_t id, uint32_t begin
 
 /* Where the piece of bytes [begin, end) of a word lies in the source. */
 static inline enum status push_piece(struct tokens *tokens, const struct word *word, int32_t id, size_t begin,
-				     size_t end)
+                                     size_t end)
 {
 	if (word->begins)
 		return push(tokens, id, word->begins[begin], word->ends[end - 1]);
 	return push(tokens, id, word->begin + (uint32_t)begin, word->begin + (uint32_t)end);
 }
 
-/* Greedy longest match; the whole word is [UNK] if some part matches nothing, or if it is too long. If the result
- * fits, it is also put into `cached`. */
+/* Greedy longest match; the whole word is [UNK] if some part matches nothing, or if it is too long. If the
+ * result fits, it is also put into `cached`. */
 static enum status split_word(struct encoding *e, const struct word *word, struct cached_word *cached)
 {
 	const struct tokenizer *t = e->tokenizer;
@@ -467,7 +472,7 @@ static enum status split_word(struct encoding *e, const struct word *word, struc
 		while (done < word->size) {
 			size_t length;
 			int32_t id = wordpiece_match(&t->wordpiece, done > 0, word->text + done,
-						     word->size - done, &length);
+			                             word->size - done, &length);
 
 			if (id < 0)
 				break;
@@ -496,7 +501,8 @@ static enum status split_word(struct encoding *e, const struct word *word, struc
 }
 
 /* A word of at most 16 bytes, which are also given as numbers. */
-static inline enum status encode_cached(struct encoding *e, const struct word *word, uint64_t low, uint64_t high)
+static inline enum status encode_cached(struct encoding *e, const struct word *word, uint64_t low,
+                                        uint64_t high)
 {
 	uint64_t hash = (low ^ (high * 0x9E3779B97F4A7C15u)) * 0xD6E8FEB86659FD93u;
 	struct cached_word *cached = &e->scratch->cache[hash >> (64 - CACHE_BITS)];
@@ -520,7 +526,7 @@ static inline enum status encode_cached(struct encoding *e, const struct word *w
 }
 
 static inline enum status encode_short_word(void *context, uint64_t low, uint64_t high, size_t size,
-					    uint32_t begin)
+                                            uint32_t begin)
 {
 	uint64_t bytes[2] = {htole64(low), htole64(high)};
 	struct word word = {.text = (const char *)bytes, .size = size, .begin = begin};
@@ -540,7 +546,7 @@ static enum status encode_word(void *context, const struct word *word)
 }
 
 static inline enum status encode_character(void *context, uint32_t code_point, const char *text, size_t size,
-					   uint32_t begin)
+                                           uint32_t begin)
 {
 	struct encoding *e = context;
 	int32_t id = e->tokenizer->character_ids[code_point] - 1;
@@ -562,9 +568,11 @@ static enum status encode_special(void *context, int which, uint32_t begin, uint
 	return push(e->tokens, ids[which], begin, end);
 }
 
-enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t size, struct tokens *out)
+enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t size,
+                             struct tokens *out)
 {
-	static const struct visitor visitor = {encode_short_word, encode_word, encode_character, encode_special};
+	static const struct visitor visitor = {encode_short_word, encode_word, encode_character,
+	                                       encode_special};
 	struct encoding encoding = {.tokenizer = tokenizer, .tokens = out};
 
 	TRY(scratch_of(out, &encoding.scratch));
@@ -573,7 +581,7 @@ enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text
 		encoding.scratch->cache = NULL;
 		encoding.scratch->cache_owner = 0;
 		TRY(memory_new(&encoding.scratch->cache, 1 << CACHE_BITS, sizeof(struct cached_word),
-			       "tokenizer cache"));
+		               "tokenizer cache"));
 		encoding.scratch->cache_owner = tokenizer->serial;
 	}
 	return walk(&tokenizer->normalizer, &visitor, &encoding, out, text, size);
@@ -601,7 +609,7 @@ static enum status collect_word(void *context, const struct word *word)
 }
 
 static enum status collect_character(void *context, uint32_t code_point, const char *text, size_t size,
-				     uint32_t begin)
+                                     uint32_t begin)
 {
 	const struct word_collection *collection = context;
 
@@ -628,10 +636,12 @@ static bool same_settings(const struct tokenizer_settings *a, const struct token
 }
 
 enum status tokenizer_words(const struct tokenizer_settings *settings, const char *text, size_t size,
-			    struct tokens *scratch,
-			    enum status (*visit)(void *context, const char *word, size_t bytes), void *context)
+                            struct tokens *scratch,
+                            enum status (*visit)(void *context, const char *word, size_t bytes),
+                            void *context)
 {
-	static const struct visitor visitor = {collect_short_word, collect_word, collect_character, collect_special};
+	static const struct visitor visitor = {collect_short_word, collect_word, collect_character,
+	                                       collect_special};
 	struct word_collection collection = {visit, context};
 	struct scratch *s;
 

@@ -1,8 +1,8 @@
 /* Normalisation of text before WordPiece, in two speeds that agree.
  *
- * Nearly always what becomes of a code point depends on nothing but itself: a table made for the settings holds it.
- * Where neighbours matter (marks that survive and must be sorted, final sigma) a stretch of text goes through the
- * steps of the original algorithm one after the other.
+ * Nearly always what becomes of a code point depends on nothing but itself: a table made for the settings
+ * holds it. Where neighbours matter (marks that survive and must be sorted, final sigma) a stretch of text
+ * goes through the steps of the original algorithm one after the other.
  */
 #ifndef TEXT_TOKENIZER_NORMALIZE_H
 #define TEXT_TOKENIZER_NORMALIZE_H
@@ -28,8 +28,9 @@ enum code_point_kind {
 struct normalizer {
 	struct tokenizer_settings settings;
 	enum unicode_column column;
-	uint32_t *entries;   /* [UNICODE_LIMIT] kind in bits 0 to 2, size of the text in bits 3 to 7, its offset above */
-	char *texts;         /* UTF-8 of all replacements */
+	uint32_t *entries; /* [UNICODE_LIMIT] kind in bits 0 to 2, size of the text in bits 3 to 7, its offset
+	                      above */
+	char *texts;       /* UTF-8 of all replacements */
 	int64_t texts_size, texts_capacity;
 };
 
@@ -49,7 +50,8 @@ static inline const char *entry_text(const struct normalizer *normalizer, uint32
 }
 
 /* Makes the table (a few milliseconds). */
-MUST_USE enum status normalizer_init(struct normalizer *normalizer, const struct tokenizer_settings *settings);
+MUST_USE enum status normalizer_init(struct normalizer *normalizer,
+                                     const struct tokenizer_settings *settings);
 void normalizer_release(struct normalizer *normalizer);
 
 /* A normalised character and the bytes of the text that it stands for. */
@@ -70,10 +72,10 @@ struct stretch {
 	int64_t invalid_bytes; /* of the last call */
 };
 
-/* Normalises text[from, end), which no space or ideograph parts but at its ends; text[context, from) belongs to the
- * same run without spaces and has been treated before. */
+/* Normalises text[from, end), which no space or ideograph parts but at its ends; text[context, from) belongs
+ * to the same run without spaces and has been treated before. */
 MUST_USE enum status normalize_stretch(const struct normalizer *normalizer, const char *text, size_t context,
-				       size_t from, size_t end, struct stretch *out);
+                                       size_t from, size_t end, struct stretch *out);
 void stretch_release(struct stretch *stretch);
 
 #endif

@@ -1,8 +1,9 @@
 /* What BERT's tokenizers know about each code point.
  *
  * The facts are baked into unicode_tables.c (made by dev/unicode_tables.py), so that ids never change with a
- * library of the machine. There are two columns, because the two tokenizers that we equal carry different Unicode
- * versions: Hugging Face's Rust crates (mixed, partly as old as Unicode 8) and Google's Python (Unicode 14).
+ * library of the machine. There are two columns, because the two tokenizers that we equal carry different
+ * Unicode versions: Hugging Face's Rust crates (mixed, partly as old as Unicode 8) and Google's Python
+ * (Unicode 14).
  */
 #ifndef TEXT_UNICODE_H
 #define TEXT_UNICODE_H
@@ -15,14 +16,15 @@
 
 enum unicode_column { UNICODE_HUGGINGFACE, UNICODE_GOOGLE, UNICODE_COLUMNS };
 
+/* Flags of a code point. The last two stand in Google's column only: Python's str.lower() asks for them to
+ * tell a final sigma; a code point that is both is listed as ignorable. */
 enum {
-	UNICODE_DROPPED = 1,     /* cleaning drops it: control and format characters, U+FFFD (for Hugging Face also
-	                            private use) */
-	UNICODE_SPACE = 2,       /* parts words */
-	UNICODE_MARK = 4,        /* nonspacing mark (Mn): goes when accents are stripped */
+	UNICODE_DROPPED = 1, /* cleaning drops it: control, format, U+FFFD; Hugging Face: private use, too */
+	UNICODE_SPACE = 2,   /* parts words */
+	UNICODE_MARK = 4,    /* nonspacing mark (Mn): goes when accents are stripped */
 	UNICODE_PUNCTUATION = 8, /* a word of its own */
-	UNICODE_CASED = 16,      /* Google's column only: Python's str.lower() asks for these two to tell a final */
-	UNICODE_IGNORABLE = 32,  /* sigma; a code point that is both is listed as ignorable */
+	UNICODE_CASED = 16,
+	UNICODE_IGNORABLE = 32,
 };
 
 /* Rows of the tables, sorted; a code point without a row has no property. */
@@ -34,7 +36,7 @@ struct unicode_property_row {
 struct unicode_lowercase_row {
 	uint32_t first, last; /* every `step`-th code point from first to last becomes itself + delta */
 	int32_t step, delta;
-	uint32_t columns;     /* bit set of the columns that know it */
+	uint32_t columns; /* bit set of the columns that know it */
 };
 struct unicode_decomposition_row {
 	uint32_t code_point;

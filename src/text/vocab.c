@@ -40,7 +40,8 @@ static void warn_lines(const struct noted_lines *lines, const char *path, const 
 		return;
 	for (int64_t i = 0; i < lines->count && i < 3; i++)
 		buffer_format(&text, "%s%lld", i ? ", " : "", (long long)lines->first[i]);
-	log_warning("'%s': %s (line %s%s)", path, what, buffer_string(&text), lines->count > 3 ? ", ..." : "");
+	log_warning("'%s': %s (line %s%s)", path, what, buffer_string(&text),
+	            lines->count > 3 ? ", ..." : "");
 	buffer_release(&text);
 }
 
@@ -54,15 +55,12 @@ static bool is_white_space(uint32_t code_point)
 static size_t trimmed_size(const char *text, size_t size)
 {
 	while (size > 0) {
-		size_t start = size - 1;
 		uint32_t code_point;
+		size_t length = utf8_decode_last(text, size, &code_point);
 
-		while (start > 0 && ((unsigned char)text[start] & 0xC0) == 0x80)
-			start--;
-		if (utf8_decode(text + start, size - start, &code_point) != size - start ||
-		    !is_white_space(code_point))
+		if (!is_white_space(code_point))
 			break;
-		size = start;
+		size -= length;
 	}
 	return size;
 }
@@ -146,9 +144,10 @@ static enum status vocab_complete(struct vocab *vocab, const char *name)
 	}
 	if (missing.size > 0) {
 		status = error_set(ERR_DATA, "'%s': no entry%s among its %d entries",
-				   name ? name : "vocabulary", buffer_string(&missing), vocab->count);
-		error_hint("a BERT vocabulary has an entry a line, among them [PAD] [UNK] [CLS] [SEP] [MASK]; "
-			   "'bertc vocab' makes one from text");
+		                   name ? name : "vocabulary", buffer_string(&missing), vocab->count);
+		error_hint(
+		        "a BERT vocabulary has an entry a line, among them [PAD] [UNK] [CLS] [SEP] [MASK]; "
+		        "'bertc vocab' makes one from text");
 		goto out;
 	}
 	for (int32_t id = 0; id < vocab->count; id++) {
@@ -181,7 +180,7 @@ static enum status vocab_parse(struct vocab *out, const char *path, const char *
 		return error_set(ERR_DATA, "'%s': the vocabulary is empty", path);
 	if (line_count > INT32_MAX / 2)
 		return error_set(ERR_DATA, "'%s': %lld lines are too many for a vocabulary", path,
-				 (long long)line_count);
+		                 (long long)line_count);
 	TRY(vocab_allocate(out, line_count, (int64_t)size + line_count));
 	bytes = ((struct vocab_memory *)out->memory)->bytes;
 	for (size_t i = 0; i < size;) {
@@ -192,7 +191,7 @@ static enum status vocab_parse(struct vocab *out, const char *path, const char *
 		line++;
 		if (memchr(text + i, '\0', length) || !is_valid_utf8(text + i, length)) {
 			enum status status = error_set(ERR_DATA, "'%s': line %lld is not UTF-8 text", path,
-						       (long long)line);
+			                               (long long)line);
 
 			error_hint("give the vocab.txt of a BERT model, an entry a line");
 			return status;
@@ -246,8 +245,9 @@ enum status vocab_from_entries(struct vocab *out, const char *const *entries, in
 		/* What a vocab.txt could not hold would get other ids when read again. */
 		if (memchr(entries[i], '\n', size) || trimmed_size(entries[i], size) != size ||
 		    !is_valid_utf8(entries[i], size)) {
-			status = error_set(ERR_DATA, "vocabulary entry %d does not fit a line of vocab.txt: '%s'",
-					   i, entries[i]);
+			status = error_set(ERR_DATA,
+			                   "vocabulary entry %d does not fit a line of vocab.txt: '%s'", i,
+			                   entries[i]);
 			goto fail;
 		}
 		vocab_add(out, &bytes, entries[i], size);
@@ -284,7 +284,8 @@ int32_t vocab_find(const struct vocab *vocab, const char *text, size_t size)
 
 bool vocab_is_special(const struct vocab *vocab, int32_t id)
 {
-	return id == vocab->pad || id == vocab->unk || id == vocab->cls || id == vocab->sep || id == vocab->mask;
+	return id == vocab->pad || id == vocab->unk || id == vocab->cls || id == vocab->sep ||
+	       id == vocab->mask;
 }
 
 void vocab_release(struct vocab *vocab)

@@ -9,18 +9,18 @@
 
 struct vocab {
 	int32_t count;
-	const char **text;       /* [count] NUL-terminated entries, "##" included */
-	uint32_t *size;          /* [count] bytes */
-	bool *is_continuation;   /* [count] starts with "##" */
+	const char **text;                /* [count] NUL-terminated entries, "##" included */
+	uint32_t *size;                   /* [count] bytes */
+	bool *is_continuation;            /* [count] starts with "##" */
 	int32_t pad, unk, cls, sep, mask; /* ids of [PAD] [UNK] [CLS] [SEP] [MASK] */
-	uint64_t hash;           /* of all entries in order; shards and checkpoints record it */
+	uint64_t hash;                    /* of all entries in order; shards and checkpoints record it */
 	void *memory;
 };
 
-/* Reads vocab.txt. Trailing white space of a line is cut; a byte order mark, CR line ends, a blank entry in the
- * middle, a duplicate or a missing special token is reported: missing special tokens and an empty file are
- * ERR_DATA, the rest a warning naming the lines (published vocabularies have some; the later duplicate wins, as in
- * Hugging Face). */
+/* Reads vocab.txt. Trailing white space of a line is cut; a byte order mark, CR line ends, a blank entry in
+ * the middle, a duplicate or a missing special token is reported: missing special tokens and an empty file
+ * are ERR_DATA, the rest a warning naming the lines (published vocabularies have some; the later duplicate
+ * wins, as in Hugging Face). */
 MUST_USE enum status vocab_read(struct vocab *out, const char *path);
 /* Makes a vocabulary from entries in order (copied). */
 MUST_USE enum status vocab_from_entries(struct vocab *out, const char *const *entries, int32_t count);

@@ -1,0 +1,204 @@
+/* The tokenizer's files in a Hugging Face model folder. */
+#include <string.h>
+#include "base/file.h"
+#include "base/json.h"
+#include "text/tokenizer.h"
+
+#define CONFIG_LIMIT ((size_t)16 << 20)
+
+static const char *const special_names[] = {"pad_token", "unk_token", "cls_token", "sep_token", "mask_token"};
+static const char *const special_texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+
+enum status tokenizer_settings_read(const char *vocab_path, struct tokenizer_settings *settings,
+                                    bool *out_found)
+{
+	const char *slash = strrchr(vocab_path, '/');
+	struct buffer path = {0};
+	struct json_document document = {0};
+	const struct json *strip_accents;
+	struct tokenizer_settings found = *settings;
+	enum status status = OK;
+
+	*out_found = false;
+	if (slash)
+		buffer_append(&path, vocab_path, (size_t)(slash - vocab_path) + 1);
+	buffer_text(&path, "tokenizer_config.json");
+	TRY_GOTO(buffer_status(&path), out);
+	if (!file_exists(path.data))
+		goto out;
+	TRY_GOTO(json_read(&document, path.data, CONFIG_LIMIT), out);
+	if (document.root->kind != JSON_OBJECT) {
+		status = error_set(ERR_DATA, "'%s': not a JSON object", path.data);
+		goto out;
+	}
+	TRY_GOTO(json_get_bool(document.root, path.data, "do_lower_case", &found.lowercase), out);
+	TRY_GOTO(json_get_bool(document.root, path.data, "tokenize_chinese_chars", &found.split_chinese),
+	         out);
+	/* null, and no word about it, mean "the same as lower-casing". */
+	found.strip_accents = found.lowercase;
+	strip_accents = json_member(document.root, "strip_accents");
+	if (strip_accents && strip_accents->kind != JSON_NULL)
+		TRY_GOTO(json_get_bool(document.root, path.data, "strip_accents", &found.strip_accents), out);
+	*settings = found;
+	*out_found = true;
+out:
+	json_release(&document);
+	buffer_release(&path);
+	return status;
+}
+
+/* null where it only follows the case, as in Hugging Face's files. */
+static void put_strip_accents(struct json_writer *json, const struct tokenizer_settings *settings)
+{
+	if (settings->strip_accents == settings->lowercase)
+		json_put_null(json, "strip_accents");
+	else
+		json_put_bool(json, "strip_accents", settings->strip_accents);
+}
+
+/* [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, ...] */
+static void put_template(struct json_writer *json, const char *key, const char *const *items,
+                         const int *types)
+{
+	json_open(json, key, '[');
+	for (; *items; items++, types++) {
+		json_open(json, NULL, '{');
+		json_open(json, (*items)[0] == '[' ? "SpecialToken" : "Sequence", '{');
+		json_put_string(json, "id", *items);
+		json_put_integer(json, "type_id", *types);
+		json_close(json);
+		json_close(json);
+	}
+	json_close(json);
+}
+
+static void put_post_processor(struct json_writer *json, const struct vocab *vocab)
+{
+	static const char *const single[] = {"[CLS]", "A", "[SEP]", NULL};
+	static const char *const pair[] = {"[CLS]", "A", "[SEP]", "B", "[SEP]", NULL};
+	static const int types[] = {0, 0, 0, 1, 1};
+	const int32_t ids[] = {vocab->cls, vocab->sep};
+	const char *const texts[] = {"[CLS]", "[SEP]"};
+
+	json_open(json, "post_processor", '{');
+	json_put_string(json, "type", "TemplateProcessing");
+	put_template(json, "single", single, types);
+	put_template(json, "pair", pair, types);
+	json_open(json, "special_tokens", '{');
+	for (int i = 0; i < 2; i++) {
+		json_open(json, texts[i], '{');
+		json_put_string(json, "id", texts[i]);
+		json_open(json, "ids", '[');
+		json_put_integer(json, NULL, ids[i]);
+		json_close(json);
+		json_open(json, "tokens", '[');
+		json_put_string(json, NULL, texts[i]);
+		json_close(json);
+		json_close(json);
+	}
+	json_close(json);
+	json_close(json);
+}
+
+static void put_tokenizer(struct json_writer *json, const struct vocab *vocab,
+                          const struct tokenizer_settings *settings)
+{
+	const int32_t special_ids[] = {vocab->pad, vocab->unk, vocab->cls, vocab->sep, vocab->mask};
+
+	json_open(json, NULL, '{');
+	json_put_string(json, "version", "1.0");
+	json_put_null(json, "truncation");
+	json_put_null(json, "padding");
+	json_open(json, "added_tokens", '[');
+	for (int i = 0; i < 5; i++) {
+		json_open(json, NULL, '{');
+		json_put_integer(json, "id", special_ids[i]);
+		json_put_string(json, "content", special_texts[i]);
+		json_put_bool(json, "single_word", false);
+		json_put_bool(json, "lstrip", false);
+		json_put_bool(json, "rstrip", false);
+		json_put_bool(json, "normalized", false);
+		json_put_bool(json, "special", true);
+		json_close(json);
+	}
+	json_close(json);
+	json_open(json, "normalizer", '{');
+	json_put_string(json, "type", "BertNormalizer");
+	json_put_bool(json, "clean_text", true);
+	json_put_bool(json, "handle_chinese_chars", settings->split_chinese);
+	put_strip_accents(json, settings);
+	json_put_bool(json, "lowercase", settings->lowercase);
+	json_close(json);
+	json_open(json, "pre_tokenizer", '{');
+	json_put_string(json, "type", "BertPreTokenizer");
+	json_close(json);
+	put_post_processor(json, vocab);
+	json_open(json, "decoder", '{');
+	json_put_string(json, "type", "WordPiece");
+	json_put_string(json, "prefix", "##");
+	json_put_bool(json, "cleanup", true);
+	json_close(json);
+	json_open(json, "model", '{');
+	json_put_string(json, "type", "WordPiece");
+	json_put_string(json, "unk_token", "[UNK]");
+	json_put_string(json, "continuing_subword_prefix", "##");
+	json_put_integer(json, "max_input_chars_per_word", settings->max_word_characters);
+	json_open(json, "vocab", '{');
+	for (int32_t id = 0; id < vocab->count; id++)
+		/* Of two that are the same, the later one counts; JSON allows a key once. */
+		if (vocab_find(vocab, vocab->text[id], vocab->size[id]) == id)
+			json_put_integer(json, vocab->text[id], id);
+	json_close(json);
+	json_close(json);
+	json_close(json);
+}
+
+static void put_config(struct json_writer *json, const struct tokenizer_settings *settings,
+                       int64_t max_length)
+{
+	json_open(json, NULL, '{');
+	json_put_string(json, "tokenizer_class", "BertTokenizer");
+	json_put_bool(json, "do_lower_case", settings->lowercase);
+	put_strip_accents(json, settings);
+	json_put_bool(json, "tokenize_chinese_chars", settings->split_chinese);
+	json_put_integer(json, "model_max_length", max_length);
+	for (int i = 0; i < 5; i++)
+		json_put_string(json, special_names[i], special_texts[i]);
+	json_close(json);
+}
+
+static enum status write_json(struct buffer *text, const char *folder, const char *name)
+{
+	char path[PATH_BYTES];
+
+	buffer_char(text, '\n');
+	TRY(buffer_status(text));
+	TRY(path_join(path, folder, name));
+	return file_write(path, text->data, text->size);
+}
+
+enum status tokenizer_write_folder(const struct vocab *vocab, const struct tokenizer_settings *settings,
+                                   int64_t max_length, const char *folder)
+{
+	struct buffer text = {0};
+	struct json_writer json = {.out = &text, .indent = 2};
+	char path[PATH_BYTES];
+	enum status status;
+
+	TRY_GOTO(path_join(path, folder, "vocab.txt"), out);
+	TRY_GOTO(vocab_write(vocab, path), out);
+	put_tokenizer(&json, vocab, settings);
+	TRY_GOTO(write_json(&text, folder, "tokenizer.json"), out);
+	buffer_clear(&text);
+	put_config(&json, settings, max_length);
+	TRY_GOTO(write_json(&text, folder, "tokenizer_config.json"), out);
+	buffer_clear(&text);
+	json_open(&json, NULL, '{');
+	for (int i = 0; i < 5; i++)
+		json_put_string(&json, special_names[i], special_texts[i]);
+	json_close(&json);
+	TRY_GOTO(write_json(&text, folder, "special_tokens_map.json"), out);
+out:
+	buffer_release(&text);
+	return status;
+}
