@@ -1,0 +1,241 @@
+/* Runs a case on a back end and holds everything it did against the reference: values within the limits, nothing
+ * written outside the outputs, inputs as they were, the same bits again and with another number of threads. */
+#ifndef TESTS_BACKEND_CHECK_H
+#define TESTS_BACKEND_CHECK_H
+
+#include <stdarg.h>
+#include "case.h"
+
+/* The largest errors seen, to choose limits by. */
+struct margin {
+	struct limit seen;
+	char largest_line[288], rms_line[288];
+};
+
+struct checker {
+	struct backend *backend;        /* under test */
+	struct backend *other;          /* the same with another number of threads, or NULL */
+	const struct operations *spoil; /* called instead of the back end's operations, or NULL */
+	bool quiet;                     /* count failures, print none */
+	int failures;
+	struct margin margins[LIMIT_CLASS_COUNT];
+};
+
+PRINTF_LIKE(3, 4)
+static inline void complain(struct checker *k, const struct test_case *c, const char *format, ...)
+{
+	k->failures++;
+	if (k->quiet)
+		return;
+	fprintf(stderr, "%s %s: %s: ", k->backend->name, dtype_names[k->backend->dtype], c->line);
+	va_list arguments;
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fputc('\n', stderr);
+}
+
+static inline struct limit limit_of(enum limit_class class, enum dtype dtype)
+{
+	const struct limits_row *row = &limits_table[class];
+	static const struct limit f64 = {1e-10, 1e-11}; /* the reference against itself and against PyTorch */
+	return class == EXACT ? (struct limit){0, 0} : dtype == DTYPE_F64 ? f64 : dtype == DTYPE_F32 ? row->f32 : row->bf16;
+}
+
+static inline double root_mean_square(const double *x, int64_t rows, int64_t columns, int64_t stride)
+{
+	double sum = 0;
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t j = 0; j < columns; j++)
+			sum += x[i * stride + j] * x[i * stride + j];
+	return rows * columns > 0 ? sqrt(sum / (double)(rows * columns)) : 0;
+}
+
+/* One block of columns of an output against the reference. */
+static inline void check_columns(struct checker *k, const struct test_case *c, const struct array *a,
+				 const double *actual, int64_t first, int64_t columns)
+{
+	struct limit limit = limit_of(a->class, k->backend->dtype);
+	double whole = root_mean_square(a->expected, a->rows, a->columns, a->columns);
+	double scale = root_mean_square(a->expected + first, a->rows, columns, a->columns);
+	/* A block that is all but zero (dq of a sequence of one token) is rounded like its neighbours. */
+	scale = fmax(scale, whole / 16);
+	double worst = 0, squares = 0;
+	int64_t worst_at = -1;
+	for (int64_t i = 0; i < a->rows; i++) {
+		for (int64_t j = first; j < first + columns; j++) {
+			int64_t at = i * a->columns + j;
+			double error = fabs(actual[at] - a->expected[at]);
+			if (error > 0)
+				error = scale > 0 ? error / scale : INFINITY;
+			if (isnan(error))
+				error = INFINITY;
+			squares += error * error;
+			if (error > worst) {
+				worst = error;
+				worst_at = at;
+			}
+		}
+	}
+	double rms = sqrt(squares / (double)(a->rows * columns + 1));
+	struct margin *margin = &k->margins[a->class];
+	if (worst > margin->seen.largest) {
+		margin->seen.largest = worst;
+		snprintf(margin->largest_line, sizeof(margin->largest_line), "%s: %s", a->name, c->line);
+	}
+	if (rms > margin->seen.rms) {
+		margin->seen.rms = rms;
+		snprintf(margin->rms_line, sizeof(margin->rms_line), "%s: %s", a->name, c->line);
+	}
+	if (worst > limit.largest)
+		complain(k, c, "'%s'[%lld][%lld] is %.9g, expected %.9g: error %.3g of the rms, limit %.3g", a->name,
+			 (long long)(worst_at / a->columns), (long long)(worst_at % a->columns), actual[worst_at],
+			 a->expected[worst_at], worst, limit.largest);
+	else if (rms > limit.rms)
+		complain(k, c, "'%s': root mean square error is %.3g of the rms, limit %.3g", a->name, rms, limit.rms);
+}
+
+/* Bytes that count: without tail rows. */
+static inline size_t valid_bytes(const struct bound *b, int i)
+{
+	const struct array *a = &b->c->arrays[i];
+	return a->kind == ACTIVATION ? (size_t)array_size(a) * dtype_bytes(b->backend->dtype) : b->bytes[i];
+}
+
+static inline void check_array(struct checker *k, struct bound *b, int i, const unsigned char *bytes)
+{
+	const struct test_case *c = b->c;
+	const struct array *a = &c->arrays[i];
+	for (int g = 0; g < GUARD_BYTES; g++) {
+		if (bytes[g] != GUARD_FILL || bytes[GUARD_BYTES + b->bytes[i] + (size_t)g] != GUARD_FILL) {
+			complain(k, c, "'%s': bytes %s it were overwritten", a->name, bytes[g] != GUARD_FILL ? "before" : "behind");
+			break;
+		}
+	}
+	if (a->role == SCRATCH)
+		return;
+	if (a->role == INPUT) {
+		unsigned char *before = host_image(b, i);
+		if (memcmp(before, bytes + GUARD_BYTES, valid_bytes(b, i)) != 0)
+			complain(k, c, "input '%s' was changed", a->name);
+		free(before);
+		return;
+	}
+	double *actual = new_doubles(array_size(a));
+	for (int64_t j = 0; j < array_size(a); j++)
+		actual[j] = load(bytes + GUARD_BYTES, a->kind, array_dtype(b->backend->dtype, a), j);
+	/* The three parts of a gradient of query, key and value are of different sizes. */
+	int64_t parts = strcmp(a->name, "dqkv") == 0 ? 3 : 1;
+	for (int64_t part = 0; part < parts; part++)
+		check_columns(k, c, a, actual, part * (a->columns / parts), a->columns / parts);
+	free(actual);
+}
+
+static inline void check_scalars(struct checker *k, struct bound *b)
+{
+	const struct test_case *c = b->c;
+	struct scalars actual, expected = c->expected_scalars;
+	bound_scalars(b, &actual);
+	if (actual.finite != expected.finite)
+		complain(k, c, "'finite' is %lld, expected %lld", (long long)actual.finite, (long long)expected.finite);
+	double error = fabs(actual.gradient_square_sum - expected.gradient_square_sum) / expected.gradient_square_sum;
+	if (expected.finite && !(error <= 1e-6))
+		complain(k, c, "'gradient_square_sum' is %.9g, expected %.9g", actual.gradient_square_sum,
+			 expected.gradient_square_sum);
+	actual.finite = expected.finite;
+	actual.gradient_square_sum = expected.gradient_square_sum;
+	if (memcmp(&actual, &expected, sizeof(actual)) != 0)
+		complain(k, c, "a scalar of the step was changed");
+}
+
+/* Runs again from the same state and compares bits with `first`. */
+static inline void check_again(struct checker *k, struct bound *b, unsigned char **first, const char *how)
+{
+	bound_reset(b);
+	bound_run(b);
+	for (int i = 0; i < b->c->count; i++) {
+		const struct array *a = &b->c->arrays[i];
+		if (a->role == INPUT || a->role == SCRATCH)
+			continue;
+		unsigned char *bytes = bound_bytes(b, i);
+		if (memcmp(bytes + GUARD_BYTES, first[i] + GUARD_BYTES, valid_bytes(b, i)) != 0)
+			complain(k, b->c, "'%s' has other bits %s", a->name, how);
+		free(bytes);
+	}
+}
+
+static inline void bind_for(struct checker *k, struct bound *b, struct test_case *c, struct backend *be,
+			    struct replica *replica)
+{
+	or_abort(be->functions->replica_create(be, replica, &c->limits));
+	if (k->spoil != NULL)
+		replica->operations = k->spoil;
+	bound_create(b, c, be, replica);
+}
+
+/* Returns true if nothing was wrong. */
+static inline bool check_case(struct checker *k, struct test_case *c)
+{
+	int before = k->failures;
+	struct replica replica;
+	struct bound b;
+	bind_for(k, &b, c, k->backend, &replica);
+	bound_run(&b);
+	unsigned char *bytes[ARRAY_LIMIT];
+	for (int i = 0; i < c->count; i++) {
+		bytes[i] = bound_bytes(&b, i);
+		check_array(k, &b, i, bytes[i]);
+	}
+	check_scalars(k, &b);
+	if (k->spoil == NULL)
+		check_again(k, &b, bytes, "when it is run again");
+	bound_release(&b);
+	k->backend->functions->replica_release(&replica);
+	if (k->other != NULL && k->spoil == NULL) {
+		bind_for(k, &b, c, k->other, &replica);
+		check_again(k, &b, bytes, "with another number of threads");
+		bound_release(&b);
+		k->other->functions->replica_release(&replica);
+	}
+	for (int i = 0; i < c->count; i++)
+		free(bytes[i]);
+	return k->failures == before;
+}
+
+/* With BERTC_TEST_MARGINS=1: the largest error of each class beside its limit. */
+static inline void print_margins(const struct checker *k, const char *title)
+{
+	if (getenv("BERTC_TEST_MARGINS") == NULL)
+		return;
+	for (int i = 0; i < LIMIT_CLASS_COUNT; i++) {
+		const struct margin *m = &k->margins[i];
+		struct limit limit = limit_of((enum limit_class)i, k->backend->dtype);
+		fprintf(stderr, "%-24s %-18s largest %8.2e of %8.2e (%s)\n%-43s rms     %8.2e of %8.2e (%s)\n", title,
+			limits_table[i].name, m->seen.largest, limit.largest, m->largest_line, "", m->seen.rms, limit.rms,
+			m->rms_line);
+	}
+}
+
+/* A back end of `threads` threads; aborts if it cannot be had. */
+static inline struct backend *open_backend(const char *device, enum dtype dtype, int threads, struct pool **pool)
+{
+	struct backend *be;
+	or_abort(pool_create(pool, threads));
+	or_abort(backend_open(&be, &(struct backend_settings){.device = device, .dtype = dtype, .pool = *pool}));
+	return be;
+}
+
+/* A replica of the reference that is large enough to derive any case's inputs. */
+static inline void open_reference_replica(struct backend *ref, struct replica *out)
+{
+	struct shape_limits limits = {.batch = {.tokens = 4096, .sequences = 4096, .predictions = 4096},
+				      .longest = 1024,
+				      .hidden = 1024,
+				      .heads = 16,
+				      .intermediate = 4096,
+				      .vocab = 32768,
+				      .training = true};
+	or_abort(ref->functions->replica_create(ref, out, &limits));
+}
+
+#endif

@@ -1,0 +1,864 @@
+/* Every operation as the tests see it: the arrays of a case, the call, and what a backward operation is the gradient
+ * of. A row of `operation_tests` and its functions are all that a new operation needs here; its cases are lines
+ * in cases.h.
+ *
+ * An objective is the scalar that a backward operation differentiates, computed by the forward operation on the
+ * reference. Its variables are displacements from the case's inputs, and lie in the arrays of the gradients: adding h
+ * to "dx"[3] moves x[3] by h, adding it to "w.gradient"[3] moves w[3]. */
+#ifndef TESTS_BACKEND_OPERATIONS_H
+#define TESTS_BACKEND_OPERATIONS_H
+
+#include "backend/ref/ref.h"
+#include "case.h"
+
+/* --- calling the reference on a case's own arrays ------------------------------------------------------------ */
+
+static double *temporaries[64];
+static int temporary_count;
+
+static inline double *temporary(int64_t count)
+{
+	if (temporary_count == 64)
+		abort();
+	return temporaries[temporary_count++] = new_doubles(count);
+}
+
+static inline void free_temporaries(void)
+{
+	while (temporary_count > 0)
+		free(temporaries[--temporary_count]);
+}
+
+static inline struct tensor f64_tensor(double *data, int64_t rows, int64_t columns)
+{
+	return (struct tensor){.data = data, .dtype = DTYPE_F64, .rows = rows, .columns = columns};
+}
+
+static inline struct tensor temporary_tensor(int64_t rows, int64_t columns)
+{
+	return f64_tensor(temporary(rows * columns), rows, columns);
+}
+
+/* The array's own values. */
+static inline struct tensor host_tensor(struct test_case *c, const char *name)
+{
+	struct array *a = get_array(c, name);
+	return f64_tensor(a->value, a->rows, a->columns);
+}
+
+/* A copy of `name` moved by the displacement, if there is one: of its shape, or a row that moves all rows. */
+static inline struct tensor displaced(struct test_case *c, const char *name, const char *displacement)
+{
+	struct array *a = get_array(c, name);
+	struct tensor out = temporary_tensor(a->rows, a->columns);
+	int d = find_array(c, displacement);
+	for (int64_t i = 0; i < array_size(a); i++) {
+		double move = 0;
+		if (d >= 0)
+			move = c->arrays[d].value[c->arrays[d].rows == a->rows ? i : i % a->columns];
+		((double *)out.data)[i] = a->value[i] + move;
+	}
+	return out;
+}
+
+static inline struct weight displaced_weight(struct test_case *c, const char *name)
+{
+	char gradient[24];
+	snprintf(gradient, sizeof(gradient), "%.14s.gradient", name);
+	return (struct weight){.master = displaced(c, name, gradient)};
+}
+
+static inline double inner_product(const struct tensor *a, const struct tensor *b)
+{
+	double sum = 0;
+	for (int64_t i = 0; i < a->rows * a->columns; i++)
+		sum += ((double *)a->data)[i] * ((double *)b->data)[i];
+	return sum;
+}
+
+/* --- embed --------------------------------------------------------------------------------------------------- */
+
+static inline void declare_embedding(struct test_case *c, int64_t *tokens, int64_t *width)
+{
+	*tokens = case_integer(c, "T", 8);
+	*width = case_integer(c, "H", 8);
+	double scale = case_number(c, "scale", 1);
+	make_batch(c, *tokens, case_integer(c, "V", 50));
+	int64_t positions = case_integer(c, "S", c->batch.longest);
+	add_weight(c, "word", WEIGHT_TIED, case_integer(c, "V", 50), *width, 0, scale);
+	add_weight(c, "position", WEIGHT_TABLE, positions, *width, 0, scale);
+	add_weight(c, "type", WEIGHT_TABLE, 2, *width, 0, scale);
+	add_weight(c, "gamma", WEIGHT_VECTOR, 1, *width, 1, 0.2);
+	add_weight(c, "beta", WEIGHT_VECTOR, 1, *width, 0, 0.2);
+}
+
+static inline double epsilon_of(const struct test_case *c)
+{
+	return case_number(c, "eps", 1e-12);
+}
+
+static void declare_embed_fwd(struct test_case *c)
+{
+	int64_t tokens, width;
+	declare_embedding(c, &tokens, &width);
+	add_output(c, "sum", ACTIVATION, tokens, width, NORM);
+	add_output(c, "mean", MASTER, 1, tokens, STATISTIC);
+	add_output(c, "rstd", MASTER, 1, tokens, STATISTIC);
+	add_output(c, "y", ACTIVATION, tokens, width, NORM);
+}
+
+static void call_embed_fwd(struct bound *b)
+{
+	embed_fwd(b->replica, &(struct embed_fwd){.batch = bound_batch(b),
+						  .word = bound_weight(b, "word"),
+						  .position = bound_weight(b, "position"),
+						  .type = bound_weight(b, "type"),
+						  .gamma = bound_weight(b, "gamma"),
+						  .beta = bound_weight(b, "beta"),
+						  .epsilon = epsilon_of(b->c),
+						  .dropout = b->c->dropout,
+						  .sum = bound_tensor(b, "sum"),
+						  .mean = bound_tensor(b, "mean"),
+						  .rstd = bound_tensor(b, "rstd"),
+						  .y = bound_tensor(b, "y")});
+}
+
+/* Runs embed_fwd on the reference with displaced weights; returns y. */
+static inline struct tensor embed_on_reference(struct test_case *c, struct replica *ref, struct tensor sum,
+					       struct tensor mean, struct tensor rstd)
+{
+	struct weight word = displaced_weight(c, "word"), position = displaced_weight(c, "position");
+	struct weight type = displaced_weight(c, "type"), gamma = displaced_weight(c, "gamma");
+	struct weight beta = displaced_weight(c, "beta");
+	struct tensor y = temporary_tensor(sum.rows, sum.columns);
+	embed_fwd(ref, &(struct embed_fwd){.batch = &c->batch,
+					   .word = &word,
+					   .position = &position,
+					   .type = &type,
+					   .gamma = &gamma,
+					   .beta = &beta,
+					   .epsilon = epsilon_of(c),
+					   .dropout = c->dropout,
+					   .sum = sum,
+					   .mean = mean,
+					   .rstd = rstd,
+					   .y = y});
+	return y;
+}
+
+static void declare_embed_bwd(struct test_case *c)
+{
+	int64_t tokens, width;
+	declare_embedding(c, &tokens, &width);
+	bool overwrite = case_integer(c, "overwrite", 1);
+	add_gradient(c, "word", case_integer(c, "overwrite_word", overwrite), 1, GRADIENT);
+	add_gradient(c, "position", overwrite, 1, GRADIENT);
+	add_gradient(c, "type", overwrite, 1, GRADIENT);
+	add_gradient(c, "gamma", overwrite, sqrt((double)tokens), GRADIENT);
+	add_gradient(c, "beta", overwrite, sqrt((double)tokens), GRADIENT);
+	add_input(c, "dy", tokens, width, 1)->role = SCRATCH;
+	add_input(c, "sum", tokens, width, 1);
+	add_array(c, "mean", INPUT, MASTER, 1, tokens);
+	add_array(c, "rstd", INPUT, MASTER, 1, tokens);
+}
+
+/* sum, mean and rstd are what forward gives. Displacements are still unset: of NaN or something to add to. */
+static void derive_embed_bwd(struct test_case *c, struct replica *ref)
+{
+	struct test_case plain = *c; /* without the gradients' arrays: nothing is displaced */
+	plain.count = 5;
+	embed_on_reference(&plain, ref, host_tensor(c, "sum"), host_tensor(c, "mean"), host_tensor(c, "rstd"));
+	free_temporaries();
+}
+
+static void call_embed_bwd(struct bound *b)
+{
+	embed_bwd(b->replica, &(struct embed_bwd){.batch = bound_batch(b),
+						  .word = bound_weight(b, "word"),
+						  .position = bound_weight(b, "position"),
+						  .type = bound_weight(b, "type"),
+						  .gamma = bound_weight(b, "gamma"),
+						  .beta = bound_weight(b, "beta"),
+						  .dropout = b->c->dropout,
+						  .overwrite = case_integer(b->c, "overwrite", 1),
+						  .overwrite_word = case_integer(b->c, "overwrite_word",
+										 case_integer(b->c, "overwrite", 1)),
+						  .dy = bound_tensor(b, "dy"),
+						  .sum = bound_tensor(b, "sum"),
+						  .mean = bound_tensor(b, "mean"),
+						  .rstd = bound_tensor(b, "rstd")});
+}
+
+static double objective_embed_bwd(struct test_case *c, struct replica *ref)
+{
+	struct tensor dy = host_tensor(c, "dy");
+	struct tensor y = embed_on_reference(c, ref, temporary_tensor(dy.rows, dy.columns),
+					     temporary_tensor(1, dy.rows), temporary_tensor(1, dy.rows));
+	return inner_product(&dy, &y);
+}
+
+/* --- linear -------------------------------------------------------------------------------------------------- */
+
+static inline void declare_product(struct test_case *c)
+{
+	int64_t rows = case_integer(c, "M", 8), outer = case_integer(c, "O", 8), inner = case_integer(c, "I", 8);
+	add_input(c, "x", rows, inner, 1);
+	add_weight(c, "w", WEIGHT_LINEAR, outer, inner, 0, 1 / sqrt((double)inner));
+	if (case_integer(c, "b", 1))
+		add_weight(c, "b", WEIGHT_VECTOR, 1, outer, 0, 0.5);
+}
+
+static void declare_linear_fwd(struct test_case *c)
+{
+	declare_product(c);
+	add_output(c, "y", ACTIVATION, case_integer(c, "M", 8), case_integer(c, "O", 8), PRODUCT);
+}
+
+static void call_linear_fwd(struct bound *b)
+{
+	linear_fwd(b->replica, &(struct linear_fwd){.w = bound_weight(b, "w"),
+						    .b = bound_weight(b, "b"),
+						    .activation = case_activation(b->c, "act"),
+						    .x = bound_tensor(b, "x"),
+						    .y = bound_tensor(b, "y")});
+}
+
+static void declare_linear_gelu_fwd(struct test_case *c)
+{
+	declare_product(c);
+	if (case_integer(c, "train", 1))
+		add_output(c, "pre", ACTIVATION, case_integer(c, "M", 8), case_integer(c, "O", 8), PRODUCT);
+	add_output(c, "y", ACTIVATION, case_integer(c, "M", 8), case_integer(c, "O", 8), PRODUCT);
+}
+
+static void call_linear_gelu_fwd(struct bound *b)
+{
+	linear_gelu_fwd(b->replica, &(struct linear_gelu_fwd){.w = bound_weight(b, "w"),
+							      .b = bound_weight(b, "b"),
+							      .activation = case_activation(b->c, "act"),
+							      .x = bound_tensor(b, "x"),
+							      .pre = bound_tensor(b, "pre"),
+							      .y = bound_tensor(b, "y")});
+}
+
+static void declare_linear_bwd(struct test_case *c)
+{
+	int64_t rows = case_integer(c, "M", 8), outer = case_integer(c, "O", 8), inner = case_integer(c, "I", 8);
+	bool overwrite = case_integer(c, "overwrite", 1);
+	double spread = sqrt((double)rows);
+	declare_product(c);
+	add_gradient(c, "w", overwrite, spread, GRADIENT);
+	if (case_integer(c, "b", 1))
+		add_gradient(c, "b", overwrite, spread, GRADIENT);
+	if (case_integer(c, "producer", 0)) {
+		add_weight(c, "producer", WEIGHT_VECTOR, 1, inner, 0, 0.5);
+		add_gradient(c, "producer", overwrite, spread, GRADIENT);
+	}
+	add_input(c, "dy", rows, outer, 1);
+	if (case_activation(c, "pre") != ACTIVATION_NONE)
+		add_input(c, "pre", rows, inner, 1);
+	if (case_integer(c, "tanh", 0)) {
+		add_input(c, "tanh_y", rows, outer, 1);
+		get_array(c, "dy")->role = SCRATCH;
+	}
+	int64_t add = case_integer(c, "add", 0); /* 2: the sum is made in place */
+	if (add == 1)
+		add_input(c, "add", rows, inner, 1);
+	if (add == 2) {
+		add_input(c, "dx", rows, inner, 1)->role = UPDATED;
+		get_array(c, "dx")->class = PRODUCT;
+	} else if (case_integer(c, "dx", 1)) {
+		add_output(c, "dx", ACTIVATION, rows, inner, PRODUCT);
+	}
+}
+
+/* x = gelu(pre), tanh_y = tanh(x w' + b). */
+static void derive_linear_bwd(struct test_case *c, struct replica *ref)
+{
+	struct array *x = get_array(c, "x");
+	if (find_array(c, "pre") >= 0)
+		for (int64_t i = 0; i < array_size(x); i++)
+			x->value[i] = ref_gelu(case_activation(c, "pre"), get_array(c, "pre")->value[i]);
+	if (find_array(c, "tanh_y") < 0)
+		return;
+	struct weight w = {.master = host_tensor(c, "w")}, b = {0};
+	if (find_array(c, "b") >= 0)
+		b.master = host_tensor(c, "b");
+	linear_fwd(ref, &(struct linear_fwd){.w = &w,
+					     .b = b.master.data != NULL ? &b : NULL,
+					     .activation = ACTIVATION_TANH,
+					     .x = host_tensor(c, "x"),
+					     .y = host_tensor(c, "tanh_y")});
+}
+
+static void call_linear_bwd(struct bound *b)
+{
+	linear_bwd(b->replica, &(struct linear_bwd){.w = bound_weight(b, "w"),
+						    .b = bound_weight(b, "b"),
+						    .producer_bias = bound_weight(b, "producer"),
+						    .pre_activation = case_activation(b->c, "pre"),
+						    .overwrite = case_integer(b->c, "overwrite", 1),
+						    .dy = bound_tensor(b, "dy"),
+						    .x = bound_tensor(b, "x"),
+						    .pre = bound_tensor(b, "pre"),
+						    .add = bound_tensor(b, case_integer(b->c, "add", 0) == 2 ? "dx" : "add"),
+						    .tanh_y = bound_tensor(b, "tanh_y"),
+						    .dx = bound_tensor(b, "dx")});
+}
+
+/* sum(dy act(x w' + b)) + sum(add z), where z = x, or pre if x = gelu(pre); the producer's bias moves z. */
+static double objective_linear_bwd(struct test_case *c, struct replica *ref)
+{
+	const char *name = find_array(c, "pre") >= 0 ? "pre" : "x";
+	struct tensor z = displaced(c, name, "dx"), dy = host_tensor(c, "dy");
+	for (int64_t i = 0; find_array(c, "producer") >= 0 && i < z.rows * z.columns; i++)
+		((double *)z.data)[i] += get_array(c, "producer.gradient")->value[i % z.columns];
+	struct tensor x = temporary_tensor(z.rows, z.columns), y = temporary_tensor(dy.rows, dy.columns);
+	for (int64_t i = 0; i < z.rows * z.columns; i++) {
+		double value = ((double *)z.data)[i];
+		((double *)x.data)[i] = name[0] == 'p' ? ref_gelu(case_activation(c, "pre"), value) : value;
+	}
+	struct weight w = displaced_weight(c, "w"), b = {0};
+	if (find_array(c, "b") >= 0)
+		b = displaced_weight(c, "b");
+	linear_fwd(ref, &(struct linear_fwd){.w = &w,
+					     .b = b.master.data != NULL ? &b : NULL,
+					     .activation = case_integer(c, "tanh", 0) ? ACTIVATION_TANH : ACTIVATION_NONE,
+					     .x = x,
+					     .y = y});
+	double sum = inner_product(&dy, &y);
+	if (find_array(c, "add") >= 0) {
+		struct tensor add = host_tensor(c, "add");
+		sum += inner_product(&add, &z);
+	}
+	return sum;
+}
+
+/* --- norm ---------------------------------------------------------------------------------------------------- */
+
+/* The batch where rows are tokens: always with dropout, else on request, since it may be absent. */
+static inline void declare_norm(struct test_case *c, int64_t rows, int64_t width)
+{
+	if (case_number(c, "p", 0) > 0)
+		make_batch(c, rows, 50);
+	add_weight(c, "gamma", WEIGHT_VECTOR, 1, width, 1, 0.2);
+	add_weight(c, "beta", WEIGHT_VECTOR, 1, width, 0, 0.2);
+}
+
+static void declare_linear_norm_fwd(struct test_case *c)
+{
+	int64_t rows = case_integer(c, "M", 8), width = case_integer(c, "H", 8);
+	bool product = case_integer(c, "w", 1);
+	int64_t inner = product ? case_integer(c, "I", width) : width;
+	declare_norm(c, rows, width);
+	add_input(c, "x", rows, inner, 1);
+	if (product) {
+		add_weight(c, "w", WEIGHT_LINEAR, width, inner, 0, 1 / sqrt((double)inner));
+		add_weight(c, "b", WEIGHT_VECTOR, 1, width, 0, 0.5 * case_number(c, "scale", 1));
+	}
+	if (case_integer(c, "residual", 1))
+		add_input(c, "residual", rows, width, 1);
+	if (case_integer(c, "train", 1)) {
+		add_output(c, "sum", ACTIVATION, rows, width, PRODUCT);
+		add_output(c, "mean", MASTER, 1, rows, STATISTIC);
+		add_output(c, "rstd", MASTER, 1, rows, STATISTIC);
+	}
+	add_output(c, "y", ACTIVATION, rows, width, NORM);
+}
+
+static void call_linear_norm_fwd(struct bound *b)
+{
+	linear_norm_fwd(b->replica, &(struct linear_norm_fwd){.batch = bound_batch(b),
+							      .w = bound_weight(b, "w"),
+							      .b = bound_weight(b, "b"),
+							      .gamma = bound_weight(b, "gamma"),
+							      .beta = bound_weight(b, "beta"),
+							      .epsilon = epsilon_of(b->c),
+							      .dropout = b->c->dropout,
+							      .x = bound_tensor(b, "x"),
+							      .residual = bound_tensor(b, "residual"),
+							      .sum = bound_tensor(b, "sum"),
+							      .mean = bound_tensor(b, "mean"),
+							      .rstd = bound_tensor(b, "rstd"),
+							      .y = bound_tensor(b, "y")});
+}
+
+/* in_place=1: dresidual is dy. dx=0: one output; dx=2: one output, given twice. */
+static void declare_norm_bwd(struct test_case *c)
+{
+	int64_t rows = case_integer(c, "M", 8), width = case_integer(c, "H", 8);
+	bool overwrite = case_integer(c, "overwrite", 1);
+	double spread = sqrt((double)rows);
+	declare_norm(c, rows, width);
+	add_gradient(c, "gamma", overwrite, spread, GRADIENT);
+	add_gradient(c, "beta", overwrite, spread, GRADIENT);
+	if (case_integer(c, "bias", 0)) {
+		add_weight(c, "bias", WEIGHT_VECTOR, 1, width, 0, 1);
+		add_gradient(c, "bias", overwrite, spread, GRADIENT);
+	}
+	struct array *dy = add_input(c, "dy", rows, width, 1);
+	add_input(c, "sum", rows, width, 1);
+	add_array(c, "mean", INPUT, MASTER, 1, rows);
+	add_array(c, "rstd", INPUT, MASTER, 1, rows);
+	if (case_activation(c, "pre") != ACTIVATION_NONE)
+		add_input(c, "pre", rows, width, 1);
+	if (case_integer(c, "in_place", 0)) {
+		dy->role = UPDATED;
+		dy->class = NORM;
+	} else {
+		add_output(c, "dresidual", ACTIVATION, rows, width, NORM);
+	}
+	if (case_integer(c, "dx", 1) == 1)
+		add_output(c, "dx", ACTIVATION, rows, width, NORM);
+}
+
+static void derive_norm_bwd(struct test_case *c, struct replica *ref)
+{
+	struct array *sum = get_array(c, "sum");
+	struct weight gamma = {.master = host_tensor(c, "gamma")}, beta = {.master = host_tensor(c, "beta")};
+	linear_norm_fwd(ref, &(struct linear_norm_fwd){.gamma = &gamma,
+						       .beta = &beta,
+						       .epsilon = epsilon_of(c),
+						       .x = host_tensor(c, "sum"),
+						       .sum = temporary_tensor(sum->rows, sum->columns),
+						       .mean = host_tensor(c, "mean"),
+						       .rstd = host_tensor(c, "rstd"),
+						       .y = temporary_tensor(sum->rows, sum->columns)});
+	free_temporaries();
+}
+
+static void call_norm_bwd(struct bound *b)
+{
+	const char *dresidual = case_integer(b->c, "in_place", 0) ? "dy" : "dresidual";
+	int64_t dx = case_integer(b->c, "dx", 1);
+	norm_bwd(b->replica, &(struct norm_bwd){.batch = bound_batch(b),
+						.gamma = bound_weight(b, "gamma"),
+						.beta = bound_weight(b, "beta"),
+						.bias = bound_weight(b, "bias"),
+						.pre_activation = case_activation(b->c, "pre"),
+						.dropout = b->c->dropout,
+						.overwrite = case_integer(b->c, "overwrite", 1),
+						.dy = bound_tensor(b, "dy"),
+						.sum = bound_tensor(b, "sum"),
+						.mean = bound_tensor(b, "mean"),
+						.rstd = bound_tensor(b, "rstd"),
+						.pre = bound_tensor(b, "pre"),
+						.dresidual = bound_tensor(b, dresidual),
+						.dx = dx == 2 ? bound_tensor(b, dresidual) : bound_tensor(b, "dx")});
+}
+
+/* sum(dy LN(r + dropout(x))), where x = gelu(pre) or a plain x; r is moved by dresidual, x (or pre) by dx and by
+ * the bias. At rest r + dropout(x) is the case's sum. */
+static double objective_norm_bwd(struct test_case *c, struct replica *ref)
+{
+	struct tensor dy = host_tensor(c, "dy");
+	struct tensor x = temporary_tensor(dy.rows, dy.columns), r = displaced(c, "sum", "dresidual");
+	enum activation activation = case_activation(c, "pre");
+	for (int64_t i = 0; i < dy.rows * dy.columns; i++) {
+		double move = 0;
+		if (find_array(c, "dx") >= 0)
+			move += get_array(c, "dx")->value[i];
+		if (find_array(c, "bias") >= 0)
+			move += get_array(c, "bias.gradient")->value[i % dy.columns];
+		if (activation == ACTIVATION_NONE) {
+			((double *)x.data)[i] = move;
+		} else {
+			double pre = get_array(c, "pre")->value[i];
+			((double *)x.data)[i] = ref_gelu(activation, pre + move);
+			((double *)r.data)[i] -= ref_gelu(activation, pre);
+		}
+	}
+	struct weight gamma = displaced_weight(c, "gamma"), beta = displaced_weight(c, "beta");
+	struct tensor y = temporary_tensor(dy.rows, dy.columns);
+	linear_norm_fwd(ref, &(struct linear_norm_fwd){.batch = c->has_batch ? &c->batch : NULL,
+						       .gamma = &gamma,
+						       .beta = &beta,
+						       .epsilon = epsilon_of(c),
+						       .dropout = c->dropout,
+						       .x = x,
+						       .residual = r,
+						       .y = y});
+	return inner_product(&dy, &y);
+}
+
+/* --- attention ----------------------------------------------------------------------------------------------- */
+
+static void declare_attention_fwd(struct test_case *c)
+{
+	int64_t tokens = case_integer(c, "T", 8), width = case_integer(c, "H", 8);
+	make_batch(c, tokens, 50);
+	add_input(c, "qkv", tokens, 3 * width, 1);
+	add_output(c, "y", ACTIVATION, tokens, width, ATTENTION);
+	if (case_integer(c, "train", 1))
+		add_output(c, "lse", MASTER, case_integer(c, "heads", 1), tokens, STATISTIC);
+}
+
+static void call_attention_fwd(struct bound *b)
+{
+	attention_fwd(b->replica, &(struct attention_fwd){.batch = bound_batch(b),
+							  .heads = (int32_t)case_integer(b->c, "heads", 1),
+							  .dropout = b->c->dropout,
+							  .qkv = bound_tensor(b, "qkv"),
+							  .y = bound_tensor(b, "y"),
+							  .lse = bound_tensor(b, "lse")});
+}
+
+static void declare_attention_bwd(struct test_case *c)
+{
+	int64_t tokens = case_integer(c, "T", 8), width = case_integer(c, "H", 8);
+	make_batch(c, tokens, 50);
+	add_input(c, "qkv", tokens, 3 * width, 1);
+	if (case_integer(c, "bias", 0)) {
+		add_weight(c, "bias", WEIGHT_VECTOR, 1, 3 * width, 0, 1);
+		add_gradient(c, "bias", case_integer(c, "overwrite", 1), 1, ATTENTION_GRADIENT);
+	}
+	add_input(c, "dy", tokens, width, 1);
+	add_input(c, "y", tokens, width, 1);
+	add_array(c, "lse", INPUT, MASTER, case_integer(c, "heads", 1), tokens);
+	add_output(c, "dqkv", ACTIVATION, tokens, 3 * width, ATTENTION_GRADIENT);
+}
+
+static void derive_attention_bwd(struct test_case *c, struct replica *ref)
+{
+	attention_fwd(ref, &(struct attention_fwd){.batch = &c->batch,
+						   .heads = (int32_t)case_integer(c, "heads", 1),
+						   .dropout = c->dropout,
+						   .qkv = host_tensor(c, "qkv"),
+						   .y = host_tensor(c, "y"),
+						   .lse = host_tensor(c, "lse")});
+}
+
+static void call_attention_bwd(struct bound *b)
+{
+	attention_bwd(b->replica, &(struct attention_bwd){.batch = bound_batch(b),
+							  .heads = (int32_t)case_integer(b->c, "heads", 1),
+							  .dropout = b->c->dropout,
+							  .overwrite = case_integer(b->c, "overwrite", 1),
+							  .bias = bound_weight(b, "bias"),
+							  .dy = bound_tensor(b, "dy"),
+							  .qkv = bound_tensor(b, "qkv"),
+							  .y = bound_tensor(b, "y"),
+							  .lse = bound_tensor(b, "lse"),
+							  .dqkv = bound_tensor(b, "dqkv")});
+}
+
+/* sum(dy attention(qkv + bias)) */
+static double objective_attention_bwd(struct test_case *c, struct replica *ref)
+{
+	struct tensor dy = host_tensor(c, "dy"), qkv = displaced(c, "qkv", "dqkv");
+	for (int64_t i = 0; find_array(c, "bias") >= 0 && i < qkv.rows * qkv.columns; i++)
+		((double *)qkv.data)[i] += get_array(c, "bias.gradient")->value[i % qkv.columns];
+	struct tensor y = temporary_tensor(dy.rows, dy.columns);
+	attention_fwd(ref, &(struct attention_fwd){.batch = &c->batch,
+						   .heads = (int32_t)case_integer(c, "heads", 1),
+						   .dropout = c->dropout,
+						   .qkv = qkv,
+						   .y = y});
+	return inner_product(&dy, &y);
+}
+
+/* --- gather -------------------------------------------------------------------------------------------------- */
+
+/* P of T rows, ascending and distinct. */
+static inline void declare_rows(struct test_case *c, int64_t count, int64_t from)
+{
+	struct array *rows = add_array(c, "rows", INPUT, INTEGER, 1, count);
+	struct rng rng = array_rng(c, "rows");
+	for (int64_t i = 0, row = 0; i < count; i++) { /* choose from those left, so that enough remain */
+		int64_t spare = from - row - (count - i);
+		row += rng_below(&rng, (uint32_t)(2 * spare / (count - i) + 1));
+		row = row <= from - (count - i) ? row : from - (count - i);
+		rows->value[i] = (double)row++;
+	}
+}
+
+static void declare_gather_fwd(struct test_case *c)
+{
+	int64_t tokens = case_integer(c, "T", 8), count = case_integer(c, "P", 3), width = case_integer(c, "H", 8);
+	declare_rows(c, count, tokens);
+	add_input(c, "x", tokens, width, 1);
+	add_output(c, "y", ACTIVATION, count, width, EXACT);
+}
+
+static void call_gather_fwd(struct bound *b)
+{
+	gather_fwd(b->replica, &(struct gather_fwd){.rows = bound_data(b, "rows"),
+						    .count = (int32_t)case_integer(b->c, "P", 3),
+						    .x = bound_tensor(b, "x"),
+						    .y = bound_tensor(b, "y")});
+}
+
+static void declare_gather_bwd(struct test_case *c)
+{
+	int64_t tokens = case_integer(c, "T", 8), count = case_integer(c, "P", 3), width = case_integer(c, "H", 8);
+	declare_rows(c, count, tokens);
+	add_input(c, "dy", count, width, 1);
+	if (case_integer(c, "overwrite", 1)) {
+		add_output(c, "dx", ACTIVATION, tokens, width, EXACT);
+	} else {
+		add_input(c, "dx", tokens, width, 1)->role = UPDATED;
+		get_array(c, "dx")->class = PRODUCT;
+	}
+}
+
+static void call_gather_bwd(struct bound *b)
+{
+	gather_bwd(b->replica, &(struct gather_bwd){.rows = bound_data(b, "rows"),
+						    .count = (int32_t)case_integer(b->c, "P", 3),
+						    .overwrite = case_integer(b->c, "overwrite", 1),
+						    .dy = bound_tensor(b, "dy"),
+						    .dx = bound_tensor(b, "dx")});
+}
+
+static double objective_gather_bwd(struct test_case *c, struct replica *ref)
+{
+	struct tensor dy = host_tensor(c, "dy"), y = temporary_tensor(dy.rows, dy.columns);
+	int32_t *rows = new_integers(dy.rows);
+	for (int64_t i = 0; i < dy.rows; i++)
+		rows[i] = (int32_t)get_array(c, "rows")->value[i];
+	gather_fwd(ref, &(struct gather_fwd){.rows = rows, .count = (int32_t)dy.rows, .x = host_tensor(c, "dx"), .y = y});
+	free(rows);
+	return inner_product(&dy, &y);
+}
+
+/* --- vocabulary ---------------------------------------------------------------------------------------------- */
+
+/* ties=1: every second word is a copy of the word before it. */
+static inline void declare_vocabulary(struct test_case *c)
+{
+	int64_t rows = case_integer(c, "P", 3), vocab = case_integer(c, "V", 50), width = case_integer(c, "H", 8);
+	struct array *x = add_input(c, "x", rows, width, 1);
+	struct array *table = add_weight(c, "table", WEIGHT_TIED, vocab, width, 0, 2 / sqrt((double)width));
+	struct array *bias = add_weight(c, "bias", WEIGHT_VECTOR, 1, vocab, 0, 0.5);
+	for (int64_t v = 1; case_integer(c, "ties", 0) && v < vocab; v += 2) {
+		memcpy(table->value + v * width, table->value + (v - 1) * width, (size_t)width * sizeof(double));
+		bias->value[v] = bias->value[v - 1];
+	}
+	/* A few rows predict well, so that some are correct and probabilities near 1 occur. */
+	struct rng rng = array_rng(c, "hits");
+	for (int64_t i = 0; i < rows; i += 3) {
+		int64_t word = rng_below(&rng, (uint32_t)vocab);
+		for (int64_t j = 0; j < width; j++)
+			x->value[i * width + j] += table->value[word * width + j];
+	}
+}
+
+static inline struct array *declare_labels(struct test_case *c, int64_t rows, int64_t classes, int64_t unlabelled)
+{
+	struct array *labels = add_array(c, "labels", INPUT, INTEGER, 1, rows);
+	struct rng rng = array_rng(c, "labels");
+	for (int64_t i = 0; i < rows; i++)
+		labels->value[i] = unlabelled > 0 && i % unlabelled == 1 ? -1.0 : (double)rng_below(&rng, (uint32_t)classes);
+	return labels;
+}
+
+static void declare_vocab_xent(struct test_case *c)
+{
+	int64_t rows = case_integer(c, "P", 3), vocab = case_integer(c, "V", 50), width = case_integer(c, "H", 8);
+	declare_vocabulary(c);
+	struct array *labels = declare_labels(c, rows, vocab, 0);
+	struct array *weights = add_array(c, "weights", INPUT, FLOAT, 1, rows);
+	for (int64_t i = 0; i < rows; i++) {
+		weights->value[i] = i % 5 == 1 ? 0 : i % 5 == 2 ? 0.5 : 1;
+		if (i % 4 != 0)
+			continue;
+		/* Every fourth row is labelled with its best word, so that `correct` counts something. */
+		const double *x = get_array(c, "x")->value + i * width;
+		double best = -INFINITY;
+		for (int64_t v = 0; v < vocab; v++) {
+			const double *word = get_array(c, "table")->value + v * width;
+			double logit = get_array(c, "bias")->value[v];
+			for (int64_t j = 0; j < width; j++)
+				logit += x[j] * word[j];
+			if (logit > best) {
+				best = logit;
+				labels->value[i] = (double)v;
+			}
+		}
+	}
+	add_sum(c, "loss", SOFTMAX);
+	add_sum(c, "correct", EXACT);
+	if (case_integer(c, "train", 1)) {
+		add_gradient(c, "table", case_integer(c, "overwrite", 1), 0.1, GRADIENT);
+		add_gradient(c, "bias", case_integer(c, "overwrite", 1), 0.1, GRADIENT);
+		add_output(c, "dx", ACTIVATION, rows, width, SOFTMAX);
+	}
+}
+
+static void call_vocab_xent(struct bound *b)
+{
+	vocab_xent(b->replica, &(struct vocab_xent){.table = bound_weight(b, "table"),
+						    .bias = bound_weight(b, "bias"),
+						    .labels = bound_data(b, "labels"),
+						    .weights = bound_data(b, "weights"),
+						    .training = case_integer(b->c, "train", 1),
+						    .overwrite = case_integer(b->c, "overwrite", 1),
+						    .loss = bound_data(b, "loss"),
+						    .correct = bound_data(b, "correct"),
+						    .x = bound_tensor(b, "x"),
+						    .dx = bound_tensor(b, "dx")});
+}
+
+static double objective_vocab_xent(struct test_case *c, struct replica *ref)
+{
+	struct weight table = displaced_weight(c, "table"), bias = displaced_weight(c, "bias");
+	struct tensor x = displaced(c, "x", "dx");
+	int32_t *labels = new_integers(x.rows);
+	float *weights = (float *)temporary(x.rows);
+	for (int64_t i = 0; i < x.rows; i++) {
+		labels[i] = (int32_t)get_array(c, "labels")->value[i];
+		weights[i] = (float)get_array(c, "weights")->value[i];
+	}
+	double loss = 0, correct = 0;
+	vocab_xent(ref, &(struct vocab_xent){.table = &table,
+					     .bias = &bias,
+					     .labels = labels,
+					     .weights = weights,
+					     .loss = &loss,
+					     .correct = &correct,
+					     .x = x});
+	free(labels);
+	return loss * c->scalars.inverse_predictions * c->scalars.loss_scale;
+}
+
+static void declare_vocab_topk(struct test_case *c)
+{
+	int64_t rows = case_integer(c, "P", 3), k = case_integer(c, "k", 5);
+	declare_vocabulary(c);
+	add_output(c, "ids", INTEGER, rows, k, EXACT);
+	add_output(c, "probabilities", DOUBLE, rows, k, SOFTMAX);
+}
+
+static void call_vocab_topk(struct bound *b)
+{
+	vocab_topk(b->replica, &(struct vocab_topk){.table = bound_weight(b, "table"),
+						    .bias = bound_weight(b, "bias"),
+						    .k = (int32_t)case_integer(b->c, "k", 5),
+						    .ids = bound_data(b, "ids"),
+						    .probabilities = bound_data(b, "probabilities"),
+						    .x = bound_tensor(b, "x")});
+}
+
+/* --- classes ------------------------------------------------------------------------------------------------- */
+
+static void declare_xent(struct test_case *c)
+{
+	int64_t rows = case_integer(c, "N", 8), classes = case_integer(c, "C", 2);
+	add_input(c, "logits", rows, classes, 2);
+	declare_labels(c, rows, classes, case_integer(c, "unlabelled", 3));
+	add_sum(c, "loss", SOFTMAX);
+	add_sum(c, "correct", EXACT);
+	if (case_integer(c, "train", 1))
+		add_output(c, "dlogits", ACTIVATION, rows, classes, SOFTMAX);
+}
+
+static void call_xent(struct bound *b)
+{
+	xent(b->replica, &(struct xent){.labels = bound_data(b, "labels"),
+					.loss = bound_data(b, "loss"),
+					.correct = bound_data(b, "correct"),
+					.logits = bound_tensor(b, "logits"),
+					.dlogits = bound_tensor(b, "dlogits")});
+}
+
+static double objective_xent(struct test_case *c, struct replica *ref)
+{
+	struct tensor logits = displaced(c, "logits", "dlogits");
+	int32_t *labels = new_integers(logits.rows);
+	for (int64_t i = 0; i < logits.rows; i++)
+		labels[i] = (int32_t)get_array(c, "labels")->value[i];
+	double loss = 0, correct = 0;
+	xent(ref, &(struct xent){.labels = labels, .loss = &loss, .correct = &correct, .logits = logits});
+	free(labels);
+	return loss * c->scalars.inverse_instances * c->scalars.loss_scale;
+}
+
+/* --- optimizer ----------------------------------------------------------------------------------------------- */
+
+/* bad=1: one element is infinite, bad=2: NaN. */
+static void declare_sumsq_finite(struct test_case *c)
+{
+	int64_t count = case_integer(c, "n", 8), bad = case_integer(c, "bad", 0);
+	struct array *range = add_array(c, "range", INPUT, MASTER, 1, count);
+	fill_normal(c, range, 0, case_number(c, "scale", 1));
+	if (bad != 0)
+		range->value[count - 1 - count / 3] = bad == 1 ? -INFINITY : NAN;
+	c->scalars.finite = case_integer(c, "finite", 1);
+}
+
+static void call_sumsq_finite(struct bound *b)
+{
+	sumsq_finite(b->replica, &(struct sumsq_finite){.range = bound_tensor(b, "range"),
+							.add = case_integer(b->c, "add", 0)});
+}
+
+/* google=1: no bias correction; clip=0: no clipping; finite=0: a step to be left out. */
+static void declare_adamw(struct test_case *c)
+{
+	int64_t count = case_integer(c, "n", 8);
+	static const char *const names[] = {"w", "m", "v"};
+	for (int i = 0; i < 3; i++) {
+		struct array *a = add_array(c, names[i], UPDATED, MASTER, 1, count);
+		a->class = OPTIMIZER;
+		fill_normal(c, a, 0, i == 0 ? 1 : 0.1);
+		for (int64_t j = 0; i == 2 && j < count; j++)
+			a->value[j] = a->value[j] * a->value[j];
+	}
+	fill_normal(c, add_array(c, "g", INPUT, MASTER, 1, count), 0, 3);
+	struct scalars *s = &c->scalars;
+	s->learning_rate = 0.05;
+	s->max_grad_norm = case_number(c, "clip", 1);
+	s->finite = case_integer(c, "finite", 1);
+	s->loss_scale = case_number(c, "loss_scale", 1);
+	s->gradient_square_sum = case_number(c, "square_sum", 20);
+	if (case_integer(c, "google", 0))
+		s->bias_correction1 = s->bias_correction2 = 1;
+}
+
+static void call_adamw(struct bound *b)
+{
+	adamw(b->replica, &(struct adamw){.beta1 = 0.9,
+					  .beta2 = 0.999,
+					  .epsilon = 1e-6,
+					  .weight_decay = case_number(b->c, "decay", 0.01),
+					  .w = bound_tensor(b, "w"),
+					  .m = bound_tensor(b, "m"),
+					  .v = bound_tensor(b, "v"),
+					  .g = bound_tensor(b, "g")});
+}
+
+static const struct operation_test operation_tests[] = {
+	{"embed_fwd", "T H V S p eps B longest", declare_embed_fwd, NULL, call_embed_fwd, NULL},
+	{"embed_bwd", "T H V S p eps B longest overwrite overwrite_word", declare_embed_bwd, derive_embed_bwd,
+	 call_embed_bwd, objective_embed_bwd},
+	{"linear_fwd", "M O I act b", declare_linear_fwd, NULL, call_linear_fwd, NULL},
+	{"linear_gelu_fwd", "M O I act train", declare_linear_gelu_fwd, NULL, call_linear_gelu_fwd, NULL},
+	{"linear_norm_fwd", "M H I w residual p eps train B longest", declare_linear_norm_fwd, NULL, call_linear_norm_fwd,
+	 NULL},
+	{"norm_bwd", "M H p eps bias pre dx in_place overwrite B longest", declare_norm_bwd, derive_norm_bwd,
+	 call_norm_bwd, objective_norm_bwd},
+	{"linear_bwd", "M O I b producer pre add tanh dx overwrite", declare_linear_bwd, derive_linear_bwd,
+	 call_linear_bwd, objective_linear_bwd},
+	{"attention_fwd", "T H heads B longest p train", declare_attention_fwd, NULL, call_attention_fwd, NULL},
+	{"attention_bwd", "T H heads B longest p bias overwrite", declare_attention_bwd, derive_attention_bwd,
+	 call_attention_bwd, objective_attention_bwd},
+	{"gather_fwd", "T P H", declare_gather_fwd, NULL, call_gather_fwd, NULL},
+	{"gather_bwd", "T P H overwrite", declare_gather_bwd, NULL, call_gather_bwd, objective_gather_bwd},
+	{"vocab_xent", "P V H train overwrite ties", declare_vocab_xent, NULL, call_vocab_xent, objective_vocab_xent},
+	{"vocab_topk", "P V H k ties", declare_vocab_topk, NULL, call_vocab_topk, NULL},
+	{"xent", "N C train unlabelled", declare_xent, NULL, call_xent, objective_xent},
+	{"sumsq_finite", "n add bad finite", declare_sumsq_finite, NULL, call_sumsq_finite, NULL},
+	{"adamw", "n decay clip google finite loss_scale square_sum", declare_adamw, NULL, call_adamw, NULL},
+};
+#define OPERATION_COUNT (sizeof(operation_tests) / sizeof(operation_tests[0]))
+_Static_assert(OPERATION_COUNT == sizeof(struct operations) / sizeof(void (*)(void)), "a row for every operation");
+
+static const struct operation_test *find_operation(const char *name, size_t length)
+{
+	for (size_t i = 0; i < OPERATION_COUNT; i++)
+		if (strlen(operation_tests[i].name) == length && strncmp(operation_tests[i].name, name, length) == 0)
+			return &operation_tests[i];
+	return NULL;
+}
+
+#endif
