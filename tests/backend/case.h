@@ -364,8 +364,8 @@ static inline void case_create(struct test_case *c, const char *line, enum dtype
 				      .inverse_instances = 1.0 / 11,
 				      .loss_scale = 8,
 				      .max_grad_norm = 1,
-				      .bias_correction1 = 0.19,
-				      .bias_correction2 = 0.002,
+				      .bias_correction1 = 0.19, /* 1 - beta^2: the second step */
+				      .bias_correction2 = 0.001999,
 				      .gradient_square_sum = 20,
 				      .finite = 1};
 	c->operation->declare(c);
@@ -496,7 +496,8 @@ static inline struct tensor array_tensor(const struct bound *b, int i)
 static inline void bound_create(struct bound *b, const struct test_case *c, struct backend *be, struct replica *replica)
 {
 	*b = (struct bound){.backend = be, .replica = replica, .c = c};
-	static const unsigned char guard[GUARD_BYTES] = {[0 ... GUARD_BYTES - 1] = GUARD_FILL};
+	unsigned char guard[GUARD_BYTES];
+	memset(guard, GUARD_FILL, sizeof(guard));
 	for (int i = 0; i < c->count; i++) {
 		b->bytes[i] = array_bytes(be->dtype, &c->arrays[i]);
 		void *block;

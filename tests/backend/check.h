@@ -38,7 +38,7 @@ static inline void complain(struct checker *k, const struct test_case *c, const 
 static inline struct limit limit_of(enum limit_class class, enum dtype dtype)
 {
 	const struct limits_row *row = &limits_table[class];
-	static const struct limit f64 = {1e-10, 1e-11}; /* the reference against itself and against PyTorch */
+	static const struct limit f64 = {1e-12, 1e-13}; /* the reference against itself and against PyTorch */
 	return class == EXACT ? (struct limit){0, 0} : dtype == DTYPE_F64 ? f64 : dtype == DTYPE_F32 ? row->f32 : row->bf16;
 }
 

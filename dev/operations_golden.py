@@ -1,0 +1,296 @@
+"""Reference values of every operation of src/backend/ops.h, from PyTorch in float64.
+
+    python dev/operations_golden.py tests/golden/operations.safetensors
+
+Forward is written with PyTorch's own functions, backward is its autograd, so nothing here shares a formula with
+src/backend/ref. Dropout masks come from a Philox of our own below. For tests/backend/test_ref.c the file holds, for case k,
+    metadata "cases"             the lines of the cases (tests/backend/operations.h), from case 0 on
+    k/in/<array>, k/out/<array>  F64, with the names of the arrays there; k/in/batch.<array> the batch
+    k/in/seed                    dropout's key, low and high 32 bits
+"""
+import sys
+
+import numpy
+import torch
+from safetensors.numpy import save_file
+
+torch.set_default_dtype(torch.float64)
+F = torch.nn.functional
+SEED = 0x0123456789ABCDEF
+SITE = 7
+random = numpy.random.RandomState(5)
+tensors, lines = {}, []
+
+
+def philox4x32(key, counter, rounds):
+    """Salmon et al. 2011, in Python's integers."""
+    k0, k1 = key & 0xFFFFFFFF, key >> 32
+    c0, c1, c2, c3 = counter
+    for _ in range(rounds):
+        p0, p1 = 0xD2511F53 * c0, 0xCD9E8D57 * c2
+        c0, c1, c2, c3 = (p1 >> 32) ^ c1 ^ k0, p1 & 0xFFFFFFFF, (p0 >> 32) ^ c3 ^ k1, p0 & 0xFFFFFFFF
+        k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
+    return c0, c1, c2, c3
+
+
+def factor(p, index, c0, c1, sample):
+    """0 or scale for element `index` of its block of eight."""
+    threshold = int(65536 * p + 0.5)
+    word = philox4x32(SEED, (c0, c1, SITE, sample), 7)[index // 2]
+    u = word >> 16 if index % 2 else word & 0xFFFF
+    return 0.0 if u < threshold else 65536 / (65536 - threshold)
+
+
+def hidden_mask(batch, width, p):
+    return torch.tensor([[factor(p, j % 8, j // 8, int(position), int(sample)) if p else 1.0 for j in range(width)]
+                         for position, sample in zip(batch["positions"], batch["token_samples"])])
+
+
+def attention_mask(head, length, sample, p):
+    return torch.tensor([[factor(p, key % 8, head << 16 | key // 8, query, int(sample)) if p else 1.0
+                          for key in range(length)] for query in range(length)])
+
+
+def make_batch(lengths, vocab=11):
+    starts = numpy.concatenate([[0], numpy.cumsum(lengths)])
+    samples = random.randint(0, 2**32, len(lengths), dtype=numpy.uint64)
+    batch = dict(starts=starts, samples=samples)
+    batch["positions"] = numpy.concatenate([numpy.arange(n) for n in lengths])
+    batch["token_samples"] = numpy.repeat(samples, lengths)
+    batch["ids"] = random.randint(0, vocab, starts[-1])
+    batch["ids"][-1] = batch["ids"][0]
+    batch["types"] = random.randint(0, 2, starts[-1])
+    return batch
+
+
+def normal(*shape, mean=0.0, spread=1.0):
+    return torch.tensor(random.normal(mean, spread, shape)).requires_grad_()
+
+
+def emit(line, inputs, outputs, batch=None):
+    k = str(len(lines))
+    lines.append(line)
+    for way, arrays in (("in", inputs), ("out", outputs)):
+        for name, value in arrays.items():
+            value = value.detach().numpy() if torch.is_tensor(value) else numpy.asarray(value)
+            tensors[f"{k}/{way}/{name}"] = numpy.ascontiguousarray(value, dtype=numpy.float64)
+    for name, value in (batch or {}).items():
+        tensors[f"{k}/in/batch.{name}"] = numpy.asarray(value, dtype=numpy.float64)
+    tensors[f"{k}/in/seed"] = numpy.array([SEED & 0xFFFFFFFF, SEED >> 32], dtype=numpy.float64)
+
+
+def statistics(x, eps=1e-12):
+    return dict(mean=x.mean(-1), rstd=1 / torch.sqrt(x.var(-1, unbiased=False) + eps))
+
+
+def gradients(**weights):
+    return {f"{name}.gradient" if name[0] != "d" else name: value.grad for name, value in weights.items()}
+
+
+def embed(p):
+    batch, width = make_batch([5, 1, 9]), 12
+    word, position, kind = normal(11, width), normal(10, width), normal(2, width)
+    gamma, beta = normal(width, mean=1.0, spread=0.3), normal(width)
+    rows = [torch.tensor(batch[name]) for name in ("ids", "positions", "types")]
+    total = F.embedding(rows[0], word) + F.embedding(rows[1], position) + F.embedding(rows[2], kind)
+    y = F.layer_norm(total, (width,), gamma, beta, 1e-12) * hidden_mask(batch, width, p)
+    dy = normal(*y.shape)
+    y.backward(dy.detach())
+    weights = dict(word=word, position=position, type=kind, gamma=gamma, beta=beta)
+    keys = f"T=15 H={width} V=11 S=10 p={p} B=3 longest=9"
+    saved = dict(sum=total, **statistics(total))
+    emit(f"embed_fwd {keys}", weights, dict(y=y, **saved), batch)
+    emit(f"embed_bwd {keys}", dict(dy=dy, **weights, **saved), gradients(**weights), batch)
+
+
+def gelu(name):
+    return lambda x: F.gelu(x, approximate="tanh" if name == "gelu_tanh" else "none")
+
+
+def linear(rows, outer, inner, act):
+    x, w, b = normal(rows, inner), normal(outer, inner), normal(outer)
+    pre = F.linear(x, w, b)
+    if act in ("none", "tanh"):
+        emit(f"linear_fwd M={rows} O={outer} I={inner} act={act}", dict(x=x, w=w, b=b),
+             dict(y=torch.tanh(pre) if act == "tanh" else pre))
+    else:
+        emit(f"linear_gelu_fwd M={rows} O={outer} I={inner} act={act}", dict(x=x, w=w, b=b),
+             dict(pre=pre, y=gelu(act)(pre)))
+
+
+def linear_bwd(rows, outer, inner, act="none", add=0, tanh=0):
+    """With act the input is gelu(pre + producer); `add` is the gradient that pre (or x) has from elsewhere."""
+    z, w, b, producer = normal(rows, inner), normal(outer, inner), normal(outer), normal(inner)
+    moved = z + producer
+    x = gelu(act)(moved) if act != "none" else moved
+    moved.retain_grad()
+    y = F.linear(x, w, b)
+    y = torch.tanh(y) if tanh else y
+    dy, added = normal(rows, outer), normal(rows, inner)
+    ((y * dy.detach()).sum() + add * (moved * added.detach()).sum()).backward()
+    inputs = dict(x=x, w=w, b=b, dy=dy, producer=producer)
+    inputs |= dict(pre=moved) if act != "none" else {}
+    inputs |= dict(add=added) if add else {}
+    inputs |= dict(tanh_y=y) if tanh else {}
+    emit(f"linear_bwd M={rows} O={outer} I={inner} producer=1 pre={act} add={add} tanh={tanh}", inputs,
+         gradients(w=w, b=b, producer=producer) | dict(dx=moved.grad))
+
+
+def linear_norm(rows, width, inner, p, residual):
+    """Forward of the whole, backward of the part behind the product."""
+    batch = make_batch([rows - 3, 3])
+    x, w, b = normal(rows, inner), normal(width, inner), normal(width)
+    gamma, beta, rest = normal(width, mean=1.0, spread=0.3), normal(width), normal(rows, width)
+    product = F.linear(x, w, b)
+    product.retain_grad()
+    total = product * hidden_mask(batch, width, p) + (rest if residual else 0)
+    total.retain_grad()
+    y = F.layer_norm(total, (width,), gamma, beta, 1e-12)
+    dy = normal(rows, width)
+    y.backward(dy.detach())
+    keys = f"M={rows} H={width} p={p} B=2 longest={rows - 3}"
+    saved = dict(sum=total, **statistics(total))
+    inputs = dict(x=x, w=w, b=b, gamma=gamma, beta=beta) | (dict(residual=rest) if residual else {})
+    emit(f"linear_norm_fwd {keys} I={inner} residual={residual}", inputs, dict(y=y, **saved), batch if p else None)
+    emit(f"norm_bwd {keys} bias=1", dict(dy=dy, gamma=gamma, beta=beta, bias=b, **saved),
+         dict(gradients(gamma=gamma, beta=beta), dresidual=total.grad, dx=product.grad, **{"bias.gradient": b.grad}),
+         batch if p else None)
+
+
+def transform_norm(rows, width, act):
+    """The MLM head's: LN(gelu(pre)), pre = product + bias."""
+    pre, bias = normal(rows, width), normal(width)
+    gamma, beta = normal(width, mean=1.0, spread=0.3), normal(width)
+    moved = pre + bias
+    moved.retain_grad()
+    total = gelu(act)(moved)
+    total.retain_grad()
+    y = F.layer_norm(total, (width,), gamma, beta, 1e-12)
+    dy = normal(rows, width)
+    y.backward(dy.detach())
+    saved = dict(sum=total, **statistics(total))
+    emit(f"linear_norm_fwd M={rows} H={width} w=0 residual=0", dict(x=total, gamma=gamma, beta=beta), dict(y=y, **saved))
+    emit(f"norm_bwd M={rows} H={width} bias=1 pre={act}", dict(dy=dy, gamma=gamma, beta=beta, bias=bias, pre=moved, **saved),
+         dict(gradients(gamma=gamma, beta=beta, bias=bias), dresidual=total.grad, dx=moved.grad))
+
+
+def attention(lengths, heads, size, p):
+    batch, width = make_batch(lengths), heads * size
+    tokens = sum(lengths)
+    qkv, bias = normal(tokens, 3 * width), normal(3 * width)
+    moved = qkv + bias
+    moved.retain_grad()
+    outputs, sums = [], []
+    for start, length, sample in zip(batch["starts"], lengths, batch["samples"]):
+        part = moved[start:start + length].reshape(length, 3, heads, size).permute(1, 2, 0, 3)
+        scores = part[0] @ part[1].transpose(-1, -2) / size**0.5
+        mask = torch.stack([attention_mask(head, length, sample, p) for head in range(heads)])
+        outputs.append(((torch.softmax(scores, -1) * mask) @ part[2]).permute(1, 0, 2).reshape(length, width))
+        sums.append(torch.logsumexp(scores, -1))
+        if not p:
+            fused = F.scaled_dot_product_attention(part[0], part[1], part[2])
+            assert torch.allclose(fused.permute(1, 0, 2).reshape(length, width), outputs[-1], atol=1e-12)
+    y, lse = torch.cat(outputs), torch.cat(sums, 1)
+    dy = normal(tokens, width)
+    y.backward(dy.detach())
+    keys = f"T={tokens} H={width} heads={heads} B={len(lengths)} longest={max(lengths)} p={p}"
+    emit(f"attention_fwd {keys}", dict(qkv=moved), dict(y=y, lse=lse), batch)
+    emit(f"attention_bwd {keys} bias=1", dict(qkv=moved, bias=bias, dy=dy, y=y, lse=lse),
+         dict(gradients(bias=bias), dqkv=moved.grad), batch)
+
+
+def gather():
+    rows, x, dy = torch.tensor([0, 3, 4, 8]), normal(9, 5), normal(4, 5)
+    y = x[rows]
+    y.backward(dy.detach())
+    emit("gather_fwd T=9 P=4 H=5", dict(rows=rows, x=x), dict(y=y))
+    emit("gather_bwd T=9 P=4 H=5", dict(rows=rows, dy=dy), dict(dx=x.grad))
+
+
+# As case_create() in tests/backend/case.h sets them.
+INVERSE_PREDICTIONS, INVERSE_INSTANCES, LOSS_SCALE = 1 / 37, 1 / 11, 8
+BEFORE = 0.25  # what loss and correct hold before
+
+
+def vocabulary(rows, vocab, width):
+    x, table, bias = normal(rows, width), normal(vocab, width), normal(vocab)
+    labels = torch.tensor(random.randint(0, vocab, rows))
+    weights = torch.tensor(random.choice([0.0, 0.5, 1.0], rows))
+    logits = F.linear(x, table, bias)
+    labels[0] = logits[0].argmax()
+    weights[0] = 0.5
+    losses = weights * F.cross_entropy(logits, labels, reduction="none")
+    (losses.sum() * INVERSE_PREDICTIONS * LOSS_SCALE).backward()
+    correct = (weights * (logits.argmax(-1) == labels)).sum()
+    inputs = dict(x=x, table=table, bias=bias, labels=labels, weights=weights)
+    emit(f"vocab_xent P={rows} V={vocab} H={width}", inputs,
+         dict(gradients(table=table, bias=bias), dx=x.grad, loss=BEFORE + losses.sum(), correct=BEFORE + correct))
+    best = torch.softmax(logits, -1).topk(4)
+    emit(f"vocab_topk P={rows} V={vocab} H={width} k=4", dict(x=x, table=table, bias=bias),
+         dict(ids=best.indices, probabilities=best.values))
+
+
+def classes(rows, count):
+    logits = normal(rows, count)
+    labels = torch.tensor(random.randint(-1, count, rows))
+    labels[0], labels[1] = -1, logits[1].argmax()
+    loss = F.cross_entropy(logits, labels, ignore_index=-1, reduction="sum")
+    (loss * INVERSE_INSTANCES * LOSS_SCALE).backward()
+    correct = (logits.argmax(-1) == labels).sum()
+    emit(f"xent N={rows} C={count}", dict(logits=logits, labels=labels),
+         dict(dlogits=logits.grad, loss=BEFORE + loss, correct=BEFORE + correct))
+
+
+def adamw_torch(count, decay, clip):
+    """The second step of torch.optim.AdamW, with its clip_grad_norm_; a second parameter brings the norm to sqrt(20)."""
+    w, m, v = normal(count), normal(count, spread=0.1), normal(count, spread=0.1).detach() ** 2
+    g = normal(count, spread=0.3)
+    parameter, other = torch.nn.Parameter(w.detach().clone()), torch.nn.Parameter(torch.zeros(1))
+    parameter.grad = g.detach().clone()
+    other.grad = torch.sqrt(20 - (g.detach() ** 2).sum()).reshape(1)
+    if clip:
+        torch.nn.utils.clip_grad_norm_([parameter, other], clip)
+    optimizer = torch.optim.AdamW([parameter], lr=0.05, betas=(0.9, 0.999), eps=1e-6, weight_decay=decay)
+    optimizer.state[parameter] = dict(step=torch.tensor(1.0), exp_avg=m.detach().clone(), exp_avg_sq=v.clone())
+    optimizer.step()
+    state = optimizer.state[parameter]
+    emit(f"adamw n={count} decay={decay} clip={clip}", dict(w=w, m=m, v=v, g=g),
+         dict(w=parameter, m=state["exp_avg"], v=state["exp_avg_sq"]))
+
+
+def adamw_google(count, decay):
+    """AdamWeightDecayOptimizer.apply_gradients of google-research/bert, on what tf.clip_by_global_norm left."""
+    w, m, v = (normal(count, spread=s).detach().numpy() for s in (1, 0.1, 0.1))
+    v, g = v**2, normal(count, spread=3).detach().numpy()
+    next_m = numpy.multiply(0.9, m) + numpy.multiply(1.0 - 0.9, g)
+    next_v = numpy.multiply(0.999, v) + numpy.multiply(1.0 - 0.999, numpy.square(g))
+    update = next_m / (numpy.sqrt(next_v) + 1e-6)
+    update += decay * w
+    emit(f"adamw n={count} decay={decay} clip=0 google=1", dict(w=w, m=m, v=v, g=g),
+         dict(w=w - 0.05 * update, m=next_m, v=next_v))
+
+
+for p in (0, 0.1):
+    embed(p)
+    linear_norm(11, 20, 6, p, residual=1)
+    attention([6, 1, 13], 2, 5, p)
+linear_norm(8, 9, 10, 0.5, residual=0)
+for act in ("none", "tanh", "gelu_erf", "gelu_tanh"):
+    linear(6, 5, 9, act)
+for act in ("none", "gelu_erf", "gelu_tanh"):
+    linear_bwd(6, 5, 9, act)
+    linear_bwd(6, 5, 9, act, add=1)
+linear_bwd(6, 5, 9, tanh=1)
+for act in ("gelu_erf", "gelu_tanh"):
+    transform_norm(7, 12, act)
+gather()
+vocabulary(9, 23, 6)
+classes(7, 2)
+classes(9, 5)
+for decay in (0.01, 0):
+    adamw_torch(30, decay, clip=1)
+    adamw_torch(30, decay, clip=0)
+    adamw_google(30, decay)
+
+save_file(tensors, sys.argv[1], metadata={"cases": "\n".join(lines)})
+print(f"{len(lines)} cases; torch {torch.__version__}, numpy {numpy.__version__}")
