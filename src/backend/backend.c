@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "backend/cpu/cpu.h"
 #include "backend/ref/ref.h"
 #include "base/memory.h"
 
@@ -14,9 +15,11 @@ enum status backend_open(struct backend **out, const struct backend_settings *se
 	enum status (*open)(struct backend *, const struct backend_settings *) = NULL;
 	if (strcmp(settings->device, "ref") == 0)
 		open = ref_backend_open;
+	else if (strcmp(settings->device, "cpu") == 0)
+		open = cpu_backend_open;
 	if (open == NULL) {
 		enum status status = error_set(ERR_USAGE, "'%s': no such device in this build", settings->device);
-		error_hint("give --device ref");
+		error_hint("give --device cpu or --device ref");
 		return status;
 	}
 	struct backend *be;
@@ -40,5 +43,5 @@ void backend_close(struct backend *be)
 
 enum dtype backend_best_dtype(const char *device)
 {
-	return strcmp(device, "ref") == 0 ? DTYPE_F64 : DTYPE_F32;
+	return strcmp(device, "ref") == 0 ? DTYPE_F64 : cpu_best_dtype();
 }

@@ -1,0 +1,334 @@
+/* The model against transformers (tests/golden/model_tiny.safetensors), against finite differences with
+ * dropout, and against itself: packing, accumulation, threads, evaluation. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "base/rng.h"
+#include "model/golden.h"
+
+static struct golden tiny;
+
+static int open_golden(void **state)
+{
+	(void)state;
+	golden_open(&tiny, "tests/golden/model_tiny.safetensors");
+	return 0;
+}
+
+static int close_golden(void **state)
+{
+	(void)state;
+	golden_close(&tiny);
+	return 0;
+}
+
+static struct model_config config_of_tiny(enum activation activation, double dropout)
+{
+	struct model_config config = tiny.config;
+	config.hidden_act = activation;
+	config.hidden_dropout_prob = config.attention_probs_dropout_prob = dropout;
+	return config;
+}
+
+/* Loss and every gradient, erf and tanh. */
+static void check_golden(const char *device, enum dtype dtype, double loss_limit, struct limit limit)
+{
+	static const struct {
+		const char *name;
+		enum activation activation;
+	} acts[] = {{"gelu", ACTIVATION_GELU_ERF}, {"gelu_new", ACTIVATION_GELU_TANH}};
+	for (int i = 0; i < 2; i++) {
+		struct model_config config = config_of_tiny(acts[i].activation, 0);
+		struct run run;
+		run_open(&run, device, dtype, 2, &config, &tiny.batch, true);
+		run_load(&run, &tiny);
+		run_begin(&run, &tiny.batch);
+		run_batch(&run, &tiny.batch, true, true, true);
+		char name[32];
+		snprintf(name, sizeof(name), "%s.loss", acts[i].name);
+		double *wanted = golden_doubles(&tiny, name, 4);
+		struct accumulators sums = run_sums(&run);
+		double mlm = sums.value[SUM_MLM_LOSS] * run.scalars.inverse_predictions;
+		double nsp = sums.value[SUM_NSP_LOSS] * run.scalars.inverse_instances;
+		assert_true(fabs(mlm - wanted[0]) <= loss_limit * wanted[0]);
+		assert_true(fabs(nsp - wanted[1]) <= loss_limit * wanted[1]);
+		assert_true(sums.value[SUM_MLM_CORRECT] == wanted[2]);
+		assert_true(sums.value[SUM_NSP_CORRECT] == wanted[3]);
+		double *gradients = run_gradients(&run);
+		double worst = golden_compare(&tiny, acts[i].name, run.model, gradients, limit, NULL);
+		if (!(worst <= 1)) {
+			golden_compare(&tiny, acts[i].name, run.model, gradients, limit, stderr);
+			fail_msg("%s %s: a gradient is %g of its limit away", device, acts[i].name, worst);
+		}
+		free(wanted);
+		free(gradients);
+		run_close(&run);
+	}
+}
+
+static void ref_equals_transformers(void **state)
+{
+	(void)state;
+	check_golden("ref", DTYPE_F64, 1e-13, (struct limit){1e-12, 1e-13, 0});
+}
+
+static void cpu_equals_transformers(void **state)
+{
+	(void)state;
+	check_golden("cpu", DTYPE_F32, 1e-6, (struct limit){1e-5, 1e-6, 3});
+}
+
+/* The gradient along a direction against the slope of the loss, with dropout, so that forward and backward
+ * must draw the same masks; each parameter on its own. */
+static void gradients_are_slopes(void **state)
+{
+	(void)state;
+	struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.2);
+	config.attention_probs_dropout_prob = 0.3;
+	struct run run;
+	run_open(&run, "ref", DTYPE_F64, 2, &config, &tiny.batch, true);
+	run_load(&run, &tiny);
+	run_begin(&run, &tiny.batch);
+	run_batch(&run, &tiny.batch, true, true, true);
+	double *gradients = run_gradients(&run);
+	double without = 0, with = run_loss(&run);
+	double *master = run.model->slab.data; /* ref's device memory is the host's */
+	for (int64_t i = 0; i < run.model->parameter_count; i++) {
+		const struct parameter *parameter = &run.model->parameters[i];
+		struct rng rng = rng_start(3, RNG_TEST, (uint64_t)i);
+		double *values = master + parameter->offset, slope = 0, loss[2], h = 1e-4;
+		double *direction = calloc((size_t)parameter->count, sizeof(*direction));
+		assert_non_null(direction);
+		for (int64_t k = 0; k < parameter->count; k++) {
+			direction[k] = rng_truncated_normal(&rng);
+			slope += direction[k] * gradients[parameter->offset + k];
+		}
+		for (int side = 0; side < 2; side++) {
+			for (int64_t k = 0; k < parameter->count; k++)
+				values[k] += (side == 0 ? h : -2 * h) * direction[k];
+			run_begin(&run, &tiny.batch);
+			run_batch(&run, &tiny.batch, true, false, true);
+			loss[side] = run_loss(&run);
+		}
+		for (int64_t k = 0; k < parameter->count; k++)
+			values[k] += h * direction[k];
+		double measured = (loss[0] - loss[1]) / (2 * h);
+		if (!(fabs(measured - slope) <= 1e-5 * (fabs(slope) + 0.01)))
+			fail_msg("%s: slope %.10g, gradient %.10g", parameter->name, measured, slope);
+		free(direction);
+	}
+	run_begin(&run, &tiny.batch);
+	run_batch(&run, &tiny.batch, false, false, true);
+	without = run_loss(&run);
+	assert_true(fabs(with - without) > 1e-3); /* there was dropout */
+	free(gradients);
+	run_close(&run);
+}
+
+/* Sequences first..end-1 of a batch, as a batch of their own. */
+static struct batch part_of(const struct batch *whole, int32_t first, int32_t end)
+{
+	int32_t base = whole->starts[first], tokens = whole->starts[end] - base, sequences = end - first;
+	struct batch part = {.token_count = tokens, .sequence_count = sequences};
+	size_t token_room = (size_t)round_up(tokens, 128), room = 128;
+	part.ids = calloc(token_room, sizeof(int32_t));
+	part.types = calloc(token_room, sizeof(int32_t));
+	part.positions = calloc(token_room, sizeof(int32_t));
+	part.starts = calloc(room, sizeof(int32_t));
+	part.next_labels = calloc(room, sizeof(int32_t));
+	part.prediction_rows = calloc(room, sizeof(int32_t));
+	part.prediction_labels = calloc(room, sizeof(int32_t));
+	assert_true(part.ids && part.types && part.positions && part.starts && part.next_labels &&
+	            part.prediction_rows && part.prediction_labels);
+	memcpy(part.ids, whole->ids + base, (size_t)tokens * sizeof(int32_t));
+	memcpy(part.types, whole->types + base, (size_t)tokens * sizeof(int32_t));
+	memcpy(part.positions, whole->positions + base, (size_t)tokens * sizeof(int32_t));
+	memcpy(part.next_labels, whole->next_labels + first, (size_t)sequences * sizeof(int32_t));
+	for (int32_t s = 0; s <= sequences; s++)
+		part.starts[s] = whole->starts[first + s] - base;
+	for (int32_t i = 0; i < whole->prediction_count; i++) {
+		int32_t row = whole->prediction_rows[i] - base;
+		if (row < 0 || row >= tokens)
+			continue;
+		part.prediction_rows[part.prediction_count] = row;
+		part.prediction_labels[part.prediction_count++] = whole->prediction_labels[i];
+	}
+	complete_batch(&part);
+	for (int32_t s = 0; s < sequences; s++)
+		part.samples[s] = whole->samples[first + s];
+	for (int32_t t = 0; t < tokens; t++)
+		part.token_samples[t] = whole->token_samples[base + t];
+	return part;
+}
+
+static double distance(const double *a, const double *b, int64_t count)
+{
+	double sum = 0;
+	for (int64_t i = 0; i < count; i++)
+		sum += (a[i] - b[i]) * (a[i] - b[i]);
+	return sqrt(sum);
+}
+
+/* Four sequences at once, or as 1 + 2 + 1 (the last without predictions), with dropout: the same step. */
+static void micro_batches_add_up(const char *device, enum dtype dtype, double limit)
+{
+	struct model_config config = config_of_tiny(ACTIVATION_GELU_TANH, 0.1);
+	struct run run;
+	run_open(&run, device, dtype, 2, &config, &tiny.batch, true);
+	run_load(&run, &tiny);
+	run_begin(&run, &tiny.batch);
+	run_batch(&run, &tiny.batch, true, true, true);
+	double *whole = run_gradients(&run), loss = run_loss(&run);
+	static const int32_t cuts[] = {0, 1, 3, 4};
+	run_begin(&run, &tiny.batch);
+	for (int i = 0; i < 3; i++) {
+		struct batch part = part_of(&tiny.batch, cuts[i], cuts[i + 1]);
+		assert_int_equal(part.prediction_count == 0, i == 2);
+		run_batch(&run, &part, true, true, i == 0);
+		free_batch(&part);
+	}
+	double *sum = run_gradients(&run);
+	int64_t count = run.model->slab_count;
+	assert_true(fabs(run_loss(&run) - loss) <= limit * loss);
+	assert_true(distance(whole, sum, count) <= limit * norm_of(whole, count));
+	free(whole);
+	free(sum);
+	run_close(&run);
+}
+
+static void micro_batches_add_up_on_ref(void **state)
+{
+	(void)state;
+	micro_batches_add_up("ref", DTYPE_F64, 1e-13);
+}
+
+static void micro_batches_add_up_on_cpu(void **state)
+{
+	(void)state;
+	micro_batches_add_up("cpu", DTYPE_F32, 1e-6);
+}
+
+/* Evaluation shares buffers between layers, takes less memory and sees the same numbers. */
+static void evaluation_is_the_same(void **state)
+{
+	(void)state;
+	struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.1);
+	struct run training, evaluation;
+	run_open(&training, "ref", DTYPE_F64, 1, &config, &tiny.batch, true);
+	run_open(&evaluation, "ref", DTYPE_F64, 1, &config, &tiny.batch, false);
+	run_load(&training, &tiny);
+	run_load(&evaluation, &tiny);
+	run_begin(&training, &tiny.batch);
+	run_begin(&evaluation, &tiny.batch);
+	run_batch(&training, &tiny.batch, false, false, true);
+	run_batch(&evaluation, &tiny.batch, false, false, true);
+	assert_true(run_loss(&training) == run_loss(&evaluation));
+	struct batch_capacity capacity = {512, 4, 80};
+	assert_true(activations_bytes(evaluation.model, capacity, false) <
+	            activations_bytes(evaluation.model, capacity, true) / 2);
+	assert_null(evaluation.model->gradients.data);
+	assert_true(model_bytes(evaluation.model, true) > model_bytes(evaluation.model, false));
+	run_close(&training);
+	run_close(&evaluation);
+}
+
+/* A batch without a masked word and without a label has loss 0 and leaves zeros, not what was there before.
+ */
+static void nothing_to_learn(const char *device, enum dtype dtype)
+{
+	struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.1);
+	struct run run;
+	run_open(&run, device, dtype, 2, &config, &tiny.batch, true);
+	run_load(&run, &tiny);
+	run_begin(&run, &tiny.batch);
+	run_batch(&run, &tiny.batch, true, true, true);
+	struct batch part = part_of(&tiny.batch, 3, 4);
+	part.next_labels[0] = -1;
+	run_begin(&run, &part);
+	run_batch(&run, &part, true, true, true);
+	assert_true(run_loss(&run) == 0);
+	double *gradients = run_gradients(&run);
+	assert_true(norm_of(gradients, run.model->slab_count) == 0);
+	free(gradients);
+	free_batch(&part);
+	run_close(&run);
+}
+
+static void nothing_to_learn_on_ref(void **state)
+{
+	(void)state;
+	nothing_to_learn("ref", DTYPE_F64);
+}
+
+static void nothing_to_learn_on_cpu(void **state)
+{
+	(void)state;
+	nothing_to_learn("cpu", DTYPE_F32);
+}
+
+/* The same bits on one thread and on three. */
+static void threads_do_not_matter(void **state)
+{
+	(void)state;
+	struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.1);
+	double *gradients[2];
+	int64_t count = 0;
+	for (int i = 0; i < 2; i++) {
+		struct run run;
+		run_open(&run, "cpu", DTYPE_F32, i == 0 ? 1 : 3, &config, &tiny.batch, true);
+		REQUIRE(model_initialize(run.model, &run.replica, 5));
+		run_begin(&run, &tiny.batch);
+		run_batch(&run, &tiny.batch, true, true, true);
+		gradients[i] = run_gradients(&run);
+		count = run.model->slab_count;
+		run_close(&run);
+	}
+	assert_true(norm_of(gradients[0], count) > 0);
+	assert_memory_equal(gradients[0], gradients[1], (size_t)count * sizeof(double));
+	free(gradients[0]);
+	free(gradients[1]);
+}
+
+static int32_t done_layers[8];
+static int done_count;
+
+static void remember_layer(void *context, int32_t layer)
+{
+	(void)context;
+	done_layers[done_count++] = layer;
+}
+
+static void layers_are_done_from_the_top(void **state)
+{
+	(void)state;
+	struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.1);
+	struct run run;
+	run_open(&run, "ref", DTYPE_F64, 1, &config, &tiny.batch, true);
+	run_load(&run, &tiny);
+	run_begin(&run, &tiny.batch);
+	model_forward(run.model, run.activations, &run.replica, &tiny.batch, true);
+	struct tensor output = activations_output(run.activations);
+	assert_int_equal(output.rows, tiny.batch.token_count);
+	assert_int_equal(output.columns, config.hidden_size);
+	model_pretraining_loss(run.model, run.activations, &run.replica, &tiny.batch, true, true);
+	model_backward(run.model, run.activations, &run.replica, &tiny.batch, true, remember_layer, NULL);
+	assert_int_equal(done_count, 3);
+	assert_int_equal(done_layers[0], 1);
+	assert_int_equal(done_layers[1], 0);
+	assert_int_equal(done_layers[2], -1);
+	run_close(&run);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(ref_equals_transformers),     cmocka_unit_test(cpu_equals_transformers),
+	        cmocka_unit_test(gradients_are_slopes),        cmocka_unit_test(micro_batches_add_up_on_ref),
+	        cmocka_unit_test(micro_batches_add_up_on_cpu), cmocka_unit_test(evaluation_is_the_same),
+	        cmocka_unit_test(nothing_to_learn_on_ref),     cmocka_unit_test(nothing_to_learn_on_cpu),
+	        cmocka_unit_test(threads_do_not_matter),       cmocka_unit_test(layers_are_done_from_the_top),
+	};
+	return cmocka_run_group_tests(tests, open_golden, close_golden);
+}
