@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include "base/memory.h"
 
-/* Tokens that are masked together: one token, or the pieces of a word. */
+/* Tokens that are masked together: one token, or the pieces of a word (separators between them do not count).
+ */
 struct word {
 	int32_t begin, count;
 };
@@ -52,22 +53,25 @@ int32_t instance_predictions(const struct instance_settings *settings, int32_t l
 	return count;
 }
 
-/* Everything but [CLS] and [SEP]; with whole words a continuation joins the piece before it. */
+static bool is_separator(const struct instance_settings *settings, int32_t id)
+{
+	return id == settings->cls || id == settings->sep;
+}
+
+/* Everything but [CLS] and [SEP]. With whole words a continuation joins the word before it, as in Google's
+ * code even across the [SEP] when cutting has left a continuation at the front of B. */
 static int32_t find_words(const struct instance_settings *settings, const struct instance *instance,
                           struct word *words)
 {
 	int32_t count = 0;
-	bool open = false; /* the token before belongs to a word */
 	for (int32_t i = 0; i < instance->length; i++) {
 		int32_t id = instance->ids[i];
-		if (id == settings->cls || id == settings->sep) {
-			open = false;
-		} else if (open && settings->whole_word_mask && settings->is_continuation[id]) {
+		if (is_separator(settings, id))
+			continue;
+		if (count > 0 && settings->whole_word_mask && settings->is_continuation[id])
 			words[count - 1].count++;
-		} else {
+		else
 			words[count++] = (struct word){.begin = i, .count = 1};
-			open = true;
-		}
 	}
 	return count;
 }
@@ -97,11 +101,14 @@ void mask_instance(struct masking *masking, const struct instance_settings *sett
 		words[j] = words[i];
 		if (chosen + word.count > wanted)
 			continue;
-		for (int32_t at = word.begin; at < word.begin + word.count; at++) {
+		chosen += word.count;
+		for (int32_t at = word.begin; word.count > 0; at++) {
+			if (is_separator(settings, out->ids[at]))
+				continue;
 			labels[at] = out->ids[at];
 			out->ids[at] = replacement(settings, rng, out->ids[at]);
+			word.count--;
 		}
-		chosen += word.count;
 	}
 	int32_t count = 0;
 	for (int32_t at = 0; count < chosen; at++) {

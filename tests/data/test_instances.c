@@ -44,15 +44,16 @@ static void check_predictions(const struct instance_settings *settings, const st
 		assert_true(instance->ids[at] >= 0 && instance->ids[at] < settings->vocab_size);
 		before = at;
 	}
-	/* Whole words: a piece is chosen with the piece it continues. */
-	for (int32_t i = 1; settings->whole_word_mask && i < instance->length; i++) {
-		bool joined = continuation[original[i]] && original[i - 1] >= FIRST_ID;
+	/* Whole words: a piece is chosen with the piece before it, which at the front of B is the end of A.
+	 */
+	for (int32_t i = 2; settings->whole_word_mask && i < instance->length; i++) {
+		int32_t joined = original[i - 1] == SEP ? i - 2 : i - 1;
 		bool here = false, left = false;
 		for (int32_t j = 0; j < instance->prediction_count; j++) {
 			here |= instance->prediction_positions[j] == i;
-			left |= instance->prediction_positions[j] == i - 1;
+			left |= instance->prediction_positions[j] == joined;
 		}
-		if (joined)
+		if (continuation[original[i]])
 			assert_int_equal(here, left);
 	}
 }
