@@ -14,6 +14,7 @@
 /* In the order in which a person meets them. */
 const struct command *const commands[] = {
         &command_tokenize,
+        &command_prepare,
         NULL,
 };
 

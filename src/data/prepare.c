@@ -426,6 +426,8 @@ static enum status run_pipeline(struct pipeline *pipeline, struct pool *pool,
 	/* Held-out documents first: where training finds its shard, the other one is there too. */
 	if (pipeline->holds_out && report->held_out.documents > 0)
 		TRY(commit(&pipeline->held_out));
+	else if (pipeline->holds_out)
+		TRY(shard_remove(settings->held_out_prefix)); /* an older run's would hold other documents */
 	TRY(commit(&pipeline->train));
 	warn_of_unknown(report);
 	return OK;

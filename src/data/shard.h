@@ -36,6 +36,9 @@ MUST_USE enum status shard_writer_commit(struct shard_writer *writer, struct sha
 /* Removes the temporary files and frees; NULL is fine. */
 void shard_writer_abandon(struct shard_writer *writer);
 
+/* Removes the files of a shard, the description first; none there is fine. */
+MUST_USE enum status shard_remove(const char *prefix);
+
 /* Reading: mapped. Opening proves every number of the index against the sizes of the files, and the
  * description (if there is one) against the index; ids are checked against the vocabulary by
  * shard_check_vocab() and again wherever they are used. Zero-initialised or closed, it may be closed again.

@@ -142,12 +142,29 @@ static void write_description(const struct shard_writer *writer, const struct sh
 	buffer_char(out, '\n');
 }
 
+static enum status remove_file(const char *path)
+{
+	if (file_exists(path) && file_operations.unlink(path) != 0)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot remove the older file", path);
+	return OK;
+}
+
+enum status shard_remove(const char *prefix)
+{
+	static const char *const suffixes[] = {".json", ".idx", ".bin"};
+	char path[PATH_BYTES];
+	for (int i = 0; i < 3; i++) {
+		TRY(shard_path(path, prefix, suffixes[i]));
+		TRY(remove_file(path));
+	}
+	return OK;
+}
+
 static enum status commit_files(struct shard_writer *writer, const char *json_path,
                                 const struct buffer *description)
 {
 	struct file_writer *bin = writer->bin, *idx = writer->idx;
-	if (file_exists(json_path) && file_operations.unlink(json_path) != 0)
-		return error_set_errno(ERR_RESOURCE, "'%s': cannot remove the older description", json_path);
+	TRY(remove_file(json_path));
 	writer->bin = NULL;
 	TRY(file_writer_commit(bin));
 	writer->idx = NULL;

@@ -1,0 +1,195 @@
+/* bertc prepare: text files to token shards. */
+#include <stdio.h>
+#include "base/log.h"
+#include "base/pool.h"
+#include "base/stop.h"
+#include "cmd/command.h"
+#include "data/prepare.h"
+
+struct prepare_options {
+	struct option_list corpus;
+	const char *vocab_file, *text_form, *out;
+	bool cased;
+	double held_out_fraction;
+	int64_t threads;
+};
+
+#define FIELD(name) offsetof(struct prepare_options, name)
+
+static const struct option option_table[] = {
+        {.help = "Input and output"},
+        {.name = "corpus",
+         .type = OPTION_LIST,
+         .field = FIELD(corpus),
+         .role = ROLE_PLACE,
+         .value_name = "PATH…",
+         .help = "text files, folders or globs, also .gz .bz2 .zst .xz, or - for standard input"},
+        {.name = "vocab_file",
+         .type = OPTION_TEXT,
+         .field = FIELD(vocab_file),
+         .role = ROLE_PLACE,
+         .value_name = "FILE",
+         .help = "the vocabulary, an entry a line; `bertc vocab` learns one"},
+        {.name = "out",
+         .type = OPTION_TEXT,
+         .field = FIELD(out),
+         .role = ROLE_PLACE,
+         .value_name = "PREFIX",
+         .help = "writes PREFIX.bin, PREFIX.idx and PREFIX.json"},
+        {.help = "How the text is read"},
+        {.name = "cased",
+         .type = OPTION_FLAG,
+         .field = FIELD(cased),
+         .role = ROLE_RESULT,
+         .help = "keep case and accents",
+         .fallback_text = "as tokenizer_config.json beside the vocabulary says, else false"},
+        {.name = "text_form",
+         .type = OPTION_CHOICE,
+         .field = FIELD(text_form),
+         .fallback = "auto",
+         .range = "auto|sentences|paragraphs|wrapped|documents",
+         .role = ROLE_RESULT,
+         .value_name = "FORM",
+         .help = "what a line is: a sentence, a paragraph, a piece of running text, a document"},
+        {.name = "held_out_fraction",
+         .type = OPTION_NUMBER,
+         .field = FIELD(held_out_fraction),
+         .fallback = "0",
+         .range = "0..1",
+         .role = ROLE_RESULT,
+         .value_name = "X",
+         .help = "share of the documents, chosen by their content, that goes to PREFIX.held_out instead"},
+        {.help = "Running"},
+        {.name = "threads",
+         .type = OPTION_INTEGER,
+         .field = FIELD(threads),
+         .range = "1..4096",
+         .role = ROLE_RUN,
+         .value_name = "N",
+         .help = "threads; the result does not depend on them",
+         .fallback_text = "all cores"},
+        {0},
+};
+
+static const struct command_text text = {
+        .name = "prepare",
+        .synopsis = "--corpus PATH... --vocab_file FILE --out PREFIX [options]",
+        .summary = "turn text into token shards",
+        .description =
+                "Splits text into documents and sentences, encodes them with a WordPiece vocabulary and "
+                "writes token "
+                "shards in Megatron's format: PREFIX.bin with the ids, PREFIX.idx with lengths and document "
+                "ends, and "
+                "PREFIX.json, which says how they were made. `bertc pretrain --data PREFIX` reads them.\n\n"
+                "Memory does not depend on the size of the text but for the index, 4 bytes a sentence. "
+                "Documents are "
+                "held out by a hash of their content, so the choice does not depend on their order, and "
+                "copies of a "
+                "document never stand on both sides.",
+        .examples = "bertc prepare --corpus 'text/*.txt.gz' --vocab_file vocab.txt --out data/wiki\tencode a "
+                    "folder\n"
+                    "bertc prepare --corpus text --vocab_file vocab.txt --held_out_fraction 0.01 --out "
+                    "data/wiki\talso "
+                    "data/wiki.held_out, for evaluation\n",
+};
+
+static enum status require(bool given, const char *option, const char *what)
+{
+	if (given)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--%s is missing: %s", option, what);
+	error_hint("`bertc prepare --help` shows an example");
+	return status;
+}
+
+static enum text_form form_named(const char *name)
+{
+	int form = 0;
+	while (strcmp(text_form_names[form], name) != 0)
+		form++;
+	return (enum text_form)form;
+}
+
+static void report_shard(const char *prefix, const struct shard_description *d)
+{
+	char documents[FORMAT_BYTES], sentences[FORMAT_BYTES], tokens[FORMAT_BYTES];
+	log_note("%s: %s documents, %s sentences, %s tokens, %.2f %% unknown", prefix,
+	         format_count(documents, d->documents), format_count(sentences, d->sentences),
+	         format_count(tokens, d->tokens), 100 * (double)d->unknown_tokens / (double)d->tokens);
+}
+
+static void report_all(const struct corpus *corpus, const struct prepare_settings *settings,
+                       const struct prepare_report *report)
+{
+	char size[FORMAT_BYTES], time[FORMAT_BYTES], a[FORMAT_BYTES], b[FORMAT_BYTES];
+	struct buffer oddities = {0};
+	double tokens = (double)(report->train.tokens + report->held_out.tokens);
+	report_shard(settings->prefix, &report->train);
+	if (report->held_out.documents > 0)
+		report_shard(settings->held_out_prefix, &report->held_out);
+	else if (settings->held_out_prefix != NULL)
+		log_warning("nothing is held out: the corpus is a single document");
+	corpus_describe_oddities(corpus, &oddities);
+	if (oddities.size > 0)
+		log_note("in the text: %s", buffer_string(&oddities));
+	buffer_release(&oddities);
+	if (report->empty_sentences > 0)
+		log_note("left out: %s sentences without a token, %s documents of nothing else",
+		         format_count(a, report->empty_sentences), format_count(b, report->empty_documents));
+	log_note("%s of text in %s, %.2f bytes a token", format_size(size, (double)report->text_bytes),
+	         format_duration(time, report->seconds), (double)report->text_bytes / tokens);
+}
+
+static enum status prepare_with(const struct prepare_options *options, const struct tokenizer *tokenizer,
+                                struct pool *pool)
+{
+	struct corpus *corpus;
+	struct prepare_report report;
+	char held_out[PATH_BYTES];
+	struct prepare_settings settings = {.prefix = options->out,
+	                                    .held_out_fraction = options->held_out_fraction};
+	if (snprintf(held_out, sizeof(held_out), "%s.held_out", options->out) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "--out is too long");
+	if (options->held_out_fraction > 0)
+		settings.held_out_prefix = held_out;
+	TRY(corpus_open(&corpus, options->corpus.values, options->corpus.count,
+	                form_named(options->text_form)));
+	enum status status = prepare_corpus(corpus, tokenizer, pool, &settings, &report);
+	if (status == OK)
+		report_all(corpus, &settings, &report);
+	corpus_close(corpus);
+	return status;
+}
+
+static enum status run(struct options *parsed)
+{
+	const struct prepare_options *options = parsed->settings;
+	TRY(require(options->corpus.count > 0, "corpus", "the text to prepare"));
+	TRY(require(options->vocab_file != NULL, "vocab_file", "the vocabulary to encode with"));
+	TRY(require(options->out != NULL, "out", "where the shards shall be written"));
+	stop_install();
+
+	enum status status = OK;
+	struct vocab vocab = {0};
+	struct tokenizer *tokenizer = NULL;
+	struct pool *pool = NULL;
+	struct tokenizer_settings settings = tokenizer_defaults(options->cased);
+	bool found;
+	TRY_GOTO(vocab_read(&vocab, options->vocab_file), done);
+	if (!options_given(parsed, "cased"))
+		TRY_GOTO(tokenizer_settings_read(options->vocab_file, &settings, &found), done);
+	settings.special_tokens = false; /* words like [MASK] in a corpus are text */
+	TRY_GOTO(tokenizer_open(&tokenizer, &vocab, &settings), done);
+	TRY_GOTO(pool_create(&pool, (int)options->threads), done);
+	status = prepare_with(options, tokenizer, pool);
+done:
+	if (pool != NULL)
+		pool_free(pool);
+	if (tokenizer != NULL)
+		tokenizer_close(tokenizer);
+	vocab_release(&vocab);
+	return status;
+}
+
+const struct command command_prepare = {
+        .text = &text, .options = option_table, .settings_bytes = sizeof(struct prepare_options), .run = run};

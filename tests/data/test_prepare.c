@@ -1,0 +1,350 @@
+/* Shards against the tokenizer called sentence by sentence; the choice of held-out documents; what cannot be
+ * used. */
+#include "data_test.h"
+#include "base/log.h"
+#include "data/prepare.h"
+
+static struct vocab vocab;
+static struct tokenizer *tokenizer;
+static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a",  "b",
+                                      "c",     "##a",   "##b",   "##c",   ".",      "ab", "##cc",
+                                      "0",     "1",     "2",     "##0",   "##1",    "##2"};
+
+static int open_tokenizer(void **state)
+{
+	if (make_folder(state) != 0)
+		return -1;
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	settings.special_tokens = false;
+	MUST(vocab_from_entries(&vocab, entries, sizeof(entries) / sizeof(entries[0])));
+	MUST(tokenizer_open(&tokenizer, &vocab, &settings));
+	return 0;
+}
+
+static int close_tokenizer(void **state)
+{
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
+	return drop_folder(state);
+}
+
+static enum status prepare_files(const char *const *paths, int64_t count, int threads, double fraction,
+                                 struct prepare_report *report)
+{
+	char prefix[128], held_out[128];
+	struct corpus *corpus;
+	struct pool *pool;
+	snprintf(prefix, sizeof(prefix), "%s/out", folder);
+	snprintf(held_out, sizeof(held_out), "%s/out.held_out", folder);
+	struct prepare_settings settings = {.prefix = prefix, .held_out_fraction = fraction};
+	if (fraction > 0)
+		settings.held_out_prefix = held_out;
+	TRY(corpus_open(&corpus, paths, count, TEXT_FORM_SENTENCES));
+	MUST(pool_create(&pool, threads));
+	enum status status = prepare_corpus(corpus, tokenizer, pool, &settings, report);
+	pool_free(pool);
+	corpus_close(corpus);
+	return status;
+}
+
+static enum status prepare_text(const char *text, double fraction, struct prepare_report *report)
+{
+	MUST(file_write(in_folder("text"), text, strlen(text)));
+	return prepare_files((const char *[]){in_folder("text")}, 1, 2, fraction, report);
+}
+
+static void remove_outputs(void)
+{
+	static const char *const names[] = {"out.bin",          "out.idx",          "out.json",
+	                                    "out.held_out.bin", "out.held_out.idx", "out.held_out.json"};
+	for (int i = 0; i < 6; i++)
+		unlink(in_folder(names[i]));
+}
+
+/* Sentences of random words over the alphabet, some of them without any token. */
+static void random_text(struct buffer *out, struct rng *rng, int documents, int sentences)
+{
+	for (int d = 0; d < documents; d++) {
+		for (int s = 0; s < sentences; s++) {
+			int words = 1 + (int)rng_below(rng, 12);
+			if (rng_below(rng, 10) == 0) {
+				buffer_text(out, "\u200d\n"); /* a format character, which cleaning drops */
+				continue;
+			}
+			for (int w = 0; w < words; w++)
+				buffer_format(out, "%c%c%u ", 'a' + (int)rng_below(rng, 4),
+				              'a' + (int)rng_below(rng, 3), rng_below(rng, 30));
+			buffer_text(out, ".\n");
+		}
+		buffer_char(out, '\n');
+	}
+	MUST(buffer_status(out));
+}
+
+/* Reads the corpus one document at a time, encodes one sentence at a time, and compares. */
+static void check_against_tokenizer(const char *path, const struct prepare_report *report)
+{
+	struct shard shard;
+	struct corpus *corpus;
+	const struct document *document;
+	struct tokens tokens = {0};
+	int64_t sentence = 0, d = 0, empty_sentences = 0, empty_documents = 0, unknown = 0;
+	MUST(shard_open(&shard, in_folder("out")));
+	MUST(shard_check_vocab(&shard, vocab.hash, vocab.count));
+	MUST(corpus_open(&corpus, &path, 1, TEXT_FORM_SENTENCES));
+	for (;;) {
+		MUST(corpus_next(corpus, &document));
+		if (document == NULL)
+			break;
+		int64_t before = sentence;
+		for (int64_t i = 0; i < document->sentence_count; i++) {
+			int32_t ids[4096];
+			size_t begin = document->sentences[i].begin, end = document->sentences[i].end;
+			tokens_clear(&tokens);
+			MUST(tokenizer_encode(tokenizer, document->text + begin, end - begin, &tokens));
+			if (tokens.count == 0) {
+				empty_sentences++;
+				continue;
+			}
+			assert_true(sentence < shard.sentence_count && tokens.count <= 4096);
+			assert_int_equal(shard_length(&shard, sentence), tokens.count);
+			MUST(shard_tokens(&shard, sentence, 0, tokens.count, vocab.count, ids));
+			assert_memory_equal(ids, tokens.ids, (size_t)tokens.count * sizeof(*ids));
+			for (int64_t t = 0; t < tokens.count; t++)
+				unknown += ids[t] == vocab.unk;
+			sentence++;
+		}
+		if (sentence == before) {
+			empty_documents++;
+			continue;
+		}
+		assert_int_equal(shard_document(&shard, d++), before);
+	}
+	assert_int_equal(d, shard.document_count);
+	assert_int_equal(sentence, shard.sentence_count);
+	assert_int_equal(report->empty_sentences, empty_sentences);
+	assert_int_equal(report->empty_documents, empty_documents);
+	assert_int_equal(report->train.documents, d);
+	assert_int_equal(report->train.sentences, sentence);
+	assert_int_equal(report->train.tokens, shard.token_count);
+	assert_int_equal(shard.description.unknown_tokens, unknown);
+	assert_true(unknown > 0 && empty_sentences > 0);
+	assert_string_equal(shard.description.text_form, "sentences");
+	assert_true(shard.description.lowercase);
+	assert_true(shard.description.source_fingerprint == corpus_fingerprint(corpus));
+	tokens_release(&tokens);
+	corpus_close(corpus);
+	shard_close(&shard);
+}
+
+/* Several rounds of the pipeline, one large document, and the same bytes on any number of threads. */
+static void test_ids_and_threads(void **state)
+{
+	(void)state;
+	struct rng rng = rng_start(3, RNG_TEST, 0);
+	struct buffer text = {0}, first = {0}, other = {0};
+	struct prepare_report report;
+	char path[128];
+	snprintf(path, sizeof(path), "%s/large", folder);
+	random_text(&text, &rng, 600, 200);
+	random_text(&text, &rng, 1, 70000);
+	random_text(&text, &rng, 3000, 1);
+	assert_true(text.size > (5 << 20)); /* more than two batches of one thread */
+	MUST(file_write(path, text.data, text.size));
+	static const char *const names[] = {"out.bin", "out.idx", "out.json"};
+	for (int threads = 1; threads <= 3; threads++) {
+		remove_outputs();
+		MUST(prepare_files((const char *[]){path}, 1, threads, 0, &report));
+		assert_int_equal(report.form, TEXT_FORM_SENTENCES);
+		assert_false(report.mixed_forms);
+		if (threads == 1)
+			check_against_tokenizer(path, &report);
+		other.size = 0;
+		for (int i = 0; i < 3; i++) {
+			struct buffer part = {0};
+			MUST(file_read(in_folder(names[i]), 1 << 28, &part));
+			buffer_append(&other, part.data, part.size);
+			buffer_release(&part);
+		}
+		if (threads == 1)
+			buffer_append(&first, other.data, other.size);
+		assert_int_equal(first.size, other.size);
+		assert_memory_equal(first.data, other.data, first.size);
+	}
+	buffer_release(&text);
+	buffer_release(&first);
+	buffer_release(&other);
+}
+
+/* The one id of each document of a shard, counted: documents are "a b", "a a b", … with their number of
+ * words. */
+static int64_t count_documents(const char *prefix, int *seen, int limit)
+{
+	struct shard shard;
+	memset(seen, 0, (size_t)limit * sizeof(*seen));
+	if (!shard_exists(prefix))
+		return 0;
+	MUST(shard_open(&shard, prefix));
+	for (int64_t d = 0; d < shard.document_count; d++) {
+		assert_int_equal(shard_document(&shard, d + 1) - shard_document(&shard, d), 1);
+		int32_t length = shard_length(&shard, shard_document(&shard, d));
+		assert_true(length < limit);
+		seen[length]++;
+	}
+	int64_t count = shard.document_count;
+	shard_close(&shard);
+	return count;
+}
+
+static void numbered_document(struct buffer *out, int number)
+{
+	for (int i = 0; i < number; i++)
+		buffer_text(out, "a ");
+	buffer_text(out, "\n\n");
+}
+
+/* The number of the document with the smallest hash, of those made by numbered_document(1 .. count). */
+static int smallest_document(const char *path)
+{
+	struct corpus *corpus;
+	const struct document *document;
+	uint64_t smallest = UINT64_MAX;
+	int number = 0;
+	MUST(corpus_open(&corpus, &path, 1, TEXT_FORM_SENTENCES));
+	for (;;) {
+		MUST(corpus_next(corpus, &document));
+		if (document == NULL)
+			break;
+		if (document->hash < smallest) {
+			smallest = document->hash;
+			number = (int)(document->text_size + 1) / 2;
+		}
+	}
+	corpus_close(corpus);
+	return number;
+}
+
+static void test_held_out(void **state)
+{
+	(void)state;
+	enum { COUNT = 300 };
+	struct buffer forward = {0}, backward = {0};
+	struct prepare_report report;
+	int train[COUNT + 1], held[COUNT + 1], held_before[COUNT + 1];
+	for (int i = 1; i <= COUNT; i++)
+		numbered_document(&forward, i);
+	for (int i = COUNT; i >= 1; i--) {
+		numbered_document(&backward, i);
+		if (i % 3 == 0)
+			numbered_document(&backward, i); /* copies */
+	}
+	MUST(prepare_text(buffer_string(&forward), 0.2, &report));
+	int64_t held_count = count_documents(in_folder("out.held_out"), held_before, COUNT + 1);
+	assert_int_equal(held_count + count_documents(in_folder("out"), train, COUNT + 1), COUNT);
+	assert_true(held_count > 30 && held_count < 90);
+	assert_int_equal(report.held_out.documents, held_count);
+	for (int i = 1; i <= COUNT; i++)
+		assert_int_equal(train[i] + held_before[i], 1);
+
+	/* In another order and with copies: the same documents, copies on the same side. */
+	remove_outputs();
+	MUST(prepare_text(buffer_string(&backward), 0.2, &report));
+	count_documents(in_folder("out.held_out"), held, COUNT + 1);
+	count_documents(in_folder("out"), train, COUNT + 1);
+	for (int i = 1; i <= COUNT; i++) {
+		int copies = i % 3 == 0 ? 2 : 1;
+		assert_int_equal(held[i], held_before[i] * copies);
+		assert_int_equal(train[i], (1 - held_before[i]) * copies);
+	}
+
+	/* No hash is that small: the smallest is held out, with its copies. */
+	for (int order = 0; order < 2; order++) {
+		remove_outputs();
+		MUST(prepare_text(buffer_string(order ? &backward : &forward), 1e-18, &report));
+		int smallest = smallest_document(in_folder("text"));
+		int copies = order == 1 && smallest % 3 == 0 ? 2 : 1;
+		assert_int_equal(count_documents(in_folder("out.held_out"), held, COUNT + 1), copies);
+		assert_int_equal(held[smallest], copies);
+		count_documents(in_folder("out"), train, COUNT + 1);
+		for (int i = 1; i <= COUNT; i++)
+			assert_int_equal(train[i] + held[i], order == 1 && i % 3 == 0 ? 2 : 1);
+	}
+	buffer_release(&forward);
+	buffer_release(&backward);
+}
+
+static void test_held_out_of_few(void **state)
+{
+	(void)state;
+	struct prepare_report report;
+	/* One document stays; an older held-out shard must not survive beside it. */
+	assert_true(shard_exists(in_folder("out.held_out")));
+	MUST(prepare_text("a b\n", 0.1, &report));
+	assert_int_equal(report.train.documents, 1);
+	assert_int_equal(report.held_out.documents, 0);
+	assert_false(shard_exists(in_folder("out.held_out")));
+	/* Copies of one document: something is held out, something is left. */
+	MUST(prepare_text("a b\n\na b\n\na b\n", 1e-18, &report));
+	assert_int_equal(report.train.documents, 2);
+	assert_int_equal(report.held_out.documents, 1);
+	/* Copies of the smallest among others. */
+	MUST(prepare_text("a b\n\na b\n\nb\n\na b\n\nb\n", 1e-18, &report));
+	assert_int_equal(report.train.documents + report.held_out.documents, 5);
+	assert_true(report.held_out.documents == 2 || report.held_out.documents == 3);
+	remove_outputs();
+	REFUSED(prepare_text("a b\n\nb a\n", 1.0, &report), ERR_DATA, "none is left to train on");
+	assert_false(shard_exists(in_folder("out")));
+}
+
+static void test_unusable(void **state)
+{
+	(void)state;
+	struct prepare_report report;
+	remove_outputs();
+	REFUSED(prepare_text("", 0, &report), ERR_DATA, "no usable document: 1 file");
+	assert_non_null(strstr(error_last()->hint, "--text_form"));
+	REFUSED(prepare_text("\n\n  \n\n", 0.1, &report), ERR_DATA, "no usable document");
+	REFUSED(prepare_text("\u200d\n\n\u200d\n", 0, &report), ERR_DATA, "no usable document");
+	assert_int_equal(report.empty_documents, 2);
+	static const char binary[4096] = "\177ELF";
+	MUST(file_write(in_folder("binary"), binary, sizeof(binary)));
+	MUST(file_write(in_folder("good"), "a b\n", 4));
+	const char *paths[] = {in_folder("good"), in_folder("binary")};
+	REFUSED(prepare_files(paths, 2, 2, 0.1, &report), ERR_DATA, "binary");
+	/* Nothing was written, nothing is left behind. */
+	struct name_list names = {0};
+	MUST(folder_list(folder, &names));
+	for (int64_t i = 0; i < names.count; i++)
+		assert_null(strstr(names.names[i], "out"));
+	name_list_release(&names);
+}
+
+static void test_counts(void **state)
+{
+	(void)state;
+	struct prepare_report report;
+	MUST(prepare_text("a b c\n\377a x b\n\nab abcc [MASK]\n", 0, &report));
+	assert_int_equal(report.train.documents, 2);
+	assert_int_equal(report.train.sentences, 3);
+	assert_int_equal(report.train.unknown_tokens, 4); /* x, "[", "mask", "]" */
+	assert_int_equal(report.train.tokens, 3 + 3 + 6);
+	assert_int_equal(report.invalid_bytes, 1);
+	assert_int_equal(report.text_bytes, 5 + 6 + 14);
+	struct shard shard;
+	int32_t ids[6];
+	MUST(shard_open(&shard, in_folder("out")));
+	MUST(shard_tokens(&shard, 2, 0, 6, vocab.count, ids));
+	assert_memory_equal(ids, ((int32_t[]){12, 12, 13, 1, 1, 1}), sizeof(ids));
+	shard_close(&shard);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_ids_and_threads), cmocka_unit_test(test_held_out),
+	        cmocka_unit_test(test_held_out_of_few), cmocka_unit_test(test_unusable),
+	        cmocka_unit_test(test_counts),
+	};
+	log_level = LOG_QUIET;
+	return cmocka_run_group_tests(tests, open_tokenizer, close_tokenizer);
+}
