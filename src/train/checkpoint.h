@@ -1,0 +1,66 @@
+/* Checkpoints: `checkpoint-<step>/` in the run folder, each a Hugging Face model folder plus our own files:
+ *
+ *   optimizer.safetensors   exp_avg.<parameter>, exp_avg_sq.<parameter> (and master.<parameter> where masters are float64)
+ *   training_state.json     step, cursor, counters, settings with their text, hashes of vocabulary and data
+ *   MANIFEST.json           every file with size and CRC-32C; written last
+ *
+ * Committed by rename from a temporary name after fsync, so that a folder of that name is always whole. A reader
+ * trusts the manifest, never the name.
+ */
+#ifndef TRAIN_CHECKPOINT_H
+#define TRAIN_CHECKPOINT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "model/model.h"
+#include "text/tokenizer.h"
+#include "train/optimizer.h"
+
+/* Where a run stands: all that changes besides weights and moments. */
+struct train_state {
+	int64_t step;               /* updates tried, from 0 */
+	int64_t samples, tokens;    /* seen since the run's first step */
+	double seconds;             /* of training since the run's first step */
+	int64_t epoch, epoch_first_sample; /* where `samples` lies: saves a walk when resuming */
+	int64_t skipped_steps;      /* updates left out because a gradient was not finite */
+};
+
+/* What every save of a run needs and none changes. */
+struct checkpoint_context {
+	const char *folder;                        /* the run folder */
+	const struct vocab *vocab;
+	const struct tokenizer_settings *tokenizer;
+	int64_t max_seq_length;
+	uint64_t data_hash;                        /* identity of the training data */
+	const char *settings_json;                 /* options_write_json's object */
+	int64_t keep;                              /* checkpoints kept, 0 = all */
+};
+
+/* Saves `checkpoint-<step>` and prunes older ones. Weights that are not finite are refused (ERR_NUMERIC); too little
+ * space, or any failure, is an error that leaves older checkpoints as they were. */
+MUST_USE enum status checkpoint_save(const struct checkpoint_context *context, struct model *model,
+				     struct optimizer *optimizer, const struct train_state *state);
+
+/* Writes `final/`: the model folder alone. */
+MUST_USE enum status checkpoint_save_final(const struct checkpoint_context *context, struct model *model);
+
+/* The newest whole checkpoint of a run folder: its path into out_path, *out_found = false if there is none. A
+ * damaged one is passed over with a warning; if all are damaged, ERR_DATA. Left-over temporary folders are
+ * removed. */
+MUST_USE enum status checkpoint_latest(const char *folder, char out_path[PATH_BYTES], bool *out_found);
+
+/* Proves every file of a checkpoint against its manifest. */
+MUST_USE enum status checkpoint_verify(const char *path);
+
+/* training_state.json of a checkpoint; the settings record is member "settings" of the root. */
+MUST_USE enum status checkpoint_read_state(const char *path, struct json_document *document,
+					   struct train_state *state, uint64_t *data_hash);
+
+/* Weights and moments, from any back end's or precision's checkpoint. */
+MUST_USE enum status checkpoint_load(const char *path, struct model *model, struct replica *replica,
+				     struct optimizer *optimizer);
+
+#endif

@@ -1,0 +1,168 @@
+#include "train/pretraining.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+struct pretraining {
+	struct objective objective;
+	struct pretraining_settings settings;
+	struct step_reader *reader;
+};
+
+static struct pretraining *self(const struct objective *objective)
+{
+	return objective->state;
+}
+
+static enum status next_step(struct objective *objective, const struct step **out)
+{
+	return step_reader_next(self(objective)->reader, out);
+}
+
+static void normalise(struct objective *objective, const struct step *step, struct scalars *scalars)
+{
+	(void)objective;
+	scalars->inverse_predictions = step->prediction_weight > 0 ? 1.0 / step->prediction_weight : 0.0;
+	scalars->inverse_instances = step->labelled_count > 0 ? 1.0 / (double)step->labelled_count : 0.0;
+}
+
+static void forward(struct objective *objective, struct replica *replica, const struct batch *batch, bool first)
+{
+	const struct pretraining_settings *settings = &self(objective)->settings;
+	model_forward(settings->model, settings->activations, replica, batch, true);
+	model_pretraining_loss(settings->model, settings->activations, replica, batch, true, first);
+}
+
+static void backward(struct objective *objective, struct replica *replica, const struct batch *batch, bool first)
+{
+	const struct pretraining_settings *settings = &self(objective)->settings;
+	model_backward(settings->model, settings->activations, replica, batch, first, NULL, NULL);
+}
+
+static double ratio(double sum, double count)
+{
+	return count > 0 ? sum / count : 0.0;
+}
+
+/* The losses and accuracies that sums over a set with these counts give, in the order they are shown. */
+static void losses(const struct accumulators *sums, double prediction_weight, double labelled, bool perplexity,
+		   struct metrics *out)
+{
+	double mlm = ratio(sums->value[SUM_MLM_LOSS], prediction_weight);
+	double nsp = ratio(sums->value[SUM_NSP_LOSS], labelled);
+	out->count = 0;
+	metrics_add(out, "loss", "loss", mlm + nsp);
+	metrics_add(out, "mlm_loss", NULL, mlm);
+	if (perplexity)
+		metrics_add(out, "mlm_perplexity", NULL, exp(mlm));
+	metrics_add(out, "mlm_accuracy", "MLM", ratio(sums->value[SUM_MLM_CORRECT], prediction_weight));
+	metrics_add(out, "nsp_loss", NULL, nsp);
+	metrics_add(out, "nsp_accuracy", labelled > 0 ? "NSP" : NULL,
+		    ratio(sums->value[SUM_NSP_CORRECT], labelled));
+}
+
+static void step_metrics(struct objective *objective, const struct step *step, const struct accumulators *sums,
+			 struct metrics *out)
+{
+	(void)objective;
+	losses(sums, step->prediction_weight, (double)step->labelled_count, false, out);
+}
+
+enum status pretraining_score(const struct model *model, struct activations *activations, struct replica *replica,
+			      struct instances *instances, int64_t limit, struct batch_capacity capacity,
+			      struct metrics *out)
+{
+	int64_t count = instances_per_epoch(instances);
+	if (limit > 0 && limit < count)
+		count = limit;
+	if (count == 0) {
+		enum status status = error_set(ERR_DATA, "the evaluation set holds no instance");
+		error_hint("its documents are too short; give more text");
+		return status;
+	}
+	struct step_settings steps = {
+		.batch_size = capacity.sequences,
+		.capacity = capacity,
+		.first_step = 1,
+		.sample_count = count,
+	};
+	struct step_reader *reader;
+	TRY(step_reader_open(&reader, instances, &steps));
+	struct backend *be = replica->backend;
+	struct accumulators zero = {0}, sums;
+	be->functions->to_device(be, replica->accumulators, &zero, sizeof(zero));
+	double weight = 0, labelled = 0;
+	int64_t predictions = 0;
+	enum status status;
+	for (;;) {
+		const struct step *step;
+		TRY_GOTO(step_reader_next(reader, &step), done);
+		if (!step)
+			break;
+		for (int32_t i = 0; i < step->batch_count; i++) {
+			struct batch batch;
+			be->functions->upload(replica, &step->batches[i], &batch);
+			model_forward(model, activations, replica, &batch, false);
+			model_pretraining_loss(model, activations, replica, &batch, false, false);
+		}
+		weight += step->prediction_weight;
+		labelled += (double)step->labelled_count;
+		predictions += step->prediction_count;
+	}
+	TRY_GOTO(be->functions->synchronize(replica), done);
+	be->functions->to_host(be, &sums, replica->accumulators, sizeof(sums));
+	losses(&sums, weight, labelled, true, out);
+	metrics_add(out, "predictions", NULL, (double)predictions);
+	metrics_add(out, "instances", NULL, (double)count);
+done:
+	step_reader_close(reader);
+	return status;
+}
+
+static enum status evaluate(struct objective *objective, struct replica *replica, struct metrics *out)
+{
+	const struct pretraining_settings *settings = &self(objective)->settings;
+	return pretraining_score(settings->model, settings->activations, replica, settings->held_out,
+				 settings->evaluation_instances, settings->evaluation_capacity, out);
+}
+
+static void close_objective(struct objective *objective)
+{
+	struct pretraining *pretraining = self(objective);
+	step_reader_close(pretraining->reader);
+	free(pretraining);
+}
+
+enum status pretraining_create(struct objective **out, const struct pretraining_settings *settings)
+{
+	*out = NULL;
+	struct pretraining *pretraining;
+	TRY(memory_new(&pretraining, 1, sizeof(*pretraining), "pre-training objective"));
+	pretraining->settings = *settings;
+	pretraining->objective = (struct objective){
+		.name = "pretraining",
+		.state = pretraining,
+		.next_step = next_step,
+		.normalise = normalise,
+		.forward = forward,
+		.backward = backward,
+		.metrics = step_metrics,
+		.evaluate = settings->held_out ? evaluate : NULL,
+		.close = close_objective,
+	};
+	enum status status = step_reader_open(&pretraining->reader, settings->train, &settings->steps);
+	if (status != OK) {
+		free(pretraining);
+		return status;
+	}
+	*out = &pretraining->objective;
+	return OK;
+}
+
+double pretraining_waited(const struct objective *objective)
+{
+	return step_reader_waited(self(objective)->reader);
+}

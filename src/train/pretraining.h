@@ -1,0 +1,34 @@
+/* The pre-training objective: masked words and next sentences. */
+#ifndef TRAIN_PRETRAINING_H
+#define TRAIN_PRETRAINING_H
+
+#include "data/batch.h"
+#include "train/objective.h"
+
+/* Held-out instances are drawn once, from this seed, whatever the run's seed: every evaluation of every run on the
+ * same shards sees the same instances and the same masks. */
+#define EVALUATION_SEED 0x6265727463ull
+
+struct pretraining_settings {
+	const struct model *model;       /* borrowed */
+	struct activations *activations; /* borrowed; of `training` kind when steps are asked for */
+	struct instances *train;         /* borrowed; NULL: evaluation only */
+	struct step_settings steps;
+	struct instances *held_out;      /* borrowed; NULL: no evaluation */
+	int64_t evaluation_instances;    /* at most; 0 = all */
+	struct batch_capacity evaluation_capacity; /* within that of activations */
+};
+
+MUST_USE enum status pretraining_create(struct objective **out, const struct pretraining_settings *settings);
+
+/* Scores `instances` (the first `limit` of epoch 0; 0 = all of it) without dropout:
+ * loss mlm_loss mlm_perplexity mlm_accuracy nsp_loss nsp_accuracy predictions instances. Uses replica's
+ * accumulators and the activations. */
+MUST_USE enum status pretraining_score(const struct model *model, struct activations *activations,
+				       struct replica *replica, struct instances *instances, int64_t limit,
+				       struct batch_capacity capacity, struct metrics *out);
+
+/* Seconds the loop waited for data so far. */
+double pretraining_waited(const struct objective *objective);
+
+#endif
