@@ -1,0 +1,82 @@
+#include "train/plan.h"
+
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "train/optimizer.h"
+
+/* Bytes of a batch's arrays a token, a sequence and a prediction; steps held at a time by the reader. */
+#define TOKEN_BYTES (5 * 4)
+#define SEQUENCE_BYTES (3 * 4)
+#define PREDICTION_BYTES (3 * 4)
+#define STEPS_AHEAD 3
+
+/* FLOPs of a step of full-length sequences with the usual share of predictions. */
+static double step_flops(const struct model_config *config, int64_t batch_size, int32_t length)
+{
+	double l = length, h = config->hidden_size, layers = config->num_hidden_layers;
+	double f = config->intermediate_size, v = config->vocab_size, predictions = 0.15 * l;
+	double encoder = 6 * layers * (4 * h * h + 2 * h * f) * l + 12 * layers * h * l * l;
+	return (double)batch_size * (encoder + 6 * predictions * (h * h + h * v) + 6 * (h * h + 2 * h));
+}
+
+struct memory_plan plan_training(const struct model *model, const struct shape_limits *limits, int64_t batch_size,
+				 int32_t max_seq_length, int64_t batches_per_step)
+{
+	struct backend *be = model->backend;
+	size_t slab = (size_t)model->slab_count * 4;
+	struct memory_plan plan = {
+		.weights = model_bytes(model, limits->training),
+		.moments = limits->training ? optimizer_bytes(model) : 0,
+		.activations = activations_bytes(model, limits->batch, limits->training),
+		.workspace = be->functions->workspace_bytes(be, limits),
+		.batches = (size_t)batches_per_step * STEPS_AHEAD *
+			   ((size_t)limits->batch.tokens * TOKEN_BYTES +
+			    (size_t)limits->batch.sequences * SEQUENCE_BYTES +
+			    (size_t)limits->batch.predictions * PREDICTION_BYTES),
+		.checkpoint = limits->training ? 3 * slab : slab,
+		.flops_per_step = step_flops(&model->config, batch_size, max_seq_length),
+	};
+	plan.total = plan.weights + plan.moments + plan.activations + plan.workspace + plan.batches + plan.checkpoint;
+	return plan;
+}
+
+static void row(struct buffer *out, const char *name, size_t bytes, const char *what)
+{
+	char size[FORMAT_BYTES];
+	buffer_format(out, "  %-12s %10s  %s\n", name, format_size(size, (double)bytes), what);
+}
+
+void plan_print(const struct memory_plan *plan, const struct model *model, const struct shape_limits *limits,
+		struct buffer *out)
+{
+	char count[FORMAT_BYTES], note[96];
+	buffer_format(out, "memory plan for %s parameters\n", format_count(count, model->element_count));
+	row(out, "weights", plan->weights, "masters, gradients, compute copies");
+	row(out, "moments", plan->moments, "of the optimiser");
+	snprintf(note, sizeof(note), "of %d tokens, %d sequences, %d predictions", limits->batch.tokens,
+		 limits->batch.sequences, limits->batch.predictions);
+	row(out, "activations", plan->activations, note);
+	row(out, "workspace", plan->workspace, "of the back end");
+	row(out, "batches", plan->batches, "read ahead");
+	row(out, "checkpoint", plan->checkpoint, "copies while saving");
+	int64_t left = memory_available();
+	char have[FORMAT_BYTES];
+	snprintf(note, sizeof(note), "%s available", format_size(have, (double)left));
+	row(out, "total", plan->total, left > 0 ? note : "");
+	buffer_format(out, "  %-12s %10.3g  TFLOP a step of full-length sequences\n", "work",
+		      plan->flops_per_step * 1e-12);
+}
+
+enum status plan_check(const struct memory_plan *plan)
+{
+	int64_t left = memory_available();
+	if (left <= 0 || plan->total <= (size_t)left)
+		return OK;
+	char need[FORMAT_BYTES], have[FORMAT_BYTES];
+	enum status status = error_set(ERR_RESOURCE, "this run needs %s of memory, the machine has %s left",
+				       format_size(need, (double)plan->total), format_size(have, (double)left));
+	error_hint("lower --micro_batch_tokens, --max_seq_length or the size of the model");
+	return status;
+}

@@ -1,0 +1,27 @@
+/* What a run will need, known before anything is allocated. */
+#ifndef TRAIN_PLAN_H
+#define TRAIN_PLAN_H
+
+#include "backend/backend.h"
+#include "base/buffer.h"
+#include "model/model.h"
+
+struct memory_plan {
+	size_t weights;      /* masters, gradients, compute copies */
+	size_t moments;
+	size_t activations;  /* for one micro-batch */
+	size_t workspace;
+	size_t batches;      /* read ahead on the host */
+	size_t checkpoint;   /* host copies while saving */
+	size_t total;
+	double flops_per_step; /* at full length */
+};
+
+struct memory_plan plan_training(const struct model *model, const struct shape_limits *limits, int64_t batch_size,
+				 int32_t max_seq_length, int64_t batches_per_step);
+void plan_print(const struct memory_plan *plan, const struct model *model, const struct shape_limits *limits,
+		struct buffer *out);
+/* ERR_RESOURCE if the plan is larger than the memory this machine has left. */
+MUST_USE enum status plan_check(const struct memory_plan *plan);
+
+#endif

@@ -1,0 +1,217 @@
+#include "train/run_data.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "data/prepare.h"
+#include "text/vocab_learn.h"
+
+#define VOCAB_NAME "vocab.txt"
+#define MAX_LENGTH_UNKNOWN 512
+
+static enum status corpus_open_list(struct corpus **out, const struct option_list *list, enum text_form form)
+{
+	return corpus_open(out, list->values, list->count, form);
+}
+
+/* Learns a vocabulary from the corpus and leaves it, with its tokenizer files, in the folder. */
+static enum status vocab_learn(const struct run_data_settings *settings, struct tokenizer_settings *tokenizer,
+			       struct vocab *out)
+{
+	struct corpus *corpus = NULL;
+	struct vocab_learner *learner = NULL;
+	struct vocab_learn_report report;
+	char count[FORMAT_BYTES], words[FORMAT_BYTES];
+	enum status status;
+	*tokenizer = tokenizer_defaults(settings->cased);
+	tokenizer->special_tokens = false;
+	TRY_GOTO(corpus_open_list(&corpus, settings->corpus, settings->text_form), done);
+	TRY_GOTO(vocab_learner_create(&learner, tokenizer), done);
+	TRY_GOTO(vocab_learner_count(learner, corpus, settings->pool), done);
+	int64_t size = settings->vocab_size > 0 ? settings->vocab_size
+						: vocab_default_size(corpus_counts(corpus)->bytes);
+	TRY_GOTO(vocab_learner_finish(learner, (int32_t)size, settings->min_frequency, out, &report), done);
+	log_note("vocabulary: %s entries learned from %s words, %.2f tokens a word",
+		 format_count(count, out->count), format_count(words, report.words), report.tokens_per_word);
+	status = tokenizer_write_folder(out, tokenizer, MAX_LENGTH_UNKNOWN, settings->folder);
+	if (status != OK)
+		vocab_release(out);
+done:
+	vocab_learner_free(learner);
+	corpus_close(corpus);
+	return status;
+}
+
+/* The vocabulary that is given, or lies in the folder, or must be learned; and how its text is split. */
+static enum status vocab_find_or_learn(const struct run_data_settings *settings, struct run_data *out)
+{
+	char path[PATH_BYTES];
+	bool found;
+	TRY(path_join(path, settings->folder, VOCAB_NAME));
+	if (!settings->vocab_file && !file_exists(path)) {
+		if (settings->corpus->count > 0)
+			return vocab_learn(settings, &out->tokenizer, &out->vocab);
+		enum status status = error_set(ERR_USAGE, "the vocabulary of the shards is not known");
+		error_hint("give --vocab_file, the vocabulary they were made with");
+		return status;
+	}
+	const char *from = settings->vocab_file ? settings->vocab_file : path;
+	TRY(vocab_read(&out->vocab, from));
+	out->tokenizer = tokenizer_defaults(settings->cased);
+	TRY(tokenizer_settings_read(from, &out->tokenizer, &found));
+	out->tokenizer.special_tokens = false;
+	if (settings->vocab_file && file_exists(path)) {
+		struct vocab old;
+		TRY(vocab_read(&old, path));
+		bool same = old.hash == out->vocab.hash;
+		vocab_release(&old);
+		if (!same) {
+			enum status status = error_set(ERR_STATE, "'%s' differs from '%s', which this run began with",
+						       settings->vocab_file, path);
+			error_hint("leave --vocab_file out to go on, or give --fresh to begin again");
+			return status;
+		}
+		return OK;
+	}
+	if (settings->vocab_file)
+		return tokenizer_write_folder(&out->vocab, &out->tokenizer, MAX_LENGTH_UNKNOWN, settings->folder);
+	return OK;
+}
+
+enum status run_data_shards(const struct option_list *patterns, enum text_form form,
+			    const struct tokenizer *tokenizer, struct pool *pool, const char *prefix,
+			    double held_out_fraction)
+{
+	struct corpus *corpus;
+	char held_out[PATH_BYTES];
+	snprintf(held_out, sizeof(held_out), "%.4000s.held_out", prefix);
+	TRY(corpus_open_list(&corpus, patterns, form));
+	enum status status = OK;
+	if (shard_exists(prefix)) {
+		struct shard shard;
+		TRY_GOTO(shard_open(&shard, prefix), done);
+		bool same = !shard.described || shard.description.source_fingerprint == 0 ||
+			    shard.description.source_fingerprint == corpus_fingerprint(corpus);
+		shard_close(&shard);
+		if (!same) {
+			status = error_set(ERR_STATE, "the corpus has changed since '%s' was made from it", prefix);
+			error_hint("give --fresh to begin again with the new text, or another --out");
+		}
+		goto done;
+	}
+	struct prepare_report report;
+	struct prepare_settings settings = {
+		.prefix = prefix,
+		.held_out_prefix = held_out_fraction > 0 ? held_out : NULL,
+		.held_out_fraction = held_out_fraction,
+	};
+	TRY_GOTO(prepare_corpus(corpus, tokenizer, pool, &settings, &report), done);
+	char documents[FORMAT_BYTES], sentences[FORMAT_BYTES], tokens[FORMAT_BYTES];
+	const char *reason;
+	enum text_form found = corpus_form(corpus, &reason);
+	log_note("text: %s documents, %s sentences, %s tokens (%.2f %% unknown), read as %s (%s)",
+		 format_count(documents, report.train.documents + report.held_out.documents),
+		 format_count(sentences, report.train.sentences + report.held_out.sentences),
+		 format_count(tokens, report.train.tokens + report.held_out.tokens),
+		 100.0 * (double)(report.train.unknown_tokens + report.held_out.unknown_tokens) /
+			 (double)(report.train.tokens + report.held_out.tokens),
+		 text_form_names[found], reason);
+	if (held_out_fraction > 0)
+		log_note("held out for evaluation: %s documents, %s tokens",
+			 format_count(documents, report.held_out.documents),
+			 format_count(tokens, report.held_out.tokens));
+done:
+	corpus_close(corpus);
+	return status;
+}
+
+/* Opens shards and proves that they belong to the vocabulary. */
+static enum status shards_open(const char *const *prefixes, int64_t count, const struct vocab *vocab,
+			       struct shard **out, int64_t *out_count)
+{
+	TRY(memory_new(out, count, sizeof(**out), "shards"));
+	for (int64_t i = 0; i < count; i++) {
+		TRY(shard_open(&(*out)[i], prefixes[i]));
+		++*out_count;
+		TRY(shard_check_vocab(&(*out)[i], vocab->hash, vocab->count));
+	}
+	return OK;
+}
+
+static enum status held_out_open(const struct run_data_settings *settings, const struct tokenizer *tokenizer,
+				 const char *train_prefix, struct run_data *out)
+{
+	char prefix[PATH_BYTES];
+	const char *names[] = {prefix};
+	if (settings->eval_data->count > 0)
+		return shards_open(settings->eval_data->values, settings->eval_data->count, &out->vocab,
+				   &out->held_out, &out->held_out_count);
+	if (settings->eval_corpus->count > 0) {
+		TRY(path_join(prefix, settings->folder, "evaluation"));
+		TRY(run_data_shards(settings->eval_corpus, settings->text_form, tokenizer, settings->pool, prefix, 0));
+		return shards_open(names, 1, &out->vocab, &out->held_out, &out->held_out_count);
+	}
+	snprintf(prefix, sizeof(prefix), "%.4000s.held_out", train_prefix);
+	if (shard_exists(prefix))
+		return shards_open(names, 1, &out->vocab, &out->held_out, &out->held_out_count);
+	log_warning("no held-out documents: the run is not evaluated (give --eval_corpus or --eval_data)");
+	return OK;
+}
+
+enum status run_data_open(struct run_data *out, const struct run_data_settings *settings)
+{
+	*out = (struct run_data){0};
+	struct tokenizer *tokenizer = NULL;
+	char prefix[PATH_BYTES];
+	enum status status;
+	TRY_GOTO(folder_make(settings->folder), failed);
+	TRY_GOTO(vocab_find_or_learn(settings, out), failed);
+	TRY_GOTO(tokenizer_open(&tokenizer, &out->vocab, &out->tokenizer), failed);
+	bool own_evaluation = settings->eval_corpus->count > 0 || settings->eval_data->count > 0;
+	if (settings->data->count > 0) {
+		TRY_GOTO(shards_open(settings->data->values, settings->data->count, &out->vocab, &out->train,
+				     &out->train_count),
+			 failed);
+		snprintf(prefix, sizeof(prefix), "%.4000s", settings->data->values[0]);
+	} else {
+		const char *names[] = {prefix};
+		TRY_GOTO(path_join(prefix, settings->folder, "train"), failed);
+		if (settings->corpus->count > 0)
+			TRY_GOTO(run_data_shards(settings->corpus, settings->text_form, tokenizer, settings->pool, prefix,
+						 own_evaluation ? 0 : settings->held_out_fraction),
+				 failed);
+		else if (!shard_exists(prefix)) {
+			status = error_set(ERR_USAGE, "no text to train on");
+			error_hint("give --corpus with text files or --data with prepared shards");
+			goto failed;
+		}
+		TRY_GOTO(shards_open(names, 1, &out->vocab, &out->train, &out->train_count), failed);
+	}
+	TRY_GOTO(held_out_open(settings, tokenizer, prefix, out), failed);
+	out->hash = out->vocab.hash;
+	for (int64_t i = 0; i < out->train_count; i++)
+		out->hash = hash64_combine(out->hash, out->train[i].content_hash);
+	tokenizer_close(tokenizer);
+	return OK;
+failed:
+	tokenizer_close(tokenizer);
+	run_data_close(out);
+	return status;
+}
+
+void run_data_close(struct run_data *data)
+{
+	for (int64_t i = 0; i < data->train_count; i++)
+		shard_close(&data->train[i]);
+	for (int64_t i = 0; i < data->held_out_count; i++)
+		shard_close(&data->held_out[i]);
+	free(data->train);
+	free(data->held_out);
+	vocab_release(&data->vocab);
+	*data = (struct run_data){0};
+}

@@ -1,0 +1,44 @@
+/* The text side of a run, once: vocabulary and token shards under `<run folder>/data`, made on the first start,
+ * checked and used again on the next. */
+#ifndef TRAIN_RUN_DATA_H
+#define TRAIN_RUN_DATA_H
+
+#include "base/error.h"
+#include "base/option.h"
+#include "base/pool.h"
+#include "data/shard.h"
+#include "text/corpus.h"
+#include "text/tokenizer.h"
+
+struct run_data_settings {
+	const char *folder;                 /* made if missing */
+	const struct option_list *corpus;   /* patterns of text; empty: shards are given, or lie in `folder` */
+	const struct option_list *data;     /* shard prefixes instead of text */
+	const struct option_list *eval_corpus, *eval_data;
+	enum text_form text_form;
+	double held_out_fraction;           /* of the corpus' documents, unless an evaluation set is given */
+	const char *vocab_file;             /* NULL: the folder's, or learned from the corpus */
+	int64_t vocab_size, min_frequency;  /* to learn; size 0 = chosen from the amount of text */
+	bool cased;                         /* when no tokenizer_config.json beside the vocabulary says */
+	struct pool *pool;
+};
+
+struct run_data {
+	struct vocab vocab;
+	struct tokenizer_settings tokenizer;
+	struct shard *train, *held_out;
+	int64_t train_count, held_out_count;
+	uint64_t hash;                      /* of vocabulary and training shards: a checkpoint records it */
+};
+
+/* A corpus that has changed since the shards were made, or shards of another vocabulary, are ERR_STATE. */
+MUST_USE enum status run_data_open(struct run_data *out, const struct run_data_settings *settings);
+void run_data_close(struct run_data *data);
+
+/* Text to shards PREFIX with a given vocabulary (and held-out shards PREFIX.held_out), unless shards of the same text
+ * lie there already. */
+MUST_USE enum status run_data_shards(const struct option_list *corpus, enum text_form form,
+				     const struct tokenizer *tokenizer, struct pool *pool, const char *prefix,
+				     double held_out_fraction);
+
+#endif
