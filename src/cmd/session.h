@@ -1,0 +1,67 @@
+/* What commands that run a model share: opening the device, and a saved model ready for inference. */
+#ifndef CMD_SESSION_H
+#define CMD_SESSION_H
+
+#include "backend/backend.h"
+#include "base/option.h"
+#include "base/pool.h"
+#include "model/model.h"
+#include "text/tokenizer.h"
+
+/* The values of --device, --precision, --threads. */
+struct device_settings {
+	const char *device, *precision; /* precision NULL: the fastest of the device */
+	int64_t threads;                /* 0 = all cores */
+};
+/* Their rows of an option table, for a settings struct whose member `member` is a struct device_settings. */
+#define DEVICE_OPTIONS(settings, member)                                                                     \
+	{.name = "device",                                                                                   \
+	 .type = OPTION_CHOICE,                                                                              \
+	 .field = offsetof(settings, member.device),                                                         \
+	 .fallback = "cpu",                                                                                  \
+	 .range = "cpu|ref",                                                                                 \
+	 .role = ROLE_RUN,                                                                                   \
+	 .value_name = "NAME",                                                                               \
+	 .help = "where to compute: cpu, or ref, the slow float64 definition"},                              \
+	{.name = "precision",                                                                                \
+	 .type = OPTION_CHOICE,                                                                              \
+	 .field = offsetof(settings, member.precision),                                                      \
+	 .range = "fp32|bf16",                                                                               \
+	 .role = ROLE_RUN,                                                                                   \
+	 .value_name = "TYPE",                                                                               \
+	 .fallback_text = "bf16 where the processor has it, else fp32",                                      \
+	 .help = "type of activations and matrix products; masters are always fp32"},                        \
+	{.name = "threads",                                                                                  \
+	 .type = OPTION_INTEGER,                                                                             \
+	 .field = offsetof(settings, member.threads),                                                        \
+	 .fallback = "0",                                                                                    \
+	 .range = "0..1024",                                                                                 \
+	 .role = ROLE_RUN,                                                                                   \
+	 .value_name = "N",                                                                                  \
+	 .help = "worker threads; 0 = one for each core",                                                    \
+	 .alias = "num_threads"}
+
+MUST_USE enum status device_open(const struct device_settings *settings, struct pool **pool, struct backend **be);
+
+/* A model folder opened for inference. */
+struct session {
+	struct pool *pool;
+	struct backend *backend;
+	struct model *model;
+	struct replica replica;
+	struct activations *activations;
+	struct batch_capacity capacity;
+	struct vocab vocab;
+	struct tokenizer_settings tokenizer_settings;
+};
+
+/* Opens FOLDER (a checkpoint, `final`, any Hugging Face BERT folder, or a run folder: then its `final` or newest
+ * checkpoint) with room for batches of `capacity`. */
+MUST_USE enum status session_open(struct session *session, const char *folder, const struct device_settings *device,
+				  struct batch_capacity capacity, int32_t longest);
+void session_close(struct session *session);
+
+/* Reads all of the model folder `folder` stands for into out. */
+MUST_USE enum status session_model_folder(const char *folder, char out[4096]);
+
+#endif
