@@ -580,6 +580,7 @@ static enum status start_training(struct pretrain *run)
 							.evaluation_capacity = run->evaluation_capacity,
 						}));
 	struct training *training = &run->training;
+	double (*gemm_rate)(struct backend *) = run->backend->functions->gemm_rate;
 	training->settings = (struct loop_settings){
 		.seed = (uint64_t)settings->seed,
 		.total_steps = settings->num_train_steps,
@@ -611,7 +612,7 @@ static enum status start_training(struct pretrain *run)
 		.metrics_path = run->metrics_path,
 		.total_steps = settings->num_train_steps,
 		.log_steps = settings->log_steps,
-		.gemm_rate = run->backend->functions->gemm_rate(run->backend),
+		.gemm_rate = gemm_rate ? gemm_rate(run->backend) : 0.0,
 	};
 	training->locate = locate;
 	training->locate_context = run;

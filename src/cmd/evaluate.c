@@ -1,0 +1,210 @@
+/* bertc evaluate: scores a model on text with fixed masks. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "cmd/command.h"
+#include "cmd/session.h"
+#include "train/model_folder.h"
+#include "train/pretraining.h"
+#include "train/run_data.h"
+
+struct evaluate_settings {
+	const char *model;
+	struct option_list corpus, data;
+	const char *text_form, *next_sentence;
+	int64_t max_seq_length, instances, micro_batch_tokens;
+	bool whole_word_mask, json;
+	struct device_settings device;
+};
+
+#define FIELD(name) offsetof(struct evaluate_settings, name)
+
+static const struct option evaluate_options[] = {
+	{.name = "model", .type = OPTION_TEXT, .field = FIELD(model), .role = ROLE_PLACE, .value_name = "FOLDER",
+	 .help = "model folder, checkpoint or run folder"},
+	{.name = "corpus", .type = OPTION_LIST, .field = FIELD(corpus), .role = ROLE_PLACE, .value_name = "PATH...",
+	 .help = "text to score the model on"},
+	{.name = "data", .type = OPTION_LIST, .field = FIELD(data), .role = ROLE_PLACE, .value_name = "PREFIX...",
+	 .help = "token shards instead of text"},
+	{.name = "text_form", .type = OPTION_CHOICE, .field = FIELD(text_form), .fallback = "auto",
+	 .range = "auto|sentences|paragraphs|wrapped|documents", .role = ROLE_PLACE, .value_name = "FORM",
+	 .help = "how the text lies in its files"},
+	{.name = "max_seq_length", .type = OPTION_INTEGER, .field = FIELD(max_seq_length), .range = "8..65536",
+	 .fallback = "128", .role = ROLE_RESULT, .value_name = "N", .help = "most tokens of an instance"},
+	{.name = "next_sentence", .type = OPTION_CHOICE, .field = FIELD(next_sentence), .fallback = "pairs",
+	 .range = "pairs|none", .role = ROLE_RESULT, .value_name = "HOW", .help = "as in bertc pretrain"},
+	{.name = "whole_word_mask", .type = OPTION_FLAG, .field = FIELD(whole_word_mask), .fallback = "false",
+	 .role = ROLE_RESULT, .help = "mask all pieces of a word together"},
+	{.name = "eval_instances", .type = OPTION_INTEGER, .field = FIELD(instances), .range = "0..", .fallback = "0",
+	 .role = ROLE_RESULT, .value_name = "N", .help = "instances scored, always the same ones; 0 = all"},
+	{.name = "micro_batch_tokens", .type = OPTION_INTEGER, .field = FIELD(micro_batch_tokens),
+	 .range = "128..1048576", .fallback = "8192", .role = ROLE_RUN, .value_name = "N",
+	 .help = "most tokens computed at a time"},
+	{.name = "json", .type = OPTION_FLAG, .field = FIELD(json), .fallback = "false", .role = ROLE_RUN,
+	 .help = "print one JSON object"},
+	{.help = "Device"},
+	DEVICE_OPTIONS(struct evaluate_settings, device),
+	{.name = NULL},
+};
+
+static const struct command_text evaluate_text = {
+	.name = "evaluate",
+	.synopsis = "--model FOLDER (--corpus PATH... | --data PREFIX...) [options]",
+	.summary = "score a model on text: masked words and next sentences",
+	.description = "Masks and next-sentence pairs are drawn from a fixed seed, so that two models, or one model at two "
+		       "times, are scored on exactly the same predictions.",
+	.examples = "bertc evaluate --model runs/mine --corpus test.txt --json\tone JSON object on standard output",
+};
+
+static void print_metrics(const struct metrics *metrics, bool json)
+{
+	if (json) {
+		struct buffer text = {0};
+		struct json_writer writer = {.out = &text};
+		json_open(&writer, NULL, '{');
+		for (int i = 0; i < metrics->count; i++) {
+			const char *name = metrics->item[i].name;
+			double value = metrics->item[i].value;
+			if (strcmp(name, "predictions") == 0 || strcmp(name, "instances") == 0)
+				json_put_integer(&writer, name, (int64_t)value);
+			else
+				json_put_double(&writer, name, value);
+		}
+		json_close(&writer);
+		printf("%s\n", buffer_string(&text));
+		buffer_release(&text);
+		return;
+	}
+	for (int i = 0; i < metrics->count; i++) {
+		const char *name = metrics->item[i].name;
+		double value = metrics->item[i].value;
+		if (strstr(name, "accuracy"))
+			printf("%-16s %8.2f %%\n", name, 100.0 * value);
+		else if (strcmp(name, "predictions") == 0 || strcmp(name, "instances") == 0)
+			printf("%-16s %8.0f\n", name, value);
+		else
+			printf("%-16s %8.4f\n", name, value);
+	}
+}
+
+/* Shards of the text in a folder of their own, for as long as the command runs. */
+static enum status temporary_shards(const struct evaluate_settings *settings, struct session *session,
+				    const char *folder, char prefix[PATH_BYTES])
+{
+	struct tokenizer *tokenizer;
+	struct tokenizer_settings tokenizer_settings = session->tokenizer_settings;
+	tokenizer_settings.special_tokens = false;
+	enum text_form form = TEXT_FORM_AUTO;
+	for (int i = 0; text_form_names[i]; i++)
+		if (strcmp(text_form_names[i], settings->text_form) == 0)
+			form = (enum text_form)i;
+	TRY(path_join(prefix, folder, "text"));
+	TRY(tokenizer_open(&tokenizer, &session->vocab, &tokenizer_settings));
+	enum status status = run_data_shards(&settings->corpus, form, tokenizer, session->pool, prefix, 0);
+	tokenizer_close(tokenizer);
+	return status;
+}
+
+static enum status score(const struct evaluate_settings *settings, struct session *session,
+			 const struct instance_settings *instance_settings, const char *folder)
+{
+	char prefix[PATH_BYTES];
+	const char *own[] = {prefix};
+	const char *const *prefixes = own;
+	int64_t count = 1, opened = 0;
+	if (settings->data.count > 0) {
+		prefixes = settings->data.values;
+		count = settings->data.count;
+	} else
+		TRY(temporary_shards(settings, session, folder, prefix));
+	struct shard *shards;
+	struct instances *instances = NULL;
+	struct metrics metrics = {0};
+	enum status status;
+	TRY(memory_new(&shards, count, sizeof(*shards), "shards"));
+	for (; opened < count; opened++) {
+		TRY_GOTO(shard_open(&shards[opened], prefixes[opened]), done);
+		status = shard_check_vocab(&shards[opened], session->vocab.hash, session->vocab.count);
+		if (status != OK) {
+			opened++;
+			goto done;
+		}
+	}
+	TRY_GOTO(instances_open(&instances, shards, count, instance_settings), done);
+	TRY_GOTO(pretraining_score(session->model, session->activations, &session->replica, instances,
+				   settings->instances, session->capacity, &metrics),
+		 done);
+	print_metrics(&metrics, settings->json);
+done:
+	instances_close(instances);
+	for (int64_t i = 0; i < opened; i++)
+		shard_close(&shards[i]);
+	free(shards);
+	return status;
+}
+
+static enum status run_evaluate(struct options *options)
+{
+	const struct evaluate_settings *settings = options->settings;
+	if (!settings->model || (settings->corpus.count > 0) == (settings->data.count > 0)) {
+		enum status status = error_set(ERR_USAGE, !settings->model ? "--model is missing"
+									   : "give either --corpus or --data");
+		error_hint("bertc evaluate --model FOLDER --corpus PATH");
+		return status;
+	}
+	struct session session;
+	char folder[PATH_BYTES], temporary[PATH_BYTES];
+	struct instance_settings instance_settings = {
+		.seed = EVALUATION_SEED,
+		.max_seq_length = (int32_t)settings->max_seq_length,
+		.masked_lm_prob = 0.15,
+		.short_seq_prob = 0.1,
+		.whole_word_mask = settings->whole_word_mask,
+		.next_sentence =
+			strcmp(settings->next_sentence, "none") == 0 ? NEXT_SENTENCE_NONE : NEXT_SENTENCE_PAIRS,
+		.shuffle = true,
+	};
+	struct model_config config;
+	TRY(session_model_folder(settings->model, folder));
+	TRY(model_folder_config(folder, &config));
+	if (settings->max_seq_length > config.max_position_embeddings)
+		return error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
+				 settings->max_seq_length, config.max_position_embeddings);
+	struct batch_capacity capacity =
+		batch_capacity_for(&instance_settings, 64, 0, settings->micro_batch_tokens);
+	TRY(session_open(&session, folder, &settings->device, capacity, (int32_t)settings->max_seq_length));
+	instance_settings.vocab_size = session.vocab.count;
+	instance_settings.cls = session.vocab.cls;
+	instance_settings.sep = session.vocab.sep;
+	instance_settings.mask = session.vocab.mask;
+	instance_settings.is_continuation = session.vocab.is_continuation;
+
+	const char *base = getenv("TMPDIR");
+	snprintf(temporary, sizeof(temporary), "%.3900s/bertc-evaluate-XXXXXX", base && *base ? base : "/tmp");
+	enum status status;
+	if (!mkdtemp(temporary)) {
+		status = error_set_errno(ERR_RESOURCE, "'%s': cannot make a temporary folder", temporary);
+		goto done;
+	}
+	status = score(settings, &session, &instance_settings, temporary);
+	struct error error = *error_last();
+	if (folder_remove(temporary) != OK)
+		log_warning("'%s' could not be removed", temporary);
+	if (status != OK)
+		status = error_restore(&error);
+done:
+	session_close(&session);
+	return status;
+}
+
+const struct command command_evaluate = {
+	.text = &evaluate_text,
+	.options = evaluate_options,
+	.settings_bytes = sizeof(struct evaluate_settings),
+	.run = run_evaluate,
+};

@@ -1,0 +1,250 @@
+/* bertc fill: what a model puts into the blanks of a text. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "cmd/command.h"
+#include "cmd/session.h"
+#include "train/model_folder.h"
+
+struct fill_settings {
+	const char *model;
+	int64_t top_k;
+	bool json;
+	struct device_settings device;
+};
+
+#define FIELD(name) offsetof(struct fill_settings, name)
+
+static const struct option fill_options[] = {
+	{.name = "model", .type = OPTION_TEXT, .field = FIELD(model), .role = ROLE_PLACE, .value_name = "FOLDER",
+	 .help = "model folder, checkpoint or run folder"},
+	{.name = "top_k", .letter = 'k', .type = OPTION_INTEGER, .field = FIELD(top_k), .fallback = "5",
+	 .range = "1..100", .role = ROLE_RUN, .value_name = "K", .help = "words shown for each blank"},
+	{.name = "json", .type = OPTION_FLAG, .field = FIELD(json), .fallback = "false", .role = ROLE_RUN,
+	 .help = "print one JSON object"},
+	{.help = "Device"},
+	DEVICE_OPTIONS(struct fill_settings, device),
+	{.name = NULL},
+};
+
+static const struct command_text fill_text = {
+	.name = "fill",
+	.synopsis = "--model FOLDER [options] TEXT...",
+	.summary = "fill in the [MASK] of a text",
+	.description = "Prints the most probable words for each [MASK], with their probabilities. A TEXT of - reads texts "
+		       "from standard input, one a line.",
+	.examples = "bertc fill --model runs/mine \"Paris is the [MASK] of France.\"\tthe five most probable words",
+};
+
+/* One text as a batch: [CLS] text [SEP]. */
+static enum status batch_fill(struct batch *batch, const struct vocab *vocab, const struct tokens *tokens,
+			      const char *text, int32_t capacity)
+{
+	if (tokens->count + 2 > capacity) {
+		enum status status = error_set(ERR_USAGE, "'%.60s...' has %lld tokens, the model takes %d", text,
+					       (long long)tokens->count, capacity - 2);
+		error_hint("shorten the text");
+		return status;
+	}
+	int32_t count = (int32_t)tokens->count + 2;
+	batch->token_count = batch->longest = count;
+	batch->sequence_count = 1;
+	batch->prediction_count = 0;
+	batch->starts[0] = 0;
+	batch->starts[1] = count;
+	batch->samples[0] = 0;
+	batch->next_labels[0] = -1;
+	for (int32_t i = 0; i < count; i++) {
+		batch->ids[i] = i == 0 ? vocab->cls : i == count - 1 ? vocab->sep : tokens->ids[i - 1];
+		batch->types[i] = 0;
+		batch->positions[i] = i;
+		batch->token_samples[i] = 0;
+		if (batch->ids[i] == vocab->mask)
+			batch->prediction_rows[batch->prediction_count++] = i;
+	}
+	if (batch->prediction_count > 0)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "'%.60s' has no [MASK]", text);
+	error_hint("write [MASK] where a word is to be filled in");
+	return status;
+}
+
+/* Prints the text with the best words in place of its blanks, then the candidates of each. */
+static void print_person(const char *text, const struct vocab *vocab, int32_t blanks, int32_t k, const int32_t *ids,
+			 const double *probabilities)
+{
+	const char *rest = text;
+	for (int32_t b = 0; b < blanks; b++) {
+		const char *blank = strstr(rest, "[MASK]");
+		if (!blank)
+			break;
+		printf("%.*s%s", (int)(blank - rest), rest, vocab->text[ids[b * k]]);
+		rest = blank + strlen("[MASK]");
+	}
+	printf("%s\n", rest);
+	for (int32_t b = 0; b < blanks; b++) {
+		if (blanks > 1)
+			printf("  blank %d\n", b + 1);
+		for (int32_t i = 0; i < k; i++)
+			printf("  %6.2f %%  %s\n", 100.0 * probabilities[b * k + i], vocab->text[ids[b * k + i]]);
+	}
+}
+
+static void print_json(struct json_writer *writer, const char *text, const struct vocab *vocab, int32_t blanks,
+		       int32_t k, const int32_t *ids, const double *probabilities)
+{
+	json_open(writer, NULL, '{');
+	json_put_string(writer, "text", text);
+	json_open(writer, "blanks", '[');
+	for (int32_t b = 0; b < blanks; b++) {
+		json_open(writer, NULL, '[');
+		for (int32_t i = 0; i < k; i++) {
+			int32_t id = ids[b * k + i];
+			json_open(writer, NULL, '{');
+			json_put_string(writer, "token", vocab->text[id]);
+			json_put_integer(writer, "id", id);
+			json_put_double(writer, "probability", probabilities[b * k + i]);
+			json_close(writer);
+		}
+		json_close(writer);
+	}
+	json_close(writer);
+	json_close(writer);
+}
+
+/* Texts from the arguments; "-" stands for the lines of standard input, held in `input`. */
+static enum status collect_texts(const struct option_list *arguments, struct buffer *input, struct name_list *texts)
+{
+	for (int64_t i = 0; i < arguments->count; i++) {
+		if (strcmp(arguments->values[i], "-") != 0) {
+			TRY(name_list_add(texts, arguments->values[i]));
+			continue;
+		}
+		TRY(file_read("/dev/stdin", (size_t)64 << 20, input));
+		char *line = input->data, *end = input->data + input->size;
+		while (line < end) {
+			char *newline = memchr(line, '\n', (size_t)(end - line));
+			if (newline)
+				*newline = 0;
+			if (*line)
+				TRY(name_list_add(texts, line));
+			line = newline ? newline + 1 : end;
+		}
+	}
+	if (texts->count > 0)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "no text to fill in");
+	error_hint("bertc fill --model FOLDER \"Paris is the [MASK] of France.\"");
+	return status;
+}
+
+static enum status fill_texts(const struct fill_settings *settings, struct session *session,
+			      const struct name_list *texts)
+{
+	struct tokenizer *tokenizer = NULL;
+	struct tokens tokens = {0};
+	struct batch host = {0};
+	struct buffer out = {0};
+	struct json_writer writer = {.out = &out};
+	struct backend *be = session->backend;
+	const struct vocab *vocab = &session->vocab;
+	struct model *model = session->model;
+	int32_t length = session->capacity.tokens, k = (int32_t)settings->top_k;
+	int32_t *ids = NULL;
+	double *probabilities = NULL;
+	void *device_ids = NULL, *device_probabilities = NULL;
+	struct tokenizer_settings tokenizer_settings = session->tokenizer_settings;
+	tokenizer_settings.special_tokens = true;
+	if (k > vocab->count)
+		k = vocab->count;
+	enum status status;
+	TRY_GOTO(tokenizer_open(&tokenizer, vocab, &tokenizer_settings), done);
+	TRY_GOTO(batch_create(&host, session->capacity), done);
+	TRY_GOTO(memory_new(&ids, (int64_t)length * k, sizeof(*ids), "results"), done);
+	TRY_GOTO(memory_new(&probabilities, (int64_t)length * k, sizeof(*probabilities), "results"), done);
+	size_t ids_bytes = (size_t)(length * k) * sizeof(*ids);
+	size_t probabilities_bytes = (size_t)(length * k) * sizeof(*probabilities);
+	TRY_GOTO(be->functions->allocate(be, &device_ids, ids_bytes, "results"), done);
+	TRY_GOTO(be->functions->allocate(be, &device_probabilities, probabilities_bytes, "results"), done);
+	json_open(&writer, NULL, '{');
+	json_open(&writer, "results", '[');
+	for (int64_t i = 0; i < texts->count; i++) {
+		const char *text = texts->names[i];
+		tokens_clear(&tokens);
+		TRY_GOTO(tokenizer_encode(tokenizer, text, strlen(text), &tokens), done);
+		TRY_GOTO(batch_fill(&host, vocab, &tokens, text, length), done);
+		struct batch batch;
+		be->functions->upload(&session->replica, &host, &batch);
+		model_forward(model, session->activations, &session->replica, &batch, false);
+		vocab_topk(&session->replica, &(struct vocab_topk){
+						      .table = &model->word,
+						      .bias = &model->prediction_bias,
+						      .k = k,
+						      .ids = device_ids,
+						      .probabilities = device_probabilities,
+						      .x = model_prediction_rows(model, session->activations,
+										 &session->replica, &batch),
+					      });
+		TRY_GOTO(be->functions->synchronize(&session->replica), done);
+		be->functions->to_host(be, ids, device_ids, ids_bytes);
+		be->functions->to_host(be, probabilities, device_probabilities, probabilities_bytes);
+		if (settings->json)
+			print_json(&writer, text, vocab, host.prediction_count, k, ids, probabilities);
+		else
+			print_person(text, vocab, host.prediction_count, k, ids, probabilities);
+	}
+	json_close(&writer);
+	json_close(&writer);
+	TRY_GOTO(buffer_status(&out), done);
+	if (settings->json)
+		printf("%s\n", buffer_string(&out));
+done:
+	tokenizer_close(tokenizer);
+	tokens_release(&tokens);
+	batch_release(&host);
+	buffer_release(&out);
+	free(ids);
+	free(probabilities);
+	be->functions->release(be, device_ids);
+	be->functions->release(be, device_probabilities);
+	return status;
+}
+
+static enum status run_fill(struct options *options)
+{
+	const struct fill_settings *settings = options->settings;
+	struct buffer input = {0};
+	struct name_list texts = {0};
+	struct session session = {0};
+	struct model_config config;
+	char folder[PATH_BYTES];
+	enum status status;
+	if (!settings->model) {
+		status = error_set(ERR_USAGE, "--model is missing");
+		error_hint("bertc fill --model FOLDER \"Paris is the [MASK] of France.\"");
+		return status;
+	}
+	TRY_GOTO(collect_texts(&options->positional, &input, &texts), done);
+	TRY_GOTO(session_model_folder(settings->model, folder), done);
+	TRY_GOTO(model_folder_config(folder, &config), done);
+	int32_t length = config.max_position_embeddings;
+	TRY_GOTO(session_open(&session, folder, &settings->device,
+			      (struct batch_capacity){.tokens = length, .sequences = 1, .predictions = length}, length),
+		 done);
+	status = fill_texts(settings, &session, &texts);
+	session_close(&session);
+done:
+	name_list_release(&texts);
+	buffer_release(&input);
+	return status;
+}
+
+const struct command command_fill = {
+	.text = &fill_text,
+	.options = fill_options,
+	.settings_bytes = sizeof(struct fill_settings),
+	.run = run_fill,
+};

@@ -1,0 +1,397 @@
+/* bertc inspect: what a file or folder of ours holds. Facts are gathered as one JSON object, printed as it is with
+ * --json and as an outline for a person. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "cmd/command.h"
+#include "data/shard.h"
+#include "formats/safetensors.h"
+#include "model/model.h"
+#include "text/vocab.h"
+#include "train/checkpoint.h"
+#include "train/model_folder.h"
+
+struct inspect_settings {
+	bool json;
+	bool tensors;
+};
+
+#define FIELD(name) offsetof(struct inspect_settings, name)
+
+static const struct option inspect_options[] = {
+	{.name = "json", .type = OPTION_FLAG, .field = FIELD(json), .fallback = "false", .role = ROLE_RUN,
+	 .help = "print one JSON object"},
+	{.name = "tensors", .type = OPTION_FLAG, .field = FIELD(tensors), .fallback = "false", .role = ROLE_RUN,
+	 .help = "list every tensor of a weights file with its range"},
+	{.name = NULL},
+};
+
+static const struct command_text inspect_text = {
+	.name = "inspect",
+	.synopsis = "PATH [--json] [--tensors]",
+	.summary = "show what a file or folder holds",
+	.description = "PATH is a run folder, a checkpoint, a model folder, a .safetensors file, token shards (PREFIX or any "
+		       "of its files), a vocabulary, or a metrics.jsonl.",
+	.examples = "bertc inspect runs/mine\twhere a run stands\n"
+		    "bertc inspect runs/mine/data/train\ttoken shards\n"
+		    "bertc inspect runs/mine/final/model.safetensors --tensors\tevery tensor",
+};
+
+#define JSON_LIMIT ((size_t)64 << 20)
+
+/* Copies a parsed value into the writer. */
+static void put_json(struct json_writer *writer, const char *key, const struct json *value)
+{
+	switch (value->kind) {
+	case JSON_NULL:
+		json_put_null(writer, key);
+		break;
+	case JSON_BOOL:
+		json_put_bool(writer, key, value->boolean);
+		break;
+	case JSON_NUMBER:
+		if (value->is_integer)
+			json_put_integer(writer, key, value->integer);
+		else
+			json_put_double(writer, key, value->number);
+		break;
+	case JSON_STRING:
+		json_put_text(writer, key, value->text, value->text_size);
+		break;
+	case JSON_ARRAY:
+	case JSON_OBJECT:
+		json_open(writer, key, value->kind == JSON_ARRAY ? '[' : '{');
+		for (const struct json *child = value->first_child; child; child = child->next)
+			put_json(writer, child->key, child);
+		json_close(writer);
+		break;
+	}
+}
+
+static enum status put_file_json(struct json_writer *writer, const char *key, const char *folder, const char *name)
+{
+	char path[PATH_BYTES];
+	struct json_document document;
+	TRY(path_join(path, folder, name));
+	if (!file_exists(path))
+		return OK;
+	TRY(json_read(&document, path, JSON_LIMIT));
+	put_json(writer, key, document.root);
+	json_release(&document);
+	return OK;
+}
+
+static void put_range(struct json_writer *writer, const float *values, int64_t count)
+{
+	float low = values[0], high = values[0];
+	double sum = 0, squares = 0;
+	for (int64_t i = 0; i < count; i++) {
+		low = values[i] < low ? values[i] : low;
+		high = values[i] > high ? values[i] : high;
+		sum += values[i];
+		squares += (double)values[i] * values[i];
+	}
+	json_put_float(writer, "min", low);
+	json_put_float(writer, "max", high);
+	json_put_float(writer, "mean", (float)(sum / (double)count));
+	json_put_float(writer, "rms", (float)__builtin_sqrt(squares / (double)count));
+}
+
+static enum status inspect_safetensors(const struct inspect_settings *settings, const char *path,
+				       struct json_writer *writer)
+{
+	static const char *const names[] = {"BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "I16", "U16", "F16",
+					    "BF16", "I32", "U32", "F32", "F64", "I64", "U64"};
+	struct safetensors file;
+	TRY(safetensors_open(&file, path));
+	int64_t elements = 0;
+	float *values = NULL;
+	enum status status = OK;
+	for (int64_t i = 0; i < file.count; i++)
+		elements += file.entries[i].count;
+	json_put_string(writer, "kind", "safetensors");
+	json_put_integer(writer, "tensor_count", file.count);
+	json_put_integer(writer, "elements", elements);
+	if (settings->tensors) {
+		json_open(writer, "tensors", '{');
+		for (int64_t i = 0; i < file.count; i++) {
+			const struct safetensors_entry *entry = &file.entries[i];
+			char shape[128] = "";
+			for (int k = 0, used = 0; k < entry->rank && used < 100; k++)
+				used += snprintf(shape + used, sizeof(shape) - (size_t)used, "%s%" PRId64, k ? "x" : "",
+						 entry->shape[k]);
+			json_open(writer, entry->name, '{');
+			json_put_string(writer, "type", names[entry->dtype]);
+			json_put_string(writer, "shape", shape);
+			bool is_float = entry->dtype == ST_F16 || entry->dtype == ST_BF16 || entry->dtype == ST_F32 ||
+					entry->dtype == ST_F64;
+			if (is_float && entry->count > 0) {
+				TRY_GOTO(memory_new(&values, entry->count, sizeof(*values), "tensor"), done);
+				TRY_GOTO(safetensors_to_float(entry, path, values), done);
+				put_range(writer, values, entry->count);
+				free(values);
+				values = NULL;
+			}
+			json_close(writer);
+		}
+		json_close(writer);
+	}
+done:
+	free(values);
+	safetensors_close(&file);
+	return status;
+}
+
+static enum status inspect_shard(const char *prefix, struct json_writer *writer)
+{
+	struct shard shard;
+	char hex[24];
+	TRY(shard_open(&shard, prefix));
+	int64_t histogram[8] = {0}, longest = 0;
+	for (int64_t i = 0; i < shard.sentence_count; i++) {
+		int64_t length = shard.lengths[i];
+		int bucket = length <= 8 ? 0 : length <= 16 ? 1 : length <= 32 ? 2 : length <= 64 ? 3 : length <= 128 ? 4 : 5;
+		histogram[bucket]++;
+		longest = length > longest ? length : longest;
+	}
+	json_put_string(writer, "kind", "token shards");
+	json_put_integer(writer, "documents", shard.document_count);
+	json_put_integer(writer, "sentences", shard.sentence_count);
+	json_put_integer(writer, "tokens", shard.token_count);
+	json_put_string(writer, "id_type", shard.wide ? "int32" : "uint16");
+	json_put_integer(writer, "bytes", (int64_t)(shard.bin.size + shard.idx.size));
+	json_put_integer(writer, "longest_sentence", longest);
+	json_open(writer, "sentences_by_tokens", '{');
+	static const char *const buckets[] = {"up to 8", "9 to 16", "17 to 32", "33 to 64", "65 to 128", "above 128"};
+	for (int i = 0; i < 6; i++)
+		json_put_integer(writer, buckets[i], histogram[i]);
+	json_close(writer);
+	if (shard.described) {
+		snprintf(hex, sizeof(hex), "%016" PRIx64, shard.description.vocab_hash);
+		json_put_integer(writer, "unknown_tokens", shard.description.unknown_tokens);
+		json_put_integer(writer, "vocab_size", shard.description.vocab_size);
+		json_put_string(writer, "vocab_hash", hex);
+		json_put_bool(writer, "lowercase", shard.description.lowercase);
+		json_put_string(writer, "text_form", shard.description.text_form);
+	}
+	shard_close(&shard);
+	return OK;
+}
+
+static enum status inspect_vocab(const char *path, struct json_writer *writer)
+{
+	struct vocab vocab;
+	char hex[24];
+	TRY(vocab_read(&vocab, path));
+	int64_t continuations = 0;
+	for (int32_t i = 0; i < vocab.count; i++)
+		continuations += vocab.is_continuation[i];
+	snprintf(hex, sizeof(hex), "%016" PRIx64, vocab.hash);
+	json_put_string(writer, "kind", "vocabulary");
+	json_put_integer(writer, "entries", vocab.count);
+	json_put_integer(writer, "continuations", continuations);
+	json_put_string(writer, "hash", hex);
+	json_open(writer, "special_tokens", '{');
+	const int32_t ids[] = {vocab.pad, vocab.unk, vocab.cls, vocab.sep, vocab.mask};
+	for (int i = 0; i < 5; i++)
+		json_put_integer(writer, vocab.text[ids[i]], ids[i]);
+	json_close(writer);
+	vocab_release(&vocab);
+	return OK;
+}
+
+/* The last training line and the last evaluation line of a metrics.jsonl. */
+static enum status put_metrics(const char *path, struct json_writer *writer)
+{
+	struct buffer text = {0};
+	TRY(file_read(path, (size_t)1 << 32, &text));
+	const char *line = buffer_string(&text), *end = line + text.size;
+	const char *last[2] = {NULL, NULL};
+	size_t size[2] = {0, 0};
+	int64_t lines = 0;
+	while (line < end) {
+		const char *newline = memchr(line, '\n', (size_t)(end - line));
+		if (!newline)
+			break;
+		int kind = memmem(line, (size_t)(newline - line), "\"eval_", 6) != NULL;
+		last[kind] = line;
+		size[kind] = (size_t)(newline - line);
+		line = newline + 1;
+		lines++;
+	}
+	json_put_integer(writer, "lines", lines);
+	enum status status = OK;
+	for (int kind = 0; kind < 2 && status == OK; kind++) {
+		struct json_document document;
+		if (!last[kind])
+			continue;
+		status = json_parse(&document, path, last[kind], size[kind]);
+		if (status == OK) {
+			put_json(writer, kind ? "last_evaluation" : "last_step", document.root);
+			json_release(&document);
+		}
+	}
+	buffer_release(&text);
+	return status;
+}
+
+static enum status inspect_model_folder(const char *path, struct json_writer *writer)
+{
+	char file[PATH_BYTES];
+	TRY(path_join(file, path, "MANIFEST.json"));
+	bool checkpoint = file_exists(file);
+	json_put_string(writer, "kind", checkpoint ? "checkpoint" : "model folder");
+	if (checkpoint) {
+		json_put_bool(writer, "whole", checkpoint_verify(path) == OK);
+		TRY(put_file_json(writer, "state", path, "training_state.json"));
+	}
+	TRY(put_file_json(writer, "config", path, "config.json"));
+	TRY(path_join(file, path, "model.safetensors"));
+	if (!file_exists(file))
+		return OK;
+	struct inspect_settings brief = {0};
+	json_open(writer, "weights", '{');
+	enum status status = inspect_safetensors(&brief, file, writer);
+	json_close(writer);
+	return status;
+}
+
+static enum status inspect_run(const char *path, struct json_writer *writer)
+{
+	struct name_list names = {0};
+	char file[PATH_BYTES];
+	enum status status;
+	json_put_string(writer, "kind", "run folder");
+	TRY_GOTO(folder_list(path, &names), done);
+	json_open(writer, "checkpoints", '[');
+	for (int64_t i = 0; i < names.count; i++)
+		if (strncmp(names.names[i], "checkpoint-", 11) == 0)
+			json_put_string(writer, NULL, names.names[i]);
+	json_close(writer);
+	TRY_GOTO(path_join(file, path, "final"), done);
+	json_put_bool(writer, "finished", file_is_folder(file));
+	TRY_GOTO(path_join(file, path, "metrics.jsonl"), done);
+	if (file_exists(file))
+		TRY_GOTO(put_metrics(file, writer), done);
+	TRY_GOTO(put_file_json(writer, "settings", path, "settings.json"), done);
+done:
+	name_list_release(&names);
+	return status;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t a = strlen(text), b = strlen(end);
+	return a >= b && strcmp(text + a - b, end) == 0;
+}
+
+static enum status inspect_path(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
+{
+	char other[PATH_BYTES];
+	if (file_is_folder(path)) {
+		TRY(path_join(other, path, "config.json"));
+		if (file_exists(other))
+			return inspect_model_folder(path, writer);
+		TRY(path_join(other, path, "settings.json"));
+		if (file_exists(other))
+			return inspect_run(path, writer);
+	} else if (ends_with(path, ".safetensors")) {
+		return inspect_safetensors(settings, path, writer);
+	} else if (ends_with(path, ".jsonl")) {
+		json_put_string(writer, "kind", "metrics");
+		return put_metrics(path, writer);
+	} else if (ends_with(path, ".txt")) {
+		return inspect_vocab(path, writer);
+	} else {
+		snprintf(other, sizeof(other), "%.4000s", path);
+		if (!shard_exists(other) && (ends_with(path, ".bin") || ends_with(path, ".idx")))
+			other[strlen(other) - 4] = 0;
+		if (!shard_exists(other) && ends_with(path, ".json"))
+			other[strlen(other) - 5] = 0;
+		if (shard_exists(other))
+			return inspect_shard(other, writer);
+		if (ends_with(path, ".json") && file_exists(path)) {
+			struct json_document document;
+			TRY(json_read(&document, path, JSON_LIMIT));
+			json_put_string(writer, "kind", "json");
+			put_json(writer, "content", document.root);
+			json_release(&document);
+			return OK;
+		}
+	}
+	if (!file_exists(path))
+		return error_set(ERR_USAGE, "'%s': no such file or folder", path);
+	enum status status = error_set(ERR_DATA, "'%s' is nothing that bertc writes", path);
+	error_hint("give a run folder, checkpoint, model folder, .safetensors, shards, vocab.txt or metrics.jsonl");
+	return status;
+}
+
+static void outline(const struct json *value, int depth)
+{
+	for (const struct json *child = value->first_child; child; child = child->next) {
+		int width = 26 - 2 * depth;
+		printf("%*s%-*s ", 2 * depth, "", width > 1 ? width : 1, child->key ? child->key : "-");
+		switch (child->kind) {
+		case JSON_NULL:
+			printf("-\n");
+			break;
+		case JSON_BOOL:
+			printf("%s\n", child->boolean ? "yes" : "no");
+			break;
+		case JSON_NUMBER:
+			if (child->is_integer)
+				printf("%" PRId64 "\n", child->integer);
+			else
+				printf("%.6g\n", child->number);
+			break;
+		case JSON_STRING:
+			printf("%s\n", child->text);
+			break;
+		case JSON_ARRAY:
+		case JSON_OBJECT:
+			printf("\n");
+			outline(child, depth + 1);
+			break;
+		}
+	}
+}
+
+static enum status run_inspect(struct options *options)
+{
+	const struct inspect_settings *settings = options->settings;
+	if (options->positional.count != 1) {
+		enum status status = error_set(ERR_USAGE, "inspect takes one path");
+		error_hint("bertc inspect runs/mine");
+		return status;
+	}
+	const char *path = options->positional.values[0];
+	struct buffer text = {0};
+	struct json_writer writer = {.out = &text};
+	struct json_document document;
+	enum status status;
+	json_open(&writer, NULL, '{');
+	json_put_string(&writer, "path", path);
+	TRY_GOTO(inspect_path(settings, path, &writer), done);
+	json_close(&writer);
+	TRY_GOTO(buffer_status(&text), done);
+	if (settings->json) {
+		printf("%s\n", buffer_string(&text));
+		goto done;
+	}
+	TRY_GOTO(json_parse(&document, path, buffer_string(&text), text.size), done);
+	outline(document.root, 0);
+	json_release(&document);
+done:
+	buffer_release(&text);
+	return status;
+}
+
+const struct command command_inspect = {
+	.text = &inspect_text,
+	.options = inspect_options,
+	.settings_bytes = sizeof(struct inspect_settings),
+	.run = run_inspect,
+};
