@@ -162,3 +162,12 @@ clean:
 	rm -rf build build-*
 
 -include $(shell test -d $(BUILD) && find $(BUILD) -name '*.d')
+
+# Programs of dev/ and demo/: make build/dev/dump_batches
+$(BUILD)/dev/%: dev/%.c $(BUILD)/libbertc.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
+
+$(BUILD)/demo/%: demo/%.c $(BUILD)/libbertc.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
