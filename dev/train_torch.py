@@ -1,0 +1,105 @@
+"""Trains Hugging Face's BertForPreTraining on batches written by dump_batches: the peer that a run of bertc is
+compared with, on the same weights, batches, rates and optimiser.
+
+    train_torch.py --init FOLDER --batches B.safetensors --steps N --total_steps N --warmup W --learning_rate X
+                   [--dropout P] [--precision fp32|fp64|bf16] [--save FOLDER] [--out metrics.jsonl]
+
+The head runs on masked rows only (the same numbers as on all rows, less work).
+"""
+import argparse
+import json
+import time
+
+import torch
+from safetensors import safe_open
+from transformers import BertForPreTraining
+
+p = argparse.ArgumentParser()
+p.add_argument("--init", required=True)
+p.add_argument("--batches", required=True)
+p.add_argument("--steps", type=int, required=True)
+p.add_argument("--total_steps", type=int, required=True)
+p.add_argument("--warmup", type=int, required=True)
+p.add_argument("--learning_rate", type=float, required=True)
+p.add_argument("--dropout", type=float, default=0.0)
+p.add_argument("--weight_decay", type=float, default=0.01)
+p.add_argument("--eps", type=float, default=1e-6)
+p.add_argument("--clip", type=float, default=1.0)
+p.add_argument("--precision", default="fp32")
+p.add_argument("--save")
+p.add_argument("--out")
+p.add_argument("--threads", type=int, default=2)
+p.add_argument("--seed", type=int, default=1)
+p.add_argument("--attention", default="sdpa")
+a = p.parse_args()
+torch.set_num_threads(a.threads)
+torch.manual_seed(a.seed)
+dtype = torch.float64 if a.precision == "fp64" else torch.float32
+model = BertForPreTraining.from_pretrained(
+    a.init, hidden_dropout_prob=a.dropout, attention_probs_dropout_prob=a.dropout, dtype=dtype,
+    attn_implementation=a.attention)
+model.train()
+decayed = [q for n, q in model.named_parameters() if not n.endswith("bias") and "LayerNorm" not in n]
+plain = [q for n, q in model.named_parameters() if n.endswith("bias") or "LayerNorm" in n]
+optimizer = torch.optim.AdamW(
+    [{"params": decayed, "weight_decay": a.weight_decay}, {"params": plain, "weight_decay": 0.0}],
+    lr=a.learning_rate, betas=(0.9, 0.999), eps=a.eps, fused=True)
+file = safe_open(a.batches, "pt")
+out = open(a.out, "w") if a.out else None
+NAMES = ("ids", "types", "positions", "starts", "rows", "labels", "next")
+
+
+def rate(t):
+    if t <= a.warmup:
+        return a.learning_rate * t / a.warmup
+    return a.learning_rate * (a.total_steps + 1 - t) / (a.total_steps + 1 - a.warmup)
+
+
+def batch(t):
+    """Packed rows to padded ones."""
+    g = {k: file.get_tensor(f"step{t}.{k}").long() for k in NAMES}
+    lengths = g["starts"][1:] - g["starts"][:-1]
+    b, s = len(lengths), int(lengths.max())
+    ids = torch.zeros(b, s, dtype=torch.long)
+    types = torch.zeros(b, s, dtype=torch.long)
+    mask = torch.zeros(b, s, dtype=torch.long)
+    for i, (begin, n) in enumerate(zip(g["starts"].tolist(), lengths.tolist())):
+        ids[i, :n] = g["ids"][begin:begin + n]
+        types[i, :n] = g["types"][begin:begin + n]
+        mask[i, :n] = 1
+    sequence = torch.bucketize(g["rows"], g["starts"], right=True) - 1
+    rows = sequence * s + g["rows"] - g["starts"][sequence]
+    return ids, types, mask, rows, g["labels"], g["next"]
+
+
+started = time.time()
+tokens = 0
+for t in range(1, a.steps + 1):
+    ids, types, mask, rows, labels, following = batch(t)
+    lr = rate(t)
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+    with torch.autocast("cpu", torch.bfloat16, enabled=a.precision == "bf16"):
+        o = model.bert(ids, attention_mask=mask, token_type_ids=types)
+        x = o.last_hidden_state.flatten(0, 1)[rows]
+        logits = model.cls.predictions(x)
+        following_logits = model.cls.seq_relationship(o.pooler_output)
+        if dtype != torch.float64:
+            logits, following_logits = logits.float(), following_logits.float()
+        mlm = torch.nn.functional.cross_entropy(logits, labels)
+        nsp = torch.nn.functional.cross_entropy(following_logits, following)
+    optimizer.zero_grad(set_to_none=True)
+    (mlm + nsp).backward()
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), a.clip) if a.clip > 0 else torch.tensor(0.0)
+    optimizer.step()
+    tokens += int(mask.sum())
+    line = {"step": t, "loss": (mlm + nsp).item(), "mlm_loss": mlm.item(), "nsp_loss": nsp.item(),
+            "mlm_accuracy": (logits.argmax(-1) == labels).float().mean().item(), "learning_rate": lr,
+            "grad_norm": norm.item(), "tokens": tokens, "seconds": time.time() - started}
+    if out:
+        out.write(json.dumps(line) + "\n")
+        out.flush()
+    if t % 50 == 0 or t == a.steps:
+        print(line, flush=True)
+if a.save:
+    model.save_pretrained(a.save)
