@@ -523,6 +523,41 @@ static enum status write_settings(struct pretrain *run)
 	return file_write(path, run->record_text.data, run->record_text.size);
 }
 
+static void log_names(const char *what, const struct name_list *names)
+{
+	for (int64_t i = 0; i < names->count; i++)
+		log_note("  %s: %s", what, names->names[i]);
+}
+
+/* --init_checkpoint, or --model FOLDER: its weights over the initial ones, with a report of every tensor that is not
+ * in both. */
+static enum status load_initial_weights(struct pretrain *run)
+{
+	const struct pretrain_settings *settings = run->settings;
+	const char *source = settings->init_checkpoint;
+	if (!source && file_is_folder(settings->model))
+		source = settings->model;
+	if (!source)
+		return OK;
+	float *slab = NULL;
+	char folder[PATH_BYTES];
+	struct model_folder_report report = {0};
+	enum status status;
+	TRY_GOTO(session_model_folder(source, folder), done);
+	TRY_GOTO(memory_new(&slab, run->model->slab_count, sizeof(*slab), "weights"), done);
+	TRY_GOTO(model_get_weights(run->model, slab), done);
+	TRY_GOTO(model_folder_load(folder, run->model, MISSING_HEADS, slab, &report), done);
+	TRY_GOTO(model_set_weights(run->model, &run->replica, slab), done);
+	log_note("initial weights: %" PRId64 " tensors from %s, %" PRId64 " missing, %" PRId64 " unused", report.loaded,
+		 folder, report.missing.count, report.unused.count);
+	log_names("missing, begins anew", &report.missing);
+	log_names("unused", &report.unused);
+done:
+	model_folder_report_release(&report);
+	free(slab);
+	return status;
+}
+
 /* Memory and weights: from the checkpoint, another model folder, or drawn. */
 static enum status open_model(struct pretrain *run)
 {
@@ -545,20 +580,8 @@ static enum status open_model(struct pretrain *run)
 		return instances_hint(run->train_instances, run->training.state.epoch,
 				      run->training.state.epoch_first_sample);
 	}
-	const char *source = settings->init_checkpoint ? settings->init_checkpoint
-			     : file_is_folder(settings->model) ? settings->model
-							       : NULL;
-	if (!source)
-		return model_initialize(run->model, &run->replica, (uint64_t)settings->seed);
-	float *slab;
-	char folder[PATH_BYTES];
-	TRY(session_model_folder(source, folder));
-	TRY(memory_new(&slab, run->model->slab_count, sizeof(*slab), "weights"));
-	enum status status = model_folder_load(folder, run->model, slab, NULL);
-	if (status == OK)
-		status = model_set_weights(run->model, &run->replica, slab);
-	free(slab);
-	return status;
+	TRY(model_initialize(run->model, &run->replica, (uint64_t)settings->seed));
+	return load_initial_weights(run);
 }
 
 static enum status locate(void *context, struct train_state *state)

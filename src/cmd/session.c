@@ -77,7 +77,7 @@ static enum status session_prepare(struct session *session, const char *folder, 
 	TRY(be->functions->replica_create(be, &session->replica, &limits));
 	TRY(memory_new(&slab, session->model->slab_count, sizeof(*slab), "weights"));
 	enum status status;
-	TRY_GOTO(model_folder_load(folder, session->model, slab, NULL), done);
+	TRY_GOTO(model_folder_load(folder, session->model, MISSING_NOTHING, slab, NULL), done);
 	TRY_GOTO(model_set_weights(session->model, &session->replica, slab), done);
 	TRY_GOTO(activations_create(&session->activations, session->model, session->capacity, false), done);
 	struct scalars scalars = {.loss_scale = 1.0, .inverse_predictions = 1.0, .inverse_instances = 1.0, .finite = 1};

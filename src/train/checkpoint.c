@@ -26,31 +26,25 @@
 
 /* ---- Writing ---- */
 
-/* Names, sizes and checksums of all files in the folder, as they lie on the disk. */
-static enum status manifest_write(const char *folder, int64_t step)
+/* Lists the files with the sizes and checksums they were written with. */
+static enum status manifest_write(const char *folder, int64_t step, const struct folder_files *files)
 {
-	struct name_list names = {0};
 	struct buffer text = {0};
 	struct json_writer writer = {.out = &text, .indent = 2};
 	char path[PATH_BYTES];
 	enum status status;
-	TRY_GOTO(folder_list(folder, &names), done);
 	json_open(&writer, NULL, '{');
 	json_put_integer(&writer, "format", FORMAT_VERSION);
 	json_put_string(&writer, "program", "bertc " VERSION);
 	json_put_integer(&writer, "step", step);
 	json_put_integer(&writer, "ranks", 1);
 	json_open(&writer, "files", '[');
-	for (int64_t i = 0; i < names.count; i++) {
-		struct file_map map;
-		TRY_GOTO(path_join(path, folder, names.names[i]), done);
-		TRY_GOTO(file_map_open(&map, path), done);
+	for (int64_t i = 0; i < files->count; i++) {
 		json_open(&writer, NULL, '{');
-		json_put_string(&writer, "name", names.names[i]);
-		json_put_integer(&writer, "bytes", (int64_t)map.size);
-		json_put_integer(&writer, "crc32c", crc32c(0, map.data, map.size));
+		json_put_string(&writer, "name", files->files[i].name);
+		json_put_integer(&writer, "bytes", files->files[i].bytes);
+		json_put_integer(&writer, "crc32c", files->files[i].crc32c);
 		json_close(&writer);
-		file_map_close(&map);
 	}
 	json_close(&writer);
 	json_close(&writer);
@@ -59,7 +53,6 @@ static enum status manifest_write(const char *folder, int64_t step)
 	TRY_GOTO(path_join(path, folder, MANIFEST_NAME), done);
 	TRY_GOTO(file_write(path, text.data, text.size), done);
 done:
-	name_list_release(&names);
 	buffer_release(&text);
 	return status;
 }
@@ -140,7 +133,8 @@ static int slab_sources(const struct model *model, const struct optimizer *optim
 	return model->slab.dtype == DTYPE_F32 ? 2 : 3;
 }
 
-static enum status optimizer_write(const char *folder, struct model *model, struct optimizer *optimizer)
+static enum status optimizer_write(const char *folder, struct model *model, struct optimizer *optimizer,
+				   struct folder_files *files)
 {
 	struct backend *be = model->backend;
 	enum dtype dtype = be->master_dtype;
@@ -151,6 +145,8 @@ static enum status optimizer_write(const char *folder, struct model *model, stru
 	char(*names)[128] = NULL;
 	void *host[3] = {NULL};
 	char path[PATH_BYTES];
+	uint32_t crc;
+	int64_t bytes;
 	enum status status;
 	TRY_GOTO(memory_new(&entries, source_count * count, sizeof(*entries), "checkpoint"), done);
 	TRY_GOTO(memory_new(&names, source_count * count, sizeof(*names), "checkpoint"), done);
@@ -162,7 +158,8 @@ static enum status optimizer_write(const char *folder, struct model *model, stru
 			 done);
 	}
 	TRY_GOTO(path_join(path, folder, OPTIMIZER_NAME), done);
-	TRY_GOTO(safetensors_write(path, entries, source_count * count, NULL, NULL, NULL), done);
+	TRY_GOTO(safetensors_write(path, entries, source_count * count, NULL, &crc, &bytes), done);
+	TRY_GOTO(folder_files_add(files, OPTIMIZER_NAME, bytes, crc), done);
 done:
 	free(entries);
 	free(names);
@@ -291,6 +288,7 @@ enum status checkpoint_save(const struct checkpoint_context *context, struct mod
 {
 	char name[64], temporary_name[96], temporary[PATH_BYTES] = "";
 	float *slab = NULL;
+	struct folder_files files = {0};
 	enum status status;
 	snprintf(name, sizeof(name), PREFIX "%" PRId64, state->step);
 	snprintf(temporary_name, sizeof(temporary_name), TEMPORARY_PREFIX "%s-%ld", name, (long)getpid());
@@ -299,17 +297,20 @@ enum status checkpoint_save(const struct checkpoint_context *context, struct mod
 	TRY_GOTO(path_join(temporary, context->folder, temporary_name), failed);
 	TRY_GOTO(folder_make(temporary), failed);
 	TRY_GOTO(model_folder_save(temporary, model, slab, context->vocab, context->tokenizer,
-				   context->max_seq_length),
+				   context->max_seq_length, &files),
 		 failed);
-	TRY_GOTO(optimizer_write(temporary, model, optimizer), failed);
+	TRY_GOTO(optimizer_write(temporary, model, optimizer, &files), failed);
 	TRY_GOTO(state_write(temporary, context, optimizer, state), failed);
-	TRY_GOTO(manifest_write(temporary, state->step), failed);
+	TRY_GOTO(folder_files_measure(&files, temporary, STATE_NAME), failed);
+	TRY_GOTO(manifest_write(temporary, state->step, &files), failed);
 	TRY_GOTO(folder_publish(context->folder, temporary, name), failed);
 	free(slab);
+	free(files.files);
 	log_detail("saved %s", name);
 	return prune(context);
 failed:
 	free(slab);
+	free(files.files);
 	if (temporary[0] && file_exists(temporary)) {
 		struct error error = *error_last();
 		if (folder_remove(temporary) != OK)
@@ -323,6 +324,7 @@ enum status checkpoint_save_final(const struct checkpoint_context *context, stru
 {
 	char temporary[PATH_BYTES];
 	float *slab = NULL;
+	struct folder_files files = {0};
 	enum status status;
 	TRY_GOTO(weights_fetch(model, &slab), done);
 	TRY_GOTO(space_check(context->folder, model, 1.0), done);
@@ -331,11 +333,12 @@ enum status checkpoint_save_final(const struct checkpoint_context *context, stru
 		TRY_GOTO(folder_remove(temporary), done);
 	TRY_GOTO(folder_make(temporary), done);
 	TRY_GOTO(model_folder_save(temporary, model, slab, context->vocab, context->tokenizer,
-				   context->max_seq_length),
+				   context->max_seq_length, &files),
 		 done);
 	TRY_GOTO(folder_publish(context->folder, temporary, "final"), done);
 done:
 	free(slab);
+	free(files.files);
 	return status;
 }
 
@@ -519,7 +522,7 @@ enum status checkpoint_load(const char *path, struct model *model, struct replic
 	int source_count = slab_sources(model, optimizer, sources);
 	enum status status;
 	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "copy of the weights"), done);
-	TRY_GOTO(model_folder_load(path, model, slab, NULL), done);
+	TRY_GOTO(model_folder_load(path, model, MISSING_NOTHING, slab, NULL), done);
 	TRY_GOTO(model_set_weights(model, replica, slab), done);
 	TRY_GOTO(path_join(file_path, path, OPTIMIZER_NAME), done);
 	TRY_GOTO(safetensors_open(&file, file_path), done);
