@@ -163,8 +163,12 @@ clean:
 
 -include $(shell test -d $(BUILD) && find $(BUILD) -name '*.d')
 
-# Programs of dev/ and demo/: make build/dev/dump_batches
+# Programs of dev/, bench/ and demo/: make build/bench/step
 $(BUILD)/dev/%: dev/%.c $(BUILD)/libbertc.a
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
+
+$(BUILD)/bench/%: bench/%.c $(BUILD)/libbertc.a
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
 
