@@ -15,6 +15,10 @@
 const struct command *const commands[] = {
         &command_tokenize,
         &command_prepare,
+        &command_pretrain,
+        &command_evaluate,
+        &command_fill,
+        &command_inspect,
         NULL,
 };
 
