@@ -33,9 +33,9 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 	TRY_GOTO(corpus_open_list(&corpus, settings->corpus, settings->text_form), done);
 	TRY_GOTO(vocab_learner_create(&learner, tokenizer), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, settings->pool), done);
-	int64_t size = settings->vocab_size > 0 ? settings->vocab_size
-						: vocab_default_size(corpus_counts(corpus)->bytes);
-	TRY_GOTO(vocab_learner_finish(learner, (int32_t)size, settings->min_frequency, out, &report), done);
+	int32_t size =
+		settings->vocab_size > 0 ? (int32_t)settings->vocab_size : vocab_default_size(learner);
+	TRY_GOTO(vocab_learner_finish(learner, size, settings->min_frequency, out, &report), done);
 	log_note("vocabulary: %s entries learned from %s words, %.2f tokens a word",
 		 format_count(count, out->count), format_count(words, report.words), report.tokens_per_word);
 	status = tokenizer_write_folder(out, tokenizer, MAX_LENGTH_UNKNOWN, settings->folder);
