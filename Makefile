@@ -104,6 +104,12 @@ $(BUILD)/demo/%: demo/%.c $(BUILD)/libbertc.a $(BUILD)/flags
 	$(SAY) demo $<
 	$(COMPILE) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
 
+# Measuring programs; never built by default: make build/dev/NAME.
+$(BUILD)/dev/%: dev/%.c $(BUILD)/libbertc.a $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(SAY) dev $<
+	$(COMPILE) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
+
 # Written anew only when the flags have changed, and then all objects are. WERROR is not among them: it changes no
 # object, and `make` before `make test` should not cost a second build.
 FLAGS = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(foreach isa,$(ISAS),$(ISA_FLAGS_$(isa)))
@@ -131,7 +137,7 @@ build/packages: dev/deps.sh Makefile
 test: deps
 	@$(MAKE) --no-print-directory WERROR=1 run-tests
 
-run-tests: $(BUILD)/bertc $(RUN_PROGRAMS)
+run-tests: $(BUILD)/bertc $(TEST_PROGRAMS)
 	@BUILD=$(BUILD) sh tests/run.sh $(RUN_PROGRAMS)
 
 test-sanitizers: deps

@@ -17,7 +17,7 @@ struct cpu_wgrad {
 	bool overwrite;
 };
 
-/* Bytes of replica->workspace that cpu_wgrad needs for these sizes, of any type: it grows with each of them. */
+/* Bytes of replica->workspace that cpu_wgrad needs for matrices of exactly these sizes, or fewer rows, of either type. */
 size_t cpu_wgrad_workspace_bytes(int64_t rows, int64_t outputs, int64_t inputs);
 
 /* Uses replica->workspace from its beginning and the back end's pool; not from within a pool task. */

@@ -1,0 +1,250 @@
+/* Laying matrices into the blocks of gemm.h, and the tables of kernels. */
+#include "backend/cpu/kernels/gemm_kernels.h"
+
+
+enum { N = GEMM_BLOCK };
+
+/* fp32 blocks, from rows: both forms are plain rows. */
+INLINE void f32_copy(enum dtype type, const void *source, int64_t row_elements, float *block)
+{
+	for (int r = 0; r < N; r++)
+		for (int c = 0; c < N; c += LANES)
+			vector_store(block + r * N + c, load(source, r * row_elements + c, LANES, type));
+}
+
+/* Transposes the LANES x LANES numbers of 32 bits in x[]. */
+#ifdef __AVX512F__
+INLINE void transpose(__m512 x[16])
+{
+	__m512 t[16];
+	/* Pairs of rows, then fours: t[4i + j] holds column j of rows 4i..4i+3 in each quarter. */
+#pragma GCC unroll 16
+	for (int i = 0; i < 16; i += 2) {
+		t[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
+		t[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
+	}
+#pragma GCC unroll 4
+	for (int i = 0; i < 16; i += 4) {
+		__m512d a = _mm512_castps_pd(t[i]), b = _mm512_castps_pd(t[i + 1]);
+		__m512d c = _mm512_castps_pd(t[i + 2]), d = _mm512_castps_pd(t[i + 3]);
+		x[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
+		x[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
+		x[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
+		x[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
+	}
+	/* Quarters q of the four groups of rows come together in column 4q + j. */
+#pragma GCC unroll 4
+	for (int j = 0; j < 4; j++) {
+		__m512 even01 = _mm512_shuffle_f32x4(x[j], x[4 + j], 0x88), odd01 = _mm512_shuffle_f32x4(x[j], x[4 + j], 0xdd);
+		__m512 even23 = _mm512_shuffle_f32x4(x[8 + j], x[12 + j], 0x88);
+		__m512 odd23 = _mm512_shuffle_f32x4(x[8 + j], x[12 + j], 0xdd);
+		t[j] = _mm512_shuffle_f32x4(even01, even23, 0x88);
+		t[8 + j] = _mm512_shuffle_f32x4(even01, even23, 0xdd);
+		t[4 + j] = _mm512_shuffle_f32x4(odd01, odd23, 0x88);
+		t[12 + j] = _mm512_shuffle_f32x4(odd01, odd23, 0xdd);
+	}
+#pragma GCC unroll 16
+	for (int i = 0; i < 16; i++)
+		x[i] = t[i];
+}
+#else
+INLINE void transpose(__m256 x[8])
+{
+	__m256 t[8];
+#pragma GCC unroll 8
+	for (int i = 0; i < 8; i += 2) {
+		t[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
+		t[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
+	}
+#pragma GCC unroll 2
+	for (int i = 0; i < 8; i += 4) {
+		x[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
+		x[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
+		x[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+		x[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+	}
+#pragma GCC unroll 4
+	for (int j = 0; j < 4; j++) {
+		t[j] = _mm256_permute2f128_ps(x[j], x[4 + j], 0x20);
+		t[4 + j] = _mm256_permute2f128_ps(x[j], x[4 + j], 0x31);
+	}
+#pragma GCC unroll 8
+	for (int i = 0; i < 8; i++)
+		x[i] = t[i];
+}
+#endif
+
+/* fp32 blocks, from columns. */
+INLINE void f32_transpose(enum dtype type, const void *source, int64_t row_elements, float *block)
+{
+	for (int r = 0; r < N; r += LANES) {
+		for (int c = 0; c < N; c += LANES) {
+			vector x[LANES];
+#pragma GCC unroll 16
+			for (int i = 0; i < LANES; i++)
+				x[i] = load(source, (r + i) * row_elements + c, LANES, type);
+			transpose(x);
+#pragma GCC unroll 16
+			for (int i = 0; i < LANES; i++)
+				vector_store(block + (c + i) * N + r, x[i]);
+		}
+	}
+}
+
+static void f32_from_rows_f32(const void *source, int64_t row_elements, void *block)
+{
+	f32_copy(DTYPE_F32, source, row_elements, block);
+}
+
+static void f32_from_columns_f32(const void *source, int64_t row_elements, void *block)
+{
+	f32_transpose(DTYPE_F32, source, row_elements, block);
+}
+
+INLINE void add_columns(enum dtype type, const void *source, int64_t row_elements, int64_t rows,
+			       int64_t columns, float *sums)
+{
+	int64_t c = 0;
+	for (; c + 2 * LANES <= columns; c += 2 * LANES) {
+		vector low = vector_load(sums + c), high = vector_load(sums + c + LANES);
+		for (int64_t r = 0; r < rows; r++) {
+			low += load(source, r * row_elements + c, LANES, type);
+			high += load(source, r * row_elements + c + LANES, LANES, type);
+		}
+		vector_store(sums + c, low);
+		vector_store(sums + c + LANES, high);
+	}
+	for (; c < columns; c++)
+		for (int64_t r = 0; r < rows; r++)
+			sums[c] += type == DTYPE_F32 ? ((const float *)source)[r * row_elements + c]
+						     : bf16_to_float(((const uint16_t *)source)[r * row_elements + c]);
+}
+
+static void add_columns_f32(const void *source, int64_t row_elements, int64_t rows, int64_t columns, float *sums)
+{
+	add_columns(DTYPE_F32, source, row_elements, rows, columns, sums);
+}
+
+static void add_columns_bf16(const void *source, int64_t row_elements, int64_t rows, int64_t columns, float *sums)
+{
+	add_columns(DTYPE_BF16, source, row_elements, rows, columns, sums);
+}
+
+const struct gemm_kernels KERNEL(gemm_kernels_f32) = {
+	.source = DTYPE_F32,
+	.type = DTYPE_F32,
+	.left_from_rows = f32_from_rows_f32,
+	.left_from_columns = f32_from_columns_f32,
+	.right_from_rows = f32_from_rows_f32,
+	.right_from_columns = f32_from_columns_f32,
+	.multiply = KERNEL(gemm_multiply_f32),
+	.begin = KERNEL(gemm_begin),
+	.end = KERNEL(gemm_end),
+	.add_columns = add_columns_f32,
+};
+
+#ifdef __AVX512BF16__
+/* bf16 blocks. A row of 32 numbers is one register. */
+
+static void bf16_copy(const void *source, int64_t row_elements, void *block)
+{
+	const uint16_t *from = source;
+	for (int r = 0; r < N; r++)
+		_mm512_storeu_si512((uint16_t *)block + r * N, _mm512_loadu_si512(from + r * row_elements));
+}
+
+/* Rows 2i and 2i+1 interleaved: columns 0-15 and 16-31 as pairs. */
+INLINE void pair_rows(const uint16_t *source, int64_t row_elements, int i, __m512i *low, __m512i *high)
+{
+	const __m512i low_columns = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38,
+						     6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+	const __m512i high_columns = _mm512_add_epi16(low_columns, _mm512_set1_epi16(16));
+	__m512i even = _mm512_loadu_si512(source + 2 * i * row_elements);
+	__m512i odd = _mm512_loadu_si512(source + (2 * i + 1) * row_elements);
+	*low = _mm512_permutex2var_epi16(even, low_columns, odd);
+	*high = _mm512_permutex2var_epi16(even, high_columns, odd);
+}
+
+static void bf16_pair(const void *source, int64_t row_elements, void *block)
+{
+	for (int i = 0; i < N / 2; i++) {
+		__m512i low, high;
+		pair_rows(source, row_elements, i, &low, &high);
+		_mm512_storeu_si512((uint32_t *)block + i * 16, low);
+		_mm512_storeu_si512((uint32_t *)block + (16 + i) * 16, high);
+	}
+}
+
+static void bf16_pair_transpose(const void *source, int64_t row_elements, void *block)
+{
+	const uint16_t *from = source;
+	for (int r = 0; r < N; r += 16) {
+		__m512 x[16];
+#pragma GCC unroll 16
+		for (int i = 0; i < 16; i++)
+			x[i] = _mm512_castsi512_ps(_mm512_loadu_si512(from + (r + i) * row_elements));
+		transpose(x);
+#pragma GCC unroll 16
+		for (int i = 0; i < 16; i++)
+			_mm512_storeu_ps((uint32_t *)block + (r + i) * 16, x[i]);
+	}
+}
+
+/* Pairs of rows are numbers of 32 bits; transposed, they are the rows' neighbours. */
+static void bf16_transpose(const void *source, int64_t row_elements, void *block)
+{
+	__m512 low[16], high[16];
+#pragma GCC unroll 16
+	for (int i = 0; i < 16; i++) {
+		__m512i l, h;
+		pair_rows(source, row_elements, i, &l, &h);
+		low[i] = _mm512_castsi512_ps(l);
+		high[i] = _mm512_castsi512_ps(h);
+	}
+	transpose(low);
+	transpose(high);
+#pragma GCC unroll 16
+	for (int i = 0; i < 16; i++) {
+		_mm512_storeu_ps((uint16_t *)block + i * N, low[i]);
+		_mm512_storeu_ps((uint16_t *)block + (16 + i) * N, high[i]);
+	}
+}
+
+const struct gemm_kernels KERNEL(gemm_kernels_bf16) = {
+	.source = DTYPE_BF16,
+	.type = DTYPE_BF16,
+	.left_from_rows = bf16_copy,
+	.left_from_columns = bf16_transpose,
+	.right_from_rows = bf16_pair,
+	.right_from_columns = bf16_pair_transpose,
+	.multiply = KERNEL(gemm_multiply_bf16),
+	.begin = KERNEL(gemm_begin),
+	.end = KERNEL(gemm_end),
+	.add_columns = add_columns_bf16,
+};
+#else
+/* Without bf16 products, bf16 matrices are widened on their way into fp32 blocks. */
+
+static void f32_from_rows_bf16(const void *source, int64_t row_elements, void *block)
+{
+	f32_copy(DTYPE_BF16, source, row_elements, block);
+}
+
+static void f32_from_columns_bf16(const void *source, int64_t row_elements, void *block)
+{
+	f32_transpose(DTYPE_BF16, source, row_elements, block);
+}
+
+const struct gemm_kernels KERNEL(gemm_kernels_bf16) = {
+	.source = DTYPE_BF16,
+	.type = DTYPE_F32,
+	.left_from_rows = f32_from_rows_bf16,
+	.left_from_columns = f32_from_columns_bf16,
+	.right_from_rows = f32_from_rows_bf16,
+	.right_from_columns = f32_from_columns_bf16,
+	.multiply = KERNEL(gemm_multiply_f32),
+	.begin = KERNEL(gemm_begin),
+	.end = KERNEL(gemm_end),
+	.add_columns = add_columns_bf16,
+};
+#endif

@@ -1,0 +1,256 @@
+/* The weight gradient and the choice of instruction sets, for each set that this machine has, in a process of its own
+ * (the choice is made once in a process). */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "backend/cpu/isa.h"
+#include "backend/cpu/wgrad.h"
+#include "base/pool.h"
+#include "base/rng.h"
+
+/* Runs `body` in a child with BERTC_ISA=name; gives its exit status (0: passed, 77: the machine lacks the set). */
+enum { LACKING = 77 };
+
+static int in_child(const char *name, int (*body)(void))
+{
+	fflush(NULL);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		setenv("BERTC_ISA", name, 1);
+		_exit(body());
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static int detect_named(void)
+{
+	enum cpu_isa isa;
+	if (cpu_isa_detect(&isa) != OK)
+		return error_last()->status == ERR_USAGE && strstr(error_last()->message, "only has") ? LACKING : 1;
+	return strcmp(cpu_isa_names[isa], getenv("BERTC_ISA")) != 0 || cpu_isa() != isa;
+}
+
+static int detect_unknown(void)
+{
+	enum cpu_isa isa;
+	return cpu_isa_detect(&isa) != ERR_USAGE || !strstr(error_last()->message, "BERTC_ISA=sse9");
+}
+
+/* Levels are ordered: where one is there, so are those below. */
+static void names_lower_the_level(void **state)
+{
+	(void)state;
+	bool lacking = false;
+	for (int i = 0; i < CPU_ISA_COUNT; i++) {
+		int result = in_child(cpu_isa_names[i], detect_named);
+		assert_true(result == 0 || (result == LACKING && i > 0));
+		assert_false(lacking && result == 0);
+		lacking = result == LACKING;
+	}
+}
+
+static void unknown_name_is_a_usage_error(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child("sse9", detect_unknown), 0);
+}
+
+struct shape {
+	int64_t rows, outputs, inputs;
+};
+
+/* Below, at and above the blocks of 32 and the runs of 128 and 512; the last ones take two chunks of tokens. */
+static const struct shape shapes[] = {{0, 40, 33},    {1, 1, 1},	{2, 32, 32},	{31, 7, 65},   {129, 96, 128},
+				      {513, 33, 31},  {1050, 64, 40}, {128, 800, 520}, {2100, 4000, 8}, {3000, 8, 4000}};
+enum { SHAPE_COUNT = sizeof(shapes) / sizeof(shapes[0]) };
+
+static void *allocate(size_t bytes)
+{
+	void *memory = malloc(bytes ? bytes : 1);
+	if (!memory)
+		abort();
+	return memory;
+}
+
+/* Random numbers, followed by NaN up to the next multiple of 128 rows: what must not be read. */
+static struct tensor random_matrix(struct rng *rng, enum dtype dtype, int64_t rows, int64_t columns)
+{
+	int64_t count = rows * columns, full = round_up(rows + 1, ROW_MULTIPLE) * columns;
+	struct tensor t = {.dtype = dtype, .rows = rows, .columns = columns};
+	t.data = allocate((size_t)full * dtype_bytes(dtype));
+	for (int64_t i = 0; i < full; i++) {
+		float value = i < count ? (float)(2 * rng_double(rng) - 1) : NAN;
+		if (dtype == DTYPE_F32)
+			((float *)t.data)[i] = value;
+		else
+			((uint16_t *)t.data)[i] = float_to_bf16(value);
+	}
+	return t;
+}
+
+static double element(struct tensor t, int64_t row, int64_t column)
+{
+	int64_t i = row * t.columns + column;
+	return t.dtype == DTYPE_F32 ? (double)((float *)t.data)[i] : (double)bf16_to_float(((uint16_t *)t.data)[i]);
+}
+
+/* |got - start - sum| against the rounding of fp32 sums: `size` is the sum of the terms' absolute values. */
+static int differs(float got, double start, double sum, double size)
+{
+	return !(fabs(got - start - sum) <= 1e-6 * (size + fabs(start)));
+}
+
+static int compare_with_loops(const struct cpu_wgrad *a, const float *start, const float *start_sums)
+{
+	int64_t outputs = a->dy.columns, inputs = a->x.columns;
+	double *sums = allocate((size_t)inputs * 2 * sizeof(double)), *sizes = sums + inputs;
+	int wrong = 0;
+	int64_t stride = outputs > 1000 ? 13 : 1; /* samples do where there are many */
+	for (int64_t o = 0; o < outputs; o += stride) {
+		double column = 0, column_size = 0;
+		memset(sums, 0, (size_t)inputs * 2 * sizeof(double));
+		for (int64_t t = 0; t < a->dy.rows; t++) {
+			double dy = element(a->dy, t, o);
+			column += dy;
+			column_size += fabs(dy);
+			for (int64_t i = 0; i < inputs; i++) {
+				double term = dy * element(a->x, t, i);
+				sums[i] += term;
+				sizes[i] += fabs(term);
+			}
+		}
+		for (int64_t i = 0; i < inputs; i++)
+			wrong += differs(a->dw[o * inputs + i], a->overwrite ? 0 : (double)start[o * inputs + i], sums[i], sizes[i]);
+		wrong += differs(a->column_sums[o], a->overwrite ? 0 : (double)start_sums[o], column, column_size);
+	}
+	free(sums);
+	return wrong;
+}
+
+static void run(const struct cpu_wgrad *a, int threads)
+{
+	struct pool *pool;
+	if (pool_create(&pool, threads) != OK)
+		abort();
+	struct backend backend = {.pool = pool};
+	struct replica replica = {.backend = &backend};
+	replica.workspace_bytes = cpu_wgrad_workspace_bytes(a->dy.rows, a->dy.columns, a->x.columns);
+	replica.workspace = aligned_alloc(256, (replica.workspace_bytes + 511) / 256 * 256);
+	if (!replica.workspace)
+		abort();
+	memset(replica.workspace, 0xff, replica.workspace_bytes); /* NaN */
+	cpu_wgrad(&replica, a);
+	free(replica.workspace);
+	pool_free(pool);
+}
+
+static int check_shape(struct rng *rng, enum dtype dtype, struct shape shape, bool overwrite)
+{
+	struct cpu_wgrad a = {.dy = random_matrix(rng, dtype, shape.rows, shape.outputs),
+			      .x = random_matrix(rng, dtype, shape.rows, shape.inputs),
+			      .overwrite = overwrite};
+	size_t bytes = (size_t)(shape.outputs * shape.inputs) * sizeof(float);
+	size_t sum_bytes = (size_t)shape.outputs * sizeof(float);
+	float *start = random_matrix(rng, DTYPE_F32, shape.outputs, shape.inputs + 1).data, *start_sums = start;
+	float *dw[2], *sums[2];
+	for (int i = 0; i < 2; i++) {
+		a.dw = dw[i] = allocate(bytes);
+		a.column_sums = sums[i] = allocate(sum_bytes);
+		memcpy(a.dw, start, bytes);
+		memcpy(a.column_sums, start_sums, sum_bytes);
+		run(&a, i == 0 ? 1 : 3);
+	}
+	int wrong = compare_with_loops(&a, start, start_sums);
+	if (wrong)
+		fprintf(stderr, "%s %s M=%ld O=%ld I=%ld overwrite=%d: %d wrong\n", cpu_isa_names[cpu_isa()],
+			dtype == DTYPE_F32 ? "f32" : "bf16", (long)shape.rows, (long)shape.outputs, (long)shape.inputs,
+			overwrite, wrong);
+	if (memcmp(dw[0], dw[1], bytes) != 0 || memcmp(sums[0], sums[1], sum_bytes) != 0) {
+		fprintf(stderr, "M=%ld O=%ld I=%ld: threads change bits\n", (long)shape.rows, (long)shape.outputs,
+			(long)shape.inputs);
+		wrong++;
+	}
+	/* Without column sums the rest is the same. */
+	memcpy(dw[1], start, bytes);
+	a.dw = dw[1];
+	a.column_sums = NULL;
+	run(&a, 2);
+	wrong += memcmp(dw[0], dw[1], bytes) != 0;
+
+	for (int i = 0; i < 2; i++) {
+		free(dw[i]);
+		free(sums[i]);
+	}
+	free(start);
+	free(a.dy.data);
+	free(a.x.data);
+	return wrong;
+}
+
+static int check_all_shapes(void)
+{
+	enum cpu_isa isa;
+	if (cpu_isa_detect(&isa) != OK)
+		return LACKING;
+	struct rng rng = rng_start(7, RNG_TEST, 0);
+	int wrong = 0;
+	for (int i = 0; i < SHAPE_COUNT; i++)
+		for (int bf16 = 0; bf16 < 2; bf16++)
+			wrong += check_shape(&rng, bf16 ? DTYPE_BF16 : DTYPE_F32, shapes[i], (i + bf16) % 2 == 0);
+	return wrong != 0;
+}
+
+static void check_level(enum cpu_isa isa)
+{
+	int result = in_child(cpu_isa_names[isa], check_all_shapes);
+	if (result == LACKING)
+		skip();
+	assert_int_equal(result, 0);
+}
+
+static void avx2_equals_loops(void **state)
+{
+	(void)state;
+	check_level(CPU_ISA_AVX2);
+}
+
+static void avx512_equals_loops(void **state)
+{
+	(void)state;
+	check_level(CPU_ISA_AVX512);
+}
+
+static void avx512_bf16_equals_loops(void **state)
+{
+	(void)state;
+	check_level(CPU_ISA_AVX512_BF16);
+}
+
+static void amx_equals_loops(void **state)
+{
+	(void)state;
+	check_level(CPU_ISA_AMX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_lower_the_level),   cmocka_unit_test(unknown_name_is_a_usage_error),
+		cmocka_unit_test(avx2_equals_loops),	   cmocka_unit_test(avx512_equals_loops),
+		cmocka_unit_test(avx512_bf16_equals_loops), cmocka_unit_test(amx_equals_loops),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
