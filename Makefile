@@ -137,7 +137,7 @@ build/packages: dev/deps.sh Makefile
 test: deps
 	@$(MAKE) --no-print-directory WERROR=1 run-tests
 
-run-tests: $(BUILD)/bertc $(TEST_PROGRAMS)
+run-tests: $(BUILD)/bertc $(RUN_PROGRAMS)
 	@BUILD=$(BUILD) sh tests/run.sh $(RUN_PROGRAMS)
 
 test-sanitizers: deps

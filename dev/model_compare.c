@@ -9,6 +9,7 @@
  * In bf16 the limits of fp32 do not apply; the errors are printed.
  */
 #include "model/golden.h"
+#include "train/model_folder.h"
 
 static void print_totals(const struct golden *golden, const char *act, const struct model *model,
                          const double *gradients)
@@ -37,13 +38,43 @@ static void print_totals(const struct golden *golden, const char *act, const str
 	       worst, worst_name);
 }
 
+static void save(struct run *run, const char *folder)
+{
+	int32_t count = run->model->config.vocab_size;
+	float *slab = calloc((size_t)run->model->slab_count, sizeof(*slab));
+	char(*text)[16] = calloc((size_t)count, sizeof(*text));
+	const char **entries = calloc((size_t)count, sizeof(*entries));
+	if (!slab || !text || !entries)
+		exit(1);
+	static const char *const special[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+	for (int32_t i = 0; i < count; i++) {
+		snprintf(text[i], sizeof(text[i]), "w%d", i);
+		entries[i] = i < 5 ? special[i] : text[i];
+	}
+	struct vocab vocab;
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	struct folder_files files = {0};
+	REQUIRE(vocab_from_entries(&vocab, entries, count));
+	REQUIRE(folder_make(folder));
+	REQUIRE(model_get_weights(run->model, slab));
+	REQUIRE(model_folder_save(folder, run->model, slab, &vocab, &settings,
+	                          run->model->config.max_position_embeddings, &files));
+	vocab_release(&vocab);
+	free(files.files);
+	free(entries);
+	free(text);
+	free(slab);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 5) {
-		fprintf(stderr, "usage: model_compare FILE gelu|gelu_new DEVICE f64|f32|bf16 [tensors]\n");
+		fprintf(stderr, "usage: model_compare FILE gelu|gelu_new DEVICE f64|f32|bf16 [tensors | save "
+		                "FOLDER]\n");
 		return 2;
 	}
 	const char *act = argv[2];
+	bool tensors = argc > 5 && strcmp(argv[5], "tensors") == 0;
 	enum dtype dtype = DTYPE_F64;
 	while (dtype < DTYPE_COUNT && strcmp(dtype_names[dtype], argv[4]) != 0)
 		dtype++;
@@ -68,9 +99,11 @@ int main(int argc, char **argv)
 	       golden.batch.sequence_count, wanted[3]);
 	double *gradients = run_gradients(&run);
 	double worst = golden_compare(&golden, act, run.model, gradients, (struct limit){1e-5, 1e-6, 3},
-	                              argc > 5 ? stdout : NULL);
+	                              tensors ? stdout : NULL);
 	printf("largest error: %.3f of the limit for fp32\n", worst);
 	print_totals(&golden, act, run.model, gradients);
+	if (argc > 6 && strcmp(argv[5], "save") == 0)
+		save(&run, argv[6]);
 	free(wanted);
 	free(gradients);
 	run_close(&run);

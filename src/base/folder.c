@@ -17,6 +17,36 @@
 #include "base/log.h"
 #include "base/memory.h"
 
+enum status name_list_add(struct name_list *list, const char *name)
+{
+	TRY(memory_grow(&list->names, &list->capacity, list->count + 1, sizeof *list->names,
+	                "a list of names"));
+	char *copy = strdup(name);
+	if (!copy)
+		return error_set(ERR_RESOURCE, "not enough memory for a list of names");
+	list->names[list->count++] = copy;
+	return OK;
+}
+
+void name_list_release(struct name_list *list)
+{
+	for (int64_t i = 0; i < list->count; i++)
+		free(list->names[i]);
+	free(list->names);
+	*list = (struct name_list){0};
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void name_list_sort(struct name_list *list, int64_t first)
+{
+	if (list->count > first)
+		qsort(list->names + first, (size_t)(list->count - first), sizeof *list->names, compare_names);
+}
+
 enum status path_join(char *out, const char *folder, const char *name)
 {
 	size_t length = strlen(folder);
@@ -72,6 +102,7 @@ done:
 	closedir(folder);
 	if (status != OK)
 		name_list_release(out);
+	name_list_sort(out, 0);
 	return status;
 }
 
@@ -131,38 +162,6 @@ int64_t folder_free_bytes(const char *path)
 		file_parent(part, part);
 	}
 	return (int64_t)facts.f_bavail * (int64_t)facts.f_frsize;
-}
-
-/* --- Lists of names --- */
-
-enum status name_list_add(struct name_list *list, const char *name)
-{
-	TRY(memory_grow(&list->names, &list->capacity, list->count + 1, sizeof *list->names,
-	                "a list of names"));
-	char *copy = strdup(name);
-	if (!copy)
-		return error_set(ERR_RESOURCE, "not enough memory for a list of names");
-	list->names[list->count++] = copy;
-	return OK;
-}
-
-void name_list_release(struct name_list *list)
-{
-	for (int64_t i = 0; i < list->count; i++)
-		free(list->names[i]);
-	free(list->names);
-	*list = (struct name_list){0};
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void name_list_sort(struct name_list *list, int64_t first)
-{
-	if (list->count > first)
-		qsort(list->names + first, (size_t)(list->count - first), sizeof *list->names, compare_names);
 }
 
 /* The folders above the one being read, so that a link to one of them is no endless road. */

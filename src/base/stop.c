@@ -31,6 +31,8 @@ void stop_install(void)
 			continue;
 		sigaction(numbers[i], &action, NULL);
 	}
+	/* A run outlives whoever reads its log. */
+	signal(SIGPIPE, SIG_IGN);
 }
 
 bool stop_requested(void)

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/* Installs the handlers; called by commands that can save. */
+/* Installs the handlers; called by commands that can save. Also makes a closed pipe an error instead of the end. */
 void stop_install(void);
 bool stop_requested(void);
 /* The signal's name ("SIGTERM"), or NULL. */

@@ -415,10 +415,9 @@ static enum status count_pairs(struct pair_merger *merger)
 }
 
 enum status pair_merger_run(struct pair_merger *merger, int32_t size, int64_t min_count,
-			    void (*progress)(void *context, int32_t symbols), void *context, int64_t *out_least)
+			    void (*progress)(void *context, int32_t symbols), void *context)
 {
 	BUG_IF(min_count < 1);
-	*out_least = 0;
 	merger->min_count = min_count;
 	TRY(count_pairs(merger));
 	for (int64_t merges = 0; merger->symbol_count < size; merges++) {
@@ -426,7 +425,6 @@ enum status pair_merger_run(struct pair_merger *merger, int32_t size, int64_t mi
 		TRY(best_pair(merger, &best));
 		if (best == NONE)
 			break;
-		*out_least = merger->pairs[best].count;
 		TRY(merge_pair(merger, best));
 		if (progress && merges % 64 == 0)
 			progress(context, (int32_t)merger->symbol_count);

@@ -18,10 +18,9 @@ MUST_USE enum status pair_merger_add_word(struct pair_merger *merger, const int3
 					  int64_t count);
 /* Merges until there are `size` symbols or no pair is seen min_count (>= 1) times. The pair with the highest count
  * goes first; among equals the one whose left text, then right text, comes first by bytes. `progress(context, symbols)`
- * is called now and then (may be NULL). Returns in *out_least the count of the last pair merged, 0 if none was. */
+ * is called now and then (may be NULL). */
 MUST_USE enum status pair_merger_run(struct pair_merger *merger, int32_t size, int64_t min_count,
-				     void (*progress)(void *context, int32_t symbols), void *context,
-				     int64_t *out_least);
+				     void (*progress)(void *context, int32_t symbols), void *context);
 
 int32_t pair_merger_symbols(const struct pair_merger *merger);
 /* Text of a symbol, NUL-terminated; valid until the next symbol is added. */

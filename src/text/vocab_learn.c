@@ -229,9 +229,10 @@ static enum status count_alphabet(void *context, const char *word, size_t size, 
 	return OK;
 }
 
+/* Most frequent first, among equals the smaller item. */
 struct ranked {
 	int64_t count;
-	uint32_t character;
+	uint32_t item;
 };
 
 static int compare_ranked(const void *a, const void *b)
@@ -239,7 +240,7 @@ static int compare_ranked(const void *a, const void *b)
 	const struct ranked *x = a, *y = b;
 	if (x->count != y->count)
 		return x->count < y->count ? 1 : -1;
-	return (x->character > y->character) - (x->character < y->character);
+	return (x->item > y->item) - (x->item < y->item);
 }
 
 static int compare_characters(const void *a, const void *b)
@@ -278,10 +279,10 @@ static enum status alphabet_choose(struct alphabet *alphabet, int64_t room)
 			ranked[count++] = (struct ranked){alphabet->counts[c], c};
 	qsort(ranked, (size_t)count, sizeof *ranked, compare_ranked);
 	for (int64_t i = 0; i < count; i++) {
-		room -= alphabet_entries(alphabet, ranked[i].character);
+		room -= alphabet_entries(alphabet, ranked[i].item);
 		if (room < 0)
 			break;
-		alphabet->kept[alphabet->kept_count++] = ranked[i].character;
+		alphabet->kept[alphabet->kept_count++] = ranked[i].item;
 		alphabet->kept_characters += ranked[i].count;
 	}
 	free(ranked);
@@ -369,7 +370,7 @@ static void show_merges(void *context, int32_t symbols)
 }
 
 static enum status merge_words(const struct vocab_learner *learner, const struct alphabet *alphabet, int32_t size,
-			       int64_t min_frequency, struct pair_merger *merger, int64_t *out_least)
+			       int64_t min_frequency, struct pair_merger *merger)
 {
 	struct symbol_ids symbols = {{0}};
 	struct word_adder *adder = NULL;
@@ -382,7 +383,7 @@ static enum status merge_words(const struct vocab_learner *learner, const struct
 	adder->symbols = &symbols;
 	TRY_GOTO(word_counts_visit(learner->counts, add_word, adder), done);
 	progress_start(&progress, "merging pairs", pair_merger_symbols(merger), size, "entries");
-	status = pair_merger_run(merger, size, min_frequency > 1 ? min_frequency : 1, show_merges, &progress, out_least);
+	status = pair_merger_run(merger, size, min_frequency > 1 ? min_frequency : 1, show_merges, &progress);
 	progress_update(&progress, pair_merger_symbols(merger), " ");
 	progress_finish(&progress);
 done:
@@ -392,27 +393,42 @@ done:
 	return status;
 }
 
-/* The result */
+/* The result
+ *
+ * Pair merging makes entries on the way to longer ones ("georgino" to "georginow") that WordPiece, which takes the
+ * longest match, then never uses: rows of the embedding that no text trains. So more are merged than asked for, and
+ * those that the text uses least make way, in a few rounds because each changes the use of the others.
+ */
 
-static enum status make_vocab(const struct pair_merger *merger, struct vocab *out)
+#define OVERSHOOT(size) ((size) / 4)
+#define ROUNDS 3
+
+struct entries {
+	const struct pair_merger *merger;
+	int32_t *symbols; /* [count] ascending; the first `fixed` are the alphabet's and stay */
+	int32_t count, fixed;
+	int64_t *uses;    /* [SPECIALS + count] how often the counted text uses each */
+};
+
+static enum status make_vocab(const struct entries *entries, struct vocab *out)
 {
-	int32_t count = SPECIALS + pair_merger_symbols(merger);
-	const char **entries;
+	const char **texts;
 
-	TRY(memory_new(&entries, count, sizeof *entries, "vocabulary"));
+	TRY(memory_new(&texts, SPECIALS + entries->count, sizeof *texts, "vocabulary"));
 	for (int i = 0; i < SPECIALS; i++)
-		entries[i] = special_entries[i];
-	for (int32_t i = SPECIALS; i < count; i++)
-		entries[i] = pair_merger_text(merger, i - SPECIALS);
-	enum status status = vocab_from_entries(out, entries, count);
-	free(entries);
+		texts[i] = special_entries[i];
+	for (int32_t i = 0; i < entries->count; i++)
+		texts[SPECIALS + i] = pair_merger_text(entries->merger, entries->symbols[i]);
+	enum status status = vocab_from_entries(out, texts, SPECIALS + entries->count);
+	free(texts);
 	return status;
 }
 
 struct trial {
 	const struct tokenizer *tokenizer;
 	struct tokens tokens;
-	double words, pieces, unknown;
+	int64_t *uses;
+	int64_t words, pieces, unknown;
 };
 
 static enum status try_word(void *context, const char *word, size_t size, int64_t count)
@@ -422,29 +438,75 @@ static enum status try_word(void *context, const char *word, size_t size, int64_
 
 	tokens_clear(&trial->tokens);
 	TRY(tokenizer_encode(trial->tokenizer, word, size, &trial->tokens));
-	trial->words += (double)count;
-	trial->pieces += (double)count * (double)trial->tokens.count;
-	trial->unknown += (double)count * (trial->tokens.unknown > unknown);
+	for (int64_t i = 0; i < trial->tokens.count; i++)
+		trial->uses[trial->tokens.ids[i]] += count;
+	trial->words += count;
+	trial->pieces += count * trial->tokens.count;
+	trial->unknown += trial->tokens.unknown > unknown ? count : 0;
 	return OK;
 }
 
-/* Encodes what was counted with the new vocabulary. */
-static enum status measure(const struct vocab_learner *learner, const struct vocab *vocab,
+/* Encodes what was counted with the vocabulary. */
+static enum status measure(const struct vocab_learner *learner, const struct vocab *vocab, int64_t *uses,
 			   struct vocab_learn_report *report)
 {
-	struct trial trial = {0};
+	struct trial trial = {.uses = uses};
 	struct tokenizer *tokenizer = NULL;
 	enum status status;
 
+	memset(uses, 0, (size_t)vocab->count * sizeof *uses);
 	TRY_GOTO(tokenizer_open(&tokenizer, vocab, &learner->settings), done);
 	trial.tokenizer = tokenizer;
 	TRY_GOTO(word_counts_visit(learner->counts, try_word, &trial), done);
-	report->tokens_per_word = trial.words > 0 ? trial.pieces / trial.words : 0;
-	report->unknown_words = trial.words > 0 ? trial.unknown / trial.words : 0;
+	report->tokens_per_word = trial.words > 0 ? (double)trial.pieces / (double)trial.words : 0;
+	report->unknown_words = trial.words > 0 ? (double)trial.unknown / (double)trial.words : 0;
 done:
 	tokens_release(&trial.tokens);
 	tokenizer_close(tokenizer);
 	return status;
+}
+
+/* Drops the `drop` least used entries, among equals the later merged. */
+static enum status drop_least_used(struct entries *entries, int32_t drop)
+{
+	struct ranked *ranked;
+	int32_t count = entries->count - entries->fixed, kept = entries->fixed;
+
+	TRY(memory_new(&ranked, count, sizeof *ranked, "vocabulary"));
+	for (int32_t i = 0; i < count; i++)
+		ranked[i] = (struct ranked){entries->uses[SPECIALS + entries->fixed + i], (uint32_t)(entries->fixed + i)};
+	qsort(ranked, (size_t)count, sizeof *ranked, compare_ranked);
+	for (int32_t i = count - drop; i < count; i++)
+		entries->symbols[ranked[i].item] = -1;
+	for (int32_t i = entries->fixed; i < entries->count; i++)
+		if (entries->symbols[i] >= 0)
+			entries->symbols[kept++] = entries->symbols[i];
+	entries->count = kept;
+	free(ranked);
+	return OK;
+}
+
+/* Chooses at most `size` of all symbols and makes the vocabulary of them. */
+static enum status choose_entries(const struct vocab_learner *learner, struct entries *entries, int32_t size,
+				  struct vocab *out, struct vocab_learn_report *report)
+{
+	bool scarce = entries->count < size + OVERSHOOT(size); /* merging ended for want of pairs */
+
+	for (int round = 1;; round++) {
+		TRY(make_vocab(entries, out));
+		enum status status = measure(learner, out, entries->uses, report);
+		int32_t excess = entries->count - size, unused = 0;
+		for (int32_t i = entries->fixed; i < entries->count; i++)
+			unused += entries->uses[SPECIALS + i] == 0;
+		int32_t drop = excess > 0 ? round < ROUNDS ? (excess + 1) / 2 : excess : 0;
+		if (scarce && drop < unused)
+			drop = unused;
+		if (status == OK && drop == 0)
+			return OK;
+		vocab_release(out);
+		TRY(status);
+		TRY(drop_least_used(entries, drop));
+	}
 }
 
 enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, int64_t min_frequency, struct vocab *out,
@@ -452,7 +514,8 @@ enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, in
 {
 	struct alphabet alphabet = {0};
 	struct pair_merger *merger = NULL;
-	bool made = false;
+	struct entries entries = {0};
+	int32_t room = size - SPECIALS;
 	enum status status = OK;
 
 	*out = (struct vocab){0};
@@ -462,7 +525,7 @@ enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, in
 	if (report->distinct_words == 0)
 		return error_set(ERR_DATA, "the corpus has no words to learn a vocabulary from");
 	TRY_GOTO(alphabet_create(&alphabet, learner), done);
-	TRY_GOTO(alphabet_choose(&alphabet, size - SPECIALS), done);
+	TRY_GOTO(alphabet_choose(&alphabet, room), done);
 	if (alphabet.kept_count == 0) {
 		status = error_set(ERR_USAGE, "a vocabulary of %" PRId32 " entries has no room for a single character", size);
 		goto done;
@@ -470,25 +533,35 @@ enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, in
 	report->alphabet = alphabet.kept_count;
 	report->alphabet_dropped = alphabet.seen_count - alphabet.kept_count;
 	report->coverage = (double)alphabet.kept_characters / (double)alphabet.characters;
+
 	TRY_GOTO(pair_merger_create(&merger), done);
-	TRY_GOTO(merge_words(learner, &alphabet, size - SPECIALS, min_frequency, merger, &report->least_count), done);
-	report->merges = pair_merger_symbols(merger);
+	TRY_GOTO(merge_words(learner, &alphabet, room + OVERSHOOT(room), min_frequency, merger), done);
+	entries.merger = merger;
+	entries.count = pair_merger_symbols(merger);
 	for (int64_t i = 0; i < alphabet.kept_count; i++)
-		report->merges -= alphabet_entries(&alphabet, alphabet.kept[i]);
-	TRY_GOTO(make_vocab(merger, out), done);
-	made = true;
-	TRY_GOTO(measure(learner, out, report), done);
+		entries.fixed += alphabet_entries(&alphabet, alphabet.kept[i]);
+	TRY_GOTO(memory_new(&entries.symbols, entries.count, sizeof *entries.symbols, "vocabulary"), done);
+	TRY_GOTO(memory_new(&entries.uses, SPECIALS + entries.count, sizeof *entries.uses, "vocabulary"), done);
+	for (int32_t i = 0; i < entries.count; i++)
+		entries.symbols[i] = i;
+	TRY_GOTO(choose_entries(learner, &entries, room, out, report), done);
+	report->merges = entries.count - entries.fixed;
+	report->least_uses = report->merges ? INT64_MAX : 0;
+	for (int32_t i = entries.fixed; i < entries.count; i++)
+		if (entries.uses[SPECIALS + i] < report->least_uses)
+			report->least_uses = entries.uses[SPECIALS + i];
 
 	if (report->alphabet_dropped > 0)
 		log_warning("the text has %" PRId64 " different characters; the %" PRId64
 			    " rarest do not fit into %" PRId32 " entries and become [UNK] (%.4f %% of all characters)",
 			    alphabet.seen_count, report->alphabet_dropped, size, 100 * (1 - report->coverage));
 	if (out->count < size)
-		log_warning("%" PRId32 " entries instead of %" PRId32 ": no further pair is seen %" PRId64 " times", out->count,
-			    size, min_frequency > 1 ? min_frequency : 1);
+		log_warning("%" PRId32 " entries instead of %" PRId32 ": no further pair of pieces is seen %" PRId64
+			    " times",
+			    out->count, size, min_frequency > 1 ? min_frequency : 1);
 done:
-	if (status != OK && made)
-		vocab_release(out);
+	free(entries.symbols);
+	free(entries.uses);
 	pair_merger_free(merger);
 	alphabet_release(&alphabet);
 	return status;

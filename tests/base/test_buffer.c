@@ -1,0 +1,75 @@
+#include "test.h"
+#include "base/buffer.h"
+
+static void empty_is_a_string(void **state)
+{
+	(void)state;
+	struct buffer buffer = {0};
+	assert_string_equal(buffer_string(&buffer), "");
+	assert_ok(buffer_status(&buffer));
+	buffer_append(&buffer, NULL, 0);
+	assert_int_equal(buffer.size, 0);
+	buffer_clear(&buffer);
+	buffer_release(&buffer);
+	buffer_release(&buffer);
+}
+
+static void appends_grow(void **state)
+{
+	(void)state;
+	struct buffer buffer = {0};
+	for (int i = 0; i < 10000; i++) {
+		buffer_char(&buffer, (char)('a' + i % 26));
+		assert_int_equal(buffer.data[buffer.size], '\0');
+	}
+	assert_int_equal(buffer.size, 10000);
+	for (int i = 0; i < 10000; i++)
+		assert_int_equal(buffer.data[i], 'a' + i % 26);
+	size_t capacity = buffer.capacity;
+	buffer_clear(&buffer);
+	assert_int_equal(buffer.capacity, capacity);
+	buffer_append(&buffer, "a\0b", 3);
+	buffer_text(&buffer, "c");
+	assert_memory_equal(buffer.data, "a\0bc", 5);
+	buffer_release(&buffer);
+}
+
+static void formats_of_any_length(void **state)
+{
+	(void)state;
+	struct buffer buffer = {0};
+	buffer_format(&buffer, "%d-%s", 5, "x");
+	assert_string_equal(buffer_string(&buffer), "5-x");
+	buffer_format(&buffer, "%*d", 1000, 7);
+	assert_int_equal(buffer.size, 1003);
+	assert_int_equal(buffer.data[1002], '7');
+	buffer_format(&buffer, "%s", "");
+	assert_int_equal(buffer.size, 1003);
+	buffer_release(&buffer);
+}
+
+static void lack_of_memory_is_remembered(void **state)
+{
+	(void)state;
+	struct buffer buffer = {0};
+	buffer_text(&buffer, "kept");
+	buffer_append(&buffer, "x", SIZE_MAX - 10);
+	assert_true(buffer.failed);
+	buffer_text(&buffer, "more");
+	assert_string_equal(buffer_string(&buffer), "kept");
+	assert_error(ERR_RESOURCE, "memory", buffer_status(&buffer));
+	buffer_clear(&buffer);
+	assert_ok(buffer_status(&buffer));
+	buffer_release(&buffer);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(empty_is_a_string),
+	        cmocka_unit_test(appends_grow),
+	        cmocka_unit_test(formats_of_any_length),
+	        cmocka_unit_test(lack_of_memory_is_remembered),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,297 @@
+#include "test.h"
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/hash.h"
+
+static bool file_holds(const char *path, const void *bytes, size_t count)
+{
+	struct buffer text = {0};
+	bool same = file_read(path, 64 << 20, &text) == OK && text.size == count &&
+	            (count == 0 || !memcmp(text.data, bytes, count));
+	buffer_release(&text);
+	return same;
+}
+
+static int64_t entries_of(const char *path)
+{
+	struct name_list names;
+	if (folder_list(path, &names) != OK)
+		return -1;
+	int64_t count = names.count;
+	name_list_release(&names);
+	return count;
+}
+
+static void reads_are_bounded(void **state)
+{
+	(void)state;
+	struct buffer text = {0};
+	const char *path = test_path("read");
+	assert_ok(file_write(path, "hello", 5));
+	assert_ok(file_read(path, 5, &text));
+	assert_string_equal(buffer_string(&text), "hello");
+	assert_error(ERR_DATA, "larger than the 4 bytes", file_read(path, 4, &text));
+	assert_error(ERR_USAGE, "absent': cannot open: No such", file_read(test_path("absent"), 4, &text));
+	assert_error(ERR_USAGE, "Is a directory", file_read(test_folder, 4, &text));
+	assert_error(ERR_USAGE, "Not a directory", file_read(test_path("read/x"), 4, &text));
+	assert_error(ERR_DATA, "/dev/zero", file_read("/dev/zero", 1 << 20, &text)); /* ends all the same */
+	assert_ok(file_write(path, "", 0));
+	assert_ok(file_read(path, 0, &text));
+	assert_int_equal(text.size, 0);
+	assert_int_equal(file_size(path), 0);
+	assert_int_equal(file_size(test_folder), -1);
+	assert_true(file_exists(path) && !file_is_folder(path) && file_is_folder(test_folder));
+	assert_false(file_exists(test_path("absent")));
+	buffer_release(&text);
+}
+
+static void maps(void **state)
+{
+	(void)state;
+	struct file_map map;
+	assert_ok(file_write(test_path("map"), "mapped", 6));
+	assert_ok(file_map_open(&map, test_path("map")));
+	assert_int_equal(map.size, 6);
+	assert_memory_equal(map.data, "mapped", 6);
+	file_map_close(&map);
+	file_map_close(&map);
+	assert_ok(file_write(test_path("map"), "", 0));
+	assert_ok(file_map_open(&map, test_path("map")));
+	assert_null(map.data);
+	assert_error(ERR_USAGE, "regular", file_map_open(&map, "/dev/null"));
+	assert_error(ERR_USAGE, "absent", file_map_open(&map, test_path("absent")));
+}
+
+static void writer_buffers_and_counts(void **state)
+{
+	(void)state;
+	enum { SIZE = 3000000 };
+	unsigned char *bytes = malloc(SIZE);
+	for (int i = 0; i < SIZE; i++)
+		bytes[i] = (unsigned char)(i * 7 + i / 251);
+	const char *path = test_path("large");
+	struct file_writer *writer;
+	assert_ok(file_writer_open(&writer, path));
+	static const size_t pieces[] = {1, 0, 100000, 262144, 262143, 5, 1000000};
+	size_t done = 0;
+	for (int i = 0; done < SIZE; i++) {
+		size_t piece = pieces[i % 7] < SIZE - done ? pieces[i % 7] : SIZE - done;
+		assert_ok(file_writer_write(writer, bytes + done, piece));
+		done += piece;
+		assert_int_equal(file_writer_offset(writer), done);
+	}
+	assert_int_equal(file_writer_crc32c(writer), crc32c(0, bytes, SIZE));
+	assert_false(file_exists(path)); /* nothing to be seen before it is whole */
+	assert_ok(file_writer_commit(writer));
+	assert_true(file_holds(path, bytes, SIZE));
+
+	assert_ok(file_writer_open(&writer, path));
+	assert_ok(file_writer_write(writer, "new", 3));
+	file_writer_abandon(writer);
+	file_writer_abandon(NULL);
+	assert_true(file_holds(path, bytes, SIZE));
+	free(bytes);
+}
+
+static void targets_of_all_kinds(void **state)
+{
+	(void)state;
+	struct file_writer *writer;
+	struct stat facts;
+	/* A link keeps pointing at its file; a device stays a device. */
+	assert_ok(file_write(test_path("real"), "old", 3));
+	assert_int_equal(symlink("real", test_path("link")), 0);
+	assert_ok(file_write(test_path("link"), "new", 3));
+	assert_true(file_holds(test_path("real"), "new", 3));
+	assert_int_equal(lstat(test_path("link"), &facts), 0);
+	assert_true(S_ISLNK(facts.st_mode));
+	assert_ok(file_write("/dev/null", "gone", 4));
+	assert_int_equal(lstat("/dev/null", &facts), 0);
+	assert_true(S_ISCHR(facts.st_mode));
+
+	assert_error(ERR_USAGE, "is a folder", file_writer_open(&writer, test_folder));
+	assert_error(ERR_USAGE, "cannot create: No such", file_writer_open(&writer, test_path("absent/x")));
+	assert_error(ERR_USAGE, "cannot create: Not a dir", file_writer_open(&writer, test_path("real/x")));
+	char longest[PATH_BYTES + 10];
+	memset(longest, 'a', sizeof longest - 1);
+	longest[sizeof longest - 1] = '\0';
+	assert_error(ERR_USAGE, "too long", file_writer_open(&writer, longest));
+	assert_ok(file_write(test_path("name with spaces\nand more é"), "x", 1));
+	assert_true(file_holds(test_path("name with spaces\nand more é"), "x", 1));
+}
+
+static void full_disk_says_how_much(void **state)
+{
+	(void)state;
+	assert_error(ERR_RESOURCE, "'/dev/full': cannot write 5 bytes (",
+	             file_write("/dev/full", "12345", 5));
+	assert_non_null(strstr(error_last()->message, "No space left"));
+	assert_non_null(strstr(error_last()->hint, "make room"));
+}
+
+/* Every operation of an atomic write fails at every call in turn, once and from then on: the older file or
+ * the new one is there whole, a failure is reported, nothing else stays behind. */
+static void faults_never_damage(void **state)
+{
+	(void)state;
+	static const char *const operations[] = {"open", "write", "fsync", "close", "rename", "unlink"};
+	static const char *const modes[] = {"ENOSPC", "EIO", "EINTR", "short"};
+	enum { SIZE = 700000 };
+	char *old = malloc(SIZE), *new = malloc(SIZE);
+	memset(old, 'o', SIZE);
+	memset(new, 'n', SIZE);
+	char path[PATH_BYTES];
+	snprintf(path, sizeof path, "%s", test_path("faults/file"));
+	assert_ok(folder_make(test_path("faults")));
+	int runs = 0;
+	for (int o = 0; o < 6; o++) {
+		for (int m = 0; m < 4; m++) {
+			for (int repeated = 0; repeated < 2; repeated++) {
+				if (repeated && !strcmp(modes[m], "EINTR"))
+					continue; /* for ever interrupted is to try for ever */
+				for (int call = 1;; call++) {
+					char fault[64];
+					assert_ok(file_fault_set(NULL));
+					assert_ok(file_write(path, old, SIZE));
+					snprintf(fault, sizeof fault, "%s:%d%s:%s", operations[o], call,
+					         repeated ? "+" : "", modes[m]);
+					assert_ok(file_fault_set(fault));
+					struct file_writer *writer;
+					enum status status = file_writer_open(&writer, path);
+					if (status == OK) {
+						/* In pieces, so that there are several writes. */
+						for (int k = 0; k < 7 && status == OK; k++)
+							status = file_writer_write(writer, new + k * 100000,
+							                           100000);
+						if (status == OK)
+							status = file_writer_commit(writer);
+						else
+							file_writer_abandon(writer);
+					}
+					bool hit = file_fault_hit();
+					assert_ok(file_fault_set(NULL));
+					bool is_new = file_holds(path, new, SIZE);
+					assert_true(is_new || file_holds(path, old, SIZE));
+					/* EINTR and short writes are mended; the second close is the
+					 * folder's, which was only read. */
+					bool harmless =
+					        m >= 2 || (!strcmp(operations[o], "close") && call > 1);
+					if (harmless || !hit)
+						assert_true(status == OK && is_new);
+					else if (strcmp(operations[o], "unlink") != 0)
+						assert_int_equal(status, ERR_RESOURCE);
+					assert_int_equal(entries_of(test_path("faults")), 1);
+					runs++;
+					if (!hit)
+						break;
+				}
+			}
+		}
+	}
+	assert_true(runs > 60);
+	free(old);
+	free(new);
+}
+
+/* A process killed at any call: the older file or the new one, and the next write works. */
+static void kills_never_damage(void **state)
+{
+	(void)state;
+	static const char *const operations[] = {"open", "write", "fsync", "close", "rename"};
+	enum { SIZE = 600000 };
+	char *old = malloc(SIZE), *new = malloc(SIZE);
+	memset(old, 'o', SIZE);
+	memset(new, 'n', SIZE);
+	char path[PATH_BYTES];
+	snprintf(path, sizeof path, "%s", test_path("kills/file"));
+	assert_ok(folder_make(test_path("kills")));
+	int kills = 0;
+	for (int o = 0; o < 5; o++) {
+		for (int call = 1;; call++) {
+			assert_ok(file_write(path, old, SIZE));
+			pid_t child = fork();
+			if (child == 0) {
+				char fault[64];
+				snprintf(fault, sizeof fault, "%s:%d:kill", operations[o], call);
+				_exit(file_fault_set(fault) == OK ? (int)file_write(path, new, SIZE) : 99);
+			}
+			int result;
+			assert_int_equal(waitpid(child, &result, 0), child);
+			bool is_new = file_holds(path, new, SIZE);
+			assert_true(is_new || file_holds(path, old, SIZE));
+			assert_ok(file_write(path, old, SIZE));
+			if (!WIFSIGNALED(result)) {
+				assert_true(WIFEXITED(result) && WEXITSTATUS(result) == OK && is_new);
+				break;
+			}
+			kills++;
+		}
+	}
+	assert_true(kills >= 5);
+	free(old);
+	free(new);
+}
+
+static void fault_specifications(void **state)
+{
+	(void)state;
+	static const char *const wrong[] = {
+	        "",          "write",         "write:1",      "write:0:EIO", "write:x:EIO",
+	        "eat:1:EIO", "write:1:never", "write:1-:EIO", "write:1+EIO", "write:-1:EIO"};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		assert_error(ERR_USAGE, "fault", file_fault_set(wrong[i]));
+	assert_ok(file_fault_set(NULL));
+	assert_false(file_fault_hit());
+}
+
+static void file_size_limits_are_errors(void **state)
+{
+	(void)state;
+	const char *path = test_path("limited");
+	assert_ok(file_write(path, "old", 3));
+	pid_t child = fork();
+	if (child == 0) {
+		struct rlimit limit = {100000, 100000};
+		char bytes[200000] = {0};
+		signal(SIGXFSZ, SIG_IGN);
+		if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
+			_exit(99);
+		_exit(file_write(path, bytes, sizeof bytes) == ERR_RESOURCE &&
+		                      strstr(error_last()->message, "File too large")
+		              ? 0
+		              : 1);
+	}
+	int result;
+	assert_int_equal(waitpid(child, &result, 0), child);
+	assert_true(WIFEXITED(result));
+	assert_int_equal(WEXITSTATUS(result), 0);
+	assert_true(file_holds(path, "old", 3));
+}
+
+static void log_lines_survive_a_torn_one(void **state)
+{
+	(void)state;
+	const char *path = test_path("lines");
+	assert_ok(file_append_line(path, "{\"step\":1}\n"));
+	assert_ok(file_append_line(path, "{\"step\":2}\n"));
+	assert_int_equal(truncate(path, 16), 0); /* as a crash would leave it */
+	assert_ok(file_append_line(path, "{\"step\":3}\n"));
+	assert_true(file_holds(path, "{\"step\":1}\n{\"ste\n{\"step\":3}\n", 28));
+	assert_error(ERR_USAGE, "cannot open", file_append_line(test_path("absent/lines"), "x\n"));
+	assert_error(ERR_RESOURCE, "No space", file_append_line("/dev/full", "x\n"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(reads_are_bounded),           cmocka_unit_test(maps),
+	        cmocka_unit_test(writer_buffers_and_counts),   cmocka_unit_test(targets_of_all_kinds),
+	        cmocka_unit_test(full_disk_says_how_much),     cmocka_unit_test(faults_never_damage),
+	        cmocka_unit_test(kills_never_damage),          cmocka_unit_test(fault_specifications),
+	        cmocka_unit_test(file_size_limits_are_errors), cmocka_unit_test(log_lines_survive_a_torn_one),
+	};
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+}

@@ -1,0 +1,196 @@
+#include "test.h"
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void touch(const char *name)
+{
+	assert_ok(file_write(test_path(name), "x", 1));
+}
+
+static void paths_join(void **state)
+{
+	(void)state;
+	char out[PATH_BYTES], longest[PATH_BYTES];
+	assert_ok(path_join(out, "a/b", "c"));
+	assert_string_equal(out, "a/b/c");
+	assert_ok(path_join(out, "a/", "c"));
+	assert_string_equal(out, "a/c");
+	assert_ok(path_join(out, "/", "c"));
+	assert_string_equal(out, "/c");
+	assert_ok(path_join(out, "", "c"));
+	assert_string_equal(out, "c");
+	memset(longest, 'a', sizeof longest - 1);
+	longest[sizeof longest - 1] = '\0';
+	assert_error(ERR_USAGE, "too long", path_join(out, longest, "c"));
+	longest[PATH_BYTES - 3] = '\0';
+	assert_ok(path_join(out, longest, "c"));
+	assert_int_equal(strlen(out), PATH_BYTES - 1);
+}
+
+static void folders_are_made_and_removed(void **state)
+{
+	(void)state;
+	assert_ok(folder_make(test_path("made/a/b//c/")));
+	assert_true(file_is_folder(test_path("made/a/b/c")));
+	assert_ok(folder_make(test_path("made/a")));
+	touch("made/a/file");
+	assert_error(ERR_USAGE, "made/a/file': is in the way", folder_make(test_path("made/a/file")));
+	assert_error(ERR_USAGE, "made/a/file': is in the way", folder_make(test_path("made/a/file/d")));
+	char longest[PATH_BYTES + 1];
+	memset(longest, 'a', PATH_BYTES);
+	longest[PATH_BYTES] = '\0';
+	assert_error(ERR_USAGE, "too long", folder_make(longest));
+	assert_ok(folder_sync(test_path("made")));
+	assert_error(ERR_USAGE, "absent", folder_sync(test_path("absent")));
+
+	/* What a link points at stays. */
+	touch("outside");
+	assert_int_equal(symlink("../../outside", test_path("made/a/link")), 0);
+	assert_int_equal(symlink("..", test_path("made/a/up")), 0);
+	assert_ok(folder_remove(test_path("made")));
+	assert_false(file_exists(test_path("made")));
+	assert_true(file_exists(test_path("outside")));
+	assert_ok(folder_remove(test_path("made")));
+}
+
+static void faults_are_reported(void **state)
+{
+	(void)state;
+	assert_ok(file_fault_set("mkdir:2:ENOSPC"));
+	assert_error(ERR_RESOURCE, "x/y': cannot make this folder: No space",
+	             folder_make(test_path("x/y/z")));
+	assert_ok(file_fault_set("mkdir:1:EINTR"));
+	assert_ok(folder_make(test_path("x/y/z")));
+	assert_ok(file_fault_set("fsync:1:EIO"));
+	assert_error(ERR_RESOURCE, "durable", folder_sync(test_path("x")));
+	assert_ok(file_fault_set(NULL));
+	touch("x/y/file");
+	assert_ok(file_fault_set("unlink:1:EIO"));
+	assert_error(ERR_RESOURCE, "x/y/file': cannot remove", folder_remove(test_path("x")));
+	assert_ok(file_fault_set(NULL));
+	assert_ok(folder_remove(test_path("x")));
+}
+
+static void free_space(void **state)
+{
+	(void)state;
+	assert_true(folder_free_bytes(test_folder) > 0);
+	assert_true(folder_free_bytes(test_path("not/there/yet")) > 0);
+	assert_true(folder_free_bytes("not-there-either") > 0);
+	assert_true(folder_free_bytes("/") > 0);
+}
+
+static void check_expansion(const char *pattern, const char *const *expected)
+{
+	struct name_list found = {0};
+	size_t prefix = strlen(test_folder) + 1;
+	assert_ok(path_expand(test_path(pattern), &found));
+	int64_t count = 0;
+	for (; expected[count]; count++) {
+		assert_true(count < found.count);
+		assert_string_equal(found.names[count] + prefix, expected[count]);
+	}
+	assert_int_equal(found.count, count);
+	name_list_release(&found);
+}
+
+static void patterns_expand(void **state)
+{
+	(void)state;
+	assert_ok(folder_make(test_path("t/sub/deep")));
+	assert_ok(folder_make(test_path("t/.hidden")));
+	static const char *const names[] = {"t/b.txt",      "t/a.txt",          "t/B.txt", "t/a.gz",
+	                                    "t/sub/c.txt",  "t/sub/deep/d.txt", "t/.dot",  "t/.hidden/e.txt",
+	                                    "t/odd[1].txt", "t/\xC3\xA9.txt"};
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		touch(names[i]);
+	assert_int_equal(symlink("..", test_path("t/sub/deep/loop")), 0); /* must not go round for ever */
+	check_expansion("t/a.txt", (const char *const[]){"t/a.txt", NULL});
+	check_expansion("t/odd[1].txt", (const char *const[]){"t/odd[1].txt", NULL});
+	check_expansion("t/*.txt", (const char *const[]){"t/B.txt", "t/a.txt", "t/b.txt", "t/odd[1].txt",
+	                                                 "t/\xC3\xA9.txt", NULL});
+	check_expansion("t/{b,a}.txt", (const char *const[]){"t/a.txt", "t/b.txt", NULL});
+	check_expansion("t/[ab].*", (const char *const[]){"t/a.gz", "t/a.txt", "t/b.txt", NULL});
+	check_expansion("t/s*", (const char *const[]){"t/sub/c.txt", "t/sub/deep/d.txt", NULL});
+	check_expansion("t",
+	                (const char *const[]){"t/B.txt", "t/a.gz", "t/a.txt", "t/b.txt", "t/odd[1].txt",
+	                                      "t/sub/c.txt", "t/sub/deep/d.txt", "t/\xC3\xA9.txt", NULL});
+
+	struct name_list found = {0};
+	assert_ok(path_expand("-", &found));
+	assert_ok(path_expand("/dev/null", &found));
+	assert_int_equal(found.count, 2);
+	assert_string_equal(found.names[0], "-");
+	assert_string_equal(found.names[1], "/dev/null");
+	assert_error(ERR_USAGE, "absent': cannot look at: No such", path_expand(test_path("absent"), &found));
+	assert_error(ERR_USAGE, "x*': no file has such a name", path_expand(test_path("x*"), &found));
+	assert_ok(folder_make(test_path("empty/inner")));
+	assert_error(ERR_USAGE, "empty': no files", path_expand(test_path("empty"), &found));
+	name_list_release(&found);
+	assert_null(found.names);
+}
+
+static void lists_are_sorted(void **state)
+{
+	(void)state;
+	struct name_list names;
+	assert_ok(folder_make(test_path("list")));
+	touch("list/b");
+	touch("list/a");
+	touch("list/.c");
+	assert_ok(folder_list(test_path("list"), &names));
+	assert_int_equal(names.count, 3);
+	assert_string_equal(names.names[0], ".c");
+	assert_string_equal(names.names[1], "a");
+	assert_string_equal(names.names[2], "b");
+	name_list_release(&names);
+	assert_error(ERR_USAGE, "absent", folder_list(test_path("absent"), &names));
+}
+
+static void one_run_in_a_folder(void **state)
+{
+	(void)state;
+	int first, second;
+	char pid[32];
+	assert_ok(folder_lock(test_folder, &first));
+	assert_error(ERR_LOCKED, test_folder, folder_lock(test_folder, &second));
+	snprintf(pid, sizeof pid, "process %ld on ", (long)getpid());
+	assert_non_null(strstr(error_last()->message, pid));
+	assert_non_null(strstr(error_last()->message, "since 2"));
+	folder_unlock(first);
+	assert_ok(folder_lock(test_folder, &second));
+	folder_unlock(second);
+
+	/* The lock of a process that was killed is free. */
+	int pipes[2];
+	assert_int_equal(pipe(pipes), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		if (folder_lock(test_folder, &first) == OK && write(pipes[1], "l", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	char byte;
+	assert_int_equal(read(pipes[0], &byte, 1), 1);
+	assert_error(ERR_LOCKED, "in use", folder_lock(test_folder, &second));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_ok(folder_lock(test_folder, &second));
+	folder_unlock(second);
+	close(pipes[0]);
+	close(pipes[1]);
+	assert_error(ERR_USAGE, "absent", folder_lock(test_path("absent"), &second));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(paths_join),          cmocka_unit_test(folders_are_made_and_removed),
+	        cmocka_unit_test(faults_are_reported), cmocka_unit_test(free_space),
+	        cmocka_unit_test(patterns_expand),     cmocka_unit_test(lists_are_sorted),
+	        cmocka_unit_test(one_run_in_a_folder),
+	};
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+}

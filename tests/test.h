@@ -1,0 +1,59 @@
+/* What tests share: cmocka with what it needs before it, checks of statuses, a temporary folder. */
+#ifndef TESTS_TEST_H
+#define TESTS_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "base/error.h"
+#include "base/file.h"
+
+/* Succeeds; otherwise the test fails with the message. */
+#define assert_ok(call)                                                                                      \
+	do {                                                                                                 \
+		if ((call) != OK)                                                                            \
+			fail_msg("%s: %s", #call, error_last()->message);                                    \
+	} while (0)
+
+/* Fails with this status, and `part` is in the message. */
+#define assert_error(expected, part, call)                                                                   \
+	do {                                                                                                 \
+		enum status got_ = (call);                                                                   \
+		if (got_ != (expected) || (got_ != OK && !strstr(error_last()->message, part)))              \
+			fail_msg("%s: status %d, '%s'; expected %d, '%s'", #call, got_,                      \
+			         got_ == OK ? "" : error_last()->message, expected, part);                   \
+	} while (0)
+
+/* A folder of this test's own, for group_setup and group_teardown (or a test's own). */
+static char test_folder[64];
+
+static inline int test_folder_make(void **state)
+{
+	(void)state;
+	const char *base = getenv("TMPDIR");
+	snprintf(test_folder, sizeof test_folder, "%.40s/bertc-XXXXXX", base && *base ? base : "/tmp");
+	return mkdtemp(test_folder) ? 0 : -1;
+}
+
+static inline int test_folder_drop(void **state)
+{
+	(void)state;
+	return folder_remove(test_folder) == OK ? 0 : -1;
+}
+
+/* "test_folder/name", in one of eight buffers that take turns. */
+static inline const char *test_path(const char *name)
+{
+	static char paths[8][PATH_BYTES];
+	static int turn;
+	char *path = paths[turn++ % 8];
+	snprintf(path, PATH_BYTES, "%s/%s", test_folder, name);
+	return path;
+}
+
+#endif
