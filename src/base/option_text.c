@@ -193,29 +193,28 @@ static size_t man_character(struct buffer *out, const char *text)
 	return 1;
 }
 
-/* Running text: a line for each sentence, as mdoc wants it; an empty line is a paragraph. */
+/* Running text: a sentence begins a line, as mdoc wants it, and lines stay short; an empty line is a
+ * paragraph. */
 static void man_text(struct buffer *out, const char *text)
 {
+	size_t line = out->size; /* where the line begins */
 	bool line_start = true;
+	text += strspn(text, " \n");
 	while (*text) {
-		size_t breaks = 0, blank = strspn(text, " \n");
+		if (line_start && (*text == '.' || *text == '\''))
+			buffer_text(out, "\\&"); /* not a request */
+		while (*text && *text != ' ' && *text != '\n')
+			text += man_character(out, text);
+		size_t blank = strspn(text, " \n"), breaks = 0;
 		for (size_t i = 0; i < blank; i++)
 			breaks += text[i] == '\n';
-		bool sentence =
-		        text[blank] && blank && !line_start && strchr(".?!:", out->data[out->size - 1]);
-		if (blank && text[blank] && breaks >= 2)
-			buffer_text(out, "\n.Pp\n");
-		else if (blank && text[blank] && !line_start)
-			buffer_char(out, sentence ? '\n' : ' ');
-		if (blank) {
-			line_start = line_start || breaks >= 2 || sentence;
-			text += blank;
-			continue;
-		}
-		if (line_start && (*text == '.' || *text == '\''))
-			buffer_text(out, "\\&");
-		text += man_character(out, text);
-		line_start = false;
+		text += blank;
+		bool sentence = buffer_string(out)[out->size - 1] == '.';
+		line_start = breaks >= 2 || sentence || out->size - line + strcspn(text, " \n") > 70;
+		if (*text)
+			buffer_text(out, breaks >= 2 ? "\n.Pp\n" : line_start ? "\n" : " ");
+		if (line_start)
+			line = out->size;
 	}
 	buffer_char(out, '\n');
 }

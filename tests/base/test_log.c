@@ -1,0 +1,354 @@
+#include "test.h"
+#include <pthread.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/buffer.h"
+#include "base/log.h"
+
+/* Runs `show` in a child whose standard error is a terminal of `columns` (0: a pipe), and returns all it
+ * wrote. */
+static void capture(void (*show)(void), int columns, struct buffer *out)
+{
+	int ours, theirs, pipes[2];
+	buffer_clear(out);
+	if (columns) {
+		struct winsize size = {.ws_col = (unsigned short)columns, .ws_row = 25};
+		assert_int_equal(openpty(&ours, &theirs, NULL, NULL, &size), 0);
+	} else {
+		assert_int_equal(pipe(pipes), 0);
+		ours = pipes[0];
+		theirs = pipes[1];
+	}
+	pid_t child = fork();
+	if (child == 0) {
+		dup2(theirs, STDERR_FILENO);
+		close(ours);
+		close(theirs);
+		show();
+		_exit(0);
+	}
+	close(theirs);
+	char piece[4096];
+	for (ssize_t got; (got = read(ours, piece, sizeof piece)) > 0;) /* a terminal ends with EIO */
+		buffer_append(out, piece, (size_t)got);
+	close(ours);
+	int result;
+	assert_int_equal(waitpid(child, &result, 0), child);
+	assert_int_equal(result, 0);
+	buffer_append(out, "", 0);
+}
+
+static void use_terminal(const char *term, const char *no_colour, const char *locale)
+{
+	unsetenv("LC_ALL");
+	unsetenv("LC_CTYPE");
+	setenv("TERM", term, 1);
+	if (no_colour)
+		setenv("NO_COLOR", no_colour, 1);
+	else
+		unsetenv("NO_COLOR");
+	if (locale)
+		setenv("LANG", locale, 1);
+	else
+		unsetenv("LANG");
+}
+
+static void show_lines(void)
+{
+	log_note("a note %d", 1);
+	log_detail("a detail");
+	log_warning("a warning");
+	log_level = LOG_VERBOSE;
+	log_detail("shown detail");
+	log_level = LOG_QUIET;
+	log_note("hidden note");
+	log_warning("shown warning");
+}
+
+static void levels(void **state)
+{
+	(void)state;
+	struct buffer out = {0};
+	use_terminal("xterm", NULL, NULL);
+	capture(show_lines, 0, &out);
+	assert_string_equal(out.data, "a note 1\nwarning: a warning\nshown detail\nwarning: shown warning\n");
+	capture(show_lines, 80, &out);
+	assert_non_null(strstr(out.data, "\033[33mwarning: \033[0ma warning\r\n"));
+	static const char *const plain[][2] = {{"dumb", NULL}, {"xterm", "1"}};
+	for (int i = 0; i < 2; i++) {
+		use_terminal(plain[i][0], plain[i][1], NULL);
+		capture(show_lines, 80, &out);
+		assert_null(strchr(out.data, '\033'));
+	}
+	buffer_release(&out);
+}
+
+static void show_progress(void)
+{
+	struct progress progress;
+	progress_start(&progress, "training", 500, 1000, "steps");
+	for (int i = 500; i <= 1000; i++) {
+		progress_update(&progress, i, "loss %.3f", 5.0 - i / 500.0);
+		if (i % 100 == 0) {
+			progress.drawn = 0; /* as if the time to draw had come */
+			log_note("note at %d", i);
+		}
+	}
+	progress_finish(&progress);
+}
+
+/* The text of a terminal's screen line: what stands after the last "wipe", escapes removed; its width in
+ * columns. */
+static int widest_line(const char *text)
+{
+	int widest = 0, width = 0;
+	for (const char *p = text; *p; p++) {
+		if (*p == '\033') {
+			p += strcspn(p, "mK");
+		} else if (*p == '\r' || *p == '\n') {
+			width = 0;
+		} else if (((unsigned char)*p & 0xC0) != 0x80) {
+			width++;
+			widest = width > widest ? width : widest;
+		}
+	}
+	return widest;
+}
+
+static void bar_on_a_terminal(void **state)
+{
+	(void)state;
+	struct buffer out = {0};
+	use_terminal("xterm-256color", NULL, "en_GB.UTF-8");
+	static const int widths[] = {5, 12, 20, 30, 40, 60, 80, 100, 120, 200};
+	for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+		capture(show_progress, widths[i], &out);
+		char *end = strstr(out.data, "training: 1,000 steps in ");
+		assert_non_null(end);
+		*end = '\0'; /* the last line is for the scroll-back, where a terminal wraps as it likes */
+		assert_true(widest_line(strstr(out.data, "\033[K")) <= widths[i] || widths[i] < 12);
+		if (widths[i] >= 60)
+			assert_true(strstr(out.data, "█") && strstr(out.data, "training") &&
+			            strstr(out.data, "% "));
+		if (widths[i] >= 80)
+			assert_true(strstr(out.data, "loss 3") && strstr(out.data, "ETA "));
+		if (widths[i] >= 120)
+			assert_true(strstr(out.data, "1,000/1,000 steps") && strstr(out.data, "steps/s"));
+		/* A line that is longer than what it writes over wipes it first. */
+		assert_non_null(strstr(out.data, "\r\033[Knote at 600\r\n"));
+	}
+	use_terminal("xterm", NULL, "de_DE.ISO-8859-1");
+	capture(show_progress, 80, &out);
+	assert_non_null(strstr(out.data, "#####"));
+	assert_null(strstr(out.data, "█"));
+	use_terminal("xterm", "1", "en_GB.UTF-8");
+	capture(show_progress, 80, &out);
+	assert_null(strstr(out.data, "\033[3"));
+	buffer_release(&out);
+}
+
+static void show_slow_progress(void)
+{
+	struct progress progress;
+	progress_start(&progress, "training", 0, 1000, "steps");
+	for (int i = 1; i <= 1000; i++) {
+		if (i == 250)
+			progress.drawn -= 100; /* as if a minute had passed */
+		progress_update(&progress, i, "loss %d", i);
+	}
+	progress_finish(&progress);
+}
+
+static void lines_elsewhere(void **state)
+{
+	(void)state;
+	struct buffer out = {0};
+	use_terminal("xterm", NULL, "en_GB.UTF-8");
+	capture(show_slow_progress, 0, &out);
+	assert_null(strchr(out.data, '\033'));
+	assert_null(strchr(out.data, '\r'));
+	int lines = 0;
+	for (const char *p = out.data; (p = strchr(p, '\n')); p++)
+		lines++;
+	assert_int_equal(lines, 2);
+	assert_memory_equal(out.data, "training: 250/1,000 steps (25 %), ", 34);
+	assert_non_null(strstr(out.data, ", loss 250\n"));
+	assert_non_null(strstr(out.data, "\ntraining: 1,000 steps in "));
+	use_terminal("dumb", NULL, NULL);
+	capture(show_slow_progress, 80, &out);
+	assert_null(strchr(out.data, '\033'));
+	buffer_release(&out);
+}
+
+static void show_nested(void)
+{
+	struct progress outer, inner;
+	progress_start(&outer, "training", 0, 0, "steps");
+	progress_update(&outer, 7, "%s", "");
+	progress_start(&inner, "evaluating", 0, 5000000, "bytes");
+	progress_update(&inner, 2500000, "%s", "");
+	outer.drawn = 0;
+	progress_update(&outer, 8, "%s", "hidden");
+	progress_finish(&inner);
+	outer.drawn = 0;
+	progress_update(&outer, 9, "%s", "seen");
+	progress_finish(&outer);
+	log_level = LOG_QUIET;
+	show_progress();
+}
+
+static void progress_within_progress(void **state)
+{
+	(void)state;
+	struct buffer out = {0};
+	use_terminal("xterm", NULL, "en_GB.UTF-8");
+	capture(show_nested, 100, &out);
+	assert_non_null(strstr(out.data, "evaluating: 2.5 MB in "));
+	assert_null(strstr(out.data, "hidden"));
+	char *inner_end = strstr(out.data, "evaluating: ");
+	assert_non_null(strstr(inner_end, "seen"));
+	assert_non_null(strstr(inner_end, "training: 9 steps in "));
+	assert_null(strstr(out.data, "note at")); /* quiet is quiet */
+	buffer_release(&out);
+}
+
+static void *chatter(void *name)
+{
+	for (int i = 0; i < 200; i++)
+		log_note("%s %d 0123456789012345678901234567890123456789", (const char *)name, i);
+	return NULL;
+}
+
+static void show_threads(void)
+{
+	pthread_t threads[3];
+	static char names[3][2] = {"a", "b", "c"};
+	struct progress progress;
+	progress_start(&progress, "work", 0, 1000, "steps");
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, chatter, names[i]);
+	for (int i = 0; i < 1000; i++)
+		progress_update(&progress, i, "at %d", i);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	progress_finish(&progress);
+}
+
+/* Lines of several threads come out whole. */
+static void threads_do_not_mix(void **state)
+{
+	(void)state;
+	struct buffer out = {0};
+	use_terminal("xterm", NULL, "en_GB.UTF-8");
+	capture(show_threads, 0, &out);
+	int lines = 0;
+	for (char *line = out.data, *end; (end = strchr(line, '\n')); line = end + 1, lines++) {
+		*end = '\0';
+		assert_true(strstr(line, " 0123456789012345678901234567890123456789")
+		                    ? strlen(line) < 50
+		                    : strstr(line, "work: ") == line);
+	}
+	assert_int_equal(lines, 601);
+	buffer_release(&out);
+}
+
+static void show_to_file(void)
+{
+	use_terminal("xterm", NULL, "en_GB.UTF-8");
+	log_to_file(test_path("log"));
+	log_warning("kept");
+	show_progress();
+	log_to_file(NULL);
+	log_note("not kept");
+}
+
+static void lines_go_to_a_file_without_colours(void **state)
+{
+	(void)state;
+	struct buffer out = {0}, text = {0};
+	capture(show_to_file, 80, &out);
+	assert_ok(file_read(test_path("log"), 1 << 20, &text));
+	assert_memory_equal(text.data, "warning: kept\nnote at 500\n", 26);
+	assert_null(strchr(text.data, '\033'));
+	assert_null(strstr(text.data, "not kept"));
+	buffer_release(&out);
+	buffer_release(&text);
+}
+
+static void show_closed(void)
+{
+	close(STDERR_FILENO);
+	show_lines();
+	show_progress();
+}
+
+static void closed_standard_error_is_survived(void **state)
+{
+	(void)state;
+	struct buffer out = {0};
+	capture(show_closed, 80, &out);
+	assert_int_equal(out.size, 0);
+	buffer_release(&out);
+}
+
+static void numbers_for_people(void **state)
+{
+	(void)state;
+	char out[FORMAT_BYTES];
+	static const struct {
+		double seconds;
+		const char *text;
+	} durations[] = {{0, "0 ms"},
+	                 {0.0123, "12 ms"},
+	                 {0.9996, "1.0 s"},
+	                 {4.2, "4.2 s"},
+	                 {59.94, "59.9 s"},
+	                 {59.96, "1 min 0 s"},
+	                 {185, "3 min 5 s"},
+	                 {3599.6, "1 h 0 min"},
+	                 {11520, "3 h 12 min"},
+	                 {86400 * 3 + 7200, "3 d 2 h"},
+	                 {-1, "?"},
+	                 {1e300, "?"}};
+	for (size_t i = 0; i < sizeof durations / sizeof *durations; i++)
+		assert_string_equal(format_duration(out, durations[i].seconds), durations[i].text);
+	static const struct {
+		double bytes;
+		const char *text;
+	} sizes[] = {{0, "0 bytes"},
+	             {1, "1 byte"},
+	             {999, "999 bytes"},
+	             {1000, "1.0 kB"},
+	             {12345678, "12.3 MB"},
+	             {99950, "100 kB"},
+	             {999499, "999 kB"},
+	             {999500, "1.0 MB"},
+	             {1.4e9, "1.4 GB"},
+	             {1e30, "1000000000000 EB"},
+	             {-1, "?"}};
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		assert_string_equal(format_size(out, sizes[i].bytes), sizes[i].text);
+	assert_string_equal(format_count(out, 0), "0");
+	assert_string_equal(format_count(out, 999), "999");
+	assert_string_equal(format_count(out, 1000), "1,000");
+	assert_string_equal(format_count(out, -1234567), "-1,234,567");
+	assert_string_equal(format_count(out, -123), "-123");
+	assert_string_equal(format_count(out, INT64_MIN), "-9,223,372,036,854,775,808");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(levels),
+	        cmocka_unit_test(bar_on_a_terminal),
+	        cmocka_unit_test(lines_elsewhere),
+	        cmocka_unit_test(progress_within_progress),
+	        cmocka_unit_test(threads_do_not_mix),
+	        cmocka_unit_test(lines_go_to_a_file_without_colours),
+	        cmocka_unit_test(closed_standard_error_is_survived),
+	        cmocka_unit_test(numbers_for_people),
+	};
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+}
