@@ -205,6 +205,10 @@ static void test_damage(void **state)
 		put_file(in_folder("d.idx"), index_bytes, size);
 		REFUSED(shard_open(&shard, in_folder("d")), ERR_DATA, "d.idx");
 	}
+	unsigned char header[34] = {0}; /* no sentence, and not even the leading 0 of the ends */
+	memcpy(header, index_bytes, 18);
+	put_file(in_folder("d.idx"), header, sizeof(header));
+	REFUSED(shard_open(&shard, in_folder("d")), ERR_DATA, "header promises");
 	put_file(in_folder("d.idx"), index_bytes, sizeof(index_bytes));
 	for (size_t size = 0; size < sizeof(id_bytes); size++) {
 		put_file(in_folder("d.bin"), id_bytes, size);
