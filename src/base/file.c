@@ -29,7 +29,7 @@ void file_parent(char *out, const char *path)
 	out[length] = '\0';
 	char *slash = strrchr(out, '/');
 	if (!slash)
-		strcpy(out, ".");
+		memcpy(out, ".", 2);
 	else if (slash == out)
 		out[1] = '\0';
 	else

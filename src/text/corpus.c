@@ -7,6 +7,7 @@
 #include "text/corpus.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -201,7 +202,7 @@ static enum status open_next_file(struct corpus *corpus)
 	TRY(line_reader_peek(corpus->reader, BEGINNING_BYTES, &beginning, &size));
 	TRY(check_encoding(corpus->document.path, beginning, size));
 	corpus->form = corpus->asked;
-	strcpy(corpus->reason, "--text_form");
+	snprintf(corpus->reason, sizeof corpus->reason, "--text_form");
 	if (corpus->asked == TEXT_FORM_AUTO) {
 		TRY(text_form_detect(beginning, size, size < BEGINNING_BYTES, corpus->files.count, &corpus->form,
 				     corpus->reason));
