@@ -22,6 +22,7 @@
 enum role { IN, OUT };
 
 struct field {
+	const char *of; /* "gradient of " or "" */
 	const char *name;
 	enum role role;
 	const char *data;
@@ -69,10 +70,10 @@ static enum dtype master_type(const struct call *c)
 	return c->replica->backend->master_dtype;
 }
 
-static void add_field(struct call *c, const char *name, enum role role, const void *data, size_t bytes)
+static void add_field(struct call *c, struct field field)
 {
 	BUG_IF(c->count == FIELD_LIMIT);
-	c->fields[c->count++] = (struct field){name, role, data, bytes};
+	c->fields[c->count++] = field;
 }
 
 static bool present(const struct tensor *tensor)
@@ -80,20 +81,29 @@ static bool present(const struct tensor *tensor)
 	return tensor->data != NULL;
 }
 
-/* A tensor that must be there with this type and shape. */
+/* The field must have this type and shape. */
+static void check_field(struct call *c, struct field f, const struct tensor *t, enum dtype dtype, struct extent rows,
+			struct extent columns)
+{
+	if (t->rows != rows.size)
+		mismatch(c, "%s'%s' has %" PRId64 " rows where '%s' has %" PRId64, f.of, f.name, t->rows, rows.owner, rows.size);
+	if (t->columns != columns.size)
+		mismatch(c, "%s'%s' has %" PRId64 " columns where '%s' has %" PRId64, f.of, f.name, t->columns, columns.owner,
+			 columns.size);
+	if (t->data == NULL && t->rows > 0 && t->columns > 0)
+		mismatch(c, "%s'%s' is missing", f.of, f.name);
+	if (t->dtype != dtype)
+		mismatch(c, "%s'%s' is %s where the back end has %s", f.of, f.name, dtype_names[t->dtype], dtype_names[dtype]);
+	f.data = t->data;
+	f.bytes = (size_t)t->rows * (size_t)t->columns * dtype_bytes(t->dtype);
+	add_field(c, f);
+}
+
+/* A tensor that must be there. */
 static void check_tensor(struct call *c, const char *name, const struct tensor *t, enum role role, enum dtype dtype,
 			 struct extent rows, struct extent columns)
 {
-	if (t->rows != rows.size)
-		mismatch(c, "'%s' has %" PRId64 " rows where '%s' has %" PRId64, name, t->rows, rows.owner, rows.size);
-	if (t->columns != columns.size)
-		mismatch(c, "'%s' has %" PRId64 " columns where '%s' has %" PRId64, name, t->columns, columns.owner,
-			 columns.size);
-	if (t->data == NULL && t->rows > 0 && t->columns > 0)
-		mismatch(c, "'%s' is missing", name);
-	if (t->dtype != dtype)
-		mismatch(c, "'%s' is %s where the back end has %s", name, dtype_names[t->dtype], dtype_names[dtype]);
-	add_field(c, name, role, t->data, (size_t)t->rows * (size_t)t->columns * dtype_bytes(t->dtype));
+	check_field(c, (struct field){.of = "", .name = name, .role = role}, t, dtype, rows, columns);
 }
 
 static void check_activation(struct call *c, const char *name, const struct tensor *t, enum role role,
@@ -122,7 +132,8 @@ static void check_gradient(struct call *c, const char *name, const struct weight
 			   struct extent columns)
 {
 	check_weight(c, name, w, rows, columns);
-	check_tensor(c, name, &w->gradient, OUT, master_type(c), rows, columns);
+	check_field(c, (struct field){.of = "gradient of ", .name = name, .role = OUT}, &w->gradient, master_type(c), rows,
+		    columns);
 }
 
 static void check_vector(struct call *c, const char *name, const struct weight *w, struct extent columns)
@@ -189,14 +200,14 @@ static void check_apart(struct call *c, const char *const *pairs)
 				allowed |= is_pair(pairs[k], pairs[k + 1], out, other) && out->data == other->data &&
 					   out->bytes == other->bytes;
 			if (!allowed)
-				mismatch(c, "'%s' overlaps '%s'", out->name, other->name);
+				mismatch(c, "%s'%s' overlaps %s'%s'", out->of, out->name, other->of, other->name);
 		}
 	}
 }
 
 static bool tracing(void)
 {
-	static int on = -1; /* every thread would find the same answer */
+	static _Atomic int on = -1; /* every thread finds the same answer */
 	if (on < 0) {
 		const char *value = getenv("BERTC_TRACE");
 		on = value != NULL && strcmp(value, "0") != 0 && value[0] != '\0';
@@ -246,8 +257,9 @@ void embed_fwd(struct replica *r, const struct embed_fwd *a)
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->embed_fwd(r, a);
-	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64 " p=%g", tokens.size, width.size,
-		  a->word->master.rows, a->position->master.rows, a->dropout.p);
+	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64 " B=%d longest=%d p=%g", tokens.size,
+		  width.size, a->word->master.rows, a->position->master.rows, a->batch->sequence_count, a->batch->longest,
+		  a->dropout.p);
 }
 
 void embed_bwd(struct replica *r, const struct embed_bwd *a)
@@ -268,9 +280,9 @@ void embed_bwd(struct replica *r, const struct embed_bwd *a)
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->embed_bwd(r, a);
-	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64 " p=%g overwrite=%d overwrite_word=%d",
-		  tokens.size, width.size, a->word->master.rows, a->position->master.rows, a->dropout.p, a->overwrite,
-		  a->overwrite_word);
+	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64 " B=%d longest=%d p=%g overwrite=%d overwrite_word=%d",
+		  tokens.size, width.size, a->word->master.rows, a->position->master.rows, a->batch->sequence_count,
+		  a->batch->longest, a->dropout.p, a->overwrite, a->overwrite_word);
 }
 
 void linear_fwd(struct replica *r, const struct linear_fwd *a)
@@ -513,8 +525,10 @@ void vocab_topk(struct replica *r, const struct vocab_topk *a)
 	check_activation(&c, "x", &a->x, IN, rows, width);
 	check_weight(&c, "table", a->table, words, width);
 	check_vector(&c, "bias", a->bias, words);
-	add_field(&c, "ids", OUT, a->ids, (size_t)(rows.size * a->k) * sizeof(*a->ids));
-	add_field(&c, "probabilities", OUT, a->probabilities, (size_t)(rows.size * a->k) * sizeof(*a->probabilities));
+	size_t entries = (size_t)(rows.size * a->k);
+	add_field(&c, (struct field){"", "ids", OUT, (const char *)a->ids, entries * sizeof(*a->ids)});
+	add_field(&c, (struct field){"", "probabilities", OUT, (const char *)a->probabilities,
+				     entries * sizeof(*a->probabilities)});
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->vocab_topk(r, a);

@@ -65,6 +65,7 @@ struct bound {
 	const struct test_case *c;
 	unsigned char *block[ARRAY_LIMIT]; /* guard, data, guard */
 	size_t bytes[ARRAY_LIMIT];         /* of data, tail rows included */
+	struct tensor tensor[ARRAY_LIMIT]; /* what the operation is given */
 	struct weight weight[ARRAY_LIMIT]; /* by array of the master */
 	struct batch batch;
 };
@@ -484,15 +485,6 @@ static inline void bound_reset(struct bound *b)
 	b->backend->functions->to_device(b->backend, b->replica->scalars, &b->c->scalars, sizeof(struct scalars));
 }
 
-static inline struct tensor array_tensor(const struct bound *b, int i)
-{
-	const struct array *a = &b->c->arrays[i];
-	return (struct tensor){.data = b->block[i] + GUARD_BYTES,
-			       .dtype = array_dtype(b->backend->dtype, a),
-			       .rows = a->rows,
-			       .columns = a->columns};
-}
-
 static inline void bound_create(struct bound *b, const struct test_case *c, struct backend *be, struct replica *replica)
 {
 	*b = (struct bound){.backend = be, .replica = replica, .c = c};
@@ -503,6 +495,10 @@ static inline void bound_create(struct bound *b, const struct test_case *c, stru
 		void *block;
 		or_abort(be->functions->allocate(be, &block, b->bytes[i] + 2 * GUARD_BYTES, "a test array"));
 		b->block[i] = block;
+		b->tensor[i] = (struct tensor){.data = b->block[i] + GUARD_BYTES,
+					       .dtype = array_dtype(be->dtype, &c->arrays[i]),
+					       .rows = c->arrays[i].rows,
+					       .columns = c->arrays[i].columns};
 		be->functions->to_device(be, b->block[i], guard, GUARD_BYTES);
 		be->functions->to_device(be, b->block[i] + GUARD_BYTES + b->bytes[i], guard, GUARD_BYTES);
 	}
@@ -513,12 +509,12 @@ static inline void bound_create(struct bound *b, const struct test_case *c, stru
 		if (!c->arrays[i].is_weight)
 			continue;
 		struct weight *w = &b->weight[i];
-		*w = (struct weight){.use = c->arrays[i].use, .master = array_tensor(b, i)};
+		*w = (struct weight){.use = c->arrays[i].use, .master = b->tensor[i]};
 		char gradient[24];
 		snprintf(gradient, sizeof(gradient), "%.14s.gradient", c->arrays[i].name);
 		int g = find_array(c, gradient);
-		w->gradient = w->master;
-		w->gradient.data = g < 0 ? NULL : b->block[g] + GUARD_BYTES;
+		w->gradient = g >= 0 ? b->tensor[g] : w->master;
+		w->gradient.data = g >= 0 ? b->tensor[g].data : NULL;
 		w->copy_bytes = (int64_t)be->functions->weight_copy_bytes(be, w);
 		if (w->copy_bytes > 0)
 			or_abort(be->functions->allocate(be, &w->copy, (size_t)w->copy_bytes, "a weight's copy"));
@@ -544,7 +540,7 @@ static inline void bound_release(struct bound *b)
 static inline struct tensor bound_tensor(struct bound *b, const char *name)
 {
 	int i = find_array(b->c, name);
-	return i < 0 ? (struct tensor){0} : array_tensor(b, i);
+	return i < 0 ? (struct tensor){0} : b->tensor[i];
 }
 
 static inline void *bound_data(struct bound *b, const char *name)
@@ -555,7 +551,7 @@ static inline void *bound_data(struct bound *b, const char *name)
 static inline const struct weight *bound_weight(struct bound *b, const char *name)
 {
 	int i = find_array(b->c, name);
-	return i < 0 ? NULL : &b->weight[i];
+	return i < 0 || b->weight[i].master.data == NULL ? NULL : &b->weight[i];
 }
 
 static inline const struct batch *bound_batch(struct bound *b)

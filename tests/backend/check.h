@@ -13,10 +13,9 @@ struct margin {
 };
 
 struct checker {
-	struct backend *backend;        /* under test */
-	struct backend *other;          /* the same with another number of threads, or NULL */
-	const struct operations *spoil; /* called instead of the back end's operations, or NULL */
-	bool quiet;                     /* count failures, print none */
+	struct backend *backend; /* under test */
+	struct backend *other;   /* the same with another number of threads, or NULL */
+	bool quiet;              /* count failures, print none */
 	int failures;
 	struct margin margins[LIMIT_CLASS_COUNT];
 };
@@ -164,22 +163,14 @@ static inline void check_again(struct checker *k, struct bound *b, unsigned char
 	}
 }
 
-static inline void bind_for(struct checker *k, struct bound *b, struct test_case *c, struct backend *be,
-			    struct replica *replica)
-{
-	or_abort(be->functions->replica_create(be, replica, &c->limits));
-	if (k->spoil != NULL)
-		replica->operations = k->spoil;
-	bound_create(b, c, be, replica);
-}
-
 /* Returns true if nothing was wrong. */
 static inline bool check_case(struct checker *k, struct test_case *c)
 {
 	int before = k->failures;
 	struct replica replica;
 	struct bound b;
-	bind_for(k, &b, c, k->backend, &replica);
+	or_abort(k->backend->functions->replica_create(k->backend, &replica, &c->limits));
+	bound_create(&b, c, k->backend, &replica);
 	bound_run(&b);
 	unsigned char *bytes[ARRAY_LIMIT];
 	for (int i = 0; i < c->count; i++) {
@@ -187,12 +178,12 @@ static inline bool check_case(struct checker *k, struct test_case *c)
 		check_array(k, &b, i, bytes[i]);
 	}
 	check_scalars(k, &b);
-	if (k->spoil == NULL)
-		check_again(k, &b, bytes, "when it is run again");
+	check_again(k, &b, bytes, "when it is run again");
 	bound_release(&b);
 	k->backend->functions->replica_release(&replica);
-	if (k->other != NULL && k->spoil == NULL) {
-		bind_for(k, &b, c, k->other, &replica);
+	if (k->other != NULL) {
+		or_abort(k->other->functions->replica_create(k->other, &replica, &c->limits));
+		bound_create(&b, c, k->other, &replica);
 		check_again(k, &b, bytes, "with another number of threads");
 		bound_release(&b);
 		k->other->functions->replica_release(&replica);

@@ -1,0 +1,102 @@
+/* Every operation of the CPU back end against the reference: each type of activations and each instruction set that
+ * this machine has. The instruction set is decided once in a process, so each runs in a child; the parent computes what
+ * the reference gives once for all of them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "backend/cpu/isa.h"
+#include "cases.h"
+#include "check.h"
+#include "operations.h"
+
+static struct test_case cases[CASE_COUNT];
+
+static void prepare(enum dtype dtype)
+{
+	struct pool *pool;
+	struct backend *ref = open_backend("ref", DTYPE_F64, 2, &pool);
+	struct replica replica;
+	open_reference_replica(ref, &replica);
+	for (int i = 0; i < CASE_COUNT; i++) {
+		case_create(&cases[i], case_lines[i], dtype, &replica);
+		case_expect(&cases[i], ref);
+	}
+	ref->functions->replica_release(&replica);
+	backend_close(ref);
+	pool_free(pool); /* threads do not survive a fork */
+}
+
+enum outcome { PASSED, FAILED, NOT_HERE };
+
+/* In the child: all cases on one instruction set. */
+static enum outcome run_cases(const char *isa, enum dtype dtype)
+{
+	setenv("BERTC_ISA", isa, 1);
+	struct pool *two, *one;
+	struct checker k = {0};
+	or_abort(pool_create(&two, 2));
+	or_abort(pool_create(&one, 1));
+	struct backend_settings settings = {.device = "cpu", .dtype = dtype, .pool = two};
+	if (backend_open(&k.backend, &settings) != OK)
+		return NOT_HERE;
+	settings.pool = one;
+	or_abort(backend_open(&k.other, &settings));
+	for (int i = 0; i < CASE_COUNT; i++)
+		check_case(&k, &cases[i]);
+	char title[64];
+	snprintf(title, sizeof(title), "%s %s", isa, dtype_names[dtype]);
+	print_margins(&k, title);
+	if (k.failures > 0)
+		fprintf(stderr, "%s: %d failures\n", title, k.failures);
+	return k.failures > 0 ? FAILED : PASSED;
+}
+
+static void test_dtype(enum dtype dtype)
+{
+	prepare(dtype);
+	int passed = 0, failed = 0;
+	for (int isa = 0; isa < CPU_ISA_COUNT; isa++) {
+		fflush(NULL);
+		pid_t child = fork();
+		assert_true(child >= 0);
+		if (child == 0)
+			_exit((int)run_cases(cpu_isa_names[isa], dtype));
+		int status;
+		assert_int_equal(waitpid(child, &status, 0), child);
+		if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_HERE)
+			fprintf(stderr, "%s %s: not on this machine\n", cpu_isa_names[isa], dtype_names[dtype]);
+		else if (WIFEXITED(status) && WEXITSTATUS(status) == PASSED)
+			passed++;
+		else
+			failed++;
+	}
+	for (int i = 0; i < CASE_COUNT; i++)
+		case_release(&cases[i]);
+	assert_int_equal(failed, 0);
+	assert_true(passed > 0);
+}
+
+static void test_f32(void **state)
+{
+	(void)state;
+	test_dtype(DTYPE_F32);
+}
+
+static void test_bf16(void **state)
+{
+	(void)state;
+	test_dtype(DTYPE_BF16);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_f32),
+		cmocka_unit_test(test_bf16),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
