@@ -104,7 +104,7 @@ static const char *const case_lines[] = {
 	"attention_fwd T=700 H=128 heads=2 B=9 longest=512 p=0.1",
 	"attention_fwd T=300 H=128 heads=1 B=20 longest=63",
 	"attention_fwd T=130 H=768 heads=12 B=3 longest=127 p=0.1 train=0",
-	"attention_fwd T=100 H=64 heads=2 B=3 longest=48 scale=4",
+	"attention_fwd T=100 H=64 heads=2 B=3 longest=48 scale=2",
 	"attention_fwd T=90 H=33 heads=3 B=7 longest=31 p=0.5",
 
 	"attention_bwd T=1 H=16 heads=1 B=1 bias=1",
@@ -116,7 +116,7 @@ static const char *const case_lines[] = {
 	"attention_bwd T=700 H=128 heads=2 B=9 longest=512 p=0.1 bias=1",
 	"attention_bwd T=300 H=128 heads=1 B=20 longest=63 bias=1 overwrite=0",
 	"attention_bwd T=130 H=768 heads=12 B=3 longest=127 p=0.1 bias=1",
-	"attention_bwd T=100 H=64 heads=2 B=3 longest=48 scale=4",
+	"attention_bwd T=100 H=64 heads=2 B=3 longest=48 scale=2",
 	"attention_bwd T=90 H=33 heads=3 B=7 longest=31 p=0.5 bias=1",
 
 	"gather_fwd T=1 P=1 H=1",
@@ -140,7 +140,7 @@ static const char *const case_lines[] = {
 	"vocab_xent P=130 V=1021 H=96",
 	"vocab_xent P=20 V=30522 H=64",
 	"vocab_xent P=5 V=2000 H=768 overwrite=0",
-	"vocab_xent P=9 V=300 H=32 scale=6",
+	"vocab_xent P=9 V=300 H=32 scale=3",
 	"vocab_xent P=40 V=64 H=32 ties=1",
 
 	"vocab_topk P=1 V=2 H=1 k=2",

@@ -16,7 +16,8 @@ enum limit_class {
 	GRADIENT,    /* sums over rows into fp32 */
 	ATTENTION,
 	ATTENTION_GRADIENT,
-	SOFTMAX,     /* losses, probabilities and their gradients */
+	SOFTMAX,     /* gradients of a softmax */
+	LOSS,        /* losses and probabilities */
 	OPTIMIZER,
 	LIMIT_CLASS_COUNT,
 };
@@ -24,6 +25,9 @@ enum limit_class {
 struct limit {
 	double largest, rms;
 };
+
+/* A root mean square says something from this size on. */
+#define RMS_ELEMENTS 64
 
 #define F32_UNIT 6e-8  /* half a unit in the last place of fp32, relative */
 #define BF16_UNIT 2e-3 /* 2^-9 */
@@ -40,6 +44,7 @@ static const struct limits_row {
 	[ATTENTION] = {"attention", {1, 1}, {1, 1}},
 	[ATTENTION_GRADIENT] = {"attention gradient", {1, 1}, {1, 1}},
 	[SOFTMAX] = {"softmax", {1, 1}, {1, 1}},
+	[LOSS] = {"loss", {1, 1}, {1, 1}},
 	[OPTIMIZER] = {"optimizer", {1, 1}, {1, 1}},
 };
 

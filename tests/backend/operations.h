@@ -676,7 +676,7 @@ static void declare_vocab_xent(struct test_case *c)
 			}
 		}
 	}
-	add_sum(c, "loss", SOFTMAX);
+	add_sum(c, "loss", LOSS);
 	add_sum(c, "correct", EXACT);
 	if (case_integer(c, "train", 1)) {
 		add_gradient(c, "table", case_integer(c, "overwrite", 1), 0.1, GRADIENT);
@@ -726,7 +726,7 @@ static void declare_vocab_topk(struct test_case *c)
 	int64_t rows = case_integer(c, "P", 3), k = case_integer(c, "k", 5);
 	declare_vocabulary(c);
 	add_output(c, "ids", INTEGER, rows, k, EXACT);
-	add_output(c, "probabilities", DOUBLE, rows, k, SOFTMAX);
+	add_output(c, "probabilities", DOUBLE, rows, k, LOSS);
 }
 
 static void call_vocab_topk(struct bound *b)
@@ -746,7 +746,7 @@ static void declare_xent(struct test_case *c)
 	int64_t rows = case_integer(c, "N", 8), classes = case_integer(c, "C", 2);
 	add_input(c, "logits", rows, classes, 2);
 	declare_labels(c, rows, classes, case_integer(c, "unlabelled", 3));
-	add_sum(c, "loss", SOFTMAX);
+	add_sum(c, "loss", LOSS);
 	add_sum(c, "correct", EXACT);
 	if (case_integer(c, "train", 1))
 		add_output(c, "dlogits", ACTIVATION, rows, classes, SOFTMAX);

@@ -81,7 +81,7 @@ static double worst_difference;
 
 static void check_gradient_array(struct test_case *c, struct array *a)
 {
-	double scale = root_mean_square(a->expected, a->rows, a->columns, a->columns);
+	double scale = root_mean_square(a->expected, array_size(a));
 	for (int64_t i = 0; i < array_size(a); i++) {
 		double expected = difference(c, &a->value[i]), error = fabs(a->expected[i] - expected);
 		/* An array of zeros (scores of a single key have no gradient) must be so to rounding. */
