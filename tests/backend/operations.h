@@ -247,9 +247,10 @@ static void declare_linear_bwd(struct test_case *c)
 	bool overwrite = case_integer(c, "overwrite", 1);
 	double spread = sqrt((double)rows);
 	declare_product(c);
-	add_gradient(c, "w", overwrite, spread, GRADIENT);
+	enum limit_class of_dy = case_integer(c, "tanh", 0) ? GRADIENT : SUM; /* tanh makes a new dy */
+	add_gradient(c, "w", overwrite, spread, of_dy);
 	if (case_integer(c, "b", 1))
-		add_gradient(c, "b", overwrite, spread, GRADIENT);
+		add_gradient(c, "b", overwrite, spread, of_dy);
 	if (case_integer(c, "producer", 0)) {
 		add_weight(c, "producer", WEIGHT_VECTOR, 1, inner, 0, 0.5);
 		add_gradient(c, "producer", overwrite, spread, GRADIENT);
@@ -390,8 +391,8 @@ static void declare_norm_bwd(struct test_case *c)
 	bool overwrite = case_integer(c, "overwrite", 1);
 	double spread = sqrt((double)rows);
 	declare_norm(c, rows, width);
-	add_gradient(c, "gamma", overwrite, spread, GRADIENT);
-	add_gradient(c, "beta", overwrite, spread, GRADIENT);
+	add_gradient(c, "gamma", overwrite, spread, SUM);
+	add_gradient(c, "beta", overwrite, spread, SUM);
 	if (case_integer(c, "bias", 0)) {
 		add_weight(c, "bias", WEIGHT_VECTOR, 1, width, 0, 1);
 		add_gradient(c, "bias", overwrite, spread, GRADIENT);
