@@ -65,18 +65,6 @@ static size_t trimmed_size(const char *text, size_t size)
 	return size;
 }
 
-static bool is_valid_utf8(const char *text, size_t size)
-{
-	for (size_t i = 0; i < size;) {
-		uint32_t code_point;
-
-		i += utf8_decode(text + i, size - i, &code_point);
-		if (code_point == UTF8_INVALID)
-			return false;
-	}
-	return true;
-}
-
 /* The slot that holds an entry of these bytes, or the free one where it belongs. */
 static uint64_t find_slot(const struct vocab *vocab, const char *text, size_t size)
 {
@@ -189,7 +177,7 @@ static enum status vocab_parse(struct vocab *out, const char *path, const char *
 		size_t kept = trimmed_size(text + i, length);
 
 		line++;
-		if (memchr(text + i, '\0', length) || !is_valid_utf8(text + i, length)) {
+		if (memchr(text + i, '\0', length) || utf8_count_invalid(text + i, length) > 0) {
 			enum status status = error_set(ERR_DATA, "'%s': line %lld is not UTF-8 text", path,
 			                               (long long)line);
 
@@ -244,7 +232,7 @@ enum status vocab_from_entries(struct vocab *out, const char *const *entries, in
 
 		/* What a vocab.txt could not hold would get other ids when read again. */
 		if (memchr(entries[i], '\n', size) || trimmed_size(entries[i], size) != size ||
-		    !is_valid_utf8(entries[i], size)) {
+		    utf8_count_invalid(entries[i], size) > 0) {
 			status = error_set(ERR_DATA,
 			                   "vocabulary entry %d does not fit a line of vocab.txt: '%s'", i,
 			                   entries[i]);

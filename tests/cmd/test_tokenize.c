@@ -1,0 +1,206 @@
+/* bertc tokenize as scripts see it: lines, separators, formats, streams, exit codes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <zlib.h>
+#include <cmocka.h>
+#include "base/buffer.h"
+#include "base/file.h"
+
+#define VOCAB "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##aff\n##able\nA\na\n.\n\xC3\xA9\n[\n]\nmask\n"
+
+static char folder[64];
+static struct buffer out;
+
+static void put(const char *name, const char *bytes, size_t size)
+{
+	char path[PATH_BYTES];
+	assert_int_equal(path_join(path, folder, name), OK);
+	assert_int_equal(file_write(path, bytes, size), OK);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	const char *base = getenv("TMPDIR");
+	snprintf(folder, sizeof folder, "%.40s/tokenize-XXXXXX", base && *base ? base : "/tmp");
+	if (!mkdtemp(folder))
+		return -1;
+	put("vocab.txt", VOCAB, strlen(VOCAB));
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	buffer_release(&out);
+	return folder_remove(folder) == OK ? 0 : -1;
+}
+
+/* Runs "cd folder; [input |] bertc tokenize ..."; standard output goes to `out`, errors to the file "log". */
+static int run(const char *input, const char *arguments)
+{
+	const char *bertc = getenv("BERTC");
+	char command[1024], absolute[PATH_BYTES], bytes[4096];
+	size_t count;
+
+	assert_non_null(realpath(bertc ? bertc : "build/bertc", absolute));
+	snprintf(command, sizeof command, "cd %s; %s%s %.500s tokenize %s 2>log", folder, input ? input : "",
+	         input ? " |" : "", absolute, arguments);
+	FILE *pipe = popen(command, "r");
+	assert_non_null(pipe);
+	buffer_clear(&out);
+	while ((count = fread(bytes, 1, sizeof bytes, pipe)) > 0)
+		buffer_append(&out, bytes, count);
+	int status = pclose(pipe);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void assert_log_has(const char *text)
+{
+	struct buffer log = {0};
+	char path[PATH_BYTES];
+	assert_int_equal(path_join(path, folder, "log"), OK);
+	assert_int_equal(file_read(path, 1 << 20, &log), OK);
+	if (!strstr(buffer_string(&log), text))
+		fail_msg("'%s' is not in '%s'", text, buffer_string(&log));
+	buffer_release(&log);
+}
+
+static void assert_out(const char *expected)
+{
+	assert_string_equal(buffer_string(&out), expected);
+}
+
+static void test_formats(void **state)
+{
+	(void)state;
+	put("text", "Unaffable.\n\n  [MASK]\xC3\x89 zz\n", 26);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt text"), 0);
+	assert_out("5 6 7 10\n\n4 1 1\n");
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --format tokens text"), 0);
+	assert_out("un ##aff ##able .\n\n[MASK] [UNK] [UNK]\n");
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --format offsets --threads 2 text"), 0);
+	assert_out("0:2 2:5 5:9 9:10\n\n2:8 8:10 11:13\n");
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --cased --format tokens text"), 0);
+	assert_out("[UNK] .\n\n[MASK] [UNK] [UNK]\n");
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --compat google --format tokens text"), 0);
+	assert_out("un ##aff ##able .\n\n[ mask ] [UNK] [UNK]\n");
+}
+
+/* A line ends at \n alone, the last one needs none, and nothing gives nothing. */
+static void test_lines(void **state)
+{
+	(void)state;
+	assert_int_equal(run("printf 'a\\r a\\014a\\342\\200\\250a\\n\\na'", "--vocab_file vocab.txt"), 0);
+	assert_out("9 1 9\n\n9\n");
+	assert_int_equal(run("printf ''", "--vocab_file vocab.txt -"), 0);
+	assert_out("");
+	assert_int_equal(run("printf '\\n\\n'", "--vocab_file vocab.txt -"), 0);
+	assert_out("\n\n");
+	put("text", "a", 1);
+	assert_int_equal(run("printf 'un'", "--vocab_file vocab.txt text - text"), 0);
+	assert_out("9\n5\n9\n");
+	assert_int_equal(run("printf 'a\\377\\200a\\0a\\n'", "--vocab_file vocab.txt"), 0);
+	assert_out("1\n");
+	assert_log_has("not UTF-8 were left out: 2");
+}
+
+/* Text of more than one block, with lines longer than a part and longer than a block; also packed. */
+static void test_long_text(void **state)
+{
+	(void)state;
+	struct buffer text = {0}, ids = {0};
+	char path[PATH_BYTES];
+
+	for (int line = 0; line < 2; line++) {
+		for (int i = 0; i < 900000; i++) {
+			buffer_text(&text, i % 5 ? "a un " : "unaffable. ");
+			buffer_text(&ids, i % 5 ? "9 5 " : "5 6 7 10 ");
+		}
+		ids.data[ids.size - 1] = '\n';
+		text.data[text.size - 1] = '\n';
+	}
+	for (int line = 0; line < 40000; line++) {
+		buffer_text(&text, line % 3 ? "  a\n" : "unaffable a un\n");
+		buffer_text(&ids, line % 3 ? "9\n" : "5 6 7 9 5\n");
+	}
+	put("text", text.data, text.size);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --threads 1 text"), 0);
+	assert_true(out.size == ids.size && memcmp(out.data, ids.data, ids.size) == 0);
+	assert_int_equal(path_join(path, folder, "text.gz"), OK);
+	gzFile packed = gzopen(path, "wb1");
+	assert_int_equal(gzwrite(packed, text.data, (unsigned)text.size), text.size);
+	assert_int_equal(gzclose(packed), Z_OK);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --threads 3 text.gz"), 0);
+	assert_true(out.size == ids.size && memcmp(out.data, ids.data, ids.size) == 0);
+	assert_int_equal(run("cat text", "--vocab_file vocab.txt"), 0);
+	assert_true(out.size == ids.size && memcmp(out.data, ids.data, ids.size) == 0);
+
+	/* Offsets count from the line's beginning, however it was cut. */
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --format offsets text"), 0);
+	size_t end = 0;
+	char *p = out.data;
+	while (*p != '\n') {
+		size_t begin = strtoul(p, &p, 10);
+		assert_true(*p == ':' && begin >= end && text.data[begin] != ' ');
+		end = strtoul(p + 1, &p, 10);
+		assert_true(end > begin && text.data[end - 1] != ' ');
+		p += *p == ' ';
+	}
+	assert_int_equal(text.data[end], '\n');
+	buffer_release(&text);
+	buffer_release(&ids);
+}
+
+static void test_settings_file(void **state)
+{
+	(void)state;
+	put("text", "A\n", 2);
+	put("tokenizer_config.json", "{\"do_lower_case\": false}", 24);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt text"), 0);
+	assert_out("8\n");
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --cased text"), 0);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --no_cased text"), ERR_STATE);
+	assert_log_has("tokenizer_config.json");
+	put("tokenizer_config.json", "{\"do_lower_case\": true}", 23);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt text"), 0);
+	assert_out("9\n");
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --cased text"), ERR_STATE);
+	put("tokenizer_config.json", "{", 1);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt text"), ERR_DATA);
+	char path[PATH_BYTES];
+	assert_int_equal(path_join(path, folder, "tokenizer_config.json"), OK);
+	assert_int_equal(remove(path), 0);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(run(NULL, "text"), ERR_USAGE);
+	assert_log_has("--vocab_file");
+	assert_int_equal(run(NULL, "--vocab_file nowhere.txt text"), ERR_USAGE);
+	assert_log_has("nowhere.txt");
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt nowhere"), ERR_USAGE);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --format words text"), ERR_USAGE);
+	assert_int_equal(run(NULL, "--vocab_file text text"), ERR_DATA);
+	assert_out("");
+	put("broken.gz", "\x1F\x8B\x08\0\0\0\0\0\0\3xxxx", 14);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt broken.gz"), ERR_DATA);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt text >/dev/full"), ERR_RESOURCE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_formats),   cmocka_unit_test(test_lines),
+	        cmocka_unit_test(test_long_text), cmocka_unit_test(test_settings_file),
+	        cmocka_unit_test(test_refused),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

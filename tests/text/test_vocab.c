@@ -1,0 +1,214 @@
+/* Vocabularies as they are found in the wild: read, found, written, and refused with a reason. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "text/vocab.h"
+
+#define SPECIAL "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
+
+static char folder[64], path[128], log_path[128];
+
+static int set_up(void **state)
+{
+	(void)state;
+	const char *base = getenv("TMPDIR");
+	snprintf(folder, sizeof folder, "%.40s/vocab-XXXXXX", base && *base ? base : "/tmp");
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof path, "%s/vocab.txt", folder);
+	snprintf(log_path, sizeof log_path, "%s/log", folder);
+	log_level = LOG_QUIET;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return folder_remove(folder) == OK ? 0 : -1;
+}
+
+/* Reads a vocabulary of these bytes; `log` (may be NULL) gets the warnings. */
+static enum status read_bytes(struct vocab *vocab, const char *bytes, size_t size, struct buffer *log)
+{
+	assert_int_equal(file_write(path, bytes, size), OK);
+	assert_int_equal(file_write(log_path, "", 0), OK);
+	log_to_file(log_path);
+	enum status status = vocab_read(vocab, path);
+	log_to_file(NULL);
+	if (log)
+		assert_int_equal(file_read(log_path, 1 << 20, log), OK);
+	return status;
+}
+
+static enum status read_text(struct vocab *vocab, const char *text, struct buffer *log)
+{
+	return read_bytes(vocab, text, strlen(text), log);
+}
+
+static int32_t find(const struct vocab *vocab, const char *text)
+{
+	return vocab_find(vocab, text, strlen(text));
+}
+
+static void test_read(void **state)
+{
+	(void)state;
+	struct vocab vocab;
+	struct buffer log = {0};
+	assert_int_equal(
+	        read_text(&vocab, "a\n[UNK]\n##b\n[CLS]\n[SEP]\n[MASK]\n[PAD]\n\xE4\xB8\xAD\n#\nlast", &log),
+	        OK);
+	assert_string_equal(buffer_string(&log), "");
+	assert_int_equal(vocab.count, 10);
+	assert_string_equal(vocab.text[2], "##b");
+	assert_int_equal(vocab.size[7], 3);
+	assert_true(vocab.is_continuation[2]);
+	assert_false(vocab.is_continuation[8]);
+	assert_int_equal(vocab.pad, 6);
+	assert_int_equal(vocab.unk, 1);
+	assert_int_equal(vocab.cls, 3);
+	assert_int_equal(vocab.sep, 4);
+	assert_int_equal(vocab.mask, 5);
+	for (int32_t id = 0; id < vocab.count; id++) {
+		assert_int_equal(vocab_find(&vocab, vocab.text[id], vocab.size[id]), id);
+		assert_int_equal(vocab_is_special(&vocab, id), id == 1 || (id >= 3 && id <= 6));
+	}
+	assert_int_equal(find(&vocab, "b"), -1);
+	assert_int_equal(find(&vocab, ""), -1);
+	assert_int_equal(find(&vocab, "las"), -1);
+	buffer_release(&log);
+	vocab_release(&vocab);
+}
+
+static void test_oddities_are_said(void **state)
+{
+	(void)state;
+	struct vocab vocab;
+	struct buffer log = {0};
+
+	assert_int_equal(
+	        read_text(&vocab, "\xEF\xBB\xBF" SPECIAL "a\r\n\nb \nb\t\xE3\x80\x80\n  c\nd\xC2\xA0", &log),
+	        OK);
+	assert_int_equal(vocab.count, 11);
+	assert_int_equal(vocab.pad, 0);
+	assert_int_equal(find(&vocab, "a"), 5);
+	assert_string_equal(vocab.text[6], "");
+	assert_int_equal(find(&vocab, "b"), 8); /* the later one */
+	assert_string_equal(vocab.text[7], "b");
+	assert_int_equal(find(&vocab, "  c"), 9);
+	assert_int_equal(find(&vocab, "d"), 10);
+	assert_non_null(strstr(buffer_string(&log), "byte order mark"));
+	assert_non_null(strstr(buffer_string(&log), "CR is cut (line 6)"));
+	assert_non_null(strstr(buffer_string(&log), "blank entry, which no text can match (line 7)"));
+	assert_non_null(
+	        strstr(buffer_string(&log), "white space at the end of an entry is cut (line 8, 9, 11)"));
+	assert_non_null(strstr(buffer_string(&log), "the later id is used (line 9)"));
+	vocab_release(&vocab);
+
+	assert_int_equal(read_text(&vocab, SPECIAL "a\na\na\na\na\n", &log), OK);
+	assert_non_null(strstr(buffer_string(&log), "(line 7, 8, 9, ...)"));
+	vocab_release(&vocab);
+	buffer_release(&log);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	struct vocab vocab;
+
+	assert_int_equal(vocab_read(&vocab, "/nonexistent/vocab.txt"), ERR_USAGE);
+	assert_int_equal(vocab_read(&vocab, folder), ERR_USAGE);
+	assert_int_equal(read_text(&vocab, "", NULL), ERR_DATA);
+	assert_non_null(strstr(error_last()->message, "empty"));
+	assert_int_equal(read_text(&vocab, "\xEF\xBB\xBF", NULL), ERR_DATA);
+	assert_int_equal(read_text(&vocab, "[PAD]\n[UNK]\n[CLS]\n[sep]\na\n", NULL), ERR_DATA);
+	assert_non_null(strstr(error_last()->message, "[SEP] [MASK] among its 5 entries"));
+	assert_null(strstr(error_last()->message, "[PAD]"));
+	assert_true(error_last()->hint[0] != '\0');
+	assert_int_equal(read_text(&vocab, SPECIAL "a\n\xFF\n", NULL), ERR_DATA);
+	assert_non_null(strstr(error_last()->message, "line 7"));
+	assert_int_equal(read_bytes(&vocab, SPECIAL "a\0b\n", sizeof SPECIAL + 3, NULL), ERR_DATA);
+	assert_non_null(strstr(error_last()->message, "line 6"));
+	assert_null(vocab.memory);
+}
+
+static void test_from_entries_and_back(void **state)
+{
+	(void)state;
+	const char *entries[] = {"[PAD]",  "x",   "[UNK]", "[CLS]",       "[SEP]",
+	                         "[MASK]", "##y", "",      "\xE4\xB8\xAD"};
+	const char *const bad[] = {"a\nb", "a ", "a\r", "\xC3", "a\xE3\x80\x80"};
+	const int32_t count = sizeof entries / sizeof *entries;
+	struct vocab vocab, again;
+
+	assert_int_equal(vocab_from_entries(&vocab, entries, count), OK);
+	uint64_t hash = vocab.hash;
+	assert_int_equal(vocab.count, count);
+	assert_int_equal(vocab_write(&vocab, path), OK);
+	assert_int_equal(vocab_read(&again, path), OK);
+	assert_int_equal(again.count, count);
+	assert_true(again.hash == hash);
+	for (int32_t id = 0; id < count; id++)
+		assert_string_equal(again.text[id], entries[id]);
+	vocab_release(&again);
+	vocab_release(&vocab);
+
+	entries[1] = "##y"; /* the same entries in another order are another vocabulary */
+	entries[6] = "x";
+	assert_int_equal(vocab_from_entries(&again, entries, count), OK);
+	assert_true(again.hash != hash);
+	vocab_release(&again);
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		entries[1] = bad[i];
+		assert_int_equal(vocab_from_entries(&again, entries, count), ERR_DATA);
+		assert_non_null(strstr(error_last()->message, "entry 1 "));
+	}
+	assert_int_equal(vocab_from_entries(&again, entries + 2, count - 2), ERR_DATA); /* no [PAD] */
+	assert_int_equal(vocab_from_entries(&again, entries, 0), ERR_DATA);
+}
+
+/* Every entry is found and nothing else, in a table of many. */
+static void test_many(void **state)
+{
+	(void)state;
+	enum { COUNT = 50000 };
+	char(*texts)[16] = malloc(COUNT * sizeof *texts);
+	const char **entries = malloc(COUNT * sizeof *entries);
+	const char *const special[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+	struct vocab vocab;
+
+	assert_non_null(texts);
+	assert_non_null(entries);
+	for (int i = 0; i < COUNT; i++) {
+		snprintf(texts[i], sizeof *texts, i % 2 ? "##%x" : "%x", i * 7);
+		entries[i] = i < 5 ? special[i] : texts[i];
+	}
+	assert_int_equal(vocab_from_entries(&vocab, entries, COUNT), OK);
+	for (int i = 0; i < COUNT; i++) {
+		char other[24];
+		assert_int_equal(find(&vocab, entries[i]), i);
+		snprintf(other, sizeof other, "%s!", entries[i]);
+		assert_int_equal(find(&vocab, other), -1);
+	}
+	vocab_release(&vocab);
+	free(entries);
+	free(texts);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(test_read),    cmocka_unit_test(test_oddities_are_said),
+	        cmocka_unit_test(test_refused), cmocka_unit_test(test_from_entries_and_back),
+	        cmocka_unit_test(test_many),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
