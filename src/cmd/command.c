@@ -13,6 +13,7 @@
 
 /* In the order in which a person meets them. */
 const struct command *const commands[] = {
+        &command_vocab,
         &command_tokenize,
         &command_prepare,
         &command_pretrain,

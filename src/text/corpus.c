@@ -22,6 +22,7 @@
 #define LINE_LIMIT ((size_t)1 << 20)
 #define SENTENCE_LIMIT ((size_t)64 << 10)
 #define DOCUMENT_LIMIT ((size_t)64 << 20)
+#define CHAPTER_LINES 3   /* blank lines in a row that end a document of wrapped text */
 #define NUL_SHARE 1000    /* a binary file: more than one NUL in so many bytes */
 #define INVALID_SHARE 10  /* not UTF-8: more than one invalid byte in so many */
 
@@ -32,6 +33,7 @@ struct corpus {
 	char reason[TEXT_FORM_REASON_BYTES];
 	bool form_said[TEXT_FORM_DOCUMENTS + 1];
 	struct line_reader *reader; /* of the file at next_file - 1; NULL between files */
+	int blank_lines;            /* in a row before this line, in wrapped text */
 	bool within_line;           /* the next piece goes on with a line already begun */
 	int64_t file_sentences;     /* of this file so far */
 	int64_t file_offset;        /* bytes of its text taken so far */
@@ -197,6 +199,7 @@ static enum status open_next_file(struct corpus *corpus)
 	corpus->document.path = strcmp(path, "-") == 0 ? "standard input" : path;
 	corpus->counts.files++;
 	corpus->within_line = false;
+	corpus->blank_lines = 0;
 	corpus->file_sentences = 0;
 	corpus->file_offset = 0;
 	TRY(line_reader_peek(corpus->reader, BEGINNING_BYTES, &beginning, &size));
@@ -368,8 +371,11 @@ static enum status take_line(struct corpus *corpus, const char *line, size_t siz
 		*out_ended = !blank;
 		return append_running_text(corpus, line + begin, end - begin);
 	case TEXT_FORM_WRAPPED:
-		if (blank)
+		corpus->blank_lines = blank ? corpus->blank_lines + 1 : 0;
+		if (blank) {
+			*out_ended = corpus->blank_lines == CHAPTER_LINES;
 			return flush_paragraph(corpus, true);
+		}
 		join_line(paragraph, line + begin, end - begin);
 		return paragraph->size > LINE_LIMIT ? flush_paragraph(corpus, false) : OK;
 	case TEXT_FORM_AUTO:

@@ -12,7 +12,8 @@ enum text_form {
 	TEXT_FORM_AUTO,
 	TEXT_FORM_SENTENCES,  /* a sentence a line, a blank line between documents */
 	TEXT_FORM_PARAGRAPHS, /* running text, a paragraph a line, a blank line between documents */
-	TEXT_FORM_WRAPPED,    /* running text broken at a column; a blank line between paragraphs, a file a document */
+	TEXT_FORM_WRAPPED,    /* running text broken at a column; a blank line between paragraphs; a file is a document,
+	                         or each part of it that ends with three blank lines or more (the chapters of a book) */
 	TEXT_FORM_DOCUMENTS,  /* a document a line */
 };
 extern const char *const text_form_names[]; /* "auto", "sentences", …; index = enum; ends with NULL */

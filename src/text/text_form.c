@@ -1,7 +1,8 @@
 /* What form a text has, judged from its beginning.
  *
- *   wrapped      most lines that are followed by another end within a sentence, and so near one column that the
- *                first word of the next line would not have fitted
+ *   wrapped      most lines that are followed by another end within a sentence, and three in five reach three
+ *                quarters of one width: text wrapped by hand or machine gives nine in ten, sentences or paragraphs
+ *                a line give one or two
  *   sentences    fewer than 1.2 sentences a line
  *   paragraphs   more, with blank lines
  *   documents    more, without a blank line
@@ -25,10 +26,9 @@
 const char *const text_form_names[] = {"auto", "sentences", "paragraphs", "wrapped", "documents", NULL};
 
 struct line {
-	int32_t columns;    /* an East Asian character has two */
-	int32_t first_word; /* columns of the first word: what would have had to fit on the line before */
+	int32_t columns; /* an East Asian character has two */
 	bool ends_sentence;
-	bool inner;         /* followed by a line of the same block */
+	bool inner; /* followed by a line of the same block */
 };
 
 struct survey {
@@ -36,7 +36,6 @@ struct survey {
 	int64_t count, capacity;
 	int64_t blocks;     /* groups of lines without a blank line between */
 	int64_t sentences;
-	uint32_t last_character;
 };
 
 static bool is_wide(uint32_t c)
@@ -71,16 +70,11 @@ static bool ends_sentence(const char *text, size_t size)
 static enum status survey_line(struct survey *survey, const char *text, size_t size)
 {
 	struct line line = {.ends_sentence = ends_sentence(text, size)};
-	bool in_first_word = true;
 
 	for (size_t at = 0; at < size;) {
 		uint32_t c;
 		at += utf8_decode(text + at, size - at, &c);
 		line.columns += is_wide(c) ? 2 : 1;
-		if (in_first_word) {
-			in_first_word = !utf8_is_space(c) && !is_wide(c);
-			line.first_word = line.columns - (utf8_is_space(c) ? 1 : 0);
-		}
 	}
 	TRY(memory_grow(&survey->lines, &survey->capacity, survey->count + 1, sizeof line, "lines of a text's beginning"));
 	survey->lines[survey->count++] = line;
@@ -125,7 +119,7 @@ static int compare_columns(const void *a, const void *b)
 static enum status find_wrap_column(const struct survey *survey, int32_t *out)
 {
 	int32_t *columns;
-	int64_t inner = 0, full = 0, open = 0;
+	int64_t inner = 0, reaching = 0, open = 0;
 
 	*out = 0;
 	TRY(memory_new(&columns, survey->count, sizeof *columns, "line widths"));
@@ -136,14 +130,12 @@ static enum status find_wrap_column(const struct survey *survey, int32_t *out)
 		/* Not the widest line: a stray one (an address, a table) must not decide. */
 		qsort(columns, (size_t)inner, sizeof *columns, compare_columns);
 		int32_t width = columns[(inner - 1) * 95 / 100];
-		for (int64_t i = 0; i + 1 < survey->count; i++) {
+		for (int64_t i = 0; i < survey->count; i++) {
 			const struct line *line = &survey->lines[i];
-			if (!line->inner)
-				continue;
-			full += line->columns + 1 + line[1].first_word > width - (line[1].first_word == 2 ? 2 : 0);
-			open += !line->ends_sentence;
+			reaching += line->inner && line->columns * 4 >= width * 3;
+			open += line->inner && !line->ends_sentence;
 		}
-		if (width >= NARROWEST && width <= WIDEST && full * 10 >= inner * 8 && open * 2 >= inner)
+		if (width >= NARROWEST && width <= WIDEST && reaching * 5 >= inner * 3 && open * 2 >= inner)
 			*out = width;
 	}
 	free(columns);

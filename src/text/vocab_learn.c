@@ -366,7 +366,7 @@ static enum status add_word(void *context, const char *word, size_t size, int64_
 
 static void show_merges(void *context, int32_t symbols)
 {
-	progress_update(context, symbols, " ");
+	progress_update(context, symbols, "%s", "");
 }
 
 static enum status merge_words(const struct vocab_learner *learner, const struct alphabet *alphabet, int32_t size,
@@ -384,7 +384,7 @@ static enum status merge_words(const struct vocab_learner *learner, const struct
 	TRY_GOTO(word_counts_visit(learner->counts, add_word, adder), done);
 	progress_start(&progress, "merging pairs", pair_merger_symbols(merger), size, "entries");
 	status = pair_merger_run(merger, size, min_frequency > 1 ? min_frequency : 1, show_merges, &progress);
-	progress_update(&progress, pair_merger_symbols(merger), " ");
+	progress_update(&progress, pair_merger_symbols(merger), "%s", "");
 	progress_finish(&progress);
 done:
 	free(adder);
@@ -522,6 +522,9 @@ enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, in
 	*report = (struct vocab_learn_report){.words = learner->words,
 					      .long_words = learner->long_words,
 					      .distinct_words = word_counts_distinct(learner->counts)};
+	if (report->distinct_words == 0 && learner->long_words > 0)
+		return error_set(ERR_DATA, "the corpus has no words to learn a vocabulary from: all %" PRId64
+				 " are longer than %d characters", learner->long_words, learner->settings.max_word_characters);
 	if (report->distinct_words == 0)
 		return error_set(ERR_DATA, "the corpus has no words to learn a vocabulary from");
 	TRY_GOTO(alphabet_create(&alphabet, learner), done);
@@ -546,19 +549,16 @@ enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, in
 		entries.symbols[i] = i;
 	TRY_GOTO(choose_entries(learner, &entries, room, out, report), done);
 	report->merges = entries.count - entries.fixed;
-	report->least_uses = report->merges ? INT64_MAX : 0;
 	for (int32_t i = entries.fixed; i < entries.count; i++)
-		if (entries.uses[SPECIALS + i] < report->least_uses)
-			report->least_uses = entries.uses[SPECIALS + i];
+		report->rare_merges += entries.uses[SPECIALS + i] < 10;
 
 	if (report->alphabet_dropped > 0)
 		log_warning("the text has %" PRId64 " different characters; the %" PRId64
 			    " rarest do not fit into %" PRId32 " entries and become [UNK] (%.4f %% of all characters)",
 			    alphabet.seen_count, report->alphabet_dropped, size, 100 * (1 - report->coverage));
 	if (out->count < size)
-		log_warning("%" PRId32 " entries instead of %" PRId32 ": no further pair of pieces is seen %" PRId64
-			    " times",
-			    out->count, size, min_frequency > 1 ? min_frequency : 1);
+		log_note("%" PRId32 " entries, not %" PRId32 ": no further pair of pieces is seen %" PRId64 " times or more",
+			 out->count, size, min_frequency > 1 ? min_frequency : 1);
 done:
 	free(entries.symbols);
 	free(entries.uses);

@@ -32,7 +32,7 @@ struct vocab_learn_report {
 	int64_t alphabet;              /* characters that the vocabulary has */
 	int64_t alphabet_dropped;      /* rarer ones that did not fit */
 	int64_t merges;                /* entries of two characters or more */
-	int64_t least_uses;            /* how often the text uses the rarest of these */
+	int64_t rare_merges;           /* of these, used less than 10 times in the text: too few to be learned well */
 	double tokens_per_word;        /* of the counted text under the learned vocabulary */
 	double unknown_words;          /* share of its words that are [UNK] */
 	double coverage;               /* share of its characters that are in the alphabet kept */
@@ -40,7 +40,7 @@ struct vocab_learn_report {
 /* Entries: [PAD] [UNK] [CLS] [SEP] [MASK], the alphabet (by bytes), "##" alphabet (of the characters seen within
  * words), then merges in order, less those that the text uses least once longer ones exist. A `size` smaller than
  * specials + alphabet keeps the most frequent characters. Merges seen less than min_frequency times are not made: the
- * vocabulary may be smaller than `size`. Both are warned of. No words at all is ERR_DATA. */
+ * vocabulary may be smaller than `size`. Both are said. No words at all is ERR_DATA. */
 MUST_USE enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, int64_t min_frequency,
 					  struct vocab *out, struct vocab_learn_report *report);
 

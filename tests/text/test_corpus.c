@@ -100,6 +100,8 @@ static void test_each_form(void **state)
 	      "One.|Two.|\nThree.|Four.|\nFive.|\n");
 	reads(put_text("w", "  One is broken\nhere. Two is well-\nknown here. Three\n\nFour. Five--\nSix\n\n\n"),
 	      TEXT_FORM_WRAPPED, "One is broken here.|Two is well-known here.|Three|Four.|Five--Six|\n");
+	reads(put_text("w", "The end\nof one.\n\n\nGoes on.\n\n \n\n\nChapter\ntwo.\n\n\n\n"), TEXT_FORM_WRAPPED,
+	      "The end of one.|Goes on.|\nChapter two.|\n");
 	reads(put_text("w", "春眠不觉晓，处\n处闻啼鸟。夜来\n风雨声。\n"), TEXT_FORM_WRAPPED, "春眠不觉晓，处处闻啼鸟。|夜来风雨声。|\n");
 }
 
@@ -151,6 +153,13 @@ static const struct {
 	 "wisdom, it was the age of foolishness, it was the epoch of belief, it\n"
 	 "was the epoch of incredulity. It was the season of Light, it was the\n"
 	 "season of Darkness.\n\n",
+	 10, 1, TEXT_FORM_WRAPPED},
+	{"wrapped by hand",
+	 "  These lines were filled once and then edited, so that some\n"
+	 "of them are shorter\n"
+	 "than the width would allow, as in most licences, e.g. where a\n"
+	 "word was taken out. The next one fits again, nearly to its end\n"
+	 "as it should.\n\n  TITLE OF A SECTION\n\n",
 	 10, 1, TEXT_FORM_WRAPPED},
 	{"wrapped Chinese",
 	 "第一条为了发展教育事业提高全民族的素质促进社会主义物质文明和精神文\n"

@@ -1,0 +1,206 @@
+/* bertc vocab: text files to a WordPiece vocabulary. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "base/pool.h"
+#include "cmd/command.h"
+#include "text/vocab_learn.h"
+
+struct vocab_options {
+	struct option_list corpus;
+	const char *text_form, *out;
+	int64_t vocab_size, min_frequency, threads;
+	bool cased;
+};
+
+#define FIELD(name) offsetof(struct vocab_options, name)
+
+static const struct option option_table[] = {
+	{.help = "Input and output"},
+	{.name = "corpus",
+	 .type = OPTION_LIST,
+	 .field = FIELD(corpus),
+	 .role = ROLE_PLACE,
+	 .value_name = "PATH…",
+	 .help = "text files, folders or globs, also .gz .bz2 .zst .xz, or - for standard input"},
+	{.name = "out",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(out),
+	 .role = ROLE_PLACE,
+	 .value_name = "FILE",
+	 .help = "the vocabulary, an entry a line (vocab.txt)"},
+	{.help = "What is learned"},
+	{.name = "vocab_size",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(vocab_size),
+	 .range = "6..10000000",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
+	 .help = "entries, the five special ones included",
+	 .fallback_text = "4000 to 30522 by the amount of text"},
+	{.name = "min_frequency",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(min_frequency),
+	 .fallback = "2",
+	 .range = "1..",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
+	 .help = "pieces seen less often are not joined to a longer one"},
+	{.name = "cased",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(cased),
+	 .fallback = "false",
+	 .role = ROLE_RESULT,
+	 .help = "keep case and accents"},
+	{.name = "text_form",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(text_form),
+	 .fallback = "auto",
+	 .range = "auto|sentences|paragraphs|wrapped|documents",
+	 .role = ROLE_RESULT,
+	 .value_name = "FORM",
+	 .help = "what a line is: a sentence, a paragraph, a piece of running text, a document"},
+	{.help = "Running"},
+	{.name = "threads",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(threads),
+	 .range = "1..4096",
+	 .role = ROLE_RUN,
+	 .value_name = "N",
+	 .help = "threads; the result does not depend on them",
+	 .fallback_text = "all cores"},
+	{0},
+};
+
+static const struct command_text text = {
+	.name = "vocab",
+	.synopsis = "--corpus PATH... --out FILE [options]",
+	.summary = "learn a WordPiece vocabulary from text",
+	.description =
+		"Counts the words of the text, as BERT's tokenizer makes them, and joins the most frequent pairs of "
+		"neighbouring pieces until the vocabulary is full; pieces that the text then hardly uses make way for "
+		"others. The alphabet has no cap: every character of the text is in the vocabulary as long as there is room "
+		"for it, which matters for Chinese.\n\n"
+		"Without --vocab_size the size follows the text: 4000 entries below 400 thousand words (about 2 MB of "
+		"English), 8000 below 2 million, 16000 below 20 million (100 MB), else 30522; more where the alphabet alone "
+		"would fill half of it.\n\n"
+		"The same text gives the same vocabulary in any order of files and on any number of threads. Memory is about "
+		"150 bytes for each different word. A vocabulary learned with --cased is to be used with --cased.",
+	.examples = "bertc vocab --corpus 'text/*.txt.gz' --vocab_size 30522 --out vocab.txt\ta vocabulary of BERT's size\n"
+		    "bertc vocab --corpus text --cased --out vocab.txt\tkeep case; the size follows the text\n",
+};
+
+static enum status require(bool given, const char *option, const char *what)
+{
+	if (given)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--%s is missing: %s", option, what);
+	error_hint("`bertc vocab --help` shows an example");
+	return status;
+}
+
+/* A folder that cannot be written is said before the text is read. */
+static enum status check_out(const char *path)
+{
+	char folder[PATH_BYTES] = ".";
+	const char *slash = strrchr(path, '/');
+
+	if (slash && (size_t)(slash - path) >= sizeof folder)
+		return error_set(ERR_USAGE, "--out: the path is too long");
+	if (slash) {
+		size_t size = slash == path ? 1 : (size_t)(slash - path);
+		memcpy(folder, path, size);
+		folder[size] = '\0';
+	}
+	if (file_is_folder(path))
+		return error_set(ERR_USAGE, "--out '%s' is a folder; give a file, such as %s/vocab.txt", path, path);
+	if (!file_is_folder(folder)) {
+		enum status status = error_set(ERR_USAGE, "--out '%s': there is no folder '%s'", path, folder);
+		error_hint("make it first: mkdir -p '%s'", folder);
+		return status;
+	}
+	if (access(folder, W_OK) != 0)
+		return error_set_errno(ERR_RESOURCE, "--out '%s': cannot write into '%s'", path, folder);
+	return OK;
+}
+
+static enum text_form form_named(const char *name)
+{
+	int form = 0;
+	while (strcmp(text_form_names[form], name) != 0)
+		form++;
+	return (enum text_form)form;
+}
+
+/* "1 file", "1,234 files" */
+static const char *counted(char out[64], int64_t count, const char *one, const char *many)
+{
+	char number[FORMAT_BYTES];
+	snprintf(out, 64, "%s %s", format_count(number, count), count == 1 ? one : many);
+	return out;
+}
+
+static void report_result(const struct vocab_options *settings, const struct corpus *corpus, const struct vocab *vocab,
+			  const struct vocab_learn_report *report, double seconds)
+{
+	char a[64], b[64], c[64];
+	const struct corpus_counts *counts = corpus_counts(corpus);
+	struct buffer oddities = {0};
+
+	log_note("%s: %s, %s", settings->out, counted(a, vocab->count, "entry", "entries"),
+		 settings->cased ? "cased" : "uncased");
+	log_note("  text       %s in %s, %s", format_size(a, (double)counts->bytes),
+		 counted(b, counts->files, "file", "files"), counted(c, counts->documents, "document", "documents"));
+	log_note("  words      %s, %s different", format_count(a, report->words), format_count(b, report->distinct_words));
+	log_note("  alphabet   %s, %.4g %% of the text", counted(a, report->alphabet, "character", "characters"),
+		 100 * report->coverage);
+	log_note("  pieces     %s, %s used less than 10 times", counted(a, report->merges, "longer one", "longer ones"),
+		 format_count(b, report->rare_merges));
+	log_note("  a word is  %.3f tokens, [UNK] in %.2g %%", report->tokens_per_word, 100 * report->unknown_words);
+	if (report->long_words > 0)
+		log_note("  left out   %s longer than a tokenizer takes", counted(a, report->long_words, "word", "words"));
+	corpus_describe_oddities(corpus, &oddities);
+	if (oddities.size > 0)
+		log_note("  odd        %s", buffer_string(&oddities));
+	buffer_release(&oddities);
+	log_note("  took       %s, %s/s", format_duration(a, seconds), format_size(b, (double)counts->bytes / seconds));
+}
+
+static enum status run(struct options *options)
+{
+	struct vocab_options *settings = options->settings;
+	struct tokenizer_settings tokenizer = tokenizer_defaults(settings->cased);
+	struct corpus *corpus = NULL;
+	struct pool *pool = NULL;
+	struct vocab_learner *learner = NULL;
+	struct vocab vocab = {0};
+	struct vocab_learn_report report;
+	double start = clock_seconds();
+	enum status status;
+
+	TRY(require(settings->corpus.count > 0, "corpus", "the text to learn from"));
+	TRY(require(settings->out != NULL, "out", "the file to write"));
+	TRY(check_out(settings->out));
+	TRY(corpus_open(&corpus, settings->corpus.values, settings->corpus.count, form_named(settings->text_form)));
+	TRY_GOTO(pool_create(&pool, (int)settings->threads), done);
+	TRY_GOTO(vocab_learner_create(&learner, &tokenizer), done);
+	TRY_GOTO(vocab_learner_count(learner, corpus, pool), done);
+	int32_t size = settings->vocab_size ? (int32_t)settings->vocab_size : vocab_default_size(learner);
+	TRY_GOTO(vocab_learner_finish(learner, size, settings->min_frequency, &vocab, &report), done);
+	TRY_GOTO(vocab_write(&vocab, settings->out), done);
+	report_result(settings, corpus, &vocab, &report, clock_seconds() - start);
+done:
+	vocab_release(&vocab);
+	vocab_learner_free(learner);
+	pool_free(pool);
+	corpus_close(corpus);
+	return status;
+}
+
+const struct command command_vocab = {
+	.text = &text,
+	.options = option_table,
+	.settings_bytes = sizeof(struct vocab_options),
+	.run = run,
+};

@@ -1,0 +1,139 @@
+/* bertc vocab as a user runs it: the file it writes, what it says, and every bad input with its exit code. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "base/file.h"
+#include "cmd/command.h"
+
+static char folder[64], text_path[128], out_path[128], said_path[128];
+static struct buffer said;
+
+static int set_up(void **state)
+{
+	(void)state;
+	const char *base = getenv("TMPDIR");
+	snprintf(folder, sizeof folder, "%.40s/vocab-XXXXXX", base && *base ? base : "/tmp");
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(text_path, sizeof text_path, "%s/text", folder);
+	snprintf(out_path, sizeof out_path, "%s/vocab.txt", folder);
+	snprintf(said_path, sizeof said_path, "%s/said", folder);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	buffer_release(&said);
+	return folder_remove(folder) == OK ? 0 : -1;
+}
+
+static void put(const char *path, const char *bytes, size_t size)
+{
+	FILE *file = fopen(path, "wb");
+	assert_non_null(file);
+	assert_int_equal(fwrite(bytes, 1, size, file), size);
+	assert_int_equal(fclose(file), 0);
+}
+
+/* Runs a command line, words separated by single spaces; what it says on standard error is in `said`. */
+static int run(const char *line)
+{
+	char words[512], *argv[32];
+	int argc = 0;
+
+	snprintf(words, sizeof words, "%s", line);
+	for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+		argv[argc++] = word;
+	argv[argc] = NULL;
+	fflush(stderr);
+	int saved = dup(STDERR_FILENO);
+	assert_non_null(freopen(said_path, "wb", stderr));
+	int code = command_main(argc, argv);
+	fflush(stderr);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	assert_int_equal(file_read(said_path, 1 << 20, &said), OK);
+	return code;
+}
+
+static void fails(int code, const char *words, const char *format, ...)
+{
+	char line[512];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(line, sizeof line, format, arguments);
+	va_end(arguments);
+	int got = run(line);
+	if (got != code || !strstr(buffer_string(&said), words))
+		fail_msg("'%s': code %d, said \"%s\"", line, got, buffer_string(&said));
+}
+
+static void test_good_run(void **state)
+{
+	(void)state;
+	struct buffer vocab = {0};
+	char line[512];
+
+	put(text_path, "The cat sat. The cat ran.\nA Cat sat here.\n", 43);
+	snprintf(line, sizeof line, "vocab --corpus %s --vocab_size 60 --threads 2 --out %s", text_path, out_path);
+	assert_int_equal(run(line), OK);
+	assert_int_equal(file_read(out_path, 1 << 20, &vocab), OK);
+	assert_memory_equal(vocab.data, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n.\n", 34);
+	assert_non_null(strstr(vocab.data, "\ncat\n"));
+	assert_null(strstr(vocab.data, "\nCat\n"));
+	assert_non_null(strstr(said.data, "uncased"));
+	assert_non_null(strstr(said.data, "1 file, "));
+
+	strcat(line, " --cased --min_frequency 1");
+	assert_int_equal(run(line), OK);
+	assert_int_equal(file_read(out_path, 1 << 20, &vocab), OK);
+	assert_non_null(strstr(vocab.data, "\nCat\n"));
+	buffer_release(&vocab);
+}
+
+static void test_bad_commands(void **state)
+{
+	(void)state;
+	put(text_path, "Some text here.\n", 16);
+	fails(ERR_USAGE, "--corpus is missing", "vocab --out %s", out_path);
+	fails(ERR_USAGE, "--out is missing", "vocab --corpus %s", text_path);
+	fails(ERR_USAGE, "vocab_size", "vocab --corpus %s --out %s --vocab_size 3", text_path, out_path);
+	fails(ERR_USAGE, "text_form", "vocab --corpus %s --out %s --text_form prose", text_path, out_path);
+	fails(ERR_USAGE, "no folder", "vocab --corpus %s --out %s/none/vocab.txt", text_path, folder);
+	fails(ERR_USAGE, "is a folder", "vocab --corpus %s --out %s", text_path, folder);
+	fails(ERR_USAGE, "none.txt", "vocab --corpus %s/none.txt --out %s", folder, out_path);
+}
+
+static void test_bad_text(void **state)
+{
+	(void)state;
+	char path[128];
+
+	unlink(out_path);
+	put(text_path, "", 0);
+	fails(ERR_DATA, "no words", "vocab --corpus %s --out %s", text_path, out_path);
+	put(text_path, "\x7f" "ELF\0\0\0\1\2", 9);
+	fails(ERR_DATA, "binary", "vocab --corpus %s --out %s", text_path, out_path);
+	put(text_path, "\x1f\x8b\x08\0\0\0\0\0\0\0 broken", 17);
+	fails(ERR_DATA, "gzip data", "vocab --corpus %s --out %s", text_path, out_path);
+	snprintf(path, sizeof path, "%s/empty", folder);
+	assert_int_equal(folder_make(path), OK);
+	fails(ERR_USAGE, "empty", "vocab --corpus %s --out %s", path, out_path);
+	assert_false(file_exists(out_path));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_good_run),
+		cmocka_unit_test(test_bad_commands),
+		cmocka_unit_test(test_bad_text),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}

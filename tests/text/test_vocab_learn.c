@@ -1,0 +1,469 @@
+/* Merging against a plain implementation of the definition; counting by many threads; the vocabulary as a whole: order,
+ * alphabet, sizes, and the same bits for any threads and any order of files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "base/buffer.h"
+#include "base/log.h"
+#include "base/pool.h"
+#include "text/pair_merge.h"
+#include "text/vocab_learn.h"
+#include "text/word_counts.h"
+
+static char folder[64];
+
+static int set_up(void **state)
+{
+	(void)state;
+	const char *base = getenv("TMPDIR");
+	snprintf(folder, sizeof folder, "%.40s/vocab-learn-XXXXXX", base && *base ? base : "/tmp");
+	log_level = LOG_QUIET;
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return folder_remove(folder) == OK ? 0 : -1;
+}
+
+static uint32_t draw(uint32_t *random, uint32_t below)
+{
+	*random = *random * 1664525 + 1013904223;
+	return (*random >> 8) % below;
+}
+
+/* The definition, in plain loops: words as lists of texts; count every pair, take the best, replace it everywhere. */
+
+#define PLAIN_WORDS 60
+#define PLAIN_LENGTH 9
+#define PLAIN_SYMBOLS 200
+
+struct plain {
+	char words[PLAIN_WORDS][PLAIN_LENGTH][32];
+	int lengths[PLAIN_WORDS];
+	int64_t counts[PLAIN_WORDS];
+	char symbols[PLAIN_SYMBOLS][32];
+	int symbol_count;
+};
+
+static bool plain_merge(struct plain *plain, int64_t min_count)
+{
+	char best[2][32] = {"", ""};
+	int64_t best_count = 0;
+
+	for (int w = 0; w < PLAIN_WORDS; w++)
+		for (int i = 0; i + 1 < plain->lengths[w]; i++) {
+			const char *left = plain->words[w][i], *right = plain->words[w][i + 1];
+			int64_t count = 0;
+			for (int v = 0; v < PLAIN_WORDS; v++)
+				for (int k = 0; k + 1 < plain->lengths[v]; k++)
+					if (!strcmp(plain->words[v][k], left) && !strcmp(plain->words[v][k + 1], right))
+						count += plain->counts[v];
+			int order = strcmp(left, best[0]) ? strcmp(left, best[0]) : strcmp(right, best[1]);
+			if (count > best_count || (count == best_count && order < 0)) {
+				best_count = count;
+				strcpy(best[0], left);
+				strcpy(best[1], right);
+			}
+		}
+	if (best_count < min_count)
+		return false;
+	char merged[64];
+	snprintf(merged, sizeof merged, "%s%s", best[0], best[1] + 2);
+	bool known = false;
+	for (int i = 0; i < plain->symbol_count; i++)
+		known = known || !strcmp(plain->symbols[i], merged);
+	if (!known)
+		strcpy(plain->symbols[plain->symbol_count++], merged);
+	for (int w = 0; w < PLAIN_WORDS; w++) {
+		int written = 0;
+		for (int i = 0; i < plain->lengths[w]; i++) {
+			bool here = i + 1 < plain->lengths[w] && !strcmp(plain->words[w][i], best[0]) &&
+				    !strcmp(plain->words[w][i + 1], best[1]);
+			memmove(plain->words[w][written++], here ? merged : plain->words[w][i], 32);
+			i += here;
+		}
+		plain->lengths[w] = written;
+	}
+	return true;
+}
+
+static void test_merging_is_as_defined(void **state)
+{
+	(void)state;
+	uint32_t random = 7;
+
+	for (int round = 0; round < 60; round++) {
+		struct plain plain = {0};
+		struct pair_merger *merger;
+		int letters = 1 + round % 4; /* few letters: runs of the same one, and the same text by several ways */
+		int64_t min_count = 1 + round % 4;
+
+		assert_int_equal(pair_merger_create(&merger), OK);
+		for (int inner = 0; inner < 2; inner++)
+			for (int c = 0; c < letters; c++) {
+				char *symbol = plain.symbols[plain.symbol_count++];
+				snprintf(symbol, 32, "%s%c", inner ? "##" : "", 'a' + c);
+				assert_int_equal(pair_merger_add_symbol(merger, symbol, strlen(symbol)), OK);
+			}
+		for (int w = 0; w < PLAIN_WORDS; w++) {
+			int32_t row[PLAIN_LENGTH];
+			plain.lengths[w] = 1 + (int)draw(&random, PLAIN_LENGTH);
+			plain.counts[w] = 1 + draw(&random, 3); /* small: many ties */
+			for (int i = 0; i < plain.lengths[w]; i++) {
+				row[i] = (int32_t)draw(&random, (uint32_t)letters) + (i ? letters : 0);
+				strcpy(plain.words[w][i], plain.symbols[row[i]]);
+			}
+			assert_int_equal(pair_merger_add_word(merger, row, plain.lengths[w], plain.counts[w]), OK);
+		}
+		while (plain.symbol_count < PLAIN_SYMBOLS && plain_merge(&plain, min_count))
+			;
+		assert_int_equal(pair_merger_run(merger, PLAIN_SYMBOLS, min_count, NULL, NULL), OK);
+		assert_int_equal(pair_merger_symbols(merger), plain.symbol_count);
+		for (int i = 0; i < plain.symbol_count; i++)
+			assert_string_equal(pair_merger_text(merger, i), plain.symbols[i]);
+		pair_merger_free(merger);
+	}
+	pair_merger_free(NULL);
+}
+
+/* Counting */
+
+#define COUNTED_WORDS 200000 /* several times a local table */
+
+struct shared_count {
+	struct word_counts *counts;
+	struct word_counter *counters[4];
+	int failures[4];
+};
+
+static void count_task(void *context, int64_t index, int worker)
+{
+	struct shared_count *shared = context;
+	char word[32];
+	for (int i = 0; i < COUNTED_WORDS; i++) {
+		/* Word k is counted k % 5 + 1 times in each task; 'the' often. */
+		for (int times = i % 5; times >= 0; times--) {
+			int size = snprintf(word, sizeof word, "word%d", i);
+			shared->failures[worker] += word_counter_add(shared->counters[worker], word, (size_t)size) != OK;
+		}
+		shared->failures[worker] += word_counter_add(shared->counters[worker], "the", 3) != OK;
+	}
+	(void)index;
+}
+
+static enum status check_count(void *context, const char *word, size_t size, int64_t count)
+{
+	int64_t *seen = context;
+	if (size == 3) {
+		assert_memory_equal(word, "the", 3);
+		assert_int_equal(count, 8 * COUNTED_WORDS);
+	} else {
+		char text[32] = {0};
+		memcpy(text, word, size);
+		assert_memory_equal(text, "word", 4);
+		assert_int_equal(count, 8 * (atoi(text + 4) % 5 + 1));
+	}
+	++*seen;
+	return OK;
+}
+
+static void test_counting_on_threads(void **state)
+{
+	(void)state;
+	struct shared_count shared = {0};
+	struct pool *pool;
+	int64_t seen = 0;
+
+	assert_int_equal(pool_create(&pool, 4), OK);
+	assert_int_equal(word_counts_create(&shared.counts), OK);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(word_counter_create(&shared.counters[i], shared.counts), OK);
+	pool_run(pool, 8, count_task, &shared);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(shared.failures[i], 0);
+		assert_int_equal(word_counter_flush(shared.counters[i]), OK);
+		word_counter_free(shared.counters[i]);
+	}
+	assert_int_equal(word_counts_distinct(shared.counts), COUNTED_WORDS + 1);
+	assert_int_equal(word_counts_visit(shared.counts, check_count, &seen), OK);
+	assert_int_equal(seen, COUNTED_WORDS + 1);
+	word_counts_free(shared.counts);
+	pool_free(pool);
+}
+
+/* The whole */
+
+static const char *put(const char *name, const char *text)
+{
+	static char path[256];
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	FILE *file = fopen(path, "wb");
+	assert_non_null(file);
+	fputs(text, file);
+	assert_int_equal(fclose(file), 0);
+	return path;
+}
+
+struct learned {
+	struct vocab vocab;
+	struct vocab_learn_report report;
+	int32_t default_size;
+};
+
+static enum status learn(struct learned *out, const char *const *paths, int count, int threads, int32_t size,
+			 int64_t min_frequency, bool cased)
+{
+	struct tokenizer_settings settings = tokenizer_defaults(cased);
+	struct vocab_learner *learner;
+	struct corpus *corpus;
+	struct pool *pool = NULL;
+
+	assert_int_equal(corpus_open(&corpus, paths, count, TEXT_FORM_AUTO), OK);
+	if (threads > 0)
+		assert_int_equal(pool_create(&pool, threads), OK);
+	assert_int_equal(vocab_learner_create(&learner, &settings), OK);
+	assert_int_equal(vocab_learner_count(learner, corpus, pool), OK);
+	out->default_size = vocab_default_size(learner);
+	enum status status = vocab_learner_finish(learner, size, min_frequency, &out->vocab, &out->report);
+	vocab_learner_free(learner);
+	pool_free(pool);
+	corpus_close(corpus);
+	return status;
+}
+
+static void learn_text(struct learned *out, const char *text, int32_t size, int64_t min_frequency)
+{
+	const char *path = put("text", text);
+	assert_int_equal(learn(out, &path, 1, 0, size, min_frequency, false), OK);
+}
+
+static void assert_entries(const struct learned *learned, const char *expected)
+{
+	struct buffer got = {0};
+	for (int32_t i = 0; i < learned->vocab.count; i++)
+		buffer_format(&got, "%s%s", i ? " " : "", learned->vocab.text[i]);
+	assert_string_equal(buffer_string(&got), expected);
+	buffer_release(&got);
+}
+
+static void test_small_vocabularies(void **state)
+{
+	(void)state;
+	struct learned learned;
+
+	/* The example of the BPE paper, more or less. Every merge is made; those never used then go: "##es" once there
+	 * is "##est", "lo", "n", "ne" and so on once there are whole words. */
+	learn_text(&learned, "low low low low low lower lower newest newest newest newest newest newest widest widest widest",
+		   100, 2);
+	assert_entries(&learned, "[PAD] [UNK] [CLS] [SEP] [MASK] d e i l n o r s t w ##d ##e ##i ##o ##r ##s ##t ##w low "
+				 "newest widest lower");
+	assert_int_equal(learned.report.words, 16);
+	assert_int_equal(learned.report.distinct_words, 4);
+	assert_int_equal(learned.report.alphabet, 10);
+	assert_int_equal(learned.report.alphabet_dropped, 0);
+	assert_int_equal(learned.report.merges, 4);
+	assert_true(learned.report.tokens_per_word == 1.0 && learned.report.coverage == 1.0);
+	vocab_release(&learned.vocab);
+
+	/* Fewer: only the best pairs. */
+	learn_text(&learned, "low low low low low lower lower newest newest newest newest newest newest widest widest widest",
+		   24, 2);
+	assert_int_equal(learned.vocab.count, 24);
+	assert_true(vocab_find(&learned.vocab, "##est", 5) >= 0);
+	vocab_release(&learned.vocab);
+
+	/* No merge below the least frequency. */
+	learn_text(&learned, "ab ab ab cd cd", 100, 3);
+	assert_entries(&learned, "[PAD] [UNK] [CLS] [SEP] [MASK] a b c d ##b ##d ab");
+	vocab_release(&learned.vocab);
+
+	/* What looks like a special token is text; marks are words; case and accents go. */
+	learn_text(&learned, "[MASK] [MASK] [mask] Café", 100, 3);
+	assert_entries(&learned, "[PAD] [UNK] [CLS] [SEP] [MASK] [ ] a c e f k m s ##a ##e ##f ##k ##s mask");
+	vocab_release(&learned.vocab);
+
+	/* Every Chinese character is a word: no "##" form, no merge, no cap. */
+	learn_text(&learned, "中国中国 abc中国", 100, 1);
+	assert_entries(&learned, "[PAD] [UNK] [CLS] [SEP] [MASK] a b c 中 国 ##b ##c abc");
+	vocab_release(&learned.vocab);
+}
+
+static void test_cased(void **state)
+{
+	(void)state;
+	struct learned learned;
+	const char *path = put("cased", "Hello hello Été");
+	assert_int_equal(learn(&learned, &path, 1, 0, 100, 100, true), OK);
+	assert_entries(&learned, "[PAD] [UNK] [CLS] [SEP] [MASK] H e h l o t É é ##e ##l ##o ##t ##é");
+	vocab_release(&learned.vocab);
+}
+
+static void test_alphabet_that_does_not_fit(void **state)
+{
+	(void)state;
+	struct learned learned;
+
+	/* Six characters, room for four entries: the most frequent, with both forms where both are seen. */
+	learn_text(&learned, "aaaa aaaa bb bb cc d e", 9, 2);
+	assert_entries(&learned, "[PAD] [UNK] [CLS] [SEP] [MASK] a b ##a ##b");
+	assert_int_equal(learned.report.alphabet, 2);
+	assert_int_equal(learned.report.alphabet_dropped, 3);
+	assert_true(learned.report.coverage == 12.0 / 16.0);
+	assert_true(learned.report.unknown_words == 3.0 / 7.0);
+	vocab_release(&learned.vocab);
+
+	const char *path = put("text", "words");
+	assert_int_equal(learn(&learned, &path, 1, 0, 5, 2, false), ERR_USAGE);
+}
+
+static void test_no_words_and_long_words(void **state)
+{
+	(void)state;
+	struct learned learned;
+	struct buffer text = {0};
+	const char *path = put("empty", "");
+
+	assert_int_equal(learn(&learned, &path, 1, 0, 100, 2, false), ERR_DATA);
+	assert_non_null(strstr(error_last()->message, "no words"));
+	for (int i = 0; i < 101; i++)
+		buffer_char(&text, 'x');
+	path = put("long", buffer_string(&text));
+	assert_int_equal(learn(&learned, &path, 1, 0, 100, 2, false), ERR_DATA);
+	assert_non_null(strstr(error_last()->message, "longer than 100"));
+	buffer_text(&text, " short short");
+	learn_text(&learned, buffer_string(&text), 100, 2);
+	assert_int_equal(learned.report.long_words, 1);
+	assert_int_equal(learned.report.words, 3);
+	assert_int_equal(vocab_find(&learned.vocab, "x", 1), -1);
+	assert_true(vocab_find(&learned.vocab, "short", 5) > 0);
+	vocab_release(&learned.vocab);
+	buffer_release(&text);
+}
+
+/* Text of made-up words whose frequencies fall as those of real ones do. */
+static void make_text(struct buffer *out, uint32_t seed, int words)
+{
+	static const char *const syllables[] = {"ka", "lo", "mi", "ter", "an", "sch", "o", "é", "пр", "中", "ing", "s", "un"};
+	uint32_t random = seed;
+
+	for (int i = 0; i < words; i++) {
+		uint32_t rank = draw(&random, 1 + draw(&random, 3000)), word = rank * 2654435761u;
+		for (uint32_t k = 0; k < 1 + rank % 4; k++) {
+			buffer_text(out, syllables[draw(&word, 13)]);
+		}
+		buffer_text(out, i % 17 == 16 ? ".\n" : i % 400 == 399 ? "\n\n" : " ");
+	}
+}
+
+static void test_same_for_any_threads_and_order(void **state)
+{
+	(void)state;
+	char names[3][64];
+	const char *paths[3], *turned[3];
+	struct learned one, other;
+
+	for (int i = 0; i < 3; i++) {
+		struct buffer text = {0};
+		make_text(&text, 100 + (uint32_t)i, 100000);
+		snprintf(names[i], sizeof names[i], "part%d", i);
+		put(names[i], buffer_string(&text));
+		buffer_release(&text);
+	}
+	static char full[3][160];
+	for (int i = 0; i < 3; i++) {
+		snprintf(full[i], sizeof full[i], "%s/part%d", folder, i);
+		paths[i] = turned[2 - i] = full[i];
+	}
+	assert_int_equal(learn(&one, paths, 3, 0, 800, 2, false), OK);
+	assert_int_equal(one.vocab.count, 800);
+	for (int threads = 1; threads <= 3; threads++) {
+		assert_int_equal(learn(&other, threads % 2 ? turned : paths, 3, threads, 800, 2, false), OK);
+		assert_int_equal(other.vocab.hash, one.vocab.hash);
+		assert_int_equal(other.vocab.count, one.vocab.count);
+		for (int32_t i = 0; i < one.vocab.count; i++)
+			assert_string_equal(other.vocab.text[i], one.vocab.text[i]);
+		assert_memory_equal(&other.report, &one.report, sizeof one.report);
+		vocab_release(&other.vocab);
+	}
+
+	/* The report is what a tokenizer finds. */
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	struct tokenizer *tokenizer;
+	struct tokens tokens = {0};
+	struct buffer text = {0};
+	assert_int_equal(tokenizer_open(&tokenizer, &one.vocab, &settings), OK);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(file_read(paths[i], 1 << 24, &text), OK);
+		assert_int_equal(tokenizer_encode(tokenizer, text.data, text.size, &tokens), OK);
+	}
+	assert_true((double)tokens.count / (double)one.report.words == one.report.tokens_per_word);
+	assert_int_equal(tokens.unknown, 0);
+	tokens_release(&tokens);
+	tokenizer_close(tokenizer);
+	buffer_release(&text);
+	vocab_release(&one.vocab);
+}
+
+/* Where the vocabulary has less room than pair merging would like, the entries that it made on the way to longer ones
+ * must not fill it. */
+static void test_hardly_an_entry_is_unused(void **state)
+{
+	(void)state;
+	struct buffer text = {0};
+	struct learned learned;
+
+	make_text(&text, 5, 200000);
+	learn_text(&learned, buffer_string(&text), 800, 2);
+	assert_int_equal(learned.vocab.count, 800);
+	assert_true(learned.report.rare_merges < 30);
+	vocab_release(&learned.vocab);
+	buffer_release(&text);
+}
+
+static void test_default_size(void **state)
+{
+	(void)state;
+	struct learned learned;
+	struct buffer text = {0};
+
+	learn_text(&learned, "a few words", 100, 2);
+	assert_int_equal(learned.default_size, 4000);
+	vocab_release(&learned.vocab);
+	for (int i = 0; i < 450000; i++)
+		buffer_text(&text, i % 10 ? "word " : "word.\n");
+	learn_text(&learned, buffer_string(&text), 100, 2);
+	assert_int_equal(learned.default_size, 8000);
+	vocab_release(&learned.vocab);
+
+	/* A large alphabet: twice its entries, at most BERT's size. */
+	buffer_clear(&text);
+	for (uint32_t c = 0x4E00; c < 0x4E00 + 3000; c++)
+		buffer_append(&text, (const char[]){(char)(0xE0 | c >> 12), (char)(0x80 | (c >> 6 & 63)), (char)(0x80 | (c & 63))}, 3);
+	learn_text(&learned, buffer_string(&text), 5000, 2);
+	assert_int_equal(learned.default_size, 6000);
+	vocab_release(&learned.vocab);
+	buffer_release(&text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_merging_is_as_defined),
+		cmocka_unit_test(test_counting_on_threads),
+		cmocka_unit_test(test_small_vocabularies),
+		cmocka_unit_test(test_cased),
+		cmocka_unit_test(test_alphabet_that_does_not_fit),
+		cmocka_unit_test(test_no_words_and_long_words),
+		cmocka_unit_test(test_same_for_any_threads_and_order),
+		cmocka_unit_test(test_hardly_an_entry_is_unused),
+		cmocka_unit_test(test_default_size),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
