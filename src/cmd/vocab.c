@@ -17,78 +17,86 @@ struct vocab_options {
 #define FIELD(name) offsetof(struct vocab_options, name)
 
 static const struct option option_table[] = {
-	{.help = "Input and output"},
-	{.name = "corpus",
-	 .type = OPTION_LIST,
-	 .field = FIELD(corpus),
-	 .role = ROLE_PLACE,
-	 .value_name = "PATH…",
-	 .help = "text files, folders or globs, also .gz .bz2 .zst .xz, or - for standard input"},
-	{.name = "out",
-	 .type = OPTION_TEXT,
-	 .field = FIELD(out),
-	 .role = ROLE_PLACE,
-	 .value_name = "FILE",
-	 .help = "the vocabulary, an entry a line (vocab.txt)"},
-	{.help = "What is learned"},
-	{.name = "vocab_size",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(vocab_size),
-	 .range = "6..10000000",
-	 .role = ROLE_RESULT,
-	 .value_name = "N",
-	 .help = "entries, the five special ones included",
-	 .fallback_text = "4000 to 30522 by the amount of text"},
-	{.name = "min_frequency",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(min_frequency),
-	 .fallback = "2",
-	 .range = "1..",
-	 .role = ROLE_RESULT,
-	 .value_name = "N",
-	 .help = "pieces seen less often are not joined to a longer one"},
-	{.name = "cased",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(cased),
-	 .fallback = "false",
-	 .role = ROLE_RESULT,
-	 .help = "keep case and accents"},
-	{.name = "text_form",
-	 .type = OPTION_CHOICE,
-	 .field = FIELD(text_form),
-	 .fallback = "auto",
-	 .range = "auto|sentences|paragraphs|wrapped|documents",
-	 .role = ROLE_RESULT,
-	 .value_name = "FORM",
-	 .help = "what a line is: a sentence, a paragraph, a piece of running text, a document"},
-	{.help = "Running"},
-	{.name = "threads",
-	 .type = OPTION_INTEGER,
-	 .field = FIELD(threads),
-	 .range = "1..4096",
-	 .role = ROLE_RUN,
-	 .value_name = "N",
-	 .help = "threads; the result does not depend on them",
-	 .fallback_text = "all cores"},
-	{0},
+        {.help = "Input and output"},
+        {.name = "corpus",
+         .type = OPTION_LIST,
+         .field = FIELD(corpus),
+         .role = ROLE_PLACE,
+         .value_name = "PATH…",
+         .help = "text files, folders or globs, also .gz .bz2 .zst .xz, or - for standard input"},
+        {.name = "out",
+         .type = OPTION_TEXT,
+         .field = FIELD(out),
+         .role = ROLE_PLACE,
+         .value_name = "FILE",
+         .help = "the vocabulary, an entry a line (vocab.txt)"},
+        {.help = "What is learned"},
+        {.name = "vocab_size",
+         .type = OPTION_INTEGER,
+         .field = FIELD(vocab_size),
+         .range = "6..10000000",
+         .role = ROLE_RESULT,
+         .value_name = "N",
+         .help = "entries, the five special ones included",
+         .fallback_text = "4000 to 30522 by the amount of text"},
+        {.name = "min_frequency",
+         .type = OPTION_INTEGER,
+         .field = FIELD(min_frequency),
+         .fallback = "2",
+         .range = "1..",
+         .role = ROLE_RESULT,
+         .value_name = "N",
+         .help = "pieces seen less often are not joined to a longer one"},
+        {.name = "cased",
+         .type = OPTION_FLAG,
+         .field = FIELD(cased),
+         .fallback = "false",
+         .role = ROLE_RESULT,
+         .help = "keep case and accents"},
+        {.name = "text_form",
+         .type = OPTION_CHOICE,
+         .field = FIELD(text_form),
+         .fallback = "auto",
+         .range = "auto|sentences|paragraphs|wrapped|documents",
+         .role = ROLE_RESULT,
+         .value_name = "FORM",
+         .help = "what a line is: a sentence, a paragraph, a piece of running text, a document"},
+        {.help = "Running"},
+        {.name = "threads",
+         .type = OPTION_INTEGER,
+         .field = FIELD(threads),
+         .range = "1..4096",
+         .role = ROLE_RUN,
+         .value_name = "N",
+         .help = "threads; the result does not depend on them",
+         .fallback_text = "all cores"},
+        {0},
 };
 
 static const struct command_text text = {
-	.name = "vocab",
-	.synopsis = "--corpus PATH... --out FILE [options]",
-	.summary = "learn a WordPiece vocabulary from text",
-	.description =
-		"Counts the words of the text, as BERT's tokenizer makes them, and joins the most frequent pairs of "
-		"neighbouring pieces until the vocabulary is full; pieces that the text then hardly uses make way for "
-		"others. The alphabet has no cap: every character of the text is in the vocabulary as long as there is room "
-		"for it, which matters for Chinese.\n\n"
-		"Without --vocab_size the size follows the text: 4000 entries below 400 thousand words (about 2 MB of "
-		"English), 8000 below 2 million, 16000 below 20 million (100 MB), else 30522; more where the alphabet alone "
-		"would fill half of it.\n\n"
-		"The same text gives the same vocabulary in any order of files and on any number of threads. Memory is about "
-		"150 bytes for each different word. A vocabulary learned with --cased is to be used with --cased.",
-	.examples = "bertc vocab --corpus 'text/*.txt.gz' --vocab_size 30522 --out vocab.txt\ta vocabulary of BERT's size\n"
-		    "bertc vocab --corpus text --cased --out vocab.txt\tkeep case; the size follows the text\n",
+        .name = "vocab",
+        .synopsis = "--corpus PATH... --out FILE [options]",
+        .summary = "learn a WordPiece vocabulary from text",
+        .description = "Counts the words of the text, as BERT's tokenizer makes them, and joins the most "
+                       "frequent pairs of "
+                       "neighbouring pieces until the vocabulary is full; pieces that the text then hardly "
+                       "uses make way for "
+                       "others. The alphabet has no cap: every character of the text is in the vocabulary as "
+                       "long as there is room "
+                       "for it, which matters for Chinese.\n\n"
+                       "Without --vocab_size the size follows the text: 4000 entries below 400 thousand "
+                       "words (about 2 MB of "
+                       "English), 8000 below 2 million, 16000 below 20 million (100 MB), else 30522; more "
+                       "where the alphabet alone "
+                       "would fill half of it.\n\n"
+                       "The same text gives the same vocabulary in any order of files and on any number of "
+                       "threads. Memory is about "
+                       "150 bytes for each different word. A vocabulary learned with --cased is to be used "
+                       "with --cased.",
+        .examples =
+                "bertc vocab --corpus 'text/*.txt.gz' --vocab_size 30522 --out vocab.txt\ta vocabulary of "
+                "BERT's size\n"
+                "bertc vocab --corpus text --cased --out vocab.txt\tkeep case; the size follows the text\n",
 };
 
 static enum status require(bool given, const char *option, const char *what)
@@ -114,9 +122,11 @@ static enum status check_out(const char *path)
 		folder[size] = '\0';
 	}
 	if (file_is_folder(path))
-		return error_set(ERR_USAGE, "--out '%s' is a folder; give a file, such as %s/vocab.txt", path, path);
+		return error_set(ERR_USAGE, "--out '%s' is a folder; give a file, such as %s/vocab.txt", path,
+		                 path);
 	if (!file_is_folder(folder)) {
-		enum status status = error_set(ERR_USAGE, "--out '%s': there is no folder '%s'", path, folder);
+		enum status status =
+		        error_set(ERR_USAGE, "--out '%s': there is no folder '%s'", path, folder);
 		error_hint("make it first: mkdir -p '%s'", folder);
 		return status;
 	}
@@ -141,30 +151,36 @@ static const char *counted(char out[64], int64_t count, const char *one, const c
 	return out;
 }
 
-static void report_result(const struct vocab_options *settings, const struct corpus *corpus, const struct vocab *vocab,
-			  const struct vocab_learn_report *report, double seconds)
+static void report_result(const struct vocab_options *settings, const struct corpus *corpus,
+                          const struct vocab *vocab, const struct vocab_learn_report *report, double seconds)
 {
 	char a[64], b[64], c[64];
 	const struct corpus_counts *counts = corpus_counts(corpus);
 	struct buffer oddities = {0};
 
 	log_note("%s: %s, %s", settings->out, counted(a, vocab->count, "entry", "entries"),
-		 settings->cased ? "cased" : "uncased");
+	         settings->cased ? "cased" : "uncased");
 	log_note("  text       %s in %s, %s", format_size(a, (double)counts->bytes),
-		 counted(b, counts->files, "file", "files"), counted(c, counts->documents, "document", "documents"));
-	log_note("  words      %s, %s different", format_count(a, report->words), format_count(b, report->distinct_words));
-	log_note("  alphabet   %s, %.4g %% of the text", counted(a, report->alphabet, "character", "characters"),
-		 100 * report->coverage);
-	log_note("  pieces     %s, %s used less than 10 times", counted(a, report->merges, "longer one", "longer ones"),
-		 format_count(b, report->rare_merges));
-	log_note("  a word is  %.3f tokens, [UNK] in %.2g %%", report->tokens_per_word, 100 * report->unknown_words);
+	         counted(b, counts->files, "file", "files"),
+	         counted(c, counts->documents, "document", "documents"));
+	log_note("  words      %s, %s different", format_count(a, report->words),
+	         format_count(b, report->distinct_words));
+	log_note("  alphabet   %s, %.4g %% of the text",
+	         counted(a, report->alphabet, "character", "characters"), 100 * report->coverage);
+	log_note("  pieces     %s, %s used less than 10 times",
+	         counted(a, report->merges, "longer one", "longer ones"),
+	         format_count(b, report->rare_merges));
+	log_note("  a word is  %.3f tokens, [UNK] in %.2g %%", report->tokens_per_word,
+	         100 * report->unknown_words);
 	if (report->long_words > 0)
-		log_note("  left out   %s longer than a tokenizer takes", counted(a, report->long_words, "word", "words"));
+		log_note("  left out   %s longer than a tokenizer takes",
+		         counted(a, report->long_words, "word", "words"));
 	corpus_describe_oddities(corpus, &oddities);
 	if (oddities.size > 0)
 		log_note("  odd        %s", buffer_string(&oddities));
 	buffer_release(&oddities);
-	log_note("  took       %s, %s/s", format_duration(a, seconds), format_size(b, (double)counts->bytes / seconds));
+	log_note("  took       %s, %s/s", format_duration(a, seconds),
+	         format_size(b, (double)counts->bytes / seconds));
 }
 
 static enum status run(struct options *options)
@@ -182,7 +198,8 @@ static enum status run(struct options *options)
 	TRY(require(settings->corpus.count > 0, "corpus", "the text to learn from"));
 	TRY(require(settings->out != NULL, "out", "the file to write"));
 	TRY(check_out(settings->out));
-	TRY(corpus_open(&corpus, settings->corpus.values, settings->corpus.count, form_named(settings->text_form)));
+	TRY(corpus_open(&corpus, settings->corpus.values, settings->corpus.count,
+	                form_named(settings->text_form)));
 	TRY_GOTO(pool_create(&pool, (int)settings->threads), done);
 	TRY_GOTO(vocab_learner_create(&learner, &tokenizer), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, pool), done);
@@ -199,8 +216,8 @@ done:
 }
 
 const struct command command_vocab = {
-	.text = &text,
-	.options = option_table,
-	.settings_bytes = sizeof(struct vocab_options),
-	.run = run,
+        .text = &text,
+        .options = option_table,
+        .settings_bytes = sizeof(struct vocab_options),
+        .run = run,
 };

@@ -11,10 +11,10 @@ struct line_reader {
 	size_t limit;
 	char *buffer;
 	int64_t capacity;
-	size_t begin, end;    /* of the bytes not yet given out */
-	size_t searched;      /* no '\n' in [begin, searched) */
-	int64_t offset;       /* of buffer[begin] in the decompressed stream */
-	bool ended;           /* the stream gives no more */
+	size_t begin, end; /* of the bytes not yet given out */
+	size_t searched;   /* no '\n' in [begin, searched) */
+	int64_t offset;    /* of buffer[begin] in the decompressed stream */
+	bool ended;        /* the stream gives no more */
 };
 
 enum status line_reader_open(struct line_reader **out, const char *path, size_t limit)
@@ -54,7 +54,8 @@ static enum status read_more(struct line_reader *reader)
 	return OK;
 }
 
-enum status line_reader_peek(struct line_reader *reader, size_t count, const char **out_bytes, size_t *out_size)
+enum status line_reader_peek(struct line_reader *reader, size_t count, const char **out_bytes,
+                             size_t *out_size)
 {
 	while (reader->end - reader->begin < count && !reader->ended)
 		TRY(read_more(reader));
@@ -74,7 +75,7 @@ static size_t character_boundary(const char *text, size_t limit)
 }
 
 enum status line_reader_next(struct line_reader *reader, const char **out_line, size_t *out_size,
-			     bool *out_continues, bool *out_end)
+                             bool *out_continues, bool *out_end)
 {
 	*out_line = "";
 	*out_size = 0;

@@ -1,8 +1,9 @@
-/* Byte streams: plain, gzip, bzip2, zstd, xz files (told by their first bytes, never by their name) and standard
- * input ("-"). Concatenated members are read through, zero bytes after the last one are ignored (tape padding);
- * a truncated or corrupt stream, or one followed by anything else, is ERR_DATA with the offset in the compressed
- * file. Archives (zip, 7z, lz4, ...) are refused with advice. Memory does not depend on the size of the file:
- * 256 KiB of input, the decoder's window (zstd --long=31 and xz ask for up to 2 GiB), and what the caller gives. */
+/* Byte streams: plain, gzip, bzip2, zstd, xz files (told by their first bytes, never by their name) and
+ * standard input ("-"). Concatenated members are read through, zero bytes after the last one are ignored
+ * (tape padding); a truncated or corrupt stream, or one followed by anything else, is ERR_DATA with the
+ * offset in the compressed file. Archives (zip, 7z, lz4, ...) are refused with advice. Memory does not depend
+ * on the size of the file: 256 KiB of input, the decoder's window (zstd --long=31 and xz ask for up to 2
+ * GiB), and what the caller gives. */
 #ifndef FORMATS_STREAM_H
 #define FORMATS_STREAM_H
 
@@ -12,7 +13,8 @@
 #include "base/error.h"
 
 struct stream;
-/* A missing file or a folder is ERR_USAGE, an unreadable one ERR_RESOURCE. Pipes and devices are read as they come. */
+/* A missing file or a folder is ERR_USAGE, an unreadable one ERR_RESOURCE. Pipes and devices are read as they
+ * come. */
 MUST_USE enum status stream_open(struct stream **out, const char *path);
 /* Reads up to `capacity` (> 0) bytes; *out_count = 0 only at the end. */
 MUST_USE enum status stream_read(struct stream *stream, void *bytes, size_t capacity, size_t *out_count);
@@ -25,16 +27,17 @@ int64_t stream_position(const struct stream *stream);
 int64_t stream_file_size(const struct stream *stream);
 void stream_close(struct stream *stream); /* NULL is fine */
 
-/* Lines of a stream, without their '\n'; a line is valid until the next call. A line longer than `limit` (>= 16)
- * bytes is cut into pieces of at most `limit` bytes at a character boundary (`*out_continues` true for all but the
- * last), so one huge line needs no more memory than any other. The last line needs no '\n'. */
+/* Lines of a stream, without their '\n'; a line is valid until the next call. A line longer than `limit` (>=
+ * 16) bytes is cut into pieces of at most `limit` bytes at a character boundary (`*out_continues` true for
+ * all but the last), so one huge line needs no more memory than any other. The last line needs no '\n'. */
 struct line_reader;
 MUST_USE enum status line_reader_open(struct line_reader **out, const char *path, size_t limit);
 MUST_USE enum status line_reader_next(struct line_reader *reader, const char **out_line, size_t *out_size,
-				      bool *out_continues, bool *out_end);
-/* The next `count` bytes (fewer only if the stream ends before) without consuming them; valid until the next call. */
+                                      bool *out_continues, bool *out_end);
+/* The next `count` bytes (fewer only if the stream ends before) without consuming them; valid until the next
+ * call. */
 MUST_USE enum status line_reader_peek(struct line_reader *reader, size_t count, const char **out_bytes,
-				      size_t *out_size);
+                                      size_t *out_size);
 struct stream *line_reader_stream(struct line_reader *reader);
 /* Offset, in the decompressed stream, of the first byte that has not been given out. */
 int64_t line_reader_offset(const struct line_reader *reader);

@@ -1,8 +1,8 @@
 /* Files, one after the other, to documents. See corpus.h for what a document is, text_form.c for the forms.
  *
- * Lines come from a line_reader that cuts them at a megabyte. Running text collects in `paragraph` until its line,
- * block or megabyte is full, then goes through sentences_split; of a paragraph that goes on, the last sentence waits
- * for its rest.
+ * Lines come from a line_reader that cuts them at a megabyte. Running text collects in `paragraph` until its
+ * line, block or megabyte is full, then goes through sentences_split; of a paragraph that goes on, the last
+ * sentence waits for its rest.
  */
 #include "text/corpus.h"
 
@@ -22,9 +22,9 @@
 #define LINE_LIMIT ((size_t)1 << 20)
 #define SENTENCE_LIMIT ((size_t)64 << 10)
 #define DOCUMENT_LIMIT ((size_t)64 << 20)
-#define CHAPTER_LINES 3   /* blank lines in a row that end a document of wrapped text */
-#define NUL_SHARE 1000    /* a binary file: more than one NUL in so many bytes */
-#define INVALID_SHARE 10  /* not UTF-8: more than one invalid byte in so many */
+#define CHAPTER_LINES 3  /* blank lines in a row that end a document of wrapped text */
+#define NUL_SHARE 1000   /* a binary file: more than one NUL in so many bytes */
+#define INVALID_SHARE 10 /* not UTF-8: more than one invalid byte in so many */
 
 struct corpus {
 	struct name_list files;
@@ -63,7 +63,8 @@ int64_t corpus_total_bytes(const struct corpus *corpus)
 
 int64_t corpus_done_bytes(const struct corpus *corpus)
 {
-	return corpus->done_bytes + (corpus->reader ? stream_position(line_reader_stream(corpus->reader)) : 0);
+	return corpus->done_bytes +
+	       (corpus->reader ? stream_position(line_reader_stream(corpus->reader)) : 0);
 }
 
 uint64_t corpus_fingerprint(const struct corpus *corpus)
@@ -75,7 +76,8 @@ static void describe(struct buffer *out, int64_t count, const char *one, const c
 {
 	char number[FORMAT_BYTES];
 	if (count > 0)
-		buffer_format(out, "%s%s %s", out->size ? ", " : "", format_count(number, count), count == 1 ? one : many);
+		buffer_format(out, "%s%s %s", out->size ? ", " : "", format_count(number, count),
+		              count == 1 ? one : many);
 }
 
 void corpus_describe_oddities(const struct corpus *corpus, struct buffer *out)
@@ -85,8 +87,10 @@ void corpus_describe_oddities(const struct corpus *corpus, struct buffer *out)
 	describe(out, counts->empty_files, "file without text", "files without text");
 	describe(out, counts->invalid_utf8_bytes, "byte that is not UTF-8", "bytes that are not UTF-8");
 	describe(out, counts->nul_bytes, "NUL byte", "NUL bytes");
-	describe(out, counts->sentence_cuts, "cut in a sentence over 64 KiB", "cuts in sentences over 64 KiB");
-	describe(out, counts->document_cuts, "cut in a document over 64 MiB", "cuts in documents over 64 MiB");
+	describe(out, counts->sentence_cuts, "cut in a sentence over 64 KiB",
+	         "cuts in sentences over 64 KiB");
+	describe(out, counts->document_cuts, "cut in a document over 64 MiB",
+	         "cuts in documents over 64 MiB");
 }
 
 /* Looks at every file before the first is read: what cannot be read is said now, not after an hour. */
@@ -110,14 +114,16 @@ static enum status inspect_files(struct corpus *corpus)
 			else if (corpus->total_bytes >= 0)
 				corpus->total_bytes += info.st_size;
 			facts[1] = (uint64_t)info.st_size;
-			facts[2] = (uint64_t)info.st_mtim.tv_sec * 1000000000 + (uint64_t)info.st_mtim.tv_nsec;
+			facts[2] =
+			        (uint64_t)info.st_mtim.tv_sec * 1000000000 + (uint64_t)info.st_mtim.tv_nsec;
 		}
 		corpus->fingerprint = hash64_combine(corpus->fingerprint, hash64(facts, sizeof facts));
 	}
 	return OK;
 }
 
-enum status corpus_open(struct corpus **out, const char *const *patterns, int64_t pattern_count, enum text_form form)
+enum status corpus_open(struct corpus **out, const char *const *patterns, int64_t pattern_count,
+                        enum text_form form)
 {
 	struct corpus *corpus;
 	enum status status = OK;
@@ -165,13 +171,16 @@ static enum status check_encoding(const char *path, const char *text, size_t siz
 	}
 	bool marked = size >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
 	if (nuls * NUL_SHARE > size || (marked && nuls > 0)) {
-		status = error_set(ERR_DATA, "'%s': a binary file, not text: NUL at byte %zu (%zu in its first %zu bytes)", path,
-				   first, nuls, size);
+		status = error_set(
+		        ERR_DATA,
+		        "'%s': a binary file, not text: NUL at byte %zu (%zu in its first %zu bytes)", path,
+		        first, nuls, size);
 		/* UTF-16 of Western text has a NUL in every other byte, always the same one. */
 		if (marked || (nuls * 5 > size && (even == 0 || even == nuls)))
 			error_hint("it looks like UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`");
 		else
-			error_hint("leave it out, or extract its text first (a tar archive must be unpacked)");
+			error_hint(
+			        "leave it out, or extract its text first (a tar archive must be unpacked)");
 		return status;
 	}
 	/* The look may have ended within a character. */
@@ -181,9 +190,12 @@ static enum status check_encoding(const char *path, const char *text, size_t siz
 		for (uint32_t c = 0; at < size; at += utf8_decode(text + at, size - at, &c))
 			if (c == UTF8_INVALID)
 				break;
-		status = error_set(ERR_DATA, "'%s': not UTF-8 text: %lld of its first %zu bytes, the first before byte %zu", path,
-				   (long long)invalid, size, at);
-		error_hint("convert it, for instance with `iconv -f GB18030 -t UTF-8` or `iconv -f LATIN1 -t UTF-8`");
+		status = error_set(
+		        ERR_DATA,
+		        "'%s': not UTF-8 text: %lld of its first %zu bytes, the first before byte %zu", path,
+		        (long long)invalid, size, at);
+		error_hint("convert it, for instance with `iconv -f GB18030 -t UTF-8` or `iconv -f LATIN1 -t "
+		           "UTF-8`");
 		return status;
 	}
 	return OK;
@@ -207,12 +219,14 @@ static enum status open_next_file(struct corpus *corpus)
 	corpus->form = corpus->asked;
 	snprintf(corpus->reason, sizeof corpus->reason, "--text_form");
 	if (corpus->asked == TEXT_FORM_AUTO) {
-		TRY(text_form_detect(beginning, size, size < BEGINNING_BYTES, corpus->files.count, &corpus->form,
-				     corpus->reason));
+		TRY(text_form_detect(beginning, size, size < BEGINNING_BYTES, corpus->files.count,
+		                     &corpus->form, corpus->reason));
 		if (!corpus->form_said[corpus->form] && size > 0)
-			log_note("'%s' read as %s: %s", corpus->document.path, text_form_names[corpus->form], corpus->reason);
+			log_note("'%s' read as %s: %s", corpus->document.path, text_form_names[corpus->form],
+			         corpus->reason);
 		else
-			log_detail("'%s' read as %s: %s", corpus->document.path, text_form_names[corpus->form], corpus->reason);
+			log_detail("'%s' read as %s: %s", corpus->document.path,
+			           text_form_names[corpus->form], corpus->reason);
 		corpus->form_said[corpus->form] = true;
 	}
 	return OK;
@@ -226,7 +240,8 @@ static void close_file(struct corpus *corpus)
 	corpus->reader = NULL;
 }
 
-/* Where to cut a sentence of more than SENTENCE_LIMIT bytes: after a space if there is one, else at a character. */
+/* Where to cut a sentence of more than SENTENCE_LIMIT bytes: after a space if there is one, else at a
+ * character. */
 static size_t cut_point(const char *text)
 {
 	for (size_t at = SENTENCE_LIMIT; at > SENTENCE_LIMIT / 2; at--)
@@ -264,10 +279,10 @@ static enum status append_sentence(struct corpus *corpus, const char *text, size
 		TRY(append_pieces(corpus, text, &begin, end));
 		return append_sentence(corpus, text + begin, end - begin);
 	}
-	TRY(memory_grow(&document->text, &corpus->text_capacity, (int64_t)(document->text_size + 1 + end - begin), 1,
-			"text of a document"));
+	TRY(memory_grow(&document->text, &corpus->text_capacity,
+	                (int64_t)(document->text_size + 1 + end - begin), 1, "text of a document"));
 	TRY(memory_grow(&document->sentences, &corpus->sentence_capacity, document->sentence_count + 1,
-			sizeof *document->sentences, "sentences of a document"));
+	                sizeof *document->sentences, "sentences of a document"));
 	if (document->sentence_count > 0)
 		document->text[document->text_size++] = '\n';
 	memcpy(document->text + document->text_size, text + begin, end - begin);
@@ -316,7 +331,8 @@ static enum status flush_paragraph(struct corpus *corpus, bool finished)
 		return OK;
 	}
 	TRY(sentences_split(sink.text, paragraph->size, take_sentence, &sink));
-	/* The last sentence may go on; where there are no sentences, text passes in sentences of the largest size. */
+	/* The last sentence may go on; where there are no sentences, text passes in sentences of the largest
+	 * size. */
 	size_t keep = sink.begin;
 	TRY(append_pieces(corpus, sink.text, &keep, paragraph->size));
 	memmove(paragraph->data, paragraph->data + keep, paragraph->size - keep);
@@ -324,16 +340,16 @@ static enum status flush_paragraph(struct corpus *corpus, bool finished)
 	return OK;
 }
 
-/* Joins a line of wrapped text to its paragraph: with a space, except after a hyphen ("well-" "known", "word--"
- * "word") and between East Asian characters. */
+/* Joins a line of wrapped text to its paragraph: with a space, except after a hyphen ("well-" "known",
+ * "word--" "word") and between East Asian characters. */
 static void join_line(struct buffer *paragraph, const char *line, size_t size)
 {
 	if (paragraph->size > 0) {
 		uint32_t before, after;
 		utf8_decode_last(paragraph->data, paragraph->size, &before);
 		utf8_decode(line, size, &after);
-		bool east_asian = before >= 0x2E80 && before <= 0xFF60 && before != UTF8_INVALID && after >= 0x2E80 &&
-				  after <= 0xFF60;
+		bool east_asian = before >= 0x2E80 && before <= 0xFF60 && before != UTF8_INVALID &&
+		                  after >= 0x2E80 && after <= 0xFF60;
 		if (before != '-' && !east_asian)
 			buffer_char(paragraph, ' ');
 	}
@@ -341,7 +357,8 @@ static void join_line(struct buffer *paragraph, const char *line, size_t size)
 }
 
 /* Takes one line (or piece of a long one); *out_ended: it ended the document. */
-static enum status take_line(struct corpus *corpus, const char *line, size_t size, bool continues, bool *out_ended)
+static enum status take_line(struct corpus *corpus, const char *line, size_t size, bool continues,
+                             bool *out_ended)
 {
 	struct buffer *paragraph = &corpus->paragraph;
 	bool long_line = continues || corpus->within_line, first_piece = !corpus->within_line;

@@ -1,7 +1,8 @@
-/* The work of one merge is proportional to the words that hold the pair: each pair knows them (a superset: a word stays
- * listed when another merge has taken the pair out of it), and counts are corrected for the neighbours of each place
- * that changes. The best pair comes from a heap whose entries may be out of date: a count mostly falls, which is
- * noticed when the entry reaches the top; when it rises, a new entry is made and the old one is dropped on sight.
+/* The work of one merge is proportional to the words that hold the pair: each pair knows them (a superset: a
+ * word stays listed when another merge has taken the pair out of it), and counts are corrected for the
+ * neighbours of each place that changes. The best pair comes from a heap whose entries may be out of date: a
+ * count mostly falls, which is noticed when the entry reaches the top; when it rises, a new entry is made and
+ * the old one is dropped on sight.
  */
 #include "text/pair_merge.h"
 
@@ -135,12 +136,13 @@ enum status pair_merger_add_symbol(struct pair_merger *merger, const char *text,
 		TRY(memory_new(&merger->symbol_slots, larger, sizeof *merger->symbol_slots, "symbols"));
 		merger->symbol_slot_count = larger;
 		for (int64_t i = 0; i < merger->symbol_count; i++)
-			*symbol_slot(merger, merger->text + merger->symbols[i].text, merger->symbols[i].size) =
-				(uint32_t)i + 1;
+			*symbol_slot(merger, merger->text + merger->symbols[i].text,
+			             merger->symbols[i].size) = (uint32_t)i + 1;
 	}
-	TRY(memory_grow(&merger->symbols, &merger->symbol_capacity, merger->symbol_count + 1, sizeof *merger->symbols,
-			"symbols"));
-	TRY(memory_grow(&merger->text, &merger->text_capacity, merger->text_size + (int64_t)size + 1, 1, "symbols"));
+	TRY(memory_grow(&merger->symbols, &merger->symbol_capacity, merger->symbol_count + 1,
+	                sizeof *merger->symbols, "symbols"));
+	TRY(memory_grow(&merger->text, &merger->text_capacity, merger->text_size + (int64_t)size + 1, 1,
+	                "symbols"));
 	uint32_t *slot = symbol_slot(merger, text, size);
 	BUG_IF(*slot != 0);
 	memcpy(merger->text + merger->text_size, text, size);
@@ -151,7 +153,8 @@ enum status pair_merger_add_symbol(struct pair_merger *merger, const char *text,
 	return OK;
 }
 
-/* The symbol that left and right make: an existing one if two pairs give the same text ("a" "##bc", "ab" "##c"). */
+/* The symbol that left and right make: an existing one if two pairs give the same text ("a" "##bc", "ab"
+ * "##c"). */
 static enum status merged_symbol(struct pair_merger *merger, const struct pair *pair, int32_t *out)
 {
 	const struct symbol *left = &merger->symbols[pair->left], *right = &merger->symbols[pair->right];
@@ -176,14 +179,17 @@ static enum status merged_symbol(struct pair_merger *merger, const struct pair *
 /* Words and pairs */
 
 enum status pair_merger_add_word(struct pair_merger *merger, const int32_t *symbols, int32_t symbol_count,
-				 int64_t count)
+                                 int64_t count)
 {
 	BUG_IF(symbol_count < 1 || symbol_count > UINT16_MAX || merger->word_count >= NONE);
-	TRY(memory_grow(&merger->words, &merger->word_capacity, merger->word_count + 1, sizeof *merger->words, "words"));
-	TRY(memory_grow(&merger->word_symbols, &merger->word_symbol_capacity, merger->word_symbol_count + symbol_count,
-			sizeof *merger->word_symbols, "words"));
-	merger->words[merger->word_count++] = (struct word){merger->word_symbol_count, count, (uint16_t)symbol_count};
-	memcpy(merger->word_symbols + merger->word_symbol_count, symbols, (size_t)symbol_count * sizeof *symbols);
+	TRY(memory_grow(&merger->words, &merger->word_capacity, merger->word_count + 1, sizeof *merger->words,
+	                "words"));
+	TRY(memory_grow(&merger->word_symbols, &merger->word_symbol_capacity,
+	                merger->word_symbol_count + symbol_count, sizeof *merger->word_symbols, "words"));
+	merger->words[merger->word_count++] =
+	        (struct word){merger->word_symbol_count, count, (uint16_t)symbol_count};
+	memcpy(merger->word_symbols + merger->word_symbol_count, symbols,
+	       (size_t)symbol_count * sizeof *symbols);
 	merger->word_symbol_count += symbol_count;
 	return OK;
 }
@@ -200,7 +206,8 @@ static uint32_t *pair_slot(const struct pair_merger *merger, int32_t left, int32
 	uint64_t mask = (uint64_t)merger->pair_slot_count - 1;
 	for (uint64_t i = pair_hash(left, right) & mask;; i = (i + 1) & mask) {
 		uint32_t *slot = &merger->pair_slots[i];
-		if (*slot == 0 || (merger->pairs[*slot - 1].left == left && merger->pairs[*slot - 1].right == right))
+		if (*slot == 0 ||
+		    (merger->pairs[*slot - 1].left == left && merger->pairs[*slot - 1].right == right))
 			return slot;
 	}
 }
@@ -220,9 +227,10 @@ static enum status find_pair(struct pair_merger *merger, int32_t left, int32_t r
 	if (*slot == 0) {
 		if (merger->pair_count >= NONE - 1)
 			return error_set(ERR_RESOURCE, "more than 4 billion different pairs of characters");
-		TRY(memory_grow(&merger->pairs, &merger->pair_capacity, merger->pair_count + 1, sizeof *merger->pairs,
-				"pairs"));
-		merger->pairs[merger->pair_count] = (struct pair){.left = left, .right = right, .block = NONE};
+		TRY(memory_grow(&merger->pairs, &merger->pair_capacity, merger->pair_count + 1,
+		                sizeof *merger->pairs, "pairs"));
+		merger->pairs[merger->pair_count] =
+		        (struct pair){.left = left, .right = right, .block = NONE};
 		*slot = (uint32_t)++merger->pair_count;
 	}
 	*out = *slot - 1;
@@ -242,7 +250,7 @@ static enum status pair_add_word(struct pair_merger *merger, struct pair *pair, 
 			if (merger->block_count >= NONE)
 				return error_set(ERR_RESOURCE, "more than 4 billion lists of words");
 			TRY(memory_grow(&merger->blocks, &merger->block_capacity, merger->block_count + 1,
-					sizeof *merger->blocks, "words of pairs"));
+			                sizeof *merger->blocks, "words of pairs"));
 			fresh = (uint32_t)merger->block_count++;
 		}
 		merger->blocks[fresh].next = pair->block;
@@ -254,7 +262,8 @@ static enum status pair_add_word(struct pair_merger *merger, struct pair *pair, 
 }
 
 /* One more place (of a word seen `count` times) where the pair stands. */
-static enum status pair_gain(struct pair_merger *merger, int32_t left, int32_t right, int64_t count, uint32_t word)
+static enum status pair_gain(struct pair_merger *merger, int32_t left, int32_t right, int64_t count,
+                             uint32_t word)
 {
 	uint32_t index = NONE;
 	TRY(find_pair(merger, left, right, &index));
@@ -262,7 +271,7 @@ static enum status pair_gain(struct pair_merger *merger, int32_t left, int32_t r
 	pair->count += count;
 	if (!pair->touched) {
 		TRY(memory_grow(&merger->touched, &merger->touched_capacity, merger->touched_count + 1,
-				sizeof *merger->touched, "pairs"));
+		                sizeof *merger->touched, "pairs"));
 		merger->touched[merger->touched_count++] = index;
 		pair->touched = true;
 	}
@@ -297,9 +306,11 @@ static enum status heap_push(struct pair_merger *merger, uint32_t pair)
 	struct entry entry = {merger->pairs[pair].count, pair};
 
 	merger->pairs[pair].queued = entry.count;
-	TRY(memory_grow(&merger->heap, &merger->heap_capacity, merger->heap_count + 1, sizeof *merger->heap, "pairs"));
+	TRY(memory_grow(&merger->heap, &merger->heap_capacity, merger->heap_count + 1, sizeof *merger->heap,
+	                "pairs"));
 	int64_t at = merger->heap_count++;
-	for (int64_t parent; at > 0 && comes_before(merger, &entry, &merger->heap[parent = (at - 1) / 2]); at = parent)
+	for (int64_t parent; at > 0 && comes_before(merger, &entry, &merger->heap[parent = (at - 1) / 2]);
+	     at = parent)
 		merger->heap[at] = merger->heap[parent];
 	merger->heap[at] = entry;
 	return OK;
@@ -356,7 +367,8 @@ static enum status best_pair(struct pair_merger *merger, uint32_t *out)
 }
 
 /* Replaces the pair by `merged` in one word. */
-static enum status merge_in_word(struct pair_merger *merger, uint32_t index, int32_t left, int32_t right, int32_t merged)
+static enum status merge_in_word(struct pair_merger *merger, uint32_t index, int32_t left, int32_t right,
+                                 int32_t merged)
 {
 	struct word *word = &merger->words[index];
 	int32_t *symbols = merger->word_symbols + word->first;
@@ -398,7 +410,8 @@ static enum status merge_pair(struct pair_merger *merger, uint32_t index)
 		merger->free_block = at;
 		at = block.next;
 	}
-	/* In "aaa" the pair (a, a) is counted twice and merged once: what is left of the count is of no place. */
+	/* In "aaa" the pair (a, a) is counted twice and merged once: what is left of the count is of no
+	 * place. */
 	merger->pairs[index].count = 0;
 	return queue_touched(merger);
 }
@@ -408,14 +421,14 @@ static enum status count_pairs(struct pair_merger *merger)
 	for (int64_t w = 0; w < merger->word_count; w++) {
 		const struct word *word = &merger->words[w];
 		for (int64_t i = word->first; i + 1 < word->first + word->symbol_count; i++)
-			TRY(pair_gain(merger, merger->word_symbols[i], merger->word_symbols[i + 1], word->count,
-				      (uint32_t)w));
+			TRY(pair_gain(merger, merger->word_symbols[i], merger->word_symbols[i + 1],
+			              word->count, (uint32_t)w));
 	}
 	return queue_touched(merger);
 }
 
 enum status pair_merger_run(struct pair_merger *merger, int32_t size, int64_t min_count,
-			    void (*progress)(void *context, int32_t symbols), void *context)
+                            void (*progress)(void *context, int32_t symbols), void *context)
 {
 	BUG_IF(min_count < 1);
 	merger->min_count = min_count;

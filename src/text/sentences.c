@@ -1,9 +1,9 @@
 /* Running text to sentences, by rules.
  *
- * A sentence ends at a mark (".", "!", "?", "。", "।", ...) with the closing quotes, brackets and note numbers that
- * stick to it, unless something speaks against it: no space follows, the next word goes on in lower case, or the word
- * before a full stop is an abbreviation, an initial or a list number. Marks that cannot be anything else (Chinese,
- * Japanese, Devanagari, Arabic, ...) end a sentence without a space.
+ * A sentence ends at a mark (".", "!", "?", "。", "।", ...) with the closing quotes, brackets and note
+ * numbers that stick to it, unless something speaks against it: no space follows, the next word goes on in
+ * lower case, or the word before a full stop is an abbreviation, an initial or a list number. Marks that
+ * cannot be anything else (Chinese, Japanese, Devanagari, Arabic, ...) end a sentence without a space.
  *
  * Rules err on the side of not cutting: two sentences in one cost pre-training little, halves of one mislead
  * next-sentence prediction.
@@ -26,12 +26,12 @@ enum mark {
 
 /* Marks of other scripts that end a sentence (Unicode's Sentence_Terminal, less those above), sorted. */
 static const uint32_t full_marks[] = {
-	0x0589, 0x061F, 0x06D4, 0x0700, 0x0701, 0x0702, 0x07F9, 0x0964, 0x0965, 0x104A, 0x104B, 0x1362,
-	0x1367, 0x1368, 0x166E, 0x1735, 0x1736, 0x17D4, 0x17D5, 0x1803, 0x1809, 0x1944, 0x1945, 0x1AA8,
-	0x1AA9, 0x1AAA, 0x1AAB, 0x1B5A, 0x1B5B, 0x1B5E, 0x1B5F, 0x1C3B, 0x1C3C, 0x1C7E, 0x1C7F, 0x2E3C,
-	0x3002, 0xA4FF, 0xA60E, 0xA60F, 0xA6F3, 0xA6F7, 0xA876, 0xA877, 0xA8CE, 0xA8CF, 0xA92F, 0xA9C8,
-	0xA9C9, 0xAA5D, 0xAA5E, 0xAA5F, 0xAAF0, 0xAAF1, 0xABEB, 0xFE12, 0xFE15, 0xFE16, 0xFF01, 0xFF1F,
-	0xFF61,
+        0x0589, 0x061F, 0x06D4, 0x0700, 0x0701, 0x0702, 0x07F9, 0x0964, 0x0965, 0x104A, 0x104B,
+        0x1362, 0x1367, 0x1368, 0x166E, 0x1735, 0x1736, 0x17D4, 0x17D5, 0x1803, 0x1809, 0x1944,
+        0x1945, 0x1AA8, 0x1AA9, 0x1AAA, 0x1AAB, 0x1B5A, 0x1B5B, 0x1B5E, 0x1B5F, 0x1C3B, 0x1C3C,
+        0x1C7E, 0x1C7F, 0x2E3C, 0x3002, 0xA4FF, 0xA60E, 0xA60F, 0xA6F3, 0xA6F7, 0xA876, 0xA877,
+        0xA8CE, 0xA8CF, 0xA92F, 0xA9C8, 0xA9C9, 0xAA5D, 0xAA5E, 0xAA5F, 0xAAF0, 0xAAF1, 0xABEB,
+        0xFE12, 0xFE15, 0xFE16, 0xFF01, 0xFF1F, 0xFF61,
 };
 
 static enum mark mark_of(uint32_t c)
@@ -163,8 +163,8 @@ static bool is_letter_or_digit(uint32_t c)
 	       (category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO);
 }
 
-/* Abbreviations of English text. An entry in lower case stands for its capitalised form too; one with capitals is
- * matched as it is. */
+/* Abbreviations of English text. An entry in lower case stands for its capitalised form too; one with
+ * capitals is matched as it is. */
 enum abbreviation {
 	ABBREVIATION_NONE,
 	ABBREVIATION_NEVER,  /* always followed by more: Mr. */
@@ -176,27 +176,36 @@ static const struct {
 	enum abbreviation kind;
 	const char *words; /* each between spaces */
 } abbreviations[] = {
-	{ABBREVIATION_NEVER, " mr mrs ms dr messrs mme mlle prof Profs St Sts Gen Col Lt Capt Cpl Sgt Maj Adm Cdr Rev "
-			     "Revd Fr Hon Gov Sen Rep Reps Supt Insp Mt Ft vs viz cf ca approx resp incl esp "
-			     "Genl Brig Pvt Mgr Msgr Pres Amb v "},
-	{ABBREVIATION_NUMBER, " no nos fig figs vol vols pp p pg ch chap chaps sec sect eq eqs eqn eqns art arts ref "
-			      "refs tab par para pt pts bk cap op suppl ext app nr n "},
-	{ABBREVIATION_MAYBE, " etc al inc ltd Co corp Bros Jr Sr Esq Jan Feb Mar Apr Jun Jul Aug Sept Sep Oct Nov Dec "
-			     "Mon Tue Tues Wed Thu Thur Thurs Fri Ave Blvd Rd dept univ assn ed eds trans est "
-			     "Ala Ariz Ark Calif Colo Conn Del Fla Ga Ind Kan Ky Md Mich Minn Miss Mo Mont Neb Nev "
-			     "Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo PhD Phd MD BC AD "
-			     "sp spp subsp var cv ssp ibid seq "},
+        {ABBREVIATION_NEVER,
+         " mr mrs ms dr messrs mme mlle prof Profs St Sts Gen Col Lt Capt Cpl Sgt Maj Adm Cdr Rev "
+         "Revd Fr Hon Gov Sen Rep Reps Supt Insp Mt Ft vs viz cf ca approx resp incl esp "
+         "Genl Brig Pvt Mgr Msgr Pres Amb v "},
+        {ABBREVIATION_NUMBER,
+         " no nos fig figs vol vols pp p pg ch chap chaps sec sect eq eqs eqn eqns art arts ref "
+         "refs tab par para pt pts bk cap op suppl ext app nr n "},
+        {ABBREVIATION_MAYBE,
+         " etc al inc ltd Co corp Bros Jr Sr Esq Jan Feb Mar Apr Jun Jul Aug Sept Sep Oct Nov Dec "
+         "Mon Tue Tues Wed Thu Thur Thurs Fri Ave Blvd Rd dept univ assn ed eds trans est "
+         "Ala Ariz Ark Calif Colo Conn Del Fla Ga Ind Kan Ky Md Mich Minn Miss Mo Mont Neb Nev "
+         "Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo PhD Phd MD BC AD "
+         "sp spp subsp var cv ssp ibid seq "},
 };
 
 /* Words that start sentences far more often than they follow an abbreviation or an initial, in lower case. */
 static const char sentence_starters[] =
-	" a about after all also although an and another any are as at be because before both but by can could did "
-	"do does during each even every few finally first for from further furthermore given had has have he hence "
-	"her here his how however i if in indeed instead is it its let many more moreover most my neither never "
-	"nevertheless next no nor not nothing now of on once one only or other others our over perhaps several she "
-	"should similarly since so some soon still such that the their then there therefore these they this those "
-	"though through thus to today together two under unfortunately unless until was we were what whatever when "
-	"where whereas whether which while who whose why will with within without would yes yet you your ";
+        " a about after all also although an and another any are as at be because before both but by can "
+        "could did "
+        "do does during each even every few finally first for from further furthermore given had has have he "
+        "hence "
+        "her here his how however i if in indeed instead is it its let many more moreover most my neither "
+        "never "
+        "nevertheless next no nor not nothing now of on once one only or other others our over perhaps "
+        "several she "
+        "should similarly since so some soon still such that the their then there therefore these they this "
+        "those "
+        "though through thus to today together two under unfortunately unless until was we were what "
+        "whatever when "
+        "where whereas whether which while who whose why will with within without would yes yet you your ";
 
 #define WORD_BYTES 16 /* longer words are in no list */
 
@@ -244,7 +253,8 @@ static enum abbreviation find_abbreviation(const char *word, size_t size)
 struct splitter {
 	const char *text;
 	size_t size;
-	int caseless; /* -1 not yet looked; 1: letters have case, yet none is upper: lower case starts sentences too */
+	int caseless; /* -1 not yet looked; 1: letters have case, yet none is upper: lower case starts
+	                 sentences too */
 };
 
 /* The character at `at`, and the offset behind it. */
@@ -320,8 +330,8 @@ static bool is_starter(const struct splitter *s, size_t at)
 	return list_has(sentence_starters, word, size);
 }
 
-/* Does the full stop after the word [word, period) end the sentence that began at `begin`? `next` is where the first
- * word after it begins. */
+/* Does the full stop after the word [word, period) end the sentence that began at `begin`? `next` is where
+ * the first word after it begins. */
 static bool period_ends(const struct splitter *s, size_t begin, size_t period, size_t next)
 {
 	/* The word reaches back to a space, an opening or a dash. */
@@ -351,8 +361,9 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 	size_t first, after;
 	for (first = begin; first < word && (is_opening(character_at(s, first, &after)));)
 		first = after;
-	if (first == word && ((letters == 0 && digits + dots <= 3 + dots) || (digits == 0 && roman == letters) ||
-			      (letters == 1 && digits == 0 && dots == 0)))
+	if (first == word &&
+	    ((letters == 0 && digits + dots <= 3 + dots) || (digits == 0 && roman == letters) ||
+	     (letters == 1 && digits == 0 && dots == 0)))
 		return false;
 
 	bool starter = is_starter(s, next);
@@ -420,8 +431,8 @@ static bool word_is_decimal(const struct splitter *s, size_t begin, size_t end)
 }
 
 /* Decides about the marks [mark, end), closed by [end, close), in the sentence that began at `begin`. */
-static bool sentence_ends(struct splitter *s, size_t begin, size_t mark, size_t close, enum mark kind, bool quoted,
-			  int depth)
+static bool sentence_ends(struct splitter *s, size_t begin, size_t mark, size_t close, enum mark kind,
+                          bool quoted, int depth)
 {
 	size_t after, next = skip_spaces(s, close);
 	uint32_t c = character_at(s, next, &after), before = character_before(s, begin, mark);
@@ -467,10 +478,11 @@ static bool has_word(const struct splitter *s, size_t begin, size_t end)
 }
 
 enum status sentences_split(const char *text, size_t size,
-			    enum status (*emit)(void *context, size_t begin, size_t end), void *context)
+                            enum status (*emit)(void *context, size_t begin, size_t end), void *context)
 {
 	struct splitter s = {text, size, -1};
-	size_t begin = skip_spaces(&s, 0), at = begin, last = begin; /* `last`: behind the last character not a space */
+	size_t begin = skip_spaces(&s, 0), at = begin,
+	       last = begin; /* `last`: behind the last character not a space */
 	int depth = 0;
 
 	while (at < size) {
@@ -492,8 +504,10 @@ enum status sentences_split(const char *text, size_t size,
 
 		/* A run of marks counts as its strongest: "?!", "...", "。。。" */
 		int marks = 1;
-		for (enum mark more; (more = mark_of(c = character_at(&s, at, &after))) != MARK_NONE; at = after) {
-			if (more == MARK_FULL || kind == MARK_CLAUSE || (more == MARK_STRONG && kind != MARK_FULL))
+		for (enum mark more; (more = mark_of(c = character_at(&s, at, &after))) != MARK_NONE;
+		     at = after) {
+			if (more == MARK_FULL || kind == MARK_CLAUSE ||
+			    (more == MARK_STRONG && kind != MARK_FULL))
 				kind = more;
 			marks++;
 		}
@@ -504,8 +518,7 @@ enum status sentences_split(const char *text, size_t size,
 			close = after;
 		bool quoted = close > at;
 		close = skip_note(&s, begin, mark, close);
-		if (has_word(&s, begin, mark) &&
-		    sentence_ends(&s, begin, mark, close, kind, quoted, depth)) {
+		if (has_word(&s, begin, mark) && sentence_ends(&s, begin, mark, close, kind, quoted, depth)) {
 			TRY(emit(context, begin, close));
 			begin = last = at = skip_spaces(&s, close);
 			depth = 0;

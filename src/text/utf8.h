@@ -8,10 +8,10 @@
 
 #define UTF8_INVALID UINT32_MAX
 
-/* Reads the character at the start of `text` (size > 0) into *out and returns its bytes. What is not UTF-8 gives
- * UTF8_INVALID and the bytes of the maximal invalid part (WHATWG: the longest prefix of a character that could
- * have been, else one byte), so that one such part becomes one U+FFFD. Surrogates, overlong forms and anything
- * above U+10FFFF are invalid. */
+/* Reads the character at the start of `text` (size > 0) into *out and returns its bytes. What is not UTF-8
+ * gives UTF8_INVALID and the bytes of the maximal invalid part (WHATWG: the longest prefix of a character
+ * that could have been, else one byte), so that one such part becomes one U+FFFD. Surrogates, overlong forms
+ * and anything above U+10FFFF are invalid. */
 static inline size_t utf8_decode(const char *text, size_t size, uint32_t *out)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -69,12 +69,13 @@ size_t utf8_encode(uint32_t code_point, char out[4]);
 /* Characters of valid UTF-8. */
 size_t utf8_length(const char *text, size_t size);
 
-/* White space at which text is trimmed: Unicode's, and the byte order mark and zero-width space that editors leave. */
+/* White space at which text is trimmed: Unicode's, and the byte order mark and zero-width space that editors
+ * leave. */
 static inline bool utf8_is_space(uint32_t c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r') || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-	       (c >= 0x2000 && c <= 0x200B) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000 ||
-	       c == 0xFEFF;
+	       (c >= 0x2000 && c <= 0x200B) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+	       c == 0x3000 || c == 0xFEFF;
 }
 
 /* Moves begin and end inwards past white space. */

@@ -1,7 +1,7 @@
 /* Corpus -> word counts -> alphabet -> merges -> vocabulary.
  *
- * Counting: while the workers of the pool count the words of one batch of text, one of them reads the next. Merging
- * runs on one core: it touches few words at a time and takes a second or two.
+ * Counting: while the workers of the pool count the words of one batch of text, one of them reads the next.
+ * Merging runs on one core: it touches few words at a time and takes a second or two.
  */
 #include "text/vocab_learn.h"
 
@@ -67,8 +67,9 @@ struct counting {
 	struct vocab_learner *learner;
 	struct corpus *corpus;
 	struct worker *workers;
-	struct buffer batches[2]; /* one is counted while the other is filled: sentences, each followed by '\n' */
-	int full;                 /* the one that is counted */
+	struct buffer
+	        batches[2]; /* one is counted while the other is filled: sentences, each followed by '\n' */
+	int full;           /* the one that is counted */
 	bool corpus_ended;
 	struct error reading_error;
 };
@@ -131,12 +132,13 @@ static void counting_task(void *context, int64_t index, int worker_number)
 	size_t begin = chunk_begin(batch, (size_t)index - 1), end = chunk_begin(batch, (size_t)index);
 	if (begin >= end || worker->error.status != OK)
 		return;
-	if (tokenizer_words(&counting->learner->settings, batch->data + begin, end - begin, &worker->scratch, count_word,
-			    worker) != OK)
+	if (tokenizer_words(&counting->learner->settings, batch->data + begin, end - begin, &worker->scratch,
+	                    count_word, worker) != OK)
 		worker->error = *error_last();
 }
 
-static enum status count_batches(struct counting *counting, struct pool *pool, int threads, struct progress *progress)
+static enum status count_batches(struct counting *counting, struct pool *pool, int threads,
+                                 struct progress *progress)
 {
 	for (;;) {
 		const struct buffer *batch = &counting->batches[counting->full];
@@ -328,7 +330,8 @@ static enum status add_character(struct pair_merger *merger, uint32_t c, bool in
 	return pair_merger_add_symbol(merger, text, size);
 }
 
-static enum status add_alphabet(struct pair_merger *merger, const struct alphabet *alphabet, struct symbol_ids *symbols)
+static enum status add_alphabet(struct pair_merger *merger, const struct alphabet *alphabet,
+                                struct symbol_ids *symbols)
 {
 	for (int inner = 0; inner < 2; inner++) {
 		TRY(memory_new(&symbols->ids[inner], CODE_POINTS, sizeof *symbols->ids[inner], "alphabet"));
@@ -369,8 +372,8 @@ static void show_merges(void *context, int32_t symbols)
 	progress_update(context, symbols, "%s", "");
 }
 
-static enum status merge_words(const struct vocab_learner *learner, const struct alphabet *alphabet, int32_t size,
-			       int64_t min_frequency, struct pair_merger *merger)
+static enum status merge_words(const struct vocab_learner *learner, const struct alphabet *alphabet,
+                               int32_t size, int64_t min_frequency, struct pair_merger *merger)
 {
 	struct symbol_ids symbols = {{0}};
 	struct word_adder *adder = NULL;
@@ -395,9 +398,10 @@ done:
 
 /* The result
  *
- * Pair merging makes entries on the way to longer ones ("georgino" to "georginow") that WordPiece, which takes the
- * longest match, then never uses: rows of the embedding that no text trains. So more are merged than asked for, and
- * those that the text uses least make way, in a few rounds because each changes the use of the others.
+ * Pair merging makes entries on the way to longer ones ("georgino" to "georginow") that WordPiece, which
+ * takes the longest match, then never uses: rows of the embedding that no text trains. So more are merged
+ * than asked for, and those that the text uses least make way, in a few rounds because each changes the use
+ * of the others.
  */
 
 #define OVERSHOOT(size) ((size) / 4)
@@ -407,7 +411,7 @@ struct entries {
 	const struct pair_merger *merger;
 	int32_t *symbols; /* [count] ascending; the first `fixed` are the alphabet's and stay */
 	int32_t count, fixed;
-	int64_t *uses;    /* [SPECIALS + count] how often the counted text uses each */
+	int64_t *uses; /* [SPECIALS + count] how often the counted text uses each */
 };
 
 static enum status make_vocab(const struct entries *entries, struct vocab *out)
@@ -448,7 +452,7 @@ static enum status try_word(void *context, const char *word, size_t size, int64_
 
 /* Encodes what was counted with the vocabulary. */
 static enum status measure(const struct vocab_learner *learner, const struct vocab *vocab, int64_t *uses,
-			   struct vocab_learn_report *report)
+                           struct vocab_learn_report *report)
 {
 	struct trial trial = {.uses = uses};
 	struct tokenizer *tokenizer = NULL;
@@ -474,7 +478,8 @@ static enum status drop_least_used(struct entries *entries, int32_t drop)
 
 	TRY(memory_new(&ranked, count, sizeof *ranked, "vocabulary"));
 	for (int32_t i = 0; i < count; i++)
-		ranked[i] = (struct ranked){entries->uses[SPECIALS + entries->fixed + i], (uint32_t)(entries->fixed + i)};
+		ranked[i] = (struct ranked){entries->uses[SPECIALS + entries->fixed + i],
+		                            (uint32_t)(entries->fixed + i)};
 	qsort(ranked, (size_t)count, sizeof *ranked, compare_ranked);
 	for (int32_t i = count - drop; i < count; i++)
 		entries->symbols[ranked[i].item] = -1;
@@ -488,7 +493,7 @@ static enum status drop_least_used(struct entries *entries, int32_t drop)
 
 /* Chooses at most `size` of all symbols and makes the vocabulary of them. */
 static enum status choose_entries(const struct vocab_learner *learner, struct entries *entries, int32_t size,
-				  struct vocab *out, struct vocab_learn_report *report)
+                                  struct vocab *out, struct vocab_learn_report *report)
 {
 	bool scarce = entries->count < size + OVERSHOOT(size); /* merging ended for want of pairs */
 
@@ -509,8 +514,8 @@ static enum status choose_entries(const struct vocab_learner *learner, struct en
 	}
 }
 
-enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, int64_t min_frequency, struct vocab *out,
-				 struct vocab_learn_report *report)
+enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, int64_t min_frequency,
+                                 struct vocab *out, struct vocab_learn_report *report)
 {
 	struct alphabet alphabet = {0};
 	struct pair_merger *merger = NULL;
@@ -520,17 +525,21 @@ enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, in
 
 	*out = (struct vocab){0};
 	*report = (struct vocab_learn_report){.words = learner->words,
-					      .long_words = learner->long_words,
-					      .distinct_words = word_counts_distinct(learner->counts)};
+	                                      .long_words = learner->long_words,
+	                                      .distinct_words = word_counts_distinct(learner->counts)};
 	if (report->distinct_words == 0 && learner->long_words > 0)
-		return error_set(ERR_DATA, "the corpus has no words to learn a vocabulary from: all %" PRId64
-				 " are longer than %d characters", learner->long_words, learner->settings.max_word_characters);
+		return error_set(ERR_DATA,
+		                 "the corpus has no words to learn a vocabulary from: all %" PRId64
+		                 " are longer than %d characters",
+		                 learner->long_words, learner->settings.max_word_characters);
 	if (report->distinct_words == 0)
 		return error_set(ERR_DATA, "the corpus has no words to learn a vocabulary from");
 	TRY_GOTO(alphabet_create(&alphabet, learner), done);
 	TRY_GOTO(alphabet_choose(&alphabet, room), done);
 	if (alphabet.kept_count == 0) {
-		status = error_set(ERR_USAGE, "a vocabulary of %" PRId32 " entries has no room for a single character", size);
+		status = error_set(ERR_USAGE,
+		                   "a vocabulary of %" PRId32 " entries has no room for a single character",
+		                   size);
 		goto done;
 	}
 	report->alphabet = alphabet.kept_count;
@@ -544,7 +553,8 @@ enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, in
 	for (int64_t i = 0; i < alphabet.kept_count; i++)
 		entries.fixed += alphabet_entries(&alphabet, alphabet.kept[i]);
 	TRY_GOTO(memory_new(&entries.symbols, entries.count, sizeof *entries.symbols, "vocabulary"), done);
-	TRY_GOTO(memory_new(&entries.uses, SPECIALS + entries.count, sizeof *entries.uses, "vocabulary"), done);
+	TRY_GOTO(memory_new(&entries.uses, SPECIALS + entries.count, sizeof *entries.uses, "vocabulary"),
+	         done);
 	for (int32_t i = 0; i < entries.count; i++)
 		entries.symbols[i] = i;
 	TRY_GOTO(choose_entries(learner, &entries, room, out, report), done);
@@ -554,11 +564,14 @@ enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, in
 
 	if (report->alphabet_dropped > 0)
 		log_warning("the text has %" PRId64 " different characters; the %" PRId64
-			    " rarest do not fit into %" PRId32 " entries and become [UNK] (%.4f %% of all characters)",
-			    alphabet.seen_count, report->alphabet_dropped, size, 100 * (1 - report->coverage));
+		            " rarest do not fit into %" PRId32
+		            " entries and become [UNK] (%.4f %% of all characters)",
+		            alphabet.seen_count, report->alphabet_dropped, size,
+		            100 * (1 - report->coverage));
 	if (out->count < size)
-		log_note("%" PRId32 " entries, not %" PRId32 ": no further pair of pieces is seen %" PRId64 " times or more",
-			 out->count, size, min_frequency > 1 ? min_frequency : 1);
+		log_note("%" PRId32 " entries, not %" PRId32 ": no further pair of pieces is seen %" PRId64
+		         " times or more",
+		         out->count, size, min_frequency > 1 ? min_frequency : 1);
 done:
 	free(entries.symbols);
 	free(entries.uses);

@@ -1,6 +1,6 @@
 /* Learns a WordPiece vocabulary: pair merging by count over the words of a corpus, as Hugging Face's
- * BertWordPieceTokenizer trainer does, but with 64-bit counts, ties by bytes (so the result does not depend on
- * threads or the order of files), and an alphabet without a cap. */
+ * BertWordPieceTokenizer trainer does, but with 64-bit counts, ties by bytes (so the result does not depend
+ * on threads or the order of files), and an alphabet without a cap. */
 #ifndef TEXT_VOCAB_LEARN_H
 #define TEXT_VOCAB_LEARN_H
 
@@ -11,19 +11,21 @@
 #include "text/vocab.h"
 
 struct vocab_learner; /* word counts: some 60 bytes a distinct word */
-MUST_USE enum status vocab_learner_create(struct vocab_learner **out, const struct tokenizer_settings *settings);
+MUST_USE enum status vocab_learner_create(struct vocab_learner **out,
+                                          const struct tokenizer_settings *settings);
 void vocab_learner_free(struct vocab_learner *learner); /* NULL is fine */
-/* Counts the words of every document, on all threads of the pool (may be NULL), with a progress bar. Words longer
- * than the tokenizer takes are left out. May be called for several corpora. */
-MUST_USE enum status vocab_learner_count(struct vocab_learner *learner, struct corpus *corpus, struct pool *pool);
+/* Counts the words of every document, on all threads of the pool (may be NULL), with a progress bar. Words
+ * longer than the tokenizer takes are left out. May be called for several corpora. */
+MUST_USE enum status vocab_learner_count(struct vocab_learner *learner, struct corpus *corpus,
+                                         struct pool *pool);
 
 /* The size chosen where none is asked for, by words counted (a mark is a word, a Chinese character is one):
  *     under 400 thousand (about 2 MB of English)   4,000
  *     under 2 million (10 MB)                      8,000
  *     under 20 million (100 MB)                   16,000
  *     else                                        30,522, BERT's own
- * and, where the alphabet is large (Chinese), at least twice its entries, up to 30,522. A small text cannot fill a
- * large vocabulary with entries that are seen often enough to be learned. */
+ * and, where the alphabet is large (Chinese), at least twice its entries, up to 30,522. A small text cannot
+ * fill a large vocabulary with entries that are seen often enough to be learned. */
 int32_t vocab_default_size(const struct vocab_learner *learner);
 
 struct vocab_learn_report {
@@ -32,16 +34,17 @@ struct vocab_learn_report {
 	int64_t alphabet;              /* characters that the vocabulary has */
 	int64_t alphabet_dropped;      /* rarer ones that did not fit */
 	int64_t merges;                /* entries of two characters or more */
-	int64_t rare_merges;           /* of these, used less than 10 times in the text: too few to be learned well */
-	double tokens_per_word;        /* of the counted text under the learned vocabulary */
-	double unknown_words;          /* share of its words that are [UNK] */
-	double coverage;               /* share of its characters that are in the alphabet kept */
+	int64_t rare_merges; /* of these, used less than 10 times in the text: too few to be learned well */
+	double tokens_per_word; /* of the counted text under the learned vocabulary */
+	double unknown_words;   /* share of its words that are [UNK] */
+	double coverage;        /* share of its characters that are in the alphabet kept */
 };
-/* Entries: [PAD] [UNK] [CLS] [SEP] [MASK], the alphabet (by bytes), "##" alphabet (of the characters seen within
- * words), then merges in order, less those that the text uses least once longer ones exist. A `size` smaller than
- * specials + alphabet keeps the most frequent characters. Merges seen less than min_frequency times are not made: the
- * vocabulary may be smaller than `size`. Both are said. No words at all is ERR_DATA. */
+/* Entries: [PAD] [UNK] [CLS] [SEP] [MASK], the alphabet (by bytes), "##" alphabet (of the characters seen
+ * within words), then merges in order, less those that the text uses least once longer ones exist. A `size`
+ * smaller than specials + alphabet keeps the most frequent characters. Merges seen less than min_frequency
+ * times are not made: the vocabulary may be smaller than `size`. Both are said. No words at all is ERR_DATA.
+ */
 MUST_USE enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, int64_t min_frequency,
-					  struct vocab *out, struct vocab_learn_report *report);
+                                          struct vocab *out, struct vocab_learn_report *report);
 
 #endif

@@ -7,8 +7,8 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
-#define PARTS 64                 /* of the shared table; a power of two */
-#define LOCAL_SLOTS (1 << 16)    /* 1.5 MiB: within a second-level cache */
+#define PARTS 64              /* of the shared table; a power of two */
+#define LOCAL_SLOTS (1 << 16) /* 1.5 MiB: within a second-level cache */
 #define LOCAL_TEXT_BYTES (1 << 20)
 
 /* Open addressing, linear probing, at most 5/8 full; the words' bytes lie one after the other in `text`. */
@@ -51,7 +51,8 @@ static void table_release(struct table *table)
 	free(table->text);
 }
 
-/* The slot of a word, or the free one where it belongs. The top bits of the hash choose a part, the low ones here. */
+/* The slot of a word, or the free one where it belongs. The top bits of the hash choose a part, the low ones
+ * here. */
 static struct slot *table_find(const struct table *table, uint64_t hash, const char *word, size_t size)
 {
 	uint64_t mask = (uint64_t)table->slot_count - 1;
@@ -93,7 +94,8 @@ static enum status table_add(struct table *table, uint64_t hash, const char *wor
 {
 	struct slot *slot = table_find(table, hash, word, size);
 	if (slot->count == 0) {
-		TRY(memory_grow(&table->text, &table->text_capacity, table->text_size + (int64_t)size, 1, "words"));
+		TRY(memory_grow(&table->text, &table->text_capacity, table->text_size + (int64_t)size, 1,
+		                "words"));
 		memcpy(table->text + table->text_size, word, size);
 		slot->hash = hash;
 		slot->place = (uint64_t)table->text_size << PLACE_BITS | size;
@@ -178,8 +180,9 @@ enum status word_counter_flush(struct word_counter *counter)
 		if (table_is_full(&part->table))
 			status = table_double(&part->table);
 		if (status == OK)
-			status = table_add(&part->table, slot->hash, local->text + (slot->place >> PLACE_BITS),
-					   slot->place & ((1 << PLACE_BITS) - 1), slot->count);
+			status =
+			        table_add(&part->table, slot->hash, local->text + (slot->place >> PLACE_BITS),
+			                  slot->place & ((1 << PLACE_BITS) - 1), slot->count);
 		pthread_mutex_unlock(&part->lock);
 	}
 	memset(local->slots, 0, (size_t)local->slot_count * sizeof *local->slots);
@@ -189,8 +192,9 @@ enum status word_counter_flush(struct word_counter *counter)
 }
 
 enum status word_counts_visit(const struct word_counts *counts,
-			      enum status (*visit)(void *context, const char *word, size_t size, int64_t count),
-			      void *context)
+                              enum status (*visit)(void *context, const char *word, size_t size,
+                                                   int64_t count),
+                              void *context)
 {
 	for (int k = 0; k < PARTS; k++) {
 		const struct table *table = &counts->parts[k].table;
@@ -198,7 +202,7 @@ enum status word_counts_visit(const struct word_counts *counts,
 			const struct slot *slot = &table->slots[i];
 			if (slot->count)
 				TRY(visit(context, table->text + (slot->place >> PLACE_BITS),
-					  slot->place & ((1 << PLACE_BITS) - 1), slot->count));
+				          slot->place & ((1 << PLACE_BITS) - 1), slot->count));
 		}
 	}
 	return OK;

@@ -1,8 +1,9 @@
 /* How often each word occurs, counted by many threads into one place.
  *
- * A thread counts into a small table of its own that fits its cache, where the frequent words stay; when that is full
- * it is added to the shared table, which lies in parts with a lock each. Sums do not depend on the order, so neither
- * does the result; memory is that of the distinct words once, whatever the number of threads. */
+ * A thread counts into a small table of its own that fits its cache, where the frequent words stay; when that
+ * is full it is added to the shared table, which lies in parts with a lock each. Sums do not depend on the
+ * order, so neither does the result; memory is that of the distinct words once, whatever the number of
+ * threads. */
 #ifndef TEXT_WORD_COUNTS_H
 #define TEXT_WORD_COUNTS_H
 
@@ -26,8 +27,9 @@ void word_counter_free(struct word_counter *counter); /* does not flush; NULL is
 
 /* Reading, when no thread counts: visits each distinct word, in no order that means anything. */
 MUST_USE enum status word_counts_visit(const struct word_counts *counts,
-				       enum status (*visit)(void *context, const char *word, size_t size, int64_t count),
-				       void *context);
+                                       enum status (*visit)(void *context, const char *word, size_t size,
+                                                            int64_t count),
+                                       void *context);
 int64_t word_counts_distinct(const struct word_counts *counts);
 
 #endif

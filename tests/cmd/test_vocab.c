@@ -1,36 +1,24 @@
 /* bertc vocab as a user runs it: the file it writes, what it says, and every bad input with its exit code. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
-#include "base/file.h"
 #include "cmd/command.h"
+#include "test.h"
 
-static char folder[64], text_path[128], out_path[128], said_path[128];
+static char text_path[128], out_path[128], said_path[128];
 static struct buffer said;
 
 static int set_up(void **state)
 {
-	(void)state;
-	const char *base = getenv("TMPDIR");
-	snprintf(folder, sizeof folder, "%.40s/vocab-XXXXXX", base && *base ? base : "/tmp");
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(text_path, sizeof text_path, "%s/text", folder);
-	snprintf(out_path, sizeof out_path, "%s/vocab.txt", folder);
-	snprintf(said_path, sizeof said_path, "%s/said", folder);
-	return 0;
+	int failed = test_folder_make(state);
+	snprintf(text_path, sizeof text_path, "%s/text", test_folder);
+	snprintf(out_path, sizeof out_path, "%s/vocab.txt", test_folder);
+	snprintf(said_path, sizeof said_path, "%s/said", test_folder);
+	return failed;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	buffer_release(&said);
-	return folder_remove(folder) == OK ? 0 : -1;
+	return test_folder_drop(state);
 }
 
 static void put(const char *path, const char *bytes, size_t size)
@@ -80,11 +68,14 @@ static void test_good_run(void **state)
 	struct buffer vocab = {0};
 	char line[512];
 
-	put(text_path, "The cat sat. The cat ran.\nA Cat sat here.\n", 43);
-	snprintf(line, sizeof line, "vocab --corpus %s --vocab_size 60 --threads 2 --out %s", text_path, out_path);
+	static const char text[] = "The cat sat. The cat ran.\nA Cat sat here.\n";
+
+	put(text_path, text, sizeof text - 1);
+	snprintf(line, sizeof line, "vocab --corpus %s --vocab_size 60 --threads 2 --out %s", text_path,
+	         out_path);
 	assert_int_equal(run(line), OK);
 	assert_int_equal(file_read(out_path, 1 << 20, &vocab), OK);
-	assert_memory_equal(vocab.data, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n.\n", 34);
+	assert_memory_equal(vocab.data, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n.\n", 33);
 	assert_non_null(strstr(vocab.data, "\ncat\n"));
 	assert_null(strstr(vocab.data, "\nCat\n"));
 	assert_non_null(strstr(said.data, "uncased"));
@@ -105,9 +96,9 @@ static void test_bad_commands(void **state)
 	fails(ERR_USAGE, "--out is missing", "vocab --corpus %s", text_path);
 	fails(ERR_USAGE, "vocab_size", "vocab --corpus %s --out %s --vocab_size 3", text_path, out_path);
 	fails(ERR_USAGE, "text_form", "vocab --corpus %s --out %s --text_form prose", text_path, out_path);
-	fails(ERR_USAGE, "no folder", "vocab --corpus %s --out %s/none/vocab.txt", text_path, folder);
-	fails(ERR_USAGE, "is a folder", "vocab --corpus %s --out %s", text_path, folder);
-	fails(ERR_USAGE, "none.txt", "vocab --corpus %s/none.txt --out %s", folder, out_path);
+	fails(ERR_USAGE, "no folder", "vocab --corpus %s --out %s/none/vocab.txt", text_path, test_folder);
+	fails(ERR_USAGE, "is a folder", "vocab --corpus %s --out %s", text_path, test_folder);
+	fails(ERR_USAGE, "none.txt", "vocab --corpus %s/none.txt --out %s", test_folder, out_path);
 }
 
 static void test_bad_text(void **state)
@@ -118,11 +109,14 @@ static void test_bad_text(void **state)
 	unlink(out_path);
 	put(text_path, "", 0);
 	fails(ERR_DATA, "no words", "vocab --corpus %s --out %s", text_path, out_path);
-	put(text_path, "\x7f" "ELF\0\0\0\1\2", 9);
+	put(text_path,
+	    "\x7f"
+	    "ELF\0\0\0\1\2",
+	    9);
 	fails(ERR_DATA, "binary", "vocab --corpus %s --out %s", text_path, out_path);
 	put(text_path, "\x1f\x8b\x08\0\0\0\0\0\0\0 broken", 17);
 	fails(ERR_DATA, "gzip data", "vocab --corpus %s --out %s", text_path, out_path);
-	snprintf(path, sizeof path, "%s/empty", folder);
+	snprintf(path, sizeof path, "%s/empty", test_folder);
 	assert_int_equal(folder_make(path), OK);
 	fails(ERR_USAGE, "empty", "vocab --corpus %s --out %s", path, out_path);
 	assert_false(file_exists(out_path));
@@ -131,9 +125,9 @@ static void test_bad_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good_run),
-		cmocka_unit_test(test_bad_commands),
-		cmocka_unit_test(test_bad_text),
+	        cmocka_unit_test(test_good_run),
+	        cmocka_unit_test(test_bad_commands),
+	        cmocka_unit_test(test_bad_text),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

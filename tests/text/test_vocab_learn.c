@@ -1,35 +1,18 @@
-/* Merging against a plain implementation of the definition; counting by many threads; the vocabulary as a whole: order,
- * alphabet, sizes, and the same bits for any threads and any order of files. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* Merging against a plain implementation of the definition; counting by many threads; the vocabulary as a
+ * whole: order, alphabet, sizes, and the same bits for any threads and any order of files. */
 #include <unistd.h>
-#include <cmocka.h>
 #include "base/buffer.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "text/pair_merge.h"
 #include "text/vocab_learn.h"
 #include "text/word_counts.h"
-
-static char folder[64];
+#include "test.h"
 
 static int set_up(void **state)
 {
-	(void)state;
-	const char *base = getenv("TMPDIR");
-	snprintf(folder, sizeof folder, "%.40s/vocab-learn-XXXXXX", base && *base ? base : "/tmp");
 	log_level = LOG_QUIET;
-	return mkdtemp(folder) ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	return folder_remove(folder) == OK ? 0 : -1;
+	return test_folder_make(state);
 }
 
 static uint32_t draw(uint32_t *random, uint32_t below)
@@ -38,7 +21,8 @@ static uint32_t draw(uint32_t *random, uint32_t below)
 	return (*random >> 8) % below;
 }
 
-/* The definition, in plain loops: words as lists of texts; count every pair, take the best, replace it everywhere. */
+/* The definition, in plain loops: words as lists of texts; count every pair, take the best, replace it
+ * everywhere. */
 
 #define PLAIN_WORDS 60
 #define PLAIN_LENGTH 9
@@ -63,7 +47,8 @@ static bool plain_merge(struct plain *plain, int64_t min_count)
 			int64_t count = 0;
 			for (int v = 0; v < PLAIN_WORDS; v++)
 				for (int k = 0; k + 1 < plain->lengths[v]; k++)
-					if (!strcmp(plain->words[v][k], left) && !strcmp(plain->words[v][k + 1], right))
+					if (!strcmp(plain->words[v][k], left) &&
+					    !strcmp(plain->words[v][k + 1], right))
 						count += plain->counts[v];
 			int order = strcmp(left, best[0]) ? strcmp(left, best[0]) : strcmp(right, best[1]);
 			if (count > best_count || (count == best_count && order < 0)) {
@@ -85,7 +70,7 @@ static bool plain_merge(struct plain *plain, int64_t min_count)
 		int written = 0;
 		for (int i = 0; i < plain->lengths[w]; i++) {
 			bool here = i + 1 < plain->lengths[w] && !strcmp(plain->words[w][i], best[0]) &&
-				    !strcmp(plain->words[w][i + 1], best[1]);
+			            !strcmp(plain->words[w][i + 1], best[1]);
 			memmove(plain->words[w][written++], here ? merged : plain->words[w][i], 32);
 			i += here;
 		}
@@ -102,7 +87,9 @@ static void test_merging_is_as_defined(void **state)
 	for (int round = 0; round < 60; round++) {
 		struct plain plain = {0};
 		struct pair_merger *merger;
-		int letters = 1 + round % 4; /* few letters: runs of the same one, and the same text by several ways */
+		int letters =
+		        1 +
+		        round % 4; /* few letters: runs of the same one, and the same text by several ways */
 		int64_t min_count = 1 + round % 4;
 
 		assert_int_equal(pair_merger_create(&merger), OK);
@@ -120,7 +107,8 @@ static void test_merging_is_as_defined(void **state)
 				row[i] = (int32_t)draw(&random, (uint32_t)letters) + (i ? letters : 0);
 				strcpy(plain.words[w][i], plain.symbols[row[i]]);
 			}
-			assert_int_equal(pair_merger_add_word(merger, row, plain.lengths[w], plain.counts[w]), OK);
+			assert_int_equal(pair_merger_add_word(merger, row, plain.lengths[w], plain.counts[w]),
+			                 OK);
 		}
 		while (plain.symbol_count < PLAIN_SYMBOLS && plain_merge(&plain, min_count))
 			;
@@ -151,7 +139,8 @@ static void count_task(void *context, int64_t index, int worker)
 		/* Word k is counted k % 5 + 1 times in each task; 'the' often. */
 		for (int times = i % 5; times >= 0; times--) {
 			int size = snprintf(word, sizeof word, "word%d", i);
-			shared->failures[worker] += word_counter_add(shared->counters[worker], word, (size_t)size) != OK;
+			shared->failures[worker] +=
+			        word_counter_add(shared->counters[worker], word, (size_t)size) != OK;
 		}
 		shared->failures[worker] += word_counter_add(shared->counters[worker], "the", 3) != OK;
 	}
@@ -203,7 +192,7 @@ static void test_counting_on_threads(void **state)
 static const char *put(const char *name, const char *text)
 {
 	static char path[256];
-	snprintf(path, sizeof path, "%s/%s", folder, name);
+	snprintf(path, sizeof path, "%s/%s", test_folder, name);
 	FILE *file = fopen(path, "wb");
 	assert_non_null(file);
 	fputs(text, file);
@@ -218,7 +207,7 @@ struct learned {
 };
 
 static enum status learn(struct learned *out, const char *const *paths, int count, int threads, int32_t size,
-			 int64_t min_frequency, bool cased)
+                         int64_t min_frequency, bool cased)
 {
 	struct tokenizer_settings settings = tokenizer_defaults(cased);
 	struct vocab_learner *learner;
@@ -258,12 +247,16 @@ static void test_small_vocabularies(void **state)
 	(void)state;
 	struct learned learned;
 
-	/* The example of the BPE paper, more or less. Every merge is made; those never used then go: "##es" once there
-	 * is "##est", "lo", "n", "ne" and so on once there are whole words. */
-	learn_text(&learned, "low low low low low lower lower newest newest newest newest newest newest widest widest widest",
-		   100, 2);
-	assert_entries(&learned, "[PAD] [UNK] [CLS] [SEP] [MASK] d e i l n o r s t w ##d ##e ##i ##o ##r ##s ##t ##w low "
-				 "newest widest lower");
+	/* The example of the BPE paper, more or less. Every merge is made; those never used then go: "##es"
+	 * once there is "##est", "lo", "n", "ne" and so on once there are whole words. */
+	learn_text(&learned,
+	           "low low low low low lower lower newest newest newest newest newest newest widest widest "
+	           "widest",
+	           100, 2);
+	assert_entries(
+	        &learned,
+	        "[PAD] [UNK] [CLS] [SEP] [MASK] d e i l n o r s t w ##d ##e ##i ##o ##r ##s ##t ##w low "
+	        "newest widest lower");
 	assert_int_equal(learned.report.words, 16);
 	assert_int_equal(learned.report.distinct_words, 4);
 	assert_int_equal(learned.report.alphabet, 10);
@@ -273,8 +266,10 @@ static void test_small_vocabularies(void **state)
 	vocab_release(&learned.vocab);
 
 	/* Fewer: only the best pairs. */
-	learn_text(&learned, "low low low low low lower lower newest newest newest newest newest newest widest widest widest",
-		   24, 2);
+	learn_text(&learned,
+	           "low low low low low lower lower newest newest newest newest newest newest widest widest "
+	           "widest",
+	           24, 2);
 	assert_int_equal(learned.vocab.count, 24);
 	assert_true(vocab_find(&learned.vocab, "##est", 5) >= 0);
 	vocab_release(&learned.vocab);
@@ -350,7 +345,8 @@ static void test_no_words_and_long_words(void **state)
 /* Text of made-up words whose frequencies fall as those of real ones do. */
 static void make_text(struct buffer *out, uint32_t seed, int words)
 {
-	static const char *const syllables[] = {"ka", "lo", "mi", "ter", "an", "sch", "o", "é", "пр", "中", "ing", "s", "un"};
+	static const char *const syllables[] = {"ka", "lo", "mi", "ter", "an", "sch", "o",
+	                                        "é",  "пр", "中", "ing", "s",  "un"};
 	uint32_t random = seed;
 
 	for (int i = 0; i < words; i++) {
@@ -378,7 +374,7 @@ static void test_same_for_any_threads_and_order(void **state)
 	}
 	static char full[3][160];
 	for (int i = 0; i < 3; i++) {
-		snprintf(full[i], sizeof full[i], "%s/part%d", folder, i);
+		snprintf(full[i], sizeof full[i], "%s/part%d", test_folder, i);
 		paths[i] = turned[2 - i] = full[i];
 	}
 	assert_int_equal(learn(&one, paths, 3, 0, 800, 2, false), OK);
@@ -411,8 +407,8 @@ static void test_same_for_any_threads_and_order(void **state)
 	vocab_release(&one.vocab);
 }
 
-/* Where the vocabulary has less room than pair merging would like, the entries that it made on the way to longer ones
- * must not fill it. */
+/* Where the vocabulary has less room than pair merging would like, the entries that it made on the way to
+ * longer ones must not fill it. */
 static void test_hardly_an_entry_is_unused(void **state)
 {
 	(void)state;
@@ -445,7 +441,10 @@ static void test_default_size(void **state)
 	/* A large alphabet: twice its entries, at most BERT's size. */
 	buffer_clear(&text);
 	for (uint32_t c = 0x4E00; c < 0x4E00 + 3000; c++)
-		buffer_append(&text, (const char[]){(char)(0xE0 | c >> 12), (char)(0x80 | (c >> 6 & 63)), (char)(0x80 | (c & 63))}, 3);
+		buffer_append(&text,
+		              (const char[]){(char)(0xE0 | c >> 12), (char)(0x80 | (c >> 6 & 63)),
+		                             (char)(0x80 | (c & 63))},
+		              3);
 	learn_text(&learned, buffer_string(&text), 5000, 2);
 	assert_int_equal(learned.default_size, 6000);
 	vocab_release(&learned.vocab);
@@ -455,15 +454,15 @@ static void test_default_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_merging_is_as_defined),
-		cmocka_unit_test(test_counting_on_threads),
-		cmocka_unit_test(test_small_vocabularies),
-		cmocka_unit_test(test_cased),
-		cmocka_unit_test(test_alphabet_that_does_not_fit),
-		cmocka_unit_test(test_no_words_and_long_words),
-		cmocka_unit_test(test_same_for_any_threads_and_order),
-		cmocka_unit_test(test_hardly_an_entry_is_unused),
-		cmocka_unit_test(test_default_size),
+	        cmocka_unit_test(test_merging_is_as_defined),
+	        cmocka_unit_test(test_counting_on_threads),
+	        cmocka_unit_test(test_small_vocabularies),
+	        cmocka_unit_test(test_cased),
+	        cmocka_unit_test(test_alphabet_that_does_not_fit),
+	        cmocka_unit_test(test_no_words_and_long_words),
+	        cmocka_unit_test(test_same_for_any_threads_and_order),
+	        cmocka_unit_test(test_hardly_an_entry_is_unused),
+	        cmocka_unit_test(test_default_size),
 	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }
