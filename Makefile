@@ -110,6 +110,11 @@ $(BUILD)/dev/%: dev/%.c $(BUILD)/libbertc.a $(BUILD)/flags
 	$(SAY) dev $<
 	$(COMPILE) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
 
+$(BUILD)/bench/%: bench/%.c $(BUILD)/libbertc.a $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(SAY) bench $<
+	$(COMPILE) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
+
 # Written anew only when the flags have changed, and then all objects are. WERROR is not among them: it changes no
 # object, and `make` before `make test` should not cost a second build.
 FLAGS = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(foreach isa,$(ISAS),$(ISA_FLAGS_$(isa)))
