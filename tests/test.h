@@ -29,6 +29,14 @@
 			         got_ == OK ? "" : error_last()->message, expected, part);                   \
 	} while (0)
 
+/* |a - b| <= tolerance; NaN fails. */
+#define assert_near(a, b, tolerance)                                                                         \
+	do {                                                                                                 \
+		double a_ = (a), b_ = (b), difference_ = a_ > b_ ? a_ - b_ : b_ - a_;                        \
+		if (!(difference_ <= (tolerance)))                                                           \
+			fail_msg("%s is %.17g, %s is %.17g", #a, a_, #b, b_);                                \
+	} while (0)
+
 /* A folder of this test's own, for group_setup and group_teardown (or a test's own). */
 static char test_folder[64];
 

@@ -381,6 +381,9 @@ void options_print_config(const struct options *options, struct buffer *out)
 	}
 }
 
+/* Bytes of a value that the table shows. */
+#define LONGEST_SHOWN 72
+
 void options_settings_table(const struct options *options, bool colour, struct buffer *out)
 {
 	struct buffer scratch = {0};
@@ -412,7 +415,14 @@ void options_settings_table(const struct options *options, bool colour, struct b
 			origin = row->fallback_text;
 		}
 		bool dim = colour && options->origin[i] == ORIGIN_DEFAULT;
-		buffer_format(out, "%s  %-*s  %s", dim ? "\033[2m" : "", name_columns, row->name, value);
+		int bytes = (int)strlen(value);
+		const char *cut = "";
+		if (bytes > LONGEST_SHOWN) { /* a long list of files says enough with its beginning */
+			for (bytes = LONGEST_SHOWN; ((unsigned char)value[bytes] & 0xC0) == 0x80;)
+				bytes--;
+			cut = "…";
+		}
+		buffer_format(out, "%s  %-*s  %.*s%s", dim ? "\033[2m" : "", name_columns, row->name, bytes, value, cut);
 		pad(out, value_columns - text_columns(value, strlen(value)));
 		buffer_format(out, "  %s%s\n", origin, dim ? "\033[0m" : "");
 	}

@@ -247,4 +247,5 @@ const struct command command_fill = {
 	.options = fill_options,
 	.settings_bytes = sizeof(struct fill_settings),
 	.run = run_fill,
+	.takes_arguments = true,
 };

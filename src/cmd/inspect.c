@@ -394,4 +394,5 @@ const struct command command_inspect = {
 	.options = inspect_options,
 	.settings_bytes = sizeof(struct inspect_settings),
 	.run = run_inspect,
+	.takes_arguments = true,
 };

@@ -280,8 +280,6 @@ static enum status open_folder(struct pretrain *run)
 		error_hint("name the run folder: bertc pretrain --corpus PATH --out FOLDER");
 		return status;
 	}
-	if (run->options->positional.count > 0)
-		return error_set(ERR_USAGE, "unexpected argument '%s'", run->options->positional.values[0]);
 	if (settings->corpus.count > 0 && settings->data.count > 0)
 		return error_set(ERR_USAGE, "--corpus and --data exclude each other");
 	TRY(folder_make(settings->out));

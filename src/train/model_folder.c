@@ -240,13 +240,17 @@ enum status model_folder_load(const char *path, const struct model *model, enum 
 	struct safetensors file;
 	TRY(safetensors_open(&file, file_path));
 	const struct safetensors_entry **found = NULL;
+	struct model_folder_report own = {0};
 	enum status status;
+	if (!report)
+		report = &own;
 	TRY_GOTO(memory_new(&found, model->parameter_count, sizeof(*found), "weights of a file"), done);
 	for (int64_t i = 0; i < file.count; i++)
 		TRY_GOTO(load_entry(&file.entries[i], model, found, slab, file_path, report), done);
 	status = check_missing(model, found, missing, file_path, report);
 done:
 	free(found);
+	model_folder_report_release(&own);
 	safetensors_close(&file);
 	return status;
 }

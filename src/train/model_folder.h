@@ -31,7 +31,8 @@ void model_folder_report_release(struct model_folder_report *report);
 /* Reads weights of `path`, a folder with a model.safetensors or such a file, into `slab` (model->slab_count floats).
  * Names with or without "bert.", LayerNorm.gamma/.beta for .weight/.bias, and the tied output layer under its own name
  * are understood; the same weight stored twice must be equal. A missing weight that `missing` does not allow, an
- * encoder weight that the model has no place for, and a wrong shape are ERR_STATE that names the tensor. */
+ * encoder weight that the model has no place for, and a wrong shape are ERR_STATE that names the tensor. `report` may
+ * be NULL. */
 MUST_USE enum status model_folder_load(const char *path, const struct model *model, enum missing_weights missing,
 				       float *slab, struct model_folder_report *report);
 

@@ -1,0 +1,56 @@
+/* Running the program as a user does: a shell command line, its exit status, what it printed. */
+#ifndef TESTS_CMD_PROGRAM_H
+#define TESTS_CMD_PROGRAM_H
+
+#include <stdarg.h>
+#include <sys/wait.h>
+#include "base/buffer.h"
+#include "test.h"
+
+static struct buffer program_output, program_errors;
+
+/* Runs "bertc <arguments>" (a printf format; %s of paths without spaces) and returns its exit status, 128 + n for a
+ * signal. Output and errors are left in the buffers. */
+static inline int program(const char *format, ...) PRINTF_LIKE(1, 2);
+static inline int program(const char *format, ...)
+{
+	static char arguments[8192], command[12000];
+	va_list list;
+	va_start(list, format);
+	vsnprintf(arguments, sizeof arguments, format, list);
+	va_end(list);
+	const char *bertc = getenv("BERTC");
+	char output[128], errors[128];
+	snprintf(output, sizeof output, "%s/output", test_folder);
+	snprintf(errors, sizeof errors, "%s/errors", test_folder);
+	snprintf(command, sizeof command, "%s %s >%s 2>%s </dev/null", bertc ? bertc : "build/bertc", arguments, output,
+	         errors);
+	int status = system(command);
+	buffer_clear(&program_output);
+	buffer_clear(&program_errors);
+	assert_ok(file_read(output, 1 << 24, &program_output));
+	assert_ok(file_read(errors, 1 << 24, &program_errors));
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* The command ends with this status and says `part` on standard error. */
+#define assert_program(expected, part, ...)                                                                  \
+	do {                                                                                                 \
+		int got_ = program(__VA_ARGS__);                                                             \
+		if (got_ != (expected) || !strstr(buffer_string(&program_errors), part))                     \
+			fail_msg("exit status %d, expected %d and '%s':\n%s", got_, expected, part,          \
+			         buffer_string(&program_errors));                                            \
+	} while (0)
+
+static inline void assert_same_file(const char *a, const char *b)
+{
+	struct buffer left = {0}, right = {0};
+	assert_ok(file_read(a, 1 << 28, &left));
+	assert_ok(file_read(b, 1 << 28, &right));
+	if (left.size != right.size || memcmp(left.data, right.data, left.size) != 0)
+		fail_msg("'%s' and '%s' differ", a, b);
+	buffer_release(&left);
+	buffer_release(&right);
+}
+
+#endif

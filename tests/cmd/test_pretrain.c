@@ -1,0 +1,310 @@
+/* The main job as a user runs it: train, stop, go on, evaluate, ask; and what bad input gives. */
+#include <math.h>
+#include <signal.h>
+#include <unistd.h>
+#include "base/json.h"
+#include "base/rng.h"
+#include "cmd/program.h"
+
+#define CONFIG                                                                                               \
+	"{\"model_type\": \"bert\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "      \
+	"\"num_attention_heads\": 2, \"intermediate_size\": 64, \"hidden_act\": \"gelu\", "                  \
+	"\"max_position_embeddings\": 64, \"type_vocab_size\": 2}"
+
+static char corpus[128], config[128];
+
+/* Documents of short sentences that follow a pattern. */
+static int setup(void **state)
+{
+	static const char *const who[] = {"the cat", "a dog", "the old man", "my sister", "nobody", "the sailor"};
+	static const char *const does[] = {"sees", "likes", "finds", "follows", "paints"};
+	static const char *const what[] = {"the house", "a river", "the red boat", "some bread", "the moon"};
+	if (test_folder_make(state) != 0)
+		return -1;
+	struct buffer text = {0};
+	struct rng rng = rng_start(3, RNG_TEST, 0);
+	for (int document = 0; document < 60; document++) {
+		for (int sentence = 0; sentence < 6; sentence++)
+			buffer_format(&text, "%s %s %s.\n", who[rng_below(&rng, 6)], does[rng_below(&rng, 5)],
+			              what[rng_below(&rng, 5)]);
+		buffer_char(&text, '\n');
+	}
+	snprintf(corpus, sizeof corpus, "%s/corpus.txt", test_folder);
+	snprintf(config, sizeof config, "%s/config.json", test_folder);
+	assert_ok(file_write(corpus, text.data, text.size));
+	assert_ok(file_write(config, CONFIG, strlen(CONFIG)));
+	buffer_release(&text);
+	return 0;
+}
+
+/* A small run into test_folder/<out>; `more` are further options. */
+#define RUN(out, more)                                                                                       \
+	"pretrain --corpus %s --model %s --out %s/" out " --vocab_size 80 --train_batch_size 8 "             \
+	"--max_seq_length 32 --num_train_steps 8 --learning_rate 1e-2 --num_warmup_steps 2 --log_steps 1 "   \
+	"--eval_steps 4 --save_checkpoints_steps 4 --precision fp32 " more,                                  \
+		corpus, config, test_folder
+
+static double metric(const char *path, int64_t step, const char *name)
+{
+	struct buffer text = {0};
+	double found = NAN;
+	assert_ok(file_read(path, 1 << 24, &text));
+	for (char *line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n")) {
+		struct json_document document;
+		int64_t number = -1;
+		assert_ok(json_parse(&document, path, line, strlen(line)));
+		assert_ok(json_get_integer(document.root, path, "step", 0, INT64_MAX, &number));
+		if (number == step)
+			assert_ok(json_get_number(document.root, path, name, &found));
+		json_release(&document);
+	}
+	buffer_release(&text);
+	return found;
+}
+
+static void test_run_leaves_a_model(void **state)
+{
+	(void)state;
+	assert_program(0, "finished", RUN("whole", ""));
+	assert_true(file_exists(test_path("whole/checkpoint-4/MANIFEST.json")));
+	static const char *const names[] = {"config.json", "model.safetensors", "vocab.txt", "tokenizer.json",
+	                                    "tokenizer_config.json"};
+	for (int i = 0; i < 5; i++) {
+		char name[64];
+		snprintf(name, sizeof name, "whole/final/%s", names[i]);
+		assert_true(file_exists(test_path(name)));
+	}
+	assert_false(file_exists(test_path("whole/final/optimizer.safetensors")));
+	double first = metric(test_path("whole/metrics.jsonl"), 1, "loss");
+	double last = metric(test_path("whole/metrics.jsonl"), 8, "loss");
+	assert_true(last < first);
+	assert_true(isfinite(metric(test_path("whole/metrics.jsonl"), 4, "eval_mlm_accuracy")));
+	/* Again: nothing left to do. */
+	assert_program(0, "finished", RUN("whole", ""));
+}
+
+static void test_resume_is_exact(void **state)
+{
+	(void)state;
+	assert_program(75, "run the same command again", RUN("parts", "--stop_at_step 3"));
+	assert_true(file_exists(test_path("parts/checkpoint-3/MANIFEST.json")));
+	assert_program(0, "going on from", RUN("parts", "--threads 1"));
+	assert_same_file(test_path("whole/checkpoint-8/model.safetensors"),
+	                 test_path("parts/checkpoint-8/model.safetensors"));
+	assert_same_file(test_path("whole/checkpoint-8/optimizer.safetensors"),
+	                 test_path("parts/checkpoint-8/optimizer.safetensors"));
+	assert_near(metric(test_path("whole/metrics.jsonl"), 7, "loss"),
+	                    metric(test_path("parts/metrics.jsonl"), 7, "loss"), 0.0);
+}
+
+static void test_threads_do_not_matter(void **state)
+{
+	(void)state;
+	assert_program(0, "finished", RUN("threads", "--threads 3"));
+	assert_same_file(test_path("whole/final/model.safetensors"), test_path("threads/final/model.safetensors"));
+}
+
+static void test_accumulation_is_a_large_batch(void **state)
+{
+	(void)state;
+	assert_program(0, "finished", RUN("accumulated", "--gradient_accumulation_steps 4"));
+	for (int step = 1; step <= 8; step++)
+		assert_near(metric(test_path("whole/metrics.jsonl"), step, "loss"),
+		                    metric(test_path("accumulated/metrics.jsonl"), step, "loss"), 2e-5);
+}
+
+static void test_reference_agrees(void **state)
+{
+	(void)state;
+	assert_program(0, "finished", RUN("reference", "--device ref"));
+	for (int step = 1; step <= 8; step++)
+		assert_near(metric(test_path("whole/metrics.jsonl"), step, "loss"),
+		                    metric(test_path("reference/metrics.jsonl"), step, "loss"), 2e-4);
+	/* float64 masters come back exactly, too. */
+	assert_program(75, "", RUN("reference2", "--device ref --stop_at_step 5"));
+	assert_program(0, "finished", RUN("reference2", "--device ref"));
+	assert_same_file(test_path("reference/checkpoint-8/optimizer.safetensors"),
+	                 test_path("reference2/checkpoint-8/optimizer.safetensors"));
+}
+
+static void test_signal_saves(void **state)
+{
+	(void)state;
+	static char command[4096];
+	/* The program replaces the shell's child, so the signal reaches it alone. */
+	snprintf(command, sizeof command, RUN("signal", "--num_train_steps 100000 --log_steps 1 --eval_steps 0"));
+	const char *bertc = getenv("BERTC");
+	static char line[8192];
+	snprintf(line, sizeof line,
+	         "%s %s >/dev/null 2>%s/errors & pid=$!; n=0; "
+	         "while [ ! -s %s/signal/metrics.jsonl ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; "
+	         "kill -TERM $pid; wait $pid",
+	         bertc ? bertc : "build/bertc", command, test_folder, test_folder);
+	int status = system(line);
+	assert_int_equal(WEXITSTATUS(status), 75);
+	assert_program(4, "num_train_steps", RUN("signal", ""));
+}
+
+static void test_failed_save_keeps_the_older(void **state)
+{
+	(void)state;
+	assert_program(75, "", RUN("full", "--stop_at_step 4"));
+	/* Every write in turn meets a full disk, until a run needs fewer writes than that. */
+	int failures = 0;
+	for (int k = 1;; k++) {
+		char fault[32];
+		snprintf(fault, sizeof fault, "write:%d:ENOSPC", k);
+		setenv("BERTC_FAULT", fault, 1);
+		int status = program(RUN("full", ""));
+		unsetenv("BERTC_FAULT");
+		if (status == 0)
+			break;
+		failures++;
+		assert_int_equal(status, ERR_RESOURCE);
+		assert_true(file_exists(test_path("full/checkpoint-4/MANIFEST.json")));
+	}
+	assert_true(failures > 10);
+	assert_program(0, "finished", RUN("full", ""));
+	assert_same_file(test_path("whole/final/model.safetensors"), test_path("full/final/model.safetensors"));
+}
+
+static void damage(const char *path)
+{
+	struct buffer bytes = {0};
+	assert_ok(file_read(path, 1 << 28, &bytes));
+	bytes.data[bytes.size / 2] ^= 1;
+	assert_ok(file_write(path, bytes.data, bytes.size));
+	buffer_release(&bytes);
+}
+
+static void test_damaged_checkpoint(void **state)
+{
+	(void)state;
+	assert_program(0, "finished", RUN("damaged", ""));
+	damage(test_path("damaged/checkpoint-8/model.safetensors"));
+	/* The one before is taken, and the run ends where it did. */
+	assert_program(0, "wrong checksum", RUN("damaged", ""));
+	assert_same_file(test_path("whole/final/model.safetensors"), test_path("damaged/final/model.safetensors"));
+	damage(test_path("damaged/checkpoint-8/optimizer.safetensors"));
+	damage(test_path("damaged/checkpoint-4/training_state.json"));
+	assert_program(3, "--fresh", RUN("damaged", ""));
+	assert_program(0, "finished", RUN("damaged", "--fresh"));
+}
+
+static void test_what_does_not_fit(void **state)
+{
+	(void)state;
+	assert_program(4, "seed", RUN("whole", "--seed 1"));
+	assert_program(2, "learning_rat", RUN("new1", "--learning_rat 1"));
+	assert_program(2, "0..1", RUN("new2", "--learning_rate 7"));
+	assert_program(2, "positions", RUN("new3", "--max_seq_length 128"));
+	assert_program(2, "--out", "pretrain --corpus %s", corpus);
+	assert_program(2, "tiny", "pretrain --corpus %s --model huge --out %s/new4", corpus, test_folder);
+	/* The text changes under a run. */
+	static char changed[128];
+	snprintf(changed, sizeof changed, "%s/changed.txt", test_folder);
+	assert_ok(file_write(changed, "one line.\nanother line.\n\nmore.\nand more of it.\n", 47));
+	assert_program(75, "", "pretrain --corpus %s --model %s --out %s/moved --max_seq_length 32 --num_train_steps 2 --stop_at_step 1",
+	               changed, config, test_folder);
+	assert_ok(file_write(changed, "one line.\nanother line!!\n\nmore.\nand more of it.\n", 48));
+	assert_program(4, "changed", "pretrain --corpus %s --model %s --out %s/moved --max_seq_length 32 --num_train_steps 2", changed, config,
+	               test_folder);
+	/* Shards of another vocabulary. */
+	const char *entries = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n";
+	assert_ok(file_write(test_path("other.txt"), entries, strlen(entries)));
+	assert_program(4, "vocabulary", "pretrain --data %s/whole/data/train --vocab_file %s/other.txt --model %s --out %s/new5",
+	               test_folder, test_folder, config, test_folder);
+}
+
+static void test_bad_text(void **state)
+{
+	(void)state;
+	assert_ok(file_write(test_path("empty.txt"), "", 0));
+	assert_program(3, "", "pretrain --corpus %s/empty.txt --out %s/bad1", test_folder, test_folder);
+	assert_program(2, "nowhere", "pretrain --corpus %s/nowhere.txt --out %s/bad2", test_folder, test_folder);
+	char binary[4096];
+	for (int i = 0; i < 4096; i++)
+		binary[i] = (char)(i * 37 % 251);
+	assert_ok(file_write(test_path("binary.txt"), binary, sizeof binary));
+	assert_program(3, "binary", "pretrain --corpus %s/binary.txt --out %s/bad3", test_folder, test_folder);
+	assert_ok(file_write(test_path("file"), "x", 1));
+	assert_program(2, "in the way", "pretrain --corpus %s --out %s/file/below", corpus, test_folder);
+	/* One document trains, and says what is missing. */
+	assert_ok(file_write(test_path("one.txt"), "the only text.\nit is short.\nit is here.\n", 40));
+	assert_program(0, "held-out", "pretrain --corpus %s/one.txt --model %s --out %s/one --max_seq_length 32 "
+	               "--num_train_steps 2", test_folder, config, test_folder);
+}
+
+static void test_two_runs_one_folder(void **state)
+{
+	(void)state;
+	int lock;
+	assert_ok(folder_make(test_path("locked")));
+	assert_ok(folder_lock(test_path("locked"), &lock));
+	assert_program(8, "locked", RUN("locked", ""));
+	folder_unlock(lock);
+}
+
+static void test_evaluate_fill_inspect(void **state)
+{
+	(void)state;
+	struct json_document document;
+	assert_int_equal(program("evaluate --model %s/whole --data %s/whole/data/train.held_out --max_seq_length 32 --json",
+	                         test_folder, test_folder), 0);
+	assert_ok(json_parse(&document, "evaluate", buffer_string(&program_output), program_output.size));
+	static const char *const keys[] = {"loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy", "predictions",
+	                                   "instances"};
+	for (int i = 0; i < 7; i++)
+		assert_non_null(json_member(document.root, keys[i]));
+	json_release(&document);
+
+	assert_int_equal(program("fill --model %s/whole/final --top_k 3 --json 'the cat [MASK] the [MASK].' 'a [MASK]'",
+	                         test_folder), 0);
+	assert_ok(json_parse(&document, "fill", buffer_string(&program_output), program_output.size));
+	const struct json *results = json_member(document.root, "results");
+	assert_int_equal(results->child_count, 2);
+	const struct json *blanks = json_member(results->first_child, "blanks");
+	assert_int_equal(blanks->child_count, 2);
+	assert_int_equal(blanks->first_child->child_count, 3);
+	json_release(&document);
+	assert_program(2, "[MASK]", "fill --model %s/whole 'no blank here'", test_folder);
+
+	static const char *const paths[] = {"whole", "whole/checkpoint-8", "whole/final", "whole/final/model.safetensors",
+	                                    "whole/data/train", "whole/data/train.idx", "whole/data/vocab.txt",
+	                                    "whole/metrics.jsonl", "whole/settings.json"};
+	for (int i = 0; i < 9; i++) {
+		assert_program(0, "", "inspect --json %s/%s", test_folder, paths[i]);
+		assert_ok(json_parse(&document, "inspect", buffer_string(&program_output), program_output.size));
+		assert_non_null(json_member(document.root, "kind"));
+		json_release(&document);
+		assert_int_equal(program("inspect %s/%s", test_folder, paths[i]), 0);
+		assert_true(program_output.size > 0);
+	}
+	assert_program(3, "nothing that bertc writes", "inspect %s", "README.md");
+}
+
+static int teardown(void **state)
+{
+	buffer_release(&program_output);
+	buffer_release(&program_errors);
+	return test_folder_drop(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_run_leaves_a_model),
+		cmocka_unit_test(test_resume_is_exact),
+		cmocka_unit_test(test_threads_do_not_matter),
+		cmocka_unit_test(test_accumulation_is_a_large_batch),
+		cmocka_unit_test(test_reference_agrees),
+		cmocka_unit_test(test_signal_saves),
+		cmocka_unit_test(test_failed_save_keeps_the_older),
+		cmocka_unit_test(test_damaged_checkpoint),
+		cmocka_unit_test(test_what_does_not_fit),
+		cmocka_unit_test(test_bad_text),
+		cmocka_unit_test(test_two_runs_one_folder),
+		cmocka_unit_test(test_evaluate_fill_inspect),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
