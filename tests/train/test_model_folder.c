@@ -1,0 +1,352 @@
+/* Model folders: what is saved comes back; the spellings of other programs are understood; what does not fit
+ * is named. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "base/hash.h"
+#include "formats/safetensors.h"
+#include "train/model_folder.h"
+
+#define REQUIRE(call) assert_int_equal(call, OK)
+
+static char folder[64];
+static struct backend be = {.dtype = DTYPE_F32,
+                            .master_dtype = DTYPE_F32}; /* names and shapes need no device */
+static struct model *model;
+static float *weights; /* [model->slab_count] a different number everywhere */
+
+static int set_up(void **state)
+{
+	(void)state;
+	const char *base = getenv("TMPDIR");
+	snprintf(folder, sizeof(folder), "%.40s/model-folder-XXXXXX", base && *base ? base : "/tmp");
+	if (!mkdtemp(folder))
+		return -1;
+	struct model_config config;
+	if (model_config_named(&config, "tiny") != OK)
+		return -1;
+	config.vocab_size = 12;
+	config.hidden_size = 8;
+	config.num_attention_heads = 2;
+	config.intermediate_size = 24;
+	config.max_position_embeddings = 10;
+	if (model_create(&model, &be, &config, HEADS_PRETRAINING) != OK)
+		return -1;
+	weights = calloc((size_t)model->slab_count, sizeof(*weights));
+	for (int64_t i = 0; weights && i < model->parameter_count; i++)
+		for (int64_t k = 0; k < model->parameters[i].count; k++)
+			weights[model->parameters[i].offset + k] = (float)(i + 1) + (float)k / 1024;
+	return weights ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	free(weights);
+	model_free(model);
+	return folder_remove(folder) == OK ? 0 : -1;
+}
+
+/* The path of "name" in the test's folder, valid until the next call. */
+static const char *in_folder(const char *name)
+{
+	static char path[PATH_BYTES];
+	REQUIRE(path_join(path, folder, name));
+	return path;
+}
+
+/* A file under construction: the model's weights as entries, to be changed by a test. */
+struct draft {
+	struct safetensors_entry entries[80];
+	char names[80][128];
+	int64_t count;
+};
+
+static struct safetensors_entry *add_entry(struct draft *draft, const char *name, int rank, int64_t rows,
+                                           int64_t columns, const float *data)
+{
+	struct safetensors_entry *entry = &draft->entries[draft->count];
+	snprintf(draft->names[draft->count], sizeof(draft->names[0]), "%s", name);
+	*entry = (struct safetensors_entry){.name = draft->names[draft->count],
+	                                    .dtype = ST_F32,
+	                                    .rank = rank,
+	                                    .shape = {rank == 2 ? rows : columns, columns},
+	                                    .data = data,
+	                                    .bytes = (uint64_t)(rows * columns) * sizeof(float)};
+	draft->count++;
+	return entry;
+}
+
+static struct draft *new_draft(void)
+{
+	struct draft *draft = calloc(1, sizeof(*draft));
+	assert_non_null(draft);
+	for (int64_t i = 0; i < model->parameter_count; i++) {
+		const struct parameter *p = &model->parameters[i];
+		add_entry(draft, p->name, parameter_rank(p), p->rows, p->columns, weights + p->offset);
+	}
+	return draft;
+}
+
+/* Takes the entries that contain `part` out of the draft; returns how many. */
+static int remove_entries(struct draft *draft, const char *part)
+{
+	int64_t kept = 0;
+	for (int64_t i = 0; i < draft->count; i++)
+		if (!strstr(draft->entries[i].name, part))
+			draft->entries[kept++] = draft->entries[i];
+	int removed = (int)(draft->count - kept);
+	draft->count = kept;
+	return removed;
+}
+
+static void replace_in_names(struct draft *draft, const char *from, const char *to)
+{
+	for (int64_t i = 0; i < draft->count; i++) {
+		char *name = draft->names[i], *at = strstr(name, from), rest[128];
+		if (!at)
+			continue;
+		snprintf(rest, sizeof(rest), "%s", at + strlen(from));
+		snprintf(at, sizeof(draft->names[0]) - (size_t)(at - name), "%s%s", to, rest);
+	}
+}
+
+/* Writes the draft as model.safetensors and loads it; `slab` begins as -1. */
+static enum status load_draft(const struct draft *draft, enum missing_weights missing, float *slab,
+                              struct model_folder_report *report)
+{
+	REQUIRE(safetensors_write(in_folder("model.safetensors"), draft->entries, draft->count, NULL, NULL,
+	                          NULL));
+	for (int64_t i = 0; i < model->slab_count; i++)
+		slab[i] = -1;
+	return model_folder_load(folder, model, missing, slab, report);
+}
+
+static bool is_loaded(const float *slab, const char *name)
+{
+	const struct parameter *p = &model->parameters[model_find_parameter(model, name)];
+	return memcmp(slab + p->offset, weights + p->offset, (size_t)p->count * sizeof(float)) == 0;
+}
+
+static void check_all_loaded(const float *slab, const struct model_folder_report *report)
+{
+	assert_int_equal(report->loaded, model->parameter_count);
+	assert_int_equal(report->missing.count, 0);
+	for (int64_t i = 0; i < model->parameter_count; i++)
+		assert_true(is_loaded(slab, model->parameters[i].name));
+}
+
+static void spellings_are_understood(void **state)
+{
+	(void)state;
+	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	static const char *const changes[][2] = {
+	        {"LayerNorm.weight", "LayerNorm.gamma"},
+	        {"LayerNorm.bias", "LayerNorm.beta"},
+	        {"bert.", ""},
+	        {"cls.predictions.bias", "cls.predictions.decoder.bias"},
+	        {"embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"},
+	};
+	struct draft *draft = new_draft();
+	for (size_t i = 0; i <= sizeof(changes) / sizeof(changes[0]); i++) {
+		struct model_folder_report report = {0};
+		REQUIRE(load_draft(draft, MISSING_NOTHING, slab, &report));
+		check_all_loaded(slab, &report);
+		model_folder_report_release(&report);
+		if (i < sizeof(changes) / sizeof(changes[0]))
+			replace_in_names(draft, changes[i][0], changes[i][1]);
+	}
+	assert_non_null(strstr(draft->names[0], "decoder.weight"));
+	free(draft);
+	free(slab);
+}
+
+static void tied_weights_must_agree(void **state)
+{
+	(void)state;
+	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	struct draft *draft = new_draft();
+	const struct parameter *word = &model->parameters[0];
+	float *copy = malloc((size_t)word->count * sizeof(*copy));
+	assert_non_null(copy);
+	memcpy(copy, weights + word->offset, (size_t)word->count * sizeof(*copy));
+	add_entry(draft, "cls.predictions.decoder.weight", 2, word->rows, word->columns, copy);
+	int64_t ids[10] = {0};
+	struct safetensors_entry *buffer = add_entry(draft, "bert.embeddings.position_ids", 2, 1, 10, NULL);
+	buffer->dtype = ST_I64;
+	buffer->data = ids;
+	buffer->bytes = sizeof(ids);
+	struct model_folder_report report = {0};
+	REQUIRE(load_draft(draft, MISSING_NOTHING, slab, &report));
+	check_all_loaded(slab, &report);
+	assert_int_equal(report.unused.count, 0);
+	model_folder_report_release(&report);
+
+	copy[word->count - 1] += 1;
+	report = (struct model_folder_report){0};
+	assert_int_equal(load_draft(draft, MISSING_NOTHING, slab, &report), ERR_STATE);
+	assert_non_null(strstr(error_last()->message, "cls.predictions.decoder.weight"));
+	assert_non_null(strstr(error_last()->message, "word_embeddings"));
+	model_folder_report_release(&report);
+	free(copy);
+	free(draft);
+	free(slab);
+}
+
+static void missing_weights_are_named(void **state)
+{
+	(void)state;
+	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	struct draft *draft = new_draft();
+	float classifier[24] = {0};
+	add_entry(draft, "classifier.weight", 2, 3, 8, classifier);
+	assert_int_equal(remove_entries(draft, "pooler"), 2);
+	assert_int_equal(remove_entries(draft, "seq_relationship"), 2);
+	struct model_folder_report report = {0};
+	assert_int_equal(load_draft(draft, MISSING_NOTHING, slab, &report), ERR_STATE);
+	assert_non_null(strstr(error_last()->message, "4 of"));
+	assert_non_null(strstr(error_last()->message, "bert.pooler.dense.weight"));
+	model_folder_report_release(&report);
+
+	report = (struct model_folder_report){0};
+	REQUIRE(load_draft(draft, MISSING_HEADS, slab, &report));
+	assert_int_equal(report.loaded, model->parameter_count - 4);
+	assert_int_equal(report.missing.count, 4);
+	assert_string_equal(report.missing.names[0], "bert.pooler.dense.weight");
+	assert_int_equal(report.unused.count, 1);
+	assert_string_equal(report.unused.names[0], "classifier.weight");
+	assert_true(slab[model->parameters[model_find_parameter(model, "bert.pooler.dense.bias")].offset] ==
+	            -1);
+	assert_true(is_loaded(slab, "cls.predictions.bias"));
+	model_folder_report_release(&report);
+
+	assert_int_equal(remove_entries(draft, "layer.1.output.dense.bias"), 1);
+	report = (struct model_folder_report){0};
+	assert_int_equal(load_draft(draft, MISSING_HEADS, slab, &report), ERR_STATE);
+	assert_non_null(strstr(error_last()->message, "bert.encoder.layer.1.output.dense.bias"));
+	model_folder_report_release(&report);
+	free(draft);
+	free(slab);
+}
+
+static void misfits_are_named(void **state)
+{
+	(void)state;
+	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	struct draft *draft = new_draft();
+	struct model_folder_report report = {0};
+	add_entry(draft, "bert.encoder.layer.2.output.dense.bias", 1, 1, 8, weights);
+	assert_int_equal(load_draft(draft, MISSING_NOTHING, slab, &report), ERR_STATE);
+	assert_non_null(strstr(error_last()->message, "layer.2.output"));
+	model_folder_report_release(&report);
+	draft->count--;
+
+	draft->entries[1].shape[0] = 5; /* half of the positions */
+	draft->entries[1].bytes /= 2;
+	report = (struct model_folder_report){0};
+	assert_int_equal(load_draft(draft, MISSING_NOTHING, slab, &report), ERR_STATE);
+	assert_non_null(strstr(error_last()->message, "position_embeddings"));
+	assert_non_null(strstr(error_last()->message, "(5, 8)"));
+	assert_non_null(strstr(error_last()->message, "(10, 8)"));
+	model_folder_report_release(&report);
+	free(draft);
+	free(slab);
+}
+
+static void configurations_are_found(void **state)
+{
+	(void)state;
+	struct model_config config;
+	REQUIRE(model_folder_config("small", &config));
+	assert_int_equal(config.hidden_size, 512);
+	assert_int_equal(model_folder_config("smal", &config), ERR_USAGE);
+	assert_int_equal(model_folder_config("small|medium", &config), ERR_USAGE);
+	assert_int_equal(model_folder_config(folder, &config), ERR_USAGE);
+	assert_non_null(strstr(error_last()->message, "config.json"));
+	static const char google[] = "{\"vocab_size\": 77, \"hidden_act\": \"gelu\"}";
+	REQUIRE(file_write(in_folder("bert_config.json"), google, strlen(google)));
+	REQUIRE(model_folder_config(folder, &config));
+	assert_int_equal(config.vocab_size, 77);
+	assert_int_equal(config.hidden_act, ACTIVATION_GELU_TANH);
+	static const char broken[] = "{\"vocab_size\": }";
+	REQUIRE(file_write(in_folder("broken.json"), broken, strlen(broken)));
+	assert_int_equal(model_folder_config(in_folder("broken.json"), &config), ERR_DATA);
+}
+
+static void pickles_are_refused(void **state)
+{
+	(void)state;
+	char path[PATH_BYTES];
+	REQUIRE(path_join(path, folder, "old"));
+	REQUIRE(folder_make(path));
+	REQUIRE(file_write(in_folder("old/pytorch_model.bin"), "PK", 2));
+	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	struct model_folder_report report = {0};
+	assert_int_equal(model_folder_load(path, model, MISSING_NOTHING, slab, &report), ERR_USAGE);
+	assert_non_null(strstr(error_last()->hint, "save_pretrained"));
+	model_folder_report_release(&report);
+	free(slab);
+}
+
+static void saved_comes_back(void **state)
+{
+	(void)state;
+	static const char *const words[12] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a",
+	                                      "b",     "c",     "##a",   "##b",   "ab",     "."};
+	struct vocab vocab;
+	REQUIRE(vocab_from_entries(&vocab, words, 12));
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	char path[PATH_BYTES];
+	REQUIRE(path_join(path, folder, "saved"));
+	REQUIRE(folder_make(path));
+	struct folder_files files = {0};
+	REQUIRE(model_folder_save(path, model, weights, &vocab, &settings, 10, &files));
+
+	static const char *const names[] = {
+	        "config.json",    "model.safetensors",     "vocab.txt",
+	        "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"};
+	assert_int_equal(files.count, 6);
+	struct name_list entries = {0};
+	REQUIRE(folder_list(path, &entries));
+	assert_int_equal(entries.count, 6); /* nothing else, no temporary file */
+	name_list_release(&entries);
+	for (int i = 0; i < 6; i++) {
+		char file_path[PATH_BYTES];
+		struct buffer content = {0};
+		assert_string_equal(files.files[i].name, names[i]);
+		REQUIRE(path_join(file_path, path, names[i]));
+		REQUIRE(file_read(file_path, 1 << 20, &content));
+		assert_int_equal(content.size, files.files[i].bytes);
+		assert_int_equal(crc32c(0, content.data, content.size), files.files[i].crc32c);
+		buffer_release(&content);
+	}
+	struct model_config config;
+	REQUIRE(model_folder_config(path, &config));
+	assert_int_equal(config.vocab_size, 12);
+	assert_int_equal(config.intermediate_size, 24);
+	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	struct model_folder_report report = {0};
+	REQUIRE(model_folder_load(path, model, MISSING_NOTHING, slab, &report));
+	check_all_loaded(slab, &report);
+	assert_int_equal(report.unused.count, 0);
+	model_folder_report_release(&report);
+	free(slab);
+	free(files.files);
+	vocab_release(&vocab);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(configurations_are_found), cmocka_unit_test(spellings_are_understood),
+	        cmocka_unit_test(tied_weights_must_agree),  cmocka_unit_test(missing_weights_are_named),
+	        cmocka_unit_test(misfits_are_named),        cmocka_unit_test(pickles_are_refused),
+	        cmocka_unit_test(saved_comes_back),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
