@@ -205,8 +205,13 @@ static enum status check_missing(const struct model *model, const struct safeten
 	}
 	if (!first)
 		return OK;
-	return error_set(ERR_STATE, "'%s': %lld of the model's %lld weights are missing, the first is '%s'",
-	                 path, (long long)refused, (long long)model->parameter_count, first);
+	enum status status =
+	        error_set(ERR_STATE, "'%s': %lld of the model's %lld weights are missing, the first is '%s'",
+	                  path, (long long)refused, (long long)model->parameter_count, first);
+	if (model->parameters[model_find_parameter(model, first)].layer == model->config.num_hidden_layers)
+		error_hint("an encoder without its pre-training heads can be trained further, but not "
+		           "evaluated");
+	return status;
 }
 
 /* The weights' file of a folder; what else may lie there is named. */
