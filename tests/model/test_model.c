@@ -321,6 +321,88 @@ static void layers_are_done_from_the_top(void **state)
 	run_close(&run);
 }
 
+/* Every place of dropout that an operation is given, in the order of the calls. */
+static const struct operations *true_operations;
+static struct dropout places[32];
+static int place_count;
+
+static void note_place(const struct dropout *dropout)
+{
+	if (dropout->p > 0)
+		places[place_count++] = *dropout;
+}
+
+static void spy_embed_fwd(struct replica *r, const struct embed_fwd *a)
+{
+	note_place(&a->dropout);
+	true_operations->embed_fwd(r, a);
+}
+
+static void spy_attention_fwd(struct replica *r, const struct attention_fwd *a)
+{
+	note_place(&a->dropout);
+	true_operations->attention_fwd(r, a);
+}
+
+static void spy_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
+{
+	note_place(&a->dropout);
+	true_operations->linear_norm_fwd(r, a);
+}
+
+static void spy_embed_bwd(struct replica *r, const struct embed_bwd *a)
+{
+	note_place(&a->dropout);
+	true_operations->embed_bwd(r, a);
+}
+
+static void spy_attention_bwd(struct replica *r, const struct attention_bwd *a)
+{
+	note_place(&a->dropout);
+	true_operations->attention_bwd(r, a);
+}
+
+static void spy_norm_bwd(struct replica *r, const struct norm_bwd *a)
+{
+	note_place(&a->dropout);
+	true_operations->norm_bwd(r, a);
+}
+
+/* Embeddings, and three places in each layer, all with masks of their own; backward meets them in reverse. */
+static void dropout_has_its_places(void **state)
+{
+	(void)state;
+	struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.1);
+	config.attention_probs_dropout_prob = 0.3;
+	struct run run;
+	run_open(&run, "ref", DTYPE_F64, 1, &config, &tiny.batch, true);
+	run_load(&run, &tiny);
+	run_begin(&run, &tiny.batch);
+	true_operations = run.replica.operations;
+	struct operations spies = *true_operations;
+	spies.embed_fwd = spy_embed_fwd;
+	spies.attention_fwd = spy_attention_fwd;
+	spies.linear_norm_fwd = spy_linear_norm_fwd;
+	spies.embed_bwd = spy_embed_bwd;
+	spies.attention_bwd = spy_attention_bwd;
+	spies.norm_bwd = spy_norm_bwd;
+	run.replica.operations = &spies;
+	place_count = 0;
+	run_batch(&run, &tiny.batch, true, true, true);
+	assert_int_equal(place_count, 14);
+	static const uint32_t sites[] = {0, 4, 5, 6, 8, 9, 10};
+	for (int i = 0; i < 7; i++) {
+		assert_int_equal(places[i].site, sites[i]);
+		assert_int_equal(places[13 - i].site, sites[i]);
+		double p = i == 1 || i == 4 ? 0.3 : 0.1;
+		assert_true(places[i].p == p && places[13 - i].p == p);
+	}
+	place_count = 0;
+	run_batch(&run, &tiny.batch, false, true, true);
+	assert_int_equal(place_count, 0);
+	run_close(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
