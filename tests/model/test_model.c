@@ -406,11 +406,12 @@ static void dropout_has_its_places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(ref_equals_transformers),     cmocka_unit_test(cpu_equals_transformers),
-	        cmocka_unit_test(gradients_are_slopes),        cmocka_unit_test(micro_batches_add_up_on_ref),
-	        cmocka_unit_test(micro_batches_add_up_on_cpu), cmocka_unit_test(evaluation_is_the_same),
-	        cmocka_unit_test(nothing_to_learn_on_ref),     cmocka_unit_test(nothing_to_learn_on_cpu),
-	        cmocka_unit_test(threads_do_not_matter),       cmocka_unit_test(layers_are_done_from_the_top),
+	        cmocka_unit_test(ref_equals_transformers),      cmocka_unit_test(cpu_equals_transformers),
+	        cmocka_unit_test(gradients_are_slopes),         cmocka_unit_test(dropout_has_its_places),
+	        cmocka_unit_test(micro_batches_add_up_on_ref),  cmocka_unit_test(micro_batches_add_up_on_cpu),
+	        cmocka_unit_test(evaluation_is_the_same),       cmocka_unit_test(nothing_to_learn_on_ref),
+	        cmocka_unit_test(nothing_to_learn_on_cpu),      cmocka_unit_test(threads_do_not_matter),
+	        cmocka_unit_test(layers_are_done_from_the_top),
 	};
 	return cmocka_run_group_tests(tests, open_golden, close_golden);
 }
