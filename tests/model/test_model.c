@@ -54,8 +54,10 @@ static void check_golden(const char *device, enum dtype dtype, double loss_limit
 		double nsp = sums.value[SUM_NSP_LOSS] * run.scalars.inverse_instances;
 		assert_true(fabs(mlm - wanted[0]) <= loss_limit * wanted[0]);
 		assert_true(fabs(nsp - wanted[1]) <= loss_limit * wanted[1]);
-		assert_true(sums.value[SUM_MLM_CORRECT] == wanted[2]);
-		assert_true(sums.value[SUM_NSP_CORRECT] == wanted[3]);
+		if (dtype != DTYPE_BF16) { /* whose rounding may decide between close logits */
+			assert_true(sums.value[SUM_MLM_CORRECT] == wanted[2]);
+			assert_true(sums.value[SUM_NSP_CORRECT] == wanted[3]);
+		}
 		double *gradients = run_gradients(&run);
 		double worst = golden_compare(&tiny, acts[i].name, run.model, gradients, limit, NULL);
 		if (!(worst <= 1)) {
@@ -78,6 +80,14 @@ static void cpu_equals_transformers(void **state)
 {
 	(void)state;
 	check_golden("cpu", DTYPE_F32, 1e-6, (struct limit){1e-5, 1e-6, 3});
+}
+
+/* Activations have 8 significant bits; measured are 2e-2 of all gradients, 4e-2 of the worst tensor. */
+static void cpu_in_bf16_is_near(void **state)
+{
+	(void)state;
+	if (backend_best_dtype("cpu") == DTYPE_BF16) /* else the machine has no bf16 to test */
+		check_golden("cpu", DTYPE_BF16, 5e-3, (struct limit){0.08, 0.01, 0});
 }
 
 /* The gradient along a direction against the slope of the loss, with dropout, so that forward and backward
@@ -406,12 +416,12 @@ static void dropout_has_its_places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(ref_equals_transformers),      cmocka_unit_test(cpu_equals_transformers),
-	        cmocka_unit_test(gradients_are_slopes),         cmocka_unit_test(dropout_has_its_places),
-	        cmocka_unit_test(micro_batches_add_up_on_ref),  cmocka_unit_test(micro_batches_add_up_on_cpu),
-	        cmocka_unit_test(evaluation_is_the_same),       cmocka_unit_test(nothing_to_learn_on_ref),
-	        cmocka_unit_test(nothing_to_learn_on_cpu),      cmocka_unit_test(threads_do_not_matter),
-	        cmocka_unit_test(layers_are_done_from_the_top),
+	        cmocka_unit_test(ref_equals_transformers),     cmocka_unit_test(cpu_equals_transformers),
+	        cmocka_unit_test(cpu_in_bf16_is_near),         cmocka_unit_test(gradients_are_slopes),
+	        cmocka_unit_test(dropout_has_its_places),      cmocka_unit_test(micro_batches_add_up_on_ref),
+	        cmocka_unit_test(micro_batches_add_up_on_cpu), cmocka_unit_test(evaluation_is_the_same),
+	        cmocka_unit_test(nothing_to_learn_on_ref),     cmocka_unit_test(nothing_to_learn_on_cpu),
+	        cmocka_unit_test(threads_do_not_matter),       cmocka_unit_test(layers_are_done_from_the_top),
 	};
 	return cmocka_run_group_tests(tests, open_golden, close_golden);
 }
