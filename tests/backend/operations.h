@@ -245,7 +245,7 @@ static void declare_linear_bwd(struct test_case *c)
 {
 	int64_t rows = case_integer(c, "M", 8), outer = case_integer(c, "O", 8), inner = case_integer(c, "I", 8);
 	bool overwrite = case_integer(c, "overwrite", 1);
-	double spread = sqrt((double)rows);
+	double spread = sqrt((double)rows + 1);
 	declare_product(c);
 	enum limit_class of_dy = case_integer(c, "tanh", 0) ? GRADIENT : SUM; /* tanh makes a new dy */
 	add_gradient(c, "w", overwrite, spread, of_dy);
@@ -389,7 +389,7 @@ static void declare_norm_bwd(struct test_case *c)
 {
 	int64_t rows = case_integer(c, "M", 8), width = case_integer(c, "H", 8);
 	bool overwrite = case_integer(c, "overwrite", 1);
-	double spread = sqrt((double)rows);
+	double spread = sqrt((double)rows + 1);
 	declare_norm(c, rows, width);
 	add_gradient(c, "gamma", overwrite, spread, SUM);
 	add_gradient(c, "beta", overwrite, spread, SUM);
@@ -644,12 +644,13 @@ static inline void declare_vocabulary(struct test_case *c)
 	}
 }
 
+/* Every `unlabelled`-th row has no label (0: all have one). */
 static inline struct array *declare_labels(struct test_case *c, int64_t rows, int64_t classes, int64_t unlabelled)
 {
 	struct array *labels = add_array(c, "labels", INPUT, INTEGER, 1, rows);
 	struct rng rng = array_rng(c, "labels");
 	for (int64_t i = 0; i < rows; i++)
-		labels->value[i] = unlabelled > 0 && i % unlabelled == 1 ? -1.0 : (double)rng_below(&rng, (uint32_t)classes);
+		labels->value[i] = unlabelled > 0 && i % unlabelled == unlabelled - 1 ? -1.0 : (double)rng_below(&rng, (uint32_t)classes);
 	return labels;
 }
 
