@@ -145,10 +145,11 @@ test: deps
 run-tests: $(BUILD)/bertc $(RUN_PROGRAMS)
 	@BUILD=$(BUILD) sh tests/run.sh $(RUN_PROGRAMS)
 
+# Without WERROR: instrumented code looks different to the compiler, and some of its warnings are then mistaken.
 test-sanitizers: deps
 	@for sanitizer in address undefined thread; do \
 		echo "== $$sanitizer sanitizer"; \
-		$(MAKE) --no-print-directory WERROR=1 SANITIZE=$$sanitizer run-tests || exit 1; \
+		$(MAKE) --no-print-directory SANITIZE=$$sanitizer run-tests || exit 1; \
 	done
 
 demo: deps

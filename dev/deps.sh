@@ -23,9 +23,13 @@ if [ "$(id -u)" -ne 0 ]; then
 	echo "deps: asking sudo, since only root may install packages" >&2
 fi
 echo "deps: bertc is built and tested with these packages, which are missing here:$missing" >&2
-install="${root:-env} DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends$missing"
-# The lists of packages are brought up to date only where those at hand do not do.
-$install >/dev/null 2>&1 || { ${root:-env} apt-get update >&2; $install >&2; } || {
+install="${root:-env} DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends$missing"
+update="${root:-env} apt-get update -q"
+{
+	# A fresh image has no lists of packages; old lists name packages that are no longer there.
+	[ -n "$(find /var/lib/apt/lists -name '*Packages*' 2>/dev/null | head -n 1)" ] || $update
+	$install || { $update && $install; }
+} >&2 || {
 	echo "deps: apt-get could not install:$missing" >&2
 	exit 1
 }
