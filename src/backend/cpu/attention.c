@@ -1,153 +1,503 @@
+/* Attention in blocks that stay in the caches, without ever holding a whole matrix of scores (FlashAttention: Dao et al.
+ * 2022; FlashAttention-2: Dao 2023). Scores lie transposed, 32 queries beside each other (kernels/attention_kernels.h):
+ *
+ *   forward    s' = k q'      p' = softmax(s')      y' += v' p'
+ *   backward   s' = k q'      p' = exp(s' - lse)    dp' = v dy'      ds' = p' (dp' - delta)
+ *              dv += p' dy    dk += ds' q           dq' += k' ds'
+ *
+ * A forward task is a block of queries of one head of one sequence, a backward task one head of one sequence. How a
+ * sequence is cut depends on nothing but its length, so results do not depend on the threads.
+ */
 #include "backend/cpu/attention.h"
 
 #include <math.h>
+#include <string.h>
+#include "backend/cpu/gemm.h"
+#include "backend/cpu/isa.h"
+#include "backend/cpu/kernels/attention_kernels.h"
 #include "backend/dropout.h"
+#include "base/memory.h"
 #include "base/pool.h"
 
-size_t cpu_attention_workspace_bytes(const struct shape_limits *limits, int threads)
-{
-	return (size_t)threads * (size_t)round_up(limits->longest, 16) * (3 + 2 * CPU_ATTENTION_MAX_HEAD) * sizeof(float);
-}
-
-static float get(struct tensor t, int64_t row, int64_t column)
-{
-	int64_t index = row * t.columns + column;
-	return t.dtype == DTYPE_F32 ? ((const float *)t.data)[index] : bf16_to_float(((const uint16_t *)t.data)[index]);
-}
-
-static void put(struct tensor t, int64_t row, int64_t column, float value)
-{
-	int64_t index = row * t.columns + column;
-	if (t.dtype == DTYPE_F32)
-		((float *)t.data)[index] = value;
-	else
-		((uint16_t *)t.data)[index] = float_to_bf16(value);
-}
-
-struct run {
-	struct replica *r;
-	const struct attention_fwd *fwd;
-	const struct attention_bwd *bwd;
-	int64_t longest;
+enum {
+	STRIPE = ATTENTION_STRIPE,
+	KEYS = 128,             /* keys between two products with v: their scores of one stripe take 16 KiB of L1 */
+	KEY_BLOCKS = KEYS / STRIPE,
+	FORWARD_QUERIES = 256,  /* queries of a forward task: what it packs of k and v serves them all */
+	FORWARD_STRIPES = FORWARD_QUERIES / STRIPE,
+	BACKWARD_QUERIES = 128, /* queries between two products into dk and dv */
+	BACKWARD_STRIPES = BACKWARD_QUERIES / STRIPE,
 };
 
-static void keep_scales(const struct dropout *dropout, uint64_t seed, uint32_t head, uint32_t query, uint32_t sample,
-			int64_t keys, float *scales)
+static int64_t least(int64_t a, int64_t b)
 {
-	uint32_t threshold = dropout_threshold(dropout->p);
-	float scale = (float)dropout_scale(dropout->p);
-	uint16_t u[8];
-	for (int64_t k = 0; k < keys; k++) {
-		if (threshold && k % 8 == 0)
-			dropout_block(seed, dropout_attention_counter(head, (uint32_t)k), query, dropout->site, sample, u);
-		scales[k] = !threshold ? 1 : u[k % 8] < threshold ? 0 : scale;
-	}
+	return a < b ? a : b;
 }
 
-/* Scaled scores of one query. */
-static void score_row(struct tensor qkv, int64_t start, int64_t query, int64_t keys, int64_t head, int64_t size,
-		      float *scores)
+static const struct attention_kernels *attention_kernels(enum dtype dtype)
 {
-	int64_t width = qkv.columns / 3;
-	float scale = 1 / sqrtf((float)size);
-	for (int64_t k = 0; k < keys; k++) {
-		float sum = 0;
-		for (int64_t i = 0; i < size; i++)
-			sum += get(qkv, start + query, head * size + i) * get(qkv, start + k, width + head * size + i);
-		scores[k] = sum * scale;
-	}
+	static const struct attention_kernels *const tables[CPU_ISA_COUNT][2] = {
+		[CPU_ISA_AVX2] = {&attention_kernels_f32_avx2, &attention_kernels_bf16_avx2},
+		[CPU_ISA_AVX512] = {&attention_kernels_f32_avx512, &attention_kernels_bf16_avx512},
+		[CPU_ISA_AVX512_BF16] = {&attention_kernels_f32_avx512_bf16, &attention_kernels_bf16_avx512_bf16},
+		[CPU_ISA_AMX] = {&attention_kernels_f32_amx, &attention_kernels_bf16_amx},
+	};
+	return tables[cpu_isa()][dtype == DTYPE_BF16];
+}
+
+/* What the tasks of one call share. */
+struct call {
+	const struct gemm_kernels *gemm;
+	const struct attention_kernels *kernels;
+	const struct batch *batch;
+	struct tensor qkv, y, lse, dy, dqkv;
+	int64_t hidden, heads, size, depth; /* size: columns of a head; depth: its blocks of 32 */
+	int64_t block;                      /* bytes of a block of operands */
+	float scale, log2_scale;            /* 1 / sqrt(size), and for exponents of 2 */
+	float dropout_scale;
+	struct attention_dropout dropout;   /* sample and head are the task's */
+	char *workspace;                    /* of the workers */
+	size_t worker_bytes;
+	int64_t query_blocks;               /* forward: of the longest sequence */
+	const struct weight *bias;          /* backward */
+	bool overwrite;
+	float *bias_parts;                  /* (sequences, 3H): each head's column sums of dqkv */
+};
+
+/* One head of one sequence. */
+struct head {
+	int64_t sequence, head, start, length;
+	struct attention_dropout dropout;
+};
+
+static struct head head_of(const struct call *c, int64_t index)
+{
+	struct head h = {.sequence = index / c->heads, .head = index % c->heads, .dropout = c->dropout};
+	h.start = c->batch->starts[h.sequence];
+	h.length = c->batch->starts[h.sequence + 1] - h.start;
+	h.dropout.head = (uint32_t)h.head;
+	h.dropout.sample = c->batch->samples[h.sequence];
+	return h;
+}
+
+/* Element of the head's columns in row `token` of the sequence; part 0, 1, 2 of qkv: query, key, value. */
+static void *at(struct tensor t, const struct call *c, const struct head *h, int64_t token, int64_t part)
+{
+	int64_t column = part * c->hidden + h->head * c->size;
+	return (char *)t.data + (size_t)((h->start + token) * t.columns + column) * dtype_bytes(t.dtype);
+}
+
+static float *lse_at(const struct call *c, const struct head *h, int64_t token)
+{
+	return (float *)c->lse.data + h->head * c->lse.columns + h->start + token;
+}
+
+/* Packs rows [token, token + rows) of a part of a tensor. */
+static void pack(const struct call *c, block_pack *how, struct tensor t, const struct head *h, int64_t part, int64_t token,
+		 int64_t rows, void *blocks, int64_t row_stride, int64_t column_stride)
+{
+	gemm_pack(c->gemm, how, at(t, c, h, token, part), t.columns, rows, c->size, blocks, row_stride, column_stride);
+}
+
+/* Scratch of a forward task. */
+struct forward {
+	char *k;              /* left (key, depth) */
+	char *v;              /* left (depth, key) */
+	char *q;              /* right (depth, query): a panel for each stripe */
+	float *scores;        /* (KEYS, 32) */
+	char *probabilities;  /* right (key, query) */
+	float *y;             /* (stripes, 32 depth, 32) */
+	float (*largest)[STRIPE], (*sum)[STRIPE]; /* of each stripe */
+};
+
+static size_t lay_out_forward(struct forward *f, struct arena arena, int64_t depth, int64_t block)
+{
+	size_t stripe_bytes = STRIPE * sizeof(float);
+	f->k = arena_take(&arena, (size_t)(KEY_BLOCKS * depth * block));
+	f->v = arena_take(&arena, (size_t)(KEY_BLOCKS * depth * block));
+	f->q = arena_take(&arena, (size_t)(FORWARD_STRIPES * depth * block));
+	f->scores = arena_take(&arena, KEYS * stripe_bytes);
+	f->probabilities = arena_take(&arena, (size_t)(KEY_BLOCKS * block));
+	f->y = arena_take(&arena, (size_t)(FORWARD_STRIPES * depth) * STRIPE * stripe_bytes);
+	f->largest = arena_take(&arena, FORWARD_STRIPES * stripe_bytes);
+	f->sum = arena_take(&arena, FORWARD_STRIPES * stripe_bytes);
+	return (size_t)round_up((int64_t)arena.used, ARENA_ALIGNMENT);
+}
+
+/* One stripe of queries meets one block of keys. */
+static void forward_stripe(const struct call *c, const struct head *h, const struct forward *f, int64_t stripe,
+			   int64_t query, int64_t key, int64_t keys)
+{
+	int64_t key_blocks = gemm_blocks(keys), stripe_floats = c->depth * STRIPE * STRIPE;
+	float *y = f->y + stripe * stripe_floats;
+	float correction[STRIPE];
+	c->gemm->multiply(&(struct block_product){
+		.m = key_blocks,
+		.n = 1,
+		.k = c->depth,
+		.left = f->k,
+		.left_m = c->depth * c->block,
+		.left_k = c->block,
+		.right = f->q + stripe * c->depth * c->block,
+		.right_k = c->block,
+		.out = f->scores,
+		.out_m = STRIPE * STRIPE,
+		.out_row = STRIPE,
+	});
+	c->kernels->softmax(&(struct attention_softmax){
+		.scores = f->scores,
+		.keys = keys,
+		.first_key = (uint32_t)key,
+		.first_query = (uint32_t)query,
+		.scale = c->log2_scale,
+		.first = key == 0,
+		.dropout = h->dropout,
+		.largest = f->largest[stripe],
+		.sum = f->sum[stripe],
+		.correction = correction,
+		.probabilities = f->probabilities,
+	});
+	if (key > 0)
+		c->kernels->scale(y, c->depth * STRIPE, correction);
+	c->gemm->multiply(&(struct block_product){
+		.m = c->depth,
+		.n = 1,
+		.k = key_blocks,
+		.left = f->v,
+		.left_m = KEY_BLOCKS * c->block,
+		.left_k = c->block,
+		.right = f->probabilities,
+		.right_k = c->block,
+		.out = y,
+		.out_m = STRIPE * STRIPE,
+		.out_row = STRIPE,
+		.accumulate = key > 0,
+	});
 }
 
 static void forward_task(void *context, int64_t index, int worker)
 {
-	const struct run *run = context;
-	const struct attention_fwd *a = run->fwd;
-	int64_t head = index % a->heads, sequence = index / a->heads, width = a->y.columns, size = width / a->heads;
-	int64_t start = a->batch->starts[sequence], keys = a->batch->starts[sequence + 1] - start;
-	float *scores = (float *)run->r->workspace + worker * 3 * run->longest, *scales = scores + run->longest;
-	for (int64_t q = 0; q < keys; q++) {
-		score_row(a->qkv, start, q, keys, head, size, scores);
-		float max = scores[0], sum = 0;
-		for (int64_t k = 1; k < keys; k++)
-			max = fmaxf(max, scores[k]);
-		for (int64_t k = 0; k < keys; k++)
-			sum += scores[k] = expf(scores[k] - max);
-		keep_scales(&a->dropout, run->r->scalars->seed, (uint32_t)head, (uint32_t)q,
-			    a->batch->samples[sequence], keys, scales);
-		for (int64_t i = 0; i < size; i++) {
-			float y = 0;
-			for (int64_t k = 0; k < keys; k++)
-				y += scores[k] / sum * scales[k] * get(a->qkv, start + k, 2 * width + head * size + i);
-			put(a->y, start + q, head * size + i, y);
-		}
-		if (a->lse.data)
-			((float *)a->lse.data)[head * a->lse.columns + start + q] = max + logf(sum);
+	const struct call *c = context;
+	struct head h = head_of(c, index / c->query_blocks);
+	int64_t first = index % c->query_blocks * FORWARD_QUERIES, queries = least(FORWARD_QUERIES, h.length - first);
+	if (queries <= 0)
+		return;
+	struct forward f;
+	struct arena arena = {.base = (unsigned char *)c->workspace + (size_t)worker * c->worker_bytes,
+			      .capacity = c->worker_bytes};
+	lay_out_forward(&f, arena, c->depth, c->block);
+
+	c->gemm->begin();
+	pack(c, c->gemm->right_from_columns, c->qkv, &h, 0, first, queries, f.q, c->depth * c->block, c->block);
+	for (int64_t key = 0; key < h.length; key += KEYS) {
+		int64_t keys = least(KEYS, h.length - key);
+		pack(c, c->gemm->left_from_rows, c->qkv, &h, 1, key, keys, f.k, c->depth * c->block, c->block);
+		pack(c, c->gemm->left_from_columns, c->qkv, &h, 2, key, keys, f.v, c->block, KEY_BLOCKS * c->block);
+		for (int64_t q = 0; q < queries; q += STRIPE)
+			forward_stripe(c, &h, &f, q / STRIPE, first + q, key, keys);
 	}
+	c->gemm->end();
+
+	for (int64_t q = 0; q < queries; q += STRIPE) {
+		const float *largest = f.largest[q / STRIPE], *sum = f.sum[q / STRIPE];
+		int64_t rows = least(STRIPE, queries - q);
+		float factors[STRIPE];
+		for (int64_t i = 0; i < STRIPE; i++)
+			factors[i] = c->dropout_scale / sum[i];
+		c->kernels->store_transposed(&(struct attention_rows){
+			.from = f.y + q * c->depth * STRIPE,
+			.rows = rows,
+			.columns = c->size,
+			.factors = factors,
+			.to = at(c->y, c, &h, first + q, 0),
+			.to_row = c->y.columns,
+		});
+		for (int64_t i = 0; c->lse.data && i < rows; i++)
+			*lse_at(c, &h, first + q + i) = largest[i] * c->scale + logf(sum[i]);
+	}
+}
+
+/* Scratch of a backward task, for a sequence of up to `length` tokens. */
+struct backward {
+	int64_t stripes;
+	char *q_depth, *dy_depth;      /* right (depth, query): a panel for each stripe */
+	char *q, *dy;                  /* right (query, depth): a panel for each 32 columns */
+	float *dq;                     /* (stripes, 32 depth, 32) */
+	float *lse, *delta;            /* (stripes, 32) */
+	char *k, *v;                   /* left (key, depth) */
+	char *k_depth;                 /* left (depth, key) */
+	float *scores, *dprobabilities; /* (KEYS, 32) */
+	char *probabilities, *dscores; /* left (key, query), BACKWARD_STRIPES blocks wide */
+	char *dscores_right;           /* right (key, query) of one stripe */
+	float *dk, *dv;                /* (KEYS, 32 depth) */
+};
+
+static size_t lay_out_backward(struct backward *b, struct arena arena, int64_t length, int64_t depth, int64_t block)
+{
+	b->stripes = gemm_blocks(length);
+	size_t panels = (size_t)(b->stripes * depth * block), keys = (size_t)(KEY_BLOCKS * depth * block);
+	size_t square = (size_t)(KEY_BLOCKS * BACKWARD_STRIPES * block);
+	size_t key_floats = (size_t)(KEYS * depth * STRIPE) * sizeof(float);
+	b->q_depth = arena_take(&arena, panels);
+	b->dy_depth = arena_take(&arena, panels);
+	b->q = arena_take(&arena, panels);
+	b->dy = arena_take(&arena, panels);
+	b->dq = arena_take(&arena, (size_t)(b->stripes * depth) * STRIPE * STRIPE * sizeof(float));
+	b->lse = arena_take(&arena, (size_t)b->stripes * STRIPE * sizeof(float));
+	b->delta = arena_take(&arena, (size_t)b->stripes * STRIPE * sizeof(float));
+	b->k = arena_take(&arena, keys);
+	b->v = arena_take(&arena, keys);
+	b->k_depth = arena_take(&arena, keys);
+	b->scores = arena_take(&arena, KEYS * STRIPE * sizeof(float));
+	b->dprobabilities = arena_take(&arena, KEYS * STRIPE * sizeof(float));
+	b->probabilities = arena_take(&arena, square);
+	b->dscores = arena_take(&arena, square);
+	b->dscores_right = arena_take(&arena, (size_t)(KEY_BLOCKS * block));
+	b->dk = arena_take(&arena, key_floats);
+	b->dv = arena_take(&arena, key_floats);
+	return (size_t)round_up((int64_t)arena.used, ARENA_ALIGNMENT);
+}
+
+/* What depends on queries alone. */
+static void backward_queries(const struct call *c, const struct head *h, const struct backward *b)
+{
+	int64_t panel = c->depth * c->block, tall = b->stripes * c->block;
+	pack(c, c->gemm->right_from_columns, c->qkv, h, 0, 0, h->length, b->q_depth, panel, c->block);
+	pack(c, c->gemm->right_from_columns, c->dy, h, 0, 0, h->length, b->dy_depth, panel, c->block);
+	pack(c, c->gemm->right_from_rows, c->qkv, h, 0, 0, h->length, b->q, c->block, tall);
+	pack(c, c->gemm->right_from_rows, c->dy, h, 0, 0, h->length, b->dy, c->block, tall);
+	c->kernels->delta(at(c->dy, c, h, 0, 0), at(c->y, c, h, 0, 0), c->y.columns, h->length, c->size, b->delta);
+	const float log2_e = 1.44269504f;
+	for (int64_t i = 0; i < h->length; i++)
+		b->lse[i] = lse_at(c, h, 0)[i] * log2_e;
+	/* Queries that do not exist get probabilities of 0. */
+	for (int64_t i = h->length; i < b->stripes * STRIPE; i++) {
+		b->lse[i] = 1e30f;
+		b->delta[i] = 0;
+	}
+}
+
+/* left (key, depth) times one stripe's right (depth, query). */
+static void multiply_depth(const struct call *c, const char *left, const char *right, int64_t key_blocks, float *out)
+{
+	c->gemm->multiply(&(struct block_product){
+		.m = key_blocks,
+		.n = 1,
+		.k = c->depth,
+		.left = left,
+		.left_m = c->depth * c->block,
+		.left_k = c->block,
+		.right = right,
+		.right_k = c->block,
+		.out = out,
+		.out_m = STRIPE * STRIPE,
+		.out_row = STRIPE,
+	});
+}
+
+/* One stripe of queries meets one block of keys: probabilities, dscores, dq. */
+static void backward_stripe(const struct call *c, const struct head *h, const struct backward *b, int64_t stripe,
+			    int64_t key, int64_t keys)
+{
+	int64_t key_blocks = gemm_blocks(keys), panel = c->depth * c->block, column = stripe % BACKWARD_STRIPES * c->block;
+	multiply_depth(c, b->k, b->q_depth + stripe * panel, key_blocks, b->scores);
+	multiply_depth(c, b->v, b->dy_depth + stripe * panel, key_blocks, b->dprobabilities);
+	c->kernels->gradient(&(struct attention_gradient){
+		.scores = b->scores,
+		.dprobabilities = b->dprobabilities,
+		.keys = keys,
+		.first_key = (uint32_t)key,
+		.first_query = (uint32_t)(stripe * STRIPE),
+		.scale = c->log2_scale,
+		.dropout = h->dropout,
+		.dropout_scale = c->dropout_scale,
+		.lse = b->lse + stripe * STRIPE,
+		.delta = b->delta + stripe * STRIPE,
+		.probabilities = b->probabilities + column,
+		.dscores = b->dscores + column,
+		.left_m = BACKWARD_STRIPES * c->block,
+		.dscores_right = b->dscores_right,
+	});
+	c->gemm->multiply(&(struct block_product){
+		.m = c->depth,
+		.n = 1,
+		.k = key_blocks,
+		.left = b->k_depth,
+		.left_m = KEY_BLOCKS * c->block,
+		.left_k = c->block,
+		.right = b->dscores_right,
+		.right_k = c->block,
+		.out = b->dq + stripe * c->depth * STRIPE * STRIPE,
+		.out_m = STRIPE * STRIPE,
+		.out_row = STRIPE,
+		.accumulate = key > 0,
+	});
+}
+
+/* dk or dv += left (key, query) times right (query, depth), for the queries of `stripes` stripes. */
+static void multiply_queries(const struct call *c, const struct backward *b, const char *left, const char *right,
+			     int64_t key_blocks, int64_t stripe, int64_t stripes, float *out)
+{
+	c->gemm->multiply(&(struct block_product){
+		.m = key_blocks,
+		.n = c->depth,
+		.k = stripes,
+		.left = left,
+		.left_m = BACKWARD_STRIPES * c->block,
+		.left_k = c->block,
+		.right = right + stripe * c->block,
+		.right_n = b->stripes * c->block,
+		.right_k = c->block,
+		.out = out,
+		.out_m = STRIPE * c->depth * STRIPE,
+		.out_n = STRIPE,
+		.out_row = c->depth * STRIPE,
+		.accumulate = stripe > 0,
+	});
+}
+
+static void store_keys(const struct call *c, const struct head *h, const float *from, int64_t key, int64_t keys, int64_t part,
+		       float factor, float *sums)
+{
+	c->kernels->store(&(struct attention_rows){
+		.from = from,
+		.from_row = c->depth * STRIPE,
+		.rows = keys,
+		.columns = c->size,
+		.factor = factor,
+		.to = at(c->dqkv, c, h, key, part),
+		.to_row = c->dqkv.columns,
+		.column_sums = sums ? sums + part * c->hidden : NULL,
+	});
 }
 
 static void backward_task(void *context, int64_t index, int worker)
 {
-	const struct run *run = context;
-	const struct attention_bwd *a = run->bwd;
-	int64_t head = index % a->heads, sequence = index / a->heads, width = a->y.columns, size = width / a->heads;
-	int64_t start = a->batch->starts[sequence], keys = a->batch->starts[sequence + 1] - start;
-	float scale = 1 / sqrtf((float)size);
-	int64_t stride = 3 * run->longest + 2 * CPU_ATTENTION_MAX_HEAD * run->longest;
-	float *scores = (float *)run->r->workspace + worker * stride, *scales = scores + run->longest;
-	float *dk = scores + 3 * run->longest, *dv = dk + size * run->longest;
-	for (int64_t i = 0; i < keys * size; i++)
-		dk[i] = dv[i] = 0;
-	for (int64_t q = 0; q < keys; q++) {
-		float lse = ((const float *)a->lse.data)[head * a->lse.columns + start + q], delta = 0;
-		score_row(a->qkv, start, q, keys, head, size, scores);
-		keep_scales(&a->dropout, run->r->scalars->seed, (uint32_t)head, (uint32_t)q,
-			    a->batch->samples[sequence], keys, scales);
-		for (int64_t i = 0; i < size; i++)
-			delta += get(a->dy, start + q, head * size + i) * get(a->y, start + q, head * size + i);
-		float dq[CPU_ATTENTION_MAX_HEAD] = {0};
-		for (int64_t k = 0; k < keys; k++) {
-			float p = expf(scores[k] - lse), dp = 0;
-			for (int64_t i = 0; i < size; i++) {
-				float dy = get(a->dy, start + q, head * size + i);
-				dp += dy * get(a->qkv, start + k, 2 * width + head * size + i);
-				dv[k * size + i] += p * scales[k] * dy;
-			}
-			float ds = p * (dp * scales[k] - delta) * scale;
-			for (int64_t i = 0; i < size; i++) {
-				dq[i] += ds * get(a->qkv, start + k, width + head * size + i);
-				dk[k * size + i] += ds * get(a->qkv, start + q, head * size + i);
-			}
-		}
-		for (int64_t i = 0; i < size; i++)
-			put(a->dqkv, start + q, head * size + i, dq[i]);
+	const struct call *c = context;
+	struct head h = head_of(c, index);
+	struct backward b;
+	struct arena arena = {.base = (unsigned char *)c->workspace + (size_t)worker * c->worker_bytes,
+			      .capacity = c->worker_bytes};
+	lay_out_backward(&b, arena, h.length, c->depth, c->block);
+	float *sums = NULL;
+	if (c->bias) {
+		sums = c->bias_parts + h.sequence * 3 * c->hidden + h.head * c->size;
+		for (int part = 0; part < 3; part++)
+			memset(sums + part * c->hidden, 0, (size_t)c->size * sizeof(float));
 	}
-	for (int64_t k = 0; k < keys; k++)
-		for (int64_t i = 0; i < size; i++) {
-			put(a->dqkv, start + k, width + head * size + i, dk[k * size + i]);
-			put(a->dqkv, start + k, 2 * width + head * size + i, dv[k * size + i]);
+
+	c->gemm->begin();
+	backward_queries(c, &h, &b);
+	for (int64_t key = 0; key < h.length; key += KEYS) {
+		int64_t keys = least(KEYS, h.length - key), key_blocks = gemm_blocks(keys);
+		pack(c, c->gemm->left_from_rows, c->qkv, &h, 1, key, keys, b.k, c->depth * c->block, c->block);
+		pack(c, c->gemm->left_from_rows, c->qkv, &h, 2, key, keys, b.v, c->depth * c->block, c->block);
+		pack(c, c->gemm->left_from_columns, c->qkv, &h, 1, key, keys, b.k_depth, c->block, KEY_BLOCKS * c->block);
+		for (int64_t stripe = 0; stripe < b.stripes; stripe += BACKWARD_STRIPES) {
+			int64_t stripes = least(BACKWARD_STRIPES, b.stripes - stripe);
+			for (int64_t i = 0; i < stripes; i++)
+				backward_stripe(c, &h, &b, stripe + i, key, keys);
+			multiply_queries(c, &b, b.probabilities, b.dy, key_blocks, stripe, stripes, b.dv);
+			multiply_queries(c, &b, b.dscores, b.q, key_blocks, stripe, stripes, b.dk);
 		}
+		store_keys(c, &h, b.dk, key, keys, 1, c->scale, sums);
+		store_keys(c, &h, b.dv, key, keys, 2, c->dropout_scale, sums);
+	}
+	c->gemm->end();
+
+	float factors[STRIPE];
+	for (int64_t i = 0; i < STRIPE; i++)
+		factors[i] = c->scale;
+	for (int64_t q = 0; q < h.length; q += STRIPE)
+		c->kernels->store_transposed(&(struct attention_rows){
+			.from = b.dq + q * c->depth * STRIPE,
+			.rows = least(STRIPE, h.length - q),
+			.columns = c->size,
+			.factors = factors,
+			.to = at(c->dqkv, c, &h, q, 0),
+			.to_row = c->dqkv.columns,
+			.column_sums = sums,
+		});
 }
 
-static void bias_task(void *context, int64_t column, int worker)
+/* Adds the sequences' parts of the bias gradient in their order, BIAS_COLUMNS columns a task. */
+enum { BIAS_COLUMNS = 256 };
+
+static void bias_task(void *context, int64_t index, int worker)
 {
 	(void)worker;
-	const struct attention_bwd *a = ((const struct run *)context)->bwd;
-	float sum = 0, *gradient = (float *)a->bias->gradient.data + column;
-	for (int64_t t = 0; t < a->dqkv.rows; t++)
-		sum += get(a->dqkv, t, column);
-	*gradient = a->overwrite ? sum : *gradient + sum;
+	const struct call *c = context;
+	int64_t first = index * BIAS_COLUMNS, columns = least(BIAS_COLUMNS, 3 * c->hidden - first);
+	float *gradient = (float *)c->bias->gradient.data + first, sums[BIAS_COLUMNS] = {0};
+	for (int64_t s = 0; s < c->batch->sequence_count; s++)
+		for (int64_t i = 0; i < columns; i++)
+			sums[i] += c->bias_parts[s * 3 * c->hidden + first + i];
+	for (int64_t i = 0; i < columns; i++)
+		gradient[i] = c->overwrite ? sums[i] : gradient[i] + sums[i];
+}
+
+size_t cpu_attention_workspace_bytes(const struct shape_limits *limits, int threads)
+{
+	struct forward f;
+	struct backward b;
+	int64_t depth = gemm_blocks(limits->hidden / limits->heads), block = STRIPE * STRIPE * (int64_t)sizeof(float);
+	size_t forward = (size_t)threads * lay_out_forward(&f, (struct arena){0}, depth, block);
+	if (!limits->training)
+		return forward;
+	size_t backward = (size_t)threads * lay_out_backward(&b, (struct arena){0}, limits->longest, depth, block);
+	backward += (size_t)limits->batch.sequences * 3 * (size_t)limits->hidden * sizeof(float);
+	return forward > backward ? forward : backward;
+}
+
+static struct call call_start(struct replica *r, const struct batch *batch, int32_t heads, const struct dropout *dropout,
+			      struct tensor qkv)
+{
+	struct call c = {.gemm = cpu_gemm_kernels(qkv.dtype),
+			 .kernels = attention_kernels(qkv.dtype),
+			 .batch = batch,
+			 .qkv = qkv,
+			 .hidden = qkv.columns / 3,
+			 .heads = heads,
+			 .workspace = r->workspace};
+	c.size = c.hidden / heads;
+	c.depth = gemm_blocks(c.size);
+	c.block = gemm_block_bytes(c.gemm);
+	c.scale = (float)(1 / sqrt((double)c.size));
+	c.log2_scale = (float)(1.4426950408889634 / sqrt((double)c.size));
+	c.dropout_scale = (float)dropout_scale(dropout->p);
+	c.dropout = (struct attention_dropout){
+		.threshold = dropout_threshold(dropout->p), .seed = r->scalars->seed, .site = dropout->site};
+	return c;
 }
 
 void cpu_attention_fwd(struct replica *r, const struct attention_fwd *a)
 {
-	struct run run = {.r = r, .fwd = a, .longest = round_up(a->batch->longest, 16)};
-	pool_run(r->backend->pool, (int64_t)a->batch->sequence_count * a->heads, forward_task, &run);
+	struct call c = call_start(r, a->batch, a->heads, &a->dropout, a->qkv);
+	struct forward f;
+	c.y = a->y;
+	c.lse = a->lse;
+	c.query_blocks = (a->batch->longest + FORWARD_QUERIES - 1) / FORWARD_QUERIES;
+	c.worker_bytes = lay_out_forward(&f, (struct arena){0}, c.depth, c.block);
+	BUG_IF(c.worker_bytes * (size_t)pool_threads(r->backend->pool) > r->workspace_bytes);
+	pool_run(r->backend->pool, a->batch->sequence_count * c.heads * c.query_blocks, forward_task, &c);
 }
 
 void cpu_attention_bwd(struct replica *r, const struct attention_bwd *a)
 {
-	struct run run = {.r = r, .bwd = a, .longest = round_up(a->batch->longest, 16)};
-	pool_run(r->backend->pool, (int64_t)a->batch->sequence_count * a->heads, backward_task, &run);
+	struct call c = call_start(r, a->batch, a->heads, &a->dropout, a->qkv);
+	struct backward b;
+	c.y = a->y;
+	c.lse = a->lse;
+	c.dy = a->dy;
+	c.dqkv = a->dqkv;
+	c.bias = a->bias;
+	c.overwrite = a->overwrite;
+	c.worker_bytes = lay_out_backward(&b, (struct arena){0}, a->batch->longest, c.depth, c.block);
+	size_t workers = c.worker_bytes * (size_t)pool_threads(r->backend->pool);
+	size_t parts = (size_t)(a->batch->sequence_count * 3 * c.hidden) * sizeof(float);
+	BUG_IF(workers + (a->bias ? parts : 0) > r->workspace_bytes);
+	c.bias_parts = (float *)(c.workspace + workers);
+	pool_run(r->backend->pool, a->batch->sequence_count * c.heads, backward_task, &c);
 	if (a->bias)
-		pool_run(r->backend->pool, a->dqkv.columns, bias_task, &run);
+		pool_run(r->backend->pool, (3 * c.hidden + BIAS_COLUMNS - 1) / BIAS_COLUMNS, bias_task, &c);
 }

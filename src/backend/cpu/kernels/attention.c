@@ -1,0 +1,516 @@
+#include "backend/cpu/kernels/attention_kernels.h"
+
+#include "backend/cpu/kernels/elements.h"
+#include "backend/cpu/kernels/transpose.h"
+
+enum { STRIPE = ATTENTION_STRIPE, VECTORS = STRIPE / LANES };
+
+/* Integers beside the vectors: LANES of 32 bits, or half as many of 64 whose upper halves are ignored by wide(). */
+#ifdef __AVX512F__
+typedef __m512i integers;
+typedef __mmask16 lanes;
+
+INLINE integers set(uint32_t x)
+{
+	return _mm512_set1_epi32((int)x);
+}
+
+/* 64-bit products of the low halves of 64-bit lanes. */
+INLINE integers wide(integers a, uint32_t b)
+{
+	return _mm512_mul_epu32(a, _mm512_set1_epi64(b));
+}
+
+INLINE integers high_half(integers x)
+{
+	return _mm512_srli_epi64(x, 32);
+}
+
+INLINE integers xor3(integers a, integers b, integers c)
+{
+	return _mm512_ternarylogic_epi32(a, b, c, 0x96);
+}
+
+/* Low halves of even and odd 64-bit lanes side by side, and high halves. */
+INLINE integers join_low(integers even, integers odd)
+{
+	return _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+}
+
+INLINE integers join_high(integers even, integers odd)
+{
+	return _mm512_mask_blend_epi32(0xaaaa, high_half(even), odd);
+}
+
+/* first, first + 2, ... in the low halves of 64-bit lanes. */
+INLINE integers every_second(uint32_t first)
+{
+	const integers steps = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+	return _mm512_add_epi32(steps, set(first));
+}
+
+/* Lanes whose low (or high) 16 bits reach the threshold. */
+INLINE lanes low_reaches(integers x, uint32_t threshold)
+{
+	return _mm512_cmpge_epu32_mask(_mm512_slli_epi32(x, 16), set(threshold << 16));
+}
+
+INLINE lanes high_reaches(integers x, uint32_t threshold)
+{
+	return _mm512_cmpge_epu32_mask(x, set(threshold << 16));
+}
+
+INLINE vector keep(lanes mask, vector x)
+{
+	return _mm512_maskz_mov_ps(mask, x);
+}
+
+/* 2^x for x <= 0 or so: below -150 gives 0. Relative error below 1e-7. */
+INLINE vector exp2_vector(vector x)
+{
+	vector n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = x - n;
+	vector p = vector_set(1.534581242594868e-4f);
+	p = vector_fma(p, f, vector_set(1.3399930903688073e-3f));
+	p = vector_fma(p, f, vector_set(9.618489071726799e-3f));
+	p = vector_fma(p, f, vector_set(5.550328642129898e-2f));
+	p = vector_fma(p, f, vector_set(2.4022646248340607e-1f));
+	p = vector_fma(p, f, vector_set(6.931471824645996e-1f));
+	p = vector_fma(p, f, vector_set(1));
+	return _mm512_scalef_ps(p, n);
+}
+#else
+typedef __m256i integers;
+typedef __m256i lanes;
+
+INLINE integers set(uint32_t x)
+{
+	return _mm256_set1_epi32((int)x);
+}
+
+INLINE integers wide(integers a, uint32_t b)
+{
+	return _mm256_mul_epu32(a, _mm256_set1_epi64x(b));
+}
+
+INLINE integers high_half(integers x)
+{
+	return _mm256_srli_epi64(x, 32);
+}
+
+INLINE integers xor3(integers a, integers b, integers c)
+{
+	return _mm256_xor_si256(a, _mm256_xor_si256(b, c));
+}
+
+INLINE integers join_low(integers even, integers odd)
+{
+	return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+}
+
+INLINE integers join_high(integers even, integers odd)
+{
+	return _mm256_blend_epi32(high_half(even), odd, 0xaa);
+}
+
+INLINE integers every_second(uint32_t first)
+{
+	const integers steps = _mm256_setr_epi64x(0, 2, 4, 6);
+	return _mm256_add_epi32(steps, set(first));
+}
+
+INLINE lanes low_reaches(integers x, uint32_t threshold)
+{
+	return _mm256_cmpgt_epi32(_mm256_and_si256(x, set(0xffff)), set(threshold - 1));
+}
+
+INLINE lanes high_reaches(integers x, uint32_t threshold)
+{
+	return _mm256_cmpgt_epi32(_mm256_srli_epi32(x, 16), set(threshold - 1));
+}
+
+INLINE vector keep(lanes mask, vector x)
+{
+	return _mm256_and_ps(_mm256_castsi256_ps(mask), x);
+}
+
+INLINE vector exp2_vector(vector x)
+{
+	x = vector_max(vector_set(-127), x); /* 2^-127 comes out as 0; the second operand is given if one is NaN */
+	vector n = _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = x - n;
+	vector p = vector_set(1.534581242594868e-4f);
+	p = vector_fma(p, f, vector_set(1.3399930903688073e-3f));
+	p = vector_fma(p, f, vector_set(9.618489071726799e-3f));
+	p = vector_fma(p, f, vector_set(5.550328642129898e-2f));
+	p = vector_fma(p, f, vector_set(2.4022646248340607e-1f));
+	p = vector_fma(p, f, vector_set(6.931471824645996e-1f));
+	p = vector_fma(p, f, vector_set(1));
+	integers exponent = _mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), set(127)), 23);
+	return p * _mm256_castsi256_ps(exponent);
+}
+#endif
+
+/* Philox4x32-7 for LANES queries from `query` on and one block of 8 keys: word w holds the numbers of keys 2w (low
+ * half) and 2w + 1. Only the query differs from lane to lane, so a part of the first rounds is scalar, and the
+ * vectors are kept as even and odd queries in 64-bit lanes until the end. */
+INLINE void random_words(const struct attention_dropout *d, uint32_t key_block, uint32_t query, integers words[4])
+{
+	const uint32_t m0 = 0xD2511F53u, m1 = 0xCD9E8D57u, w0 = 0x9E3779B9u, w1 = 0xBB67AE85u;
+	uint32_t k0 = (uint32_t)d->seed, k1 = (uint32_t)(d->seed >> 32);
+	/* Round 1: counter (c0, query, c2, c3). */
+	uint64_t p0 = (uint64_t)m0 * (d->head << 16 | key_block), p1 = (uint64_t)m1 * d->site;
+	uint32_t s0 = (uint32_t)(p1 >> 32) ^ k0, s1 = (uint32_t)p1, s2 = (uint32_t)(p0 >> 32) ^ d->sample ^ k1;
+	uint32_t s3 = (uint32_t)p0;
+	k0 += w0;
+	k1 += w1;
+	/* Round 2: (query ^ s0, s1, s2, s3). Round 3: (t0, t1, vector, vector). */
+	uint64_t p2 = (uint64_t)m1 * s2;
+	uint32_t t0 = (uint32_t)(p2 >> 32) ^ s1 ^ k0, t1 = (uint32_t)p2;
+	uint32_t s3k1 = s3 ^ k1;
+	k0 += w0;
+	k1 += w1;
+	uint64_t p3 = (uint64_t)m0 * t0;
+	uint32_t t1k0 = t1 ^ k0, u2 = (uint32_t)(p3 >> 32) ^ k1, u3 = (uint32_t)p3;
+	integers c0[2], c1[2], c2[2], c3[2], a[2], b[2];
+#pragma GCC unroll 2
+	for (int i = 0; i < 2; i++) {
+		integers q = wide(every_second(query + (uint32_t)i) ^ set(s0), m0);
+		integers r = wide(high_half(q) ^ set(s3k1), m1);
+		c0[i] = high_half(r) ^ set(t1k0);
+		c1[i] = r;
+		c2[i] = q ^ set(u2);
+		c3[i] = set(u3);
+	}
+#pragma GCC unroll 3
+	for (int round = 4; round < 7; round++) {
+		k0 += w0;
+		k1 += w1;
+#pragma GCC unroll 2
+		for (int i = 0; i < 2; i++) {
+			a[i] = wide(c0[i], m0);
+			b[i] = wide(c2[i], m1);
+			c0[i] = xor3(high_half(b[i]), c1[i], set(k0));
+			c2[i] = xor3(high_half(a[i]), c3[i], set(k1));
+			c1[i] = b[i];
+			c3[i] = a[i];
+		}
+	}
+	k0 += w0;
+	k1 += w1;
+#pragma GCC unroll 2
+	for (int i = 0; i < 2; i++) {
+		a[i] = wide(c0[i], m0);
+		b[i] = wide(c2[i], m1);
+	}
+	words[0] = xor3(join_high(b[0], b[1]), join_low(c1[0], c1[1]), set(k0));
+	words[1] = join_low(b[0], b[1]);
+	words[2] = xor3(join_high(a[0], a[1]), join_low(c3[0], c3[1]), set(k1));
+	words[3] = join_low(a[0], a[1]);
+}
+
+/* Rows of keys that do not exist: so low a score that no sum notices. */
+INLINE void close_rows(float *scores, int64_t keys)
+{
+	for (int64_t k = keys; k % GEMM_BLOCK; k++)
+		for (int j = 0; j < VECTORS; j++)
+			vector_store(scores + k * STRIPE + j * LANES, vector_set(-1e30f));
+}
+
+/* Where pairs of keys 2i, 2i + 1 and queries from 16 half on lie in right blocks of bf16. */
+INLINE uint32_t *pairs_at(void *blocks, int64_t key, int half)
+{
+	int64_t block = key / STRIPE * 2 + half;
+	return (uint32_t *)blocks + (block * STRIPE / 2 + key % STRIPE / 2) * 16;
+}
+
+#ifdef __AVX512BF16__
+/* Two keys' numbers for 16 queries as pairs. */
+INLINE __m512i pair_up(vector even, vector odd)
+{
+	const __m512i interleave = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22,
+						    6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+	return _mm512_permutexvar_epi16(interleave, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
+}
+#endif
+
+/* Probabilities of keys `key` and `key` + 1 for the queries of vector j, where dropout keeps them, as right blocks. */
+INLINE void store_probabilities(const struct attention_softmax *a, int64_t key, int j, vector even, vector odd,
+				integers word, enum dtype blocks, bool dropout)
+{
+	uint32_t threshold = a->dropout.threshold;
+#ifdef __AVX512BF16__
+	if (blocks == DTYPE_BF16) {
+		__m512i pairs = pair_up(even, odd);
+		if (dropout)
+			pairs = _mm512_maskz_mov_epi16(_mm512_cmpge_epu16_mask(word, _mm512_set1_epi16((short)threshold)), pairs);
+		_mm512_storeu_si512(pairs_at(a->probabilities, key, j), pairs);
+		return;
+	}
+#endif
+	(void)blocks;
+	if (dropout) {
+		even = keep(low_reaches(word, threshold), even);
+		odd = keep(high_reaches(word, threshold), odd);
+	}
+	float *p = (float *)a->probabilities + key * STRIPE + j * LANES;
+	vector_store(p, even);
+	vector_store(p + STRIPE, odd);
+}
+
+INLINE void softmax(const struct attention_softmax *a, enum dtype blocks, bool dropout)
+{
+	/* In eights, for dropout's sake; the products take whole blocks. */
+	int64_t rows = (a->keys + 7) / 8 * 8, all = (a->keys + STRIPE - 1) / STRIPE * STRIPE;
+	close_rows(a->scores, a->keys);
+	for (int j = 0; j < VECTORS; j++) {
+		const float *scores = a->scores + j * LANES;
+		vector largest[4];
+		for (int i = 0; i < 4; i++)
+			largest[i] = a->first ? vector_set(-1e30f) : vector_load(a->largest + j * LANES);
+		for (int64_t k = 0; k < rows; k += 4)
+#pragma GCC unroll 4
+			for (int i = 0; i < 4; i++)
+				largest[i] = vector_max(largest[i], vector_load(scores + (k + i) * STRIPE));
+		vector max = vector_max(vector_max(largest[0], largest[1]), vector_max(largest[2], largest[3]));
+		vector scale = vector_set(a->scale), shift = vector_set(0) - max * scale, sum = vector_set(0);
+		if (!a->first) {
+			vector correction = exp2_vector(vector_fma(vector_load(a->largest + j * LANES), scale, shift));
+			sum = vector_load(a->sum + j * LANES) * correction;
+			vector_store(a->correction + j * LANES, correction);
+		}
+		vector_store(a->largest + j * LANES, max);
+
+		for (int64_t k = 0; k < rows; k += 8) {
+			integers words[4] = {set(0), set(0), set(0), set(0)};
+			if (dropout)
+				random_words(&a->dropout, (a->first_key + (uint32_t)k) / 8,
+					     a->first_query + (uint32_t)j * LANES, words);
+#pragma GCC unroll 4
+			for (int w = 0; w < 4; w++) {
+				const float *pair = scores + (k + 2 * w) * STRIPE;
+				vector even = exp2_vector(vector_fma(vector_load(pair), scale, shift));
+				vector odd = exp2_vector(vector_fma(vector_load(pair + STRIPE), scale, shift));
+				sum += even + odd;
+				store_probabilities(a, k + 2 * w, j, even, odd, words[w], blocks, dropout);
+			}
+		}
+		vector_store(a->sum + j * LANES, sum);
+	}
+	for (int64_t key = rows; key < all; key += 2)
+		for (int j = 0; j < VECTORS; j++)
+			store_probabilities(a, key, j, vector_set(0), vector_set(0), set(0), blocks, false);
+}
+
+/* p = exp2(scale score - lse), then after dropout; ds = p (dp after dropout - delta). */
+INLINE void gradient_vectors(const struct attention_gradient *a, int64_t key, int j, lanes kept, bool dropout,
+			     vector *p, vector *ds)
+{
+	int64_t i = key * STRIPE + j * LANES;
+	vector lse = vector_load(a->lse + j * LANES), dp = vector_load(a->dprobabilities + i);
+	*p = exp2_vector(vector_fma(vector_load(a->scores + i), vector_set(a->scale), vector_set(0) - lse));
+	*ds = *p;
+	if (dropout) {
+		*p = keep(kept, *p);
+		dp = keep(kept, dp * vector_set(a->dropout_scale));
+	}
+	*ds *= dp - vector_load(a->delta + j * LANES);
+}
+
+/* Rows `key` and `key` + 1 of both results. */
+INLINE void store_gradients(const struct attention_gradient *a, int64_t key, vector p[2][VECTORS],
+			    vector ds[2][VECTORS], enum dtype blocks)
+{
+	char *left = (char *)a->probabilities + key / STRIPE * a->left_m;
+	char *dleft = (char *)a->dscores + key / STRIPE * a->left_m;
+	int64_t row = key % STRIPE;
+#ifdef __AVX512BF16__
+	if (blocks == DTYPE_BF16) {
+		for (int i = 0; i < 2; i++) {
+			_mm512_storeu_si512(left + (row + i) * STRIPE * 2, (__m512i)_mm512_cvtne2ps_pbh(p[i][1], p[i][0]));
+			_mm512_storeu_si512(dleft + (row + i) * STRIPE * 2, (__m512i)_mm512_cvtne2ps_pbh(ds[i][1], ds[i][0]));
+			_mm512_storeu_si512(pairs_at(a->dscores_right, key, i), pair_up(ds[0][i], ds[1][i]));
+		}
+		return;
+	}
+#endif
+	(void)blocks;
+	float *right = (float *)a->dscores_right + key * STRIPE;
+	for (int i = 0; i < 2; i++)
+		for (int j = 0; j < VECTORS; j++) {
+			vector_store((float *)left + (row + i) * STRIPE + j * LANES, p[i][j]);
+			vector_store((float *)dleft + (row + i) * STRIPE + j * LANES, ds[i][j]);
+			vector_store(right + i * STRIPE + j * LANES, ds[i][j]);
+		}
+}
+
+INLINE void gradient(const struct attention_gradient *a, enum dtype blocks, bool dropout)
+{
+	uint32_t threshold = a->dropout.threshold;
+	int64_t all = (a->keys + STRIPE - 1) / STRIPE * STRIPE;
+	close_rows(a->scores, a->keys);
+	for (int64_t k = 0; k < all; k += 8) {
+		integers words[VECTORS][4];
+		for (int j = 0; j < VECTORS; j++) {
+			for (int w = 0; w < 4; w++)
+				words[j][w] = set(0);
+			if (dropout)
+				random_words(&a->dropout, (a->first_key + (uint32_t)k) / 8,
+					     a->first_query + (uint32_t)j * LANES, words[j]);
+		}
+#pragma GCC unroll 4
+		for (int w = 0; w < 4; w++) {
+			vector p[2][VECTORS], ds[2][VECTORS];
+#pragma GCC unroll 4
+			for (int j = 0; j < VECTORS; j++) {
+				gradient_vectors(a, k + 2 * w, j, low_reaches(words[j][w], threshold), dropout, &p[0][j],
+						 &ds[0][j]);
+				gradient_vectors(a, k + 2 * w + 1, j, high_reaches(words[j][w], threshold), dropout, &p[1][j],
+						 &ds[1][j]);
+			}
+			store_gradients(a, k + 2 * w, p, ds, blocks);
+		}
+	}
+}
+
+static void scale_stripe(float *x, int64_t count, const float *factors)
+{
+	for (int64_t i = 0; i < count; i++)
+		for (int j = 0; j < STRIPE; j += LANES)
+			vector_store(x + i * STRIPE + j, vector_load(x + i * STRIPE + j) * vector_load(factors + j));
+}
+
+INLINE void store_rows(const struct attention_rows *a, enum dtype dtype)
+{
+	for (int64_t c = 0; c < a->columns; c += LANES) {
+		int64_t left = a->columns - c;
+		vector sum = vector_set(0);
+		for (int64_t r = 0; r < a->rows; r++) {
+			vector x = vector_load(a->from + r * a->from_row + c) * vector_set(a->factor);
+			sum += x;
+			store((char *)a->to + (size_t)(r * a->to_row) * dtype_bytes(dtype), c, left, x, dtype);
+		}
+		if (a->column_sums)
+			store_floats(a->column_sums, c, left, load_floats(a->column_sums, c, left) + sum);
+	}
+}
+
+INLINE void store_transposed(const struct attention_rows *a, enum dtype dtype)
+{
+	for (int64_t c = 0; c < a->columns; c += LANES) {
+		int64_t left = a->columns - c;
+		vector sum = vector_set(0);
+		for (int64_t r = 0; r < a->rows; r += LANES) {
+			vector x[LANES], factors = vector_load(a->factors + r);
+#pragma GCC unroll 16
+			for (int i = 0; i < LANES; i++)
+				x[i] = vector_load(a->from + (c + i) * STRIPE + r) * factors;
+			transpose(x);
+#pragma GCC unroll 16
+			for (int i = 0; i < LANES; i++) {
+				if (r + i >= a->rows)
+					break;
+				sum += x[i];
+				store((char *)a->to + (size_t)((r + i) * a->to_row) * dtype_bytes(dtype), c, left, x[i], dtype);
+			}
+		}
+		if (a->column_sums)
+			store_floats(a->column_sums, c, left, load_floats(a->column_sums, c, left) + sum);
+	}
+}
+
+INLINE void row_products(const void *dy, const void *y, int64_t row, int64_t rows, int64_t columns, float *delta,
+			 enum dtype dtype)
+{
+	for (int64_t r = 0; r < rows; r++) {
+		vector sum = vector_set(0);
+		for (int64_t c = 0; c < columns; c += LANES)
+			sum = vector_fma(load(dy, r * row + c, columns - c, dtype), load(y, r * row + c, columns - c, dtype), sum);
+		delta[r] = vector_sum(sum);
+	}
+}
+
+/* The functions for each type. */
+#ifdef __AVX512BF16__
+#define BF16_BLOCKS DTYPE_BF16
+#else
+#define BF16_BLOCKS DTYPE_F32
+#endif
+
+static void softmax_f32(const struct attention_softmax *a)
+{
+	if (a->dropout.threshold)
+		softmax(a, DTYPE_F32, true);
+	else
+		softmax(a, DTYPE_F32, false);
+}
+
+static void softmax_bf16(const struct attention_softmax *a)
+{
+	if (a->dropout.threshold)
+		softmax(a, BF16_BLOCKS, true);
+	else
+		softmax(a, BF16_BLOCKS, false);
+}
+
+static void gradient_f32(const struct attention_gradient *a)
+{
+	if (a->dropout.threshold)
+		gradient(a, DTYPE_F32, true);
+	else
+		gradient(a, DTYPE_F32, false);
+}
+
+static void gradient_bf16(const struct attention_gradient *a)
+{
+	if (a->dropout.threshold)
+		gradient(a, BF16_BLOCKS, true);
+	else
+		gradient(a, BF16_BLOCKS, false);
+}
+
+static void store_f32(const struct attention_rows *a)
+{
+	store_rows(a, DTYPE_F32);
+}
+
+static void store_bf16_rows(const struct attention_rows *a)
+{
+	store_rows(a, DTYPE_BF16);
+}
+
+static void store_transposed_f32(const struct attention_rows *a)
+{
+	store_transposed(a, DTYPE_F32);
+}
+
+static void store_transposed_bf16(const struct attention_rows *a)
+{
+	store_transposed(a, DTYPE_BF16);
+}
+
+static void delta_f32(const void *dy, const void *y, int64_t row, int64_t rows, int64_t columns, float *delta)
+{
+	row_products(dy, y, row, rows, columns, delta, DTYPE_F32);
+}
+
+static void delta_bf16(const void *dy, const void *y, int64_t row, int64_t rows, int64_t columns, float *delta)
+{
+	row_products(dy, y, row, rows, columns, delta, DTYPE_BF16);
+}
+
+const struct attention_kernels KERNEL(attention_kernels_f32) = {
+	.softmax = softmax_f32,
+	.gradient = gradient_f32,
+	.scale = scale_stripe,
+	.store = store_f32,
+	.store_transposed = store_transposed_f32,
+	.delta = delta_f32,
+};
+
+const struct attention_kernels KERNEL(attention_kernels_bf16) = {
+	.softmax = softmax_bf16,
+	.gradient = gradient_bf16,
+	.scale = scale_stripe,
+	.store = store_bf16_rows,
+	.store_transposed = store_transposed_bf16,
+	.delta = delta_bf16,
+};
