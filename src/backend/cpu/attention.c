@@ -1,12 +1,13 @@
-/* Attention in blocks that stay in the caches, without ever holding a whole matrix of scores (FlashAttention: Dao et al.
- * 2022; FlashAttention-2: Dao 2023). Scores lie transposed, 32 queries beside each other (kernels/attention_kernels.h):
+/* Attention in blocks that stay in the caches, without ever holding a whole matrix of scores (FlashAttention:
+ * Dao et al. 2022; FlashAttention-2: Dao 2023). Scores lie transposed, 32 queries beside each other
+ * (kernels/attention_kernels.h):
  *
  *   forward    s' = k q'      p' = softmax(s')      y' += v' p'
  *   backward   s' = k q'      p' = exp(s' - lse)    dp' = v dy'      ds' = p' (dp' - delta)
  *              dv += p' dy    dk += ds' q           dq' += k' ds'
  *
- * A forward task is a block of queries of one head of one sequence, a backward task one head of one sequence. How a
- * sequence is cut depends on nothing but its length, so results do not depend on the threads.
+ * A forward task is a block of queries of one head of one sequence, a backward task one head of one sequence.
+ * How a sequence is cut depends on nothing but its length, so results do not depend on the threads.
  */
 #include "backend/cpu/attention.h"
 
@@ -21,9 +22,9 @@
 
 enum {
 	STRIPE = ATTENTION_STRIPE,
-	KEYS = 128,             /* keys between two products with v: their scores of one stripe take 16 KiB of L1 */
+	KEYS = 128, /* keys between two products with v: their scores of one stripe take 16 KiB of L1 */
 	KEY_BLOCKS = KEYS / STRIPE,
-	FORWARD_QUERIES = 256,  /* queries of a forward task: what it packs of k and v serves them all */
+	FORWARD_QUERIES = 256, /* queries of a forward task: what it packs of k and v serves them all */
 	FORWARD_STRIPES = FORWARD_QUERIES / STRIPE,
 	BACKWARD_QUERIES = 128, /* queries between two products into dk and dv */
 	BACKWARD_STRIPES = BACKWARD_QUERIES / STRIPE,
@@ -37,10 +38,11 @@ static int64_t least(int64_t a, int64_t b)
 static const struct attention_kernels *attention_kernels(enum dtype dtype)
 {
 	static const struct attention_kernels *const tables[CPU_ISA_COUNT][2] = {
-		[CPU_ISA_AVX2] = {&attention_kernels_f32_avx2, &attention_kernels_bf16_avx2},
-		[CPU_ISA_AVX512] = {&attention_kernels_f32_avx512, &attention_kernels_bf16_avx512},
-		[CPU_ISA_AVX512_BF16] = {&attention_kernels_f32_avx512_bf16, &attention_kernels_bf16_avx512_bf16},
-		[CPU_ISA_AMX] = {&attention_kernels_f32_amx, &attention_kernels_bf16_amx},
+	        [CPU_ISA_AVX2] = {&attention_kernels_f32_avx2, &attention_kernels_bf16_avx2},
+	        [CPU_ISA_AVX512] = {&attention_kernels_f32_avx512, &attention_kernels_bf16_avx512},
+	        [CPU_ISA_AVX512_BF16] = {&attention_kernels_f32_avx512_bf16,
+	                                 &attention_kernels_bf16_avx512_bf16},
+	        [CPU_ISA_AMX] = {&attention_kernels_f32_amx, &attention_kernels_bf16_amx},
 	};
 	return tables[cpu_isa()][dtype == DTYPE_BF16];
 }
@@ -55,13 +57,13 @@ struct call {
 	int64_t block;                      /* bytes of a block of operands */
 	float scale, log2_scale;            /* 1 / sqrt(size), and for exponents of 2 */
 	float dropout_scale;
-	struct attention_dropout dropout;   /* sample and head are the task's */
-	char *workspace;                    /* of the workers */
+	struct attention_dropout dropout; /* sample and head are the task's */
+	char *workspace;                  /* of the workers */
 	size_t worker_bytes;
-	int64_t query_blocks;               /* forward: of the longest sequence */
-	const struct weight *bias;          /* backward */
+	int64_t query_blocks;      /* forward: of the longest sequence */
+	const struct weight *bias; /* backward */
 	bool overwrite;
-	float *bias_parts;                  /* (sequences, 3H): each head's column sums of dqkv */
+	float *bias_parts; /* (sequences, 3H): each head's column sums of dqkv */
 };
 
 /* One head of one sequence. */
@@ -93,20 +95,21 @@ static float *lse_at(const struct call *c, const struct head *h, int64_t token)
 }
 
 /* Packs rows [token, token + rows) of a part of a tensor. */
-static void pack(const struct call *c, block_pack *how, struct tensor t, const struct head *h, int64_t part, int64_t token,
-		 int64_t rows, void *blocks, int64_t row_stride, int64_t column_stride)
+static void pack(const struct call *c, block_pack *how, struct tensor t, const struct head *h, int64_t part,
+                 int64_t token, int64_t rows, void *blocks, int64_t row_stride, int64_t column_stride)
 {
-	gemm_pack(c->gemm, how, at(t, c, h, token, part), t.columns, rows, c->size, blocks, row_stride, column_stride);
+	gemm_pack(c->gemm, how, at(t, c, h, token, part), t.columns, rows, c->size, blocks, row_stride,
+	          column_stride);
 }
 
 /* Scratch of a forward task. */
 struct forward {
-	char *k;              /* left (key, depth) */
-	char *v;              /* left (depth, key) */
-	char *q;              /* right (depth, query): a panel for each stripe */
-	float *scores;        /* (KEYS, 32) */
-	char *probabilities;  /* right (key, query) */
-	float *y;             /* (stripes, 32 depth, 32) */
+	char *k;                                  /* left (key, depth) */
+	char *v;                                  /* left (depth, key) */
+	char *q;                                  /* right (depth, query): a panel for each stripe */
+	float *scores;                            /* (KEYS, 32) */
+	char *probabilities;                      /* right (key, query) */
+	float *y;                                 /* (stripes, 32 depth, 32) */
 	float (*largest)[STRIPE], (*sum)[STRIPE]; /* of each stripe */
 };
 
@@ -125,53 +128,53 @@ static size_t lay_out_forward(struct forward *f, struct arena arena, int64_t dep
 }
 
 /* One stripe of queries meets one block of keys. */
-static void forward_stripe(const struct call *c, const struct head *h, const struct forward *f, int64_t stripe,
-			   int64_t query, int64_t key, int64_t keys)
+static void forward_stripe(const struct call *c, const struct head *h, const struct forward *f,
+                           int64_t stripe, int64_t query, int64_t key, int64_t keys)
 {
 	int64_t key_blocks = gemm_blocks(keys), stripe_floats = c->depth * STRIPE * STRIPE;
 	float *y = f->y + stripe * stripe_floats;
 	float correction[STRIPE];
 	c->gemm->multiply(&(struct block_product){
-		.m = key_blocks,
-		.n = 1,
-		.k = c->depth,
-		.left = f->k,
-		.left_m = c->depth * c->block,
-		.left_k = c->block,
-		.right = f->q + stripe * c->depth * c->block,
-		.right_k = c->block,
-		.out = f->scores,
-		.out_m = STRIPE * STRIPE,
-		.out_row = STRIPE,
+	        .m = key_blocks,
+	        .n = 1,
+	        .k = c->depth,
+	        .left = f->k,
+	        .left_m = c->depth * c->block,
+	        .left_k = c->block,
+	        .right = f->q + stripe * c->depth * c->block,
+	        .right_k = c->block,
+	        .out = f->scores,
+	        .out_m = STRIPE * STRIPE,
+	        .out_row = STRIPE,
 	});
 	c->kernels->softmax(&(struct attention_softmax){
-		.scores = f->scores,
-		.keys = keys,
-		.first_key = (uint32_t)key,
-		.first_query = (uint32_t)query,
-		.scale = c->log2_scale,
-		.first = key == 0,
-		.dropout = h->dropout,
-		.largest = f->largest[stripe],
-		.sum = f->sum[stripe],
-		.correction = correction,
-		.probabilities = f->probabilities,
+	        .scores = f->scores,
+	        .keys = keys,
+	        .first_key = (uint32_t)key,
+	        .first_query = (uint32_t)query,
+	        .scale = c->log2_scale,
+	        .first = key == 0,
+	        .dropout = h->dropout,
+	        .largest = f->largest[stripe],
+	        .sum = f->sum[stripe],
+	        .correction = correction,
+	        .probabilities = f->probabilities,
 	});
 	if (key > 0)
 		c->kernels->scale(y, c->depth * STRIPE, correction);
 	c->gemm->multiply(&(struct block_product){
-		.m = c->depth,
-		.n = 1,
-		.k = key_blocks,
-		.left = f->v,
-		.left_m = KEY_BLOCKS * c->block,
-		.left_k = c->block,
-		.right = f->probabilities,
-		.right_k = c->block,
-		.out = y,
-		.out_m = STRIPE * STRIPE,
-		.out_row = STRIPE,
-		.accumulate = key > 0,
+	        .m = c->depth,
+	        .n = 1,
+	        .k = key_blocks,
+	        .left = f->v,
+	        .left_m = KEY_BLOCKS * c->block,
+	        .left_k = c->block,
+	        .right = f->probabilities,
+	        .right_k = c->block,
+	        .out = y,
+	        .out_m = STRIPE * STRIPE,
+	        .out_row = STRIPE,
+	        .accumulate = key > 0,
 	});
 }
 
@@ -179,20 +182,24 @@ static void forward_task(void *context, int64_t index, int worker)
 {
 	const struct call *c = context;
 	struct head h = head_of(c, index / c->query_blocks);
-	int64_t first = index % c->query_blocks * FORWARD_QUERIES, queries = least(FORWARD_QUERIES, h.length - first);
+	int64_t first = index % c->query_blocks * FORWARD_QUERIES,
+	        queries = least(FORWARD_QUERIES, h.length - first);
 	if (queries <= 0)
 		return;
 	struct forward f;
 	struct arena arena = {.base = (unsigned char *)c->workspace + (size_t)worker * c->worker_bytes,
-			      .capacity = c->worker_bytes};
+	                      .capacity = c->worker_bytes};
 	lay_out_forward(&f, arena, c->depth, c->block);
 
 	c->gemm->begin();
-	pack(c, c->gemm->right_from_columns, c->qkv, &h, 0, first, queries, f.q, c->depth * c->block, c->block);
+	pack(c, c->gemm->right_from_columns, c->qkv, &h, 0, first, queries, f.q, c->depth * c->block,
+	     c->block);
 	for (int64_t key = 0; key < h.length; key += KEYS) {
 		int64_t keys = least(KEYS, h.length - key);
-		pack(c, c->gemm->left_from_rows, c->qkv, &h, 1, key, keys, f.k, c->depth * c->block, c->block);
-		pack(c, c->gemm->left_from_columns, c->qkv, &h, 2, key, keys, f.v, c->block, KEY_BLOCKS * c->block);
+		pack(c, c->gemm->left_from_rows, c->qkv, &h, 1, key, keys, f.k, c->depth * c->block,
+		     c->block);
+		pack(c, c->gemm->left_from_columns, c->qkv, &h, 2, key, keys, f.v, c->block,
+		     KEY_BLOCKS * c->block);
 		for (int64_t q = 0; q < queries; q += STRIPE)
 			forward_stripe(c, &h, &f, q / STRIPE, first + q, key, keys);
 	}
@@ -205,12 +212,12 @@ static void forward_task(void *context, int64_t index, int worker)
 		for (int64_t i = 0; i < STRIPE; i++)
 			factors[i] = c->dropout_scale / sum[i];
 		c->kernels->store_transposed(&(struct attention_rows){
-			.from = f.y + q * c->depth * STRIPE,
-			.rows = rows,
-			.columns = c->size,
-			.factors = factors,
-			.to = at(c->y, c, &h, first + q, 0),
-			.to_row = c->y.columns,
+		        .from = f.y + q * c->depth * STRIPE,
+		        .rows = rows,
+		        .columns = c->size,
+		        .factors = factors,
+		        .to = at(c->y, c, &h, first + q, 0),
+		        .to_row = c->y.columns,
 		});
 		for (int64_t i = 0; c->lse.data && i < rows; i++)
 			*lse_at(c, &h, first + q + i) = largest[i] * c->scale + logf(sum[i]);
@@ -220,19 +227,20 @@ static void forward_task(void *context, int64_t index, int worker)
 /* Scratch of a backward task, for a sequence of up to `length` tokens. */
 struct backward {
 	int64_t stripes;
-	char *q_depth, *dy_depth;      /* right (depth, query): a panel for each stripe */
-	char *q, *dy;                  /* right (query, depth): a panel for each 32 columns */
-	float *dq;                     /* (stripes, 32 depth, 32) */
-	float *lse, *delta;            /* (stripes, 32) */
-	char *k, *v;                   /* left (key, depth) */
-	char *k_depth;                 /* left (depth, key) */
+	char *q_depth, *dy_depth;       /* right (depth, query): a panel for each stripe */
+	char *q, *dy;                   /* right (query, depth): a panel for each 32 columns */
+	float *dq;                      /* (stripes, 32 depth, 32) */
+	float *lse, *delta;             /* (stripes, 32) */
+	char *k, *v;                    /* left (key, depth) */
+	char *k_depth;                  /* left (depth, key) */
 	float *scores, *dprobabilities; /* (KEYS, 32) */
-	char *probabilities, *dscores; /* left (key, query), BACKWARD_STRIPES blocks wide */
-	char *dscores_right;           /* right (key, query) of one stripe */
-	float *dk, *dv;                /* (KEYS, 32 depth) */
+	char *probabilities, *dscores;  /* left (key, query), BACKWARD_STRIPES blocks wide */
+	char *dscores_right;            /* right (key, query) of one stripe */
+	float *dk, *dv;                 /* (KEYS, 32 depth) */
 };
 
-static size_t lay_out_backward(struct backward *b, struct arena arena, int64_t length, int64_t depth, int64_t block)
+static size_t lay_out_backward(struct backward *b, struct arena arena, int64_t length, int64_t depth,
+                               int64_t block)
 {
 	b->stripes = gemm_blocks(length);
 	size_t panels = (size_t)(b->stripes * depth * block), keys = (size_t)(KEY_BLOCKS * depth * block);
@@ -266,7 +274,8 @@ static void backward_queries(const struct call *c, const struct head *h, const s
 	pack(c, c->gemm->right_from_columns, c->dy, h, 0, 0, h->length, b->dy_depth, panel, c->block);
 	pack(c, c->gemm->right_from_rows, c->qkv, h, 0, 0, h->length, b->q, c->block, tall);
 	pack(c, c->gemm->right_from_rows, c->dy, h, 0, 0, h->length, b->dy, c->block, tall);
-	c->kernels->delta(at(c->dy, c, h, 0, 0), at(c->y, c, h, 0, 0), c->y.columns, h->length, c->size, b->delta);
+	c->kernels->delta(at(c->dy, c, h, 0, 0), at(c->y, c, h, 0, 0), c->y.columns, h->length, c->size,
+	                  b->delta);
 	const float log2_e = 1.44269504f;
 	for (int64_t i = 0; i < h->length; i++)
 		b->lse[i] = lse_at(c, h, 0)[i] * log2_e;
@@ -278,96 +287,99 @@ static void backward_queries(const struct call *c, const struct head *h, const s
 }
 
 /* left (key, depth) times one stripe's right (depth, query). */
-static void multiply_depth(const struct call *c, const char *left, const char *right, int64_t key_blocks, float *out)
+static void multiply_depth(const struct call *c, const char *left, const char *right, int64_t key_blocks,
+                           float *out)
 {
 	c->gemm->multiply(&(struct block_product){
-		.m = key_blocks,
-		.n = 1,
-		.k = c->depth,
-		.left = left,
-		.left_m = c->depth * c->block,
-		.left_k = c->block,
-		.right = right,
-		.right_k = c->block,
-		.out = out,
-		.out_m = STRIPE * STRIPE,
-		.out_row = STRIPE,
+	        .m = key_blocks,
+	        .n = 1,
+	        .k = c->depth,
+	        .left = left,
+	        .left_m = c->depth * c->block,
+	        .left_k = c->block,
+	        .right = right,
+	        .right_k = c->block,
+	        .out = out,
+	        .out_m = STRIPE * STRIPE,
+	        .out_row = STRIPE,
 	});
 }
 
 /* One stripe of queries meets one block of keys: probabilities, dscores, dq. */
-static void backward_stripe(const struct call *c, const struct head *h, const struct backward *b, int64_t stripe,
-			    int64_t key, int64_t keys)
+static void backward_stripe(const struct call *c, const struct head *h, const struct backward *b,
+                            int64_t stripe, int64_t key, int64_t keys)
 {
-	int64_t key_blocks = gemm_blocks(keys), panel = c->depth * c->block, column = stripe % BACKWARD_STRIPES * c->block;
+	int64_t key_blocks = gemm_blocks(keys), panel = c->depth * c->block,
+	        column = stripe % BACKWARD_STRIPES * c->block;
 	multiply_depth(c, b->k, b->q_depth + stripe * panel, key_blocks, b->scores);
 	multiply_depth(c, b->v, b->dy_depth + stripe * panel, key_blocks, b->dprobabilities);
 	c->kernels->gradient(&(struct attention_gradient){
-		.scores = b->scores,
-		.dprobabilities = b->dprobabilities,
-		.keys = keys,
-		.first_key = (uint32_t)key,
-		.first_query = (uint32_t)(stripe * STRIPE),
-		.scale = c->log2_scale,
-		.dropout = h->dropout,
-		.dropout_scale = c->dropout_scale,
-		.lse = b->lse + stripe * STRIPE,
-		.delta = b->delta + stripe * STRIPE,
-		.probabilities = b->probabilities + column,
-		.dscores = b->dscores + column,
-		.left_m = BACKWARD_STRIPES * c->block,
-		.dscores_right = b->dscores_right,
+	        .scores = b->scores,
+	        .dprobabilities = b->dprobabilities,
+	        .keys = keys,
+	        .first_key = (uint32_t)key,
+	        .first_query = (uint32_t)(stripe * STRIPE),
+	        .scale = c->log2_scale,
+	        .dropout = h->dropout,
+	        .dropout_scale = c->dropout_scale,
+	        .lse = b->lse + stripe * STRIPE,
+	        .delta = b->delta + stripe * STRIPE,
+	        .probabilities = b->probabilities + column,
+	        .dscores = b->dscores + column,
+	        .left_m = BACKWARD_STRIPES * c->block,
+	        .dscores_right = b->dscores_right,
 	});
 	c->gemm->multiply(&(struct block_product){
-		.m = c->depth,
-		.n = 1,
-		.k = key_blocks,
-		.left = b->k_depth,
-		.left_m = KEY_BLOCKS * c->block,
-		.left_k = c->block,
-		.right = b->dscores_right,
-		.right_k = c->block,
-		.out = b->dq + stripe * c->depth * STRIPE * STRIPE,
-		.out_m = STRIPE * STRIPE,
-		.out_row = STRIPE,
-		.accumulate = key > 0,
+	        .m = c->depth,
+	        .n = 1,
+	        .k = key_blocks,
+	        .left = b->k_depth,
+	        .left_m = KEY_BLOCKS * c->block,
+	        .left_k = c->block,
+	        .right = b->dscores_right,
+	        .right_k = c->block,
+	        .out = b->dq + stripe * c->depth * STRIPE * STRIPE,
+	        .out_m = STRIPE * STRIPE,
+	        .out_row = STRIPE,
+	        .accumulate = key > 0,
 	});
 }
 
 /* dk or dv += left (key, query) times right (query, depth), for the queries of `stripes` stripes. */
-static void multiply_queries(const struct call *c, const struct backward *b, const char *left, const char *right,
-			     int64_t key_blocks, int64_t stripe, int64_t stripes, float *out)
+static void multiply_queries(const struct call *c, const struct backward *b, const char *left,
+                             const char *right, int64_t key_blocks, int64_t stripe, int64_t stripes,
+                             float *out)
 {
 	c->gemm->multiply(&(struct block_product){
-		.m = key_blocks,
-		.n = c->depth,
-		.k = stripes,
-		.left = left,
-		.left_m = BACKWARD_STRIPES * c->block,
-		.left_k = c->block,
-		.right = right + stripe * c->block,
-		.right_n = b->stripes * c->block,
-		.right_k = c->block,
-		.out = out,
-		.out_m = STRIPE * c->depth * STRIPE,
-		.out_n = STRIPE,
-		.out_row = c->depth * STRIPE,
-		.accumulate = stripe > 0,
+	        .m = key_blocks,
+	        .n = c->depth,
+	        .k = stripes,
+	        .left = left,
+	        .left_m = BACKWARD_STRIPES * c->block,
+	        .left_k = c->block,
+	        .right = right + stripe * c->block,
+	        .right_n = b->stripes * c->block,
+	        .right_k = c->block,
+	        .out = out,
+	        .out_m = STRIPE * c->depth * STRIPE,
+	        .out_n = STRIPE,
+	        .out_row = c->depth * STRIPE,
+	        .accumulate = stripe > 0,
 	});
 }
 
-static void store_keys(const struct call *c, const struct head *h, const float *from, int64_t key, int64_t keys, int64_t part,
-		       float factor, float *sums)
+static void store_keys(const struct call *c, const struct head *h, const float *from, int64_t key,
+                       int64_t keys, int64_t part, float factor, float *sums)
 {
 	c->kernels->store(&(struct attention_rows){
-		.from = from,
-		.from_row = c->depth * STRIPE,
-		.rows = keys,
-		.columns = c->size,
-		.factor = factor,
-		.to = at(c->dqkv, c, h, key, part),
-		.to_row = c->dqkv.columns,
-		.column_sums = sums ? sums + part * c->hidden : NULL,
+	        .from = from,
+	        .from_row = c->depth * STRIPE,
+	        .rows = keys,
+	        .columns = c->size,
+	        .factor = factor,
+	        .to = at(c->dqkv, c, h, key, part),
+	        .to_row = c->dqkv.columns,
+	        .column_sums = sums ? sums + part * c->hidden : NULL,
 	});
 }
 
@@ -377,7 +389,7 @@ static void backward_task(void *context, int64_t index, int worker)
 	struct head h = head_of(c, index);
 	struct backward b;
 	struct arena arena = {.base = (unsigned char *)c->workspace + (size_t)worker * c->worker_bytes,
-			      .capacity = c->worker_bytes};
+	                      .capacity = c->worker_bytes};
 	lay_out_backward(&b, arena, h.length, c->depth, c->block);
 	float *sums = NULL;
 	if (c->bias) {
@@ -390,9 +402,12 @@ static void backward_task(void *context, int64_t index, int worker)
 	backward_queries(c, &h, &b);
 	for (int64_t key = 0; key < h.length; key += KEYS) {
 		int64_t keys = least(KEYS, h.length - key), key_blocks = gemm_blocks(keys);
-		pack(c, c->gemm->left_from_rows, c->qkv, &h, 1, key, keys, b.k, c->depth * c->block, c->block);
-		pack(c, c->gemm->left_from_rows, c->qkv, &h, 2, key, keys, b.v, c->depth * c->block, c->block);
-		pack(c, c->gemm->left_from_columns, c->qkv, &h, 1, key, keys, b.k_depth, c->block, KEY_BLOCKS * c->block);
+		pack(c, c->gemm->left_from_rows, c->qkv, &h, 1, key, keys, b.k, c->depth * c->block,
+		     c->block);
+		pack(c, c->gemm->left_from_rows, c->qkv, &h, 2, key, keys, b.v, c->depth * c->block,
+		     c->block);
+		pack(c, c->gemm->left_from_columns, c->qkv, &h, 1, key, keys, b.k_depth, c->block,
+		     KEY_BLOCKS * c->block);
 		for (int64_t stripe = 0; stripe < b.stripes; stripe += BACKWARD_STRIPES) {
 			int64_t stripes = least(BACKWARD_STRIPES, b.stripes - stripe);
 			for (int64_t i = 0; i < stripes; i++)
@@ -410,13 +425,13 @@ static void backward_task(void *context, int64_t index, int worker)
 		factors[i] = c->scale;
 	for (int64_t q = 0; q < h.length; q += STRIPE)
 		c->kernels->store_transposed(&(struct attention_rows){
-			.from = b.dq + q * c->depth * STRIPE,
-			.rows = least(STRIPE, h.length - q),
-			.columns = c->size,
-			.factors = factors,
-			.to = at(c->dqkv, c, &h, q, 0),
-			.to_row = c->dqkv.columns,
-			.column_sums = sums,
+		        .from = b.dq + q * c->depth * STRIPE,
+		        .rows = least(STRIPE, h.length - q),
+		        .columns = c->size,
+		        .factors = factors,
+		        .to = at(c->dqkv, c, &h, q, 0),
+		        .to_row = c->dqkv.columns,
+		        .column_sums = sums,
 		});
 }
 
@@ -440,25 +455,27 @@ size_t cpu_attention_workspace_bytes(const struct shape_limits *limits, int thre
 {
 	struct forward f;
 	struct backward b;
-	int64_t depth = gemm_blocks(limits->hidden / limits->heads), block = STRIPE * STRIPE * (int64_t)sizeof(float);
+	int64_t depth = gemm_blocks(limits->hidden / limits->heads),
+	        block = STRIPE * STRIPE * (int64_t)sizeof(float);
 	size_t forward = (size_t)threads * lay_out_forward(&f, (struct arena){0}, depth, block);
 	if (!limits->training)
 		return forward;
-	size_t backward = (size_t)threads * lay_out_backward(&b, (struct arena){0}, limits->longest, depth, block);
+	size_t backward =
+	        (size_t)threads * lay_out_backward(&b, (struct arena){0}, limits->longest, depth, block);
 	backward += (size_t)limits->batch.sequences * 3 * (size_t)limits->hidden * sizeof(float);
 	return forward > backward ? forward : backward;
 }
 
-static struct call call_start(struct replica *r, const struct batch *batch, int32_t heads, const struct dropout *dropout,
-			      struct tensor qkv)
+static struct call call_start(struct replica *r, const struct batch *batch, int32_t heads,
+                              const struct dropout *dropout, struct tensor qkv)
 {
 	struct call c = {.gemm = cpu_gemm_kernels(qkv.dtype),
-			 .kernels = attention_kernels(qkv.dtype),
-			 .batch = batch,
-			 .qkv = qkv,
-			 .hidden = qkv.columns / 3,
-			 .heads = heads,
-			 .workspace = r->workspace};
+	                 .kernels = attention_kernels(qkv.dtype),
+	                 .batch = batch,
+	                 .qkv = qkv,
+	                 .hidden = qkv.columns / 3,
+	                 .heads = heads,
+	                 .workspace = r->workspace};
 	c.size = c.hidden / heads;
 	c.depth = gemm_blocks(c.size);
 	c.block = gemm_block_bytes(c.gemm);
@@ -466,7 +483,7 @@ static struct call call_start(struct replica *r, const struct batch *batch, int3
 	c.log2_scale = (float)(1.4426950408889634 / sqrt((double)c.size));
 	c.dropout_scale = (float)dropout_scale(dropout->p);
 	c.dropout = (struct attention_dropout){
-		.threshold = dropout_threshold(dropout->p), .seed = r->scalars->seed, .site = dropout->site};
+	        .threshold = dropout_threshold(dropout->p), .seed = r->scalars->seed, .site = dropout->site};
 	return c;
 }
 

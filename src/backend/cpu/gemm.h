@@ -3,11 +3,10 @@
  * Operands are first laid into blocks, in two forms:
  *   left block   (32 m) x (32 k): row m holds 32 consecutive k
  *   right block  (32 k) x (32 n): fp32: row k holds 32 consecutive n;
- *                                 bf16: columns 0-15, then 16-31; in each, row k/2 holds 16 pairs (k, k+1), as
- *                                 the dot-product instructions want them
- * Either can be made from rows of a matrix or from its columns, which are the four block functions below. A left operand is
- * multiplied with a right one into plain fp32 rows. Blocks are 2 KiB (bf16) or 4 KiB (fp32); what a matrix lacks to
- * full blocks is filled with zeros.
+ *                                 bf16: columns 0-15, then 16-31; in each, row k/2 holds 16 pairs (k, k+1),
+ * as the dot-product instructions want them Either can be made from rows of a matrix or from its columns,
+ * which are the four block functions below. A left operand is multiplied with a right one into plain fp32
+ * rows. Blocks are 2 KiB (bf16) or 4 KiB (fp32); what a matrix lacks to full blocks is filled with zeros.
  */
 #ifndef BACKEND_CPU_GEMM_H
 #define BACKEND_CPU_GEMM_H
@@ -21,13 +20,13 @@ enum { GEMM_BLOCK = 32 };
 
 /* out (32m, 32n) = or += left (32m, 32k) right (32k, 32n). Strides between blocks are bytes. */
 struct block_product {
-	int64_t m, n, k;                                  /* in blocks */
+	int64_t m, n, k; /* in blocks */
 	const void *left;
-	int64_t left_m, left_k;                           /* to the next block along m, along k */
+	int64_t left_m, left_k; /* to the next block along m, along k */
 	const void *right;
 	int64_t right_n, right_k;
 	float *out;
-	int64_t out_m, out_n, out_row;                    /* floats to the next block along m, along n; to the next row */
+	int64_t out_m, out_n, out_row; /* floats to the next block along m, along n; to the next row */
 	bool accumulate;
 };
 
@@ -37,7 +36,8 @@ typedef void block_pack(const void *source, int64_t row_elements, void *block);
 /* The functions for one instruction set and one type of source matrices. */
 struct gemm_kernels {
 	enum dtype source; /* F32 or BF16 */
-	enum dtype type;   /* of the blocks: F32 also for BF16 sources where the processor has no bf16 products */
+	enum dtype
+	        type; /* of the blocks: F32 also for BF16 sources where the processor has no bf16 products */
 	block_pack *left_from_rows;     /* source (m, k) */
 	block_pack *left_from_columns;  /* source (k, m) */
 	block_pack *right_from_rows;    /* source (k, n) */
@@ -47,7 +47,8 @@ struct gemm_kernels {
 	void (*begin)(void);
 	void (*end)(void);
 	/* sums[c] += source(0, c) + source(1, c) + ... over `rows`, columns c < columns. */
-	void (*add_columns)(const void *source, int64_t row_elements, int64_t rows, int64_t columns, float *sums);
+	void (*add_columns)(const void *source, int64_t row_elements, int64_t rows, int64_t columns,
+	                    float *sums);
 };
 
 /* The kernels of this process (cpu_isa()) for matrices of type F32 or BF16. */
@@ -64,9 +65,9 @@ static inline int64_t gemm_blocks(int64_t elements)
 }
 
 /* Lays the matrix (rows, columns) at `source` into blocks: block (i, j) of 32 x 32 goes to
- * blocks + i * row_stride + j * column_stride (bytes), missing rows and columns as zeros. Nothing outside the matrix is
- * read. */
+ * blocks + i * row_stride + j * column_stride (bytes), missing rows and columns as zeros. Nothing outside the
+ * matrix is read. */
 void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void *source, int64_t row_elements,
-	       int64_t rows, int64_t columns, void *blocks, int64_t row_stride, int64_t column_stride);
+               int64_t rows, int64_t columns, void *blocks, int64_t row_stride, int64_t column_stride);
 
 #endif

@@ -15,9 +15,10 @@ enum cpu_isa {
 
 extern const char *const cpu_isa_names[CPU_ISA_COUNT]; /* "avx2" "avx512" "avx512_bf16" "amx" */
 
-/* The highest level that processor and operating system both support, or the one that the environment variable
- * BERTC_ISA names. ERR_USAGE: the processor lacks AVX2 or FMA, or BERTC_ISA is unknown or above what there is. The
- * first call decides; it also asks the kernel for AMX tiles, which all threads of the process may then use. */
+/* The highest level that processor and operating system both support, or the one that the environment
+ * variable BERTC_ISA names. ERR_USAGE: the processor lacks AVX2 or FMA, or BERTC_ISA is unknown or above what
+ * there is. The first call decides; it also asks the kernel for AMX tiles, which all threads of the process
+ * may then use. */
 MUST_USE enum status cpu_isa_detect(enum cpu_isa *out);
 
 /* The decided level; a bug if cpu_isa_detect() fails on this machine. */

@@ -1,12 +1,12 @@
 /* dw = dy' x in two passes over the pool:
- *   1. dy and x are laid into blocks (gemm.h), 32 tokens a task: dy's columns become rows, both get the token as their
- *      inner dimension. Each panel of 32 columns is laid out once, whoever needs it later.
+ *   1. dy and x are laid into blocks (gemm.h), 32 tokens a task: dy's columns become rows, both get the token
+ * as their inner dimension. Each panel of 32 columns is laid out once, whoever needs it later.
  *   2. each task multiplies one rectangle of dw, in runs of tokens whose panels fit the caches.
- * Tokens are taken in chunks, which bounds the workspace. A sum always takes the same order: runs, one after the other.
- * So the rectangles' size may depend on the number of threads.
+ * Tokens are taken in chunks, which bounds the workspace. A sum always takes the same order: runs, one after
+ * the other. So the rectangles' size may depend on the number of threads.
  *
- * Tasks that lay out their own operands would save the way through L3 (and did, by 5 %, where dy is narrow), but
- * reading 32 columns of a wide dy, a cache line of each row, cost more than that (25 % at 3072).
+ * Tasks that lay out their own operands would save the way through L3 (and did, by 5 %, where dy is narrow),
+ * but reading 32 columns of a wide dy, a cache line of each row, cost more than that (25 % at 3072).
  */
 #include "backend/cpu/wgrad.h"
 
@@ -17,7 +17,8 @@
 
 enum {
 	PANEL = GEMM_BLOCK,
-	/* Blocks along the tokens in a run: dy's panel (32 KiB) stays in L1 while it meets x's, which come from L2. */
+	/* Blocks along the tokens in a run: dy's panel (32 KiB) stays in L1 while it meets x's, which come
+	   from L2. */
 	RUN_BF16 = 16,
 	RUN_F32 = 4,
 	/* The largest rectangle, in panels: 768 KiB of dw and at most 896 KiB of panels pass through L2. */
@@ -39,17 +40,18 @@ static int64_t parts(int64_t whole, int64_t part)
 	return (whole + part - 1) / part;
 }
 
-/* Where one chunk's blocks lie. Panels are one block longer than the chunk: a power of two between them would put all
- * panels into the same few sets of the caches. */
+/* Where one chunk's blocks lie. Panels are one block longer than the chunk: a power of two between them would
+ * put all panels into the same few sets of the caches. */
 struct layout {
-	int64_t chunk;                     /* tokens */
+	int64_t chunk; /* tokens */
 	int64_t output_panels, input_panels;
 	int64_t panel_bytes;
-	char *left, *right;                /* dy' and x */
-	float *partial_sums;               /* (chunk / PANEL, O): column sums of 32 rows each */
+	char *left, *right;  /* dy' and x */
+	float *partial_sums; /* (chunk / PANEL, O): column sums of 32 rows each */
 };
 
-static size_t lay_out(struct layout *l, struct arena arena, int64_t rows, int64_t outputs, int64_t inputs, size_t element)
+static size_t lay_out(struct layout *l, struct arena arena, int64_t rows, int64_t outputs, int64_t inputs,
+                      size_t element)
 {
 	l->output_panels = parts(outputs, PANEL);
 	l->input_panels = parts(inputs, PANEL);
@@ -98,9 +100,9 @@ static void pack_task(void *context, int64_t step, int worker)
 	int64_t row = job->first + step * PANEL, rows = least(PANEL, job->rows - step * PANEL);
 	int64_t block = gemm_block_bytes(kernels);
 	gemm_pack(kernels, kernels->left_from_columns, row_of(dy, row), dy.columns, rows, dy.columns,
-		  l->left + step * block, 0, l->panel_bytes);
+	          l->left + step * block, 0, l->panel_bytes);
 	gemm_pack(kernels, kernels->right_from_rows, row_of(x, row), x.columns, rows, x.columns,
-		  l->right + step * block, 0, l->panel_bytes);
+	          l->right + step * block, 0, l->panel_bytes);
 	if (job->a->column_sums) {
 		float *sums = l->partial_sums + step * dy.columns;
 		memset(sums, 0, (size_t)dy.columns * sizeof(float));
@@ -109,28 +111,28 @@ static void pack_task(void *context, int64_t step, int worker)
 }
 
 /* A rectangle of whole blocks of dw, from panels (output, input) on. */
-static void multiply_rectangle(const struct job *job, int64_t output, int64_t outputs, int64_t input, int64_t inputs,
-			       float *out, int64_t out_row, bool overwrite)
+static void multiply_rectangle(const struct job *job, int64_t output, int64_t outputs, int64_t input,
+                               int64_t inputs, float *out, int64_t out_row, bool overwrite)
 {
 	const struct layout *l = &job->layout;
 	int64_t block = gemm_block_bytes(job->kernels), steps = parts(job->rows, PANEL);
 	int64_t run = job->kernels->type == DTYPE_BF16 ? RUN_BF16 : RUN_F32;
 	for (int64_t step = 0; step < steps; step += run)
 		job->kernels->multiply(&(struct block_product){
-			.m = outputs,
-			.n = inputs,
-			.k = least(run, steps - step),
-			.left = l->left + output * l->panel_bytes + step * block,
-			.left_m = l->panel_bytes,
-			.left_k = block,
-			.right = l->right + input * l->panel_bytes + step * block,
-			.right_n = l->panel_bytes,
-			.right_k = block,
-			.out = out,
-			.out_m = PANEL * out_row,
-			.out_n = PANEL,
-			.out_row = out_row,
-			.accumulate = step > 0 || !overwrite,
+		        .m = outputs,
+		        .n = inputs,
+		        .k = least(run, steps - step),
+		        .left = l->left + output * l->panel_bytes + step * block,
+		        .left_m = l->panel_bytes,
+		        .left_k = block,
+		        .right = l->right + input * l->panel_bytes + step * block,
+		        .right_n = l->panel_bytes,
+		        .right_k = block,
+		        .out = out,
+		        .out_m = PANEL * out_row,
+		        .out_n = PANEL,
+		        .out_row = out_row,
+		        .accumulate = step > 0 || !overwrite,
 		});
 }
 
@@ -159,22 +161,26 @@ static void multiply_task(void *context, int64_t index, int worker)
 	int64_t output_end = least(output + job->task_outputs, l->output_panels);
 	int64_t input_end = least(input + job->task_inputs, l->input_panels);
 	/* Blocks from here on stick out. */
-	int64_t output_whole = least(outputs / PANEL, output_end), input_whole = least(inputs / PANEL, input_end);
+	int64_t output_whole = least(outputs / PANEL, output_end),
+	        input_whole = least(inputs / PANEL, input_end);
 
 	job->kernels->begin();
 	if (output < output_whole && input < input_whole)
 		multiply_rectangle(job, output, output_whole - output, input, input_whole - input,
-				   job->a->dw + output * PANEL * inputs + input * PANEL, inputs, job->overwrite);
+		                   job->a->dw + output * PANEL * inputs + input * PANEL, inputs,
+		                   job->overwrite);
 	for (int64_t o = output; o < output_end; o++)
 		for (int64_t i = o < output_whole ? input_whole : input; i < input_end; i++)
 			multiply_edge(job, o, i);
 	job->kernels->end();
 }
 
-/* Cuts dw into equal rectangles: large ones reuse their panels more often, two a thread even out uneven progress. */
+/* Cuts dw into equal rectangles: large ones reuse their panels more often, two a thread even out uneven
+ * progress. */
 static int64_t choose_rectangles(struct job *job, int threads)
 {
-	int64_t rows = parts(job->layout.output_panels, TASK_OUTPUTS), columns = parts(job->layout.input_panels, TASK_INPUTS);
+	int64_t rows = parts(job->layout.output_panels, TASK_OUTPUTS),
+	        columns = parts(job->layout.input_panels, TASK_INPUTS);
 	do {
 		job->task_outputs = parts(job->layout.output_panels, rows);
 		job->task_inputs = parts(job->layout.input_panels, columns);
@@ -185,7 +191,8 @@ static int64_t choose_rectangles(struct job *job, int threads)
 		else
 			columns++;
 	} while (job->task_outputs > 1 || job->task_inputs > 1);
-	return parts(job->layout.output_panels, job->task_outputs) * parts(job->layout.input_panels, job->task_inputs);
+	return parts(job->layout.output_panels, job->task_outputs) *
+	       parts(job->layout.input_panels, job->task_inputs);
 }
 
 static void finish_column_sums(const struct job *job)
@@ -212,7 +219,7 @@ void cpu_wgrad(struct replica *r, const struct cpu_wgrad *a)
 	if (a->dy.rows == 0)
 		return;
 	lay_out(&job.layout, (struct arena){.base = r->workspace, .capacity = r->workspace_bytes}, a->dy.rows,
-		a->dy.columns, a->x.columns, dtype_bytes(job.kernels->type));
+	        a->dy.columns, a->x.columns, dtype_bytes(job.kernels->type));
 
 	int64_t tasks = choose_rectangles(&job, pool_threads(pool));
 	for (; job.first < a->dy.rows; job.first += job.layout.chunk) {

@@ -7,8 +7,9 @@
 #include <stdint.h>
 #include "backend/backend.h"
 
-/* dw (O,I) = or += dy' x; column_sums (O) = or += column sums of dy. fp32 sums; the order depends on shapes and the
- * instruction set alone, never on the number of threads. Exactly M rows count: tail rows are not read. */
+/* dw (O,I) = or += dy' x; column_sums (O) = or += column sums of dy. fp32 sums; the order depends on shapes
+ * and the instruction set alone, never on the number of threads. Exactly M rows count: tail rows are not
+ * read. */
 struct cpu_wgrad {
 	struct tensor dy;   /* (M,O) F32 or BF16 */
 	struct tensor x;    /* (M,I) same type */
@@ -17,7 +18,8 @@ struct cpu_wgrad {
 	bool overwrite;
 };
 
-/* Bytes of replica->workspace that cpu_wgrad needs for matrices of exactly these sizes, or fewer rows, of either type. */
+/* Bytes of replica->workspace that cpu_wgrad needs for matrices of exactly these sizes, or fewer rows, of
+ * either type. */
 size_t cpu_wgrad_workspace_bytes(int64_t rows, int64_t outputs, int64_t inputs);
 
 /* Uses replica->workspace from its beginning and the back end's pool; not from within a pool task. */

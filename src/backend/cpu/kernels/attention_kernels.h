@@ -1,8 +1,10 @@
-/* What attention does between its products: one table of functions for each instruction set and type of activations.
+/* What attention does between its products: one table of functions for each instruction set and type of
+ * activations.
  *
- * Scores, probabilities and their gradients lie transposed, in stripes of 32 queries: row = key, 32 queries beside each
- * other (ATTENTION_STRIPE). So softmax is vertical, each query's statistics meet their lane, and a block of 8 keys shares
- * dropout's counter. Probabilities leave as blocks of gemm.h in the form that the next product takes.
+ * Scores, probabilities and their gradients lie transposed, in stripes of 32 queries: row = key, 32 queries
+ * beside each other (ATTENTION_STRIPE). So softmax is vertical, each query's statistics meet their lane, and
+ * a block of 8 keys shares dropout's counter. Probabilities leave as blocks of gemm.h in the form that the
+ * next product takes.
  */
 #ifndef BACKEND_CPU_KERNELS_ATTENTION_KERNELS_H
 #define BACKEND_CPU_KERNELS_ATTENTION_KERNELS_H
@@ -15,37 +17,39 @@ enum { ATTENTION_STRIPE = GEMM_BLOCK };
 
 /* Dropout of a stripe: see backend/dropout.h. */
 struct attention_dropout {
-	uint32_t threshold;             /* 0: none */
+	uint32_t threshold; /* 0: none */
 	uint64_t seed;
 	uint32_t site, sample, head;
 };
 
 /* One stripe against `keys` keys: exp of scores, online (Milakov and Gimelshein 2018; Dao et al. 2022). */
 struct attention_softmax {
-	float *scores;                  /* (keys rounded up to 32, 32); rows beyond `keys` are overwritten */
+	float *scores; /* (keys rounded up to 32, 32); rows beyond `keys` are overwritten */
 	int64_t keys;
 	uint32_t first_key, first_query; /* in the sequence; first_key a multiple of 8 */
-	float scale;                    /* of scores, times log2(e) */
-	bool first;                     /* no keys before these */
+	float scale;                     /* of scores, times log2(e) */
+	bool first;                      /* no keys before these */
 	struct attention_dropout dropout;
-	float *largest, *sum;           /* [32] in and out: largest score so far; sum of exp2(scale (score - largest)) */
-	float *correction;              /* [32] out: what earlier sums must be multiplied by */
-	void *probabilities;            /* out: right blocks (k = key, n = query): exp2(...) after dropout, not scaled */
+	float *largest,
+	        *sum;        /* [32] in and out: largest score so far; sum of exp2(scale (score - largest)) */
+	float *correction;   /* [32] out: what earlier sums must be multiplied by */
+	void *probabilities; /* out: right blocks (k = key, n = query): exp2(...) after dropout, not scaled */
 };
 
 /* One stripe of the backward pass. */
 struct attention_gradient {
-	float *scores;                  /* as above */
-	const float *dprobabilities;    /* (keys rounded up to 32, 32): dy v' */
+	float *scores;               /* as above */
+	const float *dprobabilities; /* (keys rounded up to 32, 32): dy v' */
 	int64_t keys;
 	uint32_t first_key, first_query;
 	float scale;
 	struct attention_dropout dropout;
 	float dropout_scale;
-	const float *lse;               /* [32] log2 of the sum of exp2(scale score) */
-	const float *delta;             /* [32] row sums of dy y */
-	/* Out. Left blocks (m = key, k = query), `left_m` bytes from one 32 keys to the next: probabilities after dropout, not
-	 * scaled, and dscores (without the scale of scores). Right blocks (k = key, n = query): dscores again. */
+	const float *lse;   /* [32] log2 of the sum of exp2(scale score) */
+	const float *delta; /* [32] row sums of dy y */
+	/* Out. Left blocks (m = key, k = query), `left_m` bytes from one 32 keys to the next: probabilities
+	 * after dropout, not scaled, and dscores (without the scale of scores). Right blocks (k = key, n =
+	 * query): dscores again. */
 	void *probabilities, *dscores;
 	int64_t left_m;
 	void *dscores_right;
@@ -54,13 +58,13 @@ struct attention_gradient {
 /* Results on their way out: rows of `columns` elements times `factor`, rounded to the type. */
 struct attention_rows {
 	const float *from;
-	int64_t from_row;               /* floats */
+	int64_t from_row; /* floats */
 	int64_t rows, columns;
-	const float *factors;           /* store_transposed: [32], one for each row */
-	float factor;                   /* store */
+	const float *factors; /* store_transposed: [32], one for each row */
+	float factor;         /* store */
 	void *to;
-	int64_t to_row;                 /* elements */
-	float *column_sums;             /* optional [columns]: += , before rounding */
+	int64_t to_row;     /* elements */
+	float *column_sums; /* optional [columns]: += , before rounding */
 };
 
 struct attention_kernels {
@@ -73,7 +77,8 @@ struct attention_kernels {
 	/* At most 32 rows from a stripe (columns rounded up to 32, 32), transposed. */
 	void (*store_transposed)(const struct attention_rows *a);
 	/* delta[i] = sum of dy(i, c) y(i, c), i < rows; both have rows `row` elements apart. */
-	void (*delta)(const void *dy, const void *y, int64_t row, int64_t rows, int64_t columns, float *delta);
+	void (*delta)(const void *dy, const void *y, int64_t row, int64_t rows, int64_t columns,
+	              float *delta);
 };
 
 extern const struct attention_kernels attention_kernels_f32_avx2, attention_kernels_bf16_avx2;

@@ -1,12 +1,11 @@
 /* The inner products of gemm.h: 32 x 32 outputs at a time, held in registers over all of k. */
 #include "backend/cpu/kernels/gemm_kernels.h"
 
-
 enum { N = GEMM_BLOCK, F32_ROW = N, F32_BLOCK = N * N };
 
-/* Rows of the output held in registers: with two vectors of columns that makes 16 of 32 (AVX-512) or 8 of 16 (AVX2)
- * accumulators, enough for the latency of two multiply-adds a cycle, while each row of the right operand that is loaded
- * serves ROWS rows. */
+/* Rows of the output held in registers: with two vectors of columns that makes 16 of 32 (AVX-512) or 8 of 16
+ * (AVX2) accumulators, enough for the latency of two multiply-adds a cycle, while each row of the right
+ * operand that is loaded serves ROWS rows. */
 #ifdef __AVX512F__
 enum { ROWS = 8 };
 #else
@@ -16,7 +15,8 @@ enum { ROWS = 4 };
 /* ROWS x (2 vectors) of the output. `left` points at the first of these rows in the first block. */
 INLINE void f32_rows(const struct block_product *p, const float *left, const float *right, float *out)
 {
-	const int64_t steps = p->k, left_step = p->left_k / 4, right_step = p->right_k / 4, out_row = p->out_row;
+	const int64_t steps = p->k, left_step = p->left_k / 4, right_step = p->right_k / 4,
+	              out_row = p->out_row;
 	vector acc[ROWS][2];
 #pragma GCC unroll 8
 	for (int r = 0; r < ROWS; r++) {
@@ -25,7 +25,8 @@ INLINE void f32_rows(const struct block_product *p, const float *left, const flo
 	}
 	for (int64_t step = 0; step < steps; step++) {
 		for (int k = 0; k < N; k++) {
-			vector b0 = vector_load(right + k * F32_ROW), b1 = vector_load(right + k * F32_ROW + LANES);
+			vector b0 = vector_load(right + k * F32_ROW),
+			       b1 = vector_load(right + k * F32_ROW + LANES);
 #pragma GCC unroll 8
 			for (int r = 0; r < ROWS; r++) {
 				vector a = vector_set(left[r * F32_ROW + k]);
@@ -53,7 +54,7 @@ void KERNEL(gemm_multiply_f32)(const struct block_product *p)
 			for (int column = 0; column < N; column += 2 * LANES)
 				for (int row = 0; row < N; row += ROWS)
 					f32_rows(p, left + row * F32_ROW, right + column,
-						 out + row * p->out_row + column);
+					         out + row * p->out_row + column);
 		}
 	}
 }
@@ -68,7 +69,8 @@ INLINE __m512 dot_pairs(__m512 acc, uint32_t left_pair, __m512i right_pairs)
 INLINE void bf16_rows(const struct block_product *p, const uint32_t *left, const uint32_t *right, float *out)
 {
 	enum { PAIRS = N / 2 };
-	const int64_t steps = p->k, left_step = p->left_k / 4, right_step = p->right_k / 4, out_row = p->out_row;
+	const int64_t steps = p->k, left_step = p->left_k / 4, right_step = p->right_k / 4,
+	              out_row = p->out_row;
 	__m512 acc[ROWS][2];
 #pragma GCC unroll 8
 	for (int r = 0; r < ROWS; r++) {
@@ -110,8 +112,8 @@ void KERNEL(gemm_multiply_bf16)(const struct block_product *p)
 #endif
 
 #ifdef ISA_amx
-/* Eight tiles of 16 rows of 64 bytes: 0-3 hold the 32 x 32 outputs, 4-5 two halves (16 rows) of a left block, 6-7 two
- * halves (16 columns) of a right block. */
+/* Eight tiles of 16 rows of 64 bytes: 0-3 hold the 32 x 32 outputs, 4-5 two halves (16 rows) of a left block,
+ * 6-7 two halves (16 columns) of a right block. */
 struct tile_configuration {
 	uint8_t palette, start_row, reserved[14];
 	uint16_t column_bytes[16];
@@ -119,9 +121,9 @@ struct tile_configuration {
 };
 
 static const struct tile_configuration tiles = {
-	.palette = 1,
-	.column_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-	.rows = {16, 16, 16, 16, 16, 16, 16, 16},
+        .palette = 1,
+        .column_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+        .rows = {16, 16, 16, 16, 16, 16, 16, 16},
 };
 
 static void bf16_block(const struct block_product *p, const char *left, const char *right, float *out)
@@ -164,14 +166,15 @@ void KERNEL(gemm_multiply_bf16)(const struct block_product *p)
 	__asm__ volatile("" ::: "memory");
 	for (int64_t m = 0; m < p->m; m++)
 		for (int64_t n = 0; n < p->n; n++)
-			bf16_block(p, (const char *)p->left + m * p->left_m, (const char *)p->right + n * p->right_n,
-				   p->out + m * p->out_m + n * p->out_n);
+			bf16_block(p, (const char *)p->left + m * p->left_m,
+			           (const char *)p->right + n * p->right_n,
+			           p->out + m * p->out_m + n * p->out_n);
 	__asm__ volatile("" ::: "memory");
 }
 #endif
 
-/* The tiles' state belongs to the thread, and libraries set their own: configure for each run of products, and
- * release, since held tiles cost 8 KiB at each context switch. */
+/* The tiles' state belongs to the thread, and libraries set their own: configure for each run of products,
+ * and release, since held tiles cost 8 KiB at each context switch. */
 void KERNEL(gemm_begin)(void)
 {
 #ifdef ISA_amx
