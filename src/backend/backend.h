@@ -104,7 +104,7 @@ struct backend_functions {
 	/* Waits for everything queued; reports the first asynchronous error. */
 	enum status (*synchronize)(struct replica *replica);
 	/* FLOP/s of large matrix products in the back end's dtype, measured now (well under a second) with the
-	 * library's own whole-matrix call: what "share of the GEMM rate" is a share of. NULL: not measured. */
+	 * library's own products: what "share of the GEMM rate" is a share of. NULL: not measured. */
 	double (*gemm_rate)(struct backend *be);
 	void (*close)(struct backend *be);
 };

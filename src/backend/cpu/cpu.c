@@ -179,6 +179,7 @@ static const struct backend_functions functions = {
 	.replica_release = cpu_replica_release,
 	.upload = cpu_upload,
 	.synchronize = cpu_synchronize,
+	.gemm_rate = cpu_gemm_rate,
 	.close = cpu_close,
 };
 

@@ -56,6 +56,9 @@ struct cpu_scratch {
 	} vocabulary;
 };
 
+/* backend_functions.gemm_rate: best of a few rounds of a product of BERT-base's shape, all threads. */
+double cpu_gemm_rate(struct backend *be);
+
 static inline struct cpu_state *cpu_state(const struct replica *r)
 {
 	return r->backend->state;
