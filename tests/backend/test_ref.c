@@ -261,6 +261,39 @@ static void test_square_sum(void **state)
 	assert_int_equal(replica.scalars->finite, 0);
 }
 
+/* The lowest index wins. */
+static void test_ties(void **state)
+{
+	(void)state;
+	double words[] = {1, 2, 2, 0, 2}, no_bias[5] = {0}, one[] = {1}, twice[] = {1, 1}, loss = 0, correct = 0;
+	struct weight table = {.master = f64_tensor(words, 5, 1)}, bias = {.master = f64_tensor(no_bias, 1, 5)};
+	const float weights[] = {1, 1};
+	const int32_t labels[] = {1, 2};
+	vocab_xent(&replica, &(struct vocab_xent){.table = &table,
+						  .bias = &bias,
+						  .labels = labels,
+						  .weights = weights,
+						  .loss = &loss,
+						  .correct = &correct,
+						  .x = f64_tensor(twice, 2, 1)});
+	assert_true(correct == 1);
+	int32_t ids[4];
+	double probabilities[4];
+	vocab_topk(&replica, &(struct vocab_topk){.table = &table,
+						  .bias = &bias,
+						  .k = 4,
+						  .ids = ids,
+						  .probabilities = probabilities,
+						  .x = f64_tensor(one, 1, 1)});
+	const int32_t best[] = {1, 2, 4, 0};
+	assert_memory_equal(ids, best, sizeof(best));
+	double logits[] = {3, 3, 3, 3};
+	const int32_t classes[] = {0, 1};
+	correct = 0;
+	xent(&replica, &(struct xent){.labels = classes, .loss = &loss, .correct = &correct, .logits = f64_tensor(logits, 2, 2)});
+	assert_true(correct == 1);
+}
+
 /* --- dropout ------------------------------------------------------------------------------------------------- */
 
 /* philox4x32-7 of Random123's kat_vectors (Salmon et al.), and our use of its words. */
@@ -373,6 +406,7 @@ int main(void)
 		cmocka_unit_test(test_finite_differences),
 		cmocka_unit_test(test_pytorch),
 		cmocka_unit_test(test_square_sum),
+		cmocka_unit_test(test_ties),
 		cmocka_unit_test(test_same_bits),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
