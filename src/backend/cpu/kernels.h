@@ -118,6 +118,15 @@ struct adamw_range {
 	float epsilon, decay;       /* decay: learning rate * weight_decay */
 };
 
+/* A block (k,n) of an fp32 master, and its packed form: see kernels/pack.c. AVX-512 and up. */
+struct pack_block {
+	int64_t k, n, k_stride, n_stride;  /* one of the strides is 1 */
+	int64_t panel, k_padded;           /* panel: a multiple of 16 */
+	bool pairs;                        /* bf16 */
+	const float *master;
+	void *packed;
+};
+
 struct cpu_kernels {
 	void (*linear_fwd)(const struct linear_rows *a); /* activation NONE or TANH */
 	void (*gelu_fwd)(const struct linear_rows *a);
@@ -134,6 +143,7 @@ struct cpu_kernels {
 	/* Sum of squares; not finite if any element is not. */
 	double (*sum_squares)(const float *x, int64_t count);
 	void (*adamw)(const struct adamw_range *a);
+	void (*pack)(const struct pack_block *a);
 };
 
 /* The table for cpu_isa(). */

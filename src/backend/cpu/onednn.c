@@ -19,6 +19,7 @@ struct product {
 	struct onednn *dnnl;
 	dnnl_primitive_t multiply, multiply_add, pack; /* y = x w; y += x w, if the shape asks; packing w */
 	size_t packed_bytes;
+	struct product_layout layout;
 	struct call *calls; /* [workers] */
 	struct product *next;
 };
@@ -45,6 +46,12 @@ static dnnl_data_type_t data_type(enum dtype dtype)
 {
 	return dtype == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
 }
+
+/* Strides of whole blocks, and the blocks inside from the largest to the smallest: "sizes[i] of dimensions[i]". */
+struct blocking {
+	const dnnl_dim_t *strides, *padded, *sizes, *dimensions;
+	int count;
+};
 
 #if DNNL_VERSION_MAJOR >= 3
 typedef dnnl_memory_desc_t description;             /* owned */
@@ -80,6 +87,16 @@ static dnnl_status_t describe_matmul(dnnl_primitive_desc_t *out, dnnl_engine_t e
 				     const_description w, const_description y, dnnl_primitive_attr_t attributes)
 {
 	return dnnl_matmul_primitive_desc_create(out, engine, x, w, NULL, y, attributes);
+}
+static struct blocking blocking_of(const_description d)
+{
+	struct blocking out = {0};
+	CHECK(dnnl_memory_desc_query(d, dnnl_query_strides, &out.strides));
+	CHECK(dnnl_memory_desc_query(d, dnnl_query_padded_dims, &out.padded));
+	CHECK(dnnl_memory_desc_query(d, dnnl_query_inner_nblks_s32, &out.count));
+	CHECK(dnnl_memory_desc_query(d, dnnl_query_inner_blks, &out.sizes));
+	CHECK(dnnl_memory_desc_query(d, dnnl_query_inner_idxs, &out.dimensions));
+	return out;
 }
 #else
 typedef dnnl_memory_desc_t description;
@@ -118,7 +135,33 @@ static dnnl_status_t describe_matmul(dnnl_primitive_desc_t *out, dnnl_engine_t e
 	dnnl_status_t status = dnnl_matmul_desc_init(&matmul, x, w, NULL, y);
 	return status == dnnl_success ? dnnl_primitive_desc_create(out, &matmul, attributes, engine, NULL) : status;
 }
+
+static struct blocking blocking_of(const_description d)
+{
+	return (struct blocking){.strides = d->format_desc.blocking.strides,
+				 .padded = d->padded_dims,
+				 .sizes = d->format_desc.blocking.inner_blks,
+				 .dimensions = d->format_desc.blocking.inner_idxs,
+				 .count = d->format_desc.blocking.inner_nblks};
+}
 #endif
+
+/* Panels of columns whose rows of k lie one after the other, in bf16 as pairs: "BA16a64b" and "BA16a64b2a", for any
+ * numbers there. */
+static struct product_layout layout_of(const_description d, enum dtype dtype)
+{
+	struct product_layout none = {0};
+	struct blocking b = blocking_of(d);
+	bool pairs = dtype == DTYPE_BF16;
+	if (b.count != (pairs ? 3 : 2) || b.dimensions[0] != 0 || b.dimensions[1] != 1)
+		return none;
+	if (pairs && (b.dimensions[2] != 0 || b.sizes[2] != 2))
+		return none;
+	int64_t panel = b.sizes[1], rows = b.sizes[0] * (pairs ? 2 : 1);
+	if (panel % 16 || b.padded[0] % rows || b.strides[0] != rows * panel || b.strides[1] != b.padded[0] * panel)
+		return none;
+	return (struct product_layout){.panel = panel, .k_padded = b.padded[0]};
+}
 
 static const_description described(const_dnnl_primitive_desc_t primitive, dnnl_query_t what)
 {
@@ -184,6 +227,7 @@ static dnnl_status_t product_make(struct product *product)
 	if (status == dnnl_success) {
 		const_description packed = described(multiply, dnnl_query_weights_md);
 		product->packed_bytes = dnnl_memory_desc_get_size(packed);
+		product->layout = layout_of(packed, s->dtype);
 		CHECK(dnnl_primitive_create(&product->multiply, multiply));
 		CHECK(dnnl_reorder_primitive_desc_create(&pack, borrow(&master), dnnl->engine, packed, dnnl->engine,
 							 plain));
@@ -358,6 +402,11 @@ const struct product *onednn_product(struct onednn *dnnl, const struct product_s
 size_t product_packed_bytes(const struct product *product)
 {
 	return product->packed_bytes;
+}
+
+struct product_layout product_layout(const struct product *product)
+{
+	return product->layout;
 }
 
 void product_pack(const struct product *product, const float *master, void *packed, int worker)

@@ -33,6 +33,12 @@ const char *onednn_version(const struct onednn *dnnl); /* "oneDNN 2.6.3" */
 const struct product *onednn_product(struct onednn *dnnl, const struct product_shape *shape);
 size_t product_packed_bytes(const struct product *product);
 
+/* The packed form, where it is the one that kernels/pack.c knows; panel 0: another, which product_pack() alone makes. */
+struct product_layout {
+	int64_t panel, k_padded;
+};
+struct product_layout product_layout(const struct product *product);
+
 /* From any worker: */
 void product_pack(const struct product *product, const float *master, void *packed, int worker);
 void product_run(const struct product *product, bool accumulate, const void *x, const void *packed, float *y,

@@ -94,19 +94,50 @@ static unsigned char *block_of(const struct packing *p, int64_t i, int64_t j)
 	return p->data + (size_t)(i * p->n_blocks + j) * p->block_bytes;
 }
 
-static void pack_block(void *context, int64_t index, int worker)
+/* Blocks are packed in groups that read the same rows of the master, while those are in the cache: a block of the
+ * vocabulary in both copies, or a whole weight. */
+static int64_t copy_group(const struct weight_copy *copy)
 {
-	const struct weight *weight = context;
-	const struct weight_copy *copy = weight->copy;
+	return (copy->dgrad.k_blocks > 1 ? 1 : copy->forward.n_blocks) + copy->dgrad.n_blocks;
+}
+
+struct refresh_call {
+	const struct cpu_kernels *kernels;
+	enum dtype dtype;
+	const struct weight *weight;
+};
+
+static void refresh_block(void *context, int64_t index, int worker)
+{
+	const struct refresh_call *call = context;
+	const struct weight_copy *copy = call->weight->copy;
 	const struct packing *p = &copy->forward;
-	if (index >= p->n_blocks * p->k_blocks) {
-		index -= p->n_blocks * p->k_blocks;
+	int64_t group = index / copy_group(copy), place = index % copy_group(copy), i = 0, j = group;
+	int64_t forward_blocks = copy_group(copy) - copy->dgrad.n_blocks;
+	if (copy->dgrad.k_blocks == 1)
+		j = place;
+	if (place >= forward_blocks) {
 		p = &copy->dgrad;
+		i = group;
+		j = place - forward_blocks;
 	}
-	int64_t i = index / p->n_blocks, j = index % p->n_blocks;
-	const float *master = weight->master.data;
-	product_pack(product_of(p, i, j), master + i * p->k_width * p->k_stride + j * p->n_width * p->n_stride,
-		     block_of(p, i, j), worker);
+	const float *master = call->weight->master.data;
+	master += i * p->k_width * p->k_stride + j * p->n_width * p->n_stride;
+	const struct product *product = product_of(p, i, j);
+	struct product_layout layout = product_layout(product);
+	if (layout.panel == 0) {
+		product_pack(product, master, block_of(p, i, j), worker);
+		return;
+	}
+	call->kernels->pack(&(struct pack_block){.k = i + 1 < p->k_blocks ? p->k_width : p->k - i * p->k_width,
+						 .n = packing_width(p, j),
+						 .k_stride = p->k_stride,
+						 .n_stride = p->n_stride,
+						 .panel = layout.panel,
+						 .k_padded = layout.k_padded,
+						 .pairs = call->dtype == DTYPE_BF16,
+						 .master = master,
+						 .packed = block_of(p, i, j)});
 }
 
 void cpu_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count)
@@ -117,9 +148,8 @@ void cpu_weights_refresh(struct replica *replica, struct weight *const *weights,
 			continue;
 		struct weight_copy *copy = weights[w]->copy;
 		copy_describe(copy, be->state, be->dtype, weights[w]);
-		pool_run(be->pool,
-			 copy->forward.n_blocks * copy->forward.k_blocks + copy->dgrad.n_blocks * copy->dgrad.k_blocks,
-			 pack_block, weights[w]);
+		struct refresh_call call = {cpu_state(replica)->kernels, be->dtype, weights[w]};
+		pool_run(be->pool, copy->dgrad.k_blocks * copy_group(copy), refresh_block, &call);
 	}
 }
 

@@ -14,4 +14,5 @@ const struct cpu_kernels KERNEL(cpu_kernels) = {
 	.add_row_into = KERNEL(add_row_into),
 	.sum_squares = KERNEL(sum_squares),
 	.adamw = KERNEL(adamw),
+	.pack = KERNEL(pack),
 };

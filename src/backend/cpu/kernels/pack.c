@@ -1,0 +1,107 @@
+/* Packing weights as oneDNN's AVX-512 and AMX products want them. A matrix (k,n) becomes panels of `panel` columns. In
+ * bf16 a panel's row holds `panel` pairs (k, k+1); in fp32 `panel` numbers. Panels have k_padded rows of k, and missing
+ * rows and columns are zeros. */
+#include "backend/cpu/kernels/table.h"
+
+#ifdef __AVX512F__
+/* Neighbours along n are neighbours in the master: rows are copied, or two of them interleaved. */
+INLINE void pack_rows(const struct pack_block *a, bool pairs)
+{
+	int64_t step = pairs ? 2 : 1;
+	uint32_t *out = a->packed;
+	for (int64_t first = 0; first < a->n; first += a->panel) {
+		for (int64_t k = 0; k < a->k_padded; k += step) {
+			const float *row = a->master + k * a->k_stride;
+			for (int64_t n = first; n < first + a->panel; n += 16, out += 16) {
+				__m512i v = _mm512_setzero_si512();
+				if (n < a->n && k < a->k) {
+					vector low = load_floats(row, n, a->n - n);
+					v = pairs ? _mm512_cvtepu16_epi32(to_bf16(low)) : _mm512_castps_si512(low);
+				}
+				if (pairs && n < a->n && k + 1 < a->k) {
+					__m256i high = to_bf16(load_floats(row + a->k_stride, n, a->n - n));
+					v = _mm512_or_si512(v, _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
+				}
+				_mm512_storeu_si512(out, v);
+			}
+		}
+	}
+}
+
+/* Row i of 16 rows of 16 words becomes column i. */
+INLINE void transpose(__m512i r[16])
+{
+	__m512i t[16];
+	for (int i = 0; i < 16; i += 2) {
+		t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+		t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+	}
+	for (int i = 0; i < 16; i += 4) {
+		r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+		r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+		r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+		r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+	}
+	/* r[4 i + j] holds in its 128-bit part q the words 4 q + j of rows 4 i … 4 i + 3. */
+	for (int j = 0; j < 4; j++) {
+		t[j] = _mm512_shuffle_i32x4(r[j], r[4 + j], 0x88);
+		t[4 + j] = _mm512_shuffle_i32x4(r[j], r[4 + j], 0xdd);
+		t[8 + j] = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0x88);
+		t[12 + j] = _mm512_shuffle_i32x4(r[8 + j], r[12 + j], 0xdd);
+	}
+	for (int j = 0; j < 4; j++) {
+		r[j] = _mm512_shuffle_i32x4(t[j], t[8 + j], 0x88);
+		r[4 + j] = _mm512_shuffle_i32x4(t[4 + j], t[12 + j], 0x88);
+		r[8 + j] = _mm512_shuffle_i32x4(t[j], t[8 + j], 0xdd);
+		r[12 + j] = _mm512_shuffle_i32x4(t[4 + j], t[12 + j], 0xdd);
+	}
+}
+
+/* 16 words of a row: 16 floats, or 32 rounded to bf16. */
+INLINE __m512i words(const float *row, int64_t left, bool pairs)
+{
+	if (!pairs)
+		return _mm512_castps_si512(load_floats(row, 0, left));
+	__m256i low = to_bf16(load_floats(row, 0, left)), high = _mm256_setzero_si256();
+	if (left > 16)
+		high = to_bf16(load_floats(row, 16, left - 16));
+	return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
+}
+
+/* Neighbours along k are neighbours in the master: blocks of 16 x 16 words are transposed. */
+INLINE void pack_columns(const struct pack_block *a, bool pairs)
+{
+	int64_t step = pairs ? 32 : 16, per_word = pairs ? 2 : 1, k_words = a->k_padded / per_word;
+	uint32_t *panel = a->packed;
+	for (int64_t first = 0; first < a->n; first += a->panel, panel += a->panel * k_words) {
+		for (int64_t n = first; n < first + a->panel; n += 16) {
+			for (int64_t k = 0; k < a->k_padded; k += step) {
+				__m512i r[16];
+				for (int64_t i = 0; i < 16; i++) {
+					bool inside = n + i < a->n && k < a->k;
+					r[i] = inside ? words(a->master + (n + i) * a->n_stride + k, a->k - k, pairs)
+						      : _mm512_setzero_si512();
+				}
+				transpose(r);
+				uint32_t *out = panel + k / per_word * a->panel + (n - first);
+				for (int64_t j = 0; j < 16 && k / per_word + j < k_words; j++)
+					_mm512_storeu_si512(out + j * a->panel, r[j]);
+			}
+		}
+	}
+}
+
+void KERNEL(pack)(const struct pack_block *a)
+{
+	if (a->n_stride == 1)
+		a->pairs ? pack_rows(a, true) : pack_rows(a, false);
+	else
+		a->pairs ? pack_columns(a, true) : pack_columns(a, false);
+}
+#else
+void KERNEL(pack)(const struct pack_block *a)
+{
+	(void)a;
+	__builtin_trap(); /* oneDNN's AVX2 products have other layouts: it packs for itself */
+}
+#endif
