@@ -11,6 +11,8 @@
 #define SEQUENCE_LENGTH_MAX (1 << 20)
 /* How often another document is tried for a random second segment. */
 #define DOCUMENT_TRIES 10
+/* Room to begin with for the first samples of epochs. */
+#define EPOCHS_KNOWN 4096
 
 struct instances {
 	const struct shard *shards;
@@ -285,13 +287,15 @@ enum status instances_open(struct instances **out, const struct shard *shards, i
 	instances->epoch = -1;
 	TRY_GOTO(number_shards(instances), fail);
 	TRY_GOTO(masking_create(&instances->masking, settings->max_seq_length), fail);
-	TRY_GOTO(memory_grow(&instances->known, &instances->known_capacity, 1, sizeof(int64_t), "epochs"),
+	TRY_GOTO(memory_grow(&instances->known, &instances->known_capacity, EPOCHS_KNOWN, sizeof(int64_t),
+	                     "epochs"),
 	         fail);
 	instances->known[0] = 0;
 	instances->known_count = 1;
 	TRY_GOTO(walk_epoch(instances, 0), fail);
 	instances->first_epoch_count = instances->pick_count;
-	/* Later epochs differ a little in size; they must not need memory in the middle of a run. */
+	/* Later epochs differ a little in size: here, and with room for many epochs above, the middle of a
+	 * run needs no memory. */
 	TRY_GOTO(memory_grow(&instances->picks, &instances->pick_capacity,
 	                     instances->pick_count + instances->pick_count / 8 + 1024,
 	                     sizeof(*instances->picks), "instances of an epoch"),

@@ -24,7 +24,8 @@ struct sentence {
 /* Consecutive sentences that one task encodes. */
 struct piece {
 	int64_t first, count;
-	struct tokens tokens; /* of all its sentences, end to end */
+	int32_t *ids; /* of all its sentences, end to end */
+	int64_t id_capacity;
 	struct error error;
 };
 
@@ -57,6 +58,8 @@ struct pipeline {
 	struct corpus *corpus;
 	const struct tokenizer *tokenizer;
 	int32_t unknown_id;
+	struct tokens *encoders; /* [encoder_count] one for each worker */
+	int encoder_count;
 	size_t batch_bytes;
 	struct text_batch batches[3], *reading, *encoding, *writing;
 	bool at_end;
@@ -147,17 +150,21 @@ static enum status read_batch(struct pipeline *pipeline, struct text_batch *batc
 
 /* ---- Encoding ---- */
 
+/* Encoders belong to workers: each keeps a cache of words. */
 static enum status encode_piece(const struct pipeline *pipeline, struct text_batch *batch,
-                                struct piece *piece)
+                                struct piece *piece, struct tokens *tokens)
 {
-	tokens_clear(&piece->tokens);
+	tokens_clear(tokens);
 	for (int64_t i = piece->first; i < piece->first + piece->count; i++) {
 		struct sentence *sentence = &batch->sentences[i];
-		int64_t before = piece->tokens.count;
+		int64_t before = tokens->count;
 		TRY(tokenizer_encode(pipeline->tokenizer, batch->text.data + sentence->begin,
-		                     sentence->end - sentence->begin, &piece->tokens));
-		sentence->token_count = piece->tokens.count - before;
+		                     sentence->end - sentence->begin, tokens));
+		sentence->token_count = tokens->count - before;
 	}
+	TRY(memory_grow(&piece->ids, &piece->id_capacity, tokens->count, sizeof(*piece->ids), "text"));
+	if (tokens->count > 0)
+		memcpy(piece->ids, tokens->ids, (size_t)tokens->count * sizeof(*piece->ids));
 	return OK;
 }
 
@@ -258,7 +265,7 @@ static enum status write_batch(struct pipeline *pipeline, const struct text_batc
 			}
 			int64_t count = batch->sentences[sentence].token_count;
 			if (count > 0)
-				TRY(add_sentence(&pipeline->current, piece->tokens.ids + offset, count));
+				TRY(add_sentence(&pipeline->current, piece->ids + offset, count));
 			else
 				pipeline->report->empty_sentences++;
 			offset += count;
@@ -279,7 +286,6 @@ enum { TASK_READ, TASK_WRITE, TASK_ENCODE };
 static void run_task(void *context, int64_t index, int worker)
 {
 	struct pipeline *pipeline = context;
-	(void)worker;
 	if (index == TASK_READ) {
 		if (read_batch(pipeline, pipeline->reading) != OK)
 			pipeline->read_error = *error_last();
@@ -288,7 +294,7 @@ static void run_task(void *context, int64_t index, int worker)
 			pipeline->write_error = *error_last();
 	} else {
 		struct piece *piece = &pipeline->encoding->pieces[index - TASK_ENCODE];
-		if (encode_piece(pipeline, pipeline->encoding, piece) != OK)
+		if (encode_piece(pipeline, pipeline->encoding, piece, &pipeline->encoders[worker]) != OK)
 			piece->error = *error_last();
 	}
 }
@@ -409,9 +415,8 @@ static enum status run_pipeline(struct pipeline *pipeline, struct pool *pool,
 	TRY(status);
 
 	report->counts = *corpus_counts(pipeline->corpus);
-	for (int b = 0; b < 3; b++)
-		for (int64_t i = 0; i < pipeline->batches[b].piece_ready; i++)
-			report->invalid_bytes += pipeline->batches[b].pieces[i].tokens.invalid_bytes;
+	for (int i = 0; i < pipeline->encoder_count; i++)
+		report->invalid_bytes += pipeline->encoders[i].invalid_bytes;
 	TRY(route_smallest(pipeline));
 	if (report->train.documents == 0 && report->held_out.documents == 0)
 		return refuse_empty(&report->counts);
@@ -438,12 +443,15 @@ static void release_pipeline(struct pipeline *pipeline)
 	for (int b = 0; b < 3; b++) {
 		struct text_batch *batch = &pipeline->batches[b];
 		for (int64_t i = 0; i < batch->piece_ready; i++)
-			tokens_release(&batch->pieces[i].tokens);
+			free(batch->pieces[i].ids);
 		buffer_release(&batch->text);
 		free(batch->sentences);
 		free(batch->documents);
 		free(batch->pieces);
 	}
+	for (int i = 0; i < pipeline->encoder_count; i++)
+		tokens_release(&pipeline->encoders[i]);
+	free(pipeline->encoders);
 	shard_writer_abandon(pipeline->train.writer);
 	shard_writer_abandon(pipeline->held_out.writer);
 	free(pipeline->current.ids);
@@ -469,7 +477,12 @@ enum status prepare_corpus(struct corpus *corpus, const struct tokenizer *tokeni
 	pipeline->report = report;
 	pipeline->train.description = &report->train;
 	pipeline->held_out.description = &report->held_out;
-	enum status status = run_pipeline(pipeline, pool, settings);
+	enum status status =
+	        memory_new(&pipeline->encoders, pool_threads(pool), sizeof(*pipeline->encoders), "encoders");
+	if (status == OK) {
+		pipeline->encoder_count = pool_threads(pool);
+		status = run_pipeline(pipeline, pool, settings);
+	}
 	release_pipeline(pipeline);
 	report->seconds = clock_seconds() - start;
 	return status;

@@ -1,4 +1,5 @@
 /* A step holds the instances of its samples whatever its cut, and is the same whenever it is read. */
+#include <malloc.h>
 #include "instances_test.h"
 
 static struct corpus_map map;
@@ -336,6 +337,24 @@ static void test_lifetime(void **state)
 	step_reader_close(NULL);
 }
 
+/* Many epochs take no more memory than the first step did. */
+static void test_memory(void **state)
+{
+	(void)state;
+	struct step_settings settings = usual_step(32, 0, 1000);
+	struct step_reader *reader;
+	const struct step *step;
+	MUST(step_reader_open(&reader, instances, &settings));
+	MUST(step_reader_next(reader, &step));
+	struct mallinfo2 before = mallinfo2(); /* of all threads; zeros under the sanitizers */
+	for (int s = 0; s < 200; s++)
+		MUST(step_reader_next(reader, &step));
+	assert_true(step->epoch > 4);
+	struct mallinfo2 after = mallinfo2();
+	assert_int_equal(before.uordblks + before.hblkhd, after.uordblks + after.hblkhd);
+	step_reader_close(reader);
+}
+
 /* An id that the vocabulary lacks stops the stream there, not before, with the reason. */
 static void test_error(void **state)
 {
@@ -422,8 +441,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_cuts),     cmocka_unit_test(test_greedy),
 	        cmocka_unit_test(test_resume),   cmocka_unit_test(test_evaluation_set),
-	        cmocka_unit_test(test_lifetime), cmocka_unit_test(test_error),
-	        cmocka_unit_test(test_capacity),
+	        cmocka_unit_test(test_lifetime), cmocka_unit_test(test_memory),
+	        cmocka_unit_test(test_error),    cmocka_unit_test(test_capacity),
 	};
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }
