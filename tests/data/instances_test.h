@@ -2,7 +2,8 @@
 #ifndef TESTS_DATA_INSTANCES_TEST_H
 #define TESTS_DATA_INSTANCES_TEST_H
 
-#include "data_test.h"
+#include "base/rng.h"
+#include "test.h"
 #include "base/log.h"
 #include "data/batch.h"
 
@@ -25,7 +26,7 @@ static inline void write_traced_shard(const char *prefix, uint64_t seed, int doc
 	int32_t next = FIRST_ID;
 	for (int i = 0; i < TRACED_VOCAB; i++)
 		map->document[i] = -1;
-	MUST(shard_writer_open(&writer, prefix, TRACED_VOCAB));
+	assert_ok(shard_writer_open(&writer, prefix, TRACED_VOCAB));
 	for (int d = 0; d < documents; d++) {
 		int sentences = 1 + (int)rng_below(&rng, (uint32_t)most_sentences);
 		bool wanted = d >= first_document && d < last_document;
@@ -38,13 +39,13 @@ static inline void write_traced_shard(const char *prefix, uint64_t seed, int doc
 				ids[i] = next++;
 			}
 			if (wanted)
-				MUST(shard_writer_sentence(writer, ids, count));
+				assert_ok(shard_writer_sentence(writer, ids, count));
 		}
 		if (wanted)
-			MUST(shard_writer_end_document(writer));
+			assert_ok(shard_writer_end_document(writer));
 	}
 	map->end = next;
-	MUST(shard_writer_commit(writer, &description));
+	assert_ok(shard_writer_commit(writer, &description));
 }
 
 static inline struct instance_settings usual_settings(void)

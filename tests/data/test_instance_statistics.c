@@ -100,7 +100,7 @@ static void finish_epoch(struct sums *sums)
 static double number(const struct json *object, const char *key)
 {
 	double value = NAN;
-	MUST(json_get_number(object, GOLDEN, key, &value));
+	assert_ok(json_get_number(object, GOLDEN, key, &value));
 	assert_false(isnan(value));
 	return value;
 }
@@ -113,7 +113,7 @@ static int32_t write_documents(const struct json *documents)
 	int32_t next = FIRST_ID, ids[512];
 	int index = 0;
 	memset(&map, 0, sizeof(map));
-	MUST(shard_writer_open(&writer, in_folder("golden"), TRACED_VOCAB));
+	assert_ok(shard_writer_open(&writer, test_path("golden"), TRACED_VOCAB));
 	for (const struct json *document = documents->first_child; document;
 	     document = document->next, index++) {
 		for (const struct json *length = document->first_child; length; length = length->next) {
@@ -122,12 +122,12 @@ static int32_t write_documents(const struct json *documents)
 				map.document[next] = index;
 				ids[i] = next++;
 			}
-			MUST(shard_writer_sentence(writer, ids, length->integer));
+			assert_ok(shard_writer_sentence(writer, ids, length->integer));
 		}
-		MUST(shard_writer_end_document(writer));
+		assert_ok(shard_writer_end_document(writer));
 	}
 	map.sentence_begins[next] = true;
-	MUST(shard_writer_commit(writer, &description));
+	assert_ok(shard_writer_commit(writer, &description));
 	return next;
 }
 
@@ -136,8 +136,8 @@ static void compare_case(const struct json *golden)
 	const char *name = "";
 	bool whole_words = false;
 	struct instance_settings settings = usual_settings();
-	MUST(json_get_string(golden, GOLDEN, "name", &name));
-	MUST(json_get_bool(golden, GOLDEN, "do_whole_word_mask", &whole_words));
+	assert_ok(json_get_string(golden, GOLDEN, "name", &name));
+	assert_ok(json_get_bool(golden, GOLDEN, "do_whole_word_mask", &whole_words));
 	for (int i = 0; i < TRACED_VOCAB; i++)
 		continuation[i] = i % 3 == 0;
 	settings.vocab_size = write_documents(json_member(golden, "documents"));
@@ -151,16 +151,16 @@ static void compare_case(const struct json *golden)
 	struct instances *instances;
 	struct instance_room room;
 	double mean[STATISTICS] = {0}, square[STATISTICS] = {0};
-	MUST(shard_open(&shard, in_folder("golden")));
-	MUST(instances_open(&instances, &shard, 1, &settings));
+	assert_ok(shard_open(&shard, test_path("golden")));
+	assert_ok(instances_open(&instances, &shard, 1, &settings));
 	int64_t sample = 0, found, first;
 	for (int64_t epoch = 0; epoch < EPOCHS; epoch++) {
 		struct sums sums = {0};
 		for (;; sample++) {
-			MUST(instances_locate(instances, sample, &found, &first));
+			assert_ok(instances_locate(instances, sample, &found, &first));
 			if (found > epoch)
 				break;
-			MUST(instances_get(instances, sample, room_for(&room)));
+			assert_ok(instances_get(instances, sample, room_for(&room)));
 			add_instance(&sums, &room.instance, settings.max_seq_length);
 		}
 		finish_epoch(&sums);
@@ -193,7 +193,7 @@ static void test_against_golden(void **state)
 	(void)state;
 	struct json_document document;
 	int cases = 0;
-	MUST(json_read(&document, GOLDEN, 1 << 20));
+	assert_ok(json_read(&document, GOLDEN, 1 << 20));
 	for (const struct json *c = json_member(document.root, "cases")->first_child; c; c = c->next, cases++)
 		compare_case(c);
 	assert_int_equal(cases, 4);
@@ -203,5 +203,5 @@ static void test_against_golden(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_golden)};
-	return cmocka_run_group_tests(tests, make_folder, drop_folder);
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

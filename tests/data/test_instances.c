@@ -120,13 +120,13 @@ static void test_any_settings(void **state)
 			continuation[i] = rng_below(&rng, 3) == 0;
 		struct shard shard;
 		struct instances *instances;
-		write_traced_shard(in_folder("any"), settings.seed, documents, sentences, longest, 0,
+		write_traced_shard(test_path("any"), settings.seed, documents, sentences, longest, 0,
 		                   documents, &map);
-		MUST(shard_open(&shard, in_folder("any")));
-		MUST(instances_open(&instances, &shard, 1, &settings));
+		assert_ok(shard_open(&shard, test_path("any")));
+		assert_ok(instances_open(&instances, &shard, 1, &settings));
 		int64_t count = instances_per_epoch(instances);
 		for (int64_t sample = 0; sample < 2 * count && sample < 400; sample++) {
-			MUST(instances_get(instances, sample, room_for(&room)));
+			assert_ok(instances_get(instances, sample, room_for(&room)));
 			/* With few documents the ten draws may all give the current one. */
 			check_instance(&settings, &room.instance, documents <= 4);
 		}
@@ -138,9 +138,9 @@ static void test_any_settings(void **state)
 static void open_usual(struct shard *shard, struct instances **instances,
                        const struct instance_settings *settings)
 {
-	write_traced_shard(in_folder("usual"), 3, 50, 12, 25, 0, 50, &map);
-	MUST(shard_open(shard, in_folder("usual")));
-	MUST(instances_open(instances, shard, 1, settings));
+	write_traced_shard(test_path("usual"), 3, 50, 12, 25, 0, 50, &map);
+	assert_ok(shard_open(shard, test_path("usual")));
+	assert_ok(instances_open(instances, shard, 1, settings));
 }
 
 static int compare_picks(const void *a, const void *b)
@@ -158,19 +158,19 @@ static void test_epochs_are_complete(void **state)
 	struct instances *shuffled, *plain;
 	open_usual(&shard, &shuffled, &settings);
 	settings.shuffle = false;
-	MUST(instances_open(&plain, &shard, 1, &settings));
+	assert_ok(instances_open(&plain, &shard, 1, &settings));
 	int64_t first = 0;
 	for (int64_t epoch = 0; epoch < 5; epoch++) {
 		struct pick a[2000], b[2000];
 		int64_t found, begin, next = first;
 		for (;; next++) {
-			MUST(instances_locate(shuffled, next, &found, &begin));
+			assert_ok(instances_locate(shuffled, next, &found, &begin));
 			if (found > epoch)
 				break;
 			assert_int_equal(found, epoch);
 			assert_int_equal(begin, first);
-			MUST(instances_pick(shuffled, next, &a[next - first], NULL, NULL));
-			MUST(instances_pick(plain, next, &b[next - first], NULL, NULL));
+			assert_ok(instances_pick(shuffled, next, &a[next - first], NULL, NULL));
+			assert_ok(instances_pick(plain, next, &b[next - first], NULL, NULL));
 			assert_true(next - first < 1999);
 		}
 		size_t count = (size_t)(next - first);
@@ -206,10 +206,10 @@ static void test_text_is_complete(void **state)
 		int seen[TRACED_VOCAB] = {0};
 		for (;; sample++) {
 			int32_t ids[512];
-			MUST(instances_locate(instances, sample, &epoch, &first));
+			assert_ok(instances_locate(instances, sample, &epoch, &first));
 			if (epoch > wanted)
 				break;
-			MUST(instances_get(instances, sample, room_for(&room)));
+			assert_ok(instances_get(instances, sample, room_for(&room)));
 			restore(&room.instance, ids);
 			for (int32_t i = 1; i < room.instance.length - 1; i++)
 				seen[ids[i]]++;
@@ -245,35 +245,35 @@ static void test_same_sample(void **state)
 	open_usual(&shard, &instances, &settings);
 	static const int cuts[] = {0, 7, 7, 30, 50};
 	for (int i = 0; i < 4; i++) {
-		const char *prefix = in_folder((const char *[]){"p0", "p1", "p2", "p3"}[i]);
+		const char *prefix = test_path((const char *[]){"p0", "p1", "p2", "p3"}[i]);
 		write_traced_shard(prefix, 3, 50, 12, 25, cuts[i], cuts[i + 1], &map);
-		MUST(shard_open(&parts[i], prefix));
+		assert_ok(shard_open(&parts[i], prefix));
 	}
-	MUST(instances_open(&others[0], &shard, 1, &settings));
-	MUST(instances_open(&others[1], parts, 4, &settings));
-	MUST(instances_open(&others[2], &shard, 1, &settings));
+	assert_ok(instances_open(&others[0], &shard, 1, &settings));
+	assert_ok(instances_open(&others[1], parts, 4, &settings));
+	assert_ok(instances_open(&others[2], &shard, 1, &settings));
 	int64_t last = 4 * instances_per_epoch(instances), epoch, first, told_epoch, told_first;
-	MUST(instances_locate(instances, last, &epoch, &first));
+	assert_ok(instances_locate(instances, last, &epoch, &first));
 	assert_true(epoch >= 3);
-	MUST(instances_hint(others[2], epoch, first));
-	MUST(instances_locate(others[2], last, &told_epoch, &told_first));
+	assert_ok(instances_hint(others[2], epoch, first));
+	assert_ok(instances_locate(others[2], last, &told_epoch, &told_first));
 	assert_int_equal(told_epoch, epoch);
 	assert_int_equal(told_first, first);
 	for (int64_t sample = last; sample >= 0; sample -= 13) {
-		MUST(instances_get(others[0], sample, room_for(&a)));
+		assert_ok(instances_get(others[0], sample, room_for(&a)));
 		for (int i = 1; i < 3; i++) {
-			MUST(instances_get(others[i], sample, room_for(&b)));
+			assert_ok(instances_get(others[i], sample, room_for(&b)));
 			check_same(&a.instance, &b.instance);
 		}
 	}
 	/* A false hint is refused where it can be known. */
-	REFUSED(instances_hint(instances, epoch, first + 1), ERR_STATE, "does not begin with sample");
-	REFUSED(instances_hint(others[1], 0, 5), ERR_STATE, "epoch 0");
-	REFUSED(instances_hint(others[1], -1, 0), ERR_STATE, "epoch -1");
+	assert_error(ERR_STATE, "does not begin with sample", instances_hint(instances, epoch, first + 1));
+	assert_error(ERR_STATE, "epoch 0", instances_hint(others[1], 0, 5));
+	assert_error(ERR_STATE, "epoch -1", instances_hint(others[1], -1, 0));
 	instances_close(others[2]);
-	MUST(instances_open(&others[2], &shard, 1, &settings));
-	MUST(instances_hint(others[2], 1, 1)); /* not known to be false yet */
-	MUST(instances_get(others[2], 1, room_for(&a)));
+	assert_ok(instances_open(&others[2], &shard, 1, &settings));
+	assert_ok(instances_hint(others[2], 1, 1)); /* not known to be false yet */
+	assert_ok(instances_get(others[2], 1, room_for(&a)));
 	for (int i = 0; i < 3; i++)
 		instances_close(others[i]);
 	instances_close(instances);
@@ -295,13 +295,13 @@ static void test_draws_differ(void **state)
 	struct instance_room a, b, c;
 	open_usual(&shard, &instances, &settings);
 	settings.seed++;
-	MUST(instances_open(&other, &shard, 1, &settings));
+	assert_ok(instances_open(&other, &shard, 1, &settings));
 	int64_t count = instances_per_epoch(instances);
 	int same_text = 0, same_mask = 0;
 	for (int64_t sample = 0; sample < count; sample++) {
-		MUST(instances_get(instances, sample, room_for(&a)));
-		MUST(instances_get(instances, sample + count, room_for(&b)));
-		MUST(instances_get(other, sample, room_for(&c)));
+		assert_ok(instances_get(instances, sample, room_for(&a)));
+		assert_ok(instances_get(instances, sample + count, room_for(&b)));
+		assert_ok(instances_get(other, sample, room_for(&c)));
 		struct instance *compared[] = {&b.instance, &c.instance};
 		for (int i = 0; i < 2; i++) {
 			int32_t left[512], right[512];
@@ -327,12 +327,12 @@ static void test_one_document(void **state)
 	struct shard shard;
 	struct instances *instances;
 	struct instance_room room;
-	write_traced_shard(in_folder("one"), 9, 1, 1, 8, 0, 1, &map);
-	MUST(shard_open(&shard, in_folder("one")));
-	MUST(instances_open(&instances, &shard, 1, &settings));
+	write_traced_shard(test_path("one"), 9, 1, 1, 8, 0, 1, &map);
+	assert_ok(shard_open(&shard, test_path("one")));
+	assert_ok(instances_open(&instances, &shard, 1, &settings));
 	assert_int_equal(instances_per_epoch(instances), 1);
 	for (int64_t sample = 0; sample < 20; sample++) {
-		MUST(instances_get(instances, sample, room_for(&room)));
+		assert_ok(instances_get(instances, sample, room_for(&room)));
 		check_instance(&settings, &room.instance, true);
 		assert_int_equal(room.instance.next_label, 1);
 		assert_int_equal(room.instance.length, 3 + 2 * shard.token_count);
@@ -355,17 +355,17 @@ static void test_long_sentence(void **state)
 	struct instance_room room;
 	for (int i = 0; i < LONG; i++)
 		ids[i] = FIRST_ID + i % 50000;
-	MUST(shard_writer_open(&writer, in_folder("long"), TRACED_VOCAB));
+	assert_ok(shard_writer_open(&writer, test_path("long"), TRACED_VOCAB));
 	for (int d = 0; d < 2; d++) {
-		MUST(shard_writer_sentence(writer, ids, LONG));
-		MUST(shard_writer_end_document(writer));
+		assert_ok(shard_writer_sentence(writer, ids, LONG));
+		assert_ok(shard_writer_end_document(writer));
 	}
-	MUST(shard_writer_commit(writer, &description));
-	MUST(shard_open(&shard, in_folder("long")));
-	MUST(instances_open(&instances, &shard, 1, &settings));
+	assert_ok(shard_writer_commit(writer, &description));
+	assert_ok(shard_open(&shard, test_path("long")));
+	assert_ok(instances_open(&instances, &shard, 1, &settings));
 	for (int64_t sample = 0; sample < 40; sample++) {
 		int32_t original[512];
-		MUST(instances_get(instances, sample, room_for(&room)));
+		assert_ok(instances_get(instances, sample, room_for(&room)));
 		assert_int_equal(room.instance.length, 64);
 		restore(&room.instance, original);
 		/* About half of the 299,970 cut tokens went at the front. */
@@ -375,7 +375,7 @@ static void test_long_sentence(void **state)
 	instances_close(instances);
 	settings.next_sentence = NEXT_SENTENCE_NONE;
 	settings.short_seq_prob = 0;
-	MUST(instances_open(&instances, &shard, 1, &settings));
+	assert_ok(instances_open(&instances, &shard, 1, &settings));
 	assert_int_equal(instances_per_epoch(instances), 2 * ((LONG + 61) / 62));
 	instances_close(instances);
 	shard_close(&shard);
@@ -392,14 +392,14 @@ static void test_refusals(void **state)
 	instances_close(instances);
 	wrong = settings;
 	wrong.max_seq_length = 4;
-	REFUSED(instances_open(&instances, &shard, 1, &wrong), ERR_USAGE, "max_seq_length 4");
+	assert_error(ERR_USAGE, "max_seq_length 4", instances_open(&instances, &shard, 1, &wrong));
 	wrong = settings;
 	wrong.masked_lm_prob = 1.5;
-	REFUSED(instances_open(&instances, &shard, 1, &wrong), ERR_USAGE, "masked_lm_prob");
+	assert_error(ERR_USAGE, "masked_lm_prob", instances_open(&instances, &shard, 1, &wrong));
 	/* Ids that the vocabulary does not have are noticed in the instance that holds them. */
 	wrong = settings;
 	wrong.vocab_size = 100;
-	MUST(instances_open(&instances, &shard, 1, &wrong));
+	assert_ok(instances_open(&instances, &shard, 1, &wrong));
 	enum status status = OK;
 	for (int64_t sample = 0; sample < 50 && status == OK; sample++)
 		status = instances_get(instances, sample, room_for(&room));
@@ -411,11 +411,11 @@ static void test_refusals(void **state)
 
 	struct shard_writer *writer;
 	struct shard_description description = {0};
-	MUST(shard_writer_open(&writer, in_folder("empty"), 100));
-	MUST(shard_writer_end_document(writer));
-	MUST(shard_writer_commit(writer, &description));
-	MUST(shard_open(&shard, in_folder("empty")));
-	REFUSED(instances_open(&instances, &shard, 1, &settings), ERR_DATA, "no document with text");
+	assert_ok(shard_writer_open(&writer, test_path("empty"), 100));
+	assert_ok(shard_writer_end_document(writer));
+	assert_ok(shard_writer_commit(writer, &description));
+	assert_ok(shard_open(&shard, test_path("empty")));
+	assert_error(ERR_DATA, "no document with text", instances_open(&instances, &shard, 1, &settings));
 	shard_close(&shard);
 }
 
@@ -429,18 +429,18 @@ static void test_empty_documents(void **state)
 	struct instances *instances;
 	struct instance_room room;
 	struct instance_settings settings = usual_settings();
-	MUST(shard_writer_open(&writer, in_folder("gaps"), TRACED_VOCAB));
+	assert_ok(shard_writer_open(&writer, test_path("gaps"), TRACED_VOCAB));
 	for (int d = 0; d < 12; d++) {
 		for (int s = 0; s < (d % 3 == 1 ? 4 : 0); s++)
-			MUST(shard_writer_sentence(writer, (int32_t[]){10 + d, 10 + d}, 2));
-		MUST(shard_writer_end_document(writer));
+			assert_ok(shard_writer_sentence(writer, (int32_t[]){10 + d, 10 + d}, 2));
+		assert_ok(shard_writer_end_document(writer));
 	}
-	MUST(shard_writer_commit(writer, &description));
-	MUST(shard_open(&shard, in_folder("gaps")));
+	assert_ok(shard_writer_commit(writer, &description));
+	assert_ok(shard_open(&shard, test_path("gaps")));
 	assert_int_equal(shard.document_count, 12);
-	MUST(instances_open(&instances, &shard, 1, &settings));
+	assert_ok(instances_open(&instances, &shard, 1, &settings));
 	for (int64_t sample = 0; sample < 100; sample++)
-		MUST(instances_get(instances, sample, room_for(&room)));
+		assert_ok(instances_get(instances, sample, room_for(&room)));
 	instances_close(instances);
 	shard_close(&shard);
 }
@@ -455,5 +455,5 @@ int main(void)
 	        cmocka_unit_test(test_empty_documents),
 	};
 	log_level = LOG_QUIET;
-	return cmocka_run_group_tests(tests, make_folder, drop_folder);
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

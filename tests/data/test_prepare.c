@@ -1,6 +1,8 @@
 /* Shards against the tokenizer called sentence by sentence; the choice of held-out documents; what cannot be
  * used. */
-#include "data_test.h"
+#include <unistd.h>
+#include "base/rng.h"
+#include "test.h"
 #include "base/log.h"
 #include "data/prepare.h"
 
@@ -12,12 +14,12 @@ static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK
 
 static int open_tokenizer(void **state)
 {
-	if (make_folder(state) != 0)
+	if (test_folder_make(state) != 0)
 		return -1;
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 	settings.special_tokens = false;
-	MUST(vocab_from_entries(&vocab, entries, sizeof(entries) / sizeof(entries[0])));
-	MUST(tokenizer_open(&tokenizer, &vocab, &settings));
+	assert_ok(vocab_from_entries(&vocab, entries, sizeof(entries) / sizeof(entries[0])));
+	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
 	return 0;
 }
 
@@ -25,7 +27,7 @@ static int close_tokenizer(void **state)
 {
 	tokenizer_close(tokenizer);
 	vocab_release(&vocab);
-	return drop_folder(state);
+	return test_folder_drop(state);
 }
 
 static enum status prepare_files(const char *const *paths, int64_t count, int threads, double fraction,
@@ -34,13 +36,13 @@ static enum status prepare_files(const char *const *paths, int64_t count, int th
 	char prefix[128], held_out[128];
 	struct corpus *corpus;
 	struct pool *pool;
-	snprintf(prefix, sizeof(prefix), "%s/out", folder);
-	snprintf(held_out, sizeof(held_out), "%s/out.held_out", folder);
+	snprintf(prefix, sizeof(prefix), "%s/out", test_folder);
+	snprintf(held_out, sizeof(held_out), "%s/out.held_out", test_folder);
 	struct prepare_settings settings = {.prefix = prefix, .held_out_fraction = fraction};
 	if (fraction > 0)
 		settings.held_out_prefix = held_out;
 	TRY(corpus_open(&corpus, paths, count, TEXT_FORM_SENTENCES));
-	MUST(pool_create(&pool, threads));
+	assert_ok(pool_create(&pool, threads));
 	enum status status = prepare_corpus(corpus, tokenizer, pool, &settings, report);
 	pool_free(pool);
 	corpus_close(corpus);
@@ -49,8 +51,8 @@ static enum status prepare_files(const char *const *paths, int64_t count, int th
 
 static enum status prepare_text(const char *text, double fraction, struct prepare_report *report)
 {
-	MUST(file_write(in_folder("text"), text, strlen(text)));
-	return prepare_files((const char *[]){in_folder("text")}, 1, 2, fraction, report);
+	assert_ok(file_write(test_path("text"), text, strlen(text)));
+	return prepare_files((const char *[]){test_path("text")}, 1, 2, fraction, report);
 }
 
 static void remove_outputs(void)
@@ -58,7 +60,7 @@ static void remove_outputs(void)
 	static const char *const names[] = {"out.bin",          "out.idx",          "out.json",
 	                                    "out.held_out.bin", "out.held_out.idx", "out.held_out.json"};
 	for (int i = 0; i < 6; i++)
-		unlink(in_folder(names[i]));
+		unlink(test_path(names[i]));
 }
 
 /* Sentences of random words over the alphabet, some of them without any token. */
@@ -78,7 +80,7 @@ static void random_text(struct buffer *out, struct rng *rng, int documents, int 
 		}
 		buffer_char(out, '\n');
 	}
-	MUST(buffer_status(out));
+	assert_ok(buffer_status(out));
 }
 
 /* Reads the corpus one document at a time, encodes one sentence at a time, and compares. */
@@ -89,11 +91,11 @@ static void check_against_tokenizer(const char *path, const struct prepare_repor
 	const struct document *document;
 	struct tokens tokens = {0};
 	int64_t sentence = 0, d = 0, empty_sentences = 0, empty_documents = 0, unknown = 0;
-	MUST(shard_open(&shard, in_folder("out")));
-	MUST(shard_check_vocab(&shard, vocab.hash, vocab.count));
-	MUST(corpus_open(&corpus, &path, 1, TEXT_FORM_SENTENCES));
+	assert_ok(shard_open(&shard, test_path("out")));
+	assert_ok(shard_check_vocab(&shard, vocab.hash, vocab.count));
+	assert_ok(corpus_open(&corpus, &path, 1, TEXT_FORM_SENTENCES));
 	for (;;) {
-		MUST(corpus_next(corpus, &document));
+		assert_ok(corpus_next(corpus, &document));
 		if (document == NULL)
 			break;
 		int64_t before = sentence;
@@ -101,14 +103,14 @@ static void check_against_tokenizer(const char *path, const struct prepare_repor
 			int32_t ids[4096];
 			size_t begin = document->sentences[i].begin, end = document->sentences[i].end;
 			tokens_clear(&tokens);
-			MUST(tokenizer_encode(tokenizer, document->text + begin, end - begin, &tokens));
+			assert_ok(tokenizer_encode(tokenizer, document->text + begin, end - begin, &tokens));
 			if (tokens.count == 0) {
 				empty_sentences++;
 				continue;
 			}
 			assert_true(sentence < shard.sentence_count && tokens.count <= 4096);
 			assert_int_equal(shard_length(&shard, sentence), tokens.count);
-			MUST(shard_tokens(&shard, sentence, 0, tokens.count, vocab.count, ids));
+			assert_ok(shard_tokens(&shard, sentence, 0, tokens.count, vocab.count, ids));
 			assert_memory_equal(ids, tokens.ids, (size_t)tokens.count * sizeof(*ids));
 			for (int64_t t = 0; t < tokens.count; t++)
 				unknown += ids[t] == vocab.unk;
@@ -145,16 +147,16 @@ static void test_ids_and_threads(void **state)
 	struct buffer text = {0}, first = {0}, other = {0};
 	struct prepare_report report;
 	char path[128];
-	snprintf(path, sizeof(path), "%s/large", folder);
+	snprintf(path, sizeof(path), "%s/large", test_folder);
 	random_text(&text, &rng, 600, 200);
 	random_text(&text, &rng, 1, 70000);
 	random_text(&text, &rng, 3000, 1);
 	assert_true(text.size > (5 << 20)); /* more than two batches of one thread */
-	MUST(file_write(path, text.data, text.size));
+	assert_ok(file_write(path, text.data, text.size));
 	static const char *const names[] = {"out.bin", "out.idx", "out.json"};
 	for (int threads = 1; threads <= 3; threads++) {
 		remove_outputs();
-		MUST(prepare_files((const char *[]){path}, 1, threads, 0, &report));
+		assert_ok(prepare_files((const char *[]){path}, 1, threads, 0, &report));
 		assert_int_equal(report.form, TEXT_FORM_SENTENCES);
 		assert_false(report.mixed_forms);
 		if (threads == 1)
@@ -162,7 +164,7 @@ static void test_ids_and_threads(void **state)
 		other.size = 0;
 		for (int i = 0; i < 3; i++) {
 			struct buffer part = {0};
-			MUST(file_read(in_folder(names[i]), 1 << 28, &part));
+			assert_ok(file_read(test_path(names[i]), 1 << 28, &part));
 			buffer_append(&other, part.data, part.size);
 			buffer_release(&part);
 		}
@@ -184,7 +186,7 @@ static int64_t count_documents(const char *prefix, int *seen, int limit)
 	memset(seen, 0, (size_t)limit * sizeof(*seen));
 	if (!shard_exists(prefix))
 		return 0;
-	MUST(shard_open(&shard, prefix));
+	assert_ok(shard_open(&shard, prefix));
 	for (int64_t d = 0; d < shard.document_count; d++) {
 		assert_int_equal(shard_document(&shard, d + 1) - shard_document(&shard, d), 1);
 		int32_t length = shard_length(&shard, shard_document(&shard, d));
@@ -210,9 +212,9 @@ static int smallest_document(const char *path)
 	const struct document *document;
 	uint64_t smallest = UINT64_MAX;
 	int number = 0;
-	MUST(corpus_open(&corpus, &path, 1, TEXT_FORM_SENTENCES));
+	assert_ok(corpus_open(&corpus, &path, 1, TEXT_FORM_SENTENCES));
 	for (;;) {
-		MUST(corpus_next(corpus, &document));
+		assert_ok(corpus_next(corpus, &document));
 		if (document == NULL)
 			break;
 		if (document->hash < smallest) {
@@ -238,9 +240,9 @@ static void test_held_out(void **state)
 		if (i % 3 == 0)
 			numbered_document(&backward, i); /* copies */
 	}
-	MUST(prepare_text(buffer_string(&forward), 0.2, &report));
-	int64_t held_count = count_documents(in_folder("out.held_out"), held_before, COUNT + 1);
-	assert_int_equal(held_count + count_documents(in_folder("out"), train, COUNT + 1), COUNT);
+	assert_ok(prepare_text(buffer_string(&forward), 0.2, &report));
+	int64_t held_count = count_documents(test_path("out.held_out"), held_before, COUNT + 1);
+	assert_int_equal(held_count + count_documents(test_path("out"), train, COUNT + 1), COUNT);
 	assert_true(held_count > 30 && held_count < 90);
 	assert_int_equal(report.held_out.documents, held_count);
 	for (int i = 1; i <= COUNT; i++)
@@ -248,9 +250,9 @@ static void test_held_out(void **state)
 
 	/* In another order and with copies: the same documents, copies on the same side. */
 	remove_outputs();
-	MUST(prepare_text(buffer_string(&backward), 0.2, &report));
-	count_documents(in_folder("out.held_out"), held, COUNT + 1);
-	count_documents(in_folder("out"), train, COUNT + 1);
+	assert_ok(prepare_text(buffer_string(&backward), 0.2, &report));
+	count_documents(test_path("out.held_out"), held, COUNT + 1);
+	count_documents(test_path("out"), train, COUNT + 1);
 	for (int i = 1; i <= COUNT; i++) {
 		int copies = i % 3 == 0 ? 2 : 1;
 		assert_int_equal(held[i], held_before[i] * copies);
@@ -260,12 +262,12 @@ static void test_held_out(void **state)
 	/* No hash is that small: the smallest is held out, with its copies. */
 	for (int order = 0; order < 2; order++) {
 		remove_outputs();
-		MUST(prepare_text(buffer_string(order ? &backward : &forward), 1e-18, &report));
-		int smallest = smallest_document(in_folder("text"));
+		assert_ok(prepare_text(buffer_string(order ? &backward : &forward), 1e-18, &report));
+		int smallest = smallest_document(test_path("text"));
 		int copies = order == 1 && smallest % 3 == 0 ? 2 : 1;
-		assert_int_equal(count_documents(in_folder("out.held_out"), held, COUNT + 1), copies);
+		assert_int_equal(count_documents(test_path("out.held_out"), held, COUNT + 1), copies);
 		assert_int_equal(held[smallest], copies);
-		count_documents(in_folder("out"), train, COUNT + 1);
+		count_documents(test_path("out"), train, COUNT + 1);
 		for (int i = 1; i <= COUNT; i++)
 			assert_int_equal(train[i] + held[i], order == 1 && i % 3 == 0 ? 2 : 1);
 	}
@@ -278,22 +280,22 @@ static void test_held_out_of_few(void **state)
 	(void)state;
 	struct prepare_report report;
 	/* One document stays; an older held-out shard must not survive beside it. */
-	assert_true(shard_exists(in_folder("out.held_out")));
-	MUST(prepare_text("a b\n", 0.1, &report));
+	assert_true(shard_exists(test_path("out.held_out")));
+	assert_ok(prepare_text("a b\n", 0.1, &report));
 	assert_int_equal(report.train.documents, 1);
 	assert_int_equal(report.held_out.documents, 0);
-	assert_false(shard_exists(in_folder("out.held_out")));
+	assert_false(shard_exists(test_path("out.held_out")));
 	/* Copies of one document: something is held out, something is left. */
-	MUST(prepare_text("a b\n\na b\n\na b\n", 1e-18, &report));
+	assert_ok(prepare_text("a b\n\na b\n\na b\n", 1e-18, &report));
 	assert_int_equal(report.train.documents, 2);
 	assert_int_equal(report.held_out.documents, 1);
 	/* Copies of the smallest among others. */
-	MUST(prepare_text("a b\n\na b\n\nb\n\na b\n\nb\n", 1e-18, &report));
+	assert_ok(prepare_text("a b\n\na b\n\nb\n\na b\n\nb\n", 1e-18, &report));
 	assert_int_equal(report.train.documents + report.held_out.documents, 5);
 	assert_true(report.held_out.documents == 2 || report.held_out.documents == 3);
 	remove_outputs();
-	REFUSED(prepare_text("a b\n\nb a\n", 1.0, &report), ERR_DATA, "none is left to train on");
-	assert_false(shard_exists(in_folder("out")));
+	assert_error(ERR_DATA, "none is left to train on", prepare_text("a b\n\nb a\n", 1.0, &report));
+	assert_false(shard_exists(test_path("out")));
 }
 
 static void test_unusable(void **state)
@@ -301,19 +303,19 @@ static void test_unusable(void **state)
 	(void)state;
 	struct prepare_report report;
 	remove_outputs();
-	REFUSED(prepare_text("", 0, &report), ERR_DATA, "no usable document: 1 file");
+	assert_error(ERR_DATA, "no usable document: 1 file", prepare_text("", 0, &report));
 	assert_non_null(strstr(error_last()->hint, "--text_form"));
-	REFUSED(prepare_text("\n\n  \n\n", 0.1, &report), ERR_DATA, "no usable document");
-	REFUSED(prepare_text("\u200d\n\n\u200d\n", 0, &report), ERR_DATA, "no usable document");
+	assert_error(ERR_DATA, "no usable document", prepare_text("\n\n  \n\n", 0.1, &report));
+	assert_error(ERR_DATA, "no usable document", prepare_text("\u200d\n\n\u200d\n", 0, &report));
 	assert_int_equal(report.empty_documents, 2);
 	static const char binary[4096] = "\177ELF";
-	MUST(file_write(in_folder("binary"), binary, sizeof(binary)));
-	MUST(file_write(in_folder("good"), "a b\n", 4));
-	const char *paths[] = {in_folder("good"), in_folder("binary")};
-	REFUSED(prepare_files(paths, 2, 2, 0.1, &report), ERR_DATA, "binary");
+	assert_ok(file_write(test_path("binary"), binary, sizeof(binary)));
+	assert_ok(file_write(test_path("good"), "a b\n", 4));
+	const char *paths[] = {test_path("good"), test_path("binary")};
+	assert_error(ERR_DATA, "binary", prepare_files(paths, 2, 2, 0.1, &report));
 	/* Nothing was written, nothing is left behind. */
 	struct name_list names = {0};
-	MUST(folder_list(folder, &names));
+	assert_ok(folder_list(test_folder, &names));
 	for (int64_t i = 0; i < names.count; i++)
 		assert_null(strstr(names.names[i], "out"));
 	name_list_release(&names);
@@ -323,7 +325,7 @@ static void test_counts(void **state)
 {
 	(void)state;
 	struct prepare_report report;
-	MUST(prepare_text("a b c\n\377a x b\n\nab abcc [MASK]\n", 0, &report));
+	assert_ok(prepare_text("a b c\n\377a x b\n\nab abcc [MASK]\n", 0, &report));
 	assert_int_equal(report.train.documents, 2);
 	assert_int_equal(report.train.sentences, 3);
 	assert_int_equal(report.train.unknown_tokens, 4); /* x, "[", "mask", "]" */
@@ -332,8 +334,8 @@ static void test_counts(void **state)
 	assert_int_equal(report.text_bytes, 5 + 6 + 14);
 	struct shard shard;
 	int32_t ids[6];
-	MUST(shard_open(&shard, in_folder("out")));
-	MUST(shard_tokens(&shard, 2, 0, 6, vocab.count, ids));
+	assert_ok(shard_open(&shard, test_path("out")));
+	assert_ok(shard_tokens(&shard, 2, 0, 6, vocab.count, ids));
 	assert_memory_equal(ids, ((int32_t[]){12, 12, 13, 1, 1, 1}), sizeof(ids));
 	shard_close(&shard);
 }

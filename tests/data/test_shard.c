@@ -1,6 +1,8 @@
 /* The bytes of a shard, spelled out by hand; every number of the index spoiled once; faults while writing. */
 #include <errno.h>
-#include "data_test.h"
+#include "base/rng.h"
+#include "data/shard.h"
+#include "test.h"
 
 /* Three documents: {7 8 9} {10}; none; {300 2}. */
 static const unsigned char index_bytes[] = {
@@ -28,13 +30,13 @@ static void write_sample(const char *prefix, int32_t vocab_size)
 	                                        .source_fingerprint = 0x8000000000000001u,
 	                                        .unknown_tokens = 2,
 	                                        .text_form = "sentences"};
-	MUST(shard_writer_open(&writer, prefix, vocab_size));
-	MUST(shard_writer_sentence(writer, (int32_t[]){7, 8, 9}, 3));
-	MUST(shard_writer_sentence(writer, (int32_t[]){10}, 1));
-	MUST(shard_writer_end_document(writer));
-	MUST(shard_writer_end_document(writer));
-	MUST(shard_writer_sentence(writer, (int32_t[]){300, 2}, 2));
-	MUST(shard_writer_commit(writer, &description)); /* ends the last document by itself */
+	assert_ok(shard_writer_open(&writer, prefix, vocab_size));
+	assert_ok(shard_writer_sentence(writer, (int32_t[]){7, 8, 9}, 3));
+	assert_ok(shard_writer_sentence(writer, (int32_t[]){10}, 1));
+	assert_ok(shard_writer_end_document(writer));
+	assert_ok(shard_writer_end_document(writer));
+	assert_ok(shard_writer_sentence(writer, (int32_t[]){300, 2}, 2));
+	assert_ok(shard_writer_commit(writer, &description)); /* ends the last document by itself */
 	assert_int_equal(description.documents, 3);
 	assert_int_equal(description.sentences, 3);
 	assert_int_equal(description.tokens, 6);
@@ -42,13 +44,13 @@ static void write_sample(const char *prefix, int32_t vocab_size)
 
 static void put_file(const char *path, const void *bytes, size_t count)
 {
-	MUST(file_write(path, bytes, count));
+	assert_ok(file_write(path, bytes, count));
 }
 
 static void check_file(const char *path, const void *bytes, size_t count)
 {
 	struct buffer buffer = {0};
-	MUST(file_read(path, 1 << 20, &buffer));
+	assert_ok(file_read(path, 1 << 20, &buffer));
 	assert_int_equal(buffer.size, count);
 	assert_memory_equal(buffer.data, bytes, count);
 	buffer_release(&buffer);
@@ -58,7 +60,7 @@ static void check_sample(const char *prefix, bool wide, bool described)
 {
 	struct shard shard;
 	int32_t ids[3];
-	MUST(shard_open(&shard, prefix));
+	assert_ok(shard_open(&shard, prefix));
 	assert_int_equal(shard.wide, wide);
 	assert_int_equal(shard.described, described);
 	assert_int_equal(shard.sentence_count, 3);
@@ -69,13 +71,13 @@ static void check_sample(const char *prefix, bool wide, bool described)
 	assert_int_equal(shard_document(&shard, 1), 2);
 	assert_int_equal(shard_document(&shard, 2), 2);
 	assert_int_equal(shard_document(&shard, 3), 3);
-	MUST(shard_tokens(&shard, 0, 1, 2, 30000, ids));
+	assert_ok(shard_tokens(&shard, 0, 1, 2, 30000, ids));
 	assert_int_equal(ids[0], 8);
 	assert_int_equal(ids[1], 9);
-	MUST(shard_tokens(&shard, 2, 0, 2, 301, ids));
+	assert_ok(shard_tokens(&shard, 2, 0, 2, 301, ids));
 	assert_int_equal(ids[0], 300);
 	assert_int_equal(ids[1], 2);
-	REFUSED(shard_tokens(&shard, 2, 0, 2, 300, ids), ERR_DATA, ".bin': sentence 2 holds id 300");
+	assert_error(ERR_DATA, ".bin': sentence 2 holds id 300", shard_tokens(&shard, 2, 0, 2, 300, ids));
 	shard_close(&shard);
 	shard_close(&shard);
 }
@@ -83,15 +85,15 @@ static void check_sample(const char *prefix, bool wide, bool described)
 static void test_bytes(void **state)
 {
 	(void)state;
-	assert_false(shard_exists(in_folder("new/folder/a")));
-	write_sample(in_folder("new/folder/a"), 65499);
-	assert_true(shard_exists(in_folder("new/folder/a")));
-	check_file(in_folder("new/folder/a.idx"), index_bytes, sizeof(index_bytes));
-	check_file(in_folder("new/folder/a.bin"), id_bytes, sizeof(id_bytes));
-	check_sample(in_folder("new/folder/a"), false, true);
+	assert_false(shard_exists(test_path("new/folder/a")));
+	write_sample(test_path("new/folder/a"), 65499);
+	assert_true(shard_exists(test_path("new/folder/a")));
+	check_file(test_path("new/folder/a.idx"), index_bytes, sizeof(index_bytes));
+	check_file(test_path("new/folder/a.bin"), id_bytes, sizeof(id_bytes));
+	check_sample(test_path("new/folder/a"), false, true);
 
 	struct shard shard;
-	MUST(shard_open(&shard, in_folder("new/folder/a")));
+	assert_ok(shard_open(&shard, test_path("new/folder/a")));
 	const struct shard_description *d = &shard.description;
 	assert_true(d->vocab_hash == 0xfedcba9876543210u);
 	assert_true(d->source_fingerprint == 0x8000000000000001u);
@@ -107,24 +109,24 @@ static void test_bytes(void **state)
 static void test_wide(void **state)
 {
 	(void)state;
-	write_sample(in_folder("wide"), 65500);
-	assert_int_equal(file_size(in_folder("wide.bin")), 24);
-	check_sample(in_folder("wide"), true, true);
+	write_sample(test_path("wide"), 65500);
+	assert_int_equal(file_size(test_path("wide.bin")), 24);
+	check_sample(test_path("wide"), true, true);
 }
 
 /* Files of other programs: no description. */
 static void test_foreign(void **state)
 {
 	(void)state;
-	put_file(in_folder("f.idx"), index_bytes, sizeof(index_bytes));
-	put_file(in_folder("f.bin"), id_bytes, sizeof(id_bytes));
-	assert_false(shard_exists(in_folder("f")));
-	check_sample(in_folder("f"), false, false);
+	put_file(test_path("f.idx"), index_bytes, sizeof(index_bytes));
+	put_file(test_path("f.bin"), id_bytes, sizeof(id_bytes));
+	assert_false(shard_exists(test_path("f")));
+	check_sample(test_path("f"), false, false);
 
 	struct shard shard;
-	MUST(shard_open(&shard, in_folder("f")));
-	MUST(shard_check_vocab(&shard, 1, 301));
-	REFUSED(shard_check_vocab(&shard, 1, 300), ERR_DATA, "f.bin': sentence 2 holds id 300");
+	assert_ok(shard_open(&shard, test_path("f")));
+	assert_ok(shard_check_vocab(&shard, 1, 301));
+	assert_error(ERR_DATA, "f.bin': sentence 2 holds id 300", shard_check_vocab(&shard, 1, 300));
 	shard_close(&shard);
 }
 
@@ -137,13 +139,13 @@ static void test_negative_id(void **state)
 	wide[17] = 4;
 	wide[54] = 12;
 	wide[62] = 16;
-	put_file(in_folder("n.idx"), wide, sizeof(wide));
-	put_file(in_folder("n.bin"), ids, sizeof(ids));
+	put_file(test_path("n.idx"), wide, sizeof(wide));
+	put_file(test_path("n.bin"), ids, sizeof(ids));
 	struct shard shard;
 	int32_t out[1];
-	MUST(shard_open(&shard, in_folder("n")));
-	REFUSED(shard_check_vocab(&shard, 0, 30000), ERR_DATA, "sentence 1");
-	REFUSED(shard_tokens(&shard, 1, 0, 1, 30000, out), ERR_DATA, "sentence 1");
+	assert_ok(shard_open(&shard, test_path("n")));
+	assert_error(ERR_DATA, "sentence 1", shard_check_vocab(&shard, 0, 30000));
+	assert_error(ERR_DATA, "sentence 1", shard_tokens(&shard, 1, 0, 1, 30000, out));
 	shard_close(&shard);
 }
 
@@ -151,11 +153,11 @@ static void test_wrong_vocabulary(void **state)
 {
 	(void)state;
 	struct shard shard;
-	write_sample(in_folder("v"), 400);
-	MUST(shard_open(&shard, in_folder("v")));
-	MUST(shard_check_vocab(&shard, 0xfedcba9876543210u, 400));
-	REFUSED(shard_check_vocab(&shard, 0xfedcba9876543211u, 400), ERR_STATE, "fedcba9876543211");
-	REFUSED(shard_check_vocab(&shard, 0xfedcba9876543210u, 401), ERR_STATE, "of 400 entries");
+	write_sample(test_path("v"), 400);
+	assert_ok(shard_open(&shard, test_path("v")));
+	assert_ok(shard_check_vocab(&shard, 0xfedcba9876543210u, 400));
+	assert_error(ERR_STATE, "fedcba9876543211", shard_check_vocab(&shard, 0xfedcba9876543211u, 400));
+	assert_error(ERR_STATE, "of 400 entries", shard_check_vocab(&shard, 0xfedcba9876543210u, 401));
 	shard_close(&shard);
 }
 
@@ -192,29 +194,29 @@ static void test_damage(void **state)
 {
 	(void)state;
 	struct shard shard;
-	put_file(in_folder("d.bin"), id_bytes, sizeof(id_bytes));
+	put_file(test_path("d.bin"), id_bytes, sizeof(id_bytes));
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
 		unsigned char bytes[sizeof(index_bytes)];
 		memcpy(bytes, index_bytes, sizeof(bytes));
 		bytes[damages[i].offset] = damages[i].value;
-		put_file(in_folder("d.idx"), bytes, sizeof(bytes));
-		REFUSED(shard_open(&shard, in_folder("d")), ERR_DATA, damages[i].reason);
+		put_file(test_path("d.idx"), bytes, sizeof(bytes));
+		assert_error(ERR_DATA, damages[i].reason, shard_open(&shard, test_path("d")));
 		assert_null(shard.idx.data);
 	}
 	for (size_t size = 0; size < sizeof(index_bytes); size++) {
-		put_file(in_folder("d.idx"), index_bytes, size);
-		REFUSED(shard_open(&shard, in_folder("d")), ERR_DATA, "d.idx");
+		put_file(test_path("d.idx"), index_bytes, size);
+		assert_error(ERR_DATA, "d.idx", shard_open(&shard, test_path("d")));
 	}
 	unsigned char header[34] = {0}; /* no sentence, and not even the leading 0 of the ends */
 	memcpy(header, index_bytes, 18);
-	put_file(in_folder("d.idx"), header, sizeof(header));
-	REFUSED(shard_open(&shard, in_folder("d")), ERR_DATA, "header promises");
-	put_file(in_folder("d.idx"), index_bytes, sizeof(index_bytes));
+	put_file(test_path("d.idx"), header, sizeof(header));
+	assert_error(ERR_DATA, "header promises", shard_open(&shard, test_path("d")));
+	put_file(test_path("d.idx"), index_bytes, sizeof(index_bytes));
 	for (size_t size = 0; size < sizeof(id_bytes); size++) {
-		put_file(in_folder("d.bin"), id_bytes, size);
-		REFUSED(shard_open(&shard, in_folder("d")), ERR_DATA, "does not lie within");
+		put_file(test_path("d.bin"), id_bytes, size);
+		assert_error(ERR_DATA, "does not lie within", shard_open(&shard, test_path("d")));
 	}
-	REFUSED(shard_open(&shard, in_folder("absent")), ERR_USAGE, "no such token shard");
+	assert_error(ERR_USAGE, "no such token shard", shard_open(&shard, test_path("absent")));
 }
 
 /* With a description every flipped bit of the index is noticed, and files of different runs do not mix. */
@@ -222,39 +224,39 @@ static void test_description_guards(void **state)
 {
 	(void)state;
 	struct shard shard;
-	write_sample(in_folder("g"), 400);
+	write_sample(test_path("g"), 400);
 	for (size_t bit = 0; bit < 8 * sizeof(index_bytes); bit++) {
 		unsigned char bytes[sizeof(index_bytes)];
 		memcpy(bytes, index_bytes, sizeof(bytes));
 		bytes[bit / 8] ^= (unsigned char)(1 << bit % 8);
-		put_file(in_folder("g.idx"), bytes, sizeof(bytes));
-		REFUSED(shard_open(&shard, in_folder("g")), ERR_DATA, "g.idx");
+		put_file(test_path("g.idx"), bytes, sizeof(bytes));
+		assert_error(ERR_DATA, "g.idx", shard_open(&shard, test_path("g")));
 	}
-	put_file(in_folder("g.idx"), index_bytes, sizeof(index_bytes));
-	MUST(shard_open(&shard, in_folder("g")));
+	put_file(test_path("g.idx"), index_bytes, sizeof(index_bytes));
+	assert_ok(shard_open(&shard, test_path("g")));
 	shard_close(&shard);
 	unsigned char longer[sizeof(id_bytes) + 2] = {0};
 	memcpy(longer, id_bytes, sizeof(id_bytes));
-	put_file(in_folder("g.bin"), longer, sizeof(longer));
-	REFUSED(shard_open(&shard, in_folder("g")), ERR_DATA, "\"bin_bytes\" is 12");
-	put_file(in_folder("g.bin"), id_bytes, sizeof(id_bytes));
-	put_file(in_folder("g.json"), "{\"format\": \"x\"}", 15);
-	REFUSED(shard_open(&shard, in_folder("g")), ERR_DATA, "format \"x\"");
-	put_file(in_folder("g.json"), "{", 1);
-	REFUSED(shard_open(&shard, in_folder("g")), ERR_DATA, "g.json");
+	put_file(test_path("g.bin"), longer, sizeof(longer));
+	assert_error(ERR_DATA, "\"bin_bytes\" is 12", shard_open(&shard, test_path("g")));
+	put_file(test_path("g.bin"), id_bytes, sizeof(id_bytes));
+	put_file(test_path("g.json"), "{\"format\": \"x\"}", 15);
+	assert_error(ERR_DATA, "format \"x\"", shard_open(&shard, test_path("g")));
+	put_file(test_path("g.json"), "{", 1);
+	assert_error(ERR_DATA, "g.json", shard_open(&shard, test_path("g")));
 }
 
 static void test_writer_refuses(void **state)
 {
 	(void)state;
 	struct shard_writer *writer;
-	MUST(shard_writer_open(&writer, in_folder("w"), 100));
-	REFUSED(shard_writer_sentence(writer, (int32_t[]){5, 100}, 2), ERR_DATA, "id 100");
-	REFUSED(shard_writer_sentence(writer, (int32_t[]){-1}, 1), ERR_DATA, "id -1");
+	assert_ok(shard_writer_open(&writer, test_path("w"), 100));
+	assert_error(ERR_DATA, "id 100", shard_writer_sentence(writer, (int32_t[]){5, 100}, 2));
+	assert_error(ERR_DATA, "id -1", shard_writer_sentence(writer, (int32_t[]){-1}, 1));
 	shard_writer_abandon(writer);
 	shard_writer_abandon(NULL);
 	struct name_list names = {0};
-	MUST(folder_list(folder, &names));
+	assert_ok(folder_list(test_folder, &names));
 	for (int64_t i = 0; i < names.count; i++)
 		assert_null(strstr(names.names[i], "w."));
 	name_list_release(&names);
@@ -312,20 +314,20 @@ static void test_faults(void **state)
 	int failures = 0;
 	real = file_operations;
 	for (int call = 1;; call++) {
-		MUST(try_sample(in_folder("x/t"), 500));
+		assert_ok(try_sample(test_path("x/t"), 500));
 		failing_call = call;
 		file_operations.open = failing_open;
 		file_operations.write = failing_write;
 		file_operations.fsync = failing_fsync;
 		file_operations.rename = failing_rename;
-		enum status status = try_sample(in_folder("x/t"), 600);
+		enum status status = try_sample(test_path("x/t"), 600);
 		file_operations = real;
 		struct shard shard;
-		if (shard_exists(in_folder("x/t"))) {
+		if (shard_exists(test_path("x/t"))) {
 			int32_t ids[2];
-			MUST(shard_open(&shard, in_folder("x/t")));
+			assert_ok(shard_open(&shard, test_path("x/t")));
 			assert_true(shard.described);
-			MUST(shard_tokens(&shard, 0, 0, 2, 1000, ids));
+			assert_ok(shard_tokens(&shard, 0, 0, 2, 1000, ids));
 			assert_int_equal(shard.description.vocab_hash, ids[0]);
 			if (status == OK)
 				assert_int_equal(ids[0], 600);
@@ -334,7 +336,7 @@ static void test_faults(void **state)
 			assert_int_equal(status, ERR_RESOURCE);
 		}
 		struct name_list names = {0};
-		MUST(folder_list(in_folder("x"), &names));
+		assert_ok(folder_list(test_path("x"), &names));
 		assert_true(names.count <= 3);
 		name_list_release(&names);
 		if (failing_call > 0) {
@@ -359,5 +361,5 @@ int main(void)
 	        cmocka_unit_test(test_writer_refuses),
 	        cmocka_unit_test(test_faults),
 	};
-	return cmocka_run_group_tests(tests, make_folder, drop_folder);
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

@@ -1,5 +1,6 @@
 /* A step holds the instances of its samples whatever its cut, and is the same whenever it is read. */
 #include <malloc.h>
+#include <unistd.h>
 #include "instances_test.h"
 
 static struct corpus_map map;
@@ -9,11 +10,11 @@ static struct instances *instances;
 static int open_all(void **state)
 {
 	struct instance_settings settings = usual_settings();
-	if (make_folder(state) != 0)
+	if (test_folder_make(state) != 0)
 		return -1;
-	write_traced_shard(in_folder("s"), 21, 60, 12, 25, 0, 60, &map);
-	MUST(shard_open(&shard, in_folder("s")));
-	MUST(instances_open(&instances, &shard, 1, &settings));
+	write_traced_shard(test_path("s"), 21, 60, 12, 25, 0, 60, &map);
+	assert_ok(shard_open(&shard, test_path("s")));
+	assert_ok(instances_open(&instances, &shard, 1, &settings));
 	return 0;
 }
 
@@ -21,7 +22,7 @@ static int close_all(void **state)
 {
 	instances_close(instances);
 	shard_close(&shard);
-	return drop_folder(state);
+	return test_folder_drop(state);
 }
 
 static struct step_settings usual_step(int64_t batch_size, int32_t accumulation_steps, int64_t token_limit)
@@ -68,7 +69,7 @@ static void check_tails(const struct batch *batch, struct batch_capacity capacit
 static int32_t check_sequence(const struct batch *batch, int32_t b, int64_t sample, int32_t first_prediction)
 {
 	struct instance_room room;
-	MUST(instances_get(instances, sample, room_for(&room)));
+	assert_ok(instances_get(instances, sample, room_for(&room)));
 	const struct instance *instance = &room.instance;
 	int32_t start = batch->starts[b];
 	assert_int_equal(batch->starts[b + 1] - start, instance->length);
@@ -133,7 +134,7 @@ static void check_step(const struct step *step, const struct step_settings *sett
 	assert_int_equal(step->prediction_count, predictions);
 	assert_true(step->prediction_weight == (double)predictions);
 	int64_t epoch, first;
-	MUST(instances_locate(instances, step->first_sample, &epoch, &first));
+	assert_ok(instances_locate(instances, step->first_sample, &epoch, &first));
 	assert_int_equal(step->epoch, epoch);
 	assert_int_equal(step->epoch_first, first);
 }
@@ -142,9 +143,9 @@ static void check_steps(const struct step_settings *settings, int64_t steps, int
 {
 	struct step_reader *reader;
 	const struct step *step;
-	MUST(step_reader_open(&reader, instances, settings));
+	assert_ok(step_reader_open(&reader, instances, settings));
 	for (int64_t s = 0; s < steps; s++) {
-		MUST(step_reader_next(reader, &step));
+		assert_ok(step_reader_next(reader, &step));
 		assert_int_equal(step->number, settings->first_step + s);
 		check_step(step, settings);
 		if (batch_counts != NULL)
@@ -197,9 +198,9 @@ static void test_greedy(void **state)
 	struct instance_settings of_instances = usual_settings();
 	struct step_reader *reader;
 	const struct step *step;
-	MUST(step_reader_open(&reader, instances, &settings));
+	assert_ok(step_reader_open(&reader, instances, &settings));
 	for (int s = 0; s < 20; s++) {
-		MUST(step_reader_next(reader, &step));
+		assert_ok(step_reader_next(reader, &step));
 		for (int32_t m = 0; m + 1 < step->batch_count; m++) {
 			const struct batch *batch = &step->batches[m];
 			int32_t next = step->batches[m + 1].starts[1];
@@ -239,9 +240,9 @@ static void test_resume(void **state)
 	struct instance_settings of_instances = usual_settings();
 	struct step_reader *reader;
 	const struct step *step;
-	MUST(step_reader_open(&reader, instances, &settings));
+	assert_ok(step_reader_open(&reader, instances, &settings));
 	for (int s = 1; s <= STEPS; s++) {
-		MUST(step_reader_next(reader, &step));
+		assert_ok(step_reader_next(reader, &step));
 		hashes[s] = step_hash(step);
 		epochs[s] = step->epoch;
 		firsts[s] = step->epoch_first;
@@ -251,20 +252,20 @@ static void test_resume(void **state)
 	for (int k = 2; k <= STEPS; k += 19) {
 		for (int hinted = 0; hinted < 2; hinted++) {
 			struct instances *fresh;
-			MUST(instances_open(&fresh, &shard, 1, &of_instances));
+			assert_ok(instances_open(&fresh, &shard, 1, &of_instances));
 			if (hinted)
-				MUST(instances_hint(fresh, epochs[k], firsts[k]));
+				assert_ok(instances_hint(fresh, epochs[k], firsts[k]));
 			settings.first_step = k;
 			settings.last_step = STEPS;
-			MUST(step_reader_open(&reader, fresh, &settings));
+			assert_ok(step_reader_open(&reader, fresh, &settings));
 			for (int s = k; s <= STEPS; s++) {
-				MUST(step_reader_next(reader, &step));
+				assert_ok(step_reader_next(reader, &step));
 				assert_int_equal(step->number, s);
 				assert_true(step_hash(step) == hashes[s]);
 			}
-			MUST(step_reader_next(reader, &step));
+			assert_ok(step_reader_next(reader, &step));
 			assert_null(step);
-			MUST(step_reader_next(reader, &step));
+			assert_ok(step_reader_next(reader, &step));
 			assert_null(step);
 			step_reader_close(reader);
 			instances_close(fresh);
@@ -284,9 +285,9 @@ static void test_evaluation_set(void **state)
 		struct step_reader *reader;
 		const struct step *step;
 		int64_t seen = 0;
-		MUST(step_reader_open(&reader, instances, &settings));
+		assert_ok(step_reader_open(&reader, instances, &settings));
 		for (;;) {
-			MUST(step_reader_next(reader, &step));
+			assert_ok(step_reader_next(reader, &step));
 			if (step == NULL)
 				break;
 			check_step(step, &settings);
@@ -301,8 +302,8 @@ static void test_evaluation_set(void **state)
 	settings.first_step = 1000; /* beyond the end */
 	struct step_reader *reader;
 	const struct step *step;
-	MUST(step_reader_open(&reader, instances, &settings));
-	MUST(step_reader_next(reader, &step));
+	assert_ok(step_reader_open(&reader, instances, &settings));
+	assert_ok(step_reader_next(reader, &step));
 	assert_null(step);
 	step_reader_close(reader);
 }
@@ -315,9 +316,9 @@ static void test_lifetime(void **state)
 	struct step_reader *reader;
 	const struct step *step, *before = NULL;
 	uint64_t hash = 0;
-	MUST(step_reader_open(&reader, instances, &settings));
+	assert_ok(step_reader_open(&reader, instances, &settings));
 	for (int s = 0; s < 100; s++) {
-		MUST(step_reader_next(reader, &step));
+		assert_ok(step_reader_next(reader, &step));
 		if (s % 7 == 0)
 			usleep(2000); /* let the thread run ahead as far as it may */
 		if (before != NULL) {
@@ -329,9 +330,9 @@ static void test_lifetime(void **state)
 	}
 	step_reader_close(reader);
 	for (int i = 0; i < 50; i++) { /* closed at any moment */
-		MUST(step_reader_open(&reader, instances, &settings));
+		assert_ok(step_reader_open(&reader, instances, &settings));
 		if (i % 2)
-			MUST(step_reader_next(reader, &step));
+			assert_ok(step_reader_next(reader, &step));
 		step_reader_close(reader);
 	}
 	step_reader_close(NULL);
@@ -344,11 +345,11 @@ static void test_memory(void **state)
 	struct step_settings settings = usual_step(32, 0, 1000);
 	struct step_reader *reader;
 	const struct step *step;
-	MUST(step_reader_open(&reader, instances, &settings));
-	MUST(step_reader_next(reader, &step));
+	assert_ok(step_reader_open(&reader, instances, &settings));
+	assert_ok(step_reader_next(reader, &step));
 	struct mallinfo2 before = mallinfo2(); /* of all threads; zeros under the sanitizers */
 	for (int s = 0; s < 200; s++)
-		MUST(step_reader_next(reader, &step));
+		assert_ok(step_reader_next(reader, &step));
 	assert_true(step->epoch > 4);
 	struct mallinfo2 after = mallinfo2();
 	assert_int_equal(before.uordblks + before.hblkhd, after.uordblks + after.hblkhd);
@@ -367,21 +368,21 @@ static void test_error(void **state)
 	struct instances *from_bad;
 	struct step_reader *reader;
 	const struct step *step;
-	MUST(shard_writer_open(&writer, in_folder("bad"), TRACED_VOCAB));
+	assert_ok(shard_writer_open(&writer, test_path("bad"), TRACED_VOCAB));
 	for (int d = 0; d < 40; d++) {
 		int32_t id = d == 30 ? 50000 : 10 + d;
 		for (int s = 0; s < 8; s++)
-			MUST(shard_writer_sentence(writer, (int32_t[]){id, id, id, id, id, id}, 6));
-		MUST(shard_writer_end_document(writer));
+			assert_ok(shard_writer_sentence(writer, (int32_t[]){id, id, id, id, id, id}, 6));
+		assert_ok(shard_writer_end_document(writer));
 	}
-	MUST(shard_writer_commit(writer, &description));
-	MUST(shard_open(&bad, in_folder("bad")));
+	assert_ok(shard_writer_commit(writer, &description));
+	assert_ok(shard_open(&bad, test_path("bad")));
 	of_instances.vocab_size = 1000;
 	of_instances.short_seq_prob = 0;
 	of_instances.shuffle = false;
 	of_instances.next_sentence = NEXT_SENTENCE_NONE;
-	MUST(instances_open(&from_bad, &bad, 1, &of_instances));
-	MUST(step_reader_open(&reader, from_bad, &settings));
+	assert_ok(instances_open(&from_bad, &bad, 1, &of_instances));
+	assert_ok(step_reader_open(&reader, from_bad, &settings));
 	enum status status;
 	int delivered = 0;
 	while ((status = step_reader_next(reader, &step)) == OK && delivered < 100) {
@@ -408,12 +409,12 @@ static void test_capacity(void **state)
 	struct step_reader *reader;
 	struct step_settings settings = usual_step(32, 0, 0);
 	settings.capacity.tokens = 63;
-	REFUSED(step_reader_open(&reader, instances, &settings), ERR_USAGE, "room for 64 tokens");
+	assert_error(ERR_USAGE, "room for 64 tokens", step_reader_open(&reader, instances, &settings));
 	settings = usual_step(32, 2, 1000);
-	REFUSED(step_reader_open(&reader, instances, &settings), ERR_USAGE, "room for 1024 tokens");
+	assert_error(ERR_USAGE, "room for 1024 tokens", step_reader_open(&reader, instances, &settings));
 	settings = usual_step(32, 2, 0);
 	settings.capacity.predictions--;
-	REFUSED(step_reader_open(&reader, instances, &settings), ERR_USAGE, "160 predictions");
+	assert_error(ERR_USAGE, "160 predictions", step_reader_open(&reader, instances, &settings));
 
 	struct instance_settings of_instances = usual_settings();
 	struct batch_capacity capacity = batch_capacity_for(&of_instances, 256, 0, 4096);
@@ -428,8 +429,8 @@ static void test_capacity(void **state)
 	assert_true(capacity.tokens > 0 && capacity.tokens <= INT32_MAX / 2);
 
 	struct batch batch;
-	MUST(batch_create(&batch,
-	                  (struct batch_capacity){.tokens = 100, .sequences = 128, .predictions = 1}));
+	assert_ok(batch_create(&batch,
+	                       (struct batch_capacity){.tokens = 100, .sequences = 128, .predictions = 1}));
 	for (int i = 0; i < 256; i++)
 		batch.starts[i] = 1; /* room for 129 entries, rounded up */
 	batch_release(&batch);

@@ -1,0 +1,118 @@
+/* bertc prepare as scripts see it: files, streams, exit codes. */
+#include <sys/wait.h>
+#include <unistd.h>
+#include "data/shard.h"
+#include "test.h"
+
+static char log_text[8192];
+
+static int set_up(void **state)
+{
+	static const char vocab[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nA\nb\n.\n##b\n";
+	if (test_folder_make(state) != 0)
+		return -1;
+	assert_ok(folder_make(test_path("text")));
+	assert_ok(file_write(test_path("vocab.txt"), vocab, sizeof(vocab) - 1));
+	assert_ok(file_write(test_path("text/1.txt"), "A b.\na ab.\n\nb b.\nb.\n", 20));
+	assert_ok(file_write(test_path("text/2.txt"), "a a a a.\na.\n\nb a.\nb.\n", 21));
+	return 0;
+}
+
+/* Runs "cd folder; bertc prepare ..."; nothing may come on standard output, errors come to log_text. */
+static int run(const char *arguments)
+{
+	const char *bertc = getenv("BERTC");
+	char command[1024], absolute[PATH_BYTES];
+	struct buffer text = {0};
+	assert_non_null(realpath(bertc ? bertc : "build/bertc", absolute));
+	snprintf(command, sizeof(command), "cd %s; %.500s prepare %s >results 2>log", test_folder, absolute,
+	         arguments);
+	int status = system(command);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(file_size(test_path("results")), 0);
+	assert_ok(file_read(test_path("log"), sizeof(log_text) - 1, &text));
+	snprintf(log_text, sizeof(log_text), "%s", buffer_string(&text));
+	buffer_release(&text);
+	return WEXITSTATUS(status);
+}
+
+static int32_t first_id(const char *prefix)
+{
+	struct shard shard;
+	int32_t id;
+	assert_ok(shard_open(&shard, prefix));
+	assert_ok(shard_tokens(&shard, 0, 0, 1, 10, &id));
+	shard_close(&shard);
+	return id;
+}
+
+static void test_report(void **state)
+{
+	(void)state;
+	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out data/x --held_out_fraction 1e-9"),
+	                 0);
+	assert_true(shard_exists(test_path("data/x")));
+	assert_true(shard_exists(test_path("data/x.held_out")));
+	assert_non_null(strstr(log_text, "data/x: 3 documents, 6 sentences"));
+	assert_non_null(strstr(log_text, "data/x.held_out: 1 documents, 2 sentences"));
+	assert_non_null(strstr(log_text, "bytes a token"));
+	assert_non_null(strstr(log_text, "read as sentences"));
+	assert_int_equal(run("-q --corpus 'text/*.txt' --vocab_file vocab.txt --out y --threads 1"), 0);
+	assert_string_equal(log_text, "");
+	assert_int_equal(first_id(test_path("y")), 5);
+}
+
+/* --cased, what stands beside the vocabulary, and which of them wins. */
+static void test_case(void **state)
+{
+	(void)state;
+	static const char cased[] = "{\"do_lower_case\": false}";
+	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out y --cased"), 0);
+	assert_int_equal(first_id(test_path("y")), 6);
+	assert_ok(file_write(test_path("tokenizer_config.json"), cased, sizeof(cased) - 1));
+	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out y"), 0);
+	assert_int_equal(first_id(test_path("y")), 6);
+	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out y --no_cased"), 0);
+	assert_int_equal(first_id(test_path("y")), 5);
+	assert_int_equal(unlink(test_path("tokenizer_config.json")), 0);
+}
+
+static const struct {
+	const char *arguments;
+	int exit;
+	const char *reason;
+} refusals[] = {
+        {"--vocab_file vocab.txt --out z", ERR_USAGE, "--corpus is missing"},
+        {"--corpus text --out z", ERR_USAGE, "--vocab_file is missing"},
+        {"--corpus text --vocab_file vocab.txt", ERR_USAGE, "--out is missing"},
+        {"--corpus nowhere --vocab_file vocab.txt --out z", ERR_USAGE, "nowhere"},
+        {"--corpus text --vocab_file none.txt --out z", ERR_USAGE, "none.txt"},
+        {"--corpus text --vocab_file text/1.txt --out z", ERR_DATA, "text/1.txt"},
+        {"--corpus text --vocab_file vocab.txt --out z --text_form verse", ERR_USAGE, "verse"},
+        {"--corpus text --vocab_file vocab.txt --out z --held_out_fraction 2", ERR_USAGE,
+         "held_out_fraction"},
+        {"--corpus text --vocab_file vocab.txt --out z --held_out_fraction 1", ERR_DATA, "none is left"},
+        {"--corpus /dev/null --vocab_file vocab.txt --out z", ERR_DATA, "no usable document"},
+        {"--corpus text --vocab_file vocab.txt --out vocab.txt/z", ERR_USAGE, "vocab.txt"},
+        {"text --corpus text --vocab_file vocab.txt --out z", ERR_USAGE, "text"},
+};
+
+static void test_refusals(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		int exit = run(refusals[i].arguments);
+		if (exit != refusals[i].exit || strstr(log_text, refusals[i].reason) == NULL)
+			fail_msg("%s: exit %d (not %d), %s", refusals[i].arguments, exit, refusals[i].exit,
+			         log_text);
+		assert_false(shard_exists(test_path("z")));
+		assert_false(file_exists(test_path("z.bin")));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_report), cmocka_unit_test(test_case),
+	                                   cmocka_unit_test(test_refusals)};
+	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
+}
