@@ -132,6 +132,73 @@ static void full_disk_says_how_much(void **state)
 	assert_non_null(strstr(error_last()->hint, "make room"));
 }
 
+/* The calls of an atomic write, as "open write fsync close rename open fsync close": recorded by a table of
+ * operations that passes them on. */
+static struct file_operations real;
+static char calls[256];
+
+static int record(const char *name, int result)
+{
+	strcat(strcat(calls, name), " ");
+	return result;
+}
+
+static int record_open(const char *path, int flags, mode_t mode)
+{
+	return record(flags & O_DIRECTORY ? "folder" : "open", real.open(path, flags, mode));
+}
+
+static ssize_t record_write(int fd, const void *bytes, size_t count)
+{
+	return record("write", (int)real.write(fd, bytes, count));
+}
+
+static int record_fsync(int fd)
+{
+	return record("fsync", real.fsync(fd));
+}
+
+static int record_close(int fd)
+{
+	return record("close", real.close(fd));
+}
+
+static int record_rename(const char *from, const char *to)
+{
+	return record("rename", real.rename(from, to));
+}
+
+/* What a power failure leaves is decided by this order: bytes before name, name before "done". */
+static void bytes_are_durable_before_the_name(void **state)
+{
+	(void)state;
+	real = file_operations;
+	file_operations.open = record_open;
+	file_operations.write = record_write;
+	file_operations.fsync = record_fsync;
+	file_operations.close = record_close;
+	file_operations.rename = record_rename;
+	enum status status = file_write(test_path("durable"), "x", 1);
+	file_operations = real;
+	assert_int_equal(status, OK);
+	assert_string_equal(calls, "open write fsync close rename folder fsync close ");
+}
+
+/* Names that others have taken, as links that lead elsewhere, are left alone. */
+static void temporary_names_are_new(void **state)
+{
+	(void)state;
+	assert_ok(file_write(test_path("victim"), "safe", 4));
+	for (int i = 0; i < 2000; i++) {
+		char name[64];
+		snprintf(name, sizeof name, ".taken.tmp-%ld-%d", (long)getpid(), i);
+		assert_int_equal(symlink("victim", test_path(name)), 0);
+	}
+	assert_ok(file_write(test_path("taken"), "new", 3));
+	assert_true(file_holds(test_path("taken"), "new", 3));
+	assert_true(file_holds(test_path("victim"), "safe", 4));
+}
+
 /* Every operation of an atomic write fails at every call in turn, once and from then on: the older file or
  * the new one is there whole, a failure is reported, nothing else stays behind. */
 static void faults_never_damage(void **state)
@@ -287,11 +354,18 @@ static void log_lines_survive_a_torn_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(reads_are_bounded),           cmocka_unit_test(maps),
-	        cmocka_unit_test(writer_buffers_and_counts),   cmocka_unit_test(targets_of_all_kinds),
-	        cmocka_unit_test(full_disk_says_how_much),     cmocka_unit_test(faults_never_damage),
-	        cmocka_unit_test(kills_never_damage),          cmocka_unit_test(fault_specifications),
-	        cmocka_unit_test(file_size_limits_are_errors), cmocka_unit_test(log_lines_survive_a_torn_one),
+	        cmocka_unit_test(reads_are_bounded),
+	        cmocka_unit_test(maps),
+	        cmocka_unit_test(writer_buffers_and_counts),
+	        cmocka_unit_test(targets_of_all_kinds),
+	        cmocka_unit_test(full_disk_says_how_much),
+	        cmocka_unit_test(bytes_are_durable_before_the_name),
+	        cmocka_unit_test(temporary_names_are_new),
+	        cmocka_unit_test(faults_never_damage),
+	        cmocka_unit_test(kills_never_damage),
+	        cmocka_unit_test(fault_specifications),
+	        cmocka_unit_test(file_size_limits_are_errors),
+	        cmocka_unit_test(log_lines_survive_a_torn_one),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

@@ -46,12 +46,13 @@ static void folders_are_made_and_removed(void **state)
 	assert_error(ERR_USAGE, "absent", folder_sync(test_path("absent")));
 
 	/* What a link points at stays. */
-	touch("outside");
-	assert_int_equal(symlink("../../outside", test_path("made/a/link")), 0);
-	assert_int_equal(symlink("..", test_path("made/a/up")), 0);
+	assert_ok(folder_make(test_path("outside")));
+	touch("outside/file");
+	assert_int_equal(symlink("../../outside/file", test_path("made/a/link")), 0);
+	assert_int_equal(symlink("../../outside", test_path("made/a/folder")), 0);
 	assert_ok(folder_remove(test_path("made")));
 	assert_false(file_exists(test_path("made")));
-	assert_true(file_exists(test_path("outside")));
+	assert_true(file_exists(test_path("outside/file")));
 	assert_ok(folder_remove(test_path("made")));
 }
 

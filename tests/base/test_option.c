@@ -383,8 +383,9 @@ static void printed_config_is_read_back(void **state)
 {
 	(void)state;
 	struct buffer first = {0}, second = {0};
-	char words[9][32] = {"--corpus", "a b", "c#d", "e #f", "--out", " odd \"name\"\n", "--learning_rate=3e-4",
-	                     "--cased", "--model="};
+	char words[9][32] = {
+	        "--corpus", "a b",     "c#d", "e #f", "--out", " odd \"name\"\n", "--learning_rate=3e-4",
+	        "--cased",  "--model="};
 	char *pointers[9];
 	for (int i = 0; i < 9; i++)
 		pointers[i] = words[i];
@@ -538,7 +539,8 @@ static void help_has_every_option_and_fits(void **state)
 			         row->name ? row->name : row->help);
 			assert_non_null(strstr(out.data, name));
 		}
-		assert_true(columns < 100 || strstr(out.data, "(1..65536; default: 256; also --batch, --bs)\n"));
+		assert_true(columns < 100 ||
+		            strstr(out.data, "(1..65536; default: 256; also --batch, --bs)\n"));
 		assert_true(strstr(out.data, "-q, --quiet") && strstr(out.data, "'a*'"));
 		int limit = columns < 52 ? 52 : columns > 100 ? 100 : columns;
 		for (char *line = out.data, *end; (end = strchr(line, '\n')); line = end + 1) {

@@ -62,6 +62,28 @@ static void many_jobs(void **state)
 	pool_free(pool);
 }
 
+static void work_slowly(void *context, int64_t index, int worker)
+{
+	(void)worker;
+	usleep(index == 1 ? 30000 : 3000);
+	((int *)context)[index] = 1;
+}
+
+/* The run ends when the slowest worker does, asleep or not. */
+static void the_last_is_waited_for(void **state)
+{
+	(void)state;
+	struct pool *pool;
+	assert_ok(pool_create(&pool, 3));
+	for (int repeat = 0; repeat < 5; repeat++) {
+		int done[4] = {0};
+		pool_run(pool, 4, work_slowly, done);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(done[i], 1);
+	}
+	pool_free(pool);
+}
+
 struct each {
 	int calls[8];
 	pthread_t threads[8];
@@ -199,14 +221,23 @@ static void cores_follow_affinity(void **state)
 	assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 	assert_int_equal(pool_available_cores(), cores);
 
-	/* A pool leaves its caller's affinity as it was. */
+	/* A pool leaves its caller's affinity as it was, also when it has to move it off a worker's CPU. */
 	struct pool *pool;
 	static struct visits visits = {.workers = 1024};
 	assert_ok(pool_create(&pool, 0));
-	pool_run(pool, 100, visit, &visits);
-	cpu_set_t after;
-	assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
-	assert_true(CPU_EQUAL(&all, &after));
+	cpu_set_t last, after;
+	CPU_ZERO(&last);
+	for (int cpu = CPU_SETSIZE - 1; CPU_COUNT(&last) == 0; cpu--) {
+		if (CPU_ISSET(cpu, &all))
+			CPU_SET(cpu, &last);
+	}
+	for (int repeat = 0; repeat < 50; repeat++) {
+		assert_int_equal(sched_setaffinity(0, sizeof last, &last), 0);
+		assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+		pool_run(pool, 100, visit, &visits);
+		assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+		assert_true(CPU_EQUAL(&all, &after));
+	}
 	pool_free(pool);
 	pool_free(NULL);
 }
@@ -216,6 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_index_once),
 	        cmocka_unit_test(many_jobs),
+	        cmocka_unit_test(the_last_is_waited_for),
 	        cmocka_unit_test(each_worker_once),
 	        cmocka_unit_test(results_do_not_depend_on_threads),
 	        cmocka_unit_test(denormals_are_flushed_inside_only),
