@@ -99,6 +99,8 @@ for t in range(1, a.steps + 1):
     if out:
         out.write(json.dumps(line) + "\n")
         out.flush()
+    if a.save and t % 200 == 0:
+        model.save_pretrained(f"{a.save}-{t}")
     if t % 50 == 0 or t == a.steps:
         print(line, flush=True)
 if a.save:

@@ -288,6 +288,7 @@ static enum status open_folder(struct pretrain *run)
 		TRY(remove_earlier_run(settings->out));
 	TRY(path_join(run->data_folder, settings->out, "data"));
 	TRY(path_join(run->metrics_path, settings->out, "metrics.jsonl"));
+	TRY(checkpoint_clean(settings->out));
 	TRY(checkpoint_latest(settings->out, run->checkpoint, &run->resumed));
 	if (!run->resumed)
 		return OK;

@@ -402,8 +402,7 @@ done:
 	return status;
 }
 
-/* Folders that a killed process left half made or half removed. The run's lock is held, so nobody is at work. */
-static enum status leftovers_remove(const char *folder)
+enum status checkpoint_clean(const char *folder)
 {
 	struct name_list names = {0};
 	enum status status;
@@ -427,7 +426,6 @@ enum status checkpoint_latest(const char *folder, char out_path[PATH_BYTES], boo
 	int64_t *steps = NULL, count;
 	enum status status;
 	*out_found = false;
-	TRY_GOTO(leftovers_remove(folder), done);
 	TRY_GOTO(list_steps(folder, &steps, &count), done);
 	for (int64_t i = 0; i < count; i++) {
 		char name[64];

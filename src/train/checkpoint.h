@@ -48,9 +48,11 @@ MUST_USE enum status checkpoint_save(const struct checkpoint_context *context, s
 MUST_USE enum status checkpoint_save_final(const struct checkpoint_context *context, struct model *model);
 
 /* The newest whole checkpoint of a run folder: its path into out_path, *out_found = false if there is none. A
- * damaged one is passed over with a warning; if all are damaged, ERR_DATA. Left-over temporary folders are
- * removed. */
+ * damaged one is passed over with a warning; if all are damaged, ERR_DATA. Safe beside a run at work. */
 MUST_USE enum status checkpoint_latest(const char *folder, char out_path[PATH_BYTES], bool *out_found);
+
+/* Removes what a killed process left half made or half removed. Only for the owner of the folder's lock. */
+MUST_USE enum status checkpoint_clean(const char *folder);
 
 /* Proves every file of a checkpoint against its manifest. */
 MUST_USE enum status checkpoint_verify(const char *path);
