@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "cmd/command.h"
 #include "cmd/session.h"
+#include "cmd/text_options.h"
 #include "train/model_folder.h"
 #include "train/pretraining.h"
 #include "train/run_data.h"
@@ -27,13 +28,10 @@ struct evaluate_settings {
 static const struct option evaluate_options[] = {
 	{.name = "model", .type = OPTION_TEXT, .field = FIELD(model), .role = ROLE_PLACE, .value_name = "FOLDER",
 	 .help = "model folder, checkpoint or run folder"},
-	{.name = "corpus", .type = OPTION_LIST, .field = FIELD(corpus), .role = ROLE_PLACE, .value_name = "PATH...",
-	 .help = "text to score the model on"},
+	CORPUS_OPTION(FIELD(corpus), "text to score the model on"),
 	{.name = "data", .type = OPTION_LIST, .field = FIELD(data), .role = ROLE_PLACE, .value_name = "PREFIX...",
 	 .help = "token shards instead of text"},
-	{.name = "text_form", .type = OPTION_CHOICE, .field = FIELD(text_form), .fallback = "auto",
-	 .range = "auto|sentences|paragraphs|wrapped|documents", .role = ROLE_PLACE, .value_name = "FORM",
-	 .help = "how the text lies in its files"},
+	TEXT_FORM_OPTION(FIELD(text_form)),
 	{.name = "max_seq_length", .type = OPTION_INTEGER, .field = FIELD(max_seq_length), .range = "8..65536",
 	 .fallback = "128", .role = ROLE_RESULT, .value_name = "N", .help = "most tokens of an instance"},
 	{.name = "next_sentence", .type = OPTION_CHOICE, .field = FIELD(next_sentence), .fallback = "pairs",
@@ -99,10 +97,7 @@ static enum status temporary_shards(const struct evaluate_settings *settings, st
 	struct tokenizer *tokenizer;
 	struct tokenizer_settings tokenizer_settings = session->tokenizer_settings;
 	tokenizer_settings.special_tokens = false;
-	enum text_form form = TEXT_FORM_AUTO;
-	for (int i = 0; text_form_names[i]; i++)
-		if (strcmp(text_form_names[i], settings->text_form) == 0)
-			form = (enum text_form)i;
+	enum text_form form = text_form_named(settings->text_form);
 	TRY(path_join(prefix, folder, "text"));
 	TRY(tokenizer_open(&tokenizer, &session->vocab, &tokenizer_settings));
 	enum status status = run_data_shards(&settings->corpus, form, tokenizer, session->pool, prefix, 0);

@@ -4,6 +4,7 @@
 #include "base/pool.h"
 #include "base/stop.h"
 #include "cmd/command.h"
+#include "cmd/text_options.h"
 #include "data/prepare.h"
 
 struct prepare_options {
@@ -18,12 +19,7 @@ struct prepare_options {
 
 static const struct option option_table[] = {
         {.help = "Input and output"},
-        {.name = "corpus",
-         .type = OPTION_LIST,
-         .field = FIELD(corpus),
-         .role = ROLE_PLACE,
-         .value_name = "PATH…",
-         .help = "text files, folders or globs, also .gz .bz2 .zst .xz, or - for standard input"},
+	CORPUS_OPTION(FIELD(corpus), "the text to turn into shards"),
         {.name = "vocab_file",
          .type = OPTION_TEXT,
          .field = FIELD(vocab_file),
@@ -43,14 +39,7 @@ static const struct option option_table[] = {
          .role = ROLE_RESULT,
          .help = "keep case and accents",
          .fallback_text = "as tokenizer_config.json beside the vocabulary says, else false"},
-        {.name = "text_form",
-         .type = OPTION_CHOICE,
-         .field = FIELD(text_form),
-         .fallback = "auto",
-         .range = "auto|sentences|paragraphs|wrapped|documents",
-         .role = ROLE_RESULT,
-         .value_name = "FORM",
-         .help = "what a line is: a sentence, a paragraph, a piece of running text, a document"},
+	TEXT_FORM_OPTION(FIELD(text_form)),
         {.name = "held_out_fraction",
          .type = OPTION_NUMBER,
          .field = FIELD(held_out_fraction),
@@ -60,14 +49,7 @@ static const struct option option_table[] = {
          .value_name = "X",
          .help = "share of the documents, chosen by their content, that goes to PREFIX.held_out instead"},
         {.help = "Running"},
-        {.name = "threads",
-         .type = OPTION_INTEGER,
-         .field = FIELD(threads),
-         .range = "1..4096",
-         .role = ROLE_RUN,
-         .value_name = "N",
-         .help = "threads; the result does not depend on them",
-         .fallback_text = "all cores"},
+	THREADS_OPTION(FIELD(threads)),
         {0},
 };
 
@@ -100,14 +82,6 @@ static enum status require(bool given, const char *option, const char *what)
 	enum status status = error_set(ERR_USAGE, "--%s is missing: %s", option, what);
 	error_hint("`bertc prepare --help` shows an example");
 	return status;
-}
-
-static enum text_form form_named(const char *name)
-{
-	int form = 0;
-	while (strcmp(text_form_names[form], name) != 0)
-		form++;
-	return (enum text_form)form;
 }
 
 static void report_shard(const char *prefix, const struct shard_description *d)
@@ -153,7 +127,7 @@ static enum status prepare_with(const struct prepare_options *options, const str
 	if (options->held_out_fraction > 0)
 		settings.held_out_prefix = held_out;
 	TRY(corpus_open(&corpus, options->corpus.values, options->corpus.count,
-	                form_named(options->text_form)));
+	                text_form_named(options->text_form)));
 	enum status status = prepare_corpus(corpus, tokenizer, pool, &settings, &report);
 	if (status == OK)
 		report_all(corpus, &settings, &report);

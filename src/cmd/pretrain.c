@@ -12,6 +12,7 @@
 #include "base/stop.h"
 #include "cmd/command.h"
 #include "cmd/session.h"
+#include "cmd/text_options.h"
 #include "train/loop.h"
 #include "train/model_folder.h"
 #include "train/plan.h"
@@ -50,13 +51,10 @@ struct pretrain_settings {
 
 static const struct option pretrain_options[] = {
 	{.help = "Text"},
-	{.name = "corpus", .type = OPTION_LIST, .field = FIELD(corpus), .role = ROLE_PLACE, .value_name = "PATH...",
-	 .help = "text to train on: files, folders, globs, - for standard input; plain, gz, bz2, zst, xz"},
+	CORPUS_OPTION(FIELD(corpus), "text to train on"),
 	{.name = "data", .type = OPTION_LIST, .field = FIELD(data), .role = ROLE_PLACE, .value_name = "PREFIX...",
 	 .help = "token shards of `bertc prepare` instead of text"},
-	{.name = "text_form", .type = OPTION_CHOICE, .field = FIELD(text_form), .fallback = "auto",
-	 .range = "auto|sentences|paragraphs|wrapped|documents", .role = ROLE_PLACE, .value_name = "FORM",
-	 .help = "how the text lies in its files; auto finds out and says so"},
+	TEXT_FORM_OPTION(FIELD(text_form)),
 	{.name = "held_out_fraction", .type = OPTION_NUMBER, .field = FIELD(held_out_fraction), .fallback = "0.01",
 	 .range = "0..0.5", .role = ROLE_RESULT, .value_name = "X",
 	 .help = "share of documents kept out of training and evaluated, chosen by content"},
@@ -299,14 +297,6 @@ static enum status open_folder(struct pretrain *run)
 	return options_resume(run->options, record, run->checkpoint);
 }
 
-static enum text_form text_form_of(const char *name)
-{
-	for (int i = 0; text_form_names[i]; i++)
-		if (strcmp(text_form_names[i], name) == 0)
-			return (enum text_form)i;
-	return TEXT_FORM_AUTO;
-}
-
 /* Vocabulary and shards. A model folder to go on from brings its vocabulary. */
 static enum status open_data(struct pretrain *run)
 {
@@ -325,7 +315,7 @@ static enum status open_data(struct pretrain *run)
 					      .data = &settings->data,
 					      .eval_corpus = &settings->eval_corpus,
 					      .eval_data = &settings->eval_data,
-					      .text_form = text_form_of(settings->text_form),
+					      .text_form = text_form_named(settings->text_form),
 					      .held_out_fraction = settings->held_out_fraction,
 					      .vocab_file = vocab_file,
 					      .vocab_size = settings->vocab_size,

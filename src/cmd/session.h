@@ -5,6 +5,7 @@
 #include "backend/backend.h"
 #include "base/option.h"
 #include "base/pool.h"
+#include "cmd/text_options.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
 
@@ -31,15 +32,7 @@ struct device_settings {
 	 .value_name = "TYPE",                                                                               \
 	 .fallback_text = "bf16 where the processor has it, else fp32",                                      \
 	 .help = "type of activations and matrix products; masters are always fp32"},                        \
-	{.name = "threads",                                                                                  \
-	 .type = OPTION_INTEGER,                                                                             \
-	 .field = offsetof(settings, member.threads),                                                        \
-	 .fallback = "0",                                                                                    \
-	 .range = "0..1024",                                                                                 \
-	 .role = ROLE_RUN,                                                                                   \
-	 .value_name = "N",                                                                                  \
-	 .help = "worker threads; 0 = one for each core",                                                    \
-	 .alias = "num_threads"}
+	THREADS_OPTION(offsetof(settings, member.threads))
 
 MUST_USE enum status device_open(const struct device_settings *settings, struct pool **pool, struct backend **be);
 

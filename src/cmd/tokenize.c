@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/pool.h"
 #include "cmd/command.h"
+#include "cmd/text_options.h"
 #include "formats/stream.h"
 #include "text/tokenizer.h"
 
@@ -59,14 +60,7 @@ static const struct option tokenize_options[] = {
          .role = ROLE_RESULT,
          .help = "what to print: ids, vocabulary entries, or BEGIN:END in bytes of the line",
          .value_name = "NAME"},
-        {.name = "threads",
-         .type = OPTION_INTEGER,
-         .field = FIELD(threads),
-         .range = "0..1024",
-         .role = ROLE_RUN,
-         .help = "threads to work on",
-         .value_name = "N",
-         .fallback_text = "all cores"},
+	THREADS_OPTION(FIELD(threads)),
         {.name = NULL},
 };
 

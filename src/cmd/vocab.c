@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "cmd/command.h"
+#include "cmd/text_options.h"
 #include "text/vocab_learn.h"
 
 struct vocab_options {
@@ -18,12 +19,7 @@ struct vocab_options {
 
 static const struct option option_table[] = {
         {.help = "Input and output"},
-        {.name = "corpus",
-         .type = OPTION_LIST,
-         .field = FIELD(corpus),
-         .role = ROLE_PLACE,
-         .value_name = "PATH…",
-         .help = "text files, folders or globs, also .gz .bz2 .zst .xz, or - for standard input"},
+	CORPUS_OPTION(FIELD(corpus), "the text to learn from"),
         {.name = "out",
          .type = OPTION_TEXT,
          .field = FIELD(out),
@@ -53,23 +49,9 @@ static const struct option option_table[] = {
          .fallback = "false",
          .role = ROLE_RESULT,
          .help = "keep case and accents"},
-        {.name = "text_form",
-         .type = OPTION_CHOICE,
-         .field = FIELD(text_form),
-         .fallback = "auto",
-         .range = "auto|sentences|paragraphs|wrapped|documents",
-         .role = ROLE_RESULT,
-         .value_name = "FORM",
-         .help = "what a line is: a sentence, a paragraph, a piece of running text, a document"},
+	TEXT_FORM_OPTION(FIELD(text_form)),
         {.help = "Running"},
-        {.name = "threads",
-         .type = OPTION_INTEGER,
-         .field = FIELD(threads),
-         .range = "1..4096",
-         .role = ROLE_RUN,
-         .value_name = "N",
-         .help = "threads; the result does not depend on them",
-         .fallback_text = "all cores"},
+	THREADS_OPTION(FIELD(threads)),
         {0},
 };
 
@@ -135,14 +117,6 @@ static enum status check_out(const char *path)
 	return OK;
 }
 
-static enum text_form form_named(const char *name)
-{
-	int form = 0;
-	while (strcmp(text_form_names[form], name) != 0)
-		form++;
-	return (enum text_form)form;
-}
-
 /* "1 file", "1,234 files" */
 static const char *counted(char out[64], int64_t count, const char *one, const char *many)
 {
@@ -199,7 +173,7 @@ static enum status run(struct options *options)
 	TRY(require(settings->out != NULL, "out", "the file to write"));
 	TRY(check_out(settings->out));
 	TRY(corpus_open(&corpus, settings->corpus.values, settings->corpus.count,
-	                form_named(settings->text_form)));
+	                text_form_named(settings->text_form)));
 	TRY_GOTO(pool_create(&pool, (int)settings->threads), done);
 	TRY_GOTO(vocab_learner_create(&learner, &tokenizer), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, pool), done);

@@ -18,6 +18,7 @@ enum text_form {
 	TEXT_FORM_DOCUMENTS,  /* a document a line */
 };
 extern const char *const text_form_names[]; /* "auto", "sentences", …; index = enum; ends with NULL */
+enum text_form text_form_named(const char *name); /* the name is one of them */
 
 /* One document. Sentences are slices of `text`, which is all of them joined by '\n'; each is trimmed, at most
  * 64 KiB long (longer ones are cut and counted) and as it stood in the file otherwise: control characters,

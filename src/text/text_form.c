@@ -12,6 +12,8 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <string.h>
 #include "base/memory.h"
 #include "text/corpus.h"
 #include "text/utf8.h"
@@ -22,6 +24,15 @@
 #define WIDEST 250
 
 const char *const text_form_names[] = {"auto", "sentences", "paragraphs", "wrapped", "documents", NULL};
+
+enum text_form text_form_named(const char *name)
+{
+	int form = 0;
+	while (text_form_names[form] && strcmp(text_form_names[form], name) != 0)
+		form++;
+	BUG_IF(!text_form_names[form]);
+	return (enum text_form)form;
+}
 
 struct line {
 	int32_t columns; /* an East Asian character has two */
