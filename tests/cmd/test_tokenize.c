@@ -1,34 +1,21 @@
 /* bertc tokenize as scripts see it: lines, separators, formats, streams, exit codes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "test.h"
 #include <sys/wait.h>
 #include <zlib.h>
-#include <cmocka.h>
 #include "base/buffer.h"
-#include "base/file.h"
 
 #define VOCAB "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nun\n##aff\n##able\nA\na\n.\n\xC3\xA9\n[\n]\nmask\n"
 
-static char folder[64];
 static struct buffer out;
 
 static void put(const char *name, const char *bytes, size_t size)
 {
-	char path[PATH_BYTES];
-	assert_int_equal(path_join(path, folder, name), OK);
-	assert_int_equal(file_write(path, bytes, size), OK);
+	assert_ok(file_write(test_path(name), bytes, size));
 }
 
 static int set_up(void **state)
 {
-	(void)state;
-	const char *base = getenv("TMPDIR");
-	snprintf(folder, sizeof folder, "%.40s/tokenize-XXXXXX", base && *base ? base : "/tmp");
-	if (!mkdtemp(folder))
+	if (test_folder_make(state) != 0)
 		return -1;
 	put("vocab.txt", VOCAB, strlen(VOCAB));
 	return 0;
@@ -36,9 +23,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	buffer_release(&out);
-	return folder_remove(folder) == OK ? 0 : -1;
+	return test_folder_drop(state);
 }
 
 /* Runs "cd folder; [input |] bertc tokenize ..."; standard output goes to `out`, errors to the file "log". */
@@ -49,8 +35,8 @@ static int run(const char *input, const char *arguments)
 	size_t count;
 
 	assert_non_null(realpath(bertc ? bertc : "build/bertc", absolute));
-	snprintf(command, sizeof command, "cd %s; %s%s %.500s tokenize %s 2>log", folder, input ? input : "",
-	         input ? " |" : "", absolute, arguments);
+	snprintf(command, sizeof command, "cd %s; %s%s %.500s tokenize %s 2>log", test_folder,
+	         input ? input : "", input ? " |" : "", absolute, arguments);
 	FILE *pipe = popen(command, "r");
 	assert_non_null(pipe);
 	buffer_clear(&out);
@@ -64,9 +50,7 @@ static int run(const char *input, const char *arguments)
 static void assert_log_has(const char *text)
 {
 	struct buffer log = {0};
-	char path[PATH_BYTES];
-	assert_int_equal(path_join(path, folder, "log"), OK);
-	assert_int_equal(file_read(path, 1 << 20, &log), OK);
+	assert_ok(file_read(test_path("log"), 1 << 20, &log));
 	if (!strstr(buffer_string(&log), text))
 		fail_msg("'%s' is not in '%s'", text, buffer_string(&log));
 	buffer_release(&log);
@@ -116,7 +100,6 @@ static void test_long_text(void **state)
 {
 	(void)state;
 	struct buffer text = {0}, ids = {0};
-	char path[PATH_BYTES];
 
 	for (int line = 0; line < 2; line++) {
 		for (int i = 0; i < 900000; i++) {
@@ -133,8 +116,7 @@ static void test_long_text(void **state)
 	put("text", text.data, text.size);
 	assert_int_equal(run(NULL, "--vocab_file vocab.txt --threads 1 text"), 0);
 	assert_true(out.size == ids.size && memcmp(out.data, ids.data, ids.size) == 0);
-	assert_int_equal(path_join(path, folder, "text.gz"), OK);
-	gzFile packed = gzopen(path, "wb1");
+	gzFile packed = gzopen(test_path("text.gz"), "wb1");
 	assert_int_equal(gzwrite(packed, text.data, (unsigned)text.size), text.size);
 	assert_int_equal(gzclose(packed), Z_OK);
 	assert_int_equal(run(NULL, "--vocab_file vocab.txt --threads 3 text.gz"), 0);
@@ -174,9 +156,7 @@ static void test_settings_file(void **state)
 	assert_int_equal(run(NULL, "--vocab_file vocab.txt --cased text"), ERR_STATE);
 	put("tokenizer_config.json", "{", 1);
 	assert_int_equal(run(NULL, "--vocab_file vocab.txt text"), ERR_DATA);
-	char path[PATH_BYTES];
-	assert_int_equal(path_join(path, folder, "tokenizer_config.json"), OK);
-	assert_int_equal(remove(path), 0);
+	assert_int_equal(remove(test_path("tokenizer_config.json")), 0);
 }
 
 static void test_refused(void **state)

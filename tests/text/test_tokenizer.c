@@ -1,14 +1,7 @@
 /* Ids, offsets and words equal to Hugging Face's and Google's (goldens of dev/tokenizer_golden.py), and what
  * goes beyond them: invalid UTF-8, reuse, threads, settings, the files of a model folder. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "test.h"
 #include <zlib.h>
-#include <cmocka.h>
-#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/pool.h"
@@ -33,21 +26,10 @@ static const struct mode {
 };
 #define MODES ((int)(sizeof modes / sizeof *modes))
 
-static char folder[64];
-
 static int set_up(void **state)
 {
-	(void)state;
-	const char *base = getenv("TMPDIR");
-	snprintf(folder, sizeof folder, "%.40s/tokenizer-XXXXXX", base && *base ? base : "/tmp");
 	log_level = LOG_QUIET;
-	return mkdtemp(folder) ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	return folder_remove(folder) == OK ? 0 : -1;
+	return test_folder_make(state);
 }
 
 static enum status append_word(void *context, const char *word, size_t size)
@@ -61,7 +43,7 @@ static enum status append_word(void *context, const char *word, size_t size)
 static void append_words(const struct tokenizer_settings *settings, const char *text, size_t size,
                          struct tokens *scratch, struct buffer *out)
 {
-	assert_int_equal(tokenizer_words(settings, text, size, scratch, append_word, out), OK);
+	assert_ok(tokenizer_words(settings, text, size, scratch, append_word, out));
 	buffer_char(out, '\n');
 }
 
@@ -115,7 +97,7 @@ static void test_long_way_agrees(void **state)
 		struct normalizer normalizer;
 		struct buffer fast = {0}, slow = {0};
 
-		assert_int_equal(normalizer_init(&normalizer, &modes[m].settings), OK);
+		assert_ok(normalizer_init(&normalizer, &modes[m].settings));
 		for (uint32_t c = 1; c < UNICODE_LIMIT; c++) {
 			char text[8] = "A";
 			size_t size = 1 + utf8_encode(c, text + 1);
@@ -126,10 +108,9 @@ static void test_long_way_agrees(void **state)
 			text[size++] = 'b';
 			buffer_clear(&fast);
 			buffer_clear(&slow);
-			assert_int_equal(
-			        tokenizer_words(&modes[m].settings, text, size, &scratch, append_word, &fast),
-			        OK);
-			assert_int_equal(normalize_stretch(&normalizer, text, 0, 0, size, &stretch), OK);
+			assert_ok(tokenizer_words(&modes[m].settings, text, size, &scratch, append_word,
+			                          &fast));
+			assert_ok(normalize_stretch(&normalizer, text, 0, 0, size, &stretch));
 			for (int64_t i = 0; i < stretch.count; i++) {
 				char bytes[4];
 				uint32_t x = stretch.characters[i].code_point;
@@ -161,18 +142,17 @@ struct cases {
 
 static void cases_open(struct cases *cases)
 {
-	assert_int_equal(json_read(&cases->document, "tests/golden/tokenizer_cases.json", 1 << 24), OK);
+	assert_ok(json_read(&cases->document, "tests/golden/tokenizer_cases.json", 1 << 24));
 	const struct json *list = json_member(cases->document.root, "vocab");
 	const char **entries = calloc((size_t)list->child_count, sizeof *entries);
 	int32_t count = 0;
 	assert_non_null(entries);
 	for (const struct json *entry = list->first_child; entry; entry = entry->next)
 		entries[count++] = entry->text;
-	assert_int_equal(vocab_from_entries(&cases->vocab, entries, count), OK);
+	assert_ok(vocab_from_entries(&cases->vocab, entries, count));
 	free(entries);
 	for (int m = 0; m < MODES; m++)
-		assert_int_equal(tokenizer_open(&cases->tokenizers[m], &cases->vocab, &modes[m].settings),
-		                 OK);
+		assert_ok(tokenizer_open(&cases->tokenizers[m], &cases->vocab, &modes[m].settings));
 }
 
 static void cases_close(struct cases *cases)
@@ -208,7 +188,7 @@ static void encode_exactly(const struct tokenizer *tokenizer, const char *text, 
 	assert_non_null(copy);
 	memcpy(copy, text, size);
 	tokens_clear(out);
-	assert_int_equal(tokenizer_encode(tokenizer, copy, size, out), OK);
+	assert_ok(tokenizer_encode(tokenizer, copy, size, out));
 	free(copy);
 }
 
@@ -289,8 +269,8 @@ static void test_invalid_utf8(void **state)
 	struct tokenizer *tokenizer;
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 
-	assert_int_equal(vocab_from_entries(&vocab, small_entries, SMALL_COUNT), OK);
-	assert_int_equal(tokenizer_open(&tokenizer, &vocab, &settings), OK);
+	assert_ok(vocab_from_entries(&vocab, small_entries, SMALL_COUNT));
+	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
 	CHECK("un\xFF"
 	      "affable",
 	      "5:0:2 6:3:6 7:6:10", 1, 0);
@@ -315,7 +295,7 @@ static void test_invalid_utf8(void **state)
 	tokenizer_close(tokenizer);
 
 	settings.compat = COMPAT_GOOGLE;
-	assert_int_equal(tokenizer_open(&tokenizer, &vocab, &settings), OK);
+	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
 	CHECK("a\xFF.\xCE\xA3\xFF", "12:0:1 1:2:3 1:3:5", 2, 2); /* each invalid byte is counted once */
 	tokenizer_close(tokenizer);
 	vocab_release(&vocab);
@@ -328,16 +308,34 @@ static void test_special_tokens_are_text_unless_asked(void **state)
 	struct tokenizer *tokenizer;
 	struct tokenizer_settings settings = tokenizer_defaults(false);
 
-	assert_int_equal(vocab_from_entries(&vocab, small_entries, SMALL_COUNT), OK);
-	assert_int_equal(tokenizer_open(&tokenizer, &vocab, &settings), OK);
+	assert_ok(vocab_from_entries(&vocab, small_entries, SMALL_COUNT));
+	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
 	assert_ptr_equal(tokenizer_vocab(tokenizer), &vocab);
 	assert_false(tokenizer_settings_of(tokenizer)->special_tokens);
 	CHECK("a[MASK]", "12:0:1 9:1:2 11:2:6 10:6:7", 0, 0);
 	tokenizer_close(tokenizer);
 	settings.special_tokens = true;
-	assert_int_equal(tokenizer_open(&tokenizer, &vocab, &settings), OK);
+	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
 	CHECK("a[MASK]un[mask]", "12:0:1 4:1:7 5:7:9 9:9:10 11:10:14 10:14:15", 0, 0);
 	CHECK("[UNK][PAD][CLS][SEP]", "1:0:5 0:5:10 2:10:15 3:15:20", 0, 0);
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
+}
+
+/* Of two entries that are the same the later one counts, as in Hugging Face: for words, parts and characters.
+ */
+static void test_later_duplicate_wins(void **state)
+{
+	(void)state;
+	const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ab",  "##c",
+	                               ".",     "x",     "ab",    "##c",   ".",      "##c", "y"};
+	struct vocab vocab;
+	struct tokenizer *tokenizer;
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+
+	assert_ok(vocab_from_entries(&vocab, entries, sizeof entries / sizeof *entries));
+	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
+	CHECK("abc. x", "9:0:2 12:2:3 11:3:4 8:5:6", 0, 0);
 	tokenizer_close(tokenizer);
 	vocab_release(&vocab);
 }
@@ -355,15 +353,13 @@ static void test_one_scratch_for_many(void **state)
 		struct tokenizer *tokenizer;
 		bool small = round % 2;
 
-		assert_int_equal(small ? vocab_from_entries(&vocab, small_entries, SMALL_COUNT)
-		                       : vocab_from_entries(&vocab, other_entries, 6),
-		                 OK);
-		assert_int_equal(tokenizer_open(&tokenizer, &vocab, &settings), OK);
+		assert_ok(small ? vocab_from_entries(&vocab, small_entries, SMALL_COUNT)
+		                : vocab_from_entries(&vocab, other_entries, 6));
+		assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
 		for (int again = 0; again < 2; again++) {
 			tokens_clear(&tokens);
-			assert_int_equal(tokenizer_encode(tokenizer, "able", 4, &tokens), OK);
-			assert_int_equal(tokenizer_encode(tokenizer, "un able", 7, &tokens),
-			                 OK); /* appended */
+			assert_ok(tokenizer_encode(tokenizer, "able", 4, &tokens));
+			assert_ok(tokenizer_encode(tokenizer, "un able", 7, &tokens)); /* appended */
 			assert_int_equal(tokens.count, 3);
 			assert_int_equal(tokens.ids[0], small ? 8 : 0);
 			assert_int_equal(tokens.ids[1], small ? 5 : 1);
@@ -410,9 +406,9 @@ static void test_threads_share_a_tokenizer(void **state)
 		x = x * 1664525 + 1013904223;
 		text[i] = alphabet[(x >> 16) % (sizeof alphabet - 1)];
 	}
-	assert_int_equal(vocab_from_entries(&vocab, small_entries, SMALL_COUNT), OK);
-	assert_int_equal(tokenizer_open(&tokenizer, &vocab, &settings), OK);
-	assert_int_equal(pool_create(&pool, 2), OK);
+	assert_ok(vocab_from_entries(&vocab, small_entries, SMALL_COUNT));
+	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
+	assert_ok(pool_create(&pool, 2));
 	shared.tokenizer = tokenizer;
 	shared.text = text;
 	pool_run(pool, 8, encode_slice, &shared);
@@ -443,18 +439,18 @@ static void test_huge_words(void **state)
 	char *text = malloc(SIZE);
 
 	assert_non_null(text);
-	assert_int_equal(vocab_from_entries(&vocab, small_entries, SMALL_COUNT), OK);
+	assert_ok(vocab_from_entries(&vocab, small_entries, SMALL_COUNT));
 	for (int m = 0; m < MODES; m++) {
 		struct tokenizer *tokenizer;
 		struct tokens tokens = {0};
 
-		assert_int_equal(tokenizer_open(&tokenizer, &vocab, &modes[m].settings), OK);
+		assert_ok(tokenizer_open(&tokenizer, &vocab, &modes[m].settings));
 		for (size_t u = 0; u < sizeof units / sizeof *units; u++) {
 			size_t size = 0, unit = strlen(units[u]);
 			for (; size + unit <= SIZE; size += unit)
 				memcpy(text + size, units[u], unit);
 			tokens_clear(&tokens);
-			assert_int_equal(tokenizer_encode(tokenizer, text, size, &tokens), OK);
+			assert_ok(tokenizer_encode(tokenizer, text, size, &tokens));
 			if (u == 0) {
 				assert_int_equal(tokens.count, 1);
 				assert_int_equal(tokens.ids[0], vocab.unk);
@@ -513,15 +509,11 @@ static void test_words_stop_at_an_error(void **state)
 
 static enum status settings_from(const char *config, struct tokenizer_settings *settings, bool *found)
 {
-	char path[128], vocab_path[128];
-
-	snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
-	snprintf(vocab_path, sizeof vocab_path, "%s/vocab.txt", folder);
 	if (config)
-		assert_int_equal(file_write(path, config, strlen(config)), OK);
+		assert_ok(file_write(test_path("tokenizer_config.json"), config, strlen(config)));
 	else
-		remove(path);
-	return tokenizer_settings_read(vocab_path, settings, found);
+		remove(test_path("tokenizer_config.json"));
+	return tokenizer_settings_read(test_path("vocab.txt"), settings, found);
 }
 
 static void test_settings_beside_the_vocabulary(void **state)
@@ -532,24 +524,21 @@ static void test_settings_beside_the_vocabulary(void **state)
 
 	assert_true(!s.lowercase && !s.strip_accents && s.split_chinese && !s.special_tokens);
 	assert_int_equal(s.max_word_characters, 100);
-	assert_int_equal(settings_from(NULL, &s, &found), OK);
+	assert_ok(settings_from(NULL, &s, &found));
 	assert_false(found);
 	assert_true(!s.lowercase && !s.strip_accents && s.split_chinese);
-	assert_int_equal(settings_from("{\"do_lower_case\": true}", &s, &found), OK);
+	assert_ok(settings_from("{\"do_lower_case\": true}", &s, &found));
 	assert_true(found);
 	assert_true(s.lowercase && s.strip_accents && s.split_chinese);
-	assert_int_equal(
-	        settings_from(
-	                "{\"do_lower_case\": false, \"tokenize_chinese_chars\": false, "
-	                "\"strip_accents\": null, \"model_max_length\": 1000000000000000019884624838656}",
-	                &s, &found),
-	        OK);
+	assert_ok(settings_from(
+	        "{\"do_lower_case\": false, \"tokenize_chinese_chars\": false, "
+	        "\"strip_accents\": null, \"model_max_length\": 1000000000000000019884624838656}",
+	        &s, &found));
 	assert_true(!s.lowercase && !s.strip_accents && !s.split_chinese);
-	assert_int_equal(settings_from("{\"do_lower_case\": true, \"strip_accents\": false}", &s, &found),
-	                 OK);
+	assert_ok(settings_from("{\"do_lower_case\": true, \"strip_accents\": false}", &s, &found));
 	assert_true(s.lowercase && !s.strip_accents);
 	s = tokenizer_defaults(false);
-	assert_int_equal(settings_from("{}", &s, &found), OK);
+	assert_ok(settings_from("{}", &s, &found));
 	assert_true(found && s.lowercase && s.strip_accents);
 	assert_int_equal(settings_from("{\"do_lower_case\": 1}", &s, &found), ERR_DATA);
 	assert_non_null(strstr(error_last()->message, "do_lower_case"));
@@ -571,35 +560,35 @@ static void check_folder(const struct vocab *vocab, const struct tokenizer_setti
 	struct json_document document;
 	struct tokenizer_settings again = tokenizer_defaults(!settings->lowercase);
 	struct vocab vocab_again;
-	char path[128];
+	const char *path;
 	bool found;
 
-	assert_int_equal(tokenizer_write_folder(vocab, settings, 384, folder), OK);
+	assert_ok(tokenizer_write_folder(vocab, settings, 384, test_folder));
 
-	snprintf(path, sizeof path, "%s/vocab.txt", folder);
-	assert_int_equal(vocab_read(&vocab_again, path), OK);
+	path = test_path("vocab.txt");
+	assert_ok(vocab_read(&vocab_again, path));
 	assert_true(vocab_again.hash == vocab->hash);
 	vocab_release(&vocab_again);
-	assert_int_equal(tokenizer_settings_read(path, &again, &found), OK);
+	assert_ok(tokenizer_settings_read(path, &again, &found));
 	assert_true(found && again.lowercase == settings->lowercase &&
 	            again.strip_accents == settings->strip_accents &&
 	            again.split_chinese == settings->split_chinese);
 
-	snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
-	assert_int_equal(json_read(&document, path, 1 << 20), OK);
+	path = test_path("tokenizer_config.json");
+	assert_ok(json_read(&document, path, 1 << 20));
 	assert_string_equal(json_member(document.root, "tokenizer_class")->text, "BertTokenizer");
 	assert_int_equal(json_member(document.root, "model_max_length")->integer, 384);
 	assert_string_equal(json_member(document.root, "mask_token")->text, "[MASK]");
 	json_release(&document);
 
-	snprintf(path, sizeof path, "%s/special_tokens_map.json", folder);
-	assert_int_equal(json_read(&document, path, 1 << 20), OK);
+	path = test_path("special_tokens_map.json");
+	assert_ok(json_read(&document, path, 1 << 20));
 	assert_int_equal(document.root->child_count, 5);
 	assert_string_equal(json_member(document.root, "unk_token")->text, "[UNK]");
 	json_release(&document);
 
-	snprintf(path, sizeof path, "%s/tokenizer.json", folder);
-	assert_int_equal(json_read(&document, path, 1 << 20), OK);
+	path = test_path("tokenizer.json");
+	assert_ok(json_read(&document, path, 1 << 20));
 	const struct json *root = document.root, *normalizer = json_member(root, "normalizer");
 	assert_string_equal(text_of(root, "normalizer", "type"), "BertNormalizer");
 	assert_int_equal(json_member(normalizer, "lowercase")->boolean, settings->lowercase);
@@ -627,7 +616,7 @@ static void check_folder(const struct vocab *vocab, const struct tokenizer_setti
 	json_release(&document);
 }
 
-static void test_folder(void **state)
+static void test_written_folder(void **state)
 {
 	(void)state;
 	/* An entry twice, a blank one, and what JSON has to escape. */
@@ -635,7 +624,7 @@ static void test_folder(void **state)
 	                               "\"",    "\\",    "##\xE4\xB8\xAD", "",      "a"};
 	struct vocab vocab;
 
-	assert_int_equal(vocab_from_entries(&vocab, entries, 11), OK);
+	assert_ok(vocab_from_entries(&vocab, entries, 11));
 	for (int m = 0; m < MODES; m++)
 		check_folder(&vocab, &modes[m].settings);
 	struct tokenizer_settings settings = tokenizer_defaults(false);
@@ -651,12 +640,13 @@ int main(void)
 	        cmocka_unit_test(test_hard_cases),
 	        cmocka_unit_test(test_invalid_utf8),
 	        cmocka_unit_test(test_special_tokens_are_text_unless_asked),
+	        cmocka_unit_test(test_later_duplicate_wins),
 	        cmocka_unit_test(test_one_scratch_for_many),
 	        cmocka_unit_test(test_threads_share_a_tokenizer),
 	        cmocka_unit_test(test_huge_words),
 	        cmocka_unit_test(test_words_stop_at_an_error),
 	        cmocka_unit_test(test_settings_beside_the_vocabulary),
-	        cmocka_unit_test(test_folder),
+	        cmocka_unit_test(test_written_folder),
 	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }

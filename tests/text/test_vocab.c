@@ -1,49 +1,33 @@
 /* Vocabularies as they are found in the wild: read, found, written, and refused with a reason. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "test.h"
 #include "base/buffer.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "text/vocab.h"
 
 #define SPECIAL "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 
-static char folder[64], path[128], log_path[128];
+static char path[PATH_BYTES], log_path[PATH_BYTES];
 
 static int set_up(void **state)
 {
-	(void)state;
-	const char *base = getenv("TMPDIR");
-	snprintf(folder, sizeof folder, "%.40s/vocab-XXXXXX", base && *base ? base : "/tmp");
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(path, sizeof path, "%s/vocab.txt", folder);
-	snprintf(log_path, sizeof log_path, "%s/log", folder);
 	log_level = LOG_QUIET;
+	if (test_folder_make(state) != 0)
+		return -1;
+	strcpy(path, test_path("vocab.txt"));
+	strcpy(log_path, test_path("log"));
 	return 0;
-}
-
-static int tear_down(void **state)
-{
-	(void)state;
-	return folder_remove(folder) == OK ? 0 : -1;
 }
 
 /* Reads a vocabulary of these bytes; `log` (may be NULL) gets the warnings. */
 static enum status read_bytes(struct vocab *vocab, const char *bytes, size_t size, struct buffer *log)
 {
-	assert_int_equal(file_write(path, bytes, size), OK);
-	assert_int_equal(file_write(log_path, "", 0), OK);
+	assert_ok(file_write(path, bytes, size));
+	assert_ok(file_write(log_path, "", 0));
 	log_to_file(log_path);
 	enum status status = vocab_read(vocab, path);
 	log_to_file(NULL);
 	if (log)
-		assert_int_equal(file_read(log_path, 1 << 20, log), OK);
+		assert_ok(file_read(log_path, 1 << 20, log));
 	return status;
 }
 
@@ -62,9 +46,8 @@ static void test_read(void **state)
 	(void)state;
 	struct vocab vocab;
 	struct buffer log = {0};
-	assert_int_equal(
-	        read_text(&vocab, "a\n[UNK]\n##b\n[CLS]\n[SEP]\n[MASK]\n[PAD]\n\xE4\xB8\xAD\n#\nlast", &log),
-	        OK);
+	assert_ok(
+	        read_text(&vocab, "a\n[UNK]\n##b\n[CLS]\n[SEP]\n[MASK]\n[PAD]\n\xE4\xB8\xAD\n#\nlast", &log));
 	assert_string_equal(buffer_string(&log), "");
 	assert_int_equal(vocab.count, 10);
 	assert_string_equal(vocab.text[2], "##b");
@@ -93,9 +76,8 @@ static void test_oddities_are_said(void **state)
 	struct vocab vocab;
 	struct buffer log = {0};
 
-	assert_int_equal(
-	        read_text(&vocab, "\xEF\xBB\xBF" SPECIAL "a\r\n\nb \nb\t\xE3\x80\x80\n  c\nd\xC2\xA0", &log),
-	        OK);
+	assert_ok(
+	        read_text(&vocab, "\xEF\xBB\xBF" SPECIAL "a\r\n\nb \nb\t\xE3\x80\x80\n  c\nd\xC2\xA0", &log));
 	assert_int_equal(vocab.count, 11);
 	assert_int_equal(vocab.pad, 0);
 	assert_int_equal(find(&vocab, "a"), 5);
@@ -112,7 +94,7 @@ static void test_oddities_are_said(void **state)
 	assert_non_null(strstr(buffer_string(&log), "the later id is used (line 9)"));
 	vocab_release(&vocab);
 
-	assert_int_equal(read_text(&vocab, SPECIAL "a\na\na\na\na\n", &log), OK);
+	assert_ok(read_text(&vocab, SPECIAL "a\na\na\na\na\n", &log));
 	assert_non_null(strstr(buffer_string(&log), "(line 7, 8, 9, ...)"));
 	vocab_release(&vocab);
 	buffer_release(&log);
@@ -124,7 +106,7 @@ static void test_refused(void **state)
 	struct vocab vocab;
 
 	assert_int_equal(vocab_read(&vocab, "/nonexistent/vocab.txt"), ERR_USAGE);
-	assert_int_equal(vocab_read(&vocab, folder), ERR_USAGE);
+	assert_int_equal(vocab_read(&vocab, test_folder), ERR_USAGE);
 	assert_int_equal(read_text(&vocab, "", NULL), ERR_DATA);
 	assert_non_null(strstr(error_last()->message, "empty"));
 	assert_int_equal(read_text(&vocab, "\xEF\xBB\xBF", NULL), ERR_DATA);
@@ -148,11 +130,11 @@ static void test_from_entries_and_back(void **state)
 	const int32_t count = sizeof entries / sizeof *entries;
 	struct vocab vocab, again;
 
-	assert_int_equal(vocab_from_entries(&vocab, entries, count), OK);
+	assert_ok(vocab_from_entries(&vocab, entries, count));
 	uint64_t hash = vocab.hash;
 	assert_int_equal(vocab.count, count);
-	assert_int_equal(vocab_write(&vocab, path), OK);
-	assert_int_equal(vocab_read(&again, path), OK);
+	assert_ok(vocab_write(&vocab, path));
+	assert_ok(vocab_read(&again, path));
 	assert_int_equal(again.count, count);
 	assert_true(again.hash == hash);
 	for (int32_t id = 0; id < count; id++)
@@ -162,7 +144,7 @@ static void test_from_entries_and_back(void **state)
 
 	entries[1] = "##y"; /* the same entries in another order are another vocabulary */
 	entries[6] = "x";
-	assert_int_equal(vocab_from_entries(&again, entries, count), OK);
+	assert_ok(vocab_from_entries(&again, entries, count));
 	assert_true(again.hash != hash);
 	vocab_release(&again);
 
@@ -191,7 +173,7 @@ static void test_many(void **state)
 		snprintf(texts[i], sizeof *texts, i % 2 ? "##%x" : "%x", i * 7);
 		entries[i] = i < 5 ? special[i] : texts[i];
 	}
-	assert_int_equal(vocab_from_entries(&vocab, entries, COUNT), OK);
+	assert_ok(vocab_from_entries(&vocab, entries, COUNT));
 	for (int i = 0; i < COUNT; i++) {
 		char other[24];
 		assert_int_equal(find(&vocab, entries[i]), i);
@@ -210,5 +192,5 @@ int main(void)
 	        cmocka_unit_test(test_refused), cmocka_unit_test(test_from_entries_and_back),
 	        cmocka_unit_test(test_many),
 	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }
