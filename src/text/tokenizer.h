@@ -1,8 +1,8 @@
 /* Text to WordPiece ids: BasicTokenizer (clean, CJK spacing, lower case, accents, punctuation) and greedy
  * longest-match WordPiece. Ids equal Hugging Face's fast BERT tokenizer, or Google's with COMPAT_GOOGLE.
  *
- * Invalid UTF-8: each maximal invalid part is one U+FFFD (the WHATWG rule), which cleaning then drops;
- * counted.
+ * Invalid UTF-8: each maximal invalid part is one U+FFFD (the WHATWG rule), which cleaning then drops; its
+ * bytes are counted.
  */
 #ifndef TEXT_TOKENIZER_H
 #define TEXT_TOKENIZER_H
@@ -59,8 +59,7 @@ void tokens_clear(struct tokens *tokens); /* count = 0 */
 void tokens_release(struct tokens *tokens);
 
 /* The words (before WordPiece) of a text, for learning a vocabulary: calls visit(context, word, bytes) for
- * each normalised word (no special tokens). `scratch` keeps the tables for these settings from call to call.
- */
+ * each normalised word (no special tokens). `scratch` keeps the tables for these settings between calls. */
 MUST_USE enum status tokenizer_words(const struct tokenizer_settings *settings, const char *text, size_t size,
                                      struct tokens *scratch,
                                      enum status (*visit)(void *context, const char *word, size_t bytes),

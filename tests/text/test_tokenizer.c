@@ -322,8 +322,7 @@ static void test_special_tokens_are_text_unless_asked(void **state)
 	vocab_release(&vocab);
 }
 
-/* Of two entries that are the same the later one counts, as in Hugging Face: for words, parts and characters.
- */
+/* Of two equal entries the later one counts, as in Hugging Face: for words, parts and characters. */
 static void test_later_duplicate_wins(void **state)
 {
 	(void)state;

@@ -1,0 +1,327 @@
+/* From text to normalised words: the loop that all time goes into.
+ *
+ * One walker serves encoding and the collection of words; it is included where it is used and the visitor is
+ * a constant there, so that the compiler inlines its calls. Nearly all words of English text are short runs
+ * of ASCII letters, which are found, cut and lower-cased as two numbers; other words go character by
+ * character through the normalisation table; the few whose characters depend on their neighbours take the
+ * long way.
+ */
+#ifndef TEXT_TOKENIZER_WALK_H
+#define TEXT_TOKENIZER_WALK_H
+
+#include <endian.h>
+#include <string.h>
+#include "base/memory.h"
+#include "text/tokenizer_normalize.h"
+
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+/* A normalised word, and where its bytes come from. */
+struct word {
+	const char *text;
+	size_t size;
+	uint32_t begin, end;           /* in the source */
+	const uint32_t *begins, *ends; /* of each byte; NULL where byte i is source byte begin + i */
+};
+
+/* What a walk meets, in order. */
+struct visitor {
+	/* A word of 1 to 15 ASCII letters and digits, as two little-endian numbers with zeros behind. */
+	enum status (*short_word)(void *context, uint64_t low, uint64_t high, size_t size, uint32_t begin);
+	enum status (*word)(void *context, const struct word *word);
+	/* A word of one character that normalisation leaves alone. */
+	enum status (*character)(void *context, uint32_t code_point, const char *text, size_t size,
+	                         uint32_t begin);
+	enum status (*special)(void *context, int which, uint32_t begin, uint32_t end);
+};
+
+/* The word under construction, and for each of its bytes where the source has it. */
+struct word_buffer {
+	char *text;
+	uint32_t *begins, *ends;
+	int64_t size;
+	int64_t text_capacity, begins_capacity, ends_capacity;
+	struct stretch stretch;
+};
+
+struct walk {
+	const struct normalizer *normalizer;
+	void *context; /* of the visitor */
+	struct word_buffer *buffer;
+	const char *text;
+	size_t size;
+	size_t at;             /* bytes done */
+	size_t run_begin;      /* where the present run without spaces and ideographs began */
+	int64_t invalid_bytes; /* counted so far */
+};
+
+static const char *const special_token_texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+
+/* The 16 bytes from text[at] as little-endian numbers; zeros behind the end of the text. */
+static inline void load_16(const char *text, size_t size, size_t at, uint64_t *low, uint64_t *high)
+{
+	size_t rest = size - at;
+
+	if (rest >= 16) {
+		memcpy(low, text + at, 8);
+		memcpy(high, text + at + 8, 8);
+		*low = le64toh(*low);
+		*high = le64toh(*high);
+	} else if (size >= 16) {
+		/* The last 16 bytes, shifted, so that nothing behind the end is touched. */
+		unsigned shift = 8 * (16 - (unsigned)rest);
+		uint64_t a, b;
+
+		memcpy(&a, text + size - 16, 8);
+		memcpy(&b, text + size - 8, 8);
+		a = le64toh(a);
+		b = le64toh(b);
+		*low = shift >= 64 ? b >> (shift - 64) : a >> shift | b << (64 - shift);
+		*high = shift >= 64 ? 0 : b >> shift;
+	} else {
+		*low = *high = 0;
+		for (size_t i = 0; i < rest && i < 8; i++)
+			*low |= (uint64_t)(unsigned char)text[at + i] << 8 * i;
+		for (size_t i = 8; i < rest; i++)
+			*high |= (uint64_t)(unsigned char)text[at + i] << 8 * (i - 8);
+	}
+}
+
+/* 0x80 in each byte of x that is no ASCII letter or digit. All bytes at once: adding 0x80 - c to a byte below
+ * 0x80 sets its high bit exactly if it is at least c, and never carries into the next. */
+static inline uint64_t other_bytes(uint64_t x)
+{
+	const uint64_t ones = 0x0101010101010101u, high = 0x80 * ones;
+	uint64_t low7 = x & ~high, folded = low7 | 0x20 * ones;
+	uint64_t letter = (folded + (0x80 - 'a') * ones) & ~(folded + (0x80 - 'z' - 1) * ones);
+	uint64_t digit = (low7 + (0x80 - '0') * ones) & ~(low7 + (0x80 - '9' - 1) * ones);
+
+	return (~(letter | digit) | x) & high;
+}
+
+/* Cuts 16 bytes of text, as numbers, behind the ASCII letters and digits that they begin with, and
+ * lower-cases these if asked: `fold` has 0x20 in each byte then, which digits have already. Returns how many
+ * they are. */
+static inline size_t cut_ascii_word(uint64_t fold, uint64_t *low, uint64_t *high)
+{
+	uint64_t others = other_bytes(*low);
+	unsigned bits;
+
+	if (others) {
+		bits = (unsigned)__builtin_ctzll(others) - 7;
+		*low = (*low | fold) & ~(~(uint64_t)0 << bits);
+		*high = 0;
+		return bits / 8;
+	}
+	others = other_bytes(*high);
+	if (!others)
+		return 16;
+	bits = (unsigned)__builtin_ctzll(others) - 7;
+	*low |= fold;
+	*high = (*high | fold) & ~(~(uint64_t)0 << bits);
+	return 8 + bits / 8;
+}
+
+/* Index of the special token written at text[at], or -1. */
+static inline int find_special(const struct walk *w, size_t at)
+{
+	if (w->text[at] != '[' || !w->normalizer->settings.special_tokens)
+		return -1;
+	for (int i = 0; i < 5; i++) {
+		size_t length = strlen(special_token_texts[i]);
+
+		if (w->size - at >= length && memcmp(w->text + at, special_token_texts[i], length) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* What stands at text[at]; invalid bytes are dropped like other characters. */
+struct source_character {
+	uint32_t code_point; /* UTF8_INVALID if none */
+	size_t length;       /* bytes */
+	uint32_t entry;
+	enum code_point_kind kind;
+};
+
+static inline struct source_character look_up(const struct walk *w, size_t at)
+{
+	struct source_character c;
+
+	c.length = utf8_decode(w->text + at, w->size - at, &c.code_point);
+	c.entry = c.code_point == UTF8_INVALID ? KIND_DROP : w->normalizer->entries[c.code_point];
+	c.kind = entry_kind(c.entry);
+	return c;
+}
+
+static inline bool ends_word(enum code_point_kind kind)
+{
+	return kind == KIND_SPACE || kind == KIND_PUNCTUATION || kind == KIND_IDEOGRAPH;
+}
+
+static inline enum status append_to_word(struct word_buffer *word, const char *text, size_t count,
+                                         size_t begin, size_t end)
+{
+	int64_t needed = word->size + (int64_t)count;
+
+	if (needed > word->text_capacity || needed > word->begins_capacity || needed > word->ends_capacity) {
+		TRY(memory_grow(&word->text, &word->text_capacity, needed, 1, "word"));
+		TRY(memory_grow(&word->begins, &word->begins_capacity, needed, sizeof(*word->begins),
+		                "word"));
+		TRY(memory_grow(&word->ends, &word->ends_capacity, needed, sizeof(*word->ends), "word"));
+	}
+	for (size_t i = 0; i < count; i++) {
+		word->text[word->size] = text[i];
+		word->begins[word->size] = (uint32_t)begin;
+		word->ends[word->size] = (uint32_t)end;
+		word->size++;
+	}
+	return OK;
+}
+
+/* Shows the word under construction, if there is one, and begins the next. */
+static ALWAYS_INLINE enum status finish_word(const struct visitor *visitor, struct walk *w)
+{
+	struct word_buffer *buffer = w->buffer;
+	struct word word = {.text = buffer->text, .size = (size_t)buffer->size};
+
+	if (buffer->size == 0)
+		return OK;
+	word.begins = buffer->begins;
+	word.ends = buffer->ends;
+	word.begin = buffer->begins[0];
+	word.end = buffer->ends[buffer->size - 1];
+	buffer->size = 0;
+	return visitor->word(w->context, &word);
+}
+
+/* The long way for the text from here to the next space, ideograph or special token. */
+static ALWAYS_INLINE enum status walk_stretch(const struct visitor *visitor, struct walk *w)
+{
+	struct stretch *stretch = &w->buffer->stretch;
+	const struct normalizer *normalizer = w->normalizer;
+	size_t begin = w->at;
+
+	w->buffer->size = 0;
+	while (w->at < w->size) {
+		struct source_character c = look_up(w, w->at);
+
+		if (c.kind == KIND_SPACE || c.kind == KIND_IDEOGRAPH || find_special(w, w->at) >= 0)
+			break;
+		w->at += c.length;
+	}
+	TRY(normalize_stretch(normalizer, w->text, w->run_begin, begin, w->at, stretch));
+	w->invalid_bytes += stretch->invalid_bytes;
+	for (int64_t i = 0; i < stretch->count; i++) {
+		const struct character *c = &stretch->characters[i];
+		bool is_word = unicode_flags(normalizer->column, c->code_point) & UNICODE_PUNCTUATION;
+		char bytes[4];
+		size_t length = utf8_encode(c->code_point, bytes);
+
+		if (is_word)
+			TRY(finish_word(visitor, w));
+		TRY(append_to_word(w->buffer, bytes, length, c->begin, c->end));
+		if (is_word)
+			TRY(finish_word(visitor, w));
+	}
+	return finish_word(visitor, w);
+}
+
+/* A word of any characters, from here to what ends it. */
+static ALWAYS_INLINE enum status walk_word(const struct visitor *visitor, struct walk *w)
+{
+	size_t end = w->at;
+	int64_t invalid_bytes = 0;
+
+	w->buffer->size = 0;
+	while (end < w->size) {
+		struct source_character c = look_up(w, end);
+		const char *bytes = w->text + end;
+		size_t begin = end, count = c.length;
+
+		if (ends_word(c.kind))
+			break;
+		if (c.kind == KIND_CONTEXT)
+			return walk_stretch(visitor, w); /* from the beginning of the word */
+		end += c.length;
+		if (c.kind == KIND_DROP) {
+			invalid_bytes += c.code_point == UTF8_INVALID ? (int64_t)c.length : 0;
+			continue;
+		}
+		if (c.kind == KIND_REPLACE) {
+			bytes = entry_text(w->normalizer, c.entry);
+			count = entry_size(c.entry);
+		}
+		TRY(append_to_word(w->buffer, bytes, count, begin, end));
+	}
+	w->at = end;
+	w->invalid_bytes += invalid_bytes;
+	return finish_word(visitor, w);
+}
+
+/* A character that is no ASCII letter or digit: a space, a word of its own, or the beginning of a word. */
+static ALWAYS_INLINE enum status walk_other(const struct visitor *visitor, struct walk *w)
+{
+	struct source_character c = look_up(w, w->at);
+	size_t begin = w->at;
+	int special;
+
+	if (!ends_word(c.kind))
+		return walk_word(visitor, w);
+	special = find_special(w, begin);
+	if (special >= 0) {
+		w->at += strlen(special_token_texts[special]);
+		w->run_begin = w->at;
+		return visitor->special(w->context, special, (uint32_t)begin, (uint32_t)w->at);
+	}
+	w->at += c.length;
+	if (c.kind != KIND_PUNCTUATION)
+		w->run_begin = w->at;
+	if (c.kind == KIND_SPACE)
+		return OK;
+	if (entry_size(c.entry) == 0)
+		return visitor->character(w->context, c.code_point, w->text + begin, c.length,
+		                          (uint32_t)begin);
+	w->buffer->size = 0;
+	TRY(append_to_word(w->buffer, entry_text(w->normalizer, c.entry), entry_size(c.entry), begin, w->at));
+	return finish_word(visitor, w);
+}
+
+/* Calls the visitor for every word from w->at to the end of the text. */
+static ALWAYS_INLINE enum status walk_text(const struct visitor *visitor, struct walk *w)
+{
+	const uint64_t fold = w->normalizer->settings.lowercase ? 0x2020202020202020u : 0;
+
+	if (w->size > UINT32_MAX)
+		return error_set(ERR_DATA, "a text of %zu bytes is too long to be tokenised in one piece",
+		                 w->size);
+	/* The place is kept here while it moves from word to word: through memory each step would wait for
+	 * the last. */
+	for (size_t at = w->at; at < w->size;) {
+		uint64_t low, high;
+		size_t length, end;
+
+		load_16(w->text, w->size, at, &low, &high);
+		if (other_bytes(low) & 0x80) {
+			w->at = at;
+			TRY(walk_other(visitor, w));
+			at = w->at;
+			continue;
+		}
+		length = cut_ascii_word(fold, &low, &high);
+		end = at + length;
+		if (length == 16 || (end < w->size && !ends_word(look_up(w, end).kind))) {
+			w->at = at;
+			TRY(walk_word(visitor, w));
+			at = w->at;
+			continue;
+		}
+		TRY(visitor->short_word(w->context, low, high, length, (uint32_t)at));
+		at = end;
+		if (at < w->size && w->text[at] == ' ') /* nearly always */
+			w->run_begin = ++at;
+	}
+	return OK;
+}
+
+#endif
