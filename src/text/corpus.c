@@ -31,6 +31,7 @@ struct corpus {
 	int64_t next_file;
 	enum text_form asked, form;
 	char reason[TEXT_FORM_REASON_BYTES];
+	bool quiet;
 	bool form_said[TEXT_FORM_DOCUMENTS + 1];
 	struct line_reader *reader; /* of the file at next_file - 1; NULL between files */
 	int blank_lines;            /* in a row before this line, in wrapped text */
@@ -221,7 +222,7 @@ static enum status open_next_file(struct corpus *corpus)
 	if (corpus->asked == TEXT_FORM_AUTO) {
 		TRY(text_form_detect(beginning, size, size < BEGINNING_BYTES, corpus->files.count,
 		                     &corpus->form, corpus->reason));
-		if (!corpus->form_said[corpus->form] && size > 0)
+		if (!corpus->quiet && !corpus->form_said[corpus->form] && size > 0)
 			log_note("'%s' read as %s: %s", corpus->document.path, text_form_names[corpus->form],
 			         corpus->reason);
 		else
@@ -230,6 +231,11 @@ static enum status open_next_file(struct corpus *corpus)
 		corpus->form_said[corpus->form] = true;
 	}
 	return OK;
+}
+
+void corpus_quiet(struct corpus *corpus)
+{
+	corpus->quiet = true;
 }
 
 static void close_file(struct corpus *corpus)

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <string.h>
 #include "base/memory.h"
 #include "text/corpus.h"
 #include "text/utf8.h"

@@ -110,6 +110,7 @@ enum status run_data_shards(const struct option_list *patterns, enum text_form f
 		.held_out_prefix = held_out_fraction > 0 ? held_out : NULL,
 		.held_out_fraction = held_out_fraction,
 	};
+	corpus_quiet(corpus); /* the summary below says it */
 	TRY_GOTO(prepare_corpus(corpus, tokenizer, pool, &settings, &report), done);
 	char documents[FORMAT_BYTES], sentences[FORMAT_BYTES], tokens[FORMAT_BYTES];
 	const char *reason;
