@@ -53,6 +53,8 @@ struct corpus;
  */
 MUST_USE enum status corpus_open(struct corpus **out, const char *const *patterns, int64_t pattern_count,
                                  enum text_form form);
+/* Forms found are told with --verbose only: for text that is read a second time. */
+void corpus_quiet(struct corpus *corpus);
 /* The next document, which has at least one sentence; *out = NULL at the end. A document ends with its file.
  */
 MUST_USE enum status corpus_next(struct corpus *corpus, const struct document **out);
