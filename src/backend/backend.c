@@ -9,22 +9,41 @@
 
 const char *const dtype_names[DTYPE_COUNT] = {"f64", "f32", "bf16", "f16"};
 
+static enum dtype ref_best_dtype(void)
+{
+	return DTYPE_F64;
+}
+
+static const struct device {
+	const char *name;
+	enum status (*open)(struct backend *be, const struct backend_settings *settings);
+	enum dtype (*best_dtype)(void);
+} devices[] = {
+        {"cpu", cpu_backend_open, cpu_best_dtype},
+        {"ref", ref_backend_open, ref_best_dtype},
+};
+
+static const struct device *find_device(const char *name)
+{
+	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+		if (strcmp(devices[i].name, name) == 0)
+			return &devices[i];
+	return NULL;
+}
+
 enum status backend_open(struct backend **out, const struct backend_settings *settings)
 {
 	*out = NULL;
-	enum status (*open)(struct backend *, const struct backend_settings *) = NULL;
-	if (strcmp(settings->device, "ref") == 0)
-		open = ref_backend_open;
-	else if (strcmp(settings->device, "cpu") == 0)
-		open = cpu_backend_open;
-	if (open == NULL) {
-		enum status status = error_set(ERR_USAGE, "'%s': no such device in this build", settings->device);
+	const struct device *device = find_device(settings->device);
+	if (device == NULL) {
+		enum status status =
+		        error_set(ERR_USAGE, "'%s': no such device in this build", settings->device);
 		error_hint("give --device cpu or --device ref");
 		return status;
 	}
 	struct backend *be;
 	TRY(memory_new(&be, 1, sizeof(*be), "the back end"));
-	enum status status = open(be, settings);
+	enum status status = device->open(be, settings);
 	if (status != OK) {
 		free(be);
 		return status;
@@ -41,7 +60,8 @@ void backend_close(struct backend *be)
 	free(be);
 }
 
-enum dtype backend_best_dtype(const char *device)
+enum dtype backend_best_dtype(const char *name)
 {
-	return strcmp(device, "ref") == 0 ? DTYPE_F64 : cpu_best_dtype();
+	const struct device *device = find_device(name);
+	return device != NULL ? device->best_dtype() : DTYPE_F32;
 }

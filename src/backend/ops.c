@@ -1,11 +1,12 @@
-/* The operations as model and train call them: one check of shapes, types and aliasing, a trace if asked, dispatch.
+/* The operations as model and train call them: one check of shapes, types and aliasing, a trace if asked,
+ * dispatch.
  *
  * What does not fit is a bug of ours, never bad input, so it aborts, with the operation, the field and both
- * sizes: "linear_fwd: 'w' has 2 columns where 'x' has 3". What lies in device memory (ids, labels, rows) is not
- * looked at here.
+ * sizes: "linear_fwd: 'w' has 2 columns where 'x' has 3". What lies in device memory (ids, labels, rows) is
+ * not looked at here.
  *
- * BERTC_TRACE=1 prints a line an operation to standard error: its letters and microseconds. The lines are test cases
- * of tests/backend as they stand.
+ * BERTC_TRACE=1 prints a line an operation to standard error: its letters and microseconds. The lines are
+ * test cases of tests/backend as they stand.
  */
 #include "backend/ops.h"
 
@@ -44,7 +45,8 @@ struct extent {
 	const char *owner;
 };
 
-__attribute__((noreturn)) PRINTF_LIKE(2, 3) static void mismatch(const struct call *c, const char *format, ...)
+__attribute__((noreturn))
+PRINTF_LIKE(2, 3) static void mismatch(const struct call *c, const char *format, ...)
 {
 	char text[256];
 	int used = snprintf(text, sizeof(text), "%s: ", c->operation);
@@ -82,45 +84,48 @@ static bool present(const struct tensor *tensor)
 }
 
 /* The field must have this type and shape. */
-static void check_field(struct call *c, struct field f, const struct tensor *t, enum dtype dtype, struct extent rows,
-			struct extent columns)
+static void check_field(struct call *c, struct field f, const struct tensor *t, enum dtype dtype,
+                        struct extent rows, struct extent columns)
 {
 	if (t->rows != rows.size)
-		mismatch(c, "%s'%s' has %" PRId64 " rows where '%s' has %" PRId64, f.of, f.name, t->rows, rows.owner, rows.size);
+		mismatch(c, "%s'%s' has %" PRId64 " rows where '%s' has %" PRId64, f.of, f.name, t->rows,
+		         rows.owner, rows.size);
 	if (t->columns != columns.size)
-		mismatch(c, "%s'%s' has %" PRId64 " columns where '%s' has %" PRId64, f.of, f.name, t->columns, columns.owner,
-			 columns.size);
+		mismatch(c, "%s'%s' has %" PRId64 " columns where '%s' has %" PRId64, f.of, f.name,
+		         t->columns, columns.owner, columns.size);
 	if (t->data == NULL && t->rows > 0 && t->columns > 0)
 		mismatch(c, "%s'%s' is missing", f.of, f.name);
 	if (t->dtype != dtype)
-		mismatch(c, "%s'%s' is %s where the back end has %s", f.of, f.name, dtype_names[t->dtype], dtype_names[dtype]);
+		mismatch(c, "%s'%s' is %s where the back end has %s", f.of, f.name, dtype_names[t->dtype],
+		         dtype_names[dtype]);
 	f.data = t->data;
 	f.bytes = (size_t)t->rows * (size_t)t->columns * dtype_bytes(t->dtype);
 	add_field(c, f);
 }
 
 /* A tensor that must be there. */
-static void check_tensor(struct call *c, const char *name, const struct tensor *t, enum role role, enum dtype dtype,
-			 struct extent rows, struct extent columns)
+static void check_tensor(struct call *c, const char *name, const struct tensor *t, enum role role,
+                         enum dtype dtype, struct extent rows, struct extent columns)
 {
 	check_field(c, (struct field){.of = "", .name = name, .role = role}, t, dtype, rows, columns);
 }
 
 static void check_activation(struct call *c, const char *name, const struct tensor *t, enum role role,
-			     struct extent rows, struct extent columns)
+                             struct extent rows, struct extent columns)
 {
 	check_tensor(c, name, t, role, activation_type(c), rows, columns);
 }
 
 /* One number a row: mean, rstd. */
-static void check_statistic(struct call *c, const char *name, const struct tensor *t, enum role role, struct extent rows)
+static void check_statistic(struct call *c, const char *name, const struct tensor *t, enum role role,
+                            struct extent rows)
 {
 	check_tensor(c, name, t, role, master_type(c), (struct extent){1, "a vector"}, rows);
 }
 
 /* A weight that is read. */
 static void check_weight(struct call *c, const char *name, const struct weight *w, struct extent rows,
-			 struct extent columns)
+                         struct extent columns)
 {
 	if (w == NULL)
 		mismatch(c, "'%s' is missing", name);
@@ -129,11 +134,11 @@ static void check_weight(struct call *c, const char *name, const struct weight *
 
 /* A weight whose gradient is written or added to. */
 static void check_gradient(struct call *c, const char *name, const struct weight *w, struct extent rows,
-			   struct extent columns)
+                           struct extent columns)
 {
 	check_weight(c, name, w, rows, columns);
-	check_field(c, (struct field){.of = "gradient of ", .name = name, .role = OUT}, &w->gradient, master_type(c), rows,
-		    columns);
+	check_field(c, (struct field){.of = "gradient of ", .name = name, .role = OUT}, &w->gradient,
+	            master_type(c), rows, columns);
 }
 
 static void check_vector(struct call *c, const char *name, const struct weight *w, struct extent columns)
@@ -141,7 +146,8 @@ static void check_vector(struct call *c, const char *name, const struct weight *
 	check_weight(c, name, w, (struct extent){1, "a vector"}, columns);
 }
 
-static void check_vector_gradient(struct call *c, const char *name, const struct weight *w, struct extent columns)
+static void check_vector_gradient(struct call *c, const char *name, const struct weight *w,
+                                  struct extent columns)
 {
 	check_gradient(c, name, w, (struct extent){1, "a vector"}, columns);
 }
@@ -159,13 +165,13 @@ static void check_batch(const struct call *c, const struct batch *batch, struct 
 	if (batch == NULL)
 		mismatch(c, "'batch' is missing");
 	if (batch->token_count != rows.size)
-		mismatch(c, "'batch' has %d tokens where '%s' has %" PRId64 " rows", batch->token_count, rows.owner,
-			 rows.size);
+		mismatch(c, "'batch' has %d tokens where '%s' has %" PRId64 " rows", batch->token_count,
+		         rows.owner, rows.size);
 }
 
 /* Dropout needs the batch: its rows are tokens. */
 static void check_dropout(const struct call *c, const struct dropout *dropout, const struct batch *batch,
-			  struct extent rows)
+                          struct extent rows)
 {
 	if (!(dropout->p >= 0 && dropout->p < 1))
 		mismatch(c, "dropout of %g is not in [0, 1)", dropout->p);
@@ -185,8 +191,8 @@ static bool is_pair(const char *a, const char *b, const struct field *f, const s
 	       (strcmp(f->name, b) == 0 && strcmp(g->name, a) == 0);
 }
 
-/* What is written must not overlap anything else. `pairs` lists names, two by two, that may be the same tensor (not
- * merely overlap); NULL ends it. Starts the clock of a trace: the last thing before dispatch. */
+/* What is written must not overlap anything else. `pairs` lists names, two by two, that may be the same
+ * tensor (not merely overlap); NULL ends it. Starts the clock of a trace: the last thing before dispatch. */
 static void check_apart(struct call *c, const char *const *pairs)
 {
 	for (int i = 0; i < c->count; i++) {
@@ -197,10 +203,11 @@ static void check_apart(struct call *c, const char *const *pairs)
 				continue;
 			bool allowed = false;
 			for (int k = 0; pairs != NULL && pairs[k] != NULL; k += 2)
-				allowed |= is_pair(pairs[k], pairs[k + 1], out, other) && out->data == other->data &&
-					   out->bytes == other->bytes;
+				allowed |= is_pair(pairs[k], pairs[k + 1], out, other) &&
+				           out->data == other->data && out->bytes == other->bytes;
 			if (!allowed)
-				mismatch(c, "%s'%s' overlaps %s'%s'", out->of, out->name, other->of, other->name);
+				mismatch(c, "%s'%s' overlaps %s'%s'", out->of, out->name, other->of,
+				         other->name);
 		}
 	}
 }
@@ -253,13 +260,13 @@ void embed_fwd(struct replica *r, const struct embed_fwd *a)
 	check_activation(&c, "y", &a->y, OUT, tokens, width);
 	if (a->batch->longest > a->position->master.rows)
 		mismatch(&c, "'batch' has a sequence of %d tokens where 'position' has %" PRId64 " rows",
-			 a->batch->longest, a->position->master.rows);
+		         a->batch->longest, a->position->master.rows);
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->embed_fwd(r, a);
-	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64 " B=%d longest=%d p=%g", tokens.size,
-		  width.size, a->word->master.rows, a->position->master.rows, a->batch->sequence_count, a->batch->longest,
-		  a->dropout.p);
+	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64 " B=%d longest=%d p=%g",
+	          tokens.size, width.size, a->word->master.rows, a->position->master.rows,
+	          a->batch->sequence_count, a->batch->longest, a->dropout.p);
 }
 
 void embed_bwd(struct replica *r, const struct embed_bwd *a)
@@ -280,9 +287,11 @@ void embed_bwd(struct replica *r, const struct embed_bwd *a)
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->embed_bwd(r, a);
-	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64 " B=%d longest=%d p=%g overwrite=%d overwrite_word=%d",
-		  tokens.size, width.size, a->word->master.rows, a->position->master.rows, a->batch->sequence_count,
-		  a->batch->longest, a->dropout.p, a->overwrite, a->overwrite_word);
+	trace_end(&c,
+	          "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64
+	          " B=%d longest=%d p=%g overwrite=%d overwrite_word=%d",
+	          tokens.size, width.size, a->word->master.rows, a->position->master.rows,
+	          a->batch->sequence_count, a->batch->longest, a->dropout.p, a->overwrite, a->overwrite_word);
 }
 
 void linear_fwd(struct replica *r, const struct linear_fwd *a)
@@ -299,8 +308,8 @@ void linear_fwd(struct replica *r, const struct linear_fwd *a)
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->linear_fwd(r, a);
-	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " act=%s b=%d", rows.size, outer.size, inner.size,
-		  activation_names[a->activation], a->b != NULL);
+	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " act=%s b=%d", rows.size, outer.size,
+	          inner.size, activation_names[a->activation], a->b != NULL);
 }
 
 void linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
@@ -317,8 +326,8 @@ void linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->linear_gelu_fwd(r, a);
-	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " act=%s train=%d", rows.size, outer.size, inner.size,
-		  activation_names[a->activation], present(&a->pre));
+	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " act=%s train=%d", rows.size, outer.size,
+	          inner.size, activation_names[a->activation], present(&a->pre));
 }
 
 void linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
@@ -346,8 +355,9 @@ void linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->linear_norm_fwd(r, a);
-	trace_end(&c, "M=%" PRId64 " H=%" PRId64 " I=%" PRId64 " w=%d residual=%d p=%g train=%d", rows.size, width.size,
-		  inner.size, a->w != NULL, present(&a->residual), a->dropout.p, present(&a->sum));
+	trace_end(&c, "M=%" PRId64 " H=%" PRId64 " I=%" PRId64 " w=%d residual=%d p=%g train=%d", rows.size,
+	          width.size, inner.size, a->w != NULL, present(&a->residual), a->dropout.p,
+	          present(&a->sum));
 }
 
 void norm_bwd(struct replica *r, const struct norm_bwd *a)
@@ -378,9 +388,10 @@ void norm_bwd(struct replica *r, const struct norm_bwd *a)
 	check_apart(&c, separate ? two_outputs : one_output);
 	trace_begin(&c);
 	r->operations->norm_bwd(r, a);
-	trace_end(&c, "M=%" PRId64 " H=%" PRId64 " p=%g bias=%d pre=%s dx=%d in_place=%d overwrite=%d", rows.size,
-		  width.size, a->dropout.p, a->bias != NULL, present(&a->pre) ? activation_names[a->pre_activation] : "none",
-		  separate, a->dresidual.data == a->dy.data, a->overwrite);
+	trace_end(&c, "M=%" PRId64 " H=%" PRId64 " p=%g bias=%d pre=%s dx=%d in_place=%d overwrite=%d",
+	          rows.size, width.size, a->dropout.p, a->bias != NULL,
+	          present(&a->pre) ? activation_names[a->pre_activation] : "none", separate,
+	          a->dresidual.data == a->dy.data, a->overwrite);
 }
 
 void linear_bwd(struct replica *r, const struct linear_bwd *a)
@@ -409,21 +420,27 @@ void linear_bwd(struct replica *r, const struct linear_bwd *a)
 	check_apart(&c, (const char *const[]){"dx", "add", NULL});
 	trace_begin(&c);
 	r->operations->linear_bwd(r, a);
-	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " b=%d producer=%d pre=%s add=%d tanh=%d dx=%d overwrite=%d",
-		  rows.size, outer.size, inner.size, a->b != NULL, a->producer_bias != NULL,
-		  present(&a->pre) ? activation_names[a->pre_activation] : "none",
-		  !present(&a->add) ? 0 : a->add.data == a->dx.data ? 2 : 1, present(&a->tanh_y), present(&a->dx),
-		  a->overwrite);
+	trace_end(&c,
+	          "M=%" PRId64 " O=%" PRId64 " I=%" PRId64
+	          " b=%d producer=%d pre=%s add=%d tanh=%d dx=%d overwrite=%d",
+	          rows.size, outer.size, inner.size, a->b != NULL, a->producer_bias != NULL,
+	          present(&a->pre) ? activation_names[a->pre_activation] : "none",
+	          !present(&a->add)           ? 0
+	          : a->add.data == a->dx.data ? 2
+	                                      : 1,
+	          present(&a->tanh_y), present(&a->dx), a->overwrite);
 }
 
 /* The fields that both directions share. */
-static void check_attention(struct call *c, const struct batch *batch, int32_t heads, const struct tensor *qkv,
-			    struct extent tokens, struct extent width, const struct dropout *dropout)
+static void check_attention(struct call *c, const struct batch *batch, int32_t heads,
+                            const struct tensor *qkv, struct extent tokens, struct extent width,
+                            const struct dropout *dropout)
 {
 	check_batch(c, batch, tokens);
 	check_dropout(c, dropout, batch, tokens);
 	if (heads <= 0 || width.size % heads != 0)
-		mismatch(c, "%" PRId64 " columns of '%s' cannot be shared by %d heads", width.size, width.owner, heads);
+		mismatch(c, "%" PRId64 " columns of '%s' cannot be shared by %d heads", width.size,
+		         width.owner, heads);
 	check_activation(c, "qkv", qkv, IN, tokens, (struct extent){3 * width.size, "three times y"});
 }
 
@@ -438,8 +455,9 @@ void attention_fwd(struct replica *r, const struct attention_fwd *a)
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->attention_fwd(r, a);
-	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " heads=%d B=%d longest=%d p=%g train=%d", tokens.size, width.size,
-		  a->heads, a->batch->sequence_count, a->batch->longest, a->dropout.p, present(&a->lse));
+	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " heads=%d B=%d longest=%d p=%g train=%d", tokens.size,
+	          width.size, a->heads, a->batch->sequence_count, a->batch->longest, a->dropout.p,
+	          present(&a->lse));
 }
 
 void attention_bwd(struct replica *r, const struct attention_bwd *a)
@@ -457,9 +475,9 @@ void attention_bwd(struct replica *r, const struct attention_bwd *a)
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->attention_bwd(r, a);
-	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " heads=%d B=%d longest=%d p=%g bias=%d overwrite=%d", tokens.size,
-		  width.size, a->heads, a->batch->sequence_count, a->batch->longest, a->dropout.p, a->bias != NULL,
-		  a->overwrite);
+	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " heads=%d B=%d longest=%d p=%g bias=%d overwrite=%d",
+	          tokens.size, width.size, a->heads, a->batch->sequence_count, a->batch->longest,
+	          a->dropout.p, a->bias != NULL, a->overwrite);
 }
 
 void gather_fwd(struct replica *r, const struct gather_fwd *a)
@@ -487,13 +505,15 @@ void gather_bwd(struct replica *r, const struct gather_bwd *a)
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->gather_bwd(r, a);
-	trace_end(&c, "T=%" PRId64 " P=%d H=%" PRId64 " overwrite=%d", a->dx.rows, a->count, width.size, a->overwrite);
+	trace_end(&c, "T=%" PRId64 " P=%d H=%" PRId64 " overwrite=%d", a->dx.rows, a->count, width.size,
+	          a->overwrite);
 }
 
 void vocab_xent(struct replica *r, const struct vocab_xent *a)
 {
 	struct call c = call_begin(r, "vocab_xent");
-	struct extent rows = {a->x.rows, "x"}, width = {a->x.columns, "x"}, words = rows_of(&c, "table", a->table);
+	struct extent rows = {a->x.rows, "x"}, width = {a->x.columns, "x"},
+	              words = rows_of(&c, "table", a->table);
 	if ((a->labels == NULL || a->weights == NULL) && rows.size > 0)
 		mismatch(&c, "'%s' is missing", a->labels == NULL ? "labels" : "weights");
 	if (a->loss == NULL || a->correct == NULL)
@@ -510,14 +530,15 @@ void vocab_xent(struct replica *r, const struct vocab_xent *a)
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->vocab_xent(r, a);
-	trace_end(&c, "P=%" PRId64 " V=%" PRId64 " H=%" PRId64 " train=%d overwrite=%d", rows.size, words.size, width.size,
-		  a->training, a->overwrite);
+	trace_end(&c, "P=%" PRId64 " V=%" PRId64 " H=%" PRId64 " train=%d overwrite=%d", rows.size,
+	          words.size, width.size, a->training, a->overwrite);
 }
 
 void vocab_topk(struct replica *r, const struct vocab_topk *a)
 {
 	struct call c = call_begin(r, "vocab_topk");
-	struct extent rows = {a->x.rows, "x"}, width = {a->x.columns, "x"}, words = rows_of(&c, "table", a->table);
+	struct extent rows = {a->x.rows, "x"}, width = {a->x.columns, "x"},
+	              words = rows_of(&c, "table", a->table);
 	if (a->k < 1 || a->k > words.size)
 		mismatch(&c, "k is %d where 'table' has %" PRId64 " rows", a->k, words.size);
 	if (a->ids == NULL || a->probabilities == NULL)
@@ -528,11 +549,12 @@ void vocab_topk(struct replica *r, const struct vocab_topk *a)
 	size_t entries = (size_t)(rows.size * a->k);
 	add_field(&c, (struct field){"", "ids", OUT, (const char *)a->ids, entries * sizeof(*a->ids)});
 	add_field(&c, (struct field){"", "probabilities", OUT, (const char *)a->probabilities,
-				     entries * sizeof(*a->probabilities)});
+	                             entries * sizeof(*a->probabilities)});
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->vocab_topk(r, a);
-	trace_end(&c, "P=%" PRId64 " V=%" PRId64 " H=%" PRId64 " k=%d", rows.size, words.size, width.size, a->k);
+	trace_end(&c, "P=%" PRId64 " V=%" PRId64 " H=%" PRId64 " k=%d", rows.size, words.size, width.size,
+	          a->k);
 }
 
 void xent(struct replica *r, const struct xent *a)

@@ -1,6 +1,6 @@
-/* A case of an operation: one line of text ("linear_fwd M=5 O=3 I=7 act=tanh", as BERTC_TRACE=1 prints them), the
- * arrays it needs in float64, and the same case laid out on a back end with guards around everything written.
- * What an operation needs is in operations.h. */
+/* A case of an operation: one line of text ("linear_fwd M=5 O=3 I=7 act=tanh", as BERTC_TRACE=1 prints them),
+ * the arrays it needs in float64, and the same case laid out on a back end with guards around everything
+ * written. What an operation needs is in operations.h. */
 #ifndef TESTS_BACKEND_CASE_H
 #define TESTS_BACKEND_CASE_H
 
@@ -74,16 +74,17 @@ struct operation_test {
 	const char *name;
 	const char *keys; /* the letters of its lines */
 	void (*declare)(struct test_case *c);
-	void (*derive)(struct test_case *c, struct replica *ref); /* inputs that follow from others; or NULL */
+	void (*derive)(struct test_case *c,
+	               struct replica *ref); /* inputs that follow from others; or NULL */
 	void (*call)(struct bound *b);
-	/* What the forward operation gave for these inputs, times the incoming gradient: what a backward operation
-	 * differentiates (test_ref.c); NULL for others. */
+	/* What the forward operation gave for these inputs, times the incoming gradient: what a backward
+	 * operation differentiates (test_ref.c); NULL for others. */
 	double (*objective)(struct test_case *c, struct replica *ref);
 };
 
 static const struct operation_test *find_operation(const char *name, size_t length); /* operations.h */
 
-/* --- the line ------------------------------------------------------------------------------------------------ */
+/* --- the line --- */
 
 /* The text behind "key=" up to a blank, or NULL. */
 static inline const char *case_value(const struct test_case *c, const char *key)
@@ -110,7 +111,8 @@ static inline bool case_is(const struct test_case *c, const char *key, const cha
 {
 	const char *value = case_value(c, key);
 	size_t length = strlen(word);
-	return value != NULL && strncmp(value, word, length) == 0 && (value[length] == ' ' || value[length] == '\0');
+	return value != NULL && strncmp(value, word, length) == 0 &&
+	       (value[length] == ' ' || value[length] == '\0');
 }
 
 static inline enum activation case_activation(const struct test_case *c, const char *key)
@@ -118,7 +120,7 @@ static inline enum activation case_activation(const struct test_case *c, const c
 	return case_is(c, key, "tanh")        ? ACTIVATION_TANH
 	       : case_is(c, key, "gelu_erf")  ? ACTIVATION_GELU_ERF
 	       : case_is(c, key, "gelu_tanh") ? ACTIVATION_GELU_TANH
-					      : ACTIVATION_NONE;
+	                                      : ACTIVATION_NONE;
 }
 
 /* Aborts on a key that the operation does not know: a misspelt key would silently test something else. */
@@ -139,7 +141,7 @@ static inline void check_keys(const struct test_case *c)
 	}
 }
 
-/* --- arrays -------------------------------------------------------------------------------------------------- */
+/* --- arrays --- */
 
 static inline int64_t array_size(const struct array *a)
 {
@@ -173,7 +175,7 @@ static inline struct array *get_array(struct test_case *c, const char *name)
 }
 
 static inline struct array *add_array(struct test_case *c, const char *name, enum role role, enum kind kind,
-				      int64_t rows, int64_t columns)
+                                      int64_t rows, int64_t columns)
 {
 	if (c->count == ARRAY_LIMIT)
 		abort();
@@ -204,7 +206,7 @@ static inline void fill_normal(const struct test_case *c, struct array *a, doubl
 
 /* An activation that is read, of the given spread (times the line's scale=). */
 static inline struct array *add_input(struct test_case *c, const char *name, int64_t rows, int64_t columns,
-				      double deviation)
+                                      double deviation)
 {
 	struct array *a = add_array(c, name, INPUT, ACTIVATION, rows, columns);
 	fill_normal(c, a, 0, deviation * case_number(c, "scale", 1));
@@ -212,7 +214,7 @@ static inline struct array *add_input(struct test_case *c, const char *name, int
 }
 
 static inline struct array *add_output(struct test_case *c, const char *name, enum kind kind, int64_t rows,
-				       int64_t columns, enum limit_class class)
+                                       int64_t columns, enum limit_class class)
 {
 	struct array *a = add_array(c, name, OUTPUT, kind, rows, columns);
 	a->class = class;
@@ -227,8 +229,8 @@ static inline void add_sum(struct test_case *c, const char *name, enum limit_cla
 	a->class = class;
 }
 
-static inline struct array *add_weight(struct test_case *c, const char *name, enum weight_use use, int64_t rows,
-				       int64_t columns, double mean, double deviation)
+static inline struct array *add_weight(struct test_case *c, const char *name, enum weight_use use,
+                                       int64_t rows, int64_t columns, double mean, double deviation)
 {
 	struct array *a = add_array(c, name, INPUT, MASTER, rows, columns);
 	a->is_weight = true;
@@ -238,9 +240,10 @@ static inline struct array *add_weight(struct test_case *c, const char *name, en
 	return a;
 }
 
-/* The gradient of weight `name`; its array is called "<name>.gradient". `deviation` is of what it holds before. */
+/* The gradient of weight `name`; its array is called "<name>.gradient". `deviation` is of what it holds
+ * before. */
 static inline void add_gradient(struct test_case *c, const char *name, bool overwrite, double deviation,
-				enum limit_class class)
+                                enum limit_class class)
 {
 	struct array *w = get_array(c, name);
 	char full[24];
@@ -254,7 +257,7 @@ static inline void add_gradient(struct test_case *c, const char *name, bool over
 		fill_normal(c, a, 0, deviation);
 }
 
-/* --- batches ------------------------------------------------------------------------------------------------- */
+/* --- batches --- */
 
 static inline int32_t *new_integers(int64_t count)
 {
@@ -272,8 +275,9 @@ static inline int compare_ids(const void *a, const void *b)
 	return sort_ids[i] != sort_ids[j] ? (sort_ids[i] < sort_ids[j] ? -1 : 1) : (i > j) - (i < j);
 }
 
-/* T tokens in B sequences (default: some 37 tokens each), the first of `longest` tokens (default: all that it can), the others of mixed lengths;
- * ids below `vocab`, repeated often, since repeated ids are what the embedding's gradient has to get right. */
+/* T tokens in B sequences (default: some 37 tokens each), the first of `longest` tokens (default: all that it
+ * can), the others of mixed lengths; ids below `vocab`, repeated often, since repeated ids are what the
+ * embedding's gradient has to get right. */
 static inline void make_batch(struct test_case *c, int64_t tokens, int64_t vocab)
 {
 	int64_t sequences = case_integer(c, "B", tokens / 37 + 1);
@@ -299,14 +303,16 @@ static inline void make_batch(struct test_case *c, int64_t tokens, int64_t vocab
 			length = least + rng_below(&rng, (uint32_t)(most - least + 1));
 		}
 		if (length < 1 || length > left || (others == 0 && length != left)) {
-			fprintf(stderr, "'%s': %d tokens do not make these sequences\n", c->line, b->token_count);
+			fprintf(stderr, "'%s': %d tokens do not make these sequences\n", c->line,
+			        b->token_count);
 			abort();
 		}
 		b->starts[s] = next;
 		b->samples[s] = rng_u32(&rng);
 		b->longest = length > b->longest ? (int32_t)length : b->longest;
 		for (int64_t i = 0; i < length; i++, next++) {
-			b->ids[next] = (int32_t)(rng_below(&rng, 4) == 0 ? vocab / 2 : rng_below(&rng, (uint32_t)vocab));
+			b->ids[next] = (int32_t)(rng_below(&rng, 4) == 0 ? vocab / 2
+			                                                 : rng_below(&rng, (uint32_t)vocab));
 			b->types[next] = i > length / 2;
 			b->positions[next] = (int32_t)i;
 			b->token_samples[next] = b->samples[s];
@@ -320,7 +326,7 @@ static inline void make_batch(struct test_case *c, int64_t tokens, int64_t vocab
 	c->dropout = (struct dropout){.p = case_number(c, "p", 0), .site = 7};
 }
 
-/* --- rounding ------------------------------------------------------------------------------------------------ */
+/* --- rounding --- */
 
 static inline double round_to(enum dtype dtype, double x)
 {
@@ -345,7 +351,7 @@ static inline void round_array(const struct test_case *c, struct array *a)
 		a->value[i] = round_to(dtype, a->value[i]);
 }
 
-/* --- making and freeing -------------------------------------------------------------------------------------- */
+/* --- making and freeing --- */
 
 /* Reads the line and draws everything for a back end with activations of `dtype`; `ref` is a replica of the
  * reference that is large enough for any case. */
@@ -360,15 +366,15 @@ static inline void case_create(struct test_case *c, const char *line, enum dtype
 	}
 	check_keys(c);
 	c->scalars = (struct scalars){.seed = 0x123456789abcdefu,
-				      .learning_rate = 1e-3,
-				      .inverse_predictions = 1.0 / 37,
-				      .inverse_instances = 1.0 / 11,
-				      .loss_scale = 8,
-				      .max_grad_norm = 1,
-				      .bias_correction1 = 0.19, /* 1 - beta^2: the second step */
-				      .bias_correction2 = 0.001999,
-				      .gradient_square_sum = 20,
-				      .finite = 1};
+	                              .learning_rate = 1e-3,
+	                              .inverse_predictions = 1.0 / 37,
+	                              .inverse_instances = 1.0 / 11,
+	                              .loss_scale = 8,
+	                              .max_grad_norm = 1,
+	                              .bias_correction1 = 0.19, /* 1 - beta^2: the second step */
+	                              .bias_correction2 = 0.001999,
+	                              .gradient_square_sum = 20,
+	                              .finite = 1};
 	c->operation->declare(c);
 	for (int i = 0; i < c->count; i++)
 		round_array(c, &c->arrays[i]);
@@ -391,8 +397,8 @@ static inline void case_create(struct test_case *c, const char *line, enum dtype
 		if ((a->kind == ACTIVATION || a->is_weight) && a->columns > wide)
 			wide = a->columns;
 	}
-	l->batch = (struct batch_capacity){.tokens = (int32_t)rows, .sequences = (int32_t)rows,
-					   .predictions = (int32_t)rows};
+	l->batch = (struct batch_capacity){
+	        .tokens = (int32_t)rows, .sequences = (int32_t)rows, .predictions = (int32_t)rows};
 	l->vocab = (int32_t)vocab;
 	l->heads = (int32_t)case_integer(c, "heads", 1);
 	l->hidden = (int32_t)case_integer(c, "H", wide);
@@ -415,7 +421,7 @@ static inline void case_release(struct test_case *c)
 	*c = (struct test_case){0};
 }
 
-/* --- on a back end ------------------------------------------------------------------------------------------- */
+/* --- on a back end --- */
 
 #define GUARD_BYTES 256
 #define GUARD_FILL 0xA5
@@ -459,8 +465,8 @@ static inline void or_abort(enum status status)
 	}
 }
 
-/* The bytes that an array is sent to the device with: values, NaN in the tail rows (their content must reach nothing)
- * and in outputs. */
+/* The bytes that an array is sent to the device with: values, NaN in the tail rows (their content must reach
+ * nothing) and in outputs. */
 static inline unsigned char *host_image(const struct bound *b, int i)
 {
 	const struct array *a = &b->c->arrays[i];
@@ -482,10 +488,12 @@ static inline void bound_reset(struct bound *b)
 		b->backend->functions->to_device(b->backend, b->block[i] + GUARD_BYTES, image, b->bytes[i]);
 		free(image);
 	}
-	b->backend->functions->to_device(b->backend, b->replica->scalars, &b->c->scalars, sizeof(struct scalars));
+	b->backend->functions->to_device(b->backend, b->replica->scalars, &b->c->scalars,
+	                                 sizeof(struct scalars));
 }
 
-static inline void bound_create(struct bound *b, const struct test_case *c, struct backend *be, struct replica *replica)
+static inline void bound_create(struct bound *b, const struct test_case *c, struct backend *be,
+                                struct replica *replica)
 {
 	*b = (struct bound){.backend = be, .replica = replica, .c = c};
 	unsigned char guard[GUARD_BYTES];
@@ -496,9 +504,9 @@ static inline void bound_create(struct bound *b, const struct test_case *c, stru
 		or_abort(be->functions->allocate(be, &block, b->bytes[i] + 2 * GUARD_BYTES, "a test array"));
 		b->block[i] = block;
 		b->tensor[i] = (struct tensor){.data = b->block[i] + GUARD_BYTES,
-					       .dtype = array_dtype(be->dtype, &c->arrays[i]),
-					       .rows = c->arrays[i].rows,
-					       .columns = c->arrays[i].columns};
+		                               .dtype = array_dtype(be->dtype, &c->arrays[i]),
+		                               .rows = c->arrays[i].rows,
+		                               .columns = c->arrays[i].columns};
 		be->functions->to_device(be, b->block[i], guard, GUARD_BYTES);
 		be->functions->to_device(be, b->block[i] + GUARD_BYTES + b->bytes[i], guard, GUARD_BYTES);
 	}
@@ -517,7 +525,8 @@ static inline void bound_create(struct bound *b, const struct test_case *c, stru
 		w->gradient.data = g >= 0 ? b->tensor[g].data : NULL;
 		w->copy_bytes = (int64_t)be->functions->weight_copy_bytes(be, w);
 		if (w->copy_bytes > 0)
-			or_abort(be->functions->allocate(be, &w->copy, (size_t)w->copy_bytes, "a weight's copy"));
+			or_abort(be->functions->allocate(be, &w->copy, (size_t)w->copy_bytes,
+			                                 "a weight's copy"));
 		weights[weight_count++] = w;
 	}
 	be->functions->weights_refresh(replica, weights, weight_count);

@@ -1,5 +1,6 @@
-/* Runs a case on a back end and holds everything it did against the reference: values within the limits, nothing
- * written outside the outputs, inputs as they were, the same bits again and with another number of threads. */
+/* Runs a case on a back end and holds everything it did against the reference: values within the limits,
+ * nothing written outside the outputs, inputs as they were, the same bits again and with another number of
+ * threads. */
 #ifndef TESTS_BACKEND_CHECK_H
 #define TESTS_BACKEND_CHECK_H
 
@@ -38,7 +39,10 @@ static inline struct limit limit_of(enum limit_class class, enum dtype dtype)
 {
 	const struct limits_row *row = &limits_table[class];
 	static const struct limit f64 = {1e-12, 1e-13}; /* the reference against itself and against PyTorch */
-	return class == EXACT ? (struct limit){0, 0} : dtype == DTYPE_F64 ? f64 : dtype == DTYPE_F32 ? row->f32 : row->bf16;
+	return class == EXACT       ? (struct limit){0, 0}
+	       : dtype == DTYPE_F64 ? f64
+	       : dtype == DTYPE_F32 ? row->f32
+	                            : row->bf16;
 }
 
 /* Of what is not zero: most rows of an embedding's gradient are. */
@@ -54,7 +58,8 @@ static inline double root_mean_square(const double *x, int64_t count)
 }
 
 /* An output against the reference (limits.h says what the errors are relative to). */
-static inline void check_values(struct checker *k, const struct test_case *c, const struct array *a, const double *actual)
+static inline void check_values(struct checker *k, const struct test_case *c, const struct array *a,
+                                const double *actual)
 {
 	struct limit limit = limit_of(a->class, k->backend->dtype);
 	double least = root_mean_square(a->expected, array_size(a)) / 16, worst = 0, squares = 0;
@@ -86,8 +91,8 @@ static inline void check_values(struct checker *k, const struct test_case *c, co
 	}
 	if (worst > limit.largest)
 		complain(k, c, "'%s'[%lld][%lld] is %.9g, expected %.9g: error %.3g, limit %.3g", a->name,
-			 (long long)(worst_at / a->columns), (long long)(worst_at % a->columns), actual[worst_at],
-			 a->expected[worst_at], worst, limit.largest);
+		         (long long)(worst_at / a->columns), (long long)(worst_at % a->columns),
+		         actual[worst_at], a->expected[worst_at], worst, limit.largest);
 	else if (rms > limit.rms)
 		complain(k, c, "'%s': root mean square error %.3g, limit %.3g", a->name, rms, limit.rms);
 }
@@ -105,7 +110,8 @@ static inline void check_array(struct checker *k, struct bound *b, int i, const 
 	const struct array *a = &c->arrays[i];
 	for (int g = 0; g < GUARD_BYTES; g++) {
 		if (bytes[g] != GUARD_FILL || bytes[GUARD_BYTES + b->bytes[i] + (size_t)g] != GUARD_FILL) {
-			complain(k, c, "'%s': bytes %s it were overwritten", a->name, bytes[g] != GUARD_FILL ? "before" : "behind");
+			complain(k, c, "'%s': bytes %s it were overwritten", a->name,
+			         bytes[g] != GUARD_FILL ? "before" : "behind");
 			break;
 		}
 	}
@@ -131,11 +137,13 @@ static inline void check_scalars(struct checker *k, struct bound *b)
 	struct scalars actual, expected = c->expected_scalars;
 	bound_scalars(b, &actual);
 	if (actual.finite != expected.finite)
-		complain(k, c, "'finite' is %lld, expected %lld", (long long)actual.finite, (long long)expected.finite);
-	double error = fabs(actual.gradient_square_sum - expected.gradient_square_sum) / expected.gradient_square_sum;
+		complain(k, c, "'finite' is %lld, expected %lld", (long long)actual.finite,
+		         (long long)expected.finite);
+	double error = fabs(actual.gradient_square_sum - expected.gradient_square_sum) /
+	               expected.gradient_square_sum;
 	if (expected.finite && !(error <= 1e-6))
 		complain(k, c, "'gradient_square_sum' is %.9g, expected %.9g", actual.gradient_square_sum,
-			 expected.gradient_square_sum);
+		         expected.gradient_square_sum);
 	actual.finite = expected.finite;
 	actual.gradient_square_sum = expected.gradient_square_sum;
 	if (memcmp(&actual, &expected, sizeof(actual)) != 0)
@@ -196,18 +204,21 @@ static inline void print_margins(const struct checker *k, const char *title)
 	for (int i = 0; i < LIMIT_CLASS_COUNT; i++) {
 		const struct margin *m = &k->margins[i];
 		struct limit limit = limit_of((enum limit_class)i, k->backend->dtype);
-		fprintf(stderr, "%-24s %-18s largest %8.2e of %8.2e (%s)\n%-43s rms     %8.2e of %8.2e (%s)\n", title,
-			limits_table[i].name, m->seen.largest, limit.largest, m->largest_line, "", m->seen.rms, limit.rms,
-			m->rms_line);
+		fprintf(stderr,
+		        "%-24s %-18s largest %8.2e of %8.2e (%s)\n%-43s rms     %8.2e of %8.2e (%s)\n", title,
+		        limits_table[i].name, m->seen.largest, limit.largest, m->largest_line, "",
+		        m->seen.rms, limit.rms, m->rms_line);
 	}
 }
 
 /* A back end of `threads` threads; aborts if it cannot be had. */
-static inline struct backend *open_backend(const char *device, enum dtype dtype, int threads, struct pool **pool)
+static inline struct backend *open_backend(const char *device, enum dtype dtype, int threads,
+                                           struct pool **pool)
 {
 	struct backend *be;
 	or_abort(pool_create(pool, threads));
-	or_abort(backend_open(&be, &(struct backend_settings){.device = device, .dtype = dtype, .pool = *pool}));
+	or_abort(backend_open(&be,
+	                      &(struct backend_settings){.device = device, .dtype = dtype, .pool = *pool}));
 	return be;
 }
 
@@ -215,12 +226,12 @@ static inline struct backend *open_backend(const char *device, enum dtype dtype,
 static inline void open_reference_replica(struct backend *ref, struct replica *out)
 {
 	struct shape_limits limits = {.batch = {.tokens = 4096, .sequences = 4096, .predictions = 4096},
-				      .longest = 1024,
-				      .hidden = 1024,
-				      .heads = 16,
-				      .intermediate = 4096,
-				      .vocab = 32768,
-				      .training = true};
+	                              .longest = 1024,
+	                              .hidden = 1024,
+	                              .heads = 16,
+	                              .intermediate = 4096,
+	                              .vocab = 32768,
+	                              .training = true};
 	or_abort(ref->functions->replica_create(ref, out, &limits));
 }
 

@@ -1,14 +1,14 @@
 /* How far an operation may be from the reference: one table, by class of result and type of the activations.
  *
- * Both sides get the same inputs, rounded to the type beforehand, so what remains is the back end's own rounding. The
- * error of an element is divided by the larger of its expected value and the root mean square of its row (its token, or
- * its output of a weight; at least a sixteenth of the whole tensor's, so that rows that cancel to nothing are not held
- * against themselves). `largest` bounds every element, `rms` the root mean square of the errors, which sees a slight
- * but general error (a factor 1.02) far below `largest`.
+ * Both sides get the same inputs, rounded to the type beforehand, so what remains is the back end's own
+ * rounding. The error of an element is divided by the larger of its expected value and the root mean square
+ * of its row (its token, or its output of a weight; at least a sixteenth of the whole tensor's, so that rows
+ * that cancel to nothing are not held against themselves). `largest` bounds every element, `rms` the root
+ * mean square of the errors, which sees a slight but general error (a factor 1.02) far below `largest`.
  *
- * A limit is two to four times what the CPU back end shows on its instruction sets (BERTC_TEST_MARGINS=1 prints that):
- * enough for other orders of summation, too little for a missing term. One rounding to bf16 is off by up to 2^-8 = 3.9e-3
- * of the element, 1.2e-3 in root mean square over a row. */
+ * A limit is two to four times what the CPU back end shows on its instruction sets (BERTC_TEST_MARGINS=1
+ * prints that): enough for other orders of summation, too little for a missing term. One rounding to bf16 is
+ * off by up to 2^-8 = 3.9e-3 of the element, 1.2e-3 in root mean square over a row. */
 #ifndef TESTS_BACKEND_LIMITS_H
 #define TESTS_BACKEND_LIMITS_H
 
@@ -38,30 +38,32 @@ static const struct limits_row {
 	const char *name;
 	struct limit f32, bf16;
 } limits_table[LIMIT_CLASS_COUNT] = {
-	/* Copies, counts and ids. */
-	[EXACT] = {"exact", {0, 0}, {0, 0}},
-	/* x w' and what follows it: fp32 sums of up to 3072 terms (a few 1e-7, seen 4e-6 at most); bf16 is rounded once
-	 * or, where gelu works on the rounded product, twice. */
-	[PRODUCT] = {"product", {1e-5, 1.2e-6}, {1.2e-2, 2.8e-3}},
-	/* Layer normalisation and its gradient: sum and y are rounded. */
-	[NORM] = {"norm", {6e-6, 8e-7}, {1.3e-2, 2.8e-3}},
-	/* mean, rstd, log of the sum of exp: fp32, but of a sum that may have been rounded to bf16. A mean is a tenth of
-	 * the row it is taken from. */
-	[STATISTIC] = {"statistic", {3e-6, 6e-7}, {1.2e-2, 3e-3}},
-	/* Sums over rows of what was given: fp32 whatever the type. */
-	[SUM] = {"sum", {1e-5, 1e-6}, {1e-5, 1e-6}},
-	/* Sums over rows of what the operation itself has rounded. */
-	[GRADIENT] = {"gradient", {1.2e-5, 1.2e-6}, {1.6e-2, 3e-3}},
-	/* Probabilities and y are rounded. */
-	[ATTENTION] = {"attention", {8e-6, 1e-6}, {1.2e-2, 2.8e-3}},
-	/* p (dp - D) cancels where a row puts its weight on one key: the rounding of y, which D is made of, remains. */
-	[ATTENTION_GRADIENT] = {"attention gradient", {2e-5, 2e-6}, {6e-2, 5e-3}},
-	/* Logits of 30 have an error of 2e-6, and exp makes it relative. In bf16 dlogits and dx are rounded. */
-	[SOFTMAX] = {"softmax", {8e-6, 1e-6}, {1.3e-2, 2.8e-3}},
-	/* Losses and probabilities never pass through bf16. */
-	[LOSS] = {"loss", {6e-6, 1.2e-6}, {6e-6, 1.2e-6}},
-	/* Each element for itself, in fp32. */
-	[OPTIMIZER] = {"optimizer", {1.5e-6, 2e-7}, {1.5e-6, 2e-7}},
+        /* Copies, counts and ids. */
+        [EXACT] = {"exact", {0, 0}, {0, 0}},
+        /* x w' and what follows it: fp32 sums of up to 3072 terms (a few 1e-7, seen 4e-6 at most); bf16 is
+         * rounded once or, where gelu works on the rounded product, twice. */
+        [PRODUCT] = {"product", {1e-5, 1.2e-6}, {1.2e-2, 2.8e-3}},
+        /* Layer normalisation and its gradient: sum and y are rounded. */
+        [NORM] = {"norm", {6e-6, 8e-7}, {1.3e-2, 2.8e-3}},
+        /* mean, rstd, log of the sum of exp: fp32, but of a sum that may have been rounded to bf16. A mean is
+         * a tenth of the row it is taken from. */
+        [STATISTIC] = {"statistic", {3e-6, 6e-7}, {1.2e-2, 3e-3}},
+        /* Sums over rows of what was given: fp32 whatever the type. */
+        [SUM] = {"sum", {1e-5, 1e-6}, {1e-5, 1e-6}},
+        /* Sums over rows of what the operation itself has rounded. */
+        [GRADIENT] = {"gradient", {1.2e-5, 1.2e-6}, {1.6e-2, 3e-3}},
+        /* Probabilities and y are rounded. */
+        [ATTENTION] = {"attention", {8e-6, 1e-6}, {1.2e-2, 2.8e-3}},
+        /* p (dp - D) cancels where a row puts its weight on one key: the rounding of y, which D is made of,
+           remains. */
+        [ATTENTION_GRADIENT] = {"attention gradient", {2e-5, 2e-6}, {6e-2, 5e-3}},
+        /* Logits of 30 have an error of 2e-6, and exp makes it relative. In bf16 dlogits and dx are rounded.
+         */
+        [SOFTMAX] = {"softmax", {8e-6, 1e-6}, {1.3e-2, 2.8e-3}},
+        /* Losses and probabilities never pass through bf16. */
+        [LOSS] = {"loss", {6e-6, 1.2e-6}, {6e-6, 1.2e-6}},
+        /* Each element for itself, in fp32. */
+        [OPTIMIZER] = {"optimizer", {1.5e-6, 2e-7}, {1.5e-6, 2e-7}},
 };
 
 #endif

@@ -1,13 +1,9 @@
-/* Every operation of the CPU back end against the reference: each type of activations and each instruction set that
- * this machine has. The instruction set is decided once in a process, so each runs in a child; the parent computes what
- * the reference gives once for all of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+/* Every operation of the CPU back end against the reference: each type of activations and each instruction
+ * set that this machine has. The instruction set is decided once in a process, so each runs in a child; the
+ * parent computes what the reference gives once for all of them. */
 #include <sys/wait.h>
 #include <unistd.h>
+#include "test.h"
 #include "backend/cpu/isa.h"
 #include "cases.h"
 #include "check.h"
@@ -68,7 +64,8 @@ static void test_dtype(enum dtype dtype)
 		int status;
 		assert_int_equal(waitpid(child, &status, 0), child);
 		if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_HERE)
-			fprintf(stderr, "%s %s: not on this machine\n", cpu_isa_names[isa], dtype_names[dtype]);
+			fprintf(stderr, "%s %s: not on this machine\n", cpu_isa_names[isa],
+			        dtype_names[dtype]);
 		else if (WIFEXITED(status) && WEXITSTATUS(status) == PASSED)
 			passed++;
 		else
@@ -95,8 +92,8 @@ static void test_bf16(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_f32),
-		cmocka_unit_test(test_bf16),
+	        cmocka_unit_test(test_f32),
+	        cmocka_unit_test(test_bf16),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

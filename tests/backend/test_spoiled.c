@@ -1,16 +1,13 @@
-/* A back end with one thing wrong must fail: the CPU back end is run on cases that have been changed behind its back
- * (a site of dropout that is one off, a forgotten term, sums overwritten that should be added to), and its outputs are
- * changed behind its back. What goes unnoticed here would go unnoticed in test_operations.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+/* A back end with one thing wrong must fail: the CPU back end is run on cases that have been changed behind
+ * its back (a site of dropout that is one off, a forgotten term, sums overwritten that should be added to),
+ * and its outputs are changed behind its back. What goes unnoticed here would go unnoticed in
+ * test_operations.c. */
+#include "test.h"
 #include "cases.h"
 #include "check.h"
 #include "operations.h"
 
-/* --- changes of what the back end is asked for --------------------------------------------------------------- */
+/* --- changes of what the back end is asked for --- */
 
 /* All return false where the change would change nothing. */
 static bool operation_is(const struct test_case *c, const char *name)
@@ -26,7 +23,7 @@ static void set_value(struct test_case *c, const char *key, const char *value)
 	int kept = old != NULL ? (int)(old - c->line) : (int)strlen(before);
 	const char *behind = old != NULL ? before + kept + strcspn(before + kept, " ") : "";
 	int length = old != NULL ? snprintf(c->line, sizeof(c->line), "%.*s%s%s", kept, before, value, behind)
-				 : snprintf(c->line, sizeof(c->line), "%s %s=%s", before, key, value);
+	                         : snprintf(c->line, sizeof(c->line), "%s %s=%s", before, key, value);
 	if (length >= (int)sizeof(c->line))
 		abort();
 }
@@ -109,7 +106,8 @@ static bool takes_next_position(struct test_case *c)
 
 static bool forgets_epsilon(struct test_case *c)
 {
-	bool applies = case_value(c, "scale") != NULL && (operation_is(c, "embed_fwd") || operation_is(c, "linear_norm_fwd"));
+	bool applies = case_value(c, "scale") != NULL &&
+	               (operation_is(c, "embed_fwd") || operation_is(c, "linear_norm_fwd"));
 	set_value(c, "eps", "0");
 	return applies;
 }
@@ -141,7 +139,8 @@ static bool forgets_bias(struct test_case *c)
 
 static bool forgets_beta(struct test_case *c)
 {
-	return fill_array(c, "beta", 0) && (operation_is(c, "embed_fwd") || operation_is(c, "linear_norm_fwd"));
+	return fill_array(c, "beta", 0) &&
+	       (operation_is(c, "embed_fwd") || operation_is(c, "linear_norm_fwd"));
 }
 
 static bool forgets_gamma(struct test_case *c)
@@ -157,7 +156,8 @@ static bool forgets_residual(struct test_case *c)
 
 static bool forgets_add(struct test_case *c)
 {
-	return fill_array(c, case_integer(c, "add", 0) == 2 ? "dx" : "add", 0) && operation_is(c, "linear_bwd");
+	return fill_array(c, case_integer(c, "add", 0) == 2 ? "dx" : "add", 0) &&
+	       operation_is(c, "linear_bwd");
 }
 
 static bool forgets_types(struct test_case *c)
@@ -178,7 +178,8 @@ static bool forgets_a_repeated_id(struct test_case *c)
 			continue;
 		c->batch.ids[b] = c->batch.ids[b] > 0 ? c->batch.ids[b] - 1 : 1;
 		sort_ids = c->batch.ids;
-		qsort(c->batch.id_order, (size_t)c->batch.token_count, sizeof(*c->batch.id_order), compare_ids);
+		qsort(c->batch.id_order, (size_t)c->batch.token_count, sizeof(*c->batch.id_order),
+		      compare_ids);
 		return true;
 	}
 	return false;
@@ -311,41 +312,41 @@ static const struct change {
 	bool (*apply)(struct test_case *c);
 	bool f32_only; /* too slight for bf16 */
 } changes[] = {
-	{"overwrites sums instead of adding", overwrites_sums, false},
-	{"adds to sums instead of overwriting", adds_to_old_sums, false},
-	{"forgets dropout", forgets_dropout, false},
-	{"takes the next dropout site", takes_next_site, false},
-	{"forgets the seed", forgets_seed, false},
-	{"takes the next sample", takes_next_sample, false},
-	{"takes the next position", takes_next_position, false},
-	{"forgets epsilon", forgets_epsilon, false},
-	{"forgets attention's scale", forgets_attention_scale, false},
-	{"moves the boundary of two sequences", moves_sequence_boundary, false},
-	{"forgets the bias", forgets_bias, false},
-	{"forgets beta", forgets_beta, false},
-	{"forgets gamma", forgets_gamma, false},
-	{"forgets the residual", forgets_residual, false},
-	{"forgets the summand of dx", forgets_add, false},
-	{"forgets types", forgets_types, false},
-	{"forgets a repeated id", forgets_a_repeated_id, false},
-	{"takes the next row", takes_next_row, false},
-	{"takes another label", takes_another_label, false},
-	{"ignores the weights of predictions", ignores_weights, false},
-	{"forgets the loss scale", forgets_loss_scale, false},
-	{"divides by the other count", divides_by_other_count, false},
-	{"takes the other gelu", takes_other_gelu, true},
-	{"forgets tanh", forgets_tanh, false},
-	{"forgets decay", forgets_decay, false},
-	{"forgets bias correction", forgets_bias_correction, false},
-	{"forgets clipping", forgets_clipping, false},
-	{"keeps the loss scale in gradients", keeps_loss_scale_in_gradients, false},
-	{"steps on infinite gradients", steps_on_infinite_gradients, false},
-	{"forgets earlier squares", forgets_earlier_squares, false},
-	{"misses what is not finite", misses_what_is_not_finite, false},
+        {"overwrites sums instead of adding", overwrites_sums, false},
+        {"adds to sums instead of overwriting", adds_to_old_sums, false},
+        {"forgets dropout", forgets_dropout, false},
+        {"takes the next dropout site", takes_next_site, false},
+        {"forgets the seed", forgets_seed, false},
+        {"takes the next sample", takes_next_sample, false},
+        {"takes the next position", takes_next_position, false},
+        {"forgets epsilon", forgets_epsilon, false},
+        {"forgets attention's scale", forgets_attention_scale, false},
+        {"moves the boundary of two sequences", moves_sequence_boundary, false},
+        {"forgets the bias", forgets_bias, false},
+        {"forgets beta", forgets_beta, false},
+        {"forgets gamma", forgets_gamma, false},
+        {"forgets the residual", forgets_residual, false},
+        {"forgets the summand of dx", forgets_add, false},
+        {"forgets types", forgets_types, false},
+        {"forgets a repeated id", forgets_a_repeated_id, false},
+        {"takes the next row", takes_next_row, false},
+        {"takes another label", takes_another_label, false},
+        {"ignores the weights of predictions", ignores_weights, false},
+        {"forgets the loss scale", forgets_loss_scale, false},
+        {"divides by the other count", divides_by_other_count, false},
+        {"takes the other gelu", takes_other_gelu, true},
+        {"forgets tanh", forgets_tanh, false},
+        {"forgets decay", forgets_decay, false},
+        {"forgets bias correction", forgets_bias_correction, false},
+        {"forgets clipping", forgets_clipping, false},
+        {"keeps the loss scale in gradients", keeps_loss_scale_in_gradients, false},
+        {"steps on infinite gradients", steps_on_infinite_gradients, false},
+        {"forgets earlier squares", forgets_earlier_squares, false},
+        {"misses what is not finite", misses_what_is_not_finite, false},
 };
 #define CHANGE_COUNT (sizeof(changes) / sizeof(changes[0]))
 
-/* --- changes of what it gives -------------------------------------------------------------------------------- */
+/* --- changes of what it gives --- */
 
 static bool last_element_off(const struct array *a, double *actual)
 {
@@ -409,16 +410,16 @@ static const struct output_change {
 	bool (*apply)(const struct array *a, double *actual);
 	bool f32_only;
 } output_changes[] = {
-	{"the last element is off", last_element_off, false},
-	{"the last row is the row before", last_row_is_row_before, false},
-	{"the last column is the column before", last_column_is_column_before, false},
-	{"all is 2 % too large", slightly_too_large, false},
-	{"the first element is NaN", first_is_nan, false},
-	{"all is rounded to bf16", rounded_to_bf16, true},
+        {"the last element is off", last_element_off, false},
+        {"the last row is the row before", last_row_is_row_before, false},
+        {"the last column is the column before", last_column_is_column_before, false},
+        {"all is 2 % too large", slightly_too_large, false},
+        {"the first element is NaN", first_is_nan, false},
+        {"all is rounded to bf16", rounded_to_bf16, true},
 };
 #define OUTPUT_CHANGE_COUNT (sizeof(output_changes) / sizeof(output_changes[0]))
 
-/* --- the test ------------------------------------------------------------------------------------------------ */
+/* --- the test --- */
 
 static struct pool *pool;
 static struct backend *ref;
@@ -427,7 +428,7 @@ static struct replica reference;
 static int set_up(void **state)
 {
 	(void)state;
-	ref = open_backend("ref", DTYPE_F64, 2, &pool);
+	ref = open_backend("ref", DTYPE_F64, 1, &pool);
 	open_reference_replica(ref, &reference);
 	return 0;
 }
@@ -446,14 +447,15 @@ struct tally {
 	int by_change[CHANGE_COUNT], by_output_change[OUTPUT_CHANGE_COUNT];
 };
 
-static void count(struct tally *tally, int *by, bool noticed, const struct checker *k, const struct test_case *c,
-		  const char *array, const char *what)
+static void count(struct tally *tally, int *by, bool noticed, const struct checker *k,
+                  const struct test_case *c, const char *array, const char *what)
 {
 	++*by;
 	tally->noticed += noticed;
 	tally->missed += !noticed;
 	if (!noticed)
-		fprintf(stderr, "not noticed in %s: %s: %s%s\n", dtype_names[k->backend->dtype], c->line, array, what);
+		fprintf(stderr, "not noticed in %s: %s: %s%s\n", dtype_names[k->backend->dtype], c->line,
+		        array, what);
 }
 
 /* Failures of the outputs alone: changed inputs are no news. */
@@ -511,11 +513,13 @@ static void spoil_array(struct checker *k, struct tally *tally, struct bound *b,
 			actual[j] = load(bytes + GUARD_BYTES, a->kind, array_dtype(b->backend->dtype, a), j);
 		for (size_t o = 0; o < OUTPUT_CHANGE_COUNT; o++) {
 			memcpy(spoiled, actual, (size_t)array_size(a) * sizeof(*actual));
-			if (!output_changes[o].apply(a, spoiled) || (output_changes[o].f32_only && k->backend->dtype != DTYPE_F32))
+			if (!output_changes[o].apply(a, spoiled) ||
+			    (output_changes[o].f32_only && k->backend->dtype != DTYPE_F32))
 				continue;
 			k->failures = 0;
 			check_values(k, b->c, a, spoiled);
-			count(tally, &tally->by_output_change[o], k->failures > 0, k, b->c, a->name, output_changes[o].what);
+			count(tally, &tally->by_output_change[o], k->failures > 0, k, b->c, a->name,
+			      output_changes[o].what);
 		}
 		free(actual);
 		free(spoiled);
@@ -530,7 +534,8 @@ static void spoil_array(struct checker *k, struct tally *tally, struct bound *b,
 		check_array(k, b, i, bytes);
 		bytes[places[place]] ^= 1;
 		int ignored = 0;
-		count(tally, &ignored, k->failures > 0, k, b->c, a->name, place == 2 ? "an input changed" : "a guard changed");
+		count(tally, &ignored, k->failures > 0, k, b->c, a->name,
+		      place == 2 ? "an input changed" : "a guard changed");
 	}
 	/* Other bits in another run. */
 	unsigned char *all[ARRAY_LIMIT];
@@ -597,7 +602,8 @@ static void test_dtype(enum dtype dtype)
 	}
 	backend_close(k.backend);
 	if (getenv("BERTC_TEST_MARGINS") != NULL)
-		fprintf(stderr, "%s: %d spoiled, %d not noticed\n", dtype_names[dtype], tally.noticed + tally.missed, tally.missed);
+		fprintf(stderr, "%s: %d spoiled, %d not noticed\n", dtype_names[dtype],
+		        tally.noticed + tally.missed, tally.missed);
 	assert_int_equal(tally.missed, 0);
 	for (size_t i = 0; i < CHANGE_COUNT; i++) /* each has been tried */
 		if (tally.by_change[i] == 0 && !(changes[i].f32_only && dtype != DTYPE_F32))
@@ -622,8 +628,8 @@ static void test_bf16(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_f32),
-		cmocka_unit_test(test_bf16),
+	        cmocka_unit_test(test_f32),
+	        cmocka_unit_test(test_bf16),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

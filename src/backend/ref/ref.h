@@ -1,9 +1,9 @@
-/* The reference back end: every operation of backend/ops.h in float64 and plain loops, in the words of its formula
- * (docs/math.md). It is the definition that the other back ends are tested against, so it is written to be
- * checked by eye; its own proof is finite differences and PyTorch's float64 (tests/backend).
+/* The reference back end: every operation of backend/ops.h in float64 and plain loops, in the words of its
+ * formula (docs/math.md). It is the definition that the other back ends are tested against, so it is written
+ * to be checked by eye; its own proof is finite differences and PyTorch's float64 (tests/backend).
  *
- * Activations, masters, gradients and moments are all F64. Weights have no compute copies. Outer loops run on the
- * pool, over rows or elements of the output only, so that no sum depends on the number of threads.
+ * Activations, masters, gradients and moments are all F64. Weights have no compute copies. Outer loops run on
+ * the pool, over rows or elements of the output only, so that no sum depends on the number of threads.
  */
 #ifndef BACKEND_REF_REF_H
 #define BACKEND_REF_REF_H
@@ -41,19 +41,19 @@ void ref_column_sums(struct replica *r, const struct tensor *x, const struct ten
 
 /* Multiplies a row of `token` by its dropout factors (0 or scale); nothing when p = 0. */
 void ref_dropout_row(const struct replica *r, const struct dropout *dropout, const struct batch *batch,
-		     int64_t token, double *row, int64_t columns);
+                     int64_t token, double *row, int64_t columns);
 
 /* dx of layer normalisation for one row: with n = (sum - mean) rstd and g = dy gamma,
  *   dx = rstd (g - mean(g) - n mean(g n)). dx may be dy. */
 void ref_norm_row_backward(const double *dy, const double *sum, double mean, double rstd, const double *gamma,
-			   double *dx, int64_t columns);
+                           double *dx, int64_t columns);
 /* mean, rstd = 1 / sqrt(biased variance + epsilon) of a row, and y = gamma n + beta; y may be sum. */
-void ref_norm_row(const double *sum, double epsilon, const double *gamma, const double *beta, double *out_mean,
-		  double *out_rstd, double *y, int64_t columns);
+void ref_norm_row(const double *sum, double epsilon, const double *gamma, const double *beta,
+                  double *out_mean, double *out_rstd, double *y, int64_t columns);
 /* acc gamma (sum over rows of dy n) and beta (sum over rows of dy). */
 void ref_norm_weights_backward(struct replica *r, const struct tensor *dy, const struct tensor *sum,
-			       const struct tensor *mean, const struct tensor *rstd, const struct weight *gamma,
-			       const struct weight *beta, bool overwrite);
+                               const struct tensor *mean, const struct tensor *rstd,
+                               const struct weight *gamma, const struct weight *beta, bool overwrite);
 
 /* gelu and its derivative; `activation` is GELU_ERF or GELU_TANH. */
 double ref_gelu(enum activation activation, double x);
