@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "backend/cpu/attention.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/wgrad.h"
 #include "base/memory.h"
@@ -147,6 +148,68 @@ static void bench_wgrad(struct pool *pool, struct arena *workspace, enum dtype d
 	arena_release(&arena);
 }
 
+/* Forward and backward of one layer's attention; FLOPs count two products a head forward and five backward.
+ */
+static void bench_attention(struct pool *pool, struct arena *workspace, enum dtype dtype, int64_t sequences,
+                            int64_t length, int64_t heads, int64_t size, double p, int rounds)
+{
+	int64_t rows = sequences * length, hidden = heads * size;
+	struct scalars scalars = {.seed = 3};
+	struct backend backend = {.name = "cpu", .pool = pool};
+	struct replica replica = {.backend = &backend,
+	                          .scalars = &scalars,
+	                          .workspace = workspace->base,
+	                          .workspace_bytes = workspace->capacity};
+	struct arena arena;
+	need(arena_create(&arena, (size_t)(rows * hidden * 9 * 4 + rows * heads * 4 + (1 << 20)), "matrices"),
+	     "memory");
+	struct batch batch = {.token_count = (int32_t)rows,
+	                      .sequence_count = (int32_t)sequences,
+	                      .longest = (int32_t)length};
+	batch.starts = arena_take(&arena, (size_t)(sequences + 1) * sizeof(int32_t));
+	batch.samples = arena_take(&arena, (size_t)sequences * sizeof(uint32_t));
+	for (int64_t i = 0; i <= sequences; i++)
+		batch.starts[i] = (int32_t)(i * length);
+	struct weight bias = {.gradient = matrix(&arena, DTYPE_F32, 1, 3 * hidden)};
+	struct attention_fwd fwd = {.batch = &batch,
+	                            .heads = (int32_t)heads,
+	                            .dropout = {.p = p, .site = 5},
+	                            .qkv = matrix(&arena, dtype, rows, 3 * hidden),
+	                            .y = matrix(&arena, dtype, rows, hidden),
+	                            .lse = matrix(&arena, DTYPE_F32, heads, rows)};
+	struct attention_bwd bwd = {.batch = &batch,
+	                            .heads = (int32_t)heads,
+	                            .dropout = fwd.dropout,
+	                            .overwrite = true,
+	                            .bias = &bias,
+	                            .dy = matrix(&arena, dtype, rows, hidden),
+	                            .qkv = fwd.qkv,
+	                            .y = fwd.y,
+	                            .lse = fwd.lse,
+	                            .dqkv = matrix(&arena, dtype, rows, 3 * hidden)};
+	fill(fwd.qkv, 1);
+	fill(bwd.dy, 2);
+	double forward[1000], backward[1000];
+	cpu_attention_fwd(&replica, &fwd);
+	cpu_attention_bwd(&replica, &bwd);
+	for (int i = 0; i < rounds; i++) {
+		double start = seconds();
+		cpu_attention_fwd(&replica, &fwd);
+		forward[i] = seconds() - start;
+		start = seconds();
+		cpu_attention_bwd(&replica, &bwd);
+		backward[i] = seconds() - start;
+	}
+	double product = 2e-12 * (double)(rows * length * hidden);
+	double forward_time = median(forward, rounds), backward_time = median(backward, rounds);
+	printf("attention %s B=%ld S=%ld heads=%ld x %ld p=%g: forward %.2f ms (%.3f TFLOP/s, best %.2f ms), "
+	       "backward %.2f ms (%.3f TFLOP/s, best %.2f ms)\n",
+	       dtype == DTYPE_F32 ? "fp32" : "bf16", (long)sequences, (long)length, (long)heads, (long)size,
+	       p, forward_time * 1e3, 2 * product / forward_time, forward[0] * 1e3, backward_time * 1e3,
+	       5 * product / backward_time, backward[0] * 1e3);
+	arena_release(&arena);
+}
+
 int main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? atoi(argv[1]) : 10, threads = argc > 2 ? atoi(argv[2]) : 2;
@@ -164,6 +227,13 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
 			bench_wgrad(pool, &workspace, type ? DTYPE_BF16 : DTYPE_F32, shapes[i][0],
 			            shapes[i][1], shapes[i][2], rounds);
+	for (int type = 1; type >= 0; type--) {
+		enum dtype dtype = type ? DTYPE_BF16 : DTYPE_F32;
+		bench_attention(pool, &workspace, dtype, 32, 128, 12, 64, 0.1, rounds);
+		bench_attention(pool, &workspace, dtype, 32, 128, 12, 64, 0, rounds);
+		bench_attention(pool, &workspace, dtype, 8, 512, 12, 64, 0.1, rounds);
+		bench_attention(pool, &workspace, dtype, 100, 40, 12, 64, 0.1, rounds);
+	}
 	arena_release(&workspace);
 	pool_free(pool);
 	return 0;

@@ -391,29 +391,46 @@ static void scale_stripe(float *x, int64_t count, const float *factors)
 			             vector_load(x + i * STRIPE + j) * vector_load(factors + j));
 }
 
+/* Adds to the sums of columns c ... c + LANES - 1. */
+INLINE void add_sums(const struct attention_rows *a, int64_t c, vector sum)
+{
+	int64_t left = a->columns - c;
+	if (a->column_sums)
+		store_floats(a->column_sums, c, left, load_floats(a->column_sums, c, left) + sum);
+}
+
+INLINE void store_row(const struct attention_rows *a, int64_t row, int64_t c, vector x, enum dtype dtype)
+{
+	store((char *)a->to + (size_t)(row * a->to_row) * dtype_bytes(dtype), c, a->columns - c, x, dtype);
+}
+
 INLINE void store_rows(const struct attention_rows *a, enum dtype dtype)
 {
-	for (int64_t c = 0; c < a->columns; c += LANES) {
-		int64_t left = a->columns - c;
-		vector sum = vector_set(0);
+	/* Four vectors of a row at a time: whole cache lines go out. */
+	for (int64_t c = 0; c < a->columns; c += 4 * LANES) {
+		int64_t vectors = (a->columns - c + LANES - 1) / LANES;
+		vector sums[4] = {vector_set(0), vector_set(0), vector_set(0), vector_set(0)};
 		for (int64_t r = 0; r < a->rows; r++) {
-			vector x = vector_load(a->from + r * a->from_row + c) * vector_set(a->factor);
-			sum += x;
-			store((char *)a->to + (size_t)(r * a->to_row) * dtype_bytes(dtype), c, left, x,
-			      dtype);
+#pragma GCC unroll 4
+			for (int j = 0; j < 4; j++) {
+				if (j >= vectors)
+					break;
+				vector x = vector_load(a->from + r * a->from_row + c + j * LANES);
+				x *= vector_set(a->factor);
+				sums[j] += x;
+				store_row(a, r, c + j * LANES, x, dtype);
+			}
 		}
-		if (a->column_sums)
-			store_floats(a->column_sums, c, left, load_floats(a->column_sums, c, left) + sum);
+		for (int j = 0; j < 4 && j < vectors; j++)
+			add_sums(a, c + j * LANES, sums[j]);
 	}
 }
 
 INLINE void store_transposed(const struct attention_rows *a, enum dtype dtype)
 {
-	for (int64_t c = 0; c < a->columns; c += LANES) {
-		int64_t left = a->columns - c;
-		vector sum = vector_set(0);
-		for (int64_t r = 0; r < a->rows; r += LANES) {
-			vector x[LANES], factors = vector_load(a->factors + r);
+	for (int64_t r = 0; r < a->rows; r += LANES) {
+		for (int64_t c = 0; c < a->columns; c += LANES) {
+			vector x[LANES], factors = vector_load(a->factors + r), sum = vector_set(0);
 #pragma GCC unroll 16
 			for (int i = 0; i < LANES; i++)
 				x[i] = vector_load(a->from + (c + i) * STRIPE + r) * factors;
@@ -423,12 +440,10 @@ INLINE void store_transposed(const struct attention_rows *a, enum dtype dtype)
 				if (r + i >= a->rows)
 					break;
 				sum += x[i];
-				store((char *)a->to + (size_t)((r + i) * a->to_row) * dtype_bytes(dtype), c,
-				      left, x[i], dtype);
+				store_row(a, r + i, c, x[i], dtype);
 			}
+			add_sums(a, c, sum);
 		}
-		if (a->column_sums)
-			store_floats(a->column_sums, c, left, load_floats(a->column_sums, c, left) + sum);
 	}
 }
 
