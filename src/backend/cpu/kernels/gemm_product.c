@@ -1,113 +1,116 @@
 /* The inner products of gemm.h: 32 x 32 outputs at a time, held in registers over all of k. */
 #include "backend/cpu/kernels/gemm_kernels.h"
 
-enum { N = GEMM_BLOCK, F32_ROW = N, F32_BLOCK = N * N };
+enum { N = GEMM_BLOCK };
 
-/* Rows of the output held in registers: with two vectors of columns that makes 16 of 32 (AVX-512) or 8 of 16
- * (AVX2) accumulators, enough for the latency of two multiply-adds a cycle, while each row of the right
- * operand that is loaded serves ROWS rows. */
-#ifdef __AVX512F__
-enum { ROWS = 8 };
-#else
-enum { ROWS = 4 };
+/* Where vectors of a block's right operand lie, in numbers of 32 bits (bf16: pairs of k). */
+INLINE int block_depth(enum dtype type)
+{
+	return type == DTYPE_BF16 ? N / 2 : N;
+}
+
+INLINE int64_t right_at(enum dtype type, int k, int column)
+{
+	return type == DTYPE_BF16 ? (column / 16 * N / 2 + k) * 16 : k * N + column;
+}
+
+/* acc + left b: fp32 numbers, or two products of pairs of bf16. */
+INLINE vector multiply_add(enum dtype type, const float *left, vector b, vector acc)
+{
+#ifdef __AVX512BF16__
+	if (type == DTYPE_BF16) {
+		uint32_t pair;
+		memcpy(&pair, left, sizeof(pair));
+		return _mm512_dpbf16_ps(acc, (__m512bh)_mm512_set1_epi32((int)pair),
+		                        (__m512bh)_mm512_castps_si512(b));
+	}
 #endif
+	(void)type;
+	return vector_fma(vector_set(*left), b, acc);
+}
 
-/* ROWS x (2 vectors) of the output. `left` points at the first of these rows in the first block. */
-INLINE void f32_rows(const struct block_product *p, const float *left, const float *right, float *out)
+/* `rows` rows of 2 or 4 vectors (from one or two blocks along n) of the output, from the corners given. With
+ * 6 rows these are 24 of AVX-512's 32 registers, or 12 of AVX2's 16: every vector of the right operand that
+ * is loaded serves 6 rows, every number of the left one 2 or 4 vectors, so multiplications and not loads are
+ * what counts. */
+INLINE void register_block(const struct block_product *p, enum dtype type, const float *left,
+                           const float *right, float *out, int column, const int rows, const int blocks)
 {
 	const int64_t steps = p->k, left_step = p->left_k / 4, right_step = p->right_k / 4,
 	              out_row = p->out_row;
-	vector acc[ROWS][2];
-#pragma GCC unroll 8
-	for (int r = 0; r < ROWS; r++) {
-		acc[r][0] = p->accumulate ? vector_load(out + r * out_row) : vector_set(0);
-		acc[r][1] = p->accumulate ? vector_load(out + r * out_row + LANES) : vector_set(0);
-	}
+	const int64_t second = p->right_n / 4, second_out = p->out_n, depth = block_depth(type);
+	vector acc[6][4];
+#pragma GCC unroll 6
+	for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+		for (int j = 0; j < 2 * blocks; j++)
+			acc[r][j] =
+			        p->accumulate
+			                ? vector_load(out + r * out_row + j / 2 * second_out + j % 2 * LANES)
+			                : vector_set(0);
 	for (int64_t step = 0; step < steps; step++) {
-		for (int k = 0; k < N; k++) {
-			vector b0 = vector_load(right + k * F32_ROW),
-			       b1 = vector_load(right + k * F32_ROW + LANES);
-#pragma GCC unroll 8
-			for (int r = 0; r < ROWS; r++) {
-				vector a = vector_set(left[r * F32_ROW + k]);
-				acc[r][0] = vector_fma(a, b0, acc[r][0]);
-				acc[r][1] = vector_fma(a, b1, acc[r][1]);
-			}
+		for (int k = 0; k < depth; k++) {
+			vector b[4];
+#pragma GCC unroll 4
+			for (int j = 0; j < 2 * blocks; j++)
+				b[j] = vector_load(right + j / 2 * second +
+				                   right_at(type, k, column + j % 2 * LANES));
+#pragma GCC unroll 6
+			for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+				for (int j = 0; j < 2 * blocks; j++)
+					acc[r][j] = multiply_add(type, left + r * depth + k, b[j], acc[r][j]);
 		}
 		left += left_step;
 		right += right_step;
 	}
-#pragma GCC unroll 8
-	for (int r = 0; r < ROWS; r++) {
-		vector_store(out + r * out_row, acc[r][0]);
-		vector_store(out + r * out_row + LANES, acc[r][1]);
+#pragma GCC unroll 6
+	for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+		for (int j = 0; j < 2 * blocks; j++)
+			vector_store(out + r * out_row + j / 2 * second_out + j % 2 * LANES, acc[r][j]);
+}
+
+/* One or two blocks along n, all 32 rows: 6 + 6 + 6 + 6 + 4 + 4. */
+INLINE void block_rows(const struct block_product *p, enum dtype type, const float *left, const float *right,
+                       float *out, const int blocks)
+{
+	for (int column = 0; column < N; column += 2 * LANES) {
+		for (int row = 0; row < 24; row += 6)
+			register_block(p, type, left + row * block_depth(type), right,
+			               out + row * p->out_row + column, column, 6, blocks);
+		for (int row = 24; row < N; row += 4)
+			register_block(p, type, left + row * block_depth(type), right,
+			               out + row * p->out_row + column, column, 4, blocks);
 	}
 }
 
-void KERNEL(gemm_multiply_f32)(const struct block_product *p)
+INLINE void multiply(const struct block_product *p, enum dtype type)
 {
 	for (int64_t m = 0; m < p->m; m++) {
 		for (int64_t n = 0; n < p->n; n++) {
 			const float *left = (const float *)((const char *)p->left + m * p->left_m);
 			const float *right = (const float *)((const char *)p->right + n * p->right_n);
 			float *out = p->out + m * p->out_m + n * p->out_n;
-			for (int column = 0; column < N; column += 2 * LANES)
-				for (int row = 0; row < N; row += ROWS)
-					f32_rows(p, left + row * F32_ROW, right + column,
-					         out + row * p->out_row + column);
+			if (LANES == 16 && n + 1 < p->n) {
+				block_rows(p, type, left, right, out, 2);
+				n++;
+			} else {
+				block_rows(p, type, left, right, out, 1);
+			}
 		}
 	}
+}
+
+void KERNEL(gemm_multiply_f32)(const struct block_product *p)
+{
+	multiply(p, DTYPE_F32);
 }
 
 #ifdef ISA_avx512_bf16
-INLINE __m512 dot_pairs(__m512 acc, uint32_t left_pair, __m512i right_pairs)
-{
-	return _mm512_dpbf16_ps(acc, (__m512bh)_mm512_set1_epi32((int)left_pair), (__m512bh)right_pairs);
-}
-
-/* As f32_rows, on pairs: uint32_t stands for two consecutive k. */
-INLINE void bf16_rows(const struct block_product *p, const uint32_t *left, const uint32_t *right, float *out)
-{
-	enum { PAIRS = N / 2 };
-	const int64_t steps = p->k, left_step = p->left_k / 4, right_step = p->right_k / 4,
-	              out_row = p->out_row;
-	__m512 acc[ROWS][2];
-#pragma GCC unroll 8
-	for (int r = 0; r < ROWS; r++) {
-		acc[r][0] = p->accumulate ? vector_load(out + r * out_row) : vector_set(0);
-		acc[r][1] = p->accumulate ? vector_load(out + r * out_row + LANES) : vector_set(0);
-	}
-	for (int64_t step = 0; step < steps; step++) {
-		for (int k = 0; k < PAIRS; k++) {
-			__m512i b0 = _mm512_loadu_si512(right + k * LANES);
-			__m512i b1 = _mm512_loadu_si512(right + (PAIRS + k) * LANES);
-#pragma GCC unroll 8
-			for (int r = 0; r < ROWS; r++) {
-				acc[r][0] = dot_pairs(acc[r][0], left[r * PAIRS + k], b0);
-				acc[r][1] = dot_pairs(acc[r][1], left[r * PAIRS + k], b1);
-			}
-		}
-		left += left_step;
-		right += right_step;
-	}
-#pragma GCC unroll 8
-	for (int r = 0; r < ROWS; r++) {
-		vector_store(out + r * out_row, acc[r][0]);
-		vector_store(out + r * out_row + LANES, acc[r][1]);
-	}
-}
-
 void KERNEL(gemm_multiply_bf16)(const struct block_product *p)
 {
-	for (int64_t m = 0; m < p->m; m++) {
-		for (int64_t n = 0; n < p->n; n++) {
-			const uint32_t *left = (const uint32_t *)((const char *)p->left + m * p->left_m);
-			const uint32_t *right = (const uint32_t *)((const char *)p->right + n * p->right_n);
-			float *out = p->out + m * p->out_m + n * p->out_n;
-			for (int row = 0; row < N; row += ROWS)
-				bf16_rows(p, left + row * N / 2, right, out + row * p->out_row);
-		}
-	}
+	multiply(p, DTYPE_BF16);
 }
 #endif
 
