@@ -45,8 +45,8 @@ static const struct limits_row {
         [PRODUCT] = {"product", {1e-5, 1.2e-6}, {1.2e-2, 2.8e-3}},
         /* Layer normalisation and its gradient: sum and y are rounded. */
         [NORM] = {"norm", {6e-6, 8e-7}, {1.3e-2, 2.8e-3}},
-        /* mean, rstd, log of the sum of exp: fp32, but of a sum that may have been rounded to bf16. A mean is
-         * a tenth of the row it is taken from. */
+        /* mean, rstd: fp32, but of a sum that may have been rounded to bf16. A mean is a tenth of the row it
+         * is taken from. */
         [STATISTIC] = {"statistic", {3e-6, 6e-7}, {1.2e-2, 3e-3}},
         /* Sums over rows of what was given: fp32 whatever the type. */
         [SUM] = {"sum", {1e-5, 1e-6}, {1e-5, 1e-6}},
@@ -54,13 +54,12 @@ static const struct limits_row {
         [GRADIENT] = {"gradient", {1.2e-5, 1.2e-6}, {1.6e-2, 3e-3}},
         /* Probabilities and y are rounded. */
         [ATTENTION] = {"attention", {8e-6, 1e-6}, {1.2e-2, 2.8e-3}},
-        /* p (dp - D) cancels where a row puts its weight on one key: the rounding of y, which D is made of,
-           remains. */
+        /* p (dp - D) cancels where a row puts its weight on one key; the rounding of y, of which D is made,
+         * remains. */
         [ATTENTION_GRADIENT] = {"attention gradient", {2e-5, 2e-6}, {6e-2, 5e-3}},
-        /* Logits of 30 have an error of 2e-6, and exp makes it relative. In bf16 dlogits and dx are rounded.
-         */
+        /* Logits of 30 have an error of 2e-6, and exp makes it relative; bf16 rounds dlogits and dx. */
         [SOFTMAX] = {"softmax", {8e-6, 1e-6}, {1.3e-2, 2.8e-3}},
-        /* Losses and probabilities never pass through bf16. */
+        /* Losses, probabilities and the log of the sum of exp never pass through bf16. */
         [LOSS] = {"loss", {6e-6, 1.2e-6}, {6e-6, 1.2e-6}},
         /* Each element for itself, in fp32. */
         [OPTIMIZER] = {"optimizer", {1.5e-6, 2e-7}, {1.5e-6, 2e-7}},

@@ -499,7 +499,7 @@ static void declare_attention_fwd(struct test_case *c)
 	add_input(c, "qkv", tokens, 3 * width, 1);
 	add_output(c, "y", ACTIVATION, tokens, width, ATTENTION);
 	if (case_integer(c, "train", 1))
-		add_output(c, "lse", MASTER, case_integer(c, "heads", 1), tokens, STATISTIC);
+		add_output(c, "lse", MASTER, case_integer(c, "heads", 1), tokens, LOSS);
 }
 
 static void call_attention_fwd(struct bound *b)
