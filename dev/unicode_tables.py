@@ -203,7 +203,7 @@ def main():
               ("struct unicode_decomposition_row", "unicode_decomposition_rows", decomposition_rows(sources))]
     text = "/* Made by dev/unicode_tables.py (tokenizers %s, Unicode %s of Python %d.%d); do not edit. */\n" % (
         tokenizers.__version__, unicodedata.unidata_version, *sys.version_info[:2])
-    text += '#include "text/unicode.h"\n'
+    text += '#include "text/unicode.h"\n\n/* clang-format off */\n'
     for kind, name, rows in tables:
         text += "\nconst %s %s[] = {\n%s\n};\nconst int %s = %d;\n" % (
             kind, name, lines(rows), name.replace("_rows", "_row_count"), len(rows))

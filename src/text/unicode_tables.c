@@ -1,6 +1,8 @@
 /* Made by dev/unicode_tables.py (tokenizers 0.23.3, Unicode 14.0.0 of Python 3.11); do not edit. */
 #include "text/unicode.h"
 
+/* clang-format off */
+
 const struct unicode_property_row unicode_property_rows[] = {
 	{0x0, 0x8, {1, 1}, {0, 0}}, {0x9, 0xA, {2, 2}, {0, 0}}, {0xB, 0xC, {1, 1}, {0, 0}},
 	{0xD, 0xD, {2, 2}, {0, 0}}, {0xE, 0x1F, {1, 1}, {0, 0}}, {0x20, 0x20, {2, 2}, {0, 0}},
