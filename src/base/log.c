@@ -175,10 +175,12 @@ static struct progress_words progress_describe(const struct progress *progress, 
 	/* The rate and what follows from it count only what this process has done. */
 	double seconds = now - progress->started;
 	double rate = seconds > 0 ? (double)(progress->done - progress->first) / seconds : 0;
-	if (rate <= 0)
+	if (rate <= 0 || seconds < 0.01) /* nothing to go by */
 		return words;
 	if (bytes)
 		snprintf(words.rate, sizeof words.rate, "%s/s", format_size(text, rate));
+	else if (rate >= 1000)
+		snprintf(words.rate, sizeof words.rate, "%s %s/s", format_count(text, (int64_t)rate), unit);
 	else if (rate >= 1)
 		snprintf(words.rate, sizeof words.rate, "%.*f %s/s", rate < 100, rate, unit);
 	else /* "4.2 s/step" */

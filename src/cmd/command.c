@@ -7,20 +7,15 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include "backend/cpu/isa.h"
+#include "backend/cpu/onednn.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/pool.h"
 
 /* In the order in which a person meets them. */
 const struct command *const commands[] = {
-        &command_vocab,
-        &command_tokenize,
-        &command_prepare,
-        &command_pretrain,
-        &command_evaluate,
-        &command_fill,
-        &command_inspect,
-        NULL,
+        &command_vocab,    &command_tokenize, &command_prepare, &command_pretrain,
+        &command_evaluate, &command_fill,     &command_inspect, NULL,
 };
 
 /* What bertc itself answers; completion and `bertc help` know these words, too. */
@@ -153,6 +148,20 @@ static enum status run_completion(int argc, char **argv)
 	return print(&text);
 }
 
+/* The library can be asked once it runs. */
+static void append_onednn(struct buffer *out, enum cpu_isa isa)
+{
+	struct pool *pool;
+	struct onednn *onednn;
+	if (pool_create(&pool, 1) != OK)
+		return;
+	if (onednn_open(&onednn, pool, isa) == OK) {
+		buffer_format(out, "matrix products: %s\n", onednn_version(onednn));
+		onednn_close(onednn);
+	}
+	pool_free(pool);
+}
+
 static enum status run_version(void)
 {
 	enum cpu_isa isa;
@@ -164,8 +173,10 @@ static enum status run_version(void)
 #else
 	buffer_text(&text, "compiler: gcc " __VERSION__ "\n");
 #endif
-	buffer_format(&text, "kernels: %s\n",
-	              cpu_isa_detect(&isa) == OK ? cpu_isa_names[isa] : error_last()->message);
+	bool usable = cpu_isa_detect(&isa) == OK;
+	buffer_format(&text, "kernels: %s\n", usable ? cpu_isa_names[isa] : error_last()->message);
+	if (usable)
+		append_onednn(&text, isa);
 	buffer_format(&text, "cores: %d\n", pool_available_cores());
 	buffer_format(&text, "memory available: %s\n", format_size(memory, (double)memory_available()));
 	return print(&text);

@@ -89,6 +89,7 @@ static void show_progress(void)
 {
 	struct progress progress;
 	progress_start(&progress, "training", 500, 1000, "steps");
+	progress.started -= 10;
 	for (int i = 500; i <= 1000; i++) {
 		progress_update(&progress, i, "loss %.3f", 5.0 - i / 500.0);
 		if (i % 50 == 0)
@@ -155,6 +156,7 @@ static void show_slow_progress(void)
 {
 	struct progress progress;
 	progress_start(&progress, "training", 0, 1000, "steps");
+	progress.started -= 10;
 	for (int i = 1; i <= 1000; i++) {
 		if (i == 250)
 			progress.drawn -= 100; /* as if a minute had passed */
