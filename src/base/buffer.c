@@ -16,6 +16,7 @@ static bool buffer_reserve(struct buffer *buffer, size_t count)
 	}
 	if (needed <= buffer->capacity)
 		return true;
+	/* Doubling: n appends of a byte copy fewer than 2 n bytes in all. */
 	size_t capacity = buffer->capacity < 64 ? 64 : buffer->capacity;
 	while (capacity < needed)
 		capacity = capacity > SIZE_MAX / 2 ? needed : capacity * 2;
@@ -53,7 +54,7 @@ void buffer_format(struct buffer *buffer, const char *format, ...)
 {
 	va_list arguments;
 	va_start(arguments, format);
-	int needed = vsnprintf(NULL, 0, format, arguments);
+	int needed = vsnprintf(NULL, 0, format, arguments); /* measured first, so that any length fits */
 	va_end(arguments);
 	if (needed < 0) {
 		buffer->failed = true;

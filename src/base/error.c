@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The one global of this kind: every function that fails would otherwise carry a pointer for its message. */
 static _Thread_local struct error last_error;
 
 static void error_store(enum status status, const char *format, va_list arguments, const char *suffix)

@@ -57,6 +57,8 @@ enum status path_join(char *out, const char *folder, const char *name)
 	return OK;
 }
 
+/* Each prefix of the path in turn, like mkdir -p; another process may make the same folders at the same time.
+ */
 enum status folder_make(const char *path)
 {
 	char part[PATH_BYTES];

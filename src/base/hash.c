@@ -41,6 +41,7 @@ uint32_t crc32c_portable(uint32_t crc, const void *bytes, size_t count)
 	return ~crc;
 }
 
+/* One stream of crc32 instructions: some 10 GB/s, several times what any disk gives. */
 #ifdef __x86_64__
 __attribute__((target("sse4.2"))) static uint32_t crc32c_sse42(uint32_t crc, const void *bytes, size_t count)
 {

@@ -1,3 +1,5 @@
+/* The reader: recursive descent over the bytes, one function a rule of RFC 8259. Depth is bounded, so
+ * recursion is; nothing is read beyond `size`, and no NUL is expected. */
 #include "base/json.h"
 
 #include <errno.h>
@@ -80,6 +82,7 @@ static enum status parser_take(struct parser *parser, size_t bytes, void *out)
 	return OK;
 }
 
+/* All complaints: file, reason, byte. */
 static enum status parse_error(const struct parser *parser, size_t at, const char *reason)
 {
 	return error_set(ERR_DATA, "'%s': JSON: %s at byte %zu", parser->name, reason, at);
@@ -97,6 +100,7 @@ static void skip_space(struct parser *parser)
 		parser->at++;
 }
 
+/* The value of four hexadecimal digits, or -1. */
 static int hex4(const char *text)
 {
 	int value = 0;
@@ -231,6 +235,7 @@ static size_t skip_digits(struct parser *parser)
 	return parser->at - start;
 }
 
+/* The grammar is checked here, since strtod takes more than JSON has: "0x1", "inf", "1.", ".5". */
 static enum status parse_number(struct parser *parser, struct json *value)
 {
 	size_t start = parser->at;
@@ -322,6 +327,7 @@ static enum status parse_key(struct parser *parser, const char **out)
 	return OK;
 }
 
+/* An object or an array, by its closing bracket. */
 static enum status parse_container(struct parser *parser, struct json *value, char close)
 {
 	size_t start = parser->at++;

@@ -1,3 +1,5 @@
+/* The bar is one line that is wiped and drawn again; a line of text wipes it first and draws it after, so
+ * that the two never mix. Where there is no terminal no control character is written. */
 #include "base/log.h"
 
 #include <math.h>
@@ -75,6 +77,7 @@ static void write_out(const struct buffer *text)
 	}
 }
 
+/* Caller holds the lock. */
 static void write_line(const char *colour, const char *prefix, const char *text)
 {
 	struct buffer line = {0};

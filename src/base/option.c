@@ -1,3 +1,5 @@
+/* Names, values and origins. The command line, config files, records and texts are in the other option_*.c
+ * files. */
 #include "base/option.h"
 
 #include <errno.h>

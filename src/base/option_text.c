@@ -422,7 +422,8 @@ void options_settings_table(const struct options *options, bool colour, struct b
 				bytes--;
 			cut = "…";
 		}
-		buffer_format(out, "%s  %-*s  %.*s%s", dim ? "\033[2m" : "", name_columns, row->name, bytes, value, cut);
+		buffer_format(out, "%s  %-*s  %.*s%s", dim ? "\033[2m" : "", name_columns, row->name, bytes,
+		              value, cut);
 		pad(out, value_columns - text_columns(value, strlen(value)));
 		buffer_format(out, "  %s%s\n", origin, dim ? "\033[0m" : "");
 	}

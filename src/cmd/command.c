@@ -1,3 +1,4 @@
+/* From the words of the command line to a command and back to an exit code. */
 #include "cmd/command.h"
 
 #include <errno.h>
@@ -182,6 +183,8 @@ static enum status run_version(void)
 	return print(&text);
 }
 
+/* What is the same for every command: parsing, --help, stray arguments, --print-config; then the command
+ * itself. */
 static enum status run_parsed(const struct command *command, struct options *options, int argc, char **argv)
 {
 	struct buffer text = {0};
