@@ -636,7 +636,11 @@ static enum status pretrain(struct pretrain *run)
 	const struct pretrain_settings *settings = run->settings;
 	TRY(open_folder(run));
 	TRY(device_open(&settings->device, &run->pool, &run->backend));
+	if (unset(run->options, "precision") && run->backend->dtype != DTYPE_F64)
+		TRY(choose(run->options, "precision", "%s", run->backend->dtype == DTYPE_BF16 ? "bf16" : "fp32"));
 	TRY(open_data(run));
+	if (unset(run->options, "vocab_size"))
+		TRY(choose(run->options, "vocab_size", "%d", run->data.vocab.count));
 	TRY(choose_model(run));
 	TRY(open_instances(run));
 	TRY(choose_training(run));
