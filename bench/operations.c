@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <oneapi/dnnl/dnnl.h>
 #include "backend/backend.h"
+#include "backend/cpu/wgrad.h"
 #include "base/log.h"
 #include "base/rng.h"
 #include "model/model.h"
@@ -249,6 +250,23 @@ static void add_linear(int64_t rows, int64_t outputs, int64_t inputs, int count)
 	wholes[whole_count++] = (struct whole){.m = outputs, .n = inputs, .k = rows, .count = count, .kind = WGRAD};
 }
 
+/* Our own weight gradients, which linear_bwd contains; the same shapes as whole[WGRAD]. */
+static void time_wgrad(struct replica *r, const struct whole *w, const void *dy, const void *x, float *dw)
+{
+	enum dtype dtype = r->backend->dtype;
+	char name[64];
+	snprintf(name, sizeof(name), "(wgrad of M=%lld O=%lld I=%lld)", (long long)w->k, (long long)w->m, (long long)w->n);
+	for (int i = 0; i < w->count; i++) {
+		double started = now();
+		cpu_wgrad(r, &(struct cpu_wgrad){
+				     .dy = {.data = (void *)(uintptr_t)dy, .dtype = dtype, .rows = w->k, .columns = w->m},
+				     .x = {.data = (void *)(uintptr_t)x, .dtype = dtype, .rows = w->k, .columns = w->n},
+				     .dw = dw,
+				     .overwrite = true});
+		record(name, product_flops(w->k, w->m, w->n), started);
+	}
+}
+
 /* --- the step -------------------------------------------------------------------------------------------------- */
 
 static void fill_batch(struct batch *b, const struct model_config *config, int32_t sequences, int32_t length)
@@ -371,6 +389,10 @@ int main(int argc, char **argv)
 	for (int i = 0; i < whole_count; i++)
 		whole_make(&wholes[i], type);
 
+	void *left = random_memory((size_t)(tokens * wide) * dtype_bytes(dtype), type);
+	void *right = random_memory((size_t)(tokens * wide) * dtype_bytes(dtype), type);
+	float *product = random_memory((size_t)(wide * wide) * sizeof(float), dnnl_f32);
+
 	double step_seconds[STEP_LIMIT], refresh_seconds[STEP_LIMIT];
 	printf("%s; T=%lld P=%d\n", be->description, (long long)tokens, batch.prediction_count);
 	for (int step = -1; step < steps; step++) { /* the first warms up */
@@ -408,6 +430,9 @@ int main(int argc, char **argv)
 		step_seconds[step_number] = now() - started;
 		fprintf(stderr, "step %d: %.3f s, loss %.4f\n", step, step_seconds[step_number],
 			replica.accumulators->value[SUM_MLM_LOSS] / batch.prediction_count);
+		for (int i = 0; i < whole_count; i++)
+			if (wholes[i].kind == WGRAD && wholes[i].m < config.vocab_size)
+				time_wgrad(&replica, &wholes[i], left, right, product);
 		omp_set_num_threads(pool_threads(pool));
 		for (int i = 0; i < whole_count; i++)
 			wholes[i].seconds[step_number] = whole_run(&wholes[i]);

@@ -88,6 +88,12 @@ INLINE vector vector_sqrt(vector x)
 	return _mm512_sqrt_ps(x);
 }
 
+/* 1 / x to 6e-5. */
+INLINE vector rough_reciprocal(vector x)
+{
+	return _mm512_rcp14_ps(x);
+}
+
 /* x 2^n for integral n. */
 INLINE vector vector_scale(vector x, vector n)
 {
@@ -194,6 +200,11 @@ INLINE vector vector_sqrt(vector x)
 	return _mm256_sqrt_ps(x);
 }
 
+INLINE vector rough_reciprocal(vector x)
+{
+	return _mm256_div_ps(_mm256_set1_ps(1), x);
+}
+
 /* In two steps, since 2^n itself may be out of range. */
 INLINE vector vector_scale(vector x, vector n)
 {
@@ -258,6 +269,12 @@ INLINE vector rounded(vector x, enum dtype dtype)
 	return dtype == DTYPE_BF16 ? round_to_bf16(x) : x;
 }
 
+/* Asks for the cache line of element i, ahead of its use. */
+INLINE void fetch(const void *row, int64_t i, enum dtype dtype)
+{
+	__builtin_prefetch((const char *)row + i * (int64_t)dtype_bytes(dtype));
+}
+
 INLINE const void *row_of(const void *rows, int64_t row, int64_t stride, enum dtype dtype)
 {
 	return (const char *)rows + row * stride * (int64_t)dtype_bytes(dtype);
@@ -285,52 +302,85 @@ INLINE vector vector_exp(vector x)
 	return vector_scale(vector_fma(r * r, q, r) + vector_set(1), n);
 }
 
-/* Distribution function of the standard normal to 1e-7 relative for |x| < 3 (1e-7 absolute everywhere), and
- * *density = e^(-x^2/2). Phi(-|x|) = erfcx(t) e^(-t^2) / 2 with t = |x|/sqrt 2, where erfcx(t) is a polynomial in
- * u = 1 / (1 + 0.3 t): smooth on all of t >= 0, so no branches, and no cancellation in either tail. */
-INLINE vector normal_distribution(vector x, vector *density)
+/* 2^x to 8e-5 relative, with x cut off at +-60, beyond which bf16 results show no difference. */
+INLINE vector rough_power_of_two(vector x)
+{
+	vector inside = vector_min(vector_set(60), vector_max(vector_set(-60), x));
+	vector n = vector_round(inside), f = inside - n;
+	vector p = vector_set(0.05517132f);
+	p = vector_fma(p, f, vector_set(0.24261054f));
+	p = vector_fma(p, f, vector_set(0.69326099f));
+	p = vector_fma(p, f, vector_set(0.99992811f));
+	return vector_scale(p, n);
+}
+
+/* Distribution function Phi of the standard normal, and *density = e^(-x^2/2). Phi(-|x|) = erfcx(t) e^(-t^2) / 2 with
+ * t = |x|/sqrt 2, where erfcx(t) is a polynomial in u = 1 / (1 + p t): smooth on all of t >= 0, so no branches, and no
+ * cancellation in either tail. For fp32 to 1e-7 relative where |x| < 3, 1e-7 absolute everywhere; `rough`, for
+ * results that will be rounded to bf16 (2e-3), to 2e-4 relative at half the cost. */
+INLINE vector normal_distribution(vector x, bool rough, vector *density)
 {
 	const vector one = vector_set(1);
-	vector t = vector_abs(x) * vector_set(0.70710678f);
-	vector u = one / vector_fma(t, vector_set(0.3f), one);
-	vector p = vector_set(-0.12943428754806519f);
-	p = vector_fma(p, u, vector_set(0.4850974678993225f));
-	p = vector_fma(p, u, vector_set(-0.5112285017967224f));
-	p = vector_fma(p, u, vector_set(0.5463973879814148f));
-	p = vector_fma(p, u, vector_set(-0.09363283216953278f));
-	p = vector_fma(p, u, vector_set(0.21443693339824677f));
-	p = vector_fma(p, u, vector_set(0.1484822779893875f));
-	p = vector_fma(p, u, vector_set(0.17069195210933685f));
-	p = vector_fma(p, u, vector_set(0.16918961703777313f));
-	*density = vector_exp(t * t * vector_set(-1));
-	vector tail = p * u * *density * vector_set(0.5f);
+	vector size = vector_abs(x), p, u;
+	if (rough) {
+		u = rough_reciprocal(vector_fma(size, vector_set(0.35f * 0.70710678f), one));
+		p = vector_set(0.5f * 0.54043275f);
+		p = vector_fma(p, u, vector_set(0.5f * -0.31461272f));
+		p = vector_fma(p, u, vector_set(0.5f * 0.43689433f));
+		p = vector_fma(p, u, vector_set(0.5f * 0.13350056f));
+		p = vector_fma(p, u, vector_set(0.5f * 0.20379399f));
+		*density = rough_power_of_two(x * x * vector_set(-0.5f * 1.44269504f));
+	} else {
+		vector t = size * vector_set(0.70710678f);
+		u = one / vector_fma(t, vector_set(0.3f), one);
+		p = vector_set(0.5f * -0.12943428754806519f);
+		p = vector_fma(p, u, vector_set(0.5f * 0.4850974678993225f));
+		p = vector_fma(p, u, vector_set(0.5f * -0.5112285017967224f));
+		p = vector_fma(p, u, vector_set(0.5f * 0.5463973879814148f));
+		p = vector_fma(p, u, vector_set(0.5f * -0.09363283216953278f));
+		p = vector_fma(p, u, vector_set(0.5f * 0.21443693339824677f));
+		p = vector_fma(p, u, vector_set(0.5f * 0.1484822779893875f));
+		p = vector_fma(p, u, vector_set(0.5f * 0.17069195210933685f));
+		p = vector_fma(p, u, vector_set(0.5f * 0.16918961703777313f));
+		*density = vector_exp(t * t * vector_set(-1));
+	}
+	vector tail = p * u * *density;
 	return where_less(vector_set(0), x, one - tail, tail);
 }
 
-/* (1 + tanh z) / 2 = 1 / (1 + e^(-2z)) with z = sqrt(2/pi) (x + 0.044715 x^3), as gelu's tanh form has it. */
-INLINE vector tanh_form_logistic(vector x)
-{
-	vector cubic = vector_fma(x * x * vector_set(0.044715f), x, x);
-	return vector_set(1) / (vector_set(1) + vector_exp(cubic * vector_set(-1.5957691216f)));
-}
-
-/* x Phi(x), or Hendrycks and Gimpel's approximation of it with tanh. */
-INLINE vector gelu(vector x, bool tanh_form)
-{
-	vector density;
-	return x * (tanh_form ? tanh_form_logistic(x) : normal_distribution(x, &density));
-}
-
-INLINE vector gelu_derivative(vector x, bool tanh_form)
+/* (1 + tanh z) / 2 = 1 / (1 + e^(-2z)) with z = sqrt(2/pi) (x + 0.044715 x^3), as gelu's tanh form has it, and
+ * *power = e^(-2z). */
+INLINE vector tanh_form_logistic(vector x, bool rough, vector *power)
 {
 	const vector one = vector_set(1);
-	if (tanh_form) {
-		vector s = tanh_form_logistic(x);
-		vector slope = vector_fma(x * x, vector_set(3 * 0.044715f), one) * vector_set(1.5957691216f);
-		return vector_fma(x * s * (one - s), slope, s);
+	vector cubic = vector_fma(x * x * vector_set(0.044715f), x, x);
+	if (rough) {
+		*power = rough_power_of_two(cubic * vector_set(-1.5957691216f * 1.44269504f));
+		return rough_reciprocal(one + *power);
 	}
-	vector density, phi = normal_distribution(x, &density);
-	return vector_fma(x * vector_set(0.39894228f), density, phi);
+	*power = vector_exp(cubic * vector_set(-1.5957691216f));
+	return one / (one + *power);
+}
+
+/* x Phi(x), or Hendrycks and Gimpel's approximation of it with tanh; `rough` as above. */
+INLINE vector gelu(vector x, bool tanh_form, bool rough)
+{
+	vector power;
+	return x * (tanh_form ? tanh_form_logistic(x, rough, &power) : normal_distribution(x, rough, &power));
+}
+
+/* Phi(x) + x e^(-x^2/2) / sqrt(2 pi); with s = 1 / (1 + e^(-2z)): s + x s^2 e^(-2z) (2z)', where s (1 - s) would lose the
+ * digits of s near 1. */
+INLINE vector gelu_derivative(vector x, bool tanh_form, bool rough)
+{
+	vector power;
+	if (tanh_form) {
+		vector s = tanh_form_logistic(x, rough, &power);
+		vector slope = vector_fma(x * x, vector_set(3 * 0.044715f), vector_set(1)) * vector_set(1.5957691216f);
+		return vector_fma(x * s * s * power, slope, s);
+	}
+	vector phi = normal_distribution(x, rough, &power);
+	return vector_fma(x * vector_set(0.39894228f), power, phi);
 }
 
 /* tanh to 2e-7 relative: the quotient of exponentials loses digits near 0, where the series is short. */

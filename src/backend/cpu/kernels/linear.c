@@ -1,6 +1,10 @@
 /* What follows the product of a linear, on one tile of it. */
 #include "backend/cpu/kernels/table.h"
 
+/* A tile's rows are short pieces of long rows, too short for the processor to see a pattern in: what is read of the
+ * row four further on is asked for by hand, which halves the time of backward. For what is written it gains nothing. */
+#define FETCH_ROWS 4
+
 INLINE void linear_rows(const struct linear_rows *a, bool has_tanh, enum dtype dtype)
 {
 	for (int64_t i = 0; i < a->rows; i++) {
@@ -40,7 +44,7 @@ INLINE void gelu_rows(const struct linear_rows *a, bool tanh_form, enum dtype dt
 			v = rounded(v, dtype);
 			if (pre)
 				store(pre, c, left, v, dtype);
-			store(y, c, left, gelu(v, tanh_form), dtype);
+			store(y, c, left, gelu(v, tanh_form, dtype == DTYPE_BF16), dtype);
 		}
 	}
 }
@@ -67,10 +71,14 @@ INLINE void backward_rows(const struct linear_rows *a, bool has_pre, bool tanh_f
 		for (int64_t c = 0; c < a->columns; c += LANES) {
 			int64_t left = a->columns - c;
 			vector v = load_floats(x, c, left);
-			if (has_pre)
-				v *= gelu_derivative(load(pre, c, left, dtype), tanh_form);
-			if (add)
+			if (has_pre) {
+				fetch(pre, c + FETCH_ROWS * a->stride, dtype);
+				v *= gelu_derivative(load(pre, c, left, dtype), tanh_form, dtype == DTYPE_BF16);
+			}
+			if (add) {
+				fetch(add, c + FETCH_ROWS * a->stride, dtype);
 				v += load(add, c, left, dtype);
+			}
 			store(y, c, left, v, dtype);
 			if (a->sums)
 				store_floats(a->sums, c, left, load_floats(a->sums, c, left) + v);
