@@ -1,40 +1,10 @@
 /* The weight gradient and the choice of instruction sets, for each set that this machine has, in a process of
  * its own (the choice is made once in a process). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include "backend/cpu/isa.h"
 #include "backend/cpu/wgrad.h"
 #include "base/pool.h"
 #include "base/rng.h"
-
-/* Runs `body` in a child with BERTC_ISA=name; gives its exit status (0: passed, 77: the machine lacks the
- * set). */
-enum { LACKING = 77 };
-
-static int in_child(const char *name, int (*body)(void))
-{
-	fflush(NULL);
-	pid_t child = fork();
-	assert_true(child >= 0);
-	if (child == 0) {
-		setenv("BERTC_ISA", name, 1);
-		_exit(body());
-	}
-	int status;
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
+#include "each_isa.h"
 
 static int detect_named(void)
 {
@@ -223,36 +193,28 @@ static int check_all_shapes(void)
 	return wrong != 0;
 }
 
-static void check_level(enum cpu_isa isa)
-{
-	int result = in_child(cpu_isa_names[isa], check_all_shapes);
-	if (result == LACKING)
-		skip();
-	assert_int_equal(result, 0);
-}
-
 static void avx2_equals_loops(void **state)
 {
 	(void)state;
-	check_level(CPU_ISA_AVX2);
+	check_level(CPU_ISA_AVX2, check_all_shapes);
 }
 
 static void avx512_equals_loops(void **state)
 {
 	(void)state;
-	check_level(CPU_ISA_AVX512);
+	check_level(CPU_ISA_AVX512, check_all_shapes);
 }
 
 static void avx512_bf16_equals_loops(void **state)
 {
 	(void)state;
-	check_level(CPU_ISA_AVX512_BF16);
+	check_level(CPU_ISA_AVX512_BF16, check_all_shapes);
 }
 
 static void amx_equals_loops(void **state)
 {
 	(void)state;
-	check_level(CPU_ISA_AMX);
+	check_level(CPU_ISA_AMX, check_all_shapes);
 }
 
 int main(void)
