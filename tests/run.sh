@@ -13,7 +13,10 @@ export TSAN_OPTIONS="${TSAN_OPTIONS:-halt_on_error=1:allocator_may_return_null=1
 
 run=
 case $BUILD in
-*thread) run="setarch -R" ;; # the thread sanitizer wants addresses where it expects them
+*-address | *-undefined | *-thread) limit=$((limit * 4)) ;; # instrumented code is several times slower
+esac
+case $BUILD in
+*-thread) run="setarch -R" ;; # the thread sanitizer wants addresses where it expects them
 esac
 
 passed=0 failed=0 skipped=0
