@@ -241,16 +241,63 @@ struct pretrain {
 	struct training training;
 };
 
-/* --fresh: what an earlier run left goes, nothing else in the folder is touched. */
+/* True if `path` exists and lies in `folder`. */
+static bool lies_within(const char *folder, const char *path)
+{
+	char *outer = realpath(folder, NULL), *inner = path ? realpath(path, NULL) : NULL;
+	size_t size = outer ? strlen(outer) : 0;
+	bool within = outer && inner && strncmp(outer, inner, size) == 0 && inner[size] == '/';
+	free(outer);
+	free(inner);
+	return within;
+}
+
+/* --model names a folder to go on from. A size is a size, whatever folders lie about. */
+static bool model_is_folder(const char *model)
+{
+	struct model_config config;
+	return model && model_config_named(&config, model) != OK && file_is_folder(model);
+}
+
+/* What --fresh would need afterwards must be there and must not be what it removes. */
+static enum status check_fresh(const struct pretrain_settings *settings)
+{
+	struct name_list files = {0};
+	const char *needed[] = {settings->vocab_file, settings->model, settings->init_checkpoint};
+	if (settings->plan)
+		return error_set(ERR_USAGE, "--fresh and --plan exclude each other: a plan removes nothing");
+	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
+		if (lies_within(settings->out, needed[i])) {
+			enum status status = error_set(ERR_USAGE, "'%s' lies in the folder that --fresh clears", needed[i]);
+			error_hint("copy it elsewhere, or give another --out");
+			return status;
+		}
+	enum status status = OK;
+	for (int64_t i = 0; status == OK && i < settings->corpus.count; i++)
+		status = path_expand(settings->corpus.values[i], &files);
+	for (int64_t i = 0; status == OK && i < files.count; i++)
+		if (lies_within(settings->out, files.names[i]))
+			status = error_set(ERR_USAGE, "'%s' lies in the folder that --fresh clears", files.names[i]);
+	name_list_release(&files);
+	return status;
+}
+
+/* --fresh: what an earlier run left goes, nothing else in the folder is touched. A folder without the mark of a run's
+ * data holds no run. */
 static enum status remove_earlier_run(const char *out)
 {
+	char mark[PATH_BYTES];
+	TRY(path_join(mark, out, "data/" RUN_DATA_MARK));
+	if (!file_exists(mark))
+		return OK;
 	static const char *const names[] = {"data", "final", "metrics.jsonl", "settings.json"};
 	struct name_list entries = {0};
 	enum status status;
 	TRY_GOTO(folder_list(out, &entries), done);
 	for (int64_t i = 0; i < entries.count; i++) {
 		const char *name = entries.names[i];
-		bool ours = strncmp(name, "checkpoint-", 11) == 0;
+		bool ours = strncmp(name, "checkpoint-", 11) == 0 && name[11] &&
+			    strspn(name + 11, "0123456789") == strlen(name + 11);
 		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
 			ours |= strcmp(name, names[k]) == 0;
 		char path[PATH_BYTES];
@@ -282,8 +329,10 @@ static enum status open_folder(struct pretrain *run)
 		return error_set(ERR_USAGE, "--corpus and --data exclude each other");
 	TRY(folder_make(settings->out));
 	TRY(folder_lock(settings->out, &run->lock));
-	if (settings->fresh)
+	if (settings->fresh) {
+		TRY(check_fresh(settings));
 		TRY(remove_earlier_run(settings->out));
+	}
 	TRY(path_join(run->data_folder, settings->out, "data"));
 	TRY(path_join(run->metrics_path, settings->out, "metrics.jsonl"));
 	TRY(checkpoint_clean(settings->out));
@@ -297,15 +346,24 @@ static enum status open_folder(struct pretrain *run)
 	return options_resume(run->options, record, run->checkpoint);
 }
 
+/* The model folder that a new run begins with, or NULL. */
+static const char *initial_weights_source(const struct pretrain_settings *settings)
+{
+	if (settings->init_checkpoint)
+		return settings->init_checkpoint;
+	return model_is_folder(settings->model) ? settings->model : NULL;
+}
+
 /* Vocabulary and shards. A model folder to go on from brings its vocabulary. */
 static enum status open_data(struct pretrain *run)
 {
 	struct pretrain_settings *settings = run->settings;
-	char vocab_beside[PATH_BYTES];
+	char vocab_beside[PATH_BYTES], source_folder[PATH_BYTES];
 	const char *vocab_file = settings->vocab_file;
-	const char *source = settings->init_checkpoint ? settings->init_checkpoint : settings->model;
-	if (!vocab_file && source && file_is_folder(source)) {
-		TRY(path_join(vocab_beside, source, "vocab.txt"));
+	const char *source = initial_weights_source(settings);
+	if (!vocab_file && source && !run->resumed) {
+		TRY(session_model_folder(source, source_folder));
+		TRY(path_join(vocab_beside, source_folder, "vocab.txt"));
 		if (file_exists(vocab_beside))
 			vocab_file = vocab_beside;
 	}
@@ -401,6 +459,11 @@ static enum status open_instances(struct pretrain *run)
 	if (run->data.held_out_count > 0)
 		TRY(instances_open(&run->held_out_instances, run->data.held_out, run->data.held_out_count,
 				   &run->evaluation_settings));
+	if (run->held_out_instances && instances_per_epoch(run->held_out_instances) == 0) {
+		log_warning("the held-out documents are too short for an instance: the run is not evaluated");
+		instances_close(run->held_out_instances);
+		run->held_out_instances = NULL;
+	}
 	return OK;
 }
 
@@ -523,9 +586,7 @@ static void log_names(const char *what, const struct name_list *names)
 static enum status load_initial_weights(struct pretrain *run)
 {
 	const struct pretrain_settings *settings = run->settings;
-	const char *source = settings->init_checkpoint;
-	if (!source && file_is_folder(settings->model))
-		source = settings->model;
+	const char *source = initial_weights_source(settings);
 	if (!source)
 		return OK;
 	float *slab = NULL;

@@ -268,13 +268,17 @@ done:
 	return status;
 }
 
-static enum status prune(const struct checkpoint_context *context)
+/* Keeps the newest of the checkpoints up to `saved_step`. One of a later step is damaged (the run went on from an
+ * earlier one): it does not count as kept, and is replaced when its step comes again. */
+static enum status prune(const struct checkpoint_context *context, int64_t saved_step)
 {
 	if (context->keep <= 0)
 		return OK;
-	int64_t *steps, count;
+	int64_t *steps, count, first = 0;
 	enum status status = list_steps(context->folder, &steps, &count);
-	for (int64_t i = context->keep; status == OK && i < count; i++) {
+	while (status == OK && first < count && steps[first] > saved_step)
+		first++;
+	for (int64_t i = first + context->keep; status == OK && i < count; i++) {
 		char name[64];
 		snprintf(name, sizeof(name), PREFIX "%" PRId64, steps[i]);
 		status = folder_discard(context->folder, name);
@@ -307,7 +311,9 @@ enum status checkpoint_save(const struct checkpoint_context *context, struct mod
 	free(slab);
 	free(files.files);
 	log_detail("saved %s", name);
-	return prune(context);
+	if (prune(context, state->step) != OK)
+		log_warning("an older checkpoint could not be removed: %s", error_last()->message);
+	return OK;
 failed:
 	free(slab);
 	free(files.files);
@@ -402,6 +408,17 @@ done:
 	return status;
 }
 
+/* Names that only a save of ours gives; anything else in the folder is the user's. */
+static bool is_leftover(const char *name)
+{
+	static const char *const prefixes[] = {TEMPORARY_PREFIX PREFIX, TEMPORARY_PREFIX "final", TRASH_PREFIX PREFIX,
+					       TRASH_PREFIX "final"};
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
+		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+			return true;
+	return false;
+}
+
 enum status checkpoint_clean(const char *folder)
 {
 	struct name_list names = {0};
@@ -410,8 +427,7 @@ enum status checkpoint_clean(const char *folder)
 	for (int64_t i = 0; i < names.count; i++) {
 		const char *name = names.names[i];
 		char path[PATH_BYTES];
-		if (strncmp(name, TEMPORARY_PREFIX, strlen(TEMPORARY_PREFIX)) != 0 &&
-		    strncmp(name, TRASH_PREFIX, strlen(TRASH_PREFIX)) != 0)
+		if (!is_leftover(name))
 			continue;
 		TRY_GOTO(path_join(path, folder, name), done);
 		TRY_GOTO(folder_remove(path), done);

@@ -109,7 +109,7 @@ enum status train(struct training *training)
 	struct train_state *state = &training->state;
 	struct metrics metrics = {0};
 	int skipped_in_row = 0;
-	int64_t saved_step = state->step, evaluated_step = -1;
+	int64_t saved_step = state->step, evaluated_step = state->step;
 	enum status status = OK;
 
 	TRY(report_start(&training->report, state));
@@ -138,10 +138,6 @@ enum status train(struct training *training)
 							}),
 			 done);
 
-		if (due(state->step, settings->eval_steps)) {
-			TRY_GOTO(evaluate(training), done);
-			evaluated_step = state->step;
-		}
 		bool stop = stop_requested() || state->step == settings->stop_at_step;
 		if (due(state->step, settings->save_steps) || stop) {
 			TRY_GOTO(save(training), done);
@@ -151,11 +147,16 @@ enum status train(struct training *training)
 			status = STOPPED;
 			goto done;
 		}
+		/* After the save: what an evaluation may fail at costs no training. */
+		if (due(state->step, settings->eval_steps)) {
+			TRY_GOTO(evaluate(training), done);
+			evaluated_step = state->step;
+		}
 	}
-	if (evaluated_step != state->step)
-		TRY_GOTO(evaluate(training), done);
 	if (saved_step != state->step)
 		TRY_GOTO(save(training), done);
+	if (evaluated_step != state->step)
+		TRY_GOTO(evaluate(training), done);
 done:
 	report_finish(&training->report);
 	return status;

@@ -58,7 +58,8 @@ static void smoothed_text(struct report *report, const struct metrics *metrics, 
 	for (int i = 0; i < metrics->count; i++) {
 		double *mean = &report->smoothed.item[i].value;
 		double value = metrics->item[i].value;
-		*mean = i < report->smoothed.count ? *mean + SMOOTHING * (value - *mean) : value;
+		if (isfinite(value)) /* one bad step is not to spoil the mean for good */
+			*mean = i < report->smoothed.count ? *mean + SMOOTHING * (value - *mean) : value;
 		if (!metrics->item[i].label)
 			continue;
 		bool share = strstr(metrics->item[i].name, "accuracy") != NULL;

@@ -160,8 +160,35 @@ static enum status held_out_open(const struct run_data_settings *settings, const
 	snprintf(prefix, sizeof(prefix), "%.4000s.held_out", train_prefix);
 	if (shard_exists(prefix))
 		return shards_open(names, 1, &out->vocab, &out->held_out, &out->held_out_count);
+	TRY(path_join(prefix, settings->folder, "evaluation")); /* of an earlier start with --eval_corpus */
+	if (shard_exists(prefix))
+		return shards_open(names, 1, &out->vocab, &out->held_out, &out->held_out_count);
 	log_warning("no held-out documents: the run is not evaluated (give --eval_corpus or --eval_data)");
 	return OK;
+}
+
+/* Makes the folder and marks it as ours. One that exists without the mark and is not empty is the user's: nothing is
+ * written into it, and nothing ever removed. */
+static enum status folder_claim(const char *folder)
+{
+	char mark[PATH_BYTES];
+	struct name_list names = {0};
+	TRY(path_join(mark, folder, RUN_DATA_MARK));
+	if (file_exists(mark))
+		return OK;
+	if (file_exists(folder)) {
+		TRY(folder_list(folder, &names));
+		bool empty = names.count == 0;
+		name_list_release(&names);
+		if (!empty) {
+			enum status status = error_set(ERR_USAGE, "'%s' exists and was not made by bertc", folder);
+			error_hint("give another --out; a run keeps its vocabulary and tokens in a folder of that name");
+			return status;
+		}
+	}
+	TRY(folder_make(folder));
+	static const char text[] = "made by bertc pretrain; --fresh removes this folder\n";
+	return file_write(mark, text, sizeof(text) - 1);
 }
 
 enum status run_data_open(struct run_data *out, const struct run_data_settings *settings)
@@ -170,7 +197,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	struct tokenizer *tokenizer = NULL;
 	char prefix[PATH_BYTES];
 	enum status status;
-	TRY_GOTO(folder_make(settings->folder), failed);
+	TRY_GOTO(folder_claim(settings->folder), failed);
 	TRY_GOTO(vocab_find_or_learn(settings, out), failed);
 	TRY_GOTO(tokenizer_open(&tokenizer, &out->vocab, &out->tokenizer), failed);
 	bool own_evaluation = settings->eval_corpus->count > 0 || settings->eval_data->count > 0;

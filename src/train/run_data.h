@@ -10,6 +10,9 @@
 #include "text/corpus.h"
 #include "text/tokenizer.h"
 
+/* File in the folder that says it is ours. */
+#define RUN_DATA_MARK ".bertc"
+
 struct run_data_settings {
 	const char *folder;                 /* made if missing */
 	const struct option_list *corpus;   /* patterns of text; empty: shards are given, or lie in `folder` */

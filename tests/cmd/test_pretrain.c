@@ -216,6 +216,35 @@ static void test_what_does_not_fit(void **state)
 	               test_folder, test_folder, config, test_folder);
 }
 
+/* What is not a run's own is never removed, whatever its name. */
+static void test_files_of_the_user_stay(void **state)
+{
+	(void)state;
+	assert_ok(folder_make(test_path("mine/data")));
+	assert_ok(folder_make(test_path("mine/.tmp-notes")));
+	assert_ok(file_write(test_path("mine/data/notes.txt"), "x", 1));
+	assert_program(2, "not made by bertc", RUN("mine", ""));
+	assert_program(2, "not made by bertc", RUN("mine", "--fresh"));
+	assert_true(file_exists(test_path("mine/data/notes.txt")));
+	assert_true(file_exists(test_path("mine/.tmp-notes")));
+	assert_program(2, "exclude each other", RUN("whole", "--fresh --plan"));
+	assert_program(2, "lies in the folder", RUN("whole", "--fresh --vocab_file %s/whole/data/vocab.txt"), test_folder);
+	assert_true(file_exists(test_path("whole/final/model.safetensors")));
+	assert_true(file_exists(test_path("whole/data/train.bin")));
+}
+
+/* A damaged checkpoint of a later step does not crowd out the one that was just saved. */
+static void test_pruning_keeps_a_whole_one(void **state)
+{
+	(void)state;
+	assert_program(75, "", RUN("pruned", "--save_checkpoints_steps 2 --stop_at_step 4"));
+	damage(test_path("pruned/checkpoint-4/model.safetensors"));
+	assert_program(75, "", RUN("pruned", "--keep_checkpoints 1 --stop_at_step 3"));
+	assert_true(file_exists(test_path("pruned/checkpoint-3/MANIFEST.json")));
+	assert_program(0, "finished", RUN("pruned", "--keep_checkpoints 1"));
+	assert_same_file(test_path("whole/final/model.safetensors"), test_path("pruned/final/model.safetensors"));
+}
+
 static void test_bad_text(void **state)
 {
 	(void)state;
@@ -302,6 +331,8 @@ int main(void)
 		cmocka_unit_test(test_failed_save_keeps_the_older),
 		cmocka_unit_test(test_damaged_checkpoint),
 		cmocka_unit_test(test_what_does_not_fit),
+		cmocka_unit_test(test_files_of_the_user_stay),
+		cmocka_unit_test(test_pruning_keeps_a_whole_one),
 		cmocka_unit_test(test_bad_text),
 		cmocka_unit_test(test_two_runs_one_folder),
 		cmocka_unit_test(test_evaluate_fill_inspect),
