@@ -9,8 +9,7 @@
 size_t cpu_attention_workspace_bytes(const struct shape_limits *limits, int threads);
 
 /* Both use replica->workspace from its beginning and the back end's pool; not from within a pool task. The
- * same bits for any number of threads. Head sizes up to CPU_ATTENTION_MAX_HEAD. */
-#define CPU_ATTENTION_MAX_HEAD 256
+ * same bits for any number of threads. Heads and sequences of any size. */
 void cpu_attention_fwd(struct replica *r, const struct attention_fwd *a);
 void cpu_attention_bwd(struct replica *r, const struct attention_bwd *a);
 
