@@ -123,6 +123,18 @@ static inline enum activation case_activation(const struct test_case *c, const c
 	                                      : ACTIVATION_NONE;
 }
 
+/* No size above 300. */
+static inline bool is_small(const char *line)
+{
+	struct test_case c = {0};
+	snprintf(c.line, sizeof(c.line), "%s", line);
+	static const char *const keys[] = {"O", "I", "H", "T", "V", "M"};
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (case_integer(&c, keys[i], 0) > 300)
+			return false;
+	return true;
+}
+
 /* Aborts on a key that the operation does not know: a misspelt key would silently test something else. */
 static inline void check_keys(const struct test_case *c)
 {

@@ -9,7 +9,15 @@
 #include "check.h"
 #include "operations.h"
 
+#ifdef __SANITIZE_THREAD__
+#define SMALL_ONLY true /* the thread sanitizer is 20 times as slow, and races do not wait for large sizes   \
+	                 */
+#else
+#define SMALL_ONLY false
+#endif
+
 static struct test_case cases[CASE_COUNT];
+static int case_count;
 
 static void prepare(enum dtype dtype)
 {
@@ -17,9 +25,12 @@ static void prepare(enum dtype dtype)
 	struct backend *ref = open_backend("ref", DTYPE_F64, 2, &pool);
 	struct replica replica;
 	open_reference_replica(ref, &replica);
+	case_count = 0;
 	for (int i = 0; i < CASE_COUNT; i++) {
-		case_create(&cases[i], case_lines[i], dtype, &replica);
-		case_expect(&cases[i], ref);
+		if (SMALL_ONLY && !is_small(case_lines[i]))
+			continue;
+		case_create(&cases[case_count], case_lines[i], dtype, &replica);
+		case_expect(&cases[case_count++], ref);
 	}
 	ref->functions->replica_release(&replica);
 	backend_close(ref);
@@ -41,7 +52,7 @@ static enum outcome run_cases(const char *isa, enum dtype dtype)
 		return NOT_HERE;
 	settings.pool = one;
 	or_abort(backend_open(&k.other, &settings));
-	for (int i = 0; i < CASE_COUNT; i++)
+	for (int i = 0; i < case_count; i++)
 		check_case(&k, &cases[i]);
 	char title[64];
 	snprintf(title, sizeof(title), "%s %s", isa, dtype_names[dtype]);
@@ -71,7 +82,7 @@ static void test_dtype(enum dtype dtype)
 		else
 			failed++;
 	}
-	for (int i = 0; i < CASE_COUNT; i++)
+	for (int i = 0; i < case_count; i++)
 		case_release(&cases[i]);
 	assert_int_equal(failed, 0);
 	assert_true(passed > 0);
