@@ -380,6 +380,7 @@ static enum status open_data(struct pretrain *run)
 					      .min_frequency = settings->min_frequency,
 					      .cased = settings->cased,
 					      .pool = run->pool,
+					      .resumed = run->resumed,
 				      }));
 	if (run->resumed && run->data.hash != run->recorded_data_hash) {
 		enum status status = error_set(ERR_STATE, "the training data are not those of '%s'", run->checkpoint);
@@ -407,7 +408,8 @@ static enum status choose_model(struct pretrain *run)
 		TRY(choose(run->options, "model", "%s",
 			   tokens < 1000000 ? "tiny" : tokens < 20000000 ? "mini" : tokens < 300000000 ? "small" : "base"));
 	struct model_config *config = &run->config;
-	TRY(model_folder_config(settings->model, config));
+	/* A checkpoint has all of it: what --model named may have moved or changed since. */
+	TRY(model_folder_config(run->resumed ? run->checkpoint : settings->model, config));
 	if (config->vocab_size == 0)
 		config->vocab_size = run->data.vocab.count;
 	if (config->vocab_size < run->data.vocab.count) {

@@ -167,28 +167,52 @@ static enum status held_out_open(const struct run_data_settings *settings, const
 	return OK;
 }
 
+/* What the mark says: the settings that decide what the folder holds. */
+static void mark_text(const struct run_data_settings *settings, struct buffer *out)
+{
+	buffer_format(out, "made by bertc pretrain; --fresh removes this folder\n"
+		      "vocab_file %s\nvocab_size %" PRId64 "\nmin_frequency %" PRId64 "\ncased %d\ntext_form %s\n"
+		      "held_out_fraction %g\nown evaluation set %d\n",
+		      settings->vocab_file ? settings->vocab_file : "-", settings->vocab_size, settings->min_frequency,
+		      settings->cased, text_form_names[settings->text_form], settings->held_out_fraction,
+		      settings->eval_corpus->count > 0 || settings->eval_data->count > 0);
+}
+
 /* Makes the folder and marks it as ours. One that exists without the mark and is not empty is the user's: nothing is
  * written into it, and nothing ever removed. */
-static enum status folder_claim(const char *folder)
+static enum status folder_claim(const struct run_data_settings *settings)
 {
+	const char *folder = settings->folder;
 	char mark[PATH_BYTES];
 	struct name_list names = {0};
+	struct buffer wanted = {0}, found = {0};
+	enum status status;
 	TRY(path_join(mark, folder, RUN_DATA_MARK));
-	if (file_exists(mark))
-		return OK;
+	mark_text(settings, &wanted);
+	TRY_GOTO(buffer_status(&wanted), done);
+	if (file_exists(mark)) {
+		TRY_GOTO(file_read(mark, 1 << 20, &found), done);
+		bool same = found.size == wanted.size && memcmp(found.data, wanted.data, found.size) == 0;
+		if (settings->resumed || same)
+			goto done;
+		log_note("'%s' was made with other settings: made again", folder);
+		TRY_GOTO(folder_remove(folder), done);
+	}
 	if (file_exists(folder)) {
-		TRY(folder_list(folder, &names));
-		bool empty = names.count == 0;
-		name_list_release(&names);
-		if (!empty) {
-			enum status status = error_set(ERR_USAGE, "'%s' exists and was not made by bertc", folder);
+		TRY_GOTO(folder_list(folder, &names), done);
+		if (names.count > 0) {
+			status = error_set(ERR_USAGE, "'%s' exists and was not made by bertc", folder);
 			error_hint("give another --out; a run keeps its vocabulary and tokens in a folder of that name");
-			return status;
+			goto done;
 		}
 	}
-	TRY(folder_make(folder));
-	static const char text[] = "made by bertc pretrain; --fresh removes this folder\n";
-	return file_write(mark, text, sizeof(text) - 1);
+	TRY_GOTO(folder_make(folder), done);
+	status = file_write(mark, wanted.data, wanted.size);
+done:
+	name_list_release(&names);
+	buffer_release(&wanted);
+	buffer_release(&found);
+	return status;
 }
 
 enum status run_data_open(struct run_data *out, const struct run_data_settings *settings)
@@ -197,7 +221,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	struct tokenizer *tokenizer = NULL;
 	char prefix[PATH_BYTES];
 	enum status status;
-	TRY_GOTO(folder_claim(settings->folder), failed);
+	TRY_GOTO(folder_claim(settings), failed);
 	TRY_GOTO(vocab_find_or_learn(settings, out), failed);
 	TRY_GOTO(tokenizer_open(&tokenizer, &out->vocab, &out->tokenizer), failed);
 	bool own_evaluation = settings->eval_corpus->count > 0 || settings->eval_data->count > 0;

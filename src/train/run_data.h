@@ -24,6 +24,8 @@ struct run_data_settings {
 	int64_t vocab_size, min_frequency;  /* to learn; size 0 = chosen from the amount of text */
 	bool cased;                         /* when no tokenizer_config.json beside the vocabulary says */
 	struct pool *pool;
+	bool resumed;                       /* a checkpoint goes on with the folder as it is; without one, a folder made
+	                                       with other settings is made again */
 };
 
 struct run_data {

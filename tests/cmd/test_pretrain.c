@@ -200,6 +200,10 @@ static void test_what_does_not_fit(void **state)
 	assert_program(2, "positions", RUN("new3", "--max_seq_length 128"));
 	assert_program(2, "--out", "pretrain --corpus %s", corpus);
 	assert_program(2, "tiny", "pretrain --corpus %s --model huge --out %s/new4", corpus, test_folder);
+	/* Data made for other settings, without a checkpoint, are made again, not silently used. */
+	assert_program(0, "memory plan", RUN("planned", "--plan"));
+	assert_program(0, "made again", RUN("planned", "--plan --held_out_fraction 0"));
+	assert_false(file_exists(test_path("planned/data/train.held_out.bin")));
 	/* The text changes under a run. */
 	static char changed[128];
 	snprintf(changed, sizeof changed, "%s/changed.txt", test_folder);
