@@ -118,10 +118,11 @@ struct adamw_range {
 	float epsilon, decay;       /* decay: learning rate * weight_decay */
 };
 
-/* A block (k,n) of an fp32 master, and its packed form: see kernels/pack.c. AVX-512 and up. */
-struct pack_block {
+/* A piece (k,n) of an fp32 master, and its packed form: see kernels/pack.c. AVX-512 and up. */
+struct pack_piece {
 	int64_t k, n, k_stride, n_stride;  /* one of the strides is 1 */
-	int64_t panel, k_padded;           /* panel: a multiple of 16 */
+	int64_t k_padded;                  /* rows of k to write, zeros from k on */
+	int64_t panel, panel_stride;       /* columns of a panel, a multiple of 16; elements from one to the next */
 	bool pairs;                        /* bf16 */
 	const float *master;
 	void *packed;
@@ -143,7 +144,7 @@ struct cpu_kernels {
 	/* Sum of squares; not finite if any element is not. */
 	double (*sum_squares)(const float *x, int64_t count);
 	void (*adamw)(const struct adamw_range *a);
-	void (*pack)(const struct pack_block *a);
+	void (*pack)(const struct pack_piece *a);
 };
 
 /* The table for cpu_isa(). */

@@ -94,11 +94,20 @@ static unsigned char *block_of(const struct packing *p, int64_t i, int64_t j)
 	return p->data + (size_t)(i * p->n_blocks + j) * p->block_bytes;
 }
 
-/* Blocks are packed in groups that read the same rows of the master, while those are in the cache: a block of the
- * vocabulary in both copies, or a whole weight. */
-static int64_t copy_group(const struct weight_copy *copy)
+/* Panels of a block along n at most; 0 if the form of any block is not known. */
+static int64_t panels_of_block(const struct packing *p)
 {
-	return (copy->dgrad.k_blocks > 1 ? 1 : copy->forward.n_blocks) + copy->dgrad.n_blocks;
+	int64_t most = 0;
+	for (int last_k = 0; last_k < 2; last_k++) {
+		for (int last_n = 0; last_n < 2; last_n++) {
+			int64_t panel = product_layout(p->products[last_k][last_n]).panel;
+			if (panel == 0)
+				return 0;
+			int64_t panels = (p->n_width + panel - 1) / panel;
+			most = panels > most ? panels : most;
+		}
+	}
+	return most;
 }
 
 struct refresh_call {
@@ -107,37 +116,65 @@ struct refresh_call {
 	const struct weight *weight;
 };
 
+/* Rows [first, first + rows) of the master, which are columns n of the forward copy and rows k of the dgrad copy: both
+ * are packed while the rows are in the cache. The forward copy's panels cut the rows. */
+static void refresh_panel(void *context, int64_t index, int worker)
+{
+	(void)worker;
+	const struct refresh_call *call = context;
+	const struct weight_copy *copy = call->weight->copy;
+	const struct packing *f = &copy->forward, *d = &copy->dgrad;
+	int64_t most = panels_of_block(f), block = index / most, place = index % most;
+	struct product_layout layout = product_layout(product_of(f, 0, block));
+	int64_t width = packing_width(f, block), offset = place * layout.panel, first = block * f->n_width + offset;
+	if (offset >= width)
+		return;
+	int64_t rows = width - offset < layout.panel ? width - offset : layout.panel;
+	int64_t bytes = (int64_t)dtype_bytes(call->dtype);
+	struct pack_piece piece = {.k = f->k,
+				   .n = rows,
+				   .k_stride = f->k_stride,
+				   .n_stride = f->n_stride,
+				   .k_padded = layout.k_padded,
+				   .panel = layout.panel,
+				   .panel_stride = layout.k_padded * layout.panel,
+				   .pairs = call->dtype == DTYPE_BF16,
+				   .master = (const float *)call->weight->master.data + first * f->k,
+				   .packed = block_of(f, 0, block) + offset * layout.k_padded * bytes};
+	call->kernels->pack(&piece);
+
+	int64_t i = first / d->k_width, k = first % d->k_width;
+	bool is_last = k + rows == (i + 1 < d->k_blocks ? d->k_width : d->k - i * d->k_width);
+	for (int64_t j = 0; j < d->n_blocks; j++) {
+		layout = product_layout(product_of(d, i, j));
+		piece = (struct pack_piece){.k = rows,
+					    .n = packing_width(d, j),
+					    .k_stride = d->k_stride,
+					    .n_stride = d->n_stride,
+					    .k_padded = is_last ? layout.k_padded - k : rows,
+					    .panel = layout.panel,
+					    .panel_stride = layout.k_padded * layout.panel,
+					    .pairs = piece.pairs,
+					    .master = (const float *)call->weight->master.data + first * d->n + j * d->n_width,
+					    .packed = block_of(d, i, j) + k * layout.panel * bytes};
+		call->kernels->pack(&piece);
+	}
+}
+
+/* Any block of either copy, in whatever form oneDNN wants it. */
 static void refresh_block(void *context, int64_t index, int worker)
 {
 	const struct refresh_call *call = context;
 	const struct weight_copy *copy = call->weight->copy;
 	const struct packing *p = &copy->forward;
-	int64_t group = index / copy_group(copy), place = index % copy_group(copy), i = 0, j = group;
-	int64_t forward_blocks = copy_group(copy) - copy->dgrad.n_blocks;
-	if (copy->dgrad.k_blocks == 1)
-		j = place;
-	if (place >= forward_blocks) {
+	if (index >= p->n_blocks) {
+		index -= p->n_blocks;
 		p = &copy->dgrad;
-		i = group;
-		j = place - forward_blocks;
 	}
+	int64_t i = index / p->n_blocks, j = index % p->n_blocks;
 	const float *master = call->weight->master.data;
-	master += i * p->k_width * p->k_stride + j * p->n_width * p->n_stride;
-	const struct product *product = product_of(p, i, j);
-	struct product_layout layout = product_layout(product);
-	if (layout.panel == 0) {
-		product_pack(product, master, block_of(p, i, j), worker);
-		return;
-	}
-	call->kernels->pack(&(struct pack_block){.k = i + 1 < p->k_blocks ? p->k_width : p->k - i * p->k_width,
-						 .n = packing_width(p, j),
-						 .k_stride = p->k_stride,
-						 .n_stride = p->n_stride,
-						 .panel = layout.panel,
-						 .k_padded = layout.k_padded,
-						 .pairs = call->dtype == DTYPE_BF16,
-						 .master = master,
-						 .packed = block_of(p, i, j)});
+	product_pack(product_of(p, i, j), master + i * p->k_width * p->k_stride + j * p->n_width * p->n_stride,
+		     block_of(p, i, j), worker);
 }
 
 void cpu_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count)
@@ -149,7 +186,11 @@ void cpu_weights_refresh(struct replica *replica, struct weight *const *weights,
 		struct weight_copy *copy = weights[w]->copy;
 		copy_describe(copy, be->state, be->dtype, weights[w]);
 		struct refresh_call call = {cpu_state(replica)->kernels, be->dtype, weights[w]};
-		pool_run(be->pool, copy->dgrad.k_blocks * copy_group(copy), refresh_block, &call);
+		const struct packing *f = &copy->forward, *d = &copy->dgrad;
+		if (panels_of_block(f) > 0 && panels_of_block(d) > 0)
+			pool_run(be->pool, f->n_blocks * panels_of_block(f), refresh_panel, &call);
+		else
+			pool_run(be->pool, f->n_blocks + d->n_blocks * d->k_blocks, refresh_block, &call);
 	}
 }
 

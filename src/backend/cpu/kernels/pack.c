@@ -1,15 +1,15 @@
 /* Packing weights as oneDNN's AVX-512 and AMX products want them. A matrix (k,n) becomes panels of `panel` columns. In
- * bf16 a panel's row holds `panel` pairs (k, k+1); in fp32 `panel` numbers. Panels have k_padded rows of k, and missing
- * rows and columns are zeros. */
+ * bf16 a panel's row holds `panel` pairs (k, k+1); in fp32 `panel` numbers. What is missing
+ * to full panels are zeros. */
 #include "backend/cpu/kernels/table.h"
 
 #ifdef __AVX512F__
 /* Neighbours along n are neighbours in the master: rows are copied, or two of them interleaved. */
-INLINE void pack_rows(const struct pack_block *a, bool pairs)
+INLINE void pack_rows(const struct pack_piece *a, bool pairs)
 {
 	int64_t step = pairs ? 2 : 1;
-	uint32_t *out = a->packed;
 	for (int64_t first = 0; first < a->n; first += a->panel) {
+		uint32_t *out = (uint32_t *)a->packed + first / a->panel * (a->panel_stride / step);
 		for (int64_t k = 0; k < a->k_padded; k += step) {
 			const float *row = a->master + k * a->k_stride;
 			for (int64_t n = first; n < first + a->panel; n += 16, out += 16) {
@@ -69,11 +69,11 @@ INLINE __m512i words(const float *row, int64_t left, bool pairs)
 }
 
 /* Neighbours along k are neighbours in the master: blocks of 16 x 16 words are transposed. */
-INLINE void pack_columns(const struct pack_block *a, bool pairs)
+INLINE void pack_columns(const struct pack_piece *a, bool pairs)
 {
-	int64_t step = pairs ? 32 : 16, per_word = pairs ? 2 : 1, k_words = a->k_padded / per_word;
-	uint32_t *panel = a->packed;
-	for (int64_t first = 0; first < a->n; first += a->panel, panel += a->panel * k_words) {
+	int64_t per_word = pairs ? 2 : 1, step = 16 * per_word, k_words = a->k_padded / per_word;
+	for (int64_t first = 0; first < a->n; first += a->panel) {
+		uint32_t *panel = (uint32_t *)a->packed + first / a->panel * (a->panel_stride / per_word);
 		for (int64_t n = first; n < first + a->panel; n += 16) {
 			for (int64_t k = 0; k < a->k_padded; k += step) {
 				__m512i r[16];
@@ -91,7 +91,7 @@ INLINE void pack_columns(const struct pack_block *a, bool pairs)
 	}
 }
 
-void KERNEL(pack)(const struct pack_block *a)
+void KERNEL(pack)(const struct pack_piece *a)
 {
 	if (a->n_stride == 1)
 		a->pairs ? pack_rows(a, true) : pack_rows(a, false);
@@ -99,7 +99,7 @@ void KERNEL(pack)(const struct pack_block *a)
 		a->pairs ? pack_columns(a, true) : pack_columns(a, false);
 }
 #else
-void KERNEL(pack)(const struct pack_block *a)
+void KERNEL(pack)(const struct pack_piece *a)
 {
 	(void)a;
 	__builtin_trap(); /* oneDNN's AVX2 products have other layouts: it packs for itself */

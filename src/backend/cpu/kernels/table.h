@@ -20,7 +20,7 @@ void KERNEL(add_row)(float *sum, const void *row, int64_t count, enum dtype dtyp
 void KERNEL(add_row_into)(void *out, const void *row, int64_t count, enum dtype dtype);
 double KERNEL(sum_squares)(const float *x, int64_t count);
 void KERNEL(adamw)(const struct adamw_range *a);
-void KERNEL(pack)(const struct pack_block *a);
+void KERNEL(pack)(const struct pack_piece *a);
 #endif
 
 extern const struct cpu_kernels cpu_kernels_avx2, cpu_kernels_avx512, cpu_kernels_avx512_bf16, cpu_kernels_amx;
