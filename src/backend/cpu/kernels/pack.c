@@ -1,6 +1,6 @@
 /* Packing weights as oneDNN's AVX-512 and AMX products want them. A matrix (k,n) becomes panels of `panel` columns. In
- * bf16 a panel's row holds `panel` pairs (k, k+1); in fp32 `panel` numbers. What is missing
- * to full panels are zeros. */
+ * bf16 a panel's row holds `panel` pairs (k, k+1); in fp32 `panel` numbers. What is missing to full panels are zeros.
+ * The copies of all weights are larger than a cache and are written past it, which saves reading them first. */
 #include "backend/cpu/kernels/table.h"
 
 #ifdef __AVX512F__
@@ -22,7 +22,7 @@ INLINE void pack_rows(const struct pack_piece *a, bool pairs)
 					__m256i high = to_bf16(load_floats(row + a->k_stride, n, a->n - n));
 					v = _mm512_or_si512(v, _mm512_slli_epi32(_mm512_cvtepu16_epi32(high), 16));
 				}
-				_mm512_storeu_si512(out, v);
+				_mm512_stream_si512((void *)out, v);
 			}
 		}
 	}
@@ -85,7 +85,7 @@ INLINE void pack_columns(const struct pack_piece *a, bool pairs)
 				transpose(r);
 				uint32_t *out = panel + k / per_word * a->panel + (n - first);
 				for (int64_t j = 0; j < 16 && k / per_word + j < k_words; j++)
-					_mm512_storeu_si512(out + j * a->panel, r[j]);
+					_mm512_stream_si512((void *)(out + j * a->panel), r[j]);
 			}
 		}
 	}
@@ -97,6 +97,7 @@ void KERNEL(pack)(const struct pack_piece *a)
 		a->pairs ? pack_rows(a, true) : pack_rows(a, false);
 	else
 		a->pairs ? pack_columns(a, true) : pack_columns(a, false);
+	_mm_sfence();
 }
 #else
 void KERNEL(pack)(const struct pack_piece *a)
