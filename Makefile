@@ -174,16 +174,3 @@ clean:
 	rm -rf build build-*
 
 -include $(shell test -d $(BUILD) && find $(BUILD) -name '*.d')
-
-# Programs of dev/, bench/ and demo/: make build/bench/step
-$(BUILD)/dev/%: dev/%.c $(BUILD)/libbertc.a
-	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
-
-$(BUILD)/bench/%: bench/%.c $(BUILD)/libbertc.a
-	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
-
-$(BUILD)/demo/%: demo/%.c $(BUILD)/libbertc.a
-	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
