@@ -35,12 +35,15 @@ void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void 
 				continue;
 			}
 			/* At the matrix' edge a copy filled up with zeros takes the source's place. */
-			_Alignas(64) char full[GEMM_BLOCK * GEMM_BLOCK * sizeof(float)] = {0};
-			int64_t r = rows - i < GEMM_BLOCK ? rows - i : GEMM_BLOCK;
-			int64_t c = columns - j < GEMM_BLOCK ? columns - j : GEMM_BLOCK;
-			for (int64_t row = 0; row < r; row++)
-				memcpy(full + (size_t)(row * GEMM_BLOCK) * element,
-				       corner + (size_t)(row * row_elements) * element, (size_t)c * element);
+			_Alignas(64) char full[GEMM_BLOCK * GEMM_BLOCK * sizeof(float)];
+			size_t r = (size_t)least(GEMM_BLOCK, rows - i), row_bytes = GEMM_BLOCK * element;
+			size_t used = (size_t)least(GEMM_BLOCK, columns - j) * element;
+			for (size_t row = 0; row < r; row++) {
+				memcpy(full + row * row_bytes, corner + row * (size_t)row_elements * element,
+				       used);
+				memset(full + row * row_bytes + used, 0, row_bytes - used);
+			}
+			memset(full + r * row_bytes, 0, (GEMM_BLOCK - r) * row_bytes);
 			pack(full, GEMM_BLOCK, block);
 		}
 	}
