@@ -108,6 +108,8 @@ static const char *const case_lines[] = {
         "attention_fwd T=130 H=768 heads=12 B=3 longest=127 p=0.1 train=0",
         "attention_fwd T=100 H=64 heads=2 B=3 longest=48 scale=2",
         "attention_fwd T=90 H=33 heads=3 B=7 longest=31 p=0.5",
+        "attention_fwd T=70 H=256 heads=1 B=2 longest=40 p=0.1",
+        "attention_fwd T=33 H=400 heads=2 B=3 longest=17",
 
         "attention_bwd T=1 H=16 heads=1 B=1 bias=1",
         "attention_bwd T=5 H=14 heads=2 B=2",
@@ -120,6 +122,8 @@ static const char *const case_lines[] = {
         "attention_bwd T=130 H=768 heads=12 B=3 longest=127 p=0.1 bias=1",
         "attention_bwd T=100 H=64 heads=2 B=3 longest=48 scale=2",
         "attention_bwd T=90 H=33 heads=3 B=7 longest=31 p=0.5 bias=1",
+        "attention_bwd T=70 H=256 heads=1 B=2 longest=40 p=0.1 bias=1",
+        "attention_bwd T=33 H=400 heads=2 B=3 longest=17",
 
         "gather_fwd T=1 P=1 H=1",
         "gather_fwd T=130 P=0 H=16",
@@ -144,11 +148,14 @@ static const char *const case_lines[] = {
         "vocab_xent P=5 V=2000 H=768 overwrite=0",
         "vocab_xent P=9 V=300 H=32 scale=3",
         "vocab_xent P=40 V=64 H=32 ties=1",
+        "vocab_xent P=1100 V=130 H=16 overwrite=0",
+        "vocab_xent P=2049 V=67 H=8",
 
         "vocab_topk P=1 V=2 H=1 k=2",
         "vocab_topk P=7 V=50 H=16 k=5",
         "vocab_topk P=33 V=1021 H=64 k=10",
         "vocab_topk P=3 V=30522 H=32 k=5",
+        "vocab_topk P=1100 V=67 H=8 k=3",
         "vocab_topk P=20 V=64 H=32 k=8 ties=1",
 
         "xent N=1 C=2 unlabelled=0",
