@@ -1,0 +1,132 @@
+/* What `bertc pretrain` chooses where the user left it open: model, batch, length of the run, rate, shapes. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "cmd/pretrain.h"
+#include "train/model_folder.h"
+
+enum status pretrain_choose(struct options *options, const char *name, const char *format, ...)
+{
+	char text[64];
+	va_list arguments;
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	return options_set(options, name, text, ORIGIN_CHOSEN);
+}
+
+bool pretrain_unset(const struct options *options, const char *name)
+{
+	return options->text[options_find(options, name)] == NULL;
+}
+
+/* The model's shape: given, or chosen from the amount of text (about 20 tokens of text a parameter would be
+ * ideal; the steps below are what a few hours on the machine at hand can use). */
+enum status pretrain_choose_model(struct pretrain *run)
+{
+	struct pretrain_settings *settings = run->settings;
+	int64_t tokens = pretrain_train_tokens(run);
+	if (pretrain_unset(run->options, "model"))
+		TRY(pretrain_choose(run->options, "model", "%s",
+			   tokens < 1000000 ? "tiny" : tokens < 20000000 ? "mini" : tokens < 300000000 ? "small" : "base"));
+	struct model_config *config = &run->config;
+	/* A checkpoint has all of it: what --model named may have moved or changed since. */
+	TRY(model_folder_config(run->resumed ? run->checkpoint : settings->model, config));
+	if (config->vocab_size == 0)
+		config->vocab_size = run->data.vocab.count;
+	if (config->vocab_size < run->data.vocab.count) {
+		enum status status =
+			error_set(ERR_STATE, "'%s' has vocab_size %d, the vocabulary has %d entries", settings->model,
+				  config->vocab_size, run->data.vocab.count);
+		error_hint("give the --vocab_file that belongs to this model");
+		return status;
+	}
+	if (pretrain_unset(run->options, "hidden_dropout_prob"))
+		TRY(pretrain_choose(run->options, "hidden_dropout_prob", "%g", config->hidden_dropout_prob));
+	if (pretrain_unset(run->options, "attention_probs_dropout_prob"))
+		TRY(pretrain_choose(run->options, "attention_probs_dropout_prob", "%g", config->attention_probs_dropout_prob));
+	config->hidden_dropout_prob = settings->hidden_dropout_prob;
+	config->attention_probs_dropout_prob = settings->attention_probs_dropout_prob;
+	if (settings->max_seq_length > config->max_position_embeddings) {
+		enum status status = error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
+					       settings->max_seq_length, config->max_position_embeddings);
+		error_hint("lower it, or raise max_position_embeddings in config.json");
+		return status;
+	}
+	return OK;
+}
+
+/* Batch, length of the run, rate: what fits this model and this amount of text, where the user left it open. */
+enum status pretrain_choose_training(struct pretrain *run)
+{
+	struct options *options = run->options;
+	struct pretrain_settings *settings = run->settings;
+	int64_t hidden = run->config.hidden_size, tokens = pretrain_train_tokens(run);
+	if (pretrain_unset(options, "train_batch_size"))
+		TRY(pretrain_choose(options, "train_batch_size", "%d", hidden < 512 ? 64 : hidden < 768 ? 128 : 256));
+	if (pretrain_unset(options, "learning_rate"))
+		TRY(pretrain_choose(options, "learning_rate", "%s",
+			   hidden < 512 ? "1e-3" : hidden < 768 ? "5e-4" : hidden < 1024 ? "2e-4" : "1e-4"));
+	int64_t an_epoch = instances_per_epoch(run->train_instances);
+	if (an_epoch == 0) {
+		enum status status = error_set(ERR_DATA, "the training text gives no instance");
+		error_hint("its documents are too short; give more text");
+		return status;
+	}
+	bool epochs_given = !pretrain_unset(options, "num_train_epochs"), steps_given = !pretrain_unset(options, "num_train_steps");
+	if (!steps_given) {
+		if (!epochs_given)
+			TRY(pretrain_choose(options, "num_train_epochs", "%d",
+				   tokens < 5000000 ? 40 : tokens < 50000000 ? 20 : tokens < 500000000 ? 10 : 4));
+		double steps = ceil(settings->num_train_epochs * (double)an_epoch / (double)settings->train_batch_size);
+		TRY(pretrain_choose(options, "num_train_steps", "%.0f", steps < 1 ? 1 : steps));
+	}
+	int64_t steps = settings->num_train_steps, twentieth = steps / 20 > 0 ? steps / 20 : 1;
+	if (pretrain_unset(options, "num_warmup_steps"))
+		TRY(pretrain_choose(options, "num_warmup_steps", "%" PRId64, steps / 10 < 10000 ? steps / 10 : 10000));
+	if (pretrain_unset(options, "save_checkpoints_steps"))
+		TRY(pretrain_choose(options, "save_checkpoints_steps", "%" PRId64, twentieth < 5000 ? twentieth : 5000));
+	if (pretrain_unset(options, "eval_steps"))
+		TRY(pretrain_choose(options, "eval_steps", "%" PRId64, twentieth < 5000 ? twentieth : 5000));
+	if (settings->num_warmup_steps > steps)
+		return error_set(ERR_USAGE, "--num_warmup_steps %" PRId64 " is more than the %" PRId64 " steps of the run",
+				 settings->num_warmup_steps, steps);
+	return OK;
+}
+
+static int32_t larger(int32_t a, int32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Shapes of micro-batches, for training and for evaluation. */
+void pretrain_choose_shapes(struct pretrain *run)
+{
+	const struct pretrain_settings *settings = run->settings;
+	run->steps = (struct step_settings){
+		.batch_size = settings->train_batch_size,
+		.accumulation_steps = (int32_t)settings->gradient_accumulation_steps,
+		.first_step = run->training.state.step + 1,
+		.last_step = settings->num_train_steps,
+	};
+	run->steps.capacity = batch_capacity_for(
+		&run->instance_settings, settings->train_batch_size, run->steps.accumulation_steps,
+		run->steps.accumulation_steps > 0 ? 0 : settings->micro_batch_tokens);
+	run->evaluation_capacity = batch_capacity_for(&run->evaluation_settings, 64, 0, settings->micro_batch_tokens);
+	run->capacity = (struct batch_capacity){
+		.tokens = larger(run->steps.capacity.tokens, run->evaluation_capacity.tokens),
+		.sequences = larger(run->steps.capacity.sequences, run->evaluation_capacity.sequences),
+		.predictions = larger(run->steps.capacity.predictions, run->evaluation_capacity.predictions),
+	};
+	run->limits = (struct shape_limits){
+		.batch = run->capacity,
+		.longest = (int32_t)settings->max_seq_length,
+		.hidden = run->config.hidden_size,
+		.heads = run->config.num_attention_heads,
+		.intermediate = run->config.intermediate_size,
+		.vocab = run->config.vocab_size,
+		.training = true,
+	};
+}

@@ -1,0 +1,104 @@
+/* The run folder of `bertc pretrain`: what an earlier run left in it, and what --fresh removes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/pretrain.h"
+#include "train/checkpoint.h"
+
+/* True if `path` exists and lies in `folder`. */
+static bool lies_within(const char *folder, const char *path)
+{
+	char *outer = realpath(folder, NULL), *inner = path ? realpath(path, NULL) : NULL;
+	size_t size = outer ? strlen(outer) : 0;
+	bool within = outer && inner && strncmp(outer, inner, size) == 0 && inner[size] == '/';
+	free(outer);
+	free(inner);
+	return within;
+}
+
+/* What --fresh would need afterwards must be there and must not be what it removes. */
+static enum status check_fresh(const struct pretrain_settings *settings)
+{
+	struct name_list files = {0};
+	const char *needed[] = {settings->vocab_file, settings->model, settings->init_checkpoint};
+	if (settings->plan)
+		return error_set(ERR_USAGE, "--fresh and --plan exclude each other: a plan removes nothing");
+	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
+		if (lies_within(settings->out, needed[i])) {
+			enum status status = error_set(ERR_USAGE, "'%s' lies in the folder that --fresh clears", needed[i]);
+			error_hint("copy it elsewhere, or give another --out");
+			return status;
+		}
+	enum status status = OK;
+	for (int64_t i = 0; status == OK && i < settings->corpus.count; i++)
+		status = path_expand(settings->corpus.values[i], &files);
+	for (int64_t i = 0; status == OK && i < files.count; i++)
+		if (lies_within(settings->out, files.names[i]))
+			status = error_set(ERR_USAGE, "'%s' lies in the folder that --fresh clears", files.names[i]);
+	name_list_release(&files);
+	return status;
+}
+
+/* --fresh: what an earlier run left goes, nothing else in the folder is touched. A folder without the mark of a run's
+ * data holds no run. */
+static enum status remove_earlier_run(const char *out)
+{
+	char mark[PATH_BYTES];
+	TRY(path_join(mark, out, "data/" RUN_DATA_MARK));
+	if (!file_exists(mark))
+		return OK;
+	static const char *const names[] = {"data", "final", "metrics.jsonl", "settings.json"};
+	struct name_list entries = {0};
+	enum status status;
+	TRY_GOTO(folder_list(out, &entries), done);
+	for (int64_t i = 0; i < entries.count; i++) {
+		const char *name = entries.names[i];
+		bool ours = strncmp(name, "checkpoint-", 11) == 0 && name[11] &&
+			    strspn(name + 11, "0123456789") == strlen(name + 11);
+		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
+			ours |= strcmp(name, names[k]) == 0;
+		char path[PATH_BYTES];
+		TRY_GOTO(path_join(path, out, name), done);
+		if (!ours)
+			continue;
+		if (file_is_folder(path))
+			TRY_GOTO(folder_remove(path), done);
+		else if (file_operations.unlink(path) != 0) {
+			status = error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
+			goto done;
+		}
+	}
+done:
+	name_list_release(&entries);
+	return status;
+}
+
+/* The run folder, its lock, and the checkpoint to go on from with its settings. */
+enum status pretrain_open_folder(struct pretrain *run)
+{
+	struct pretrain_settings *settings = run->settings;
+	if (!settings->out) {
+		enum status status = error_set(ERR_USAGE, "--out is missing");
+		error_hint("name the run folder: bertc pretrain --corpus PATH --out FOLDER");
+		return status;
+	}
+	if (settings->corpus.count > 0 && settings->data.count > 0)
+		return error_set(ERR_USAGE, "--corpus and --data exclude each other");
+	TRY(folder_make(settings->out));
+	TRY(folder_lock(settings->out, &run->lock));
+	if (settings->fresh) {
+		TRY(check_fresh(settings));
+		TRY(remove_earlier_run(settings->out));
+	}
+	TRY(path_join(run->data_folder, settings->out, "data"));
+	TRY(path_join(run->metrics_path, settings->out, "metrics.jsonl"));
+	TRY(checkpoint_clean(settings->out));
+	TRY(checkpoint_latest(settings->out, run->checkpoint, &run->resumed));
+	if (!run->resumed)
+		return OK;
+	TRY(checkpoint_read_state(run->checkpoint, &run->record, &run->training.state, &run->recorded_data_hash));
+	const struct json *record = json_member(run->record.root, "settings");
+	if (!record)
+		return error_set(ERR_DATA, "'%s': training_state.json records no settings", run->checkpoint);
+	return options_resume(run->options, record, run->checkpoint);
+}

@@ -1,0 +1,40 @@
+/* What `bertc pretrain` can be told: its settings, one member an option, and the table that declares them. */
+#ifndef CMD_PRETRAIN_OPTIONS_H
+#define CMD_PRETRAIN_OPTIONS_H
+
+#include "base/option.h"
+#include "cmd/command.h"
+#include "cmd/session.h"
+
+struct pretrain_settings {
+	/* text */
+	struct option_list corpus, data, eval_corpus, eval_data;
+	const char *text_form, *vocab_file;
+	int64_t vocab_size, min_frequency;
+	bool cased;
+	double held_out_fraction;
+	/* model */
+	const char *model, *init_checkpoint;
+	double hidden_dropout_prob, attention_probs_dropout_prob;
+	/* run */
+	const char *out;
+	bool fresh, plan;
+	int64_t num_train_steps, train_batch_size, gradient_accumulation_steps, micro_batch_tokens, stop_at_step;
+	double num_train_epochs;
+	int64_t save_checkpoints_steps, keep_checkpoints, eval_steps, eval_instances, log_steps, seed;
+	/* instances */
+	int64_t max_seq_length, max_predictions_per_seq;
+	double masked_lm_prob, short_seq_prob;
+	bool whole_word_mask, shuffle;
+	const char *next_sentence;
+	/* optimiser */
+	const char *optimizer, *schedule;
+	double learning_rate, weight_decay, max_grad_norm, adam_beta1, adam_beta2, adam_epsilon;
+	int64_t num_warmup_steps;
+	struct device_settings device;
+};
+
+extern const struct option pretrain_options[];
+extern const struct command_text pretrain_text;
+
+#endif
