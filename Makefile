@@ -6,6 +6,8 @@
 #   make install          program, man pages, completion, below PREFIX (/usr/local) and DESTDIR
 #   make deps             installs missing Debian packages
 #   make test-sanitizers  all tests under the address, undefined and thread sanitizers, one after the other
+#   make fuzz             feeds made-up bytes to every parser under the address and undefined sanitizers (clang):
+#                         FUZZ_SECONDS=60 each, or FUZZ_RUNS=executions each; TESTS=pattern for some of them
 #   make format           clang-format over all sources
 #   make clean
 #
@@ -67,7 +69,14 @@ TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/*/test_*.c)))
 RUN_PROGRAMS = $(foreach program,$(TEST_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
 DEMO_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(wildcard demo/*.c))
 
-.PHONY: all deps test run-tests test-sanitizers demo install format clean
+# Fuzz targets and what they need of the library: the folders that read what others wrote.
+FUZZ_SECONDS = 60
+FUZZ_RUNS =
+FUZZ_FOLDERS = base formats text data train model
+FUZZ_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/*.c)))
+RUN_FUZZ = $(foreach program,$(FUZZ_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
+
+.PHONY: all deps test run-tests test-sanitizers fuzz run-fuzz demo install format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -151,6 +160,23 @@ test-sanitizers: deps
 		echo "== $$sanitizer sanitizer"; \
 		$(MAKE) --no-print-directory SANITIZE=$$sanitizer run-tests || exit 1; \
 	done
+
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libfuzzed.a $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(SAY) fuzz $<
+	$(COMPILE) -Itests/fuzz $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/libfuzzed.a $(LDLIBS)
+
+$(BUILD)/libfuzzed.a: $(foreach folder,$(FUZZ_FOLDERS),$(patsubst src/%.c,$(BUILD)/%.o,$(wildcard src/$(folder)/*.c)))
+	$(SAY) archive $@
+	$(QUIET)rm -f $@ && ar rcs $@ $^
+
+fuzz:
+	@echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -w -fsanitize=fuzzer,address -x c - -o /dev/null 2>/dev/null || { \
+		echo "make: fuzzing needs clang with libFuzzer: install the packages clang, libclang-rt-14-dev and llvm" >&2; exit 1; }
+	@$(MAKE) --no-print-directory CC=clang BUILD=build-fuzz SANITIZE=fuzzer-no-link,address,undefined run-fuzz
+
+run-fuzz: $(RUN_FUZZ)
+	@BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_RUNS=$(FUZZ_RUNS) sh tests/fuzz/run.sh $(RUN_FUZZ)
 
 demo: deps
 	@$(MAKE) --no-print-directory $(BUILD)/bertc $(DEMO_PROGRAMS)

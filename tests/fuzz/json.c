@@ -1,12 +1,10 @@
-/* libFuzzer target: the JSON reader. What is accepted is also written again, and must be accepted again.
- *   clang -g -O1 -std=c11 -D_GNU_SOURCE -Isrc -fsanitize=fuzzer,address,undefined dev/fuzz/json.c
- * src/base/[a-z]*.c \ -lxxhash -lm -pthread -o build/fuzz-json && build/fuzz-json -max_len=400
- * -max_total_time=60 */
-#include <stdlib.h>
-#include <string.h>
+/* The JSON reader. What is accepted is also written again, and must be accepted again. */
 #include "base/json.h"
+#include "fuzz.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
+FUZZ_SEEDS(FUZZ_SEED("{\"a\": [1, -2.5e3, true, false, null], \"b\": {\"c\": \"d\"}}"),
+           FUZZ_SEED("\"\\ud83d\\ude00 \\u0000 \\n\\\"\""), FUZZ_SEED("[9223372036854775807, 1e308, 0.1]"),
+           FUZZ_SEED("[[[[[[]]]]]]"))
 
 static void write_again(struct json_writer *writer, const struct json *value)
 {
@@ -33,9 +31,7 @@ static void write_again(struct json_writer *writer, const struct json *value)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-	/* A copy of exactly this size, so that reading one byte too many is seen. */
-	char *text = malloc(count ? count : 1);
-	memcpy(text, bytes, count);
+	char *text = fuzz_copy(bytes, count);
 	struct json_document document, again;
 	if (json_parse(&document, "fuzz", text, count) == OK) {
 		struct buffer out = {0};

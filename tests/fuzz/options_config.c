@@ -1,13 +1,12 @@
-/* libFuzzer target: the command line (words end with NUL) and, for inputs that start with '#', config files.
- * Build and run as dev/fuzz/json.c says. */
-#include <stdlib.h>
-#include <string.h>
+/* The command line (words end with NUL) and, for inputs that start with '#', config files. */
 #include "base/file.h"
 #include "base/option.h"
+#include "fuzz.h"
 
-#define CONFIG "/dev/shm/bertc-fuzz-config"
-
-int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
+FUZZ_SEEDS(FUZZ_SEED("--integer=3\0--number\0.5\0-f\0--list\0a\0b\0--choice=bc\0"),
+           FUZZ_SEED("--no-flag\0--words=x y\0-i3\0-l\0x\0--\0z\0"),
+           FUZZ_SEED("#{\"integer\": 3, \"list\": [\"a\", \"b\"], \"flag\": false}"),
+           FUZZ_SEED("#integer = 3\n# comment\nnumber=1e-3\nlist = a\nlist = b\n"))
 
 struct settings {
 	int64_t integer;
@@ -32,12 +31,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	struct settings settings = {0};
 	struct options options;
-	char *copy = malloc(count + 1), *words[16], *end = copy + count, config[] = "--config=" CONFIG;
+	char *copy = malloc(count + 1), *words[16], *end = copy + count, config[300];
 	int word_count = 0;
 	memcpy(copy, bytes, count);
 	*end = '\0';
 	if (count && *copy == '#') {
-		BUG_IF(file_write(CONFIG, copy + 1, count - 1) != OK);
+		snprintf(config, sizeof config, "--config=%s", fuzz_file("config", bytes + 1, count - 1));
 		words[word_count++] = config;
 	} else {
 		for (char *p = copy; word_count < 16 && p < end; p += strlen(p) + 1) {

@@ -1,0 +1,53 @@
+/* The tokenizer, in each of its modes: ids of the vocabulary, offsets that rise and lie in the text. The
+ * first byte chooses the mode. */
+#include "fuzz.h"
+#include "text/tokenizer.h"
+
+FUZZ_SEEDS(
+        FUZZ_SEED("\0The cats sat, unaffordably: [MASK] [CLS]x."),
+        FUZZ_SEED("\1Überraschung ΣΑΣ İ ﬁ e\xcc\x81\xcc\xa7"), FUZZ_SEED("\2他来了\xf0\xab\xa0\xa0，我走。"),
+        FUZZ_SEED("\7\xff\xfe\x80 \xe4\xb8 a\0b\xc2\xad\xe2\x80\x8b"),
+        FUZZ_SEED("\14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"))
+
+static const char *const entries[] = {
+        "[PAD]", "[UNK]", "[CLS]",      "[SEP]", "[MASK]", "the", "cat", "##s", "un", "##aff", "##ord", "##a",
+        "a",     "e",     "##\xcc\x81", "他",    "了",     ",",   ".",   "[",   "]",  "σ",     "##ς",   "i"};
+static struct vocab vocab;
+
+static struct tokenizer *open_mode(unsigned mode)
+{
+	struct tokenizer *tokenizer;
+	struct tokenizer_settings settings = tokenizer_defaults(mode & 1);
+	settings.split_chinese = !(mode & 2);
+	settings.compat = mode & 4 ? COMPAT_GOOGLE : COMPAT_HUGGINGFACE;
+	settings.special_tokens = mode & 8;
+	settings.strip_accents = settings.lowercase != !!(mode & 16);
+	settings.max_word_characters = mode & 4 ? 200 : 100;
+	BUG_IF(tokenizer_open(&tokenizer, &vocab, &settings) != OK);
+	return tokenizer;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+	static struct tokenizer *modes[32];
+	static struct tokens tokens[32];
+
+	if (count == 0)
+		return 0;
+	if (!vocab.count)
+		BUG_IF(vocab_from_entries(&vocab, entries, sizeof entries / sizeof *entries) != OK);
+	unsigned mode = bytes[0] % 32;
+	if (!modes[mode])
+		modes[mode] = open_mode(mode);
+	char *text = fuzz_copy(bytes + 1, --count);
+	struct tokens *out = &tokens[mode];
+	tokens_clear(out);
+	BUG_IF(tokenizer_encode(modes[mode], text, count, out) != OK);
+	for (int64_t i = 0; i < out->count; i++) {
+		BUG_IF(out->ids[i] < 0 || out->ids[i] >= vocab.count);
+		BUG_IF(out->begin[i] > out->end[i] || out->end[i] > count);
+	}
+	free(text);
+	return 0;
+}
