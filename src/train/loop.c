@@ -89,7 +89,8 @@ static enum status evaluate(struct training *training)
 	struct metrics metrics = {0};
 	double started = clock_seconds();
 	TRY(objective->evaluate(objective, training->replica, &metrics));
-	return report_evaluation(&training->report, &training->state, &metrics, clock_seconds() - started);
+	TRY(report_evaluation(&training->report, &training->state, NULL, &metrics, clock_seconds() - started));
+	return report_evaluated(&training->report, &training->state);
 }
 
 static enum status save(struct training *training)
@@ -134,7 +135,7 @@ enum status train(struct training *training)
 								.grad_norm = grad_norm,
 								.seconds = seconds,
 								.flops = flops,
-								.tokens = step->token_count,
+								.data = step,
 							}),
 			 done);
 
@@ -158,6 +159,6 @@ enum status train(struct training *training)
 	if (evaluated_step != state->step)
 		TRY_GOTO(evaluate(training), done);
 done:
-	report_finish(&training->report);
+	report_finish(&training->report, state, status);
 	return status;
 }

@@ -87,7 +87,7 @@ enum status report_step(struct report *report, const struct step_report *step)
 	const struct train_state *state = step->state;
 	report->interval_seconds += step->seconds;
 	report->interval_flops += step->flops;
-	report->interval_tokens += step->tokens;
+	report->interval_tokens += step->data->token_count;
 	double rate = (double)report->interval_tokens / report->interval_seconds;
 	double share = report->gemm_rate > 0
 			       ? report->interval_flops / report->interval_seconds / report->gemm_rate
@@ -123,8 +123,8 @@ enum status report_step(struct report *report, const struct step_report *step)
 	return append_metrics(report->metrics_path, &line);
 }
 
-enum status report_evaluation(struct report *report, const struct train_state *state, const struct metrics *metrics,
-			      double seconds)
+enum status report_evaluation(struct report *report, const struct train_state *state, const char *set,
+			      const struct metrics *metrics, double seconds)
 {
 	char text[256];
 	size_t used = 0;
@@ -133,11 +133,13 @@ enum status report_evaluation(struct report *report, const struct train_state *s
 	struct json_writer writer = {.out = &line};
 	json_open(&writer, NULL, '{');
 	json_put_integer(&writer, "step", state->step);
+	if (set)
+		json_put_string(&writer, "eval_set", set);
 	for (int i = 0; i < metrics->count; i++) {
-		char name[64];
+		char name[128];
 		const char *plain = metrics->item[i].name;
 		double value = metrics->item[i].value;
-		snprintf(name, sizeof(name), "eval_%s", plain);
+		snprintf(name, sizeof(name), "eval_%s%s%s", set ? set : "", set ? "_" : "", plain);
 		json_put_double(&writer, name, value);
 		bool share = strstr(plain, "accuracy") != NULL;
 		if (used < sizeof(text) && (metrics->item[i].label || strstr(plain, "perplexity"))) {
@@ -150,11 +152,20 @@ enum status report_evaluation(struct report *report, const struct train_state *s
 	json_put_double(&writer, "seconds", state->seconds);
 	json_put_double(&writer, "eval_seconds", seconds);
 	json_close(&writer);
-	log_note("step %lld, held-out documents%s", (long long)state->step, text);
+	log_note("step %lld, %s%s", (long long)state->step, set ? set : "held-out documents", text);
 	return append_metrics(report->metrics_path, &line);
 }
 
-void report_finish(struct report *report)
+enum status report_evaluated(struct report *report, const struct train_state *state)
 {
+	(void)report;
+	(void)state;
+	return OK;
+}
+
+void report_finish(struct report *report, const struct train_state *state, enum status status)
+{
+	(void)state;
+	(void)status;
 	progress_finish(&report->progress);
 }

@@ -29,11 +29,17 @@ struct step_report {
 	const struct metrics *metrics;
 	double learning_rate, grad_norm;  /* norm before clipping */
 	double seconds, flops;            /* of this step */
-	int64_t tokens;
+	const struct step *data;          /* what was trained on */
 };
 MUST_USE enum status report_step(struct report *report, const struct step_report *step);
-MUST_USE enum status report_evaluation(struct report *report, const struct train_state *state,
+
+/* One evaluation set's scores. `set` is its name; NULL for documents held out of the training text. In metrics.jsonl
+ * the names begin with "eval_", those of a named set with "eval_<set>_", and "eval_set" says so. */
+MUST_USE enum status report_evaluation(struct report *report, const struct train_state *state, const char *set,
 				       const struct metrics *metrics, double seconds);
-void report_finish(struct report *report);
+/* After the scores of all sets. */
+MUST_USE enum status report_evaluated(struct report *report, const struct train_state *state);
+/* The last word: `status` is how the loop ended. */
+void report_finish(struct report *report, const struct train_state *state, enum status status);
 
 #endif
