@@ -2,7 +2,7 @@
 compared with, on the same weights, batches, rates and optimiser.
 
     train_torch.py --init FOLDER --batches B.safetensors --steps N --total_steps N --warmup W --learning_rate X
-                   [--dropout P] [--precision fp32|fp64|bf16] [--save FOLDER] [--out metrics.jsonl]
+                   [--dropout P] [--precision fp32|fp64|bf16] [--save FOLDER] [--save_every N] [--out metrics.jsonl]
 
 The head runs on masked rows only (the same numbers as on all rows, less work).
 """
@@ -27,6 +27,7 @@ p.add_argument("--eps", type=float, default=1e-6)
 p.add_argument("--clip", type=float, default=1.0)
 p.add_argument("--precision", default="fp32")
 p.add_argument("--save")
+p.add_argument("--save_every", type=int, default=200)
 p.add_argument("--out")
 p.add_argument("--threads", type=int, default=2)
 p.add_argument("--seed", type=int, default=1)
@@ -99,7 +100,7 @@ for t in range(1, a.steps + 1):
     if out:
         out.write(json.dumps(line) + "\n")
         out.flush()
-    if a.save and t % 200 == 0:
+    if a.save and a.save_every and t % a.save_every == 0:
         model.save_pretrained(f"{a.save}-{t}")
     if t % 50 == 0 or t == a.steps:
         print(line, flush=True)
