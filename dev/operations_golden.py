@@ -11,6 +11,7 @@ src/backend/ref. Dropout masks come from a Philox of our own below. For tests/ba
 import sys
 
 import numpy
+import timm.optim
 import torch
 from safetensors.numpy import save_file
 
@@ -270,6 +271,40 @@ def adamw_google(count, decay):
          dict(w=w - 0.05 * update, m=next_m, v=next_v))
 
 
+def lamb(count, tensors, decay, clip=1, everywhere=0, limited=0):
+    """The second step of timm's LAMB; tensors, their decay and who adapts as tests/backend/operations.h has them. One more
+    parameter brings the norm to sqrt(20). timm keeps no norms: they are taken of the moments it leaves."""
+    w, m, v = normal(count), normal(count, spread=0.1), normal(count, spread=0.1).detach() ** 2
+    g = normal(count, spread=0.3)
+    groups, pieces = [], []
+    for i in range(tensors):
+        first, end = i * count // tensors, (i + 1) * count // tensors
+        pieces.append(slice(first, end - i % 3 if end - first > 4 else end))
+        parameter = torch.nn.Parameter(w.detach()[pieces[i]].clone())
+        parameter.grad = g.detach()[pieces[i]].clone()
+        groups.append(dict(params=[parameter], weight_decay=0.0 if i % 3 == 1 else decay))
+    other = torch.nn.Parameter(torch.zeros(1))
+    other.grad = torch.sqrt(20 - sum((group["params"][0].grad ** 2).sum() for group in groups)).reshape(1)
+    optimizer = timm.optim.Lamb(groups + [dict(params=[other])], lr=0.05, betas=(0.9, 0.999), eps=1e-6,
+                                max_grad_norm=clip or None, always_adapt=bool(everywhere), trust_clip=bool(limited))
+    for group, piece in zip(optimizer.param_groups, pieces):
+        group["step"] = torch.tensor(1.0)
+        optimizer.state[group["params"][0]] = dict(exp_avg=m.detach()[piece].clone(), exp_avg_sq=v[piece].clone())
+    optimizer.step()
+    after, norms = [x.detach().clone() for x in (w, m, v)], []
+    for group, piece in zip(optimizer.param_groups, pieces):
+        parameter = group["params"][0]
+        state = optimizer.state[parameter]
+        for whole, part in zip(after, (parameter.detach(), state["exp_avg"], state["exp_avg_sq"])):
+            whole[piece] = part
+        update = state["exp_avg"] / (1 - 0.9**2) / (torch.sqrt(state["exp_avg_sq"] / (1 - 0.999**2)) + 1e-6)
+        update = update + group["weight_decay"] * w.detach()[piece]
+        norms.append([float((x**2).sum()) for x in (w.detach()[piece], update)])
+    keys = f"n={count} tensors={tensors} decay={decay} all={everywhere}"
+    emit(f"lamb_norms {keys} clip={clip}", dict(w=w, m=m, v=v, g=g), dict(m=after[1], v=after[2], norms=norms))
+    emit(f"lamb_apply {keys} max_trust={limited}", dict(w=w, m=after[1], v=after[2], norms=norms), dict(w=after[0]))
+
+
 for p in (0, 0.1):
     embed(p)
     linear_norm(11, 20, 6, p, residual=1)
@@ -291,6 +326,10 @@ for decay in (0.01, 0):
     adamw_torch(30, decay, clip=1)
     adamw_torch(30, decay, clip=0)
     adamw_google(30, decay)
+lamb(30, 3, 0.01)
+lamb(41, 3, 0.5, clip=0, limited=1)
+lamb(30, 3, 0.01, everywhere=1)
+lamb(17, 1, 0.01)
 
 save_file(tensors, sys.argv[1], metadata={"cases": "\n".join(lines)})
-print(f"{len(lines)} cases; torch {torch.__version__}, numpy {numpy.__version__}")
+print(f"{len(lines)} cases; torch {torch.__version__}, timm {timm.__version__}, numpy {numpy.__version__}")

@@ -596,3 +596,41 @@ void adamw(struct replica *r, const struct adamw *a)
 	r->operations->adamw(r, a);
 	trace_end(&c, "n=%" PRId64 " decay=%g", count.size, a->weight_decay);
 }
+
+static void check_lamb_tensors(struct call *c, const struct lamb_tensor *tensors, int64_t count, const double *norms,
+                               enum role role)
+{
+	if (count > 0 && (tensors == NULL || norms == NULL))
+		mismatch(c, "'%s' is missing", tensors == NULL ? "tensors" : "norms");
+	add_field(c, (struct field){"", "norms", role, (const char *)norms, (size_t)count * 2 * sizeof(*norms)});
+}
+
+void lamb_norms(struct replica *r, const struct lamb_norms *a)
+{
+	struct call c = call_begin(r, "lamb_norms");
+	struct extent count = {a->w.columns, "w"};
+	check_statistic(&c, "w", &a->w, IN, count);
+	check_statistic(&c, "m", &a->m, OUT, count);
+	check_statistic(&c, "v", &a->v, OUT, count);
+	check_statistic(&c, "g", &a->g, IN, count);
+	check_lamb_tensors(&c, a->tensors, a->tensor_count, a->norms, OUT);
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->lamb_norms(r, a);
+	trace_end(&c, "n=%" PRId64 " tensors=%" PRId64 " normalize=%d", count.size, a->tensor_count, a->normalize);
+}
+
+void lamb_apply(struct replica *r, const struct lamb_apply *a)
+{
+	struct call c = call_begin(r, "lamb_apply");
+	struct extent count = {a->w.columns, "w"};
+	check_statistic(&c, "w", &a->w, OUT, count);
+	check_statistic(&c, "m", &a->m, IN, count);
+	check_statistic(&c, "v", &a->v, IN, count);
+	check_lamb_tensors(&c, a->tensors, a->tensor_count, a->norms, IN);
+	check_apart(&c, NULL);
+	trace_begin(&c);
+	r->operations->lamb_apply(r, a);
+	trace_end(&c, "n=%" PRId64 " tensors=%" PRId64 " max_trust=%g", count.size, a->tensor_count,
+	          a->max_trust_ratio);
+}

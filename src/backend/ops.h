@@ -206,6 +206,43 @@ struct adamw {
 	struct tensor g;       /* in (1,n) master dtype */
 };
 
+/* One tensor of a range: what LAMB takes a norm of. */
+struct lamb_tensor {
+	int64_t offset, count; /* elements of the range */
+	double weight_decay;
+	bool adapts;           /* its rate is multiplied by the trust ratio */
+};
+
+/* LAMB (You et al. 2020) on the tensors of a range of the slabs, in two operations, since a norm is of a whole tensor.
+ * lamb_norms, with c as in adamw but without the 1e-6, or 1 / norm where `normalize`:
+ *   g = gradient * c / loss_scale
+ *   m = b1 m + b3 g; v = b2 v + (1-b2) g^2
+ *   u = (m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + decay w
+ *   norms = |w|^2, |u|^2 of each tensor, summed in double
+ * lamb_apply computes the same u again:
+ *   r = |w| / |u| if both are > 0, else 1; at most max_trust_ratio (0: any). 1 if the tensor does not adapt.
+ *   w -= lr r u
+ * Elements between the tensors are left alone. Both do nothing if scalars->finite is 0, but norms become 0. */
+struct lamb_norms {
+	double beta1, beta2, beta3, epsilon;
+	bool normalize;                    /* gradients always have norm 1, instead of at most max_grad_norm */
+	const struct lamb_tensor *tensors; /* (tensor_count) device */
+	int64_t tensor_count;
+	struct tensor w;                   /* in (1,n) master dtype */
+	struct tensor m, v;                /* in and out (1,n) master dtype */
+	struct tensor g;                   /* in (1,n) master dtype */
+	double *norms;                     /* out (tensor_count,2), device */
+};
+
+struct lamb_apply {
+	double epsilon, max_trust_ratio;
+	const struct lamb_tensor *tensors;
+	int64_t tensor_count;
+	struct tensor w;                   /* in and out */
+	struct tensor m, v;                /* in */
+	const double *norms;               /* (tensor_count,2), device */
+};
+
 /* One entry an operation. A back end fills every one. */
 struct operations {
 	void (*embed_fwd)(struct replica *r, const struct embed_fwd *a);
@@ -224,6 +261,8 @@ struct operations {
 	void (*xent)(struct replica *r, const struct xent *a);
 	void (*sumsq_finite)(struct replica *r, const struct sumsq_finite *a);
 	void (*adamw)(struct replica *r, const struct adamw *a);
+	void (*lamb_norms)(struct replica *r, const struct lamb_norms *a);
+	void (*lamb_apply)(struct replica *r, const struct lamb_apply *a);
 };
 
 /* The wrappers that model and train call: check shapes, types and aliasing (a mismatch is a bug of ours and
@@ -245,5 +284,7 @@ void vocab_topk(struct replica *r, const struct vocab_topk *a);
 void xent(struct replica *r, const struct xent *a);
 void sumsq_finite(struct replica *r, const struct sumsq_finite *a);
 void adamw(struct replica *r, const struct adamw *a);
+void lamb_norms(struct replica *r, const struct lamb_norms *a);
+void lamb_apply(struct replica *r, const struct lamb_apply *a);
 
 #endif

@@ -179,6 +179,22 @@ static const char *const case_lines[] = {
         "adamw n=20001 decay=0.01 google=1 clip=0 loss_scale=16",
         "adamw n=777 clip=100 loss_scale=4",
         "adamw n=65 finite=0",
+
+        "lamb_norms n=1 tensors=1",
+        "lamb_norms n=4099 tensors=3 decay=0.01",
+        "lamb_norms n=70000 tensors=2 decay=0 google=1 clip=0 loss_scale=16",
+        "lamb_norms n=1000 tensors=40 clip=100 loss_scale=4",
+        "lamb_norms n=777 tensors=2 normalize=1 loss_scale=4",
+        "lamb_norms n=777 tensors=2 normalize=1 square_sum=0.01",
+        "lamb_norms n=513 tensors=5 averages=0",
+        "lamb_norms n=333 tensors=4 zero=1",
+        "lamb_norms n=65 tensors=3 finite=0",
+        "lamb_apply n=1 tensors=1",
+        "lamb_apply n=4099 tensors=3 decay=0.01 all=1",
+        "lamb_apply n=70000 tensors=2 decay=0.5 google=1",
+        "lamb_apply n=1000 tensors=40 max_trust=0.3",
+        "lamb_apply n=333 tensors=4 zero=1 all=1",
+        "lamb_apply n=65 tensors=3 finite=0",
 };
 #define CASE_COUNT (int)(sizeof(case_lines) / sizeof(case_lines[0]))
 

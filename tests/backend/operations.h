@@ -812,7 +812,7 @@ static void call_sumsq_finite(struct bound *b)
 }
 
 /* google=1: no bias correction; clip=0: no clipping; finite=0: a step to be left out. */
-static void declare_adamw(struct test_case *c)
+static inline void declare_moments(struct test_case *c)
 {
 	int64_t count = case_integer(c, "n", 8);
 	static const char *const names[] = {"w", "m", "v"};
@@ -823,7 +823,6 @@ static void declare_adamw(struct test_case *c)
 		for (int64_t j = 0; i == 2 && j < count; j++)
 			a->value[j] = a->value[j] * a->value[j];
 	}
-	fill_normal(c, add_array(c, "g", INPUT, MASTER, 1, count), 0, 3);
 	struct scalars *s = &c->scalars;
 	s->learning_rate = 0.05;
 	s->max_grad_norm = case_number(c, "clip", 1);
@@ -832,6 +831,12 @@ static void declare_adamw(struct test_case *c)
 	s->gradient_square_sum = case_number(c, "square_sum", 20);
 	if (case_integer(c, "google", 0))
 		s->bias_correction1 = s->bias_correction2 = 1;
+}
+
+static void declare_adamw(struct test_case *c)
+{
+	declare_moments(c);
+	fill_normal(c, add_array(c, "g", INPUT, MASTER, 1, case_integer(c, "n", 8)), 0, 3);
 }
 
 static void call_adamw(struct bound *b)
@@ -844,6 +849,92 @@ static void call_adamw(struct bound *b)
 	                                  .m = bound_tensor(b, "m"),
 	                                  .v = bound_tensor(b, "v"),
 	                                  .g = bound_tensor(b, "g")});
+}
+
+/* `tensors` pieces of n elements, some with a gap behind; every third without decay, every second adapts, or all of
+ * them (all=1), or none (plain=1). zero=1: the first tensor has weights of 0, so no trust ratio. */
+static inline void declare_lamb(struct test_case *c)
+{
+	declare_moments(c);
+	if (case_integer(c, "zero", 0))
+		for (int64_t i = 0; i < case_integer(c, "n", 8) / case_integer(c, "tensors", 1); i++)
+			get_array(c, "w")->value[i] = 0;
+}
+
+static void declare_lamb_norms(struct test_case *c)
+{
+	declare_lamb(c);
+	get_array(c, "w")->role = INPUT;
+	fill_normal(c, add_array(c, "g", INPUT, MASTER, 1, case_integer(c, "n", 8)), 0, 3);
+	add_output(c, "norms", DOUBLE, case_integer(c, "tensors", 1), 2, OPTIMIZER);
+}
+
+static void declare_lamb_apply(struct test_case *c)
+{
+	declare_lamb(c);
+	get_array(c, "m")->role = get_array(c, "v")->role = INPUT;
+	struct array *norms = add_array(c, "norms", INPUT, DOUBLE, case_integer(c, "tensors", 1), 2);
+	for (int64_t i = 0; i < array_size(norms); i++)
+		norms->value[i] = i % 2 ? 5 + (double)i : 3;
+	if (case_integer(c, "zero", 0))
+		norms->value[0] = 0;
+}
+
+/* The table on the device; release it after the call. */
+static struct lamb_tensor *bound_lamb_tensors(struct bound *b)
+{
+	int64_t count = case_integer(b->c, "tensors", 1), n = case_integer(b->c, "n", 8);
+	struct lamb_tensor *host = calloc((size_t)count, sizeof(*host));
+	void *device;
+	if (host == NULL)
+		abort();
+	for (int64_t i = 0; i < count; i++) {
+		int64_t first = i * n / count, size = (i + 1) * n / count - first;
+		host[i] = (struct lamb_tensor){.offset = first,
+		                               .count = size > 4 ? size - i % 3 : size,
+		                               .weight_decay = i % 3 == 1 ? 0 : case_number(b->c, "decay", 0.01),
+		                               .adapts = i % 2 == 0 || case_integer(b->c, "all", 0)};
+		if (case_integer(b->c, "plain", 0))
+			host[i].adapts = false;
+	}
+	or_abort(b->backend->functions->allocate(b->backend, &device, (size_t)count * sizeof(*host), "tensors"));
+	b->backend->functions->to_device(b->backend, device, host, (size_t)count * sizeof(*host));
+	free(host);
+	return device;
+}
+
+static void call_lamb_norms(struct bound *b)
+{
+	struct lamb_tensor *tensors = bound_lamb_tensors(b);
+	lamb_norms(b->replica, &(struct lamb_norms){.beta1 = 0.9,
+	                                            .beta2 = 0.999,
+	                                            .beta3 = case_integer(b->c, "averages", 1) ? 0.1 : 1,
+	                                            .epsilon = 1e-6,
+	                                            .normalize = case_integer(b->c, "normalize", 0),
+	                                            .tensors = tensors,
+	                                            .tensor_count = case_integer(b->c, "tensors", 1),
+	                                            .w = bound_tensor(b, "w"),
+	                                            .m = bound_tensor(b, "m"),
+	                                            .v = bound_tensor(b, "v"),
+	                                            .g = bound_tensor(b, "g"),
+	                                            .norms = bound_data(b, "norms")});
+	or_abort(b->backend->functions->synchronize(b->replica));
+	b->backend->functions->release(b->backend, tensors);
+}
+
+static void call_lamb_apply(struct bound *b)
+{
+	struct lamb_tensor *tensors = bound_lamb_tensors(b);
+	lamb_apply(b->replica, &(struct lamb_apply){.epsilon = 1e-6,
+	                                            .max_trust_ratio = case_number(b->c, "max_trust", 0),
+	                                            .tensors = tensors,
+	                                            .tensor_count = case_integer(b->c, "tensors", 1),
+	                                            .w = bound_tensor(b, "w"),
+	                                            .m = bound_tensor(b, "m"),
+	                                            .v = bound_tensor(b, "v"),
+	                                            .norms = bound_data(b, "norms")});
+	or_abort(b->backend->functions->synchronize(b->replica));
+	b->backend->functions->release(b->backend, tensors);
 }
 
 static const struct operation_test operation_tests[] = {
@@ -870,6 +961,11 @@ static const struct operation_test operation_tests[] = {
         {"xent", "N C train unlabelled", declare_xent, NULL, call_xent, objective_xent},
         {"sumsq_finite", "n add bad finite", declare_sumsq_finite, NULL, call_sumsq_finite, NULL},
         {"adamw", "n decay clip google finite loss_scale square_sum", declare_adamw, NULL, call_adamw, NULL},
+        {"lamb_norms",
+         "n tensors decay clip google finite loss_scale square_sum normalize averages all plain zero",
+         declare_lamb_norms, NULL, call_lamb_norms, NULL},
+        {"lamb_apply", "n tensors decay google finite max_trust all plain zero", declare_lamb_apply, NULL,
+         call_lamb_apply, NULL},
 };
 #define OPERATION_COUNT (sizeof(operation_tests) / sizeof(operation_tests[0]))
 _Static_assert(OPERATION_COUNT == sizeof(struct operations) / sizeof(void (*)(void)),

@@ -94,6 +94,9 @@ static const struct bad_call bad_calls[] = {
         {"vocab_topk P=3 V=9 H=4 k=10", NULL, NONE, NULL, "vocab_topk: k is 10 where 'table' has 9 rows"},
         {"xent N=3 C=2", "dlogits", SAME_AS, "logits", "xent: 'dlogits' overlaps 'logits'"},
         {"adamw n=10", "g", SAME_AS, "m", "adamw: 'm' overlaps 'g'"},
+        {"lamb_norms n=10 tensors=2", "v", COLUMNS, NULL, "lamb_norms: 'v' has 11 columns where 'w' has 10"},
+        {"lamb_norms n=10 tensors=2", "norms", MISSING, NULL, "lamb_norms: 'norms' is missing"},
+        {"lamb_apply n=10 tensors=2", "w", SAME_AS, "m", "lamb_apply: 'w' overlaps 'm'"},
         {"sumsq_finite n=10", "range", TYPE, NULL, "sumsq_finite: 'range' is f32 where the back end has f64"},
 };
 

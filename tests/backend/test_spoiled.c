@@ -254,45 +254,102 @@ static bool forgets_tanh(struct test_case *c)
 	return applies;
 }
 
+static bool optimizes(const struct test_case *c)
+{
+	return operation_is(c, "adamw") || operation_is(c, "lamb");
+}
+
 static bool forgets_decay(struct test_case *c)
 {
-	bool applies = operation_is(c, "adamw") && case_number(c, "decay", 0.01) > 0 && c->scalars.finite;
+	bool applies = optimizes(c) && case_number(c, "decay", 0.01) > 0 && c->scalars.finite;
 	set_value(c, "decay", "0");
 	return applies;
 }
 
 static bool forgets_bias_correction(struct test_case *c)
 {
-	bool applies = operation_is(c, "adamw") && !case_integer(c, "google", 0) && c->scalars.finite;
+	bool applies = optimizes(c) && !case_integer(c, "google", 0) && c->scalars.finite;
 	c->scalars.bias_correction1 = c->scalars.bias_correction2 = 1;
 	return applies;
 }
 
+static bool reads_gradients(const struct test_case *c)
+{
+	return (operation_is(c, "adamw") || operation_is(c, "lamb_norms")) && c->scalars.finite;
+}
+
 static bool clips(const struct test_case *c)
 {
-	return c->scalars.max_grad_norm > 0 &&
+	return c->scalars.max_grad_norm > 0 && !case_integer(c, "normalize", 0) &&
 	       sqrt(c->scalars.gradient_square_sum) / c->scalars.loss_scale > c->scalars.max_grad_norm;
 }
 
 static bool forgets_clipping(struct test_case *c)
 {
-	bool applies = operation_is(c, "adamw") && clips(c) && c->scalars.finite;
+	bool applies = reads_gradients(c) && clips(c);
 	c->scalars.max_grad_norm = 0;
 	return applies;
 }
 
 static bool keeps_loss_scale_in_gradients(struct test_case *c)
 {
-	bool applies = operation_is(c, "adamw") && !clips(c) && c->scalars.loss_scale != 1;
+	bool applies = reads_gradients(c) && !clips(c) && !case_integer(c, "normalize", 0) &&
+	               c->scalars.loss_scale != 1;
 	c->scalars.loss_scale = 1;
 	return applies;
 }
 
 static bool steps_on_infinite_gradients(struct test_case *c)
 {
-	bool applies = operation_is(c, "adamw") && !c->scalars.finite;
+	bool applies = optimizes(c) && !c->scalars.finite;
 	c->scalars.finite = 1;
 	return applies;
+}
+
+static bool forgets_to_normalize(struct test_case *c)
+{
+	bool applies = case_integer(c, "normalize", 0) && case_number(c, "square_sum", 20) < 1;
+	set_value(c, "normalize", "0"); /* what clipping to norm 1 does to large gradients is the same */
+	return applies;
+}
+
+static bool forgets_gradient_averaging(struct test_case *c)
+{
+	bool applies = operation_is(c, "lamb_norms") && case_integer(c, "averages", 1) && c->scalars.finite;
+	set_value(c, "averages", "0");
+	return applies;
+}
+
+static bool forgets_trust_ratio(struct test_case *c)
+{
+	bool applies = operation_is(c, "lamb_apply") && c->scalars.finite &&
+	               !(case_integer(c, "zero", 0) && case_integer(c, "tensors", 1) == 1);
+	set_value(c, "plain", "1");
+	return applies;
+}
+
+static bool adapts_all_tensors(struct test_case *c)
+{
+	bool applies = operation_is(c, "lamb_apply") && c->scalars.finite && !case_integer(c, "all", 0) &&
+	               case_integer(c, "tensors", 1) > 1;
+	set_value(c, "all", "1");
+	return applies;
+}
+
+static bool forgets_largest_trust_ratio(struct test_case *c)
+{
+	bool applies = case_number(c, "max_trust", 0) > 0;
+	set_value(c, "max_trust", "0");
+	return applies;
+}
+
+static bool takes_norm_of_two_tensors(struct test_case *c)
+{
+	bool applies = operation_is(c, "lamb") && case_integer(c, "tensors", 1) == 2 && c->scalars.finite;
+	int i = find_array(c, "norms");
+	for (int64_t j = 0; applies && c->arrays[i].role == INPUT && j < 2; j++)
+		c->arrays[i].value[j] += c->arrays[i].value[j + 2] * (j ? 0.5 : 1);
+	return applies && c->arrays[i].role == INPUT;
 }
 
 static bool forgets_earlier_squares(struct test_case *c)
@@ -341,6 +398,12 @@ static const struct change {
         {"forgets clipping", forgets_clipping, false},
         {"keeps the loss scale in gradients", keeps_loss_scale_in_gradients, false},
         {"steps on infinite gradients", steps_on_infinite_gradients, false},
+        {"forgets to normalise gradients", forgets_to_normalize, false},
+        {"forgets gradient averaging", forgets_gradient_averaging, false},
+        {"forgets the trust ratio", forgets_trust_ratio, false},
+        {"adapts tensors that it should not", adapts_all_tensors, false},
+        {"forgets the largest trust ratio", forgets_largest_trust_ratio, false},
+        {"takes the norm of two tensors", takes_norm_of_two_tensors, false},
         {"forgets earlier squares", forgets_earlier_squares, false},
         {"misses what is not finite", misses_what_is_not_finite, false},
 };

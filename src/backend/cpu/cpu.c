@@ -200,6 +200,8 @@ static const struct operations operations = {
 	.xent = cpu_xent,
 	.sumsq_finite = cpu_sumsq_finite,
 	.adamw = cpu_adamw,
+	.lamb_norms = cpu_lamb_norms,
+	.lamb_apply = cpu_lamb_apply,
 };
 
 enum dtype cpu_best_dtype(void)

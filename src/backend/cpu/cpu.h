@@ -112,5 +112,7 @@ void cpu_vocab_topk(struct replica *r, const struct vocab_topk *a);
 void cpu_xent(struct replica *r, const struct xent *a);
 void cpu_sumsq_finite(struct replica *r, const struct sumsq_finite *a);
 void cpu_adamw(struct replica *r, const struct adamw *a);
+void cpu_lamb_norms(struct replica *r, const struct lamb_norms *a);
+void cpu_lamb_apply(struct replica *r, const struct lamb_apply *a);
 
 #endif

@@ -118,6 +118,19 @@ struct adamw_range {
 	float epsilon, decay;       /* decay: learning rate * weight_decay */
 };
 
+/* A piece of one tensor. */
+struct lamb_range {
+	int64_t count;
+	float *w, *m, *v;
+	const float *g;
+	float beta1, beta2, beta3, one_minus_beta2;
+	float gradient_scale;       /* clipping and loss scale */
+	float moment_scale;         /* 1 / bias_correction1 */
+	float root_scale;           /* 1 / sqrt(bias_correction2) */
+	float epsilon, decay;
+	float step_size;            /* learning rate * trust ratio */
+};
+
 /* A piece (k,n) of an fp32 master, and its packed form: see kernels/pack.c. AVX-512 and up. */
 struct pack_piece {
 	int64_t k, n, k_stride, n_stride;  /* one of the strides is 1 */
@@ -144,6 +157,9 @@ struct cpu_kernels {
 	/* Sum of squares; not finite if any element is not. */
 	double (*sum_squares)(const float *x, int64_t count);
 	void (*adamw)(const struct adamw_range *a);
+	/* Updates m and v; sums: of the squares of w and of the update. */
+	void (*lamb_norms)(const struct lamb_range *a, double sums[2]);
+	void (*lamb_apply)(const struct lamb_range *a); /* w */
 	void (*pack)(const struct pack_piece *a);
 };
 

@@ -175,6 +175,8 @@ static const struct operations operations = {
         .xent = ref_xent,
         .sumsq_finite = ref_sumsq_finite,
         .adamw = ref_adamw,
+        .lamb_norms = ref_lamb_norms,
+        .lamb_apply = ref_lamb_apply,
 };
 
 enum status ref_backend_open(struct backend *be, const struct backend_settings *settings)

@@ -76,5 +76,7 @@ void ref_vocab_topk(struct replica *r, const struct vocab_topk *a);
 void ref_xent(struct replica *r, const struct xent *a);
 void ref_sumsq_finite(struct replica *r, const struct sumsq_finite *a);
 void ref_adamw(struct replica *r, const struct adamw *a);
+void ref_lamb_norms(struct replica *r, const struct lamb_norms *a);
+void ref_lamb_apply(struct replica *r, const struct lamb_apply *a);
 
 #endif

@@ -1,35 +1,52 @@
-/* The gradient's norm, and AdamW in one pass over weight, moments and gradient. */
+/* The gradient's norm, AdamW in one pass over weight, moments and gradient, LAMB in two. */
 #include "backend/cpu/kernels/table.h"
 
+/* Sums of squares are of doubles: each lane adds up thousands. */
 #ifdef __AVX512F__
-double KERNEL(sum_squares)(const float *x, int64_t count)
+typedef struct {
+	__m512d low, high;
+} square_sums;
+
+INLINE void add_squares(square_sums *s, vector x)
 {
-	__m512d a = _mm512_setzero_pd(), b = a;
-	for (int64_t i = 0; i < count; i += LANES) {
-		vector v = load_floats(x, i, count - i);
-		__m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(v));
-		__m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
-		a = _mm512_fmadd_pd(low, low, a);
-		b = _mm512_fmadd_pd(high, high, b);
-	}
-	return _mm512_reduce_add_pd(_mm512_add_pd(a, b));
+	__m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(x));
+	__m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1));
+	s->low = _mm512_fmadd_pd(low, low, s->low);
+	s->high = _mm512_fmadd_pd(high, high, s->high);
+}
+
+INLINE double square_total(square_sums s)
+{
+	return _mm512_reduce_add_pd(_mm512_add_pd(s.low, s.high));
 }
 #else
-double KERNEL(sum_squares)(const float *x, int64_t count)
+typedef struct {
+	__m256d low, high;
+} square_sums;
+
+INLINE void add_squares(square_sums *s, vector x)
 {
-	__m256d a = _mm256_setzero_pd(), b = a;
-	for (int64_t i = 0; i < count; i += LANES) {
-		vector v = load_floats(x, i, count - i);
-		__m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(v));
-		__m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1));
-		a = _mm256_fmadd_pd(low, low, a);
-		b = _mm256_fmadd_pd(high, high, b);
-	}
+	__m256d low = _mm256_cvtps_pd(_mm256_castps256_ps128(x));
+	__m256d high = _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
+	s->low = _mm256_fmadd_pd(low, low, s->low);
+	s->high = _mm256_fmadd_pd(high, high, s->high);
+}
+
+INLINE double square_total(square_sums s)
+{
 	double sums[4];
-	_mm256_storeu_pd(sums, _mm256_add_pd(a, b));
+	_mm256_storeu_pd(sums, _mm256_add_pd(s.low, s.high));
 	return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 #endif
+
+double KERNEL(sum_squares)(const float *x, int64_t count)
+{
+	square_sums sums = {0};
+	for (int64_t i = 0; i < count; i += LANES)
+		add_squares(&sums, load_floats(x, i, count - i));
+	return square_total(sums);
+}
 
 void KERNEL(adamw)(const struct adamw_range *a)
 {
@@ -46,5 +63,43 @@ void KERNEL(adamw)(const struct adamw_range *a)
 		store_floats(a->m, i, left, m);
 		store_floats(a->v, i, left, v);
 		store_floats(a->w, i, left, w - vector_fma(decay, w, update));
+	}
+}
+
+/* The same bits in both passes. */
+INLINE vector lamb_update(const struct lamb_range *a, vector m, vector v, vector w)
+{
+	vector root = vector_fma(vector_sqrt(v), vector_set(a->root_scale), vector_set(a->epsilon));
+	return vector_fma(vector_set(a->decay), w, vector_set(a->moment_scale) * m / root);
+}
+
+void KERNEL(lamb_norms)(const struct lamb_range *a, double sums[2])
+{
+	const vector beta1 = vector_set(a->beta1), beta2 = vector_set(a->beta2);
+	const vector beta3 = vector_set(a->beta3), rest2 = vector_set(a->one_minus_beta2);
+	const vector scale = vector_set(a->gradient_scale);
+	square_sums w_squares = {0}, u_squares = {0};
+	for (int64_t i = 0; i < a->count; i += LANES) {
+		int64_t left = a->count - i;
+		vector g = load_floats(a->g, i, left) * scale, w = load_floats(a->w, i, left);
+		vector m = vector_fma(beta1, load_floats(a->m, i, left), beta3 * g);
+		vector v = vector_fma(beta2, load_floats(a->v, i, left), rest2 * g * g);
+		store_floats(a->m, i, left, m);
+		store_floats(a->v, i, left, v);
+		add_squares(&w_squares, w);
+		add_squares(&u_squares, lamb_update(a, m, v, w)); /* lanes beyond the end: 0 */
+	}
+	sums[0] = square_total(w_squares);
+	sums[1] = square_total(u_squares);
+}
+
+void KERNEL(lamb_apply)(const struct lamb_range *a)
+{
+	const vector step = vector_set(-a->step_size);
+	for (int64_t i = 0; i < a->count; i += LANES) {
+		int64_t left = a->count - i;
+		vector w = load_floats(a->w, i, left);
+		vector u = lamb_update(a, load_floats(a->m, i, left), load_floats(a->v, i, left), w);
+		store_floats(a->w, i, left, vector_fma(step, u, w));
 	}
 }

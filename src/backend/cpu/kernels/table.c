@@ -14,5 +14,7 @@ const struct cpu_kernels KERNEL(cpu_kernels) = {
 	.add_row_into = KERNEL(add_row_into),
 	.sum_squares = KERNEL(sum_squares),
 	.adamw = KERNEL(adamw),
+	.lamb_norms = KERNEL(lamb_norms),
+	.lamb_apply = KERNEL(lamb_apply),
 	.pack = KERNEL(pack),
 };

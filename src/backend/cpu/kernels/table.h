@@ -20,6 +20,8 @@ void KERNEL(add_row)(float *sum, const void *row, int64_t count, enum dtype dtyp
 void KERNEL(add_row_into)(void *out, const void *row, int64_t count, enum dtype dtype);
 double KERNEL(sum_squares)(const float *x, int64_t count);
 void KERNEL(adamw)(const struct adamw_range *a);
+void KERNEL(lamb_norms)(const struct lamb_range *a, double sums[2]);
+void KERNEL(lamb_apply)(const struct lamb_range *a);
 void KERNEL(pack)(const struct pack_piece *a);
 #endif
 
