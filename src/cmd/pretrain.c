@@ -49,35 +49,49 @@ static enum status locate(void *context, struct train_state *state)
 	return instances_locate(run->train_instances, state->samples, &state->epoch, &state->epoch_first_sample);
 }
 
-static enum status start_training(struct pretrain *run)
+static enum status open_phase(void *context, const struct train_state *state, struct objective **out)
 {
+	struct pretrain *run = context;
 	const struct pretrain_settings *settings = run->settings;
+	run->steps.first_step = state->step + 1;
+	run->evaluation_set = (struct evaluation_set){.instances = run->held_out_instances};
 	TRY(pretraining_create(&run->objective, &(struct pretraining_settings){
 							.model = run->model,
 							.activations = run->activations,
 							.train = run->train_instances,
 							.steps = run->steps,
-							.held_out = run->held_out_instances,
+							.evaluation_sets = &run->evaluation_set,
+							.evaluation_count = run->held_out_instances != NULL,
 							.evaluation_instances = settings->eval_instances,
 							.evaluation_capacity = run->evaluation_capacity,
 						}));
+	*out = run->objective;
+	return OK;
+}
+
+static enum status start_training(struct pretrain *run)
+{
+	const struct pretrain_settings *settings = run->settings;
 	struct training *training = &run->training;
 	double (*gemm_rate)(struct backend *) = run->backend->functions->gemm_rate;
 	training->settings = (struct loop_settings){
 		.seed = (uint64_t)settings->seed,
-		.total_steps = settings->num_train_steps,
 		.stop_at_step = settings->stop_at_step,
+	};
+	run->phase = (struct phase){
+		.schedule = {
+			.peak = settings->learning_rate,
+			.warmup_steps = settings->num_warmup_steps,
+			.total_steps = settings->num_train_steps,
+			.decay = strcmp(settings->schedule, "linear") == 0 ? DECAY_LINEAR : DECAY_CONSTANT,
+		},
+		.steps = settings->num_train_steps,
 		.save_steps = settings->save_checkpoints_steps,
 		.eval_steps = settings->eval_steps,
 		.log_steps = settings->log_steps,
 	};
-	training->schedule = (struct schedule){
-		.peak = settings->learning_rate,
-		.warmup_steps = settings->num_warmup_steps,
-		.total_steps = settings->num_train_steps,
-		.decay = strcmp(settings->schedule, "linear") == 0 ? DECAY_LINEAR : DECAY_CONSTANT,
-	};
-	training->objective = run->objective;
+	training->phases = &run->phase;
+	training->phase_count = 1;
 	training->model = run->model;
 	training->replica = &run->replica;
 	training->optimizer = run->optimizer;
@@ -92,12 +106,11 @@ static enum status start_training(struct pretrain *run)
 	};
 	training->report = (struct report){
 		.metrics_path = run->metrics_path,
-		.total_steps = settings->num_train_steps,
-		.log_steps = settings->log_steps,
 		.gemm_rate = gemm_rate ? gemm_rate(run->backend) : 0.0,
 	};
+	training->open_phase = open_phase;
 	training->locate = locate;
-	training->locate_context = run;
+	training->context = run;
 	return train(training);
 }
 

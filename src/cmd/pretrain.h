@@ -30,6 +30,8 @@ struct pretrain {
 	struct activations *activations;
 	struct optimizer *optimizer;
 	struct objective *objective;
+	struct evaluation_set evaluation_set;
+	struct phase phase;
 	struct buffer record_text;
 	struct training training;
 };

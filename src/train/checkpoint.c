@@ -80,6 +80,19 @@ static enum status state_write(const char *folder, const struct checkpoint_conte
 	json_put_integer(&writer, "epoch_first_sample", state->epoch_first_sample);
 	json_put_integer(&writer, "skipped_steps", state->skipped_steps);
 	json_put_integer(&writer, "update_count", optimizer->update_count);
+	json_open(&writer, "phase", '{');
+	json_put_integer(&writer, "index", state->phase.index);
+	json_put_integer(&writer, "first_step", state->phase.first_step);
+	json_put_integer(&writer, "first_sample", state->phase.first_sample);
+	json_put_integer(&writer, "first_token", state->phase.first_token);
+	json_put_integer(&writer, "evaluations", state->phase.evaluations);
+	json_put_integer(&writer, "stalled", state->phase.stalled);
+	if (isfinite(state->phase.best_loss))
+		json_put_double(&writer, "best_loss", state->phase.best_loss);
+	json_close(&writer);
+	json_put_integer(&writer, "evaluated_step", state->evaluated_step);
+	if (isfinite(state->evaluated_loss))
+		json_put_double(&writer, "evaluated_loss", state->evaluated_loss);
 	put_hash(&writer, "data_hash", context->data_hash);
 	put_hash(&writer, "vocab_hash", context->vocab->hash);
 	json_close(&writer);
@@ -465,6 +478,23 @@ done:
 	return status;
 }
 
+/* The phase that a state is in; a record from before there were phases is in the first. */
+static enum status phase_read(const struct json *root, const char *file, struct train_state *state)
+{
+	const struct json *record = json_member(root, "phase");
+	struct phase_state *phase = &state->phase;
+	phase->best_loss = state->evaluated_loss = NAN;
+	TRY(json_get_integer(root, file, "evaluated_step", 0, INT64_MAX, &state->evaluated_step));
+	TRY(json_get_number(root, file, "evaluated_loss", &state->evaluated_loss));
+	TRY(json_get_integer(record, file, "index", 0, INT32_MAX, &phase->index));
+	TRY(json_get_integer(record, file, "first_step", 0, state->step, &phase->first_step));
+	TRY(json_get_integer(record, file, "first_sample", 0, state->samples, &phase->first_sample));
+	TRY(json_get_integer(record, file, "first_token", 0, state->tokens, &phase->first_token));
+	TRY(json_get_integer(record, file, "evaluations", 0, INT64_MAX, &phase->evaluations));
+	TRY(json_get_integer(record, file, "stalled", 0, INT64_MAX, &phase->stalled));
+	return json_get_number(record, file, "best_loss", &phase->best_loss);
+}
+
 enum status checkpoint_read_state(const char *path, struct json_document *document, struct train_state *state,
 				  uint64_t *data_hash)
 {
@@ -483,6 +513,7 @@ enum status checkpoint_read_state(const char *path, struct json_document *docume
 	TRY_GOTO(json_get_integer(root, file, "epoch_first_sample", 0, INT64_MAX, &state->epoch_first_sample),
 		 failed);
 	TRY_GOTO(json_get_integer(root, file, "skipped_steps", 0, INT64_MAX, &state->skipped_steps), failed);
+	TRY_GOTO(phase_read(root, file, state), failed);
 	TRY_GOTO(json_get_string(root, file, "data_hash", &hash), failed);
 	if (state->step < 0 || !hash) {
 		status = damaged(path, "'" STATE_NAME "' has no step or data hash");

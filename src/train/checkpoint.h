@@ -18,6 +18,7 @@
 #include "model/model.h"
 #include "text/tokenizer.h"
 #include "train/optimizer.h"
+#include "train/phase.h"
 
 /* Where a run stands: all that changes besides weights and moments. */
 struct train_state {
@@ -26,6 +27,9 @@ struct train_state {
 	double seconds;             /* of training since the run's first step */
 	int64_t epoch, epoch_first_sample; /* where `samples` lies: saves a walk when resuming */
 	int64_t skipped_steps;      /* updates left out because a gradient was not finite */
+	struct phase_state phase;
+	int64_t evaluated_step;     /* of the newest evaluation; 0 = none yet */
+	double evaluated_loss;      /* its held-out loss, the score that a checkpoint of that step has */
 };
 
 /* What every save of a run needs and none changes. */

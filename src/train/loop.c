@@ -1,5 +1,5 @@
 /* The loop knows a task only through its objective, a machine only through its replica. What it does, in order, is
- * train() at the end of this file; everything else here is one step of it.
+ * train_phase() near the end of this file; everything else here is one step of it.
  */
 #include "train/loop.h"
 
@@ -81,21 +81,39 @@ static enum status step_end(struct training *training, const struct step *step, 
 	return status;
 }
 
+/* Scores every held-out set. The loss of one of them says whether the phase still gains. */
 static enum status evaluate(struct training *training)
 {
 	struct objective *objective = training->objective;
-	if (!objective->evaluate)
+	struct train_state *state = &training->state;
+	struct phase_state *phase = &state->phase;
+	double loss = NAN;
+	for (int64_t set = 0; set < objective->evaluation_count; set++) {
+		struct metrics metrics = {0};
+		double started = clock_seconds();
+		TRY(objective->evaluate(objective, training->replica, set, &metrics));
+		TRY(report_evaluation(&training->report, state, objective->evaluation_names[set], &metrics,
+				      clock_seconds() - started));
+		if (set == training->settings.best_set)
+			loss = metrics_get(&metrics, "loss");
+	}
+	state->evaluated_step = state->step;
+	if (objective->evaluation_count == 0)
 		return OK;
-	struct metrics metrics = {0};
-	double started = clock_seconds();
-	TRY(objective->evaluate(objective, training->replica, &metrics));
-	TRY(report_evaluation(&training->report, &training->state, NULL, &metrics, clock_seconds() - started));
-	return report_evaluated(&training->report, &training->state);
+	TRY(report_evaluated(&training->report, state));
+	state->evaluated_loss = loss;
+	bool gains = phase->evaluations == 0 || !isfinite(phase->best_loss) ||
+		     loss < phase->best_loss - training->phases[phase->index].patience_margin;
+	if (gains)
+		phase->best_loss = loss;
+	phase->stalled = gains ? 0 : phase->stalled + 1;
+	phase->evaluations++;
+	return OK;
 }
 
 static enum status save(struct training *training)
 {
-	TRY(training->locate(training->locate_context, &training->state));
+	TRY(training->locate(training->context, &training->state));
 	return checkpoint_save(&training->checkpoints, training->model, training->optimizer, &training->state);
 }
 
@@ -104,60 +122,104 @@ static bool due(int64_t step, int64_t every)
 	return every > 0 && step % every == 0;
 }
 
-enum status train(struct training *training)
+/* Has the phase had its steps, or its tokens? */
+static bool is_full(const struct phase *phase, const struct train_state *state)
+{
+	return state->step - state->phase.first_step >= phase->steps ||
+	       (phase->tokens > 0 && state->tokens - state->phase.first_token >= phase->tokens);
+}
+
+/* Does its held-out loss no longer fall? */
+static bool is_stalled(const struct phase *phase, const struct train_state *state)
+{
+	return phase->patience > 0 && state->phase.stalled >= phase->patience;
+}
+
+/* One update, reported. */
+static enum status train_step(struct training *training, int *skipped_in_row)
+{
+	struct train_state *state = &training->state;
+	const struct phase *phase = &training->phases[state->phase.index];
+	double started = clock_seconds(), grad_norm;
+	double learning_rate = schedule_rate(&phase->schedule, state->step + 1 - state->phase.first_step);
+	struct metrics metrics = {0};
+	const struct step *step;
+	TRY(training->objective->next_step(training->objective, &step));
+	BUG_IF(!step || step->number != state->step + 1);
+
+	step_begin(training, step, learning_rate);
+	double flops = step_gradients(training, step);
+	optimizer_update(training->optimizer, training->replica);
+	TRY(step_end(training, step, &metrics, &grad_norm, skipped_in_row));
+
+	double seconds = clock_seconds() - started;
+	state->seconds += seconds;
+	return report_step(&training->report, &(struct step_report){
+						      .state = state,
+						      .metrics = &metrics,
+						      .learning_rate = learning_rate,
+						      .grad_norm = grad_norm,
+						      .seconds = seconds,
+						      .flops = flops,
+						      .data = step,
+					      });
+}
+
+/* The phase of `state`, from where it stands to its end. */
+static enum status train_phase(struct training *training)
 {
 	const struct loop_settings *settings = &training->settings;
 	struct train_state *state = &training->state;
-	struct metrics metrics = {0};
+	const struct phase *phase = &training->phases[state->phase.index];
+	bool last = state->phase.index == training->phase_count - 1;
 	int skipped_in_row = 0;
-	int64_t saved_step = state->step, evaluated_step = state->step;
-	enum status status = OK;
+	TRY(training->open_phase(training->context, state, &training->objective));
+	report_phase(&training->report, training->phases, training->phase_count, state);
 
-	TRY(report_start(&training->report, state));
-	while (state->step < settings->total_steps) {
-		double started = clock_seconds(), grad_norm;
-		double learning_rate = schedule_rate(&training->schedule, state->step + 1);
-		const struct step *step;
-		TRY_GOTO(training->objective->next_step(training->objective, &step), done);
-		BUG_IF(!step || step->number != state->step + 1);
+	/* The checkpoint was saved by a request to stop, before an evaluation that was due. */
+	bool owed = state->step > state->phase.first_step && state->evaluated_step < state->step;
+	if (owed && (due(state->step, phase->eval_steps) || is_full(phase, state)))
+		TRY(evaluate(training));
+	while (!is_full(phase, state) && !is_stalled(phase, state)) {
+		TRY(train_step(training, &skipped_in_row));
 
-		step_begin(training, step, learning_rate);
-		double flops = step_gradients(training, step);
-		optimizer_update(training->optimizer, training->replica);
-		TRY_GOTO(step_end(training, step, &metrics, &grad_norm, &skipped_in_row), done);
-
-		double seconds = clock_seconds() - started;
-		state->seconds += seconds;
-		TRY_GOTO(report_step(&training->report, &(struct step_report){
-								.state = state,
-								.metrics = &metrics,
-								.learning_rate = learning_rate,
-								.grad_norm = grad_norm,
-								.seconds = seconds,
-								.flops = flops,
-								.data = step,
-							}),
-			 done);
-
-		bool stop = stop_requested() || state->step == settings->stop_at_step;
-		if (due(state->step, settings->save_steps) || stop) {
-			TRY_GOTO(save(training), done);
-			saved_step = state->step;
+		bool full = is_full(phase, state);
+		bool stop = (stop_requested() || state->step == settings->stop_at_step) && !(full && last);
+		enum status evaluated = OK;
+		if ((due(state->step, phase->eval_steps) || full) && !stop)
+			evaluated = evaluate(training);
+		/* Whatever an evaluation failed at, the training before it is kept. */
+		if (due(state->step, phase->save_steps) || full || is_stalled(phase, state) || stop ||
+		    evaluated != OK) {
+			struct error error = *error_last();
+			TRY(save(training));
+			if (evaluated != OK)
+				return error_restore(&error);
 		}
-		if (stop && state->step < settings->total_steps) {
-			status = STOPPED;
-			goto done;
-		}
-		/* After the save: what an evaluation may fail at costs no training. */
-		if (due(state->step, settings->eval_steps)) {
-			TRY_GOTO(evaluate(training), done);
-			evaluated_step = state->step;
-		}
+		if (stop)
+			return STOPPED;
 	}
-	if (saved_step != state->step)
-		TRY_GOTO(save(training), done);
-	if (evaluated_step != state->step)
-		TRY_GOTO(evaluate(training), done);
+	return OK;
+}
+
+enum status train(struct training *training)
+{
+	struct train_state *state = &training->state;
+	enum status status;
+	TRY(report_start(&training->report, state));
+	for (;;) {
+		TRY_GOTO(train_phase(training), done);
+		if (state->phase.index == training->phase_count - 1)
+			break;
+		log_note("phase %lld ended at step %lld", (long long)state->phase.index + 1, (long long)state->step);
+		state->phase = (struct phase_state){
+			.index = state->phase.index + 1,
+			.first_step = state->step,
+			.first_sample = state->samples,
+			.first_token = state->tokens,
+		};
+		training->optimizer->update_count = 0;
+	}
 done:
 	report_finish(&training->report, state, status);
 	return status;

@@ -10,6 +10,7 @@ struct pretraining {
 	struct objective objective;
 	struct pretraining_settings settings;
 	struct step_reader *reader;
+	const char **evaluation_names;
 };
 
 static struct pretraining *self(const struct objective *objective)
@@ -122,17 +123,18 @@ done:
 	return status;
 }
 
-static enum status evaluate(struct objective *objective, struct replica *replica, struct metrics *out)
+static enum status evaluate(struct objective *objective, struct replica *replica, int64_t set, struct metrics *out)
 {
 	const struct pretraining_settings *settings = &self(objective)->settings;
-	return pretraining_score(settings->model, settings->activations, replica, settings->held_out,
-				 settings->evaluation_instances, settings->evaluation_capacity, out);
+	return pretraining_score(settings->model, settings->activations, replica,
+				 settings->evaluation_sets[set].instances, settings->evaluation_instances, settings->evaluation_capacity, out);
 }
 
 static void close_objective(struct objective *objective)
 {
 	struct pretraining *pretraining = self(objective);
 	step_reader_close(pretraining->reader);
+	free(pretraining->evaluation_names);
 	free(pretraining);
 }
 
@@ -150,16 +152,23 @@ enum status pretraining_create(struct objective **out, const struct pretraining_
 		.forward = forward,
 		.backward = backward,
 		.metrics = step_metrics,
-		.evaluate = settings->held_out ? evaluate : NULL,
+		.evaluation_count = settings->evaluation_count,
+		.evaluate = evaluate,
 		.close = close_objective,
 	};
-	enum status status = step_reader_open(&pretraining->reader, settings->train, &settings->steps);
-	if (status != OK) {
-		free(pretraining);
-		return status;
-	}
+	enum status status;
+	TRY_GOTO(memory_new(&pretraining->evaluation_names, settings->evaluation_count,
+			    sizeof(*pretraining->evaluation_names), "evaluation sets"),
+		 failed);
+	for (int64_t i = 0; i < settings->evaluation_count; i++)
+		pretraining->evaluation_names[i] = settings->evaluation_sets[i].name;
+	pretraining->objective.evaluation_names = pretraining->evaluation_names;
+	TRY_GOTO(step_reader_open(&pretraining->reader, settings->train, &settings->steps), failed);
 	*out = &pretraining->objective;
 	return OK;
+failed:
+	close_objective(&pretraining->objective);
+	return status;
 }
 
 double pretraining_waited(const struct objective *objective)

@@ -9,13 +9,20 @@
  * same shards sees the same instances and the same masks. */
 #define EVALUATION_SEED 0x6265727463ull
 
+/* Held-out text; name NULL for documents held out of the training text. */
+struct evaluation_set {
+	const char *name;
+	struct instances *instances;
+};
+
 struct pretraining_settings {
 	const struct model *model;       /* borrowed */
 	struct activations *activations; /* borrowed; of `training` kind when steps are asked for */
 	struct instances *train;         /* borrowed; NULL: evaluation only */
 	struct step_settings steps;
-	struct instances *held_out;      /* borrowed; NULL: no evaluation */
-	int64_t evaluation_instances;    /* at most; 0 = all */
+	const struct evaluation_set *evaluation_sets; /* [evaluation_count] borrowed */
+	int64_t evaluation_count;
+	int64_t evaluation_instances;    /* at most, of each; 0 = all */
 	struct batch_capacity evaluation_capacity; /* within that of activations */
 };
 

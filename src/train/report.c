@@ -10,8 +10,9 @@
 /* Weight of the newest step in the bar's running means. */
 #define SMOOTHING 0.05
 
-/* Keeps the lines whose "step" is not above `last`; a torn last line (kill in mid-write) goes too. */
-static enum status metrics_cut(const char *path, int64_t last)
+/* Keeps the lines up to the state, and of evaluations (they have "eval_seconds") those up to its last one; a torn last
+ * line (kill in mid-write) goes too. */
+static enum status metrics_cut(const char *path, const struct train_state *state)
 {
 	if (!file_exists(path))
 		return OK;
@@ -28,6 +29,7 @@ static enum status metrics_cut(const char *path, int64_t last)
 		int64_t step = INT64_MAX;
 		if (json_parse(&document, path, line, size) == OK) {
 			enum status typed = json_get_integer(document.root, path, "step", 0, INT64_MAX, &step);
+			int64_t last = json_member(document.root, "eval_seconds") ? state->evaluated_step : state->step;
 			if (typed == OK && step <= last)
 				buffer_append(&kept, line, size + 1);
 			json_release(&document);
@@ -45,9 +47,21 @@ done:
 
 enum status report_start(struct report *report, const struct train_state *state)
 {
-	TRY(metrics_cut(report->metrics_path, state->step));
+	TRY(metrics_cut(report->metrics_path, state));
 	progress_start(&report->progress, "training", state->step, report->total_steps, "steps");
 	return OK;
+}
+
+void report_phase(struct report *report, const struct phase *phases, int64_t phase_count,
+		  const struct train_state *state)
+{
+	report->phase_count = phase_count;
+	report->log_steps = phases[state->phase.index].log_steps;
+	report->total_steps = state->phase.first_step;
+	for (int64_t i = state->phase.index; i < phase_count; i++)
+		report->total_steps += phases[i].steps;
+	report->progress.total = report->total_steps;
+	report->smoothed.count = 0;
 }
 
 /* "loss 5.123  MLM 21.3 %  NSP 61.0 %": the shown metrics' running means. */
@@ -93,11 +107,14 @@ enum status report_step(struct report *report, const struct step_report *step)
 			       ? report->interval_flops / report->interval_seconds / report->gemm_rate
 			       : 0.0;
 
-	char metrics_text[96], share_text[32] = "", rate_text[FORMAT_BYTES];
+	char phase_text[32] = "", metrics_text[96], share_text[32] = "", rate_text[FORMAT_BYTES];
 	smoothed_text(report, step->metrics, metrics_text, sizeof(metrics_text));
 	if (share > 0)
 		snprintf(share_text, sizeof(share_text), "  %.0f %% of GEMM", 100.0 * share);
-	progress_update(&report->progress, state->step, "%s%s tokens/s%s", metrics_text,
+	if (report->phase_count > 1)
+		snprintf(phase_text, sizeof(phase_text), "phase %d/%d  ", (int)state->phase.index + 1,
+			 (int)report->phase_count);
+	progress_update(&report->progress, state->step, "%s%s%s tokens/s%s", phase_text, metrics_text,
 			format_count(rate_text, (int64_t)rate), share_text);
 
 	if (state->step % report->log_steps != 0 && state->step != 1 && state->step != report->total_steps)
@@ -106,6 +123,7 @@ enum status report_step(struct report *report, const struct step_report *step)
 	struct json_writer writer = {.out = &line};
 	json_open(&writer, NULL, '{');
 	json_put_integer(&writer, "step", state->step);
+	json_put_integer(&writer, "phase", state->phase.index + 1);
 	for (int i = 0; i < step->metrics->count; i++)
 		json_put_double(&writer, step->metrics->item[i].name, step->metrics->item[i].value);
 	json_put_double(&writer, "learning_rate", step->learning_rate);
@@ -133,6 +151,7 @@ enum status report_evaluation(struct report *report, const struct train_state *s
 	struct json_writer writer = {.out = &line};
 	json_open(&writer, NULL, '{');
 	json_put_integer(&writer, "step", state->step);
+	json_put_integer(&writer, "phase", state->phase.index + 1);
 	if (set)
 		json_put_string(&writer, "eval_set", set);
 	for (int i = 0; i < metrics->count; i++) {

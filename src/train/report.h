@@ -10,7 +10,8 @@
 
 struct report {
 	const char *metrics_path;       /* metrics.jsonl */
-	int64_t total_steps, log_steps;
+	int64_t total_steps, log_steps; /* of all phases, as far as is known; of the phase */
+	int64_t phase_count;
 	double gemm_rate;               /* FLOP/s of matrix products measured on this machine; 0 = unknown */
 	struct progress progress;
 	/* Since the last logged line: */
@@ -23,6 +24,10 @@ struct report {
 /* Cuts metrics.jsonl to the steps up to `state->step` (a killed run may have logged more than it saved) and starts
  * the bar. */
 MUST_USE enum status report_start(struct report *report, const struct train_state *state);
+
+/* A phase begins or goes on. */
+void report_phase(struct report *report, const struct phase *phases, int64_t phase_count,
+		  const struct train_state *state);
 
 struct step_report {
 	const struct train_state *state;  /* after the step */

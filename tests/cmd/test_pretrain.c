@@ -162,6 +162,9 @@ static void test_failed_save_keeps_the_older(void **state)
 		failures++;
 		assert_int_equal(status, ERR_RESOURCE);
 		assert_true(file_exists(test_path("full/checkpoint-4/MANIFEST.json")));
+		/* What fails after the training, as an evaluation does, keeps it: taken away, to begin as before. */
+		if (file_exists(test_path("full/checkpoint-8")))
+			assert_ok(folder_remove(test_path("full/checkpoint-8")));
 	}
 	assert_true(failures > 10);
 	assert_program(0, "finished", RUN("full", ""));
