@@ -67,6 +67,8 @@ static enum status write_all(int fd, const char *path, const void *bytes, size_t
 
 /* --- Reading --- */
 
+#define CHECKSUM_PIECE ((size_t)1 << 20)
+
 /* Opens a file that is not a folder. */
 static enum status open_for_reading(const char *path, int *out_fd, struct stat *out_facts)
 {
@@ -109,6 +111,37 @@ enum status file_read(const char *path, size_t limit, struct buffer *out)
 	}
 done:
 	close(fd);
+	return status;
+}
+
+enum status file_checksum(const char *path, int64_t *out_bytes, uint32_t *out_crc32c)
+{
+	struct stat facts;
+	unsigned char *piece;
+	int fd;
+	*out_bytes = 0;
+	*out_crc32c = 0;
+	TRY(memory_new(&piece, 1, CHECKSUM_PIECE, "a file's buffer"));
+	enum status status;
+	TRY_GOTO(open_for_reading(path, &fd, &facts), freed);
+	if (!S_ISREG(facts.st_mode))
+		TRY_GOTO(error_set(ERR_USAGE, "'%s': not a regular file", path), done);
+	for (;;) {
+		ssize_t got;
+		RETRY(got, read(fd, piece, CHECKSUM_PIECE));
+		if (got < 0)
+			TRY_GOTO(error_set_errno(ERR_DATA, "'%s': cannot read byte %lld", path,
+			                         (long long)*out_bytes),
+			         done);
+		if (got == 0)
+			break;
+		*out_crc32c = crc32c(*out_crc32c, piece, (size_t)got);
+		*out_bytes += got;
+	}
+done:
+	close(fd);
+freed:
+	free(piece);
 	return status;
 }
 

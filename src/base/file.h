@@ -34,6 +34,11 @@ bool file_fault_hit(void); /* has the fault happened since it was set? */
  * `limit` bytes ERR_DATA, unreadable ERR_RESOURCE. */
 MUST_USE enum status file_read(const char *path, size_t limit, struct buffer *out);
 
+/* Size and CRC-32C of a regular file, read to its end: not mapped, so that a file that shrinks meanwhile and a disk
+ * that fails are errors. Missing or no regular file is ERR_USAGE, bytes that cannot be read ERR_DATA, no permission
+ * ERR_RESOURCE. */
+MUST_USE enum status file_checksum(const char *path, int64_t *out_bytes, uint32_t *out_crc32c);
+
 bool file_exists(const char *path);
 bool file_is_folder(const char *path);
 int64_t file_size(const char *path); /* -1 if it cannot be told */

@@ -105,6 +105,12 @@ void *arena_take(struct arena *arena, size_t bytes)
 	return arena->base + start;
 }
 
+void arena_forget(struct arena *arena)
+{
+	if (arena->base)
+		madvise(arena->base, arena->capacity, MADV_DONTNEED);
+}
+
 void arena_release(struct arena *arena)
 {
 	if (arena->base)

@@ -27,6 +27,8 @@ struct arena {
 MUST_USE enum status arena_create(struct arena *arena, size_t bytes, const char *what);
 /* `bytes` aligned to ARENA_ALIGNMENT; a bug if the arena is too small (it was planned with the same calls). */
 void *arena_take(struct arena *arena, size_t bytes);
+/* Gives the memory behind an arena back to the system while keeping its addresses: it reads as zeros afterwards. */
+void arena_forget(struct arena *arena);
 void arena_release(struct arena *arena);
 
 /* Bytes of memory this process could still use on this machine (MemAvailable, cgroup limit). */

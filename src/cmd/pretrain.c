@@ -146,7 +146,7 @@ static enum status pretrain(struct pretrain *run)
 		return status;
 	}
 	TRY(status);
-	TRY(checkpoint_save_final(&run->training.checkpoints, run->model));
+	TRY(checkpoint_save_final(&run->training.checkpoints, run->model, run->training.state.step));
 	log_note("finished: the model is in %s/final", settings->out);
 	return OK;
 }

@@ -1,6 +1,7 @@
 /* The run folder of `bertc pretrain`: what an earlier run left in it, and what --fresh removes. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cmd/pretrain.h"
 #include "train/checkpoint.h"
@@ -47,7 +48,7 @@ static enum status remove_earlier_run(const char *out)
 	TRY(path_join(mark, out, "data/" RUN_DATA_MARK));
 	if (!file_exists(mark))
 		return OK;
-	static const char *const names[] = {"data", "final", "metrics.jsonl", "settings.json"};
+	static const char *const names[] = {"data", "final", "metrics.jsonl", "settings.json", "best.json", "best"};
 	struct name_list entries = {0};
 	enum status status;
 	TRY_GOTO(folder_list(out, &entries), done);
@@ -61,7 +62,11 @@ static enum status remove_earlier_run(const char *out)
 		TRY_GOTO(path_join(path, out, name), done);
 		if (!ours)
 			continue;
-		if (file_is_folder(path))
+		struct stat facts;
+		bool is_link = lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode);
+		if (strcmp(name, "best") == 0 && !is_link)
+			continue;
+		if (!is_link && file_is_folder(path))
 			TRY_GOTO(folder_remove(path), done);
 		else if (file_operations.unlink(path) != 0) {
 			status = error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);

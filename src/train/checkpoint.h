@@ -30,6 +30,8 @@ struct train_state {
 	struct phase_state phase;
 	int64_t evaluated_step;     /* of the newest evaluation; 0 = none yet */
 	double evaluated_loss;      /* its held-out loss, the score that a checkpoint of that step has */
+	int64_t best_step;          /* the checkpoint with the lowest evaluation loss; 0 = none yet */
+	double best_loss;           /* its loss */
 };
 
 /* What every save of a run needs and none changes. */
@@ -40,25 +42,44 @@ struct checkpoint_context {
 	int64_t max_seq_length;
 	uint64_t data_hash;                        /* identity of the training data */
 	const char *settings_json;                 /* options_write_json's object */
-	int64_t keep;                              /* checkpoints kept, 0 = all */
+	int64_t keep;                              /* newest checkpoints kept, besides the best one; 0 = all */
 };
 
-/* Saves `checkpoint-<step>` and prunes older ones. Weights that are not finite are refused (ERR_NUMERIC); too little
- * space, or any failure, is an error that leaves older checkpoints as they were. */
-MUST_USE enum status checkpoint_save(const struct checkpoint_context *context, struct model *model,
-				     struct optimizer *optimizer, const struct train_state *state);
+/* Saves without stopping the training: a save waits for the one before, copies weights and moments, and leaves the
+ * rest (files, checksums, fsync, rename, pruning, marking the best) to a thread. Weights and moments that are not
+ * finite are refused (ERR_NUMERIC); too little space, or any failure, is an error that leaves older checkpoints as they
+ * were. An error of the thread is returned by the next call. */
+struct checkpoint_writer;
+/* Takes memory for the copies, and refuses (ERR_RESOURCE) a disk that cannot hold the checkpoints of the run. Context,
+ * model and optimizer are borrowed. */
+MUST_USE enum status checkpoint_writer_open(struct checkpoint_writer **out, const struct checkpoint_context *context,
+					    struct model *model, struct optimizer *optimizer);
+/* Host memory for the copies. It is given back to the system between saves. */
+size_t checkpoint_writer_bytes(const struct model *model);
+MUST_USE enum status checkpoint_writer_save(struct checkpoint_writer *writer, const struct train_state *state);
+/* The error of a save that has ended since; does not wait. */
+MUST_USE enum status checkpoint_writer_check(struct checkpoint_writer *writer);
+/* Waits until all is on the disk. */
+MUST_USE enum status checkpoint_writer_finish(struct checkpoint_writer *writer);
+/* Seconds of the longest save so far. */
+double checkpoint_writer_longest(const struct checkpoint_writer *writer);
+void checkpoint_writer_close(struct checkpoint_writer *writer);
 
-/* Writes `final/`: the model folder alone. */
-MUST_USE enum status checkpoint_save_final(const struct checkpoint_context *context, struct model *model);
+/* Writes `final/`: the model folder alone, with a manifest; `step` is the run's last. */
+MUST_USE enum status checkpoint_save_final(const struct checkpoint_context *context, struct model *model, int64_t step);
 
 /* The newest whole checkpoint of a run folder: its path into out_path, *out_found = false if there is none. A
  * damaged one is passed over with a warning; if all are damaged, ERR_DATA. Safe beside a run at work. */
 MUST_USE enum status checkpoint_latest(const char *folder, char out_path[PATH_BYTES], bool *out_found);
 
+/* Makes `best` and best.json of a run folder say what `state` says. A best checkpoint that is no longer there is
+ * forgotten, in `state` too. */
+MUST_USE enum status checkpoint_best_check(const char *folder, struct train_state *state);
+
 /* Removes what a killed process left half made or half removed. Only for the owner of the folder's lock. */
 MUST_USE enum status checkpoint_clean(const char *folder);
 
-/* Proves every file of a checkpoint against its manifest. */
+/* Proves every file of a checkpoint against its manifest (train/manifest.h). */
 MUST_USE enum status checkpoint_verify(const char *path);
 
 /* training_state.json of a checkpoint; the settings record is member "settings" of the root. */

@@ -108,13 +108,17 @@ static enum status evaluate(struct training *training)
 		phase->best_loss = loss;
 	phase->stalled = gains ? 0 : phase->stalled + 1;
 	phase->evaluations++;
+	if (isfinite(loss) && (state->best_step == 0 || loss < state->best_loss)) {
+		state->best_step = state->step;
+		state->best_loss = loss;
+	}
 	return OK;
 }
 
 static enum status save(struct training *training)
 {
 	TRY(training->locate(training->context, &training->state));
-	return checkpoint_save(&training->checkpoints, training->model, training->optimizer, &training->state);
+	return checkpoint_writer_save(training->writer, &training->state);
 }
 
 static bool due(int64_t step, int64_t every)
@@ -178,18 +182,22 @@ static enum status train_phase(struct training *training)
 
 	/* The checkpoint was saved by a request to stop, before an evaluation that was due. */
 	bool owed = state->step > state->phase.first_step && state->evaluated_step < state->step;
-	if (owed && (due(state->step, phase->eval_steps) || is_full(phase, state)))
+	if (owed && (due(state->step, phase->eval_steps) || is_full(phase, state))) {
 		TRY(evaluate(training));
+		TRY(checkpoint_best_check(training->checkpoints.folder, state));
+	}
 	while (!is_full(phase, state) && !is_stalled(phase, state)) {
 		TRY(train_step(training, &skipped_in_row));
+		TRY(checkpoint_writer_check(training->writer));
 
 		bool full = is_full(phase, state);
 		bool stop = (stop_requested() || state->step == settings->stop_at_step) && !(full && last);
 		enum status evaluated = OK;
 		if ((due(state->step, phase->eval_steps) || full) && !stop)
 			evaluated = evaluate(training);
-		/* Whatever an evaluation failed at, the training before it is kept. */
-		if (due(state->step, phase->save_steps) || full || is_stalled(phase, state) || stop ||
+		/* Whatever an evaluation failed at, the training before it is kept; so is the best so far. */
+		bool best = state->best_step == state->step;
+		if (due(state->step, phase->save_steps) || full || is_stalled(phase, state) || best || stop ||
 		    evaluated != OK) {
 			struct error error = *error_last();
 			TRY(save(training));
@@ -202,11 +210,22 @@ static enum status train_phase(struct training *training)
 	return OK;
 }
 
+/* However the loop ended, what it began to save is finished; a save that failed is the news, unless it was another
+ * failure that ended the loop. */
+static enum status last_save(struct training *training, enum status ended)
+{
+	struct error error = *error_last();
+	enum status status = checkpoint_writer_finish(training->writer);
+	return ended == OK || ended == STOPPED ? (status == OK ? ended : status) : error_restore(&error);
+}
+
 enum status train(struct training *training)
 {
 	struct train_state *state = &training->state;
 	enum status status;
-	TRY(report_start(&training->report, state));
+	TRY(checkpoint_writer_open(&training->writer, &training->checkpoints, training->model, training->optimizer));
+	TRY_GOTO(checkpoint_best_check(training->checkpoints.folder, state), failed);
+	TRY_GOTO(report_start(&training->report, state), failed);
 	for (;;) {
 		TRY_GOTO(train_phase(training), done);
 		if (state->phase.index == training->phase_count - 1)
@@ -218,9 +237,13 @@ enum status train(struct training *training)
 			.first_sample = state->samples,
 			.first_token = state->tokens,
 		};
+		state->best_step = 0; /* losses of other data and lengths do not compare */
 		training->optimizer->update_count = 0;
 	}
 done:
+	status = last_save(training, status);
 	report_finish(&training->report, state, status);
+failed:
+	checkpoint_writer_close(training->writer);
 	return status;
 }

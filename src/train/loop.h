@@ -27,6 +27,7 @@ struct training {
 	struct replica *replica;
 	struct optimizer *optimizer;
 	struct checkpoint_context checkpoints;
+	struct checkpoint_writer *writer;          /* the loop's own */
 	struct report report;
 	struct train_state state;                  /* where to begin; advanced by the loop */
 	/* The cursor of the data for a checkpoint: epoch of sample `samples` and the epoch's first sample. */

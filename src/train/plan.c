@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "train/checkpoint.h"
 #include "train/optimizer.h"
 
 /* Bytes of a batch's arrays a token, a sequence and a prediction; steps held at a time by the reader. */
@@ -25,7 +26,6 @@ struct memory_plan plan_training(const struct model *model, const struct shape_l
 				 int32_t max_seq_length, int64_t batches_per_step)
 {
 	struct backend *be = model->backend;
-	size_t slab = (size_t)model->slab_count * 4;
 	struct memory_plan plan = {
 		.weights = model_bytes(model, limits->training),
 		.moments = limits->training ? optimizer_bytes(model) : 0,
@@ -35,7 +35,7 @@ struct memory_plan plan_training(const struct model *model, const struct shape_l
 			   ((size_t)limits->batch.tokens * TOKEN_BYTES +
 			    (size_t)limits->batch.sequences * SEQUENCE_BYTES +
 			    (size_t)limits->batch.predictions * PREDICTION_BYTES),
-		.checkpoint = limits->training ? 3 * slab : slab,
+		.checkpoint = limits->training ? checkpoint_writer_bytes(model) : 0,
 		.flops_per_step = step_flops(&model->config, batch_size, max_seq_length),
 	};
 	plan.total = plan.weights + plan.moments + plan.activations + plan.workspace + plan.batches + plan.checkpoint;

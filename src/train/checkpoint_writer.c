@@ -1,0 +1,391 @@
+/* Saving without stopping the training: the step waits only while weights and moments are copied; a thread of its own
+ * then writes, checks, publishes and prunes. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "formats/safetensors.h"
+#include "train/checkpoint_internal.h"
+#include "train/manifest.h"
+#include "train/model_folder.h"
+
+/* The writing thread gives way to those that compute. */
+#define WRITER_NICENESS 10
+
+struct checkpoint_writer {
+	const struct checkpoint_context *context;
+	struct model *model;
+	struct optimizer *optimizer;
+
+	/* What is being saved: host copies in the order of checkpoint_slabs(), and the weights in fp32. */
+	struct arena memory;
+	int slab_count;
+	void *slabs[SLAB_SOURCES];
+	float *weights;
+	struct buffer state_text;
+	struct train_state state;
+
+	pthread_t thread;
+	bool busy;          /* the thread runs, or has ended and was not joined yet */
+	atomic_bool ended;
+	enum status status; /* of the thread's work, with its error */
+	struct error error;
+	double longest;     /* seconds of the longest save so far */
+};
+
+/* Lays the copies out; measures with an arena that has no memory. */
+static void lay_out(struct checkpoint_writer *writer, const struct model *model, struct arena *arena)
+{
+	size_t bytes = (size_t)model->slab_count * dtype_bytes(model->slab.dtype);
+	int count = model->slab.dtype == DTYPE_F32 ? 2 : 3;
+	for (int i = 0; i < count; i++)
+		writer->slabs[i] = arena_take(arena, bytes);
+	writer->weights = arena_take(arena, (size_t)model->slab_count * sizeof(float));
+	writer->slab_count = count;
+}
+
+size_t checkpoint_writer_bytes(const struct model *model)
+{
+	struct checkpoint_writer writer;
+	struct arena arena = {0};
+	lay_out(&writer, model, &arena);
+	return arena.used;
+}
+
+/* Bytes on the disk of one checkpoint; the tokenizer's files and JSON are the constant. */
+static double disk_bytes(const struct model *model)
+{
+	return 1.02 * (double)model->slab_count * (double)(sizeof(float) + 2 * dtype_bytes(model->slab.dtype)) + 4e6;
+}
+
+/* Refuses to begin what cannot fit. */
+static enum status space_check(const char *folder, double need, const char *what)
+{
+	int64_t left = folder_free_bytes(folder);
+	if (left < 0 || (double)left >= need)
+		return OK;
+	char need_text[FORMAT_BYTES], left_text[FORMAT_BYTES];
+	enum status status = error_set(ERR_RESOURCE, "'%s': %s %s, the disk has %s left", folder, what,
+				       format_size(need_text, need), format_size(left_text, (double)left));
+	error_hint("free some space and run the same command again; older checkpoints are untouched");
+	return status;
+}
+
+enum status checkpoint_writer_open(struct checkpoint_writer **out, const struct checkpoint_context *context,
+				   struct model *model, struct optimizer *optimizer)
+{
+	*out = NULL;
+	struct checkpoint_writer *writer;
+	int64_t *steps = NULL, existing;
+	enum status status;
+	TRY(memory_new(&writer, 1, sizeof(*writer), "checkpoint writer"));
+	writer->context = context;
+	writer->model = model;
+	writer->optimizer = optimizer;
+	/* Those kept and one being written must fit, less what is there already. */
+	TRY_GOTO(checkpoint_list(context->folder, &steps, &existing), failed);
+	double more = (double)(context->keep > 0 ? context->keep + 1 : 1) - (double)existing;
+	TRY_GOTO(space_check(context->folder, disk_bytes(model) * (more > 1 ? more : 1),
+			     "the checkpoints of this run need"),
+		 failed);
+	TRY_GOTO(arena_create(&writer->memory, checkpoint_writer_bytes(model), "copies while saving"), failed);
+	lay_out(writer, model, &writer->memory);
+	free(steps);
+	*out = writer;
+	return OK;
+failed:
+	free(steps);
+	checkpoint_writer_close(writer);
+	return status;
+}
+
+/* ---- In the writing thread ---- */
+
+static enum status not_finite(const char *kind, const char *name)
+{
+	enum status status =
+		error_set(ERR_NUMERIC, "%s of '%s' are not finite: the checkpoint is not saved", kind, name);
+	error_hint("the last checkpoint is sound; go on from it with a lower --learning_rate");
+	return status;
+}
+
+/* A number is not finite when all bits of its exponent are set; in integers it vectorises. */
+static bool all_finite(const void *values, enum dtype dtype, int64_t count)
+{
+	const uint64_t wide_exponent = 0x7ff0000000000000;
+	const uint32_t exponent = 0x7f800000;
+	uint64_t bad = 0;
+	if (dtype == DTYPE_F64) {
+		for (int64_t i = 0; i < count; i++) {
+			uint64_t bits;
+			memcpy(&bits, (const double *)values + i, sizeof(bits));
+			bad |= (bits & wide_exponent) == wide_exponent;
+		}
+	} else {
+		uint32_t narrow_bad = 0;
+		for (int64_t i = 0; i < count; i++) {
+			uint32_t bits;
+			memcpy(&bits, (const float *)values + i, sizeof(bits));
+			narrow_bad |= (bits & exponent) == exponent;
+		}
+		bad = narrow_bad;
+	}
+	return bad == 0;
+}
+
+/* Non-finite numbers never enter files; the gaps between tensors hold zeros. */
+static enum status prove_finite(const struct checkpoint_writer *writer)
+{
+	static const char *const kinds[SLAB_SOURCES] = {"first moments", "second moments", "weights"};
+	const struct model *model = writer->model;
+	for (int64_t i = 0; i < model->parameter_count; i++) {
+		const struct parameter *parameter = &model->parameters[i];
+		enum dtype dtype = model->slab.dtype;
+		if (!all_finite(writer->weights + parameter->offset, DTYPE_F32, parameter->count))
+			return not_finite("weights", parameter->name);
+		for (int k = 0; k < writer->slab_count; k++) {
+			const char *slab = writer->slabs[k];
+			if (!all_finite(slab + (size_t)parameter->offset * dtype_bytes(dtype), dtype, parameter->count))
+				return not_finite(kinds[k], parameter->name);
+		}
+	}
+	return OK;
+}
+
+static enum status optimizer_write(const struct checkpoint_writer *writer, const char *folder,
+				   struct folder_files *files)
+{
+	const struct model *model = writer->model;
+	enum dtype dtype = model->slab.dtype;
+	struct slab_source sources[SLAB_SOURCES];
+	int source_count = checkpoint_slabs(model, writer->optimizer, sources);
+	int64_t count = model->parameter_count;
+	struct safetensors_entry *entries = NULL;
+	char(*names)[128] = NULL, path[PATH_BYTES];
+	uint32_t crc;
+	int64_t bytes;
+	enum status status;
+	TRY_GOTO(memory_new(&entries, source_count * count, sizeof(*entries), "checkpoint"), done);
+	TRY_GOTO(memory_new(&names, source_count * count, sizeof(*names), "checkpoint"), done);
+	for (int64_t i = 0; i < source_count * count; i++) {
+		const struct parameter *parameter = &model->parameters[i % count];
+		int length = snprintf(names[i], sizeof(names[i]), "%s.%s", sources[i / count].kind, parameter->name);
+		BUG_IF(length < 0 || (size_t)length >= sizeof(names[i]));
+		entries[i] = (struct safetensors_entry){
+			.name = names[i],
+			.dtype = dtype == DTYPE_F64 ? ST_F64 : ST_F32,
+			.rank = 1,
+			.shape = {parameter->count},
+			.count = parameter->count,
+			.data = (const char *)writer->slabs[i / count] + (size_t)parameter->offset * dtype_bytes(dtype),
+			.bytes = (uint64_t)parameter->count * dtype_bytes(dtype),
+		};
+	}
+	TRY_GOTO(path_join(path, folder, OPTIMIZER_NAME), done);
+	TRY_GOTO(safetensors_write(path, entries, source_count * count, NULL, &crc, &bytes), done);
+	TRY_GOTO(folder_files_add(files, OPTIMIZER_NAME, bytes, crc), done);
+done:
+	free(entries);
+	free(names);
+	return status;
+}
+
+/* Every file of the checkpoint into a folder under a temporary name; the manifest last. */
+static enum status write_files(const struct checkpoint_writer *writer, const char *folder)
+{
+	const struct checkpoint_context *context = writer->context;
+	struct folder_files files = {0};
+	char path[PATH_BYTES];
+	enum status status;
+	TRY_GOTO(folder_make(folder), done);
+	TRY_GOTO(model_folder_save(folder, writer->model, writer->weights, context->vocab, context->tokenizer,
+				   context->max_seq_length, &files),
+		 done);
+	TRY_GOTO(optimizer_write(writer, folder, &files), done);
+	TRY_GOTO(path_join(path, folder, STATE_NAME), done);
+	TRY_GOTO(file_write(path, writer->state_text.data, writer->state_text.size), done);
+	TRY_GOTO(folder_files_measure(&files, folder, STATE_NAME), done);
+	TRY_GOTO(manifest_write(folder, writer->state.step, &files), done);
+done:
+	free(files.files);
+	return status;
+}
+
+/* A run folder that is gone must not be made anew around one checkpoint. */
+static enum status folder_check(const char *folder)
+{
+	if (file_is_folder(folder))
+		return OK;
+	enum status status = error_set(ERR_RESOURCE, "'%s': the run's folder is gone", folder);
+	error_hint("something else removed or moved it while the run was writing there");
+	return status;
+}
+
+static enum status write_checkpoint(struct checkpoint_writer *writer)
+{
+	const struct checkpoint_context *context = writer->context;
+	const struct train_state *state = &writer->state;
+	char name[64], temporary_name[96], temporary[PATH_BYTES];
+	checkpoint_name(name, state->step);
+	snprintf(temporary_name, sizeof(temporary_name), TEMPORARY_PREFIX "%s-%ld", name, (long)getpid());
+	TRY(path_join(temporary, context->folder, temporary_name));
+	TRY(prove_finite(writer));
+	TRY(folder_check(context->folder));
+	TRY(space_check(context->folder, disk_bytes(writer->model), "a checkpoint needs"));
+	enum status status = write_files(writer, temporary);
+	if (status == OK)
+		status = checkpoint_folder_publish(context->folder, temporary, name);
+	if (status != OK) {
+		struct error error = *error_last();
+		if (file_exists(temporary) && folder_remove(temporary) != OK)
+			log_warning("'%s' could not be removed", temporary);
+		return error_restore(&error);
+	}
+	log_detail("saved %s", name);
+	/* The checkpoint is there: what fails now costs nothing but a warning. */
+	if (state->best_step == state->step &&
+	    checkpoint_mark_best(context->folder, state->best_step, state->best_loss) != OK)
+		log_warning("the best checkpoint could not be marked: %s", error_last()->message);
+	if (checkpoint_prune(context->folder, context->keep, state->step, state->best_step) != OK)
+		log_warning("an older checkpoint could not be removed: %s", error_last()->message);
+	return OK;
+}
+
+static void run_save(struct checkpoint_writer *writer)
+{
+	double started = clock_seconds();
+	writer->status = write_checkpoint(writer);
+	if (writer->status != OK)
+		writer->error = *error_last();
+	double seconds = clock_seconds() - started;
+	writer->longest = seconds > writer->longest ? seconds : writer->longest;
+}
+
+static void *writer_main(void *argument)
+{
+	struct checkpoint_writer *writer = argument;
+	setpriority(PRIO_PROCESS, (id_t)gettid(), WRITER_NICENESS); /* refused: it competes */
+	run_save(writer);
+	atomic_store(&writer->ended, true);
+	return NULL;
+}
+
+/* ---- In the training thread ---- */
+
+/* Joins a thread that has ended, or will. */
+static enum status collect(struct checkpoint_writer *writer)
+{
+	if (!writer->busy)
+		return OK;
+	pthread_join(writer->thread, NULL);
+	writer->busy = false;
+	arena_forget(&writer->memory);
+	return writer->status == OK ? OK : error_restore(&writer->error);
+}
+
+enum status checkpoint_writer_check(struct checkpoint_writer *writer)
+{
+	return writer->busy && atomic_load(&writer->ended) ? collect(writer) : OK;
+}
+
+enum status checkpoint_writer_finish(struct checkpoint_writer *writer)
+{
+	return collect(writer);
+}
+
+/* Copies weights and moments to the host. */
+static void take_copies(struct checkpoint_writer *writer)
+{
+	struct model *model = writer->model;
+	struct backend *be = model->backend;
+	struct slab_source sources[SLAB_SOURCES];
+	int count = checkpoint_slabs(model, writer->optimizer, sources);
+	size_t bytes = (size_t)model->slab_count * dtype_bytes(model->slab.dtype);
+	for (int i = 0; i < count; i++)
+		be->functions->to_host(be, writer->slabs[i], sources[i].slab->data, bytes);
+}
+
+enum status checkpoint_writer_save(struct checkpoint_writer *writer, const struct train_state *state)
+{
+	TRY(checkpoint_writer_finish(writer));
+	buffer_clear(&writer->state_text);
+	TRY(checkpoint_state_text(&writer->state_text, writer->context, writer->optimizer, state));
+	TRY(model_get_weights(writer->model, writer->weights));
+	take_copies(writer);
+	writer->state = *state;
+	atomic_store(&writer->ended, false);
+
+	/* Signals are for the main thread. */
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int failure = pthread_create(&writer->thread, NULL, writer_main, writer);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (failure == 0) {
+		writer->busy = true;
+		return OK;
+	}
+	/* No thread to be had: the save matters more than the time. */
+	run_save(writer);
+	return writer->status;
+}
+
+double checkpoint_writer_longest(const struct checkpoint_writer *writer)
+{
+	return writer->longest;
+}
+
+void checkpoint_writer_close(struct checkpoint_writer *writer)
+{
+	if (!writer)
+		return;
+	if (collect(writer) != OK)
+		log_warning("%s", error_last()->message);
+	arena_release(&writer->memory);
+	buffer_release(&writer->state_text);
+	free(writer);
+}
+
+/* ---- The finished model ---- */
+
+enum status checkpoint_save_final(const struct checkpoint_context *context, struct model *model, int64_t step)
+{
+	char temporary[PATH_BYTES];
+	float *slab = NULL;
+	struct folder_files files = {0};
+	enum status status;
+	TRY_GOTO(folder_check(context->folder), done);
+	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "copy of the weights"), done);
+	TRY_GOTO(model_get_weights(model, slab), done);
+	for (int64_t i = 0; i < model->parameter_count; i++) {
+		const struct parameter *parameter = &model->parameters[i];
+		if (!all_finite(slab + parameter->offset, DTYPE_F32, parameter->count))
+			TRY_GOTO(not_finite("weights", parameter->name), done);
+	}
+	TRY_GOTO(space_check(context->folder, 1.02 * (double)model->slab_count * sizeof(float) + 4e6,
+			     "the finished model needs"),
+		 done);
+	TRY_GOTO(path_join(temporary, context->folder, TEMPORARY_PREFIX "final"), done);
+	if (file_exists(temporary))
+		TRY_GOTO(folder_remove(temporary), done);
+	TRY_GOTO(folder_make(temporary), done);
+	TRY_GOTO(model_folder_save(temporary, model, slab, context->vocab, context->tokenizer,
+				   context->max_seq_length, &files),
+		 done);
+	TRY_GOTO(manifest_write(temporary, step, &files), done);
+	TRY_GOTO(checkpoint_folder_publish(context->folder, temporary, "final"), done);
+done:
+	free(slab);
+	free(files.files);
+	return status;
+}
