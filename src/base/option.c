@@ -40,23 +40,24 @@ static bool same_name(const char *name, const char *word, size_t length)
 	return name[length] == '\0';
 }
 
-static bool row_has_name(const struct option *row, const char *word, size_t length)
+bool option_same_names(const char *list, const char *word, size_t length)
 {
-	if (!row->name)
-		return false;
-	if (same_name(row->name, word, length))
-		return true;
-	for (const char *alias = row->alias; alias && *alias;) {
-		size_t alias_length = strcspn(alias, " ");
-		if (alias_length == length) {
+	for (const char *name = list; name && *name;) {
+		size_t name_length = strcspn(name, " ");
+		if (name_length == length) {
 			char copy[128];
-			snprintf(copy, sizeof copy, "%.*s", (int)alias_length, alias);
+			snprintf(copy, sizeof copy, "%.*s", (int)name_length, name);
 			if (same_name(copy, word, length))
 				return true;
 		}
-		alias += alias_length + strspn(alias + alias_length, " ");
+		name += name_length + strspn(name + name_length, " ");
 	}
 	return false;
+}
+
+static bool row_has_name(const struct option *row, const char *word, size_t length)
+{
+	return row->name && (same_name(row->name, word, length) || option_same_names(row->alias, word, length));
 }
 
 int option_find_row(const struct option *table, const char *word, size_t length)
@@ -75,13 +76,13 @@ int options_find(const struct options *options, const char *name)
 
 /* --- Values --- */
 
-static enum status copy_text(struct options *options, const char *text, size_t length, const char **out)
+enum status option_copy_text(struct options *options, const char *text, const char **out)
 {
-	struct text_block *block = malloc(sizeof *block + length + 1);
+	size_t size = strlen(text) + 1;
+	struct text_block *block = malloc(sizeof *block + size);
 	if (!block)
 		return error_set(ERR_RESOURCE, "not enough memory for the options");
-	memcpy(block->text, text, length);
-	block->text[length] = '\0';
+	memcpy(block->text, text, size);
 	block->next = options->memory;
 	options->memory = block;
 	*out = block->text;
@@ -183,51 +184,79 @@ static const char *range_words(const char *range, char out[80])
 	return out;
 }
 
-/* Puts a value into its field. */
-static enum status store(struct options *options, int index, const char *text)
-{
-	const struct option *row = &options->table[index];
-	void *field = option_field(options, index);
-	char words[80];
-	int64_t integer = 0;
-	double number = 0;
+union option_value {
 	bool flag;
+	int64_t integer;
+	double number;
+};
+
+/* Text to a value of the row's type and range; texts, choices and items of lists are their own value. */
+static enum status parse_value(const struct option *row, const char *text, union option_value *out)
+{
+	char words[80];
 	switch (row->type) {
 	case OPTION_FLAG:
-		if (!option_parse_flag(text, &flag))
+		if (!option_parse_flag(text, &out->flag))
 			return error_set(ERR_USAGE, "--%s must be true or false, not '%s'", row->name, text);
-		*(bool *)field = flag;
 		break;
 	case OPTION_INTEGER:
-		if (!option_parse_integer(text, &integer))
+		if (!option_parse_integer(text, &out->integer))
 			return error_set(ERR_USAGE, "--%s must be a whole number, not '%s'", row->name, text);
-		if (!in_range(row, 0, integer))
+		if (!in_range(row, 0, out->integer))
 			return error_set(ERR_USAGE, "--%s must %s, not '%s'", row->name,
 			                 range_words(row->range, words), text);
-		*(int64_t *)field = integer;
 		break;
 	case OPTION_NUMBER:
-		if (!option_parse_number(text, &number))
+		if (!option_parse_number(text, &out->number))
 			return error_set(ERR_USAGE, "--%s must be a number, not '%s'", row->name, text);
-		if (!in_range(row, number, 0))
+		if (!in_range(row, out->number, 0))
 			return error_set(ERR_USAGE, "--%s must %s, not '%s'", row->name,
 			                 range_words(row->range, words), text);
-		*(double *)field = number;
 		break;
 	case OPTION_CHOICE:
 		if (!is_choice(row, text))
 			return error_set(ERR_USAGE, "--%s must be one of %s, not '%s'", row->name, row->range,
 			                 text);
-		*(const char **)field = text;
 		break;
+	case OPTION_TEXT:
+	case OPTION_LIST:
+		break;
+	}
+	return OK;
+}
+
+enum status option_check(const struct option *row, const char *text)
+{
+	union option_value value;
+	return parse_value(row, text, &value);
+}
+
+/* Puts a value into its field. */
+static enum status store(struct options *options, int index, const char *text)
+{
+	const struct option *row = &options->table[index];
+	void *field = option_field(options, index);
+	union option_value value = {0};
+	TRY(parse_value(row, text, &value));
+	options->text[index] = text;
+	switch (row->type) {
+	case OPTION_FLAG:
+		*(bool *)field = value.flag;
+		options->text[index] = value.flag ? "true" : "false";
+		break;
+	case OPTION_INTEGER:
+		*(int64_t *)field = value.integer;
+		break;
+	case OPTION_NUMBER:
+		*(double *)field = value.number;
+		break;
+	case OPTION_CHOICE:
 	case OPTION_TEXT:
 		*(const char **)field = text;
 		break;
 	case OPTION_LIST:
-		TRY(option_list_add(field, text));
-		break;
+		return option_list_add(field, text);
 	}
-	options->text[index] = row->type != OPTION_FLAG ? text : *(bool *)field ? "true" : "false";
 	return OK;
 }
 
@@ -242,7 +271,7 @@ enum status option_set_at(struct options *options, int index, const char *value,
 	if (options->origin[index] > origin)
 		return OK;
 	const char *copy = NULL;
-	TRY(copy_text(options, value, strlen(value), &copy));
+	TRY(option_copy_text(options, value, &copy));
 	if (options->table[index].type == OPTION_LIST && options->origin[index] != origin)
 		option_list_clear(options, index);
 	TRY(store(options, index, copy));
@@ -301,6 +330,8 @@ enum status options_init(struct options *options, const struct option *table, vo
 	TRY_GOTO(memory_new(&options->origin, options->count, sizeof *options->origin, "the options"), fail);
 	TRY_GOTO(memory_new(&options->text, options->count, sizeof *options->text, "the options"), fail);
 	for (int i = 0; i < options->count; i++) {
+		if (table[i].section)
+			options->section_name = table[i].section;
 		if (!table[i].name || !table[i].fallback)
 			continue;
 		/* A default that its own row refuses is our mistake. */
@@ -323,6 +354,9 @@ void options_release(struct options *options)
 			*list = (struct option_list){0};
 		}
 	}
+	for (int64_t i = 0; i < options->section_count; i++)
+		free(options->sections[i].settings);
+	free(options->sections);
 	free(options->positional.values);
 	free(options->origin);
 	free(options->text);

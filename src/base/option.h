@@ -3,6 +3,11 @@
  *
  * Values are kept as the text given, so that 3e-4 is printed as 3e-4. Order of strength:
  * default < resumed run < config file < command line. Dash and underscore in names are the same.
+ *
+ * Sections: a run may have parts that differ in some settings, such as the phases of a training. A row names the kind
+ * of section that may have a value of its own for it ("phase"). A config file lists sections as objects of an array
+ * named in the plural ("phases": [{...}, {...}]), or each below a line "[phase]"; on the command line
+ * --phase2.learning_rate is the second one's. Within one origin a section's own value is stronger than the general one.
  */
 #ifndef BASE_OPTION_H
 #define BASE_OPTION_H
@@ -28,6 +33,7 @@ enum option_role {
 	ROLE_RUN,    /* how to run: may differ (threads, logging) */
 	ROLE_RESULT, /* changes the result: a resumed run takes the recorded value; a different one given is an error */
 	ROLE_PLACE,  /* a path: not compared */
+	ROLE_SOURCE, /* a path that a resumed run takes if none is given: recorded from the root, not compared */
 };
 
 enum option_origin { ORIGIN_DEFAULT, ORIGIN_CHOSEN, ORIGIN_RESUMED, ORIGIN_FILE, ORIGIN_COMMAND };
@@ -54,6 +60,29 @@ struct option {
 	const char *value_name; /* "N", "PATH", "FILE…"; NULL for flags */
 	const char *alias;     /* other names users know, separated by ' ' */
 	const char *fallback_text;
+	const char *section;  /* the kind of section that may have its own value: "phase"; the same in all rows */
+};
+
+/* A name that people bring from other programs and that is no option here: it is left out with a line that says why, or
+ * refused, or stands for another option with a given value. A row with name NULL ends the table. */
+struct option_foreign {
+	const char *name; /* several are separated by ' ' */
+	enum { FOREIGN_FLAG, FOREIGN_VALUE } kind;            /* does a value follow? */
+	enum { FOREIGN_IGNORED, FOREIGN_REFUSED, FOREIGN_MEANS } answer;
+	const char *why;  /* what is said */
+	const char *option, *value; /* FOREIGN_MEANS: what is set; value NULL: the flag's own, turned round */
+};
+
+/* One section's own value. */
+struct option_setting {
+	int index; /* row */
+	const char *text;
+	enum option_origin origin;
+};
+
+struct option_section {
+	struct option_setting *settings;
+	int64_t count, capacity;
 };
 
 /* The state of a parse: values lie in the command's struct, this remembers each one's text and origin. */
@@ -64,6 +93,10 @@ struct options {
 	enum option_origin *origin; /* [count] */
 	const char **text;          /* [count] value as given; NULL if unset */
 	struct option_list positional;
+	const char *section_name;           /* "phase"; NULL: the table has none */
+	struct option_section *sections;    /* [section_count] */
+	int64_t section_count, section_capacity;
+	const struct option_foreign *foreign; /* set after options_init; NULL: none */
 	bool help, print_config;
 	void *memory;
 };
@@ -90,12 +123,22 @@ bool options_given(const struct options *options, const char *name); /* by file 
 /* The value as text now in force ("" if unset). Lists joined by a space. */
 const char *options_value(const struct options *options, const char *name, struct buffer *scratch);
 
-/* The record of a run: {"name": "text", …} of every option with role RESULT that is set, and those with role RUN that
- * a person gave (what the program chose for this machine need not suit the next). Lists are arrays. */
-void options_write_json(const struct options *options, struct json_writer *writer, const char *key);
+/* The options of one section: the general values and over them the section's own. `section` may be beyond those there
+ * are: then it has none of its own. `settings` is a struct of its own, zeroed; `out` is released before `base`'s table. */
+MUST_USE enum status options_derive(struct options *out, const struct options *base, int64_t section, void *settings);
+
+/* Which rows: all, those that no section may set, those that one may. */
+enum option_scope { SCOPE_ALL, SCOPE_GENERAL, SCOPE_SECTION };
+
+/* The record of a run: {"name": "text", …} of every option with role RESULT that is set, those with role RUN that
+ * a person gave (what the program chose for this machine need not suit the next), and those with role SOURCE. Lists are
+ * arrays. */
+void options_write_json(const struct options *options, struct json_writer *writer, const char *key,
+			enum option_scope scope);
 /* Applies a record to a resumed run by the rules of enum option_role: what was not given is taken from it; a RESULT
  * option given differently (numbers are compared as numbers) is ERR_STATE that names both values. */
-MUST_USE enum status options_resume(struct options *options, const struct json *record, const char *record_name);
+MUST_USE enum status options_resume(struct options *options, const struct json *record, const char *record_name,
+				    enum option_scope scope);
 
 /* Text made from the table. */
 struct command_text {
@@ -111,7 +154,9 @@ void options_man_title(const char *name, struct buffer *out); /* the first lines
 /* A reusable config file of the merged settings, each with a comment saying where it came from. */
 void options_print_config(const struct options *options, struct buffer *out);
 /* The settings table shown at the start of a run: name, value, origin. */
-void options_settings_table(const struct options *options, bool colour, struct buffer *out);
+void options_settings_table(const struct options *options, enum option_scope scope, bool colour, struct buffer *out);
+/* What sections may set, a column for each of `sections`: name, values. */
+void options_section_table(const struct options *const *sections, int64_t count, bool colour, struct buffer *out);
 
 /* Levenshtein-nearest of `names` to `word`, or NULL if none is near. */
 const char *nearest_name(const char *word, const char *const *names, int64_t count);

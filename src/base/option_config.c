@@ -1,4 +1,5 @@
 /* The part of option.h that is about config files. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
@@ -18,10 +19,33 @@ static enum status locate_error(const char *path, int line)
 	return status;
 }
 
-/* One setting of a config file. `seen` marks lists that this file has begun: an earlier file's values go. */
-static enum status config_set(struct options *options, const char *name, const char *value, bool *seen)
+/* A config file that is being read. */
+struct config {
+	struct options *options;
+	bool *seen;      /* [rows] lists that this file has begun: an earlier file's values go */
+	int64_t section; /* that settings belong to; -1 = all of the run */
+	int64_t sections; /* that this file has begun: an earlier file's go */
+};
+
+/* From here on settings are those of the next section. */
+static void begin_section(struct config *config)
 {
+	if (config->sections == 0)
+		option_sections_forget_file(config->options);
+	config->section = config->sections++;
+}
+
+/* One setting. */
+static enum status config_set(struct config *config, const char *name, const char *value)
+{
+	struct options *options = config->options;
+	bool *seen = config->seen;
 	int index = options_find(options, name);
+	const struct option_foreign *foreign = option_foreign_find(options, name, strlen(name));
+	if (index < 0 && foreign && config->section < 0)
+		return option_foreign_apply(options, foreign, name, value, ORIGIN_FILE);
+	if (config->section >= 0)
+		return option_section_set(options, config->section, name, value, ORIGIN_FILE);
 	if (index >= 0 && options->table[index].type == OPTION_LIST && !seen[index]) {
 		seen[index] = true;
 		if (options->origin[index] == ORIGIN_FILE)
@@ -30,40 +54,64 @@ static enum status config_set(struct options *options, const char *name, const c
 	return options_set(options, name, value, ORIGIN_FILE);
 }
 
-static enum status config_json_value(struct options *options, const struct json *value, const char *key,
-                                     bool *seen)
+static enum status config_json_value(struct config *config, const struct json *value, const char *key)
 {
 	switch (value->kind) {
 	case JSON_STRING:
 		if (strlen(value->text) != value->text_size)
 			return error_set(ERR_USAGE, "\"%s\" has a NUL", key);
-		return config_set(options, key, value->text, seen);
+		return config_set(config, key, value->text);
 	case JSON_NUMBER:
-		return config_set(options, key, value->text, seen);
+		return config_set(config, key, value->text);
 	case JSON_BOOL:
-		return config_set(options, key, value->boolean ? "true" : "false", seen);
+		return config_set(config, key, value->boolean ? "true" : "false");
 	default:
 		return error_set(ERR_USAGE, "\"%s\" must be a text, a number, true or false", key);
 	}
 }
 
-static enum status config_json(struct options *options, const char *path, const struct buffer *text,
-                               bool *seen)
+/* The members of an object that are settings of options; those that are not are told by *out_sections. */
+static enum status config_json_object(struct config *config, const struct json *object,
+                                      const struct json **out_sections)
 {
-	struct json_document document;
-	TRY(json_parse(&document, path, buffer_string(text), text->size));
-	enum status status = OK;
-	for (const struct json *member = document.root->first_child; member && status == OK;
-	     member = member->next) {
+	char plural[64];
+	struct options *options = config->options;
+	snprintf(plural, sizeof plural, "%ss", options->section_name ? options->section_name : "");
+	for (const struct json *member = object->first_child; member; member = member->next) {
 		int index = options_find(options, member->key);
-		if (member->kind == JSON_ARRAY && index >= 0 && options->table[index].type == OPTION_LIST) {
-			for (const struct json *item = member->first_child; item && status == OK;
-			     item = item->next)
-				status = config_json_value(options, item, member->key, seen);
+		if (index < 0 && out_sections && options->section_name && !strcmp(member->key, plural)) {
+			*out_sections = member;
+		} else if (member->kind == JSON_ARRAY && index >= 0 && options->table[index].type == OPTION_LIST) {
+			for (const struct json *item = member->first_child; item; item = item->next)
+				TRY(config_json_value(config, item, member->key));
 		} else {
-			status = config_json_value(options, member, member->key, seen);
+			TRY(config_json_value(config, member, member->key));
 		}
 	}
+	return OK;
+}
+
+static enum status config_json_sections(struct config *config, const struct json *sections)
+{
+	if (sections->kind != JSON_ARRAY || sections->child_count == 0)
+		return error_set(ERR_USAGE, "\"%s\" must be a list of objects", sections->key);
+	for (const struct json *section = sections->first_child; section; section = section->next) {
+		if (section->kind != JSON_OBJECT || section->child_count == 0)
+			return error_set(ERR_USAGE, "\"%s\" must be a list of objects that set something", sections->key);
+		begin_section(config);
+		TRY(config_json_object(config, section, NULL));
+	}
+	return OK;
+}
+
+static enum status config_json(struct config *config, const char *path, const struct buffer *text)
+{
+	struct json_document document;
+	const struct json *sections = NULL;
+	TRY(json_parse(&document, path, buffer_string(text), text->size));
+	enum status status = config_json_object(config, document.root, &sections);
+	if (status == OK && sections)
+		status = config_json_sections(config, sections);
 	json_release(&document);
 	return status == OK ? OK : locate_error(path, 0);
 }
@@ -95,11 +143,35 @@ static enum status config_line_value(char *text, struct json_document *quoted, c
 	return OK;
 }
 
-static enum status config_line(struct options *options, char *line, bool *seen)
+/* "[phase]": the next section begins. A number in it must be the next one's. */
+static enum status config_header(struct config *config, const char *line)
+{
+	const char *name = config->options->section_name;
+	size_t length = name ? strlen(name) : 0;
+	const char *p = line + 1 + strspn(line + 1, " ");
+	if (!name || strncmp(p, name, length) != 0)
+		return error_set(ERR_USAGE, name ? "expected '[%s]'" : "expected 'name = value'", name);
+	p += length + strspn(p + length, " ");
+	int64_t number = 0;
+	for (; *p >= '0' && *p <= '9' && number < 1000; p++)
+		number = number * 10 + (*p - '0');
+	p += strspn(p, " ");
+	if (*p != ']' || (p[1 + strspn(p + 1, " \t\r")] && p[1 + strspn(p + 1, " \t\r")] != '#'))
+		return error_set(ERR_USAGE, "expected '[%s]'", name);
+	begin_section(config);
+	if (number != 0 && number != config->section + 1)
+		return error_set(ERR_USAGE, "this is %s %lld of the file, not %lld", name,
+		                 (long long)config->section + 1, (long long)number);
+	return OK;
+}
+
+static enum status config_line(struct config *config, char *line)
 {
 	line += strspn(line, " \t\r");
 	if (!*line || *line == '#')
 		return OK;
+	if (*line == '[')
+		return config_header(config, line);
 	size_t length = strcspn(line, " \t=");
 	char *equals = line + length + strspn(line + length, " \t");
 	if (*equals != '=' || length == 0)
@@ -110,12 +182,12 @@ static enum status config_line(struct options *options, char *line, bool *seen)
 	const char *value;
 	enum status status = config_line_value(equals + strspn(equals, " \t"), &quoted, &value);
 	if (status == OK)
-		status = config_set(options, line, value, seen);
+		status = config_set(config, line, value);
 	json_release(&quoted);
 	return status;
 }
 
-static enum status config_lines(struct options *options, const char *path, struct buffer *text, bool *seen)
+static enum status config_lines(struct config *config, const char *path, struct buffer *text)
 {
 	int number = 1;
 	if (strlen(buffer_string(text)) != text->size)
@@ -124,7 +196,7 @@ static enum status config_lines(struct options *options, const char *path, struc
 		char *end = strchr(line, '\n');
 		if (end)
 			*end = '\0';
-		if (config_line(options, line, seen) != OK)
+		if (config_line(config, line) != OK)
 			return locate_error(path, number);
 		line = end ? end + 1 : NULL;
 	}
@@ -134,15 +206,14 @@ static enum status config_lines(struct options *options, const char *path, struc
 enum status option_config_read(struct options *options, const char *path)
 {
 	struct buffer text = {0};
-	bool *seen = NULL;
+	struct config config = {.options = options, .section = -1};
 	enum status status;
 	TRY_GOTO(file_read(path, CONFIG_LIMIT, &text), done);
-	TRY_GOTO(memory_new(&seen, options->count, sizeof *seen, "the options"), done);
+	TRY_GOTO(memory_new(&config.seen, options->count, sizeof *config.seen, "the options"), done);
 	const char *start = buffer_string(&text) + strspn(buffer_string(&text), " \t\r\n");
-	status = *start == '{' ? config_json(options, path, &text, seen)
-	                       : config_lines(options, path, &text, seen);
+	status = *start == '{' ? config_json(&config, path, &text) : config_lines(&config, path, &text);
 done:
-	free(seen);
+	free(config.seen);
 	buffer_release(&text);
 	return status;
 }

@@ -156,8 +156,16 @@ static enum status apply_common(struct options *options, struct arguments *argum
 	return OK;
 }
 
-/* Applies a row of the command's own table. */
-static enum status apply(struct options *options, struct arguments *arguments, int index,
+/* Sets a row from the command line, for all of a run or for one section. */
+static enum status set(struct options *options, int64_t section, int index, const char *value)
+{
+	if (section >= 0)
+		return option_section_set(options, section, options->table[index].name, value, ORIGIN_COMMAND);
+	return option_set_at(options, index, value, ORIGIN_COMMAND);
+}
+
+/* Applies a row of the command's own table; section -1 is all of a run. */
+static enum status apply(struct options *options, struct arguments *arguments, int64_t section, int index,
                          const char *attached)
 {
 	const struct option *row = &options->table[index];
@@ -168,14 +176,30 @@ static enum status apply(struct options *options, struct arguments *arguments, i
 		    (!strcmp(arguments->words[arguments->at], "true") ||
 		     !strcmp(arguments->words[arguments->at], "false")))
 			value = arguments->words[arguments->at++];
-		return option_set_at(options, index, value, ORIGIN_COMMAND);
+		return set(options, section, index, value);
 	}
 	TRY(take_value(arguments, row->name, attached, &value));
-	TRY(option_set_at(options, index, value, ORIGIN_COMMAND));
+	TRY(set(options, section, index, value));
 	while (row->type == OPTION_LIST && !attached && arguments->at < arguments->count &&
 	       !looks_like_option(arguments->words[arguments->at]))
-		TRY(option_set_at(options, index, arguments->words[arguments->at++], ORIGIN_COMMAND));
+		TRY(set(options, section, index, arguments->words[arguments->at++]));
 	return OK;
+}
+
+/* A name from another program: what is said of it, and what it does. */
+static enum status apply_foreign(struct options *options, struct arguments *arguments,
+                                 const struct option_foreign *row, const char *name, const char *attached)
+{
+	const char *value = attached;
+	if (row->kind == FOREIGN_VALUE) {
+		TRY(take_value(arguments, name, attached, &value));
+	} else if (!attached && arguments->at < arguments->count) {
+		bool flag;
+		const char *next = arguments->words[arguments->at];
+		if (isalpha((unsigned char)next[0]) && option_parse_flag(next, &flag))
+			value = arguments->words[arguments->at++];
+	}
+	return option_foreign_apply(options, row, name, value, ORIGIN_COMMAND);
 }
 
 static enum status parse_long(struct options *options, struct arguments *arguments, const char *word)
@@ -183,16 +207,27 @@ static enum status parse_long(struct options *options, struct arguments *argumen
 	const char *name = word + 2, *equals = strchr(name, '=');
 	size_t length = equals ? (size_t)(equals - name) : strlen(name);
 	const char *attached = equals ? equals + 1 : NULL;
+	int64_t section = -1;
 	int index = option_find_row(options->table, name, length);
+	if (index < 0 && option_section_name(options, name, length, &section, &name)) {
+		length = equals ? (size_t)(equals - name) : strlen(name);
+		index = option_find_row(options->table, name, length);
+	}
 	if (index >= 0)
-		return apply(options, arguments, index, attached);
+		return apply(options, arguments, section, index, attached);
 	int common = option_find_row(option_common, name, length);
-	if (common >= 0)
+	if (common >= 0 && section < 0)
 		return apply_common(options, arguments, &option_common[common], attached);
 	if (length > 3 && (!strncmp(name, "no_", 3) || !strncmp(name, "no-", 3))) {
 		index = option_find_row(options->table, name + 3, length - 3);
 		if (index >= 0 && options->table[index].type == OPTION_FLAG && !attached)
-			return option_set_at(options, index, "false", ORIGIN_COMMAND);
+			return set(options, section, index, "false");
+	}
+	const struct option_foreign *foreign = option_foreign_find(options, name, length);
+	if (foreign && section < 0) {
+		char given[128];
+		snprintf(given, sizeof given, "%.*s", (int)length, name);
+		return apply_foreign(options, arguments, foreign, given, attached);
 	}
 	char shown[128];
 	snprintf(shown, sizeof shown, "%.*s", (int)length, name);
@@ -209,7 +244,7 @@ static enum status parse_letters(struct options *options, struct arguments *argu
 		int index = find_letter(options->table, *letter);
 		int common = index < 0 ? find_letter(option_common, *letter) : -1;
 		if (index >= 0 && options->table[index].type != OPTION_FLAG)
-			return apply(options, arguments, index, rest);
+			return apply(options, arguments, -1, index, rest);
 		if (index >= 0)
 			TRY(option_set_at(options, index, "true", ORIGIN_COMMAND));
 		else if (common >= 0)

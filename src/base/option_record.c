@@ -1,16 +1,44 @@
 /* The part of option.h that is about resumed runs. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/option_internal.h"
 
-void options_write_json(const struct options *options, struct json_writer *writer, const char *key)
+/* A path or pattern that means the same from any folder. Standard input cannot be read again. */
+static enum status from_root(const char *value, struct buffer *out)
+{
+	char folder[PATH_BYTES];
+	const char *name = strchr(value, '='), *path = value;
+	/* "name=path": the name is kept, unless it is all one path. */
+	if (name && strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == (size_t)(name - value))
+		path = name + 1;
+	buffer_clear(out);
+	buffer_append(out, value, (size_t)(path - value));
+	if (path[0] != '/' && strcmp(path, "-") != 0 && getcwd(folder, sizeof folder))
+		buffer_format(out, "%s/", folder);
+	buffer_text(out, path);
+	return buffer_status(out);
+}
+
+static void put_value(struct json_writer *writer, const char *key, const struct option *row, const char *value)
+{
+	struct buffer path = {0};
+	if (row->role == ROLE_SOURCE && from_root(value, &path) == OK)
+		value = buffer_string(&path);
+	json_put_string(writer, key, value);
+	buffer_release(&path);
+}
+
+void options_write_json(const struct options *options, struct json_writer *writer, const char *key,
+                        enum option_scope scope)
 {
 	json_open(writer, key, '{');
 	for (int i = 0; i < options->count; i++) {
 		const struct option *row = &options->table[i];
-		if (!row->name || row->role == ROLE_PLACE || !options->text[i])
+		if (!row->name || row->role == ROLE_PLACE || !options->text[i] || !option_in_scope(row, scope))
 			continue;
 		if (row->role == ROLE_RUN &&
 		    (options->origin[i] == ORIGIN_DEFAULT || options->origin[i] == ORIGIN_CHOSEN))
@@ -19,10 +47,10 @@ void options_write_json(const struct options *options, struct json_writer *write
 			const struct option_list *list = option_field(options, i);
 			json_open(writer, row->name, '[');
 			for (int64_t k = 0; k < list->count; k++)
-				json_put_string(writer, NULL, list->values[k]);
+				put_value(writer, NULL, row, list->values[k]);
 			json_close(writer);
 		} else {
-			json_put_string(writer, row->name, options->text[i]);
+			put_value(writer, row->name, row, options->text[i]);
 		}
 	}
 	json_close(writer);
@@ -93,7 +121,8 @@ static enum status resume_option(struct options *options, int index, const struc
 	return status;
 }
 
-enum status options_resume(struct options *options, const struct json *record, const char *record_name)
+enum status options_resume(struct options *options, const struct json *record, const char *record_name,
+                           enum option_scope scope)
 {
 	if (record->kind != JSON_OBJECT)
 		return error_set(ERR_DATA, "'%s': the record of the options must be an object", record_name);
@@ -110,7 +139,8 @@ enum status options_resume(struct options *options, const struct json *record, c
 			            member->key);
 	}
 	for (int i = 0; i < options->count; i++) {
-		if (options->table[i].name && options->table[i].role != ROLE_PLACE)
+		const struct option *row = &options->table[i];
+		if (row->name && row->role != ROLE_PLACE && option_in_scope(row, scope))
 			TRY_GOTO(resume_option(options, i, found[i], record_name, &recorded, &scratch), done);
 	}
 done:

@@ -74,6 +74,10 @@ static void facts_of(const struct option *row, struct buffer *out)
 		buffer_format(out, "%s--no_%s turns it off", separator, row->name);
 		separator = "; ";
 	}
+	if (row->section) {
+		buffer_format(out, "%sper %s", separator, row->section);
+		separator = "; ";
+	}
 	for (const char *alias = row->alias; alias && *alias;) {
 		size_t length = strcspn(alias, " ");
 		buffer_format(out, "%s%s--%.*s", separator, alias == row->alias ? "also " : "", (int)length,
@@ -337,13 +341,12 @@ void options_man(const struct option *table, const struct command_text *text, st
 
 /* --- Settings --- */
 
-static const char *const origins[] = {
+const char *const option_origins[] = {
         [ORIGIN_DEFAULT] = "default",  [ORIGIN_CHOSEN] = "chosen",        [ORIGIN_RESUMED] = "resumed run",
         [ORIGIN_FILE] = "config file", [ORIGIN_COMMAND] = "command line",
 };
 
-/* A value as a config file has it: in quotes where it would be read otherwise. */
-static void config_value(struct buffer *out, const char *value)
+void option_config_value(struct buffer *out, const char *value)
 {
 	size_t length = strlen(value);
 	bool plain = length > 0 && value[0] != '"' && value[0] != '#' && value[0] != ' ' &&
@@ -356,6 +359,28 @@ static void config_value(struct buffer *out, const char *value)
 	}
 	struct json_writer writer = {.out = out};
 	json_put_string(&writer, NULL, value);
+}
+
+/* What is in force of a section's own settings: the strongest, of equals the last; all of a list. */
+static void print_section(const struct options *options, const struct option_section *section, struct buffer *out)
+{
+	for (int64_t k = 0; k < section->count; k++) {
+		const struct option_setting *setting = &section->settings[k];
+		const struct option *row = &options->table[setting->index];
+		bool in_force = setting->origin >= options->origin[setting->index];
+		for (int64_t other = 0; other < section->count; other++) {
+			const struct option_setting *rival = &section->settings[other];
+			bool same = rival->index == setting->index;
+			in_force = in_force && !(same && rival->origin > setting->origin) &&
+			           !(same && rival->origin == setting->origin && other > k &&
+			             row->type != OPTION_LIST);
+		}
+		if (!in_force)
+			continue;
+		buffer_format(out, "%s = ", row->name);
+		option_config_value(out, setting->text);
+		buffer_format(out, "  # %s\n", option_origins[setting->origin]);
+	}
 }
 
 void options_print_config(const struct options *options, struct buffer *out)
@@ -375,22 +400,26 @@ void options_print_config(const struct options *options, struct buffer *out)
 		const struct option_list *list = row->type == OPTION_LIST ? option_field(options, i) : &one;
 		for (int64_t k = 0; k < list->count; k++) {
 			buffer_format(out, "%s = ", row->name);
-			config_value(out, list->values[k]);
-			buffer_format(out, "  # %s\n", origins[options->origin[i]]);
+			option_config_value(out, list->values[k]);
+			buffer_format(out, "  # %s\n", option_origins[options->origin[i]]);
 		}
+	}
+	for (int64_t i = 0; i < options->section_count; i++) {
+		buffer_format(out, "\n[%s %lld]\n", options->section_name, (long long)i + 1);
+		print_section(options, &options->sections[i], out);
 	}
 }
 
 /* Bytes of a value that the table shows. */
 #define LONGEST_SHOWN 72
 
-void options_settings_table(const struct options *options, bool colour, struct buffer *out)
+void options_settings_table(const struct options *options, enum option_scope scope, bool colour, struct buffer *out)
 {
 	struct buffer scratch = {0};
 	int name_columns = 0, value_columns = 8;
 	for (int i = 0; i < options->count; i++) {
 		const struct option *row = &options->table[i];
-		if (!row->name)
+		if (!row->name || !option_in_scope(row, scope))
 			continue;
 		const char *value = option_value_at(options, i, &scratch);
 		int name_width = (int)strlen(row->name), value_width = text_columns(value, strlen(value));
@@ -399,21 +428,26 @@ void options_settings_table(const struct options *options, bool colour, struct b
 		if (value_width > value_columns && value_width <= 40) /* a longer one stands out alone */
 			value_columns = value_width;
 	}
+	const char *heading = NULL; /* not yet printed: a group may have nothing to show */
 	for (int i = 0; i < options->count; i++) {
 		const struct option *row = &options->table[i];
 		if (!row->name) {
-			buffer_format(out, "%s%s%s\n", colour ? "\033[1m" : "", row->help,
-			              colour ? "\033[0m" : "");
+			heading = row->help;
 			continue;
 		}
+		if (!option_in_scope(row, scope))
+			continue;
 		const char *value = option_value_at(options, i, &scratch);
-		const char *origin = origins[options->origin[i]];
+		const char *origin = option_origins[options->origin[i]];
 		if (!options->text[i]) {
 			if (!row->fallback_text)
 				continue;
 			value = "-";
 			origin = row->fallback_text;
 		}
+		if (heading)
+			buffer_format(out, "%s%s%s\n", colour ? "\033[1m" : "", heading, colour ? "\033[0m" : "");
+		heading = NULL;
 		bool dim = colour && options->origin[i] == ORIGIN_DEFAULT;
 		int bytes = (int)strlen(value);
 		const char *cut = "";

@@ -20,7 +20,7 @@ static enum status show_plan(struct pretrain *run)
 					    run->steps.capacity.tokens;
 	struct memory_plan plan = plan_training(run->model, &run->limits, settings->train_batch_size,
 						(int32_t)settings->max_seq_length, batches);
-	options_settings_table(run->options, log_has_colour(), &text);
+	options_settings_table(run->options, SCOPE_ALL, log_has_colour(), &text);
 	buffer_char(&text, '\n');
 	plan_print(&plan, run->model, &run->limits, &text);
 	enum status status = buffer_status(&text);
@@ -37,7 +37,7 @@ static enum status write_settings(struct pretrain *run)
 {
 	char path[PATH_BYTES];
 	struct json_writer writer = {.out = &run->record_text, .indent = 2};
-	options_write_json(run->options, &writer, NULL);
+	options_write_json(run->options, &writer, NULL, SCOPE_ALL);
 	TRY(buffer_status(&run->record_text));
 	TRY(path_join(path, run->settings->out, "settings.json"));
 	return file_write(path, run->record_text.data, run->record_text.size);

@@ -105,5 +105,5 @@ enum status pretrain_open_folder(struct pretrain *run)
 	const struct json *record = json_member(run->record.root, "settings");
 	if (!record)
 		return error_set(ERR_DATA, "'%s': training_state.json records no settings", run->checkpoint);
-	return options_resume(run->options, record, run->checkpoint);
+	return options_resume(run->options, record, run->checkpoint, SCOPE_ALL);
 }

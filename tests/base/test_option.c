@@ -436,7 +436,7 @@ static enum status resume(const char *record)
 {
 	struct json_document document;
 	assert_ok(json_parse(&document, "record", record, strlen(record)));
-	enum status status = options_resume(&options, document.root, "run/settings.json");
+	enum status status = options_resume(&options, document.root, "run/settings.json", SCOPE_ALL);
 	json_release(&document);
 	return status;
 }
@@ -448,7 +448,7 @@ static void resumed_runs(void **state)
 	struct json_writer writer = {.out = &record};
 	assert_ok(parse("--learning_rate 3e-4 --weight_decay 0.02 --out here --corpus x --batch 32"));
 	assert_ok(options_set(&options, "num_train_steps", "1000", ORIGIN_CHOSEN));
-	options_write_json(&options, &writer, NULL);
+	options_write_json(&options, &writer, NULL, SCOPE_ALL);
 	/* Paths are not recorded, nor what the program chose about how to run. */
 	assert_string_equal(buffer_string(&record),
 	                    "{\"cased\":\"false\",\"shuffle\":\"true\",\"train_batch_size\":\"32\","
@@ -572,14 +572,14 @@ static void settings_table(void **state)
 	(void)state;
 	struct buffer out = {0};
 	assert_ok(parse("--learning_rate 3e-4 --corpus a b"));
-	options_settings_table(&options, false, &out);
+	options_settings_table(&options, SCOPE_ALL, false, &out);
 	assert_null(strchr(out.data, '\033'));
 	assert_non_null(strstr(out.data, "  learning_rate     3e-4      command line\n"));
 	assert_non_null(strstr(out.data, "  num_train_steps   -         from the text's size\n"));
 	assert_non_null(strstr(out.data, "  corpus            a b       command line\n"));
 	assert_non_null(strstr(out.data, "Training\n"));
 	buffer_clear(&out);
-	options_settings_table(&options, true, &out);
+	options_settings_table(&options, SCOPE_ALL, true, &out);
 	assert_non_null(strstr(out.data, "\033[1mTraining\033[0m"));
 	buffer_release(&out);
 }

@@ -1,0 +1,40 @@
+/* The part of option.h that is about names from other programs. */
+#include <string.h>
+#include "base/log.h"
+#include "base/option_internal.h"
+
+const struct option_foreign *option_foreign_find(const struct options *options, const char *word, size_t length)
+{
+	for (const struct option_foreign *row = options->foreign; row && row->name; row++) {
+		if (option_same_names(row->name, word, length))
+			return row;
+	}
+	return NULL;
+}
+
+enum status option_foreign_apply(struct options *options, const struct option_foreign *row, const char *name,
+                                 const char *value, enum option_origin origin)
+{
+	bool flag = true;
+	enum status status;
+	if (row->kind == FOREIGN_FLAG && value && !option_parse_flag(value, &flag))
+		return error_set(ERR_USAGE, "--%s must be true or false, not '%s'", name, value);
+	switch (row->answer) {
+	case FOREIGN_IGNORED:
+		log_note("--%s is left out: %s", name, row->why);
+		return OK;
+	case FOREIGN_REFUSED:
+		if (row->kind == FOREIGN_FLAG && !flag) /* "--use_tpu false" asks for what is so */
+			return OK;
+		status = error_set(ERR_USAGE, "--%s is no option of bertc", name);
+		error_hint("%s", row->why);
+		return status;
+	case FOREIGN_MEANS:
+		break;
+	}
+	if (row->kind == FOREIGN_FLAG && row->value && !flag)
+		return OK;
+	const char *text = row->value ? row->value : flag ? "false" : "true";
+	log_note("--%s means --%s %s%s%s", name, row->option, text, row->why ? ": " : "", row->why ? row->why : "");
+	return options_set(options, row->option, text, origin);
+}

@@ -1,0 +1,169 @@
+/* The part of option.h that is about sections: parts of a run that differ in some settings. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/memory.h"
+#include "base/option_internal.h"
+
+/* More sections than anyone writes; a slip of the finger is not to fill the memory. */
+#define SECTIONS_MAX 100
+
+bool option_in_scope(const struct option *row, enum option_scope scope)
+{
+	return !row->name || scope == SCOPE_ALL || (scope == SCOPE_SECTION) == (row->section != NULL);
+}
+
+bool option_section_name(const struct options *options, const char *word, size_t length, int64_t *out_section,
+                         const char **out_name)
+{
+	size_t prefix = options->section_name ? strlen(options->section_name) : 0, at = prefix;
+	if (prefix == 0 || length <= prefix || strncmp(word, options->section_name, prefix) != 0)
+		return false;
+	int64_t number = 0;
+	for (; at < length && isdigit((unsigned char)word[at]) && number <= SECTIONS_MAX; at++)
+		number = number * 10 + (word[at] - '0');
+	if (at == prefix || at + 1 >= length || word[at] != '.')
+		return false;
+	*out_section = number - 1;
+	*out_name = word + at + 1;
+	return true;
+}
+
+enum status option_section_set(struct options *options, int64_t section, const char *name, const char *value,
+                               enum option_origin origin)
+{
+	int index = options_find(options, name);
+	if (index < 0) {
+		enum status status = error_set(ERR_USAGE, "unknown option '%s'", name);
+		option_hint_nearest(options, name, "");
+		return status;
+	}
+	const struct option *row = &options->table[index];
+	if (!row->section) {
+		enum status status = error_set(ERR_USAGE, "'%s' is the same in all of a run, not a setting of one %s",
+		                               row->name, options->section_name);
+		error_hint("set it before the first %s", options->section_name);
+		return status;
+	}
+	if (section < 0 || section >= SECTIONS_MAX)
+		return error_set(ERR_USAGE, "a %s has a number from 1 to %d", options->section_name, SECTIONS_MAX);
+	TRY(option_check(row, value));
+	TRY(memory_grow(&options->sections, &options->section_capacity, section + 1, sizeof *options->sections,
+	                "the options"));
+	while (options->section_count <= section)
+		options->sections[options->section_count++] = (struct option_section){0};
+	struct option_section *own = &options->sections[section];
+	TRY(memory_grow(&own->settings, &own->capacity, own->count + 1, sizeof *own->settings, "the options"));
+	struct option_setting *setting = &own->settings[own->count];
+	*setting = (struct option_setting){.index = index, .origin = origin};
+	TRY(option_copy_text(options, value, &setting->text));
+	own->count++;
+	return OK;
+}
+
+void option_sections_forget_file(struct options *options)
+{
+	for (int64_t i = 0; i < options->section_count; i++) {
+		struct option_section *section = &options->sections[i];
+		int64_t kept = 0;
+		for (int64_t k = 0; k < section->count; k++) {
+			if (section->settings[k].origin != ORIGIN_FILE)
+				section->settings[kept++] = section->settings[k];
+		}
+		section->count = kept;
+	}
+	while (options->section_count > 0 && options->sections[options->section_count - 1].count == 0)
+		free(options->sections[--options->section_count].settings);
+}
+
+/* One row's values of `from`, with their origin. */
+static enum status copy_row(struct options *to, const struct options *from, int index)
+{
+	if (!from->table[index].name || !from->text[index])
+		return OK;
+	enum option_origin origin = from->origin[index];
+	if (from->table[index].type != OPTION_LIST)
+		return option_set_at(to, index, from->text[index], origin);
+	const struct option_list *list = option_field(from, index);
+	option_list_clear(to, index);
+	for (int64_t i = 0; i < list->count; i++)
+		TRY(option_set_at(to, index, list->values[i], origin));
+	return OK;
+}
+
+/* A section's own values, the weaker origin first. A list of its own replaces the general one. */
+static enum status apply_section(struct options *out, const struct option_section *section, enum option_origin origin)
+{
+	for (int64_t k = 0; k < section->count; k++) {
+		const struct option_setting *setting = &section->settings[k];
+		bool first = true;
+		if (setting->origin != origin)
+			continue;
+		for (int64_t before = 0; before < k; before++)
+			first = first && (section->settings[before].index != setting->index ||
+			                  section->settings[before].origin != origin);
+		if (first && out->table[setting->index].type == OPTION_LIST && out->origin[setting->index] == origin)
+			option_list_clear(out, setting->index);
+		TRY(option_set_at(out, setting->index, setting->text, origin));
+	}
+	return OK;
+}
+
+enum status options_derive(struct options *out, const struct options *base, int64_t section, void *settings)
+{
+	enum status status;
+	TRY(options_init(out, base->table, settings));
+	for (int i = 0; i < base->count; i++)
+		TRY_GOTO(copy_row(out, base, i), failed);
+	if (section < base->section_count) {
+		TRY_GOTO(apply_section(out, &base->sections[section], ORIGIN_FILE), failed);
+		TRY_GOTO(apply_section(out, &base->sections[section], ORIGIN_COMMAND), failed);
+	}
+	return OK;
+failed:
+	options_release(out);
+	return status;
+}
+
+/* Columns that a row's values need, in all sections. */
+static int widest_value(const struct options *const *sections, int64_t count, struct buffer *scratch)
+{
+	int widest = 6;
+	for (int i = 0; i < sections[0]->count; i++) {
+		for (int64_t k = 0; k < count && sections[0]->table[i].section; k++) {
+			int width = (int)strlen(option_value_at(sections[k], i, scratch));
+			widest = width > widest && width <= 24 ? width : widest;
+		}
+	}
+	return widest;
+}
+
+void options_section_table(const struct options *const *sections, int64_t count, bool colour, struct buffer *out)
+{
+	struct buffer scratch = {0};
+	int names = 0, values = widest_value(sections, count, &scratch);
+	const struct option *table = sections[0]->table;
+	for (int i = 0; i < sections[0]->count; i++) {
+		if (table[i].section && (int)strlen(table[i].name) > names)
+			names = (int)strlen(table[i].name);
+	}
+	buffer_format(out, "%s%-*s", colour ? "\033[1m" : "", names + 2, "");
+	for (int64_t k = 0; k < count; k++)
+		buffer_format(out, "  %s %-*lld", sections[0]->section_name,
+		              values - (int)strlen(sections[0]->section_name) - 1, (long long)k + 1);
+	buffer_format(out, "%s\n", colour ? "\033[0m" : "");
+	for (int i = 0; i < sections[0]->count; i++) {
+		bool set = false;
+		for (int64_t k = 0; k < count; k++)
+			set = set || sections[k]->text[i];
+		if (!table[i].section || !set)
+			continue;
+		buffer_format(out, "  %-*s", names, table[i].name);
+		for (int64_t k = 0; k < count; k++) {
+			const char *value = sections[k]->text[i] ? option_value_at(sections[k], i, &scratch) : "-";
+			buffer_format(out, "  %-*s", values, value);
+		}
+		buffer_char(out, '\n');
+	}
+	buffer_release(&scratch);
+}
