@@ -97,7 +97,8 @@ static enum status bench(int argc, char **argv)
 					      .beta2 = 0.999,
 					      .epsilon = 1e-6,
 					      .weight_decay = 0.01,
-					      .max_grad_norm = 1.0};
+					      .max_grad_norm = 1.0,
+					      .bias_correction = true};
 	TRY(model_create(&model, be, &config, HEADS_PRETRAINING));
 	TRY(model_allocate(model, true));
 	TRY(be->functions->replica_create(be, &replica, &limits));

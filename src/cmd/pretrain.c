@@ -79,12 +79,7 @@ static enum status start_training(struct pretrain *run)
 		.stop_at_step = settings->stop_at_step,
 	};
 	run->phase = (struct phase){
-		.schedule = {
-			.peak = settings->learning_rate,
-			.warmup_steps = settings->num_warmup_steps,
-			.total_steps = settings->num_train_steps,
-			.decay = strcmp(settings->schedule, "linear") == 0 ? DECAY_LINEAR : DECAY_CONSTANT,
-		},
+		.schedule = pretrain_schedule(settings),
 		.steps = settings->num_train_steps,
 		.save_steps = settings->save_checkpoints_steps,
 		.eval_steps = settings->eval_steps,

@@ -53,6 +53,12 @@ MUST_USE enum status pretrain_choose(struct options *options, const char *name, 
 	PRINTF_LIKE(3, 4);
 bool pretrain_unset(const struct options *options, const char *name);
 
+/* pretrain_optimizer.c: optimiser and schedule, chosen where the user left them open (once the number of steps is
+ * known), and as the loop wants them. */
+MUST_USE enum status pretrain_choose_optimizer(struct pretrain *run);
+struct optimizer_settings pretrain_optimizer(const struct pretrain_settings *settings);
+struct schedule pretrain_schedule(const struct pretrain_settings *settings);
+
 /* pretrain_weights.c: memory and weights, from the checkpoint, another model folder, or drawn. */
 MUST_USE enum status pretrain_open_model(struct pretrain *run);
 /* The model folder that a new run begins with, or NULL. */

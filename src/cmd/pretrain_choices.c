@@ -66,9 +66,6 @@ enum status pretrain_choose_training(struct pretrain *run)
 	int64_t hidden = run->config.hidden_size, tokens = pretrain_train_tokens(run);
 	if (pretrain_unset(options, "train_batch_size"))
 		TRY(pretrain_choose(options, "train_batch_size", "%d", hidden < 512 ? 64 : hidden < 768 ? 128 : 256));
-	if (pretrain_unset(options, "learning_rate"))
-		TRY(pretrain_choose(options, "learning_rate", "%s",
-			   hidden < 512 ? "1e-3" : hidden < 768 ? "5e-4" : hidden < 1024 ? "2e-4" : "1e-4"));
 	int64_t an_epoch = instances_per_epoch(run->train_instances);
 	if (an_epoch == 0) {
 		enum status status = error_set(ERR_DATA, "the training text gives no instance");
@@ -84,16 +81,11 @@ enum status pretrain_choose_training(struct pretrain *run)
 		TRY(pretrain_choose(options, "num_train_steps", "%.0f", steps < 1 ? 1 : steps));
 	}
 	int64_t steps = settings->num_train_steps, twentieth = steps / 20 > 0 ? steps / 20 : 1;
-	if (pretrain_unset(options, "num_warmup_steps"))
-		TRY(pretrain_choose(options, "num_warmup_steps", "%" PRId64, steps / 10 < 10000 ? steps / 10 : 10000));
 	if (pretrain_unset(options, "save_checkpoints_steps"))
 		TRY(pretrain_choose(options, "save_checkpoints_steps", "%" PRId64, twentieth < 5000 ? twentieth : 5000));
 	if (pretrain_unset(options, "eval_steps"))
 		TRY(pretrain_choose(options, "eval_steps", "%" PRId64, twentieth < 5000 ? twentieth : 5000));
-	if (settings->num_warmup_steps > steps)
-		return error_set(ERR_USAGE, "--num_warmup_steps %" PRId64 " is more than the %" PRId64 " steps of the run",
-				 settings->num_warmup_steps, steps);
-	return OK;
+	return pretrain_choose_optimizer(run);
 }
 
 static int32_t larger(int32_t a, int32_t b)

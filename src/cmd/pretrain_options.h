@@ -28,9 +28,12 @@ struct pretrain_settings {
 	bool whole_word_mask, shuffle;
 	const char *next_sentence;
 	/* optimiser */
-	const char *optimizer, *schedule;
-	double learning_rate, weight_decay, max_grad_norm, adam_beta1, adam_beta2, adam_epsilon;
+	const char *optimizer, *schedule, *trust_ratio, *gradient_normalization;
+	double learning_rate, min_learning_rate, weight_decay, max_grad_norm, adam_beta1, adam_beta2, adam_epsilon;
+	double warmup_proportion, poly_degree, max_trust_ratio;
 	int64_t num_warmup_steps;
+	bool bias_correction, gradient_averaging;
+	struct option_list exclude_from_weight_decay, exclude_from_layer_adaptation;
 	struct device_settings device;
 };
 

@@ -59,14 +59,7 @@ enum status pretrain_open_model(struct pretrain *run)
 {
 	const struct pretrain_settings *settings = run->settings;
 	struct backend *be = run->backend;
-	struct optimizer_settings optimizer = {
-		.kind = strcmp(settings->optimizer, "adamw") == 0 ? OPTIMIZER_ADAMW : OPTIMIZER_GOOGLE_ADAMW,
-		.beta1 = settings->adam_beta1,
-		.beta2 = settings->adam_beta2,
-		.epsilon = settings->adam_epsilon,
-		.weight_decay = settings->weight_decay,
-		.max_grad_norm = settings->max_grad_norm,
-	};
+	struct optimizer_settings optimizer = pretrain_optimizer(settings);
 	TRY(model_allocate(run->model, true));
 	TRY(be->functions->replica_create(be, &run->replica, &run->limits));
 	TRY(activations_create(&run->activations, run->model, run->capacity, true));

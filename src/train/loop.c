@@ -238,7 +238,7 @@ enum status train(struct training *training)
 			.first_token = state->tokens,
 		};
 		state->best_step = 0; /* losses of other data and lengths do not compare */
-		training->optimizer->update_count = 0;
+		optimizer_restart(training->optimizer);
 	}
 done:
 	status = last_save(training, status);

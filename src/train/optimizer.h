@@ -1,4 +1,10 @@
-/* AdamW over the parameter slab, in PyTorch's fashion (bias-corrected) or Google's (not), with global-norm clipping. */
+/* AdamW in PyTorch's fashion (bias-corrected) or Google's (not), and LAMB, over the parameter slab.
+ *
+ *   AdamW    Loshchilov and Hutter 2019
+ *   LAMB     You et al. 2020: AdamW's update of each tensor, scaled to the norm of the tensor. NVIDIA's code adapts decayed
+ *            tensors only; NVLAMB all of them.
+ *
+ * The formulas stand in docs/math.md, the operations in backend/ops.h. */
 #ifndef TRAIN_OPTIMIZER_H
 #define TRAIN_OPTIMIZER_H
 
@@ -8,34 +14,57 @@
 #include "base/error.h"
 #include "model/model.h"
 
-enum optimizer_kind { OPTIMIZER_ADAMW, OPTIMIZER_GOOGLE_ADAMW };
+enum optimizer_kind { OPTIMIZER_ADAMW, OPTIMIZER_LAMB };
+
+/* Substrings of parameter names. */
+struct name_patterns {
+	const char *const *patterns;
+	int64_t count;
+};
 
 struct optimizer_settings {
 	enum optimizer_kind kind;
 	double beta1, beta2, epsilon, weight_decay;
-	double max_grad_norm; /* 0 = no clipping */
+	double max_grad_norm;        /* 0 = no clipping */
+	bool bias_correction;
+	bool has_undecayed;          /* `undecayed` replaces the model's own rule: biases and layer norms */
+	struct name_patterns undecayed;
+	/* LAMB */
+	bool adapts_all;             /* trust ratio for tensors without decay, too (NVLAMB) */
+	struct name_patterns unadapted; /* no trust ratio for these */
+	double max_trust_ratio;      /* 0 = no limit */
+	bool normalize_gradients;    /* to norm 1 always, instead of clipping to max_grad_norm */
+	bool no_gradient_averaging;  /* m = b1 m + g */
 };
 
-/* A run of neighbouring parameters that decay alike. */
+/* Neighbouring tensors that are updated by one call: for AdamW those that decay alike; for LAMB some that fit into the
+ * cache together. */
 struct optimizer_range {
-	int64_t offset, count; /* elements of the slab */
-	bool decays;
+	int64_t offset, count;              /* elements of the slab */
+	double weight_decay;                /* AdamW */
+	int64_t first_tensor, tensor_count;
 };
 
 struct optimizer {
 	struct optimizer_settings settings;
 	struct model *model;
-	struct tensor m, v;    /* moments (1, slab_count), master dtype, device memory */
+	struct tensor m, v;          /* moments (1, slab_count), master dtype, device memory */
+	struct lamb_tensor *tensors; /* [parameter_count] device: offsets within the range of each */
+	double *norms;               /* [parameter_count][2] device */
 	struct optimizer_range *ranges;
 	int64_t range_count;
-	int64_t update_count;  /* updates applied so far: t of the bias correction */
+	int64_t update_count;        /* updates applied since the start or optimizer_restart: t of the bias correction is one more */
 };
 
-/* Device memory for the moments. */
+/* Device memory for moments, table and norms. */
 size_t optimizer_bytes(const struct model *model);
+/* The pattern lists are used only here. */
 MUST_USE enum status optimizer_create(struct optimizer **out, struct model *model,
 				      const struct optimizer_settings *settings);
 void optimizer_free(struct optimizer *optimizer);
+
+/* A new phase: t begins again at 1 on the moments as they are, as NVIDIA's phase 2 does. */
+void optimizer_restart(struct optimizer *optimizer);
 
 /* Sets the scalars that the update reads (bias corrections, clipping), for the update after `update_count`. */
 void optimizer_prepare(const struct optimizer *optimizer, struct scalars *scalars);

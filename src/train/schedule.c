@@ -1,13 +1,79 @@
 #include "train/schedule.h"
 
-double schedule_rate(const struct schedule *schedule, int64_t step)
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum schedule_shape schedule_shape_named(const char *name)
 {
-	int64_t warmup = schedule->warmup_steps, total = schedule->total_steps;
-	if (step <= warmup)
-		return schedule->peak * (double)step / (double)warmup;
-	if (schedule->decay == DECAY_CONSTANT)
-		return schedule->peak;
-	if (step > total)
-		return 0.0;
-	return schedule->peak * (double)(total + 1 - step) / (double)(total + 1 - warmup);
+	static const char *const names[SCHEDULE_SHAPE_COUNT] = {
+		"linear", "poly", "cosine", "constant", "inverse_sqrt", "slanted_triangular", "google_linear", "nvidia_poly",
+	};
+	for (int i = 0; i < SCHEDULE_SHAPE_COUNT; i++)
+		if (strcmp(names[i], name) == 0)
+			return (enum schedule_shape)i;
+	bug_abort("no such schedule", __FILE__, __LINE__);
+}
+
+/* What inverse_sqrt is measured in when there is no warm-up; fairseq's and transformers' number. */
+#define INVERSE_SQRT_STEPS 10000.0
+/* Peak rate over the first and last one of slanted_triangular, in its paper. */
+#define SLANTED_RATIO 32.0
+
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static double google_linear(const struct schedule *s, double t)
+{
+	double done = t - 1, total = (double)s->total_steps;
+	if (done < s->warmup_steps)
+		return s->peak * done / s->warmup_steps;
+	return s->end + (s->peak - s->end) * larger(0, 1 - done / total);
+}
+
+static double nvidia_poly(const struct schedule *s, double t)
+{
+	double p = t / (double)s->total_steps, w = s->warmup_steps / (double)s->total_steps;
+	if (p < w)
+		return s->peak * p / w;
+	return s->end + (s->peak - s->end) * pow(larger(0, 1 - p), s->degree > 0 ? s->degree : 1);
+}
+
+static double slanted_triangular(const struct schedule *s, double t)
+{
+	double end = s->end > 0 ? s->end : s->peak / SLANTED_RATIO, total = (double)s->total_steps;
+	double height = t <= s->warmup_steps ? t / s->warmup_steps : larger(0, (total - t) / (total - s->warmup_steps));
+	return end + (s->peak - end) * height;
+}
+
+double schedule_rate(const struct schedule *s, int64_t step)
+{
+	double t = (double)step, peak = s->peak, end = s->end, warmup = s->warmup_steps;
+	if (s->shape == SCHEDULE_GOOGLE_LINEAR)
+		return google_linear(s, t);
+	if (s->shape == SCHEDULE_NVIDIA_POLY)
+		return nvidia_poly(s, t);
+	if (s->shape == SCHEDULE_SLANTED_TRIANGULAR)
+		return slanted_triangular(s, t);
+	if (t <= warmup)
+		return peak * t / warmup;
+
+	/* The share of the way down that is left: 1 at the end of the warm-up, 0 where update N + 1 would be. */
+	double last = (double)(s->total_steps + 1), left = larger(0, (last - t) / (last - warmup));
+	switch (s->shape) {
+	case SCHEDULE_LINEAR:
+		return end + (peak - end) * left;
+	case SCHEDULE_POLY:
+		return end + (peak - end) * pow(left, s->degree > 0 ? s->degree : 1);
+	case SCHEDULE_COSINE:
+		return end + (peak - end) * 0.5 * (1 - cos(3.14159265358979323846 * left));
+	case SCHEDULE_INVERSE_SQRT:
+		return larger(end, warmup > 0 ? peak * sqrt(warmup / t)
+					      : peak * sqrt(INVERSE_SQRT_STEPS / (INVERSE_SQRT_STEPS + t)));
+	default:
+		return peak;
+	}
 }

@@ -1,20 +1,52 @@
-/* Learning rate as a function of the step. */
+/* Learning rate as a function of the step. N steps in all, W of warm-up; update t = 1 … N. In the shapes of our own the
+ * rate rises in a straight line to the peak at t = W, no update has rate 0, and nothing jumps:
+ *
+ *   linear      down to 0 at t = N + 1, where the next update would be
+ *   poly        the same, of the share of the way left to a power (degree); 1 is linear
+ *   cosine      half a period down to t = N + 1 (Loshchilov and Hutter 2017)
+ *   constant    stays
+ *   inverse_sqrt           peak sqrt(W / t) (Vaswani et al. 2017); without warm-up sqrt(10000 / (10000 + t))
+ *   slanted_triangular     Howard and Ruder 2018: straight up from `end` (or peak / 32), straight down to it at t = N
+ *
+ * `end` is what the others fall to instead of 0 (inverse_sqrt: never below). The first five are transformers' schedules
+ * of N + 1 steps without their first update, whose rate is 0. Beside them, as published code has them:
+ *
+ *   google_linear   google-research/bert: with s = t - 1, peak s / W if s < W, else peak (1 - s / N): the first update has
+ *                   rate 0, and it jumps down at the end of the warm-up
+ *   nvidia_poly     NVIDIA's PolyWarmUp: with p = t / N, peak p / w if p < w = W / N, else peak (1 - p)^degree: the
+ *                   last update has rate 0, and it jumps down at the end of the warm-up
+ */
 #ifndef TRAIN_SCHEDULE_H
 #define TRAIN_SCHEDULE_H
 
 #include <stdint.h>
 
-enum decay { DECAY_LINEAR, DECAY_CONSTANT };
+#define SCHEDULE_NAMES "linear|poly|cosine|constant|inverse_sqrt|slanted_triangular|google_linear|nvidia_poly"
 
-struct schedule {
-	double peak;
-	int64_t warmup_steps, total_steps;
-	enum decay decay;
+enum schedule_shape {
+	SCHEDULE_LINEAR,
+	SCHEDULE_POLY,
+	SCHEDULE_COSINE,
+	SCHEDULE_CONSTANT,
+	SCHEDULE_INVERSE_SQRT,
+	SCHEDULE_SLANTED_TRIANGULAR,
+	SCHEDULE_GOOGLE_LINEAR,
+	SCHEDULE_NVIDIA_POLY,
+	SCHEDULE_SHAPE_COUNT,
 };
 
-/* Rate of update t = 1 … total: t/W of the peak while t <= W, then straight down so that update total + 1 would have
- * rate 0. Google's formula jumps at t = W and wastes the first update on rate 0; this one is continuous and
- * every update moves. */
-double schedule_rate(const struct schedule *schedule, int64_t step);
+struct schedule {
+	enum schedule_shape shape;
+	double peak, end;
+	double warmup_steps;   /* W; not a whole number where it is a proportion of N */
+	int64_t total_steps;   /* N */
+	double degree;         /* of the poly shapes; 0 counts as 1 */
+};
+
+/* Index of a name in SCHEDULE_NAMES; aborts on any other. */
+enum schedule_shape schedule_shape_named(const char *name);
+
+/* Rate of update t (from 1). */
+double schedule_rate(const struct schedule *schedule, int64_t t);
 
 #endif
