@@ -37,6 +37,8 @@ enum rng_purpose {
 	RNG_MASK = 4,      /* index: sample: masked positions */
 	RNG_TEST = 5,      /* test inputs */
 	RNG_DEMO = 6,      /* the demo's world */
+	RNG_MIXTURE = 7,   /* index: block of samples: which source gives which */
+	RNG_SPAN = 8,      /* index: epoch, pair: the masked span of a rewriting */
 };
 
 /* A stream of draws for one (seed, purpose, index pair): local to the decision it serves, never stored. */

@@ -48,32 +48,55 @@ struct step {
 	struct batch *batches; /* [batch_count] */
 };
 
-enum next_sentence { NEXT_SENTENCE_PAIRS, NEXT_SENTENCE_NONE };
+/* What an instance is made of, and its label: pairs (BERT: does B follow A, or is it random), order (ALBERT's and
+ * Megatron's: are two neighbours swapped), none (running text as long as fits), single (a sentence by itself). */
+enum next_sentence { NEXT_SENTENCE_PAIRS, NEXT_SENTENCE_ORDER, NEXT_SENTENCE_NONE, NEXT_SENTENCE_SINGLE };
+extern const char *const next_sentence_names[]; /* "pairs", "order", ...; ends with NULL */
+enum next_sentence next_sentence_named(const char *name); /* the name is one of them */
 
 struct instance_settings {
 	uint64_t seed;
 	int32_t max_seq_length;
+	int32_t min_seq_length;          /* shorter instances are left out; 0 = none */
 	double masked_lm_prob;           /* 0.15 */
 	int32_t max_predictions_per_seq; /* cap; 0 = none */
 	double short_seq_prob;           /* 0.1 */
 	bool whole_word_mask;
+	int32_t max_ngram; /* up to so many words in a row are masked together, n of them with weight 1/n; 0, 1 = one */
 	enum next_sentence next_sentence;
 	bool shuffle;
 	/* From the vocabulary: */
 	int32_t vocab_size, cls, sep, mask;
 	const bool *is_continuation; /* [vocab_size], for whole words; borrowed */
+	bool segmented_words; /* shards may hold vocab_size + id: entry `id`, going on with the word before */
 };
 
-/* Instances of a set of shards. Epoch e walks every document once (BERT's algorithm: docs/math.md,
- * "Instances"), each walk drawn from (seed, epoch, document), and the epoch's instances are permuted by
- * (seed, epoch). Sample numbers run on through the epochs. Memory: 24 bytes an instance of one epoch, made at
- * its beginning. Functions may be called from any thread. */
+/* A numbered, endless sequence of instances: one of the sources below. Sample numbers run on through the epochs.
+ * Functions may be called from any thread. */
 struct instances;
-/* `shards` are borrowed. A sequence length that leaves no room for text is ERR_USAGE, shards without a token
+
+/* Instances of a set of shards, masked on the fly. Epoch e walks every document once (BERT's algorithm:
+ * docs/math.md, "Instances"), each walk drawn from (seed, epoch, document), and the epoch's instances are permuted
+ * by (seed, epoch). An epoch is walked at its beginning, in parallel; what is remembered of it is a place of every
+ * 32nd instance: 0.75 bytes an instance (27 MB for four billion tokens in sequences of 128).
+ * `shards` are borrowed. A sequence length that leaves no room for text is ERR_USAGE, shards without a token
  * are ERR_DATA. Warns when there is only one document. */
 MUST_USE enum status instances_open(struct instances **out, const struct shard *shards, int64_t shard_count,
                                     const struct instance_settings *settings);
-void instances_close(struct instances *instances);
+/* Static instances, as they are: each epoch is all instances of all files, in their order or (settings->shuffle)
+ * permuted by (seed, epoch). Of `settings` only seed, shuffle and vocab_size count; what instances_settings() then
+ * says of lengths and predictions is what the files hold. `files` are borrowed. No instance at all is ERR_DATA. */
+struct static_file;
+MUST_USE enum status instances_open_static(struct instances **out, const struct static_file *files,
+                                           int64_t file_count, const struct instance_settings *settings);
+/* Several sources mixed: of every 4096 consecutive samples each gives its share by weight (at least one), in an order
+ * drawn from (seed, place). `sources` become owned when this succeeds; weights are positive. An epoch is as many samples as the
+ * sources' first epochs have together. */
+MUST_USE enum status instances_open_mixture(struct instances **out, struct instances *const *sources,
+                                            const double *weights, int64_t count, uint64_t seed);
+void instances_close(struct instances *instances); /* NULL is fine */
+/* What the instances were opened with; for other sources than shards, bounds that hold for all of them. */
+const struct instance_settings *instances_settings(const struct instances *instances);
 /* Instances of epoch 0: the set's size to a first approximation, the exact size of an evaluation set. */
 int64_t instances_per_epoch(struct instances *instances);
 /* Epoch of a sample, and the number of the epoch's first sample. Where an epoch begins is known from walking
@@ -89,7 +112,8 @@ struct instance {
 	int32_t *ids, *types; /* masked ids */
 	int32_t prediction_count;
 	int32_t *prediction_positions, *prediction_labels;
-	int32_t next_label;
+	float *prediction_weights; /* may be NULL when not wanted */
+	int32_t next_label;        /* 0 = B follows A, 1 = random; -1 = no label */
 };
 MUST_USE enum status instances_get(struct instances *instances, int64_t sample, struct instance *out);
 /* Predictions of an instance of `length` tokens; whole words and texts of a few tokens may have fewer. */

@@ -13,18 +13,21 @@ struct word {
 
 struct masking {
 	struct word *words; /* [max_seq_length] */
+	int32_t *order;     /* [max_seq_length] words in the order in which they are tried; n-grams only */
 	int32_t *labels;    /* [max_seq_length] original id of a chosen position, -1 elsewhere */
 };
 
-enum status masking_create(struct masking **out, int32_t max_seq_length)
+enum status masking_create(struct masking **out, const struct instance_settings *settings)
 {
 	enum status status;
 	struct masking *masking = NULL;
+	int32_t length = settings->max_seq_length;
 	*out = NULL;
 	TRY(memory_new(&masking, 1, sizeof(*masking), "masking"));
-	TRY_GOTO(memory_new(&masking->words, max_seq_length, sizeof(*masking->words), "masking"), fail);
-	TRY_GOTO(memory_new(&masking->labels, max_seq_length, sizeof(*masking->labels), "masking"), fail);
-	for (int32_t i = 0; i < max_seq_length; i++)
+	TRY_GOTO(memory_new(&masking->words, length, sizeof(*masking->words), "masking"), fail);
+	TRY_GOTO(memory_new(&masking->order, length, sizeof(*masking->order), "masking"), fail);
+	TRY_GOTO(memory_new(&masking->labels, length, sizeof(*masking->labels), "masking"), fail);
+	for (int32_t i = 0; i < length; i++)
 		masking->labels[i] = -1;
 	*out = masking;
 	return OK;
@@ -38,6 +41,7 @@ void masking_free(struct masking *masking)
 	if (masking == NULL)
 		return;
 	free(masking->words);
+	free(masking->order);
 	free(masking->labels);
 	free(masking);
 }
@@ -58,6 +62,12 @@ static bool is_separator(const struct instance_settings *settings, int32_t id)
 	return id == settings->cls || id == settings->sep;
 }
 
+/* Goes on with the word before it. */
+static bool is_continuation(const struct instance_settings *settings, int32_t id)
+{
+	return settings->whole_word_mask && (id >= settings->vocab_size || settings->is_continuation[id]);
+}
+
 /* Everything but [CLS] and [SEP]. With whole words a continuation joins the word before it, as in Google's
  * code even across the [SEP] when cutting has left a continuation at the front of B. */
 static int32_t find_words(const struct instance_settings *settings, const struct instance *instance,
@@ -68,12 +78,20 @@ static int32_t find_words(const struct instance_settings *settings, const struct
 		int32_t id = instance->ids[i];
 		if (is_separator(settings, id))
 			continue;
-		if (count > 0 && settings->whole_word_mask && settings->is_continuation[id])
+		if (count > 0 && is_continuation(settings, id))
 			words[count - 1].count++;
 		else
 			words[count++] = (struct word){.begin = i, .count = 1};
 	}
 	return count;
+}
+
+/* The marks of segmented words have served once the words are found. */
+static void drop_marks(const struct instance_settings *settings, struct instance *instance)
+{
+	for (int32_t i = 0; settings->segmented_words && i < instance->length; i++)
+		if (instance->ids[i] >= settings->vocab_size)
+			instance->ids[i] -= settings->vocab_size;
 }
 
 static int32_t replacement(const struct instance_settings *settings, struct rng *rng, int32_t id)
@@ -86,15 +104,25 @@ static int32_t replacement(const struct instance_settings *settings, struct rng 
 	return (int32_t)rng_below(rng, (uint32_t)settings->vocab_size);
 }
 
-void mask_instance(struct masking *masking, const struct instance_settings *settings, struct rng *rng,
-                   struct instance *out)
+static void mask_word(struct masking *masking, const struct instance_settings *settings, struct rng *rng,
+		      struct word word, struct instance *out)
+{
+	for (int32_t at = word.begin; word.count > 0; at++) {
+		if (is_separator(settings, out->ids[at]))
+			continue;
+		masking->labels[at] = out->ids[at];
+		out->ids[at] = replacement(settings, rng, out->ids[at]);
+		word.count--;
+	}
+}
+
+/* A shuffle of the words, drawn only as far as it is needed. A word that would exceed the wanted number is passed
+ * over. Returns the number of masked tokens. */
+static int32_t mask_words(struct masking *masking, const struct instance_settings *settings, struct rng *rng,
+			  int32_t word_count, int32_t wanted, struct instance *out)
 {
 	struct word *words = masking->words;
-	int32_t *labels = masking->labels;
-	int32_t wanted = instance_predictions(settings, out->length), chosen = 0;
-	int32_t word_count = find_words(settings, out, words);
-	/* A shuffle of the words, drawn only as far as it is needed. A word that would exceed the wanted
-	 * number is passed over. */
+	int32_t chosen = 0;
 	for (int32_t i = 0; i < word_count && chosen < wanted; i++) {
 		int32_t j = i + (int32_t)rng_below(rng, (uint32_t)(word_count - i));
 		struct word word = words[j];
@@ -102,20 +130,81 @@ void mask_instance(struct masking *masking, const struct instance_settings *sett
 		if (chosen + word.count > wanted)
 			continue;
 		chosen += word.count;
-		for (int32_t at = word.begin; word.count > 0; at++) {
-			if (is_separator(settings, out->ids[at]))
-				continue;
-			labels[at] = out->ids[at];
-			out->ids[at] = replacement(settings, rng, out->ids[at]);
-			word.count--;
-		}
+		mask_word(masking, settings, rng, word, out);
 	}
+	return chosen;
+}
+
+/* Words from `first` on that stand side by side, at most `most`. */
+static int32_t adjacent_words(const struct word *words, int32_t word_count, int32_t first, int32_t most)
+{
+	int32_t n = 1;
+	while (n < most && first + n < word_count &&
+	       words[first + n].begin == words[first + n - 1].begin + words[first + n - 1].count)
+		n++;
+	return n;
+}
+
+/* 1 to `most` words, n of them with a weight of 1/n. */
+static int32_t draw_length(struct rng *rng, int32_t most)
+{
+	double sum = 0, at;
+	for (int32_t n = 1; n <= most; n++)
+		sum += 1.0 / n;
+	at = rng_double(rng) * sum;
+	for (int32_t n = 1; n < most; n++) {
+		at -= 1.0 / n;
+		if (at < 0)
+			return n;
+	}
+	return most;
+}
+
+/* Megatron-LM's masking of n-grams: from each word, in random order, a run of words of random length; made shorter
+ * when it would exceed the wanted number, passed over when it meets a masked word or is still too long. */
+static int32_t mask_ngrams(struct masking *masking, const struct instance_settings *settings, struct rng *rng,
+			   int32_t word_count, int32_t wanted, struct instance *out)
+{
+	const struct word *words = masking->words;
+	int32_t *order = masking->order, chosen = 0;
+	for (int32_t i = 0; i < word_count; i++)
+		order[i] = i;
+	for (int32_t i = 0; i < word_count && chosen < wanted; i++) {
+		int32_t j = i + (int32_t)rng_below(rng, (uint32_t)(word_count - i)), first = order[j], tokens = 0;
+		order[j] = order[i];
+		int32_t n = draw_length(rng, adjacent_words(words, word_count, first, settings->max_ngram));
+		for (int32_t k = 0; k < n; k++)
+			tokens += words[first + k].count;
+		while (n > 0 && chosen + tokens > wanted)
+			tokens -= words[first + --n].count;
+		bool free_words = n > 0;
+		for (int32_t k = 0; k < n; k++)
+			free_words &= masking->labels[words[first + k].begin] < 0;
+		for (int32_t k = 0; free_words && k < n; k++)
+			mask_word(masking, settings, rng, words[first + k], out);
+		chosen += free_words ? tokens : 0;
+	}
+	return chosen;
+}
+
+void mask_instance(struct masking *masking, const struct instance_settings *settings, struct rng *rng,
+                   struct instance *out)
+{
+	int32_t *labels = masking->labels;
+	int32_t wanted = instance_predictions(settings, out->length);
+	int32_t word_count = find_words(settings, out, masking->words);
+	drop_marks(settings, out);
+	int32_t chosen = settings->max_ngram > 1 ? mask_ngrams(masking, settings, rng, word_count, wanted, out)
+						 : mask_words(masking, settings, rng, word_count, wanted, out);
 	int32_t count = 0;
 	for (int32_t at = 0; count < chosen; at++) {
 		if (labels[at] < 0)
 			continue;
 		out->prediction_positions[count] = at;
-		out->prediction_labels[count++] = labels[at];
+		out->prediction_labels[count] = labels[at];
+		if (out->prediction_weights != NULL)
+			out->prediction_weights[count] = 1;
+		count++;
 		labels[at] = -1;
 	}
 	out->prediction_count = count;

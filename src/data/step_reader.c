@@ -5,7 +5,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/memory.h"
-#include "data/pick.h"
+#include "data/source.h"
 
 /* Two steps in the caller's hands (the last two given out), two being made ahead. */
 #define SLOTS 4
@@ -24,7 +24,7 @@ struct step_reader {
 	struct step slots[SLOTS];
 	/* The thread's own: */
 	struct pick *picks;      /* [batch_size] */
-	int32_t *lengths, *ends; /* [batch_size] tokens; [batch_limit] instances up to the end of each cut */
+	int32_t *ends;           /* [batch_limit] instances up to the end of each cut */
 	int32_t *sorted;         /* [tokens] */
 	int32_t counts[DIGITS];
 
@@ -39,8 +39,8 @@ struct step_reader {
 };
 
 /* Micro-batches as few as the capacity allows (greedy in order is fewest), or of equal instance counts: fills
- * reader->ends and returns their number. Predictions are counted from the lengths, so the cut is a function
- * of lengths and capacity alone. */
+ * reader->ends and returns their number. Of predictions the picks know how many there are at most, so the cut is a
+ * function of the picks and the capacity alone. */
 static int32_t cut_step(struct step_reader *reader, int64_t instance_count)
 {
 	const struct step_settings *settings = &reader->settings;
@@ -57,8 +57,7 @@ static int32_t cut_step(struct step_reader *reader, int64_t instance_count)
 	}
 	struct batch_capacity used = {0};
 	for (int64_t i = 0; i < instance_count; i++) {
-		int32_t tokens = reader->lengths[i];
-		int32_t predictions = instance_predictions(reader->instance_settings, tokens);
+		int32_t tokens = reader->picks[i].length, predictions = reader->picks[i].predictions;
 		if (used.sequences + 1 > settings->capacity.sequences ||
 		    tokens > settings->capacity.tokens - used.tokens ||
 		    predictions > settings->capacity.predictions - used.predictions) {
@@ -130,16 +129,15 @@ static enum status append_instance(struct step_reader *reader, struct batch *bat
 	struct instance instance = {.ids = batch->ids + start,
 	                            .types = batch->types + start,
 	                            .prediction_positions = batch->prediction_rows + first,
-	                            .prediction_labels = batch->prediction_labels + first};
-	TRY(instances_make(reader->instances, sample, pick, &instance));
+	                            .prediction_labels = batch->prediction_labels + first,
+	                            .prediction_weights = batch->prediction_weights + first};
+	TRY(instances_make(reader->instances, pick, &instance));
 	for (int32_t i = 0; i < instance.length; i++) {
 		batch->positions[start + i] = i;
 		batch->token_samples[start + i] = (uint32_t)sample;
 	}
-	for (int32_t i = 0; i < instance.prediction_count; i++) {
+	for (int32_t i = 0; i < instance.prediction_count; i++)
 		batch->prediction_rows[first + i] += start;
-		batch->prediction_weights[first + i] = 1;
-	}
 	batch->samples[batch->sequence_count] = (uint32_t)sample;
 	batch->next_labels[batch->sequence_count] = instance.next_label;
 	batch->starts[++batch->sequence_count] = batch->token_count = start + instance.length;
@@ -174,22 +172,22 @@ static enum status make_step(struct step_reader *reader, int64_t index, struct s
 		step->instance_count = settings->sample_count - step->first_sample;
 	TRY(instances_pick(reader->instances, step->first_sample, &reader->picks[0], &step->epoch,
 	                   &step->epoch_first));
-	for (int64_t i = 0; i < step->instance_count; i++) {
+	for (int64_t i = 1; i < step->instance_count; i++)
 		TRY(instances_pick(reader->instances, step->first_sample + i, &reader->picks[i], NULL, NULL));
-		reader->lengths[i] = pick_length(reader->instance_settings, &reader->picks[i]);
-	}
 	step->batch_count = cut_step(reader, step->instance_count);
-	step->token_count = step->prediction_count = 0;
+	step->token_count = step->prediction_count = step->labelled_count = 0;
+	step->prediction_weight = 0;
 	for (int32_t i = 0; i < step->batch_count; i++) {
 		struct batch *batch = &step->batches[i];
 		TRY(fill_batch(reader, batch, step->first_sample, i > 0 ? reader->ends[i - 1] : 0,
 		               reader->ends[i]));
 		step->token_count += batch->token_count;
 		step->prediction_count += batch->prediction_count;
+		for (int32_t j = 0; j < batch->prediction_count; j++)
+			step->prediction_weight += batch->prediction_weights[j];
+		for (int32_t j = 0; j < batch->sequence_count; j++)
+			step->labelled_count += batch->next_labels[j] >= 0;
 	}
-	step->prediction_weight = (double)step->prediction_count;
-	step->labelled_count =
-	        reader->instance_settings->next_sentence == NEXT_SENTENCE_PAIRS ? step->instance_count : 0;
 	return OK;
 }
 
@@ -255,7 +253,6 @@ static enum status take_memory(struct step_reader *reader)
 {
 	int64_t batch_size = reader->settings.batch_size;
 	TRY(memory_new(&reader->picks, batch_size, sizeof(*reader->picks), "step"));
-	TRY(memory_new(&reader->lengths, batch_size, sizeof(*reader->lengths), "step"));
 	TRY(memory_new(&reader->ends, reader->batch_limit, sizeof(*reader->ends), "step"));
 	TRY(memory_new(&reader->sorted, reader->settings.capacity.tokens, sizeof(*reader->sorted), "step"));
 	for (int s = 0; s < SLOTS; s++) {
@@ -362,7 +359,6 @@ void step_reader_close(struct step_reader *reader)
 	pthread_mutex_destroy(&reader->lock);
 	pthread_cond_destroy(&reader->changed);
 	free(reader->picks);
-	free(reader->lengths);
 	free(reader->ends);
 	free(reader->sorted);
 	free(reader);

@@ -1,0 +1,24 @@
+/* Instances exactly as Google's create_pretraining_data.py makes them (google-research/bert; the algorithm is in
+ * docs/math.md, "Instances"): one generator of random numbers, CPython's, drives the order of documents, the walk, the
+ * masks and the final shuffle, so every draw must come in the script's order. */
+#ifndef DATA_GOOGLE_INSTANCES_H
+#define DATA_GOOGLE_INSTANCES_H
+
+#include "data/batch.h"
+#include "data/static_instances.h"
+#include "text/vocab.h"
+
+struct google_settings {
+	int64_t seed;
+	int32_t max_seq_length, max_predictions_per_seq, dupe_factor;
+	double masked_lm_prob, short_seq_prob;
+	bool whole_word_mask;
+	const struct vocab *vocab;
+};
+
+/* Walks the documents of `shard` and adds every instance to `writer`, before the final shuffle. *out_order [count],
+ * allocated here, is that shuffle: instance out_order[i] of the writer is the i-th. */
+MUST_USE enum status google_instances(const struct shard *shard, const struct google_settings *settings,
+				      struct static_writer *writer, int64_t **out_order);
+
+#endif

@@ -1,0 +1,194 @@
+/* Several sources mixed by weight. Samples go in blocks, of which each holds as many of a source as its weight says, at
+ * places that a permutation gives. So sample n, and how many samples each source has given before it, are known
+ * without looking at those before. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/memory.h"
+#include "base/rng.h"
+#include "data/source.h"
+
+/* Weights are rounded to one part in so many. */
+#define BLOCK 4096
+
+struct mixture {
+	struct instances base;
+	struct instances **sources;
+	int32_t *share; /* [count] samples of a block */
+	int64_t count;
+	int64_t epoch_count;
+
+	pthread_mutex_t lock; /* of the block laid out last */
+	int64_t block;
+	int32_t member[BLOCK];
+	int64_t sample[BLOCK]; /* within the member */
+};
+
+static struct mixture *self(struct instances *instances)
+{
+	return (struct mixture *)(void *)instances;
+}
+
+/* Which source each place of a block belongs to. Sources give their samples in order. */
+static void lay_out(struct mixture *mixture, int64_t block)
+{
+	uint64_t begin = 0;
+	for (int64_t source = 0; source < mixture->count; source++) {
+		uint64_t end = begin + (uint64_t)mixture->share[source];
+		for (uint64_t i = begin; i < end; i++)
+			mixture->member[rng_permute(mixture->base.settings.seed, RNG_MIXTURE, (uint32_t)block, BLOCK,
+						    i)] = (int32_t)source;
+		begin = end;
+	}
+	for (int64_t source = 0; source < mixture->count; source++) {
+		int64_t next = block * mixture->share[source];
+		for (int i = 0; i < BLOCK; i++)
+			if (mixture->member[i] == source)
+				mixture->sample[i] = next++;
+	}
+	mixture->block = block;
+}
+
+static int64_t mixture_per_epoch(const struct instances *base)
+{
+	return ((const struct mixture *)(const void *)base)->epoch_count;
+}
+
+static enum status mixture_locate(struct instances *base, int64_t sample, int64_t *out_epoch, int64_t *out_first)
+{
+	int64_t count = self(base)->epoch_count;
+	*out_epoch = sample / count;
+	*out_first = *out_epoch * count;
+	return OK;
+}
+
+static enum status mixture_hint(struct instances *base, int64_t epoch, int64_t first)
+{
+	int64_t count = self(base)->epoch_count;
+	if (epoch >= 0 && epoch <= INT64_MAX / count && first == epoch * count)
+		return OK;
+	enum status status = error_set(ERR_STATE, "epoch %lld does not begin with sample %lld in this mixture",
+				       (long long)epoch, (long long)first);
+	error_hint("the checkpoint comes from a run with other data or weights");
+	return status;
+}
+
+static enum status mixture_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch,
+				int64_t *first)
+{
+	struct mixture *mixture = self(base);
+	int64_t own_epoch, own_first;
+	BUG_IF(sample < 0);
+	pthread_mutex_lock(&mixture->lock);
+	if (mixture->block != sample / BLOCK)
+		lay_out(mixture, sample / BLOCK);
+	int32_t member = mixture->member[sample % BLOCK];
+	int64_t number = mixture->sample[sample % BLOCK];
+	pthread_mutex_unlock(&mixture->lock);
+	TRY(instances_pick(mixture->sources[member], number, out, &own_epoch, &own_first));
+	out->member = member;
+	return mixture_locate(base, sample, epoch, first);
+}
+
+static enum status mixture_make(struct instances *base, const struct pick *pick, struct instance *out)
+{
+	return instances_make(self(base)->sources[pick->member], pick, out);
+}
+
+static void mixture_close(struct instances *base)
+{
+	struct mixture *mixture = self(base);
+	for (int64_t i = 0; i < mixture->count; i++)
+		instances_close(mixture->sources[i]);
+	pthread_mutex_destroy(&mixture->lock);
+	free(mixture->sources);
+	free(mixture->share);
+	free(mixture);
+}
+
+static const struct source_functions mixture_functions = {
+	.close = mixture_close,
+	.per_epoch = mixture_per_epoch,
+	.locate = mixture_locate,
+	.hint = mixture_hint,
+	.pick = mixture_pick,
+	.make = mixture_make,
+};
+
+/* Shares of a block that come nearest to the weights; each source has at least one sample of it. */
+static enum status choose_shares(struct mixture *mixture, const double *weights)
+{
+	double sum = 0;
+	int64_t given = 0;
+	if (mixture->count > BLOCK / 2)
+		return error_set(ERR_USAGE, "%lld sources to mix; the limit is %d", (long long)mixture->count, BLOCK / 2);
+	for (int64_t i = 0; i < mixture->count; i++) {
+		BUG_IF(!(weights[i] > 0));
+		sum += weights[i];
+	}
+	for (int64_t i = 0; i < mixture->count; i++) {
+		double wanted = weights[i] / sum * BLOCK;
+		mixture->share[i] = wanted < 1 ? 1 : (int32_t)wanted;
+		given += mixture->share[i];
+	}
+	/* The rest goes, one by one, to whoever is furthest below its weight (or above it, if too much was given). */
+	for (; given != BLOCK; given += given < BLOCK ? 1 : -1) {
+		int64_t best = -1;
+		double furthest = 0;
+		for (int64_t i = 0; i < mixture->count; i++) {
+			double below = weights[i] / sum * BLOCK - mixture->share[i];
+			double distance = given < BLOCK ? below : -below;
+			if ((given > BLOCK && mixture->share[i] == 1) || (best >= 0 && distance <= furthest))
+				continue;
+			best = i;
+			furthest = distance;
+		}
+		mixture->share[best] += given < BLOCK ? 1 : -1;
+	}
+	return OK;
+}
+
+/* Bounds that hold for every source. */
+static void widen(struct instance_settings *bounds, const struct instance_settings *more)
+{
+	if (more->max_seq_length > bounds->max_seq_length)
+		bounds->max_seq_length = more->max_seq_length;
+	if (more->max_predictions_per_seq > bounds->max_predictions_per_seq)
+		bounds->max_predictions_per_seq = more->max_predictions_per_seq;
+	if (more->masked_lm_prob > bounds->masked_lm_prob)
+		bounds->masked_lm_prob = more->masked_lm_prob;
+	if (more->next_sentence == NEXT_SENTENCE_PAIRS)
+		bounds->next_sentence = more->next_sentence;
+}
+
+enum status instances_open_mixture(struct instances **out, struct instances *const *sources, const double *weights,
+				   int64_t count, uint64_t seed)
+{
+	struct mixture *mixture = NULL;
+	enum status status;
+	*out = NULL;
+	TRY(memory_new(&mixture, 1, sizeof(*mixture), "mixture"));
+	pthread_mutex_init(&mixture->lock, NULL);
+	mixture->base = (struct instances){.functions = &mixture_functions, .settings = sources[0]->settings};
+	mixture->base.settings.seed = seed;
+	mixture->block = -1;
+	TRY_GOTO(memory_new(&mixture->sources, count, sizeof(struct instances *), "mixture"), fail);
+	TRY_GOTO(memory_new(&mixture->share, count, sizeof(*mixture->share), "mixture"), fail);
+	mixture->count = count;
+	TRY_GOTO(choose_shares(mixture, weights), fail);
+	for (int64_t i = 0; i < count; i++) {
+		mixture->epoch_count += instances_per_epoch(sources[i]);
+		widen(&mixture->base.settings, &sources[i]->settings);
+	}
+	if (mixture->epoch_count == 0) {
+		status = error_set(ERR_DATA, "the mixture holds no instance");
+		goto fail;
+	}
+	memcpy(mixture->sources, sources, (size_t)count * sizeof(*sources)); /* owned from here on */
+	*out = &mixture->base;
+	return OK;
+fail:
+	mixture->count = 0; /* the sources stay the caller's */
+	mixture_close(&mixture->base);
+	return status;
+}

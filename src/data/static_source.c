@@ -1,0 +1,139 @@
+/* Static instances as a source of training: file order or a permutation, epoch after epoch. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/memory.h"
+#include "base/rng.h"
+#include "data/source.h"
+#include "data/static_instances.h"
+
+struct static_source {
+	struct instances base;
+	const struct static_file *files;
+	int64_t file_count;
+	int64_t *first; /* [file_count + 1] number of each file's first instance */
+};
+
+static struct static_source *self(struct instances *instances)
+{
+	return (struct static_source *)(void *)instances;
+}
+
+static int64_t count_of(const struct static_source *source)
+{
+	return source->first[source->file_count];
+}
+
+static int64_t static_per_epoch(const struct instances *base)
+{
+	return count_of((const struct static_source *)(const void *)base);
+}
+
+static enum status static_locate(struct instances *base, int64_t sample, int64_t *out_epoch, int64_t *out_first)
+{
+	int64_t count = count_of(self(base));
+	BUG_IF(sample < 0);
+	*out_epoch = sample / count;
+	*out_first = *out_epoch * count;
+	return OK;
+}
+
+/* Nothing to learn from a hint: every epoch has the same size. */
+static enum status static_hint(struct instances *base, int64_t epoch, int64_t first)
+{
+	int64_t count = count_of(self(base));
+	if (epoch >= 0 && epoch <= INT64_MAX / count && first == epoch * count)
+		return OK;
+	enum status status = error_set(ERR_STATE, "epoch %lld does not begin with sample %lld in this data",
+				       (long long)epoch, (long long)first);
+	error_hint("the checkpoint comes from a run with other data");
+	return status;
+}
+
+static const struct static_file *find_file(const struct static_source *source, int64_t *index)
+{
+	int64_t low = 0, high = source->file_count;
+	while (high - low > 1) {
+		int64_t middle = low + (high - low) / 2;
+		if (source->first[middle] <= *index)
+			low = middle;
+		else
+			high = middle;
+	}
+	*index -= source->first[low];
+	return &source->files[low];
+}
+
+static enum status static_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch,
+			       int64_t *first)
+{
+	const struct static_source *source = self(base);
+	int64_t count = count_of(source);
+	TRY(static_locate(base, sample, epoch, first));
+	uint64_t index = (uint64_t)(sample - *first);
+	if (base->settings.shuffle)
+		index = rng_permute(base->settings.seed, RNG_SHUFFLE, (uint32_t)*epoch, (uint64_t)count, index);
+	*out = (struct pick){.a_first = (int64_t)index, .sample = sample};
+	int64_t within = (int64_t)index;
+	const struct static_file *file = find_file(source, &within);
+	static_file_sizes(file, within, &out->length, &out->predictions);
+	return OK;
+}
+
+static enum status static_make(struct instances *base, const struct pick *pick, struct instance *out)
+{
+	int64_t within = pick->a_first;
+	const struct static_file *file = find_file(self(base), &within);
+	return static_file_read(file, within, base->settings.vocab_size, out);
+}
+
+static void static_close(struct instances *base)
+{
+	free(self(base)->first);
+	free(base);
+}
+
+static const struct source_functions static_functions = {
+	.close = static_close,
+	.per_epoch = static_per_epoch,
+	.locate = static_locate,
+	.hint = static_hint,
+	.pick = static_pick,
+	.make = static_make,
+};
+
+enum status instances_open_static(struct instances **out, const struct static_file *files, int64_t file_count,
+				  const struct instance_settings *settings)
+{
+	enum status status;
+	struct static_source *source = NULL;
+	*out = NULL;
+	TRY(memory_new(&source, 1, sizeof(*source), "instances"));
+	source->base = (struct instances){.functions = &static_functions, .settings = *settings};
+	source->files = files;
+	source->file_count = file_count;
+	TRY_GOTO(memory_new(&source->first, file_count + 1, sizeof(int64_t), "instances"), fail);
+	int32_t longest = 1, predictions = 1;
+	bool labelled = false;
+	for (int64_t i = 0; i < file_count; i++) {
+		const struct static_summary *summary = &files[i].summary;
+		source->first[i + 1] = source->first[i] + summary->count;
+		longest = summary->max_length > longest ? summary->max_length : longest;
+		predictions = summary->max_predictions > predictions ? summary->max_predictions : predictions;
+		labelled |= summary->labelled_count > 0;
+	}
+	if (count_of(source) == 0) {
+		status = error_set(ERR_DATA, "'%s'%s: no instance", file_count > 0 ? files[0].path : "",
+				   file_count > 1 ? " and the other files" : "");
+		goto fail;
+	}
+	struct instance_settings *bounds = &source->base.settings;
+	bounds->max_seq_length = longest;
+	bounds->max_predictions_per_seq = predictions;
+	bounds->masked_lm_prob = (double)predictions / longest;
+	bounds->next_sentence = labelled ? NEXT_SENTENCE_PAIRS : NEXT_SENTENCE_NONE;
+	*out = &source->base;
+	return OK;
+fail:
+	static_close(&source->base);
+	return status;
+}

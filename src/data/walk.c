@@ -1,0 +1,332 @@
+/* The walk of a document, one instance at a time, so that it can go on from any place of it. */
+#include "data/walk.h"
+#include <stdlib.h>
+#include "base/log.h"
+#include "base/memory.h"
+
+#define SEQUENCE_LENGTH_MAX (1 << 20)
+/* How often another document is tried for a random second segment. */
+#define DOCUMENT_TRIES 10
+
+static bool has_pairs(const struct instance_settings *settings)
+{
+	return settings->next_sentence == NEXT_SENTENCE_PAIRS || settings->next_sentence == NEXT_SENTENCE_ORDER;
+}
+
+/* The shard that holds the global number `index`, given each shard's first number. */
+static int64_t find_shard(const int64_t *base, int64_t shard_count, int64_t index)
+{
+	int64_t low = 0, high = shard_count;
+	while (high - low > 1) {
+		int64_t middle = low + (high - low) / 2;
+		if (base[middle] <= index)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+const struct shard *text_set_sentence(const struct text_set *set, int64_t *sentence)
+{
+	int64_t s = find_shard(set->sentence_base, set->shard_count, *sentence);
+	*sentence -= set->sentence_base[s];
+	return &set->shards[s];
+}
+
+static enum status check_settings(const struct instance_settings *settings)
+{
+	int32_t shortest = has_pairs(settings) ? 5 : 3;
+	if (settings->max_seq_length < shortest || settings->max_seq_length > SEQUENCE_LENGTH_MAX)
+		return error_set(ERR_USAGE, "max_seq_length %d must lie between %d and %d",
+		                 settings->max_seq_length, shortest, SEQUENCE_LENGTH_MAX);
+	if (settings->min_seq_length < 0 || settings->min_seq_length > settings->max_seq_length)
+		return error_set(ERR_USAGE, "min_seq_length %d must lie between 0 and max_seq_length %d",
+		                 settings->min_seq_length, settings->max_seq_length);
+	if (!(settings->masked_lm_prob >= 0 && settings->masked_lm_prob <= 1))
+		return error_set(ERR_USAGE, "masked_lm_prob %g must lie between 0 and 1",
+		                 settings->masked_lm_prob);
+	if (!(settings->short_seq_prob >= 0 && settings->short_seq_prob <= 1))
+		return error_set(ERR_USAGE, "short_seq_prob %g must lie between 0 and 1",
+		                 settings->short_seq_prob);
+	int32_t size = settings->vocab_size;
+	BUG_IF(size < 1 || settings->cls < 0 || settings->cls >= size || settings->sep < 0 ||
+	       settings->sep >= size || settings->mask < 0 || settings->mask >= size);
+	BUG_IF(settings->whole_word_mask && settings->is_continuation == NULL);
+	return OK;
+}
+
+/* Numbers documents and sentences through all shards. */
+static enum status number_shards(struct text_set *set)
+{
+	int64_t shard_count = set->shard_count, usable = 0;
+	TRY(memory_new(&set->document_base, shard_count + 1, sizeof(int64_t), "shards"));
+	TRY(memory_new(&set->sentence_base, shard_count + 1, sizeof(int64_t), "shards"));
+	for (int64_t s = 0; s < shard_count; s++) {
+		const struct shard *shard = &set->shards[s];
+		set->document_base[s + 1] = set->document_base[s] + shard->document_count;
+		set->sentence_base[s + 1] = set->sentence_base[s] + shard->sentence_count;
+		for (int64_t d = 0; d < shard->document_count; d++) {
+			int64_t count = shard_document(shard, d + 1) - shard_document(shard, d);
+			usable += count > 0;
+			if (count > UINT32_MAX)
+				return error_set(ERR_DATA,
+				                 "'%s': document %lld has %lld sentences, the limit is 2^32",
+				                 shard->prefix, (long long)d, (long long)count);
+		}
+	}
+	if (text_set_documents(set) > UINT32_MAX)
+		return error_set(ERR_DATA, "%lld documents; the limit is 2^32", (long long)text_set_documents(set));
+	if (usable == 0) {
+		enum status status = error_set(ERR_DATA, "'%s'%s: no document with text",
+		                               shard_count > 0 ? set->shards[0].prefix : "",
+		                               shard_count > 1 ? " and the other shards" : "");
+		error_hint("prepare the shard from a corpus with text");
+		return status;
+	}
+	if (usable == 1 && set->settings.next_sentence == NEXT_SENTENCE_PAIRS)
+		log_warning("only one document: random second segments come from the same document, so "
+		            "next-sentence "
+		            "prediction learns little; put blank lines between documents");
+	return OK;
+}
+
+enum status text_set_open(struct text_set *out, const struct shard *shards, int64_t shard_count,
+			  const struct instance_settings *settings)
+{
+	*out = (struct text_set){.shards = shards, .shard_count = shard_count, .settings = *settings};
+	TRY(check_settings(settings));
+	out->room = settings->max_seq_length - (has_pairs(settings) ? 3 : 2);
+	enum status status = number_shards(out);
+	if (status != OK)
+		text_set_close(out);
+	return status;
+}
+
+void text_set_close(struct text_set *set)
+{
+	free(set->document_base);
+	free(set->sentence_base);
+	set->document_base = set->sentence_base = NULL;
+}
+
+/* A document's sentences: [begin, end) within its shard. */
+struct extent {
+	const struct shard *shard;
+	int64_t sentence_base;
+	int64_t begin, end;
+};
+
+static struct extent document_extent(const struct text_set *set, int64_t document)
+{
+	int64_t s = find_shard(set->document_base, set->shard_count, document);
+	const struct shard *shard = &set->shards[s];
+	int64_t local = document - set->document_base[s];
+	return (struct extent){.shard = shard,
+	                       .sentence_base = set->sentence_base[s],
+	                       .begin = shard_document(shard, local),
+	                       .end = shard_document(shard, local + 1)};
+}
+
+/* B from another document, from a random sentence on until it has `wanted` tokens. When every try gives the
+ * current document, that one is taken, and B still counts as random. */
+static void random_segment(struct walker *walker, int64_t wanted, struct pick *pick)
+{
+	const struct text_set *set = walker->set;
+	int64_t documents = text_set_documents(set);
+	struct extent other = {0};
+	for (int i = 0; i < DOCUMENT_TRIES; i++) {
+		int64_t document = rng_below(&walker->rng, (uint32_t)documents);
+		other = document_extent(set, document);
+		while (other.begin == other.end) { /* an empty document stands for the next one with text */
+			document = document + 1 < documents ? document + 1 : 0;
+			other = document_extent(set, document);
+		}
+		if (document != walker->document)
+			break;
+	}
+	int64_t start = other.begin + rng_below(&walker->rng, (uint32_t)(other.end - other.begin));
+	int64_t tokens = 0;
+	for (int64_t i = start; i < other.end; i++) {
+		tokens += shard_length(other.shard, i);
+		if (tokens >= wanted)
+			break;
+	}
+	pick->b_first = other.sentence_base + start;
+	pick->b_tokens = tokens;
+	pick->random = true;
+}
+
+/* Sentences are collected until they reach the target; the collection is cut in two, and half of the time the
+ * second part is replaced by a random one and goes back to be walked again. */
+static bool next_pair(struct walker *walker, struct pick *pick)
+{
+	int64_t chunk = walker->next, tokens = 0;
+	if (chunk == walker->last)
+		return false;
+	int64_t i = chunk;
+	for (;; i++) {
+		tokens += shard_length(walker->shard, i);
+		if (tokens >= walker->target || i + 1 == walker->last)
+			break;
+	}
+	int64_t count = i + 1 - chunk, a_count = 1;
+	if (count > 1)
+		a_count = 1 + rng_below(&walker->rng, (uint32_t)(count - 1));
+	for (int64_t j = chunk; j < chunk + a_count; j++)
+		pick->a_tokens += shard_length(walker->shard, j);
+	pick->a_first = walker->sentence_base + chunk;
+	walker->next = i + 1;
+	if (count == 1 || rng_below(&walker->rng, 2) == 0) {
+		random_segment(walker, walker->target - pick->a_tokens, pick);
+		walker->next = chunk + a_count;
+	} else {
+		pick->b_first = pick->a_first + a_count;
+		pick->b_tokens = tokens - pick->a_tokens;
+	}
+	return true;
+}
+
+/* The same for sentence order: at least two sentences, both parts of the document, in this order or swapped. A lone
+ * sentence at the end has no order and is left out. */
+static bool next_order(struct walker *walker, struct pick *pick)
+{
+	int64_t chunk = walker->next, tokens = 0, i = chunk;
+	for (; i < walker->last; i++) {
+		tokens += shard_length(walker->shard, i);
+		if (i > chunk && tokens >= walker->target)
+			break;
+	}
+	int64_t count = (i < walker->last ? i + 1 : i) - chunk;
+	walker->next = chunk + count;
+	if (count < 2)
+		return false;
+	int64_t front = 1 + rng_below(&walker->rng, (uint32_t)(count - 1)), front_tokens = 0;
+	for (int64_t j = chunk; j < chunk + front; j++)
+		front_tokens += shard_length(walker->shard, j);
+	pick->a_first = walker->sentence_base + chunk;
+	pick->a_tokens = front_tokens;
+	pick->b_first = pick->a_first + front;
+	pick->b_tokens = tokens - front_tokens;
+	pick->random = rng_below(&walker->rng, 2) == 1;
+	if (pick->random) {
+		pick->b_first = pick->a_first;
+		pick->a_first += front;
+		pick->a_tokens = pick->b_tokens;
+		pick->b_tokens = front_tokens;
+	}
+	return true;
+}
+
+/* Contiguous text: as many whole sentences as fit the target. A sentence longer than the target is cut at it
+ * and goes on in the next instance, so no token of the document is left out. */
+static bool next_text(struct walker *walker, struct pick *pick)
+{
+	int64_t tokens = 0;
+	if (walker->next == walker->last)
+		return false;
+	pick->a_first = walker->sentence_base + walker->next;
+	pick->b_first = walker->skipped;
+	for (; walker->next < walker->last; walker->next++) {
+		int64_t left = shard_length(walker->shard, walker->next) - walker->skipped;
+		if (tokens + left > walker->target) {
+			if (tokens == 0) {
+				tokens = walker->target;
+				walker->skipped += tokens;
+			}
+			break;
+		}
+		tokens += left;
+		walker->skipped = 0;
+	}
+	pick->a_tokens = tokens;
+	return true;
+}
+
+/* A sentence by itself, cut at the room there is. */
+static bool next_single(struct walker *walker, struct pick *pick)
+{
+	if (walker->next == walker->last)
+		return false;
+	int64_t length = shard_length(walker->shard, walker->next);
+	pick->a_first = walker->sentence_base + walker->next++;
+	pick->a_tokens = length < walker->set->room ? length : walker->set->room;
+	return true;
+}
+
+/* Opens the walker's document: its sentences and the length to aim at. */
+static void open_document(struct walker *walker)
+{
+	const struct text_set *set = walker->set;
+	const struct instance_settings *settings = &set->settings;
+	struct extent extent = document_extent(set, walker->document);
+	walker->shard = extent.shard;
+	walker->sentence_base = extent.sentence_base;
+	walker->first = walker->next = extent.begin;
+	walker->last = extent.end;
+	walker->skipped = 0;
+	walker->open = true;
+	walker->rng = rng_start(settings->seed, RNG_DOCUMENT,
+				(uint64_t)walker->epoch << 32 | (uint64_t)walker->document);
+	int64_t shortest = has_pairs(settings) ? 2 : 1;
+	walker->target = set->room;
+	if (rng_double(&walker->rng) < settings->short_seq_prob)
+		walker->target = shortest + rng_below(&walker->rng, (uint32_t)(set->room - shortest + 1));
+}
+
+struct walker walk_from(const struct text_set *set, int64_t epoch, int64_t document, int64_t end)
+{
+	return (struct walker){.set = set, .epoch = epoch, .document = document, .end = end};
+}
+
+struct walker walk_from_mark(const struct text_set *set, int64_t epoch, const struct mark *mark, int64_t end)
+{
+	struct walker walker = walk_from(set, epoch, mark->document, end);
+	if (!mark->open)
+		return walker;
+	open_document(&walker);
+	walker.next = walker.first + mark->sentence;
+	walker.skipped = mark->skipped;
+	walker.rng.block = mark->draws / 4;
+	walker.rng.left = 0;
+	for (uint32_t i = 0; i < mark->draws % 4; i++)
+		rng_u32(&walker.rng);
+	return walker;
+}
+
+struct mark walk_mark(const struct walker *walker)
+{
+	return (struct mark){.document = walker->document,
+			     .sentence = (uint32_t)(walker->next - walker->first),
+			     .skipped = (uint32_t)walker->skipped,
+			     .draws = walker->rng.block * 4 - (uint32_t)walker->rng.left,
+			     .open = walker->open};
+}
+
+static void measure(const struct text_set *set, struct pick *pick)
+{
+	const struct instance_settings *settings = &set->settings;
+	int64_t length = pick->a_tokens + pick->b_tokens + (has_pairs(settings) ? 3 : 2);
+	pick->length = length < settings->max_seq_length ? (int32_t)length : settings->max_seq_length;
+	pick->predictions = instance_predictions(settings, pick->length);
+}
+
+bool walk_next(struct walker *walker, struct pick *out)
+{
+	static bool (*const next[])(struct walker *, struct pick *) = {next_pair, next_order, next_text, next_single};
+	const struct instance_settings *settings = &walker->set->settings;
+	while (walker->document < walker->end) {
+		if (!walker->open)
+			open_document(walker);
+		*out = (struct pick){0};
+		if (!next[settings->next_sentence](walker, out)) {
+			walker->open = false;
+			walker->document++;
+			continue;
+		}
+		measure(walker->set, out);
+		if (out->length >= settings->min_seq_length)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,379 @@
+#include "formats/example.h"
+#include <stdbool.h>
+#include <string.h>
+
+enum wire { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+
+/* A stretch of a message. */
+struct part {
+	const unsigned char *next, *end;
+};
+
+static bool read_varint(struct part *part, uint64_t *out)
+{
+	uint64_t value = 0;
+	for (int shift = 0; shift < 70; shift += 7) {
+		if (part->next == part->end)
+			return false;
+		unsigned char byte = *part->next++;
+		if (shift == 63 && byte > 1)
+			return false;
+		value |= (uint64_t)(byte & 127) << shift;
+		if (byte < 128) {
+			*out = value;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* One field: its number, its type on the wire, and for WIRE_BYTES its content; others are passed over, their value
+ * left in *out_value. */
+static bool read_field(struct part *part, uint32_t *out_number, enum wire *out_wire, struct part *out_content,
+		       uint64_t *out_value)
+{
+	uint64_t key, size;
+	if (!read_varint(part, &key) || key >> 3 == 0 || key >> 3 > (1u << 29) - 1)
+		return false;
+	*out_number = (uint32_t)(key >> 3);
+	*out_wire = (enum wire)(key & 7);
+	*out_value = 0;
+	*out_content = (struct part){part->next, part->next};
+	switch (*out_wire) {
+	case WIRE_VARINT:
+		return read_varint(part, out_value);
+	case WIRE_FIXED64:
+	case WIRE_FIXED32:
+		size = *out_wire == WIRE_FIXED64 ? 8 : 4;
+		if ((size_t)(part->end - part->next) < size)
+			return false;
+		memcpy(out_value, part->next, size);
+		part->next += size;
+		return true;
+	case WIRE_BYTES:
+		if (!read_varint(part, &size) || size > (uint64_t)(part->end - part->next))
+			return false;
+		*out_content = (struct part){part->next, part->next + size};
+		part->next += size;
+		return true;
+	}
+	return false;
+}
+
+static enum status malformed(const unsigned char *message, const unsigned char *at)
+{
+	return error_set(ERR_DATA, "no well-formed tf.Example (at byte %lld of it)", (long long)(at - message));
+}
+
+static enum status read_feature(const unsigned char *message, struct part part, struct example_feature *feature)
+{
+	while (part.next < part.end) {
+		uint32_t number;
+		enum wire wire;
+		struct part content;
+		uint64_t value;
+		const unsigned char *at = part.next;
+		if (!read_field(&part, &number, &wire, &content, &value))
+			return malformed(message, at);
+		if (number < 1 || number > 3)
+			continue;
+		if (wire != WIRE_BYTES)
+			return malformed(message, at);
+		/* The last one of a oneof wins. */
+		feature->kind = (enum feature_kind)number;
+		feature->list = content.next;
+		feature->list_size = (size_t)(content.end - content.next);
+	}
+	return OK;
+}
+
+/* An entry of the map: key = 1, value = 2. */
+static enum status read_entry(const unsigned char *message, struct part part, struct example *out)
+{
+	if (out->count == EXAMPLE_FEATURES_MAX)
+		return error_set(ERR_DATA, "a tf.Example with more than %d features", EXAMPLE_FEATURES_MAX);
+	struct example_feature *feature = &out->features[out->count++];
+	feature->kind = FEATURE_EMPTY;
+	feature->list = NULL;
+	feature->list_size = 0;
+	feature->name[0] = 0;
+	while (part.next < part.end) {
+		uint32_t number;
+		enum wire wire;
+		struct part content;
+		uint64_t value;
+		const unsigned char *at = part.next;
+		if (!read_field(&part, &number, &wire, &content, &value))
+			return malformed(message, at);
+		if ((number == 1 || number == 2) && wire != WIRE_BYTES)
+			return malformed(message, at);
+		if (number == 1) {
+			size_t size = (size_t)(content.end - content.next);
+			size = size < EXAMPLE_NAME_BYTES - 1 ? size : EXAMPLE_NAME_BYTES - 1;
+			memcpy(feature->name, content.next, size);
+			feature->name[size] = 0;
+		} else if (number == 2) {
+			TRY(read_feature(message, content, feature));
+		}
+	}
+	return OK;
+}
+
+enum status example_parse(struct example *out, const unsigned char *message, size_t size)
+{
+	struct part part = {message, message + size};
+	out->count = 0;
+	while (part.next < part.end) {
+		uint32_t number;
+		enum wire wire;
+		struct part features, entry;
+		uint64_t value;
+		const unsigned char *at = part.next;
+		if (!read_field(&part, &number, &wire, &features, &value))
+			return malformed(message, at);
+		if (number != 1)
+			continue;
+		if (wire != WIRE_BYTES)
+			return malformed(message, at);
+		while (features.next < features.end) {
+			at = features.next;
+			if (!read_field(&features, &number, &wire, &entry, &value))
+				return malformed(message, at);
+			if (number != 1)
+				continue;
+			if (wire != WIRE_BYTES)
+				return malformed(message, at);
+			TRY(read_entry(message, entry, out));
+		}
+	}
+	return OK;
+}
+
+const struct example_feature *example_find(const struct example *example, const char *name)
+{
+	for (int i = example->count - 1; i >= 0; i--)
+		if (strcmp(example->features[i].name, name) == 0)
+			return &example->features[i];
+	return NULL;
+}
+
+static enum status bad_list(const struct example_feature *feature)
+{
+	return error_set(ERR_DATA, "feature '%s' is no well-formed list", feature->name);
+}
+
+static enum status too_many(const struct example_feature *feature, int64_t capacity)
+{
+	return error_set(ERR_DATA, "feature '%s' has more than %lld values", feature->name, (long long)capacity);
+}
+
+static enum status put_integer(const struct example_feature *feature, uint64_t value, int32_t *out)
+{
+	int64_t integer = (int64_t)value;
+	if (integer < INT32_MIN || integer > INT32_MAX)
+		return error_set(ERR_DATA, "feature '%s' holds %lld, beyond 32 bits", feature->name, (long long)integer);
+	*out = (int32_t)integer;
+	return OK;
+}
+
+static enum status packed_integers(const struct example_feature *feature, struct part part, int32_t *out,
+				   int64_t capacity, int64_t *count)
+{
+	while (part.next < part.end) {
+		if (*count == capacity)
+			return too_many(feature, capacity);
+		uint64_t value = *part.next;
+		if (value < 128)
+			part.next++;
+		else if (!read_varint(&part, &value))
+			return bad_list(feature);
+		TRY(put_integer(feature, value, &out[*count]));
+		++*count;
+	}
+	return OK;
+}
+
+enum status feature_integers(const struct example_feature *feature, int32_t *out, int64_t capacity,
+			     int64_t *out_count)
+{
+	struct part part = {feature->list, feature->list + feature->list_size};
+	*out_count = 0;
+	if (feature->kind != FEATURE_INTEGERS && feature->kind != FEATURE_EMPTY)
+		return error_set(ERR_DATA, "feature '%s' holds no integers", feature->name);
+	while (part.next < part.end) {
+		uint32_t number;
+		enum wire wire;
+		struct part content;
+		uint64_t value;
+		if (!read_field(&part, &number, &wire, &content, &value))
+			return bad_list(feature);
+		if (number != 1)
+			continue;
+		if (wire == WIRE_BYTES) {
+			TRY(packed_integers(feature, content, out, capacity, out_count));
+			continue;
+		}
+		if (wire != WIRE_VARINT)
+			return bad_list(feature);
+		if (*out_count == capacity)
+			return too_many(feature, capacity);
+		TRY(put_integer(feature, value, &out[*out_count]));
+		++*out_count;
+	}
+	return OK;
+}
+
+enum status feature_floats(const struct example_feature *feature, float *out, int64_t capacity, int64_t *out_count)
+{
+	struct part part = {feature->list, feature->list + feature->list_size};
+	*out_count = 0;
+	if (feature->kind != FEATURE_FLOATS && feature->kind != FEATURE_EMPTY)
+		return error_set(ERR_DATA, "feature '%s' holds no floats", feature->name);
+	while (part.next < part.end) {
+		uint32_t number;
+		enum wire wire;
+		struct part content;
+		uint64_t value;
+		if (!read_field(&part, &number, &wire, &content, &value))
+			return bad_list(feature);
+		if (number != 1)
+			continue;
+		if (wire == WIRE_FIXED32) {
+			if (*out_count == capacity)
+				return too_many(feature, capacity);
+			memcpy(&out[(*out_count)++], &value, 4);
+			continue;
+		}
+		size_t size = (size_t)(content.end - content.next);
+		if (wire != WIRE_BYTES || size % 4 != 0)
+			return bad_list(feature);
+		if (size / 4 > (size_t)(capacity - *out_count))
+			return too_many(feature, capacity);
+		if (size > 0)
+			memcpy(out + *out_count, content.next, size);
+		*out_count += (int64_t)(size / 4);
+	}
+	return OK;
+}
+
+enum status feature_count(const struct example_feature *feature, int64_t *out_count)
+{
+	struct part part = {feature->list, feature->list + feature->list_size};
+	*out_count = 0;
+	while (part.next < part.end) {
+		uint32_t number;
+		enum wire wire;
+		struct part content;
+		uint64_t value;
+		if (!read_field(&part, &number, &wire, &content, &value))
+			return bad_list(feature);
+		if (number != 1)
+			continue;
+		if (wire != WIRE_BYTES || feature->kind == FEATURE_BYTES) {
+			++*out_count;
+		} else if (feature->kind == FEATURE_FLOATS) {
+			*out_count += (content.end - content.next) / 4;
+		} else {
+			for (; content.next < content.end; content.next++)
+				*out_count += *content.next < 128;
+		}
+	}
+	return OK;
+}
+
+static size_t varint_size(uint64_t value)
+{
+	size_t size = 1;
+	for (; value >= 128; value >>= 7)
+		size++;
+	return size;
+}
+
+static unsigned char *put_varint(unsigned char *out, uint64_t value)
+{
+	for (; value >= 128; value >>= 7)
+		*out++ = (unsigned char)(value | 128);
+	*out++ = (unsigned char)value;
+	return out;
+}
+
+static unsigned char *put_head(unsigned char *out, uint32_t field, uint64_t size)
+{
+	*out++ = (unsigned char)(field << 3 | WIRE_BYTES);
+	return put_varint(out, size);
+}
+
+size_t example_size_limit(const struct example_value *values, int count)
+{
+	size_t size = 16;
+	for (int i = 0; i < count; i++)
+		size += strlen(values[i].name) + 64 + 5 * (size_t)values[i].count;
+	return size;
+}
+
+static size_t list_bytes(const struct example_value *value)
+{
+	if (value->floats != NULL)
+		return 4 * (size_t)value->count;
+	size_t size = (size_t)value->count;
+	for (int64_t i = 0; i < value->count; i++) {
+		uint32_t v = (uint32_t)value->integers[i];
+		size += (v >= 1u << 7) + (v >= 1u << 14) + (v >= 1u << 21) + (v >= 1u << 28);
+	}
+	return size;
+}
+
+static unsigned char *put_list(unsigned char *out, const struct example_value *value)
+{
+	if (value->floats != NULL) {
+		memcpy(out, value->floats, 4 * (size_t)value->count);
+		return out + 4 * value->count;
+	}
+	for (int64_t i = 0; i < value->count; i++) {
+		uint32_t v = (uint32_t)value->integers[i];
+		if (v < 128)
+			*out++ = (unsigned char)v;
+		else
+			out = put_varint(out, v);
+	}
+	return out;
+}
+
+/* Bytes of each level around a list of `list` bytes: list field, feature, entry of the map. An empty list is a
+ * Feature with an empty list message, as TensorFlow writes it. */
+struct nesting {
+	size_t list, inner, feature, entry;
+};
+
+static struct nesting nest(const struct example_value *value)
+{
+	struct nesting n = {.list = list_bytes(value)};
+	n.inner = n.list > 0 ? 1 + varint_size(n.list) + n.list : 0;
+	n.feature = 1 + varint_size(n.inner) + n.inner;
+	size_t name = strlen(value->name);
+	n.entry = 1 + varint_size(name) + name + 1 + varint_size(n.feature) + n.feature;
+	return n;
+}
+
+size_t example_encode(const struct example_value *values, int count, unsigned char *out)
+{
+	struct nesting nestings[EXAMPLE_FEATURES_MAX];
+	size_t features = 0;
+	BUG_IF(count > EXAMPLE_FEATURES_MAX);
+	for (int i = 0; i < count; i++) {
+		nestings[i] = nest(&values[i]);
+		features += 1 + varint_size(nestings[i].entry) + nestings[i].entry;
+	}
+	unsigned char *next = put_head(out, 1, features);
+	for (int i = 0; i < count; i++) {
+		size_t name = strlen(values[i].name);
+		next = put_head(next, 1, nestings[i].entry);
+		next = put_head(next, 1, name);
+		memcpy(next, values[i].name, name);
+		next = put_head(next + name, 2, nestings[i].feature);
+		next = put_head(next, values[i].floats != NULL ? 2 : 3, nestings[i].inner);
+		if (nestings[i].list > 0)
+			next = put_list(put_head(next, 1, nestings[i].list), &values[i]);
+	}
+	return (size_t)(next - out);
+}

@@ -1,0 +1,44 @@
+/* TFRecord files: u64 length, masked CRC-32C of it, payload, masked CRC-32C of the payload; plain, or the whole
+ * file compressed (gzip, zlib, or any other that stream.h reads). The framing also carries TensorBoard's events.
+ */
+#ifndef FORMATS_TFRECORD_H
+#define FORMATS_TFRECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+
+/* A longer record is taken for damage: what we read has a few kilobytes. */
+#define TFRECORD_BYTES_MAX ((size_t)64 << 20)
+
+struct tfrecord_reader;
+MUST_USE enum status tfrecord_open(struct tfrecord_reader **out, const char *path);
+/* The next payload, valid until the next call; *out = NULL at the end. A record that is cut off, too long, or
+ * whose checksum is wrong is ERR_DATA naming file, record (from 0) and offset in the uncompressed bytes. After a
+ * wrong checksum of a payload the next call goes on behind it; after any other failure it says the end. */
+MUST_USE enum status tfrecord_next(struct tfrecord_reader *reader, const unsigned char **out, size_t *out_size);
+/* Number and offset of the record that tfrecord_next gave or refused last. */
+int64_t tfrecord_record(const struct tfrecord_reader *reader);
+int64_t tfrecord_offset(const struct tfrecord_reader *reader);
+/* Bytes of the file consumed: for progress. */
+int64_t tfrecord_position(const struct tfrecord_reader *reader);
+void tfrecord_close(struct tfrecord_reader *reader); /* NULL is fine */
+
+/* Writing, whole or not at all (file.h); `gzip` compresses. */
+struct tfrecord_writer;
+MUST_USE enum status tfrecord_writer_open(struct tfrecord_writer **out, const char *path, bool gzip);
+MUST_USE enum status tfrecord_writer_add(struct tfrecord_writer *writer, const void *payload, size_t size);
+/* Records already framed by tfrecord_frame, back to back. */
+MUST_USE enum status tfrecord_writer_framed(struct tfrecord_writer *writer, const void *records, size_t size);
+/* Frees the writer whatever happens. */
+MUST_USE enum status tfrecord_writer_commit(struct tfrecord_writer *writer);
+void tfrecord_writer_abandon(struct tfrecord_writer *writer); /* NULL is fine */
+
+/* Fills in the frame of a record whose payload of `size` bytes lies at record + TFRECORD_HEAD_BYTES; the whole has
+ * TFRECORD_FRAME_BYTES more than the payload. */
+#define TFRECORD_HEAD_BYTES 12
+#define TFRECORD_FRAME_BYTES 16
+void tfrecord_frame(unsigned char *record, size_t size);
+
+#endif
