@@ -38,7 +38,7 @@ enum status epoch_map_open(struct epoch_map *out, const struct text_set *set)
 {
 	int64_t sentences = set->sentence_base[set->shard_count], documents = text_set_documents(set);
 	int64_t wanted = sentences / RANGE_SENTENCES + 1;
-	*out = (struct epoch_map){.epoch = -1};
+	*out = (struct epoch_map){.epoch = -1, .threads = pool_available_cores()};
 	TRY(memory_new(&out->ranges, wanted, sizeof(*out->ranges), "ranges of documents"));
 	for (int64_t i = 1, from = 0; i <= wanted; i++) {
 		int64_t end = i < wanted ? document_at(set, sentences / wanted * i) : documents;
@@ -109,7 +109,7 @@ enum status epoch_map_walk(struct epoch_map *map, const struct text_set *set, in
 	pthread_t helpers[THREADS_MAX];
 	int helper_count = 0;
 	if (threads == 0)
-		threads = pool_available_cores();
+		threads = map->threads;
 	if (threads > map->range_count)
 		threads = (int)map->range_count;
 	if (threads > THREADS_MAX)

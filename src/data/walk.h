@@ -57,6 +57,7 @@ bool walk_next(struct walker *walker, struct pick *out);
 struct epoch_map {
 	int64_t epoch; /* -1: none */
 	int64_t count; /* instances */
+	int threads;   /* of a walk, unless it says otherwise */
 	int64_t range_count;
 	struct epoch_range {
 		int64_t document, end; /* documents [document, end) */
