@@ -1,0 +1,172 @@
+#include "train/guard.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/log.h"
+
+/* A step this many standard deviations above the window is worth a line. */
+#define SPIKE 7.0
+/* A window that hardly moves makes a spike of anything: deviations count from this share of the mean. */
+#define SMALLEST_DEVIATION 1e-3
+/* Of the dynamic loss scale: 2^24 is beyond what any half-precision run uses; below 2^-14 gradients vanish. */
+#define SCALE_CEILING 16777216.0
+#define SCALE_FLOOR 0x1p-14
+#define CLEAN_STEPS 2000
+
+void guard_start(struct guard_state *state, const struct guard_settings *settings)
+{
+	if (state->loss_scale <= 0 || !settings->dynamic)
+		state->loss_scale = settings->loss_scale;
+}
+
+/* Standard deviations that `value` lies above the ring's values; 0 as long as the ring is not full. */
+static double deviations(const double *ring, int64_t observed, double value, double *mean)
+{
+	if (observed < GUARD_WINDOW)
+		return 0;
+	double sum = 0, squares = 0;
+	for (int i = 0; i < GUARD_WINDOW; i++)
+		sum += ring[i];
+	*mean = sum / GUARD_WINDOW;
+	for (int i = 0; i < GUARD_WINDOW; i++)
+		squares += (ring[i] - *mean) * (ring[i] - *mean);
+	return (value - *mean) / fmax(sqrt(squares / GUARD_WINDOW), SMALLEST_DEVIATION * fabs(*mean) + 1e-300);
+}
+
+static enum guard_verdict judge_spike(struct guard_state *state, const struct guard_settings *settings,
+				      const struct guard_reading *reading)
+{
+	const struct {
+		const char *name;
+		double *ring, value;
+	} series[] = {{"loss", state->losses, reading->loss}, {"gradient norm", state->norms, reading->grad_norm}};
+	enum guard_verdict verdict = GUARD_APPLY;
+	double limit = settings->skip_spikes > 0 ? settings->skip_spikes : SPIKE;
+	for (int i = 0; i < 2; i++) {
+		double mean = 0, above = deviations(series[i].ring, state->observed, series[i].value, &mean);
+		if (above > limit) {
+			log_warning("step %lld: %s %.4g is %.1f standard deviations above the %d steps before (mean %.4g)%s",
+				    (long long)reading->step, series[i].name, series[i].value, above, GUARD_WINDOW, mean,
+				    settings->skip_spikes > 0 ? ": update left out" : "");
+			if (settings->skip_spikes > 0)
+				verdict = GUARD_SPIKE;
+		}
+	}
+	/* A spike enters the window too: where all steps are like it, it is none. */
+	for (int i = 0; i < 2; i++)
+		series[i].ring[state->observed % GUARD_WINDOW] = series[i].value;
+	state->observed++;
+	return verdict;
+}
+
+/* Gradients overflowed while the loss is sound: the scale was too large. */
+static enum status lower_scale(struct guard_state *state, const struct guard_reading *reading)
+{
+	double lower = state->loss_scale / 2;
+	state->clean_steps = 0;
+	if (lower < SCALE_FLOOR) {
+		enum status status = error_set(ERR_NUMERIC,
+					       "step %lld: gradients overflow even at the smallest loss scale, %g",
+					       (long long)reading->step, state->loss_scale);
+		error_hint("not the range of 16-bit numbers but the run diverges: the last checkpoint is sound; try a lower "
+			   "--learning_rate, or --precision bf16");
+		return status;
+	}
+	state->loss_scale = lower;
+	log_detail("step %lld: gradients overflow, the loss scale falls to %g", (long long)reading->step, lower);
+	return OK;
+}
+
+static void count_not_finite(struct guard_state *state, int64_t step)
+{
+	state->skipped_in_row++;
+	memmove(state->recent, state->recent + 1, sizeof(state->recent) - sizeof(*state->recent));
+	state->recent[GUARD_RECENT - 1] = step;
+}
+
+enum status guard_judge(struct guard_state *state, const struct guard_settings *settings,
+			const struct guard_reading *reading, enum guard_verdict *out)
+{
+	bool sound = isfinite(reading->loss);
+	*out = GUARD_NOT_FINITE;
+	if (sound && reading->finite && isfinite(reading->grad_norm)) {
+		state->skipped_in_row = 0;
+		*out = judge_spike(state, settings, reading);
+		if (settings->dynamic && ++state->clean_steps >= CLEAN_STEPS) {
+			state->clean_steps = 0;
+			state->loss_scale = fmin(2 * state->loss_scale, SCALE_CEILING);
+		}
+		return OK;
+	}
+	if (sound && settings->dynamic) {
+		*out = GUARD_OVERFLOW;
+		return lower_scale(state, reading);
+	}
+	count_not_finite(state, reading->step);
+	return OK;
+}
+
+bool guard_is_exhausted(const struct guard_state *state, int64_t step)
+{
+	return state->skipped_in_row >= GUARD_IN_ROW ||
+	       (state->recent[0] > 0 && step - state->recent[0] < GUARD_HORIZON);
+}
+
+/* ---- In a checkpoint ---- */
+
+static void write_ring(struct json_writer *writer, const char *key, const double *ring, int64_t observed)
+{
+	json_open(writer, key, '[');
+	for (int64_t i = 0; i < GUARD_WINDOW && i < observed; i++)
+		json_put_double(writer, NULL, ring[i]);
+	json_close(writer);
+}
+
+void guard_write(const struct guard_state *state, struct json_writer *writer, const char *key)
+{
+	json_open(writer, key, '{');
+	json_put_integer(writer, "skipped_in_row", state->skipped_in_row);
+	json_open(writer, "recent", '[');
+	for (int i = 0; i < GUARD_RECENT; i++)
+		json_put_integer(writer, NULL, state->recent[i]);
+	json_close(writer);
+	json_put_double(writer, "loss_scale", state->loss_scale);
+	json_put_integer(writer, "clean_steps", state->clean_steps);
+	json_put_integer(writer, "observed", state->observed);
+	write_ring(writer, "losses", state->losses, state->observed);
+	write_ring(writer, "norms", state->norms, state->observed);
+	json_close(writer);
+}
+
+static enum status read_ring(const struct json *object, const char *file, const char *key, int64_t observed, double *ring)
+{
+	const struct json *array = json_member(object, key);
+	int64_t count = observed < GUARD_WINDOW ? observed : GUARD_WINDOW, i = 0;
+	if (!array || array->kind != JSON_ARRAY || array->child_count != count)
+		return error_set(ERR_DATA, "'%s': \"%s\" must hold %lld numbers", file, key, (long long)count);
+	for (const struct json *item = array->first_child; item; item = item->next) {
+		if (item->kind != JSON_NUMBER)
+			return error_set(ERR_DATA, "'%s': \"%s\" must hold numbers", file, key);
+		ring[i++] = item->number;
+	}
+	return OK;
+}
+
+enum status guard_read(struct guard_state *out, const struct json *object, const char *file)
+{
+	*out = (struct guard_state){0};
+	if (!object)
+		return OK;
+	TRY(json_get_integer(object, file, "skipped_in_row", 0, INT64_MAX, &out->skipped_in_row));
+	TRY(json_get_number(object, file, "loss_scale", &out->loss_scale));
+	TRY(json_get_integer(object, file, "clean_steps", 0, INT64_MAX, &out->clean_steps));
+	TRY(json_get_integer(object, file, "observed", 0, INT64_MAX, &out->observed));
+	TRY(read_ring(object, file, "losses", out->observed, out->losses));
+	TRY(read_ring(object, file, "norms", out->observed, out->norms));
+	const struct json *recent = json_member(object, "recent");
+	int i = 0;
+	for (const struct json *item = recent ? recent->first_child : NULL; item && i < GUARD_RECENT; item = item->next)
+		out->recent[i++] = item->kind == JSON_NUMBER && item->is_integer ? item->integer : 0;
+	return OK;
+}

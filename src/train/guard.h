@@ -1,0 +1,59 @@
+/* The policy for numbers that go wrong: what is not finite never enters a weight, spikes are named (and left out on
+ * request), the loss scale of 16-bit floats follows their range. It decides before every update, from the step's loss
+ * and gradient norm; all it remembers is in struct guard_state, which checkpoints hold. */
+#ifndef TRAIN_GUARD_H
+#define TRAIN_GUARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "base/json.h"
+
+#define GUARD_WINDOW 128  /* steps that loss and norm are compared with */
+#define GUARD_RECENT 10   /* updates left out within GUARD_HORIZON steps that end a run */
+#define GUARD_HORIZON 1000
+#define GUARD_IN_ROW 3    /* ... and in a row */
+
+struct guard_settings {
+	double skip_spikes;  /* leaves out an update so many standard deviations above the window; 0 = only says so */
+	double loss_scale;   /* what the loss is multiplied by before backward, the first value if `dynamic` */
+	bool dynamic;        /* halved when gradients overflow, doubled after a long time without (Micikevicius 2018) */
+};
+
+struct guard_state {
+	int64_t skipped_in_row;          /* updates left out up to now because numbers were not finite */
+	int64_t recent[GUARD_RECENT];    /* steps of the last of those, oldest first; 0 = none */
+	int64_t observed;                /* steps seen by the window, whose rings follow */
+	double losses[GUARD_WINDOW], norms[GUARD_WINDOW];
+	double loss_scale;               /* in force; 0 = not begun */
+	int64_t clean_steps;             /* since it last changed */
+};
+
+/* What a step's gradients say, before its update. */
+struct guard_reading {
+	int64_t step;
+	double loss, grad_norm; /* the norm without the loss scale */
+	bool finite;            /* every gradient */
+};
+
+enum guard_verdict {
+	GUARD_APPLY,
+	GUARD_SPIKE,      /* leave the update out: a spike, on request */
+	GUARD_OVERFLOW,   /* leave it out: the loss scale was too large, and is now lower */
+	GUARD_NOT_FINITE, /* leave it out: something is wrong */
+};
+
+/* Takes over settings at the start of a run. */
+void guard_start(struct guard_state *state, const struct guard_settings *settings);
+/* Judges a step and remembers it. Spikes and changes of the scale are said here; ERR_NUMERIC when overflows have driven
+ * the scale to its floor. */
+MUST_USE enum status guard_judge(struct guard_state *state, const struct guard_settings *settings,
+				 const struct guard_reading *reading, enum guard_verdict *out);
+/* After GUARD_NOT_FINITE: have there been too many? */
+bool guard_is_exhausted(const struct guard_state *state, int64_t step);
+
+void guard_write(const struct guard_state *state, struct json_writer *writer, const char *key);
+/* Of an object that guard_write made; NULL leaves a fresh state. */
+MUST_USE enum status guard_read(struct guard_state *out, const struct json *object, const char *file);
+
+#endif
