@@ -125,6 +125,7 @@ static enum status bench(int argc, char **argv)
 			model_forward(model, activations, &replica, &batch, true);
 			model_pretraining_loss(model, activations, &replica, &batch, true, true);
 			model_backward(model, activations, &replica, &batch, true, NULL, NULL);
+			optimizer_measure(optimizer, &replica);
 			optimizer_update(optimizer, &replica);
 			TRY(be->functions->synchronize(&replica));
 			optimizer->update_count++;

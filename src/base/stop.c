@@ -4,7 +4,10 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "base/log.h"
+
 static atomic_int stop_signal, stop_orders; /* the first signal; SIGINTs and SIGTERMs so far */
+static double deadline, reserve;            /* of the thread that asks */
 
 static void stop_handler(int number)
 {
@@ -35,16 +38,31 @@ void stop_install(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+void stop_deadline(double time)
+{
+	deadline = time;
+}
+
+void stop_reserve(double seconds)
+{
+	reserve = seconds;
+}
+
+static bool is_late(void)
+{
+	return deadline > 0 && clock_seconds() + reserve >= deadline;
+}
+
 bool stop_requested(void)
 {
-	return atomic_load_explicit(&stop_signal, memory_order_relaxed) != 0;
+	return atomic_load_explicit(&stop_signal, memory_order_relaxed) != 0 || is_late();
 }
 
 const char *stop_reason(void)
 {
 	switch (atomic_load(&stop_signal)) {
 	case 0:
-		return NULL;
+		return is_late() ? "the time limit" : NULL;
 	case SIGINT:
 		return "SIGINT";
 	case SIGTERM:

@@ -1,5 +1,5 @@
 /* Stopping on request: SIGINT, SIGTERM and SIGUSR1 ask for "finish the step, save, exit 75"; a second SIGINT or
- * SIGTERM leaves at once. */
+ * SIGTERM leaves at once. A time limit asks for the same. */
 #ifndef BASE_STOP_H
 #define BASE_STOP_H
 
@@ -7,8 +7,12 @@
 
 /* Installs the handlers; called by commands that can save. Also makes a closed pipe an error instead of the end. */
 void stop_install(void);
+/* A time of clock_seconds() by which to have stopped; 0 = none. */
+void stop_deadline(double time);
+/* What stopping will take, in seconds: it is asked for so much before the deadline. */
+void stop_reserve(double seconds);
 bool stop_requested(void);
-/* The signal's name ("SIGTERM"), or NULL. */
+/* The signal's name ("SIGTERM"), "the time limit", or NULL. */
 const char *stop_reason(void);
 
 #endif

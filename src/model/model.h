@@ -118,6 +118,11 @@ void model_backward(const struct model *model, struct activations *activations, 
 		    const struct batch *batch, bool overwrite, void (*layer_done)(void *context, int32_t layer),
 		    void *context);
 
+/* After forward and backward of a batch whose loss or gradients are not finite: names the first place that is not
+ * ("'bert.encoder.layer.3', attention") into `out`. False if everything is finite. Slow: all of it is looked at. */
+bool model_locate_not_finite(const struct model *model, const struct activations *activations, bool loss_is_finite,
+			     char *out, size_t size);
+
 /* Model FLOPs of training on one batch, forward and backward, real tokens only (performance formula of
  * docs/math.md). */
 double model_training_flops(const struct model_config *config, const struct batch *batch);

@@ -55,6 +55,7 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 		json_put_double(&writer, "loss", state->best_loss);
 		json_close(&writer);
 	}
+	guard_write(&state->guard, &writer, "guard");
 	put_hash(&writer, "data_hash", context->data_hash);
 	put_hash(&writer, "vocab_hash", context->vocab->hash);
 	json_close(&writer);
@@ -110,6 +111,7 @@ enum status checkpoint_read_state(const char *path, struct json_document *docume
 	TRY_GOTO(json_get_integer(root, file, "skipped_steps", 0, INT64_MAX, &state->skipped_steps), failed);
 	TRY_GOTO(phase_read(root, file, state), failed);
 	TRY_GOTO(best_read(root, file, state), failed);
+	TRY_GOTO(guard_read(&state->guard, json_member(root, "guard"), file), failed);
 	TRY_GOTO(json_get_string(root, file, "data_hash", &hash), failed);
 	if (state->step < 0 || !hash) {
 		status = folder_damaged(path, "'" STATE_NAME "' has no step or data hash");

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "model/model.h"
 #include "text/tokenizer.h"
+#include "train/guard.h"
 #include "train/optimizer.h"
 #include "train/phase.h"
 
@@ -26,7 +27,8 @@ struct train_state {
 	int64_t samples, tokens;    /* seen since the run's first step */
 	double seconds;             /* of training since the run's first step */
 	int64_t epoch, epoch_first_sample; /* where `samples` lies: saves a walk when resuming */
-	int64_t skipped_steps;      /* updates left out because a gradient was not finite */
+	int64_t skipped_steps;      /* updates left out, for whatever reason the guard had */
+	struct guard_state guard;
 	struct phase_state phase;
 	int64_t evaluated_step;     /* of the newest evaluation; 0 = none yet */
 	double evaluated_loss;      /* its held-out loss, the score that a checkpoint of that step has */
@@ -61,7 +63,7 @@ MUST_USE enum status checkpoint_writer_save(struct checkpoint_writer *writer, co
 MUST_USE enum status checkpoint_writer_check(struct checkpoint_writer *writer);
 /* Waits until all is on the disk. */
 MUST_USE enum status checkpoint_writer_finish(struct checkpoint_writer *writer);
-/* Seconds of the longest save so far. */
+/* Seconds of the longest save so far; before the first an estimate. */
 double checkpoint_writer_longest(const struct checkpoint_writer *writer);
 void checkpoint_writer_close(struct checkpoint_writer *writer);
 

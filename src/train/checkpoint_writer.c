@@ -21,6 +21,8 @@
 
 /* The writing thread gives way to those that compute. */
 #define WRITER_NICENESS 10
+/* Bytes a second that a disk is thought to take before a save has shown it. */
+#define ASSUMED_RATE 200e6
 
 struct checkpoint_writer {
 	const struct checkpoint_context *context;
@@ -40,7 +42,7 @@ struct checkpoint_writer {
 	atomic_bool ended;
 	enum status status; /* of the thread's work, with its error */
 	struct error error;
-	double longest;     /* seconds of the longest save so far */
+	_Atomic double longest; /* seconds of the longest save so far */
 };
 
 /* Lays the copies out; measures with an arena that has no memory. */
@@ -342,7 +344,7 @@ enum status checkpoint_writer_save(struct checkpoint_writer *writer, const struc
 
 double checkpoint_writer_longest(const struct checkpoint_writer *writer)
 {
-	return writer->longest;
+	return writer->longest > 0 ? writer->longest : disk_bytes(writer->model) / ASSUMED_RATE;
 }
 
 void checkpoint_writer_close(struct checkpoint_writer *writer)

@@ -6,80 +6,7 @@
 #include <math.h>
 
 #include "base/stop.h"
-
-/* Updates left out in a row before the run gives up: one bad batch passes, a diverged run does not. */
-#define MAX_SKIPPED_IN_ROW 3
-
-/* Sets what the operations of this step read on the device. */
-static void step_begin(struct training *training, const struct step *step, double learning_rate)
-{
-	struct scalars scalars = {
-		.seed = training->settings.seed,
-		.learning_rate = learning_rate,
-		.loss_scale = 1.0,
-		.finite = 1,
-	};
-	optimizer_prepare(training->optimizer, &scalars);
-	training->objective->normalise(training->objective, step, &scalars);
-	struct accumulators zero = {0};
-	struct replica *replica = training->replica;
-	struct backend *be = replica->backend;
-	be->functions->to_device(be, replica->scalars, &scalars, sizeof(scalars));
-	be->functions->to_device(be, replica->accumulators, &zero, sizeof(zero));
-}
-
-/* Forward and backward of every micro-batch; gradients add up over them. Returns the model FLOPs done. */
-static double step_gradients(struct training *training, const struct step *step)
-{
-	struct objective *objective = training->objective;
-	struct replica *replica = training->replica;
-	double flops = 0;
-	for (int32_t i = 0; i < step->batch_count; i++) {
-		struct batch batch;
-		bool first = i == 0;
-		replica->backend->functions->upload(replica, &step->batches[i], &batch);
-		objective->forward(objective, replica, &batch, first);
-		objective->backward(objective, replica, &batch, first);
-		flops += model_training_flops(&training->model->config, &step->batches[i]);
-	}
-	return flops;
-}
-
-/* Waits for the step, reads its sums, and applies the policy for numbers that are not finite: the device has left
- * the weights alone; a few in a row end the run. */
-static enum status step_end(struct training *training, const struct step *step, struct metrics *metrics,
-			    double *grad_norm, int *skipped_in_row)
-{
-	struct replica *replica = training->replica;
-	struct backend *be = replica->backend;
-	struct scalars scalars;
-	struct accumulators sums;
-	TRY(be->functions->synchronize(replica));
-	be->functions->to_host(be, &scalars, replica->scalars, sizeof(scalars));
-	be->functions->to_host(be, &sums, replica->accumulators, sizeof(sums));
-	training->objective->metrics(training->objective, step, &sums, metrics);
-	*grad_norm = sqrt(scalars.gradient_square_sum) / scalars.loss_scale;
-
-	struct train_state *state = &training->state;
-	state->step++;
-	state->samples += step->instance_count;
-	state->tokens += step->token_count;
-	if (scalars.finite) {
-		training->optimizer->update_count++;
-		*skipped_in_row = 0;
-		return OK;
-	}
-	state->skipped_steps++;
-	++*skipped_in_row;
-	log_warning("step %lld: a gradient is not finite (loss %g); weights left as they were",
-		    (long long)state->step, metrics->item[0].value);
-	if (*skipped_in_row < MAX_SKIPPED_IN_ROW)
-		return OK;
-	enum status status = error_set(ERR_NUMERIC, "gradients were not finite in %d steps in a row, up to step %lld",
-				       *skipped_in_row, (long long)state->step);
-	error_hint("the last checkpoint is sound; try a lower --learning_rate or more --num_warmup_steps");
-	return status;
-}
+#include "train/step.h"
 
 /* Scores every held-out set. The loss of one of them says whether the phase still gains. */
 static enum status evaluate(struct training *training)
@@ -115,8 +42,12 @@ static enum status evaluate(struct training *training)
 	return OK;
 }
 
+/* Begins to save, unless this very state is saved: a stop may be asked for right after a save. */
 static enum status save(struct training *training)
 {
+	if (training->saved_step == training->state.step)
+		return OK;
+	training->saved_step = training->state.step;
 	TRY(training->locate(training->context, &training->state));
 	return checkpoint_writer_save(training->writer, &training->state);
 }
@@ -139,32 +70,44 @@ static bool is_stalled(const struct phase *phase, const struct train_state *stat
 	return phase->patience > 0 && state->phase.stalled >= phase->patience;
 }
 
-/* One update, reported. */
-static enum status train_step(struct training *training, int *skipped_in_row)
+/* One update, reported. STOPPED: it was not made. */
+static enum status train_step(struct training *training)
 {
 	struct train_state *state = &training->state;
 	const struct phase *phase = &training->phases[state->phase.index];
-	double started = clock_seconds(), grad_norm;
+	double started = clock_seconds();
 	double learning_rate = schedule_rate(&phase->schedule, state->step + 1 - state->phase.first_step);
-	struct metrics metrics = {0};
+	struct step_result result = {0};
+	enum guard_verdict verdict;
 	const struct step *step;
 	TRY(training->objective->next_step(training->objective, &step));
 	BUG_IF(!step || step->number != state->step + 1);
 
 	step_begin(training, step, learning_rate);
-	double flops = step_gradients(training, step);
-	optimizer_update(training->optimizer, training->replica);
-	TRY(step_end(training, step, &metrics, &grad_norm, skipped_in_row));
+	TRY(step_gradients(training, step, &result));
+	TRY(step_measure(training, step, &result));
+	TRY(guard_judge(&state->guard, &training->guard, &result.reading, &verdict));
+	if (verdict == GUARD_APPLY)
+		optimizer_update(training->optimizer, training->replica);
+	else if (verdict == GUARD_NOT_FINITE)
+		TRY(step_explain(training, step, &result));
+	TRY(training->replica->backend->functions->synchronize(training->replica));
 
+	state->step++;
+	state->samples += step->instance_count;
+	state->tokens += step->token_count;
+	state->skipped_steps += verdict != GUARD_APPLY;
+	training->optimizer->update_count += verdict == GUARD_APPLY;
 	double seconds = clock_seconds() - started;
 	state->seconds += seconds;
+	stop_reserve(checkpoint_writer_longest(training->writer) + seconds / step->batch_count);
 	return report_step(&training->report, &(struct step_report){
 						      .state = state,
-						      .metrics = &metrics,
+						      .metrics = &result.metrics,
 						      .learning_rate = learning_rate,
-						      .grad_norm = grad_norm,
+						      .grad_norm = result.reading.grad_norm,
 						      .seconds = seconds,
-						      .flops = flops,
+						      .flops = result.flops,
 						      .data = step,
 					      });
 }
@@ -176,7 +119,6 @@ static enum status train_phase(struct training *training)
 	struct train_state *state = &training->state;
 	const struct phase *phase = &training->phases[state->phase.index];
 	bool last = state->phase.index == training->phase_count - 1;
-	int skipped_in_row = 0;
 	TRY(training->open_phase(training->context, state, &training->objective));
 	report_phase(&training->report, training->phases, training->phase_count, state);
 
@@ -187,21 +129,24 @@ static enum status train_phase(struct training *training)
 		TRY(checkpoint_best_check(training->checkpoints.folder, state));
 	}
 	while (!is_full(phase, state) && !is_stalled(phase, state)) {
-		TRY(train_step(training, &skipped_in_row));
+		enum status stepped = train_step(training), evaluated = OK;
+		if (stepped != OK && stepped != STOPPED)
+			return stepped;
 		TRY(checkpoint_writer_check(training->writer));
 
 		bool full = is_full(phase, state);
-		bool stop = (stop_requested() || state->step == settings->stop_at_step) && !(full && last);
-		enum status evaluated = OK;
+		bool stop = stepped == STOPPED || stop_requested() || state->step == settings->stop_at_step;
+		stop = stop && !(full && last);
 		if ((due(state->step, phase->eval_steps) || full) && !stop)
 			evaluated = evaluate(training);
+		stop = stop || evaluated == STOPPED;
 		/* Whatever an evaluation failed at, the training before it is kept; so is the best so far. */
 		bool best = state->best_step == state->step;
 		if (due(state->step, phase->save_steps) || full || is_stalled(phase, state) || best || stop ||
 		    evaluated != OK) {
 			struct error error = *error_last();
 			TRY(save(training));
-			if (evaluated != OK)
+			if (evaluated != OK && evaluated != STOPPED)
 				return error_restore(&error);
 		}
 		if (stop)
@@ -224,6 +169,8 @@ enum status train(struct training *training)
 	struct train_state *state = &training->state;
 	enum status status;
 	TRY(checkpoint_writer_open(&training->writer, &training->checkpoints, training->model, training->optimizer));
+	training->saved_step = -1;
+	guard_start(&state->guard, &training->guard);
 	TRY_GOTO(checkpoint_best_check(training->checkpoints.folder, state), failed);
 	TRY_GOTO(report_start(&training->report, state), failed);
 	for (;;) {

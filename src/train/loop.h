@@ -27,7 +27,9 @@ struct training {
 	struct replica *replica;
 	struct optimizer *optimizer;
 	struct checkpoint_context checkpoints;
-	struct checkpoint_writer *writer;          /* the loop's own */
+	struct guard_settings guard;
+	struct checkpoint_writer *writer;          /* the loop's own, and the step it saved last */
+	int64_t saved_step;
 	struct report report;
 	struct train_state state;                  /* where to begin; advanced by the loop */
 	/* The cursor of the data for a checkpoint: epoch of sample `samples` and the epoch's first sample. */
@@ -36,7 +38,8 @@ struct training {
 };
 
 /* Trains from where `state` is to the end of the last phase; evaluates and saves at the end of each. STOPPED (saved)
- * when a signal or stop_at_step asked for it; ERR_NUMERIC when gradients stay non-finite. */
+ * when a signal, the time limit or stop_at_step asked for it; ERR_NUMERIC when numbers stay non-finite (train/guard.h).
+ */
 MUST_USE enum status train(struct training *training);
 
 #endif

@@ -3,6 +3,8 @@
 #ifndef TRAIN_OBJECTIVE_H
 #define TRAIN_OBJECTIVE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include "backend/ops.h"
 #include "base/error.h"
 #include "data/batch.h"
@@ -39,6 +41,9 @@ struct objective {
 	int64_t evaluation_count;
 	const char *const *evaluation_names;
 	enum status (*evaluate)(struct objective *objective, struct replica *replica, int64_t set, struct metrics *out);
+	/* Names the first place whose numbers are not finite, after forward and backward of a batch; false if none.
+	 * May be NULL. */
+	bool (*locate_not_finite)(struct objective *objective, bool loss_is_finite, char *out, size_t size);
 	void (*close)(struct objective *objective);
 };
 

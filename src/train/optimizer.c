@@ -190,10 +190,14 @@ static void lamb_update(const struct optimizer *optimizer, struct replica *repli
 			    });
 }
 
+void optimizer_measure(const struct optimizer *optimizer, struct replica *replica)
+{
+	sumsq_finite(replica, &(struct sumsq_finite){.range = optimizer->model->gradients});
+}
+
 void optimizer_update(struct optimizer *optimizer, struct replica *replica)
 {
 	struct model *model = optimizer->model;
-	sumsq_finite(replica, &(struct sumsq_finite){.range = model->gradients});
 	for (int64_t i = 0; i < optimizer->range_count; i++) {
 		if (optimizer->settings.kind == OPTIMIZER_LAMB)
 			lamb_update(optimizer, replica, &optimizer->ranges[i]);

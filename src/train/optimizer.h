@@ -68,9 +68,10 @@ void optimizer_restart(struct optimizer *optimizer);
 
 /* Sets the scalars that the update reads (bias corrections, clipping), for the update after `update_count`. */
 void optimizer_prepare(const struct optimizer *optimizer, struct scalars *scalars);
-/* Norm and finite check of all gradients, update of masters and moments (skipped on the device when a gradient is
- * not finite), refresh of the compute copies. Queued; the caller counts the update when it knows it was
- * finite. */
+/* Norm and finite check of all gradients into the scalars. Queued, as all here. */
+void optimizer_measure(const struct optimizer *optimizer, struct replica *replica);
+/* After optimizer_measure: update of masters and moments (skipped on the device when a gradient is not finite), refresh
+ * of the compute copies. The caller counts the update. */
 void optimizer_update(struct optimizer *optimizer, struct replica *replica);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/stop.h"
 
 struct pretraining {
 	struct objective objective;
@@ -100,6 +101,7 @@ enum status pretraining_score(const struct model *model, struct activations *act
 	enum status status;
 	for (;;) {
 		const struct step *step;
+		TRY_GOTO(stop_requested() ? STOPPED : OK, done);
 		TRY_GOTO(step_reader_next(reader, &step), done);
 		if (!step)
 			break;
@@ -130,6 +132,12 @@ static enum status evaluate(struct objective *objective, struct replica *replica
 				 settings->evaluation_sets[set].instances, settings->evaluation_instances, settings->evaluation_capacity, out);
 }
 
+static bool locate_not_finite(struct objective *objective, bool loss_is_finite, char *out, size_t size)
+{
+	const struct pretraining_settings *settings = &self(objective)->settings;
+	return model_locate_not_finite(settings->model, settings->activations, loss_is_finite, out, size);
+}
+
 static void close_objective(struct objective *objective)
 {
 	struct pretraining *pretraining = self(objective);
@@ -154,6 +162,7 @@ enum status pretraining_create(struct objective **out, const struct pretraining_
 		.metrics = step_metrics,
 		.evaluation_count = settings->evaluation_count,
 		.evaluate = evaluate,
+		.locate_not_finite = locate_not_finite,
 		.close = close_objective,
 	};
 	enum status status;

@@ -103,6 +103,7 @@ static void update(struct world *w, double rate)
 	struct scalars scalars = {.learning_rate = rate, .loss_scale = 1, .finite = 1};
 	optimizer_prepare(w->optimizer, &scalars);
 	w->be->functions->to_device(w->be, w->replica.scalars, &scalars, sizeof(scalars));
+	optimizer_measure(w->optimizer, &w->replica);
 	optimizer_update(w->optimizer, &w->replica);
 	assert_ok(w->be->functions->synchronize(&w->replica));
 	w->be->functions->to_host(w->be, &scalars, w->replica.scalars, sizeof(scalars));

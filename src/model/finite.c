@@ -1,0 +1,148 @@
+/* Where numbers first stop being finite: the weights, then the forward pass in its order, then the gradients in the
+ * order in which backward makes them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "model/activations.h"
+
+/* Bytes looked at on the host at a time. */
+#define PIECE ((size_t)1 << 20)
+
+/* An IEEE number is not finite when all bits of its exponent are set. */
+static bool is_finite(const unsigned char *at, enum dtype dtype)
+{
+	static const uint64_t exponents[DTYPE_COUNT] = {
+	        [DTYPE_F64] = 0x7ff0000000000000,
+	        [DTYPE_F32] = 0x7f800000,
+	        [DTYPE_BF16] = 0x7f80,
+	        [DTYPE_F16] = 0x7c00,
+	};
+	uint64_t bits = 0;
+	memcpy(&bits, at, dtype_bytes(dtype)); /* little-endian, as all of bertc */
+	return (bits & exponents[dtype]) != exponents[dtype];
+}
+
+/* The first of `count` elements on the device that is not finite, or -1. */
+static int64_t first_not_finite(struct backend *be, const void *device, enum dtype dtype, int64_t count,
+                                unsigned char *piece)
+{
+	size_t element = dtype_bytes(dtype);
+	int64_t at_a_time = (int64_t)(PIECE / element);
+	for (int64_t done = 0; done < count; done += at_a_time) {
+		int64_t part = count - done < at_a_time ? count - done : at_a_time;
+		be->functions->to_host(be, piece, (const char *)device + (size_t)done * element,
+		                       (size_t)part * element);
+		for (int64_t i = 0; i < part; i++) {
+			if (!is_finite(piece + (size_t)i * element, dtype))
+				return done + i;
+		}
+	}
+	return -1;
+}
+
+struct search {
+	const struct model *model;
+	unsigned char *piece;
+	char *out;
+	size_t size;
+};
+
+static bool bad_tensor(const struct search *search, struct tensor tensor)
+{
+	return tensor.data && first_not_finite(search->model->backend, tensor.data, tensor.dtype,
+	                                       tensor.rows * tensor.columns, search->piece) >= 0;
+}
+
+static bool bad_parameter(const struct search *search, const struct tensor *slab, const struct parameter *parameter)
+{
+	const char *at = (const char *)slab->data + (size_t)parameter->offset * dtype_bytes(slab->dtype);
+	return first_not_finite(search->model->backend, at, slab->dtype, parameter->count, search->piece) >= 0;
+}
+
+static bool search_weights(const struct search *search)
+{
+	for (int64_t i = 0; i < search->model->parameter_count; i++) {
+		const struct parameter *parameter = &search->model->parameters[i];
+		if (bad_parameter(search, &search->model->slab, parameter)) {
+			snprintf(search->out, search->size, "the weights of '%s'", parameter->name);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool search_layer(const struct search *search, const struct layer_activations *layer, int32_t number)
+{
+	const struct {
+		const char *name;
+		struct tensor tensor;
+	} places[] = {
+	        {"query, key and value", layer->qkv},
+	        {"attention", layer->attention},
+	        {"the norm after attention", layer->attention_norm},
+	        {"feed-forward", layer->pre},
+	        {"gelu", layer->gelu},
+	        {"the norm after feed-forward", layer->y},
+	};
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		if (bad_tensor(search, places[i].tensor)) {
+			snprintf(search->out, search->size, "'bert.encoder.layer.%d', %s", number, places[i].name);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool search_forward(const struct search *search, const struct activations *a)
+{
+	if (bad_tensor(search, a->embedded)) {
+		snprintf(search->out, search->size, "'bert.embeddings'");
+		return true;
+	}
+	for (int32_t i = 0; i < search->model->config.num_hidden_layers; i++) {
+		if (search_layer(search, &a->layers[i], i))
+			return true;
+	}
+	const struct {
+		const char *name;
+		struct tensor tensor;
+	} heads[] = {
+	        {"'bert.pooler'", a->pooled},
+	        {"'cls.seq_relationship'", a->logits},
+	        {"'cls.predictions.transform'", a->transformed},
+	};
+	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+		if (bad_tensor(search, heads[i].tensor)) {
+			snprintf(search->out, search->size, "%s", heads[i].name);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The slab is in the order of the forward pass. */
+static bool search_gradients(const struct search *search)
+{
+	for (int64_t i = search->model->parameter_count - 1; i >= 0; i--) {
+		const struct parameter *parameter = &search->model->parameters[i];
+		if (bad_parameter(search, &search->model->gradients, parameter)) {
+			snprintf(search->out, search->size, "the gradient of '%s'", parameter->name);
+			return true;
+		}
+	}
+	return false;
+}
+
+bool model_locate_not_finite(const struct model *model, const struct activations *activations, bool loss_is_finite,
+                             char *out, size_t size)
+{
+	struct search search = {.model = model, .piece = malloc(PIECE), .out = out, .size = size};
+	bool found = search.piece && (search_weights(&search) || search_forward(&search, activations));
+	if (search.piece && !found && !loss_is_finite) {
+		snprintf(out, size, "'cls.predictions.decoder', the output layer");
+		found = true;
+	}
+	found = found || (search.piece && search_gradients(&search));
+	free(search.piece);
+	return found;
+}

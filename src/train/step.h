@@ -1,0 +1,28 @@
+/* One step on the device, for loop.c: its scalars, its gradients, what they came to, and why they are not finite. */
+#ifndef TRAIN_STEP_H
+#define TRAIN_STEP_H
+
+#include "train/loop.h"
+
+/* What the gradients of a step came to. */
+struct step_result {
+	struct metrics metrics;
+	struct guard_reading reading;
+	struct accumulators sums;  /* as the operations left them */
+	double gradient_square_sum;
+	double flops;              /* model FLOPs of its forward and backward passes */
+};
+
+/* Sets what the operations of this step read on the device. */
+void step_begin(struct training *training, const struct step *step, double learning_rate);
+/* Forward and backward of every micro-batch; gradients add up over them. STOPPED when that is asked for between two
+ * micro-batches: nothing has happened then. */
+MUST_USE enum status step_gradients(struct training *training, const struct step *step, struct step_result *result);
+/* Waits for them, and reads sums and gradient norm. */
+MUST_USE enum status step_measure(struct training *training, const struct step *step, struct step_result *result);
+/* For a step that is not finite: runs it once more with checks after every micro-batch and says where it went wrong and
+ * whether it does so again. A warning; ERR_NUMERIC when it has happened too often. The gradients are lost. */
+MUST_USE enum status step_explain(struct training *training, const struct step *step,
+				  const struct step_result *result);
+
+#endif
