@@ -1,8 +1,10 @@
 /* bertc pretrain: raw text to a trained model folder. Builds everything the loop borrows, in the order of the data
  * flow: folder, settings of a resumed run, vocabulary and shards, model, plan, weights, loop. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/duration.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "cmd/pretrain.h"
@@ -43,6 +45,21 @@ static enum status write_settings(struct pretrain *run)
 	return file_write(path, run->record_text.data, run->record_text.size);
 }
 
+/* Says where the run goes on, and whether it can do so bit for bit. */
+static enum status note_resumption(struct pretrain *run)
+{
+	const char *before = NULL;
+	snprintf(run->computed_on, sizeof(run->computed_on), "bertc " VERSION ", %s", run->backend->numerics);
+	if (!run->resumed)
+		return OK;
+	log_note("going on from %s", run->checkpoint);
+	TRY(json_get_string(run->record.root, run->checkpoint, "computed_on", &before));
+	if (before && strcmp(before, run->computed_on) != 0)
+		log_note("computed there with %s, here with %s: it goes on to rounding, not bit for bit", before,
+			 run->computed_on);
+	return OK;
+}
+
 static enum status locate(void *context, struct train_state *state)
 {
 	struct pretrain *run = context;
@@ -77,7 +94,14 @@ static enum status start_training(struct pretrain *run)
 	training->settings = (struct loop_settings){
 		.seed = (uint64_t)settings->seed,
 		.stop_at_step = settings->stop_at_step,
+		.save_best = settings->save_best,
 	};
+	training->guard = (struct guard_settings){
+		.skip_spikes = settings->skip_spikes,
+		.dynamic = settings->loss_scale == 0,
+		.loss_scale = settings->loss_scale == 0 ? settings->init_loss_scale : settings->loss_scale,
+	};
+	training->saved_step = run->resumed && run->own_checkpoint ? training->state.step : -1;
 	run->phase = (struct phase){
 		.schedule = pretrain_schedule(settings),
 		.steps = settings->num_train_steps,
@@ -97,6 +121,8 @@ static enum status start_training(struct pretrain *run)
 		.max_seq_length = run->config.max_position_embeddings,
 		.data_hash = run->data.hash,
 		.settings_json = buffer_string(&run->record_text),
+		.computed_on = run->computed_on,
+		.resumed_from = run->resumed_from[0] ? run->resumed_from : NULL,
 		.keep = settings->keep_checkpoints,
 	};
 	training->report = (struct report){
@@ -112,6 +138,11 @@ static enum status start_training(struct pretrain *run)
 static enum status pretrain(struct pretrain *run)
 {
 	const struct pretrain_settings *settings = run->settings;
+	if (settings->max_time) {
+		double seconds;
+		TRY(duration_parse(settings->max_time, &seconds));
+		stop_deadline(clock_seconds() + seconds);
+	}
 	TRY(pretrain_open_folder(run));
 	TRY(device_open(&settings->device, &run->pool, &run->backend));
 	if (pretrain_unset(run->options, "precision") && run->backend->dtype != DTYPE_F64)
@@ -127,8 +158,7 @@ static enum status pretrain(struct pretrain *run)
 	if (settings->plan)
 		return OK;
 	TRY(write_settings(run));
-	if (run->resumed)
-		log_note("going on from %s", run->checkpoint);
+	TRY(note_resumption(run));
 	TRY(pretrain_open_model(run));
 	stop_install();
 	enum status status = start_training(run);

@@ -14,6 +14,8 @@ struct pretrain {
 	int lock;
 	char data_folder[PATH_BYTES], metrics_path[PATH_BYTES], checkpoint[PATH_BYTES];
 	bool resumed;
+	char computed_on[128], resumed_from[PATH_BYTES]; /* for the checkpoints' records; empty: begun afresh */
+	bool own_checkpoint;         /* the one resumed lies in the run folder */
 	struct json_document record; /* training_state.json of the checkpoint resumed */
 	uint64_t recorded_data_hash;
 	struct pool *pool;

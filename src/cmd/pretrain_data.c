@@ -17,6 +17,14 @@ enum status pretrain_open_data(struct pretrain *run)
 		if (file_exists(vocab_beside))
 			vocab_file = vocab_beside;
 	}
+	if (!vocab_file && run->resumed) {
+		/* Another run's checkpoint, or a data folder that was lost: the vocabulary is the checkpoint's. */
+		TRY(path_join(vocab_beside, run->data_folder, "vocab.txt"));
+		if (!file_exists(vocab_beside)) {
+			TRY(path_join(vocab_beside, run->checkpoint, "vocab.txt"));
+			vocab_file = vocab_beside;
+		}
+	}
 	TRY(run_data_open(&run->data, &(struct run_data_settings){
 					      .folder = run->data_folder,
 					      .corpus = &settings->corpus,

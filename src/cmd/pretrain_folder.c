@@ -1,4 +1,5 @@
 /* The run folder of `bertc pretrain`: what an earlier run left in it, and what --fresh removes. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,7 +22,8 @@ static bool lies_within(const char *folder, const char *path)
 static enum status check_fresh(const struct pretrain_settings *settings)
 {
 	struct name_list files = {0};
-	const char *needed[] = {settings->vocab_file, settings->model, settings->init_checkpoint};
+	const char *needed[] = {settings->vocab_file, settings->model, settings->init_checkpoint,
+				settings->resume_from};
 	if (settings->plan)
 		return error_set(ERR_USAGE, "--fresh and --plan exclude each other: a plan removes nothing");
 	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed); i++)
@@ -78,6 +80,99 @@ done:
 	return status;
 }
 
+/* `path` as it stands whatever the working folder, also when its last part is gone (pruned). */
+static enum status canonical(const char *path, char out[PATH_BYTES])
+{
+	char *whole = realpath(path, NULL);
+	enum status status;
+	if (whole) {
+		snprintf(out, PATH_BYTES, "%s", whole);
+		free(whole);
+		return OK;
+	}
+	const char *slash = strrchr(path, '/');
+	char parent[PATH_BYTES];
+	snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+	whole = realpath(parent, NULL);
+	status = path_join(out, whole ? whole : parent, slash ? slash + 1 : path);
+	free(whole);
+	return status;
+}
+
+/* The checkpoint that --resume_from means: a checkpoint, or the newest of a run folder. */
+static enum status find_named(const char *name, char out[PATH_BYTES])
+{
+	char manifest[PATH_BYTES];
+	bool found = false;
+	TRY(path_join(manifest, name, "training_state.json"));
+	if (file_exists(manifest)) {
+		snprintf(out, PATH_BYTES, "%s", name);
+		return checkpoint_verify(name);
+	}
+	if (file_is_folder(name))
+		TRY(checkpoint_latest(name, out, &found));
+	if (found)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "'%s' is neither a checkpoint nor a run folder that has one", name);
+	error_hint("--resume_from takes a folder checkpoint-<step> that `bertc pretrain` wrote");
+	return status;
+}
+
+/* The folder that holds `path`, "." included, as realpath has it. */
+static bool is_parent(const char *folder, const char *path)
+{
+	char *outer = realpath(folder, NULL), *inner = realpath(path, NULL);
+	char *slash = inner ? strrchr(inner, '/') : NULL;
+	bool is = outer && slash && strlen(outer) == (size_t)(slash - inner) &&
+		  strncmp(outer, inner, (size_t)(slash - inner)) == 0;
+	free(outer);
+	free(inner);
+	return is;
+}
+
+/* --resume_from: its checkpoint instead of the newest, unless the folder's newest comes from it already, as when the
+ * same command is run again. `resumed` says whether the folder has one at all. */
+static enum status resume_from(struct pretrain *run)
+{
+	const struct pretrain_settings *settings = run->settings;
+	char name[PATH_BYTES], checkpoint[PATH_BYTES];
+	TRY(canonical(settings->resume_from, name));
+	if (run->resumed && strcmp(run->resumed_from, name) == 0)
+		return OK;
+	TRY(find_named(name, checkpoint));
+	bool own = is_parent(settings->out, checkpoint);
+	if (run->resumed && !own) {
+		enum status status = error_set(ERR_STATE, "'%s' holds a run of its own, which '%s' is not part of",
+					       settings->out, settings->resume_from);
+		error_hint("give another --out, or --fresh to clear this one");
+		return status;
+	}
+	json_release(&run->record);
+	TRY(checkpoint_read_state(checkpoint, &run->record, &run->training.state, &run->recorded_data_hash));
+	if (own && !settings->plan)
+		TRY(checkpoint_supersede(settings->out, run->training.state.step));
+	snprintf(run->checkpoint, sizeof(run->checkpoint), "%s", checkpoint);
+	snprintf(run->resumed_from, sizeof(run->resumed_from), "%s", name);
+	run->own_checkpoint = own;
+	run->resumed = true;
+	return OK;
+}
+
+/* The checkpoint to go on from, if there is one, and what it records. */
+static enum status open_checkpoint(struct pretrain *run)
+{
+	struct pretrain_settings *settings = run->settings;
+	const char *before = NULL;
+	TRY(checkpoint_latest(settings->out, run->checkpoint, &run->resumed));
+	if (run->resumed) {
+		TRY(checkpoint_read_state(run->checkpoint, &run->record, &run->training.state, &run->recorded_data_hash));
+		TRY(json_get_string(run->record.root, run->checkpoint, "resumed_from", &before));
+		snprintf(run->resumed_from, sizeof(run->resumed_from), "%s", before ? before : "");
+		run->own_checkpoint = true;
+	}
+	return settings->resume_from ? resume_from(run) : OK;
+}
+
 /* The run folder, its lock, and the checkpoint to go on from with its settings. */
 enum status pretrain_open_folder(struct pretrain *run)
 {
@@ -98,10 +193,9 @@ enum status pretrain_open_folder(struct pretrain *run)
 	TRY(path_join(run->data_folder, settings->out, "data"));
 	TRY(path_join(run->metrics_path, settings->out, "metrics.jsonl"));
 	TRY(checkpoint_clean(settings->out));
-	TRY(checkpoint_latest(settings->out, run->checkpoint, &run->resumed));
+	TRY(open_checkpoint(run));
 	if (!run->resumed)
 		return OK;
-	TRY(checkpoint_read_state(run->checkpoint, &run->record, &run->training.state, &run->recorded_data_hash));
 	const struct json *record = json_member(run->record.root, "settings");
 	if (!record)
 		return error_set(ERR_DATA, "'%s': training_state.json records no settings", run->checkpoint);

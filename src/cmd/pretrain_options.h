@@ -18,10 +18,13 @@ struct pretrain_settings {
 	double hidden_dropout_prob, attention_probs_dropout_prob;
 	/* run */
 	const char *out;
-	bool fresh, plan;
+	const char *resume_from, *max_time;
+	bool fresh, plan, save_best;
 	int64_t num_train_steps, train_batch_size, gradient_accumulation_steps, micro_batch_tokens, stop_at_step;
 	double num_train_epochs;
 	int64_t save_checkpoints_steps, keep_checkpoints, eval_steps, eval_instances, log_steps, seed;
+	/* numbers */
+	double skip_spikes, loss_scale, init_loss_scale;
 	/* instances */
 	int64_t max_seq_length, max_predictions_per_seq;
 	double masked_lm_prob, short_seq_prob;

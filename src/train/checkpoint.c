@@ -56,6 +56,9 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 		json_close(&writer);
 	}
 	guard_write(&state->guard, &writer, "guard");
+	json_put_string(&writer, "computed_on", context->computed_on);
+	if (context->resumed_from)
+		json_put_string(&writer, "resumed_from", context->resumed_from);
 	put_hash(&writer, "data_hash", context->data_hash);
 	put_hash(&writer, "vocab_hash", context->vocab->hash);
 	json_close(&writer);

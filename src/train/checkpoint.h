@@ -44,6 +44,8 @@ struct checkpoint_context {
 	int64_t max_seq_length;
 	uint64_t data_hash;                        /* identity of the training data */
 	const char *settings_json;                 /* options_write_json's object */
+	const char *computed_on;                   /* what the bits depend on: program and back end */
+	const char *resumed_from;                  /* the checkpoint that --resume_from named when this run began; or NULL */
 	int64_t keep;                              /* newest checkpoints kept, besides the best one; 0 = all */
 };
 
@@ -81,10 +83,14 @@ MUST_USE enum status checkpoint_best_check(const char *folder, struct train_stat
 /* Removes what a killed process left half made or half removed. Only for the owner of the folder's lock. */
 MUST_USE enum status checkpoint_clean(const char *folder);
 
+/* Sets the checkpoints of later steps than `step` aside: "superseded-checkpoint-<step>". Says so. */
+MUST_USE enum status checkpoint_supersede(const char *folder, int64_t step);
+
 /* Proves every file of a checkpoint against its manifest (train/manifest.h). */
 MUST_USE enum status checkpoint_verify(const char *path);
 
-/* training_state.json of a checkpoint; the settings record is member "settings" of the root. */
+/* training_state.json of a checkpoint; the settings record is member "settings" of the root, and "computed_on" and
+ * "resumed_from" are the context's. */
 MUST_USE enum status checkpoint_read_state(const char *path, struct json_document *document,
 					   struct train_state *state, uint64_t *data_hash);
 

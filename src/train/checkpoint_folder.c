@@ -56,6 +56,27 @@ enum status checkpoint_prune(const char *folder, int64_t keep, int64_t saved_ste
 	return status;
 }
 
+enum status checkpoint_supersede(const char *folder, int64_t step)
+{
+	int64_t *steps, count;
+	enum status status = checkpoint_list(folder, &steps, &count);
+	for (int64_t i = 0; status == OK && i < count && steps[i] > step; i++) {
+		char name[64], aside[96], from[PATH_BYTES], to[PATH_BYTES];
+		checkpoint_name(name, steps[i]);
+		snprintf(aside, sizeof(aside), SUPERSEDED_PREFIX "%s", name);
+		TRY_GOTO(path_join(from, folder, name), done);
+		TRY_GOTO(path_join(to, folder, aside), done);
+		if (file_exists(to))
+			TRY_GOTO(folder_remove(to), done);
+		if (file_operations.rename(from, to) != 0)
+			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot rename to '%s'", from, to), done);
+		log_note("%s is set aside as %s", name, aside);
+	}
+done:
+	free(steps);
+	return status;
+}
+
 /* A link is replaced in one step, so that `best` always leads somewhere. What is no link is the user's. */
 static enum status link_best(const char *folder, const char *name)
 {

@@ -7,6 +7,7 @@
 #define CHECKPOINT_PREFIX "checkpoint-"
 #define TEMPORARY_PREFIX ".tmp-"
 #define TRASH_PREFIX ".trash-"
+#define SUPERSEDED_PREFIX "superseded-"
 #define STATE_NAME "training_state.json"
 #define OPTIMIZER_NAME "optimizer.safetensors"
 #define BEST_NAME "best"

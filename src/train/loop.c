@@ -8,50 +8,6 @@
 #include "base/stop.h"
 #include "train/step.h"
 
-/* Scores every held-out set. The loss of one of them says whether the phase still gains. */
-static enum status evaluate(struct training *training)
-{
-	struct objective *objective = training->objective;
-	struct train_state *state = &training->state;
-	struct phase_state *phase = &state->phase;
-	double loss = NAN;
-	for (int64_t set = 0; set < objective->evaluation_count; set++) {
-		struct metrics metrics = {0};
-		double started = clock_seconds();
-		TRY(objective->evaluate(objective, training->replica, set, &metrics));
-		TRY(report_evaluation(&training->report, state, objective->evaluation_names[set], &metrics,
-				      clock_seconds() - started));
-		if (set == training->settings.best_set)
-			loss = metrics_get(&metrics, "loss");
-	}
-	state->evaluated_step = state->step;
-	if (objective->evaluation_count == 0)
-		return OK;
-	TRY(report_evaluated(&training->report, state));
-	state->evaluated_loss = loss;
-	bool gains = phase->evaluations == 0 || !isfinite(phase->best_loss) ||
-		     loss < phase->best_loss - training->phases[phase->index].patience_margin;
-	if (gains)
-		phase->best_loss = loss;
-	phase->stalled = gains ? 0 : phase->stalled + 1;
-	phase->evaluations++;
-	if (isfinite(loss) && (state->best_step == 0 || loss < state->best_loss)) {
-		state->best_step = state->step;
-		state->best_loss = loss;
-	}
-	return OK;
-}
-
-/* Begins to save, unless this very state is saved: a stop may be asked for right after a save. */
-static enum status save(struct training *training)
-{
-	if (training->saved_step == training->state.step)
-		return OK;
-	training->saved_step = training->state.step;
-	TRY(training->locate(training->context, &training->state));
-	return checkpoint_writer_save(training->writer, &training->state);
-}
-
 static bool due(int64_t step, int64_t every)
 {
 	return every > 0 && step % every == 0;
@@ -68,6 +24,60 @@ static bool is_full(const struct phase *phase, const struct train_state *state)
 static bool is_stalled(const struct phase *phase, const struct train_state *state)
 {
 	return phase->patience > 0 && state->phase.stalled >= phase->patience;
+}
+
+/* What an evaluation says of the phase (does it still gain?) and of the checkpoint (is it the best?). */
+static void remember_score(struct training *training, double loss)
+{
+	struct train_state *state = &training->state;
+	struct phase_state *score = &state->phase;
+	const struct phase *phase = &training->phases[score->index];
+	state->evaluated_loss = loss;
+	bool gains = score->evaluations == 0 || !isfinite(score->best_loss) ||
+		     loss < score->best_loss - phase->patience_margin;
+	if (gains)
+		score->best_loss = loss;
+	score->stalled = gains ? 0 : score->stalled + 1;
+	score->evaluations++;
+
+	bool kept = training->settings.save_best || due(state->step, phase->save_steps) || is_full(phase, state);
+	if (kept && isfinite(loss) && (state->best_step == 0 || loss < state->best_loss)) {
+		state->best_step = state->step;
+		state->best_loss = loss;
+	}
+}
+
+/* Scores every held-out set. The loss of one of them says whether the phase still gains. */
+static enum status evaluate(struct training *training)
+{
+	struct objective *objective = training->objective;
+	struct train_state *state = &training->state;
+	double loss = NAN;
+	for (int64_t set = 0; set < objective->evaluation_count; set++) {
+		struct metrics metrics = {0};
+		double started = clock_seconds();
+		TRY(objective->evaluate(objective, training->replica, set, &metrics));
+		TRY(report_evaluation(&training->report, state, objective->evaluation_names[set], &metrics,
+				      clock_seconds() - started));
+		if (set == training->settings.best_set)
+			loss = metrics_get(&metrics, "loss");
+	}
+	state->evaluated_step = state->step;
+	if (objective->evaluation_count == 0)
+		return OK;
+	TRY(report_evaluated(&training->report, state));
+	remember_score(training, loss);
+	return OK;
+}
+
+/* Begins to save, unless this very state is saved: a stop may be asked for right after a save. */
+static enum status save(struct training *training)
+{
+	if (training->saved_step == training->state.step)
+		return OK;
+	training->saved_step = training->state.step;
+	TRY(training->locate(training->context, &training->state));
+	return checkpoint_writer_save(training->writer, &training->state);
 }
 
 /* One update, reported. STOPPED: it was not made. */
@@ -169,7 +179,6 @@ enum status train(struct training *training)
 	struct train_state *state = &training->state;
 	enum status status;
 	TRY(checkpoint_writer_open(&training->writer, &training->checkpoints, training->model, training->optimizer));
-	training->saved_step = -1;
 	guard_start(&state->guard, &training->guard);
 	TRY_GOTO(checkpoint_best_check(training->checkpoints.folder, state), failed);
 	TRY_GOTO(report_start(&training->report, state), failed);
@@ -184,7 +193,9 @@ enum status train(struct training *training)
 			.first_sample = state->samples,
 			.first_token = state->tokens,
 		};
-		state->best_step = 0; /* losses of other data and lengths do not compare */
+		/* Losses of other data and lengths do not compare. */
+		state->best_step = 0;
+		state->guard.observed = 0;
 		optimizer_restart(training->optimizer);
 	}
 done:

@@ -12,6 +12,7 @@
 struct loop_settings {
 	uint64_t seed;
 	int64_t stop_at_step; /* save and stop there as if asked to; 0 = never */
+	bool save_best;       /* save also where only an evaluation is the best so far */
 	int64_t best_set;     /* the evaluation set whose loss is a checkpoint's score and ends a phase */
 };
 
@@ -28,8 +29,8 @@ struct training {
 	struct optimizer *optimizer;
 	struct checkpoint_context checkpoints;
 	struct guard_settings guard;
-	struct checkpoint_writer *writer;          /* the loop's own, and the step it saved last */
-	int64_t saved_step;
+	int64_t saved_step;                        /* of the newest checkpoint in the folder, if it is of `state`; else -1 */
+	struct checkpoint_writer *writer;          /* the loop's own */
 	struct report report;
 	struct train_state state;                  /* where to begin; advanced by the loop */
 	/* The cursor of the data for a checkpoint: epoch of sample `samples` and the epoch's first sample. */

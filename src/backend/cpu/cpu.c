@@ -233,6 +233,7 @@ enum status cpu_backend_open(struct backend *be, const struct backend_settings *
 	TRY(memory_new(&state, 1, sizeof(*state), "the back end"));
 	*be = (struct backend){.name = "cpu",
 			       .description = state->description,
+			       .numerics = state->numerics,
 			       .dtype = settings->dtype,
 			       .master_dtype = DTYPE_F32,
 			       .functions = &functions,
@@ -242,8 +243,10 @@ enum status cpu_backend_open(struct backend *be, const struct backend_settings *
 	TRY_GOTO(onednn_open(&state->dnnl, settings->pool, isa), fail);
 	state->kernels = cpu_kernels();
 	int threads = pool_threads(settings->pool);
-	snprintf(state->description, sizeof(state->description), "%s, %s %s, %d thread%s", onednn_version(state->dnnl),
-		 units[isa], settings->dtype == DTYPE_BF16 ? "bf16" : "fp32", threads, threads == 1 ? "" : "s");
+	snprintf(state->numerics, sizeof(state->numerics), "%s, %s %s", onednn_version(state->dnnl), units[isa],
+		 settings->dtype == DTYPE_BF16 ? "bf16" : "fp32");
+	snprintf(state->description, sizeof(state->description), "%s, %d thread%s", state->numerics, threads,
+		 threads == 1 ? "" : "s");
 	return OK;
 fail:
 	cpu_close(be);

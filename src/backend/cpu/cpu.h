@@ -23,7 +23,7 @@ struct cpu_state {
 	const struct cpu_kernels *kernels;
 	struct arena *blocks; /* handed out by allocate */
 	int64_t block_count, block_capacity;
-	char description[96];
+	char numerics[80], description[104];
 };
 
 /* Columns of a tile at most, and of a block of the vocabulary. */

@@ -183,6 +183,7 @@ enum status ref_backend_open(struct backend *be, const struct backend_settings *
 {
 	*be = (struct backend){.name = "ref",
 	                       .description = "reference, float64 in plain loops",
+	                       .numerics = "reference, float64",
 	                       .dtype = DTYPE_F64,
 	                       .master_dtype = DTYPE_F64,
 	                       .functions = &functions,
