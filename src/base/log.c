@@ -376,6 +376,13 @@ double clock_seconds(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+void clock_pause(double seconds)
+{
+	struct timespec time = {.tv_sec = (time_t)seconds};
+	time.tv_nsec = (long)(1e9 * (seconds - (double)time.tv_sec));
+	nanosleep(&time, NULL);
+}
+
 const char *format_duration(char out[FORMAT_BYTES], double seconds)
 {
 	if (!(seconds >= 0 && seconds < 1e12)) {

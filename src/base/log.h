@@ -41,6 +41,8 @@ void progress_finish(struct progress *progress);
 
 /* Monotonic seconds. */
 double clock_seconds(void);
+/* Sleeps; a signal may end it early. */
+void clock_pause(double seconds);
 /* "3 h 12 min", "4.2 s"; "12.3 MB", "1.4 GB"; "1,234,567" into `out`, which is returned. */
 #define FORMAT_BYTES 32
 const char *format_duration(char out[FORMAT_BYTES], double seconds);

@@ -1,0 +1,445 @@
+/* bertc download: corpora, tasks, vocabularies and checkpoints from where they are published, or any address. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "cmd/command.h"
+#include "cmd/download_sources.h"
+#include "formats/checksum.h"
+#include "formats/fetch.h"
+#include "formats/unpack.h"
+
+struct download_settings {
+	const char *out, *language, *date, *checksum, *mirror;
+	struct option_list books;
+	bool list, unpack;
+	int64_t retries;
+	double stall_seconds, pause_seconds;
+};
+
+#define FIELD(member) offsetof(struct download_settings, member)
+
+static const struct option download_options[] = {
+	{.name = "list", .type = OPTION_FLAG, .field = FIELD(list), .fallback = "false", .role = ROLE_PLACE,
+	 .help = "print the sources known by name, then stop"},
+	{.name = "out", .letter = 'o', .type = OPTION_TEXT, .field = FIELD(out), .fallback = "download", .role = ROLE_PLACE,
+	 .value_name = "FOLDER", .help = "where the files go, each kind in a folder of its own"},
+	{.name = "language", .type = OPTION_TEXT, .field = FIELD(language), .fallback = "en", .role = ROLE_PLACE,
+	 .value_name = "CODE", .help = "of wikipedia: en, zh, simple, ..."},
+	{.name = "date", .type = OPTION_TEXT, .field = FIELD(date), .fallback = "latest", .role = ROLE_PLACE,
+	 .value_name = "YYYYMMDD", .help = "of the wikipedia dump; only dated ones stay as they are"},
+	{.name = "books", .type = OPTION_LIST, .field = FIELD(books), .role = ROLE_PLACE, .value_name = "N|FILE...",
+	 .help = "of gutenberg: numbers of books, or files that hold them"},
+	{.name = "checksum", .type = OPTION_TEXT, .field = FIELD(checksum), .role = ROLE_PLACE, .value_name = "SUM",
+	 .help = "md5:, sha1: or sha256: and the digits, of the one address given"},
+	{.name = "unpack", .type = OPTION_FLAG, .field = FIELD(unpack), .fallback = "true", .role = ROLE_PLACE,
+	 .help = "unpack zip and tar archives where they land"},
+	{.name = "mirror", .type = OPTION_TEXT, .field = FIELD(mirror), .role = ROLE_PLACE, .value_name = "URL",
+	 .help = "asked in place of each host: https://host/path becomes URL/path"},
+	{.help = "When the line is bad"},
+	{.name = "retries", .type = OPTION_INTEGER, .field = FIELD(retries), .fallback = "6", .range = "0..1000",
+	 .role = ROLE_PLACE, .value_name = "N", .help = "attempts in a row that bring nothing new"},
+	{.name = "stall_seconds", .type = OPTION_NUMBER, .field = FIELD(stall_seconds), .fallback = "30", .range = "0.1..3600",
+	 .role = ROLE_PLACE, .value_name = "X", .help = "an attempt that hears nothing for so long has failed"},
+	{.name = "pause_seconds", .type = OPTION_NUMBER, .field = FIELD(pause_seconds), .fallback = "2", .range = "0..3600",
+	 .role = ROLE_PLACE, .value_name = "X", .help = "before the second attempt; doubles with each"},
+	{.name = NULL},
+};
+
+static const struct command_text download_text = {
+	.name = "download",
+	.synopsis = "[options] NAME|URL...",
+	.summary = "fetch corpora, tasks, vocabularies and checkpoints",
+	.description =
+		"Fetches what a name stands for (`bertc download --list` shows all; a name before a slash means the whole "
+		"group), or any http or https address. Half a file is gone on with, failed attempts are repeated after "
+		"growing pauses, published checksums are checked. The paths of the files are printed.\n\n"
+		"What the servers no longer have is left out and listed at the end, with exit status 5; all else was "
+		"fetched. Run again, it fetches only what is missing.",
+	.examples =
+		"bertc download wikipedia --language simple --out data\ta Wikipedia, for bertc extract\n"
+		"bertc download gutenberg --books 1342 2701 --out data\ttwo books\n"
+		"bertc download squad glue/MRPC vocab/bert-base-uncased\ttasks and a vocabulary\n"
+		"bertc download google/uncased_L-12_H-768_A-12\tGoogle's BERT-base, for --init_checkpoint\n"
+		"bertc download https://example.org/text.txt.gz --checksum sha256:...\tany address\n",
+};
+
+/* One file to fetch. */
+struct job {
+	char *url, *path, *sums_url;
+	char checksum[CHECKSUM_BYTES]; /* "" = none */
+	double pause_seconds;
+};
+
+struct job_list {
+	struct job *jobs;
+	int64_t count, capacity;
+};
+
+static void job_list_release(struct job_list *list)
+{
+	for (int64_t i = 0; i < list->count; i++) {
+		free(list->jobs[i].url);
+		free(list->jobs[i].path);
+		free(list->jobs[i].sums_url);
+	}
+	free(list->jobs);
+	*list = (struct job_list){0};
+}
+
+/* Values of {wiki}, {date} and {book}. */
+struct values {
+	char wiki[64];
+	const char *date, *book;
+};
+
+static enum status expand(const char *template, const struct values *values, struct buffer *out)
+{
+	out->size = 0;
+	for (const char *at = template; *at;) {
+		const char *value = NULL;
+		size_t size = 0;
+		if (strncmp(at, "{wiki}", size = 6) == 0 || strncmp(at, "{date}", size) == 0 || strncmp(at, "{book}", size) == 0)
+			value = at[1] == 'w' ? values->wiki : at[1] == 'd' ? values->date : values->book;
+		if (value) {
+			buffer_append(out, value, strlen(value));
+			at += size;
+		} else {
+			buffer_char(out, *at++);
+		}
+	}
+	return buffer_status(out);
+}
+
+/* With --mirror, its address in place of scheme and host. */
+static enum status mirrored(const struct download_settings *settings, struct buffer *url)
+{
+	if (!settings->mirror)
+		return OK;
+	struct buffer moved = {0};
+	const char *host = strstr(buffer_string(url), "://"), *rest = host ? strchr(host + 3, '/') : NULL;
+	size_t size = strlen(settings->mirror);
+	while (size > 0 && settings->mirror[size - 1] == '/')
+		size--;
+	buffer_append(&moved, settings->mirror, size);
+	if (rest)
+		buffer_append(&moved, rest, strlen(rest));
+	buffer_release(url);
+	*url = moved;
+	return buffer_status(url);
+}
+
+static enum status job_add(struct job_list *list, const struct download_settings *settings, const char *url,
+			   const char *file, const char *sums_url, const char *checksum, double pause,
+			   const struct values *values)
+{
+	char path[PATH_BYTES];
+	struct buffer text = {0};
+	struct job job = {.pause_seconds = pause};
+	enum status status = OK;
+	if (list->count == list->capacity) {
+		int64_t capacity = list->capacity ? 2 * list->capacity : 64;
+		struct job *jobs = realloc(list->jobs, (size_t)capacity * sizeof(*jobs));
+		if (!jobs)
+			return error_set(ERR_RESOURCE, "out of memory");
+		list->jobs = jobs;
+		list->capacity = capacity;
+	}
+	TRY_GOTO(expand(url, values, &text), done);
+	TRY_GOTO(mirrored(settings, &text), done);
+	job.url = strdup(buffer_string(&text));
+	TRY_GOTO(expand(file, values, &text), done);
+	TRY_GOTO(path_join(path, settings->out, buffer_string(&text)), done);
+	job.path = strdup(path);
+	if (sums_url) {
+		TRY_GOTO(expand(sums_url, values, &text), done);
+		TRY_GOTO(mirrored(settings, &text), done);
+		job.sums_url = strdup(buffer_string(&text));
+	}
+	if (checksum)
+		TRY_GOTO(checksum_parse(checksum, job.checksum), done);
+	list->jobs[list->count++] = job;
+	job = (struct job){0};
+done:
+	free(job.url);
+	free(job.path);
+	buffer_release(&text);
+	return status;
+}
+
+static bool name_matches(const char *name, const char *wanted)
+{
+	size_t size = strlen(wanted);
+	return strncmp(name, wanted, size) == 0 && (name[size] == 0 || name[size] == '/');
+}
+
+/* The numbers of --books, one row each. */
+static enum status add_books(struct job_list *list, const struct download_settings *settings,
+			     const struct download_source *source, struct values *values)
+{
+	if (settings->books.count == 0) {
+		enum status status = error_set(ERR_USAGE, "gutenberg needs --books");
+		error_hint("give the numbers of books: bertc download gutenberg --books 1342 2701");
+		return status;
+	}
+	struct buffer text = {0};
+	enum status status = OK;
+	for (int64_t i = 0; status == OK && i < settings->books.count; i++) {
+		const char *value = settings->books.values[i];
+		bool number = value[0] && strspn(value, "0123456789") == strlen(value);
+		if (number) {
+			buffer_append(&text, value, strlen(value));
+			buffer_char(&text, '\n');
+			continue;
+		}
+		struct buffer file = {0};
+		status = file_read(value, (size_t)64 << 20, &file);
+		if (status == OK)
+			buffer_append(&text, buffer_string(&file), file.size);
+		buffer_char(&text, '\n');
+		buffer_release(&file);
+	}
+	if (status == OK)
+		status = buffer_status(&text);
+	char *rest = NULL;
+	for (char *word = status == OK ? strtok_r((char *)text.data, " \t\r\n,", &rest) : NULL; word && status == OK;
+	     word = strtok_r(NULL, " \t\r\n,", &rest)) {
+		values->book = word;
+		if (strlen(word) > 12 || strspn(word, "0123456789") != strlen(word))
+			status = error_set(ERR_USAGE, "--books: '%.40s' is no number of a book", word);
+		else
+			status = job_add(list, settings, source->url, source->file, NULL, NULL, source->pause_seconds, values);
+	}
+	buffer_release(&text);
+	return status;
+}
+
+static enum status check_word(const char *option, const char *value, const char *allowed, size_t longest)
+{
+	if (*value && strlen(value) <= longest && strspn(value, allowed) == strlen(value))
+		return OK;
+	return error_set(ERR_USAGE, "--%s '%.40s' is not of the form that dumps are named by", option, value);
+}
+
+/* What one argument stands for. */
+static enum status add_argument(struct job_list *list, const struct download_settings *settings, const char *argument,
+				struct values *values)
+{
+	if (strstr(argument, "://")) {
+		if (strncmp(argument, "http://", 7) != 0 && strncmp(argument, "https://", 8) != 0)
+			return error_set(ERR_USAGE, "'%.200s': only http and https addresses", argument);
+		const char *name = strrchr(argument, '/') + 1;
+		char file[256];
+		snprintf(file, sizeof file, "%.*s", (int)(strcspn(name, "?#") < 255 ? strcspn(name, "?#") : 255), name);
+		if (!file[0] || strcmp(file, ".") == 0 || strcmp(file, "..") == 0 || !strchr(strstr(argument, "://") + 3, '/'))
+			return error_set(ERR_USAGE, "'%.200s' names no file", argument);
+		return job_add(list, settings, argument, file, NULL, settings->checksum, 0,
+			       &(struct values){.date = "{date}", .book = "{book}", .wiki = "{wiki}"});
+	}
+	int64_t before = list->count;
+	for (const struct download_source *source = download_sources; source->name; source++) {
+		if (!name_matches(source->name, argument))
+			continue;
+		if (strstr(source->url, "{book}"))
+			TRY(add_books(list, settings, source, values));
+		else
+			TRY(job_add(list, settings, source->url, source->file, source->sums_url, source->checksum,
+				    source->pause_seconds, values));
+	}
+	if (list->count > before || strcmp(argument, "gutenberg") == 0)
+		return OK;
+	const char *names[128];
+	int64_t count = 0;
+	for (const struct download_source *source = download_sources; source->name && count < 128; source++)
+		names[count++] = source->name;
+	const char *nearest = nearest_name(argument, names, count);
+	enum status status = error_set(ERR_USAGE, "no source is called '%.100s'", argument);
+	if (nearest)
+		error_hint("did you mean %s? `bertc download --list` shows all", nearest);
+	else
+		error_hint("`bertc download --list` shows all; an address begins with http:// or https://");
+	return status;
+}
+
+static void print_list(void)
+{
+	const struct download_source *previous = NULL;
+	for (const struct download_source *source = download_sources; source->name; previous = source++) {
+		if (!previous || strcmp(previous->name, source->name) != 0)
+			printf("%-36s %s\n", source->name, source->summary ? source->summary : "");
+	}
+}
+
+static void show_progress(void *context, int64_t done, int64_t total)
+{
+	struct progress *progress = context;
+	char have[FORMAT_BYTES], all[FORMAT_BYTES];
+	progress->total = total > 0 ? total : 0;
+	if (total > 0)
+		progress_update(progress, done, "%s of %s", format_size(have, (double)done), format_size(all, (double)total));
+	else
+		progress_update(progress, done, "%s", format_size(have, (double)done));
+}
+
+/* Finds the line of `name` in a list of checksums. A list of the latest dump names its files by their date:
+ * "enwiki-latest-X" stands there as "enwiki-20260101-X". */
+static bool find_checksum(const char *list, const char *name, const char *wiki, char out[CHECKSUM_BYTES])
+{
+	char prefix[80];
+	if (checksum_in_list(list, name, out))
+		return true;
+	snprintf(prefix, sizeof prefix, "%s-latest-", wiki);
+	if (strncmp(name, prefix, strlen(prefix)) != 0)
+		return false;
+	const char *tail = name + strlen(prefix);
+	for (const char *line = list; *line; line += strspn(line, "\r\n")) {
+		size_t size = strcspn(line, "\r\n"), wiki_size = strlen(wiki);
+		char dated[512], whole[512];
+		snprintf(whole, sizeof whole, "%.*s", (int)(size < 511 ? size : 511), line);
+		const char *begin = strrchr(whole, ' ');
+		line += size;
+		if (!begin || strncmp(begin + 1, wiki, wiki_size) != 0)
+			continue;
+		begin += begin[1] == '*' ? 2 : 1;
+		size_t digits = begin[wiki_size] == '-' ? strspn(begin + wiki_size + 1, "0123456789") : 0;
+		snprintf(dated, sizeof dated, "%s-%.*s-%s", wiki, (int)digits, begin + wiki_size + 1, tail);
+		if (digits > 0 && strcmp(begin, dated) == 0)
+			return checksum_in_list(list, dated, out);
+	}
+	return false;
+}
+
+/* The checksum that the publisher's list gives for a file. */
+static enum status look_up_checksum(const struct fetch_settings *fetching, const char *folder, struct job *job,
+				    const char *wiki)
+{
+	char path[PATH_BYTES];
+	struct fetch_result result;
+	struct buffer list = {0};
+	TRY(path_join(path, folder, "checksums.tmp"));
+	(void)remove(path);
+	TRY(fetch(fetching, &(struct fetch_request){.url = job->sums_url, .path = path}, &result));
+	if (result.outcome != FETCH_DONE) {
+		log_warning("no checksum for %s: %s", job->path, result.reason);
+		return OK;
+	}
+	enum status status = file_read(path, (size_t)16 << 20, &list);
+	(void)remove(path);
+	const char *name = strrchr(job->path, '/') + 1;
+	if (status == OK && !find_checksum(buffer_string(&list), name, wiki, job->checksum))
+		log_warning("%s has no line for %s", job->sums_url, name);
+	buffer_release(&list);
+	return status;
+}
+
+static enum status run_job(const struct download_settings *settings, struct job *job, const char *wiki, bool *missing)
+{
+	struct fetch_settings fetching = {
+		.stall_seconds = settings->stall_seconds,
+		.pause_seconds = settings->pause_seconds,
+		.retries = (int)settings->retries,
+	};
+	char folder[PATH_BYTES], size[FORMAT_BYTES], before[FORMAT_BYTES], had[64] = "";
+	struct progress progress;
+	struct fetch_result result;
+	snprintf(folder, sizeof folder, "%s", job->path);
+	char *slash = strrchr(folder, '/');
+	const char *name = job->path + (slash - folder) + 1;
+	*slash = 0;
+	TRY(folder_make(folder));
+	if (job->sums_url)
+		TRY(look_up_checksum(&fetching, folder, job, wiki));
+	progress_start(&progress, name, 0, 0, "B");
+	enum status status = fetch(&fetching,
+				   &(struct fetch_request){
+					   .url = job->url,
+					   .path = job->path,
+					   .checksum = job->checksum[0] ? job->checksum : NULL,
+					   .progress = show_progress,
+					   .context = &progress,
+				   },
+				   &result);
+	progress_finish(&progress);
+	TRY(status);
+	*missing = result.outcome == FETCH_GONE || result.outcome == FETCH_FAILED;
+	if (*missing) {
+		log_warning("%s: %s", job->url, result.reason);
+		return OK;
+	}
+	if (result.outcome == FETCH_PRESENT)
+		snprintf(had, sizeof had, "was there, ");
+	else if (result.resumed_from > 0)
+		snprintf(had, sizeof had, "%s of it from before, ", format_size(before, (double)result.resumed_from));
+	log_note("%s: %s%s, %s", job->path, had, format_size(size, (double)result.bytes),
+		 job->checksum[0] ? "checksum right" : "no checksum published");
+	if (settings->unpack && result.outcome == FETCH_DONE && unpack_is_archive(job->path)) {
+		TRY(unpack(job->path, folder));
+		log_note("%s: unpacked in %s", job->path, folder);
+	}
+	printf("%s\n", job->path);
+	return OK;
+}
+
+static enum status run(struct options *options)
+{
+	const struct download_settings *settings = options->settings;
+	struct values values = {.date = settings->date, .book = ""};
+	struct job_list list = {0};
+	struct name_list missing = {0};
+	enum status status;
+	int lock = -1;
+
+	if (settings->list) {
+		print_list();
+		return OK;
+	}
+	if (options->positional.count == 0) {
+		status = error_set(ERR_USAGE, "nothing to download");
+		error_hint("give a name or an address; `bertc download --list` shows the names");
+		return status;
+	}
+	TRY(check_word("language", settings->language, "abcdefghijklmnopqrstuvwxyz-_", 40));
+	TRY(check_word("date", settings->date, "abcdefghijklmnopqrstuvwxyz0123456789", 40));
+	if (settings->checksum && (options->positional.count != 1 || !strstr(options->positional.values[0], "://")))
+		return error_set(ERR_USAGE, "--checksum belongs to one address");
+	snprintf(values.wiki, sizeof values.wiki, "%swiki", settings->language);
+	for (char *c = values.wiki; *c; c++)
+		*c = *c == '-' ? '_' : *c;
+	for (int64_t i = 0; i < options->positional.count; i++)
+		TRY_GOTO(add_argument(&list, settings, options->positional.values[i], &values), done);
+	TRY_GOTO(folder_make(settings->out), done);
+	TRY_GOTO(folder_lock(settings->out, &lock), done);
+	stop_install();
+	for (int64_t i = 0; i < list.count; i++) {
+		bool left_out = false;
+		TRY_GOTO(run_job(settings, &list.jobs[i], values.wiki, &left_out), done);
+		if (left_out)
+			TRY_GOTO(name_list_add(&missing, list.jobs[i].url), done);
+		double until = clock_seconds() + (i + 1 < list.count ? list.jobs[i].pause_seconds : 0);
+		while (clock_seconds() < until && !stop_requested())
+			clock_pause(0.02);
+	}
+	if (missing.count > 0) {
+		status = error_set(ERR_RESOURCE, "%" PRId64 " of %" PRId64 " files could not be had: %s%s", missing.count,
+				   list.count, missing.names[0], missing.count > 1 ? ", ..." : "");
+		error_hint("the lines above say why; run the command again to try only these");
+	}
+done:
+	if (lock >= 0)
+		folder_unlock(lock);
+	name_list_release(&missing);
+	job_list_release(&list);
+	return status;
+}
+
+const struct command command_download = {
+	.text = &download_text,
+	.options = download_options,
+	.settings_bytes = sizeof(struct download_settings),
+	.run = run,
+	.takes_arguments = true,
+};

@@ -1,0 +1,100 @@
+#include "formats/checksum.h"
+
+#include <ctype.h>
+#include <nettle/md5.h>
+#include <nettle/nettle-meta.h>
+#include <nettle/sha1.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct algorithm {
+	const char *name;
+	size_t digits;
+} algorithms[] = {{"md5", 32}, {"sha1", 40}, {"sha256", 64}};
+#define ALGORITHM_COUNT (sizeof algorithms / sizeof *algorithms)
+
+/* The algorithm that `text` names, or whose length its digits have; *digits behind the name. */
+static const struct algorithm *algorithm_of(const char *text, const char **digits)
+{
+	for (size_t i = 0; i < ALGORITHM_COUNT; i++) {
+		size_t size = strlen(algorithms[i].name);
+		if (strncmp(text, algorithms[i].name, size) == 0 && text[size] == ':') {
+			*digits = text + size + 1;
+			return &algorithms[i];
+		}
+	}
+	*digits = text;
+	for (size_t i = 0; i < ALGORITHM_COUNT; i++) {
+		if (strlen(text) == algorithms[i].digits)
+			return &algorithms[i];
+	}
+	return NULL;
+}
+
+enum status checksum_parse(const char *text, char out[CHECKSUM_BYTES])
+{
+	const char *digits;
+	const struct algorithm *algorithm = algorithm_of(text, &digits);
+	if (!algorithm || strlen(digits) != algorithm->digits || strspn(digits, "0123456789abcdefABCDEF") != algorithm->digits) {
+		enum status status = error_set(ERR_USAGE, "'%.80s' is no checksum", text);
+		error_hint("write md5:, sha1: or sha256: and 32, 40 or 64 hexadecimal digits");
+		return status;
+	}
+	int used = snprintf(out, CHECKSUM_BYTES, "%s:", algorithm->name);
+	for (size_t i = 0; i <= algorithm->digits; i++)
+		out[(size_t)used + i] = (char)tolower((unsigned char)digits[i]);
+	return OK;
+}
+
+enum status checksum_file(const char *path, const char *like, char out[CHECKSUM_BYTES])
+{
+	const char *digits;
+	const struct algorithm *algorithm = algorithm_of(like, &digits);
+	BUG_IF(!algorithm);
+	const struct nettle_hash *hash = nettle_lookup_hash(algorithm->name);
+	union {
+		struct md5_ctx md5;
+		struct sha1_ctx sha1;
+		struct sha256_ctx sha256;
+	} context;
+	uint8_t bytes[1 << 16], digest[SHA256_DIGEST_SIZE];
+	BUG_IF(!hash || hash->context_size > sizeof context || 2 * (size_t)hash->digest_size != algorithm->digits);
+
+	FILE *file = fopen(path, "rb");
+	if (!file)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot read", path);
+	hash->init(&context);
+	size_t count;
+	while ((count = fread(bytes, 1, sizeof bytes, file)) > 0)
+		hash->update(&context, count, bytes);
+	bool failed = ferror(file) != 0;
+	enum status status = failed ? error_set_errno(ERR_RESOURCE, "'%s': cannot read", path) : OK;
+	(void)fclose(file);
+	TRY(status);
+	hash->digest(&context, hash->digest_size, digest);
+	int used = snprintf(out, CHECKSUM_BYTES, "%s:", algorithm->name);
+	for (size_t i = 0; i < algorithm->digits / 2; i++)
+		snprintf(out + used + 2 * i, 3, "%02x", digest[i]);
+	return OK;
+}
+
+bool checksum_in_list(const char *list, const char *name, char out[CHECKSUM_BYTES])
+{
+	size_t name_size = strlen(name);
+	for (const char *line = list; *line;) {
+		const char *end = line + strcspn(line, "\r\n");
+		size_t digits = strspn(line, "0123456789abcdefABCDEF");
+		const char *at = line + digits;
+		if (digits > 0 && digits < CHECKSUM_BYTES && (*at == ' ' || *at == '\t')) {
+			at += strspn(at, " \t");
+			at += *at == '*';
+			char text[CHECKSUM_BYTES];
+			snprintf(text, sizeof text, "%.*s", (int)digits, line);
+			if ((size_t)(end - at) == name_size && memcmp(at, name, name_size) == 0)
+				return checksum_parse(text, out) == OK;
+		}
+		line = end + strspn(end, "\r\n");
+	}
+	return false;
+}

@@ -1,0 +1,455 @@
+#include "formats/fetch.h"
+
+#include <curl/curl.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "formats/checksum.h"
+
+#define REDIRECTS_MAX 10
+#define RETRY_AFTER_MAX 600.0 /* seconds; a server that asks for more is asked again after these */
+#define VALIDATOR_BYTES 256
+
+/* What is known of the remote file that PATH.part is a piece of; lies beside it as PATH.part.json. */
+struct part {
+	char path[PATH_BYTES], note_path[PATH_BYTES];
+	char validator[VALIDATOR_BYTES]; /* ETag or Last-Modified; "" = none */
+	int64_t size, total;             /* bytes here; of the whole file, -1 unknown */
+	bool noted;                      /* the note on disk says this */
+};
+
+/* One attempt. */
+struct transfer {
+	const struct fetch_settings *settings;
+	const struct fetch_request *request;
+	struct part *part;
+	CURL *curl;
+	int descriptor;
+	bool begun;        /* the first byte of the body was dealt with */
+	bool stored;       /* and the body is the file, not an error page */
+	bool stalled, mismatch;
+	enum status disk;  /* of writing */
+	double heard, shown; /* time of the last byte, of the last progress() */
+	curl_off_t received;
+	char etag[VALIDATOR_BYTES], modified[VALIDATOR_BYTES];
+	int64_t range_first, range_total; /* of Content-Range; -1 */
+	double retry_after;
+};
+
+static enum status part_open(struct part *part, const struct fetch_request *request)
+{
+	*part = (struct part){.total = -1};
+	if (strlen(request->path) > PATH_BYTES - 16)
+		return error_set(ERR_USAGE, "'%.200s...': the path is too long", request->path);
+	snprintf(part->path, PATH_BYTES, "%s.part", request->path);
+	snprintf(part->note_path, PATH_BYTES, "%s.part.json", request->path);
+	struct json_document note;
+	int64_t size = file_size(part->path);
+	if (size <= 0 || !file_exists(part->note_path) || json_read(&note, part->note_path, 65536) != OK)
+		return OK;
+	const struct json *url = json_member(note.root, "url"), *validator = json_member(note.root, "validator");
+	int64_t total = -1;
+	if (url && url->kind == JSON_STRING && strcmp(url->text, request->url) == 0 && validator &&
+	    validator->kind == JSON_STRING && validator->text_size < VALIDATOR_BYTES &&
+	    json_get_integer(note.root, part->note_path, "total", -1, INT64_MAX, &total) == OK) {
+		part->size = size;
+		part->total = total;
+		memcpy(part->validator, validator->text, validator->text_size + 1);
+		part->noted = true;
+	}
+	json_release(&note);
+	return OK;
+}
+
+static enum status part_note(struct part *part, const char *url)
+{
+	struct buffer text = {0};
+	struct json_writer writer = {.out = &text};
+	json_open(&writer, NULL, '{');
+	json_put_string(&writer, "url", url);
+	json_put_string(&writer, "validator", part->validator);
+	json_put_integer(&writer, "total", part->total);
+	json_close(&writer);
+	enum status status = buffer_status(&text);
+	if (status == OK)
+		status = file_write(part->note_path, text.data, text.size);
+	buffer_release(&text);
+	part->noted = status == OK;
+	return status;
+}
+
+static void part_remove(struct part *part)
+{
+	unlink(part->path);
+	unlink(part->note_path);
+	part->size = 0;
+	part->total = -1;
+	part->validator[0] = 0;
+	part->noted = false;
+}
+
+/* "Name: value\r\n" -> value into out, if the line has that name. */
+static bool header_value(const char *line, size_t size, const char *name, char *out, size_t out_size)
+{
+	size_t name_size = strlen(name);
+	if (size <= name_size || strncasecmp(line, name, name_size) != 0 || line[name_size] != ':')
+		return false;
+	const char *value = line + name_size + 1, *end = line + size;
+	while (value < end && (*value == ' ' || *value == '\t'))
+		value++;
+	while (end > value && (end[-1] == '\r' || end[-1] == '\n' || end[-1] == ' '))
+		end--;
+	if ((size_t)(end - value) >= out_size)
+		return false;
+	memcpy(out, value, (size_t)(end - value));
+	out[end - value] = 0;
+	return true;
+}
+
+static size_t on_header(char *line, size_t unit, size_t count, void *context)
+{
+	struct transfer *t = context;
+	size_t size = unit * count;
+	char value[VALIDATOR_BYTES];
+	t->heard = clock_seconds();
+	if (size > 5 && strncmp(line, "HTTP/", 5) == 0) { /* a new answer: after a redirect, say */
+		t->etag[0] = t->modified[0] = 0;
+		t->range_first = t->range_total = -1;
+		t->retry_after = 0;
+	} else if (header_value(line, size, "ETag", value, sizeof value)) {
+		if (strncmp(value, "W/", 2) != 0) /* a weak one does not vouch for bytes */
+			memcpy(t->etag, value, sizeof value);
+	} else if (header_value(line, size, "Last-Modified", value, sizeof value)) {
+		memcpy(t->modified, value, sizeof value);
+	} else if (header_value(line, size, "Content-Range", value, sizeof value)) {
+		if (sscanf(value, "bytes %" SCNd64 "-%*d/%" SCNd64, &t->range_first, &t->range_total) < 1)
+			(void)sscanf(value, "bytes */%" SCNd64, &t->range_total);
+	} else if (header_value(line, size, "Retry-After", value, sizeof value)) {
+		t->retry_after = strtod(value, NULL); /* a date gives 0: then our own pause */
+	}
+	return size;
+}
+
+/* The body begins: is it the rest we asked for, the whole file anew, or an error page? */
+static enum status body_begins(struct transfer *t)
+{
+	struct part *part = t->part;
+	long code = 0;
+	curl_off_t length = -1;
+	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &code);
+	curl_easy_getinfo(t->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+	t->begun = true;
+	t->stored = code == 200 || code == 206;
+	if (!t->stored)
+		return OK;
+	if (code == 206) {
+		bool same = t->range_first == part->size &&
+			    (part->total < 0 || t->range_total < 0 || t->range_total == part->total);
+		if (!same) {
+			t->mismatch = true;
+			return ERR_DATA;
+		}
+		if (part->total < 0)
+			part->total = t->range_total;
+		return OK;
+	}
+	if (part->size > 0 && ftruncate(t->descriptor, 0) != 0)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot cut", part->path);
+	part->size = 0;
+	part->total = length;
+	snprintf(part->validator, sizeof part->validator, "%s", t->etag[0] ? t->etag : t->modified);
+	int64_t available = folder_free_bytes(t->request->path);
+	if (length > 0 && available >= 0 && available < length) {
+		char need[FORMAT_BYTES], have[FORMAT_BYTES];
+		enum status status = error_set(ERR_RESOURCE, "'%s' needs %s, the disk has %s left", t->request->path,
+					       format_size(need, (double)length), format_size(have, (double)available));
+		error_hint("give an --out on a larger disk");
+		return status;
+	}
+	return part_note(part, t->request->url);
+}
+
+static size_t on_body(char *bytes, size_t unit, size_t count, void *context)
+{
+	struct transfer *t = context;
+	size_t size = unit * count, done = 0;
+	t->heard = clock_seconds();
+	if (!t->begun) {
+		t->disk = body_begins(t);
+		if (t->disk != OK)
+			return 0;
+	}
+	while (t->stored && done < size) {
+		ssize_t wrote = file_operations.write(t->descriptor, bytes + done, size - done);
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote < 0) {
+			t->disk = error_set_errno(ERR_RESOURCE, "'%s': cannot write", t->part->path);
+			error_hint("make room and run the command again: it goes on where it was");
+			return 0;
+		}
+		done += (size_t)wrote;
+		t->part->size += wrote;
+	}
+	return size;
+}
+
+static int on_progress(void *context, curl_off_t total, curl_off_t received, curl_off_t up_total, curl_off_t up)
+{
+	struct transfer *t = context;
+	double now = clock_seconds();
+	(void)total, (void)up_total, (void)up;
+	if (received != t->received) {
+		t->received = received;
+		t->heard = now;
+	}
+	if (t->request->progress && t->stored && now - t->shown > 0.1) {
+		t->shown = now;
+		t->request->progress(t->request->context, t->part->size, t->part->total);
+	}
+	if (now - t->heard > t->settings->stall_seconds)
+		t->stalled = true;
+	return t->stalled || stop_requested();
+}
+
+/* What an attempt came to. */
+enum verdict { WHOLE, AGAIN, AFRESH, GONE, HOPELESS };
+
+static bool worth_repeating(CURLcode code)
+{
+	switch (code) {
+	case CURLE_URL_MALFORMAT:
+	case CURLE_UNSUPPORTED_PROTOCOL:
+	case CURLE_TOO_MANY_REDIRECTS:
+	case CURLE_PEER_FAILED_VERIFICATION:
+	case CURLE_SSL_CACERT_BADFILE:
+	case CURLE_OUT_OF_MEMORY:
+	case CURLE_NOT_BUILT_IN:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static enum verdict judge(struct transfer *t, CURLcode code, const char *detail, struct fetch_result *result)
+{
+	struct part *part = t->part;
+	char *reason = result->reason;
+	long answer = 0;
+	curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &answer);
+	if (t->mismatch) {
+		snprintf(reason, sizeof result->reason, "the file has changed on the server");
+		return AFRESH;
+	}
+	if (t->stalled) {
+		snprintf(reason, sizeof result->reason, "no byte came for %.3g s", t->settings->stall_seconds);
+		return AGAIN;
+	}
+	if (code != CURLE_OK) {
+		snprintf(reason, sizeof result->reason, "%.300s", detail[0] ? detail : curl_easy_strerror(code));
+		return worth_repeating(code) ? AGAIN : HOPELESS;
+	}
+	if (answer == 200 || answer == 206) {
+		if (part->total < 0 || part->size == part->total)
+			return WHOLE;
+		snprintf(reason, sizeof result->reason, "%" PRId64 " of %" PRId64 " bytes came", part->size, part->total);
+		return part->size > part->total ? AFRESH : AGAIN;
+	}
+	snprintf(reason, sizeof result->reason, "the server answers %ld", answer);
+	if (answer == 416) {
+		if (part->size > 0 && t->range_total == part->size)
+			return WHOLE;
+		return AFRESH;
+	}
+	if (answer == 408 || answer == 425 || answer == 429 || answer >= 500)
+		return AGAIN;
+	return answer >= 400 ? GONE : HOPELESS;
+}
+
+/* One request, its body written behind what is there. */
+static enum status attempt(const struct fetch_settings *settings, const struct fetch_request *request, struct part *part,
+			   struct fetch_result *result, enum verdict *verdict, double *retry_after)
+{
+	struct transfer t = {.settings = settings, .request = request, .part = part, .descriptor = -1};
+	char detail[CURL_ERROR_SIZE] = "", range[32], condition[VALIDATOR_BYTES + 16];
+	struct curl_slist *headers = NULL;
+	enum status status = OK;
+
+	if (part->size > 0 && !(part->noted && (part->validator[0] || part->total > 0)))
+		part_remove(part); /* nothing says what it is a piece of */
+	t.descriptor = file_operations.open(part->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+	if (t.descriptor < 0)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot write", part->path);
+	if (part->size == 0 && ftruncate(t.descriptor, 0) != 0) {
+		status = error_set_errno(ERR_RESOURCE, "'%s': cannot cut", part->path);
+		goto done;
+	}
+	t.curl = curl_easy_init();
+	if (!t.curl) {
+		status = error_set(ERR_RESOURCE, "libcurl cannot start");
+		goto done;
+	}
+	curl_easy_setopt(t.curl, CURLOPT_URL, request->url);
+	curl_easy_setopt(t.curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(t.curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(t.curl, CURLOPT_FOLLOWLOCATION, 1L);
+	curl_easy_setopt(t.curl, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX);
+	curl_easy_setopt(t.curl, CURLOPT_USERAGENT, "bertc/" VERSION);
+	curl_easy_setopt(t.curl, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(t.curl, CURLOPT_CONNECTTIMEOUT_MS, (long)(1000 * settings->stall_seconds));
+	curl_easy_setopt(t.curl, CURLOPT_ERRORBUFFER, detail);
+	curl_easy_setopt(t.curl, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(t.curl, CURLOPT_HEADERDATA, &t);
+	curl_easy_setopt(t.curl, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(t.curl, CURLOPT_WRITEDATA, &t);
+	curl_easy_setopt(t.curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(t.curl, CURLOPT_XFERINFODATA, &t);
+	curl_easy_setopt(t.curl, CURLOPT_NOPROGRESS, 0L);
+	if (part->size > 0) {
+		snprintf(range, sizeof range, "%" PRId64 "-", part->size);
+		curl_easy_setopt(t.curl, CURLOPT_RANGE, range);
+		if (part->validator[0]) {
+			snprintf(condition, sizeof condition, "If-Range: %s", part->validator);
+			headers = curl_slist_append(headers, condition);
+			curl_easy_setopt(t.curl, CURLOPT_HTTPHEADER, headers);
+		}
+	}
+	t.heard = clock_seconds();
+	t.range_first = t.range_total = -1;
+	CURLcode code = curl_easy_perform(t.curl);
+	if (t.disk != OK && !t.mismatch)
+		status = t.disk;
+	else if (stop_requested())
+		status = error_set(STOPPED, "stopped by %s", stop_reason());
+	else if (code == CURLE_OK && !t.begun) { /* an empty body never reached on_body */
+		t.disk = status = body_begins(&t);
+		if (t.mismatch)
+			status = OK;
+	}
+	if (status == OK)
+		*verdict = judge(&t, code, detail, result);
+	*retry_after = t.retry_after;
+done:
+	curl_slist_free_all(headers);
+	if (t.curl)
+		curl_easy_cleanup(t.curl);
+	if (file_operations.close(t.descriptor) != 0 && status == OK)
+		status = error_set_errno(ERR_RESOURCE, "'%s': cannot write", part->path);
+	return status;
+}
+
+/* A whole file to its name, if it has the right checksum. */
+static enum status finish(const struct fetch_request *request, struct part *part, bool *right, struct fetch_result *result)
+{
+	char found[CHECKSUM_BYTES], folder[PATH_BYTES];
+	*right = true;
+	if (request->checksum) {
+		TRY(checksum_file(part->path, request->checksum, found));
+		*right = strcmp(found, request->checksum) == 0;
+		if (!*right) {
+			snprintf(result->reason, sizeof result->reason, "its checksum is %s, published is %s", found,
+				 request->checksum);
+			part_remove(part);
+			return OK;
+		}
+	}
+	int descriptor = file_operations.open(part->path, O_WRONLY | O_CLOEXEC, 0);
+	if (descriptor < 0 || file_operations.fsync(descriptor) != 0) {
+		enum status status = error_set_errno(ERR_RESOURCE, "'%s': cannot write", part->path);
+		if (descriptor >= 0)
+			(void)file_operations.close(descriptor);
+		return status;
+	}
+	if (file_operations.close(descriptor) != 0 || file_operations.rename(part->path, request->path) != 0)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot name the finished file", request->path);
+	unlink(part->note_path);
+	snprintf(folder, sizeof folder, "%.4000s", request->path);
+	char *slash = strrchr(folder, '/');
+	if (slash)
+		*slash = 0;
+	return folder_sync(slash ? folder : ".");
+}
+
+/* Sleeps in short pieces, so that Ctrl-C is heard. */
+static enum status pause_for(double seconds)
+{
+	double until = clock_seconds() + seconds;
+	while (clock_seconds() < until) {
+		if (stop_requested())
+			return error_set(STOPPED, "stopped by %s", stop_reason());
+		clock_pause(0.02);
+	}
+	return OK;
+}
+
+enum status fetch(const struct fetch_settings *settings, const struct fetch_request *request, struct fetch_result *result)
+{
+	struct part part;
+	*result = (struct fetch_result){.outcome = FETCH_FAILED};
+	if (file_exists(request->path)) {
+		char found[CHECKSUM_BYTES];
+		if (request->checksum)
+			TRY(checksum_file(request->path, request->checksum, found));
+		if (!request->checksum || strcmp(found, request->checksum) == 0) {
+			result->outcome = FETCH_PRESENT;
+			result->bytes = file_size(request->path);
+			return OK;
+		}
+		log_warning("'%s' has the checksum %s, published is %s: fetched anew", request->path, found,
+			    request->checksum);
+	}
+	TRY(part_open(&part, request));
+	result->resumed_from = part.size;
+	/* Progress is what was never had before: a server that breaks off at the same place for ever makes none. */
+	int64_t most = part.size;
+	int in_vain = 0, wrong = 0, afresh = 0;
+	for (;;) {
+		enum verdict verdict = AGAIN;
+		double wait = 0;
+		result->attempts++;
+		TRY(attempt(settings, request, &part, result, &verdict, &wait));
+		if (verdict == WHOLE) {
+			bool right;
+			TRY(finish(request, &part, &right, result));
+			if (right) {
+				result->outcome = FETCH_DONE;
+				result->bytes = file_size(request->path);
+				return OK;
+			}
+			if (++wrong == 2)
+				return OK;
+			continue;
+		}
+		if (verdict == GONE || verdict == HOPELESS) {
+			result->outcome = verdict == GONE ? FETCH_GONE : FETCH_FAILED;
+			return OK;
+		}
+		if (verdict == AFRESH) {
+			part_remove(&part);
+			if (++afresh > 3)
+				return OK;
+			continue;
+		}
+		in_vain = part.size > most ? 0 : in_vain + 1;
+		most = part.size > most ? part.size : most;
+		if (in_vain > settings->retries)
+			return OK;
+		double own = settings->pause_seconds * (double)(1 << (in_vain < 6 ? in_vain : 6));
+		log_detail("%s: %s; again in %.3g s", request->url, result->reason, wait > own ? wait : own);
+		if (wait < own)
+			wait = own;
+		TRY(pause_for(wait < RETRY_AFTER_MAX ? wait : RETRY_AFTER_MAX));
+	}
+}

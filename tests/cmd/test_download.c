@@ -1,0 +1,83 @@
+/* bertc download against a server of our own (--mirror). */
+#include "program.h"
+
+#include "formats/checksum.h"
+#include "http_server.h"
+
+static const char text[] = "a dump, or a book, as far as this server knows\n";
+static char sums[256];
+
+static int setup(void **state)
+{
+	char sum[CHECKSUM_BYTES];
+	if (test_folder_make(state) != 0 || http_server_start(text, sizeof text - 1) != 0 ||
+	    file_write(test_path("text"), text, sizeof text - 1) != OK ||
+	    checksum_file(test_path("text"), "sha1:", sum) != OK)
+		return -1;
+	snprintf(sums, sizeof sums, "%s  xxwiki-20260101-pages-articles-multistream.xml.bz2\n", sum + 5);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	http_server_stop();
+	return test_folder_drop(state);
+}
+
+#define DOWNLOAD(arguments)                                                                                  \
+	"download --retries 1 --pause_seconds 0.01 --stall_seconds 1 --mirror http://127.0.0.1:%d/plain --out %s " \
+	arguments, http_server.port, test_path("got")
+
+static void test_wikipedia(void **state)
+{
+	(void)state;
+	http_server.extra_path = "/plain/xxwiki/latest/xxwiki-latest-sha1sums.txt";
+	http_server.extra_body = sums;
+	assert_program(0, "checksum right", DOWNLOAD("wikipedia --language xx"));
+	assert_non_null(strstr(buffer_string(&program_output), "xxwiki-latest-pages-articles-multistream.xml.bz2\n"));
+	assert_same_file(test_path("text"), test_path("got/wikipedia/xxwiki-latest-pages-articles-multistream.xml.bz2"));
+	assert_program(0, "was there", DOWNLOAD("wikipedia --language xx"));
+	sums[0] = sums[0] == '0' ? '1' : '0'; /* the dump has become another one */
+	assert_program(5, "published is", DOWNLOAD("wikipedia --language xx"));
+	assert_program(2, "--date", DOWNLOAD("wikipedia --date ../x"));
+}
+
+static void test_what_is_gone_is_listed(void **state)
+{
+	(void)state;
+	assert_ok(file_write(test_path("list"), "1342\n2701,\n", 11));
+	assert_program(0, "no checksum", DOWNLOAD("gutenberg --books %s 84"), test_path("list"));
+	assert_same_file(test_path("text"), test_path("got/gutenberg/2701.txt"));
+	assert_same_file(test_path("text"), test_path("got/gutenberg/84.txt"));
+	assert_program(5, "1 of 2 files could not be had",
+	               "download --retries 0 --out %s http://127.0.0.1:%d/404/a.txt http://127.0.0.1:%d/plain/b.txt",
+	               test_path("got"), http_server.port, http_server.port);
+	assert_non_null(strstr(buffer_string(&program_errors), "the server answers 404"));
+	assert_same_file(test_path("text"), test_path("got/b.txt")); /* the rest was fetched */
+	assert_program(5, "4 of 4 files", DOWNLOAD("squad")); /* not what SQuAD's checksums say */
+}
+
+static void test_wrong_commands(void **state)
+{
+	(void)state;
+	assert_program(0, "", "download --list");
+	assert_non_null(strstr(buffer_string(&program_output), "glue/MRPC"));
+	assert_program(2, "nothing to download", "download");
+	assert_program(2, "did you mean wikipedia", DOWNLOAD("wikpedia"));
+	assert_program(2, "needs --books", DOWNLOAD("gutenberg"));
+	assert_program(2, "is no number", DOWNLOAD("gutenberg --books %s"), test_path("text"));
+	assert_program(2, "only http", DOWNLOAD("ftp://example.org/x"));
+	assert_program(2, "names no file", DOWNLOAD("http://example.org/"));
+	assert_program(2, "is no checksum", DOWNLOAD("http://example.org/x --checksum 12"));
+	assert_program(2, "belongs to one address", DOWNLOAD("squad --checksum 12"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_wikipedia),
+		cmocka_unit_test(test_what_is_gone_is_listed),
+		cmocka_unit_test(test_wrong_commands),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
