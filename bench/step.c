@@ -1,10 +1,10 @@
-/* Whole training steps on made-up batches, for comparison with a peer on the same shapes.
+/* Whole training steps, for comparison with a peer on the same shapes or the same batches.
  *
- *   step CONFIG.json|SIZE PRECISION THREADS SEQUENCES LENGTH [natural]
+ *   step CONFIG.json|SIZE fp32|bf16 THREADS SEQUENCES LENGTH     sequences of LENGTH random words
+ *   step CONFIG.json|SIZE fp32|bf16 THREADS BATCHES.safetensors  batches of real text (dev/dump_batches), by turns
  *
- * Reads numbers from standard input; for each number N runs N steps (forward, loss, backward, clipping, AdamW,
- * dropout 0.1) and prints the seconds of each on one line. All sequences have LENGTH tokens, or with `natural` lengths
- * drawn uniformly from LENGTH/8 to LENGTH. 15 % of positions are predicted. Build: make build/bench/step
+ * Reads numbers from standard input; for each number N runs N steps (forward, loss, backward, clipping, AdamW, dropout
+ * 0.1) and prints the seconds of each on one line. Build: make build/bench/step
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,57 +12,91 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/rng.h"
-#include "model/model.h"
+#include "formats/safetensors.h"
 #include "train/model_folder.h"
-#include "train/optimizer.h"
+#include "train/rehearsal.h"
 
-static int compare_ids(const void *a, const void *b)
+/* "step7.ids" of a file; *count: elements. */
+static enum status field(const struct safetensors *file, int64_t step, const char *name, const int32_t **out,
+			 int32_t *count)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
+	char full[64];
+	snprintf(full, sizeof(full), "step%lld.%s", (long long)step, name);
+	const struct safetensors_entry *entry = safetensors_find(file, full);
+	if (!entry || entry->dtype != ST_I32)
+		return error_set(ERR_DATA, "the batches have no '%s' of int32", full);
+	*out = entry->data;
+	*count = (int32_t)entry->count;
+	return OK;
 }
 
-static enum status batch_make(struct batch *batch, const struct model_config *config, int32_t sequences,
-			      int32_t length, bool natural, int64_t *out_tokens)
+static enum status batch_read(const struct safetensors *file, int64_t step, struct batch *out)
 {
-	struct batch_capacity capacity = {
-		.tokens = sequences * length, .sequences = sequences, .predictions = sequences * (length * 15 / 100 + 1)};
-	TRY(batch_create(batch, capacity));
-	struct rng rng = rng_start(1, RNG_TEST, 0);
-	int32_t t = 0, p = 0;
+	const int32_t *ids = NULL, *types = NULL, *positions = NULL, *starts = NULL, *rows = NULL, *labels = NULL, *next = NULL;
+	int32_t tokens = 0, predictions = 0, sequences = 0, ignored;
+	TRY(field(file, step, "ids", &ids, &tokens));
+	TRY(field(file, step, "types", &types, &ignored));
+	TRY(field(file, step, "positions", &positions, &ignored));
+	TRY(field(file, step, "starts", &starts, &ignored));
+	TRY(field(file, step, "rows", &rows, &predictions));
+	TRY(field(file, step, "labels", &labels, &ignored));
+	TRY(field(file, step, "next", &next, &sequences));
+	TRY(batch_create(out, (struct batch_capacity){tokens, sequences, predictions}));
+	out->token_count = tokens;
+	out->sequence_count = sequences;
+	out->prediction_count = predictions;
+	memcpy(out->ids, ids, (size_t)tokens * sizeof(*ids));
+	memcpy(out->types, types, (size_t)tokens * sizeof(*ids));
+	memcpy(out->positions, positions, (size_t)tokens * sizeof(*ids));
+	memcpy(out->starts, starts, (size_t)(sequences + 1) * sizeof(*ids));
+	memcpy(out->prediction_rows, rows, (size_t)predictions * sizeof(*ids));
+	memcpy(out->prediction_labels, labels, (size_t)predictions * sizeof(*ids));
+	memcpy(out->next_labels, next, (size_t)sequences * sizeof(*ids));
+	for (int32_t p = 0; p < predictions; p++)
+		out->prediction_weights[p] = 1;
 	for (int32_t s = 0; s < sequences; s++) {
-		int32_t tokens = natural ? length / 8 + (int32_t)rng_below(&rng, (uint32_t)(length - length / 8 + 1)) : length;
-		batch->starts[s] = t;
-		batch->samples[s] = (uint32_t)s;
-		batch->next_labels[s] = s & 1;
-		for (int32_t i = 0; i < tokens; i++, t++) {
-			batch->ids[t] = (int32_t)rng_below(&rng, (uint32_t)config->vocab_size);
-			batch->types[t] = i > tokens / 2;
-			batch->positions[t] = i;
-			batch->token_samples[t] = (uint32_t)s;
-			if (i % 20 == 3 || i % 20 == 9 || i % 20 == 16) {
-				batch->prediction_rows[p] = t;
-				batch->prediction_labels[p] = (int32_t)rng_below(&rng, (uint32_t)config->vocab_size);
-				batch->prediction_weights[p++] = 1.0f;
-			}
-		}
-		batch->longest = tokens > batch->longest ? tokens : batch->longest;
+		out->samples[s] = (uint32_t)s;
+		for (int32_t t = starts[s]; t < starts[s + 1]; t++)
+			out->token_samples[t] = (uint32_t)s;
+		if (starts[s + 1] - starts[s] > out->longest)
+			out->longest = starts[s + 1] - starts[s];
 	}
-	batch->starts[sequences] = t;
-	batch->token_count = t;
-	batch->sequence_count = sequences;
-	batch->prediction_count = p;
-	uint64_t *order;
-	TRY(memory_new(&order, t, sizeof(*order), "order"));
-	for (int32_t i = 0; i < t; i++)
-		order[i] = (uint64_t)batch->ids[i] << 32 | (uint32_t)i;
-	qsort(order, (size_t)t, sizeof(*order), compare_ids);
-	for (int32_t i = 0; i < t; i++)
-		batch->id_order[i] = (int32_t)order[i];
-	free(order);
-	*out_tokens = t;
-	return OK;
+	return rehearsal_order(out);
+}
+
+static enum status batches_read(const char *path, struct batch **out, int64_t *out_count)
+{
+	struct safetensors file;
+	TRY(safetensors_open(&file, path));
+	int64_t first = INT64_MAX, count = 0;
+	for (int64_t i = 0; i < file.count; i++) {
+		const char *dot = strchr(file.entries[i].name, '.');
+		int64_t step = atoll(file.entries[i].name + strlen("step"));
+		if (!dot || strcmp(dot, ".ids") != 0)
+			continue;
+		first = step < first ? step : first;
+		count++;
+	}
+	enum status status;
+	TRY_GOTO(memory_new(out, count, sizeof(**out), "batches"), done);
+	for (int64_t i = 0; i < count; i++)
+		TRY_GOTO(batch_read(&file, first + i, &(*out)[i]), done);
+	*out_count = count;
+done:
+	safetensors_close(&file);
+	return status;
+}
+
+static void widen(struct batch_capacity *capacity, int32_t *longest, const struct batch *batch)
+{
+	if (batch->token_count > capacity->tokens)
+		capacity->tokens = batch->token_count;
+	if (batch->sequence_count > capacity->sequences)
+		capacity->sequences = batch->sequence_count;
+	if (batch->prediction_count > capacity->predictions)
+		capacity->predictions = batch->prediction_count;
+	if (batch->longest > *longest)
+		*longest = batch->longest;
 }
 
 static enum status bench(int argc, char **argv)
@@ -70,65 +104,33 @@ static enum status bench(int argc, char **argv)
 	struct model_config config;
 	struct pool *pool;
 	struct backend *be;
-	struct model *model;
-	struct replica replica;
-	struct activations *activations;
-	struct optimizer *optimizer;
-	struct batch batch = {0};
-	int32_t sequences = atoi(argv[4]), length = atoi(argv[5]);
-	int64_t tokens;
+	struct rehearsal rehearsal;
+	struct batch one = {0}, *batches = &one;
+	struct batch_capacity capacity = {0};
+	int32_t longest = 0;
+	int64_t count = 1, next = 0, tokens = 0;
 	TRY(model_folder_config(argv[1], &config));
 	if (config.vocab_size == 0)
 		config.vocab_size = 30522;
 	TRY(pool_create(&pool, atoi(argv[3])));
 	enum dtype dtype = strcmp(argv[2], "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32;
 	TRY(backend_open(&be, &(struct backend_settings){.device = "cpu", .dtype = dtype, .pool = pool}));
-	TRY(batch_make(&batch, &config, sequences, length, argc > 6, &tokens));
-	struct batch_capacity capacity = {sequences * length, sequences, batch.prediction_count};
-	struct shape_limits limits = {.batch = capacity,
-				      .longest = length,
-				      .hidden = config.hidden_size,
-				      .heads = config.num_attention_heads,
-				      .intermediate = config.intermediate_size,
-				      .vocab = config.vocab_size,
-				      .training = true};
-	struct optimizer_settings settings = {.kind = OPTIMIZER_ADAMW,
-					      .beta1 = 0.9,
-					      .beta2 = 0.999,
-					      .epsilon = 1e-6,
-					      .weight_decay = 0.01,
-					      .max_grad_norm = 1.0,
-					      .bias_correction = true};
-	TRY(model_create(&model, be, &config, HEADS_PRETRAINING));
-	TRY(model_allocate(model, true));
-	TRY(be->functions->replica_create(be, &replica, &limits));
-	TRY(activations_create(&activations, model, capacity, true));
-	TRY(optimizer_create(&optimizer, model, &settings));
-	TRY(model_initialize(model, &replica, 1));
-	double flops = model_training_flops(&config, &batch);
-	fprintf(stderr, "%s, %s, %d sequences, %lld tokens, %.3f TFLOP a step\n", be->description, argv[2], sequences,
-		(long long)tokens, flops * 1e-12);
+	if (argc > 5)
+		TRY(rehearsal_batch(&one, &config, atoi(argv[4]), atoi(argv[5]), false));
+	else
+		TRY(batches_read(argv[4], &batches, &count));
+	for (int64_t i = 0; i < count; i++) {
+		widen(&capacity, &longest, &batches[i]);
+		tokens += batches[i].token_count;
+	}
+	TRY(rehearsal_open(&rehearsal, be, &config, capacity, longest, true));
+	fprintf(stderr, "%s, %s, %lld batches, %lld tokens\n", be->description, argv[2], (long long)count,
+		(long long)tokens);
 	char line[64];
 	while (fgets(line, sizeof(line), stdin)) {
 		for (int steps = atoi(line); steps > 0; steps--) {
 			double started = clock_seconds();
-			struct accumulators zero = {0};
-			struct scalars scalars = {.seed = 1,
-						  .learning_rate = 1e-4,
-						  .inverse_predictions = 1.0 / batch.prediction_count,
-						  .inverse_instances = 1.0 / sequences,
-						  .loss_scale = 1.0,
-						  .finite = 1};
-			optimizer_prepare(optimizer, &scalars);
-			be->functions->to_device(be, replica.scalars, &scalars, sizeof(scalars));
-			be->functions->to_device(be, replica.accumulators, &zero, sizeof(zero));
-			model_forward(model, activations, &replica, &batch, true);
-			model_pretraining_loss(model, activations, &replica, &batch, true, true);
-			model_backward(model, activations, &replica, &batch, true, NULL, NULL);
-			optimizer_measure(optimizer, &replica);
-			optimizer_update(optimizer, &replica);
-			TRY(be->functions->synchronize(&replica));
-			optimizer->update_count++;
+			rehearsal_step(&rehearsal, &batches[next++ % count], 1);
 			printf("%.6f ", clock_seconds() - started);
 		}
 		printf("\n");
@@ -139,8 +141,8 @@ static enum status bench(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	if (argc < 6) {
-		fprintf(stderr, "usage: step CONFIG|SIZE fp32|bf16 THREADS SEQUENCES LENGTH [natural]\n");
+	if (argc != 5 && argc != 6) {
+		fprintf(stderr, "usage: step CONFIG|SIZE fp32|bf16 THREADS (SEQUENCES LENGTH | BATCHES.safetensors)\n");
 		return 2;
 	}
 	enum status status = bench(argc, argv);

@@ -84,6 +84,9 @@ struct backend_settings {
 	struct pool *pool;     /* borrowed */
 };
 
+/* The products of a linear layer x (rows, inputs), w (outputs, inputs): y = x w', dx = dy w, dw = dy' x. */
+enum library_product { LIBRARY_FORWARD, LIBRARY_DGRAD, LIBRARY_WGRAD };
+
 /* The functions a back end supplies. All sizes are asked before anything is allocated. */
 struct backend_functions {
 	/* Memory. `take` hands out device memory from big blocks that live as long as the back end. */
@@ -106,6 +109,10 @@ struct backend_functions {
 	/* FLOP/s of large matrix products in the back end's dtype, measured now (well under a second) with the
 	 * library's own products: what "share of the GEMM rate" is a share of. NULL: not measured. */
 	double (*gemm_rate)(struct backend *be);
+	/* Seconds by `clock` that the library's own call for whole matrices takes for a product, with all threads and the
+	 * weight packed before: what operations are measured against. NULL: there is no library. */
+	enum status (*library_product)(struct backend *be, enum library_product product, int64_t rows, int64_t outputs,
+				       int64_t inputs, double (*clock)(void), double *out_seconds);
 	void (*close)(struct backend *be);
 };
 

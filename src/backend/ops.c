@@ -1,5 +1,5 @@
-/* The operations as model and train call them: one check of shapes, types and aliasing, a trace if asked,
- * dispatch.
+/* The operations as model and train call them: one check of shapes, types and aliasing, an observer if there is
+ * one, dispatch.
  *
  * What does not fit is a bug of ours, never bad input, so it aborts, with the operation, the field and both
  * sizes: "linear_fwd: 'w' has 2 columns where 'x' has 3". What lies in device memory (ids, labels, rows) is
@@ -36,6 +36,7 @@ struct call {
 	const struct replica *replica;
 	struct field fields[FIELD_LIMIT];
 	int count;
+	double flops, bytes; /* for the observer */
 	double started;
 };
 
@@ -212,33 +213,83 @@ static void check_apart(struct call *c, const char *const *pairs)
 	}
 }
 
-static bool tracing(void)
+/* Prints a line an operation: what BERTC_TRACE=1 asks for. */
+static void print_line(void *context, const struct operation_done *done)
 {
-	static _Atomic int on = -1; /* every thread finds the same answer */
-	if (on < 0) {
+	(void)context;
+	fprintf(stderr, "%s %s %.0f us\n", done->name, done->letters, done->seconds * 1e6);
+}
+
+static const struct operation_observer tracer = {.done = print_line, .clock = clock_seconds};
+
+/* Who looks on, or NULL; every thread finds the same answer in the environment. */
+static const struct operation_observer *_Atomic observer;
+static _Atomic bool observer_known;
+
+void operations_observe(const struct operation_observer *by)
+{
+	observer = by;
+	observer_known = true;
+}
+
+static const struct operation_observer *observed(void)
+{
+	if (!observer_known) {
 		const char *value = getenv("BERTC_TRACE");
-		on = value != NULL && strcmp(value, "0") != 0 && value[0] != '\0';
+		operations_observe(value != NULL && strcmp(value, "0") != 0 && value[0] != '\0' ? &tracer : NULL);
 	}
-	return on != 0;
+	return observer;
 }
 
 static void trace_begin(struct call *c)
 {
-	if (tracing())
-		c->started = clock_seconds();
+	const struct operation_observer *by = observed();
+	if (by)
+		c->started = by->clock();
 }
 
 PRINTF_LIKE(2, 3) static void trace_end(const struct call *c, const char *format, ...)
 {
-	if (!tracing())
+	const struct operation_observer *by = observed();
+	if (!by)
 		return;
-	double microseconds = (clock_seconds() - c->started) * 1e6;
+	double seconds = by->clock() - c->started;
 	char text[192];
 	va_list arguments;
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	fprintf(stderr, "%s %s %.0f us\n", c->operation, text, microseconds);
+	by->done(by->context, &(struct operation_done){.name = c->operation,
+	                                               .letters = text,
+	                                               .seconds = seconds,
+	                                               .flops = c->flops,
+	                                               .bytes = c->bytes});
+}
+
+/* Multiplications and additions of a product (m,k) (k,n). */
+static double product_flops(struct extent m, struct extent n, struct extent k)
+{
+	return 2.0 * (double)m.size * (double)n.size * (double)k.size;
+}
+
+/* Of one product with the keys of every sequence, all heads. */
+static double score_flops(const struct batch *batch, struct extent width)
+{
+	double sum = 0;
+	for (int32_t s = 0; s < batch->sequence_count; s++) {
+		double length = batch->starts[s + 1] - batch->starts[s];
+		sum += 2 * length * length * (double)width.size;
+	}
+	return sum;
+}
+
+/* Bytes of all tensors that an operation touches, once. */
+static double touched(const struct call *c)
+{
+	double bytes = 0;
+	for (int i = 0; i < c->count; i++)
+		bytes += (double)c->fields[i].bytes;
+	return bytes;
 }
 
 static const char *const activation_names[] = {"none", "tanh", "gelu_erf", "gelu_tanh"};
@@ -262,6 +313,8 @@ void embed_fwd(struct replica *r, const struct embed_fwd *a)
 		mismatch(&c, "'batch' has a sequence of %d tokens where 'position' has %" PRId64 " rows",
 		         a->batch->longest, a->position->master.rows);
 	check_apart(&c, NULL);
+	c.bytes = (double)tokens.size * (double)width.size *
+	          (double)(3 * dtype_bytes(master_type(&c)) + 2 * dtype_bytes(activation_type(&c)));
 	trace_begin(&c);
 	r->operations->embed_fwd(r, a);
 	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64 " B=%d longest=%d p=%g",
@@ -285,6 +338,8 @@ void embed_bwd(struct replica *r, const struct embed_bwd *a)
 	check_statistic(&c, "mean", &a->mean, IN, tokens);
 	check_statistic(&c, "rstd", &a->rstd, IN, tokens);
 	check_apart(&c, NULL);
+	c.bytes = (double)tokens.size * (double)width.size *
+	          (double)(3 * dtype_bytes(activation_type(&c)) + 6 * dtype_bytes(master_type(&c)));
 	trace_begin(&c);
 	r->operations->embed_bwd(r, a);
 	trace_end(&c,
@@ -306,6 +361,7 @@ void linear_fwd(struct replica *r, const struct linear_fwd *a)
 	check_activation(&c, "x", &a->x, IN, rows, inner);
 	check_activation(&c, "y", &a->y, OUT, rows, outer);
 	check_apart(&c, NULL);
+	c.flops = product_flops(rows, outer, inner);
 	trace_begin(&c);
 	r->operations->linear_fwd(r, a);
 	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " act=%s b=%d", rows.size, outer.size,
@@ -324,6 +380,7 @@ void linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
 		check_activation(&c, "pre", &a->pre, OUT, rows, outer);
 	check_activation(&c, "y", &a->y, OUT, rows, outer);
 	check_apart(&c, NULL);
+	c.flops = product_flops(rows, outer, inner);
 	trace_begin(&c);
 	r->operations->linear_gelu_fwd(r, a);
 	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " act=%s train=%d", rows.size, outer.size,
@@ -353,6 +410,8 @@ void linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 	}
 	check_activation(&c, "y", &a->y, OUT, rows, width);
 	check_apart(&c, NULL);
+	c.flops = a->w ? product_flops(rows, width, inner) : 0;
+	c.bytes = a->w ? 0 : touched(&c);
 	trace_begin(&c);
 	r->operations->linear_norm_fwd(r, a);
 	trace_end(&c, "M=%" PRId64 " H=%" PRId64 " I=%" PRId64 " w=%d residual=%d p=%g train=%d", rows.size,
@@ -386,6 +445,7 @@ void norm_bwd(struct replica *r, const struct norm_bwd *a)
 	static const char *const two_outputs[] = {"dresidual", "dy", NULL};
 	static const char *const one_output[] = {"dresidual", "dy", "dx", "dresidual", "dx", "dy", NULL};
 	check_apart(&c, separate ? two_outputs : one_output);
+	c.bytes = touched(&c);
 	trace_begin(&c);
 	r->operations->norm_bwd(r, a);
 	trace_end(&c, "M=%" PRId64 " H=%" PRId64 " p=%g bias=%d pre=%s dx=%d in_place=%d overwrite=%d",
@@ -418,6 +478,7 @@ void linear_bwd(struct replica *r, const struct linear_bwd *a)
 	else if (present(&a->pre) || present(&a->add) || a->producer_bias != NULL)
 		mismatch(&c, "'dx' is missing");
 	check_apart(&c, (const char *const[]){"dx", "add", NULL});
+	c.flops = (present(&a->dx) ? 2 : 1) * product_flops(rows, outer, inner);
 	trace_begin(&c);
 	r->operations->linear_bwd(r, a);
 	trace_end(&c,
@@ -453,6 +514,7 @@ void attention_fwd(struct replica *r, const struct attention_fwd *a)
 	if (present(&a->lse))
 		check_tensor(&c, "lse", &a->lse, OUT, master_type(&c), heads, tokens);
 	check_apart(&c, NULL);
+	c.flops = 2 * score_flops(a->batch, width);
 	trace_begin(&c);
 	r->operations->attention_fwd(r, a);
 	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " heads=%d B=%d longest=%d p=%g train=%d", tokens.size,
@@ -473,6 +535,7 @@ void attention_bwd(struct replica *r, const struct attention_bwd *a)
 	check_tensor(&c, "lse", &a->lse, IN, master_type(&c), heads, tokens);
 	check_activation(&c, "dqkv", &a->dqkv, OUT, tokens, triple);
 	check_apart(&c, NULL);
+	c.flops = 5 * score_flops(a->batch, width); /* one more than the model counts: scores are made again */
 	trace_begin(&c);
 	r->operations->attention_bwd(r, a);
 	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " heads=%d B=%d longest=%d p=%g bias=%d overwrite=%d",
@@ -489,6 +552,7 @@ void gather_fwd(struct replica *r, const struct gather_fwd *a)
 	check_activation(&c, "x", &a->x, IN, (struct extent){a->x.rows, "x"}, width);
 	check_activation(&c, "y", &a->y, OUT, rows, width);
 	check_apart(&c, NULL);
+	c.bytes = 2.0 * (double)c.fields[1].bytes;
 	trace_begin(&c);
 	r->operations->gather_fwd(r, a);
 	trace_end(&c, "T=%" PRId64 " P=%d H=%" PRId64, a->x.rows, a->count, width.size);
@@ -503,6 +567,7 @@ void gather_bwd(struct replica *r, const struct gather_bwd *a)
 	check_activation(&c, "dy", &a->dy, IN, rows, width);
 	check_activation(&c, "dx", &a->dx, OUT, (struct extent){a->dx.rows, "dx"}, width);
 	check_apart(&c, NULL);
+	c.bytes = (a->overwrite ? (double)c.fields[1].bytes : 0) + 3.0 * (double)c.fields[0].bytes;
 	trace_begin(&c);
 	r->operations->gather_bwd(r, a);
 	trace_end(&c, "T=%" PRId64 " P=%d H=%" PRId64 " overwrite=%d", a->dx.rows, a->count, width.size,
@@ -528,6 +593,7 @@ void vocab_xent(struct replica *r, const struct vocab_xent *a)
 		check_vector(&c, "bias", a->bias, words);
 	}
 	check_apart(&c, NULL);
+	c.flops = (a->training ? 3 : 1) * product_flops(rows, words, width);
 	trace_begin(&c);
 	r->operations->vocab_xent(r, a);
 	trace_end(&c, "P=%" PRId64 " V=%" PRId64 " H=%" PRId64 " train=%d overwrite=%d", rows.size,
@@ -551,6 +617,7 @@ void vocab_topk(struct replica *r, const struct vocab_topk *a)
 	add_field(&c, (struct field){"", "probabilities", OUT, (const char *)a->probabilities,
 	                             entries * sizeof(*a->probabilities)});
 	check_apart(&c, NULL);
+	c.flops = product_flops(rows, words, width);
 	trace_begin(&c);
 	r->operations->vocab_topk(r, a);
 	trace_end(&c, "P=%" PRId64 " V=%" PRId64 " H=%" PRId64 " k=%d", rows.size, words.size, width.size,
@@ -569,6 +636,7 @@ void xent(struct replica *r, const struct xent *a)
 	if (present(&a->dlogits))
 		check_activation(&c, "dlogits", &a->dlogits, OUT, rows, classes);
 	check_apart(&c, NULL);
+	c.bytes = touched(&c);
 	trace_begin(&c);
 	r->operations->xent(r, a);
 	trace_end(&c, "N=%" PRId64 " C=%" PRId64 " train=%d", rows.size, classes.size, present(&a->dlogits));
@@ -578,6 +646,7 @@ void sumsq_finite(struct replica *r, const struct sumsq_finite *a)
 {
 	struct call c = call_begin(r, "sumsq_finite");
 	check_statistic(&c, "range", &a->range, IN, (struct extent){a->range.columns, "range"});
+	c.bytes = touched(&c);
 	trace_begin(&c);
 	r->operations->sumsq_finite(r, a);
 	trace_end(&c, "n=%" PRId64 " add=%d", a->range.columns, a->add);
@@ -592,6 +661,7 @@ void adamw(struct replica *r, const struct adamw *a)
 	check_statistic(&c, "v", &a->v, OUT, count);
 	check_statistic(&c, "g", &a->g, IN, count);
 	check_apart(&c, NULL);
+	c.bytes = 7.0 / 4.0 * touched(&c); /* w, m and v are read and written, g is read */
 	trace_begin(&c);
 	r->operations->adamw(r, a);
 	trace_end(&c, "n=%" PRId64 " decay=%g", count.size, a->weight_decay);
@@ -615,6 +685,7 @@ void lamb_norms(struct replica *r, const struct lamb_norms *a)
 	check_statistic(&c, "g", &a->g, IN, count);
 	check_lamb_tensors(&c, a->tensors, a->tensor_count, a->norms, OUT);
 	check_apart(&c, NULL);
+	c.bytes = 6.0 / 4.0 * touched(&c); /* m and v are read and written */
 	trace_begin(&c);
 	r->operations->lamb_norms(r, a);
 	trace_end(&c, "n=%" PRId64 " tensors=%" PRId64 " normalize=%d", count.size, a->tensor_count, a->normalize);
@@ -629,8 +700,22 @@ void lamb_apply(struct replica *r, const struct lamb_apply *a)
 	check_statistic(&c, "v", &a->v, IN, count);
 	check_lamb_tensors(&c, a->tensors, a->tensor_count, a->norms, IN);
 	check_apart(&c, NULL);
+	c.bytes = 4.0 / 3.0 * touched(&c); /* w is read and written */
 	trace_begin(&c);
 	r->operations->lamb_apply(r, a);
 	trace_end(&c, "n=%" PRId64 " tensors=%" PRId64 " max_trust=%g", count.size, a->tensor_count,
 	          a->max_trust_ratio);
+}
+
+void weights_refresh(struct replica *r, struct weight *const *weights, int64_t count)
+{
+	struct call c = call_begin(r, "weights_refresh");
+	for (int64_t i = 0; i < count; i++)
+		if (weights[i]->copy_bytes > 0)
+			c.bytes += (double)weights[i]->copy_bytes +
+			           (double)weights[i]->master.rows * (double)weights[i]->master.columns *
+			                   (double)dtype_bytes(master_type(&c));
+	trace_begin(&c);
+	r->backend->functions->weights_refresh(r, weights, count);
+	trace_end(&c, "weights=%" PRId64, count);
 }

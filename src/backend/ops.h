@@ -265,6 +265,24 @@ struct operations {
 	void (*lamb_apply)(struct replica *r, const struct lamb_apply *a);
 };
 
+/* What an observer is told after an operation. */
+struct operation_done {
+	const char *name, *letters; /* "linear_fwd", "M=4096 O=768 ...": a line of the trace; gone after the call */
+	double seconds;             /* by the observer's clock */
+	double flops;               /* of its matrix products; 0: it has none, or none worth counting */
+	double bytes;               /* that must pass through memory at least, for operations without products; else 0 */
+};
+
+/* Looks on while operations run: one at a time, from the thread that calls them. On a device with a queue the times
+ * are those of queueing. */
+struct operation_observer {
+	void (*done)(void *context, const struct operation_done *done);
+	double (*clock)(void); /* seconds */
+	void *context;
+};
+/* Borrowed until the next call; NULL: nobody. Takes the place of BERTC_TRACE's. */
+void operations_observe(const struct operation_observer *by);
+
 /* The wrappers that model and train call: check shapes, types and aliasing (a mismatch is a bug of ours and
  * aborts with the operation, the field and both sizes), trace if asked (BERTC_TRACE=1: one line an operation with
  * its time), dispatch. */
@@ -286,5 +304,7 @@ void sumsq_finite(struct replica *r, const struct sumsq_finite *a);
 void adamw(struct replica *r, const struct adamw *a);
 void lamb_norms(struct replica *r, const struct lamb_norms *a);
 void lamb_apply(struct replica *r, const struct lamb_apply *a);
+/* backend_functions.weights_refresh, observed like an operation. */
+void weights_refresh(struct replica *r, struct weight *const *weights, int64_t count);
 
 #endif

@@ -356,5 +356,5 @@ enum status model_get_weights(struct model *model, float *slab)
 
 void model_refresh(struct model *model, struct replica *replica)
 {
-	model->backend->functions->weights_refresh(replica, model->weights, model->weight_count);
+	weights_refresh(replica, model->weights, model->weight_count);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <oneapi/dnnl/dnnl.h>
+#include "backend/cpu/onednn_version.h"
 #include "base/memory.h"
 
 /* What one worker needs to run a product; handles are set at each call. */
@@ -32,120 +32,6 @@ struct onednn {
 	char version[32];
 };
 
-/* oneDNN failed where it has no right to. */
-static void check(dnnl_status_t status, const char *what)
-{
-	if (status == dnnl_success)
-		return;
-	fprintf(stderr, "oneDNN: %s failed with status %d\n", what, (int)status);
-	BUG_IF(status != dnnl_success);
-}
-#define CHECK(call) check(call, #call)
-
-static dnnl_data_type_t data_type(enum dtype dtype)
-{
-	return dtype == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
-}
-
-/* Strides of whole blocks, and the blocks inside from the largest to the smallest: "sizes[i] of dimensions[i]". */
-struct blocking {
-	const dnnl_dim_t *strides, *padded, *sizes, *dimensions;
-	int count;
-};
-
-#if DNNL_VERSION_MAJOR >= 3
-typedef dnnl_memory_desc_t description;             /* owned */
-typedef const_dnnl_memory_desc_t const_description; /* borrowed */
-
-static description describe_strides(int64_t rows, int64_t columns, dnnl_data_type_t type, int64_t row_stride,
-				    int64_t column_stride)
-{
-	description out;
-	CHECK(dnnl_memory_desc_create_with_strides(&out, 2, (dnnl_dims_t){rows, columns}, type,
-						   (dnnl_dims_t){row_stride, column_stride}));
-	return out;
-}
-
-static description describe_any(int64_t rows, int64_t columns, dnnl_data_type_t type)
-{
-	description out;
-	CHECK(dnnl_memory_desc_create_with_tag(&out, 2, (dnnl_dims_t){rows, columns}, type, dnnl_format_tag_any));
-	return out;
-}
-
-static const_description borrow(const description *d)
-{
-	return *d;
-}
-
-static void forget(description d)
-{
-	dnnl_memory_desc_destroy(d);
-}
-
-static dnnl_status_t describe_matmul(dnnl_primitive_desc_t *out, dnnl_engine_t engine, const_description x,
-				     const_description w, const_description y, dnnl_primitive_attr_t attributes)
-{
-	return dnnl_matmul_primitive_desc_create(out, engine, x, w, NULL, y, attributes);
-}
-static struct blocking blocking_of(const_description d)
-{
-	struct blocking out = {0};
-	CHECK(dnnl_memory_desc_query(d, dnnl_query_strides, &out.strides));
-	CHECK(dnnl_memory_desc_query(d, dnnl_query_padded_dims, &out.padded));
-	CHECK(dnnl_memory_desc_query(d, dnnl_query_inner_nblks_s32, &out.count));
-	CHECK(dnnl_memory_desc_query(d, dnnl_query_inner_blks, &out.sizes));
-	CHECK(dnnl_memory_desc_query(d, dnnl_query_inner_idxs, &out.dimensions));
-	return out;
-}
-#else
-typedef dnnl_memory_desc_t description;
-typedef const dnnl_memory_desc_t *const_description;
-
-static description describe_strides(int64_t rows, int64_t columns, dnnl_data_type_t type, int64_t row_stride,
-				    int64_t column_stride)
-{
-	description out;
-	CHECK(dnnl_memory_desc_init_by_strides(&out, 2, (dnnl_dims_t){rows, columns}, type,
-					       (dnnl_dims_t){row_stride, column_stride}));
-	return out;
-}
-
-static description describe_any(int64_t rows, int64_t columns, dnnl_data_type_t type)
-{
-	description out;
-	CHECK(dnnl_memory_desc_init_by_tag(&out, 2, (dnnl_dims_t){rows, columns}, type, dnnl_format_tag_any));
-	return out;
-}
-
-static const_description borrow(const description *d)
-{
-	return d;
-}
-
-static void forget(description d)
-{
-	(void)d;
-}
-
-static dnnl_status_t describe_matmul(dnnl_primitive_desc_t *out, dnnl_engine_t engine, const_description x,
-				     const_description w, const_description y, dnnl_primitive_attr_t attributes)
-{
-	dnnl_matmul_desc_t matmul;
-	dnnl_status_t status = dnnl_matmul_desc_init(&matmul, x, w, NULL, y);
-	return status == dnnl_success ? dnnl_primitive_desc_create(out, &matmul, attributes, engine, NULL) : status;
-}
-
-static struct blocking blocking_of(const_description d)
-{
-	return (struct blocking){.strides = d->format_desc.blocking.strides,
-				 .padded = d->padded_dims,
-				 .sizes = d->format_desc.blocking.inner_blks,
-				 .dimensions = d->format_desc.blocking.inner_idxs,
-				 .count = d->format_desc.blocking.inner_nblks};
-}
-#endif
-
 /* Panels of columns whose rows of k lie one after the other, in bf16 as pairs: "BA16a64b" and "BA16a64b2a", for any
  * numbers there. */
 static struct product_layout layout_of(const_description d, enum dtype dtype)
@@ -161,11 +47,6 @@ static struct product_layout layout_of(const_description d, enum dtype dtype)
 	if (panel % 16 || b.padded[0] % rows || b.strides[0] != rows * panel || b.strides[1] != b.padded[0] * panel)
 		return none;
 	return (struct product_layout){.panel = panel, .k_padded = b.padded[0]};
-}
-
-static const_description described(const_dnnl_primitive_desc_t primitive, dnnl_query_t what)
-{
-	return dnnl_primitive_desc_query_md(primitive, what, 0);
 }
 
 static dnnl_memory_t memory_handle(const struct onednn *dnnl, const_description d)

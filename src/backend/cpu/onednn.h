@@ -1,5 +1,4 @@
-/* oneDNN, as far as we use it: products of 128 rows with a packed weight. The one header around dnnl.h, whose
- * interface differs between 2.x and 3.x. */
+/* oneDNN, as far as we use it: products of 128 rows with a packed weight. */
 #ifndef BACKEND_CPU_ONEDNN_H
 #define BACKEND_CPU_ONEDNN_H
 

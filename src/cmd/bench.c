@@ -1,0 +1,468 @@
+/* bertc bench: how fast this machine trains and runs a model, operation by operation. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "cmd/command.h"
+#include "cmd/session.h"
+#include "train/model_folder.h"
+#include "train/rehearsal.h"
+
+struct bench_settings {
+	const char *model, *mode, *clock;
+	int64_t vocab_size, max_seq_length, train_batch_size, steps;
+	bool mixed_lengths, library, json;
+	struct device_settings device;
+};
+
+#define FIELD(name) offsetof(struct bench_settings, name)
+enum { STEP_LIMIT = 1000, ROW_LIMIT = 64, PRODUCT_LIMIT = 5 };
+
+static const struct option bench_options[] = {
+	{.help = "What is run"},
+	{.name = "model", .type = OPTION_TEXT, .field = FIELD(model), .fallback = "base", .role = ROLE_RUN,
+	 .value_name = "SIZE|PATH", .help = "tiny, mini, small, medium, base, large, a config.json, or a model folder"},
+	{.name = "vocab_size", .type = OPTION_INTEGER, .field = FIELD(vocab_size), .fallback = "30522", .range = "8..10000000",
+	 .role = ROLE_RUN, .value_name = "N", .help = "entries of the vocabulary where the model does not say"},
+	{.name = "max_seq_length", .type = OPTION_INTEGER, .field = FIELD(max_seq_length), .fallback = "128",
+	 .range = "8..65536", .role = ROLE_RUN, .value_name = "N", .help = "tokens of a sequence"},
+	{.name = "mixed_lengths", .type = OPTION_FLAG, .field = FIELD(mixed_lengths), .fallback = "false", .role = ROLE_RUN,
+	 .help = "sequences of all lengths from an eighth of that upwards, instead of one length"},
+	{.name = "train_batch_size", .type = OPTION_INTEGER, .field = FIELD(train_batch_size), .fallback = "32",
+	 .range = "1..100000", .role = ROLE_RUN, .value_name = "N", .help = "sequences of a step"},
+	{.name = "mode", .type = OPTION_CHOICE, .field = FIELD(mode), .fallback = "both", .range = "training|inference|both",
+	 .role = ROLE_RUN, .value_name = "WHAT",
+	 .help = "whole training steps, the model's answers alone (forward and loss), or both"},
+	{.help = "How it is measured"},
+	{.name = "steps", .type = OPTION_INTEGER, .field = FIELD(steps), .fallback = "5", .range = "1..1000", .role = ROLE_RUN,
+	 .value_name = "N", .help = "rounds after one to warm up; figures are medians"},
+	{.name = "clock", .type = OPTION_CHOICE, .field = FIELD(clock), .fallback = "wall", .range = "wall|cpu",
+	 .role = ROLE_RUN, .value_name = "WHICH",
+	 .help = "cpu: processor time over threads, the time if no other program wanted the processors"},
+	{.name = "library", .type = OPTION_FLAG, .field = FIELD(library), .fallback = "false", .role = ROLE_RUN,
+	 .help = "beside it, by turns, the same matrix products alone by the library's own calls"},
+	{.name = "json", .type = OPTION_FLAG, .field = FIELD(json), .fallback = "false", .role = ROLE_RUN,
+	 .help = "print one JSON object"},
+	{.help = "Device"},
+	DEVICE_OPTIONS(struct bench_settings, device),
+	{.name = NULL},
+};
+
+static const struct command_text bench_text = {
+	.name = "bench",
+	.synopsis = "[--model SIZE|PATH] [--max_seq_length N] [--train_batch_size N] [options]",
+	.summary = "measure training and inference on this machine, operation by operation",
+	.description =
+		"Runs a model with made-up weights on made-up text. For every operation it prints its part of a step; for "
+		"matrix products their rate, and the share of what plain products of this machine reach in the same "
+		"minutes; for the others the rate at which they pass through memory. The work counted is that of real "
+		"tokens, forward and backward, without recomputation.",
+	.examples = "bertc bench\ta training step and a forward pass of BERT-base, 32 sequences of 128 tokens\n"
+		    "bertc bench --model large --max_seq_length 512 --train_batch_size 4\tanother shape\n"
+		    "bertc bench --model runs/mine/final --mode inference --mixed_lengths\ta model of one's own\n"
+		    "bertc bench --library --clock cpu\ton a busy machine, beside the library's own products",
+};
+
+/* --- time ------------------------------------------------------------------------------------------------------ */
+
+static int clock_threads;
+
+static double processor_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec) / clock_threads;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double median(const double *values, int64_t count)
+{
+	double sorted[STEP_LIMIT];
+	memcpy(sorted, values, (size_t)count * sizeof(*values));
+	qsort(sorted, (size_t)count, sizeof(*sorted), compare_doubles);
+	return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+static int64_t memory_peak(void)
+{
+	struct rusage usage;
+	getrusage(RUSAGE_SELF, &usage);
+	return (int64_t)usage.ru_maxrss * 1024;
+}
+
+/* --- one kind of step ------------------------------------------------------------------------------------------ */
+
+/* An operation; products are told apart by their shape. */
+struct row {
+	char name[64];
+	int64_t calls;         /* of a step */
+	double flops, bytes;   /* of a step */
+	double seconds[STEP_LIMIT];
+};
+
+/* Training steps, or forward passes, and all that is known of them. */
+struct run {
+	const char *title;
+	struct rehearsal rehearsal;
+	struct operation_observer observer;
+	int64_t round;         /* -1: warming up */
+	struct row rows[ROW_LIMIT];
+	int row_count;
+	double seconds[STEP_LIMIT], flops;
+};
+
+/* A product of the model's linear layers, as the library does it. */
+struct product {
+	int64_t rows, outputs, inputs, count;
+	double seconds[3][STEP_LIMIT]; /* of a step; by enum library_product */
+};
+
+struct bench {
+	const struct bench_settings *settings;
+	struct model_config config;
+	struct backend *backend;
+	struct batch batch;
+	double (*clock)(void);
+	double gemm_rate[STEP_LIMIT];
+	struct run *runs[2];
+	int run_count;
+	struct product *products; /* [PRODUCT_LIMIT] with --library */
+	int product_count;
+};
+
+/* "linear_fwd M=4096 O=768 I=768": the letters of the shape alone. */
+static void row_name(char out[64], const struct operation_done *done)
+{
+	const char *end = done->letters;
+	int letters = done->flops > 0 ? 3 : 0;
+	while (letters > 0 && *end)
+		letters -= *end++ == ' ';
+	int64_t length = end - done->letters;
+	snprintf(out, 64, "%s%s%.*s", done->name, length ? " " : "", (int)(length && end[-1] == ' ' ? length - 1 : length),
+		 done->letters);
+}
+
+static void record(void *context, const struct operation_done *done)
+{
+	struct run *run = context;
+	char name[64];
+	row_name(name, done);
+	int i = 0;
+	while (i < run->row_count && strcmp(run->rows[i].name, name) != 0)
+		i++;
+	if (i == run->row_count) {
+		BUG_IF(run->row_count == ROW_LIMIT);
+		snprintf(run->rows[run->row_count++].name, sizeof(name), "%s", name);
+	}
+	struct row *row = &run->rows[i];
+	if (run->round < 0) {
+		row->calls++;
+		row->flops += done->flops;
+		row->bytes += done->bytes;
+	} else {
+		row->seconds[run->round] += done->seconds;
+	}
+}
+
+static void run_step(struct bench *bench, struct run *run, int64_t round)
+{
+	run->round = round;
+	operations_observe(&run->observer);
+	double started = bench->clock();
+	double loss = rehearsal_step(&run->rehearsal, &bench->batch, 1);
+	double seconds = bench->clock() - started;
+	operations_observe(NULL);
+	if (round >= 0)
+		run->seconds[round] = seconds;
+	log_detail("%s, round %" PRId64 ": %.3f s, loss %.4f", run->title, round, seconds, loss);
+}
+
+static enum status run_open(struct bench *bench, bool training)
+{
+	struct run *run;
+	const struct batch *batch = &bench->batch;
+	struct batch_capacity capacity = {batch->token_count, batch->sequence_count, batch->prediction_count};
+	TRY(memory_new(&run, 1, sizeof(*run), "measurements"));
+	bench->runs[bench->run_count++] = run;
+	run->title = training ? "training" : "inference";
+	run->observer = (struct operation_observer){.done = record, .clock = bench->clock, .context = run};
+	run->flops = model_training_flops(&bench->config, batch) / (training ? 1 : 3);
+	return rehearsal_open(&run->rehearsal, bench->backend, &bench->config, capacity, batch->longest, training);
+}
+
+/* --- the library ----------------------------------------------------------------------------------------------- */
+
+static enum status products_open(struct bench *bench)
+{
+	int64_t tokens = bench->batch.token_count, hidden = bench->config.hidden_size, wide = bench->config.intermediate_size;
+	int64_t layers = bench->config.num_hidden_layers;
+	if (!bench->backend->functions->library_product)
+		return error_set(ERR_USAGE, "the device '%s' uses no library for its products", bench->backend->name);
+	TRY(memory_new(&bench->products, PRODUCT_LIMIT, sizeof(*bench->products), "measurements"));
+	bench->products[bench->product_count++] = (struct product){tokens, 3 * hidden, hidden, layers, {{0}}};
+	bench->products[bench->product_count++] = (struct product){tokens, hidden, hidden, layers, {{0}}};
+	bench->products[bench->product_count++] = (struct product){tokens, wide, hidden, layers, {{0}}};
+	bench->products[bench->product_count++] = (struct product){tokens, hidden, wide, layers, {{0}}};
+	bench->products[bench->product_count++] =
+		(struct product){bench->batch.prediction_count, bench->config.vocab_size, hidden, 1, {{0}}};
+	return OK;
+}
+
+static enum status products_run(struct bench *bench, int64_t round)
+{
+	for (int i = 0; i < bench->product_count; i++) {
+		struct product *p = &bench->products[i];
+		for (int kind = 0; kind < 3; kind++) {
+			double *seconds = &p->seconds[kind][round];
+			TRY(bench->backend->functions->library_product(bench->backend, (enum library_product)kind, p->rows,
+								       p->outputs, p->inputs, bench->clock, seconds));
+			*seconds *= (double)p->count;
+		}
+	}
+	/* The library's threads look out for work a while longer, and would take the processors from ours. */
+	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+	return OK;
+}
+
+static double product_flops(const struct product *p)
+{
+	return 2.0 * (double)p->rows * (double)p->outputs * (double)p->inputs * (double)p->count;
+}
+
+/* Seconds and work of a step's products by the library. */
+static double products_seconds(const struct bench *bench, bool training, double *out_flops)
+{
+	double seconds = 0;
+	*out_flops = 0;
+	for (int i = 0; i < bench->product_count; i++) {
+		for (int kind = 0; kind < (training ? 3 : 1); kind++) {
+			seconds += median(bench->products[i].seconds[kind], bench->settings->steps);
+			*out_flops += product_flops(&bench->products[i]);
+		}
+	}
+	return seconds;
+}
+
+/* --- what is printed ------------------------------------------------------------------------------------------- */
+
+static const char *const product_names[] = {"forward", "dgrad", "wgrad"};
+
+static void number(double value, int decimals, int width)
+{
+	if (value > 0)
+		printf(" %*.*f", width, decimals, value);
+	else
+		printf(" %*s", width, "");
+}
+
+static void print_run(const struct bench *bench, const struct run *run, double gemm)
+{
+	int64_t steps = bench->settings->steps;
+	double step = median(run->seconds, steps), rest = step;
+	printf("\n%s: %.4f s a step, %.2f sequences/s, %.0f tokens/s; %.3f TFLOP/s of the model's work", run->title, step,
+	       bench->batch.sequence_count / step, bench->batch.token_count / step, run->flops / step * 1e-12);
+	if (gemm > 0)
+		printf(", %.0f %% of the rate of products", 100 * run->flops / step / gemm);
+	printf("\n\n%-38s %6s %9s %9s %6s %8s %7s %6s\n", "operation", "calls", "ms/call", "ms/step", "share", "GFLOP/s",
+	       "of rate", "GB/s");
+	for (int i = 0; i < run->row_count; i++) {
+		const struct row *row = &run->rows[i];
+		double seconds = median(row->seconds, steps);
+		rest -= seconds;
+		printf("%-38s %6" PRId64 " %9.3f %9.2f %5.1f%%", row->name, row->calls, 1e3 * seconds / (double)row->calls,
+		       1e3 * seconds, 100 * seconds / step);
+		number(row->flops / seconds * 1e-9, 0, 8);
+		if (gemm > 0 && row->flops > 0)
+			printf(" %6.0f%%", 100 * row->flops / seconds / gemm);
+		else
+			printf(" %7s", "");
+		number(row->flops > 0 ? 0 : row->bytes / seconds * 1e-9, 1, 6);
+		printf("\n");
+	}
+	printf("%-38s %6s %9s %9.2f %5.1f%%\n", "(between operations)", "", "", 1e3 * rest, 100 * rest / step);
+	if (!bench->products)
+		return;
+	double flops, library = products_seconds(bench, run->rehearsal.training, &flops);
+	printf("\nits large products alone by the library: %.4f s (%.0f GFLOP/s), %.2f of the step's time\n", library,
+	       flops / library * 1e-9, library / step);
+}
+
+static void print_products(const struct bench *bench)
+{
+	printf("\n%-38s %6s %9s %9s %6s %8s\n", "the library's own calls", "calls", "ms/call", "ms/step", "", "GFLOP/s");
+	for (int i = 0; i < bench->product_count; i++) {
+		const struct product *p = &bench->products[i];
+		for (int kind = 0; kind < 3; kind++) {
+			char name[96];
+			double seconds = median(p->seconds[kind], bench->settings->steps);
+			snprintf(name, sizeof(name), "%s M=%" PRId64 " O=%" PRId64 " I=%" PRId64, product_names[kind], p->rows,
+				 p->outputs, p->inputs);
+			printf("%-38s %6" PRId64 " %9.3f %9.2f %6s %8.0f\n", name, p->count, 1e3 * seconds / (double)p->count,
+			       1e3 * seconds, "", product_flops(p) / seconds * 1e-9);
+		}
+	}
+}
+
+static void print_table(const struct bench *bench, double gemm)
+{
+	char count[FORMAT_BYTES], size[FORMAT_BYTES];
+	const struct batch *b = &bench->batch;
+	printf("model      %s: %d layers, %d wide, %s parameters\n", bench->settings->model, bench->config.num_hidden_layers,
+	       bench->config.hidden_size, format_count(count, bench->runs[0]->rehearsal.model->element_count));
+	printf("device     %s\n", bench->backend->description);
+	printf("a step     %d sequences of up to %d tokens, %d tokens, %d predictions\n", b->sequence_count, b->longest,
+	       b->token_count, b->prediction_count);
+	printf("clock      %s, medians of %" PRId64 " rounds\n",
+	       strcmp(bench->settings->clock, "cpu") == 0 ? "processor time over threads" : "wall", bench->settings->steps);
+	printf("memory     %s at most\n", format_size(size, (double)memory_peak()));
+	if (gemm > 0)
+		printf("products   %.0f GFLOP/s, measured between the rounds\n", gemm * 1e-9);
+	for (int i = 0; i < bench->run_count; i++)
+		print_run(bench, bench->runs[i], gemm);
+	if (bench->products)
+		print_products(bench);
+}
+
+static void run_to_json(const struct bench *bench, const struct run *run, double gemm, struct json_writer *writer)
+{
+	int64_t steps = bench->settings->steps;
+	double step = median(run->seconds, steps);
+	json_open(writer, run->title, '{');
+	json_put_double(writer, "seconds", step);
+	json_put_double(writer, "sequences_per_second", bench->batch.sequence_count / step);
+	json_put_double(writer, "tokens_per_second", bench->batch.token_count / step);
+	json_put_double(writer, "model_flops_per_second", run->flops / step);
+	if (gemm > 0)
+		json_put_double(writer, "share_of_gemm_rate", run->flops / step / gemm);
+	json_open(writer, "operations", '[');
+	for (int i = 0; i < run->row_count; i++) {
+		const struct row *row = &run->rows[i];
+		double seconds = median(row->seconds, steps);
+		json_open(writer, NULL, '{');
+		json_put_string(writer, "operation", row->name);
+		json_put_integer(writer, "calls", row->calls);
+		json_put_double(writer, "seconds", seconds);
+		if (row->flops > 0)
+			json_put_double(writer, "flops_per_second", row->flops / seconds);
+		if (gemm > 0 && row->flops > 0)
+			json_put_double(writer, "share_of_gemm_rate", row->flops / seconds / gemm);
+		if (row->flops <= 0 && row->bytes > 0)
+			json_put_double(writer, "bytes_per_second", row->bytes / seconds);
+		json_close(writer);
+	}
+	json_close(writer);
+	if (bench->products) {
+		double flops, library = products_seconds(bench, run->rehearsal.training, &flops);
+		json_put_double(writer, "library_seconds", library);
+		json_put_double(writer, "library_flops_per_second", flops / library);
+	}
+	json_close(writer);
+}
+
+static void print_json(const struct bench *bench, double gemm)
+{
+	struct buffer text = {0};
+	struct json_writer writer = {.out = &text};
+	json_open(&writer, NULL, '{');
+	json_put_string(&writer, "model", bench->settings->model);
+	json_put_string(&writer, "device", bench->backend->description);
+	json_put_integer(&writer, "threads", pool_threads(bench->backend->pool));
+	json_put_string(&writer, "precision", dtype_names[bench->backend->dtype]);
+	json_put_string(&writer, "clock", bench->settings->clock);
+	json_put_integer(&writer, "rounds", bench->settings->steps);
+	json_put_integer(&writer, "sequences", bench->batch.sequence_count);
+	json_put_integer(&writer, "tokens", bench->batch.token_count);
+	json_put_integer(&writer, "predictions", bench->batch.prediction_count);
+	if (gemm > 0)
+		json_put_double(&writer, "gemm_flops_per_second", gemm);
+	json_put_integer(&writer, "peak_memory_bytes", memory_peak());
+	for (int i = 0; i < bench->run_count; i++)
+		run_to_json(bench, bench->runs[i], gemm, &writer);
+	json_close(&writer);
+	printf("%s\n", buffer_string(&text));
+	buffer_release(&text);
+}
+
+/* --- the command ----------------------------------------------------------------------------------------------- */
+
+static enum status measure(struct bench *bench)
+{
+	const struct bench_settings *settings = bench->settings;
+	double gemm = 0;
+	TRY(rehearsal_batch(&bench->batch, &bench->config, (int32_t)settings->train_batch_size,
+			    (int32_t)settings->max_seq_length, settings->mixed_lengths));
+	if (strcmp(settings->mode, "inference") != 0)
+		TRY(run_open(bench, true));
+	if (strcmp(settings->mode, "training") != 0)
+		TRY(run_open(bench, false));
+	if (settings->library)
+		TRY(products_open(bench));
+	struct progress progress;
+	progress_start(&progress, "measuring", 0, settings->steps + 1, "rounds");
+	for (int64_t round = -1; round < settings->steps; round++) {
+		for (int i = 0; i < bench->run_count; i++)
+			run_step(bench, bench->runs[i], round);
+		if (round >= 0 && bench->backend->functions->gemm_rate)
+			bench->gemm_rate[round] = bench->backend->functions->gemm_rate(bench->backend);
+		if (round >= 0)
+			TRY(products_run(bench, round));
+		progress_update(&progress, round + 2, "%s", "");
+	}
+	progress_finish(&progress);
+	if (bench->backend->functions->gemm_rate)
+		gemm = median(bench->gemm_rate, settings->steps);
+	if (settings->json)
+		print_json(bench, gemm);
+	else
+		print_table(bench, gemm);
+	return OK;
+}
+
+static enum status run_bench(struct options *options)
+{
+	const struct bench_settings *settings = options->settings;
+	struct bench bench = {.settings = settings, .clock = clock_seconds};
+	struct pool *pool;
+	TRY(model_folder_config(settings->model, &bench.config));
+	if (bench.config.vocab_size == 0)
+		bench.config.vocab_size = (int32_t)settings->vocab_size;
+	if (settings->max_seq_length > bench.config.max_position_embeddings)
+		return error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
+				 settings->max_seq_length, bench.config.max_position_embeddings);
+	if (settings->train_batch_size > INT32_MAX / settings->max_seq_length)
+		return error_set(ERR_USAGE, "%" PRId64 " sequences of %" PRId64 " tokens are too many for one step",
+				 settings->train_batch_size, settings->max_seq_length);
+	TRY(device_open(&settings->device, &pool, &bench.backend));
+	if (strcmp(settings->clock, "cpu") == 0) {
+		clock_threads = pool_threads(pool);
+		bench.clock = processor_seconds;
+	}
+	enum status status = measure(&bench);
+	for (int i = 0; i < bench.run_count; i++) {
+		if (bench.runs[i])
+			rehearsal_close(&bench.runs[i]->rehearsal);
+		free(bench.runs[i]);
+	}
+	batch_release(&bench.batch);
+	free(bench.products);
+	backend_close(bench.backend);
+	pool_free(pool);
+	return status;
+}
+
+const struct command command_bench = {
+	.text = &bench_text,
+	.options = bench_options,
+	.settings_bytes = sizeof(struct bench_settings),
+	.run = run_bench,
+};

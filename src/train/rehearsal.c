@@ -1,0 +1,150 @@
+#include "train/rehearsal.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/rng.h"
+
+void rehearsal_close(struct rehearsal *rehearsal)
+{
+	optimizer_free(rehearsal->optimizer);
+	activations_free(rehearsal->activations);
+	if (rehearsal->replica.backend)
+		rehearsal->backend->functions->replica_release(&rehearsal->replica);
+	model_free(rehearsal->model);
+	*rehearsal = (struct rehearsal){0};
+}
+
+enum status rehearsal_open(struct rehearsal *out, struct backend *be, const struct model_config *config,
+			   struct batch_capacity capacity, int32_t longest, bool training)
+{
+	struct shape_limits limits = {.batch = capacity,
+				      .longest = longest,
+				      .hidden = config->hidden_size,
+				      .heads = config->num_attention_heads,
+				      .intermediate = config->intermediate_size,
+				      .vocab = config->vocab_size,
+				      .training = training};
+	struct optimizer_settings settings = {.kind = OPTIMIZER_ADAMW,
+					      .beta1 = 0.9,
+					      .beta2 = 0.999,
+					      .epsilon = 1e-6,
+					      .weight_decay = 0.01,
+					      .max_grad_norm = 1.0,
+					      .bias_correction = true};
+	enum status status;
+	*out = (struct rehearsal){.backend = be, .training = training};
+	TRY_GOTO(model_create(&out->model, be, config, HEADS_PRETRAINING), fail);
+	TRY_GOTO(model_allocate(out->model, training), fail);
+	TRY_GOTO(be->functions->replica_create(be, &out->replica, &limits), fail);
+	TRY_GOTO(activations_create(&out->activations, out->model, capacity, training), fail);
+	if (training)
+		TRY_GOTO(optimizer_create(&out->optimizer, out->model, &settings), fail);
+	TRY_GOTO(model_initialize(out->model, &out->replica, 1), fail);
+	return OK;
+fail:
+	rehearsal_close(out);
+	return status;
+}
+
+double rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, int64_t count)
+{
+	struct backend *be = rehearsal->backend;
+	struct replica *replica = &rehearsal->replica;
+	struct accumulators sums = {0};
+	int64_t predictions = 0, instances = 0;
+	for (int64_t i = 0; i < count; i++) {
+		predictions += batches[i].prediction_count;
+		instances += batches[i].sequence_count;
+	}
+	struct scalars scalars = {.seed = 1,
+				  .learning_rate = 1e-4,
+				  .inverse_predictions = 1.0 / (double)(predictions ? predictions : 1),
+				  .inverse_instances = 1.0 / (double)(instances ? instances : 1),
+				  .loss_scale = 1.0,
+				  .finite = 1};
+	if (rehearsal->training)
+		optimizer_prepare(rehearsal->optimizer, &scalars);
+	be->functions->to_device(be, replica->scalars, &scalars, sizeof(scalars));
+	be->functions->to_device(be, replica->accumulators, &sums, sizeof(sums));
+	for (int64_t i = 0; i < count; i++) {
+		struct batch device;
+		be->functions->upload(replica, &batches[i], &device);
+		model_forward(rehearsal->model, rehearsal->activations, replica, &device, rehearsal->training);
+		model_pretraining_loss(rehearsal->model, rehearsal->activations, replica, &device, rehearsal->training,
+				       i == 0);
+		if (rehearsal->training)
+			model_backward(rehearsal->model, rehearsal->activations, replica, &device, i == 0, NULL, NULL);
+	}
+	if (rehearsal->training) {
+		optimizer_update(rehearsal->optimizer, replica);
+		rehearsal->optimizer->update_count++;
+	}
+	be->functions->to_host(be, &sums, replica->accumulators, sizeof(sums));
+	return sums.value[SUM_MLM_LOSS] * scalars.inverse_predictions;
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+enum status rehearsal_order(struct batch *batch)
+{
+	uint64_t *order;
+	TRY(memory_new(&order, batch->token_count, sizeof(*order), "the order of a batch"));
+	for (int32_t i = 0; i < batch->token_count; i++)
+		order[i] = (uint64_t)batch->ids[i] << 32 | (uint32_t)i;
+	qsort(order, (size_t)batch->token_count, sizeof(*order), compare_ids);
+	for (int32_t i = 0; i < batch->token_count; i++)
+		batch->id_order[i] = (int32_t)order[i];
+	free(order);
+	return OK;
+}
+
+/* Of every 20 positions these are predicted. */
+static bool is_predicted(int32_t position)
+{
+	int32_t place = position % 20;
+	return place == 3 || place == 9 || place == 16;
+}
+
+enum status rehearsal_batch(struct batch *out, const struct model_config *config, int32_t sequences, int32_t length,
+			    bool mixed)
+{
+	struct batch_capacity capacity = {.tokens = sequences * length,
+					  .sequences = sequences,
+					  .predictions = sequences * (length * 3 / 20 + 3)};
+	TRY(batch_create(out, capacity));
+	struct rng rng = rng_start(1, RNG_TEST, 0);
+	int32_t t = 0, p = 0, shortest = length / 8 + 1;
+	for (int32_t s = 0; s < sequences; s++) {
+		int32_t tokens = length;
+		if (mixed)
+			tokens = shortest + (int32_t)rng_below(&rng, (uint32_t)(length - shortest + 1));
+		out->starts[s] = t;
+		out->samples[s] = (uint32_t)s;
+		out->next_labels[s] = s & 1;
+		for (int32_t i = 0; i < tokens; i++, t++) {
+			out->ids[t] = (int32_t)rng_below(&rng, (uint32_t)config->vocab_size);
+			out->types[t] = i > tokens / 2;
+			out->positions[t] = i;
+			out->token_samples[t] = (uint32_t)s;
+			if (!is_predicted(i))
+				continue;
+			out->prediction_rows[p] = t;
+			out->prediction_labels[p] = (int32_t)rng_below(&rng, (uint32_t)config->vocab_size);
+			out->prediction_weights[p++] = 1.0f;
+		}
+		out->longest = tokens > out->longest ? tokens : out->longest;
+	}
+	out->starts[sequences] = t;
+	out->token_count = t;
+	out->sequence_count = sequences;
+	out->prediction_count = p;
+	enum status status = rehearsal_order(out);
+	if (status != OK)
+		batch_release(out);
+	return status;
+}

@@ -1,0 +1,35 @@
+/* Steps of a model with made-up weights, for measuring: what a training step is made of, without data, loop and files.
+ * bertc bench and bench/step.c run it. */
+#ifndef TRAIN_REHEARSAL_H
+#define TRAIN_REHEARSAL_H
+
+#include "model/model.h"
+#include "train/optimizer.h"
+
+struct rehearsal {
+	struct backend *backend;
+	bool training;
+	struct model *model;
+	struct replica replica;
+	struct activations *activations;
+	struct optimizer *optimizer; /* NULL without training */
+};
+
+/* A model with initial weights, and memory for micro-batches of `capacity` whose sequences have up to `longest`
+ * tokens. AdamW with clipping. */
+MUST_USE enum status rehearsal_open(struct rehearsal *out, struct backend *be, const struct model_config *config,
+				    struct batch_capacity capacity, int32_t longest, bool training);
+void rehearsal_close(struct rehearsal *rehearsal);
+
+/* With training one step over the micro-batches: forward, loss, backward, clipping, update. Without: forward and
+ * loss of each. Returns the loss of the masked words. */
+double rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, int64_t count);
+
+/* Sequences of `length` tokens, or with `mixed` of length/8 to length tokens, each length as likely as any other; random
+ * words, of which 15 % are predicted. batch_release frees it. */
+MUST_USE enum status rehearsal_batch(struct batch *out, const struct model_config *config, int32_t sequences,
+				     int32_t length, bool mixed);
+/* Fills id_order from ids. */
+MUST_USE enum status rehearsal_order(struct batch *batch);
+
+#endif

@@ -1,0 +1,81 @@
+/* bertc bench: what it measures is there and adds up; what it cannot measure is refused. */
+#include <math.h>
+#include <string.h>
+#include "base/json.h"
+#include "cmd/program.h"
+
+#define SMALL "bench --model tiny --vocab_size 300 --max_seq_length 16 --train_batch_size 2 --steps 2 --threads 1 "
+
+static double number(const struct json *object, const char *name)
+{
+	double value = 0;
+	assert_non_null(json_member(object, name));
+	assert_ok(json_get_number(object, "bench", name, &value));
+	return value;
+}
+
+static void check_run(const struct json *run, int64_t tokens, const char *present)
+{
+	double seconds = number(run, "seconds"), sum = 0;
+	assert_true(seconds > 0);
+	assert_true(fabs(number(run, "tokens_per_second") * seconds - (double)tokens) < 1e-6 * (double)tokens);
+	assert_true(number(run, "model_flops_per_second") > 0);
+	const struct json *operations = json_member(run, "operations");
+	bool found = false;
+	assert_non_null(operations);
+	for (const struct json *o = operations->first_child; o; o = o->next) {
+		double part = number(o, "seconds");
+		assert_true(part >= 0);
+		assert_true(number(o, "calls") >= 1);
+		sum += part;
+		found |= strcmp(json_member(o, "operation")->text, present) == 0;
+	}
+	assert_true(found);
+	assert_true(sum > 0.2 * seconds && sum < 2 * seconds);
+}
+
+static void test_json(void **state)
+{
+	(void)state;
+	struct json_document document;
+	assert_int_equal(program(SMALL "--precision fp32 --library --json"), 0);
+	assert_ok(json_parse(&document, "bench", buffer_string(&program_output), program_output.size));
+	const struct json *training = json_member(document.root, "training"), *inference = json_member(document.root, "inference");
+	assert_non_null(training);
+	assert_non_null(inference);
+	check_run(training, 32, "linear_bwd M=32 O=512 I=128");
+	check_run(inference, 32, "linear_gelu_fwd M=32 O=512 I=128");
+	assert_true(number(training, "library_seconds") > number(inference, "library_seconds"));
+	assert_true(number(document.root, "gemm_flops_per_second") > 1e8);
+	assert_true(number(document.root, "peak_memory_bytes") > 1e6);
+	json_release(&document);
+}
+
+static void test_table(void **state)
+{
+	(void)state;
+	assert_int_equal(program(SMALL "--device ref --mode training --mixed_lengths --clock cpu"), 0);
+	const char *text = buffer_string(&program_output);
+	assert_non_null(strstr(text, "training: "));
+	assert_null(strstr(text, "inference: "));
+	assert_non_null(strstr(text, "attention_bwd"));
+	assert_non_null(strstr(text, "weights_refresh"));
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(program("bench --model tiny --max_seq_length 4096"), 2);
+	assert_int_equal(program(SMALL "--device ref --library"), 2);
+	assert_int_equal(program("bench --model huge"), 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_refused),
+	};
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+}
