@@ -135,6 +135,8 @@ enum option_scope { SCOPE_ALL, SCOPE_GENERAL, SCOPE_SECTION };
  * arrays. */
 void options_write_json(const struct options *options, struct json_writer *writer, const char *key,
 			enum option_scope scope);
+/* The same into an object that is open. */
+void options_write_members(const struct options *options, struct json_writer *writer, enum option_scope scope);
 /* Applies a record to a resumed run by the rules of enum option_role: what was not given is taken from it; a RESULT
  * option given differently (numbers are compared as numbers) is ERR_STATE that names both values. */
 MUST_USE enum status options_resume(struct options *options, const struct json *record, const char *record_name,

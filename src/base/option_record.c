@@ -36,6 +36,12 @@ void options_write_json(const struct options *options, struct json_writer *write
                         enum option_scope scope)
 {
 	json_open(writer, key, '{');
+	options_write_members(options, writer, scope);
+	json_close(writer);
+}
+
+void options_write_members(const struct options *options, struct json_writer *writer, enum option_scope scope)
+{
 	for (int i = 0; i < options->count; i++) {
 		const struct option *row = &options->table[i];
 		if (!row->name || row->role == ROLE_PLACE || !options->text[i] || !option_in_scope(row, scope))
@@ -53,7 +59,13 @@ void options_write_json(const struct options *options, struct json_writer *write
 			put_value(writer, row->name, row, options->text[i]);
 		}
 	}
-	json_close(writer);
+}
+
+/* The list of sections stands beside the options of a record. */
+static bool is_section_list(const struct options *options, const char *key)
+{
+	size_t length = options->section_name ? strlen(options->section_name) : 0;
+	return length > 0 && !strncmp(key, options->section_name, length) && !strcmp(key + length, "s");
 }
 
 static bool same_value(const struct option *row, const char *a, const char *b)
@@ -134,7 +146,7 @@ enum status options_resume(struct options *options, const struct json *record, c
 		int index = options_find(options, member->key);
 		if (index >= 0)
 			found[index] = member;
-		else
+		else if (!is_section_list(options, member->key))
 			log_warning("'%s': option \"%s\" is not known to this version", record_name,
 			            member->key);
 	}

@@ -2,44 +2,20 @@
  * flow: folder, settings of a resumed run, vocabulary and shards, model, plan, weights, loop. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/duration.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/stop.h"
 #include "cmd/pretrain.h"
-#include "train/plan.h"
-
-/* Shows what will be done, before hour one. */
-static enum status show_plan(struct pretrain *run)
-{
-	const struct pretrain_settings *settings = run->settings;
-	struct buffer text = {0};
-	TRY(model_create(&run->model, run->backend, &run->config, HEADS_PRETRAINING));
-	int64_t batches = run->steps.accumulation_steps > 0
-				  ? run->steps.accumulation_steps
-				  : (settings->train_batch_size * settings->max_seq_length + run->steps.capacity.tokens - 1) /
-					    run->steps.capacity.tokens;
-	struct memory_plan plan = plan_training(run->model, &run->limits, settings->train_batch_size,
-						(int32_t)settings->max_seq_length, batches);
-	options_settings_table(run->options, SCOPE_ALL, log_has_colour(), &text);
-	buffer_char(&text, '\n');
-	plan_print(&plan, run->model, &run->limits, &text);
-	enum status status = buffer_status(&text);
-	if (status == OK) {
-		log_note("%s", buffer_string(&text));
-		log_note("device: %s", run->backend->description);
-	}
-	buffer_release(&text);
-	TRY(status);
-	return plan_check(&plan);
-}
 
 static enum status write_settings(struct pretrain *run)
 {
 	char path[PATH_BYTES];
 	struct json_writer writer = {.out = &run->record_text, .indent = 2};
-	options_write_json(run->options, &writer, NULL, SCOPE_ALL);
+	pretrain_write_record(run, &writer);
 	TRY(buffer_status(&run->record_text));
 	TRY(path_join(path, run->settings->out, "settings.json"));
 	return file_write(path, run->record_text.data, run->record_text.size);
@@ -63,26 +39,92 @@ static enum status note_resumption(struct pretrain *run)
 static enum status locate(void *context, struct train_state *state)
 {
 	struct pretrain *run = context;
-	return instances_locate(run->train_instances, state->samples, &state->epoch, &state->epoch_first_sample);
+	struct instances *instances = run->phases[state->phase.index].instances;
+	return instances_locate(instances, state->samples, &state->epoch, &state->epoch_first_sample);
 }
 
+static void close_phase(struct pretrain *run)
+{
+	if (run->open_phase < 0)
+		return;
+	if (run->objective)
+		run->objective->close(run->objective);
+	run->objective = NULL;
+	pretrain_close_evaluation(run);
+	struct pretrain_phase *phase = &run->phases[run->open_phase];
+	instances_close(phase->instances);
+	phase->instances = NULL;
+	run->open_phase = -1;
+}
+
+/* Which of the evaluation sets decides. */
+static enum status find_best_set(struct pretrain *run)
+{
+	const char *name = run->settings->best_by;
+	run->training.settings.best_set = 0;
+	for (int64_t i = 0; name && i < run->evaluation_count; i++) {
+		if (run->evaluation_sets[i].name && strcmp(run->evaluation_sets[i].name, name) == 0) {
+			run->training.settings.best_set = i;
+			return OK;
+		}
+	}
+	if (!name)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--best_by %s: there is no evaluation set of this name", name);
+	error_hint("name sets with --eval_corpus %s=PATH or --eval_data %s=PREFIX", name, name);
+	return status;
+}
+
+/* What the phase of `state` reads. It begins with an epoch of its own, so that no sample number stands for two
+ * instances. */
 static enum status open_phase(void *context, const struct train_state *state, struct objective **out)
 {
 	struct pretrain *run = context;
-	const struct pretrain_settings *settings = run->settings;
-	run->steps.first_step = state->step + 1;
-	run->evaluation_set = (struct evaluation_set){.instances = run->held_out_instances};
+	struct pretrain_phase *phase = &run->phases[state->phase.index];
+	bool begins = state->samples == state->phase.first_sample && state->samples > 0;
+	close_phase(run);
+	run->open_phase = state->phase.index;
+	TRY(pretrain_open_instances(run, phase));
+	if (begins)
+		TRY(instances_hint(phase->instances, state->epoch + 1, state->samples));
+	else if (state->samples > 0)
+		TRY(instances_hint(phase->instances, state->epoch, state->epoch_first_sample));
+	TRY(pretrain_open_evaluation(run, phase));
+	TRY(find_best_set(run));
+	phase->steps.first_step = state->step + 1;
+	phase->steps.steps_before = state->phase.first_step;
+	phase->steps.samples_before = state->phase.first_sample;
 	TRY(pretraining_create(&run->objective, &(struct pretraining_settings){
 							.model = run->model,
 							.activations = run->activations,
-							.train = run->train_instances,
-							.steps = run->steps,
-							.evaluation_sets = &run->evaluation_set,
-							.evaluation_count = run->held_out_instances != NULL,
-							.evaluation_instances = settings->eval_instances,
-							.evaluation_capacity = run->evaluation_capacity,
+							.train = phase->instances,
+							.steps = phase->steps,
+							.evaluation_sets = run->evaluation_sets,
+							.evaluation_count = run->evaluation_count,
+							.evaluation_instances = phase->settings->eval_instances,
+							.evaluation_capacity = phase->evaluation_capacity,
 						}));
 	*out = run->objective;
+	return OK;
+}
+
+/* The phases as the loop wants them. */
+static enum status make_schedules(struct pretrain *run)
+{
+	TRY(memory_new(&run->schedules, run->phase_count, sizeof(*run->schedules), "phases"));
+	for (int64_t i = 0; i < run->phase_count; i++) {
+		const struct pretrain_settings *settings = run->phases[i].settings;
+		run->schedules[i] = (struct phase){
+			.schedule = pretrain_schedule(settings),
+			.steps = settings->num_train_steps,
+			.tokens = settings->num_train_tokens,
+			.patience = settings->early_stopping_patience,
+			.patience_margin = settings->early_stopping_threshold,
+			.save_steps = settings->save_checkpoints_steps,
+			.eval_steps = settings->eval_steps,
+			.log_steps = settings->log_steps,
+		};
+	}
 	return OK;
 }
 
@@ -91,26 +133,22 @@ static enum status start_training(struct pretrain *run)
 	const struct pretrain_settings *settings = run->settings;
 	struct training *training = &run->training;
 	double (*gemm_rate)(struct backend *) = run->backend->functions->gemm_rate;
+	TRY(make_schedules(run));
 	training->settings = (struct loop_settings){
 		.seed = (uint64_t)settings->seed,
 		.stop_at_step = settings->stop_at_step,
 		.save_best = settings->save_best,
 	};
+	if (settings->steps_this_run > 0)
+		training->settings.stop_at_step = training->state.step + settings->steps_this_run;
 	training->guard = (struct guard_settings){
 		.skip_spikes = settings->skip_spikes,
 		.dynamic = settings->loss_scale == 0,
 		.loss_scale = settings->loss_scale == 0 ? settings->init_loss_scale : settings->loss_scale,
 	};
 	training->saved_step = run->resumed && run->own_checkpoint ? training->state.step : -1;
-	run->phase = (struct phase){
-		.schedule = pretrain_schedule(settings),
-		.steps = settings->num_train_steps,
-		.save_steps = settings->save_checkpoints_steps,
-		.eval_steps = settings->eval_steps,
-		.log_steps = settings->log_steps,
-	};
-	training->phases = &run->phase;
-	training->phase_count = 1;
+	training->phases = run->schedules;
+	training->phase_count = run->phase_count;
 	training->model = run->model;
 	training->replica = &run->replica;
 	training->optimizer = run->optimizer;
@@ -144,6 +182,7 @@ static enum status pretrain(struct pretrain *run)
 		stop_deadline(clock_seconds() + seconds);
 	}
 	TRY(pretrain_open_folder(run));
+	TRY(pretrain_open_phases(run));
 	TRY(device_open(&settings->device, &run->pool, &run->backend));
 	if (pretrain_unset(run->options, "precision") && run->backend->dtype != DTYPE_F64)
 		TRY(pretrain_choose(run->options, "precision", "%s", run->backend->dtype == DTYPE_BF16 ? "bf16" : "fp32"));
@@ -151,10 +190,13 @@ static enum status pretrain(struct pretrain *run)
 	if (pretrain_unset(run->options, "vocab_size"))
 		TRY(pretrain_choose(run->options, "vocab_size", "%d", run->data.vocab.count));
 	TRY(pretrain_choose_model(run));
-	TRY(pretrain_open_instances(run));
-	TRY(pretrain_choose_training(run));
+	TRY(pretrain_choose_optimizer(run));
+	for (int64_t i = 0; i < run->phase_count; i++) {
+		pretrain_set_instances(run, &run->phases[i]);
+		TRY(pretrain_choose_training(run, &run->phases[i]));
+	}
 	pretrain_choose_shapes(run);
-	TRY(show_plan(run));
+	TRY(pretrain_show_plan(run));
 	if (settings->plan)
 		return OK;
 	TRY(write_settings(run));
@@ -165,7 +207,7 @@ static enum status pretrain(struct pretrain *run)
 	if (status == STOPPED) {
 		const char *reason = stop_reason();
 		status = error_set(STOPPED, "stopped at step %" PRId64 " of %" PRId64 "%s%s, saved",
-				   run->training.state.step, settings->num_train_steps, reason ? " by " : "",
+				   run->training.state.step, run->training.report.total_steps, reason ? " by " : "",
 				   reason ? reason : "");
 		error_hint("run the same command again to go on");
 		return status;
@@ -178,15 +220,14 @@ static enum status pretrain(struct pretrain *run)
 
 static void pretrain_release(struct pretrain *run)
 {
-	if (run->objective)
-		run->objective->close(run->objective);
+	close_phase(run);
 	optimizer_free(run->optimizer);
 	activations_free(run->activations);
 	if (run->replica.backend)
 		run->backend->functions->replica_release(&run->replica);
 	model_free(run->model);
-	instances_close(run->train_instances);
-	instances_close(run->held_out_instances);
+	pretrain_close_phases(run);
+	free(run->schedules);
 	run_data_close(&run->data);
 	if (run->backend)
 		backend_close(run->backend);
@@ -199,7 +240,7 @@ static void pretrain_release(struct pretrain *run)
 
 static enum status run_pretrain(struct options *options)
 {
-	struct pretrain run = {.options = options, .settings = options->settings, .lock = -1};
+	struct pretrain run = {.options = options, .settings = options->settings, .lock = -1, .open_phase = -1};
 	enum status status = pretrain(&run);
 	pretrain_release(&run);
 	return status;

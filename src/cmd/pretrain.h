@@ -7,33 +7,45 @@
 #include "train/pretraining.h"
 #include "train/run_data.h"
 
+/* One phase: its settings (the run's where there is only one phase), and what follows from them. */
+struct pretrain_phase {
+	struct options *options, own;
+	struct pretrain_settings *settings;
+	struct instance_settings instance_settings, evaluation_settings;
+	struct instances *instances; /* opened once they are needed, closed with the phase */
+	struct step_settings steps;
+	struct batch_capacity evaluation_capacity;
+};
+
 /* Everything a run owns, so that one function can release it. */
 struct pretrain {
 	struct options *options;
 	struct pretrain_settings *settings;
 	int lock;
 	char data_folder[PATH_BYTES], metrics_path[PATH_BYTES], checkpoint[PATH_BYTES];
-	bool resumed;
+	bool resumed;                /* goes on from `checkpoint` */
+	bool own_checkpoint;         /* `checkpoint` lies in the run folder */
+	bool begins_phase;           /* goes on from it with a phase of its own: data, lengths and rates may be others */
 	char computed_on[128], resumed_from[PATH_BYTES]; /* for the checkpoints' records; empty: begun afresh */
-	bool own_checkpoint;         /* the one resumed lies in the run folder */
 	struct json_document record; /* training_state.json of the checkpoint resumed */
 	uint64_t recorded_data_hash;
+	struct pretrain_phase *phases; /* [phase_count] */
+	int64_t phase_count;
 	struct pool *pool;
 	struct backend *backend;
 	struct run_data data;
 	struct model_config config;
-	struct instance_settings instance_settings, evaluation_settings;
-	struct instances *train_instances, *held_out_instances;
-	struct step_settings steps;
-	struct batch_capacity evaluation_capacity, capacity; /* `capacity` holds both kinds of batches */
+	struct batch_capacity capacity; /* holds the batches of all phases, of both kinds */
 	struct shape_limits limits;
 	struct model *model;
 	struct replica replica;
 	struct activations *activations;
 	struct optimizer *optimizer;
+	int64_t open_phase; /* whose data are open: index, or -1 */
 	struct objective *objective;
-	struct evaluation_set evaluation_set;
-	struct phase phase;
+	struct evaluation_set *evaluation_sets; /* [evaluation_count] of the open phase */
+	int64_t evaluation_count;
+	struct phase *schedules; /* [phase_count] */
 	struct buffer record_text;
 	struct training training;
 };
@@ -41,14 +53,24 @@ struct pretrain {
 /* pretrain_folder.c: the run folder, its lock, and the checkpoint to go on from with its settings. */
 MUST_USE enum status pretrain_open_folder(struct pretrain *run);
 
+/* pretrain_phases.c: the phases with their options, and what a resumed run takes over; their settings as a record. */
+MUST_USE enum status pretrain_open_phases(struct pretrain *run);
+void pretrain_write_record(const struct pretrain *run, struct json_writer *writer);
+void pretrain_close_phases(struct pretrain *run);
+
 /* pretrain_data.c: vocabulary and shards; then, with the model's configuration known, instances. */
 MUST_USE enum status pretrain_open_data(struct pretrain *run);
-MUST_USE enum status pretrain_open_instances(struct pretrain *run);
+void pretrain_set_instances(struct pretrain *run, struct pretrain_phase *phase);
+/* The phase's training instances, opened if they are not. */
+MUST_USE enum status pretrain_open_instances(struct pretrain *run, struct pretrain_phase *phase);
+/* The evaluation sets as the phase sees them: run->evaluation_sets. */
+MUST_USE enum status pretrain_open_evaluation(struct pretrain *run, const struct pretrain_phase *phase);
+void pretrain_close_evaluation(struct pretrain *run);
 int64_t pretrain_train_tokens(const struct pretrain *run);
 
 /* pretrain_choices.c: what the user left open, chosen from data and model. */
 MUST_USE enum status pretrain_choose_model(struct pretrain *run);
-MUST_USE enum status pretrain_choose_training(struct pretrain *run);
+MUST_USE enum status pretrain_choose_training(struct pretrain *run, struct pretrain_phase *phase);
 void pretrain_choose_shapes(struct pretrain *run);
 /* Sets an option the user left open, as the program's choice. */
 MUST_USE enum status pretrain_choose(struct options *options, const char *name, const char *format, ...)
@@ -57,9 +79,13 @@ bool pretrain_unset(const struct options *options, const char *name);
 
 /* pretrain_optimizer.c: optimiser and schedule, chosen where the user left them open (once the number of steps is
  * known), and as the loop wants them. */
+MUST_USE enum status pretrain_choose_schedule(struct pretrain *run, struct pretrain_phase *phase);
 MUST_USE enum status pretrain_choose_optimizer(struct pretrain *run);
 struct optimizer_settings pretrain_optimizer(const struct pretrain_settings *settings);
 struct schedule pretrain_schedule(const struct pretrain_settings *settings);
+
+/* pretrain_plan.c: what will be done, shown before hour one. */
+MUST_USE enum status pretrain_show_plan(struct pretrain *run);
 
 /* pretrain_weights.c: memory and weights, from the checkpoint, another model folder, or drawn. */
 MUST_USE enum status pretrain_open_model(struct pretrain *run);

@@ -49,43 +49,76 @@ enum status pretrain_choose_model(struct pretrain *run)
 		TRY(pretrain_choose(run->options, "attention_probs_dropout_prob", "%g", config->attention_probs_dropout_prob));
 	config->hidden_dropout_prob = settings->hidden_dropout_prob;
 	config->attention_probs_dropout_prob = settings->attention_probs_dropout_prob;
-	if (settings->max_seq_length > config->max_position_embeddings) {
+	for (int64_t i = 0; i < run->phase_count; i++) {
+		int64_t length = run->phases[i].settings->max_seq_length;
+		if (length <= config->max_position_embeddings)
+			continue;
 		enum status status = error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
-					       settings->max_seq_length, config->max_position_embeddings);
+					       length, config->max_position_embeddings);
 		error_hint("lower it, or raise max_position_embeddings in config.json");
 		return status;
 	}
 	return OK;
 }
 
-/* Batch, length of the run, rate: what fits this model and this amount of text, where the user left it open. */
-enum status pretrain_choose_training(struct pretrain *run)
+/* Instances whose lengths stand for all. */
+#define LENGTH_SAMPLES 65536
+
+/* Steps that --num_train_tokens will take, by the mean length of instances; a little more, for the end is where the
+ * tokens are. */
+static enum status steps_for_tokens(struct pretrain_phase *phase, double *out)
 {
-	struct options *options = run->options;
-	struct pretrain_settings *settings = run->settings;
-	int64_t hidden = run->config.hidden_size, tokens = pretrain_train_tokens(run);
-	if (pretrain_unset(options, "train_batch_size"))
-		TRY(pretrain_choose(options, "train_batch_size", "%d", hidden < 512 ? 64 : hidden < 768 ? 128 : 256));
-	int64_t an_epoch = instances_per_epoch(run->train_instances);
+	double mean;
+	TRY(instances_mean_length(phase->instances, LENGTH_SAMPLES, &mean));
+	const struct pretrain_settings *settings = phase->settings;
+	*out = ceil(1.01 * (double)settings->num_train_tokens / (mean * (double)settings->train_batch_size));
+	return OK;
+}
+
+/* The phase's length in steps, where it was given in passes over the text, or in tokens, or not at all. */
+static enum status choose_steps(struct pretrain *run, struct pretrain_phase *phase)
+{
+	struct options *options = phase->options;
+	const struct pretrain_settings *settings = phase->settings;
+	int64_t tokens = pretrain_train_tokens(run);
+	double steps;
+	TRY(pretrain_open_instances(run, phase));
+	int64_t an_epoch = instances_per_epoch(phase->instances);
 	if (an_epoch == 0) {
 		enum status status = error_set(ERR_DATA, "the training text gives no instance");
 		error_hint("its documents are too short; give more text");
 		return status;
 	}
-	bool epochs_given = !pretrain_unset(options, "num_train_epochs"), steps_given = !pretrain_unset(options, "num_train_steps");
-	if (!steps_given) {
-		if (!epochs_given)
+	if (!pretrain_unset(options, "num_train_steps"))
+		return OK;
+	if (!pretrain_unset(options, "num_train_tokens")) {
+		TRY(steps_for_tokens(phase, &steps));
+	} else {
+		if (pretrain_unset(options, "num_train_epochs"))
 			TRY(pretrain_choose(options, "num_train_epochs", "%d",
-				   tokens < 5000000 ? 40 : tokens < 50000000 ? 20 : tokens < 500000000 ? 10 : 4));
-		double steps = ceil(settings->num_train_epochs * (double)an_epoch / (double)settings->train_batch_size);
-		TRY(pretrain_choose(options, "num_train_steps", "%.0f", steps < 1 ? 1 : steps));
+					    tokens < 5000000 ? 40 : tokens < 50000000 ? 20 : tokens < 500000000 ? 10 : 4));
+		steps = ceil(settings->num_train_epochs * (double)an_epoch / (double)settings->train_batch_size);
 	}
+	return pretrain_choose(options, "num_train_steps", "%.0f", steps < 1 ? 1 : steps);
+}
+
+/* Batch, length, rate: what fits this model and this amount of text, where the user left it open. */
+enum status pretrain_choose_training(struct pretrain *run, struct pretrain_phase *phase)
+{
+	struct options *options = phase->options;
+	const struct pretrain_settings *settings = phase->settings;
+	int64_t hidden = run->config.hidden_size;
+	if (pretrain_unset(options, "train_batch_size"))
+		TRY(pretrain_choose(options, "train_batch_size", "%d", hidden < 512 ? 64 : hidden < 768 ? 128 : 256));
+	/* A resumed run knows its length; what it reads is walked when it is read. */
+	if (!run->resumed || pretrain_unset(options, "num_train_steps"))
+		TRY(choose_steps(run, phase));
 	int64_t steps = settings->num_train_steps, twentieth = steps / 20 > 0 ? steps / 20 : 1;
 	if (pretrain_unset(options, "save_checkpoints_steps"))
 		TRY(pretrain_choose(options, "save_checkpoints_steps", "%" PRId64, twentieth < 5000 ? twentieth : 5000));
 	if (pretrain_unset(options, "eval_steps"))
 		TRY(pretrain_choose(options, "eval_steps", "%" PRId64, twentieth < 5000 ? twentieth : 5000));
-	return pretrain_choose_optimizer(run);
+	return pretrain_choose_schedule(run, phase);
 }
 
 static int32_t larger(int32_t a, int32_t b)
@@ -93,28 +126,40 @@ static int32_t larger(int32_t a, int32_t b)
 	return a > b ? a : b;
 }
 
-/* Shapes of micro-batches, for training and for evaluation. */
+static void grow(struct batch_capacity *all, const struct batch_capacity *one)
+{
+	all->tokens = larger(all->tokens, one->tokens);
+	all->sequences = larger(all->sequences, one->sequences);
+	all->predictions = larger(all->predictions, one->predictions);
+}
+
+/* Shapes of micro-batches, for training and for evaluation: of each phase, and what holds them all. */
 void pretrain_choose_shapes(struct pretrain *run)
 {
-	const struct pretrain_settings *settings = run->settings;
-	run->steps = (struct step_settings){
-		.batch_size = settings->train_batch_size,
-		.accumulation_steps = (int32_t)settings->gradient_accumulation_steps,
-		.first_step = run->training.state.step + 1,
-		.last_step = settings->num_train_steps,
-	};
-	run->steps.capacity = batch_capacity_for(
-		&run->instance_settings, settings->train_batch_size, run->steps.accumulation_steps,
-		run->steps.accumulation_steps > 0 ? 0 : settings->micro_batch_tokens);
-	run->evaluation_capacity = batch_capacity_for(&run->evaluation_settings, 64, 0, settings->micro_batch_tokens);
-	run->capacity = (struct batch_capacity){
-		.tokens = larger(run->steps.capacity.tokens, run->evaluation_capacity.tokens),
-		.sequences = larger(run->steps.capacity.sequences, run->evaluation_capacity.sequences),
-		.predictions = larger(run->steps.capacity.predictions, run->evaluation_capacity.predictions),
-	};
+	int32_t longest = 0;
+	for (int64_t i = 0; i < run->phase_count; i++) {
+		struct pretrain_phase *phase = &run->phases[i];
+		const struct pretrain_settings *settings = phase->settings;
+		phase->steps = (struct step_settings){
+			.batch_size = settings->train_batch_size,
+			.accumulation_steps = (int32_t)settings->gradient_accumulation_steps,
+			.first_step = 1,
+		};
+		phase->steps.capacity = batch_capacity_for(
+			&phase->instance_settings, settings->train_batch_size, phase->steps.accumulation_steps,
+			phase->steps.accumulation_steps > 0 ? 0 : settings->micro_batch_tokens);
+		phase->evaluation_capacity =
+			batch_capacity_for(&phase->evaluation_settings, 64, 0, settings->micro_batch_tokens);
+		/* A phase that is over needs no room. */
+		if (i < run->training.state.phase.index)
+			continue;
+		grow(&run->capacity, &phase->steps.capacity);
+		grow(&run->capacity, &phase->evaluation_capacity);
+		longest = larger(longest, (int32_t)settings->max_seq_length);
+	}
 	run->limits = (struct shape_limits){
 		.batch = run->capacity,
-		.longest = (int32_t)settings->max_seq_length,
+		.longest = longest,
 		.hidden = run->config.hidden_size,
 		.heads = run->config.num_attention_heads,
 		.intermediate = run->config.intermediate_size,

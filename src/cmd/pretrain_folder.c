@@ -193,11 +193,5 @@ enum status pretrain_open_folder(struct pretrain *run)
 	TRY(path_join(run->data_folder, settings->out, "data"));
 	TRY(path_join(run->metrics_path, settings->out, "metrics.jsonl"));
 	TRY(checkpoint_clean(settings->out));
-	TRY(open_checkpoint(run));
-	if (!run->resumed)
-		return OK;
-	const struct json *record = json_member(run->record.root, "settings");
-	if (!record)
-		return error_set(ERR_DATA, "'%s': training_state.json records no settings", run->checkpoint);
-	return options_resume(run->options, record, run->checkpoint, SCOPE_ALL);
+	return open_checkpoint(run);
 }

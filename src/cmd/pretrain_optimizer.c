@@ -14,24 +14,23 @@ static bool is_lamb(const struct pretrain_settings *settings)
 	return strcmp(settings->optimizer, "lamb") == 0 || strcmp(settings->optimizer, "nvlamb") == 0;
 }
 
-static enum status choose_rate(struct pretrain *run)
+static enum status choose_rate(struct pretrain *run, struct pretrain_phase *phase)
 {
-	const struct pretrain_settings *settings = run->settings;
 	int64_t hidden = run->config.hidden_size;
-	if (!pretrain_unset(run->options, "learning_rate"))
+	if (!pretrain_unset(phase->options, "learning_rate"))
 		return OK;
 	/* You et al. 2020, table 4: 5e-3 at a batch of 32,768, with its square root for others. */
-	if (is_lamb(settings))
-		return pretrain_choose(run->options, "learning_rate", "%.2g",
-				       5e-3 * sqrt((double)settings->train_batch_size / 32768));
-	return pretrain_choose(run->options, "learning_rate", "%s",
+	if (is_lamb(run->settings))
+		return pretrain_choose(phase->options, "learning_rate", "%.2g",
+				       5e-3 * sqrt((double)phase->settings->train_batch_size / 32768));
+	return pretrain_choose(phase->options, "learning_rate", "%s",
 			       hidden < 512 ? "1e-3" : hidden < 768 ? "5e-4" : hidden < 1024 ? "2e-4" : "1e-4");
 }
 
-static enum status choose_warmup(struct pretrain *run)
+static enum status choose_warmup(struct pretrain_phase *phase)
 {
-	struct options *options = run->options;
-	const struct pretrain_settings *settings = run->settings;
+	struct options *options = phase->options;
+	const struct pretrain_settings *settings = phase->settings;
 	int64_t steps = settings->num_train_steps, tenth = steps / 10 < 10000 ? steps / 10 : 10000;
 	if (options_given(options, "num_warmup_steps") && options_given(options, "warmup_proportion"))
 		return error_set(ERR_USAGE, "--num_warmup_steps and --warmup_proportion: give one of them");
@@ -45,6 +44,21 @@ static enum status choose_warmup(struct pretrain *run)
 	if (settings->num_warmup_steps > steps)
 		return error_set(ERR_USAGE, "--num_warmup_steps %" PRId64 " is more than the %" PRId64 " steps of the run",
 				 settings->num_warmup_steps, steps);
+	return OK;
+}
+
+enum status pretrain_choose_schedule(struct pretrain *run, struct pretrain_phase *phase)
+{
+	bool lamb = is_lamb(run->settings);
+	TRY(choose_rate(run, phase));
+	TRY(choose_warmup(phase));
+	if (pretrain_unset(phase->options, "schedule"))
+		TRY(pretrain_choose(phase->options, "schedule", lamb ? "poly" : "linear"));
+	if (pretrain_unset(phase->options, "poly_degree"))
+		TRY(pretrain_choose(phase->options, "poly_degree", lamb ? "0.5" : "1"));
+	if (phase->settings->min_learning_rate > phase->settings->learning_rate)
+		return error_set(ERR_USAGE, "--min_learning_rate %g is above --learning_rate %g",
+				 phase->settings->min_learning_rate, phase->settings->learning_rate);
 	return OK;
 }
 
@@ -66,18 +80,9 @@ enum status pretrain_choose_optimizer(struct pretrain *run)
 	struct options *options = run->options;
 	const struct pretrain_settings *settings = run->settings;
 	bool lamb = is_lamb(settings);
-	TRY(choose_rate(run));
-	TRY(choose_warmup(run));
-	if (pretrain_unset(options, "schedule"))
-		TRY(pretrain_choose(options, "schedule", lamb ? "poly" : "linear"));
-	if (pretrain_unset(options, "poly_degree"))
-		TRY(pretrain_choose(options, "poly_degree", lamb ? "0.5" : "1"));
 	if (pretrain_unset(options, "bias_correction"))
 		TRY(pretrain_choose(options, "bias_correction", "%s",
 				    strcmp(settings->optimizer, "google_adamw") == 0 ? "false" : "true"));
-	if (settings->min_learning_rate > settings->learning_rate)
-		return error_set(ERR_USAGE, "--min_learning_rate %g is above --learning_rate %g", settings->min_learning_rate,
-				 settings->learning_rate);
 	if (!lamb)
 		return check_lamb_options(run);
 	if (pretrain_unset(options, "trust_ratio"))

@@ -9,7 +9,7 @@
 struct pretrain_settings {
 	/* text */
 	struct option_list corpus, data, eval_corpus, eval_data;
-	const char *text_form, *vocab_file;
+	const char *best_by, *text_form, *vocab_file;
 	int64_t vocab_size, min_frequency;
 	bool cased;
 	double held_out_fraction;
@@ -20,9 +20,13 @@ struct pretrain_settings {
 	const char *out;
 	const char *resume_from, *max_time;
 	bool fresh, plan, save_best;
-	int64_t num_train_steps, train_batch_size, gradient_accumulation_steps, micro_batch_tokens, stop_at_step;
-	double num_train_epochs;
+	int64_t num_train_steps, num_train_tokens, early_stopping_patience, stop_at_step, steps_this_run;
+	int64_t train_batch_size, gradient_accumulation_steps, micro_batch_tokens;
+	double num_train_epochs, early_stopping_threshold;
 	int64_t save_checkpoints_steps, keep_checkpoints, eval_steps, eval_instances, log_steps, seed;
+	/* phases */
+	bool phase2, resume_phase2;
+	int64_t phase1_end_step;
 	/* numbers */
 	double skip_spikes, loss_scale, init_loss_scale;
 	/* instances */

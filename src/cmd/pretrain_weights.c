@@ -66,8 +66,9 @@ enum status pretrain_open_model(struct pretrain *run)
 	TRY(optimizer_create(&run->optimizer, run->model, &optimizer));
 	if (run->resumed) {
 		TRY(checkpoint_load(run->checkpoint, run->model, &run->replica, run->optimizer));
-		return instances_hint(run->train_instances, run->training.state.epoch,
-				      run->training.state.epoch_first_sample);
+		if (run->begins_phase)
+			optimizer_restart(run->optimizer);
+		return OK;
 	}
 	TRY(model_initialize(run->model, &run->replica, (uint64_t)settings->seed));
 	return load_initial_weights(run);

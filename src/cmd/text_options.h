@@ -9,7 +9,7 @@
 	{.name = "corpus",                                                                                   \
 	 .type = OPTION_LIST,                                                                                \
 	 .field = (offset),                                                                                  \
-	 .role = ROLE_PLACE,                                                                                 \
+	 .role = ROLE_SOURCE,                                                                                \
 	 .value_name = "PATH...",                                                                            \
 	 .help = sentence ": files, folders, globs, - for standard input; plain, gz, bz2, zst, xz"}
 

@@ -41,13 +41,19 @@ struct batch_capacity batch_capacity_for(const struct instance_settings *setting
 	                               .predictions = (int32_t)smaller(most, usual)};
 }
 
+size_t batch_bytes(struct batch_capacity capacity)
+{
+	int64_t tokens = round_up(capacity.tokens), sequences = round_up((int64_t)capacity.sequences + 1);
+	return (size_t)(5 * tokens + 3 * sequences + 3 * round_up(capacity.predictions)) * sizeof(int32_t);
+}
+
 enum status batch_create(struct batch *out, struct batch_capacity capacity)
 {
 	int64_t tokens = round_up(capacity.tokens), sequences = round_up((int64_t)capacity.sequences + 1);
 	int64_t predictions = round_up(capacity.predictions);
 	int32_t *next = NULL;
 	memset(out, 0, sizeof(*out));
-	TRY(memory_new(&next, 5 * tokens + 3 * sequences + 3 * predictions, sizeof(*next), "micro-batch"));
+	TRY(memory_new(&next, (int64_t)(batch_bytes(capacity) / sizeof(*next)), sizeof(*next), "micro-batch"));
 	out->ids = next;
 	out->types = next += tokens;
 	out->positions = next += tokens;

@@ -99,6 +99,8 @@ void instances_close(struct instances *instances); /* NULL is fine */
 const struct instance_settings *instances_settings(const struct instances *instances);
 /* Instances of epoch 0: the set's size to a first approximation, the exact size of an evaluation set. */
 int64_t instances_per_epoch(struct instances *instances);
+/* Mean tokens of an instance, of the first `limit` samples of epoch 0. */
+MUST_USE enum status instances_mean_length(struct instances *instances, int64_t limit, double *out);
 /* Epoch of a sample, and the number of the epoch's first sample. Where an epoch begins is known from walking
  * those before it; instances_hint() (right after opening, with what struct step said) saves that after a
  * resume. A hint that contradicts what is known is ERR_STATE. */
@@ -127,6 +129,8 @@ struct step_settings {
 	                               0 = as few as the capacity allows */
 	struct batch_capacity capacity; /* of one micro-batch */
 	int64_t first_step;             /* the first to be delivered, from 1 */
+	int64_t steps_before, samples_before; /* of another batch size: step steps_before + 1 begins with sample
+	                                         samples_before */
 	int64_t last_step;              /* 0 = endless */
 	int64_t sample_count; /* 0 = endless epochs; else the set ends after this many samples (evaluation):
 	                         the last step may be short */
@@ -142,12 +146,16 @@ MUST_USE enum status step_reader_next(struct step_reader *reader, const struct s
 double step_reader_waited(const struct step_reader *reader);
 void step_reader_close(struct step_reader *reader);
 
+/* Host memory that a reader with these settings takes. */
+size_t step_reader_bytes(const struct instance_settings *instances, const struct step_settings *settings);
+
 /* Capacity that fits any `batch_size` / `accumulation_steps` instances of these settings, not above
  * `token_limit` tokens (0 = no limit) but always one full sequence. */
 struct batch_capacity batch_capacity_for(const struct instance_settings *settings, int64_t batch_size,
                                          int32_t accumulation_steps, int64_t token_limit);
 /* Allocates the arrays of a batch for a capacity, zeroed, in one block that begins at `ids`; batch_release
  * frees it. */
+size_t batch_bytes(struct batch_capacity capacity);
 MUST_USE enum status batch_create(struct batch *out, struct batch_capacity capacity);
 void batch_release(struct batch *batch);
 

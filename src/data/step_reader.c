@@ -166,7 +166,8 @@ static enum status make_step(struct step_reader *reader, int64_t index, struct s
 {
 	const struct step_settings *settings = &reader->settings;
 	step->number = settings->first_step + index;
-	step->first_sample = (step->number - 1) * settings->batch_size;
+	step->first_sample =
+	        settings->samples_before + (step->number - 1 - settings->steps_before) * settings->batch_size;
 	step->instance_count = settings->batch_size;
 	if (settings->sample_count > 0 && step->instance_count > settings->sample_count - step->first_sample)
 		step->instance_count = settings->sample_count - step->first_sample;
@@ -362,4 +363,26 @@ void step_reader_close(struct step_reader *reader)
 	free(reader->ends);
 	free(reader->sorted);
 	free(reader);
+}
+
+size_t step_reader_bytes(const struct instance_settings *instances, const struct step_settings *settings)
+{
+	struct step_reader reader = {.instance_settings = instances, .settings = *settings};
+	if (count_batches(&reader) != OK)
+		return 0; /* said when it is opened */
+	return (size_t)SLOTS * (size_t)reader.batch_limit * batch_bytes(settings->capacity) +
+	       (size_t)settings->batch_size * (sizeof(struct pick) + sizeof(int32_t));
+}
+
+enum status instances_mean_length(struct instances *instances, int64_t limit, double *out)
+{
+	int64_t count = instances_per_epoch(instances), tokens = 0;
+	struct pick pick;
+	count = count < limit ? count : limit;
+	for (int64_t i = 0; i < count; i++) {
+		TRY(instances_pick(instances, i, &pick, NULL, NULL));
+		tokens += pick_length(instances_settings(instances), &pick);
+	}
+	*out = count > 0 ? (double)tokens / (double)count : 0.0;
+	return OK;
 }

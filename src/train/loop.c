@@ -138,7 +138,7 @@ static enum status train_phase(struct training *training)
 		TRY(evaluate(training));
 		TRY(checkpoint_best_check(training->checkpoints.folder, state));
 	}
-	while (!is_full(phase, state) && !is_stalled(phase, state)) {
+	while (!phase_has_ended(phase, state)) {
 		enum status stepped = train_step(training), evaluated = OK;
 		if (stepped != OK && stepped != STOPPED)
 			return stepped;
@@ -174,6 +174,24 @@ static enum status last_save(struct training *training, enum status ended)
 	return ended == OK || ended == STOPPED ? (status == OK ? ended : status) : error_restore(&error);
 }
 
+void train_state_next_phase(struct train_state *state)
+{
+	state->phase = (struct phase_state){
+		.index = state->phase.index + 1,
+		.first_step = state->step,
+		.first_sample = state->samples,
+		.first_token = state->tokens,
+	};
+	/* Losses of other data and lengths do not compare. */
+	state->best_step = 0;
+	state->guard.observed = 0;
+}
+
+bool phase_has_ended(const struct phase *phase, const struct train_state *state)
+{
+	return is_full(phase, state) || is_stalled(phase, state);
+}
+
 enum status train(struct training *training)
 {
 	struct train_state *state = &training->state;
@@ -187,15 +205,7 @@ enum status train(struct training *training)
 		if (state->phase.index == training->phase_count - 1)
 			break;
 		log_note("phase %lld ended at step %lld", (long long)state->phase.index + 1, (long long)state->step);
-		state->phase = (struct phase_state){
-			.index = state->phase.index + 1,
-			.first_step = state->step,
-			.first_sample = state->samples,
-			.first_token = state->tokens,
-		};
-		/* Losses of other data and lengths do not compare. */
-		state->best_step = 0;
-		state->guard.observed = 0;
+		train_state_next_phase(state);
 		optimizer_restart(training->optimizer);
 	}
 done:

@@ -7,14 +7,7 @@
 #include "train/checkpoint.h"
 #include "train/optimizer.h"
 
-/* Bytes of a batch's arrays a token, a sequence and a prediction; steps held at a time by the reader. */
-#define TOKEN_BYTES (5 * 4)
-#define SEQUENCE_BYTES (3 * 4)
-#define PREDICTION_BYTES (3 * 4)
-#define STEPS_AHEAD 3
-
-/* FLOPs of a step of full-length sequences with the usual share of predictions. */
-static double step_flops(const struct model_config *config, int64_t batch_size, int32_t length)
+double plan_step_flops(const struct model_config *config, int64_t batch_size, int32_t length)
 {
 	double l = length, h = config->hidden_size, layers = config->num_hidden_layers;
 	double f = config->intermediate_size, v = config->vocab_size, predictions = 0.15 * l;
@@ -23,7 +16,7 @@ static double step_flops(const struct model_config *config, int64_t batch_size, 
 }
 
 struct memory_plan plan_training(const struct model *model, const struct shape_limits *limits, int64_t batch_size,
-				 int32_t max_seq_length, int64_t batches_per_step)
+				 int32_t max_seq_length, size_t batch_bytes)
 {
 	struct backend *be = model->backend;
 	struct memory_plan plan = {
@@ -31,12 +24,9 @@ struct memory_plan plan_training(const struct model *model, const struct shape_l
 		.moments = limits->training ? optimizer_bytes(model) : 0,
 		.activations = activations_bytes(model, limits->batch, limits->training),
 		.workspace = be->functions->workspace_bytes(be, limits),
-		.batches = (size_t)batches_per_step * STEPS_AHEAD *
-			   ((size_t)limits->batch.tokens * TOKEN_BYTES +
-			    (size_t)limits->batch.sequences * SEQUENCE_BYTES +
-			    (size_t)limits->batch.predictions * PREDICTION_BYTES),
+		.batches = batch_bytes,
 		.checkpoint = limits->training ? checkpoint_writer_bytes(model) : 0,
-		.flops_per_step = step_flops(&model->config, batch_size, max_seq_length),
+		.flops_per_step = plan_step_flops(&model->config, batch_size, max_seq_length),
 	};
 	plan.total = plan.weights + plan.moments + plan.activations + plan.workspace + plan.batches + plan.checkpoint;
 	return plan;

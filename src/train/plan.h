@@ -17,8 +17,11 @@ struct memory_plan {
 	double flops_per_step; /* at full length */
 };
 
+/* `batch_bytes` is what the batches read ahead take on the host (step_reader_bytes). */
 struct memory_plan plan_training(const struct model *model, const struct shape_limits *limits, int64_t batch_size,
-				 int32_t max_seq_length, int64_t batches_per_step);
+				 int32_t max_seq_length, size_t batch_bytes);
+/* FLOPs of a step of full-length sequences with the usual share of predictions. */
+double plan_step_flops(const struct model_config *config, int64_t batch_size, int32_t length);
 void plan_print(const struct memory_plan *plan, const struct model *model, const struct shape_limits *limits,
 		struct buffer *out);
 /* ERR_RESOURCE if the plan is larger than the memory this machine has left. */

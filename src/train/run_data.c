@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "data/prepare.h"
 #include "text/vocab_learn.h"
+#include "train/evaluation_groups.h"
 
 #define VOCAB_NAME "vocab.txt"
 #define MAX_LENGTH_UNKNOWN 512
@@ -83,27 +84,30 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 	return OK;
 }
 
-enum status run_data_shards(const struct option_list *patterns, enum text_form form,
-			    const struct tokenizer *tokenizer, struct pool *pool, const char *prefix,
-			    double held_out_fraction)
+/* Were the shards made from this text? Those that do not say are taken to be. */
+static enum status shard_is_of(const char *prefix, const struct option_list *patterns, enum text_form form, bool *same)
+{
+	struct corpus *corpus;
+	struct shard shard;
+	TRY(corpus_open_list(&corpus, patterns, form));
+	enum status status = shard_open(&shard, prefix);
+	if (status == OK) {
+		*same = !shard.described || shard.description.source_fingerprint == 0 ||
+			shard.description.source_fingerprint == corpus_fingerprint(corpus);
+		shard_close(&shard);
+	}
+	corpus_close(corpus);
+	return status;
+}
+
+static enum status make_shards(const struct option_list *patterns, enum text_form form, const struct tokenizer *tokenizer,
+			       struct pool *pool, const char *prefix, double held_out_fraction)
 {
 	struct corpus *corpus;
 	char held_out[PATH_BYTES];
 	snprintf(held_out, sizeof(held_out), "%.4000s.held_out", prefix);
 	TRY(corpus_open_list(&corpus, patterns, form));
-	enum status status = OK;
-	if (shard_exists(prefix)) {
-		struct shard shard;
-		TRY_GOTO(shard_open(&shard, prefix), done);
-		bool same = !shard.described || shard.description.source_fingerprint == 0 ||
-			    shard.description.source_fingerprint == corpus_fingerprint(corpus);
-		shard_close(&shard);
-		if (!same) {
-			status = error_set(ERR_STATE, "the corpus has changed since '%s' was made from it", prefix);
-			error_hint("give --fresh to begin again with the new text, or another --out");
-		}
-		goto done;
-	}
+	enum status status;
 	struct prepare_report report;
 	struct prepare_settings settings = {
 		.prefix = prefix,
@@ -131,6 +135,21 @@ done:
 	return status;
 }
 
+enum status run_data_shards(const struct option_list *patterns, enum text_form form,
+			    const struct tokenizer *tokenizer, struct pool *pool, const char *prefix,
+			    double held_out_fraction)
+{
+	if (!shard_exists(prefix))
+		return make_shards(patterns, form, tokenizer, pool, prefix, held_out_fraction);
+	bool same;
+	TRY(shard_is_of(prefix, patterns, form, &same));
+	if (same)
+		return OK;
+	enum status status = error_set(ERR_STATE, "the corpus has changed since '%s' was made from it", prefix);
+	error_hint("give --fresh to begin again with the new text, or another --out");
+	return status;
+}
+
 /* Opens shards and proves that they belong to the vocabulary. */
 static enum status shards_open(const char *const *prefixes, int64_t count, const struct vocab *vocab,
 			       struct shard **out, int64_t *out_count)
@@ -144,27 +163,60 @@ static enum status shards_open(const char *const *prefixes, int64_t count, const
 	return OK;
 }
 
-static enum status held_out_open(const struct run_data_settings *settings, const struct tokenizer *tokenizer,
-				 const char *train_prefix, struct run_data *out)
+/* One more evaluation set with its shards. */
+static enum status set_open(struct run_data *out, const char *name, const char *const *prefixes, int64_t count)
 {
+	struct run_data_set *set = &out->evaluation[out->evaluation_count++];
+	snprintf(set->name, sizeof(set->name), "%s", name);
+	return shards_open(prefixes, count, &out->vocab, &set->shards, &set->shard_count);
+}
+
+/* Text of an evaluation set to shards. A set of another text is made again: no result of training depends on it. */
+static enum status evaluation_text(const struct run_data_settings *settings, const struct tokenizer *tokenizer,
+				   const struct evaluation_group *group, struct run_data *out)
+{
+	char prefix[PATH_BYTES], name[96];
+	const char *prefixes[] = {prefix};
+	const struct option_list list = {.values = group->values, .count = group->count};
+	snprintf(name, sizeof(name), "evaluation%s%s", group->name[0] ? "." : "", group->name);
+	TRY(path_join(prefix, settings->folder, name));
+	bool there = shard_exists(prefix), same = true;
+	if (there && !settings->eval_recorded)
+		TRY(shard_is_of(prefix, &list, settings->text_form, &same));
+	if (there && !same)
+		log_note("evaluation set %s: its text has changed, made again", group->name);
+	if (!there || !same)
+		TRY(make_shards(&list, settings->text_form, tokenizer, settings->pool, prefix, 0));
+	return set_open(out, group->name, prefixes, 1);
+}
+
+/* The evaluation sets that are given; otherwise the documents held out of the training text. */
+static enum status evaluation_open(const struct run_data_settings *settings, const struct tokenizer *tokenizer,
+				   const char *train_prefix, struct run_data *out)
+{
+	struct evaluation_groups texts = {0}, shards = {0};
 	char prefix[PATH_BYTES];
-	const char *names[] = {prefix};
-	if (settings->eval_data->count > 0)
-		return shards_open(settings->eval_data->values, settings->eval_data->count, &out->vocab,
-				   &out->held_out, &out->held_out_count);
-	if (settings->eval_corpus->count > 0) {
-		TRY(path_join(prefix, settings->folder, "evaluation"));
-		TRY(run_data_shards(settings->eval_corpus, settings->text_form, tokenizer, settings->pool, prefix, 0));
-		return shards_open(names, 1, &out->vocab, &out->held_out, &out->held_out_count);
-	}
+	const char *prefixes[] = {prefix};
+	enum status status;
+	TRY_GOTO(evaluation_groups_parse(&texts, settings->eval_corpus), done);
+	TRY_GOTO(evaluation_groups_parse(&shards, settings->eval_data), done);
+	TRY_GOTO(evaluation_groups_check(&texts, &shards), done);
+	TRY_GOTO(memory_new(&out->evaluation, texts.count + shards.count + 1, sizeof(*out->evaluation),
+			    "evaluation sets"),
+		 done);
+	for (int64_t i = 0; i < texts.count; i++)
+		TRY_GOTO(evaluation_text(settings, tokenizer, &texts.groups[i], out), done);
+	for (int64_t i = 0; i < shards.count; i++)
+		TRY_GOTO(set_open(out, shards.groups[i].name, shards.groups[i].values, shards.groups[i].count), done);
 	snprintf(prefix, sizeof(prefix), "%.4000s.held_out", train_prefix);
-	if (shard_exists(prefix))
-		return shards_open(names, 1, &out->vocab, &out->held_out, &out->held_out_count);
-	TRY(path_join(prefix, settings->folder, "evaluation")); /* of an earlier start with --eval_corpus */
-	if (shard_exists(prefix))
-		return shards_open(names, 1, &out->vocab, &out->held_out, &out->held_out_count);
-	log_warning("no held-out documents: the run is not evaluated (give --eval_corpus or --eval_data)");
-	return OK;
+	if (out->evaluation_count == 0 && shard_exists(prefix))
+		TRY_GOTO(set_open(out, "", prefixes, 1), done);
+	if (out->evaluation_count == 0)
+		log_warning("no held-out documents: the run is not evaluated (give --eval_corpus or --eval_data)");
+done:
+	evaluation_groups_release(&texts);
+	evaluation_groups_release(&shards);
+	return status;
 }
 
 /* What the mark says: the settings that decide what the folder holds. */
@@ -233,7 +285,8 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	} else {
 		const char *names[] = {prefix};
 		TRY_GOTO(path_join(prefix, settings->folder, "train"), failed);
-		if (settings->corpus->count > 0)
+		bool made = settings->corpus_recorded && shard_exists(prefix);
+		if (settings->corpus->count > 0 && !made)
 			TRY_GOTO(run_data_shards(settings->corpus, settings->text_form, tokenizer, settings->pool, prefix,
 						 own_evaluation ? 0 : settings->held_out_fraction),
 				 failed);
@@ -244,7 +297,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		}
 		TRY_GOTO(shards_open(names, 1, &out->vocab, &out->train, &out->train_count), failed);
 	}
-	TRY_GOTO(held_out_open(settings, tokenizer, prefix, out), failed);
+	TRY_GOTO(evaluation_open(settings, tokenizer, prefix, out), failed);
 	out->hash = out->vocab.hash;
 	for (int64_t i = 0; i < out->train_count; i++)
 		out->hash = hash64_combine(out->hash, out->train[i].content_hash);
@@ -260,10 +313,14 @@ void run_data_close(struct run_data *data)
 {
 	for (int64_t i = 0; i < data->train_count; i++)
 		shard_close(&data->train[i]);
-	for (int64_t i = 0; i < data->held_out_count; i++)
-		shard_close(&data->held_out[i]);
+	for (int64_t i = 0; i < data->evaluation_count; i++) {
+		struct run_data_set *set = &data->evaluation[i];
+		for (int64_t k = 0; k < set->shard_count; k++)
+			shard_close(&set->shards[k]);
+		free(set->shards);
+	}
 	free(data->train);
-	free(data->held_out);
+	free(data->evaluation);
 	vocab_release(&data->vocab);
 	*data = (struct run_data){0};
 }

@@ -17,7 +17,10 @@ struct run_data_settings {
 	const char *folder;                 /* made if missing */
 	const struct option_list *corpus;   /* patterns of text; empty: shards are given, or lie in `folder` */
 	const struct option_list *data;     /* shard prefixes instead of text */
+	/* Instead of held-out documents: "NAME=PATH" begins a set of that name, to which values without a name belong that
+	 * follow; before the first name, to one without a name. */
 	const struct option_list *eval_corpus, *eval_data;
+	bool corpus_recorded, eval_recorded; /* the lists are a resumed run's record: needed only where shards are not */
 	enum text_form text_form;
 	double held_out_fraction;           /* of the corpus' documents, unless an evaluation set is given */
 	const char *vocab_file;             /* NULL: the folder's, or learned from the corpus */
@@ -28,11 +31,20 @@ struct run_data_settings {
 	                                       with other settings is made again */
 };
 
+/* Held-out text with a curve of its own. */
+struct run_data_set {
+	char name[64]; /* "" for documents held out of the training text, and for an evaluation set without a name */
+	struct shard *shards;
+	int64_t shard_count;
+};
+
 struct run_data {
 	struct vocab vocab;
 	struct tokenizer_settings tokenizer;
-	struct shard *train, *held_out;
-	int64_t train_count, held_out_count;
+	struct shard *train;
+	int64_t train_count;
+	struct run_data_set *evaluation; /* [evaluation_count] */
+	int64_t evaluation_count;
 	uint64_t hash;                      /* of vocabulary and training shards: a checkpoint records it */
 };
 
