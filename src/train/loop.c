@@ -174,6 +174,13 @@ static enum status last_save(struct training *training, enum status ended)
 	return ended == OK || ended == STOPPED ? (status == OK ? ended : status) : error_restore(&error);
 }
 
+static const char *phase_end_reason(const struct phase *phase, const struct train_state *state)
+{
+	if (is_stalled(phase, state))
+		return "its held-out loss no longer falls";
+	return state->step - state->phase.first_step >= phase->steps ? "it has had its steps" : "it has had its tokens";
+}
+
 void train_state_next_phase(struct train_state *state)
 {
 	state->phase = (struct phase_state){
@@ -204,7 +211,8 @@ enum status train(struct training *training)
 		TRY_GOTO(train_phase(training), done);
 		if (state->phase.index == training->phase_count - 1)
 			break;
-		log_note("phase %lld ended at step %lld", (long long)state->phase.index + 1, (long long)state->step);
+		log_note("phase %lld ended at step %lld: %s", (long long)state->phase.index + 1, (long long)state->step,
+			 phase_end_reason(&training->phases[state->phase.index], state));
 		train_state_next_phase(state);
 		optimizer_restart(training->optimizer);
 	}
