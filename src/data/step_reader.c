@@ -381,7 +381,7 @@ enum status instances_mean_length(struct instances *instances, int64_t limit, do
 	count = count < limit ? count : limit;
 	for (int64_t i = 0; i < count; i++) {
 		TRY(instances_pick(instances, i, &pick, NULL, NULL));
-		tokens += pick_length(instances_settings(instances), &pick);
+		tokens += pick.length;
 	}
 	*out = count > 0 ? (double)tokens / (double)count : 0.0;
 	return OK;
