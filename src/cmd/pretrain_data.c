@@ -38,7 +38,7 @@ enum status pretrain_open_data(struct pretrain *run)
 	char vocab_beside[PATH_BYTES], source_folder[PATH_BYTES];
 	const char *vocab_file = settings->vocab_file;
 	const char *source = pretrain_initial_weights(settings);
-	bool begins = !run->resumed || run->from_elsewhere;
+	bool begins = !run->resumed || !run->own_checkpoint;
 	if (!vocab_file && source && begins) {
 		TRY(session_model_folder(source, source_folder));
 		TRY(path_join(vocab_beside, source_folder, "vocab.txt"));

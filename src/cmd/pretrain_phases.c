@@ -31,9 +31,8 @@ static const struct json *recorded_phase(const struct json *record, int64_t inde
 	return phase;
 }
 
-static enum status read_record(struct pretrain *run)
+static enum status check_record(const struct pretrain *run)
 {
-	TRY(checkpoint_read_state(run->checkpoint, &run->record, &run->training.state, &run->recorded_data_hash));
 	const struct json *record = record_settings(run);
 	if (!record || recorded_count(record) < 1 || run->training.state.phase.index >= recorded_count(record))
 		return error_set(ERR_DATA, "'%s': training_state.json does not record its settings", run->checkpoint);
@@ -63,8 +62,9 @@ static enum status open_first_phase(struct pretrain *run)
 		return status;
 	}
 	TRY(checkpoint_verify(run->checkpoint));
-	run->resumed = run->from_elsewhere = true;
-	return read_record(run);
+	run->resumed = true;
+	TRY(checkpoint_read_state(run->checkpoint, &run->record, &run->training.state, &run->recorded_data_hash));
+	return check_record(run);
 }
 
 /* Where the first phase ended: asked for, or where its settings say. */
@@ -108,9 +108,10 @@ static enum status check_second_phase(struct pretrain *run)
 		error_hint("--phase2 alone begins it");
 		return status;
 	}
-	if (!run->resumed)
+	bool elsewhere = !run->resumed;
+	if (elsewhere)
 		TRY(open_first_phase(run));
-	if (state->phase.index > 0 && !run->from_elsewhere) {
+	if (state->phase.index > 0 && !elsewhere) {
 		if (settings->phase1_end_step > 0 && settings->phase1_end_step != state->phase.first_step)
 			return error_set(ERR_STATE, "--phase1_end_step is %" PRId64 ", but the phase began at step %" PRId64,
 					 settings->phase1_end_step, state->phase.first_step);
@@ -152,7 +153,7 @@ enum status pretrain_open_phases(struct pretrain *run)
 {
 	struct options *options = run->options;
 	if (run->resumed)
-		TRY(read_record(run));
+		TRY(check_record(run));
 	TRY(check_second_phase(run));
 	const struct json *record = run->resumed ? record_settings(run) : NULL;
 	int64_t recorded = record ? recorded_count(record) : 0, listed = options->section_count;
