@@ -29,7 +29,7 @@ static const struct option download_options[] = {
 	{.name = "out", .letter = 'o', .type = OPTION_TEXT, .field = FIELD(out), .fallback = "download", .role = ROLE_PLACE,
 	 .value_name = "FOLDER", .help = "where the files go, each kind in a folder of its own"},
 	{.name = "language", .type = OPTION_TEXT, .field = FIELD(language), .fallback = "en", .role = ROLE_PLACE,
-	 .value_name = "CODE", .help = "of wikipedia: en, zh, simple, ..."},
+	 .value_name = "CODE", .help = "which wikipedia, by its code: en, zh, simple"},
 	{.name = "date", .type = OPTION_TEXT, .field = FIELD(date), .fallback = "latest", .role = ROLE_PLACE,
 	 .value_name = "YYYYMMDD", .help = "of the wikipedia dump; only dated ones stay as they are"},
 	{.name = "books", .type = OPTION_LIST, .field = FIELD(books), .role = ROLE_PLACE, .value_name = "N|FILE...",
