@@ -1,0 +1,97 @@
+/* Charts as SVG, and the HTML page around them: no library, no network, no font of its own. Colours are CSS variables
+ * that the page's style sets for light and dark; every chart carries its description for those who cannot see it. */
+#ifndef BASE_CHART_H
+#define BASE_CHART_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/buffer.h"
+
+/* How the numbers of an axis are written. */
+enum chart_number {
+	CHART_PLAIN,    /* 6.25 */
+	CHART_SHARE,    /* 0.153 as 15.3 % */
+	CHART_COUNT,    /* 29,800,000 as 29.8 M */
+	CHART_DURATION, /* seconds as s, min, h, d */
+	CHART_POWER,    /* 0.00025 as 2.5e-4 */
+};
+
+struct chart_axis {
+	const char *label; /* with the unit: "tokens trained on" */
+	enum chart_number number;
+	bool logarithmic;  /* y only; values of 0 and below are left out */
+	bool from_zero;
+};
+
+/* A curve: `count` points with x ascending; a NaN in y is a gap. `low` and `high` draw a band behind it, or NULL. */
+struct chart_series {
+	const char *label; /* in the legend and at the curve's end */
+	int colour;        /* 1 to 8, the slots of the page's style */
+	bool dots;         /* a mark at every point: few measurements rather than a stream */
+	bool thin;
+	const double *x, *y, *low, *high;
+	int64_t count;
+};
+
+/* A level to compare with. */
+struct chart_level {
+	double y;
+	const char *label;
+};
+
+/* A place on the x axis. */
+enum chart_mark_kind { CHART_MARK_PHASE, CHART_MARK_TROUBLE, CHART_MARK_SAVED };
+struct chart_mark {
+	enum chart_mark_kind kind;
+	double x;
+	const char *label;
+};
+
+#define CHART_SERIES 20
+#define CHART_LEVELS 4
+#define CHART_MARKS 64
+struct chart {
+	const char *title, *description;
+	struct chart_axis x, y;
+	struct chart_series series[CHART_SERIES];
+	int series_count;
+	struct chart_level levels[CHART_LEVELS];
+	int level_count;
+	struct chart_mark marks[CHART_MARKS];
+	int mark_count;
+};
+
+/* Add what is not empty and finite, as far as there is room. */
+void chart_add_series(struct chart *chart, struct chart_series series);
+void chart_add_level(struct chart *chart, double y, const char *label);
+void chart_add_mark(struct chart *chart, enum chart_mark_kind kind, double x, const char *label);
+
+/* Appends a <figure> with the chart and its legend; a chart without a finite point says so instead. */
+void chart_svg(const struct chart *chart, struct buffer *out);
+
+/* Bars of equal width: bar i stands for [first + i * width, first + (i + 1) * width). */
+struct chart_bars {
+	const char *title, *description;
+	struct chart_axis x, y;
+	double first, width;
+	const double *values;
+	int64_t count;
+};
+void chart_bars_svg(const struct chart_bars *bars, struct buffer *out);
+
+/* Round ticks for [low, high]: at most `most`, ascending, into out; returns how many. For durations the steps are
+ * those of clocks, on a logarithmic axis powers of ten and 2 and 5 times them. */
+#define CHART_TICKS 12
+int chart_ticks(double low, double high, const struct chart_axis *axis, int most, double out[CHART_TICKS]);
+/* A number as an axis writes it. `step` is the distance of ticks (0: three digits). */
+#define CHART_NUMBER_BYTES 32
+const char *chart_number(char out[CHART_NUMBER_BYTES], double value, enum chart_number number, double step);
+
+/* Beginning and end of a page: style for light and dark, for a desk and a phone; at the end the few lines of script that
+ * show values under the pointer. `title` is escaped. */
+void html_begin(struct buffer *out, const char *title);
+void html_end(struct buffer *out);
+/* Text with < > & " escaped; bytes that are no UTF-8 and control characters become U+FFFD. */
+void html_text(struct buffer *out, const char *text);
+
+#endif
