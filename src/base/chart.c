@@ -302,7 +302,7 @@ static void draw_curve(struct buffer *out, const struct chart_series *series, co
 {
 	bool pen_down = false;
 	buffer_format(out, "<path class=\"curve%s s%d\" data-label=\"", series->thin ? " thin" : "", series->colour);
-	html_text(out, series->label);
+	html_text(out, series->label ? series->label : "value");
 	buffer_text(out, "\" d=\"");
 	for (int64_t i = 0; i < series->count; i++) {
 		bool good = drawable(y, series->y[i]);

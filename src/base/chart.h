@@ -25,7 +25,7 @@ struct chart_axis {
 
 /* A curve: `count` points with x ascending; a NaN in y is a gap. `low` and `high` draw a band behind it, or NULL. */
 struct chart_series {
-	const char *label; /* in the legend and at the curve's end */
+	const char *label; /* in the legend and at the curve's end; NULL: neither */
 	int colour;        /* 1 to 8, the slots of the page's style */
 	bool dots;         /* a mark at every point: few measurements rather than a stream */
 	bool thin;

@@ -39,6 +39,7 @@ enum rng_purpose {
 	RNG_DEMO = 6,      /* the demo's world */
 	RNG_MIXTURE = 7,   /* index: block of samples: which source gives which */
 	RNG_SPAN = 8,      /* index: epoch, pair: the masked span of a rewriting */
+	RNG_SAMPLE = 20,   /* sentences and blanks of a report */
 };
 
 /* A stream of draws for one (seed, purpose, index pair): local to the decision it serves, never stored. */

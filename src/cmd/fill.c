@@ -1,13 +1,12 @@
 /* bertc fill: what a model puts into the blanks of a text. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "base/memory.h"
 #include "cmd/command.h"
 #include "cmd/session.h"
 #include "train/model_folder.h"
+#include "train/predictor.h"
 
 struct fill_settings {
 	const char *model;
@@ -39,39 +38,6 @@ static const struct command_text fill_text = {
 	.examples = "bertc fill --model runs/mine \"Paris is the [MASK] of France.\"\tthe five most probable words",
 };
 
-/* One text as a batch: [CLS] text [SEP]. */
-static enum status batch_fill(struct batch *batch, const struct vocab *vocab, const struct tokens *tokens,
-			      const char *text, int32_t capacity)
-{
-	if (tokens->count + 2 > capacity) {
-		enum status status = error_set(ERR_USAGE, "'%.60s...' has %lld tokens, the model takes %d", text,
-					       (long long)tokens->count, capacity - 2);
-		error_hint("shorten the text");
-		return status;
-	}
-	int32_t count = (int32_t)tokens->count + 2;
-	batch->token_count = batch->longest = count;
-	batch->sequence_count = 1;
-	batch->prediction_count = 0;
-	batch->starts[0] = 0;
-	batch->starts[1] = count;
-	batch->samples[0] = 0;
-	batch->next_labels[0] = -1;
-	for (int32_t i = 0; i < count; i++) {
-		batch->ids[i] = i == 0 ? vocab->cls : i == count - 1 ? vocab->sep : tokens->ids[i - 1];
-		batch->types[i] = 0;
-		batch->positions[i] = i;
-		batch->token_samples[i] = 0;
-		if (batch->ids[i] == vocab->mask)
-			batch->prediction_rows[batch->prediction_count++] = i;
-	}
-	if (batch->prediction_count > 0)
-		return OK;
-	enum status status = error_set(ERR_USAGE, "'%.60s' has no [MASK]", text);
-	error_hint("write [MASK] where a word is to be filled in");
-	return status;
-}
-
 /* Prints the text with the best words in place of its blanks, then the candidates of each. */
 static void print_person(const char *text, const struct vocab *vocab, int32_t blanks, int32_t k, const int32_t *ids,
 			 const double *probabilities)
@@ -81,7 +47,7 @@ static void print_person(const char *text, const struct vocab *vocab, int32_t bl
 		const char *blank = strstr(rest, "[MASK]");
 		if (!blank)
 			break;
-		printf("%.*s%s", (int)(blank - rest), rest, vocab->text[ids[b * k]]);
+		printf("%.*s%s", (int)(blank - rest), rest, predictor_token(vocab, ids[b * k]));
 		rest = blank + strlen("[MASK]");
 	}
 	printf("%s\n", rest);
@@ -89,7 +55,7 @@ static void print_person(const char *text, const struct vocab *vocab, int32_t bl
 		if (blanks > 1)
 			printf("  blank %d\n", b + 1);
 		for (int32_t i = 0; i < k; i++)
-			printf("  %6.2f %%  %s\n", 100.0 * probabilities[b * k + i], vocab->text[ids[b * k + i]]);
+			printf("  %6.2f %%  %s\n", 100.0 * probabilities[b * k + i], predictor_token(vocab, ids[b * k + i]));
 	}
 }
 
@@ -104,7 +70,7 @@ static void print_json(struct json_writer *writer, const char *text, const struc
 		for (int32_t i = 0; i < k; i++) {
 			int32_t id = ids[b * k + i];
 			json_open(writer, NULL, '{');
-			json_put_string(writer, "token", vocab->text[id]);
+			json_put_string(writer, "token", predictor_token(vocab, id));
 			json_put_integer(writer, "id", id);
 			json_put_double(writer, "probability", probabilities[b * k + i]);
 			json_close(writer);
@@ -146,55 +112,29 @@ static enum status fill_texts(const struct fill_settings *settings, struct sessi
 {
 	struct tokenizer *tokenizer = NULL;
 	struct tokens tokens = {0};
-	struct batch host = {0};
+	struct predictor predictor = {0};
 	struct buffer out = {0};
 	struct json_writer writer = {.out = &out};
-	struct backend *be = session->backend;
 	const struct vocab *vocab = &session->vocab;
-	struct model *model = session->model;
-	int32_t length = session->capacity.tokens, k = (int32_t)settings->top_k;
-	int32_t *ids = NULL;
-	double *probabilities = NULL;
-	void *device_ids = NULL, *device_probabilities = NULL;
 	struct tokenizer_settings tokenizer_settings = session->tokenizer_settings;
 	tokenizer_settings.special_tokens = true;
-	if (k > vocab->count)
-		k = vocab->count;
 	enum status status;
 	TRY_GOTO(tokenizer_open(&tokenizer, vocab, &tokenizer_settings), done);
-	TRY_GOTO(batch_create(&host, session->capacity), done);
-	TRY_GOTO(memory_new(&ids, (int64_t)length * k, sizeof(*ids), "results"), done);
-	TRY_GOTO(memory_new(&probabilities, (int64_t)length * k, sizeof(*probabilities), "results"), done);
-	size_t ids_bytes = (size_t)(length * k) * sizeof(*ids);
-	size_t probabilities_bytes = (size_t)(length * k) * sizeof(*probabilities);
-	TRY_GOTO(be->functions->allocate(be, &device_ids, ids_bytes, "results"), done);
-	TRY_GOTO(be->functions->allocate(be, &device_probabilities, probabilities_bytes, "results"), done);
+	TRY_GOTO(predictor_open(&predictor, session->model, session->activations, &session->replica, vocab,
+				session->capacity.tokens, (int32_t)settings->top_k),
+		 done);
 	json_open(&writer, NULL, '{');
 	json_open(&writer, "results", '[');
 	for (int64_t i = 0; i < texts->count; i++) {
 		const char *text = texts->names[i];
 		tokens_clear(&tokens);
 		TRY_GOTO(tokenizer_encode(tokenizer, text, strlen(text), &tokens), done);
-		TRY_GOTO(batch_fill(&host, vocab, &tokens, text, length), done);
-		struct batch batch;
-		be->functions->upload(&session->replica, &host, &batch);
-		model_forward(model, session->activations, &session->replica, &batch, false);
-		vocab_topk(&session->replica, &(struct vocab_topk){
-						      .table = &model->word,
-						      .bias = &model->prediction_bias,
-						      .k = k,
-						      .ids = device_ids,
-						      .probabilities = device_probabilities,
-						      .x = model_prediction_rows(model, session->activations,
-										 &session->replica, &batch),
-					      });
-		TRY_GOTO(be->functions->synchronize(&session->replica), done);
-		be->functions->to_host(be, ids, device_ids, ids_bytes);
-		be->functions->to_host(be, probabilities, device_probabilities, probabilities_bytes);
+		TRY_GOTO(predictor_fill(&predictor, tokens.ids, tokens.count, text), done);
 		if (settings->json)
-			print_json(&writer, text, vocab, host.prediction_count, k, ids, probabilities);
+			print_json(&writer, text, vocab, predictor.blanks, predictor.k, predictor.ids,
+				   predictor.probabilities);
 		else
-			print_person(text, vocab, host.prediction_count, k, ids, probabilities);
+			print_person(text, vocab, predictor.blanks, predictor.k, predictor.ids, predictor.probabilities);
 	}
 	json_close(&writer);
 	json_close(&writer);
@@ -204,12 +144,8 @@ static enum status fill_texts(const struct fill_settings *settings, struct sessi
 done:
 	tokenizer_close(tokenizer);
 	tokens_release(&tokens);
-	batch_release(&host);
+	predictor_release(&predictor);
 	buffer_release(&out);
-	free(ids);
-	free(probabilities);
-	be->functions->release(be, device_ids);
-	be->functions->release(be, device_probabilities);
 	return status;
 }
 

@@ -132,7 +132,6 @@ static enum status start_training(struct pretrain *run)
 {
 	const struct pretrain_settings *settings = run->settings;
 	struct training *training = &run->training;
-	double (*gemm_rate)(struct backend *) = run->backend->functions->gemm_rate;
 	TRY(make_schedules(run));
 	training->settings = (struct loop_settings){
 		.seed = (uint64_t)settings->seed,
@@ -163,10 +162,7 @@ static enum status start_training(struct pretrain *run)
 		.resumed_from = run->resumed_from[0] ? run->resumed_from : NULL,
 		.keep = settings->keep_checkpoints,
 	};
-	training->report = (struct report){
-		.metrics_path = run->metrics_path,
-		.gemm_rate = gemm_rate ? gemm_rate(run->backend) : 0.0,
-	};
+	TRY(pretrain_open_report(run));
 	training->open_phase = open_phase;
 	training->locate = locate;
 	training->context = run;
@@ -221,6 +217,7 @@ static enum status pretrain(struct pretrain *run)
 static void pretrain_release(struct pretrain *run)
 {
 	close_phase(run);
+	samples_release(&run->samples);
 	optimizer_free(run->optimizer);
 	activations_free(run->activations);
 	if (run->replica.backend)

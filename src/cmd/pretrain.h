@@ -46,6 +46,7 @@ struct pretrain {
 	struct evaluation_set *evaluation_sets; /* [evaluation_count] of the open phase */
 	int64_t evaluation_count;
 	struct phase *schedules; /* [phase_count] */
+	struct samples samples;
 	struct buffer record_text;
 	struct training training;
 };
@@ -91,5 +92,8 @@ MUST_USE enum status pretrain_show_plan(struct pretrain *run);
 MUST_USE enum status pretrain_open_model(struct pretrain *run);
 /* The model folder that a new run begins with, or NULL. */
 const char *pretrain_initial_weights(const struct pretrain_settings *settings);
+
+/* pretrain_report.c: training.report, once the model is there. */
+MUST_USE enum status pretrain_open_report(struct pretrain *run);
 
 #endif

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "cmd/pretrain.h"
+#include "formats/event_file.h"
 #include "train/checkpoint.h"
 
 /* True if `path` exists and lies in `folder`. */
@@ -50,7 +51,8 @@ static enum status remove_earlier_run(const char *out)
 	TRY(path_join(mark, out, "data/" RUN_DATA_MARK));
 	if (!file_exists(mark))
 		return OK;
-	static const char *const names[] = {"data", "final", "metrics.jsonl", "settings.json", "best.json", "best"};
+	static const char *const names[] = {"data",          "final",         "metrics.jsonl", "report.html",
+					    "samples.jsonl", "settings.json", "best.json",     "best"};
 	struct name_list entries = {0};
 	enum status status;
 	TRY_GOTO(folder_list(out, &entries), done);
@@ -58,6 +60,7 @@ static enum status remove_earlier_run(const char *out)
 		const char *name = entries.names[i];
 		bool ours = strncmp(name, "checkpoint-", 11) == 0 && name[11] &&
 			    strspn(name + 11, "0123456789") == strlen(name + 11);
+		ours |= strncmp(name, EVENT_FILE_START, strlen(EVENT_FILE_START)) == 0;
 		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
 			ours |= strcmp(name, names[k]) == 0;
 		char path[PATH_BYTES];

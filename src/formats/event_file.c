@@ -12,9 +12,6 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
-/* What the names of event files begin with, before the seconds since 1970. */
-#define NAME_START "events.out.tfevents."
-
 /* Protobuf: a field is a key (number * 8 + kind) and its value. */
 enum wire_kind { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
@@ -145,16 +142,16 @@ static enum status choose_path(char path[PATH_BYTES], const char *folder)
 	int64_t seconds = (int64_t)wall_clock();
 	TRY(folder_list(folder, &names));
 	for (int64_t i = 0; i < names.count; i++) {
-		if (strncmp(names.names[i], NAME_START, strlen(NAME_START)) != 0)
+		if (strncmp(names.names[i], EVENT_FILE_START, strlen(EVENT_FILE_START)) != 0)
 			continue;
-		int64_t other = strtoll(names.names[i] + strlen(NAME_START), NULL, 10);
+		int64_t other = strtoll(names.names[i] + strlen(EVENT_FILE_START), NULL, 10);
 		if (other >= seconds && other < 9999999999)
 			seconds = other + 1;
 	}
 	name_list_release(&names);
 	char host[128] = "", name[256];
 	gethostname(host, sizeof host - 1);
-	snprintf(name, sizeof name, NAME_START "%010" PRId64 ".%s.%d.0", seconds, host[0] ? host : "localhost",
+	snprintf(name, sizeof name, EVENT_FILE_START "%010" PRId64 ".%s.%d.0", seconds, host[0] ? host : "localhost",
 	         (int)getpid());
 	return path_join(path, folder, name);
 }

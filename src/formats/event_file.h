@@ -7,6 +7,9 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
+/* What the names of event files begin with, before the seconds since 1970. */
+#define EVENT_FILE_START "events.out.tfevents."
+
 /* One record each, appended to `out`. `wall_time` is in seconds since 1970; a NaN there makes readers give up, so it
  * is not for the world to choose. */
 void event_encode_version(struct buffer *out, double wall_time);

@@ -166,6 +166,12 @@ void diagnosis_phase(struct diagnosis *diagnosis, int64_t step)
 	diagnosis->active[FINDING_UNSTABLE] = diagnosis->active[FINDING_SLOWER] = false;
 }
 
+void diagnosis_plan(struct diagnosis *diagnosis, int64_t total_steps, double peak_rate)
+{
+	diagnosis->facts.total_steps = total_steps;
+	diagnosis->facts.peak_rate = peak_rate;
+}
+
 /* A loss far above those before it. Spikes stay out of what the next ones are judged against. */
 static void look_for_spike(struct diagnosis *diagnosis, const struct diagnosis_step *step, struct findings *out)
 {
@@ -426,7 +432,7 @@ void diagnosis_evaluation(struct diagnosis *diagnosis, int set, const char *name
 		diagnosis->sets[set].train_loss = train;
 		diagnosis->sets[set].step = step;
 		diagnosis->sets[set].above = 0;
-		if (set == 0)
+		if (set == diagnosis->overfitting_set)
 			end(diagnosis, out, FINDING_OVERFITTING, "The held-out loss (%.3f) is at its best again.", mlm_loss);
 	} else if (mlm_loss > diagnosis->sets[set].loss + OVERFIT_NATS) {
 		diagnosis->sets[set].above++;
@@ -436,6 +442,7 @@ void diagnosis_evaluation(struct diagnosis *diagnosis, int set, const char *name
 	struct finding *finding;
 	if (diagnosis->sets[set].above >= OVERFIT_TIMES && train < diagnosis->sets[set].train_loss - OVERFIT_NATS &&
 	    (finding = begin(diagnosis, out, FINDING_OVERFITTING))) {
+		diagnosis->overfitting_set = set;
 		SAY(finding, text,
 		    "%s%.48s%s rises while training loss falls: %.3f now, %.3f at step %" PRId64 "; training %.3f, then %.3f.",
 		    named ? "The loss on '" : "The held-out loss", named ? name : "", named ? "'" : "", mlm_loss,
@@ -443,12 +450,12 @@ void diagnosis_evaluation(struct diagnosis *diagnosis, int set, const char *name
 		SAY(finding, advice, "%sThe checkpoint of that step is the better model; more text or fewer steps would help.",
 		    named ? "It is over-fitting, or forgetting if that is other text than it trains on. " : "");
 	}
-	if (set != 0 || named)
+	if (named)
 		return;
 	double gap = mlm_loss - train;
 	if (epochs < 1 && full(&diagnosis->loss))
-		diagnosis->sets[0].early_gap = gap;
-	double usual = isnan(diagnosis->sets[0].early_gap) ? 0 : diagnosis->sets[0].early_gap;
+		diagnosis->sets[set].early_gap = gap;
+	double usual = isnan(diagnosis->sets[set].early_gap) ? 0 : diagnosis->sets[set].early_gap;
 	if (epochs >= REPEATED_EPOCHS && gap - usual > REPEATED_NATS && full(&diagnosis->loss) &&
 	    (finding = begin(diagnosis, out, FINDING_REPEATED))) {
 		SAY(finding, text,

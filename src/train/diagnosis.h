@@ -90,15 +90,18 @@ struct diagnosis {
 		double early_gap;           /* held-out above training loss in the first pass over the text */
 		int above;                  /* evaluations in a row above it */
 	} sets[DIAGNOSIS_SETS];
+	int overfitting_set;                /* that FINDING_OVERFITTING speaks of */
 };
 
 void diagnosis_start(struct diagnosis *diagnosis, const struct diagnosis_facts *facts);
 /* The task changed (another length, batch or schedule): levels before do not count from here on. */
 void diagnosis_phase(struct diagnosis *diagnosis, int64_t step);
+/* Length and rate of the run from here on, where the facts did not have them. */
+void diagnosis_plan(struct diagnosis *diagnosis, int64_t total_steps, double peak_rate);
 
 /* Takes in a step or an evaluation and adds what is to be said. */
 void diagnosis_step(struct diagnosis *diagnosis, const struct diagnosis_step *step, struct findings *out);
-/* `set`: which evaluation set, 0 the documents held out of the training text; `name` of another. */
+/* `set` numbers the evaluation sets; `name` is "" or NULL for documents held out of the training text. */
 void diagnosis_evaluation(struct diagnosis *diagnosis, int set, const char *name, int64_t step, double mlm_loss,
 			  struct findings *out);
 

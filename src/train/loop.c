@@ -85,6 +85,7 @@ static enum status train_step(struct training *training)
 {
 	struct train_state *state = &training->state;
 	const struct phase *phase = &training->phases[state->phase.index];
+	const struct objective *objective = training->objective;
 	double started = clock_seconds();
 	double learning_rate = schedule_rate(&phase->schedule, state->step + 1 - state->phase.first_step);
 	struct step_result result = {0};
@@ -118,6 +119,7 @@ static enum status train_step(struct training *training)
 						      .grad_norm = result.reading.grad_norm,
 						      .seconds = seconds,
 						      .flops = result.flops,
+						      .waited = objective->waited ? objective->waited(objective) : 0,
 						      .data = step,
 					      });
 }

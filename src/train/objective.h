@@ -44,6 +44,7 @@ struct objective {
 	/* Names the first place whose numbers are not finite, after forward and backward of a batch; false if none.
 	 * May be NULL. */
 	bool (*locate_not_finite)(struct objective *objective, bool loss_is_finite, char *out, size_t size);
+	double (*waited)(const struct objective *objective); /* seconds next_step waited for data so far; may be NULL */
 	void (*close)(struct objective *objective);
 };
 

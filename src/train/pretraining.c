@@ -163,6 +163,7 @@ enum status pretraining_create(struct objective **out, const struct pretraining_
 		.evaluation_count = settings->evaluation_count,
 		.evaluate = evaluate,
 		.locate_not_finite = locate_not_finite,
+		.waited = pretraining_waited,
 		.close = close_objective,
 	};
 	enum status status;

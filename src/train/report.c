@@ -1,14 +1,21 @@
 #include "train/report.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/json.h"
+#include "train/report_page.h"
 
 /* Weight of the newest step in the bar's running means. */
 #define SMOOTHING 0.05
+/* The page is written at evaluations and at least every so many seconds, but its writing takes no more than a 200th of
+ * the time since the last. */
+#define PAGE_SECONDS 15.0
+#define PAGE_SHARE 200.0
+/* After so many findings of a kind, only each that is a power of two is said on the console. */
+#define FINDINGS_SAID 3
 
 /* Keeps the lines up to the state, and of evaluations (they have "eval_seconds") those up to its last one; a torn last
  * line (kill in mid-write) goes too. */
@@ -45,9 +52,67 @@ done:
 	return status;
 }
 
+/* What stands beside the figures may fail without ending a run: said once. */
+static void side_failure(const char *what)
+{
+	log_warning("%s: %s; training goes on without", what, error_last()->message);
+}
+
+static void flush_events(struct report *report)
+{
+	if (report->events && event_file_flush(report->events) != OK) {
+		side_failure("TensorBoard events");
+		event_file_close(report->events);
+		report->events = NULL;
+	}
+}
+
+static double metric_or(const struct metrics *metrics, const char *name, const char *other)
+{
+	for (int i = 0; i < metrics->count; i++)
+		if (strcmp(metrics->item[i].name, name) == 0)
+			return metrics->item[i].value;
+	return metrics_get(metrics, other);
+}
+
+/* Levels and findings as they were when the run was stopped. */
+static void replay(struct report *report)
+{
+	const struct history *history = &report->history;
+	for (int64_t i = 0; i < history->count; i++) {
+		const double *value = history->rows[i].value;
+		bool mlm = isfinite(value[HISTORY_MLM_LOSS]);
+		if (i > 0 && value[HISTORY_PHASE] > history->rows[i - 1].value[HISTORY_PHASE])
+			diagnosis_phase(&report->diagnosis, (int64_t)history->rows[i - 1].value[HISTORY_STEP]);
+		diagnosis_replay_step(&report->diagnosis,
+				      &(struct diagnosis_step){
+					      .step = (int64_t)value[HISTORY_STEP],
+					      .tokens = isfinite(value[HISTORY_TOKENS]) ? (int64_t)value[HISTORY_TOKENS] : 0,
+					      .mlm_loss = value[mlm ? HISTORY_MLM_LOSS : HISTORY_LOSS],
+					      .mlm_accuracy = value[HISTORY_MLM_ACCURACY],
+					      .grad_norm = value[HISTORY_GRAD_NORM],
+					      .skipped_steps = isfinite(value[HISTORY_SKIPPED_STEPS])
+								       ? (int64_t)value[HISTORY_SKIPPED_STEPS]
+								       : 0,
+				      });
+	}
+	for (int64_t i = 0; i < history->event_count; i++)
+		diagnosis_replay_finding(&report->diagnosis, history->events[i].kind, history->events[i].over);
+}
+
 enum status report_start(struct report *report, const struct train_state *state)
 {
 	TRY(metrics_cut(report->metrics_path, state));
+	TRY(history_read(&report->history, report->metrics_path));
+	diagnosis_start(&report->diagnosis, &(struct diagnosis_facts){
+						    .unigram_entropy = report->facts.unigram_entropy,
+						    .frequent_accuracy = report->facts.frequent_share,
+						    .vocab_size = report->facts.vocab_size,
+						    .epoch_tokens = report->facts.text_tokens,
+					    });
+	replay(report);
+	if (report->folder && event_file_open(&report->events, report->folder, state->step + 1) != OK)
+		side_failure("TensorBoard events");
 	progress_start(&report->progress, "training", state->step, report->total_steps, "steps");
 	return OK;
 }
@@ -55,13 +120,18 @@ enum status report_start(struct report *report, const struct train_state *state)
 void report_phase(struct report *report, const struct phase *phases, int64_t phase_count,
 		  const struct train_state *state)
 {
+	const struct phase *phase = &phases[state->phase.index];
 	report->phase_count = phase_count;
-	report->log_steps = phases[state->phase.index].log_steps;
+	report->log_steps = phase->log_steps;
 	report->total_steps = state->phase.first_step;
 	for (int64_t i = state->phase.index; i < phase_count; i++)
 		report->total_steps += phases[i].steps;
 	report->progress.total = report->total_steps;
 	report->smoothed.count = 0;
+	report->waited = 0;
+	if (state->phase.index > 0 && state->step == state->phase.first_step)
+		diagnosis_phase(&report->diagnosis, state->step);
+	diagnosis_plan(&report->diagnosis, report->total_steps, phase->schedule.peak);
 }
 
 /* "loss 5.123  MLM 21.3 %  NSP 61.0 %": the shown metrics' running means. */
@@ -96,12 +166,171 @@ static enum status append_metrics(const char *path, struct buffer *line)
 	return status;
 }
 
+/* Adds a line's object to the history as well, so that the page and metrics.jsonl never disagree. */
+static enum status append_line(struct report *report, struct buffer *line)
+{
+	struct json_document document;
+	enum status status;
+	TRY_GOTO(buffer_status(line), done);
+	TRY_GOTO(json_parse(&document, report->metrics_path, buffer_string(line), line->size), done);
+	status = history_add(&report->history, document.root);
+	json_release(&document);
+	if (status == OK)
+		return append_metrics(report->metrics_path, line);
+done:
+	buffer_release(line);
+	return status;
+}
+
+/* Findings on the console, in metrics.jsonl and in the events. */
+static enum status say(struct report *report, const struct train_state *state, const struct findings *findings)
+{
+	for (int i = 0; i < findings->count; i++) {
+		const struct finding *finding = &findings->item[i];
+		int64_t said = report->diagnosis.said[finding->kind];
+		const char *name = finding_names[finding->kind];
+		if (said <= FINDINGS_SAID || (said & (said - 1)) == 0) {
+			bool note = finding->over || finding_weights[finding->kind] == FINDING_NOTE;
+			(note ? log_note : log_warning)("step %lld: %s", (long long)state->step, finding->text);
+			if (*finding->advice)
+				log_note("  %s", finding->advice);
+		}
+		struct buffer line = {0};
+		struct json_writer writer = {.out = &line};
+		json_open(&writer, NULL, '{');
+		json_put_integer(&writer, "step", state->step);
+		json_put_string(&writer, "event", name);
+		if (finding->over)
+			json_put_bool(&writer, "over", true);
+		json_put_string(&writer, "text", finding->text);
+		if (*finding->advice)
+			json_put_string(&writer, "advice", finding->advice);
+		json_put_integer(&writer, "tokens", state->tokens);
+		json_put_double(&writer, "seconds", state->seconds);
+		json_close(&writer);
+		TRY(append_line(report, &line));
+		if (report->events)
+			event_file_text(report->events, state->step, "diagnosis", finding->text);
+	}
+	return OK;
+}
+
+static void write_page(struct report *report, const struct report_page *page)
+{
+	double started = clock_seconds();
+	char path[PATH_BYTES];
+	struct buffer html = {0};
+	report_page_html(page, &html);
+	enum status status = buffer_status(&html);
+	if (status == OK)
+		status = path_join(path, report->folder, "report.html");
+	if (status == OK)
+		status = file_write(path, html.data, html.size);
+	if (status != OK && !report->page_failed)
+		side_failure("report.html");
+	report->page_failed = status != OK;
+	buffer_release(&html);
+	report->page_written = clock_seconds();
+	report->page_cost = report->page_written - started;
+}
+
+static const char *time_text(char out[48])
+{
+	time_t now = time(NULL);
+	struct tm parts;
+	if (!gmtime_r(&now, &parts) || strftime(out, 48, "%Y-%m-%d %H:%M:%S UTC", &parts) == 0)
+		out[0] = 0;
+	return out;
+}
+
+/* The page as it stands, if the last one is old enough. */
+static void refresh_page(struct report *report, const struct train_state *state, double least_seconds)
+{
+	char now[48];
+	double age = clock_seconds() - report->page_written;
+	if (!report->folder || (report->page_written > 0 && (age < least_seconds || age < PAGE_SHARE * report->page_cost)))
+		return;
+	write_page(report, &(struct report_page){
+				   .report = report,
+				   .state = state,
+				   .running = true,
+				   .written = time_text(now),
+			   });
+}
+
+static void count_lengths(struct length_counts *lengths, const struct step *step)
+{
+	for (int32_t i = 0; i < step->batch_count; i++) {
+		const struct batch *batch = &step->batches[i];
+		for (int32_t s = 0; s < batch->sequence_count; s++) {
+			int32_t length = batch->starts[s + 1] - batch->starts[s];
+			if (lengths->width == 0)
+				lengths->width = 4;
+			while (length > lengths->width * LENGTH_BINS - 1) { /* bins of twice the width */
+				for (int k = 0; k < LENGTH_BINS; k++)
+					lengths->count[k] = k < LENGTH_BINS / 2
+								    ? lengths->count[2 * k] + lengths->count[2 * k + 1]
+								    : 0;
+				lengths->width *= 2;
+			}
+			lengths->count[length / lengths->width]++;
+			lengths->sequences++;
+			lengths->tokens += length;
+			lengths->longest = length > lengths->longest ? length : lengths->longest;
+		}
+	}
+}
+
+static enum status diagnose(struct report *report, const struct step_report *step)
+{
+	struct findings findings = {0};
+	double waited = step->waited - report->waited;
+	report->waited = step->waited;
+	diagnosis_step(&report->diagnosis,
+		       &(struct diagnosis_step){
+			       .step = step->state->step,
+			       .tokens = step->state->tokens,
+			       .mlm_loss = metric_or(step->metrics, "mlm_loss", "loss"),
+			       .mlm_accuracy = metrics_get(step->metrics, "mlm_accuracy"),
+			       .grad_norm = step->grad_norm,
+			       .learning_rate = step->learning_rate,
+			       .seconds = step->seconds,
+			       .waited = waited > 0 ? waited : 0,
+			       .skipped_steps = step->state->skipped_steps,
+		       },
+		       &findings);
+	return say(report, step->state, &findings);
+}
+
+/* The logged step's scalars under the names of metrics.jsonl. */
+static void log_events(struct report *report, const struct step_report *step, double rate, double share)
+{
+	struct event_file *events = report->events;
+	int64_t number = step->state->step;
+	if (!events)
+		return;
+	for (int i = 0; i < step->metrics->count; i++) {
+		char tag[128];
+		snprintf(tag, sizeof(tag), "train/%s", step->metrics->item[i].name);
+		event_file_scalar(events, number, tag, step->metrics->item[i].value);
+	}
+	event_file_scalar(events, number, "train/learning_rate", step->learning_rate);
+	event_file_scalar(events, number, "train/grad_norm", step->grad_norm);
+	event_file_scalar(events, number, "train/tokens", (double)step->state->tokens);
+	event_file_scalar(events, number, "train/skipped_steps", (double)step->state->skipped_steps);
+	event_file_scalar(events, number, "speed/tokens_per_second", rate);
+	if (share > 0)
+		event_file_scalar(events, number, "speed/share_of_gemm", share);
+	flush_events(report);
+}
+
 enum status report_step(struct report *report, const struct step_report *step)
 {
 	const struct train_state *state = step->state;
 	report->interval_seconds += step->seconds;
 	report->interval_flops += step->flops;
 	report->interval_tokens += step->data->token_count;
+	count_lengths(&report->lengths, step->data);
 	double rate = (double)report->interval_tokens / report->interval_seconds;
 	double share = report->gemm_rate > 0
 			       ? report->interval_flops / report->interval_seconds / report->gemm_rate
@@ -117,6 +346,7 @@ enum status report_step(struct report *report, const struct step_report *step)
 	progress_update(&report->progress, state->step, "%s%s%s tokens/s%s", phase_text, metrics_text,
 			format_count(rate_text, (int64_t)rate), share_text);
 
+	TRY(diagnose(report, step));
 	if (state->step % report->log_steps != 0 && state->step != 1 && state->step != report->total_steps)
 		return OK;
 	struct buffer line = {0};
@@ -138,7 +368,10 @@ enum status report_step(struct report *report, const struct step_report *step)
 	json_close(&writer);
 	report->interval_seconds = report->interval_flops = 0;
 	report->interval_tokens = 0;
-	return append_metrics(report->metrics_path, &line);
+	TRY(append_line(report, &line));
+	log_events(report, step, rate, share);
+	refresh_page(report, state, PAGE_SECONDS);
+	return OK;
 }
 
 enum status report_evaluation(struct report *report, const struct train_state *state, const char *set,
@@ -160,6 +393,10 @@ enum status report_evaluation(struct report *report, const struct train_state *s
 		double value = metrics->item[i].value;
 		snprintf(name, sizeof(name), "eval_%s%s%s", set ? set : "", set ? "_" : "", plain);
 		json_put_double(&writer, name, value);
+		if (report->events) {
+			snprintf(name, sizeof(name), "eval%s%s/%s", set ? "_" : "", set ? set : "", plain);
+			event_file_scalar(report->events, state->step, name, value);
+		}
 		bool share = strstr(plain, "accuracy") != NULL;
 		if (used < sizeof(text) && (metrics->item[i].label || strstr(plain, "perplexity"))) {
 			int wrote = snprintf(text + used, sizeof(text) - used, share ? ", %s %.2f %%" : ", %s %.4g",
@@ -172,19 +409,39 @@ enum status report_evaluation(struct report *report, const struct train_state *s
 	json_put_double(&writer, "eval_seconds", seconds);
 	json_close(&writer);
 	log_note("step %lld, %s%s", (long long)state->step, set ? set : "held-out documents", text);
-	return append_metrics(report->metrics_path, &line);
+	TRY(append_line(report, &line));
+	struct findings findings = {0};
+	diagnosis_evaluation(&report->diagnosis, history_set(&report->history, set ? set : ""), set, state->step,
+			     metric_or(metrics, "mlm_loss", "loss"), &findings);
+	return say(report, state, &findings);
 }
 
 enum status report_evaluated(struct report *report, const struct train_state *state)
 {
-	(void)report;
-	(void)state;
+	if (report->samples)
+		TRY(samples_evaluate(report->samples, state));
+	flush_events(report);
+	refresh_page(report, state, 0);
 	return OK;
 }
 
 void report_finish(struct report *report, const struct train_state *state, enum status status)
 {
-	(void)state;
-	(void)status;
+	char now[48];
+	struct error error = *error_last(); /* what the caller will pass on */
 	progress_finish(&report->progress);
+	if (report->folder)
+		write_page(report, &(struct report_page){
+					   .report = report,
+					   .state = state,
+					   .status = status,
+					   .reason = status != OK && status != STOPPED ? error.message : NULL,
+					   .written = time_text(now),
+				   });
+	flush_events(report);
+	event_file_close(report->events);
+	report->events = NULL;
+	history_release(&report->history);
+	if (error.status != OK)
+		status = error_restore(&error);
 }

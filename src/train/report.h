@@ -1,28 +1,64 @@
-/* What a run says of itself: progress bar, metrics.jsonl. The loop hands over each step; nothing here changes a
- * number of the training. */
+/* What a run says of itself: progress bar, metrics.jsonl, TensorBoard events, report.html, and what seems wrong with it.
+ * The loop hands over each step and evaluation; nothing here changes a number of the training. */
 #ifndef TRAIN_REPORT_H
 #define TRAIN_REPORT_H
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/option.h"
+#include "formats/event_file.h"
 #include "train/checkpoint.h"
+#include "train/diagnosis.h"
 #include "train/objective.h"
+#include "train/report_history.h"
+#include "train/samples.h"
 
-struct report {
-	const char *metrics_path;       /* metrics.jsonl */
-	int64_t total_steps, log_steps; /* of all phases, as far as is known; of the phase */
-	int64_t phase_count;
-	double gemm_rate;               /* FLOP/s of matrix products measured on this machine; 0 = unknown */
-	struct progress progress;
-	/* Since the last logged line: */
-	double interval_seconds, interval_flops;
-	int64_t interval_tokens;
-	/* Running means for the bar. */
-	struct metrics smoothed;
+/* What is known of the run before its first step; strings are borrowed, NULL or NaN where unknown. */
+struct report_facts {
+	const char *model, *device;
+	int64_t parameters;
+	int32_t vocab_size;
+	double text_tokens;         /* of one pass over the training text */
+	double unigram_entropy;     /* nats, of the training tokens */
+	double frequent_share;      /* of the most frequent token */
+	const char *frequent_token;
+	bool next_sentence;
 };
 
-/* Cuts metrics.jsonl to the steps up to `state->step` (a killed run may have logged more than it saved) and starts
- * the bar. */
+/* Lengths of the sequences trained on: LENGTH_BINS bins of `width` tokens. */
+#define LENGTH_BINS 32
+struct length_counts {
+	int32_t width;
+	int64_t count[LENGTH_BINS], sequences, tokens, longest;
+};
+
+struct report {
+	/* Set by the command: */
+	const char *folder;             /* of the run, for events and page; NULL: neither */
+	const char *metrics_path;       /* metrics.jsonl */
+	double gemm_rate;               /* FLOP/s of matrix products measured on this machine; 0 = unknown */
+	struct report_facts facts;
+	const struct options *options;  /* for the page's table of settings; NULL: without */
+	struct samples *samples;        /* NULL: none */
+
+	/* The report's own: */
+	int64_t total_steps, log_steps; /* of all phases, as far as is known; of the phase */
+	int64_t phase_count;
+	struct progress progress;
+	double interval_seconds, interval_flops; /* since the last logged line */
+	int64_t interval_tokens;
+	struct metrics smoothed;        /* running means for the bar */
+	struct history history;
+	struct diagnosis diagnosis;
+	struct event_file *events;
+	struct length_counts lengths;
+	double waited;                  /* for data, in all, as last reported */
+	double page_written, page_cost; /* when, and how many seconds it took */
+	bool page_failed;
+};
+
+/* Cuts metrics.jsonl to the steps up to `state->step` (a killed run may have logged more than it saved), takes in what
+ * it holds, opens this process's event file and starts the bar. */
 MUST_USE enum status report_start(struct report *report, const struct train_state *state);
 
 /* A phase begins or goes on. */
@@ -34,6 +70,7 @@ struct step_report {
 	const struct metrics *metrics;
 	double learning_rate, grad_norm;  /* norm before clipping */
 	double seconds, flops;            /* of this step */
+	double waited;                    /* seconds for data since the objective was opened */
 	const struct step *data;          /* what was trained on */
 };
 MUST_USE enum status report_step(struct report *report, const struct step_report *step);
@@ -44,7 +81,7 @@ MUST_USE enum status report_evaluation(struct report *report, const struct train
 				       const struct metrics *metrics, double seconds);
 /* After the scores of all sets. */
 MUST_USE enum status report_evaluated(struct report *report, const struct train_state *state);
-/* The last word: `status` is how the loop ended. */
+/* The last word: `status` is how the loop ended. Releases what the report owns. */
 void report_finish(struct report *report, const struct train_state *state, enum status status);
 
 #endif

@@ -15,6 +15,7 @@
 const char *const history_columns[HISTORY_COLUMNS] = {
 	"step",          "tokens",       "seconds",       "loss",      "mlm_loss",          "mlm_accuracy", "nsp_loss",
 	"nsp_accuracy", "learning_rate", "grad_norm", "tokens_per_second", "share_of_gemm", "skipped_steps",
+	"phase",
 };
 
 static double number(const struct json *object, const char *key)
@@ -60,6 +61,22 @@ int history_set(struct history *history, const char *name)
 		return HISTORY_SETS - 1;
 	snprintf(history->sets[history->set_count], sizeof history->sets[0], "%s", name);
 	return history->set_count++;
+}
+
+int history_main_set(const struct history *history)
+{
+	for (int i = 0; i < history->set_count; i++)
+		if (!*history->sets[i])
+			return i;
+	return 0;
+}
+
+const struct history_row *history_last_evaluation(const struct history *history, int set)
+{
+	for (int64_t i = history->evaluation_count; i-- > 0;)
+		if (history->evaluations[i].set == set)
+			return &history->evaluations[i].row;
+	return NULL;
 }
 
 static enum status add_evaluation(struct history *history, const struct json *object, const char *set)

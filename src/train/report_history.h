@@ -23,6 +23,7 @@ enum history_column {
 	HISTORY_TOKENS_PER_SECOND,
 	HISTORY_SHARE_OF_GEMM,
 	HISTORY_SKIPPED_STEPS,
+	HISTORY_PHASE,
 	HISTORY_COLUMNS,
 };
 extern const char *const history_columns[HISTORY_COLUMNS];
@@ -68,5 +69,8 @@ MUST_USE enum status history_add(struct history *history, const struct json *obj
 MUST_USE enum status history_add_row(struct history *history, const struct history_row *row);
 /* Index of an evaluation set, added if new; past HISTORY_SETS all share the last. */
 int history_set(struct history *history, const char *name);
+/* The set to judge a run by, documents held out of its text or else the first; its last evaluation, or NULL. */
+int history_main_set(const struct history *history);
+const struct history_row *history_last_evaluation(const struct history *history, int set);
 
 #endif

@@ -157,10 +157,13 @@ static void test_failed_save_keeps_the_older(void **state)
 		setenv("BERTC_FAULT", fault, 1);
 		int status = program(RUN("full", ""));
 		unsetenv("BERTC_FAULT");
-		if (status == 0)
+		/* Pictures of a run are no reason to end it. */
+		bool without = strstr(buffer_string(&program_errors), "training goes on without") != NULL;
+		if (status == 0 && !without)
 			break;
 		failures++;
-		assert_int_equal(status, ERR_RESOURCE);
+		if (!without)
+			assert_int_equal(status, ERR_RESOURCE);
 		assert_true(file_exists(test_path("full/checkpoint-4/MANIFEST.json")));
 		/* What fails after the training, as an evaluation does, keeps it: taken away, to begin as before. */
 		if (file_exists(test_path("full/checkpoint-8")))

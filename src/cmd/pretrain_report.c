@@ -1,0 +1,33 @@
+/* What the report of a run is told before the first step: facts of model, text and machine. */
+#include "cmd/pretrain.h"
+#include "data/unigram.h"
+
+enum status pretrain_open_report(struct pretrain *run)
+{
+	const struct pretrain_settings *settings = run->settings;
+	double (*gemm_rate)(struct backend *) = run->backend->functions->gemm_rate;
+	const struct vocab *vocab = &run->data.vocab;
+	struct unigram unigram;
+	TRY(unigram_measure(run->data.train, run->data.train_count, vocab->count, &unigram));
+	TRY(samples_open(&run->samples, settings->out, run->data.held_out, run->data.held_out_count, run->model,
+			 &run->replica, vocab, &run->training.state));
+	run->training.report = (struct report){
+		.folder = settings->out,
+		.metrics_path = run->metrics_path,
+		.gemm_rate = gemm_rate ? gemm_rate(run->backend) : 0.0,
+		.options = run->options,
+		.samples = &run->samples,
+		.facts = {
+			.model = settings->model,
+			.device = run->backend->description,
+			.parameters = run->model->element_count,
+			.vocab_size = run->config.vocab_size,
+			.text_tokens = (double)pretrain_train_tokens(run),
+			.unigram_entropy = unigram.entropy,
+			.frequent_share = unigram.frequent_share,
+			.frequent_token = unigram.frequent_id >= 0 ? vocab->text[unigram.frequent_id] : NULL,
+			.next_sentence = run->instance_settings.next_sentence != NEXT_SENTENCE_NONE,
+		},
+	};
+	return OK;
+}

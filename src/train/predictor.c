@@ -1,0 +1,104 @@
+#include "train/predictor.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+enum status predictor_open(struct predictor *predictor, const struct model *model, struct activations *activations,
+			   struct replica *replica, const struct vocab *vocab, int32_t capacity, int32_t k)
+{
+	if (k > vocab->count)
+		k = vocab->count;
+	*predictor = (struct predictor){
+		.model = model,
+		.activations = activations,
+		.replica = replica,
+		.vocab = vocab,
+		.k = k,
+		.capacity = capacity,
+	};
+	struct backend *be = replica->backend;
+	int64_t count = (int64_t)capacity * k;
+	struct batch_capacity room = {.tokens = capacity, .sequences = 1, .predictions = capacity};
+	TRY(batch_create(&predictor->host, room));
+	TRY(memory_new(&predictor->ids, count, sizeof(*predictor->ids), "predictions"));
+	TRY(memory_new(&predictor->probabilities, count, sizeof(*predictor->probabilities), "predictions"));
+	TRY(be->functions->allocate(be, &predictor->device_ids, (size_t)count * sizeof(*predictor->ids), "predictions"));
+	return be->functions->allocate(be, &predictor->device_probabilities,
+				       (size_t)count * sizeof(*predictor->probabilities), "predictions");
+}
+
+void predictor_release(struct predictor *predictor)
+{
+	if (!predictor->replica)
+		return;
+	struct backend *be = predictor->replica->backend;
+	batch_release(&predictor->host);
+	free(predictor->ids);
+	free(predictor->probabilities);
+	be->functions->release(be, predictor->device_ids);
+	be->functions->release(be, predictor->device_probabilities);
+	*predictor = (struct predictor){0};
+}
+
+/* [CLS] ids [SEP] as a batch of one sequence. */
+static void fill_batch(struct batch *batch, const struct vocab *vocab, const int32_t *ids, int32_t count)
+{
+	batch->token_count = batch->longest = count + 2;
+	batch->sequence_count = 1;
+	batch->prediction_count = 0;
+	batch->starts[0] = 0;
+	batch->starts[1] = count + 2;
+	batch->samples[0] = 0;
+	batch->next_labels[0] = -1;
+	for (int32_t i = 0; i < count + 2; i++) {
+		batch->ids[i] = i == 0 ? vocab->cls : i == count + 1 ? vocab->sep : ids[i - 1];
+		batch->types[i] = 0;
+		batch->positions[i] = i;
+		batch->token_samples[i] = 0;
+		if (batch->ids[i] == vocab->mask)
+			batch->prediction_rows[batch->prediction_count++] = i;
+	}
+}
+
+enum status predictor_fill(struct predictor *predictor, const int32_t *ids, int64_t count, const char *text)
+{
+	struct backend *be = predictor->replica->backend;
+	struct batch batch;
+	enum status status;
+	if (count + 2 > predictor->capacity) {
+		status = error_set(ERR_USAGE, "'%.60s...' has %lld tokens, the model takes %d", text, (long long)count,
+				   predictor->capacity - 2);
+		error_hint("shorten the text");
+		return status;
+	}
+	fill_batch(&predictor->host, predictor->vocab, ids, (int32_t)count);
+	predictor->blanks = predictor->host.prediction_count;
+	if (predictor->blanks == 0) {
+		status = error_set(ERR_USAGE, "'%.60s' has no [MASK]", text);
+		error_hint("write [MASK] where a word is to be filled in");
+		return status;
+	}
+	be->functions->upload(predictor->replica, &predictor->host, &batch);
+	model_forward(predictor->model, predictor->activations, predictor->replica, &batch, false);
+	vocab_topk(predictor->replica, &(struct vocab_topk){
+					       .table = &predictor->model->word,
+					       .bias = &predictor->model->prediction_bias,
+					       .k = predictor->k,
+					       .ids = predictor->device_ids,
+					       .probabilities = predictor->device_probabilities,
+					       .x = model_prediction_rows(predictor->model, predictor->activations,
+									  predictor->replica, &batch),
+				       });
+	TRY(be->functions->synchronize(predictor->replica));
+	size_t size = (size_t)predictor->blanks * (size_t)predictor->k;
+	be->functions->to_host(be, predictor->ids, predictor->device_ids, size * sizeof(*predictor->ids));
+	be->functions->to_host(be, predictor->probabilities, predictor->device_probabilities,
+			       size * sizeof(*predictor->probabilities));
+	return OK;
+}
+
+const char *predictor_token(const struct vocab *vocab, int32_t id)
+{
+	return id >= 0 && id < vocab->count ? vocab->text[id] : "[unused row]";
+}

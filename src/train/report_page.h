@@ -1,0 +1,35 @@
+/* report.html: a run in pictures and words, one file that needs no network. A pure function of what it is given. */
+#ifndef TRAIN_REPORT_PAGE_H
+#define TRAIN_REPORT_PAGE_H
+
+#include "base/buffer.h"
+#include "base/chart.h"
+#include "train/report.h"
+
+struct report_page {
+	const struct report *report;
+	const struct train_state *state;
+	bool running;
+	enum status status;  /* how the loop ended, when not running */
+	const char *reason;  /* of a failure, or NULL */
+	const char *written; /* time of writing, as text */
+};
+
+void report_page_html(const struct report_page *page, struct buffer *out);
+
+/* report_charts.c: the charts of the page, against tokens and against time. */
+void report_charts(const struct report *report, const struct train_state *state, struct buffer *out);
+
+/* Means of a column over at most CURVE_POINTS stretches of the rows, with the lowest and highest of each. */
+#define CURVE_POINTS 240
+struct curve {
+	double x[CURVE_POINTS], y[CURVE_POINTS], low[CURVE_POINTS], high[CURVE_POINTS];
+	int64_t count;
+	bool is_mean; /* a point stands for several rows */
+};
+void curve_of_rows(const struct history *history, enum history_column x, enum history_column y, struct curve *out);
+/* Evaluations of one set; of more than CURVE_POINTS every so-manyth, and the last. */
+void curve_of_evaluations(const struct history *history, int set, enum history_column x, enum history_column y,
+			  struct curve *out);
+
+#endif
