@@ -9,7 +9,8 @@ enum status pretrain_open_report(struct pretrain *run)
 	const struct vocab *vocab = &run->data.vocab;
 	struct unigram unigram;
 	TRY(unigram_measure(run->data.train, run->data.train_count, vocab->count, &unigram));
-	TRY(samples_open(&run->samples, settings->out, run->data.held_out, run->data.held_out_count, run->model,
+	const struct run_data_set *set = run->data.evaluation_count > 0 ? &run->data.evaluation[0] : NULL;
+	TRY(samples_open(&run->samples, settings->out, set ? set->shards : NULL, set ? set->shard_count : 0, run->model,
 			 &run->replica, vocab, &run->training.state));
 	run->training.report = (struct report){
 		.folder = settings->out,
@@ -26,7 +27,7 @@ enum status pretrain_open_report(struct pretrain *run)
 			.unigram_entropy = unigram.entropy,
 			.frequent_share = unigram.frequent_share,
 			.frequent_token = unigram.frequent_id >= 0 ? vocab->text[unigram.frequent_id] : NULL,
-			.next_sentence = run->instance_settings.next_sentence != NEXT_SENTENCE_NONE,
+			.next_sentence = run->phases[0].instance_settings.next_sentence != NEXT_SENTENCE_NONE,
 		},
 	};
 	return OK;

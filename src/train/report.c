@@ -189,7 +189,9 @@ static enum status say(struct report *report, const struct train_state *state, c
 		const struct finding *finding = &findings->item[i];
 		int64_t said = report->diagnosis.said[finding->kind];
 		const char *name = finding_names[finding->kind];
-		if (said <= FINDINGS_SAID || (said & (said - 1)) == 0) {
+		/* The loop and its guard speak of these themselves, step by step. */
+		bool spoken = finding->kind == FINDING_SPIKE || finding->kind == FINDING_NON_FINITE;
+		if (!spoken && (said <= FINDINGS_SAID || (said & (said - 1)) == 0)) {
 			bool note = finding->over || finding_weights[finding->kind] == FINDING_NOTE;
 			(note ? log_note : log_warning)("step %lld: %s", (long long)state->step, finding->text);
 			if (*finding->advice)
