@@ -1,0 +1,176 @@
+/* LevelDB's doc/table_format.md. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/hash.h"
+#include "base/memory.h"
+#include "formats/little_endian.h"
+#include "formats/snappy.h"
+#include "formats/sorted_table.h"
+
+#define FOOTER_BYTES 48
+#define MAGIC 0xdb4775248b80fb57u
+#define TRAILER_BYTES 5 /* type, checksum */
+/* TensorFlow's blocks aim at 256 KiB; one entry may be longer. */
+#define BLOCK_LIMIT ((size_t)64 << 20)
+#define KEY_LIMIT ((size_t)1 << 16)
+
+struct table {
+	const char *path;
+	const unsigned char *bytes;
+	size_t size;
+	table_visit *visit;
+	void *context;
+	struct buffer last; /* key before, over all data blocks */
+	bool has_last;
+};
+
+/* Where a block lies, without its trailer. */
+struct handle {
+	uint64_t offset, size;
+};
+
+static enum status damaged(const struct table *table, uint64_t offset, const char *what)
+{
+	enum status status = error_set(ERR_DATA, "'%s': byte %" PRIu64 ": %s", table->path, offset, what);
+	error_hint("copy or download the file again");
+	return status;
+}
+
+static bool read_handle(struct byte_range *in, struct handle *out)
+{
+	return range_varint(in, &out->offset) && range_varint(in, &out->size);
+}
+
+/* A block's bytes, after its checksum: in the file, or unpacked into *memory, which the caller frees. */
+static enum status read_block(const struct table *table, struct handle handle, struct byte_range *out, void *memory)
+{
+	*(void **)memory = NULL;
+	uint64_t limit = table->size - FOOTER_BYTES;
+	if (handle.offset > limit || handle.size > limit - handle.offset ||
+	    limit - handle.offset - handle.size < TRAILER_BYTES || handle.size > BLOCK_LIMIT)
+		return damaged(table, handle.offset, "a block of the table lies outside the file");
+	const unsigned char *block = table->bytes + handle.offset, *type = block + handle.size;
+	if (crc32c_masked(crc32c(0, block, handle.size + 1)) != read_le32(type + 1))
+		return damaged(table, handle.offset, "a block of the table is damaged: its checksum is wrong");
+	*out = (struct byte_range){block, type};
+	if (*type == 0)
+		return OK;
+	if (*type != 1)
+		return damaged(table, handle.offset, "a block of the table is packed in an unknown way");
+	size_t unpacked;
+	if (!snappy_size(block, handle.size, BLOCK_LIMIT, &unpacked) || unpacked / 64 > handle.size)
+		return damaged(table, handle.offset, "a Snappy block of the table promises an impossible size");
+	TRY(memory_new(memory, (int64_t)unpacked, 1, "block of a table"));
+	unsigned char *bytes = *(unsigned char **)memory;
+	if (!snappy_unpack(block, handle.size, bytes, unpacked))
+		return damaged(table, handle.offset, "a Snappy block of the table cannot be unpacked");
+	*out = (struct byte_range){bytes, bytes + unpacked};
+	return OK;
+}
+
+/* Takes the list of restart points off the end, which only seeking needs. */
+static bool cut_restarts(struct byte_range *block)
+{
+	if (range_left(block) < 4)
+		return false;
+	uint64_t count = read_le32(block->end - 4), bytes = 4 * count + 4;
+	if (count == 0 || bytes > range_left(block))
+		return false;
+	block->end -= bytes;
+	return true;
+}
+
+/* Takes the next entry; `key` holds the one before, and then this one's. */
+static bool next_entry(struct byte_range *block, struct buffer *key, struct byte_range *value)
+{
+	uint64_t shared, own, value_size;
+	struct byte_range rest;
+	if (!range_varint(block, &shared) || !range_varint(block, &own) || !range_varint(block, &value_size))
+		return false;
+	if (shared > key->size || own > KEY_LIMIT || shared + own > KEY_LIMIT || !range_bytes(block, own, &rest) ||
+	    !range_bytes(block, value_size, value))
+		return false;
+	key->size = shared;
+	buffer_append(key, rest.at, own);
+	return true;
+}
+
+static enum status check_order(struct table *table, const struct buffer *key, uint64_t offset)
+{
+	size_t common = key->size < table->last.size ? key->size : table->last.size;
+	int order = common ? memcmp(table->last.data, key->data, common) : 0;
+	if (table->has_last && (order > 0 || (order == 0 && table->last.size >= key->size)))
+		return damaged(table, offset, "keys of the table are not in order");
+	buffer_clear(&table->last);
+	buffer_append(&table->last, buffer_string(key), key->size);
+	table->has_last = true;
+	return buffer_status(&table->last);
+}
+
+static enum status read_data_block(struct table *table, struct handle handle)
+{
+	struct byte_range block, value;
+	struct buffer key = {0};
+	void *memory;
+	enum status status = read_block(table, handle, &block, &memory);
+	if (status == OK && !cut_restarts(&block))
+		status = damaged(table, handle.offset, "a block of the table has no end");
+	while (status == OK && block.at < block.end) {
+		if (!next_entry(&block, &key, &value)) {
+			status = damaged(table, handle.offset, "an entry of this block of the table is damaged");
+			break;
+		}
+		status = buffer_status(&key);
+		if (status == OK)
+			status = check_order(table, &key, handle.offset);
+		if (status == OK)
+			status = table->visit(table->context, buffer_string(&key), key.size, value, handle.offset);
+	}
+	buffer_release(&key);
+	free(memory);
+	return status;
+}
+
+static enum status read_index(struct table *table, struct handle index)
+{
+	struct byte_range block, value;
+	struct buffer key = {0};
+	struct handle handle;
+	void *memory;
+	uint64_t end = 0; /* blocks lie in order, so none is read twice */
+	enum status status = read_block(table, index, &block, &memory);
+	if (status == OK && !cut_restarts(&block))
+		status = damaged(table, index.offset, "the table's index has no end");
+	while (status == OK && block.at < block.end) {
+		if (!next_entry(&block, &key, &value) || !read_handle(&value, &handle) || handle.offset < end) {
+			status = damaged(table, index.offset, "an entry of the table's index is damaged");
+			break;
+		}
+		status = buffer_status(&key);
+		if (status == OK)
+			status = read_data_block(table, handle);
+		end = handle.offset + handle.size;
+	}
+	buffer_release(&key);
+	free(memory);
+	return status;
+}
+
+enum status sorted_table_read(const char *path, const unsigned char *bytes, size_t size, table_visit *visit,
+                              void *context)
+{
+	struct table table = {.path = path, .bytes = bytes, .size = size, .visit = visit, .context = context};
+	struct handle metaindex, index;
+	if (size < FOOTER_BYTES)
+		return error_set(ERR_DATA, "'%s': %zu bytes are no index of a TensorFlow checkpoint", path, size);
+	const unsigned char *footer = bytes + size - FOOTER_BYTES;
+	if (read_le64(footer + FOOTER_BYTES - 8) != MAGIC)
+		return damaged(&table, size - 8, "not an index of a TensorFlow checkpoint, or truncated");
+	struct byte_range in = {footer, footer + FOOTER_BYTES - 8};
+	if (!read_handle(&in, &metaindex) || !read_handle(&in, &index))
+		return damaged(&table, size - FOOTER_BYTES, "the table's footer is damaged");
+	enum status status = read_index(&table, index);
+	buffer_release(&table.last);
+	return status;
+}

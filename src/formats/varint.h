@@ -1,0 +1,46 @@
+/* Numbers of variable length (7 bits a byte, low ones first) as in protocol buffers, LevelDB and Snappy. */
+#ifndef FORMATS_VARINT_H
+#define FORMATS_VARINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Bytes that are read from front to back. */
+struct byte_range {
+	const unsigned char *at, *end;
+};
+
+static inline size_t range_left(const struct byte_range *range)
+{
+	return (size_t)(range->end - range->at);
+}
+
+/* Takes one number of at most 64 bits; false if the bytes end before it does, or it is longer. */
+static inline bool range_varint(struct byte_range *range, uint64_t *out)
+{
+	uint64_t value = 0;
+	for (int shift = 0; shift < 64 && range->at < range->end; shift += 7) {
+		unsigned char byte = *range->at++;
+		if (shift == 63 && byte > 1)
+			return false;
+		value |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80)) {
+			*out = value;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Takes `count` bytes. */
+static inline bool range_bytes(struct byte_range *range, uint64_t count, struct byte_range *out)
+{
+	if (count > range_left(range))
+		return false;
+	out->at = range->at;
+	out->end = range->at += count;
+	return true;
+}
+
+#endif

@@ -1,0 +1,136 @@
+/* Where the weights of a folder or prefix lie. */
+#include <stdio.h>
+#include <string.h>
+#include "formats/weights_file.h"
+
+/* Names that programs give the weights of a folder; the first that is there counts. */
+static const char *const usual_names[] = {
+        "model.safetensors",  "model.safetensors.index.json",  "pytorch_model.bin",
+        "pytorch_model.bin.index.json", "bert_model.ckpt.index",
+};
+
+/* Ends of names of weights under other names, and what else has them. */
+static const char *const suffixes[] = {".safetensors", ".index", ".bin", ".pt", ".pth"};
+static const char *const no_weights[] = {"optimizer.pt", "scheduler.pt", "scaler.pt", "training_args.bin", "optimizer.bin",
+                                         "scheduler.bin", "optimizer.safetensors"};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define CHECKPOINT_FILE_LIMIT ((size_t)1 << 20)
+
+static bool ends_with(const char *text, const char *suffix)
+{
+	size_t size = strlen(text), suffix_size = strlen(suffix);
+	return size >= suffix_size && strcmp(text + size - suffix_size, suffix) == 0;
+}
+
+static bool may_be_weights(const char *name, const char *suffix)
+{
+	if (!ends_with(name, suffix) || name[0] == '.')
+		return false;
+	for (size_t i = 0; i < COUNT(no_weights); i++)
+		if (strcmp(name, no_weights[i]) == 0)
+			return false;
+	return strncmp(name, "rng_state", 9) != 0;
+}
+
+/* TensorFlow's text file `checkpoint`: model_checkpoint_path: "model.ckpt-1000". A path from another machine is taken by
+ * its last part. */
+static enum status read_checkpoint_file(const char *folder, char out[PATH_BYTES])
+{
+	static const char key[] = "model_checkpoint_path: \"";
+	char path[PATH_BYTES], name[512];
+	struct buffer text = {0};
+	out[0] = 0;
+	TRY(path_join(path, folder, "checkpoint"));
+	if (!file_exists(path) || file_is_folder(path))
+		return OK;
+	TRY(file_read(path, CHECKPOINT_FILE_LIMIT, &text));
+	const char *at = strncmp(buffer_string(&text), key, strlen(key)) == 0 ? buffer_string(&text) + strlen(key) : NULL;
+	size_t size = at ? strcspn(at, "\"\n") : 0;
+	enum status status = OK;
+	if (size > 0 && size < sizeof(name) - 8) {
+		snprintf(name, sizeof(name), "%.*s", (int)size, at);
+		const char *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+		snprintf(path, sizeof(path), "%s.index", last);
+		if (strcmp(last, "..") != 0)
+			status = path_join(out, folder, path);
+		if (status == OK && !file_exists(out))
+			out[0] = 0;
+	}
+	buffer_release(&text);
+	return status;
+}
+
+/* The only file of one of the kinds, in the order of `suffixes`. */
+static enum status find_only(const char *folder, char out[PATH_BYTES])
+{
+	struct name_list names = {0};
+	enum status status;
+	TRY_GOTO(folder_list(folder, &names), done);
+	for (size_t k = 0; k < COUNT(suffixes); k++) {
+		const char *found = NULL, *other = NULL;
+		for (int64_t i = 0; i < names.count; i++)
+			if (may_be_weights(names.names[i], suffixes[k])) {
+				other = found;
+				found = names.names[i];
+			}
+		if (other) {
+			status = error_set(ERR_USAGE, "'%s' has several files of weights: '%s', '%s'", folder, other, found);
+			error_hint("give the one you mean, not the folder");
+			goto done;
+		}
+		if (found) {
+			status = path_join(out, folder, found);
+			goto done;
+		}
+	}
+	status = error_set(ERR_USAGE, "'%s': no weights in the folder", folder);
+	error_hint("weights are model.safetensors, pytorch_model.bin, a .pt file or a TensorFlow checkpoint (.index and "
+	           ".data); tf_model.h5 and flax_model.msgpack are not read: load them in transformers once and "
+	           "save_pretrained() them");
+done:
+	name_list_release(&names);
+	return status;
+}
+
+static enum status find_in_folder(const char *folder, char out[PATH_BYTES])
+{
+	for (size_t i = 0; i < COUNT(usual_names); i++) {
+		TRY(path_join(out, folder, usual_names[i]));
+		if (file_exists(out))
+			return OK;
+	}
+	TRY(read_checkpoint_file(folder, out));
+	return out[0] ? OK : find_only(folder, out);
+}
+
+/* The .index of a TensorFlow checkpoint, from its prefix or another of its files. */
+static void index_of(const char *path, char out[PATH_BYTES])
+{
+	const char *data = strstr(path, ".data-"), *end = path + strlen(path);
+	for (const char *next; data && (next = strstr(data + 1, ".data-"));)
+		data = next;
+	if (data)
+		end = data;
+	else if (ends_with(path, ".meta"))
+		end -= strlen(".meta");
+	if (snprintf(out, PATH_BYTES, "%.*s.index", (int)(end - path), path) >= PATH_BYTES)
+		out[0] = 0;
+}
+
+enum status weights_file_find(const char *path, char out[PATH_BYTES])
+{
+	if (file_is_folder(path))
+		return find_in_folder(path, out);
+	index_of(path, out);
+	if (out[0] && file_exists(out))
+		return OK;
+	if (!file_exists(path)) {
+		enum status status = error_set(ERR_USAGE, "'%s': no such file or folder", path);
+		error_hint("give a model folder, a file of weights, or the prefix of a TensorFlow checkpoint");
+		return status;
+	}
+	if (snprintf(out, PATH_BYTES, "%s", path) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
+	return OK;
+}

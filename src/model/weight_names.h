@@ -1,0 +1,28 @@
+/* What tensors are called in the files of Hugging Face, Google and NVIDIA: the tables of weight_names.c. Ours are Hugging
+ * Face's present names (parameters.c). */
+#ifndef MODEL_WEIGHT_NAMES_H
+#define MODEL_WEIGHT_NAMES_H
+
+#include <stdbool.h>
+
+/* Names of parameters whose rows depend on vocabulary and positions. */
+#define WORD_EMBEDDINGS "bert.embeddings.word_embeddings.weight"
+#define POSITION_EMBEDDINGS "bert.embeddings.position_embeddings.weight"
+#define PREDICTION_BIAS "cls.predictions.bias"
+
+enum tensor_meaning {
+	MEANS_PARAMETER,   /* perhaps of a BERT: `name` is what we would call it */
+	MEANS_BUFFER,      /* constants that PyTorch modules carry along */
+	MEANS_OPTIMIZER,   /* moments and other state of an optimiser */
+	MEANS_BOOKKEEPING, /* counters of a training run */
+};
+
+struct tensor_name {
+	enum tensor_meaning meaning;
+	char name[256];
+	bool transposed; /* a matrix stored as (inputs, outputs) */
+};
+
+struct tensor_name tensor_name_from(const char *stored);
+
+#endif
