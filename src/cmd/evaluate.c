@@ -153,7 +153,7 @@ static enum status run_evaluate(struct options *options)
 		return status;
 	}
 	struct session session;
-	char folder[PATH_BYTES], temporary[PATH_BYTES];
+	char temporary[PATH_BYTES];
 	struct instance_settings instance_settings = {
 		.seed = EVALUATION_SEED,
 		.max_seq_length = (int32_t)settings->max_seq_length,
@@ -165,14 +165,19 @@ static enum status run_evaluate(struct options *options)
 		.shuffle = true,
 	};
 	struct model_config config;
-	TRY(session_model_folder(settings->model, folder));
-	TRY(model_folder_config(folder, &config));
+	TRY(model_folder_config(settings->model, &config));
 	if (settings->max_seq_length > config.max_position_embeddings)
 		return error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
 				 settings->max_seq_length, config.max_position_embeddings);
 	struct batch_capacity capacity =
 		batch_capacity_for(&instance_settings, 64, 0, settings->micro_batch_tokens);
-	TRY(session_open(&session, folder, &settings->device, capacity, (int32_t)settings->max_seq_length));
+	TRY(session_open(&session, settings->model, &settings->device, capacity, (int32_t)settings->max_seq_length));
+	if (!session.has_next_sentence && instance_settings.next_sentence != NEXT_SENTENCE_NONE) {
+		session_close(&session);
+		enum status refused = error_set(ERR_STATE, "'%s' has no next-sentence head to evaluate", settings->model);
+		error_hint("--next_sentence none scores masked words alone");
+		return refused;
+	}
 	instance_settings.vocab_size = session.vocab.count;
 	instance_settings.cls = session.vocab.cls;
 	instance_settings.sep = session.vocab.sep;

@@ -156,7 +156,6 @@ static enum status run_fill(struct options *options)
 	struct name_list texts = {0};
 	struct session session = {0};
 	struct model_config config;
-	char folder[PATH_BYTES];
 	enum status status;
 	if (!settings->model) {
 		status = error_set(ERR_USAGE, "--model is missing");
@@ -164,10 +163,9 @@ static enum status run_fill(struct options *options)
 		return status;
 	}
 	TRY_GOTO(collect_texts(&options->positional, &input, &texts), done);
-	TRY_GOTO(session_model_folder(settings->model, folder), done);
-	TRY_GOTO(model_folder_config(folder, &config), done);
+	TRY_GOTO(model_folder_config(settings->model, &config), done);
 	int32_t length = config.max_position_embeddings;
-	TRY_GOTO(session_open(&session, folder, &settings->device,
+	TRY_GOTO(session_open(&session, settings->model, &settings->device,
 			      (struct batch_capacity){.tokens = length, .sequences = 1, .predictions = length}, length),
 		 done);
 	status = fill_texts(settings, &session, &texts);

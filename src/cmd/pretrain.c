@@ -226,6 +226,7 @@ static void pretrain_release(struct pretrain *run)
 	pretrain_close_phases(run);
 	free(run->schedules);
 	run_data_close(&run->data);
+	vocab_release(&run->initial.vocab);
 	if (run->backend)
 		backend_close(run->backend);
 	pool_free(run->pool);

@@ -4,6 +4,7 @@
 
 #include "cmd/pretrain_options.h"
 #include "train/loop.h"
+#include "train/model_folder.h"
 #include "train/pretraining.h"
 #include "train/run_data.h"
 
@@ -15,6 +16,14 @@ struct pretrain_phase {
 	struct instances *instances; /* opened once they are needed, closed with the phase */
 	struct step_settings steps;
 	struct batch_capacity evaluation_capacity;
+};
+
+/* Another's weights that a new run begins with; `path` NULL: none. */
+struct initial_weights {
+	const char *path; /* as given */
+	struct model_source source;
+	const char *vocab_path; /* NULL: not known */
+	struct vocab vocab;
 };
 
 /* Everything a run owns, so that one function can release it. */
@@ -33,6 +42,7 @@ struct pretrain {
 	int64_t phase_count;
 	struct pool *pool;
 	struct backend *backend;
+	struct initial_weights initial;
 	struct run_data data;
 	struct model_config config;
 	struct batch_capacity capacity; /* holds the batches of all phases, of both kinds */
@@ -90,8 +100,14 @@ MUST_USE enum status pretrain_show_plan(struct pretrain *run);
 
 /* pretrain_weights.c: memory and weights, from the checkpoint, another model folder, or drawn. */
 MUST_USE enum status pretrain_open_model(struct pretrain *run);
-/* The model folder that a new run begins with, or NULL. */
-const char *pretrain_initial_weights(const struct pretrain_settings *settings);
+
+/* pretrain_initial.c: another's weights to begin with, if the run is new: finds them; says which vocabulary file and
+ * casing they ask for; proves that the run's vocabulary is theirs; fits the configuration; loads them. */
+MUST_USE enum status pretrain_find_initial(struct pretrain *run);
+MUST_USE enum status pretrain_initial_text(struct pretrain *run, const char **out_vocab_file);
+MUST_USE enum status pretrain_check_initial_vocab(struct pretrain *run);
+MUST_USE enum status pretrain_initial_config(struct pretrain *run, struct model_config *config);
+MUST_USE enum status pretrain_load_initial(struct pretrain *run);
 
 /* pretrain_report.c: training.report, once the model is there. */
 MUST_USE enum status pretrain_open_report(struct pretrain *run);

@@ -28,12 +28,15 @@ enum status pretrain_choose_model(struct pretrain *run)
 {
 	struct pretrain_settings *settings = run->settings;
 	int64_t tokens = pretrain_train_tokens(run);
+	if (pretrain_unset(run->options, "model") && run->initial.path)
+		TRY(options_set(run->options, "model", run->initial.path, ORIGIN_CHOSEN));
 	if (pretrain_unset(run->options, "model"))
 		TRY(pretrain_choose(run->options, "model", "%s",
 			   tokens < 1000000 ? "tiny" : tokens < 20000000 ? "mini" : tokens < 300000000 ? "small" : "base"));
 	struct model_config *config = &run->config;
 	/* A checkpoint has all of it: what --model named may have moved or changed since. */
 	TRY(model_folder_config(run->resumed ? run->checkpoint : settings->model, config));
+	TRY(pretrain_initial_config(run, config));
 	if (config->vocab_size == 0)
 		config->vocab_size = run->data.vocab.count;
 	if (config->vocab_size < run->data.vocab.count) {
@@ -55,7 +58,8 @@ enum status pretrain_choose_model(struct pretrain *run)
 			continue;
 		enum status status = error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
 					       length, config->max_position_embeddings);
-		error_hint("lower it, or raise max_position_embeddings in config.json");
+		error_hint(run->initial.path ? "lower it, or say where more positions come from: --init_positions tile|draw"
+					     : "lower it, or raise max_position_embeddings in config.json");
 		return status;
 	}
 	return OK;

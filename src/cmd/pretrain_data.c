@@ -35,16 +35,11 @@ static const struct option_list *text_source(const struct pretrain *run, const c
 enum status pretrain_open_data(struct pretrain *run)
 {
 	struct pretrain_settings *settings = run->settings;
-	char vocab_beside[PATH_BYTES], source_folder[PATH_BYTES];
-	const char *vocab_file = settings->vocab_file;
-	const char *source = pretrain_initial_weights(settings);
+	char vocab_beside[PATH_BYTES];
+	const char *vocab_file;
+	TRY(pretrain_find_initial(run));
+	TRY(pretrain_initial_text(run, &vocab_file));
 	bool begins = !run->resumed || !run->own_checkpoint;
-	if (!vocab_file && source && begins) {
-		TRY(session_model_folder(source, source_folder));
-		TRY(path_join(vocab_beside, source_folder, "vocab.txt"));
-		if (file_exists(vocab_beside))
-			vocab_file = vocab_beside;
-	}
 	if (!vocab_file && run->resumed) {
 		/* Another run's checkpoint, or a data folder that was lost: the vocabulary is the checkpoint's. */
 		TRY(path_join(vocab_beside, run->data_folder, "vocab.txt"));
@@ -70,6 +65,7 @@ enum status pretrain_open_data(struct pretrain *run)
 					      .pool = run->pool,
 					      .resumed = !begins,
 				      }));
+	TRY(pretrain_check_initial_vocab(run));
 	if (run->begins_phase)
 		return check_vocabulary(run);
 	if (run->resumed && run->data.hash != run->recorded_data_hash) {

@@ -23,7 +23,7 @@ static bool lies_within(const char *folder, const char *path)
 static enum status check_fresh(const struct pretrain_settings *settings)
 {
 	struct name_list files = {0};
-	const char *needed[] = {settings->vocab_file, settings->model, settings->init_checkpoint,
+	const char *needed[] = {settings->vocab_file, settings->model, settings->init_checkpoint, settings->init_vocab,
 				settings->resume_from};
 	if (settings->plan)
 		return error_set(ERR_USAGE, "--fresh and --plan exclude each other: a plan removes nothing");

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/log.h"
+
 /* Options that AdamW has no use for: an error beats silence. All are unset unless someone gave them. */
 static const char *const lamb_options[] = {"trust_ratio", "exclude_from_layer_adaptation", "max_trust_ratio",
 					   "gradient_normalization", "gradient_averaging"};
@@ -20,11 +22,18 @@ static enum status choose_rate(struct pretrain *run, struct pretrain_phase *phas
 	if (!pretrain_unset(phase->options, "learning_rate"))
 		return OK;
 	/* You et al. 2020, table 4: 5e-3 at a batch of 32,768, with its square root for others. */
-	if (is_lamb(run->settings))
-		return pretrain_choose(phase->options, "learning_rate", "%.2g",
-				       5e-3 * sqrt((double)phase->settings->train_batch_size / 32768));
-	return pretrain_choose(phase->options, "learning_rate", "%s",
-			       hidden < 512 ? "1e-3" : hidden < 768 ? "5e-4" : hidden < 1024 ? "2e-4" : "1e-4");
+	double rate = is_lamb(run->settings) ? 5e-3 * sqrt((double)phase->settings->train_batch_size / 32768)
+		      : hidden < 512    ? 1e-3
+		      : hidden < 768    ? 5e-4
+		      : hidden < 1024   ? 2e-4
+					: 1e-4;
+	/* The published models that went on from a trained one used 2e-5 (Google's advice) to 5e-5 (BioBERT) at these
+	 * batches for BERT-base; too high a rate unlearns what is there. */
+	if (run->initial.path) {
+		rate /= 4;
+		log_note("learning rate: %.2g, a quarter of what a new model would begin with, since this one is trained", rate);
+	}
+	return pretrain_choose(phase->options, "learning_rate", "%.2g", rate);
 }
 
 static enum status choose_warmup(struct pretrain_phase *phase)

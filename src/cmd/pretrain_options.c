@@ -40,7 +40,17 @@ const struct option pretrain_options[] = {
 	 .alias = "bert_config_file config_file", .fallback_text = "from the amount of text",
 	 .help = "tiny, mini, small, medium, base, large, a config.json, or a model folder to go on from"},
 	{.name = "init_checkpoint", .type = OPTION_TEXT, .field = FIELD(init_checkpoint), .role = ROLE_PLACE,
-	 .value_name = "FOLDER", .help = "weights to begin with: a model folder"},
+	 .value_name = "PATH",
+	 .help = "weights to begin with: a Hugging Face folder, .safetensors, PyTorch's .bin or .pt, or a TensorFlow BERT "
+		 "checkpoint; its configuration, vocabulary and casing are used"},
+	{.name = "init_vocab", .type = OPTION_TEXT, .field = FIELD(init_vocab), .role = ROLE_PLACE, .value_name = "PATH",
+	 .fallback_text = "beside the initial weights", .help = "vocabulary of the initial weights"},
+	{.name = "remap_vocab", .type = OPTION_FLAG, .field = FIELD(remap_vocab), .fallback = "false", .role = ROLE_PLACE,
+	 .help = "another vocabulary than that of the initial weights (--vocab_file, or learned): rows of shared tokens are "
+		 "carried over, others drawn"},
+	{.name = "init_positions", .type = OPTION_CHOICE, .field = FIELD(init_positions), .fallback = "same",
+	 .range = "same|tile|draw", .role = ROLE_PLACE, .value_name = "HOW",
+	 .help = "where the model has more positions than the initial weights: an error, theirs again and again, or new ones"},
 	{.name = "hidden_dropout_prob", .type = OPTION_NUMBER, .field = FIELD(hidden_dropout_prob),
 	 .range = "0..0.9", .role = ROLE_RESULT, .value_name = "P", .fallback_text = "the configuration's",
 	 .help = "dropout after embeddings and both sub-layers"},

@@ -14,7 +14,8 @@ struct pretrain_settings {
 	bool cased;
 	double held_out_fraction;
 	/* model */
-	const char *model, *init_checkpoint;
+	const char *model, *init_checkpoint, *init_vocab, *init_positions;
+	bool remap_vocab;
 	double hidden_dropout_prob, attention_probs_dropout_prob;
 	/* run */
 	const char *out;

@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "train/checkpoint.h"
 #include "train/model_folder.h"
 
 enum status device_open(const struct device_settings *settings, struct pool **pool, struct backend **be)
@@ -27,42 +26,51 @@ enum status device_open(const struct device_settings *settings, struct pool **po
 	return status;
 }
 
-enum status session_model_folder(const char *folder, char out[PATH_BYTES])
+/* The vocabulary beside the weights, and how its text is split: as a tokenizer_config.json or tokenizer.json says, else
+ * by whether the vocabulary has upper-case entries. */
+static enum status read_vocabulary(struct session *session, const char *model)
 {
-	char path[PATH_BYTES];
-	bool found = false;
-	TRY(path_join(out, folder, "config.json"));
-	if (file_exists(out)) {
-		snprintf(out, PATH_BYTES, "%.4000s", folder);
-		return OK;
+	struct model_source source;
+	bool found;
+	TRY(model_source_find(model, &source));
+	if (!source.vocab[0]) {
+		enum status status = error_set(ERR_USAGE, "'%s': no vocab.txt or tokenizer.json beside the weights", model);
+		error_hint("copy the model's vocabulary there");
+		return status;
 	}
-	TRY(path_join(out, folder, "final"));
-	TRY(path_join(path, out, "config.json"));
-	if (file_exists(path))
-		return OK;
-	if (file_is_folder(folder))
-		TRY(checkpoint_latest(folder, out, &found));
-	if (found)
-		return OK;
-	enum status status = error_set(ERR_USAGE, "'%s' is no model folder", folder);
-	error_hint("give a folder with config.json and model.safetensors, or the --out folder of a run");
+	TRY(vocab_read(&session->vocab, source.vocab));
+	session->tokenizer_settings = tokenizer_defaults(vocab_has_upper_case(&session->vocab));
+	return tokenizer_settings_read(source.vocab, &session->tokenizer_settings, &found);
+}
+
+/* Weights of the file. An encoder with a masked-word head alone can still fill blanks. */
+static enum status read_weights(struct session *session, const char *model)
+{
+	struct model_folder_report report = {0};
+	float *slab = NULL;
+	enum status status;
+	TRY_GOTO(memory_new(&slab, session->model->slab_count, sizeof(*slab), "weights"), done);
+	TRY_GOTO(model_folder_load(model, session->model, MISSING_NEXT_SENTENCE, slab, &report), done);
+	session->has_next_sentence = report.missing.count == 0;
+	if (!session->has_next_sentence)
+		log_detail("'%s' has no next-sentence head", report.path);
+	status = model_set_weights(session->model, &session->replica, slab);
+done:
+	model_folder_report_release(&report);
+	free(slab);
 	return status;
 }
 
-static enum status session_prepare(struct session *session, const char *folder, int32_t longest)
+static enum status session_prepare(struct session *session, const char *model, int32_t longest)
 {
 	struct backend *be = session->backend;
 	struct model_config config;
-	char vocab_path[PATH_BYTES];
-	bool found;
-	float *slab = NULL;
-	TRY(model_folder_config(folder, &config));
-	TRY(path_join(vocab_path, folder, "vocab.txt"));
-	TRY(vocab_read(&session->vocab, vocab_path));
-	session->tokenizer_settings = tokenizer_defaults(false);
-	TRY(tokenizer_settings_read(vocab_path, &session->tokenizer_settings, &found));
+	TRY(model_folder_config(model, &config));
+	TRY(read_vocabulary(session, model));
+	if (config.vocab_size == 0)
+		config.vocab_size = session->vocab.count;
 	if (session->vocab.count > config.vocab_size)
-		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", folder,
+		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", model,
 				 session->vocab.count, config.vocab_size);
 	TRY(model_create(&session->model, be, &config, HEADS_PRETRAINING));
 	TRY(model_allocate(session->model, false));
@@ -75,24 +83,19 @@ static enum status session_prepare(struct session *session, const char *folder, 
 		.vocab = config.vocab_size,
 	};
 	TRY(be->functions->replica_create(be, &session->replica, &limits));
-	TRY(memory_new(&slab, session->model->slab_count, sizeof(*slab), "weights"));
-	enum status status;
-	TRY_GOTO(model_folder_load(folder, session->model, MISSING_NOTHING, slab, NULL), done);
-	TRY_GOTO(model_set_weights(session->model, &session->replica, slab), done);
-	TRY_GOTO(activations_create(&session->activations, session->model, session->capacity, false), done);
+	TRY(read_weights(session, model));
+	TRY(activations_create(&session->activations, session->model, session->capacity, false));
 	struct scalars scalars = {.loss_scale = 1.0, .inverse_predictions = 1.0, .inverse_instances = 1.0, .finite = 1};
 	be->functions->to_device(be, session->replica.scalars, &scalars, sizeof(scalars));
-done:
-	free(slab);
-	return status;
+	return OK;
 }
 
-enum status session_open(struct session *session, const char *folder, const struct device_settings *device,
+enum status session_open(struct session *session, const char *model, const struct device_settings *device,
 			 struct batch_capacity capacity, int32_t longest)
 {
 	*session = (struct session){.capacity = capacity};
 	TRY(device_open(device, &session->pool, &session->backend));
-	enum status status = session_prepare(session, folder, longest);
+	enum status status = session_prepare(session, model, longest);
 	if (status != OK)
 		session_close(session);
 	return status;

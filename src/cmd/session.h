@@ -46,15 +46,13 @@ struct session {
 	struct batch_capacity capacity;
 	struct vocab vocab;
 	struct tokenizer_settings tokenizer_settings;
+	bool has_next_sentence; /* false: the weights came without that head */
 };
 
-/* Opens FOLDER (a checkpoint, `final`, any Hugging Face BERT folder, or a run folder: then its `final` or newest
- * checkpoint) with room for batches of `capacity`. */
-MUST_USE enum status session_open(struct session *session, const char *folder, const struct device_settings *device,
+/* Opens what `model` means (train/model_folder.h: a checkpoint, `final`, a run folder, any BERT folder or file of weights
+ * with its configuration and vocabulary beside it) with room for batches of `capacity`. */
+MUST_USE enum status session_open(struct session *session, const char *model, const struct device_settings *device,
 				  struct batch_capacity capacity, int32_t longest);
 void session_close(struct session *session);
-
-/* Reads all of the model folder `folder` stands for into out. */
-MUST_USE enum status session_model_folder(const char *folder, char out[4096]);
 
 #endif

@@ -104,7 +104,7 @@ static enum status need(struct machine *machine, size_t count, const unsigned ch
 /* A number of `width` bytes, little-endian. */
 static enum status need_number(struct machine *machine, int width, uint64_t *out)
 {
-	const unsigned char *at;
+	const unsigned char *at = NULL;
 	TRY(need(machine, (size_t)width, &at));
 	*out = 0;
 	for (int i = width - 1; i >= 0; i--)
@@ -207,7 +207,7 @@ static enum status memo_get(struct machine *machine, uint64_t number)
 
 static enum status push_integer(struct machine *machine, enum pickle_kind kind, int64_t integer)
 {
-	struct pickle_value *value;
+	struct pickle_value *value = NULL;
 	TRY(new_value(machine, kind, &value));
 	value->integer = integer;
 	return push(machine, value);
@@ -223,10 +223,10 @@ static enum status copy_text(struct machine *machine, const unsigned char *bytes
 
 static enum status push_text(struct machine *machine, int width)
 {
-	uint64_t size;
-	const unsigned char *bytes;
-	struct pickle_value *value;
-	char *text;
+	uint64_t size = 0;
+	const unsigned char *bytes = NULL;
+	struct pickle_value *value = NULL;
+	char *text = NULL;
 	TRY(need_number(machine, width, &size));
 	TRY(need(machine, size, &bytes));
 	TRY(new_value(machine, PICKLE_TEXT, &value));
@@ -239,8 +239,8 @@ static enum status push_text(struct machine *machine, int width)
 /* LONG1: `size` bytes, two's complement. Longer ones than 64 bits have no use here. */
 static enum status push_long(struct machine *machine)
 {
-	uint64_t size, number = 0;
-	const unsigned char *bytes;
+	uint64_t size = 0, number = 0;
+	const unsigned char *bytes = NULL;
 	TRY(need_number(machine, 1, &size));
 	TRY(need(machine, size, &bytes));
 	if (size > 8)
@@ -254,8 +254,8 @@ static enum status push_long(struct machine *machine)
 
 static enum status push_float(struct machine *machine)
 {
-	const unsigned char *bytes;
-	struct pickle_value *value;
+	const unsigned char *bytes = NULL;
+	struct pickle_value *value = NULL;
 	uint64_t bits = 0;
 	TRY(need(machine, 8, &bytes));
 	for (int i = 0; i < 8; i++) /* the one number that is big-endian */
@@ -267,7 +267,7 @@ static enum status push_float(struct machine *machine)
 
 static enum status push_container(struct machine *machine, enum pickle_kind kind)
 {
-	struct pickle_value *value;
+	struct pickle_value *value = NULL;
 	TRY(new_value(machine, kind, &value));
 	return push(machine, value);
 }
@@ -279,7 +279,7 @@ static enum status add_items(struct machine *machine, struct pickle_value *conta
 	int64_t needed = container->items.count + count;
 	if (needed > container->items.capacity) {
 		int64_t capacity = 2 * container->items.capacity > needed ? 2 * container->items.capacity : needed;
-		struct pickle_value **items;
+		struct pickle_value **items = NULL;
 		TRY(take(machine, (size_t)capacity * sizeof(*items), &items));
 		if (container->items.count)
 			memcpy(items, container->items.values, (size_t)container->items.count * sizeof(*items));
@@ -294,7 +294,7 @@ static enum status add_items(struct machine *machine, struct pickle_value *conta
 
 static enum status push_tuple(struct machine *machine, struct pickle_value **values, int64_t count)
 {
-	struct pickle_value *value;
+	struct pickle_value *value = NULL;
 	TRY(new_value(machine, PICKLE_TUPLE, &value));
 	TRY(add_items(machine, value, values, count));
 	return push(machine, value);
@@ -302,14 +302,14 @@ static enum status push_tuple(struct machine *machine, struct pickle_value **val
 
 static enum status add_to_list(struct machine *machine, struct pickle_value **values, int64_t count)
 {
-	struct pickle_value *list;
+	struct pickle_value *list = NULL;
 	TRY(top(machine, PICKLE_LIST, "list", &list));
 	return add_items(machine, list, values, count);
 }
 
 static enum status add_to_dict(struct machine *machine, struct pickle_value **values, int64_t count)
 {
-	struct pickle_value *dict;
+	struct pickle_value *dict = NULL;
 	if (count % 2)
 		return fail(machine, "a dictionary's key without a value");
 	TRY(top(machine, PICKLE_DICT, "dictionary", &dict));
@@ -349,8 +349,8 @@ static enum status push_name(struct machine *machine, const char *module, size_t
 
 static enum status run_global(struct machine *machine)
 {
-	const unsigned char *module, *name;
-	size_t module_size, name_size;
+	const unsigned char *module = NULL, *name = NULL;
+	size_t module_size = 0, name_size = 0;
 	TRY(need_line(machine, &module, &module_size));
 	TRY(need_line(machine, &name, &name_size));
 	return push_name(machine, (const char *)module, module_size, (const char *)name, name_size);
@@ -358,7 +358,7 @@ static enum status run_global(struct machine *machine)
 
 static enum status run_stack_global(struct machine *machine)
 {
-	struct pickle_value **words;
+	struct pickle_value **words = NULL;
 	TRY(pop(machine, 2, &words));
 	if (words[0]->kind != PICKLE_TEXT || words[1]->kind != PICKLE_TEXT)
 		return fail(machine, "a name that is no text");
@@ -368,7 +368,7 @@ static enum status run_stack_global(struct machine *machine)
 /* ('storage', type, key, device, elements[, view]) */
 static enum status run_persistent_id(struct machine *machine)
 {
-	struct pickle_value **id, *value;
+	struct pickle_value **id = NULL, *value = NULL;
 	TRY(pop(machine, 1, &id));
 	if (id[0]->kind != PICKLE_TUPLE || id[0]->items.count < 5 || id[0]->items.count > 6)
 		return fail(machine, "refers to something that is no storage");
@@ -433,8 +433,8 @@ static enum status rebuild_tensor(struct machine *machine, const struct pickle_v
                                   struct pickle_value **out)
 {
 	struct pickle_value *const *fields = arguments->items.values;
-	struct pickle_value *value;
-	int stride_count;
+	struct pickle_value *value = NULL;
+	int stride_count = 0;
 	if (arguments->items.count < 4 || fields[0]->kind != PICKLE_STORAGE || fields[1]->kind != PICKLE_INTEGER ||
 	    fields[1]->integer < 0)
 		return fail(machine, "a tensor without storage, offset, shape and strides");
@@ -452,7 +452,7 @@ static enum status rebuild_tensor(struct machine *machine, const struct pickle_v
 
 static enum status run_reduce(struct machine *machine)
 {
-	struct pickle_value **call, *value = NULL;
+	struct pickle_value **call = NULL, *value = NULL;
 	TRY(pop(machine, 2, &call));
 	const struct pickle_value *name = call[0], *arguments = call[1];
 	if (name->kind != PICKLE_NAME || arguments->kind != PICKLE_TUPLE)
@@ -479,7 +479,7 @@ static enum status run_reduce(struct machine *machine)
 /* State of an object: of a state dict's OrderedDict these are notes about versions, which say nothing of weights. */
 static enum status run_build(struct machine *machine)
 {
-	struct pickle_value **state, *object;
+	struct pickle_value **state = NULL, *object = NULL;
 	TRY(pop(machine, 1, &state));
 	if (state[0]->kind != PICKLE_DICT)
 		return fail(machine, "state that is no dictionary");
@@ -538,9 +538,9 @@ enum opcode {
 
 static enum status run_opcode(struct machine *machine, enum opcode opcode)
 {
-	struct pickle_value **values;
-	int64_t count;
-	uint64_t number;
+	struct pickle_value **values = NULL;
+	int64_t count = 0;
+	uint64_t number = 0;
 	switch (opcode) {
 	case OP_PROTO:
 		TRY(need_number(machine, 1, &number));
@@ -647,7 +647,7 @@ enum status pickle_read(struct pickle *out, const char *path, uint64_t base, con
 	enum status status = OK;
 	*out = (struct pickle){0};
 	while (status == OK && !machine.root) {
-		const unsigned char *opcode;
+		const unsigned char *opcode = NULL;
 		machine.opcode = machine.at;
 		status = need(&machine, 1, &opcode);
 		if (status == OK)

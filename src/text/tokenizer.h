@@ -28,7 +28,8 @@ struct tokenizer_settings {
 /* Hugging Face's defaults for an uncased or cased model; no special tokens. */
 struct tokenizer_settings tokenizer_defaults(bool cased);
 /* Reads do_lower_case, strip_accents, tokenize_chinese_chars from a tokenizer_config.json beside the
- * vocabulary `vocab_path` into *settings where there is one; *out_found says so. Absent keys leave what is
+ * vocabulary `vocab_path`, or what a tokenizer.json there says of them, into *settings; *out_found says whether there
+ * is one of the two. Absent keys leave what is
  * there, but strip_accents then follows the case, as with null. A file that is no such JSON is ERR_DATA. */
 MUST_USE enum status tokenizer_settings_read(const char *vocab_path, struct tokenizer_settings *settings,
                                              bool *out_found);

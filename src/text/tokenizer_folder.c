@@ -4,45 +4,82 @@
 #include "base/json.h"
 #include "text/tokenizer.h"
 
-#define CONFIG_LIMIT ((size_t)16 << 20)
+#define CONFIG_LIMIT ((size_t)256 << 20) /* tokenizer.json has the vocabulary */
 
 static const char *const special_names[] = {"pad_token", "unk_token", "cls_token", "sep_token", "mask_token"};
 static const char *const special_texts[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
+/* Writes the path of a file beside the vocabulary. */
+static enum status path_beside(const char *vocab_path, const char *name, struct buffer *out)
+{
+	const char *slash = strrchr(vocab_path, '/');
+
+	buffer_clear(out);
+	if (slash)
+		buffer_append(out, vocab_path, (size_t)(slash - vocab_path) + 1);
+	buffer_text(out, name);
+	return buffer_status(out);
+}
+
+/* The three settings of `object` under their names in tokenizer_config.json and in tokenizer.json's normalizer. */
+static enum status read_settings(const struct json *object, const char *path, const char *lowercase,
+                                 const char *split_chinese, struct tokenizer_settings *settings)
+{
+	const struct json *strip_accents = json_member(object, "strip_accents");
+
+	TRY(json_get_bool(object, path, lowercase, &settings->lowercase));
+	TRY(json_get_bool(object, path, split_chinese, &settings->split_chinese));
+	/* null, and no word about it, mean "the same as lower-casing". */
+	settings->strip_accents = settings->lowercase;
+	if (strip_accents && strip_accents->kind != JSON_NULL)
+		TRY(json_get_bool(object, path, "strip_accents", &settings->strip_accents));
+	return OK;
+}
+
+static enum status read_settings_file(const char *path, struct tokenizer_settings *settings, bool *out_found)
+{
+	struct json_document document = {0};
+	struct tokenizer_settings found = *settings;
+	const struct json *normalizer;
+	enum status status = OK;
+
+	TRY(json_read(&document, path, CONFIG_LIMIT));
+	normalizer = json_member(document.root, "normalizer");
+	if (document.root->kind != JSON_OBJECT) {
+		status = error_set(ERR_DATA, "'%s': not a JSON object", path);
+	} else if (json_member(document.root, "do_lower_case")) {
+		status = read_settings(document.root, path, "do_lower_case", "tokenize_chinese_chars", &found);
+		*out_found = true;
+	} else if (json_member(normalizer, "lowercase")) {
+		status = read_settings(normalizer, path, "lowercase", "handle_chinese_chars", &found);
+		*out_found = true;
+	} else if (!json_member(document.root, "model")) { /* a tokenizer_config.json that is silent on the case */
+		status = read_settings(document.root, path, "do_lower_case", "tokenize_chinese_chars", &found);
+	}
+	if (status == OK)
+		*settings = found;
+	json_release(&document);
+	return status;
+}
+
 enum status tokenizer_settings_read(const char *vocab_path, struct tokenizer_settings *settings,
                                     bool *out_found)
 {
-	const char *slash = strrchr(vocab_path, '/');
+	static const char *const names[] = {"tokenizer_config.json", "tokenizer.json"};
 	struct buffer path = {0};
-	struct json_document document = {0};
-	const struct json *strip_accents;
-	struct tokenizer_settings found = *settings;
 	enum status status = OK;
+	bool any = false;
 
 	*out_found = false;
-	if (slash)
-		buffer_append(&path, vocab_path, (size_t)(slash - vocab_path) + 1);
-	buffer_text(&path, "tokenizer_config.json");
-	TRY_GOTO(buffer_status(&path), out);
-	if (!file_exists(path.data))
-		goto out;
-	TRY_GOTO(json_read(&document, path.data, CONFIG_LIMIT), out);
-	if (document.root->kind != JSON_OBJECT) {
-		status = error_set(ERR_DATA, "'%s': not a JSON object", path.data);
-		goto out;
+	for (int i = 0; i < 2 && !*out_found; i++) {
+		TRY_GOTO(path_beside(vocab_path, names[i], &path), out);
+		if (!file_exists(path.data))
+			continue;
+		any = any || i == 0;
+		TRY_GOTO(read_settings_file(path.data, settings, out_found), out);
 	}
-	TRY_GOTO(json_get_bool(document.root, path.data, "do_lower_case", &found.lowercase), out);
-	TRY_GOTO(json_get_bool(document.root, path.data, "tokenize_chinese_chars", &found.split_chinese),
-	         out);
-	/* null, and no word about it, mean "the same as lower-casing". */
-	found.strip_accents = found.lowercase;
-	strip_accents = json_member(document.root, "strip_accents");
-	if (strip_accents && strip_accents->kind != JSON_NULL)
-		TRY_GOTO(json_get_bool(document.root, path.data, "strip_accents", &found.strip_accents), out);
-	*settings = found;
-	*out_found = true;
+	*out_found = *out_found || any;
 out:
-	json_release(&document);
 	buffer_release(&path);
 	return status;
 }

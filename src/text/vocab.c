@@ -1,4 +1,5 @@
 #include "text/vocab.h"
+#include "text/vocab_json.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +209,8 @@ enum status vocab_read(struct vocab *out, const char *path)
 	enum status status;
 
 	*out = (struct vocab){.count = 0};
+	if (strlen(path) > 5 && strcmp(path + strlen(path) - 5, ".json") == 0)
+		return vocab_read_json(out, path);
 	TRY_GOTO(file_read(path, VOCAB_FILE_LIMIT, &text), out);
 	status = vocab_parse(out, path, buffer_string(&text), text.size);
 	if (status != OK)
@@ -274,6 +277,18 @@ bool vocab_is_special(const struct vocab *vocab, int32_t id)
 {
 	return id == vocab->pad || id == vocab->unk || id == vocab->cls || id == vocab->sep ||
 	       id == vocab->mask;
+}
+
+bool vocab_has_upper_case(const struct vocab *vocab)
+{
+	for (int32_t i = 0; i < vocab->count; i++) {
+		if (vocab->text[i][0] == '[' && vocab->size[i] > 1)
+			continue;
+		for (const char *p = vocab->text[i]; *p; p++)
+			if (*p >= 'A' && *p <= 'Z')
+				return true;
+	}
+	return false;
 }
 
 void vocab_release(struct vocab *vocab)

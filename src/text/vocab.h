@@ -20,7 +20,8 @@ struct vocab {
 /* Reads vocab.txt. Trailing white space of a line is cut; a byte order mark, CR line ends, a blank entry in
  * the middle, a duplicate or a missing special token is reported: missing special tokens and an empty file
  * are ERR_DATA, the rest a warning naming the lines (published vocabularies have some; the later duplicate
- * wins, as in Hugging Face). */
+ * wins, as in Hugging Face). A path that ends in ".json" is a tokenizer.json, the only place of the vocabulary in many
+ * folders of today: its WordPiece model's entries, and its added tokens, whose ids must follow one another from 0. */
 MUST_USE enum status vocab_read(struct vocab *out, const char *path);
 /* Makes a vocabulary from entries in order (copied). */
 MUST_USE enum status vocab_from_entries(struct vocab *out, const char *const *entries, int32_t count);
@@ -28,6 +29,9 @@ MUST_USE enum status vocab_write(const struct vocab *vocab, const char *path);
 /* Id of an entry, or -1. */
 int32_t vocab_find(const struct vocab *vocab, const char *text, size_t size);
 bool vocab_is_special(const struct vocab *vocab, int32_t id);
+/* Whether an entry other than the special and [unused…] ones has an upper-case letter A to Z: then it is no vocabulary of
+ * lower-cased text. */
+bool vocab_has_upper_case(const struct vocab *vocab);
 void vocab_release(struct vocab *vocab);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "formats/safetensors.h"
+#include "train/checkpoint.h"
 #include "train/model_folder.h"
 
 #define CONFIG_FILE "config.json"
@@ -11,13 +12,96 @@
 #define WEIGHTS_FILE "model.safetensors"
 #define CONFIG_LIMIT (1 << 20)
 
+/* --- What is meant --- */
+
+static const char *const config_names[] = {CONFIG_FILE, GOOGLE_CONFIG_FILE};
+static const char *const vocab_names[] = {"vocab.txt", "tokenizer.json"};
+
+/* The first of the names that is in the folder, or "". */
+static enum status find_beside(const char *folder, const char *const names[2], char out[PATH_BYTES])
+{
+	for (int i = 0; i < 2; i++) {
+		TRY(path_join(out, folder, names[i]));
+		if (file_exists(out))
+			return OK;
+	}
+	out[0] = 0;
+	return OK;
+}
+
+/* The folder of a run stands for its finished model, else its newest checkpoint. */
+static enum status enter_run(const char *path, char out[PATH_BYTES])
+{
+	char inner[PATH_BYTES], config[PATH_BYTES];
+	bool found;
+	if (snprintf(out, PATH_BYTES, "%s", path) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
+	TRY(find_beside(path, config_names, config));
+	if (config[0])
+		return OK;
+	TRY(path_join(inner, path, "final"));
+	TRY(find_beside(inner, config_names, config));
+	if (config[0]) {
+		memcpy(out, inner, PATH_BYTES);
+		return OK;
+	}
+	TRY(checkpoint_latest(path, inner, &found));
+	if (found)
+		memcpy(out, inner, PATH_BYTES);
+	return OK;
+}
+
+/* The folder that `path` lies in. */
+static void parent_of(const char *path, char out[PATH_BYTES])
+{
+	const char *slash = strrchr(path, '/');
+	if (!slash)
+		snprintf(out, PATH_BYTES, ".");
+	else
+		snprintf(out, PATH_BYTES, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+}
+
+enum status model_source_find(const char *path, struct model_source *out)
+{
+	char place[PATH_BYTES], folder[PATH_BYTES];
+	*out = (struct model_source){.weights = ""};
+	if (file_is_folder(path))
+		TRY(enter_run(path, place));
+	else if (snprintf(place, sizeof(place), "%s", path) >= (int)sizeof(place))
+		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
+	TRY(weights_file_find(place, out->weights));
+	parent_of(out->weights, folder);
+	TRY(find_beside(folder, config_names, out->config));
+	return find_beside(folder, vocab_names, out->vocab);
+}
+
 /* --- Configuration --- */
+
+/* Google's code means the tanh form by "gelu", those of Hugging Face before config.json and of NVIDIA the erf form. */
+static enum status settle_gelu(const struct json *object, const char *path, struct model_config *out)
+{
+	char folder[PATH_BYTES], weights[PATH_BYTES];
+	const char *activation = "gelu";
+	TRY(json_get_string(object, path, "hidden_act", &activation));
+	if (json_member(object, "model_type") || strcmp(activation, "gelu") != 0)
+		return OK;
+	parent_of(path, folder);
+	if (weights_file_find(folder, weights) != OK)
+		return OK; /* a configuration alone */
+	size_t size = strlen(weights);
+	if (size > 6 && strcmp(weights + size - 6, ".index") == 0)
+		return OK;
+	out->hidden_act = ACTIVATION_GELU_ERF;
+	return OK;
+}
 
 static enum status read_config(const char *path, struct model_config *out)
 {
 	struct json_document document = {0};
 	TRY(json_read(&document, path, CONFIG_LIMIT));
 	enum status status = model_config_from_json(out, document.root, path);
+	if (status == OK)
+		status = settle_gelu(document.root, path, out);
 	json_release(&document);
 	return status;
 }
@@ -34,230 +118,60 @@ static bool is_one_of(const char *word, const char *names)
 	return false;
 }
 
+/* A folder with a configuration may have no weights yet: then the configuration alone is meant. */
+static enum status find_config(const char *model, char out[PATH_BYTES])
+{
+	struct model_source source;
+	if (file_is_folder(model)) {
+		TRY(find_beside(model, config_names, out));
+		if (out[0])
+			return OK;
+	}
+	enum status status = model_source_find(model, &source);
+	if (status == OK && source.config[0]) {
+		memcpy(out, source.config, PATH_BYTES);
+		return OK;
+	}
+	if (status == ERR_DATA || status == ERR_RESOURCE)
+		return status;
+	status = error_set(ERR_USAGE, "'%s': neither %s nor %s is there or beside it", model, CONFIG_FILE,
+	                   GOOGLE_CONFIG_FILE);
+	error_hint("put the model's configuration beside its weights, or give it (pretrain --model config.json)");
+	return status;
+}
+
+static bool is_json(const char *path)
+{
+	size_t size = strlen(path);
+	return size > 5 && strcmp(path + size - 5, ".json") == 0 &&
+	       !(size > 11 && strcmp(path + size - 11, ".index.json") == 0);
+}
+
 enum status model_folder_config(const char *model, struct model_config *out)
 {
+	char path[PATH_BYTES], index[PATH_BYTES];
 	if (is_one_of(model, model_size_names))
 		return model_config_named(out, model);
-	if (!file_exists(model)) {
+	bool prefix = snprintf(index, sizeof(index), "%s.index", model) < (int)sizeof(index) && file_exists(index);
+	if (!file_exists(model) && !prefix) {
 		enum status status =
 		        error_set(ERR_USAGE, "'%s' is neither a model size nor a file or folder", model);
-		error_hint("sizes are %s; else give a config.json or a folder that holds one",
+		error_hint("sizes are %s; else give a config.json, a model folder or a file of weights",
 		           model_size_names);
 		return status;
 	}
-	if (!file_is_folder(model))
+	if (!file_is_folder(model) && !prefix && is_json(model))
 		return read_config(model, out);
-	char path[PATH_BYTES];
-	TRY(path_join(path, model, CONFIG_FILE));
-	if (!file_exists(path))
-		TRY(path_join(path, model, GOOGLE_CONFIG_FILE));
-	if (!file_exists(path))
-		return error_set(ERR_USAGE, "'%s' is no model folder: it has neither %s nor %s", model,
-		                 CONFIG_FILE, GOOGLE_CONFIG_FILE);
+	TRY(find_config(model, path));
 	return read_config(path, out);
 }
 
 /* --- Loading --- */
 
-void model_folder_report_release(struct model_folder_report *report)
-{
-	name_list_release(&report->missing);
-	name_list_release(&report->unused);
-}
-
-static bool starts_with(const char *text, const char *prefix)
-{
-	return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-static bool ends_with(const char *text, const char *suffix)
-{
-	size_t size = strlen(text), suffix_size = strlen(suffix);
-	return size >= suffix_size && strcmp(text + size - suffix_size, suffix) == 0;
-}
-
-/* Other spellings of the ends of names: old files' layer norms, and the MLM output layer that is tied to the
- * word embeddings and so is stored once. */
-static const struct {
-	const char *other, *ours;
-} spellings[] = {
-        {"LayerNorm.gamma", "LayerNorm.weight"},
-        {"LayerNorm.beta", "LayerNorm.bias"},
-        {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"},
-        {"cls.predictions.decoder.bias", "cls.predictions.bias"},
-};
-
-#define NAME_BYTES 256
-
-/* Our name for the file's tensor `name`. */
-static void canonical_name(char out[NAME_BYTES], const char *name)
-{
-	bool bare = starts_with(name, "embeddings.") || starts_with(name, "encoder.") ||
-	            starts_with(name, "pooler.");
-	snprintf(out, NAME_BYTES, "%s%.*s", bare ? "bert." : "", NAME_BYTES - 8, name);
-	for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++) {
-		if (!ends_with(out, spellings[i].other))
-			continue;
-		size_t at = strlen(out) - strlen(spellings[i].other);
-		snprintf(out + at, NAME_BYTES - at, "%s", spellings[i].ours);
-		return;
-	}
-}
-
-/* Buffers that PyTorch modules carry and that hold no weights. */
-static bool is_buffer(const char *name)
-{
-	return ends_with(name, "embeddings.position_ids") || ends_with(name, "embeddings.token_type_ids");
-}
-
-static void print_shape(char *out, size_t size, int rank, const int64_t *shape)
-{
-	size_t used = (size_t)snprintf(out, size, "(");
-	for (int i = 0; i < rank && used < size; i++)
-		used += (size_t)snprintf(out + used, size - used, "%s%lld", i ? ", " : "",
-		                         (long long)shape[i]);
-	if (used < size)
-		snprintf(out + used, size - used, ")");
-}
-
-static enum status check_shape(const struct safetensors_entry *entry, const struct parameter *parameter,
-                               const char *path)
-{
-	int64_t matrix[2] = {parameter->rows, parameter->columns};
-	int rank = parameter_rank(parameter);
-	const int64_t *shape = matrix + 2 - rank;
-	if (entry->rank == rank && memcmp(entry->shape, shape, (size_t)rank * sizeof(*shape)) == 0)
-		return OK;
-	char theirs[256], ours[256];
-	print_shape(theirs, sizeof(theirs), entry->rank, entry->shape);
-	print_shape(ours, sizeof(ours), rank, shape);
-	enum status status =
-	        error_set(ERR_STATE, "'%s': tensor '%.200s' has shape %s where the model's '%s' has %s", path,
-	                  entry->name, theirs, parameter->name, ours);
-	error_hint("train with the folder's own configuration, and with its vocabulary");
-	return status;
-}
-
-/* Elements compared at a time. */
-#define COMPARE_ELEMENTS 1024
-
-/* A weight that the file has under a second name must be the same weight. */
-static enum status check_equal(const struct safetensors_entry *entry, const struct safetensors_entry *first,
-                               const float *values, const char *path)
-{
-	size_t element = entry->bytes / (size_t)(entry->count ? entry->count : 1);
-	float block[COMPARE_ELEMENTS];
-	for (int64_t done = 0; done < entry->count; done += COMPARE_ELEMENTS) {
-		struct safetensors_entry part = *entry;
-		part.count = entry->count - done < COMPARE_ELEMENTS ? entry->count - done : COMPARE_ELEMENTS;
-		part.data = (const char *)entry->data + (size_t)done * element;
-		part.bytes = (size_t)part.count * element;
-		TRY(safetensors_to_float(&part, path, block));
-		if (memcmp(block, values + done, (size_t)part.count * sizeof(float)) != 0)
-			return error_set(ERR_STATE,
-			                 "'%s': tensors '%.200s' and '%.200s' are one weight but differ",
-			                 path, first->name, entry->name);
-	}
-	return OK;
-}
-
-/* Where one tensor of the file goes. `found` holds the tensor that gave each parameter so far. */
-static enum status load_entry(const struct safetensors_entry *entry, const struct model *model,
-                              const struct safetensors_entry **found, float *slab, const char *path,
-                              struct model_folder_report *report)
-{
-	char name[NAME_BYTES];
-	canonical_name(name, entry->name);
-	if (is_buffer(name))
-		return OK;
-	int64_t number = model_find_parameter(model, name);
-	if (number < 0 && starts_with(name, "bert."))
-		return error_set(ERR_STATE, "'%s': the model has no place for tensor '%.200s'", path,
-		                 entry->name);
-	if (number < 0)
-		return name_list_add(&report->unused, entry->name);
-
-	const struct parameter *parameter = &model->parameters[number];
-	TRY(check_shape(entry, parameter, path));
-	if (found[number])
-		return check_equal(entry, found[number], slab + parameter->offset, path);
-	found[number] = entry;
-	report->loaded++;
-	return safetensors_to_float(entry, path, slab + parameter->offset);
-}
-
-static enum status check_missing(const struct model *model, const struct safetensors_entry *const *found,
-                                 enum missing_weights allowed, const char *path,
-                                 struct model_folder_report *report)
-{
-	const char *first = NULL;
-	int64_t refused = 0;
-	for (int64_t i = 0; i < model->parameter_count; i++) {
-		const struct parameter *parameter = &model->parameters[i];
-		if (found[i])
-			continue;
-		TRY(name_list_add(&report->missing, parameter->name));
-		bool head = parameter->layer == model->config.num_hidden_layers;
-		if (allowed == MISSING_HEADS && head)
-			continue;
-		first = first ? first : parameter->name;
-		refused++;
-	}
-	if (!first)
-		return OK;
-	enum status status =
-	        error_set(ERR_STATE, "'%s': %lld of the model's %lld weights are missing, the first is '%s'",
-	                  path, (long long)refused, (long long)model->parameter_count, first);
-	if (model->parameters[model_find_parameter(model, first)].layer == model->config.num_hidden_layers)
-		error_hint("an encoder without its pre-training heads can be trained further, but not "
-		           "evaluated");
-	return status;
-}
-
-/* The weights' file of a folder; what else may lie there is named. */
-static enum status find_weights(char out[PATH_BYTES], const char *path)
-{
-	if (!file_is_folder(path)) {
-		int length = snprintf(out, PATH_BYTES, "%s", path);
-		if (length >= PATH_BYTES)
-			return error_set(ERR_USAGE, "'%.200s…': path too long", path);
-		return OK;
-	}
-	TRY(path_join(out, path, WEIGHTS_FILE));
-	if (file_exists(out))
-		return OK;
-	char other[PATH_BYTES];
-	TRY(path_join(other, path, "pytorch_model.bin"));
-	enum status status = error_set(ERR_USAGE, "'%s': no %s in the folder", path, WEIGHTS_FILE);
-	if (file_exists(other))
-		error_hint("'%s' can run code when it is read, so bertc does not: load it in transformers "
-		           "once and "
-		           "save_pretrained() it, which writes %s",
-		           other, WEIGHTS_FILE);
-	return status;
-}
-
 enum status model_folder_load(const char *path, const struct model *model, enum missing_weights missing,
                               float *slab, struct model_folder_report *report)
 {
-	char file_path[PATH_BYTES];
-	TRY(find_weights(file_path, path));
-	struct safetensors file;
-	TRY(safetensors_open(&file, file_path));
-	const struct safetensors_entry **found = NULL;
-	struct model_folder_report own = {0};
-	enum status status;
-	if (!report)
-		report = &own;
-	TRY_GOTO(memory_new(&found, model->parameter_count, sizeof(*found), "weights of a file"), done);
-	for (int64_t i = 0; i < file.count; i++)
-		TRY_GOTO(load_entry(&file.entries[i], model, found, slab, file_path, report), done);
-	status = check_missing(model, found, missing, file_path, report);
-done:
-	free(found);
-	model_folder_report_release(&own);
-	safetensors_close(&file);
-	return status;
+	return model_weights_load(path, model, &(struct weight_adaptation){.missing = missing}, slab, report);
 }
 
 /* --- Saving --- */

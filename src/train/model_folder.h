@@ -9,30 +9,24 @@
 #include "model/model.h"
 #include "text/tokenizer.h"
 #include "text/vocab.h"
+#include "train/model_weights.h"
 
-/* The configuration that `model` means: a size name, the path of a config.json or bert_config.json, or a folder that
- * holds one. With a size name, and with a file that leaves it out, vocab_size is 0. */
+/* The configuration that `model` means: a size name, the path of a config.json or bert_config.json, or what
+ * model_source_find understands and has one beside it. "gelu" in a bert_config.json is the tanh form, as in Google's
+ * code, but the erf form beside weights that are not TensorFlow's, as in Hugging Face's and NVIDIA's. With a size name, and with a file that leaves it out, vocab_size is 0. */
 MUST_USE enum status model_folder_config(const char *model, struct model_config *out);
 
-/* What model_folder_load may leave as it was. */
-enum missing_weights {
-	MISSING_NOTHING,
-	MISSING_HEADS, /* the pooler and what follows it: an encoder from elsewhere gets fresh heads */
+/* What a person means by a model: a folder, a file of weights, the prefix of a TensorFlow checkpoint, or the folder of a
+ * run, which stands for its finished model or newest checkpoint. What is not there is "". */
+struct model_source {
+	char weights[PATH_BYTES]; /* for weights_file_open */
+	char config[PATH_BYTES];  /* config.json or bert_config.json beside the weights */
+	char vocab[PATH_BYTES];   /* vocab.txt or tokenizer.json beside them */
 };
+/* No weights at all is ERR_USAGE. */
+MUST_USE enum status model_source_find(const char *path, struct model_source *out);
 
-/* What became of each tensor. Zero-initialise; released by model_folder_report_release. */
-struct model_folder_report {
-	int64_t loaded;           /* parameters of the model found */
-	struct name_list missing; /* parameters of the model not found: `slab` keeps what it held */
-	struct name_list unused;  /* tensors of the file that the model has no place for (heads of other tasks) */
-};
-void model_folder_report_release(struct model_folder_report *report);
-
-/* Reads weights of `path`, a folder with a model.safetensors or such a file, into `slab` (model->slab_count floats).
- * Names with or without "bert.", LayerNorm.gamma/.beta for .weight/.bias, and the tied output layer under its own name
- * are understood; the same weight stored twice must be equal. A missing weight that `missing` does not allow, an
- * encoder weight that the model has no place for, and a wrong shape are ERR_STATE that names the tensor. `report` may
- * be NULL. */
+/* Reads weights that fit the model as they are; see model_weights.h. */
 MUST_USE enum status model_folder_load(const char *path, const struct model *model, enum missing_weights missing,
 				       float *slab, struct model_folder_report *report);
 

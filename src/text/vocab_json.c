@@ -1,0 +1,80 @@
+#include <stdlib.h>
+#include <string.h>
+#include "base/json.h"
+#include "base/memory.h"
+#include "text/vocab_json.h"
+
+#define FILE_LIMIT ((size_t)256 << 20)
+
+/* Entries by their ids, of which there may be as many as the file names. */
+struct entries {
+	const char *path;
+	const char **text;
+	int64_t count, capacity;
+};
+
+static enum status put_entry(struct entries *entries, const char *text, size_t size, int64_t id)
+{
+	if (strlen(text) != size || id < 0 || id >= entries->capacity)
+		return error_set(ERR_DATA, "'%s': entry '%.200s' has the id %lld, which does not follow the others",
+		                 entries->path, text, (long long)id);
+	if (entries->text[id] && strcmp(entries->text[id], text) != 0)
+		return error_set(ERR_DATA, "'%s': entries '%.200s' and '%.200s' have the same id %lld", entries->path,
+		                 entries->text[id], text, (long long)id);
+	entries->text[id] = text;
+	entries->count = id + 1 > entries->count ? id + 1 : entries->count;
+	return OK;
+}
+
+static enum status put_model(struct entries *entries, const struct json *vocab)
+{
+	for (const struct json *entry = vocab->first_child; entry; entry = entry->next) {
+		if (entry->kind != JSON_NUMBER || !entry->is_integer)
+			return error_set(ERR_DATA, "'%s': the id of '%.200s' is no number", entries->path, entry->key);
+		TRY(put_entry(entries, entry->key, strlen(entry->key), entry->integer));
+	}
+	return OK;
+}
+
+static enum status put_added(struct entries *entries, const struct json *added)
+{
+	for (const struct json *token = added ? added->first_child : NULL; token; token = token->next) {
+		const struct json *id = json_member(token, "id"), *content = json_member(token, "content");
+		if (!id || !id->is_integer || !content || content->kind != JSON_STRING)
+			return error_set(ERR_DATA, "'%s': an added token without id and content", entries->path);
+		TRY(put_entry(entries, content->text, content->text_size, id->integer));
+	}
+	return OK;
+}
+
+static enum status collect(struct entries *entries, const struct json *root)
+{
+	const struct json *model = json_member(root, "model"), *vocab = json_member(model, "vocab");
+	const struct json *type = json_member(model, "type"), *added = json_member(root, "added_tokens");
+	if (!vocab || vocab->kind != JSON_OBJECT || (type && (type->kind != JSON_STRING || strcmp(type->text, "WordPiece") != 0)))
+		return error_set(ERR_DATA, "'%s': no WordPiece model, as BERT has", entries->path);
+	entries->capacity = vocab->child_count + (added ? added->child_count : 0);
+	TRY(memory_new(&entries->text, entries->capacity, sizeof(*entries->text), "entries of a vocabulary"));
+	TRY(put_model(entries, vocab));
+	TRY(put_added(entries, added));
+	for (int64_t i = 0; i < entries->count; i++)
+		if (!entries->text[i])
+			return error_set(ERR_DATA, "'%s': no entry has the id %lld", entries->path, (long long)i);
+	return OK;
+}
+
+enum status vocab_read_json(struct vocab *out, const char *path)
+{
+	struct json_document document;
+	struct entries entries = {.path = path};
+	*out = (struct vocab){.count = 0};
+	TRY(json_read(&document, path, FILE_LIMIT));
+	enum status status = collect(&entries, document.root);
+	if (status == OK && entries.count > INT32_MAX)
+		status = error_set(ERR_DATA, "'%s': too many entries", path);
+	if (status == OK)
+		status = vocab_from_entries(out, entries.text, (int32_t)entries.count);
+	free(entries.text);
+	json_release(&document);
+	return status;
+}

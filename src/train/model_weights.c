@@ -1,0 +1,305 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/memory.h"
+#include "model/weight_names.h"
+#include "train/model_weights.h"
+
+/* Rows that pad a vocabulary: NVIDIA's models have a multiple of 8, Megatron's one of 128. */
+#define PADDING_MULTIPLE 8
+#define PADDING_LIMIT 128
+
+struct loader {
+	const char *path;
+	const struct model *model;
+	const struct weight_adaptation *adaptation;
+	float *slab;
+	struct model_folder_report *report;
+	const struct stored_tensor **found; /* [parameter_count] the tensor that gave it so far */
+	int64_t *source_rows;               /* [vocab->count] of each token, or -1; NULL without another vocabulary */
+};
+
+/* A parameter as its file should have it, rows first; a vector is so many rows of one number. */
+struct wanted {
+	const struct parameter *parameter;
+	int64_t rows, columns;
+	bool transposed, is_vocabulary, is_positions;
+};
+
+void model_folder_report_release(struct model_folder_report *report)
+{
+	name_list_release(&report->missing);
+	name_list_release(&report->unused);
+	name_list_release(&report->optimizer);
+	name_list_release(&report->others);
+	name_list_release(&report->names);
+}
+
+static struct wanted wanted_of(const struct parameter *parameter, bool transposed)
+{
+	bool vector = parameter_rank(parameter) == 1;
+	return (struct wanted){
+	        .parameter = parameter,
+	        .rows = vector ? parameter->columns : parameter->rows,
+	        .columns = vector ? 1 : parameter->columns,
+	        .transposed = transposed && !vector,
+	        .is_vocabulary = strcmp(parameter->name, WORD_EMBEDDINGS) == 0 ||
+	                         strcmp(parameter->name, PREDICTION_BIAS) == 0,
+	        .is_positions = strcmp(parameter->name, POSITION_EMBEDDINGS) == 0,
+	};
+}
+
+/* --- Shapes --- */
+
+static enum status wrong_shape(const struct stored_tensor *tensor,
+                               const struct wanted *wanted)
+{
+	char theirs[SHAPE_TEXT_BYTES], ours[SHAPE_TEXT_BYTES];
+	int rank = parameter_rank(wanted->parameter);
+	int64_t shape[2] = {wanted->rows, wanted->columns}, turned[2] = {wanted->columns, wanted->rows};
+	shape_text(theirs, tensor->rank, tensor->shape);
+	shape_text(ours, rank, wanted->transposed ? turned : shape);
+	enum status status = error_set(ERR_STATE, "'%s': tensor '%.200s' has shape %s where the model's '%s' needs %s",
+	                               tensor->path, tensor->name, theirs, wanted->parameter->name, ours);
+	if (wanted->is_vocabulary)
+		error_hint("use the vocabulary that belongs to these weights, or carry its rows over to another one "
+		           "(pretrain --remap_vocab)");
+	else if (wanted->is_positions)
+		error_hint("keep max_position_embeddings, or say where more rows come from (pretrain --init_positions)");
+	else
+		error_hint("use the configuration that belongs to these weights");
+	return status;
+}
+
+/* Whether a file's `rows` fit the vocabulary's, perhaps with padding behind. */
+static bool rows_fit(const struct loader *loader, const struct wanted *wanted, int64_t rows)
+{
+	if (wanted->is_vocabulary && loader->source_rows)
+		return rows >= loader->adaptation->source_vocab->count;
+	if (wanted->is_vocabulary && rows > wanted->rows)
+		return rows % PADDING_MULTIPLE == 0 && rows - wanted->rows < PADDING_LIMIT;
+	if (wanted->is_positions && loader->adaptation->positions != POSITIONS_SAME)
+		return rows > 0;
+	return rows == wanted->rows;
+}
+
+static enum status check_shape(const struct loader *loader, const struct stored_tensor *tensor,
+                               const struct wanted *wanted, int64_t *out_rows)
+{
+	bool matrix = parameter_rank(wanted->parameter) == 2, turned = wanted->transposed;
+	if (tensor->rank != (matrix ? 2 : 1))
+		return wrong_shape(tensor, wanted);
+	int64_t rows = tensor->shape[turned ? 1 : 0], columns = matrix ? tensor->shape[turned ? 0 : 1] : 1;
+	if (columns != wanted->columns || !rows_fit(loader, wanted, rows))
+		return wrong_shape(tensor, wanted);
+	*out_rows = rows;
+	return OK;
+}
+
+/* --- Values --- */
+
+static void transpose(const float *from, int64_t rows, int64_t columns, float *to)
+{
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t j = 0; j < columns; j++)
+			to[i * columns + j] = from[j * rows + i];
+}
+
+/* Rows of tokens that both vocabularies have. A new token's output bias: the mean, so that it is neither favoured nor
+ * shut out at first; the biases of a trained model lie far from the 0 that a new model begins with. */
+static void carry_tokens(struct loader *loader, const struct wanted *wanted, const float *from, float *to)
+{
+	double sum = 0;
+	int64_t carried = 0, count = loader->adaptation->vocab->count;
+	bool is_bias = wanted->columns == 1;
+	for (int64_t i = 0; i < count; i++) {
+		int64_t row = loader->source_rows[i];
+		if (row < 0)
+			continue;
+		memcpy(to + i * wanted->columns, from + row * wanted->columns, (size_t)wanted->columns * sizeof(*to));
+		sum += from[row * wanted->columns];
+		carried++;
+	}
+	for (int64_t i = 0; is_bias && carried && i < count; i++)
+		if (loader->source_rows[i] < 0)
+			to[i] = (float)(sum / (double)carried);
+	loader->report->carried_tokens = carried;
+	loader->report->drawn_tokens = count - carried;
+}
+
+/* The tensor's values as the model has them, into `to`, which holds what the model had before. `from` has room for the
+ * whole tensor. */
+static enum status adapt(struct loader *loader, const struct stored_tensor *tensor, const struct wanted *wanted,
+                         int64_t rows, float *from, float *to)
+{
+	TRY(stored_tensor_read(tensor, 0, tensor->count, from));
+	if (wanted->transposed) {
+		transpose(from, rows, wanted->columns, to);
+	} else if (wanted->is_vocabulary && loader->source_rows) {
+		carry_tokens(loader, wanted, from, to);
+	} else {
+		int64_t common = rows < wanted->rows ? rows : wanted->rows;
+		memcpy(to, from, (size_t)(common * wanted->columns) * sizeof(*to));
+		if (wanted->is_positions && loader->adaptation->positions == POSITIONS_TILE)
+			for (int64_t i = rows; i < wanted->rows; i++)
+				memcpy(to + i * wanted->columns, from + i % rows * wanted->columns,
+				       (size_t)wanted->columns * sizeof(*to));
+		if (wanted->is_vocabulary)
+			loader->report->padding_rows = rows - common;
+		if (wanted->is_positions && rows != wanted->rows)
+			loader->report->positions_source = rows;
+	}
+	return OK;
+}
+
+/* Reads a parameter; one that the file has under a second name must be the same both times. */
+static enum status load_parameter(struct loader *loader, const struct stored_tensor *tensor, int64_t number,
+                                  bool transposed)
+{
+	const struct parameter *parameter = &loader->model->parameters[number];
+	const struct stored_tensor *first = loader->found[number];
+	struct wanted wanted = wanted_of(parameter, transposed);
+	float *target = loader->slab + parameter->offset, *from = NULL, *again = NULL;
+	int64_t rows = 0;
+	enum status status;
+	TRY(check_shape(loader, tensor, &wanted, &rows));
+	TRY(stored_tensor_verify(tensor));
+	TRY_GOTO(memory_new(&from, tensor->count, sizeof(*from), "values of a tensor"), done);
+	if (!first) {
+		loader->found[number] = tensor;
+		loader->report->loaded++;
+		if (wanted.is_vocabulary && wanted.columns > 1)
+			loader->report->dtype = tensor->dtype;
+		status = adapt(loader, tensor, &wanted, rows, from, target);
+		goto done;
+	}
+	TRY_GOTO(memory_new(&again, parameter->count, sizeof(*again), "values of a tensor"), done);
+	memcpy(again, target, (size_t)parameter->count * sizeof(*again));
+	TRY_GOTO(adapt(loader, tensor, &wanted, rows, from, again), done);
+	if (memcmp(again, target, (size_t)parameter->count * sizeof(*again)) != 0)
+		status = error_set(ERR_STATE, "'%s': tensors '%.200s' and '%.200s' are one weight in a BERT but differ",
+		                   loader->path, first->name, tensor->name);
+done:
+	free(from);
+	free(again);
+	return status;
+}
+
+/* --- Names --- */
+
+static enum status note_name(struct loader *loader, const char *ours, const char *theirs)
+{
+	char line[512];
+	snprintf(line, sizeof(line), "%.200s = %.300s", ours, theirs);
+	return name_list_add(&loader->report->names, line);
+}
+
+static enum status load_tensor(struct loader *loader, const struct stored_tensor *tensor)
+{
+	struct tensor_name name = tensor_name_from(tensor->name);
+	struct model_folder_report *report = loader->report;
+	if (name.meaning == MEANS_OPTIMIZER)
+		return name_list_add(&report->optimizer, tensor->name);
+	if (name.meaning != MEANS_PARAMETER)
+		return name_list_add(&report->others, tensor->name);
+	int64_t number = model_find_parameter(loader->model, name.name);
+	if (number >= 0) {
+		TRY(note_name(loader, name.name, tensor->name));
+		return load_parameter(loader, tensor, number, name.transposed);
+	}
+	if (strncmp(name.name, "bert.", 5) != 0 && strncmp(name.name, "bert/", 5) != 0)
+		return name_list_add(&report->unused, tensor->name);
+	enum status status = error_set(ERR_STATE, "'%s': the model (%d layers) has no place for tensor '%.200s'",
+	                               tensor->path, loader->model->config.num_hidden_layers, tensor->name);
+	error_hint("use the configuration that belongs to these weights");
+	return status;
+}
+
+static bool may_miss(const struct model *model, const struct parameter *parameter, enum missing_weights allowed)
+{
+	if (allowed == MISSING_NOTHING || parameter->layer != model->config.num_hidden_layers)
+		return false;
+	return allowed == MISSING_HEADS || strncmp(parameter->name, "cls.predictions.", 16) != 0;
+}
+
+/* A file without any weight of a BERT: say what it has instead. */
+static enum status nothing_found(const struct loader *loader, const struct weights_file *file)
+{
+	enum status status = error_set(ERR_STATE, "'%s': none of its %lld tensors is of a BERT%s%.200s%s", loader->path,
+	                               (long long)file->count, file->count ? "; the first is '" : "",
+	                               file->count ? file->tensors[0].name : "", file->count ? "'" : "");
+	if (file->count && strstr(file->tensors[0].name, ".ATTRIBUTES"))
+		error_hint("an object-based checkpoint of TensorFlow 2: bertc reads those with names as "
+		           "'bert/encoder/layer_0/attention/self/query/kernel' (google-research/bert)");
+	else
+		error_hint("names as 'bert.encoder.layer.0.attention.self.query.weight' or "
+		           "'bert/encoder/layer_0/attention/self/query/kernel' are known");
+	return status;
+}
+
+static enum status check_missing(const struct loader *loader, const struct weights_file *file)
+{
+	const struct model *model = loader->model;
+	const struct parameter *first = NULL;
+	int64_t refused = 0;
+	if (loader->report->loaded == 0)
+		return nothing_found(loader, file);
+	for (int64_t i = 0; i < model->parameter_count; i++) {
+		const struct parameter *parameter = &model->parameters[i];
+		if (loader->found[i])
+			continue;
+		TRY(name_list_add(&loader->report->missing, parameter->name));
+		if (may_miss(model, parameter, loader->adaptation->missing))
+			continue;
+		first = first ? first : parameter;
+		refused++;
+	}
+	if (!first)
+		return OK;
+	enum status status =
+	        error_set(ERR_STATE, "'%s': %lld of the model's %lld weights are missing, the first is '%s'",
+	                  loader->path, (long long)refused, (long long)model->parameter_count, first->name);
+	if (first->layer == model->config.num_hidden_layers)
+		error_hint("an encoder without its pre-training heads can be trained further (pretrain --init_checkpoint), "
+		           "but has nothing to predict with");
+	else
+		error_hint("use the configuration that belongs to these weights, and all files of them");
+	return status;
+}
+
+/* --- Another vocabulary --- */
+
+static enum status map_tokens(struct loader *loader)
+{
+	const struct vocab *vocab = loader->adaptation->vocab, *source = loader->adaptation->source_vocab;
+	if (!vocab)
+		return OK;
+	TRY(memory_new(&loader->source_rows, vocab->count, sizeof(*loader->source_rows), "rows of tokens"));
+	for (int32_t i = 0; i < vocab->count; i++)
+		loader->source_rows[i] = vocab_find(source, vocab->text[i], vocab->size[i]);
+	return OK;
+}
+
+enum status model_weights_load(const char *path, const struct model *model, const struct weight_adaptation *adaptation,
+                               float *slab, struct model_folder_report *report)
+{
+	struct weights_file file = {0};
+	struct model_folder_report own = {0};
+	struct loader loader = {.model = model, .adaptation = adaptation, .slab = slab, .report = report ? report : &own};
+	enum status status;
+	TRY(weights_file_find(path, loader.report->path));
+	loader.path = loader.report->path;
+	TRY(weights_file_open(&file, loader.path));
+	loader.report->format = file.format;
+	TRY_GOTO(memory_new(&loader.found, model->parameter_count, sizeof(*loader.found), "weights of a file"), done);
+	TRY_GOTO(map_tokens(&loader), done);
+	for (int64_t i = 0; i < file.count; i++)
+		TRY_GOTO(load_tensor(&loader, &file.tensors[i]), done);
+	status = check_missing(&loader, &file);
+done:
+	free(loader.found);
+	free(loader.source_rows);
+	model_folder_report_release(&own);
+	weights_file_close(&file);
+	return status;
+}

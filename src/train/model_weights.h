@@ -1,0 +1,61 @@
+/* Weights of a file, whatever program wrote it (formats/weights_file.h), into a model: names understood, shapes proved,
+ * rows carried over to another vocabulary, and a report of what became of every tensor. */
+#ifndef TRAIN_MODEL_WEIGHTS_H
+#define TRAIN_MODEL_WEIGHTS_H
+
+#include <stdint.h>
+#include "base/error.h"
+#include "base/file.h"
+#include "formats/weights_file.h"
+#include "model/model.h"
+#include "text/vocab.h"
+
+/* What may be left as it was because the file does not have it. */
+enum missing_weights {
+	MISSING_NOTHING,
+	MISSING_NEXT_SENTENCE, /* the pooler and the next-sentence layer: Hugging Face's BertForMaskedLM has none */
+	MISSING_HEADS,         /* the pooler and what follows it: an encoder from elsewhere gets fresh heads */
+};
+
+/* What to do where the model has another number of positions than the file. */
+enum position_policy {
+	POSITIONS_SAME, /* an error */
+	POSITIONS_TILE, /* rows of the file again and again */
+	POSITIONS_DRAW, /* rows beyond the file's keep what the slab holds */
+};
+
+/* How the file's weights are fitted to the model. */
+struct weight_adaptation {
+	enum missing_weights missing;
+	enum position_policy positions;
+	/* Vocabularies of the file and of the model, or both NULL: then row i is row i. Rows of tokens that both have are
+	 * carried over, others keep what the slab holds; their output bias becomes the mean of those carried. */
+	const struct vocab *source_vocab, *vocab;
+};
+
+/* What became of each tensor. Zero-initialise; released by model_folder_report_release. */
+struct model_folder_report {
+	int64_t loaded;             /* parameters of the model found */
+	struct name_list missing;   /* parameters of the model not found: `slab` keeps what it held */
+	struct name_list unused;    /* tensors that the model has no place for (heads of other tasks) */
+	struct name_list optimizer; /* state of an optimiser, left out */
+	struct name_list others;    /* counters and constants, left out */
+	struct name_list names;     /* "ours = theirs" of all that were loaded */
+	char path[PATH_BYTES];      /* of the file */
+	enum weights_format format;
+	enum safetensors_dtype dtype;         /* of the word embeddings */
+	int64_t padding_rows;                 /* rows beyond the vocabulary, left out */
+	int64_t carried_tokens, drawn_tokens; /* with another vocabulary */
+	int64_t positions_source;             /* of the file, where the model has another number; else 0 */
+};
+void model_folder_report_release(struct model_folder_report *report);
+
+/* Reads the weights that `path` means (weights_file_find) into `slab` (model->slab_count floats). A missing weight that
+ * is not allowed, an encoder weight that the model has no place for, a wrong shape, and one weight under two names with
+ * different values are ERR_STATE that names the tensor and both shapes; damaged files are ERR_DATA. Rows that pad a
+ * vocabulary to a multiple of 8 are left out. `report` may be NULL. */
+MUST_USE enum status model_weights_load(const char *path, const struct model *model,
+					const struct weight_adaptation *adaptation, float *slab,
+					struct model_folder_report *report);
+
+#endif
