@@ -12,11 +12,15 @@
 static bool model_has_weights(const char *model)
 {
 	struct model_config config;
+	char weights[PATH_BYTES];
 	if (!model || model_config_named(&config, model) == OK)
 		return false;
+	if (file_is_folder(model))
+		return true;
 	size_t size = strlen(model);
 	bool json = size > 5 && strcmp(model + size - 5, ".json") == 0;
-	return !json || (size > 11 && strcmp(model + size - 11, ".index.json") == 0);
+	bool index = size > 11 && strcmp(model + size - 11, ".index.json") == 0;
+	return (!json || index) && weights_file_find(model, weights) == OK;
 }
 
 enum status pretrain_find_initial(struct pretrain *run)

@@ -28,29 +28,28 @@ enum status device_open(const struct device_settings *settings, struct pool **po
 
 /* The vocabulary beside the weights, and how its text is split: as a tokenizer_config.json or tokenizer.json says, else
  * by whether the vocabulary has upper-case entries. */
-static enum status read_vocabulary(struct session *session, const char *model)
+static enum status read_vocabulary(struct session *session, const struct model_source *source)
 {
-	struct model_source source;
 	bool found;
-	TRY(model_source_find(model, &source));
-	if (!source.vocab[0]) {
-		enum status status = error_set(ERR_USAGE, "'%s': no vocab.txt or tokenizer.json beside the weights", model);
+	if (!source->vocab[0]) {
+		enum status status =
+			error_set(ERR_USAGE, "'%s': no vocab.txt or tokenizer.json beside the weights", source->weights);
 		error_hint("copy the model's vocabulary there");
 		return status;
 	}
-	TRY(vocab_read(&session->vocab, source.vocab));
+	TRY(vocab_read(&session->vocab, source->vocab));
 	session->tokenizer_settings = tokenizer_defaults(vocab_has_upper_case(&session->vocab));
-	return tokenizer_settings_read(source.vocab, &session->tokenizer_settings, &found);
+	return tokenizer_settings_read(source->vocab, &session->tokenizer_settings, &found);
 }
 
 /* Weights of the file. An encoder with a masked-word head alone can still fill blanks. */
-static enum status read_weights(struct session *session, const char *model)
+static enum status read_weights(struct session *session, const struct model_source *source)
 {
 	struct model_folder_report report = {0};
 	float *slab = NULL;
 	enum status status;
 	TRY_GOTO(memory_new(&slab, session->model->slab_count, sizeof(*slab), "weights"), done);
-	TRY_GOTO(model_folder_load(model, session->model, MISSING_NEXT_SENTENCE, slab, &report), done);
+	TRY_GOTO(model_folder_load(source->weights, session->model, MISSING_NEXT_SENTENCE, slab, &report), done);
 	session->has_next_sentence = report.missing.count == 0;
 	if (!session->has_next_sentence)
 		log_detail("'%s' has no next-sentence head", report.path);
@@ -65,8 +64,10 @@ static enum status session_prepare(struct session *session, const char *model, i
 {
 	struct backend *be = session->backend;
 	struct model_config config;
+	struct model_source source;
 	TRY(model_folder_config(model, &config));
-	TRY(read_vocabulary(session, model));
+	TRY(model_source_find(model, &source));
+	TRY(read_vocabulary(session, &source));
 	if (config.vocab_size == 0)
 		config.vocab_size = session->vocab.count;
 	if (session->vocab.count > config.vocab_size)
@@ -83,7 +84,7 @@ static enum status session_prepare(struct session *session, const char *model, i
 		.vocab = config.vocab_size,
 	};
 	TRY(be->functions->replica_create(be, &session->replica, &limits));
-	TRY(read_weights(session, model));
+	TRY(read_weights(session, &source));
 	TRY(activations_create(&session->activations, session->model, session->capacity, false));
 	struct scalars scalars = {.loss_scale = 1.0, .inverse_predictions = 1.0, .inverse_instances = 1.0, .finite = 1};
 	be->functions->to_device(be, session->replica.scalars, &scalars, sizeof(scalars));
