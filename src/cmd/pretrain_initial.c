@@ -102,11 +102,12 @@ enum status pretrain_initial_config(struct pretrain *run, struct model_config *c
 		return OK;
 	if (settings->remap_vocab)
 		config->vocab_size = run->data.vocab.count;
-	if (strcmp(settings->init_positions, "same") != 0 && settings->max_seq_length > config->max_position_embeddings) {
-		log_note("positions: %d of the initial weights become %" PRId64 " (--init_positions %s)",
-			 config->max_position_embeddings, settings->max_seq_length, settings->init_positions);
-		config->max_position_embeddings = (int32_t)settings->max_seq_length;
-	}
+	int64_t longest = 0;
+	for (int64_t i = 0; i < run->phase_count; i++)
+		longest = longest > run->phases[i].settings->max_seq_length ? longest
+									    : run->phases[i].settings->max_seq_length;
+	if (strcmp(settings->init_positions, "same") != 0 && longest > config->max_position_embeddings)
+		config->max_position_embeddings = (int32_t)longest;
 	return OK;
 }
 
