@@ -42,14 +42,14 @@ CPPFLAGS = -Isrc -D_GNU_SOURCE -DVERSION='"$(VERSION)"'
 CFLAGS = -std=c11 -g $(OPTIMISE) $(WARNINGS) $(HARDENING) -fno-math-errno -fopenmp-simd \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
-LDLIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lcurl -lnettle -larchive -lm
+LDLIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lexpat -lcurl -lnettle -larchive -lm
 SAY = @$(if $(V),:,printf '  %-7s %s\n')
 QUIET = $(if $(V),,@)
 COMPILE = $(QUIET)$(CC) $(CPPFLAGS) -MMD -MP $(CFLAGS) $(if $(WERROR),-Werror)
 
 # header:package
 LIBRARIES = dnnl.h:libdnnl-dev utf8proc.h:libutf8proc-dev xxhash.h:libxxhash-dev zlib.h:zlib1g-dev bzlib.h:libbz2-dev \
-	zstd.h:libzstd-dev lzma.h:liblzma-dev curl/curl.h:libcurl4-openssl-dev nettle/nettle-meta.h:nettle-dev archive.h:libarchive-dev
+	zstd.h:libzstd-dev lzma.h:liblzma-dev expat.h:libexpat1-dev curl/curl.h:libcurl4-openssl-dev nettle/nettle-meta.h:nettle-dev archive.h:libarchive-dev
 # cmocka runs the tests, mandoc checks the man pages in them
 PACKAGES = gcc libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc
 

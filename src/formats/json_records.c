@@ -1,0 +1,455 @@
+/* JSON objects with a text in each: lines of a file, or the elements of one array. A state machine that takes
+ * bytes as they come: strings it does not want pass by, the text goes on decoded, so neither a line nor a
+ * text need fit memory.
+ *
+ * Strict as base/json.h but for bytes that are not UTF-8 and keys that occur twice, which are left to others;
+ * numbers are only looked at where needed. Damage: the rest of the line is passed over. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/json.h"
+#include "base/memory.h"
+#include "formats/records_internal.h"
+
+#define DEPTH_LIMIT 64
+#define KEY_LIMIT 256    /* longer keys are nobody's */
+#define LITERAL_LIMIT 64 /* numbers, true, false, null */
+
+enum expect {
+	EXPECT_RECORD,     /* between records */
+	EXPECT_KEY_OR_END, /* after '{' */
+	EXPECT_KEY,        /* after ',' in an object */
+	EXPECT_COLON,
+	EXPECT_VALUE,
+	EXPECT_VALUE_OR_END, /* after '[' */
+	EXPECT_COMMA_OR_END, /* after a value */
+	WITHIN_STRING,
+	WITHIN_ESCAPE,
+	WITHIN_LITERAL,
+};
+
+/* What becomes of a string. */
+enum string_use { STRING_PASSED, STRING_KEY, STRING_TEXT, STRING_TITLE };
+
+struct json_records {
+	enum expect expect;
+	enum string_use use;
+	int depth; /* open brackets of the record */
+	char brackets[DEPTH_LIMIT];
+	int matched;        /* levels of the text's key found on the way to here */
+	int text_array;     /* depth of the array whose strings are the text, 0: none */
+	int64_t text_count; /* strings of text of this record */
+	bool text_next, title_next, namespace_next; /* the value to come */
+	bool unwanted;     /* of a namespace without articles, or no document at all */
+	bool in_array;     /* the file is one array of records */
+	bool passing_line; /* after damage, up to the next '\n' */
+	int64_t line;
+	struct buffer key, literal;
+	char escape[16];
+	size_t escape_size;
+};
+
+static enum status damage(struct records *records, int64_t offset, const char *reason)
+{
+	struct json_records *json = records->state;
+
+	if (json->expect != EXPECT_RECORD)
+		TRY(records->sink.end(records->sink.context, NULL, false));
+	json->expect = EXPECT_RECORD;
+	json->depth = 0;
+	json->passing_line = true;
+	enum status status =
+	        error_set(ERR_DATA, "'%s': damaged JSON in line %lld, at byte %lld: %s",
+	                  records->settings.name, (long long)json->line, (long long)offset, reason);
+	error_hint("mend that line, or give --on_bad_record skip to leave out such records");
+	(void)status;
+	return record_damaged(records);
+}
+
+static bool key_is(const struct json_records *json, const char *name, size_t size)
+{
+	return json->key.size == size && memcmp(json->key.data, name, size) == 0;
+}
+
+/* Decides what the value of the key just read is. */
+static void look_at_key(struct records *records)
+{
+	struct json_records *json = records->state;
+	const char *wanted = records->settings.text_key;
+
+	json->title_next = json->depth == 1 && key_is(json, "title", 5);
+	json->namespace_next =
+	        records->settings.form == RECORDS_CIRRUS && json->depth == 1 && key_is(json, "namespace", 9);
+	if (records->settings.form == RECORDS_CIRRUS && json->depth == 1 && key_is(json, "index", 5))
+		json->unwanted = true;
+	json->text_next = json->depth == 1 && key_is(json, wanted, strlen(wanted));
+	if (json->text_next || json->matched != json->depth - 1)
+		return;
+	/* "a.b": the levels already matched are passed over. */
+	for (int level = 0; level < json->matched; level++)
+		wanted = strchr(wanted, '.') + 1;
+	size_t size = strcspn(wanted, ".");
+	if (key_is(json, wanted, size)) {
+		if (wanted[size] == '\0')
+			json->text_next = true;
+		else
+			json->matched++; /* holds if an object follows */
+	}
+}
+
+static enum status begin_string(struct records *records, enum string_use use)
+{
+	struct json_records *json = records->state;
+
+	json->use = use;
+	json->expect = WITHIN_STRING;
+	if (use == STRING_KEY)
+		buffer_clear(&json->key);
+	if (use == STRING_TITLE)
+		buffer_clear(&records->title);
+	if (use == STRING_TEXT && json->text_count++ > 0)
+		return record_text(records, "\n", 1);
+	return OK;
+}
+
+/* More of the open string, decoded. */
+static enum status take_string(struct records *records, const char *bytes, size_t size)
+{
+	struct json_records *json = records->state;
+
+	switch (json->use) {
+	case STRING_TEXT:
+		return record_text(records, bytes, size);
+	case STRING_KEY:
+		if (json->key.size + size <= KEY_LIMIT)
+			buffer_append(&json->key, bytes, size);
+		else
+			buffer_append(&json->key, "?",
+			              json->key.size <= KEY_LIMIT); /* longer than any we look for */
+		break;
+	case STRING_TITLE:
+		if (records->title.size + size <= TITLE_LIMIT)
+			buffer_append(&records->title, bytes, size);
+		break;
+	case STRING_PASSED:
+		break;
+	}
+	return OK;
+}
+
+static enum status end_value(struct records *records)
+{
+	struct json_records *json = records->state;
+
+	json->text_next = json->title_next = json->namespace_next = false;
+	json->expect = EXPECT_COMMA_OR_END;
+	if (json->depth > 0)
+		return OK;
+	json->expect = EXPECT_RECORD;
+	return record_end(records, json->text_count > 0 && !json->unwanted);
+}
+
+static enum status open_bracket(struct records *records, char bracket, int64_t offset)
+{
+	struct json_records *json = records->state;
+
+	if (json->depth == DEPTH_LIMIT)
+		return damage(records, offset, "nested deeper than 64 levels");
+	json->brackets[json->depth++] = bracket;
+	if (bracket == '[') {
+		if (json->text_next)
+			json->text_array = json->depth;
+		json->expect = EXPECT_VALUE_OR_END;
+	} else {
+		json->expect = EXPECT_KEY_OR_END;
+	}
+	/* A part of the text's key was matched by a key without an object below it. */
+	if (json->matched > json->depth - 1)
+		json->matched = json->depth - 1;
+	json->text_next = false;
+	return OK;
+}
+
+static enum status close_bracket(struct records *records)
+{
+	struct json_records *json = records->state;
+
+	if (json->text_array == json->depth)
+		json->text_array = 0;
+	json->depth--;
+	if (json->matched > json->depth - 1)
+		json->matched = json->depth > 0 ? json->depth - 1 : 0;
+	return end_value(records);
+}
+
+static enum status begin_value(struct records *records, char c, int64_t offset)
+{
+	struct json_records *json = records->state;
+	bool text = json->text_next || (json->text_array > 0 && json->text_array == json->depth);
+
+	if (c == '{' || c == '[')
+		return open_bracket(records, c, offset);
+	if (c == '"')
+		return begin_string(records, text               ? STRING_TEXT
+		                             : json->title_next ? STRING_TITLE
+		                                                : STRING_PASSED);
+	if (c == '-' || (c >= '0' && c <= '9') || c == 't' || c == 'f' || c == 'n') {
+		buffer_clear(&json->literal);
+		buffer_char(&json->literal, c);
+		json->expect = WITHIN_LITERAL;
+		return OK;
+	}
+	return damage(records, offset, "a value is missing");
+}
+
+static enum status end_literal(struct records *records, int64_t offset)
+{
+	struct json_records *json = records->state;
+	struct json_document document;
+
+	/* base/json.h knows which are right. */
+	if (json_parse(&document, "", json->literal.data, json->literal.size) != OK)
+		return damage(records, offset,
+		              "a value that is neither string, number, true, false nor null");
+	if (json->namespace_next && !(document.root->is_integer && document.root->integer == 0))
+		json->unwanted = true;
+	json_release(&document);
+	return end_value(records);
+}
+
+static enum status begin_record(struct records *records, char c, int64_t offset)
+{
+	struct json_records *json = records->state;
+
+	if (json->in_array && (c == ',' || c == ']'))
+		return OK;
+	if (c == '[' && !json->in_array) {
+		json->in_array = true;
+		return OK;
+	}
+	if (c != '{')
+		return damage(records, offset, "an object {...} is missing");
+	TRY(record_begin(records));
+	json->matched = json->text_array = 0;
+	json->text_count = 0;
+	json->text_next = json->title_next = json->namespace_next = json->unwanted = false;
+	json->depth = 0;
+	return open_bracket(records, '{', offset);
+}
+
+static int hex_digit(char c)
+{
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+	                              : -1;
+}
+
+static int32_t hex_number(const char *digits)
+{
+	int32_t value = 0;
+	for (int i = 0; i < 4; i++) {
+		if (hex_digit(digits[i]) < 0)
+			return -1;
+		value = value * 16 + hex_digit(digits[i]);
+	}
+	return value;
+}
+
+static size_t encode_utf8(uint32_t c, char out[4])
+{
+	if (c < 0x80) {
+		out[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		out[0] = (char)(0xC0 | c >> 6);
+		out[1] = (char)(0x80 | (c & 0x3F));
+		return 2;
+	}
+	if (c < 0x10000) {
+		out[0] = (char)(0xE0 | c >> 12);
+		out[1] = (char)(0x80 | (c >> 6 & 0x3F));
+		out[2] = (char)(0x80 | (c & 0x3F));
+		return 3;
+	}
+	out[0] = (char)(0xF0 | c >> 18);
+	out[1] = (char)(0x80 | (c >> 12 & 0x3F));
+	out[2] = (char)(0x80 | (c >> 6 & 0x3F));
+	out[3] = (char)(0x80 | (c & 0x3F));
+	return 4;
+}
+
+/* One more byte of an escape: \n, \u00e9, or a pair \ud83d\ude00. */
+static enum status take_escape(struct records *records, char c, int64_t offset)
+{
+	static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
+	struct json_records *json = records->state;
+	char *escape = json->escape, character[4];
+
+	escape[json->escape_size++] = c;
+	if (json->escape_size == 1 && c != 'u') {
+		const char *letter = c ? strchr(letters, c) : NULL;
+		if (!letter)
+			return damage(records, offset, "an unknown escape in a string");
+		json->expect = WITHIN_STRING;
+		return take_string(records, &meant[letter - letters], 1);
+	}
+	if (json->escape_size < 5)
+		return OK;
+	int32_t first = hex_number(escape + 1);
+	if (first < 0 || (first >= 0xDC00 && first <= 0xDFFF))
+		return damage(records, offset,
+		              first < 0 ? "an escape \\u without four hexadecimal digits"
+		                        : "a surrogate \\u escape without its pair");
+	uint32_t code = (uint32_t)first;
+	if (first >= 0xD800 && first <= 0xDBFF) {
+		if ((json->escape_size == 6 && c != '\\') || (json->escape_size == 7 && c != 'u'))
+			return damage(records, offset, "a surrogate \\u escape without its pair");
+		if (json->escape_size < 11)
+			return OK;
+		int32_t second = hex_number(escape + 7);
+		if (second < 0xDC00 || second > 0xDFFF)
+			return damage(records, offset, "a surrogate \\u escape without its pair");
+		code = 0x10000 + ((code - 0xD800) << 10) + (uint32_t)(second - 0xDC00);
+	}
+	json->expect = WITHIN_STRING;
+	return take_string(records, character, encode_utf8(code, character));
+}
+
+/* Bytes of the open string; *at moves behind what was taken. */
+static enum status take_within_string(struct records *records, const char *bytes, size_t size, size_t *at)
+{
+	struct json_records *json = records->state;
+	size_t begin = *at, end = begin;
+
+	while (end < size && bytes[end] != '"' && bytes[end] != '\\' && (unsigned char)bytes[end] >= 0x20)
+		end++;
+	*at = end;
+	if (end > begin)
+		TRY(take_string(records, bytes + begin, end - begin));
+	if (end == size)
+		return OK;
+	if (bytes[end] == '\\') {
+		json->expect = WITHIN_ESCAPE;
+		json->escape_size = 0;
+	} else if (bytes[end] == '"') {
+		TRY(buffer_status(&json->key));
+		json->expect = EXPECT_COLON;
+		if (json->use != STRING_KEY)
+			TRY(end_value(records));
+	} else {
+		/* A line end is left to be counted. */
+		return damage(records, records->offset + (int64_t)end,
+		              bytes[end] == '\n' ? "the line ends within a string"
+		                                 : "a control character in a string");
+	}
+	*at = end + 1;
+	return OK;
+}
+
+/* One byte outside of strings. */
+static enum status take_byte(struct records *records, char c, int64_t offset)
+{
+	struct json_records *json = records->state;
+
+	if (c == ' ' || c == '\t' || c == '\r' || c == '\n')
+		return OK;
+	switch (json->expect) {
+	case EXPECT_RECORD:
+		return begin_record(records, c, offset);
+	case EXPECT_KEY_OR_END:
+		if (c == '}')
+			return close_bracket(records);
+		/* fall through */
+	case EXPECT_KEY:
+		return c == '"' ? begin_string(records, STRING_KEY)
+		                : damage(records, offset, "a key in quotes is missing");
+	case EXPECT_COLON:
+		if (c != ':')
+			return damage(records, offset, "':' is missing after a key");
+		look_at_key(records);
+		json->expect = EXPECT_VALUE;
+		return OK;
+	case EXPECT_VALUE_OR_END:
+		if (c == ']')
+			return close_bracket(records);
+		/* fall through */
+	case EXPECT_VALUE:
+		return begin_value(records, c, offset);
+	default:
+		break;
+	}
+	bool in_object = json->brackets[json->depth - 1] == '{';
+	if (c == ',') {
+		json->expect = in_object ? EXPECT_KEY : EXPECT_VALUE;
+		return OK;
+	}
+	if (c == (in_object ? '}' : ']'))
+		return close_bracket(records);
+	return damage(records, offset, in_object ? "',' or '}' is missing" : "',' or ']' is missing");
+}
+
+static enum status json_feed(struct records *records, const char *bytes, size_t size)
+{
+	struct json_records *json = records->state;
+	size_t at = 0;
+
+	if (records->offset == 0 && size >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
+		at = 3;
+	while (at < size) {
+		int64_t offset = records->offset + (int64_t)at;
+		char c = bytes[at];
+		if (json->passing_line) {
+			const char *newline = memchr(bytes + at, '\n', size - at);
+			json->passing_line = !newline;
+			json->line += newline != NULL;
+			at = newline ? (size_t)(newline - bytes) + 1 : size;
+		} else if (json->expect == WITHIN_STRING) {
+			TRY(take_within_string(records, bytes, size, &at));
+		} else if (json->expect == WITHIN_ESCAPE) {
+			at++;
+			TRY(take_escape(records, c, offset));
+		} else if (json->expect == WITHIN_LITERAL && c &&
+		           strchr("+-.0123456789abcdefghijklmnopqrstuvwxyzE", c)) {
+			at++;
+			if (json->literal.size < LITERAL_LIMIT)
+				buffer_char(&json->literal, c);
+		} else if (json->expect == WITHIN_LITERAL) {
+			TRY(end_literal(records, offset)); /* the byte is looked at again */
+		} else {
+			TRY(take_byte(records, c, offset));
+			if (!json->passing_line || c != '\n') {
+				json->line += c == '\n';
+				at++;
+			}
+		}
+	}
+	return OK;
+}
+
+static enum status json_finish(struct records *records)
+{
+	struct json_records *json = records->state;
+	if (json->expect != EXPECT_RECORD)
+		return damage(records, records->offset, "the file ends within a record");
+	return OK;
+}
+
+static enum status json_open_records(struct records *records)
+{
+	TRY(memory_new(&records->state, 1, sizeof(struct json_records), "JSON reader"));
+	((struct json_records *)records->state)->line = 1;
+	return OK;
+}
+
+static void json_close_records(struct records *records)
+{
+	struct json_records *json = records->state;
+	if (json) {
+		buffer_release(&json->key);
+		buffer_release(&json->literal);
+		free(json);
+	}
+}
+
+const struct record_kind json_records = {json_open_records, json_feed, json_finish, json_close_records};

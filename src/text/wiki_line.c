@@ -1,0 +1,299 @@
+#include "text/wiki_line.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <strings.h>
+#include <utf8proc.h>
+#include "text/html_entities.h"
+#include "text/utf8.h"
+
+#define SHORT_LINE 100 /* bytes; a shorter one that ends no sentence is a caption or a heading */
+
+static bool is_letter(uint32_t c)
+{
+	if (c < 0x80)
+		return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+	utf8proc_category_t category = utf8proc_category((utf8proc_int32_t)c);
+	return c != UTF8_INVALID && category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
+}
+
+/* The last character of `out` from `begin` on, 0 if there is none. */
+static char last(const struct buffer *out, size_t begin)
+{
+	return out->size > begin ? out->data[out->size - 1] : '\0';
+}
+
+static void drop_last(struct buffer *out, size_t count)
+{
+	out->size -= count;
+	out->data[out->size] = '\0';
+}
+
+static bool ends_with(const struct buffer *out, size_t begin, const char *text)
+{
+	size_t size = strlen(text);
+	return out->size - begin >= size && memcmp(out->data + out->size - size, text, size) == 0;
+}
+
+/* Before ')': what a dropped template has left behind, "( ; 1769)" and "()". */
+static void close_parenthesis(struct buffer *out, size_t begin, const char *opening, const char *closing)
+{
+	while (last(out, begin) && strchr(" ,;:", last(out, begin)))
+		drop_last(out, 1);
+	for (;;) {
+		if (ends_with(out, begin, "，") || ends_with(out, begin, "；") ||
+		    ends_with(out, begin, "：") || ends_with(out, begin, "、"))
+			drop_last(out, 3);
+		else
+			break;
+	}
+	if (!ends_with(out, begin, opening)) {
+		buffer_text(out, closing);
+		return;
+	}
+	drop_last(out, strlen(opening));
+	if (last(out, begin) == ' ')
+		drop_last(out, 1);
+}
+
+/* Appends one character of a paragraph that began at `begin`, with the spacing of prose. */
+static void put(struct buffer *out, size_t begin, uint32_t c)
+{
+	char bytes[4];
+	char before = last(out, begin);
+	bool opened = before == '(' || ends_with(out, begin, "（");
+
+	if (utf8_is_space(c)) {
+		if (before && before != ' ' && !opened && c != 0x200B && c != 0xFEFF)
+			buffer_char(out, ' ');
+		return;
+	}
+	if (c == 0xAD || c == 0x200E || c == 0x200F ||
+	    (c >= 0x202A && c <= 0x202E)) /* soft hyphen, direction marks */
+		return;
+	if (c == ')') {
+		close_parenthesis(out, begin, "(", ")");
+		return;
+	}
+	if (c == 0xFF09) {
+		close_parenthesis(out, begin, "（", "）");
+		return;
+	}
+	bool separator =
+	        c == ',' || c == ';' || c == ':' || c == 0xFF0C || c == 0x3001 || c == 0xFF1B || c == 0xFF1A;
+	if (opened && separator)
+		return;
+	if ((c == ',' || c == '.') && before == ' ') {
+		drop_last(out, 1);
+		before = last(out, begin);
+	}
+	if (c == ',' && before == ',')
+		return;
+	buffer_append(out, bytes, utf8_encode(c, bytes));
+}
+
+/* Text between two places of a line. */
+struct span {
+	const char *text;
+	size_t at, end;
+	bool no_bracket; /* no ']' stands in the rest */
+};
+
+static bool begins(const struct span *s, const char *prefix)
+{
+	size_t size = strlen(prefix);
+	return s->end - s->at >= size && strncasecmp(s->text + s->at, prefix, size) == 0;
+}
+
+/* [http://... words]: past the address; the words follow, *out_close is where their ']' stands. False: no
+ * such link. */
+static bool external_link(struct span *s, size_t *out_close)
+{
+	static const char *const schemes[] = {"[http://", "[https://", "[ftp://", "[//",
+	                                      "[mailto:", "[news:",    "[irc://"};
+	bool link = false;
+
+	for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+		link = link || begins(s, schemes[i]);
+	if (!link || s->no_bracket)
+		return false;
+	if (*out_close >= s->end || *out_close < s->at) { /* else this one lies within another */
+		const char *close = memchr(s->text + s->at, ']', s->end - s->at);
+		s->no_bracket = !close;
+		if (!close)
+			return false;
+		*out_close = (size_t)(close - s->text);
+	}
+	while (s->at < *out_close && s->text[s->at] != ' ')
+		s->at++;
+	return true;
+}
+
+/* -{zh-hans:计算机; zh-hant:電腦}- and -{words}-: of the variants of Chinese the first that is simplified,
+ * else the first. Rules for the page (-{H|...}-) are no text. False: none begins here. */
+static bool chinese_variants(struct span *s, struct buffer *out, size_t begin)
+{
+	const char *text = s->text + s->at + 2, *end = memmem(text, s->end - s->at - 2, "}-", 2);
+	static const char *const simplified[] = {"zh-cn:", "zh-hans:"};
+
+	if (!end || memchr(text, '{', (size_t)(end - text)))
+		return false;
+	s->at = (size_t)(end + 2 - s->text);
+	const char *bar = memchr(text, '|', (size_t)(end - text));
+	if (bar && bar - text <= 2 && (*text == 'H' || *text == 'A' || *text == 'T' || *text == '-'))
+		return true;
+	if (bar)
+		text = bar + 1;
+	size_t size = (size_t)(end - text);
+	if (size > 3 && (memcmp(text, "zh-", 3) == 0 || memcmp(text, "zh:", 3) == 0)) {
+		const char *chosen = text;
+		for (size_t i = 0; i < sizeof simplified / sizeof *simplified; i++) {
+			const char *found = memmem(text, size, simplified[i], strlen(simplified[i]));
+			chosen = found ? found : chosen;
+		}
+		const char *colon = memchr(chosen, ':', (size_t)(end - chosen));
+		text = colon ? colon + 1 : chosen;
+		const char *semicolon = memchr(text, ';', (size_t)(end - text));
+		size = (size_t)((semicolon ? semicolon : end) - text);
+	}
+	for (size_t at = 0; at < size;) {
+		uint32_t c;
+		at += utf8_decode(text + at, size - at, &c);
+		put(out, begin, c);
+	}
+	return true;
+}
+
+/* Apostrophes: two are italic, three bold, five both; a single one is itself. */
+static void quotes(struct span *s, struct buffer *out, size_t begin)
+{
+	size_t count = 0;
+	while (s->at < s->end && s->text[s->at] == '\'') {
+		count++;
+		s->at++;
+	}
+	size_t kept = count == 1 || count == 4 ? 1 : count > 5 ? count - 5 : 0;
+	while (kept--)
+		put(out, begin, '\'');
+}
+
+/* __NOTOC__ and the like: behind it, or 0. */
+static size_t magic_word(const struct span *s)
+{
+	size_t at = s->at + 2;
+	while (at < s->end && at < s->at + 40 && s->text[at] >= 'A' && s->text[at] <= 'Z')
+		at++;
+	return at > s->at + 2 && at + 1 < s->end && s->text[at] == '_' && s->text[at + 1] == '_' ? at + 2 : 0;
+}
+
+/* Appends the words of one line. */
+static void put_line(struct buffer *out, const char *text, size_t size)
+{
+	struct span s = {text, 0, size, false};
+	size_t begin = out->size, close = size;
+	bool no_variants = false;
+
+	while (s.at < s.end) {
+		char c = text[s.at], next = s.at + 1 < size ? text[s.at + 1] : '\0';
+		uint32_t code;
+		size_t used;
+		if (c == '\'') {
+			quotes(&s, out, begin);
+		} else if (c == '&' && (used = html_entity(text + s.at, size - s.at, &code)) > 0) {
+			s.at += used;
+			put(out, begin, code);
+		} else if (c == '[' && external_link(&s, &close)) {
+			continue;
+		} else if (c == ']' && s.at == close) {
+			s.at++;
+		} else if (c == '_' && next == '_' && (used = magic_word(&s)) > 0) {
+			s.at = used;
+		} else if (c == '-' && next == '{' && !no_variants) {
+			if (chinese_variants(&s, out, begin))
+				continue;
+			no_variants = true;
+		} else {
+			s.at += utf8_decode(text + s.at, size - s.at, &code);
+			if (code == UTF8_INVALID)
+				buffer_char(out, text[s.at - 1]);
+			else
+				put(out, begin, code);
+		}
+	}
+	while (last(out, begin) == ' ')
+		drop_last(out, 1);
+}
+
+static bool has_letter(const char *text, size_t size)
+{
+	for (size_t at = 0; at < size;) {
+		uint32_t c;
+		at += utf8_decode(text + at, size - at, &c);
+		if (is_letter(c))
+			return true;
+	}
+	return false;
+}
+
+/* Does the line end as a sentence does: with its mark, and quotes or brackets that close around it? */
+static bool ends_sentence(const char *text, size_t size)
+{
+	while (size > 0) {
+		uint32_t c;
+		size -= utf8_decode_last(text, size, &c);
+		if (c == '"' || c == '\'' || c == ')' || c == ']' || c == 0x2019 || c == 0x201D ||
+		    c == 0xBB || c == 0x300D || c == 0x300F || c == 0xFF09)
+			continue;
+		return c == '.' || c == '!' || c == '?' || c == 0x2026 || c == 0x3002 || c == 0xFF01 ||
+		       c == 0xFF1F || c == 0x0964 || c == 0x061F || c == 0x06D4 || c == 0xFF1B;
+	}
+	return false;
+}
+
+/* A list, a picture or a formula came after "These are:": the last sentence goes with it. */
+static void drop_lead_in(struct buffer *out, size_t begin)
+{
+	size_t keep = out->size;
+	while (keep > begin && !ends_sentence(out->data + begin, keep - begin))
+		keep -= utf8_decode_last(out->data + begin, keep - begin, &(uint32_t){0});
+	drop_last(out, out->size - keep);
+}
+
+/* Is the line part of a list, a heading or a table? */
+static bool is_structure(const char *line, size_t size)
+{
+	return strchr("=*#:;|!", *line) || (size >= 4 && memcmp(line, "----", 4) == 0) ||
+	       (size >= 2 && memcmp(line, "{|", 2) == 0);
+}
+
+void wiki_lines(const char *text, size_t size, struct buffer *line, struct buffer *out)
+{
+	for (size_t at = 0; at < size;) {
+		const char *newline = memchr(text + at, '\n', size - at);
+		size_t end = newline ? (size_t)(newline - text) : size, first = at, stop = end;
+		bool indented = text[at] == ' ' || text[at] == '\t';
+
+		at = end + 1;
+		utf8_trim(text, &first, &stop);
+		if (first == stop || is_structure(text + first, stop - first))
+			continue;
+		buffer_clear(line);
+		put_line(line, text + first, stop - first);
+		if (line->size == 0)
+			continue;
+		if (line->data[line->size - 1] == ':' || ends_with(line, 0, "：")) {
+			/* Only what is a paragraph may follow. */
+			size_t next = at;
+			while (next < size && (text[next] == '\n' || text[next] == ' '))
+				next++;
+			if (next >= size || is_structure(text + next, size - next))
+				drop_lead_in(line, 0);
+		}
+		bool sentence = ends_sentence(line->data, line->size);
+		if (!has_letter(line->data, line->size) ||
+		    (!sentence && (indented || line->size < SHORT_LINE)))
+			continue;
+		buffer_append(out, line->data, line->size);
+		buffer_char(out, '\n');
+	}
+}
