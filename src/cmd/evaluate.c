@@ -17,7 +17,8 @@
 struct evaluate_settings {
 	const char *model;
 	struct option_list corpus, data;
-	const char *text_form, *next_sentence;
+	const char *next_sentence;
+	struct input_settings input;
 	int64_t max_seq_length, instances, micro_batch_tokens;
 	bool whole_word_mask, json;
 	struct device_settings device;
@@ -31,7 +32,7 @@ static const struct option evaluate_options[] = {
 	CORPUS_OPTION(FIELD(corpus), "text to score the model on"),
 	{.name = "data", .type = OPTION_LIST, .field = FIELD(data), .role = ROLE_PLACE, .value_name = "PREFIX...",
 	 .help = "token shards instead of text"},
-	TEXT_FORM_OPTION(FIELD(text_form)),
+	INPUT_OPTIONS(struct evaluate_settings, input),
 	{.name = "max_seq_length", .type = OPTION_INTEGER, .field = FIELD(max_seq_length), .range = "8..65536",
 	 .fallback = "128", .role = ROLE_RESULT, .value_name = "N", .help = "most tokens of an instance"},
 	{.name = "next_sentence", .type = OPTION_CHOICE, .field = FIELD(next_sentence), .fallback = "pairs",
@@ -97,10 +98,10 @@ static enum status temporary_shards(const struct evaluate_settings *settings, st
 	struct tokenizer *tokenizer;
 	struct tokenizer_settings tokenizer_settings = session->tokenizer_settings;
 	tokenizer_settings.special_tokens = false;
-	enum text_form form = text_form_named(settings->text_form);
+	struct corpus_settings input = input_corpus_settings(&settings->input, settings->device.threads);
 	TRY(path_join(prefix, folder, "text"));
 	TRY(tokenizer_open(&tokenizer, &session->vocab, &tokenizer_settings));
-	enum status status = run_data_shards(&settings->corpus, form, tokenizer, session->pool, prefix, 0);
+	enum status status = run_data_shards(&settings->corpus, &input, tokenizer, session->pool, prefix, 0);
 	tokenizer_close(tokenizer);
 	return status;
 }

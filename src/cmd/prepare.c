@@ -9,7 +9,8 @@
 
 struct prepare_options {
 	struct option_list corpus;
-	const char *vocab_file, *text_form, *out;
+	const char *vocab_file, *out;
+	struct input_settings input;
 	bool cased;
 	double held_out_fraction;
 	int64_t threads;
@@ -39,7 +40,7 @@ static const struct option option_table[] = {
          .role = ROLE_RESULT,
          .help = "keep case and accents",
          .fallback_text = "as tokenizer_config.json beside the vocabulary says, else false"},
-	TEXT_FORM_OPTION(FIELD(text_form)),
+	INPUT_OPTIONS(struct prepare_options, input),
         {.name = "held_out_fraction",
          .type = OPTION_NUMBER,
          .field = FIELD(held_out_fraction),
@@ -126,8 +127,8 @@ static enum status prepare_with(const struct prepare_options *options, const str
 		return error_set(ERR_USAGE, "--out is too long");
 	if (options->held_out_fraction > 0)
 		settings.held_out_prefix = held_out;
-	TRY(corpus_open(&corpus, options->corpus.values, options->corpus.count,
-	                text_form_named(options->text_form)));
+	struct corpus_settings input = input_corpus_settings(&options->input, options->threads);
+	TRY(corpus_open(&corpus, options->corpus.values, options->corpus.count, &input));
 	enum status status = prepare_corpus(corpus, tokenizer, pool, &settings, &report);
 	if (status == OK)
 		report_all(corpus, &settings, &report);

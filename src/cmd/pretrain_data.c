@@ -56,7 +56,7 @@ enum status pretrain_open_data(struct pretrain *run)
 					      .eval_data = text_source(run, "eval_data", &settings->eval_data, "eval_corpus"),
 					      .corpus_recorded = is_recorded(run, "corpus"),
 					      .eval_recorded = is_recorded(run, "eval_corpus"),
-					      .text_form = text_form_named(settings->text_form),
+					      .input = input_corpus_settings(&settings->input, settings->device.threads),
 					      .held_out_fraction = settings->held_out_fraction,
 					      .vocab_file = vocab_file,
 					      .vocab_size = settings->vocab_size,

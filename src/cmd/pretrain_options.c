@@ -10,7 +10,7 @@ const struct option pretrain_options[] = {
 	CORPUS_OPTION(FIELD(corpus), "text to train on"),
 	{.name = "data", .type = OPTION_LIST, .field = FIELD(data), .role = ROLE_SOURCE, .value_name = "PREFIX...",
 	 .help = "token shards of `bertc prepare` instead of text"},
-	TEXT_FORM_OPTION(FIELD(text_form)),
+	INPUT_OPTIONS(struct pretrain_settings, input),
 	{.name = "held_out_fraction", .type = OPTION_NUMBER, .field = FIELD(held_out_fraction), .fallback = "0.01",
 	 .range = "0..0.5", .role = ROLE_RESULT, .value_name = "X",
 	 .help = "share of documents kept out of training and evaluated, chosen by content"},

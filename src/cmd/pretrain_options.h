@@ -9,7 +9,8 @@
 struct pretrain_settings {
 	/* text */
 	struct option_list corpus, data, eval_corpus, eval_data;
-	const char *best_by, *text_form, *vocab_file;
+	const char *best_by, *vocab_file;
+	struct input_settings input;
 	int64_t vocab_size, min_frequency;
 	bool cased;
 	double held_out_fraction;

@@ -3,7 +3,9 @@
 #ifndef CMD_TEXT_OPTIONS_H
 #define CMD_TEXT_OPTIONS_H
 
+#include <string.h>
 #include "base/option.h"
+#include "text/corpus.h"
 
 #define CORPUS_OPTION(offset, sentence)                                                                      \
 	{.name = "corpus",                                                                                   \
@@ -13,15 +15,52 @@
 	 .value_name = "PATH...",                                                                            \
 	 .help = sentence ": files, folders, globs, - for standard input; plain, gz, bz2, zst, xz"}
 
-#define TEXT_FORM_OPTION(offset)                                                                             \
+/* How text is read; for a settings struct whose member `member` is a struct input_settings. */
+struct input_settings {
+	const char *input_form, *text_form, *text_key, *on_bad_record;
+};
+#define INPUT_OPTIONS(settings, member)                                                                      \
+	{.name = "input_form",                                                                               \
+	 .type = OPTION_CHOICE,                                                                              \
+	 .field = offsetof(settings, member.input_form),                                                     \
+	 .fallback = "auto",                                                                                 \
+	 .range = "auto|text|gutenberg|wiki_xml|cirrus|wikiextractor|json|warc",                             \
+	 .role = ROLE_PLACE,                                                                                 \
+	 .value_name = "FORM",                                                                               \
+	 .help = "what a file is: lines of text, a dump, JSON, ...; auto finds out for each file and says so"}, \
 	{.name = "text_form",                                                                                \
 	 .type = OPTION_CHOICE,                                                                              \
-	 .field = (offset),                                                                                  \
+	 .field = offsetof(settings, member.text_form),                                                      \
 	 .fallback = "auto",                                                                                 \
 	 .range = "auto|sentences|paragraphs|wrapped|documents",                                             \
 	 .role = ROLE_PLACE,                                                                                 \
 	 .value_name = "FORM",                                                                               \
-	 .help = "what a line of the text is; auto finds out for each file and says so"}
+	 .help = "what a line of the text is; auto finds out for each file and says so"},                   \
+	{.name = "text_key",                                                                                 \
+	 .type = OPTION_TEXT,                                                                                \
+	 .field = offsetof(settings, member.text_key),                                                       \
+	 .role = ROLE_PLACE,                                                                                 \
+	 .value_name = "KEY",                                                                                \
+	 .fallback_text = "text, content, or another usual one that is there",                              \
+	 .help = "where a JSON object has its text; a.b for b within a"},                                   \
+	{.name = "on_bad_record",                                                                            \
+	 .type = OPTION_CHOICE,                                                                              \
+	 .field = offsetof(settings, member.on_bad_record),                                                  \
+	 .fallback = "fail",                                                                                 \
+	 .range = "fail|skip",                                                                               \
+	 .role = ROLE_PLACE,                                                                                 \
+	 .value_name = "WHAT",                                                                               \
+	 .help = "damaged data: stop with an error, or leave it out, count it and go on"}
+
+/* The same as corpus.h has it. */
+static inline struct corpus_settings input_corpus_settings(const struct input_settings *settings, int64_t threads)
+{
+	return (struct corpus_settings){.input_form = input_form_named(settings->input_form),
+					.text_form = text_form_named(settings->text_form),
+					.text_key = settings->text_key,
+					.skip_bad_records = strcmp(settings->on_bad_record, "skip") == 0,
+					.threads = (int)threads};
+}
 
 #define THREADS_OPTION(offset)                                                                               \
 	{.name = "threads",                                                                                  \

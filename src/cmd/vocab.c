@@ -10,7 +10,8 @@
 
 struct vocab_options {
 	struct option_list corpus;
-	const char *text_form, *out;
+	const char *out;
+	struct input_settings input;
 	int64_t vocab_size, min_frequency, threads;
 	bool cased;
 };
@@ -49,7 +50,7 @@ static const struct option option_table[] = {
          .fallback = "false",
          .role = ROLE_RESULT,
          .help = "keep case and accents"},
-	TEXT_FORM_OPTION(FIELD(text_form)),
+	INPUT_OPTIONS(struct vocab_options, input),
         {.help = "Running"},
 	THREADS_OPTION(FIELD(threads)),
         {0},
@@ -172,8 +173,8 @@ static enum status run(struct options *options)
 	TRY(require(settings->corpus.count > 0, "corpus", "the text to learn from"));
 	TRY(require(settings->out != NULL, "out", "the file to write"));
 	TRY(check_out(settings->out));
-	TRY(corpus_open(&corpus, settings->corpus.values, settings->corpus.count,
-	                text_form_named(settings->text_form)));
+	struct corpus_settings input = input_corpus_settings(&settings->input, settings->threads);
+	TRY(corpus_open(&corpus, settings->corpus.values, settings->corpus.count, &input));
 	TRY_GOTO(pool_create(&pool, (int)settings->threads), done);
 	TRY_GOTO(vocab_learner_create(&learner, &tokenizer), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, pool), done);

@@ -14,7 +14,7 @@
 #define BATCH_BYTES_PER_THREAD (2 << 20)
 #define PIECE_BYTES (64 << 10)
 #define UNKNOWN_WARNING 0.05
-#define FORM_COUNT (TEXT_FORM_DOCUMENTS + 1)
+#define FORM_COUNT TEXT_FORM_COUNT
 
 struct sentence {
 	size_t begin, end;   /* in the batch's text */

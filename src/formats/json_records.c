@@ -6,6 +6,7 @@
  * numbers are only looked at where needed. Damage: the rest of the line is passed over. */
 #include <stdlib.h>
 #include <string.h>
+#include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "formats/records_internal.h"
@@ -38,8 +39,9 @@ struct json_records {
 	int matched;        /* levels of the text's key found on the way to here */
 	int text_array;     /* depth of the array whose strings are the text, 0: none */
 	int64_t text_count; /* strings of text of this record */
-	bool text_next, title_next, namespace_next; /* the value to come */
+	bool text_next, title_next, namespace_next, key_is_top; /* of the value to come */
 	bool unwanted;     /* of a namespace without articles, or no document at all */
+	struct name_list *keys; /* collects the names of strings at the top of records; or NULL */
 	bool in_array;     /* the file is one array of records */
 	bool passing_line; /* after damage, up to the next '\n' */
 	int64_t line;
@@ -82,6 +84,7 @@ static void look_at_key(struct records *records)
 	if (records->settings.form == RECORDS_CIRRUS && json->depth == 1 && key_is(json, "index", 5))
 		json->unwanted = true;
 	json->text_next = json->depth == 1 && key_is(json, wanted, strlen(wanted));
+	json->key_is_top = json->depth == 1;
 	if (json->text_next || json->matched != json->depth - 1)
 		return;
 	/* "a.b": the levels already matched are passed over. */
@@ -165,7 +168,7 @@ static enum status open_bracket(struct records *records, char bracket, int64_t o
 	/* A part of the text's key was matched by a key without an object below it. */
 	if (json->matched > json->depth - 1)
 		json->matched = json->depth - 1;
-	json->text_next = false;
+	json->text_next = json->key_is_top = false;
 	return OK;
 }
 
@@ -188,6 +191,8 @@ static enum status begin_value(struct records *records, char c, int64_t offset)
 
 	if (c == '{' || c == '[')
 		return open_bracket(records, c, offset);
+	if (c == '"' && json->keys && json->key_is_top)
+		TRY(name_list_add(json->keys, buffer_string(&json->key)));
 	if (c == '"')
 		return begin_string(records, text               ? STRING_TEXT
 		                             : json->title_next ? STRING_TITLE
@@ -453,3 +458,72 @@ static void json_close_records(struct records *records)
 }
 
 const struct record_kind json_records = {json_open_records, json_feed, json_finish, json_close_records};
+
+/* Finding the key of the text */
+
+static enum status ignore_begin(void *context)
+{
+	(void)context;
+	return OK;
+}
+
+static enum status ignore_text(void *context, const char *bytes, size_t size)
+{
+	(void)context;
+	(void)bytes;
+	(void)size;
+	return OK;
+}
+
+static const char *const usual_keys[] = {"text", "content", "raw_content", "document",
+                                         "body", "article", "passage",     "abstract"};
+
+static const char *usual_key(const struct name_list *keys)
+{
+	for (size_t i = 0; i < sizeof usual_keys / sizeof *usual_keys; i++)
+		for (int64_t k = 0; k < keys->count; k++)
+			if (!strcmp(keys->names[k], usual_keys[i]))
+				return usual_keys[i];
+	return NULL;
+}
+
+/* After the first record with a usual key no more need be read. */
+static enum status check_keys(void *context, const char *title, bool keep)
+{
+	(void)title;
+	(void)keep;
+	const struct name_list *keys = context;
+	return usual_key(keys) || keys->count > 100 ? ERR_INTERNAL : OK;
+}
+
+enum status records_find_text_key(const char *name, const char *beginning, size_t size, const char **out)
+{
+	struct name_list keys = {0};
+	struct record_settings settings = {.form = RECORDS_JSON, .name = name, .text_key = "text"};
+	struct record_sink sink = {&keys, ignore_begin, ignore_text, check_keys, ignore_begin, NULL};
+	struct records *records;
+	struct buffer listed = {0};
+
+	TRY(records_open(&records, &settings, &sink));
+	((struct json_records *)records->state)->keys = &keys;
+	enum status status = records_feed(records, beginning, size);
+	records_close(records);
+	*out = usual_key(&keys);
+	if (*out || status == ERR_RESOURCE) {
+		name_list_release(&keys);
+		return *out ? OK : status;
+	}
+	for (int64_t i = 0; i < keys.count && i < 20; i++)
+		buffer_format(&listed, "%s\"%s\"", i ? ", " : "", keys.names[i]);
+	status = error_set(
+	        ERR_DATA,
+	        "'%s': none of its first records has a text under \"text\", \"content\" or another usual key",
+	        name);
+	if (keys.count)
+		error_hint("give the key with --text_key; its strings are %s", buffer_string(&listed));
+	else
+		error_hint("give the key with --text_key, as a.b for \"b\" within \"a\"");
+	buffer_release(&listed);
+	name_list_release(&keys);
+	return status;
+}

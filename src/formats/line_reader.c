@@ -110,6 +110,17 @@ enum status line_reader_next(struct line_reader *reader, const char **out_line, 
 	}
 }
 
+enum status line_reader_take(struct line_reader *reader, const char **out_bytes, size_t *out_size)
+{
+	if (reader->begin == reader->end && !reader->ended)
+		TRY(read_more(reader));
+	*out_bytes = reader->buffer + reader->begin;
+	*out_size = reader->end - reader->begin;
+	reader->offset += (int64_t)*out_size;
+	reader->begin = reader->searched = reader->end;
+	return OK;
+}
+
 struct stream *line_reader_stream(struct line_reader *reader)
 {
 	return reader->stream;

@@ -38,6 +38,9 @@ MUST_USE enum status line_reader_next(struct line_reader *reader, const char **o
  * call. */
 MUST_USE enum status line_reader_peek(struct line_reader *reader, size_t count, const char **out_bytes,
                                       size_t *out_size);
+/* Bytes as they come, instead of lines: those held or else the next ones, all of them consumed; *out_size = 0 only at
+ * the end. Valid until the next call. */
+MUST_USE enum status line_reader_take(struct line_reader *reader, const char **out_bytes, size_t *out_size);
 struct stream *line_reader_stream(struct line_reader *reader);
 /* Offset, in the decompressed stream, of the first byte that has not been given out. */
 int64_t line_reader_offset(const struct line_reader *reader);

@@ -22,7 +22,11 @@
 #define NARROWEST 40 /* columns of wrapped text; narrower lines are lists or verse */
 #define WIDEST 250
 
-const char *const text_form_names[] = {"auto", "sentences", "paragraphs", "wrapped", "documents", NULL};
+const char *const text_form_names[] = {"auto",          "sentences", "paragraphs", "wrapped",
+                                       "documents",     "gutenberg", "wiki_xml",   "cirrus",
+                                       "wikiextractor", "json",      "warc",       NULL};
+const char *const input_form_names[] = {"auto",          "text", "gutenberg", "wiki_xml", "cirrus",
+                                        "wikiextractor", "json", "warc",      NULL};
 
 enum text_form text_form_named(const char *name)
 {
@@ -31,6 +35,15 @@ enum text_form text_form_named(const char *name)
 		form++;
 	BUG_IF(!text_form_names[form]);
 	return (enum text_form)form;
+}
+
+enum input_form input_form_named(const char *name)
+{
+	int form = 0;
+	while (input_form_names[form] && strcmp(input_form_names[form], name) != 0)
+		form++;
+	BUG_IF(!input_form_names[form]);
+	return (enum input_form)form;
 }
 
 struct line {
@@ -44,6 +57,7 @@ struct survey {
 	int64_t count, capacity;
 	int64_t blocks; /* groups of lines without a blank line between */
 	int64_t sentences;
+	bool lines_only; /* sentences are not counted */
 };
 
 static bool is_wide(uint32_t c)
@@ -88,7 +102,7 @@ static enum status survey_line(struct survey *survey, const char *text, size_t s
 	TRY(memory_grow(&survey->lines, &survey->capacity, survey->count + 1, sizeof line,
 	                "lines of a text's beginning"));
 	survey->lines[survey->count++] = line;
-	return sentences_split(text, size, count_sentence, survey);
+	return survey->lines_only ? OK : sentences_split(text, size, count_sentence, survey);
 }
 
 static enum status survey_text(struct survey *survey, const char *text, size_t size, bool whole)
@@ -201,6 +215,19 @@ enum status text_form_detect(const char *text, size_t size, bool whole, int64_t 
 		snprintf(reason, TEXT_FORM_REASON_BYTES, "%s", measured);
 	}
 done:
+	free(survey.lines);
+	return status;
+}
+
+enum status text_is_wrapped(const char *text, size_t size, bool *out)
+{
+	struct survey survey = {.lines_only = true};
+	int32_t column = 0;
+
+	enum status status = survey_text(&survey, text, size, true);
+	if (status == OK && survey.count > 2)
+		status = find_wrap_column(&survey, &column);
+	*out = column > 0;
 	free(survey.lines);
 	return status;
 }

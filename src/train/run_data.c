@@ -15,9 +15,9 @@
 #define VOCAB_NAME "vocab.txt"
 #define MAX_LENGTH_UNKNOWN 512
 
-static enum status corpus_open_list(struct corpus **out, const struct option_list *list, enum text_form form)
+static enum status corpus_open_list(struct corpus **out, const struct option_list *list, const struct corpus_settings *input)
 {
-	return corpus_open(out, list->values, list->count, form);
+	return corpus_open(out, list->values, list->count, input);
 }
 
 /* Learns a vocabulary from the corpus and leaves it, with its tokenizer files, in the folder. */
@@ -31,7 +31,7 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 	enum status status;
 	*tokenizer = tokenizer_defaults(settings->cased);
 	tokenizer->special_tokens = false;
-	TRY_GOTO(corpus_open_list(&corpus, settings->corpus, settings->text_form), done);
+	TRY_GOTO(corpus_open_list(&corpus, settings->corpus, &settings->input), done);
 	TRY_GOTO(vocab_learner_create(&learner, tokenizer), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, settings->pool), done);
 	int32_t size =
@@ -85,11 +85,11 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 }
 
 /* Were the shards made from this text? Those that do not say are taken to be. */
-static enum status shard_is_of(const char *prefix, const struct option_list *patterns, enum text_form form, bool *same)
+static enum status shard_is_of(const char *prefix, const struct option_list *patterns, const struct corpus_settings *input, bool *same)
 {
 	struct corpus *corpus;
 	struct shard shard;
-	TRY(corpus_open_list(&corpus, patterns, form));
+	TRY(corpus_open_list(&corpus, patterns, input));
 	enum status status = shard_open(&shard, prefix);
 	if (status == OK) {
 		*same = !shard.described || shard.description.source_fingerprint == 0 ||
@@ -100,13 +100,13 @@ static enum status shard_is_of(const char *prefix, const struct option_list *pat
 	return status;
 }
 
-static enum status make_shards(const struct option_list *patterns, enum text_form form, const struct tokenizer *tokenizer,
+static enum status make_shards(const struct option_list *patterns, const struct corpus_settings *input, const struct tokenizer *tokenizer,
 			       struct pool *pool, const char *prefix, double held_out_fraction)
 {
 	struct corpus *corpus;
 	char held_out[PATH_BYTES];
 	snprintf(held_out, sizeof(held_out), "%.4000s.held_out", prefix);
-	TRY(corpus_open_list(&corpus, patterns, form));
+	TRY(corpus_open_list(&corpus, patterns, input));
 	enum status status;
 	struct prepare_report report;
 	struct prepare_settings settings = {
@@ -135,14 +135,14 @@ done:
 	return status;
 }
 
-enum status run_data_shards(const struct option_list *patterns, enum text_form form,
+enum status run_data_shards(const struct option_list *patterns, const struct corpus_settings *input,
 			    const struct tokenizer *tokenizer, struct pool *pool, const char *prefix,
 			    double held_out_fraction)
 {
 	if (!shard_exists(prefix))
-		return make_shards(patterns, form, tokenizer, pool, prefix, held_out_fraction);
+		return make_shards(patterns, input, tokenizer, pool, prefix, held_out_fraction);
 	bool same;
-	TRY(shard_is_of(prefix, patterns, form, &same));
+	TRY(shard_is_of(prefix, patterns, input, &same));
 	if (same)
 		return OK;
 	enum status status = error_set(ERR_STATE, "the corpus has changed since '%s' was made from it", prefix);
@@ -182,11 +182,11 @@ static enum status evaluation_text(const struct run_data_settings *settings, con
 	TRY(path_join(prefix, settings->folder, name));
 	bool there = shard_exists(prefix), same = true;
 	if (there && !settings->eval_recorded)
-		TRY(shard_is_of(prefix, &list, settings->text_form, &same));
+		TRY(shard_is_of(prefix, &list, &settings->input, &same));
 	if (there && !same)
 		log_note("evaluation set %s: its text has changed, made again", group->name);
 	if (!there || !same)
-		TRY(make_shards(&list, settings->text_form, tokenizer, settings->pool, prefix, 0));
+		TRY(make_shards(&list, &settings->input, tokenizer, settings->pool, prefix, 0));
 	return set_open(out, group->name, prefixes, 1);
 }
 
@@ -223,10 +223,12 @@ done:
 static void mark_text(const struct run_data_settings *settings, struct buffer *out)
 {
 	buffer_format(out, "made by bertc pretrain; --fresh removes this folder\n"
-		      "vocab_file %s\nvocab_size %" PRId64 "\nmin_frequency %" PRId64 "\ncased %d\ntext_form %s\n"
+		      "vocab_file %s\nvocab_size %" PRId64 "\nmin_frequency %" PRId64 "\ncased %d\ninput_form %s\ntext_form %s\ntext_key %s\nskip bad records %d\n"
 		      "held_out_fraction %g\nown evaluation set %d\n",
 		      settings->vocab_file ? settings->vocab_file : "-", settings->vocab_size, settings->min_frequency,
-		      settings->cased, text_form_names[settings->text_form], settings->held_out_fraction,
+		      settings->cased, input_form_names[settings->input.input_form],
+		      text_form_names[settings->input.text_form], settings->input.text_key ? settings->input.text_key : "-",
+		      settings->input.skip_bad_records, settings->held_out_fraction,
 		      settings->eval_corpus->count > 0 || settings->eval_data->count > 0);
 }
 
@@ -287,7 +289,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		TRY_GOTO(path_join(prefix, settings->folder, "train"), failed);
 		bool made = settings->corpus_recorded && shard_exists(prefix);
 		if (settings->corpus->count > 0 && !made)
-			TRY_GOTO(run_data_shards(settings->corpus, settings->text_form, tokenizer, settings->pool, prefix,
+			TRY_GOTO(run_data_shards(settings->corpus, &settings->input, tokenizer, settings->pool, prefix,
 						 own_evaluation ? 0 : settings->held_out_fraction),
 				 failed);
 		else if (!shard_exists(prefix)) {

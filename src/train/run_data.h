@@ -21,7 +21,7 @@ struct run_data_settings {
 	 * follow; before the first name, to one without a name. */
 	const struct option_list *eval_corpus, *eval_data;
 	bool corpus_recorded, eval_recorded; /* the lists are a resumed run's record: needed only where shards are not */
-	enum text_form text_form;
+	struct corpus_settings input;
 	double held_out_fraction;           /* of the corpus' documents, unless an evaluation set is given */
 	const char *vocab_file;             /* NULL: the folder's, or learned from the corpus */
 	int64_t vocab_size, min_frequency;  /* to learn; size 0 = chosen from the amount of text */
@@ -54,7 +54,7 @@ void run_data_close(struct run_data *data);
 
 /* Text to shards PREFIX with a given vocabulary (and held-out shards PREFIX.held_out), unless shards of the same text
  * lie there already. */
-MUST_USE enum status run_data_shards(const struct option_list *corpus, enum text_form form,
+MUST_USE enum status run_data_shards(const struct option_list *corpus, const struct corpus_settings *input,
 				     const struct tokenizer *tokenizer, struct pool *pool, const char *prefix,
 				     double held_out_fraction);
 

@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "data/prepare.h"
 
+static const struct corpus_settings sentences_a_line = {.text_form = TEXT_FORM_SENTENCES};
+
 static struct vocab vocab;
 static struct tokenizer *tokenizer;
 static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a",  "b",
@@ -41,7 +43,7 @@ static enum status prepare_files(const char *const *paths, int64_t count, int th
 	struct prepare_settings settings = {.prefix = prefix, .held_out_fraction = fraction};
 	if (fraction > 0)
 		settings.held_out_prefix = held_out;
-	TRY(corpus_open(&corpus, paths, count, TEXT_FORM_SENTENCES));
+	TRY(corpus_open(&corpus, paths, count, &sentences_a_line));
 	assert_ok(pool_create(&pool, threads));
 	enum status status = prepare_corpus(corpus, tokenizer, pool, &settings, report);
 	pool_free(pool);
@@ -93,7 +95,7 @@ static void check_against_tokenizer(const char *path, const struct prepare_repor
 	int64_t sentence = 0, d = 0, empty_sentences = 0, empty_documents = 0, unknown = 0;
 	assert_ok(shard_open(&shard, test_path("out")));
 	assert_ok(shard_check_vocab(&shard, vocab.hash, vocab.count));
-	assert_ok(corpus_open(&corpus, &path, 1, TEXT_FORM_SENTENCES));
+	assert_ok(corpus_open(&corpus, &path, 1, &sentences_a_line));
 	for (;;) {
 		assert_ok(corpus_next(corpus, &document));
 		if (document == NULL)
@@ -212,7 +214,7 @@ static int smallest_document(const char *path)
 	const struct document *document;
 	uint64_t smallest = UINT64_MAX;
 	int number = 0;
-	assert_ok(corpus_open(&corpus, &path, 1, TEXT_FORM_SENTENCES));
+	assert_ok(corpus_open(&corpus, &path, 1, &sentences_a_line));
 	for (;;) {
 		assert_ok(corpus_next(corpus, &document));
 		if (document == NULL)

@@ -29,6 +29,7 @@ static const struct {
         {"bzlib", "src/formats/"},
         {"zstd", "src/formats/"},
         {"lzma", "src/formats/"},
+        {"expat", "src/formats/"},
         {"cmocka", "tests/"},
         {"assert.h", "nowhere: BUG_IF stays in release builds"},
 };

@@ -40,7 +40,7 @@ static enum status read_corpus(const char *pattern, enum text_form form, struct 
 	const struct document *document = NULL;
 
 	buffer_clear(out);
-	enum status status = corpus_open(&corpus, &pattern, 1, form);
+	enum status status = corpus_open(&corpus, &pattern, 1, &(struct corpus_settings){.text_form = form});
 	if (status != OK)
 		return status;
 	while ((status = corpus_next(corpus, &document)) == OK && document) {
@@ -236,7 +236,7 @@ static void test_same_document_same_hash(void **state)
 		struct corpus *corpus;
 		const struct document *document;
 		paths[i] = names[i];
-		assert_int_equal(corpus_open(&corpus, &paths[i], 1, TEXT_FORM_AUTO), OK);
+		assert_int_equal(corpus_open(&corpus, &paths[i], 1, NULL), OK);
 		assert_int_equal(corpus_next(corpus, &document), OK);
 		hashes[i] = document->hash;
 		assert_string_equal(document->path, names[i]);
@@ -251,14 +251,14 @@ static void test_fingerprint_follows_files(void **state)
 	(void)state;
 	struct corpus *corpus;
 	const char *path = put_text("f", "Text.");
-	assert_int_equal(corpus_open(&corpus, &path, 1, TEXT_FORM_AUTO), OK);
+	assert_int_equal(corpus_open(&corpus, &path, 1, NULL), OK);
 	uint64_t first = corpus_fingerprint(corpus);
 	corpus_close(corpus);
-	assert_int_equal(corpus_open(&corpus, &path, 1, TEXT_FORM_AUTO), OK);
+	assert_int_equal(corpus_open(&corpus, &path, 1, NULL), OK);
 	assert_int_equal(corpus_fingerprint(corpus), first);
 	corpus_close(corpus);
 	path = put_text("f", "Text!!");
-	assert_int_equal(corpus_open(&corpus, &path, 1, TEXT_FORM_AUTO), OK);
+	assert_int_equal(corpus_open(&corpus, &path, 1, NULL), OK);
 	assert_int_not_equal(corpus_fingerprint(corpus), first);
 	corpus_close(corpus);
 }
@@ -302,7 +302,7 @@ static void test_refused(void **state)
 	snprintf(path, sizeof path, "%s/*.nope", test_folder);
 	refuses(path, ERR_USAGE, "nope");
 	struct corpus *corpus;
-	assert_int_equal(corpus_open(&corpus, NULL, 0, TEXT_FORM_AUTO), ERR_USAGE);
+	assert_int_equal(corpus_open(&corpus, NULL, 0, NULL), ERR_USAGE);
 	buffer_release(&bytes);
 }
 
@@ -318,7 +318,7 @@ static void test_unreadable_file(void **state)
 		struct corpus *corpus;
 		if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
 			_exit(2);
-		enum status status = corpus_open(&corpus, &path, 1, TEXT_FORM_AUTO);
+		enum status status = corpus_open(&corpus, &path, 1, NULL);
 		_exit(status == ERR_RESOURCE && strstr(error_last()->message, path) ? 0 : 1);
 	}
 	int result;
@@ -351,7 +351,7 @@ static void test_huge_lines(void **state)
 
 	/* Running text: no sentence is cut, the document is, after 64 MiB. */
 	const char *path = put_large("huge", "Every sentence of this line is whole. ", 100);
-	assert_int_equal(corpus_open(&corpus, &path, 1, TEXT_FORM_AUTO), OK);
+	assert_int_equal(corpus_open(&corpus, &path, 1, NULL), OK);
 	int64_t documents = 0;
 	while (corpus_next(corpus, &document) == OK && document) {
 		documents++;
@@ -367,7 +367,7 @@ static void test_huge_lines(void **state)
 
 	/* Without any mark: pieces of at most 64 KiB, and no character is cut. */
 	path = put_large("letters", "\xe4\xb8\xad", 3);
-	assert_int_equal(corpus_open(&corpus, &path, 1, TEXT_FORM_AUTO), OK);
+	assert_int_equal(corpus_open(&corpus, &path, 1, NULL), OK);
 	size_t total = 0;
 	while (corpus_next(corpus, &document) == OK && document)
 		for (int64_t i = 0; i < document->sentence_count; i++) {

@@ -214,7 +214,7 @@ static enum status learn(struct learned *out, const char *const *paths, int coun
 	struct corpus *corpus;
 	struct pool *pool = NULL;
 
-	assert_int_equal(corpus_open(&corpus, paths, count, TEXT_FORM_AUTO), OK);
+	assert_int_equal(corpus_open(&corpus, paths, count, NULL), OK);
 	if (threads > 0)
 		assert_int_equal(pool_create(&pool, threads), OK);
 	assert_int_equal(vocab_learner_create(&learner, &settings), OK);

@@ -1,0 +1,123 @@
+#include "text/gutenberg.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#define LOOK ((size_t)64 << 10) /* the mark stands in the first pages */
+
+static bool has(const char *line, size_t size, const char *words)
+{
+	return memmem(line, size, words, strlen(words)) != NULL;
+}
+
+/* "*** START OF THE PROJECT GUTENBERG EBOOK ... ***"; books of the nineties have the end of the small print.
+ */
+static bool is_begin(const char *line, size_t size)
+{
+	if (size < 3 || line[0] != '*')
+		return false;
+	return ((has(line, size, "START OF TH") || has(line, size, "START OF PROJECT")) &&
+	        has(line, size, "GUTENBERG")) ||
+	       has(line, size, "*END*THE SMALL PRINT") || has(line, size, "*END THE SMALL PRINT");
+}
+
+static bool is_end(const char *line, size_t size)
+{
+	if (size > 2 && line[0] == '*' && has(line, size, "END OF TH") && has(line, size, "GUTENBERG"))
+		return true;
+	return size > 10 && size < 200 &&
+	       (strncmp(line, "End of Project Gutenberg", 24) == 0 ||
+	        strncmp(line, "End of the Project Gutenberg", 28) == 0 ||
+	        strncmp(line, "End of The Project Gutenberg", 28) == 0);
+}
+
+size_t gutenberg_begin(const char *beginning, size_t size)
+{
+	size = size < LOOK ? size : LOOK;
+	for (size_t at = 0; at < size;) {
+		const char *newline = memchr(beginning + at, '\n', size - at);
+		size_t end = newline ? (size_t)(newline - beginning) : size;
+		if (is_begin(beginning + at, end - at))
+			return end;
+		at = end + 1;
+	}
+	return 0;
+}
+
+bool gutenberg_recognise(const char *beginning, size_t size)
+{
+	return gutenberg_begin(beginning, size) > 0;
+}
+
+static bool is_blank(const char *line, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (!isspace((unsigned char)line[i]))
+			return false;
+	return true;
+}
+
+static bool starts(const char *line, size_t size, const char *prefix)
+{
+	return size >= strlen(prefix) && strncasecmp(line, prefix, strlen(prefix)) == 0;
+}
+
+/* Who made the file, in the paragraphs before the book. */
+static bool is_credit(const char *line, size_t size)
+{
+	return starts(line, size, "Produced by") || starts(line, size, "E-text prepared by") ||
+	       starts(line, size, "This etext was") || starts(line, size, "This eBook was produced") ||
+	       starts(line, size, "Credits:") || starts(line, size, "Transcribed from") ||
+	       starts(line, size, "Transcriber's Note") || starts(line, size, "[Transcriber") ||
+	       starts(line, size, "Note: Project Gutenberg") || starts(line, size, "Note: Images of");
+}
+
+/* _words_ were in italics, =words= in bold: the marks go. A '_' within a word stays. */
+static size_t drop_marks(const char *line, size_t size, char *out)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < size; i++) {
+		bool inner = i > 0 && i + 1 < size && isalnum((unsigned char)line[i - 1]) &&
+		             isalnum((unsigned char)line[i + 1]);
+		if ((line[i] == '_' || line[i] == '=') && !inner)
+			continue;
+		out[count++] = line[i];
+	}
+	return count;
+}
+
+bool gutenberg_line(struct gutenberg *state, const char **line, size_t *size)
+{
+	const char *text = *line;
+	size_t count = *size;
+
+	if (!state->within) {
+		state->within = is_begin(text, count);
+		state->begun = state->credits = state->illustration = false;
+		return false;
+	}
+	if (is_end(text, count)) {
+		state->within = false;
+		return false;
+	}
+	bool blank = is_blank(text, count);
+	if (state->credits) {
+		state->credits = !blank;
+		return blank;
+	}
+	if (!blank && !state->begun && is_credit(text, count)) {
+		state->credits = true;
+		return false;
+	}
+	state->begun = state->begun || (!blank && count > 60);
+	if (state->illustration || starts(text, count, "[Illustration")) {
+		state->illustration = memchr(text, ']', count) == NULL && !blank;
+		return blank;
+	}
+	if (count < sizeof state->line && (memchr(text, '_', count) || memchr(text, '=', count))) {
+		*size = drop_marks(text, count, state->line);
+		*line = state->line;
+	}
+	return true;
+}

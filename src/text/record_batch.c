@@ -1,0 +1,135 @@
+#include "text/record_batch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "base/memory.h"
+#include "text/utf8.h"
+
+#define SHORT_LINE 100 /* bytes; shorter lines of web pages that end no sentence are menus and captions */
+#define LOOK ((size_t)64 << 10) /* of a text, to find out whether its lines are broken */
+
+void record_batch_reset(struct record_batch *batch)
+{
+	buffer_clear(&batch->raw);
+	batch->record_count = 0;
+	batch->last = false;
+	batch->status = OK;
+	batch->counts = (struct corpus_counts){0};
+	builder_reset(&batch->builder);
+}
+
+void record_batch_release(struct record_batch *batch)
+{
+	buffer_release(&batch->raw);
+	buffer_release(&batch->text);
+	free(batch->records);
+	builder_release(&batch->builder);
+	wiki_scratch_release(&batch->wiki);
+}
+
+enum status record_batch_add(struct record_batch *batch, const char *text, size_t size, const char *title)
+{
+	TRY(memory_grow(&batch->records, &batch->record_capacity, batch->record_count + 1,
+	                sizeof *batch->records, "records"));
+	struct raw_record *record = &batch->records[batch->record_count++];
+	record->begin = batch->raw.size;
+	record->size = size;
+	buffer_append(&batch->raw, text, size);
+	record->title_begin = batch->raw.size;
+	record->title_size = title ? strlen(title) : 0;
+	buffer_append(&batch->raw, title ? title : "", record->title_size);
+	return buffer_status(&batch->raw);
+}
+
+/* Past a first line that is the title. */
+static size_t skip_title(const char *text, size_t size, const char *title, size_t title_size)
+{
+	size_t begin = 0;
+	while (begin < size && (text[begin] == '\n' || text[begin] == ' ' || text[begin] == '\r'))
+		begin++;
+	size_t end = begin + title_size;
+	if (title_size == 0 || size < end || memcmp(text + begin, title, title_size) != 0)
+		return 0;
+	while (end < size && (text[end] == ' ' || text[end] == '\r' || text[end] == '.'))
+		end++;
+	return end == size || text[end] == '\n' ? end : 0;
+}
+
+static bool line_is_prose(const char *line, size_t size)
+{
+	if (size >= SHORT_LINE)
+		return true;
+	while (size > 0) {
+		uint32_t c;
+		size -= utf8_decode_last(line, size, &c);
+		if (c == '"' || c == '\'' || c == ')' || c == 0x2019 || c == 0x201D || c == 0xBB ||
+		    c == 0x300D || c == ' ' || c == '\r')
+			continue;
+		return c == '.' || c == '!' || c == '?' || c == 0x2026 || c == 0x3002 || c == 0xFF01 ||
+		       c == 0xFF1F || c == 0x0964 || c == 0x061F || c == 0x06D4;
+	}
+	return false;
+}
+
+/* The lines of a web page that are prose. */
+static void keep_prose(const char *text, size_t size, struct buffer *out)
+{
+	for (size_t at = 0; at < size;) {
+		const char *newline = memchr(text + at, '\n', size - at);
+		size_t end = newline ? (size_t)(newline - text) : size;
+		if (line_is_prose(text + at, end - at)) {
+			buffer_append(out, text + at, end - at);
+			buffer_char(out, '\n');
+		}
+		at = end + 1;
+	}
+}
+
+static enum status convert(struct record_batch *batch, const struct raw_record *record)
+{
+	struct document_builder *builder = &batch->builder;
+	const char *text = batch->raw.data + record->begin;
+	size_t size = record->size;
+	bool wrapped = false;
+
+	buffer_clear(&batch->text);
+	if (batch->input == INPUT_WIKI_XML) {
+		builder_count_bytes(builder, text, size);
+		TRY(wiki_text(text, size, &batch->names, &batch->wiki, &batch->text));
+		text = buffer_string(&batch->text);
+		size = batch->text.size;
+		builder->form = TEXT_FORM_PARAGRAPHS;
+	} else {
+		size_t begin =
+		        skip_title(text, size, batch->raw.data + record->title_begin, record->title_size);
+		text += begin;
+		size -= begin;
+		if (batch->asked == TEXT_FORM_AUTO &&
+		    (batch->input == INPUT_JSON || batch->input == INPUT_WARC))
+			TRY(text_is_wrapped(text, size < LOOK ? size : LOOK, &wrapped));
+		if (batch->input == INPUT_WARC && batch->asked == TEXT_FORM_AUTO && !wrapped) {
+			keep_prose(text, size, &batch->text);
+			TRY(buffer_status(&batch->text));
+			text = buffer_string(&batch->text);
+			size = batch->text.size;
+		}
+		builder->form = batch->asked != TEXT_FORM_AUTO ? batch->asked
+		                : wrapped                      ? TEXT_FORM_WRAPPED
+		                                               : TEXT_FORM_PARAGRAPHS;
+	}
+	TRY(builder_text(builder, text, size));
+	return builder_end(builder);
+}
+
+void record_batch_convert(void *context)
+{
+	struct record_batch *batch = context;
+
+	batch->builder.counts = &batch->counts;
+	batch->builder.whole = true;
+	for (int64_t i = 0; i < batch->record_count && batch->status == OK; i++) {
+		batch->status = convert(batch, &batch->records[i]);
+		if (batch->status != OK)
+			batch->error = *error_last();
+	}
+}
