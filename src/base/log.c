@@ -18,6 +18,7 @@
 #define CLEAR_LINE "\r\033[K"
 
 enum log_level log_level = LOG_NORMAL;
+bool log_progress = true;
 
 /* All output of this file happens under one lock, a line (or bar) in one write. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -296,7 +297,7 @@ void progress_start(struct progress *progress, const char *title, int64_t first,
 	pthread_mutex_lock(&lock);
 	BUG_IF(shown_count == sizeof shown / sizeof *shown);
 	shown[shown_count++] = progress;
-	if (log_is_terminal() && log_level > LOG_QUIET)
+	if (log_is_terminal() && log_level > LOG_QUIET && log_progress)
 		bar_draw();
 	pthread_mutex_unlock(&lock);
 }
@@ -312,7 +313,7 @@ void progress_update(struct progress *progress, int64_t done, const char *format
 		vsnprintf(progress->text, sizeof progress->text, format, arguments);
 		va_end(arguments);
 	}
-	if (log_level == LOG_QUIET || shown_count == 0 || shown[shown_count - 1] != progress) {
+	if (log_level == LOG_QUIET || !log_progress || shown_count == 0 || shown[shown_count - 1] != progress) {
 		/* not to be seen */
 	} else if (log_is_terminal()) {
 		if (since >= REDRAW_SECONDS)

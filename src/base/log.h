@@ -9,6 +9,7 @@
 
 enum log_level { LOG_QUIET = 0, LOG_NORMAL = 1, LOG_VERBOSE = 2 };
 extern enum log_level log_level;
+extern bool log_progress; /* false: no progress bars, nor the lines in their place */
 
 /* One line; `log_note` is left out with --quiet, `log_detail` shown with --verbose only. A progress bar on the
  * terminal is wiped first and drawn again after. Safe from any thread. */

@@ -17,6 +17,8 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 {
 	bool flag = true;
 	enum status status;
+	if (row->kind == FOREIGN_EITHER && value && !option_parse_flag(value, &flag))
+		return options_set(options, row->option, value, origin);
 	if (row->kind == FOREIGN_FLAG && value && !option_parse_flag(value, &flag))
 		return error_set(ERR_USAGE, "--%s must be true or false, not '%s'", name, value);
 	switch (row->answer) {

@@ -14,6 +14,10 @@ const struct option option_common[] = {
          .letter = 'q',
          .type = OPTION_FLAG,
          .help = "only warnings and errors on standard error"},
+        {.name = "no_progress",
+         .type = OPTION_FLAG,
+         .alias = "disable_progress_bar",
+         .help = "no progress bar and no line a minute in its place; all other messages stay"},
         {.name = "verbose", .letter = 'v', .type = OPTION_FLAG, .help = "more detail on standard error"},
         {.name = "config",
          .type = OPTION_TEXT,
@@ -146,6 +150,8 @@ static enum status apply_common(struct options *options, struct arguments *argum
 		log_level = LOG_QUIET;
 	} else if (!strcmp(row->name, "verbose")) {
 		log_level = LOG_VERBOSE;
+	} else if (!strcmp(row->name, "no_progress")) {
+		log_progress = false;
 	} else if (!strcmp(row->name, "print_config")) {
 		options->print_config = true;
 	} else {
@@ -196,7 +202,9 @@ static enum status apply_foreign(struct options *options, struct arguments *argu
 	} else if (!attached && arguments->at < arguments->count) {
 		bool flag;
 		const char *next = arguments->words[arguments->at];
-		if (isalpha((unsigned char)next[0]) && option_parse_flag(next, &flag))
+		if (row->kind == FOREIGN_EITHER && !looks_like_option(next))
+			value = arguments->words[arguments->at++];
+		else if (isalpha((unsigned char)next[0]) && option_parse_flag(next, &flag))
 			value = arguments->words[arguments->at++];
 	}
 	return option_foreign_apply(options, row, name, value, ORIGIN_COMMAND);
@@ -230,8 +238,9 @@ static enum status parse_long(struct options *options, struct arguments *argumen
 		return apply_foreign(options, arguments, foreign, given, attached);
 	}
 	char shown[128];
-	snprintf(shown, sizeof shown, "%.*s", (int)length, name);
+	snprintf(shown, sizeof shown, "%.*s", (int)(name - (word + 2) + (ptrdiff_t)length), word + 2);
 	enum status status = error_set(ERR_USAGE, "unknown option '--%s'", shown);
+	snprintf(shown, sizeof shown, "%.*s", (int)length, name);
 	option_hint_nearest(options, shown, "--");
 	return status;
 }

@@ -128,7 +128,7 @@ failed:
 /* Columns that a row's values need, in all sections. */
 static int widest_value(const struct options *const *sections, int64_t count, struct buffer *scratch)
 {
-	int widest = 6;
+	int widest = (int)strlen(sections[0]->section_name) + 2;
 	for (int i = 0; i < sections[0]->count; i++) {
 		for (int64_t k = 0; k < count && sections[0]->table[i].section; k++) {
 			int width = (int)strlen(option_value_at(sections[k], i, scratch));

@@ -211,6 +211,7 @@ static enum status run_command(const struct command *command, int argc, char **a
 	TRY(memory_new(&settings, 1, command->settings_bytes, "the settings"));
 	enum status status = options_init(&options, command->options, settings);
 	if (status == OK) {
+		options.foreign = command->foreign;
 		status = run_parsed(command, &options, argc, argv);
 		options_release(&options);
 	}

@@ -15,6 +15,7 @@
 struct command {
 	const struct command_text *text;
 	const struct option *options;
+	const struct option_foreign *foreign; /* names from other programs; may be NULL */
 	size_t settings_bytes; /* of the command's settings struct, which `run` receives parsed in options->settings */
 	enum status (*run)(struct options *options);
 	bool takes_arguments; /* reads options->positional; otherwise a stray argument is an error before `run` */

@@ -4,7 +4,7 @@
 #include "cmd/command.h"
 
 /* Options that every command has (base/option.h). */
-#define COMMON_WORDS "--help --quiet --verbose --config --print_config"
+#define COMMON_WORDS "--help --quiet --no_progress --verbose --config --print_config"
 
 static bool row_ends(const struct option *row)
 {
@@ -101,7 +101,7 @@ static void zsh_command(struct buffer *out, const struct command *command)
 		}
 		buffer_char(out, '\'');
 	}
-	buffer_text(out, " \\\n\t\t\t'--help[show the help]' '--quiet[say less]' '--verbose[say more]' \\\n"
+	buffer_text(out, " \\\n\t\t\t'--help[show the help]' '--quiet[say less]' '--no_progress[no progress bar]' '--verbose[say more]' \\\n"
 	                 "\t\t\t'--config[read options from a file]:FILE:_files' \\\n"
 	                 "\t\t\t'--print_config[print all settings]'");
 	buffer_format(out, "%s ;;\n", command->takes_arguments ? " '*:file:_files'" : "");

@@ -247,6 +247,7 @@ static enum status run_pretrain(struct options *options)
 const struct command command_pretrain = {
 	.text = &pretrain_text,
 	.options = pretrain_options,
+	.foreign = pretrain_foreign,
 	.settings_bytes = sizeof(struct pretrain_settings),
 	.run = run_pretrain,
 };

@@ -1,4 +1,5 @@
 /* The run folder of `bertc pretrain`: what an earlier run left in it, and what --fresh removes. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,6 +167,13 @@ static enum status open_checkpoint(struct pretrain *run)
 {
 	struct pretrain_settings *settings = run->settings;
 	const char *before = NULL;
+	char numbered[PATH_BYTES];
+	if (settings->resume_step >= 0 && settings->resume_from)
+		return error_set(ERR_USAGE, "--resume_step and --resume_from exclude each other");
+	if (settings->resume_step >= 0) {
+		snprintf(numbered, sizeof(numbered), "%.4000s/checkpoint-%" PRId64, settings->out, settings->resume_step);
+		settings->resume_from = numbered;
+	}
 	TRY(checkpoint_latest(settings->out, run->checkpoint, &run->resumed));
 	if (run->resumed) {
 		TRY(checkpoint_read_state(run->checkpoint, &run->record, &run->training.state, &run->recorded_data_hash));
@@ -173,7 +181,10 @@ static enum status open_checkpoint(struct pretrain *run)
 		snprintf(run->resumed_from, sizeof(run->resumed_from), "%s", before ? before : "");
 		run->own_checkpoint = true;
 	}
-	return settings->resume_from ? resume_from(run) : OK;
+	enum status status = settings->resume_from ? resume_from(run) : OK;
+	if (settings->resume_step >= 0)
+		settings->resume_from = NULL;
+	return status;
 }
 
 /* The run folder, its lock, and the checkpoint to go on from with its settings. */

@@ -28,7 +28,7 @@ struct pretrain_settings {
 	int64_t save_checkpoints_steps, keep_checkpoints, eval_steps, eval_instances, log_steps, seed;
 	/* phases */
 	bool phase2, resume_phase2;
-	int64_t phase1_end_step;
+	int64_t phase1_end_step, resume_step;
 	/* numbers */
 	double skip_spikes, loss_scale, init_loss_scale;
 	/* instances */
@@ -48,5 +48,6 @@ struct pretrain_settings {
 
 extern const struct option pretrain_options[];
 extern const struct command_text pretrain_text;
+extern const struct option_foreign pretrain_foreign[]; /* pretrain_foreign.c */
 
 #endif

@@ -1,0 +1,75 @@
+/* Names that people bring from google-research/bert, NVIDIA's BERT, its TensorFlow relatives, transformers and Megatron-LM,
+ * where they are no options here: what becomes of each, and what to use instead. Names that mean the same as one of ours
+ * are its aliases (pretrain_options.c). */
+#include "cmd/pretrain_options.h"
+
+#define FLAG_LEFT_OUT(names, reason) {.name = names, .kind = FOREIGN_FLAG, .answer = FOREIGN_IGNORED, .why = reason}
+#define VALUE_LEFT_OUT(names, reason) {.name = names, .kind = FOREIGN_VALUE, .answer = FOREIGN_IGNORED, .why = reason}
+#define FLAG_REFUSED(names, reason) {.name = names, .kind = FOREIGN_FLAG, .answer = FOREIGN_REFUSED, .why = reason}
+#define VALUE_REFUSED(names, reason) {.name = names, .kind = FOREIGN_VALUE, .answer = FOREIGN_REFUSED, .why = reason}
+
+const struct option_foreign pretrain_foreign[] = {
+	/* What is done */
+	FLAG_LEFT_OUT("do_train", "`bertc pretrain` trains; `bertc evaluate` only scores a model"),
+	FLAG_LEFT_OUT("do_eval", "held-out text is scored every --eval_steps; `bertc evaluate` only scores a model"),
+	{.name = "skip_checkpoint", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "save_checkpoints_steps",
+	 .value = "0", .why = "the end is saved in any case"},
+	{.name = "overwrite_output_dir", .kind = FOREIGN_FLAG, .answer = FOREIGN_REFUSED,
+	 .why = "--fresh clears what an earlier run left; without it a run goes on where it was"},
+	{.name = "resume_from_checkpoint resume", .kind = FOREIGN_EITHER, .answer = FOREIGN_IGNORED, .option = "resume_from",
+	 .why = "a run goes on from its newest checkpoint by itself; --resume_from names another"},
+	FLAG_LEFT_OUT("load_best_model_at_end", "the best checkpoint is marked: best in the run folder; final is the last"),
+
+	/* Text */
+	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
+	{.name = "train_file", .kind = FOREIGN_VALUE, .answer = FOREIGN_REFUSED,
+	 .why = "--corpus is raw text, --data the shards of `bertc prepare`"},
+	VALUE_REFUSED("validation_file", "--eval_corpus is text to evaluate on"),
+	VALUE_REFUSED("validation_split_percentage", "--held_out_fraction is the share of documents kept out of training"),
+	VALUE_LEFT_OUT("dupe_factor", "masks are drawn anew in every pass; --num_train_epochs says how many passes"),
+	VALUE_REFUSED("output_file", "training makes its instances as it goes; `bertc prepare` writes token shards"),
+	VALUE_LEFT_OUT("tokenizer_name tokenizer_type", "--vocab_file names the vocabulary"),
+	FLAG_LEFT_OUT("line_by_line", "--text_form sentences says that a line is a sentence; it is found out otherwise"),
+	FLAG_LEFT_OUT("pad_to_max_length", "sequences are laid end to end, nothing is padded"),
+	FLAG_REFUSED("bert_no_binary_head", "--next_sentence none trains on running text without pairs"),
+	VALUE_LEFT_OUT("num_workers dataloader_num_workers preprocessing_num_workers num_dataset_workers num_batch_workers",
+		       "reading needs one thread beside those of --threads"),
+
+	/* Batches */
+	VALUE_LEFT_OUT("eval_batch_size per_device_eval_batch_size total_batch_size_eval",
+		       "evaluation takes as much at a time as --micro_batch_tokens allows; its result does not depend on it"),
+	VALUE_REFUSED("max_eval_steps eval_iters", "--eval_instances says how many held-out instances are scored"),
+	VALUE_REFUSED("per_device_train_batch_size micro_batch_size train_batch_size_per_gpu",
+		      "--train_batch_size is instances an update in all, --gradient_accumulation_steps how many micro-batches they "
+		      "are cut into"),
+	VALUE_LEFT_OUT("iterations_per_loop steps_per_loop", "there is no device loop; --log_steps says how often is reported"),
+	FLAG_LEFT_OUT("no_dense_sequence_output", "the masked-word head sees masked words only"),
+	FLAG_LEFT_OUT("checkpoint_activations gradient_checkpointing recompute_activations",
+		      "memory is planned before the run; --micro_batch_tokens lowers it"),
+
+	/* Precision and device */
+	FLAG_LEFT_OUT("fp16 amp manual_fp16 use_fp16",
+		      "--precision is chosen for the machine, bf16 where it is fast; --loss_scale 0 scales dynamically"),
+	{.name = "bf16", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "precision", .value = "bf16"},
+	FLAG_LEFT_OUT("tf32", "--precision fp32 is computed in fp32"),
+	{.name = "no_cuda use_cpu", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "device", .value = "cpu"},
+	FLAG_LEFT_OUT("use_xla disable_jit_fusions cuda_graphs", "kernels are fused and compiled into the program"),
+	FLAG_REFUSED("use_tpu", "bertc runs on processors, see --device"),
+	VALUE_REFUSED("tpu tpu_name tpu_zone gcp_project master num_tpu_cores", "bertc runs on processors, see --device"),
+	VALUE_REFUSED("n_gpus num_gpus gpus", "this program has no GPU back end; --device and --threads say where it runs"),
+	VALUE_LEFT_OUT("local_rank", "a run is one process with --threads"),
+	FLAG_LEFT_OUT("use_env horovod use_horovod", "a run is one process with --threads"),
+	FLAG_LEFT_OUT("allreduce_post_accumulation allreduce_post_accumulation_fp16",
+		      "gradients add up in fp32 over the micro-batches of one process; nothing is reduced between processes"),
+
+	/* Reports */
+	VALUE_LEFT_OUT("json_summary dllog_path logging_dir tensorboard_dir", "metrics.jsonl in the run folder has every logged step"),
+	VALUE_LEFT_OUT("report_to run_name", "metrics.jsonl in the run folder has every logged step"),
+	FLAG_LEFT_OUT("report_loss verbose_logging verbose", "losses are always reported; -v says more"),
+	FLAG_LEFT_OUT("profile", "`bertc bench` measures each operation"),
+	VALUE_LEFT_OUT("profile_start", "`bertc bench` measures each operation"),
+	VALUE_LEFT_OUT("bert_model model_type", "a label only; --model says the shape"),
+	VALUE_LEFT_OUT("save_strategy logging_strategy evaluation_strategy eval_strategy",
+		       "--save_checkpoints_steps, --log_steps and --eval_steps say how often"),
+	{.name = NULL},
+};
