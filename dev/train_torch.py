@@ -3,8 +3,14 @@ compared with, on the same weights, batches, rates and optimiser.
 
     train_torch.py --init FOLDER --batches B.safetensors --steps N --total_steps N --warmup W --learning_rate X
                    [--dropout P] [--precision fp32|fp64|bf16] [--save FOLDER] [--save_every N] [--out metrics.jsonl]
+                   [--optimizer adamw|google_adamw|lamb|nvlamb|nvlamb_uncorrected]
 
-The head runs on masked rows only (the same numbers as on all rows, less work).
+The head runs on masked rows only (the same numbers as on all rows, less work). Optimisers, none of them ours:
+
+    adamw               torch.optim.AdamW
+    google_adamw        BertAdam of pytorch-pretrained-bert, its own clipping and schedule off
+    lamb, nvlamb        Lamb of timm, which clips as NVIDIA's code does; nvlamb: always_adapt
+    nvlamb_uncorrected  Lamb of torch-optimizer: trust ratio everywhere, no bias correction
 """
 import argparse
 import json
@@ -32,6 +38,7 @@ p.add_argument("--out")
 p.add_argument("--threads", type=int, default=2)
 p.add_argument("--seed", type=int, default=1)
 p.add_argument("--attention", default="sdpa")
+p.add_argument("--optimizer", default="adamw")
 a = p.parse_args()
 torch.set_num_threads(a.threads)
 torch.manual_seed(a.seed)
@@ -42,9 +49,22 @@ model = BertForPreTraining.from_pretrained(
 model.train()
 decayed = [q for n, q in model.named_parameters() if not n.endswith("bias") and "LayerNorm" not in n]
 plain = [q for n, q in model.named_parameters() if n.endswith("bias") or "LayerNorm" in n]
-optimizer = torch.optim.AdamW(
-    [{"params": decayed, "weight_decay": a.weight_decay}, {"params": plain, "weight_decay": 0.0}],
-    lr=a.learning_rate, betas=(0.9, 0.999), eps=a.eps, fused=True)
+groups = [{"params": decayed, "weight_decay": a.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+clips = a.clip > 0
+if a.optimizer == "adamw":
+    optimizer = torch.optim.AdamW(groups, lr=a.learning_rate, betas=(0.9, 0.999), eps=a.eps, fused=True)
+elif a.optimizer == "google_adamw":
+    from pytorch_pretrained_bert.optimization import BertAdam
+    optimizer = BertAdam(groups, lr=a.learning_rate, schedule="none", e=a.eps, max_grad_norm=-1)
+elif a.optimizer in ("lamb", "nvlamb"):
+    import timm.optim
+    optimizer = timm.optim.Lamb(groups, lr=a.learning_rate, betas=(0.9, 0.999), eps=a.eps,
+                                max_grad_norm=a.clip if clips else None, always_adapt=a.optimizer == "nvlamb")
+    clips = False
+else:
+    import torch_optimizer
+    assert a.optimizer == "nvlamb_uncorrected", a.optimizer
+    optimizer = torch_optimizer.Lamb(groups, lr=a.learning_rate, betas=(0.9, 0.999), eps=a.eps, clamp_value=1e9)
 file = safe_open(a.batches, "pt")
 out = open(a.out, "w") if a.out else None
 NAMES = ("ids", "types", "positions", "starts", "rows", "labels", "next")
@@ -91,7 +111,7 @@ for t in range(1, a.steps + 1):
         nsp = torch.nn.functional.cross_entropy(following_logits, following)
     optimizer.zero_grad(set_to_none=True)
     (mlm + nsp).backward()
-    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), a.clip) if a.clip > 0 else torch.tensor(0.0)
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), a.clip if clips else float("inf"))
     optimizer.step()
     tokens += int(mask.sum())
     line = {"step": t, "loss": (mlm + nsp).item(), "mlm_loss": mlm.item(), "nsp_loss": nsp.item(),
