@@ -6,8 +6,10 @@
 
 #include "base/memory.h"
 
-/* Elements that LAMB takes at a time: its second pass finds weights and moments (12 bytes each) in the cache. */
-#define LAMB_ELEMENTS (1 << 20)
+/* Elements updated at a time, if weights allow: LAMB's second pass finds weights and moments in the shared cache, and the
+ * refresh of compute copies the weights. LAMB on BERT-base takes 0.27 s of one core instead of 0.29, and 0.5 instead of
+ * 0.75 where other programs compete for the memory. */
+#define GROUP_ELEMENTS (1 << 18)
 
 static size_t moment_bytes(const struct model *model)
 {
@@ -42,32 +44,30 @@ static struct lamb_tensor describe(const struct optimizer_settings *settings, co
 	};
 }
 
-/* Does the tensor belong into the range? Slab order alternates weights and vectors; the alignment gaps between them hold
- * zeros in weights, gradients and moments, and stay zero. */
-static bool joins(enum optimizer_kind kind, const struct optimizer_range *range, const struct lamb_tensor *tensor)
-{
-	if (kind == OPTIMIZER_ADAMW)
-		return range->weight_decay == tensor->weight_decay;
-	return tensor->offset + tensor->count - range->offset <= LAMB_ELEMENTS;
-}
-
-/* Cuts the slab into ranges; offsets of `tensors` become relative to their range. */
-static void ranges_build(struct optimizer *optimizer, struct lamb_tensor *tensors)
+/* Cuts the slab into groups of whole weights (query, key and value are one); offsets of `tensors` become relative to
+ * their group. */
+static void groups_build(struct optimizer *optimizer, struct lamb_tensor *tensors)
 {
 	const struct model *model = optimizer->model;
-	struct optimizer_range *last = NULL;
-	for (int64_t i = 0; i < model->parameter_count; i++) {
-		struct lamb_tensor *tensor = &tensors[i];
-		*tensor = describe(&optimizer->settings, &model->parameters[i]);
-		if (!last || !joins(optimizer->settings.kind, last, tensor)) {
-			last = &optimizer->ranges[optimizer->range_count++];
-			*last = (struct optimizer_range){.offset = tensor->offset,
-							 .weight_decay = tensor->weight_decay,
-							 .first_tensor = i};
+	struct optimizer_group *group = NULL;
+	int64_t parameter = 0;
+	for (int64_t w = 0; w < model->weight_count; w++) {
+		int64_t elements = model->weights[w]->master.rows * model->weights[w]->master.columns;
+		int64_t offset = model->parameters[parameter].offset;
+		if (!group || offset + elements - group->offset > GROUP_ELEMENTS) {
+			group = &optimizer->groups[optimizer->group_count++];
+			*group = (struct optimizer_group){.offset = offset, .first_tensor = parameter, .first_weight = w};
 		}
-		last->count = tensor->offset + tensor->count - last->offset;
-		last->tensor_count++;
-		tensor->offset -= last->offset;
+		group->count = offset + elements - group->offset;
+		group->weight_count++;
+		for (; elements > 0; parameter++) {
+			struct lamb_tensor *tensor = &tensors[parameter];
+			*tensor = describe(&optimizer->settings, &model->parameters[parameter]);
+			optimizer->weight_decay[parameter] = tensor->weight_decay;
+			elements -= tensor->count;
+			tensor->offset -= group->offset;
+			group->tensor_count++;
+		}
 	}
 }
 
@@ -86,7 +86,8 @@ enum status optimizer_create(struct optimizer **out, struct model *model, const 
 	struct lamb_tensor *tensors = NULL;
 	void *memory;
 	enum status status;
-	TRY_GOTO(memory_new(&optimizer->ranges, count, sizeof(*optimizer->ranges), "optimiser"), failed);
+	TRY_GOTO(memory_new(&optimizer->groups, count, sizeof(*optimizer->groups), "optimiser"), failed);
+	TRY_GOTO(memory_new(&optimizer->weight_decay, count, sizeof(*optimizer->weight_decay), "optimiser"), failed);
 	TRY_GOTO(memory_new(&tensors, count, sizeof(*tensors), "optimiser"), failed);
 	TRY_GOTO(be->functions->allocate(be, &optimizer->m.data, bytes, "first moments"), failed);
 	TRY_GOTO(be->functions->allocate(be, &optimizer->v.data, bytes, "second moments"), failed);
@@ -94,7 +95,7 @@ enum status optimizer_create(struct optimizer **out, struct model *model, const 
 	optimizer->tensors = memory;
 	TRY_GOTO(be->functions->allocate(be, &memory, (size_t)count * 2 * sizeof(double), "norms of tensors"), failed);
 	optimizer->norms = memory;
-	ranges_build(optimizer, tensors);
+	groups_build(optimizer, tensors);
 	be->functions->to_device(be, optimizer->tensors, tensors, table_bytes);
 	free(tensors);
 	optimizer->settings.undecayed = optimizer->settings.unadapted = (struct name_patterns){NULL, 0};
@@ -115,7 +116,8 @@ void optimizer_free(struct optimizer *optimizer)
 	be->functions->release(be, optimizer->v.data);
 	be->functions->release(be, optimizer->tensors);
 	be->functions->release(be, optimizer->norms);
-	free(optimizer->ranges);
+	free(optimizer->groups);
+	free(optimizer->weight_decay);
 	free(optimizer);
 }
 
@@ -134,36 +136,51 @@ void optimizer_prepare(const struct optimizer *optimizer, struct scalars *scalar
 	scalars->max_grad_norm = settings->max_grad_norm;
 }
 
-static struct tensor slice(struct tensor slab, const struct optimizer_range *range)
+static struct tensor slice(struct tensor slab, int64_t offset, int64_t count)
 {
-	slab.data = (char *)slab.data + (size_t)range->offset * dtype_bytes(slab.dtype);
-	slab.columns = range->count;
+	slab.data = (char *)slab.data + (size_t)offset * dtype_bytes(slab.dtype);
+	slab.columns = count;
 	return slab;
 }
 
+/* Neighbouring tensors that decay alike are one range: the alignment gaps between them hold zeros in weights, gradients
+ * and moments, and stay zero. */
 static void adamw_update(const struct optimizer *optimizer, struct replica *replica,
-			 const struct optimizer_range *range)
+			 const struct optimizer_group *group)
 {
 	const struct optimizer_settings *settings = &optimizer->settings;
-	adamw(replica, &(struct adamw){
-			       .beta1 = settings->beta1,
-			       .beta2 = settings->beta2,
-			       .epsilon = settings->epsilon,
-			       .weight_decay = range->weight_decay,
-			       .w = slice(optimizer->model->slab, range),
-			       .m = slice(optimizer->m, range),
-			       .v = slice(optimizer->v, range),
-			       .g = slice(optimizer->model->gradients, range),
-		       });
+	const struct model *model = optimizer->model;
+	const double *decay = optimizer->weight_decay;
+	int64_t end = group->first_tensor + group->tensor_count;
+	for (int64_t first = group->first_tensor, next; first < end; first = next) {
+		next = first + 1;
+		while (next < end && decay[next] == decay[first])
+			next++;
+		const struct parameter *last = &model->parameters[next - 1];
+		int64_t offset = model->parameters[first].offset, count = last->offset + last->count - offset;
+		adamw(replica, &(struct adamw){
+				       .beta1 = settings->beta1,
+				       .beta2 = settings->beta2,
+				       .epsilon = settings->epsilon,
+				       .weight_decay = decay[first],
+				       .w = slice(model->slab, offset, count),
+				       .m = slice(optimizer->m, offset, count),
+				       .v = slice(optimizer->v, offset, count),
+				       .g = slice(model->gradients, offset, count),
+			       });
+	}
 }
 
-static void lamb_update(const struct optimizer *optimizer, struct replica *replica, const struct optimizer_range *range)
+static void lamb_update(const struct optimizer *optimizer, struct replica *replica,
+			const struct optimizer_group *group)
 {
 	const struct optimizer_settings *settings = &optimizer->settings;
-	struct tensor w = slice(optimizer->model->slab, range);
-	struct tensor m = slice(optimizer->m, range), v = slice(optimizer->v, range);
-	const struct lamb_tensor *tensors = optimizer->tensors + range->first_tensor;
-	double *norms = optimizer->norms + 2 * range->first_tensor;
+	const struct model *model = optimizer->model;
+	struct tensor w = slice(model->slab, group->offset, group->count);
+	struct tensor m = slice(optimizer->m, group->offset, group->count);
+	struct tensor v = slice(optimizer->v, group->offset, group->count);
+	const struct lamb_tensor *tensors = optimizer->tensors + group->first_tensor;
+	double *norms = optimizer->norms + 2 * group->first_tensor;
 	lamb_norms(replica, &(struct lamb_norms){
 				    .beta1 = settings->beta1,
 				    .beta2 = settings->beta2,
@@ -171,18 +188,18 @@ static void lamb_update(const struct optimizer *optimizer, struct replica *repli
 				    .epsilon = settings->epsilon,
 				    .normalize = settings->normalize_gradients,
 				    .tensors = tensors,
-				    .tensor_count = range->tensor_count,
+				    .tensor_count = group->tensor_count,
 				    .w = w,
 				    .m = m,
 				    .v = v,
-				    .g = slice(optimizer->model->gradients, range),
+				    .g = slice(model->gradients, group->offset, group->count),
 				    .norms = norms,
 			    });
 	lamb_apply(replica, &(struct lamb_apply){
 				    .epsilon = settings->epsilon,
 				    .max_trust_ratio = settings->max_trust_ratio,
 				    .tensors = tensors,
-				    .tensor_count = range->tensor_count,
+				    .tensor_count = group->tensor_count,
 				    .w = w,
 				    .m = m,
 				    .v = v,
@@ -197,12 +214,14 @@ void optimizer_measure(const struct optimizer *optimizer, struct replica *replic
 
 void optimizer_update(struct optimizer *optimizer, struct replica *replica)
 {
-	struct model *model = optimizer->model;
-	for (int64_t i = 0; i < optimizer->range_count; i++) {
+	const struct model *model = optimizer->model;
+	for (int64_t i = 0; i < optimizer->group_count; i++) {
+		const struct optimizer_group *group = &optimizer->groups[i];
 		if (optimizer->settings.kind == OPTIMIZER_LAMB)
-			lamb_update(optimizer, replica, &optimizer->ranges[i]);
+			lamb_update(optimizer, replica, group);
 		else
-			adamw_update(optimizer, replica, &optimizer->ranges[i]);
+			adamw_update(optimizer, replica, group);
+		replica->backend->functions->weights_refresh(replica, model->weights + group->first_weight,
+							     group->weight_count);
 	}
-	model_refresh(model, replica);
 }

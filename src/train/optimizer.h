@@ -37,22 +37,22 @@ struct optimizer_settings {
 	bool no_gradient_averaging;  /* m = b1 m + g */
 };
 
-/* Neighbouring tensors that are updated by one call: for AdamW those that decay alike; for LAMB some that fit into the
- * cache together. */
-struct optimizer_range {
+/* Neighbouring weights that are updated and refreshed together. */
+struct optimizer_group {
 	int64_t offset, count;              /* elements of the slab */
-	double weight_decay;                /* AdamW */
 	int64_t first_tensor, tensor_count;
+	int64_t first_weight, weight_count; /* of model->weights */
 };
 
 struct optimizer {
 	struct optimizer_settings settings;
 	struct model *model;
 	struct tensor m, v;          /* moments (1, slab_count), master dtype, device memory */
-	struct lamb_tensor *tensors; /* [parameter_count] device: offsets within the range of each */
+	struct optimizer_group *groups;
+	int64_t group_count;
+	double *weight_decay;        /* [parameter_count] */
+	struct lamb_tensor *tensors; /* [parameter_count] device: offsets within the group */
 	double *norms;               /* [parameter_count][2] device */
-	struct optimizer_range *ranges;
-	int64_t range_count;
 	int64_t update_count;        /* updates applied since the start or optimizer_restart: t of the bias correction is one more */
 };
 

@@ -1,0 +1,79 @@
+"""The update of all weights beside PyTorch's, by turns in one run: gradient norm, clipping and AdamW (fused) or LAMB (timm,
+foreach), on the tensors of a BERT. bertc's times contain the refresh of its compute copies, which PyTorch's bf16 autocast
+makes anew in every forward pass.
+
+    make build/bench/update
+    python bench/update.py [--model base] [--precision bf16,fp32] [--threads 2] [--rounds 15]
+
+Prints medians, and the rate at which the update reads and writes weights, gradients and moments (28 bytes a parameter for
+AdamW, 40 for LAMB, whose weights and moments are read twice, and 4 for the norm). Needs: pip install torch transformers timm
+"""
+import argparse
+import statistics
+import subprocess
+import time
+
+import timm.optim
+import torch
+from transformers import BertConfig, BertForPreTraining
+
+SIZES = {"tiny": (2, 128), "mini": (4, 256), "small": (4, 512), "medium": (8, 512), "base": (12, 768), "large": (24, 1024)}
+p = argparse.ArgumentParser()
+p.add_argument("--model", default="base")
+p.add_argument("--precision", default="bf16,fp32")
+p.add_argument("--threads", type=int, default=2)
+p.add_argument("--rounds", type=int, default=15)
+a = p.parse_args()
+torch.set_num_threads(a.threads)
+layers, hidden = SIZES[a.model]
+with torch.device("meta"):
+    model = BertForPreTraining(BertConfig(hidden_size=hidden, num_hidden_layers=layers, num_attention_heads=hidden // 64,
+                                          intermediate_size=4 * hidden))
+shapes = {name: tuple(q.shape) for name, q in model.named_parameters()}
+count = sum(q.numel() for q in model.parameters())
+
+
+def peer(make):
+    """Parameters of its own with gradients, and what updates them."""
+    decayed, plain = [], []
+    for name, shape in shapes.items():
+        q = torch.nn.Parameter(torch.randn(shape) * 0.02)
+        q.grad = torch.randn(shape) * 1e-5
+        (plain if name.endswith("bias") or "LayerNorm" in name else decayed).append(q)
+    return decayed + plain, make([{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}])
+
+
+def run(parameters, optimizer):
+    started = time.perf_counter()
+    if not isinstance(optimizer, timm.optim.Lamb):  # which clips by itself
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+    optimizer.step()
+    return time.perf_counter() - started
+
+
+peers = {"adamw": peer(lambda groups: torch.optim.AdamW(groups, lr=1e-6, eps=1e-6, fused=True)),
+         "lamb": peer(lambda groups: timm.optim.Lamb(groups, lr=1e-6, foreach=True))}
+ours = {precision: subprocess.Popen(["build/bench/update", a.model, precision, str(a.threads)], stdin=subprocess.PIPE,
+                                    stdout=subprocess.PIPE, text=True) for precision in a.precision.split(",")}
+times = {}
+for turn in range(a.rounds + 1):
+    for what, (parameters, optimizer) in peers.items():
+        times.setdefault((what, "PyTorch"), []).append(run(parameters, optimizer))
+    for precision, child in ours.items():
+        for what in ("adamw", "lamb", "norm", "refresh"):
+            child.stdin.write(f"{what} 1\n")
+            child.stdin.flush()
+            times.setdefault((what, precision), []).append(float(child.stdout.readline()))
+print(f"{a.model}: {count / 1e6:.1f} million parameters, {a.threads} threads, medians of {a.rounds}")
+middle = {key: statistics.median(values[1:]) for key, values in times.items()}  # the first touches the memory
+for what, size in (("adamw", 28), ("lamb", 40)):
+    peer_seconds = middle[what, "PyTorch"]
+    print(f"{what:5} PyTorch {1e3 * peer_seconds:7.1f} ms")
+    for precision in ours:
+        seconds, refresh = middle[what, precision], middle["refresh", precision]
+        rate = (size + 4) * count / (seconds - refresh) / 1e9
+        print(f"{what:5} bertc {precision} {1e3 * seconds:7.1f} ms (norm {1e3 * middle['norm', precision]:.1f}, refresh "
+              f"{1e3 * refresh:.1f}), {rate:.1f} GB/s without the refresh, PyTorch takes {peer_seconds / seconds:.2f} x")
+for child in ours.values():
+    child.stdin.close()
+    child.wait()
