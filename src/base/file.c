@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -255,6 +256,75 @@ enum status file_writer_open(struct file_writer **out, const char *path)
 fail:
 	free(writer);
 	return status;
+}
+
+enum status file_writer_resume(struct file_writer **out, const char *path, struct file_writer_state state)
+{
+	struct file_writer *writer;
+	struct stat facts;
+	enum status status;
+	TRY(memory_new(&writer, 1, sizeof *writer, "a file's buffer"));
+	if (strlen(path) + sizeof ".part" > sizeof writer->path)
+		TRY_GOTO(error_set(ERR_USAGE, "path too long: '%.200s…'", path), fail);
+	snprintf(writer->path, sizeof writer->path, "%s", path);
+	memcpy(writer->temporary, path, strlen(path));
+	memcpy(writer->temporary + strlen(path), ".part", sizeof ".part");
+	RETRY(writer->fd, file_operations.open(writer->temporary, O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+	if (writer->fd < 0)
+		TRY_GOTO(error_set_errno(file_path_status(), "'%s': cannot create", writer->temporary), fail);
+	status = OK;
+	if (flock(writer->fd, LOCK_EX | LOCK_NB) != 0) {
+		status = error_set(ERR_LOCKED, "'%s': another process is writing it", writer->temporary);
+	} else if (fstat(writer->fd, &facts) != 0 || facts.st_size < state.offset) {
+		status = error_set(ERR_DATA, "'%s' is shorter than it was", writer->temporary);
+	} else if (ftruncate(writer->fd, state.offset) != 0 || lseek(writer->fd, state.offset, SEEK_SET) < 0) {
+		status = error_set_errno(ERR_RESOURCE, "'%s': cannot cut", writer->temporary);
+	}
+	if (status != OK) {
+		file_operations.close(writer->fd);
+		goto fail;
+	}
+	writer->offset = state.offset;
+	writer->crc = state.crc32c;
+	*out = writer;
+	return OK;
+fail:
+	free(writer);
+	return status;
+}
+
+static enum status writer_flush(struct file_writer *writer);
+
+enum status file_writer_save(struct file_writer *writer, struct file_writer_state *out)
+{
+	int result;
+	if (writer->failure.status != OK)
+		return error_restore(&writer->failure);
+	TRY(writer_flush(writer));
+	RETRY(result, file_operations.fsync(writer->fd));
+	if (result < 0)
+		return write_failed(writer->path, 0);
+	*out = (struct file_writer_state){.offset = writer->offset, .crc32c = writer->crc};
+	return OK;
+}
+
+void file_writer_suspend(struct file_writer *writer)
+{
+	if (!writer)
+		return;
+	file_operations.close(writer->fd);
+	free(writer);
+}
+
+void file_writer_retarget(struct file_writer *writer, const char *path)
+{
+	BUG_IF(strlen(path) >= sizeof writer->path);
+	snprintf(writer->path, sizeof writer->path, "%s", path);
+}
+
+const char *file_writer_part(const struct file_writer *writer)
+{
+	return writer->temporary;
 }
 
 static enum status writer_fail(struct file_writer *writer, enum status status)

@@ -80,7 +80,23 @@ uint32_t file_writer_crc32c(const struct file_writer *writer);
 MUST_USE enum status file_writer_commit(struct file_writer *writer);
 /* Removes the temporary file and frees; NULL is fine. */
 void file_writer_abandon(struct file_writer *writer);
-/* The three steps in one. */
+
+/* A file under construction that outlives the process: its bytes lie in PATH.part, and what file_writer_save() said
+ * of them (zero: nothing yet) lets another process go on there; later bytes are cut off. One process at a time:
+ * another's part is ERR_LOCKED. file_writer_suspend() closes and leaves the part; NULL is fine. */
+struct file_writer_state {
+	int64_t offset;
+	uint32_t crc32c;
+};
+MUST_USE enum status file_writer_resume(struct file_writer **out, const char *path, struct file_writer_state state);
+MUST_USE enum status file_writer_save(struct file_writer *writer, struct file_writer_state *out); /* flush, fsync */
+void file_writer_suspend(struct file_writer *writer);
+/* The name that commit will give; in the same folder. */
+void file_writer_retarget(struct file_writer *writer, const char *path);
+/* Name of the part. */
+const char *file_writer_part(const struct file_writer *writer);
+
+/* A whole file at once. */
 MUST_USE enum status file_write(const char *path, const void *bytes, size_t count);
 /* Appends one line (with its '\n') to a log file, flushed to the system, not fsynced. */
 MUST_USE enum status file_append_line(const char *path, const char *line);

@@ -22,18 +22,42 @@ struct shard_description {
 	char text_form[32];
 };
 
-/* Writing: temporary files, made durable and visible by commit in the order .bin, .idx, .json; an older .json
- * is removed first, so a .json always belongs to the files beside it. Ids are written as they come; the index
- * is held in memory until the end, 4 bytes a sentence and 8 a document. Makes the folder of `prefix`. */
+/* Writing: ids go to PREFIX.bin.part as they come, lengths and document ends to two more parts, so memory does not
+ * grow with the shard; commit makes the index of them and puts .bin, .idx, .json in place in this order; an older
+ * .json is removed first, so a .json always belongs to the files beside it. Makes the folder of `prefix`. One
+ * process at a time writes a prefix (ERR_LOCKED). */
 struct shard_writer;
 MUST_USE enum status shard_writer_open(struct shard_writer **out, const char *prefix, int32_t vocab_size);
 /* `count` is at least 1; an id outside the vocabulary or more than SENTENCE_TOKENS_MAX ids is ERR_DATA. */
 MUST_USE enum status shard_writer_sentence(struct shard_writer *writer, const int32_t *ids, int64_t count);
 MUST_USE enum status shard_writer_end_document(struct shard_writer *writer);
+
+/* Going on after a kill: what save() said of the durable parts is where resume() begins; suspend() closes and leaves
+ * the parts (NULL is fine). */
+struct shard_writer_state {
+	struct file_writer_state bin, lengths, ends;
+	int64_t sentences, documents, tokens;
+};
+MUST_USE enum status shard_writer_save(struct shard_writer *writer, struct shard_writer_state *out);
+MUST_USE enum status shard_writer_resume(struct shard_writer **out, const char *prefix, int32_t vocab_size,
+                                         const struct shard_writer_state *state);
+void shard_writer_suspend(struct shard_writer *writer);
+
+/* Leaves out what was written before: sentence i and document i whose bit (map[i / 8] >> i % 8) is set; a document
+ * without sentences goes, too. Either map may be NULL. Counts `unknown_id` in what stays. Copies what is kept once. */
+MUST_USE enum status shard_writer_drop(struct shard_writer **writer, const uint8_t *sentences, const uint8_t *documents,
+                                       int32_t unknown_id, int64_t *out_unknown);
+
+/* Calls `visit` for each sentence written so far, in order, with its ids: for a second look before the commit. */
+MUST_USE enum status shard_writer_visit(struct shard_writer *writer,
+                                        enum status (*visit)(void *context, int64_t document, int64_t sentence,
+                                                             const int32_t *ids, int32_t count),
+                                        void *context);
+
 /* Fills in documents, sentences, tokens and vocab_size of `description`, writes all three files; frees the
  * writer whatever happens. */
 MUST_USE enum status shard_writer_commit(struct shard_writer *writer, struct shard_description *description);
-/* Removes the temporary files and frees; NULL is fine. */
+/* Removes the parts and frees; NULL is fine. */
 void shard_writer_abandon(struct shard_writer *writer);
 
 /* Removes the files of a shard, the description first; none there is fine. */

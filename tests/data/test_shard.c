@@ -1,6 +1,7 @@
 /* The bytes of a shard, spelled out by hand; every number of the index spoiled once; faults while writing. */
 #include <errno.h>
 #include "base/rng.h"
+#include <unistd.h>
 #include "data/shard.h"
 #include "test.h"
 
@@ -351,6 +352,97 @@ static void test_faults(void **state)
 	assert_true(failures >= 9); /* an open, a write and an fsync of three files, at least */
 }
 
+static enum status write_numbers(struct shard_writer *writer, int32_t first, int32_t last)
+{
+	for (int32_t i = first; i < last; i++) { /* sentence i: i % 5 + 1 times i; three a document */
+		int32_t ids[5] = {i, i, i, i, i};
+		TRY(shard_writer_sentence(writer, ids, i % 5 + 1));
+		if (i % 3 == 2)
+			TRY(shard_writer_end_document(writer));
+	}
+	return OK;
+}
+
+static void same_shards(const char *a, const char *b)
+{
+	static const char *const suffixes[] = {".bin", ".idx", ".json"};
+	for (int i = 0; i < 3; i++) {
+		char left[PATH_BYTES], right[PATH_BYTES];
+		struct buffer x = {0}, y = {0};
+		snprintf(left, sizeof left, "%s%s", a, suffixes[i]);
+		snprintf(right, sizeof right, "%s%s", b, suffixes[i]);
+		assert_ok(file_read(left, 1 << 24, &x));
+		assert_ok(file_read(right, 1 << 24, &y));
+		assert_int_equal(x.size, y.size);
+		assert_memory_equal(x.data, y.data, x.size);
+		buffer_release(&x);
+		buffer_release(&y);
+	}
+}
+
+/* Saved, written on, killed, resumed: as if nothing had happened. */
+static void test_resume(void **state)
+{
+	(void)state;
+	struct shard_description d = {0};
+	struct shard_writer *writer, *second;
+	struct shard_writer_state saved;
+	for (int32_t vocab = 1000; vocab <= 100000; vocab *= 100) {
+		assert_ok(shard_writer_open(&writer, test_path("whole"), vocab));
+		assert_ok(write_numbers(writer, 0, 900));
+		assert_ok(shard_writer_commit(writer, &d));
+		assert_ok(shard_writer_open(&writer, test_path("cut"), vocab));
+		assert_ok(write_numbers(writer, 0, 300));
+		assert_ok(shard_writer_save(writer, &saved));
+		assert_ok(write_numbers(writer, 300, 500));
+		assert_error(ERR_LOCKED, "another process",
+		             shard_writer_resume(&second, test_path("cut"), vocab, &saved));
+		shard_writer_suspend(writer);
+		assert_ok(shard_writer_resume(&writer, test_path("cut"), vocab, &saved));
+		assert_ok(write_numbers(writer, 300, 900));
+		assert_ok(shard_writer_commit(writer, &d));
+		same_shards(test_path("whole"), test_path("cut"));
+	}
+	/* A part that has lost bytes is not gone on with. */
+	assert_ok(shard_writer_open(&writer, test_path("lost"), 1000));
+	assert_ok(write_numbers(writer, 0, 300));
+	assert_ok(shard_writer_save(writer, &saved));
+	shard_writer_suspend(writer);
+	assert_int_equal(truncate(test_path("lost.bin.part"), 10), 0);
+	assert_error(ERR_DATA, "shorter", shard_writer_resume(&writer, test_path("lost"), 1000, &saved));
+}
+
+static void test_drop(void **state)
+{
+	(void)state;
+	struct shard_description d = {0};
+	struct shard_writer *writer;
+	struct shard shard;
+	uint8_t sentences[2] = {0x06, 0x80}, documents[1] = {0x04}; /* sentences 1, 2, 15; document 2: 6, 7, 8 */
+	int64_t sevens;
+	int32_t ids[5];
+	for (int32_t vocab = 1000; vocab <= 100000; vocab *= 100) {
+		assert_ok(shard_writer_open(&writer, test_path("drop"), vocab));
+		assert_ok(write_numbers(writer, 0, 15));
+		assert_ok(shard_writer_sentence(writer, (int32_t[]){15}, 1)); /* all of its document goes */
+		assert_ok(shard_writer_end_document(writer));
+		assert_ok(shard_writer_drop(&writer, sentences, documents, 12, &sevens));
+		assert_int_equal(sevens, 3);
+		assert_ok(shard_writer_commit(writer, &d));
+		assert_ok(shard_open(&shard, test_path("drop")));
+		assert_int_equal(shard.sentence_count, 10);
+		assert_int_equal(shard.document_count, 4);
+		int32_t expected[] = {0, 3, 4, 5, 9, 10, 11, 12, 13, 14};
+		for (int i = 0; i < 10; i++) {
+			assert_int_equal(shard_length(&shard, i), expected[i] % 5 + 1);
+			assert_ok(shard_tokens(&shard, i, 0, 1, vocab, ids));
+			assert_int_equal(ids[0], expected[i]);
+		}
+		shard_close(&shard);
+		assert_false(file_exists(test_path("drop.kept.bin")));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -363,6 +455,8 @@ int main(void)
 	        cmocka_unit_test(test_description_guards),
 	        cmocka_unit_test(test_writer_refuses),
 	        cmocka_unit_test(test_faults),
+	        cmocka_unit_test(test_resume),
+	        cmocka_unit_test(test_drop),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }
