@@ -15,6 +15,7 @@
 #   SANITIZE=address|undefined|thread   instrumented build (its own folder: build-address, ...)
 #   DEBUG=1               without optimisation (build-debug)
 #   WERROR=1              warnings are errors
+#   HDF5=1                with NVIDIA's HDF5 files of instances (make test does so)
 #   V=1                   shows the commands
 #   TESTS=pattern         only test programs whose path contains it: make test TESTS=base/
 
@@ -24,6 +25,7 @@ DESTDIR =
 SANITIZE =
 DEBUG =
 WERROR =
+HDF5 =
 V =
 TESTS =
 CORPUS =
@@ -42,16 +44,22 @@ CPPFLAGS = -Isrc -D_GNU_SOURCE -DVERSION='"$(VERSION)"'
 CFLAGS = -std=c11 -g $(OPTIMISE) $(WARNINGS) $(HARDENING) -fno-math-errno -fopenmp-simd \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
-LDLIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lexpat -lcurl -lnettle -larchive -lm
+LIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lexpat -lcurl -lnettle -larchive -lm
+# Where Debian has the serial HDF5; other systems: make HDF5=1 HDF5_CPPFLAGS= HDF5_LIBS=-lhdf5
+HDF5_CPPFLAGS = -isystem /usr/include/hdf5/serial
+HDF5_LIBS = -lhdf5_serial
+LDLIBS = $(LIBS) $(if $(HDF5),$(HDF5_LIBS))
 SAY = @$(if $(V),:,printf '  %-7s %s\n')
 QUIET = $(if $(V),,@)
 COMPILE = $(QUIET)$(CC) $(CPPFLAGS) -MMD -MP $(CFLAGS) $(if $(WERROR),-Werror)
 
-# header:package
+# header:package, looked for once in each build folder
+CHECKED = $(BUILD)/libraries$(if $(HDF5),-hdf5)
 LIBRARIES = dnnl.h:libdnnl-dev utf8proc.h:libutf8proc-dev xxhash.h:libxxhash-dev zlib.h:zlib1g-dev bzlib.h:libbz2-dev \
-	zstd.h:libzstd-dev lzma.h:liblzma-dev expat.h:libexpat1-dev curl/curl.h:libcurl4-openssl-dev nettle/nettle-meta.h:nettle-dev archive.h:libarchive-dev
+	zstd.h:libzstd-dev lzma.h:liblzma-dev expat.h:libexpat1-dev curl/curl.h:libcurl4-openssl-dev nettle/nettle-meta.h:nettle-dev archive.h:libarchive-dev \
+	$(if $(HDF5),hdf5.h:libhdf5-dev)
 # cmocka runs the tests, mandoc checks the man pages in them
-PACKAGES = gcc libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc
+PACKAGES = gcc libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc libhdf5-dev
 
 # Kernels of the CPU back end are compiled once for each instruction set (docs/backends.md): a file in
 # src/backend/cpu/kernels defines symbols that end in _avx2, _avx512, _avx512_bf16 or _amx.
@@ -61,7 +69,9 @@ ISA_FLAGS_avx512 = $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl 
 ISA_FLAGS_avx512_bf16 = $(ISA_FLAGS_avx512) -mavx512bf16
 ISA_FLAGS_amx = $(ISA_FLAGS_avx512_bf16) -mamx-tile -mamx-bf16
 
-SOURCES = $(sort $(wildcard src/*/*.c src/backend/ref/*.c src/backend/cpu/*.c))
+# One of the two files has the functions of formats/hdf5_rows.h.
+SOURCES = $(filter-out src/formats/$(if $(HDF5),hdf5_absent,hdf5_rows).c, \
+	$(sort $(wildcard src/*/*.c src/backend/ref/*.c src/backend/cpu/*.c)))
 KERNELS = $(sort $(wildcard src/backend/cpu/kernels/*.c))
 LIBRARY_OBJECTS = $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cmd/main.c,$(SOURCES))) \
 	$(foreach isa,$(ISAS),$(patsubst src/%.c,$(BUILD)/%.$(isa).o,$(KERNELS)))
@@ -86,17 +96,24 @@ $(BUILD)/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a
 	$(SAY) link $@
 	$(QUIET)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-$(BUILD)/libbertc.a: $(LIBRARY_OBJECTS)
+$(BUILD)/libbertc.a: $(LIBRARY_OBJECTS) $(BUILD)/parts
 	$(SAY) archive $@
-	$(QUIET)rm -f $@ && ar rcs $@ $^
+	$(QUIET)rm -f $@ && ar rcs $@ $(LIBRARY_OBJECTS)
 
-$(BUILD)/%.o: src/%.c $(BUILD)/flags | $(BUILD)/libraries
+# Written anew only when other parts are asked for: then the library is put together again.
+$(BUILD)/parts: .force
+	@mkdir -p $(@D)
+	@echo 'HDF5=$(HDF5)' | cmp -s - $@ || echo 'HDF5=$(HDF5)' >$@
+
+$(BUILD)/formats/hdf5_rows.o: private CPPFLAGS += $(HDF5_CPPFLAGS)
+
+$(BUILD)/%.o: src/%.c $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) compile $<
 	$(COMPILE) -c -o $@ $<
 
 define KERNEL_RULE
-$(BUILD)/backend/cpu/kernels/%.$(1).o: src/backend/cpu/kernels/%.c $(BUILD)/flags | $(BUILD)/libraries
+$(BUILD)/backend/cpu/kernels/%.$(1).o: src/backend/cpu/kernels/%.c $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $$(@D)
 	$$(SAY) compile "$$< ($(1))"
 	$$(COMPILE) $(ISA_FLAGS_$(1)) -DISA=$(1) -DISA_$(1) -c -o $$@ $$<
@@ -126,7 +143,7 @@ $(BUILD)/bench/%: bench/%.c $(BUILD)/libbertc.a $(BUILD)/flags
 
 # Written anew only when the flags have changed, and then all objects are. WERROR is not among them: it changes no
 # object, and `make` before `make test` should not cost a second build.
-FLAGS = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LDLIBS) $(foreach isa,$(ISAS),$(ISA_FLAGS_$(isa)))
+FLAGS = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(LIBS) $(foreach isa,$(ISAS),$(ISA_FLAGS_$(isa)))
 $(BUILD)/flags: .force
 	@mkdir -p $(@D)
 	@printf '%s\n' "$$FLAGS" | cmp -s - $@ || printf '%s\n' "$$FLAGS" >$@
@@ -134,11 +151,11 @@ export FLAGS
 .PHONY: .force
 
 # A missing library is named by its package, before the compiler stumbles.
-$(BUILD)/libraries: Makefile
+$(CHECKED): Makefile
 	@mkdir -p $(@D)
 	@command -v $(CC) >/dev/null || { echo "make: no compiler '$(CC)': install the package gcc, or run 'make deps'" >&2; exit 1; }
 	@for library in $(LIBRARIES); do \
-		echo "#include <$${library%%:*}>" | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 || { \
+		echo "#include <$${library%%:*}>" | $(CC) $(CPPFLAGS) $(HDF5_CPPFLAGS) -E - >/dev/null 2>&1 || { \
 			echo "make: $${library%%:*} is missing: install the package $${library##*:}, or run 'make deps'" >&2; exit 1; }; \
 	done
 	@touch $@
@@ -149,7 +166,7 @@ build/packages: dev/deps.sh Makefile
 	@mkdir -p build && touch $@
 
 test: deps
-	@$(MAKE) --no-print-directory WERROR=1 run-tests
+	@$(MAKE) --no-print-directory HDF5=1 WERROR=1 run-tests
 
 run-tests: $(BUILD)/bertc $(RUN_PROGRAMS)
 	@BUILD=$(BUILD) sh tests/run.sh $(RUN_PROGRAMS)
@@ -158,7 +175,7 @@ run-tests: $(BUILD)/bertc $(RUN_PROGRAMS)
 test-sanitizers: deps
 	@for sanitizer in address undefined thread; do \
 		echo "== $$sanitizer sanitizer"; \
-		$(MAKE) --no-print-directory SANITIZE=$$sanitizer run-tests || exit 1; \
+		$(MAKE) --no-print-directory HDF5=1 SANITIZE=$$sanitizer run-tests || exit 1; \
 	done
 
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libfuzzed.a $(BUILD)/flags
@@ -166,7 +183,7 @@ $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libfuzzed.a $(BUILD)/flags
 	$(SAY) fuzz $<
 	$(COMPILE) -Itests/fuzz $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/libfuzzed.a $(LDLIBS)
 
-$(BUILD)/libfuzzed.a: $(foreach folder,$(FUZZ_FOLDERS),$(patsubst src/%.c,$(BUILD)/%.o,$(wildcard src/$(folder)/*.c)))
+$(BUILD)/libfuzzed.a: $(foreach folder,$(FUZZ_FOLDERS),$(patsubst src/%.c,$(BUILD)/%.o,$(filter src/$(folder)/%,$(SOURCES))))
 	$(SAY) archive $@
 	$(QUIET)rm -f $@ && ar rcs $@ $^
 

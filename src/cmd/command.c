@@ -15,7 +15,8 @@
 
 /* In the order in which a person meets them. */
 const struct command *const commands[] = {
-        &command_download, &command_extract, &command_vocab, &command_tokenize, &command_prepare, &command_pretrain,
+        &command_download, &command_extract, &command_vocab, &command_tokenize, &command_prepare, &command_instances,
+        &command_pretrain,
         &command_evaluate, &command_fill,  &command_inspect,  &command_bench,   NULL,
 };
 

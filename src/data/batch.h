@@ -101,6 +101,8 @@ const struct instance_settings *instances_settings(const struct instances *insta
 int64_t instances_per_epoch(struct instances *instances);
 /* Mean tokens of an instance, of the first `limit` samples of epoch 0. */
 MUST_USE enum status instances_mean_length(struct instances *instances, int64_t limit, double *out);
+/* Instances of the epoch that begins with sample `first`. */
+MUST_USE enum status instances_epoch_count(struct instances *instances, int64_t first, int64_t *out);
 /* Epoch of a sample, and the number of the epoch's first sample. Where an epoch begins is known from walking
  * those before it; instances_hint() (right after opening, with what struct step said) saves that after a
  * resume. A hint that contradicts what is known is ERR_STATE. */

@@ -173,6 +173,19 @@ static int64_t shards_per_epoch(const struct instances *base)
 	return ((const struct shard_instances *)(const void *)base)->first_epoch_count;
 }
 
+static enum status shards_epoch_count(struct instances *base, int64_t sample, int64_t *out)
+{
+	struct shard_instances *instances = self(base);
+	int64_t index = 0;
+	pthread_rwlock_wrlock(&instances->lock);
+	enum status status = find_epoch(instances, sample, &index);
+	if (status == OK)
+		status = walk_epoch(instances, instances->known_base + index);
+	*out = instances->map.count;
+	pthread_rwlock_unlock(&instances->lock);
+	return status;
+}
+
 /* Copies `count` tokens of the text that begins `skip` tokens into a sentence. */
 static enum status copy_text(const struct text_set *set, int64_t sentence, int64_t skip, int64_t count,
                              int32_t *out)
@@ -301,6 +314,7 @@ static void shards_close(struct instances *base)
 static const struct source_functions shard_functions = {
 	.close = shards_close,
 	.per_epoch = shards_per_epoch,
+	.epoch_count = shards_epoch_count,
 	.locate = shards_locate,
 	.hint = shards_hint,
 	.pick = shards_pick,

@@ -30,6 +30,14 @@ int64_t instances_per_epoch(struct instances *instances)
 	return instances->functions->per_epoch(instances);
 }
 
+enum status instances_epoch_count(struct instances *instances, int64_t first, int64_t *out)
+{
+	if (instances->functions->epoch_count != NULL)
+		return instances->functions->epoch_count(instances, first, out);
+	*out = instances_per_epoch(instances);
+	return OK;
+}
+
 enum status instances_locate(struct instances *instances, int64_t sample, int64_t *out_epoch, int64_t *out_first)
 {
 	return instances->functions->locate(instances, sample, out_epoch, out_first);

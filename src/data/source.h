@@ -20,6 +20,8 @@ struct pick {
 struct source_functions {
 	void (*close)(struct instances *instances); /* and frees */
 	int64_t (*per_epoch)(const struct instances *instances);
+	/* Of the epoch of this sample; NULL: all have as many as the first. */
+	enum status (*epoch_count)(struct instances *instances, int64_t sample, int64_t *out);
 	enum status (*locate)(struct instances *instances, int64_t sample, int64_t *epoch, int64_t *first);
 	enum status (*hint)(struct instances *instances, int64_t epoch, int64_t first);
 	enum status (*pick)(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch,

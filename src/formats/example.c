@@ -303,14 +303,6 @@ static unsigned char *put_head(unsigned char *out, uint32_t field, uint64_t size
 	return put_varint(out, size);
 }
 
-size_t example_size_limit(const struct example_value *values, int count)
-{
-	size_t size = 16;
-	for (int i = 0; i < count; i++)
-		size += strlen(values[i].name) + 64 + 5 * (size_t)values[i].count;
-	return size;
-}
-
 static size_t list_bytes(const struct example_value *value)
 {
 	if (value->floats != NULL)

@@ -1,0 +1,668 @@
+/* bertc instances: text to static training data, as create_pretraining_data.py and its kin make them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "base/stop.h"
+#include "cmd/command.h"
+#include "cmd/text_options.h"
+#include "data/google_instances.h"
+#include "data/instance_pipeline.h"
+#include "data/line_shard.h"
+#include "data/prepare.h"
+#include "data/rewriting.h"
+#include "data/static_instances.h"
+#include "formats/hdf5_rows.h"
+
+struct instances_settings {
+	struct option_list corpus, data, pairs, convert, out;
+	const char *vocab_file, *text_form, *format, *next_sentence, *compat, *on_bad_record;
+	bool cased, do_lower_case, whole_word_mask, segmented_words;
+	int64_t max_seq_length, min_seq_length, max_predictions_per_seq, dupe_factor, max_ngram, seed, threads;
+	double masked_lm_prob, short_seq_prob;
+};
+
+#define FIELD(name) offsetof(struct instances_settings, name)
+
+static const struct option option_table[] = {
+	{.help = "Input: one of these"},
+	{.name = "corpus", .type = OPTION_LIST, .field = FIELD(corpus), .role = ROLE_PLACE, .value_name = "PATH...",
+	 .alias = "input_file",
+	 .help = "text: files, folders, globs, - for standard input; plain, gz, bz2, zst, xz"},
+	{.name = "data", .type = OPTION_LIST, .field = FIELD(data), .role = ROLE_PLACE, .value_name = "PREFIX...",
+	 .help = "token shards instead of text"},
+	{.name = "pairs", .type = OPTION_LIST, .field = FIELD(pairs), .role = ROLE_PLACE, .value_name = "PATH...",
+	 .help = "lines of label, id, text_a, text_b, separated by tabs: a span of B as long as A is masked"},
+	{.name = "convert", .type = OPTION_LIST, .field = FIELD(convert), .role = ROLE_PLACE, .value_name = "PATH...",
+	 .help = "files of instances, to be written in another format"},
+	{.help = "Output"},
+	{.name = "out", .type = OPTION_LIST, .field = FIELD(out), .role = ROLE_PLACE, .value_name = "FILE...",
+	 .alias = "output_file", .help = "files that take turns, one instance each; commas separate, too"},
+	{.name = "format", .type = OPTION_CHOICE, .field = FIELD(format), .fallback = "auto",
+	 .range = "auto|tfrecord|tfrecord.gz|hdf5|instances", .role = ROLE_RESULT, .value_name = "FORMAT",
+	 .help = "Google's TFRecord, NVIDIA's HDF5 or bertc's own; auto goes by the name: .tfrecord, .tfrecord.gz, "
+		 ".hdf5, .h5, .instances"},
+	{.help = "Tokens"},
+	{.name = "vocab_file", .type = OPTION_TEXT, .field = FIELD(vocab_file), .role = ROLE_PLACE, .value_name = "FILE",
+	 .help = "the vocabulary, an entry a line"},
+	{.name = "cased", .type = OPTION_FLAG, .field = FIELD(cased), .role = ROLE_RESULT,
+	 .help = "keep case and accents",
+	 .fallback_text = "as tokenizer_config.json beside the vocabulary says, else false"},
+	{.name = "do_lower_case", .type = OPTION_FLAG, .field = FIELD(do_lower_case), .role = ROLE_RESULT,
+	 .help = "the opposite of cased, by Google's name", .fallback_text = "the opposite of cased"},
+	TEXT_FORM_OPTION(FIELD(text_form)),
+	{.help = "Instances"},
+	{.name = "max_seq_length", .type = OPTION_INTEGER, .field = FIELD(max_seq_length), .fallback = "128",
+	 .range = "8..65536", .role = ROLE_RESULT, .value_name = "N", .help = "tokens of an instance, padding included"},
+	{.name = "max_predictions_per_seq", .type = OPTION_INTEGER, .field = FIELD(max_predictions_per_seq),
+	 .fallback = "20", .range = "1..65536", .role = ROLE_RESULT, .value_name = "N",
+	 .help = "most masked tokens of an instance"},
+	{.name = "masked_lm_prob", .type = OPTION_NUMBER, .field = FIELD(masked_lm_prob), .fallback = "0.15",
+	 .range = "0..1", .role = ROLE_RESULT, .value_name = "X", .help = "share of the tokens that are masked"},
+	{.name = "short_seq_prob", .type = OPTION_NUMBER, .field = FIELD(short_seq_prob), .fallback = "0.1",
+	 .range = "0..1", .role = ROLE_RESULT, .value_name = "X",
+	 .help = "share of the documents that are cut into shorter instances of random length"},
+	{.name = "min_seq_length", .type = OPTION_INTEGER, .field = FIELD(min_seq_length), .fallback = "0",
+	 .range = "0..65536", .role = ROLE_RESULT, .value_name = "N", .help = "leave shorter instances out"},
+	{.name = "dupe_factor", .type = OPTION_INTEGER, .field = FIELD(dupe_factor), .fallback = "10",
+	 .range = "1..10000", .role = ROLE_RESULT, .value_name = "N",
+	 .help = "times the text is gone over, with other masks each time"},
+	{.name = "whole_word_mask", .type = OPTION_FLAG, .field = FIELD(whole_word_mask), .fallback = "false",
+	 .role = ROLE_RESULT, .alias = "do_whole_word_mask", .help = "mask all pieces of a word together"},
+	{.name = "segmented_words", .type = OPTION_FLAG, .field = FIELD(segmented_words), .fallback = "false",
+	 .role = ROLE_RESULT,
+	 .help = "words of the text are separated by spaces (a segmenter has gone over it): whole-word masking masks "
+		 "all of such a word, as for Chinese"},
+	{.name = "max_ngram", .type = OPTION_INTEGER, .field = FIELD(max_ngram), .fallback = "1", .range = "1..16",
+	 .role = ROLE_RESULT, .value_name = "N",
+	 .help = "mask up to N words in a row together, n of them with a weight of 1/n"},
+	{.name = "next_sentence", .type = OPTION_CHOICE, .field = FIELD(next_sentence), .fallback = "pairs",
+	 .range = "pairs|order|none|single", .role = ROLE_RESULT, .value_name = "HOW",
+	 .help = "pairs: does B follow A; order: are they swapped; none: running text; single: a sentence by itself"},
+	{.name = "seed", .type = OPTION_INTEGER, .field = FIELD(seed), .fallback = "12345", .role = ROLE_RESULT,
+	 .value_name = "N", .alias = "random_seed", .help = "seed of everything random"},
+	{.name = "compat", .type = OPTION_CHOICE, .field = FIELD(compat), .fallback = "none", .range = "none|google",
+	 .role = ROLE_RESULT, .value_name = "WHOSE",
+	 .help = "google: exactly the instances that create_pretraining_data.py makes from this text and seed"},
+	{.help = "Running"},
+	{.name = "on_bad_record", .type = OPTION_CHOICE, .field = FIELD(on_bad_record), .fallback = "stop",
+	 .range = "stop|skip", .role = ROLE_RUN, .value_name = "WHAT",
+	 .help = "a damaged record of a file to convert ends the command, or is left out and counted"},
+	THREADS_OPTION(FIELD(threads)),
+	{0},
+};
+
+static const struct command_text text = {
+	.name = "instances",
+	.synopsis = "(--corpus PATH... | --data PREFIX... | --pairs PATH... | --convert PATH...) --out FILE... [options]",
+	.summary = "make static training data: TFRecord or HDF5",
+	.description =
+		"Makes masked instances once, for programs that read them from files. `bertc pretrain` does not need them: it "
+		"masks anew in every epoch. It reads them, too (--input_file).\n\n"
+		"The text is gone over --dupe_factor times; every pass is shuffled, and the passes follow each other. With "
+		"--compat google the whole is shuffled once at the end, and every instance equals that of Google's script "
+		"with the same text, vocabulary and seed: one generator decides all, so this runs on one core. A line is then "
+		"a sentence, and a document ends with a blank line, not with its file.\n\n"
+		"Memory does not depend on the amount of text. Tokens, and with --compat google instances before their "
+		"shuffle, lie in a folder beside the output meanwhile: about 2 bytes a token and 3 an instance's token.",
+	.examples =
+		"bertc instances --corpus 'text/*.txt' --vocab_file vocab.txt --out train.tfrecord --dupe_factor 5\tTFRecord\n"
+		"bertc instances --input_file a.txt,b.txt --output_file x.tfrecord,y.tfrecord --vocab_file vocab.txt "
+		"--compat google\twhat Google's script writes\n"
+		"bertc instances --convert phase1.hdf5 --out phase1.tfrecord\tHDF5 to TFRecord\n",
+};
+
+/* What a run holds, so that one function can release it. */
+struct run {
+	const struct instances_settings *settings;
+	struct name_list corpus, outputs; /* comma lists taken apart */
+	char folder[PATH_BYTES];          /* temporary; empty: none */
+	struct vocab vocab;
+	struct tokenizer *tokenizer;
+	struct pool *pool;
+	struct instance_writer_settings writer;
+	struct instance_pipeline *pipeline;
+	double started;
+	int64_t text_bytes;
+};
+
+static enum status require(bool given, const char *message)
+{
+	if (given)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "%s", message);
+	error_hint("`bertc instances --help` shows examples");
+	return status;
+}
+
+static bool is_google(const struct instances_settings *settings)
+{
+	return strcmp(settings->compat, "google") == 0;
+}
+
+static enum status check_settings(const struct options *options)
+{
+	const struct instances_settings *settings = options->settings;
+	int inputs = (settings->corpus.count > 0) + (settings->data.count > 0) + (settings->pairs.count > 0) +
+		     (settings->convert.count > 0);
+	TRY(require(inputs == 1, "give one of --corpus, --data, --pairs and --convert"));
+	TRY(require(settings->out.count > 0, "--out is missing: where the instances shall be written"));
+	TRY(require(settings->vocab_file != NULL || settings->convert.count > 0,
+		    "--vocab_file is missing: the vocabulary to encode with"));
+	if (is_google(settings)) {
+		TRY(require(settings->corpus.count > 0, "--compat google makes instances of --corpus alone"));
+		TRY(require(strcmp(settings->next_sentence, "pairs") == 0 && settings->max_ngram == 1 &&
+				    settings->min_seq_length == 0 && !settings->segmented_words,
+			    "--compat google knows neither --next_sentence, --max_ngram, --min_seq_length nor "
+			    "--segmented_words"));
+	}
+	if (settings->segmented_words) {
+		TRY(require(settings->whole_word_mask, "--segmented_words is for --whole_word_mask"));
+		TRY(require(settings->corpus.count > 0, "--segmented_words is for --corpus"));
+	}
+	if (options_given(options, "cased") && options_given(options, "do_lower_case"))
+		TRY(require(settings->cased != settings->do_lower_case, "--cased and --do_lower_case contradict each other"));
+	return OK;
+}
+
+/* Google's flags take lists separated by commas. */
+static enum status split_commas(const struct option_list *list, bool existing, struct name_list *out)
+{
+	for (int64_t i = 0; i < list->count; i++) {
+		const char *part = list->values[i];
+		if (existing && file_exists(part)) {
+			TRY(name_list_add(out, part));
+			continue;
+		}
+		while (*part != 0) {
+			char name[PATH_BYTES];
+			size_t size = strcspn(part, ",");
+			if (size >= sizeof(name))
+				return error_set(ERR_USAGE, "'%.200s...': the path is too long", part);
+			memcpy(name, part, size);
+			name[size] = 0;
+			if (size > 0)
+				TRY(name_list_add(out, name));
+			part += size + (part[size] == ',');
+		}
+	}
+	return OK;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t size = strlen(name), end_size = strlen(end);
+	return size >= end_size && strcasecmp(name + size - end_size, end) == 0;
+}
+
+static enum status choose_format(const struct instances_settings *settings, const struct name_list *outputs,
+				 enum instance_format *out)
+{
+	static const struct {
+		const char *name, *ends[3];
+		enum instance_format format;
+	} table[] = {
+		{"tfrecord", {".tfrecord", ".tfrecords", ".tf_record"}, INSTANCE_TFRECORD},
+		{"tfrecord.gz", {".tfrecord.gz", ".tfrecords.gz", ".tf_record.gz"}, INSTANCE_TFRECORD_GZIP},
+		{"hdf5", {".hdf5", ".h5", ".hdf"}, INSTANCE_HDF5},
+		{"instances", {".instances", ".instances", ".instances"}, INSTANCE_STATIC},
+	};
+	int found = -1;
+	for (int i = 0; i < 4; i++) {
+		if (strcmp(settings->format, table[i].name) == 0) {
+			*out = table[i].format;
+			return OK;
+		}
+		for (int k = 0; k < 3; k++)
+			found = ends_with(outputs->names[0], table[i].ends[k]) ? i : found;
+	}
+	if (found < 0) {
+		enum status status = error_set(ERR_USAGE, "the name '%s' does not say in which format to write",
+					       outputs->names[0]);
+		error_hint("give --format tfrecord, tfrecord.gz, hdf5 or instances, or a name that ends so");
+		return status;
+	}
+	*out = table[found].format;
+	return OK;
+}
+
+/* A folder beside the output, where there is room for it. */
+static enum status make_folder(struct run *run)
+{
+	const char *first = run->outputs.names[0], *slash = strrchr(first, '/');
+	int size = slash != NULL ? (int)(slash - first + 1) : 0;
+	if (snprintf(run->folder, PATH_BYTES, "%.*s.bertc-instances-XXXXXX", size, first) < PATH_BYTES &&
+	    mkdtemp(run->folder) != NULL)
+		return OK;
+	run->folder[0] = 0;
+	enum status status = error_set_errno(ERR_RESOURCE, "'%s': cannot make a folder beside it", first);
+	error_hint("tokens lie there while the instances are made");
+	return status;
+}
+
+static enum status open_tokenizer(struct run *run, const struct options *options)
+{
+	const struct instances_settings *settings = run->settings;
+	bool cased = options_given(options, "do_lower_case") ? !settings->do_lower_case : settings->cased, found;
+	struct tokenizer_settings tokenizer = tokenizer_defaults(cased);
+	TRY(vocab_read(&run->vocab, settings->vocab_file));
+	if (!options_given(options, "cased") && !options_given(options, "do_lower_case"))
+		TRY(tokenizer_settings_read(settings->vocab_file, &tokenizer, &found));
+	tokenizer.special_tokens = false; /* words like [MASK] in a corpus are text */
+	if (is_google(settings)) {
+		tokenizer.compat = COMPAT_GOOGLE;
+		tokenizer.max_word_characters = 200;
+	}
+	return tokenizer_open(&run->tokenizer, &run->vocab, &tokenizer);
+}
+
+static enum status open_output(struct run *run)
+{
+	return instance_pipeline_open(&run->pipeline, run->pool, (const char *const *)run->outputs.names,
+				      run->outputs.count, &run->writer);
+}
+
+static void note_lines(const struct line_shard_counts *counts)
+{
+	char documents[FORMAT_BYTES], sentences[FORMAT_BYTES], tokens[FORMAT_BYTES];
+	log_note("text: %s documents, %s sentences, %s tokens, %.2f %% unknown",
+		 format_count(documents, counts->documents), format_count(sentences, counts->sentences),
+		 format_count(tokens, counts->tokens), 100 * (double)counts->unknown_tokens / (double)counts->tokens);
+	if (counts->invalid_bytes > 0)
+		log_warning("%lld bytes of the text are not UTF-8: left out", (long long)counts->invalid_bytes);
+}
+
+/* Text to a shard in the temporary folder, as lines or as bertc reads a corpus. */
+static enum status prepare_text(struct run *run, const char *prefix)
+{
+	const struct instances_settings *settings = run->settings;
+	if (is_google(settings) || settings->segmented_words) {
+		struct line_shard_counts counts;
+		TRY(line_shard_write(&(struct line_shard_settings){.paths = (const char *const *)run->corpus.names,
+								   .path_count = run->corpus.count,
+								   .tokenizer = run->tokenizer,
+								   .prefix = prefix,
+								   .segmented_words = settings->segmented_words},
+				     &counts));
+		run->text_bytes = counts.text_bytes;
+		note_lines(&counts);
+		return OK;
+	}
+	struct corpus *corpus;
+	struct prepare_report report;
+	TRY(corpus_open(&corpus, (const char *const *)run->corpus.names, run->corpus.count,
+			text_form_named(settings->text_form)));
+	enum status status = prepare_corpus(corpus, run->tokenizer, run->pool,
+					    &(struct prepare_settings){.prefix = prefix}, &report);
+	corpus_close(corpus);
+	TRY(status);
+	run->text_bytes = report.text_bytes;
+	note_lines(&(struct line_shard_counts){.documents = report.train.documents,
+					       .sentences = report.train.sentences,
+					       .tokens = report.train.tokens,
+					       .unknown_tokens = report.train.unknown_tokens,
+					       .invalid_bytes = report.invalid_bytes});
+	return OK;
+}
+
+/* ---- Google's instances: made in order, written in the order of their shuffle ---- */
+
+struct shuffled {
+	struct static_file file;
+	int64_t *order;
+	int32_t vocab_size;
+};
+
+static enum status make_shuffled(void *context, int64_t index, struct instance *out)
+{
+	const struct shuffled *shuffled = context;
+	return static_file_read(&shuffled->file, shuffled->order[index], shuffled->vocab_size, out);
+}
+
+static enum status run_google(struct run *run)
+{
+	const struct instances_settings *settings = run->settings;
+	char prefix[PATH_BYTES], path[PATH_BYTES];
+	struct shuffled shuffled = {.vocab_size = run->vocab.count};
+	struct static_writer *writer = NULL;
+	struct shard shard = {0};
+	enum status status;
+	TRY(path_join(prefix, run->folder, "text"));
+	TRY(path_join(path, run->folder, "unshuffled"));
+	TRY(prepare_text(run, prefix));
+	TRY(shard_open(&shard, prefix));
+	TRY_GOTO(static_writer_open(&writer, path), done);
+	TRY_GOTO(google_instances(&shard,
+				  &(struct google_settings){
+					  .seed = settings->seed,
+					  .max_seq_length = (int32_t)settings->max_seq_length,
+					  .max_predictions_per_seq = (int32_t)settings->max_predictions_per_seq,
+					  .dupe_factor = (int32_t)settings->dupe_factor,
+					  .masked_lm_prob = settings->masked_lm_prob,
+					  .short_seq_prob = settings->short_seq_prob,
+					  .whole_word_mask = settings->whole_word_mask,
+					  .vocab = &run->vocab,
+				  },
+				  writer, &shuffled.order),
+		 done);
+	struct static_writer *whole = writer;
+	writer = NULL;
+	TRY_GOTO(static_writer_commit(whole, 0), done);
+	TRY_GOTO(static_file_open(&shuffled.file, path), done);
+	TRY_GOTO(open_output(run), done);
+	status = instance_pipeline_run(run->pipeline, make_shuffled, &shuffled, shuffled.file.summary.count);
+done:
+	static_writer_abandon(writer);
+	static_file_close(&shuffled.file);
+	free(shuffled.order);
+	shard_close(&shard);
+	return status;
+}
+
+/* ---- Our own: each pass a permutation, every instance by itself ---- */
+
+struct pass {
+	struct instances *instances;
+	int64_t first_sample;
+};
+
+static enum status make_sample(void *context, int64_t index, struct instance *out)
+{
+	const struct pass *pass = context;
+	return instances_get(pass->instances, pass->first_sample + index, out);
+}
+
+static enum status run_passes(struct run *run, struct instances *instances)
+{
+	int64_t first = 0;
+	for (int64_t round = 0; round < run->settings->dupe_factor; round++) {
+		int64_t count;
+		TRY(instances_epoch_count(instances, first, &count));
+		struct pass pass = {.instances = instances, .first_sample = first};
+		TRY(instance_pipeline_run(run->pipeline, make_sample, &pass, count));
+		first += count;
+	}
+	return OK;
+}
+
+static enum status run_shards(struct run *run, const struct shard *shards, int64_t count)
+{
+	const struct instances_settings *settings = run->settings;
+	const struct vocab *vocab = &run->vocab;
+	struct instances *instances;
+	struct instance_settings of_instances = {
+		.seed = (uint64_t)settings->seed,
+		.max_seq_length = (int32_t)settings->max_seq_length,
+		.min_seq_length = (int32_t)settings->min_seq_length,
+		.masked_lm_prob = settings->masked_lm_prob,
+		.max_predictions_per_seq = (int32_t)settings->max_predictions_per_seq,
+		.short_seq_prob = settings->short_seq_prob,
+		.whole_word_mask = settings->whole_word_mask,
+		.max_ngram = (int32_t)settings->max_ngram,
+		.next_sentence = next_sentence_named(settings->next_sentence),
+		.shuffle = true,
+		.vocab_size = vocab->count,
+		.cls = vocab->cls,
+		.sep = vocab->sep,
+		.mask = vocab->mask,
+		.is_continuation = vocab->is_continuation,
+		.segmented_words = settings->segmented_words,
+	};
+	TRY(instances_open(&instances, shards, count, &of_instances));
+	enum status status = OK;
+	if (instances_per_epoch(instances) == 0) {
+		status = error_set(ERR_DATA, "the text gives no instance");
+		error_hint("its documents are too short for --next_sentence %s or --min_seq_length %lld",
+			   settings->next_sentence, (long long)settings->min_seq_length);
+	}
+	if (status == OK)
+		status = open_output(run);
+	if (status == OK)
+		status = run_passes(run, instances);
+	instances_close(instances);
+	return status;
+}
+
+static enum status run_data(struct run *run)
+{
+	const struct option_list *list = &run->settings->data;
+	struct shard *shards;
+	int64_t opened = 0;
+	enum status status = OK;
+	TRY(memory_new(&shards, list->count, sizeof(*shards), "shards"));
+	for (; opened < list->count && status == OK; opened++) {
+		status = shard_open(&shards[opened], list->values[opened]);
+		if (status == OK)
+			status = shard_check_vocab(&shards[opened], run->vocab.hash, run->vocab.count);
+	}
+	if (status == OK)
+		status = run_shards(run, shards, opened);
+	for (int64_t i = 0; i < opened; i++)
+		shard_close(&shards[i]);
+	free(shards);
+	return status;
+}
+
+static enum status run_corpus(struct run *run)
+{
+	char prefix[PATH_BYTES];
+	struct shard shard;
+	TRY(path_join(prefix, run->folder, "text"));
+	TRY(prepare_text(run, prefix));
+	TRY(shard_open(&shard, prefix));
+	enum status status = run_shards(run, &shard, 1);
+	shard_close(&shard);
+	return status;
+}
+
+/* ---- Pairs for rewriting ---- */
+
+struct rewriting_pass {
+	const struct rewriting *rewriting;
+	int64_t round;
+};
+
+static enum status make_pair(void *context, int64_t index, struct instance *out)
+{
+	const struct rewriting_pass *pass = context;
+	return rewriting_get(pass->rewriting, pass->round, index, out);
+}
+
+static enum status run_pairs(struct run *run)
+{
+	const struct instances_settings *settings = run->settings;
+	char prefix[PATH_BYTES];
+	struct rewriting *rewriting;
+	struct rewriting_counts counts;
+	struct rewriting_settings of_pairs = {
+		.paths = settings->pairs.values,
+		.path_count = settings->pairs.count,
+		.tokenizer = run->tokenizer,
+		.prefix = prefix,
+		.seed = (uint64_t)settings->seed,
+		.max_seq_length = (int32_t)settings->max_seq_length,
+		.max_predictions_per_seq = (int32_t)settings->max_predictions_per_seq,
+	};
+	TRY(path_join(prefix, run->folder, "text"));
+	TRY(rewriting_open(&rewriting, &of_pairs, &counts));
+	log_note("pairs: %lld of %lld lines; left out: %lld malformed, %lld whose A has fewer than two tokens or as many "
+		 "as B",
+		 (long long)counts.pairs, (long long)counts.lines, (long long)counts.malformed, (long long)counts.unfit);
+	enum status status = open_output(run);
+	for (int64_t round = 0; round < settings->dupe_factor && status == OK; round++) {
+		struct rewriting_pass pass = {.rewriting = rewriting, .round = round};
+		status = instance_pipeline_run(run->pipeline, make_pair, &pass, rewriting_count(rewriting));
+	}
+	rewriting_close(rewriting);
+	return status;
+}
+
+/* ---- One format to another ---- */
+
+struct converted {
+	struct static_file *files;
+	int64_t *first; /* [count + 1] */
+	int64_t count;
+	int32_t vocab_size;
+};
+
+static enum status make_converted(void *context, int64_t index, struct instance *out)
+{
+	const struct converted *converted = context;
+	int64_t file = 0;
+	while (converted->first[file + 1] <= index)
+		file++;
+	return static_file_read(&converted->files[file], index - converted->first[file], converted->vocab_size, out);
+}
+
+static enum status open_converted(struct run *run, const char *path, int64_t number, struct static_file *out)
+{
+	enum instance_format format;
+	char own[PATH_BYTES], name[32];
+	struct instance_counts counts;
+	struct instance_demands demands = {.vocab_size = run->vocab.count,
+					   .skip_bad = strcmp(run->settings->on_bad_record, "skip") == 0};
+	TRY(instance_file_format(path, &format));
+	if (format == INSTANCE_STATIC)
+		return static_file_open(out, path);
+	snprintf(name, sizeof(name), "%lld.instances", (long long)number);
+	TRY(path_join(own, run->folder, name));
+	TRY(instance_file_convert(path, &demands, own, &counts));
+	if (counts.bad > 0)
+		log_warning("'%s': %lld bad records left out", path, (long long)counts.bad);
+	return static_file_open(out, own);
+}
+
+/* Rows as long as asked for, else as the usual ones, or what the instances need. */
+static enum status choose_shape(struct run *run, const struct options *options, const struct converted *converted)
+{
+	int32_t length = 1, predictions = 1;
+	int64_t labelled = 0;
+	for (int64_t i = 0; i < converted->count; i++) {
+		const struct static_summary *summary = &converted->files[i].summary;
+		length = summary->max_length > length ? summary->max_length : length;
+		predictions = summary->max_predictions > predictions ? summary->max_predictions : predictions;
+		labelled += summary->labelled_count;
+	}
+	run->writer.labelled = labelled > 0;
+	if (labelled > 0 && labelled != converted->first[converted->count])
+		return error_set(ERR_DATA, "some of the instances have a next-sentence label, others have none");
+	bool given = options_given(options, "max_seq_length");
+	if (given && length > run->writer.max_seq_length)
+		return error_set(ERR_USAGE, "an instance has %d tokens, more than --max_seq_length %d", length,
+				 run->writer.max_seq_length);
+	if (!given && length > run->writer.max_seq_length)
+		run->writer.max_seq_length = length > 512 ? length : 512;
+	given = options_given(options, "max_predictions_per_seq");
+	if (given && predictions > run->writer.max_predictions)
+		return error_set(ERR_USAGE, "an instance has %d predictions, more than --max_predictions_per_seq %d",
+				 predictions, run->writer.max_predictions);
+	if (!given && predictions > run->writer.max_predictions)
+		run->writer.max_predictions = predictions;
+	return OK;
+}
+
+static enum status run_convert(struct run *run, const struct options *options)
+{
+	const struct option_list *list = &run->settings->convert;
+	struct converted converted = {.vocab_size = run->vocab.count > 0 ? run->vocab.count : INT32_MAX};
+	enum status status;
+	TRY_GOTO(memory_new(&converted.files, list->count, sizeof(*converted.files), "files"), done);
+	TRY_GOTO(memory_new(&converted.first, list->count + 1, sizeof(int64_t), "files"), done);
+	for (; converted.count < list->count; converted.count++) {
+		int64_t i = converted.count;
+		TRY_GOTO(open_converted(run, list->values[i], i, &converted.files[i]), done);
+		converted.first[i + 1] = converted.first[i] + converted.files[i].summary.count;
+	}
+	TRY_GOTO(choose_shape(run, options, &converted), done);
+	TRY_GOTO(open_output(run), done);
+	status = instance_pipeline_run(run->pipeline, make_converted, &converted, converted.first[converted.count]);
+done:
+	for (int64_t i = 0; i < converted.count; i++)
+		static_file_close(&converted.files[i]);
+	free(converted.files);
+	free(converted.first);
+	return status;
+}
+
+static void report(const struct run *run, const struct instance_totals *totals)
+{
+	char count[FORMAT_BYTES], rate[FORMAT_BYTES], time[FORMAT_BYTES], size[FORMAT_BYTES];
+	double seconds = clock_seconds() - run->started, instances = (double)totals->instances;
+	if (instances == 0)
+		return;
+	log_note("%s instances in %s, %s a second%s%s%s", format_count(count, totals->instances),
+		 format_duration(time, seconds), format_count(rate, (int64_t)(instances / seconds)),
+		 run->text_bytes > 0 ? ", " : "",
+		 run->text_bytes > 0 ? format_size(size, (double)run->text_bytes / seconds) : "",
+		 run->text_bytes > 0 ? "/s of text" : "");
+	log_note("an instance has %.1f tokens and %.1f predictions on average", (double)totals->tokens / instances,
+		 (double)totals->predictions / instances);
+	if (totals->labelled > 0)
+		log_note("labelled 1: %.1f %%", 100 * (double)totals->random / (double)totals->labelled);
+}
+
+static enum status run_with(struct run *run, const struct options *options)
+{
+	const struct instances_settings *settings = run->settings;
+	TRY(split_commas(&settings->corpus, true, &run->corpus));
+	TRY(split_commas(&settings->out, false, &run->outputs));
+	TRY(require(run->outputs.count > 0, "--out is missing: where the instances shall be written"));
+	TRY(choose_format(settings, &run->outputs, &run->writer.format));
+	if (run->writer.format == INSTANCE_HDF5)
+		TRY(hdf5_require());
+	run->writer.max_seq_length = (int32_t)settings->max_seq_length;
+	run->writer.max_predictions = (int32_t)settings->max_predictions_per_seq;
+	enum next_sentence kind = next_sentence_named(settings->next_sentence);
+	run->writer.labelled =
+		settings->pairs.count > 0 || kind == NEXT_SENTENCE_PAIRS || kind == NEXT_SENTENCE_ORDER;
+	if (settings->vocab_file != NULL)
+		TRY(open_tokenizer(run, options));
+	TRY(pool_create(&run->pool, (int)settings->threads));
+	TRY(make_folder(run));
+	if (settings->convert.count > 0)
+		TRY(run_convert(run, options));
+	else if (settings->pairs.count > 0)
+		TRY(run_pairs(run));
+	else if (settings->data.count > 0)
+		TRY(run_data(run));
+	else
+		TRY((is_google(settings) ? run_google(run) : run_corpus(run)));
+	struct instance_totals totals = *instance_pipeline_totals(run->pipeline);
+	struct instance_pipeline *pipeline = run->pipeline;
+	run->pipeline = NULL;
+	TRY(instance_pipeline_commit(pipeline));
+	report(run, &totals);
+	return OK;
+}
+
+static enum status run(struct options *options)
+{
+	TRY(check_settings(options));
+	struct run run = {.settings = options->settings, .started = clock_seconds()};
+	stop_install();
+	enum status status = run_with(&run, options);
+	struct error error = *error_last();
+	instance_pipeline_abandon(run.pipeline);
+	if (run.folder[0] != 0 && folder_remove(run.folder) != OK)
+		log_warning("'%s' could not be removed", run.folder);
+	if (run.pool != NULL)
+		pool_free(run.pool);
+	if (run.tokenizer != NULL)
+		tokenizer_close(run.tokenizer);
+	vocab_release(&run.vocab);
+	name_list_release(&run.corpus);
+	name_list_release(&run.outputs);
+	return status == OK ? OK : error_restore(&error);
+}
+
+const struct command command_instances = {
+	.text = &text,
+	.options = option_table,
+	.settings_bytes = sizeof(struct instances_settings),
+	.run = run,
+};

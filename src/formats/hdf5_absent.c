@@ -1,0 +1,70 @@
+/* In place of hdf5_rows.c where the program is built without HDF5=1. */
+#include <stddef.h>
+#include "formats/hdf5_rows.h"
+
+const bool hdf5_built = false;
+
+enum status hdf5_require(void)
+{
+	enum status status = error_set(ERR_USAGE, "this bertc was built without HDF5");
+	error_hint("build it with `make HDF5=1` (Debian's package is libhdf5-dev), or use TFRecord");
+	return status;
+}
+
+enum status hdf5_open(struct hdf5_file **out, const char *path)
+{
+	(void)path;
+	*out = NULL;
+	return hdf5_require();
+}
+
+enum status hdf5_dataset_open(struct hdf5_dataset **out, struct hdf5_file *file, const char *name, int64_t *out_rows,
+			      int64_t *out_columns)
+{
+	(void)file, (void)name;
+	*out = NULL;
+	*out_rows = *out_columns = 0;
+	return hdf5_require();
+}
+
+enum status hdf5_read(struct hdf5_dataset *dataset, int64_t first, int64_t count, int32_t *out)
+{
+	(void)dataset, (void)first, (void)count, (void)out;
+	return hdf5_require();
+}
+
+void hdf5_close(struct hdf5_file *file)
+{
+	(void)file;
+}
+
+enum status hdf5_writer_open(struct hdf5_writer **out, const char *path)
+{
+	(void)path;
+	*out = NULL;
+	return hdf5_require();
+}
+
+enum status hdf5_writer_dataset(struct hdf5_writer *writer, const char *name, int64_t columns, int bytes, int *out)
+{
+	(void)writer, (void)name, (void)columns, (void)bytes;
+	*out = 0;
+	return hdf5_require();
+}
+
+enum status hdf5_writer_append(struct hdf5_writer *writer, int dataset, const int32_t *rows, int64_t count)
+{
+	(void)writer, (void)dataset, (void)rows, (void)count;
+	return hdf5_require();
+}
+
+enum status hdf5_writer_commit(struct hdf5_writer *writer)
+{
+	(void)writer;
+	return hdf5_require();
+}
+
+void hdf5_writer_abandon(struct hdf5_writer *writer)
+{
+	(void)writer;
+}

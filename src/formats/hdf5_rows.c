@@ -1,0 +1,289 @@
+/* Integer tables of HDF5 files, through HDF5's library. Built with HDF5=1; hdf5_absent.c otherwise. */
+#include "formats/hdf5_rows.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <hdf5.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/file.h"
+#include "base/memory.h"
+
+#define DATASETS_MAX 16
+/* Of a dataset that is written: rows of a chunk, about 64 KiB as h5py chooses. */
+#define CHUNK_ELEMENTS 16384
+#define GZIP_LEVEL 4 /* h5py's default */
+
+const bool hdf5_built = true;
+
+enum status hdf5_require(void)
+{
+	return OK;
+}
+
+/* The innermost reason that the library gives. */
+static herr_t first_reason(unsigned depth, const H5E_error2_t *error, void *context)
+{
+	(void)depth;
+	char *reason = context;
+	if (reason[0] == 0 && error->desc != NULL)
+		snprintf(reason, 256, "%s", error->desc);
+	return 0;
+}
+
+static enum status failed(enum status status, const char *path, const char *what)
+{
+	char reason[256] = "";
+	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, first_reason, reason);
+	status = error_set(status, "'%s': %s (HDF5: %s)", path, what, reason[0] != 0 ? reason : "no reason given");
+	H5Eclear2(H5E_DEFAULT);
+	return status;
+}
+
+struct hdf5_dataset {
+	struct hdf5_file *file;
+	hid_t id;
+	char name[64];
+	int rank;
+	hsize_t rows, columns;
+};
+
+struct hdf5_file {
+	hid_t id;
+	char path[PATH_BYTES];
+	struct hdf5_dataset datasets[DATASETS_MAX];
+	int dataset_count;
+};
+
+enum status hdf5_open(struct hdf5_file **out, const char *path)
+{
+	struct hdf5_file *file;
+	*out = NULL;
+	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	TRY(memory_new(&file, 1, sizeof(*file), "HDF5 file"));
+	snprintf(file->path, sizeof(file->path), "%s", path);
+	file->id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+	if (file->id < 0) {
+		free(file);
+		return failed(ERR_DATA, path, "cannot be read");
+	}
+	*out = file;
+	return OK;
+}
+
+/* Integers, simple, of rank 1 or 2, in chunks that fit memory. */
+static enum status check_dataset(struct hdf5_dataset *dataset)
+{
+	const char *path = dataset->file->path;
+	hsize_t sizes[2] = {0, 1}, chunk[2] = {1, 1};
+	hid_t type = H5Dget_type(dataset->id), space = H5Dget_space(dataset->id),
+	      creation = H5Dget_create_plist(dataset->id);
+	bool integers = type >= 0 && H5Tget_class(type) == H5T_INTEGER;
+	dataset->rank = space >= 0 ? H5Sget_simple_extent_ndims(space) : -1;
+	bool good = dataset->rank == 1 || dataset->rank == 2;
+	if (good)
+		good = H5Sget_simple_extent_dims(space, sizes, NULL) == dataset->rank;
+	bool chunked = creation >= 0 && H5Pget_layout(creation) == H5D_CHUNKED;
+	if (good && chunked)
+		good = H5Pget_chunk(creation, dataset->rank, chunk) == dataset->rank;
+	if (type >= 0)
+		H5Tclose(type);
+	if (space >= 0)
+		H5Sclose(space);
+	if (creation >= 0)
+		H5Pclose(creation);
+	if (!integers)
+		return error_set(ERR_DATA, "'%s': dataset '%s' holds no integers", path, dataset->name);
+	if (!good)
+		return error_set(ERR_DATA, "'%s': dataset '%s' is neither a vector nor a table", path, dataset->name);
+	if (sizes[0] > INT64_MAX / 8 || sizes[1] > (hsize_t)HDF5_CHUNK_MAX || chunk[0] > (hsize_t)HDF5_CHUNK_MAX ||
+	    chunk[1] > (hsize_t)HDF5_CHUNK_MAX || chunk[0] * chunk[1] > (hsize_t)HDF5_CHUNK_MAX)
+		return error_set(ERR_DATA, "'%s': dataset '%s' is too large, or in too large chunks", path,
+				 dataset->name);
+	dataset->rows = sizes[0];
+	dataset->columns = sizes[1];
+	return OK;
+}
+
+enum status hdf5_dataset_open(struct hdf5_dataset **out, struct hdf5_file *file, const char *name, int64_t *out_rows,
+			      int64_t *out_columns)
+{
+	*out = NULL;
+	*out_rows = *out_columns = 0;
+	htri_t exists = H5Lexists(file->id, name, H5P_DEFAULT);
+	if (exists < 0)
+		return failed(ERR_DATA, file->path, "its list of datasets cannot be read");
+	if (exists == 0)
+		return OK;
+	BUG_IF(file->dataset_count == DATASETS_MAX);
+	struct hdf5_dataset *dataset = &file->datasets[file->dataset_count];
+	*dataset = (struct hdf5_dataset){.file = file, .id = H5Dopen2(file->id, name, H5P_DEFAULT)};
+	snprintf(dataset->name, sizeof(dataset->name), "%s", name);
+	if (dataset->id < 0)
+		return failed(ERR_DATA, file->path, "a dataset cannot be opened");
+	file->dataset_count++;
+	TRY(check_dataset(dataset));
+	*out = dataset;
+	*out_rows = (int64_t)dataset->rows;
+	*out_columns = (int64_t)dataset->columns;
+	return OK;
+}
+
+enum status hdf5_read(struct hdf5_dataset *dataset, int64_t first, int64_t count, int32_t *out)
+{
+	hsize_t begin[2] = {(hsize_t)first, 0}, sizes[2] = {(hsize_t)count, dataset->columns};
+	BUG_IF(first < 0 || count < 0 || (hsize_t)(first + count) > dataset->rows);
+	hid_t memory = H5Screate_simple(dataset->rank, sizes, NULL), space = H5Dget_space(dataset->id);
+	bool good = memory >= 0 && space >= 0 &&
+		    H5Sselect_hyperslab(space, H5S_SELECT_SET, begin, NULL, sizes, NULL) >= 0 &&
+		    H5Dread(dataset->id, H5T_NATIVE_INT32, memory, space, H5P_DEFAULT, out) >= 0;
+	enum status status = OK;
+	if (!good) {
+		char what[160];
+		snprintf(what, sizeof(what), "dataset '%s' cannot be read at row %lld", dataset->name,
+			 (long long)first);
+		status = failed(ERR_DATA, dataset->file->path, what);
+		error_hint("the file is cut off or damaged: get it anew");
+	}
+	if (memory >= 0)
+		H5Sclose(memory);
+	if (space >= 0)
+		H5Sclose(space);
+	return status;
+}
+
+void hdf5_close(struct hdf5_file *file)
+{
+	if (file == NULL)
+		return;
+	for (int i = 0; i < file->dataset_count; i++)
+		H5Dclose(file->datasets[i].id);
+	H5Fclose(file->id);
+	free(file);
+}
+
+struct hdf5_writer {
+	hid_t id;
+	char path[PATH_BYTES], temporary[PATH_BYTES];
+	struct {
+		hid_t id;
+		int rank;
+		hsize_t sizes[2];
+	} datasets[DATASETS_MAX];
+	int dataset_count;
+};
+
+enum status hdf5_writer_open(struct hdf5_writer **out, const char *path)
+{
+	struct hdf5_writer *writer;
+	*out = NULL;
+	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	TRY(memory_new(&writer, 1, sizeof(*writer), "HDF5 writer"));
+	snprintf(writer->path, sizeof(writer->path), "%s", path);
+	if (snprintf(writer->temporary, PATH_BYTES, "%s.tmp-%ld", path, (long)getpid()) >= PATH_BYTES) {
+		free(writer);
+		return error_set(ERR_USAGE, "'%.200s...': the path is too long", path);
+	}
+	writer->id = H5Fcreate(writer->temporary, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+	if (writer->id < 0) {
+		free(writer);
+		return failed(ERR_RESOURCE, path, "cannot be written");
+	}
+	*out = writer;
+	return OK;
+}
+
+enum status hdf5_writer_dataset(struct hdf5_writer *writer, const char *name, int64_t columns, int bytes, int *out)
+{
+	int index = writer->dataset_count, rank = columns > 0 ? 2 : 1;
+	hsize_t width = columns > 0 ? (hsize_t)columns : 1, rows = CHUNK_ELEMENTS / width;
+	hsize_t sizes[2] = {0, width}, limits[2] = {H5S_UNLIMITED, width}, chunk[2] = {rows > 0 ? rows : 1, width};
+	BUG_IF(index == DATASETS_MAX || (bytes != 1 && bytes != 4));
+	hid_t space = H5Screate_simple(rank, sizes, limits), creation = H5Pcreate(H5P_DATASET_CREATE), id = -1;
+	if (space >= 0 && creation >= 0 && H5Pset_chunk(creation, rank, chunk) >= 0 &&
+	    H5Pset_deflate(creation, GZIP_LEVEL) >= 0)
+		id = H5Dcreate2(writer->id, name, bytes == 1 ? H5T_STD_I8LE : H5T_STD_I32LE, space, H5P_DEFAULT,
+				creation, H5P_DEFAULT);
+	if (space >= 0)
+		H5Sclose(space);
+	if (creation >= 0)
+		H5Pclose(creation);
+	if (id < 0)
+		return failed(ERR_RESOURCE, writer->path, "a dataset cannot be made");
+	writer->datasets[index].id = id;
+	writer->datasets[index].rank = rank;
+	writer->datasets[index].sizes[0] = 0;
+	writer->datasets[index].sizes[1] = width;
+	*out = writer->dataset_count++;
+	return OK;
+}
+
+enum status hdf5_writer_append(struct hdf5_writer *writer, int dataset, const int32_t *rows, int64_t count)
+{
+	hid_t id = writer->datasets[dataset].id;
+	int rank = writer->datasets[dataset].rank;
+	hsize_t *sizes = writer->datasets[dataset].sizes;
+	hsize_t begin[2] = {sizes[0], 0}, part[2] = {(hsize_t)count, sizes[1]};
+	if (count == 0)
+		return OK;
+	sizes[0] += (hsize_t)count;
+	hid_t space = -1, memory = H5Screate_simple(rank, part, NULL);
+	bool good = memory >= 0 && H5Dset_extent(id, sizes) >= 0;
+	if (good)
+		space = H5Dget_space(id);
+	good = good && space >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, begin, NULL, part, NULL) >= 0 &&
+	       H5Dwrite(id, H5T_NATIVE_INT32, memory, space, H5P_DEFAULT, rows) >= 0;
+	if (memory >= 0)
+		H5Sclose(memory);
+	if (space >= 0)
+		H5Sclose(space);
+	return good ? OK : failed(ERR_RESOURCE, writer->path, "cannot be written");
+}
+
+static bool close_all(struct hdf5_writer *writer)
+{
+	bool good = true;
+	for (int i = 0; i < writer->dataset_count; i++)
+		good &= H5Dclose(writer->datasets[i].id) >= 0;
+	return (H5Fclose(writer->id) >= 0) & good;
+}
+
+static enum status make_durable(struct hdf5_writer *writer)
+{
+	char folder[PATH_BYTES];
+	int descriptor = open(writer->temporary, O_RDONLY | O_CLOEXEC);
+	bool synced = descriptor >= 0 && file_operations.fsync(descriptor) == 0;
+	int cause = errno;
+	if (descriptor >= 0)
+		close(descriptor);
+	errno = cause;
+	if (!synced || file_operations.rename(writer->temporary, writer->path) != 0)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot be written", writer->path);
+	const char *slash = strrchr(writer->path, '/');
+	snprintf(folder, sizeof(folder), "%.*s", slash != NULL ? (int)(slash - writer->path + 1) : 1,
+		 slash != NULL ? writer->path : ".");
+	return folder_sync(folder);
+}
+
+enum status hdf5_writer_commit(struct hdf5_writer *writer)
+{
+	enum status status = OK;
+	if (!close_all(writer))
+		status = failed(ERR_RESOURCE, writer->path, "cannot be written to its end");
+	if (status == OK)
+		status = make_durable(writer);
+	if (status != OK)
+		file_operations.unlink(writer->temporary);
+	free(writer);
+	return status;
+}
+
+void hdf5_writer_abandon(struct hdf5_writer *writer)
+{
+	if (writer == NULL)
+		return;
+	close_all(writer);
+	file_operations.unlink(writer->temporary);
+	free(writer);
+}
