@@ -20,7 +20,8 @@
 
 struct instances_settings {
 	struct option_list corpus, data, pairs, convert, out;
-	const char *vocab_file, *text_form, *format, *next_sentence, *compat, *on_bad_record;
+	const char *vocab_file, *format, *next_sentence, *compat;
+	struct input_settings input;
 	bool cased, do_lower_case, whole_word_mask, segmented_words;
 	int64_t max_seq_length, min_seq_length, max_predictions_per_seq, dupe_factor, max_ngram, seed, threads;
 	double masked_lm_prob, short_seq_prob;
@@ -54,7 +55,8 @@ static const struct option option_table[] = {
 	 .fallback_text = "as tokenizer_config.json beside the vocabulary says, else false"},
 	{.name = "do_lower_case", .type = OPTION_FLAG, .field = FIELD(do_lower_case), .role = ROLE_RESULT,
 	 .help = "the opposite of cased, by Google's name", .fallback_text = "the opposite of cased"},
-	TEXT_FORM_OPTION(FIELD(text_form)),
+	{.help = "How input is read"},
+	INPUT_OPTIONS(struct instances_settings, input),
 	{.help = "Instances"},
 	{.name = "max_seq_length", .type = OPTION_INTEGER, .field = FIELD(max_seq_length), .fallback = "128",
 	 .range = "8..65536", .role = ROLE_RESULT, .value_name = "N", .help = "tokens of an instance, padding included"},
@@ -89,9 +91,6 @@ static const struct option option_table[] = {
 	 .role = ROLE_RESULT, .value_name = "WHOSE",
 	 .help = "google: exactly the instances that create_pretraining_data.py makes from this text and seed"},
 	{.help = "Running"},
-	{.name = "on_bad_record", .type = OPTION_CHOICE, .field = FIELD(on_bad_record), .fallback = "stop",
-	 .range = "stop|skip", .role = ROLE_RUN, .value_name = "WHAT",
-	 .help = "a damaged record of a file to convert ends the command, or is left out and counted"},
 	THREADS_OPTION(FIELD(threads)),
 	{0},
 };
@@ -294,8 +293,8 @@ static enum status prepare_text(struct run *run, const char *prefix)
 	}
 	struct corpus *corpus;
 	struct prepare_report report;
-	TRY(corpus_open(&corpus, (const char *const *)run->corpus.names, run->corpus.count,
-			text_form_named(settings->text_form)));
+	struct corpus_settings input = input_corpus_settings(&settings->input, settings->threads);
+	TRY(corpus_open(&corpus, (const char *const *)run->corpus.names, run->corpus.count, &input));
 	enum status status = prepare_corpus(corpus, run->tokenizer, run->pool,
 					    &(struct prepare_settings){.prefix = prefix}, &report);
 	corpus_close(corpus);
@@ -525,7 +524,7 @@ static enum status open_converted(struct run *run, const char *path, int64_t num
 	char own[PATH_BYTES], name[32];
 	struct instance_counts counts;
 	struct instance_demands demands = {.vocab_size = run->vocab.count,
-					   .skip_bad = strcmp(run->settings->on_bad_record, "skip") == 0};
+					   .skip_bad = strcmp(run->settings->input.on_bad_record, "skip") == 0};
 	TRY(instance_file_format(path, &format));
 	if (format == INSTANCE_STATIC)
 		return static_file_open(out, path);

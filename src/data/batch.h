@@ -90,8 +90,9 @@ struct static_file;
 MUST_USE enum status instances_open_static(struct instances **out, const struct static_file *files,
                                            int64_t file_count, const struct instance_settings *settings);
 /* Several sources mixed: of every 4096 consecutive samples each gives its share by weight (at least one), in an order
- * drawn from (seed, place). `sources` become owned when this succeeds; weights are positive. An epoch is as many samples as the
- * sources' first epochs have together. */
+ * drawn from (seed, place). `sources` become owned when this succeeds; weights are positive. The sources' epochs go on
+ * by themselves: to find a late sample, their earlier epochs are walked. instances_per_epoch() is the sum of the
+ * sources', instances_locate() tells where all last began an epoch together. */
 MUST_USE enum status instances_open_mixture(struct instances **out, struct instances *const *sources,
                                             const double *weights, int64_t count, uint64_t seed);
 void instances_close(struct instances *instances); /* NULL is fine */

@@ -112,7 +112,7 @@ static enum status shards_hint(struct instances *base, int64_t epoch, int64_t fi
 	pthread_rwlock_wrlock(&instances->lock);
 	int64_t index = epoch - instances->known_base;
 	bool known = index >= 0 && index < instances->known_count;
-	if (epoch < 0 || epoch > UINT32_MAX || first_sample < epoch ||
+	if (epoch < 0 || epoch > UINT32_MAX || first_sample < 0 ||
 	    (known && instances->known[index] != first_sample)) {
 		status = error_set(ERR_STATE, "epoch %lld does not begin with sample %lld in this data",
 		                   (long long)epoch, (long long)first_sample);

@@ -17,6 +17,7 @@ struct mixture {
 	int32_t *share; /* [count] samples of a block */
 	int64_t count;
 	int64_t epoch_count;
+	int64_t base_epoch, base_first; /* a hint: all sources begin this epoch with this sample */
 
 	pthread_mutex_t lock; /* of the block laid out last */
 	int64_t block;
@@ -54,23 +55,31 @@ static int64_t mixture_per_epoch(const struct instances *base)
 	return ((const struct mixture *)(const void *)base)->epoch_count;
 }
 
+/* The sources' epochs have their own lengths: what is told is the last place where all began one together. */
 static enum status mixture_locate(struct instances *base, int64_t sample, int64_t *out_epoch, int64_t *out_first)
 {
-	int64_t count = self(base)->epoch_count;
-	*out_epoch = sample / count;
-	*out_first = *out_epoch * count;
+	struct mixture *mixture = self(base);
+	BUG_IF(sample < mixture->base_first);
+	*out_epoch = mixture->base_epoch;
+	*out_first = mixture->base_first;
 	return OK;
 }
 
 static enum status mixture_hint(struct instances *base, int64_t epoch, int64_t first)
 {
-	int64_t count = self(base)->epoch_count;
-	if (epoch >= 0 && epoch <= INT64_MAX / count && first == epoch * count)
-		return OK;
-	enum status status = error_set(ERR_STATE, "epoch %lld does not begin with sample %lld in this mixture",
-				       (long long)epoch, (long long)first);
-	error_hint("the checkpoint comes from a run with other data or weights");
-	return status;
+	struct mixture *mixture = self(base);
+	if (first < 0)
+		return error_set(ERR_STATE, "an epoch cannot begin with sample %lld", (long long)first);
+	lay_out(mixture, first / BLOCK);
+	for (int64_t source = 0; source < mixture->count; source++) {
+		int64_t given = first / BLOCK * mixture->share[source];
+		for (int64_t i = 0; i < first % BLOCK; i++)
+			given += mixture->member[i] == source;
+		TRY(instances_hint(mixture->sources[source], epoch, given));
+	}
+	mixture->base_epoch = epoch;
+	mixture->base_first = first;
+	return OK;
 }
 
 static enum status mixture_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch,
