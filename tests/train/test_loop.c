@@ -1,0 +1,471 @@
+/* The loop and its guard: what is not finite never reaches a weight, and is explained; spikes; the loss scale; all of it
+ * goes on from a checkpoint as if nothing had been. */
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "base/stop.h"
+#include "train/loop_world.h"
+
+static struct world w;
+static float *seen[8];
+static char log_path[128];
+
+/* What was said since the last log_start(). */
+static void log_start(void)
+{
+	log_to_file(NULL);
+	snprintf(log_path, sizeof log_path, "%s/log", test_folder);
+	unlink(log_path);
+	log_to_file(log_path);
+}
+
+static int log_count(const char *part)
+{
+	struct buffer text = {0};
+	int count = 0;
+	if (file_exists(log_path))
+		assert_ok(file_read(log_path, 1 << 24, &text));
+	for (const char *at = buffer_string(&text); (at = strstr(at, part)); at++)
+		count++;
+	buffer_release(&text);
+	return count;
+}
+
+/* Weights at the beginning of eight steps. */
+static int64_t first_seen;
+
+static void remember(struct world *world, int64_t step)
+{
+	if (step >= first_seen && step < first_seen + 8) {
+		free(seen[step - first_seen]);
+		seen[step - first_seen] = world_weights(world);
+	}
+}
+
+static int drop_seen(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 8; i++) {
+		free(seen[i]);
+		seen[i] = NULL;
+	}
+	first_seen = 0;
+	return 0;
+}
+
+static double nan_in_step_3(int64_t step, int32_t batch, int run, double scale)
+{
+	(void)run, (void)scale;
+	return step == 3 && batch == 1 ? NAN : 1;
+}
+
+static void one_bad_step_is_left_out(void **state)
+{
+	(void)state;
+	log_start();
+	world_open(&w, "bad", 6, 0);
+	w.gradient = nan_in_step_3;
+	w.before_step = remember;
+	assert_ok(train(&w.training));
+	assert_true(same_weights(&w, seen[3], seen[4]));
+	assert_false(same_weights(&w, seen[2], seen[3]));
+	assert_false(same_weights(&w, seen[4], seen[5]));
+	assert_int_equal(w.training.state.skipped_steps, 1);
+	assert_int_equal(w.training.state.guard.skipped_in_row, 0);
+	assert_int_equal(w.optimizer->update_count, 5);
+	assert_int_equal(log_count("step 3: loss 5, gradients not finite, in micro-batch 2 of 2 (samples 7 to 7), first in "
+	                           "the gradient; the same when repeated"),
+	                 1);
+	world_close(&w);
+}
+
+static double nan_from_step_5(int64_t step, int32_t batch, int run, double scale)
+{
+	(void)batch, (void)run, (void)scale;
+	return step >= 5 ? INFINITY : 1;
+}
+
+static void three_in_a_row_end_the_run(void **state)
+{
+	(void)state;
+	world_open(&w, "row", 100, 2);
+	w.gradient = nan_from_step_5;
+	assert_error(ERR_NUMERIC, "number 3 in a row", train(&w.training));
+	assert_non_null(strstr(error_last()->message, "step 7"));
+	assert_non_null(strstr(error_last()->message, "micro-batch 1 of 2"));
+	assert_non_null(strstr(error_last()->hint, "--learning_rate"));
+	assert_ok(checkpoint_verify(test_path("row/checkpoint-6")));
+	assert_false(file_exists(test_path("row/checkpoint-7")));
+	/* The row is part of the checkpoint: run again, it ends at the same step. */
+	world_close(&w);
+	world_open(&w, "row", 100, 2);
+	w.gradient = nan_from_step_5;
+	world_resume(&w);
+	assert_int_equal(w.training.state.guard.skipped_in_row, 2);
+	assert_error(ERR_NUMERIC, "step 7", train(&w.training));
+	world_close(&w);
+}
+
+static int64_t bad_every;
+
+static double nan_now_and_then(int64_t step, int32_t batch, int run, double scale)
+{
+	(void)batch, (void)run, (void)scale;
+	return step % bad_every == 0 ? NAN : 1;
+}
+
+static void ten_in_a_thousand_end_the_run(void **state)
+{
+	(void)state;
+	bad_every = 20;
+	world_open(&w, "ten", 2000, 50);
+	w.gradient = nan_now_and_then;
+	assert_error(ERR_NUMERIC, "number 10 within 1000", train(&w.training));
+	assert_non_null(strstr(error_last()->message, "step 200"));
+	world_close(&w);
+	/* ... counted across a resume ... */
+	world_open(&w, "ten", 2000, 0);
+	w.gradient = nan_now_and_then;
+	world_resume(&w);
+	assert_int_equal(w.training.state.step, 150);
+	assert_error(ERR_NUMERIC, "step 200", train(&w.training));
+	world_close(&w);
+	/* ... and not when they are further apart. */
+	bad_every = 112;
+	world_open(&w, "few", 1200, 0);
+	w.gradient = nan_now_and_then;
+	assert_ok(train(&w.training));
+	assert_int_equal(w.training.state.skipped_steps, 10);
+	world_close(&w);
+}
+
+static double nan_the_first_time(int64_t step, int32_t batch, int run, double scale)
+{
+	(void)batch, (void)scale;
+	return step == 2 && run == 1 ? NAN : step == 4 ? (run == 1 ? NAN : INFINITY) : 1;
+}
+
+static double other_each_time(int64_t step, int run)
+{
+	return step == 3 ? NAN : step == 4 ? (run == 1 ? NAN : 1 / 0.0) : 5;
+}
+
+static void a_fault_of_the_machine_is_told_apart(void **state)
+{
+	(void)state;
+	log_start();
+	world_open(&w, "machine", 5, 0);
+	w.gradient = nan_the_first_time;
+	w.before_step = remember;
+	assert_ok(train(&w.training));
+	assert_int_equal(log_count("step 2: loss 5, gradients not finite, but not when repeated: the hardware"), 1);
+	assert_int_equal(log_count("first in the gradient; other numbers when repeated"), 1);
+	assert_true(same_weights(&w, seen[2], seen[3]));
+	world_close(&w);
+	/* The loss alone may be what is not finite: nothing of that step is taken. */
+	log_start();
+	world_open(&w, "loss", 6, 0);
+	w.loss = other_each_time;
+	w.before_step = remember;
+	assert_ok(train(&w.training));
+	assert_true(same_weights(&w, seen[3], seen[5]));
+	assert_int_equal(log_count("step 3: loss nan, gradients finite, in micro-batch 1 of 2 (samples 6 to 6), first in the loss; "
+	                           "the same when repeated"),
+	                 1);
+	assert_int_equal(log_count("step 4: loss nan, gradients finite, in micro-batch 1 of 2 (samples 8 to 8), first in the loss; "
+	                           "other numbers when repeated"),
+	                 1);
+	world_close(&w);
+}
+
+static double loss_with_a_spike(int64_t step, int run)
+{
+	(void)run;
+	return step == 150 ? 9 : 5 + 0.1 * (double)(step % 5);
+}
+
+static double norm_with_a_spike(int64_t step, int32_t batch, int run, double scale)
+{
+	(void)batch, (void)run, (void)scale;
+	return step == 140 ? 100 : 1 + 0.01 * (double)(step % 3);
+}
+
+static void spikes_are_named(void **state)
+{
+	(void)state;
+	log_start();
+	world_open(&w, "spikes", 160, 0);
+	w.loss = loss_with_a_spike;
+	w.gradient = norm_with_a_spike;
+	assert_ok(train(&w.training));
+	assert_int_equal(log_count("standard deviations above"), 2);
+	assert_int_equal(log_count("step 140: gradient norm"), 1);
+	assert_int_equal(log_count("step 150: loss 9 is"), 1);
+	assert_int_equal(w.training.state.skipped_steps, 0);
+	float *with = world_weights(&w);
+	world_close(&w);
+
+	log_start();
+	world_open(&w, "skipped", 160, 0);
+	w.loss = loss_with_a_spike;
+	w.gradient = norm_with_a_spike;
+	w.training.guard.skip_spikes = 6;
+	w.before_step = remember;
+	first_seen = 148;
+	assert_ok(train(&w.training));
+	assert_true(same_weights(&w, seen[2], seen[3]));
+	assert_false(same_weights(&w, seen[1], seen[2]));
+	assert_int_equal(log_count("update left out"), 2);
+	assert_int_equal(w.training.state.skipped_steps, 2);
+	assert_int_equal(w.optimizer->update_count, 158);
+	float *without = world_weights(&w);
+	assert_false(same_weights(&w, with, without));
+	world_close(&w);
+
+	/* The window goes through a checkpoint: the spike right after it is seen, and the weights end the same. */
+	world_open(&w, "window", 160, 0);
+	w.loss = loss_with_a_spike;
+	w.gradient = norm_with_a_spike;
+	w.training.guard.skip_spikes = 6;
+	w.training.settings.stop_at_step = 139;
+	assert_int_equal(train(&w.training), STOPPED);
+	struct guard_state before = w.training.state.guard;
+	world_close(&w);
+	world_open(&w, "window", 160, 0);
+	w.loss = loss_with_a_spike;
+	w.gradient = norm_with_a_spike;
+	w.training.guard.skip_spikes = 6;
+	world_resume(&w);
+	assert_memory_equal(&before, &w.training.state.guard, sizeof before);
+	assert_ok(train(&w.training));
+	float *resumed = world_weights(&w);
+	assert_true(same_weights(&w, without, resumed));
+	free(with);
+	free(without);
+	free(resumed);
+	world_close(&w);
+}
+
+static double overflow_above_1024(int64_t step, int32_t batch, int run, double scale)
+{
+	(void)step, (void)batch, (void)run;
+	return scale > 1024 ? INFINITY : 1;
+}
+
+static double overflow_always(int64_t step, int32_t batch, int run, double scale)
+{
+	(void)batch, (void)run, (void)scale;
+	return step < 4 ? 1 : INFINITY;
+}
+
+static double nan_from_then_on(int64_t step, int run)
+{
+	(void)run;
+	return step >= 3 ? NAN : 5;
+}
+
+static void the_loss_scale_follows(void **state)
+{
+	(void)state;
+	/* 65536 overflows six times down to 1024; 2000 clean steps later 2048 is tried once, and so on. */
+	world_open(&w, "scale", 4020, 0);
+	w.gradient = overflow_above_1024;
+	w.training.guard = (struct guard_settings){.dynamic = true, .loss_scale = 65536};
+	assert_ok(train(&w.training));
+	assert_int_equal(w.training.state.skipped_steps, 8);
+	assert_near(w.training.state.guard.loss_scale, 1024, 0);
+	assert_int_equal(w.training.state.guard.clean_steps, 4020 - 8 - 4000);
+	world_close(&w);
+
+	/* A scale changes nothing but the range: the same weights as without, where nothing overflows. */
+	world_open(&w, "scaled", 30, 0);
+	w.training.guard = (struct guard_settings){.dynamic = true, .loss_scale = 1024};
+	w.training.settings.stop_at_step = 11;
+	assert_int_equal(train(&w.training), STOPPED);
+	world_close(&w);
+	world_open(&w, "scaled", 30, 0);
+	w.training.guard = (struct guard_settings){.dynamic = true, .loss_scale = 65536};
+	world_resume(&w);
+	assert_near(w.training.state.guard.loss_scale, 1024, 0); /* the checkpoint's, not the first value again */
+	assert_ok(train(&w.training));
+	assert_int_equal(w.training.state.guard.clean_steps, 30);
+	float *scaled = world_weights(&w);
+	world_close(&w);
+	world_open(&w, "unscaled", 30, 0);
+	assert_ok(train(&w.training));
+	float *unscaled = world_weights(&w);
+	assert_true(same_weights(&w, scaled, unscaled));
+	free(scaled);
+	free(unscaled);
+	world_close(&w);
+
+	/* What overflows at any scale ends the run at the floor, 2^-14, instead of looping for ever. */
+	world_open(&w, "floor", 1000, 0);
+	w.gradient = overflow_always;
+	w.training.guard = (struct guard_settings){.dynamic = true, .loss_scale = 65536};
+	assert_error(ERR_NUMERIC, "smallest loss scale", train(&w.training));
+	assert_int_equal(w.training.state.step, 33); /* 3 good, 30 halvings, and the one that cannot be halved */
+	world_close(&w);
+
+	/* A loss that is not finite is no matter of the scale: it ends the run after three. */
+	world_open(&w, "nan", 1000, 0);
+	w.loss = nan_from_then_on;
+	w.gradient = nan_from_step_5;
+	w.training.guard = (struct guard_settings){.dynamic = true, .loss_scale = 65536};
+	assert_error(ERR_NUMERIC, "number 3 in a row", train(&w.training));
+	assert_near(w.training.state.guard.loss_scale, 65536, 0);
+	world_close(&w);
+}
+
+static double falls_then_rises(int64_t step)
+{
+	return step <= 4 ? 5 - 0.5 * (double)step : 4;
+}
+
+static double never_better(int64_t step)
+{
+	return (double)step;
+}
+
+static void assert_link(const char *name, const char *target)
+{
+	char found[256] = "";
+	assert_true(readlink(test_path(name), found, sizeof found - 1) > 0);
+	assert_string_equal(found, target);
+}
+
+static void the_best_is_kept(void **state)
+{
+	(void)state;
+	world_open(&w, "best", 20, 5);
+	w.phase.eval_steps = 2;
+	w.objective.evaluation_count = 1;
+	w.evaluation = falls_then_rises;
+	w.training.checkpoints.keep = 1;
+	assert_ok(train(&w.training));
+	assert_int_equal(w.training.state.best_step, 4);
+	assert_ok(checkpoint_verify(test_path("best/checkpoint-4")));
+	assert_ok(checkpoint_verify(test_path("best/checkpoint-20")));
+	assert_false(file_exists(test_path("best/checkpoint-2")));
+	assert_false(file_exists(test_path("best/checkpoint-15")));
+	assert_link("best/best", "checkpoint-4");
+	world_close(&w);
+
+	/* A mark that a kill left out is put right; a best checkpoint that is gone is forgotten. */
+	assert_int_equal(unlink(test_path("best/best")), 0);
+	assert_int_equal(unlink(test_path("best/best.json")), 0);
+	world_open(&w, "best", 20, 5);
+	world_resume(&w);
+	assert_int_equal(w.training.state.best_step, 4);
+	assert_ok(train(&w.training));
+	assert_link("best/best", "checkpoint-4");
+	assert_true(file_exists(test_path("best/best.json")));
+	world_close(&w);
+	assert_ok(folder_remove(test_path("best/checkpoint-4")));
+	world_open(&w, "best", 20, 5);
+	world_resume(&w);
+	assert_ok(train(&w.training));
+	assert_int_equal(w.training.state.best_step, 0);
+	assert_false(file_exists(test_path("best/best.json")));
+	world_close(&w);
+
+	/* Without save_best only what is saved anyway can be the best. */
+	world_open(&w, "due", 20, 5);
+	w.phase.eval_steps = 1;
+	w.objective.evaluation_count = 1;
+	w.evaluation = never_better;
+	w.training.settings.save_best = false;
+	w.training.checkpoints.keep = 1;
+	assert_ok(train(&w.training));
+	assert_int_equal(w.training.state.best_step, 5);
+	assert_link("due/best", "checkpoint-5");
+	world_close(&w);
+}
+
+static double ask_to_stop(int64_t step, int run)
+{
+	(void)run;
+	if (step == 4)
+		raise(SIGUSR1);
+	return 5;
+}
+
+/* Between two micro-batches: the step is not made, and made after the resume. */
+static void stops_between_micro_batches(void **state)
+{
+	(void)state;
+	pid_t child = fork();
+	if (child == 0) {
+		stop_install();
+		world_open(&w, "stop", 10, 0);
+		w.loss = ask_to_stop;
+		enum status status = train(&w.training);
+		_exit(status == STOPPED && w.training.state.step == 3 ? 75 : 1);
+	}
+	int result;
+	waitpid(child, &result, 0);
+	assert_true(WIFEXITED(result));
+	assert_int_equal(WEXITSTATUS(result), 75);
+	world_open(&w, "stop", 10, 0);
+	world_resume(&w);
+	assert_int_equal(w.training.state.step, 3);
+	assert_ok(train(&w.training));
+	float *stopped = world_weights(&w);
+	world_close(&w);
+	world_open(&w, "straight", 10, 0);
+	assert_ok(train(&w.training));
+	float *straight = world_weights(&w);
+	assert_true(same_weights(&w, stopped, straight));
+	free(stopped);
+	free(straight);
+	world_close(&w);
+}
+
+static void take_a_while(struct world *world, int64_t step)
+{
+	(void)world, (void)step;
+	usleep(5000);
+}
+
+static void stops_in_time(void **state)
+{
+	(void)state;
+	double started = clock_seconds();
+	world_open(&w, "time", 100000, 0);
+	w.before_step = take_a_while;
+	stop_deadline(started + 0.5);
+	assert_int_equal(train(&w.training), STOPPED);
+	assert_string_equal(stop_reason(), "the time limit");
+	stop_deadline(0);
+	stop_reserve(0);
+	assert_true(w.training.state.step > 0);
+	char name[64];
+	snprintf(name, sizeof name, "time/checkpoint-%lld", (long long)w.training.state.step);
+	assert_ok(checkpoint_verify(test_path(name)));
+	world_close(&w);
+}
+
+static int teardown(void **state)
+{
+	log_to_file(NULL);
+	return test_folder_drop(state);
+}
+
+int main(void)
+{
+	log_level = LOG_QUIET;
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_teardown(one_bad_step_is_left_out, drop_seen),
+	        cmocka_unit_test(three_in_a_row_end_the_run),
+	        cmocka_unit_test(ten_in_a_thousand_end_the_run),
+	        cmocka_unit_test_teardown(a_fault_of_the_machine_is_told_apart, drop_seen),
+	        cmocka_unit_test_teardown(spikes_are_named, drop_seen),
+	        cmocka_unit_test(the_loss_scale_follows),
+	        cmocka_unit_test(the_best_is_kept),
+	        cmocka_unit_test(stops_between_micro_batches),
+	        cmocka_unit_test(stops_in_time),
+	};
+	return cmocka_run_group_tests(tests, test_folder_make, teardown);
+}
