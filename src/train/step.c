@@ -108,7 +108,8 @@ static enum status repeat_step(struct training *training, const struct step *ste
 	for (int32_t i = 0; i < step->batch_count; i++) {
 		micro_batch_gradients(training, step, i);
 		TRY(read_sums(training, &scalars, &sums));
-		if (out->batch >= 0 || (scalars.finite && sums_finite(&sums)))
+		if (out->batch >= 0 ||
+		    (scalars.finite && isfinite(scalars.gradient_square_sum) && sums_finite(&sums)))
 			continue;
 		out->batch = i;
 		if (objective->locate_not_finite)
