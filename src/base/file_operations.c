@@ -46,6 +46,7 @@ enum status file_fault_set(const char *specification)
 		int number;
 	} modes[] = {{"ENOSPC", FAULT_ERRNO, ENOSPC},
 	             {"EIO", FAULT_ERRNO, EIO},
+	             {"EROFS", FAULT_ERRNO, EROFS},
 	             {"EINTR", FAULT_ERRNO, EINTR},
 	             {"short", FAULT_SHORT, 0},
 	             {"kill", FAULT_KILL, 0}};

@@ -76,6 +76,9 @@ MUST_USE enum status checkpoint_save_final(const struct checkpoint_context *cont
  * damaged one is passed over with a warning; if all are damaged, ERR_DATA. Safe beside a run at work. */
 MUST_USE enum status checkpoint_latest(const char *folder, char out_path[PATH_BYTES], bool *out_found);
 
+/* ERR_RESOURCE if the run folder is no longer there: it must not be made anew around one checkpoint. */
+MUST_USE enum status checkpoint_folder_check(const char *folder);
+
 /* Makes `best` and best.json of a run folder say what `state` says. A best checkpoint that is no longer there is
  * forgotten, in `state` too. */
 MUST_USE enum status checkpoint_best_check(const char *folder, struct train_state *state);

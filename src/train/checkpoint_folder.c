@@ -10,6 +10,15 @@
 #include "base/log.h"
 #include "train/checkpoint_internal.h"
 
+enum status checkpoint_folder_check(const char *folder)
+{
+	if (file_is_folder(folder))
+		return OK;
+	enum status status = error_set(ERR_RESOURCE, "'%s': the run's folder is gone", folder);
+	error_hint("something removed or moved it while the run was writing there");
+	return status;
+}
+
 enum status checkpoint_folder_discard(const char *parent, const char *name)
 {
 	char from[PATH_BYTES], to[PATH_BYTES], trash[320];

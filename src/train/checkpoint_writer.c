@@ -223,16 +223,6 @@ done:
 	return status;
 }
 
-/* A run folder that is gone must not be made anew around one checkpoint. */
-static enum status folder_check(const char *folder)
-{
-	if (file_is_folder(folder))
-		return OK;
-	enum status status = error_set(ERR_RESOURCE, "'%s': the run's folder is gone", folder);
-	error_hint("something else removed or moved it while the run was writing there");
-	return status;
-}
-
 static enum status write_checkpoint(struct checkpoint_writer *writer)
 {
 	const struct checkpoint_context *context = writer->context;
@@ -242,7 +232,7 @@ static enum status write_checkpoint(struct checkpoint_writer *writer)
 	snprintf(temporary_name, sizeof(temporary_name), TEMPORARY_PREFIX "%s-%ld", name, (long)getpid());
 	TRY(path_join(temporary, context->folder, temporary_name));
 	TRY(prove_finite(writer));
-	TRY(folder_check(context->folder));
+	TRY(checkpoint_folder_check(context->folder));
 	TRY(space_check(context->folder, disk_bytes(writer->model), "a checkpoint needs"));
 	enum status status = write_files(writer, temporary);
 	if (status == OK)
@@ -366,7 +356,7 @@ enum status checkpoint_save_final(const struct checkpoint_context *context, stru
 	float *slab = NULL;
 	struct folder_files files = {0};
 	enum status status;
-	TRY_GOTO(folder_check(context->folder), done);
+	TRY_GOTO(checkpoint_folder_check(context->folder), done);
 	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "copy of the weights"), done);
 	TRY_GOTO(model_get_weights(model, slab), done);
 	for (int64_t i = 0; i < model->parameter_count; i++) {

@@ -167,13 +167,16 @@ static enum status train_phase(struct training *training)
 	return OK;
 }
 
-/* However the loop ended, what it began to save is finished; a save that failed is the news, unless it was another
- * failure that ended the loop. */
+/* However the loop ended, what it began to save is finished. Whether that failed is the news if nothing else did; that
+ * the folder is gone explains whatever else did. */
 static enum status last_save(struct training *training, enum status ended)
 {
 	struct error error = *error_last();
 	enum status status = checkpoint_writer_finish(training->writer);
-	return ended == OK || ended == STOPPED ? (status == OK ? ended : status) : error_restore(&error);
+	if (ended == OK || ended == STOPPED)
+		return status == OK ? ended : status;
+	TRY(checkpoint_folder_check(training->checkpoints.folder));
+	return error_restore(&error);
 }
 
 static const char *phase_end_reason(const struct phase *phase, const struct train_state *state)

@@ -84,9 +84,11 @@ static enum status verify_file(const char *folder, const struct json *row, const
 	TRY(path_join(path, folder, name));
 	if (!file_exists(path))
 		return folder_damaged(folder, "'%s' is missing", name);
-	/* A size that differs says it without reading gigabytes. */
+	/* A pipe would be waited for; a size that differs says it without reading gigabytes. */
 	found_bytes = file_size(path);
-	if (found_bytes >= 0 && found_bytes != bytes)
+	if (found_bytes < 0)
+		return folder_damaged(folder, "'%s' is not a regular file", name);
+	if (found_bytes != bytes)
 		return folder_damaged(folder, "'%s' has %" PRId64 " bytes, not %" PRId64, name, found_bytes, bytes);
 	enum status status = file_checksum(path, &found_bytes, &found_crc);
 	if (status == ERR_USAGE) /* gone or a folder: no fault of the command line's */
@@ -114,7 +116,7 @@ enum status manifest_verify(const char *folder, int64_t *out_files, int64_t *out
 	int64_t format = 0, count = 0, total = 0;
 	enum status status;
 	TRY(path_join(path, folder, MANIFEST_NAME));
-	if (!file_exists(path))
+	if (file_size(path) < 0)
 		return folder_damaged(folder, "it has no " MANIFEST_NAME);
 	TRY_GOTO(as_damage(folder, file_read(path, MANIFEST_LIMIT, &text)), done);
 	TRY_GOTO(as_damage(folder, json_parse(&document, path, buffer_string(&text), text.size)), done);
