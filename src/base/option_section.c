@@ -24,7 +24,7 @@ bool option_section_name(const struct options *options, const char *word, size_t
 		number = number * 10 + (word[at] - '0');
 	if (at == prefix || at + 1 >= length || word[at] != '.')
 		return false;
-	*out_section = number - 1;
+	*out_section = number > 0 ? number - 1 : SECTIONS_MAX; /* none has the number 0 */
 	*out_name = word + at + 1;
 	return true;
 }
