@@ -20,8 +20,8 @@ bool option_section_name(const struct options *options, const char *word, size_t
 	if (prefix == 0 || length <= prefix || strncmp(word, options->section_name, prefix) != 0)
 		return false;
 	int64_t number = 0;
-	for (; at < length && isdigit((unsigned char)word[at]) && number <= SECTIONS_MAX; at++)
-		number = number * 10 + (word[at] - '0');
+	for (; at < length && isdigit((unsigned char)word[at]); at++)
+		number = number > SECTIONS_MAX ? number : number * 10 + (word[at] - '0');
 	if (at == prefix || at + 1 >= length || word[at] != '.')
 		return false;
 	*out_section = number > 0 ? number - 1 : SECTIONS_MAX; /* none has the number 0 */
