@@ -2,8 +2,9 @@
 #
 #   make                  builds build/bertc
 #   make test             all tests, on a build whose warnings are errors; ends with "N passed, N failed, N skipped"
+#   make test-long        tests that take minutes: every recipe trains, ...
 #   make demo             the main job on a small invented world; CORPUS=path on your own text
-#   make install          program, man pages, completion, below PREFIX (/usr/local) and DESTDIR
+#   make install          program, man pages, completion, recipes, below PREFIX (/usr/local) and DESTDIR
 #   make deps             installs missing Debian packages
 #   make test-sanitizers  all tests under the address, undefined and thread sanitizers, one after the other
 #   make fuzz             feeds made-up bytes to every parser under the address and undefined sanitizers (clang):
@@ -75,8 +76,10 @@ SOURCES = $(filter-out src/formats/$(if $(HDF5),hdf5_absent,hdf5_rows).c, \
 KERNELS = $(sort $(wildcard src/backend/cpu/kernels/*.c))
 LIBRARY_OBJECTS = $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cmd/main.c,$(SOURCES))) \
 	$(foreach isa,$(ISAS),$(patsubst src/%.c,$(BUILD)/%.$(isa).o,$(KERNELS)))
-TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/*/test_*.c)))
+TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(filter-out tests/long/%,$(wildcard tests/*/test_*.c))))
+LONG_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/long/test_*.c)))
 RUN_PROGRAMS = $(foreach program,$(TEST_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
+RUN_LONG = $(foreach program,$(LONG_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
 DEMO_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(wildcard demo/*.c))
 
 # Fuzz targets and what they need of the library: the folders that read what others wrote.
@@ -86,7 +89,7 @@ FUZZ_FOLDERS = base formats text data train model
 FUZZ_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/*.c)))
 RUN_FUZZ = $(foreach program,$(FUZZ_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
 
-.PHONY: all deps test run-tests test-sanitizers fuzz run-fuzz demo install format clean
+.PHONY: all deps test run-tests test-long run-long test-sanitizers fuzz run-fuzz demo install format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -171,6 +174,12 @@ test: deps
 run-tests: $(BUILD)/bertc $(RUN_PROGRAMS)
 	@BUILD=$(BUILD) sh tests/run.sh $(RUN_PROGRAMS)
 
+test-long: deps
+	@$(MAKE) --no-print-directory WERROR=1 run-long
+
+run-long: $(BUILD)/bertc $(RUN_LONG)
+	@BUILD=$(BUILD) TEST_SECONDS=3600 sh tests/run.sh $(RUN_LONG)
+
 # Without WERROR: instrumented code looks different to the compiler, and some of its warnings are then mistaken.
 test-sanitizers: deps
 	@for sanitizer in address undefined thread; do \
@@ -203,6 +212,8 @@ install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 	install $(BUILD)/bertc $(DESTDIR)$(PREFIX)/bin/bertc
+	install -d $(DESTDIR)$(PREFIX)/share/bertc/recipes
+	install -m 644 recipes/*.conf $(DESTDIR)$(PREFIX)/share/bertc/recipes
 	$(BUILD)/bertc man >$(DESTDIR)$(PREFIX)/share/man/man1/bertc.1
 	for command in $$($(BUILD)/bertc help | awk '/^Commands/ {on = 1; next} /^$$/ {on = 0} on {print $$1}'); do \
 		$(BUILD)/bertc man $$command >$(DESTDIR)$(PREFIX)/share/man/man1/bertc-$$command.1 || exit 1; \

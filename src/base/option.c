@@ -291,6 +291,35 @@ enum status options_set(struct options *options, const char *name, const char *v
 	return option_set_at(options, index, value, origin);
 }
 
+void options_forget(struct options *options, const char *name)
+{
+	int index = options_find(options, name);
+	BUG_IF(index < 0);
+	const struct option *row = &options->table[index];
+	void *field = option_field(options, index);
+	options->origin[index] = ORIGIN_DEFAULT;
+	options->text[index] = NULL;
+	switch (row->type) {
+	case OPTION_FLAG:
+		*(bool *)field = false;
+		break;
+	case OPTION_INTEGER:
+		*(int64_t *)field = 0;
+		break;
+	case OPTION_NUMBER:
+		*(double *)field = 0;
+		break;
+	case OPTION_TEXT:
+	case OPTION_CHOICE:
+		*(const char **)field = NULL;
+		break;
+	case OPTION_LIST:
+		option_list_clear(options, index);
+		break;
+	}
+	BUG_IF(row->fallback && option_set_at(options, index, row->fallback, ORIGIN_DEFAULT) == ERR_USAGE);
+}
+
 enum option_origin options_origin(const struct options *options, const char *name)
 {
 	int index = options_find(options, name);

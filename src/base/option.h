@@ -117,6 +117,8 @@ MUST_USE enum status options_parse(struct options *options, int argc, char **arg
  * more when its origin is the same, and starts anew when the new origin is stronger. The text is copied. */
 MUST_USE enum status options_set(struct options *options, const char *name, const char *value,
 				 enum option_origin origin);
+/* Back to the default, whoever set it. */
+void options_forget(struct options *options, const char *name);
 /* Index of a name or alias in the table, or -1. */
 int options_find(const struct options *options, const char *name);
 enum option_origin options_origin(const struct options *options, const char *name);

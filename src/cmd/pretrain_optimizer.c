@@ -41,8 +41,6 @@ static enum status choose_warmup(struct pretrain_phase *phase)
 	struct options *options = phase->options;
 	const struct pretrain_settings *settings = phase->settings;
 	int64_t steps = settings->num_train_steps, tenth = steps / 10 < 10000 ? steps / 10 : 10000;
-	if (options_given(options, "num_warmup_steps") && options_given(options, "warmup_proportion"))
-		return error_set(ERR_USAGE, "--num_warmup_steps and --warmup_proportion: give one of them");
 	if (!pretrain_unset(options, "num_warmup_steps"))
 		;
 	else if (!pretrain_unset(options, "warmup_proportion"))

@@ -124,6 +124,18 @@ static enum status check_second_phase(struct pretrain *run)
 	return OK;
 }
 
+/* Two ways to say one thing. Of a config file's and the command line's, the latter counts. */
+static enum status settle(struct options *options, const char *one, const char *other)
+{
+	if (!options_given(options, one) || !options_given(options, other))
+		return OK;
+	enum option_origin first = options_origin(options, one), second = options_origin(options, other);
+	if (first == second)
+		return error_set(ERR_USAGE, "--%s and --%s: give one of them", one, other);
+	options_forget(options, first < second ? one : other);
+	return OK;
+}
+
 /* A phase that is over: its record alone. */
 static enum status open_past_phase(struct pretrain *run, struct pretrain_phase *phase, const struct json *record)
 {
@@ -146,6 +158,8 @@ static enum status open_phase(struct pretrain *run, int64_t index, const struct 
 		TRY(options_derive(&phase->own, run->options, index, phase->settings));
 		phase->options = &phase->own;
 	}
+	TRY(settle(phase->options, "num_train_steps", "num_train_epochs"));
+	TRY(settle(phase->options, "num_warmup_steps", "warmup_proportion"));
 	return record ? options_resume(phase->options, record, run->checkpoint, SCOPE_SECTION) : OK;
 }
 
