@@ -2,7 +2,7 @@
 #
 #   make                  builds build/bertc
 #   make test             all tests, on a build whose warnings are errors; ends with "N passed, N failed, N skipped"
-#   make test-long        tests that take minutes: every recipe trains, ...
+#   make test-long        tests that take minutes, such as every recipe on a small model
 #   make demo             the main job on a small invented world; CORPUS=path on your own text
 #   make install          program, man pages, completion, recipes, below PREFIX (/usr/local) and DESTDIR
 #   make deps             installs missing Debian packages

@@ -236,10 +236,18 @@ const struct command_text pretrain_text = {
 		"sentences, evaluates on held-out documents, saves checkpoints, and leaves FOLDER/final, a Hugging Face "
 		"model folder. --corpus and --out alone make a good run; the settings table at the start shows every "
 		"value and where it came from.\n\n"
+		"Phases: a run may have several, such as 128 tokens and then 512. A config file lists them as sections "
+		"[phase] (in JSON, \"phases\": [{...}, {...}]), each with its own values for what is marked `per phase` below; on "
+		"the command line --phase2.learning_rate is the second one's, --learning_rate that of all. Weights, moments, steps "
+		"and tokens run on; schedule and bias correction begin again. share/bertc/recipes, recipes/ in the sources, has "
+		"config files of published runs: bert_base, bert_large, scibert, nvidia_lamb.\n\n"
+		"Flags of google-research/bert, NVIDIA's BERT, transformers and Megatron-LM are taken by their names, or answered "
+		"with what to use instead.\n\n"
 		"The same command run again goes on from the newest checkpoint. Ctrl-C finishes the step, saves and exits "
 		"with status 75.",
 	.examples =
 		"bertc pretrain --corpus 'text/*.txt.zst' --out runs/mine\tthe whole job with chosen settings\n"
+		"bertc pretrain --config recipes/scibert.conf --corpus papers/ --out runs/sci\ta published run of two phases\n"
 		"bertc pretrain --corpus text/ --model base --out runs/base --plan\tsettings and memory, no training\n"
 		"bertc pretrain --out runs/mine\tgo on with a run that was stopped",
 };
