@@ -1,23 +1,6 @@
 #include "base/rng.h"
 
-#include <math.h>
 #include "base/error.h"
-
-double rng_truncated_normal(struct rng *rng)
-{
-	/* Box and Muller's pair: the two values are independent, so the second may replace a refused first.
-	 */
-	for (;;) {
-		double radius = sqrt(-2 * log(1 - rng_double(rng)));
-		double angle = 6.283185307179586 * rng_double(rng);
-		double value = radius * cos(angle);
-		if (fabs(value) <= 2)
-			return value;
-		value = radius * sin(angle);
-		if (fabs(value) <= 2)
-			return value;
-	}
-}
 
 #define FEISTEL_ROUNDS 8 /* six are visibly uneven for a handful of values */
 

@@ -283,11 +283,12 @@ static void init_block(void *context, int64_t block, int worker)
 	const struct parameter *parameter = task->parameter;
 	uint64_t number = (uint64_t)(parameter - task->model->parameters);
 	struct rng rng = rng_start(task->seed, RNG_WEIGHTS, number << 32 | (uint64_t)block);
-	int64_t end =
-	        (block + 1) * INIT_BLOCK < parameter->count ? (block + 1) * INIT_BLOCK : parameter->count;
-	for (int64_t i = block * INIT_BLOCK; i < end; i++)
-		task->slab[parameter->offset + i] =
-		        (float)(task->model->config.initializer_range * rng_truncated_normal(&rng));
+	int64_t first = block * INIT_BLOCK, left = parameter->count - first;
+	int64_t count = left < INIT_BLOCK ? left : INIT_BLOCK;
+	double draws[INIT_BLOCK];
+	rng_truncated_normals(&rng, draws, count);
+	for (int64_t i = 0; i < count; i++)
+		task->slab[parameter->offset + first + i] = (float)(task->model->config.initializer_range * draws[i]);
 }
 
 enum status model_initialize(struct model *model, struct replica *replica, uint64_t seed)

@@ -105,6 +105,34 @@ static void truncated_normal_draws(void **state)
 	assert_true(fabs(inner / N - 0.68269 / 0.9545) < 0.006);
 }
 
+/* Many at once are the draws one by one, and both are what the C library's functions give. */
+static void truncated_normals_in_bulk(void **state)
+{
+	(void)state;
+	enum { N = 20000 };
+	static double bulk[N];
+	for (uint64_t index = 0; index < 3; index++) {
+		struct rng start = rng_start(5, RNG_TEST, index << 32 | 7), rng = start, again = start;
+		rng_truncated_normals(&start, bulk, N);
+		for (int i = 0; i < N; i++)
+			assert_true(bulk[i] == rng_truncated_normal(&rng));
+		for (int i = 0; i < N; i++) {
+			double expected;
+			do {
+				double radius = sqrt(-2 * log(1 - rng_double(&again)));
+				double angle = 6.283185307179586 * rng_double(&again);
+				expected = radius * cos(angle);
+				if (fabs(expected) > 2)
+					expected = radius * sin(angle);
+			} while (fabs(expected) > 2);
+			assert_true(fabs(bulk[i] - expected) < 4e-15);
+		}
+		double few[5];
+		rng_truncated_normals(&start, few, 5);
+		assert_memory_equal(few, bulk, sizeof(few));
+	}
+}
+
 static void permutations_hit_each_once(void **state)
 {
 	(void)state;
@@ -160,6 +188,7 @@ int main(void)
 	        cmocka_unit_test(streams_are_functions_of_their_index),
 	        cmocka_unit_test(uniform_draws),
 	        cmocka_unit_test(truncated_normal_draws),
+	        cmocka_unit_test(truncated_normals_in_bulk),
 	        cmocka_unit_test(permutations_hit_each_once),
 	        cmocka_unit_test(permutations_are_even),
 	};
