@@ -54,9 +54,10 @@ static const char *const style[] = {
 	".switch{display:flex;flex-wrap:wrap;gap:6px;align-items:center;margin:0 0 12px;color:var(--soft);font-size:.9rem}"
 	".pick{position:absolute;opacity:0;pointer-events:none}.switch label{border:1px solid var(--axis);border-radius:999px;padding:3px 14px;"
 	"cursor:pointer;color:var(--ink)}#by-tokens:checked~.switch label[for=by-tokens],#by-time:checked~.switch "
-	"label[for=by-time]{background:var(--ink);color:var(--page);border-color:var(--ink)}#by-tokens:checked~.grid .time,"
-	"#by-time:checked~.grid .tokens{display:none}#by-tokens:focus-visible~.switch label[for=by-tokens],"
-	"#by-time:focus-visible~.switch label[for=by-time]{outline:2px solid var(--c1);outline-offset:2px}\n",
+	"label[for=by-time],#by-steps:checked~.switch label[for=by-steps]{background:var(--ink);color:var(--page);border-color:var(--ink)}#by-tokens:checked~.grid .time,"
+	"#by-tokens:checked~.grid .steps,#by-time:checked~.grid .tokens,#by-time:checked~.grid .steps,#by-steps:checked~.grid .tokens,"
+	"#by-steps:checked~.grid .time{display:none}#by-tokens:focus-visible~.switch label[for=by-tokens],"
+	"#by-time:focus-visible~.switch label[for=by-time],#by-steps:focus-visible~.switch label[for=by-steps]{outline:2px solid var(--c1);outline-offset:2px}\n",
 	".scroll{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:10px}table{border-collapse:"
 	"collapse;width:100%;font-size:.9rem;font-variant-numeric:tabular-nums}th,td{text-align:left;padding:6px 12px;"
 	"border-bottom:1px solid var(--line);vertical-align:top}th{color:var(--soft);font-weight:600;white-space:nowrap}"
@@ -72,7 +73,7 @@ static const char *const style[] = {
 	"@media(max-width:560px){main{padding:14px 10px 32px}.verdict{padding:12px 14px}figure{padding:10px 8px 6px}"
 	".chart text{font-size:14.5px}.chart .tick,.chart .level-label{font-size:13.5px}.tiles{grid-template-columns:1fr 1fr}"
 	".tile{padding:8px 10px}.tile b{font-size:1.15rem}th,td{padding:5px 8px}}\n",
-	"@media print{body{background:#fff}figure,.guess{break-inside:avoid}}\n",
+	".mark-a{color:var(--c1)}.mark-b{color:var(--c2)}@media print{body{background:#fff}figure,.guess{break-inside:avoid}}\n",
 };
 
 /* Values under the pointer: the nearest point of each curve, read back from its path. */

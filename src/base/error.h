@@ -13,6 +13,7 @@
 enum status {
 	OK = 0,
 	ERR_INTERNAL = 1,  /* a bug of ours */
+	DIFFERENT = 1,     /* `compare`: the two differ, the exit status that diff and cmp have */
 	ERR_USAGE = 2,     /* wrong option or setting: fix the command */
 	ERR_DATA = 3,      /* bad input file: corrupt, truncated, wrong format */
 	ERR_STATE = 4,     /* things that do not fit together: checkpoint, vocabulary, settings, data */

@@ -1,0 +1,351 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cmd/compare.h"
+#include "cmd/session.h"
+#include "formats/safetensors.h"
+
+enum tensor_verdict { TENSOR_SAME, TENSOR_DIFFERS, TENSOR_SHAPE, TENSOR_TYPE, TENSOR_ONLY_A, TENSOR_ONLY_B };
+static const char *const verdict_names[] = {"equal", "differs", "other shape", "other type", "only in A", "only in B"};
+
+struct tensor_result {
+	const struct safetensors_entry *a, *b; /* NULL where missing */
+	enum tensor_verdict verdict;
+	int64_t first, different;              /* element; how many */
+	double first_a, first_b;
+	double max, rms, rms_a;                /* of the differences; of A */
+};
+
+/* Where a tensor stands in the data flow: embeddings, layer after layer, pooler, heads; moments behind all weights. */
+static int64_t flow_rank(const char *name)
+{
+	static const char *const parts[] = {
+		"embeddings.word",        "embeddings.position",    "embeddings.token_type",  "embeddings",
+		"encoder",                "pooler",                 "predictions.transform",  "predictions",
+		"seq_relationship",
+	};
+	static const char *const in_layer[] = {
+		"attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
+		"attention.output",     "intermediate",       "output.dense",         "output",
+	};
+	int64_t rank = strncmp(name, "exp_avg_sq.", 11) == 0 ? 2 : strncmp(name, "exp_avg.", 8) == 0 ? 1 : 0;
+	size_t part = 0, within = 0;
+	const char *layer = strstr(name, "layer.");
+	while (part < sizeof parts / sizeof *parts && !strstr(name, parts[part]))
+		part++;
+	while (layer && within < sizeof in_layer / sizeof *in_layer && !strstr(name, in_layer[within]))
+		within++;
+	rank = rank * 16 + (int64_t)part;
+	rank = rank * 100000 + (layer ? strtoll(layer + 6, NULL, 10) % 100000 : 0);
+	return rank * 16 + (int64_t)within;
+}
+
+static int by_flow(const void *left, const void *right)
+{
+	const struct tensor_result *a = left, *b = right;
+	const char *name_a = (a->a ? a->a : a->b)->name, *name_b = (b->a ? b->a : b->b)->name;
+	int64_t rank_a = flow_rank(name_a), rank_b = flow_rank(name_b);
+	if (rank_a != rank_b)
+		return rank_a < rank_b ? -1 : 1;
+	/* A weight before its bias. */
+	bool bias_a = strstr(name_a, ".bias") != NULL, bias_b = strstr(name_b, ".bias") != NULL;
+	return bias_a != bias_b ? (bias_a ? 1 : -1) : strcmp(name_a, name_b);
+}
+
+static bool is_float(enum safetensors_dtype dtype)
+{
+	return dtype == ST_F64 || dtype == ST_F32 || dtype == ST_F16 || dtype == ST_BF16;
+}
+
+static bool same_number(double a, double b)
+{
+	return a == b || (isnan(a) && isnan(b));
+}
+
+static enum status compare_values(struct tensor_result *result, const char *path_a, const char *path_b)
+{
+	int64_t count = result->a->count;
+	double *a = NULL, *b = NULL, squares = 0, squares_a = 0;
+	enum status status;
+	TRY_GOTO(memory_new(&a, count, sizeof *a, "tensor"), done);
+	TRY_GOTO(memory_new(&b, count, sizeof *b, "tensor"), done);
+	TRY_GOTO(safetensors_to_double(result->a, path_a, a), done);
+	TRY_GOTO(safetensors_to_double(result->b, path_b, b), done);
+	for (int64_t i = 0; i < count; i++) {
+		squares_a += a[i] * a[i];
+		if (same_number(a[i], b[i]))
+			continue;
+		double difference = fabs(a[i] - b[i]);
+		if (result->different++ == 0) {
+			result->first = i;
+			result->first_a = a[i];
+			result->first_b = b[i];
+		}
+		if (!(difference <= result->max)) /* a NaN is the largest of all */
+			result->max = isnan(result->max) ? result->max : difference;
+		squares += difference * difference;
+	}
+	result->rms = count ? sqrt(squares / (double)count) : 0;
+	result->rms_a = count ? sqrt(squares_a / (double)count) : 0;
+	result->verdict = result->different ? TENSOR_DIFFERS : TENSOR_SAME;
+done:
+	free(a);
+	free(b);
+	return status;
+}
+
+static enum status compare_tensor(struct tensor_result *result, const char *path_a, const char *path_b)
+{
+	const struct safetensors_entry *a = result->a, *b = result->b;
+	if (!a || !b) {
+		result->verdict = a ? TENSOR_ONLY_A : TENSOR_ONLY_B;
+		return OK;
+	}
+	if (a->rank != b->rank || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) != 0) {
+		result->verdict = TENSOR_SHAPE;
+		return OK;
+	}
+	if (is_float(a->dtype) && is_float(b->dtype))
+		return compare_values(result, path_a, path_b);
+	if (a->dtype != b->dtype)
+		result->verdict = TENSOR_TYPE;
+	else if (memcmp(a->data, b->data, a->bytes) != 0) {
+		const unsigned char *x = a->data, *y = b->data;
+		uint64_t at = 0;
+		while (x[at] == y[at])
+			at++;
+		result->first = (int64_t)(at / (a->bytes / (uint64_t)a->count));
+		result->first_a = result->first_b = result->max = result->rms = NAN;
+		result->verdict = TENSOR_DIFFERS;
+	}
+	return OK;
+}
+
+/* Every tensor of either file, in the order of the data flow. */
+struct tensor_results {
+	struct tensor_result *items;
+	int64_t count, capacity;
+	struct safetensors a[2], b[2]; /* weights; optimiser, where both have it */
+	int file_count;
+};
+
+static enum status add_result(struct tensor_results *results, const struct safetensors_entry *a,
+			      const struct safetensors_entry *b)
+{
+	TRY(memory_grow(&results->items, &results->capacity, results->count + 1, sizeof *results->items, "tensors"));
+	results->items[results->count++] = (struct tensor_result){.a = a, .b = b};
+	return OK;
+}
+
+static enum status compare_files(struct tensor_results *results, const char *path_a, const char *path_b)
+{
+	struct safetensors *a = &results->a[results->file_count], *b = &results->b[results->file_count];
+	int64_t first = results->count;
+	TRY(safetensors_open(a, path_a));
+	enum status status = safetensors_open(b, path_b);
+	if (status != OK) {
+		safetensors_close(a);
+		return status;
+	}
+	results->file_count++;
+	for (int64_t i = 0; i < a->count; i++)
+		TRY(add_result(results, &a->entries[i], safetensors_find(b, a->entries[i].name)));
+	for (int64_t i = 0; i < b->count; i++)
+		if (!safetensors_find(a, b->entries[i].name))
+			TRY(add_result(results, NULL, &b->entries[i]));
+	for (int64_t i = first; i < results->count; i++)
+		TRY(compare_tensor(&results->items[i], path_a, path_b));
+	return OK;
+}
+
+static void release(struct tensor_results *results)
+{
+	for (int i = 0; i < results->file_count; i++) {
+		safetensors_close(&results->a[i]);
+		safetensors_close(&results->b[i]);
+	}
+	free(results->items);
+}
+
+static const char *name_of(const struct tensor_result *result)
+{
+	return (result->a ? result->a : result->b)->name;
+}
+
+/* "3,17": the place of an element. */
+static void index_text(char *out, size_t size, const struct safetensors_entry *entry, int64_t element)
+{
+	int64_t place[8];
+	size_t used = 0;
+	for (int k = entry->rank; k-- > 0;) {
+		place[k] = element % entry->shape[k];
+		element /= entry->shape[k];
+	}
+	out[0] = 0;
+	for (int k = 0; k < entry->rank && used < size; k++)
+		used += (size_t)snprintf(out + used, size - used, "%s%" PRId64, k ? "," : "", place[k]);
+}
+
+#define ROWS_SHOWN 40
+static void print_results(const struct tensor_results *results, const struct tensor_result *first, int64_t different)
+{
+	char place[160];
+	if (!first) {
+		printf("all %" PRId64 " tensors are equal\n", results->count);
+		return;
+	}
+	printf("%" PRId64 " of %" PRId64 " tensors differ\n", different, results->count);
+	if (first->verdict == TENSOR_DIFFERS) {
+		index_text(place, sizeof place, first->a, first->first);
+		printf("first: %s[%s]  %.9g  %.9g\n", name_of(first), place, first->first_a, first->first_b);
+	} else {
+		printf("first: %s, %s\n", name_of(first), verdict_names[first->verdict]);
+	}
+	printf("\n  %-58s %11s %11s %9s\n", "tensor", "largest", "rms", "of A's");
+	int64_t shown = 0;
+	for (int64_t i = 0; i < results->count; i++) {
+		const struct tensor_result *result = &results->items[i];
+		if (result->verdict == TENSOR_SAME)
+			continue;
+		if (shown++ == ROWS_SHOWN) {
+			printf("  ... and %" PRId64 " more (--json has all)\n", different - ROWS_SHOWN);
+			break;
+		}
+		if (result->verdict == TENSOR_DIFFERS)
+			printf("  %-58s %11.3e %11.3e %9.1e\n", name_of(result), result->max, result->rms,
+			       result->rms_a > 0 ? result->rms / result->rms_a : NAN);
+		else
+			printf("  %-58s %s\n", name_of(result), verdict_names[result->verdict]);
+	}
+}
+
+static void put_results(const struct tensor_results *results, const struct tensor_result *first, int64_t different,
+			struct json_writer *writer)
+{
+	char place[160];
+	json_put_integer(writer, "tensor_count", results->count);
+	json_put_integer(writer, "different_tensors", different);
+	if (first) {
+		json_open(writer, "first", '{');
+		json_put_string(writer, "name", name_of(first));
+		json_put_string(writer, "verdict", verdict_names[first->verdict]);
+		if (first->verdict == TENSOR_DIFFERS) {
+			index_text(place, sizeof place, first->a, first->first);
+			json_put_string(writer, "index", place);
+			json_put_double(writer, "a", first->first_a);
+			json_put_double(writer, "b", first->first_b);
+		}
+		json_close(writer);
+	}
+	json_open(writer, "tensors", '[');
+	for (int64_t i = 0; i < results->count; i++) {
+		const struct tensor_result *result = &results->items[i];
+		json_open(writer, NULL, '{');
+		json_put_string(writer, "name", name_of(result));
+		json_put_string(writer, "verdict", verdict_names[result->verdict]);
+		if (result->verdict == TENSOR_DIFFERS) {
+			json_put_integer(writer, "different_elements", result->different);
+			json_put_double(writer, "max", result->max);
+			json_put_double(writer, "rms", result->rms);
+			json_put_double(writer, "rms_a", result->rms_a);
+		}
+		json_close(writer);
+	}
+	json_close(writer);
+}
+
+/* The weights file that a path stands for, and its folder ("" for a lone file). */
+static enum status find_weights(const char *path, char weights[PATH_BYTES], char folder[PATH_BYTES])
+{
+	folder[0] = 0;
+	if (!file_is_folder(path)) {
+		snprintf(weights, PATH_BYTES, "%.4000s", path);
+		return OK;
+	}
+	TRY(session_model_folder(path, folder));
+	return path_join(weights, folder, "model.safetensors");
+}
+
+static enum status compare_folders(const char *a, const char *b, struct tensor_results *results,
+				   struct compare_differences *settings)
+{
+	char left[PATH_BYTES], right[PATH_BYTES];
+	static const struct {
+		const char *file, *member;
+	} records[] = {{"config.json", NULL}, {"tokenizer_config.json", NULL}, {"training_state.json", "settings"}};
+	for (size_t i = 0; i < sizeof records / sizeof *records; i++) {
+		TRY(path_join(left, a, records[i].file));
+		TRY(path_join(right, b, records[i].file));
+		/* A finished model has no state of training: nothing to compare then. */
+		if (!records[i].member || (file_exists(left) && file_exists(right)))
+			TRY(compare_json_files(left, right, records[i].member, settings));
+	}
+	struct buffer vocab_a = {0}, vocab_b = {0};
+	enum status status;
+	TRY_GOTO(path_join(left, a, "vocab.txt"), done);
+	TRY_GOTO(path_join(right, b, "vocab.txt"), done);
+	if (file_exists(left) && file_exists(right)) {
+		TRY_GOTO(file_read(left, (size_t)1 << 30, &vocab_a), done);
+		TRY_GOTO(file_read(right, (size_t)1 << 30, &vocab_b), done);
+		if (vocab_a.size != vocab_b.size || memcmp(vocab_a.data, vocab_b.data, vocab_a.size) != 0) {
+			TRY_GOTO(memory_grow(&settings->items, &settings->capacity, settings->count + 1, sizeof *settings->items,
+					     "differences"),
+				 done);
+			settings->items[settings->count++] =
+				(struct compare_setting){.name = "vocab.txt", .a = "its own", .b = "another"};
+		}
+	}
+	TRY_GOTO(path_join(left, a, "optimizer.safetensors"), done);
+	TRY_GOTO(path_join(right, b, "optimizer.safetensors"), done);
+	if (file_exists(left) && file_exists(right))
+		status = compare_files(results, left, right);
+done:
+	buffer_release(&vocab_a);
+	buffer_release(&vocab_b);
+	return status;
+}
+
+enum status compare_models(const struct compare_settings *settings, const char *a, const char *b, bool *out_same)
+{
+	char weights_a[PATH_BYTES], weights_b[PATH_BYTES], folder_a[PATH_BYTES], folder_b[PATH_BYTES];
+	struct tensor_results results = {0};
+	struct compare_differences differences = {0};
+	struct buffer text = {0};
+	enum status status;
+	TRY_GOTO(find_weights(a, weights_a, folder_a), done);
+	TRY_GOTO(find_weights(b, weights_b, folder_b), done);
+	TRY_GOTO(compare_files(&results, weights_a, weights_b), done);
+	if (*folder_a && *folder_b)
+		TRY_GOTO(compare_folders(folder_a, folder_b, &results, &differences), done);
+	if (results.count > 0)
+		qsort(results.items, (size_t)results.count, sizeof *results.items, by_flow);
+	const struct tensor_result *first = NULL;
+	int64_t different = 0;
+	for (int64_t i = 0; i < results.count; i++)
+		if (results.items[i].verdict != TENSOR_SAME && different++ == 0)
+			first = &results.items[i];
+	*out_same = different == 0 && differences.count == 0;
+	if (!settings->json) {
+		print_results(&results, first, different);
+		compare_print_settings(&differences);
+		goto done;
+	}
+	struct json_writer writer = {.out = &text};
+	json_open(&writer, NULL, '{');
+	json_put_string(&writer, "kind", "models");
+	json_put_bool(&writer, "equal", *out_same);
+	put_results(&results, first, different, &writer);
+	compare_put_settings(&differences, &writer);
+	json_close(&writer);
+	TRY_GOTO(buffer_status(&text), done);
+	printf("%s\n", buffer_string(&text));
+done:
+	buffer_release(&text);
+	free(differences.items);
+	release(&results);
+	return status;
+}
