@@ -1,0 +1,149 @@
+/* bertc compare: models and runs made by hand, and what a program in a script sees of them. */
+#include "base/json.h"
+#include "cmd/program.h"
+#include "formats/safetensors.h"
+
+static void write_text(const char *path, const char *text)
+{
+	assert_ok(file_write(path, text, strlen(text)));
+}
+
+/* A model folder with three tensors; `spoiled` elements of the query weight are another value. */
+static void write_model(const char *name, int spoiled, const char *config, bool pooler)
+{
+	float query[6] = {1, 2, 3, 4, 5, 6}, word[4] = {0.5f, 0.25f, 0, -1}, pooled[2] = {7, 8};
+	char path[PATH_BYTES], folder[PATH_BYTES];
+	for (int i = 0; i < spoiled; i++)
+		query[5 - i] += 0.5f;
+	const struct safetensors_entry entries[] = {
+		{.name = "bert.encoder.layer.10.attention.self.query.weight", .dtype = ST_F32, .rank = 2, .shape = {2, 3}, .count = 6,
+		 .data = query, .bytes = sizeof query},
+		{.name = "bert.embeddings.word_embeddings.weight", .dtype = ST_F32, .rank = 2, .shape = {2, 2}, .count = 4,
+		 .data = word, .bytes = sizeof word},
+		{.name = "bert.pooler.dense.weight", .dtype = ST_F32, .rank = 1, .shape = {2}, .count = 2, .data = pooled,
+		 .bytes = sizeof pooled},
+	};
+	snprintf(folder, sizeof folder, "%s/%s", test_folder, name);
+	assert_ok(folder_make(folder));
+	assert_ok(path_join(path, folder, "model.safetensors"));
+	assert_ok(safetensors_write(path, entries, pooler ? 3 : 2, NULL, NULL, NULL));
+	assert_ok(path_join(path, folder, "config.json"));
+	write_text(path, config);
+}
+
+#define CONFIG "{\"hidden_size\": 3, \"layer_norm_eps\": 1e-12}"
+
+static void test_models(void **state)
+{
+	(void)state;
+	write_model("a", 0, CONFIG, true);
+	write_model("same", 0, "{\"layer_norm_eps\": 0.000000000001, \"hidden_size\": 3}", true);
+	write_model("other", 2, CONFIG, true);
+	write_model("config", 0, "{\"hidden_size\": 4, \"layer_norm_eps\": 1e-12}", true);
+	write_model("less", 0, CONFIG, false);
+	assert_program(0, "", "compare %s/a %s/same", test_folder, test_folder);
+	assert_non_null(strstr(buffer_string(&program_output), "all 3 tensors are equal"));
+
+	assert_program(1, "differ", "compare %s/a %s/other", test_folder, test_folder);
+	assert_non_null(strstr(buffer_string(&program_output),
+	                       "first: bert.encoder.layer.10.attention.self.query.weight[1,1]  5  5.5"));
+	assert_program(1, "", "compare %s/a %s/other --json", test_folder, test_folder);
+	struct json_document document;
+	assert_ok(json_parse(&document, "json", buffer_string(&program_output), program_output.size));
+	const struct json *tensors = json_member(document.root, "tensors");
+	/* In the order of the data flow, not of names. */
+	assert_string_equal(json_member(tensors->first_child, "name")->text, "bert.embeddings.word_embeddings.weight");
+	const struct json *query = tensors->first_child->next;
+	assert_near(json_member(query, "max")->number, 0.5, 0);
+	assert_near(json_member(query, "rms")->number, 0.5 / 1.7320508075688772, 1e-12);
+	assert_int_equal(json_member(query, "different_elements")->integer, 2);
+	json_release(&document);
+
+	assert_program(1, "", "compare %s/a %s/config", test_folder, test_folder);
+	assert_non_null(strstr(buffer_string(&program_output), "hidden_size"));
+	assert_program(1, "", "compare %s/less/model.safetensors %s/a/model.safetensors", test_folder, test_folder);
+	assert_non_null(strstr(buffer_string(&program_output), "only in B"));
+}
+
+/* A run of `steps` logged steps whose loss falls from 8 by `slope` a step, evaluated at every tenth. */
+static void write_run(const char *name, int steps, double slope, double speed)
+{
+	struct buffer text = {0};
+	char folder[PATH_BYTES], path[PATH_BYTES];
+	for (int step = 1; step <= steps; step++) {
+		double loss = 8 - slope * step;
+		buffer_format(&text,
+		              "{\"step\":%d,\"loss\":%g,\"mlm_loss\":%g,\"mlm_accuracy\":0.1,\"tokens\":%d,\"seconds\":%g,"
+		              "\"tokens_per_second\":%g}\n",
+		              step, loss + 0.7, loss, 100 * step, step / speed, 100 * speed);
+		if (step % 10 == 0)
+			buffer_format(&text, "{\"step\":%d,\"eval_loss\":%g,\"eval_mlm_loss\":%g,\"tokens\":%d,\"seconds\":%g}\n", step,
+			              loss + 0.8, loss + 0.1, 100 * step, step / speed);
+	}
+	snprintf(folder, sizeof folder, "%s/%s", test_folder, name);
+	assert_ok(folder_make(folder));
+	assert_ok(path_join(path, folder, "metrics.jsonl"));
+	write_text(path, buffer_string(&text));
+	assert_ok(path_join(path, folder, "settings.json"));
+	write_text(path, "{\"learning_rate\": \"1e-3\"}");
+	buffer_release(&text);
+}
+
+static void test_runs(void **state)
+{
+	(void)state;
+	write_run("run", 40, 0.05, 2);
+	write_run("slower", 40, 0.05, 1);
+	write_run("better", 40, 0.1, 2);
+	/* Another speed is no difference. */
+	assert_program(0, "", "compare %s/run %s/slower", test_folder, test_folder);
+	assert_non_null(strstr(buffer_string(&program_output), "every logged figure is equal"));
+
+	assert_program(1, "", "compare %s/run %s/better --by tokens --json --points 4 --out %s/both.html", test_folder, test_folder,
+	               test_folder);
+	struct json_document document;
+	assert_ok(json_parse(&document, "json", buffer_string(&program_output), program_output.size));
+	assert_int_equal(json_member(document.root, "first_different_step")->integer, 1);
+	const struct json *point = json_member(document.root, "points")->first_child->next; /* half way */
+	assert_near(json_member(point, "at")->number, 2000, 1e-9);
+	assert_near(json_member(json_member(point, "a"), "eval_mlm_loss")->number, 7.1, 1e-9);
+	assert_near(json_member(json_member(point, "b"), "eval_mlm_loss")->number, 6.1, 1e-9);
+	assert_near(json_member(json_member(point, "a"), "mlm_loss")->number, 7.0, 1e-9);
+	json_release(&document);
+	struct buffer html = {0};
+	assert_ok(file_read(test_path("both.html"), 1 << 24, &html));
+	assert_non_null(strstr(buffer_string(&html), "A held out"));
+	buffer_release(&html);
+
+	assert_program(1, "", "compare %s/run %s/better", test_folder, test_folder);
+	assert_non_null(strstr(buffer_string(&program_output), "B reaches A's last held-out loss, 6.1000, after 20 steps: 0.50"));
+	/* Between two evaluations a straight line, behind the last nothing. */
+	assert_program(1, "", "compare %s/run %s/better --points 8 --json", test_folder, test_folder);
+	assert_ok(json_parse(&document, "json", buffer_string(&program_output), program_output.size));
+	point = json_member(document.root, "points")->first_child->next->next; /* step 15 */
+	assert_near(json_member(json_member(point, "b"), "eval_mlm_loss")->number, 6.6, 1e-9);
+	json_release(&document);
+}
+
+static void test_what_cannot_be_compared(void **state)
+{
+	(void)state;
+	assert_program(2, "two paths", "compare %s/a", test_folder);
+	assert_program(2, "no such file", "compare %s/a %s/nowhere", test_folder, test_folder);
+	assert_program(2, "no model folder", "compare %s/a %s/run", test_folder, test_folder);
+	assert_program(2, "--out is for two runs", "compare %s/a %s/same --out x.html", test_folder, test_folder);
+	write_text(test_path("empty.jsonl"), "");
+	assert_program(3, "no logged step", "compare %s/run %s/empty.jsonl", test_folder, test_folder);
+	write_text(test_path("torn.safetensors"), "torn");
+	assert_program(3, "torn.safetensors", "compare %s/a %s/torn.safetensors", test_folder, test_folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_models),
+		cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_what_cannot_be_compared),
+	};
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+}
