@@ -30,7 +30,7 @@ static const struct command_text compare_text = {
 	.synopsis = "A B [options]",
 	.summary = "show where two models or two runs differ",
 	.description =
-		"Two model folders, checkpoints or .safetensors files: the first tensor and element that differ, in the order of "
+		"Two model folders, checkpoints or files of weights (also of PyTorch and TensorFlow): the first tensor and element that differ, in the order of "
 		"the data flow, the largest and the root-mean-square difference of every tensor, and the settings that are not the "
 		"same.\n\n"
 		"Two run folders or metrics.jsonl files: losses and accuracies of both where they have had the same number of "

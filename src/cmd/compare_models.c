@@ -6,14 +6,14 @@
 
 #include "base/memory.h"
 #include "cmd/compare.h"
-#include "cmd/session.h"
-#include "formats/safetensors.h"
+#include "formats/weights_file.h"
+#include "train/model_folder.h"
 
 enum tensor_verdict { TENSOR_SAME, TENSOR_DIFFERS, TENSOR_SHAPE, TENSOR_TYPE, TENSOR_ONLY_A, TENSOR_ONLY_B };
 static const char *const verdict_names[] = {"equal", "differs", "other shape", "other type", "only in A", "only in B"};
 
 struct tensor_result {
-	const struct safetensors_entry *a, *b; /* NULL where missing */
+	const struct stored_tensor *a, *b;     /* NULL where missing */
 	enum tensor_verdict verdict;
 	int64_t first, different;              /* element; how many */
 	double first_a, first_b;
@@ -56,9 +56,30 @@ static int by_flow(const void *left, const void *right)
 	return bias_a != bias_b ? (bias_a ? 1 : -1) : strcmp(name_a, name_b);
 }
 
-static bool is_float(enum safetensors_dtype dtype)
+/* Elements looked at at a time. */
+#define BLOCK 65536
+
+/* Where an element lies, counted in row-major order. */
+static const unsigned char *element_at(const struct stored_tensor *tensor, int64_t element)
 {
-	return dtype == ST_F64 || dtype == ST_F32 || dtype == ST_F16 || dtype == ST_BF16;
+	int64_t place = 0;
+	for (int k = tensor->rank; k-- > 0; element /= tensor->shape[k])
+		place += element % tensor->shape[k] * tensor->strides[k];
+	return tensor->data + place * dtype_element_bytes(tensor->dtype);
+}
+
+/* Elements of a tensor as doubles, in row-major order. */
+static enum status read_block(const struct stored_tensor *tensor, int64_t first, int64_t count, float *scratch, double *out)
+{
+	if (tensor->dtype != ST_F64) {
+		TRY(stored_tensor_read(tensor, first, count, scratch));
+		for (int64_t i = 0; i < count; i++)
+			out[i] = scratch[i];
+		return OK;
+	}
+	for (int64_t i = 0; i < count; i++)
+		memcpy(&out[i], element_at(tensor, first + i), sizeof *out);
+	return OK;
 }
 
 static bool same_number(double a, double b)
@@ -66,28 +87,33 @@ static bool same_number(double a, double b)
 	return a == b || (isnan(a) && isnan(b));
 }
 
-static enum status compare_values(struct tensor_result *result, const char *path_a, const char *path_b)
+static enum status compare_values(struct tensor_result *result)
 {
 	int64_t count = result->a->count;
 	double *a = NULL, *b = NULL, squares = 0, squares_a = 0;
-	enum status status;
-	TRY_GOTO(memory_new(&a, count, sizeof *a, "tensor"), done);
-	TRY_GOTO(memory_new(&b, count, sizeof *b, "tensor"), done);
-	TRY_GOTO(safetensors_to_double(result->a, path_a, a), done);
-	TRY_GOTO(safetensors_to_double(result->b, path_b, b), done);
-	for (int64_t i = 0; i < count; i++) {
-		squares_a += a[i] * a[i];
-		if (same_number(a[i], b[i]))
-			continue;
-		double difference = fabs(a[i] - b[i]);
-		if (result->different++ == 0) {
-			result->first = i;
-			result->first_a = a[i];
-			result->first_b = b[i];
+	float *scratch = NULL;
+	enum status status = OK;
+	TRY_GOTO(memory_new(&a, BLOCK, sizeof *a, "tensor"), done);
+	TRY_GOTO(memory_new(&b, BLOCK, sizeof *b, "tensor"), done);
+	TRY_GOTO(memory_new(&scratch, BLOCK, sizeof *scratch, "tensor"), done);
+	for (int64_t first = 0; first < count; first += BLOCK) {
+		int64_t size = count - first < BLOCK ? count - first : BLOCK;
+		TRY_GOTO(read_block(result->a, first, size, scratch, a), done);
+		TRY_GOTO(read_block(result->b, first, size, scratch, b), done);
+		for (int64_t i = 0; i < size; i++) {
+			squares_a += a[i] * a[i];
+			if (same_number(a[i], b[i]))
+				continue;
+			double difference = fabs(a[i] - b[i]);
+			if (result->different++ == 0) {
+				result->first = first + i;
+				result->first_a = a[i];
+				result->first_b = b[i];
+			}
+			if (!(difference <= result->max)) /* a NaN is the largest of all */
+				result->max = isnan(result->max) ? result->max : difference;
+			squares += difference * difference;
 		}
-		if (!(difference <= result->max)) /* a NaN is the largest of all */
-			result->max = isnan(result->max) ? result->max : difference;
-		squares += difference * difference;
 	}
 	result->rms = count ? sqrt(squares / (double)count) : 0;
 	result->rms_a = count ? sqrt(squares_a / (double)count) : 0;
@@ -95,33 +121,40 @@ static enum status compare_values(struct tensor_result *result, const char *path
 done:
 	free(a);
 	free(b);
+	free(scratch);
 	return status;
 }
 
-static enum status compare_tensor(struct tensor_result *result, const char *path_a, const char *path_b)
+/* Integers, which have no distance: equal or not. */
+static void compare_elements(struct tensor_result *result)
 {
-	const struct safetensors_entry *a = result->a, *b = result->b;
+	size_t size = (size_t)dtype_element_bytes(result->a->dtype);
+	result->verdict = TENSOR_SAME;
+	for (int64_t i = 0; i < result->a->count; i++)
+		if (memcmp(element_at(result->a, i), element_at(result->b, i), size) != 0 && result->different++ == 0) {
+			result->verdict = TENSOR_DIFFERS;
+			result->first = i;
+			result->first_a = result->first_b = result->max = result->rms = result->rms_a = NAN;
+		}
+}
+
+static enum status compare_tensor(struct tensor_result *result)
+{
+	const struct stored_tensor *a = result->a, *b = result->b;
 	if (!a || !b) {
 		result->verdict = a ? TENSOR_ONLY_A : TENSOR_ONLY_B;
 		return OK;
 	}
-	if (a->rank != b->rank || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) != 0) {
+	TRY(stored_tensor_verify(a));
+	TRY(stored_tensor_verify(b));
+	if (a->rank != b->rank || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) != 0)
 		result->verdict = TENSOR_SHAPE;
-		return OK;
-	}
-	if (is_float(a->dtype) && is_float(b->dtype))
-		return compare_values(result, path_a, path_b);
-	if (a->dtype != b->dtype)
+	else if (dtype_is_floating(a->dtype) && dtype_is_floating(b->dtype))
+		return compare_values(result);
+	else if (a->dtype != b->dtype)
 		result->verdict = TENSOR_TYPE;
-	else if (memcmp(a->data, b->data, a->bytes) != 0) {
-		const unsigned char *x = a->data, *y = b->data;
-		uint64_t at = 0;
-		while (x[at] == y[at])
-			at++;
-		result->first = (int64_t)(at / (a->bytes / (uint64_t)a->count));
-		result->first_a = result->first_b = result->max = result->rms = NAN;
-		result->verdict = TENSOR_DIFFERS;
-	}
+	else
+		compare_elements(result);
 	return OK;
 }
 
@@ -129,12 +162,12 @@ static enum status compare_tensor(struct tensor_result *result, const char *path
 struct tensor_results {
 	struct tensor_result *items;
 	int64_t count, capacity;
-	struct safetensors a[2], b[2]; /* weights; optimiser, where both have it */
+	struct weights_file a[2], b[2]; /* weights; optimiser, where both have it */
 	int file_count;
 };
 
-static enum status add_result(struct tensor_results *results, const struct safetensors_entry *a,
-			      const struct safetensors_entry *b)
+static enum status add_result(struct tensor_results *results, const struct stored_tensor *a,
+			      const struct stored_tensor *b)
 {
 	TRY(memory_grow(&results->items, &results->capacity, results->count + 1, sizeof *results->items, "tensors"));
 	results->items[results->count++] = (struct tensor_result){.a = a, .b = b};
@@ -143,30 +176,30 @@ static enum status add_result(struct tensor_results *results, const struct safet
 
 static enum status compare_files(struct tensor_results *results, const char *path_a, const char *path_b)
 {
-	struct safetensors *a = &results->a[results->file_count], *b = &results->b[results->file_count];
+	struct weights_file *a = &results->a[results->file_count], *b = &results->b[results->file_count];
 	int64_t first = results->count;
-	TRY(safetensors_open(a, path_a));
-	enum status status = safetensors_open(b, path_b);
+	TRY(weights_file_open(a, path_a));
+	enum status status = weights_file_open(b, path_b);
 	if (status != OK) {
-		safetensors_close(a);
+		weights_file_close(a);
 		return status;
 	}
 	results->file_count++;
 	for (int64_t i = 0; i < a->count; i++)
-		TRY(add_result(results, &a->entries[i], safetensors_find(b, a->entries[i].name)));
+		TRY(add_result(results, &a->tensors[i], weights_file_tensor(b, a->tensors[i].name)));
 	for (int64_t i = 0; i < b->count; i++)
-		if (!safetensors_find(a, b->entries[i].name))
-			TRY(add_result(results, NULL, &b->entries[i]));
+		if (!weights_file_tensor(a, b->tensors[i].name))
+			TRY(add_result(results, NULL, &b->tensors[i]));
 	for (int64_t i = first; i < results->count; i++)
-		TRY(compare_tensor(&results->items[i], path_a, path_b));
+		TRY(compare_tensor(&results->items[i]));
 	return OK;
 }
 
 static void release(struct tensor_results *results)
 {
 	for (int i = 0; i < results->file_count; i++) {
-		safetensors_close(&results->a[i]);
-		safetensors_close(&results->b[i]);
+		weights_file_close(&results->a[i]);
+		weights_file_close(&results->b[i]);
 	}
 	free(results->items);
 }
@@ -177,7 +210,7 @@ static const char *name_of(const struct tensor_result *result)
 }
 
 /* "3,17": the place of an element. */
-static void index_text(char *out, size_t size, const struct safetensors_entry *entry, int64_t element)
+static void index_text(char *out, size_t size, const struct stored_tensor *entry, int64_t element)
 {
 	int64_t place[8];
 	size_t used = 0;
@@ -258,16 +291,19 @@ static void put_results(const struct tensor_results *results, const struct tenso
 	json_close(writer);
 }
 
-/* The weights file that a path stands for, and its folder ("" for a lone file). */
+/* The weights file that a path stands for, and the folder it lies in if the path is one. */
 static enum status find_weights(const char *path, char weights[PATH_BYTES], char folder[PATH_BYTES])
 {
+	struct model_source source;
+	TRY(model_source_find(path, &source));
+	memcpy(weights, source.weights, PATH_BYTES);
 	folder[0] = 0;
-	if (!file_is_folder(path)) {
-		snprintf(weights, PATH_BYTES, "%.4000s", path);
-		return OK;
+	char *slash = strrchr(source.weights, '/');
+	if (file_is_folder(path) && slash) {
+		*slash = 0;
+		memcpy(folder, source.weights, PATH_BYTES);
 	}
-	TRY(session_model_folder(path, folder));
-	return path_join(weights, folder, "model.safetensors");
+	return OK;
 }
 
 static enum status compare_folders(const char *a, const char *b, struct tensor_results *results,
