@@ -12,8 +12,9 @@ struct prepare_options {
 	const char *vocab_file, *out;
 	struct input_settings input;
 	bool cased;
-	double held_out_fraction;
-	int64_t threads;
+	double held_out_fraction, max_unknown_share, save_seconds;
+	int64_t min_document_tokens, max_document_tokens, threads;
+	bool drop_copied_documents, drop_copied_sentences;
 };
 
 #define FIELD(name) offsetof(struct prepare_options, name)
@@ -49,7 +50,22 @@ static const struct option option_table[] = {
          .role = ROLE_RESULT,
          .value_name = "X",
          .help = "share of the documents, chosen by their content, that goes to PREFIX.held_out instead"},
+        {.help = "What is left out"},
+	{.name = "min_document_tokens", .type = OPTION_INTEGER, .field = FIELD(min_document_tokens), .fallback = "0",
+	 .range = "0..", .role = ROLE_RESULT, .value_name = "N", .help = "documents of fewer tokens are left out"},
+	{.name = "max_document_tokens", .type = OPTION_INTEGER, .field = FIELD(max_document_tokens), .fallback = "0",
+	 .range = "0..", .role = ROLE_RESULT, .value_name = "N", .help = "documents of more tokens are left out; 0 = none"},
+	{.name = "max_unknown_share", .type = OPTION_NUMBER, .field = FIELD(max_unknown_share), .fallback = "0",
+	 .range = "0..1", .role = ROLE_RESULT, .value_name = "X",
+	 .help = "documents with a larger share of [UNK] are left out; 0 = none"},
+	{.name = "drop_copied_documents", .type = OPTION_FLAG, .field = FIELD(drop_copied_documents), .fallback = "false",
+	 .role = ROLE_RESULT, .help = "leave out documents that stood before, word for word"},
+	{.name = "drop_copied_sentences", .type = OPTION_FLAG, .field = FIELD(drop_copied_sentences), .fallback = "false",
+	 .role = ROLE_RESULT, .alias = "drop_copied_lines",
+	 .help = "leave out sentences that stood before, word for word"},
         {.help = "Running"},
+	{.name = "save_seconds", .type = OPTION_NUMBER, .field = FIELD(save_seconds), .fallback = "30", .range = "0.001..",
+	 .role = ROLE_RUN, .value_name = "X", .help = "between saves, from which a killed run is gone on with"},
 	THREADS_OPTION(FIELD(threads)),
         {0},
 };
@@ -64,11 +80,10 @@ static const struct command_text text = {
                 "shards in Megatron's format: PREFIX.bin with the ids, PREFIX.idx with lengths and document "
                 "ends, and "
                 "PREFIX.json, which says how they were made. `bertc pretrain --data PREFIX` reads them.\n\n"
-                "Memory does not depend on the size of the text but for the index, 4 bytes a sentence. "
-                "Documents are "
-                "held out by a hash of their content, so the choice does not depend on their order, and "
-                "copies of a "
-                "document never stand on both sides.",
+                "Memory does not depend on the size of the text. A run that was stopped or killed is gone on with by the "
+                "same command. Documents are held out by a hash of their content, so the choice does not depend on "
+                "their order, and copies of a document never stand on both sides. Copies of documents and sentences "
+                "are counted, and left out on request; PREFIX.html shows counts, lengths and samples.",
         .examples = "bertc prepare --corpus 'text/*.txt.gz' --vocab_file vocab.txt --out data/wiki\tencode a "
                     "folder\n"
                     "bertc prepare --corpus text --vocab_file vocab.txt --held_out_fraction 0.01 --out "
@@ -93,6 +108,21 @@ static void report_shard(const char *prefix, const struct shard_description *d)
 	         format_count(tokens, d->tokens), 100 * (double)d->unknown_tokens / (double)d->tokens);
 }
 
+static void report_dropped(const struct prepare_report *report)
+{
+	static const char *const names[PREPARE_DROPS] = {"too short", "too long", "of unknown words", "copies of earlier ones",
+	                                                 "copies of earlier ones"};
+	for (int kind = 0; kind < PREPARE_DROPS; kind++) {
+		const struct prepare_dropped *dropped = &report->dropped[kind];
+		char count[FORMAT_BYTES], tokens[FORMAT_BYTES];
+		if (dropped->count > 0)
+			log_note("%s: %s %s of %s tokens, %s", dropped->left_out ? "left out" : "kept",
+			         format_count(count, dropped->count),
+			         kind == PREPARE_COPIED_SENTENCE ? "sentences" : "documents",
+			         format_count(tokens, dropped->tokens), names[kind]);
+	}
+}
+
 static void report_all(const struct corpus *corpus, const struct prepare_settings *settings,
                        const struct prepare_report *report)
 {
@@ -108,11 +138,15 @@ static void report_all(const struct corpus *corpus, const struct prepare_setting
 	if (oddities.size > 0)
 		log_note("in the text: %s", buffer_string(&oddities));
 	buffer_release(&oddities);
+	report_dropped(report);
 	if (report->empty_sentences > 0)
 		log_note("left out: %s sentences without a token, %s documents of nothing else",
 		         format_count(a, report->empty_sentences), format_count(b, report->empty_documents));
 	log_note("%s of text in %s, %.2f bytes a token", format_size(size, (double)report->text_bytes),
 	         format_duration(time, report->seconds), (double)report->text_bytes / tokens);
+	if (report->train.vocab_size >= SHARD_NARROW_VOCAB)
+		log_note("the vocabulary has %d entries: ids take 4 bytes each, not 2", report->train.vocab_size);
+	log_note("pictures: %s.html", settings->prefix);
 }
 
 static enum status prepare_with(const struct prepare_options *options, const struct tokenizer *tokenizer,
@@ -122,12 +156,21 @@ static enum status prepare_with(const struct prepare_options *options, const str
 	struct prepare_report report;
 	char held_out[PATH_BYTES];
 	struct prepare_settings settings = {.prefix = options->out,
-	                                    .held_out_fraction = options->held_out_fraction};
+	                                    .held_out_fraction = options->held_out_fraction,
+	                                    .save_seconds = options->save_seconds,
+	                                    .filters = {
+	                                            .min_document_tokens = options->min_document_tokens,
+	                                            .max_document_tokens = options->max_document_tokens,
+	                                            .max_unknown_share = options->max_unknown_share,
+	                                            .drop_copied_documents = options->drop_copied_documents,
+	                                            .drop_copied_sentences = options->drop_copied_sentences,
+	                                    }};
 	if (snprintf(held_out, sizeof(held_out), "%s.held_out", options->out) >= PATH_BYTES)
 		return error_set(ERR_USAGE, "--out is too long");
 	if (options->held_out_fraction > 0)
 		settings.held_out_prefix = held_out;
 	struct corpus_settings input = input_corpus_settings(&options->input, options->threads);
+	settings.input = &input;
 	TRY(corpus_open(&corpus, options->corpus.values, options->corpus.count, &input));
 	enum status status = prepare_corpus(corpus, tokenizer, pool, &settings, &report);
 	if (status == OK)

@@ -7,13 +7,16 @@
 #include "data/prepare.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
+#include "data/document_sink.h"
 
 #define BATCH_BYTES_PER_THREAD (2 << 20)
 #define PIECE_BYTES (64 << 10)
 #define UNKNOWN_WARNING 0.05
+#define SAVE_SECONDS 30.0
 #define FORM_COUNT TEXT_FORM_COUNT
 
 struct sentence {
@@ -26,6 +29,7 @@ struct piece {
 	int64_t first, count;
 	int32_t *ids; /* of all its sentences, end to end */
 	int64_t id_capacity;
+	int64_t invalid_bytes; /* not UTF-8 */
 	struct error error;
 };
 
@@ -42,22 +46,9 @@ struct text_batch {
 	int64_t piece_count, piece_capacity, piece_ready; /* piece_ready: initialised so far */
 };
 
-/* One encoded document. */
-struct encoded {
-	int32_t *ids, *lengths;
-	int64_t id_count, id_capacity, length_count, length_capacity;
-	uint64_t hash;
-};
-
-struct output {
-	struct shard_writer *writer;
-	struct shard_description *description;
-};
-
 struct pipeline {
 	struct corpus *corpus;
 	const struct tokenizer *tokenizer;
-	int32_t unknown_id;
 	struct tokens *encoders; /* [encoder_count] one for each worker */
 	int encoder_count;
 	size_t batch_bytes;
@@ -65,14 +56,9 @@ struct pipeline {
 	bool at_end;
 	struct error read_error, write_error;
 
-	bool holds_out; /* some documents go to held_out */
-	double held_out_fraction;
-	bool held_out_found; /* one was below the fraction */
-	struct output train, held_out;
-	/* Until then: the document with the smallest hash so far, and how often it came (equal hashes are
-	 * copies). */
-	struct encoded current, smallest;
-	int64_t smallest_copies;
+	struct document_sink *sink;
+	int64_t documents_written; /* of the corpus, sent to the sink */
+	double saved;              /* time of the last save */
 
 	int64_t form_documents[FORM_COUNT];
 	char form_reasons[FORM_COUNT][256];
@@ -155,6 +141,7 @@ static enum status encode_piece(const struct pipeline *pipeline, struct text_bat
                                 struct piece *piece, struct tokens *tokens)
 {
 	tokens_clear(tokens);
+	int64_t invalid_before = tokens->invalid_bytes;
 	for (int64_t i = piece->first; i < piece->first + piece->count; i++) {
 		struct sentence *sentence = &batch->sentences[i];
 		int64_t before = tokens->count;
@@ -162,6 +149,7 @@ static enum status encode_piece(const struct pipeline *pipeline, struct text_bat
 		                     sentence->end - sentence->begin, tokens));
 		sentence->token_count = tokens->count - before;
 	}
+	piece->invalid_bytes = tokens->invalid_bytes - invalid_before;
 	TRY(memory_grow(&piece->ids, &piece->id_capacity, tokens->count, sizeof(*piece->ids), "text"));
 	if (tokens->count > 0)
 		memcpy(piece->ids, tokens->ids, (size_t)tokens->count * sizeof(*piece->ids));
@@ -170,112 +158,28 @@ static enum status encode_piece(const struct pipeline *pipeline, struct text_bat
 
 /* ---- Writing ---- */
 
-static void clear_encoded(struct encoded *document, uint64_t hash)
-{
-	document->id_count = document->length_count = 0;
-	document->hash = hash;
-}
-
-static enum status add_sentence(struct encoded *document, const int32_t *ids, int64_t count)
-{
-	if (count > SENTENCE_TOKENS_MAX)
-		return error_set(ERR_DATA, "a sentence of %lld tokens; the limit is %d", (long long)count,
-		                 SENTENCE_TOKENS_MAX);
-	TRY(memory_grow(&document->ids, &document->id_capacity, document->id_count + count, sizeof(*ids),
-	                "document"));
-	TRY(memory_grow(&document->lengths, &document->length_capacity, document->length_count + 1,
-	                sizeof(*document->lengths), "document"));
-	memcpy(document->ids + document->id_count, ids, (size_t)count * sizeof(*ids));
-	document->id_count += count;
-	document->lengths[document->length_count++] = (int32_t)count;
-	return OK;
-}
-
-static enum status write_document(const struct pipeline *pipeline, struct output *output,
-                                  const struct encoded *document)
-{
-	const int32_t *ids = document->ids;
-	for (int64_t i = 0; i < document->length_count; i++) {
-		TRY(shard_writer_sentence(output->writer, ids, document->lengths[i]));
-		ids += document->lengths[i];
-	}
-	for (int64_t i = 0; i < document->id_count; i++)
-		output->description->unknown_tokens += document->ids[i] == pipeline->unknown_id;
-	output->description->documents++;
-	return shard_writer_end_document(output->writer);
-}
-
-static enum status write_smallest(struct pipeline *pipeline, struct output *output, int64_t copies)
-{
-	for (; copies > 0; copies--, pipeline->smallest_copies--)
-		TRY(write_document(pipeline, output, &pipeline->smallest));
-	return OK;
-}
-
-/* Sends the current document where it belongs. */
-static enum status route_document(struct pipeline *pipeline)
-{
-	struct encoded *current = &pipeline->current, *smallest = &pipeline->smallest;
-	if (!pipeline->holds_out)
-		return write_document(pipeline, &pipeline->train, current);
-	if ((double)current->hash * 0x1p-64 < pipeline->held_out_fraction) {
-		pipeline->held_out_found = true;
-		TRY(write_smallest(pipeline, &pipeline->train, pipeline->smallest_copies));
-		return write_document(pipeline, &pipeline->held_out, current);
-	}
-	if (pipeline->held_out_found)
-		return write_document(pipeline, &pipeline->train, current);
-	if (pipeline->smallest_copies > 0 && current->hash > smallest->hash)
-		return write_document(pipeline, &pipeline->train, current);
-	if (pipeline->smallest_copies > 0 && current->hash == smallest->hash) {
-		pipeline->smallest_copies++;
-		return OK;
-	}
-	TRY(write_smallest(pipeline, &pipeline->train, pipeline->smallest_copies));
-	struct encoded swap = *smallest;
-	*smallest = *current;
-	*current = swap;
-	pipeline->smallest_copies = 1;
-	return OK;
-}
-
-/* At the end: if no document fell below the fraction, the one with the smallest hash is held out, with its
- * copies unless nothing else would be left to train on. */
-static enum status route_smallest(struct pipeline *pipeline)
-{
-	int64_t held = 0;
-	if (!pipeline->held_out_found && pipeline->train.description->documents > 0)
-		held = pipeline->smallest_copies;
-	else if (!pipeline->held_out_found && pipeline->smallest_copies > 1)
-		held = 1;
-	TRY(write_smallest(pipeline, &pipeline->held_out, held));
-	return write_smallest(pipeline, &pipeline->train, pipeline->smallest_copies);
-}
-
 static enum status write_batch(struct pipeline *pipeline, const struct text_batch *batch)
 {
 	const struct piece *piece = batch->pieces;
 	int64_t sentence = 0, offset = 0; /* `offset`: tokens of the piece already used */
 	for (int64_t d = 0; d < batch->document_count; d++) {
-		clear_encoded(&pipeline->current, batch->documents[d].hash);
+		document_sink_begin(pipeline->sink, batch->documents[d].hash);
 		for (; sentence < batch->documents[d].sentence_end; sentence++) {
 			if (sentence == piece->first + piece->count) {
 				piece++;
 				offset = 0;
 			}
-			int64_t count = batch->sentences[sentence].token_count;
-			if (count > 0)
-				TRY(add_sentence(&pipeline->current, piece->ids + offset, count));
-			else
-				pipeline->report->empty_sentences++;
-			offset += count;
+			const struct sentence *s = &batch->sentences[sentence];
+			TRY(document_sink_sentence(pipeline->sink, piece->ids + offset, s->token_count,
+			                           (const char *)batch->text.data + s->begin, s->end - s->begin));
+			offset += s->token_count;
 		}
-		if (pipeline->current.length_count > 0)
-			TRY(route_document(pipeline));
-		else
-			pipeline->report->empty_documents++;
+		TRY(document_sink_end(pipeline->sink));
 	}
+	for (int64_t i = 0; i < batch->piece_count; i++)
+		pipeline->report->invalid_bytes += batch->pieces[i].invalid_bytes;
 	pipeline->report->text_bytes += (int64_t)batch->text.size;
+	pipeline->documents_written += batch->document_count;
 	return OK;
 }
 
@@ -320,8 +224,39 @@ static void show_progress(const struct pipeline *pipeline, struct progress *prog
 	                format_count(documents, counts->documents));
 }
 
-static enum status run_rounds(struct pipeline *pipeline, struct pool *pool, struct progress *progress)
+static enum status stopped(struct pipeline *pipeline)
 {
+	TRY(document_sink_save(pipeline->sink, pipeline->documents_written));
+	enum status status = error_set(STOPPED, "stopped by %s after %lld documents", stop_reason(),
+	                               (long long)pipeline->documents_written);
+	error_hint("run the same command again to go on");
+	return status;
+}
+
+/* Reads past what an earlier run has done. */
+static enum status skip_documents(struct pipeline *pipeline, int64_t count, struct progress *progress)
+{
+	if (count > 0)
+		log_note("going on behind %lld documents that an earlier run prepared", (long long)count);
+	for (int64_t i = 0; i < count; i++) {
+		const struct document *document = NULL;
+		TRY(corpus_next(pipeline->corpus, &document));
+		if (document == NULL)
+			return error_set(ERR_STATE, "the corpus ends before the %lld documents that were prepared",
+			                 (long long)count);
+		note_form(pipeline);
+		if (i % 1000 == 0)
+			show_progress(pipeline, progress);
+		if (stop_requested())
+			return stopped(pipeline);
+	}
+	return OK;
+}
+
+static enum status run_rounds(struct pipeline *pipeline, struct pool *pool, double save_seconds,
+                              struct progress *progress)
+{
+	pipeline->saved = clock_seconds();
 	for (int64_t round = 0;; round++) {
 		pipeline->reading = &pipeline->batches[round % 3];
 		pipeline->encoding = &pipeline->batches[(round + 2) % 3];
@@ -330,22 +265,32 @@ static enum status run_rounds(struct pipeline *pipeline, struct pool *pool, stru
 		TRY(first_error(pipeline));
 		show_progress(pipeline, progress);
 		if (stop_requested())
-			return error_set(STOPPED, "stopped by %s; nothing was written", stop_reason());
+			return stopped(pipeline);
+		if (clock_seconds() - pipeline->saved > save_seconds) {
+			TRY(document_sink_save(pipeline->sink, pipeline->documents_written));
+			pipeline->saved = clock_seconds();
+		}
 		if (pipeline->reading->document_count == 0 && pipeline->encoding->document_count == 0)
 			return OK;
 	}
 }
 
-static enum status refuse_empty(const struct corpus_counts *counts)
+static enum status refuse_empty(const struct prepare_report *report)
 {
 	char bytes[FORMAT_BYTES];
-	enum status status =
-	        error_set(ERR_DATA, "no usable document: %lld file%s, %s, %lld line%s hold no text",
-	                  (long long)counts->files, counts->files == 1 ? "" : "s",
-	                  format_size(bytes, (double)counts->bytes), (long long)counts->lines,
-	                  counts->lines == 1 ? "" : "s");
-	error_hint("a corpus is plain text: a sentence a line with blank lines between documents, running "
-	           "text, or a "
+	const struct corpus_counts *counts = &report->counts;
+	enum status status;
+	if (counts->documents > report->empty_documents) {
+		status = error_set(ERR_DATA, "no document is left: the filters leave out all %lld",
+		                   (long long)counts->documents);
+		error_hint("loosen --min_document_tokens, --max_document_tokens or --max_unknown_share");
+		return status;
+	}
+	status = error_set(ERR_DATA, "no usable document: %lld file%s, %s, %lld line%s hold no text",
+	                   (long long)counts->files, counts->files == 1 ? "" : "s",
+	                   format_size(bytes, (double)counts->bytes), (long long)counts->lines,
+	                   counts->lines == 1 ? "" : "s");
+	error_hint("a corpus is plain text: a sentence a line with blank lines between documents, running text, or a "
 	           "document a line (--text_form)");
 	return status;
 }
@@ -379,13 +324,6 @@ static void describe_shards(const struct pipeline *pipeline, struct prepare_repo
 	}
 }
 
-static enum status commit(struct output *output)
-{
-	struct shard_writer *writer = output->writer;
-	output->writer = NULL;
-	return shard_writer_commit(writer, output->description);
-}
-
 static void warn_of_unknown(const struct prepare_report *report)
 {
 	double unknown = (double)(report->train.unknown_tokens + report->held_out.unknown_tokens);
@@ -397,29 +335,50 @@ static void warn_of_unknown(const struct prepare_report *report)
 		            100 * share);
 }
 
+/* Everything that decides the result: parts of another identity are not gone on with. 0: cannot be read again. */
+static uint64_t identity_of(const struct pipeline *pipeline, const struct prepare_settings *settings)
+{
+	const struct tokenizer_settings *tokenizer = tokenizer_settings_of(pipeline->tokenizer);
+	const struct prepare_filters *filters = &settings->filters;
+	const struct corpus_settings *input = settings->input;
+	char text[512];
+	if (corpus_total_bytes(pipeline->corpus) < 0)
+		return 0;
+	int size = snprintf(text, sizeof(text), "%llx %llx %d%d%d%d %.17g %lld %lld %.17g %d%d",
+	                    (unsigned long long)corpus_fingerprint(pipeline->corpus),
+	                    (unsigned long long)tokenizer_vocab(pipeline->tokenizer)->hash, tokenizer->lowercase,
+	                    tokenizer->strip_accents, tokenizer->split_chinese, tokenizer->special_tokens,
+	                    settings->held_out_prefix ? settings->held_out_fraction : 0.0,
+	                    (long long)filters->min_document_tokens, (long long)filters->max_document_tokens,
+	                    filters->max_unknown_share, filters->drop_copied_documents, filters->drop_copied_sentences);
+	if (input)
+		snprintf(text + size, sizeof(text) - (size_t)size, " %d %d %d %.64s", (int)input->input_form,
+		         (int)input->text_form, input->skip_bad_records, input->text_key ? input->text_key : "");
+	return hash64(text, strlen(text)) | 1;
+}
+
 static enum status run_pipeline(struct pipeline *pipeline, struct pool *pool,
                                 const struct prepare_settings *settings)
 {
 	struct prepare_report *report = pipeline->report;
-	int32_t vocab_size = tokenizer_vocab(pipeline->tokenizer)->count;
-	/* The writers first: a place that cannot be written is found before the corpus is read. */
-	TRY(shard_writer_open(&pipeline->train.writer, settings->prefix, vocab_size));
-	if (pipeline->holds_out)
-		TRY(shard_writer_open(&pipeline->held_out.writer, settings->held_out_prefix, vocab_size));
-
 	struct progress progress;
 	int64_t total = corpus_total_bytes(pipeline->corpus);
+	/* The sink first: a place that cannot be written is found before the corpus is read. */
+	TRY(document_sink_open(&pipeline->sink, settings, identity_of(pipeline, settings),
+	                       tokenizer_vocab(pipeline->tokenizer), report, &report->resumed_documents));
+	pipeline->documents_written = report->resumed_documents;
 	progress_start(&progress, "preparing", 0, total < 0 ? 0 : total, "bytes");
-	enum status status = run_rounds(pipeline, pool, &progress);
+	enum status status = skip_documents(pipeline, report->resumed_documents, &progress);
+	if (status == OK)
+		status = run_rounds(pipeline, pool, settings->save_seconds > 0 ? settings->save_seconds : SAVE_SECONDS,
+		                    &progress);
 	progress_finish(&progress);
 	TRY(status);
 
 	report->counts = *corpus_counts(pipeline->corpus);
-	for (int i = 0; i < pipeline->encoder_count; i++)
-		report->invalid_bytes += pipeline->encoders[i].invalid_bytes;
-	TRY(route_smallest(pipeline));
+	TRY(document_sink_finish(pipeline->sink));
 	if (report->train.documents == 0 && report->held_out.documents == 0)
-		return refuse_empty(&report->counts);
+		return refuse_empty(report);
 	if (report->train.documents == 0) {
 		status = error_set(ERR_DATA, "all %lld documents are held out, none is left to train on",
 		                   (long long)report->held_out.documents);
@@ -428,14 +387,9 @@ static enum status run_pipeline(struct pipeline *pipeline, struct pool *pool,
 	}
 	describe_form(pipeline, report);
 	describe_shards(pipeline, report);
-	/* Held-out documents first: where training finds its shard, the other one is there too. */
-	if (pipeline->holds_out && report->held_out.documents > 0)
-		TRY(commit(&pipeline->held_out));
-	else if (pipeline->holds_out)
-		TRY(shard_remove(settings->held_out_prefix)); /* an older run's would hold other documents */
-	TRY(commit(&pipeline->train));
+	TRY(document_sink_commit(pipeline->sink));
 	warn_of_unknown(report);
-	return OK;
+	return prepare_write_report(settings, report);
 }
 
 static void release_pipeline(struct pipeline *pipeline)
@@ -452,12 +406,7 @@ static void release_pipeline(struct pipeline *pipeline)
 	for (int i = 0; i < pipeline->encoder_count; i++)
 		tokens_release(&pipeline->encoders[i]);
 	free(pipeline->encoders);
-	shard_writer_abandon(pipeline->train.writer);
-	shard_writer_abandon(pipeline->held_out.writer);
-	free(pipeline->current.ids);
-	free(pipeline->current.lengths);
-	free(pipeline->smallest.ids);
-	free(pipeline->smallest.lengths);
+	document_sink_close(pipeline->sink);
 	free(pipeline);
 }
 
@@ -470,13 +419,8 @@ enum status prepare_corpus(struct corpus *corpus, const struct tokenizer *tokeni
 	TRY(memory_new(&pipeline, 1, sizeof(*pipeline), "preparing"));
 	pipeline->corpus = corpus;
 	pipeline->tokenizer = tokenizer;
-	pipeline->unknown_id = tokenizer_vocab(tokenizer)->unk;
 	pipeline->batch_bytes = (size_t)pool_threads(pool) * BATCH_BYTES_PER_THREAD;
-	pipeline->holds_out = settings->held_out_prefix != NULL;
-	pipeline->held_out_fraction = settings->held_out_fraction;
 	pipeline->report = report;
-	pipeline->train.description = &report->train;
-	pipeline->held_out.description = &report->held_out;
 	enum status status =
 	        memory_new(&pipeline->encoders, pool_threads(pool), sizeof(*pipeline->encoders), "encoders");
 	if (status == OK) {

@@ -13,6 +13,9 @@
 /* Longest sentence of a shard in tokens: sums of two fit 31 bits. */
 #define SENTENCE_TOKENS_MAX (1 << 30)
 
+/* Ids take 2 bytes for vocabularies of fewer entries, else 4, as Megatron's writers have it. */
+#define SHARD_NARROW_VOCAB 65500
+
 struct shard_description {
 	uint64_t vocab_hash;
 	int32_t vocab_size;

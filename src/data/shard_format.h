@@ -13,8 +13,6 @@ static const char INDEX_MAGIC[9] = {'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0};
 #define INDEX_HEADER_BYTES 34
 #define DTYPE_INT32 4
 #define DTYPE_UINT16 8
-/* Megatron's writers use uint16 for vocabularies below this many entries. */
-#define NARROW_VOCAB_LIMIT 65500
 
 #define DESCRIPTION_FORMAT "bertc token shard"
 #define DESCRIPTION_VERSION 1

@@ -42,7 +42,7 @@ enum status shard_writer_resume(struct shard_writer **out, const char *prefix, i
 	TRY(make_parent(prefix));
 	TRY(memory_new(&writer, 1, sizeof(*writer), "shard writer"));
 	writer->vocab_size = vocab_size;
-	writer->wide = vocab_size >= NARROW_VOCAB_LIMIT;
+	writer->wide = vocab_size >= SHARD_NARROW_VOCAB;
 	writer->sentence_count = state->sentences;
 	writer->document_count = state->documents;
 	writer->token_count = state->tokens;

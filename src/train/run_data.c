@@ -113,6 +113,7 @@ static enum status make_shards(const struct option_list *patterns, const struct 
 		.prefix = prefix,
 		.held_out_prefix = held_out_fraction > 0 ? held_out : NULL,
 		.held_out_fraction = held_out_fraction,
+		.input = input,
 	};
 	corpus_quiet(corpus); /* the summary below says it */
 	TRY_GOTO(prepare_corpus(corpus, tokenizer, pool, &settings, &report), done);

@@ -28,12 +28,11 @@ static int run(const char *arguments)
 	snprintf(command, sizeof(command), "cd %s; %.500s prepare %s >results 2>log", test_folder, absolute,
 	         arguments);
 	int status = system(command);
-	assert_true(WIFEXITED(status));
 	assert_int_equal(file_size(test_path("results")), 0);
 	assert_ok(file_read(test_path("log"), sizeof(log_text) - 1, &text));
 	snprintf(log_text, sizeof(log_text), "%s", buffer_string(&text));
 	buffer_release(&text);
-	return WEXITSTATUS(status);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static int32_t first_id(const char *prefix)
@@ -110,9 +109,68 @@ static void test_refusals(void **state)
 	}
 }
 
+static void same_files(const char *a, const char *b)
+{
+	struct buffer x = {0}, y = {0};
+	assert_ok(file_read(test_path(a), 1 << 28, &x));
+	assert_ok(file_read(test_path(b), 1 << 28, &y));
+	if (x.size != y.size || memcmp(x.data, y.data, x.size) != 0)
+		fail_msg("'%s' and '%s' differ", a, b);
+	buffer_release(&x);
+	buffer_release(&y);
+}
+
+/* Killed again and again, a run still ends with the same bytes, and goes on rather than beginning anew. */
+static void test_goes_on_after_kills(void **state)
+{
+	(void)state;
+	struct buffer text = {0};
+	uint64_t random = 1;
+	for (int i = 0; i < 900000; i++) {
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		int kind = (int)(random >> 60);
+		buffer_text(&text, kind < 7 ? "a b " : kind < 13 ? "bb bbb ab " : kind < 15 ? "b.\n" : "a b.\n\n");
+	}
+	assert_ok(file_write(test_path("large.txt"), text.data, text.size));
+	buffer_release(&text);
+#define RUN(out) "--corpus large.txt --text_form sentences --vocab_file vocab.txt --held_out_fraction 0.05 "      \
+		 "--drop_copied_documents --threads 1 --save_seconds 0.001 --out " out
+	assert_int_equal(run(RUN("whole")), 0);
+	int kills = 0, resumed = 0;
+	for (int64_t k = 2;; k += 1 + k / 2) {
+		char fault[64];
+		snprintf(fault, sizeof fault, "write:%lld:kill", (long long)k);
+		setenv("BERTC_FAULT", fault, 1);
+		int status = run(RUN("killed"));
+		unsetenv("BERTC_FAULT");
+		resumed += strstr(log_text, "going on behind") != NULL;
+		if (status == 0)
+			break;
+		kills++;
+	}
+	assert_true(kills >= 4 && resumed >= 2);
+	static const char *const suffixes[] = {"bin", "idx", "json", "held_out.bin", "held_out.idx", "held_out.json"};
+	for (int i = 0; i < 6; i++) {
+		char a[64], b[64];
+		snprintf(a, sizeof a, "whole.%s", suffixes[i]);
+		snprintf(b, sizeof b, "killed.%s", suffixes[i]);
+		same_files(a, b);
+	}
+	assert_false(file_exists(test_path("killed.part.json")));
+	assert_false(file_exists(test_path("killed.bin.part")));
+	assert_false(file_exists(test_path("killed.sentence_hashes.part")));
+	/* Another setting: the half-made shards are of no use. */
+	setenv("BERTC_FAULT", "write:60:kill", 1);
+	assert_int_not_equal(run(RUN("other")), 0);
+	unsetenv("BERTC_FAULT");
+	assert_true(file_exists(test_path("other.part.json")));
+	assert_int_equal(run(RUN("other --min_document_tokens 3")), 0);
+	assert_non_null(strstr(log_text, "not gone on with"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_report), cmocka_unit_test(test_case),
-	                                   cmocka_unit_test(test_refusals)};
+	                                   cmocka_unit_test(test_refusals), cmocka_unit_test(test_goes_on_after_kills)};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }

@@ -32,6 +32,8 @@ static int close_tokenizer(void **state)
 	return test_folder_drop(state);
 }
 
+static struct prepare_filters filters;
+
 static enum status prepare_files(const char *const *paths, int64_t count, int threads, double fraction,
                                  struct prepare_report *report)
 {
@@ -40,7 +42,7 @@ static enum status prepare_files(const char *const *paths, int64_t count, int th
 	struct pool *pool;
 	snprintf(prefix, sizeof(prefix), "%s/out", test_folder);
 	snprintf(held_out, sizeof(held_out), "%s/out.held_out", test_folder);
-	struct prepare_settings settings = {.prefix = prefix, .held_out_fraction = fraction};
+	struct prepare_settings settings = {.prefix = prefix, .held_out_fraction = fraction, .filters = filters};
 	if (fraction > 0)
 		settings.held_out_prefix = held_out;
 	TRY(corpus_open(&corpus, paths, count, &sentences_a_line));
@@ -59,9 +61,9 @@ static enum status prepare_text(const char *text, double fraction, struct prepar
 
 static void remove_outputs(void)
 {
-	static const char *const names[] = {"out.bin",          "out.idx",          "out.json",
+	static const char *const names[] = {"out.bin",          "out.idx",          "out.json",         "out.html",
 	                                    "out.held_out.bin", "out.held_out.idx", "out.held_out.json"};
-	for (int i = 0; i < 6; i++)
+	for (int i = 0; i < 7; i++)
 		unlink(test_path(names[i]));
 }
 
@@ -323,6 +325,65 @@ static void test_unusable(void **state)
 	name_list_release(&names);
 }
 
+/* Lengths of the documents of the shard, in tokens. */
+static void assert_lengths(const int *expected, int count)
+{
+	struct shard shard;
+	assert_ok(shard_open(&shard, test_path("out")));
+	assert_int_equal(shard.document_count, count);
+	for (int d = 0; d < count; d++) {
+		int tokens = 0;
+		for (int64_t s = shard_document(&shard, d); s < shard_document(&shard, d + 1); s++)
+			tokens += shard_length(&shard, s);
+		assert_int_equal(tokens, expected[d]);
+	}
+	shard_close(&shard);
+}
+
+static void test_filters(void **state)
+{
+	(void)state;
+	struct prepare_report report;
+	static const char text[] = "a b c\nb\n\na\n\nx y z b\n\na b c\nb\n\nc c c c c c c\n\nb\nc b a\nb\n";
+	remove_outputs();
+	assert_ok(prepare_text(text, 0, &report)); /* all are kept, copies are counted */
+	assert_lengths((int[]){4, 1, 4, 4, 7, 5}, 6);
+	assert_int_equal(report.dropped[PREPARE_COPIED_DOCUMENT].count, 1);
+	assert_int_equal(report.dropped[PREPARE_COPIED_DOCUMENT].tokens, 4);
+	assert_false(report.dropped[PREPARE_COPIED_DOCUMENT].left_out);
+	assert_string_equal(report.dropped[PREPARE_COPIED_DOCUMENT].samples[0], "a b c");
+	assert_int_equal(report.dropped[PREPARE_COPIED_SENTENCE].count, 2); /* b, b: those of the copy are not counted */
+	assert_int_equal(report.train.unknown_tokens, 3);
+
+	filters = (struct prepare_filters){.min_document_tokens = 2, .max_document_tokens = 6, .max_unknown_share = 0.5};
+	assert_ok(prepare_text(text, 0, &report));
+	assert_lengths((int[]){4, 4, 5}, 3);
+	assert_int_equal(report.dropped[PREPARE_SHORT].count, 1);
+	assert_string_equal(report.dropped[PREPARE_SHORT].samples[0], "a");
+	assert_int_equal(report.dropped[PREPARE_LONG].tokens, 7);
+	assert_string_equal(report.dropped[PREPARE_UNKNOWN].samples[0], "x y z b");
+	assert_int_equal(report.train.unknown_tokens, 0);
+
+	filters = (struct prepare_filters){.drop_copied_documents = true};
+	assert_ok(prepare_text(text, 0, &report));
+	assert_lengths((int[]){4, 1, 4, 7, 5}, 5);
+	filters = (struct prepare_filters){.drop_copied_documents = true, .drop_copied_sentences = true};
+	assert_ok(prepare_text(text, 0, &report));
+	assert_lengths((int[]){4, 1, 4, 7, 3}, 5);
+	assert_int_equal(report.train.tokens, 19);
+	assert_int_equal(report.train.unknown_tokens, 3);
+	filters = (struct prepare_filters){.min_document_tokens = 100};
+	assert_error(ERR_DATA, "filters leave out all 6", prepare_text(text, 0, &report));
+	filters = (struct prepare_filters){0};
+
+	struct buffer page = {0};
+	assert_ok(prepare_text(text, 0, &report));
+	assert_ok(file_read(test_path("out.html"), 1 << 20, &page));
+	assert_non_null(strstr(buffer_string(&page), "1 documents that stood before"));
+	assert_non_null(strstr(buffer_string(&page), "<li>a b c</li>"));
+	buffer_release(&page);
+}
+
 static void test_counts(void **state)
 {
 	(void)state;
@@ -348,6 +409,7 @@ int main(void)
 	        cmocka_unit_test(test_ids_and_threads), cmocka_unit_test(test_held_out),
 	        cmocka_unit_test(test_held_out_of_few), cmocka_unit_test(test_unusable),
 	        cmocka_unit_test(test_counts),
+	        cmocka_unit_test(test_filters),
 	};
 	log_level = LOG_QUIET;
 	return cmocka_run_group_tests(tests, open_tokenizer, close_tokenizer);

@@ -1,0 +1,580 @@
+#include "data/document_sink.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "data/copies.h"
+
+#define STATE_LIMIT (1 << 20)
+#define DOCUMENT_HASHES ".document_hashes"
+#define SENTENCE_HASHES ".sentence_hashes"
+
+/* One encoded document. */
+struct encoded {
+	int32_t *ids, *lengths;
+	uint64_t *sentence_hashes;
+	int64_t id_count, id_capacity, count, capacity, hash_capacity; /* `count`: sentences */
+	uint64_t hash;
+	char sample[PREPARE_SAMPLE_BYTES]; /* how it begins */
+};
+
+/* A shard under construction, and the hashes of what is in it. */
+struct output {
+	const char *prefix;
+	struct shard_writer *writer;
+	struct file_writer *document_hashes, *sentence_hashes;
+	struct shard_description *description;
+};
+
+struct document_sink {
+	const struct prepare_settings *settings;
+	const struct vocab *vocab;
+	struct prepare_report *report;
+	uint64_t identity;
+	bool saved;                      /* a state lies on the disk */
+	struct output outputs[2];        /* for training; held out */
+	int output_count;
+	bool held_out_found;             /* one document was below the fraction */
+	/* Until then: the document with the smallest hash so far, and how often it came (equal hashes are copies). */
+	struct encoded current, smallest;
+	int64_t smallest_copies;
+};
+
+/* ---- Parts and their state ---- */
+
+static enum status state_path(char *out, const char *prefix)
+{
+	int length = snprintf(out, PATH_BYTES, "%s.part.json", prefix);
+	return length < PATH_BYTES ? OK : error_set(ERR_USAGE, "'%.100s...': the path is too long", prefix);
+}
+
+/* The numbers of a state that are plain counts, for writing and reading alike. */
+struct count_field {
+	const char *name;
+	int64_t *value;
+};
+#define COUNT_FIELDS 32
+
+static int report_fields(struct prepare_report *report, struct count_field fields[COUNT_FIELDS])
+{
+	int count = 0;
+	fields[count++] = (struct count_field){"empty_sentences", &report->empty_sentences};
+	fields[count++] = (struct count_field){"empty_documents", &report->empty_documents};
+	fields[count++] = (struct count_field){"text_bytes", &report->text_bytes};
+	fields[count++] = (struct count_field){"invalid_bytes", &report->invalid_bytes};
+	return count;
+}
+
+static int output_fields(struct shard_writer_state *state, struct shard_description *description,
+			 struct file_writer_state *document_hashes, struct file_writer_state *sentence_hashes,
+			 struct count_field fields[COUNT_FIELDS])
+{
+	int count = 0;
+	fields[count++] = (struct count_field){"sentences", &state->sentences};
+	fields[count++] = (struct count_field){"documents", &state->documents};
+	fields[count++] = (struct count_field){"tokens", &state->tokens};
+	fields[count++] = (struct count_field){"unknown_tokens", &description->unknown_tokens};
+	fields[count++] = (struct count_field){"bin_bytes", &state->bin.offset};
+	fields[count++] = (struct count_field){"lengths_bytes", &state->lengths.offset};
+	fields[count++] = (struct count_field){"ends_bytes", &state->ends.offset};
+	fields[count++] = (struct count_field){"document_hashes_bytes", &document_hashes->offset};
+	fields[count++] = (struct count_field){"sentence_hashes_bytes", &sentence_hashes->offset};
+	return count;
+}
+
+static void put_fields(struct json_writer *writer, const struct count_field *fields, int count)
+{
+	for (int i = 0; i < count; i++)
+		json_put_integer(writer, fields[i].name, *fields[i].value);
+}
+
+static enum status get_fields(const struct json *object, const char *path, const struct count_field *fields, int count)
+{
+	for (int i = 0; i < count; i++)
+		TRY(json_get_integer(object, path, fields[i].name, 0, INT64_MAX, fields[i].value));
+	return OK;
+}
+
+static void put_dropped(struct json_writer *writer, const struct prepare_report *report)
+{
+	json_open(writer, "dropped", '[');
+	for (int kind = 0; kind < PREPARE_DROPS; kind++) {
+		const struct prepare_dropped *dropped = &report->dropped[kind];
+		json_open(writer, NULL, '{');
+		json_put_integer(writer, "count", dropped->count);
+		json_put_integer(writer, "tokens", dropped->tokens);
+		json_open(writer, "samples", '[');
+		for (int i = 0; i < dropped->sample_count; i++)
+			json_put_string(writer, NULL, dropped->samples[i]);
+		json_close(writer);
+		json_close(writer);
+	}
+	json_close(writer);
+}
+
+static enum status get_dropped(const struct json *root, const char *path, struct prepare_report *report)
+{
+	const struct json *list = json_member(root, "dropped");
+	const struct json *item = list && list->kind == JSON_ARRAY ? list->first_child : NULL;
+	for (int kind = 0; kind < PREPARE_DROPS; kind++, item = item->next) {
+		struct prepare_dropped *dropped = &report->dropped[kind];
+		if (!item || item->kind != JSON_OBJECT)
+			return error_set(ERR_DATA, "'%s': not of this version", path);
+		TRY(json_get_integer(item, path, "count", 0, INT64_MAX, &dropped->count));
+		TRY(json_get_integer(item, path, "tokens", 0, INT64_MAX, &dropped->tokens));
+		const struct json *samples = json_member(item, "samples");
+		const struct json *sample = samples && samples->kind == JSON_ARRAY ? samples->first_child : NULL;
+		for (; sample && dropped->sample_count < PREPARE_SAMPLES; sample = sample->next)
+			if (sample->kind == JSON_STRING)
+				snprintf(dropped->samples[dropped->sample_count++], PREPARE_SAMPLE_BYTES, "%s", sample->text);
+	}
+	return OK;
+}
+
+enum status document_sink_save(struct document_sink *sink, int64_t documents)
+{
+	char path[PATH_BYTES], identity[32];
+	struct buffer text = {0};
+	struct json_writer writer = {.out = &text, .indent = 1};
+	struct count_field fields[COUNT_FIELDS];
+	/* A document that waits in memory for its place cannot be saved; with the usual fractions that ends soon. */
+	if (sink->identity == 0 || (sink->output_count > 1 && !sink->held_out_found))
+		return OK;
+	TRY(state_path(path, sink->settings->prefix));
+	json_open(&writer, NULL, '{');
+	snprintf(identity, sizeof identity, "%016llx", (unsigned long long)sink->identity);
+	json_put_string(&writer, "identity", identity);
+	json_put_integer(&writer, "documents_read", documents);
+	put_fields(&writer, fields, report_fields(sink->report, fields));
+	put_dropped(&writer, sink->report);
+	json_open(&writer, "outputs", '[');
+	enum status status = OK;
+	for (int i = 0; status == OK && i < sink->output_count; i++) {
+		struct output *output = &sink->outputs[i];
+		struct shard_writer_state state;
+		struct file_writer_state document_hashes, sentence_hashes;
+		TRY_GOTO(shard_writer_save(output->writer, &state), done);
+		TRY_GOTO(file_writer_save(output->document_hashes, &document_hashes), done);
+		TRY_GOTO(file_writer_save(output->sentence_hashes, &sentence_hashes), done);
+		json_open(&writer, NULL, '{');
+		put_fields(&writer, fields,
+			   output_fields(&state, output->description, &document_hashes, &sentence_hashes, fields));
+		json_put_integer(&writer, "bin_crc32c", state.bin.crc32c);
+		json_close(&writer);
+	}
+	json_close(&writer);
+	json_close(&writer);
+	TRY_GOTO(buffer_status(&text), done);
+	TRY_GOTO(file_write(path, text.data, text.size), done);
+	sink->saved = true;
+done:
+	buffer_release(&text);
+	return status;
+}
+
+static enum status open_output(struct output *output, const struct json *saved, const char *path, int32_t vocab_size)
+{
+	struct shard_writer_state state = {0};
+	struct file_writer_state document_hashes = {0}, sentence_hashes = {0};
+	struct count_field fields[COUNT_FIELDS];
+	char name[PATH_BYTES];
+	int64_t crc = 0;
+	if (saved) {
+		TRY(get_fields(saved, path, fields,
+			       output_fields(&state, output->description, &document_hashes, &sentence_hashes, fields)));
+		TRY(json_get_integer(saved, path, "bin_crc32c", 0, UINT32_MAX, &crc));
+		state.bin.crc32c = (uint32_t)crc;
+	}
+	TRY(shard_writer_resume(&output->writer, output->prefix, vocab_size, &state));
+	snprintf(name, sizeof name, "%.4060s%s", output->prefix, DOCUMENT_HASHES);
+	TRY(file_writer_resume(&output->document_hashes, name, document_hashes));
+	snprintf(name, sizeof name, "%.4060s%s", output->prefix, SENTENCE_HASHES);
+	return file_writer_resume(&output->sentence_hashes, name, sentence_hashes);
+}
+
+static void close_outputs(struct document_sink *sink, bool keep)
+{
+	for (int i = 0; i < sink->output_count; i++) {
+		struct output *output = &sink->outputs[i];
+		(keep ? shard_writer_suspend : shard_writer_abandon)(output->writer);
+		(keep ? file_writer_suspend : file_writer_abandon)(output->document_hashes);
+		(keep ? file_writer_suspend : file_writer_abandon)(output->sentence_hashes);
+		output->writer = NULL;
+		output->document_hashes = output->sentence_hashes = NULL;
+	}
+}
+
+/* Goes on where the state says; what does not fit it is ERR_DATA or ERR_STATE, and the caller begins anew. */
+static enum status resume(struct document_sink *sink, const char *path, int64_t *out_documents)
+{
+	struct json_document document;
+	struct count_field fields[COUNT_FIELDS];
+	const char *identity = "";
+	char expected[32];
+	TRY(json_read(&document, path, STATE_LIMIT));
+	enum status status;
+	TRY_GOTO(json_get_string(document.root, path, "identity", &identity), done);
+	snprintf(expected, sizeof expected, "%016llx", (unsigned long long)sink->identity);
+	if (strcmp(identity, expected) != 0)
+		TRY_GOTO(error_set(ERR_STATE, "'%s' is of another text, vocabulary or setting", path), done);
+	TRY_GOTO(json_get_integer(document.root, path, "documents_read", 1, INT64_MAX, out_documents), done);
+	TRY_GOTO(get_fields(document.root, path, fields, report_fields(sink->report, fields)), done);
+	TRY_GOTO(get_dropped(document.root, path, sink->report), done);
+	const struct json *list = json_member(document.root, "outputs");
+	const struct json *item = list && list->kind == JSON_ARRAY ? list->first_child : NULL;
+	for (int i = 0; i < sink->output_count; i++, item = item->next) {
+		if (!item)
+			TRY_GOTO(error_set(ERR_DATA, "'%s': not of this version", path), done);
+		TRY_GOTO(open_output(&sink->outputs[i], item, path, sink->vocab->count), done);
+		sink->outputs[i].description->documents = 0;
+	}
+	sink->held_out_found = true;
+	sink->saved = true;
+done:
+	json_release(&document);
+	return status;
+}
+
+static enum status open_anew(struct document_sink *sink, const char *path)
+{
+	if (file_exists(path) && file_operations.unlink(path) != 0)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
+	for (int i = 0; i < sink->output_count; i++)
+		TRY(open_output(&sink->outputs[i], NULL, path, sink->vocab->count));
+	return OK;
+}
+
+enum status document_sink_open(struct document_sink **out, const struct prepare_settings *settings, uint64_t identity,
+			       const struct vocab *vocab, struct prepare_report *report, int64_t *out_documents)
+{
+	char path[PATH_BYTES];
+	struct document_sink *sink;
+	*out_documents = 0;
+	TRY(state_path(path, settings->prefix));
+	TRY(memory_new(&sink, 1, sizeof(*sink), "preparing"));
+	*sink = (struct document_sink){
+		.settings = settings, .vocab = vocab, .report = report, .identity = identity, .output_count = 1};
+	sink->outputs[0] = (struct output){.prefix = settings->prefix, .description = &report->train};
+	if (settings->held_out_prefix) {
+		sink->outputs[1] = (struct output){.prefix = settings->held_out_prefix, .description = &report->held_out};
+		sink->output_count = 2;
+	}
+	enum status status = ERR_STATE;
+	if (identity != 0 && file_exists(path)) {
+		status = resume(sink, path, out_documents);
+		if (status == ERR_DATA || status == ERR_STATE) {
+			log_note("what an earlier run left half made is not gone on with: %s", error_last()->message);
+			close_outputs(sink, false);
+			*report = (struct prepare_report){0};
+			*out_documents = 0;
+		}
+	}
+	if (status == ERR_DATA || status == ERR_STATE)
+		status = open_anew(sink, path);
+	if (status != OK) {
+		document_sink_close(sink);
+		return status;
+	}
+	*out = sink;
+	return OK;
+}
+
+void document_sink_close(struct document_sink *sink)
+{
+	if (sink == NULL)
+		return;
+	close_outputs(sink, sink->saved);
+	struct encoded *documents[] = {&sink->current, &sink->smallest};
+	for (int i = 0; i < 2; i++) {
+		free(documents[i]->ids);
+		free(documents[i]->lengths);
+		free(documents[i]->sentence_hashes);
+	}
+	free(sink);
+}
+
+/* ---- Documents ---- */
+
+void document_sink_begin(struct document_sink *sink, uint64_t hash)
+{
+	struct encoded *current = &sink->current;
+	current->id_count = current->count = 0;
+	current->hash = hash;
+	current->sample[0] = 0;
+}
+
+/* Cut to the sample's size between characters. */
+static void set_sample(char sample[PREPARE_SAMPLE_BYTES], const char *text, size_t size)
+{
+	if (size > PREPARE_SAMPLE_BYTES - 1) {
+		size = PREPARE_SAMPLE_BYTES - 1;
+		while (size > 0 && ((unsigned char)text[size] & 0xC0) == 0x80)
+			size--;
+	}
+	for (size_t i = 0; i < size; i++)
+		sample[i] = text[i] ? text[i] : ' ';
+	sample[size] = 0;
+}
+
+enum status document_sink_sentence(struct document_sink *sink, const int32_t *ids, int64_t count, const char *text,
+				   size_t size)
+{
+	struct encoded *current = &sink->current;
+	if (count == 0) {
+		sink->report->empty_sentences++;
+		return OK;
+	}
+	if (count > SENTENCE_TOKENS_MAX)
+		return error_set(ERR_DATA, "a sentence of %lld tokens; the limit is %d", (long long)count, SENTENCE_TOKENS_MAX);
+	TRY(memory_grow(&current->ids, &current->id_capacity, current->id_count + count, sizeof(*ids), "document"));
+	TRY(memory_grow(&current->lengths, &current->capacity, current->count + 1, sizeof(*current->lengths), "document"));
+	TRY(memory_grow(&current->sentence_hashes, &current->hash_capacity, current->count + 1,
+			sizeof(*current->sentence_hashes), "document"));
+	if (current->count == 0)
+		set_sample(current->sample, text, size);
+	memcpy(current->ids + current->id_count, ids, (size_t)count * sizeof(*ids));
+	current->id_count += count;
+	current->sentence_hashes[current->count] = hash64(text, size);
+	current->lengths[current->count++] = (int32_t)count;
+	return OK;
+}
+
+static int64_t count_unknown(const struct document_sink *sink, const struct encoded *document)
+{
+	int64_t unknown = 0;
+	for (int64_t i = 0; i < document->id_count; i++)
+		unknown += document->ids[i] == sink->vocab->unk;
+	return unknown;
+}
+
+static enum status write_document(struct document_sink *sink, struct output *output, const struct encoded *document)
+{
+	const int32_t *ids = document->ids;
+	for (int64_t i = 0; i < document->count; i++) {
+		TRY(shard_writer_sentence(output->writer, ids, document->lengths[i]));
+		ids += document->lengths[i];
+	}
+	output->description->unknown_tokens += count_unknown(sink, document);
+	TRY(file_writer_write(output->sentence_hashes, document->sentence_hashes,
+			      (size_t)document->count * sizeof(*document->sentence_hashes)));
+	TRY(file_writer_write(output->document_hashes, &document->hash, sizeof(document->hash)));
+	return shard_writer_end_document(output->writer);
+}
+
+static enum status write_smallest(struct document_sink *sink, struct output *output, int64_t copies)
+{
+	for (; copies > 0; copies--, sink->smallest_copies--)
+		TRY(write_document(sink, output, &sink->smallest));
+	return OK;
+}
+
+/* Sends the current document where it belongs. */
+static enum status route_document(struct document_sink *sink)
+{
+	struct encoded *current = &sink->current, *smallest = &sink->smallest;
+	struct output *train = &sink->outputs[0], *held_out = &sink->outputs[1];
+	if (sink->output_count == 1)
+		return write_document(sink, train, current);
+	if ((double)current->hash * 0x1p-64 < sink->settings->held_out_fraction) {
+		sink->held_out_found = true;
+		TRY(write_smallest(sink, train, sink->smallest_copies));
+		return write_document(sink, held_out, current);
+	}
+	if (sink->held_out_found)
+		return write_document(sink, train, current);
+	if (sink->smallest_copies > 0 && current->hash > smallest->hash)
+		return write_document(sink, train, current);
+	if (sink->smallest_copies > 0 && current->hash == smallest->hash) {
+		sink->smallest_copies++;
+		return OK;
+	}
+	TRY(write_smallest(sink, train, sink->smallest_copies));
+	struct encoded swap = *smallest;
+	*smallest = *current;
+	*current = swap;
+	sink->smallest_copies = 1;
+	return OK;
+}
+
+static void count_dropped(struct prepare_dropped *dropped, int64_t tokens, const char *sample)
+{
+	dropped->count++;
+	dropped->tokens += tokens;
+	if (dropped->sample_count < PREPARE_SAMPLES)
+		snprintf(dropped->samples[dropped->sample_count++], PREPARE_SAMPLE_BYTES, "%s", sample);
+}
+
+enum status document_sink_end(struct document_sink *sink)
+{
+	const struct encoded *current = &sink->current;
+	const struct prepare_filters *filters = &sink->settings->filters;
+	if (current->count == 0) {
+		sink->report->empty_documents++;
+		return OK;
+	}
+	int kind = -1;
+	if (current->id_count < filters->min_document_tokens)
+		kind = PREPARE_SHORT;
+	else if (filters->max_document_tokens > 0 && current->id_count > filters->max_document_tokens)
+		kind = PREPARE_LONG;
+	else if (filters->max_unknown_share > 0 &&
+		 (double)count_unknown(sink, current) > filters->max_unknown_share * (double)current->id_count)
+		kind = PREPARE_UNKNOWN;
+	if (kind < 0)
+		return route_document(sink);
+	count_dropped(&sink->report->dropped[kind], current->id_count, current->sample);
+	return OK;
+}
+
+/* ---- The end ---- */
+
+/* If no document fell below the fraction, the one with the smallest hash is held out, with its copies unless nothing
+ * else would be left to train on. */
+static enum status route_smallest(struct document_sink *sink)
+{
+	struct shard_writer_state state;
+	int64_t held = 0;
+	if (sink->output_count == 1)
+		return OK;
+	TRY(shard_writer_save(sink->outputs[0].writer, &state));
+	if (!sink->held_out_found && state.documents > 0)
+		held = sink->smallest_copies;
+	else if (!sink->held_out_found && sink->smallest_copies > 1)
+		held = 1;
+	TRY(write_smallest(sink, &sink->outputs[1], held));
+	return write_smallest(sink, &sink->outputs[0], sink->smallest_copies);
+}
+
+static bool marked(const uint8_t *map, int64_t index)
+{
+	return map[index / 8] >> (index % 8) & 1;
+}
+
+/* What a second look at the sentences collects. */
+struct look {
+	struct document_sink *sink;
+	const uint8_t *documents, *sentences; /* copies */
+	int64_t documents_left, sentences_left;
+	int64_t sampled_document;
+};
+
+/* The text of ids, near enough for a person. */
+static void spell(const struct vocab *vocab, const int32_t *ids, int32_t count, char sample[PREPARE_SAMPLE_BYTES])
+{
+	size_t used = 0;
+	sample[0] = 0;
+	for (int32_t i = 0; i < count; i++) {
+		const char *piece = vocab->text[ids[i]];
+		bool joined = vocab->is_continuation[ids[i]] || i == 0;
+		if (vocab->is_continuation[ids[i]])
+			piece += 2;
+		size_t size = strlen(piece) + !joined;
+		if (used + size >= PREPARE_SAMPLE_BYTES)
+			return;
+		used += (size_t)snprintf(sample + used, PREPARE_SAMPLE_BYTES - used, "%s%s", joined ? "" : " ", piece);
+	}
+}
+
+static enum status look_at_sentence(void *context, int64_t document, int64_t sentence, const int32_t *ids, int32_t count)
+{
+	struct look *look = context;
+	struct prepare_dropped *documents = &look->sink->report->dropped[PREPARE_COPIED_DOCUMENT];
+	struct prepare_dropped *sentences = &look->sink->report->dropped[PREPARE_COPIED_SENTENCE];
+	char sample[PREPARE_SAMPLE_BYTES];
+	if (marked(look->documents, document)) {
+		documents->tokens += count;
+		if (document != look->sampled_document && documents->sample_count < PREPARE_SAMPLES) {
+			spell(look->sink->vocab, ids, count, documents->samples[documents->sample_count++]);
+		}
+		look->sampled_document = document;
+	} else if (marked(look->sentences, sentence)) {
+		sentences->count++;
+		sentences->tokens += count;
+		if (sentences->sample_count < PREPARE_SAMPLES) {
+			spell(look->sink->vocab, ids, count, sample);
+			memcpy(sentences->samples[sentences->sample_count++], sample, sizeof sample);
+		}
+	}
+	return OK;
+}
+
+static enum status copies_of(struct file_writer *hashes, uint8_t **out_map, int64_t *out_found)
+{
+	struct file_writer_state state;
+	TRY(file_writer_save(hashes, &state));
+	return copies_find(file_writer_part(hashes), state.offset / (int64_t)sizeof(uint64_t), COPIES_MEMORY, out_map,
+			   out_found);
+}
+
+/* A sentence counts as copied if it stood in an earlier place of this shard; those of copied documents are not
+ * counted again. */
+static enum status find_copies(struct document_sink *sink, struct output *output)
+{
+	const struct prepare_filters *filters = &sink->settings->filters;
+	uint8_t *documents = NULL, *sentences = NULL;
+	int64_t copied_documents, copied_sentences;
+	enum status status;
+	TRY_GOTO(copies_of(output->document_hashes, &documents, &copied_documents), done);
+	TRY_GOTO(copies_of(output->sentence_hashes, &sentences, &copied_sentences), done);
+	sink->report->dropped[PREPARE_COPIED_DOCUMENT].count += copied_documents;
+	if (copied_sentences > 0) {
+		struct look look = {.sink = sink, .documents = documents, .sentences = sentences, .sampled_document = -1};
+		TRY_GOTO(shard_writer_visit(output->writer, look_at_sentence, &look), done);
+	}
+	bool drops_documents = filters->drop_copied_documents && copied_documents > 0;
+	bool drops_sentences = filters->drop_copied_sentences && copied_sentences > 0;
+	if (drops_documents || drops_sentences)
+		TRY_GOTO(shard_writer_drop(&output->writer, drops_sentences ? sentences : NULL,
+					   drops_documents ? documents : NULL, sink->vocab->unk,
+					   &output->description->unknown_tokens),
+			 done);
+done:
+	free(documents);
+	free(sentences);
+	return status;
+}
+
+enum status document_sink_finish(struct document_sink *sink)
+{
+	TRY(route_smallest(sink));
+	for (int i = 0; i < sink->output_count; i++) {
+		struct output *output = &sink->outputs[i];
+		struct shard_writer_state state;
+		TRY(find_copies(sink, output));
+		TRY(shard_writer_save(output->writer, &state));
+		output->description->documents = state.documents;
+		output->description->sentences = state.sentences;
+		output->description->tokens = state.tokens;
+	}
+	const struct prepare_filters *filters = &sink->settings->filters;
+	struct prepare_dropped *dropped = sink->report->dropped;
+	dropped[PREPARE_SHORT].left_out = dropped[PREPARE_LONG].left_out = dropped[PREPARE_UNKNOWN].left_out = true;
+	dropped[PREPARE_COPIED_DOCUMENT].left_out = filters->drop_copied_documents;
+	dropped[PREPARE_COPIED_SENTENCE].left_out = filters->drop_copied_sentences;
+	return OK;
+}
+
+enum status document_sink_commit(struct document_sink *sink)
+{
+	char path[PATH_BYTES];
+	TRY(state_path(path, sink->settings->prefix));
+	sink->saved = false; /* from here on the parts change their names */
+	if (file_exists(path) && file_operations.unlink(path) != 0)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
+	/* Held-out documents first: where training finds its shard, the other one is there too. */
+	for (int i = sink->output_count - 1; i >= 0; i--) {
+		struct output *output = &sink->outputs[i];
+		struct shard_writer *writer = output->writer;
+		if (i == 1 && output->description->documents == 0) {
+			TRY(shard_remove(output->prefix)); /* an older run's would hold other documents */
+			continue;
+		}
+		output->writer = NULL;
+		TRY(shard_writer_commit(writer, output->description));
+	}
+	return OK;
+}
