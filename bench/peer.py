@@ -1,11 +1,18 @@
-"""Training steps of bertc and of PyTorch + transformers on the same shapes, side by side in one run.
+"""Training steps of bertc and of PyTorch + transformers, side by side in one run: the same work, by turns.
 
-    peer.py [--rounds N] [--steps K] [--precision bf16,fp32] [--modes eager,compiled] [--cases base:128:32,...]
+    peer.py [--only base-128,base-512,small-128,4x256-128,base-natural-128,base-natural-512]
+            [--precision bf16,fp32] [--modes eager,compiled] [--heads masked,all] [--rounds N] [--threads N]
+            [--batches FOLDER] [--build build]
 
-Each round runs K steps of every contender in turn; printed are medians of a step's seconds, sequences/s, and the ratio
-of bertc's rate to PyTorch's best. A case is SIZE:LENGTH:SEQUENCES (4x256 is a 4-layer, 256-wide model). PyTorch: dropout
-0.1, fused AdamW, clipping, heads on all positions as BertForPreTraining has it, and on masked rows only.
-Needs: pip install torch transformers; make build/bench/step
+A case is MODEL-LENGTH (sequences of LENGTH random words) or MODEL-natural-LENGTH: batches of real text from
+FOLDER/natural-LENGTH.safetensors (bench/cpu.sh makes them with dev/dump_batches), which bertc packs without padding and
+PyTorch gets padded, to LENGTH as the originals do ("max") and to the longest of the batch ("longest").
+
+PyTorch: BertForPreTraining, SDPA, dropout 0.1, AdamW (fused), clipping; its head on all positions, as it comes, and on
+masked rows only; eager and torch.compile. Every contender is a process of its own that stays; each round gives each of
+them the same steps; printed are medians of a step's seconds, the rate, the peak of resident memory, and how many times
+bertc is as fast. bertc's rate is taken within each round against the same round's, so that a machine whose speed
+changes does no harm. Needs torch, transformers and safetensors; make build/bench/step.
 """
 import argparse
 import json
@@ -16,122 +23,206 @@ import sys
 import tempfile
 import time
 
-import torch
-from transformers import BertConfig, BertForPreTraining
-
 SIZES = {"base": (12, 768), "small": (4, 512), "mini": (4, 256), "4x256": (4, 256), "large": (24, 1024)}
+SEQUENCES = {("base", 128): 32, ("base", 512): 8, ("large", 128): 16}  # of a step; others: 8192 tokens
+VOCABULARY = 30522
+
 p = argparse.ArgumentParser()
-p.add_argument("--rounds", type=int, default=5)
-p.add_argument("--steps", type=int, default=1)
+p.add_argument("--only", default="base-128,base-512,small-128,4x256-128")
 p.add_argument("--precision", default="bf16,fp32")
 p.add_argument("--modes", default="eager,compiled")
-p.add_argument("--heads", default="all,masked")
-p.add_argument("--cases", default="base:128:32,4x256:128:64")
+p.add_argument("--heads", default="masked,all")
+p.add_argument("--rounds", type=int, default=5)
 p.add_argument("--threads", type=int, default=2)
-p.add_argument("--binary", default="build/bench/step")
+p.add_argument("--batches", default="")
+p.add_argument("--build", default="build")
+p.add_argument("--worker", default="", help=argparse.SUPPRESS)  # JSON: this process is a PyTorch contender
 a = p.parse_args()
-torch.set_num_threads(a.threads)
 
 
-class Ours:
-    def __init__(self, size, length, sequences, precision):
-        layers, hidden = SIZES[size]
-        config = {"model_type": "bert", "vocab_size": 30522, "hidden_size": hidden, "num_hidden_layers": layers,
-                  "num_attention_heads": hidden // 64, "intermediate_size": 4 * hidden, "hidden_act": "gelu",
-                  "max_position_embeddings": 512, "type_vocab_size": 2}
-        self.folder = tempfile.mkdtemp()
-        path = os.path.join(self.folder, "config.json")
-        with open(path, "w") as f:
-            json.dump(config, f)
-        self.child = subprocess.Popen([a.binary, path, precision, str(a.threads), str(sequences), str(length)],
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+# --- a PyTorch contender ----------------------------------------------------------------------------------------------
+
+def random_batch(length, sequences):
+    """15 % of the positions are predicted: in every row the same ones, those of train/rehearsal.c."""
+    import torch
+    g = torch.Generator().manual_seed(1)
+    i = torch.arange(length) % 20
+    chosen = ((i == 3) | (i == 9) | (i == 16)).expand(sequences, length)
+    labels = torch.where(chosen, torch.randint(0, VOCABULARY, (sequences, length), generator=g), -100)
+    return dict(ids=torch.randint(0, VOCABULARY, (sequences, length), generator=g),
+                types=(torch.arange(length) > length // 2).long().expand(sequences, length).contiguous(),
+                mask=None, labels=labels, rows=chosen.flatten().nonzero().squeeze(1),
+                following=torch.randint(0, 2, (sequences,), generator=g))
+
+
+def padded_batches(path, width):
+    """The file's packed batches as padded ones; width 0: to the longest sequence."""
+    import torch
+    from safetensors.torch import load_file
+    tensors = load_file(path)
+    out = []
+    for step in sorted(int(k[4:-4]) for k in tensors if k.endswith(".ids")):
+        t = {k: tensors[f"step{step}.{k}"].long() for k in ("ids", "types", "starts", "rows", "labels", "next")}
+        lengths = t["starts"].diff()
+        columns = width or int(lengths.max())
+        sequence = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
+        place = sequence * columns + torch.arange(len(t["ids"])) - t["starts"][sequence]
+        shape = (len(lengths), columns)
+
+        def padded(values, places, fill):
+            return torch.full((shape[0] * shape[1],), fill).scatter(0, places, values).view(shape)
+        rows = place[t["rows"]]
+        out.append(dict(ids=padded(t["ids"], place, 0), types=padded(t["types"], place, 0),
+                        mask=padded(torch.ones_like(t["ids"]), place, 0), labels=padded(t["labels"], rows, -100),
+                        rows=rows, following=t["next"]))
+    return out
+
+
+def worker(job):
+    import torch
+    from transformers import BertConfig, BertForPreTraining
+    torch.set_num_threads(a.threads)
+    torch.set_flush_denormal(True)
+    torch.manual_seed(1)
+    layers, hidden = SIZES[job["size"]]
+    model = BertForPreTraining(BertConfig(vocab_size=VOCABULARY, hidden_size=hidden, num_hidden_layers=layers,
+                                          num_attention_heads=hidden // 64, intermediate_size=4 * hidden)).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
+    if job["file"]:
+        batches = padded_batches(job["file"], job["length"] if job["padding"] == "max" else 0)
+    else:
+        batches = [random_batch(job["length"], job["sequences"])]
+
+    def masked_loss(ids, types, mask, labels, rows, following):
+        o = model.bert(ids, token_type_ids=types, attention_mask=mask)
+        logits = model.cls.predictions(o.last_hidden_state.flatten(0, 1)[rows])
+        nsp = model.cls.seq_relationship(o.pooler_output)
+        ce = torch.nn.functional.cross_entropy
+        return ce(logits.float(), labels.flatten()[rows]) + ce(nsp.float(), following)
+
+    def whole_loss(ids, types, mask, labels, rows, following):
+        return model(input_ids=ids, token_type_ids=types, attention_mask=mask, labels=labels,
+                     next_sentence_label=following).loss
+    loss = masked_loss if job["heads"] == "masked" else whole_loss
+    if job["mode"] == "compiled":
+        loss = torch.compile(loss)
+    next_batch = 0
+    for line in sys.stdin:
+        times = []
+        for _ in range(int(line)):
+            batch = batches[next_batch % len(batches)]
+            next_batch += 1
+            started = time.perf_counter()
+            with torch.autocast("cpu", torch.bfloat16, enabled=job["precision"] == "bf16"):
+                value = loss(**batch)
+            value.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+            times.append(time.perf_counter() - started)
+        print(*times, flush=True)
+
+
+if a.worker:
+    worker(json.loads(a.worker))
+    sys.exit()
+
+
+# --- the measurement --------------------------------------------------------------------------------------------------
+
+class Contender:
+    def __init__(self, name, command):
+        self.name, self.rounds = name, []
+        self.errors = tempfile.TemporaryFile("w+")
+        self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True)
 
     def run(self, steps):
+        """Seconds of each step."""
         self.child.stdin.write(f"{steps}\n")
         self.child.stdin.flush()
-        return [float(x) for x in self.child.stdout.readline().split()]
+        times = [float(x) for x in self.child.stdout.readline().split()]
+        if len(times) != steps:
+            self.errors.seek(0)
+            sys.exit(f"peer.py: {self.name} ended:\n{self.errors.read()}")
+        time.sleep(0.3)  # its threads come to rest
+        return times
+
+    def peak(self):
+        """Bytes of resident memory at most."""
+        with open(f"/proc/{self.child.pid}/status") as f:
+            return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmHWM"))
 
     def close(self):
         self.child.stdin.close()
         self.child.wait()
 
 
-class Torch:
-    def __init__(self, size, length, sequences, precision, mode, heads):
-        layers, hidden = SIZES[size]
-        torch.manual_seed(1)
-        config = BertConfig(vocab_size=30522, hidden_size=hidden, num_hidden_layers=layers,
-                            num_attention_heads=hidden // 64, intermediate_size=4 * hidden)
-        self.model = BertForPreTraining(config).train()
-        self.precision, self.heads = precision, heads
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
-        g = torch.Generator().manual_seed(1)
-        self.ids = torch.randint(0, 30522, (sequences, length), generator=g)
-        self.types = (torch.arange(length) > length // 2).long().expand(sequences, length).contiguous()
-        # 15 % of the positions: every row has the same ones, as in bench/step.c
-        i = torch.arange(length) % 20
-        chosen = ((i == 3) | (i == 9) | (i == 16)).expand(sequences, length)
-        self.labels = torch.where(chosen, torch.randint(0, 30522, (sequences, length), generator=g), -100)
-        self.rows = chosen.flatten().nonzero().squeeze(1)
-        self.following = torch.randint(0, 2, (sequences,), generator=g)
-        self.loss = torch.compile(self._loss) if mode == "compiled" else self._loss
-
-    def _loss(self, ids, types, labels, following):
-        m = self.model
-        if self.heads == "all":
-            return m(input_ids=ids, token_type_ids=types, labels=labels, next_sentence_label=following).loss
-        o = m.bert(ids, token_type_ids=types)
-        logits = m.cls.predictions(o.last_hidden_state.flatten(0, 1)[self.rows])
-        nsp = m.cls.seq_relationship(o.pooler_output)
-        ce = torch.nn.functional.cross_entropy
-        return ce(logits.float(), labels.flatten()[self.rows]) + ce(nsp.float(), following)
-
-    def run(self, steps):
-        times = []
-        for _ in range(steps):
-            started = time.perf_counter()
-            with torch.autocast("cpu", torch.bfloat16, enabled=self.precision == "bf16"):
-                loss = self.loss(self.ids, self.types, self.labels, self.following)
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-            self.optimizer.step()
-            self.optimizer.zero_grad(set_to_none=True)
-            times.append(time.perf_counter() - started)
-        return times
-
-    def close(self):
-        pass
+def config_file(folder, size):
+    layers, hidden = SIZES[size]
+    path = os.path.join(folder, f"{size}.json")
+    with open(path, "w") as f:
+        json.dump({"model_type": "bert", "vocab_size": VOCABULARY, "hidden_size": hidden, "num_hidden_layers": layers,
+                   "num_attention_heads": hidden // 64, "intermediate_size": 4 * hidden, "hidden_act": "gelu",
+                   "max_position_embeddings": 512, "type_vocab_size": 2}, f)
+    return path
 
 
-for case in a.cases.split(","):
-    size, length, sequences = case.split(":")
-    length, sequences = int(length), int(sequences)
-    contenders = {}
-    for precision in a.precision.split(","):
-        contenders[f"bertc {precision}"] = Ours(size, length, sequences, precision)
-        for mode in a.modes.split(","):
-            for heads in a.heads.split(","):
-                contenders[f"torch {precision} {mode} {heads}"] = Torch(size, length, sequences, precision, mode, heads)
-    for name, contender in contenders.items():
-        started = time.time()
-        contender.run(2)
-        print(f"# {case} {name}: ready after {time.time() - started:.0f} s", file=sys.stderr, flush=True)
-    times = {name: [] for name in contenders}
+def start(case, precision, folder):
+    """bertc first, then PyTorch's modes; and what a step holds."""
+    parts = case.split("-")
+    size, length, natural = parts[0], int(parts[-1]), "natural" in parts
+    sequences = SEQUENCES.get((size, length), 8192 // length)
+    file, steps, tokens = "", 1, sequences * length
+    ours = [os.path.join(a.build, "bench", "step"), config_file(folder, size), precision, str(a.threads)]
+    if natural:
+        from safetensors import safe_open
+        file = os.path.join(a.batches, f"natural-{length}.safetensors")
+        with safe_open(file, "np") as f:
+            starts = [f.get_tensor(k) for k in f.keys() if k.endswith(".starts")]
+        steps, sequences = len(starts), sum(len(s) - 1 for s in starts) / len(starts)
+        tokens = sum(int(s[-1]) for s in starts) / steps
+        ours.append(file)
+    else:
+        ours += [str(sequences), str(length)]
+    contenders = [Contender("bertc", ours)]
+    for mode in a.modes.split(","):
+        for heads in a.heads.split(","):
+            if natural and heads == "all":
+                continue
+            for padding in (["max", "longest"] if mode == "eager" else ["max"]) if natural else [""]:
+                job = dict(size=size, length=length, sequences=int(sequences), precision=precision, mode=mode, heads=heads,
+                           file=file, padding=padding)
+                name = f"PyTorch {mode}, head on {heads}" + (f", padded to {padding}" if padding else "")
+                contenders.append(Contender(name, [sys.executable, os.path.abspath(__file__), "--threads", str(a.threads),
+                                                   "--worker", json.dumps(job)]))
+    return contenders, steps, sequences, tokens, length
+
+
+def measure(case, precision, folder):
+    contenders, steps, sequences, tokens, length = start(case, precision, folder)
+    for c in contenders:
+        began = time.time()
+        c.run(steps + 1)
+        print(f"# {case} {precision} {c.name}: ready after {time.time() - began:.0f} s", file=sys.stderr, flush=True)
+        c.run(steps - 1) if steps > 1 else None  # back to the first batch
     for _ in range(a.rounds):
-        for name, contender in contenders.items():
-            times[name] += contender.run(a.steps)
-    print(f"\n{size}, S={length}, {sequences} sequences a step, {a.threads} threads, "
-          f"{a.rounds * a.steps} steps each, interleaved")
-    print("| contender | median s/step | min | max | sequences/s |\n|---|---|---|---|---|")
-    rate = {}
-    for name, t in times.items():
-        rate[name] = sequences / statistics.median(t)
-        print(f"| {name} | {statistics.median(t):.3f} | {min(t):.3f} | {max(t):.3f} | {rate[name]:.2f} |")
-    best = max((r, n) for n, r in rate.items() if n.startswith("torch"))
-    for name in rate:
-        if name.startswith("bertc"):
-            same = max(r for n, r in rate.items() if n.startswith("torch " + name.split()[1]))
-            print(f"{name}: {rate[name] / best[0]:.2f} x PyTorch's best ({best[1]}), "
-                  f"{rate[name] / same:.2f} x its best in the same precision")
-    for contender in contenders.values():
-        contender.close()
+        for c in contenders:
+            c.rounds.append(sum(c.run(steps)) / steps)
+    ours = contenders[0]
+    fill = f", {100 * tokens / (sequences * length):.0f} % of the padded places are tokens" if steps > 1 else ""
+    print(f"\n**{case}, {precision}**: {sequences:g} sequences, {tokens:.0f} tokens a step{fill}; {a.threads} threads, "
+          f"{a.rounds} rounds\n")
+    print("| contender | s/step | least - most | sequences/s | peak memory | bertc is |\n|---|---|---|---|---|---|")
+    for c in contenders:
+        ratio = statistics.median(t / o for t, o in zip(c.rounds, ours.rounds))
+        print(f"| {c.name} | {statistics.median(c.rounds):.3f} | {min(c.rounds):.3f} - {max(c.rounds):.3f} | "
+              f"{sequences / statistics.median(c.rounds):.2f} | {c.peak() / 1e9:.2f} GB | "
+              f"{'' if c is ours else f'{ratio:.2f} x as fast'} |", flush=True)
+    for c in contenders:
+        c.close()
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    for case in a.only.split(","):
+        for precision in a.precision.split(","):
+            measure(case, precision, scratch)

@@ -77,6 +77,7 @@ double rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, 
 			model_backward(rehearsal->model, rehearsal->activations, replica, &device, i == 0, NULL, NULL);
 	}
 	if (rehearsal->training) {
+		optimizer_measure(rehearsal->optimizer, replica);
 		optimizer_update(rehearsal->optimizer, replica);
 		rehearsal->optimizer->update_count++;
 	}

@@ -59,6 +59,7 @@ static void test_table(void **state)
 	assert_non_null(strstr(text, "training: "));
 	assert_null(strstr(text, "inference: "));
 	assert_non_null(strstr(text, "attention_bwd"));
+	assert_non_null(strstr(text, "sumsq_finite"));
 	assert_non_null(strstr(text, "weights_refresh"));
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <stdio.h>
 #include "backend/cpu/attention.h"
+#include "backend/cpu/gemm.h"
 #include "backend/cpu/weights.h"
 #include "backend/cpu/wgrad.h"
 #include "backend/dropout.h"
@@ -72,15 +73,20 @@ static size_t kernel_bytes(struct backend *be, const struct shape_limits *l)
 static size_t scratch_lay_out(struct backend *be, const struct shape_limits *l, struct cpu_scratch *s, void *base)
 {
 	int64_t threads = pool_threads(be->pool), hidden = l->hidden, widest = larger(3 * hidden, l->intermediate);
+	bool own = cpu_gemm_kernels(be->dtype)->multiply_panel;
 	*s = (struct cpu_scratch){
 		.slices = slice_count(larger(l->batch.tokens, larger(l->batch.sequences, l->batch.predictions))),
-		.tile_floats = ROW_MULTIPLE * round_up(larger(hidden, TILE_COLUMNS), 64),
+		.tile_floats = own ? larger(KEPT_ROWS * round_up(larger(hidden, KEPT_COLUMNS), GEMM_GROUP),
+					    GEMM_ROWS_MOST * GEMM_GROUP)
+				   : ROW_MULTIPLE * round_up(larger(hidden, TILE_COLUMNS), 64),
+		.blocks_bytes = own ? (int64_t)GEMM_ROWS_BYTES : 0,
 		.row_floats = 2 * round_up(hidden, 16),
 		.part_floats = widest,
 		.bits_bytes = DROPOUT_BYTES(round_up(hidden, 512)),
 	};
 	struct arena arena = {.base = base, .capacity = SIZE_MAX / 4};
 	s->tiles = arena_take(&arena, (size_t)(threads * s->tile_floats) * sizeof(float));
+	s->blocks = arena_take(&arena, (size_t)(threads * s->blocks_bytes));
 	s->rows = arena_take(&arena, (size_t)(threads * s->row_floats) * sizeof(float));
 	s->bits = arena_take(&arena, (size_t)(threads * s->bits_bytes));
 	s->parts = arena_take(&arena, (size_t)(s->slices * s->part_floats) * sizeof(float));

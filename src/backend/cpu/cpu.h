@@ -3,7 +3,7 @@
  * Rows of activations are worked on in slices of ROW_MULTIPLE, which the pool's workers claim one by one: a worker
  * multiplies its slice with a packed block of a weight by single-threaded oneDNN, into a tile of fp32 scratch, and
  * does everything that follows (bias, GELU, dropout, residual, layer norm) on the tile while it is in the
- * worker's cache. Sums over rows are first taken within a slice and then over slices in order, so no result depends
+ * worker's cache. In bf16 on AMX the products are our own (gemm_rows), which are best on several slices at a time. Sums over rows are first taken within a slice and then over slices in order, so no result depends
  * on the number of threads. */
 #ifndef BACKEND_CPU_CPU_H
 #define BACKEND_CPU_CPU_H
@@ -28,6 +28,10 @@ struct cpu_state {
 
 /* Columns of a tile at most, and of a block of the vocabulary. */
 #define TILE_COLUMNS 512
+/* Our own products: rows of a task whose sums are kept for all its columns, and its columns, at most (but a norm needs
+ * all of its row). */
+#define KEPT_ROWS 256
+#define KEPT_COLUMNS 1024
 #define VOCABULARY_BLOCK 512
 /* Rows of predictions whose logits are in memory at a time, at most. */
 #define VOCABULARY_ROWS 1024
@@ -39,8 +43,9 @@ struct cpu_state {
 struct cpu_scratch {
 	int64_t slices;        /* of the longest operand */
 	int64_t tile_floats, row_floats, part_floats;
-	int64_t bits_bytes;
+	int64_t bits_bytes, blocks_bytes;
 	float *tiles, *rows;   /* one piece of tile_floats, row_floats for each worker */
+	unsigned char *blocks; /* of blocks_bytes: rows laid out for our own products (gemm_rows) */
 	uint8_t *bits;
 	float *parts;          /* partial sums: part_floats for each slice */
 	double *range_sums;    /* [RANGE_PARTS] */
@@ -70,6 +75,12 @@ static inline struct cpu_state *cpu_state(const struct replica *r)
 static inline const struct cpu_scratch *cpu_scratch(const struct replica *r)
 {
 	return r->state;
+}
+
+static inline void *cpu_blocks(const struct replica *r, int worker)
+{
+	const struct cpu_scratch *scratch = cpu_scratch(r);
+	return scratch->blocks + worker * scratch->blocks_bytes;
 }
 
 static inline int64_t slice_count(int64_t rows)

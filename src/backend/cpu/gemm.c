@@ -49,120 +49,99 @@ void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void 
 	}
 }
 
-/* Packed weights: right blocks, panel after panel of 32 columns, each one block longer than k (panels a power
- * of two apart would share a few sets of the caches). */
-static int64_t weight_panel_bytes(const struct gemm_kernels *kernels, int64_t k)
+int64_t gemm_rows_best(int64_t k)
 {
-	return (gemm_blocks(k) + 1) * gemm_block_bytes(kernels);
+	/* Of a longer k a part is in the cache at a time, beside the sums of all columns. */
+	int64_t most = k > GEMM_PART ? 256 : (int64_t)GEMM_ROWS_BYTES / (2 * gemm_blocks(k) * GEMM_BLOCK) / 128 * 128;
+	return least(most < 128 ? 128 : most, GEMM_ROWS_MOST);
 }
 
-size_t gemm_weight_bytes(const struct gemm_kernels *kernels, int64_t k, int64_t n)
-{
-	return (size_t)(gemm_blocks(n) * weight_panel_bytes(kernels, k));
-}
-
-void gemm_weight_pack(const struct gemm_kernels *kernels, const float *w, int64_t k, int64_t n,
-                      int64_t k_stride, int64_t n_stride, void *packed)
-{
-	/* Either way a block's rows are contiguous in w: 32 k of one n, or 32 n of one k. */
-	bool n_rows = k_stride == 1;
-	block_pack *pack = n_rows ? kernels->right_from_columns : kernels->right_from_rows;
-	int64_t row_stride = n_rows ? n_stride : k_stride;
-	int64_t block = gemm_block_bytes(kernels), panel = weight_panel_bytes(kernels, k);
-	BUG_IF(k_stride != 1 && n_stride != 1);
-	for (int64_t j = 0; j < n; j += GEMM_BLOCK) {
-		for (int64_t i = 0; i < k; i += GEMM_BLOCK) {
-			_Alignas(64) float full[GEMM_BLOCK * GEMM_BLOCK], rounded[GEMM_BLOCK * GEMM_BLOCK];
-			int64_t rows = least(GEMM_BLOCK, n_rows ? n - j : k - i);
-			int64_t columns = least(GEMM_BLOCK, n_rows ? k - i : n - j),
-			        row_elements = row_stride;
-			const float *corner = w + i * k_stride + j * n_stride;
-			if (rows < GEMM_BLOCK || columns < GEMM_BLOCK) {
-				memset(full, 0, sizeof(full));
-				for (int64_t r = 0; r < rows; r++)
-					memcpy(full + r * GEMM_BLOCK, corner + r * row_stride,
-					       (size_t)columns * sizeof(float));
-				corner = full;
-				row_elements = GEMM_BLOCK;
-			}
-			kernels->round(corner, row_elements, rounded);
-			pack(rounded, GEMM_BLOCK,
-			     (char *)packed + j / GEMM_BLOCK * panel + i / GEMM_BLOCK * block);
-		}
-	}
-}
-
-/* 32 rows (or fewer) of x, laid out along k, times all of w. */
-struct row_product {
-	const struct gemm_kernels *kernels;
-	const void *left;
-	int64_t steps;
-	const char *right;
-	int64_t right_n;
-	bool accumulate;
+/* A part of k, for all rows: laid into blocks. */
+struct part {
+	const struct row_product *p;
+	int64_t first, blocks; /* of 32, along k */
+	int64_t rows;          /* blocks */
+	int64_t panel_bytes;   /* of 16 columns */
+	bool accumulate, is_last;
 };
 
-static void multiply_rows(const struct row_product *p, int64_t rows, int64_t n, float *y, int64_t y_row)
+static const char *panel_at(const struct part *part, int64_t column, int64_t block)
 {
-	int64_t block = gemm_block_bytes(p->kernels), whole = rows < GEMM_BLOCK ? 0 : n / GEMM_BLOCK;
-	struct block_product product = {.m = 1,
-	                                .n = whole,
-	                                .k = p->steps,
-	                                .left = p->left,
-	                                .left_k = block,
-	                                .right = p->right,
-	                                .right_n = p->right_n,
-	                                .right_k = block,
-	                                .out = y,
-	                                .out_n = GEMM_BLOCK,
-	                                .out_row = y_row,
-	                                .accumulate = p->accumulate};
-	p->kernels->multiply(&product);
-	/* Blocks that stick out are multiplied aside. */
-	for (int64_t j = whole * GEMM_BLOCK; j < n; j += GEMM_BLOCK) {
-		_Alignas(64) float out[GEMM_BLOCK * GEMM_BLOCK];
-		product.n = 1;
-		product.right = p->right + j / GEMM_BLOCK * p->right_n;
-		product.out = out;
-		product.out_row = GEMM_BLOCK;
-		product.accumulate = false;
-		p->kernels->multiply(&product);
-		for (int64_t r = 0; r < rows; r++)
-			for (int64_t c = 0; c < least(GEMM_BLOCK, n - j); c++) {
-				float *to = y + r * y_row + j + c, sum = out[r * GEMM_BLOCK + c];
-				*to = p->accumulate ? *to + sum : sum;
-			}
+	return (const char *)part->p->packed + column / 16 * part->panel_bytes + (part->first + block) * GEMM_BLOCK * 32;
+}
+
+/* 32 columns for all rows, in runs along k that leave a panel (up to 32 KiB) in L1. */
+static void multiply_columns(const struct part *part, int64_t column, float *out, int64_t out_row, bool accumulate)
+{
+	enum { RUN = 16 };
+	const struct row_product *p = part->p;
+	int64_t runs = (part->blocks + RUN - 1) / RUN, run = (part->blocks + runs - 1) / runs;
+	int64_t block = gemm_block_bytes(p->kernels);
+	for (int64_t i = 0; i < part->blocks; i += run) {
+		bool ends = i + run >= part->blocks, is_last = ends && column + GEMM_BLOCK >= p->n;
+		p->kernels->multiply_panel(&(struct panel_product){
+		        .m = part->rows,
+		        .k = least(run, part->blocks - i),
+		        .left = (const char *)p->blocks + i * block,
+		        .left_m = part->blocks * block,
+		        .right = panel_at(part, column, i),
+		        .next = is_last ? NULL
+		                : ends  ? panel_at(part, column + GEMM_BLOCK, 0)
+		                        : panel_at(part, column, i + run),
+		        .half = part->panel_bytes,
+		        .out = out,
+		        .out_row = out_row,
+		        .accumulate = accumulate || i > 0,
+		});
 	}
 }
 
-void gemm_rows(const struct gemm_kernels *kernels, const void *x, int64_t x_row, int64_t rows, int64_t k,
-               const void *packed, int64_t n, bool accumulate, float *y, int64_t y_row)
+/* Columns that stick out of y are multiplied aside. */
+static void multiply_edge(const struct part *part, int64_t column, float *y)
 {
-	/* Runs along k of equal length, so long that the 32 rows of x take up to 32 KiB (fp32: 16 KiB, since
-	 * there the weight's blocks, too, are met several times): they stay in L1 while all of w's panels
-	 * pass. */
-	enum { LONGEST_BF16 = 16, LONGEST_F32 = 4, LEFT_BYTES = LONGEST_BF16 * GEMM_BLOCK * GEMM_BLOCK * 2 };
-	_Alignas(64) char left[LEFT_BYTES];
-	int64_t block = gemm_block_bytes(kernels), blocks = gemm_blocks(k);
-	int64_t longest = kernels->type == DTYPE_BF16 ? LONGEST_BF16 : LONGEST_F32;
-	int64_t runs = (blocks + longest - 1) / longest, run = (blocks + runs - 1) / runs;
-	kernels->begin();
-	for (int64_t i = 0; i < blocks; i += run) {
-		int64_t first = i * GEMM_BLOCK, columns = least(run * GEMM_BLOCK, k - first);
-		struct row_product product = {.kernels = kernels,
-		                              .left = left,
-		                              .steps = gemm_blocks(columns),
-		                              .right = (const char *)packed + i * block,
-		                              .right_n = weight_panel_bytes(kernels, k),
-		                              .accumulate = accumulate || i > 0};
-		for (int64_t m = 0; m < rows; m += GEMM_BLOCK) {
-			const char *corner =
-			        (const char *)x + (size_t)(m * x_row + first) * dtype_bytes(kernels->source);
-			int64_t count = least(GEMM_BLOCK, rows - m);
-			gemm_pack(kernels, kernels->left_from_rows, corner, x_row, count, columns, left, 0,
-			          block);
-			multiply_rows(&product, count, n, y + m * y_row, y_row);
+	_Alignas(64) float out[GEMM_ROWS_MOST * GEMM_BLOCK];
+	const struct row_product *p = part->p;
+	multiply_columns(part, column, out, GEMM_BLOCK, false);
+	for (int64_t r = 0; r < p->rows; r++)
+		for (int64_t c = 0; c < p->n - column; c++) {
+			float *to = y + r * p->y_row + c, sum = out[r * GEMM_BLOCK + c];
+			*to = part->accumulate ? *to + sum : sum;
 		}
+}
+
+static void multiply_part(const struct part *part)
+{
+	const struct row_product *p = part->p;
+	int64_t first = part->first * GEMM_BLOCK, columns = least(part->blocks * GEMM_BLOCK, p->k - first);
+	int64_t block = gemm_block_bytes(p->kernels);
+	gemm_pack(p->kernels, p->kernels->left_from_rows, (const char *)p->x + (size_t)first * dtype_bytes(p->kernels->source),
+	          p->x_row, p->rows, columns, p->blocks, part->blocks * block, block);
+	for (int64_t group = 0; group < p->n; group += GEMM_GROUP) {
+		int64_t end = least(group + GEMM_GROUP, p->n);
+		float *y = p->y + group / GEMM_GROUP * p->y_group;
+		for (int64_t column = group; column < end; column += GEMM_BLOCK) {
+			if (column + GEMM_BLOCK <= p->n)
+				multiply_columns(part, column, y + column - group, p->y_row, part->accumulate);
+			else
+				multiply_edge(part, column, y + column - group);
+		}
+		if (part->is_last && p->finish)
+			p->finish(p->context, group, end - group);
 	}
-	kernels->end();
+}
+
+void gemm_rows(const struct row_product *p)
+{
+	int64_t blocks = gemm_blocks(p->k), parts = (p->k + GEMM_PART - 1) / GEMM_PART, part = (blocks + parts - 1) / parts;
+	BUG_IF(p->rows > gemm_rows_best(p->k) || (p->y_group == 0 && parts > 1));
+	p->kernels->begin();
+	for (int64_t i = 0; i < blocks; i += part)
+		multiply_part(&(struct part){.p = p,
+		                             .first = i,
+		                             .blocks = least(part, blocks - i),
+		                             .rows = gemm_blocks(p->rows),
+		                             .panel_bytes = blocks * GEMM_BLOCK * 32,
+		                             .accumulate = p->accumulate || i > 0,
+		                             .is_last = i + part >= blocks});
+	p->kernels->end();
 }

@@ -30,6 +30,20 @@ struct block_product {
 	bool accumulate;
 };
 
+/* out (32m, 32) = or += left (32m, 32k) times 32 columns of a packed weight. Blocks of the left operand follow each
+ * other along k. */
+struct panel_product {
+	int64_t m, k; /* in blocks */
+	const void *left;
+	int64_t left_m;     /* bytes to the next block along m */
+	const void *right;  /* pairs of k, 16 columns; the other 16 are `half` bytes further */
+	const void *next;   /* the same of the panel to come, fetched ahead */
+	int64_t half;
+	float *out;
+	int64_t out_row; /* floats to the next row */
+	bool accumulate;
+};
+
 /* Lays 32 rows of 32 elements of a matrix, `row_elements` apart, into one block. */
 typedef void block_pack(const void *source, int64_t row_elements, void *block);
 
@@ -42,9 +56,9 @@ struct gemm_kernels {
 	block_pack *left_from_columns;  /* source (k, m) */
 	block_pack *right_from_rows;    /* source (k, n) */
 	block_pack *right_from_columns; /* source (n, k) */
-	/* Rounds 32 rows of 32 floats, `row_elements` apart, to the sources' type: 32 dense rows. */
-	void (*round)(const float *w, int64_t row_elements, void *rows);
 	void (*multiply)(const struct block_product *product);
+	/* NULL where oneDNN's products with packed weights are faster: everywhere but in bf16 on AMX. */
+	void (*multiply_panel)(const struct panel_product *product);
 	/* Around a run of multiply() calls in one thread: AMX tiles are configured and released. */
 	void (*begin)(void);
 	void (*end)(void);
@@ -72,18 +86,33 @@ static inline int64_t gemm_blocks(int64_t elements)
 void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void *source, int64_t row_elements,
                int64_t rows, int64_t columns, void *blocks, int64_t row_stride, int64_t column_stride);
 
-/* y (rows,n) fp32 = or += x (rows,k) w (k,n) with a weight that was packed once, by one thread. For linear
- * layers: on AMX in bf16 this is 1.15 to 1.25 times as fast as oneDNN 2.6's single-thread slices of 128 rows
- * (768 x 768 to 3072 x 768, weights packed by either); with vdpbf16ps and in fp32 oneDNN is 5 to 10 % ahead.
- * Tasks should keep one part of the weight of some 384 columns and let slices of 128 to 256 rows pass it. */
-size_t gemm_weight_bytes(const struct gemm_kernels *kernels, int64_t k, int64_t n);
-/* Rounds w (k,n), whose neighbours lie k_stride and n_stride floats apart (one of them 1), to the kernels'
- * type. */
-void gemm_weight_pack(const struct gemm_kernels *kernels, const float *w, int64_t k, int64_t n,
-                      int64_t k_stride, int64_t n_stride, void *packed);
-/* Rows of x and y are x_row and y_row elements apart; exactly rows x k and rows x n are touched. The sums'
- * order depends on k alone. */
-void gemm_rows(const struct gemm_kernels *kernels, const void *x, int64_t x_row, int64_t rows, int64_t k,
-               const void *packed, int64_t n, bool accumulate, float *y, int64_t y_row);
+/* y (rows,n) fp32 = or += x (rows,k) w (k,n), by one thread, with a weight that was packed once: in panels of 16 columns,
+ * k rounded up to 32 (kernels/pack.c with panel 16), and an even number of panels. Only where kernels->multiply_panel.
+ *
+ * The rows, laid into blocks, stay in the second-level cache while the weight streams past, a panel of 32 columns in
+ * the first-level cache at a time (Goto and van de Geijn 2008): so a task should have many rows, up to
+ * gemm_rows_best(k), and the weight may be larger than any cache of the core. */
+struct row_product {
+	const struct gemm_kernels *kernels;
+	const void *x;
+	int64_t x_row;       /* elements to the next row; exactly rows x k are read */
+	int64_t rows, k, n;
+	const void *packed;
+	void *blocks;        /* scratch: GEMM_ROWS_BYTES */
+	bool accumulate;
+	float *y;            /* groups of GEMM_GROUP columns: row r of group g at y + g * y_group + r * y_row. The rows up to
+	                        the next multiple of 32 are written too */
+	int64_t y_row, y_group;
+	/* Optional: called for each group, when it is complete. With y_group 0 all groups may use the same memory, if
+	 * k <= GEMM_PART. */
+	void (*finish)(void *context, int64_t column, int64_t columns);
+	void *context;
+};
+enum { GEMM_GROUP = 64, GEMM_PART = 1024, GEMM_ROWS_MOST = 512 };
+#define GEMM_ROWS_BYTES ((size_t)768 << 10)
+
+void gemm_rows(const struct row_product *product);
+/* The most rows that a product may have, and should: a multiple of 128. */
+int64_t gemm_rows_best(int64_t k);
 
 #endif

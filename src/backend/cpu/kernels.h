@@ -11,11 +11,11 @@
 #include <stdint.h>
 #include "backend/ops.h"
 
-/* Rows of a product as oneDNN left them, in dense tiles of ROW_MULTIPLE rows: column c of row i is
- * data[c / width * ROW_MULTIPLE * width + i * tile + c % width], where tile is `width`, or less for a last, narrower tile. */
+/* Rows of a product in tiles of `width` columns, `tile` floats apart. A tile's rows are `row` floats apart; 0: they are
+ * dense, as oneDNN leaves them, and the last tile may be narrower. */
 struct tiles {
 	const float *data;
-	int64_t width;
+	int64_t width, tile, row;
 };
 
 /* What follows a linear's product, for one tile: columns [0, columns) of rows `stride` elements apart. */
@@ -23,7 +23,8 @@ struct linear_rows {
 	int64_t rows, columns, stride;
 	enum dtype dtype;
 	enum activation activation;
-	const float *x;       /* (rows, columns) dense: the product */
+	const float *x;       /* (rows, columns): the product, rows x_row floats apart */
+	int64_t x_row;
 	const float *bias;    /* optional (columns) */
 	void *pre;            /* gelu_fwd: out, optional; linear_bwd: in, optional */
 	const void *add;      /* linear_bwd: optional */

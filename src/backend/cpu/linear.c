@@ -1,34 +1,28 @@
-/* Linear layers: products by oneDNN on slices of rows, with what follows fused behind them. */
+/* Linear layers: products on slices of rows, by oneDNN or our own, with what follows fused behind them. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/weights.h"
 #include "backend/cpu/wgrad.h"
 
-/* A product whose tiles stand alone: task j * slices + s makes tile j of slice s, so that all slices pass a packed
- * block while it is in the cache. */
+/* A product, and what follows it in each slice. */
 struct linear_call {
 	struct replica *r;
 	const struct packing *packing;
 	struct tensor x;
 	struct linear_rows rows; /* pointers to row 0, column 0 of all; `sums` to the parts */
 	void (*finish)(const struct linear_rows *rows);
+	int64_t task_rows, task_columns; /* of our own products */
 };
 
-static void linear_tile(void *context, int64_t index, int worker)
+/* What follows the product, for `columns` columns from `column` on of one slice. */
+static void finish_slice(const struct linear_call *call, int64_t slice, int64_t column, int64_t columns, const float *x,
+			 int64_t x_row)
 {
-	const struct linear_call *call = context;
-	const struct packing *p = call->packing;
-	const struct cpu_scratch *scratch = cpu_scratch(call->r);
-	int64_t slices = slice_count(call->x.rows), slice = index % slices, j = index / slices;
-	int64_t row = slice * ROW_MULTIPLE, column = j * p->n_width;
-	float *tile = scratch->tiles + worker * scratch->tile_floats;
-	packing_multiply(p, 0, j, false, tensor_at(&call->x, row, 0), tile, worker);
-
 	struct linear_rows rows = call->rows;
+	int64_t offset = (slice * ROW_MULTIPLE * rows.stride + column) * (int64_t)dtype_bytes(rows.dtype);
 	rows.rows = slice_rows(call->x.rows, slice);
-	rows.columns = packing_width(p, j);
-	rows.x = tile;
-	struct tensor shape = {.dtype = rows.dtype, .columns = rows.stride};
-	int64_t offset = (row * shape.columns + column) * (int64_t)dtype_bytes(shape.dtype);
+	rows.columns = columns;
+	rows.x = x;
+	rows.x_row = x_row;
 	rows.y = (char *)rows.y + offset;
 	if (rows.bias)
 		rows.bias += column;
@@ -37,15 +31,96 @@ static void linear_tile(void *context, int64_t index, int worker)
 	if (rows.add)
 		rows.add = (const char *)rows.add + offset;
 	if (rows.sums)
-		rows.sums += slice * p->n + column;
+		rows.sums += slice * call->packing->n + column;
 	call->finish(&rows);
+}
+
+/* Task j * slices + s makes tile j of slice s by oneDNN, so that all slices pass a packed block while it is in the
+ * cache. */
+static void library_task(void *context, int64_t index, int worker)
+{
+	const struct linear_call *call = context;
+	const struct packing *p = call->packing;
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	int64_t slices = slice_count(call->x.rows), slice = index % slices, j = index / slices;
+	float *tile = scratch->tiles + worker * scratch->tile_floats;
+	packing_multiply(p, 0, j, false, tensor_at(&call->x, slice * ROW_MULTIPLE, 0), tile, NULL, worker);
+	finish_slice(call, slice, j * p->n_width, packing_width(p, j), tile, packing_width(p, j));
+}
+
+/* One of our own products: some slices and some columns. */
+struct own_product {
+	const struct linear_call *call;
+	struct row_product product;
+	int64_t row, column; /* of y, where the product's begin */
+};
+
+static void finish_group(void *context, int64_t column, int64_t columns)
+{
+	const struct own_product *own = context;
+	const float *tile = own->product.y + column / GEMM_GROUP * own->product.y_group;
+	for (int64_t r = 0; r < own->product.rows; r += ROW_MULTIPLE)
+		finish_slice(own->call, (own->row + r) / ROW_MULTIPLE, own->column + column, columns, tile + r * GEMM_GROUP,
+			     GEMM_GROUP);
+}
+
+static void own_task(void *context, int64_t index, int worker)
+{
+	const struct linear_call *call = context;
+	const struct packing *p = call->packing;
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	int64_t chunks = (p->n + call->task_columns - 1) / call->task_columns;
+	struct own_product own = {.call = call,
+				  .row = index / chunks * call->task_rows,
+				  .column = index % chunks * call->task_columns};
+	int64_t rows = call->x.rows - own.row, columns = p->n - own.column;
+	rows = rows < call->task_rows ? rows : call->task_rows;
+	own.product = (struct row_product){
+		.kernels = p->own,
+		.x = tensor_at(&call->x, own.row, 0),
+		.x_row = p->k,
+		.rows = rows,
+		.k = p->k,
+		.n = columns < call->task_columns ? columns : call->task_columns,
+		.packed = p->data + (size_t)(own.column * round_up(p->k, GEMM_BLOCK)) * dtype_bytes(call->x.dtype),
+		.blocks = cpu_blocks(call->r, worker),
+		.y = scratch->tiles + worker * scratch->tile_floats,
+		.y_row = GEMM_GROUP,
+		.y_group = p->k > GEMM_PART ? round_up(rows, GEMM_BLOCK) * GEMM_GROUP : 0,
+		.finish = finish_group,
+		.context = &own,
+	};
+	gemm_rows(&own.product);
+}
+
+/* As many rows as are best, unless that leaves too few tasks for the threads. No result depends on this choice. */
+static void choose_tasks(struct linear_call *call, int threads)
+{
+	enum { TASKS = 4 }; /* for each thread: their ends lie close together */
+	int64_t n = call->packing->n, rows = call->x.rows, least = (int64_t)TASKS * threads, chunks;
+	call->task_rows = gemm_rows_best(call->packing->k);
+	while (call->task_rows > ROW_MULTIPLE && (rows + call->task_rows - 1) / call->task_rows < least)
+		call->task_rows = call->task_rows / 2 / ROW_MULTIPLE * ROW_MULTIPLE;
+	int64_t blocks = (rows + call->task_rows - 1) / call->task_rows;
+	chunks = call->packing->k > GEMM_PART ? (n + KEPT_COLUMNS - 1) / KEPT_COLUMNS : 1;
+	while (blocks * chunks < least && n / (chunks + 1) >= 4 * GEMM_GROUP)
+		chunks++;
+	call->task_columns = round_up((n + chunks - 1) / chunks, GEMM_GROUP);
 }
 
 static void linear_run(struct linear_call *call)
 {
 	const struct packing *p = call->packing;
-	BUG_IF(p->k_blocks != 1 || slice_count(call->x.rows) > cpu_scratch(call->r)->slices);
-	pool_run(call->r->backend->pool, slice_count(call->x.rows) * p->n_blocks, linear_tile, call);
+	struct pool *pool = call->r->backend->pool;
+	int64_t slices = slice_count(call->x.rows);
+	BUG_IF(p->k_blocks != 1 || slices > cpu_scratch(call->r)->slices);
+	if (!p->own) {
+		pool_run(pool, slices * p->n_blocks, library_task, call);
+		return;
+	}
+	choose_tasks(call, pool_threads(pool));
+	int64_t blocks = (call->x.rows + call->task_rows - 1) / call->task_rows;
+	pool_run(pool, blocks * ((p->n + call->task_columns - 1) / call->task_columns), own_task, call);
 }
 
 static const float *bias_of(const struct weight *b)

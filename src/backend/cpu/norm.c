@@ -5,11 +5,12 @@
 struct norm_call {
 	struct replica *r;
 	const struct linear_norm_fwd *a;
+	int64_t task_rows; /* with our own products */
 };
 
-static void norm_slice(void *context, int64_t slice, int worker)
+/* What follows the product, for one slice; `product` has no data without one. */
+static void norm_slice(const struct norm_call *call, int64_t slice, struct tiles product, int worker)
 {
-	const struct norm_call *call = context;
 	const struct linear_norm_fwd *a = call->a;
 	const struct cpu_scratch *scratch = cpu_scratch(call->r);
 	int64_t row = slice * ROW_MULTIPLE;
@@ -31,12 +32,7 @@ static void norm_slice(void *context, int64_t slice, int worker)
 		rows.rstd = (float *)a->rstd.data + row;
 	}
 	if (a->w) {
-		const struct packing *p = &weight_copy(a->w)->forward;
-		float *tiles = scratch->tiles + worker * scratch->tile_floats;
-		for (int64_t j = 0; j < p->n_blocks; j++)
-			packing_multiply(p, 0, j, false, tensor_at(&a->x, row, 0), tiles + j * p->n_width * ROW_MULTIPLE,
-					 worker);
-		rows.product = (struct tiles){.data = tiles, .width = p->n_width};
+		rows.product = product;
 		rows.bias = a->b->master.data;
 	} else {
 		rows.x = tensor_at(&a->x, row, 0);
@@ -44,11 +40,66 @@ static void norm_slice(void *context, int64_t slice, int worker)
 	cpu_state(call->r)->kernels->norm_fwd(&rows);
 }
 
+static void plain_task(void *context, int64_t slice, int worker)
+{
+	norm_slice(context, slice, (struct tiles){0}, worker);
+}
+
+/* A slice, with oneDNN's product. */
+static void library_task(void *context, int64_t slice, int worker)
+{
+	const struct norm_call *call = context;
+	const struct packing *p = &weight_copy(call->a->w)->forward;
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	float *tiles = scratch->tiles + worker * scratch->tile_floats;
+	int64_t tile = p->n_width * ROW_MULTIPLE;
+	for (int64_t j = 0; j < p->n_blocks; j++)
+		packing_multiply(p, 0, j, false, tensor_at(&call->a->x, slice * ROW_MULTIPLE, 0), tiles + j * tile, NULL, worker);
+	norm_slice(call, slice, (struct tiles){.data = tiles, .width = p->n_width, .tile = tile}, worker);
+}
+
+/* Some slices, with our own. */
+static void own_task(void *context, int64_t index, int worker)
+{
+	const struct norm_call *call = context;
+	const struct packing *p = &weight_copy(call->a->w)->forward;
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	float *tiles = scratch->tiles + worker * scratch->tile_floats;
+	int64_t row = index * call->task_rows, left = call->a->x.rows - row;
+	int64_t rows = left < call->task_rows ? left : call->task_rows, tile = round_up(rows, GEMM_BLOCK) * GEMM_GROUP;
+	gemm_rows(&(struct row_product){.kernels = p->own,
+					.x = tensor_at(&call->a->x, row, 0),
+					.x_row = p->k,
+					.rows = rows,
+					.k = p->k,
+					.n = p->n,
+					.packed = p->data,
+					.blocks = cpu_blocks(call->r, worker),
+					.y = tiles,
+					.y_row = GEMM_GROUP,
+					.y_group = tile});
+	for (int64_t r = 0; r < rows; r += ROW_MULTIPLE)
+		norm_slice(call, (row + r) / ROW_MULTIPLE,
+			   (struct tiles){.data = tiles + r * GEMM_GROUP, .width = GEMM_GROUP, .tile = tile, .row = GEMM_GROUP},
+			   worker);
+}
+
 void cpu_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 {
-	struct norm_call call = {r, a};
+	struct norm_call call = {.r = r, .a = a};
+	struct pool *pool = r->backend->pool;
+	int64_t slices = slice_count(a->y.rows);
 	BUG_IF(a->y.columns * ROW_MULTIPLE > cpu_scratch(r)->tile_floats);
-	pool_run(r->backend->pool, slice_count(a->y.rows), norm_slice, &call);
+	if (!a->w) {
+		pool_run(pool, slices, plain_task, &call);
+	} else if (!weight_copy(a->w)->forward.own) {
+		pool_run(pool, slices, library_task, &call);
+	} else {
+		/* A long k pays for more rows, if enough tasks are left. */
+		bool many = a->x.columns > GEMM_PART && slices >= 8 * pool_threads(pool);
+		call.task_rows = many ? KEPT_ROWS : ROW_MULTIPLE;
+		pool_run(pool, (a->y.rows + call.task_rows - 1) / call.task_rows, own_task, &call);
+	}
 }
 
 struct norm_bwd_call {

@@ -47,7 +47,8 @@ static void logits_tile(void *context, int64_t index, int worker)
 	int64_t row = slice * ROW_MULTIPLE, statistic = block * scratch->vocabulary.rows + row;
 	float *tile = call->keep_logits ? scratch->vocabulary.logits + block_offset(call, block, row)
 					: scratch->tiles + worker * scratch->tile_floats;
-	packing_multiply(&weight_copy(call->table)->forward, 0, block, false, tensor_at(&call->x, row, 0), tile, worker);
+	packing_multiply(&weight_copy(call->table)->forward, 0, block, false, tensor_at(&call->x, row, 0), tile,
+			 cpu_blocks(call->r, worker), worker);
 	cpu_state(call->r)->kernels->softmax_fwd(&(struct softmax_rows){
 		.rows = slice_rows(call->x.rows, slice),
 		.columns = block_columns(call, block),
@@ -140,7 +141,8 @@ static void dx_tile(void *context, int64_t index, int worker)
 	float *tile = scratch->tiles + worker * scratch->tile_floats;
 	for (int64_t block = 0; block < p->k_blocks; block++) {
 		int64_t offset = block_offset(call, block, row) * (int64_t)dtype_bytes(call->x.dtype);
-		packing_multiply(p, block, j, block > 0, (const char *)scratch->vocabulary.dlogits + offset, tile, worker);
+		packing_multiply(p, block, j, block > 0, (const char *)scratch->vocabulary.dlogits + offset, tile,
+				 cpu_blocks(call->r, worker), worker);
 	}
 	cpu_state(call->r)->kernels->linear_fwd(&(struct linear_rows){
 		.rows = slice_rows(call->x.rows, slice),
@@ -148,6 +150,7 @@ static void dx_tile(void *context, int64_t index, int worker)
 		.stride = call->dx.columns,
 		.dtype = call->dx.dtype,
 		.x = tile,
+		.x_row = packing_width(p, j),
 		.y = tensor_at(&call->dx, row, j * p->n_width),
 	});
 }

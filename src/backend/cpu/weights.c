@@ -16,8 +16,14 @@ static int64_t block_width(int64_t n, int64_t k, enum dtype dtype)
 
 static void packing_describe(struct packing *p, struct cpu_state *state, enum dtype dtype)
 {
+	const struct gemm_kernels *kernels = cpu_gemm_kernels(dtype);
 	p->n_blocks = (p->n + p->n_width - 1) / p->n_width;
 	p->k_blocks = (p->k + p->k_width - 1) / p->k_width;
+	if (kernels->multiply_panel) {
+		p->own = kernels;
+		p->block_bytes = (size_t)(round_up(p->n_width, GEMM_BLOCK) * round_up(p->k_width, GEMM_BLOCK)) * dtype_bytes(dtype);
+		return;
+	}
 	for (int last_k = 0; last_k < 2; last_k++) {
 		for (int last_n = 0; last_n < 2; last_n++) {
 			struct product_shape shape = {
@@ -48,16 +54,18 @@ static size_t copy_describe(struct weight_copy *copy, struct cpu_state *state, e
 	int64_t outputs = weight->master.rows, inputs = weight->master.columns;
 	bool is_vocabulary = weight->use == WEIGHT_TIED;
 	int64_t outputs_block = outputs < VOCABULARY_BLOCK ? outputs : VOCABULARY_BLOCK;
+	/* Our own products stream through a whole weight. */
+	bool whole = !is_vocabulary && cpu_gemm_kernels(dtype)->multiply_panel;
 	*copy = (struct weight_copy){
 		.forward = {.n = outputs,
 			    .k = inputs,
-			    .n_width = is_vocabulary ? outputs_block : block_width(outputs, inputs, dtype),
+			    .n_width = is_vocabulary ? outputs_block : whole ? outputs : block_width(outputs, inputs, dtype),
 			    .k_width = inputs,
 			    .k_stride = 1,
 			    .n_stride = inputs},
 		.dgrad = {.n = inputs,
 			  .k = outputs,
-			  .n_width = block_width(inputs, is_vocabulary ? outputs_block : outputs, dtype),
+			  .n_width = whole ? inputs : block_width(inputs, is_vocabulary ? outputs_block : outputs, dtype),
 			  .k_width = is_vocabulary ? outputs_block : outputs,
 			  .k_stride = inputs,
 			  .n_stride = 1},
@@ -84,6 +92,11 @@ size_t cpu_weight_copy_bytes(struct backend *be, const struct weight *weight)
 	return is_multiplied(weight) ? copy_describe(&copy, be->state, be->dtype, weight) : 0;
 }
 
+static int64_t block_depth(const struct packing *p, int64_t i)
+{
+	return i + 1 < p->k_blocks ? p->k_width : p->k - i * p->k_width;
+}
+
 static const struct product *product_of(const struct packing *p, int64_t i, int64_t j)
 {
 	return p->products[i == p->k_blocks - 1][j == p->n_blocks - 1];
@@ -91,16 +104,24 @@ static const struct product *product_of(const struct packing *p, int64_t i, int6
 
 static unsigned char *block_of(const struct packing *p, int64_t i, int64_t j)
 {
-	return p->data + (size_t)(i * p->n_blocks + j) * p->block_bytes;
+	return (unsigned char *)(uintptr_t)packing_block(p, i, j);
+}
+
+/* The form of block (i, j): see onednn.h. */
+static struct product_layout layout_of(const struct packing *p, int64_t i, int64_t j)
+{
+	if (p->own)
+		return (struct product_layout){.panel = 16, .k_padded = round_up(block_depth(p, i), GEMM_BLOCK)};
+	return product_layout(product_of(p, i, j));
 }
 
 /* Panels of a block along n at most; 0 if the form of any block is not known. */
 static int64_t panels_of_block(const struct packing *p)
 {
 	int64_t most = 0;
-	for (int last_k = 0; last_k < 2; last_k++) {
-		for (int last_n = 0; last_n < 2; last_n++) {
-			int64_t panel = product_layout(p->products[last_k][last_n]).panel;
+	for (int64_t i = p->k_blocks > 1 ? p->k_blocks - 2 : 0; i < p->k_blocks; i++) {
+		for (int64_t j = p->n_blocks > 1 ? p->n_blocks - 2 : 0; j < p->n_blocks; j++) {
+			int64_t panel = layout_of(p, i, j).panel;
 			if (panel == 0)
 				return 0;
 			int64_t panels = (p->n_width + panel - 1) / panel;
@@ -125,7 +146,7 @@ static void refresh_panel(void *context, int64_t index, int worker)
 	const struct weight_copy *copy = call->weight->copy;
 	const struct packing *f = &copy->forward, *d = &copy->dgrad;
 	int64_t most = panels_of_block(f), block = index / most, place = index % most;
-	struct product_layout layout = product_layout(product_of(f, 0, block));
+	struct product_layout layout = layout_of(f, 0, block);
 	int64_t width = packing_width(f, block), offset = place * layout.panel, first = block * f->n_width + offset;
 	if (offset >= width)
 		return;
@@ -144,9 +165,9 @@ static void refresh_panel(void *context, int64_t index, int worker)
 	call->kernels->pack(&piece);
 
 	int64_t i = first / d->k_width, k = first % d->k_width;
-	bool is_last = k + rows == (i + 1 < d->k_blocks ? d->k_width : d->k - i * d->k_width);
+	bool is_last = k + rows == block_depth(d, i);
 	for (int64_t j = 0; j < d->n_blocks; j++) {
-		layout = product_layout(product_of(d, i, j));
+		layout = layout_of(d, i, j);
 		piece = (struct pack_piece){.k = rows,
 					    .n = packing_width(d, j),
 					    .k_stride = d->k_stride,
@@ -195,7 +216,22 @@ void cpu_weights_refresh(struct replica *replica, struct weight *const *weights,
 }
 
 void packing_multiply(const struct packing *p, int64_t i, int64_t j, bool accumulate, const void *x, float *tile,
-		      int worker)
+		      void *blocks, int worker)
 {
+	if (p->own) {
+		gemm_rows(&(struct row_product){.kernels = p->own,
+						.x = x,
+						.x_row = block_depth(p, i),
+						.rows = ROW_MULTIPLE,
+						.k = block_depth(p, i),
+						.n = packing_width(p, j),
+						.packed = packing_block(p, i, j),
+						.blocks = blocks,
+						.accumulate = accumulate,
+						.y = tile,
+						.y_row = packing_width(p, j),
+						.y_group = GEMM_GROUP});
+		return;
+	}
 	product_run(product_of(p, i, j), accumulate, x, block_of(p, i, j), tile, worker);
 }

@@ -1,15 +1,17 @@
-/* Compute copies of weights: the fp32 master in the activations' type, packed in blocks as oneDNN's products want
- * it, once for forward (y = x w') and once for dgrad (dx = dy w). */
+/* Compute copies of weights: the fp32 master in the activations' type, packed as oneDNN's products want it, or our own on
+ * AMX (gemm_rows), once for forward (y = x w') and once for dgrad (dx = dy w). */
 #ifndef BACKEND_CPU_WEIGHTS_H
 #define BACKEND_CPU_WEIGHTS_H
 
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/gemm.h"
 
 /* A matrix (k,n) cut into blocks. Blocks along n give separate tiles; blocks along k (the vocabulary's dgrad) are
  * summed into one. */
 struct packing {
 	int64_t n, k, n_width, k_width, n_blocks, k_blocks;
 	int64_t k_stride, n_stride;            /* of the master */
+	const struct gemm_kernels *own;        /* our products; NULL: oneDNN's, which are: */
 	const struct product *products[2][2];  /* [last block along k][last along n] */
 	size_t block_bytes;
 	unsigned char *data;                   /* block (i along k, j along n) at (i n_blocks + j) block_bytes */
@@ -34,8 +36,15 @@ static inline int64_t packing_width(const struct packing *p, int64_t j)
 	return j + 1 < p->n_blocks ? p->n_width : p->n - j * p->n_width;
 }
 
-/* tile (ROW_MULTIPLE, width of j) = or += x times block (i, j); x has ROW_MULTIPLE dense rows of block i's k. */
+/* Block (i along k, j along n). */
+static inline const void *packing_block(const struct packing *p, int64_t i, int64_t j)
+{
+	return p->data + (size_t)(i * p->n_blocks + j) * p->block_bytes;
+}
+
+/* tile (ROW_MULTIPLE, width of j) = or += x times block (i, j); x has ROW_MULTIPLE dense rows of block i's k. `blocks`:
+ * the worker's scratch. */
 void packing_multiply(const struct packing *p, int64_t i, int64_t j, bool accumulate, const void *x, float *tile,
-		      int worker);
+		      void *blocks, int worker);
 
 #endif

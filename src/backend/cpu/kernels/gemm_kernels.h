@@ -15,6 +15,7 @@ extern const struct gemm_kernels gemm_kernels_f32_amx, gemm_kernels_bf16_amx;
 /* Defined in gemm_product.c, listed in gemm_pack.c's tables. */
 void KERNEL(gemm_multiply_f32)(const struct block_product *product);
 void KERNEL(gemm_multiply_bf16)(const struct block_product *product); /* from avx512_bf16 on */
+void KERNEL(gemm_multiply_panel)(const struct panel_product *product); /* amx */
 void KERNEL(gemm_begin)(void);
 void KERNEL(gemm_end)(void);
 #endif

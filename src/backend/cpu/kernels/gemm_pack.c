@@ -39,23 +39,6 @@ static void f32_from_columns_f32(const void *source, int64_t row_elements, void 
 	f32_transpose(DTYPE_F32, source, row_elements, block);
 }
 
-INLINE void round_rows(enum dtype type, const float *w, int64_t row_elements, void *rows)
-{
-	for (int r = 0; r < N; r++)
-		for (int c = 0; c < N; c += LANES)
-			store(rows, r * N + c, LANES, vector_load(w + r * row_elements + c), type);
-}
-
-static void round_f32(const float *w, int64_t row_elements, void *rows)
-{
-	round_rows(DTYPE_F32, w, row_elements, rows);
-}
-
-static void round_bf16(const float *w, int64_t row_elements, void *rows)
-{
-	round_rows(DTYPE_BF16, w, row_elements, rows);
-}
-
 INLINE void add_columns(enum dtype type, const void *source, int64_t row_elements, int64_t rows,
                         int64_t columns, float *sums)
 {
@@ -95,7 +78,6 @@ const struct gemm_kernels KERNEL(gemm_kernels_f32) = {
         .left_from_columns = f32_from_columns_f32,
         .right_from_rows = f32_from_rows_f32,
         .right_from_columns = f32_from_columns_f32,
-        .round = round_f32,
         .multiply = KERNEL(gemm_multiply_f32),
         .begin = KERNEL(gemm_begin),
         .end = KERNEL(gemm_end),
@@ -177,8 +159,10 @@ const struct gemm_kernels KERNEL(gemm_kernels_bf16) = {
         .left_from_columns = bf16_transpose,
         .right_from_rows = bf16_pair,
         .right_from_columns = bf16_pair_transpose,
-        .round = round_bf16,
         .multiply = KERNEL(gemm_multiply_bf16),
+#ifdef ISA_amx
+        .multiply_panel = KERNEL(gemm_multiply_panel),
+#endif
         .begin = KERNEL(gemm_begin),
         .end = KERNEL(gemm_end),
         .add_columns = add_columns_bf16,
@@ -203,7 +187,6 @@ const struct gemm_kernels KERNEL(gemm_kernels_bf16) = {
         .left_from_columns = f32_from_columns_bf16,
         .right_from_rows = f32_from_rows_bf16,
         .right_from_columns = f32_from_columns_bf16,
-        .round = round_bf16,
         .multiply = KERNEL(gemm_multiply_f32),
         .begin = KERNEL(gemm_begin),
         .end = KERNEL(gemm_end),

@@ -129,12 +129,13 @@ static const struct tile_configuration tiles = {
         .rows = {16, 16, 16, 16, 16, 16, 16, 16},
 };
 
-static void bf16_block(const struct block_product *p, const char *left, const char *right, float *out)
+enum { ROW = 64, HALF = 16 * ROW };
+
+/* The outputs' tiles, from memory (`row` bytes apart) or as zeros, and back. */
+INLINE void load_outputs(const char *top, int64_t row, bool accumulate)
 {
-	enum { ROW = 64, HALF = 16 * ROW };
-	int64_t row = p->out_row * (int64_t)sizeof(float);
-	char *top = (char *)out, *bottom = top + 16 * row;
-	if (p->accumulate) {
+	const char *bottom = top + 16 * row;
+	if (accumulate) {
 		_tile_loadd(0, top, row);
 		_tile_loadd(1, top + 64, row);
 		_tile_loadd(2, bottom, row);
@@ -145,6 +146,21 @@ static void bf16_block(const struct block_product *p, const char *left, const ch
 		_tile_zero(2);
 		_tile_zero(3);
 	}
+}
+
+INLINE void store_outputs(char *top, int64_t row)
+{
+	char *bottom = top + 16 * row;
+	_tile_stored(0, top, row);
+	_tile_stored(1, top + 64, row);
+	_tile_stored(2, bottom, row);
+	_tile_stored(3, bottom + 64, row);
+}
+
+static void bf16_block(const struct block_product *p, const char *left, const char *right, float *out)
+{
+	int64_t row = p->out_row * (int64_t)sizeof(float);
+	load_outputs((const char *)out, row, p->accumulate);
 	for (int64_t step = 0; step < p->k; step++) {
 		_tile_loadd(4, left, ROW);
 		_tile_stream_loadd(6, right, ROW);
@@ -157,10 +173,7 @@ static void bf16_block(const struct block_product *p, const char *left, const ch
 		left += p->left_k;
 		right += p->right_k;
 	}
-	_tile_stored(0, top, row);
-	_tile_stored(1, top + 64, row);
-	_tile_stored(2, bottom, row);
-	_tile_stored(3, bottom + 64, row);
+	store_outputs((char *)out, row);
 }
 
 void KERNEL(gemm_multiply_bf16)(const struct block_product *p)
@@ -172,6 +185,40 @@ void KERNEL(gemm_multiply_bf16)(const struct block_product *p)
 			bf16_block(p, (const char *)p->left + m * p->left_m,
 			           (const char *)p->right + n * p->right_n,
 			           p->out + m * p->out_m + n * p->out_n);
+	__asm__ volatile("" ::: "memory");
+}
+
+/* The panel stays in L1 and meets left blocks that come from L2, without staying. The next panel is brought into L2
+ * meanwhile, a few lines at each step. */
+void KERNEL(gemm_multiply_panel)(const struct panel_product *p)
+{
+	int64_t row = p->out_row * (int64_t)sizeof(float), lines = p->m < 16 ? (16 + p->m - 1) / p->m : 1;
+	const char *next = p->next, *end = next + p->k * HALF;
+	__asm__ volatile("" ::: "memory");
+	for (int64_t m = 0; m < p->m; m++) {
+		const char *left = (const char *)p->left + m * p->left_m, *right = p->right;
+		char *out = (char *)p->out + m * N * row;
+		load_outputs(out, row, p->accumulate);
+		for (int64_t step = 0; step < p->k; step++) {
+			_tile_stream_loadd(4, left, ROW);
+			_tile_loadd(6, right, ROW);
+			_tile_dpbf16ps(0, 4, 6);
+			_tile_stream_loadd(5, left + HALF, ROW);
+			_tile_dpbf16ps(2, 5, 6);
+			_tile_loadd(7, right + p->half, ROW);
+			_tile_dpbf16ps(1, 4, 7);
+			_tile_dpbf16ps(3, 5, 7);
+			left += 2 * HALF;
+			right += HALF;
+			if (next) {
+				for (int64_t i = 0; i < lines && next < end; i++, next += ROW) {
+					_mm_prefetch(next, _MM_HINT_T1);
+					_mm_prefetch(next + p->half, _MM_HINT_T1);
+				}
+			}
+		}
+		store_outputs(out, row);
+	}
 	__asm__ volatile("" ::: "memory");
 }
 #endif

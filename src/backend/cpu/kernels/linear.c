@@ -8,7 +8,7 @@
 INLINE void linear_rows(const struct linear_rows *a, bool has_tanh, enum dtype dtype)
 {
 	for (int64_t i = 0; i < a->rows; i++) {
-		const float *x = a->x + i * a->columns;
+		const float *x = a->x + i * a->x_row;
 		void *y = out_row(a->y, i, a->stride, dtype);
 		for (int64_t c = 0; c < a->columns; c += LANES) {
 			int64_t left = a->columns - c;
@@ -33,7 +33,7 @@ void KERNEL(linear_fwd)(const struct linear_rows *a)
 INLINE void gelu_rows(const struct linear_rows *a, bool tanh_form, enum dtype dtype)
 {
 	for (int64_t i = 0; i < a->rows; i++) {
-		const float *x = a->x + i * a->columns;
+		const float *x = a->x + i * a->x_row;
 		void *pre = a->pre ? out_row(a->pre, i, a->stride, dtype) : NULL;
 		void *y = out_row(a->y, i, a->stride, dtype);
 		for (int64_t c = 0; c < a->columns; c += LANES) {
@@ -64,7 +64,7 @@ INLINE void backward_rows(const struct linear_rows *a, bool has_pre, bool tanh_f
 	if (a->sums)
 		memset(a->sums, 0, (size_t)a->columns * sizeof(*a->sums));
 	for (int64_t i = 0; i < a->rows; i++) {
-		const float *x = a->x + i * a->columns;
+		const float *x = a->x + i * a->x_row;
 		const void *pre = has_pre ? row_of(a->pre, i, a->stride, dtype) : NULL;
 		const void *add = a->add ? row_of(a->add, i, a->stride, dtype) : NULL;
 		void *y = out_row(a->y, i, a->stride, dtype);

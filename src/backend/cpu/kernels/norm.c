@@ -77,9 +77,9 @@ INLINE void norm_rows(const struct norm_rows *a, enum dtype dtype)
 		if (a->product.data) {
 			for (int64_t first = 0; first < columns; first += width) {
 				int64_t end = first + width < columns ? first + width : columns;
-				const float *tile = a->product.data + first * ROW_MULTIPLE;
-				total += sum_columns(a, tile + i * (end - first), DTYPE_F32, first, end, residual, sum,
-						     dtype);
+				const float *tile = a->product.data + first / width * a->product.tile;
+				int64_t row = a->product.row ? a->product.row : end - first;
+				total += sum_columns(a, tile + i * row, DTYPE_F32, first, end, residual, sum, dtype);
 			}
 		} else {
 			total = sum_columns(a, row_of(a->x, i, columns, dtype), dtype, 0, columns, residual, sum, dtype);
