@@ -40,10 +40,10 @@ struct json_records {
 	int text_array;     /* depth of the array whose strings are the text, 0: none */
 	int64_t text_count; /* strings of text of this record */
 	bool text_next, title_next, namespace_next, key_is_top; /* of the value to come */
-	bool unwanted;     /* of a namespace without articles, or no document at all */
+	bool unwanted;          /* of a namespace without articles, or no document at all */
 	struct name_list *keys; /* collects the names of strings at the top of records; or NULL */
-	bool in_array;     /* the file is one array of records */
-	bool passing_line; /* after damage, up to the next '\n' */
+	bool in_array;          /* the file is one array of records */
+	bool passing_line;      /* after damage, up to the next '\n' */
 	int64_t line;
 	struct buffer key, literal;
 	char escape[16];
@@ -361,6 +361,8 @@ static enum status take_byte(struct records *records, char c, int64_t offset)
 		return OK;
 	switch (json->expect) {
 	case EXPECT_RECORD:
+		if (offset < 3 && c == "\xef\xbb\xbf"[offset]) /* a byte order mark */
+			return OK;
 		return begin_record(records, c, offset);
 	case EXPECT_KEY_OR_END:
 		if (c == '}')
@@ -399,8 +401,6 @@ static enum status json_feed(struct records *records, const char *bytes, size_t 
 	struct json_records *json = records->state;
 	size_t at = 0;
 
-	if (records->offset == 0 && size >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
-		at = 3;
 	while (at < size) {
 		int64_t offset = records->offset + (int64_t)at;
 		char c = bytes[at];

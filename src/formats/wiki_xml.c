@@ -320,13 +320,25 @@ static enum status wiki_xml_finish(struct records *records)
 		xml->started = true;
 		TRY(wiki_xml_feed(records, xml->model.data, xml->model.size));
 	}
-	if (xml->searching || (xml->bare && !xml->within_page))
+	if (xml->searching)
 		return OK;
-	if (xml->within_page || xml->depth > 0 || !xml->started)
+	if (XML_Parse(xml->parser, "", 0, XML_TRUE) == XML_STATUS_OK)
+		return OK;
+	if (xml->status != OK)
+		return xml->status;
+	enum XML_Error code = XML_GetErrorCode(xml->parser);
+	if (code == XML_ERROR_NO_MEMORY)
+		return error_set(ERR_RESOURCE, "'%s': no memory for the XML parser", records->settings.name);
+	bool ended = code == XML_ERROR_NO_ELEMENTS || code == XML_ERROR_UNCLOSED_TOKEN ||
+	             code == XML_ERROR_PARTIAL_CHAR || code == XML_ERROR_UNCLOSED_CDATA_SECTION;
+	if (ended && xml->bare && !xml->within_page && code == XML_ERROR_NO_ELEMENTS)
+		return OK;
+	if (ended)
 		return report_damage(records, "truncated", records->offset,
 		                     xml->within_page ? "the file ends within a page"
 		                                      : "the file ends within the dump");
-	return OK;
+	return report_damage(records, "damaged", xml->parser_start + XML_GetCurrentByteIndex(xml->parser),
+	                     XML_ErrorString(code));
 }
 
 const struct record_kind wiki_xml_records = {wiki_xml_open, wiki_xml_feed, wiki_xml_finish, wiki_xml_close};

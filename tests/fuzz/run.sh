@@ -25,7 +25,7 @@ for program; do
 		"${runs:-?}" "$seconds" "${cover:-?}"
 	if [ $status -ne 0 ]; then
 		broken=$((broken + 1))
-		grep -E 'ERROR|SUMMARY|runtime error|Test unit written|bug:|aborted' "$log" | head -n 8 | sed 's/^/     | /'
+		grep -E 'internal error|ERROR|SUMMARY|runtime error|Test unit written' "$log" | head -n 8 | sed 's/^/     | /'
 	fi
 done
 [ $broken -eq 0 ]
