@@ -20,6 +20,7 @@
 #include <zstd_errors.h>
 #include "base/file.h"
 #include "base/memory.h"
+#include "formats/bzip2_blocks.h"
 
 #define INPUT_BYTES (256 * 1024)
 #define MAGIC_BYTES 16                   /* enough to tell every format below */
@@ -33,6 +34,7 @@ struct stream {
 	int descriptor;
 	const struct decoder *decoder;
 	void *state;      /* of the decoder */
+	struct bzip2_blocks *blocks; /* decodes instead, if not NULL */
 	bool member_open; /* inside a member: the end of the file would be a truncation */
 	bool input_ended, ended;
 	int64_t input_offset; /* of input[input_begin] in the file */
@@ -465,6 +467,18 @@ static enum status read_plain(struct stream *stream, void *bytes, size_t capacit
 	return OK;
 }
 
+static enum status read_packed(void *context, void *bytes, size_t capacity, size_t *out_count)
+{
+	return read_plain(context, bytes, capacity, out_count);
+}
+
+enum status stream_read_ahead(struct stream *stream, int threads)
+{
+	if (!stream->decoder || stream->decoder->decode != bzip2_decode)
+		return OK;
+	return bzip2_blocks_open(&stream->blocks, stream->path, threads, stream, read_packed);
+}
+
 enum status stream_read(struct stream *stream, void *bytes, size_t capacity, size_t *out_count)
 {
 	const struct decoder *decoder = stream->decoder;
@@ -473,6 +487,8 @@ enum status stream_read(struct stream *stream, void *bytes, size_t capacity, siz
 	*out_count = 0;
 	if (!decoder)
 		return read_plain(stream, bytes, capacity, out_count);
+	if (stream->blocks)
+		return bzip2_blocks_read(stream->blocks, bytes, capacity, out_count);
 	while (*out_count == 0 && !stream->ended) {
 		if (!stream->member_open) {
 			TRY(next_member(stream));
@@ -529,7 +545,7 @@ const char *stream_format(const struct stream *stream)
 
 int64_t stream_position(const struct stream *stream)
 {
-	return stream->input_offset;
+	return stream->blocks ? bzip2_blocks_position(stream->blocks) : stream->input_offset;
 }
 
 int64_t stream_file_size(const struct stream *stream)
@@ -541,6 +557,7 @@ void stream_close(struct stream *stream)
 {
 	if (!stream)
 		return;
+	bzip2_blocks_close(stream->blocks);
 	if (stream->state)
 		stream->decoder->destroy(stream->state);
 	if (stream->descriptor > STDERR_FILENO)

@@ -157,10 +157,15 @@ static enum status inspect_files(struct corpus *corpus)
 	return OK;
 }
 
+static int corpus_threads(const struct corpus *corpus)
+{
+	return corpus->settings.threads ? corpus->settings.threads : pool_available_cores();
+}
+
 /* Batches and the threads that work on them; made when the first file of records is met. */
 static enum status open_line(struct corpus *corpus)
 {
-	int threads = corpus->settings.threads ? corpus->settings.threads : pool_available_cores();
+	int threads = corpus_threads(corpus);
 
 	if (corpus->line)
 		return OK;
@@ -418,6 +423,7 @@ static enum status open_next_file(struct corpus *corpus)
 	corpus->file_documents = 0;
 	corpus->file_offset = 0;
 	TRY(line_reader_open(&corpus->reader, path, LINE_LIMIT));
+	TRY(stream_read_ahead(line_reader_stream(corpus->reader), corpus_threads(corpus)));
 	TRY(line_reader_peek(corpus->reader, BEGINNING_BYTES, &beginning, &size));
 	TRY(check_encoding(corpus->path, beginning, size));
 	corpus->input = corpus->settings.input_form;
