@@ -330,6 +330,23 @@ static bool is_starter(const struct splitter *s, size_t at)
 	return list_has(sentence_starters, word, size);
 }
 
+/* What follows a German ordinal number. */
+static bool is_ordinal_noun(const struct splitter *s, size_t at)
+{
+	static const char nouns[] = " januar jänner februar märz april mai juni juli august september oktober november "
+	                            "dezember jahrhundert jahrhunderts jh jhd ";
+	char word[WORD_BYTES];
+	size_t size = 0;
+
+	while (at + size < s->size && size < WORD_BYTES) {
+		char c = ascii_lower(s->text[at + size]);
+		if (!(c >= 'a' && c <= 'z') && !(c & 0x80))
+			break;
+		word[size++] = c;
+	}
+	return list_has(nouns, word, size);
+}
+
 /* Does the full stop after the word [word, period) end the sentence that began at `begin`? `next` is where
  * the first word after it begins. */
 static bool period_ends(const struct splitter *s, size_t begin, size_t period, size_t next)
@@ -366,10 +383,15 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 	     (letters == 1 && digits == 0 && dots == 0)))
 		return false;
 
-	bool starter = is_starter(s, next);
+	bool starter = is_starter(s, next), number_next = is_digit(character_at(s, next, &after));
+	if (digits > 0 && digits <= 2 && letters == 0 && dots == 0 && is_ordinal_noun(s, next))
+		return false; /* am 3. Oktober */
+	if (number_next && letters > 0 && letters <= 3 && digits == 0 && dots == 0 && is_lower(character_at(s, word, &after)))
+		return false; /* c. 650, ur. 12, nr. 5 */
 	if (letters == 1 && digits == 0 && dots == 0) {
-		if (is_upper(character_at(s, word, &after)))
-			return starter; /* an initial, or "vitamin C." */
+		/* an initial, or "vitamin C."; z. B., d. h. */
+		if (is_upper(character_at(s, word, &after)) || !number_next)
+			return starter;
 	} else if (letters > 0 && dots > 0 && longest <= 3 && digits == 0) {
 		/* e.g. U.S. a.m. Ph.D. */
 		char lower[4] = {0};

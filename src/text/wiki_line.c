@@ -4,8 +4,10 @@
 #include <string.h>
 #include <strings.h>
 #include <utf8proc.h>
+#include "text/corpus.h"
 #include "text/html_entities.h"
 #include "text/utf8.h"
+#include "text/wiki_markup.h"
 
 #define SHORT_LINE 100 /* bytes; a shorter one that ends no sentence is a caption or a heading */
 
@@ -71,8 +73,8 @@ static void put(struct buffer *out, size_t begin, uint32_t c)
 	if (c == 0xAD || c == 0x200E || c == 0x200F ||
 	    (c >= 0x202A && c <= 0x202E)) /* soft hyphen, direction marks */
 		return;
-	if (c == ')') {
-		close_parenthesis(out, begin, "(", ")");
+	if (c == ')' || c == ']') {
+		close_parenthesis(out, begin, c == ')' ? "(" : "[", c == ')' ? ")" : "]");
 		return;
 	}
 	if (c == 0xFF09) {
@@ -186,11 +188,11 @@ static size_t magic_word(const struct span *s)
 	return at > s->at + 2 && at + 1 < s->end && s->text[at] == '_' && s->text[at + 1] == '_' ? at + 2 : 0;
 }
 
-/* Appends the words of one line. */
+/* Appends the words of one line of a paragraph. */
 static void put_line(struct buffer *out, const char *text, size_t size)
 {
 	struct span s = {text, 0, size, false};
-	size_t begin = out->size, close = size;
+	size_t begin = 0, close = size;
 	bool no_variants = false;
 
 	while (s.at < s.end) {
@@ -224,6 +226,17 @@ static void put_line(struct buffer *out, const char *text, size_t size)
 		drop_last(out, 1);
 }
 
+/* A line end within a paragraph is a space, but for East Asian text. */
+static void put_line_end(struct buffer *out)
+{
+	uint32_t c;
+	if (out->size == 0)
+		return;
+	utf8_decode_last(out->data, out->size, &c);
+	if (c == UTF8_INVALID || c < 0x2E80 || c > 0xFF60)
+		buffer_char(out, ' ');
+}
+
 static bool has_letter(const char *text, size_t size)
 {
 	for (size_t at = 0; at < size;) {
@@ -250,50 +263,105 @@ static bool ends_sentence(const char *text, size_t size)
 	return false;
 }
 
-/* A list, a picture or a formula came after "These are:": the last sentence goes with it. */
-static void drop_lead_in(struct buffer *out, size_t begin)
+static enum status take_begin(void *context, size_t begin, size_t end)
 {
-	size_t keep = out->size;
-	while (keep > begin && !ends_sentence(out->data + begin, keep - begin))
-		keep -= utf8_decode_last(out->data + begin, keep - begin, &(uint32_t){0});
-	drop_last(out, out->size - keep);
+	(void)end;
+	*(size_t *)context = begin;
+	return OK;
 }
 
-/* Is the line part of a list, a heading or a table? */
+/* A list, a picture or a formula came after "These are:": the last sentence goes with it. */
+static enum status drop_lead_in(struct buffer *out)
+{
+	size_t keep = 0;
+	TRY(sentences_split(out->data, out->size, take_begin, &keep));
+	drop_last(out, out->size - keep);
+	while (last(out, 0) == ' ')
+		drop_last(out, 1);
+	return OK;
+}
+
+/* Is the line part of a list, a heading or a table, or a formula? */
 static bool is_structure(const char *line, size_t size)
 {
 	return strchr("=*#:;|!", *line) || (size >= 4 && memcmp(line, "----", 4) == 0) ||
-	       (size >= 2 && memcmp(line, "{|", 2) == 0);
+	       (size >= 2 && memcmp(line, "{|", 2) == 0) || (size >= 3 && memcmp(line, WIKI_HOLE, 3) == 0);
 }
 
-void wiki_lines(const char *text, size_t size, struct buffer *line, struct buffer *out)
+/* Sentences with a hole go, the others are closed up. */
+struct whole_sentences {
+	const char *text;
+	struct buffer *out;
+	bool any;
+};
+
+static enum status keep_if_whole(void *context, size_t begin, size_t end)
 {
-	for (size_t at = 0; at < size;) {
-		const char *newline = memchr(text + at, '\n', size - at);
+	struct whole_sentences *kept = context;
+	if (memmem(kept->text + begin, end - begin, WIKI_HOLE, 3))
+		return OK;
+	if (kept->any)
+		buffer_char(kept->out, ' ');
+	buffer_append(kept->out, kept->text + begin, end - begin);
+	kept->any = true;
+	return OK;
+}
+
+/* Appends the paragraph to `out` if it is running text. `indented`: its first line was. */
+static enum status put_paragraph(const struct buffer *line, bool indented, struct buffer *out)
+{
+	bool sentence = ends_sentence(line->data, line->size);
+
+	if (!has_letter(line->data, line->size) || (!sentence && (indented || line->size < SHORT_LINE)))
+		return OK;
+	if (memmem(line->data, line->size, WIKI_HOLE, 3)) {
+		struct whole_sentences kept = {line->data, out, false};
+		TRY(sentences_split(line->data, line->size, keep_if_whole, &kept));
+		if (kept.any)
+			buffer_char(out, '\n');
+		return OK;
+	}
+	buffer_append(out, line->data, line->size);
+	buffer_char(out, '\n');
+	return OK;
+}
+
+enum status wiki_lines(const char *text, size_t size, struct buffer *line, struct buffer *out)
+{
+	bool indented = false;
+
+	buffer_clear(line);
+	for (size_t at = 0; at <= size;) {
+		const char *newline = at < size ? memchr(text + at, '\n', size - at) : NULL;
 		size_t end = newline ? (size_t)(newline - text) : size, first = at, stop = end;
-		bool indented = text[at] == ' ' || text[at] == '\t';
+		bool space = at < size && (text[at] == ' ' || text[at] == '\t');
 
 		at = end + 1;
 		utf8_trim(text, &first, &stop);
-		if (first == stop || is_structure(text + first, stop - first))
+		bool structure = first < stop && is_structure(text + first, stop - first);
+		if (first < stop && !structure) {
+			if (line->size == 0)
+				indented = space;
+			put_line_end(line);
+			put_line(line, text + first, stop - first);
 			continue;
-		buffer_clear(line);
-		put_line(line, text + first, stop - first);
+		}
 		if (line->size == 0)
 			continue;
-		if (line->data[line->size - 1] == ':' || ends_with(line, 0, "：")) {
+		if (!ends_sentence(line->data, line->size)) {
 			/* Only what is a paragraph may follow. */
-			size_t next = at;
+			bool colon = ends_with(line, 0, ":") || ends_with(line, 0, "：");
+			size_t next = structure ? first : at;
 			while (next < size && (text[next] == '\n' || text[next] == ' '))
 				next++;
-			if (next >= size || is_structure(text + next, size - next))
-				drop_lead_in(line, 0);
+			if (next >= size
+			            ? colon
+			            : is_structure(text + next, size - next) && (colon || text[next] != '='))
+				TRY(drop_lead_in(line));
 		}
-		bool sentence = ends_sentence(line->data, line->size);
-		if (!has_letter(line->data, line->size) ||
-		    (!sentence && (indented || line->size < SHORT_LINE)))
-			continue;
-		buffer_append(out, line->data, line->size);
-		buffer_char(out, '\n');
+		if (line->size)
+			TRY(put_paragraph(line, indented, out));
+		buffer_clear(line);
 	}
+	return OK;
 }

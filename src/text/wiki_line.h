@@ -3,9 +3,10 @@
 #define TEXT_WIKI_LINE_H
 
 #include "base/buffer.h"
+#include "base/error.h"
 
 /* Appends the paragraphs to `out`, one a line. Headings, lists, rests of tables and what is no running text
  * go. `line` is scratch memory. */
-void wiki_lines(const char *text, size_t size, struct buffer *line, struct buffer *out);
+MUST_USE enum status wiki_lines(const char *text, size_t size, struct buffer *line, struct buffer *out);
 
 #endif

@@ -335,6 +335,14 @@ static enum status expand_argument(const struct expansion *e, struct argument ar
 	return expand(e, argument.begin, argument.end, argument.token, argument.token_end, depth);
 }
 
+/* A template that is dropped and stands on lines of its own was a picture, a table, a tree. */
+static void leave_hole(const struct expansion *e, size_t end)
+{
+	struct buffer *out = e->out;
+	if ((out->size == 0 || out->data[out->size - 1] == '\n') && e->text[end + 2] == '\n')
+		buffer_text(out, WIKI_HOLE);
+}
+
 static enum status expand_template(const struct expansion *e, size_t begin, size_t end, int64_t open,
                                    int64_t close, int depth)
 {
@@ -343,8 +351,10 @@ static enum status expand_template(const struct expansion *e, size_t begin, size
 	size_t bar = find_bar(e, begin, end, &token, close);
 	const char *pattern = wiki_template_pattern(e->text + begin, bar - begin);
 
-	if (!pattern)
+	if (!pattern) {
+		leave_hole(e, end);
 		return OK;
+	}
 	int count = read_arguments(e, bar, end, token, close, arguments);
 	bool shown = true;
 	for (const char *c = pattern; *c; c++) {
@@ -428,7 +438,7 @@ enum status wiki_text(const char *markup, size_t size, const struct wiki_names *
 	struct expansion e = {text, names, scratch->tokens, &scratch->expanded};
 	TRY(expand(&e, 0, size, 0, token_count, 0));
 	TRY(buffer_status(&scratch->expanded));
-	wiki_lines(scratch->expanded.data, scratch->expanded.size, &scratch->line, out);
+	TRY(wiki_lines(buffer_string(&scratch->expanded), scratch->expanded.size, &scratch->line, out));
 	TRY(buffer_status(&scratch->line));
 	return buffer_status(out);
 }

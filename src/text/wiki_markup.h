@@ -36,6 +36,9 @@ void wiki_scratch_release(struct wiki_scratch *scratch);
 MUST_USE enum status wiki_text(const char *markup, size_t size, const struct wiki_names *names,
                                struct wiki_scratch *scratch, struct buffer *out);
 
+/* Stands for what was said in signs that are no text (U+FFFC); the sentence around it goes. */
+#define WIKI_HOLE "\xef\xbf\xbc"
+
 /* The steps, for each other's files. Tags, comments and what stands in them; <nowiki> becomes entities. */
 void wiki_strip_tags(const char *markup, size_t size, struct buffer *out);
 /* How a template's call is shown: NULL drops it, else a pattern: $1 to $9 stand for its arguments, other

@@ -13,7 +13,7 @@ enum tag_use {
 	TAG_UNKNOWN, /* is text: "a < b" */
 	TAG_DROP,    /* with its content */
 	TAG_NEST,    /* with its content, which may hold more of the same */
-	TAG_BREAK,   /* a line ends here */
+	TAG_BREAK,   /* a paragraph ends here */
 	TAG_SPACE,
 	TAG_PLAIN, /* leaves its content */
 	TAG_NOWIKI,
@@ -212,12 +212,14 @@ static size_t take_tag(struct stripper *s, size_t at)
 		if (!closing && !empty && find_closing(s, tag, end, &close_begin, &close_end))
 			end = close_end;
 		if (tags[tag].use == TAG_NEST)
-			buffer_char(s->out, '\n');
+			buffer_text(s->out, "\n\n");
 		break;
 	case TAG_FORMULA:
 		if (!closing && !empty && find_closing(s, tag, end, &close_begin, &close_end)) {
 			if (formula_is_simple(s->text + end, close_begin - end))
 				shield(s->out, s->text + end, close_begin - end);
+			else
+				buffer_text(s->out, WIKI_HOLE);
 			end = close_end;
 		}
 		break;
@@ -228,7 +230,7 @@ static size_t take_tag(struct stripper *s, size_t at)
 		}
 		break;
 	case TAG_BREAK:
-		buffer_char(s->out, '\n');
+		buffer_text(s->out, "\n\n");
 		break;
 	case TAG_SPACE:
 		buffer_char(s->out, ' ');

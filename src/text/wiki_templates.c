@@ -18,7 +18,9 @@ static const struct {
          "ill/interlanguage link/illm/link-interwiki/quote/blockquote/cquote/quotation/zitat/cita/quote box2/"
          "flag/flagcountry/flagu/transl2/not a typo/proper name/linktext/wikt-lang/zhs/zht/zh-hans/zh-hant/"
          "仮リンク/link-en/link-de/link-fr/link-ru/link-ja/le/illj/нп/нп2/нп3/нп4/нп5/не переведено/"
-         "internal link helper*/lang-*/langue-*/lien/ruby-zh-b/kana/underline/uline/midsize/resize2",
+         "internal link "
+         "helper*/lang-*/langue-*/ens/las/grcs/els/frs/des/its/ess/rus/jas/zhs2/ars/hes/lien/ruby-zh-b/kana/"
+         "underline/uline/midsize/resize2",
          "$1"},
         {"lang/langue/transl/transliteration/color/font color/colour/script2/resize/langx/lingua", "$2"},
         {"tsl", "$3"},
