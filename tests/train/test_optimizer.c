@@ -6,7 +6,7 @@
 #include "train/optimizer.h"
 
 static const struct model_config config = {
-        .vocab_size = 1200, /* the table: several parts of a task */
+        .vocab_size = 8600, /* the table: several parts of a task, and a group of its own */
         .hidden_size = 32,
         .num_hidden_layers = 2,
         .num_attention_heads = 2,
@@ -174,7 +174,34 @@ static double difference(const double *a, const double *b, int64_t count)
 	return sqrt(square / whole);
 }
 
-#define UPDATES 5
+/* The compute copies are those of the weights as they are now. */
+static void check_copies(struct world *w)
+{
+	int64_t count = w->model->weight_count;
+	unsigned char **before = calloc((size_t)count, sizeof(*before));
+	assert_non_null(before);
+	for (int pass = 0; pass < 2; pass++) {
+		for (int64_t i = 0; i < count; i++) {
+			const struct weight *weight = w->model->weights[i];
+			size_t bytes = (size_t)weight->copy_bytes;
+			unsigned char *copy = malloc(bytes + 1);
+			assert_non_null(copy);
+			if (bytes > 0)
+				w->be->functions->to_host(w->be, copy, weight->copy, bytes);
+			if (pass == 0) {
+				before[i] = copy;
+				continue;
+			}
+			assert_memory_equal(before[i], copy, bytes);
+			free(before[i]);
+			free(copy);
+		}
+		model_refresh(w->model, &w->replica);
+	}
+	free(before);
+}
+
+#define UPDATES 3
 
 static void check_settings(const char *device, const struct optimizer_settings *settings, double limit)
 {
@@ -195,6 +222,7 @@ static void check_settings(const char *device, const struct optimizer_settings *
 		if (!(error < limit))
 			fail_msg("%s: array %d differs by %g", device, i, error);
 	}
+	check_copies(&w);
 	/* Gaps between tensors stay 0. */
 	for (int64_t p = 0; p + 1 < w.model->parameter_count; p++) {
 		const struct parameter *parameter = &w.model->parameters[p];
@@ -311,6 +339,38 @@ static void test_restart(void **state)
 	world_close(&w);
 }
 
+/* The plan counts on it. */
+static size_t allocated;
+static enum status (*allocate)(struct backend *be, void **out, size_t bytes, const char *what);
+
+static enum status counting_allocate(struct backend *be, void **out, size_t bytes, const char *what)
+{
+	allocated += (size_t)round_up((int64_t)bytes, ARENA_ALIGNMENT);
+	return allocate(be, out, bytes, what);
+}
+
+static void test_bytes(void **state)
+{
+	(void)state;
+	static const char *const devices[] = {"ref", "cpu"};
+	for (int i = 0; i < 2; i++) {
+		struct world w;
+		struct optimizer *second;
+		world_open(&w, devices[i], 1, &all_settings[4]);
+		struct backend_functions counting = *w.be->functions;
+		const struct backend_functions *own = w.be->functions;
+		allocate = own->allocate;
+		allocated = 0;
+		counting.allocate = counting_allocate;
+		w.be->functions = &counting;
+		assert_ok(optimizer_create(&second, w.model, &all_settings[0]));
+		w.be->functions = own;
+		assert_int_equal(allocated, optimizer_bytes(w.model));
+		optimizer_free(second);
+		world_close(&w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +378,7 @@ int main(void)
 	        cmocka_unit_test(test_threads),
 	        cmocka_unit_test(test_not_finite),
 	        cmocka_unit_test(test_restart),
+	        cmocka_unit_test(test_bytes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
