@@ -61,6 +61,8 @@ struct name_list {
 	int64_t count, capacity;
 };
 MUST_USE enum status name_list_add(struct name_list *list, const char *name);
+/* Adds a path, or, unless there is a file of that name, its parts between commas: lists as Google's flags take them. */
+MUST_USE enum status name_list_add_parts(struct name_list *list, const char *value);
 void name_list_release(struct name_list *list);
 /* Entries of a folder, sorted by bytes, without "." and "..". */
 MUST_USE enum status folder_list(const char *path, struct name_list *out);

@@ -28,6 +28,24 @@ enum status name_list_add(struct name_list *list, const char *name)
 	return OK;
 }
 
+enum status name_list_add_parts(struct name_list *list, const char *value)
+{
+	char part[PATH_BYTES];
+	if (file_exists(value))
+		return name_list_add(list, value);
+	while (*value) {
+		size_t size = strcspn(value, ",");
+		if (size >= sizeof part)
+			return error_set(ERR_USAGE, "'%.200s...': the path is too long", value);
+		memcpy(part, value, size);
+		part[size] = '\0';
+		if (size > 0)
+			TRY(name_list_add(list, part));
+		value += size + (value[size] == ',');
+	}
+	return OK;
+}
+
 void name_list_release(struct name_list *list)
 {
 	for (int64_t i = 0; i < list->count; i++)

@@ -16,7 +16,7 @@
 
 struct evaluate_settings {
 	const char *model;
-	struct option_list corpus, data;
+	struct option_list corpus, data, input_file;
 	const char *next_sentence;
 	struct input_settings input;
 	int64_t max_seq_length, instances, micro_batch_tokens;
@@ -32,11 +32,14 @@ static const struct option evaluate_options[] = {
 	CORPUS_OPTION(FIELD(corpus), "text to score the model on"),
 	{.name = "data", .type = OPTION_LIST, .field = FIELD(data), .role = ROLE_PLACE, .value_name = "PREFIX...",
 	 .help = "token shards instead of text"},
+	{.name = "input_file", .type = OPTION_LIST, .field = FIELD(input_file), .role = ROLE_PLACE,
+	 .value_name = "PATH...",
+	 .help = "static instances instead of text (TFRecord, HDF5, bertc's own): all of them once, as they are"},
 	INPUT_OPTIONS(struct evaluate_settings, input),
 	{.name = "max_seq_length", .type = OPTION_INTEGER, .field = FIELD(max_seq_length), .range = "8..65536",
 	 .fallback = "128", .role = ROLE_RESULT, .value_name = "N", .help = "most tokens of an instance"},
 	{.name = "next_sentence", .type = OPTION_CHOICE, .field = FIELD(next_sentence), .fallback = "pairs",
-	 .range = "pairs|none", .role = ROLE_RESULT, .value_name = "HOW", .help = "as in bertc pretrain"},
+	 .range = "pairs|order|none|single", .role = ROLE_RESULT, .value_name = "HOW", .help = "as in bertc pretrain"},
 	{.name = "whole_word_mask", .type = OPTION_FLAG, .field = FIELD(whole_word_mask), .fallback = "false",
 	 .role = ROLE_RESULT, .help = "mask all pieces of a word together"},
 	{.name = "eval_instances", .type = OPTION_INTEGER, .field = FIELD(instances), .range = "0..", .fallback = "0",
@@ -53,10 +56,10 @@ static const struct option evaluate_options[] = {
 
 static const struct command_text evaluate_text = {
 	.name = "evaluate",
-	.synopsis = "--model FOLDER (--corpus PATH... | --data PREFIX...) [options]",
+	.synopsis = "--model FOLDER (--corpus PATH... | --data PREFIX... | --input_file PATH...) [options]",
 	.summary = "score a model on text: masked words and next sentences",
 	.description = "Masks and next-sentence pairs are drawn from a fixed seed, so that two models, or one model at two "
-		       "times, are scored on exactly the same predictions.",
+		       "times, are scored on exactly the same predictions. Static instances (--input_file) bring their masks.",
 	.examples = "bertc evaluate --model runs/mine --corpus test.txt --json\tone JSON object on standard output",
 };
 
@@ -106,101 +109,137 @@ static enum status temporary_shards(const struct evaluate_settings *settings, st
 	return status;
 }
 
-static enum status score(const struct evaluate_settings *settings, struct session *session,
-			 const struct instance_settings *instance_settings, const char *folder)
+/* What the model is scored on, opened. */
+struct scored {
+	struct shard *shards;
+	int64_t shard_count;
+	struct static_file *files;
+	int64_t file_count;
+	struct instances *instances;
+};
+
+static void scored_close(struct scored *scored)
+{
+	instances_close(scored->instances);
+	for (int64_t i = 0; i < scored->shard_count; i++)
+		shard_close(&scored->shards[i]);
+	free(scored->shards);
+	run_static_close(scored->files, scored->file_count);
+}
+
+static enum status open_shards(const struct evaluate_settings *settings, struct session *session, const char *folder,
+			       const struct instance_settings *instance_settings, struct scored *out)
 {
 	char prefix[PATH_BYTES];
 	const char *own[] = {prefix};
 	const char *const *prefixes = own;
-	int64_t count = 1, opened = 0;
+	int64_t count = 1;
 	if (settings->data.count > 0) {
 		prefixes = settings->data.values;
 		count = settings->data.count;
 	} else
 		TRY(temporary_shards(settings, session, folder, prefix));
-	struct shard *shards;
-	struct instances *instances = NULL;
-	struct metrics metrics = {0};
-	enum status status;
-	TRY(memory_new(&shards, count, sizeof(*shards), "shards"));
-	for (; opened < count; opened++) {
-		TRY_GOTO(shard_open(&shards[opened], prefixes[opened]), done);
-		status = shard_check_vocab(&shards[opened], session->vocab.hash, session->vocab.count);
-		if (status != OK) {
-			opened++;
-			goto done;
-		}
+	TRY(memory_new(&out->shards, count, sizeof(*out->shards), "shards"));
+	for (int64_t i = 0; i < count; i++) {
+		TRY(shard_open(&out->shards[i], prefixes[i]));
+		out->shard_count++;
+		TRY(shard_check_vocab(&out->shards[i], session->vocab.hash, session->vocab.count));
 	}
-	TRY_GOTO(instances_open(&instances, shards, count, instance_settings), done);
-	TRY_GOTO(pretraining_score(session->model, session->activations, &session->replica, instances,
-				   settings->instances, session->capacity, &metrics),
-		 done);
+	return instances_open(&out->instances, out->shards, out->shard_count, instance_settings);
+}
+
+static enum status score(const struct evaluate_settings *settings, struct session *session,
+			 const struct instance_settings *instance_settings, const char *folder, struct scored *scored)
+{
+	struct metrics metrics = {0};
+	if (scored->file_count > 0)
+		TRY(instances_open_static(&scored->instances, scored->files, scored->file_count, instance_settings));
+	else
+		TRY(open_shards(settings, session, folder, instance_settings, scored));
+	TRY(pretraining_score(session->model, session->activations, &session->replica, scored->instances,
+			      settings->instances, session->capacity, &metrics));
 	print_metrics(&metrics, settings->json);
-done:
-	instances_close(instances);
-	for (int64_t i = 0; i < opened; i++)
-		shard_close(&shards[i]);
-	free(shards);
+	return OK;
+}
+
+/* Static instances are opened before the model: their lengths say how much room it needs. */
+static enum status open_static(const struct evaluate_settings *settings, const struct model_config *config,
+			       const char *folder, struct scored *out, struct instance_settings *bounds)
+{
+	struct instance_demands demands = {.vocab_size = config->vocab_size,
+					   .max_length = config->max_position_embeddings,
+					   .skip_bad = strcmp(settings->input.on_bad_record, "skip") == 0};
+	struct pool *pool;
+	TRY(pool_create(&pool, (int)settings->device.threads));
+	enum status status = run_static_open(settings->input_file.values, settings->input_file.count, folder, &demands,
+					     pool, &out->files, &out->file_count);
+	pool_free(pool);
+	instances_static_bounds(out->files, out->file_count, bounds);
+	bounds->shuffle = false;
 	return status;
 }
 
-static enum status run_evaluate(struct options *options)
+static enum status evaluate_in(const struct evaluate_settings *settings, const char *folder, struct scored *scored)
 {
-	const struct evaluate_settings *settings = options->settings;
-	if (!settings->model || (settings->corpus.count > 0) == (settings->data.count > 0)) {
-		enum status status = error_set(ERR_USAGE, !settings->model ? "--model is missing"
-									   : "give either --corpus or --data");
-		error_hint("bertc evaluate --model FOLDER --corpus PATH");
-		return status;
-	}
 	struct session session;
-	char temporary[PATH_BYTES];
 	struct instance_settings instance_settings = {
 		.seed = EVALUATION_SEED,
 		.max_seq_length = (int32_t)settings->max_seq_length,
 		.masked_lm_prob = 0.15,
 		.short_seq_prob = 0.1,
 		.whole_word_mask = settings->whole_word_mask,
-		.next_sentence =
-			strcmp(settings->next_sentence, "none") == 0 ? NEXT_SENTENCE_NONE : NEXT_SENTENCE_PAIRS,
+		.next_sentence = next_sentence_named(settings->next_sentence),
 		.shuffle = true,
 	};
 	struct model_config config;
 	TRY(model_folder_config(settings->model, &config));
-	if (settings->max_seq_length > config.max_position_embeddings)
+	if (settings->input_file.count > 0)
+		TRY(open_static(settings, &config, folder, scored, &instance_settings));
+	else if (settings->max_seq_length > config.max_position_embeddings)
 		return error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
 				 settings->max_seq_length, config.max_position_embeddings);
 	struct batch_capacity capacity =
 		batch_capacity_for(&instance_settings, 64, 0, settings->micro_batch_tokens);
-	TRY(session_open(&session, settings->model, &settings->device, capacity, (int32_t)settings->max_seq_length));
-	if (!session.has_next_sentence && instance_settings.next_sentence != NEXT_SENTENCE_NONE) {
-		session_close(&session);
-		enum status refused = error_set(ERR_STATE, "'%s' has no next-sentence head to evaluate", settings->model);
-		error_hint("--next_sentence none scores masked words alone");
-		return refused;
-	}
+	TRY(session_open(&session, settings->model, &settings->device, capacity, instance_settings.max_seq_length));
 	instance_settings.vocab_size = session.vocab.count;
 	instance_settings.cls = session.vocab.cls;
 	instance_settings.sep = session.vocab.sep;
 	instance_settings.mask = session.vocab.mask;
 	instance_settings.is_continuation = session.vocab.is_continuation;
-
-	const char *base = getenv("TMPDIR");
-	snprintf(temporary, sizeof(temporary), "%.3900s/bertc-evaluate-XXXXXX", base && *base ? base : "/tmp");
 	enum status status;
-	if (!mkdtemp(temporary)) {
-		status = error_set_errno(ERR_RESOURCE, "'%s': cannot make a temporary folder", temporary);
-		goto done;
-	}
-	status = score(settings, &session, &instance_settings, temporary);
-	struct error error = *error_last();
-	if (folder_remove(temporary) != OK)
-		log_warning("'%s' could not be removed", temporary);
-	if (status != OK)
-		status = error_restore(&error);
-done:
+	bool labelled = instance_settings.next_sentence == NEXT_SENTENCE_PAIRS ||
+			instance_settings.next_sentence == NEXT_SENTENCE_ORDER;
+	if (!session.has_next_sentence && labelled) {
+		status = error_set(ERR_STATE, "'%s' has no next-sentence head to evaluate", settings->model);
+		error_hint("--next_sentence none scores masked words alone");
+	} else
+		status = score(settings, &session, &instance_settings, folder, scored);
 	session_close(&session);
 	return status;
+}
+
+static enum status run_evaluate(struct options *options)
+{
+	const struct evaluate_settings *settings = options->settings;
+	int inputs = (settings->corpus.count > 0) + (settings->data.count > 0) + (settings->input_file.count > 0);
+	if (!settings->model || inputs != 1) {
+		enum status status = error_set(ERR_USAGE, !settings->model ? "--model is missing"
+									   : "give one of --corpus, --data and --input_file");
+		error_hint("bertc evaluate --model FOLDER --corpus PATH");
+		return status;
+	}
+	char temporary[PATH_BYTES];
+	const char *base = getenv("TMPDIR");
+	snprintf(temporary, sizeof(temporary), "%.3900s/bertc-evaluate-XXXXXX", base && *base ? base : "/tmp");
+	if (!mkdtemp(temporary))
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot make a temporary folder", temporary);
+	struct scored scored = {0};
+	enum status status = evaluate_in(settings, temporary, &scored);
+	struct error error = *error_last();
+	scored_close(&scored);
+	if (folder_remove(temporary) != OK)
+		log_warning("'%s' could not be removed", temporary);
+	return status == OK ? OK : error_restore(&error);
 }
 
 const struct command command_evaluate = {

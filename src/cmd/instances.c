@@ -168,30 +168,6 @@ static enum status check_settings(const struct options *options)
 	return OK;
 }
 
-/* Google's flags take lists separated by commas. */
-static enum status split_commas(const struct option_list *list, bool existing, struct name_list *out)
-{
-	for (int64_t i = 0; i < list->count; i++) {
-		const char *part = list->values[i];
-		if (existing && file_exists(part)) {
-			TRY(name_list_add(out, part));
-			continue;
-		}
-		while (*part != 0) {
-			char name[PATH_BYTES];
-			size_t size = strcspn(part, ",");
-			if (size >= sizeof(name))
-				return error_set(ERR_USAGE, "'%.200s...': the path is too long", part);
-			memcpy(name, part, size);
-			name[size] = 0;
-			if (size > 0)
-				TRY(name_list_add(out, name));
-			part += size + (part[size] == ',');
-		}
-	}
-	return OK;
-}
-
 static bool ends_with(const char *name, const char *end)
 {
 	size_t size = strlen(name), end_size = strlen(end);
@@ -608,8 +584,10 @@ static void report(const struct run *run, const struct instance_totals *totals)
 static enum status run_with(struct run *run, const struct options *options)
 {
 	const struct instances_settings *settings = run->settings;
-	TRY(split_commas(&settings->corpus, true, &run->corpus));
-	TRY(split_commas(&settings->out, false, &run->outputs));
+	for (int64_t i = 0; i < settings->corpus.count; i++)
+		TRY(name_list_add_parts(&run->corpus, settings->corpus.values[i]));
+	for (int64_t i = 0; i < settings->out.count; i++)
+		TRY(name_list_add_parts(&run->outputs, settings->out.values[i]));
 	TRY(require(run->outputs.count > 0, "--out is missing: where the instances shall be written"));
 	TRY(choose_format(settings, &run->outputs, &run->writer.format));
 	if (run->writer.format == INSTANCE_HDF5)

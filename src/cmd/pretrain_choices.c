@@ -22,6 +22,32 @@ bool pretrain_unset(const struct options *options, const char *name)
 	return options->text[options_find(options, name)] == NULL;
 }
 
+static int32_t larger(int32_t a, int32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Static instances are as long as they are: the longest one, of training or evaluation, is the sequence length. */
+static enum status fit_static_length(struct pretrain *run, struct pretrain_phase *phase)
+{
+	const struct run_data *data = &run->data;
+	int32_t longest = 0;
+	for (int64_t i = 0; i < data->train_file_count; i++)
+		longest = larger(longest, data->train_files[i].summary.max_length);
+	for (int64_t i = 0; i < data->evaluation_count; i++)
+		for (int64_t k = 0; k < data->evaluation[i].file_count; k++)
+			longest = larger(longest, data->evaluation[i].files[k].summary.max_length);
+	bool chosen = options_origin(phase->options, "max_seq_length") == ORIGIN_DEFAULT;
+	if (data->train_file_count > 0 && chosen)
+		return pretrain_choose(phase->options, "max_seq_length", "%d", longest < 8 ? 8 : longest);
+	if (longest <= phase->settings->max_seq_length)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "a static instance has %d tokens, more than --max_seq_length %" PRId64,
+				       longest, phase->settings->max_seq_length);
+	error_hint("static instances are used as they are: leave --max_seq_length out, or raise it");
+	return status;
+}
+
 /* The model's shape: given, or chosen from the amount of text (about 20 tokens of text a parameter would be
  * ideal; the steps below are what a few hours on the machine at hand can use). */
 enum status pretrain_choose_model(struct pretrain *run)
@@ -53,6 +79,7 @@ enum status pretrain_choose_model(struct pretrain *run)
 	config->hidden_dropout_prob = settings->hidden_dropout_prob;
 	config->attention_probs_dropout_prob = settings->attention_probs_dropout_prob;
 	for (int64_t i = 0; i < run->phase_count; i++) {
+		TRY(fit_static_length(run, &run->phases[i]));
 		int64_t length = run->phases[i].settings->max_seq_length;
 		if (length <= config->max_position_embeddings)
 			continue;
@@ -125,11 +152,6 @@ enum status pretrain_choose_training(struct pretrain *run, struct pretrain_phase
 	return pretrain_choose_schedule(run, phase);
 }
 
-static int32_t larger(int32_t a, int32_t b)
-{
-	return a > b ? a : b;
-}
-
 static void grow(struct batch_capacity *all, const struct batch_capacity *one)
 {
 	all->tokens = larger(all->tokens, one->tokens);
@@ -154,6 +176,15 @@ void pretrain_choose_shapes(struct pretrain *run)
 			phase->steps.accumulation_steps > 0 ? 0 : settings->micro_batch_tokens);
 		phase->evaluation_capacity =
 			batch_capacity_for(&phase->evaluation_settings, 64, 0, settings->micro_batch_tokens);
+		for (int64_t k = 0; k < run->data.evaluation_count; k++) {
+			const struct run_data_set *set = &run->data.evaluation[k];
+			struct instance_settings bounds = phase->evaluation_settings;
+			if (set->file_count == 0)
+				continue;
+			instances_static_bounds(set->files, set->file_count, &bounds);
+			struct batch_capacity one = batch_capacity_for(&bounds, 64, 0, settings->micro_batch_tokens);
+			grow(&phase->evaluation_capacity, &one);
+		}
 		/* A phase that is over needs no room. */
 		if (i < run->training.state.phase.index)
 			continue;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "cmd/pretrain.h"
@@ -23,12 +24,24 @@ static bool is_recorded(const struct pretrain *run, const char *name)
 	return options_origin(run->options, name) == ORIGIN_RESUMED;
 }
 
-/* A recorded list gives way to the other kind of text, where that one is given. */
+/* A recorded list gives way to another kind of data, where one is given. */
 static const struct option_list *text_source(const struct pretrain *run, const char *name, const struct option_list *list,
-					const char *other)
+					const char *other, const char *another)
 {
 	static const struct option_list none;
-	return is_recorded(run, name) && options_given(run->options, other) ? &none : list;
+	bool given = options_given(run->options, other) || options_given(run->options, another);
+	return is_recorded(run, name) && given ? &none : list;
+}
+
+/* One kind of training data. */
+static enum status check_sources(const struct run_data_settings *data)
+{
+	int kinds = (data->corpus->count > 0) + (data->data->count > 0) + (data->input_file->count > 0);
+	if (kinds <= 1)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "more than one of --corpus, --data and --input_file");
+	error_hint("a run trains on text, or on token shards, or on static instances");
+	return status;
 }
 
 /* Vocabulary and shards. A model folder to go on from brings its vocabulary. */
@@ -48,29 +61,33 @@ enum status pretrain_open_data(struct pretrain *run)
 			vocab_file = vocab_beside;
 		}
 	}
-	TRY(run_data_open(&run->data, &(struct run_data_settings){
-					      .folder = run->data_folder,
-					      .corpus = text_source(run, "corpus", &settings->corpus, "data"),
-					      .data = text_source(run, "data", &settings->data, "corpus"),
-					      .eval_corpus = text_source(run, "eval_corpus", &settings->eval_corpus, "eval_data"),
-					      .eval_data = text_source(run, "eval_data", &settings->eval_data, "eval_corpus"),
-					      .corpus_recorded = is_recorded(run, "corpus"),
-					      .eval_recorded = is_recorded(run, "eval_corpus"),
-					      .input = input_corpus_settings(&settings->input, settings->device.threads),
-					      .held_out_fraction = settings->held_out_fraction,
-					      .vocab_file = vocab_file,
-					      .vocab_size = settings->vocab_size,
-					      .min_frequency = settings->min_frequency,
-					      .cased = settings->cased,
-					      .pool = run->pool,
-					      .resumed = !begins,
-				      }));
+	struct run_data_settings data = {
+		.folder = run->data_folder,
+		.corpus = text_source(run, "corpus", &settings->corpus, "data", "input_file"),
+		.data = text_source(run, "data", &settings->data, "corpus", "input_file"),
+		.input_file = text_source(run, "input_file", &settings->input_file, "corpus", "data"),
+		.eval_corpus = text_source(run, "eval_corpus", &settings->eval_corpus, "eval_data", "eval_file"),
+		.eval_data = text_source(run, "eval_data", &settings->eval_data, "eval_corpus", "eval_file"),
+		.eval_file = text_source(run, "eval_file", &settings->eval_file, "eval_corpus", "eval_data"),
+		.corpus_recorded = is_recorded(run, "corpus"),
+		.eval_recorded = is_recorded(run, "eval_corpus"),
+		.input = input_corpus_settings(&settings->input, settings->device.threads),
+		.held_out_fraction = settings->held_out_fraction,
+		.vocab_file = vocab_file,
+		.vocab_size = settings->vocab_size,
+		.min_frequency = settings->min_frequency,
+		.cased = settings->cased,
+		.pool = run->pool,
+		.resumed = !begins,
+	};
+	TRY(check_sources(&data));
+	TRY(run_data_open(&run->data, &data));
 	TRY(pretrain_check_initial_vocab(run));
 	if (run->begins_phase)
 		return check_vocabulary(run);
 	if (run->resumed && run->data.hash != run->recorded_data_hash) {
 		enum status status = error_set(ERR_STATE, "the training data are not those of '%s'", run->checkpoint);
-		error_hint("give the same --corpus or --data as before, or --fresh to begin again");
+		error_hint("give the same --corpus, --data or --input_file as before, or --fresh to begin again");
 		return status;
 	}
 	return OK;
@@ -81,6 +98,8 @@ int64_t pretrain_train_tokens(const struct pretrain *run)
 	int64_t tokens = 0;
 	for (int64_t i = 0; i < run->data.train_count; i++)
 		tokens += run->data.train[i].token_count;
+	for (int64_t i = 0; i < run->data.train_file_count; i++)
+		tokens += run->data.train_files[i].summary.token_count;
 	return tokens;
 }
 
@@ -91,12 +110,13 @@ void pretrain_set_instances(struct pretrain *run, struct pretrain_phase *phase)
 	phase->instance_settings = (struct instance_settings){
 		.seed = (uint64_t)run->settings->seed,
 		.max_seq_length = (int32_t)settings->max_seq_length,
+		.min_seq_length = (int32_t)settings->min_seq_length,
 		.masked_lm_prob = settings->masked_lm_prob,
 		.max_predictions_per_seq = (int32_t)settings->max_predictions_per_seq,
 		.short_seq_prob = settings->short_seq_prob,
 		.whole_word_mask = settings->whole_word_mask,
-		.next_sentence =
-			strcmp(settings->next_sentence, "none") == 0 ? NEXT_SENTENCE_NONE : NEXT_SENTENCE_PAIRS,
+		.max_ngram = (int32_t)settings->max_ngram,
+		.next_sentence = next_sentence_named(settings->next_sentence),
 		.shuffle = run->settings->shuffle,
 		.vocab_size = vocab->count,
 		.cls = vocab->cls,
@@ -107,13 +127,41 @@ void pretrain_set_instances(struct pretrain *run, struct pretrain_phase *phase)
 	phase->evaluation_settings = phase->instance_settings;
 	phase->evaluation_settings.seed = EVALUATION_SEED;
 	phase->evaluation_settings.shuffle = true;
+	if (run->data.train_file_count > 0)
+		instances_static_bounds(run->data.train_files, run->data.train_file_count, &phase->instance_settings);
+}
+
+/* A source for each shard, mixed by their weights. Each has a seed of its own. */
+static enum status open_mixture(const struct run_data *data, const struct instance_settings *settings,
+				struct instances **out)
+{
+	struct instances **sources;
+	enum status status = OK;
+	TRY(memory_new(&sources, data->train_count, sizeof(*sources), "mixture"));
+	for (int64_t i = 0; i < data->train_count && status == OK; i++) {
+		struct instance_settings own = *settings;
+		own.seed = hash64_combine(settings->seed, (uint64_t)i);
+		status = instances_open(&sources[i], &data->train[i], 1, &own);
+	}
+	if (status == OK)
+		status = instances_open_mixture(out, sources, data->weights, data->train_count, settings->seed);
+	for (int64_t i = 0; i < data->train_count && status != OK; i++)
+		instances_close(sources[i]);
+	free(sources);
+	return status;
 }
 
 enum status pretrain_open_instances(struct pretrain *run, struct pretrain_phase *phase)
 {
 	if (phase->instances)
 		return OK;
-	return instances_open(&phase->instances, run->data.train, run->data.train_count, &phase->instance_settings);
+	const struct run_data *data = &run->data;
+	const struct instance_settings *settings = &phase->instance_settings;
+	if (data->train_file_count > 0)
+		return instances_open_static(&phase->instances, data->train_files, data->train_file_count, settings);
+	if (data->weights)
+		return open_mixture(data, settings, &phase->instances);
+	return instances_open(&phase->instances, data->train, data->train_count, settings);
 }
 
 enum status pretrain_open_evaluation(struct pretrain *run, const struct pretrain_phase *phase)
@@ -125,7 +173,13 @@ enum status pretrain_open_evaluation(struct pretrain *run, const struct pretrain
 		const char *name = set->name[0] ? set->name : NULL;
 		struct evaluation_set *out = &run->evaluation_sets[run->evaluation_count];
 		out->name = name;
-		TRY(instances_open(&out->instances, set->shards, set->shard_count, &phase->evaluation_settings));
+		struct instance_settings settings = phase->evaluation_settings;
+		if (set->file_count > 0) {
+			settings.shuffle = false; /* as they are, and all of them unless told otherwise */
+			out->whole = options_origin(phase->options, "eval_instances") == ORIGIN_DEFAULT;
+			TRY(instances_open_static(&out->instances, set->files, set->file_count, &settings));
+		} else
+			TRY(instances_open(&out->instances, set->shards, set->shard_count, &settings));
 		run->evaluation_count++;
 		if (instances_per_epoch(out->instances) > 0)
 			continue;

@@ -8,7 +8,7 @@
 
 struct pretrain_settings {
 	/* text */
-	struct option_list corpus, data, eval_corpus, eval_data;
+	struct option_list corpus, data, input_file, eval_corpus, eval_data, eval_file;
 	const char *best_by, *vocab_file;
 	struct input_settings input;
 	int64_t vocab_size, min_frequency;
@@ -32,7 +32,7 @@ struct pretrain_settings {
 	/* numbers */
 	double skip_spikes, loss_scale, init_loss_scale;
 	/* instances */
-	int64_t max_seq_length, max_predictions_per_seq;
+	int64_t max_seq_length, min_seq_length, max_predictions_per_seq, max_ngram;
 	double masked_lm_prob, short_seq_prob;
 	bool whole_word_mask, shuffle;
 	const char *next_sentence;

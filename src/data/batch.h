@@ -89,6 +89,8 @@ MUST_USE enum status instances_open(struct instances **out, const struct shard *
 struct static_file;
 MUST_USE enum status instances_open_static(struct instances **out, const struct static_file *files,
                                            int64_t file_count, const struct instance_settings *settings);
+/* The bounds that instances_settings() then says, before they are opened. */
+void instances_static_bounds(const struct static_file *files, int64_t file_count, struct instance_settings *out);
 /* Several sources mixed: of every 4096 consecutive samples each gives its share by weight (at least one), in an order
  * drawn from (seed, place). `sources` become owned when this succeeds; weights are positive. The sources' epochs go on
  * by themselves: to find a late sample, their earlier epochs are walked. instances_per_epoch() is the sum of the

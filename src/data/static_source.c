@@ -108,6 +108,22 @@ static const struct source_functions static_functions = {
 	.make = static_make,
 };
 
+void instances_static_bounds(const struct static_file *files, int64_t file_count, struct instance_settings *out)
+{
+	int32_t longest = 1, predictions = 1;
+	bool labelled = false;
+	for (int64_t i = 0; i < file_count; i++) {
+		const struct static_summary *summary = &files[i].summary;
+		longest = summary->max_length > longest ? summary->max_length : longest;
+		predictions = summary->max_predictions > predictions ? summary->max_predictions : predictions;
+		labelled |= summary->labelled_count > 0;
+	}
+	out->max_seq_length = longest;
+	out->max_predictions_per_seq = predictions;
+	out->masked_lm_prob = (double)predictions / longest;
+	out->next_sentence = labelled ? NEXT_SENTENCE_PAIRS : NEXT_SENTENCE_NONE;
+}
+
 enum status instances_open_static(struct instances **out, const struct static_file *files, int64_t file_count,
 				  const struct instance_settings *settings)
 {
@@ -119,25 +135,14 @@ enum status instances_open_static(struct instances **out, const struct static_fi
 	source->files = files;
 	source->file_count = file_count;
 	TRY_GOTO(memory_new(&source->first, file_count + 1, sizeof(int64_t), "instances"), fail);
-	int32_t longest = 1, predictions = 1;
-	bool labelled = false;
-	for (int64_t i = 0; i < file_count; i++) {
-		const struct static_summary *summary = &files[i].summary;
-		source->first[i + 1] = source->first[i] + summary->count;
-		longest = summary->max_length > longest ? summary->max_length : longest;
-		predictions = summary->max_predictions > predictions ? summary->max_predictions : predictions;
-		labelled |= summary->labelled_count > 0;
-	}
+	for (int64_t i = 0; i < file_count; i++)
+		source->first[i + 1] = source->first[i] + files[i].summary.count;
 	if (count_of(source) == 0) {
 		status = error_set(ERR_DATA, "'%s'%s: no instance", file_count > 0 ? files[0].path : "",
 				   file_count > 1 ? " and the other files" : "");
 		goto fail;
 	}
-	struct instance_settings *bounds = &source->base.settings;
-	bounds->max_seq_length = longest;
-	bounds->max_predictions_per_seq = predictions;
-	bounds->masked_lm_prob = (double)predictions / longest;
-	bounds->next_sentence = labelled ? NEXT_SENTENCE_PAIRS : NEXT_SENTENCE_NONE;
+	instances_static_bounds(files, file_count, &source->base.settings);
 	*out = &source->base;
 	return OK;
 fail:

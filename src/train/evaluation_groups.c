@@ -79,8 +79,8 @@ enum status evaluation_groups_check(const struct evaluation_groups *a, const str
 		if (find(b, name, strlen(name)) < 0)
 			continue;
 		if (!name[0])
-			return error_set(ERR_USAGE, "--eval_corpus and --eval_data together need names: NAME=PATH");
-		return error_set(ERR_USAGE, "the evaluation set '%s' is both --eval_corpus and --eval_data", name);
+			return error_set(ERR_USAGE, "evaluation sets of two kinds need names: NAME=PATH");
+		return error_set(ERR_USAGE, "the evaluation set '%s' is given by two options", name);
 	}
 	return OK;
 }

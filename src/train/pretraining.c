@@ -128,8 +128,10 @@ done:
 static enum status evaluate(struct objective *objective, struct replica *replica, int64_t set, struct metrics *out)
 {
 	const struct pretraining_settings *settings = &self(objective)->settings;
-	return pretraining_score(settings->model, settings->activations, replica,
-				 settings->evaluation_sets[set].instances, settings->evaluation_instances, settings->evaluation_capacity, out);
+	const struct evaluation_set *scored = &settings->evaluation_sets[set];
+	int64_t limit = scored->whole ? 0 : settings->evaluation_instances;
+	return pretraining_score(settings->model, settings->activations, replica, scored->instances, limit,
+				 settings->evaluation_capacity, out);
 }
 
 static bool locate_not_finite(struct objective *objective, bool loss_is_finite, char *out, size_t size)

@@ -13,6 +13,7 @@
 struct evaluation_set {
 	const char *name;
 	struct instances *instances;
+	bool whole; /* all of it, whatever evaluation_instances says */
 };
 
 struct pretraining_settings {

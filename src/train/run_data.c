@@ -57,7 +57,8 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 	if (!settings->vocab_file && !file_exists(path)) {
 		if (settings->corpus->count > 0)
 			return vocab_learn(settings, &out->tokenizer, &out->vocab);
-		enum status status = error_set(ERR_USAGE, "the vocabulary of the shards is not known");
+		enum status status = error_set(ERR_USAGE, "the vocabulary of the %s is not known",
+					       settings->input_file->count > 0 ? "instances" : "shards");
 		error_hint("give --vocab_file, the vocabulary they were made with");
 		return status;
 	}
@@ -172,6 +173,22 @@ static enum status set_open(struct run_data *out, const char *name, const char *
 	return shards_open(prefixes, count, &out->vocab, &set->shards, &set->shard_count);
 }
 
+static struct instance_demands demands_of(const struct run_data_settings *settings, const struct run_data *data)
+{
+	return (struct instance_demands){.vocab_size = data->vocab.count, .skip_bad = settings->input.skip_bad_records};
+}
+
+/* One more evaluation set of static instances. */
+static enum status static_set_open(const struct run_data_settings *settings, const struct evaluation_group *group,
+				   struct run_data *out)
+{
+	struct run_data_set *set = &out->evaluation[out->evaluation_count++];
+	struct instance_demands demands = demands_of(settings, out);
+	snprintf(set->name, sizeof(set->name), "%s", group->name);
+	return run_static_open(group->values, group->count, settings->folder, &demands, settings->pool, &set->files,
+			       &set->file_count);
+}
+
 /* Text of an evaluation set to shards. A set of another text is made again: no result of training depends on it. */
 static enum status evaluation_text(const struct run_data_settings *settings, const struct tokenizer *tokenizer,
 				   const struct evaluation_group *group, struct run_data *out)
@@ -195,29 +212,41 @@ static enum status evaluation_text(const struct run_data_settings *settings, con
 static enum status evaluation_open(const struct run_data_settings *settings, const struct tokenizer *tokenizer,
 				   const char *train_prefix, struct run_data *out)
 {
-	struct evaluation_groups texts = {0}, shards = {0};
+	struct evaluation_groups texts = {0}, shards = {0}, files = {0};
 	char prefix[PATH_BYTES];
 	const char *prefixes[] = {prefix};
 	enum status status;
 	TRY_GOTO(evaluation_groups_parse(&texts, settings->eval_corpus), done);
 	TRY_GOTO(evaluation_groups_parse(&shards, settings->eval_data), done);
+	TRY_GOTO(evaluation_groups_parse(&files, settings->eval_file), done);
 	TRY_GOTO(evaluation_groups_check(&texts, &shards), done);
-	TRY_GOTO(memory_new(&out->evaluation, texts.count + shards.count + 1, sizeof(*out->evaluation),
+	TRY_GOTO(evaluation_groups_check(&texts, &files), done);
+	TRY_GOTO(evaluation_groups_check(&shards, &files), done);
+	TRY_GOTO(memory_new(&out->evaluation, texts.count + shards.count + files.count + out->train_count + 1, sizeof(*out->evaluation),
 			    "evaluation sets"),
 		 done);
 	for (int64_t i = 0; i < texts.count; i++)
 		TRY_GOTO(evaluation_text(settings, tokenizer, &texts.groups[i], out), done);
 	for (int64_t i = 0; i < shards.count; i++)
 		TRY_GOTO(set_open(out, shards.groups[i].name, shards.groups[i].values, shards.groups[i].count), done);
+	for (int64_t i = 0; i < files.count; i++)
+		TRY_GOTO(static_set_open(settings, &files.groups[i], out), done);
 	snprintf(prefix, sizeof(prefix), "%.4000s.held_out", train_prefix);
-	if (out->evaluation_count == 0 && shard_exists(prefix))
+	if (out->evaluation_count == 0 && train_prefix[0] && shard_exists(prefix))
 		TRY_GOTO(set_open(out, "", prefixes, 1), done);
 	if (out->evaluation_count == 0)
-		log_warning("no held-out documents: the run is not evaluated (give --eval_corpus or --eval_data)");
+		log_warning("no held-out documents: the run is not evaluated (give --eval_corpus, --eval_data or "
+			    "--eval_file)");
 done:
+	evaluation_groups_release(&files);
 	evaluation_groups_release(&texts);
 	evaluation_groups_release(&shards);
 	return status;
+}
+
+static bool has_evaluation(const struct run_data_settings *settings)
+{
+	return settings->eval_corpus->count > 0 || settings->eval_data->count > 0 || settings->eval_file->count > 0;
 }
 
 /* What the mark says: the settings that decide what the folder holds. */
@@ -230,7 +259,7 @@ static void mark_text(const struct run_data_settings *settings, struct buffer *o
 		      settings->cased, input_form_names[settings->input.input_form],
 		      text_form_names[settings->input.text_form], settings->input.text_key ? settings->input.text_key : "-",
 		      settings->input.skip_bad_records, settings->held_out_fraction,
-		      settings->eval_corpus->count > 0 || settings->eval_data->count > 0);
+		      has_evaluation(settings));
 }
 
 /* Makes the folder and marks it as ours. One that exists without the mark and is not empty is the user's: nothing is
@@ -270,6 +299,53 @@ done:
 	return status;
 }
 
+/* "PREFIX:WEIGHT": the weight, with the prefix cut off before it; 0 if there is none. */
+static enum status split_weight(const char *value, char prefix[PATH_BYTES], double *out)
+{
+	const char *colon = strrchr(value, ':');
+	char index[PATH_BYTES], *end;
+	*out = 0;
+	if (snprintf(prefix, PATH_BYTES, "%s", value) >= PATH_BYTES ||
+	    snprintf(index, PATH_BYTES, "%.4000s.idx", value) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "'%.200s...': the path is too long", value);
+	if (!colon || file_exists(index))
+		return OK;
+	*out = strtod(colon + 1, &end);
+	if (end == colon + 1 || *end || !(*out > 0 && *out < 1e9)) {
+		enum status status = error_set(ERR_USAGE, "'%s': what follows the colon is no positive weight", value);
+		error_hint("--data A:0.7 B:0.3 mixes the shards A and B by these weights");
+		return status;
+	}
+	prefix[colon - value] = '\0';
+	return OK;
+}
+
+/* The training shards, with their weights if they have some. */
+static enum status weighted_open(const struct option_list *list, struct run_data *out)
+{
+	int64_t weighted = 0;
+	TRY(memory_new(&out->weights, list->count, sizeof(*out->weights), "weights"));
+	TRY(memory_new(&out->train, list->count, sizeof(*out->train), "shards"));
+	for (int64_t i = 0; i < list->count; i++) {
+		char prefix[PATH_BYTES];
+		TRY(split_weight(list->values[i], prefix, &out->weights[i]));
+		weighted += out->weights[i] > 0;
+		TRY(shard_open(&out->train[i], prefix));
+		out->train_count++;
+		TRY(shard_check_vocab(&out->train[i], out->vocab.hash, out->vocab.count));
+	}
+	if (weighted > 0 && weighted < list->count) {
+		enum status status = error_set(ERR_USAGE, "some of --data have a weight, others none");
+		error_hint("--data A:0.7 B:0.3 mixes by weight; without weights all text is seen once an epoch");
+		return status;
+	}
+	if (weighted == 0) {
+		free(out->weights);
+		out->weights = NULL;
+	}
+	return OK;
+}
+
 enum status run_data_open(struct run_data *out, const struct run_data_settings *settings)
 {
 	*out = (struct run_data){0};
@@ -279,12 +355,16 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	TRY_GOTO(folder_claim(settings), failed);
 	TRY_GOTO(vocab_find_or_learn(settings, out), failed);
 	TRY_GOTO(tokenizer_open(&tokenizer, &out->vocab, &out->tokenizer), failed);
-	bool own_evaluation = settings->eval_corpus->count > 0 || settings->eval_data->count > 0;
-	if (settings->data->count > 0) {
-		TRY_GOTO(shards_open(settings->data->values, settings->data->count, &out->vocab, &out->train,
-				     &out->train_count),
+	bool own_evaluation = has_evaluation(settings);
+	if (settings->input_file->count > 0) {
+		struct instance_demands demands = demands_of(settings, out);
+		TRY_GOTO(run_static_open(settings->input_file->values, settings->input_file->count, settings->folder,
+					 &demands, settings->pool, &out->train_files, &out->train_file_count),
 			 failed);
-		snprintf(prefix, sizeof(prefix), "%.4000s", settings->data->values[0]);
+		prefix[0] = '\0';
+	} else if (settings->data->count > 0) {
+		TRY_GOTO(weighted_open(settings->data, out), failed);
+		snprintf(prefix, sizeof(prefix), "%.4000s", out->train[0].prefix);
 	} else {
 		const char *names[] = {prefix};
 		TRY_GOTO(path_join(prefix, settings->folder, "train"), failed);
@@ -295,7 +375,8 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 				 failed);
 		else if (!shard_exists(prefix)) {
 			status = error_set(ERR_USAGE, "no text to train on");
-			error_hint("give --corpus with text files or --data with prepared shards");
+			error_hint("give --corpus with text files, --data with prepared shards or --input_file with "
+				   "instances");
 			goto failed;
 		}
 		TRY_GOTO(shards_open(names, 1, &out->vocab, &out->train, &out->train_count), failed);
@@ -304,6 +385,10 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	out->hash = out->vocab.hash;
 	for (int64_t i = 0; i < out->train_count; i++)
 		out->hash = hash64_combine(out->hash, out->train[i].content_hash);
+	for (int64_t i = 0; out->weights && i < out->train_count; i++)
+		out->hash = hash64_combine(out->hash, hash64(&out->weights[i], sizeof(*out->weights)));
+	for (int64_t i = 0; i < out->train_file_count; i++)
+		out->hash = hash64_combine(out->hash, out->train_files[i].content_hash);
 	tokenizer_close(tokenizer);
 	return OK;
 failed:
@@ -321,7 +406,10 @@ void run_data_close(struct run_data *data)
 		for (int64_t k = 0; k < set->shard_count; k++)
 			shard_close(&set->shards[k]);
 		free(set->shards);
+		run_static_close(set->files, set->file_count);
 	}
+	run_static_close(data->train_files, data->train_file_count);
+	free(data->weights);
 	free(data->train);
 	free(data->evaluation);
 	vocab_release(&data->vocab);

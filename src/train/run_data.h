@@ -9,6 +9,7 @@
 #include "data/shard.h"
 #include "text/corpus.h"
 #include "text/tokenizer.h"
+#include "train/run_static.h"
 
 /* File in the folder that says it is ours. */
 #define RUN_DATA_MARK ".bertc"
@@ -16,10 +17,11 @@
 struct run_data_settings {
 	const char *folder;                 /* made if missing */
 	const struct option_list *corpus;   /* patterns of text; empty: shards are given, or lie in `folder` */
-	const struct option_list *data;     /* shard prefixes instead of text */
+	const struct option_list *data;     /* shard prefixes instead of text; "PREFIX:WEIGHT" mixes them by weight */
+	const struct option_list *input_file; /* files of static instances instead of text */
 	/* Instead of held-out documents: "NAME=PATH" begins a set of that name, to which values without a name belong that
 	 * follow; before the first name, to one without a name. */
-	const struct option_list *eval_corpus, *eval_data;
+	const struct option_list *eval_corpus, *eval_data, *eval_file;
 	bool corpus_recorded, eval_recorded; /* the lists are a resumed run's record: needed only where shards are not */
 	struct corpus_settings input;
 	double held_out_fraction;           /* of the corpus' documents, unless an evaluation set is given */
@@ -36,6 +38,8 @@ struct run_data_set {
 	char name[64]; /* "" for documents held out of the training text, and for an evaluation set without a name */
 	struct shard *shards;
 	int64_t shard_count;
+	struct static_file *files; /* instead of shards */
+	int64_t file_count;
 };
 
 struct run_data {
@@ -43,9 +47,12 @@ struct run_data {
 	struct tokenizer_settings tokenizer;
 	struct shard *train;
 	int64_t train_count;
+	double *weights;                    /* [train_count] of a mixture; NULL: all text once an epoch */
+	struct static_file *train_files;    /* instead of shards */
+	int64_t train_file_count;
 	struct run_data_set *evaluation; /* [evaluation_count] */
 	int64_t evaluation_count;
-	uint64_t hash;                      /* of vocabulary and training shards: a checkpoint records it */
+	uint64_t hash;                      /* of vocabulary and training data: a checkpoint records it */
 };
 
 /* A corpus that has changed since the shards were made, or shards of another vocabulary, are ERR_STATE. */

@@ -326,7 +326,7 @@ static void named_evaluation_sets(void **state)
 	               test_folder, test_folder);
 	assert_near(metric("shards", 11, "eval_held_mlm_loss", NULL), metric("whole", 11, "eval_mlm_loss", NULL), 0.5);
 	assert_program(2, "no evaluation set of this name", LISTED("nameless", "--best_by hard"));
-	assert_program(2, "both --eval_corpus and --eval_data",
+	assert_program(2, "given by two options",
 	               LISTED("twice", "--eval_data easy=%s/whole/data/train.held_out --eval_corpus easy=%s/easy.txt"),
 	               test_folder, test_folder);
 }

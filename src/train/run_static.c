@@ -1,0 +1,107 @@
+#include "train/run_static.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+
+struct conversion {
+	const struct instance_demands *demands;
+	const char *folder;
+	const struct name_list *sources;
+	struct static_file *files; /* [sources->count], opened or zero */
+	struct error *errors;      /* [sources->count] */
+};
+
+/* Opens one source, converted if it must be. */
+static enum status open_source(const struct conversion *conversion, int64_t index)
+{
+	const char *source = conversion->sources->names[index];
+	struct static_file *file = &conversion->files[index];
+	enum instance_format format;
+	struct instance_counts counts;
+	uint64_t fingerprint;
+	char path[PATH_BYTES], name[48], number[FORMAT_BYTES];
+	TRY(instance_file_format(source, &format));
+	if (format == INSTANCE_STATIC)
+		return static_file_open(file, source);
+	TRY(instance_file_fingerprint(source, &fingerprint));
+	snprintf(name, sizeof(name), "input-%016" PRIx64 ".instances", fingerprint);
+	TRY(path_join(path, conversion->folder, name));
+	if (static_file_is(path) && static_file_open(file, path) == OK)
+		return OK;
+	TRY(instance_file_convert(source, conversion->demands, path, &counts));
+	if (counts.bad > 0)
+		log_warning("'%s': %s bad records left out", source, format_count(number, counts.bad));
+	log_note("'%s': %s instances", source, format_count(number, counts.instances));
+	return static_file_open(file, path);
+}
+
+static enum status check_summary(const struct static_file *file, const struct instance_demands *demands)
+{
+	const struct static_summary *summary = &file->summary;
+	enum status status = OK;
+	if (demands->vocab_size > 0 && summary->largest_id >= demands->vocab_size) {
+		status = error_set(ERR_STATE, "'%s' holds id %d, but the vocabulary has %d entries", file->path,
+				   summary->largest_id, demands->vocab_size);
+		error_hint("give the vocabulary that the instances were made with");
+	} else if (demands->max_length > 0 && summary->max_length > demands->max_length) {
+		status = error_set(ERR_STATE, "'%s' holds an instance of %d tokens, but the model has %d positions",
+				   file->path, summary->max_length, demands->max_length);
+		error_hint("take a model with more positions, or make the instances with a lower --max_seq_length");
+	}
+	return status;
+}
+
+static void open_task(void *context, int64_t index, int worker)
+{
+	(void)worker;
+	struct conversion *conversion = context;
+	enum status status = open_source(conversion, index);
+	if (status == OK)
+		status = check_summary(&conversion->files[index], conversion->demands);
+	if (status != OK)
+		conversion->errors[index] = *error_last();
+}
+
+enum status run_static_open(const char *const *values, int64_t count, const char *folder,
+			    const struct instance_demands *demands, struct pool *pool, struct static_file **out,
+			    int64_t *out_count)
+{
+	struct name_list parts = {0}, sources = {0};
+	struct conversion conversion = {.demands = demands, .folder = folder, .sources = &sources};
+	enum status status;
+	*out = NULL;
+	*out_count = 0;
+	for (int64_t i = 0; i < count; i++)
+		TRY_GOTO(name_list_add_parts(&parts, values[i]), done);
+	for (int64_t i = 0; i < parts.count; i++)
+		TRY_GOTO(path_expand(parts.names[i], &sources), done);
+	TRY_GOTO(memory_new(&conversion.files, sources.count, sizeof(*conversion.files), "files of instances"), done);
+	TRY_GOTO(memory_new(&conversion.errors, sources.count, sizeof(*conversion.errors), "files of instances"), done);
+	pool_run(pool, sources.count, open_task, &conversion);
+	for (int64_t i = 0; i < sources.count && status == OK; i++)
+		if (conversion.errors[i].status != OK)
+			status = error_restore(&conversion.errors[i]);
+	if (status != OK)
+		run_static_close(conversion.files, sources.count);
+	else {
+		*out = conversion.files;
+		*out_count = sources.count;
+	}
+done:
+	free(conversion.errors);
+	name_list_release(&parts);
+	name_list_release(&sources);
+	return status;
+}
+
+void run_static_close(struct static_file *files, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++)
+		static_file_close(&files[i]);
+	free(files);
+}
