@@ -56,7 +56,7 @@ static void what_is_wrong_is_said(void **state)
 	const char *left[] = {"p", "n=q"}, *right[] = {"m=r", "n=s"}, *plain[] = {"t"};
 	assert_ok(parse(&a, 2, left));
 	assert_ok(parse(&b, 2, right));
-	assert_error(ERR_USAGE, "'n' is both", evaluation_groups_check(&a, &b));
+	assert_error(ERR_USAGE, "'n' is given by two options", evaluation_groups_check(&a, &b));
 	evaluation_groups_release(&b);
 	assert_ok(parse(&b, 1, plain));
 	assert_error(ERR_USAGE, "need names", evaluation_groups_check(&a, &b));
