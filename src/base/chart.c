@@ -11,6 +11,7 @@
 #define TOP 26.0
 #define BOTTOM 42.0
 #define LEFT 46.0
+#define LARGEST 1e30  /* beyond any quantity of ours; differences and ratios of smaller numbers stay finite */
 #define LETTER 6.1 /* mean width of a letter at the font size of the style */
 
 void chart_add_series(struct chart *chart, struct chart_series series)
@@ -21,7 +22,7 @@ void chart_add_series(struct chart *chart, struct chart_series series)
 
 void chart_add_level(struct chart *chart, double y, const char *label)
 {
-	if (chart->level_count < CHART_LEVELS && isfinite(y))
+	if (chart->level_count < CHART_LEVELS && fabs(y) <= LARGEST)
 		chart->levels[chart->level_count++] = (struct chart_level){y, label};
 }
 
@@ -53,7 +54,7 @@ static int logarithmic_ticks(double low, double high, int most, double out[CHART
 {
 	int first = (int)floor(log10(low)), last = (int)ceil(log10(high)), count = 0;
 	int stride = (last - first) / most + 1;
-	bool between = last - first <= 2; /* few decades: 2 and 5 times as well */
+	bool between = high / low <= 100; /* few decades: 2 and 5 times as well */
 	for (int decade = first; decade <= last; decade += stride)
 		for (int digit = 1; digit <= (between ? 5 : 1); digit += digit == 1 ? 1 : 3) {
 			double tick = digit * pow(10, decade);
@@ -73,7 +74,7 @@ int chart_ticks(double low, double high, const struct chart_axis *axis, int most
 	double step = axis->number == CHART_DURATION ? duration_step(wanted) : round_step(wanted);
 	int count = 0;
 	for (double i = ceil(low / step - 1e-9); i * step <= high + 1e-9 * step && count < CHART_TICKS; i++)
-		out[count++] = i * step;
+		out[count++] = i * step + 0.0; /* no -0 */
 	return count;
 }
 
@@ -102,7 +103,8 @@ static void scaled(char *out, double value, double step, double unit, const char
 {
 	char digits[CHART_NUMBER_BYTES];
 	snprintf(digits, sizeof digits, "%.*f", decimals(value / unit, step / unit), value / unit);
-	trim_zeros(digits);
+	if (step == 0 || unit > 1) /* ticks in plain units have equal digits: 6.10 and 6.15 */
+		trim_zeros(digits);
 	snprintf(out, CHART_NUMBER_BYTES, "%.20s%s%s", digits, *name ? " " : "", name);
 }
 
@@ -175,7 +177,7 @@ static double place(const struct scale *scale, double value)
 
 static bool drawable(const struct scale *scale, double value)
 {
-	return isfinite(value) && (!scale->logarithmic || value > 0);
+	return fabs(value) <= LARGEST && (!scale->logarithmic || value >= 1 / LARGEST);
 }
 
 static void widen(struct scale *scale, double value)
@@ -203,7 +205,7 @@ static void settle(struct scale *scale, const struct chart_axis *axis)
 		return;
 	}
 	if (scale->high - scale->low < 1e-9 * (fabs(scale->high) + 1e-12)) {
-		double room = scale->high != 0 ? 0.1 * fabs(scale->high) : 1;
+		double room = fabs(scale->high) > 1 / LARGEST ? 0.1 * fabs(scale->high) : 1;
 		scale->high += room;
 		scale->low -= axis->from_zero && scale->low >= 0 && scale->low < room ? scale->low : room;
 	}

@@ -378,14 +378,16 @@ static void look_at_speed(struct diagnosis *diagnosis, const struct diagnosis_st
 	diagnosis->span_steps = diagnosis->span_tokens = 0;
 }
 
-/* The means with this step in them. Means take in spikes; a loss that is not finite counts as very bad. */
+/* The means with this step in them. Means take in spikes; steps whose loss is not finite changed no weight and are the
+ * guard's affair. */
 static void take_in(struct diagnosis *diagnosis, const struct diagnosis_step *step)
 {
-	double loss = isfinite(step->mlm_loss) ? step->mlm_loss : 100;
-	if (isnan(diagnosis->first_loss))
-		diagnosis->first_loss = loss;
-	window_add(&diagnosis->loss, loss);
-	window_add(&diagnosis->accuracy, step->mlm_accuracy);
+	if (isfinite(step->mlm_loss)) {
+		if (isnan(diagnosis->first_loss))
+			diagnosis->first_loss = step->mlm_loss;
+		window_add(&diagnosis->loss, step->mlm_loss);
+		window_add(&diagnosis->accuracy, step->mlm_accuracy);
+	}
 	if (isfinite(step->grad_norm) && step->grad_norm > 0)
 		window_add(&diagnosis->log_norm, log(step->grad_norm));
 	double mean = window_mean(&diagnosis->loss);
@@ -400,7 +402,8 @@ static void take_in(struct diagnosis *diagnosis, const struct diagnosis_step *st
 void diagnosis_step(struct diagnosis *diagnosis, const struct diagnosis_step *step, struct findings *out)
 {
 	double steps = (double)(step->step - diagnosis->step), tokens = (double)(step->tokens - diagnosis->tokens);
-	double planned = tokens / steps * (double)diagnosis->facts.total_steps / diagnosis->facts.epoch_tokens;
+	double epoch = diagnosis->facts.epoch_tokens;
+	double planned = epoch > 0 ? tokens / steps * (double)diagnosis->facts.total_steps / epoch : 0;
 	struct finding *finding;
 	if (diagnosis->step == 0 && planned > PLANNED_EPOCHS && (finding = begin(diagnosis, out, FINDING_REPEATED))) {
 		SAY(finding, text, "There is little text for so long a run: it will be read %.0f times.", planned);
@@ -425,7 +428,8 @@ void diagnosis_evaluation(struct diagnosis *diagnosis, int set, const char *name
 {
 	if (set >= DIAGNOSIS_SETS || !isfinite(mlm_loss))
 		return;
-	double train = window_mean(&diagnosis->loss), epochs = (double)diagnosis->tokens / diagnosis->facts.epoch_tokens;
+	double train = window_mean(&diagnosis->loss), epoch = diagnosis->facts.epoch_tokens;
+	double epochs = epoch > 0 ? (double)diagnosis->tokens / epoch : 0;
 	bool named = name && *name;
 	if (!(mlm_loss >= diagnosis->sets[set].loss)) {
 		diagnosis->sets[set].loss = mlm_loss;
@@ -453,7 +457,7 @@ void diagnosis_evaluation(struct diagnosis *diagnosis, int set, const char *name
 	if (named)
 		return;
 	double gap = mlm_loss - train;
-	if (epochs < 1 && full(&diagnosis->loss))
+	if (epochs < 1 && epoch > 0 && full(&diagnosis->loss))
 		diagnosis->sets[set].early_gap = gap;
 	double usual = isnan(diagnosis->sets[set].early_gap) ? 0 : diagnosis->sets[set].early_gap;
 	if (epochs >= REPEATED_EPOCHS && gap - usual > REPEATED_NATS && full(&diagnosis->loss) &&

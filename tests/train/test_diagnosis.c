@@ -1,0 +1,466 @@
+/* Each rule on a series that it is for, and all of them on healthy ones. A series is a made-up run: loss and accuracy as
+ * functions of the step, with the noise of real batches. */
+#include <math.h>
+#include "base/rng.h"
+#include "test.h"
+#include "train/diagnosis.h"
+
+#define ENTROPY 6.9
+#define GUESSING 9.68 /* ln 16,000 */
+#define TOKENS 8192   /* a step */
+
+struct series {
+	int64_t steps, warmup;
+	double peak, noise;
+	double (*loss)(int64_t step);
+	double (*accuracy)(int64_t step);
+	double (*norm)(int64_t step);      /* NULL: 2 */
+	double (*held_out)(int64_t step);  /* every 100 steps; NULL: none */
+	double epoch_tokens;
+	double seconds, waited;            /* of a step */
+	uint64_t seed;
+};
+
+/* How often each kind was found, and at which step first. */
+struct outcome {
+	int found[FINDING_KINDS], over[FINDING_KINDS];
+	int64_t first[FINDING_KINDS];
+	struct verdict verdict;
+};
+
+static void take(struct outcome *outcome, const struct findings *findings, int64_t step)
+{
+	for (int i = 0; i < findings->count; i++) {
+		const struct finding *finding = &findings->item[i];
+		assert_true(finding->text[0] >= 'A' && finding->text[0] <= 'Z');
+		assert_non_null(strchr(finding->text, '.'));
+		if (finding->over) {
+			outcome->over[finding->kind]++;
+			continue;
+		}
+		if (outcome->found[finding->kind]++ == 0)
+			outcome->first[finding->kind] = step;
+		assert_true(finding->advice[0]);
+	}
+}
+
+/* A draw with the deviation 1, near enough to a normal one. */
+static double noise(struct rng *rng)
+{
+	double sum = 0;
+	for (int i = 0; i < 12; i++)
+		sum += rng_double(rng);
+	return sum - 6;
+}
+
+static void run_from(struct diagnosis *diagnosis, const struct series *series, int64_t first, struct outcome *outcome)
+{
+	for (int64_t step = first; step <= series->steps; step++) {
+		struct rng rng = rng_start(series->seed + 5, RNG_TEST, (uint64_t)step);
+		double rate = step <= series->warmup ? series->peak * (double)step / (double)series->warmup
+		                                     : series->peak * (1 - 0.9 * (double)step / (double)series->steps);
+		struct findings findings = {0};
+		diagnosis_step(diagnosis,
+		               &(struct diagnosis_step){
+			               .step = step,
+			               .tokens = step * TOKENS,
+			               .mlm_loss = series->loss(step) + series->noise * noise(&rng),
+			               .mlm_accuracy = series->accuracy(step) + 0.01 * noise(&rng),
+			               .grad_norm = (series->norm ? series->norm(step) : 2) * exp(0.3 * noise(&rng)),
+			               .learning_rate = rate,
+			               .seconds = series->seconds * (1 + 0.1 * fabs(noise(&rng))),
+			               .waited = series->waited,
+		               },
+		               &findings);
+		if (series->held_out && step % 100 == 0)
+			diagnosis_evaluation(diagnosis, 0, NULL, step, series->held_out(step), &findings);
+		take(outcome, &findings, step);
+	}
+	diagnosis_verdict(diagnosis, true, &outcome->verdict);
+}
+
+static struct outcome run(const struct series *series)
+{
+	struct diagnosis diagnosis;
+	struct outcome outcome = {0};
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){
+		                            .unigram_entropy = ENTROPY,
+		                            .frequent_accuracy = 0.06,
+		                            .vocab_size = 16000,
+		                            .epoch_tokens = series->epoch_tokens > 0 ? series->epoch_tokens : 1e8,
+		                    });
+	diagnosis_plan(&diagnosis, series->steps, series->peak);
+	run_from(&diagnosis, series, 1, &outcome);
+	return outcome;
+}
+
+static void assert_only(const struct outcome *outcome, enum finding_kind kind, int also)
+{
+	for (int k = 0; k < FINDING_KINDS; k++)
+		if ((k == (int)kind) != (outcome->found[k] > 0) && k != also)
+			fail_msg("%s: found %d times, first at step %lld", finding_names[k], outcome->found[k],
+			         (long long)outcome->first[k]);
+}
+
+/* From guessing over word frequencies to 1.5 below them: what a real run of a small model did. */
+static double healthy_loss(int64_t step)
+{
+	double s = (double)step;
+	return s < 250 ? GUESSING - (GUESSING - ENTROPY) * s / 250 : ENTROPY - 1.5 * (1 - exp(-(s - 250) / 1200));
+}
+static double healthy_accuracy(int64_t step)
+{
+	return step < 100 ? 0.04 : 0.06 + 0.2 * (1 - exp(-(double)(step - 100) / 1200));
+}
+static double healthy_held_out(int64_t step)
+{
+	return healthy_loss(step) + 0.1;
+}
+static double healthy_norm(int64_t step)
+{
+	return step < 200 ? 1 : 3.5;
+}
+
+static const struct series healthy = {
+	.steps = 4000, .warmup = 400, .peak = 1e-3, .noise = 0.1, .loss = healthy_loss, .accuracy = healthy_accuracy,
+	.norm = healthy_norm, .held_out = healthy_held_out, .seconds = 0.5,
+};
+
+static void test_healthy(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 0; seed < 20; seed++) {
+		struct series series = healthy;
+		series.seed = 1000 * seed;
+		series.noise = seed % 2 ? 0.1 : 0.4; /* also of tiny batches */
+		struct outcome outcome = run(&series);
+		assert_only(&outcome, FINDING_KINDS, -1);
+		assert_int_equal(outcome.verdict.colour, VERDICT_GOOD);
+	}
+}
+
+/* A long warm-up is long on the way; it is no plateau. */
+static double slow_start_loss(int64_t step)
+{
+	return healthy_loss(step / 8);
+}
+static double slow_start_accuracy(int64_t step)
+{
+	return healthy_accuracy(step / 8);
+}
+static void test_long_warmup(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	series.steps = 40000;
+	series.warmup = 10000;
+	series.loss = slow_start_loss;
+	series.accuracy = slow_start_accuracy;
+	series.held_out = NULL;
+	struct outcome outcome = run(&series);
+	assert_only(&outcome, FINDING_KINDS, -1);
+}
+
+static double stuck_loss(int64_t step)
+{
+	return step < 250 ? healthy_loss(step) : ENTROPY + 0.03;
+}
+static double stuck_accuracy(int64_t step)
+{
+	(void)step;
+	return 0.055;
+}
+static void test_stuck(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	series.loss = stuck_loss;
+	series.accuracy = stuck_accuracy;
+	series.held_out = NULL;
+	struct outcome outcome = run(&series);
+	assert_only(&outcome, FINDING_STUCK, -1);
+	assert_int_equal(outcome.found[FINDING_STUCK], 1);
+	assert_true(outcome.first[FINDING_STUCK] < 1000);
+	assert_int_equal(outcome.verdict.colour, VERDICT_BAD);
+	assert_int_equal(outcome.verdict.finding, FINDING_STUCK);
+}
+
+/* Stuck for a time, then on its way: the finding is taken back. */
+static double late_loss(int64_t step)
+{
+	return step < 1500 ? stuck_loss(step) : ENTROPY - 1.5 * (1 - exp(-(double)(step - 1500) / 600));
+}
+static double late_accuracy(int64_t step)
+{
+	return step < 1500 ? 0.055 : 0.2;
+}
+static void test_stuck_no_longer(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	series.loss = late_loss;
+	series.accuracy = late_accuracy;
+	series.held_out = NULL;
+	struct outcome outcome = run(&series);
+	assert_only(&outcome, FINDING_STUCK, -1);
+	assert_int_equal(outcome.over[FINDING_STUCK], 1);
+	assert_int_equal(outcome.verdict.colour, VERDICT_GOOD);
+}
+
+static double frozen_loss(int64_t step)
+{
+	return GUESSING - 1e-5 * (double)step;
+}
+static double no_accuracy(int64_t step)
+{
+	(void)step;
+	return 0;
+}
+static void test_learning_rate_too_low(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	series.loss = frozen_loss;
+	series.accuracy = no_accuracy;
+	series.held_out = NULL;
+	series.peak = 1e-9;
+	struct outcome outcome = run(&series);
+	assert_only(&outcome, FINDING_SLOW, -1);
+	assert_true(outcome.first[FINDING_SLOW] < 1000);
+	assert_int_equal(outcome.verdict.finding, FINDING_SLOW);
+}
+
+static double diverging_loss(int64_t step)
+{
+	return step < 1000 ? healthy_loss(step) : healthy_loss(1000) + 0.01 * (double)(step - 1000);
+}
+static double growing_norm(int64_t step)
+{
+	return step < 1000 ? 2 : fmin(2 * exp(0.02 * (double)(step - 1000)), 1e6);
+}
+static void test_diverged(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	series.steps = 1300;
+	series.loss = diverging_loss;
+	series.norm = growing_norm;
+	series.held_out = NULL;
+	struct outcome outcome = run(&series);
+	assert_int_equal(outcome.found[FINDING_DIVERGED], 1);
+	assert_int_equal(outcome.found[FINDING_RISING], 1);
+	assert_int_equal(outcome.found[FINDING_UNSTABLE], 1);
+	/* First the warnings, then the worst. */
+	assert_true(outcome.first[FINDING_RISING] < outcome.first[FINDING_DIVERGED]);
+	assert_true(outcome.first[FINDING_UNSTABLE] < outcome.first[FINDING_DIVERGED]);
+	assert_true(outcome.first[FINDING_DIVERGED] < 1200);
+	assert_int_equal(outcome.verdict.finding, FINDING_DIVERGED);
+}
+
+static double exploding_loss(int64_t step)
+{
+	return step < 10 ? GUESSING : 60;
+}
+static void test_worse_than_guessing(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	series.steps = 200;
+	series.loss = exploding_loss;
+	series.accuracy = no_accuracy;
+	series.held_out = NULL;
+	struct outcome outcome = run(&series);
+	assert_only(&outcome, FINDING_DIVERGED, -1);
+	assert_true(outcome.first[FINDING_DIVERGED] <= 64);
+}
+
+static double spiking_loss(int64_t step)
+{
+	return healthy_loss(step) + (step >= 2000 && step < 2005 ? 3 : 0) + (step == 3000 ? 2 : 0);
+}
+static void test_spike(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	series.loss = spiking_loss;
+	struct outcome outcome = run(&series);
+	assert_only(&outcome, FINDING_SPIKE, -1);
+	assert_int_equal(outcome.found[FINDING_SPIKE], 2);
+	assert_int_equal(outcome.over[FINDING_SPIKE], 2);
+	assert_int_equal(outcome.first[FINDING_SPIKE], 2000);
+	assert_int_equal(outcome.verdict.colour, VERDICT_GOOD);
+}
+
+static double memorising_loss(int64_t step)
+{
+	return healthy_loss(step) - (step > 1000 ? 0.001 * (double)(step - 1000) : 0);
+}
+static double overfitted(int64_t step)
+{
+	return step < 1500 ? healthy_loss(step) : healthy_loss(1500) + 0.0004 * (double)(step - 1500);
+}
+static void test_overfitting(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	series.loss = memorising_loss;
+	series.held_out = overfitted;
+	series.epoch_tokens = 1e6;
+	struct outcome outcome = run(&series);
+	assert_only(&outcome, FINDING_OVERFITTING, FINDING_REPEATED);
+	assert_true(outcome.first[FINDING_OVERFITTING] <= 2100);
+	/* Five hundredths of the loss must be at stake, and the text read four times. */
+	assert_int_equal(outcome.found[FINDING_REPEATED], 1);
+	assert_int_equal(outcome.verdict.finding, FINDING_OVERFITTING);
+}
+
+static void test_little_text(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	series.epoch_tokens = 200000; /* read 164 times */
+	struct outcome outcome = run(&series);
+	assert_only(&outcome, FINDING_REPEATED, -1);
+	assert_int_equal(outcome.first[FINDING_REPEATED], 1);
+}
+
+static void test_waiting_for_data(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	series.waited = 0.1;
+	struct outcome outcome = run(&series);
+	assert_only(&outcome, FINDING_WAITING, -1);
+	assert_int_equal(outcome.found[FINDING_WAITING], 1);
+}
+
+static void test_slower(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	struct diagnosis diagnosis;
+	struct outcome outcome = {0};
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.unigram_entropy = NAN, .vocab_size = 16000});
+	diagnosis_plan(&diagnosis, 4000, 1e-3);
+	series.steps = 1000;
+	run_from(&diagnosis, &series, 1, &outcome);
+	assert_only(&outcome, FINDING_KINDS, -1);
+	series.steps = 2000;
+	series.seconds = 1.5;
+	run_from(&diagnosis, &series, 1001, &outcome);
+	assert_only(&outcome, FINDING_SLOWER, -1);
+	series.steps = 3000;
+	series.seconds = 0.5;
+	run_from(&diagnosis, &series, 2001, &outcome);
+	assert_int_equal(outcome.found[FINDING_SLOWER], 1);
+	assert_int_equal(outcome.over[FINDING_SLOWER], 1);
+}
+
+static void test_not_finite(void **state)
+{
+	(void)state;
+	struct diagnosis diagnosis;
+	struct outcome outcome = {0};
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.unigram_entropy = ENTROPY, .vocab_size = 16000});
+	diagnosis_plan(&diagnosis, 4000, 1e-3);
+	run_from(&diagnosis, &healthy, 1, &outcome);
+	struct findings findings = {0};
+	diagnosis_step(&diagnosis,
+	               &(struct diagnosis_step){.step = 4001, .tokens = 4001 * TOKENS, .mlm_loss = NAN, .grad_norm = INFINITY,
+	                                        .skipped_steps = 1},
+	               &findings);
+	take(&outcome, &findings, 4001);
+	assert_int_equal(outcome.found[FINDING_NON_FINITE], 1);
+	assert_int_equal(outcome.found[FINDING_DIVERGED], 0);
+	struct verdict verdict;
+	diagnosis_verdict(&diagnosis, false, &verdict);
+	assert_true(verdict.colour == VERDICT_GOOD);
+}
+
+/* A longer phase begins with a higher loss, and that is no alarm. */
+static double second_phase_loss(int64_t step)
+{
+	return step <= 2000 ? healthy_loss(step) : healthy_loss(2000) + 0.8 - 0.0005 * (double)(step - 2000);
+}
+static void test_phase(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	struct diagnosis diagnosis;
+	struct outcome outcome = {0};
+	series.loss = second_phase_loss;
+	series.steps = 2000;
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.unigram_entropy = ENTROPY, .vocab_size = 16000});
+	diagnosis_plan(&diagnosis, 4000, 1e-3);
+	run_from(&diagnosis, &series, 1, &outcome);
+	diagnosis_phase(&diagnosis, 2000);
+	series.steps = 3000;
+	run_from(&diagnosis, &series, 2001, &outcome);
+	assert_only(&outcome, FINDING_KINDS, -1);
+}
+
+/* What was said before a stop is not said again after it. */
+static void test_resumed(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	struct diagnosis diagnosis;
+	struct outcome outcome = {0};
+	series.loss = stuck_loss;
+	series.accuracy = stuck_accuracy;
+	series.held_out = NULL;
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.unigram_entropy = ENTROPY, .frequent_accuracy = 0.06,
+	                                                      .vocab_size = 16000});
+	for (int64_t step = 10; step <= 2000; step += 10) {
+		struct rng rng = rng_start(1, RNG_TEST, (uint64_t)step);
+		diagnosis_replay_step(&diagnosis, &(struct diagnosis_step){.step = step, .tokens = step * TOKENS,
+		                                                           .mlm_loss = stuck_loss(step) + 0.1 * noise(&rng),
+		                                                           .mlm_accuracy = 0.055, .grad_norm = 2});
+	}
+	diagnosis_replay_finding(&diagnosis, "stuck", false);
+	diagnosis_replay_finding(&diagnosis, "phase", false);
+	diagnosis_plan(&diagnosis, 4000, 1e-3);
+	run_from(&diagnosis, &series, 2001, &outcome);
+	assert_only(&outcome, FINDING_KINDS, -1);
+	assert_int_equal(outcome.verdict.finding, FINDING_STUCK);
+}
+
+/* Without knowledge of the text the rules about it are silent. */
+static void test_unknown_text(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	struct diagnosis diagnosis;
+	struct outcome outcome = {0};
+	series.loss = frozen_loss;
+	series.accuracy = no_accuracy;
+	series.held_out = NULL;
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.unigram_entropy = NAN, .frequent_accuracy = NAN, .vocab_size = 16000,
+	                                                      .epoch_tokens = NAN});
+	diagnosis_plan(&diagnosis, 4000, 1e-3);
+	run_from(&diagnosis, &series, 1, &outcome);
+	assert_only(&outcome, FINDING_KINDS, -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_healthy),
+		cmocka_unit_test(test_long_warmup),
+		cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_stuck_no_longer),
+		cmocka_unit_test(test_learning_rate_too_low),
+		cmocka_unit_test(test_diverged),
+		cmocka_unit_test(test_worse_than_guessing),
+		cmocka_unit_test(test_spike),
+		cmocka_unit_test(test_overfitting),
+		cmocka_unit_test(test_little_text),
+		cmocka_unit_test(test_waiting_for_data),
+		cmocka_unit_test(test_slower),
+		cmocka_unit_test(test_not_finite),
+		cmocka_unit_test(test_phase),
+		cmocka_unit_test(test_resumed),
+		cmocka_unit_test(test_unknown_text),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
