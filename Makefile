@@ -2,7 +2,7 @@
 #
 #   make                  builds build/bertc
 #   make test             all tests, on a build whose warnings are errors; ends with "N passed, N failed, N skipped"
-#   make test-long        tests that take minutes, such as every recipe on a small model
+#   make test-long        tests that take minutes: every recipe on a small model, a run killed 200 times, ...
 #   make demo             the main job on a small invented world; CORPUS=path on your own text
 #   make install          program, man pages, completion, recipes, below PREFIX (/usr/local) and DESTDIR
 #   make deps             installs missing Debian packages
@@ -80,6 +80,7 @@ TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(filter-out tests/long/%,$(wil
 LONG_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/long/test_*.c)))
 RUN_PROGRAMS = $(foreach program,$(TEST_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
 RUN_LONG = $(foreach program,$(LONG_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
+RUN_LONG_SCRIPTS = $(foreach script,$(sort $(wildcard tests/long/*.sh)),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(script))),$(script)))
 DEMO_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(wildcard demo/*.c))
 
 # Fuzz targets and what they need of the library: the folders that read what others wrote.
@@ -177,8 +178,14 @@ run-tests: $(BUILD)/bertc $(RUN_PROGRAMS)
 test-long: deps
 	@$(MAKE) --no-print-directory WERROR=1 run-long
 
+# Programs first, then the scripts of tests/long, each a test of its own; all run, and any that fails is the result.
 run-long: $(BUILD)/bertc $(RUN_LONG)
-	@BUILD=$(BUILD) TEST_SECONDS=3600 sh tests/run.sh $(RUN_LONG)
+	@failed=0; \
+	$(if $(RUN_LONG),BUILD=$(BUILD) TEST_SECONDS=3600 sh tests/run.sh $(RUN_LONG) || failed=1;) \
+	for script in $(RUN_LONG_SCRIPTS); do \
+		echo "== $$script"; BUILD=$(BUILD) BERTC=$(BUILD)/bertc sh $$script || { echo "FAIL $$script"; failed=1; }; \
+	done; \
+	exit $$failed
 
 # Without WERROR: instrumented code looks different to the compiler, and some of its warnings are then mistaken.
 test-sanitizers: deps

@@ -1,0 +1,224 @@
+/* Going on with a run: on other threads, in another precision, on another device, from an older checkpoint, in another
+ * folder, after a kill, within a time limit. */
+#include <math.h>
+#include <unistd.h>
+#include "base/json.h"
+#include "base/rng.h"
+#include "cmd/program.h"
+
+#define CONFIG                                                                                               \
+	"{\"model_type\": \"bert\", \"hidden_size\": 32, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "   \
+	"\"intermediate_size\": 64, \"max_position_embeddings\": 64}"
+
+static char corpus[128], config[128];
+
+static int setup(void **state)
+{
+	static const char *const who[] = {"the cat", "a dog", "the old man", "my sister", "the king", "a bird"};
+	static const char *const does[] = {"sees", "likes", "finds", "wants", "paints"};
+	static const char *const what[] = {"the house", "a river", "the red boat", "some bread", "the moon"};
+	if (test_folder_make(state) != 0)
+		return -1;
+	struct buffer text = {0};
+	struct rng rng = rng_start(3, RNG_TEST, 0);
+	for (int document = 0; document < 60; document++) {
+		for (int sentence = 0; sentence < 6; sentence++)
+			buffer_format(&text, "%s %s %s.\n", who[rng_below(&rng, 6)], does[rng_below(&rng, 5)],
+			              what[rng_below(&rng, 5)]);
+		buffer_char(&text, '\n');
+	}
+	snprintf(corpus, sizeof corpus, "%s/corpus.txt", test_folder);
+	snprintf(config, sizeof config, "%s/config.json", test_folder);
+	assert_ok(file_write(corpus, text.data, text.size));
+	assert_ok(file_write(config, CONFIG, strlen(CONFIG)));
+	buffer_release(&text);
+	return 0;
+}
+
+/* A small run into test_folder/<out>; `more` are further options. */
+#define RUN(out, more)                                                                                       \
+	"pretrain --corpus %s --model %s --out %s/" out " --vocab_size 80 --train_batch_size 8 "             \
+	"--max_seq_length 32 --num_train_steps 12 --learning_rate 1e-2 --num_warmup_steps 2 --log_steps 1 "  \
+	"--eval_steps 4 --save_checkpoints_steps 4 " more,                                                   \
+		corpus, config, test_folder
+
+static double loss_at(const char *path, int64_t step)
+{
+	struct buffer text = {0};
+	double found = NAN;
+	assert_ok(file_read(path, 1 << 24, &text));
+	for (char *rest = text.data, *line; (line = strtok_r(rest, "\n", &rest));) {
+		struct json_document document;
+		int64_t number = -1;
+		assert_ok(json_parse(&document, path, line, strlen(line)));
+		assert_ok(json_get_integer(document.root, path, "step", 0, INT64_MAX, &number));
+		if (number == step)
+			assert_ok(json_get_number(document.root, path, "loss", &found));
+		json_release(&document);
+	}
+	buffer_release(&text);
+	return found;
+}
+
+/* Each step's loss is that of the run in one go, as nearly as numbers of that kind allow. */
+static void assert_same_course(const char *run, double tolerance)
+{
+	char path[160];
+	snprintf(path, sizeof path, "%s/metrics.jsonl", run);
+	for (int step = 1; step <= 12; step++)
+		assert_near(loss_at(test_path("straight/metrics.jsonl"), step), loss_at(test_path(path), step), tolerance);
+}
+
+static void assert_said(const char *part, bool expected)
+{
+	bool said = strstr(buffer_string(&program_errors), part) != NULL;
+	if (said != expected)
+		fail_msg("'%s' was %ssaid:\n%s", part, said ? "" : "not ", buffer_string(&program_errors));
+}
+
+static void test_other_threads_are_exact(void **state)
+{
+	(void)state;
+	assert_program(0, "finished", RUN("straight", "--precision fp32 --threads 2"));
+	assert_program(75, "", RUN("threads", "--precision fp32 --threads 2 --stop_at_step 5"));
+	assert_program(0, "going on from", RUN("threads", "--precision fp32 --threads 1"));
+	assert_said("to rounding", false);
+	assert_same_file(test_path("straight/checkpoint-12/model.safetensors"),
+	                 test_path("threads/checkpoint-12/model.safetensors"));
+	assert_same_file(test_path("straight/checkpoint-12/optimizer.safetensors"),
+	                 test_path("threads/checkpoint-12/optimizer.safetensors"));
+	assert_same_course("threads", 0);
+}
+
+static void test_other_devices_go_on(void **state)
+{
+	(void)state;
+	assert_program(75, "", RUN("device", "--precision fp32 --stop_at_step 4"));
+	assert_program(75, "to rounding, not bit for bit", RUN("device", "--device ref --stop_at_step 8"));
+	assert_program(0, "to rounding, not bit for bit", RUN("device", "--device cpu --precision fp32"));
+	assert_same_course("device", 2e-4);
+}
+
+static void test_other_precisions_go_on(void **state)
+{
+	(void)state;
+	assert_program(75, "", RUN("precision", "--precision fp32 --stop_at_step 4"));
+	int status = program(RUN("precision", "--precision bf16 --stop_at_step 8"));
+	if (status == 2) {
+		assert_said("bf16", true); /* this processor has none */
+		skip();
+	}
+	assert_int_equal(status, 75);
+	assert_said("to rounding, not bit for bit", true);
+	assert_program(0, "to rounding, not bit for bit", RUN("precision", "--precision fp32"));
+	assert_same_course("precision", 0.1);
+	/* What the first start asked for is what a start without the option takes. */
+	assert_program(75, "", RUN("recorded", "--precision fp32 --stop_at_step 4"));
+	assert_program(0, "going on", RUN("recorded", ""));
+	assert_said("to rounding", false);
+	assert_same_course("recorded", 0);
+}
+
+static void test_from_an_older_checkpoint(void **state)
+{
+	(void)state;
+	assert_program(0, "finished", RUN("older", "--precision fp32"));
+	assert_program(75, "superseded-checkpoint-12", RUN("older", "--resume_from %s/older/checkpoint-8 --stop_at_step 10"),
+	               test_folder);
+	assert_true(file_exists(test_path("older/superseded-checkpoint-12/MANIFEST.json")));
+	/* The same command again goes on where it was, not back to step 8 once more. */
+	assert_program(0, "checkpoint-10", RUN("older", "--resume_from %s/older/checkpoint-8"), test_folder);
+	assert_same_file(test_path("straight/checkpoint-12/model.safetensors"),
+	                 test_path("older/checkpoint-12/model.safetensors"));
+	assert_same_course("older", 0);
+	/* Also when what it began from has been pruned since. */
+	assert_ok(folder_remove(test_path("older/checkpoint-8")));
+	assert_program(0, "finished", RUN("older", "--resume_from %s/older/checkpoint-8"), test_folder);
+}
+
+static void test_from_another_folder(void **state)
+{
+	(void)state;
+	assert_program(0, "straight/checkpoint-8", RUN("branch", "--resume_from %s/straight/checkpoint-8"), test_folder);
+	assert_same_file(test_path("straight/checkpoint-12/model.safetensors"),
+	                 test_path("branch/checkpoint-12/model.safetensors"));
+	assert_true(isnan(loss_at(test_path("branch/metrics.jsonl"), 8)));
+	assert_near(loss_at(test_path("straight/metrics.jsonl"), 9), loss_at(test_path("branch/metrics.jsonl"), 9), 0);
+	assert_true(file_exists(test_path("straight/checkpoint-12/MANIFEST.json")));
+	/* A run folder stands for its newest checkpoint. */
+	assert_program(0, "straight/checkpoint-12", RUN("newest", "--resume_from %s/straight"), test_folder);
+	/* A folder with a run of its own is not mixed with another's. */
+	assert_program(4, "a run of its own", RUN("threads", "--resume_from %s/straight/checkpoint-8"), test_folder);
+	assert_program(2, "neither a checkpoint", RUN("nothing", "--resume_from %s/corpus.txt"), test_folder);
+	assert_program(2, "lies in the folder", RUN("straight", "--fresh --resume_from %s/straight/checkpoint-8"), test_folder);
+	/* Settings that make another run are refused as ever. */
+	assert_program(4, "seed", RUN("seed", "--seed 9 --resume_from %s/straight/checkpoint-8"), test_folder);
+}
+
+static void test_a_killed_run_leaves_no_lock(void **state)
+{
+	(void)state;
+	static char arguments[4096], line[9000];
+	snprintf(arguments, sizeof arguments, RUN("killed", "--precision fp32 --num_train_steps 100000 --eval_steps 0"));
+	const char *bertc = getenv("BERTC");
+	snprintf(line, sizeof line,
+	         "%s %s >/dev/null 2>%s/errors & pid=$!; n=0; "
+	         "while [ ! -e %s/killed/checkpoint-8 ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; "
+	         "%s %s >/dev/null 2>%s/second; second=$?; kill -KILL $pid; wait $pid; exit $second",
+	         bertc ? bertc : "build/bertc", arguments, test_folder, test_folder, bertc ? bertc : "build/bertc", arguments,
+	         test_folder);
+	int status = system(line);
+	assert_int_equal(WEXITSTATUS(status), 8);
+	struct buffer said = {0};
+	assert_ok(file_read(test_path("second"), 1 << 20, &said));
+	assert_non_null(strstr(buffer_string(&said), "in use by process"));
+	buffer_release(&said);
+	assert_program(75, "going on from", RUN("killed", "--num_train_steps 100000 --eval_steps 0 --max_time 0.01"));
+}
+
+static void test_time_limit(void **state)
+{
+	(void)state;
+	assert_program(75, "by the time limit", RUN("limited", "--num_train_steps 1000000 --max_time 2s --eval_steps 0"));
+	assert_program(2, "no length of time", RUN("limited", "--max_time soon"));
+}
+
+static void test_loss_scale_changes_nothing_else(void **state)
+{
+	(void)state;
+	assert_program(0, "finished", RUN("scaled", "--precision fp32 --loss_scale 0"));
+	assert_same_file(test_path("straight/checkpoint-12/model.safetensors"),
+	                 test_path("scaled/checkpoint-12/model.safetensors"));
+	/* A first scale far too large: halved until the gradients fit, and the run goes well from there. */
+	assert_program(0, "finished", RUN("overflow", "--precision fp32 --loss_scale 0 --init_loss_scale 1e43"));
+	assert_true(loss_at(test_path("overflow/metrics.jsonl"), 12) > 0);
+	struct buffer text = {0};
+	assert_ok(file_read(test_path("overflow/metrics.jsonl"), 1 << 24, &text));
+	assert_null(strstr(buffer_string(&text), "nan"));
+	assert_null(strstr(buffer_string(&text), "\"skipped_steps\": 0, \"seconds\""));
+	buffer_release(&text);
+	assert_program(0, "finished", RUN("reference", "--device ref --loss_scale 0"));
+	assert_same_course("reference", 2e-4);
+}
+
+static int teardown(void **state)
+{
+	buffer_release(&program_output);
+	buffer_release(&program_errors);
+	return test_folder_drop(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_other_threads_are_exact),
+		cmocka_unit_test(test_other_devices_go_on),
+		cmocka_unit_test(test_other_precisions_go_on),
+		cmocka_unit_test(test_from_an_older_checkpoint),
+		cmocka_unit_test(test_from_another_folder),
+		cmocka_unit_test(test_a_killed_run_leaves_no_lock),
+		cmocka_unit_test(test_time_limit),
+		cmocka_unit_test(test_loss_scale_changes_nothing_else),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
