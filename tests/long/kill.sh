@@ -6,8 +6,8 @@ set -u
 bertc=${BERTC:-build/bertc}
 kills=${KILLS:-200}
 seed=${SEED:-1}
-steps=${STEPS:-24000}
-every=40
+steps=${STEPS:-8000}
+every=25
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
@@ -47,7 +47,7 @@ killed=0 saving=0 starting=0 most=0 finished=0
 while read -r random <&3; do
 	(run killed) &
 	pid=$!
-	sleep "$(awk -v r="$random" 'BEGIN { print 0.02 + 1.4 * r }')"
+	sleep "$(awk -v r="$random" -v t="$straight" -v n="$kills" 'BEGIN { print 0.02 + (0.8 + 3 * t / n) * r }')"
 	if ! kill -9 $pid 2>/dev/null; then
 		wait $pid
 		status=$?
