@@ -7,17 +7,13 @@
 
 #include "base/hash.h"
 #include "cmd/command.h"
+#include "cmd/inspect.h"
 #include "data/shard.h"
 #include "formats/safetensors.h"
 #include "model/model.h"
 #include "text/vocab.h"
 #include "train/checkpoint.h"
 #include "train/model_folder.h"
-
-struct inspect_settings {
-	bool json;
-	bool tensors;
-};
 
 #define FIELD(name) offsetof(struct inspect_settings, name)
 
@@ -26,17 +22,26 @@ static const struct option inspect_options[] = {
 	 .help = "print one JSON object"},
 	{.name = "tensors", .type = OPTION_FLAG, .field = FIELD(tensors), .fallback = "false", .role = ROLE_RUN,
 	 .help = "list every tensor of a weights file with its range"},
+	{.name = "vocab_file", .type = OPTION_TEXT, .field = FIELD(vocab_file), .role = ROLE_RUN, .value_name = "FILE",
+	 .fallback_text = "vocab.txt beside the data, if there is one",
+	 .help = "show the tokens of shards and instances as text"},
+	{.name = "records", .type = OPTION_INTEGER, .field = FIELD(records), .fallback = "3", .range = "0..",
+	 .role = ROLE_RUN, .value_name = "N", .help = "instances, sentences or records shown"},
+	{.name = "first", .type = OPTION_INTEGER, .field = FIELD(first), .fallback = "0", .range = "0..", .role = ROLE_RUN,
+	 .value_name = "N", .help = "number of the first one shown"},
 	{.name = NULL},
 };
 
 static const struct command_text inspect_text = {
 	.name = "inspect",
-	.synopsis = "PATH [--json] [--tensors]",
+	.synopsis = "PATH [--json] [--tensors] [--vocab_file FILE] [--records N]",
 	.summary = "show what a file or folder holds",
 	.description = "PATH is a run folder, a checkpoint, a model folder, a .safetensors file, token shards (PREFIX or any "
-		       "of its files), a vocabulary, or a metrics.jsonl.",
+		       "of its files), a file of instances (TFRecord, NVIDIA's HDF5, bertc's own), a vocabulary, or a "
+		       "metrics.jsonl. A masked token is shown as the model sees it, with the answer behind it: [MASK]{cat}.",
 	.examples = "bertc inspect runs/mine\twhere a run stands\n"
 		    "bertc inspect runs/mine/data/train\ttoken shards\n"
+		    "bertc inspect train.tfrecord --vocab_file vocab.txt --records 10\tinstances as text\n"
 		    "bertc inspect runs/mine/final/model.safetensors --tensors\tevery tensor",
 };
 
@@ -145,42 +150,6 @@ done:
 	return status;
 }
 
-static enum status inspect_shard(const char *prefix, struct json_writer *writer)
-{
-	struct shard shard;
-	char hex[24];
-	TRY(shard_open(&shard, prefix));
-	int64_t histogram[8] = {0}, longest = 0;
-	for (int64_t i = 0; i < shard.sentence_count; i++) {
-		int64_t length = shard.lengths[i];
-		int bucket = length <= 8 ? 0 : length <= 16 ? 1 : length <= 32 ? 2 : length <= 64 ? 3 : length <= 128 ? 4 : 5;
-		histogram[bucket]++;
-		longest = length > longest ? length : longest;
-	}
-	json_put_string(writer, "kind", "token shards");
-	json_put_integer(writer, "documents", shard.document_count);
-	json_put_integer(writer, "sentences", shard.sentence_count);
-	json_put_integer(writer, "tokens", shard.token_count);
-	json_put_string(writer, "id_type", shard.wide ? "int32" : "uint16");
-	json_put_integer(writer, "bytes", (int64_t)(shard.bin.size + shard.idx.size));
-	json_put_integer(writer, "longest_sentence", longest);
-	json_open(writer, "sentences_by_tokens", '{');
-	static const char *const buckets[] = {"up to 8", "9 to 16", "17 to 32", "33 to 64", "65 to 128", "above 128"};
-	for (int i = 0; i < 6; i++)
-		json_put_integer(writer, buckets[i], histogram[i]);
-	json_close(writer);
-	if (shard.described) {
-		snprintf(hex, sizeof(hex), "%016" PRIx64, shard.description.vocab_hash);
-		json_put_integer(writer, "unknown_tokens", shard.description.unknown_tokens);
-		json_put_integer(writer, "vocab_size", shard.description.vocab_size);
-		json_put_string(writer, "vocab_hash", hex);
-		json_put_bool(writer, "lowercase", shard.description.lowercase);
-		json_put_string(writer, "text_form", shard.description.text_form);
-	}
-	shard_close(&shard);
-	return OK;
-}
-
 static enum status inspect_vocab(const char *path, struct json_writer *writer)
 {
 	struct vocab vocab;
@@ -282,6 +251,13 @@ done:
 	return status;
 }
 
+/* Megatron's own shards have no description. */
+static bool is_shard(const char *prefix)
+{
+	char path[PATH_BYTES];
+	return snprintf(path, sizeof(path), "%s.idx", prefix) < PATH_BYTES && file_exists(path);
+}
+
 static bool ends_with(const char *text, const char *end)
 {
 	size_t a = strlen(text), b = strlen(end);
@@ -307,12 +283,12 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 		return inspect_vocab(path, writer);
 	} else {
 		snprintf(other, sizeof(other), "%.4000s", path);
-		if (!shard_exists(other) && (ends_with(path, ".bin") || ends_with(path, ".idx")))
+		if (!is_shard(other) && (ends_with(path, ".bin") || ends_with(path, ".idx")))
 			other[strlen(other) - 4] = 0;
-		if (!shard_exists(other) && ends_with(path, ".json"))
+		if (!is_shard(other) && ends_with(path, ".json"))
 			other[strlen(other) - 5] = 0;
-		if (shard_exists(other))
-			return inspect_shard(other, writer);
+		if (is_shard(other))
+			return inspect_shard(settings, other, writer);
 		if (ends_with(path, ".json") && file_exists(path)) {
 			struct json_document document;
 			TRY(json_read(&document, path, JSON_LIMIT));
@@ -324,8 +300,15 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 	}
 	if (!file_exists(path))
 		return error_set(ERR_USAGE, "'%s': no such file or folder", path);
+	if (!file_is_folder(path)) {
+		bool known;
+		TRY(inspect_instances(settings, path, writer, &known));
+		if (known)
+			return OK;
+	}
 	enum status status = error_set(ERR_DATA, "'%s' is nothing that bertc writes", path);
-	error_hint("give a run folder, checkpoint, model folder, .safetensors, shards, vocab.txt or metrics.jsonl");
+	error_hint("give a run folder, checkpoint, model folder, .safetensors, shards, instances, vocab.txt or "
+		   "metrics.jsonl");
 	return status;
 }
 
