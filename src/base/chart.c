@@ -12,7 +12,7 @@
 #define BOTTOM 42.0
 #define LEFT 46.0
 #define LARGEST 1e30  /* beyond any quantity of ours; differences and ratios of smaller numbers stay finite */
-#define LETTER 6.1 /* mean width of a letter at the font size of the style */
+#define LETTER 7.2 /* mean width of a letter at the larger font size of a phone */
 
 void chart_add_series(struct chart *chart, struct chart_series series)
 {
@@ -68,8 +68,10 @@ int chart_ticks(double low, double high, const struct chart_axis *axis, int most
 {
 	if (!(high > low) || most < 2)
 		return 0;
-	if (axis->logarithmic)
-		return low > 0 ? logarithmic_ticks(low, high, most, out) : 0;
+	if (axis->logarithmic && !(low > 0))
+		return 0;
+	if (axis->logarithmic && high / low > 8)
+		return logarithmic_ticks(low, high, most, out);
 	double wanted = (high - low) / most;
 	double step = axis->number == CHART_DURATION ? duration_step(wanted) : round_step(wanted);
 	int count = 0;
@@ -252,7 +254,8 @@ static void line_at(struct buffer *out, const char *kind, double x1, double y1, 
 
 static double tick_step(const double *ticks, int count, const struct chart_axis *axis)
 {
-	return count > 1 && !axis->logarithmic ? ticks[1] - ticks[0] : 0;
+	bool even = !axis->logarithmic || (count > 2 && ticks[2] - ticks[1] < 1.5 * (ticks[1] - ticks[0]));
+	return count > 1 && even ? ticks[1] - ticks[0] : 0;
 }
 
 static void draw_axes(struct buffer *out, const struct scale *x, const struct scale *y, const struct chart_axis *x_axis,
@@ -518,5 +521,11 @@ void chart_bars_svg(const struct chart_bars *bars, struct buffer *out)
 			      bars->first + bars->width * (double)(i + 1) - 1,
 			      chart_number(number, bars->values[i], bars->y.number, 0));
 	}
-	buffer_text(out, "</svg></figure>\n");
+	buffer_text(out, "</svg>\n");
+	if (bars->note) {
+		buffer_text(out, "<p class=\"legend note\">");
+		html_text(out, bars->note);
+		buffer_text(out, "</p>");
+	}
+	buffer_text(out, "</figure>\n");
 }

@@ -72,6 +72,7 @@ void chart_svg(const struct chart *chart, struct buffer *out);
 /* Bars of equal width: bar i stands for [first + i * width, first + (i + 1) * width). */
 struct chart_bars {
 	const char *title, *description;
+	const char *note; /* a sentence below, or NULL */
 	struct chart_axis x, y;
 	double first, width;
 	const double *values;
@@ -80,7 +81,7 @@ struct chart_bars {
 void chart_bars_svg(const struct chart_bars *bars, struct buffer *out);
 
 /* Round ticks for [low, high]: at most `most`, ascending, into out; returns how many. For durations the steps are
- * those of clocks, on a logarithmic axis powers of ten and 2 and 5 times them. */
+ * those of clocks, on a logarithmic axis that spans much, powers of ten and 2 and 5 times them. */
 #define CHART_TICKS 12
 int chart_ticks(double low, double high, const struct chart_axis *axis, int most, double out[CHART_TICKS]);
 /* A number as an axis writes it. `step` is the distance of ticks (0: three digits). */

@@ -23,7 +23,7 @@ static const char *const style[] = {
 	"background:var(--warn-back)}.verdict.bad{border-color:var(--bad);background:var(--bad-back)}"
 	".sign{display:inline-block;min-width:1.3em;font-weight:700}.good .sign{color:var(--good)}"
 	".warn .sign{color:var(--warn)}.bad .sign{color:var(--bad)}\n",
-	".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px;margin:0 0 18px}"
+	".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(138px,1fr));gap:10px;margin:0 0 18px}"
 	".tile{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:10px 14px}"
 	".tile b{display:block;font-size:1.35rem;line-height:1.3;font-weight:650}.tile span{color:var(--soft);font-size:.85rem;"
 	"display:block;line-height:1.35}\n",

@@ -140,6 +140,7 @@ static void levels_clear(struct diagnosis *diagnosis, int64_t step)
 	diagnosis->first_step = step;
 	diagnosis->first_loss = diagnosis->best_loss = diagnosis->best_norm = NAN;
 	diagnosis->above = 0;
+	diagnosis->was_frequencies = false;
 	diagnosis->counted_steps = diagnosis->counted_tokens = 0;
 	diagnosis->half_loss = NAN;
 	diagnosis->span_seconds = diagnosis->span_waited = 0;
@@ -291,7 +292,7 @@ static void look_for_progress(struct diagnosis *diagnosis, const struct diagnosi
 			      struct findings *out)
 {
 	const struct diagnosis_facts *facts = &diagnosis->facts;
-	if (!full(&diagnosis->loss) || isnan(facts->unigram_entropy))
+	if (!full(&diagnosis->loss) || isnan(facts->unigram_entropy) || diagnosis->active[FINDING_DIVERGED])
 		return;
 	double mean = window_mean(&diagnosis->loss), accuracy = window_mean(&diagnosis->accuracy);
 	if (mean < facts->unigram_entropy - STUCK_BELOW || accuracy > facts->frequent_accuracy + STUCK_ACCURACY) {
@@ -301,9 +302,9 @@ static void look_for_progress(struct diagnosis *diagnosis, const struct diagnosi
 		diagnosis->half_loss = NAN;
 		return;
 	}
-	bool near = mean < facts->unigram_entropy + STUCK_ABOVE;
-	if (near != diagnosis->was_frequencies) {
-		diagnosis->was_frequencies = near;
+	/* Coming near is progress, and counts from there; wandering about the border afterwards is none. */
+	if (!diagnosis->was_frequencies && mean < facts->unigram_entropy + STUCK_ABOVE) {
+		diagnosis->was_frequencies = true;
 		diagnosis->counted_steps = diagnosis->counted_tokens = 0;
 		diagnosis->half_loss = NAN;
 	}
@@ -324,7 +325,7 @@ static void look_for_progress(struct diagnosis *diagnosis, const struct diagnosi
 	char count[CHART_NUMBER_BYTES];
 	chart_number(count, (double)step->tokens, CHART_COUNT, 0);
 	bool moved = mean < diagnosis->first_loss - STILL_FALLING * 4;
-	struct finding *finding = begin(diagnosis, out, near || moved ? FINDING_STUCK : FINDING_SLOW);
+	struct finding *finding = begin(diagnosis, out, diagnosis->was_frequencies || moved ? FINDING_STUCK : FINDING_SLOW);
 	if (!finding)
 		return;
 	if (finding->kind == FINDING_SLOW) {

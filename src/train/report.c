@@ -193,9 +193,8 @@ static enum status say(struct report *report, const struct train_state *state, c
 		bool spoken = finding->kind == FINDING_SPIKE || finding->kind == FINDING_NON_FINITE;
 		if (!spoken && (said <= FINDINGS_SAID || (said & (said - 1)) == 0)) {
 			bool note = finding->over || finding_weights[finding->kind] == FINDING_NOTE;
-			(note ? log_note : log_warning)("step %lld: %s", (long long)state->step, finding->text);
-			if (*finding->advice)
-				log_note("  %s", finding->advice);
+			(note ? log_note : log_warning)("step %lld: %s%s%s", (long long)state->step, finding->text,
+							*finding->advice ? " " : "", finding->advice);
 		}
 		struct buffer line = {0};
 		struct json_writer writer = {.out = &line};

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "train/report_page.h"
 
 void curve_of_rows(const struct history *history, enum history_column x, enum history_column y, struct curve *out)
@@ -11,7 +12,7 @@ void curve_of_rows(const struct history *history, enum history_column x, enum hi
 	/* Four rows a point at least, where there are enough: a mean says more than a single noisy step. */
 	int64_t points = history->count >= 4 * CURVE_POINTS ? CURVE_POINTS : history->count / 4;
 	points = points > 60 ? points : history->count < 60 ? history->count : 60;
-	*out = (struct curve){.is_mean = points < history->count};
+	*out = (struct curve){.is_mean = 2 * points <= history->count};
 	for (int64_t p = 0; p < points; p++) {
 		int64_t from = p * history->count / points, to = (p + 1) * history->count / points, count = 0;
 		double sum = 0, place = 0, low = INFINITY, high = -INFINITY;
@@ -224,7 +225,7 @@ static bool spans_widely(const struct history *history, enum history_column colu
 static void draw_lengths(const struct length_counts *lengths, struct buffer *out)
 {
 	double shares[LENGTH_BINS];
-	char description[256];
+	char description[256], note[400];
 	int64_t bins = 0;
 	for (int i = 0; i < LENGTH_BINS; i++) {
 		shares[i] = lengths->sequences > 0 ? (double)lengths->count[i] / (double)lengths->sequences : 0;
@@ -232,11 +233,18 @@ static void draw_lengths(const struct length_counts *lengths, struct buffer *out
 			bins = i + 1;
 	}
 	double mean = lengths->sequences > 0 ? (double)lengths->tokens / (double)lengths->sequences : 0;
+	char number[FORMAT_BYTES];
 	snprintf(description, sizeof(description), "Mean %.1f tokens, longest %lld.", mean, (long long)lengths->longest);
+	snprintf(note, sizeof(note),
+		 "%s sequences since the program was started, %.1f tokens on average, the longest %lld. Padded to that length, "
+		 "%.0f %% of the work would be padding; none is computed here.",
+		 format_count(number, lengths->sequences), mean, (long long)lengths->longest,
+		 100 * (1 - mean / (double)lengths->longest));
 	buffer_text(out, "<div>");
 	chart_bars_svg(&(struct chart_bars){
 			       .title = "Lengths of training sequences",
 			       .description = description,
+			       .note = lengths->sequences > 0 ? note : NULL,
 			       .x = {.label = "tokens of a sequence"},
 			       .y = {.label = "share of sequences", .number = CHART_SHARE, .from_zero = true},
 			       .width = lengths->width,
@@ -244,12 +252,6 @@ static void draw_lengths(const struct length_counts *lengths, struct buffer *out
 			       .count = bins,
 		       },
 		       out);
-	if (lengths->sequences > 0)
-		buffer_format(out,
-			      "<p class=\"note\">%lld sequences since the program was started, %.1f tokens on average, the longest "
-			      "%lld. Padded to that length %.0f %% of the work would be padding; none is computed here.</p>",
-			      (long long)lengths->sequences, mean, (long long)lengths->longest,
-			      100 * (1 - mean / (double)lengths->longest));
 	buffer_text(out, "</div>\n");
 }
 

@@ -98,7 +98,9 @@ static void put_tiles(const struct report_page *page, struct buffer *out)
 			tile(out, number, "of next sentences right");
 		}
 	}
-	snprintf(text, sizeof(text), "tokens in %" PRId64 " of %" PRId64 " steps", state->step, report->total_steps);
+	char step[FORMAT_BYTES], steps[FORMAT_BYTES];
+	snprintf(text, sizeof(text), "tokens in %s of %s steps", format_count(step, state->step),
+		 format_count(steps, report->total_steps));
 	tile(out, chart_number(number, (double)state->tokens, CHART_COUNT, 0), text);
 	if (report->facts.text_tokens > 0) {
 		snprintf(number, sizeof(number), "%.*f", (double)state->tokens < 10 * report->facts.text_tokens ? 1 : 0,
@@ -154,9 +156,9 @@ static void put_guesses(const struct vocab *vocab, const struct sample_blank *bl
 		buffer_format(out, " <span class=\"p\">%.*f %%</span></span> ", percent < 9.5 ? 1 : 0, percent);
 	}
 	if (blank->place == 0)
-		buffer_format(out, "<small>the right word is beyond place %d</small>", SAMPLE_RANKS);
+		buffer_format(out, "<small>right word beyond place %d</small>", SAMPLE_RANKS);
 	else if (blank->place > SAMPLE_SHOWN)
-		buffer_format(out, "<small>the right word in place %d</small>", blank->place);
+		buffer_format(out, "<small>right word in place %d</small>", blank->place);
 }
 
 /* At most eight evaluations, more of the early ones: there things change fastest. */

@@ -25,7 +25,7 @@ void report_charts(const struct report *report, const struct train_state *state,
 struct curve {
 	double x[CURVE_POINTS], y[CURVE_POINTS], low[CURVE_POINTS], high[CURVE_POINTS];
 	int64_t count;
-	bool is_mean; /* a point stands for several rows */
+	bool is_mean; /* points stand for several rows each: low and high say something */
 };
 void curve_of_rows(const struct history *history, enum history_column x, enum history_column y, struct curve *out);
 /* Evaluations of one set; of more than CURVE_POINTS every so-manyth, and the last. */
