@@ -44,6 +44,28 @@ static inline void fuzz_write_seeds(char **arguments, const struct fuzz_seed *se
 	}
 }
 
+/* A file of the repository as one more seed, cut at 64 KiB, for inputs too long for a literal. */
+static inline void fuzz_seed_file(char **arguments, const char *path)
+{
+	static char bytes[1 << 16];
+	FILE *file = fopen(path, "rb");
+	if (!file)
+		return;
+	struct fuzz_seed seed = {bytes, fread(bytes, 1, sizeof bytes, file)};
+	fclose(file);
+	const char *folder = NULL;
+	for (char **argument = arguments + 1; *argument && !folder; argument++)
+		folder = **argument == '-' ? NULL : *argument;
+	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+	char target[1024];
+	snprintf(target, sizeof target, "%s/%s", folder ? folder : "", name);
+	file = folder ? fopen(target, "wb") : NULL;
+	if (!file)
+		return;
+	fwrite(seed.bytes, 1, seed.size, file);
+	fclose(file);
+}
+
 #define FUZZ_SEEDS(...)                                                                                      \
 	static const struct fuzz_seed fuzz_seeds[] = {__VA_ARGS__};                                          \
 	int LLVMFuzzerInitialize(int *argc, char ***argv)                                                    \
