@@ -28,7 +28,7 @@ mkdir -p "$work"
 		name=$1 data=$2 count=$3
 		shift 3
 		test -d "$work/$name/final" || $run $bertc pretrain --data "$work/$data" --eval_data $sets --vocab_file "$work/vocab.txt" \
-			--out "$work/$name" --num_train_steps $count --eval_steps $((count / 10)) --eval_instances 0 \
+			--out "$work/$name" --num_train_steps $count --eval_steps $((count / 10)) --eval_instances 1000 \
 			--best_by field $options "$@"
 	}
 	train before general $steps --learning_rate 1e-3
