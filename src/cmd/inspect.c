@@ -8,8 +8,8 @@
 #include "base/hash.h"
 #include "cmd/command.h"
 #include "cmd/inspect.h"
+#include "cmd/inspect_weights.h"
 #include "data/shard.h"
-#include "formats/safetensors.h"
 #include "model/model.h"
 #include "text/vocab.h"
 #include "train/checkpoint.h"
@@ -21,7 +21,7 @@ static const struct option inspect_options[] = {
 	{.name = "json", .type = OPTION_FLAG, .field = FIELD(json), .fallback = "false", .role = ROLE_RUN,
 	 .help = "print one JSON object"},
 	{.name = "tensors", .type = OPTION_FLAG, .field = FIELD(tensors), .fallback = "false", .role = ROLE_RUN,
-	 .help = "list every tensor of a weights file with its range"},
+	 .help = "list every tensor of the weights with its range; their checksums are proved"},
 	{.name = "vocab_file", .type = OPTION_TEXT, .field = FIELD(vocab_file), .role = ROLE_RUN, .value_name = "FILE",
 	 .fallback_text = "vocab.txt beside the data, if there is one",
 	 .help = "show the tokens of shards and instances as text"},
@@ -36,13 +36,15 @@ static const struct command_text inspect_text = {
 	.name = "inspect",
 	.synopsis = "PATH [--json] [--tensors] [--vocab_file FILE] [--records N]",
 	.summary = "show what a file or folder holds",
-	.description = "PATH is a run folder, a checkpoint, a model folder, a .safetensors file, token shards (PREFIX or any "
-		       "of its files), a file of instances (TFRecord, NVIDIA's HDF5, bertc's own), a vocabulary, or a "
+	.description = "PATH is a run folder, a checkpoint, a model folder, a file of weights (.safetensors, PyTorch's .bin or "
+		       ".pt, the prefix or index of a TensorFlow checkpoint), token shards (PREFIX or any of its files), a "
+		       "file of instances (TFRecord, NVIDIA's HDF5, bertc's own), a vocabulary, or a "
 		       "metrics.jsonl. A masked token is shown as the model sees it, with the answer behind it: [MASK]{cat}.",
 	.examples = "bertc inspect runs/mine\twhere a run stands\n"
 		    "bertc inspect runs/mine/data/train\ttoken shards\n"
 		    "bertc inspect train.tfrecord --vocab_file vocab.txt --records 10\tinstances as text\n"
-		    "bertc inspect runs/mine/final/model.safetensors --tensors\tevery tensor",
+		    "bertc inspect runs/mine/final/model.safetensors --tensors\tevery tensor\n"
+		    "bertc inspect uncased_L-12_H-768_A-12/bert_model.ckpt --tensors\ta checkpoint of Google's",
 };
 
 #define JSON_LIMIT ((size_t)64 << 20)
@@ -87,67 +89,6 @@ static enum status put_file_json(struct json_writer *writer, const char *key, co
 	put_json(writer, key, document.root);
 	json_release(&document);
 	return OK;
-}
-
-static void put_range(struct json_writer *writer, const float *values, int64_t count)
-{
-	float low = values[0], high = values[0];
-	double sum = 0, squares = 0;
-	for (int64_t i = 0; i < count; i++) {
-		low = values[i] < low ? values[i] : low;
-		high = values[i] > high ? values[i] : high;
-		sum += values[i];
-		squares += (double)values[i] * values[i];
-	}
-	json_put_float(writer, "min", low);
-	json_put_float(writer, "max", high);
-	json_put_float(writer, "mean", (float)(sum / (double)count));
-	json_put_float(writer, "rms", (float)__builtin_sqrt(squares / (double)count));
-}
-
-static enum status inspect_safetensors(const struct inspect_settings *settings, const char *path,
-				       struct json_writer *writer)
-{
-	static const char *const names[] = {"BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "I16", "U16", "F16",
-					    "BF16", "I32", "U32", "F32", "F64", "I64", "U64"};
-	struct safetensors file;
-	TRY(safetensors_open(&file, path));
-	int64_t elements = 0;
-	float *values = NULL;
-	enum status status = OK;
-	for (int64_t i = 0; i < file.count; i++)
-		elements += file.entries[i].count;
-	json_put_string(writer, "kind", "safetensors");
-	json_put_integer(writer, "tensor_count", file.count);
-	json_put_integer(writer, "elements", elements);
-	if (settings->tensors) {
-		json_open(writer, "tensors", '{');
-		for (int64_t i = 0; i < file.count; i++) {
-			const struct safetensors_entry *entry = &file.entries[i];
-			char shape[128] = "";
-			for (int k = 0, used = 0; k < entry->rank && used < 100; k++)
-				used += snprintf(shape + used, sizeof(shape) - (size_t)used, "%s%" PRId64, k ? "x" : "",
-						 entry->shape[k]);
-			json_open(writer, entry->name, '{');
-			json_put_string(writer, "type", names[entry->dtype]);
-			json_put_string(writer, "shape", shape);
-			bool is_float = entry->dtype == ST_F16 || entry->dtype == ST_BF16 || entry->dtype == ST_F32 ||
-					entry->dtype == ST_F64;
-			if (is_float && entry->count > 0) {
-				TRY_GOTO(memory_new(&values, entry->count, sizeof(*values), "tensor"), done);
-				TRY_GOTO(safetensors_to_float(entry, path, values), done);
-				put_range(writer, values, entry->count);
-				free(values);
-				values = NULL;
-			}
-			json_close(writer);
-		}
-		json_close(writer);
-	}
-done:
-	free(values);
-	safetensors_close(&file);
-	return status;
 }
 
 static enum status inspect_vocab(const char *path, struct json_writer *writer)
@@ -207,7 +148,8 @@ static enum status put_metrics(const char *path, struct json_writer *writer)
 	return status;
 }
 
-static enum status inspect_model_folder(const char *path, struct json_writer *writer)
+static enum status inspect_model_folder(const struct inspect_settings *settings, const char *path,
+					struct json_writer *writer)
 {
 	char file[PATH_BYTES];
 	TRY(path_join(file, path, "MANIFEST.json"));
@@ -218,12 +160,11 @@ static enum status inspect_model_folder(const char *path, struct json_writer *wr
 		TRY(put_file_json(writer, "state", path, "training_state.json"));
 	}
 	TRY(put_file_json(writer, "config", path, "config.json"));
-	TRY(path_join(file, path, "model.safetensors"));
-	if (!file_exists(file))
+	TRY(put_file_json(writer, "config", path, "bert_config.json"));
+	if (!is_weights(path))
 		return OK;
-	struct inspect_settings brief = {0};
 	json_open(writer, "weights", '{');
-	enum status status = inspect_safetensors(&brief, file, writer);
+	enum status status = inspect_weights(path, settings->tensors, writer);
 	json_close(writer);
 	return status;
 }
@@ -270,12 +211,15 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 	if (file_is_folder(path)) {
 		TRY(path_join(other, path, "config.json"));
 		if (file_exists(other))
-			return inspect_model_folder(path, writer);
+			return inspect_model_folder(settings, path, writer);
 		TRY(path_join(other, path, "settings.json"));
 		if (file_exists(other))
 			return inspect_run(path, writer);
-	} else if (ends_with(path, ".safetensors")) {
-		return inspect_safetensors(settings, path, writer);
+		TRY(path_join(other, path, "bert_config.json"));
+		if (file_exists(other))
+			return inspect_model_folder(settings, path, writer);
+		if (is_weights(path))
+			return inspect_weights(path, settings->tensors, writer);
 	} else if (ends_with(path, ".jsonl")) {
 		json_put_string(writer, "kind", "metrics");
 		return put_metrics(path, writer);
@@ -289,6 +233,8 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 			other[strlen(other) - 5] = 0;
 		if (is_shard(other))
 			return inspect_shard(settings, other, writer);
+		if (is_weights(path))
+			return inspect_weights(path, settings->tensors, writer);
 		if (ends_with(path, ".json") && file_exists(path)) {
 			struct json_document document;
 			TRY(json_read(&document, path, JSON_LIMIT));
@@ -307,7 +253,7 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 			return OK;
 	}
 	enum status status = error_set(ERR_DATA, "'%s' is nothing that bertc writes", path);
-	error_hint("give a run folder, checkpoint, model folder, .safetensors, shards, instances, vocab.txt or "
+	error_hint("give a run folder, checkpoint, model folder, file of weights, shards, instances, vocab.txt or "
 		   "metrics.jsonl");
 	return status;
 }

@@ -55,6 +55,26 @@ enum status pretrain_find_initial(struct pretrain *run)
 	return vocab_read(&initial->vocab, vocab);
 }
 
+/* ERR_STATE that says where the vocabularies part, if they do. */
+static enum status check_vocab(const struct pretrain *run, const struct vocab *vocab)
+{
+	const struct vocab *source = &run->initial.vocab;
+	if (!run->initial.vocab_path || vocab->hash == source->hash || run->settings->remap_vocab)
+		return OK;
+	int32_t same = 0, common = vocab->count < source->count ? vocab->count : source->count;
+	while (same < common && strcmp(vocab->text[same], source->text[same]) == 0)
+		same++;
+	enum status status =
+		same < common ? error_set(ERR_STATE, "the run's vocabulary (%d entries) is not that of the initial weights "
+						     "(%d, '%s'): entry %d is '%s', there '%s'",
+					  vocab->count, source->count, run->initial.vocab_path, same, vocab->text[same],
+					  source->text[same])
+			      : error_set(ERR_STATE, "the run's vocabulary has %d entries, that of the initial weights ('%s') %d",
+					  vocab->count, run->initial.vocab_path, source->count);
+	error_hint("leave --vocab_file out to keep theirs, or give --remap_vocab to carry the rows of shared tokens over");
+	return status;
+}
+
 enum status pretrain_initial_text(struct pretrain *run, const char **out_vocab_file)
 {
 	const struct pretrain_settings *settings = run->settings;
@@ -62,6 +82,13 @@ enum status pretrain_initial_text(struct pretrain *run, const char **out_vocab_f
 	*out_vocab_file = settings->vocab_file;
 	if (!initial->vocab_path)
 		return OK;
+	if (settings->vocab_file) { /* before the text is cut by it */
+		struct vocab vocab;
+		TRY(vocab_read(&vocab, settings->vocab_file));
+		enum status status = check_vocab(run, &vocab);
+		vocab_release(&vocab);
+		TRY(status);
+	}
 	if (!settings->vocab_file && !settings->remap_vocab)
 		*out_vocab_file = initial->vocab_path;
 	if (options_given(run->options, "cased"))
@@ -77,21 +104,7 @@ enum status pretrain_initial_text(struct pretrain *run, const char **out_vocab_f
 
 enum status pretrain_check_initial_vocab(struct pretrain *run)
 {
-	const struct vocab *vocab = &run->data.vocab, *source = &run->initial.vocab;
-	if (!run->initial.vocab_path || vocab->hash == source->hash || run->settings->remap_vocab)
-		return OK;
-	int32_t same = 0, common = vocab->count < source->count ? vocab->count : source->count;
-	while (same < common && strcmp(vocab->text[same], source->text[same]) == 0)
-		same++;
-	enum status status =
-		same < common ? error_set(ERR_STATE, "the run's vocabulary (%d entries) is not that of the initial weights "
-						     "(%d, '%s'): entry %d is '%s', there '%s'",
-					  vocab->count, source->count, run->initial.vocab_path, same, vocab->text[same],
-					  source->text[same])
-			      : error_set(ERR_STATE, "the run's vocabulary has %d entries, that of the initial weights ('%s') %d",
-					  vocab->count, run->initial.vocab_path, source->count);
-	error_hint("leave --vocab_file out to keep theirs, or give --remap_vocab to carry the rows of shared tokens over");
-	return status;
+	return check_vocab(run, &run->data.vocab);
 }
 
 enum status pretrain_initial_config(struct pretrain *run, struct model_config *config)

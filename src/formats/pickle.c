@@ -644,8 +644,8 @@ enum status pickle_read(struct pickle *out, const char *path, uint64_t base, con
 	        .bytes = bytes,
 	        .size = size < PICKLE_BYTES_LIMIT ? size : PICKLE_BYTES_LIMIT,
 	};
-	enum status status = OK;
 	*out = (struct pickle){0};
+	enum status status = memory_grow(&machine.stack, &machine.capacity, 64, sizeof(*machine.stack), "stack of a pickle");
 	while (status == OK && !machine.root) {
 		const unsigned char *opcode = NULL;
 		machine.opcode = machine.at;

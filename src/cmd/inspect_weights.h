@@ -1,0 +1,15 @@
+/* The part of `bertc inspect` that looks into files of weights. */
+#ifndef CMD_INSPECT_WEIGHTS_H
+#define CMD_INSPECT_WEIGHTS_H
+
+#include <stdbool.h>
+#include "base/error.h"
+#include "base/json.h"
+
+/* Whether `path` is a file, prefix or folder that weights_file_open may read. */
+bool is_weights(const char *path);
+/* Writes members: kind, files, tensor_count, elements, notes and, if asked for, every tensor with its range; those are read,
+ * and so proved, too. Of a TensorFlow checkpoint whose data are missing the index alone is shown. */
+MUST_USE enum status inspect_weights(const char *path, bool tensors, struct json_writer *writer);
+
+#endif

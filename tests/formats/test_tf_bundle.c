@@ -1,0 +1,246 @@
+/* Indices of TensorFlow checkpoints, made by hand with one thing wrong at a time. One that TensorFlow wrote is in
+ * tests/train/test_model_weights.c. */
+#include "test.h"
+#include "base/buffer.h"
+#include "base/hash.h"
+#include "formats/snappy.h"
+#include "formats/tf_bundle.h"
+
+static void put(struct buffer *out, uint64_t value, int width)
+{
+	for (int i = 0; i < width; i++)
+		buffer_char(out, (char)(value >> (8 * i)));
+}
+
+static void put_varint(struct buffer *out, uint64_t value)
+{
+	for (; value >= 128; value >>= 7)
+		buffer_char(out, (char)(value | 128));
+	buffer_char(out, (char)value);
+}
+
+/* An entry that shares `shared` bytes with the key before it. */
+static void put_entry(struct buffer *block, size_t shared, const char *key, size_t key_size, const void *value, size_t size)
+{
+	put_varint(block, shared);
+	put_varint(block, key_size - shared);
+	put_varint(block, size);
+	buffer_append(block, key + shared, key_size - shared);
+	buffer_append(block, value, size);
+}
+
+/* Appends a block with one restart point, its type and checksum; writes its handle. */
+static void put_block(struct buffer *out, const struct buffer *entries, int type, struct buffer *handle)
+{
+	struct buffer block = {0};
+	buffer_append(&block, entries->data, entries->size);
+	if (type == 0)
+		put(&block, (uint64_t)1 << 32, 8); /* restart 0, one of them */
+	buffer_clear(handle);
+	put_varint(handle, out->size);
+	put_varint(handle, block.size);
+	buffer_char(&block, (char)type);
+	buffer_append(out, block.data, block.size);
+	put(out, crc32c_masked(crc32c(0, block.data, block.size)), 4);
+	buffer_release(&block);
+}
+
+/* The table of one data block. */
+static void make_table(struct buffer *out, const struct buffer *entries, int type)
+{
+	struct buffer handle = {0}, index = {0}, meta = {0}, nothing = {0};
+	buffer_clear(out);
+	put_block(out, entries, type, &handle);
+	put_entry(&index, 0, "z", 1, handle.data, handle.size);
+	put_block(out, &nothing, 0, &meta);
+	put_block(out, &index, 0, &handle);
+	size_t footer = out->size;
+	buffer_append(out, meta.data, meta.size);
+	buffer_append(out, handle.data, handle.size);
+	while (out->size < footer + 40)
+		buffer_char(out, 0);
+	put(out, 0xdb4775248b80fb57u, 8);
+	buffer_release(&handle);
+	buffer_release(&index);
+	buffer_release(&meta);
+}
+
+static enum status parse(struct tf_bundle *bundle, const struct buffer *table)
+{
+	return tf_bundle_parse(bundle, "x.index", (const unsigned char *)table->data, table->size);
+}
+
+#define HEADER "\x08\1" /* one data file */
+#define ENTRY "\x08\1\x12\x08\x12\2\x08\2\x12\2\x08\3\x28\x18\x35\1\2\3\4" /* float, (2, 3), 24 bytes */
+
+/* A header and one entry. */
+static void make_entries(struct buffer *out, const char *header, size_t header_size, const char *key, size_t key_size,
+                         const char *entry, size_t size)
+{
+	buffer_clear(out);
+	if (header)
+		put_entry(out, 0, "", 0, header, header_size);
+	put_entry(out, 0, key, key_size, entry, size);
+}
+
+static void names_share_beginnings(void **state)
+{
+	(void)state;
+	struct buffer entries = {0}, table = {0};
+	struct tf_bundle bundle;
+	make_entries(&entries, HEADER, 2, "bert/a", 6, ENTRY, sizeof(ENTRY) - 1);
+	put_entry(&entries, 5, "bert/b", 6, ENTRY, sizeof(ENTRY) - 1);
+	put_entry(&entries, 6, "bert/b/adam_m", 13, "\x08\7", 2); /* of texts */
+	make_table(&table, &entries, 0);
+	assert_ok(parse(&bundle, &table));
+	assert_int_equal(bundle.count, 2);
+	assert_string_equal(bundle.tensors[1].name, "bert/b");
+	assert_int_equal(bundle.tensors[1].rank, 2);
+	assert_int_equal(bundle.tensors[1].shape[1], 3);
+	assert_int_equal(bundle.tensors[1].count, 6);
+	assert_int_equal(bundle.tensors[1].expected, 0x04030201);
+	assert_int_equal(bundle.others.count, 1);
+	tf_bundle_close(&bundle);
+	for (size_t size = 0; size < table.size; size++) {
+		struct buffer cut = {.data = table.data, .size = size};
+		assert_int_equal(parse(&bundle, &cut), ERR_DATA);
+	}
+	int refused = 0;
+	for (size_t at = 0; at < table.size; at++) {
+		table.data[at] ^= 1;
+		enum status status = parse(&bundle, &table);
+		refused += status != OK;
+		if (status == OK)
+			tf_bundle_close(&bundle);
+		table.data[at] ^= 1;
+	}
+	assert_true(refused > (int)table.size - 60); /* all but the empty block and the footer's padding */
+	buffer_release(&entries);
+	buffer_release(&table);
+}
+
+static void malice_is_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *header;
+		size_t header_size;
+		const char *key;
+		size_t key_size;
+		const char *entry;
+		size_t size;
+		const char *part;
+	} cases[] = {
+	        {NULL, 0, "a", 1, ENTRY, sizeof(ENTRY) - 1, "no header"},
+	        {"\x08\1\x10\1", 4, "a", 1, ENTRY, sizeof(ENTRY) - 1, "big-endian"},
+	        {"", 0, "a", 1, ENTRY, sizeof(ENTRY) - 1, "0 data files"},
+	        {"\x08\xff\xff\xff\xff\x0f", 6, "a", 1, ENTRY, sizeof(ENTRY) - 1, "data files"},
+	        {"\x08", 1, "a", 1, ENTRY, sizeof(ENTRY) - 1, "header is damaged"},
+	        {HEADER, 2, "\0a", 2, ENTRY, sizeof(ENTRY) - 1, "slices"},
+	        {HEADER, 2, "a\x1b", 2, ENTRY, sizeof(ENTRY) - 1, "no plain text"},
+	        {HEADER, 2, "a", 1, "\x08\1\x12\0\x28\4\x3a\0", 8, "slices"},
+	        {HEADER, 2, "a", 1, "\x08\1\x12\2\x18\1\x28\4", 8, "not known"},
+	        {HEADER, 2, "a", 1, "\x08\1\x12\0\x18\1\x28\4", 8, "beyond the last"},
+	        {HEADER, 2, "a", 1, "\x08\1\x12\0\x28\5", 6, "not that of its shape"},
+	        {HEADER, 2, "a", 1, "\x08\1\x12\x10\x12\6\x08\xff\xff\xff\xff\x7f\x12\6\x08\xff\xff\xff\xff\x7f\x28\4", 22,
+	         "not that of its shape"},
+	        {HEADER, 2, "a", 1, "\x08\1\x12\x0d\x12\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\x28\4", 19, "damaged"},
+	        {HEADER, 2, "a", 1, "\x08\1\x12\x7f", 4, "damaged"},
+	        {HEADER, 2, "a", 1, "\x08", 1, "damaged"},
+	        {HEADER, 2, "a", 1, "\x0d\1\0\0\0", 5, "damaged"},
+	};
+	struct buffer entries = {0}, table = {0};
+	struct tf_bundle bundle;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		make_entries(&entries, cases[i].header, cases[i].header_size, cases[i].key, cases[i].key_size, cases[i].entry,
+		             cases[i].size);
+		make_table(&table, &entries, 0);
+		assert_error(ERR_DATA, cases[i].part, parse(&bundle, &table));
+	}
+	/* Keys that repeat, and one that shares more than there is. */
+	make_entries(&entries, HEADER, 2, "b", 1, ENTRY, sizeof(ENTRY) - 1);
+	put_entry(&entries, 0, "a", 1, ENTRY, sizeof(ENTRY) - 1);
+	make_table(&table, &entries, 0);
+	assert_error(ERR_DATA, "not in order", parse(&bundle, &table));
+	make_entries(&entries, HEADER, 2, "b", 1, ENTRY, sizeof(ENTRY) - 1);
+	put_varint(&entries, 9);
+	make_table(&table, &entries, 0);
+	assert_error(ERR_DATA, "damaged", parse(&bundle, &table));
+	make_table(&table, &entries, 7);
+	assert_error(ERR_DATA, "unknown way", parse(&bundle, &table));
+	buffer_release(&entries);
+	buffer_release(&table);
+}
+
+static void snappy_blocks(void **state)
+{
+	(void)state;
+	/* "Wikipedia is a free, free, " by hand: a literal, a copy of 6 bytes 6 back. */
+	static const unsigned char packed[] = "\x1b\x50" "Wikipedia is a free, " "\x09\6";
+	unsigned char out[64];
+	size_t size;
+	assert_true(snappy_size(packed, sizeof(packed) - 1, 64, &size));
+	assert_int_equal(size, 27);
+	assert_true(snappy_unpack(packed, sizeof(packed) - 1, out, size));
+	assert_memory_equal(out, "Wikipedia is a free, free, ", 27);
+	assert_false(snappy_size(packed, sizeof(packed) - 1, 26, &size));
+	for (size_t cut = 0; cut < sizeof(packed) - 1; cut++)
+		assert_false(snappy_unpack(packed, cut, out, 27));
+	static const unsigned char far[] = "\4\0a\x01\5", zero[] = "\5\0a\x01\0", too_much[] = "\2\x08" "abc", run[] = "\x41\0a\xfe\1\0";
+	assert_false(snappy_unpack(far, 5, out, 4));
+	assert_false(snappy_unpack(zero, 5, out, 5));
+	assert_false(snappy_unpack(too_much, 5, out, 2));
+	assert_true(snappy_unpack(run, 6, out, 65 - 1) == false); /* promises 65 */
+	unsigned char long_run[65];
+	assert_true(snappy_unpack(run, 6, long_run, 65));
+	assert_true(long_run[0] == 'a' && long_run[64] == 'a');
+
+	/* A whole table with a packed block: one literal. */
+	struct buffer entries = {0}, block = {0}, table = {0};
+	struct tf_bundle bundle;
+	make_entries(&entries, HEADER, 2, "a", 1, ENTRY, sizeof(ENTRY) - 1);
+	put(&entries, (uint64_t)1 << 32, 8);
+	put_varint(&block, entries.size);
+	buffer_char(&block, (char)((entries.size - 1) << 2));
+	buffer_append(&block, entries.data, entries.size);
+	make_table(&table, &block, 1);
+	assert_ok(parse(&bundle, &table));
+	assert_int_equal(bundle.count, 1);
+	tf_bundle_close(&bundle);
+	block.data[0]++;
+	make_table(&table, &block, 1);
+	assert_error(ERR_DATA, "Snappy", parse(&bundle, &table));
+	buffer_release(&entries);
+	buffer_release(&block);
+	buffer_release(&table);
+}
+
+/* Two entries of one place in the data file. */
+static void overlaps_are_refused(void **state)
+{
+	(void)state;
+	struct buffer entries = {0}, table = {0};
+	struct tf_bundle bundle;
+	make_entries(&entries, HEADER, 2, "a", 1, ENTRY, sizeof(ENTRY) - 1);
+	put_entry(&entries, 0, "b", 1, ENTRY, sizeof(ENTRY) - 1);
+	make_table(&table, &entries, 0);
+	assert_ok(file_write(test_path("x.index"), table.data, table.size));
+	static const char data[48];
+	assert_ok(file_write(test_path("x.data-00000-of-00001"), data, 20));
+	assert_error(ERR_DATA, "truncated", tf_bundle_open(&bundle, test_path("x.index")));
+	assert_ok(file_write(test_path("x.data-00000-of-00001"), data, 48));
+	assert_error(ERR_DATA, "overlap", tf_bundle_open(&bundle, test_path("x.index")));
+	buffer_release(&entries);
+	buffer_release(&table);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(names_share_beginnings),
+	        cmocka_unit_test(malice_is_refused),
+	        cmocka_unit_test(snappy_blocks),
+	        cmocka_unit_test(overlaps_are_refused),
+	};
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+}

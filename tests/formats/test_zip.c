@@ -1,0 +1,171 @@
+/* Zip archives, made by hand with one thing wrong at a time. The archives of torch.save itself are in
+ * tests/train/test_model_weights.c. */
+#include "test.h"
+#include "base/buffer.h"
+#include "formats/zip.h"
+
+struct entry {
+	const char *name, *data;
+	uint32_t crc, size, stored; /* as the directory says; `stored` is the compressed size */
+	int method, flags;
+	int64_t offset;             /* of the local header; -1: where it is */
+};
+
+static void put(struct buffer *out, uint64_t value, int width)
+{
+	for (int i = 0; i < width; i++)
+		buffer_char(out, (char)(value >> (8 * i)));
+}
+
+static void put_local(struct buffer *out, const struct entry *entry)
+{
+	put(out, 0x04034b50, 4);
+	put(out, 0, 22);
+	put(out, strlen(entry->name), 2);
+	put(out, 0, 2);
+	buffer_text(out, entry->name);
+	buffer_text(out, entry->data);
+}
+
+static void put_central(struct buffer *out, const struct entry *entry, uint64_t offset)
+{
+	put(out, 0x02014b50, 4);
+	put(out, 0, 4);
+	put(out, (uint64_t)entry->flags, 2);
+	put(out, (uint64_t)entry->method, 2);
+	put(out, 0, 4);
+	put(out, entry->crc, 4);
+	put(out, entry->stored, 4);
+	put(out, entry->size, 4);
+	put(out, strlen(entry->name), 2);
+	put(out, 0, 12);
+	put(out, entry->offset >= 0 ? (uint64_t)entry->offset : offset, 4);
+	buffer_text(out, entry->name);
+}
+
+static void make(struct buffer *out, const struct entry *entries, int count)
+{
+	uint64_t offsets[8];
+	buffer_clear(out);
+	for (int i = 0; i < count; i++) {
+		offsets[i] = out->size;
+		put_local(out, &entries[i]);
+	}
+	uint64_t begin = out->size;
+	for (int i = 0; i < count; i++)
+		put_central(out, &entries[i], offsets[i]);
+	uint64_t size = out->size - begin;
+	put(out, 0x06054b50, 4);
+	put(out, 0, 4);
+	put(out, (uint64_t)count, 2);
+	put(out, (uint64_t)count, 2);
+	put(out, size, 4);
+	put(out, begin, 4);
+	put(out, 0, 2);
+}
+
+static enum status open_bytes(struct zip *zip, const struct buffer *bytes)
+{
+	return zip_open(zip, "x.zip", (const unsigned char *)bytes->data, bytes->size);
+}
+
+/* CRC-32 of "hello" and of "abc". */
+static const struct entry good[] = {
+        {"a/hello", "hello", 0x3610a686, 5, 5, 0, 0, -1},
+        {"a/", "", 0, 0, 0, 0, 0, -1},
+        {"a/abc", "abc", 0x352441c2, 3, 3, 0, 0, -1},
+};
+
+static void entries_are_found(void **state)
+{
+	(void)state;
+	struct buffer bytes = {0};
+	struct zip zip;
+	make(&bytes, good, 3);
+	assert_ok(open_bytes(&zip, &bytes));
+	assert_int_equal(zip.count, 2);
+	const struct zip_entry *entry = zip_find(&zip, "a/abc");
+	assert_non_null(entry);
+	assert_int_equal(entry->size, 3);
+	assert_memory_equal(entry->data, "abc", 3);
+	assert_ok(zip_entry_check(entry, "x.zip"));
+	assert_null(zip_find(&zip, "abc"));
+	bytes.data[entry->offset] = 'x';
+	assert_error(ERR_DATA, "a/abc", zip_entry_check(entry, "x.zip"));
+	zip_close(&zip);
+	for (size_t size = 0; size < bytes.size; size++) {
+		struct buffer cut = {.data = bytes.data, .size = size};
+		assert_int_equal(open_bytes(&zip, &cut), ERR_DATA);
+	}
+	buffer_release(&bytes);
+}
+
+static void malice_is_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		struct entry second;
+		const char *part;
+	} cases[] = {
+	        {{"b", "abc", 0, 1000000, 3, 8, 0, -1}, "compressed (method 8)"},
+	        {{"b", "abc", 0, 3, 3, 0, 1, -1}, "encrypted"},
+	        {{"b", "abc", 0, 1000, 3, 0, 0, -1}, "1000 bytes stored as 3"},
+	        {{"b", "abc", 0, 1000, 1000, 0, 0, -1}, "beyond the data"},
+	        {{"a/hello", "hello", 0, 5, 5, 0, 0, -1}, "two entries are called"},
+	        {{"b", "abc", 0, 3, 3, 0, 0, 0}, "not that of entry 'b'"},
+	        {{"b", "abc", 0, 3, 3, 0, 0, 5}, "no header of entry 'b'"},
+	        {{"b", "abc", 0, 3, 3, 0, 0, 0xfffffff0}, "no header of entry 'b'"},
+	        {{"b", "abc", 0, 0xffffffff, 0xffffffff, 0, 0, -1}, "beyond the data"},
+	};
+	struct buffer bytes = {0};
+	struct zip zip;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct entry entries[2] = {good[0], cases[i].second};
+		make(&bytes, entries, 2);
+		assert_error(ERR_DATA, cases[i].part, open_bytes(&zip, &bytes));
+	}
+	/* One entry within the other's data: a header hidden in them. */
+	struct buffer inner = {0};
+	struct entry nested = {"n", "xx", 0, 2, 2, 0, 0, -1};
+	put_local(&inner, &nested);
+	make(&bytes, good, 1);
+	struct buffer outer = {0};
+	put(&outer, 0x04034b50, 4);
+	put(&outer, 0, 22);
+	put(&outer, 1, 2);
+	put(&outer, 0, 2);
+	buffer_text(&outer, "o");
+	uint64_t within = outer.size;
+	buffer_append(&outer, inner.data, inner.size);
+	uint64_t begin = outer.size;
+	struct entry whole = {"o", "", 0, (uint32_t)inner.size, (uint32_t)inner.size, 0, 0, 0};
+	nested.offset = (int64_t)within;
+	put_central(&outer, &whole, 0);
+	put_central(&outer, &nested, within);
+	uint64_t size = outer.size - begin;
+	put(&outer, 0x06054b50, 4);
+	put(&outer, 0, 4);
+	put(&outer, 2, 2);
+	put(&outer, 2, 2);
+	put(&outer, size, 4);
+	put(&outer, begin, 4);
+	put(&outer, 0, 2);
+	assert_error(ERR_DATA, "overlap", open_bytes(&zip, &outer));
+	buffer_release(&inner);
+	buffer_release(&outer);
+	/* More entries than the directory has room for. */
+	make(&bytes, good, 1);
+	bytes.data[bytes.size - 12] = (char)0xff;
+	bytes.data[bytes.size - 11] = (char)0xff;
+	assert_error(ERR_DATA, "65535 entries", open_bytes(&zip, &bytes));
+	buffer_release(&bytes);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(entries_are_found),
+	        cmocka_unit_test(malice_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
