@@ -44,9 +44,14 @@ struct step {
 	int64_t token_count;
 	double prediction_weight;                 /* sum of prediction weights over the whole step */
 	int64_t prediction_count, labelled_count; /* instances with a next-sentence label */
+	int32_t *lengths; /* [instance_count] tokens of each */
 	int32_t batch_count;
-	struct batch *batches; /* [batch_count] */
+	struct batch *batches; /* [batch_count], or NULL for a large step: step_batch() gives them either way */
+	const struct outline *outline; /* of such a step; the reader's own */
 };
+/* Micro-batch `number` of a step, in any order and as often as one likes; of a large step it is made now, and valid
+ * until the call after the next. */
+MUST_USE enum status step_batch(const struct step *step, int32_t number, const struct batch **out);
 
 /* What an instance is made of, and its label: pairs (BERT: does B follow A, or is it random), order (ALBERT's and
  * Megatron's: are two neighbours swapped), none (running text as long as fits), single (a sentence by itself). */

@@ -10,10 +10,29 @@
 /* Two steps in the caller's hands (the last two given out), two being made ahead. */
 #define SLOTS 4
 #define AHEAD 2
+/* The batches of so many steps lie ready where they take no more than this. Larger steps, of a thousand micro-batches,
+ * are counted ahead and remembered as picks; a micro-batch is spelled out when it is asked for. */
+#define READY_BYTES ((size_t)256 << 20)
+/* Micro-batches spelled out of such steps: what is on its way to the device, and the next. */
+#define SPELLED 2
 
 /* id_order: a stable radix sort by id, eleven bits a pass. */
 #define DIGIT_BITS 11
 #define DIGITS (1 << DIGIT_BITS)
+
+/* Fills batches; one for each thread that does. */
+struct batch_maker {
+	struct instances *instances;
+	int32_t *sorted; /* [tokens] */
+	int32_t counts[DIGITS];
+};
+
+/* What is remembered of a step whose batches are not ready. */
+struct outline {
+	struct step_reader *reader;
+	struct pick *picks; /* [batch_size] */
+	int32_t *ends;      /* [batch_limit] instances up to the end of each micro-batch */
+};
 
 struct step_reader {
 	struct instances *instances;
@@ -21,12 +40,13 @@ struct step_reader {
 	struct step_settings settings;
 	int64_t step_count;  /* steps to deliver; INT64_MAX = endless */
 	int32_t batch_limit; /* micro-batches a slot has room for */
+	bool ready;          /* batches are made ahead; otherwise outlines */
 	struct step slots[SLOTS];
-	/* The thread's own: */
-	struct pick *picks;      /* [batch_size] */
-	int32_t *ends;           /* [batch_limit] instances up to the end of each cut */
-	int32_t *sorted;         /* [tokens] */
-	int32_t counts[DIGITS];
+	struct outline outlines[SLOTS]; /* where batches are ready, the first serves all */
+	struct batch_maker ahead, asked;  /* the thread's own; the caller's */
+	struct batch spelled[SPELLED];    /* the caller's, in turn */
+	int64_t spelled_count;
+	struct instance scratch;          /* the thread's own, to count predictions */
 
 	pthread_t thread;
 	bool thread_runs;
@@ -39,11 +59,10 @@ struct step_reader {
 };
 
 /* Micro-batches as few as the capacity allows (greedy in order is fewest), or of equal instance counts: fills
- * reader->ends and returns their number. Of predictions the picks know how many there are at most, so the cut is a
+ * outline->ends and returns their number. Of predictions the picks know how many there are at most, so the cut is a
  * function of the picks and the capacity alone. */
-static int32_t cut_step(struct step_reader *reader, int64_t instance_count)
+static int32_t cut_step(const struct step_settings *settings, struct outline *outline, int64_t instance_count)
 {
-	const struct step_settings *settings = &reader->settings;
 	int32_t cuts = 0;
 	if (settings->accumulation_steps > 0) {
 		int64_t parts = settings->accumulation_steps < instance_count ? settings->accumulation_steps
@@ -51,36 +70,35 @@ static int32_t cut_step(struct step_reader *reader, int64_t instance_count)
 		int64_t end = 0;
 		for (; cuts < parts; cuts++) {
 			end += instance_count / parts + (cuts < instance_count % parts);
-			reader->ends[cuts] = (int32_t)end;
+			outline->ends[cuts] = (int32_t)end;
 		}
 		return cuts;
 	}
 	struct batch_capacity used = {0};
 	for (int64_t i = 0; i < instance_count; i++) {
-		int32_t tokens = reader->picks[i].length, predictions = reader->picks[i].predictions;
+		int32_t tokens = outline->picks[i].length, predictions = outline->picks[i].predictions;
 		if (used.sequences + 1 > settings->capacity.sequences ||
 		    tokens > settings->capacity.tokens - used.tokens ||
 		    predictions > settings->capacity.predictions - used.predictions) {
-			reader->ends[cuts++] = (int32_t)i;
+			outline->ends[cuts++] = (int32_t)i;
 			used = (struct batch_capacity){0};
 		}
 		used.tokens += tokens;
 		used.predictions += predictions;
 		used.sequences++;
 	}
-	reader->ends[cuts++] = (int32_t)instance_count;
+	outline->ends[cuts++] = (int32_t)instance_count;
 	return cuts;
 }
 
-static void sort_by_id(struct step_reader *reader, struct batch *batch)
+static void sort_by_id(struct batch_maker *maker, struct batch *batch)
 {
-	int32_t count = batch->token_count, *from = reader->sorted, *to = batch->id_order,
-	        *counts = reader->counts;
-	uint32_t largest = (uint32_t)reader->instance_settings->vocab_size - 1;
+	int32_t count = batch->token_count, *from = maker->sorted, *to = batch->id_order, *counts = maker->counts;
+	uint32_t largest = (uint32_t)instances_settings(maker->instances)->vocab_size - 1;
 	for (int32_t i = 0; i < count; i++)
 		from[i] = i;
 	for (int shift = 0; shift == 0 || (shift < 32 && largest >> shift > 0); shift += DIGIT_BITS) {
-		memset(counts, 0, sizeof(reader->counts));
+		memset(counts, 0, sizeof(maker->counts));
 		for (int32_t i = 0; i < count; i++)
 			counts[(uint32_t)batch->ids[i] >> shift & (DIGITS - 1)]++;
 		int32_t sum = 0;
@@ -122,7 +140,7 @@ static void clear_tails(struct batch *batch, int32_t tokens, int32_t sequences, 
 }
 
 /* Appends one instance, made in place in the batch's arrays. */
-static enum status append_instance(struct step_reader *reader, struct batch *batch, int64_t sample,
+static enum status append_instance(struct batch_maker *maker, struct batch *batch, int64_t sample,
                                    const struct pick *pick)
 {
 	int32_t start = batch->token_count, first = batch->prediction_count;
@@ -131,7 +149,7 @@ static enum status append_instance(struct step_reader *reader, struct batch *bat
 	                            .prediction_positions = batch->prediction_rows + first,
 	                            .prediction_labels = batch->prediction_labels + first,
 	                            .prediction_weights = batch->prediction_weights + first};
-	TRY(instances_make(reader->instances, pick, &instance));
+	TRY(instances_make(maker->instances, pick, &instance));
 	for (int32_t i = 0; i < instance.length; i++) {
 		batch->positions[start + i] = i;
 		batch->token_samples[start + i] = (uint32_t)sample;
@@ -147,49 +165,93 @@ static enum status append_instance(struct step_reader *reader, struct batch *bat
 	return OK;
 }
 
-static enum status fill_batch(struct step_reader *reader, struct batch *batch, int64_t first_sample,
-                              int64_t begin, int64_t end)
+/* Micro-batch `number` of a step. */
+static enum status fill_batch(struct batch_maker *maker, const struct outline *outline, int64_t first_sample,
+                              int32_t number, struct batch *batch)
 {
+	int64_t begin = number > 0 ? outline->ends[number - 1] : 0, end = outline->ends[number];
 	int32_t tokens = batch->token_count, sequences = batch->sequence_count,
 	        predictions = batch->prediction_count;
 	batch->token_count = batch->sequence_count = batch->prediction_count = batch->longest = 0;
 	batch->starts[0] = 0;
 	for (int64_t i = begin; i < end; i++)
-		TRY(append_instance(reader, batch, first_sample + i, &reader->picks[i]));
-	sort_by_id(reader, batch);
+		TRY(append_instance(maker, batch, first_sample + i, &outline->picks[i]));
+	sort_by_id(maker, batch);
 	clear_tails(batch, tokens, sequences, predictions);
 	return OK;
 }
 
+static void add_counts(struct step *step, int32_t tokens, int32_t predictions, const float *weights)
+{
+	step->token_count += tokens;
+	step->prediction_count += predictions;
+	for (int32_t i = 0; i < predictions; i++)
+		step->prediction_weight += weights[i];
+}
+
+/* All batches of a step, and its counts. */
+static enum status make_batches(struct step_reader *reader, const struct outline *outline, struct step *step)
+{
+	for (int32_t i = 0; i < step->batch_count; i++) {
+		struct batch *batch = &step->batches[i];
+		TRY(fill_batch(&reader->ahead, outline, step->first_sample, i, batch));
+		add_counts(step, batch->token_count, batch->prediction_count, batch->prediction_weights);
+		for (int32_t k = 0; k < batch->sequence_count; k++)
+			step->labelled_count += batch->next_labels[k] >= 0;
+	}
+	return OK;
+}
+
+/* The counts alone: every instance is made, and forgotten. Weights add up in the same order as in make_batches. */
+static enum status count_step(struct step_reader *reader, const struct outline *outline, struct step *step)
+{
+	for (int64_t i = 0; i < step->instance_count; i++) {
+		struct instance instance = reader->scratch;
+		TRY(instances_make(reader->instances, &outline->picks[i], &instance));
+		add_counts(step, instance.length, instance.prediction_count, instance.prediction_weights);
+		step->labelled_count += instance.next_label >= 0;
+	}
+	return OK;
+}
+
 /* `index` counts the delivered steps from 0. */
-static enum status make_step(struct step_reader *reader, int64_t index, struct step *step)
+static enum status make_step(struct step_reader *reader, int64_t index)
 {
 	const struct step_settings *settings = &reader->settings;
+	struct step *step = &reader->slots[index % SLOTS];
+	struct outline *outline = &reader->outlines[reader->ready ? 0 : index % SLOTS];
 	step->number = settings->first_step + index;
 	step->first_sample =
 	        settings->samples_before + (step->number - 1 - settings->steps_before) * settings->batch_size;
 	step->instance_count = settings->batch_size;
 	if (settings->sample_count > 0 && step->instance_count > settings->sample_count - step->first_sample)
 		step->instance_count = settings->sample_count - step->first_sample;
-	TRY(instances_pick(reader->instances, step->first_sample, &reader->picks[0], &step->epoch,
+	TRY(instances_pick(reader->instances, step->first_sample, &outline->picks[0], &step->epoch,
 	                   &step->epoch_first));
 	for (int64_t i = 1; i < step->instance_count; i++)
-		TRY(instances_pick(reader->instances, step->first_sample + i, &reader->picks[i], NULL, NULL));
-	step->batch_count = cut_step(reader, step->instance_count);
+		TRY(instances_pick(reader->instances, step->first_sample + i, &outline->picks[i], NULL, NULL));
+	for (int64_t i = 0; i < step->instance_count; i++)
+		step->lengths[i] = outline->picks[i].length;
+	step->batch_count = cut_step(settings, outline, step->instance_count);
 	step->token_count = step->prediction_count = step->labelled_count = 0;
 	step->prediction_weight = 0;
-	for (int32_t i = 0; i < step->batch_count; i++) {
-		struct batch *batch = &step->batches[i];
-		TRY(fill_batch(reader, batch, step->first_sample, i > 0 ? reader->ends[i - 1] : 0,
-		               reader->ends[i]));
-		step->token_count += batch->token_count;
-		step->prediction_count += batch->prediction_count;
-		for (int32_t j = 0; j < batch->prediction_count; j++)
-			step->prediction_weight += batch->prediction_weights[j];
-		for (int32_t j = 0; j < batch->sequence_count; j++)
-			step->labelled_count += batch->next_labels[j] >= 0;
+	if (reader->ready)
+		return make_batches(reader, outline, step);
+	step->outline = outline;
+	return count_step(reader, outline, step);
+}
+
+enum status step_batch(const struct step *step, int32_t number, const struct batch **out)
+{
+	BUG_IF(number < 0 || number >= step->batch_count);
+	if (step->batches) {
+		*out = &step->batches[number];
+		return OK;
 	}
-	return OK;
+	struct step_reader *reader = step->outline->reader;
+	struct batch *batch = &reader->spelled[reader->spelled_count++ % SPELLED];
+	*out = batch;
+	return fill_batch(&reader->asked, step->outline, step->first_sample, number, batch);
 }
 
 static void *run_reader(void *context)
@@ -203,7 +265,7 @@ static void *run_reader(void *context)
 		}
 		int64_t index = reader->made;
 		pthread_mutex_unlock(&reader->lock);
-		enum status status = make_step(reader, index, &reader->slots[index % SLOTS]);
+		enum status status = make_step(reader, index);
 		pthread_mutex_lock(&reader->lock);
 		if (status != OK)
 			reader->error = *error_last();
@@ -250,19 +312,57 @@ static enum status count_batches(struct step_reader *reader)
 	return OK;
 }
 
+static bool batches_are_ready(const struct step_reader *reader)
+{
+	size_t one = batch_bytes(reader->settings.capacity);
+	return SLOTS * (size_t)reader->batch_limit <= READY_BYTES / one;
+}
+
+/* What a step is remembered by. */
+static enum status take_outline(struct step_reader *reader, struct outline *outline)
+{
+	outline->reader = reader;
+	TRY(memory_new(&outline->picks, reader->settings.batch_size, sizeof(*outline->picks), "step"));
+	return memory_new(&outline->ends, reader->batch_limit, sizeof(*outline->ends), "step");
+}
+
+static enum status take_maker(struct step_reader *reader, struct batch_maker *maker)
+{
+	maker->instances = reader->instances;
+	return memory_new(&maker->sorted, reader->settings.capacity.tokens, sizeof(*maker->sorted), "step");
+}
+
+static enum status take_scratch(struct instance *scratch, int64_t length)
+{
+	TRY(memory_new(&scratch->ids, length, sizeof(*scratch->ids), "step"));
+	TRY(memory_new(&scratch->types, length, sizeof(*scratch->types), "step"));
+	TRY(memory_new(&scratch->prediction_positions, length, sizeof(*scratch->prediction_positions), "step"));
+	TRY(memory_new(&scratch->prediction_labels, length, sizeof(*scratch->prediction_labels), "step"));
+	return memory_new(&scratch->prediction_weights, length, sizeof(*scratch->prediction_weights), "step");
+}
+
 static enum status take_memory(struct step_reader *reader)
 {
-	int64_t batch_size = reader->settings.batch_size;
-	TRY(memory_new(&reader->picks, batch_size, sizeof(*reader->picks), "step"));
-	TRY(memory_new(&reader->ends, reader->batch_limit, sizeof(*reader->ends), "step"));
-	TRY(memory_new(&reader->sorted, reader->settings.capacity.tokens, sizeof(*reader->sorted), "step"));
+	const struct step_settings *settings = &reader->settings;
+	reader->ready = batches_are_ready(reader);
+	TRY(take_maker(reader, &reader->ahead));
 	for (int s = 0; s < SLOTS; s++) {
 		struct step *step = &reader->slots[s];
+		TRY(memory_new(&step->lengths, settings->batch_size, sizeof(*step->lengths), "step"));
+		if (s == 0 || !reader->ready)
+			TRY(take_outline(reader, &reader->outlines[s]));
+		if (!reader->ready)
+			continue;
 		TRY(memory_new(&step->batches, reader->batch_limit, sizeof(*step->batches), "step"));
 		for (int32_t b = 0; b < reader->batch_limit; b++)
-			TRY(batch_create(&step->batches[b], reader->settings.capacity));
+			TRY(batch_create(&step->batches[b], settings->capacity));
 	}
-	return OK;
+	if (reader->ready)
+		return OK;
+	TRY(take_maker(reader, &reader->asked));
+	for (int i = 0; i < SPELLED; i++)
+		TRY(batch_create(&reader->spelled[i], settings->capacity));
+	return take_scratch(&reader->scratch, reader->instance_settings->max_seq_length);
 }
 
 /* Signals are for the main thread. */
@@ -356,12 +456,21 @@ void step_reader_close(struct step_reader *reader)
 		for (int32_t b = 0; b < reader->batch_limit && reader->slots[s].batches != NULL; b++)
 			batch_release(&reader->slots[s].batches[b]);
 		free(reader->slots[s].batches);
+		free(reader->slots[s].lengths);
+		free(reader->outlines[s].picks);
+		free(reader->outlines[s].ends);
 	}
+	for (int i = 0; i < SPELLED; i++)
+		batch_release(&reader->spelled[i]);
 	pthread_mutex_destroy(&reader->lock);
 	pthread_cond_destroy(&reader->changed);
-	free(reader->picks);
-	free(reader->ends);
-	free(reader->sorted);
+	free(reader->ahead.sorted);
+	free(reader->asked.sorted);
+	free(reader->scratch.ids);
+	free(reader->scratch.types);
+	free(reader->scratch.prediction_positions);
+	free(reader->scratch.prediction_labels);
+	free(reader->scratch.prediction_weights);
 	free(reader);
 }
 
@@ -370,8 +479,11 @@ size_t step_reader_bytes(const struct instance_settings *instances, const struct
 	struct step_reader reader = {.instance_settings = instances, .settings = *settings};
 	if (count_batches(&reader) != OK)
 		return 0; /* said when it is opened */
-	return (size_t)SLOTS * (size_t)reader.batch_limit * batch_bytes(settings->capacity) +
-	       (size_t)settings->batch_size * (sizeof(struct pick) + sizeof(int32_t));
+	size_t batch = batch_bytes(settings->capacity), lengths = SLOTS * (size_t)settings->batch_size * sizeof(int32_t);
+	size_t outline = (size_t)settings->batch_size * sizeof(struct pick) + (size_t)reader.batch_limit * sizeof(int32_t);
+	if (batches_are_ready(&reader))
+		return SLOTS * (size_t)reader.batch_limit * batch + outline + lengths;
+	return SPELLED * batch + SLOTS * outline + lengths;
 }
 
 enum status instances_mean_length(struct instances *instances, int64_t limit, double *out)

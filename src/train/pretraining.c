@@ -106,8 +106,10 @@ enum status pretraining_score(const struct model *model, struct activations *act
 		if (!step)
 			break;
 		for (int32_t i = 0; i < step->batch_count; i++) {
+			const struct batch *host;
 			struct batch batch;
-			be->functions->upload(replica, &step->batches[i], &batch);
+			TRY_GOTO(step_batch(step, i, &host), done);
+			be->functions->upload(replica, host, &batch);
 			model_forward(model, activations, replica, &batch, false);
 			model_pretraining_loss(model, activations, replica, &batch, false, false);
 		}

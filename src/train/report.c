@@ -261,24 +261,19 @@ static void refresh_page(struct report *report, const struct train_state *state,
 
 static void count_lengths(struct length_counts *lengths, const struct step *step)
 {
-	for (int32_t i = 0; i < step->batch_count; i++) {
-		const struct batch *batch = &step->batches[i];
-		for (int32_t s = 0; s < batch->sequence_count; s++) {
-			int32_t length = batch->starts[s + 1] - batch->starts[s];
-			if (lengths->width == 0)
-				lengths->width = 4;
-			while (length > lengths->width * LENGTH_BINS - 1) { /* bins of twice the width */
-				for (int k = 0; k < LENGTH_BINS; k++)
-					lengths->count[k] = k < LENGTH_BINS / 2
-								    ? lengths->count[2 * k] + lengths->count[2 * k + 1]
-								    : 0;
-				lengths->width *= 2;
-			}
-			lengths->count[length / lengths->width]++;
-			lengths->sequences++;
-			lengths->tokens += length;
-			lengths->longest = length > lengths->longest ? length : lengths->longest;
+	for (int64_t i = 0; step->lengths && i < step->instance_count; i++) {
+		int32_t length = step->lengths[i];
+		if (lengths->width == 0)
+			lengths->width = 4;
+		while (length > lengths->width * LENGTH_BINS - 1) { /* bins of twice the width */
+			for (int k = 0; k < LENGTH_BINS; k++)
+				lengths->count[k] = k < LENGTH_BINS / 2 ? lengths->count[2 * k] + lengths->count[2 * k + 1] : 0;
+			lengths->width *= 2;
 		}
+		lengths->count[length / lengths->width]++;
+		lengths->sequences++;
+		lengths->tokens += length;
+		lengths->longest = length > lengths->longest ? length : lengths->longest;
 	}
 }
 

@@ -23,14 +23,19 @@ void step_begin(struct training *training, const struct step *step, double learn
 	be->functions->to_device(be, replica->accumulators, &zero, sizeof(zero));
 }
 
-static void micro_batch_gradients(struct training *training, const struct step *step, int32_t number)
+static enum status micro_batch_gradients(struct training *training, const struct step *step, int32_t number,
+					 double *flops)
 {
 	struct objective *objective = training->objective;
 	struct replica *replica = training->replica;
+	const struct batch *host;
 	struct batch batch;
-	replica->backend->functions->upload(replica, &step->batches[number], &batch);
+	TRY(step_batch(step, number, &host));
+	replica->backend->functions->upload(replica, host, &batch);
 	objective->forward(objective, replica, &batch, number == 0);
 	objective->backward(objective, replica, &batch, number == 0);
+	*flops += model_training_flops(&training->model->config, host);
+	return OK;
 }
 
 enum status step_gradients(struct training *training, const struct step *step, struct step_result *result)
@@ -40,8 +45,7 @@ enum status step_gradients(struct training *training, const struct step *step, s
 		/* A step of a thousand micro-batches is longer than the grace a scheduler gives. */
 		if (i > 0 && stop_requested())
 			return STOPPED;
-		micro_batch_gradients(training, step, i);
-		result->flops += model_training_flops(&training->model->config, &step->batches[i]);
+		TRY(micro_batch_gradients(training, step, i, &result->flops));
 	}
 	return OK;
 }
@@ -78,6 +82,7 @@ enum status step_measure(struct training *training, const struct step *step, str
 /* Where a repetition of the step first went wrong. */
 struct bad_place {
 	int32_t batch; /* -1: nowhere */
+	uint32_t first_sample, last_sample; /* of that micro-batch */
 	char where[192];
 	bool same;     /* its sums are those of the first run, bit for bit */
 };
@@ -103,15 +108,20 @@ static enum status repeat_step(struct training *training, const struct step *ste
 	struct replica *replica = training->replica;
 	struct accumulators sums = {0};
 	struct scalars scalars = {0};
+	double flops = 0;
 	*out = (struct bad_place){.batch = -1, .where = "an unknown place"};
 	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof(sums));
 	for (int32_t i = 0; i < step->batch_count; i++) {
-		micro_batch_gradients(training, step, i);
+		TRY(micro_batch_gradients(training, step, i, &flops));
 		TRY(read_sums(training, &scalars, &sums));
 		if (out->batch >= 0 ||
 		    (scalars.finite && isfinite(scalars.gradient_square_sum) && sums_finite(&sums)))
 			continue;
+		const struct batch *batch;
+		TRY(step_batch(step, i, &batch));
 		out->batch = i;
+		out->first_sample = out->last_sample = batch->sequence_count > 0 ? batch->samples[0] : 0;
+		out->last_sample += (uint32_t)(batch->sequence_count > 0 ? batch->sequence_count - 1 : 0);
 		if (objective->locate_not_finite)
 			objective->locate_not_finite(objective, sums_finite(&sums), out->where, sizeof(out->where));
 	}
@@ -129,11 +139,8 @@ static void describe(const struct step *step, const struct step_result *result, 
 	if (place->batch < 0) {
 		snprintf(where, sizeof(where), "but not when repeated: the hardware (memory, overclocking) or a race");
 	} else {
-		const struct batch *batch = &step->batches[place->batch];
-		uint32_t first = batch->sequence_count > 0 ? batch->samples[0] : 0;
 		snprintf(where, sizeof(where), "in micro-batch %d of %d (samples %u to %u), first in %s; %s",
-			 place->batch + 1, step->batch_count, first,
-			 first + (uint32_t)(batch->sequence_count > 0 ? batch->sequence_count - 1 : 0), place->where,
+			 place->batch + 1, step->batch_count, place->first_sample, place->last_sample, place->where,
 			 place->same ? "the same when repeated: data or recipe, not the machine"
 				     : "other numbers when repeated: the hardware (memory, overclocking) or a race");
 	}

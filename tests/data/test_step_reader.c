@@ -437,6 +437,76 @@ static void test_capacity(void **state)
 	batch_release(&batch);
 }
 
+/* Bytes that malloc and mmap have given out. */
+static size_t in_use(void)
+{
+	struct mallinfo2 info = mallinfo2();
+	return info.uordblks + info.hblkhd;
+}
+
+static void assert_same_batch(const struct batch *a, const struct batch *b)
+{
+	assert_int_equal(a->token_count, b->token_count);
+	assert_int_equal(a->sequence_count, b->sequence_count);
+	assert_int_equal(a->prediction_count, b->prediction_count);
+	assert_int_equal(a->longest, b->longest);
+	assert_memory_equal(a->ids, b->ids, (size_t)a->token_count * 4);
+	assert_memory_equal(a->types, b->types, (size_t)a->token_count * 4);
+	assert_memory_equal(a->positions, b->positions, (size_t)a->token_count * 4);
+	assert_memory_equal(a->token_samples, b->token_samples, (size_t)a->token_count * 4);
+	assert_memory_equal(a->id_order, b->id_order, (size_t)a->token_count * 4);
+	assert_memory_equal(a->starts, b->starts, (size_t)a->sequence_count * 4 + 4);
+	assert_memory_equal(a->samples, b->samples, (size_t)a->sequence_count * 4);
+	assert_memory_equal(a->next_labels, b->next_labels, (size_t)a->sequence_count * 4);
+	assert_memory_equal(a->prediction_rows, b->prediction_rows, (size_t)a->prediction_count * 4);
+	assert_memory_equal(a->prediction_labels, b->prediction_labels, (size_t)a->prediction_count * 4);
+	assert_memory_equal(a->prediction_weights, b->prediction_weights, (size_t)a->prediction_count * 4);
+}
+
+/* A step too large to lie ready has the same micro-batches, asked for in any order, and little memory. */
+static void test_large_steps(void **state)
+{
+	(void)state;
+	struct step_settings small = usual_step(64, 16, 0), large = small;
+	large.capacity.tokens = 1 << 20; /* room that nobody needs: 16 such batches are 350 MB */
+	struct step_reader *readers[2];
+	const struct step *steps[2];
+	const struct batch *batches[2];
+	size_t before = in_use();
+	assert_ok(step_reader_open(&readers[1], instances, &large));
+	size_t taken = in_use() - before, planned = step_reader_bytes(instances_settings(instances), &large);
+	assert_true(taken < 64 << 20);
+	assert_true(planned < 64 << 20 && planned > 40 << 20);
+	assert_ok(step_reader_open(&readers[0], instances, &small));
+	for (int s = 0; s < 30; s++) {
+		for (int i = 0; i < 2; i++)
+			assert_ok(step_reader_next(readers[i], &steps[i]));
+		assert_non_null(steps[0]->batches);
+		assert_null(steps[1]->batches);
+		assert_int_equal(steps[0]->first_sample, steps[1]->first_sample);
+		assert_int_equal(steps[0]->token_count, steps[1]->token_count);
+		assert_int_equal(steps[0]->prediction_count, steps[1]->prediction_count);
+		assert_int_equal(steps[0]->labelled_count, steps[1]->labelled_count);
+		assert_true(steps[0]->prediction_weight == steps[1]->prediction_weight);
+		assert_int_equal(steps[0]->batch_count, 16);
+		assert_int_equal(steps[1]->batch_count, 16);
+		assert_memory_equal(steps[0]->lengths, steps[1]->lengths, 64 * sizeof(int32_t));
+		for (int k = 0; k < 20; k++) {
+			for (int i = 0; i < 2; i++)
+				assert_ok(step_batch(steps[i], k * 7 % 16, &batches[i]));
+			assert_same_batch(batches[0], batches[1]);
+			if (s == 29 && k == 19)
+				check_tails(batches[1], large.capacity);
+		}
+		/* The one before stays. */
+		assert_ok(step_batch(steps[1], 3, &batches[0]));
+		assert_ok(step_batch(steps[1], 4, &batches[1]));
+		assert_int_equal(batches[0]->samples[0], (uint32_t)steps[1]->first_sample + 12);
+	}
+	for (int i = 0; i < 2; i++)
+		step_reader_close(readers[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -444,6 +514,7 @@ int main(void)
 	        cmocka_unit_test(test_resume),   cmocka_unit_test(test_evaluation_set),
 	        cmocka_unit_test(test_lifetime), cmocka_unit_test(test_memory),
 	        cmocka_unit_test(test_error),    cmocka_unit_test(test_capacity),
+	        cmocka_unit_test(test_large_steps),
 	};
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }
