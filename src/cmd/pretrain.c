@@ -92,6 +92,7 @@ static enum status open_phase(void *context, const struct train_state *state, st
 	TRY(pretrain_open_evaluation(run, phase));
 	TRY(find_best_set(run));
 	phase->steps.first_step = state->step + 1;
+	phase->steps.last_step = state->phase.first_step + phase->settings->num_train_steps;
 	phase->steps.steps_before = state->phase.first_step;
 	phase->steps.samples_before = state->phase.first_sample;
 	TRY(pretraining_create(&run->objective, &(struct pretraining_settings){
