@@ -11,7 +11,7 @@ const struct option pretrain_options[] = {
 	{.name = "data", .type = OPTION_LIST, .field = FIELD(data), .role = ROLE_SOURCE, .value_name = "PREFIX...",
 	 .help = "token shards of `bertc prepare` instead of text; PREFIX:WEIGHT mixes several by weight"},
 	{.name = "input_file", .type = OPTION_LIST, .field = FIELD(input_file), .role = ROLE_SOURCE,
-	 .value_name = "PATH...", .alias = "input_dir",
+	 .value_name = "PATH...", .alias = "input_dir input_files input_files_dir",
 	 .help = "static instances instead of text: Google's TFRecord, NVIDIA's HDF5 or `bertc instances`; files, folders, "
 		 "globs"},
 	INPUT_OPTIONS(struct pretrain_settings, input),
@@ -25,7 +25,7 @@ const struct option pretrain_options[] = {
 	{.name = "eval_data", .type = OPTION_LIST, .field = FIELD(eval_data), .role = ROLE_SOURCE,
 	 .value_name = "[NAME=]PREFIX...", .help = "token shards to evaluate on"},
 	{.name = "eval_file", .type = OPTION_LIST, .field = FIELD(eval_file), .role = ROLE_SOURCE,
-	 .value_name = "[NAME=]PATH...", .help = "static instances to evaluate on"},
+	 .value_name = "[NAME=]PATH...", .alias = "eval_files_dir", .help = "static instances to evaluate on"},
 	{.name = "best_by", .type = OPTION_TEXT, .field = FIELD(best_by), .role = ROLE_RUN, .value_name = "NAME",
 	 .fallback_text = "the first", .help = "evaluation set whose loss says which checkpoint is the best, and when "
 					       "early_stopping_patience ends"},

@@ -6,15 +6,15 @@
 
 /* By program, as their parsers declare them. */
 static const char *const google[] = {
-        "bert_config_file", "output_dir", "init_checkpoint", "max_seq_length", "max_predictions_per_seq",
+        "bert_config_file", "input_file", "output_dir", "init_checkpoint", "max_seq_length", "max_predictions_per_seq",
         "do_train", "do_eval", "train_batch_size", "eval_batch_size", "learning_rate", "num_train_steps",
         "num_warmup_steps", "save_checkpoints_steps", "iterations_per_loop", "max_eval_steps", "use_tpu", "tpu_name",
         "tpu_zone", "gcp_project", "master", "num_tpu_cores", NULL};
 static const char *const google_data[] = {
-        "output_file", "vocab_file", "do_lower_case", "do_whole_word_mask", "max_seq_length",
+        "input_file", "output_file", "vocab_file", "do_lower_case", "do_whole_word_mask", "max_seq_length",
         "max_predictions_per_seq", "random_seed", "dupe_factor", "masked_lm_prob", "short_seq_prob", NULL};
 static const char *const nvidia[] = {
-        "config_file", "output_dir", "vocab_file", "init_checkpoint", "max_seq_length",
+        "input_dir", "config_file", "output_dir", "vocab_file", "init_checkpoint", "max_seq_length",
         "max_predictions_per_seq", "train_batch_size", "learning_rate", "num_train_epochs", "max_steps",
         "warmup_proportion", "local_rank", "seed", "gradient_accumulation_steps", "fp16", "amp", "loss_scale", "log_freq",
         "checkpoint_activations", "resume_from_checkpoint", "resume_step", "num_steps_per_checkpoint", "skip_checkpoint",
@@ -23,7 +23,7 @@ static const char *const nvidia[] = {
         "profile-start", "num_workers", "no_dense_sequence_output", "disable_jit_fusions", "cuda_graphs", "bert_model",
         NULL};
 static const char *const nvidia_tensorflow[] = {
-        "dllog_path", "optimizer_type", "num_accumulation_steps",
+        "input_files_dir", "eval_files_dir", "dllog_path", "optimizer_type", "num_accumulation_steps",
         "display_loss_steps", "verbose_logging", "horovod", "report_loss", "manual_fp16", "use_xla", NULL};
 static const char *const transformers[] = {
         "model_name_or_path", "overwrite_output_dir", "per_device_train_batch_size", "per_device_eval_batch_size",

@@ -15,7 +15,8 @@ static const char two_phases[] =
         "vocab_size = 80\n"
         "precision = fp32\n"
         "log_steps = 1\n"
-        "save_checkpoints_steps = 4\n"
+        "save_checkpoints_steps = 20\n"
+        "save_best = false\n"
         "[phase]\n"
         "max_seq_length = 16\n"
         "train_batch_size = 8\n"
@@ -34,10 +35,10 @@ static const char two_phases[] =
 
 /* The same as two invocations. */
 #define FIRST                                                                                                \
-	"--vocab_size 80 --precision fp32 --log_steps 1 --save_checkpoints_steps 4 --max_seq_length 16 "     \
+	"--vocab_size 80 --precision fp32 --log_steps 1 --save_checkpoints_steps 20 --no_save_best --max_seq_length 16 "     \
 	"--train_batch_size 8 --num_train_steps 6 --learning_rate 1e-2 --num_warmup_steps 2 --eval_steps 3"
 #define SECOND                                                                                               \
-	"--precision fp32 --log_steps 1 --save_checkpoints_steps 4 --max_seq_length 48 --train_batch_size 4 "\
+	"--precision fp32 --log_steps 1 --save_checkpoints_steps 20 --no_save_best --max_seq_length 48 --train_batch_size 4 "\
 	"--gradient_accumulation_steps 2 --num_train_steps 5 --learning_rate 5e-3 --warmup_proportion 0.4 "  \
 	"--eval_steps 2"
 
@@ -147,8 +148,8 @@ static void interrupted_anywhere_the_same_bits(void **state)
 {
 	(void)state;
 	/* In both phases, at evaluations, at the boundary, and just behind it. */
-	static const int steps[] = {2, 3, 6, 7, 8, 10};
-	for (int k = 0; k < 6; k++) {
+	static const int steps[] = {3, 6, 7, 9};
+	for (int k = 0; k < 4; k++) {
 		int step = steps[k];
 		char out[32], left[64];
 		int lines;
@@ -307,7 +308,7 @@ static void named_evaluation_sets(void **state)
 	(void)state;
 	assert_ok(file_write(test_path("easy.txt"), "the cat sees the house.\nthe cat sees the house.\n", 48));
 	assert_ok(file_write(test_path("hard.txt"), "xylem qua zebra.\nmoon house boat dog.\n", 38));
-	assert_program(75, "saved", LISTED("named", "--eval_corpus easy=%s/easy.txt hard=%s/hard.txt --best_by hard --stop_at_step 3"),
+	assert_program(75, "saved", LISTED("named", "--eval_corpus easy=%s/easy.txt hard=%s/hard.txt --best_by hard --save_best --stop_at_step 3"),
 	               test_folder, test_folder);
 	assert_program(0, "finished", "pretrain --out %s/named", test_folder);
 	double easy = metric("named", 11, "eval_easy_mlm_loss", NULL), hard = metric("named", 11, "eval_hard_mlm_loss", NULL);
