@@ -3,10 +3,11 @@ foreach), on the tensors of a BERT. bertc's times contain the refresh of its com
 makes anew in every forward pass.
 
     make build/bench/update
-    python bench/update.py [--model base] [--precision bf16,fp32] [--threads 2] [--rounds 15]
+    python bench/update.py [--model base] [--precision bf16,fp32] [--threads 2] [--rounds 15] [--clock wall|cpu]
 
-Prints medians, and the rate at which the update reads and writes weights, gradients and moments (28 bytes a parameter for
-AdamW, 40 for LAMB, whose weights and moments are read twice, and 4 for the norm). Needs: pip install torch transformers timm
+--clock cpu is processor time over the number of threads, for machines that others use. Prints medians, and the rate at which
+weights, gradients and moments are read and written: 28 bytes a parameter for AdamW, 40 for LAMB, whose weights and moments
+are read twice, 4 for the norm, 8 for clipping apart from the update. Needs: pip install torch transformers timm
 """
 import argparse
 import statistics
@@ -23,6 +24,7 @@ p.add_argument("--model", default="base")
 p.add_argument("--precision", default="bf16,fp32")
 p.add_argument("--threads", type=int, default=2)
 p.add_argument("--rounds", type=int, default=15)
+p.add_argument("--clock", choices=("wall", "cpu"), default="wall")
 a = p.parse_args()
 torch.set_num_threads(a.threads)
 layers, hidden = SIZES[a.model]
@@ -43,18 +45,23 @@ def peer(make):
     return decayed + plain, make([{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}])
 
 
+def now():
+    return time.process_time() / a.threads if a.clock == "cpu" else time.perf_counter()
+
+
 def run(parameters, optimizer):
-    started = time.perf_counter()
+    started = now()
     if not isinstance(optimizer, timm.optim.Lamb):  # which clips by itself
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
     optimizer.step()
-    return time.perf_counter() - started
+    return now() - started
 
 
 peers = {"adamw": peer(lambda groups: torch.optim.AdamW(groups, lr=1e-6, eps=1e-6, fused=True)),
          "lamb": peer(lambda groups: timm.optim.Lamb(groups, lr=1e-6, foreach=True))}
-ours = {precision: subprocess.Popen(["build/bench/update", a.model, precision, str(a.threads)], stdin=subprocess.PIPE,
-                                    stdout=subprocess.PIPE, text=True) for precision in a.precision.split(",")}
+ours = {precision: subprocess.Popen(
+    ["build/bench/update", a.model, precision, str(a.threads)] + ["cpu"] * (a.clock == "cpu"), stdin=subprocess.PIPE,
+    stdout=subprocess.PIPE, text=True) for precision in a.precision.split(",")}
 times = {}
 for turn in range(a.rounds + 1):
     for what, (parameters, optimizer) in peers.items():
@@ -68,7 +75,8 @@ print(f"{a.model}: {count / 1e6:.1f} million parameters, {a.threads} threads, me
 middle = {key: statistics.median(values[1:]) for key, values in times.items()}  # the first touches the memory
 for what, size in (("adamw", 28), ("lamb", 40)):
     peer_seconds = middle[what, "PyTorch"]
-    print(f"{what:5} PyTorch {1e3 * peer_seconds:7.1f} ms")
+    rate = (size + 4 + (8 if what == "adamw" else 0)) * count / peer_seconds / 1e9
+    print(f"{what:5} PyTorch {1e3 * peer_seconds:7.1f} ms, {rate:.1f} GB/s of these")
     for precision in ours:
         seconds, refresh = middle[what, precision], middle["refresh", precision]
         rate = (size + 4) * count / (seconds - refresh) / 1e9
