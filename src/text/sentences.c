@@ -389,8 +389,9 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 	if (number_next && letters > 0 && letters <= 3 && digits == 0 && dots == 0 && is_lower(character_at(s, word, &after)))
 		return false; /* c. 650, ur. 12, nr. 5 */
 	if (letters == 1 && digits == 0 && dots == 0) {
-		/* an initial, or "vitamin C."; z. B., d. h. */
-		if (is_upper(character_at(s, word, &after)) || !number_next)
+		/* an initial, or "vitamin C."; z. B., d. h., yet not "John's." */
+		bool alone = word == begin || utf8_is_space(character_before(s, begin, word));
+		if (is_upper(character_at(s, word, &after)) || (alone && !number_next))
 			return starter;
 	} else if (letters > 0 && dots > 0 && longest <= 3 && digits == 0) {
 		/* e.g. U.S. a.m. Ph.D. */
