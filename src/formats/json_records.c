@@ -39,7 +39,7 @@ struct json_records {
 	int matched;        /* levels of the text's key found on the way to here */
 	int text_array;     /* depth of the array whose strings are the text, 0: none */
 	int64_t text_count; /* strings of text of this record */
-	bool text_next, title_next, namespace_next, key_is_top; /* of the value to come */
+	bool match_next, text_next, title_next, namespace_next, key_is_top; /* of the value to come */
 	bool unwanted;          /* of a namespace without articles, or no document at all */
 	struct name_list *keys; /* collects the names of strings at the top of records; or NULL */
 	bool in_array;          /* the file is one array of records */
@@ -95,7 +95,7 @@ static void look_at_key(struct records *records)
 		if (wanted[size] == '\0')
 			json->text_next = true;
 		else
-			json->matched++; /* holds if an object follows */
+			json->match_next = true;
 	}
 }
 
@@ -143,7 +143,7 @@ static enum status end_value(struct records *records)
 {
 	struct json_records *json = records->state;
 
-	json->text_next = json->title_next = json->namespace_next = false;
+	json->match_next = json->text_next = json->title_next = json->namespace_next = false;
 	json->expect = EXPECT_COMMA_OR_END;
 	if (json->depth > 0)
 		return OK;
@@ -165,9 +165,9 @@ static enum status open_bracket(struct records *records, char bracket, int64_t o
 	} else {
 		json->expect = EXPECT_KEY_OR_END;
 	}
-	/* A part of the text's key was matched by a key without an object below it. */
-	if (json->matched > json->depth - 1)
-		json->matched = json->depth - 1;
+	if (json->match_next && bracket == '{')
+		json->matched++;
+	json->match_next = false;
 	json->text_next = json->key_is_top = false;
 	return OK;
 }
@@ -236,7 +236,7 @@ static enum status begin_record(struct records *records, char c, int64_t offset)
 	TRY(record_begin(records));
 	json->matched = json->text_array = 0;
 	json->text_count = 0;
-	json->text_next = json->title_next = json->namespace_next = json->unwanted = false;
+	json->match_next = json->text_next = json->title_next = json->namespace_next = json->unwanted = false;
 	json->depth = 0;
 	return open_bracket(records, '{', offset);
 }

@@ -54,8 +54,6 @@ static void close_parenthesis(struct buffer *out, size_t begin, const char *open
 		return;
 	}
 	drop_last(out, strlen(opening));
-	if (last(out, begin) == ' ')
-		drop_last(out, 1);
 }
 
 /* Appends one character of a paragraph that began at `begin`, with the spacing of prose. */
@@ -331,9 +329,13 @@ enum status wiki_lines(const char *text, size_t size, struct buffer *line, struc
 	bool indented = false;
 
 	buffer_clear(line);
-	for (size_t at = 0; at <= size;) {
+	/* Behind the last line there is one more, blank. */
+	for (size_t at = 0; at <= size + 1;) {
 		const char *newline = at < size ? memchr(text + at, '\n', size - at) : NULL;
-		size_t end = newline ? (size_t)(newline - text) : size, first = at, stop = end;
+		size_t end = newline     ? (size_t)(newline - text)
+		             : at > size ? at
+		                         : size,
+		       first = at, stop = end;
 		bool space = at < size && (text[at] == ' ' || text[at] == '\t');
 
 		at = end + 1;
