@@ -61,12 +61,13 @@ static enum status begin_record(struct records *records, int64_t offset)
 static enum status end_body(struct records *records)
 {
 	struct warc *warc = records->state;
+	bool wanted = warc->wanted;
 
 	warc->state = WARC_BETWEEN;
-	if (!warc->wanted)
-		return OK;
 	warc->wanted = false;
-	return record_end(records, true);
+	if (!wanted)
+		TRY(record_begin(records));
+	return record_end(records, wanted);
 }
 
 static enum status end_header(struct records *records)

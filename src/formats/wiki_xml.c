@@ -12,8 +12,7 @@
 #include "base/memory.h"
 #include "formats/records_internal.h"
 
-#define VALUE_LIMIT 1024   /* of the short elements that are looked at */
-#define SEARCH_BYTES 16384 /* given to the parser at a time */
+#define VALUE_LIMIT 1024 /* of the short elements that are looked at */
 
 enum element { ELEMENT_OTHER, ELEMENT_TITLE, ELEMENT_NS, ELEMENT_MODEL, ELEMENT_TEXT, ELEMENT_NAMESPACE };
 
@@ -27,9 +26,10 @@ struct wiki_xml {
 	struct buffer value, model;
 	int64_t namespace_key;
 	struct name_list namespaces; /* names of all but 0 */
-	bool searching;              /* for the next page, after damage */
-	size_t matched;              /* bytes of "<page>" found at the end of what was fed */
-	enum status status;          /* of the sink, kept while expat returns */
+	int64_t damage_offset;
+	bool searching;     /* for the next page, after damage */
+	size_t matched;     /* bytes of "<page>" found at the end of what was fed */
+	enum status status; /* of the sink, kept while expat returns */
 };
 
 static const char page_tag[] = "<page>";
@@ -219,6 +219,7 @@ static enum status report_damage(struct records *records, const char *what, int6
 		TRY(records->sink.end(records->sink.context, NULL, false));
 	xml->within_page = false;
 	xml->searching = true;
+	xml->damage_offset = offset;
 	enum status status = error_set(ERR_DATA, "'%s': %s XML at byte %lld: %s", records->settings.name,
 	                               what, (long long)offset, reason);
 	error_hint("fetch or make the file again, or give --on_bad_record skip to leave out what is damaged");
@@ -304,10 +305,13 @@ static enum status wiki_xml_feed(struct records *records, const char *bytes, siz
 			TRY(search(records, bytes, size, &at));
 			continue;
 		}
-		/* In blocks, so that little is passed over after damage. */
-		size_t block = size - at < SEARCH_BYTES ? size - at : SEARCH_BYTES;
-		TRY(parse(records, bytes + at, block));
-		at += block;
+		TRY(parse(records, bytes + at, size - at));
+		if (!xml->searching) {
+			at = size;
+		} else if (xml->damage_offset > records->offset + (int64_t)at) {
+			size_t behind = (size_t)(xml->damage_offset - records->offset);
+			at = behind < size ? behind : size;
+		}
 	}
 	return OK;
 }

@@ -235,7 +235,7 @@ static void test_warc(void **state)
 	                                       "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nplain...")
 	              WARC("response", "", "45", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<")
 	                      WARC("conversion", "", "0", ""),
-	      "[] Hello\n|[] plain...|[] |");
+	      "-[] |[] Hello\n|[] plain...|-[] |[] |");
 	reads(RECORDS_WARC, NULL, WARC("conversion", "", "x", "a") WARC("conversion", "", "1", "b"),
 	      "#[] b|");
 	refuses(RECORDS_WARC, WARC("conversion", "", "100", "a"), "the file ends within it");
