@@ -1,0 +1,483 @@
+/* Sources of instances other than the usual: static files, mixtures, sentence order, single sentences, n-grams, segmented
+ * words, a length band, pairs for rewriting. And the walk of an epoch on several threads. */
+#include "instances_test.h"
+#include "data/instance_files.h"
+#include "data/rewriting.h"
+#include "data/walk.h"
+
+static struct corpus_map map;
+static struct shard shard;
+
+static int open_shard(void **state)
+{
+	(void)test_folder_make(state);
+	log_level = LOG_QUIET;
+	write_traced_shard(test_path("shard"), 5, 60, 30, 40, 0, 60, &map);
+	return shard_open(&shard, test_path("shard")) == OK ? 0 : -1;
+}
+
+static int close_shard(void **state)
+{
+	shard_close(&shard);
+	return test_folder_drop(state);
+}
+
+/* The ids of an instance before masking. */
+static void unmask(struct instance *instance)
+{
+	for (int32_t i = 0; i < instance->prediction_count; i++)
+		instance->ids[instance->prediction_positions[i]] = instance->prediction_labels[i];
+}
+
+/* Any number of threads finds the same instances, and a place in the middle is found as the walk passes it. */
+static void test_walk(void **state)
+{
+	(void)state;
+	static const enum next_sentence kinds[] = {NEXT_SENTENCE_PAIRS, NEXT_SENTENCE_ORDER, NEXT_SENTENCE_NONE,
+						   NEXT_SENTENCE_SINGLE};
+	for (int kind = 0; kind < 4; kind++) {
+		struct instance_settings settings = usual_settings();
+		struct text_set set;
+		struct epoch_map whole, cut;
+		struct pick a, b;
+		settings.next_sentence = kinds[kind];
+		assert_ok(text_set_open(&set, &shard, 1, &settings));
+		assert_ok(epoch_map_open(&whole, &set));
+		assert_int_equal(whole.range_count, 1);
+		/* The same with a range for each ten documents, on three threads. */
+		assert_ok(epoch_map_open(&cut, &set));
+		free(cut.ranges);
+		cut.range_count = 6;
+		cut.ranges = calloc(6, sizeof(*cut.ranges));
+		assert_non_null(cut.ranges);
+		for (int i = 0; i < 6; i++)
+			cut.ranges[i] = (struct epoch_range){.document = 10 * i, .end = 10 * i + 10};
+		for (int64_t epoch = 0; epoch < 2; epoch++) {
+			struct walker walker = walk_from(&set, epoch, 0, 60);
+			assert_ok(epoch_map_walk(&whole, &set, epoch, 1));
+			assert_ok(epoch_map_walk(&cut, &set, epoch, 3));
+			assert_int_equal(whole.count, cut.count);
+			assert_true(whole.count > 3 * MARK_INSTANCES);
+			for (int64_t i = 0; i < whole.count; i++) {
+				struct pick walked;
+				assert_true(walk_next(&walker, &walked));
+				epoch_map_find(&whole, &set, i, &a);
+				epoch_map_find(&cut, &set, i, &b);
+				assert_memory_equal(&a, &walked, sizeof(a));
+				assert_memory_equal(&b, &walked, sizeof(b));
+			}
+			assert_false(walk_next(&walker, &a));
+		}
+		epoch_map_close(&whole);
+		epoch_map_close(&cut);
+		text_set_close(&set);
+	}
+}
+
+/* Both parts stand side by side in one document, swapped half of the time; the label says so. */
+static void test_order(void **state)
+{
+	(void)state;
+	struct instance_settings settings = usual_settings();
+	struct instances *instances;
+	struct instance_room room;
+	settings.next_sentence = NEXT_SENTENCE_ORDER;
+	settings.max_seq_length = 500; /* what is shorter was not cut */
+	settings.max_predictions_per_seq = 0;
+	settings.short_seq_prob = 0.5;
+	assert_ok(instances_open(&instances, &shard, 1, &settings));
+	int64_t count = instances_per_epoch(instances), swapped = 0, whole = 0;
+	assert_true(count > 60);
+	for (int64_t i = 0; i < 4 * count; i++) {
+		struct instance *instance = room_for(&room);
+		assert_ok(instances_get(instances, i, instance));
+		unmask(instance);
+		swapped += instance->next_label;
+		if (instance->length == 500)
+			continue;
+		int32_t first_b = 0;
+		while (instance->types[first_b] == 0)
+			first_b++;
+		int32_t a = instance->ids[1], a_end = instance->ids[first_b - 2], b = instance->ids[first_b],
+			b_end = instance->ids[instance->length - 2];
+		assert_int_equal(map.document[a], map.document[b]);
+		assert_true(map.sentence_begins[a] && map.sentence_begins[b]);
+		if (instance->next_label == 1)
+			assert_int_equal(b_end + 1, a);
+		else
+			assert_int_equal(a_end + 1, b);
+		whole++;
+	}
+	assert_true(whole > count);
+	assert_true(swapped > 2 * count - 60 && swapped < 2 * count + 60);
+	instances_close(instances);
+}
+
+/* Each sentence once an epoch, cut at the room, without a label. */
+static void test_single(void **state)
+{
+	(void)state;
+	struct instance_settings settings = usual_settings();
+	struct instances *instances;
+	struct instance_room room;
+	settings.next_sentence = NEXT_SENTENCE_SINGLE;
+	settings.max_seq_length = 20;
+	assert_ok(instances_open(&instances, &shard, 1, &settings));
+	int64_t count = instances_per_epoch(instances);
+	assert_int_equal(count, shard.sentence_count);
+	bool *seen = calloc(TRACED_VOCAB, sizeof(bool));
+	assert_non_null(seen);
+	for (int64_t i = 0; i < count; i++) {
+		struct instance *instance = room_for(&room);
+		assert_ok(instances_get(instances, i, instance));
+		unmask(instance);
+		int32_t first = instance->ids[1], last = instance->ids[instance->length - 2];
+		assert_true(map.sentence_begins[first] && !seen[first]);
+		seen[first] = true;
+		assert_true(instance->length == 20 || last + 1 == map.end || map.sentence_begins[last + 1]);
+		assert_int_equal(instance->next_label, -1);
+	}
+	free(seen);
+	instances_close(instances);
+}
+
+static void test_length_band(void **state)
+{
+	(void)state;
+	struct instance_settings settings = usual_settings();
+	struct instances *all, *band;
+	struct instance_room room;
+	int64_t long_enough = 0;
+	settings.short_seq_prob = 0.4;
+	assert_ok(instances_open(&all, &shard, 1, &settings));
+	settings.min_seq_length = 40;
+	assert_ok(instances_open(&band, &shard, 1, &settings));
+	for (int64_t i = 0; i < instances_per_epoch(all); i++) {
+		struct instance *instance = room_for(&room);
+		assert_ok(instances_get(all, i, instance));
+		long_enough += instance->length >= 40;
+	}
+	assert_int_equal(instances_per_epoch(band), long_enough);
+	assert_true(long_enough < instances_per_epoch(all));
+	for (int64_t i = 0; i < long_enough; i++) {
+		struct instance *instance = room_for(&room);
+		assert_ok(instances_get(band, i, instance));
+		assert_true(instance->length >= 40);
+	}
+	settings.min_seq_length = 65;
+	struct instances *none;
+	assert_error(ERR_USAGE, "min_seq_length 65", instances_open(&none, &shard, 1, &settings));
+	instances_close(all);
+	instances_close(band);
+}
+
+/* Runs of masked words: as many of each length as weights 1, 1/2, 1/3 and the room give; never more than wanted. */
+static void test_ngrams(void **state)
+{
+	(void)state;
+	struct instance_settings settings = usual_settings();
+	struct instances *instances;
+	struct instance_room room;
+	int64_t runs[4] = {0}, predictions = 0, wanted = 0;
+	settings.max_ngram = 3;
+	settings.masked_lm_prob = 0.06; /* neighbouring runs that meet are rare then */
+	settings.next_sentence = NEXT_SENTENCE_NONE;
+	settings.max_seq_length = 256;
+	settings.max_predictions_per_seq = 0;
+	settings.short_seq_prob = 0;
+	assert_ok(instances_open(&instances, &shard, 1, &settings));
+	for (int64_t i = 0; i < 1000; i++) {
+		struct instance *instance = room_for(&room);
+		assert_ok(instances_get(instances, i, instance));
+		int32_t most = instance_predictions(&settings, instance->length), run = 1;
+		assert_true(instance->prediction_count <= most);
+		wanted += most;
+		predictions += instance->prediction_count;
+		for (int32_t k = 1; k <= instance->prediction_count; k++) {
+			bool goes_on = k < instance->prediction_count &&
+				       instance->prediction_positions[k] == instance->prediction_positions[k - 1] + 1;
+			if (goes_on) {
+				run++;
+				continue;
+			}
+			runs[run > 3 ? 0 : run]++;
+			run = 1;
+		}
+	}
+	assert_int_equal(predictions, wanted); /* single words fill up what is left */
+	double all = (double)(runs[0] + runs[1] + runs[2] + runs[3]);
+	assert_true((double)runs[2] / all > 0.2 && (double)runs[2] / all < 0.3);
+	assert_true((double)runs[3] / all > 0.12 && (double)runs[3] / all < 0.2);
+	assert_true((double)runs[0] / all < 0.03);
+	instances_close(instances);
+}
+
+/* Marked tokens go on with the word before: masked with it, and the marks are gone afterwards. */
+static void test_segmented(void **state)
+{
+	(void)state;
+	enum { SIZE = 500 };
+	static bool never[SIZE];
+	struct shard_writer *writer;
+	struct shard_description description = {0};
+	struct shard words;
+	struct instances *instances;
+	struct instance_room room;
+	struct instance_settings settings = usual_settings();
+	assert_ok(shard_writer_open(&writer, test_path("words"), 2 * SIZE));
+	for (int32_t s = 0; s < 40; s++) /* words of three: 10 k, 10 k + 1, 10 k + 2 */
+		assert_ok(shard_writer_sentence(writer, (int32_t[]){10 + 10 * s, 11 + 10 * s + SIZE, 12 + 10 * s + SIZE}, 3));
+	assert_ok(shard_writer_commit(writer, &description));
+	assert_ok(shard_open(&words, test_path("words")));
+	settings.vocab_size = SIZE;
+	settings.segmented_words = settings.whole_word_mask = true;
+	settings.is_continuation = never;
+	settings.next_sentence = NEXT_SENTENCE_NONE;
+	settings.short_seq_prob = 0;
+	assert_ok(instances_open(&instances, &words, 1, &settings));
+	int64_t masked = 0;
+	for (int64_t i = 0; i < 200; i++) {
+		struct instance *instance = room_for(&room);
+		assert_ok(instances_get(instances, i, instance));
+		for (int32_t k = 0; k < instance->length; k++)
+			assert_true(instance->ids[k] < SIZE);
+		assert_int_equal(instance->prediction_count % 3, 0);
+		for (int32_t k = 0; k < instance->prediction_count; k += 3) {
+			assert_int_equal(instance->prediction_labels[k] % 10, 0);
+			for (int32_t n = 1; n < 3; n++) {
+				assert_int_equal(instance->prediction_labels[k + n], instance->prediction_labels[k] + n);
+				assert_int_equal(instance->prediction_positions[k + n], instance->prediction_positions[k] + n);
+			}
+			masked++;
+		}
+	}
+	assert_true(masked > 300);
+	instances_close(instances);
+	shard_close(&words);
+}
+
+/* ---- Static files ---- */
+
+/* Instance `number`: its id says so. */
+static void write_static(const char *name, int32_t first, int32_t count)
+{
+	struct static_writer *writer;
+	struct instance_room room;
+	struct instance *instance = room_for(&room);
+	float weight = 0.5f;
+	assert_ok(static_writer_open(&writer, test_path(name)));
+	for (int32_t i = first; i < first + count; i++) {
+		instance->length = 3 + i % 5;
+		for (int32_t k = 0; k < instance->length; k++) {
+			instance->ids[k] = 100 + i;
+			instance->types[k] = 0;
+		}
+		instance->prediction_count = 1;
+		instance->prediction_positions[0] = 1;
+		instance->prediction_labels[0] = i;
+		instance->prediction_weights = &weight;
+		instance->next_label = i % 2;
+		assert_ok(static_writer_add(writer, instance));
+	}
+	assert_ok(static_writer_commit(writer, 0));
+}
+
+static void test_static(void **state)
+{
+	(void)state;
+	struct static_file files[2];
+	struct instances *instances;
+	struct instance_settings settings = usual_settings();
+	struct instance_room room;
+	float weights[512];
+	write_static("a", 0, 13);
+	write_static("b", 13, 10);
+	assert_ok(static_file_open(&files[0], test_path("a")));
+	assert_ok(static_file_open(&files[1], test_path("b")));
+	for (int shuffle = 0; shuffle < 2; shuffle++) {
+		settings.shuffle = shuffle;
+		assert_ok(instances_open_static(&instances, files, 2, &settings));
+		assert_int_equal(instances_per_epoch(instances), 23);
+		assert_int_equal(instances_settings(instances)->max_seq_length, 7);
+		int64_t moved = 0;
+		for (int64_t epoch = 0; epoch < 3; epoch++) {
+			bool seen[23] = {false};
+			for (int64_t i = 0; i < 23; i++) {
+				struct instance *instance = room_for(&room);
+				instance->prediction_weights = weights;
+				assert_ok(instances_get(instances, 23 * epoch + i, instance));
+				int32_t number = instance->prediction_labels[0];
+				assert_int_equal(instance->ids[0], 100 + number);
+				assert_int_equal(instance->next_label, number % 2);
+				assert_true(weights[0] == 0.5f);
+				assert_false(seen[number]);
+				seen[number] = true;
+				moved += number != i;
+			}
+		}
+		assert_true(shuffle ? moved > 50 : moved == 0);
+		int64_t epoch, first;
+		assert_ok(instances_locate(instances, 50, &epoch, &first));
+		assert_int_equal(epoch, 2);
+		assert_int_equal(first, 46);
+		assert_ok(instances_hint(instances, 3, 60)); /* a phase that begins there */
+		assert_ok(instances_locate(instances, 84, &epoch, &first));
+		assert_int_equal(epoch, 4);
+		assert_int_equal(first, 83);
+		instances_close(instances);
+	}
+	/* Through the reader of steps: file order, batch after batch, weights summed. */
+	struct step_reader *reader;
+	const struct step *step;
+	settings.shuffle = false;
+	assert_ok(instances_open_static(&instances, files, 2, &settings));
+	struct step_settings steps = {.batch_size = 5, .first_step = 1, .sample_count = 23};
+	steps.capacity = batch_capacity_for(instances_settings(instances), 5, 0, 0);
+	assert_ok(step_reader_open(&reader, instances, &steps));
+	int32_t next = 0;
+	for (;;) {
+		assert_ok(step_reader_next(reader, &step));
+		if (step == NULL)
+			break;
+		assert_true(step->prediction_weight == 0.5 * (double)step->instance_count);
+		assert_int_equal(step->labelled_count, step->instance_count);
+		for (int32_t b = 0; b < step->batch_count; b++)
+			for (int32_t k = 0; k < step->batches[b].sequence_count; k++)
+				assert_int_equal(step->batches[b].ids[step->batches[b].starts[k]], 100 + next++);
+	}
+	assert_int_equal(next, 23);
+	step_reader_close(reader);
+	instances_close(instances);
+	static_file_close(&files[0]);
+	static_file_close(&files[1]);
+}
+
+/* Shares by weight, each source's samples in order and without a gap, whatever was looked at before. */
+static void test_mixture(void **state)
+{
+	(void)state;
+	struct static_file files[2];
+	struct instances *sources[2], *mixture;
+	struct instance_settings settings = usual_settings();
+	struct instance_room room;
+	const double weights[] = {0.7, 0.3};
+	write_static("large", 0, 5000);
+	write_static("small", 10000, 300);
+	settings.shuffle = false;
+	for (int i = 0; i < 2; i++) {
+		assert_ok(static_file_open(&files[i], test_path(i == 0 ? "large" : "small")));
+		assert_ok(instances_open_static(&sources[i], &files[i], 1, &settings));
+	}
+	assert_ok(instances_open_mixture(&mixture, sources, weights, 2, 3));
+	assert_int_equal(instances_per_epoch(mixture), 5300);
+	int64_t next[2] = {0, 0}, given[20000];
+	for (int64_t i = 0; i < 20000; i++) {
+		struct instance *instance = room_for(&room);
+		assert_ok(instances_get(mixture, i, instance));
+		int32_t number = instance->prediction_labels[0];
+		int source = number >= 10000;
+		assert_int_equal(number, source ? 10000 + next[1] % 300 : next[0] % 5000);
+		next[source]++;
+		given[i] = number;
+		if (i % 100 == 99) /* not in runs: within sixteen of a binomial's five deviations */
+			assert_true(next[0] > i * 7 / 10 - 120 && next[0] < i * 7 / 10 + 120);
+	}
+	assert_near((double)next[0] / 20000, 0.7, 0.002);
+	for (int64_t i = 19999; i >= 0; i -= 977) {
+		struct instance *instance = room_for(&room);
+		assert_ok(instances_get(mixture, i, instance));
+		assert_int_equal(instance->prediction_labels[0], given[i]);
+	}
+	/* A phase that begins at sample 5000 starts every source anew there. */
+	assert_ok(instances_hint(mixture, 1, 5000));
+	struct instance *instance = room_for(&room);
+	int64_t epoch, first;
+	bool begun[2] = {false, false};
+	for (int64_t i = 5000; i < 5050; i++) {
+		assert_ok(instances_get(mixture, i, instance));
+		int source = instance->prediction_labels[0] >= 10000;
+		if (!begun[source])
+			assert_int_equal(instance->prediction_labels[0], source ? 10000 : 0);
+		begun[source] = true;
+	}
+	assert_true(begun[0] && begun[1]);
+	assert_ok(instances_locate(mixture, 9000, &epoch, &first));
+	assert_int_equal(epoch, 1);
+	assert_int_equal(first, 5000);
+	instances_close(mixture); /* and the sources */
+	static_file_close(&files[0]);
+	static_file_close(&files[1]);
+}
+
+/* ---- Pairs for rewriting ---- */
+
+static void test_rewriting(void **state)
+{
+	(void)state;
+	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d", "e", "f", "g"};
+	static const char lines[] = "1\t17\ta b\tc d e f g\n"
+				    "0\t18\ta b c\td e\n"    /* B is not longer */
+				    "0\t19\ta\tc d e\n"      /* A has one token */
+				    "no label\t20\ta b\tc d e\n"
+				    "1\t21\ta b\n"
+				    "\n"
+				    "0\t22\tg f\te d c\tb\n"; /* the fourth field goes on to the end */
+	struct vocab vocab;
+	struct tokenizer *tokenizer;
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	struct rewriting *rewriting;
+	struct rewriting_counts counts;
+	struct instance_room room;
+	const char *path = test_path("pairs.tsv");
+	assert_ok(vocab_from_entries(&vocab, entries, 12));
+	assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
+	assert_ok(file_write(path, lines, sizeof(lines) - 1));
+	struct rewriting_settings of_pairs = {.paths = &path,
+					      .path_count = 1,
+					      .tokenizer = tokenizer,
+					      .prefix = test_path("pairs"),
+					      .seed = 4,
+					      .max_seq_length = 10,
+					      .max_predictions_per_seq = 20};
+	assert_ok(rewriting_open(&rewriting, &of_pairs, &counts));
+	assert_int_equal(counts.pairs, 2);
+	assert_int_equal(counts.malformed, 2);
+	assert_int_equal(counts.unfit, 2);
+	int64_t starts[16] = {0}, masked = 0;
+	for (int64_t round = 0; round < 1000; round++) {
+		struct instance *instance = room_for(&room);
+		bool both[2] = {false, false};
+		for (int64_t i = 0; i < 2; i++) {
+			assert_ok(rewriting_get(rewriting, round, i, instance));
+			both[instance->next_label] = true;
+			assert_int_equal(instance->prediction_count, 2);
+			assert_int_equal(instance->prediction_positions[1], instance->prediction_positions[0] + 1);
+			assert_true(instance->prediction_positions[0] >= 4);
+			assert_true(instance->prediction_positions[1] <= instance->length - 2);
+			masked += instance->ids[instance->prediction_positions[0]] == 4;
+			if (instance->next_label == 1) {
+				assert_int_equal(instance->length, 10);
+				starts[instance->prediction_positions[0]]++;
+			}
+		}
+		assert_true(both[0] && both[1]);
+	}
+	for (int i = 4; i <= 7; i++) /* four places, alike */
+		assert_true(starts[i] > 200 && starts[i] < 300);
+	assert_true(masked > 1520 && masked < 1680);
+	rewriting_close(rewriting);
+	assert_ok(file_write(path, "x\n", 2));
+	assert_error(ERR_DATA, "no usable pair in 1 lines", rewriting_open(&rewriting, &of_pairs, &counts));
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_walk),	   cmocka_unit_test(test_order),     cmocka_unit_test(test_single),
+		cmocka_unit_test(test_length_band), cmocka_unit_test(test_ngrams),   cmocka_unit_test(test_segmented),
+		cmocka_unit_test(test_static),	   cmocka_unit_test(test_mixture),   cmocka_unit_test(test_rewriting),
+	};
+	return cmocka_run_group_tests(tests, open_shard, close_shard);
+}
