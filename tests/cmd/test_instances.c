@@ -1,0 +1,182 @@
+/* bertc instances as a user runs it, and training, evaluation and inspection of what it writes. */
+#include "program.h"
+#include "base/json.h"
+#include "base/rng.h"
+#include "formats/hdf5_rows.h"
+
+#define SMALL "--vocab_file %s/vocab.txt --max_seq_length 32 --max_predictions_per_seq 5 --dupe_factor 2"
+
+/* Sentences of a few invented words, a blank line after each tenth. */
+static int make_text(void **state)
+{
+	static const char *const words[] = {"river", "stone", "cloud", "walked", "seldom", "under", "the", "bright", "old",
+					    "harbour", "never", "sings"};
+	struct buffer text = {0};
+	struct rng rng = rng_start(1, RNG_TEST, 0);
+	if (test_folder_make(state) != 0)
+		return -1;
+	for (int line = 0; line < 600; line++) {
+		int count = 3 + (int)rng_below(&rng, 9);
+		for (int i = 0; i < count; i++)
+			buffer_format(&text, "%s%s", i > 0 ? " " : "", words[rng_below(&rng, 12)]);
+		buffer_text(&text, line % 10 == 9 ? " .\n\n" : " .\n");
+	}
+	bool good = file_write(test_path("text"), text.data, text.size) == OK;
+	buffer_release(&text);
+	return good && program("vocab --corpus %s/text --out %s/vocab.txt", test_folder, test_folder) == 0 ? 0 : -1;
+}
+
+/* The number behind a key of a JSON object on standard output. */
+static double number(const char *key)
+{
+	struct json_document document;
+	assert_ok(json_parse(&document, "output", buffer_string(&program_output), program_output.size));
+	const struct json *member = json_member(document.root, key);
+	assert_non_null(member);
+	double value = member->number;
+	json_release(&document);
+	return value;
+}
+
+static void test_deterministic(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"tfrecord", "tfrecord.gz", "instances"};
+	const char *f = test_folder;
+	for (int i = 0; i < 3; i++) {
+		assert_program(0, "instances in", "instances --corpus %s/text " SMALL " --threads 1 --out %s/one.%s", f, f, f,
+			       names[i]);
+		assert_program(0, "", "instances --corpus %s/text " SMALL " --threads 3 --out %s/three.%s", f, f, f, names[i]);
+		char one[PATH_BYTES], three[PATH_BYTES];
+		snprintf(one, sizeof(one), "%s/one.%s", f, names[i]);
+		snprintf(three, sizeof(three), "%s/three.%s", f, names[i]);
+		assert_same_file(one, three);
+	}
+	/* By Google's flag names and order; a seed of its own gives another file. */
+	assert_program(0, "instances in", "instances --compat google --input_file %s/text --output_file %s/g1.tfrecord " SMALL, f, f, f);
+	assert_program(0, "", "instances --compat google --input_file %s/text --output_file %s/g2.tfrecord " SMALL, f, f, f);
+	assert_same_file(test_path("g1.tfrecord"), test_path("g2.tfrecord"));
+	/* Shards give what their text gives. */
+	assert_int_equal(program("prepare --corpus %s/text --vocab_file %s/vocab.txt --out %s/shard", f, f, f), 0);
+	assert_int_equal(program("instances --data %s/shard " SMALL " --out %s/shard.tfrecord", f, f, f), 0);
+	assert_same_file(test_path("one.tfrecord"), test_path("shard.tfrecord"));
+	/* Nothing of the work is left behind. */
+	struct name_list list = {0};
+	assert_ok(folder_list(f, &list));
+	for (int64_t i = 0; i < list.count; i++)
+		assert_null(strstr(list.names[i], ".bertc-instances"));
+	name_list_release(&list);
+}
+
+/* Several files take turns; together they hold what one holds. */
+static void test_outputs(void **state)
+{
+	(void)state;
+	const char *f = test_folder;
+	assert_int_equal(program("instances --corpus %s/text " SMALL " --out %s/all.tfrecord", f, f, f), 0);
+	assert_int_equal(program("instances --corpus %s/text " SMALL " --out %s/x.tfrecord,%s/y.tfrecord", f, f, f, f), 0);
+	assert_int_equal(program("inspect %s/all.tfrecord --json --records 0", f), 0);
+	double all = number("instances"), tokens = number("tokens");
+	assert_int_equal(program("inspect %s/x.tfrecord --json --records 0", f), 0);
+	double x = number("instances"), x_tokens = number("tokens");
+	assert_int_equal(program("inspect %s/y.tfrecord --json --records 0", f), 0);
+	assert_true(x + number("instances") == all && x_tokens + number("tokens") == tokens);
+	assert_true(x - number("instances") <= 1 && all > 100);
+	assert_int_equal(program("inspect %s/all.tfrecord --vocab_file %s/vocab.txt", f, f), 0);
+	assert_non_null(strstr(buffer_string(&program_output), "[MASK]{"));
+	/* To another format and back. */
+	assert_int_equal(program("instances --convert %s/all.tfrecord --max_seq_length 32 --max_predictions_per_seq 5 --out %s/c.instances", f, f), 0);
+	assert_int_equal(program("instances --convert %s/c.instances --max_seq_length 32 --max_predictions_per_seq 5 --out %s/c.tfrecord", f, f), 0);
+	assert_same_file(test_path("all.tfrecord"), test_path("c.tfrecord"));
+	if (!hdf5_built)
+		return;
+	assert_int_equal(program("instances --convert %s/all.tfrecord --max_seq_length 32 --max_predictions_per_seq 5 --out %s/c.hdf5", f, f), 0);
+	assert_int_equal(program("instances --convert %s/c.hdf5 --max_seq_length 32 --max_predictions_per_seq 5 --out %s/h.tfrecord", f, f), 0);
+	assert_same_file(test_path("all.tfrecord"), test_path("h.tfrecord"));
+	assert_int_equal(program("inspect %s/c.hdf5 --json --records 1", f), 0);
+	assert_true(number("instances") == all);
+}
+
+static void test_usage(void **state)
+{
+	(void)state;
+	const char *f = test_folder;
+	assert_program(2, "give one of --corpus, --data", "instances --out %s/q.tfrecord", f);
+	assert_program(2, "--out is missing", "instances --corpus %s/text", f);
+	assert_program(2, "does not say in which format", "instances --corpus %s/text " SMALL " --out %s/q", f, f, f);
+	assert_program(2, "--compat google knows neither", "instances --compat google --max_ngram 3 --corpus %s/text " SMALL " --out %s/q.tfrecord", f, f, f);
+	assert_program(3, "gives no instance", "instances --corpus %s/text " SMALL " --min_seq_length 32 --short_seq_prob 1 --dupe_factor 1 --next_sentence single --out %s/q.tfrecord", f, f, f);
+	assert_program(5, "cannot make a folder", "instances --corpus %s/text " SMALL " --out %s/none/q.tfrecord", f, f, f);
+	assert_false(file_exists(test_path("q.tfrecord")));
+	if (!hdf5_built)
+		assert_program(2, "make HDF5=1", "instances --corpus %s/text " SMALL " --out %s/q.hdf5", f, f, f);
+}
+
+/* A cut-off file stops; with skip what is whole is used. */
+static void test_bad_input(void **state)
+{
+	(void)state;
+	const char *f = test_folder;
+	struct buffer bytes = {0};
+	assert_int_equal(program("instances --corpus %s/text " SMALL " --out %s/whole.tfrecord", f, f, f), 0);
+	assert_ok(file_read(test_path("whole.tfrecord"), 1 << 24, &bytes));
+	assert_ok(file_write(test_path("cut.tfrecord"), bytes.data, bytes.size - 40));
+	buffer_release(&bytes);
+	assert_program(3, "cut off within its content", "instances --convert %s/cut.tfrecord --out %s/q.instances", f, f);
+	assert_program(0, "1 bad records left out", "instances --convert %s/cut.tfrecord --on_bad_record skip --out %s/q.instances", f, f);
+	assert_program(3, "but the vocabulary has", "instances --convert %s/whole.tfrecord --vocab_file %s/few.txt --out %s/q.instances", f,
+		       (file_write(test_path("few.txt"), "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n", 33) == OK ? f : ""), f);
+	assert_program(3, "record 0 at byte 0", "instances --convert %s/text --out %s/q2.instances", f, f);
+}
+
+#define RUN "pretrain --vocab_file %s/vocab.txt --model %s/config.json --train_batch_size 4 --learning_rate 1e-3 --log_steps 1 " \
+	    "--threads 1 --precision fp32 --hidden_dropout_prob 0 --attention_probs_dropout_prob 0 --eval_steps 4 "
+
+/* Training on static instances: named evaluation files, an exact resume in the middle, evaluation of all once. */
+static void test_training(void **state)
+{
+	(void)state;
+	const char *f = test_folder;
+	static const char config[] = "{\"vocab_size\": 0, \"hidden_size\": 16, \"num_hidden_layers\": 1, "
+				     "\"num_attention_heads\": 2, \"intermediate_size\": 32, \"max_position_embeddings\": 32, "
+				     "\"type_vocab_size\": 2, \"hidden_act\": \"gelu\"}";
+	struct buffer vocab = {0}, text = {0};
+	int entries = 0;
+	assert_ok(file_read(test_path("vocab.txt"), 1 << 20, &vocab));
+	for (size_t i = 0; i < vocab.size; i++)
+		entries += vocab.data[i] == '\n';
+	buffer_format(&text, "%.*s%d%s", 15, config, entries, config + 16);
+	assert_ok(file_write(test_path("config.json"), text.data, text.size));
+	buffer_release(&vocab);
+	buffer_release(&text);
+	assert_int_equal(program("instances --corpus %s/text " SMALL " --out %s/t.tfrecord.gz", f, f, f), 0);
+	assert_int_equal(program("instances --corpus %s/text " SMALL " --seed 5 --dupe_factor 1 --out %s/e.instances", f, f, f), 0);
+	assert_int_equal(program(RUN "--input_file %s/t.tfrecord.gz --eval_file %s/e.instances --num_train_steps 8 --out %s/run", f, f, f, f, f), 0);
+	assert_program(75, "stopped at step 5", RUN "--input_file %s/t.tfrecord.gz --eval_file %s/e.instances --num_train_steps 8 "
+		       "--stop_at_step 5 --out %s/halves", f, f, f, f, f);
+	assert_int_equal(program("pretrain --out %s/halves --threads 1", f), 0);
+	assert_same_file(test_path("run/final/model.safetensors"), test_path("halves/final/model.safetensors"));
+	assert_int_equal(program("inspect %s/e.instances --json --records 0", f), 0);
+	double count = number("instances"), predictions = number("predictions");
+	assert_int_equal(program("evaluate --model %s/run --input_file %s/e.instances --json --precision fp32", f, f), 0);
+	assert_true(number("instances") == count && number("predictions") == predictions);
+	/* Other instances under the same name are noticed; shards mixed by weight train, too. */
+	assert_int_equal(program("instances --corpus %s/text " SMALL " --seed 9 --out %s/t.tfrecord.gz", f, f, f), 0);
+	assert_program(4, "training data are not those", "pretrain --out %s/halves --num_train_steps 8 --threads 1 --input_file %s/t.tfrecord.gz", f, f);
+	assert_int_equal(program("prepare --corpus %s/text --vocab_file %s/vocab.txt --held_out_fraction 0.1 --out %s/m", f, f, f), 0);
+	assert_int_equal(program(RUN "--data %s/m:0.7 %s/m.held_out:0.3 --max_seq_length 32 --max_ngram 3 --next_sentence order "
+				     "--num_train_steps 3 --out %s/mixed", f, f, f, f, f), 0);
+	assert_program(2, "no positive weight", RUN "--data %s/m:x --max_seq_length 32 --num_train_steps 3 --out %s/mixed2", f, f, f, f);
+	assert_program(2, "some of --data have a weight", RUN "--data %s/m:1 %s/m.held_out --max_seq_length 32 --num_train_steps 3 --out %s/mixed3", f, f, f, f, f);
+	assert_program(2, "more than --max_seq_length 16", RUN "--input_file %s/t.tfrecord.gz --max_seq_length 16 --num_train_steps 3 --out %s/short", f, f, f, f);
+	assert_program(2, "more than one of --corpus", RUN "--input_file %s/t.tfrecord.gz --corpus %s/text --num_train_steps 3 --out %s/two", f, f, f, f, f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_deterministic), cmocka_unit_test(test_outputs), cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_bad_input),     cmocka_unit_test(test_training),
+	};
+	return cmocka_run_group_tests(tests, make_text, test_folder_drop);
+}
