@@ -128,7 +128,7 @@ const char *chart_number(char out[CHART_NUMBER_BYTES], double value, enum chart_
 			scaled(out, value, step, 1e9, "G");
 		else if (size >= 1e6)
 			scaled(out, value, step, 1e6, "M");
-		else if (size >= 1e4)
+		else if (size >= 1e4 || step >= 1000)
 			scaled(out, value, step, 1e3, "k");
 		else
 			scaled(out, value, step, 1, "");

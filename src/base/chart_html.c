@@ -64,7 +64,7 @@ static const char *const style[] = {
 	"tr:last-child td{border-bottom:0}td.n,th.n{text-align:right;white-space:nowrap}details{margin:12px 0}"
 	"summary{cursor:pointer;font-weight:600}summary::marker{color:var(--faint)}\n",
 	".guess{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 14px;margin:0 0 12px}"
-	".guess p{margin:0 0 6px}.guess table{font-size:.86rem}.guess td,.guess th{padding:3px 10px 3px 0}.blank{border-bottom:2px solid "
+	".guess p{margin:0 0 6px}.guess table{font-size:.86rem;width:auto}.guess td,.guess th{padding:3px 10px 3px 0}.blank{border-bottom:2px solid "
 	"var(--c1);padding:0 2px;font-weight:600}.right{font-weight:700;color:var(--good)}.right::before{content:'\\2713\\00a0'}"
 	".p{color:var(--faint);font-size:.92em;margin-right:10px;white-space:nowrap}.w{white-space:nowrap}\n",
 	"#tip{position:fixed;z-index:9;pointer-events:none;background:var(--ink);color:var(--page);border-radius:6px;padding:5px 9px;"

@@ -19,8 +19,9 @@ enum status pretrain_open_report(struct pretrain *run)
 		.options = run->options,
 		.samples = &run->samples,
 		.facts = {
-			.model = settings->model,
 			.device = run->backend->description,
+			.layers = run->config.num_hidden_layers,
+			.hidden = run->config.hidden_size,
 			.parameters = run->model->element_count,
 			.vocab_size = run->config.vocab_size,
 			.text_tokens = (double)pretrain_train_tokens(run),

@@ -313,13 +313,14 @@ static void look_for_progress(struct diagnosis *diagnosis, const struct diagnosi
 	diagnosis->counted_tokens += weight * tokens;
 	double share = fmin(diagnosis->counted_steps / patience(diagnosis), diagnosis->counted_tokens / STUCK_TOKENS);
 	if (isnan(diagnosis->half_loss) && share >= 0.5)
-		diagnosis->half_loss = mean;
+		diagnosis->half_loss = diagnosis->best_loss;
 	if (share < 1)
 		return;
-	if (diagnosis->half_loss - mean > STILL_FALLING) {
+	/* The lowest means are compared: at too high a rate the level wanders, and a way down is no progress. */
+	if (diagnosis->half_loss - diagnosis->best_loss > STILL_FALLING) {
 		diagnosis->counted_steps /= 2;
 		diagnosis->counted_tokens /= 2;
-		diagnosis->half_loss = mean;
+		diagnosis->half_loss = diagnosis->best_loss;
 		return;
 	}
 	char count[CHART_NUMBER_BYTES];
@@ -509,7 +510,8 @@ void diagnosis_verdict(const struct diagnosis *diagnosis, bool finished, struct 
 	const struct diagnosis_facts *facts = &diagnosis->facts;
 	double mean = window_mean(&diagnosis->loss), entropy = facts->unigram_entropy;
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
-		if (diagnosis->active[order[i].kind]) {
+		if (diagnosis->active[order[i].kind] &&
+		    !(finished && (order[i].kind == FINDING_WAITING || order[i].kind == FINDING_SLOWER))) {
 			out->colour = order[i].colour;
 			out->finding = (int)order[i].kind;
 			SAY(out, headline, "%s", order[i].headline);

@@ -78,7 +78,8 @@ struct diagnosis {
 	double first_loss, best_loss, best_norm; /* of the means */
 	int64_t best_step;
 	bool was_frequencies;               /* the mean has come near the unigram entropy */
-	double counted_steps, counted_tokens, half_loss; /* without progress, weighted by the learning rate */
+	double counted_steps, counted_tokens; /* without progress, weighted by the learning rate */
+	double half_loss;                   /* the best mean when half of them were counted */
 	struct window rates;                /* tokens a second of spans */
 	double span_seconds, span_waited;
 	int64_t span_steps, span_tokens;

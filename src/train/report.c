@@ -230,9 +230,11 @@ static void write_page(struct report *report, const struct report_page *page)
 	if (status != OK && !report->page_failed)
 		side_failure("report.html");
 	report->page_failed = status != OK;
-	buffer_release(&html);
 	report->page_written = clock_seconds();
 	report->page_cost = report->page_written - started;
+	char size[FORMAT_BYTES];
+	log_detail("report.html: %s in %.1f ms", format_size(size, (double)html.size), 1e3 * report->page_cost);
+	buffer_release(&html);
 }
 
 static const char *time_text(char out[48])

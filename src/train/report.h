@@ -15,7 +15,8 @@
 
 /* What is known of the run before its first step; strings are borrowed, NULL or NaN where unknown. */
 struct report_facts {
-	const char *model, *device;
+	const char *device;
+	int32_t layers, hidden;
 	int64_t parameters;
 	int32_t vocab_size;
 	double text_tokens;         /* of one pass over the training text */

@@ -85,7 +85,7 @@ static void put_tiles(const struct report_page *page, struct buffer *out)
 	const struct train_state *state = page->state;
 	const struct history_row *held_out = history_last_evaluation(history, history_main_set(history));
 	const struct history_row *row = history->count ? &history->rows[history->count - 1] : NULL;
-	char number[CHART_NUMBER_BYTES], text[160], duration[FORMAT_BYTES];
+	char number[CHART_NUMBER_BYTES], text[160];
 	buffer_text(out, "<div class=\"tiles\">\n");
 	const struct history_row *shown = held_out ? held_out : row;
 	if (shown && isfinite(shown->value[HISTORY_MLM_LOSS])) {
@@ -112,11 +112,10 @@ static void put_tiles(const struct report_page *page, struct buffer *out)
 	bool unfinished = state->step < report->total_steps && state->step > 0;
 	if (page->running && unfinished) {
 		double left = state->seconds / (double)state->step * (double)(report->total_steps - state->step);
-		snprintf(text, sizeof(text), "left, after %s", format_duration(duration, state->seconds));
-		char remaining[FORMAT_BYTES];
-		tile(out, format_duration(remaining, left), text);
+		snprintf(text, sizeof(text), "left, after %s", chart_number(number, state->seconds, CHART_DURATION, 0));
+		tile(out, chart_number(number, left, CHART_DURATION, 0), text);
 	} else {
-		tile(out, format_duration(duration, state->seconds), "of training");
+		tile(out, chart_number(number, state->seconds, CHART_DURATION, 0), "of training");
 	}
 	if (state->skipped_steps > 0) {
 		snprintf(number, sizeof(number), "%" PRId64, state->skipped_steps);
@@ -156,9 +155,9 @@ static void put_guesses(const struct vocab *vocab, const struct sample_blank *bl
 		buffer_format(out, " <span class=\"p\">%.*f %%</span></span> ", percent < 9.5 ? 1 : 0, percent);
 	}
 	if (blank->place == 0)
-		buffer_format(out, "<small>right word beyond place %d</small>", SAMPLE_RANKS);
+		buffer_format(out, "<small>right word: beyond %dth</small>", SAMPLE_RANKS);
 	else if (blank->place > SAMPLE_SHOWN)
-		buffer_format(out, "<small>right word in place %d</small>", blank->place);
+		buffer_format(out, "<small>right word: %dth</small>", blank->place);
 }
 
 /* At most eight evaluations, more of the early ones: there things change fastest. */
@@ -326,11 +325,8 @@ static void put_head(const struct report_page *page, const char *name, struct bu
 	const struct report_facts *facts = &report->facts;
 	char number[CHART_NUMBER_BYTES];
 	element(out, "<h1>", name, "</h1>\n<p class=\"sub\">");
-	if (facts->model) {
-		buffer_text(out, "BERT ");
-		html_text(out, facts->model);
-		buffer_text(out, ", ");
-	}
+	if (facts->layers > 0)
+		buffer_format(out, "BERT of %d layers, %d wide, ", facts->layers, facts->hidden);
 	if (facts->parameters > 0)
 		buffer_format(out, "%s parameters, ", chart_number(number, (double)facts->parameters, CHART_COUNT, 0));
 	if (facts->vocab_size > 0)

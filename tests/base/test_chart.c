@@ -31,7 +31,9 @@ static void test_ticks(void **state)
 	assert_ticks(0, 0.0042, &share, "0.0 %|0.1 %|0.2 %|0.3 %|0.4 %");
 	assert_ticks(0, 29767757, &count, "0|10 M|20 M");
 	assert_ticks(0, 1200000, &count, "0|500 k|1 M");
-	assert_ticks(0, 4000, &count, "0|1000|2000|3000|4000");
+	assert_ticks(0, 900, &count, "0|200|400|600|800");
+	assert_ticks(0, 21000, &count, "0|5 k|10 k|15 k|20 k");
+	assert_ticks(0, 4000, &count, "0|1 k|2 k|3 k|4 k");
 	assert_ticks(0, 1793, &duration, "0|10 min|20 min");
 	assert_ticks(0, 86400, &duration, "0|6 h|12 h|18 h|24 h");
 	assert_ticks(0, 86400 * 9, &duration, "0|2 d|4 d|6 d|8 d");

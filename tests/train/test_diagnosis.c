@@ -185,6 +185,24 @@ static void test_stuck(void **state)
 	assert_int_equal(outcome.verdict.finding, FINDING_STUCK);
 }
 
+/* At far too high a rate the level wanders above word frequencies: stuck all the same. */
+static double wandering_loss(int64_t step)
+{
+	return step < 200 ? healthy_loss(step) : ENTROPY + 0.35 + 0.25 * sin((double)step / 90);
+}
+static void test_stuck_and_wandering(void **state)
+{
+	(void)state;
+	struct series series = healthy;
+	series.loss = wandering_loss;
+	series.accuracy = stuck_accuracy;
+	series.held_out = NULL;
+	struct outcome outcome = run(&series);
+	assert_true(outcome.found[FINDING_STUCK] == 1);
+	assert_int_equal(outcome.found[FINDING_SLOW], 0);
+	assert_true(outcome.first[FINDING_STUCK] < 1200);
+}
+
 /* Stuck for a time, then on its way: the finding is taken back. */
 static double late_loss(int64_t step)
 {
@@ -448,6 +466,7 @@ int main(void)
 		cmocka_unit_test(test_healthy),
 		cmocka_unit_test(test_long_warmup),
 		cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_stuck_and_wandering),
 		cmocka_unit_test(test_stuck_no_longer),
 		cmocka_unit_test(test_learning_rate_too_low),
 		cmocka_unit_test(test_diverged),

@@ -129,7 +129,7 @@ static void test_page(void **state)
 	(void)state;
 	struct report report = {
 		.folder = "runs/<script>alert(1)</script>",
-		.facts = {.model = "tiny", .vocab_size = 1000, .parameters = 123456, .text_tokens = 1e6, .unigram_entropy = 5.5,
+		.facts = {.layers = 2, .hidden = 128, .vocab_size = 1000, .parameters = 123456, .text_tokens = 1e6, .unigram_entropy = 5.5,
 		          .frequent_share = 0.06, .frequent_token = "<the>", .next_sentence = true},
 		.total_steps = 400,
 	};
