@@ -57,7 +57,7 @@ while read -r random <&3; do
 	fi
 	wait $pid 2>/dev/null
 	killed=$((killed + 1))
-	ls -d "$work"/killed/.tmp-* "$work"/killed/.trash-* >/dev/null 2>&1 && saving=$((saving + 1))
+	[ -n "$(ls -d "$work"/killed/.tmp-* "$work"/killed/.trash-* 2>/dev/null)" ] && saving=$((saving + 1))
 	newest=$(ls "$work/killed" 2>/dev/null | sed -n 's/^checkpoint-\([0-9]*\)$/\1/p' | sort -n | tail -1)
 	logged=$(tail -n 2 "$work/killed/metrics.jsonl" 2>/dev/null | sed -n 's/.*"step": *\([0-9]*\),.*/\1/p' | sort -n | tail -1)
 	[ -z "$newest" ] && starting=$((starting + 1))
