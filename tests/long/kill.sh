@@ -7,6 +7,7 @@ bertc=${BERTC:-build/bertc}
 kills=${KILLS:-200}
 seed=${SEED:-1}
 steps=${STEPS:-8000}
+threads=${THREADS:-2}
 every=25
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -25,7 +26,7 @@ awk -v seed=3 'BEGIN {
 	}
 }' >"$work/text"
 cat >"$work/config.json" <<'JSON'
-{"model_type": "bert", "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512,
+{"model_type": "bert", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 256,
  "max_position_embeddings": 128}
 JSON
 
@@ -33,7 +34,7 @@ JSON
 run() {
 	exec "$bertc" pretrain --quiet --corpus "$work/text" --model "$work/config.json" --out "$work/$1" --vocab_size 300 \
 		--train_batch_size 4 --max_seq_length 32 --num_train_steps "$steps" --learning_rate 1e-3 --log_steps 1 \
-		--save_checkpoints_steps $every --eval_steps 250 --eval_instances 32 --threads 2 2>>"$work/$1.log"
+		--save_checkpoints_steps $every --eval_steps 250 --eval_instances 32 --threads "$threads" 2>>"$work/$1.log"
 }
 
 began=$(date +%s)
