@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/file_internal.h"
@@ -70,8 +69,7 @@ static enum status write_all(int fd, const char *path, const void *bytes, size_t
 
 #define CHECKSUM_PIECE ((size_t)1 << 20)
 
-/* Opens a file that is not a folder. */
-static enum status open_for_reading(const char *path, int *out_fd, struct stat *out_facts)
+enum status file_open_for_reading(const char *path, int *out_fd, struct stat *out_facts)
 {
 	int fd;
 	RETRY(fd, open(path, O_RDONLY | O_CLOEXEC));
@@ -93,7 +91,7 @@ enum status file_read(const char *path, size_t limit, struct buffer *out)
 	struct stat facts;
 	int fd;
 	buffer_clear(out);
-	TRY(open_for_reading(path, &fd, &facts));
+	TRY(file_open_for_reading(path, &fd, &facts));
 	enum status status = OK;
 	for (;;) {
 		char piece[65536];
@@ -124,7 +122,7 @@ enum status file_checksum(const char *path, int64_t *out_bytes, uint32_t *out_cr
 	*out_crc32c = 0;
 	TRY(memory_new(&piece, 1, CHECKSUM_PIECE, "a file's buffer"));
 	enum status status;
-	TRY_GOTO(open_for_reading(path, &fd, &facts), freed);
+	TRY_GOTO(file_open_for_reading(path, &fd, &facts), freed);
 	if (!S_ISREG(facts.st_mode))
 		TRY_GOTO(error_set(ERR_USAGE, "'%s': not a regular file", path), done);
 	for (;;) {
@@ -144,33 +142,6 @@ done:
 freed:
 	free(piece);
 	return status;
-}
-
-enum status file_map_open(struct file_map *out, const char *path)
-{
-	struct stat facts;
-	int fd;
-	*out = (struct file_map){0};
-	TRY(open_for_reading(path, &fd, &facts));
-	enum status status = OK;
-	if (!S_ISREG(facts.st_mode)) {
-		status = error_set(ERR_USAGE, "'%s': not a regular file", path);
-	} else if (facts.st_size > 0) {
-		void *data = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (data == MAP_FAILED)
-			status = error_set_errno(ERR_RESOURCE, "'%s': cannot map", path);
-		else
-			*out = (struct file_map){data, (size_t)facts.st_size};
-	}
-	close(fd);
-	return status;
-}
-
-void file_map_close(struct file_map *map)
-{
-	if (map->data)
-		munmap((void *)(uintptr_t)map->data, map->size);
-	*map = (struct file_map){0};
 }
 
 bool file_exists(const char *path)

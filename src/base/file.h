@@ -48,6 +48,9 @@ MUST_USE enum status folder_make(const char *path);
 /* Removes a folder and all in it. */
 MUST_USE enum status folder_remove(const char *path);
 MUST_USE enum status folder_sync(const char *path);
+/* Removes the temporary files of file_writer that a killed process left in a folder. Only where no other process of
+ * ours writes. */
+MUST_USE enum status folder_clean(const char *path);
 /* Free bytes of the file system that holds `path`; -1 if unknown. */
 int64_t folder_free_bytes(const char *path);
 
@@ -110,6 +113,9 @@ struct file_map {
 };
 MUST_USE enum status file_map_open(struct file_map *out, const char *path);
 void file_map_close(struct file_map *map);
+/* Path of the mapped file that holds this address, or NULL. A signal handler may ask: a file that became shorter while
+ * mapped, or that the disk cannot read, is SIGBUS at such an address. */
+const char *file_map_path(const void *address);
 
 /* Takes the lock of a run folder (an flock on PATH/.lock that holds host, pid and start time). Another live
  * owner is ERR_LOCKED and named. The lock ends with the process. Returns a descriptor for folder_unlock. */

@@ -1,7 +1,8 @@
-/* Shared by file.c and folder.c alone. */
+/* Shared by file.c, file_map.c and folder.c alone. */
 #ifndef BASE_FILE_INTERNAL_H
 #define BASE_FILE_INTERNAL_H
 
+#include <sys/stat.h>
 #include "base/error.h"
 
 /* Repeats a call that a signal interrupted; needs errno.h. */
@@ -16,5 +17,8 @@ enum status file_path_status(void);
 
 /* The folder that holds `path`, "." for a bare name, into a char[PATH_BYTES]; out may be path. */
 void file_parent(char *out, const char *path);
+
+/* Opens a file that is not a folder. */
+MUST_USE enum status file_open_for_reading(const char *path, int *out_fd, struct stat *out_facts);
 
 #endif

@@ -154,6 +154,41 @@ done:
 	return status;
 }
 
+/* ".NAME.tmp-<process>-<number>", as writer_open_temporary makes it. */
+static bool is_temporary(const char *name)
+{
+	const char *tail = NULL;
+	for (const char *at = name; (at = strstr(at, ".tmp-")); at++)
+		tail = at;
+	if (name[0] != '.' || !tail || tail == name)
+		return false;
+	tail += strlen(".tmp-");
+	size_t process = strspn(tail, "0123456789");
+	if (process == 0 || tail[process] != '-')
+		return false;
+	tail += process + 1;
+	return *tail && tail[strspn(tail, "0123456789")] == '\0';
+}
+
+enum status folder_clean(const char *path)
+{
+	struct name_list names;
+	char inner[PATH_BYTES];
+	struct stat facts;
+	TRY(folder_list(path, &names));
+	enum status status = OK;
+	for (int64_t i = 0; i < names.count && status == OK; i++) {
+		if (!is_temporary(names.names[i]))
+			continue;
+		TRY_GOTO(path_join(inner, path, names.names[i]), done);
+		if (lstat(inner, &facts) == 0 && S_ISREG(facts.st_mode) && file_operations.unlink(inner) != 0)
+			status = error_set_errno(ERR_RESOURCE, "'%s': cannot remove", inner);
+	}
+done:
+	name_list_release(&names);
+	return status;
+}
+
 enum status folder_sync(const char *path)
 {
 	int fd, result;

@@ -1,7 +1,33 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
+#include <string.h>
+#include "base/file.h"
 #include "cmd/command.h"
+
+static void say(const char *text)
+{
+	if (write(2, text, strlen(text)) < 0)
+		return; /* there is nobody to tell */
+}
+
+/* A mapped file that someone cuts short while we read it: the page that is gone is a signal, not an error value. Only
+ * calls that a signal handler may make. */
+static void mapped_file_failed(int number, siginfo_t *facts, void *context)
+{
+	(void)context;
+	const char *path = file_map_path(facts->si_addr);
+	if (!path) { /* none of our files: as without a handler, when the instruction is tried again */
+		signal(number, SIG_DFL);
+		return;
+	}
+	say("\nbertc: '");
+	say(path);
+	say("': the file became shorter while it was read, or the disk cannot read it\n"
+	    "hint: nothing must write to a file in use; checkpoints saved so far are sound: put the file right and run the "
+	    "same command again\n");
+	_exit(ERR_DATA);
+}
 
 int main(int argc, char **argv)
 {
@@ -10,6 +36,9 @@ int main(int argc, char **argv)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) < 0)
 			return ERR_RESOURCE;
 	}
+	struct sigaction action = {.sa_sigaction = mapped_file_failed, .sa_flags = SA_SIGINFO};
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGBUS, &action, NULL);
 	signal(SIGXFSZ, SIG_IGN); /* a file size limit shall be an error of write() */
 	return command_main(argc - 1, argv + 1);
 }

@@ -207,5 +207,8 @@ enum status pretrain_open_folder(struct pretrain *run)
 	TRY(path_join(run->data_folder, settings->out, "data"));
 	TRY(path_join(run->metrics_path, settings->out, "metrics.jsonl"));
 	TRY(checkpoint_clean(settings->out));
+	TRY(folder_clean(settings->out));
+	if (file_is_folder(run->data_folder))
+		TRY(folder_clean(run->data_folder));
 	return open_checkpoint(run);
 }

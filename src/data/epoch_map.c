@@ -119,6 +119,7 @@ enum status epoch_map_walk(struct epoch_map *map, const struct text_set *set, in
 	/* Signals are for the main thread; a helper that cannot be started is not needed. */
 	sigset_t all, before;
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS); /* a mapped file cut short: its handler runs in the thread that reads it */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (helper_count < threads - 1 &&
 	       pthread_create(&helpers[helper_count], NULL, walk_ranges, &walking) == 0)

@@ -370,6 +370,7 @@ static enum status start_thread(struct step_reader *reader)
 {
 	sigset_t all, before;
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS); /* a mapped file cut short: its handler runs in the thread that reads it */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int failure = pthread_create(&reader->thread, NULL, run_reader, reader);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -320,6 +320,7 @@ enum status checkpoint_writer_save(struct checkpoint_writer *writer, const struc
 	/* Signals are for the main thread. */
 	sigset_t all, before;
 	sigfillset(&all);
+	sigdelset(&all, SIGBUS); /* a mapped file cut short: its handler runs in the thread that reads it */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	int failure = pthread_create(&writer->thread, NULL, writer_main, writer);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -1,6 +1,7 @@
 /* Going on with a run: on other threads, in another precision, on another device, from an older checkpoint, in another
  * folder, after a kill, within a time limit. */
 #include <math.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include "base/json.h"
 #include "base/rng.h"
@@ -181,6 +182,71 @@ static void test_a_killed_run_leaves_no_lock(void **state)
 	assert_program(75, "going on from", RUN("killed", "--num_train_steps 100000 --eval_steps 0 --max_time 0.01"));
 }
 
+/* What kills leave, wherever they strike: gone with the next start. What merely looks like it stays. */
+static void test_leftovers_go(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"straight/data/.train.bin.tmp-99-0", "straight/.settings.json.tmp-12345-7",
+	                                    "straight/.tmp-checkpoint-77-99/model.safetensors",
+	                                    "straight/.trash-checkpoint-3/model.safetensors", "straight/.tmp-final/config.json"};
+	static const char *const others[] = {"straight/.notes.tmp-mine", "straight/notes.tmp-1-2", "straight/.tmp-notes",
+	                                     "straight/data/.x.tmp-1"};
+	for (int i = 0; i < 5; i++) {
+		char parent[160];
+		snprintf(parent, sizeof parent, "%s", test_path(names[i]));
+		*strrchr(parent, '/') = '\0';
+		assert_ok(folder_make(parent));
+		assert_ok(file_write(test_path(names[i]), "x", 1));
+	}
+	for (int i = 0; i < 4; i++)
+		assert_ok(file_write(test_path(others[i]), "x", 1));
+	assert_program(0, "finished", RUN("straight", ""));
+	for (int i = 0; i < 5; i++)
+		assert_false(file_exists(test_path(names[i])));
+	for (int i = 0; i < 4; i++) {
+		assert_true(file_exists(test_path(others[i])));
+		assert_int_equal(unlink(test_path(others[i])), 0);
+	}
+
+	/* A killed evaluation's folder, once it is a minute old; not a younger one, nor one that is in use. */
+	static const char *const folders[] = {"bertc-evaluate-dead", "bertc-evaluate-new", "bertc-evaluate-used"};
+	int lock;
+	for (int i = 0; i < 3; i++)
+		assert_ok(folder_make(test_path(folders[i])));
+	assert_ok(folder_lock(test_path(folders[2]), &lock));
+	for (int i = 0; i < 3; i += 2)
+		assert_int_equal(utimes(test_path(folders[i]), (struct timeval[]){{1000, 0}, {1000, 0}}), 0);
+	setenv("TMPDIR", test_folder, 1);
+	assert_int_equal(program("evaluate --model %s/straight --corpus %s --max_seq_length 32", test_folder, corpus), 0);
+	unsetenv("TMPDIR");
+	assert_false(file_exists(test_path(folders[0])));
+	assert_true(file_exists(test_path(folders[1])) && file_exists(test_path(folders[2])));
+	folder_unlock(lock);
+}
+
+/* Data cut short under a run: a message with the file's name and exit 3, not a bare signal. */
+static void test_mapped_file_cut_short(void **state)
+{
+	(void)state;
+	static char line[8192];
+	const char *bertc = getenv("BERTC");
+	assert_int_equal(program("prepare --corpus %s --vocab_file %s/straight/data/vocab.txt --out %s/cut", corpus, test_folder,
+	                         test_folder), 0);
+	snprintf(line, sizeof line,
+	         "%s pretrain --data %s/cut --vocab_file %s/straight/data/vocab.txt --model %s --out %s/cutrun --max_seq_length 32 "
+	         "--train_batch_size 8 --num_train_steps 1000000 --eval_steps 0 --log_steps 1 >/dev/null 2>%s/said & pid=$!; n=0; "
+	         "while [ ! -s %s/cutrun/metrics.jsonl ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; "
+	         ": >%s/cut.bin; wait $pid",
+	         bertc ? bertc : "build/bertc", test_folder, test_folder, config, test_folder, test_folder, test_folder,
+	         test_folder);
+	int status = system(line);
+	struct buffer said = {0};
+	assert_ok(file_read(test_path("said"), 1 << 20, &said));
+	if (WEXITSTATUS(status) != 3 || !strstr(buffer_string(&said), "cut.bin': the file became shorter"))
+		fail_msg("status %d: %s", WEXITSTATUS(status), buffer_string(&said));
+	buffer_release(&said);
+}
+
 static void test_time_limit(void **state)
 {
 	(void)state;
@@ -219,6 +285,8 @@ int main(void)
 		cmocka_unit_test(test_from_an_older_checkpoint),
 		cmocka_unit_test(test_from_another_folder),
 		cmocka_unit_test(test_a_killed_run_leaves_no_lock),
+		cmocka_unit_test(test_leftovers_go),
+		cmocka_unit_test(test_mapped_file_cut_short),
 		cmocka_unit_test(test_time_limit),
 		cmocka_unit_test(test_loss_scale_changes_nothing_else),
 	};

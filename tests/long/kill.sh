@@ -6,7 +6,7 @@ set -u
 bertc=${BERTC:-build/bertc}
 kills=${KILLS:-200}
 seed=${SEED:-1}
-steps=${STEPS:-8000}
+steps=${STEPS:-12000}
 threads=${THREADS:-2}
 every=25
 work=$(mktemp -d) || exit 1
@@ -48,7 +48,7 @@ killed=0 saving=0 starting=0 most=0 finished=0
 while read -r random <&3; do
 	(run killed) &
 	pid=$!
-	sleep "$(awk -v r="$random" -v t="$straight" -v n="$kills" 'BEGIN { print 0.02 + (0.8 + 3 * t / n) * r }')"
+	sleep "$(awk -v r="$random" -v t="$straight" -v n="$kills" 'BEGIN { print 0.02 + (0.6 + 1.2 * t / n) * r }')"
 	if ! kill -9 $pid 2>/dev/null; then
 		wait $pid
 		status=$?

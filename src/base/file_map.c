@@ -1,0 +1,99 @@
+/* Files mapped into memory, and which of them an address lies in: a file that is cut short while it is mapped is seen as
+ * a signal at some address. */
+#include "base/file.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "base/file_internal.h"
+#include "base/memory.h"
+
+/* Entries are taken again but never freed, so that a signal handler may walk them at any moment. `data` is set last. */
+struct mapped {
+	_Atomic(const unsigned char *) data; /* NULL: free */
+	size_t size;
+	char path[PATH_BYTES];
+	struct mapped *next;
+};
+static _Atomic(struct mapped *) all_mapped;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all who write it */
+
+static enum status remember(const struct file_map *map, const char *path)
+{
+	enum status status = OK;
+	pthread_mutex_lock(&lock);
+	struct mapped *entry = atomic_load(&all_mapped);
+	while (entry && atomic_load(&entry->data))
+		entry = entry->next;
+	if (!entry) {
+		TRY_GOTO(memory_new(&entry, 1, sizeof *entry, "list of mapped files"), done);
+		entry->next = atomic_load(&all_mapped);
+		atomic_store(&all_mapped, entry);
+	}
+	entry->size = map->size;
+	snprintf(entry->path, sizeof entry->path, "%s", path);
+	atomic_store(&entry->data, map->data);
+done:
+	pthread_mutex_unlock(&lock);
+	return status;
+}
+
+static void forget(const struct file_map *map)
+{
+	pthread_mutex_lock(&lock);
+	struct mapped *entry = atomic_load(&all_mapped);
+	while (entry && atomic_load(&entry->data) != map->data)
+		entry = entry->next;
+	if (entry)
+		atomic_store(&entry->data, NULL);
+	pthread_mutex_unlock(&lock);
+}
+
+const char *file_map_path(const void *address)
+{
+	uintptr_t wanted = (uintptr_t)address;
+	for (struct mapped *entry = atomic_load(&all_mapped); entry; entry = entry->next) {
+		uintptr_t begin = (uintptr_t)atomic_load(&entry->data);
+		/* The last page is mapped whole. */
+		if (begin && wanted >= begin && wanted - begin < entry->size + 4096)
+			return entry->path;
+	}
+	return NULL;
+}
+
+enum status file_map_open(struct file_map *out, const char *path)
+{
+	struct stat facts;
+	int fd;
+	*out = (struct file_map){0};
+	TRY(file_open_for_reading(path, &fd, &facts));
+	enum status status = OK;
+	if (!S_ISREG(facts.st_mode)) {
+		status = error_set(ERR_USAGE, "'%s': not a regular file", path);
+	} else if (facts.st_size > 0) {
+		void *data = mmap(NULL, (size_t)facts.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		if (data == MAP_FAILED) {
+			status = error_set_errno(ERR_RESOURCE, "'%s': cannot map", path);
+		} else {
+			*out = (struct file_map){data, (size_t)facts.st_size};
+			status = remember(out, path);
+			if (status != OK)
+				file_map_close(out);
+		}
+	}
+	close(fd);
+	return status;
+}
+
+void file_map_close(struct file_map *map)
+{
+	if (map->data) {
+		forget(map);
+		munmap((void *)(uintptr_t)map->data, map->size);
+	}
+	*map = (struct file_map){0};
+}
