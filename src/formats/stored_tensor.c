@@ -56,17 +56,18 @@ enum status stored_tensor_verify(const struct stored_tensor *tensor)
 		found = (uint32_t)crc32_z(0, tensor->checked, tensor->checked_bytes);
 	if (found == tensor->expected)
 		return OK;
-	enum status status = error_set(ERR_DATA,
-	                               "'%s': tensor '%.200s' (at byte %llu) is damaged: its checksum is %08x, the "
-	                               "file promises %08x",
-	                               tensor->path, tensor->name, (unsigned long long)tensor->offset, found,
-	                               tensor->expected);
+	enum status status = error_set(
+	        ERR_DATA,
+	        "'%s': tensor '%.200s' (at byte %llu) is damaged: its checksum is %08x, the "
+	        "file promises %08x",
+	        tensor->path, tensor->name, (unsigned long long)tensor->offset, found, tensor->expected);
 	error_hint("copy or download the file again");
 	return status;
 }
 
 /* Converts the run of `count` elements from element `index` of the storage on, `stride` apart. */
-static enum status read_run(const struct stored_tensor *tensor, int64_t index, int64_t stride, int64_t count, float *out)
+static enum status read_run(const struct stored_tensor *tensor, int64_t index, int64_t stride, int64_t count,
+                            float *out)
 {
 	int64_t element = dtype_element_bytes(tensor->dtype);
 	struct safetensors_entry entry = {.name = tensor->name, .dtype = tensor->dtype};
@@ -108,7 +109,8 @@ enum status stored_tensor_read(const struct stored_tensor *tensor, int64_t first
 	int last = tensor->rank - 1;
 	int64_t columns = tensor->shape[last];
 	while (count > 0) {
-		int64_t column = first % columns, row = first / columns, index = column * tensor->strides[last];
+		int64_t column = first % columns, row = first / columns,
+		        index = column * tensor->strides[last];
 		for (int i = last - 1; i >= 0; row /= tensor->shape[i], i--)
 			index += row % tensor->shape[i] * tensor->strides[i];
 		int64_t part = columns - column < count ? columns - column : count;

@@ -65,7 +65,8 @@ static enum status find_directory64(const struct archive *archive, uint64_t end,
 	uint64_t at = read_le64(locator + 8);
 	if (at > end - END64_LOCATOR_BYTES || end - END64_LOCATOR_BYTES - at < END64_BYTES ||
 	    read_le32(archive->bytes + at) != END64_SIGNATURE)
-		return error_set(ERR_DATA, "'%s': byte %llu: no end of a zip64 archive where one is said to be",
+		return error_set(ERR_DATA,
+		                 "'%s': byte %llu: no end of a zip64 archive where one is said to be",
 		                 archive->path, (unsigned long long)at);
 	out->count = read_le64(archive->bytes + at + 32);
 	out->size = read_le64(archive->bytes + at + 40);
@@ -85,11 +86,13 @@ static enum status find_directory(const struct archive *archive, struct director
 	};
 	TRY(find_directory64(archive, end, out));
 	if (out->offset > end || out->size > end - out->offset)
-		return error_set(ERR_DATA, "'%s': the zip directory (%llu bytes at %llu) lies outside the file",
-		                 archive->path, (unsigned long long)out->size, (unsigned long long)out->offset);
+		return error_set(
+		        ERR_DATA, "'%s': the zip directory (%llu bytes at %llu) lies outside the file",
+		        archive->path, (unsigned long long)out->size, (unsigned long long)out->offset);
 	if (out->count > ENTRY_LIMIT || out->count > out->size / CENTRAL_BYTES)
-		return error_set(ERR_DATA, "'%s': a zip directory of %llu bytes with %llu entries", archive->path,
-		                 (unsigned long long)out->size, (unsigned long long)out->count);
+		return error_set(ERR_DATA, "'%s': a zip directory of %llu bytes with %llu entries",
+		                 archive->path, (unsigned long long)out->size,
+		                 (unsigned long long)out->count);
 	return OK;
 }
 
@@ -131,7 +134,8 @@ static enum status read_local(const struct archive *archive, uint64_t header, ui
 		                 archive->path, (unsigned long long)header, entry->name);
 	entry->offset = header + skip;
 	if (entry->size > limit - entry->offset)
-		return error_set(ERR_DATA, "'%s': entry '%.200s' (%llu bytes at %llu) reaches beyond the data",
+		return error_set(ERR_DATA,
+		                 "'%s': entry '%.200s' (%llu bytes at %llu) reaches beyond the data",
 		                 archive->path, entry->name, (unsigned long long)entry->size,
 		                 (unsigned long long)entry->offset);
 	entry->data = archive->bytes + entry->offset;
@@ -151,8 +155,9 @@ static enum status check_method(const struct archive *archive, const unsigned ch
 		return status;
 	}
 	if (stored != entry->size)
-		return error_set(ERR_DATA, "'%s': entry '%.200s' has %llu bytes stored as %llu", archive->path,
-		                 entry->name, (unsigned long long)entry->size, (unsigned long long)stored);
+		return error_set(ERR_DATA, "'%s': entry '%.200s' has %llu bytes stored as %llu",
+		                 archive->path, entry->name, (unsigned long long)entry->size,
+		                 (unsigned long long)stored);
 	return OK;
 }
 
@@ -168,11 +173,12 @@ static enum status read_central(const struct archive *archive, const struct dire
 	uint64_t name_size = read_le16(central + 28), extra_size = read_le16(central + 30);
 	uint64_t bytes = CENTRAL_BYTES + name_size + extra_size + read_le16(central + 32);
 	if (bytes > left || name_size > NAME_LIMIT || memchr(central + CENTRAL_BYTES, 0, name_size))
-		return error_set(ERR_DATA, "'%s': byte %llu: damaged entry of the zip directory", archive->path,
-		                 (unsigned long long)at);
+		return error_set(ERR_DATA, "'%s': byte %llu: damaged entry of the zip directory",
+		                 archive->path, (unsigned long long)at);
 	memcpy(name, central + CENTRAL_BYTES, name_size);
 	name[name_size] = 0;
-	*entry = (struct zip_entry){.name = name, .crc32 = read_le32(central + 16), .size = read_le32(central + 24)};
+	*entry = (struct zip_entry){
+	        .name = name, .crc32 = read_le32(central + 16), .size = read_le32(central + 24)};
 	*out_bytes = bytes;
 
 	uint64_t stored = read_le32(central + 20), header = read_le32(central + 42);
@@ -204,8 +210,8 @@ static enum status check_entries(struct zip *zip, const char *path)
 	for (int64_t i = 1; i < zip->count; i++) {
 		const struct zip_entry *before = &zip->entries[i - 1], *entry = &zip->entries[i];
 		if (before->offset + before->size > entry->offset)
-			return error_set(ERR_DATA, "'%s': byte %llu: entries '%.200s' and '%.200s' overlap", path,
-			                 (unsigned long long)entry->offset, before->name, entry->name);
+			return error_set(ERR_DATA, "'%s': byte %llu: entries '%.200s' and '%.200s' overlap",
+			                 path, (unsigned long long)entry->offset, before->name, entry->name);
 	}
 	qsort(zip->entries, (size_t)zip->count, sizeof(*zip->entries), compare_names);
 	for (int64_t i = 1; i < zip->count; i++)
@@ -223,7 +229,8 @@ enum status zip_open(struct zip *out, const char *path, const unsigned char *byt
 	*out = (struct zip){0};
 	TRY(find_directory(&archive, &directory));
 	/* A name is shorter than its entry of the directory, so all names and their ends fit its size. */
-	TRY_GOTO(memory_new(&out->entries, (int64_t)directory.count, sizeof(*out->entries), "entries of a zip archive"),
+	TRY_GOTO(memory_new(&out->entries, (int64_t)directory.count, sizeof(*out->entries),
+	                    "entries of a zip archive"),
 	         fail);
 	TRY_GOTO(memory_new(&out->names, (int64_t)directory.size, 1, "names in a zip archive"), fail);
 	char *name = out->names;
@@ -269,7 +276,9 @@ enum status zip_entry_check(const struct zip_entry *entry, const char *path)
 		done += part;
 	}
 	if (crc != entry->crc32)
-		return error_set(ERR_DATA, "'%s': entry '%.200s' (%llu bytes at %llu) is damaged: its checksum is wrong",
-		                 path, entry->name, (unsigned long long)entry->size, (unsigned long long)entry->offset);
+		return error_set(
+		        ERR_DATA,
+		        "'%s': entry '%.200s' (%llu bytes at %llu) is damaged: its checksum is wrong", path,
+		        entry->name, (unsigned long long)entry->size, (unsigned long long)entry->offset);
 	return OK;
 }

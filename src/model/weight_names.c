@@ -9,7 +9,8 @@ struct google_row {
 	bool transposed;
 };
 
-/* Google's names (google-research/bert, modeling.py and run_pretraining.py); kernels are (inputs, outputs). */
+/* Google's names (google-research/bert, modeling.py and run_pretraining.py); kernels are (inputs, outputs).
+ */
 static const struct google_row google_rows[] = {
         {"bert/embeddings/word_embeddings", "bert.embeddings.word_embeddings.weight", false},
         {"bert/embeddings/position_embeddings", "bert.embeddings.position_embeddings.weight", false},
@@ -71,11 +72,26 @@ static const char *const buffers[] = {"embeddings.position_ids", "embeddings.tok
 
 /* Last parts of names of TensorFlow's optimisers, behind the variable's own. */
 static const char *const optimizer_parts[] = {
-        "adam_m",   "adam_v",    "AdamWeightDecayOptimizer", "AdamWeightDecayOptimizer_1",
-        "Adam",     "Adam_1",    "BERTAdam",                 "BERTAdam_1",
-        "LAMB",     "LAMB_1",    "LAMBOptimizer",            "LAMBOptimizer_1",
-        "lamb_m",   "lamb_v",    "m",                        "v",
-        "Momentum", "accum",     "shadow",                   "ExponentialMovingAverage",
+        "adam_m",
+        "adam_v",
+        "AdamWeightDecayOptimizer",
+        "AdamWeightDecayOptimizer_1",
+        "Adam",
+        "Adam_1",
+        "BERTAdam",
+        "BERTAdam_1",
+        "LAMB",
+        "LAMB_1",
+        "LAMBOptimizer",
+        "LAMBOptimizer_1",
+        "lamb_m",
+        "lamb_v",
+        "m",
+        "v",
+        "Momentum",
+        "accum",
+        "shadow",
+        "ExponentialMovingAverage",
 };
 
 /* Last parts of names of counters. */
@@ -159,12 +175,14 @@ static void from_google(const char *stored, struct tensor_name *out)
 		size_t digits = strspn(number, "0123456789");
 		if (digits > 0 && digits < 9 && number[digits] == '/') {
 			snprintf(prefix, sizeof(prefix), "bert.encoder.layer.%.*s.", (int)digits, number);
-			find_row(google_layer_rows, COUNT(google_layer_rows), number + digits + 1, prefix, out);
+			find_row(google_layer_rows, COUNT(google_layer_rows), number + digits + 1, prefix,
+			         out);
 		}
 	} else {
 		find_row(google_rows, COUNT(google_rows), name, "", out);
 	}
-	/* Not a weight of the encoder that we know: our name for it must not be found, and must not look like ours. */
+	/* Not a weight of the encoder that we know: our name for it must not be found, and must not look like
+	 * ours. */
 	if (!out->name[0])
 		snprintf(out->name, sizeof(out->name), "%s", name);
 }

@@ -16,7 +16,7 @@ struct loader {
 	float *slab;
 	struct model_folder_report *report;
 	const struct stored_tensor **found; /* [parameter_count] the tensor that gave it so far */
-	int64_t *source_rows;               /* [vocab->count] of each token, or -1; NULL without another vocabulary */
+	int64_t *source_rows; /* [vocab->count] of each token, or -1; NULL without another vocabulary */
 };
 
 /* A parameter as its file should have it, rows first; a vector is so many rows of one number. */
@@ -51,21 +51,23 @@ static struct wanted wanted_of(const struct parameter *parameter, bool transpose
 
 /* --- Shapes --- */
 
-static enum status wrong_shape(const struct stored_tensor *tensor,
-                               const struct wanted *wanted)
+static enum status wrong_shape(const struct stored_tensor *tensor, const struct wanted *wanted)
 {
 	char theirs[SHAPE_TEXT_BYTES], ours[SHAPE_TEXT_BYTES];
 	int rank = parameter_rank(wanted->parameter);
 	int64_t shape[2] = {wanted->rows, wanted->columns}, turned[2] = {wanted->columns, wanted->rows};
 	shape_text(theirs, tensor->rank, tensor->shape);
 	shape_text(ours, rank, wanted->transposed ? turned : shape);
-	enum status status = error_set(ERR_STATE, "'%s': tensor '%.200s' has shape %s where the model's '%s' needs %s",
-	                               tensor->path, tensor->name, theirs, wanted->parameter->name, ours);
+	enum status status =
+	        error_set(ERR_STATE, "'%s': tensor '%.200s' has shape %s where the model's '%s' needs %s",
+	                  tensor->path, tensor->name, theirs, wanted->parameter->name, ours);
 	if (wanted->is_vocabulary)
-		error_hint("use the vocabulary that belongs to these weights, or carry its rows over to another one "
+		error_hint("use the vocabulary that belongs to these weights, or carry its rows over to "
+		           "another one "
 		           "(pretrain --remap_vocab)");
 	else if (wanted->is_positions)
-		error_hint("keep max_position_embeddings, or say where more rows come from (pretrain --init_positions)");
+		error_hint("keep max_position_embeddings, or say where more rows come from (pretrain "
+		           "--init_positions)");
 	else
 		error_hint("use the configuration that belongs to these weights");
 	return status;
@@ -105,8 +107,9 @@ static void transpose(const float *from, int64_t rows, int64_t columns, float *t
 			to[i * columns + j] = from[j * rows + i];
 }
 
-/* Rows of tokens that both vocabularies have. A new token's output bias: the mean, so that it is neither favoured nor
- * shut out at first; the biases of a trained model lie far from the 0 that a new model begins with. */
+/* Rows of tokens that both vocabularies have. A new token's output bias: the mean, so that it is neither
+ * favoured nor shut out at first; the biases of a trained model lie far from the 0 that a new model begins
+ * with. */
 static void carry_tokens(struct loader *loader, const struct wanted *wanted, const float *from, float *to)
 {
 	double sum = 0;
@@ -116,7 +119,8 @@ static void carry_tokens(struct loader *loader, const struct wanted *wanted, con
 		int64_t row = loader->source_rows[i];
 		if (row < 0)
 			continue;
-		memcpy(to + i * wanted->columns, from + row * wanted->columns, (size_t)wanted->columns * sizeof(*to));
+		memcpy(to + i * wanted->columns, from + row * wanted->columns,
+		       (size_t)wanted->columns * sizeof(*to));
 		sum += from[row * wanted->columns];
 		carried++;
 	}
@@ -127,10 +131,10 @@ static void carry_tokens(struct loader *loader, const struct wanted *wanted, con
 	loader->report->drawn_tokens = count - carried;
 }
 
-/* The tensor's values as the model has them, into `to`, which holds what the model had before. `from` has room for the
- * whole tensor. */
-static enum status adapt(struct loader *loader, const struct stored_tensor *tensor, const struct wanted *wanted,
-                         int64_t rows, float *from, float *to)
+/* The tensor's values as the model has them, into `to`, which holds what the model had before. `from` has
+ * room for the whole tensor. */
+static enum status adapt(struct loader *loader, const struct stored_tensor *tensor,
+                         const struct wanted *wanted, int64_t rows, float *from, float *to)
 {
 	TRY(stored_tensor_read(tensor, 0, tensor->count, from));
 	if (wanted->transposed) {
@@ -177,7 +181,8 @@ static enum status load_parameter(struct loader *loader, const struct stored_ten
 	memcpy(again, target, (size_t)parameter->count * sizeof(*again));
 	TRY_GOTO(adapt(loader, tensor, &wanted, rows, from, again), done);
 	if (memcmp(again, target, (size_t)parameter->count * sizeof(*again)) != 0)
-		status = error_set(ERR_STATE, "'%s': tensors '%.200s' and '%.200s' are one weight in a BERT but differ",
+		status = error_set(ERR_STATE,
+		                   "'%s': tensors '%.200s' and '%.200s' are one weight in a BERT but differ",
 		                   loader->path, first->name, tensor->name);
 done:
 	free(from);
@@ -209,13 +214,15 @@ static enum status load_tensor(struct loader *loader, const struct stored_tensor
 	}
 	if (strncmp(name.name, "bert.", 5) != 0 && strncmp(name.name, "bert/", 5) != 0)
 		return name_list_add(&report->unused, tensor->name);
-	enum status status = error_set(ERR_STATE, "'%s': the model (%d layers) has no place for tensor '%.200s'",
-	                               tensor->path, loader->model->config.num_hidden_layers, tensor->name);
+	enum status status =
+	        error_set(ERR_STATE, "'%s': the model (%d layers) has no place for tensor '%.200s'",
+	                  tensor->path, loader->model->config.num_hidden_layers, tensor->name);
 	error_hint("use the configuration that belongs to these weights");
 	return status;
 }
 
-static bool may_miss(const struct model *model, const struct parameter *parameter, enum missing_weights allowed)
+static bool may_miss(const struct model *model, const struct parameter *parameter,
+                     enum missing_weights allowed)
 {
 	if (allowed == MISSING_NOTHING || parameter->layer != model->config.num_hidden_layers)
 		return false;
@@ -225,9 +232,10 @@ static bool may_miss(const struct model *model, const struct parameter *paramete
 /* A file without any weight of a BERT: say what it has instead. */
 static enum status nothing_found(const struct loader *loader, const struct weights_file *file)
 {
-	enum status status = error_set(ERR_STATE, "'%s': none of its %lld tensors is of a BERT%s%.200s%s", loader->path,
-	                               (long long)file->count, file->count ? "; the first is '" : "",
-	                               file->count ? file->tensors[0].name : "", file->count ? "'" : "");
+	enum status status =
+	        error_set(ERR_STATE, "'%s': none of its %lld tensors is of a BERT%s%.200s%s", loader->path,
+	                  (long long)file->count, file->count ? "; the first is '" : "",
+	                  file->count ? file->tensors[0].name : "", file->count ? "'" : "");
 	if (file->count && strstr(file->tensors[0].name, ".ATTRIBUTES"))
 		error_hint("an object-based checkpoint of TensorFlow 2: bertc reads those with names as "
 		           "'bert/encoder/layer_0/attention/self/query/kernel' (google-research/bert)");
@@ -260,7 +268,8 @@ static enum status check_missing(const struct loader *loader, const struct weigh
 	        error_set(ERR_STATE, "'%s': %lld of the model's %lld weights are missing, the first is '%s'",
 	                  loader->path, (long long)refused, (long long)model->parameter_count, first->name);
 	if (first->layer == model->config.num_hidden_layers)
-		error_hint("an encoder without its pre-training heads can be trained further (pretrain --init_checkpoint), "
+		error_hint("an encoder without its pre-training heads can be trained further (pretrain "
+		           "--init_checkpoint), "
 		           "but has nothing to predict with");
 	else
 		error_hint("use the configuration that belongs to these weights, and all files of them");
@@ -280,18 +289,22 @@ static enum status map_tokens(struct loader *loader)
 	return OK;
 }
 
-enum status model_weights_load(const char *path, const struct model *model, const struct weight_adaptation *adaptation,
-                               float *slab, struct model_folder_report *report)
+enum status model_weights_load(const char *path, const struct model *model,
+                               const struct weight_adaptation *adaptation, float *slab,
+                               struct model_folder_report *report)
 {
 	struct weights_file file = {0};
 	struct model_folder_report own = {0};
-	struct loader loader = {.model = model, .adaptation = adaptation, .slab = slab, .report = report ? report : &own};
+	struct loader loader = {
+	        .model = model, .adaptation = adaptation, .slab = slab, .report = report ? report : &own};
 	enum status status;
 	TRY(weights_file_find(path, loader.report->path));
 	loader.path = loader.report->path;
 	TRY(weights_file_open(&file, loader.path));
 	loader.report->format = file.format;
-	TRY_GOTO(memory_new(&loader.found, model->parameter_count, sizeof(*loader.found), "weights of a file"), done);
+	TRY_GOTO(
+	        memory_new(&loader.found, model->parameter_count, sizeof(*loader.found), "weights of a file"),
+	        done);
 	TRY_GOTO(map_tokens(&loader), done);
 	for (int64_t i = 0; i < file.count; i++)
 		TRY_GOTO(load_tensor(&loader, &file.tensors[i]), done);

@@ -1,5 +1,5 @@
-/* Indices of TensorFlow checkpoints, made by hand with one thing wrong at a time. One that TensorFlow wrote is in
- * tests/train/test_model_weights.c. */
+/* Indices of TensorFlow checkpoints, made by hand with one thing wrong at a time. One that TensorFlow wrote
+ * is in tests/train/test_model_weights.c. */
 #include "test.h"
 #include "base/buffer.h"
 #include "base/hash.h"
@@ -20,7 +20,8 @@ static void put_varint(struct buffer *out, uint64_t value)
 }
 
 /* An entry that shares `shared` bytes with the key before it. */
-static void put_entry(struct buffer *block, size_t shared, const char *key, size_t key_size, const void *value, size_t size)
+static void put_entry(struct buffer *block, size_t shared, const char *key, size_t key_size,
+                      const void *value, size_t size)
 {
 	put_varint(block, shared);
 	put_varint(block, key_size - shared);
@@ -70,12 +71,12 @@ static enum status parse(struct tf_bundle *bundle, const struct buffer *table)
 	return tf_bundle_parse(bundle, "x.index", (const unsigned char *)table->data, table->size);
 }
 
-#define HEADER "\x08\1" /* one data file */
+#define HEADER "\x08\1"                                                    /* one data file */
 #define ENTRY "\x08\1\x12\x08\x12\2\x08\2\x12\2\x08\3\x28\x18\x35\1\2\3\4" /* float, (2, 3), 24 bytes */
 
 /* A header and one entry. */
-static void make_entries(struct buffer *out, const char *header, size_t header_size, const char *key, size_t key_size,
-                         const char *entry, size_t size)
+static void make_entries(struct buffer *out, const char *header, size_t header_size, const char *key,
+                         size_t key_size, const char *entry, size_t size)
 {
 	buffer_clear(out);
 	if (header)
@@ -142,9 +143,11 @@ static void malice_is_refused(void **state)
 	        {HEADER, 2, "a", 1, "\x08\1\x12\2\x18\1\x28\4", 8, "not known"},
 	        {HEADER, 2, "a", 1, "\x08\1\x12\0\x18\1\x28\4", 8, "beyond the last"},
 	        {HEADER, 2, "a", 1, "\x08\1\x12\0\x28\5", 6, "not that of its shape"},
-	        {HEADER, 2, "a", 1, "\x08\1\x12\x10\x12\6\x08\xff\xff\xff\xff\x7f\x12\6\x08\xff\xff\xff\xff\x7f\x28\4", 22,
+	        {HEADER, 2, "a", 1,
+	         "\x08\1\x12\x10\x12\6\x08\xff\xff\xff\xff\x7f\x12\6\x08\xff\xff\xff\xff\x7f\x28\4", 22,
 	         "not that of its shape"},
-	        {HEADER, 2, "a", 1, "\x08\1\x12\x0d\x12\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\x28\4", 19, "damaged"},
+	        {HEADER, 2, "a", 1, "\x08\1\x12\x0d\x12\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\x28\4",
+	         19, "damaged"},
 	        {HEADER, 2, "a", 1, "\x08\1\x12\x7f", 4, "damaged"},
 	        {HEADER, 2, "a", 1, "\x08", 1, "damaged"},
 	        {HEADER, 2, "a", 1, "\x0d\1\0\0\0", 5, "damaged"},
@@ -152,8 +155,8 @@ static void malice_is_refused(void **state)
 	struct buffer entries = {0}, table = {0};
 	struct tf_bundle bundle;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		make_entries(&entries, cases[i].header, cases[i].header_size, cases[i].key, cases[i].key_size, cases[i].entry,
-		             cases[i].size);
+		make_entries(&entries, cases[i].header, cases[i].header_size, cases[i].key, cases[i].key_size,
+		             cases[i].entry, cases[i].size);
 		make_table(&table, &entries, 0);
 		assert_error(ERR_DATA, cases[i].part, parse(&bundle, &table));
 	}
@@ -176,7 +179,9 @@ static void snappy_blocks(void **state)
 {
 	(void)state;
 	/* "Wikipedia is a free, free, " by hand: a literal, a copy of 6 bytes 6 back. */
-	static const unsigned char packed[] = "\x1b\x50" "Wikipedia is a free, " "\x09\6";
+	static const unsigned char packed[] = "\x1b\x50"
+	                                      "Wikipedia is a free, "
+	                                      "\x09\6";
 	unsigned char out[64];
 	size_t size;
 	assert_true(snappy_size(packed, sizeof(packed) - 1, 64, &size));
@@ -186,7 +191,10 @@ static void snappy_blocks(void **state)
 	assert_false(snappy_size(packed, sizeof(packed) - 1, 26, &size));
 	for (size_t cut = 0; cut < sizeof(packed) - 1; cut++)
 		assert_false(snappy_unpack(packed, cut, out, 27));
-	static const unsigned char far[] = "\4\0a\x01\5", zero[] = "\5\0a\x01\0", too_much[] = "\2\x08" "abc", run[] = "\x41\0a\xfe\1\0";
+	static const unsigned char far[] = "\4\0a\x01\5", zero[] = "\5\0a\x01\0",
+	                           too_much[] = "\2\x08"
+	                                        "abc",
+	                           run[] = "\x41\0a\xfe\1\0";
 	assert_false(snappy_unpack(far, 5, out, 4));
 	assert_false(snappy_unpack(zero, 5, out, 5));
 	assert_false(snappy_unpack(too_much, 5, out, 2));

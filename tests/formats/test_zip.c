@@ -8,7 +8,7 @@ struct entry {
 	const char *name, *data;
 	uint32_t crc, size, stored; /* as the directory says; `stored` is the compressed size */
 	int method, flags;
-	int64_t offset;             /* of the local header; -1: where it is */
+	int64_t offset; /* of the local header; -1: where it is */
 };
 
 static void put(struct buffer *out, uint64_t value, int width)

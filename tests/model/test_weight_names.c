@@ -15,14 +15,19 @@ static void names_are_understood(void **state)
 	        {"module.bert.embeddings.word_embeddings.weight", WORD_EMBEDDINGS, false},
 	        {"module._orig_mod.cls.predictions.decoder.weight", WORD_EMBEDDINGS, false},
 	        {"cls.predictions.decoder.bias", PREDICTION_BIAS, false},
-	        {"encoder.layer.3.output.LayerNorm.gamma", "bert.encoder.layer.3.output.LayerNorm.weight", false},
-	        {"bert.encoder.layer.3.intermediate.dense_act.weight", "bert.encoder.layer.3.intermediate.dense.weight", false},
+	        {"encoder.layer.3.output.LayerNorm.gamma", "bert.encoder.layer.3.output.LayerNorm.weight",
+	         false},
+	        {"bert.encoder.layer.3.intermediate.dense_act.weight",
+	         "bert.encoder.layer.3.intermediate.dense.weight", false},
 	        {"bert.pooler.dense_act.bias", "bert.pooler.dense.bias", false},
-	        {"cls.predictions.transform.dense_act.weight", "cls.predictions.transform.dense.weight", false},
+	        {"cls.predictions.transform.dense_act.weight", "cls.predictions.transform.dense.weight",
+	         false},
 	        {"bert/embeddings/word_embeddings", WORD_EMBEDDINGS, false},
 	        {"embeddings/LayerNorm/beta:0", "bert.embeddings.LayerNorm.bias", false},
-	        {"bert/encoder/layer_11/attention/self/query/kernel", "bert.encoder.layer.11.attention.self.query.weight", true},
-	        {"encoder/layer_0/output/LayerNorm/gamma", "bert.encoder.layer.0.output.LayerNorm.weight", false},
+	        {"bert/encoder/layer_11/attention/self/query/kernel",
+	         "bert.encoder.layer.11.attention.self.query.weight", true},
+	        {"encoder/layer_0/output/LayerNorm/gamma", "bert.encoder.layer.0.output.LayerNorm.weight",
+	         false},
 	        {"bert/pooler/dense/kernel", "bert.pooler.dense.weight", true},
 	        {"cls/predictions/output_bias", PREDICTION_BIAS, false},
 	        {"cls/predictions/output_weights", WORD_EMBEDDINGS, false},
@@ -77,7 +82,8 @@ static void ours_stay(void **state)
 	config.vocab_size = 10;
 	assert_ok(model_create(&model, &be, &config, HEADS_PRETRAINING));
 	for (int64_t i = 0; i < model->parameter_count; i++)
-		assert_string_equal(tensor_name_from(model->parameters[i].name).name, model->parameters[i].name);
+		assert_string_equal(tensor_name_from(model->parameters[i].name).name,
+		                    model->parameters[i].name);
 	model_free(model);
 }
 

@@ -1,6 +1,6 @@
-/* Weights of other programs: files that PyTorch and TensorFlow wrote (dev/torch_checkpoints.py, dev/tf_checkpoint.py) give
- * the same numbers as the safetensors of the same model; rows go to other vocabularies and positions; what does not fit
- * is named. */
+/* Weights of other programs: files that PyTorch and TensorFlow wrote (dev/torch_checkpoints.py,
+ * dev/tf_checkpoint.py) give the same numbers as the safetensors of the same model; rows go to other
+ * vocabularies and positions; what does not fit is named. */
 #include "test.h"
 #include "formats/safetensors.h"
 #include "model/weight_names.h"
@@ -8,7 +8,8 @@
 
 #define GOLDEN "tests/golden/"
 
-static struct backend be = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32}; /* names and shapes need no device */
+static struct backend be = {.dtype = DTYPE_F32,
+                            .master_dtype = DTYPE_F32}; /* names and shapes need no device */
 static const struct weight_adaptation as_it_is = {.missing = MISSING_NOTHING};
 
 static struct model_config golden_config(void)
@@ -32,7 +33,8 @@ struct loaded {
 	enum status status;
 };
 
-static struct loaded load(const char *path, const struct model_config *config, const struct weight_adaptation *how)
+static struct loaded load(const char *path, const struct model_config *config,
+                          const struct weight_adaptation *how)
 {
 	struct loaded out = {0};
 	assert_ok(model_create(&out.model, &be, config, HEADS_PRETRAINING));
@@ -93,7 +95,8 @@ static void files_of_other_programs(void **state)
 		assert_int_equal(loaded.report.unused.count, 0);
 		assert_int_equal(loaded.report.padding_rows, files[i].padding);
 		assert_int_equal(loaded.report.optimizer.count, files[i].optimizer);
-		assert_memory_equal(loaded.slab, reference.slab, (size_t)loaded.model->slab_count * sizeof(float));
+		assert_memory_equal(loaded.slab, reference.slab,
+		                    (size_t)loaded.model->slab_count * sizeof(float));
 		drop(&loaded);
 	}
 	drop(&reference);
@@ -125,8 +128,10 @@ static void rows_go_to_another_vocabulary(void **state)
 		assert_ok(loaded.status);
 		assert_int_equal(loaded.report.carried_tokens, 7);
 		assert_int_equal(loaded.report.drawn_tokens, 1);
-		const float *from = values(&reference, WORD_EMBEDDINGS), *to = values(&loaded, WORD_EMBEDDINGS);
-		const float *from_bias = values(&reference, PREDICTION_BIAS), *to_bias = values(&loaded, PREDICTION_BIAS);
+		const float *from = values(&reference, WORD_EMBEDDINGS),
+		            *to = values(&loaded, WORD_EMBEDDINGS);
+		const float *from_bias = values(&reference, PREDICTION_BIAS),
+		            *to_bias = values(&loaded, PREDICTION_BIAS);
 		static const int rows[] = {0, 1, 2, 3, 4, 11, -1, 6};
 		float sum = 0;
 		for (int i = 0; i < 8; i++) {
@@ -166,7 +171,8 @@ static void positions_grow_on_request(void **state)
 		loaded = load(GOLDEN "bert_tiny.bin", &config, &how);
 		assert_ok(loaded.status);
 		assert_int_equal(loaded.report.positions_source, 10);
-		const float *from = values(&reference, POSITION_EMBEDDINGS), *to = values(&loaded, POSITION_EMBEDDINGS);
+		const float *from = values(&reference, POSITION_EMBEDDINGS),
+		            *to = values(&loaded, POSITION_EMBEDDINGS);
 		for (int i = 0; i < 25 * 8; i++)
 			assert_true(to[i] == (i < 80 || tile ? from[i % 80] : -7));
 		drop(&loaded);
@@ -210,7 +216,8 @@ static void put_file(const char *path, const char *bytes, size_t size)
 	assert_int_equal(fclose(file), 0);
 }
 
-/* The golden checkpoint of TensorFlow and of PyTorch, changed at one byte and cut at one place after another. */
+/* The golden checkpoint of TensorFlow and of PyTorch, changed at one byte and cut at one place after another.
+ */
 static void damage_is_found(void **state)
 {
 	(void)state;
@@ -280,7 +287,8 @@ static void missing_files_are_named(void **state)
 	        {"[]", "weight_map"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		assert_ok(file_write(test_path("s.safetensors.index.json"), cases[i].json, strlen(cases[i].json)));
+		assert_ok(file_write(test_path("s.safetensors.index.json"), cases[i].json,
+		                     strlen(cases[i].json)));
 		loaded = load(test_path("s.safetensors.index.json"), &config, &as_it_is);
 		assert_error(i ? ERR_DATA : ERR_USAGE, cases[i].part, loaded.status);
 		drop(&loaded);
@@ -290,7 +298,8 @@ static void missing_files_are_named(void **state)
 static void folders_are_searched(void **state)
 {
 	(void)state;
-	static const char config[] = "{\"vocab_size\": 13, \"hidden_act\": \"gelu\", \"hidden_size\": 8, \"num_attention_heads\": 2}";
+	static const char config[] = "{\"vocab_size\": 13, \"hidden_act\": \"gelu\", \"hidden_size\": 8, "
+	                             "\"num_attention_heads\": 2}";
 	char found[PATH_BYTES];
 	struct buffer bytes = {0};
 	struct model_config read;
@@ -300,7 +309,8 @@ static void folders_are_searched(void **state)
 	assert_ok(file_write(test_path("google/model.ckpt-20.index"), bytes.data, bytes.size));
 	assert_ok(file_write(test_path("google/model.ckpt-10.index"), bytes.data, bytes.size));
 	assert_error(ERR_USAGE, "several", weights_file_find(test_path("google"), found));
-	static const char newest[] = "model_checkpoint_path: \"/home/me/run/model.ckpt-20\"\nall_model_checkpoint_paths: \"x\"\n";
+	static const char newest[] =
+	        "model_checkpoint_path: \"/home/me/run/model.ckpt-20\"\nall_model_checkpoint_paths: \"x\"\n";
 	assert_ok(file_write(test_path("google/checkpoint"), newest, strlen(newest)));
 	assert_ok(weights_file_find(test_path("google"), found));
 	assert_non_null(strstr(found, "/model.ckpt-20.index"));
@@ -327,9 +337,9 @@ static void folders_are_searched(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(files_of_other_programs),       cmocka_unit_test(rows_go_to_another_vocabulary),
-	        cmocka_unit_test(positions_grow_on_request),     cmocka_unit_test(wrong_sizes_are_named),
-	        cmocka_unit_test(damage_is_found),               cmocka_unit_test(missing_files_are_named),
+	        cmocka_unit_test(files_of_other_programs),   cmocka_unit_test(rows_go_to_another_vocabulary),
+	        cmocka_unit_test(positions_grow_on_request), cmocka_unit_test(wrong_sizes_are_named),
+	        cmocka_unit_test(damage_is_found),           cmocka_unit_test(missing_files_are_named),
 	        cmocka_unit_test(folders_are_searched),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
