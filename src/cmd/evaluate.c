@@ -30,7 +30,8 @@ struct evaluate_settings {
 
 static const struct option evaluate_options[] = {
 	{.name = "model", .type = OPTION_TEXT, .field = FIELD(model), .role = ROLE_PLACE, .value_name = "FOLDER",
-	 .help = "model folder, checkpoint or run folder"},
+	 .help = "run folder, checkpoint, or any BERT's folder or file of weights with configuration and vocabulary beside "
+		 "it"},
 	CORPUS_OPTION(FIELD(corpus), "text to score the model on"),
 	{.name = "data", .type = OPTION_LIST, .field = FIELD(data), .role = ROLE_PLACE, .value_name = "PREFIX...",
 	 .help = "token shards instead of text"},

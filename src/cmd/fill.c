@@ -19,7 +19,8 @@ struct fill_settings {
 
 static const struct option fill_options[] = {
 	{.name = "model", .type = OPTION_TEXT, .field = FIELD(model), .role = ROLE_PLACE, .value_name = "FOLDER",
-	 .help = "model folder, checkpoint or run folder"},
+	 .help = "run folder, checkpoint, or any BERT's folder or file of weights with configuration and vocabulary beside "
+		 "it"},
 	{.name = "top_k", .letter = 'k', .type = OPTION_INTEGER, .field = FIELD(top_k), .fallback = "5",
 	 .range = "1..100", .role = ROLE_RUN, .value_name = "K", .help = "words shown for each blank"},
 	{.name = "json", .type = OPTION_FLAG, .field = FIELD(json), .fallback = "false", .role = ROLE_RUN,
