@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/pool.h"
 #include "cmd/command.h"
 #include "cmd/text_options.h"
@@ -10,10 +11,10 @@
 
 struct vocab_options {
 	struct option_list corpus;
-	const char *out;
+	const char *out, *user_words;
 	struct input_settings input;
-	int64_t vocab_size, min_frequency, threads;
-	bool cased;
+	int64_t vocab_size, min_frequency, unused, memory, threads;
+	bool cased, strip_accents;
 };
 
 #define FIELD(name) offsetof(struct vocab_options, name)
@@ -50,8 +51,17 @@ static const struct option option_table[] = {
          .fallback = "false",
          .role = ROLE_RESULT,
          .help = "keep case and accents"},
+	{.name = "strip_accents", .type = OPTION_FLAG, .field = FIELD(strip_accents), .role = ROLE_RESULT,
+	 .help = "write letters without their accents", .fallback_text = "the opposite of --cased"},
+	{.name = "user_words", .type = OPTION_TEXT, .field = FIELD(user_words), .role = ROLE_PLACE, .value_name = "FILE",
+	 .help = "words, one a line, that are entries whatever the text says"},
+	{.name = "unused", .type = OPTION_INTEGER, .field = FIELD(unused), .fallback = "0", .range = "0..100000",
+	 .role = ROLE_RESULT, .value_name = "N", .help = "entries [unused0] and so on, for words to come"},
 	INPUT_OPTIONS(struct vocab_options, input),
         {.help = "Running"},
+	{.name = "memory", .type = OPTION_INTEGER, .field = FIELD(memory), .range = "1..", .role = ROLE_RUN, .value_name = "MB",
+	 .help = "for word counts; what is more goes to temporary files (TMPDIR)",
+	 .fallback_text = "a quarter of what is free"},
 	THREADS_OPTION(FIELD(threads)),
         {0},
 };
@@ -73,8 +83,8 @@ static const struct command_text text = {
                        "where the alphabet alone "
                        "would fill half of it.\n\n"
                        "The same text gives the same vocabulary in any order of files and on any number of "
-                       "threads. Memory is about "
-                       "150 bytes for each different word. A vocabulary learned with --cased is to be used "
+                       "threads. No word is pruned: "
+                       "counts beyond --memory go to temporary files. A vocabulary learned with --cased is to be used "
                        "with --cased.",
         .examples =
                 "bertc vocab --corpus 'text/*.txt.gz' --vocab_size 30522 --out vocab.txt\ta vocabulary of "
@@ -158,6 +168,29 @@ static void report_result(const struct vocab_options *settings, const struct cor
 	         format_size(b, (double)counts->bytes / seconds));
 }
 
+/* The words of --user_words: lines, white space around them cut, empty ones left out. */
+static enum status read_user_words(const char *path, struct name_list *words)
+{
+	struct buffer file = {0};
+	TRY(file_read(path, (size_t)64 << 20, &file));
+	enum status status = buffer_status(&file);
+	char *rest = NULL;
+	for (char *line = file.size > 0 ? strtok_r((char *)file.data, "\r\n", &rest) : NULL; line && status == OK;
+	     line = strtok_r(NULL, "\r\n", &rest)) {
+		line += strspn(line, " \t");
+		size_t size = strlen(line);
+		while (size > 0 && (line[size - 1] == ' ' || line[size - 1] == '\t'))
+			line[--size] = 0;
+		for (int64_t i = 0; size > 0 && i < words->count && status == OK; i++)
+			if (strcmp(words->names[i], line) == 0)
+				status = error_set(ERR_USAGE, "--user_words '%s': '%.100s' stands there twice", path, line);
+		if (size > 0 && status == OK)
+			status = name_list_add(words, line);
+	}
+	buffer_release(&file);
+	return status;
+}
+
 static enum status run(struct options *options)
 {
 	struct vocab_options *settings = options->settings;
@@ -167,22 +200,40 @@ static enum status run(struct options *options)
 	struct vocab_learner *learner = NULL;
 	struct vocab vocab = {0};
 	struct vocab_learn_report report;
+	struct name_list user_words = {0};
+	/* A quarter each for the counts and the three large arrays of merging. */
+	struct spill_settings spill = {
+	        .memory_limit = (settings->memory > 0 ? settings->memory << 20 : memory_available() / 4) / 4};
 	double start = clock_seconds();
 	enum status status;
 
 	TRY(require(settings->corpus.count > 0, "corpus", "the text to learn from"));
 	TRY(require(settings->out != NULL, "out", "the file to write"));
 	TRY(check_out(settings->out));
+	if (options_given(options, "strip_accents"))
+		tokenizer.strip_accents = settings->strip_accents;
+	if (settings->user_words)
+		TRY_GOTO(read_user_words(settings->user_words, &user_words), done);
 	struct corpus_settings input = input_corpus_settings(&settings->input, settings->threads);
-	TRY(corpus_open(&corpus, settings->corpus.values, settings->corpus.count, &input));
+	TRY_GOTO(corpus_open(&corpus, settings->corpus.values, settings->corpus.count, &input), done);
 	TRY_GOTO(pool_create(&pool, (int)settings->threads), done);
-	TRY_GOTO(vocab_learner_create(&learner, &tokenizer), done);
+	TRY_GOTO(vocab_learner_create(&learner, &tokenizer, &spill), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, pool), done);
-	int32_t size = settings->vocab_size ? (int32_t)settings->vocab_size : vocab_default_size(learner);
-	TRY_GOTO(vocab_learner_finish(learner, size, settings->min_frequency, &vocab, &report), done);
+	TRY_GOTO(vocab_learner_finish(learner,
+	                              &(struct vocab_learn_settings){
+	                                      .size = settings->vocab_size ? (int32_t)settings->vocab_size
+	                                                                   : vocab_default_size(learner),
+	                                      .min_frequency = settings->min_frequency,
+	                                      .unused = (int32_t)settings->unused,
+	                                      .user_words = (const char *const *)user_words.names,
+	                                      .user_word_count = (int32_t)user_words.count,
+	                              },
+	                              &vocab, &report),
+	         done);
 	TRY_GOTO(vocab_write(&vocab, settings->out), done);
 	report_result(settings, corpus, &vocab, &report, clock_seconds() - start);
 done:
+	name_list_release(&user_words);
 	vocab_release(&vocab);
 	vocab_learner_free(learner);
 	pool_free(pool);

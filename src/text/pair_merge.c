@@ -55,9 +55,11 @@ struct pair_merger {
 	int64_t symbol_slot_count;
 
 	struct word *words;
-	int64_t word_count, word_capacity;
+	int64_t word_count;
+	struct spill words_spill;
 	int32_t *word_symbols;
-	int64_t word_symbol_count, word_symbol_capacity;
+	int64_t word_symbol_count;
+	struct spill word_symbols_spill;
 
 	struct pair *pairs;
 	int64_t pair_count, pair_capacity;
@@ -65,7 +67,8 @@ struct pair_merger {
 	int64_t pair_slot_count;
 
 	struct block *blocks;
-	int64_t block_count, block_capacity;
+	int64_t block_count;
+	struct spill blocks_spill;
 	uint32_t free_block;
 
 	struct entry *heap;
@@ -76,9 +79,10 @@ struct pair_merger {
 	int64_t touched_count, touched_capacity;
 };
 
-enum status pair_merger_create(struct pair_merger **out)
+enum status pair_merger_create(struct pair_merger **out, const struct spill_settings *spill)
 {
 	TRY(memory_new(out, 1, sizeof **out, "pair merging"));
+	(*out)->words_spill.settings = (*out)->word_symbols_spill.settings = (*out)->blocks_spill.settings = spill;
 	(*out)->free_block = NONE;
 	return OK;
 }
@@ -90,11 +94,11 @@ void pair_merger_free(struct pair_merger *merger)
 	free(merger->symbols);
 	free(merger->text);
 	free(merger->symbol_slots);
-	free(merger->words);
-	free(merger->word_symbols);
+	spill_release(&merger->words_spill, &merger->words);
+	spill_release(&merger->word_symbols_spill, &merger->word_symbols);
 	free(merger->pairs);
 	free(merger->pair_slots);
-	free(merger->blocks);
+	spill_release(&merger->blocks_spill, &merger->blocks);
 	free(merger->heap);
 	free(merger->touched);
 	free(merger);
@@ -182,9 +186,9 @@ enum status pair_merger_add_word(struct pair_merger *merger, const int32_t *symb
                                  int64_t count)
 {
 	BUG_IF(symbol_count < 1 || symbol_count > UINT16_MAX || merger->word_count >= NONE);
-	TRY(memory_grow(&merger->words, &merger->word_capacity, merger->word_count + 1, sizeof *merger->words,
+	TRY(spill_grow(&merger->words_spill, &merger->words, merger->word_count + 1, sizeof *merger->words,
 	                "words"));
-	TRY(memory_grow(&merger->word_symbols, &merger->word_symbol_capacity,
+	TRY(spill_grow(&merger->word_symbols_spill, &merger->word_symbols,
 	                merger->word_symbol_count + symbol_count, sizeof *merger->word_symbols, "words"));
 	merger->words[merger->word_count++] =
 	        (struct word){merger->word_symbol_count, count, (uint16_t)symbol_count};
@@ -249,7 +253,7 @@ static enum status pair_add_word(struct pair_merger *merger, struct pair *pair, 
 		} else {
 			if (merger->block_count >= NONE)
 				return error_set(ERR_RESOURCE, "more than 4 billion lists of words");
-			TRY(memory_grow(&merger->blocks, &merger->block_capacity, merger->block_count + 1,
+			TRY(spill_grow(&merger->blocks_spill, &merger->blocks, merger->block_count + 1,
 			                sizeof *merger->blocks, "words of pairs"));
 			fresh = (uint32_t)merger->block_count++;
 		}

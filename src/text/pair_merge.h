@@ -7,9 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "base/spill.h"
 
 struct pair_merger;
-MUST_USE enum status pair_merger_create(struct pair_merger **out);
+/* Words and their lists, some 100 bytes a word, go to temporary files as `spill` says (borrowed; NULL: memory). */
+MUST_USE enum status pair_merger_create(struct pair_merger **out, const struct spill_settings *spill);
 void pair_merger_free(struct pair_merger *merger); /* NULL is fine */
 
 /* Adds a symbol with its text: an entry of the vocabulary, "##" included. Texts differ. Ids count from 0. */

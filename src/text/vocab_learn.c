@@ -6,6 +6,7 @@
 #include "text/vocab_learn.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/buffer.h"
@@ -21,14 +22,17 @@
 
 static const char *const special_entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 #define SPECIALS 5
+#define UNUSED_BYTES 24 /* of "[unusedN]" */
 
 struct vocab_learner {
 	struct tokenizer_settings settings;
 	struct word_counts *counts;
+	const struct spill_settings *spill;
 	int64_t words, long_words;
 };
 
-enum status vocab_learner_create(struct vocab_learner **out, const struct tokenizer_settings *settings)
+enum status vocab_learner_create(struct vocab_learner **out, const struct tokenizer_settings *settings,
+                                 const struct spill_settings *spill)
 {
 	struct vocab_learner *learner;
 
@@ -36,7 +40,8 @@ enum status vocab_learner_create(struct vocab_learner **out, const struct tokeni
 	TRY(memory_new(&learner, 1, sizeof *learner, "vocabulary learning"));
 	learner->settings = *settings;
 	learner->settings.special_tokens = false; /* "[MASK]" in a corpus is text */
-	enum status status = word_counts_create(&learner->counts);
+	learner->spill = spill;
+	enum status status = word_counts_create(&learner->counts, spill);
 	if (status != OK) {
 		vocab_learner_free(learner);
 		return status;
@@ -408,22 +413,25 @@ done:
 #define ROUNDS 3
 
 struct entries {
+	const char **head; /* [head_count] special, unused and the user's entries, which stay */
+	int32_t head_count;
+	char *head_text;
 	const struct pair_merger *merger;
 	int32_t *symbols; /* [count] ascending; the first `fixed` are the alphabet's and stay */
 	int32_t count, fixed;
-	int64_t *uses; /* [SPECIALS + count] how often the counted text uses each */
+	int64_t *uses; /* [head_count + count] how often the counted text uses each */
 };
 
 static enum status make_vocab(const struct entries *entries, struct vocab *out)
 {
 	const char **texts;
 
-	TRY(memory_new(&texts, SPECIALS + entries->count, sizeof *texts, "vocabulary"));
-	for (int i = 0; i < SPECIALS; i++)
-		texts[i] = special_entries[i];
+	TRY(memory_new(&texts, entries->head_count + entries->count, sizeof *texts, "vocabulary"));
+	for (int32_t i = 0; i < entries->head_count; i++)
+		texts[i] = entries->head[i];
 	for (int32_t i = 0; i < entries->count; i++)
-		texts[SPECIALS + i] = pair_merger_text(entries->merger, entries->symbols[i]);
-	enum status status = vocab_from_entries(out, texts, SPECIALS + entries->count);
+		texts[entries->head_count + i] = pair_merger_text(entries->merger, entries->symbols[i]);
+	enum status status = vocab_from_entries(out, texts, entries->head_count + entries->count);
 	free(texts);
 	return status;
 }
@@ -478,7 +486,7 @@ static enum status drop_least_used(struct entries *entries, int32_t drop)
 
 	TRY(memory_new(&ranked, count, sizeof *ranked, "vocabulary"));
 	for (int32_t i = 0; i < count; i++)
-		ranked[i] = (struct ranked){entries->uses[SPECIALS + entries->fixed + i],
+		ranked[i] = (struct ranked){entries->uses[entries->head_count + entries->fixed + i],
 		                            (uint32_t)(entries->fixed + i)};
 	qsort(ranked, (size_t)count, sizeof *ranked, compare_ranked);
 	for (int32_t i = count - drop; i < count; i++)
@@ -502,7 +510,7 @@ static enum status choose_entries(const struct vocab_learner *learner, struct en
 		enum status status = measure(learner, out, entries->uses, report);
 		int32_t excess = entries->count - size, unused = 0;
 		for (int32_t i = entries->fixed; i < entries->count; i++)
-			unused += entries->uses[SPECIALS + i] == 0;
+			unused += entries->uses[entries->head_count + i] == 0;
 		int32_t drop = excess > 0 ? round < ROUNDS ? (excess + 1) / 2 : excess : 0;
 		if (scarce && drop < unused)
 			drop = unused;
@@ -514,19 +522,100 @@ static enum status choose_entries(const struct vocab_learner *learner, struct en
 	}
 }
 
-enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, int64_t min_frequency,
+/* A user's word as the tokenizer leaves it. */
+struct user_word {
+	const char *text;
+	size_t size;
+	int parts;
+};
+
+static enum status see_part(void *context, const char *word, size_t size)
+{
+	struct user_word *user = context;
+	bool same = size == user->size && memcmp(word, user->text, size) == 0;
+	user->parts += same ? 1 : 2;
+	return OK;
+}
+
+static enum status check_user_word(const struct vocab_learner *learner, const char *text)
+{
+	struct user_word user = {.text = text, .size = strlen(text)};
+	struct tokens scratch = {0};
+	enum status status = tokenizer_words(&learner->settings, text, user.size, &scratch, see_part, &user);
+	tokens_release(&scratch);
+	TRY(status);
+	if (user.parts == 1 && (int)utf8_length(text, user.size) <= learner->settings.max_word_characters)
+		return OK;
+	status = error_set(ERR_USAGE, "the tokenizer never makes the word '%.100s' of a text", text);
+	error_hint("%s, and are cut at spaces and marks", learner->settings.lowercase
+	                                                          ? "words are lower case without accents here (see --cased)"
+	                                                          : "words are taken as they are");
+	return status;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Special entries, [unusedN], the user's words. */
+static enum status make_head(const struct vocab_learner *learner, const struct vocab_learn_settings *settings,
+                             struct entries *entries)
+{
+	int64_t count = SPECIALS + (int64_t)settings->unused + settings->user_word_count;
+	if (count >= settings->size)
+		return error_set(ERR_USAGE, "a vocabulary of %" PRId32 " entries has no room beside %" PRId64
+		                 " special, unused and given ones", settings->size, count);
+	TRY(memory_new(&entries->head, count, sizeof *entries->head, "vocabulary"));
+	TRY(memory_new(&entries->head_text, settings->unused, UNUSED_BYTES, "vocabulary"));
+	for (int i = 0; i < SPECIALS; i++)
+		entries->head[entries->head_count++] = special_entries[i];
+	for (int32_t i = 0; i < settings->unused; i++) {
+		char *text = entries->head_text + i * UNUSED_BYTES;
+		snprintf(text, UNUSED_BYTES, "[unused%" PRId32 "]", i);
+		entries->head[entries->head_count++] = text;
+	}
+	for (int32_t i = 0; i < settings->user_word_count; i++) {
+		TRY(check_user_word(learner, settings->user_words[i]));
+		entries->head[entries->head_count++] = settings->user_words[i];
+	}
+	return OK;
+}
+
+/* Symbols of the merger, less those that the head has already. A user's word of one character is in the alphabet. */
+static enum status take_symbols(struct entries *entries, const struct vocab_learn_settings *settings, int32_t fixed)
+{
+	const char **words;
+	int32_t symbols = pair_merger_symbols(entries->merger);
+	TRY(memory_new(&words, settings->user_word_count, sizeof *words, "vocabulary"));
+	for (int32_t i = 0; i < settings->user_word_count; i++)
+		words[i] = settings->user_words[i];
+	qsort(words, (size_t)settings->user_word_count, sizeof *words, compare_texts);
+	for (int32_t i = 0; i < symbols; i++) {
+		const char *text = pair_merger_text(entries->merger, i);
+		if (bsearch(&text, words, (size_t)settings->user_word_count, sizeof *words, compare_texts))
+			continue;
+		entries->fixed += i < fixed;
+		entries->symbols[entries->count++] = i;
+	}
+	free(words);
+	return OK;
+}
+
+enum status vocab_learner_finish(struct vocab_learner *learner, const struct vocab_learn_settings *settings,
                                  struct vocab *out, struct vocab_learn_report *report)
 {
+	int32_t size = settings->size, fixed = 0;
+	int64_t min_frequency = settings->min_frequency;
 	struct alphabet alphabet = {0};
 	struct pair_merger *merger = NULL;
 	struct entries entries = {0};
-	int32_t room = size - SPECIALS;
 	enum status status = OK;
 
 	*out = (struct vocab){0};
 	*report = (struct vocab_learn_report){.words = learner->words,
-	                                      .long_words = learner->long_words,
-	                                      .distinct_words = word_counts_distinct(learner->counts)};
+	                                      .long_words = learner->long_words};
+	TRY(word_counts_distinct(learner->counts, &report->distinct_words));
 	if (report->distinct_words == 0 && learner->long_words > 0)
 		return error_set(ERR_DATA,
 		                 "the corpus has no words to learn a vocabulary from: all %" PRId64
@@ -534,6 +623,8 @@ enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, in
 		                 learner->long_words, learner->settings.max_word_characters);
 	if (report->distinct_words == 0)
 		return error_set(ERR_DATA, "the corpus has no words to learn a vocabulary from");
+	TRY_GOTO(make_head(learner, settings, &entries), done);
+	int32_t room = size - entries.head_count;
 	TRY_GOTO(alphabet_create(&alphabet, learner), done);
 	TRY_GOTO(alphabet_choose(&alphabet, room), done);
 	if (alphabet.kept_count == 0) {
@@ -546,21 +637,18 @@ enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, in
 	report->alphabet_dropped = alphabet.seen_count - alphabet.kept_count;
 	report->coverage = (double)alphabet.kept_characters / (double)alphabet.characters;
 
-	TRY_GOTO(pair_merger_create(&merger), done);
+	TRY_GOTO(pair_merger_create(&merger, learner->spill), done);
 	TRY_GOTO(merge_words(learner, &alphabet, room + OVERSHOOT(room), min_frequency, merger), done);
 	entries.merger = merger;
-	entries.count = pair_merger_symbols(merger);
 	for (int64_t i = 0; i < alphabet.kept_count; i++)
-		entries.fixed += alphabet_entries(&alphabet, alphabet.kept[i]);
-	TRY_GOTO(memory_new(&entries.symbols, entries.count, sizeof *entries.symbols, "vocabulary"), done);
-	TRY_GOTO(memory_new(&entries.uses, SPECIALS + entries.count, sizeof *entries.uses, "vocabulary"),
-	         done);
-	for (int32_t i = 0; i < entries.count; i++)
-		entries.symbols[i] = i;
+		fixed += alphabet_entries(&alphabet, alphabet.kept[i]);
+	TRY_GOTO(memory_new(&entries.symbols, pair_merger_symbols(merger), sizeof *entries.symbols, "vocabulary"), done);
+	TRY_GOTO(take_symbols(&entries, settings, fixed), done);
+	TRY_GOTO(memory_new(&entries.uses, entries.head_count + entries.count, sizeof *entries.uses, "vocabulary"), done);
 	TRY_GOTO(choose_entries(learner, &entries, room, out, report), done);
 	report->merges = entries.count - entries.fixed;
 	for (int32_t i = entries.fixed; i < entries.count; i++)
-		report->rare_merges += entries.uses[SPECIALS + i] < 10;
+		report->rare_merges += entries.uses[entries.head_count + i] < 10;
 
 	if (report->alphabet_dropped > 0)
 		log_warning("the text has %" PRId64 " different characters; the %" PRId64
@@ -573,6 +661,8 @@ enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, in
 		         " times or more",
 		         out->count, size, min_frequency > 1 ? min_frequency : 1);
 done:
+	free(entries.head);
+	free(entries.head_text);
 	free(entries.symbols);
 	free(entries.uses);
 	pair_merger_free(merger);

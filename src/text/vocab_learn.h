@@ -6,13 +6,16 @@
 
 #include "base/error.h"
 #include "base/pool.h"
+#include "base/spill.h"
 #include "text/corpus.h"
 #include "text/tokenizer.h"
 #include "text/vocab.h"
 
-struct vocab_learner; /* word counts: some 60 bytes a distinct word */
-MUST_USE enum status vocab_learner_create(struct vocab_learner **out,
-                                          const struct tokenizer_settings *settings);
+/* Memory: some 150 bytes a distinct word, of which what `spill` does not allow lies in temporary files; no word is
+ * pruned. */
+struct vocab_learner;
+MUST_USE enum status vocab_learner_create(struct vocab_learner **out, const struct tokenizer_settings *settings,
+                                          const struct spill_settings *spill);
 void vocab_learner_free(struct vocab_learner *learner); /* NULL is fine */
 /* Counts the words of every document, on all threads of the pool (may be NULL), with a progress bar. Words
  * longer than the tokenizer takes are left out. May be called for several corpora. */
@@ -39,12 +42,21 @@ struct vocab_learn_report {
 	double unknown_words;   /* share of its words that are [UNK] */
 	double coverage;        /* share of its characters that are in the alphabet kept */
 };
-/* Entries: [PAD] [UNK] [CLS] [SEP] [MASK], the alphabet (by bytes), "##" alphabet (of the characters seen
- * within words), then merges in order, less those that the text uses least once longer ones exist. A `size`
+struct vocab_learn_settings {
+	int32_t size;          /* entries, all of them */
+	int64_t min_frequency; /* merges seen less often are not made */
+	int32_t unused;        /* entries [unused0] [unused1] ... for words to come */
+	const char *const *user_words; /* whole words that are entries whatever the text says */
+	int32_t user_word_count;
+};
+
+/* Entries: [PAD] [UNK] [CLS] [SEP] [MASK], [unusedN], the user's words, the alphabet (by bytes), "##" alphabet (of the
+ * characters seen within words), then merges in order, less those that the text uses least once longer ones exist. A size
  * smaller than specials + alphabet keeps the most frequent characters. Merges seen less than min_frequency
- * times are not made: the vocabulary may be smaller than `size`. Both are said. No words at all is ERR_DATA.
+ * times are not made: the vocabulary may be smaller than `size`. Both are said. No words at all is ERR_DATA; a user's
+ * word that the tokenizer cuts or changes is ERR_USAGE that shows what becomes of it.
  */
-MUST_USE enum status vocab_learner_finish(struct vocab_learner *learner, int32_t size, int64_t min_frequency,
+MUST_USE enum status vocab_learner_finish(struct vocab_learner *learner, const struct vocab_learn_settings *settings,
                                           struct vocab *out, struct vocab_learn_report *report);
 
 #endif

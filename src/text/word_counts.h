@@ -3,16 +3,19 @@
  * A thread counts into a small table of its own that fits its cache, where the frequent words stay; when that
  * is full it is added to the shared table, which lies in parts with a lock each. Sums do not depend on the
  * order, so neither does the result; memory is that of the distinct words once, whatever the number of
- * threads. */
+ * threads. A part that outgrows its share of the memory limit goes to a temporary file, sorted, and begins anew;
+ * reading merges what a part has there. Nothing is pruned. */
 #ifndef TEXT_WORD_COUNTS_H
 #define TEXT_WORD_COUNTS_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "base/spill.h"
 
 struct word_counts;
-MUST_USE enum status word_counts_create(struct word_counts **out);
+/* `spill` is borrowed; its memory_limit is of the whole table. NULL: all in memory. */
+MUST_USE enum status word_counts_create(struct word_counts **out, const struct spill_settings *spill);
 void word_counts_free(struct word_counts *counts); /* NULL is fine */
 
 /* One thread's table. */
@@ -26,10 +29,13 @@ MUST_USE enum status word_counter_flush(struct word_counter *counter);
 void word_counter_free(struct word_counter *counter); /* does not flush; NULL is fine */
 
 /* Reading, when no thread counts: visits each distinct word, in no order that means anything. */
-MUST_USE enum status word_counts_visit(const struct word_counts *counts,
+MUST_USE enum status word_counts_visit(struct word_counts *counts,
                                        enum status (*visit)(void *context, const char *word, size_t size,
                                                             int64_t count),
                                        void *context);
-int64_t word_counts_distinct(const struct word_counts *counts);
+/* Their number; what went to the file is read for it. */
+MUST_USE enum status word_counts_distinct(struct word_counts *counts, int64_t *out);
+/* Bytes that went to the file. */
+int64_t word_counts_spilled(const struct word_counts *counts);
 
 #endif

@@ -27,16 +27,20 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 	struct corpus *corpus = NULL;
 	struct vocab_learner *learner = NULL;
 	struct vocab_learn_report report;
+	struct spill_settings spill = {.folder = settings->folder, .memory_limit = memory_available() / 16};
 	char count[FORMAT_BYTES], words[FORMAT_BYTES];
 	enum status status;
 	*tokenizer = tokenizer_defaults(settings->cased);
 	tokenizer->special_tokens = false;
 	TRY_GOTO(corpus_open_list(&corpus, settings->corpus, &settings->input), done);
-	TRY_GOTO(vocab_learner_create(&learner, tokenizer), done);
+	TRY_GOTO(vocab_learner_create(&learner, tokenizer, &spill), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, settings->pool), done);
 	int32_t size =
 		settings->vocab_size > 0 ? (int32_t)settings->vocab_size : vocab_default_size(learner);
-	TRY_GOTO(vocab_learner_finish(learner, size, settings->min_frequency, out, &report), done);
+	TRY_GOTO(vocab_learner_finish(
+			 learner, &(struct vocab_learn_settings){.size = size, .min_frequency = settings->min_frequency}, out,
+			 &report),
+		 done);
 	log_note("vocabulary: %s entries learned from %s words, %.2f tokens a word",
 		 format_count(count, out->count), format_count(words, report.words), report.tokens_per_word);
 	status = tokenizer_write_folder(out, tokenizer, MAX_LENGTH_UNKNOWN, settings->folder);

@@ -92,7 +92,7 @@ static void test_merging_is_as_defined(void **state)
 		        round % 4; /* few letters: runs of the same one, and the same text by several ways */
 		int64_t min_count = 1 + round % 4;
 
-		assert_int_equal(pair_merger_create(&merger), OK);
+		assert_int_equal(pair_merger_create(&merger, NULL), OK);
 		for (int inner = 0; inner < 2; inner++)
 			for (int c = 0; c < letters; c++) {
 				char *symbol = plain.symbols[plain.symbol_count++];
@@ -163,15 +163,14 @@ static enum status check_count(void *context, const char *word, size_t size, int
 	return OK;
 }
 
-static void test_counting_on_threads(void **state)
+static void count_on_threads(const struct spill_settings *spill)
 {
-	(void)state;
 	struct shared_count shared = {0};
 	struct pool *pool;
 	int64_t seen = 0;
 
 	assert_int_equal(pool_create(&pool, 4), OK);
-	assert_int_equal(word_counts_create(&shared.counts), OK);
+	assert_int_equal(word_counts_create(&shared.counts, spill), OK);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(word_counter_create(&shared.counters[i], shared.counts), OK);
 	pool_run(pool, 8, count_task, &shared);
@@ -180,11 +179,26 @@ static void test_counting_on_threads(void **state)
 		assert_int_equal(word_counter_flush(shared.counters[i]), OK);
 		word_counter_free(shared.counters[i]);
 	}
-	assert_int_equal(word_counts_distinct(shared.counts), COUNTED_WORDS + 1);
+	int64_t distinct;
+	assert_int_equal(word_counts_distinct(shared.counts, &distinct), OK);
+	assert_int_equal(distinct, COUNTED_WORDS + 1);
+	assert_int_equal(word_counts_spilled(shared.counts) > 0, spill != NULL);
 	assert_int_equal(word_counts_visit(shared.counts, check_count, &seen), OK);
 	assert_int_equal(seen, COUNTED_WORDS + 1);
 	word_counts_free(shared.counts);
 	pool_free(pool);
+}
+
+static void test_counting_on_threads(void **state)
+{
+	(void)state;
+	count_on_threads(NULL);
+	count_on_threads(&(struct spill_settings){.folder = test_folder, .memory_limit = 1 << 20});
+	struct name_list left = {0};
+	assert_int_equal(folder_list(test_folder, &left), OK); /* the temporary file has no name */
+	for (int64_t i = 0; i < left.count; i++)
+		assert_null(strstr(left.names[i], "bertc-"));
+	name_list_release(&left);
 }
 
 /* The whole */
@@ -206,6 +220,10 @@ struct learned {
 	int32_t default_size;
 };
 
+static const struct spill_settings *learn_spill;
+static const char *const *learn_words;
+static int32_t learn_unused, learn_word_count;
+
 static enum status learn(struct learned *out, const char *const *paths, int count, int threads, int32_t size,
                          int64_t min_frequency, bool cased)
 {
@@ -217,10 +235,10 @@ static enum status learn(struct learned *out, const char *const *paths, int coun
 	assert_int_equal(corpus_open(&corpus, paths, count, NULL), OK);
 	if (threads > 0)
 		assert_int_equal(pool_create(&pool, threads), OK);
-	assert_int_equal(vocab_learner_create(&learner, &settings), OK);
+	assert_int_equal(vocab_learner_create(&learner, &settings, learn_spill), OK);
 	assert_int_equal(vocab_learner_count(learner, corpus, pool), OK);
 	out->default_size = vocab_default_size(learner);
-	enum status status = vocab_learner_finish(learner, size, min_frequency, &out->vocab, &out->report);
+	enum status status = vocab_learner_finish(learner, &(struct vocab_learn_settings){.size = size, .min_frequency = min_frequency, .unused = learn_unused, .user_words = learn_words, .user_word_count = learn_word_count}, &out->vocab, &out->report);
 	vocab_learner_free(learner);
 	pool_free(pool);
 	corpus_close(corpus);
@@ -451,6 +469,64 @@ static void test_default_size(void **state)
 	buffer_release(&text);
 }
 
+/* Counts and words of merging in temporary files: the same vocabulary. */
+static void test_same_with_little_memory(void **state)
+{
+	(void)state;
+	struct learned whole, spilled;
+	struct buffer text = {0};
+	struct spill_settings little = {.folder = test_folder, .memory_limit = 100000};
+	uint64_t random = 7;
+
+	for (int i = 0; i < 60000; i++) {
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		buffer_format(&text, "%s%llu%s ", (const char *[]){"ab", "cde", "f", "gh"}[random >> 62],
+		              (unsigned long long)(random >> 40) % (i % 3 ? 100 : 50000), i % 7 ? "ing" : ".");
+	}
+	learn_text(&whole, buffer_string(&text), 700, 2);
+	learn_spill = &little;
+	learn_text(&spilled, buffer_string(&text), 700, 2);
+	learn_spill = NULL;
+	assert_true(whole.vocab.hash == spilled.vocab.hash);
+	assert_int_equal(whole.report.distinct_words, spilled.report.distinct_words);
+	assert_near(whole.report.tokens_per_word, spilled.report.tokens_per_word, 0);
+	vocab_release(&whole.vocab);
+	vocab_release(&spilled.vocab);
+	buffer_release(&text);
+}
+
+static void test_given_entries(void **state)
+{
+	(void)state;
+	static const char *const words[] = {"interleukin", "ab", "x", "\u00e9"};
+	struct learned learned;
+	const char *text = "abab ab ab x x aba aba b b\n";
+
+	learn_unused = 3;
+	learn_words = words;
+	learn_word_count = 3;
+	learn_text(&learned, text, 24, 1);
+	assert_string_equal(learned.vocab.text[5], "[unused0]");
+	assert_string_equal(learned.vocab.text[7], "[unused2]");
+	assert_string_equal(learned.vocab.text[8], "interleukin");
+	assert_int_equal(vocab_find(&learned.vocab, "ab", 2), 9);
+	assert_int_equal(vocab_find(&learned.vocab, "x", 1), 10);
+	assert_true(learned.vocab.count <= 24);
+	for (int32_t i = 0; i < learned.vocab.count; i++) /* none of them twice */
+		assert_int_equal(vocab_find(&learned.vocab, learned.vocab.text[i], learned.vocab.size[i]), i);
+	vocab_release(&learned.vocab);
+
+	const char *path = put("given", text);
+	learn_word_count = 4; /* the tokenizer would take the accent off */
+	assert_error(ERR_USAGE, "never makes the word", learn(&learned, &path, 1, 1, 100, 1, false));
+	learn_words = (const char *const[]){"covid-19"};
+	learn_word_count = 1;
+	assert_error(ERR_USAGE, "never makes the word", learn(&learned, &path, 1, 1, 100, 1, false));
+	learn_unused = 100;
+	assert_error(ERR_USAGE, "no room", learn(&learned, &path, 1, 1, 100, 1, false));
+	learn_unused = learn_word_count = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -463,6 +539,8 @@ int main(void)
 	        cmocka_unit_test(test_same_for_any_threads_and_order),
 	        cmocka_unit_test(test_hardly_an_entry_is_unused),
 	        cmocka_unit_test(test_default_size),
+	        cmocka_unit_test(test_same_with_little_memory),
+	        cmocka_unit_test(test_given_entries),
 	};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }
