@@ -84,6 +84,7 @@ static enum status open_phase(void *context, const struct train_state *state, st
 	bool begins = state->samples == state->phase.first_sample && state->samples > 0;
 	close_phase(run);
 	run->open_phase = state->phase.index;
+	run->training.checkpoints.data_hash = phase->data_hash;
 	TRY(pretrain_open_instances(run, phase));
 	if (begins)
 		TRY(instances_hint(phase->instances, state->epoch + 1, state->samples));

@@ -14,6 +14,10 @@ struct pretrain_phase {
 	struct pretrain_settings *settings;
 	struct instance_settings instance_settings, evaluation_settings;
 	struct instances *instances; /* opened once they are needed, closed with the phase */
+	struct static_file *files;   /* static instances: the run's, an earlier phase's, or its own */
+	int64_t file_count;
+	bool owns_files;
+	uint64_t data_hash;          /* of what it trains on: a checkpoint made in it records this */
 	struct step_settings steps;
 	struct batch_capacity evaluation_capacity;
 };

@@ -27,18 +27,26 @@ static int32_t larger(int32_t a, int32_t b)
 	return a > b ? a : b;
 }
 
-/* Static instances are as long as they are: the longest one, of training or evaluation, is the sequence length. */
+/* Tokens of the longest static instance to evaluate on. */
+static int32_t longest_evaluated(const struct pretrain *run)
+{
+	int32_t longest = 0;
+	for (int64_t i = 0; i < run->data.evaluation_count; i++)
+		for (int64_t k = 0; k < run->data.evaluation[i].file_count; k++)
+			longest = larger(longest, run->data.evaluation[i].files[k].summary.max_length);
+	return longest;
+}
+
+/* Static instances are as long as they are: the longest one is the sequence length. */
 static enum status fit_static_length(struct pretrain *run, struct pretrain_phase *phase)
 {
-	const struct run_data *data = &run->data;
 	int32_t longest = 0;
-	for (int64_t i = 0; i < data->train_file_count; i++)
-		longest = larger(longest, data->train_files[i].summary.max_length);
-	for (int64_t i = 0; i < data->evaluation_count; i++)
-		for (int64_t k = 0; k < data->evaluation[i].file_count; k++)
-			longest = larger(longest, data->evaluation[i].files[k].summary.max_length);
+	for (int64_t i = 0; i < phase->file_count; i++)
+		longest = larger(longest, phase->files[i].summary.max_length);
+	if (run->phase_count == 1)
+		longest = larger(longest, longest_evaluated(run));
 	bool chosen = options_origin(phase->options, "max_seq_length") == ORIGIN_DEFAULT;
-	if (data->train_file_count > 0 && chosen)
+	if (phase->file_count > 0 && chosen)
 		return pretrain_choose(phase->options, "max_seq_length", "%d", longest < 8 ? 8 : longest);
 	if (longest <= phase->settings->max_seq_length)
 		return OK;
@@ -80,7 +88,7 @@ enum status pretrain_choose_model(struct pretrain *run)
 	config->attention_probs_dropout_prob = settings->attention_probs_dropout_prob;
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		TRY(fit_static_length(run, &run->phases[i]));
-		int64_t length = run->phases[i].settings->max_seq_length;
+		int64_t length = larger((int32_t)run->phases[i].settings->max_seq_length, longest_evaluated(run));
 		if (length <= config->max_position_embeddings)
 			continue;
 		enum status status = error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
@@ -162,7 +170,7 @@ static void grow(struct batch_capacity *all, const struct batch_capacity *one)
 /* Shapes of micro-batches, for training and for evaluation: of each phase, and what holds them all. */
 void pretrain_choose_shapes(struct pretrain *run)
 {
-	int32_t longest = 0;
+	int32_t longest = longest_evaluated(run);
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		struct pretrain_phase *phase = &run->phases[i];
 		const struct pretrain_settings *settings = phase->settings;

@@ -33,6 +33,61 @@ static const struct option_list *text_source(const struct pretrain *run, const c
 	return is_recorded(run, name) && given ? &none : list;
 }
 
+/* Static instances of a phase. */
+static const struct option_list *phase_files(const struct pretrain *run, int64_t index)
+{
+	static const struct option_list none;
+	const struct pretrain_phase *phase = &run->phases[index];
+	bool recorded = options_origin(phase->options, "input_file") == ORIGIN_RESUMED;
+	bool given = options_given(run->options, "corpus") || options_given(run->options, "data");
+	return recorded && given ? &none : &phase->settings->input_file;
+}
+
+static bool same_list(const struct option_list *a, const struct option_list *b)
+{
+	bool same = a->count == b->count;
+	for (int64_t i = 0; same && i < a->count; i++)
+		same = strcmp(a->values[i], b->values[i]) == 0;
+	return same;
+}
+
+/* Instances of a length suit one phase: each may have files of its own. Those of the phase that comes first, or goes
+ * on, are open already. */
+static enum status open_phase_files(struct pretrain *run, const struct run_data_settings *settings)
+{
+	int64_t current = run->training.state.phase.index;
+	for (int64_t i = current; i < run->phase_count; i++) {
+		struct pretrain_phase *phase = &run->phases[i], *before = phase - 1;
+		const struct option_list *list = phase_files(run, i);
+		phase->data_hash = run->data.hash;
+		if (i == current) {
+			phase->files = run->data.train_files;
+			phase->file_count = run->data.train_file_count;
+			continue;
+		}
+		if ((list->count > 0) != (before->file_count > 0)) {
+			enum status status = error_set(ERR_USAGE, "phase %d has --input_file, phase %d has not",
+						       (int)i + (list->count > 0), (int)i + (list->count == 0));
+			error_hint("all phases train on static instances, or none");
+			return status;
+		}
+		if (list->count == 0)
+			continue;
+		if (same_list(list, phase_files(run, i - 1))) {
+			phase->files = before->files;
+			phase->file_count = before->file_count;
+			phase->data_hash = before->data_hash;
+			continue;
+		}
+		phase->owns_files = true;
+		TRY(run_data_static(&run->data, settings, list, &phase->files, &phase->file_count));
+		phase->data_hash = run->data.vocab.hash;
+		for (int64_t k = 0; k < phase->file_count; k++)
+			phase->data_hash = hash64_combine(phase->data_hash, phase->files[k].content_hash);
+	}
+	return OK;
+}
+
 /* One kind of training data. */
 static enum status check_sources(const struct run_data_settings *data)
 {
@@ -65,7 +120,7 @@ enum status pretrain_open_data(struct pretrain *run)
 		.folder = run->data_folder,
 		.corpus = text_source(run, "corpus", &settings->corpus, "data", "input_file"),
 		.data = text_source(run, "data", &settings->data, "corpus", "input_file"),
-		.input_file = text_source(run, "input_file", &settings->input_file, "corpus", "data"),
+		.input_file = phase_files(run, run->training.state.phase.index),
 		.eval_corpus = text_source(run, "eval_corpus", &settings->eval_corpus, "eval_data", "eval_file"),
 		.eval_data = text_source(run, "eval_data", &settings->eval_data, "eval_corpus", "eval_file"),
 		.eval_file = text_source(run, "eval_file", &settings->eval_file, "eval_corpus", "eval_data"),
@@ -82,6 +137,7 @@ enum status pretrain_open_data(struct pretrain *run)
 	};
 	TRY(check_sources(&data));
 	TRY(run_data_open(&run->data, &data));
+	TRY(open_phase_files(run, &data));
 	TRY(pretrain_check_initial_vocab(run));
 	if (run->begins_phase)
 		return check_vocabulary(run);
@@ -127,8 +183,8 @@ void pretrain_set_instances(struct pretrain *run, struct pretrain_phase *phase)
 	phase->evaluation_settings = phase->instance_settings;
 	phase->evaluation_settings.seed = EVALUATION_SEED;
 	phase->evaluation_settings.shuffle = true;
-	if (run->data.train_file_count > 0)
-		instances_static_bounds(run->data.train_files, run->data.train_file_count, &phase->instance_settings);
+	if (phase->file_count > 0)
+		instances_static_bounds(phase->files, phase->file_count, &phase->instance_settings);
 }
 
 /* A source for each shard, mixed by their weights. Each has a seed of its own. */
@@ -157,8 +213,8 @@ enum status pretrain_open_instances(struct pretrain *run, struct pretrain_phase 
 		return OK;
 	const struct run_data *data = &run->data;
 	const struct instance_settings *settings = &phase->instance_settings;
-	if (data->train_file_count > 0)
-		return instances_open_static(&phase->instances, data->train_files, data->train_file_count, settings);
+	if (phase->file_count > 0)
+		return instances_open_static(&phase->instances, phase->files, phase->file_count, settings);
 	if (data->weights)
 		return open_mixture(data, settings, &phase->instances);
 	return instances_open(&phase->instances, data->train, data->train_count, settings);

@@ -10,7 +10,7 @@ const struct option pretrain_options[] = {
 	CORPUS_OPTION(FIELD(corpus), "text to train on"),
 	{.name = "data", .type = OPTION_LIST, .field = FIELD(data), .role = ROLE_SOURCE, .value_name = "PREFIX...",
 	 .help = "token shards of `bertc prepare` instead of text; PREFIX:WEIGHT mixes several by weight"},
-	{.name = "input_file", .type = OPTION_LIST, .field = FIELD(input_file), .role = ROLE_SOURCE,
+	{.name = "input_file", .section = "phase", .type = OPTION_LIST, .field = FIELD(input_file), .role = ROLE_SOURCE,
 	 .value_name = "PATH...", .alias = "input_dir input_files input_files_dir",
 	 .help = "static instances instead of text: Google's TFRecord, NVIDIA's HDF5 or `bertc instances`; files, folders, "
 		 "globs"},

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "cmd/pretrain.h"
 #include "train/checkpoint.h"
+#include "train/run_static.h"
 
 /* The recorded settings: of the run, and of its phases; a run of one phase has both in one object. */
 static const struct json *record_settings(const struct pretrain *run)
@@ -215,6 +216,8 @@ void pretrain_close_phases(struct pretrain *run)
 	for (int64_t i = 0; i < run->phase_count && run->phases; i++) {
 		struct pretrain_phase *phase = &run->phases[i];
 		instances_close(phase->instances);
+		if (phase->owns_files)
+			run_static_close(phase->files, phase->file_count);
 		if (phase->options == &phase->own)
 			options_release(&phase->own);
 		if (phase->settings != run->settings)

@@ -45,7 +45,10 @@ enum status instance_file_fingerprint(const char *path, uint64_t *out)
 	if (stat(path, &facts) != 0)
 		return error_set_errno(errno == ENOENT || errno == ENOTDIR ? ERR_USAGE : ERR_RESOURCE, "'%s'", path);
 	int64_t numbers[] = {facts.st_size, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec};
-	*out = hash64_combine(hash64(path, strlen(path)), hash64(numbers, sizeof(numbers)));
+	char *whole = realpath(path, NULL); /* the same file, however it is named */
+	const char *name = whole ? whole : path;
+	*out = hash64_combine(hash64(name, strlen(name)), hash64(numbers, sizeof(numbers)));
+	free(whole);
 	return OK;
 }
 

@@ -218,6 +218,7 @@ enum status train(struct training *training)
 			break;
 		log_note("phase %lld ended at step %lld: %s", (long long)state->phase.index + 1, (long long)state->step,
 			 phase_end_reason(&training->phases[state->phase.index], state));
+		TRY_GOTO(checkpoint_writer_finish(training->writer), done); /* it records the data of this phase */
 		train_state_next_phase(state);
 		optimizer_restart(training->optimizer);
 	}

@@ -182,6 +182,13 @@ static struct instance_demands demands_of(const struct run_data_settings *settin
 	return (struct instance_demands){.vocab_size = data->vocab.count, .skip_bad = settings->input.skip_bad_records};
 }
 
+enum status run_data_static(const struct run_data *data, const struct run_data_settings *settings,
+			    const struct option_list *files, struct static_file **out, int64_t *out_count)
+{
+	struct instance_demands demands = demands_of(settings, data);
+	return run_static_open(files->values, files->count, settings->folder, &demands, settings->pool, out, out_count);
+}
+
 /* One more evaluation set of static instances. */
 static enum status static_set_open(const struct run_data_settings *settings, const struct evaluation_group *group,
 				   struct run_data *out)
@@ -361,9 +368,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	TRY_GOTO(tokenizer_open(&tokenizer, &out->vocab, &out->tokenizer), failed);
 	bool own_evaluation = has_evaluation(settings);
 	if (settings->input_file->count > 0) {
-		struct instance_demands demands = demands_of(settings, out);
-		TRY_GOTO(run_static_open(settings->input_file->values, settings->input_file->count, settings->folder,
-					 &demands, settings->pool, &out->train_files, &out->train_file_count),
+		TRY_GOTO(run_data_static(out, settings, settings->input_file, &out->train_files, &out->train_file_count),
 			 failed);
 		prefix[0] = '\0';
 	} else if (settings->data->count > 0) {

@@ -59,6 +59,10 @@ struct run_data {
 MUST_USE enum status run_data_open(struct run_data *out, const struct run_data_settings *settings);
 void run_data_close(struct run_data *data);
 
+/* Further static instances for the vocabulary of `data`; run_static_close() closes them. */
+MUST_USE enum status run_data_static(const struct run_data *data, const struct run_data_settings *settings,
+				     const struct option_list *files, struct static_file **out, int64_t *out_count);
+
 /* Text to shards PREFIX with a given vocabulary (and held-out shards PREFIX.held_out), unless shards of the same text
  * lie there already. */
 MUST_USE enum status run_data_shards(const struct option_list *corpus, const struct corpus_settings *input,

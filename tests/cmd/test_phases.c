@@ -361,6 +361,37 @@ static void the_folder_knows_its_text(void **state)
 	assert_same_checkpoint("whole/checkpoint-11", "remade/checkpoint-11");
 }
 
+/* Static instances have a length: each phase has files of its own, in a list and as two commands. */
+static void static_instances_of_each_phase(void **state)
+{
+	(void)state;
+	static const int lengths[] = {16, 48};
+	for (int i = 0; i < 2; i++)
+		assert_program(0, "", "instances --corpus %s --vocab_file %s/whole/data/vocab.txt --max_seq_length %d "
+		               "--max_predictions_per_seq %d --dupe_factor 2 --out %s/static%d.tfrecord", corpus, test_folder,
+		               lengths[i], lengths[i] / 6, test_folder, lengths[i]);
+	static const char first[] = "pretrain --vocab_file %s/whole/data/vocab.txt --model %s --out %s/%s " FIRST
+				    " --vocab_size 0 --input_file %s/static16.tfrecord";
+	assert_program(0, "finished", first, test_folder, config, test_folder, "static", test_folder);
+	assert_program(0, "finished", "pretrain --out %s/static " SECOND " --phase2 --input_file %s/static48.tfrecord",
+	               test_folder, test_folder);
+	/* The list, and where it goes on the files are known by themselves. */
+	static const char list[] = "pretrain --config %s --vocab_file %s/whole/data/vocab.txt --vocab_size 0 --model %s "
+				   "--out %s/listed --phase1.input_file %s/static16.tfrecord --phase2.input_file "
+				   "%s/static48.tfrecord --stop_at_step %d";
+	assert_program(75, "saved", list, phases, test_folder, config, test_folder, test_folder, test_folder, 4);
+	assert_program(75, "saved", "pretrain --out %s/listed --stop_at_step 8", test_folder);
+	assert_program(0, "finished", "pretrain --out %s/listed", test_folder);
+	assert_same_checkpoint("static/checkpoint-11", "listed/checkpoint-11");
+	assert_program(2, "phase 1 has --input_file, phase 2 has not",
+	               "pretrain --config %s --vocab_file %s/whole/data/vocab.txt --vocab_size 0 --model %s --out %s/half "
+	               "--phase1.input_file %s/static16.tfrecord", phases, test_folder, config, test_folder, test_folder);
+	/* Instances longer than the phase has room for. */
+	assert_program(2, "static instance has 48 tokens",
+	               "pretrain --config %s --vocab_file %s/whole/data/vocab.txt --vocab_size 0 --model %s --out %s/long "
+	               "--input_file %s/static48.tfrecord", phases, test_folder, config, test_folder, test_folder);
+}
+
 static int add_vocabulary(void **state)
 {
 	(void)state;
@@ -381,6 +412,7 @@ int main(void)
 	        cmocka_unit_test(ends_when_it_no_longer_gains),
 	        cmocka_unit_test(named_evaluation_sets),
 	        cmocka_unit_test(the_folder_knows_its_text),
+	        cmocka_unit_test(static_instances_of_each_phase),
 	};
 	return cmocka_run_group_tests_name("phases", tests, setup, teardown);
 }
