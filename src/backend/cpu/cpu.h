@@ -95,6 +95,12 @@ static inline int64_t slice_rows(int64_t rows, int64_t slice)
 	return left < ROW_MULTIPLE ? left : ROW_MULTIPLE;
 }
 
+/* Too large to be in a cache when it is read again: written past them. */
+static inline bool tensor_is_large(const struct tensor *t)
+{
+	return t->rows * t->columns * (int64_t)dtype_bytes(t->dtype) >= (int64_t)4 << 20;
+}
+
 /* Address of an element; NULL stays NULL. */
 static inline void *tensor_at(const struct tensor *t, int64_t row, int64_t column)
 {

@@ -23,6 +23,7 @@ struct linear_rows {
 	int64_t rows, columns, stride;
 	enum dtype dtype;
 	enum activation activation;
+	bool past;            /* y and pre are written past the caches (store_two) */
 	const float *x;       /* (rows, columns): the product, rows x_row floats apart */
 	int64_t x_row;
 	const float *bias;    /* optional (columns) */
@@ -56,6 +57,7 @@ struct norm_rows {
 	float epsilon;
 	struct dropout_rows dropout;
 	float *row;                 /* scratch (columns rounded up to 16) */
+	bool past;                  /* sum and y are written past the caches (store_two) */
 	void *sum;                  /* optional out, with: */
 	float *mean, *rstd;
 	void *y;
@@ -85,6 +87,7 @@ struct norm_bwd_rows {
 	const float *mean, *rstd, *gamma;
 	struct dropout_rows dropout;
 	float *row;                 /* scratch (2, columns rounded up to 16) */
+	bool past;                  /* both outputs are written past the caches (store_two) */
 	void *dresidual, *dx;       /* dx optional */
 	float *dgamma, *dbeta, *dbias; /* out (columns): sums over the rows; dbias optional: of dx, or dresidual */
 };

@@ -24,6 +24,7 @@ static void norm_slice(const struct norm_call *call, int64_t slice, struct tiles
 		.epsilon = (float)a->epsilon,
 		.dropout = cpu_dropout(call->r, &a->dropout, a->batch, row, worker),
 		.row = scratch->rows + worker * scratch->row_floats,
+		.past = tensor_is_large(&a->y),
 		.sum = tensor_at(&a->sum, row, 0),
 		.y = tensor_at(&a->y, row, 0),
 	};
@@ -128,6 +129,7 @@ static void norm_bwd_slice(void *context, int64_t slice, int worker)
 		.gamma = a->gamma->master.data,
 		.dropout = cpu_dropout(call->r, &a->dropout, a->batch, row, worker),
 		.row = scratch->rows + worker * scratch->row_floats,
+		.past = tensor_is_large(&a->dresidual),
 		.dresidual = tensor_at(&a->dresidual, row, 0),
 		.dx = one_output ? NULL : tensor_at(&a->dx, row, 0),
 		.dgamma = parts,

@@ -263,6 +263,40 @@ INLINE void store(void *row, int64_t i, int64_t left, vector x, enum dtype dtype
 		store_floats(row, i, left, x);
 }
 
+/* Elements i ... i + 2 LANES - 1, all there: whole cache lines where bf16's single vectors would be halves. With `past`
+ * they go past the caches if alignment allows, which saves reading the lines first: for what is not read again before
+ * long. A kernel that does so ends with store_past_end(). */
+INLINE void store_two(void *row, int64_t i, vector low, vector high, enum dtype dtype, bool past)
+{
+#ifdef __AVX512BF16__
+	if (dtype == DTYPE_BF16) {
+		__m512i both = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+		uint16_t *at = (uint16_t *)row + i;
+		if (past && ((uintptr_t)at & 63) == 0)
+			_mm512_stream_si512((void *)at, both);
+		else
+			_mm512_storeu_si512(at, both);
+		return;
+	}
+#endif
+#ifdef __AVX512F__
+	float *at = (float *)row + i;
+	if (past && dtype == DTYPE_F32 && ((uintptr_t)at & 63) == 0) {
+		_mm512_stream_ps(at, low);
+		_mm512_stream_ps(at + LANES, high);
+		return;
+	}
+#endif
+	(void)past;
+	store(row, i, LANES, low, dtype);
+	store(row, i + LANES, LANES, high, dtype);
+}
+
+INLINE void store_past_end(void)
+{
+	_mm_sfence();
+}
+
 /* What load() would give after store(). */
 INLINE vector rounded(vector x, enum dtype dtype)
 {

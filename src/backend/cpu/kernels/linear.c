@@ -10,7 +10,16 @@ INLINE void linear_rows(const struct linear_rows *a, bool has_tanh, enum dtype d
 	for (int64_t i = 0; i < a->rows; i++) {
 		const float *x = a->x + i * a->x_row;
 		void *y = out_row(a->y, i, a->stride, dtype);
-		for (int64_t c = 0; c < a->columns; c += LANES) {
+		int64_t c = 0;
+		for (; c + 2 * LANES <= a->columns; c += 2 * LANES) {
+			vector v = vector_load(x + c), w = vector_load(x + c + LANES);
+			if (a->bias) {
+				v += vector_load(a->bias + c);
+				w += vector_load(a->bias + c + LANES);
+			}
+			store_two(y, c, has_tanh ? vector_tanh(v) : v, has_tanh ? vector_tanh(w) : w, dtype, a->past);
+		}
+		for (; c < a->columns; c += LANES) {
 			int64_t left = a->columns - c;
 			vector v = load_floats(x, c, left);
 			if (a->bias)
@@ -27,6 +36,7 @@ void KERNEL(linear_fwd)(const struct linear_rows *a)
 		has_tanh ? linear_rows(a, true, DTYPE_BF16) : linear_rows(a, false, DTYPE_BF16);
 	else
 		has_tanh ? linear_rows(a, true, DTYPE_F32) : linear_rows(a, false, DTYPE_F32);
+	store_past_end();
 }
 
 /* gelu is taken of the rounded pre, since that is what backward will find. */
@@ -36,7 +46,21 @@ INLINE void gelu_rows(const struct linear_rows *a, bool tanh_form, enum dtype dt
 		const float *x = a->x + i * a->x_row;
 		void *pre = a->pre ? out_row(a->pre, i, a->stride, dtype) : NULL;
 		void *y = out_row(a->y, i, a->stride, dtype);
-		for (int64_t c = 0; c < a->columns; c += LANES) {
+		int64_t c = 0;
+		for (; c + 2 * LANES <= a->columns; c += 2 * LANES) {
+			vector v = vector_load(x + c), w = vector_load(x + c + LANES);
+			if (a->bias) {
+				v += vector_load(a->bias + c);
+				w += vector_load(a->bias + c + LANES);
+			}
+			v = rounded(v, dtype);
+			w = rounded(w, dtype);
+			if (pre)
+				store_two(pre, c, v, w, dtype, a->past);
+			store_two(y, c, gelu(v, tanh_form, dtype == DTYPE_BF16), gelu(w, tanh_form, dtype == DTYPE_BF16),
+				  dtype, a->past);
+		}
+		for (; c < a->columns; c += LANES) {
 			int64_t left = a->columns - c;
 			vector v = load_floats(x, c, left);
 			if (a->bias)
@@ -56,33 +80,44 @@ void KERNEL(gelu_fwd)(const struct linear_rows *a)
 		tanh_form ? gelu_rows(a, true, DTYPE_BF16) : gelu_rows(a, false, DTYPE_BF16);
 	else
 		tanh_form ? gelu_rows(a, true, DTYPE_F32) : gelu_rows(a, false, DTYPE_F32);
+	store_past_end();
 }
 
-/* dx = x [* gelu'(pre)] [+ add]; sums of its columns. */
+/* dx = x [* gelu'(pre)] [+ add] for the vector at column c of row i. */
+INLINE vector backward_vector(const struct linear_rows *a, int64_t i, int64_t c, bool has_pre, bool tanh_form,
+			      enum dtype dtype)
+{
+	int64_t left = a->columns - c;
+	vector v = load_floats(a->x + i * a->x_row, c, left);
+	if (has_pre) {
+		const void *pre = row_of(a->pre, i, a->stride, dtype);
+		fetch(pre, c + FETCH_ROWS * a->stride, dtype);
+		v *= gelu_derivative(load(pre, c, left, dtype), tanh_form, dtype == DTYPE_BF16);
+	}
+	if (a->add) {
+		const void *add = row_of(a->add, i, a->stride, dtype);
+		fetch(add, c + FETCH_ROWS * a->stride, dtype);
+		v += load(add, c, left, dtype);
+	}
+	if (a->sums)
+		store_floats(a->sums, c, left, load_floats(a->sums, c, left) + v);
+	return v;
+}
+
 INLINE void backward_rows(const struct linear_rows *a, bool has_pre, bool tanh_form, enum dtype dtype)
 {
 	if (a->sums)
 		memset(a->sums, 0, (size_t)a->columns * sizeof(*a->sums));
 	for (int64_t i = 0; i < a->rows; i++) {
-		const float *x = a->x + i * a->x_row;
-		const void *pre = has_pre ? row_of(a->pre, i, a->stride, dtype) : NULL;
-		const void *add = a->add ? row_of(a->add, i, a->stride, dtype) : NULL;
 		void *y = out_row(a->y, i, a->stride, dtype);
-		for (int64_t c = 0; c < a->columns; c += LANES) {
-			int64_t left = a->columns - c;
-			vector v = load_floats(x, c, left);
-			if (has_pre) {
-				fetch(pre, c + FETCH_ROWS * a->stride, dtype);
-				v *= gelu_derivative(load(pre, c, left, dtype), tanh_form, dtype == DTYPE_BF16);
-			}
-			if (add) {
-				fetch(add, c + FETCH_ROWS * a->stride, dtype);
-				v += load(add, c, left, dtype);
-			}
-			store(y, c, left, v, dtype);
-			if (a->sums)
-				store_floats(a->sums, c, left, load_floats(a->sums, c, left) + v);
+		int64_t c = 0;
+		for (; c + 2 * LANES <= a->columns; c += 2 * LANES) {
+			vector v = backward_vector(a, i, c, has_pre, tanh_form, dtype);
+			vector w = backward_vector(a, i, c + LANES, has_pre, tanh_form, dtype);
+			store_two(y, c, v, w, dtype, a->past);
 		}
+		for (; c < a->columns; c += LANES)
+			store(y, c, a->columns - c, backward_vector(a, i, c, has_pre, tanh_form, dtype), dtype);
 	}
 }
 
@@ -103,6 +138,7 @@ void KERNEL(linear_bwd)(const struct linear_rows *a)
 		else
 			backward_rows(a, true, false, DTYPE_F32);
 	}
+	store_past_end();
 }
 
 INLINE void tanh_row(void *dy, const void *y, int64_t count, enum dtype dtype)

@@ -41,26 +41,42 @@ INLINE vector normalise(const float *row, float mean, float rstd, const float *g
 	return vector_fma(n, load_floats(gamma, c, left), load_floats(beta, c, left));
 }
 
+/* The sum at column c of a row, rounded; it stays in a->row. */
+INLINE vector sum_vector(const struct norm_rows *a, const void *x_row, enum dtype x_dtype, int64_t first, int64_t c,
+			 int64_t end, const void *residual, enum dtype dtype)
+{
+	int64_t left = end - c;
+	vector v = load(x_row, c - first, left, x_dtype);
+	if (a->bias)
+		v += load_floats(a->bias, c, left);
+	v = drop(&a->dropout, v, c);
+	if (residual) {
+		fetch(residual, c + FETCH_ROWS * a->columns, dtype);
+		v += load(residual, c, left, dtype);
+	}
+	v = rounded(v, dtype);
+	store_floats(a->row, c, left, v);
+	return v;
+}
+
 /* Columns [first, end) of a row: x from x_row (whose element 0 is column `first`) on to the sum. Returns the lanes'
  * sums. Statistics are those of the rounded sum, since that is what backward will find. */
 INLINE vector sum_columns(const struct norm_rows *a, const void *x_row, enum dtype x_dtype, int64_t first, int64_t end,
 			  const void *residual, void *sum, enum dtype dtype)
 {
 	vector total = vector_set(0);
-	for (int64_t c = first; c < end; c += LANES) {
-		int64_t left = end - c;
-		vector v = load(x_row, c - first, left, x_dtype);
-		if (a->bias)
-			v += load_floats(a->bias, c, left);
-		v = drop(&a->dropout, v, c);
-		if (residual) {
-			fetch(residual, c + FETCH_ROWS * a->columns, dtype);
-			v += load(residual, c, left, dtype);
-		}
-		v = rounded(v, dtype);
+	int64_t c = first;
+	for (; c + 2 * LANES <= end; c += 2 * LANES) {
+		vector v = sum_vector(a, x_row, x_dtype, first, c, end, residual, dtype);
+		vector w = sum_vector(a, x_row, x_dtype, first, c + LANES, end, residual, dtype);
 		if (sum)
-			store(sum, c, left, v, dtype);
-		store_floats(a->row, c, left, v);
+			store_two(sum, c, v, w, dtype, a->past);
+		total += v + w;
+	}
+	for (; c < end; c += LANES) {
+		vector v = sum_vector(a, x_row, x_dtype, first, c, end, residual, dtype);
+		if (sum)
+			store(sum, c, end - c, v, dtype);
 		total += v;
 	}
 	return total;
@@ -91,7 +107,12 @@ INLINE void norm_rows(const struct norm_rows *a, enum dtype dtype)
 			a->rstd[i] = rstd;
 		}
 		void *y = out_row(a->y, i, columns, dtype);
-		for (int64_t c = 0; c < columns; c += LANES)
+		int64_t c = 0;
+		for (; c + 2 * LANES <= columns; c += 2 * LANES)
+			store_two(y, c, normalise(a->row, mean, rstd, a->gamma, a->beta, c, columns - c),
+				  normalise(a->row, mean, rstd, a->gamma, a->beta, c + LANES, columns - c - LANES), dtype,
+				  a->past);
+		for (; c < columns; c += LANES)
 			store(y, c, columns - c, normalise(a->row, mean, rstd, a->gamma, a->beta, c, columns - c), dtype);
 	}
 }
@@ -102,6 +123,7 @@ void KERNEL(norm_fwd)(const struct norm_rows *a)
 		norm_rows(a, DTYPE_BF16);
 	else
 		norm_rows(a, DTYPE_F32);
+	store_past_end();
 }
 
 INLINE void embed_rows(const struct embed_rows *a, enum dtype dtype)
@@ -186,19 +208,31 @@ INLINE void backward_rows(const struct norm_bwd_rows *a, bool has_pre, enum dtyp
 		const vector mean_gn = vector_set(vector_sum(total_gn) / (float)columns);
 		void *dresidual = out_row(a->dresidual, i, columns, dtype);
 		void *dx = a->dx ? out_row(a->dx, i, columns, dtype) : NULL;
-		for (int64_t c = 0; c < columns; c += LANES) {
-			int64_t left = columns - c;
-			vector d = load_floats(g_row, c, left) - vector_fma(load_floats(n_row, c, left), mean_gn, mean_g);
-			d *= rstd;
-			store(dresidual, c, left, d, dtype);
-			if (mask_dx)
-				d = drop(&a->dropout, d, c);
-			if (has_pre)
-				d *= gelu_derivative(load(pre, c, left, dtype), tanh_form, dtype == DTYPE_BF16);
-			if (dx)
-				store(dx, c, left, d, dtype);
-			if (a->dbias)
-				add_floats(a->dbias, c, left, d);
+		for (int64_t c = 0; c < columns; c += 2 * LANES) {
+			bool two = c + 2 * LANES <= columns;
+			vector d[2] = {vector_set(0), vector_set(0)};
+			for (int j = 0; j < 2 && c + j * LANES < columns; j++) {
+				int64_t at = c + j * LANES, left = columns - at;
+				d[j] = load_floats(g_row, at, left) - vector_fma(load_floats(n_row, at, left), mean_gn, mean_g);
+				d[j] *= rstd;
+				if (!two)
+					store(dresidual, at, left, d[j], dtype);
+			}
+			if (two)
+				store_two(dresidual, c, d[0], d[1], dtype, a->past);
+			for (int j = 0; j < 2 && c + j * LANES < columns; j++) {
+				int64_t at = c + j * LANES, left = columns - at;
+				if (mask_dx)
+					d[j] = drop(&a->dropout, d[j], at);
+				if (has_pre)
+					d[j] *= gelu_derivative(load(pre, at, left, dtype), tanh_form, dtype == DTYPE_BF16);
+				if (dx && !two)
+					store(dx, at, left, d[j], dtype);
+				if (a->dbias)
+					add_floats(a->dbias, at, left, d[j]);
+			}
+			if (dx && two)
+				store_two(dx, c, d[0], d[1], dtype, a->past);
 		}
 	}
 }
@@ -209,4 +243,5 @@ void KERNEL(norm_bwd)(const struct norm_bwd_rows *a)
 		a->pre ? backward_rows(a, true, DTYPE_BF16) : backward_rows(a, false, DTYPE_BF16);
 	else
 		a->pre ? backward_rows(a, true, DTYPE_F32) : backward_rows(a, false, DTYPE_F32);
+	store_past_end();
 }
