@@ -17,7 +17,7 @@
 const struct command *const commands[] = {
         &command_download, &command_extract, &command_vocab, &command_tokenize, &command_prepare, &command_instances,
         &command_pretrain,
-        &command_evaluate, &command_fill,  &command_inspect,  &command_compare, &command_bench,
+        &command_evaluate, &command_fill,  &command_inspect, &command_verify, &command_compare, &command_bench,
         NULL,
 };
 

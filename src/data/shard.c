@@ -252,6 +252,19 @@ static enum status refuse_id(const struct shard *shard, int64_t sentence, uint32
 	return status;
 }
 
+static enum status check_ids(const struct shard *shard, int32_t vocab_size)
+{
+	for (int64_t i = 0; i < shard->sentence_count; i++) {
+		const unsigned char *ids = (const unsigned char *)shard->ids + byte_offset(shard, i);
+		int32_t length = shard_length(shard, i);
+		uint32_t largest = shard->wide ? largest_wide((const int32_t *)(const void *)ids, length)
+		                               : largest_narrow((const uint16_t *)(const void *)ids, length);
+		if (largest >= (uint32_t)vocab_size)
+			return refuse_id(shard, i, largest, vocab_size);
+	}
+	return OK;
+}
+
 enum status shard_check_vocab(const struct shard *shard, uint64_t vocab_hash, int32_t vocab_size)
 {
 	const struct shard_description *d = &shard->description;
@@ -264,17 +277,48 @@ enum status shard_check_vocab(const struct shard *shard, uint64_t vocab_hash, in
 		error_hint("give the --vocab_file that the shard was prepared with, or prepare it again");
 		return status;
 	}
-	if (shard->described)
-		return OK;
-	for (int64_t i = 0; i < shard->sentence_count; i++) {
-		const unsigned char *ids = (const unsigned char *)shard->ids + byte_offset(shard, i);
-		int32_t length = shard_length(shard, i);
-		uint32_t largest = shard->wide ? largest_wide((const int32_t *)(const void *)ids, length)
-		                               : largest_narrow((const uint16_t *)(const void *)ids, length);
-		if (largest >= (uint32_t)vocab_size)
-			return refuse_id(shard, i, largest, vocab_size);
-	}
+	return shard->described ? OK : check_ids(shard, vocab_size);
+}
+
+/* The checksum that the description has of PREFIX.bin; its other promises were proved by opening. */
+static enum status check_bin(const struct shard *shard)
+{
+	char json_path[PATH_BYTES], bin_path[PATH_BYTES];
+	struct json_document document;
+	uint64_t expected = 0;
+	uint32_t found;
+	int64_t bytes;
+	TRY(shard_path(json_path, shard->prefix, ".json"));
+	TRY(shard_path(bin_path, shard->prefix, ".bin"));
+	TRY(json_read(&document, json_path, DESCRIPTION_BYTES_MAX));
+	enum status status = get_hex(document.root, json_path, "bin_crc32c", &expected);
+	json_release(&document);
+	TRY(status);
+	TRY(file_checksum(bin_path, &bytes, &found));
+	if (expected != found)
+		return error_set(ERR_DATA, "'%s': its checksum is %08x, not the %08llx that '%s' records", bin_path, found,
+		                 (unsigned long long)expected, json_path);
 	return OK;
+}
+
+enum status shard_verify(const char *prefix, int64_t *out_bytes, bool *out_described)
+{
+	struct shard shard;
+	enum status status;
+	TRY(shard_open(&shard, prefix));
+	if (out_bytes)
+		*out_bytes = (int64_t)(shard.bin.size + shard.idx.size);
+	if (out_described)
+		*out_described = shard.described;
+	if (shard.described) {
+		TRY_GOTO(check_bin(&shard), done);
+		TRY_GOTO(check_ids(&shard, shard.description.vocab_size), done);
+	} else {
+		TRY_GOTO(check_ids(&shard, INT32_MAX), done); /* at least not negative */
+	}
+done:
+	shard_close(&shard);
+	return status;
 }
 
 enum status shard_tokens(const struct shard *shard, int64_t sentence, int64_t begin, int64_t count,

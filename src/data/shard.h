@@ -108,6 +108,11 @@ static inline int64_t shard_document(const struct shard *shard, int64_t document
 	return first;
 }
 
+/* Opens a shard and proves it to its last byte: the index and, where a description says them, the checksums of both
+ * files and every id against the size of the vocabulary. ERR_DATA says what is wrong. *out_bytes (of all its files) and
+ * *out_described may be NULL. */
+MUST_USE enum status shard_verify(const char *prefix, int64_t *out_bytes, bool *out_described);
+
 /* Copies the tokens [begin, begin + count) of a sentence. An id outside [0, vocab_size) is ERR_DATA that
  * names file and sentence. */
 MUST_USE enum status shard_tokens(const struct shard *shard, int64_t sentence, int64_t begin, int64_t count,

@@ -82,7 +82,10 @@ same best/model.safetensors
 for run in straight killed; do
 	sed -E 's/"(seconds|eval_seconds|tokens_per_second|share_of_gemm)": ?[0-9.e+-]+,? ?//g' "$work/$run/metrics.jsonl" >"$work/$run.metrics"
 done
-cmp "$work/straight.metrics" "$work/killed.metrics" || failed=1
+cmp "$work/straight.metrics" "$work/killed.metrics" || {
+	failed=1
+	diff "$work/straight.metrics" "$work/killed.metrics" | head -n 6
+}
 lines=$(wc -l <"$work/killed.metrics")
 expected=$((steps + steps / 250))
 [ "$lines" -ge "$expected" ] || { echo "metrics.jsonl has $lines lines, not $expected"; failed=1; }

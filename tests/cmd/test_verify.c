@@ -1,0 +1,148 @@
+/* bertc verify: what is sound is said to be, and every sort of damage is found and named. */
+#include <fcntl.h>
+#include <math.h>
+#include <unistd.h>
+#include "base/json.h"
+#include "cmd/program.h"
+#include "formats/safetensors.h"
+
+#define CONFIG                                                                                               \
+	"{\"model_type\": \"bert\", \"hidden_size\": 16, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "   \
+	"\"intermediate_size\": 32, \"max_position_embeddings\": 32, \"vocab_size\": 60}"
+
+static int setup(void **state)
+{
+	if (test_folder_make(state) != 0)
+		return -1;
+	struct buffer text = {0};
+	for (int i = 0; i < 200; i++)
+		buffer_format(&text, "the %s sees number %d.\n%s", i % 3 ? "cat" : "dog", i * 7 % 50, i % 5 ? "" : "\n");
+	assert_ok(file_write(test_path("corpus.txt"), text.data, text.size));
+	assert_ok(file_write(test_path("config.json"), CONFIG, strlen(CONFIG)));
+	buffer_release(&text);
+	return program("pretrain --corpus %s/corpus.txt --model %s/config.json --out %s/run --vocab_size 60 --max_seq_length 32 "
+	               "--train_batch_size 4 --num_train_steps 4 --save_checkpoints_steps 2 --eval_steps 0",
+	               test_folder, test_folder, test_folder);
+}
+
+static void flip(const char *path, int64_t at)
+{
+	unsigned char byte;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &byte, 1, at), 1);
+	byte ^= 4;
+	assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+	close(fd);
+}
+
+static void assert_printed(const char *part)
+{
+	if (!strstr(buffer_string(&program_output), part))
+		fail_msg("'%s' is not in:\n%s", part, buffer_string(&program_output));
+}
+
+static void a_run_is_sound(void **state)
+{
+	(void)state;
+	assert_program(0, "", "verify %s/run", test_folder);
+	static const char *const parts[] = {"sound    ", "/run/checkpoint-2 ", "/run/checkpoint-4 ", "/run/final ",
+	                                    "/run/data/train.idx "};
+	for (int i = 0; i < 5; i++)
+		assert_printed(parts[i]);
+	assert_null(strstr(buffer_string(&program_output), "DAMAGED"));
+	/* One by one, and as a program reads it. */
+	static const char *const things[] = {"run/checkpoint-4", "run/final", "run/final/model.safetensors", "run/data/train",
+	                                     "run/data/train.bin", "run/data/train.json", "run/best"};
+	for (int i = 0; i < 7; i++) {
+		struct json_document document;
+		int64_t sound = 0;
+		assert_program(0, "", "verify --json %s/%s", test_folder, things[i]);
+		assert_ok(json_parse(&document, "verify", buffer_string(&program_output), program_output.size));
+		assert_ok(json_get_integer(document.root, "verify", "sound", 0, 100, &sound));
+		assert_int_equal(sound, 1);
+		json_release(&document);
+	}
+}
+
+static void damage_is_named(void **state)
+{
+	(void)state;
+	/* Each file of a shard. */
+	static const char *const files[] = {"train.bin", "train.idx", "train.json"};
+	for (int i = 0; i < 3; i++) {
+		char path[PATH_BYTES];
+		snprintf(path, sizeof path, "%s/run/data/%s", test_folder, files[i]);
+		int64_t at = i == 2 ? 3 : file_size(path) / 2; /* in "format", which says what it is */
+		flip(path, at);
+		assert_program(3, "train", "verify %s/run/data/train", test_folder);
+		assert_printed("DAMAGED");
+		flip(path, at);
+	}
+	/* One damaged checkpoint: the rest is looked at all the same. */
+	flip(test_path("run/checkpoint-4/optimizer.safetensors"), 999);
+	assert_program(3, "'optimizer.safetensors' has the wrong checksum", "verify %s/run", test_folder);
+	assert_printed("DAMAGED  ");
+	assert_printed("/run/final ");
+	flip(test_path("run/checkpoint-4/optimizer.safetensors"), 999);
+	assert_int_equal(rename(test_path("run/checkpoint-4/MANIFEST.json"), test_path("manifest")), 0);
+	assert_program(3, "no MANIFEST.json", "verify %s/run/checkpoint-4", test_folder);
+	assert_int_equal(rename(test_path("manifest"), test_path("run/checkpoint-4/MANIFEST.json")), 0);
+	assert_program(0, "", "verify %s/run", test_folder);
+}
+
+static void folders_without_checksums(void **state)
+{
+	(void)state;
+	assert_int_equal(program("verify %s/run/final", test_folder), 0);
+	assert_int_equal(unlink(test_path("run/final/MANIFEST.json")), 0);
+	assert_program(0, "", "verify %s/run/final", test_folder);
+	assert_printed("no checksums");
+	/* A number that is none, a file that is cut short, weights of another model. */
+	char path[PATH_BYTES];
+	snprintf(path, sizeof path, "%s", test_path("run/final/model.safetensors"));
+	struct buffer before = {0}, spoilt = {0};
+	assert_ok(file_read(path, 1 << 24, &before));
+	buffer_append(&spoilt, before.data, before.size);
+	memcpy(spoilt.data + spoilt.size - 4, &(float){NAN}, 4);
+	assert_ok(file_write(path, spoilt.data, spoilt.size));
+	assert_program(3, "not finite at element", "verify %s/run/final", test_folder);
+	assert_ok(file_write(path, before.data, before.size - 5));
+	assert_program(3, "model.safetensors", "verify %s", path);
+	assert_ok(file_write(path, before.data, before.size));
+	assert_ok(file_write(test_path("run/final/config.json"), CONFIG, strlen(CONFIG)));
+	assert_program(0, "", "verify %s/run/final", test_folder);
+	const char *other = "{\"model_type\": \"bert\", \"hidden_size\": 24, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "
+	                    "\"intermediate_size\": 32, \"max_position_embeddings\": 32, \"vocab_size\": 60}";
+	assert_ok(file_write(test_path("run/final/config.json"), other, strlen(other)));
+	assert_program(4, "shape", "verify %s/run/final", test_folder);
+	assert_printed("PROBLEM");
+	buffer_release(&before);
+	buffer_release(&spoilt);
+}
+
+static void what_cannot_be_verified(void **state)
+{
+	(void)state;
+	assert_program(2, "what shall be verified", "verify");
+	assert_program(2, "nowhere", "verify %s/nowhere", test_folder);
+	assert_program(2, "nothing that bertc can verify", "verify %s/corpus.txt", test_folder);
+}
+
+static int teardown(void **state)
+{
+	buffer_release(&program_output);
+	buffer_release(&program_errors);
+	return test_folder_drop(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_run_is_sound),
+	        cmocka_unit_test(damage_is_named),
+	        cmocka_unit_test(folders_without_checksums),
+	        cmocka_unit_test(what_cannot_be_verified),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
