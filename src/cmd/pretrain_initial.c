@@ -23,6 +23,15 @@ static bool model_has_weights(const char *model)
 	return (!json || index) && weights_file_find(model, weights) == OK;
 }
 
+/* What cannot be opened is said before the text is prepared. */
+static enum status try_weights(const char *path)
+{
+	struct weights_file file;
+	TRY(weights_file_open(&file, path));
+	weights_file_close(&file);
+	return OK;
+}
+
 enum status pretrain_find_initial(struct pretrain *run)
 {
 	const struct pretrain_settings *settings = run->settings;
@@ -39,6 +48,7 @@ enum status pretrain_find_initial(struct pretrain *run)
 		return OK;
 	}
 	TRY(model_source_find(initial->path, &initial->source));
+	TRY(try_weights(initial->source.weights));
 	const char *vocab = settings->init_vocab ? settings->init_vocab : initial->source.vocab;
 	if (!vocab[0] && (settings->remap_vocab || !settings->vocab_file)) {
 		enum status status =
