@@ -390,8 +390,8 @@ static void draw_marks(struct buffer *out, const struct chart *chart, const stru
 			break;
 		case CHART_MARK_TROUBLE:
 			line_at(out, "trouble", at, y->from, at, y->to);
-			buffer_format(out, "<text class=\"trouble-sign\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">!<title>", at,
-				      y->to - 2);
+			buffer_format(out, "<text class=\"trouble-sign\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">!<title>",
+				      at + 5, y->to + 11);
 			html_text(out, mark->label);
 			buffer_text(out, "</title></text>\n");
 			break;

@@ -67,7 +67,7 @@ static const char *const style[] = {
 	".guess p{margin:0 0 6px}.guess table{font-size:.86rem;width:auto}.guess td,.guess th{padding:3px 10px 3px 0}.blank{border-bottom:2px solid "
 	"var(--c1);padding:0 2px;font-weight:600}.right{font-weight:700;color:var(--good)}.right::before{content:'\\2713\\00a0'}"
 	".p{color:var(--faint);font-size:.92em;margin-right:10px;white-space:nowrap}.w{white-space:nowrap}\n",
-	"#tip{position:fixed;z-index:9;pointer-events:none;background:var(--ink);color:var(--page);border-radius:6px;padding:5px 9px;"
+	"code{font-size:.92em}#tip{position:fixed;z-index:9;pointer-events:none;background:var(--ink);color:var(--page);border-radius:6px;padding:5px 9px;"
 	"font-size:.8rem;line-height:1.4;display:none;font-variant-numeric:tabular-nums}.cursor{stroke:var(--axis);stroke-width:1}"
 	"footer{color:var(--faint);font-size:.82rem;margin-top:32px}dt{font-weight:600}dd{margin:0 0 8px;color:var(--soft)}"
 	"@media(max-width:560px){main{padding:14px 10px 32px}.verdict{padding:12px 14px}figure{padding:10px 8px 6px}"

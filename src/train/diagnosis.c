@@ -232,8 +232,9 @@ static void look_for_rise(struct diagnosis *diagnosis, const struct diagnosis_st
 			SAY(finding, text,
 			    "The run has diverged: the loss is %.2f and was %.2f at step %" PRId64 ".", mean,
 			    diagnosis->best_loss, diagnosis->best_step);
-		SAY(finding, advice, "Go back to a checkpoint from before, and lower --learning_rate (it is %.3g) three- to "
-				     "tenfold or warm up longer (--num_warmup_steps).",
+		SAY(finding, advice,
+		    "%s with a --learning_rate three to ten times lower (it is %.3g), or a longer warm-up (--num_warmup_steps).",
+		    worse_than_guessing ? "Start again" : "Go back to a checkpoint from before, or start again,",
 		    step->learning_rate);
 		return;
 	}
@@ -243,7 +244,8 @@ static void look_for_rise(struct diagnosis *diagnosis, const struct diagnosis_st
 			return;
 		SAY(finding, text, "The loss is rising: %.3f over the last %d steps, %.3f at step %" PRId64 ".", mean, MEAN_STEPS,
 		    diagnosis->best_loss, diagnosis->best_step);
-		SAY(finding, advice, "The learning rate (%.3g) is too high for this model and batch: lower it, or warm up longer.",
+		SAY(finding, advice, "The learning rate (%.3g) is too high for this model and batch: lower --learning_rate, or warm up longer "
+				     "(--num_warmup_steps).",
 		    step->learning_rate);
 		return;
 	}
@@ -334,7 +336,8 @@ static void look_for_progress(struct diagnosis *diagnosis, const struct diagnosi
 		    "The loss hardly moves: %.3f after %s tokens, %.3f at the start. Word frequencies alone give %.3f and are "
 		    "learned within the first million tokens at a fitting rate.",
 		    mean, count, diagnosis->first_loss, facts->unigram_entropy);
-		SAY(finding, advice, "The learning rate (%.3g) is far too low, or the weights do not change: 1e-4 to 1e-3 is usual.",
+		SAY(finding, advice, "The learning rate (%.3g) is far too low, or the weights do not change: a --learning_rate of 1e-4 to 1e-3 is "
+				     "usual.",
 		    step->learning_rate);
 		return;
 	}
@@ -343,7 +346,8 @@ static void look_for_progress(struct diagnosis *diagnosis, const struct diagnosi
 	    "the accuracy, %.1f %%, is near that of always saying the most frequent word, %.1f %%.",
 	    mean, count, facts->unigram_entropy, 100 * accuracy, 100 * facts->frequent_accuracy);
 	SAY(finding, advice,
-	    "Most often the learning rate (%.3g) is too high or the warm-up too short: start again with a third to a tenth. "
+	    "Most often the learning rate (%.3g) is too high or the warm-up too short: start again with a third to a tenth of "
+	    "--learning_rate. "
 	    "Otherwise look at the text: lines that repeat, shuffled words, a vocabulary of another language.",
 	    facts->peak_rate);
 }

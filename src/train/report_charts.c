@@ -265,6 +265,8 @@ void report_charts(const struct report *report, const struct train_state *state,
 
 	struct chart chart = {.title = "Loss of masked words", .y = {.label = "nats a word"}};
 	chart.y.logarithmic = spans_widely(history, HISTORY_MLM_LOSS);
+	if (chart.y.logarithmic)
+		chart.y.label = "nats a word, logarithmic";
 	chart_add_level(&chart, facts->unigram_entropy, "frequencies");
 	chart_add_level(&chart, facts->vocab_size > 0 ? log(facts->vocab_size) : NAN, "guessing");
 	draw(report, &chart, HISTORY_MLM_LOSS, true, &checkpoints, out);
@@ -277,6 +279,8 @@ void report_charts(const struct report *report, const struct train_state *state,
 	if (facts->next_sentence && has_values(history, HISTORY_NSP_LOSS)) {
 		chart = (struct chart){.title = "Loss of next sentences", .y = {.label = "nats a pair"}};
 		chart.y.logarithmic = spans_widely(history, HISTORY_NSP_LOSS);
+		if (chart.y.logarithmic)
+			chart.y.label = "nats a pair, logarithmic";
 		chart_add_level(&chart, log(2), "guessing");
 		draw(report, &chart, HISTORY_NSP_LOSS, true, NULL, out);
 		chart = (struct chart){.title = "Accuracy of next sentences",

@@ -14,6 +14,22 @@ static void element(struct buffer *out, const char *begin, const char *text, con
 	buffer_text(out, end);
 }
 
+/* Text with the names of options kept in one piece. */
+static void put_advice(struct buffer *out, const char *text)
+{
+	const char *option;
+	while ((option = strstr(text, "--"))) {
+		size_t size = 2 + strspn(option + 2, "abcdefghijklmnopqrstuvwxyz_0123456789");
+		char before[512], name[64];
+		snprintf(before, sizeof(before), "%.*s", (int)(option - text), text);
+		snprintf(name, sizeof(name), "%.*s", (int)size, option);
+		html_text(out, before);
+		element(out, "<code class=\"w\">", name, "</code>");
+		text = option + size;
+	}
+	html_text(out, text);
+}
+
 static void tile(struct buffer *out, const char *value, const char *what)
 {
 	element(out, "<div class=\"tile\"><b>", value, "</b><span>");
@@ -58,8 +74,11 @@ static void put_verdict(const struct report_page *page, struct buffer *out)
 		buffer_format(out, "<p>Step %" PRId64 ": ", event->step);
 		html_text(out, event->text);
 		buffer_text(out, "</p>\n");
-		if (*event->advice)
-			element(out, "<p><b>What to do:</b> ", event->advice, "</p>\n");
+		if (*event->advice) {
+			buffer_text(out, "<p><b>What to do:</b> ");
+			put_advice(out, event->advice);
+			buffer_text(out, "</p>\n");
+		}
 	} else if (*verdict.text) {
 		element(out, "<p>", verdict.text, "</p>\n");
 	}
@@ -222,8 +241,11 @@ static void put_events(const struct history *history, struct buffer *out)
 		char number[FORMAT_BYTES];
 		buffer_format(out, "<tr><td class=\"n\">%s</td><td>", format_count(number, event->step));
 		html_text(out, event->text);
-		if (*event->advice)
-			element(out, "<br><small>", event->advice, "</small>");
+		if (*event->advice) {
+			buffer_text(out, "<br><small>");
+			put_advice(out, event->advice);
+			buffer_text(out, "</small>");
+		}
 		buffer_text(out, "</td></tr>\n");
 	}
 	buffer_text(out, "</table></div>\n");
