@@ -9,10 +9,10 @@ FOLDER/natural-LENGTH.safetensors (bench/cpu.sh makes them with dev/dump_batches
 PyTorch gets padded, to LENGTH as the originals do ("max") and to the longest of the batch ("longest").
 
 PyTorch: BertForPreTraining, SDPA, dropout 0.1, AdamW (fused), clipping; its head on all positions, as it comes, and on
-masked rows only; eager and torch.compile. Every contender is a process of its own that stays; each round gives each of
-them the same steps; printed are medians of a step's seconds, the rate, the peak of resident memory, and how many times
-bertc is as fast. bertc's rate is taken within each round against the same round's, so that a machine whose speed
-changes does no harm. Needs torch, transformers and safetensors; make build/bench/step.
+masked rows only; eager and torch.compile. Each of its modes runs beside bertc, two processes at a time, step by step in
+turns; printed are medians of a step's seconds, the rate, the peak of resident memory, and how many times bertc is as
+fast: the median over rounds of the ratio within a round, so that a machine whose speed changes does no harm.
+Needs torch, transformers and safetensors; make build/bench/step.
 """
 import argparse
 import json
@@ -143,7 +143,7 @@ class Contender:
         times = [float(x) for x in self.child.stdout.readline().split()]
         if len(times) != steps:
             self.errors.seek(0)
-            sys.exit(f"peer.py: {self.name} ended:\n{self.errors.read()}")
+            sys.exit(f"peer.py: {self.name} ended with {self.child.wait()} (-9: no memory?)\n{self.errors.read()}")
         time.sleep(0.3)  # its threads come to rest
         return times
 
@@ -167,8 +167,8 @@ def config_file(folder, size):
     return path
 
 
-def start(case, precision, folder):
-    """bertc first, then PyTorch's modes; and what a step holds."""
+def prepare(case, precision, folder):
+    """The commands of bertc and of PyTorch's modes, and what a step holds."""
     parts = case.split("-")
     size, length, natural = parts[0], int(parts[-1]), "natural" in parts
     sequences = SEQUENCES.get((size, length), 8192 // length)
@@ -184,7 +184,7 @@ def start(case, precision, folder):
         ours.append(file)
     else:
         ours += [str(sequences), str(length)]
-    contenders = [Contender("bertc", ours)]
+    theirs = []
     for mode in a.modes.split(","):
         for heads in a.heads.split(","):
             if natural and heads == "all":
@@ -193,33 +193,45 @@ def start(case, precision, folder):
                 job = dict(size=size, length=length, sequences=int(sequences), precision=precision, mode=mode, heads=heads,
                            file=file, padding=padding)
                 name = f"PyTorch {mode}, head on {heads}" + (f", padded to {padding}" if padding else "")
-                contenders.append(Contender(name, [sys.executable, os.path.abspath(__file__), "--threads", str(a.threads),
-                                                   "--worker", json.dumps(job)]))
-    return contenders, steps, sequences, tokens, length
+                theirs.append((name, [sys.executable, os.path.abspath(__file__), "--threads", str(a.threads), "--worker",
+                                      json.dumps(job)]))
+    return ours, theirs, steps, sequences, tokens, length
+
+
+def warm_up(contender, steps, label):
+    began = time.time()
+    contender.run(steps + 1)
+    print(f"# {label} {contender.name}: ready after {time.time() - began:.0f} s", file=sys.stderr, flush=True)
+    if steps > 1:
+        contender.run(steps - 1)  # back to the first batch
 
 
 def measure(case, precision, folder):
-    contenders, steps, sequences, tokens, length = start(case, precision, folder)
-    for c in contenders:
-        began = time.time()
-        c.run(steps + 1)
-        print(f"# {case} {precision} {c.name}: ready after {time.time() - began:.0f} s", file=sys.stderr, flush=True)
-        c.run(steps - 1) if steps > 1 else None  # back to the first batch
-    for _ in range(a.rounds):
-        for c in contenders:
-            c.rounds.append(sum(c.run(steps)) / steps)
-    ours = contenders[0]
+    ours, theirs, steps, sequences, tokens, length = prepare(case, precision, folder)
+    label = f"{case} {precision}"
+    bertc = Contender("bertc", ours)
+    warm_up(bertc, steps, label)
     fill = f", {100 * tokens / (sequences * length):.0f} % of the padded places are tokens" if steps > 1 else ""
     print(f"\n**{case}, {precision}**: {sequences:g} sequences, {tokens:.0f} tokens a step{fill}; {a.threads} threads, "
           f"{a.rounds} rounds\n")
     print("| contender | s/step | least - most | sequences/s | peak memory | bertc is |\n|---|---|---|---|---|---|")
-    for c in contenders:
-        ratio = statistics.median(t / o for t, o in zip(c.rounds, ours.rounds))
-        print(f"| {c.name} | {statistics.median(c.rounds):.3f} | {min(c.rounds):.3f} - {max(c.rounds):.3f} | "
-              f"{sequences / statistics.median(c.rounds):.2f} | {c.peak() / 1e9:.2f} GB | "
-              f"{'' if c is ours else f'{ratio:.2f} x as fast'} |", flush=True)
-    for c in contenders:
-        c.close()
+
+    def row(contender, versus):
+        times = contender.rounds
+        print(f"| {contender.name} | {statistics.median(times):.3f} | {min(times):.3f} - {max(times):.3f} | "
+              f"{sequences / statistics.median(times):.2f} | {contender.peak() / 1e9:.2f} GB | {versus} |", flush=True)
+    for name, command in theirs:
+        torch = Contender(name, command)
+        warm_up(torch, steps, label)
+        ratios = []
+        for _ in range(a.rounds):
+            bertc.rounds.append(sum(bertc.run(steps)) / steps)
+            torch.rounds.append(sum(torch.run(steps)) / steps)
+            ratios.append(torch.rounds[-1] / bertc.rounds[-1])
+        row(torch, f"{statistics.median(ratios):.2f} x as fast")
+        torch.close()
+    row(bertc, "")
+    bertc.close()
 
 
 with tempfile.TemporaryDirectory() as scratch:
