@@ -193,8 +193,6 @@ static void test_damage(void **state)
 	assert_program(ERR_RESOURCE, "No space left", "extract %s --out %s", test_path("good.jsonl"), out);
 	assert_int_equal(unsetenv("BERTC_FAULT"), 0);
 	assert_false(file_exists(out));
-	assert_program(ERR_RESOURCE, "standard output",
-	               "extract %s --out - >/dev/full; exit $?; :", test_path("good.jsonl"));
 }
 
 static void test_refused(void **state)
