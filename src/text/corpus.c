@@ -27,7 +27,7 @@
 #define BEGINNING_BYTES ((size_t)1 << 20) /* looked at to find form and encoding */
 #define NUL_SHARE 1000                    /* a binary file: more than one NUL in so many bytes */
 #define INVALID_SHARE 10                  /* not UTF-8: more than one invalid byte in so many */
-#define RECORD_LIMIT ((size_t)64 << 20)   /* a longer record becomes several */
+#define RECORD_LIMIT ((size_t)16 << 20)   /* a longer record becomes several */
 #define AHEAD_BYTES ((int64_t)256 << 20)  /* of records read and not yet given out */
 #define DAMAGE_SAID 5                     /* places told one by one */
 
@@ -124,8 +124,8 @@ void corpus_describe_oddities(const struct corpus *corpus, struct buffer *out)
 	describe(out, counts->damaged, "damaged place passed over", "damaged places passed over");
 	describe(out, counts->sentence_cuts, "cut in a sentence over 64 KiB",
 	         "cuts in sentences over 64 KiB");
-	describe(out, counts->document_cuts, "cut in a document over 64 MiB",
-	         "cuts in documents over 64 MiB");
+	describe(out, counts->document_cuts, "cut in a document that is too large",
+	         "cuts in documents that are too large");
 }
 
 /* Looks at every file before the first is read: what cannot be read is said now, not after an hour. */

@@ -92,7 +92,8 @@ static void fuzz_records(enum record_form form, const char *text_key, const uint
 	if (form != RECORDS_WIKI_XML ||
 	    !whole.damaged) /* what expat has seen before damage depends on the pieces */
 		BUG_IF(whole.text.size != pieces.text.size ||
-		       memcmp(whole.text.data, pieces.text.data, whole.text.size) != 0 ||
+		       memcmp(buffer_string(&whole.text), buffer_string(&pieces.text), whole.text.size) !=
+		               0 ||
 		       whole.kept != pieces.kept);
 	free(text);
 }
