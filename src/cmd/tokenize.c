@@ -11,11 +11,14 @@
 #include "cmd/command.h"
 #include "cmd/text_options.h"
 #include "formats/stream.h"
+#include "text/decode.h"
 #include "text/tokenizer.h"
 
 #define BLOCK_BYTES ((size_t)4 << 20)  /* text in memory at a time */
 #define PART_BYTES ((size_t)64 << 10)  /* text of one task */
 #define LONGEST_WORD ((size_t)1 << 30) /* bytes without any white space: no text looks so */
+
+#define LONGEST_LINE ((size_t)64 << 20) /* of ids, to decode */
 
 enum output_format { FORMAT_IDS, FORMAT_TOKENS, FORMAT_OFFSETS };
 
@@ -24,6 +27,7 @@ struct tokenize_settings {
 	bool cased;
 	const char *compat;
 	const char *format;
+	bool decode;
 	int64_t threads;
 };
 
@@ -60,6 +64,8 @@ static const struct option tokenize_options[] = {
          .role = ROLE_RESULT,
          .help = "what to print: ids, vocabulary entries, or BEGIN:END in bytes of the line",
          .value_name = "NAME"},
+	{.name = "decode", .type = OPTION_FLAG, .field = FIELD(decode), .fallback = "false", .role = ROLE_RUN,
+	 .help = "the other way: lines of ids in, lines of text out"},
 	THREADS_OPTION(FIELD(threads)),
         {.name = NULL},
 };
@@ -80,7 +86,8 @@ static const struct command_text tokenize_text = {
                 "counted on standard error.",
         .examples =
                 "bertc tokenize --vocab_file vocab.txt book.txt\tprint the ids of a book\n"
-                "echo 'Hello world!' | bertc tokenize --vocab_file vocab.txt --format tokens\tsee the pieces",
+                "echo 'Hello world!' | bertc tokenize --vocab_file vocab.txt --format tokens\tsee the pieces\n"
+                "bertc tokenize --vocab_file vocab.txt book.txt | bertc tokenize --vocab_file vocab.txt --decode\tand back",
 };
 
 /* A run of text that begins and ends at a line end or at white space, where words end anyway: so parts of
@@ -384,6 +391,75 @@ static enum status choose_settings(const struct options *options, struct tokeniz
 	return OK;
 }
 
+/* One line of ids. */
+static enum status read_ids(const struct vocab *vocab, const char *path, int64_t number, const char *line, size_t size,
+                            int32_t **ids, int64_t *capacity, int64_t *out_count)
+{
+	*out_count = 0;
+	for (size_t at = 0; at < size;) {
+		if (line[at] == ' ' || line[at] == '\t' || line[at] == '\r') {
+			at++;
+			continue;
+		}
+		int64_t id = 0;
+		size_t begin = at;
+		while (at < size && line[at] >= '0' && line[at] <= '9' && id < vocab->count)
+			id = 10 * id + (line[at++] - '0');
+		bool ends = at == size || line[at] == ' ' || line[at] == '\t' || line[at] == '\r';
+		if (at == begin || !ends || id >= vocab->count) {
+			enum status status = error_set(ERR_DATA, "'%s', line %lld: '%.*s' is no id below %d", path,
+			                               (long long)number, (int)(size - begin < 20 ? size - begin : 20),
+			                               line + begin, vocab->count);
+			error_hint("--decode reads what `bertc tokenize --format ids` prints with the same vocabulary");
+			return status;
+		}
+		TRY(memory_grow(ids, capacity, *out_count + 1, sizeof(**ids), "ids"));
+		(*ids)[(*out_count)++] = (int32_t)id;
+	}
+	return OK;
+}
+
+static enum status decode_file(const struct vocab *vocab, const char *path)
+{
+	struct line_reader *reader;
+	struct buffer text = {0};
+	int32_t *ids = NULL;
+	int64_t capacity = 0, count;
+	enum status status = OK;
+	TRY(line_reader_open(&reader, path, LONGEST_LINE));
+	for (int64_t number = 1;; number++) {
+		const char *line;
+		size_t size;
+		bool continues, end;
+		TRY_GOTO(line_reader_next(reader, &line, &size, &continues, &end), done);
+		if (end)
+			break;
+		if (continues)
+			TRY_GOTO(error_set(ERR_DATA, "'%s', line %lld is longer than %zu bytes", path, (long long)number,
+			                   LONGEST_LINE), done);
+		TRY_GOTO(read_ids(vocab, path, number, line, size, &ids, &capacity, &count), done);
+		buffer_clear(&text);
+		vocab_decode(vocab, ids, count, &text);
+		buffer_char(&text, '\n');
+		TRY_GOTO(buffer_status(&text), done);
+		fwrite(text.data, 1, text.size, stdout);
+	}
+done:
+	free(ids);
+	buffer_release(&text);
+	line_reader_close(reader);
+	return status;
+}
+
+static enum status decode_paths(const struct vocab *vocab, const struct option_list *paths)
+{
+	if (paths->count == 0)
+		return decode_file(vocab, "-");
+	for (int64_t i = 0; i < paths->count; i++)
+		TRY(decode_file(vocab, paths->values[i]));
+	return OK;
+}
+
 static enum output_format format_of(const char *name)
 {
 	return strcmp(name, "tokens") == 0    ? FORMAT_TOKENS
@@ -408,6 +484,10 @@ static enum status run_tokenize(struct options *options)
 	}
 	TRY(choose_settings(options, &settings));
 	TRY(vocab_read(&vocab, given->vocab_file));
+	if (given->decode) {
+		status = decode_paths(&vocab, &options->positional);
+		goto out;
+	}
 	TRY_GOTO(tokenizer_open(&tokenizer, &vocab, &settings), out);
 	run.tokenizer = tokenizer;
 	TRY_GOTO(pool_create(&run.pool, (int)given->threads), out);

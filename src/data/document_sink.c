@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/copies.h"
+#include "text/decode.h"
 
 #define STATE_LIMIT (1 << 20)
 #define DOCUMENT_HASHES ".document_hashes"
@@ -462,21 +463,13 @@ struct look {
 	int64_t sampled_document;
 };
 
-/* The text of ids, near enough for a person. */
+/* The text of ids, as far as it fits. */
 static void spell(const struct vocab *vocab, const int32_t *ids, int32_t count, char sample[PREPARE_SAMPLE_BYTES])
 {
-	size_t used = 0;
-	sample[0] = 0;
-	for (int32_t i = 0; i < count; i++) {
-		const char *piece = vocab->text[ids[i]];
-		bool joined = vocab->is_continuation[ids[i]] || i == 0;
-		if (vocab->is_continuation[ids[i]])
-			piece += 2;
-		size_t size = strlen(piece) + !joined;
-		if (used + size >= PREPARE_SAMPLE_BYTES)
-			return;
-		used += (size_t)snprintf(sample + used, PREPARE_SAMPLE_BYTES - used, "%s%s", joined ? "" : " ", piece);
-	}
+	struct buffer text = {0};
+	vocab_decode(vocab, ids, count < PREPARE_SAMPLE_BYTES ? count : PREPARE_SAMPLE_BYTES, &text);
+	set_sample(sample, buffer_string(&text), text.size);
+	buffer_release(&text);
 }
 
 static enum status look_at_sentence(void *context, int64_t document, int64_t sentence, const int32_t *ids, int32_t count)

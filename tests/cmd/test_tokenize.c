@@ -159,6 +159,21 @@ static void test_settings_file(void **state)
 	assert_int_equal(remove(test_path("tokenizer_config.json")), 0);
 }
 
+static void test_decode(void **state)
+{
+	(void)state;
+	put("ids", "5 6 7 10\n\n4 9\t12\r\n6 5\n", 22);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --decode ids"), 0);
+	assert_out("unaffable.\n\n[MASK] a [\n##aff un\n");
+	assert_int_equal(run("echo 8 14", "--vocab_file vocab.txt --decode -"), 0);
+	assert_out("A mask\n");
+	assert_int_equal(run("echo 5; echo 5 15", "--vocab_file vocab.txt --decode"), ERR_DATA);
+	assert_int_equal(run("printf '5\\n5 15\\n'", "--vocab_file vocab.txt --decode"), ERR_DATA);
+	assert_log_has("line 2: '15' is no id below 15");
+	assert_int_equal(run("echo 99999999999999999999", "--vocab_file vocab.txt --decode"), ERR_DATA);
+	assert_int_equal(run("echo un", "--vocab_file vocab.txt --decode"), ERR_DATA);
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -180,7 +195,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_formats),   cmocka_unit_test(test_lines),
 	        cmocka_unit_test(test_long_text), cmocka_unit_test(test_settings_file),
-	        cmocka_unit_test(test_refused),
+	        cmocka_unit_test(test_refused),   cmocka_unit_test(test_decode),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
