@@ -8,7 +8,10 @@ enum status pretrain_open_report(struct pretrain *run)
 	double (*gemm_rate)(struct backend *) = run->backend->functions->gemm_rate;
 	const struct vocab *vocab = &run->data.vocab;
 	struct unigram unigram;
-	TRY(unigram_measure(run->data.train, run->data.train_count, vocab->count, &unigram));
+	if (run->data.train_file_count > 0)
+		TRY(unigram_measure_static(run->data.train_files, run->data.train_file_count, vocab->count, &unigram));
+	else
+		TRY(unigram_measure(run->data.train, run->data.train_count, vocab->count, &unigram));
 	const struct run_data_set *set = run->data.evaluation_count > 0 ? &run->data.evaluation[0] : NULL;
 	TRY(samples_open(&run->samples, settings->out, set ? set->shards : NULL, set ? set->shard_count : 0, run->model,
 			 &run->replica, vocab, &run->training.state));

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "data/shard.h"
+#include "data/static_instances.h"
 
 struct unigram {
 	double entropy;        /* nats: masked-word loss of predicting every token by its frequency */
@@ -17,5 +18,9 @@ struct unigram {
  * million: the entropy is then good to about 0.001. */
 MUST_USE enum status unigram_measure(const struct shard *shards, int64_t shard_count, int32_t vocab_size,
                                      struct unigram *out);
+
+/* The same of the masked words of static instances: all, or every so-manyth of more than 256 thousand. */
+MUST_USE enum status unigram_measure_static(const struct static_file *files, int64_t file_count, int32_t vocab_size,
+                                            struct unigram *out);
 
 #endif

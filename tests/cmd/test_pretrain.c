@@ -75,6 +75,16 @@ static void test_run_leaves_a_model(void **state)
 		assert_true(file_exists(test_path(name)));
 	}
 	assert_false(file_exists(test_path("whole/final/optimizer.safetensors")));
+	/* What a person sees: the page, whole, with this run's end; TensorBoard's file. */
+	struct buffer html = {0};
+	struct name_list names_found = {0};
+	assert_ok(file_read(test_path("whole/report.html"), 1 << 24, &html));
+	assert_non_null(strstr(buffer_string(&html), "Written at the end"));
+	assert_non_null(strstr(buffer_string(&html), "</html>"));
+	buffer_release(&html);
+	assert_ok(path_expand(test_path("whole/events.out.tfevents.*"), &names_found));
+	assert_int_equal(names_found.count, 1);
+	name_list_release(&names_found);
 	double first = metric(test_path("whole/metrics.jsonl"), 1, "loss");
 	double last = metric(test_path("whole/metrics.jsonl"), 8, "loss");
 	assert_true(last < first);

@@ -96,6 +96,30 @@ static void test_unigram(void **state)
 	assert_true(isnan(unigram.entropy));
 }
 
+static void test_unigram_of_static_instances(void **state)
+{
+	(void)state;
+	int32_t ids[4] = {2, 4, 4, 3}, types[4] = {0}, positions[2] = {1, 2}, labels[2];
+	struct instance instance = {.length = 4, .ids = ids, .types = types, .prediction_count = 2,
+	                            .prediction_positions = positions, .prediction_labels = labels, .next_label = -1};
+	struct static_writer *writer;
+	struct static_file file;
+	struct unigram unigram;
+	assert_ok(static_writer_open(&writer, test_path("instances")));
+	for (int i = 0; i < 8; i++) { /* 7 six times, 8 eight times, 9 twice */
+		labels[0] = 8;
+		labels[1] = i < 6 ? 7 : 9;
+		assert_ok(static_writer_add(writer, &instance));
+	}
+	assert_ok(static_writer_commit(writer, 0));
+	assert_ok(static_file_open(&file, test_path("instances")));
+	assert_ok(unigram_measure_static(&file, 1, 20, &unigram));
+	assert_near(unigram.entropy, 0.5 * log(2) - 0.375 * log(0.375) - 0.125 * log(0.125), 1e-12);
+	assert_near(unigram.frequent_share, 0.5, 0);
+	assert_int_equal(unigram.frequent_id, 8);
+	static_file_close(&file);
+}
+
 struct spelled {
 	struct buffer text;
 };
@@ -189,6 +213,7 @@ int main(void)
 		cmocka_unit_test(test_history),
 		cmocka_unit_test(test_long_history_is_thinned),
 		cmocka_unit_test(test_unigram),
+		cmocka_unit_test(test_unigram_of_static_instances),
 		cmocka_unit_test(test_spelling),
 		cmocka_unit_test(test_page),
 	};
