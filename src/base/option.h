@@ -67,8 +67,8 @@ struct option {
  * refused, or stands for another option with a given value. A row with name NULL ends the table. */
 struct option_foreign {
 	const char *name; /* several are separated by ' ' */
-	enum { FOREIGN_FLAG, FOREIGN_VALUE, FOREIGN_EITHER } kind; /* does a value follow? EITHER: the answer is for a bare
-	                                                              flag; a value is one of `option` */
+	/* Does a value follow? EITHER: the answer is for a bare flag; a value is one of `option`. */
+	enum { FOREIGN_FLAG, FOREIGN_VALUE, FOREIGN_EITHER } kind;
 	enum { FOREIGN_IGNORED, FOREIGN_REFUSED, FOREIGN_MEANS } answer;
 	const char *why;  /* what is said */
 	const char *option, *value; /* FOREIGN_MEANS: what is set; value NULL: the flag's own, turned round */
@@ -108,9 +108,9 @@ void options_release(struct options *options);
 
 /* Parses arguments (argv[0] is the first argument, not the command). Unknown names are ERR_USAGE with the nearest
  * known name as hint. What every command has is handled here: -h --help, -q --quiet and -v --verbose (which set
- * log_level), --no_progress, --config FILE, --print-config, and `--`, "--name=value". Config files (a JSON object, or "name = value"
- * lines with '#' comments, a line for each value of a list) rank below the command line wherever --config stands; of
- * two config files the later counts. */
+ * log_level), --no_progress, --config FILE, --print-config, and `--`, "--name=value". Config files (a JSON object, or
+ * "name = value" lines with '#' comments, a line for each value of a list) rank below the command line wherever --config
+ * stands; of two config files the later counts. */
 MUST_USE enum status options_parse(struct options *options, int argc, char **argv);
 
 /* Sets one option from text, with its origin, if not already set by a stronger origin. A list takes the value as one
