@@ -4,14 +4,14 @@ batch, without dropout: what `bertc pretrain --input_file X.tfrecord --shuffle f
     train_records_torch.py --init FOLDER --records X.tfrecord --steps N --batch N --total_steps N --warmup W
                            --learning_rate X [--metrics metrics.jsonl]
 
-With --metrics the loss of every step is compared with the run's. The records are parsed here, by hand.
+With --metrics the loss of every step is compared with the run's. The records are parsed by hand (tfrecord_reader.py).
 """
 import argparse
 import json
-import struct
 
 import numpy as np
 import torch
+from tfrecord_reader import records
 from transformers import BertForPreTraining
 
 p = argparse.ArgumentParser()
@@ -28,55 +28,6 @@ p.add_argument("--clip", type=float, default=1.0)
 p.add_argument("--metrics")
 p.add_argument("--precision", default="fp32")
 a = p.parse_args()
-
-
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, at
-
-
-def fields(data):
-    at = 0
-    while at < len(data):
-        key, at = varint(data, at)
-        assert key & 7 == 2, key
-        size, at = varint(data, at)
-        yield key >> 3, data[at:at + size]
-        at += size
-
-
-def example(payload):
-    out = {}
-    (_, features), = fields(payload)
-    for _, entry in fields(features):
-        parts = dict(fields(entry))
-        (kind, values), = fields(parts[2])
-        (_, packed), = fields(values)
-        if kind == 2:
-            out[parts[1].decode()] = list(struct.unpack(f"<{len(packed) // 4}f", packed))
-            continue
-        numbers, at = [], 0
-        while at < len(packed):
-            n, at = varint(packed, at)
-            numbers.append(n)
-        out[parts[1].decode()] = numbers
-    return out
-
-
-def records(path):
-    data = open(path, "rb").read()
-    at, out = 0, []
-    while at < len(data):
-        size, = struct.unpack_from("<Q", data, at)
-        out.append(example(data[at + 12:at + 12 + size]))
-        at += size + 16
-    return out
 
 
 torch.manual_seed(1)

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "cmd/command.h"
+#include "data/instance_files.h"
 #include "data/shard.h"
 #include "data/static_instances.h"
 #include "formats/weights_file.h"
@@ -33,7 +34,7 @@ static const struct command_text verify_text = {
 	.synopsis = "PATH... [--json]",
 	.summary = "check files to their last checksum",
 	.description = "PATH is a run folder (all that lies in it is checked), a checkpoint, a model folder, a file of weights, "
-		       "token shards (PREFIX or any of its files), or static instances. Every byte is read. Standard output has "
+		       "token shards (PREFIX or any of its files), or static instances (TFRecord, HDF5, our own). Every byte is read. Standard output has "
 		       "a line for each thing checked; the exit status is 0 if all are sound, 3 if one is damaged.",
 	.examples = "bertc verify runs/mine\tall checkpoints, the finished model and the data of a run\n"
 		    "bertc verify runs/mine/checkpoint-5000\tone checkpoint\n"
@@ -201,11 +202,37 @@ static enum status verify_static(const char *path, struct finding *out)
 	return static_file_verify(path);
 }
 
+/* By name, so that a damaged one is known, too. */
+static bool is_record_file(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	bool named = strstr(name, ".tfrecord") || strstr(name, ".tf_record");
+	return named && file_exists(path) && !file_is_folder(path);
+}
+
+static bool is_hdf5(const char *path)
+{
+	enum instance_format format;
+	return !file_is_folder(path) && instance_file_format(path, &format) == OK && format == INSTANCE_HDF5;
+}
+
+static enum status verify_instances(const char *path, struct finding *out)
+{
+	struct instance_counts counts;
+	out->bytes = file_size(path);
+	out->proof = "every record has its checksums, and every instance was read";
+	if (is_hdf5(path))
+		out->proof = "every instance was read";
+	return instance_file_verify(path, &counts);
+}
+
 /* In the order in which a path is tried. */
 static const struct kind kinds[] = {
 	{"checkpoint or finished model", is_checkpoint, verify_manifest},
 	{"token shards", is_shard, verify_shard},
 	{"static instances", static_file_is, verify_static},
+	{"TFRecord", is_record_file, verify_instances},
+	{"instances (HDF5)", is_hdf5, verify_instances},
 	{"weights", is_weights_file, verify_weights},
 	{"model folder", is_model_folder, verify_model},
 };

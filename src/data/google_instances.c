@@ -238,10 +238,11 @@ static enum status walk_document(struct maker *maker, int64_t place)
 
 static enum status walk_all(struct maker *maker)
 {
+	int64_t all = maker->document_count * maker->settings->dupe_factor;
 	for (int32_t round = 0; round < maker->settings->dupe_factor; round++)
 		for (int64_t place = 0; place < maker->document_count; place++) {
 			TRY(walk_document(maker, place));
-			if (++maker->documents_done % 64 == 0)
+			if (++maker->documents_done % 64 == 0 || maker->documents_done == all)
 				progress_update(&maker->progress, maker->documents_done, "%lld instances",
 						(long long)static_writer_summary(maker->writer)->count);
 			if (stop_requested())

@@ -55,6 +55,9 @@ MUST_USE enum status instance_file_fingerprint(const char *path, uint64_t *out);
 MUST_USE enum status instance_file_convert(const char *path, const struct instance_demands *demands,
 					   const char *static_path, struct instance_counts *out);
 
+/* Reads all of a file: the checksums of TFRecord (whatever its records hold) and HDF5, and every instance. */
+MUST_USE enum status instance_file_verify(const char *path, struct instance_counts *out);
+
 /* Writing one file, in any of the formats, whole or not at all. Rows are padded to the given length and predictions;
  * without labels (no instance has one) next_sentence_labels is left out. */
 struct instance_writer;

@@ -122,6 +122,9 @@ static void test_bad_input(void **state)
 	assert_ok(file_read(test_path("whole.tfrecord"), 1 << 24, &bytes));
 	assert_ok(file_write(test_path("cut.tfrecord"), bytes.data, bytes.size - 40));
 	buffer_release(&bytes);
+	assert_program(3, "cut off within its content", "verify %s/whole.tfrecord %s/cut.tfrecord", f, f);
+	assert_non_null(strstr(buffer_string(&program_output), "sound    "));
+	assert_non_null(strstr(buffer_string(&program_output), "DAMAGED  "));
 	assert_program(3, "cut off within its content", "instances --convert %s/cut.tfrecord --out %s/q.instances", f, f);
 	assert_program(0, "1 bad records left out", "instances --convert %s/cut.tfrecord --on_bad_record skip --out %s/q.instances", f, f);
 	assert_program(3, "but the vocabulary has", "instances --convert %s/whole.tfrecord --vocab_file %s/few.txt --out %s/q.instances", f,

@@ -1,0 +1,69 @@
+/* Proof of files of instances that others made. */
+#include <stdio.h>
+#include <stdlib.h>
+#include "data/instance_files.h"
+#include "formats/example.h"
+#include "formats/tfrecord.h"
+
+/* Frames and checksums of all records; *out_instances: the first one has the features of pre-training. */
+static enum status verify_frames(const char *path, bool *out_instances)
+{
+	struct tfrecord_reader *reader;
+	struct example example;
+	enum status status;
+	*out_instances = false;
+	TRY(tfrecord_open(&reader, path));
+	for (int64_t i = 0;; i++) {
+		const unsigned char *payload;
+		size_t size;
+		TRY_GOTO(tfrecord_next(reader, &payload, &size), done);
+		if (payload == NULL)
+			break;
+		if (i == 0 && example_parse(&example, payload, size) == OK)
+			*out_instances = example_find(&example, "masked_lm_positions") != NULL;
+	}
+done:
+	tfrecord_close(reader);
+	return status;
+}
+
+static enum status verify_records(const char *path, struct instance_counts *out)
+{
+	struct record_reader *reader;
+	const struct instance *instance;
+	bool instances;
+	enum status status;
+	TRY(verify_frames(path, &instances));
+	if (!instances)
+		return OK;
+	TRY(record_reader_open(&reader, path, &(struct instance_demands){0}));
+	do {
+		status = record_reader_next(reader, &instance);
+	} while (status == OK && instance != NULL);
+	*out = *record_reader_counts(reader);
+	record_reader_close(reader);
+	return status;
+}
+
+enum status instance_file_verify(const char *path, struct instance_counts *out)
+{
+	enum instance_format format;
+	char folder[PATH_BYTES], own[PATH_BYTES];
+	const char *base = getenv("TMPDIR");
+	*out = (struct instance_counts){0};
+	TRY(instance_file_format(path, &format));
+	if (format == INSTANCE_STATIC)
+		return static_file_verify(path);
+	if (format == INSTANCE_TFRECORD)
+		return verify_records(path, out);
+	snprintf(folder, sizeof(folder), "%.3900s/bertc-verify-XXXXXX", base && *base ? base : "/tmp");
+	if (mkdtemp(folder) == NULL)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot make a temporary folder", folder);
+	enum status status = path_join(own, folder, "converted");
+	if (status == OK)
+		status = instance_file_convert(path, &(struct instance_demands){0}, own, out);
+	struct error error = *error_last();
+	if (folder_remove(folder) != OK)
+		return error_restore(error_last());
+	return status == OK ? OK : error_restore(&error);
+}
