@@ -5,13 +5,13 @@
 #   bench/continued.sh WORK 'general text...' 'field text...'
 #
 # WORK keeps everything and is gone on with when the script is run again. STEPS and MORE are the lengths of the general run
-# and of the two others, OPTIONS goes to all three, RUN goes in front of each command (RUN='timeout -s INT 400' cuts the
-# work into pieces: run the script again until it prints the table).
+# and of the two others, OPTIONS goes to all three (--max_time cuts the work into pieces: run the script again until it
+# prints the table), RUN goes in front of each command.
 set -eu
 work=$1 general=$2 field=$3
 bertc=${BERTC:-build/bertc}
-steps=${STEPS:-4000} more=${MORE:-1500} run=${RUN:-}
-options=${OPTIONS:---model mini --train_batch_size 64 --max_seq_length 64 --threads 1}
+steps=${STEPS:-3000} more=${MORE:-1500} run=${RUN:-}
+options=${OPTIONS:---model tiny --train_batch_size 32 --max_seq_length 64}
 mkdir -p "$work"
 
 # shellcheck disable=SC2086 # lists of words on purpose
@@ -36,8 +36,9 @@ mkdir -p "$work"
 	train scratch field $more --learning_rate 1e-3
 }
 
+echo "held-out masked-word loss"
+printf '%-10s %6s %9s %9s\n' run step general field
 for name in before continued scratch; do
-	echo "== $name: step, held-out masked-word loss of the general text and of the field"
-	sed -n 's/^{"step":\([0-9]*\),"eval_[^}]*/&/p' "$work/$name/metrics.jsonl" | grep -o '"step":[0-9]*\|"[a-z_]*mlm_loss":[0-9.]*' |
-		paste -sd' ' | sed 's/"step"/\n"step"/g' | grep eval | tr -d '"' || true
+	sed -n 's/^{"step":\([0-9]*\),.*"eval_\([a-z]*\)_mlm_loss":\([0-9.]*\).*/\1 \2 \3/p' "$work/$name/metrics.jsonl" |
+		awk -v run=$name '{ loss[$2] = $3 } $2 == "field" { printf "%-10s %6d %9.4f %9.4f\n", run, $1, loss["general"], loss["field"] }'
 done
