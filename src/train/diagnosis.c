@@ -454,7 +454,7 @@ void diagnosis_evaluation(struct diagnosis *diagnosis, int set, const char *name
 	    (finding = begin(diagnosis, out, FINDING_OVERFITTING))) {
 		diagnosis->overfitting_set = set;
 		SAY(finding, text,
-		    "%s%.48s%s rises while training loss falls: %.3f now, %.3f at step %" PRId64 "; training %.3f, then %.3f.",
+		    "%s%.48s%s rises while training loss falls: %.3f now, %.3f at step %" PRId64 "; training %.3f now, %.3f then.",
 		    named ? "The loss on '" : "The held-out loss", named ? name : "", named ? "'" : "", mlm_loss,
 		    diagnosis->sets[set].loss, diagnosis->sets[set].step, train, diagnosis->sets[set].train_loss);
 		SAY(finding, advice, "%sThe checkpoint of that step is the better model; more text or fewer steps would help.",
