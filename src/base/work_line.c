@@ -127,11 +127,6 @@ void work_line_release(struct work_line *line)
 	pthread_mutex_unlock(&line->mutex);
 }
 
-int work_line_in_flight(const struct work_line *line)
-{
-	return (int)(line->next - line->first);
-}
-
 void work_line_close(struct work_line *line)
 {
 	if (!line)

@@ -26,8 +26,6 @@ void work_line_submit(struct work_line *line);
 void *work_line_take(struct work_line *line);
 /* Puts the slot taken back among the free ones. */
 void work_line_release(struct work_line *line);
-/* Slots submitted and not yet released. */
-int work_line_in_flight(const struct work_line *line);
 /* Waits for work that has begun, ends the threads; what was submitted and not begun is not done. NULL is
  * fine. */
 void work_line_close(struct work_line *line);

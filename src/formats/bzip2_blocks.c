@@ -1,6 +1,7 @@
 #include "formats/bzip2_blocks.h"
 
 #include <bzlib.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,21 +117,15 @@ static enum status corrupt(const struct bzip2_blocks *b, int64_t offset, const c
 }
 
 /* For each pair of bytes, at which of the 8 alignments it may be the second and third byte of a mark. */
-static const unsigned char *mark_table(void)
-{
-	static unsigned char table[65536];
-	static bool made;
+static unsigned char mark_table[65536];
 
-	if (!made) {
-		const uint64_t marks[] = {BLOCK_MARK, END_MARK};
-		for (int m = 0; m < 2; m++)
-			for (int shift = 0; shift < 8;
-			     shift++) /* the mark begins at bit `shift` of its first byte */
-				table[marks[m] >> (MARK_BITS - 24 + shift) & 0xFFFF] |=
-				        (unsigned char)(1u << shift);
-		made = true;
-	}
-	return table;
+static void make_mark_table(void)
+{
+	static const uint64_t marks[] = {BLOCK_MARK, END_MARK};
+	for (int m = 0; m < 2; m++)
+		for (int shift = 0; shift < 8; shift++) /* the mark begins at bit `shift` of its first byte */
+			mark_table[marks[m] >> (MARK_BITS - 24 + shift) & 0xFFFF] |=
+			        (unsigned char)(1u << shift);
 }
 
 /* Is there a mark at this bit? It needs 6 bytes and a bit. */
@@ -155,14 +150,13 @@ static enum status is_end(struct bzip2_blocks *b, size_t bit, uint32_t check, bo
 /* Finds the first mark from `bit` on; *out_bit is SIZE_MAX at the end of the file. */
 static enum status find_mark(struct bzip2_blocks *b, size_t bit, size_t *out_bit)
 {
-	const unsigned char *table = mark_table();
 	size_t byte = bit / 8;
 
 	*out_bit = SIZE_MAX;
 	for (;;) {
 		const unsigned char *bytes = (const unsigned char *)b->input.data;
 		for (; byte + 7 <= b->input.size; byte++) {
-			unsigned shifts = table[(unsigned)bytes[byte + 1] << 8 | bytes[byte + 2]];
+			unsigned shifts = mark_table[(unsigned)bytes[byte + 1] << 8 | bytes[byte + 2]];
 			for (size_t shift = 0; shifts; shift++, shifts >>= 1) {
 				size_t at = byte * 8 + shift;
 				if ((shifts & 1) && at >= bit && is_mark(b, at)) {
@@ -253,7 +247,8 @@ enum status bzip2_blocks_open(struct bzip2_blocks **out, const char *name, int t
 	struct bzip2_blocks *b;
 
 	*out = NULL;
-	mark_table(); /* made before there are threads */
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, make_mark_table);
 	TRY(memory_new(&b, 1, sizeof *b, "bzip2 decoder"));
 	b->name = name;
 	b->context = context;
