@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/hash.h"
@@ -373,6 +374,26 @@ static const char *const input_reasons[] = {
         [INPUT_WARC] = "a WARC file; its plain text, and of that lines that are prose",
 };
 
+/* A page of the web with its markup would be noise. */
+static enum status refuse_markup(const char *path, const char *beginning, size_t size)
+{
+	static const char *const marks[] = {"<!doctype html", "<html"};
+	size_t begin = 0, end = size;
+
+	utf8_trim(beginning, &begin, &end);
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+		size_t length = strlen(marks[i]);
+		if (end - begin < length || strncasecmp(beginning + begin, marks[i], length) != 0)
+			continue;
+		enum status status = error_set(ERR_DATA, "'%s': an HTML page, not text: it begins with '%s'",
+		                               path, marks[i]);
+		error_hint("extract its text first, for instance with `lynx -dump` or trafilatura, or say "
+		           "--input_form text");
+		return status;
+	}
+	return OK;
+}
+
 static enum input_form find_input(const char *beginning, size_t size)
 {
 	static const enum input_form inputs[] = {[RECORDS_WIKI_XML] = INPUT_WIKI_XML,
@@ -427,8 +448,10 @@ static enum status open_next_file(struct corpus *corpus)
 	TRY(line_reader_peek(corpus->reader, BEGINNING_BYTES, &beginning, &size));
 	TRY(check_encoding(corpus->path, beginning, size));
 	corpus->input = corpus->settings.input_form;
-	if (corpus->input == INPUT_AUTO)
+	if (corpus->input == INPUT_AUTO) {
+		TRY(refuse_markup(corpus->path, beginning, size));
 		corpus->input = find_input(beginning, size);
+	}
 	corpus->gutenberg = (struct gutenberg){0};
 	if (corpus->input <= INPUT_GUTENBERG) {
 		TRY(find_text_form(corpus, beginning, size));

@@ -206,6 +206,9 @@ static void test_refused(void **state)
 	    "WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 45\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: "
 	    "text/html\r\n\r\n<\r\n\r\n");
 	assert_program(ERR_DATA, "WET files", "extract %s --out -", test_path("html.warc"));
+	put("page.html", "\n<!DOCTYPE html><html><p>One.</p></html>\n");
+	assert_program(ERR_DATA, "an HTML page", "extract %s --out -", test_path("page.html"));
+	assert_program(0, "", "extract %s --out - --input_form text", test_path("page.html"));
 	assert_program(ERR_USAGE, "no file is given", "extract --out -");
 	assert_program(ERR_USAGE, "--out is missing", "extract %s", test_path("keys.jsonl"));
 	assert_program(ERR_USAGE, "No such file", "extract %s/none --out -", test_folder);
