@@ -135,7 +135,7 @@ static enum status repeat_step(struct training *training, const struct step *ste
 static void describe(const struct step *step, const struct step_result *result, const struct bad_place *place,
 		     char *out, size_t size)
 {
-	char where[320];
+	char where[384];
 	if (place->batch < 0) {
 		snprintf(where, sizeof(where), "but not when repeated: the hardware (memory, overclocking) or a race");
 	} else {

@@ -293,7 +293,7 @@ static void no_kill_costs_a_checkpoint(void **state)
 /* ---- A slow disk, a folder that goes away ---- */
 
 static struct file_operations usual;
-static const char *awaited;
+static _Atomic(const char *) awaited; /* seen by the thread that saves */
 
 static int slow_open(const char *path, int flags, mode_t mode)
 {
@@ -304,7 +304,8 @@ static int slow_open(const char *path, int flags, mode_t mode)
 
 static int moving_open(const char *path, int flags, mode_t mode)
 {
-	if (awaited && strstr(path, ".tmp-checkpoint-") && strstr(path, awaited)) {
+	const char *part = awaited;
+	if (part && strstr(path, ".tmp-checkpoint-") && strstr(path, part)) {
 		awaited = NULL;
 		if (rename(test_path("lost"), test_path("elsewhere")) != 0)
 			return -1;
