@@ -107,8 +107,8 @@ enum status pretrain_initial_text(struct pretrain *run, const char **out_vocab_f
 	struct tokenizer_settings tokenizer = tokenizer_defaults(vocab_has_upper_case(&initial->vocab));
 	TRY(tokenizer_settings_read(initial->vocab_path, &tokenizer, &found));
 	if (!found)
-		log_note("casing: %s, since '%s' has %s upper-case entries", tokenizer.lowercase ? "lower case" : "cased",
-			 initial->vocab_path, tokenizer.lowercase ? "no" : "");
+		log_note("casing: %s entries of '%s' are in upper case, so text is %s", tokenizer.lowercase ? "no" : "some",
+			 initial->vocab_path, tokenizer.lowercase ? "made lower case" : "left as it is");
 	return pretrain_choose(run->options, "cased", "%s", tokenizer.lowercase ? "false" : "true");
 }
 
@@ -157,6 +157,10 @@ static void log_report(const struct pretrain *run, const struct model_folder_rep
 		 safetensors_dtype_name(report->dtype));
 	for (int64_t i = 0; i < report->names.count; i++)
 		log_detail("  loaded: %s", report->names.names[i]);
+	if (strstr(run->initial.source.config, "bert_config.json"))
+		log_note("  activation: %s, which is how '%s' is read beside such weights",
+			 run->config.hidden_act == ACTIVATION_GELU_TANH ? "gelu (tanh)" : "gelu (erf)",
+			 run->initial.source.config);
 	log_names("missing there, drawn anew", &report->missing);
 	log_names("of other heads, not used", &report->unused);
 	log_names("state of an optimiser, not used", &report->optimizer);
