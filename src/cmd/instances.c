@@ -106,8 +106,9 @@ static const struct command_text text = {
 		"--compat google the whole is shuffled once at the end, and every instance equals that of Google's script "
 		"with the same text, vocabulary and seed: one generator decides all, so this runs on one core. A line is then "
 		"a sentence, and a document ends with a blank line, not with its file.\n\n"
-		"Memory does not depend on the amount of text. Tokens, and with --compat google instances before their "
-		"shuffle, lie in a folder beside the output meanwhile: about 2 bytes a token and 3 an instance's token.",
+		"Memory grows little with the text: a byte an instance, with --compat google 16. Tokens, and with --compat "
+		"google instances before their shuffle, lie in a folder beside the output meanwhile: about 2 bytes a token and "
+		"3 an instance's token.",
 	.examples =
 		"bertc instances --corpus 'text/*.txt' --vocab_file vocab.txt --out train.tfrecord --dupe_factor 5\tTFRecord\n"
 		"bertc instances --input_file a.txt,b.txt --output_file x.tfrecord,y.tfrecord --vocab_file vocab.txt "

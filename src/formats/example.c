@@ -94,7 +94,7 @@ static enum status read_entry(const unsigned char *message, struct part part, st
 		return error_set(ERR_DATA, "a tf.Example with more than %d features", EXAMPLE_FEATURES_MAX);
 	struct example_feature *feature = &out->features[out->count++];
 	feature->kind = FEATURE_EMPTY;
-	feature->list = NULL;
+	feature->list = part.next; /* empty */
 	feature->list_size = 0;
 	feature->name[0] = 0;
 	while (part.next < part.end) {

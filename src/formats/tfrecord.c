@@ -108,6 +108,7 @@ enum status tfrecord_open(struct tfrecord_reader **out, const char *path)
 	*out = NULL;
 	TRY(memory_new(&reader, 1, sizeof(*reader), "TFRecord reader"));
 	reader->record = -1;
+	TRY_GOTO(memory_grow(&reader->bytes, &reader->capacity, BLOCK_BYTES, 1, "TFRecord"), fail);
 	TRY_GOTO(stream_open(&reader->stream, path), fail);
 	TRY_GOTO(begin_reading(reader), fail);
 	*out = reader;
