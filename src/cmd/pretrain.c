@@ -1,9 +1,11 @@
 /* bertc pretrain: raw text to a trained model folder. Builds everything the loop borrows, in the order of the data
  * flow: folder, settings of a resumed run, vocabulary and shards, model, plan, weights, loop. */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/duration.h"
 #include "base/log.h"
@@ -171,9 +173,21 @@ static enum status start_training(struct pretrain *run)
 	return train(training);
 }
 
+/* A scheduler's SIGUSR1 while text is still being prepared: there is nothing to save, but the job is to be run again all
+ * the same. */
+static void stop_before_training(int number)
+{
+	static const char text[] = "\nbertc: stopped before the first step\nhint: run the same command again to go on\n";
+	(void)number;
+	ssize_t written = write(2, text, sizeof(text) - 1);
+	(void)written; /* there may be nobody to tell */
+	_exit(STOPPED);
+}
+
 static enum status pretrain(struct pretrain *run)
 {
 	const struct pretrain_settings *settings = run->settings;
+	signal(SIGUSR1, stop_before_training); /* until stop_install() */
 	if (settings->max_time) {
 		double seconds;
 		TRY(duration_parse(settings->max_time, &seconds));

@@ -247,6 +247,20 @@ static void test_mapped_file_cut_short(void **state)
 	buffer_release(&said);
 }
 
+/* While text is still being read (here from a pipe that nobody writes) there is nothing to save, but 75 asks to be run
+ * again. */
+static void test_signal_before_training(void **state)
+{
+	(void)state;
+	static char line[2048];
+	const char *bertc = getenv("BERTC");
+	snprintf(line, sizeof line,
+	         "mkfifo %s/pipe; %s pretrain --corpus %s/pipe --out %s/early >/dev/null 2>%s/said & pid=$!; n=0; "
+	         "while [ ! -e %s/early/.lock ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; kill -USR1 $pid; wait $pid",
+	         test_folder, bertc ? bertc : "build/bertc", test_folder, test_folder, test_folder, test_folder);
+	assert_int_equal(WEXITSTATUS(system(line)), 75);
+}
+
 static void test_time_limit(void **state)
 {
 	(void)state;
@@ -287,6 +301,7 @@ int main(void)
 		cmocka_unit_test(test_a_killed_run_leaves_no_lock),
 		cmocka_unit_test(test_leftovers_go),
 		cmocka_unit_test(test_mapped_file_cut_short),
+		cmocka_unit_test(test_signal_before_training),
 		cmocka_unit_test(test_time_limit),
 		cmocka_unit_test(test_loss_scale_changes_nothing_else),
 	};
