@@ -150,11 +150,12 @@ const char *chart_number(char out[CHART_NUMBER_BYTES], double value, enum chart_
 			snprintf(out, CHART_NUMBER_BYTES, "0");
 			break;
 		}
-		exponent = (int)floor(log10(fabs(value)) + 1e-9);
+		exponent = (int)floor(log10(step > 0 ? step : fabs(value)) + 1e-9); /* all ticks of an axis look alike */
 		if (exponent >= -2 && exponent <= 3) {
 			scaled(out, value, step, 1, "");
 			break;
 		}
+		exponent = (int)floor(log10(fabs(value)) + 1e-9);
 		snprintf(out, CHART_NUMBER_BYTES, "%.2f", value / pow(10, exponent));
 		trim_zeros(out);
 		snprintf(out + strlen(out), 8, "e%d", exponent);

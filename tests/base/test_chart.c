@@ -38,6 +38,7 @@ static void test_ticks(void **state)
 	assert_ticks(0, 86400, &duration, "0|6 h|12 h|18 h|24 h");
 	assert_ticks(0, 86400 * 9, &duration, "0|2 d|4 d|6 d|8 d");
 	assert_ticks(0, 1e-3, &power, "0|2e-4|4e-4|6e-4|8e-4|1e-3");
+	assert_ticks(0, 0.021, &power, "0|5e-3|1e-2|1.5e-2|2e-2");
 	assert_ticks(0.8, 11, &logarithmic, "1|2|5|10");
 	assert_ticks(1e-3, 1e4, &logarithmic, "1e-3|0.1|10|1000");
 	/* What is no range has no ticks. */
