@@ -221,7 +221,6 @@ void optimizer_update(struct optimizer *optimizer, struct replica *replica)
 			lamb_update(optimizer, replica, group);
 		else
 			adamw_update(optimizer, replica, group);
-		replica->backend->functions->weights_refresh(replica, model->weights + group->first_weight,
-							     group->weight_count);
+		weights_refresh(replica, model->weights + group->first_weight, group->weight_count);
 	}
 }
