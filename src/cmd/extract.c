@@ -92,6 +92,7 @@ static enum status extract(struct corpus *corpus, struct output *output)
 			break;
 		}
 	}
+	progress_update(&progress, corpus_done_bytes(corpus), "%lld documents", (long long)count);
 done:
 	progress_finish(&progress);
 	return status;
