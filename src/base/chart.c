@@ -387,7 +387,7 @@ static void draw_marks(struct buffer *out, const struct chart *chart, const stru
 		switch (mark->kind) {
 		case CHART_MARK_PHASE:
 			line_at(out, "phase", at, y->from, at, y->to);
-			text_at(out, "tick", at + 4, y->to + 10, "start", mark->label);
+			text_at(out, "tick", at + 4, y->to - 3, "start", mark->label);
 			break;
 		case CHART_MARK_TROUBLE:
 			line_at(out, "trouble", at, y->from, at, y->to);
