@@ -271,6 +271,9 @@ static void mark_text(const struct run_data_settings *settings, struct buffer *o
 		      text_form_names[settings->input.text_form], settings->input.text_key ? settings->input.text_key : "-",
 		      settings->input.skip_bad_records, settings->held_out_fraction,
 		      has_evaluation(settings));
+	/* Static instances do not say which vocabulary is theirs: one that other text left here must not be taken. */
+	if (settings->input_file->count > 0)
+		buffer_text(out, "static instances\n");
 }
 
 /* Makes the folder and marks it as ours. One that exists without the mark and is not empty is the user's: nothing is
