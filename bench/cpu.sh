@@ -62,7 +62,7 @@ for one in $(echo "$only" | tr , ' '); do
 		for type in $(echo "$precision" | tr , ' '); do
 			[ "$split" ] || continue
 			printf '\n```\n%s %s\n' "$one" "$type"
-			build/bertc bench -q --model "$model" --max_seq_length "$length" --train_batch_size "$batch" \
+			OMP_WAIT_POLICY=passive build/bertc bench -q --model "$model" --max_seq_length "$length" --train_batch_size "$batch" \
 				--precision "$type" --steps "$rounds" --mode training --library --clock cpu
 			printf '```\n'
 		done ;;

@@ -65,7 +65,7 @@ static const struct command_text bench_text = {
 	.examples = "bertc bench\ta training step and a forward pass of BERT-base, 32 sequences of 128 tokens\n"
 		    "bertc bench --model large --max_seq_length 512 --train_batch_size 4\tanother shape\n"
 		    "bertc bench --model runs/mine/final --mode inference --mixed_lengths\ta model of one's own\n"
-		    "bertc bench --library --clock cpu\ton a busy machine, beside the library's own products",
+		    "OMP_WAIT_POLICY=passive bertc bench --library --clock cpu\ton a busy machine, beside the library's own products",
 };
 
 /* --- time ------------------------------------------------------------------------------------------------------ */
@@ -443,6 +443,8 @@ static enum status run_bench(struct options *options)
 		return error_set(ERR_USAGE, "%" PRId64 " sequences of %" PRId64 " tokens are too many for one step",
 				 settings->train_batch_size, settings->max_seq_length);
 	TRY(device_open(&settings->device, &pool, &bench.backend));
+	if (settings->library && strcmp(settings->clock, "cpu") == 0 && !getenv("OMP_WAIT_POLICY"))
+		log_warning("the library's threads count while they wait: set OMP_WAIT_POLICY=passive");
 	if (strcmp(settings->clock, "cpu") == 0) {
 		clock_threads = pool_threads(pool);
 		bench.clock = processor_seconds;

@@ -21,9 +21,10 @@ enum {
 	   from L2. */
 	RUN_BF16 = 16,
 	RUN_F32 = 4,
-	/* The largest rectangle, in panels: 768 KiB of dw and at most 896 KiB of panels pass through L2. */
-	TASK_OUTPUTS = 12,
-	TASK_INPUTS = 16,
+	/* The largest rectangle, in panels. Its sums (2.3 MiB) pass through L2 at every run, but its panels come from
+	   farther away and serve the more products the larger it is. */
+	TASK_OUTPUTS = 24,
+	TASK_INPUTS = 24,
 };
 
 /* Tokens between two rounds of packing: as many as give 32 MiB of blocks, but a few runs at least. */
