@@ -85,7 +85,7 @@ struct backend_settings {
 };
 
 /* The products of a linear layer x (rows, inputs), w (outputs, inputs): y = x w', dx = dy w, dw = dy' x. */
-enum library_product { LIBRARY_FORWARD, LIBRARY_DGRAD, LIBRARY_WGRAD };
+enum whole_product { WHOLE_FORWARD, WHOLE_DGRAD, WHOLE_WGRAD };
 
 /* The functions a back end supplies. All sizes are asked before anything is allocated. */
 struct backend_functions {
@@ -111,7 +111,7 @@ struct backend_functions {
 	double (*gemm_rate)(struct backend *be);
 	/* Seconds by `clock` that the library's own call for whole matrices takes for a product, with all threads and the
 	 * weight packed before: what operations are measured against. NULL: there is no library. */
-	enum status (*library_product)(struct backend *be, enum library_product product, int64_t rows, int64_t outputs,
+	enum status (*whole_product)(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs,
 				       int64_t inputs, double (*clock)(void), double *out_seconds);
 	void (*close)(struct backend *be);
 };

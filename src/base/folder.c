@@ -244,7 +244,7 @@ static enum status expand_folder(const char *path, const struct stat *facts, con
 			continue;
 		TRY_GOTO(path_join(inner, path, names.names[i]), done);
 		if (stat(inner, &inner_facts) < 0)
-			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot look at", inner), done);
+			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot find or read", inner), done);
 		if (S_ISDIR(inner_facts.st_mode))
 			TRY_GOTO(expand_folder(inner, &inner_facts, &here, out), done);
 		else if (S_ISREG(inner_facts.st_mode))
@@ -260,7 +260,7 @@ static enum status expand_existing(const char *path, struct name_list *out)
 {
 	struct stat facts;
 	if (stat(path, &facts) < 0)
-		return error_set_errno(file_path_status(), "'%s': cannot look at", path);
+		return error_set_errno(file_path_status(), "'%s': cannot find or read", path);
 	if (!S_ISDIR(facts.st_mode))
 		return name_list_add(out, path);
 	int64_t before = out->count;

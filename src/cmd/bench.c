@@ -124,7 +124,7 @@ struct run {
 /* A product of the model's linear layers, as the library does it. */
 struct product {
 	int64_t rows, outputs, inputs, count;
-	double seconds[3][STEP_LIMIT]; /* of a step; by enum library_product */
+	double seconds[3][STEP_LIMIT]; /* of a step; by enum whole_product */
 };
 
 struct bench {
@@ -206,7 +206,7 @@ static enum status products_open(struct bench *bench)
 {
 	int64_t tokens = bench->batch.token_count, hidden = bench->config.hidden_size, wide = bench->config.intermediate_size;
 	int64_t layers = bench->config.num_hidden_layers;
-	if (!bench->backend->functions->library_product)
+	if (!bench->backend->functions->whole_product)
 		return error_set(ERR_USAGE, "the device '%s' uses no library for its products", bench->backend->name);
 	TRY(memory_new(&bench->products, PRODUCT_LIMIT, sizeof(*bench->products), "measurements"));
 	bench->products[bench->product_count++] = (struct product){tokens, 3 * hidden, hidden, layers, {{0}}};
@@ -224,7 +224,7 @@ static enum status products_run(struct bench *bench, int64_t round)
 		struct product *p = &bench->products[i];
 		for (int kind = 0; kind < 3; kind++) {
 			double *seconds = &p->seconds[kind][round];
-			TRY(bench->backend->functions->library_product(bench->backend, (enum library_product)kind, p->rows,
+			TRY(bench->backend->functions->whole_product(bench->backend, (enum whole_product)kind, p->rows,
 								       p->outputs, p->inputs, bench->clock, seconds));
 			*seconds *= (double)p->count;
 		}

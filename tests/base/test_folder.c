@@ -125,7 +125,7 @@ static void patterns_expand(void **state)
 	assert_int_equal(found.count, 2);
 	assert_string_equal(found.names[0], "-");
 	assert_string_equal(found.names[1], "/dev/null");
-	assert_error(ERR_USAGE, "absent': cannot look at: No such", path_expand(test_path("absent"), &found));
+	assert_error(ERR_USAGE, "absent': cannot find or read: No such", path_expand(test_path("absent"), &found));
 	assert_error(ERR_USAGE, "x*': no file has such a name", path_expand(test_path("x*"), &found));
 	assert_ok(folder_make(test_path("empty/inner")));
 	assert_error(ERR_USAGE, "empty': no files", path_expand(test_path("empty"), &found));

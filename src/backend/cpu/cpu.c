@@ -186,7 +186,7 @@ static const struct backend_functions functions = {
 	.upload = cpu_upload,
 	.synchronize = cpu_synchronize,
 	.gemm_rate = cpu_gemm_rate,
-	.library_product = cpu_library_product,
+	.whole_product = cpu_whole_product,
 	.close = cpu_close,
 };
 

@@ -63,8 +63,8 @@ struct cpu_scratch {
 
 /* backend_functions.gemm_rate: best of a few rounds of a product of BERT-base's shape, all threads. */
 double cpu_gemm_rate(struct backend *be);
-/* backend_functions.library_product. */
-enum status cpu_library_product(struct backend *be, enum library_product product, int64_t rows, int64_t outputs,
+/* backend_functions.whole_product. */
+enum status cpu_whole_product(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs,
 				int64_t inputs, double (*clock)(void), double *out_seconds);
 
 static inline struct cpu_state *cpu_state(const struct replica *r)

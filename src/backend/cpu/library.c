@@ -86,15 +86,15 @@ static double whole_run(struct whole *w, double (*clock)(void))
 	return clock() - started;
 }
 
-enum status cpu_library_product(struct backend *be, enum library_product product, int64_t rows, int64_t outputs,
+enum status cpu_whole_product(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs,
 				int64_t inputs, double (*clock)(void), double *out_seconds)
 {
 	struct whole whole = {0};
-	int64_t m = product == LIBRARY_WGRAD ? outputs : rows, n = product == LIBRARY_FORWARD ? outputs : inputs;
-	int64_t k = product == LIBRARY_FORWARD ? inputs : product == LIBRARY_DGRAD ? outputs : rows;
+	int64_t m = product == WHOLE_WGRAD ? outputs : rows, n = product == WHOLE_FORWARD ? outputs : inputs;
+	int64_t k = product == WHOLE_FORWARD ? inputs : product == WHOLE_DGRAD ? outputs : rows;
 	int threads = omp_get_max_threads();
 	omp_set_num_threads(pool_threads(be->pool));
-	enum status status = whole_make(&whole, be->dtype, m, n, k, product == LIBRARY_WGRAD);
+	enum status status = whole_make(&whole, be->dtype, m, n, k, product == WHOLE_WGRAD);
 	if (status == OK) {
 		whole_run(&whole, clock);
 		/* The middle of three. */
