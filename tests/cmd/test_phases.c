@@ -2,13 +2,8 @@
 #include <math.h>
 #include "base/json.h"
 #include "base/rng.h"
-#include "cmd/program.h"
+#include "cmd/small_run.h"
 #include "formats/safetensors.h"
-
-#define CONFIG                                                                                               \
-	"{\"model_type\": \"bert\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "                         \
-	"\"num_attention_heads\": 2, \"intermediate_size\": 64, \"hidden_act\": \"gelu\", "                  \
-	"\"max_position_embeddings\": 64, \"type_vocab_size\": 2}"
 
 /* Two phases; the corpus, the model and the output folder are given on the command line. */
 static const char two_phases[] =
@@ -42,30 +37,14 @@ static const char two_phases[] =
 	"--gradient_accumulation_steps 2 --num_train_steps 5 --learning_rate 5e-3 --warmup_proportion 0.4 "  \
 	"--eval_steps 2"
 
-static char corpus[128], config[128], phases[128];
+static char phases[128];
 
 static int setup(void **state)
 {
-	static const char *const who[] = {"the cat", "a dog", "the old man", "my sister", "nobody", "the sailor"};
-	static const char *const does[] = {"sees", "likes", "finds", "follows", "paints"};
-	static const char *const what[] = {"the house", "a river", "the red boat", "some bread", "the moon"};
-	if (test_folder_make(state) != 0)
+	if (small_run_make(state, 4) != 0)
 		return -1;
-	struct buffer text = {0};
-	struct rng rng = rng_start(4, RNG_TEST, 0);
-	for (int document = 0; document < 60; document++) {
-		for (int sentence = 0; sentence < 6; sentence++)
-			buffer_format(&text, "%s %s %s.\n", who[rng_below(&rng, 6)], does[rng_below(&rng, 5)],
-			              what[rng_below(&rng, 5)]);
-		buffer_char(&text, '\n');
-	}
-	snprintf(corpus, sizeof corpus, "%s/corpus.txt", test_folder);
-	snprintf(config, sizeof config, "%s/config.json", test_folder);
 	snprintf(phases, sizeof phases, "%s/phases.conf", test_folder);
-	assert_ok(file_write(corpus, text.data, text.size));
-	assert_ok(file_write(config, CONFIG, strlen(CONFIG)));
 	assert_ok(file_write(phases, two_phases, strlen(two_phases)));
-	buffer_release(&text);
 	return 0;
 }
 

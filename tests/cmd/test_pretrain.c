@@ -4,37 +4,11 @@
 #include <unistd.h>
 #include "base/json.h"
 #include "base/rng.h"
-#include "cmd/program.h"
+#include "cmd/small_run.h"
 
-#define CONFIG                                                                                               \
-	"{\"model_type\": \"bert\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "      \
-	"\"num_attention_heads\": 2, \"intermediate_size\": 64, \"hidden_act\": \"gelu\", "                  \
-	"\"max_position_embeddings\": 64, \"type_vocab_size\": 2}"
-
-static char corpus[128], config[128];
-
-/* Documents of short sentences that follow a pattern. */
 static int setup(void **state)
 {
-	static const char *const who[] = {"the cat", "a dog", "the old man", "my sister", "nobody", "the sailor"};
-	static const char *const does[] = {"sees", "likes", "finds", "follows", "paints"};
-	static const char *const what[] = {"the house", "a river", "the red boat", "some bread", "the moon"};
-	if (test_folder_make(state) != 0)
-		return -1;
-	struct buffer text = {0};
-	struct rng rng = rng_start(3, RNG_TEST, 0);
-	for (int document = 0; document < 60; document++) {
-		for (int sentence = 0; sentence < 6; sentence++)
-			buffer_format(&text, "%s %s %s.\n", who[rng_below(&rng, 6)], does[rng_below(&rng, 5)],
-			              what[rng_below(&rng, 5)]);
-		buffer_char(&text, '\n');
-	}
-	snprintf(corpus, sizeof corpus, "%s/corpus.txt", test_folder);
-	snprintf(config, sizeof config, "%s/config.json", test_folder);
-	assert_ok(file_write(corpus, text.data, text.size));
-	assert_ok(file_write(config, CONFIG, strlen(CONFIG)));
-	buffer_release(&text);
-	return 0;
+	return small_run_make(state, 3);
 }
 
 /* A small run into test_folder/<out>; `more` are further options. */
@@ -43,24 +17,6 @@ static int setup(void **state)
 	"--max_seq_length 32 --num_train_steps 8 --learning_rate 1e-2 --num_warmup_steps 2 --log_steps 1 "   \
 	"--eval_steps 4 --save_checkpoints_steps 4 --precision fp32 " more,                                  \
 		corpus, config, test_folder
-
-static double metric(const char *path, int64_t step, const char *name)
-{
-	struct buffer text = {0};
-	double found = NAN;
-	assert_ok(file_read(path, 1 << 24, &text));
-	for (char *line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n")) {
-		struct json_document document;
-		int64_t number = -1;
-		assert_ok(json_parse(&document, path, line, strlen(line)));
-		assert_ok(json_get_integer(document.root, path, "step", 0, INT64_MAX, &number));
-		if (number == step)
-			assert_ok(json_get_number(document.root, path, name, &found));
-		json_release(&document);
-	}
-	buffer_release(&text);
-	return found;
-}
 
 static void test_run_leaves_a_model(void **state)
 {
@@ -85,10 +41,10 @@ static void test_run_leaves_a_model(void **state)
 	assert_ok(path_expand(test_path("whole/events.out.tfevents.*"), &names_found));
 	assert_int_equal(names_found.count, 1);
 	name_list_release(&names_found);
-	double first = metric(test_path("whole/metrics.jsonl"), 1, "loss");
-	double last = metric(test_path("whole/metrics.jsonl"), 8, "loss");
+	double first = metric_at(test_path("whole/metrics.jsonl"), 1, "loss");
+	double last = metric_at(test_path("whole/metrics.jsonl"), 8, "loss");
 	assert_true(last < first);
-	assert_true(isfinite(metric(test_path("whole/metrics.jsonl"), 4, "eval_mlm_accuracy")));
+	assert_true(isfinite(metric_at(test_path("whole/metrics.jsonl"), 4, "eval_mlm_accuracy")));
 	/* Again: nothing left to do. */
 	assert_program(0, "finished", RUN("whole", ""));
 }
@@ -103,8 +59,8 @@ static void test_resume_is_exact(void **state)
 	                 test_path("parts/checkpoint-8/model.safetensors"));
 	assert_same_file(test_path("whole/checkpoint-8/optimizer.safetensors"),
 	                 test_path("parts/checkpoint-8/optimizer.safetensors"));
-	assert_near(metric(test_path("whole/metrics.jsonl"), 7, "loss"),
-	                    metric(test_path("parts/metrics.jsonl"), 7, "loss"), 0.0);
+	assert_near(metric_at(test_path("whole/metrics.jsonl"), 7, "loss"),
+	                    metric_at(test_path("parts/metrics.jsonl"), 7, "loss"), 0.0);
 }
 
 static void test_threads_do_not_matter(void **state)
@@ -119,8 +75,8 @@ static void test_accumulation_is_a_large_batch(void **state)
 	(void)state;
 	assert_program(0, "finished", RUN("accumulated", "--gradient_accumulation_steps 4"));
 	for (int step = 1; step <= 8; step++)
-		assert_near(metric(test_path("whole/metrics.jsonl"), step, "loss"),
-		                    metric(test_path("accumulated/metrics.jsonl"), step, "loss"), 2e-5);
+		assert_near(metric_at(test_path("whole/metrics.jsonl"), step, "loss"),
+		                    metric_at(test_path("accumulated/metrics.jsonl"), step, "loss"), 2e-5);
 }
 
 static void test_reference_agrees(void **state)
@@ -128,8 +84,8 @@ static void test_reference_agrees(void **state)
 	(void)state;
 	assert_program(0, "finished", RUN("reference", "--device ref"));
 	for (int step = 1; step <= 8; step++)
-		assert_near(metric(test_path("whole/metrics.jsonl"), step, "loss"),
-		                    metric(test_path("reference/metrics.jsonl"), step, "loss"), 2e-4);
+		assert_near(metric_at(test_path("whole/metrics.jsonl"), step, "loss"),
+		                    metric_at(test_path("reference/metrics.jsonl"), step, "loss"), 2e-4);
 	/* float64 masters come back exactly, too. */
 	assert_program(75, "", RUN("reference2", "--device ref --stop_at_step 5"));
 	assert_program(0, "finished", RUN("reference2", "--device ref"));

@@ -1,14 +1,12 @@
 /* Optimisers and schedules as a user asks for them: what is chosen, what a run does with it, what is refused. */
 #include <math.h>
 #include "base/json.h"
-#include "cmd/program.h"
+#include "cmd/small_run.h"
 
 #define CONFIG                                                                                               \
 	"{\"model_type\": \"bert\", \"hidden_size\": 16, \"num_hidden_layers\": 1, "      \
 	"\"num_attention_heads\": 2, \"intermediate_size\": 32, \"hidden_act\": \"gelu\", "                  \
 	"\"max_position_embeddings\": 32, \"type_vocab_size\": 2}"
-
-static char corpus[128], config[128];
 
 static int setup(void **state)
 {
@@ -30,24 +28,6 @@ static int setup(void **state)
 	"--max_seq_length 24 --num_train_steps 10 --log_steps 1 --precision fp32 " more,                     \
 		corpus, config, test_folder
 
-static double rate_of(const char *path, int64_t step)
-{
-	struct buffer text = {0};
-	double found = NAN;
-	assert_ok(file_read(path, 1 << 24, &text));
-	for (char *line = strtok(text.data, "\n"); line; line = strtok(NULL, "\n")) {
-		struct json_document document;
-		int64_t number = -1;
-		assert_ok(json_parse(&document, path, line, strlen(line)));
-		assert_ok(json_get_integer(document.root, path, "step", 0, INT64_MAX, &number));
-		if (number == step)
-			assert_ok(json_get_number(document.root, path, "learning_rate", &found));
-		json_release(&document);
-	}
-	buffer_release(&text);
-	return found;
-}
-
 /* LAMB stopped and gone on ends with the bits of a whole run; its defaults are NVIDIA's. */
 static void test_lamb(void **state)
 {
@@ -57,8 +37,8 @@ static void test_lamb(void **state)
 	assert_program(0, "going on from", RUN("parts", "--threads 1"));
 	assert_same_file(test_path("whole/final/model.safetensors"), test_path("parts/final/model.safetensors"));
 	/* poly of degree 0.5 */
-	assert_near(rate_of(test_path("whole/metrics.jsonl"), 2), 1e-2, 1e-12);
-	assert_near(rate_of(test_path("whole/metrics.jsonl"), 10), 1e-2 * sqrt(1.0 / 9), 1e-12);
+	assert_near(metric_at(test_path("whole/metrics.jsonl"), 2, "learning_rate"), 1e-2, 1e-12);
+	assert_near(metric_at(test_path("whole/metrics.jsonl"), 10, "learning_rate"), 1e-2 * sqrt(1.0 / 9), 1e-12);
 	assert_program(4, "optimizer", RUN("parts", "--optimizer nvlamb"));
 }
 
@@ -83,17 +63,17 @@ static void test_schedules(void **state)
 	(void)state;
 	assert_program(0, "finished",
 	               RUN("slanted", "--schedule slanted_triangular --warmup_proportion 0.2 --learning_rate 3.2e-3"));
-	assert_near(rate_of(test_path("slanted/metrics.jsonl"), 2), 3.2e-3, 1e-12);
-	assert_near(rate_of(test_path("slanted/metrics.jsonl"), 10), 1e-4, 1e-12);
+	assert_near(metric_at(test_path("slanted/metrics.jsonl"), 2, "learning_rate"), 3.2e-3, 1e-12);
+	assert_near(metric_at(test_path("slanted/metrics.jsonl"), 10, "learning_rate"), 1e-4, 1e-12);
 	assert_program(0, "finished",
 	               RUN("google", "--schedule google_linear --num_warmup_steps 4 --optimizer google_adamw "
 	                             "--learning_rate 1e-3 --adam_epsilon 1e-8"));
-	assert_near(rate_of(test_path("google/metrics.jsonl"), 1), 0, 0);
-	assert_near(rate_of(test_path("google/metrics.jsonl"), 5), 6e-4, 1e-12);
+	assert_near(metric_at(test_path("google/metrics.jsonl"), 1, "learning_rate"), 0, 0);
+	assert_near(metric_at(test_path("google/metrics.jsonl"), 5, "learning_rate"), 6e-4, 1e-12);
 	assert_program(0, "finished",
 	               RUN("nvidia", "--schedule nvidia_poly --warmup_proportion 0.25 --learning_rate 1e-3 --optimizer lamb"));
-	assert_near(rate_of(test_path("nvidia/metrics.jsonl"), 2), 8e-4, 1e-12);
-	assert_near(rate_of(test_path("nvidia/metrics.jsonl"), 3), 1e-3 * sqrt(0.7), 1e-12);
+	assert_near(metric_at(test_path("nvidia/metrics.jsonl"), 2, "learning_rate"), 8e-4, 1e-12);
+	assert_near(metric_at(test_path("nvidia/metrics.jsonl"), 3, "learning_rate"), 1e-3 * sqrt(0.7), 1e-12);
 }
 
 static void test_refused(void **state)

@@ -5,35 +5,11 @@
 #include <unistd.h>
 #include "base/json.h"
 #include "base/rng.h"
-#include "cmd/program.h"
-
-#define CONFIG                                                                                               \
-	"{\"model_type\": \"bert\", \"hidden_size\": 32, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "   \
-	"\"intermediate_size\": 64, \"max_position_embeddings\": 64}"
-
-static char corpus[128], config[128];
+#include "cmd/small_run.h"
 
 static int setup(void **state)
 {
-	static const char *const who[] = {"the cat", "a dog", "the old man", "my sister", "the king", "a bird"};
-	static const char *const does[] = {"sees", "likes", "finds", "wants", "paints"};
-	static const char *const what[] = {"the house", "a river", "the red boat", "some bread", "the moon"};
-	if (test_folder_make(state) != 0)
-		return -1;
-	struct buffer text = {0};
-	struct rng rng = rng_start(3, RNG_TEST, 0);
-	for (int document = 0; document < 60; document++) {
-		for (int sentence = 0; sentence < 6; sentence++)
-			buffer_format(&text, "%s %s %s.\n", who[rng_below(&rng, 6)], does[rng_below(&rng, 5)],
-			              what[rng_below(&rng, 5)]);
-		buffer_char(&text, '\n');
-	}
-	snprintf(corpus, sizeof corpus, "%s/corpus.txt", test_folder);
-	snprintf(config, sizeof config, "%s/config.json", test_folder);
-	assert_ok(file_write(corpus, text.data, text.size));
-	assert_ok(file_write(config, CONFIG, strlen(CONFIG)));
-	buffer_release(&text);
-	return 0;
+	return small_run_make(state, 3);
 }
 
 /* A small run into test_folder/<out>; `more` are further options. */
@@ -43,27 +19,9 @@ static int setup(void **state)
 	"--eval_steps 4 --save_checkpoints_steps 4 " more,                                                   \
 		corpus, config, test_folder
 
-static double number_at(const char *path, int64_t step, const char *name)
-{
-	struct buffer text = {0};
-	double found = NAN;
-	assert_ok(file_read(path, 1 << 24, &text));
-	for (char *rest = text.data, *line; (line = strtok_r(rest, "\n", &rest));) {
-		struct json_document document;
-		int64_t number = -1;
-		assert_ok(json_parse(&document, path, line, strlen(line)));
-		assert_ok(json_get_integer(document.root, path, "step", 0, INT64_MAX, &number));
-		if (number == step)
-			assert_ok(json_get_number(document.root, path, name, &found));
-		json_release(&document);
-	}
-	buffer_release(&text);
-	return found;
-}
-
 static double loss_at(const char *path, int64_t step)
 {
-	return number_at(path, step, "loss");
+	return metric_at(path, step, "loss");
 }
 
 /* Each step's loss is that of the run in one go, as nearly as numbers of that kind allow. */
@@ -276,7 +234,7 @@ static void test_loss_scale_changes_nothing_else(void **state)
 	                 test_path("scaled/checkpoint-12/model.safetensors"));
 	/* A first scale far too large: halved until the gradients fit, and the run goes well from there. */
 	assert_program(0, "finished", RUN("overflow", "--precision fp32 --loss_scale 0 --init_loss_scale 1e40 --num_train_steps 60"));
-	double skipped = number_at(test_path("overflow/metrics.jsonl"), 60, "skipped_steps");
+	double skipped = metric_at(test_path("overflow/metrics.jsonl"), 60, "skipped_steps");
 	assert_true(skipped >= 1 && skipped <= 8);
 	assert_true(loss_at(test_path("overflow/metrics.jsonl"), 60) < loss_at(test_path("overflow/metrics.jsonl"), 1));
 	assert_program(0, "finished", RUN("reference", "--device ref --loss_scale 0"));
