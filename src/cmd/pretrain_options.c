@@ -160,7 +160,7 @@ const struct option pretrain_options[] = {
 	{.name = "skip_spikes", .type = OPTION_NUMBER, .field = FIELD(skip_spikes), .range = "0..",
 	 .fallback = "0", .role = ROLE_RUN, .value_name = "Z",
 	 .help = "leave out updates whose loss or gradient norm is Z standard deviations above the 128 "
-		 "before; 0 = report only"},
+		 "before; 0 = none"},
 	{.name = "loss_scale", .type = OPTION_NUMBER, .field = FIELD(loss_scale), .range = "0..", .fallback = "1",
 	 .role = ROLE_RUN, .value_name = "X",
 	 .help = "the loss is multiplied by it before backward, for numbers of a small range; 0 = dynamic"},

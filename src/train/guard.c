@@ -5,8 +5,6 @@
 
 #include "base/log.h"
 
-/* A step this many standard deviations above the window is worth a line. */
-#define SPIKE 7.0
 /* A window that hardly moves makes a spike of anything: deviations count from this share of the mean. */
 #define SMALLEST_DEVIATION 1e-3
 /* Of the dynamic loss scale: 2^24 is beyond what any half-precision run uses; below 2^-14 gradients vanish. */
@@ -34,6 +32,7 @@ static double deviations(const double *ring, int64_t observed, double value, dou
 	return (value - *mean) / fmax(sqrt(squares / GUARD_WINDOW), SMALLEST_DEVIATION * fabs(*mean) + 1e-300);
 }
 
+/* Without a limit spikes are the diagnosis' to name (train/diagnosis.h): clipping takes the harm out of most. */
 static enum guard_verdict judge_spike(struct guard_state *state, const struct guard_settings *settings,
 				      const struct guard_reading *reading)
 {
@@ -42,15 +41,13 @@ static enum guard_verdict judge_spike(struct guard_state *state, const struct gu
 		double *ring, value;
 	} series[] = {{"loss", state->losses, reading->loss}, {"gradient norm", state->norms, reading->grad_norm}};
 	enum guard_verdict verdict = GUARD_APPLY;
-	double limit = settings->skip_spikes > 0 ? settings->skip_spikes : SPIKE;
 	for (int i = 0; i < 2; i++) {
 		double mean = 0, above = deviations(series[i].ring, state->observed, series[i].value, &mean);
-		if (above > limit) {
-			log_warning("step %lld: %s %.4g is %.1f standard deviations above the %d steps before (mean %.4g)%s",
-				    (long long)reading->step, series[i].name, series[i].value, above, GUARD_WINDOW, mean,
-				    settings->skip_spikes > 0 ? ": update left out" : "");
-			if (settings->skip_spikes > 0)
-				verdict = GUARD_SPIKE;
+		if (settings->skip_spikes > 0 && above > settings->skip_spikes) {
+			log_warning("step %lld: %s %.4g is %.1f standard deviations above the %d steps before (mean %.4g): "
+				    "update left out",
+				    (long long)reading->step, series[i].name, series[i].value, above, GUARD_WINDOW, mean);
+			verdict = GUARD_SPIKE;
 		}
 	}
 	/* A spike enters the window too: where all steps are like it, it is none. */

@@ -1,5 +1,5 @@
-/* The policy for numbers that go wrong: what is not finite never enters a weight, spikes are named (and left out on
- * request), the loss scale of 16-bit floats follows their range. It decides before every update, from the step's loss
+/* The policy for numbers that go wrong: what is not finite never enters a weight, spikes are left out on
+ * request, the loss scale of 16-bit floats follows their range. It decides before every update, from the step's loss
  * and gradient norm; all it remembers is in struct guard_state, which checkpoints hold. */
 #ifndef TRAIN_GUARD_H
 #define TRAIN_GUARD_H
@@ -15,7 +15,7 @@
 #define GUARD_IN_ROW 3    /* ... and in a row */
 
 struct guard_settings {
-	double skip_spikes;  /* leaves out an update so many standard deviations above the window; 0 = only says so */
+	double skip_spikes;  /* leaves out an update so many standard deviations above the window; 0 = none */
 	double loss_scale;   /* what the loss is multiplied by before backward, the first value if `dynamic` */
 	bool dynamic;        /* halved when gradients overflow, doubled after a long time without (Micikevicius 2018) */
 };
@@ -45,7 +45,7 @@ enum guard_verdict {
 
 /* Takes over settings at the start of a run. */
 void guard_start(struct guard_state *state, const struct guard_settings *settings);
-/* Judges a step and remembers it. Spikes and changes of the scale are said here; ERR_NUMERIC when overflows have driven
+/* Judges a step and remembers it. Updates left out and changes of the scale are said here; ERR_NUMERIC when overflows have driven
  * the scale to its floor. */
 MUST_USE enum status guard_judge(struct guard_state *state, const struct guard_settings *settings,
 				 const struct guard_reading *reading, enum guard_verdict *out);
