@@ -151,8 +151,6 @@ static enum status check_settings(const struct options *options)
 		     (settings->convert.count > 0);
 	TRY(require(inputs == 1, "give one of --corpus, --data, --pairs and --convert"));
 	TRY(require(settings->out.count > 0, "--out is missing: where the instances shall be written"));
-	TRY(require(settings->vocab_file != NULL || settings->convert.count > 0,
-		    "--vocab_file is missing: the vocabulary to encode with"));
 	if (is_google(settings)) {
 		TRY(require(settings->corpus.count > 0, "--compat google makes instances of --corpus alone"));
 		TRY(require(strcmp(settings->next_sentence, "pairs") == 0 && settings->max_ngram == 1 &&
@@ -593,6 +591,8 @@ static enum status run_with(struct run *run, const struct options *options)
 	TRY(choose_format(settings, &run->outputs, &run->writer.format));
 	if (run->writer.format == INSTANCE_HDF5)
 		TRY(hdf5_require());
+	TRY(require(settings->vocab_file != NULL || settings->convert.count > 0,
+		    "--vocab_file is missing: the vocabulary to encode with"));
 	run->writer.max_seq_length = (int32_t)settings->max_seq_length;
 	run->writer.max_predictions = (int32_t)settings->max_predictions_per_seq;
 	enum next_sentence kind = next_sentence_named(settings->next_sentence);

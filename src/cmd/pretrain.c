@@ -256,8 +256,11 @@ static enum status run_pretrain(struct options *options)
 {
 	struct pretrain run = {.options = options, .settings = options->settings, .lock = -1, .open_phase = -1};
 	enum status status = pretrain(&run);
+	struct error error = *error_last();
+	if (status != OK)
+		pretrain_leave_folder(&run);
 	pretrain_release(&run);
-	return status;
+	return status == OK ? OK : error_restore(&error);
 }
 
 const struct command command_pretrain = {

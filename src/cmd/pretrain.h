@@ -35,6 +35,7 @@ struct pretrain {
 	struct options *options;
 	struct pretrain_settings *settings;
 	int lock;
+	bool made_folder; /* the run folder was not there */
 	char data_folder[PATH_BYTES], metrics_path[PATH_BYTES], checkpoint[PATH_BYTES];
 	bool resumed;                /* goes on from `checkpoint` */
 	bool own_checkpoint;         /* `checkpoint` lies in the run folder */
@@ -67,6 +68,8 @@ struct pretrain {
 
 /* pretrain_folder.c: the run folder, its lock, and the checkpoint to go on from with its settings. */
 MUST_USE enum status pretrain_open_folder(struct pretrain *run);
+/* After a failure: a folder that this run made goes, if nothing came into it (a mistyped path leaves none behind). */
+void pretrain_leave_folder(const struct pretrain *run);
 
 /* pretrain_phases.c: the phases with their options, and what a resumed run takes over; their settings as a record. */
 MUST_USE enum status pretrain_open_phases(struct pretrain *run);

@@ -130,6 +130,13 @@ static enum status choose_steps(struct pretrain *run, struct pretrain_phase *pha
 	}
 	if (!pretrain_unset(options, "num_train_steps"))
 		return OK;
+	/* Hardly what was meant (a list of names, a header alone), unless so many steps are asked for. */
+	if (phase->file_count == 0 && tokens < settings->max_seq_length) {
+		enum status status = error_set(ERR_DATA, "the training text has %" PRId64 " tokens: less than one sequence of %" PRId64,
+					       tokens, settings->max_seq_length);
+		error_hint("is it the file you meant? Give more text, or a smaller --max_seq_length");
+		return status;
+	}
 	if (!pretrain_unset(options, "num_train_tokens")) {
 		TRY(steps_for_tokens(phase, &steps));
 	} else {

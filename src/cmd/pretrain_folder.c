@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cmd/pretrain.h"
 #include "formats/event_file.h"
@@ -198,6 +199,7 @@ enum status pretrain_open_folder(struct pretrain *run)
 	}
 	if (settings->corpus.count > 0 && settings->data.count > 0)
 		return error_set(ERR_USAGE, "--corpus and --data exclude each other");
+	run->made_folder = !file_exists(settings->out);
 	TRY(folder_make(settings->out));
 	TRY(folder_lock(settings->out, &run->lock));
 	if (settings->fresh) {
@@ -211,4 +213,26 @@ enum status pretrain_open_folder(struct pretrain *run)
 	if (file_is_folder(run->data_folder))
 		TRY(folder_clean(run->data_folder));
 	return open_checkpoint(run);
+}
+
+static bool holds_only(const char *folder, const char *name)
+{
+	struct name_list names = {0};
+	bool only = folder_list(folder, &names) == OK && names.count == 1 && strcmp(names.names[0], name) == 0;
+	name_list_release(&names);
+	return only;
+}
+
+void pretrain_leave_folder(const struct pretrain *run)
+{
+	char path[PATH_BYTES];
+	if (!run->made_folder || run->lock < 0)
+		return;
+	/* rmdir() takes nothing but an empty folder. */
+	if (holds_only(run->data_folder, RUN_DATA_MARK) && path_join(path, run->data_folder, RUN_DATA_MARK) == OK)
+		unlink(path);
+	rmdir(run->data_folder);
+	if (holds_only(run->settings->out, ".lock") && path_join(path, run->settings->out, ".lock") == OK)
+		unlink(path);
+	rmdir(run->settings->out);
 }

@@ -203,6 +203,7 @@ static size_t find_cut(const char *text, size_t begin, size_t limit, size_t size
 
 	if (limit >= size)
 		return size;
+	BUG_IF(text == NULL);
 	found = memrchr(text + begin, '\n', limit - begin);
 	if (!found)
 		found = memrchr(text + begin, ' ', limit - begin);

@@ -98,8 +98,8 @@ MUST_USE enum status instances_open_static(struct instances **out, const struct 
 void instances_static_bounds(const struct static_file *files, int64_t file_count, struct instance_settings *out);
 /* Several sources mixed: of every 4096 consecutive samples each gives its share by weight (at least one), in an order
  * drawn from (seed, place). `sources` become owned when this succeeds; weights are positive. The sources' epochs go on
- * by themselves: to find a late sample, their earlier epochs are walked. instances_per_epoch() is the sum of the
- * sources', instances_locate() tells where all last began an epoch together. */
+ * by themselves, each with as many samples as its first: any sample is found at once. instances_per_epoch() is the sum of
+ * the sources', instances_locate() tells where all last began an epoch together. */
 MUST_USE enum status instances_open_mixture(struct instances **out, struct instances *const *sources,
                                             const double *weights, int64_t count, uint64_t seed);
 void instances_close(struct instances *instances); /* NULL is fine */

@@ -22,6 +22,7 @@ struct shard_instances {
 	/* known[i]: first sample of epoch known_base + i. */
 	int64_t *known;
 	int64_t known_base, known_count, known_capacity;
+	int64_t even; /* samples of every epoch, whatever it holds; 0: as many as it holds. known[0] then tells all */
 
 	pthread_mutex_t scratch_lock;
 	struct masking *scratches[SCRATCHES];
@@ -46,6 +47,8 @@ static int64_t known_epoch(const struct shard_instances *instances, int64_t samp
 	int64_t count = instances->known_count, low = 0, high = count;
 	if (sample < instances->known[0])
 		return -1;
+	if (instances->even > 0)
+		return (sample - instances->known[0]) / instances->even;
 	/* An epoch has at least one instance: its first sample can be placed without walking it. */
 	bool in_last = sample == instances->known[count - 1] ||
 		       (sample > instances->known[count - 1] &&
@@ -65,6 +68,18 @@ static int64_t known_epoch(const struct shard_instances *instances, int64_t samp
 	return low;
 }
 
+static int64_t epoch_begin(const struct shard_instances *instances, int64_t index)
+{
+	return instances->even > 0 ? instances->known[0] + index * instances->even : instances->known[index];
+}
+
+static enum status check_epoch(const struct shard_instances *instances, int64_t index, int64_t sample)
+{
+	if (instances->known_base + index < UINT32_MAX)
+		return OK;
+	return error_set(ERR_USAGE, "sample %lld lies beyond 2^32 epochs", (long long)sample);
+}
+
 /* The same, walking on as far as needed. */
 static enum status find_epoch(struct shard_instances *instances, int64_t sample, int64_t *out_index)
 {
@@ -82,13 +97,12 @@ static enum status find_epoch(struct shard_instances *instances, int64_t sample,
 		if (instances->map.count == 0)
 			return error_set(ERR_DATA, "epoch %lld has no instance: the documents are too short",
 					 (long long)(instances->known_base + last));
-		if (instances->known_base + last >= UINT32_MAX)
-			return error_set(ERR_USAGE, "sample %lld lies beyond 2^32 epochs", (long long)sample);
+		TRY(check_epoch(instances, last, sample));
 		TRY(memory_grow(&instances->known, &instances->known_capacity, instances->known_count + 1,
 		                sizeof(*instances->known), "epochs"));
 		instances->known[instances->known_count++] = instances->known[last] + instances->map.count;
 	}
-	return OK;
+	return check_epoch(instances, *out_index, sample);
 }
 
 static enum status shards_locate(struct instances *base, int64_t sample, int64_t *out_epoch, int64_t *out_first)
@@ -99,7 +113,7 @@ static enum status shards_locate(struct instances *base, int64_t sample, int64_t
 	enum status status = find_epoch(instances, sample, &index);
 	if (status == OK) {
 		*out_epoch = instances->known_base + index;
-		*out_first = instances->known[index];
+		*out_first = epoch_begin(instances, index);
 	}
 	pthread_rwlock_unlock(&instances->lock);
 	return status;
@@ -131,9 +145,12 @@ static enum status find_pick(const struct shard_instances *instances, int64_t sa
 			     struct pick *out, int64_t *epoch, int64_t *first)
 {
 	*epoch = instances->known_base + index;
-	*first = instances->known[index];
-	/* A false hint is noticed here, at the latest. */
+	*first = epoch_begin(instances, index);
 	uint64_t offset = (uint64_t)(sample - *first), count = (uint64_t)instances->map.count;
+	/* A smaller epoch begins again for the few that are missing, with other masks. */
+	if (instances->even > 0 && count > 0)
+		offset %= count;
+	/* A false hint is noticed here, at the latest. */
 	if (offset >= count)
 		return error_set(ERR_STATE,
 		                 "sample %lld: epoch %lld begins with sample %lld and has %lld instances",
@@ -181,9 +198,14 @@ static enum status shards_epoch_count(struct instances *base, int64_t sample, in
 	enum status status = find_epoch(instances, sample, &index);
 	if (status == OK)
 		status = walk_epoch(instances, instances->known_base + index);
-	*out = instances->map.count;
+	*out = instances->even > 0 ? instances->even : instances->map.count;
 	pthread_rwlock_unlock(&instances->lock);
 	return status;
+}
+
+static void shards_even_epochs(struct instances *base)
+{
+	self(base)->even = self(base)->first_epoch_count;
 }
 
 /* Copies `count` tokens of the text that begins `skip` tokens into a sentence. */
@@ -317,6 +339,7 @@ static const struct source_functions shard_functions = {
 	.epoch_count = shards_epoch_count,
 	.locate = shards_locate,
 	.hint = shards_hint,
+	.even_epochs = shards_even_epochs,
 	.pick = shards_pick,
 	.make = shards_make,
 };

@@ -186,14 +186,19 @@ enum status instances_open_mixture(struct instances **out, struct instances *con
 	mixture->count = count;
 	TRY_GOTO(choose_shares(mixture, weights), fail);
 	for (int64_t i = 0; i < count; i++) {
+		if (instances_per_epoch(sources[i]) == 0) {
+			status = error_set(ERR_DATA, "source %lld of %lld to be mixed gives no instance", (long long)i + 1,
+					   (long long)count);
+			error_hint("its documents are too short: leave it out");
+			goto fail;
+		}
 		mixture->epoch_count += instances_per_epoch(sources[i]);
 		widen(&mixture->base.settings, &sources[i]->settings);
 	}
-	if (mixture->epoch_count == 0) {
-		status = error_set(ERR_DATA, "the mixture holds no instance");
-		goto fail;
-	}
 	memcpy(mixture->sources, sources, (size_t)count * sizeof(*sources)); /* owned from here on */
+	for (int64_t i = 0; i < count; i++)
+		if (sources[i]->functions->even_epochs != NULL)
+			sources[i]->functions->even_epochs(sources[i]);
 	*out = &mixture->base;
 	return OK;
 fail:

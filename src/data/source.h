@@ -24,6 +24,10 @@ struct source_functions {
 	enum status (*epoch_count)(struct instances *instances, int64_t sample, int64_t *out);
 	enum status (*locate)(struct instances *instances, int64_t sample, int64_t *epoch, int64_t *first);
 	enum status (*hint)(struct instances *instances, int64_t epoch, int64_t first);
+	/* From here on every epoch has as many samples as the first has instances, so that any sample is found without
+	 * walking the epochs before it; called right after opening. Of a larger epoch a few instances are left out (others
+	 * each time), of a smaller one a few come twice. NULL: it is so already. */
+	void (*even_epochs)(struct instances *instances);
 	enum status (*pick)(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch,
 			    int64_t *first);
 	enum status (*make)(struct instances *instances, const struct pick *pick, struct instance *out);

@@ -234,6 +234,16 @@ static void test_bad_text(void **state)
 	assert_program(3, "binary", "pretrain --corpus %s/binary.txt --out %s/bad3", test_folder, test_folder);
 	assert_ok(file_write(test_path("file"), "x", 1));
 	assert_program(2, "in the way", "pretrain --corpus %s --out %s/file/below", corpus, test_folder);
+	/* A folder made for nothing goes again; one that was there stays. */
+	assert_false(file_exists(test_path("bad2")));
+	assert_false(file_exists(test_path("bad3")));
+	assert_ok(folder_make(test_path("there")));
+	assert_program(2, "nowhere", "pretrain --corpus %s/nowhere.txt --out %s/there", test_folder, test_folder);
+	assert_true(file_is_folder(test_path("there")));
+	/* A line is no text to train on, whatever was meant. */
+	assert_ok(file_write(test_path("line.txt"), "corpus/part-1.txt\n", 18));
+	assert_program(3, "less than one sequence of 128", "pretrain --corpus %s/line.txt --out %s/bad4", test_folder,
+		       test_folder);
 	/* One document trains, and says what is missing. */
 	assert_ok(file_write(test_path("one.txt"), "the only text.\nit is short.\nit is here.\n", 40));
 	assert_program(0, "held-out", "pretrain --corpus %s/one.txt --model %s --out %s/one --max_seq_length 32 "

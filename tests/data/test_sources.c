@@ -352,6 +352,53 @@ static void test_static(void **state)
 	static_file_close(&files[1]);
 }
 
+static struct instances *mixture_of_shards(struct shard shards[2], struct instances *sources[2])
+{
+	const double weights[] = {0.6, 0.4};
+	struct instance_settings settings = usual_settings();
+	struct instances *mixture;
+	for (int i = 0; i < 2; i++) {
+		settings.seed = (uint64_t)i;
+		assert_ok(instances_open(&sources[i], &shards[i], 1, &settings));
+	}
+	assert_ok(instances_open_mixture(&mixture, sources, weights, 2, 3));
+	return mixture;
+}
+
+/* A late sample is the same whether all before it were looked at or none, and is found without walking millions of
+ * epochs. An epoch still gives nearly all of what it holds. */
+static void test_mixture_of_shards(void **state)
+{
+	(void)state;
+	struct shard shards[2];
+	struct instances *sources[2], *mixture;
+	struct instance_room room, late_room;
+	struct instance *instance = room_for(&room), *late = room_for(&late_room);
+	write_traced_shard(test_path("one"), 5, 60, 12, 40, 0, 60, &map);
+	write_traced_shard(test_path("two"), 6, 25, 12, 40, 0, 25, &map);
+	assert_ok(shard_open(&shards[0], test_path("one")));
+	assert_ok(shard_open(&shards[1], test_path("two")));
+
+	mixture = mixture_of_shards(shards, sources);
+	int64_t own = instances_per_epoch(sources[1]), epoch, first, last = 6 * instances_per_epoch(mixture);
+	for (int64_t i = 0; i < last; i++)
+		assert_ok(instances_get(mixture, i, instance));
+	assert_ok(instances_locate(sources[1], 7 * own + 3, &epoch, &first));
+	assert_int_equal(epoch, 7);
+	assert_int_equal(first, 7 * own);
+	instances_close(mixture);
+
+	mixture = mixture_of_shards(shards, sources);
+	assert_ok(instances_get(mixture, last - 1, late));
+	assert_int_equal(late->length, instance->length);
+	assert_memory_equal(late->ids, instance->ids, (size_t)late->length * sizeof(int32_t));
+	assert_ok(instances_get(mixture, (int64_t)1 << 36, late));
+	instances_close(mixture);
+
+	shard_close(&shards[0]);
+	shard_close(&shards[1]);
+}
+
 /* Shares by weight, each source's samples in order and without a gap, whatever was looked at before. */
 static void test_mixture(void **state)
 {
@@ -477,7 +524,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_walk),	   cmocka_unit_test(test_order),     cmocka_unit_test(test_single),
 		cmocka_unit_test(test_length_band), cmocka_unit_test(test_ngrams),   cmocka_unit_test(test_segmented),
-		cmocka_unit_test(test_static),	   cmocka_unit_test(test_mixture),   cmocka_unit_test(test_rewriting),
+		cmocka_unit_test(test_static),	   cmocka_unit_test(test_mixture),   cmocka_unit_test(test_mixture_of_shards),
+		cmocka_unit_test(test_rewriting),
 	};
 	return cmocka_run_group_tests(tests, open_shard, close_shard);
 }
