@@ -2,7 +2,7 @@
  * tensor.
  *
  * A step is an ordered list of instances that is a pure function of (data, settings, seed, step number); its
- * cut into micro-batches is a pure function of the instances' lengths and the capacities.
+ * cut into ranks and micro-batches is a pure function of the instances' lengths and the capacities.
  */
 #ifndef DATA_BATCH_H
 #define DATA_BATCH_H
@@ -34,18 +34,19 @@ struct batch_capacity {
 	int32_t tokens, sequences, predictions; /* T_cap, B_cap, P_cap */
 };
 
-/* All micro-batches of one optimiser update, with the counts its loss is divided by. */
+/* One optimiser update: the micro-batches that are this rank's, and the counts that the loss is divided by. */
 struct step {
 	int64_t number;       /* from 1 */
 	int64_t first_sample; /* global number of its first instance; instances are consecutive */
 	int64_t epoch;        /* of the first instance */
 	int64_t epoch_first;  /* that epoch's first sample: instances_hint() resumes from these two */
-	int64_t instance_count;
-	int64_t token_count;
-	double prediction_weight;                 /* sum of prediction weights over the whole step */
-	int64_t prediction_count, labelled_count; /* instances with a next-sentence label */
-	int32_t *lengths; /* [instance_count] tokens of each */
+	int64_t instance_count, token_count; /* of all ranks */
+	/* Of the micro-batches below, since only who makes an instance knows them: ranks add theirs up. */
+	double prediction_weight;                 /* sum of prediction weights */
+	int64_t prediction_count, labelled_count; /* labelled: instances with a next-sentence label */
+	int32_t *lengths; /* [instance_count] tokens of each, of all ranks */
 	int32_t batch_count;
+	int32_t most_batches; /* of any rank */
 	struct batch *batches; /* [batch_count], or NULL for a large step: step_batch() gives them either way */
 	const struct outline *outline; /* of such a step; the reader's own */
 };
@@ -135,7 +136,12 @@ int32_t instance_predictions(const struct instance_settings *settings, int32_t l
 struct step_reader;
 struct step_settings {
 	int64_t batch_size;         /* instances a step (global) */
-	int32_t accumulation_steps; /* micro-batches a step, of equal instance counts (+-1), the larger first;
+	/* Each of `ranks` (0 = one) makes its own share of a step, cut again into `replicas` (0 = one), which it computes
+	 * one after the other. All shares have the same work or nearly so, and none more than its even number of instances,
+	 * rounded up; some may be empty. An instance of l tokens is l * (linear_work + l) work. */
+	int32_t rank, ranks, replicas;
+	int64_t linear_work;
+	int32_t accumulation_steps; /* micro-batches a replica, of equal instance counts (+-1), the larger first;
 	                               0 = as few as the capacity allows */
 	struct batch_capacity capacity; /* of one micro-batch */
 	int64_t first_step;             /* the first to be delivered, from 1 */
@@ -158,6 +164,9 @@ void step_reader_close(struct step_reader *reader);
 
 /* Host memory that a reader with these settings takes. */
 size_t step_reader_bytes(const struct instance_settings *instances, const struct step_settings *settings);
+
+/* Instances of a replica's share at most. */
+int64_t step_part_instances(const struct step_settings *settings);
 
 /* Capacity that fits any `batch_size` / `accumulation_steps` instances of these settings, not above
  * `token_limit` tokens (0 = no limit) but always one full sequence. */

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/source.h"
+#include "data/step_cut.h"
 
 /* Two steps in the caller's hands (the last two given out), two being made ahead. */
 #define SLOTS 4
@@ -31,7 +32,9 @@ struct batch_maker {
 struct outline {
 	struct step_reader *reader;
 	struct pick *picks; /* [batch_size] */
-	int32_t *ends;      /* [batch_limit] instances up to the end of each micro-batch */
+	int32_t *order;     /* [batch_size] indices of picks, rank after rank */
+	int64_t first;      /* of this rank's in it */
+	int32_t *ends;      /* [batch_limit] places in it up to the end of each micro-batch */
 };
 
 struct step_reader {
@@ -43,6 +46,8 @@ struct step_reader {
 	bool ready;          /* batches are made ahead; otherwise outlines */
 	struct step slots[SLOTS];
 	struct outline outlines[SLOTS]; /* where batches are ready, the first serves all */
+	struct step_cut cut;              /* the thread's own */
+	int64_t *part_ends;               /* [parts] the thread's own */
 	struct batch_maker ahead, asked;  /* the thread's own; the caller's */
 	struct batch spelled[SPELLED];    /* the caller's, in turn */
 	int64_t spelled_count;
@@ -57,39 +62,6 @@ struct step_reader {
 	struct error error; /* its status is OK while all goes well */
 	double waited;
 };
-
-/* Micro-batches as few as the capacity allows (greedy in order is fewest), or of equal instance counts: fills
- * outline->ends and returns their number. Of predictions the picks know how many there are at most, so the cut is a
- * function of the picks and the capacity alone. */
-static int32_t cut_step(const struct step_settings *settings, struct outline *outline, int64_t instance_count)
-{
-	int32_t cuts = 0;
-	if (settings->accumulation_steps > 0) {
-		int64_t parts = settings->accumulation_steps < instance_count ? settings->accumulation_steps
-		                                                              : instance_count;
-		int64_t end = 0;
-		for (; cuts < parts; cuts++) {
-			end += instance_count / parts + (cuts < instance_count % parts);
-			outline->ends[cuts] = (int32_t)end;
-		}
-		return cuts;
-	}
-	struct batch_capacity used = {0};
-	for (int64_t i = 0; i < instance_count; i++) {
-		int32_t tokens = outline->picks[i].length, predictions = outline->picks[i].predictions;
-		if (used.sequences + 1 > settings->capacity.sequences ||
-		    tokens > settings->capacity.tokens - used.tokens ||
-		    predictions > settings->capacity.predictions - used.predictions) {
-			outline->ends[cuts++] = (int32_t)i;
-			used = (struct batch_capacity){0};
-		}
-		used.tokens += tokens;
-		used.predictions += predictions;
-		used.sequences++;
-	}
-	outline->ends[cuts++] = (int32_t)instance_count;
-	return cuts;
-}
 
 static void sort_by_id(struct batch_maker *maker, struct batch *batch)
 {
@@ -169,21 +141,22 @@ static enum status append_instance(struct batch_maker *maker, struct batch *batc
 static enum status fill_batch(struct batch_maker *maker, const struct outline *outline, int64_t first_sample,
                               int32_t number, struct batch *batch)
 {
-	int64_t begin = number > 0 ? outline->ends[number - 1] : 0, end = outline->ends[number];
+	int64_t begin = number > 0 ? outline->ends[number - 1] : outline->first, end = outline->ends[number];
 	int32_t tokens = batch->token_count, sequences = batch->sequence_count,
 	        predictions = batch->prediction_count;
 	batch->token_count = batch->sequence_count = batch->prediction_count = batch->longest = 0;
 	batch->starts[0] = 0;
-	for (int64_t i = begin; i < end; i++)
-		TRY(append_instance(maker, batch, first_sample + i, &outline->picks[i]));
+	for (int64_t i = begin; i < end; i++) {
+		int32_t instance = outline->order[i];
+		TRY(append_instance(maker, batch, first_sample + instance, &outline->picks[instance]));
+	}
 	sort_by_id(maker, batch);
 	clear_tails(batch, tokens, sequences, predictions);
 	return OK;
 }
 
-static void add_counts(struct step *step, int32_t tokens, int32_t predictions, const float *weights)
+static void add_counts(struct step *step, int32_t predictions, const float *weights)
 {
-	step->token_count += tokens;
 	step->prediction_count += predictions;
 	for (int32_t i = 0; i < predictions; i++)
 		step->prediction_weight += weights[i];
@@ -195,7 +168,7 @@ static enum status make_batches(struct step_reader *reader, const struct outline
 	for (int32_t i = 0; i < step->batch_count; i++) {
 		struct batch *batch = &step->batches[i];
 		TRY(fill_batch(&reader->ahead, outline, step->first_sample, i, batch));
-		add_counts(step, batch->token_count, batch->prediction_count, batch->prediction_weights);
+		add_counts(step, batch->prediction_count, batch->prediction_weights);
 		for (int32_t k = 0; k < batch->sequence_count; k++)
 			step->labelled_count += batch->next_labels[k] >= 0;
 	}
@@ -205,13 +178,39 @@ static enum status make_batches(struct step_reader *reader, const struct outline
 /* The counts alone: every instance is made, and forgotten. Weights add up in the same order as in make_batches. */
 static enum status count_step(struct step_reader *reader, const struct outline *outline, struct step *step)
 {
-	for (int64_t i = 0; i < step->instance_count; i++) {
+	int64_t end = step->batch_count > 0 ? outline->ends[step->batch_count - 1] : outline->first;
+	for (int64_t i = outline->first; i < end; i++) {
 		struct instance instance = reader->scratch;
-		TRY(instances_make(reader->instances, &outline->picks[i], &instance));
-		add_counts(step, instance.length, instance.prediction_count, instance.prediction_weights);
+		TRY(instances_make(reader->instances, &outline->picks[outline->order[i]], &instance));
+		add_counts(step, instance.prediction_count, instance.prediction_weights);
 		step->labelled_count += instance.next_label >= 0;
 	}
 	return OK;
+}
+
+/* Cuts a step for all ranks: what is this one's, and how many micro-batches the busiest has. */
+static void cut_step(struct step_reader *reader, struct outline *outline, struct step *step)
+{
+	const struct step_settings *settings = &reader->settings;
+	int32_t replicas = settings->replicas > 0 ? settings->replicas : 1;
+	int64_t begin = 0, *ends = reader->part_ends;
+	step_cut_parts(&reader->cut, outline->picks, step->instance_count, outline->order, ends);
+	step->batch_count = step->most_batches = 0;
+	for (int32_t rank = 0, part = 0; part < reader->cut.parts; rank++) {
+		bool own = rank == settings->rank;
+		int32_t batches = 0;
+		if (own)
+			outline->first = begin;
+		for (int32_t replica = 0; replica < replicas; replica++, part++) {
+			batches += step_cut_batches(settings, outline->picks, outline->order, begin, ends[part],
+						    own ? outline->ends + batches : NULL);
+			begin = ends[part];
+		}
+		if (own)
+			step->batch_count = batches;
+		if (batches > step->most_batches)
+			step->most_batches = batches;
+	}
 }
 
 /* `index` counts the delivered steps from 0. */
@@ -230,11 +229,13 @@ static enum status make_step(struct step_reader *reader, int64_t index)
 	                   &step->epoch_first));
 	for (int64_t i = 1; i < step->instance_count; i++)
 		TRY(instances_pick(reader->instances, step->first_sample + i, &outline->picks[i], NULL, NULL));
-	for (int64_t i = 0; i < step->instance_count; i++)
-		step->lengths[i] = outline->picks[i].length;
-	step->batch_count = cut_step(settings, outline, step->instance_count);
 	step->token_count = step->prediction_count = step->labelled_count = 0;
 	step->prediction_weight = 0;
+	for (int64_t i = 0; i < step->instance_count; i++) {
+		step->lengths[i] = outline->picks[i].length;
+		step->token_count += outline->picks[i].length;
+	}
+	cut_step(reader, outline, step);
 	if (reader->ready)
 		return make_batches(reader, outline, step);
 	step->outline = outline;
@@ -277,8 +278,8 @@ static void *run_reader(void *context)
 	return NULL;
 }
 
-/* Most micro-batches a step can have: with accumulation the given number; otherwise every one but the last
- * holds at least as many instances as full ones fit. */
+/* Most micro-batches a step can have: with accumulation the given number for each replica; otherwise every one but a
+ * replica's last holds at least as many instances as full ones fit. */
 static enum status count_batches(struct step_reader *reader)
 {
 	const struct step_settings *settings = &reader->settings;
@@ -289,10 +290,9 @@ static enum status count_batches(struct step_reader *reader)
 		fits = settings->capacity.sequences;
 	if (fits > settings->capacity.predictions / predictions)
 		fits = settings->capacity.predictions / predictions;
-	int64_t needed = 1;
+	int64_t needed = 1, instances = step_part_instances(settings);
 	if (settings->accumulation_steps > 0)
-		needed = (settings->batch_size + settings->accumulation_steps - 1) /
-		         settings->accumulation_steps;
+		needed = (instances + settings->accumulation_steps - 1) / settings->accumulation_steps;
 	if (fits < needed) {
 		enum status status =
 		        error_set(ERR_USAGE,
@@ -304,11 +304,12 @@ static enum status count_batches(struct step_reader *reader)
 		error_hint("raise --gradient_accumulation_steps, or lower --train_batch_size");
 		return status;
 	}
-	reader->batch_limit = settings->accumulation_steps;
-	if (settings->accumulation_steps == 0)
-		reader->batch_limit = (int32_t)((settings->batch_size + fits - 1) / fits);
-	else if (reader->batch_limit > settings->batch_size)
-		reader->batch_limit = (int32_t)settings->batch_size;
+	int64_t limit = settings->accumulation_steps;
+	if (limit == 0)
+		limit = (instances + fits - 1) / fits;
+	else if (limit > instances)
+		limit = instances;
+	reader->batch_limit = (int32_t)(limit * (settings->replicas > 0 ? settings->replicas : 1));
 	return OK;
 }
 
@@ -323,6 +324,7 @@ static enum status take_outline(struct step_reader *reader, struct outline *outl
 {
 	outline->reader = reader;
 	TRY(memory_new(&outline->picks, reader->settings.batch_size, sizeof(*outline->picks), "step"));
+	TRY(memory_new(&outline->order, reader->settings.batch_size, sizeof(*outline->order), "step"));
 	return memory_new(&outline->ends, reader->batch_limit, sizeof(*outline->ends), "step");
 }
 
@@ -346,6 +348,8 @@ static enum status take_memory(struct step_reader *reader)
 	const struct step_settings *settings = &reader->settings;
 	reader->ready = batches_are_ready(reader);
 	TRY(take_maker(reader, &reader->ahead));
+	TRY(step_cut_open(&reader->cut, settings, reader->instance_settings->max_seq_length));
+	TRY(memory_new(&reader->part_ends, reader->cut.parts, sizeof(*reader->part_ends), "step"));
 	for (int s = 0; s < SLOTS; s++) {
 		struct step *step = &reader->slots[s];
 		TRY(memory_new(&step->lengths, settings->batch_size, sizeof(*step->lengths), "step"));
@@ -388,6 +392,7 @@ enum status step_reader_open(struct step_reader **out, struct instances *instanc
 	struct step_reader *reader = NULL;
 	*out = NULL;
 	BUG_IF(settings->batch_size < 1 || settings->first_step < 1 || settings->accumulation_steps < 0);
+	BUG_IF(settings->rank < 0 || settings->rank >= (settings->ranks > 0 ? settings->ranks : 1));
 	if (settings->batch_size > INT32_MAX)
 		return error_set(ERR_USAGE, "%lld instances a step; the limit is 2^31",
 		                 (long long)settings->batch_size);
@@ -459,12 +464,15 @@ void step_reader_close(struct step_reader *reader)
 		free(reader->slots[s].batches);
 		free(reader->slots[s].lengths);
 		free(reader->outlines[s].picks);
+		free(reader->outlines[s].order);
 		free(reader->outlines[s].ends);
 	}
 	for (int i = 0; i < SPELLED; i++)
 		batch_release(&reader->spelled[i]);
 	pthread_mutex_destroy(&reader->lock);
 	pthread_cond_destroy(&reader->changed);
+	step_cut_release(&reader->cut);
+	free(reader->part_ends);
 	free(reader->ahead.sorted);
 	free(reader->asked.sorted);
 	free(reader->scratch.ids);
@@ -481,7 +489,8 @@ size_t step_reader_bytes(const struct instance_settings *instances, const struct
 	if (count_batches(&reader) != OK)
 		return 0; /* said when it is opened */
 	size_t batch = batch_bytes(settings->capacity), lengths = SLOTS * (size_t)settings->batch_size * sizeof(int32_t);
-	size_t outline = (size_t)settings->batch_size * sizeof(struct pick) + (size_t)reader.batch_limit * sizeof(int32_t);
+	size_t outline = (size_t)settings->batch_size * (sizeof(struct pick) + sizeof(int32_t)) +
+			 (size_t)reader.batch_limit * sizeof(int32_t);
 	if (batches_are_ready(&reader))
 		return SLOTS * (size_t)reader.batch_limit * batch + outline + lengths;
 	return SPELLED * batch + SLOTS * outline + lengths;
