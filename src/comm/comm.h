@@ -33,6 +33,15 @@ struct comm_place {
 	char host[64];
 };
 
+struct place; /* comm/place.h: found by place_find() */
+
+struct comm_settings {
+	const struct place *place; /* NULL: alone */
+	double watchdog_seconds;   /* the least a section may take before its rank counts as hung; 0: 60 */
+};
+/* Takes its place among the ranks; also checks that all run the same program (ERR_STATE). [all] */
+MUST_USE enum status comm_open(struct comm **out, const struct comm_settings *settings);
+
 const struct comm_place *comm_place(const struct comm *comm);
 /* "shared memory", "MPI (Open MPI 4.1.4)", ... for the settings table. */
 const char *comm_description(const struct comm *comm);

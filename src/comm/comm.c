@@ -1,0 +1,207 @@
+#include "comm/comm.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/memory.h"
+#include "comm/transport.h"
+
+/* Version and content of the program: ranks of two builds would not compute the same. */
+static void describe_program(char *out, size_t size)
+{
+	struct buffer program = {0};
+	uint64_t hash = 0;
+	if (file_read("/proc/self/exe", (size_t)1 << 30, &program) == OK)
+		hash = hash64(program.data, program.size);
+	buffer_release(&program);
+	snprintf(out, size, "bertc " VERSION ", build %016llx", (unsigned long long)hash);
+}
+
+enum status comm_open(struct comm **out, const struct comm_settings *settings)
+{
+	static const struct place alone = {.ranks = {.size = 1, .local_size = 1}};
+	const struct place *place = settings->place ? settings->place : &alone;
+	char program[64];
+	struct comm *comm;
+	enum status status = OK;
+	TRY(memory_new(&comm, 1, sizeof(*comm), "the ranks' communication"));
+	comm->place = place->ranks;
+	if (comm->place.size == 1)
+		alone_open(comm);
+	else
+		status = shared_open(comm, place);
+	if (status != OK) {
+		free(comm);
+		return status;
+	}
+	*out = comm;
+	if (comm->place.size == 1)
+		return OK;
+	TRY_GOTO(queue_open(comm), fail);
+	describe_program(program, sizeof(program));
+	TRY_GOTO(comm_agree(comm, "the program", program), fail);
+	return OK;
+fail:
+	comm_close(comm);
+	*out = NULL;
+	return status;
+}
+
+void comm_close(struct comm *comm)
+{
+	if (!comm)
+		return;
+	queue_close(comm);
+	comm->transport->close(comm);
+	free(comm);
+}
+
+const struct comm_place *comm_place(const struct comm *comm)
+{
+	return &comm->place;
+}
+
+const char *comm_description(const struct comm *comm)
+{
+	return comm->description;
+}
+
+enum status comm_allocate(struct comm *comm, void **out, size_t bytes, const char *what)
+{
+	/* The thread of large operations looks into the list of allocations. */
+	TRY(queue_wait(comm, comm->queue.begun));
+	return comm->transport->allocate(comm, out, bytes, what);
+}
+
+void comm_release(struct comm *comm, void *memory)
+{
+	if (!memory)
+		return;
+	enum status status = queue_wait(comm, comm->queue.begun);
+	(void)status; /* whatever went wrong, the memory goes */
+	comm->transport->release(comm, memory);
+}
+
+enum status comm_barrier(struct comm *comm)
+{
+	return comm->transport->gather(comm, NULL, 0, NULL);
+}
+
+enum status comm_gather(struct comm *comm, const void *data, size_t bytes, void *out)
+{
+	int32_t size = comm->place.size;
+	unsigned char *pieces = NULL;
+	if (bytes <= SEGMENT_SMALL_BYTES)
+		return comm->transport->gather(comm, data, bytes, out);
+	TRY(memory_new(&pieces, size, SEGMENT_SMALL_BYTES, "messages of ranks"));
+	for (size_t done = 0; done < bytes; done += SEGMENT_SMALL_BYTES) {
+		size_t now = bytes - done < SEGMENT_SMALL_BYTES ? bytes - done : SEGMENT_SMALL_BYTES;
+		enum status status = comm->transport->gather(comm, (const unsigned char *)data + done, now, pieces);
+		if (status != OK) {
+			free(pieces);
+			return status;
+		}
+		for (int32_t rank = 0; rank < size; rank++)
+			memcpy((unsigned char *)out + (size_t)rank * bytes + done, pieces + (size_t)rank * now, now);
+	}
+	free(pieces);
+	return OK;
+}
+
+/* Sums, or takes the largest, in the order of the ranks. */
+static enum status combine(struct comm *comm, double *values, int64_t count, bool is_sum)
+{
+	int64_t most = SEGMENT_SMALL_BYTES / (int64_t)sizeof(double);
+	int32_t size = comm->place.size;
+	double *all;
+	if (size == 1)
+		return OK;
+	TRY(memory_new(&all, size * (count < most ? count : most), sizeof(*all), "messages of ranks"));
+	for (int64_t done = 0; done < count; done += most) {
+		int64_t now = count - done < most ? count - done : most;
+		enum status status = comm->transport->gather(comm, values + done, (size_t)now * sizeof(*all), all);
+		if (status != OK) {
+			free(all);
+			return status;
+		}
+		for (int64_t i = 0; i < now; i++) {
+			double result = all[i];
+			for (int32_t rank = 1; rank < size; rank++) {
+				double other = all[rank * now + i];
+				/* A value that is not a number wins. */
+				result = is_sum ? result + other : other > result || other != other ? other : result;
+			}
+			values[done + i] = result;
+		}
+	}
+	free(all);
+	return OK;
+}
+
+enum status comm_sum(struct comm *comm, double *values, int64_t count)
+{
+	return combine(comm, values, count, true);
+}
+
+enum status comm_max(struct comm *comm, double *values, int64_t count)
+{
+	return combine(comm, values, count, false);
+}
+
+enum status comm_broadcast(struct comm *comm, void *data, size_t bytes, int32_t root)
+{
+	BUG_IF(root < 0 || root >= comm->place.size);
+	for (size_t done = 0; done < bytes; done += SEGMENT_SMALL_BYTES) {
+		size_t now = bytes - done < SEGMENT_SMALL_BYTES ? bytes - done : SEGMENT_SMALL_BYTES;
+		TRY(comm->transport->broadcast(comm, (unsigned char *)data + done, now, root));
+	}
+	return OK;
+}
+
+int64_t comm_share(const struct comm *comm, int64_t count, int32_t rank)
+{
+	int64_t blocks = (count + 63) / 64, first = 64 * (blocks * rank / comm->place.size);
+	return first < count ? first : count;
+}
+
+static comm_ticket push(struct comm *comm, int32_t kind, void *data, int64_t count, enum comm_type type, enum comm_type wire)
+{
+	BUG_IF(count < 0);
+	if (comm->place.size == 1 || count == 0)
+		return 0;
+	return queue_push(comm, &(struct operation){.kind = kind, .type = type, .wire = wire, .data = data, .count = count});
+}
+
+comm_ticket comm_reduce_scatter(struct comm *comm, void *data, int64_t count, enum comm_type type, enum comm_type wire)
+{
+	BUG_IF(type != COMM_F32 && type != COMM_F64);
+	BUG_IF(wire != type && wire != COMM_BF16 && wire != COMM_F16);
+	return push(comm, OPERATION_REDUCE_SCATTER, data, count, type, wire);
+}
+
+comm_ticket comm_all_gather(struct comm *comm, void *data, int64_t count, enum comm_type type)
+{
+	return push(comm, OPERATION_ALL_GATHER, data, count, type, type);
+}
+
+enum status comm_wait(struct comm *comm, comm_ticket ticket)
+{
+	return ticket == 0 ? OK : queue_wait(comm, ticket);
+}
+
+void comm_seconds(const struct comm *comm, double *out_busy, double *out_exposed)
+{
+	*out_busy = comm->queue.busy;
+	*out_exposed = comm->queue.exposed;
+}
+
+void comm_section(struct comm *comm, const char *section, int64_t step)
+{
+	if (comm->transport->section)
+		comm->transport->section(comm, section, step);
+}

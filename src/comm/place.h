@@ -1,0 +1,36 @@
+/* This process's place among the ranks, from what started it: our launcher, mpirun, srun, or the variables RANK,
+ * WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT. */
+#ifndef COMM_PLACE_H
+#define COMM_PLACE_H
+
+#include "comm/comm.h"
+
+/* How the ranks of a run find each other. */
+enum meeting {
+	MEETING_ALONE,
+	MEETING_SEGMENT, /* our launcher made the shared memory: an inherited descriptor */
+	MEETING_NAME,    /* ranks of one machine: the shared memory has a name */
+	MEETING_MPI,
+};
+
+struct place {
+	struct comm_place ranks;
+	enum meeting meeting;
+	int segment;      /* MEETING_SEGMENT */
+	char name[96];    /* MEETING_NAME: what all ranks of the run, and no others here, have in common */
+	bool launched;    /* by our launcher, which holds the lock of the run folder and watches the ranks */
+	int32_t cores;    /* for this rank's threads; 0: all that the process may use */
+	int32_t restarts; /* how often the launcher has restarted the ranks */
+};
+
+/* A process that nothing placed is rank 0 of 1. Variables that contradict each other are ERR_USAGE. */
+MUST_USE enum status place_find(struct place *out);
+
+/* The launcher's side: what a rank finds in its environment. */
+#define PLACE_RANK "BERTC_RANK"
+#define PLACE_SIZE "BERTC_RANKS"
+#define PLACE_SEGMENT "BERTC_SEGMENT" /* the descriptor */
+#define PLACE_CORES "BERTC_RANK_CORES"
+#define PLACE_RESTARTS "BERTC_RESTARTS"
+
+#endif

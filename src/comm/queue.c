@@ -1,0 +1,89 @@
+#include <time.h>
+
+#include "base/log.h"
+#include "comm/transport.h"
+
+static void *queue_main(void *argument)
+{
+	struct comm *comm = argument;
+	struct queue *queue = &comm->queue;
+	pthread_mutex_lock(&queue->lock);
+	for (;;) {
+		while (queue->done == queue->begun && !queue->quit)
+			pthread_cond_wait(&queue->changed, &queue->lock);
+		if (queue->done == queue->begun)
+			break;
+		struct operation operation = queue->entries[(queue->done + 1) % QUEUE_LENGTH];
+		bool failed = queue->error.status != OK;
+		pthread_mutex_unlock(&queue->lock);
+		double started = clock_seconds();
+		enum status status = failed ? OK : comm->transport->run(comm, &operation);
+		double seconds = clock_seconds() - started;
+		pthread_mutex_lock(&queue->lock);
+		if (status != OK)
+			queue->error = *error_last();
+		if (operation.kind != OPERATION_CALL)
+			queue->busy += seconds;
+		queue->done++;
+		pthread_cond_broadcast(&queue->changed);
+	}
+	pthread_mutex_unlock(&queue->lock);
+	return NULL;
+}
+
+enum status queue_open(struct comm *comm)
+{
+	struct queue *queue = &comm->queue;
+	pthread_mutex_init(&queue->lock, NULL);
+	pthread_cond_init(&queue->changed, NULL);
+	if (pthread_create(&queue->thread, NULL, queue_main, comm) != 0)
+		return error_set(ERR_RESOURCE, "cannot start the thread that talks to other ranks");
+	queue->started = true;
+	return OK;
+}
+
+comm_ticket queue_push(struct comm *comm, const struct operation *operation)
+{
+	struct queue *queue = &comm->queue;
+	pthread_mutex_lock(&queue->lock);
+	while (queue->begun - queue->done == QUEUE_LENGTH)
+		pthread_cond_wait(&queue->changed, &queue->lock);
+	comm_ticket ticket = ++queue->begun;
+	queue->entries[ticket % QUEUE_LENGTH] = *operation;
+	pthread_cond_broadcast(&queue->changed);
+	pthread_mutex_unlock(&queue->lock);
+	return ticket;
+}
+
+enum status queue_wait(struct comm *comm, comm_ticket ticket)
+{
+	struct queue *queue = &comm->queue;
+	enum status status = OK;
+	pthread_mutex_lock(&queue->lock);
+	BUG_IF(ticket > queue->begun);
+	if (queue->done < ticket) {
+		double started = clock_seconds();
+		while (queue->done < ticket)
+			pthread_cond_wait(&queue->changed, &queue->lock);
+		queue->exposed += clock_seconds() - started;
+	}
+	if (queue->error.status != OK)
+		status = error_restore(&queue->error);
+	pthread_mutex_unlock(&queue->lock);
+	return status;
+}
+
+void queue_close(struct comm *comm)
+{
+	struct queue *queue = &comm->queue;
+	if (!queue->started)
+		return;
+	pthread_mutex_lock(&queue->lock);
+	queue->quit = true;
+	pthread_cond_broadcast(&queue->changed);
+	pthread_mutex_unlock(&queue->lock);
+	pthread_join(queue->thread, NULL);
+	pthread_mutex_destroy(&queue->lock);
+	pthread_cond_destroy(&queue->changed);
+	queue->started = false;
+}

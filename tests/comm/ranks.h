@@ -1,0 +1,67 @@
+/* Tests of several ranks: each is a process of its own, forked from the test, with an open comm. */
+#ifndef TESTS_COMM_RANKS_H
+#define TESTS_COMM_RANKS_H
+
+#include <sys/wait.h>
+#include <unistd.h>
+#include "comm/place.h"
+#include "comm/segment.h"
+#include "test.h"
+
+/* What a rank does; its result is the process's exit status. */
+typedef enum status rank_body(struct comm *comm, void *context);
+
+/* In a rank: a condition that must hold. */
+#define RANK_CHECK(condition)                                                                                \
+	do {                                                                                                 \
+		if (!(condition)) {                                                                          \
+			fprintf(stderr, "rank %d: %s:%d: %s\n", comm_place(comm)->rank, __FILE__, __LINE__,  \
+				#condition);                                                                 \
+			return ERR_INTERNAL;                                                                 \
+		}                                                                                            \
+	} while (0)
+
+static inline int rank_main(int segment, int32_t rank, int32_t size, rank_body *body, void *context)
+{
+	struct place place = {.ranks = {rank, size, rank, size, "here"}, .meeting = MEETING_SEGMENT, .segment = segment};
+	struct comm *comm = NULL;
+	if (size == 1)
+		place.meeting = MEETING_ALONE;
+	enum status status = comm_open(&comm, &(struct comm_settings){.place = &place});
+	if (status == OK)
+		status = body(comm, context);
+	if (status != OK && status != ERR_INTERNAL)
+		fprintf(stderr, "rank %d: %s\n", rank, error_last()->message);
+	comm_close(comm);
+	return (int)status;
+}
+
+/* Runs `body` in `size` ranks; their exit statuses (128 + signal) into `statuses`, if not NULL; otherwise all must be OK. */
+static inline void run_ranks(int32_t size, rank_body *body, void *context, int *statuses)
+{
+	struct segment segment;
+	pid_t children[64];
+	assert_true(size <= 64);
+	assert_ok(segment_create(&segment, size, false));
+	fflush(NULL);
+	for (int32_t rank = 0; rank < size; rank++) {
+		children[rank] = fork();
+		assert_true(children[rank] >= 0);
+		if (children[rank] == 0) {
+			alarm(60); /* a rank that hangs ends the test */
+			_exit(rank_main(dup(segment.file), rank, size, body, context));
+		}
+	}
+	for (int32_t rank = 0; rank < size; rank++) {
+		int status;
+		assert_int_equal(waitpid(children[rank], &status, 0), children[rank]);
+		int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+		if (statuses)
+			statuses[rank] = code;
+		else if (code != 0)
+			fail_msg("rank %d of %d ended with %d", rank, size, code);
+	}
+	segment_leave(&segment);
+}
+
+#endif
