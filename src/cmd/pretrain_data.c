@@ -239,8 +239,7 @@ enum status pretrain_open_evaluation(struct pretrain *run, const struct pretrain
 		run->evaluation_count++;
 		if (instances_per_epoch(out->instances) > 0)
 			continue;
-		log_warning("%s%s too short for an instance: not evaluated", name ? name : "the held-out documents",
-			    name ? " is" : " are");
+		log_warning("%s is too short for an instance: not evaluated", name ? name : "the held-out text");
 		instances_close(out->instances);
 		run->evaluation_count--;
 	}

@@ -406,7 +406,7 @@ enum status report_evaluation(struct report *report, const struct train_state *s
 	json_put_double(&writer, "seconds", state->seconds);
 	json_put_double(&writer, "eval_seconds", seconds);
 	json_close(&writer);
-	log_note("step %lld, %s%s", (long long)state->step, set ? set : "held-out documents", text);
+	log_note("step %lld, %s%s", (long long)state->step, set ? set : "held-out text", text);
 	TRY(append_line(report, &line));
 	struct findings findings = {0};
 	diagnosis_evaluation(&report->diagnosis, history_set(&report->history, set ? set : ""), set, state->step,
