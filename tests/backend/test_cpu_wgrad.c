@@ -125,7 +125,7 @@ static void run(const struct cpu_wgrad *a, int threads)
 		abort();
 	struct backend backend = {.pool = pool};
 	struct replica replica = {.backend = &backend};
-	replica.workspace_bytes = cpu_wgrad_workspace_bytes(a->dy.rows, a->dy.columns, a->x.columns);
+	replica.workspace_bytes = cpu_wgrad_workspace_bytes(a->dy.rows, a->dy.columns, a->x.columns, threads);
 	replica.workspace = aligned_alloc(256, (replica.workspace_bytes + 511) / 256 * 256);
 	if (!replica.workspace)
 		abort();

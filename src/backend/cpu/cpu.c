@@ -59,14 +59,15 @@ static size_t larger_bytes(size_t a, size_t b)
 /* What attention and weight gradients need from the workspace's beginning on. */
 static size_t kernel_bytes(struct backend *be, const struct shape_limits *l)
 {
-	size_t bytes = cpu_attention_workspace_bytes(l, pool_threads(be->pool));
+	int threads = pool_threads(be->pool);
+	size_t bytes = cpu_attention_workspace_bytes(l, threads);
 	if (!l->training)
 		return bytes;
 	int64_t rows = larger(l->batch.tokens, larger(l->batch.sequences, l->batch.predictions));
-	bytes = larger_bytes(bytes, cpu_wgrad_workspace_bytes(rows, 3 * (int64_t)l->hidden, l->hidden));
-	bytes = larger_bytes(bytes, cpu_wgrad_workspace_bytes(rows, l->intermediate, l->hidden));
-	bytes = larger_bytes(bytes, cpu_wgrad_workspace_bytes(rows, l->hidden, l->intermediate));
-	return larger_bytes(bytes, cpu_wgrad_workspace_bytes(VOCABULARY_ROWS, VOCABULARY_BLOCK, l->hidden));
+	bytes = larger_bytes(bytes, cpu_wgrad_workspace_bytes(rows, 3 * (int64_t)l->hidden, l->hidden, threads));
+	bytes = larger_bytes(bytes, cpu_wgrad_workspace_bytes(rows, l->intermediate, l->hidden, threads));
+	bytes = larger_bytes(bytes, cpu_wgrad_workspace_bytes(rows, l->hidden, l->intermediate, threads));
+	return larger_bytes(bytes, cpu_wgrad_workspace_bytes(VOCABULARY_ROWS, VOCABULARY_BLOCK, l->hidden, threads));
 }
 
 /* Lays the scratch into `base` (NULL measures); returns its bytes. */

@@ -70,10 +70,10 @@ static const char *panel_at(const struct part *part, int64_t column, int64_t blo
 	return (const char *)part->p->packed + column / 16 * part->panel_bytes + (part->first + block) * GEMM_BLOCK * 32;
 }
 
-/* 32 columns for all rows, in runs along k that leave a panel (up to 32 KiB) in L1. */
+/* 32 columns for all rows, in runs along k whose panel stays in L1, most of it. */
 static void multiply_columns(const struct part *part, int64_t column, float *out, int64_t out_row, bool accumulate)
 {
-	enum { RUN = 16 };
+	enum { RUN = 24 };
 	const struct row_product *p = part->p;
 	int64_t runs = (part->blocks + RUN - 1) / RUN, run = (part->blocks + runs - 1) / runs;
 	int64_t block = gemm_block_bytes(p->kernels);

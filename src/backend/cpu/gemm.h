@@ -28,6 +28,11 @@ struct block_product {
 	float *out;
 	int64_t out_m, out_n, out_row; /* floats to the next block along m, along n; to the next row */
 	bool accumulate;
+	/* Optional: what AMX brings into L2 meanwhile, a part at each step. */
+	struct {
+		const void *from;
+		int64_t bytes;
+	} fetch[2];
 };
 
 /* out (32m, 32) = or += left (32m, 32k) times 32 columns of a packed weight. Blocks of the left operand follow each
@@ -62,6 +67,9 @@ struct gemm_kernels {
 	/* Around a run of multiply() calls in one thread: AMX tiles are configured and released. */
 	void (*begin)(void);
 	void (*end)(void);
+	/* Rows and columns [0, 32 or fewer) of a plain block of fp32 go to, or are added to, rows `out_row` floats apart. Whole
+	   rows that are not added to go past the caches; a thread's last call must be followed by end(). */
+	void (*store_block)(const float *block, float *out, int64_t out_row, int64_t rows, int64_t columns, bool accumulate);
 	/* sums[c] += source(0, c) + source(1, c) + ... over `rows`, columns c < columns. */
 	void (*add_columns)(const void *source, int64_t row_elements, int64_t rows, int64_t columns,
 	                    float *sums);

@@ -1,7 +1,8 @@
 /* dw = dy' x in two passes over the pool:
  *   1. dy and x are laid into blocks (gemm.h), 32 tokens a task: dy's columns become rows, both get the token
  * as their inner dimension. Each panel of 32 columns is laid out once, whoever needs it later.
- *   2. each task multiplies one rectangle of dw, in runs of tokens whose panels fit the caches.
+ *   2. each task multiplies one rectangle of dw, in runs of tokens whose panels fit the caches, into sums that stay in
+ * L2; then they are stored or added to dw.
  * Tokens are taken in chunks, which bounds the workspace. A sum always takes the same order: runs, one after
  * the other. So the rectangles' size may depend on the number of threads.
  *
@@ -21,10 +22,9 @@ enum {
 	   from L2. */
 	RUN_BF16 = 16,
 	RUN_F32 = 4,
-	/* The largest rectangle, in panels. Its sums (2.3 MiB) pass through L2 at every run, but its panels come from
-	   farther away and serve the more products the larger it is. */
-	TASK_OUTPUTS = 24,
-	TASK_INPUTS = 24,
+	/* The largest rectangle, in panels of outputs and of inputs. Its sums (576 KiB) and two runs of x's panels (2 x 384
+	   KiB) fit into L2; panels come from farther away and serve the more products the larger it is. */
+	TASK_PANELS = 12,
 };
 
 /* Tokens between two rounds of packing: as many as give 32 MiB of blocks, but a few runs at least. */
@@ -49,10 +49,13 @@ struct layout {
 	int64_t panel_bytes;
 	char *left, *right;  /* dy' and x */
 	float *partial_sums; /* (chunk / PANEL, O): column sums of 32 rows each */
+	float *sums;         /* of each thread's rectangle: TASK_PANELS^2 plain blocks */
 };
 
+enum { BLOCK_FLOATS = PANEL * PANEL, TASK_FLOATS = TASK_PANELS * TASK_PANELS * BLOCK_FLOATS };
+
 static size_t lay_out(struct layout *l, struct arena arena, int64_t rows, int64_t outputs, int64_t inputs,
-                      size_t element)
+                      size_t element, int threads)
 {
 	l->output_panels = parts(outputs, PANEL);
 	l->input_panels = parts(inputs, PANEL);
@@ -65,14 +68,15 @@ static size_t lay_out(struct layout *l, struct arena arena, int64_t rows, int64_
 	l->left = arena_take(&arena, (size_t)(l->output_panels * l->panel_bytes));
 	l->right = arena_take(&arena, (size_t)(l->input_panels * l->panel_bytes));
 	l->partial_sums = arena_take(&arena, (size_t)(l->chunk / PANEL * outputs) * sizeof(float));
+	l->sums = arena_take(&arena, (size_t)threads * TASK_FLOATS * sizeof(float));
 	return arena.used;
 }
 
-size_t cpu_wgrad_workspace_bytes(int64_t rows, int64_t outputs, int64_t inputs)
+size_t cpu_wgrad_workspace_bytes(int64_t rows, int64_t outputs, int64_t inputs, int threads)
 {
 	struct layout l;
-	size_t f32 = lay_out(&l, (struct arena){0}, rows, outputs, inputs, sizeof(float));
-	size_t bf16 = lay_out(&l, (struct arena){0}, rows, outputs, inputs, sizeof(uint16_t));
+	size_t f32 = lay_out(&l, (struct arena){0}, rows, outputs, inputs, sizeof(float), threads);
+	size_t bf16 = lay_out(&l, (struct arena){0}, rows, outputs, inputs, sizeof(uint16_t), threads);
 	return f32 > bf16 ? f32 : bf16;
 }
 
@@ -111,68 +115,74 @@ static void pack_task(void *context, int64_t step, int worker)
 	}
 }
 
-/* A rectangle of whole blocks of dw, from panels (output, input) on. */
-static void multiply_rectangle(const struct job *job, int64_t output, int64_t outputs, int64_t input,
-                               int64_t inputs, float *out, int64_t out_row, bool overwrite)
+/* Pass 2: one rectangle of dw. */
+struct rectangle {
+	int64_t output, outputs, input, inputs; /* panels */
+	float *sums;                            /* (outputs, inputs) blocks */
+};
+
+/* One run of tokens, one row of the rectangle's blocks after the other: dy's panel stays in L1. Meanwhile the next
+ * row's comes into L2, and one of the next run's panels of x. */
+static void multiply_run(const struct job *job, const struct rectangle *rect, int64_t step, int64_t run, int64_t next)
 {
 	const struct layout *l = &job->layout;
-	int64_t block = gemm_block_bytes(job->kernels), steps = parts(job->rows, PANEL);
-	int64_t run = job->kernels->type == DTYPE_BF16 ? RUN_BF16 : RUN_F32;
-	for (int64_t step = 0; step < steps; step += run)
-		job->kernels->multiply(&(struct block_product){
-		        .m = outputs,
-		        .n = inputs,
-		        .k = least(run, steps - step),
-		        .left = l->left + output * l->panel_bytes + step * block,
-		        .left_m = l->panel_bytes,
+	int64_t block = gemm_block_bytes(job->kernels);
+	const char *left = l->left + rect->output * l->panel_bytes, *right = l->right + rect->input * l->panel_bytes;
+	for (int64_t o = 0; o < rect->outputs; o++) {
+		bool is_last = o + 1 == rect->outputs;
+		struct block_product product = {
+		        .m = 1,
+		        .n = rect->inputs,
+		        .k = run,
+		        .left = left + o * l->panel_bytes + step * block,
 		        .left_k = block,
-		        .right = l->right + input * l->panel_bytes + step * block,
+		        .right = right + step * block,
 		        .right_n = l->panel_bytes,
 		        .right_k = block,
-		        .out = out,
-		        .out_m = PANEL * out_row,
-		        .out_n = PANEL,
-		        .out_row = out_row,
-		        .accumulate = step > 0 || !overwrite,
-		});
+		        .out = rect->sums + o * rect->inputs * BLOCK_FLOATS,
+		        .out_n = BLOCK_FLOATS,
+		        .out_row = PANEL,
+		        .accumulate = step > 0,
+		};
+		product.fetch[0].from = is_last ? left + (step + run) * block : left + (o + 1) * l->panel_bytes + step * block;
+		product.fetch[0].bytes = (is_last ? next : run) * block;
+		product.fetch[1].from = right + o * l->panel_bytes + (step + run) * block;
+		product.fetch[1].bytes = o < rect->inputs ? next * block : 0;
+		job->kernels->multiply(&product);
+	}
 }
 
-/* A block that sticks out of dw: multiplied aside. */
-static void multiply_edge(const struct job *job, int64_t output, int64_t input)
+static void store_sums(const struct job *job, const struct rectangle *rect)
 {
 	int64_t outputs = job->a->dy.columns, inputs = job->a->x.columns;
-	_Alignas(64) float out[PANEL * PANEL];
-	multiply_rectangle(job, output, 1, input, 1, out, PANEL, true);
-	for (int64_t o = output * PANEL; o < least(outputs, (output + 1) * PANEL); o++)
-		for (int64_t i = input * PANEL; i < least(inputs, (input + 1) * PANEL); i++) {
-			float *dw = job->a->dw + o * inputs + i, sum = out[o % PANEL * PANEL + i % PANEL];
-			*dw = job->overwrite ? sum : *dw + sum;
+	for (int64_t o = 0; o < rect->outputs; o++)
+		for (int64_t i = 0; i < rect->inputs; i++) {
+			int64_t row = (rect->output + o) * PANEL, column = (rect->input + i) * PANEL;
+			job->kernels->store_block(rect->sums + (o * rect->inputs + i) * BLOCK_FLOATS,
+			                          job->a->dw + row * inputs + column, inputs, least(PANEL, outputs - row),
+			                          least(PANEL, inputs - column), !job->overwrite);
 		}
 }
 
-/* Pass 2: one rectangle of dw. */
 static void multiply_task(void *context, int64_t index, int worker)
 {
-	(void)worker;
 	const struct job *job = context;
 	const struct layout *l = &job->layout;
-	int64_t outputs = job->a->dy.columns, inputs = job->a->x.columns;
-	int64_t columns = parts(l->input_panels, job->task_inputs);
-	int64_t output = index / columns * job->task_outputs, input = index % columns * job->task_inputs;
-	int64_t output_end = least(output + job->task_outputs, l->output_panels);
-	int64_t input_end = least(input + job->task_inputs, l->input_panels);
-	/* Blocks from here on stick out. */
-	int64_t output_whole = least(outputs / PANEL, output_end),
-	        input_whole = least(inputs / PANEL, input_end);
+	int64_t columns = parts(l->input_panels, job->task_inputs), steps = parts(job->rows, PANEL);
+	int64_t longest = job->kernels->type == DTYPE_BF16 ? RUN_BF16 : RUN_F32;
+	struct rectangle rect = {.output = index / columns * job->task_outputs,
+	                         .input = index % columns * job->task_inputs,
+	                         .sums = l->sums + worker * TASK_FLOATS};
+	rect.outputs = least(job->task_outputs, l->output_panels - rect.output);
+	rect.inputs = least(job->task_inputs, l->input_panels - rect.input);
 
 	job->kernels->begin();
-	if (output < output_whole && input < input_whole)
-		multiply_rectangle(job, output, output_whole - output, input, input_whole - input,
-		                   job->a->dw + output * PANEL * inputs + input * PANEL, inputs,
-		                   job->overwrite);
-	for (int64_t o = output; o < output_end; o++)
-		for (int64_t i = o < output_whole ? input_whole : input; i < input_end; i++)
-			multiply_edge(job, o, i);
+	for (int64_t step = 0, run, next; step < steps; step += run) {
+		run = least(longest, steps - step);
+		next = least(longest, steps - step - run);
+		multiply_run(job, &rect, step, run, next);
+	}
+	store_sums(job, &rect);
 	job->kernels->end();
 }
 
@@ -180,8 +190,8 @@ static void multiply_task(void *context, int64_t index, int worker)
  * progress. */
 static int64_t choose_rectangles(struct job *job, int threads)
 {
-	int64_t rows = parts(job->layout.output_panels, TASK_OUTPUTS),
-	        columns = parts(job->layout.input_panels, TASK_INPUTS);
+	int64_t rows = parts(job->layout.output_panels, TASK_PANELS),
+	        columns = parts(job->layout.input_panels, TASK_PANELS);
 	do {
 		job->task_outputs = parts(job->layout.output_panels, rows);
 		job->task_inputs = parts(job->layout.input_panels, columns);
@@ -220,7 +230,7 @@ void cpu_wgrad(struct replica *r, const struct cpu_wgrad *a)
 	if (a->dy.rows == 0)
 		return;
 	lay_out(&job.layout, (struct arena){.base = r->workspace, .capacity = r->workspace_bytes}, a->dy.rows,
-	        a->dy.columns, a->x.columns, dtype_bytes(job.kernels->type));
+	        a->dy.columns, a->x.columns, dtype_bytes(job.kernels->type), pool_threads(pool));
 
 	int64_t tasks = choose_rectangles(&job, pool_threads(pool));
 	for (; job.first < a->dy.rows; job.first += job.layout.chunk) {

@@ -19,8 +19,8 @@ struct cpu_wgrad {
 };
 
 /* Bytes of replica->workspace that cpu_wgrad needs for matrices of exactly these sizes, or fewer rows, of
- * either type. */
-size_t cpu_wgrad_workspace_bytes(int64_t rows, int64_t outputs, int64_t inputs);
+ * either type, with a pool of `threads`. */
+size_t cpu_wgrad_workspace_bytes(int64_t rows, int64_t outputs, int64_t inputs, int threads);
 
 /* Uses replica->workspace from its beginning and the back end's pool; not from within a pool task. */
 void cpu_wgrad(struct replica *r, const struct cpu_wgrad *a);

@@ -39,6 +39,25 @@ static void f32_from_columns_f32(const void *source, int64_t row_elements, void 
 	f32_transpose(DTYPE_F32, source, row_elements, block);
 }
 
+static void store_block(const float *block, float *out, int64_t out_row, int64_t rows, int64_t columns, bool accumulate)
+{
+	for (int64_t r = 0; r < rows; r++) {
+		const float *from = block + r * N;
+		float *to = out + r * out_row;
+		if (!accumulate && columns == N) {
+			for (int c = 0; c < N; c += 2 * LANES)
+				store_two(to, c, vector_load(from + c), vector_load(from + c + LANES), DTYPE_F32, true);
+			continue;
+		}
+		for (int64_t c = 0; c < columns; c += LANES) {
+			vector sum = vector_load(from + c);
+			if (accumulate)
+				sum += load_floats(to, c, columns - c);
+			store_floats(to, c, columns - c, sum);
+		}
+	}
+}
+
 INLINE void add_columns(enum dtype type, const void *source, int64_t row_elements, int64_t rows,
                         int64_t columns, float *sums)
 {
@@ -81,6 +100,7 @@ const struct gemm_kernels KERNEL(gemm_kernels_f32) = {
         .multiply = KERNEL(gemm_multiply_f32),
         .begin = KERNEL(gemm_begin),
         .end = KERNEL(gemm_end),
+        .store_block = store_block,
         .add_columns = add_columns_f32,
 };
 
@@ -165,6 +185,7 @@ const struct gemm_kernels KERNEL(gemm_kernels_bf16) = {
 #endif
         .begin = KERNEL(gemm_begin),
         .end = KERNEL(gemm_end),
+        .store_block = store_block,
         .add_columns = add_columns_bf16,
 };
 #else
@@ -190,6 +211,7 @@ const struct gemm_kernels KERNEL(gemm_kernels_bf16) = {
         .multiply = KERNEL(gemm_multiply_f32),
         .begin = KERNEL(gemm_begin),
         .end = KERNEL(gemm_end),
+        .store_block = store_block,
         .add_columns = add_columns_bf16,
 };
 #endif

@@ -157,7 +157,21 @@ INLINE void store_outputs(char *top, int64_t row)
 	_tile_stored(3, bottom + 64, row);
 }
 
-static void bf16_block(const struct block_product *p, const char *left, const char *right, float *out)
+/* Fetches up to `lines` cache lines of what is left of [*from, end) into L2. */
+INLINE void fetch_lines(const char **from, const char *end, int64_t lines)
+{
+	for (; lines > 0 && *from < end; lines--, *from += ROW)
+		_mm_prefetch(*from, _MM_HINT_T1);
+}
+
+/* What the next steps will need: parts of p->fetch, and two rows of the sums of the block that comes next. */
+struct ahead {
+	const char *from[2], *end[2];
+	int64_t lines;
+	const char *sums;
+};
+
+static void bf16_block(const struct block_product *p, const char *left, const char *right, float *out, struct ahead *ahead)
 {
 	int64_t row = p->out_row * (int64_t)sizeof(float);
 	load_outputs((const char *)out, row, p->accumulate);
@@ -172,26 +186,66 @@ static void bf16_block(const struct block_product *p, const char *left, const ch
 		_tile_dpbf16ps(3, 5, 7);
 		left += p->left_k;
 		right += p->right_k;
+		for (int i = 0; i < 2; i++)
+			fetch_lines(&ahead->from[i], ahead->end[i], ahead->lines);
+		if (p->accumulate && step < N / 2) {
+			for (int i = 0; i < 2; i++, ahead->sums += row) {
+				_mm_prefetch(ahead->sums, _MM_HINT_T0);
+				_mm_prefetch(ahead->sums + ROW, _MM_HINT_T0);
+			}
+		}
 	}
 	store_outputs((char *)out, row);
 }
 
 void KERNEL(gemm_multiply_bf16)(const struct block_product *p)
 {
+	struct ahead ahead = {.lines = 0};
+	int64_t steps = p->m * p->n * p->k;
+	for (int i = 0; i < 2; i++) {
+		ahead.from[i] = p->fetch[i].from;
+		ahead.end[i] = ahead.from[i] + p->fetch[i].bytes;
+		int64_t lines = (p->fetch[i].bytes + ROW * steps - 1) / (ROW * steps);
+		ahead.lines = lines > ahead.lines ? lines : ahead.lines;
+	}
 	/* The compiler does not know that tile loads read memory: all stores before must be done. */
 	__asm__ volatile("" ::: "memory");
-	for (int64_t m = 0; m < p->m; m++)
-		for (int64_t n = 0; n < p->n; n++)
-			bf16_block(p, (const char *)p->left + m * p->left_m,
-			           (const char *)p->right + n * p->right_n,
-			           p->out + m * p->out_m + n * p->out_n);
+	for (int64_t m = 0; m < p->m; m++) {
+		for (int64_t n = 0; n < p->n; n++) {
+			float *out = p->out + m * p->out_m + n * p->out_n;
+			ahead.sums = (const char *)(n + 1 < p->n ? out + p->out_n : p->out + (m + 1) * p->out_m);
+			bf16_block(p, (const char *)p->left + m * p->left_m, (const char *)p->right + n * p->right_n, out,
+			           &ahead);
+		}
+	}
 	__asm__ volatile("" ::: "memory");
 }
 
-/* The panel stays in L1 and meets left blocks that come from L2, without staying. The next panel is brought into L2
- * meanwhile, a few lines at each step. */
+/* 32 x 32 x 32 of a panel product. */
+INLINE void panel_step(const char *left, const char *right, int64_t half, bool right_stays)
+{
+	_tile_stream_loadd(4, left, ROW);
+	if (right_stays)
+		_tile_loadd(6, right, ROW);
+	else
+		_tile_stream_loadd(6, right, ROW);
+	_tile_dpbf16ps(0, 4, 6);
+	_tile_stream_loadd(5, left + HALF, ROW);
+	_tile_dpbf16ps(2, 5, 6);
+	if (right_stays)
+		_tile_loadd(7, right + half, ROW);
+	else
+		_tile_stream_loadd(7, right + half, ROW);
+	_tile_dpbf16ps(1, 4, 7);
+	_tile_dpbf16ps(3, 5, 7);
+}
+
+/* The panel meets left blocks that come from L2. Its first RESIDENT blocks (32 KiB) stay in L1; the left blocks and the
+ * rest of the panel pass without staying, which is faster than a panel that fills L1 or sums that are stored more often.
+ * The next panel is brought into L2 meanwhile, a few lines at each step. */
 void KERNEL(gemm_multiply_panel)(const struct panel_product *p)
 {
+	enum { RESIDENT = 16 };
 	int64_t row = p->out_row * (int64_t)sizeof(float), lines = p->m < 16 ? (16 + p->m - 1) / p->m : 1;
 	const char *next = p->next, *end = next + p->k * HALF;
 	__asm__ volatile("" ::: "memory");
@@ -200,14 +254,10 @@ void KERNEL(gemm_multiply_panel)(const struct panel_product *p)
 		char *out = (char *)p->out + m * N * row;
 		load_outputs(out, row, p->accumulate);
 		for (int64_t step = 0; step < p->k; step++) {
-			_tile_stream_loadd(4, left, ROW);
-			_tile_loadd(6, right, ROW);
-			_tile_dpbf16ps(0, 4, 6);
-			_tile_stream_loadd(5, left + HALF, ROW);
-			_tile_dpbf16ps(2, 5, 6);
-			_tile_loadd(7, right + p->half, ROW);
-			_tile_dpbf16ps(1, 4, 7);
-			_tile_dpbf16ps(3, 5, 7);
+			if (step < RESIDENT)
+				panel_step(left, right, p->half, true);
+			else
+				panel_step(left, right, p->half, false);
 			left += 2 * HALF;
 			right += HALF;
 			if (next) {
@@ -237,4 +287,5 @@ void KERNEL(gemm_end)(void)
 #ifdef ISA_amx
 	_tile_release();
 #endif
+	_mm_sfence(); /* store_block's stores past the caches */
 }
