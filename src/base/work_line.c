@@ -109,7 +109,7 @@ void *work_line_take(struct work_line *line)
 	pthread_mutex_lock(&line->mutex);
 	while (*state_at(line, line->first) != SLOT_DONE) {
 		/* Better to work than to wait. */
-		if (line->begun == line->first)
+		if (line->begun < line->next)
 			work_on_next(line);
 		else
 			pthread_cond_wait(&line->done, &line->mutex);

@@ -1,8 +1,7 @@
 /* Files, one after the other, to documents. See corpus.h for what a document is, text_form.c for the forms.
  *
- * A file of text is read line by line into a document_builder. A file of records (dumps, JSON, WARC) is read
- * ahead into batches of records, which helper threads convert while earlier ones are given out
- * (base/work_line.h).
+ * Files are read ahead into batches of lines or records (dumps, JSON, WARC), which helper threads convert while earlier
+ * ones are given out (base/work_line.h). A document of lines that goes over several batches is put together here.
  */
 #include "text/corpus.h"
 
@@ -10,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/hash.h"
@@ -22,14 +20,15 @@
 #include "formats/stream.h"
 #include "text/document_builder.h"
 #include "text/gutenberg.h"
-#include "text/record_batch.h"
+#include "text/input_form.h"
+#include "text/text_batch.h"
 #include "text/utf8.h"
 
 #define BEGINNING_BYTES ((size_t)1 << 20) /* looked at to find form and encoding */
-#define NUL_SHARE 1000                    /* a binary file: more than one NUL in so many bytes */
-#define INVALID_SHARE 10                  /* not UTF-8: more than one invalid byte in so many */
 #define RECORD_LIMIT ((size_t)16 << 20)   /* a longer record becomes several */
 #define AHEAD_BYTES ((int64_t)256 << 20)  /* of records read and not yet given out */
+#define LINES_LIMIT (4 * BATCH_BYTES)     /* of a batch of lines without a good place to cut */
+#define BLANK_LINES 3                     /* in a row say all: more are left out */
 #define DAMAGE_SAID 5                     /* places told one by one */
 
 struct corpus {
@@ -50,29 +49,33 @@ struct corpus {
 	char reason[TEXT_FORM_REASON_BYTES];
 	struct gutenberg gutenberg;
 	int64_t file_offset; /* bytes of its text taken so far */
+	bool file_begins;    /* nothing was taken from it yet */
 	struct records *records;
 	struct wiki_names names;
 	const char *text_key;
 
-	/* Files of text. */
-	struct document_builder builder;
-	int64_t file_documents; /* given out, but for those in the builder */
+	bool within_line, goes_on; /* of lines being read: the next piece, the next batch goes on */
+	int64_t blank_lines;       /* in a row, so far */
 
-	/* Files of records. */
-	struct record_batch *batches;
+	struct text_batch *batches;
 	int batch_count;
 	struct work_line *line;
-	struct record_batch *filling, *given; /* being filled; whose documents are given out */
+	struct text_batch *filling, *given; /* being filled; whose documents are given out */
+	struct line_state lines;            /* that the last batch of lines left */
+	struct document_builder joined;     /* of the document that goes on, then given out */
+	bool joined_given;
+	const char *joined_path;
 	struct buffer open_record;
 	int64_t file_records, file_used; /* of the open file: all; those with text */
 	int64_t given_sentences;         /* of the file whose batches are given out */
+	enum text_form given_form;
+	char given_reason[TEXT_FORM_REASON_BYTES];
 	int64_t ahead_bytes;
-	bool ended;          /* no more files */
 	enum status pending; /* an error met while reading ahead, for its turn */
 	struct error pending_error;
 
 	struct document document;
-	int64_t next_document; /* of the builder or the batch given out */
+	int64_t next_document; /* of the batch given out */
 };
 
 static enum text_form found_form(enum input_form input, enum text_form form)
@@ -82,8 +85,8 @@ static enum text_form found_form(enum input_form input, enum text_form form)
 
 enum text_form corpus_form(const struct corpus *corpus, const char **out_reason)
 {
-	*out_reason = corpus->given ? corpus->given->reason : corpus->reason;
-	return found_form(corpus->given ? corpus->given->input : corpus->input, corpus->form);
+	*out_reason = corpus->given_reason;
+	return corpus->given_form;
 }
 
 const struct corpus_counts *corpus_counts(const struct corpus *corpus)
@@ -163,7 +166,7 @@ static int corpus_threads(const struct corpus *corpus)
 	return corpus->settings.threads ? corpus->settings.threads : pool_available_cores();
 }
 
-/* Batches and the threads that work on them; made when the first file of records is met. */
+/* Batches and the threads that work on them; made when the first file is met. */
 static enum status open_line(struct corpus *corpus)
 {
 	int threads = corpus_threads(corpus);
@@ -171,9 +174,9 @@ static enum status open_line(struct corpus *corpus)
 	if (corpus->line)
 		return OK;
 	corpus->batch_count = threads > 1 ? 2 * threads + 1 : 1;
-	TRY(memory_new(&corpus->batches, corpus->batch_count, sizeof *corpus->batches, "batches of records"));
+	TRY(memory_new(&corpus->batches, corpus->batch_count, sizeof *corpus->batches, "batches of text"));
 	return work_line_open(&corpus->line, threads - 1, corpus->batches, corpus->batch_count,
-	                      sizeof *corpus->batches, record_batch_convert);
+	                      sizeof *corpus->batches, text_batch_convert);
 }
 
 enum status corpus_open(struct corpus **out, const char *const *patterns, int64_t pattern_count,
@@ -186,7 +189,7 @@ enum status corpus_open(struct corpus **out, const char *const *patterns, int64_
 	TRY(memory_new(&corpus, 1, sizeof *corpus, "corpus"));
 	if (settings)
 		corpus->settings = *settings;
-	corpus->builder.counts = &corpus->counts;
+	corpus->joined.counts = &corpus->counts;
 	for (int64_t i = 0; i < pattern_count; i++)
 		TRY_GOTO(path_expand(patterns[i], &corpus->files), failed);
 	if (corpus->files.count == 0) {
@@ -208,57 +211,15 @@ void corpus_close(struct corpus *corpus)
 		return;
 	work_line_close(corpus->line);
 	for (int i = 0; i < corpus->batch_count && corpus->batches; i++)
-		record_batch_release(&corpus->batches[i]);
+		text_batch_release(&corpus->batches[i]);
 	free(corpus->batches);
 	records_close(corpus->records);
 	line_reader_close(corpus->reader);
 	name_list_release(&corpus->files);
 	buffer_release(&corpus->open_record);
-	builder_release(&corpus->builder);
+	buffer_release(&corpus->lines.paragraph);
+	builder_release(&corpus->joined);
 	free(corpus);
-}
-
-/* Refuses what is no UTF-8 text. */
-static enum status check_encoding(const char *path, const char *text, size_t size)
-{
-	size_t nuls = 0, even = 0, first = size;
-	enum status status;
-
-	for (const char *at = text, *end = text + size; (at = memchr(at, 0, (size_t)(end - at))); at++) {
-		size_t offset = (size_t)(at - text);
-		first = nuls++ ? first : offset;
-		even += offset % 2 == 0;
-	}
-	bool marked = size >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
-	if (nuls * NUL_SHARE > size || (marked && nuls > 0)) {
-		status = error_set(
-		        ERR_DATA,
-		        "'%s': a binary file, not text: NUL at byte %zu (%zu in its first %zu bytes)", path,
-		        first, nuls, size);
-		/* UTF-16 of Western text has a NUL in every other byte, always the same one. */
-		if (marked || (nuls * 5 > size && (even == 0 || even == nuls)))
-			error_hint("it looks like UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`");
-		else
-			error_hint(
-			        "leave it out, or extract its text first (a tar archive must be unpacked)");
-		return status;
-	}
-	/* The look may have ended within a character. */
-	int64_t invalid = utf8_count_invalid(text, size);
-	if (invalid > 3 && (size_t)invalid * INVALID_SHARE > size) {
-		size_t at = 0;
-		for (uint32_t c = 0; at < size; at += utf8_decode(text + at, size - at, &c))
-			if (c == UTF8_INVALID)
-				break;
-		status = error_set(
-		        ERR_DATA,
-		        "'%s': not UTF-8 text: %lld of its first %zu bytes, the first before byte %zu", path,
-		        (long long)invalid, size, at);
-		error_hint("convert it, for instance with `iconv -f GB18030 -t UTF-8` or `iconv -f LATIN1 -t "
-		           "UTF-8`");
-		return status;
-	}
-	return OK;
 }
 
 void corpus_quiet(struct corpus *corpus)
@@ -291,8 +252,7 @@ static enum status begin_record(void *context)
 static enum status add_record(struct corpus *corpus, size_t size, const char *title)
 {
 	corpus->file_used++;
-	corpus->ahead_bytes += (int64_t)size;
-	return record_batch_add(corpus->filling, corpus->open_record.data, size, title);
+	return text_batch_add(corpus->filling, corpus->open_record.data, size, title);
 }
 
 static enum status take_text(void *context, const char *bytes, size_t size)
@@ -358,8 +318,6 @@ static enum status open_records(struct corpus *corpus, const char *beginning, si
 	corpus->text_key = settings.text_key;
 	corpus->names = (struct wiki_names){{0}, {0}, {0}};
 	corpus->file_records = corpus->file_used = 0;
-	corpus->filling = NULL;
-	TRY(open_line(corpus));
 	return records_open(&corpus->records, &settings, &sink);
 }
 
@@ -374,40 +332,6 @@ static const char *const input_reasons[] = {
         [INPUT_WARC] = "a WARC file; its plain text, and of that lines that are prose",
 };
 
-/* A page of the web with its markup would be noise. */
-static enum status refuse_markup(const char *path, const char *beginning, size_t size)
-{
-	static const char *const marks[] = {"<!doctype html", "<html"};
-	size_t begin = 0, end = size;
-
-	utf8_trim(beginning, &begin, &end);
-	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-		size_t length = strlen(marks[i]);
-		if (end - begin < length || strncasecmp(beginning + begin, marks[i], length) != 0)
-			continue;
-		enum status status = error_set(ERR_DATA, "'%s': an HTML page, not text: it begins with '%s'",
-		                               path, marks[i]);
-		error_hint("extract its text first, for instance with `lynx -dump` or trafilatura, or say "
-		           "--input_form text");
-		return status;
-	}
-	return OK;
-}
-
-static enum input_form find_input(const char *beginning, size_t size)
-{
-	static const enum input_form inputs[] = {[RECORDS_WIKI_XML] = INPUT_WIKI_XML,
-	                                         [RECORDS_JSON] = INPUT_JSON,
-	                                         [RECORDS_CIRRUS] = INPUT_CIRRUS,
-	                                         [RECORDS_WIKIEXTRACTOR] = INPUT_WIKIEXTRACTOR,
-	                                         [RECORDS_WARC] = INPUT_WARC};
-	enum record_form form;
-
-	if (records_recognise(beginning, size, &form))
-		return inputs[form];
-	return gutenberg_recognise(beginning, size) ? INPUT_GUTENBERG : INPUT_TEXT;
-}
-
 /* Finds or takes the form of lines of text. */
 static enum status find_text_form(struct corpus *corpus, const char *beginning, size_t size)
 {
@@ -415,7 +339,6 @@ static enum status find_text_form(struct corpus *corpus, const char *beginning, 
 
 	corpus->form = corpus->settings.text_form;
 	snprintf(corpus->reason, sizeof corpus->reason, "--text_form");
-	corpus->builder.form = corpus->form;
 	if (corpus->form == TEXT_FORM_AUTO) {
 		if (corpus->input == INPUT_GUTENBERG) {
 			size_t begin = gutenberg_begin(beginning, size);
@@ -424,7 +347,6 @@ static enum status find_text_form(struct corpus *corpus, const char *beginning, 
 		}
 		TRY(text_form_detect(beginning, size, whole, corpus->files.count, &corpus->form,
 		                     corpus->reason));
-		corpus->builder.form = corpus->form;
 	}
 	if (corpus->input == INPUT_GUTENBERG)
 		snprintf(corpus->reason, sizeof corpus->reason, "%s; lines are %s",
@@ -440,17 +362,19 @@ static enum status open_next_file(struct corpus *corpus)
 	const char *path = corpus->files.names[corpus->next_file++];
 	corpus->path = strcmp(path, "-") == 0 ? "standard input" : path;
 	corpus->counts.files++;
-	builder_reset(&corpus->builder);
-	corpus->file_documents = 0;
 	corpus->file_offset = 0;
+	corpus->file_begins = true;
+	corpus->within_line = corpus->goes_on = false;
+	corpus->blank_lines = 0;
+	TRY(open_line(corpus));
 	TRY(line_reader_open(&corpus->reader, path, LINE_LIMIT));
 	TRY(stream_read_ahead(line_reader_stream(corpus->reader), corpus_threads(corpus)));
 	TRY(line_reader_peek(corpus->reader, BEGINNING_BYTES, &beginning, &size));
-	TRY(check_encoding(corpus->path, beginning, size));
+	TRY(input_check_encoding(corpus->path, beginning, size));
 	corpus->input = corpus->settings.input_form;
 	if (corpus->input == INPUT_AUTO) {
-		TRY(refuse_markup(corpus->path, beginning, size));
-		corpus->input = find_input(beginning, size);
+		TRY(input_refuse_markup(corpus->path, beginning, size));
+		corpus->input = input_form_find(beginning, size);
 	}
 	corpus->gutenberg = (struct gutenberg){0};
 	if (corpus->input <= INPUT_GUTENBERG) {
@@ -491,61 +415,15 @@ static enum status give_up_file(struct corpus *corpus, enum status status)
 	return OK;
 }
 
-/* Files of text */
-
-static void count_line(struct corpus *corpus, const char *line, size_t size, bool continues)
-{
-	corpus->counts.bytes += line_reader_offset(corpus->reader) - corpus->file_offset;
-	corpus->file_offset = line_reader_offset(corpus->reader);
-	corpus->counts.lines += !continues;
-	builder_count_bytes(&corpus->builder, line, size);
-}
-
-static enum status end_text_file(struct corpus *corpus)
-{
-	TRY(builder_end(&corpus->builder));
-	corpus->counts.empty_files += corpus->file_documents + corpus->builder.document_count == 0;
-	close_file(corpus);
-	return OK;
-}
-
-/* Reads lines until a document is complete or the file ends. */
-static enum status read_text(struct corpus *corpus)
-{
-	struct document_builder *builder = &corpus->builder;
-
-	corpus->file_documents += builder->document_count;
-	builder_reset(builder);
-	corpus->next_document = 0;
-	while (builder->document_count == 0 && corpus->reader) {
-		const char *line;
-		size_t size;
-		bool continues, end_of_file;
-		enum status status = line_reader_next(corpus->reader, &line, &size, &continues, &end_of_file);
-		if (status != OK) {
-			if (status == ERR_DATA && corpus->settings.skip_bad_records) {
-				struct error error = *error_last();
-				TRY(builder_end(builder));
-				status = error_restore(&error);
-			}
-			return give_up_file(corpus, status);
-		}
-		if (end_of_file)
-			return end_text_file(corpus);
-		count_line(corpus, line, size, continues);
-		if (corpus->input == INPUT_GUTENBERG && !gutenberg_line(&corpus->gutenberg, &line, &size))
-			continue;
-		TRY(builder_line(builder, line, size, continues));
-	}
-	return OK;
-}
-
-/* Files of records */
+/* Reading ahead */
 
 static void submit_batch(struct corpus *corpus, bool last)
 {
-	corpus->filling->last = last;
-	corpus->filling->names = corpus->names;
+	struct text_batch *batch = corpus->filling;
+	batch->last = last;
+	batch->names = corpus->names;
+	batch->ahead_bytes = (int64_t)batch->raw.size;
+	corpus->ahead_bytes += batch->ahead_bytes;
 	corpus->filling = NULL;
 	work_line_submit(corpus->line);
 }
@@ -557,12 +435,72 @@ static bool find_slot(struct corpus *corpus)
 	corpus->filling = work_line_free(corpus->line);
 	if (!corpus->filling)
 		return false;
-	record_batch_reset(corpus->filling);
+	text_batch_reset(corpus->filling);
 	corpus->filling->path = corpus->path;
 	corpus->filling->input = corpus->input;
+	corpus->filling->form = corpus->form;
+	corpus->filling->first = corpus->file_begins;
+	corpus->filling->goes_on = corpus->goes_on;
+	corpus->filling->builder.blank_lines = (int)corpus->blank_lines;
+	corpus->file_begins = corpus->goes_on = false;
 	corpus->filling->asked = corpus->settings.text_form;
 	memcpy(corpus->filling->reason, corpus->reason, sizeof corpus->reason);
 	return true;
+}
+
+static void count_line(struct corpus *corpus, bool continues)
+{
+	corpus->counts.bytes += line_reader_offset(corpus->reader) - corpus->file_offset;
+	corpus->file_offset = line_reader_offset(corpus->reader);
+	corpus->counts.lines += !continues;
+}
+
+/* Puts a line, or a piece of a long one, into the batch being filled; *out_full: that ends with it. */
+static enum status add_line(struct corpus *corpus, const char *line, size_t size, bool continues, bool *out_full)
+{
+	struct buffer *raw = &corpus->filling->raw;
+	size_t begin = 0, end = size;
+
+	if (!continues && !corpus->within_line)
+		utf8_trim(line, &begin, &end);
+	corpus->blank_lines = begin == end && !corpus->within_line ? corpus->blank_lines + 1 : 0;
+	corpus->within_line = continues;
+	*out_full = false;
+	if (corpus->blank_lines > BLANK_LINES) {
+		corpus->blank_lines = BLANK_LINES + 1;
+		return OK;
+	}
+	buffer_append(raw, line, size);
+	if (!continues)
+		buffer_char(raw, '\n');
+	TRY(buffer_status(raw));
+	/* Between the lines of a paragraph a batch is cut only if there is no better place. */
+	bool good = !continues && (corpus->form != TEXT_FORM_WRAPPED || corpus->blank_lines > 0);
+	*out_full = continues || (good && raw->size >= BATCH_BYTES) || raw->size >= LINES_LIMIT;
+	corpus->goes_on = *out_full && !good;
+	return OK;
+}
+
+/* Takes lines of the open file until a batch is full or the file ends. */
+static enum status read_lines(struct corpus *corpus)
+{
+	for (bool full = false; !full;) {
+		const char *line;
+		size_t size;
+		bool continues, end_of_file;
+		TRY(line_reader_next(corpus->reader, &line, &size, &continues, &end_of_file));
+		if (end_of_file) {
+			submit_batch(corpus, true);
+			close_file(corpus);
+			return OK;
+		}
+		count_line(corpus, continues);
+		if (corpus->input == INPUT_GUTENBERG && !gutenberg_line(&corpus->gutenberg, &line, &size))
+			continue;
+		TRY(add_line(corpus, line, size, continues, &full));
+	}
+	submit_batch(corpus, false);
+	return OK;
 }
 
 /* A file of records without one that could be used is a mistake of whoever gave it. */
@@ -606,7 +544,7 @@ static enum status read_records(struct corpus *corpus)
 	return OK;
 }
 
-/* Reads as far ahead as there is room: batches of the open file of records, and of those that follow. */
+/* Reads as far ahead as there is room: batches of the open file, and of those that follow. */
 static enum status read_ahead(struct corpus *corpus)
 {
 	for (;;) {
@@ -615,12 +553,10 @@ static enum status read_ahead(struct corpus *corpus)
 			if (corpus->next_file == corpus->files.count)
 				return OK;
 			status = open_next_file(corpus);
-		} else if (!corpus->records) {
-			return OK; /* text: read when its turn comes */
 		} else if (corpus->ahead_bytes > AHEAD_BYTES || !find_slot(corpus)) {
 			return OK;
 		} else {
-			status = read_records(corpus);
+			status = corpus->records ? read_records(corpus) : read_lines(corpus);
 		}
 		if (status == OK)
 			continue;
@@ -630,14 +566,44 @@ static enum status read_ahead(struct corpus *corpus)
 	}
 }
 
-/* Gives out the next batch that is done. */
+/* The document that the last batch left open goes on in this one, or ends before it. */
+static enum status join_document(struct corpus *corpus)
+{
+	struct document_builder *joined = &corpus->joined;
+	const struct text_batch *batch = corpus->given;
+	const struct document_builder *from = &batch->builder;
+
+	if (builder_open_bytes(joined) == 0)
+		return OK;
+	if (from->anew)
+		return builder_end(joined);
+	if (from->document_count > 0)
+		TRY(builder_append(joined, from, corpus->next_document++));
+	if (batch->last || from->document_count > 1 || (from->document_count == 1 && !from->unfinished))
+		return builder_end(joined);
+	if (builder_open_bytes(joined) < DOCUMENT_LIMIT)
+		return OK;
+	corpus->counts.document_cuts++;
+	return builder_end(joined);
+}
+
+/* The next batch that is done is the one to give out. */
 static enum status take_batch(struct corpus *corpus)
 {
-	corpus->given = work_line_take(corpus->line);
-	if (!corpus->given)
+	struct text_batch *batch = corpus->given = work_line_take(corpus->line);
+	if (!batch)
 		return OK;
 	corpus->next_document = 0;
-	return corpus->given->status == OK ? OK : error_restore(&corpus->given->error);
+	corpus->given_form = found_form(batch->input, batch->form);
+	memcpy(corpus->given_reason, batch->reason, sizeof batch->reason);
+	if (batch->goes_on)
+		text_batch_go_on(batch, &corpus->lines);
+	if (batch->status != OK)
+		return error_restore(&batch->error);
+	if (batch->input > INPUT_GUTENBERG)
+		return builder_open_bytes(&corpus->joined) > 0 ? builder_end(&corpus->joined) : OK;
+	text_batch_stop(batch, &corpus->lines);
+	return join_document(corpus);
 }
 
 static void put_batch_back(struct corpus *corpus)
@@ -645,7 +611,6 @@ static void put_batch_back(struct corpus *corpus)
 	const struct corpus_counts *from = &corpus->given->counts;
 	struct corpus_counts *to = &corpus->counts;
 
-	to->documents += from->documents;
 	to->sentences += from->sentences;
 	to->nul_bytes += from->nul_bytes;
 	to->invalid_utf8_bytes += from->invalid_utf8_bytes;
@@ -656,50 +621,77 @@ static void put_batch_back(struct corpus *corpus)
 		to->empty_files += corpus->given_sentences == 0;
 		corpus->given_sentences = 0;
 	}
-	for (int64_t i = 0; i < corpus->given->record_count; i++)
-		corpus->ahead_bytes -= (int64_t)corpus->given->records[i].size;
+	corpus->ahead_bytes -= corpus->given->ahead_bytes;
 	corpus->given = NULL;
 	work_line_release(corpus->line);
 }
 
-static void give_document(struct corpus *corpus, const struct document_builder *builder, const char *path)
+static void give_document(struct corpus *corpus, const struct document_builder *builder, int64_t index, const char *path)
 {
-	const struct built_document *built = &builder->documents[corpus->next_document++];
+	const struct built_document *built = &builder->documents[index];
 	corpus->document = (struct document){.path = path,
 	                                     .text = builder->text + built->text_begin,
 	                                     .text_size = built->text_size,
 	                                     .sentences = builder->sentences + built->first_sentence,
 	                                     .sentence_count = built->sentence_count};
 	corpus->document.hash = hash64(corpus->document.text, corpus->document.text_size);
+	corpus->counts.documents++;
+}
+
+/* Gives a document of the batch at hand, if there is one; one that goes on is kept. */
+static enum status next_of_batch(struct corpus *corpus, bool *out_given)
+{
+	const struct document_builder *from = &corpus->given->builder;
+
+	*out_given = false;
+	if (corpus->next_document == from->document_count)
+		return OK;
+	if (from->unfinished && corpus->next_document == from->document_count - 1) {
+		corpus->joined_path = corpus->given->path;
+		return builder_append(&corpus->joined, from, corpus->next_document++);
+	}
+	give_document(corpus, from, corpus->next_document++, corpus->given->path);
+	*out_given = true;
+	return OK;
 }
 
 enum status corpus_next(struct corpus *corpus, const struct document **out)
 {
+	struct document_builder *joined = &corpus->joined;
+
 	*out = NULL;
+	if (corpus->joined_given)
+		builder_reset(joined);
+	corpus->joined_given = false;
 	for (;;) {
-		const struct document_builder *source =
-		        corpus->given ? &corpus->given->builder : &corpus->builder;
-		if (corpus->next_document < source->document_count) {
-			give_document(corpus, source, corpus->given ? corpus->given->path : corpus->path);
+		bool given = false;
+		if (joined->document_count > 0) {
+			give_document(corpus, joined, 0, corpus->joined_path);
+			corpus->joined_given = given = true;
+		} else if (corpus->given) {
+			TRY(next_of_batch(corpus, &given));
+		}
+		if (given) {
 			*out = &corpus->document;
 			return OK;
 		}
-		if (corpus->given)
+		if (corpus->given && corpus->next_document == corpus->given->builder.document_count)
 			put_batch_back(corpus);
+		if (corpus->given)
+			continue;
 		if (corpus->pending == OK) {
 			corpus->pending = read_ahead(corpus);
 			if (corpus->pending != OK)
 				corpus->pending_error = *error_last();
 		}
-		if (corpus->line) {
+		if (corpus->line)
 			TRY(take_batch(corpus));
-			if (corpus->given)
-				continue;
-		}
+		if (corpus->given)
+			continue;
 		if (corpus->pending != OK)
 			return error_restore(&corpus->pending_error);
-		if (!corpus->reader)
+		if (builder_open_bytes(joined) == 0)
 			return OK;
-		TRY(read_text(corpus));
+		TRY(builder_end(joined)); /* its file could not be read to the end */
 	}
 }

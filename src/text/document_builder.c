@@ -14,6 +14,10 @@ void builder_reset(struct document_builder *builder)
 	builder->text_size = builder->open_text = 0;
 	builder->sentence_count = builder->open_sentence = 0;
 	builder->document_count = 0;
+	builder->anew = builder->unfinished = false;
+	builder->within_line = false;
+	builder->blank_lines = 0;
+	buffer_clear(&builder->paragraph);
 }
 
 void builder_release(struct document_builder *builder)
@@ -143,8 +147,10 @@ static void join_line(struct buffer *paragraph, const char *line, size_t size)
 
 static enum status finish_document(struct document_builder *builder)
 {
-	if (builder->sentence_count == builder->open_sentence)
+	if (builder->sentence_count == builder->open_sentence) {
+		builder->anew |= builder->document_count == 0;
 		return OK;
+	}
 	TRY(memory_grow(&builder->documents, &builder->document_capacity, builder->document_count + 1,
 	                sizeof *builder->documents, "documents"));
 	builder->documents[builder->document_count++] = (struct built_document){
@@ -152,7 +158,6 @@ static enum status finish_document(struct document_builder *builder)
 	        builder->open_sentence, builder->sentence_count - builder->open_sentence};
 	builder->open_text = builder->text_size;
 	builder->open_sentence = builder->sentence_count;
-	builder->counts->documents++;
 	return OK;
 }
 
@@ -208,7 +213,7 @@ enum status builder_line(struct document_builder *builder, const char *line, siz
 	TRY(take_line(builder, line, size, continues, &ended));
 	if (ended && (!builder->whole || builder->form == TEXT_FORM_DOCUMENTS))
 		return finish_document(builder);
-	if ((size_t)(builder->text_size - builder->open_text) < DOCUMENT_LIMIT)
+	if (builder_open_bytes(builder) < DOCUMENT_LIMIT)
 		return OK;
 	builder->counts->document_cuts++;
 	return finish_document(builder);
@@ -245,4 +250,37 @@ enum status builder_end(struct document_builder *builder)
 	builder->blank_lines = 0;
 	TRY(flush_paragraph(builder, true));
 	return finish_document(builder);
+}
+
+enum status builder_pause(struct document_builder *builder)
+{
+	builder->unfinished = builder->sentence_count > builder->open_sentence;
+	return builder->unfinished ? finish_document(builder) : OK;
+}
+
+enum status builder_append(struct document_builder *builder, const struct document_builder *from, int64_t index)
+{
+	const struct built_document *document = &from->documents[index];
+	bool begun = builder_open_bytes(builder) > 0;
+	TRY(memory_grow(&builder->text, &builder->text_capacity, builder->text_size + begun + (int64_t)document->text_size,
+			1, "text of a document"));
+	TRY(memory_grow(&builder->sentences, &builder->sentence_capacity,
+			builder->sentence_count + document->sentence_count, sizeof *builder->sentences,
+			"sentences of a document"));
+	if (begun)
+		builder->text[builder->text_size++] = '\n';
+	size_t base = builder_open_bytes(builder);
+	memcpy(builder->text + builder->text_size, from->text + document->text_begin, document->text_size);
+	builder->text_size += (int64_t)document->text_size;
+	for (int64_t i = 0; i < document->sentence_count; i++) {
+		struct sentence_bounds sentence = from->sentences[document->first_sentence + i];
+		builder->sentences[builder->sentence_count++] =
+			(struct sentence_bounds){base + sentence.begin, base + sentence.end};
+	}
+	return OK;
+}
+
+size_t builder_open_bytes(const struct document_builder *builder)
+{
+	return (size_t)(builder->text_size - builder->open_text);
 }

@@ -19,7 +19,9 @@ struct built_document {
 
 struct document_builder {
 	enum text_form form;
-	bool whole; /* blank lines end no document: builder_end() does */
+	bool whole;      /* blank lines end no document: builder_end() does */
+	bool anew;       /* a document ended, or would have, before the first sentence since the reset */
+	bool unfinished; /* the last of `documents` goes on: builder_pause() */
 	struct corpus_counts *counts;
 	/* Documents finished since the last reset, then the open one. Sentences are relative to their
 	 * document's text. */
@@ -35,7 +37,7 @@ struct document_builder {
 	int blank_lines;  /* in a row before this line, in wrapped text */
 };
 
-/* Forgets finished documents; no document may be open. */
+/* Forgets documents and the state between lines; none may be open. */
 void builder_reset(struct document_builder *builder);
 /* A line without its '\n', or a piece of a long one that `continues`. */
 MUST_USE enum status builder_line(struct document_builder *builder, const char *line, size_t size,
@@ -44,6 +46,12 @@ MUST_USE enum status builder_line(struct document_builder *builder, const char *
 MUST_USE enum status builder_text(struct document_builder *builder, const char *text, size_t size);
 /* Ends the open document; one without a sentence is none. */
 MUST_USE enum status builder_end(struct document_builder *builder);
+/* Lines go on elsewhere: the sentences of the open document so far become the last of `documents`. */
+MUST_USE enum status builder_pause(struct document_builder *builder);
+/* Appends the sentences of another builder's document to the open one. */
+MUST_USE enum status builder_append(struct document_builder *builder, const struct document_builder *from, int64_t index);
+/* Is a document begun, and how long is it? */
+size_t builder_open_bytes(const struct document_builder *builder);
 void builder_release(struct document_builder *builder);
 /* Counts NUL and invalid bytes. */
 void builder_count_bytes(struct document_builder *builder, const char *text, size_t size);

@@ -6,6 +6,7 @@
 #include "base/buffer.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/rng.h"
 #include "text/corpus.h"
 #include "test.h"
 
@@ -33,14 +34,15 @@ static const char *put_text(const char *name, const char *text)
 }
 
 /* All documents as text: sentences end with '|', documents with a newline. */
-static enum status read_corpus(const char *pattern, enum text_form form, struct buffer *out,
+static enum status read_corpus(const char *pattern, enum text_form form, int threads, struct buffer *out,
                                struct corpus_counts *counts)
 {
 	struct corpus *corpus;
 	const struct document *document = NULL;
 
 	buffer_clear(out);
-	enum status status = corpus_open(&corpus, &pattern, 1, &(struct corpus_settings){.text_form = form});
+	enum status status =
+		corpus_open(&corpus, &pattern, 1, &(struct corpus_settings){.text_form = form, .threads = threads});
 	if (status != OK)
 		return status;
 	while ((status = corpus_next(corpus, &document)) == OK && document) {
@@ -67,7 +69,7 @@ static void reads(const char *path, enum text_form form, const char *expected)
 {
 	struct buffer got = {0};
 	struct corpus_counts counts;
-	if (read_corpus(path, form, &got, &counts) != OK)
+	if (read_corpus(path, form, 0, &got, &counts) != OK)
 		fail_msg("%s", error_last()->message);
 	assert_string_equal(buffer_string(&got), expected);
 	buffer_release(&got);
@@ -113,7 +115,7 @@ static void test_line_ends_and_odd_bytes(void **state)
 	for (int i = 0; i < 1000; i++)
 		buffer_text(&text, "A line of text.\n");
 	buffer_append(&text, "x\0y \xff\xfe \xe4\xb8 z\n", 12);
-	assert_int_equal(read_corpus(put("n", text.data, text.size), TEXT_FORM_SENTENCES, &got, &counts), OK);
+	assert_int_equal(read_corpus(put("n", text.data, text.size), TEXT_FORM_SENTENCES, 0, &got, &counts), OK);
 	assert_int_equal(counts.nul_bytes, 1);
 	assert_int_equal(counts.invalid_utf8_bytes, 4);
 	assert_int_equal(counts.lines, 1001);
@@ -211,7 +213,7 @@ static void test_files_folders_and_documents(void **state)
 	put_text("many/a.txt", "First file.\nOf two lines.\n\nIts second document.\n");
 	put_text("many/empty.txt", "");
 	put_text("many/blank.txt", "\n \n\n");
-	assert_int_equal(read_corpus(path, TEXT_FORM_AUTO, &got, &counts), OK);
+	assert_int_equal(read_corpus(path, TEXT_FORM_AUTO, 0, &got, &counts), OK);
 	assert_string_equal(
 	        buffer_string(&got),
 	        "First file.|Of two lines.|\nIts second document.|\nSecond file.|It is short.|\n");
@@ -267,7 +269,7 @@ static void refuses(const char *path, enum status expected, const char *words)
 {
 	struct buffer got = {0};
 	struct corpus_counts counts;
-	enum status status = read_corpus(path, TEXT_FORM_AUTO, &got, &counts);
+	enum status status = read_corpus(path, TEXT_FORM_AUTO, 0, &got, &counts);
 	if (status != expected || !strstr(error_last()->message, words) ||
 	    !strstr(error_last()->message, path))
 		fail_msg("'%s': status %d, \"%s\"", path, (int)status,
@@ -386,6 +388,60 @@ static void test_huge_lines(void **state)
 	corpus_close(NULL);
 }
 
+/* A sentence with what parts it from the one before: a space or line end, a blank line (`paragraph`), or the end of
+ * its document. */
+static void add_sentence(enum text_form form, int64_t number, bool paragraph, bool document, struct buffer *text,
+			 struct buffer *expected)
+{
+	bool first = text->size == 0, wrapped = form == TEXT_FORM_WRAPPED;
+	if (document && !first)
+		buffer_char(expected, '\n');
+	if (document)
+		buffer_text(text, first ? "" : wrapped ? "\n\n\n\n" : "\n\n");
+	else
+		buffer_text(text, paragraph && wrapped ? "\n\n" : paragraph || wrapped || form == TEXT_FORM_SENTENCES ? "\n" : " ");
+	buffer_format(text, "This is sentence%snumber %lld.", wrapped ? "\n" : " ", (long long)number);
+	buffer_format(expected, "This is sentence number %lld.|", (long long)number);
+}
+
+/* Megabytes, of which documents, paragraphs and lines of all sizes lie across the places where text is cut for
+ * threads; then a document longer than several of these. */
+static void test_long_text(void **state)
+{
+	(void)state;
+	static const enum text_form three[] = {TEXT_FORM_SENTENCES, TEXT_FORM_PARAGRAPHS, TEXT_FORM_WRAPPED};
+	struct buffer text = {0}, expected = {0}, got = {0};
+	struct corpus_counts counts;
+	for (int f = 0; f < 3; f++) {
+		struct rng rng = rng_start(7, RNG_TEST, (uint64_t)f);
+		int64_t documents = 0, number = 0;
+		bool mixed = true;
+		buffer_clear(&text);
+		buffer_clear(&expected);
+		for (; text.size < 9 << 20; number++) {
+			mixed = text.size < 5 << 20;
+			bool document = number == 0 || (mixed && rng_below(&rng, 1000) == 0);
+			bool paragraph = !document && mixed && rng_below(&rng, 20) == 0;
+			documents += document;
+			add_sentence(three[f], number, paragraph, document, &text, &expected);
+		}
+		buffer_char(&text, '\n');
+		buffer_char(&expected, '\n');
+		const char *path = put("long", text.data, text.size);
+		for (int threads = 1; threads <= 3; threads++) {
+			assert_ok(read_corpus(path, three[f], threads, &got, &counts));
+			assert_int_equal(got.size, expected.size);
+			assert_memory_equal(got.data, expected.data, got.size);
+			assert_int_equal(counts.documents, documents);
+			assert_int_equal(counts.sentences, number);
+			assert_int_equal(counts.bytes, text.size);
+		}
+	}
+	buffer_release(&text);
+	buffer_release(&expected);
+	buffer_release(&got);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -398,6 +454,7 @@ int main(void)
 	        cmocka_unit_test(test_refused),
 	        cmocka_unit_test(test_unreadable_file),
 	        cmocka_unit_test(test_huge_lines),
+	        cmocka_unit_test(test_long_text),
 	};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }

@@ -1,4 +1,4 @@
-#include "text/record_batch.h"
+#include "text/text_batch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,17 +8,18 @@
 #define SHORT_LINE 100 /* bytes; shorter lines of web pages that end no sentence are menus and captions */
 #define LOOK ((size_t)64 << 10) /* of a text, to find out whether its lines are broken */
 
-void record_batch_reset(struct record_batch *batch)
+void text_batch_reset(struct text_batch *batch)
 {
 	buffer_clear(&batch->raw);
 	batch->record_count = 0;
-	batch->last = false;
+	batch->ahead_bytes = 0;
+	batch->first = batch->last = batch->goes_on = false;
 	batch->status = OK;
 	batch->counts = (struct corpus_counts){0};
 	builder_reset(&batch->builder);
 }
 
-void record_batch_release(struct record_batch *batch)
+void text_batch_release(struct text_batch *batch)
 {
 	buffer_release(&batch->raw);
 	buffer_release(&batch->text);
@@ -27,7 +28,7 @@ void record_batch_release(struct record_batch *batch)
 	wiki_scratch_release(&batch->wiki);
 }
 
-enum status record_batch_add(struct record_batch *batch, const char *text, size_t size, const char *title)
+enum status text_batch_add(struct text_batch *batch, const char *text, size_t size, const char *title)
 {
 	TRY(memory_grow(&batch->records, &batch->record_capacity, batch->record_count + 1,
 	                sizeof *batch->records, "records"));
@@ -85,7 +86,7 @@ static void keep_prose(const char *text, size_t size, struct buffer *out)
 	}
 }
 
-static enum status convert(struct record_batch *batch, const struct raw_record *record)
+static enum status convert(struct text_batch *batch, const struct raw_record *record)
 {
 	struct document_builder *builder = &batch->builder;
 	const char *text = batch->raw.data + record->begin;
@@ -121,15 +122,60 @@ static enum status convert(struct record_batch *batch, const struct raw_record *
 	return builder_end(builder);
 }
 
-void record_batch_convert(void *context)
+/* Lines to documents. The last one stays open unless the file ends. */
+static enum status convert_lines(struct text_batch *batch)
 {
-	struct record_batch *batch = context;
+	struct document_builder *builder = &batch->builder;
+	const char *raw = batch->raw.data;
+	size_t size = batch->raw.size;
 
-	batch->builder.counts = &batch->counts;
-	batch->builder.whole = true;
-	for (int64_t i = 0; i < batch->record_count && batch->status == OK; i++) {
-		batch->status = convert(batch, &batch->records[i]);
-		if (batch->status != OK)
-			batch->error = *error_last();
+	builder->form = batch->form;
+	builder->anew |= batch->first;
+	builder_count_bytes(builder, raw, size);
+	for (size_t at = 0; at < size;) {
+		const char *newline = memchr(raw + at, '\n', size - at);
+		size_t end = newline ? (size_t)(newline - raw) : size;
+		TRY(builder_line(builder, raw + at, end - at, newline == NULL));
+		at = end + 1;
 	}
+	return batch->last ? builder_end(builder) : builder_pause(builder);
+}
+
+static void run(struct text_batch *batch)
+{
+	batch->builder.counts = &batch->counts;
+	batch->builder.whole = batch->input > INPUT_GUTENBERG;
+	if (batch->input <= INPUT_GUTENBERG)
+		batch->status = convert_lines(batch);
+	for (int64_t i = 0; i < batch->record_count && batch->status == OK; i++)
+		batch->status = convert(batch, &batch->records[i]);
+	if (batch->status != OK)
+		batch->error = *error_last();
+}
+
+void text_batch_convert(void *context)
+{
+	struct text_batch *batch = context;
+	if (!batch->goes_on)
+		run(batch);
+}
+
+void text_batch_go_on(struct text_batch *batch, struct line_state *state)
+{
+	struct document_builder *builder = &batch->builder;
+	struct buffer empty = builder->paragraph;
+	builder->paragraph = state->paragraph;
+	builder->within_line = state->within_line;
+	builder->blank_lines = state->blank_lines;
+	*state = (struct line_state){.paragraph = empty};
+	run(batch);
+}
+
+void text_batch_stop(struct text_batch *batch, struct line_state *state)
+{
+	struct document_builder *builder = &batch->builder;
+	struct buffer empty = state->paragraph;
+	*state = (struct line_state){builder->paragraph, builder->within_line, builder->blank_lines};
+	buffer_clear(&empty);
+	builder->paragraph = empty;
 }
