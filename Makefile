@@ -17,6 +17,7 @@
 #   DEBUG=1               without optimisation (build-debug)
 #   WERROR=1              warnings are errors
 #   HDF5=1                with NVIDIA's HDF5 files of instances (make test does so)
+#   CUDA=1                with the back end for NVIDIA's GPUs; CUDA_HOME=folder where the toolkit is (docs/cuda.md)
 #   V=1                   shows the commands
 #   TESTS=pattern         only test programs whose path contains it: make test TESTS=base/
 
@@ -27,6 +28,7 @@ SANITIZE =
 DEBUG =
 WERROR =
 HDF5 =
+CUDA =
 V =
 TESTS =
 CORPUS =
@@ -49,18 +51,20 @@ LIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lexpat -lcurl 
 # Where Debian has the serial HDF5; other systems: make HDF5=1 HDF5_CPPFLAGS= HDF5_LIBS=-lhdf5
 HDF5_CPPFLAGS = -isystem /usr/include/hdf5/serial
 HDF5_LIBS = -lhdf5_serial
-LDLIBS = $(LIBS) $(if $(HDF5),$(HDF5_LIBS))
+CUDA_HOME = /usr/local/cuda
+CUDA_LIBS = -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lcudart -lstdc++
+LDLIBS = $(LIBS) $(if $(HDF5),$(HDF5_LIBS)) $(if $(CUDA),$(CUDA_LIBS))
 SAY = @$(if $(V),:,printf '  %-7s %s\n')
 QUIET = $(if $(V),,@)
 COMPILE = $(QUIET)$(CC) $(CPPFLAGS) -MMD -MP $(CFLAGS) $(if $(WERROR),-Werror)
 
 # header:package, looked for once in each build folder
-CHECKED = $(BUILD)/libraries$(if $(HDF5),-hdf5)
+CHECKED = $(BUILD)/libraries$(if $(HDF5),-hdf5)$(if $(CUDA),-cuda)
 LIBRARIES = dnnl.h:libdnnl-dev utf8proc.h:libutf8proc-dev xxhash.h:libxxhash-dev zlib.h:zlib1g-dev bzlib.h:libbz2-dev \
 	zstd.h:libzstd-dev lzma.h:liblzma-dev expat.h:libexpat1-dev curl/curl.h:libcurl4-openssl-dev nettle/nettle-meta.h:nettle-dev archive.h:libarchive-dev \
 	$(if $(HDF5),hdf5.h:libhdf5-dev)
-# cmocka runs the tests, mandoc checks the man pages in them
-PACKAGES = gcc libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc libhdf5-dev
+# g++ compiles the GPU's kernels for the tests, cmocka runs the tests, mandoc checks the man pages in them
+PACKAGES = gcc g++ libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc libhdf5-dev
 
 # Kernels of the CPU back end are compiled once for each instruction set (docs/backends.md): a file in
 # src/backend/cpu/kernels defines symbols that end in _avx2, _avx512, _avx512_bf16 or _amx.
@@ -70,12 +74,27 @@ ISA_FLAGS_avx512 = $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl 
 ISA_FLAGS_avx512_bf16 = $(ISA_FLAGS_avx512) -mavx512bf16
 ISA_FLAGS_amx = $(ISA_FLAGS_avx512_bf16) -mamx-tile -mamx-bf16
 
-# One of the two files has the functions of formats/hdf5_rows.h.
-SOURCES = $(filter-out src/formats/$(if $(HDF5),hdf5_absent,hdf5_rows).c, \
-	$(sort $(wildcard src/*/*.c src/backend/ref/*.c src/backend/cpu/*.c)))
+# The GPU's kernels are compiled to machine code for these generations, and to PTX, which the driver translates for later
+# ones: that of sm_90, since what is written for one generation runs on none before it.
+CUDA_ARCHITECTURES = 75 80 90
+CUDA_PTX = 90
+NVCC = $(CUDA_HOME)/bin/nvcc
+NVCC_FLAGS = -std=c++20 -O3 -lineinfo --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler -fPIE,-Wall,-Wextra \
+	$(foreach sm,$(CUDA_ARCHITECTURES),-gencode arch=compute_$(sm),code=sm_$(sm)) \
+	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
+
+# One of the two files has the functions of formats/hdf5_rows.h; the same for backend/cuda/cuda.h.
+SOURCES = $(filter-out src/formats/$(if $(HDF5),hdf5_absent,hdf5_rows).c $(if $(CUDA),src/backend/cuda_absent.c), \
+	$(sort $(wildcard src/*/*.c src/backend/ref/*.c src/backend/cpu/*.c $(if $(CUDA),src/backend/cuda/*.c))))
 KERNELS = $(sort $(wildcard src/backend/cpu/kernels/*.c))
+CUDA_KERNELS = $(sort $(wildcard src/backend/cuda/kernels/*.cu))
 LIBRARY_OBJECTS = $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cmd/main.c,$(SOURCES))) \
-	$(foreach isa,$(ISAS),$(patsubst src/%.c,$(BUILD)/%.$(isa).o,$(KERNELS)))
+	$(foreach isa,$(ISAS),$(patsubst src/%.c,$(BUILD)/%.$(isa).o,$(KERNELS))) \
+	$(if $(CUDA),$(patsubst src/%.cu,$(BUILD)/%.cu.o,$(CUDA_KERNELS)))
+# The CUDA back end on an emulated device, for the tests (docs/cuda.md).
+EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(sort $(wildcard src/backend/cuda/*.c))) \
+	$(patsubst src/backend/%.cu,$(BUILD)/emulated/%.o,$(CUDA_KERNELS)) \
+	$(patsubst tests/cuda/emulation/%.cc,$(BUILD)/emulated/device/%.o,$(sort $(wildcard tests/cuda/emulation/*.cc)))
 TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(filter-out tests/long/%,$(wildcard tests/*/test_*.c))))
 LONG_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/long/test_*.c)))
 RUN_PROGRAMS = $(foreach program,$(TEST_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
@@ -107,7 +126,7 @@ $(BUILD)/libbertc.a: $(LIBRARY_OBJECTS) $(BUILD)/parts
 # Written anew only when other parts are asked for: then the library is put together again.
 $(BUILD)/parts: .force
 	@mkdir -p $(@D)
-	@echo 'HDF5=$(HDF5)' | cmp -s - $@ || echo 'HDF5=$(HDF5)' >$@
+	@echo 'HDF5=$(HDF5) CUDA=$(CUDA)' | cmp -s - $@ || echo 'HDF5=$(HDF5) CUDA=$(CUDA)' >$@
 
 $(BUILD)/formats/hdf5_rows.o: private CPPFLAGS += $(HDF5_CPPFLAGS)
 
@@ -123,6 +142,36 @@ $(BUILD)/backend/cpu/kernels/%.$(1).o: src/backend/cpu/kernels/%.c $(BUILD)/flag
 	$$(COMPILE) $(ISA_FLAGS_$(1)) -DISA=$(1) -DISA_$(1) -c -o $$@ $$<
 endef
 $(foreach isa,$(ISAS),$(eval $(call KERNEL_RULE,$(isa))))
+
+$(BUILD)/backend/cuda/%.o: private CPPFLAGS += -isystem $(CUDA_HOME)/include
+$(BUILD)/backend/cuda/kernels/%.cu.o: src/backend/cuda/kernels/%.cu $(BUILD)/flags | $(CHECKED)
+	@mkdir -p $(@D)
+	$(SAY) nvcc $<
+	$(QUIET)$(NVCC) $(NVCC_FLAGS) $(if $(WERROR),-Werror all-warnings) -MD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
+
+# Kernels are C++ for g++ here, with the hooks of the thread sanitizer, which the emulation answers.
+$(BUILD)/emulated/cuda/%.o: src/backend/cuda/%.c $(BUILD)/flags | $(CHECKED)
+	@mkdir -p $(@D)
+	$(SAY) emulate $<
+	$(COMPILE) -Itests/cuda/emulation -c -o $@ $<
+EMULATED_CXX = $(QUIET)g++ $(CPPFLAGS) -Itests/cuda/emulation -MMD -MP -std=c++20 -g -Wall -Wextra -fPIE -fno-strict-aliasing \
+	$(if $(WERROR),-Werror)
+$(BUILD)/emulated/cuda/kernels/%.o: src/backend/cuda/kernels/%.cu $(BUILD)/flags | $(CHECKED)
+	@mkdir -p $(@D)
+	$(SAY) emulate $<
+	$(EMULATED_CXX) -O1 -Wno-unknown-pragmas -Wno-tsan -fsanitize=thread --param tsan-instrument-func-entry-exit=0 -x c++ -c -o $@ $<
+$(BUILD)/emulated/device/%.o: tests/cuda/emulation/%.cc $(BUILD)/flags | $(CHECKED)
+	@mkdir -p $(@D)
+	$(SAY) emulate $<
+	$(EMULATED_CXX) -O2 $(if $(SANITIZE),-fsanitize=$(SANITIZE)) -c -o $@ $<
+$(BUILD)/libcuda_emulated.a: $(EMULATED_OBJECTS)
+	$(SAY) archive $@
+	$(QUIET)rm -f $@ && ar rcs $@ $^
+$(BUILD)/tests/cuda/%: tests/cuda/%.c $(BUILD)/libcuda_emulated.a $(BUILD)/libbertc.a $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(SAY) test $<
+	$(COMPILE) -Itests -Itests/backend -Itests/cuda/emulation $(LDFLAGS) -o $@ $< -Wl,--whole-archive $(BUILD)/libcuda_emulated.a -Wl,--no-whole-archive \
+		$(BUILD)/libbertc.a -lcmocka $(LDLIBS) -lstdc++ -ldl
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libbertc.a $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -162,6 +211,13 @@ $(CHECKED): Makefile
 		echo "#include <$${library%%:*}>" | $(CC) $(CPPFLAGS) $(HDF5_CPPFLAGS) -E - >/dev/null 2>&1 || { \
 			echo "make: $${library%%:*} is missing: install the package $${library##*:}, or run 'make deps'" >&2; exit 1; }; \
 	done
+ifneq ($(CUDA),)
+	@test -x $(NVCC) || { echo "make: $(NVCC) is missing: install NVIDIA's package cuda-nvcc-13-0, or give CUDA_HOME=" >&2; exit 1; }
+	@for library in cuda_runtime.h:cuda-cudart-dev-13-0 cublasLt.h:libcublas-dev-13-0; do \
+		test -e $(CUDA_HOME)/include/$${library%%:*} || { \
+			echo "make: $${library%%:*} is missing: install NVIDIA's package $${library##*:}, or give CUDA_HOME=" >&2; exit 1; }; \
+	done
+endif
 	@touch $@
 
 deps: build/packages

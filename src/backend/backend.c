@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backend/cpu/cpu.h"
+#include "backend/cuda/cuda.h"
 #include "backend/ref/ref.h"
 #include "base/memory.h"
 
@@ -20,6 +21,7 @@ static const struct device {
 	enum dtype (*best_dtype)(void);
 } devices[] = {
         {"cpu", cpu_backend_open, cpu_best_dtype},
+        {"cuda", cuda_backend_open, cuda_best_dtype},
         {"ref", ref_backend_open, ref_best_dtype},
 };
 
@@ -38,7 +40,7 @@ enum status backend_open(struct backend **out, const struct backend_settings *se
 	if (device == NULL) {
 		enum status status =
 		        error_set(ERR_USAGE, "'%s': no such device in this build", settings->device);
-		error_hint("give --device cpu or --device ref");
+		error_hint("give --device cpu, cuda or ref");
 		return status;
 	}
 	struct backend *be;

@@ -2,7 +2,7 @@
  *
  *   ref   float64, plain loops: the definition of every operation
  *   cpu   oneDNN and our fused loops; fp32 and bf16
- *   cuda  (CUDA=1)
+ *   cuda  cuBLASLt and our own kernels; bf16, fp16, fp32 and TF32 (make CUDA=1)
  *
  * A back end knows no model. Model code calls the wrappers in ops.h, which check shapes and types once and then
  * dispatch.
@@ -79,8 +79,9 @@ struct shape_limits {
 };
 
 struct backend_settings {
-	const char *device;    /* "cpu" or "ref" ("cuda") */
-	enum dtype dtype;      /* of activations: F32 or BF16 on cpu; ref always computes in F64 */
+	const char *device;    /* "cpu", "cuda" or "ref" */
+	enum dtype dtype;      /* of activations: F32 or BF16 on cpu, F16 too on cuda; ref always computes in F64 */
+	bool tf32;             /* cuda, F32: products in TF32 */
 	struct pool *pool;     /* borrowed */
 };
 

@@ -1,23 +1,23 @@
-/* Dropout's arithmetic, shared bit for bit by ref, cpu and (as the same integers) CUDA. */
+/* Dropout's arithmetic, shared bit for bit by ref, cpu and the kernels of cuda. */
 #ifndef BACKEND_DROPOUT_H
 #define BACKEND_DROPOUT_H
 
 #include <stdint.h>
-#include "base/rng.h"
+#include "base/philox.h"
 
 /* Elements with u < threshold drop. */
-static inline uint32_t dropout_threshold(double p)
+static inline HOST_DEVICE uint32_t dropout_threshold(double p)
 {
 	return (uint32_t)(65536.0 * p + 0.5);
 }
 
-static inline double dropout_scale(double p)
+static inline HOST_DEVICE double dropout_scale(double p)
 {
 	return 65536.0 / (65536.0 - (double)dropout_threshold(p));
 }
 
 /* The eight 16-bit numbers of one block; element i of the block is u[i]. */
-static inline void dropout_block(uint64_t seed, uint32_t c0, uint32_t c1, uint32_t site, uint32_t sample, uint16_t u[8])
+static inline HOST_DEVICE void dropout_block(uint64_t seed, uint32_t c0, uint32_t c1, uint32_t site, uint32_t sample, uint16_t u[8])
 {
 	struct philox block = philox4x32(seed, c0, c1, site, sample, 7);
 	for (int i = 0; i < 4; i++) {
@@ -26,7 +26,7 @@ static inline void dropout_block(uint64_t seed, uint32_t c0, uint32_t c1, uint32
 	}
 }
 
-static inline uint32_t dropout_attention_counter(uint32_t head, uint32_t key)
+static inline HOST_DEVICE uint32_t dropout_attention_counter(uint32_t head, uint32_t key)
 {
 	return head << 16 | key / 8;
 }

@@ -51,4 +51,40 @@ static inline uint16_t float_to_bf16(float x)
 	return (uint16_t)((value.u + 0x7fffu + ((value.u >> 16) & 1u)) >> 16);
 }
 
+/* The same for fp16, subnormal numbers included. */
+static inline float f16_to_float(uint16_t bits)
+{
+	uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, exponent = bits >> 10 & 31, fraction = bits & 1023;
+	union {
+		uint32_t u;
+		float f;
+	} value;
+	if (exponent == 0) { /* fraction times 2^-24, exactly */
+		value.f = (float)fraction * 0x1p-24f;
+		value.u |= sign;
+	} else {
+		value.u = sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13;
+	}
+	return value.f;
+}
+
+static inline uint16_t float_to_f16(float x)
+{
+	union {
+		float f;
+		uint32_t u;
+	} value = {.f = x};
+	uint32_t sign = value.u >> 16 & 0x8000u, magnitude = value.u & 0x7fffffffu;
+	if (magnitude > 0x7f800000u)
+		return (uint16_t)(sign | 0x7e00u);
+	if (magnitude >= 0x477ff000u) /* rounds beyond 65504 */
+		return (uint16_t)(sign | 0x7c00u);
+	if (magnitude < 0x38800000u) { /* below 2^-14: adding 0.5 leaves multiples of 2^-24 in the fraction, rounded */
+		value.u = magnitude;
+		value.f += 0.5f;
+		return (uint16_t)(sign | (value.u - 0x3f000000u));
+	}
+	return (uint16_t)(sign | ((magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13));
+}
+
 #endif

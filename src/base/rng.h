@@ -1,33 +1,12 @@
 /* Counter-based random numbers: everything random is a function of (seed, purpose, index).
  *
- * Philox4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). There is no generator
- * state, so resuming is exact and any split into ranks, threads or micro-batches sees the same numbers.
+ * There is no generator state, so resuming is exact and any split into ranks, threads or micro-batches sees the same numbers.
  */
 #ifndef BASE_RNG_H
 #define BASE_RNG_H
 
 #include <stdint.h>
-
-struct philox {
-	uint32_t word[4];
-};
-
-/* One block of 128 random bits: `rounds` is 10 (everything but dropout) or 7 (dropout). */
-static inline struct philox philox4x32(uint64_t key, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, int rounds)
-{
-	uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-	for (int i = 0; i < rounds; i++) {
-		uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
-		uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-		c1 = (uint32_t)p1;
-		c3 = (uint32_t)p0;
-		c0 = n0;
-		c2 = n2;
-		k0 += 0x9E3779B9u;
-		k1 += 0xBB67AE85u;
-	}
-	return (struct philox){{c0, c1, c2, c3}};
-}
+#include "base/philox.h"
 
 /* What a random number is for; part of the counter, so that no two uses ever share a stream. */
 enum rng_purpose {

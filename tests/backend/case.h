@@ -344,7 +344,10 @@ static inline double round_to(enum dtype dtype, double x)
 {
 	if (dtype == DTYPE_F64)
 		return x;
-	return dtype == DTYPE_F32 ? (double)(float)x : (double)bf16_to_float(float_to_bf16((float)x));
+	if (dtype == DTYPE_F32)
+		return (double)(float)x;
+	return dtype == DTYPE_F16 ? (double)f16_to_float(float_to_f16((float)x))
+	                          : (double)bf16_to_float(float_to_bf16((float)x));
 }
 
 static inline enum dtype array_dtype(enum dtype activations, const struct array *a)
@@ -455,7 +458,8 @@ static inline void store(unsigned char *out, enum kind kind, enum dtype dtype, i
 	else if (dtype == DTYPE_F32)
 		((float *)(void *)out)[i] = (float)x;
 	else
-		((uint16_t *)(void *)out)[i] = float_to_bf16((float)x);
+		((uint16_t *)(void *)out)[i] =
+		        dtype == DTYPE_F16 ? float_to_f16((float)x) : float_to_bf16((float)x);
 }
 
 static inline double load(const unsigned char *in, enum kind kind, enum dtype dtype, int64_t i)
@@ -466,7 +470,8 @@ static inline double load(const unsigned char *in, enum kind kind, enum dtype dt
 		return ((const double *)(const void *)in)[i];
 	if (dtype == DTYPE_F32)
 		return ((const float *)(const void *)in)[i];
-	return bf16_to_float(((const uint16_t *)(const void *)in)[i]);
+	uint16_t bits = ((const uint16_t *)(const void *)in)[i];
+	return dtype == DTYPE_F16 ? f16_to_float(bits) : bf16_to_float(bits);
 }
 
 static inline void or_abort(enum status status)

@@ -1,0 +1,263 @@
+/* Opening the device, replicas, and what its errors mean. */
+#include "backend/cuda/cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backend/cuda/state.h"
+#include "backend/dropout.h"
+
+/* Oldest that kernels are built for. */
+#define OLDEST_MAJOR 7
+#define OLDEST_MINOR 5
+
+enum status cuda_error(cudaError_t error, const char *call)
+{
+	enum status status =
+		error_set(ERR_RESOURCE, "the GPU failed: %s (%s, in %s)", cudaGetErrorString(error), cudaGetErrorName(error), call);
+	switch (error) {
+	case cudaErrorInsufficientDriver:
+	case cudaErrorSystemDriverMismatch: {
+		int driver = 0, runtime = 0;
+		cudaDriverGetVersion(&driver);
+		cudaRuntimeGetVersion(&runtime);
+		if (driver == 0)
+			status = error_set(ERR_RESOURCE, "there is no NVIDIA driver on this machine");
+		else
+			status = error_set(ERR_RESOURCE, "the NVIDIA driver is too old: it knows CUDA %d.%d, this program needs %d.%d",
+					   driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+		error_hint("install a newer NVIDIA driver, or give --device cpu");
+		break;
+	}
+	case cudaErrorNoDevice:
+		status = error_set(ERR_RESOURCE, "there is no GPU that CUDA can use");
+		error_hint("see what nvidia-smi and CUDA_VISIBLE_DEVICES say, or give --device cpu");
+		break;
+	case cudaErrorMemoryAllocation:
+		error_hint("end what else runs on the GPU (nvidia-smi shows it)");
+		break;
+	case cudaErrorNoKernelImageForDevice:
+	case cudaErrorUnsupportedPtxVersion:
+		error_hint("this program was built for other GPUs: update the driver, or build it again with make CUDA=1");
+		break;
+	case cudaErrorECCUncorrectable:
+		error_hint("the GPU's memory is damaged; the last checkpoint stands: reset the GPU (nvidia-smi --gpu-reset) or use "
+			   "another, and run the same command again");
+		break;
+	default:
+		error_hint("the last checkpoint stands: run the same command again; if it fails again, see dmesg for Xid lines and "
+			   "compute-sanitizer for a bug of ours");
+	}
+	return status;
+}
+
+bool cuda_check(struct cuda_state *state, cudaError_t error, const char *call)
+{
+	if (error != cudaSuccess && state->failed == cudaSuccess) {
+		state->failed = error;
+		state->failed_call = call;
+	}
+	return error == cudaSuccess;
+}
+
+static enum status cuda_synchronize(struct replica *replica)
+{
+	struct cuda_state *state = cuda_state(replica);
+	cuda_check(state, cudaStreamSynchronize(state->stream), "a kernel");
+	return state->failed == cudaSuccess ? OK : cuda_error(state->failed, state->failed_call);
+}
+
+/* ---- Replicas ---- */
+
+/* Lays the scratch out; with base NULL it measures. */
+static size_t scratch_lay_out(const struct cuda_state *state, const struct shape_limits *limits, struct cuda_scratch *s,
+			      void *base)
+{
+	struct arena arena = {.base = base, .capacity = SIZE_MAX};
+	int64_t widest = 3 * (int64_t)limits->hidden;
+	widest = widest > limits->intermediate ? widest : limits->intermediate;
+	*s = (struct cuda_scratch){.part_floats = widest};
+	s->gemm_bytes = state->major >= 9 ? (size_t)64 << 20 : (size_t)32 << 20;
+	s->gemm = arena_take(&arena, s->gemm_bytes);
+	s->parts = arena_take(&arena, (size_t)(ROW_PARTS * s->part_floats) * sizeof(float));
+	return arena.used;
+}
+
+static size_t cuda_workspace_bytes(struct backend *be, const struct shape_limits *limits)
+{
+	struct cuda_scratch scratch;
+	return scratch_lay_out(be->state, limits, &scratch, NULL);
+}
+
+static void cuda_replica_release(struct replica *replica)
+{
+	if (replica->state)
+		cuda_slots_release(replica);
+	cuda_release(replica->backend, replica->workspace);
+	cuda_release(replica->backend, replica->accumulators);
+	cuda_release(replica->backend, replica->scalars);
+	free(replica->state);
+	*replica = (struct replica){.backend = NULL};
+}
+
+static enum status cuda_replica_create(struct backend *be, struct replica *replica, const struct shape_limits *limits)
+{
+	*replica = (struct replica){.backend = be, .operations = be->operations};
+	if (limits->hidden > NORM_WIDTH_LIMIT) {
+		enum status status = error_set(ERR_USAGE, "a hidden size of %d is more than the %d that the GPU's kernels take",
+					       limits->hidden, NORM_WIDTH_LIMIT);
+		error_hint("give --device cpu");
+		return status;
+	}
+	struct cuda_replica *state;
+	enum status status;
+	TRY_GOTO(memory_new(&state, 1, sizeof(*state), "a replica"), fail);
+	replica->state = state;
+	void *memory;
+	TRY_GOTO(cuda_allocate(be, &memory, sizeof(struct scalars), "the scalars of a step"), fail);
+	replica->scalars = memory;
+	TRY_GOTO(cuda_allocate(be, &memory, sizeof(struct accumulators), "the sums of a step"), fail);
+	replica->accumulators = memory;
+	replica->workspace_bytes = cuda_workspace_bytes(be, limits);
+	TRY_GOTO(cuda_allocate(be, &replica->workspace, replica->workspace_bytes, "the workspace"), fail);
+	scratch_lay_out(be->state, limits, &state->scratch, replica->workspace);
+	TRY_GOTO(cuda_slots_create(replica, &limits->batch), fail);
+	return OK;
+fail:
+	cuda_replica_release(replica);
+	return status;
+}
+
+struct kernel_dropout cuda_dropout(const struct replica *r, const struct dropout *dropout, const struct batch *batch)
+{
+	uint32_t threshold = dropout_threshold(dropout->p);
+	if (threshold == 0)
+		return (struct kernel_dropout){0};
+	return (struct kernel_dropout){.threshold = threshold,
+				       .site = dropout->site,
+				       .scale = (float)dropout_scale(dropout->p),
+				       .scalars = r->scalars,
+				       .positions = batch->positions,
+				       .samples = batch->token_samples};
+}
+
+/* ---- The back end ---- */
+
+static void cuda_close(struct backend *be)
+{
+	struct cuda_state *state = be->state;
+	if (!state)
+		return;
+	for (int64_t i = 0; i < state->block_count; i++)
+		cudaFree(state->blocks[i]);
+	cuda_stages_release(state);
+	if (state->stream)
+		cudaStreamDestroy(state->stream);
+	if (state->copies)
+		cudaStreamDestroy(state->copies);
+	free(state->blocks);
+	free(state);
+	be->state = NULL;
+}
+
+static const struct backend_functions functions = {
+	.allocate = cuda_allocate,
+	.release = cuda_release,
+	.to_device = cuda_to_device,
+	.to_host = cuda_to_host,
+	.weight_copy_bytes = cuda_weight_copy_bytes,
+	.weights_refresh = cuda_weights_refresh,
+	.workspace_bytes = cuda_workspace_bytes,
+	.replica_create = cuda_replica_create,
+	.replica_release = cuda_replica_release,
+	.upload = cuda_upload,
+	.synchronize = cuda_synchronize,
+	.close = cuda_close,
+};
+
+static const struct operations operations = {
+	.linear_norm_fwd = cuda_linear_norm_fwd,
+	.gather_fwd = cuda_gather_fwd,
+	.gather_bwd = cuda_gather_bwd,
+};
+
+/* The first GPU (CUDA_VISIBLE_DEVICES chooses which that is). */
+static enum status find_device(struct cuda_state *state, struct cudaDeviceProp *properties)
+{
+	int count = 0;
+	cudaError_t error = cudaGetDeviceCount(&count);
+	if (error == cudaSuccess && count == 0)
+		error = cudaErrorNoDevice;
+	if (error == cudaSuccess)
+		error = cudaSetDevice(state->device);
+	if (error == cudaSuccess)
+		error = cudaGetDeviceProperties(properties, state->device);
+	if (error != cudaSuccess)
+		return cuda_error(error, "cudaGetDeviceCount");
+	state->major = properties->major;
+	state->minor = properties->minor;
+	state->processors = properties->multiProcessorCount;
+	snprintf(state->name, sizeof(state->name), "%.63s", properties->name);
+	if (state->major > OLDEST_MAJOR || (state->major == OLDEST_MAJOR && state->minor >= OLDEST_MINOR))
+		return OK;
+	enum status status = error_set(ERR_RESOURCE, "'%s' is too old: it has compute capability %d.%d, %d.%d is needed",
+				       state->name, state->major, state->minor, OLDEST_MAJOR, OLDEST_MINOR);
+	error_hint("use a GPU of the Turing generation (T4, RTX 20) or a later one, or give --device cpu");
+	return status;
+}
+
+static enum status check_dtype(const struct cuda_state *state, enum dtype dtype)
+{
+	if (dtype == DTYPE_F32 || dtype == DTYPE_F16 || (dtype == DTYPE_BF16 && state->major >= 8))
+		return OK;
+	enum status status;
+	if (dtype == DTYPE_BF16)
+		status = error_set(ERR_USAGE, "'%s' does not compute in bf16", state->name);
+	else
+		status = error_set(ERR_USAGE, "the GPU does not train in %s", dtype_names[dtype]);
+	error_hint("use --precision %s", dtype == DTYPE_BF16 ? "fp16 or fp32" : "bf16, fp16, tf32 or fp32");
+	return status;
+}
+
+enum status cuda_backend_open(struct backend *be, const struct backend_settings *settings)
+{
+	struct cuda_state *state;
+	struct cudaDeviceProp properties;
+	enum status status;
+	TRY(memory_new(&state, 1, sizeof(*state), "the back end"));
+	*be = (struct backend){.name = "cuda",
+			       .description = state->description,
+			       .numerics = state->numerics,
+			       .dtype = settings->dtype,
+			       .master_dtype = DTYPE_F32,
+			       .functions = &functions,
+			       .operations = &operations,
+			       .pool = settings->pool,
+			       .state = state};
+	TRY_GOTO(find_device(state, &properties), fail);
+	TRY_GOTO(check_dtype(state, settings->dtype), fail);
+	cudaError_t error = cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking);
+	if (error == cudaSuccess)
+		error = cudaStreamCreateWithFlags(&state->copies, cudaStreamNonBlocking);
+	if (error != cudaSuccess) {
+		status = cuda_error(error, "cudaStreamCreate");
+		goto fail;
+	}
+	TRY_GOTO(cuda_stages_create(state), fail);
+	snprintf(state->numerics, sizeof(state->numerics), "CUDA sm_%d%d %s", state->major, state->minor,
+		 dtype_names[settings->dtype]);
+	snprintf(state->description, sizeof(state->description), "%s, %s", state->name, state->numerics);
+	return OK;
+fail:
+	cuda_close(be);
+	return status;
+}
+
+enum dtype cuda_best_dtype(void)
+{
+	int major = 0, count = 0;
+	if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0 ||
+	    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess)
+		return DTYPE_F32;
+	return major >= 8 ? DTYPE_BF16 : DTYPE_F16;
+}

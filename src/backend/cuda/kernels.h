@@ -1,0 +1,69 @@
+/* The kernels as the host part sees them: one launch function each, which queues its kernels on a stream and returns at
+ * once. All pointers are device memory. What the operations mean stands in backend/ops.h. */
+#ifndef BACKEND_CUDA_KERNELS_H
+#define BACKEND_CUDA_KERNELS_H
+
+#include <cuda_runtime_api.h>
+#include "backend/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Rows of a matrix are cut into at most this many parts, whose sums are then added in order: by shape alone, so that the
+ * bits do not depend on the GPU. */
+#define ROW_PARTS 256
+/* Widest row of a norm. */
+#define NORM_WIDTH_LIMIT 4096
+
+/* Dropout of rows that are tokens; threshold 0: none. */
+struct kernel_dropout {
+	uint32_t threshold, site;
+	float scale;
+	const struct scalars *scalars; /* seed */
+	const int32_t *positions;      /* of each row */
+	const uint32_t *samples;
+};
+
+/* gather.cu: y[i] = x[rows[i]]; dx[rows[i]] += dy[i]. */
+cudaError_t kernel_gather(cudaStream_t stream, enum dtype dtype, const void *x, const int32_t *rows, int64_t count,
+			  int64_t columns, void *y);
+cudaError_t kernel_scatter_add(cudaStream_t stream, enum dtype dtype, const void *dy, const int32_t *rows, int64_t count,
+			       int64_t columns, void *dx);
+
+/* norm.cu: sum = residual + dropout(x + bias), y = LN(sum). x and y may be the same memory; residual, bias may be NULL; sum,
+ * mean and rstd are NULL together outside training. */
+struct kernel_norm_fwd {
+	enum dtype dtype;
+	int64_t rows, columns; /* columns at most NORM_WIDTH_LIMIT */
+	const void *x, *residual;
+	const float *bias, *gamma, *beta;
+	float epsilon;
+	struct kernel_dropout dropout;
+	void *sum, *y;
+	float *mean, *rstd;
+};
+cudaError_t kernel_norm_fwd(cudaStream_t stream, const struct kernel_norm_fwd *a);
+
+/* cast.cu: copies of weights in the type of products, several ranges in one launch. */
+#define CAST_RANGES 64
+struct kernel_cast {
+	enum dtype dtype; /* of the copies: BF16 or F16 */
+	int count;
+	struct {
+		const float *from;
+		void *to;
+		int64_t elements;
+	} range[CAST_RANGES];
+};
+cudaError_t kernel_cast(cudaStream_t stream, const struct kernel_cast *a);
+
+/* parts.cu: out[j] = or += sum over parts i, in order, of parts[i * stride + j]. */
+cudaError_t kernel_add_parts(cudaStream_t stream, const float *parts, int64_t part_count, int64_t stride, int64_t columns,
+			     float *out, bool overwrite);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

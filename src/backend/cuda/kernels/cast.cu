@@ -1,0 +1,42 @@
+/* Copies of weights in the type of products. */
+#include "backend/cuda/kernels/device.cuh"
+
+namespace
+{
+
+constexpr int THREADS = 256, GRID = 1024;
+
+/* blockIdx.y is the range; masters and copies are aligned to 256 bytes. */
+template <typename T> __global__ void cast(struct kernel_cast a)
+{
+	const float *from = a.range[blockIdx.y].from;
+	T *to = static_cast<T *>(a.range[blockIdx.y].to);
+	int64_t elements = a.range[blockIdx.y].elements;
+	for (int64_t first = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * BLOCK; first < elements;
+	     first += (int64_t)gridDim.x * THREADS * BLOCK) {
+		float values[BLOCK];
+		if (first + BLOCK <= elements) {
+			load_vector(from + first, values);
+			store_vector(to + first, values);
+		} else {
+			for (int64_t i = first; i < elements; i++)
+				to[i] = from_float<T>(from[i]);
+		}
+	}
+}
+
+} // namespace
+
+extern "C" cudaError_t kernel_cast(cudaStream_t stream, const struct kernel_cast *a)
+{
+	int64_t most = 0;
+	for (int i = 0; i < a->count; i++)
+		most = a->range[i].elements > most ? a->range[i].elements : most;
+	unsigned grid = blocks_of(most, THREADS * BLOCK);
+	dim3 blocks(grid < GRID ? grid : GRID, (unsigned)a->count);
+	if (a->dtype == DTYPE_BF16)
+		return launch(cast<bf16>, blocks, THREADS, 0, stream, *a);
+	if (a->dtype == DTYPE_F16)
+		return launch(cast<f16>, blocks, THREADS, 0, stream, *a);
+	return a->count == 0 ? cudaSuccess : cudaErrorInvalidValue;
+}

@@ -1,0 +1,471 @@
+/* What all kernels share: activation types, vector loads, reductions, dropout, and every instruction that has no name in
+ * CUDA C++. Two compilers read it: nvcc, and, for the tests, g++ with the emulated device of tests/cuda/emulation. A
+ * kernel uses nothing of CUDA beyond this file and the plain built-ins (threadIdx, __syncthreads, __shfl_xor_sync, ...),
+ * takes all its shared memory from shared_start(), and is launched through launch(). */
+#ifndef BACKEND_CUDA_KERNELS_DEVICE_CUH
+#define BACKEND_CUDA_KERNELS_DEVICE_CUH
+
+#include <cuda_runtime.h>
+#include "backend/cuda/kernels.h"
+#include "backend/dropout.h"
+
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#ifdef __CUDA_ARCH__
+#define DEVICE_ARCH __CUDA_ARCH__
+#else
+#define DEVICE_ARCH 900
+#endif
+#else
+#include <device_emulated.h>
+#define DEVICE_ARCH EMULATED_ARCH
+#endif
+
+#define DEVICE __device__ __forceinline__
+
+constexpr int WARP = 32;
+constexpr unsigned ALL_LANES = 0xffffffffu;
+
+/* ---- Launching ---- */
+
+/* Launches kernel<<<grid, block, shared, stream>>>(arguments). More than 48 KiB of shared memory must be allowed once
+ * with allow_shared(). An empty grid is no work. */
+template <typename... P, typename... A>
+static cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, A... arguments)
+{
+	if (grid.x == 0 || grid.y == 0 || grid.z == 0)
+		return cudaSuccess;
+	cudaLaunchConfig_t config = {};
+	config.gridDim = grid;
+	config.blockDim = block;
+	config.dynamicSmemBytes = shared;
+	config.stream = stream;
+	return cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...);
+}
+
+template <typename... P> static cudaError_t allow_shared(void (*kernel)(P...), size_t bytes)
+{
+	if (bytes <= 48 << 10)
+		return cudaSuccess;
+	return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+}
+
+static inline unsigned blocks_of(int64_t count, int64_t per_block)
+{
+	return (unsigned)((count + per_block - 1) / per_block);
+}
+
+/* Start of the block's shared memory, aligned to 128 bytes. */
+#ifdef __CUDACC__
+extern __shared__ __align__(128) unsigned char shared_memory[];
+DEVICE unsigned char *shared_start()
+{
+	return shared_memory;
+}
+#else
+DEVICE unsigned char *shared_start()
+{
+	return static_cast<unsigned char *>(emulation_shared(nullptr));
+}
+#endif
+
+/* ---- Activation types: arithmetic is in fp32, memory holds one of float, bf16, f16 ---- */
+
+struct bf16 {
+	uint16_t bits;
+};
+struct f16 {
+	uint16_t bits;
+};
+
+/* Calls body(T()) with the type that `dtype` means; what body returns. */
+template <typename F> static cudaError_t for_dtype(enum dtype dtype, F body)
+{
+	switch (dtype) {
+	case DTYPE_F32: return body(float());
+	case DTYPE_BF16: return body(bf16());
+	case DTYPE_F16: return body(f16());
+	default: return cudaErrorInvalidValue;
+	}
+}
+
+DEVICE float to_float(float x)
+{
+	return x;
+}
+
+#ifdef __CUDACC__
+DEVICE float to_float(bf16 x)
+{
+	return __uint_as_float((unsigned)x.bits << 16);
+}
+DEVICE float to_float(f16 x)
+{
+	return __half2float(__ushort_as_half(x.bits));
+}
+#else
+DEVICE float to_float(bf16 x)
+{
+	return bf16_to_float(x.bits);
+}
+DEVICE float to_float(f16 x)
+{
+	return f16_to_float(x.bits);
+}
+#endif
+
+/* Rounds to nearest, ties to even. */
+template <typename T> DEVICE T from_float(float x);
+template <> DEVICE float from_float<float>(float x)
+{
+	return x;
+}
+#ifdef __CUDACC__
+template <> DEVICE bf16 from_float<bf16>(float x)
+{
+	return bf16{__bfloat16_as_ushort(__float2bfloat16_rn(x))};
+}
+template <> DEVICE f16 from_float<f16>(float x)
+{
+	return f16{__half_as_ushort(__float2half_rn(x))};
+}
+#else
+template <> DEVICE bf16 from_float<bf16>(float x)
+{
+	return bf16{float_to_bf16(x)};
+}
+template <> DEVICE f16 from_float<f16>(float x)
+{
+	return f16{float_to_f16(x)};
+}
+#endif
+
+/* Two 16-bit values in a register, the first in the low half: what matrix instructions take. */
+template <typename T> DEVICE uint32_t pack2(float low, float high)
+{
+	return from_float<T>(low).bits | (uint32_t)from_float<T>(high).bits << 16;
+}
+#ifdef __CUDACC__
+template <> DEVICE uint32_t pack2<bf16>(float low, float high)
+{
+	__nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+	return *reinterpret_cast<uint32_t *>(&pair);
+}
+template <> DEVICE uint32_t pack2<f16>(float low, float high)
+{
+	__half2 pair = __floats2half2_rn(low, high);
+	return *reinterpret_cast<uint32_t *>(&pair);
+}
+#endif
+template <typename T> DEVICE void unpack2(uint32_t pair, float *low, float *high)
+{
+	*low = to_float(T{(uint16_t)pair});
+	*high = to_float(T{(uint16_t)(pair >> 16)});
+}
+
+/* What a value becomes when it is stored: where forward and backward must agree on the rounded one. */
+template <typename T> DEVICE float rounded(float x)
+{
+	return to_float(from_float<T>(x));
+}
+
+/* ---- Memory ---- */
+
+/* 16 bytes at an address that is a multiple of 16. */
+DEVICE uint4 load16(const void *at)
+{
+#ifndef __CUDACC__
+	emulation_access_aligned(at, 16, false, 16);
+#endif
+	return *static_cast<const uint4 *>(at);
+}
+DEVICE void store16(void *at, uint4 value)
+{
+#ifndef __CUDACC__
+	emulation_access_aligned(at, 16, true, 16);
+#endif
+	*static_cast<uint4 *>(at) = value;
+}
+
+/* Rows are worked on in blocks of eight columns, which is also dropout's block. With ALIGNED the number of columns is a
+ * multiple of eight and a block is read in one or two vector loads; without, element by element, and what lies beyond
+ * the row reads as 0 and is not written. */
+constexpr int BLOCK = 8;
+
+DEVICE void load_vector(const float *at, float out[BLOCK])
+{
+	uint4 a = load16(at), b = load16(at + 4);
+	const unsigned bits[BLOCK] = {a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w};
+#pragma unroll
+	for (int i = 0; i < BLOCK; i++)
+		out[i] = __uint_as_float(bits[i]);
+}
+template <typename T> DEVICE void load_vector(const T *at, float out[BLOCK])
+{
+	uint4 v = load16(at);
+	unpack2<T>(v.x, &out[0], &out[1]);
+	unpack2<T>(v.y, &out[2], &out[3]);
+	unpack2<T>(v.z, &out[4], &out[5]);
+	unpack2<T>(v.w, &out[6], &out[7]);
+}
+DEVICE void store_vector(float *at, const float in[BLOCK])
+{
+	store16(at, uint4{__float_as_uint(in[0]), __float_as_uint(in[1]), __float_as_uint(in[2]), __float_as_uint(in[3])});
+	store16(at + 4, uint4{__float_as_uint(in[4]), __float_as_uint(in[5]), __float_as_uint(in[6]), __float_as_uint(in[7])});
+}
+template <typename T> DEVICE void store_vector(T *at, const float in[BLOCK])
+{
+	store16(at, uint4{pack2<T>(in[0], in[1]), pack2<T>(in[2], in[3]), pack2<T>(in[4], in[5]), pack2<T>(in[6], in[7])});
+}
+
+template <bool ALIGNED, typename T> DEVICE void load_block(const T *row, int first, int columns, float out[BLOCK])
+{
+	if constexpr (ALIGNED) {
+		load_vector(row + first, out);
+	} else {
+#pragma unroll
+		for (int i = 0; i < BLOCK; i++)
+			out[i] = first + i < columns ? to_float(row[first + i]) : 0;
+	}
+}
+template <bool ALIGNED, typename T> DEVICE void store_block(T *row, int first, int columns, const float in[BLOCK])
+{
+	if constexpr (ALIGNED) {
+		store_vector(row + first, in);
+	} else {
+#pragma unroll
+		for (int i = 0; i < BLOCK; i++)
+			if (first + i < columns)
+				row[first + i] = from_float<T>(in[i]);
+	}
+}
+
+/* Copies of 16 bytes from global to shared memory that do not wait: `valid` bytes (16 or 0) are read, the rest is zero.
+ * They have arrived after copy_wait<N>() (all but the last N groups) and a barrier. Before sm_80 they simply wait. */
+DEVICE void copy_async16(void *shared, const void *global, int valid)
+{
+#ifdef __CUDACC__
+#if DEVICE_ARCH >= 800
+	unsigned address = (unsigned)__cvta_generic_to_shared(shared);
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(address), "l"(global), "r"(valid) : "memory");
+#else
+	store16(shared, valid > 0 ? load16(global) : uint4{0, 0, 0, 0});
+#endif
+#else
+	emulation_copy_async(shared, global, (size_t)valid, 16);
+#endif
+}
+DEVICE void copy_commit()
+{
+#ifdef __CUDACC__
+#if DEVICE_ARCH >= 800
+	asm volatile("cp.async.commit_group;\n" ::: "memory");
+#endif
+#else
+	emulation_copy_commit();
+#endif
+}
+template <int LEFT> DEVICE void copy_wait()
+{
+#ifdef __CUDACC__
+#if DEVICE_ARCH >= 800
+	asm volatile("cp.async.wait_group %0;\n" ::"n"(LEFT) : "memory");
+#endif
+#else
+	emulation_copy_wait(LEFT);
+#endif
+}
+
+/* Barrier number `id` (1 to 15) of `threads` threads of the block, a multiple of 32. */
+#ifdef __CUDACC__
+DEVICE void barrier_sync(int id, int threads)
+{
+	asm volatile("bar.sync %0, %1;\n" ::"r"(id), "r"(threads) : "memory");
+}
+#else
+#define barrier_sync(id, threads) emulation_barrier(id, threads, EMULATION_SITE)
+#endif
+
+/* ---- Reductions: always in the same order ---- */
+
+DEVICE int lane_index()
+{
+	return (int)(threadIdx.x % WARP);
+}
+
+DEVICE float warp_sum(float x)
+{
+#pragma unroll
+	for (int bits = WARP / 2; bits > 0; bits /= 2)
+		x += __shfl_xor_sync(ALL_LANES, x, bits);
+	return x;
+}
+DEVICE double warp_sum(double x)
+{
+#pragma unroll
+	for (int bits = WARP / 2; bits > 0; bits /= 2)
+		x += __shfl_xor_sync(ALL_LANES, x, bits);
+	return x;
+}
+DEVICE float warp_max(float x)
+{
+#pragma unroll
+	for (int bits = WARP / 2; bits > 0; bits /= 2)
+		x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, bits));
+	return x;
+}
+
+/* Sum over a block of whole warps, one-dimensional; every thread gets it. `scratch`: shared, one element a warp, free again
+ * after the next barrier. */
+template <typename T> DEVICE T block_sum(T x, T *scratch)
+{
+	x = warp_sum(x);
+	if (lane_index() == 0)
+		scratch[threadIdx.x / WARP] = x;
+	__syncthreads();
+	T sum = 0;
+	for (unsigned i = 0; i < blockDim.x / WARP; i++)
+		sum += scratch[i];
+	return sum;
+}
+
+/* ---- Dropout (backend/dropout.h) ---- */
+
+/* Factors (0 or scale) of the block of eight columns that begins at `first`, of a token at `position` of `sample`. */
+DEVICE void dropout_factors(const struct kernel_dropout &dropout, uint64_t seed, int first, int position, uint32_t sample,
+			    float out[BLOCK])
+{
+	uint16_t u[BLOCK];
+	dropout_block(seed, (uint32_t)first / BLOCK, (uint32_t)position, dropout.site, sample, u);
+#pragma unroll
+	for (int i = 0; i < BLOCK; i++)
+		out[i] = u[i] < dropout.threshold ? 0 : dropout.scale;
+}
+
+/* ---- GELU ---- */
+
+DEVICE float gelu(enum activation activation, float x)
+{
+	if (activation == ACTIVATION_GELU_ERF)
+		return 0.5f * x * (1 + erff(x * 0.70710678118654752f));
+	return 0.5f * x * (1 + tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x)));
+}
+DEVICE float gelu_derivative(enum activation activation, float x)
+{
+	if (activation == ACTIVATION_GELU_ERF)
+		return 0.5f * (1 + erff(x * 0.70710678118654752f)) + x * 0.39894228040143268f * expf(-0.5f * x * x);
+	float t = tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x));
+	return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456080286536f * (1 + 3 * 0.044715f * x * x);
+}
+
+/* ---- Matrix instructions ----
+ *
+ * c (16,8) += a (16,K) b (K,8), fp32 sums, fragments over the lanes of a warp as the PTX manual has them. With group =
+ * lane / 4 and member = lane % 4:
+ *   c[i]  row group + 8 (i / 2), column 2 member + i % 2
+ *   16-bit a[r], two elements each: row group + 8 (r % 2), k = 2 member + {0, 1} + 8 (r / 2);  b[r]: k = 2 member + {0, 1} + 8 r,
+ *   column group
+ *   tf32 a[r]: row group + 8 (r % 2), k = member + 4 (r / 2);  b[r]: k = member + 4 r, column group */
+
+/* K = 16; sm_80 and later (bf16), sm_75 in two steps of K = 8 (f16). */
+template <typename T> DEVICE void mma16(float c[4], const uint32_t a[4], const uint32_t b[2]);
+
+/* K = 8, tf32 (fp32 whose low 13 bits are ignored): sm_80 and later. */
+#ifdef __CUDACC__
+template <> DEVICE void mma16<bf16>(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+#if DEVICE_ARCH >= 800
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+template <> DEVICE void mma16<f16>(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+#if DEVICE_ARCH >= 800
+	asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+	asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};\n"
+		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		     : "r"(a[0]), "r"(a[1]), "r"(b[0]));
+	asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};\n"
+		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		     : "r"(a[2]), "r"(a[3]), "r"(b[1]));
+#endif
+}
+DEVICE void mma8_tf32(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+#if DEVICE_ARCH >= 800
+	asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\n"
+		     : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+		     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+/* Four 8 x 8 matrices of 16-bit elements from shared memory: lane i gives the address of row i % 8 of matrix i / 8, a
+ * multiple of 16. out[m] is, of matrix m, row group, columns 2 member + {0, 1}; with _transposed of the transposed one. */
+DEVICE void load_matrices4(uint32_t out[4], const void *row)
+{
+	unsigned address = (unsigned)__cvta_generic_to_shared(row);
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+		     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+		     : "r"(address)
+		     : "memory");
+}
+DEVICE void load_matrices4_transposed(uint32_t out[4], const void *row)
+{
+	unsigned address = (unsigned)__cvta_generic_to_shared(row);
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\n"
+		     : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+		     : "r"(address)
+		     : "memory");
+}
+/* Two matrices; addresses of lanes 0 to 15. */
+DEVICE void load_matrices2(uint32_t out[2], const void *row)
+{
+	unsigned address = (unsigned)__cvta_generic_to_shared(row);
+	asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];\n" : "=r"(out[0]), "=r"(out[1]) : "r"(address) : "memory");
+}
+DEVICE void load_matrices2_transposed(uint32_t out[2], const void *row)
+{
+	unsigned address = (unsigned)__cvta_generic_to_shared(row);
+	asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];\n"
+		     : "=r"(out[0]), "=r"(out[1])
+		     : "r"(address)
+		     : "memory");
+}
+#else
+template <> DEVICE void mma16<bf16>(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+	emulation::mma<emulation::BF16, 16>(c, a, b, "mma16");
+}
+template <> DEVICE void mma16<f16>(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+	emulation::mma<emulation::F16, 16>(c, a, b, "mma16");
+}
+DEVICE void mma8_tf32(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+	emulation::mma<emulation::TF32, 8>(c, a, b, "mma8_tf32");
+}
+DEVICE void load_matrices4(uint32_t out[4], const void *row)
+{
+	emulation::ldmatrix<4, false>(out, row, "load_matrices4");
+}
+DEVICE void load_matrices4_transposed(uint32_t out[4], const void *row)
+{
+	emulation::ldmatrix<4, true>(out, row, "load_matrices4_transposed");
+}
+DEVICE void load_matrices2(uint32_t out[2], const void *row)
+{
+	emulation::ldmatrix<2, false>(out, row, "load_matrices2");
+}
+DEVICE void load_matrices2_transposed(uint32_t out[2], const void *row)
+{
+	emulation::ldmatrix<2, true>(out, row, "load_matrices2_transposed");
+}
+#endif
+
+#endif

@@ -1,0 +1,23 @@
+/* Layer normalisation, behind a linear or alone. */
+#include "backend/cuda/state.h"
+
+void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
+{
+	struct kernel_norm_fwd norm = {
+		.dtype = a->y.dtype,
+		.rows = a->y.rows,
+		.columns = a->y.columns,
+		.x = a->x.data,
+		.residual = a->residual.data,
+		.bias = a->w ? a->b->master.data : NULL,
+		.gamma = a->gamma->master.data,
+		.beta = a->beta->master.data,
+		.epsilon = (float)a->epsilon,
+		.dropout = cuda_dropout(r, &a->dropout, a->batch),
+		.sum = a->sum.data,
+		.y = a->y.data,
+		.mean = a->sum.data ? a->mean.data : NULL,
+		.rstd = a->sum.data ? a->rstd.data : NULL,
+	};
+	cuda_run(r, kernel_norm_fwd(cuda_stream(r), &norm), "linear_norm_fwd");
+}

@@ -1,0 +1,110 @@
+/* What the host files of the CUDA back end share. CUDA's own headers stand in this folder only. */
+#ifndef BACKEND_CUDA_STATE_H
+#define BACKEND_CUDA_STATE_H
+
+#include <cuda_runtime_api.h>
+#include "backend/cuda/kernels.h"
+#include "backend/ops.h"
+#include "base/memory.h"
+
+/* Pinned memory that copies go through, in turns. */
+#define STAGE_COUNT 4
+#define STAGE_BYTES ((size_t)4 << 20)
+
+struct stage {
+	unsigned char *memory;
+	cudaEvent_t done; /* the copy from or to it */
+};
+
+struct gemm; /* gemm.h */
+
+struct cuda_state {
+	int device, major, minor, processors;
+	cudaStream_t stream; /* all operations, in order */
+	cudaStream_t copies; /* batches on their way to the device */
+	struct stage stages[STAGE_COUNT];
+	int next_stage;
+	struct gemm *gemm;
+	bool tf32;
+	/* The first call that failed: operations cannot return it, cuda_synchronize does. */
+	cudaError_t failed;
+	const char *failed_call;
+	void **blocks; /* handed out by allocate */
+	int64_t block_count, block_capacity;
+	char name[64], numerics[192], description[288];
+};
+
+/* A micro-batch on the device; two take turns. */
+struct batch_slot {
+	unsigned char *device, *pinned;
+	cudaEvent_t copied; /* to the device */
+	cudaEvent_t used;   /* by all operations queued before the next upload */
+};
+
+/* Pieces of replica->workspace. */
+struct cuda_scratch {
+	void *gemm;                /* cuBLASLt's own */
+	size_t gemm_bytes;
+	float *parts;              /* (ROW_PARTS, part_floats): partial sums over rows */
+	int64_t part_floats;
+};
+
+/* replica->state. */
+struct cuda_replica {
+	struct batch_capacity capacity;
+	struct batch_slot slots[2];
+	int next_slot;
+	struct cuda_scratch scratch;
+};
+
+static inline struct cuda_state *cuda_state(const struct replica *r)
+{
+	return r->backend->state;
+}
+
+static inline struct cuda_scratch *cuda_scratch(const struct replica *r)
+{
+	return &((struct cuda_replica *)r->state)->scratch;
+}
+
+static inline cudaStream_t cuda_stream(const struct replica *r)
+{
+	return cuda_state(r)->stream;
+}
+
+/* Remembers the first failure of a call; `call` names it in the message. Returns true if this one succeeded. */
+bool cuda_check(struct cuda_state *state, cudaError_t error, const char *call);
+/* The same within an operation. */
+static inline void cuda_run(const struct replica *r, cudaError_t error, const char *call)
+{
+	cuda_check(cuda_state(r), error, call);
+}
+/* What an error of CUDA means for a user: message and hint. */
+MUST_USE enum status cuda_error(cudaError_t error, const char *call);
+
+/* The rows of an operation's dropout. */
+struct kernel_dropout cuda_dropout(const struct replica *r, const struct dropout *dropout, const struct batch *batch);
+
+/* memory.c: entries of backend_functions. */
+MUST_USE enum status cuda_allocate(struct backend *be, void **out, size_t bytes, const char *what);
+void cuda_release(struct backend *be, void *memory);
+void cuda_to_device(struct backend *be, void *device, const void *host, size_t bytes);
+void cuda_to_host(struct backend *be, void *host, const void *device, size_t bytes);
+MUST_USE enum status cuda_stages_create(struct cuda_state *state);
+void cuda_stages_release(struct cuda_state *state);
+void cuda_upload(struct replica *replica, const struct batch *host, struct batch *device);
+MUST_USE enum status cuda_slots_create(struct replica *replica, const struct batch_capacity *capacity);
+void cuda_slots_release(struct replica *replica);
+
+/* weights.c */
+size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight);
+void cuda_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count);
+/* What products multiply with: the copy in the activations' type, or the master where that is fp32. */
+const void *cuda_weight_operand(const struct replica *r, const struct weight *weight);
+
+/* The operations. */
+void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
+void cuda_gather_fwd(struct replica *r, const struct gather_fwd *a);
+void cuda_gather_bwd(struct replica *r, const struct gather_bwd *a);
+
+#endif

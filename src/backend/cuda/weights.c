@@ -1,0 +1,33 @@
+/* Compute copies of weights: the fp32 master rounded to the activations' type. fp32 and TF32 use the masters. */
+#include "backend/cuda/state.h"
+
+size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight)
+{
+	bool multiplied = weight->use == WEIGHT_LINEAR || weight->use == WEIGHT_TIED;
+	if (be->dtype == DTYPE_F32 || !multiplied)
+		return 0;
+	return (size_t)(weight->master.rows * weight->master.columns) * dtype_bytes(be->dtype);
+}
+
+void cuda_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count)
+{
+	struct kernel_cast cast = {.dtype = replica->backend->dtype};
+	for (int64_t i = 0; i < count; i++) {
+		const struct weight *w = weights[i];
+		if (cuda_weight_copy_bytes(replica->backend, w) == 0)
+			continue;
+		cast.range[cast.count].from = w->master.data;
+		cast.range[cast.count].to = w->copy;
+		cast.range[cast.count++].elements = w->master.rows * w->master.columns;
+		if (cast.count == CAST_RANGES) {
+			cuda_run(replica, kernel_cast(cuda_stream(replica), &cast), "weights_refresh");
+			cast.count = 0;
+		}
+	}
+	cuda_run(replica, kernel_cast(cuda_stream(replica), &cast), "weights_refresh");
+}
+
+const void *cuda_weight_operand(const struct replica *r, const struct weight *weight)
+{
+	return r->backend->dtype == DTYPE_F32 ? weight->master.data : weight->copy;
+}

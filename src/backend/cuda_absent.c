@@ -1,0 +1,15 @@
+/* A build without CUDA: what src/backend/cuda gives in one with it. */
+#include "backend/cuda/cuda.h"
+
+enum status cuda_backend_open(struct backend *be, const struct backend_settings *settings)
+{
+	(void)be;
+	enum status status = error_set(ERR_USAGE, "'%s': this program was built without CUDA", settings->device);
+	error_hint("build it with make CUDA=1, or give --device cpu");
+	return status;
+}
+
+enum dtype cuda_best_dtype(void)
+{
+	return DTYPE_F32;
+}

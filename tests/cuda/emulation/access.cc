@@ -1,0 +1,252 @@
+/* Every memory access of a kernel: kernels are compiled with the hooks of -fsanitize=thread, which are defined here
+ * instead of in that sanitizer's library. An access must lie in device memory, the block's shared memory, the thread's
+ * own variables, the parameters or constants; and of two accesses to the same place, one of them a write, something
+ * must lie between: a barrier for threads of a block, a meeting of the warp for lanes of a warp, the end of the kernel
+ * for blocks. */
+#include "access.h"
+#include "emulation.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <dlfcn.h>
+#include <unistd.h>
+
+bool emulated_race_check = true;
+
+/* Absent if no kernel has constants. */
+extern "C" __attribute__((weak)) unsigned char __start_emulated_constant[], __stop_emulated_constant[];
+
+namespace
+{
+
+const unsigned char *parameters, *parameters_end, *shared, *shared_end, *stack, *stack_end;
+int thread = -1;
+unsigned block_number, launch_number, block_epoch;
+unsigned warp_epochs[32];
+bool paused;
+
+/* Who touched two bytes last: launch 16 bits, block 20, thread 10, epochs of block and warp 9 each. 0: nobody. */
+typedef uint64_t stamp;
+struct place {
+	stamp written, read;
+};
+
+stamp make_stamp()
+{
+	return (stamp)(launch_number & 0xffff) << 48 | (stamp)(block_number & 0xfffff) << 28 | (stamp)(unsigned)thread << 18 |
+	       (stamp)(block_epoch & 0x1ff) << 9 | (warp_epochs[thread / 32] & 0x1ff);
+}
+
+bool races(stamp before, stamp now)
+{
+	if (before == 0 || (before >> 48) != (now >> 48) || before == now)
+		return false;
+	if ((before >> 28) != (now >> 28))
+		return true; /* another block of the same launch */
+	unsigned a = before >> 18 & 1023, b = now >> 18 & 1023;
+	if (a == b || (before >> 9 & 0x1ff) != (now >> 9 & 0x1ff))
+		return false;
+	return a / 32 != b / 32 || (before & 0x1ff) == (now & 0x1ff);
+}
+
+/* Shadow of all addresses that are asked about, in a region of its own: pages of it exist where they are touched. */
+constexpr uintptr_t SHADOWED = (uintptr_t)64 << 30;
+struct shadow {
+	uintptr_t first;
+	place *places;
+} device_shadow, shared_shadow;
+
+place *shadow_of(struct shadow *s, const unsigned char *at, size_t bytes)
+{
+	if (s->places == nullptr) {
+		void *region = mmap(nullptr, bytes / 2 * sizeof(place), PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (region == MAP_FAILED)
+			emulation_fault("no address space for the check of races");
+		s->places = static_cast<place *>(region);
+	}
+	return s->places + ((uintptr_t)at - s->first) / 2;
+}
+
+void stamp_places(place *p, size_t bytes, bool write, const unsigned char *at)
+{
+	stamp now = make_stamp();
+	for (size_t i = 0; i < (bytes + 1) / 2; i++, p++) {
+		if (races(p->written, now) || (write && races(p->read, now))) {
+			stamp other = races(p->written, now) ? p->written : p->read;
+			emulation_fault("race: %s of %p (%s) and %s by block %u, thread %u", write ? "write" : "read",
+					(const void *)(at + 2 * i),
+					at >= shared && at < shared_end ? "shared memory" : emulation_describe(at),
+					other == p->written ? "a write" : "a read", (unsigned)(other >> 28 & 0xfffff),
+					(unsigned)(other >> 18 & 1023));
+		}
+		if (write)
+			p->written = now;
+		else
+			p->read = now;
+	}
+}
+
+} // namespace
+
+void access_forget(const void *memory, size_t bytes)
+{
+	if (device_shadow.places == nullptr)
+		return;
+	uintptr_t first = (uintptr_t)shadow_of(&device_shadow, static_cast<const unsigned char *>(memory), 0);
+	uintptr_t end = first + bytes / 2 * sizeof(place);
+	first = (first + 4095) / 4096 * 4096;
+	if (end / 4096 * 4096 > first)
+		madvise(reinterpret_cast<void *>(first), end / 4096 * 4096 - first, MADV_DONTNEED);
+}
+
+void access_launch(const void *first, size_t bytes)
+{
+	parameters = static_cast<const unsigned char *>(first);
+	parameters_end = parameters + bytes;
+	if ((++launch_number & 0xffff) == 0)
+		launch_number++;
+}
+
+void access_block(unsigned block, const void *memory, size_t bytes)
+{
+	block_number = block;
+	shared = static_cast<const unsigned char *>(memory);
+	shared_end = shared + bytes;
+	block_epoch++;
+}
+
+void access_thread(int number, const void *memory, size_t bytes)
+{
+	thread = number;
+	stack = static_cast<const unsigned char *>(memory);
+	stack_end = stack + bytes;
+}
+
+void access_block_epoch(void)
+{
+	block_epoch++;
+}
+
+void access_warp_epoch(int warp)
+{
+	warp_epochs[warp]++;
+}
+
+void access_pause(bool pause)
+{
+	paused = pause;
+}
+
+/* The name is in the debug information; binutils find it. */
+const char *access_kernel_name(const void *kernel)
+{
+	static char name[512];
+	char command[128];
+	Dl_info info;
+	if (dladdr(kernel, &info) == 0)
+		return "?";
+	snprintf(command, sizeof(command), "addr2line -Cfpe /proc/%d/exe %#lx", (int)getpid(),
+		 (unsigned long)((const char *)kernel - (const char *)info.dli_fbase));
+	FILE *pipe = popen(command, "r");
+	if (pipe == nullptr || fgets(name, sizeof(name), pipe) == nullptr)
+		snprintf(name, sizeof(name), "at %p", kernel);
+	name[strcspn(name, "\n")] = '\0';
+	if (pipe != nullptr)
+		pclose(pipe);
+	return name;
+}
+
+void emulation_access(const void *memory, size_t bytes, bool write)
+{
+	const unsigned char *at = static_cast<const unsigned char *>(memory), *end = at + bytes;
+	if (thread < 0 || paused || (at >= stack && end <= stack_end))
+		return;
+	if (at >= shared && end <= shared_end) {
+		if (emulated_race_check) {
+			shared_shadow.first = (uintptr_t)shared;
+			stamp_places(shadow_of(&shared_shadow, at, 256 << 10), bytes, write, at);
+		}
+		return;
+	}
+	if (emulation_is_device(memory, bytes)) {
+		if (emulated_race_check) {
+			if (device_shadow.places == nullptr)
+				device_shadow.first = (uintptr_t)at / SHADOWED * SHADOWED;
+			stamp_places(shadow_of(&device_shadow, at, 3 * SHADOWED), bytes, write, at);
+		}
+		return;
+	}
+	if (!write && at >= parameters && end <= parameters_end)
+		return;
+	if (!write && __start_emulated_constant != nullptr && at >= __start_emulated_constant && end <= __stop_emulated_constant)
+		return;
+	emulation_fault("%s of %zu bytes at %p: %s", write ? "write" : "read", bytes, memory,
+			at >= shared && at < shared + (256 << 10) ? "beyond shared memory" : emulation_describe(memory));
+}
+
+void emulation_access_aligned(const void *memory, size_t bytes, bool write, size_t alignment)
+{
+	if (thread >= 0 && (uintptr_t)memory % alignment != 0)
+		emulation_fault("%s of %zu bytes at %p: not aligned to %zu", write ? "write" : "read", bytes, memory, alignment);
+	emulation_access(memory, bytes, write);
+}
+
+void emulation_access_atomic(const void *memory, size_t bytes)
+{
+	bool checked = emulated_race_check;
+	emulated_race_check = false;
+	emulation_access(memory, bytes, true);
+	emulated_race_check = checked;
+}
+
+/* What the compiler calls. */
+extern "C" {
+#define HOOKS(bytes)                                                                                                           \
+	void __tsan_read##bytes(void *at)                                                                                      \
+	{                                                                                                                      \
+		emulation_access_aligned(at, bytes, false, bytes);                                                              \
+	}                                                                                                                      \
+	void __tsan_write##bytes(void *at)                                                                                     \
+	{                                                                                                                      \
+		emulation_access_aligned(at, bytes, true, bytes);                                                               \
+	}                                                                                                                      \
+	void __tsan_unaligned_read##bytes(void *at)                                                                            \
+	{                                                                                                                      \
+		emulation_access(at, bytes, false);                                                                            \
+	}                                                                                                                      \
+	void __tsan_unaligned_write##bytes(void *at)                                                                           \
+	{                                                                                                                      \
+		emulation_access(at, bytes, true);                                                                             \
+	}
+HOOKS(1)
+HOOKS(2)
+HOOKS(4)
+HOOKS(8)
+HOOKS(16)
+void __tsan_init(void)
+{
+}
+void __tsan_func_entry(void *caller)
+{
+	(void)caller;
+}
+void __tsan_func_exit(void)
+{
+}
+void __tsan_vptr_update(void **at, void *value)
+{
+	(void)at;
+	(void)value;
+}
+void __tsan_read_range(void *at, unsigned long bytes)
+{
+	emulation_access(at, bytes, false);
+}
+void __tsan_write_range(void *at, unsigned long bytes)
+{
+	emulation_access(at, bytes, true);
+}
+}

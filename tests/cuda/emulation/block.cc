@@ -1,0 +1,358 @@
+/* Blocks of threads on the host: every thread is a fibre that runs until it waits for others. Blocks run one after the
+ * other, warps of a block by turns, both in an order that tests can shuffle. */
+#include "cuda_runtime.h"
+
+#include <vector>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include "access.h"
+
+void copies_check_done(void); /* copies.cc */
+
+#ifndef __x86_64__
+#include <ucontext.h>
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+__constant__ uint3 threadIdx, blockIdx;
+__constant__ dim3 blockDim, gridDim;
+uint64_t emulated_order;
+
+namespace
+{
+
+constexpr size_t STACK_BYTES = 256 << 10;
+constexpr int THREAD_LIMIT = 1024, WARP = 32, BARRIERS = 16;
+
+enum state { READY, AT_BARRIER, AT_WARP, DONE };
+
+struct fibre {
+#ifdef __x86_64__
+	void *stack_pointer;
+#else
+	ucontext_t context;
+#endif
+	enum state state;
+	int barrier;
+	void *brought; /* to a meeting of the warp */
+	const char *site;
+	uint3 index;
+	void *sanitizer;
+};
+
+struct meeting {
+	unsigned mask, arrived;
+	const char *site;
+};
+
+struct barrier {
+	int wanted, arrived;
+	const char *site;
+};
+
+fibre fibres[THREAD_LIMIT];
+meeting meetings[THREAD_LIMIT / WARP];
+barrier barriers[BARRIERS];
+unsigned char *stacks;
+unsigned char *shared_region;
+int thread_count, live_count, current = -1;
+const emulated_launch *running;
+
+#ifdef __x86_64__
+void *scheduler_stack_pointer;
+
+/* Saves what a call keeps, changes stacks, takes back what the other had saved. */
+extern "C" void emulation_switch(void **save, void *load);
+asm(".text\n.globl emulation_switch\n.type emulation_switch,@function\nemulation_switch:\n"
+    "pushq %rbp\npushq %rbx\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n"
+    "movq %rsp,(%rdi)\nmovq %rsi,%rsp\n"
+    "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbx\npopq %rbp\nret\n"
+    ".size emulation_switch,.-emulation_switch\n");
+#else
+ucontext_t scheduler_context;
+#endif
+
+#ifdef __SANITIZE_ADDRESS__
+const void *scheduler_bottom;
+size_t scheduler_size;
+void *scheduler_fake;
+#endif
+
+unsigned char *stack_of(int thread)
+{
+	return stacks + (size_t)thread * STACK_BYTES;
+}
+
+void to_scheduler(bool for_good)
+{
+	fibre *f = &fibres[current];
+#ifdef __SANITIZE_ADDRESS__
+	__sanitizer_start_switch_fiber(for_good ? nullptr : &f->sanitizer, scheduler_bottom, scheduler_size);
+#else
+	(void)for_good;
+#endif
+#ifdef __x86_64__
+	emulation_switch(&f->stack_pointer, scheduler_stack_pointer);
+#else
+	swapcontext(&f->context, &scheduler_context);
+#endif
+#ifdef __SANITIZE_ADDRESS__
+	__sanitizer_finish_switch_fiber(f->sanitizer, &scheduler_bottom, &scheduler_size);
+#endif
+}
+
+void release_barrier(int id)
+{
+	barrier *b = &barriers[id];
+	for (int i = 0; i < thread_count; i++)
+		if (fibres[i].state == AT_BARRIER && fibres[i].barrier == id)
+			fibres[i].state = READY;
+	*b = {};
+	access_block_epoch();
+}
+
+void thread_main()
+{
+#ifdef __SANITIZE_ADDRESS__
+	__sanitizer_finish_switch_fiber(nullptr, &scheduler_bottom, &scheduler_size);
+#endif
+	running->invoke(running->parameters);
+	copies_check_done();
+	fibres[current].state = DONE;
+	live_count--;
+	/* Threads that have left count as arrived at the barrier of the whole block. */
+	if (barriers[0].arrived > 0 && barriers[0].arrived == live_count)
+		release_barrier(0);
+	to_scheduler(true);
+	abort();
+}
+
+void start(int thread)
+{
+	fibre *f = &fibres[thread];
+	*f = fibre();
+	f->index = {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / (blockDim.x * blockDim.y)};
+#ifdef __x86_64__
+	void **top = reinterpret_cast<void **>(stack_of(thread) + STACK_BYTES);
+	*--top = nullptr; /* as if thread_main had been called: the stack is off by eight from 16 */
+	*--top = reinterpret_cast<void *>(thread_main);
+	top -= 6;
+	f->stack_pointer = top;
+#else
+	getcontext(&f->context);
+	f->context.uc_stack.ss_sp = stack_of(thread);
+	f->context.uc_stack.ss_size = STACK_BYTES;
+	f->context.uc_link = nullptr;
+	makecontext(&f->context, thread_main, 0);
+#endif
+}
+
+void resume(int thread)
+{
+	fibre *f = &fibres[thread];
+	current = thread;
+	threadIdx = f->index;
+	access_thread(thread, stack_of(thread), STACK_BYTES);
+#ifdef __SANITIZE_ADDRESS__
+	__sanitizer_start_switch_fiber(&scheduler_fake, stack_of(thread), STACK_BYTES);
+#endif
+#ifdef __x86_64__
+	emulation_switch(&scheduler_stack_pointer, f->stack_pointer);
+#else
+	swapcontext(&scheduler_context, &f->context);
+#endif
+#ifdef __SANITIZE_ADDRESS__
+	__sanitizer_finish_switch_fiber(scheduler_fake, nullptr, nullptr);
+#endif
+	access_thread(-1, nullptr, 0);
+	current = -1;
+}
+
+/* Runs a warp until all its threads wait for others or are done. */
+bool run_warp(int warp)
+{
+	bool any = false, again = true;
+	while (again) {
+		again = false;
+		for (int i = warp * WARP; i < (warp + 1) * WARP && i < thread_count; i++) {
+			if (fibres[i].state != READY)
+				continue;
+			resume(i);
+			any = again = true;
+		}
+	}
+	return any;
+}
+
+uint64_t mix(uint64_t x)
+{
+	x = (x ^ (x >> 31)) * 0x7fb5d329728ea185u;
+	x = (x ^ (x >> 27)) * 0x81dadef4bc2dd44du;
+	return x ^ (x >> 33);
+}
+
+void shuffle(std::vector<unsigned> &order, uint64_t seed)
+{
+	for (size_t i = order.size(); i > 1; i--)
+		std::swap(order[i - 1], order[(seed = mix(seed + i)) % i]);
+}
+
+std::vector<unsigned> ordered(size_t count, uint64_t seed)
+{
+	std::vector<unsigned> order(count);
+	for (size_t i = 0; i < count; i++)
+		order[i] = (unsigned)i;
+	if (emulated_order != 0)
+		shuffle(order, mix(emulated_order + seed));
+	return order;
+}
+
+__attribute__((noreturn)) void deadlock()
+{
+	fprintf(stderr, "threads of a block wait for each other for ever:\n");
+	for (int i = 0; i < thread_count; i++)
+		if (fibres[i].state == AT_BARRIER || fibres[i].state == AT_WARP)
+			if (i == 0 || fibres[i - 1].state != fibres[i].state || fibres[i - 1].site != fibres[i].site)
+				fprintf(stderr, "  thread %d on at %s %s\n", i,
+					fibres[i].state == AT_BARRIER ? "the barrier" : "a meeting of its warp", fibres[i].site);
+	emulation_fault("divergent barrier");
+}
+
+void run_block(unsigned block)
+{
+	blockIdx = {block % gridDim.x, block / gridDim.x % gridDim.y, block / (gridDim.x * gridDim.y)};
+	thread_count = live_count = (int)(blockDim.x * blockDim.y * blockDim.z);
+	memset(meetings, 0, sizeof(meetings));
+	memset(barriers, 0, sizeof(barriers));
+	memset(shared_region, 0xff, running->shared); /* NaN: what is read before it is written shows */
+	access_block(block, shared_region, running->shared);
+	for (int i = 0; i < thread_count; i++)
+		start(i);
+	int warps = (thread_count + WARP - 1) / WARP;
+	for (uint64_t pass = 0; live_count > 0; pass++) {
+		bool any = false;
+		for (unsigned warp : ordered((size_t)warps, block * 1000003u + pass))
+			any |= run_warp((int)warp);
+		if (!any)
+			deadlock();
+	}
+}
+
+} // namespace
+
+void emulation_fault(const char *format, ...)
+{
+	va_list arguments;
+	va_start(arguments, format);
+	fprintf(stderr, "emulated device: ");
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	if (current >= 0) {
+		fibre *f = &fibres[current];
+		fprintf(stderr, "\n  in kernel %s, block (%u, %u, %u) of (%u, %u, %u), thread (%u, %u, %u)",
+			access_kernel_name(running->kernel), blockIdx.x, blockIdx.y, blockIdx.z, gridDim.x, gridDim.y, gridDim.z,
+			f->index.x, f->index.y, f->index.z);
+	}
+	fputc('\n', stderr);
+	fflush(nullptr);
+	abort();
+}
+
+void emulation_run_grid(const struct emulated_launch *launch, size_t shared_limit)
+{
+	constexpr size_t SHARED_BYTES = 256 << 10;
+	(void)shared_limit;
+	if (stacks == nullptr) {
+		void *block = mmap(nullptr, (size_t)THREAD_LIMIT * STACK_BYTES + SHARED_BYTES, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (block == MAP_FAILED)
+			emulation_fault("no memory for stacks");
+		stacks = static_cast<unsigned char *>(block);
+		shared_region = stacks + (size_t)THREAD_LIMIT * STACK_BYTES;
+	}
+	running = launch;
+	gridDim = dim3(launch->grid[0], launch->grid[1], launch->grid[2]);
+	blockDim = dim3(launch->block[0], launch->block[1], launch->block[2]);
+	access_launch(launch->parameters, launch->parameter_bytes);
+	size_t blocks = (size_t)gridDim.x * gridDim.y * gridDim.z;
+	if (emulated_order == 0) {
+		for (size_t block = 0; block < blocks; block++)
+			run_block((unsigned)block);
+	} else {
+		for (unsigned block : ordered(blocks, (uint64_t)emulated_launches))
+			run_block(block);
+	}
+	running = nullptr;
+}
+
+void emulation_barrier(int id, int threads, const char *site)
+{
+	if (current < 0)
+		emulation_fault("a barrier outside a kernel");
+	barrier *b = &barriers[id];
+	int wanted = threads > 0 ? threads : live_count;
+	if (b->arrived > 0 && strcmp(b->site, site) != 0)
+		emulation_fault("barrier at %s while other threads wait at %s", site, b->site);
+	b->site = site;
+	b->wanted = wanted;
+	fibre *f = &fibres[current];
+	f->state = AT_BARRIER;
+	f->barrier = id;
+	f->site = site;
+	if (++b->arrived == wanted)
+		release_barrier(id);
+	to_scheduler(false);
+}
+
+void emulation_warp(unsigned mask, void *mine, void (*run)(void *const lanes[32], unsigned mask, const void *context),
+		    const void *context, const char *site)
+{
+	if (current < 0)
+		emulation_fault("a meeting of a warp outside a kernel");
+	int warp = current / WARP, lane = current % WARP;
+	meeting *m = &meetings[warp];
+	if ((mask >> lane & 1) == 0)
+		emulation_fault("%s: lane %d is not in its own mask %08x", site, lane, mask);
+	if (m->arrived == 0)
+		*m = {mask, 0, site};
+	else if (m->mask != mask || strcmp(m->site, site) != 0)
+		emulation_fault("lanes of a warp meet at %s (mask %08x) and %s (mask %08x)", site, mask, m->site, m->mask);
+	fibre *f = &fibres[current];
+	f->brought = mine;
+	f->site = site;
+	m->arrived |= 1u << lane;
+	if (m->arrived != mask) {
+		f->state = AT_WARP;
+		to_scheduler(false);
+		return;
+	}
+	void *lanes[WARP];
+	for (int i = 0; i < WARP; i++) {
+		fibre *other = &fibres[warp * WARP + i];
+		lanes[i] = (mask >> i & 1) != 0 ? other->brought : nullptr;
+		if ((mask >> i & 1) != 0)
+			other->state = READY;
+	}
+	m->arrived = 0;
+	access_pause(true); /* other threads' variables are looked at */
+	if (run != nullptr)
+		run(lanes, mask, context);
+	access_pause(false);
+	access_warp_epoch(warp);
+}
+
+void *emulation_shared(size_t *out_bytes)
+{
+	if (out_bytes != nullptr)
+		*out_bytes = running->shared;
+	return shared_region;
+}
+
+unsigned emulation_lane(void)
+{
+	return (unsigned)current % WARP;
+}

@@ -1,0 +1,86 @@
+/* What tests may say to the emulated device, and ask of it; and what the emulated headers share. */
+#ifndef EMULATION_H
+#define EMULATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "cuda_runtime_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The device that programs find; to be set before the first call. */
+struct emulated_device {
+	int count;          /* 0: no device */
+	int driver_version; /* 0: no driver */
+	int major, minor;
+	int processors;     /* SMs */
+	size_t memory;      /* bytes */
+};
+extern struct emulated_device emulated_device;
+
+/* Seed of the order in which the blocks of a launch and the warps of a block run; 0: in order of their numbers. */
+extern uint64_t emulated_order;
+/* Whether races are looked for: a quarter of the speed, and eight bytes for each byte of memory that kernels touch. */
+extern bool emulated_race_check;
+/* Kernels launched so far, and a number that a failing call should get in place of success: the n-th launch from now
+ * makes the device fail with `error` (an ECC error, a lost device), and all calls after it; n < 0: none. */
+extern int64_t emulated_launches;
+void emulated_fail_after(int64_t launches, cudaError_t error);
+/* Bytes allocated on the device now; blocks not given back. */
+size_t emulated_memory_used(void);
+int64_t emulated_blocks(void);
+
+/* Prints what a kernel did wrong, with kernel, block and thread, and aborts. */
+__attribute__((noreturn, format(printf, 1, 2))) void emulation_fault(const char *format, ...);
+
+/* Is this range inside one device allocation, or pinned host memory? */
+bool emulation_is_device(const void *memory, size_t bytes);
+bool emulation_is_pinned(const void *memory, size_t bytes);
+/* What lies at this address, for messages. */
+const char *emulation_describe(const void *memory);
+
+/* Queues work on a stream (or records it while the stream captures): `run` gets `context`, which `drop` frees. */
+cudaError_t emulation_enqueue(cudaStream_t stream, void (*run)(void *context), void *context,
+			      void (*drop)(void *context));
+
+/* A kernel launch: `invoke` calls the kernel with the parameters that lie in `parameters`. */
+struct emulated_launch {
+	const void *kernel;
+	unsigned grid[3], block[3];
+	size_t shared;
+	cudaStream_t stream;
+	void (*invoke)(const void *parameters);
+	void (*drop)(void *parameters);
+	void *parameters;
+	size_t parameter_bytes;
+};
+cudaError_t emulation_launch(const struct emulated_launch *launch);
+/* Runs all blocks of a launch now. */
+void emulation_run_grid(const struct emulated_launch *launch, size_t shared_limit);
+
+/* In a kernel. `site` tells calls apart: all threads that meet must come from the same one. */
+void emulation_barrier(int id, int threads, const char *site);
+/* All lanes of `mask` meet: the last to arrive calls run() with what each brought (NULL for lanes not in the mask). */
+void emulation_warp(unsigned mask, void *mine, void (*run)(void *const lanes[32], unsigned mask, const void *context),
+		    const void *context, const char *site);
+void *emulation_shared(size_t *out_bytes);
+unsigned emulation_lane(void);
+
+/* Looks at an access of a kernel; called by the compiler's hooks and by vector loads and stores. */
+void emulation_access(const void *memory, size_t bytes, bool write);
+void emulation_access_aligned(const void *memory, size_t bytes, bool write, size_t alignment);
+/* Atomic accesses race with nothing but plain ones: they are only looked at for bounds. */
+void emulation_access_atomic(const void *memory, size_t bytes);
+
+#define EMULATION_STRING_(x) #x
+#define EMULATION_STRING(x) EMULATION_STRING_(x)
+#define EMULATION_SITE __FILE__ ":" EMULATION_STRING(__LINE__)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,800 @@
+/* The emulated runtime: device memory, streams whose work runs only when something waits for it, events, graphs.
+ *
+ * Work is left in its queue as long as CUDA would allow it, so that a host buffer that is used again too early, or a
+ * result that is read without waiting, is seen. All calls are serialised by one lock. */
+#include "cuda_runtime.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include "access.h"
+
+struct emulated_device emulated_device = {1, 13000, 9, 0, 4, (size_t)4 << 30};
+int64_t emulated_launches;
+
+namespace
+{
+
+std::recursive_mutex lock;
+#define LOCKED std::lock_guard<std::recursive_mutex> guard(lock)
+
+/* ---- errors ---- */
+
+cudaError_t sticky = cudaSuccess; /* a device that has failed stays so */
+cudaError_t last = cudaSuccess;
+cudaError_t failing_error = cudaSuccess;
+int64_t failing_launch = -1;
+
+cudaError_t result(cudaError_t error)
+{
+	if (sticky != cudaSuccess)
+		error = sticky;
+	if (error != cudaSuccess)
+		last = error;
+	return error;
+}
+
+/* ---- memory ---- */
+
+constexpr size_t ARENA_BYTES = (size_t)64 << 30, GUARD = 512;
+
+struct memory {
+	unsigned char *base = nullptr, *next = nullptr;
+	std::map<const unsigned char *, size_t> blocks; /* device */
+	std::map<const unsigned char *, size_t> pinned;
+	size_t used = 0;
+} memory;
+
+const unsigned char *bytes_of(const void *p)
+{
+	return static_cast<const unsigned char *>(p);
+}
+
+bool inside(const std::map<const unsigned char *, size_t> &blocks, const void *at, size_t bytes)
+{
+	const unsigned char *p = bytes_of(at);
+	auto next = blocks.upper_bound(p);
+	if (next == blocks.begin())
+		return false;
+	--next;
+	return p + bytes <= next->first + next->second;
+}
+
+bool in_arena(const void *at)
+{
+	return memory.base != nullptr && bytes_of(at) >= memory.base && bytes_of(at) < memory.base + ARENA_BYTES;
+}
+
+/* ---- streams ---- */
+
+/* What a queued piece of work needs; graphs share it. */
+struct work {
+	void (*run)(void *);
+	void *context;
+	void (*drop)(void *);
+	work(void (*run)(void *), void *context, void (*drop)(void *)) : run(run), context(context), drop(drop)
+	{
+	}
+	work(const work &) = delete;
+	~work()
+	{
+		if (drop != nullptr)
+			drop(context);
+	}
+};
+
+} // namespace
+
+struct emulated_graph {
+	std::vector<std::shared_ptr<work>> nodes;
+	std::set<emulated_stream *> streams; /* that have joined the capture */
+	bool broken = false;
+};
+
+struct emulated_graph_exec {
+	std::vector<std::shared_ptr<work>> nodes;
+};
+
+struct emulated_stream {
+	std::deque<std::shared_ptr<work>> queue;
+	emulated_graph *capture = nullptr;
+	emulated_stream *origin = nullptr; /* of the capture */
+	bool joined = true;                /* an event recorded behind its last captured work was waited for by the origin */
+};
+
+struct emulated_event {
+	uint64_t recorded = 0, reached = 0; /* numbers of records, queued and run */
+	emulated_stream *stream = nullptr;
+	emulated_stream *captured = nullptr;
+	double time = 0;
+};
+
+namespace
+{
+
+std::set<emulated_stream *> streams;
+emulated_stream *default_stream()
+{
+	static emulated_stream stream;
+	return &stream;
+}
+
+emulated_stream *real(cudaStream_t stream)
+{
+	return stream != nullptr ? stream : default_stream();
+}
+
+void run_one(emulated_stream *stream)
+{
+	std::shared_ptr<work> first = stream->queue.front();
+	stream->queue.pop_front();
+	first->run(first->context);
+}
+
+void run_all(emulated_stream *stream)
+{
+	while (!stream->queue.empty())
+		run_one(stream);
+}
+
+struct wait_for {
+	emulated_event *event;
+	uint64_t number;
+};
+
+void drop_wait(void *context)
+{
+	delete static_cast<wait_for *>(context);
+}
+
+void run_wait(void *context)
+{
+	wait_for *w = static_cast<wait_for *>(context);
+	while (w->event->reached < w->number && w->event->stream != nullptr && !w->event->stream->queue.empty())
+		run_one(w->event->stream);
+	if (w->event->reached < w->number)
+		emulation_fault("a stream waits for an event that nothing will record");
+}
+
+double emulated_now;
+
+void run_record(void *context)
+{
+	wait_for *w = static_cast<wait_for *>(context);
+	w->event->reached = w->number;
+	w->event->time = emulated_now += 0.001;
+}
+
+cudaError_t put(emulated_stream *stream, void (*run)(void *), void *context, void (*drop)(void *))
+{
+	auto w = std::make_shared<work>(run, context, drop);
+	if (stream->capture != nullptr) {
+		stream->capture->nodes.push_back(w);
+		stream->joined = stream->origin == stream;
+	} else {
+		stream->queue.push_back(w);
+	}
+	return result(cudaSuccess);
+}
+
+/* During a capture nothing may wait or allocate: the capture is spoiled, as on the device. */
+bool spoils_capture()
+{
+	bool any = false;
+	for (emulated_stream *s : streams) {
+		if (s->capture != nullptr) {
+			s->capture->broken = true;
+			any = true;
+		}
+	}
+	return any;
+}
+
+/* ---- copies ---- */
+
+struct copy {
+	void *to;
+	const void *from;
+	size_t bytes;
+	int value;
+};
+
+void drop_copy(void *context)
+{
+	delete static_cast<copy *>(context);
+}
+
+void run_copy(void *context)
+{
+	copy *c = static_cast<copy *>(context);
+	if (sticky == cudaSuccess)
+		memmove(c->to, c->from, c->bytes);
+}
+
+void run_set(void *context)
+{
+	copy *c = static_cast<copy *>(context);
+	if (sticky == cudaSuccess)
+		memset(c->to, c->value, c->bytes);
+}
+
+void check_device(const void *at, size_t bytes, const char *what)
+{
+	if (bytes > 0 && !inside(memory.blocks, at, bytes))
+		emulation_fault("%s of %zu bytes at %p (%s): not inside one block of device memory", what, bytes, at,
+				emulation_describe(at));
+}
+
+void check_host(const void *at, const char *what)
+{
+	if (in_arena(at))
+		emulation_fault("%s: %p is device memory where host memory is wanted", what, at);
+}
+
+void check_copy(const void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
+{
+	if (kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice)
+		check_device(to, bytes, "copy to the device");
+	else
+		check_host(to, "copy to the host");
+	if (kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice)
+		check_device(from, bytes, "copy from the device");
+	else
+		check_host(from, "copy from the host");
+}
+
+/* ---- kernels ---- */
+
+std::map<const void *, size_t> shared_limits;
+
+struct queued_launch {
+	emulated_launch launch;
+	size_t shared_limit;
+};
+
+void drop_launch(void *context)
+{
+	queued_launch *q = static_cast<queued_launch *>(context);
+	q->launch.drop(q->launch.parameters);
+	delete q;
+}
+
+void run_launch(void *context)
+{
+	queued_launch *q = static_cast<queued_launch *>(context);
+	emulated_launches++;
+	if (failing_launch >= 0 && failing_launch-- == 0)
+		sticky = failing_error;
+	if (sticky == cudaSuccess)
+		emulation_run_grid(&q->launch, q->shared_limit);
+}
+
+cudaError_t ready()
+{
+	if (emulated_device.driver_version == 0)
+		return cudaErrorInsufficientDriver;
+	if (emulated_device.count == 0)
+		return cudaErrorNoDevice;
+	return cudaSuccess;
+}
+
+} // namespace
+
+bool emulation_is_device(const void *at, size_t bytes)
+{
+	return inside(memory.blocks, at, bytes);
+}
+
+bool emulation_is_pinned(const void *at, size_t bytes)
+{
+	return inside(memory.pinned, at, bytes);
+}
+
+const char *emulation_describe(const void *at)
+{
+	static char text[128];
+	if (!in_arena(at))
+		return emulation_is_pinned(at, 1) ? "pinned host memory" : "host memory";
+	auto next = memory.blocks.upper_bound(bytes_of(at));
+	if (next == memory.blocks.begin())
+		return "before all device memory";
+	--next;
+	snprintf(text, sizeof(text), "byte %zu of a block of %zu bytes", (size_t)(bytes_of(at) - next->first), next->second);
+	return text;
+}
+
+size_t emulated_memory_used(void)
+{
+	return memory.used;
+}
+
+int64_t emulated_blocks(void)
+{
+	return (int64_t)memory.blocks.size();
+}
+
+void emulated_fail_after(int64_t launches, cudaError_t error)
+{
+	LOCKED;
+	failing_launch = launches;
+	failing_error = error;
+	if (launches < 0)
+		sticky = last = cudaSuccess;
+}
+
+cudaError_t emulation_enqueue(cudaStream_t stream, void (*run)(void *context), void *context, void (*drop)(void *context))
+{
+	LOCKED;
+	return put(real(stream), run, context, drop);
+}
+
+cudaError_t emulation_launch(const struct emulated_launch *launch)
+{
+	LOCKED;
+	const unsigned *g = launch->grid, *b = launch->block;
+	auto limit = shared_limits.find(launch->kernel);
+	size_t most = limit != shared_limits.end() ? limit->second : 48 << 10;
+	cudaError_t error = cudaSuccess;
+	if (g[0] == 0 || g[1] == 0 || g[2] == 0 || b[0] == 0 || b[1] == 0 || b[2] == 0 || g[0] > 2147483647u ||
+	    g[1] > 65535u || g[2] > 65535u || b[0] * b[1] * b[2] > 1024 || b[2] > 64)
+		error = cudaErrorInvalidConfiguration;
+	else if (launch->shared > most || launch->parameter_bytes > 4096 + 64)
+		error = cudaErrorInvalidValue;
+	if (error != cudaSuccess) {
+		launch->drop(launch->parameters);
+		return result(error);
+	}
+	return put(real(launch->stream), run_launch, new queued_launch{*launch, most}, drop_launch);
+}
+
+extern "C" {
+
+const char *cudaGetErrorName(cudaError_t error)
+{
+	switch (error) {
+	case cudaSuccess: return "cudaSuccess";
+	case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+	case cudaErrorNoDevice: return "cudaErrorNoDevice";
+	case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
+	case cudaErrorECCUncorrectable: return "cudaErrorECCUncorrectable";
+	case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+	default: return "cudaErrorOfTheEmulation";
+	}
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+	switch (error) {
+	case cudaSuccess: return "no error";
+	case cudaErrorMemoryAllocation: return "out of memory";
+	case cudaErrorNoDevice: return "no CUDA-capable device is detected";
+	case cudaErrorInsufficientDriver: return "CUDA driver version is insufficient for CUDA runtime version";
+	case cudaErrorECCUncorrectable: return "uncorrectable ECC error encountered";
+	case cudaErrorInvalidConfiguration: return "invalid configuration argument";
+	case cudaErrorInvalidValue: return "invalid argument";
+	case cudaErrorStreamCaptureUnsupported: return "operation not permitted when stream is capturing";
+	case cudaErrorStreamCaptureInvalidated: return "operation failed due to a previous error during capture";
+	case cudaErrorLaunchFailure: return "unspecified launch failure";
+	default: return "an error of the emulation";
+	}
+}
+
+cudaError_t cudaPeekAtLastError(void)
+{
+	return last;
+}
+
+cudaError_t cudaGetLastError(void)
+{
+	cudaError_t error = last;
+	last = sticky;
+	return error;
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+	*version = emulated_device.driver_version;
+	return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+	*version = CUDART_VERSION;
+	return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+	cudaError_t error = ready();
+	*count = error == cudaSuccess ? emulated_device.count : 0;
+	return result(error);
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+	return result(ready() != cudaSuccess ? ready() : device < emulated_device.count ? cudaSuccess : cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaGetDevice(int *device)
+{
+	*device = 0;
+	return result(ready());
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
+{
+	(void)device;
+	memset(out, 0, sizeof(*out));
+	snprintf(out->name, sizeof(out->name), "emulated device");
+	out->totalGlobalMem = emulated_device.memory;
+	out->major = emulated_device.major;
+	out->minor = emulated_device.minor;
+	out->multiProcessorCount = emulated_device.processors;
+	out->sharedMemPerBlockOptin = emulated_device.major >= 9 ? 227 << 10 : emulated_device.major == 8 ? 163 << 10 : 64 << 10;
+	return result(ready());
+}
+
+cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int device)
+{
+	struct cudaDeviceProp properties;
+	cudaError_t error = cudaGetDeviceProperties(&properties, device);
+	*out = attribute == cudaDevAttrMultiProcessorCount	      ? properties.multiProcessorCount
+	       : attribute == cudaDevAttrComputeCapabilityMajor ? properties.major
+	       : attribute == cudaDevAttrComputeCapabilityMinor ? properties.minor
+								: (int)properties.sharedMemPerBlockOptin;
+	return error;
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+	LOCKED;
+	if (spoils_capture())
+		return result(cudaErrorStreamCaptureUnsupported);
+	run_all(default_stream());
+	for (emulated_stream *s : streams)
+		run_all(s);
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaDeviceReset(void)
+{
+	return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+	*total = emulated_device.memory;
+	*available = emulated_device.memory - memory.used;
+	return result(ready());
+}
+
+cudaError_t cudaMalloc(void **out, size_t bytes)
+{
+	LOCKED;
+	*out = nullptr;
+	if (spoils_capture())
+		return result(cudaErrorStreamCaptureUnsupported);
+	if (ready() != cudaSuccess || sticky != cudaSuccess)
+		return result(ready());
+	if (bytes > emulated_device.memory - memory.used)
+		return result(cudaErrorMemoryAllocation);
+	if (memory.base == nullptr) {
+		void *base = mmap(nullptr, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (base == MAP_FAILED)
+			return result(cudaErrorMemoryAllocation);
+		memory.base = memory.next = static_cast<unsigned char *>(base);
+	}
+	/* Addresses are never used twice, so that a use after a release is seen. */
+	size_t step = (bytes + GUARD + 511) / 512 * 512;
+	if (memory.next + step > memory.base + ARENA_BYTES)
+		return result(cudaErrorMemoryAllocation);
+	*out = memory.next;
+	memset(*out, 0xff, bytes); /* NaN in every type: what is read before it is written shows */
+	memory.blocks[memory.next] = bytes;
+	memory.next += step;
+	memory.used += bytes;
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaFree(void *at)
+{
+	LOCKED;
+	if (at == nullptr)
+		return result(cudaSuccess);
+	if (spoils_capture())
+		return result(cudaErrorStreamCaptureUnsupported);
+	auto block = memory.blocks.find(bytes_of(at));
+	if (block == memory.blocks.end())
+		emulation_fault("cudaFree of %p, which is no block of device memory", at);
+	cudaDeviceSynchronize();
+	memory.used -= block->second;
+	size_t whole = block->second / 4096 * 4096;
+	unsigned char *page = (unsigned char *)(((uintptr_t)at + 4095) / 4096 * 4096);
+	if (whole > 4096)
+		madvise(page, whole - 4096, MADV_DONTNEED);
+	access_forget(at, block->second);
+	memory.blocks.erase(block);
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags)
+{
+	LOCKED;
+	(void)flags;
+	if (spoils_capture())
+		return result(cudaErrorStreamCaptureUnsupported);
+	*out = malloc(bytes > 0 ? bytes : 1);
+	if (*out == nullptr)
+		return result(cudaErrorMemoryAllocation);
+	memset(*out, 0xff, bytes);
+	memory.pinned[bytes_of(*out)] = bytes;
+	return result(ready());
+}
+
+cudaError_t cudaFreeHost(void *at)
+{
+	LOCKED;
+	if (at == nullptr)
+		return result(cudaSuccess);
+	cudaDeviceSynchronize();
+	if (memory.pinned.erase(bytes_of(at)) == 0)
+		emulation_fault("cudaFreeHost of %p, which is no pinned memory", at);
+	free(at);
+	return result(cudaSuccess);
+}
+
+/* On the default stream, which waits for no stream that is non-blocking: neither does this. */
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+	LOCKED;
+	if (spoils_capture())
+		return result(cudaErrorStreamCaptureUnsupported);
+	check_copy(to, from, bytes, kind);
+	run_all(default_stream());
+	if (sticky == cudaSuccess)
+		memmove(to, from, bytes);
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+	LOCKED;
+	check_copy(to, from, bytes, kind);
+	if (kind == cudaMemcpyHostToDevice && bytes > 0 && !emulation_is_pinned(from, bytes))
+		emulation_fault("asynchronous copy from memory that is not pinned");
+	if (kind == cudaMemcpyDeviceToHost && bytes > 0 && !emulation_is_pinned(to, bytes))
+		emulation_fault("asynchronous copy to memory that is not pinned");
+	return put(real(stream), run_copy, new copy{to, from, bytes, 0}, drop_copy);
+}
+
+cudaError_t cudaMemset(void *at, int value, size_t bytes)
+{
+	LOCKED;
+	check_device(at, bytes, "cudaMemset");
+	run_all(default_stream());
+	memset(at, value, bytes);
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t stream)
+{
+	LOCKED;
+	check_device(at, bytes, "cudaMemsetAsync");
+	return put(real(stream), run_set, new copy{at, nullptr, bytes, value}, drop_copy);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
+{
+	LOCKED;
+	(void)flags;
+	*out = new emulated_stream;
+	streams.insert(*out);
+	return result(ready());
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
+{
+	(void)priority;
+	return cudaStreamCreateWithFlags(out, flags);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+	LOCKED;
+	run_all(stream);
+	streams.erase(stream);
+	delete stream;
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+	LOCKED;
+	if (real(stream)->capture != nullptr) {
+		spoils_capture();
+		return result(cudaErrorStreamCaptureUnsupported);
+	}
+	run_all(real(stream));
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+	LOCKED;
+	if (sticky != cudaSuccess)
+		return sticky;
+	return real(stream)->queue.empty() ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+	LOCKED;
+	(void)flags;
+	emulated_stream *s = real(stream);
+	if (event->captured != nullptr) {
+		emulated_stream *from = event->captured;
+		if (from->capture == nullptr)
+			emulation_fault("a stream waits for an event of a capture that has ended");
+		if (s->capture == nullptr) { /* joins */
+			s->capture = from->capture;
+			s->origin = from->origin;
+			s->capture->streams.insert(s);
+		}
+		if (s == s->origin)
+			from->joined = true;
+		return result(cudaSuccess);
+	}
+	if (s->capture != nullptr)
+		return result(cudaSuccess); /* of work before the capture */
+	if (event->recorded == 0)
+		return result(cudaSuccess);
+	return put(s, run_wait, new wait_for{event, event->recorded}, drop_wait);
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
+{
+	LOCKED;
+	(void)mode;
+	if (stream == nullptr || stream->capture != nullptr)
+		return result(cudaErrorStreamCaptureUnsupported);
+	stream->capture = new emulated_graph;
+	stream->capture->streams.insert(stream);
+	stream->origin = stream;
+	stream->joined = true;
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out)
+{
+	LOCKED;
+	*out = nullptr;
+	emulated_graph *graph = stream->capture;
+	if (graph == nullptr || stream->origin != stream)
+		return result(cudaErrorStreamCaptureInvalidated);
+	bool joined = true;
+	for (emulated_stream *s : graph->streams) {
+		joined &= s->joined;
+		s->capture = nullptr;
+		s->origin = nullptr;
+		s->joined = true;
+	}
+	if (graph->broken || !joined) {
+		cudaError_t error = graph->broken ? cudaErrorStreamCaptureInvalidated : cudaErrorStreamCaptureUnjoined;
+		delete graph;
+		return result(error);
+	}
+	*out = graph;
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *out)
+{
+	LOCKED;
+	*out = real(stream)->capture != nullptr ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+	return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
+{
+	(void)flags;
+	*out = new emulated_event;
+	return result(ready());
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+	LOCKED;
+	if (event == nullptr)
+		return cudaSuccess;
+	cudaDeviceSynchronize();
+	delete event;
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+	LOCKED;
+	emulated_stream *s = real(stream);
+	if (s->capture != nullptr) {
+		event->captured = s;
+		return result(cudaSuccess);
+	}
+	event->captured = nullptr;
+	event->stream = s;
+	return put(s, run_record, new wait_for{event, ++event->recorded}, drop_wait);
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+	LOCKED;
+	if (spoils_capture())
+		return result(cudaErrorStreamCaptureUnsupported);
+	if (event->recorded > 0) {
+		wait_for w = {event, event->recorded};
+		run_wait(&w);
+	}
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+	return result(event->reached == event->recorded ? cudaSuccess : cudaErrorNotReady);
+}
+
+cudaError_t cudaEventElapsedTime(float *out, cudaEvent_t start, cudaEvent_t end)
+{
+	*out = (float)(1000 * (end->time - start->time));
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
+{
+	(void)flags;
+	*out = new emulated_graph_exec{graph->nodes};
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
+{
+	LOCKED;
+	for (const auto &node : graph->nodes)
+		real(stream)->queue.push_back(node);
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph)
+{
+	LOCKED;
+	cudaDeviceSynchronize();
+	delete graph;
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph)
+{
+	delete graph;
+	return result(cudaSuccess);
+}
+
+/* The plain function; the overload for any kernel is in cuda_runtime.h. */
+cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute attribute, int value)
+{
+	LOCKED;
+	struct cudaDeviceProp properties;
+	cudaGetDeviceProperties(&properties, 0);
+	if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize)
+		return result(cudaSuccess);
+	if ((size_t)value > properties.sharedMemPerBlockOptin)
+		return result(cudaErrorInvalidValue);
+	shared_limits[function] = (size_t)value > (size_t)(48 << 10) ? (size_t)value : 48 << 10;
+	return result(cudaSuccess);
+}
+
+} /* extern "C" */
