@@ -154,9 +154,11 @@ static enum status start_training(struct pretrain *run)
 	training->phase_count = run->phase_count;
 	training->model = run->model;
 	training->replica = &run->replica;
+	training->comm = run->comm;
 	training->optimizer = run->optimizer;
 	training->checkpoints = (struct checkpoint_context){
 		.folder = settings->out,
+		.comm = run->comm,
 		.vocab = &run->data.vocab,
 		.tokenizer = &run->data.tokenizer,
 		.max_seq_length = run->config.max_position_embeddings,
@@ -239,6 +241,8 @@ static void pretrain_release(struct pretrain *run)
 	if (run->replica.backend)
 		run->backend->functions->replica_release(&run->replica);
 	model_free(run->model);
+	for (int i = 0; i < 2 && run->comm; i++)
+		comm_release(run->comm, run->slabs[i]);
 	pretrain_close_phases(run);
 	free(run->schedules);
 	run_data_close(&run->data);
@@ -250,6 +254,7 @@ static void pretrain_release(struct pretrain *run)
 	buffer_release(&run->record_text);
 	if (run->lock >= 0)
 		folder_unlock(run->lock);
+	comm_close(run->comm);
 }
 
 static enum status run_pretrain(struct options *options)

@@ -15,7 +15,8 @@ static struct memory_plan largest_plan(const struct pretrain *run)
 		batches = bytes > batches ? bytes : batches;
 	}
 	const struct pretrain_settings *last = run->phases[run->phase_count - 1].settings;
-	return plan_training(run->model, &run->limits, last->train_batch_size, (int32_t)last->max_seq_length, batches);
+	return plan_training(run->model, &run->limits, last->train_batch_size, (int32_t)last->max_seq_length, batches,
+			     ranks_count(run->comm));
 }
 
 /* "  phase 2: 100 steps of 8 x 512 tokens, 1.2 TFLOP each". */
@@ -57,5 +58,6 @@ enum status pretrain_show_plan(struct pretrain *run)
 	}
 	buffer_release(&text);
 	TRY(status);
-	return plan_check(&plan);
+	/* Every rank looks before any of them takes its memory. */
+	return ranks_agree(run->comm, plan_check(&plan, run->comm ? comm_place(run->comm)->local_size : 1));
 }

@@ -46,7 +46,7 @@ struct step {
 	int64_t prediction_count, labelled_count; /* labelled: instances with a next-sentence label */
 	int32_t *lengths; /* [instance_count] tokens of each, of all ranks */
 	int32_t batch_count;
-	int32_t most_batches; /* of any rank */
+	int32_t most_batches, fewest_batches; /* of any rank */
 	struct batch *batches; /* [batch_count], or NULL for a large step: step_batch() gives them either way */
 	const struct outline *outline; /* of such a step; the reader's own */
 };

@@ -196,6 +196,7 @@ static void cut_step(struct step_reader *reader, struct outline *outline, struct
 	int64_t begin = 0, *ends = reader->part_ends;
 	step_cut_parts(&reader->cut, outline->picks, step->instance_count, outline->order, ends);
 	step->batch_count = step->most_batches = 0;
+	step->fewest_batches = INT32_MAX;
 	for (int32_t rank = 0, part = 0; part < reader->cut.parts; rank++) {
 		bool own = rank == settings->rank;
 		int32_t batches = 0;
@@ -210,6 +211,8 @@ static void cut_step(struct step_reader *reader, struct outline *outline, struct
 			step->batch_count = batches;
 		if (batches > step->most_batches)
 			step->most_batches = batches;
+		if (batches < step->fewest_batches)
+			step->fewest_batches = batches;
 	}
 }
 

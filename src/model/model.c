@@ -182,6 +182,8 @@ void model_backward(const struct model *model, struct activations *a, struct rep
                     void (*layer_done)(void *context, int32_t layer), void *context)
 {
 	BUG_IF(!a->training);
+	if (layer_done)
+		layer_done(context, model->config.num_hidden_layers);
 	for (int32_t layer = model->config.num_hidden_layers - 1; layer >= 0; layer--) {
 		layer_backward(model, a, replica, batch, layer, overwrite);
 		if (layer_done)

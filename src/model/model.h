@@ -71,6 +71,7 @@ struct model {
 	struct weight **weights;             /* all of them, for weights_refresh */
 	int64_t weight_count;
 	void *copies;                        /* device memory of the weights' compute copies */
+	bool borrowed;                       /* slab and gradients are not the model's own memory */
 };
 
 /* Lays out parameters without allocating device memory: enough for plans and names. HEADS_NONE ends with the
@@ -80,6 +81,11 @@ MUST_USE enum status model_create(struct model **out, struct backend *be, const 
 /* Device memory that model_allocate takes: slab, gradients (training), compute copies. */
 size_t model_bytes(const struct model *model, bool training);
 MUST_USE enum status model_allocate(struct model *model, bool training);
+/* The same for training with slab and gradients in memory of the caller's, slab_count masters each, that outlives the
+ * model: ranks may need memory of their kind. */
+MUST_USE enum status model_allocate_in(struct model *model, void *slab, void *gradients);
+/* Zeroes gradients of a range of the slab. */
+void model_clear_gradients(struct model *model, int64_t offset, int64_t count);
 void model_free(struct model *model);
 /* Initial weights as BERT: truncated normal 0.02 keyed by (seed, parameter, element); biases 0, gammas 1. Host
  * array of slab_count floats is filled, then sent to the device and refreshed. */
@@ -112,8 +118,8 @@ void model_pretraining_loss(const struct model *model, struct activations *activ
 struct tensor model_prediction_rows(const struct model *model, struct activations *activations,
 				    struct replica *replica, const struct batch *batch);
 
-/* Backward through the encoder and embeddings. `layer_done(context, layer)` is called when the gradients of a layer
- * (encoder L-1 … 0, then -1 for embeddings) are complete; may be NULL. */
+/* Backward through the encoder and embeddings, after that of the heads. `layer_done(context, layer)` is called when the
+ * gradients of a layer (L: pooler and heads, encoder L-1 … 0, then -1 for embeddings) are complete; may be NULL. */
 void model_backward(const struct model *model, struct activations *activations, struct replica *replica,
 		    const struct batch *batch, bool overwrite, void (*layer_done)(void *context, int32_t layer),
 		    void *context);

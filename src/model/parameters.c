@@ -213,16 +213,19 @@ static void zero(struct backend *be, void *device, size_t bytes)
 	}
 }
 
-enum status model_allocate(struct model *model, bool training)
+void model_clear_gradients(struct model *model, int64_t offset, int64_t count)
+{
+	size_t element = dtype_bytes(model->gradients.dtype);
+	zero(model->backend, (char *)model->gradients.data + (size_t)offset * element, (size_t)count * element);
+}
+
+/* Compute copies, and where each weight lies in the slabs. */
+static enum status place_weights(struct model *model)
 {
 	struct backend *be = model->backend;
-	size_t bytes = slab_bytes(model);
-	TRY(be->functions->allocate(be, &model->slab.data, bytes, "weights"));
-	zero(be, model->slab.data, bytes);
-	if (training) {
-		TRY(be->functions->allocate(be, &model->gradients.data, bytes, "gradients"));
-		zero(be, model->gradients.data, bytes);
-	}
+	zero(be, model->slab.data, slab_bytes(model));
+	if (model->gradients.data)
+		zero(be, model->gradients.data, slab_bytes(model));
 
 	struct arena copies = {0};
 	lay_out_copies(model, &copies);
@@ -243,7 +246,7 @@ enum status model_allocate(struct model *model, bool training)
 		struct weight *weight = model->weights[i];
 		size_t offset = (size_t)model->parameters[parameter].offset * element;
 		weight->master.data = (char *)model->slab.data + offset;
-		if (training)
+		if (model->gradients.data)
 			weight->gradient.data = (char *)model->gradients.data + offset;
 		for (int64_t left = weight->master.rows * weight->master.columns; left > 0; parameter++)
 			left -= model->parameters[parameter].count;
@@ -251,13 +254,31 @@ enum status model_allocate(struct model *model, bool training)
 	return OK;
 }
 
+enum status model_allocate(struct model *model, bool training)
+{
+	struct backend *be = model->backend;
+	size_t bytes = slab_bytes(model);
+	TRY(be->functions->allocate(be, &model->slab.data, bytes, "weights"));
+	if (training)
+		TRY(be->functions->allocate(be, &model->gradients.data, bytes, "gradients"));
+	return place_weights(model);
+}
+
+enum status model_allocate_in(struct model *model, void *slab, void *gradients)
+{
+	model->borrowed = true;
+	model->slab.data = slab;
+	model->gradients.data = gradients;
+	return place_weights(model);
+}
+
 void model_free(struct model *model)
 {
 	if (!model)
 		return;
 	struct backend *be = model->backend;
-	void *device[] = {model->slab.data, model->gradients.data, model->copies};
-	for (int i = 0; i < COUNT(device); i++)
+	void *device[] = {model->copies, model->slab.data, model->gradients.data};
+	for (int i = 0; i < (model->borrowed ? 1 : COUNT(device)); i++)
 		if (device[i])
 			be->functions->release(be, device[i]);
 	free(model->parameters);

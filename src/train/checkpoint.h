@@ -39,6 +39,7 @@ struct train_state {
 /* What every save of a run needs and none changes. */
 struct checkpoint_context {
 	const char *folder;                        /* the run folder */
+	struct comm *comm;                         /* NULL: one rank. Of many the first writes, all take part in a save */
 	const struct vocab *vocab;
 	const struct tokenizer_settings *tokenizer;
 	int64_t max_seq_length;
@@ -55,11 +56,12 @@ struct checkpoint_context {
  * were. An error of the thread is returned by the next call. */
 struct checkpoint_writer;
 /* Takes memory for the copies, and refuses (ERR_RESOURCE) a disk that cannot hold the checkpoints of the run. Context,
- * model and optimizer are borrowed. */
+ * model and optimizer are borrowed. Ranks but the first need no memory and write nothing. */
 MUST_USE enum status checkpoint_writer_open(struct checkpoint_writer **out, const struct checkpoint_context *context,
 					    struct model *model, struct optimizer *optimizer);
 /* Host memory for the copies. It is given back to the system between saves. */
 size_t checkpoint_writer_bytes(const struct model *model);
+/* Many ranks: the shares of the moments are gathered, in the memory of the gradients, which are lost. [all] */
 MUST_USE enum status checkpoint_writer_save(struct checkpoint_writer *writer, const struct train_state *state);
 /* The error of a save that has ended since; does not wait. */
 MUST_USE enum status checkpoint_writer_check(struct checkpoint_writer *writer);
@@ -97,7 +99,8 @@ MUST_USE enum status checkpoint_verify(const char *path);
 MUST_USE enum status checkpoint_read_state(const char *path, struct json_document *document,
 					   struct train_state *state, uint64_t *data_hash);
 
-/* Weights and moments, from any back end's or precision's checkpoint. */
+/* Weights and moments, from any back end's or precision's checkpoint, of any number of ranks: of the moments a rank
+ * takes what it owns. */
 MUST_USE enum status checkpoint_load(const char *path, struct model *model, struct replica *replica,
 				     struct optimizer *optimizer);
 

@@ -16,17 +16,52 @@ int checkpoint_slabs(const struct model *model, const struct optimizer *optimize
 	return model->slab.dtype == DTYPE_F32 ? 2 : 3;
 }
 
-/* One "<kind>.<parameter>" set of a file into a device slab of any float type. */
-static enum status slab_read(const char *path, const struct safetensors *file, const char *kind,
-			     const struct model *model, const struct tensor *slab)
+static int64_t smaller(int64_t a, int64_t b)
 {
-	struct backend *be = model->backend;
+	return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Where values of a slab go. */
+struct destination {
+	const struct tensor *slab;
+	int64_t begin, end; /* elements of the model's slab that it has of a bucket ... */
+	int64_t place;      /* ... and where they begin in it */
+};
+
+/* What one parameter has there. `host` holds the whole parameter. */
+static void put_values(struct backend *be, const struct destination *to, const struct parameter *parameter, const void *host)
+{
+	int64_t first = larger(parameter->offset, to->begin);
+	int64_t end = smaller(parameter->offset + parameter->count, to->end);
+	size_t element = dtype_bytes(to->slab->dtype);
+	if (first < end)
+		be->functions->to_device(be, (char *)to->slab->data + (size_t)(to->place + first - to->begin) * element,
+					 (const char *)host + (size_t)(first - parameter->offset) * element,
+					 (size_t)(end - first) * element);
+}
+
+/* One "<kind>.<parameter>" set of a file into a device slab of any float type; of moments what this rank owns. */
+static enum status slab_read(const char *path, const struct safetensors *file, const char *kind, const struct model *model,
+			     const struct buckets *buckets, const struct tensor *slab)
+{
 	bool wide = slab->dtype == DTYPE_F64;
+	int64_t longest = 0;
 	void *host;
-	TRY(memory_new(&host, model->slab_count, dtype_bytes(slab->dtype), "copy of the moments"));
+	for (int64_t i = 0; i < model->parameter_count; i++)
+		longest = larger(longest, model->parameters[i].count);
+	TRY(memory_new(&host, longest, dtype_bytes(slab->dtype), "copy of the moments"));
 	enum status status = OK;
 	for (int64_t i = 0; i < model->parameter_count; i++) {
 		const struct parameter *parameter = &model->parameters[i];
+		const struct bucket *bucket = bucket_of(buckets, parameter->layer);
+		struct destination to = {slab, bucket->own_offset, bucket->own_offset + bucket->own_count, bucket->moments};
+		if (slab == &model->slab)
+			to = (struct destination){slab, 0, model->slab_count, 0};
 		char name[128];
 		snprintf(name, sizeof(name), "%s.%s", kind, parameter->name);
 		const struct safetensors_entry *entry = safetensors_find(file, name);
@@ -36,11 +71,11 @@ static enum status slab_read(const char *path, const struct safetensors *file, c
 			goto done;
 		}
 		if (wide)
-			TRY_GOTO(safetensors_to_double(entry, path, (double *)host + parameter->offset), done);
+			TRY_GOTO(safetensors_to_double(entry, path, host), done);
 		else
-			TRY_GOTO(safetensors_to_float(entry, path, (float *)host + parameter->offset), done);
+			TRY_GOTO(safetensors_to_float(entry, path, host), done);
+		put_values(model->backend, &to, parameter, host);
 	}
-	be->functions->to_device(be, slab->data, host, (size_t)model->slab_count * dtype_bytes(slab->dtype));
 done:
 	free(host);
 	return status;
@@ -67,7 +102,7 @@ enum status checkpoint_load(const char *path, struct model *model, struct replic
 		snprintf(first, sizeof(first), "%s.%s", sources[i].kind, model->parameters[0].name);
 		if (optional && !safetensors_find(&file, first))
 			continue;
-		TRY_GOTO(slab_read(file_path, &file, sources[i].kind, model, sources[i].slab), done);
+		TRY_GOTO(slab_read(file_path, &file, sources[i].kind, model, &optimizer->buckets, sources[i].slab), done);
 	}
 	model_refresh(model, replica);
 	TRY_GOTO(path_join(state_path, path, STATE_NAME), done);

@@ -18,6 +18,7 @@
 #include "train/checkpoint_internal.h"
 #include "train/manifest.h"
 #include "train/model_folder.h"
+#include "train/ranks.h"
 
 /* The writing thread gives way to those that compute. */
 #define WRITER_NICENESS 10
@@ -94,6 +95,10 @@ enum status checkpoint_writer_open(struct checkpoint_writer **out, const struct 
 	writer->context = context;
 	writer->model = model;
 	writer->optimizer = optimizer;
+	if (!is_first_rank(context->comm)) {
+		*out = writer;
+		return OK;
+	}
 	/* Those kept and one being written must fit, less what is there already. */
 	TRY_GOTO(checkpoint_list(context->folder, &steps, &existing), failed);
 	double more = (double)(context->keep > 0 ? context->keep + 1 : 1) - (double)existing;
@@ -295,25 +300,81 @@ enum status checkpoint_writer_finish(struct checkpoint_writer *writer)
 	return collect(writer);
 }
 
-/* Copies weights and moments to the host. */
-static void take_copies(struct checkpoint_writer *writer)
+/* Bytes moved through the host at a time. */
+#define PIECE ((size_t)1 << 20)
+
+/* This rank's share of a bucket, from the moments to its place in the slab of gradients. */
+static void place_share(const struct model *model, const struct bucket *bucket, const struct tensor *moments,
+			unsigned char *piece)
+{
+	struct backend *be = model->backend;
+	size_t element = dtype_bytes(model->slab.dtype), bytes = (size_t)bucket->own_count * element;
+	const char *from = (const char *)moments->data + (size_t)bucket->moments * element;
+	char *to = (char *)model->gradients.data + (size_t)bucket->own_offset * element;
+	for (size_t done = 0; done < bytes; done += PIECE) {
+		size_t part = bytes - done < PIECE ? bytes - done : PIECE;
+		be->functions->to_host(be, piece, from + done, part);
+		be->functions->to_device(be, to + done, piece, part);
+	}
+}
+
+/* The moments of all ranks, in the slab of gradients. [all] */
+static enum status gather_moments(const struct checkpoint_writer *writer, const struct tensor *moments)
+{
+	const struct model *model = writer->model;
+	const struct buckets *buckets = &writer->optimizer->buckets;
+	size_t element = dtype_bytes(model->slab.dtype);
+	comm_ticket newest = 0;
+	unsigned char *piece;
+	TRY(memory_new(&piece, 1, PIECE, "a piece of the moments"));
+	for (int64_t i = 0; i < buckets->count; i++) {
+		const struct bucket *bucket = &buckets->items[i];
+		place_share(model, bucket, moments, piece);
+		newest = comm_all_gather(buckets->comm, (char *)model->gradients.data + (size_t)bucket->offset * element,
+					 bucket->count, buckets_type(model));
+	}
+	enum status status = comm_wait(buckets->comm, newest);
+	free(piece);
+	return status;
+}
+
+/* Copies weights and moments to the host; the first rank's. [all] */
+static enum status take_copies(struct checkpoint_writer *writer)
 {
 	struct model *model = writer->model;
 	struct backend *be = model->backend;
 	struct slab_source sources[SLAB_SOURCES];
+	bool shares = writer->optimizer->buckets.ranks > 1, writes = is_first_rank(writer->context->comm);
 	int count = checkpoint_slabs(model, writer->optimizer, sources);
 	size_t bytes = (size_t)model->slab_count * dtype_bytes(model->slab.dtype);
-	for (int i = 0; i < count; i++)
-		be->functions->to_host(be, writer->slabs[i], sources[i].slab->data, bytes);
+	for (int i = 0; i < count; i++) {
+		const struct tensor *slab = sources[i].slab;
+		if (shares && slab != &model->slab) {
+			TRY(gather_moments(writer, slab));
+			slab = &model->gradients;
+		}
+		if (writes)
+			be->functions->to_host(be, writer->slabs[i], slab->data, bytes);
+	}
+	return writes ? model_get_weights(model, writer->weights) : OK;
+}
+
+/* What can fail in the rank that writes, before all take part. */
+static enum status begin_save(struct checkpoint_writer *writer, const struct train_state *state)
+{
+	if (!is_first_rank(writer->context->comm))
+		return OK;
+	TRY(checkpoint_writer_finish(writer));
+	buffer_clear(&writer->state_text);
+	return checkpoint_state_text(&writer->state_text, writer->context, writer->optimizer, state);
 }
 
 enum status checkpoint_writer_save(struct checkpoint_writer *writer, const struct train_state *state)
 {
-	TRY(checkpoint_writer_finish(writer));
-	buffer_clear(&writer->state_text);
-	TRY(checkpoint_state_text(&writer->state_text, writer->context, writer->optimizer, state));
-	TRY(model_get_weights(writer->model, writer->weights));
-	take_copies(writer);
+	TRY(ranks_agree(writer->context->comm, begin_save(writer, state)));
+	TRY(take_copies(writer));
+	if (!is_first_rank(writer->context->comm))
+		return OK;
 	writer->state = *state;
 	atomic_store(&writer->ended, false);
 

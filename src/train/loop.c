@@ -76,8 +76,21 @@ static enum status save(struct training *training)
 	if (training->saved_step == training->state.step)
 		return OK;
 	training->saved_step = training->state.step;
+	ranks_section(training->comm, "save", training->state.step);
+	TRY(ranks_compare_weights(training->comm, training->model, training->state.step));
 	TRY(training->locate(training->context, &training->state));
 	return checkpoint_writer_save(training->writer, &training->state);
+}
+
+/* The marks of the best checkpoint in the run folder are the first rank's business; what it finds there counts for all. */
+static enum status check_best(struct training *training)
+{
+	struct train_state *state = &training->state;
+	enum status status = OK;
+	if (is_first_rank(training->comm))
+		status = checkpoint_best_check(training->checkpoints.folder, state);
+	TRY(ranks_agree(training->comm, status));
+	return ranks_count(training->comm) > 1 ? comm_broadcast(training->comm, state, sizeof(*state), 0) : OK;
 }
 
 /* One update, reported. STOPPED: it was not made. */
@@ -91,15 +104,16 @@ static enum status train_step(struct training *training)
 	struct step_result result = {0};
 	enum guard_verdict verdict;
 	const struct step *step;
-	TRY(training->objective->next_step(training->objective, &step));
-	BUG_IF(!step || step->number != state->step + 1);
+	TRY(step_next(training, &step));
 
 	step_begin(training, step, learning_rate);
 	TRY(step_gradients(training, step, &result));
 	TRY(step_measure(training, step, &result));
 	TRY(guard_judge(&state->guard, &training->guard, &result.reading, &verdict));
+	if (due(step->number, training->settings.compare_weights_steps))
+		TRY(ranks_compare_weights(training->comm, training->model, step->number));
 	if (verdict == GUARD_APPLY)
-		optimizer_update(training->optimizer, training->replica);
+		TRY(optimizer_update(training->optimizer, training->replica));
 	else if (verdict == GUARD_NOT_FINITE)
 		TRY(step_explain(training, step, &result));
 	TRY(training->replica->backend->functions->synchronize(training->replica));
@@ -138,16 +152,16 @@ static enum status train_phase(struct training *training)
 	bool owed = state->step > state->phase.first_step && state->evaluated_step < state->step;
 	if (owed && (due(state->step, phase->eval_steps) || is_full(phase, state))) {
 		TRY(evaluate(training));
-		TRY(checkpoint_best_check(training->checkpoints.folder, state));
+		TRY(check_best(training));
 	}
 	while (!phase_has_ended(phase, state)) {
 		enum status stepped = train_step(training), evaluated = OK;
 		if (stepped != OK && stepped != STOPPED)
 			return stepped;
-		TRY(checkpoint_writer_check(training->writer));
+		TRY(ranks_agree(training->comm, checkpoint_writer_check(training->writer)));
 
 		bool full = is_full(phase, state);
-		bool stop = stepped == STOPPED || stop_requested() || state->step == settings->stop_at_step;
+		bool stop = stepped == STOPPED || step_stop(training) || state->step == settings->stop_at_step;
 		stop = stop && !(full && last);
 		if ((due(state->step, phase->eval_steps) || full) && !stop)
 			evaluated = evaluate(training);
@@ -173,8 +187,10 @@ static enum status last_save(struct training *training, enum status ended)
 {
 	struct error error = *error_last();
 	enum status status = checkpoint_writer_finish(training->writer);
-	if (ended == OK || ended == STOPPED)
+	if (ended == OK || ended == STOPPED) {
+		status = ranks_agree(training->comm, status);
 		return status == OK ? ended : status;
+	}
 	TRY(checkpoint_folder_check(training->checkpoints.folder));
 	return error_restore(&error);
 }
@@ -209,8 +225,13 @@ enum status train(struct training *training)
 	struct train_state *state = &training->state;
 	enum status status;
 	TRY(checkpoint_writer_open(&training->writer, &training->checkpoints, training->model, training->optimizer));
+	training->reduction = (struct reduction){
+		.buckets = &training->optimizer->buckets,
+		.model = training->model,
+		.wire = training->settings.wire == COMM_F32 ? buckets_type(training->model) : training->settings.wire,
+	};
 	guard_start(&state->guard, &training->guard);
-	TRY_GOTO(checkpoint_best_check(training->checkpoints.folder, state), failed);
+	TRY_GOTO(check_best(training), failed);
 	TRY_GOTO(report_start(&training->report, state), failed);
 	for (;;) {
 		TRY_GOTO(train_phase(training), done);
@@ -218,7 +239,8 @@ enum status train(struct training *training)
 			break;
 		log_note("phase %lld ended at step %lld: %s", (long long)state->phase.index + 1, (long long)state->step,
 			 phase_end_reason(&training->phases[state->phase.index], state));
-		TRY_GOTO(checkpoint_writer_finish(training->writer), done); /* it records the data of this phase */
+		/* It records the data of this phase. */
+		TRY_GOTO(ranks_agree(training->comm, checkpoint_writer_finish(training->writer)), done);
 		train_state_next_phase(state);
 		optimizer_restart(training->optimizer);
 	}

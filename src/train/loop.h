@@ -6,6 +6,8 @@
 #include "train/objective.h"
 #include "train/optimizer.h"
 #include "train/phase.h"
+#include "train/ranks.h"
+#include "train/reduction.h"
 #include "train/report.h"
 #include "train/schedule.h"
 
@@ -14,6 +16,10 @@ struct loop_settings {
 	int64_t stop_at_step; /* save and stop there as if asked to; 0 = never */
 	bool save_best;       /* save also where only an evaluation is the best so far */
 	int64_t best_set;     /* the evaluation set whose loss is a checkpoint's score and ends a phase */
+	/* Of many ranks: */
+	bool reduce_every_batch;       /* gradients after every micro-batch, not once at the step's last */
+	enum comm_type wire;           /* in which type gradients travel: the masters', BF16 or F16 */
+	int64_t compare_weights_steps; /* weights are compared every so many steps, and before each save; 0 = never */
 };
 
 /* Everything a training run is made of; built by the command, borrowed by the loop. */
@@ -24,6 +30,7 @@ struct training {
 	/* Opens the data of state.phase and closes those of the one before; *out is the objective from now on. */
 	enum status (*open_phase)(void *context, const struct train_state *state, struct objective **out);
 	struct objective *objective;               /* of the phase; set by open_phase */
+	struct comm *comm;                         /* NULL: one rank */
 	struct model *model;
 	struct replica *replica;
 	struct optimizer *optimizer;
@@ -32,6 +39,10 @@ struct training {
 	int64_t saved_step;                        /* of the newest checkpoint in the folder, if it is of `state`; else -1 */
 	struct checkpoint_writer *writer;          /* the loop's own */
 	struct report report;
+	struct reduction reduction;                /* the loop's own, as the next three */
+	struct step whole;                         /* the current step with the counts of all ranks */
+	bool stop;                                 /* what the ranks agreed on in the newest step: stop after it */
+	struct rank_times times;                   /* since the newest report of them */
 	struct train_state state;                  /* where to begin; advanced by the loop */
 	/* The cursor of the data for a checkpoint: epoch of sample `samples` and the epoch's first sample. */
 	enum status (*locate)(void *context, struct train_state *state);

@@ -24,20 +24,27 @@ void metrics_add(struct metrics *metrics, const char *name, const char *label, d
 /* The value, or NaN. */
 double metrics_get(const struct metrics *metrics, const char *name);
 
+/* Called when a layer's gradients of a batch are complete, as model_backward says. */
+struct layer_hook {
+	void (*done)(void *context, int32_t layer); /* NULL: nobody asks */
+	void *context;
+};
+
 struct objective {
 	const char *name; /* "pretraining" */
 	void *state;
-	/* The next step's batches and counts; NULL after the last. */
+	/* The next step: this rank's batches, and counts; NULL after the last. */
 	enum status (*next_step)(struct objective *objective, const struct step **out);
-	/* Loss normalisers of the step (over all ranks) into the scalars. */
+	/* Loss normalisers into the scalars, from the step's counts over all ranks. */
 	void (*normalise)(struct objective *objective, const struct step *step, struct scalars *scalars);
 	void (*forward)(struct objective *objective, struct replica *replica, const struct batch *batch, bool first);
-	void (*backward)(struct objective *objective, struct replica *replica, const struct batch *batch, bool first);
-	/* Turns the accumulated sums of a step into metrics; the first one is "loss". */
+	void (*backward)(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
+			 struct layer_hook hook);
+	/* Turns the accumulated sums of a step, over all ranks, into metrics; the first one is "loss". */
 	void (*metrics)(struct objective *objective, const struct step *step, const struct accumulators *sums,
 			struct metrics *out);
 	/* Held-out sets, each scored by itself: their names, NULL for documents held out of the training text. Scoring one leaves replica's
-	 * accumulators dirty; its first metric is "loss". */
+	 * accumulators dirty; its first metric is "loss". Many ranks share the work, and all get the result. */
 	int64_t evaluation_count;
 	const char *const *evaluation_names;
 	enum status (*evaluate)(struct objective *objective, struct replica *replica, int64_t set, struct metrics *out);

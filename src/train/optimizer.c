@@ -11,16 +11,12 @@
  * 0.75 where other programs compete for the memory. */
 #define GROUP_ELEMENTS (1 << 18)
 
-static size_t moment_bytes(const struct model *model)
+size_t optimizer_bytes(const struct model *model, int32_t ranks)
 {
-	return (size_t)model->slab_count * dtype_bytes(model->backend->master_dtype);
-}
-
-size_t optimizer_bytes(const struct model *model)
-{
+	int64_t moment = buckets_own_most(model, ranks) * (int64_t)dtype_bytes(model->backend->master_dtype);
 	int64_t table = model->parameter_count * (int64_t)sizeof(struct lamb_tensor);
 	int64_t norms = model->parameter_count * 2 * (int64_t)sizeof(double);
-	return 2 * (size_t)round_up((int64_t)moment_bytes(model), ARENA_ALIGNMENT) +
+	return 2 * (size_t)round_up(moment, ARENA_ALIGNMENT) +
 	       (size_t)(round_up(table, ARENA_ALIGNMENT) + round_up(norms, ARENA_ALIGNMENT));
 }
 
@@ -44,6 +40,44 @@ static struct lamb_tensor describe(const struct optimizer_settings *settings, co
 	};
 }
 
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The groups of many ranks: what is this one's of each bucket. A tensor that lies across the border of shares is cut; one
+ * that lies elsewhere has no element here. */
+static void groups_of_buckets(struct optimizer *optimizer, struct lamb_tensor *tensors)
+{
+	const struct model *model = optimizer->model;
+	for (int64_t i = 0; i < optimizer->buckets.count; i++) {
+		const struct bucket *bucket = &optimizer->buckets.items[i];
+		int64_t begin = bucket->own_offset, end = begin + bucket->own_count;
+		optimizer->groups[optimizer->group_count++] = (struct optimizer_group){
+			.offset = begin,
+			.count = bucket->own_count,
+			.moments = bucket->moments,
+			.first_tensor = bucket->first_tensor,
+			.tensor_count = bucket->tensor_count,
+			.first_weight = bucket->first_weight,
+			.weight_count = bucket->weight_count,
+		};
+		for (int64_t t = bucket->first_tensor; t < bucket->first_tensor + bucket->tensor_count; t++) {
+			struct lamb_tensor tensor = describe(&optimizer->settings, &model->parameters[t]);
+			int64_t first = larger(tensor.offset, begin), last = smaller(tensor.offset + tensor.count, end);
+			optimizer->weight_decay[t] = tensor.weight_decay;
+			tensor.offset = first < last ? first - begin : 0;
+			tensor.count = first < last ? last - first : 0;
+			tensors[t] = tensor;
+		}
+	}
+}
+
 /* Cuts the slab into groups of whole weights (query, key and value are one); offsets of `tensors` become relative to
  * their group. */
 static void groups_build(struct optimizer *optimizer, struct lamb_tensor *tensors)
@@ -56,7 +90,8 @@ static void groups_build(struct optimizer *optimizer, struct lamb_tensor *tensor
 		int64_t offset = model->parameters[parameter].offset;
 		if (!group || offset + elements - group->offset > GROUP_ELEMENTS) {
 			group = &optimizer->groups[optimizer->group_count++];
-			*group = (struct optimizer_group){.offset = offset, .first_tensor = parameter, .first_weight = w};
+			*group = (struct optimizer_group){
+				.offset = offset, .moments = offset, .first_tensor = parameter, .first_weight = w};
 		}
 		group->count = offset + elements - group->offset;
 		group->weight_count++;
@@ -71,7 +106,8 @@ static void groups_build(struct optimizer *optimizer, struct lamb_tensor *tensor
 	}
 }
 
-enum status optimizer_create(struct optimizer **out, struct model *model, const struct optimizer_settings *settings)
+enum status optimizer_create(struct optimizer **out, struct model *model, struct comm *comm,
+			     const struct optimizer_settings *settings)
 {
 	*out = NULL;
 	struct optimizer *optimizer;
@@ -79,13 +115,18 @@ enum status optimizer_create(struct optimizer **out, struct model *model, const 
 	optimizer->settings = *settings;
 	optimizer->model = model;
 	struct backend *be = model->backend;
-	struct tensor moment = {.dtype = be->master_dtype, .rows = 1, .columns = model->slab_count};
-	optimizer->m = optimizer->v = moment;
 	int64_t count = model->parameter_count;
-	size_t table_bytes = (size_t)count * sizeof(struct lamb_tensor), bytes = moment_bytes(model);
+	size_t table_bytes = (size_t)count * sizeof(struct lamb_tensor);
 	struct lamb_tensor *tensors = NULL;
 	void *memory;
 	enum status status;
+	TRY_GOTO(buckets_create(&optimizer->buckets, model, comm), failed);
+	bool shares = optimizer->buckets.ranks > 1;
+	struct tensor moment = {.dtype = be->master_dtype, .rows = 1, .columns = optimizer->buckets.own_elements};
+	size_t bytes = (size_t)moment.columns * dtype_bytes(moment.dtype);
+	optimizer->m = optimizer->v = moment;
+	TRY_GOTO(memory_new(&optimizer->gathers, optimizer->buckets.count, sizeof(*optimizer->gathers), "optimiser"), failed);
+	TRY_GOTO(memory_new(&optimizer->norm_sums, 2 * count, sizeof(*optimizer->norm_sums), "optimiser"), failed);
 	TRY_GOTO(memory_new(&optimizer->groups, count, sizeof(*optimizer->groups), "optimiser"), failed);
 	TRY_GOTO(memory_new(&optimizer->weight_decay, count, sizeof(*optimizer->weight_decay), "optimiser"), failed);
 	TRY_GOTO(memory_new(&tensors, count, sizeof(*tensors), "optimiser"), failed);
@@ -95,7 +136,10 @@ enum status optimizer_create(struct optimizer **out, struct model *model, const 
 	optimizer->tensors = memory;
 	TRY_GOTO(be->functions->allocate(be, &memory, (size_t)count * 2 * sizeof(double), "norms of tensors"), failed);
 	optimizer->norms = memory;
-	groups_build(optimizer, tensors);
+	if (shares)
+		groups_of_buckets(optimizer, tensors);
+	else
+		groups_build(optimizer, tensors);
 	be->functions->to_device(be, optimizer->tensors, tensors, table_bytes);
 	free(tensors);
 	optimizer->settings.undecayed = optimizer->settings.unadapted = (struct name_patterns){NULL, 0};
@@ -116,8 +160,11 @@ void optimizer_free(struct optimizer *optimizer)
 	be->functions->release(be, optimizer->v.data);
 	be->functions->release(be, optimizer->tensors);
 	be->functions->release(be, optimizer->norms);
+	buckets_release(&optimizer->buckets);
 	free(optimizer->groups);
 	free(optimizer->weight_decay);
+	free(optimizer->norm_sums);
+	free(optimizer->gathers);
 	free(optimizer);
 }
 
@@ -157,70 +204,128 @@ static void adamw_update(const struct optimizer *optimizer, struct replica *repl
 		while (next < end && decay[next] == decay[first])
 			next++;
 		const struct parameter *last = &model->parameters[next - 1];
-		int64_t offset = model->parameters[first].offset, count = last->offset + last->count - offset;
+		int64_t offset = larger(model->parameters[first].offset, group->offset);
+		int64_t count = smaller(last->offset + last->count, group->offset + group->count) - offset;
+		int64_t moments = group->moments + offset - group->offset;
+		if (count <= 0)
+			continue; /* of another rank */
 		adamw(replica, &(struct adamw){
 				       .beta1 = settings->beta1,
 				       .beta2 = settings->beta2,
 				       .epsilon = settings->epsilon,
 				       .weight_decay = decay[first],
 				       .w = slice(model->slab, offset, count),
-				       .m = slice(optimizer->m, offset, count),
-				       .v = slice(optimizer->v, offset, count),
+				       .m = slice(optimizer->m, moments, count),
+				       .v = slice(optimizer->v, moments, count),
 				       .g = slice(model->gradients, offset, count),
 			       });
 	}
 }
 
-static void lamb_update(const struct optimizer *optimizer, struct replica *replica,
-			const struct optimizer_group *group)
+static void lamb_measure(const struct optimizer *optimizer, struct replica *replica, const struct optimizer_group *group)
 {
 	const struct optimizer_settings *settings = &optimizer->settings;
-	const struct model *model = optimizer->model;
-	struct tensor w = slice(model->slab, group->offset, group->count);
-	struct tensor m = slice(optimizer->m, group->offset, group->count);
-	struct tensor v = slice(optimizer->v, group->offset, group->count);
-	const struct lamb_tensor *tensors = optimizer->tensors + group->first_tensor;
-	double *norms = optimizer->norms + 2 * group->first_tensor;
 	lamb_norms(replica, &(struct lamb_norms){
 				    .beta1 = settings->beta1,
 				    .beta2 = settings->beta2,
 				    .beta3 = settings->no_gradient_averaging ? 1.0 : 1.0 - settings->beta1,
 				    .epsilon = settings->epsilon,
 				    .normalize = settings->normalize_gradients,
-				    .tensors = tensors,
+				    .tensors = optimizer->tensors + group->first_tensor,
 				    .tensor_count = group->tensor_count,
-				    .w = w,
-				    .m = m,
-				    .v = v,
-				    .g = slice(model->gradients, group->offset, group->count),
-				    .norms = norms,
+				    .w = slice(optimizer->model->slab, group->offset, group->count),
+				    .m = slice(optimizer->m, group->moments, group->count),
+				    .v = slice(optimizer->v, group->moments, group->count),
+				    .g = slice(optimizer->model->gradients, group->offset, group->count),
+				    .norms = optimizer->norms + 2 * group->first_tensor,
 			    });
+}
+
+static void lamb_update(const struct optimizer *optimizer, struct replica *replica, const struct optimizer_group *group)
+{
 	lamb_apply(replica, &(struct lamb_apply){
-				    .epsilon = settings->epsilon,
-				    .max_trust_ratio = settings->max_trust_ratio,
-				    .tensors = tensors,
+				    .epsilon = optimizer->settings.epsilon,
+				    .max_trust_ratio = optimizer->settings.max_trust_ratio,
+				    .tensors = optimizer->tensors + group->first_tensor,
 				    .tensor_count = group->tensor_count,
-				    .w = w,
-				    .m = m,
-				    .v = v,
-				    .norms = norms,
+				    .w = slice(optimizer->model->slab, group->offset, group->count),
+				    .m = slice(optimizer->m, group->moments, group->count),
+				    .v = slice(optimizer->v, group->moments, group->count),
+				    .norms = optimizer->norms + 2 * group->first_tensor,
 			    });
 }
 
 void optimizer_measure(const struct optimizer *optimizer, struct replica *replica)
 {
-	sumsq_finite(replica, &(struct sumsq_finite){.range = optimizer->model->gradients});
+	const struct buckets *buckets = &optimizer->buckets;
+	if (buckets->ranks == 1) {
+		sumsq_finite(replica, &(struct sumsq_finite){.range = optimizer->model->gradients});
+		return;
+	}
+	for (int64_t i = 0; i < buckets->count; i++) {
+		const struct bucket *bucket = &buckets->items[i];
+		sumsq_finite(replica, &(struct sumsq_finite){
+					      .range = slice(optimizer->model->gradients, bucket->own_offset, bucket->own_count),
+					      .add = i > 0,
+				      });
+	}
 }
 
-void optimizer_update(struct optimizer *optimizer, struct replica *replica)
+static void update_alone(struct optimizer *optimizer, struct replica *replica)
 {
 	const struct model *model = optimizer->model;
 	for (int64_t i = 0; i < optimizer->group_count; i++) {
 		const struct optimizer_group *group = &optimizer->groups[i];
-		if (optimizer->settings.kind == OPTIMIZER_LAMB)
+		if (optimizer->settings.kind == OPTIMIZER_LAMB) {
+			lamb_measure(optimizer, replica, group);
 			lamb_update(optimizer, replica, group);
-		else
+		} else {
 			adamw_update(optimizer, replica, group);
+		}
 		weights_refresh(replica, model->weights + group->first_weight, group->weight_count);
 	}
+}
+
+/* Norms are of whole tensors, wherever their elements are. */
+static enum status lamb_measure_all(struct optimizer *optimizer, struct replica *replica)
+{
+	struct backend *be = optimizer->model->backend;
+	int64_t count = 2 * optimizer->model->parameter_count;
+	size_t bytes = (size_t)count * sizeof(double);
+	for (int64_t i = 0; i < optimizer->group_count; i++)
+		lamb_measure(optimizer, replica, &optimizer->groups[i]);
+	be->functions->to_host(be, optimizer->norm_sums, optimizer->norms, bytes);
+	TRY(comm_sum(optimizer->buckets.comm, optimizer->norm_sums, count));
+	be->functions->to_device(be, optimizer->norms, optimizer->norm_sums, bytes);
+	return OK;
+}
+
+/* While a bucket is gathered the next is updated, and the one before is made ready for computing. */
+static enum status update_shares(struct optimizer *optimizer, struct replica *replica)
+{
+	const struct model *model = optimizer->model;
+	const struct buckets *buckets = &optimizer->buckets;
+	bool lamb = optimizer->settings.kind == OPTIMIZER_LAMB;
+	if (lamb)
+		TRY(lamb_measure_all(optimizer, replica));
+	for (int64_t i = 0; i < buckets->count; i++) {
+		const struct bucket *bucket = &buckets->items[i];
+		(lamb ? lamb_update : adamw_update)(optimizer, replica, &optimizer->groups[i]);
+		void *weights = slice(model->slab, bucket->offset, bucket->count).data;
+		optimizer->gathers[i] = comm_all_gather(buckets->comm, weights, bucket->count, buckets_type(model));
+	}
+	for (int64_t i = 0; i < buckets->count; i++) {
+		const struct bucket *bucket = &buckets->items[i];
+		TRY(comm_wait(buckets->comm, optimizer->gathers[i]));
+		weights_refresh(replica, model->weights + bucket->first_weight, bucket->weight_count);
+	}
+	return OK;
+}
+
+enum status optimizer_update(struct optimizer *optimizer, struct replica *replica)
+{
+	if (optimizer->buckets.ranks > 1)
+		return update_shares(optimizer, replica);
+	update_alone(optimizer, replica);
+	return OK;
 }

@@ -13,6 +13,7 @@
 #include "backend/ops.h"
 #include "base/error.h"
 #include "model/model.h"
+#include "train/buckets.h"
 
 enum optimizer_kind { OPTIMIZER_ADAMW, OPTIMIZER_LAMB };
 
@@ -37,9 +38,10 @@ struct optimizer_settings {
 	bool no_gradient_averaging;  /* m = b1 m + g */
 };
 
-/* Neighbouring weights that are updated and refreshed together. */
+/* Neighbouring weights that are updated and refreshed together; of many ranks a bucket. */
 struct optimizer_group {
-	int64_t offset, count;              /* elements of the slab */
+	int64_t offset, count;              /* elements of the slab that this rank updates */
+	int64_t moments;                    /* where theirs begin */
 	int64_t first_tensor, tensor_count;
 	int64_t first_weight, weight_count; /* of model->weights */
 };
@@ -47,19 +49,22 @@ struct optimizer_group {
 struct optimizer {
 	struct optimizer_settings settings;
 	struct model *model;
-	struct tensor m, v;          /* moments (1, slab_count), master dtype, device memory */
+	struct buckets buckets;      /* what this rank owns */
+	struct tensor m, v;          /* moments of it (1, own_elements), master dtype, device memory */
 	struct optimizer_group *groups;
 	int64_t group_count;
 	double *weight_decay;        /* [parameter_count] */
-	struct lamb_tensor *tensors; /* [parameter_count] device: offsets within the group */
+	struct lamb_tensor *tensors; /* [parameter_count] device: what is this rank's of each, offsets within the group */
 	double *norms;               /* [parameter_count][2] device */
+	double *norm_sums;           /* the same on the host, of many ranks */
+	comm_ticket *gathers;        /* [buckets] */
 	int64_t update_count;        /* updates applied since the start or optimizer_restart: t of the bias correction is one more */
 };
 
-/* Device memory for moments, table and norms. */
-size_t optimizer_bytes(const struct model *model);
-/* The pattern lists are used only here. */
-MUST_USE enum status optimizer_create(struct optimizer **out, struct model *model,
+/* Device memory for moments, table and norms of a rank of so many. */
+size_t optimizer_bytes(const struct model *model, int32_t ranks);
+/* Collective with many ranks; comm is borrowed, NULL: alone. The pattern lists are used only here. */
+MUST_USE enum status optimizer_create(struct optimizer **out, struct model *model, struct comm *comm,
 				      const struct optimizer_settings *settings);
 void optimizer_free(struct optimizer *optimizer);
 
@@ -68,10 +73,11 @@ void optimizer_restart(struct optimizer *optimizer);
 
 /* Sets the scalars that the update reads (bias corrections, clipping), for the update after `update_count`. */
 void optimizer_prepare(const struct optimizer *optimizer, struct scalars *scalars);
-/* Norm and finite check of all gradients into the scalars. Queued, as all here. */
+/* Norm and finite check of the gradients that this rank owns, into the scalars. Queued, as all here. */
 void optimizer_measure(const struct optimizer *optimizer, struct replica *replica);
 /* After optimizer_measure: update of masters and moments (skipped on the device when a gradient is not finite), refresh
- * of the compute copies. The caller counts the update. */
-void optimizer_update(struct optimizer *optimizer, struct replica *replica);
+ * of the compute copies. Of many ranks each updates what it owns, and all gather the weights: a failing peer is ERR_PEER.
+ * The caller counts the update. */
+MUST_USE enum status optimizer_update(struct optimizer *optimizer, struct replica *replica);
 
 #endif

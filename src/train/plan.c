@@ -16,16 +16,17 @@ double plan_step_flops(const struct model_config *config, int64_t batch_size, in
 }
 
 struct memory_plan plan_training(const struct model *model, const struct shape_limits *limits, int64_t batch_size,
-				 int32_t max_seq_length, size_t batch_bytes)
+				 int32_t max_seq_length, size_t batch_bytes, int32_t ranks)
 {
 	struct backend *be = model->backend;
 	struct memory_plan plan = {
 		.weights = model_bytes(model, limits->training),
-		.moments = limits->training ? optimizer_bytes(model) : 0,
+		.moments = limits->training ? optimizer_bytes(model, ranks) : 0,
 		.activations = activations_bytes(model, limits->batch, limits->training),
 		.workspace = be->functions->workspace_bytes(be, limits),
 		.batches = batch_bytes,
 		.checkpoint = limits->training ? checkpoint_writer_bytes(model) : 0,
+		.ranks = ranks,
 		.flops_per_step = plan_step_flops(&model->config, batch_size, max_seq_length),
 	};
 	plan.total = plan.weights + plan.moments + plan.activations + plan.workspace + plan.batches + plan.checkpoint;
@@ -42,15 +43,17 @@ void plan_print(const struct memory_plan *plan, const struct model *model, const
 		struct buffer *out)
 {
 	char count[FORMAT_BYTES], note[96];
-	buffer_format(out, "memory plan for %s parameters\n", format_count(count, model->element_count));
+	buffer_format(out, "memory plan for %s parameters%s\n", format_count(count, model->element_count),
+		      plan->ranks > 1 ? ", of each rank" : "");
 	row(out, "weights", plan->weights, "masters, gradients, compute copies");
-	row(out, "moments", plan->moments, "of the optimiser");
+	row(out, "moments", plan->moments, plan->ranks > 1 ? "of the optimiser, a share" : "of the optimiser");
 	snprintf(note, sizeof(note), "of %d tokens, %d sequences, %d predictions", limits->batch.tokens,
 		 limits->batch.sequences, limits->batch.predictions);
 	row(out, "activations", plan->activations, note);
 	row(out, "workspace", plan->workspace, "of the back end");
 	row(out, "batches", plan->batches, "read ahead");
-	row(out, "checkpoint", plan->checkpoint, "copies while saving");
+	row(out, "checkpoint", plan->checkpoint, plan->ranks > 1 ? "copies while saving, in the first rank alone"
+							       : "copies while saving");
 	int64_t left = memory_available();
 	char have[FORMAT_BYTES];
 	snprintf(note, sizeof(note), "%s available", format_size(have, (double)left));
@@ -59,14 +62,17 @@ void plan_print(const struct memory_plan *plan, const struct model *model, const
 		      plan->flops_per_step * 1e-12);
 }
 
-enum status plan_check(const struct memory_plan *plan)
+enum status plan_check(const struct memory_plan *plan, int32_t local_ranks)
 {
 	int64_t left = memory_available();
-	if (left <= 0 || plan->total <= (size_t)left)
+	size_t others = (size_t)(local_ranks - 1) * (plan->total - plan->checkpoint), total = plan->total + others;
+	if (left <= 0 || total <= (size_t)left)
 		return OK;
-	char need[FORMAT_BYTES], have[FORMAT_BYTES];
-	enum status status = error_set(ERR_RESOURCE, "this run needs %s of memory, the machine has %s left",
-				       format_size(need, (double)plan->total), format_size(have, (double)left));
+	char need[FORMAT_BYTES], have[FORMAT_BYTES], ranks[48] = "";
+	if (local_ranks > 1)
+		snprintf(ranks, sizeof(ranks), " for %d ranks", local_ranks);
+	enum status status = error_set(ERR_RESOURCE, "this run needs %s of memory%s, the machine has %s left",
+				       format_size(need, (double)total), ranks, format_size(have, (double)left));
 	error_hint("lower --micro_batch_tokens, --max_seq_length or the size of the model");
 	return status;
 }

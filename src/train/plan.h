@@ -14,17 +14,20 @@ struct memory_plan {
 	size_t batches;      /* read ahead on the host */
 	size_t checkpoint;   /* host copies while saving */
 	size_t total;
+	int32_t ranks;       /* all of the above is of one of them */
 	double flops_per_step; /* at full length */
 };
 
-/* `batch_bytes` is what the batches read ahead take on the host (step_reader_bytes). */
+/* Of the first of so many ranks, which has the most: the others make no copies for checkpoints. `batch_bytes` is what the
+ * batches read ahead take on the host (step_reader_bytes). */
 struct memory_plan plan_training(const struct model *model, const struct shape_limits *limits, int64_t batch_size,
-				 int32_t max_seq_length, size_t batch_bytes);
+				 int32_t max_seq_length, size_t batch_bytes, int32_t ranks);
 /* FLOPs of a step of full-length sequences with the usual share of predictions. */
 double plan_step_flops(const struct model_config *config, int64_t batch_size, int32_t length);
 void plan_print(const struct memory_plan *plan, const struct model *model, const struct shape_limits *limits,
 		struct buffer *out);
-/* ERR_RESOURCE if the plan is larger than the memory this machine has left. */
-MUST_USE enum status plan_check(const struct memory_plan *plan);
+/* ERR_RESOURCE if the plan is larger than the memory this machine has left, where so many ranks run on it, one of them
+ * the first. */
+MUST_USE enum status plan_check(const struct memory_plan *plan, int32_t local_ranks);
 
 #endif

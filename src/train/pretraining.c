@@ -38,10 +38,11 @@ static void forward(struct objective *objective, struct replica *replica, const 
 	model_pretraining_loss(settings->model, settings->activations, replica, batch, true, first);
 }
 
-static void backward(struct objective *objective, struct replica *replica, const struct batch *batch, bool first)
+static void backward(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
+		     struct layer_hook hook)
 {
 	const struct pretraining_settings *settings = &self(objective)->settings;
-	model_backward(settings->model, settings->activations, replica, batch, first, NULL, NULL);
+	model_backward(settings->model, settings->activations, replica, batch, first, hook.done, hook.context);
 }
 
 static double ratio(double sum, double count)

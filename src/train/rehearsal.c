@@ -39,7 +39,7 @@ enum status rehearsal_open(struct rehearsal *out, struct backend *be, const stru
 	TRY_GOTO(be->functions->replica_create(be, &out->replica, &limits), fail);
 	TRY_GOTO(activations_create(&out->activations, out->model, capacity, training), fail);
 	if (training)
-		TRY_GOTO(optimizer_create(&out->optimizer, out->model, &settings), fail);
+		TRY_GOTO(optimizer_create(&out->optimizer, out->model, NULL, &settings), fail);
 	TRY_GOTO(model_initialize(out->model, &out->replica, 1), fail);
 	return OK;
 fail:
@@ -78,7 +78,7 @@ double rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, 
 	}
 	if (rehearsal->training) {
 		optimizer_measure(rehearsal->optimizer, replica);
-		optimizer_update(rehearsal->optimizer, replica);
+		BUG_IF(optimizer_update(rehearsal->optimizer, replica) != OK); /* alone */
 		rehearsal->optimizer->update_count++;
 	}
 	be->functions->to_host(be, &sums, replica->accumulators, sizeof(sums));

@@ -102,6 +102,8 @@ static void replay(struct report *report)
 
 enum status report_start(struct report *report, const struct train_state *state)
 {
+	if (report->silent)
+		return OK;
 	TRY(metrics_cut(report->metrics_path, state));
 	TRY(history_read(&report->history, report->metrics_path));
 	diagnosis_start(&report->diagnosis, &(struct diagnosis_facts){
@@ -324,6 +326,8 @@ static void log_events(struct report *report, const struct step_report *step, do
 
 enum status report_step(struct report *report, const struct step_report *step)
 {
+	if (report->silent)
+		return OK;
 	const struct train_state *state = step->state;
 	report->interval_seconds += step->seconds;
 	report->interval_flops += step->flops;
@@ -375,6 +379,8 @@ enum status report_step(struct report *report, const struct step_report *step)
 enum status report_evaluation(struct report *report, const struct train_state *state, const char *set,
 			      const struct metrics *metrics, double seconds)
 {
+	if (report->silent)
+		return OK;
 	char text[256];
 	size_t used = 0;
 	text[0] = 0;
@@ -416,6 +422,8 @@ enum status report_evaluation(struct report *report, const struct train_state *s
 
 enum status report_evaluated(struct report *report, const struct train_state *state)
 {
+	if (report->silent)
+		return OK;
 	if (report->samples)
 		TRY(samples_evaluate(report->samples, state));
 	flush_events(report);
@@ -425,6 +433,8 @@ enum status report_evaluated(struct report *report, const struct train_state *st
 
 void report_finish(struct report *report, const struct train_state *state, enum status status)
 {
+	if (report->silent)
+		return;
 	char now[48];
 	struct error error = *error_last(); /* what the caller will pass on */
 	progress_finish(&report->progress);

@@ -35,6 +35,7 @@ struct length_counts {
 
 struct report {
 	/* Set by the command: */
+	bool silent;                    /* of a rank that is not the first: nothing is written or shown */
 	const char *folder;             /* of the run, for events and page; NULL: neither */
 	const char *metrics_path;       /* metrics.jsonl */
 	double gemm_rate;               /* FLOP/s of matrix products measured on this machine; 0 = unknown */

@@ -2,8 +2,10 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/stop.h"
 
 void step_begin(struct training *training, const struct step *step, double learning_rate)
@@ -23,8 +25,34 @@ void step_begin(struct training *training, const struct step *step, double learn
 	be->functions->to_device(be, replica->accumulators, &zero, sizeof(zero));
 }
 
-static enum status micro_batch_gradients(struct training *training, const struct step *step, int32_t number,
-					 double *flops)
+enum status step_next(struct training *training, const struct step **out)
+{
+	const struct step *step = NULL;
+	ranks_section(training->comm, "data", training->state.step + 1);
+	enum status status = training->objective->next_step(training->objective, &step);
+	BUG_IF(status == OK && (!step || step->number != training->state.step + 1));
+	*out = step;
+	if (ranks_count(training->comm) == 1)
+		return status;
+	double told[4] = {status != OK};
+	if (step) {
+		told[1] = step->prediction_weight;
+		told[2] = (double)step->prediction_count;
+		told[3] = (double)step->labelled_count;
+	}
+	TRY(comm_sum(training->comm, told, 4));
+	if (told[0] > 0)
+		return comm_agree_status(training->comm, status);
+	training->whole = *step;
+	training->whole.prediction_weight = told[1];
+	training->whole.prediction_count = (int64_t)told[2];
+	training->whole.labelled_count = (int64_t)told[3];
+	*out = &training->whole;
+	return OK;
+}
+
+static enum status micro_batch_gradients(struct training *training, const struct step *step, int32_t number, bool overwrite,
+					 struct layer_hook hook, double *flops)
 {
 	struct objective *objective = training->objective;
 	struct replica *replica = training->replica;
@@ -32,41 +60,106 @@ static enum status micro_batch_gradients(struct training *training, const struct
 	struct batch batch;
 	TRY(step_batch(step, number, &host));
 	replica->backend->functions->upload(replica, host, &batch);
-	objective->forward(objective, replica, &batch, number == 0);
-	objective->backward(objective, replica, &batch, number == 0);
+	objective->forward(objective, replica, &batch, overwrite);
+	objective->backward(objective, replica, &batch, overwrite, hook);
 	*flops += model_training_flops(&training->model->config, host);
 	return OK;
 }
 
+/* A rank without a micro-batch in a step. */
+static void no_gradients(struct training *training)
+{
+	model_clear_gradients(training->model, 0, training->model->slab_count);
+}
+
+/* Micro-batches between two agreements on whether to stop. */
+#define STOP_ROUNDS 8
+
+/* Is this step to be broken off before micro-batch `round`? A step of a thousand micro-batches is longer than the grace a
+ * scheduler gives. Once a rank has begun to reduce, it is too late. */
+static enum status asked_to_stop(struct training *training, const struct step *step, int32_t round)
+{
+	if (round == 0)
+		return OK;
+	if (ranks_count(training->comm) == 1)
+		return stop_requested() ? STOPPED : OK;
+	if (round % STOP_ROUNDS != 0 || round >= step->fewest_batches)
+		return OK;
+	double stop = stop_requested();
+	TRY(comm_max(training->comm, &stop, 1));
+	return stop > 0 ? STOPPED : OK;
+}
+
 enum status step_gradients(struct training *training, const struct step *step, struct step_result *result)
 {
+	struct reduction *reduction = &training->reduction;
+	bool alone = ranks_count(training->comm) == 1, each = training->settings.reduce_every_batch;
+	const struct layer_hook nobody = {0};
 	result->flops = 0;
-	for (int32_t i = 0; i < step->batch_count; i++) {
-		/* A step of a thousand micro-batches is longer than the grace a scheduler gives. */
-		if (i > 0 && stop_requested())
-			return STOPPED;
-		TRY(micro_batch_gradients(training, step, i, &result->flops));
+	ranks_section(training->comm, "forward and backward", step->number);
+	if (step->batch_count == 0)
+		no_gradients(training);
+	for (int32_t i = 0; i < step->most_batches; i++) {
+		bool reduces = !alone && (each || i + 1 == step->batch_count);
+		if (i > 0 && each && !alone) {
+			TRY(reduction_finish(reduction));
+			reduction_keep_own(reduction);
+		}
+		TRY(asked_to_stop(training, step, i));
+		if (i < step->batch_count)
+			TRY(micro_batch_gradients(training, step, i, i == 0, reduces ? reduction_hook(reduction) : nobody,
+						  &result->flops));
+		else if (!alone && (each || (i == 0 && step->batch_count == 0)))
+			reduction_begin_all(reduction);
 	}
 	return OK;
 }
 
-/* Waits for what is queued and reads the sums so far. */
+/* Waits for what is queued and reads the sums of this rank. */
 static enum status read_sums(struct training *training, struct scalars *scalars, struct accumulators *sums)
 {
 	struct replica *replica = training->replica;
 	struct backend *be = replica->backend;
-	optimizer_measure(training->optimizer, replica);
 	TRY(be->functions->synchronize(replica));
 	be->functions->to_host(be, scalars, replica->scalars, sizeof(*scalars));
 	be->functions->to_host(be, sums, replica->accumulators, sizeof(*sums));
 	return OK;
 }
 
+/* Adds up what ranks have to tell after their gradients. The norm goes back to the device, where the update reads it. */
+static enum status add_ranks(struct training *training, struct scalars *scalars, struct accumulators *sums,
+			     double *flops)
+{
+	enum { SQUARES = ACCUMULATOR_COUNT, NOT_FINITE, FLOPS, STOP, COUNT };
+	double told[COUNT];
+	struct backend *be = training->replica->backend;
+	memcpy(told, sums->value, sizeof(sums->value));
+	told[SQUARES] = scalars->gradient_square_sum;
+	told[NOT_FINITE] = scalars->finite ? 0 : 1;
+	told[FLOPS] = *flops;
+	told[STOP] = stop_requested();
+	TRY(comm_sum(training->comm, told, COUNT));
+	memcpy(sums->value, told, sizeof(sums->value));
+	scalars->gradient_square_sum = told[SQUARES];
+	scalars->finite = told[NOT_FINITE] == 0;
+	*flops = told[FLOPS];
+	training->stop = told[STOP] > 0;
+	be->functions->to_device(be, training->replica->scalars, scalars, sizeof(*scalars));
+	return OK;
+}
+
 enum status step_measure(struct training *training, const struct step *step, struct step_result *result)
 {
 	struct scalars scalars;
-	TRY(read_sums(training, &scalars, &result->sums));
-	training->objective->metrics(training->objective, step, &result->sums, &result->metrics);
+	struct accumulators sums;
+	ranks_section(training->comm, "reduce", step->number);
+	TRY(reduction_finish(&training->reduction));
+	optimizer_measure(training->optimizer, training->replica);
+	TRY(read_sums(training, &scalars, &sums));
+	result->own = sums;
+	if (ranks_count(training->comm) > 1)
+		TRY(add_ranks(training, &scalars, &sums, &result->flops));
+	training->objective->metrics(training->objective, step, &sums, &result->metrics);
 	result->gradient_square_sum = scalars.gradient_square_sum;
 	result->reading = (struct guard_reading){
 		.step = step->number,
@@ -77,14 +170,22 @@ enum status step_measure(struct training *training, const struct step *step, str
 	return OK;
 }
 
+bool step_stop(const struct training *training)
+{
+	return ranks_count(training->comm) > 1 ? training->stop : stop_requested();
+}
+
 /* ---- A step that is not finite ---- */
 
-/* Where a repetition of the step first went wrong. */
+/* Where a repetition of the step first went wrong, in one rank. */
 struct bad_place {
-	int32_t batch; /* -1: nowhere */
+	int32_t rank;
+	char host[64];
+	int32_t batch, batches; /* batch -1: nowhere; how many there are */
 	uint32_t first_sample, last_sample; /* of that micro-batch */
 	char where[192];
-	bool same;     /* its sums are those of the first run, bit for bit */
+	bool same;          /* its sums are those of the first run, bit for bit */
+	bool sum_is_finite; /* the gradients' norm over all ranks */
 };
 
 static bool sums_finite(const struct accumulators *sums)
@@ -101,49 +202,106 @@ static bool same_number(double a, double b)
 	return a == b || (isnan(a) && isnan(b));
 }
 
-static enum status repeat_step(struct training *training, const struct step *step, const struct step_result *result,
-			       struct bad_place *out)
+/* All gradients of this rank, not its share of the sum. */
+static void measure_own(struct training *training)
+{
+	sumsq_finite(training->replica, &(struct sumsq_finite){.range = training->model->gradients});
+}
+
+/* Runs this rank's micro-batches again, without a reduction. */
+static enum status repeat_batches(struct training *training, const struct step *step, struct bad_place *out,
+				  struct scalars *scalars, struct accumulators *sums)
 {
 	struct objective *objective = training->objective;
-	struct replica *replica = training->replica;
-	struct accumulators sums = {0};
-	struct scalars scalars = {0};
 	double flops = 0;
-	*out = (struct bad_place){.batch = -1, .where = "an unknown place"};
-	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof(sums));
 	for (int32_t i = 0; i < step->batch_count; i++) {
-		TRY(micro_batch_gradients(training, step, i, &flops));
-		TRY(read_sums(training, &scalars, &sums));
+		TRY(micro_batch_gradients(training, step, i, i == 0, (struct layer_hook){0}, &flops));
+		measure_own(training);
+		TRY(read_sums(training, scalars, sums));
 		if (out->batch >= 0 ||
-		    (scalars.finite && isfinite(scalars.gradient_square_sum) && sums_finite(&sums)))
+		    (scalars->finite && isfinite(scalars->gradient_square_sum) && sums_finite(sums)))
 			continue;
 		const struct batch *batch;
 		TRY(step_batch(step, i, &batch));
 		out->batch = i;
-		out->first_sample = out->last_sample = batch->sequence_count > 0 ? batch->samples[0] : 0;
-		out->last_sample += (uint32_t)(batch->sequence_count > 0 ? batch->sequence_count - 1 : 0);
+		if (batch->sequence_count > 0) {
+			out->first_sample = batch->samples[0];
+			out->last_sample = batch->samples[batch->sequence_count - 1];
+		}
 		if (objective->locate_not_finite)
-			objective->locate_not_finite(objective, sums_finite(&sums), out->where, sizeof(out->where));
+			objective->locate_not_finite(objective, sums_finite(sums), out->where, sizeof(out->where));
 	}
-	out->same = same_number(scalars.gradient_square_sum, result->gradient_square_sum);
-	for (int i = 0; i < ACCUMULATOR_COUNT; i++)
-		out->same &= same_number(sums.value[i], result->sums.value[i]);
 	return OK;
 }
 
-/* "step 7: loss nan, gradients not finite: micro-batch 2 of 4 (samples 96 to 127), first in …" */
-static void describe(const struct step *step, const struct step_result *result, const struct bad_place *place,
-		     char *out, size_t size)
+static enum status repeat_step(struct training *training, const struct step *step, const struct step_result *result,
+			       struct bad_place *out)
 {
-	char where[384];
-	if (place->batch < 0) {
-		snprintf(where, sizeof(where), "but not when repeated: the hardware (memory, overclocking) or a race");
-	} else {
-		snprintf(where, sizeof(where), "in micro-batch %d of %d (samples %u to %u), first in %s; %s",
-			 place->batch + 1, step->batch_count, place->first_sample, place->last_sample, place->where,
-			 place->same ? "the same when repeated: data or recipe, not the machine"
-				     : "other numbers when repeated: the hardware (memory, overclocking) or a race");
+	struct replica *replica = training->replica;
+	struct accumulators sums = {0};
+	struct scalars scalars = {0};
+	bool alone = ranks_count(training->comm) == 1;
+	*out = (struct bad_place){.batch = -1, .batches = step->batch_count, .where = "an unknown place"};
+	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof(sums));
+	if (step->batch_count == 0)
+		no_gradients(training);
+	enum status status = repeat_batches(training, step, out, &scalars, &sums);
+	TRY(ranks_agree(training->comm, status));
+	if (!alone) {
+		reduction_begin_all(&training->reduction);
+		TRY(reduction_finish(&training->reduction));
+		optimizer_measure(training->optimizer, replica);
+		TRY(read_sums(training, &scalars, &sums));
+		TRY(comm_sum(training->comm, &scalars.gradient_square_sum, 1));
 	}
+	/* Sums that were reduced batch by batch are not these to the bit. */
+	bool comparable = alone || !training->settings.reduce_every_batch;
+	out->same = !comparable || same_number(scalars.gradient_square_sum, result->gradient_square_sum);
+	out->sum_is_finite = isfinite(scalars.gradient_square_sum);
+	for (int i = 0; i < ACCUMULATOR_COUNT; i++)
+		out->same &= same_number(sums.value[i], result->own.value[i]);
+	return OK;
+}
+
+/* The first rank's place that is bad, with whether all ranks computed the same again. */
+static enum status find_bad_rank(struct comm *comm, struct bad_place *place)
+{
+	int32_t ranks = ranks_count(comm);
+	struct bad_place *all, found = *place;
+	if (ranks == 1)
+		return OK;
+	snprintf(found.host, sizeof(found.host), "%s", comm_place(comm)->host);
+	found.rank = comm_place(comm)->rank;
+	TRY(memory_new(&all, ranks, sizeof(*all), "what ranks found"));
+	enum status status = comm_gather(comm, &found, sizeof(found), all);
+	bool same = true;
+	for (int32_t i = ranks - 1; status == OK && i >= 0; i--) {
+		same = same && all[i].same;
+		if (i == ranks - 1 || all[i].batch >= 0)
+			*place = all[i];
+	}
+	place->same = same;
+	free(all);
+	return status;
+}
+
+/* "step 7: loss nan, gradients not finite: micro-batch 2 of 4 (samples 96 to 127), first in …" */
+static void describe(const struct training *training, const struct step *step, const struct step_result *result,
+		     const struct bad_place *place, char *out, size_t size)
+{
+	char where[512], rank[112] = "";
+	const char *again = place->same ? "the same when repeated: data or recipe, not the machine"
+					: "other numbers when repeated: the hardware (memory, overclocking) or a race";
+	if (ranks_count(training->comm) > 1)
+		snprintf(rank, sizeof(rank), " of rank %d (%s)", place->rank, place->host);
+	if (place->batch >= 0)
+		snprintf(where, sizeof(where), "in micro-batch %d of %d%s (samples %u to %u), first in %s; %s",
+			 place->batch + 1, place->batches, rank, place->first_sample, place->last_sample, place->where,
+			 again);
+	else if (!place->sum_is_finite)
+		snprintf(where, sizeof(where), "in the sum over ranks alone; %s", again);
+	else
+		snprintf(where, sizeof(where), "but not when repeated: the hardware (memory, overclocking) or a race");
 	snprintf(out, size, "step %lld: loss %g, gradients %sfinite, %s", (long long)step->number,
 		 result->reading.loss, result->reading.finite ? "" : "not ", where);
 }
@@ -152,9 +310,11 @@ enum status step_explain(struct training *training, const struct step *step, con
 {
 	const struct guard_state *guard = &training->state.guard;
 	struct bad_place place;
-	char text[640];
+	char text[768];
+	ranks_section(training->comm, "repeating a step", step->number);
 	TRY(repeat_step(training, step, result, &place));
-	describe(step, result, &place, text, sizeof(text));
+	TRY(find_bad_rank(training->comm, &place));
+	describe(training, step, result, &place, text, sizeof(text));
 	if (!guard_is_exhausted(guard, step->number)) {
 		log_warning("%s; the weights stay as they were", text);
 		return OK;

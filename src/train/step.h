@@ -8,18 +8,23 @@
 struct step_result {
 	struct metrics metrics;
 	struct guard_reading reading;
-	struct accumulators sums;  /* as the operations left them */
+	struct accumulators own;   /* of this rank's micro-batches, as the operations left them */
 	double gradient_square_sum;
-	double flops;              /* model FLOPs of its forward and backward passes */
+	double flops;              /* model FLOPs of its forward and backward passes, in all ranks */
 };
+
+/* The next step with the counts of all ranks. What fails in one rank fails in all. */
+MUST_USE enum status step_next(struct training *training, const struct step **out);
 
 /* Sets what the operations of this step read on the device. */
 void step_begin(struct training *training, const struct step *step, double learning_rate);
-/* Forward and backward of every micro-batch; gradients add up over them. STOPPED when that is asked for between two
- * micro-batches: nothing has happened then. */
+/* Forward and backward of every micro-batch of this rank; gradients add up over them, and over ranks, each of which then
+ * has its share of the sum. STOPPED when that is asked for between two micro-batches: nothing has happened then. */
 MUST_USE enum status step_gradients(struct training *training, const struct step *step, struct step_result *result);
-/* Waits for them, and reads sums and gradient norm. */
+/* Waits for them, and reads sums and gradient norm, of all ranks. All ranks get the same bits. */
 MUST_USE enum status step_measure(struct training *training, const struct step *step, struct step_result *result);
+/* Does anyone ask to stop after the newest step? All ranks get the same answer. */
+bool step_stop(const struct training *training);
 /* For a step that is not finite: runs it once more with checks after every micro-batch and says where it went wrong and
  * whether it does so again. A warning; ERR_NUMERIC when it has happened too often. The gradients are lost. */
 MUST_USE enum status step_explain(struct training *training, const struct step *step,

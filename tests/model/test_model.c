@@ -324,10 +324,11 @@ static void layers_are_done_from_the_top(void **state)
 	assert_int_equal(output.columns, config.hidden_size);
 	model_pretraining_loss(run.model, run.activations, &run.replica, &tiny.batch, true, true);
 	model_backward(run.model, run.activations, &run.replica, &tiny.batch, true, remember_layer, NULL);
-	assert_int_equal(done_count, 3);
-	assert_int_equal(done_layers[0], 1);
-	assert_int_equal(done_layers[1], 0);
-	assert_int_equal(done_layers[2], -1);
+	assert_int_equal(done_count, 4);
+	assert_int_equal(done_layers[0], 2); /* pooler and heads */
+	assert_int_equal(done_layers[1], 1);
+	assert_int_equal(done_layers[2], 0);
+	assert_int_equal(done_layers[3], -1);
 	run_close(&run);
 }
 

@@ -56,7 +56,8 @@ static inline enum status world_next_step(struct objective *objective, const str
 		                               .samples = w->samples[i]};
 	}
 	w->step = (struct step){.number = number, .instance_count = MICRO_BATCHES, .token_count = 8,
-	                        .batch_count = MICRO_BATCHES, .batches = w->batches};
+	                        .batch_count = MICRO_BATCHES, .most_batches = MICRO_BATCHES,
+	                        .fewest_batches = MICRO_BATCHES, .batches = w->batches};
 	w->run = 0;
 	*out = &w->step;
 	return OK;
@@ -83,7 +84,7 @@ static inline void world_forward(struct objective *objective, struct replica *re
 }
 
 static inline void world_backward(struct objective *objective, struct replica *replica, const struct batch *batch,
-                                  bool first)
+                                  bool first, struct layer_hook hook)
 {
 	struct world *w = world_of(objective);
 	struct scalars scalars;
@@ -99,6 +100,8 @@ static inline void world_backward(struct objective *objective, struct replica *r
 	}
 	w->be->functions->to_device(w->be, w->model->gradients.data, w->gradients,
 	                            (size_t)w->model->slab_count * sizeof(double));
+	for (int32_t layer = w->model->config.num_hidden_layers; hook.done && layer >= -1; layer--)
+		hook.done(hook.context, layer);
 }
 
 static inline void world_step_metrics(struct objective *objective, const struct step *step,
@@ -172,7 +175,7 @@ static inline void world_open(struct world *w, const char *name, int64_t steps, 
 	                              .vocab = 8,
 	                              .training = true};
 	assert_ok(w->be->functions->replica_create(w->be, &w->replica, &limits));
-	assert_ok(optimizer_create(&w->optimizer, w->model,
+	assert_ok(optimizer_create(&w->optimizer, w->model, NULL,
 	                           &(struct optimizer_settings){.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999,
 	                                                        .epsilon = 1e-6, .bias_correction = true}));
 	assert_ok(model_initialize(w->model, &w->replica, 7));

@@ -43,7 +43,7 @@ static void world_open(struct world *w, const char *device, int threads, const s
 	                              .vocab = config.vocab_size,
 	                              .training = true};
 	assert_ok(w->be->functions->replica_create(w->be, &w->replica, &limits));
-	assert_ok(optimizer_create(&w->optimizer, w->model, settings));
+	assert_ok(optimizer_create(&w->optimizer, w->model, NULL, settings));
 	assert_ok(model_initialize(w->model, &w->replica, 7));
 }
 
@@ -107,7 +107,7 @@ static void update(struct world *w, double rate)
 	optimizer_prepare(w->optimizer, &scalars);
 	w->be->functions->to_device(w->be, w->replica.scalars, &scalars, sizeof(scalars));
 	optimizer_measure(w->optimizer, &w->replica);
-	optimizer_update(w->optimizer, &w->replica);
+	assert_ok(optimizer_update(w->optimizer, &w->replica));
 	assert_ok(w->be->functions->synchronize(&w->replica));
 	w->be->functions->to_host(w->be, &scalars, w->replica.scalars, sizeof(scalars));
 	if (scalars.finite)
@@ -372,9 +372,9 @@ static void test_bytes(void **state)
 		allocated = 0;
 		counting.allocate = counting_allocate;
 		w.be->functions = &counting;
-		assert_ok(optimizer_create(&second, w.model, &all_settings[0]));
+		assert_ok(optimizer_create(&second, w.model, NULL, &all_settings[0]));
 		w.be->functions = own;
-		assert_int_equal(allocated, optimizer_bytes(w.model));
+		assert_int_equal(allocated, optimizer_bytes(w.model, 1));
 		optimizer_free(second);
 		world_close(&w);
 	}

@@ -1,0 +1,85 @@
+#include "train/buckets.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+static int64_t bucket_count(const struct model *model)
+{
+	return model->config.num_hidden_layers + 2;
+}
+
+/* Ranges, tensors and weights; a bucket begins where the layer changes. */
+static void lay_out(struct bucket *items, const struct model *model)
+{
+	for (int64_t i = 0; i < model->parameter_count; i++) {
+		const struct parameter *parameter = &model->parameters[i];
+		struct bucket *bucket = &items[parameter->layer + 1];
+		if (bucket->tensor_count++ == 0) {
+			bucket->offset = parameter->offset;
+			bucket->first_tensor = i;
+		}
+		int64_t next = i + 1 < model->parameter_count ? model->parameters[i + 1].offset : model->slab_count;
+		bucket->count = next - bucket->offset;
+	}
+	int64_t parameter = 0;
+	for (int64_t w = 0; w < model->weight_count; w++) {
+		struct bucket *bucket = &items[model->parameters[parameter].layer + 1];
+		if (bucket->weight_count++ == 0)
+			bucket->first_weight = w;
+		for (int64_t left = model->weights[w]->master.rows * model->weights[w]->master.columns; left > 0; parameter++)
+			left -= model->parameters[parameter].count;
+	}
+}
+
+enum status buckets_create(struct buckets *out, const struct model *model, struct comm *comm)
+{
+	*out = (struct buckets){.comm = comm, .ranks = 1, .count = bucket_count(model)};
+	if (comm) {
+		out->rank = comm_place(comm)->rank;
+		out->ranks = comm_place(comm)->size;
+	}
+	TRY(memory_new(&out->items, out->count, sizeof(*out->items), "buckets"));
+	lay_out(out->items, model);
+	for (int64_t i = 0; i < out->count; i++) {
+		struct bucket *bucket = &out->items[i];
+		int64_t first = 0, end = bucket->count;
+		if (out->ranks > 1) {
+			first = comm_share(comm, bucket->count, out->rank);
+			end = comm_share(comm, bucket->count, out->rank + 1);
+		}
+		bucket->own_offset = bucket->offset + first;
+		bucket->own_count = end - first;
+		bucket->moments = out->own_elements;
+		out->own_elements += bucket->own_count;
+	}
+	return OK;
+}
+
+void buckets_release(struct buckets *buckets)
+{
+	free(buckets->items);
+	*buckets = (struct buckets){0};
+}
+
+int64_t buckets_own_most(const struct model *model, int32_t ranks)
+{
+	if (ranks <= 1)
+		return model->slab_count;
+	int64_t sum = 0, begin = 0;
+	for (int64_t i = 0; i < model->parameter_count; i++) {
+		bool last = i + 1 == model->parameter_count;
+		if (!last && model->parameters[i + 1].layer == model->parameters[i].layer)
+			continue;
+		int64_t end = last ? model->slab_count : model->parameters[i + 1].offset;
+		int64_t blocks = (end - begin + 63) / 64; /* shares are cut in multiples of 64 */
+		sum += (blocks + ranks - 1) / ranks * 64;
+		begin = end;
+	}
+	return sum;
+}
+
+enum comm_type buckets_type(const struct model *model)
+{
+	return model->slab.dtype == DTYPE_F64 ? COMM_F64 : COMM_F32;
+}

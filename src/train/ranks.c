@@ -1,0 +1,120 @@
+#include "train/ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+
+/* ---- Weights ---- */
+
+/* Bytes hashed at a time. */
+#define PIECE ((size_t)4 << 20)
+
+static enum status hash_weights(const struct model *model, uint64_t *out)
+{
+	struct backend *be = model->backend;
+	size_t bytes = (size_t)model->slab_count * dtype_bytes(model->slab.dtype);
+	unsigned char *piece;
+	TRY(memory_new(&piece, 1, PIECE, "hash of the weights"));
+	*out = 0;
+	for (size_t done = 0; done < bytes; done += PIECE) {
+		size_t part = bytes - done < PIECE ? bytes - done : PIECE;
+		be->functions->to_host(be, piece, (const char *)model->slab.data + done, part);
+		*out = hash64_combine(*out, hash64(piece, part));
+	}
+	free(piece);
+	return OK;
+}
+
+/* The hash that most ranks have; of two that as many have, the lowest rank's. *count is how many have it. */
+static uint64_t most_common(const uint64_t *hashes, int32_t ranks, int32_t *count)
+{
+	uint64_t best = 0;
+	*count = 0;
+	for (int32_t i = 0; i < ranks; i++) {
+		int32_t same = 0;
+		for (int32_t k = 0; k < ranks; k++)
+			same += hashes[k] == hashes[i];
+		if (same > *count) {
+			*count = same;
+			best = hashes[i];
+		}
+	}
+	return best;
+}
+
+static enum status judge_hashes(const uint64_t *hashes, const char (*hosts)[64], int32_t ranks, int64_t step)
+{
+	int32_t count;
+	uint64_t common = most_common(hashes, ranks, &count);
+	if (count == ranks)
+		return OK;
+	char named[512];
+	int used = 0, listed = 0;
+	for (int32_t rank = 0; rank < ranks; rank++) {
+		if (hashes[rank] == common)
+			continue;
+		int left = (int)sizeof(named) - used;
+		int wrote = snprintf(named + used, (size_t)left, "%srank %d (%s)", listed++ ? ", " : "", rank, hosts[rank]);
+		used += wrote < left ? wrote : 0;
+	}
+	enum status status = error_set(ERR_PEER, "step %lld: the weights of %s differ from those of the %d other%s%s",
+				       (long long)step, named, count, count == 1 ? "" : "s",
+				       2 * count > ranks ? "" : " (either may be the wrong ones)");
+	error_hint("a fault of memory or of the connection: the last checkpoint was sound; test that machine, run again");
+	return status;
+}
+
+enum status ranks_compare_weights(struct comm *comm, const struct model *model, int64_t step)
+{
+	int32_t ranks = ranks_count(comm);
+	if (ranks == 1)
+		return OK;
+	uint64_t own = 0, *hashes = NULL;
+	char(*hosts)[64] = NULL;
+	enum status status;
+	TRY_GOTO(memory_new(&hashes, ranks, sizeof(*hashes), "hashes of the weights"), done);
+	TRY_GOTO(memory_new(&hosts, ranks, sizeof(*hosts), "hashes of the weights"), done);
+	TRY_GOTO(hash_weights(model, &own), done);
+	TRY_GOTO(comm_gather(comm, &own, sizeof(own), hashes), done);
+	TRY_GOTO(comm_gather(comm, comm_place(comm)->host, sizeof(*hosts), hosts), done);
+	status = judge_hashes(hashes, (const char(*)[64])hosts, ranks, step);
+done:
+	free(hashes);
+	free(hosts);
+	return status;
+}
+
+/* ---- Times ---- */
+
+/* Slower than the median by so much is worth a word: two ranks on one core are at 2, a busy neighbour at 1.1. */
+#define STRAGGLING 1.2
+
+enum status ranks_gather_times(struct comm *comm, const struct rank_times *own, struct rank_times *all)
+{
+	if (ranks_count(comm) == 1) {
+		*all = *own;
+		return OK;
+	}
+	return comm_gather(comm, own, sizeof(*own), all);
+}
+
+int32_t ranks_straggler(const struct rank_times *all, int32_t count, double *ratio)
+{
+	int32_t slowest = 0, below = 0;
+	double median = 0;
+	for (int32_t i = 0; i < count; i++)
+		slowest = all[i].computed > all[slowest].computed ? i : slowest;
+	/* The lower median: of two, the faster one. */
+	for (int32_t i = 0; i < count; i++) {
+		below = 0;
+		for (int32_t k = 0; k < count; k++)
+			below += all[k].computed < all[i].computed || (all[k].computed == all[i].computed && k < i);
+		if (below == (count - 1) / 2)
+			median = all[i].computed;
+	}
+	*ratio = median > 0 ? all[slowest].computed / median : 1;
+	return count > 1 && *ratio > STRAGGLING ? slowest : -1;
+}

@@ -1,0 +1,51 @@
+/* What the ranks of a run do together besides computing: one's failure ends all, their weights are compared, their times
+ * are told. `comm` NULL stands for one rank alone, for which nothing here does anything. */
+#ifndef TRAIN_RANKS_H
+#define TRAIN_RANKS_H
+
+#include "backend/backend.h"
+#include "comm/comm.h"
+#include "model/model.h"
+
+static inline int32_t ranks_count(const struct comm *comm)
+{
+	return comm ? comm_place(comm)->size : 1;
+}
+
+static inline bool is_first_rank(const struct comm *comm)
+{
+	return !comm || comm_place(comm)->rank == 0;
+}
+
+/* One rank's failure becomes everyone's. [all] */
+static inline enum status ranks_agree(struct comm *comm, enum status own)
+{
+	return ranks_count(comm) > 1 ? comm_agree_status(comm, own) : own;
+}
+
+/* What this rank is doing from now on, for the watchdog. */
+static inline void ranks_section(struct comm *comm, const char *section, int64_t step)
+{
+	if (ranks_count(comm) > 1)
+		comm_section(comm, section, step);
+}
+
+/* Compares the masters of all ranks: ERR_PEER names those that differ from the most. A flipped bit, or a gather that went
+ * wrong, would otherwise go on silently. Call it where all have had the same update, before the next. [all] */
+MUST_USE enum status ranks_compare_weights(struct comm *comm, const struct model *model, int64_t step);
+
+/* What a rank's seconds went into since the last report. */
+struct rank_times {
+	double waited;       /* for data */
+	double computed;     /* forward and backward, and what of the reduction ran beside them */
+	double communicated; /* the comm's large operations */
+	double exposed;      /* ... and what of these it waited for */
+	double steps;
+};
+
+/* Gathers the times of all into `all` (ranks_count): the first rank reports them. [all] */
+MUST_USE enum status ranks_gather_times(struct comm *comm, const struct rank_times *own, struct rank_times *all);
+/* The rank whose computing takes longest, if by more than a margin over the median; else -1. *ratio is theirs. */
+int32_t ranks_straggler(const struct rank_times *all, int32_t count, double *ratio);
+
+#endif

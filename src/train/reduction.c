@@ -1,0 +1,38 @@
+#include "train/reduction.h"
+
+static void begin_bucket(void *context, int32_t layer)
+{
+	struct reduction *reduction = context;
+	const struct bucket *bucket = bucket_of(reduction->buckets, layer);
+	const struct tensor *gradients = &reduction->model->gradients;
+	char *data = (char *)gradients->data + (size_t)bucket->offset * dtype_bytes(gradients->dtype);
+	reduction->newest = comm_reduce_scatter(reduction->buckets->comm, data, bucket->count,
+						buckets_type(reduction->model), reduction->wire);
+}
+
+struct layer_hook reduction_hook(struct reduction *reduction)
+{
+	return (struct layer_hook){.done = begin_bucket, .context = reduction};
+}
+
+void reduction_begin_all(struct reduction *reduction)
+{
+	/* In the order of model_backward. */
+	for (int32_t layer = reduction->model->config.num_hidden_layers; layer >= -1; layer--)
+		begin_bucket(reduction, layer);
+}
+
+enum status reduction_finish(struct reduction *reduction)
+{
+	return reduction->newest ? comm_wait(reduction->buckets->comm, reduction->newest) : OK;
+}
+
+void reduction_keep_own(struct reduction *reduction)
+{
+	for (int64_t i = 0; i < reduction->buckets->count; i++) {
+		const struct bucket *bucket = &reduction->buckets->items[i];
+		int64_t end = bucket->own_offset + bucket->own_count;
+		model_clear_gradients(reduction->model, bucket->offset, bucket->own_offset - bucket->offset);
+		model_clear_gradients(reduction->model, end, bucket->offset + bucket->count - end);
+	}
+}
