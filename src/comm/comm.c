@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "comm/rendezvous.h"
 #include "comm/transport.h"
 
 /* Version and content of the program: ranks of two builds would not compute the same. */
@@ -34,7 +35,7 @@ enum status comm_open(struct comm **out, const struct comm_settings *settings)
 	if (comm->place.size == 1)
 		alone_open(comm);
 	else
-		status = shared_open(comm, place);
+		status = shared_open(comm, place, settings->watchdog_seconds);
 	if (status != OK) {
 		free(comm);
 		return status;
@@ -45,6 +46,8 @@ enum status comm_open(struct comm **out, const struct comm_settings *settings)
 	TRY_GOTO(queue_open(comm), fail);
 	describe_program(program, sizeof(program));
 	TRY_GOTO(comm_agree(comm, "the program", program), fail);
+	if (place->meeting == MEETING_NAME)
+		rendezvous_end(place);
 	return OK;
 fail:
 	comm_close(comm);
@@ -192,6 +195,12 @@ comm_ticket comm_all_gather(struct comm *comm, void *data, int64_t count, enum c
 enum status comm_wait(struct comm *comm, comm_ticket ticket)
 {
 	return ticket == 0 ? OK : queue_wait(comm, ticket);
+}
+
+void comm_fail(struct comm *comm, enum status status)
+{
+	if (comm && status != OK && status != STOPPED)
+		comm->transport->fail(comm, error_last());
 }
 
 void comm_seconds(const struct comm *comm, double *out_busy, double *out_exposed)

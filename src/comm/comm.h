@@ -65,6 +65,10 @@ MUST_USE enum status comm_agree(struct comm *comm, const char *what, const char 
  * failing rank's, with its message, or OK. STOPPED counts as failing least. [all] */
 MUST_USE enum status comm_agree_status(struct comm *comm, enum status own);
 
+/* This rank cannot go on, for the reason in its error_last(): others that wait for it fail with ERR_PEER and that reason. To
+ * be called before comm_close with what the rank ends with; OK, STOPPED, a NULL comm and what all know already do no harm. */
+void comm_fail(struct comm *comm, enum status status);
+
 /* ---- Large ranges: begun here, done in order by a thread or a stream of their own ---- */
 
 /* A range of `count` elements lying at `data` in every rank. Rank r's share is the elements [comm_share(count, r),

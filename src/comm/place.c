@@ -1,11 +1,12 @@
 #include "comm/place.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* A number of the environment; `found` false where there is none. */
+/* A number of the environment; *found false where there is none. */
 static enum status read_number(const char *name, int64_t low, int64_t high, bool *found, int32_t *out)
 {
 	const char *text = getenv(name);
@@ -16,7 +17,7 @@ static enum status read_number(const char *name, int64_t low, int64_t high, bool
 	errno = 0;
 	long long value = strtoll(text, &end, 10);
 	if (*end || errno || value < low || value > high)
-		return error_set(ERR_USAGE, "the variable %s is '%s': no number from %lld to %lld", name, text, (long long)low,
+		return error_set(ERR_USAGE, "the variable %s is '%s': not a number from %lld to %lld", name, text, (long long)low,
 				 (long long)high);
 	*out = (int32_t)value;
 	return OK;
@@ -26,7 +27,7 @@ static enum status read_number(const char *name, int64_t low, int64_t high, bool
 static enum status find_launched(struct place *out)
 {
 	bool found;
-	int32_t segment;
+	int32_t segment = -1;
 	TRY(read_number(PLACE_RANK, 0, 65535, &found, &out->ranks.rank));
 	TRY(read_number(PLACE_SIZE, 1, 65536, &found, &out->ranks.size));
 	TRY(read_number(PLACE_CORES, 0, 65536, &found, &out->cores));
@@ -40,11 +41,109 @@ static enum status find_launched(struct place *out)
 	return OK;
 }
 
+/* The variables in which others say the same, and what names the job among those of this machine. torchrun's come first:
+ * it may itself run under one of the others. */
+static const struct starter {
+	const char *name, *rank, *size, *local_rank, *local_size;
+	const char *job[2]; /* the first that is set */
+} starters[] = {
+	{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", {"MASTER_PORT"}},
+	{"Open MPI's mpirun",
+	 "OMPI_COMM_WORLD_RANK",
+	 "OMPI_COMM_WORLD_SIZE",
+	 "OMPI_COMM_WORLD_LOCAL_RANK",
+	 "OMPI_COMM_WORLD_LOCAL_SIZE",
+	 {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
+	{"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {"PMI_KVSNAME", "SLURM_JOB_ID"}},
+	/* Of a step: the batch script itself has SLURM_PROCID, too. */
+	{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", NULL, {"SLURM_JOB_ID"}},
+};
+
+/* "4(x2),3": tasks of each node, in order; those of node `node`. 0: cannot be told. */
+static int32_t tasks_of_node(const char *list, int32_t node)
+{
+	while (list && *list) {
+		char *end;
+		long tasks = strtol(list, &end, 10), times = 1;
+		if (end == list || tasks < 1)
+			return 0;
+		if (strncmp(end, "(x", 2) == 0)
+			times = strtol(end + 2, &end, 10);
+		if (node < times)
+			return (int32_t)tasks;
+		node -= (int32_t)times;
+		end += strspn(end, "),");
+		list = end;
+	}
+	return 0;
+}
+
+static enum status find_started(const struct starter *starter, struct place *out, bool *found)
+{
+	bool has_rank, has_size, has_local = false, has_local_size = false;
+	struct comm_place *ranks = &out->ranks;
+	TRY(read_number(starter->size, 1, 65536, &has_size, &ranks->size));
+	TRY(read_number(starter->rank, 0, 65535, &has_rank, &ranks->rank));
+	*found = has_rank && has_size;
+	if (!*found) {
+		ranks->rank = 0;
+		ranks->size = 1;
+		return OK;
+	}
+	if (ranks->rank >= ranks->size)
+		return error_set(ERR_USAGE, "the variables %s=%d and %s=%d contradict each other", starter->rank, ranks->rank,
+				 starter->size, ranks->size);
+	TRY(read_number(starter->local_rank, 0, 65535, &has_local, &ranks->local_rank));
+	if (starter->local_size) {
+		TRY(read_number(starter->local_size, 1, 65536, &has_local_size, &ranks->local_size));
+	} else {
+		int32_t node = 0;
+		TRY(read_number("SLURM_NODEID", 0, 65535, &has_local_size, &node));
+		ranks->local_size = tasks_of_node(getenv("SLURM_STEP_TASKS_PER_NODE"), node);
+		has_local_size = ranks->local_size > 0;
+	}
+	/* Who says nothing of machines means one. */
+	if (!has_local)
+		ranks->local_rank = ranks->rank;
+	if (!has_local_size)
+		ranks->local_size = ranks->size;
+	if (ranks->local_rank >= ranks->local_size || ranks->local_size > ranks->size)
+		return error_set(ERR_USAGE, "rank %d of %d cannot be number %d of %d on its machine: see the variables of %s",
+				 ranks->rank, ranks->size, ranks->local_rank, ranks->local_size, starter->name);
+	return OK;
+}
+
+/* All ranks on one machine share memory, whoever started them. */
+static enum status choose_meeting(const struct starter *starter, struct place *out)
+{
+	const char *job = NULL, *step = getenv("SLURM_STEP_ID"), *restart = getenv("TORCHELASTIC_RESTART_COUNT");
+	bool found;
+	for (size_t i = 0; i < 2 && (!job || !*job); i++)
+		job = starter->job[i] ? getenv(starter->job[i]) : NULL;
+	TRY(read_number("TORCHELASTIC_RESTART_COUNT", 0, INT32_MAX, &found, &out->restarts));
+	char parent[32];
+	snprintf(parent, sizeof(parent), "parent-%d", (int)getppid());
+	snprintf(out->name, sizeof(out->name), "%.56s-%.12s-%.8s", job && *job ? job : parent, step ? step : "",
+		 restart ? restart : "");
+	for (char *at = out->name; *at; at++)
+		*at = *at == '/' ? '_' : *at;
+	out->meeting = out->ranks.size == 1 ? MEETING_ALONE : MEETING_NAME;
+	if (out->ranks.local_size != out->ranks.size)
+		out->meeting = MEETING_MPI;
+	return OK;
+}
+
 enum status place_find(struct place *out)
 {
 	*out = (struct place){.ranks = {.size = 1, .local_size = 1}, .meeting = MEETING_ALONE, .segment = -1};
 	gethostname(out->ranks.host, sizeof(out->ranks.host) - 1);
 	if (getenv(PLACE_SEGMENT))
 		return find_launched(out);
+	for (size_t i = 0; i < sizeof(starters) / sizeof(*starters); i++) {
+		bool found;
+		TRY(find_started(&starters[i], out, &found));
+		if (found)
+			return choose_meeting(&starters[i], out);
+	}
 	return OK;
 }

@@ -72,15 +72,15 @@ enum status segment_create(struct segment *out, int32_t size, bool watched)
 	return OK;
 }
 
-enum status segment_join(struct segment *out, int file, int32_t rank)
+enum status segment_join(struct segment *out, int file, int32_t rank, int32_t size)
 {
 	struct segment_header start;
 	struct stat facts;
 	*out = (struct segment){.file = file, .rank = rank};
 	if (pread(file, &start, sizeof(start), 0) != sizeof(start) || start.magic != MAGIC || fstat(file, &facts) != 0 ||
-	    rank < 0 || rank >= start.size || (size_t)facts.st_size < total_bytes(start.size))
-		return error_set(ERR_STATE, "descriptor %d is not what a launcher of this program gives to rank %d", file,
-				 rank);
+	    start.size != size || rank < 0 || rank >= size || (size_t)facts.st_size < total_bytes(size))
+		return error_set(ERR_STATE, "descriptor %d is not what a launcher of this program gives to rank %d of %d", file,
+				 rank, size);
 	TRY(map(out, start.size));
 	struct segment_rank *own = &out->header->ranks[rank];
 	gethostname(own->host, sizeof(own->host) - 1);

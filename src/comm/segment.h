@@ -66,8 +66,8 @@ struct segment {
 
 /* Makes one for `size` ranks; the descriptor is close-on-exec. */
 MUST_USE enum status segment_create(struct segment *out, int32_t size, bool watched);
-/* Rank `rank` comes in; the descriptor is kept. A descriptor of something else is ERR_STATE. */
-MUST_USE enum status segment_join(struct segment *out, int file, int32_t rank);
+/* Rank `rank` of `size` comes in; the descriptor is kept. A descriptor of something else is ERR_STATE. */
+MUST_USE enum status segment_join(struct segment *out, int file, int32_t rank, int32_t size);
 /* Unmaps and closes. A rank is marked as gone, with the reason where it failed. */
 void segment_leave(struct segment *segment);
 

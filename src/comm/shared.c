@@ -9,7 +9,9 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "comm/rendezvous.h"
 #include "comm/transport.h"
+#include "comm/watchdog.h"
 #include "comm/wire.h"
 
 #define HUGE_PAGE ((int64_t)2 << 20)
@@ -22,6 +24,7 @@ struct allocation {
 
 struct shared {
 	struct segment segment;
+	struct watchdog *watchdog;
 	int small_turn;
 	struct allocation *allocations;
 	int64_t count, capacity;
@@ -131,6 +134,7 @@ static enum status meet_for(struct comm *comm, const struct operation *operation
 					.wire = (int32_t)operation->wire};
 	segment->header->ranks[comm->place.rank].operation = own;
 	TRY(segment_meet(segment, MEETING_LARGE));
+	rank_fault(comm->place.rank, "reduction", atomic_load(&segment->header->ranks[comm->place.rank].step));
 	for (int32_t rank = 0; rank < comm->place.size; rank++) {
 		const struct segment_operation *other = &segment->header->ranks[rank].operation;
 		if (memcmp(other, &own, sizeof(own)) == 0)
@@ -232,21 +236,21 @@ static enum status shared_check(struct comm *comm)
 static void shared_fail(struct comm *comm, const struct error *error)
 {
 	struct shared *shared = comm->own;
-	segment_fail(&shared->segment, comm->place.rank, error);
+	struct error told = *error;
+	snprintf(told.message, sizeof(told.message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host, error->message);
+	segment_fail(&shared->segment, comm->place.rank, &told);
 }
 
 static void shared_section(struct comm *comm, const char *section, int64_t step)
 {
 	struct shared *shared = comm->own;
-	struct segment_rank *own = &shared->segment.header->ranks[comm->place.rank];
-	snprintf(own->section, sizeof(own->section), "%s", section);
-	atomic_store(&own->step, step);
-	atomic_store(&own->since, segment_now());
+	watchdog_section(shared->watchdog, section, step);
 }
 
 static void shared_close(struct comm *comm)
 {
 	struct shared *shared = comm->own;
+	watchdog_close(shared->watchdog);
 	for (int64_t i = 0; i < shared->count; i++)
 		munmap(shared->allocations[i].base, (size_t)(shared->allocations[i].stride * comm->place.size));
 	free(shared->allocations);
@@ -254,7 +258,7 @@ static void shared_close(struct comm *comm)
 	free(shared);
 }
 
-enum status shared_open(struct comm *comm, const struct place *place)
+enum status shared_open(struct comm *comm, const struct place *place, double watchdog_seconds)
 {
 	static const struct transport transport = {
 		.gather = shared_gather,
@@ -269,13 +273,21 @@ enum status shared_open(struct comm *comm, const struct place *place)
 	};
 	struct shared *shared;
 	TRY(memory_new(&shared, 1, sizeof(*shared), "the memory that ranks share"));
-	enum status status = segment_join(&shared->segment, place->segment, place->ranks.rank);
-	if (status != OK) {
-		free(shared);
-		return status;
-	}
+	int file = place->segment;
+	enum status status = OK;
+	shared->segment.file = -1;
+	if (place->meeting == MEETING_NAME)
+		status = rendezvous_find(place, &file);
+	if (status == OK)
+		status = segment_join(&shared->segment, file, place->ranks.rank, place->ranks.size);
 	comm->own = shared;
 	comm->transport = &transport;
+	if (status == OK)
+		status = watchdog_open(&shared->watchdog, &shared->segment, watchdog_seconds);
+	if (status != OK) {
+		shared_close(comm);
+		return status;
+	}
 	snprintf(comm->description, sizeof(comm->description), "shared memory");
 	return OK;
 }

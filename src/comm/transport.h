@@ -63,6 +63,6 @@ void queue_close(struct comm *comm); /* what was begun is done first */
 
 /* Each sets transport, description and own. */
 void alone_open(struct comm *comm);
-MUST_USE enum status shared_open(struct comm *comm, const struct place *place);
+MUST_USE enum status shared_open(struct comm *comm, const struct place *place, double watchdog_seconds);
 
 #endif

@@ -1,0 +1,106 @@
+#include "comm/rendezvous.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "comm/segment.h"
+
+#define PATIENCE_SECONDS 600
+#define NOTE_SECONDS 10
+
+static void name_path(char out[PATH_BYTES], const struct place *place)
+{
+	snprintf(out, PATH_BYTES, "/dev/shm/bertc-%u-%.90s", (unsigned)getuid(), place->name);
+}
+
+/* When a process began, in the system's own count: with its number it names a process for ever. 0: there is none. */
+static uint64_t process_start(int pid)
+{
+	char path[64];
+	struct buffer text = {0};
+	uint64_t start = 0;
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (file_read(path, 1 << 16, &text) == OK) {
+		/* Field 22; the name, field 2, may hold anything but ends with the last parenthesis. */
+		const char *at = strrchr(buffer_string(&text), ')');
+		for (int field = 2; at && field < 22; field++)
+			at = strchr(at + 1, ' ');
+		if (at)
+			sscanf(at, " %" SCNu64, &start);
+	}
+	buffer_release(&text);
+	return start;
+}
+
+static enum status make(const struct place *place, int *out_file)
+{
+	struct segment segment;
+	char path[PATH_BYTES], text[96];
+	TRY(segment_create(&segment, place->ranks.local_size, false));
+	int file = dup(segment.file);
+	segment_leave(&segment);
+	if (file < 0)
+		return error_set_errno(ERR_RESOURCE, "no descriptor for the memory that ranks share");
+	fcntl(file, F_SETFD, FD_CLOEXEC);
+	name_path(path, place);
+	int length = snprintf(text, sizeof(text), "%d %" PRIu64 " %d\n", getpid(), process_start(getpid()), file);
+	enum status status = file_write(path, text, (size_t)length);
+	if (status != OK)
+		close(file);
+	else
+		*out_file = file;
+	return status;
+}
+
+static bool find(const struct place *place, int *out_file)
+{
+	char path[PATH_BYTES];
+	struct buffer text = {0};
+	int pid, descriptor;
+	uint64_t start;
+	name_path(path, place);
+	bool found = file_exists(path) && file_read(path, 4096, &text) == OK &&
+		     sscanf(buffer_string(&text), "%d %" SCNu64 " %d", &pid, &start, &descriptor) == 3 &&
+		     start == process_start(pid) && start != 0;
+	buffer_release(&text);
+	if (!found)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, descriptor);
+	*out_file = open(path, O_RDWR | O_CLOEXEC);
+	return *out_file >= 0;
+}
+
+enum status rendezvous_find(const struct place *place, int *out_file)
+{
+	double started = clock_seconds();
+	bool noted = false;
+	if (place->ranks.local_rank == 0)
+		return make(place, out_file);
+	while (!find(place, out_file)) {
+		double waited = clock_seconds() - started;
+		if (waited > PATIENCE_SECONDS) {
+			enum status status = error_set(ERR_PEER, "rank 0 of this machine has not come within %d s", PATIENCE_SECONDS);
+			error_hint("rank %d waited for it under the name '%s'", place->ranks.local_rank, place->name);
+			return status;
+		}
+		if (waited > NOTE_SECONDS && !noted) {
+			log_note("rank %d waits for rank 0 of this machine", place->ranks.rank);
+			noted = true;
+		}
+		clock_pause(0.01);
+	}
+	return OK;
+}
+
+void rendezvous_end(const struct place *place)
+{
+	char path[PATH_BYTES];
+	name_path(path, place);
+	if (place->ranks.local_rank == 0)
+		unlink(path);
+}
