@@ -252,6 +252,8 @@ int command_main(int argc, char **argv)
 	if (status == OK)
 		return OK;
 	struct error error = *error_last();
+	if (error.status == status && !error.message[0])
+		return (int)status; /* said by another process of ours */
 	if (error.status != status)
 		error = (struct error){.message = "failed without a message"};
 	const char *bold = log_has_colour() ? "\033[1m" : "", *plain = log_has_colour() ? "\033[0m" : "";

@@ -195,6 +195,7 @@ static enum status pretrain(struct pretrain *run)
 		TRY(duration_parse(settings->max_time, &seconds));
 		stop_deadline(clock_seconds() + seconds);
 	}
+	TRY(pretrain_open_ranks(run));
 	TRY(pretrain_open_folder(run));
 	TRY(pretrain_open_phases(run));
 	TRY(device_open(&settings->device, &run->pool, &run->backend));
@@ -252,6 +253,7 @@ static void pretrain_release(struct pretrain *run)
 	pool_free(run->pool);
 	json_release(&run->record);
 	buffer_release(&run->record_text);
+	comm_close(run->comm);
 	if (run->lock >= 0)
 		folder_unlock(run->lock);
 	comm_close(run->comm);
@@ -260,7 +262,11 @@ static void pretrain_release(struct pretrain *run)
 static enum status run_pretrain(struct options *options)
 {
 	struct pretrain run = {.options = options, .settings = options->settings, .lock = -1, .open_phase = -1};
-	enum status status = pretrain(&run);
+	bool launches;
+	enum status status = pretrain_find_ranks(&run, &launches);
+	if (status == OK)
+		status = launches ? pretrain_launch(&run) : pretrain(&run);
+	comm_fail(run.comm, status);
 	struct error error = *error_last();
 	if (status != OK)
 		pretrain_leave_folder(&run);

@@ -3,6 +3,7 @@
 #define CMD_PRETRAIN_H
 
 #include "cmd/pretrain_options.h"
+#include "comm/place.h"
 #include "train/loop.h"
 #include "train/model_folder.h"
 #include "train/pretraining.h"
@@ -34,6 +35,9 @@ struct initial_weights {
 struct pretrain {
 	struct options *options;
 	struct pretrain_settings *settings;
+	struct place place;
+	int32_t ranks;     /* of the run; a plan counts them without starting them */
+	struct comm *comm; /* NULL: one rank */
 	int lock;
 	bool made_folder; /* the run folder was not there */
 	char data_folder[PATH_BYTES], metrics_path[PATH_BYTES], checkpoint[PATH_BYTES];
@@ -67,6 +71,12 @@ struct pretrain {
 	struct buffer record_text;
 	struct training training;
 };
+
+/* pretrain_ranks.c: which rank this process is, and whether it is to start them all instead; meeting the others;
+ * starting all (without a thread so far) and watching them. */
+MUST_USE enum status pretrain_find_ranks(struct pretrain *run, bool *launches);
+MUST_USE enum status pretrain_open_ranks(struct pretrain *run);
+MUST_USE enum status pretrain_launch(struct pretrain *run);
 
 /* pretrain_folder.c: the run folder, its lock, and the checkpoint to go on from with its settings. */
 MUST_USE enum status pretrain_open_folder(struct pretrain *run);

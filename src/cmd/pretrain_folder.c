@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cmd/pretrain.h"
+#include "comm/launcher.h"
 #include "formats/event_file.h"
 #include "train/checkpoint.h"
 
@@ -201,8 +202,10 @@ enum status pretrain_open_folder(struct pretrain *run)
 		return error_set(ERR_USAGE, "--corpus and --data exclude each other");
 	run->made_folder = !file_exists(settings->out);
 	TRY(folder_make(settings->out));
-	TRY(folder_lock(settings->out, &run->lock));
-	if (settings->fresh) {
+	if (!run->place.launched && run->place.ranks.rank == 0)
+		TRY(folder_lock(settings->out, &run->lock));
+	TRY(launcher_log(&run->place, settings->out));
+	if (settings->fresh && run->place.restarts == 0) {
 		TRY(check_fresh(settings));
 		TRY(remove_earlier_run(settings->out));
 	}

@@ -56,7 +56,6 @@ const struct option_foreign pretrain_foreign[] = {
 	FLAG_LEFT_OUT("use_xla disable_jit_fusions cuda_graphs", "kernels are fused and compiled into the program"),
 	FLAG_REFUSED("use_tpu", "bertc runs on processors, see --device"),
 	VALUE_REFUSED("tpu tpu_name tpu_zone gcp_project master num_tpu_cores", "bertc runs on processors, see --device"),
-	VALUE_REFUSED("n_gpus num_gpus gpus", "this program has no GPU back end; --device and --threads say where it runs"),
 	VALUE_LEFT_OUT("local_rank", "a run is one process with --threads"),
 	FLAG_LEFT_OUT("use_env horovod use_horovod", "a run is one process with --threads"),
 	FLAG_LEFT_OUT("allreduce_post_accumulation allreduce_post_accumulation_fp16",

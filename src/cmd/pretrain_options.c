@@ -145,6 +145,22 @@ const struct option pretrain_options[] = {
 	 .role = ROLE_RESULT, .value_name = "N", .alias = "random_seed",
 	 .help = "of initial weights, sample order, masks and dropout"},
 
+	{.help = "Ranks"},
+	{.name = "ranks", .type = OPTION_INTEGER, .field = FIELD(ranks), .range = "0..4096", .fallback = "0",
+	 .role = ROLE_RUN, .value_name = "N", .alias = "nproc_per_node",
+	 .help = "processes that train together on this machine, each with its share of the cores; 0 = one, or "
+		 "one for each GPU. Under mpirun, srun or torchrun they say how many"},
+	{.name = "n_gpus", .type = OPTION_INTEGER, .field = FIELD(n_gpus), .range = "0..4096", .fallback = "0",
+	 .role = ROLE_RUN, .value_name = "N", .alias = "gpus num_gpus",
+	 .help = "GPUs to train on, a rank for each; 0 = with --device cuda all that are visible"},
+	{.name = "watchdog_seconds", .type = OPTION_NUMBER, .field = FIELD(watchdog_seconds), .range = "0.5..",
+	 .fallback = "60", .role = ROLE_RUN, .value_name = "X",
+	 .help = "a rank that shows no life for so long, or is in one part of a step for longer than this and "
+		 "five times its usual time, ends the run (status 6); the first step has ten times as long"},
+	{.name = "max_restarts", .type = OPTION_INTEGER, .field = FIELD(max_restarts), .range = "0..1000",
+	 .fallback = "0", .role = ROLE_RUN, .value_name = "N",
+	 .help = "after a rank died or hung, start all again from the last checkpoint, so often at most"},
+
 	{.help = "Phases"},
 	{.name = "phase2", .type = OPTION_FLAG, .field = FIELD(phase2), .fallback = "false", .role = ROLE_PLACE,
 	 .help = "begin a second phase where the run in --out, or the checkpoint that --init_checkpoint "

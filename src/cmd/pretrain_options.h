@@ -31,6 +31,9 @@ struct pretrain_settings {
 	int64_t phase1_end_step, resume_step;
 	/* numbers */
 	double skip_spikes, loss_scale, init_loss_scale;
+	/* ranks */
+	int64_t ranks, n_gpus, max_restarts;
+	double watchdog_seconds;
 	/* instances */
 	int64_t max_seq_length, min_seq_length, max_predictions_per_seq, max_ngram;
 	double masked_lm_prob, short_seq_prob;

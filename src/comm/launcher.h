@@ -14,7 +14,6 @@ struct launcher_settings {
 	const char *folder;      /* run folder: each rank's log is kept in folder/logs/rank-<n>.log */
 	double watchdog_seconds; /* 0: WATCHDOG_SECONDS */
 	int64_t max_restarts;    /* how often all ranks are started again when one died or hung */
-	bool devices;            /* each has a device of its own: cores are divided, but not counted as what computes */
 };
 
 /* Runs all ranks with this process's own arguments, to their end. The first failure is everyone's: the others have 5 s to

@@ -1,0 +1,123 @@
+/* The ranks of a run: from our launcher, mpirun, srun or torchrun's variables, or started here. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/pretrain.h"
+#include "comm/launcher.h"
+
+/* GPUs that a process may use, without asking the driver: that comes after the ranks have started. */
+static int64_t count_devices(void)
+{
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	int64_t count = 0;
+	if (visible) {
+		/* "0,1" or names; -1, and nothing, end the list. */
+		while (*visible && *visible != '-') {
+			count++;
+			visible += strcspn(visible, ",");
+			visible += *visible == ',';
+		}
+		return count;
+	}
+	DIR *folder = opendir("/dev");
+	for (struct dirent *entry; folder && (entry = readdir(folder));) {
+		const char *digits = entry->d_name + strlen("nvidia");
+		if (strncmp(entry->d_name, "nvidia", strlen("nvidia")) == 0 && *digits && strspn(digits, "0123456789") == strlen(digits))
+			count++;
+	}
+	if (folder)
+		closedir(folder);
+	return count;
+}
+
+/* How many ranks this command asks for. */
+static enum status count_ranks(const struct pretrain_settings *settings, int32_t *out)
+{
+	bool on_gpus = strcmp(settings->device.device, "cuda") == 0;
+	int64_t visible = on_gpus ? count_devices() : 0;
+	if (settings->n_gpus > 0 && !on_gpus)
+		return error_set(ERR_USAGE, "--n_gpus %lld: nothing runs on a GPU with --device %s",
+				 (long long)settings->n_gpus, settings->device.device);
+	if (settings->n_gpus > visible) {
+		enum status status = error_set(ERR_USAGE, "--n_gpus %lld: this process sees %lld", (long long)settings->n_gpus,
+					       (long long)visible);
+		error_hint("CUDA_VISIBLE_DEVICES says which it may see");
+		return status;
+	}
+	if (settings->n_gpus > 0 && settings->ranks > 0 && settings->n_gpus != settings->ranks)
+		return error_set(ERR_USAGE, "--n_gpus %lld and --ranks %lld: each rank has a GPU of its own",
+				 (long long)settings->n_gpus, (long long)settings->ranks);
+	int64_t ranks = settings->ranks > 0 ? settings->ranks : settings->n_gpus > 0 ? settings->n_gpus : visible;
+	*out = ranks < 1 ? 1 : (int32_t)ranks;
+	return OK;
+}
+
+enum status pretrain_find_ranks(struct pretrain *run, bool *launches)
+{
+	struct pretrain_settings *settings = run->settings;
+	int32_t wanted = 1;
+	*launches = false;
+	TRY(place_find(&run->place));
+	TRY(count_ranks(settings, &wanted));
+	if (run->place.ranks.size == 1) {
+		run->ranks = wanted;
+		*launches = wanted > 1 && !settings->plan && settings->out;
+		return OK;
+	}
+	run->ranks = run->place.ranks.size;
+	if (settings->ranks > 0 && settings->ranks != run->ranks) {
+		enum status status = error_set(ERR_USAGE, "--ranks %lld, but this process was started as one of %d",
+					       (long long)settings->ranks, run->ranks);
+		error_hint("leave out --ranks under mpirun, srun or torchrun: they say how many there are");
+		return status;
+	}
+	if (settings->device.threads == 0)
+		settings->device.threads = run->place.cores;
+	return OK;
+}
+
+enum status pretrain_open_ranks(struct pretrain *run)
+{
+	if (run->place.ranks.size == 1)
+		return OK;
+	TRY(comm_open(&run->comm, &(struct comm_settings){.place = &run->place,
+							  .watchdog_seconds = run->settings->watchdog_seconds}));
+	return error_set(ERR_USAGE, "training on several ranks is not part of this version");
+}
+
+/* A run that did not begin leaves no logs either: they say what was said on the terminal. */
+static void remove_logs(const struct pretrain *run)
+{
+	char path[PATH_BYTES];
+	struct name_list names = {0};
+	bool began = !run->made_folder || folder_list(run->settings->out, &names) != OK;
+	for (int64_t i = 0; i < names.count; i++)
+		began |= strcmp(names.names[i], ".lock") != 0 && strcmp(names.names[i], "logs") != 0;
+	name_list_release(&names);
+	if (began || path_join(path, run->settings->out, "logs") != OK || folder_remove(path) != OK)
+		return;
+}
+
+enum status pretrain_launch(struct pretrain *run)
+{
+	const struct pretrain_settings *settings = run->settings;
+	run->made_folder = !file_exists(settings->out);
+	TRY(path_join(run->data_folder, settings->out, "data"));
+	TRY(folder_make(settings->out));
+	TRY(folder_lock(settings->out, &run->lock));
+	enum status status = launcher_run(&(struct launcher_settings){
+		.ranks = run->ranks,
+		.folder = settings->out,
+		.watchdog_seconds = settings->watchdog_seconds,
+		.max_restarts = settings->max_restarts,
+	});
+	if (status != OK) {
+		struct error error = *error_last();
+		pretrain_leave_folder(run); /* data, if there are none */
+		remove_logs(run);
+		status = error_restore(&error);
+	}
+	return status;
+}

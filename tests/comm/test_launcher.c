@@ -1,0 +1,485 @@
+/* The launcher and what it watches: this program starts itself as several ranks, in which things go wrong. A rank's part
+ * is named by BERTC_TEST_PART. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "comm/affinity.h"
+#include "comm/launcher.h"
+#include "comm/place.h"
+#include "comm/watchdog.h"
+#include "test.h"
+
+/* ---- What a rank does ---- */
+
+enum { STEPS = 12, COUNT = 50000 };
+
+/* A loop as that of training: sections, a reduction, a sum; `save` now and then. */
+static enum status train(struct comm *comm, double pause)
+{
+	float *data;
+	TRY(comm_allocate(comm, (void **)&data, COUNT * sizeof *data, "gradients"));
+	for (int64_t step = 1; step <= STEPS; step++) {
+		double values[1] = {1};
+		comm_section(comm, "data", step);
+		comm_section(comm, "forward", step);
+		clock_pause(pause);
+		for (int64_t i = 0; i < COUNT; i++)
+			data[i] = (float)(i % 100);
+		comm_section(comm, "reduce", step);
+		TRY(comm_wait(comm, comm_reduce_scatter(comm, data, COUNT, COMM_F32, COMM_F32)));
+		TRY(comm_sum(comm, values, 1));
+		if (step % 5 == 0)
+			comm_section(comm, "save", step);
+		TRY(comm_barrier(comm));
+	}
+	comm_release(comm, data);
+	return OK;
+}
+
+static volatile sig_atomic_t asked;
+
+static void remember(int number)
+{
+	asked = number;
+}
+
+/* Until it is asked to stop; all agree on the step. */
+static enum status until_asked(struct comm *comm)
+{
+	signal(SIGUSR1, remember);
+	signal(SIGTERM, remember);
+	for (int64_t step = 1; step < 10000; step++) {
+		double stop = asked != 0;
+		comm_section(comm, "forward", step);
+		clock_pause(0.005);
+		TRY(comm_max(comm, &stop, 1));
+		if (stop > 0) {
+			log_note("rank %d stopped", comm_place(comm)->rank);
+			return error_set(STOPPED, "stopped at step %lld", (long long)step);
+		}
+	}
+	return OK;
+}
+
+static enum status run_part(const char *part, struct comm *comm, const struct place *place)
+{
+	int32_t rank = place->ranks.rank;
+	if (strcmp(part, "train") == 0)
+		return train(comm, 0.002);
+	if (strcmp(part, "slowly") == 0)
+		return train(comm, 0.1);
+	if (strcmp(part, "until_asked") == 0)
+		return until_asked(comm);
+	if (strcmp(part, "own_error") == 0) {
+		TRY(comm_barrier(comm));
+		if (rank == 1)
+			return error_set(ERR_DATA, "'shard' is broken");
+		return comm_barrier(comm);
+	}
+	if (strcmp(part, "disagree") == 0)
+		return comm_agree(comm, "the vocabulary", rank == 2 ? "hash 2" : "hash 1");
+	if (strcmp(part, "first_run_dies") == 0) {
+		TRY(comm_barrier(comm));
+		if (place->restarts < 2 && rank == 1)
+			kill(getpid(), SIGKILL);
+		return train(comm, 0);
+	}
+	if (strcmp(part, "deadlock") == 0) {
+		comm_section(comm, "forward", 1);
+		comm_section(comm, "forward", 2);
+		static float data[100];
+		return rank == 0 ? comm_barrier(comm)
+				 : comm_wait(comm, comm_reduce_scatter(comm, data, 100, COMM_F32, COMM_F32));
+	}
+	return error_set(ERR_USAGE, "no part '%s'", part);
+}
+
+static int rank_main(const char *part)
+{
+	struct place place;
+	struct comm *comm = NULL;
+	const char *seconds = getenv("BERTC_TEST_WATCHDOG");
+	enum status status = place_find(&place);
+	if (status == OK)
+		status = comm_open(&comm, &(struct comm_settings){.place = &place,
+								  .watchdog_seconds = seconds ? strtod(seconds, NULL) : 0});
+	if (status == OK)
+		status = run_part(part, comm, &place);
+	comm_fail(comm, status);
+	if (status != OK)
+		fprintf(stderr, "said by rank %d: %s\n", place.ranks.rank, error_last()->message);
+	comm_close(comm);
+	return (int)status;
+}
+
+/* ---- The launcher's side, in a process of its own ---- */
+
+static struct buffer said;
+
+/* Starts ranks; their launcher's exit status (128 + signal), what all printed in `said`, seconds in *out_seconds. A signal
+ * is sent to the launcher after a while, if not 0. */
+static int launch(const char *part, int32_t ranks, double watchdog, int64_t restarts, const char *fault, int number,
+		  double *out_seconds)
+{
+	char text[32];
+	double started = clock_seconds();
+	fflush(NULL);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		alarm(60);
+		if (!freopen(test_path("said"), "w", stderr))
+			_exit(99);
+		setvbuf(stderr, NULL, _IOLBF, 4096);
+		setenv("BERTC_TEST_PART", part, 1);
+		snprintf(text, sizeof text, "%g", watchdog);
+		setenv("BERTC_TEST_WATCHDOG", text, 1);
+		if (fault)
+			setenv("BERTC_RANK_FAULT", fault, 1);
+		enum status status = launcher_run(&(struct launcher_settings){
+			.ranks = ranks, .folder = test_folder, .watchdog_seconds = watchdog, .max_restarts = restarts});
+		if (status != OK && error_last()->message[0])
+			fprintf(stderr, "said by the launcher: %s\n", error_last()->message);
+		fflush(NULL);
+		_exit((int)status);
+	}
+	if (number) {
+		clock_pause(0.5);
+		kill(child, number);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (out_seconds)
+		*out_seconds = clock_seconds() - started;
+	buffer_clear(&said);
+	assert_ok(file_read(test_path("said"), 1 << 20, &said));
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+#define assert_said(part)                                                                                    \
+	do {                                                                                                 \
+		if (!strstr(buffer_string(&said), part))                                                     \
+			fail_msg("'%s' is not in:\n%s", part, buffer_string(&said));                         \
+	} while (0)
+
+static void test_all_well(void **state)
+{
+	(void)state;
+	for (int32_t ranks = 2; ranks <= 4; ranks *= 2)
+		if (launch("train", ranks, 0, 0, NULL, 0, NULL) != OK)
+			fail_msg("%s", buffer_string(&said));
+	assert_true(file_exists(test_path("logs/rank-1.log")) && file_exists(test_path("logs/rank-3.log")));
+}
+
+/* A rank that dies: at the start, in a step, in a reduction, in a save. */
+static void test_death(void **state)
+{
+	static const struct {
+		const char *fault, *said;
+	} cases[] = {
+		{"1:data:1:SIGKILL", "rank 1 on "},
+		{"2:forward:3:SIGSEGV", "was killed by SIGSEGV in 'forward' of step 3"},
+		{"1:reduction:7:SIGKILL", "was killed by SIGKILL in 'reduce' of step 7"},
+		{"0:save:5:SIGABRT", "was killed by SIGABRT in 'save' of step 5"},
+		{"2:forward:4:exit", "ended with exit status 1 in 'forward' of step 4"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		double seconds;
+		int status = launch("train", 3, 0, 0, cases[i].fault, 0, &seconds);
+		if (status != (strstr(cases[i].fault, "exit") ? ERR_INTERNAL : ERR_PEER))
+			fail_msg("%s: status %d\n%s", cases[i].fault, status, buffer_string(&said));
+		assert_said(cases[i].said);
+		assert_true(seconds < 10);
+	}
+}
+
+/* One that is stopped, and one that hangs by itself. */
+static void test_hang(void **state)
+{
+	double seconds;
+	(void)state;
+	assert_int_equal(launch("train", 3, 1, 0, "1:reduce:4:SIGSTOP", 0, &seconds), ERR_PEER);
+	assert_said("rank 1 on ");
+	assert_said("has shown no life for ");
+	assert_said("'reduce' of step 4: a signal has stopped it");
+	assert_true(seconds < 9);
+	assert_int_equal(launch("train", 3, 1, 0, "2:forward:4:hang", 0, &seconds), ERR_PEER);
+	assert_said("rank 2 on ");
+	assert_said("hangs in 'forward' of step 4");
+	assert_true(seconds < 9);
+	assert_int_equal(launch("train", 2, 1, 0, "1:reduction:4:hang", 0, &seconds), ERR_PEER);
+	assert_said("rank 1 on ");
+	assert_said("hangs in 'reduce' of step 4");
+}
+
+static void test_deadlock(void **state)
+{
+	(void)state;
+	assert_int_equal(launch("deadlock", 2, 0.5, 0, NULL, 0, NULL), ERR_PEER);
+	assert_said("all ranks wait for each other: rank 0 in 'forward' of step 2, rank 1 in 'forward' of step 2");
+}
+
+/* A slow rank is none that hangs. */
+static void test_slow(void **state)
+{
+	(void)state;
+	if (launch("slowly", 2, 0.5, 0, NULL, 0, NULL) != OK)
+		fail_msg("%s", buffer_string(&said));
+}
+
+static void test_own_error(void **state)
+{
+	(void)state;
+	assert_int_equal(launch("own_error", 3, 0, 0, NULL, 0, NULL), ERR_DATA);
+	assert_said("said by rank 0: rank 1 on ");
+	assert_said(": 'shard' is broken");
+	assert_null(strstr(buffer_string(&said), "launcher"));
+	assert_int_equal(launch("disagree", 4, 0, 0, NULL, 0, NULL), ERR_STATE);
+	assert_said("said by rank 0: ranks disagree about the vocabulary: rank 0 on ");
+	assert_said("has 'hash 1', rank 2 on ");
+}
+
+static void test_restarts(void **state)
+{
+	(void)state;
+	assert_int_equal(launch("first_run_dies", 2, 0, 1, NULL, 0, NULL), ERR_PEER);
+	assert_said("starting all ranks again (1 of 1)");
+	assert_int_equal(launch("first_run_dies", 2, 0, 3, NULL, 0, NULL), OK);
+	assert_said("(2 of 3)");
+	assert_null(strstr(buffer_string(&said), "(3 of 3)"));
+	assert_int_equal(launch("train", 2, 0, 1, "1:reduction:2:SIGKILL", 0, NULL), OK);
+}
+
+static void test_signals(void **state)
+{
+	(void)state;
+	assert_int_equal(launch("until_asked", 3, 0, 0, NULL, SIGUSR1, NULL), STOPPED);
+	assert_said("said by rank 0: stopped at step ");
+	assert_int_equal(launch("until_asked", 3, 0, 0, NULL, SIGTERM, NULL), STOPPED);
+	/* Ranks that do not handle it: as if there were no launcher. */
+	assert_int_equal(launch("slowly", 3, 0, 0, NULL, SIGINT, NULL), 128 + SIGINT);
+	assert_int_equal(launch("slowly", 3, 0, 0, NULL, SIGTERM, NULL), 128 + SIGTERM);
+}
+
+/* The launcher killed: its ranks go, too. Each holds a lock of the test that is free once they have gone. */
+static void test_launcher_killed(void **state)
+{
+	(void)state;
+	int ends[2];
+	char byte;
+	assert_int_equal(pipe(ends), 0); /* inherited by all: its end is seen when the last has gone */
+	assert_int_equal(launch("until_asked", 3, 0, 0, NULL, SIGKILL, NULL), 128 + SIGKILL);
+	close(ends[1]);
+	alarm(10);
+	assert_int_equal(read(ends[0], &byte, 1), 0);
+	alarm(0);
+	close(ends[0]);
+}
+
+/* ---- Ranks that others started ---- */
+
+static pid_t start_placed(const char *part, int rank, int size, const char *fault, const char *job)
+{
+	char number[32], total[32];
+	fflush(NULL);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child > 0)
+		return child;
+	alarm(60);
+	snprintf(number, sizeof number, "%d", rank);
+	snprintf(total, sizeof total, "%d", size);
+	setenv("RANK", number, 1);
+	setenv("LOCAL_RANK", number, 1);
+	setenv("WORLD_SIZE", total, 1);
+	setenv("LOCAL_WORLD_SIZE", total, 1);
+	setenv("MASTER_PORT", job, 1);
+	setenv("BERTC_TEST_WATCHDOG", "1", 1);
+	if (fault)
+		setenv("BERTC_RANK_FAULT", fault, 1);
+	if (!freopen(test_path("said"), "a", stderr))
+		_exit(99);
+	setvbuf(stderr, NULL, _IOLBF, 4096);
+	_exit(rank_main(part));
+}
+
+/* Starts them the last first; statuses as run_ranks has them. */
+static void run_placed(const char *part, int size, const char *fault, int *statuses)
+{
+	pid_t children[8];
+	char job[32];
+	static int jobs;
+	snprintf(job, sizeof job, "test-%d-%d", getpid(), jobs++);
+	remove(test_path("said"));
+	for (int rank = size - 1; rank >= 0; rank--)
+		children[rank] = start_placed(part, rank, size, fault, job);
+	for (int rank = 0; rank < size; rank++) {
+		int status, stopped;
+		do {
+			stopped = waitpid(children[rank], &status, WUNTRACED) == children[rank] && WIFSTOPPED(status);
+			if (stopped) { /* by the fault: it is killed once the others have noticed */
+				statuses[rank] = 128 + SIGSTOP;
+				break;
+			}
+		} while (stopped);
+		if (!stopped)
+			statuses[rank] = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	}
+	for (int rank = 0; rank < size; rank++)
+		if (statuses[rank] == 128 + SIGSTOP) {
+			kill(children[rank], SIGKILL);
+			waitpid(children[rank], NULL, 0);
+		}
+	buffer_clear(&said);
+	if (file_exists(test_path("said")))
+		assert_ok(file_read(test_path("said"), 1 << 20, &said));
+}
+
+static void test_placed(void **state)
+{
+	int statuses[8];
+	(void)state;
+	run_placed("train", 4, NULL, statuses);
+	for (int rank = 0; rank < 4; rank++)
+		if (statuses[rank] != OK)
+			fail_msg("rank %d: %d\n%s", rank, statuses[rank], buffer_string(&said));
+	run_placed("train", 3, "1:reduction:4:SIGKILL", statuses);
+	assert_int_equal(statuses[0], ERR_PEER);
+	assert_int_equal(statuses[1], 128 + SIGKILL);
+	assert_int_equal(statuses[2], ERR_PEER);
+	assert_said("died in 'reduce' of step 4");
+	run_placed("train", 3, "2:forward:4:SIGSTOP", statuses);
+	assert_int_equal(statuses[0], ERR_PEER);
+	assert_int_equal(statuses[1], ERR_PEER);
+	assert_said("rank 2 on ");
+	assert_said("has shown no life for ");
+	run_placed("disagree", 3, NULL, statuses);
+	for (int rank = 0; rank < 3; rank++)
+		assert_int_equal(statuses[rank], ERR_STATE);
+	/* Nothing is left under the names. */
+	char pattern[128];
+	struct name_list names = {0};
+	snprintf(pattern, sizeof pattern, "bertc-%u-test-%d-", (unsigned)getuid(), getpid());
+	assert_ok(folder_list("/dev/shm", &names));
+	for (int64_t i = 0; i < names.count; i++)
+		assert_null(strstr(names.names[i], pattern));
+	name_list_release(&names);
+}
+
+/* What the environment says. */
+static void test_places(void **state)
+{
+	static const struct {
+		const char *variables;
+		int rank, size, local_rank, local_size;
+		enum meeting meeting;
+		enum status status;
+	} cases[] = {
+		{"", 0, 1, 0, 1, MEETING_ALONE, OK},
+		{"RANK=3 WORLD_SIZE=4 LOCAL_RANK=3 LOCAL_WORLD_SIZE=4 MASTER_PORT=29500", 3, 4, 3, 4, MEETING_NAME, OK},
+		{"RANK=0 WORLD_SIZE=1", 0, 1, 0, 1, MEETING_ALONE, OK},
+		{"RANK=3 WORLD_SIZE=4 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2", 3, 4, 1, 2, MEETING_MPI, OK},
+		{"RANK=4 WORLD_SIZE=4", 0, 0, 0, 0, MEETING_ALONE, ERR_USAGE},
+		{"RANK=x WORLD_SIZE=4", 0, 0, 0, 0, MEETING_ALONE, ERR_USAGE},
+		{"RANK=1 WORLD_SIZE=4 LOCAL_RANK=2 LOCAL_WORLD_SIZE=2", 0, 0, 0, 0, MEETING_ALONE, ERR_USAGE},
+		{"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_SIZE=3 OMPI_COMM_WORLD_LOCAL_RANK=2 "
+		 "OMPI_COMM_WORLD_LOCAL_SIZE=3",
+		 2, 3, 2, 3, MEETING_NAME, OK},
+		/* In the batch script itself: no step. */
+		{"SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_LOCALID=0", 0, 1, 0, 1, MEETING_ALONE, OK},
+		{"SLURM_PROCID=7 SLURM_STEP_NUM_TASKS=11 SLURM_LOCALID=1 SLURM_NODEID=2 "
+		 "SLURM_STEP_TASKS_PER_NODE=3(x2),2,3",
+		 7, 11, 1, 2, MEETING_MPI, OK},
+		/* torchrun within a task of srun */
+		{"SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0 RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 "
+		 "LOCAL_WORLD_SIZE=2",
+		 1, 2, 1, 2, MEETING_NAME, OK},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char variables[400], names[16][64];
+		int count = 0;
+		struct place place;
+		snprintf(variables, sizeof variables, "%s", cases[i].variables);
+		for (char *rest = variables, *word; (word = strtok_r(rest, " ", &rest));) {
+			char *equals = strchr(word, '=');
+			*equals = '\0';
+			snprintf(names[count++], sizeof names[0], "%s", word);
+			setenv(word, equals + 1, 1);
+		}
+		enum status status = place_find(&place);
+		for (int k = 0; k < count; k++)
+			unsetenv(names[k]);
+		assert_int_equal(status, cases[i].status);
+		if (status != OK)
+			continue;
+		assert_int_equal(place.ranks.rank, cases[i].rank);
+		assert_int_equal(place.ranks.size, cases[i].size);
+		assert_int_equal(place.ranks.local_rank, cases[i].local_rank);
+		assert_int_equal(place.ranks.local_size, cases[i].local_size);
+		assert_int_equal(place.meeting, cases[i].meeting);
+	}
+}
+
+/* Every core belongs to one rank; a memory node's cores stay together. */
+static void test_affinity(void **state)
+{
+	struct affinity affinity;
+	int order[] = {0, 4, 1, 5, 2, 6, 3, 7};
+	cpu_set_t *set = CPU_ALLOC(AFFINITY_CPUS), *all = CPU_ALLOC(AFFINITY_CPUS);
+	(void)state;
+	affinity = (struct affinity){.cpus = order, .count = 8, .cores = 8};
+	assert_int_equal(affinity_share(&affinity, 1, 4, set), 2);
+	assert_true(CPU_COUNT_S(AFFINITY_BYTES, set) == 2 && CPU_ISSET_S(1, AFFINITY_BYTES, set) &&
+		    CPU_ISSET_S(5, AFFINITY_BYTES, set));
+	for (int ranks = 1; ranks <= 8; ranks++) {
+		int threads = 0;
+		CPU_ZERO_S(AFFINITY_BYTES, all);
+		for (int rank = 0; rank < ranks; rank++) {
+			threads += affinity_share(&affinity, rank, ranks, set);
+			CPU_OR_S(AFFINITY_BYTES, all, all, set);
+		}
+		assert_int_equal(threads, 8);
+		assert_int_equal(CPU_COUNT_S(AFFINITY_BYTES, all), 8);
+	}
+	/* More ranks than cores share all of them; a quota limits threads, not places. */
+	assert_int_equal(affinity_share(&affinity, 8, 9, set), 1);
+	assert_int_equal(CPU_COUNT_S(AFFINITY_BYTES, set), 8);
+	affinity.cores = 2;
+	assert_int_equal(affinity_share(&affinity, 0, 2, set), 1);
+	assert_int_equal(CPU_COUNT_S(AFFINITY_BYTES, set), 4);
+	/* This machine. */
+	assert_ok(affinity_read(&affinity, "/sys"));
+	assert_true(affinity.count >= 1 && affinity.cores >= 1);
+	affinity_release(&affinity);
+	/* Another one: hyper-threads i and i + 4 of a core, even cores on node 1. */
+	cpu_set_t own;
+	assert_int_equal(sched_getaffinity(0, sizeof own, &own), 0);
+	if (CPU_COUNT(&own) >= 2 && CPU_ISSET(0, &own) && CPU_ISSET(1, &own)) {
+		assert_ok(folder_make(test_path("sys/devices/system/node/node0")));
+		assert_ok(folder_make(test_path("sys/devices/system/node/node1")));
+		assert_ok(file_write(test_path("sys/devices/system/node/node0/cpulist"), "1,3-3\n", 6));
+		assert_ok(file_write(test_path("sys/devices/system/node/node1/cpulist"), "0,2\n", 4));
+		assert_ok(affinity_read(&affinity, test_path("sys")));
+		assert_int_equal(affinity.cpus[affinity.count > 3 ? 2 : 1], 0);
+		affinity_release(&affinity);
+	}
+	CPU_FREE(set);
+	CPU_FREE(all);
+}
+
+int main(void)
+{
+	const char *part = getenv("BERTC_TEST_PART");
+	if (part)
+		return rank_main(part);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_well), cmocka_unit_test(test_death),	   cmocka_unit_test(test_hang),
+		cmocka_unit_test(test_deadlock), cmocka_unit_test(test_slow),	   cmocka_unit_test(test_own_error),
+		cmocka_unit_test(test_restarts), cmocka_unit_test(test_signals),   cmocka_unit_test(test_launcher_killed),
+		cmocka_unit_test(test_placed),	 cmocka_unit_test(test_places),	   cmocka_unit_test(test_affinity),
+	};
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+}
