@@ -256,7 +256,6 @@ static void pretrain_release(struct pretrain *run)
 	comm_close(run->comm);
 	if (run->lock >= 0)
 		folder_unlock(run->lock);
-	comm_close(run->comm);
 }
 
 static enum status run_pretrain(struct options *options)

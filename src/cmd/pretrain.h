@@ -49,7 +49,6 @@ struct pretrain {
 	uint64_t recorded_data_hash;
 	struct pretrain_phase *phases; /* [phase_count] */
 	int64_t phase_count;
-	struct comm *comm; /* NULL: one rank */
 	void *slabs[2];    /* weights and gradients of many ranks, the comm's */
 	struct pool *pool;
 	struct backend *backend;
