@@ -1,7 +1,7 @@
 """One recipe in bf16 and in fp32, several seeds each (initial weights, order, masks, dropout): is the difference of the
 precisions within that of the seeds, and how much faster is bf16?
 
-    python bench/precision.py --data PREFIX --vocab_file V --work FOLDER [--model tiny] [--steps 1000] [--batch 32]
+    python bench/precision.py --data PREFIX [--eval_data PREFIX] --vocab_file V --work FOLDER [--model tiny] [--steps 1000] [--batch 32]
                               [--length 128] [--seeds 1,2,3] [--learning_rate 1e-3] [--threads 1]
 
 Runs that are in FOLDER already are not made again. Prints held-out losses and accuracies as mean and standard deviation over
@@ -17,6 +17,7 @@ import sys
 
 p = argparse.ArgumentParser()
 p.add_argument("--data", required=True)
+p.add_argument("--eval_data", help="instead of the documents held out of --data")
 p.add_argument("--vocab_file", required=True)
 p.add_argument("--work", required=True)
 p.add_argument("--model", default="tiny")
@@ -43,14 +44,17 @@ def train(precision, seed):
              "--fresh", "--num_train_steps", str(a.steps), "--num_warmup_steps", str(a.steps // 10), "--learning_rate",
              a.learning_rate, "--train_batch_size", str(a.batch), "--max_seq_length", str(a.length), "--eval_steps",
              str(a.steps // 4), "--eval_instances", "0", "--save_checkpoints_steps", "0", "--precision", precision,
-             "--seed", seed, "--threads", a.threads], capture_output=True, text=True)
+             "--seed", seed, "--threads", a.threads, *(["--eval_data", a.eval_data] if a.eval_data else [])], capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(done.stderr[-2000:])
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         with open(record, "w") as f:
             f.write(str(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
     rows = [json.loads(line) for line in open(os.path.join(out, "metrics.jsonl"))]
-    return {row["step"]: row for row in rows if "eval_mlm_loss" in row}, float(open(record).read())
+    evaluations = {row["step"]: row for row in rows if "eval_mlm_loss" in row}
+    if not evaluations:
+        sys.exit(f"{out}: nothing was evaluated: give --eval_data, or shards with documents held out")
+    return evaluations, float(open(record).read())
 
 
 seeds = a.seeds.split(",")
