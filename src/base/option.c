@@ -69,6 +69,12 @@ int option_find_row(const struct option *table, const char *word, size_t length)
 	return -1;
 }
 
+const struct option *option_aside_find(const struct options *options, const char *word, size_t length)
+{
+	int index = options->aside ? option_find_row(options->aside, word, length) : -1;
+	return index < 0 ? NULL : &options->aside[index];
+}
+
 int options_find(const struct options *options, const char *name)
 {
 	return option_find_row(options->table, name, strlen(name));

@@ -98,6 +98,9 @@ struct options {
 	struct option_section *sections;    /* [section_count] */
 	int64_t section_count, section_capacity;
 	const struct option_foreign *foreign; /* set after options_init; NULL: none */
+	/* Another command's table, set after options_init; NULL: none. Its options are read, checked and left aside, so that
+	 * one config file and one line of options serve both commands. */
+	const struct option *aside;
 	bool help, print_config;
 	void *memory;
 };

@@ -44,6 +44,9 @@ static enum status config_set(struct config *config, const char *name, const cha
 	const struct option_foreign *foreign = option_foreign_find(options, name, strlen(name));
 	if (index < 0 && foreign && config->section < 0)
 		return option_foreign_apply(options, foreign, name, value, ORIGIN_FILE);
+	const struct option *aside = option_aside_find(options, name, strlen(name));
+	if (index < 0 && aside)
+		return option_check(aside, value);
 	if (config->section >= 0)
 		return option_section_set(options, config->section, name, value, ORIGIN_FILE);
 	if (index >= 0 && options->table[index].type == OPTION_LIST && !seen[index]) {

@@ -21,6 +21,8 @@ void option_list_clear(struct options *options, int index);
 const char *option_value_at(const struct options *options, int index, struct buffer *scratch);
 /* Is the row one of `scope`? Headings are of every scope. */
 bool option_in_scope(const struct option *row, enum option_scope scope);
+/* The row of options->aside with this name, or NULL. */
+const struct option *option_aside_find(const struct options *options, const char *word, size_t length);
 /* Refuses text that is no value for the row. */
 MUST_USE enum status option_check(const struct option *row, const char *text);
 /* One section's own value, checked; sections up to it come into being. Several values of a list: call by call. */

@@ -192,6 +192,26 @@ static enum status apply(struct options *options, struct arguments *arguments, i
 	return OK;
 }
 
+/* An option of another command: its values are checked, and that is all. */
+static enum status leave_aside(struct arguments *arguments, const struct option *row, const char *attached)
+{
+	const char *value;
+	bool flag;
+	if (row->type == OPTION_FLAG) {
+		if (!attached && arguments->at < arguments->count &&
+		    isalpha((unsigned char)arguments->words[arguments->at][0]) &&
+		    option_parse_flag(arguments->words[arguments->at], &flag))
+			arguments->at++;
+		return attached ? option_check(row, attached) : OK;
+	}
+	TRY(take_value(arguments, row->name, attached, &value));
+	TRY(option_check(row, value));
+	while (row->type == OPTION_LIST && !attached && arguments->at < arguments->count &&
+	       !looks_like_option(arguments->words[arguments->at]))
+		arguments->at++;
+	return OK;
+}
+
 /* A name from another program: what is said of it, and what it does. */
 static enum status apply_foreign(struct options *options, struct arguments *arguments,
                                  const struct option_foreign *row, const char *name, const char *attached)
@@ -231,6 +251,9 @@ static enum status parse_long(struct options *options, struct arguments *argumen
 		if (index >= 0 && options->table[index].type == OPTION_FLAG && !attached)
 			return set(options, section, index, "false");
 	}
+	const struct option *aside = option_aside_find(options, name, length);
+	if (aside)
+		return leave_aside(arguments, aside, attached);
 	const struct option_foreign *foreign = option_foreign_find(options, name, length);
 	if (foreign && section < 0) {
 		char given[128];

@@ -369,6 +369,17 @@ static void run_to_json(const struct bench *bench, const struct run *run, double
 	json_close(writer);
 }
 
+/* What attention's work goes with. */
+static double squared_lengths(const struct batch *batch)
+{
+	double sum = 0;
+	for (int32_t s = 0; s < batch->sequence_count; s++) {
+		double length = batch->starts[s + 1] - batch->starts[s];
+		sum += length * length;
+	}
+	return sum;
+}
+
 static void print_json(const struct bench *bench, double gemm)
 {
 	struct buffer text = {0};
@@ -383,6 +394,11 @@ static void print_json(const struct bench *bench, double gemm)
 	json_put_integer(&writer, "sequences", bench->batch.sequence_count);
 	json_put_integer(&writer, "tokens", bench->batch.token_count);
 	json_put_integer(&writer, "predictions", bench->batch.prediction_count);
+	json_put_double(&writer, "squared_lengths", squared_lengths(&bench->batch));
+	json_put_integer(&writer, "layers", bench->config.num_hidden_layers);
+	json_put_integer(&writer, "hidden_size", bench->config.hidden_size);
+	json_put_integer(&writer, "intermediate_size", bench->config.intermediate_size);
+	json_put_integer(&writer, "vocab_size", bench->config.vocab_size);
 	if (gemm > 0)
 		json_put_double(&writer, "gemm_flops_per_second", gemm);
 	json_put_integer(&writer, "peak_memory_bytes", memory_peak());

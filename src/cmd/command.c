@@ -18,6 +18,7 @@ const struct command *const commands[] = {
         &command_download, &command_extract, &command_vocab, &command_tokenize, &command_prepare, &command_instances,
         &command_pretrain,
         &command_evaluate, &command_fill,  &command_inspect, &command_verify, &command_compare, &command_bench,
+        &command_plan,
         NULL,
 };
 
@@ -214,6 +215,7 @@ static enum status run_command(const struct command *command, int argc, char **a
 	enum status status = options_init(&options, command->options, settings);
 	if (status == OK) {
 		options.foreign = command->foreign;
+		options.aside = command->aside;
 		status = run_parsed(command, &options, argc, argv);
 		options_release(&options);
 	}

@@ -61,6 +61,8 @@ MUST_USE enum status checkpoint_writer_open(struct checkpoint_writer **out, cons
 					    struct model *model, struct optimizer *optimizer);
 /* Host memory for the copies. It is given back to the system between saves. */
 size_t checkpoint_writer_bytes(const struct model *model);
+/* What one checkpoint takes on the disk, a little more rather than less. */
+double checkpoint_disk_bytes(const struct model *model);
 /* Many ranks: the shares of the moments are gathered, in the memory of the gradients, which are lost. [all] */
 MUST_USE enum status checkpoint_writer_save(struct checkpoint_writer *writer, const struct train_state *state);
 /* The error of a save that has ended since; does not wait. */

@@ -65,8 +65,8 @@ size_t checkpoint_writer_bytes(const struct model *model)
 	return arena.used;
 }
 
-/* Bytes on the disk of one checkpoint; the tokenizer's files and JSON are the constant. */
-static double disk_bytes(const struct model *model)
+/* The tokenizer's files and JSON are the constant. */
+double checkpoint_disk_bytes(const struct model *model)
 {
 	return 1.02 * (double)model->slab_count * (double)(sizeof(float) + 2 * dtype_bytes(model->slab.dtype)) + 4e6;
 }
@@ -102,7 +102,7 @@ enum status checkpoint_writer_open(struct checkpoint_writer **out, const struct 
 	/* Those kept and one being written must fit, less what is there already. */
 	TRY_GOTO(checkpoint_list(context->folder, &steps, &existing), failed);
 	double more = (double)(context->keep > 0 ? context->keep + 1 : 1) - (double)existing;
-	TRY_GOTO(space_check(context->folder, disk_bytes(model) * (more > 1 ? more : 1),
+	TRY_GOTO(space_check(context->folder, checkpoint_disk_bytes(model) * (more > 1 ? more : 1),
 			     "the checkpoints of this run need"),
 		 failed);
 	TRY_GOTO(arena_create(&writer->memory, checkpoint_writer_bytes(model), "copies while saving"), failed);
@@ -238,7 +238,7 @@ static enum status write_checkpoint(struct checkpoint_writer *writer)
 	TRY(path_join(temporary, context->folder, temporary_name));
 	TRY(prove_finite(writer));
 	TRY(checkpoint_folder_check(context->folder));
-	TRY(space_check(context->folder, disk_bytes(writer->model), "a checkpoint needs"));
+	TRY(space_check(context->folder, checkpoint_disk_bytes(writer->model), "a checkpoint needs"));
 	enum status status = write_files(writer, temporary);
 	if (status == OK)
 		status = checkpoint_folder_publish(context->folder, temporary, name);
@@ -396,7 +396,7 @@ enum status checkpoint_writer_save(struct checkpoint_writer *writer, const struc
 
 double checkpoint_writer_longest(const struct checkpoint_writer *writer)
 {
-	return writer->longest > 0 ? writer->longest : disk_bytes(writer->model) / ASSUMED_RATE;
+	return writer->longest > 0 ? writer->longest : checkpoint_disk_bytes(writer->model) / ASSUMED_RATE;
 }
 
 void checkpoint_writer_close(struct checkpoint_writer *writer)

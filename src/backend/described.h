@@ -1,0 +1,12 @@
+/* A device that is not here, or was not built in: a back end that can be asked for sizes and for nothing else. Models and
+ * activations are laid out with it as on any other, so a plan adds up the same things. What is a back end's own (compute
+ * copies, workspace) is an estimate of what a GPU's would take. */
+#ifndef BACKEND_DESCRIBED_H
+#define BACKEND_DESCRIBED_H
+
+#include "backend/backend.h"
+
+/* `dtype` of activations; masters are fp32. With `narrow` linear layers have 8-bit copies in both orders. */
+void backend_describe(struct backend *out, enum dtype dtype, bool narrow);
+
+#endif

@@ -1,0 +1,153 @@
+/* bertc plan: memory, time and scaling of a training run before there is a machine for it. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/duration.h"
+#include "base/memory.h"
+#include "cmd/plan.h"
+#include "cmd/pretrain_options.h"
+
+/* Steps of a phase, however its length was given. */
+static enum status choose_steps(struct plan_phase *phase)
+{
+	const struct plan_settings *settings = phase->settings;
+	double batch = (double)settings->train_batch_size;
+	int given = (settings->num_train_steps > 0) + (settings->num_train_tokens > 0) + (settings->num_train_samples > 0);
+	if (given > 1)
+		return error_set(ERR_USAGE, "--num_train_steps, --num_train_tokens, --num_train_samples: give one of them");
+	phase->steps = settings->num_train_steps;
+	if (settings->num_train_tokens > 0)
+		phase->steps = (int64_t)ceil((double)settings->num_train_tokens / (batch * phase->mean_length));
+	if (settings->num_train_samples > 0)
+		phase->steps = (int64_t)ceil((double)settings->num_train_samples / batch);
+	return OK;
+}
+
+static enum status open_phase(struct plan *plan, int64_t index)
+{
+	struct plan_phase *phase = &plan->phases[index];
+	phase->options = plan->options;
+	phase->settings = plan->options->settings;
+	phase->scale = 1;
+	if (plan->options->section_count > 0) {
+		TRY(memory_new(&phase->settings, 1, sizeof(*phase->settings), "settings"));
+		TRY(options_derive(&phase->own, plan->options, index, phase->settings));
+		phase->options = &phase->own;
+	}
+	double longest = (double)phase->settings->max_seq_length;
+	phase->mean_length = phase->settings->mean_seq_length > 0 ? phase->settings->mean_seq_length : longest;
+	if (phase->mean_length > longest)
+		return error_set(ERR_USAGE, "--mean_seq_length %g is above --max_seq_length %g", phase->mean_length, longest);
+	return choose_steps(phase);
+}
+
+static enum status check_phase(const struct plan *plan, const struct plan_phase *phase)
+{
+	const struct plan_settings *settings = phase->settings;
+	int64_t local = (settings->train_batch_size + plan->topology.ranks - 1) / plan->topology.ranks;
+	enum status status;
+	if (settings->max_seq_length > plan->config.max_position_embeddings)
+		return error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
+				 settings->max_seq_length, plan->config.max_position_embeddings);
+	if (settings->train_batch_size < plan->topology.ranks) {
+		status = error_set(ERR_USAGE, "%" PRId64 " devices for %" PRId64 " sequences a step: some would have nothing to do",
+				   plan->topology.ranks, settings->train_batch_size);
+		error_hint("raise --train_batch_size or take fewer devices");
+		return status;
+	}
+	if (settings->gradient_accumulation_steps > local)
+		return error_set(ERR_USAGE, "--gradient_accumulation_steps %" PRId64 ", but a device has %" PRId64
+				 " sequences a step",
+				 settings->gradient_accumulation_steps, local);
+	if (settings->gradient_accumulation_steps > 0 &&
+	    local / settings->gradient_accumulation_steps > INT32_MAX / 2 / settings->max_seq_length)
+		return error_set(ERR_USAGE, "micro-batches of %" PRId64 " sequences are too large",
+				 local / settings->gradient_accumulation_steps);
+	return OK;
+}
+
+/* A known throughput of one device: everything it computes is scaled to it. */
+static enum status scale_phase(struct plan *plan, struct plan_phase *phase, int64_t number)
+{
+	struct plan_result alone;
+	double rate = phase->settings->device_rate;
+	if (rate <= 0)
+		return OK;
+	TRY(plan_compute(plan, phase, 1, &alone));
+	phase->scale = (double)phase->settings->train_batch_size / rate / alone.forecast.alone;
+	char name[40], value[64];
+	if (plan->phase_count > 1)
+		snprintf(name, sizeof(name), "one device, phase %" PRId64, number);
+	else
+		snprintf(name, sizeof(name), "one device alone");
+	snprintf(value, sizeof(value), "%g sequences/s", rate);
+	plan_assume(plan, FIGURE_GIVEN, name, value, "--device_rate; %.2f of what the rates above give", 1 / phase->scale);
+	return OK;
+}
+
+static enum status make_plan(struct plan *plan)
+{
+	const struct plan_settings *settings = plan->settings;
+	int64_t count = plan->options->section_count > 0 ? plan->options->section_count : 1, wanted_devices = 0;
+	double wanted_seconds = 0, best = 0;
+	struct plan_result *results = NULL;
+	TRY(memory_new(&plan->phases, count, sizeof(*plan->phases), "phases"));
+	plan->phase_count = count;
+	for (int64_t i = 0; i < count; i++)
+		TRY(open_phase(plan, i));
+	TRY(plan_open_machine(plan));
+	for (int64_t i = 0; i < count; i++) {
+		TRY(check_phase(plan, &plan->phases[i]));
+		TRY(scale_phase(plan, &plan->phases[i], i + 1));
+	}
+	if (settings->within) {
+		TRY(duration_parse(settings->within, &wanted_seconds));
+		for (int64_t i = 0; i < count; i++)
+			if (plan->phases[i].steps == 0)
+				return error_set(ERR_USAGE, "--within needs to know how long the run is: give --num_train_steps, "
+							    "--num_train_tokens or --num_train_samples");
+		TRY(plan_find_devices(plan, wanted_seconds, &wanted_devices, &best));
+		bool fixed = settings->gpus > 0 || settings->ranks > 0;
+		if (wanted_devices > 0 && !fixed)
+			plan->topology.ranks = wanted_devices;
+	}
+	enum status status;
+	TRY(memory_new(&results, count, sizeof(*results), "results"));
+	for (int64_t i = 0; i < count; i++)
+		TRY_GOTO(plan_compute(plan, &plan->phases[i], plan->topology.ranks, &results[i]), done);
+	status = settings->json ? plan_show_json(plan, results, wanted_devices, wanted_seconds)
+				: plan_show(plan, results, wanted_devices, wanted_seconds);
+done:
+	free(results);
+	return status;
+}
+
+static enum status run_plan(struct options *options)
+{
+	struct plan plan = {.options = options, .settings = options->settings};
+	enum status status = make_plan(&plan);
+	for (int64_t i = 0; plan.phases && i < plan.phase_count; i++) {
+		struct plan_phase *phase = &plan.phases[i];
+		if (phase->options == &phase->own)
+			options_release(&phase->own);
+		if (phase->settings != options->settings)
+			free(phase->settings);
+	}
+	free(plan.phases);
+	model_free(plan.model);
+	if (plan.backend && plan.backend != &plan.described)
+		backend_close(plan.backend);
+	pool_free(plan.pool);
+	return status;
+}
+
+const struct command command_plan = {
+	.text = &plan_text,
+	.options = plan_options,
+	.aside = pretrain_options,
+	.settings_bytes = sizeof(struct plan_settings),
+	.run = run_plan,
+};

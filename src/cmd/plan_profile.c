@@ -1,0 +1,268 @@
+/* Rates of a device from the operations of a training step on it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cmd/plan.h"
+#include "train/rehearsal.h"
+
+/* What operations are told apart by; each has a rate in struct device_rates. */
+enum kind {
+	PRODUCTS_FORWARD,
+	PRODUCTS_BACKWARD,
+	ATTENTION_FORWARD,
+	ATTENTION_BACKWARD,
+	ELEMENTS_FORWARD,
+	ELEMENTS_BACKWARD,
+	HEADS,
+	EMBEDDINGS,
+	UPDATE,
+	KIND_COUNT
+};
+
+/* The step that was measured. */
+struct tally {
+	double seconds[KIND_COUNT];
+	double step;
+	struct model_config config;
+	struct work work;
+	enum dtype dtype;
+};
+
+static const struct {
+	const char *name;
+	enum kind kind;
+} names[] = {
+	{"embed_fwd", EMBEDDINGS},
+	{"embed_bwd", EMBEDDINGS},
+	{"linear_fwd", PRODUCTS_FORWARD},
+	{"linear_gelu_fwd", PRODUCTS_FORWARD},
+	{"linear_norm_fwd", PRODUCTS_FORWARD},
+	{"linear_bwd", PRODUCTS_BACKWARD},
+	{"norm_bwd", ELEMENTS_BACKWARD},
+	{"attention_fwd", ATTENTION_FORWARD},
+	{"attention_bwd", ATTENTION_BACKWARD},
+	{"dropout_fwd", ELEMENTS_FORWARD},
+	{"dropout_bwd", ELEMENTS_BACKWARD},
+	{"sumsq_finite", UPDATE},
+	{"adamw", UPDATE},
+	{"lamb_norms", UPDATE},
+	{"lamb_apply", UPDATE},
+	{"weights_refresh", UPDATE},
+};
+
+/* "linear_fwd M=1024 O=1536 I=512": what has not the rows of the encoder belongs to the heads, and so does all that is
+ * not known by name. */
+static enum kind kind_of(const char *operation, double tokens)
+{
+	size_t length = strcspn(operation, " ");
+	const char *rows = strstr(operation, " M=");
+	enum kind kind = HEADS;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strlen(names[i].name) == length && strncmp(names[i].name, operation, length) == 0)
+			kind = names[i].kind;
+	if (kind != PRODUCTS_FORWARD && kind != PRODUCTS_BACKWARD)
+		return kind;
+	return rows && strtod(rows + 3, NULL) == tokens ? kind : HEADS;
+}
+
+static double *rate_of(struct device_rates *rates, enum kind kind)
+{
+	double *fields[KIND_COUNT] = {
+		[PRODUCTS_FORWARD] = &rates->products_forward,   [PRODUCTS_BACKWARD] = &rates->products_backward,
+		[ATTENTION_FORWARD] = &rates->attention_forward, [ATTENTION_BACKWARD] = &rates->attention_backward,
+		[ELEMENTS_FORWARD] = &rates->elements_forward,   [ELEMENTS_BACKWARD] = &rates->elements_backward,
+		[HEADS] = &rates->head,                          [EMBEDDINGS] = &rates->embeddings,
+		[UPDATE] = &rates->update,
+	};
+	return fields[kind];
+}
+
+/* So high that it takes no time. */
+#define AT_ONCE 1e300
+
+/* The rate with which the forecast of the measured step comes out as it was: what it would count at a rate of one, over
+ * the seconds. */
+static enum status set_rates(struct plan *plan, const struct tally *tally)
+{
+	struct model *model;
+	double known = 0;
+	TRY(model_create(&model, plan->backend, &tally->config, HEADS_PRETRAINING));
+	struct forecast_setup setup = {.model = model};
+	struct device_rates rates = {.element_bytes = tally->dtype == DTYPE_F32 ? 4 : 2, .attention_memory = AT_ONCE};
+	for (enum kind kind = 0; kind < KIND_COUNT; kind++) {
+		setup.rates = rates;
+		for (enum kind other = 0; other < KIND_COUNT; other++)
+			*rate_of(&setup.rates, other) = other == kind ? 1 : AT_ONCE;
+		double amount = kind == UPDATE ? (double)model->element_count * UPDATE_BYTES_ADAMW
+					       : forecast_micro_batch(&setup, &tally->work);
+		*rate_of(&rates, kind) = tally->seconds[kind] > 0 ? amount / tally->seconds[kind] : AT_ONCE;
+		known += tally->seconds[kind];
+	}
+	model_free(model);
+	rates.overhead = tally->step / known - 1; /* medians of operations may add up to more than that of steps */
+	rates.slowed = DEVICE_SLOWED;
+	plan->rates = rates;
+	return OK;
+}
+
+static void assume_rates(struct plan *plan, const struct tally *tally, const char *source)
+{
+	const struct device_rates *rates = &plan->rates;
+	char value[64];
+	snprintf(value, sizeof(value), "%.4g, %.4g GFLOP/s", rates->products_forward * 1e-9, rates->products_backward * 1e-9);
+	plan_assume(plan, FIGURE_MEASURED, "encoder products", value, "forward, backward; %s", source);
+	snprintf(value, sizeof(value), "%.4g, %.4g GFLOP/s", rates->attention_forward * 1e-9, rates->attention_backward * 1e-9);
+	plan_assume(plan, FIGURE_MEASURED, "attention", value, "forward, backward; at %.0f tokens a sequence",
+		    tally->work.tokens / tally->work.sequences);
+	snprintf(value, sizeof(value), "%.4g GFLOP/s", rates->head * 1e-9);
+	plan_assume(plan, FIGURE_MEASURED, "heads and loss", value, "forward and backward");
+	snprintf(value, sizeof(value), "%.4g GB/s", rates->update * 1e-9);
+	plan_assume(plan, FIGURE_MEASURED, "update", value, "with the norm of the gradients and refreshed copies");
+	snprintf(value, sizeof(value), "%.3g s", tally->step);
+	plan_assume(plan, FIGURE_MEASURED, "the step measured", value, "%.0f tokens in %.0f sequences, update included",
+		    tally->work.tokens, tally->work.sequences);
+}
+
+/* ---- From a file ---- */
+
+/* What the file must have. */
+static enum status need(const struct json *object, const char *path, const char *key, double *out)
+{
+	enum status status;
+	*out = -1;
+	TRY(json_get_number(object, path, key, out));
+	if (*out > 0)
+		return OK;
+	status = error_set(ERR_DATA, "'%s': \"%s\" is missing or not above 0", path, key);
+	error_hint("it is to be what `bertc bench --mode training --json` printed");
+	return status;
+}
+
+static enum status read_tally(const struct json *root, const char *path, struct tally *tally)
+{
+	const struct json *training = json_member(root, "training");
+	const struct json *operations = training ? json_member(training, "operations") : NULL;
+	double layers, hidden, wide, vocab, squares;
+	const char *precision = NULL;
+	*tally = (struct tally){0};
+	TRY(need(root, path, "layers", &layers));
+	TRY(need(root, path, "hidden_size", &hidden));
+	TRY(need(root, path, "intermediate_size", &wide));
+	TRY(need(root, path, "vocab_size", &vocab));
+	TRY(need(root, path, "tokens", &tally->work.tokens));
+	TRY(need(root, path, "sequences", &tally->work.sequences));
+	TRY(need(root, path, "predictions", &tally->work.predictions));
+	TRY(need(root, path, "squared_lengths", &squares));
+	TRY(json_get_string(root, path, "precision", &precision));
+	if (!operations || operations->kind != JSON_ARRAY || layers > 10000 || hidden > 1e6 || wide > 1e6 || vocab > 1e8)
+		return error_set(ERR_DATA, "'%s': it has no operations of a training step", path);
+	TRY(need(training, path, "seconds", &tally->step));
+	tally->work.squares = squares;
+	tally->dtype = precision && strcmp(precision, "f32") == 0 ? DTYPE_F32 : DTYPE_BF16;
+	TRY(model_config_named(&tally->config, "base"));
+	tally->config.num_hidden_layers = (int32_t)layers;
+	tally->config.hidden_size = (int32_t)hidden;
+	tally->config.intermediate_size = (int32_t)wide;
+	tally->config.vocab_size = (int32_t)vocab;
+	for (const struct json *row = operations->first_child; row; row = row->next) {
+		const char *name = NULL;
+		double seconds;
+		if (row->kind != JSON_OBJECT)
+			return error_set(ERR_DATA, "'%s': an operation is no object", path);
+		TRY(json_get_string(row, path, "operation", &name));
+		TRY(need(row, path, "seconds", &seconds));
+		if (!name)
+			return error_set(ERR_DATA, "'%s': an operation has no name", path);
+		tally->seconds[kind_of(name, tally->work.tokens)] += seconds;
+	}
+	return OK;
+}
+
+enum status plan_read_profile(struct plan *plan, const char *path)
+{
+	struct json_document document;
+	struct tally tally;
+	TRY(json_read(&document, path, (size_t)16 << 20));
+	enum status status = document.root->kind == JSON_OBJECT ? read_tally(document.root, path, &tally)
+								: error_set(ERR_DATA, "'%s' holds no JSON object", path);
+	json_release(&document);
+	TRY(status);
+	TRY(set_rates(plan, &tally));
+	assume_rates(plan, &tally, path);
+	return OK;
+}
+
+/* ---- Now ---- */
+
+#define ROUNDS 3
+#define MEASURED_TOKENS 4096
+
+static void record(void *context, const struct operation_done *done)
+{
+	struct tally *tally = context;
+	char name[128];
+	snprintf(name, sizeof(name), "%s %s", done->name, done->letters);
+	tally->seconds[kind_of(name, tally->work.tokens)] += done->seconds;
+}
+
+static int compare_tallies(const void *a, const void *b)
+{
+	double x = ((const struct tally *)a)->step, y = ((const struct tally *)b)->step;
+	return (x > y) - (x < y);
+}
+
+static void measure_rounds(struct rehearsal *rehearsal, const struct batch *batch, struct tally *tallies)
+{
+	struct progress progress;
+	progress_start(&progress, "measuring", 0, ROUNDS + 1, "rounds");
+	rehearsal_step(rehearsal, batch, 1);
+	for (int round = 0; round < ROUNDS; round++) {
+		struct operation_observer observer = {.done = record, .clock = clock_seconds, .context = &tallies[round]};
+		progress_update(&progress, round + 1, "%s", "");
+		operations_observe(&observer);
+		double started = clock_seconds();
+		rehearsal_step(rehearsal, batch, 1);
+		tallies[round].step = clock_seconds() - started;
+		operations_observe(NULL);
+	}
+	progress_update(&progress, ROUNDS + 1, "%s", "");
+	progress_finish(&progress);
+}
+
+enum status plan_measure(struct plan *plan)
+{
+	const struct plan_phase *phase = &plan->phases[0];
+	struct rehearsal rehearsal;
+	struct batch batch;
+	int32_t length = (int32_t)(phase->mean_length + 0.5);
+	int64_t local = phase->settings->train_batch_size / plan->topology.ranks;
+	int64_t most = phase->settings->micro_batch_tokens ? phase->settings->micro_batch_tokens : MEASURED_TOKENS;
+	int64_t sequences = (most < MEASURED_TOKENS ? most : MEASURED_TOKENS) / length;
+	if (phase->settings->gradient_accumulation_steps > 0)
+		local /= phase->settings->gradient_accumulation_steps;
+	sequences = sequences > local ? local : sequences;
+	TRY(rehearsal_batch(&batch, &plan->config, (int32_t)(sequences > 0 ? sequences : 1), length, false));
+	struct batch_capacity capacity = {batch.token_count, batch.sequence_count, batch.prediction_count};
+	struct tally tallies[ROUNDS];
+	for (int i = 0; i < ROUNDS; i++)
+		tallies[i] = (struct tally){
+			.config = plan->config,
+			.dtype = plan->backend->dtype,
+			.work = {batch.token_count, batch.sequence_count, batch.prediction_count,
+				 (double)batch.token_count * length},
+		};
+	enum status status = rehearsal_open(&rehearsal, plan->backend, &plan->config, capacity, batch.longest, true);
+	if (status == OK) {
+		measure_rounds(&rehearsal, &batch, tallies);
+		rehearsal_close(&rehearsal);
+	}
+	batch_release(&batch);
+	TRY(status);
+	qsort(tallies, ROUNDS, sizeof(tallies[0]), compare_tallies);
+	const struct tally *middle = &tallies[ROUNDS / 2];
+	TRY(set_rates(plan, middle));
+	assume_rates(plan, middle, "on this machine, now");
+	return OK;
+}

@@ -1,0 +1,249 @@
+/* The plan of one phase on a number of devices, and the search for that number. */
+#include <math.h>
+
+#include "cmd/plan.h"
+#include "train/checkpoint.h"
+
+/* Of a GPU's memory, what is left to others. */
+#define USABLE 0.94
+
+static struct instance_settings instances_of(const struct plan_phase *phase)
+{
+	return (struct instance_settings){
+		.max_seq_length = (int32_t)phase->settings->max_seq_length,
+		.masked_lm_prob = phase->settings->masked_lm_prob,
+		.max_predictions_per_seq = (int32_t)phase->settings->max_predictions_per_seq,
+	};
+}
+
+static void fit_memory(const struct plan *plan, const struct plan_phase *phase, int64_t batch_size, int32_t accumulation,
+		       int64_t tokens, struct plan_result *out)
+{
+	struct instance_settings instances = instances_of(phase);
+	const struct model_config *config = &plan->config;
+	out->capacity = batch_capacity_for(&instances, batch_size, accumulation, accumulation > 0 ? 0 : tokens);
+	struct shape_limits limits = {
+		.batch = out->capacity,
+		.longest = instances.max_seq_length,
+		.hidden = config->hidden_size,
+		.heads = config->num_attention_heads,
+		.intermediate = config->intermediate_size,
+		.vocab = config->vocab_size,
+		.training = true,
+	};
+	struct step_settings steps = {
+		.batch_size = batch_size,
+		.accumulation_steps = accumulation,
+		.capacity = out->capacity,
+		.first_step = 1,
+	};
+	out->memory = plan_training(plan->model, &limits, batch_size, instances.max_seq_length,
+				    step_reader_bytes(&instances, &steps));
+	double moments = (double)out->memory.moments;
+	if (strcmp(plan->settings->scheme, "all_reduce") != 0)
+		moments /= (double)out->devices;
+	double rest = moments - (double)out->memory.moments;
+	out->memory.moments = (size_t)moments;
+	out->host_bytes = (double)(out->memory.batches + out->memory.checkpoint);
+	out->device_bytes = (double)out->memory.total + rest - out->host_bytes;
+	out->memory.total = (size_t)(out->device_bytes + out->host_bytes);
+	int64_t together = out->devices < plan->topology.per_host ? out->devices : plan->topology.per_host;
+	out->fits = plan->on_gpus ? out->device_bytes <= USABLE * plan->device_memory
+				  : (double)out->memory.total * (double)together <= plan->device_memory;
+}
+
+/* Micro-batches as asked for; on GPUs otherwise as large as the memory allows, up to the rank's whole share. */
+static void choose_micro_batch(const struct plan *plan, const struct plan_phase *phase, int64_t local, struct plan_result *out)
+{
+	const struct plan_settings *settings = phase->settings;
+	int64_t accumulation = settings->gradient_accumulation_steps;
+	int64_t longest = settings->max_seq_length, tokens = settings->micro_batch_tokens;
+	if (accumulation > 0) {
+		fit_memory(plan, phase, local, (int32_t)accumulation, 0, out);
+		out->micro_sequences = (local + accumulation - 1) / accumulation;
+		out->micro_tokens = out->capacity.tokens;
+		return;
+	}
+	if (tokens == 0 && !plan->on_gpus)
+		tokens = 8192;
+	if (tokens == 0) {
+		int64_t low = 1, high = local < 1048576 / longest ? local : 1048576 / longest;
+		high = high > 0 ? high : 1;
+		int64_t most = high;
+		fit_memory(plan, phase, local, 0, high * longest, out);
+		while (low < high) { /* the most full sequences that fit */
+			int64_t middle = (low + high + 1) / 2;
+			fit_memory(plan, phase, local, 0, middle * longest, out);
+			if (out->fits)
+				low = middle;
+			else
+				high = middle - 1;
+		}
+		out->memory_bound = low < most;
+		tokens = low * longest;
+	}
+	fit_memory(plan, phase, local, 0, tokens, out);
+	out->micro_sequences = (int64_t)floor((double)out->capacity.tokens / phase->mean_length);
+	out->micro_sequences = out->micro_sequences > 0 ? out->micro_sequences : 1;
+	out->micro_tokens = out->capacity.tokens;
+}
+
+double plan_gradient_bytes(const struct plan_settings *settings)
+{
+	return strcmp(settings->gradients, "fp32") == 0 ? 4 : 2;
+}
+
+static struct forecast_setup setup_of(const struct plan *plan, const struct plan_phase *phase, const struct plan_result *result)
+{
+	const struct plan_settings *settings = plan->settings;
+	struct instance_settings instances = instances_of(phase);
+	double mean = phase->mean_length, longest = (double)instances.max_seq_length;
+	struct forecast_setup setup = {
+		.model = plan->model,
+		.rates = plan->rates,
+		.topology = plan->topology,
+		.scheme = strcmp(settings->scheme, "sharded") == 0      ? SCHEME_SHARDED
+			  : strcmp(settings->scheme, "all_reduce") == 0 ? SCHEME_ALL_REDUCE
+									: SCHEME_HIERARCHICAL,
+		.batch_size = phase->settings->train_batch_size,
+		.micro_sequences = result->micro_sequences,
+		.mean_length = mean,
+		.square_length = mean * (mean + longest) / 2,
+		.bucket_bytes = settings->bucket_size * 1e6,
+		.gradient_bytes = plan_gradient_bytes(settings),
+		.weight_bytes = plan->on_gpus && plan->precision != DEVICE_FP32 && plan->precision != DEVICE_TF32 ? 2 : 4,
+		.update_bytes = strstr(settings->optimizer, "lamb") ? UPDATE_BYTES_LAMB : UPDATE_BYTES_ADAMW,
+		.post_accumulation = settings->post_accumulation,
+		.predictions = mean * phase->settings->masked_lm_prob,
+	};
+	double cap = (double)instances.max_predictions_per_seq;
+	if (cap > 0 && setup.predictions > cap)
+		setup.predictions = cap;
+	setup.topology.ranks = result->devices;
+	setup.rates.products_forward /= phase->scale;
+	setup.rates.products_backward /= phase->scale;
+	setup.rates.head /= phase->scale;
+	setup.rates.attention_forward /= phase->scale;
+	setup.rates.attention_backward /= phase->scale;
+	setup.rates.attention_memory /= phase->scale;
+	setup.rates.elements_forward /= phase->scale;
+	setup.rates.elements_backward /= phase->scale;
+	setup.rates.embeddings /= phase->scale;
+	setup.rates.update /= phase->scale;
+	setup.rates.gap *= phase->scale;
+	return setup;
+}
+
+static int64_t times_due(int64_t every, int64_t steps)
+{
+	return every > 0 ? (steps + every - 1) / every : 1;
+}
+
+/* Evaluations are forward alone, shared among the devices; a save waits for copies, and for the one before it. */
+static void add_duration(const struct plan *plan, const struct plan_phase *phase, struct plan_result *out)
+{
+	const struct plan_settings *settings = phase->settings;
+	const struct forecast *f = &out->forecast;
+	int64_t steps = phase->steps, twentieth = steps / 20 > 0 ? steps / 20 : 1;
+	int64_t usual = twentieth < 5000 ? twentieth : 5000;
+	bool sharded = strcmp(plan->settings->scheme, "all_reduce") != 0;
+	double elements = (double)plan->model->element_count;
+	out->checkpoint_bytes = checkpoint_disk_bytes(plan->model);
+	out->writing_seconds = out->checkpoint_bytes / (plan->settings->disk_rate * 1e9);
+	if (steps == 0)
+		return;
+	bool saves_given = options_given(phase->options, "save_checkpoints_steps");
+	bool evaluations_given = options_given(phase->options, "eval_steps");
+	out->saves = times_due(saves_given ? settings->save_checkpoints_steps : usual, steps);
+	out->evaluations = times_due(evaluations_given ? settings->eval_steps : usual, steps);
+	out->training_seconds = f->step * (double)steps;
+	double one = (f->forward + f->heads / 3) / f->work.sequences;
+	double scored = ceil((double)settings->eval_instances / (double)out->devices);
+	out->evaluation_seconds = (double)out->evaluations * scored * one;
+	double copies = elements * (4 + 8 / (sharded ? (double)out->devices : 1)) / plan->copy_rate;
+	double between = out->training_seconds / (double)out->saves;
+	double waits = out->writing_seconds > between ? out->writing_seconds - between : 0;
+	out->saving_seconds = (double)out->saves * (copies + waits);
+}
+
+enum status plan_compute(const struct plan *plan, const struct plan_phase *phase, int64_t devices, struct plan_result *out)
+{
+	*out = (struct plan_result){.devices = devices};
+	int64_t local = (phase->settings->train_batch_size + devices - 1) / devices;
+	choose_micro_batch(plan, phase, local, out);
+	struct forecast_setup setup = setup_of(plan, phase, out);
+	TRY(forecast_compute(&setup, &out->forecast));
+	add_duration(plan, phase, out);
+	return OK;
+}
+
+enum status plan_step_with(const struct plan *plan, const struct plan_result *result, const struct plan_phase *phase,
+			   double bucket_bytes, double gradient_bytes, double *out_step)
+{
+	struct forecast forecast;
+	struct forecast_setup setup = setup_of(plan, phase, result);
+	setup.bucket_bytes = bucket_bytes;
+	setup.gradient_bytes = gradient_bytes;
+	TRY(forecast_compute(&setup, &forecast));
+	*out_step = forecast.step;
+	return OK;
+}
+
+enum status plan_duration(const struct plan *plan, int64_t devices, double *out_seconds)
+{
+	*out_seconds = 0;
+	for (int64_t i = 0; i < plan->phase_count; i++) {
+		struct plan_result result;
+		TRY(plan_compute(plan, &plan->phases[i], devices, &result));
+		*out_seconds += result.training_seconds + result.evaluation_seconds + result.saving_seconds;
+	}
+	return OK;
+}
+
+/* Numbers of devices that people have: within one host any divisor of it, beyond it whole hosts in powers of two. */
+static int64_t next_number(const struct plan *plan, int64_t devices)
+{
+	int64_t per_host = plan->topology.per_host;
+	if (devices >= per_host)
+		return devices * 2;
+	do
+		devices++;
+	while (per_host % devices != 0);
+	return devices;
+}
+
+enum status plan_find_devices(const struct plan *plan, double seconds, int64_t *out_devices, double *out_best)
+{
+	int64_t most = 0;
+	*out_devices = 0;
+	*out_best = HUGE_VAL;
+	for (int64_t i = 0; i < plan->phase_count; i++) {
+		int64_t batch = plan->phases[i].settings->train_batch_size;
+		most = batch > most ? batch : most;
+	}
+	int64_t before = 0;
+	for (int64_t devices = 1; devices <= most; devices = next_number(plan, devices)) {
+		double time;
+		TRY(plan_duration(plan, devices, &time));
+		*out_best = time < *out_best ? time : *out_best;
+		if (time <= seconds) {
+			*out_devices = devices;
+			break;
+		}
+		before = devices;
+	}
+	/* Between two powers of two, the fewest whole hosts. */
+	int64_t host = plan->topology.per_host, low = before / host, high = *out_devices / host;
+	while (*out_devices > host && high - low > 1) {
+		int64_t middle = (low + high) / 2;
+		double time;
+		TRY(plan_duration(plan, middle * host, &time));
+		if (time <= seconds)
+			high = middle;
+		else
+			low = middle;
+	}
+	if (*out_devices > host)
+		*out_devices = high * host;
+	return OK;
+}

@@ -1,0 +1,203 @@
+#include "comm/link.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const char *const provenance_names[] = {"given", "measured", "published", "estimate"};
+
+#define GB 1e9
+#define US 1e-6
+
+const struct link_kind link_kinds[] = {
+	/* within a host */
+	{"nvlink5", WIRE_NVLINK, 700 * GB, 830 * GB, FIGURE_ESTIMATE, "B200: NVLink 4's shares of 900 GB/s"},
+	{"nvlink4", WIRE_NVLINK, 369 * GB, 475 * GB, FIGURE_PUBLISHED, "8 x H100/H200, nccl-tests issues 212, 272, 309"},
+	{"nvlink3", WIRE_NVLINK, 235 * GB, 0, FIGURE_PUBLISHED, "8 x A100, the bound in NCCL's tuning.cc"},
+	{"nvlink2", WIRE_NVLINK, 130 * GB, 0, FIGURE_ESTIMATE, "V100: 150 GB/s of NVLink 2 at NVLink 3's share"},
+	{"pcie5", WIRE_PCI, 40 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 63 GB/s on paper"},
+	{"pcie4", WIRE_PCI, 20 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 31.5 GB/s on paper"},
+	{"pcie3", WIRE_PCI, 10 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 15.8 GB/s on paper"},
+	{"shared", WIRE_MEMORY, 5 * GB, 0, FIGURE_ESTIMATE, "memory shared by processes; --measure measures it"},
+	/* one card of a network between hosts */
+	{"ndr", WIRE_INFINIBAND, 46.9 * GB, 0, FIGURE_PUBLISHED, "NDR InfiniBand, 400 Gbit/s, nccl-tests issue 290"},
+	{"hdr", WIRE_INFINIBAND, 23.5 * GB, 0, FIGURE_ESTIMATE, "HDR InfiniBand, 200 Gbit/s at NDR's share"},
+	{"edr", WIRE_INFINIBAND, 11.7 * GB, 0, FIGURE_ESTIMATE, "EDR InfiniBand, 100 Gbit/s at NDR's share"},
+	{"roce400", WIRE_INFINIBAND, 46.9 * GB, 0, FIGURE_ESTIMATE, "RoCE, 400 Gbit/s, tuned as well as NDR"},
+	{"100gbe", WIRE_TCP, 11 * GB, 0, FIGURE_PUBLISHED, "100 Gbit/s Ethernet, sockets"},
+	{"25gbe", WIRE_TCP, 2.8 * GB, 0, FIGURE_ESTIMATE, "25 Gbit/s Ethernet, nine tenths"},
+	{"10gbe", WIRE_TCP, 1.15 * GB, 0, FIGURE_ESTIMATE, "10 Gbit/s Ethernet, nine tenths"},
+	{"1gbe", WIRE_TCP, 0.115 * GB, 0, FIGURE_ESTIMATE, "1 Gbit/s Ethernet, nine tenths"},
+	{0},
+};
+
+const struct link_kind *link_find(const char *name)
+{
+	for (const struct link_kind *kind = link_kinds; kind->name; kind++)
+		if (strcmp(kind->name, name) == 0)
+			return kind;
+	return NULL;
+}
+
+/* NCCL's protocols: flags between small words, between lines of 128 bytes, or after whole blocks. */
+enum protocol { LL, LL128, SIMPLE, PROTOCOL_COUNT };
+
+/* Seconds, from NCCL's table: an operation at all; one step over a wire. */
+static const double ring_base[PROTOCOL_COUNT] = {6.6 * US, 14.0 * US, 8.4 * US};
+static const double tree_base[PROTOCOL_COUNT] = {6.8 * US, 14.0 * US, 8.4 * US};
+static const double ring_step[][PROTOCOL_COUNT] = {
+	[WIRE_NVLINK] = {0.6 * US, 1.9 * US, 3.4 * US},
+	[WIRE_PCI] = {1.0 * US, 2.5 * US, 5.7 * US},
+	[WIRE_INFINIBAND] = {2.7 * US, 4.0 * US, 14.0 * US},
+};
+static const double tree_step[][PROTOCOL_COUNT] = {
+	[WIRE_NVLINK] = {0.6 * US, 1.25 * US, 4.0 * US},
+	[WIRE_PCI] = {1.0 * US, 1.9 * US, 4.0 * US},
+	[WIRE_INFINIBAND] = {5.0 * US, 8.5 * US, 14.0 * US},
+};
+#define SWITCH_LATENCY (25 * US)
+#define SWITCH_TREE_STEP (20.9 * US)
+/* Share of the bandwidth that carries data. */
+static const double ring_share[PROTOCOL_COUNT] = {0.5, 120.0 / 128, 1};
+/* Between hosts the words of LL take longer within them, too. */
+#define LL_BETWEEN_HOSTS 1.8
+
+/* Without NCCL: a step through the kernel's sockets, and a meeting of processes in shared memory. */
+#define TCP_STEP (30 * US)
+#define FAST_NETWORK_STEP (3 * US)
+#define MEMORY_BASE (20 * US)
+
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+int64_t topology_hosts(const struct topology *t)
+{
+	return (t->ranks + t->per_host - 1) / t->per_host;
+}
+
+static void keep_faster(struct collective_time *best, double latency, double bytes, double bandwidth, const char *algorithm)
+{
+	double seconds = latency + bytes / bandwidth;
+	if (best->algorithm[0] == '\0' || seconds < best->seconds)
+		*best = (struct collective_time){seconds, latency, bandwidth, algorithm};
+}
+
+static int log2_ceiling(int64_t n)
+{
+	int log = 0;
+	while ((INT64_C(1) << log) < n)
+		log++;
+	return log;
+}
+
+/* What the slowest link of a ring through all ranks carries a second. */
+static double ring_bandwidth(const struct topology *t)
+{
+	int64_t hosts = topology_hosts(t);
+	double local = t->per_host > 1 ? t->local.bandwidth : 1e30;
+	return hosts > 1 ? smaller(local, (double)t->cards * t->network.bandwidth) : local;
+}
+
+static void consider_rings(struct collective_time *best, const struct topology *t, int rounds, double bytes)
+{
+	static const char *const names[] = {"ring, LL", "ring, LL128", "ring, Simple"};
+	int64_t hosts = topology_hosts(t), steps = rounds * (t->ranks - 1), between = rounds * (hosts - 1);
+	double carried = bytes * (double)steps / (double)t->ranks;
+	for (int p = 0; p < PROTOCOL_COUNT; p++) {
+		double step = ring_step[t->local.wire][p], bandwidth = ring_bandwidth(t) * ring_share[p];
+		if (p == LL128 && t->local.wire != WIRE_NVLINK)
+			continue;
+		if (p == LL && hosts > 1)
+			step *= LL_BETWEEN_HOSTS;
+		double latency = ring_base[p] + (double)(steps - between) * step;
+		if (hosts > 1)
+			latency += (double)between * ring_step[WIRE_INFINIBAND][p];
+		keep_faster(best, latency, carried, bandwidth, names[p]);
+	}
+}
+
+static void consider_trees(struct collective_time *best, const struct topology *t, double bytes)
+{
+	static const char *const names[] = {"tree, LL", "tree, LL128", "tree, Simple"};
+	int64_t hosts = topology_hosts(t);
+	const double share[PROTOCOL_COUNT] = {0.92 / 3.8, hosts == 1 ? 0.92 * 7 / 9 : 0.92 * 120 / 128, 0.92};
+	for (int p = 0; p < PROTOCOL_COUNT; p++) {
+		double local = tree_step[t->local.wire][p] * (p == LL && hosts > 1 ? LL_BETWEEN_HOSTS : 1);
+		double latency = tree_base[p] + 2 * ((double)(t->per_host - 1) * local +
+						     log2_ceiling(hosts) * tree_step[WIRE_INFINIBAND][p]);
+		if (p == LL128 && t->local.wire != WIRE_NVLINK)
+			continue;
+		keep_faster(best, latency, 2 * bytes, ring_bandwidth(t) * share[p], names[p]);
+	}
+}
+
+/* Sums in the switch of a host, and a tree between hosts. */
+static void consider_switch(struct collective_time *best, const struct topology *t, double bytes)
+{
+	int64_t hosts = topology_hosts(t);
+	double carried = bytes * 2 * (double)(t->ranks - 1) / (double)t->ranks;
+	if (t->local.switched <= 0 || t->per_host < 3)
+		return;
+	if (hosts == 1)
+		keep_faster(best, SWITCH_LATENCY, carried, t->local.switched, "NVLS");
+	else
+		keep_faster(best, SWITCH_LATENCY + 2 * log2_ceiling(hosts) * SWITCH_TREE_STEP, carried,
+			    smaller(t->local.switched, (double)t->cards * t->network.bandwidth), "NVLS and tree");
+}
+
+/* Rings of bertc's own transports and of MPI: every step costs the same. */
+static struct collective_time plain_time(const struct topology *t, int rounds, double bytes)
+{
+	int64_t hosts = topology_hosts(t);
+	double steps = (double)rounds * (double)(t->ranks - 1);
+	double carried = bytes * steps / (double)t->ranks, bandwidth = ring_bandwidth(t);
+	double step = t->network.wire == WIRE_TCP ? TCP_STEP : FAST_NETWORK_STEP;
+	double latency = hosts > 1 ? steps * step : rounds * MEMORY_BASE;
+	return (struct collective_time){latency + carried / bandwidth, latency, bandwidth,
+					hosts > 1 ? "ring" : "shared memory"};
+}
+
+struct collective_time collective_time(const struct topology *t, enum collective collective, double bytes)
+{
+	struct collective_time best = {.algorithm = ""};
+	int rounds = collective == COLLECTIVE_ALL_REDUCE ? 2 : 1;
+	if (t->ranks <= 1)
+		return best;
+	if (t->local.wire == WIRE_MEMORY || (topology_hosts(t) > 1 && t->network.wire == WIRE_TCP))
+		return plain_time(t, rounds, bytes);
+	consider_rings(&best, t, rounds, bytes);
+	if (collective == COLLECTIVE_ALL_REDUCE) {
+		consider_trees(&best, t, bytes);
+		consider_switch(&best, t, bytes);
+	}
+	return best;
+}
+
+struct topology topology_within_host(const struct topology *t)
+{
+	struct topology within = *t;
+	within.ranks = t->ranks < t->per_host ? t->ranks : t->per_host;
+	return within;
+}
+
+struct collective_time hierarchical_reduce(const struct topology *t, double bytes)
+{
+	int64_t hosts = topology_hosts(t);
+	struct topology within = topology_within_host(t), between = *t;
+	struct collective_time scatter = collective_time(&within, COLLECTIVE_REDUCE_SCATTER, bytes);
+	if (hosts == 1)
+		return scatter;
+	between.ranks = hosts;
+	between.per_host = 1;
+	/* Every device of a host reduces its share with its fellows of the others, all at once. */
+	between.network.bandwidth *= (double)t->cards / (double)t->per_host;
+	between.cards = 1;
+	struct collective_time reduce = collective_time(&between, COLLECTIVE_ALL_REDUCE, bytes / (double)t->per_host);
+	return (struct collective_time){
+		.seconds = scatter.seconds + reduce.seconds,
+		.latency = scatter.latency + reduce.latency,
+		.bus_bandwidth = reduce.bus_bandwidth,
+		.algorithm = "in hosts, then between",
+	};
+}

@@ -1,0 +1,55 @@
+/* Kinds of devices as data, and the rates at which one works: what a plan of training is computed with where nothing
+ * could be measured. Every figure says where it comes from. */
+#ifndef TRAIN_DEVICE_KINDS_H
+#define TRAIN_DEVICE_KINDS_H
+
+#include "comm/link.h"
+
+enum device_precision { DEVICE_FP32, DEVICE_TF32, DEVICE_FP16, DEVICE_BF16, DEVICE_FP8, DEVICE_PRECISION_COUNT };
+extern const char *const device_precision_names[]; /* "fp32", ...; ends with NULL */
+
+struct device_kind {
+	const char *name, *what;
+	double memory;                          /* bytes */
+	double products[DEVICE_PRECISION_COUNT]; /* FLOP/s of large matrix products of random numbers; 0: it has none */
+	enum provenance products_provenance;
+	double bandwidth;                       /* bytes/s of copies in its memory */
+	enum provenance bandwidth_provenance;
+	double attention_forward, attention_backward; /* FLOP/s of fused attention, heads of 64, long sequences */
+	int multiprocessors;                    /* among which products are cut */
+	const char *local_link, *network;       /* what its hosts usually have: names of link kinds */
+	int cards, per_host;
+	double to_host;                         /* bytes/s of copies to the host */
+};
+/* Ends with a row whose name is NULL. */
+extern const struct device_kind device_kinds[];
+const struct device_kind *device_kind_find(const char *name); /* or NULL */
+
+/* How fast a device does each part of a step. */
+struct device_rates {
+	double products_forward, products_backward; /* FLOP/s, linear layers of the encoder */
+	double head;                                /* FLOP/s, output layer with loss, forward and backward in one */
+	double attention_forward, attention_backward; /* FLOP/s */
+	double attention_memory;                    /* bytes/s of what attention reads and writes, on top */
+	double elements_forward, elements_backward; /* bytes/s of the passes between products */
+	double embeddings;                          /* bytes/s */
+	double update;                              /* bytes/s of optimiser and gradient norm */
+	int multiprocessors;                        /* 0: products of any shape reach their rate */
+	double gap;                                 /* seconds of each operation besides */
+	double overhead;                            /* share of the whole on top: data, logging, gaps */
+	double slowed;                              /* share of its speed lost while it communicates */
+	double element_bytes;                       /* of an activation */
+};
+
+/* What is assumed where rates come from the table: shares of the plain rates that bertc's kernels are to reach. */
+#define SHARE_OF_PRODUCTS 0.88
+#define SHARE_OF_PRODUCTS_FP8 0.75
+#define SHARE_OF_BANDWIDTH 0.85
+#define DEVICE_OVERHEAD 0.04
+#define DEVICE_GAP 1.5e-6
+#define DEVICE_SLOWED 0.09
+
+/* Rates of a kind of device. It has no products of a precision: all zero. */
+struct device_rates device_kind_rates(const struct device_kind *kind, enum device_precision precision);
+
+#endif

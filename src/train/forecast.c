@@ -1,0 +1,337 @@
+#include "train/forecast.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+const char *const forecast_part_names[5] = {"encoder products", "attention", "between products", "heads and loss",
+					    "embeddings"};
+
+/* Operations of a layer that a device is told to begin. */
+#define FORWARD_OPERATIONS 8
+#define BACKWARD_OPERATIONS 16
+
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+/* ---- Work of a micro-batch, as seconds on one device ---- */
+
+/* Share of a device's multiprocessors that an output of `rows` x `columns` in tiles of 128 rows keeps busy, over the
+ * rounds it takes. The better of two widths of tiles; narrow ones are slower by a sixth. A product summed over many
+ * `terms` may be cut along them, too, into pieces of no less than 1,024. */
+static double busy_share(int multiprocessors, double rows, double columns, double terms)
+{
+	double best = 0;
+	for (int width = 256; width >= 128; width /= 2) {
+		double tiles = ceil(rows / 128) * ceil(columns / width), speed = width == 256 ? 1 : 5.0 / 6;
+		double pieces = larger(1, floor(terms / 1024));
+		for (double cut = 1; cut <= pieces && cut <= 16; cut++) {
+			double all = tiles * cut, rounds = ceil(all / multiprocessors);
+			best = larger(best, speed * all / (rounds * multiprocessors));
+		}
+	}
+	return best;
+}
+
+/* y (rows, outputs) = x (rows, inputs) w', and its two products backward. */
+static double product_seconds(const struct device_rates *rates, double rows, double outputs, double inputs, bool backward)
+{
+	double flops = 2 * rows * outputs * inputs;
+	if (rows < 1)
+		return 0;
+	if (!backward) {
+		double share = rates->multiprocessors ? busy_share(rates->multiprocessors, rows, outputs, 1) : 1;
+		return flops / (rates->products_forward * share);
+	}
+	double dgrad = 1, wgrad = 1;
+	if (rates->multiprocessors) {
+		dgrad = busy_share(rates->multiprocessors, rows, inputs, 1);
+		wgrad = busy_share(rates->multiprocessors, outputs, inputs, rows);
+	}
+	return flops / (rates->products_backward * dgrad) + flops / (rates->products_backward * wgrad);
+}
+
+/* What one encoder layer spends on a pass; adds to `parts`. */
+static double layer_seconds(const struct forecast_setup *setup, const struct work *work, bool backward, double parts[5])
+{
+	const struct model_config *config = &setup->model->config;
+	const struct device_rates *rates = &setup->rates;
+	double hidden = config->hidden_size, wide = config->intermediate_size, tokens = work->tokens, e = rates->element_bytes;
+	double products = product_seconds(rates, tokens, 3 * hidden, hidden, backward) +
+			  product_seconds(rates, tokens, hidden, hidden, backward) +
+			  product_seconds(rates, tokens, wide, hidden, backward) +
+			  product_seconds(rates, tokens, hidden, wide, backward);
+	/* Scores and weighted sums, twice that backward; reading q, k, v and writing y (4 H), with their gradients 8 H. */
+	double attention = (backward ? 8 : 4) * hidden * work->squares /
+				   (backward ? rates->attention_backward : rates->attention_forward) +
+			   (backward ? 8 : 4) * hidden * tokens * e / rates->attention_memory;
+	/* Two norms with bias, dropout and residual; backward two norms and the gradient of the biases of q, k, v. */
+	double elements = backward ? 11 * hidden * tokens * e / rates->elements_backward
+				   : 6 * hidden * tokens * e / rates->elements_forward;
+	elements += (backward ? BACKWARD_OPERATIONS : FORWARD_OPERATIONS) * rates->gap;
+	double times = 1 + rates->overhead;
+	parts[PART_PRODUCTS] += products * times;
+	parts[PART_ATTENTION] += attention * times;
+	parts[PART_ELEMENTS] += elements * times;
+	return (products + attention + elements) * times;
+}
+
+static double heads_seconds(const struct forecast_setup *setup, const struct work *work, double parts[5])
+{
+	const struct model_config *config = &setup->model->config;
+	double hidden = config->hidden_size, vocab = config->vocab_size;
+	double flops = 6 * work->predictions * hidden * (hidden + vocab) + 6 * work->sequences * hidden * (hidden + 2);
+	double seconds = flops / setup->rates.head + 2 * FORWARD_OPERATIONS * setup->rates.gap;
+	seconds *= 1 + setup->rates.overhead;
+	parts[PART_HEADS] += seconds;
+	return seconds;
+}
+
+/* Forward: three rows read, sum and output written. Backward: two read, a gradient read and written. */
+static double embeddings_seconds(const struct forecast_setup *setup, const struct work *work, bool backward, double parts[5])
+{
+	double bytes = (backward ? 4 : 5) * setup->model->config.hidden_size * work->tokens * setup->rates.element_bytes;
+	double seconds = (bytes / setup->rates.embeddings + 3 * setup->rates.gap) * (1 + setup->rates.overhead);
+	parts[PART_EMBEDDINGS] += seconds;
+	return seconds;
+}
+
+double forecast_micro_batch(const struct forecast_setup *setup, const struct work *work)
+{
+	double parts[5] = {0}, layers = setup->model->config.num_hidden_layers;
+	return layers * (layer_seconds(setup, work, false, parts) + layer_seconds(setup, work, true, parts)) +
+	       heads_seconds(setup, work, parts) + embeddings_seconds(setup, work, false, parts) +
+	       embeddings_seconds(setup, work, true, parts);
+}
+
+static struct work work_of(const struct forecast_setup *setup, double sequences)
+{
+	return (struct work){
+		.tokens = sequences * setup->mean_length,
+		.sequences = sequences,
+		.predictions = sequences * setup->predictions,
+		.squares = sequences * setup->square_length,
+	};
+}
+
+static double update_seconds(const struct forecast_setup *setup, double share)
+{
+	double bytes = (double)setup->model->element_count * setup->update_bytes * share;
+	return bytes / setup->rates.update * (1 + setup->rates.overhead) + 4 * setup->rates.gap;
+}
+
+static double micro_batch_flops(const struct forecast_setup *setup, const struct work *work)
+{
+	const struct model_config *config = &setup->model->config;
+	double layers = config->num_hidden_layers, hidden = config->hidden_size, wide = config->intermediate_size;
+	return 6 * layers * (4 * hidden * hidden + 2 * hidden * wide) * work->tokens +
+	       12 * layers * hidden * work->squares +
+	       6 * work->predictions * hidden * (hidden + config->vocab_size) +
+	       6 * work->sequences * hidden * (hidden + 2);
+}
+
+/* ---- Communication ---- */
+
+static double layer_elements(const struct model *model, int32_t layer)
+{
+	double elements = 0;
+	for (int64_t i = 0; i < model->parameter_count; i++)
+		if (model->parameters[i].layer == layer)
+			elements += (double)model->parameters[i].count;
+	return elements;
+}
+
+static void cut_buckets(const struct forecast_setup *setup, double least, struct forecast *out)
+{
+	int32_t layers = setup->model->config.num_hidden_layers;
+	out->bucket_count = 0;
+	struct forecast_bucket bucket = {.first_layer = layers};
+	for (int32_t layer = layers; layer >= -1; layer--) {
+		bucket.bytes += layer_elements(setup->model, layer) * setup->gradient_bytes;
+		if (bucket.bytes < least && layer > -1)
+			continue;
+		bucket.last_layer = layer;
+		if (out->bucket_count < FORECAST_BUCKETS)
+			out->buckets[out->bucket_count] = bucket;
+		out->bucket_count++;
+		bucket = (struct forecast_bucket){.first_layer = layer - 1};
+	}
+}
+
+static void time_bucket(const struct forecast_setup *setup, struct forecast_bucket *bucket, struct collective_time *largest)
+{
+	double weights = bucket->bytes / setup->gradient_bytes * setup->weight_bytes;
+	struct topology host = topology_within_host(&setup->topology);
+	struct collective_time reduce = {.algorithm = ""};
+	switch (setup->scheme) {
+	case SCHEME_SHARDED:
+		reduce = collective_time(&setup->topology, COLLECTIVE_REDUCE_SCATTER, bucket->bytes);
+		bucket->gather = collective_time(&setup->topology, COLLECTIVE_ALL_GATHER, weights).seconds;
+		break;
+	case SCHEME_ALL_REDUCE:
+		reduce = collective_time(&setup->topology, COLLECTIVE_ALL_REDUCE, bucket->bytes);
+		break;
+	case SCHEME_HIERARCHICAL:
+		reduce = hierarchical_reduce(&setup->topology, bucket->bytes);
+		bucket->gather = collective_time(&host, COLLECTIVE_ALL_GATHER, weights).seconds;
+		break;
+	}
+	bucket->reduce = reduce.seconds;
+	if (reduce.seconds >= largest->seconds)
+		*largest = reduce;
+}
+
+/* ---- A step ---- */
+
+/* Places of a step's work: layers forward, heads and what lies between, layers backward, update. */
+struct places {
+	int64_t layers;
+	int64_t embed, first, heads, last, embed_backward, update, count;
+};
+
+static struct places step_places(int64_t layers)
+{
+	struct places at = {.layers = layers, .embed = 0, .first = 1, .heads = layers + 1, .last = layers + 2};
+	at.embed_backward = at.last + layers;
+	at.update = at.embed_backward + 1;
+	at.count = at.update + 1;
+	return at;
+}
+
+/* Of the layer's gradients, when they are complete. */
+static int64_t backward_place(const struct places *at, int32_t layer)
+{
+	if (layer < 0)
+		return at->embed_backward;
+	return layer == at->layers ? at->heads : at->last + at->layers - 1 - layer;
+}
+
+static int64_t forward_place(const struct places *at, int32_t layer)
+{
+	return layer < 0 ? at->embed : layer == at->layers ? at->heads : at->first + layer;
+}
+
+/* So many steps are gone through until what one hands to the next repeats. */
+#define STEPS 3
+
+struct schedule_times {
+	double layer_forward, layer_backward, embed_forward, embed_backward;
+};
+
+static void lay_out_step(const struct forecast_setup *setup, const struct forecast *f, const struct schedule_times *times,
+			 int64_t step, struct timeline_work *work, struct timeline_transfer *transfers)
+{
+	struct places at = step_places(setup->model->config.num_hidden_layers);
+	bool gathers = setup->topology.ranks > 1 && setup->scheme != SCHEME_ALL_REDUCE;
+	int64_t per_step = setup->topology.ranks > 1 ? f->bucket_count * (gathers ? 2 : 1) + 1 : 0;
+	int64_t w = step * at.count, t = step * per_step;
+	double others = (double)(f->accumulation - 1) * (f->forward + f->heads + f->backward);
+	for (int64_t i = 0; i < at.count; i++)
+		work[w + i] = (struct timeline_work){0, -1};
+	work[w + at.embed].seconds = times->embed_forward;
+	for (int64_t i = 0; i < at.layers; i++) {
+		work[w + at.first + i].seconds = times->layer_forward;
+		work[w + at.last + i].seconds = times->layer_backward;
+	}
+	work[w + at.heads].seconds = others + f->heads;
+	work[w + at.embed_backward].seconds = times->embed_backward;
+	work[w + at.update].seconds = f->update;
+	if (per_step == 0)
+		return;
+	for (int b = 0; b < f->bucket_count; b++) {
+		const struct forecast_bucket *bucket = &f->buckets[b];
+		int64_t ready = setup->post_accumulation ? at.embed_backward : backward_place(&at, bucket->last_layer);
+		transfers[t + b] = (struct timeline_transfer){.seconds = bucket->reduce, .after = w + ready};
+	}
+	/* The norm of the gradients is known when all ranks have said theirs. */
+	double norm = collective_time(&setup->topology, COLLECTIVE_ALL_REDUCE, 16).seconds;
+	transfers[t + f->bucket_count] = (struct timeline_transfer){.seconds = norm, .after = w + at.embed_backward};
+	work[w + at.update].needs = t + f->bucket_count;
+	for (int g = 0; gathers && g < f->bucket_count; g++) {
+		const struct forecast_bucket *bucket = &f->buckets[f->bucket_count - 1 - g];
+		int64_t transfer = t + f->bucket_count + 1 + g;
+		transfers[transfer] = (struct timeline_transfer){.seconds = bucket->gather, .after = w + at.update};
+		for (int32_t layer = bucket->last_layer; step + 1 < STEPS && layer <= bucket->first_layer; layer++)
+			work[w + at.count + forward_place(&at, layer)].needs = transfer;
+	}
+}
+
+static enum status run_steps(const struct forecast_setup *setup, const struct schedule_times *times, struct forecast *f)
+{
+	struct places at = step_places(setup->model->config.num_hidden_layers);
+	bool gathers = setup->topology.ranks > 1 && setup->scheme != SCHEME_ALL_REDUCE;
+	int64_t per_step = setup->topology.ranks > 1 ? f->bucket_count * (gathers ? 2 : 1) + 1 : 0;
+	struct timeline_work *work = NULL;
+	struct timeline_transfer *transfers = NULL;
+	double *done = NULL;
+	enum status status;
+	TRY_GOTO(memory_new(&work, STEPS * at.count, sizeof(*work), "a forecast"), end);
+	TRY_GOTO(memory_new(&transfers, STEPS * per_step, sizeof(*transfers), "a forecast"), end);
+	TRY_GOTO(memory_new(&done, STEPS * at.count, sizeof(*done), "a forecast"), end);
+	/* From the last step, so that what a step needs of the one before is not overwritten. */
+	for (int64_t step = STEPS - 1; step >= 0; step--)
+		lay_out_step(setup, f, times, step, work, transfers);
+	timeline_run(work, STEPS * at.count, transfers, STEPS * per_step, setup->rates.slowed, done);
+	int64_t w = (STEPS - 1) * at.count, t = (STEPS - 1) * per_step;
+	f->step = done[w + at.update] - done[w - at.count + at.update];
+	double began = done[w + at.heads];
+	for (int b = 0; per_step > 0 && b < f->bucket_count; b++) {
+		f->buckets[b].ready = done[transfers[t + b].after] - began;
+		f->buckets[b].begin = transfers[t + b].begin - began;
+		f->buckets[b].end = transfers[t + b].end - began;
+	}
+	f->communication = 0;
+	for (int64_t i = 0; i < per_step; i++)
+		f->communication += transfers[t + i].seconds;
+end:
+	free(work);
+	free(transfers);
+	free(done);
+	return status;
+}
+
+enum status forecast_compute(const struct forecast_setup *setup, struct forecast *f)
+{
+	double ranks = (double)setup->topology.ranks, batch = (double)setup->batch_size;
+	double local = ceil(batch / ranks);
+	*f = (struct forecast){.largest = {.algorithm = ""}};
+	f->accumulation = (int64_t)ceil(local / (double)setup->micro_sequences);
+	f->work = work_of(setup, local / (double)f->accumulation);
+	struct schedule_times times = {
+		.layer_forward = layer_seconds(setup, &f->work, false, f->parts),
+		.layer_backward = layer_seconds(setup, &f->work, true, f->parts),
+	};
+	double layers = setup->model->config.num_hidden_layers;
+	for (int i = 0; i < 5; i++)
+		f->parts[i] *= layers;
+	times.embed_forward = embeddings_seconds(setup, &f->work, false, f->parts);
+	times.embed_backward = embeddings_seconds(setup, &f->work, true, f->parts);
+	f->forward = times.embed_forward + layers * times.layer_forward;
+	f->backward = times.embed_backward + layers * times.layer_backward;
+	f->heads = heads_seconds(setup, &f->work, f->parts);
+	double share = setup->scheme == SCHEME_SHARDED ? ranks
+		       : setup->scheme == SCHEME_HIERARCHICAL ? (double)topology_within_host(&setup->topology).ranks : 1;
+	f->update = update_seconds(setup, 1 / share);
+	f->computing = (double)f->accumulation * (f->forward + f->heads + f->backward) + f->update;
+
+	double least = setup->bucket_bytes;
+	cut_buckets(setup, least, f);
+	for (least = larger(least, 1e6); f->bucket_count > FORECAST_BUCKETS; least *= 2)
+		cut_buckets(setup, least, f);
+	for (int b = 0; b < f->bucket_count && setup->topology.ranks > 1; b++)
+		time_bucket(setup, &f->buckets[b], &f->largest);
+	TRY(run_steps(setup, &times, f));
+	f->exposed = f->communication > 0 ? larger(0, f->step - f->computing) : 0;
+
+	double pieces = ceil(batch / (double)setup->micro_sequences);
+	struct work full = work_of(setup, batch / pieces), all = work_of(setup, batch);
+	f->alone = pieces * forecast_micro_batch(setup, &full) + update_seconds(setup, 1);
+	f->efficiency = f->alone / (ranks * f->step);
+	f->sequences_per_second = batch / f->step;
+	f->tokens_per_second = all.tokens / f->step;
+	f->model_flops = micro_batch_flops(setup, &all);
+	return OK;
+}
