@@ -57,12 +57,13 @@ static void print_memory(const struct plan *plan, const struct plan_result *r)
 	if (plan->on_gpus) {
 		snprintf(note, sizeof(note), "of %s%s", format_size(have, plan->device_memory), r->fits ? "" : ": DOES NOT FIT");
 		memory_row("a GPU", r->device_bytes, note);
-		memory_row("its host", r->host_bytes, "batches read ahead, copies while saving, for each GPU");
+		memory_row("its host", r->host_bytes, "batches read ahead; copies while saving, for the first GPU alone");
 	} else {
 		memory_row("batches", (double)r->memory.batches, "read ahead");
-		memory_row("checkpoint", (double)r->memory.checkpoint, "copies while saving");
+		memory_row("checkpoint", (double)r->memory.checkpoint,
+			   r->devices > 1 ? "copies while saving, in the first rank alone" : "copies while saving");
 		int64_t together = r->devices < plan->topology.per_host ? r->devices : plan->topology.per_host;
-		snprintf(note, sizeof(note), "%" PRId64 " such on a host of %s%s", together, format_size(have, plan->device_memory),
+		snprintf(note, sizeof(note), "%" PRId64 " on a host of %s%s", together, format_size(have, plan->device_memory),
 			 r->fits ? "" : ": DOES NOT FIT");
 		memory_row("a rank", (double)r->memory.total, note);
 	}

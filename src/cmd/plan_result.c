@@ -37,19 +37,16 @@ static void fit_memory(const struct plan *plan, const struct plan_phase *phase, 
 		.capacity = out->capacity,
 		.first_step = 1,
 	};
+	bool shares = strcmp(plan->settings->scheme, "all_reduce") != 0;
 	out->memory = plan_training(plan->model, &limits, batch_size, instances.max_seq_length,
-				    step_reader_bytes(&instances, &steps));
-	double moments = (double)out->memory.moments;
-	if (strcmp(plan->settings->scheme, "all_reduce") != 0)
-		moments /= (double)out->devices;
-	double rest = moments - (double)out->memory.moments;
-	out->memory.moments = (size_t)moments;
+				    step_reader_bytes(&instances, &steps), shares ? (int32_t)out->devices : 1);
 	out->host_bytes = (double)(out->memory.batches + out->memory.checkpoint);
-	out->device_bytes = (double)out->memory.total + rest - out->host_bytes;
-	out->memory.total = (size_t)(out->device_bytes + out->host_bytes);
+	out->device_bytes = (double)out->memory.total - out->host_bytes;
 	int64_t together = out->devices < plan->topology.per_host ? out->devices : plan->topology.per_host;
-	out->fits = plan->on_gpus ? out->device_bytes <= USABLE * plan->device_memory
-				  : (double)out->memory.total * (double)together <= plan->device_memory;
+	/* Copies for checkpoints are made by the first rank alone. */
+	double host = (double)out->memory.total +
+		      (double)(together - 1) * (double)(out->memory.total - out->memory.checkpoint);
+	out->fits = plan->on_gpus ? out->device_bytes <= USABLE * plan->device_memory : host <= plan->device_memory;
 }
 
 /* Micro-batches as asked for; on GPUs otherwise as large as the memory allows, up to the rank's whole share. */
@@ -111,7 +108,7 @@ static struct forecast_setup setup_of(const struct plan *plan, const struct plan
 		.square_length = mean * (mean + longest) / 2,
 		.bucket_bytes = settings->bucket_size * 1e6,
 		.gradient_bytes = plan_gradient_bytes(settings),
-		.weight_bytes = plan->on_gpus && plan->precision != DEVICE_FP32 && plan->precision != DEVICE_TF32 ? 2 : 4,
+		.weight_bytes = 4, /* masters */
 		.update_bytes = strstr(settings->optimizer, "lamb") ? UPDATE_BYTES_LAMB : UPDATE_BYTES_ADAMW,
 		.post_accumulation = settings->post_accumulation,
 		.predictions = mean * phase->settings->masked_lm_prob,

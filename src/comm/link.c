@@ -1,5 +1,6 @@
 #include "comm/link.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -146,16 +147,23 @@ static void consider_switch(struct collective_time *best, const struct topology 
 			    smaller(t->local.switched, (double)t->cards * t->network.bandwidth), "NVLS and tree");
 }
 
-/* Rings of bertc's own transports and of MPI: every step costs the same. */
+/* bertc's ranks of one machine read each other's memory: to add up its share of a sum, a rank reads that share of all, as
+ * many bytes as the whole has; to gather, what it has not. */
+static struct collective_time memory_time(const struct topology *t, enum collective collective, double bytes)
+{
+	double rest = bytes * (double)(t->ranks - 1) / (double)t->ranks;
+	double read = collective == COLLECTIVE_REDUCE_SCATTER ? bytes : collective == COLLECTIVE_ALL_GATHER ? rest : bytes + rest;
+	double latency = (collective == COLLECTIVE_ALL_REDUCE ? 2 : 1) * MEMORY_BASE;
+	return (struct collective_time){latency + read / t->local.bandwidth, latency, t->local.bandwidth, "shared memory"};
+}
+
+/* Rings of MPI and over sockets: every step costs the same. */
 static struct collective_time plain_time(const struct topology *t, int rounds, double bytes)
 {
-	int64_t hosts = topology_hosts(t);
 	double steps = (double)rounds * (double)(t->ranks - 1);
 	double carried = bytes * steps / (double)t->ranks, bandwidth = ring_bandwidth(t);
 	double step = t->network.wire == WIRE_TCP ? TCP_STEP : FAST_NETWORK_STEP;
-	double latency = hosts > 1 ? steps * step : rounds * MEMORY_BASE;
-	return (struct collective_time){latency + carried / bandwidth, latency, bandwidth,
-					hosts > 1 ? "ring" : "shared memory"};
+	return (struct collective_time){steps * step + carried / bandwidth, steps * step, bandwidth, "ring"};
 }
 
 struct collective_time collective_time(const struct topology *t, enum collective collective, double bytes)
@@ -164,7 +172,10 @@ struct collective_time collective_time(const struct topology *t, enum collective
 	int rounds = collective == COLLECTIVE_ALL_REDUCE ? 2 : 1;
 	if (t->ranks <= 1)
 		return best;
-	if (t->local.wire == WIRE_MEMORY || (topology_hosts(t) > 1 && t->network.wire == WIRE_TCP))
+	bool one_host = topology_hosts(t) == 1;
+	if (t->local.wire == WIRE_MEMORY && one_host)
+		return memory_time(t, collective, bytes);
+	if (t->local.wire == WIRE_MEMORY || (!one_host && t->network.wire == WIRE_TCP))
 		return plain_time(t, rounds, bytes);
 	consider_rings(&best, t, rounds, bytes);
 	if (collective == COLLECTIVE_ALL_REDUCE) {
