@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Counts the errors of bertc's sentence splitter on text whose sentences are known.
 
-    dev/measure_sentences.py [--icu LOCALE] FILE...     a sentence a line, a blank line between documents; .gz too
+    dev/measure_sentences.py [--icu LOCALE | --pysbd LANGUAGE] FILE...  a sentence a line, a blank line between documents;
+                                                                        .gz too; dev/gold_sentences.py makes some
 
 The sentences of a document are joined by spaces (by nothing between East Asian characters), split again with `bertc
 extract --text_form paragraphs`, and the borders compared: missed are those not found, wrong those found elsewhere.
---icu splits with ICU's break iterator (UAX 29; package PyICU) instead, for comparison.
+--icu splits with ICU's break iterator (UAX 29; package PyICU) instead, --pysbd with the package pysbd, for comparison.
 """
 import argparse
 import gzip
@@ -73,21 +74,31 @@ def split_icu(texts, locale):
         yield [sentence for sentence in found if sentence]
 
 
+def split_pysbd(texts, language):
+    import pysbd
+    segmenter = pysbd.Segmenter(language=language, clean=False)
+    for text in texts:
+        yield [s.strip() for s in segmenter.segment(text) if s.strip()]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+")
     parser.add_argument("--icu", metavar="LOCALE")
+    parser.add_argument("--pysbd", metavar="LANGUAGE")
     parser.add_argument("--show", type=int, default=0, help="print so many errors of each kind")
     options = parser.parse_args()
     for path in options.files:
         known = list(documents(path))
         texts = [join(sentences) for sentences in known]
-        found = list(split_icu(texts, options.icu)) if options.icu else split_bertc(texts)
-        total = missed = wrong = 0
+        found = list(split_icu(texts, options.icu) if options.icu else
+                     split_pysbd(texts, options.pysbd) if options.pysbd else split_bertc(texts))
+        total = missed = wrong = exact = 0
         shown = [0, 0]
         for text, right, ours in zip(texts, known, found, strict=True):
             a, b = borders(right), borders(ours)
             total += len(a)
+            exact += a == b
             missed += len(a - b)
             wrong += len(b - a)
             packed = text.replace(" ", "")
@@ -96,8 +107,10 @@ def main():
                     if shown[kind] < options.show:
                         shown[kind] += 1
                         print(("missed", "wrong")[kind], packed[max(0, at - 40):at], "|", packed[at:at + 30])
-        print(f"{os.path.basename(path)}: {total} borders, missed {missed} ({100 * missed / total:.2f} %), "
-              f"wrong {wrong} ({100 * wrong / total:.2f} %)")
+        right = total - missed
+        print(f"{os.path.basename(path)}: {exact} of {len(known)} documents exact; {total} borders, missed {missed} "
+              f"({100 * missed / total:.2f} %), wrong {wrong} ({100 * wrong / total:.2f} %): precision "
+              f"{100 * right / max(1, right + wrong):.1f} %, recall {100 * right / total:.1f} %")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <utf8proc.h>
 #include "text/corpus.h"
+#include "text/sentence_words.h"
 #include "text/utf8.h"
 
 #define END_OF_TEXT 0 /* a character that never stands in front of a sentence */
@@ -104,6 +105,12 @@ static bool is_closing(uint32_t c)
 	return false;
 }
 
+/* What closes only where it sticks to the mark, for elsewhere it opens: „Ja.“, »Ja.« */
+static bool is_closing_here(uint32_t c)
+{
+	return c == 0x00AB || c == 0x2018 || c == 0x2039 || c == 0x201C;
+}
+
 /* What may stand before the first letter of a sentence. */
 static bool is_opening(uint32_t c)
 {
@@ -173,92 +180,6 @@ static bool is_letter_or_digit(uint32_t c)
 	       (category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO);
 }
 
-/* Abbreviations of English text. An entry in lower case stands for its capitalised form too; one with
- * capitals is matched as it is. */
-enum abbreviation {
-	ABBREVIATION_NONE,
-	ABBREVIATION_NEVER,  /* always followed by more: Mr. */
-	ABBREVIATION_NUMBER, /* followed by a number, else an ordinary word: No. */
-	ABBREVIATION_MAYBE,  /* may end a sentence: a frequent first word must follow: etc. */
-};
-
-static const struct {
-	enum abbreviation kind;
-	const char *words; /* each between spaces */
-} abbreviations[] = {
-        {ABBREVIATION_NEVER,
-         " mr mrs ms dr messrs mme mlle prof Profs St Sts Gen Col Lt Capt Cpl Sgt Maj Adm Cdr Rev "
-         "Revd Fr Hon Gov Sen Rep Reps Supt Insp Mt Ft vs viz cf ca approx resp incl esp "
-         "Genl Brig Pvt Mgr Msgr Pres Amb v "},
-        {ABBREVIATION_NUMBER,
-         " no nos fig figs vol vols pp p pg ch chap chaps sec sect eq eqs eqn eqns art arts ref "
-         "refs tab par para pt pts bk cap op suppl ext app nr n "},
-        {ABBREVIATION_MAYBE,
-         " etc al inc ltd Co corp Bros Jr Sr Esq Jan Feb Mar Apr Jun Jul Aug Sept Sep Oct Nov Dec "
-         "Mon Tue Tues Wed Thu Thur Thurs Fri Ave Blvd Rd dept univ assn ed eds trans est "
-         "Ala Ariz Ark Calif Colo Conn Del Fla Ga Ind Kan Ky Md Mich Minn Miss Mo Mont Neb Nev "
-         "Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo PhD Phd MD BC AD "
-         "sp spp subsp var cv ssp ibid seq "},
-};
-
-/* Words that start sentences far more often than they follow an abbreviation or an initial, in lower case. */
-static const char sentence_starters[] =
-        " a about after all also although an and another any are as at be because before both but by can "
-        "could did "
-        "do does during each even every few finally first for from further furthermore given had has have he "
-        "hence "
-        "her here his how however i if in indeed instead is it its let many more moreover most my neither "
-        "never "
-        "nevertheless next no nor not nothing now of on once one only or other others our over perhaps "
-        "several she "
-        "should similarly since so some soon still such that the their then there therefore these they this "
-        "those "
-        "though through thus to today together two under unfortunately unless until was we were what "
-        "whatever when "
-        "where whereas whether which while who whose why will with within without would yes yet you your ";
-
-#define WORD_BYTES 16 /* longer words are in no list */
-
-/* Is `word` (of `size` bytes) one of the words of `list`, which stand between spaces? */
-static bool list_has(const char *list, const char *word, size_t size)
-{
-	char pattern[WORD_BYTES + 3];
-
-	if (size == 0 || size > WORD_BYTES)
-		return false;
-	pattern[0] = ' ';
-	memcpy(pattern + 1, word, size);
-	pattern[size + 1] = ' ';
-	pattern[size + 2] = '\0';
-	return strstr(list, pattern) != NULL;
-}
-
-static char ascii_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
-
-static enum abbreviation find_abbreviation(const char *word, size_t size)
-{
-	char lower[WORD_BYTES], title[WORD_BYTES];
-	bool capitals = size > 1;
-
-	if (size > WORD_BYTES)
-		return ABBREVIATION_NONE;
-	for (size_t i = 0; i < size; i++) {
-		capitals = capitals && word[i] >= 'A' && word[i] <= 'Z';
-		lower[i] = i == 0 || capitals ? ascii_lower(word[i]) : word[i];
-		title[i] = i == 0 ? word[i] : ascii_lower(word[i]);
-	}
-	for (size_t k = 0; k < sizeof abbreviations / sizeof *abbreviations; k++) {
-		const char *list = abbreviations[k].words;
-		if (list_has(list, word, size) || list_has(list, lower, size) ||
-		    (capitals && list_has(list, title, size)))
-			return abbreviations[k].kind;
-	}
-	return ABBREVIATION_NONE;
-}
-
 /* The text and what has been found out about it. */
 struct splitter {
 	const char *text;
@@ -323,39 +244,31 @@ static bool is_number_word(const struct splitter *s, size_t at)
 	return digit || (roman && length > 0);
 }
 
+/* The word at `at`: ASCII letters, and bytes of others. */
+static size_t word_size(const struct splitter *s, size_t at, bool ascii)
+{
+	size_t size = 0;
+	while (at + size < s->size && size < SENTENCE_WORD_BYTES) {
+		char c = s->text[at + size];
+		if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && (ascii || !(c & 0x80)))
+			break;
+		size++;
+	}
+	return size;
+}
+
 static bool is_starter(const struct splitter *s, size_t at)
 {
-	char word[WORD_BYTES];
-	size_t size = 0;
-
-	while (at + size < s->size && size < WORD_BYTES) {
-		char c = ascii_lower(s->text[at + size]);
-		if (c < 'a' || c > 'z')
-			break;
-		word[size++] = c;
-	}
+	size_t size = word_size(s, at, true);
 	/* A capital alone may be an initial: "A. B. Smith" */
 	if (size == 1 && at + 1 < s->size && s->text[at + 1] == '.')
 		return false;
-	return list_has(sentence_starters, word, size);
+	return sentence_starter(s->text + at, size);
 }
 
-/* What follows a German ordinal number. */
 static bool is_ordinal_noun(const struct splitter *s, size_t at)
 {
-	static const char nouns[] =
-	        " januar jänner februar märz april mai juni juli august september oktober november "
-	        "dezember jahrhundert jahrhunderts jh jhd ";
-	char word[WORD_BYTES];
-	size_t size = 0;
-
-	while (at + size < s->size && size < WORD_BYTES) {
-		char c = ascii_lower(s->text[at + size]);
-		if (!(c >= 'a' && c <= 'z') && !(c & 0x80))
-			break;
-		word[size++] = c;
-	}
-	return list_has(nouns, word, size);
+	return sentence_ordinal_noun(s->text + at, word_size(s, at, false));
 }
 
 /* Does the full stop after the word [word, period) end the sentence that began at `begin`? `next` is where
@@ -368,7 +281,7 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 		return true; /* "(vitamin D). Then" */
 	while (word > begin) {
 		uint32_t c = character_before(s, begin, word);
-		if (utf8_is_space(c) || is_opening(c))
+		if (utf8_is_space(c) || is_opening(c) || c == '/')
 			break;
 		word -= utf8_decode_last(s->text + begin, word - begin, &c);
 	}
@@ -398,7 +311,7 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 	if (digits > 0 && digits <= 2 && letters == 0 && dots == 0 && is_ordinal_noun(s, next))
 		return false; /* am 3. Oktober */
 	if (number_next && letters > 0 && letters <= 3 && digits == 0 && dots == 0 &&
-	    is_lower(character_at(s, word, &after)))
+	    is_lower(character_at(s, word, &after)) && !sentence_short_word(s->text + word, size))
 		return false; /* c. 650, ur. 12, nr. 5 */
 	if (letters == 1 && digits == 0 && dots == 0) {
 		/* an initial, or "vitamin C."; z. B., d. h., yet not "John's." */
@@ -409,12 +322,15 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 		/* e.g. U.S. a.m. Ph.D. */
 		char lower[4] = {0};
 		for (size_t i = 0; i < size && i < 3; i++)
-			lower[i] = ascii_lower(s->text[word + i]);
+			lower[i] = (char)(s->text[word + i] | 0x20);
 		if (size == 3 && (memcmp(lower, "e.g", 3) == 0 || memcmp(lower, "i.e", 3) == 0))
 			return false;
+		if (sentence_dose_word(s->text + word, size) && is_upper(character_at(s, next, &after)) &&
+		    is_lower(character_at(s, after, &after)))
+			return true; /* "10 mg i.v. Blood was drawn." */
 		return starter;
 	}
-	switch (find_abbreviation(s->text + word, size)) {
+	switch (sentence_abbreviation(s->text + word, size)) {
 	case ABBREVIATION_NEVER:
 		return false;
 	case ABBREVIATION_NUMBER:
@@ -428,6 +344,31 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 		break;
 	}
 	return true;
+}
+
+/* Past the quotes and brackets that close a sentence behind its mark. */
+static size_t skip_closing(const struct splitter *s, size_t at)
+{
+	size_t after, end;
+	uint32_t c;
+	while (is_closing(c = character_at(s, at, &after)))
+		at = after;
+	for (end = at; is_closing_here(c);) {
+		end = after;
+		c = character_at(s, end, &after);
+	}
+	/* 他走了。“好”: followed by a letter it opens. */
+	if (c == END_OF_TEXT || utf8_is_space(c) || c == ',')
+		at = end;
+	/* « Oui. » has spaces within; »Ja« has none. */
+	size_t next = skip_spaces(s, at);
+	c = character_at(s, next, &after);
+	if (next > at && (c == 0x00BB || c == 0x203A)) {
+		c = character_at(s, after, &end);
+		if (c == END_OF_TEXT || utf8_is_space(c) || c == '.' || c == ',' || c == ';')
+			return after;
+	}
+	return at;
 }
 
 /* Notes that stick to the mark: "data.2 We", "cells.[12,13] We". Returns the offset behind them, or `at`. */
@@ -489,7 +430,7 @@ static bool sentence_ends(struct splitter *s, size_t begin, size_t mark, size_t 
 		return !is_lower(c) && !(c < 0x80 && !is_letter_or_digit(c));
 
 	/* To the first letter, past what opens a sentence. Quotes that only close one are no opening. */
-	while (is_opening(c)) {
+	while (is_opening(c) || c == 0x00BB || c == 0x203A) {
 		next = after;
 		c = character_at(s, next, &after);
 	}
@@ -539,18 +480,22 @@ enum status sentences_split(const char *text, size_t size,
 
 		/* A run of marks counts as its strongest: "?!", "...", "。。。" */
 		int marks = 1;
+		bool goes_on = false;
 		for (enum mark more; (more = mark_of(c = character_at(&s, at, &after))) != MARK_NONE;
 		     at = after) {
 			if (more == MARK_FULL || kind == MARK_CLAUSE ||
 			    (more == MARK_STRONG && kind != MARK_FULL))
 				kind = more;
+			goes_on = c == ';' && kind != MARK_FULL;
 			marks++;
+		}
+		if (goes_on) { /* "10 mg i.p.; 48 h later" */
+			last = at;
+			continue;
 		}
 		if (kind == MARK_PERIOD && marks > 1)
 			kind = MARK_ELLIPSIS;
-		size_t close = at;
-		while (is_closing(c = character_at(&s, close, &after)))
-			close = after;
+		size_t close = skip_closing(&s, at);
 		bool quoted = close > at;
 		close = skip_note(&s, begin, mark, close);
 		if (has_word(&s, begin, mark) && sentence_ends(&s, begin, mark, close, kind, quoted, depth)) {

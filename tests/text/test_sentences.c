@@ -60,6 +60,22 @@ static const char *const cases[] = {
         "ሰላም። |እሺ",
         "Это так. |Это тоже. это дальше. |Да",
         "¿Qué? |¡Sí! |¿Cómo",
+        /* quotes that open elsewhere close at a mark; French spaces */
+        "„Komm mit.“ |Er ging. |»Nein.« |„Warum?“ fragte sie. |‚Gut.‘ |Ende",
+        "Elle dit : « C’est bon. » |Puis « Quoi ? » |Il rit : « Non. », dit-on. |Fin",
+        "Er rief. |»Wer da?« |Stille",
+        /* abbreviations and numbers of other languages */
+        "Am 3. Mai kam Dr. Kern bzw. Frau Prof. Lang in die Weber Str. 5 an. |So war es",
+        "Vgl. Abb. 3 und Bd. IV, z. B. Seite 9. |Etwa 5 Mio. Menschen. |Ja",
+        "El Sr. Vega y la Srta. Luz fueron con el Lic. Mora. |Hoy no",
+        "Pan Kowal mieszka przy ul. Leśnej w woj. śląskim. |Koniec",
+        "Он жил на ул. Лесной в г. Орле, см. рис. 4. |А. И. Петров и проф. Седов. |Конец",
+        /* a number begins a sentence after a short word, and goes on after an abbreviation */
+        "It was hot. |30 degrees. |We let him in. |12 came too. |See c. 650 and ca. 20",
+        "This is one. |2. And that is two. |3. Last",
+        "She gave 10 mg i.p.; 48 h later Pfc. Dale of Miller/J.D. Ross left. |Then",
+        "They got 5 mg/kg i.v. |Blood was drawn at 6 p.m. Monday. |Others i.p. MK-801. |End",
+        "他走了。|“好吗？”|她问。",
         /* nothing that is no sentence */
         "... Then",
         "* * *",

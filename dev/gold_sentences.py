@@ -1,0 +1,76 @@
+"""Texts whose sentences people have marked, for dev/measure_sentences.py: a sentence a line, a blank line between
+documents.
+
+    gold_sentences.py golden english_golden_rules.py    the 48 rules of pySBD and pragmatic_segmenter (its source package,
+                                                        benchmarks/)
+    gold_sentences.py segtok segmenter_test.py          segtok's examples (its source package), one document
+    gold_sentences.py conll FILE...                     documents of a file of tokens (BC5CDR, CoNLL), put together again
+    gold_sentences.py tsv COLUMN FILE                   single sentences of a column, ten a document (MRPC; CoLA: column 3)
+
+Of the last two, documents are left out in which a sentence begins in lower case or ends without a mark: what was cut off
+or is no sentence says nothing of borders.
+"""
+import re
+import sys
+
+
+def put_together(tokens):
+    """Text of tokens, with spaces as people write them."""
+    text = " ".join(tokens)
+    text = re.sub(r" ([,.;:?!%)\]}])", r"\1", text)
+    text = re.sub(r"([(\[{$]) ", r"\1", text)
+    text = re.sub(r" n 't\b", "n't", re.sub(r" '(s|t|re|ve|ll|d|m)\b", r"'\1", text))
+    text = text.replace(" - ", "-").replace(" / ", "/")
+    pieces, opens = text.split('"'), True
+    text = pieces[0]
+    for i, piece in enumerate(pieces[1:], 2):
+        # Of an odd number the last one closes, what it opened was said before.
+        opens = opens and not (i == len(pieces) and not piece.strip(" .,!?'"))
+        text = (text.rstrip() + ' "' if opens else text.rstrip() + '"') + (piece.lstrip() if opens else piece)
+        opens = not opens
+    return text.strip()
+
+
+def whole(document):
+    return all(not s[0].islower() and s.rstrip("\"')]}”’")[-1:] in set(".!?") for s in document)
+
+
+def conll(paths):
+    for path in paths:
+        document, tokens = [], []
+        with open(path, encoding="utf-8") as file:
+            for line in [*file, "\n", "-DOCSTART-\n"]:
+                if line.startswith("-DOCSTART-"):
+                    if document and whole(document):
+                        yield document
+                    document, tokens = [], []
+                elif line.strip():
+                    tokens.append(line.split()[0])
+                elif tokens:
+                    document.append(put_together(tokens))
+                    tokens = []
+
+
+def tsv(column, path):
+    with open(path, encoding="utf-8") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file]
+    sentences = [put_together(row[int(column)].split()) for row in rows if len(row) > int(column)]
+    sentences = [s for s in sentences if s and whole([s])]
+    return [sentences[i:i + 10] for i in range(0, len(sentences), 10)]
+
+
+def golden(path):
+    rules = {}
+    with open(path, encoding="utf-8") as file:
+        exec(file.read(), rules)  # a list of pairs
+    return [[" ".join(s.split()) for s in sentences] for _, sentences in rules["GOLDEN_EN_RULES"]]
+
+
+def segtok(path):
+    with open(path, encoding="utf-8") as file:
+        return [re.search(r'OSPL = """(.*?)"""', file.read(), re.S).group(1).split("\n")]
+
+
+kind, *arguments = sys.argv[1:]
+documents = {"golden": golden, "segtok": segtok, "tsv": tsv, "conll": lambda *paths: conll(paths)}[kind](*arguments)
+print("\n\n".join("\n".join(document) for document in documents))
