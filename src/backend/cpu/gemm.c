@@ -52,7 +52,7 @@ void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void 
 int64_t gemm_rows_best(int64_t k)
 {
 	/* Of a longer k a part is in the cache at a time, beside the sums of all columns. */
-	int64_t most = k > GEMM_PART ? 256 : (int64_t)GEMM_ROWS_BYTES / (2 * gemm_blocks(k) * GEMM_BLOCK) / 128 * 128;
+		int64_t most = k > GEMM_PART ? 256 : (int64_t)GEMM_ROWS_BYTES / (2 * gemm_blocks(k) * GEMM_BLOCK) / 128 * 128;
 	return least(most < 128 ? 128 : most, GEMM_ROWS_MOST);
 }
 
@@ -70,12 +70,14 @@ static const char *panel_at(const struct part *part, int64_t column, int64_t blo
 	return (const char *)part->p->packed + column / 16 * part->panel_bytes + (part->first + block) * GEMM_BLOCK * 32;
 }
 
-/* 32 columns for all rows, in runs along k whose panel stays in L1, most of it. */
+/* 32 columns for all rows, in runs along k whose panel stays in L1: all of it where sums are stored often, most of it
+ * where the whole k can be one run. */
 static void multiply_columns(const struct part *part, int64_t column, float *out, int64_t out_row, bool accumulate)
 {
-	enum { RUN = 24 };
+	enum { RUN = 16, ONLY_RUN = 24 };
 	const struct row_product *p = part->p;
-	int64_t runs = (part->blocks + RUN - 1) / RUN, run = (part->blocks + runs - 1) / runs;
+	int64_t longest = part->blocks <= ONLY_RUN && !accumulate && part->is_last ? ONLY_RUN : RUN;
+	int64_t runs = (part->blocks + longest - 1) / longest, run = (part->blocks + runs - 1) / runs;
 	int64_t block = gemm_block_bytes(p->kernels);
 	for (int64_t i = 0; i < part->blocks; i += run) {
 		bool ends = i + run >= part->blocks, is_last = ends && column + GEMM_BLOCK >= p->n;
@@ -85,13 +87,14 @@ static void multiply_columns(const struct part *part, int64_t column, float *out
 		        .left = (const char *)p->blocks + i * block,
 		        .left_m = part->blocks * block,
 		        .right = panel_at(part, column, i),
-		        .next = is_last ? NULL
-		                : ends  ? panel_at(part, column + GEMM_BLOCK, 0)
-		                        : panel_at(part, column, i + run),
 		        .half = part->panel_bytes,
 		        .out = out,
 		        .out_row = out_row,
 		        .accumulate = accumulate || i > 0,
+		        .fetch = {.from = ends ? panel_at(part, column + GEMM_BLOCK, 0) : panel_at(part, column, i + run),
+		                  .rows = is_last ? 0 : 2,
+		                  .row_bytes = (ends ? run : least(run, part->blocks - i - run)) * GEMM_BLOCK * 32,
+		                  .stride = part->panel_bytes},
 		});
 	}
 }

@@ -18,6 +18,12 @@
 
 enum { GEMM_BLOCK = 32 };
 
+/* Memory that a product on AMX brings into L2 meanwhile, a part at each step; rows 0: nothing. */
+struct gemm_fetch {
+	const void *from;
+	int64_t rows, row_bytes, stride; /* bytes */
+};
+
 /* out (32m, 32n) = or += left (32m, 32k) right (32k, 32n). Strides between blocks are bytes. */
 struct block_product {
 	int64_t m, n, k; /* in blocks */
@@ -28,11 +34,7 @@ struct block_product {
 	float *out;
 	int64_t out_m, out_n, out_row; /* floats to the next block along m, along n; to the next row */
 	bool accumulate;
-	/* Optional: what AMX brings into L2 meanwhile, a part at each step. */
-	struct {
-		const void *from;
-		int64_t bytes;
-	} fetch[2];
+	struct gemm_fetch fetch[2];
 };
 
 /* out (32m, 32) = or += left (32m, 32k) times 32 columns of a packed weight. Blocks of the left operand follow each
@@ -42,11 +44,11 @@ struct panel_product {
 	const void *left;
 	int64_t left_m;     /* bytes to the next block along m */
 	const void *right;  /* pairs of k, 16 columns; the other 16 are `half` bytes further */
-	const void *next;   /* the same of the panel to come, fetched ahead */
 	int64_t half;
 	float *out;
 	int64_t out_row; /* floats to the next row */
 	bool accumulate;
+	struct gemm_fetch fetch; /* the panel to come */
 };
 
 /* Lays 32 rows of 32 elements of a matrix, `row_elements` apart, into one block. */

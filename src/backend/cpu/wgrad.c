@@ -144,10 +144,14 @@ static void multiply_run(const struct job *job, const struct rectangle *rect, in
 		        .out_row = PANEL,
 		        .accumulate = step > 0,
 		};
-		product.fetch[0].from = is_last ? left + (step + run) * block : left + (o + 1) * l->panel_bytes + step * block;
-		product.fetch[0].bytes = (is_last ? next : run) * block;
-		product.fetch[1].from = right + o * l->panel_bytes + (step + run) * block;
-		product.fetch[1].bytes = o < rect->inputs ? next * block : 0;
+		product.fetch[0] = (struct gemm_fetch){
+		        .from = is_last ? left + (step + run) * block : left + (o + 1) * l->panel_bytes + step * block,
+		        .rows = 1,
+		        .row_bytes = (is_last ? next : run) * block};
+		if (o < rect->inputs)
+			product.fetch[1] = (struct gemm_fetch){.from = right + o * l->panel_bytes + (step + run) * block,
+			                                       .rows = 1,
+			                                       .row_bytes = next * block};
 		job->kernels->multiply(&product);
 	}
 }

@@ -157,21 +157,49 @@ INLINE void store_outputs(char *top, int64_t row)
 	_tile_stored(3, bottom + 64, row);
 }
 
-/* Fetches up to `lines` cache lines of what is left of [*from, end) into L2. */
-INLINE void fetch_lines(const char **from, const char *end, int64_t lines)
-{
-	for (; lines > 0 && *from < end; lines--, *from += ROW)
-		_mm_prefetch(*from, _MM_HINT_T1);
-}
-
-/* What the next steps will need: parts of p->fetch, and two rows of the sums of the block that comes next. */
-struct ahead {
-	const char *from[2], *end[2];
-	int64_t lines;
-	const char *sums;
+/* What is still to be fetched into L2, and how much of it at a step. */
+struct walk {
+	const char *line, *end; /* in a row */
+	int64_t rows, row_bytes, stride, lines;
 };
 
-static void bf16_block(const struct block_product *p, const char *left, const char *right, float *out, struct ahead *ahead)
+INLINE struct walk walk_start(const struct gemm_fetch *f, int64_t steps)
+{
+	int64_t lines = f->rows * ((f->row_bytes + ROW - 1) / ROW);
+	return (struct walk){.line = f->from,
+	                     .end = (const char *)f->from + f->row_bytes,
+	                     .rows = f->row_bytes > 0 ? f->rows : 0,
+	                     .row_bytes = f->row_bytes,
+	                     .stride = f->stride,
+	                     .lines = (lines + steps - 1) / steps};
+}
+
+INLINE void walk_on(struct walk *w)
+{
+	for (int64_t i = 0; i < w->lines && w->rows > 0; i++) {
+		_mm_prefetch(w->line, _MM_HINT_T1);
+		w->line += ROW;
+		if (w->line >= w->end) {
+			w->end += w->stride;
+			w->line = w->end - w->row_bytes;
+			w->rows--;
+		}
+	}
+}
+
+/* Two of the 32 rows of sums that the next block will begin with, into L1. */
+INLINE void fetch_sums(const char *sums, int64_t row, int64_t step)
+{
+	if (step >= N / 2)
+		return;
+	for (int i = 0; i < 2; i++) {
+		_mm_prefetch(sums + (2 * step + i) * row, _MM_HINT_T0);
+		_mm_prefetch(sums + (2 * step + i) * row + ROW, _MM_HINT_T0);
+	}
+}
+
+static void bf16_block(const struct block_product *p, const char *left, const char *right, float *out, const float *next,
+                       struct walk walk[2])
 {
 	int64_t row = p->out_row * (int64_t)sizeof(float);
 	load_outputs((const char *)out, row, p->accumulate);
@@ -186,36 +214,26 @@ static void bf16_block(const struct block_product *p, const char *left, const ch
 		_tile_dpbf16ps(3, 5, 7);
 		left += p->left_k;
 		right += p->right_k;
-		for (int i = 0; i < 2; i++)
-			fetch_lines(&ahead->from[i], ahead->end[i], ahead->lines);
-		if (p->accumulate && step < N / 2) {
-			for (int i = 0; i < 2; i++, ahead->sums += row) {
-				_mm_prefetch(ahead->sums, _MM_HINT_T0);
-				_mm_prefetch(ahead->sums + ROW, _MM_HINT_T0);
-			}
-		}
+		walk_on(&walk[0]);
+		walk_on(&walk[1]);
+		if (p->accumulate)
+			fetch_sums((const char *)next, row, step);
 	}
 	store_outputs((char *)out, row);
 }
 
 void KERNEL(gemm_multiply_bf16)(const struct block_product *p)
 {
-	struct ahead ahead = {.lines = 0};
 	int64_t steps = p->m * p->n * p->k;
-	for (int i = 0; i < 2; i++) {
-		ahead.from[i] = p->fetch[i].from;
-		ahead.end[i] = ahead.from[i] + p->fetch[i].bytes;
-		int64_t lines = (p->fetch[i].bytes + ROW * steps - 1) / (ROW * steps);
-		ahead.lines = lines > ahead.lines ? lines : ahead.lines;
-	}
+	struct walk walk[2] = {walk_start(&p->fetch[0], steps), walk_start(&p->fetch[1], steps)};
 	/* The compiler does not know that tile loads read memory: all stores before must be done. */
 	__asm__ volatile("" ::: "memory");
 	for (int64_t m = 0; m < p->m; m++) {
 		for (int64_t n = 0; n < p->n; n++) {
 			float *out = p->out + m * p->out_m + n * p->out_n;
-			ahead.sums = (const char *)(n + 1 < p->n ? out + p->out_n : p->out + (m + 1) * p->out_m);
+			const float *next = n + 1 < p->n ? out + p->out_n : p->out + (m + 1) * p->out_m;
 			bf16_block(p, (const char *)p->left + m * p->left_m, (const char *)p->right + n * p->right_n, out,
-			           &ahead);
+			           next, walk);
 		}
 	}
 	__asm__ volatile("" ::: "memory");
@@ -241,13 +259,13 @@ INLINE void panel_step(const char *left, const char *right, int64_t half, bool r
 }
 
 /* The panel meets left blocks that come from L2. Its first RESIDENT blocks (32 KiB) stay in L1; the left blocks and the
- * rest of the panel pass without staying, which is faster than a panel that fills L1 or sums that are stored more often.
- * The next panel is brought into L2 meanwhile, a few lines at each step. */
+ * rest of the panel pass without staying, which is faster than a panel that fills L1 or sums that are stored more
+ * often. */
 void KERNEL(gemm_multiply_panel)(const struct panel_product *p)
 {
 	enum { RESIDENT = 16 };
-	int64_t row = p->out_row * (int64_t)sizeof(float), lines = p->m < 16 ? (16 + p->m - 1) / p->m : 1;
-	const char *next = p->next, *end = next + p->k * HALF;
+	int64_t row = p->out_row * (int64_t)sizeof(float), steps = p->m * p->k;
+	struct walk walk = walk_start(&p->fetch, steps);
 	__asm__ volatile("" ::: "memory");
 	for (int64_t m = 0; m < p->m; m++) {
 		const char *left = (const char *)p->left + m * p->left_m, *right = p->right;
@@ -260,12 +278,9 @@ void KERNEL(gemm_multiply_panel)(const struct panel_product *p)
 				panel_step(left, right, p->half, false);
 			left += 2 * HALF;
 			right += HALF;
-			if (next) {
-				for (int64_t i = 0; i < lines && next < end; i++, next += ROW) {
-					_mm_prefetch(next, _MM_HINT_T1);
-					_mm_prefetch(next + p->half, _MM_HINT_T1);
-				}
-			}
+			walk_on(&walk);
+			if (p->accumulate)
+				fetch_sums(out + N * row, row, step);
 		}
 		store_outputs(out, row);
 	}
