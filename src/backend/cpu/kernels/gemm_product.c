@@ -198,8 +198,9 @@ INLINE void fetch_sums(const char *sums, int64_t row, int64_t step)
 	}
 }
 
-static void bf16_block(const struct block_product *p, const char *left, const char *right, float *out, const float *next,
-                       struct walk walk[2])
+/* With `ahead` what the next blocks need is fetched: not for operands that are in L1 anyway. */
+INLINE void bf16_block(const struct block_product *p, const char *left, const char *right, float *out, bool ahead,
+                       const float *next, struct walk walk[2])
 {
 	int64_t row = p->out_row * (int64_t)sizeof(float);
 	load_outputs((const char *)out, row, p->accumulate);
@@ -214,28 +215,40 @@ static void bf16_block(const struct block_product *p, const char *left, const ch
 		_tile_dpbf16ps(3, 5, 7);
 		left += p->left_k;
 		right += p->right_k;
-		walk_on(&walk[0]);
-		walk_on(&walk[1]);
-		if (p->accumulate)
-			fetch_sums((const char *)next, row, step);
+		if (ahead) {
+			walk_on(&walk[0]);
+			walk_on(&walk[1]);
+			if (p->accumulate)
+				fetch_sums((const char *)next, row, step);
+		}
 	}
 	store_outputs((char *)out, row);
 }
 
-void KERNEL(gemm_multiply_bf16)(const struct block_product *p)
+INLINE void bf16_blocks(const struct block_product *p, bool ahead)
 {
 	int64_t steps = p->m * p->n * p->k;
-	struct walk walk[2] = {walk_start(&p->fetch[0], steps), walk_start(&p->fetch[1], steps)};
-	/* The compiler does not know that tile loads read memory: all stores before must be done. */
-	__asm__ volatile("" ::: "memory");
+	struct walk walk[2] = {{.rows = 0}, {.rows = 0}};
+	for (int i = 0; ahead && i < 2; i++)
+		walk[i] = walk_start(&p->fetch[i], steps);
 	for (int64_t m = 0; m < p->m; m++) {
 		for (int64_t n = 0; n < p->n; n++) {
 			float *out = p->out + m * p->out_m + n * p->out_n;
 			const float *next = n + 1 < p->n ? out + p->out_n : p->out + (m + 1) * p->out_m;
 			bf16_block(p, (const char *)p->left + m * p->left_m, (const char *)p->right + n * p->right_n, out,
-			           next, walk);
+			           ahead, next, walk);
 		}
 	}
+}
+
+void KERNEL(gemm_multiply_bf16)(const struct block_product *p)
+{
+	/* The compiler does not know that tile loads read memory: all stores before must be done. */
+	__asm__ volatile("" ::: "memory");
+	if (p->fetch[0].rows > 0)
+		bf16_blocks(p, true);
+	else
+		bf16_blocks(p, false);
 	__asm__ volatile("" ::: "memory");
 }
 
