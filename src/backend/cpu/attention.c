@@ -6,13 +6,15 @@
  *   backward   s' = k q'      p' = exp(s' - lse)    dp' = v dy'      ds' = p' (dp' - delta)
  *              dv += p' dy    dk += ds' q           dq' += k' ds'
  *
- * A forward task is a block of queries of one head of one sequence, a backward task one head of one sequence.
- * How a sequence is cut depends on nothing but its length, so results do not depend on the threads.
+ * A task is some neighbouring heads of one sequence, forward for a block of queries. What a head needs lies in pieces of
+ * 128 bytes, which no processor fetches by itself, so each head's kernels fetch them for the next one. How a sequence
+ * is cut depends on nothing but its length, so results do not depend on the threads.
  */
 #include "backend/cpu/attention.h"
 
 #include <math.h>
 #include <string.h>
+#include "backend/cpu/cpu.h"
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/kernels/attention_kernels.h"
@@ -61,6 +63,8 @@ struct call {
 	char *workspace;                  /* of the workers */
 	size_t worker_bytes;
 	int64_t query_blocks;      /* forward: of the longest sequence */
+	int64_t task_heads;
+	bool past; /* results are too large for the caches */
 	const struct weight *bias; /* backward */
 	bool overwrite;
 	float *bias_parts; /* (sequences, 3H): each head's column sums of dqkv */
@@ -69,12 +73,14 @@ struct call {
 /* One head of one sequence. */
 struct head {
 	int64_t sequence, head, start, length;
+	bool is_last; /* of its task */
 	struct attention_dropout dropout;
 };
 
-static struct head head_of(const struct call *c, int64_t index)
+static struct head head_of(const struct call *c, int64_t sequence, int64_t head)
 {
-	struct head h = {.sequence = index / c->heads, .head = index % c->heads, .dropout = c->dropout};
+	struct head h = {.sequence = sequence, .head = head, .dropout = c->dropout};
+	h.is_last = head + 1 == c->heads || (head + 1) % c->task_heads == 0;
 	h.start = c->batch->starts[h.sequence];
 	h.length = c->batch->starts[h.sequence + 1] - h.start;
 	h.dropout.head = (uint32_t)h.head;
@@ -102,6 +108,33 @@ static void pack(const struct call *c, block_pack *how, struct tensor t, const s
 	          column_stride);
 }
 
+/* Part `number` of `count` of the rows [token, token + rows) of a part of a tensor, as the task's next head has them. */
+static struct gemm_fetch ahead(const struct call *c, const struct head *h, struct tensor t, int64_t part, int64_t token,
+                               int64_t rows, int64_t number, int64_t count)
+{
+	int64_t element = (int64_t)dtype_bytes(t.dtype), first = rows * number / count;
+	if (h->is_last)
+		return (struct gemm_fetch){.rows = 0};
+	return (struct gemm_fetch){.from = (char *)at(t, c, h, token + first, part) + c->size * element,
+	                           .rows = rows * (number + 1) / count - first,
+	                           .row_bytes = c->size * element,
+	                           .stride = t.columns * element};
+}
+
+/* As many heads as leave enough tasks for all threads. */
+static void choose_tasks(struct call *c, int64_t blocks, int threads)
+{
+	enum { TASKS = 8 }; /* for each thread: their ends lie close together */
+	c->task_heads = c->heads;
+	while (c->task_heads > 1 && blocks * (c->heads / c->task_heads) < (int64_t)TASKS * threads)
+		c->task_heads = (c->task_heads + 1) / 2;
+}
+
+static int64_t tasks_of_sequence(const struct call *c)
+{
+	return (c->heads + c->task_heads - 1) / c->task_heads;
+}
+
 /* Scratch of a forward task. */
 struct forward {
 	char *k;                                  /* left (key, depth) */
@@ -127,10 +160,12 @@ static size_t lay_out_forward(struct forward *f, struct arena arena, int64_t dep
 	return (size_t)round_up((int64_t)arena.used, ARENA_ALIGNMENT);
 }
 
-/* One stripe of queries meets one block of keys. */
+/* One stripe of the queries [first, first + queries) meets one block of keys. */
 static void forward_stripe(const struct call *c, const struct head *h, const struct forward *f,
-                           int64_t stripe, int64_t query, int64_t key, int64_t keys)
+                           int64_t stripe, int64_t first, int64_t queries, int64_t key, int64_t keys)
 {
+	int64_t query = first + stripe * STRIPE, stripes = gemm_blocks(queries);
+	int64_t number = key / KEYS * stripes + stripe, count = (h->length + KEYS - 1) / KEYS * stripes;
 	int64_t key_blocks = gemm_blocks(keys), stripe_floats = c->depth * STRIPE * STRIPE;
 	float *y = f->y + stripe * stripe_floats;
 	float correction[STRIPE];
@@ -159,6 +194,9 @@ static void forward_stripe(const struct call *c, const struct head *h, const str
 	        .sum = f->sum[stripe],
 	        .correction = correction,
 	        .probabilities = f->probabilities,
+	        .fetch = {ahead(c, h, c->qkv, 0, first, queries, number, count),
+	                  ahead(c, h, c->qkv, 1, 0, h->length, number, count),
+	                  ahead(c, h, c->qkv, 2, 0, h->length, number, count)},
 	});
 	if (key > 0)
 		c->kernels->scale(y, c->depth * STRIPE, correction);
@@ -178,14 +216,8 @@ static void forward_stripe(const struct call *c, const struct head *h, const str
 	});
 }
 
-static void forward_task(void *context, int64_t index, int worker)
+static void forward_head(const struct call *c, struct head h, int64_t first, int64_t queries, int worker)
 {
-	const struct call *c = context;
-	struct head h = head_of(c, index / c->query_blocks);
-	int64_t first = index % c->query_blocks * FORWARD_QUERIES,
-	        queries = least(FORWARD_QUERIES, h.length - first);
-	if (queries <= 0)
-		return;
 	struct forward f;
 	struct arena arena = {.base = (unsigned char *)c->workspace + (size_t)worker * c->worker_bytes,
 	                      .capacity = c->worker_bytes};
@@ -201,7 +233,7 @@ static void forward_task(void *context, int64_t index, int worker)
 		pack(c, c->gemm->left_from_columns, c->qkv, &h, 2, key, keys, f.v, c->block,
 		     KEY_BLOCKS * c->block);
 		for (int64_t q = 0; q < queries; q += STRIPE)
-			forward_stripe(c, &h, &f, q / STRIPE, first + q, key, keys);
+			forward_stripe(c, &h, &f, q / STRIPE, first, queries, key, keys);
 	}
 	c->gemm->end();
 
@@ -218,9 +250,22 @@ static void forward_task(void *context, int64_t index, int worker)
 		        .factors = factors,
 		        .to = at(c->y, c, &h, first + q, 0),
 		        .to_row = c->y.columns,
+		        .past = c->past,
 		});
 		for (int64_t i = 0; c->lse.data && i < rows; i++)
 			*lse_at(c, &h, first + q + i) = largest[i] * c->scale + logf(sum[i]);
+	}
+}
+
+static void forward_task(void *context, int64_t index, int worker)
+{
+	const struct call *c = context;
+	int64_t first = index % c->query_blocks * FORWARD_QUERIES, group = index / c->query_blocks % tasks_of_sequence(c);
+	int64_t sequence = index / c->query_blocks / tasks_of_sequence(c);
+	for (int64_t i = group * c->task_heads; i < least(c->heads, (group + 1) * c->task_heads); i++) {
+		struct head h = head_of(c, sequence, i);
+		if (first < h.length)
+			forward_head(c, h, first, least(FORWARD_QUERIES, h.length - first), worker);
 	}
 }
 
@@ -288,7 +333,7 @@ static void backward_queries(const struct call *c, const struct head *h, const s
 
 /* left (key, depth) times one stripe's right (depth, query). */
 static void multiply_depth(const struct call *c, const char *left, const char *right, int64_t key_blocks,
-                           float *out)
+                           float *out, struct gemm_fetch fetch)
 {
 	c->gemm->multiply(&(struct block_product){
 	        .m = key_blocks,
@@ -302,6 +347,7 @@ static void multiply_depth(const struct call *c, const char *left, const char *r
 	        .out = out,
 	        .out_m = STRIPE * STRIPE,
 	        .out_row = STRIPE,
+	        .fetch = {fetch},
 	});
 }
 
@@ -311,8 +357,11 @@ static void backward_stripe(const struct call *c, const struct head *h, const st
 {
 	int64_t key_blocks = gemm_blocks(keys), panel = c->depth * c->block,
 	        column = stripe % BACKWARD_STRIPES * c->block;
-	multiply_depth(c, b->k, b->q_depth + stripe * panel, key_blocks, b->scores);
-	multiply_depth(c, b->v, b->dy_depth + stripe * panel, key_blocks, b->dprobabilities);
+	int64_t number = key / KEYS * b->stripes + stripe, count = (h->length + KEYS - 1) / KEYS * b->stripes;
+	multiply_depth(c, b->k, b->q_depth + stripe * panel, key_blocks, b->scores,
+	               ahead(c, h, c->dy, 0, 0, h->length, number, count));
+	multiply_depth(c, b->v, b->dy_depth + stripe * panel, key_blocks, b->dprobabilities,
+	               ahead(c, h, c->y, 0, 0, h->length, number, count));
 	c->kernels->gradient(&(struct attention_gradient){
 	        .scores = b->scores,
 	        .dprobabilities = b->dprobabilities,
@@ -328,6 +377,9 @@ static void backward_stripe(const struct call *c, const struct head *h, const st
 	        .dscores = b->dscores + column,
 	        .left_m = BACKWARD_STRIPES * c->block,
 	        .dscores_right = b->dscores_right,
+	        .fetch = {ahead(c, h, c->qkv, 0, 0, h->length, number, count),
+	                  ahead(c, h, c->qkv, 1, 0, h->length, number, count),
+	                  ahead(c, h, c->qkv, 2, 0, h->length, number, count)},
 	});
 	c->gemm->multiply(&(struct block_product){
 	        .m = c->depth,
@@ -379,14 +431,13 @@ static void store_keys(const struct call *c, const struct head *h, const float *
 	        .factor = factor,
 	        .to = at(c->dqkv, c, h, key, part),
 	        .to_row = c->dqkv.columns,
+	        .past = c->past,
 	        .column_sums = sums ? sums + part * c->hidden : NULL,
 	});
 }
 
-static void backward_task(void *context, int64_t index, int worker)
+static void backward_head(const struct call *c, struct head h, int worker)
 {
-	const struct call *c = context;
-	struct head h = head_of(c, index);
 	struct backward b;
 	struct arena arena = {.base = (unsigned char *)c->workspace + (size_t)worker * c->worker_bytes,
 	                      .capacity = c->worker_bytes};
@@ -431,8 +482,17 @@ static void backward_task(void *context, int64_t index, int worker)
 		        .factors = factors,
 		        .to = at(c->dqkv, c, &h, q, 0),
 		        .to_row = c->dqkv.columns,
+		        .past = c->past,
 		        .column_sums = sums,
 		});
+}
+
+static void backward_task(void *context, int64_t index, int worker)
+{
+	const struct call *c = context;
+	int64_t sequence = index / tasks_of_sequence(c), first = index % tasks_of_sequence(c) * c->task_heads;
+	for (int64_t i = first; i < least(c->heads, first + c->task_heads); i++)
+		backward_head(c, head_of(c, sequence, i), worker);
 }
 
 /* Adds the sequences' parts of the bias gradient in their order, BIAS_COLUMNS columns a task. */
@@ -493,10 +553,12 @@ void cpu_attention_fwd(struct replica *r, const struct attention_fwd *a)
 	struct forward f;
 	c.y = a->y;
 	c.lse = a->lse;
+	c.past = tensor_is_large(&a->y);
 	c.query_blocks = (a->batch->longest + FORWARD_QUERIES - 1) / FORWARD_QUERIES;
 	c.worker_bytes = lay_out_forward(&f, (struct arena){0}, c.depth, c.block);
 	BUG_IF(c.worker_bytes * (size_t)pool_threads(r->backend->pool) > r->workspace_bytes);
-	pool_run(r->backend->pool, a->batch->sequence_count * c.heads * c.query_blocks, forward_task, &c);
+	choose_tasks(&c, a->batch->sequence_count * c.query_blocks, pool_threads(r->backend->pool));
+	pool_run(r->backend->pool, a->batch->sequence_count * tasks_of_sequence(&c) * c.query_blocks, forward_task, &c);
 }
 
 void cpu_attention_bwd(struct replica *r, const struct attention_bwd *a)
@@ -507,6 +569,7 @@ void cpu_attention_bwd(struct replica *r, const struct attention_bwd *a)
 	c.lse = a->lse;
 	c.dy = a->dy;
 	c.dqkv = a->dqkv;
+	c.past = tensor_is_large(&a->dqkv);
 	c.bias = a->bias;
 	c.overwrite = a->overwrite;
 	c.worker_bytes = lay_out_backward(&b, (struct arena){0}, a->batch->longest, c.depth, c.block);
@@ -514,7 +577,8 @@ void cpu_attention_bwd(struct replica *r, const struct attention_bwd *a)
 	size_t parts = (size_t)(a->batch->sequence_count * 3 * c.hidden) * sizeof(float);
 	BUG_IF(workers + (a->bias ? parts : 0) > r->workspace_bytes);
 	c.bias_parts = (float *)(c.workspace + workers);
-	pool_run(r->backend->pool, a->batch->sequence_count * c.heads, backward_task, &c);
+	choose_tasks(&c, a->batch->sequence_count, pool_threads(r->backend->pool));
+	pool_run(r->backend->pool, a->batch->sequence_count * tasks_of_sequence(&c), backward_task, &c);
 	if (a->bias)
 		pool_run(r->backend->pool, (3 * c.hidden + BIAS_COLUMNS - 1) / BIAS_COLUMNS, bias_task, &c);
 }

@@ -18,7 +18,7 @@
 
 enum { GEMM_BLOCK = 32 };
 
-/* Memory that a product on AMX brings into L2 meanwhile, a part at each step; rows 0: nothing. */
+/* Memory that a kernel brings into L2 meanwhile, a part at each step; rows 0: nothing. Of products only AMX ones do. */
 struct gemm_fetch {
 	const void *from;
 	int64_t rows, row_bytes, stride; /* bytes */

@@ -1,6 +1,7 @@
 #include "backend/cpu/kernels/attention_kernels.h"
 
 #include "backend/cpu/kernels/elements.h"
+#include "backend/cpu/kernels/gemm_kernels.h"
 #include "backend/cpu/kernels/transpose.h"
 
 enum { STRIPE = ATTENTION_STRIPE, VECTORS = STRIPE / LANES };
@@ -267,6 +268,9 @@ INLINE void softmax(const struct attention_softmax *a, enum dtype blocks, bool d
 {
 	/* In eights, for dropout's sake; the products take whole blocks. */
 	int64_t rows = (a->keys + 7) / 8 * 8, all = (a->keys + STRIPE - 1) / STRIPE * STRIPE;
+	struct walk walk[3];
+	for (int i = 0; i < 3; i++)
+		walk[i] = walk_start(&a->fetch[i], rows / 8 * VECTORS);
 	close_rows(a->scores, a->keys);
 	for (int j = 0; j < VECTORS; j++) {
 		const float *scores = a->scores + j * LANES;
@@ -290,6 +294,8 @@ INLINE void softmax(const struct attention_softmax *a, enum dtype blocks, bool d
 
 		for (int64_t k = 0; k < rows; k += 8) {
 			integers words[4] = {set(0), set(0), set(0), set(0)};
+			for (int i = 0; i < 3; i++)
+				walk_on(&walk[i]);
 			if (dropout)
 				random_words(&a->dropout, (a->first_key + (uint32_t)k) / 8,
 				             a->first_query + (uint32_t)j * LANES, words);
@@ -358,9 +364,14 @@ INLINE void gradient(const struct attention_gradient *a, enum dtype blocks, bool
 {
 	uint32_t threshold = a->dropout.threshold;
 	int64_t all = (a->keys + STRIPE - 1) / STRIPE * STRIPE;
+	struct walk walk[3];
+	for (int i = 0; i < 3; i++)
+		walk[i] = walk_start(&a->fetch[i], all / 8);
 	close_rows(a->scores, a->keys);
 	for (int64_t k = 0; k < all; k += 8) {
 		integers words[VECTORS][4];
+		for (int i = 0; i < 3; i++)
+			walk_on(&walk[i]);
 		for (int j = 0; j < VECTORS; j++) {
 			for (int w = 0; w < 4; w++)
 				words[j][w] = set(0);
@@ -399,52 +410,70 @@ INLINE void add_sums(const struct attention_rows *a, int64_t c, vector sum)
 		store_floats(a->column_sums, c, left, load_floats(a->column_sums, c, left) + sum);
 }
 
-INLINE void store_row(const struct attention_rows *a, int64_t row, int64_t c, vector x, enum dtype dtype)
+/* Columns c ... c + 2 LANES - 1 of a row, or as many as there are. */
+INLINE void store_row(const struct attention_rows *a, int64_t row, int64_t c, vector low, vector high, enum dtype dtype)
 {
-	store((char *)a->to + (size_t)(row * a->to_row) * dtype_bytes(dtype), c, a->columns - c, x, dtype);
+	void *to = out_row(a->to, row, a->to_row, dtype);
+	int64_t left = a->columns - c;
+	if (left >= 2 * LANES) {
+		store_two(to, c, low, high, dtype, a->past);
+		return;
+	}
+	store(to, c, left, low, dtype);
+	if (left > LANES)
+		store(to, c + LANES, left - LANES, high, dtype);
 }
 
 INLINE void store_rows(const struct attention_rows *a, enum dtype dtype)
 {
-	/* Four vectors of a row at a time: whole cache lines go out. */
-	for (int64_t c = 0; c < a->columns; c += 4 * LANES) {
-		int64_t vectors = (a->columns - c + LANES - 1) / LANES;
-		vector sums[4] = {vector_set(0), vector_set(0), vector_set(0), vector_set(0)};
+	const vector factor = vector_set(a->factor);
+	for (int64_t c = 0; c < a->columns; c += 2 * LANES) {
+		bool two = a->columns - c > LANES;
+		vector low_sum = vector_set(0), high_sum = vector_set(0);
 		for (int64_t r = 0; r < a->rows; r++) {
-#pragma GCC unroll 4
-			for (int j = 0; j < 4; j++) {
-				if (j >= vectors)
-					break;
-				vector x = vector_load(a->from + r * a->from_row + c + j * LANES);
-				x *= vector_set(a->factor);
-				sums[j] += x;
-				store_row(a, r, c + j * LANES, x, dtype);
-			}
+			const float *from = a->from + r * a->from_row + c;
+			vector low = vector_load(from) * factor, high = vector_set(0);
+			if (two)
+				high = vector_load(from + LANES) * factor;
+			low_sum += low;
+			high_sum += high;
+			store_row(a, r, c, low, high, dtype);
 		}
-		for (int j = 0; j < 4 && j < vectors; j++)
-			add_sums(a, c + j * LANES, sums[j]);
+		add_sums(a, c, low_sum);
+		if (two)
+			add_sums(a, c + LANES, high_sum);
 	}
+	store_past_end();
+}
+
+/* LANES rows of LANES columns. */
+INLINE void transposed(const struct attention_rows *a, int64_t r, int64_t c, vector x[LANES])
+{
+	const vector factors = vector_load(a->factors + r);
+#pragma GCC unroll 16
+	for (int i = 0; i < LANES; i++)
+		x[i] = vector_load(a->from + (c + i) * STRIPE + r) * factors;
+	transpose(x);
 }
 
 INLINE void store_transposed(const struct attention_rows *a, enum dtype dtype)
 {
 	for (int64_t r = 0; r < a->rows; r += LANES) {
-		for (int64_t c = 0; c < a->columns; c += LANES) {
-			vector x[LANES], factors = vector_load(a->factors + r), sum = vector_set(0);
-#pragma GCC unroll 16
-			for (int i = 0; i < LANES; i++)
-				x[i] = vector_load(a->from + (c + i) * STRIPE + r) * factors;
-			transpose(x);
-#pragma GCC unroll 16
-			for (int i = 0; i < LANES; i++) {
-				if (r + i >= a->rows)
-					break;
-				sum += x[i];
-				store_row(a, r + i, c, x[i], dtype);
+		for (int64_t c = 0; c < a->columns; c += 2 * LANES) {
+			vector low[LANES], high[LANES], low_sum = vector_set(0), high_sum = vector_set(0);
+			transposed(a, r, c, low);
+			transposed(a, r, c + LANES, high); /* a stripe has all of 32 columns */
+			for (int64_t i = 0; i < LANES && r + i < a->rows; i++) {
+				low_sum += low[i];
+				high_sum += high[i];
+				store_row(a, r + i, c, low[i], high[i], dtype);
 			}
-			add_sums(a, c, sum);
+			add_sums(a, c, low_sum);
+			if (a->columns - c > LANES)
+				add_sums(a, c + LANES, high_sum);
 		}
 	}
+	store_past_end();
 }
 
 INLINE void row_products(const void *dy, const void *y, int64_t row, int64_t rows, int64_t columns,

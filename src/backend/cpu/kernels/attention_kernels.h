@@ -34,6 +34,7 @@ struct attention_softmax {
 	        *sum;        /* [32] in and out: largest score so far; sum of exp2(scale (score - largest)) */
 	float *correction;   /* [32] out: what earlier sums must be multiplied by */
 	void *probabilities; /* out: right blocks (k = key, n = query): exp2(...) after dropout, not scaled */
+	struct gemm_fetch fetch[3];
 };
 
 /* One stripe of the backward pass. */
@@ -53,6 +54,7 @@ struct attention_gradient {
 	void *probabilities, *dscores;
 	int64_t left_m;
 	void *dscores_right;
+	struct gemm_fetch fetch[3];
 };
 
 /* Results on their way out: rows of `columns` elements times `factor`, rounded to the type. */
@@ -64,6 +66,7 @@ struct attention_rows {
 	float factor;         /* store */
 	void *to;
 	int64_t to_row;     /* elements */
+	bool past;          /* written past the caches (store_two) */
 	float *column_sums; /* optional [columns]: += , before rounding */
 };
 

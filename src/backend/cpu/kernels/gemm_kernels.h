@@ -18,6 +18,38 @@ void KERNEL(gemm_multiply_bf16)(const struct block_product *product); /* from av
 void KERNEL(gemm_multiply_panel)(const struct panel_product *product); /* amx */
 void KERNEL(gemm_begin)(void);
 void KERNEL(gemm_end)(void);
+
+enum { CACHE_LINE = 64 };
+
+/* What is still to be fetched into L2, and how much of it at a step. */
+struct walk {
+	const char *line, *end; /* in a row */
+	int64_t rows, row_bytes, stride, lines;
+};
+
+INLINE struct walk walk_start(const struct gemm_fetch *f, int64_t steps)
+{
+	int64_t lines = f->rows * ((f->row_bytes + CACHE_LINE - 1) / CACHE_LINE);
+	return (struct walk){.line = f->from,
+	                     .end = (const char *)f->from + f->row_bytes,
+	                     .rows = f->row_bytes > 0 ? f->rows : 0,
+	                     .row_bytes = f->row_bytes,
+	                     .stride = f->stride,
+	                     .lines = (lines + steps - 1) / steps};
+}
+
+INLINE void walk_on(struct walk *w)
+{
+	for (int64_t i = 0; i < w->lines && w->rows > 0; i++) {
+		_mm_prefetch(w->line, _MM_HINT_T1);
+		w->line += CACHE_LINE;
+		if (w->line >= w->end) {
+			w->end += w->stride;
+			w->line = w->end - w->row_bytes;
+			w->rows--;
+		}
+	}
+}
 #endif
 
 #endif

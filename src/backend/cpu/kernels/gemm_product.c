@@ -157,36 +157,6 @@ INLINE void store_outputs(char *top, int64_t row)
 	_tile_stored(3, bottom + 64, row);
 }
 
-/* What is still to be fetched into L2, and how much of it at a step. */
-struct walk {
-	const char *line, *end; /* in a row */
-	int64_t rows, row_bytes, stride, lines;
-};
-
-INLINE struct walk walk_start(const struct gemm_fetch *f, int64_t steps)
-{
-	int64_t lines = f->rows * ((f->row_bytes + ROW - 1) / ROW);
-	return (struct walk){.line = f->from,
-	                     .end = (const char *)f->from + f->row_bytes,
-	                     .rows = f->row_bytes > 0 ? f->rows : 0,
-	                     .row_bytes = f->row_bytes,
-	                     .stride = f->stride,
-	                     .lines = (lines + steps - 1) / steps};
-}
-
-INLINE void walk_on(struct walk *w)
-{
-	for (int64_t i = 0; i < w->lines && w->rows > 0; i++) {
-		_mm_prefetch(w->line, _MM_HINT_T1);
-		w->line += ROW;
-		if (w->line >= w->end) {
-			w->end += w->stride;
-			w->line = w->end - w->row_bytes;
-			w->rows--;
-		}
-	}
-}
-
 /* Two of the 32 rows of sums that the next block will begin with, into L1. */
 INLINE void fetch_sums(const char *sums, int64_t row, int64_t step)
 {
