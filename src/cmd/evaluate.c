@@ -159,7 +159,7 @@ static enum status score(const struct evaluate_settings *settings, struct sessio
 		TRY(instances_open_static(&scored->instances, scored->files, scored->file_count, instance_settings));
 	else
 		TRY(open_shards(settings, session, folder, instance_settings, scored));
-	TRY(pretraining_score(session->model, session->activations, &session->replica, scored->instances,
+	TRY(pretraining_score(session->model, session->activations, &session->replica, NULL, scored->instances,
 			      settings->instances, session->capacity, &metrics));
 	print_metrics(&metrics, settings->json);
 	return OK;

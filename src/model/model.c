@@ -208,6 +208,12 @@ void model_backward(const struct model *model, struct activations *a, struct rep
 		layer_done(context, -1);
 }
 
+int64_t model_linear_work(const struct model_config *config)
+{
+	double hidden = config->hidden_size, head = 0.15 * (hidden + config->vocab_size) / config->num_hidden_layers;
+	return (int64_t)(2 * hidden + config->intermediate_size + head / 2);
+}
+
 double model_training_flops(const struct model_config *config, const struct batch *batch)
 {
 	double layers = config->num_hidden_layers, hidden = config->hidden_size,

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/stop.h"
+#include "train/ranks.h"
 
 struct pretraining {
 	struct objective objective;
@@ -74,8 +75,78 @@ static void step_metrics(struct objective *objective, const struct step *step, c
 	losses(sums, step->prediction_weight, (double)step->labelled_count, false, out);
 }
 
+/* A scoring under way. */
+struct score {
+	const struct model *model;
+	struct activations *activations;
+	struct replica *replica;
+	struct comm *comm;
+	struct step_reader *reader;
+	double weight, labelled, predictions;
+};
+
+/* Is there something in the way, here or in another rank? */
+static enum status agree_to_score(const struct score *score, enum status own)
+{
+	double failed = own != OK || stop_requested();
+	if (ranks_count(score->comm) == 1)
+		return own != OK ? own : stop_requested() ? STOPPED : OK;
+	TRY(comm_max(score->comm, &failed, 1));
+	if (failed == 0)
+		return OK;
+	return comm_agree_status(score->comm, own != OK ? own : stop_requested() ? STOPPED : OK);
+}
+
+/* The losses of a step, added to the replica's accumulators. */
+static enum status score_step(struct score *score, const struct step *step)
+{
+	struct backend *be = score->replica->backend;
+	for (int32_t i = 0; i < step->batch_count; i++) {
+		const struct batch *host;
+		struct batch batch;
+		TRY(step_batch(step, i, &host));
+		be->functions->upload(score->replica, host, &batch);
+		model_forward(score->model, score->activations, score->replica, &batch, false);
+		model_pretraining_loss(score->model, score->activations, score->replica, &batch, false, false);
+	}
+	score->weight += step->prediction_weight;
+	score->labelled += (double)step->labelled_count;
+	score->predictions += (double)step->prediction_count;
+	return OK;
+}
+
+static enum status score_steps(struct score *score)
+{
+	const struct step *step = NULL;
+	enum status status = OK;
+	do {
+		if (status == OK)
+			status = step_reader_next(score->reader, &step);
+		TRY(agree_to_score(score, status));
+		if (step)
+			status = score_step(score, step);
+	} while (step);
+	return OK;
+}
+
+/* What all ranks have come to. */
+static enum status read_score(const struct score *score, struct accumulators *sums, double counts[3])
+{
+	struct backend *be = score->replica->backend;
+	double all[ACCUMULATOR_COUNT + 3];
+	TRY(be->functions->synchronize(score->replica));
+	be->functions->to_host(be, sums, score->replica->accumulators, sizeof(*sums));
+	memcpy(all, sums->value, sizeof(sums->value));
+	memcpy(all + ACCUMULATOR_COUNT, (double[3]){score->weight, score->labelled, score->predictions}, 3 * sizeof(double));
+	if (ranks_count(score->comm) > 1)
+		TRY(comm_sum(score->comm, all, ACCUMULATOR_COUNT + 3));
+	memcpy(sums->value, all, sizeof(sums->value));
+	memcpy(counts, all + ACCUMULATOR_COUNT, 3 * sizeof(double));
+	return OK;
+}
+
 enum status pretraining_score(const struct model *model, struct activations *activations, struct replica *replica,
-			      struct instances *instances, int64_t limit, struct batch_capacity capacity,
+			      struct comm *comm, struct instances *instances, int64_t limit, struct batch_capacity capacity,
 			      struct metrics *out)
 {
 	int64_t count = instances_per_epoch(instances);
@@ -87,44 +158,27 @@ enum status pretraining_score(const struct model *model, struct activations *act
 		return status;
 	}
 	struct step_settings steps = {
-		.batch_size = capacity.sequences,
+		.batch_size = (int64_t)capacity.sequences * ranks_count(comm),
+		.rank = comm ? comm_place(comm)->rank : 0,
+		.ranks = ranks_count(comm),
+		.linear_work = model_linear_work(&model->config),
 		.capacity = capacity,
 		.first_step = 1,
 		.sample_count = count,
 	};
-	struct step_reader *reader;
-	TRY(step_reader_open(&reader, instances, &steps));
-	struct backend *be = replica->backend;
-	struct accumulators zero = {0}, sums;
-	be->functions->to_device(be, replica->accumulators, &zero, sizeof(zero));
-	double weight = 0, labelled = 0;
-	int64_t predictions = 0;
+	struct score score = {.model = model, .activations = activations, .replica = replica, .comm = comm};
+	struct accumulators sums = {0};
+	double counts[3];
 	enum status status;
-	for (;;) {
-		const struct step *step;
-		TRY_GOTO(stop_requested() ? STOPPED : OK, done);
-		TRY_GOTO(step_reader_next(reader, &step), done);
-		if (!step)
-			break;
-		for (int32_t i = 0; i < step->batch_count; i++) {
-			const struct batch *host;
-			struct batch batch;
-			TRY_GOTO(step_batch(step, i, &host), done);
-			be->functions->upload(replica, host, &batch);
-			model_forward(model, activations, replica, &batch, false);
-			model_pretraining_loss(model, activations, replica, &batch, false, false);
-		}
-		weight += step->prediction_weight;
-		labelled += (double)step->labelled_count;
-		predictions += step->prediction_count;
-	}
-	TRY_GOTO(be->functions->synchronize(replica), done);
-	be->functions->to_host(be, &sums, replica->accumulators, sizeof(sums));
-	losses(&sums, weight, labelled, true, out);
-	metrics_add(out, "predictions", NULL, (double)predictions);
+	TRY(ranks_agree(comm, step_reader_open(&score.reader, instances, &steps)));
+	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof(sums));
+	TRY_GOTO(score_steps(&score), done);
+	TRY_GOTO(read_score(&score, &sums, counts), done);
+	losses(&sums, counts[0], counts[1], true, out);
+	metrics_add(out, "predictions", NULL, counts[2]);
 	metrics_add(out, "instances", NULL, (double)count);
 done:
-	step_reader_close(reader);
+	step_reader_close(score.reader);
 	return status;
 }
 
@@ -133,7 +187,7 @@ static enum status evaluate(struct objective *objective, struct replica *replica
 	const struct pretraining_settings *settings = &self(objective)->settings;
 	const struct evaluation_set *scored = &settings->evaluation_sets[set];
 	int64_t limit = scored->whole ? 0 : settings->evaluation_instances;
-	return pretraining_score(settings->model, settings->activations, replica, scored->instances, limit,
+	return pretraining_score(settings->model, settings->activations, replica, settings->comm, scored->instances, limit,
 				 settings->evaluation_capacity, out);
 }
 

@@ -2,6 +2,7 @@
 #ifndef TRAIN_PRETRAINING_H
 #define TRAIN_PRETRAINING_H
 
+#include "comm/comm.h"
 #include "data/batch.h"
 #include "train/objective.h"
 
@@ -19,6 +20,7 @@ struct evaluation_set {
 struct pretraining_settings {
 	const struct model *model;       /* borrowed */
 	struct activations *activations; /* borrowed; of `training` kind when steps are asked for */
+	struct comm *comm;               /* borrowed; NULL: one rank */
 	struct instances *train;         /* borrowed; NULL: evaluation only */
 	struct step_settings steps;
 	const struct evaluation_set *evaluation_sets; /* [evaluation_count] borrowed */
@@ -31,10 +33,10 @@ MUST_USE enum status pretraining_create(struct objective **out, const struct pre
 
 /* Scores `instances` (the first `limit` of epoch 0; 0 = all of it) without dropout:
  * loss mlm_loss mlm_perplexity mlm_accuracy nsp_loss nsp_accuracy predictions instances. Uses replica's
- * accumulators and the activations. */
+ * accumulators and the activations. The ranks of `comm` (NULL: one) share the work, and all get the result. */
 MUST_USE enum status pretraining_score(const struct model *model, struct activations *activations,
-				       struct replica *replica, struct instances *instances, int64_t limit,
-				       struct batch_capacity capacity, struct metrics *out);
+				       struct replica *replica, struct comm *comm, struct instances *instances,
+				       int64_t limit, struct batch_capacity capacity, struct metrics *out);
 
 /* Seconds the loop waited for data so far. */
 double pretraining_waited(const struct objective *objective);
