@@ -336,6 +336,8 @@ static inline enum status rank_run_body(struct comm *comm, void *context)
 		status = train(&state.training);
 	if (status == OK && comm_place(comm)->rank == 0)
 		status = rank_leave(&state, folder);
+	if (status != OK)
+		log_warning("%s", error_last()->message);
 	rank_close(&state, comm);
 	return status;
 }
