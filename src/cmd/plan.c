@@ -72,12 +72,13 @@ static enum status check_phase(const struct plan *plan, const struct plan_phase 
 /* A known throughput of one device: everything it computes is scaled to it. */
 static enum status scale_phase(struct plan *plan, struct plan_phase *phase, int64_t number)
 {
-	struct plan_result alone;
+	struct plan_result result;
 	double rate = phase->settings->device_rate;
 	if (rate <= 0)
 		return OK;
-	TRY(plan_compute(plan, phase, 1, &alone));
-	phase->scale = (double)phase->settings->train_batch_size / rate / alone.forecast.alone;
+	TRY(plan_compute(plan, phase, plan->topology.ranks, &result));
+	double alone = plan_alone(plan, phase, &result, phase->settings->device_rate_batch);
+	phase->scale = (double)phase->settings->train_batch_size / rate / alone;
 	char name[40], value[64];
 	if (plan->phase_count > 1)
 		snprintf(name, sizeof(name), "one device, phase %" PRId64, number);

@@ -16,7 +16,7 @@ struct plan_settings {
 	double masked_lm_prob;
 	bool post_accumulation;
 	/* its own */
-	int64_t num_train_samples, gpus, ranks, per_host, cards;
+	int64_t num_train_samples, gpus, ranks, per_host, cards, device_rate_batch;
 	double mean_seq_length, device_rate, device_memory, bucket_size, disk_rate;
 	const char *device_kind, *profile, *local_link, *link, *scheme, *gradients, *within;
 	bool measure, json;
@@ -90,6 +90,9 @@ MUST_USE enum status plan_compute(const struct plan *plan, const struct plan_pha
 				  struct plan_result *out);
 MUST_USE enum status plan_duration(const struct plan *plan, int64_t devices, double *out_seconds);
 MUST_USE enum status plan_find_devices(const struct plan *plan, double seconds, int64_t *out_devices, double *out_best);
+/* Seconds of a step of the phase on one device, in micro-batches of so many sequences; 0: as `result` has them. */
+double plan_alone(const struct plan *plan, const struct plan_phase *phase, const struct plan_result *result,
+		  int64_t micro_sequences);
 /* The same phase with other buckets or types of gradients on the way, for advice. */
 MUST_USE enum status plan_step_with(const struct plan *plan, const struct plan_result *result, const struct plan_phase *phase,
 				    double bucket_bytes, double gradient_bytes, double *out_step);

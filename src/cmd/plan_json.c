@@ -55,6 +55,7 @@ static void put_phase(struct json_writer *writer, const struct plan_phase *phase
 	json_put_double(writer, "computing_seconds", f->computing);
 	json_put_double(writer, "communication_seconds", f->communication);
 	json_put_double(writer, "exposed_seconds", f->exposed);
+	json_put_double(writer, "uneven_seconds", f->uneven);
 	json_put_double(writer, "step_seconds", f->step);
 	json_put_double(writer, "alone_step_seconds", f->alone);
 	json_put_double(writer, "efficiency", f->efficiency);

@@ -97,6 +97,8 @@ static void print_time(const struct plan *plan, const struct plan_result *r)
 		       f->largest.algorithm, f->largest.bus_bandwidth * 1e-9, seconds_text(c, f->largest.latency));
 		printf("    %-14s %10s  the rest of it is hidden behind computing\n", "exposed", seconds_text(a, f->exposed));
 	}
+	if (f->uneven > 0)
+		printf("    %-14s %10s  for the slowest host\n", "waiting", seconds_text(a, f->uneven));
 	printf("    %-14s %10s\n", "step", seconds_text(a, f->step));
 	printf("  throughput       %10.4g  sequences/s, %.4g tokens/s", f->sequences_per_second, f->tokens_per_second);
 	double share = f->model_flops / f->step / (double)r->devices;

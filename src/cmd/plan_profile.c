@@ -103,6 +103,7 @@ static enum status set_rates(struct plan *plan, const struct tally *tally)
 	model_free(model);
 	rates.overhead = tally->step / known - 1; /* medians of operations may add up to more than that of steps */
 	rates.slowed = DEVICE_SLOWED;
+	rates.uneven = HOSTS_UNEVEN;
 	plan->rates = rates;
 	return OK;
 }

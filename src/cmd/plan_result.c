@@ -174,6 +174,13 @@ enum status plan_compute(const struct plan *plan, const struct plan_phase *phase
 	return OK;
 }
 
+double plan_alone(const struct plan *plan, const struct plan_phase *phase, const struct plan_result *result,
+		  int64_t micro_sequences)
+{
+	struct forecast_setup setup = setup_of(plan, phase, result);
+	return forecast_alone(&setup, micro_sequences > 0 ? (double)micro_sequences : result->forecast.work.sequences);
+}
+
 enum status plan_step_with(const struct plan *plan, const struct plan_result *result, const struct plan_phase *phase,
 			   double bucket_bytes, double gradient_bytes, double *out_step)
 {

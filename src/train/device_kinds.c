@@ -77,6 +77,7 @@ struct device_rates device_kind_rates(const struct device_kind *kind, enum devic
 	rates.gap = DEVICE_GAP;
 	rates.overhead = DEVICE_OVERHEAD;
 	rates.slowed = DEVICE_SLOWED;
+	rates.uneven = HOSTS_UNEVEN;
 	rates.element_bytes = precision == DEVICE_FP32 || precision == DEVICE_TF32 ? 4 : 2;
 	return rates;
 }

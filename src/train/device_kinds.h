@@ -37,6 +37,7 @@ struct device_rates {
 	int multiprocessors;                        /* 0: products of any shape reach their rate */
 	double gap;                                 /* seconds of each operation besides */
 	double overhead;                            /* share of the whole on top: data, logging, gaps */
+	double uneven;                              /* deviation of hosts' times of a step, as a share: all wait for the slowest */
 	double slowed;                              /* share of its speed lost while it communicates */
 	double element_bytes;                       /* of an activation */
 };
@@ -48,6 +49,7 @@ struct device_rates {
 #define DEVICE_OVERHEAD 0.04
 #define DEVICE_GAP 1.5e-6
 #define DEVICE_SLOWED 0.09
+#define HOSTS_UNEVEN 0.02
 
 /* Rates of a kind of device. It has no products of a precision: all zero. */
 struct device_rates device_kind_rates(const struct device_kind *kind, enum device_precision precision);

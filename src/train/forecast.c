@@ -293,6 +293,13 @@ end:
 	return status;
 }
 
+double forecast_alone(const struct forecast_setup *setup, double micro_sequences)
+{
+	double batch = (double)setup->batch_size, pieces = ceil(batch / micro_sequences);
+	struct work work = work_of(setup, batch / pieces);
+	return pieces * forecast_micro_batch(setup, &work) + update_seconds(setup, 1);
+}
+
 enum status forecast_compute(const struct forecast_setup *setup, struct forecast *f)
 {
 	double ranks = (double)setup->topology.ranks, batch = (double)setup->batch_size;
@@ -325,10 +332,12 @@ enum status forecast_compute(const struct forecast_setup *setup, struct forecast
 		time_bucket(setup, &f->buckets[b], &f->largest);
 	TRY(run_steps(setup, &times, f));
 	f->exposed = f->communication > 0 ? larger(0, f->step - f->computing) : 0;
+	/* The largest of n draws of a normal distribution lies about sqrt(2 ln n) deviations above its mean. */
+	f->uneven = setup->rates.uneven * sqrt(2 * log((double)topology_hosts(&setup->topology))) * (f->computing - f->update);
+	f->step += f->uneven;
 
-	double pieces = ceil(batch / (double)setup->micro_sequences);
-	struct work full = work_of(setup, batch / pieces), all = work_of(setup, batch);
-	f->alone = pieces * forecast_micro_batch(setup, &full) + update_seconds(setup, 1);
+	struct work all = work_of(setup, batch);
+	f->alone = forecast_alone(setup, (double)setup->micro_sequences);
 	f->efficiency = f->alone / (ranks * f->step);
 	f->sequences_per_second = batch / f->step;
 	f->tokens_per_second = all.tokens / f->step;

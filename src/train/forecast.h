@@ -57,7 +57,8 @@ struct forecast {
 	/* Of a step: */
 	double computing;              /* were there no communication: all micro-batches and the update */
 	double communication;          /* of all collectives together */
-	double exposed;                /* what is left of them beside the computing: step - computing */
+	double exposed;                /* what is left of them beside the computing: step - computing - uneven */
+	double uneven;                 /* waiting for the slowest host */
 	double step;
 	double alone;                  /* a step of the same batch on one device */
 	double efficiency;             /* alone / (ranks x step) */
@@ -74,6 +75,8 @@ extern const char *const forecast_part_names[5];
 MUST_USE enum status forecast_compute(const struct forecast_setup *setup, struct forecast *out);
 /* Seconds of one micro-batch, forward and backward. */
 double forecast_micro_batch(const struct forecast_setup *setup, const struct work *work);
+/* Seconds of a step of the whole batch on one device, in micro-batches of at most so many sequences. */
+double forecast_alone(const struct forecast_setup *setup, double micro_sequences);
 /* Bytes of reading and writing an update takes, an element of the weights: AdamW, and LAMB with its norms. */
 #define UPDATE_BYTES_ADAMW 34
 #define UPDATE_BYTES_LAMB 48

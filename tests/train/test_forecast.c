@@ -93,7 +93,7 @@ static void test_work(void **state)
 	struct forecast_setup setup = setup_of(model, "h200", DEVICE_BF16, 1, 8, 128, 20);
 	struct forecast f;
 	const double never = 1e300;
-	setup.rates = (struct device_rates){1e12, 2e12, never, never, never, never, never, never, never, never, 0, 0, 0, 0, 2};
+	setup.rates = (struct device_rates){1e12, 2e12, never, never, never, never, never, never, never, never, 0, 0, 0, 0, 0, 2};
 	assert_ok(forecast_compute(&setup, &f));
 	assert_near(f.model_flops, 8 * 240.6e9, 8 * 0.1e9);
 	/* 24 layers x 24 H^2 FLOPs a token forward, twice that backward, at twice the rate. */
@@ -138,8 +138,11 @@ static void test_ranks(void **state)
 			setup.scheme = (enum forecast_scheme)scheme;
 			setup.rates.slowed = 0;
 			assert_ok(forecast_compute(&setup, &f));
-			assert_true(f.step >= f.computing * (1 - 1e-9));
-			assert_true(f.step <= (f.computing + f.communication) * (1 + 1e-9));
+			assert_true(f.step >= (f.computing + f.uneven) * (1 - 1e-9));
+			assert_true(f.step <= (f.computing + f.uneven + f.communication) * (1 + 1e-9));
+			/* 8 hosts: sqrt(2 ln 8) = 2.039 deviations of 2 %. */
+			if (ranks == 64)
+				assert_near(f.uneven, 0.04079 * (f.computing - f.update), 1e-4 * f.computing);
 			setup.post_accumulation = true;
 			assert_ok(forecast_compute(&setup, &slow));
 			assert_true(slow.step >= f.step * (1 - 1e-9));
