@@ -112,26 +112,25 @@ ALONE = [
 
 
 def main():
-    print("| run | devices | published, seq/s | plan | error | efficiency: published, plan |")
-    print("|---|---|---|---|---|---|")
+    print("| run | GPUs | published, sequences/s | error of the plan | efficiency: published; plan |")
+    print("|---|---|---|---|---|")
     every = []
     for title, rows in GROUPS:
-        errors, given = [], "alone" not in title
+        given, cells = "alone" not in title, ([], [], [], [], [])
         for gpus, published, options in rows:
             rate = options["device_rate"]
-            phase = plan(**options)["phases"][0]
-            predicted = phase["sequences_per_second"]
+            predicted = plan(**options)["phases"][0]["sequences_per_second"]
             error = predicted / published - 1
-            shown = "given" if given else f"{100 * error:+.1f} %"
-            errors += [] if given else [abs(error)]
+            every += [] if given else [abs(error)]
+            for cell, text in zip(cells, (f"{gpus}", f"{published:.0f}", "given" if given else f"{100 * error:+.1f}",
+                                          f"{100 * published / gpus / rate:.0f}", f"{100 * predicted / gpus / rate:.0f}")):
+                cell.append(text)
             given = False
-            print(f"| {title} | {gpus:,} | {published:,.0f} | {predicted:,.0f} | {shown} "
-                  f"| {100 * published / gpus / rate:.0f} %, {100 * predicted / gpus / rate:.0f} % |")
-            title = ""
-        every += errors
+        gpus, published, errors, theirs, ours = (", ".join(cell) for cell in cells)
+        print(f"| {title} | {gpus} | {published} | {errors} % | {theirs}; {ours} % |")
     print(f"\nmedian of the errors {100 * statistics.median(every):.1f} %, largest {100 * max(every):.0f} %, "
           f"{sum(e < 0.05 for e in every)} of {len(every)} below 5 %\n")
-    print("| one device, from the table alone | published, seq/s | plan | published over plan |")
+    print("| one device, from the table alone | published, sequences/s | plan | published over plan |")
     print("|---|---|---|---|")
     for title, published, options in ALONE:
         predicted = plan(**{**options, "gpus": 1})["phases"][0]["sequences_per_second"]
