@@ -163,7 +163,7 @@ $(BUILD)/emulated/cuda/kernels/%.o: src/backend/cuda/kernels/%.cu $(BUILD)/flags
 $(BUILD)/emulated/device/%.o: tests/cuda/emulation/%.cc $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) emulate $<
-	$(EMULATED_CXX) -O2 $(if $(SANITIZE),-fsanitize=$(SANITIZE)) -c -o $@ $<
+	$(EMULATED_CXX) -O2 -fopenmp-simd -mavx2 $(if $(SANITIZE),-fsanitize=$(SANITIZE)) -c -o $@ $<
 $(BUILD)/libcuda_emulated.a: $(EMULATED_OBJECTS)
 	$(SAY) archive $@
 	$(QUIET)rm -f $@ && ar rcs $@ $^

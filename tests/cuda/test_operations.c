@@ -77,6 +77,7 @@ static void test_f16(void **state)
 
 int main(void)
 {
+	setenv("BERTC_CACHE", "", 1); /* no file */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_f32),
 		cmocka_unit_test(test_bf16),

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "backend/cuda/state.h"
+#include "backend/cuda/gemm.h"
 #include "backend/dropout.h"
 
 /* Oldest that kernels are built for. */
@@ -151,6 +151,7 @@ static void cuda_close(struct backend *be)
 	for (int64_t i = 0; i < state->block_count; i++)
 		cudaFree(state->blocks[i]);
 	cuda_stages_release(state);
+	gemm_close(state->gemm);
 	if (state->stream)
 		cudaStreamDestroy(state->stream);
 	if (state->copies)
@@ -172,10 +173,15 @@ static const struct backend_functions functions = {
 	.replica_release = cuda_replica_release,
 	.upload = cuda_upload,
 	.synchronize = cuda_synchronize,
+	.gemm_rate = cuda_gemm_rate,
+	.whole_product = cuda_whole_product,
 	.close = cuda_close,
 };
 
 static const struct operations operations = {
+	.linear_fwd = cuda_linear_fwd,
+	.linear_gelu_fwd = cuda_linear_gelu_fwd,
+	.linear_bwd = cuda_linear_bwd,
 	.linear_norm_fwd = cuda_linear_norm_fwd,
 	.gather_fwd = cuda_gather_fwd,
 	.gather_bwd = cuda_gather_bwd,
@@ -206,8 +212,13 @@ static enum status find_device(struct cuda_state *state, struct cudaDeviceProp *
 	return status;
 }
 
-static enum status check_dtype(const struct cuda_state *state, enum dtype dtype)
+static enum status check_dtype(const struct cuda_state *state, enum dtype dtype, bool tf32)
 {
+	if (tf32 && state->major < 8) {
+		enum status status = error_set(ERR_USAGE, "'%s' does not compute in TF32", state->name);
+		error_hint("use --precision fp16 or fp32");
+		return status;
+	}
 	if (dtype == DTYPE_F32 || dtype == DTYPE_F16 || (dtype == DTYPE_BF16 && state->major >= 8))
 		return OK;
 	enum status status;
@@ -235,7 +246,8 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 			       .pool = settings->pool,
 			       .state = state};
 	TRY_GOTO(find_device(state, &properties), fail);
-	TRY_GOTO(check_dtype(state, settings->dtype), fail);
+	TRY_GOTO(check_dtype(state, settings->dtype, settings->tf32), fail);
+	state->tf32 = settings->tf32 && settings->dtype == DTYPE_F32;
 	cudaError_t error = cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking);
 	if (error == cudaSuccess)
 		error = cudaStreamCreateWithFlags(&state->copies, cudaStreamNonBlocking);
@@ -244,8 +256,12 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 		goto fail;
 	}
 	TRY_GOTO(cuda_stages_create(state), fail);
-	snprintf(state->numerics, sizeof(state->numerics), "CUDA sm_%d%d %s", state->major, state->minor,
-		 dtype_names[settings->dtype]);
+	TRY_GOTO(gemm_open(&state->gemm, state), fail);
+	snprintf(state->numerics, sizeof(state->numerics), "%s, sm_%d%d %s", gemm_version(state->gemm), state->major, state->minor,
+		 state->tf32			  ? "tf32"
+		 : settings->dtype == DTYPE_F32 ? "fp32"
+		 : settings->dtype == DTYPE_F16 ? "fp16"
+						: "bf16");
 	snprintf(state->description, sizeof(state->description), "%s, %s", state->name, state->numerics);
 	return OK;
 fail:

@@ -13,6 +13,20 @@ extern "C" {
 /* Rows of a matrix are cut into at most this many parts, whose sums are then added in order: by shape alone, so that the
  * bits do not depend on the GPU. */
 #define ROW_PARTS 256
+#define PART_ROWS 64 /* rows worth a part of their own */
+static inline int64_t row_parts(int64_t rows)
+{
+	int64_t parts = (rows + PART_ROWS - 1) / PART_ROWS;
+	return parts < ROW_PARTS ? parts : ROW_PARTS;
+}
+/* First row of a part; of part row_parts(rows) it is the end. */
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+static inline int64_t part_begin(int64_t rows, int64_t parts, int64_t part)
+{
+	return rows * part / parts;
+}
 /* Widest row of a norm. */
 #define NORM_WIDTH_LIMIT 4096
 
@@ -57,6 +71,41 @@ struct kernel_cast {
 	} range[CAST_RANGES];
 };
 cudaError_t kernel_cast(cudaStream_t stream, const struct kernel_cast *a);
+
+/* product.cu: y = (a b [+ bias]) [* gelu'(pre)] [+ add] for what cuBLASLt does not do. Element (i, k) of a is at i a_row + k
+ * a_step, (k, j) of b at k b_step + j b_column; pre, add and y have the same stride, and add may be y. */
+struct kernel_product {
+	enum dtype inputs, output;
+	int64_t rows, columns, depth;
+	const void *a, *b;
+	int64_t a_row, a_step, b_step, b_column;
+	const void *bias, *pre, *add;
+	enum activation activation; /* with pre */
+	void *y;
+	int64_t y_stride;
+};
+cudaError_t kernel_product(cudaStream_t stream, const struct kernel_product *a);
+
+/* elementwise.cu: y = tanh(y); dy *= 1 - y^2; y = gelu(x), which may be the same memory. */
+cudaError_t kernel_tanh(cudaStream_t stream, enum dtype dtype, int64_t elements, void *y);
+cudaError_t kernel_tanh_backward(cudaStream_t stream, enum dtype dtype, int64_t elements, const void *y, void *dy);
+cudaError_t kernel_gelu(cudaStream_t stream, enum dtype dtype, enum activation activation, int64_t elements, const void *x,
+			void *y);
+
+/* random.cu: normal numbers of this standard deviation, for measurements. */
+cudaError_t kernel_random(cudaStream_t stream, enum dtype dtype, int64_t elements, uint64_t seed, float deviation, void *out);
+
+/* columns.cu: dx = dx [* gelu'(pre)] [+ add], in place, and the sums of its columns over each part of the rows, for
+ * kernel_add_parts: parts (row_parts(rows), columns). */
+struct kernel_columns {
+	enum dtype dtype;
+	int64_t rows, columns;
+	void *dx;                   /* only read when neither pre nor add is there */
+	const void *pre, *add;      /* optional */
+	enum activation activation; /* with pre */
+	float *parts;               /* optional */
+};
+cudaError_t kernel_columns(cudaStream_t stream, const struct kernel_columns *a);
 
 /* parts.cu: out[j] = or += sum over parts i, in order, of parts[i * stride + j]. */
 cudaError_t kernel_add_parts(cudaStream_t stream, const float *parts, int64_t part_count, int64_t stride, int64_t columns,

@@ -1,13 +1,16 @@
 /* Layer normalisation, behind a linear or alone. */
-#include "backend/cuda/state.h"
+#include "backend/cuda/gemm.h"
 
 void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 {
+	/* y is the product's place until the norm is written over it. */
+	if (a->w)
+		cuda_product_forward(r, "linear_norm_fwd", &a->x, a->w, NULL, a->y.data);
 	struct kernel_norm_fwd norm = {
 		.dtype = a->y.dtype,
 		.rows = a->y.rows,
 		.columns = a->y.columns,
-		.x = a->x.data,
+		.x = a->w ? a->y.data : a->x.data,
 		.residual = a->residual.data,
 		.bias = a->w ? a->b->master.data : NULL,
 		.gamma = a->gamma->master.data,

@@ -102,7 +102,14 @@ void cuda_weights_refresh(struct replica *replica, struct weight *const *weights
 /* What products multiply with: the copy in the activations' type, or the master where that is fp32. */
 const void *cuda_weight_operand(const struct replica *r, const struct weight *weight);
 
+/* linear.c: the pass of kernels.h; with `bias` the sums of its columns become that bias's gradient. */
+void cuda_column_sums(const struct replica *r, const struct kernel_columns *pass, const struct weight *bias, bool overwrite,
+		      const char *operation);
+
 /* The operations. */
+void cuda_linear_fwd(struct replica *r, const struct linear_fwd *a);
+void cuda_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a);
+void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a);
 void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
 void cuda_gather_fwd(struct replica *r, const struct gather_fwd *a);
 void cuda_gather_bwd(struct replica *r, const struct gather_bwd *a);

@@ -3,8 +3,8 @@
 
 size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight)
 {
-	bool multiplied = weight->use == WEIGHT_LINEAR || weight->use == WEIGHT_TIED;
-	if (be->dtype == DTYPE_F32 || !multiplied)
+	/* Vectors too: a bias that a product adds has the type of its output. */
+	if (be->dtype == DTYPE_F32 || weight->use == WEIGHT_TABLE)
 		return 0;
 	return (size_t)(weight->master.rows * weight->master.columns) * dtype_bytes(be->dtype);
 }

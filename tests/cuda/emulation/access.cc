@@ -39,12 +39,12 @@ stamp make_stamp()
 	       (stamp)(block_epoch & 0x1ff) << 9 | (warp_epochs[thread / 32] & 0x1ff);
 }
 
-bool races(stamp before, stamp now)
+bool races(stamp before, stamp now, bool of_block)
 {
 	if (before == 0 || (before >> 48) != (now >> 48) || before == now)
 		return false;
 	if ((before >> 28) != (now >> 28))
-		return true; /* another block of the same launch */
+		return !of_block; /* another block of the same launch; shared memory is each block's own */
 	unsigned a = before >> 18 & 1023, b = now >> 18 & 1023;
 	if (a == b || (before >> 9 & 0x1ff) != (now >> 9 & 0x1ff))
 		return false;
@@ -73,12 +73,13 @@ place *shadow_of(struct shadow *s, const unsigned char *at, size_t bytes)
 void stamp_places(place *p, size_t bytes, bool write, const unsigned char *at)
 {
 	stamp now = make_stamp();
+	bool of_block = at >= shared && at < shared_end;
 	for (size_t i = 0; i < (bytes + 1) / 2; i++, p++) {
-		if (races(p->written, now) || (write && races(p->read, now))) {
-			stamp other = races(p->written, now) ? p->written : p->read;
+		if (races(p->written, now, of_block) || (write && races(p->read, now, of_block))) {
+			stamp other = races(p->written, now, of_block) ? p->written : p->read;
 			emulation_fault("race: %s of %p (%s) and %s by block %u, thread %u", write ? "write" : "read",
 					(const void *)(at + 2 * i),
-					at >= shared && at < shared_end ? "shared memory" : emulation_describe(at),
+					of_block ? "shared memory" : emulation_describe(at),
 					other == p->written ? "a write" : "a read", (unsigned)(other >> 28 & 0xfffff),
 					(unsigned)(other >> 18 & 1023));
 		}

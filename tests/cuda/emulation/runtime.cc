@@ -496,7 +496,11 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 	if (memory.next + step > memory.base + ARENA_BYTES)
 		return result(cudaErrorMemoryAllocation);
 	*out = memory.next;
-	memset(*out, 0xff, bytes); /* NaN in every type: what is read before it is written shows */
+	/* NaN in every type: what is read before it is written shows. The middle of a large block begins as zero. */
+	constexpr size_t FILLED = 1 << 20;
+	memset(*out, 0xff, bytes < FILLED ? bytes : FILLED);
+	if (bytes > FILLED)
+		memset(memory.next + bytes - FILLED, 0xff, FILLED);
 	memory.blocks[memory.next] = bytes;
 	memory.next += step;
 	memory.used += bytes;

@@ -1,0 +1,423 @@
+/* Products by cuBLASLt, which knows column-major matrices only: our y (rows, columns) is its D (columns, rows), so that
+ * our b is its A and our a its B. */
+#include "backend/cuda/gemm.h"
+
+#include <cublasLt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backend/cuda/gemm_cache.h"
+#include "base/log.h"
+
+/* What the library is asked to propose, and how often each proposal is run. */
+#define CANDIDATES 24
+#define MEASURED_RUNS 3
+/* All pointers and rows are multiples of this, or the library is not asked. */
+#define ALIGNMENT 16
+
+/* What a plan depends on. */
+struct plan_key {
+	int64_t rows, columns, depth, a_stride, b_stride, y_stride;
+	int32_t inputs, output;
+	int32_t a_transposed, b_transposed, bias, add;
+};
+
+struct plan {
+	struct plan_key key;
+	bool used;
+	cublasLtMatmulDesc_t operation;
+	cublasLtMatrixLayout_t a, b, d; /* the library's A, B and D; C is laid out like D */
+	cublasLtMatmulAlgo_t algorithm;
+	size_t workspace;
+	struct plan *next; /* with the same hash */
+};
+
+#define BUCKETS 256
+
+struct gemm {
+	struct cuda_state *state;
+	cublasLtHandle_t handle;
+	struct gemm_cache cache;
+	char version[48];
+	struct plan *buckets[BUCKETS];
+	int64_t plans, measured;
+	cudaEvent_t begin, end;
+};
+
+enum status gemm_open(struct gemm **out, struct cuda_state *state)
+{
+	char name[160];
+	struct gemm *gemm;
+	TRY(memory_new(out, 1, sizeof(**out), "products"));
+	gemm = *out;
+	gemm->state = state;
+	if (cublasLtCreate(&gemm->handle) != CUBLAS_STATUS_SUCCESS)
+		return error_set(ERR_RESOURCE, "cuBLASLt does not start on '%s'", state->name);
+	cudaError_t error = cudaEventCreateWithFlags(&gemm->begin, cudaEventDefault);
+	if (error == cudaSuccess)
+		error = cudaEventCreateWithFlags(&gemm->end, cudaEventDefault);
+	if (error != cudaSuccess)
+		return cuda_error(error, "cudaEventCreate");
+	size_t version = cublasLtGetVersion();
+	snprintf(gemm->version, sizeof(gemm->version), "cuBLASLt %zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+	snprintf(name, sizeof(name), "%s, %s", state->name, gemm->version);
+	gemm_cache_open(&gemm->cache, name);
+	return OK;
+}
+
+static void plan_release(struct plan *plan)
+{
+	if (plan->operation)
+		cublasLtMatmulDescDestroy(plan->operation);
+	if (plan->a)
+		cublasLtMatrixLayoutDestroy(plan->a);
+	if (plan->b)
+		cublasLtMatrixLayoutDestroy(plan->b);
+	if (plan->d)
+		cublasLtMatrixLayoutDestroy(plan->d);
+	free(plan);
+}
+
+void gemm_close(struct gemm *gemm)
+{
+	if (!gemm)
+		return;
+	for (int i = 0; i < BUCKETS; i++) {
+		for (struct plan *plan = gemm->buckets[i], *next; plan; plan = next) {
+			next = plan->next;
+			plan_release(plan);
+		}
+	}
+	if (gemm->begin)
+		cudaEventDestroy(gemm->begin);
+	if (gemm->end)
+		cudaEventDestroy(gemm->end);
+	if (gemm->handle)
+		cublasLtDestroy(gemm->handle);
+	gemm_cache_close(&gemm->cache);
+	free(gemm);
+}
+
+const char *gemm_version(const struct gemm *gemm)
+{
+	return gemm->version;
+}
+
+void gemm_counts(const struct gemm *gemm, int64_t *out_plans, int64_t *out_measured)
+{
+	*out_plans = gemm->plans;
+	*out_measured = gemm->measured;
+}
+
+static cudaDataType_t data_type(enum dtype dtype)
+{
+	return dtype == DTYPE_F32 ? CUDA_R_32F : dtype == DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+}
+
+static struct plan_key key_of(const struct product *p)
+{
+	struct plan_key key;
+	memset(&key, 0, sizeof(key)); /* it is compared and hashed as bytes */
+	key.rows = p->rows;
+	key.columns = p->columns;
+	key.depth = p->depth;
+	key.a_stride = p->a_stride;
+	key.b_stride = p->b_stride;
+	key.y_stride = p->y_stride;
+	key.inputs = (int32_t)p->inputs;
+	key.output = (int32_t)p->output;
+	key.a_transposed = p->a_transposed;
+	key.b_transposed = p->b_transposed;
+	key.bias = p->bias != NULL;
+	key.add = p->add != NULL;
+	return key;
+}
+
+static struct plan **bucket_of(struct gemm *gemm, const struct plan_key *key)
+{
+	const unsigned char *bytes = (const unsigned char *)key;
+	uint64_t hash = 14695981039346656037u; /* FNV-1a */
+	for (size_t i = 0; i < sizeof(*key); i++)
+		hash = (hash ^ bytes[i]) * 1099511628211u;
+	return &gemm->buckets[hash % BUCKETS];
+}
+
+/* The line of the cache. What the sum is added to does not matter for the choice. */
+static void key_text(const struct gemm *gemm, const struct plan_key *k, char *out, size_t size)
+{
+	snprintf(out, size,
+		 "%" PRId64 " %" PRId64 " %" PRId64 " strides %" PRId64 " %" PRId64 " %" PRId64 " %s%s %s %c%c%s", k->rows, k->columns,
+		 k->depth, k->a_stride, k->b_stride, k->y_stride, dtype_names[k->inputs], gemm->state->tf32 ? "-tf32" : "",
+		 dtype_names[k->output], k->a_transposed ? 't' : 'n', k->b_transposed ? 't' : 'n', k->bias ? " bias" : "");
+}
+
+/* ---- Plans ---- */
+
+#define SET(descriptor, attribute, value)                                                                                      \
+	(cublasLtMatmulDescSetAttribute((descriptor), (attribute), &(value), sizeof(value)) == CUBLAS_STATUS_SUCCESS)
+
+static bool describe(const struct gemm *gemm, struct plan *plan)
+{
+	const struct plan_key *k = &plan->key;
+	cublasComputeType_t compute = k->inputs == DTYPE_F32 && gemm->state->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+	cublasOperation_t a_operation = k->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+	cublasOperation_t b_operation = k->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+	cublasLtEpilogue_t epilogue = k->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+	cudaDataType_t inputs = data_type((enum dtype)k->inputs), output = data_type((enum dtype)k->output);
+	if (cublasLtMatmulDescCreate(&plan->operation, compute, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS ||
+	    !SET(plan->operation, CUBLASLT_MATMUL_DESC_TRANSA, a_operation) ||
+	    !SET(plan->operation, CUBLASLT_MATMUL_DESC_TRANSB, b_operation) ||
+	    !SET(plan->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue) ||
+	    (k->bias && !SET(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, output)))
+		return false;
+	uint64_t a_rows = (uint64_t)(k->b_transposed ? k->depth : k->columns), a_columns = (uint64_t)(k->b_transposed ? k->columns : k->depth);
+	uint64_t b_rows = (uint64_t)(k->a_transposed ? k->rows : k->depth), b_columns = (uint64_t)(k->a_transposed ? k->depth : k->rows);
+	return cublasLtMatrixLayoutCreate(&plan->a, inputs, a_rows, a_columns, k->b_stride) == CUBLAS_STATUS_SUCCESS &&
+	       cublasLtMatrixLayoutCreate(&plan->b, inputs, b_rows, b_columns, k->a_stride) == CUBLAS_STATUS_SUCCESS &&
+	       cublasLtMatrixLayoutCreate(&plan->d, output, (uint64_t)k->columns, (uint64_t)k->rows, k->y_stride) ==
+		       CUBLAS_STATUS_SUCCESS;
+}
+
+static cublasStatus_t run_plan(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct plan *plan,
+			       const struct product *p, const cublasLtMatmulAlgo_t *algorithm, void *y)
+{
+	float alpha = 1, beta = p->add ? 1 : 0;
+	if (p->bias && !SET(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p->bias))
+		return CUBLAS_STATUS_INVALID_VALUE;
+	return cublasLtMatmul(gemm->handle, plan->operation, &alpha, p->b, plan->a, p->a, plan->b, &beta, p->add ? p->add : y, plan->d,
+			      y, plan->d, algorithm, scratch->gemm, scratch->gemm_bytes, gemm->state->stream);
+}
+
+/* What the library proposes, best guess first. Sums are never rounded to 16 bits on the way. */
+static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct plan *plan,
+		     cublasLtMatmulHeuristicResult_t out[CANDIDATES])
+{
+	cublasLtMatmulPreference_t preference;
+	uint64_t workspace = scratch->gemm_bytes;
+	uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = ALIGNMENT;
+	int count = 0;
+	if (cublasLtMatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS)
+		return 0;
+	const struct {
+		cublasLtMatmulPreferenceAttributes_t attribute;
+		const void *value;
+		size_t bytes;
+	} settings[] = {
+		{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace)},
+		{CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof(reductions)},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment, sizeof(alignment)},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignment, sizeof(alignment)},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignment, sizeof(alignment)},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignment, sizeof(alignment)},
+	};
+	bool set = true;
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+		set &= cublasLtMatmulPreferenceSetAttribute(preference, settings[i].attribute, settings[i].value, settings[i].bytes) ==
+		       CUBLAS_STATUS_SUCCESS;
+	if (set && cublasLtMatmulAlgoGetHeuristic(gemm->handle, plan->operation, plan->a, plan->b, plan->d, plan->d, preference,
+						  CANDIDATES, out, &count) != CUBLAS_STATUS_SUCCESS)
+		count = 0;
+	cublasLtMatmulPreferenceDestroy(preference);
+	return count;
+}
+
+/* Milliseconds of one run; infinity if it fails. */
+static float measure(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct plan *plan,
+		     const struct product *p, const cublasLtMatmulAlgo_t *algorithm, void *y)
+{
+	float milliseconds = INFINITY;
+	cudaStream_t stream = gemm->state->stream;
+	if (run_plan(gemm, scratch, plan, p, algorithm, y) != CUBLAS_STATUS_SUCCESS) /* once without a clock */
+		return INFINITY;
+	if (cudaEventRecord(gemm->begin, stream) != cudaSuccess)
+		return INFINITY;
+	for (int i = 0; i < MEASURED_RUNS; i++)
+		if (run_plan(gemm, scratch, plan, p, algorithm, y) != CUBLAS_STATUS_SUCCESS)
+			return INFINITY;
+	if (cudaEventRecord(gemm->end, stream) != cudaSuccess || cudaEventSynchronize(gemm->end) != cudaSuccess ||
+	    cudaEventElapsedTime(&milliseconds, gemm->begin, gemm->end) != cudaSuccess)
+		return INFINITY;
+	return milliseconds;
+}
+
+/* The fastest proposal. What y holds is needed where the product is added to it, so that then another place is written to;
+ * if there is none, or while a graph is being recorded, the library's first guess is taken. */
+static int choose(struct gemm *gemm, const struct cuda_scratch *scratch, const struct plan *plan, const struct product *p,
+		  const cublasLtMatmulHeuristicResult_t *candidates, int count)
+{
+	enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
+	void *spare = NULL;
+	if (count <= 1 || cudaStreamIsCapturing(gemm->state->stream, &capturing) != cudaSuccess ||
+	    capturing != cudaStreamCaptureStatusNone)
+		return 0;
+	if (p->add) {
+		size_t bytes = (size_t)(p->rows * p->y_stride) * dtype_bytes(p->output);
+		if (cudaMalloc(&spare, bytes) != cudaSuccess) {
+			cudaGetLastError();
+			return 0;
+		}
+	}
+	int best = 0;
+	float least = INFINITY;
+	for (int i = 0; i < count; i++) {
+		if (candidates[i].state != CUBLAS_STATUS_SUCCESS || candidates[i].workspaceSize > scratch->gemm_bytes)
+			continue;
+		float time = measure(gemm, scratch, plan, p, &candidates[i].algo, spare ? spare : p->y);
+		if (time < least) {
+			least = time;
+			best = i;
+		}
+	}
+	if (spare)
+		cuda_check(gemm->state, cudaFree(spare), "cudaFree");
+	gemm->measured++;
+	return best;
+}
+
+/* Takes the choice from the cache, or makes it. */
+static bool choose_algorithm(struct gemm *gemm, const struct cuda_scratch *scratch, struct plan *plan, const struct product *p)
+{
+	char key[256];
+	cublasLtMatmulHeuristicResult_t candidates[CANDIDATES];
+	key_text(gemm, &plan->key, key, sizeof(key));
+	if (gemm_cache_find(&gemm->cache, key, plan->algorithm.data)) {
+		if (cublasLtMatmulAlgoCheck(gemm->handle, plan->operation, plan->a, plan->b, plan->d, plan->d, &plan->algorithm,
+					    &candidates[0]) == CUBLAS_STATUS_SUCCESS &&
+		    candidates[0].workspaceSize <= scratch->gemm_bytes)
+			return true;
+	}
+	int count = proposals(gemm, scratch, plan, candidates);
+	if (count == 0)
+		return false;
+	int64_t before = gemm->measured;
+	plan->algorithm = candidates[choose(gemm, scratch, plan, p, candidates, count)].algo;
+	if (gemm->measured > before)
+		gemm_cache_add(&gemm->cache, key, plan->algorithm.data);
+	return true;
+}
+
+/* NULL if the library cannot do it. */
+static struct plan *find_plan(struct gemm *gemm, const struct cuda_scratch *scratch, const struct product *p)
+{
+	struct plan_key key = key_of(p);
+	struct plan **bucket = bucket_of(gemm, &key);
+	for (struct plan *plan = *bucket; plan; plan = plan->next)
+		if (memcmp(&plan->key, &key, sizeof(key)) == 0)
+			return plan->used ? plan : NULL;
+	struct plan *plan;
+	if (memory_new(&plan, 1, sizeof(*plan), "a product") != OK)
+		return NULL;
+	plan->key = key;
+	plan->next = *bucket;
+	*bucket = plan;
+	plan->used = describe(gemm, plan) && choose_algorithm(gemm, scratch, plan, p);
+	gemm->plans++;
+	return plan->used ? plan : NULL;
+}
+
+static bool aligned(const void *pointer)
+{
+	return (uintptr_t)pointer % ALIGNMENT == 0;
+}
+
+static bool library_can(const struct product *p)
+{
+	size_t in = dtype_bytes(p->inputs), out = dtype_bytes(p->output);
+	return (size_t)p->a_stride * in % ALIGNMENT == 0 && (size_t)p->b_stride * in % ALIGNMENT == 0 &&
+	       (size_t)p->y_stride * out % ALIGNMENT == 0 && aligned(p->a) && aligned(p->b) && aligned(p->y) && aligned(p->add) &&
+	       aligned(p->bias);
+}
+
+void cuda_product(const struct replica *r, const struct product *p)
+{
+	struct gemm *gemm = cuda_state(r)->gemm;
+	const struct cuda_scratch *scratch = cuda_scratch(r);
+	if (p->rows == 0 || p->columns == 0)
+		return;
+	if (p->depth > 0 && library_can(p)) {
+		struct plan *plan = find_plan(gemm, scratch, p);
+		if (plan) {
+			cublasStatus_t status = run_plan(gemm, scratch, plan, p, &plan->algorithm, p->y);
+			cuda_run(r, status == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorLaunchFailure, p->operation);
+			return;
+		}
+	}
+	cuda_run(r,
+		 kernel_product(cuda_stream(r), &(struct kernel_product){.inputs = p->inputs,
+									 .output = p->output,
+									 .rows = p->rows,
+									 .columns = p->columns,
+									 .depth = p->depth,
+									 .a = p->a,
+									 .b = p->b,
+									 .a_row = p->a_transposed ? 1 : p->a_stride,
+									 .a_step = p->a_transposed ? p->a_stride : 1,
+									 .b_column = p->b_transposed ? p->b_stride : 1,
+									 .b_step = p->b_transposed ? 1 : p->b_stride,
+									 .bias = p->bias,
+									 .add = p->add,
+									 .y = p->y,
+									 .y_stride = p->y_stride}),
+		 p->operation);
+}
+
+void cuda_product_forward(const struct replica *r, const char *operation, const struct tensor *x, const struct weight *w,
+			  const struct weight *b, void *y)
+{
+	int64_t inputs = w->master.columns, outputs = w->master.rows;
+	cuda_product(r, &(struct product){.operation = operation,
+					  .inputs = x->dtype,
+					  .output = x->dtype,
+					  .rows = x->rows,
+					  .columns = outputs,
+					  .depth = inputs,
+					  .a = x->data,
+					  .a_stride = inputs,
+					  .b = cuda_weight_operand(r, w),
+					  .b_stride = inputs,
+					  .b_transposed = true,
+					  .bias = b ? cuda_weight_operand(r, b) : NULL,
+					  .y = y,
+					  .y_stride = outputs});
+}
+
+void cuda_product_dgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct weight *w,
+			const void *add, void *dx)
+{
+	int64_t inputs = w->master.columns, outputs = w->master.rows;
+	cuda_product(r, &(struct product){.operation = operation,
+					  .inputs = dy->dtype,
+					  .output = dy->dtype,
+					  .rows = dy->rows,
+					  .columns = inputs,
+					  .depth = outputs,
+					  .a = dy->data,
+					  .a_stride = outputs,
+					  .b = cuda_weight_operand(r, w),
+					  .b_stride = inputs,
+					  .add = add,
+					  .y = dx,
+					  .y_stride = inputs});
+}
+
+void cuda_product_wgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct tensor *x,
+			const struct weight *w, bool overwrite)
+{
+	int64_t inputs = w->master.columns, outputs = w->master.rows;
+	cuda_product(r, &(struct product){.operation = operation,
+					  .inputs = x->dtype,
+					  .output = DTYPE_F32,
+					  .rows = outputs,
+					  .columns = inputs,
+					  .depth = x->rows,
+					  .a = dy->data,
+					  .a_stride = outputs,
+					  .a_transposed = true,
+					  .b = x->data,
+					  .b_stride = inputs,
+					  .add = overwrite ? NULL : w->gradient.data,
+					  .y = w->gradient.data,
+					  .y_stride = inputs});
+}

@@ -1,0 +1,49 @@
+/* Products of matrices by cuBLASLt, each planned once: the algorithm is the fastest of those that the library proposes,
+ * measured with the operands of its first use, and remembered on disk for this GPU and version of the library. What the
+ * library cannot do (rows that are not aligned) a plain kernel of ours does. */
+#ifndef BACKEND_CUDA_GEMM_H
+#define BACKEND_CUDA_GEMM_H
+
+#include "backend/cuda/state.h"
+
+/* y = op(a) op(b) [+ bias] [+ add], everything row-major: y (rows, columns), op(a) (rows, depth), op(b) (depth, columns).
+ * Strides are elements from row to row of what lies in memory. fp32 sums whatever the types. */
+struct product {
+	const char *operation;   /* for messages */
+	enum dtype inputs;       /* of a and b */
+	enum dtype output;       /* of y and add: that of the inputs, or F32 */
+	int64_t rows, columns, depth;
+	const void *a, *b;
+	int64_t a_stride, b_stride;
+	bool a_transposed;       /* in memory a is (depth, rows) */
+	bool b_transposed;       /* in memory b is (columns, depth), as a weight is */
+	const void *bias;        /* optional (columns), in the type of y */
+	const void *add;         /* optional (rows, columns), stride of y; may be y itself */
+	void *y;
+	int64_t y_stride;
+};
+
+/* Queues the product. Without rows or columns nothing is done; with depth 0 y becomes bias + add. */
+void cuda_product(const struct replica *r, const struct product *p);
+
+/* y (rows, O) = x w' [+ b]; dx (rows, I) = dy w [+ add]; gradient of w (O, I) = or += dy' x. */
+void cuda_product_forward(const struct replica *r, const char *operation, const struct tensor *x, const struct weight *w,
+			  const struct weight *b, void *y);
+void cuda_product_dgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct weight *w,
+			const void *add, void *dx);
+void cuda_product_wgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct tensor *x,
+			const struct weight *w, bool overwrite);
+
+MUST_USE enum status gemm_open(struct gemm **out, struct cuda_state *state);
+void gemm_close(struct gemm *gemm);
+/* "cuBLASLt 13.1" */
+const char *gemm_version(const struct gemm *gemm);
+/* Plans made so far, and how many of them had to be measured. */
+void gemm_counts(const struct gemm *gemm, int64_t *out_plans, int64_t *out_measured);
+/* backend_functions.gemm_rate. */
+double cuda_gemm_rate(struct backend *be);
+/* backend_functions.whole_product. */
+MUST_USE enum status cuda_whole_product(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs,
+					int64_t inputs, double (*clock)(void), double *out_seconds);
+
+#endif

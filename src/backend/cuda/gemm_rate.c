@@ -1,0 +1,114 @@
+/* What the GPU's matrix products reach by themselves, on random numbers: zeros would flatter a chip that its power limits. */
+#include "backend/cuda/gemm.h"
+
+#include <math.h>
+
+/* Buffers of a product, for the time of a measurement. */
+struct trial {
+	struct backend *be;
+	struct replica replica;
+	void *memory[3];
+};
+
+static void trial_end(struct trial *t)
+{
+	for (int i = 0; i < 3; i++)
+		cuda_release(t->be, t->memory[i]);
+	if (t->replica.backend)
+		t->be->functions->replica_release(&t->replica);
+}
+
+static enum status trial_begin(struct trial *t, struct backend *be, const int64_t elements[3], const enum dtype types[3])
+{
+	static const struct shape_limits least = {
+		.batch = {.tokens = 1, .sequences = 1, .predictions = 1}, .longest = 1, .hidden = 1, .heads = 1, .intermediate = 1, .vocab = 2};
+	*t = (struct trial){.be = be};
+	enum status status = be->functions->replica_create(be, &t->replica, &least);
+	for (int i = 0; status == OK && i < 3; i++) {
+		status = cuda_allocate(be, &t->memory[i], (size_t)elements[i] * dtype_bytes(types[i]), "a measurement");
+		if (status == OK)
+			cuda_run(&t->replica,
+				 kernel_random(cuda_stream(&t->replica), types[i], elements[i], (uint64_t)i, 1, t->memory[i]),
+				 "a measurement");
+	}
+	if (status != OK)
+		trial_end(t);
+	return status;
+}
+
+enum status cuda_whole_product(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs, int64_t inputs,
+			       double (*clock)(void), double *out_seconds)
+{
+	/* x, w, y; of the wgrad the weight's gradient is fp32. */
+	const int64_t elements[3] = {rows * inputs, outputs * inputs, rows * outputs};
+	enum dtype weight = product == WHOLE_WGRAD ? DTYPE_F32 : be->dtype;
+	const enum dtype types[3] = {be->dtype, weight, be->dtype};
+	struct trial t;
+	TRY(trial_begin(&t, be, elements, types));
+	struct product p = {.operation = "a measurement", .inputs = be->dtype, .output = be->dtype};
+	switch (product) {
+	case WHOLE_FORWARD:
+		p = (struct product){.operation = p.operation, .inputs = p.inputs, .output = p.output, .rows = rows, .columns = outputs,
+				     .depth = inputs, .a = t.memory[0], .a_stride = inputs, .b = t.memory[1], .b_stride = inputs,
+				     .b_transposed = true, .y = t.memory[2], .y_stride = outputs};
+		break;
+	case WHOLE_DGRAD:
+		p = (struct product){.operation = p.operation, .inputs = p.inputs, .output = p.output, .rows = rows, .columns = inputs,
+				     .depth = outputs, .a = t.memory[2], .a_stride = outputs, .b = t.memory[1], .b_stride = inputs,
+				     .y = t.memory[0], .y_stride = inputs};
+		break;
+	case WHOLE_WGRAD:
+		p = (struct product){.operation = p.operation, .inputs = p.inputs, .output = DTYPE_F32, .rows = outputs, .columns = inputs,
+				     .depth = rows, .a = t.memory[2], .a_stride = outputs, .a_transposed = true, .b = t.memory[0],
+				     .b_stride = inputs, .y = t.memory[1], .y_stride = inputs};
+		break;
+	}
+	cuda_product(&t.replica, &p); /* plans */
+	enum status status = be->functions->synchronize(&t.replica);
+	double begin = clock();
+	if (status == OK) {
+		cuda_product(&t.replica, &p);
+		status = be->functions->synchronize(&t.replica);
+	}
+	*out_seconds = clock() - begin;
+	trial_end(&t);
+	return status;
+}
+
+/* Of a product of BERT-large's shape, the median of rounds of several products, by the GPU's own clock. */
+double cuda_gemm_rate(struct backend *be)
+{
+	enum { ROUNDS = 9, RUNS = 8 };
+	const int64_t rows = 8448, width = 4096;
+	const int64_t elements[3] = {rows * width, width * width, rows * width};
+	const enum dtype types[3] = {be->dtype, be->dtype, be->dtype};
+	struct cuda_state *state = be->state;
+	struct trial t;
+	float times[ROUNDS] = {0};
+	cudaEvent_t begin, end;
+	if (trial_begin(&t, be, elements, types) != OK)
+		return 0;
+	struct product p = {.operation = "a measurement", .inputs = be->dtype, .output = be->dtype, .rows = rows, .columns = width,
+			    .depth = width, .a = t.memory[0], .a_stride = width, .b = t.memory[1], .b_stride = width,
+			    .b_transposed = true, .y = t.memory[2], .y_stride = width};
+	bool good = cudaEventCreateWithFlags(&begin, cudaEventDefault) == cudaSuccess &&
+		    cudaEventCreateWithFlags(&end, cudaEventDefault) == cudaSuccess;
+	cuda_product(&t.replica, &p);
+	for (int round = 0; good && round < ROUNDS; round++) {
+		good = cudaEventRecord(begin, state->stream) == cudaSuccess;
+		for (int run = 0; run < RUNS; run++)
+			cuda_product(&t.replica, &p);
+		good = good && cudaEventRecord(end, state->stream) == cudaSuccess && cudaEventSynchronize(end) == cudaSuccess &&
+		       cudaEventElapsedTime(&times[round], begin, end) == cudaSuccess;
+		for (int i = round; i > 0 && times[i] < times[i - 1]; i--) {
+			float other = times[i];
+			times[i] = times[i - 1];
+			times[i - 1] = other;
+		}
+	}
+	good = good && be->functions->synchronize(&t.replica) == OK;
+	cudaEventDestroy(begin);
+	cudaEventDestroy(end);
+	trial_end(&t);
+	return good && times[ROUNDS / 2] > 0 ? 2.0 * (double)(rows * width * width) * RUNS / (times[ROUNDS / 2] * 1e-3) : 0;
+}

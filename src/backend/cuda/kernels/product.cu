@@ -1,0 +1,62 @@
+/* Products of matrices whose rows are not aligned, or too small to matter: one thread an element of a tile of y. */
+#include "backend/cuda/kernels/device.cuh"
+
+namespace
+{
+
+constexpr int TILE = 16;
+
+template <typename T, typename Y> __global__ void product(struct kernel_product p)
+{
+	float *a = reinterpret_cast<float *>(shared_start()), *b = a + TILE * (TILE + 1);
+	const T *pa = static_cast<const T *>(p.a), *pb = static_cast<const T *>(p.b);
+	int x = (int)threadIdx.x % TILE, y = (int)threadIdx.x / TILE;
+	int64_t row = (int64_t)blockIdx.y * TILE + y, column = (int64_t)blockIdx.x * TILE + x;
+	float sum = 0;
+	for (int64_t first = 0; first < p.depth; first += TILE) {
+		a[y * (TILE + 1) + x] = row < p.rows && first + x < p.depth ? to_float(pa[row * p.a_row + (first + x) * p.a_step]) : 0;
+		b[y * (TILE + 1) + x] = column < p.columns && first + y < p.depth ? to_float(pb[(first + y) * p.b_step + column * p.b_column]) : 0;
+		__syncthreads();
+		for (int k = 0; k < TILE; k++)
+			sum += a[y * (TILE + 1) + k] * b[k * (TILE + 1) + x];
+		__syncthreads();
+	}
+	if (row >= p.rows || column >= p.columns)
+		return;
+	int64_t at = row * p.y_stride + column;
+	if (p.bias != nullptr)
+		sum += to_float(static_cast<const Y *>(p.bias)[column]);
+	if (p.pre != nullptr)
+		sum *= gelu_derivative(p.activation, to_float(static_cast<const Y *>(p.pre)[at]));
+	if (p.add != nullptr)
+		sum += to_float(static_cast<const Y *>(p.add)[at]);
+	static_cast<Y *>(p.y)[at] = from_float<Y>(sum);
+}
+
+} // namespace
+
+extern "C" cudaError_t kernel_product(cudaStream_t stream, const struct kernel_product *p)
+{
+	/* Rows beyond what a grid takes are given in several launches. */
+	constexpr int64_t GRID_ROWS = 32768 * TILE;
+	cudaError_t error = cudaSuccess;
+	for (int64_t first = 0; first < p->rows && error == cudaSuccess; first += GRID_ROWS) {
+		struct kernel_product part = *p;
+		part.rows = p->rows - first < GRID_ROWS ? p->rows - first : GRID_ROWS;
+		size_t in = dtype_bytes(p->inputs), out = dtype_bytes(p->output);
+		part.a = static_cast<const char *>(p->a) + (size_t)(first * p->a_row) * in;
+		part.y = static_cast<char *>(p->y) + (size_t)(first * p->y_stride) * out;
+		if (p->pre != nullptr)
+			part.pre = static_cast<const char *>(p->pre) + (size_t)(first * p->y_stride) * out;
+		if (p->add != nullptr)
+			part.add = static_cast<const char *>(p->add) + (size_t)(first * p->y_stride) * out;
+		dim3 grid(blocks_of(part.columns, TILE), blocks_of(part.rows, TILE));
+		size_t shared = 2 * TILE * (TILE + 1) * sizeof(float);
+		error = for_dtype(p->inputs, [&](auto type) {
+			using T = decltype(type);
+			auto kernel = p->output == DTYPE_F32 ? product<T, float> : product<T, T>;
+			return launch(kernel, grid, TILE * TILE, shared, stream, part);
+		});
+	}
+	return error;
+}

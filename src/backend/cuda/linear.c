@@ -1,0 +1,84 @@
+/* Linear layers with their activations, forward and backward. */
+#include "backend/cuda/gemm.h"
+
+void cuda_linear_fwd(struct replica *r, const struct linear_fwd *a)
+{
+	cuda_product_forward(r, "linear_fwd", &a->x, a->w, a->b, a->y.data);
+	if (a->activation == ACTIVATION_TANH)
+		cuda_run(r, kernel_tanh(cuda_stream(r), a->y.dtype, a->y.rows * a->y.columns, a->y.data), "linear_fwd");
+}
+
+void cuda_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
+{
+	void *pre = a->pre.data ? a->pre.data : a->y.data;
+	cuda_product_forward(r, "linear_gelu_fwd", &a->x, a->w, a->b, pre);
+	cuda_run(r, kernel_gelu(cuda_stream(r), a->y.dtype, a->activation, a->y.rows * a->y.columns, pre, a->y.data),
+		 "linear_gelu_fwd");
+}
+
+void cuda_column_sums(const struct replica *r, const struct kernel_columns *pass, const struct weight *bias, bool overwrite,
+		      const char *operation)
+{
+	struct kernel_columns own = *pass;
+	own.parts = bias ? cuda_scratch(r)->parts : NULL;
+	BUG_IF(bias && pass->columns > cuda_scratch(r)->part_floats);
+	cuda_run(r, kernel_columns(cuda_stream(r), &own), operation);
+	if (bias)
+		cuda_run(r,
+			 kernel_add_parts(cuda_stream(r), own.parts, row_parts(pass->rows), pass->columns, pass->columns,
+					  bias->gradient.data, overwrite),
+			 operation);
+}
+
+/* dx = dy w * gelu'(pre) + add by the plain kernel. */
+static void product_gelu_add(const struct replica *r, const struct linear_bwd *a)
+{
+	int64_t inputs = a->dx.columns, outputs = a->dy.columns;
+	cuda_run(r,
+		 kernel_product(cuda_stream(r), &(struct kernel_product){.inputs = a->dy.dtype,
+									 .output = a->dx.dtype,
+									 .rows = a->dx.rows,
+									 .columns = inputs,
+									 .depth = outputs,
+									 .a = a->dy.data,
+									 .b = cuda_weight_operand(r, a->w),
+									 .a_row = outputs,
+									 .a_step = 1,
+									 .b_step = inputs,
+									 .b_column = 1,
+									 .pre = a->pre.data,
+									 .activation = a->pre_activation,
+									 .add = a->add.data,
+									 .y = a->dx.data,
+									 .y_stride = inputs}),
+		 "linear_bwd");
+}
+
+void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a)
+{
+	if (a->tanh_y.data)
+		cuda_run(r,
+			 kernel_tanh_backward(cuda_stream(r), a->dy.dtype, a->dy.rows * a->dy.columns, a->tanh_y.data, a->dy.data),
+			 "linear_bwd");
+	cuda_product_wgrad(r, "linear_bwd", &a->dy, &a->x, a->w, a->overwrite);
+	if (a->b)
+		cuda_column_sums(r,
+				 &(struct kernel_columns){.dtype = a->dy.dtype,
+							  .rows = a->dy.rows,
+							  .columns = a->dy.columns,
+							  .dx = a->dy.data},
+				 a->b, a->overwrite, "linear_bwd");
+	if (!a->dx.data)
+		return;
+	struct kernel_columns pass = {.dtype = a->dx.dtype, .rows = a->dx.rows, .columns = a->dx.columns, .dx = a->dx.data};
+	if (a->pre.data && a->add.data) {
+		/* No layer of a BERT needs both; add may be dx, so that the product has no place of its own. */
+		product_gelu_add(r, a);
+	} else {
+		cuda_product_dgrad(r, "linear_bwd", &a->dy, a->w, a->add.data, a->dx.data);
+		pass.pre = a->pre.data;
+		pass.activation = a->pre_activation;
+	}
+	if (pass.pre || a->producer_bias)
+		cuda_column_sums(r, &pass, a->producer_bias, a->overwrite, "linear_bwd");
+}

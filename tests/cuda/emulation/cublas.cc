@@ -1,0 +1,348 @@
+/* cuBLASLt on the emulated device: the documented combinations of types only, operands inside device memory and aligned to
+ * 16 bytes, rows too; two "algorithms", which differ in how their sums are ordered. */
+#include "cublasLt.h"
+#include "emulation.h"
+
+#include <vector>
+#include <string.h>
+#include "backend/tensor.h"
+
+struct emulated_matmul {
+	cublasComputeType_t compute;
+	cublasOperation_t transposed[2];
+	cublasLtEpilogue_t epilogue;
+	const void *bias;
+	cudaDataType_t bias_type;
+	const float *scale[2];
+};
+
+struct emulated_layout {
+	cudaDataType_t type;
+	uint64_t rows, columns;
+	int64_t stride;
+};
+
+struct emulated_preference {
+	uint64_t workspace;
+	uint32_t reductions;
+};
+
+namespace
+{
+
+constexpr int ALGORITHMS = 2;
+constexpr uint64_t MARK = 0x656d756c61746564u;
+
+size_t bytes_of(cudaDataType_t type)
+{
+	return type == CUDA_R_32F ? 4 : type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2 ? 1 : 2;
+}
+
+/* OCP's 8-bit floats. */
+float fp8_value(uint8_t bits, int exponent_bits, int mantissa_bits)
+{
+	int exponent = bits >> mantissa_bits & ((1 << exponent_bits) - 1), mantissa = bits & ((1 << mantissa_bits) - 1);
+	int bias = (1 << (exponent_bits - 1)) - 1;
+	float sign = (bits & 0x80) != 0 ? -1 : 1;
+	if (exponent_bits == 5 && exponent == 31)
+		return mantissa != 0 ? __builtin_nanf("") : sign * __builtin_inff();
+	if (exponent_bits == 4 && exponent == 15 && mantissa == 7)
+		return __builtin_nanf("");
+	float value = (float)mantissa / (float)(1 << mantissa_bits);
+	return exponent == 0 ? sign * __builtin_ldexpf(value, 1 - bias) : sign * __builtin_ldexpf(1 + value, exponent - bias);
+}
+
+float element(const void *at, cudaDataType_t type, size_t i)
+{
+	switch (type) {
+	case CUDA_R_32F: return static_cast<const float *>(at)[i];
+	case CUDA_R_16BF: return bf16_to_float(static_cast<const uint16_t *>(at)[i]);
+	case CUDA_R_16F: return f16_to_float(static_cast<const uint16_t *>(at)[i]);
+	case CUDA_R_8F_E4M3: return fp8_value(static_cast<const uint8_t *>(at)[i], 4, 3);
+	default: return fp8_value(static_cast<const uint8_t *>(at)[i], 5, 2);
+	}
+}
+
+void put_element(void *at, cudaDataType_t type, size_t i, float x)
+{
+	if (type == CUDA_R_32F)
+		static_cast<float *>(at)[i] = x;
+	else
+		static_cast<uint16_t *>(at)[i] = type == CUDA_R_16BF ? float_to_bf16(x) : float_to_f16(x);
+}
+
+/* fp32 with the low 13 bits rounded away, as tensor cores are given it. */
+float to_tf32(float x)
+{
+	uint32_t bits;
+	memcpy(&bits, &x, 4);
+	bits = (bits + 0x1000u) & 0xffffe000u;
+	memcpy(&x, &bits, 4);
+	return x;
+}
+
+bool is_fp8(cudaDataType_t type)
+{
+	return type == CUDA_R_8F_E4M3 || type == CUDA_R_8F_E5M2;
+}
+
+/* The table of cublasLtMatmul's manual, for fp32 sums. */
+bool supported(const emulated_matmul *m, const emulated_layout *a, const emulated_layout *b, const emulated_layout *d)
+{
+	if (is_fp8(a->type) || is_fp8(b->type)) {
+		if (!is_fp8(a->type) || !is_fp8(b->type) || (a->type == CUDA_R_8F_E5M2 && b->type == CUDA_R_8F_E5M2))
+			return false;
+		if (m->transposed[0] != CUBLAS_OP_T || m->transposed[1] != CUBLAS_OP_N) /* Hopper's kernels */
+			return false;
+		if (a->rows % 16 != 0 || a->columns % 16 != 0 || b->rows % 16 != 0)
+			return false;
+	} else if (a->type != b->type) {
+		return false;
+	} else if (d->type != a->type && d->type != CUDA_R_32F) {
+		return false;
+	}
+	return m->compute != CUBLAS_COMPUTE_32F_FAST_TF32 || a->type == CUDA_R_32F;
+}
+
+bool fits(const emulated_matmul *m, const emulated_layout *a, const emulated_layout *b, const emulated_layout *d, uint64_t *depth)
+{
+	uint64_t rows = m->transposed[0] == CUBLAS_OP_N ? a->rows : a->columns;
+	uint64_t columns = m->transposed[1] == CUBLAS_OP_N ? b->columns : b->rows;
+	uint64_t other = m->transposed[1] == CUBLAS_OP_N ? b->rows : b->columns;
+	*depth = m->transposed[0] == CUBLAS_OP_N ? a->columns : a->rows;
+	return rows == d->rows && columns == d->columns && *depth == other && *depth > 0 && rows > 0 && columns > 0 &&
+	       a->stride >= (int64_t)a->rows && b->stride >= (int64_t)b->rows && d->stride >= (int64_t)d->rows;
+}
+
+void check_operand(const char *name, const void *at, const emulated_layout *l)
+{
+	size_t bytes = ((size_t)l->stride * (l->columns - 1) + l->rows) * bytes_of(l->type);
+	if (!emulation_is_device(at, bytes))
+		emulation_fault("cublasLtMatmul: operand %s (%zu bytes): %s", name, bytes, emulation_describe(at));
+	if ((uintptr_t)at % 16 != 0 || (size_t)l->stride * bytes_of(l->type) % 16 != 0)
+		emulation_fault("cublasLtMatmul: operand %s is not aligned to 16 bytes", name);
+}
+
+struct job {
+	emulated_matmul m;
+	emulated_layout a, b, d;
+	const void *pa, *pb, *pc;
+	void *pd;
+	float alpha, beta;
+	uint64_t depth, algorithm;
+};
+
+/* op(x) with the depth contiguous: row i of the result is column or row i of x. */
+std::vector<float> gather(const void *at, const emulated_layout &l, bool depth_is_rows, uint64_t count, uint64_t depth, bool tf32)
+{
+	std::vector<float> out(count * depth);
+	for (uint64_t i = 0; i < count; i++)
+		for (uint64_t k = 0; k < depth; k++) {
+			float x = element(at, l.type, depth_is_rows ? i * (uint64_t)l.stride + k : k * (uint64_t)l.stride + i);
+			out[i * depth + k] = tf32 ? to_tf32(x) : x;
+		}
+	return out;
+}
+
+float dot(const float *a, const float *b, uint64_t depth, uint64_t algorithm)
+{
+	float total = 0;
+	uint64_t chunk = 64u << algorithm;
+	for (uint64_t first = 0; first < depth; first += chunk) {
+		uint64_t end = first + chunk < depth ? first + chunk : depth;
+		float sum = 0;
+#pragma omp simd reduction(+ : sum) simdlen(8)
+		for (uint64_t k = first; k < end; k++)
+			sum += a[k] * b[k];
+		total += sum;
+	}
+	return total;
+}
+
+void run(void *context)
+{
+	const job *j = static_cast<const job *>(context);
+	bool tf32 = j->m.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+	float scale = j->alpha * (j->m.scale[0] != nullptr ? *j->m.scale[0] : 1) * (j->m.scale[1] != nullptr ? *j->m.scale[1] : 1);
+	std::vector<float> a = gather(j->pa, j->a, j->m.transposed[0] == CUBLAS_OP_T, j->d.rows, j->depth, tf32);
+	std::vector<float> b = gather(j->pb, j->b, j->m.transposed[1] == CUBLAS_OP_N, j->d.columns, j->depth, tf32);
+	for (uint64_t column = 0; column < j->d.columns; column++) {
+		for (uint64_t row = 0; row < j->d.rows; row++) {
+			size_t at = column * (size_t)j->d.stride + row;
+			float x = scale * dot(&a[row * j->depth], &b[column * j->depth], j->depth, j->algorithm);
+			if (j->beta != 0)
+				x += j->beta * element(j->pc, j->d.type, at);
+			if ((j->m.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0)
+				x += element(j->m.bias, j->m.bias_type, row);
+			put_element(j->pd, j->d.type, at, x);
+		}
+	}
+}
+
+void drop(void *context)
+{
+	delete static_cast<job *>(context);
+}
+
+} // namespace
+
+extern "C" {
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *out)
+{
+	*out = reinterpret_cast<cublasLtHandle_t>(new int(1));
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+{
+	delete reinterpret_cast<int *>(handle);
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+size_t cublasLtGetVersion(void)
+{
+	return 130100;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute, cudaDataType_t scale)
+{
+	if (scale != CUDA_R_32F)
+		return CUBLAS_STATUS_NOT_SUPPORTED;
+	*out = new emulated_matmul{compute, {CUBLAS_OP_N, CUBLAS_OP_N}, CUBLASLT_EPILOGUE_DEFAULT, nullptr, CUDA_R_32F, {nullptr, nullptr}};
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t m, cublasLtMatmulDescAttributes_t attribute, const void *value,
+					      size_t bytes)
+{
+	const struct {
+		cublasLtMatmulDescAttributes_t attribute;
+		void *to;
+		size_t bytes;
+	} table[] = {
+		{CUBLASLT_MATMUL_DESC_TRANSA, &m->transposed[0], sizeof(m->transposed[0])},
+		{CUBLASLT_MATMUL_DESC_TRANSB, &m->transposed[1], sizeof(m->transposed[1])},
+		{CUBLASLT_MATMUL_DESC_EPILOGUE, &m->epilogue, sizeof(m->epilogue)},
+		{CUBLASLT_MATMUL_DESC_BIAS_POINTER, &m->bias, sizeof(m->bias)},
+		{CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &m->bias_type, sizeof(m->bias_type)},
+		{CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &m->scale[0], sizeof(m->scale[0])},
+		{CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &m->scale[1], sizeof(m->scale[1])},
+	};
+	if (attribute == CUBLASLT_MATMUL_DESC_FAST_ACCUM)
+		return bytes == 1 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+	for (const auto &row : table) {
+		if (row.attribute != attribute)
+			continue;
+		if (row.bytes != bytes)
+			return CUBLAS_STATUS_INVALID_VALUE;
+		memcpy(row.to, value, bytes);
+		return CUBLAS_STATUS_SUCCESS;
+	}
+	return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t m)
+{
+	delete m;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType_t type, uint64_t rows, uint64_t columns,
+					  int64_t stride)
+{
+	*out = new emulated_layout{type, rows, columns, stride};
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
+{
+	delete layout;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
+{
+	*out = new emulated_preference{};
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+						    cublasLtMatmulPreferenceAttributes_t attribute, const void *value, size_t bytes)
+{
+	size_t wanted = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? sizeof(uint64_t) : sizeof(uint32_t);
+	if (bytes != wanted)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
+		memcpy(&preference->workspace, value, bytes);
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
+{
+	delete preference;
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t m, cublasLtMatrixLayout_t a,
+					      cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+					      cublasLtMatmulPreference_t preference, int wanted,
+					      cublasLtMatmulHeuristicResult_t *out, int *out_count)
+{
+	uint64_t depth;
+	*out_count = 0;
+	if (!fits(m, a, b, d, &depth) || c->type != d->type || !supported(m, a, b, d))
+		return CUBLAS_STATUS_NOT_SUPPORTED;
+	for (int i = 0; i < ALGORITHMS && i < wanted; i++) {
+		size_t workspace = (size_t)i << 20;
+		if (workspace > preference->workspace)
+			break;
+		out[i] = {{{MARK, (uint64_t)i}}, workspace, CUBLAS_STATUS_SUCCESS, 1, {}};
+		++*out_count;
+	}
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t m, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+				       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo,
+				       cublasLtMatmulHeuristicResult_t *out)
+{
+	uint64_t depth;
+	if (!fits(m, a, b, d, &depth) || !supported(m, a, b, d) || algo->data[0] != MARK || algo->data[1] >= ALGORITHMS)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	*out = {*algo, (size_t)algo->data[1] << 20, CUBLAS_STATUS_SUCCESS, 1, {}};
+	return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t m, const void *alpha, const void *a,
+			      cublasLtMatrixLayout_t a_layout, const void *b, cublasLtMatrixLayout_t b_layout, const void *beta,
+			      const void *c, cublasLtMatrixLayout_t c_layout, void *d, cublasLtMatrixLayout_t d_layout,
+			      const cublasLtMatmulAlgo_t *algo, void *workspace, size_t workspace_bytes, cudaStream_t stream)
+{
+	uint64_t depth;
+	if (algo == nullptr || algo->data[0] != MARK || !fits(m, a_layout, b_layout, d_layout, &depth) ||
+	    !supported(m, a_layout, b_layout, d_layout) || c_layout->stride != d_layout->stride)
+		return CUBLAS_STATUS_INVALID_VALUE;
+	size_t needed = (size_t)algo->data[1] << 20;
+	if (needed > workspace_bytes || (needed > 0 && !emulation_is_device(workspace, needed)))
+		return CUBLAS_STATUS_INVALID_VALUE;
+	check_operand("A", a, a_layout);
+	check_operand("B", b, b_layout);
+	check_operand("D", d, d_layout);
+	float beta_value = *static_cast<const float *>(beta);
+	if (beta_value != 0)
+		check_operand("C", c, c_layout);
+	if ((m->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0) {
+		bool type = is_fp8(a_layout->type) ? m->bias_type == CUDA_R_16BF : m->bias_type == d_layout->type;
+		if (!type || !emulation_is_device(m->bias, d_layout->rows * bytes_of(m->bias_type)))
+			return CUBLAS_STATUS_NOT_SUPPORTED;
+	}
+	for (const float *scale : m->scale)
+		if (scale != nullptr && !emulation_is_device(scale, sizeof(float)))
+			emulation_fault("cublasLtMatmul: a scale that is not in device memory");
+	job *j = new job{*m,  *a_layout, *b_layout, *d_layout, a, b, c, d, *static_cast<const float *>(alpha), beta_value, depth,
+			 algo->data[1]};
+	return emulation_enqueue(stream, run, j, drop) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+} /* extern "C" */
