@@ -161,7 +161,11 @@ static enum status open_links(struct plan *plan)
 	const struct plan_settings *settings = plan->settings;
 	struct topology *t = &plan->topology;
 	t->cards = settings->cards ? settings->cards : plan->kind ? plan->kind->cards : 1;
-	if (t->per_host > 1)
+	bool measured = !plan->on_gpus && !settings->local_link && !settings->profile;
+	if (measured) {
+		TRY(link_measure_memory(&t->local));
+		assume_rate(plan, FIGURE_MEASURED, "sums in shared memory", t->local.bandwidth, "B/s", t->local.source);
+	} else if (t->per_host > 1)
 		TRY(find_link(plan, "local_link", settings->local_link, plan->kind ? plan->kind->local_link : "shared", false,
 			      &t->local));
 	else

@@ -1,5 +1,6 @@
 #include "comm/link.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -11,23 +12,23 @@ const char *const provenance_names[] = {"given", "measured", "published", "estim
 
 const struct link_kind link_kinds[] = {
 	/* within a host */
-	{"nvlink5", WIRE_NVLINK, 700 * GB, 830 * GB, FIGURE_ESTIMATE, "B200: NVLink 4's shares of 900 GB/s"},
-	{"nvlink4", WIRE_NVLINK, 369 * GB, 475 * GB, FIGURE_PUBLISHED, "8 x H100/H200, nccl-tests issues 212, 272, 309"},
-	{"nvlink3", WIRE_NVLINK, 235 * GB, 0, FIGURE_PUBLISHED, "8 x A100, the bound in NCCL's tuning.cc"},
-	{"nvlink2", WIRE_NVLINK, 130 * GB, 0, FIGURE_ESTIMATE, "V100: 150 GB/s of NVLink 2 at NVLink 3's share"},
-	{"pcie5", WIRE_PCI, 40 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 63 GB/s on paper"},
-	{"pcie4", WIRE_PCI, 20 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 31.5 GB/s on paper"},
-	{"pcie3", WIRE_PCI, 10 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 15.8 GB/s on paper"},
-	{"shared", WIRE_MEMORY, 5 * GB, 0, FIGURE_ESTIMATE, "memory shared by processes; --measure measures it"},
+	{"nvlink5", WIRE_NVLINK, 700 * GB, 830 * GB, FIGURE_ESTIMATE, "B200: NVLink 4's shares of 900 GB/s", 0},
+	{"nvlink4", WIRE_NVLINK, 369 * GB, 475 * GB, FIGURE_PUBLISHED, "8 x H100/H200, nccl-tests issues 212, 272, 309", 0},
+	{"nvlink3", WIRE_NVLINK, 235 * GB, 0, FIGURE_PUBLISHED, "8 x A100, the bound in NCCL's tuning.cc", 0},
+	{"nvlink2", WIRE_NVLINK, 130 * GB, 0, FIGURE_ESTIMATE, "V100: 150 GB/s of NVLink 2 at NVLink 3's share", 0},
+	{"pcie5", WIRE_PCI, 40 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 63 GB/s on paper", 0},
+	{"pcie4", WIRE_PCI, 20 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 31.5 GB/s on paper", 0},
+	{"pcie3", WIRE_PCI, 10 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 15.8 GB/s on paper", 0},
+	{"shared", WIRE_MEMORY, 5 * GB, 0, FIGURE_ESTIMATE, "memory shared by processes; measured here where it is planned for", 0},
 	/* one card of a network between hosts */
-	{"ndr", WIRE_INFINIBAND, 46.9 * GB, 0, FIGURE_PUBLISHED, "NDR InfiniBand, 400 Gbit/s, nccl-tests issue 290"},
-	{"hdr", WIRE_INFINIBAND, 23.5 * GB, 0, FIGURE_ESTIMATE, "HDR InfiniBand, 200 Gbit/s at NDR's share"},
-	{"edr", WIRE_INFINIBAND, 11.7 * GB, 0, FIGURE_ESTIMATE, "EDR InfiniBand, 100 Gbit/s at NDR's share"},
-	{"roce400", WIRE_INFINIBAND, 46.9 * GB, 0, FIGURE_ESTIMATE, "RoCE, 400 Gbit/s, tuned as well as NDR"},
-	{"100gbe", WIRE_TCP, 11 * GB, 0, FIGURE_PUBLISHED, "100 Gbit/s Ethernet, sockets"},
-	{"25gbe", WIRE_TCP, 2.8 * GB, 0, FIGURE_ESTIMATE, "25 Gbit/s Ethernet, nine tenths"},
-	{"10gbe", WIRE_TCP, 1.15 * GB, 0, FIGURE_ESTIMATE, "10 Gbit/s Ethernet, nine tenths"},
-	{"1gbe", WIRE_TCP, 0.115 * GB, 0, FIGURE_ESTIMATE, "1 Gbit/s Ethernet, nine tenths"},
+	{"ndr", WIRE_INFINIBAND, 46.9 * GB, 0, FIGURE_PUBLISHED, "NDR InfiniBand, 400 Gbit/s, nccl-tests issue 290", 0},
+	{"hdr", WIRE_INFINIBAND, 23.5 * GB, 0, FIGURE_ESTIMATE, "HDR InfiniBand, 200 Gbit/s at NDR's share", 0},
+	{"edr", WIRE_INFINIBAND, 11.7 * GB, 0, FIGURE_ESTIMATE, "EDR InfiniBand, 100 Gbit/s at NDR's share", 0},
+	{"roce400", WIRE_INFINIBAND, 46.9 * GB, 0, FIGURE_ESTIMATE, "RoCE, 400 Gbit/s, tuned as well as NDR", 0},
+	{"100gbe", WIRE_TCP, 11 * GB, 0, FIGURE_PUBLISHED, "100 Gbit/s Ethernet, sockets", 0},
+	{"25gbe", WIRE_TCP, 2.8 * GB, 0, FIGURE_ESTIMATE, "25 Gbit/s Ethernet, nine tenths", 0},
+	{"10gbe", WIRE_TCP, 1.15 * GB, 0, FIGURE_ESTIMATE, "10 Gbit/s Ethernet, nine tenths", 0},
+	{"1gbe", WIRE_TCP, 0.115 * GB, 0, FIGURE_ESTIMATE, "1 Gbit/s Ethernet, nine tenths", 0},
 	{0},
 };
 
@@ -62,7 +63,7 @@ static const double ring_share[PROTOCOL_COUNT] = {0.5, 120.0 / 128, 1};
 /* Between hosts the words of LL take longer within them, too. */
 #define LL_BETWEEN_HOSTS 1.8
 
-/* Without NCCL: a step through the kernel's sockets, and a meeting of processes in shared memory. */
+/* Without NCCL: a round through the kernel's sockets, and a meeting of processes in shared memory. */
 #define TCP_STEP (30 * US)
 #define FAST_NETWORK_STEP (3 * US)
 #define MEMORY_BASE (20 * US)
@@ -147,23 +148,43 @@ static void consider_switch(struct collective_time *best, const struct topology 
 			    smaller(t->local.switched, (double)t->cards * t->network.bandwidth), "NVLS and tree");
 }
 
+static double copy_rate(const struct topology *t)
+{
+	return t->local.copies > 0 ? t->local.copies : t->local.bandwidth;
+}
+
 /* bertc's ranks of one machine read each other's memory: to add up its share of a sum, a rank reads that share of all, as
  * many bytes as the whole has; to gather, what it has not. */
 static struct collective_time memory_time(const struct topology *t, enum collective collective, double bytes)
 {
 	double rest = bytes * (double)(t->ranks - 1) / (double)t->ranks;
-	double read = collective == COLLECTIVE_REDUCE_SCATTER ? bytes : collective == COLLECTIVE_ALL_GATHER ? rest : bytes + rest;
-	double latency = (collective == COLLECTIVE_ALL_REDUCE ? 2 : 1) * MEMORY_BASE;
-	return (struct collective_time){latency + read / t->local.bandwidth, latency, t->local.bandwidth, "shared memory"};
+	double latency = (collective == COLLECTIVE_ALL_REDUCE ? 2 : 1) * MEMORY_BASE, seconds = 0;
+	if (collective != COLLECTIVE_ALL_GATHER)
+		seconds += bytes / t->local.bandwidth;
+	if (collective != COLLECTIVE_REDUCE_SCATTER)
+		seconds += rest / copy_rate(t);
+	return (struct collective_time){latency + seconds, latency, t->local.bandwidth, "shared memory"};
 }
 
-/* Rings of MPI and over sockets: every step costs the same. */
-static struct collective_time plain_time(const struct topology *t, int rounds, double bytes)
+/* bertc's ranks on CPUs of many machines send every other rank its share directly, in rounds of so many bytes. All that
+ * leaves a host goes through its cards; all that is summed or copied passes through memory. */
+#define SUM_ROUND (4.0 * (1 << 20))
+#define GATHER_ROUND (16.0 * (1 << 20))
+
+static struct collective_time exchange_time(const struct topology *t, enum collective collective, double bytes)
 {
-	double steps = (double)rounds * (double)(t->ranks - 1);
-	double carried = bytes * steps / (double)t->ranks, bandwidth = ring_bandwidth(t);
-	double step = t->network.wire == WIRE_TCP ? TCP_STEP : FAST_NETWORK_STEP;
-	return (struct collective_time){steps * step + carried / bandwidth, steps * step, bandwidth, "ring"};
+	double ranks = (double)t->ranks, others = (ranks - (double)t->per_host) / ranks;
+	double round = t->network.wire == WIRE_TCP ? TCP_STEP : FAST_NETWORK_STEP, latency = 0, seconds = 0;
+	double cards = (double)t->cards * t->network.bandwidth, leaving = bytes * (double)t->per_host * others;
+	if (collective != COLLECTIVE_ALL_GATHER) {
+		latency += ceil(bytes / SUM_ROUND) * round;
+		seconds += leaving / cards + bytes / t->local.bandwidth;
+	}
+	if (collective != COLLECTIVE_REDUCE_SCATTER) {
+		latency += ceil(bytes / ranks / GATHER_ROUND) * round;
+		seconds += leaving / cards + bytes * others / copy_rate(t);
+	}
+	return (struct collective_time){latency + seconds, latency, cards, "exchange"};
 }
 
 struct collective_time collective_time(const struct topology *t, enum collective collective, double bytes)
@@ -176,7 +197,7 @@ struct collective_time collective_time(const struct topology *t, enum collective
 	if (t->local.wire == WIRE_MEMORY && one_host)
 		return memory_time(t, collective, bytes);
 	if (t->local.wire == WIRE_MEMORY || (!one_host && t->network.wire == WIRE_TCP))
-		return plain_time(t, rounds, bytes);
+		return exchange_time(t, collective, bytes);
 	consider_rings(&best, t, rounds, bytes);
 	if (collective == COLLECTIVE_ALL_REDUCE) {
 		consider_trees(&best, t, bytes);

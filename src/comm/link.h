@@ -8,6 +8,7 @@
 #define COMM_LINK_H
 
 #include <stdint.h>
+#include "base/error.h"
 
 /* Where a figure comes from. */
 enum provenance {
@@ -36,11 +37,14 @@ struct link_kind {
 	double switched; /* bytes/s of all-reduce where the switch itself adds (NVLS); 0: it does not */
 	enum provenance provenance;
 	const char *source; /* of the bandwidth, in words */
+	double copies;      /* WIRE_MEMORY: bytes/s of copies, where `bandwidth` is that of sums; 0: the same */
 };
 /* Ends with a row whose name is NULL. Wires WIRE_INFINIBAND and WIRE_TCP lie between hosts, the others within one. */
 extern const struct link_kind link_kinds[];
 /* NULL if there is none. */
 const struct link_kind *link_find(const char *name);
+/* Memory that ranks share, on this machine: sums and copies by one thread as comm/shared.c makes them, measured now. */
+MUST_USE enum status link_measure_memory(struct link_kind *out);
 
 /* Ranks in hosts of `per_host` (the last may have fewer). */
 struct topology {

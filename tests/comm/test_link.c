@@ -67,11 +67,24 @@ static void test_without_nccl(void **state)
 	assert_time(&four, COLLECTIVE_REDUCE_SCATTER, 100e6, 20 * US + 100e6 / rate, "shared memory");
 	assert_time(&four, COLLECTIVE_ALL_GATHER, 100e6, 20 * US + 75e6 / rate, "shared memory");
 	assert_time(&four, COLLECTIVE_ALL_REDUCE, 100e6, 40 * US + 175e6 / rate, "shared memory");
-	/* Two hosts of two: the network of 1.15 GB/s is the slowest link, three steps of 30 us. */
+	/* Two hosts of two: half of what each of two ranks has leaves a host, 100 MB over 1.15 GB/s; 24 rounds of 4 MiB, and
+	 * all of it is added up. To gather, two rounds of 16 MiB, and half of it is copied. */
 	struct topology two = hosts_of(4, 2, "shared", "10gbe", 1);
-	assert_time(&two, COLLECTIVE_REDUCE_SCATTER, 100e6, 90 * US + 75e6 / 1.15e9, "ring");
+	assert_time(&two, COLLECTIVE_REDUCE_SCATTER, 100e6, 720 * US + 100e6 / 1.15e9 + 100e6 / rate, "exchange");
+	assert_time(&two, COLLECTIVE_ALL_GATHER, 100e6, 60 * US + 100e6 / 1.15e9 + 50e6 / rate, "exchange");
 	struct topology one = hosts_of(1, 1, "shared", "10gbe", 1);
 	assert_time(&one, COLLECTIVE_ALL_REDUCE, 100e6, 0, "");
+}
+
+/* What memory does is between a slow bus and a cache. */
+static void test_measured(void **state)
+{
+	(void)state;
+	struct link_kind memory;
+	assert_ok(link_measure_memory(&memory));
+	assert_true(memory.wire == WIRE_MEMORY && memory.provenance == FIGURE_MEASURED);
+	assert_true(memory.bandwidth > 1e7 && memory.bandwidth < 1e12);
+	assert_true(memory.copies > 1e7 && memory.copies < 1e12);
 }
 
 static void test_table(void **state)
@@ -91,6 +104,7 @@ int main(void)
 		cmocka_unit_test(test_one_host),
 		cmocka_unit_test(test_many_hosts),
 		cmocka_unit_test(test_without_nccl),
+		cmocka_unit_test(test_measured),
 		cmocka_unit_test(test_table),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
