@@ -17,6 +17,7 @@
 #   DEBUG=1               without optimisation (build-debug)
 #   WERROR=1              warnings are errors
 #   HDF5=1                with NVIDIA's HDF5 files of instances (make test does so)
+#   MPI=1                 with MPI between ranks of many machines (make test does so)
 #   CUDA=1                with the back end for NVIDIA's GPUs; CUDA_HOME=folder where the toolkit is (docs/cuda.md)
 #   V=1                   shows the commands
 #   TESTS=pattern         only test programs whose path contains it: make test TESTS=base/
@@ -28,6 +29,7 @@ SANITIZE =
 DEBUG =
 WERROR =
 HDF5 =
+MPI =
 CUDA =
 V =
 TESTS =
@@ -51,20 +53,23 @@ LIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lexpat -lcurl 
 # Where Debian has the serial HDF5; other systems: make HDF5=1 HDF5_CPPFLAGS= HDF5_LIBS=-lhdf5
 HDF5_CPPFLAGS = -isystem /usr/include/hdf5/serial
 HDF5_LIBS = -lhdf5_serial
+# Where Debian has Open MPI; other systems: make MPI=1 MPI_CPPFLAGS=... MPI_LIBS=...
+MPI_CPPFLAGS = -isystem /usr/lib/$(shell $(CC) -dumpmachine)/openmpi/include
+MPI_LIBS = -lmpi
 CUDA_HOME = /usr/local/cuda
 CUDA_LIBS = -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lcudart -lstdc++
-LDLIBS = $(LIBS) $(if $(HDF5),$(HDF5_LIBS)) $(if $(CUDA),$(CUDA_LIBS))
+LDLIBS = $(LIBS) $(if $(HDF5),$(HDF5_LIBS)) $(if $(MPI),$(MPI_LIBS)) $(if $(CUDA),$(CUDA_LIBS))
 SAY = @$(if $(V),:,printf '  %-7s %s\n')
 QUIET = $(if $(V),,@)
 COMPILE = $(QUIET)$(CC) $(CPPFLAGS) -MMD -MP $(CFLAGS) $(if $(WERROR),-Werror)
 
 # header:package, looked for once in each build folder
-CHECKED = $(BUILD)/libraries$(if $(HDF5),-hdf5)$(if $(CUDA),-cuda)
+CHECKED = $(BUILD)/libraries$(if $(HDF5),-hdf5)$(if $(MPI),-mpi)$(if $(CUDA),-cuda)
 LIBRARIES = dnnl.h:libdnnl-dev utf8proc.h:libutf8proc-dev xxhash.h:libxxhash-dev zlib.h:zlib1g-dev bzlib.h:libbz2-dev \
 	zstd.h:libzstd-dev lzma.h:liblzma-dev expat.h:libexpat1-dev curl/curl.h:libcurl4-openssl-dev nettle/nettle-meta.h:nettle-dev archive.h:libarchive-dev \
-	$(if $(HDF5),hdf5.h:libhdf5-dev)
+	$(if $(HDF5),hdf5.h:libhdf5-dev) $(if $(MPI),mpi.h:libopenmpi-dev)
 # g++ compiles the GPU's kernels for the tests, cmocka runs the tests, mandoc checks the man pages in them
-PACKAGES = gcc g++ libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc libhdf5-dev
+PACKAGES = gcc g++ libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc libhdf5-dev libopenmpi-dev openmpi-bin
 
 # Kernels of the CPU back end are compiled once for each instruction set (docs/backends.md): a file in
 # src/backend/cpu/kernels defines symbols that end in _avx2, _avx512, _avx512_bf16 or _amx.
@@ -84,7 +89,7 @@ NVCC_FLAGS = -std=c++20 -O3 -lineinfo --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler
 	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
 
 # One of the two files has the functions of formats/hdf5_rows.h; the same for backend/cuda/cuda.h.
-SOURCES = $(filter-out src/formats/$(if $(HDF5),hdf5_absent,hdf5_rows).c $(if $(CUDA),src/backend/cuda_absent.c), \
+SOURCES = $(filter-out src/formats/$(if $(HDF5),hdf5_absent,hdf5_rows).c src/comm/$(if $(MPI),mpi_absent,mpi).c $(if $(CUDA),src/backend/cuda_absent.c), \
 	$(sort $(wildcard src/*/*.c src/backend/ref/*.c src/backend/cpu/*.c $(if $(CUDA),src/backend/cuda/*.c))))
 KERNELS = $(sort $(wildcard src/backend/cpu/kernels/*.c))
 CUDA_KERNELS = $(sort $(wildcard src/backend/cuda/kernels/*.cu))
@@ -126,9 +131,10 @@ $(BUILD)/libbertc.a: $(LIBRARY_OBJECTS) $(BUILD)/parts
 # Written anew only when other parts are asked for: then the library is put together again.
 $(BUILD)/parts: .force
 	@mkdir -p $(@D)
-	@echo 'HDF5=$(HDF5) CUDA=$(CUDA)' | cmp -s - $@ || echo 'HDF5=$(HDF5) CUDA=$(CUDA)' >$@
+	@echo 'HDF5=$(HDF5) MPI=$(MPI) CUDA=$(CUDA)' | cmp -s - $@ || echo 'HDF5=$(HDF5) MPI=$(MPI) CUDA=$(CUDA)' >$@
 
 $(BUILD)/formats/hdf5_rows.o: private CPPFLAGS += $(HDF5_CPPFLAGS)
+$(BUILD)/comm/mpi.o: private CPPFLAGS += $(MPI_CPPFLAGS)
 
 $(BUILD)/%.o: src/%.c $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
@@ -208,7 +214,7 @@ $(CHECKED): Makefile
 	@mkdir -p $(@D)
 	@command -v $(CC) >/dev/null || { echo "make: no compiler '$(CC)': install the package gcc, or run 'make deps'" >&2; exit 1; }
 	@for library in $(LIBRARIES); do \
-		echo "#include <$${library%%:*}>" | $(CC) $(CPPFLAGS) $(HDF5_CPPFLAGS) -E - >/dev/null 2>&1 || { \
+		echo "#include <$${library%%:*}>" | $(CC) $(CPPFLAGS) $(HDF5_CPPFLAGS) $(MPI_CPPFLAGS) -E - >/dev/null 2>&1 || { \
 			echo "make: $${library%%:*} is missing: install the package $${library##*:}, or run 'make deps'" >&2; exit 1; }; \
 	done
 ifneq ($(CUDA),)
@@ -226,7 +232,7 @@ build/packages: dev/deps.sh Makefile
 	@mkdir -p build && touch $@
 
 test: deps
-	@$(MAKE) --no-print-directory HDF5=1 WERROR=1 run-tests
+	@$(MAKE) --no-print-directory HDF5=1 MPI=1 WERROR=1 run-tests
 
 run-tests: $(BUILD)/bertc $(RUN_PROGRAMS)
 	@BUILD=$(BUILD) sh tests/run.sh $(RUN_PROGRAMS)
@@ -247,7 +253,7 @@ run-long: $(BUILD)/bertc $(RUN_LONG)
 test-sanitizers: deps
 	@for sanitizer in address undefined thread; do \
 		echo "== $$sanitizer sanitizer"; \
-		$(MAKE) --no-print-directory HDF5=1 SANITIZE=$$sanitizer run-tests || exit 1; \
+		$(MAKE) --no-print-directory HDF5=1 MPI=1 SANITIZE=$$sanitizer run-tests || exit 1; \
 	done
 
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libfuzzed.a $(BUILD)/flags

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "comm/alone.h"
 #include "comm/transport.h"
 
 static enum status alone_gather(struct comm *comm, const void *data, size_t bytes, void *out)
@@ -20,7 +21,7 @@ static enum status alone_broadcast(struct comm *comm, void *data, size_t bytes, 
 }
 
 /* An arena of its own, for its alignment and huge pages; what must be given back stands before the block. */
-static enum status alone_allocate(struct comm *comm, void **out, size_t bytes, const char *what)
+enum status alone_allocate(struct comm *comm, void **out, size_t bytes, const char *what)
 {
 	(void)comm;
 	struct arena arena, *kept;
@@ -31,7 +32,7 @@ static enum status alone_allocate(struct comm *comm, void **out, size_t bytes, c
 	return OK;
 }
 
-static void alone_release(struct comm *comm, void *memory)
+void alone_release(struct comm *comm, void *memory)
 {
 	(void)comm;
 	struct arena arena = *(struct arena *)(void *)((unsigned char *)memory - ARENA_ALIGNMENT);
@@ -41,12 +42,6 @@ static void alone_release(struct comm *comm, void *memory)
 static enum status alone_run(struct comm *comm, const struct operation *operation)
 {
 	(void)comm, (void)operation;
-	return OK;
-}
-
-static enum status alone_check(struct comm *comm)
-{
-	(void)comm;
 	return OK;
 }
 
@@ -68,7 +63,6 @@ void alone_open(struct comm *comm)
 		.allocate = alone_allocate,
 		.release = alone_release,
 		.run = alone_run,
-		.check = alone_check,
 		.fail = alone_fail,
 		.close = alone_close,
 	};

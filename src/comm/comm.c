@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "comm/messages.h"
 #include "comm/rendezvous.h"
 #include "comm/transport.h"
 
@@ -32,35 +33,43 @@ enum status comm_open(struct comm **out, const struct comm_settings *settings)
 	enum status status = OK;
 	TRY(memory_new(&comm, 1, sizeof(*comm), "the ranks' communication"));
 	comm->place = place->ranks;
+	double limit = settings->watchdog_seconds;
 	if (comm->place.size == 1)
 		alone_open(comm);
+	else if (place->meeting == MEETING_MPI)
+		status = mpi_open(comm, place, limit);
+	else if (place->meeting == MEETING_ADDRESS)
+		status = tcp_open(comm, place, limit);
 	else
-		status = shared_open(comm, place, settings->watchdog_seconds);
-	if (status != OK) {
-		free(comm);
-		return status;
-	}
+		status = shared_open(comm, place, limit);
 	*out = comm;
+	if (status != OK)
+		goto fail;
 	if (comm->place.size == 1)
 		return OK;
-	TRY_GOTO(queue_open(comm), fail);
+	if (!comm->queue.started)
+		TRY_GOTO(queue_open(comm), fail);
 	describe_program(program, sizeof(program));
 	TRY_GOTO(comm_agree(comm, "the program", program), fail);
 	if (place->meeting == MEETING_NAME)
 		rendezvous_end(place);
 	return OK;
-fail:
+fail:;
+	struct error error = *error_last();
 	comm_close(comm);
 	*out = NULL;
-	return status;
+	return error_restore(&error);
 }
 
 void comm_close(struct comm *comm)
 {
 	if (!comm)
 		return;
+	if (comm->transport->leave && comm->queue.started)
+		comm->transport->leave(comm);
 	queue_close(comm);
-	comm->transport->close(comm);
+	if (comm->transport)
+		comm->transport->close(comm);
 	free(comm);
 }
 

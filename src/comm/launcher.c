@@ -106,6 +106,7 @@ static enum status start(struct launcher *launcher)
 {
 	pid_t parent = getpid();
 	TRY(segment_create(&launcher->segment, launcher->settings->ranks, true));
+	launcher->segment.header->reported = true;
 	launcher->group = 0;
 	launcher->running = 0;
 	launcher->failed = launcher->killed = 0;

@@ -113,7 +113,34 @@ static enum status find_started(const struct starter *starter, struct place *out
 	return OK;
 }
 
-/* All ranks on one machine share memory, whoever started them. */
+static enum status choose_transport(struct place *out)
+{
+	const char *wish = getenv("BERTC_TRANSPORT"), *address = getenv("MASTER_ADDR");
+	bool has_port, is_local = out->ranks.local_size == out->ranks.size;
+	TRY(read_number("MASTER_PORT", 1, 65534, &has_port, &out->port));
+	snprintf(out->address, sizeof(out->address), "%s", address ? address : "");
+	/* torchrun itself listens at its port. */
+	const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE");
+	out->port += store && strcmp(store, "True") == 0;
+	bool has_address = address && *address && has_port;
+	if (out->ranks.size == 1)
+		out->meeting = MEETING_ALONE;
+	else if (wish ? strcmp(wish, "shared") == 0 : is_local)
+		out->meeting = MEETING_NAME;
+	else if (wish ? strcmp(wish, "tcp") == 0 : has_address)
+		out->meeting = MEETING_ADDRESS;
+	else if (!wish || strcmp(wish, "mpi") == 0)
+		out->meeting = MEETING_MPI;
+	else
+		return error_set(ERR_USAGE, "the variable BERTC_TRANSPORT is '%s': not shared, tcp or mpi", wish);
+	if (out->meeting == MEETING_NAME && !is_local)
+		return error_set(ERR_USAGE, "BERTC_TRANSPORT=shared: the ranks are not all on one machine");
+	if (out->meeting == MEETING_ADDRESS && !has_address)
+		return error_set(ERR_USAGE, "BERTC_TRANSPORT=tcp needs MASTER_ADDR and MASTER_PORT, rank 0's machine and a free port");
+	return OK;
+}
+
+/* What the ranks of a job have in common, and how they reach each other. */
 static enum status choose_meeting(const struct starter *starter, struct place *out)
 {
 	const char *job = NULL, *step = getenv("SLURM_STEP_ID"), *restart = getenv("TORCHELASTIC_RESTART_COUNT");
@@ -127,10 +154,7 @@ static enum status choose_meeting(const struct starter *starter, struct place *o
 		 restart ? restart : "");
 	for (char *at = out->name; *at; at++)
 		*at = *at == '/' ? '_' : *at;
-	out->meeting = out->ranks.size == 1 ? MEETING_ALONE : MEETING_NAME;
-	if (out->ranks.local_size != out->ranks.size)
-		out->meeting = MEETING_MPI;
-	return OK;
+	return choose_transport(out);
 }
 
 enum status place_find(struct place *out)

@@ -11,6 +11,7 @@ enum meeting {
 	MEETING_SEGMENT, /* our launcher made the shared memory: an inherited descriptor */
 	MEETING_NAME,    /* ranks of one machine: the shared memory has a name */
 	MEETING_MPI,
+	MEETING_ADDRESS, /* of many machines, over TCP */
 };
 
 struct place {
@@ -18,12 +19,15 @@ struct place {
 	enum meeting meeting;
 	int segment;      /* MEETING_SEGMENT */
 	char name[96];    /* MEETING_NAME: what all ranks of the run, and no others here, have in common */
+	char address[256]; /* MEETING_ADDRESS: of rank 0, and its port */
+	int32_t port;
 	bool launched;    /* by our launcher, which holds the lock of the run folder and watches the ranks */
 	int32_t cores;    /* for this rank's threads; 0: all that the process may use */
 	int32_t restarts; /* how often the launcher has restarted the ranks */
 };
 
-/* A process that nothing placed is rank 0 of 1. Variables that contradict each other are ERR_USAGE. */
+/* Ranks of one machine share memory, others meet at MASTER_ADDR if that is set, else through MPI; BERTC_TRANSPORT (shared,
+ * tcp, mpi) decides otherwise. A process that nothing placed is rank 0 of 1. Variables that contradict each other are ERR_USAGE. */
 MUST_USE enum status place_find(struct place *out);
 
 /* The launcher's side: what a rank finds in its environment. */

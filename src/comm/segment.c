@@ -179,8 +179,12 @@ static enum status wait_for_others(struct segment *segment, int meeting, uint32_
 #endif
 	}
 	while (atomic_load(&barrier->generation) == generation) {
-		TRY(segment_check(segment));
-		TRY(check_left(segment, meeting));
+		enum status status = segment_check(segment);
+		if (status == OK)
+			status = check_left(segment, meeting);
+		/* What came together before it failed has come together. */
+		if (status != OK)
+			return atomic_load(&barrier->generation) == generation ? status : OK;
 		struct timespec look = {.tv_nsec = LOOK_NANOSECONDS};
 		atomic_fetch_add(&barrier->sleepers, 1);
 		syscall(SYS_futex, &barrier->generation, FUTEX_WAIT, generation, &look, NULL, 0);

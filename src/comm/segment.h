@@ -46,7 +46,8 @@ struct segment_barrier {
 struct segment_header {
 	uint64_t magic;
 	int32_t size;
-	bool watched; /* a launcher watches the ranks: they need not watch each other */
+	bool watched;  /* by a launcher, or through messages: the watchdogs of the ranks need not look at each other */
+	bool reported; /* the launcher tells the user what failed */
 	_Atomic uint32_t failed; /* 0, 1 while the failure is written, 2 when it stands */
 	int32_t failed_rank;
 	struct error failure;

@@ -227,12 +227,6 @@ static enum status shared_run(struct comm *comm, const struct operation *operati
 	return allocation ? run_in_place(comm, operation, allocation) : run_copied(comm, operation);
 }
 
-static enum status shared_check(struct comm *comm)
-{
-	struct shared *shared = comm->own;
-	return segment_check(&shared->segment);
-}
-
 static void shared_fail(struct comm *comm, const struct error *error)
 {
 	struct shared *shared = comm->own;
@@ -266,7 +260,6 @@ enum status shared_open(struct comm *comm, const struct place *place, double wat
 		.allocate = shared_allocate,
 		.release = shared_release,
 		.run = shared_run,
-		.check = shared_check,
 		.fail = shared_fail,
 		.section = shared_section,
 		.close = shared_close,
@@ -286,6 +279,7 @@ enum status shared_open(struct comm *comm, const struct place *place, double wat
 		status = watchdog_open(&shared->watchdog, &shared->segment, watchdog_seconds);
 	if (status != OK) {
 		shared_close(comm);
+		comm->transport = NULL;
 		return status;
 	}
 	snprintf(comm->description, sizeof(comm->description), "shared memory");

@@ -16,6 +16,7 @@ struct operation {
 	int64_t count;
 	enum status (*call)(struct comm *comm, void *context); /* OPERATION_CALL */
 	void *context;
+	bool always; /* also after a failure */
 };
 
 struct transport {
@@ -27,11 +28,12 @@ struct transport {
 	void (*release)(struct comm *comm, void *memory);
 	/* An entry of the queue, from its thread. */
 	enum status (*run)(struct comm *comm, const struct operation *operation);
-	/* The first failure of a peer that is known here, if any. */
-	enum status (*check)(struct comm *comm);
+	/* From the queue's thread, some times a second while there is nothing to do. May be NULL. */
+	enum status (*idle)(struct comm *comm);
 	/* This rank has failed and cannot go on: others shall know why. */
 	void (*fail)(struct comm *comm, const struct error *error);
 	void (*section)(struct comm *comm, const char *section, int64_t step);
+	void (*leave)(struct comm *comm); /* before the queue ends; may be NULL */
 	void (*close)(struct comm *comm);
 };
 

@@ -89,6 +89,14 @@ static const char *state_words(char state)
 			      : "";
 }
 
+/* On this machine, where processes can be looked at? */
+static bool is_here(const struct segment_rank *rank)
+{
+	char host[sizeof(rank->host)] = "";
+	gethostname(host, sizeof(host) - 1);
+	return strcmp(host, rank->host) == 0;
+}
+
 static bool judge(const struct watcher *watcher, const struct segment *segment, int32_t rank, int64_t now, struct error *out)
 {
 	const struct segment_rank *other = &segment->header->ranks[rank];
@@ -109,7 +117,7 @@ static bool judge(const struct watcher *watcher, const struct segment *segment, 
 		snprintf(out->message, sizeof(out->message),
 			 "rank %d on %s (process %d) has shown no life for %s, in '%s' of step %lld%s", rank, other->host, pid,
 			 format_duration(duration, 1e-9 * (double)(now - beat)), other->section,
-			 (long long)atomic_load(&other->step), state_words(process_state(pid)));
+			 (long long)atomic_load(&other->step), is_here(other) ? state_words(process_state(pid)) : "");
 	else if (limit > 0 && now - since > limit && atomic_load(&other->waiting) == 0)
 		snprintf(out->message, sizeof(out->message), "rank %d on %s (process %d) hangs in '%s' of step %lld for %s",
 			 rank, other->host, pid, other->section, (long long)atomic_load(&other->step),
@@ -144,13 +152,25 @@ static bool all_wait(const struct watcher *watcher, const struct segment *segmen
 	return true;
 }
 
-bool watcher_look(struct watcher *watcher, const struct segment *segment, int32_t *out_rank, struct error *out)
+/* Who did not run itself cannot say that others did not. */
+static int64_t begin_to_look(struct watcher *watcher)
 {
 	int64_t now = segment_now();
-	/* Who did not run itself cannot say that others did not. */
 	if (watcher->looked == 0 || now - watcher->looked > 3 * SECOND)
 		watcher->forgiven = now;
 	watcher->looked = now;
+	return now;
+}
+
+bool watcher_look_at(struct watcher *watcher, const struct segment *segment, int32_t rank, struct error *out)
+{
+	*out = (struct error){0};
+	return judge(watcher, segment, rank, begin_to_look(watcher), out);
+}
+
+bool watcher_look(struct watcher *watcher, const struct segment *segment, int32_t *out_rank, struct error *out)
+{
+	int64_t now = begin_to_look(watcher);
 	*out = (struct error){0};
 	for (*out_rank = 0; *out_rank < segment->header->size; ++*out_rank)
 		if (judge(watcher, segment, *out_rank, now, out))
@@ -190,7 +210,7 @@ static void leave_now(struct watchdog *watchdog)
 	char text[sizeof(struct error) + 64];
 	enum status status = segment_check(watchdog->segment);
 	int length = snprintf(text, sizeof(text), "bertc: %s\nhint: %s\n", error_last()->message, error_last()->hint);
-	if (!watchdog->segment->header->watched && write(STDERR_FILENO, text, (size_t)length) < 0)
+	if (!watchdog->segment->header->reported && write(STDERR_FILENO, text, (size_t)length) < 0)
 		_exit((int)status); /* there is nobody to tell */
 	_exit((int)status);
 }
@@ -221,6 +241,10 @@ static void *watchdog_main(void *argument)
 		} else if (!header->watched &&
 			   (find_dead(watchdog, &rank, &error) || watcher_look(&watcher, segment, &rank, &error))) {
 			segment_fail(segment, rank, &error);
+		} else if (header->watched && !header->reported &&
+			   watcher_look_at(&watcher, segment, segment->rank, &error)) {
+			/* Its own messages may hang, too: then nobody could tell it. */
+			segment_fail(segment, segment->rank, &error);
 		}
 	}
 	pthread_mutex_unlock(&watchdog->lock);

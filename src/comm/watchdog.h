@@ -30,6 +30,9 @@ struct watcher {
  * more often. */
 bool watcher_look(struct watcher *watcher, const struct segment *segment, int32_t *out_rank, struct error *out);
 
+/* The same of one rank only. */
+bool watcher_look_at(struct watcher *watcher, const struct segment *segment, int32_t rank, struct error *out);
+
 #define WATCHDOG_SECONDS 60 /* where nothing else is said */
 #define LEAVE_SECONDS 5     /* what a rank has to leave after another's failure */
 

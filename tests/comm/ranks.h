@@ -2,6 +2,7 @@
 #ifndef TESTS_COMM_RANKS_H
 #define TESTS_COMM_RANKS_H
 
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "comm/place.h"
@@ -21,13 +22,22 @@ typedef enum status rank_body(struct comm *comm, void *context);
 		}                                                                                            \
 	} while (0)
 
+/* Port of rank 0; 0: they share memory. */
+static int32_t ranks_port;
+static double ranks_watchdog; /* seconds; 0: as usual */
+
 static inline int rank_main(int segment, int32_t rank, int32_t size, rank_body *body, void *context)
 {
 	struct place place = {.ranks = {rank, size, rank, size, "here"}, .meeting = MEETING_SEGMENT, .segment = segment};
 	struct comm *comm = NULL;
+	if (ranks_port) {
+		place.meeting = MEETING_ADDRESS;
+		place.port = ranks_port;
+		snprintf(place.address, sizeof place.address, "127.0.0.1");
+	}
 	if (size == 1)
 		place.meeting = MEETING_ALONE;
-	enum status status = comm_open(&comm, &(struct comm_settings){.place = &place});
+	enum status status = comm_open(&comm, &(struct comm_settings){.place = &place, .watchdog_seconds = ranks_watchdog});
 	if (status == OK)
 		status = body(comm, context);
 	if (status != OK && status != ERR_INTERNAL)

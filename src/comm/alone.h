@@ -1,0 +1,10 @@
+/* Memory for ranges that no other process maps. */
+#ifndef COMM_ALONE_H
+#define COMM_ALONE_H
+
+#include "comm/comm.h"
+
+MUST_USE enum status alone_allocate(struct comm *comm, void **out, size_t bytes, const char *what);
+void alone_release(struct comm *comm, void *memory);
+
+#endif
