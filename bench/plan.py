@@ -27,8 +27,8 @@ def plan(**options):
 A100 = dict(device_kind="a100", link="hdr", cards=8)
 DGX2H = dict(device_kind="v100", gpus_per_node=16, link="edr", cards=8)
 DGX1 = dict(device_kind="v100_16", gpus_per_node=8, link="edr", cards=4)
-TRADITION = dict(model="large", optimizer="lamb", scheme="all_reduce", gradients="16bit", precision="fp16")
-MLPERF = dict(model="large", optimizer="lamb", scheme="hierarchical", gradients="16bit", precision="fp8",
+TRADITION = dict(model="large", optimizer="lamb", scheme="all_reduce", allreduce_post_accumulation_fp16="true", precision="fp16")
+MLPERF = dict(model="large", optimizer="lamb", scheme="hierarchical", allreduce_post_accumulation_fp16="true", precision="fp8",
               max_seq_length=512, mean_seq_length=254.4, bucket_size=100)
 
 

@@ -10,19 +10,15 @@
 #include "cmd/plan.h"
 #include "cmd/pretrain_options.h"
 
-/* Steps of a phase, however its length was given. */
-static enum status choose_steps(struct plan_phase *phase)
+/* Of ways to say one thing, one. */
+static enum status check_ways(const struct plan_phase *phase)
 {
 	const struct plan_settings *settings = phase->settings;
-	double batch = (double)settings->train_batch_size;
 	int given = (settings->num_train_steps > 0) + (settings->num_train_tokens > 0) + (settings->num_train_samples > 0);
 	if (given > 1)
 		return error_set(ERR_USAGE, "--num_train_steps, --num_train_tokens, --num_train_samples: give one of them");
-	phase->steps = settings->num_train_steps;
-	if (settings->num_train_tokens > 0)
-		phase->steps = (int64_t)ceil((double)settings->num_train_tokens / (batch * phase->mean_length));
-	if (settings->num_train_samples > 0)
-		phase->steps = (int64_t)ceil((double)settings->num_train_samples / batch);
+	if (phase->per_device && options_given(phase->options, "train_batch_size"))
+		return error_set(ERR_USAGE, "--train_batch_size and --train_batch_size_per_gpu: give one of them");
 	return OK;
 }
 
@@ -41,20 +37,23 @@ static enum status open_phase(struct plan *plan, int64_t index)
 	phase->mean_length = phase->settings->mean_seq_length > 0 ? phase->settings->mean_seq_length : longest;
 	if (phase->mean_length > longest)
 		return error_set(ERR_USAGE, "--mean_seq_length %g is above --max_seq_length %g", phase->mean_length, longest);
-	return choose_steps(phase);
+	phase->per_device = phase->settings->batch_size_per_gpu > 0;
+	phase->batch_size = phase->per_device ? phase->settings->batch_size_per_gpu : phase->settings->train_batch_size;
+	return check_ways(phase);
 }
 
 static enum status check_phase(const struct plan *plan, const struct plan_phase *phase)
 {
 	const struct plan_settings *settings = phase->settings;
-	int64_t local = (settings->train_batch_size + plan->topology.ranks - 1) / plan->topology.ranks;
+	int64_t parts = plan->topology.ranks * settings->replicas, batch = plan_batch_size(plan, phase, plan->topology.ranks);
+	int64_t local = (batch + parts - 1) / parts;
 	enum status status;
 	if (settings->max_seq_length > plan->config.max_position_embeddings)
 		return error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
 				 settings->max_seq_length, plan->config.max_position_embeddings);
-	if (settings->train_batch_size < plan->topology.ranks) {
+	if (batch < parts) {
 		status = error_set(ERR_USAGE, "%" PRId64 " devices for %" PRId64 " sequences a step: some would have nothing to do",
-				   plan->topology.ranks, settings->train_batch_size);
+				   parts, batch);
 		error_hint("raise --train_batch_size or take fewer devices");
 		return status;
 	}
@@ -78,7 +77,7 @@ static enum status scale_phase(struct plan *plan, struct plan_phase *phase, int6
 		return OK;
 	TRY(plan_compute(plan, phase, plan->topology.ranks, &result));
 	double alone = plan_alone(plan, phase, &result, phase->settings->device_rate_batch);
-	phase->scale = (double)phase->settings->train_batch_size / rate / alone;
+	phase->scale = (double)plan_batch_size(plan, phase, plan->topology.ranks) / rate / alone;
 	char name[40], value[64];
 	if (plan->phase_count > 1)
 		snprintf(name, sizeof(name), "one device, phase %" PRId64, number);
@@ -107,7 +106,7 @@ static enum status make_plan(struct plan *plan)
 	if (settings->within) {
 		TRY(duration_parse(settings->within, &wanted_seconds));
 		for (int64_t i = 0; i < count; i++)
-			if (plan->phases[i].steps == 0)
+			if (plan_steps(plan, &plan->phases[i], 1) == 0)
 				return error_set(ERR_USAGE, "--within needs to know how long the run is: give --num_train_steps, "
 							    "--num_train_tokens or --num_train_samples");
 		TRY(plan_find_devices(plan, wanted_seconds, &wanted_devices, &best));

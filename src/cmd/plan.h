@@ -14,11 +14,12 @@ struct plan_settings {
 	int64_t train_batch_size, gradient_accumulation_steps, micro_batch_tokens, max_seq_length, max_predictions_per_seq;
 	int64_t num_train_steps, num_train_tokens, save_checkpoints_steps, eval_steps, eval_instances;
 	double masked_lm_prob;
-	bool post_accumulation;
+	int64_t batch_size_per_gpu, replicas;
+	bool post_accumulation, gradients_fp16, gradients_bf16;
 	/* its own */
 	int64_t num_train_samples, gpus, ranks, per_host, cards, device_rate_batch;
 	double mean_seq_length, device_rate, device_memory, bucket_size, disk_rate;
-	const char *device_kind, *profile, *local_link, *link, *scheme, *gradients, *within;
+	const char *device_kind, *profile, *local_link, *link, *scheme, *within;
 	bool measure, json;
 };
 extern const struct option plan_options[];
@@ -34,7 +35,8 @@ struct assumption {
 struct plan_phase {
 	struct options *options, own;
 	struct plan_settings *settings;
-	int64_t steps;      /* 0: not said */
+	int64_t batch_size; /* instances of a step; with `per_device`, of each device's share */
+	bool per_device;
 	double mean_length; /* tokens of a sequence */
 	double scale;       /* of the device's time: what --device_rate says over what the rates say */
 };
@@ -69,7 +71,7 @@ struct plan_result {
 	double device_bytes, host_bytes; /* of one device; on its host (CPUs: all of it is on the host) */
 	bool fits, memory_bound;   /* memory_bound: with more memory the micro-batches would be larger */
 	struct forecast forecast;
-	int64_t saves, evaluations;
+	int64_t steps, saves, evaluations; /* steps 0: not said */
 	double training_seconds, evaluation_seconds, saving_seconds; /* of the phase; 0 without a number of steps */
 	double checkpoint_bytes, writing_seconds; /* of a checkpoint on the disk; behind the training's back */
 };
@@ -86,6 +88,8 @@ MUST_USE enum status plan_measure(struct plan *plan);
 
 /* plan_result.c: one phase on `devices`; the whole run, or 0 if a phase has no number of steps; the fewest devices that
  * finish in `seconds`, 0 if no number does. */
+int64_t plan_batch_size(const struct plan *plan, const struct plan_phase *phase, int64_t devices);
+int64_t plan_steps(const struct plan *plan, const struct plan_phase *phase, int64_t devices);
 MUST_USE enum status plan_compute(const struct plan *plan, const struct plan_phase *phase, int64_t devices,
 				  struct plan_result *out);
 MUST_USE enum status plan_duration(const struct plan *plan, int64_t devices, double *out_seconds);

@@ -37,12 +37,12 @@ static void put_buckets(struct json_writer *writer, const struct forecast *f)
 	json_close(writer);
 }
 
-static void put_phase(struct json_writer *writer, const struct plan_phase *phase, const struct plan_result *r)
+static void put_phase(struct json_writer *writer, const struct plan *plan, const struct plan_phase *phase, const struct plan_result *r)
 {
 	const struct forecast *f = &r->forecast;
 	json_open(writer, NULL, '{');
-	json_put_integer(writer, "steps", phase->steps);
-	json_put_integer(writer, "train_batch_size", phase->settings->train_batch_size);
+	json_put_integer(writer, "steps", r->steps);
+	json_put_integer(writer, "train_batch_size", plan_batch_size(plan, phase, r->devices));
 	json_put_integer(writer, "max_seq_length", phase->settings->max_seq_length);
 	json_put_double(writer, "mean_seq_length", phase->mean_length);
 	json_put_integer(writer, "gradient_accumulation_steps", f->accumulation);
@@ -87,7 +87,7 @@ enum status plan_show_json(const struct plan *plan, const struct plan_result *re
 	json_put_integer(&writer, "ranks_per_host", plan->topology.per_host);
 	json_open(&writer, "phases", '[');
 	for (int64_t i = 0; i < plan->phase_count; i++) {
-		put_phase(&writer, &plan->phases[i], &results[i]);
+		put_phase(&writer, plan, &plan->phases[i], &results[i]);
 		total += results[i].training_seconds + results[i].evaluation_seconds + results[i].saving_seconds;
 	}
 	json_close(&writer);

@@ -107,11 +107,11 @@ static void print_time(const struct plan *plan, const struct plan_result *r)
 		printf("  efficiency       %9.1f%%  of %s times one alone\n", 100 * f->efficiency, format_count(count, r->devices));
 }
 
-static void print_duration(const struct plan_phase *phase, const struct plan_result *r)
+static void print_duration(const struct plan_result *r)
 {
 	char a[FORMAT_BYTES], b[FORMAT_BYTES], c[FORMAT_BYTES], size[FORMAT_BYTES];
 	double all = r->training_seconds + r->evaluation_seconds + r->saving_seconds;
-	if (phase->steps > 0)
+	if (r->steps > 0)
 		printf("  duration         %10s  training %s, %" PRId64 " evaluations %s, %" PRId64 " checkpoints %s\n",
 		       seconds_text(size, all), seconds_text(a, r->training_seconds), r->evaluations,
 		       seconds_text(b, r->evaluation_seconds), r->saves, seconds_text(c, r->saving_seconds));
@@ -143,7 +143,7 @@ static enum status print_advice(const struct plan *plan, const struct plan_phase
 	const struct forecast *f = &r->forecast;
 	double exposed = f->exposed / f->step, bucket = plan->settings->bucket_size * 1e6, bytes = plan_gradient_bytes(plan->settings);
 	double micro = f->forward + f->heads + f->backward, per_sequence = micro / f->work.sequences;
-	double full = (f->alone / (double)phase->settings->train_batch_size);
+	double full = f->alone / (double)plan_batch_size(plan, phase, r->devices);
 	printf("  limit            ");
 	if (!r->fits)
 		printf("memory: a micro-batch of %" PRId64 " tokens does not fit\n", r->micro_tokens);
@@ -161,7 +161,7 @@ static enum status print_advice(const struct plan *plan, const struct plan_phase
 	if (r->memory_bound && f->accumulation > 1)
 		printf("  note             memory holds micro-batches of %" PRId64 " tokens: %" PRId64 " of them a step\n", r->micro_tokens,
 		       f->accumulation);
-	if (phase->steps > 0 && r->saving_seconds > 0.02 * r->training_seconds)
+	if (r->steps > 0 && r->saving_seconds > 0.02 * r->training_seconds)
 		printf("  advice           checkpoints cost %.0f %%: raise --save_checkpoints_steps, or write to a faster disk "
 		       "(--disk_rate)\n",
 		       100 * r->saving_seconds / r->training_seconds);
@@ -178,13 +178,16 @@ static enum status print_advice(const struct plan *plan, const struct plan_phase
 	}
 	char a[FORMAT_BYTES];
 	if (best < 0.97 * f->step && best_bucket >= 1e12)
-		printf("  advice           reduce everything at once, --bucket_size 1000000: a step of %s\n", seconds_text(a, best));
+		printf("  note             reduced all at once, not layer by layer as bertc does, a step would take %s (--bucket_size "
+		       "1000000)\n",
+		       seconds_text(a, best));
 	else if (best < 0.97 * f->step)
-		printf("  advice           larger pieces, --bucket_size %.0f: a step of %s\n", best_bucket * 1e-6, seconds_text(a, best));
+		printf("  note             reduced in larger pieces than layers, a step would take %s (--bucket_size %.0f)\n",
+		       seconds_text(a, best), best_bucket * 1e-6);
 	if (bytes > 2) {
 		TRY(plan_step_with(plan, r, phase, bucket, 2, &step));
 		if (step < 0.97 * f->step)
-			printf("  advice           gradients that travel in 16 bits, --gradients 16bit: a step of %s\n", seconds_text(a, step));
+			printf("  advice           gradients that travel in 16 bits, --allreduce_post_accumulation_bf16: a step of %s\n", seconds_text(a, step));
 	}
 	if (exposed > 0.1)
 		printf("  advice           a larger --train_batch_size hides more of it; fewer devices waste less\n");
@@ -193,10 +196,11 @@ static enum status print_advice(const struct plan *plan, const struct plan_phase
 
 static enum status print_scaling(const struct plan *plan, const struct plan_phase *phase, int64_t devices)
 {
-	int64_t most = phase->settings->train_batch_size;
+	int64_t most = phase->per_device ? INT64_MAX : phase->batch_size / plan->settings->replicas;
+	bool timed = plan_steps(plan, phase, devices) > 0;
 	char count[FORMAT_BYTES], a[FORMAT_BYTES], b[FORMAT_BYTES];
 	printf("  scaling          %10s %12s %12s %10s %12s %10s\n", plan->on_gpus ? "GPUs" : "ranks", "step", "sequences/s",
-	       "exposed", "efficiency", phase->steps > 0 ? "duration" : "");
+	       "exposed", "efficiency", timed ? "duration" : "");
 	for (int shift = -3; shift <= 2; shift++) {
 		int64_t n = shift < 0 ? devices >> -shift : devices << shift;
 		if (n < 1 || n > most || (shift < 0 && n << -shift != devices))
@@ -206,7 +210,7 @@ static enum status print_scaling(const struct plan *plan, const struct plan_phas
 		printf("                   %10s %12s %12.4g %9.1f%% %11.1f%% %10s\n", format_count(count, n),
 		       seconds_text(a, r.forecast.step), r.forecast.sequences_per_second,
 		       100 * r.forecast.exposed / r.forecast.step, 100 * r.forecast.efficiency,
-		       phase->steps > 0 ? seconds_text(b, r.training_seconds + r.evaluation_seconds + r.saving_seconds) : "");
+		       timed ? seconds_text(b, r.training_seconds + r.evaluation_seconds + r.saving_seconds) : "");
 	}
 	return OK;
 }
@@ -240,9 +244,9 @@ enum status plan_show(const struct plan *plan, const struct plan_result *results
 		const struct plan_result *r = &results[i];
 		const struct forecast *f = &r->forecast;
 		printf("\nphase %" PRId64 "  ", i + 1);
-		if (phase->steps > 0)
-			printf("%s steps of ", format_count(count, phase->steps));
-		printf("%s sequences", format_count(size, phase->settings->train_batch_size));
+		if (r->steps > 0)
+			printf("%s steps of ", format_count(count, r->steps));
+		printf("%s sequences", format_count(size, plan_batch_size(plan, phase, r->devices)));
 		printf(" of %s%" PRId64 " tokens", phase->mean_length < (double)phase->settings->max_seq_length ? "up to " : "",
 		       phase->settings->max_seq_length);
 		if (phase->mean_length < (double)phase->settings->max_seq_length)
@@ -252,7 +256,7 @@ enum status plan_show(const struct plan *plan, const struct plan_result *results
 		printf("  memory\n");
 		print_memory(plan, r);
 		print_time(plan, r);
-		print_duration(phase, r);
+		print_duration(r);
 		TRY(print_advice(plan, phase, r));
 		TRY(print_scaling(plan, phase, r->devices));
 		if (log_level == LOG_VERBOSE && r->devices > 1)

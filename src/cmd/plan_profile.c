@@ -238,7 +238,7 @@ enum status plan_measure(struct plan *plan)
 	struct rehearsal rehearsal;
 	struct batch batch;
 	int32_t length = (int32_t)(phase->mean_length + 0.5);
-	int64_t local = phase->settings->train_batch_size / plan->topology.ranks;
+	int64_t local = plan_batch_size(plan, phase, plan->topology.ranks) / plan->topology.ranks / plan->settings->replicas;
 	int64_t most = phase->settings->micro_batch_tokens ? phase->settings->micro_batch_tokens : MEASURED_TOKENS;
 	int64_t sequences = (most < MEASURED_TOKENS ? most : MEASURED_TOKENS) / length;
 	if (phase->settings->gradient_accumulation_steps > 0)

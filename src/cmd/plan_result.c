@@ -7,6 +7,11 @@
 /* Of a GPU's memory, what is left to others. */
 #define USABLE 0.94
 
+int64_t plan_batch_size(const struct plan *plan, const struct plan_phase *phase, int64_t devices)
+{
+	return phase->per_device ? phase->batch_size * devices * plan->settings->replicas : phase->batch_size;
+}
+
 static struct instance_settings instances_of(const struct plan_phase *phase)
 {
 	return (struct instance_settings){
@@ -87,7 +92,7 @@ static void choose_micro_batch(const struct plan *plan, const struct plan_phase 
 
 double plan_gradient_bytes(const struct plan_settings *settings)
 {
-	return strcmp(settings->gradients, "fp32") == 0 ? 4 : 2;
+	return settings->gradients_fp16 || settings->gradients_bf16 ? 2 : 4;
 }
 
 static struct forecast_setup setup_of(const struct plan *plan, const struct plan_phase *phase, const struct plan_result *result)
@@ -102,7 +107,7 @@ static struct forecast_setup setup_of(const struct plan *plan, const struct plan
 		.scheme = strcmp(settings->scheme, "sharded") == 0      ? SCHEME_SHARDED
 			  : strcmp(settings->scheme, "all_reduce") == 0 ? SCHEME_ALL_REDUCE
 									: SCHEME_HIERARCHICAL,
-		.batch_size = phase->settings->train_batch_size,
+		.batch_size = plan_batch_size(plan, phase, result->devices),
 		.micro_sequences = result->micro_sequences,
 		.mean_length = mean,
 		.square_length = mean * (mean + longest) / 2,
@@ -110,7 +115,8 @@ static struct forecast_setup setup_of(const struct plan *plan, const struct plan
 		.gradient_bytes = plan_gradient_bytes(settings),
 		.weight_bytes = 4, /* masters */
 		.update_bytes = strstr(settings->optimizer, "lamb") ? UPDATE_BYTES_LAMB : UPDATE_BYTES_ADAMW,
-		.post_accumulation = settings->post_accumulation,
+		.replicas = settings->replicas,
+		.reduce_every_batch = !settings->post_accumulation,
 		.predictions = mean * phase->settings->masked_lm_prob,
 	};
 	double cap = (double)instances.max_predictions_per_seq;
@@ -136,15 +142,27 @@ static int64_t times_due(int64_t every, int64_t steps)
 	return every > 0 ? (steps + every - 1) / every : 1;
 }
 
+int64_t plan_steps(const struct plan *plan, const struct plan_phase *phase, int64_t devices)
+{
+	const struct plan_settings *settings = phase->settings;
+	double batch = (double)plan_batch_size(plan, phase, devices);
+	if (settings->num_train_tokens > 0)
+		return (int64_t)ceil((double)settings->num_train_tokens / (batch * phase->mean_length));
+	if (settings->num_train_samples > 0)
+		return (int64_t)ceil((double)settings->num_train_samples / batch);
+	return settings->num_train_steps;
+}
+
 /* Evaluations are forward alone, shared among the devices; a save waits for copies, and for the one before it. */
 static void add_duration(const struct plan *plan, const struct plan_phase *phase, struct plan_result *out)
 {
 	const struct plan_settings *settings = phase->settings;
 	const struct forecast *f = &out->forecast;
-	int64_t steps = phase->steps, twentieth = steps / 20 > 0 ? steps / 20 : 1;
+	int64_t steps = plan_steps(plan, phase, out->devices), twentieth = steps / 20 > 0 ? steps / 20 : 1;
 	int64_t usual = twentieth < 5000 ? twentieth : 5000;
 	bool sharded = strcmp(plan->settings->scheme, "all_reduce") != 0;
 	double elements = (double)plan->model->element_count;
+	out->steps = steps;
 	out->checkpoint_bytes = checkpoint_disk_bytes(plan->model);
 	out->writing_seconds = out->checkpoint_bytes / (plan->settings->disk_rate * 1e9);
 	if (steps == 0)
@@ -166,7 +184,8 @@ static void add_duration(const struct plan *plan, const struct plan_phase *phase
 enum status plan_compute(const struct plan *plan, const struct plan_phase *phase, int64_t devices, struct plan_result *out)
 {
 	*out = (struct plan_result){.devices = devices};
-	int64_t local = (phase->settings->train_batch_size + devices - 1) / devices;
+	int64_t parts = devices * plan->settings->replicas;
+	int64_t local = (plan_batch_size(plan, phase, devices) + parts - 1) / parts;
 	choose_micro_batch(plan, phase, local, out);
 	struct forecast_setup setup = setup_of(plan, phase, out);
 	TRY(forecast_compute(&setup, &out->forecast));
@@ -222,7 +241,7 @@ enum status plan_find_devices(const struct plan *plan, double seconds, int64_t *
 	*out_devices = 0;
 	*out_best = HUGE_VAL;
 	for (int64_t i = 0; i < plan->phase_count; i++) {
-		int64_t batch = plan->phases[i].settings->train_batch_size;
+		int64_t batch = plan->phases[i].per_device ? 1 << 20 : plan->phases[i].batch_size;
 		most = batch > most ? batch : most;
 	}
 	int64_t before = 0;

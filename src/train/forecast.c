@@ -228,7 +228,7 @@ static void lay_out_step(const struct forecast_setup *setup, const struct foreca
 	bool gathers = setup->topology.ranks > 1 && setup->scheme != SCHEME_ALL_REDUCE;
 	int64_t per_step = setup->topology.ranks > 1 ? f->bucket_count * (gathers ? 2 : 1) + 1 : 0;
 	int64_t w = step * at.count, t = step * per_step;
-	double others = (double)(f->accumulation - 1) * (f->forward + f->heads + f->backward);
+	double others = (double)(f->accumulation - 1) * f->other_batch;
 	for (int64_t i = 0; i < at.count; i++)
 		work[w + i] = (struct timeline_work){0, -1};
 	work[w + at.embed].seconds = times->embed_forward;
@@ -243,7 +243,7 @@ static void lay_out_step(const struct forecast_setup *setup, const struct foreca
 		return;
 	for (int b = 0; b < f->bucket_count; b++) {
 		const struct forecast_bucket *bucket = &f->buckets[b];
-		int64_t ready = setup->post_accumulation ? at.embed_backward : backward_place(&at, bucket->last_layer);
+		int64_t ready = backward_place(&at, bucket->last_layer);
 		transfers[t + b] = (struct timeline_transfer){.seconds = bucket->reduce, .after = w + ready};
 	}
 	/* The norm of the gradients is known when all ranks have said theirs. */
@@ -257,6 +257,19 @@ static void lay_out_step(const struct forecast_setup *setup, const struct foreca
 		for (int32_t layer = bucket->last_layer; step + 1 < STEPS && layer <= bucket->first_layer; layer++)
 			work[w + at.count + forward_place(&at, layer)].needs = transfer;
 	}
+}
+
+/* A micro-batch before the last whose gradients are reduced, too: the reduction of one hides behind the next, as far as there
+ * is time. */
+static double reduced_batch_seconds(const struct forecast_setup *setup, const struct schedule_times *times, const struct forecast *f)
+{
+	double computing = f->forward + f->heads + f->backward, reducing = 0, last = times->embed_backward;
+	for (int b = 0; b < f->bucket_count; b++)
+		reducing += f->buckets[b].reduce;
+	/* What the last piece takes is waited for: the next micro-batch adds to what was reduced. */
+	double hidden = f->backward - last, tail = f->bucket_count > 0 ? f->buckets[f->bucket_count - 1].reduce : 0;
+	double slower = larger(0, larger(tail, reducing - hidden));
+	return computing + slower + setup->rates.slowed * (reducing - slower);
 }
 
 static enum status run_steps(const struct forecast_setup *setup, const struct schedule_times *times, struct forecast *f)
@@ -303,9 +316,9 @@ double forecast_alone(const struct forecast_setup *setup, double micro_sequences
 enum status forecast_compute(const struct forecast_setup *setup, struct forecast *f)
 {
 	double ranks = (double)setup->topology.ranks, batch = (double)setup->batch_size;
-	double local = ceil(batch / ranks);
+	double parts = setup->replicas > 0 ? (double)setup->replicas : 1, local = ceil(batch / (ranks * parts)) * parts;
 	*f = (struct forecast){.largest = {.algorithm = ""}};
-	f->accumulation = (int64_t)ceil(local / (double)setup->micro_sequences);
+	f->accumulation = (int64_t)(parts * ceil(local / parts / (double)setup->micro_sequences));
 	f->work = work_of(setup, local / (double)f->accumulation);
 	struct schedule_times times = {
 		.layer_forward = layer_seconds(setup, &f->work, false, f->parts),
@@ -330,7 +343,13 @@ enum status forecast_compute(const struct forecast_setup *setup, struct forecast
 		cut_buckets(setup, least, f);
 	for (int b = 0; b < f->bucket_count && setup->topology.ranks > 1; b++)
 		time_bucket(setup, &f->buckets[b], &f->largest);
+	f->other_batch = f->forward + f->heads + f->backward;
+	if (setup->reduce_every_batch && f->accumulation > 1 && setup->topology.ranks > 1)
+		f->other_batch = reduced_batch_seconds(setup, &times, f);
 	TRY(run_steps(setup, &times, f));
+	if (setup->reduce_every_batch)
+		for (int b = 0; b < f->bucket_count; b++)
+			f->communication += (double)(f->accumulation - 1) * f->buckets[b].reduce;
 	f->exposed = f->communication > 0 ? larger(0, f->step - f->computing) : 0;
 	/* The largest of n draws of a normal distribution lies about sqrt(2 ln n) deviations above its mean. */
 	f->uneven = setup->rates.uneven * sqrt(2 * log((double)topology_hosts(&setup->topology))) * (f->computing - f->update);

@@ -35,7 +35,8 @@ struct forecast_setup {
 	double gradient_bytes;    /* of an element of a gradient as it travels */
 	double weight_bytes;      /* of an element of a weight as it travels */
 	double update_bytes;      /* read and written by the update, an element */
-	bool post_accumulation;   /* reduce after backward instead of during it */
+	int64_t replicas;         /* parts that each rank computes one after the other */
+	bool reduce_every_batch;  /* gradients are reduced after every micro-batch, not once at the last */
 };
 
 /* One piece of the gradients. Times in seconds from the beginning of the last backward pass. */
@@ -53,6 +54,7 @@ struct forecast {
 	/* Of one micro-batch on one device: */
 	double forward, heads, backward;
 	double parts[5];               /* where forward, heads and backward spend it: enum forecast_part */
+	double other_batch;            /* all of a micro-batch before the last */
 	double update;                 /* of the rank's share, with the gradient norm */
 	/* Of a step: */
 	double computing;              /* were there no communication: all micro-batches and the update */

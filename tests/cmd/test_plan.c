@@ -64,13 +64,24 @@ static void test_device_rate(void **state)
 	const char *arguments = "--model large --gpu a100 --optimizer lamb --train_batch_size 65536 --device_rate 580";
 	char all[256];
 	assert_near(number(plan(arguments, 0), "sequences_per_second"), 580, 0.01);
-	snprintf(all, sizeof all, "%s --gpus 8 --gradients 16bit", arguments);
+	snprintf(all, sizeof all, "%s --gpus 8 --allreduce_post_accumulation_fp16", arguments);
 	const struct json *eight = plan(all, 0);
 	assert_near(number(eight, "sequences_per_second"), 8 * 580 * number(eight, "efficiency"), 50);
 	assert_true(number(eight, "efficiency") > 0.97 && number(eight, "efficiency") <= 1.001);
 	double exposed = number(eight, "exposed_seconds");
 	snprintf(all, sizeof all, "%s --gpus 8 --local_link 1", arguments);
 	assert_true(number(plan(all, 0), "exposed_seconds") > exposed + 0.1);
+}
+
+/* A batch of each device, and of each replica of it. */
+static void test_batch_of_each(void **state)
+{
+	(void)state;
+	const struct json *phase = plan("--gpus 8 --train_batch_size_per_gpu 32 --num_train_samples 512000", 0);
+	assert_true(number(phase, "train_batch_size") == 256 && number(phase, "steps") == 2000);
+	phase = plan("--gpus 8 --train_batch_size_per_gpu 32 --replicas_per_gpu 4 --num_train_samples 512000", 0);
+	assert_true(number(phase, "train_batch_size") == 1024 && number(phase, "steps") == 500);
+	assert_true(number(phase, "gradient_accumulation_steps") == 4);
 }
 
 static void test_within(void **state)
@@ -162,6 +173,8 @@ static void test_refused(void **state)
 	assert_program(2, "no such kind", "plan --gpus 8 --device_kind abacus");
 	assert_program(2, "no link", "plan --gpus 16 --link token_ring");
 	assert_program(2, "no link within", "plan --gpus 8 --local_link ndr");
+	assert_program(2, "give one of them", "plan --gpus 8 --train_batch_size 5 --train_batch_size_per_gpu 10");
+	assert_program(2, "nothing to do", "plan --gpus 64 --replicas_per_gpu 8 --train_batch_size 256");
 	assert_program(2, "nothing to do", "plan --gpus 512 --train_batch_size 256");
 	assert_program(2, "give one of them", "plan --gpus 8 --num_train_steps 5 --num_train_samples 10");
 	assert_program(2, "no matrix products in bf16", "plan --gpus 8 --gpu v100 --precision bf16");
@@ -183,7 +196,7 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recipe),  cmocka_unit_test(test_device_rate), cmocka_unit_test(test_within),
+		cmocka_unit_test(test_recipe),  cmocka_unit_test(test_device_rate), cmocka_unit_test(test_within), cmocka_unit_test(test_batch_of_each),
 		cmocka_unit_test(test_memory_of_pretrain), cmocka_unit_test(test_profile), cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, setup, test_folder_drop);

@@ -143,9 +143,11 @@ static void test_ranks(void **state)
 			/* 8 hosts: sqrt(2 ln 8) = 2.039 deviations of 2 %. */
 			if (ranks == 64)
 				assert_near(f.uneven, 0.04079 * (f.computing - f.update), 1e-4 * f.computing);
-			setup.post_accumulation = true;
+			setup.reduce_every_batch = true;
+			setup.micro_sequences = 2; /* of 4 a rank at the least */
 			assert_ok(forecast_compute(&setup, &slow));
-			assert_true(slow.step >= f.step * (1 - 1e-9));
+			assert_true(slow.accumulation >= 2 && slow.exposed >= f.exposed * (1 - 1e-9));
+			assert_true(slow.communication > 1.4 * f.communication);
 			/* The gradients of all layers travel once. */
 			double bytes = 0;
 			for (int b = 0; b < f.bucket_count; b++)
@@ -155,6 +157,12 @@ static void test_ranks(void **state)
 			assert_int_equal(f.buckets[f.bucket_count - 1].last_layer, -1);
 		}
 	}
+	/* Two parts one after the other are two micro-batches. */
+	setup = setup_of(model, "h200", DEVICE_BF16, 8, 2048, 128, 20);
+	setup.replicas = 2;
+	assert_ok(forecast_compute(&setup, &f));
+	assert_int_equal(f.accumulation, 2);
+	assert_near(f.work.sequences, 128, 1e-9);
 	/* One piece: ready when the backward pass ends. */
 	setup = setup_of(model, "h200", DEVICE_BF16, 8, 2048, 128, 20);
 	setup.bucket_bytes = 1e12;
