@@ -43,6 +43,11 @@ enum status backend_open(struct backend **out, const struct backend_settings *se
 		error_hint("give --device cpu, cuda or ref");
 		return status;
 	}
+	if (settings->tf32 && strcmp(settings->device, "cuda") != 0) {
+		enum status status = error_set(ERR_USAGE, "'%s' has no TF32", settings->device);
+		error_hint("use --precision fp32, or --device cuda");
+		return status;
+	}
 	struct backend *be;
 	TRY(memory_new(&be, 1, sizeof(*be), "the back end"));
 	enum status status = device->open(be, settings);
@@ -66,4 +71,9 @@ enum dtype backend_best_dtype(const char *name)
 {
 	const struct device *device = find_device(name);
 	return device != NULL ? device->best_dtype() : DTYPE_F32;
+}
+
+const char *backend_best_device(void)
+{
+	return cuda_is_here() ? "cuda" : "cpu";
 }

@@ -129,10 +129,12 @@ struct backend {
 	void *state;
 };
 
-/* "cpu", "ref". An unknown or not built device, or a precision that this machine cannot do, is ERR_USAGE with what
+/* "cpu", "cuda", "ref". An unknown or not built device, or a precision that this machine cannot do, is ERR_USAGE with what
  * to do. */
 MUST_USE enum status backend_open(struct backend **out, const struct backend_settings *settings);
 void backend_close(struct backend *be);
+/* "cuda" in a build with it on a machine with a GPU, else "cpu". */
+const char *backend_best_device(void);
 /* The precision that is fastest here ("bf16" with AVX-512 BF16 or AMX, else "fp32"). */
 enum dtype backend_best_dtype(const char *device);
 

@@ -13,3 +13,8 @@ enum dtype cuda_best_dtype(void)
 {
 	return DTYPE_F32;
 }
+
+bool cuda_is_here(void)
+{
+	return false;
+}

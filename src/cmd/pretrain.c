@@ -195,12 +195,20 @@ static enum status pretrain(struct pretrain *run)
 		TRY(duration_parse(settings->max_time, &seconds));
 		stop_deadline(clock_seconds() + seconds);
 	}
+	if (pretrain_unset(run->options, "device"))
+		TRY(pretrain_choose(run->options, "device", "%s", backend_best_device()));
 	TRY(pretrain_open_ranks(run));
 	TRY(pretrain_open_folder(run));
 	TRY(pretrain_open_phases(run));
 	TRY(device_open(&settings->device, &run->pool, &run->backend));
 	if (pretrain_unset(run->options, "precision") && run->backend->dtype != DTYPE_F64)
-		TRY(pretrain_choose(run->options, "precision", "%s", run->backend->dtype == DTYPE_BF16 ? "bf16" : "fp32"));
+		TRY(pretrain_choose(run->options, "precision", "%s",
+				    run->backend->dtype == DTYPE_BF16  ? "bf16"
+				    : run->backend->dtype == DTYPE_F16 ? "fp16"
+								       : "fp32"));
+	/* Gradients of fp16 vanish without a scale that follows them. */
+	if (pretrain_unset(run->options, "loss_scale") && run->backend->dtype == DTYPE_F16)
+		TRY(pretrain_choose(run->options, "loss_scale", "0"));
 	TRY(pretrain_open_data(run));
 	if (pretrain_unset(run->options, "vocab_size"))
 		TRY(pretrain_choose(run->options, "vocab_size", "%d", run->data.vocab.count));

@@ -13,11 +13,13 @@ enum status device_open(const struct device_settings *settings, struct pool **po
 	*be = NULL;
 	*pool = NULL;
 	TRY(pool_create(pool, (int)settings->threads));
-	struct backend_settings backend = {.device = settings->device, .pool = *pool};
-	if (!settings->precision)
-		backend.dtype = backend_best_dtype(settings->device);
+	const char *precision = settings->precision;
+	struct backend_settings backend = {.device = settings->device ? settings->device : backend_best_device(), .pool = *pool};
+	if (!precision)
+		backend.dtype = backend_best_dtype(backend.device);
 	else
-		backend.dtype = strcmp(settings->precision, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32;
+		backend.dtype = strcmp(precision, "bf16") == 0 ? DTYPE_BF16 : strcmp(precision, "fp16") == 0 ? DTYPE_F16 : DTYPE_F32;
+	backend.tf32 = precision && strcmp(precision, "tf32") == 0;
 	enum status status = backend_open(be, &backend);
 	if (status != OK) {
 		pool_free(*pool);

@@ -11,7 +11,7 @@
 
 /* The values of --device, --precision, --threads. */
 struct device_settings {
-	const char *device, *precision; /* precision NULL: the fastest of the device */
+	const char *device, *precision; /* NULL: the fastest of the machine, of the device */
 	int64_t threads;                /* 0 = all cores */
 };
 /* Their rows of an option table, for a settings struct whose member `member` is a struct device_settings. */
@@ -19,19 +19,19 @@ struct device_settings {
 	{.name = "device",                                                                                   \
 	 .type = OPTION_CHOICE,                                                                              \
 	 .field = offsetof(settings, member.device),                                                         \
-	 .fallback = "cpu",                                                                                  \
-	 .range = "cpu|ref",                                                                                 \
+	 .range = "cpu|cuda|ref",                                                                            \
 	 .role = ROLE_RUN,                                                                                   \
 	 .value_name = "NAME",                                                                               \
-	 .help = "where to compute: cpu, or ref, the slow float64 definition"},                              \
+	 .fallback_text = "cuda where this build and the machine have it, else cpu",                         \
+	 .help = "where to compute: cpu, cuda (an NVIDIA GPU), or ref, the slow float64 definition"},        \
 	{.name = "precision",                                                                                \
 	 .type = OPTION_CHOICE,                                                                              \
 	 .field = offsetof(settings, member.precision),                                                      \
-	 .range = "fp32|bf16",                                                                               \
+	 .range = "fp32|tf32|bf16|fp16",                                                                     \
 	 .role = ROLE_RUN,                                                                                   \
 	 .value_name = "TYPE",                                                                               \
-	 .fallback_text = "bf16 where the processor has it, else fp32",                                      \
-	 .help = "type of activations and matrix products; masters are always fp32"},                        \
+	 .fallback_text = "bf16 where the device has it, else fp32 (fp16 on older GPUs)",                    \
+	 .help = "type of activations and matrix products; tf32 and fp16 on GPUs only; masters are always fp32"}, \
 	THREADS_OPTION(offsetof(settings, member.threads))
 
 MUST_USE enum status device_open(const struct device_settings *settings, struct pool **pool, struct backend **be);

@@ -269,10 +269,16 @@ fail:
 	return status;
 }
 
+bool cuda_is_here(void)
+{
+	int count = 0;
+	return cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+}
+
 enum dtype cuda_best_dtype(void)
 {
-	int major = 0, count = 0;
-	if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0 ||
+	int major = 0;
+	if (!cuda_is_here() ||
 	    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess)
 		return DTYPE_F32;
 	return major >= 8 ? DTYPE_BF16 : DTYPE_F16;
