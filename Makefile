@@ -99,7 +99,8 @@ LIBRARY_OBJECTS = $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cmd/main.c,$(
 # The CUDA back end on an emulated device, for the tests (docs/cuda.md).
 EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(sort $(wildcard src/backend/cuda/*.c))) \
 	$(patsubst src/backend/%.cu,$(BUILD)/emulated/%.o,$(CUDA_KERNELS)) \
-	$(patsubst tests/cuda/emulation/%.cc,$(BUILD)/emulated/device/%.o,$(sort $(wildcard tests/cuda/emulation/*.cc)))
+	$(patsubst tests/cuda/emulation/%.cc,$(BUILD)/emulated/device/%.o,$(sort $(wildcard tests/cuda/emulation/*.cc))) \
+	$(patsubst tests/cuda/emulation/%.cu,$(BUILD)/emulated/device/%.cu.o,$(sort $(wildcard tests/cuda/emulation/*.cu)))
 TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(filter-out tests/long/%,$(wildcard tests/*/test_*.c))))
 LONG_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/long/test_*.c)))
 RUN_PROGRAMS = $(foreach program,$(TEST_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
@@ -162,10 +163,16 @@ $(BUILD)/emulated/cuda/%.o: src/backend/cuda/%.c $(BUILD)/flags | $(CHECKED)
 	$(COMPILE) -Itests/cuda/emulation -c -o $@ $<
 EMULATED_CXX = $(QUIET)g++ $(CPPFLAGS) -Itests/cuda/emulation -MMD -MP -std=c++20 -g -Wall -Wextra -fPIE -fno-strict-aliasing \
 	$(if $(WERROR),-Werror)
+EMULATED_KERNEL = $(EMULATED_CXX) -O1 -Wno-unknown-pragmas -Wno-tsan -fsanitize=thread \
+	--param tsan-instrument-func-entry-exit=0 -x c++ -c
 $(BUILD)/emulated/cuda/kernels/%.o: src/backend/cuda/kernels/%.cu $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) emulate $<
-	$(EMULATED_CXX) -O1 -Wno-unknown-pragmas -Wno-tsan -fsanitize=thread --param tsan-instrument-func-entry-exit=0 -x c++ -c -o $@ $<
+	$(EMULATED_KERNEL) -o $@ $<
+$(BUILD)/emulated/device/%.cu.o: tests/cuda/emulation/%.cu $(BUILD)/flags | $(CHECKED)
+	@mkdir -p $(@D)
+	$(SAY) emulate $<
+	$(EMULATED_KERNEL) -o $@ $<
 $(BUILD)/emulated/device/%.o: tests/cuda/emulation/%.cc $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) emulate $<

@@ -1,0 +1,41 @@
+/* Kernels that are wrong, each in one way: the emulation must notice (tests/cuda/test_emulation.c). */
+#ifndef EMULATION_FAULTS_H
+#define EMULATION_FAULTS_H
+
+#include "cuda_runtime_api.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum fault {
+	FAULT_NONE,
+	FAULT_BEYOND_BLOCK,     /* reads element `count` */
+	FAULT_HOST_MEMORY,      /* reads through a host pointer */
+	FAULT_MISALIGNED,       /* a vector load at an odd address */
+	FAULT_BEYOND_SHARED,    /* writes behind the shared memory asked for */
+	FAULT_OTHERS_VARIABLE,  /* reads another thread's variable */
+	FAULT_DIVERGENT_BARRIER,
+	FAULT_TWO_BARRIERS,     /* threads wait in two places */
+	FAULT_LANE_MISSING,     /* a shuffle that a lane never reaches */
+	FAULT_RACE_IN_WARP,     /* lanes exchange through shared memory without __syncwarp */
+	FAULT_RACE_IN_BLOCK,    /* warps do without __syncthreads */
+	FAULT_RACE_OF_BLOCKS,   /* all blocks write one place */
+	FAULT_COPY_NOT_WAITED,  /* a cp.async whose thread ends first */
+	FAULT_COPY_TOO_EARLY,   /* its data used before they arrived */
+	FAULT_COUNT
+};
+
+/* One launch of `blocks` blocks of 64 threads; data (count) floats of device memory, out one float a thread. */
+cudaError_t fault_launch(cudaStream_t stream, enum fault fault, const float *data, int count, float *out, int blocks);
+
+/* c (16,8) += a (16,16) b (16,8) of one warp, operands as bf16 bits (f16 with `half`), row-major in device memory, by
+ * ldmatrix and mma16; tf32: a (16,8), b (8,8) as floats. */
+cudaError_t fault_mma(cudaStream_t stream, int half, const unsigned short *a, const unsigned short *b, float *c);
+cudaError_t fault_mma_tf32(cudaStream_t stream, const float *a, const float *b, float *c);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,216 @@
+/* The emulated device: it notices what a GPU would punish, multiplies as the PTX manual says, and keeps queues, events and
+ * graphs as CUDA does. */
+#include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "test.h"
+#include "backend/tensor.h"
+#include "emulation.h"
+#include "faults.h"
+
+enum { COUNT = 64, BLOCKS = 2 };
+
+static cudaStream_t stream;
+static float *data, *out;
+
+static void *on_device(const void *host, size_t bytes)
+{
+	void *memory;
+	assert_int_equal(cudaMalloc(&memory, bytes), cudaSuccess);
+	if (host)
+		assert_int_equal(cudaMemcpy(memory, host, bytes, cudaMemcpyHostToDevice), cudaSuccess);
+	return memory;
+}
+
+static void begin(void)
+{
+	float values[COUNT];
+	for (int i = 0; i < COUNT; i++)
+		values[i] = (float)i;
+	assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+	data = on_device(values, sizeof(values));
+	out = on_device(NULL, COUNT * BLOCKS * sizeof(float));
+}
+
+static void end(void)
+{
+	cudaFree(data);
+	cudaFree(out);
+	cudaStreamDestroy(stream);
+}
+
+/* In a child: 0 if the kernel ran and gave what it should, 1 if it gave something else; it aborts if noticed. */
+static int outcome(enum fault fault)
+{
+	fflush(NULL);
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0) {
+		float host_place[COUNT * BLOCKS] = {0}, got[COUNT * BLOCKS];
+		assert_true(freopen("/dev/null", "w", stderr) != NULL);
+		float *to = fault == FAULT_HOST_MEMORY ? host_place : out;
+		fault_launch(stream, fault, data, COUNT, to, BLOCKS);
+		cudaStreamSynchronize(stream);
+		cudaMemcpy(got, out, sizeof(got), cudaMemcpyDeviceToHost);
+		for (int i = 0; i < COUNT * BLOCKS; i++)
+			if (got[i] != 2 * (float)(i % COUNT))
+				_exit(1);
+		_exit(0);
+	}
+	int status;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT ? SIGABRT : WEXITSTATUS(status);
+}
+
+static void faults_are_noticed(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(outcome(FAULT_NONE), 0);
+	for (int fault = FAULT_NONE + 1; fault < FAULT_COUNT; fault++) {
+		int result = outcome((enum fault)fault);
+		if (result != SIGABRT)
+			print_error("fault %d: outcome %d\n", fault, result);
+		assert_int_equal(result, SIGABRT);
+	}
+	end();
+}
+
+static void mma_multiplies(void **state)
+{
+	(void)state;
+	begin();
+	for (int half = 0; half < 2; half++) {
+		unsigned short a[16 * 16], b[16 * 8];
+		float c[16 * 8], expected[16 * 8], fa[16 * 16], fb[16 * 8];
+		for (int i = 0; i < 16 * 16; i++) {
+			float x = (float)(i * 37 % 101) / 16 - 3;
+			a[i] = half ? float_to_f16(x) : float_to_bf16(x);
+			fa[i] = half ? f16_to_float(a[i]) : bf16_to_float(a[i]);
+		}
+		for (int i = 0; i < 16 * 8; i++) {
+			float x = (float)(i * 53 % 97) / 8 - 5;
+			b[i] = half ? float_to_f16(x) : float_to_bf16(x);
+			fb[i] = half ? f16_to_float(b[i]) : bf16_to_float(b[i]);
+			c[i] = (float)i;
+		}
+		for (int i = 0; i < 16; i++)
+			for (int j = 0; j < 8; j++) {
+				expected[i * 8 + j] = c[i * 8 + j];
+				for (int k = 0; k < 16; k++)
+					expected[i * 8 + j] += fa[i * 16 + k] * fb[k * 8 + j];
+			}
+		unsigned short *da = on_device(a, sizeof(a)), *db = on_device(b, sizeof(b));
+		float *dc = on_device(c, sizeof(c));
+		assert_int_equal(fault_mma(stream, half, da, db, dc), cudaSuccess);
+		assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
+		cudaMemcpy(c, dc, sizeof(c), cudaMemcpyDeviceToHost);
+		for (int i = 0; i < 16 * 8; i++)
+			assert_true(fabsf(c[i] - expected[i]) < 1e-3f);
+		cudaFree(da);
+		cudaFree(db);
+		cudaFree(dc);
+	}
+	end();
+}
+
+static void mma_multiplies_tf32(void **state)
+{
+	(void)state;
+	begin();
+	float a[16 * 8], b[8 * 8], c[16 * 8] = {0};
+	for (int i = 0; i < 16 * 8; i++)
+		a[i] = (float)(i * 37 % 101) / 16 - 3;
+	for (int i = 0; i < 8 * 8; i++)
+		b[i] = (float)(i * 53 % 97) / 8 - 5;
+	float *da = on_device(a, sizeof(a)), *db = on_device(b, sizeof(b)), *dc = on_device(c, sizeof(c));
+	assert_int_equal(fault_mma_tf32(stream, da, db, dc), cudaSuccess);
+	assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
+	cudaMemcpy(c, dc, sizeof(c), cudaMemcpyDeviceToHost);
+	for (int i = 0; i < 16; i++)
+		for (int j = 0; j < 8; j++) {
+			float sum = 0;
+			for (int k = 0; k < 8; k++)
+				sum += a[i * 8 + k] * b[k * 8 + j];
+			assert_true(fabsf(c[i * 8 + j] - sum) < 1e-3f);
+		}
+	cudaFree(da);
+	cudaFree(db);
+	cudaFree(dc);
+	end();
+}
+
+/* Work waits in its stream; a graph runs what was recorded, as often as it is launched. */
+static void streams_and_graphs(void **state)
+{
+	(void)state;
+	begin();
+	float *pinned;
+	assert_int_equal(cudaHostAlloc((void **)&pinned, COUNT * sizeof(float), cudaHostAllocDefault), cudaSuccess);
+	pinned[0] = 1;
+	cudaMemcpyAsync(data, pinned, sizeof(float), cudaMemcpyHostToDevice, stream);
+	pinned[0] = 2; /* too early: this is what arrives */
+	cudaStreamSynchronize(stream);
+	float got;
+	cudaMemcpy(&got, data, sizeof(got), cudaMemcpyDeviceToHost);
+	assert_true(got == 2);
+
+	cudaGraph_t graph;
+	cudaGraphExec_t run;
+	int64_t before = emulated_launches;
+	assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+	fault_launch(stream, FAULT_NONE, data, COUNT, out, BLOCKS);
+	assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+	assert_int_equal(cudaGraphInstantiate(&run, graph, 0), cudaSuccess);
+	cudaGraphDestroy(graph);
+	cudaStreamSynchronize(stream);
+	assert_int_equal(emulated_launches, before);
+	for (int i = 0; i < 3; i++)
+		cudaGraphLaunch(run, stream);
+	cudaStreamSynchronize(stream);
+	assert_int_equal(emulated_launches, before + 3);
+	cudaGraphExecDestroy(run);
+
+	/* Nothing may wait or allocate meanwhile; what forks off must come back. */
+	void *memory;
+	cudaStream_t other;
+	cudaEvent_t event;
+	cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking);
+	cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+	cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+	assert_int_not_equal(cudaMalloc(&memory, 16), cudaSuccess);
+	assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+	cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+	cudaEventRecord(event, stream);
+	cudaStreamWaitEvent(other, event, 0);
+	fault_launch(other, FAULT_NONE, data, COUNT, out, 1);
+	assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureUnjoined);
+	cudaGetLastError();
+	cudaEventDestroy(event);
+	cudaStreamDestroy(other);
+	cudaFreeHost(pinned);
+	end();
+}
+
+static void launches_have_limits(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(fault_launch(stream, FAULT_NONE, data, COUNT, out, 0), cudaSuccess); /* no blocks: nothing */
+	assert_int_equal(cudaFuncSetAttribute((const void *)data, cudaFuncAttributeMaxDynamicSharedMemorySize, 300 << 10),
+			 cudaErrorInvalidValue);
+	emulated_fail_after(0, cudaErrorECCUncorrectable);
+	fault_launch(stream, FAULT_NONE, data, COUNT, out, 1);
+	assert_int_equal(cudaStreamSynchronize(stream), cudaErrorECCUncorrectable);
+	emulated_fail_after(-1, cudaSuccess);
+	end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(faults_are_noticed),	cmocka_unit_test(mma_multiplies),	cmocka_unit_test(mma_multiplies_tf32),
+		cmocka_unit_test(streams_and_graphs),	cmocka_unit_test(launches_have_limits),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
