@@ -17,7 +17,8 @@
 /* All pointers and rows are multiples of this, or the library is not asked. */
 #define ALIGNMENT 16
 
-/* What a plan depends on. */
+/* What an algorithm is chosen for. Rows that are tokens vary from micro-batch to micro-batch, so that they are rounded up
+ * to one of eight sizes an octave; strides and widths are the model's. */
 struct plan_key {
 	int64_t rows, columns, depth, a_stride, b_stride, y_stride;
 	int32_t inputs, output;
@@ -26,12 +27,15 @@ struct plan_key {
 
 struct plan {
 	struct plan_key key;
-	bool used;
-	cublasLtMatmulDesc_t operation;
-	cublasLtMatrixLayout_t a, b, d; /* the library's A, B and D; C is laid out like D */
+	bool usable; /* the library can do it */
 	cublasLtMatmulAlgo_t algorithm;
-	size_t workspace;
 	struct plan *next; /* with the same hash */
+};
+
+/* What cuBLASLt is told of one product: its A, B and D (C is laid out like D). */
+struct description {
+	cublasLtMatmulDesc_t operation;
+	cublasLtMatrixLayout_t a, b, d;
 };
 
 #define BUCKETS 256
@@ -67,19 +71,6 @@ enum status gemm_open(struct gemm **out, struct cuda_state *state)
 	return OK;
 }
 
-static void plan_release(struct plan *plan)
-{
-	if (plan->operation)
-		cublasLtMatmulDescDestroy(plan->operation);
-	if (plan->a)
-		cublasLtMatrixLayoutDestroy(plan->a);
-	if (plan->b)
-		cublasLtMatrixLayoutDestroy(plan->b);
-	if (plan->d)
-		cublasLtMatrixLayoutDestroy(plan->d);
-	free(plan);
-}
-
 void gemm_close(struct gemm *gemm)
 {
 	if (!gemm)
@@ -87,7 +78,7 @@ void gemm_close(struct gemm *gemm)
 	for (int i = 0; i < BUCKETS; i++) {
 		for (struct plan *plan = gemm->buckets[i], *next; plan; plan = next) {
 			next = plan->next;
-			plan_release(plan);
+			free(plan);
 		}
 	}
 	if (gemm->begin)
@@ -116,13 +107,22 @@ static cudaDataType_t data_type(enum dtype dtype)
 	return dtype == DTYPE_F32 ? CUDA_R_32F : dtype == DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_16F;
 }
 
+/* The next of eight sizes an octave. */
+static int64_t size_class(int64_t size)
+{
+	int64_t step = 1;
+	while (size > 16 * step)
+		step *= 2;
+	return round_up(size, step);
+}
+
 static struct plan_key key_of(const struct product *p)
 {
 	struct plan_key key;
 	memset(&key, 0, sizeof(key)); /* it is compared and hashed as bytes */
-	key.rows = p->rows;
+	key.rows = p->a_transposed ? p->rows : size_class(p->rows);
 	key.columns = p->columns;
-	key.depth = p->depth;
+	key.depth = p->a_transposed ? size_class(p->depth) : p->depth;
 	key.a_stride = p->a_stride;
 	key.b_stride = p->b_stride;
 	key.y_stride = p->y_stride;
@@ -153,46 +153,62 @@ static void key_text(const struct gemm *gemm, const struct plan_key *k, char *ou
 		 dtype_names[k->output], k->a_transposed ? 't' : 'n', k->b_transposed ? 't' : 'n', k->bias ? " bias" : "");
 }
 
-/* ---- Plans ---- */
+/* ---- Descriptions ---- */
 
 #define SET(descriptor, attribute, value)                                                                                      \
 	(cublasLtMatmulDescSetAttribute((descriptor), (attribute), &(value), sizeof(value)) == CUBLAS_STATUS_SUCCESS)
 
-static bool describe(const struct gemm *gemm, struct plan *plan)
+static void undescribe(struct description *d)
 {
-	const struct plan_key *k = &plan->key;
-	cublasComputeType_t compute = k->inputs == DTYPE_F32 && gemm->state->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-	cublasOperation_t a_operation = k->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-	cublasOperation_t b_operation = k->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-	cublasLtEpilogue_t epilogue = k->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
-	cudaDataType_t inputs = data_type((enum dtype)k->inputs), output = data_type((enum dtype)k->output);
-	if (cublasLtMatmulDescCreate(&plan->operation, compute, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS ||
-	    !SET(plan->operation, CUBLASLT_MATMUL_DESC_TRANSA, a_operation) ||
-	    !SET(plan->operation, CUBLASLT_MATMUL_DESC_TRANSB, b_operation) ||
-	    !SET(plan->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue) ||
-	    (k->bias && !SET(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, output)))
-		return false;
-	uint64_t a_rows = (uint64_t)(k->b_transposed ? k->depth : k->columns), a_columns = (uint64_t)(k->b_transposed ? k->columns : k->depth);
-	uint64_t b_rows = (uint64_t)(k->a_transposed ? k->rows : k->depth), b_columns = (uint64_t)(k->a_transposed ? k->depth : k->rows);
-	return cublasLtMatrixLayoutCreate(&plan->a, inputs, a_rows, a_columns, k->b_stride) == CUBLAS_STATUS_SUCCESS &&
-	       cublasLtMatrixLayoutCreate(&plan->b, inputs, b_rows, b_columns, k->a_stride) == CUBLAS_STATUS_SUCCESS &&
-	       cublasLtMatrixLayoutCreate(&plan->d, output, (uint64_t)k->columns, (uint64_t)k->rows, k->y_stride) ==
-		       CUBLAS_STATUS_SUCCESS;
+	if (d->operation)
+		cublasLtMatmulDescDestroy(d->operation);
+	if (d->a)
+		cublasLtMatrixLayoutDestroy(d->a);
+	if (d->b)
+		cublasLtMatrixLayoutDestroy(d->b);
+	if (d->d)
+		cublasLtMatrixLayoutDestroy(d->d);
 }
 
-static cublasStatus_t run_plan(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct plan *plan,
-			       const struct product *p, const cublasLtMatmulAlgo_t *algorithm, void *y)
+static bool layout(cublasLtMatrixLayout_t *out, enum dtype dtype, int64_t rows, int64_t columns, int64_t stride)
+{
+	return cublasLtMatrixLayoutCreate(out, data_type(dtype), (uint64_t)rows, (uint64_t)columns, stride) == CUBLAS_STATUS_SUCCESS;
+}
+
+/* Of the exact shapes; a microsecond of the host's time. */
+static bool describe(const struct gemm *gemm, const struct product *p, struct description *out)
+{
+	cublasComputeType_t compute = gemm->state->tf32 && p->inputs == DTYPE_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+	cublasOperation_t a_operation = p->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+	cublasOperation_t b_operation = p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+	cublasLtEpilogue_t epilogue = p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+	cudaDataType_t output = data_type(p->output);
+	*out = (struct description){0};
+	return cublasLtMatmulDescCreate(&out->operation, compute, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
+	       SET(out->operation, CUBLASLT_MATMUL_DESC_TRANSA, a_operation) &&
+	       SET(out->operation, CUBLASLT_MATMUL_DESC_TRANSB, b_operation) &&
+	       SET(out->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue) &&
+	       (!p->bias || (SET(out->operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, output) &&
+			     SET(out->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p->bias))) &&
+	       layout(&out->a, p->inputs, p->b_transposed ? p->depth : p->columns, p->b_transposed ? p->columns : p->depth,
+		      p->b_stride) &&
+	       layout(&out->b, p->inputs, p->a_transposed ? p->rows : p->depth, p->a_transposed ? p->depth : p->rows, p->a_stride) &&
+	       layout(&out->d, p->output, p->columns, p->rows, p->y_stride);
+}
+
+static cublasStatus_t run(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d,
+			  const struct product *p, const cublasLtMatmulAlgo_t *algorithm, void *y)
 {
 	float alpha = 1, beta = p->add ? 1 : 0;
-	if (p->bias && !SET(plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p->bias))
-		return CUBLAS_STATUS_INVALID_VALUE;
-	return cublasLtMatmul(gemm->handle, plan->operation, &alpha, p->b, plan->a, p->a, plan->b, &beta, p->add ? p->add : y, plan->d,
-			      y, plan->d, algorithm, scratch->gemm, scratch->gemm_bytes, gemm->state->stream);
+	return cublasLtMatmul(gemm->handle, d->operation, &alpha, p->b, d->a, p->a, d->b, &beta, p->add ? p->add : y, d->d, y, d->d,
+			      algorithm, scratch->gemm, scratch->gemm_bytes, gemm->state->stream);
 }
 
+/* ---- Choosing ---- */
+
 /* What the library proposes, best guess first. Sums are never rounded to 16 bits on the way. */
-static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct plan *plan,
-		     cublasLtMatmulHeuristicResult_t out[CANDIDATES])
+static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d, int wanted,
+		     cublasLtMatmulHeuristicResult_t *out)
 {
 	cublasLtMatmulPreference_t preference;
 	uint64_t workspace = scratch->gemm_bytes;
@@ -216,25 +232,25 @@ static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
 		set &= cublasLtMatmulPreferenceSetAttribute(preference, settings[i].attribute, settings[i].value, settings[i].bytes) ==
 		       CUBLAS_STATUS_SUCCESS;
-	if (set && cublasLtMatmulAlgoGetHeuristic(gemm->handle, plan->operation, plan->a, plan->b, plan->d, plan->d, preference,
-						  CANDIDATES, out, &count) != CUBLAS_STATUS_SUCCESS)
+	if (set && cublasLtMatmulAlgoGetHeuristic(gemm->handle, d->operation, d->a, d->b, d->d, d->d, preference, wanted, out,
+						  &count) != CUBLAS_STATUS_SUCCESS)
 		count = 0;
 	cublasLtMatmulPreferenceDestroy(preference);
 	return count;
 }
 
-/* Milliseconds of one run; infinity if it fails. */
-static float measure(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct plan *plan,
+/* Milliseconds of some runs; infinity if it fails. */
+static float measure(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d,
 		     const struct product *p, const cublasLtMatmulAlgo_t *algorithm, void *y)
 {
 	float milliseconds = INFINITY;
 	cudaStream_t stream = gemm->state->stream;
-	if (run_plan(gemm, scratch, plan, p, algorithm, y) != CUBLAS_STATUS_SUCCESS) /* once without a clock */
+	if (run(gemm, scratch, d, p, algorithm, y) != CUBLAS_STATUS_SUCCESS) /* once without a clock */
 		return INFINITY;
 	if (cudaEventRecord(gemm->begin, stream) != cudaSuccess)
 		return INFINITY;
 	for (int i = 0; i < MEASURED_RUNS; i++)
-		if (run_plan(gemm, scratch, plan, p, algorithm, y) != CUBLAS_STATUS_SUCCESS)
+		if (run(gemm, scratch, d, p, algorithm, y) != CUBLAS_STATUS_SUCCESS)
 			return INFINITY;
 	if (cudaEventRecord(gemm->end, stream) != cudaSuccess || cudaEventSynchronize(gemm->end) != cudaSuccess ||
 	    cudaEventElapsedTime(&milliseconds, gemm->begin, gemm->end) != cudaSuccess)
@@ -244,7 +260,7 @@ static float measure(const struct gemm *gemm, const struct cuda_scratch *scratch
 
 /* The fastest proposal. What y holds is needed where the product is added to it, so that then another place is written to;
  * if there is none, or while a graph is being recorded, the library's first guess is taken. */
-static int choose(struct gemm *gemm, const struct cuda_scratch *scratch, const struct plan *plan, const struct product *p,
+static int choose(struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d, const struct product *p,
 		  const cublasLtMatmulHeuristicResult_t *candidates, int count)
 {
 	enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
@@ -264,57 +280,79 @@ static int choose(struct gemm *gemm, const struct cuda_scratch *scratch, const s
 	for (int i = 0; i < count; i++) {
 		if (candidates[i].state != CUBLAS_STATUS_SUCCESS || candidates[i].workspaceSize > scratch->gemm_bytes)
 			continue;
-		float time = measure(gemm, scratch, plan, p, &candidates[i].algo, spare ? spare : p->y);
+		float time = measure(gemm, scratch, d, p, &candidates[i].algo, spare ? spare : p->y);
 		if (time < least) {
 			least = time;
 			best = i;
 		}
 	}
-	if (spare)
+	if (spare) {
+		cuda_check(gemm->state, cudaStreamSynchronize(gemm->state->stream), "cudaStreamSynchronize");
 		cuda_check(gemm->state, cudaFree(spare), "cudaFree");
+	}
 	gemm->measured++;
 	return best;
 }
 
 /* Takes the choice from the cache, or makes it. */
-static bool choose_algorithm(struct gemm *gemm, const struct cuda_scratch *scratch, struct plan *plan, const struct product *p)
+static bool choose_algorithm(struct gemm *gemm, const struct cuda_scratch *scratch, struct plan *plan,
+			     const struct description *d, const struct product *p)
 {
 	char key[256];
 	cublasLtMatmulHeuristicResult_t candidates[CANDIDATES];
 	key_text(gemm, &plan->key, key, sizeof(key));
-	if (gemm_cache_find(&gemm->cache, key, plan->algorithm.data)) {
-		if (cublasLtMatmulAlgoCheck(gemm->handle, plan->operation, plan->a, plan->b, plan->d, plan->d, &plan->algorithm,
-					    &candidates[0]) == CUBLAS_STATUS_SUCCESS &&
-		    candidates[0].workspaceSize <= scratch->gemm_bytes)
-			return true;
-	}
-	int count = proposals(gemm, scratch, plan, candidates);
+	if (gemm_cache_find(&gemm->cache, key, plan->algorithm.data) &&
+	    cublasLtMatmulAlgoCheck(gemm->handle, d->operation, d->a, d->b, d->d, d->d, &plan->algorithm, &candidates[0]) ==
+		    CUBLAS_STATUS_SUCCESS &&
+	    candidates[0].workspaceSize <= scratch->gemm_bytes)
+		return true;
+	int count = proposals(gemm, scratch, d, CANDIDATES, candidates);
 	if (count == 0)
 		return false;
 	int64_t before = gemm->measured;
-	plan->algorithm = candidates[choose(gemm, scratch, plan, p, candidates, count)].algo;
+	plan->algorithm = candidates[choose(gemm, scratch, d, p, candidates, count)].algo;
 	if (gemm->measured > before)
 		gemm_cache_add(&gemm->cache, key, plan->algorithm.data);
 	return true;
 }
 
-/* NULL if the library cannot do it. */
-static struct plan *find_plan(struct gemm *gemm, const struct cuda_scratch *scratch, const struct product *p)
+/* NULL if there is no memory for it. */
+static struct plan *find_plan(struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d,
+			      const struct product *p)
 {
 	struct plan_key key = key_of(p);
 	struct plan **bucket = bucket_of(gemm, &key);
 	for (struct plan *plan = *bucket; plan; plan = plan->next)
 		if (memcmp(&plan->key, &key, sizeof(key)) == 0)
-			return plan->used ? plan : NULL;
+			return plan;
 	struct plan *plan;
 	if (memory_new(&plan, 1, sizeof(*plan), "a product") != OK)
 		return NULL;
 	plan->key = key;
 	plan->next = *bucket;
 	*bucket = plan;
-	plan->used = describe(gemm, plan) && choose_algorithm(gemm, scratch, plan, p);
+	plan->usable = choose_algorithm(gemm, scratch, plan, d, p);
 	gemm->plans++;
-	return plan->used ? plan : NULL;
+	return plan;
+}
+
+/* False if the library cannot do it. */
+static bool library_product(const struct replica *r, const struct product *p)
+{
+	struct gemm *gemm = cuda_state(r)->gemm;
+	const struct cuda_scratch *scratch = cuda_scratch(r);
+	struct description d;
+	bool done = false;
+	struct plan *plan = describe(gemm, p, &d) ? find_plan(gemm, scratch, &d, p) : NULL;
+	if (plan && plan->usable) {
+		done = run(gemm, scratch, &d, p, &plan->algorithm, p->y) == CUBLAS_STATUS_SUCCESS;
+		/* What was chosen for a slightly larger shape need not do for this one. */
+		cublasLtMatmulHeuristicResult_t guess;
+		if (!done && proposals(gemm, scratch, &d, 1, &guess) == 1)
+			done = run(gemm, scratch, &d, p, &guess.algo, p->y) == CUBLAS_STATUS_SUCCESS;
+	}
+	undescribe(&d);
+	return done;
 }
 
 static bool aligned(const void *pointer)
@@ -332,18 +370,8 @@ static bool library_can(const struct product *p)
 
 void cuda_product(const struct replica *r, const struct product *p)
 {
-	struct gemm *gemm = cuda_state(r)->gemm;
-	const struct cuda_scratch *scratch = cuda_scratch(r);
-	if (p->rows == 0 || p->columns == 0)
+	if (p->rows == 0 || p->columns == 0 || (p->depth > 0 && library_can(p) && library_product(r, p)))
 		return;
-	if (p->depth > 0 && library_can(p)) {
-		struct plan *plan = find_plan(gemm, scratch, p);
-		if (plan) {
-			cublasStatus_t status = run_plan(gemm, scratch, plan, p, &plan->algorithm, p->y);
-			cuda_run(r, status == CUBLAS_STATUS_SUCCESS ? cudaSuccess : cudaErrorLaunchFailure, p->operation);
-			return;
-		}
-	}
 	cuda_run(r,
 		 kernel_product(cuda_stream(r), &(struct kernel_product){.inputs = p->inputs,
 									 .output = p->output,

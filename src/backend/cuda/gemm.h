@@ -1,6 +1,6 @@
-/* Products of matrices by cuBLASLt, each planned once: the algorithm is the fastest of those that the library proposes,
- * measured with the operands of its first use, and remembered on disk for this GPU and version of the library. What the
- * library cannot do (rows that are not aligned) a plain kernel of ours does. */
+/* Products of matrices by cuBLASLt. The algorithm of a shape is the fastest of those that the library proposes, measured
+ * with the operands of its first use, and remembered on disk for this GPU and version of the library. What the library
+ * cannot do (rows that are not aligned) a plain kernel of ours does. */
 #ifndef BACKEND_CUDA_GEMM_H
 #define BACKEND_CUDA_GEMM_H
 
@@ -38,7 +38,7 @@ MUST_USE enum status gemm_open(struct gemm **out, struct cuda_state *state);
 void gemm_close(struct gemm *gemm);
 /* "cuBLASLt 13.1" */
 const char *gemm_version(const struct gemm *gemm);
-/* Plans made so far, and how many of them had to be measured. */
+/* Shapes seen so far, and how many of them had to be measured. */
 void gemm_counts(const struct gemm *gemm, int64_t *out_plans, int64_t *out_measured);
 /* backend_functions.gemm_rate. */
 double cuda_gemm_rate(struct backend *be);

@@ -1,0 +1,243 @@
+/* The CUDA back end's device on the emulated one: what it says when there is none or it fails, copies, batches, the choice
+ * of products. */
+#include <string.h>
+#include "test.h"
+#include "backend/cuda/gemm.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "emulation.h"
+
+static struct pool *pool;
+
+static enum status try_open(struct backend **be, enum dtype dtype)
+{
+	return backend_open(be, &(struct backend_settings){.device = "cuda", .dtype = dtype, .pool = pool});
+}
+
+static struct backend *open_device(enum dtype dtype)
+{
+	struct backend *be;
+	assert_ok(try_open(&be, dtype));
+	return be;
+}
+
+static const struct shape_limits small = {.batch = {.tokens = 300, .sequences = 7, .predictions = 50},
+					  .longest = 128,
+					  .hidden = 64,
+					  .heads = 1,
+					  .intermediate = 256,
+					  .vocab = 100,
+					  .training = true};
+
+static void expect_refusal(struct emulated_device device, enum dtype dtype, enum status status, const char *message,
+			   const char *hint)
+{
+	struct emulated_device before = emulated_device;
+	struct backend *be;
+	emulated_device = device;
+	assert_int_equal(try_open(&be, dtype), status);
+	emulated_device = before;
+	cudaGetLastError();
+	if (!strstr(error_last()->message, message) || !strstr(error_last()->hint, hint))
+		print_error("%s\n%s\n", error_last()->message, error_last()->hint);
+	assert_non_null(strstr(error_last()->message, message));
+	assert_non_null(strstr(error_last()->hint, hint));
+	assert_int_equal(emulated_blocks(), 0);
+}
+
+static void what_is_not_there_is_said(void **state)
+{
+	(void)state;
+	struct emulated_device device = emulated_device;
+	device.driver_version = 0;
+	expect_refusal(device, DTYPE_F32, ERR_RESOURCE, "no NVIDIA driver", "--device cpu");
+	device = emulated_device;
+	device.count = 0;
+	expect_refusal(device, DTYPE_F32, ERR_RESOURCE, "no GPU", "nvidia-smi");
+	device = emulated_device;
+	device.major = 7;
+	expect_refusal(device, DTYPE_F16, ERR_RESOURCE, "too old", "Turing");
+	device.minor = 5;
+	expect_refusal(device, DTYPE_BF16, ERR_USAGE, "does not compute in bf16", "fp16");
+	device = emulated_device;
+	device.memory = 1 << 20;
+	struct backend *be;
+	struct replica replica;
+	struct emulated_device before = emulated_device;
+	emulated_device = device;
+	be = open_device(DTYPE_F32);
+	assert_int_equal(be->functions->replica_create(be, &replica, &small), ERR_RESOURCE);
+	assert_non_null(strstr(error_last()->message, "not enough memory on the GPU for the workspace"));
+	backend_close(be);
+	emulated_device = before;
+	assert_int_equal(emulated_blocks(), 0);
+}
+
+static void a_failing_device_is_reported_once_it_is_waited_for(void **state)
+{
+	(void)state;
+	struct backend *be = open_device(DTYPE_F32);
+	struct replica replica;
+	assert_ok(be->functions->replica_create(be, &replica, &small));
+	void *memory;
+	assert_ok(be->functions->allocate(be, &memory, 4096, "a test"));
+	emulated_fail_after(0, cudaErrorECCUncorrectable);
+	cuda_run(&replica, kernel_random(cuda_stream(&replica), DTYPE_F32, 100, 1, 1, memory), "random");
+	assert_int_equal(be->functions->synchronize(&replica), ERR_RESOURCE);
+	assert_non_null(strstr(error_last()->message, "ECC"));
+	assert_non_null(strstr(error_last()->hint, "checkpoint"));
+	emulated_fail_after(-1, cudaSuccess);
+	assert_int_equal(be->functions->synchronize(&replica), ERR_RESOURCE); /* for good */
+	be->functions->replica_release(&replica);
+	backend_close(be);
+}
+
+/* Sizes on both sides of the pinned blocks. */
+static void copies_arrive(void **state)
+{
+	(void)state;
+	static const size_t sizes[] = {1, 1000, STAGE_BYTES - 1, STAGE_BYTES, STAGE_BYTES + 1, 6 * STAGE_BYTES + 12345};
+	struct backend *be = open_device(DTYPE_F32);
+	for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+		unsigned char *host = malloc(sizes[s]), *back = calloc(1, sizes[s]);
+		struct rng rng = rng_start(1, RNG_TEST, s);
+		for (size_t i = 0; i < sizes[s]; i++)
+			host[i] = (unsigned char)rng_u32(&rng);
+		void *device;
+		assert_ok(be->functions->allocate(be, &device, sizes[s], "a test"));
+		be->functions->to_device(be, device, host, sizes[s]);
+		memcpy(back, host, sizes[s]);
+		memset(host, 0, sizes[s]); /* it may be used again at once */
+		unsigned char *expected = back;
+		unsigned char *got = malloc(sizes[s]);
+		be->functions->to_host(be, got, device, sizes[s]);
+		assert_memory_equal(got, expected, sizes[s]);
+		be->functions->release(be, device);
+		free(host);
+		free(back);
+		free(got);
+	}
+	backend_close(be);
+}
+
+/* Of a batch numbered `number`: T, B, P and contents follow from it. */
+static void make_batch(struct batch *batch, int number)
+{
+	struct batch_capacity capacity = small.batch;
+	assert_ok(batch_create(batch, capacity));
+	batch->token_count = 300 - number;
+	batch->sequence_count = 7 - number % 3;
+	batch->prediction_count = 50 - number;
+	batch->longest = 128;
+	for (int i = 0; i < batch->token_count; i++) {
+		batch->ids[i] = number * 1000 + i;
+		batch->id_order[i] = i;
+	}
+	for (int i = 0; i < batch->prediction_count; i++) {
+		batch->prediction_rows[i] = i * 2;
+		batch->prediction_weights[i] = (float)number + (float)i / 64;
+	}
+	batch->starts[batch->sequence_count] = batch->token_count;
+}
+
+/* Batches are uploaded without waiting; each is whole for what is queued behind its upload. */
+static void batches_arrive_in_order(void **state)
+{
+	(void)state;
+	enum { BATCHES = 5 };
+	struct backend *be = open_device(DTYPE_F32);
+	struct replica replica;
+	assert_ok(be->functions->replica_create(be, &replica, &small));
+	float *copy[BATCHES], got[64];
+	struct batch host[BATCHES], device;
+	for (int n = 0; n < BATCHES; n++) {
+		void *memory;
+		assert_ok(be->functions->allocate(be, &memory, sizeof(got), "a test"));
+		copy[n] = memory;
+		make_batch(&host[n], n);
+		be->functions->upload(&replica, &host[n], &device);
+		assert_int_equal(device.token_count, host[n].token_count);
+		/* Something that reads it later: weights of predictions as rows of one column, picked by their rows / 2. */
+		gather_fwd(&replica, &(struct gather_fwd){
+					     .rows = device.prediction_rows,
+					     .count = 20,
+					     .x = {.data = device.prediction_weights, .dtype = DTYPE_F32, .rows = 50, .columns = 1},
+					     .y = {.data = copy[n], .dtype = DTYPE_F32, .rows = 20, .columns = 1},
+				     });
+		host[n].prediction_weights[0] = -1; /* the host's may change at once */
+	}
+	assert_ok(be->functions->synchronize(&replica));
+	for (int n = 0; n < BATCHES; n++) {
+		be->functions->to_host(be, got, copy[n], 20 * sizeof(float));
+		for (int i = 0; i < 20; i++)
+			assert_true(got[i] == (float)n + (float)(2 * i) / 64);
+	}
+	int32_t ids[300];
+	be->functions->to_host(be, ids, device.ids, sizeof(ids));
+	assert_int_equal(ids[0], (BATCHES - 1) * 1000);
+	assert_int_equal(ids[299], 0); /* beyond T */
+	for (int n = 0; n < BATCHES; n++) {
+		be->functions->release(be, copy[n]);
+		batch_release(&host[n]);
+	}
+	be->functions->replica_release(&replica);
+	backend_close(be);
+	assert_int_equal(emulated_blocks(), 0);
+}
+
+static double stopped_clock(void)
+{
+	return 1;
+}
+
+/* The first run measures, the next reads what it found. */
+static void products_are_chosen_once(void **state)
+{
+	(void)state;
+	char folder[] = "/tmp/bertc-test-XXXXXX";
+	assert_non_null(mkdtemp(folder));
+	setenv("BERTC_CACHE", folder, 1);
+	for (int run = 0; run < 3; run++) {
+		struct backend *be = open_device(DTYPE_BF16);
+		double seconds;
+		int64_t plans, measured;
+		for (int product = WHOLE_FORWARD; product <= WHOLE_WGRAD; product++)
+			for (int again = 0; again < 2; again++)
+				assert_ok(be->functions->whole_product(be, (enum whole_product)product, 64, 32, 16,
+								       stopped_clock, &seconds));
+		/* Rows of the same size class share a choice. */
+		assert_ok(be->functions->whole_product(be, WHOLE_FORWARD, 61, 32, 16, stopped_clock, &seconds));
+		assert_ok(be->functions->whole_product(be, WHOLE_WGRAD, 62, 32, 16, stopped_clock, &seconds));
+		gemm_counts(((struct cuda_state *)be->state)->gemm, &plans, &measured);
+		assert_int_equal(plans, 3);
+		assert_int_equal(measured, run == 0 ? 3 : 0);
+		backend_close(be);
+		struct name_list files = {0};
+		assert_ok(folder_list(folder, &files));
+		assert_int_equal(files.count, 1);
+		/* Damage costs the choice only, here that of no shape: the file is read line by line. */
+		char path[PATH_BYTES];
+		assert_ok(path_join(path, folder, files.names[0]));
+		if (run == 1)
+			assert_ok(file_append_line(path, "64 32 16 nonsense = 12"));
+		name_list_release(&files);
+	}
+	setenv("BERTC_CACHE", "", 1);
+	assert_ok(folder_remove(folder));
+}
+
+int main(void)
+{
+	setenv("BERTC_CACHE", "", 1); /* no file */
+	assert_ok(pool_create(&pool, 1));
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_not_there_is_said),
+		cmocka_unit_test(a_failing_device_is_reported_once_it_is_waited_for),
+		cmocka_unit_test(copies_arrive),
+		cmocka_unit_test(batches_arrive_in_order),
+		cmocka_unit_test(products_are_chosen_once),
+	};
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	pool_free(pool);
+	return failed;
+}
