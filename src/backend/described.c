@@ -6,11 +6,12 @@
 #define LIBRARY_BYTES ((size_t)64 << 20)
 #define LOGIT_ROWS 2048
 
+/* As backend/cuda/weights.c has it. */
 static size_t copy_bytes(struct backend *be, const struct weight *weight)
 {
 	size_t elements = (size_t)weight->master.rows * (size_t)weight->master.columns;
 	bool narrow = be->state != NULL;
-	if (be->dtype == DTYPE_F32 || weight->use == WEIGHT_VECTOR)
+	if (be->dtype == DTYPE_F32 || weight->use == WEIGHT_TABLE)
 		return 0;
 	return elements * 2 + (narrow && weight->use == WEIGHT_LINEAR ? elements * 2 : 0);
 }

@@ -1,6 +1,6 @@
 /* A device that is not here, or was not built in: a back end that can be asked for sizes and for nothing else. Models and
- * activations are laid out with it as on any other, so a plan adds up the same things. What is a back end's own (compute
- * copies, workspace) is an estimate of what a GPU's would take. */
+ * activations are laid out with it as on any other, so a plan adds up the same things. Compute copies are those of the
+ * cuda back end; the workspace is an estimate. */
 #ifndef BACKEND_DESCRIBED_H
 #define BACKEND_DESCRIBED_H
 

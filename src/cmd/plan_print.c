@@ -19,6 +19,16 @@ static const char *seconds_text(char out[FORMAT_BYTES], double seconds)
 	return out;
 }
 
+/* 12.3, 1,234 */
+static const char *rate_text(char out[FORMAT_BYTES], double rate)
+{
+	if (rate < 100)
+		snprintf(out, FORMAT_BYTES, "%.3g", rate);
+	else
+		format_count(out, (int64_t)(rate + 0.5));
+	return out;
+}
+
 static const char *device_word(const struct plan *plan, int64_t count)
 {
 	return plan->on_gpus ? count == 1 ? "GPU" : "GPUs" : count == 1 ? "rank" : "ranks";
@@ -69,42 +79,57 @@ static void print_memory(const struct plan *plan, const struct plan_result *r)
 	}
 }
 
-static void print_time(const struct plan *plan, const struct plan_result *r)
+/* "80 % encoder products, 9 % attention, ..." */
+static void print_parts(const struct forecast *f)
 {
-	const struct forecast *f = &r->forecast;
-	char a[FORMAT_BYTES], b[FORMAT_BYTES], c[FORMAT_BYTES], count[FORMAT_BYTES];
 	double all = 0;
+	const char *separator = "    of it          ";
 	for (int i = 0; i < 5; i++)
 		all += f->parts[i];
-	printf("  time\n");
-	printf("    %-14s %10s  forward %s, backward %s", "micro-batch", seconds_text(a, f->forward + f->heads + f->backward),
-	       seconds_text(b, f->forward + f->heads / 3), seconds_text(c, f->backward + f->heads * 2 / 3));
-	const char *separator = ": ";
 	for (int i = 0; i < 5; i++) {
 		if (f->parts[i] < 0.005 * all)
 			continue;
-		printf("%s%s %.0f %%", separator, forecast_part_names[i], 100 * f->parts[i] / all);
+		printf("%s%.0f %% %s", separator, 100 * f->parts[i] / all, forecast_part_names[i]);
 		separator = ", ";
 	}
-	printf("\n    %-14s %10s  of %s parameters in each %s\n", "update", seconds_text(a, f->update),
-	       format_count(count, (int64_t)((double)plan->model->element_count /
-					     (f->bucket_count && r->devices > 1 && strcmp(plan->settings->scheme, "all_reduce") != 0
-						      ? (double)r->devices : 1))),
-	       device_word(plan, 1));
+	printf("\n");
+}
+
+static void time_row(const char *name, double seconds, const char *what)
+{
+	char text[FORMAT_BYTES];
+	printf("    %-14s %10s%s%s\n", name, seconds_text(text, seconds), what[0] ? "  " : "", what);
+}
+
+static void print_time(const struct plan *plan, const struct plan_result *r)
+{
+	const struct forecast *f = &r->forecast;
+	char a[FORMAT_BYTES], b[FORMAT_BYTES], note[160];
+	bool shares = r->devices > 1 && strcmp(plan->settings->scheme, "all_reduce") != 0;
+	printf("  time\n");
+	snprintf(note, sizeof(note), "forward %s, backward %s", seconds_text(a, f->forward + f->heads / 3),
+		 seconds_text(b, f->backward + f->heads * 2 / 3));
+	time_row("micro-batch", f->forward + f->heads + f->backward, note);
+	print_parts(f);
+	time_row("update", f->update, shares ? "of its share of the weights" : "");
 	if (r->devices > 1) {
-		printf("    %-14s %10s  %d pieces; the largest %s: %s, %.3g GB/s, %s before the first byte\n", "communication",
-		       seconds_text(a, f->communication), f->bucket_count, seconds_text(b, f->largest.seconds),
-		       f->largest.algorithm, f->largest.bus_bandwidth * 1e-9, seconds_text(c, f->largest.latency));
-		printf("    %-14s %10s  the rest of it is hidden behind computing\n", "exposed", seconds_text(a, f->exposed));
+		snprintf(note, sizeof(note), "%d pieces, the largest %s: %s", f->bucket_count, seconds_text(a, f->largest.seconds),
+			 f->largest.algorithm);
+		time_row("communication", f->communication, note);
+		snprintf(note, sizeof(note), "%.3g GB/s, %s until the first byte", f->largest.bus_bandwidth * 1e-9,
+			 seconds_text(a, f->largest.latency));
+		printf("    %-14s %10s  %s\n", "", "", note);
+		time_row("exposed", f->exposed, "what of it is not hidden behind computing");
 	}
 	if (f->uneven > 0)
-		printf("    %-14s %10s  for the slowest host\n", "waiting", seconds_text(a, f->uneven));
-	printf("    %-14s %10s\n", "step", seconds_text(a, f->step));
-	printf("  throughput       %10.4g  sequences/s, %.4g tokens/s", f->sequences_per_second, f->tokens_per_second);
-	double share = f->model_flops / f->step / (double)r->devices;
-	printf(", %.4g TFLOP/s of the model's work in each %s\n", share * 1e-12, device_word(plan, 1));
+		time_row("waiting", f->uneven, "for the slowest host");
+	time_row("step", f->step, "");
+	printf("  throughput       %10s  sequences/s, %s tokens/s\n", rate_text(a, f->sequences_per_second),
+	       rate_text(b, f->tokens_per_second));
+	printf("  %-16s %10.4g  TFLOP/s of the model's work in each %s\n", "work", f->model_flops / f->step / (double)r->devices * 1e-12,
+	       device_word(plan, 1));
 	if (r->devices > 1)
-		printf("  efficiency       %9.1f%%  of %s times one alone\n", 100 * f->efficiency, format_count(count, r->devices));
+		printf("  efficiency       %9.1f%%  of %s times one alone\n", 100 * f->efficiency, format_count(a, r->devices));
 }
 
 static void print_duration(const struct plan_result *r)
@@ -112,7 +137,7 @@ static void print_duration(const struct plan_result *r)
 	char a[FORMAT_BYTES], b[FORMAT_BYTES], c[FORMAT_BYTES], size[FORMAT_BYTES];
 	double all = r->training_seconds + r->evaluation_seconds + r->saving_seconds;
 	if (r->steps > 0)
-		printf("  duration         %10s  training %s, %" PRId64 " evaluations %s, %" PRId64 " checkpoints %s\n",
+		printf("  duration         %10s  training %s; %" PRId64 " evaluations %s, %" PRId64 " checkpoints %s\n",
 		       seconds_text(size, all), seconds_text(a, r->training_seconds), r->evaluations,
 		       seconds_text(b, r->evaluation_seconds), r->saves, seconds_text(c, r->saving_seconds));
 	printf("  checkpoint       %10s  written in %s beside the training\n", format_size(size, r->checkpoint_bytes),
@@ -198,8 +223,8 @@ static enum status print_scaling(const struct plan *plan, const struct plan_phas
 {
 	int64_t most = phase->per_device ? INT64_MAX : phase->batch_size / plan->settings->replicas;
 	bool timed = plan_steps(plan, phase, devices) > 0;
-	char count[FORMAT_BYTES], a[FORMAT_BYTES], b[FORMAT_BYTES];
-	printf("  scaling          %10s %12s %12s %10s %12s %10s\n", plan->on_gpus ? "GPUs" : "ranks", "step", "sequences/s",
+	char count[FORMAT_BYTES], a[FORMAT_BYTES], b[FORMAT_BYTES], c[FORMAT_BYTES];
+	printf("  scaling          %10s %12s %12s %10s %12s %14s\n", plan->on_gpus ? "GPUs" : "ranks", "step", "sequences/s",
 	       "exposed", "efficiency", timed ? "duration" : "");
 	for (int shift = -3; shift <= 2; shift++) {
 		int64_t n = shift < 0 ? devices >> -shift : devices << shift;
@@ -207,20 +232,32 @@ static enum status print_scaling(const struct plan *plan, const struct plan_phas
 			continue;
 		struct plan_result r;
 		TRY(plan_compute(plan, phase, n, &r));
-		printf("                   %10s %12s %12.4g %9.1f%% %11.1f%% %10s\n", format_count(count, n),
-		       seconds_text(a, r.forecast.step), r.forecast.sequences_per_second,
+		printf("                   %10s %12s %12s %9.1f%% %11.1f%% %14s\n", format_count(count, n),
+		       seconds_text(a, r.forecast.step), rate_text(c, r.forecast.sequences_per_second),
 		       100 * r.forecast.exposed / r.forecast.step, 100 * r.forecast.efficiency,
 		       timed ? seconds_text(b, r.training_seconds + r.evaluation_seconds + r.saving_seconds) : "");
 	}
 	return OK;
 }
 
+#define SOURCE_COLUMN 62
+#define LAST_COLUMN 118
+
+/* Name, value, where it comes from; the words about that go on below themselves. */
 static void print_assumptions(const struct plan *plan)
 {
 	printf("\nwhat it rests on\n");
 	for (int i = 0; i < plan->assumption_count; i++) {
 		const struct assumption *row = &plan->assumptions[i];
-		printf("  %-24s %-24s %-10s %s\n", row->name, row->value, provenance_names[row->provenance], row->source);
+		int column = printf("  %-25s %-23s %-10s", row->name, row->value, provenance_names[row->provenance]);
+		char words[sizeof(row->source)], *rest = words, *word;
+		snprintf(words, sizeof(words), "%s", row->source);
+		while ((word = strtok_r(rest, " ", &rest))) {
+			if (column + 1 + (int)strlen(word) > LAST_COLUMN)
+				column = printf("\n%*s", SOURCE_COLUMN, "") - 1;
+			column += printf(" %s", word);
+		}
+		printf("\n");
 	}
 }
 
