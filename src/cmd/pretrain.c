@@ -13,12 +13,16 @@
 #include "base/stop.h"
 #include "cmd/pretrain.h"
 
+/* The settings as every checkpoint records them; the run folder's are the first rank's. */
 static enum status write_settings(struct pretrain *run)
 {
 	char path[PATH_BYTES];
 	struct json_writer writer = {.out = &run->record_text, .indent = 2};
 	pretrain_write_record(run, &writer);
-	TRY(buffer_status(&run->record_text));
+	TRY(ranks_agree(run->comm, buffer_status(&run->record_text)));
+	TRY(pretrain_agree(run));
+	if (!is_first_rank(run->comm))
+		return OK;
 	TRY(path_join(path, run->settings->out, "settings.json"));
 	return file_write(path, run->record_text.data, run->record_text.size);
 }
@@ -27,7 +31,10 @@ static enum status write_settings(struct pretrain *run)
 static enum status note_resumption(struct pretrain *run)
 {
 	const char *before = NULL;
-	snprintf(run->computed_on, sizeof(run->computed_on), "bertc " VERSION ", %s", run->backend->numerics);
+	char split[64] = "";
+	if (run->ranks * run->settings->replicas_per_gpu > 1)
+		snprintf(split, sizeof(split), ", %d ranks x %d replicas", run->ranks, (int)run->settings->replicas_per_gpu);
+	snprintf(run->computed_on, sizeof(run->computed_on), "bertc " VERSION ", %s%s", run->backend->numerics, split);
 	if (!run->resumed)
 		return OK;
 	log_note("going on from %s", run->checkpoint);
@@ -101,6 +108,7 @@ static enum status open_phase(void *context, const struct train_state *state, st
 	TRY(pretraining_create(&run->objective, &(struct pretraining_settings){
 							.model = run->model,
 							.activations = run->activations,
+							.comm = run->comm,
 							.train = phase->instances,
 							.steps = phase->steps,
 							.evaluation_sets = run->evaluation_sets,
@@ -141,13 +149,21 @@ static enum status start_training(struct pretrain *run)
 		.seed = (uint64_t)settings->seed,
 		.stop_at_step = settings->stop_at_step,
 		.save_best = settings->save_best,
+		.reduce_every_batch = !settings->allreduce_post_accumulation,
+		.wire = settings->allreduce_post_accumulation_fp16   ? COMM_F16
+			: settings->allreduce_post_accumulation_bf16 ? COMM_BF16
+								     : COMM_F32,
+		.compare_weights_steps = settings->check_weights_steps,
 	};
 	if (settings->steps_this_run > 0)
 		training->settings.stop_at_step = training->state.step + settings->steps_this_run;
+	/* Gradients are below what fp16 can hold as they are. */
+	bool unset = options_origin(run->options, "loss_scale") == ORIGIN_DEFAULT;
+	bool dynamic = settings->loss_scale == 0 || (unset && settings->allreduce_post_accumulation_fp16 && run->ranks > 1);
 	training->guard = (struct guard_settings){
 		.skip_spikes = settings->skip_spikes,
-		.dynamic = settings->loss_scale == 0,
-		.loss_scale = settings->loss_scale == 0 ? settings->init_loss_scale : settings->loss_scale,
+		.dynamic = dynamic,
+		.loss_scale = dynamic ? settings->init_loss_scale : settings->loss_scale,
 	};
 	training->saved_step = run->resumed && run->own_checkpoint ? training->state.step : -1;
 	training->phases = run->schedules;
@@ -236,7 +252,9 @@ static enum status pretrain(struct pretrain *run)
 		return status;
 	}
 	TRY(status);
-	TRY(checkpoint_save_final(&run->training.checkpoints, run->model, run->training.state.step));
+	if (is_first_rank(run->comm))
+		status = checkpoint_save_final(&run->training.checkpoints, run->model, run->training.state.step);
+	TRY(ranks_agree(run->comm, status));
 	log_note("finished: the model is in %s/final", settings->out);
 	return OK;
 }

@@ -76,6 +76,8 @@ struct pretrain {
 MUST_USE enum status pretrain_find_ranks(struct pretrain *run, bool *launches);
 MUST_USE enum status pretrain_open_ranks(struct pretrain *run);
 MUST_USE enum status pretrain_launch(struct pretrain *run);
+/* Ranks that would not compute the same run stop here (ERR_STATE). */
+MUST_USE enum status pretrain_agree(struct pretrain *run);
 
 /* pretrain_folder.c: the run folder, its lock, and the checkpoint to go on from with its settings. */
 MUST_USE enum status pretrain_open_folder(struct pretrain *run);

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/log.h"
 #include "cmd/pretrain.h"
 #include "train/model_folder.h"
 
@@ -148,12 +149,30 @@ static enum status choose_steps(struct pretrain *run, struct pretrain_phase *pha
 	return pretrain_choose(options, "num_train_steps", "%.0f", steps < 1 ? 1 : steps);
 }
 
+/* A device's instances times the devices. A resumed run keeps its batch, on however many devices it goes on. */
+static enum status choose_batch_size(struct pretrain *run, struct pretrain_phase *phase)
+{
+	struct options *options = phase->options;
+	const struct pretrain_settings *settings = phase->settings;
+	int64_t parts = run->ranks * run->settings->replicas_per_gpu;
+	if (pretrain_unset(options, "train_batch_size_per_gpu"))
+		return OK;
+	int64_t all = settings->train_batch_size_per_gpu * parts;
+	if (pretrain_unset(options, "train_batch_size"))
+		return pretrain_choose(options, "train_batch_size", "%" PRId64, all);
+	if (settings->train_batch_size != all)
+		log_note("batch: %" PRId64 " instances an update, as this run began, not %" PRId64 " of --train_batch_size_per_gpu "
+			 "times %" PRId64, settings->train_batch_size, settings->train_batch_size_per_gpu, parts);
+	return OK;
+}
+
 /* Batch, length, rate: what fits this model and this amount of text, where the user left it open. */
 enum status pretrain_choose_training(struct pretrain *run, struct pretrain_phase *phase)
 {
 	struct options *options = phase->options;
 	const struct pretrain_settings *settings = phase->settings;
 	int64_t hidden = run->config.hidden_size;
+	TRY(choose_batch_size(run, phase));
 	if (pretrain_unset(options, "train_batch_size"))
 		TRY(pretrain_choose(options, "train_batch_size", "%d", hidden < 512 ? 64 : hidden < 768 ? 128 : 256));
 	/* A resumed run knows its length; what it reads is walked when it is read. */
@@ -183,11 +202,15 @@ void pretrain_choose_shapes(struct pretrain *run)
 		const struct pretrain_settings *settings = phase->settings;
 		phase->steps = (struct step_settings){
 			.batch_size = settings->train_batch_size,
+			.rank = run->place.ranks.rank,
+			.ranks = run->ranks,
+			.replicas = (int32_t)run->settings->replicas_per_gpu,
+			.linear_work = model_linear_work(&run->config),
 			.accumulation_steps = (int32_t)settings->gradient_accumulation_steps,
 			.first_step = 1,
 		};
 		phase->steps.capacity = batch_capacity_for(
-			&phase->instance_settings, settings->train_batch_size, phase->steps.accumulation_steps,
+			&phase->instance_settings, step_part_instances(&phase->steps), phase->steps.accumulation_steps,
 			phase->steps.accumulation_steps > 0 ? 0 : settings->micro_batch_tokens);
 		phase->evaluation_capacity =
 			batch_capacity_for(&phase->evaluation_settings, 64, 0, settings->micro_batch_tokens);

@@ -100,7 +100,7 @@ static enum status check_sources(const struct run_data_settings *data)
 }
 
 /* Vocabulary and shards. A model folder to go on from brings its vocabulary. */
-enum status pretrain_open_data(struct pretrain *run)
+static enum status open_data(struct pretrain *run)
 {
 	struct pretrain_settings *settings = run->settings;
 	char vocab_beside[PATH_BYTES];
@@ -147,6 +147,14 @@ enum status pretrain_open_data(struct pretrain *run)
 		return status;
 	}
 	return OK;
+}
+
+/* What must be made is made by the first rank; the others find it. */
+enum status pretrain_open_data(struct pretrain *run)
+{
+	bool first = is_first_rank(run->comm);
+	TRY(ranks_agree(run->comm, first ? open_data(run) : OK));
+	return ranks_agree(run->comm, first ? OK : open_data(run));
 }
 
 int64_t pretrain_train_tokens(const struct pretrain *run)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cmd/pretrain.h"
+#include "base/memory.h"
 #include "comm/launcher.h"
 #include "formats/event_file.h"
 #include "train/checkpoint.h"
@@ -189,6 +190,58 @@ static enum status open_checkpoint(struct pretrain *run)
 	return status;
 }
 
+static enum status prepare_folder(struct pretrain *run)
+{
+	const struct pretrain_settings *settings = run->settings;
+	run->made_folder = !file_exists(settings->out);
+	TRY(folder_make(settings->out));
+	if (!run->place.launched)
+		TRY(folder_lock(settings->out, &run->lock));
+	TRY(launcher_log(&run->place, settings->out));
+	if (settings->fresh && run->place.restarts == 0) {
+		TRY(check_fresh(settings));
+		TRY(remove_earlier_run(settings->out));
+	}
+	TRY(checkpoint_clean(settings->out));
+	TRY(folder_clean(settings->out));
+	if (file_is_folder(run->data_folder))
+		TRY(folder_clean(run->data_folder));
+	return open_checkpoint(run);
+}
+
+/* What the first rank found, for the others to read. */
+static enum status share_checkpoint(struct pretrain *run)
+{
+	struct found {
+		char checkpoint[PATH_BYTES], resumed_from[PATH_BYTES];
+		bool resumed, own_checkpoint;
+	} *found;
+	bool first = is_first_rank(run->comm);
+	TRY(memory_new(&found, 1, sizeof(*found), "the checkpoint found"));
+	memcpy(found->checkpoint, run->checkpoint, sizeof(found->checkpoint));
+	memcpy(found->resumed_from, run->resumed_from, sizeof(found->resumed_from));
+	found->resumed = run->resumed;
+	found->own_checkpoint = run->own_checkpoint;
+	enum status status = comm_broadcast(run->comm, found, sizeof(*found), 0);
+	memcpy(run->checkpoint, found->checkpoint, sizeof(found->checkpoint));
+	memcpy(run->resumed_from, found->resumed_from, sizeof(found->resumed_from));
+	run->resumed = found->resumed;
+	run->own_checkpoint = found->own_checkpoint;
+	free(found);
+	if (status != OK || first)
+		return status;
+	if (!file_is_folder(run->settings->out)) {
+		status = error_set(ERR_USAGE, "'%s': rank %d on %s does not see the run folder", run->settings->out,
+				   comm_place(run->comm)->rank, comm_place(run->comm)->host);
+		error_hint("--out must be a folder that all machines share");
+		return status;
+	}
+	TRY(launcher_log(&run->place, run->settings->out));
+	if (!run->resumed)
+		return OK;
+	return checkpoint_read_state(run->checkpoint, &run->record, &run->training.state, &run->recorded_data_hash);
+}
+
 /* The run folder, its lock, and the checkpoint to go on from with its settings. */
 enum status pretrain_open_folder(struct pretrain *run)
 {
@@ -200,22 +253,11 @@ enum status pretrain_open_folder(struct pretrain *run)
 	}
 	if (settings->corpus.count > 0 && settings->data.count > 0)
 		return error_set(ERR_USAGE, "--corpus and --data exclude each other");
-	run->made_folder = !file_exists(settings->out);
-	TRY(folder_make(settings->out));
-	if (!run->place.launched && run->place.ranks.rank == 0)
-		TRY(folder_lock(settings->out, &run->lock));
-	TRY(launcher_log(&run->place, settings->out));
-	if (settings->fresh && run->place.restarts == 0) {
-		TRY(check_fresh(settings));
-		TRY(remove_earlier_run(settings->out));
-	}
 	TRY(path_join(run->data_folder, settings->out, "data"));
 	TRY(path_join(run->metrics_path, settings->out, "metrics.jsonl"));
-	TRY(checkpoint_clean(settings->out));
-	TRY(folder_clean(settings->out));
-	if (file_is_folder(run->data_folder))
-		TRY(folder_clean(run->data_folder));
-	return open_checkpoint(run);
+	/* The folder is the first rank's to clear and clean; the others go on from what it found. */
+	TRY(ranks_agree(run->comm, is_first_rank(run->comm) ? prepare_folder(run) : OK));
+	return ranks_count(run->comm) > 1 ? ranks_agree(run->comm, share_checkpoint(run)) : OK;
 }
 
 static bool holds_only(const char *folder, const char *name)

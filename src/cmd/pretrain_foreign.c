@@ -39,9 +39,9 @@ const struct option_foreign pretrain_foreign[] = {
 	VALUE_LEFT_OUT("eval_batch_size per_device_eval_batch_size total_batch_size_eval",
 		       "evaluation takes as much at a time as --micro_batch_tokens allows; its result does not depend on it"),
 	VALUE_REFUSED("max_eval_steps eval_iters", "--eval_instances says how many held-out instances are scored"),
-	VALUE_REFUSED("per_device_train_batch_size micro_batch_size train_batch_size_per_gpu",
-		      "--train_batch_size is instances an update in all, --gradient_accumulation_steps how many micro-batches they "
-		      "are cut into"),
+	VALUE_REFUSED("per_device_train_batch_size micro_batch_size",
+		      "--train_batch_size is instances an update in all, --train_batch_size_per_gpu those of each device, "
+		      "--gradient_accumulation_steps how many micro-batches these are cut into"),
 	VALUE_LEFT_OUT("iterations_per_loop steps_per_loop", "there is no device loop; --log_steps says how often is reported"),
 	FLAG_LEFT_OUT("no_dense_sequence_output", "the masked-word head sees masked words only"),
 	FLAG_LEFT_OUT("checkpoint_activations gradient_checkpointing recompute_activations",
@@ -58,8 +58,6 @@ const struct option_foreign pretrain_foreign[] = {
 	VALUE_REFUSED("tpu tpu_name tpu_zone gcp_project master num_tpu_cores", "bertc runs on processors, see --device"),
 	VALUE_LEFT_OUT("local_rank", "a run is one process with --threads"),
 	FLAG_LEFT_OUT("use_env horovod use_horovod", "a run is one process with --threads"),
-	FLAG_LEFT_OUT("allreduce_post_accumulation allreduce_post_accumulation_fp16",
-		      "gradients add up in fp32 over the micro-batches of one process; nothing is reduced between processes"),
 
 	/* Reports */
 	VALUE_LEFT_OUT("json_summary dllog_path logging_dir tensorboard_dir", "metrics.jsonl in the run folder has every logged step"),

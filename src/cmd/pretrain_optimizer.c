@@ -54,10 +54,41 @@ static enum status choose_warmup(struct pretrain_phase *phase)
 	return OK;
 }
 
+/* What scale_learning_rate makes of the rates. */
+static double rate_scale(const struct pretrain_settings *settings)
+{
+	double ratio = (double)settings->train_batch_size / (double)settings->learning_rate_batch_size;
+	return strcmp(settings->scale_learning_rate, "linear") == 0 ? ratio
+	       : strcmp(settings->scale_learning_rate, "sqrt") == 0 ? sqrt(ratio)
+								    : 1;
+}
+
+static enum status choose_scale(struct pretrain_phase *phase)
+{
+	struct options *options = phase->options;
+	const struct pretrain_settings *settings = phase->settings;
+	if (strcmp(settings->scale_learning_rate, "none") == 0) {
+		if (pretrain_unset(options, "learning_rate_batch_size"))
+			return OK;
+		enum status status = error_set(ERR_USAGE, "--learning_rate_batch_size has no effect without --scale_learning_rate");
+		error_hint("give --scale_learning_rate linear or sqrt");
+		return status;
+	}
+	bool per_device = !pretrain_unset(options, "train_batch_size_per_gpu");
+	if (pretrain_unset(options, "learning_rate_batch_size"))
+		TRY(pretrain_choose(options, "learning_rate_batch_size", "%" PRId64,
+				    per_device ? settings->train_batch_size_per_gpu : 256));
+	log_note("learning rate: %g for a batch of %" PRId64 ", %s: %g for %" PRId64, settings->learning_rate,
+		 settings->learning_rate_batch_size, settings->scale_learning_rate,
+		 settings->learning_rate * rate_scale(settings), settings->train_batch_size);
+	return OK;
+}
+
 enum status pretrain_choose_schedule(struct pretrain *run, struct pretrain_phase *phase)
 {
 	bool lamb = is_lamb(run->settings);
 	TRY(choose_rate(run, phase));
+	TRY(choose_scale(phase));
 	TRY(choose_warmup(phase));
 	if (pretrain_unset(phase->options, "schedule"))
 		TRY(pretrain_choose(phase->options, "schedule", lamb ? "poly" : "linear"));
@@ -134,10 +165,11 @@ struct optimizer_settings pretrain_optimizer(const struct pretrain_settings *set
 
 struct schedule pretrain_schedule(const struct pretrain_settings *settings)
 {
+	double scale = rate_scale(settings);
 	struct schedule schedule = {
 		.shape = schedule_shape_named(settings->schedule),
-		.peak = settings->learning_rate,
-		.end = settings->min_learning_rate,
+		.peak = scale * settings->learning_rate,
+		.end = scale * settings->min_learning_rate,
 		.warmup_steps = (double)settings->num_warmup_steps,
 		.total_steps = settings->num_train_steps,
 		.degree = settings->poly_degree,

@@ -23,9 +23,12 @@ struct pretrain_settings {
 	const char *resume_from, *max_time;
 	bool fresh, plan, save_best;
 	int64_t num_train_steps, num_train_tokens, early_stopping_patience, stop_at_step, steps_this_run;
-	int64_t train_batch_size, gradient_accumulation_steps, micro_batch_tokens;
+	int64_t train_batch_size, train_batch_size_per_gpu, gradient_accumulation_steps, micro_batch_tokens;
 	double num_train_epochs, early_stopping_threshold;
 	int64_t save_checkpoints_steps, keep_checkpoints, eval_steps, eval_instances, log_steps, seed;
+	/* what ranks do together */
+	int64_t replicas_per_gpu, check_weights_steps;
+	bool allreduce_post_accumulation, allreduce_post_accumulation_fp16, allreduce_post_accumulation_bf16;
 	/* phases */
 	bool phase2, resume_phase2;
 	int64_t phase1_end_step, resume_step;
@@ -41,6 +44,8 @@ struct pretrain_settings {
 	const char *next_sentence;
 	/* optimiser */
 	const char *optimizer, *schedule, *trust_ratio, *gradient_normalization;
+	const char *scale_learning_rate;
+	int64_t learning_rate_batch_size;
 	double learning_rate, min_learning_rate, weight_decay, max_grad_norm, adam_beta1, adam_beta2, adam_epsilon;
 	double warmup_proportion, poly_degree, max_trust_ratio;
 	int64_t num_warmup_steps;

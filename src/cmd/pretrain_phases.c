@@ -160,6 +160,7 @@ static enum status open_phase(struct pretrain *run, int64_t index, const struct 
 		phase->options = &phase->own;
 	}
 	TRY(settle(phase->options, "num_train_steps", "num_train_epochs"));
+	TRY(settle(phase->options, "train_batch_size", "train_batch_size_per_gpu"));
 	TRY(settle(phase->options, "num_warmup_steps", "warmup_proportion"));
 	return record ? options_resume(phase->options, record, run->checkpoint, SCOPE_SECTION) : OK;
 }

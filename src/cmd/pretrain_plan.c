@@ -1,5 +1,6 @@
 /* Settings and memory of a run, shown before it begins. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "cmd/pretrain.h"
@@ -16,7 +17,7 @@ static struct memory_plan largest_plan(const struct pretrain *run)
 	}
 	const struct pretrain_settings *last = run->phases[run->phase_count - 1].settings;
 	return plan_training(run->model, &run->limits, last->train_batch_size, (int32_t)last->max_seq_length, batches,
-			     ranks_count(run->comm));
+			     run->ranks);
 }
 
 /* "  phase 2: 100 steps of 8 x 512 tokens, 1.2 TFLOP each". */
@@ -31,6 +32,31 @@ static void show_phases(const struct pretrain *run, struct buffer *out)
 			      settings->max_seq_length, flops * 1e-12,
 			      i < run->training.state.phase.index ? " (over)" : "");
 	}
+}
+
+/* "batch: 400 instances an update = 4 ranks x 100 = 2 replicas x 50, micro-batches of up to 8,192 tokens". */
+static void show_split(const struct pretrain *run, struct buffer *out)
+{
+	int64_t replicas = run->settings->replicas_per_gpu;
+	if (run->ranks * replicas == 1)
+		return;
+	for (int64_t i = run->training.state.phase.index; i < run->phase_count; i++) {
+		const struct pretrain_phase *phase = &run->phases[i];
+		int64_t part = step_part_instances(&phase->steps), all = phase->settings->train_batch_size;
+		char tokens[FORMAT_BYTES], about[8] = "";
+		if (part * run->ranks * replicas != all)
+			snprintf(about, sizeof(about), "up to ");
+		buffer_format(out, "batch%s: %" PRId64 " instances an update = %d rank%s x %s%" PRId64,
+			      run->phase_count > 1 ? " of a phase" : "", all, run->ranks, run->ranks > 1 ? "s" : "", about,
+			      part * replicas);
+		if (replicas > 1)
+			buffer_format(out, " = %" PRId64 " replicas x %" PRId64 ", one after the other", replicas, part);
+		buffer_format(out, "; micro-batches of up to %d sequences, %s tokens\n", phase->steps.capacity.sequences,
+			      format_count(tokens, phase->steps.capacity.tokens));
+	}
+	if (run->comm)
+		buffer_format(out, "ranks: %d by %s\n", run->ranks, comm_description(run->comm));
+	buffer_char(out, '\n');
 }
 
 enum status pretrain_show_plan(struct pretrain *run)
@@ -48,6 +74,7 @@ enum status pretrain_show_plan(struct pretrain *run)
 		options_settings_table(run->options, SCOPE_ALL, log_has_colour(), &text);
 	}
 	buffer_char(&text, '\n');
+	show_split(run, &text);
 	plan_print(&plan, run->model, &run->limits, &text);
 	if (run->phase_count > 1)
 		show_phases(run, &text);
@@ -59,5 +86,5 @@ enum status pretrain_show_plan(struct pretrain *run)
 	buffer_release(&text);
 	TRY(status);
 	/* Every rank looks before any of them takes its memory. */
-	return ranks_agree(run->comm, plan_check(&plan, run->comm ? comm_place(run->comm)->local_size : 1));
+	return ranks_agree(run->comm, plan_check(&plan, run->place.ranks.size > 1 ? run->place.ranks.local_size : run->ranks));
 }

@@ -82,9 +82,30 @@ enum status pretrain_open_ranks(struct pretrain *run)
 {
 	if (run->place.ranks.size == 1)
 		return OK;
-	TRY(comm_open(&run->comm, &(struct comm_settings){.place = &run->place,
-							  .watchdog_seconds = run->settings->watchdog_seconds}));
-	return error_set(ERR_USAGE, "training on several ranks is not part of this version");
+	return comm_open(&run->comm, &(struct comm_settings){.place = &run->place,
+							     .watchdog_seconds = run->settings->watchdog_seconds});
+}
+
+/* Everything that decides the result. Threads and paths may differ from machine to machine. */
+enum status pretrain_agree(struct pretrain *run)
+{
+	struct buffer text = {0};
+	if (!run->comm)
+		return OK;
+	buffer_format(&text, "vocabulary %016llx\ndata %016llx\nstep %lld\n", (unsigned long long)run->data.vocab.hash,
+		      (unsigned long long)run->data.hash, (long long)run->training.state.step);
+	buffer_format(&text, "replicas_per_gpu %lld\nprecision %s\n", (long long)run->settings->replicas_per_gpu,
+		      run->settings->device.precision ? run->settings->device.precision : "fp64");
+	buffer_format(&text, "allreduce_post_accumulation %d %d %d\n", run->settings->allreduce_post_accumulation,
+		      run->settings->allreduce_post_accumulation_fp16, run->settings->allreduce_post_accumulation_bf16);
+	buffer_format(&text, "check_weights_steps %lld\n", (long long)run->settings->check_weights_steps);
+	buffer_format(&text, "settings %s\n", buffer_string(&run->record_text));
+	enum status status = buffer_status(&text);
+	status = ranks_agree(run->comm, status);
+	if (status == OK)
+		status = comm_agree(run->comm, "the settings of the run", buffer_string(&text));
+	buffer_release(&text);
+	return status;
 }
 
 /* A run that did not begin leaves no logs either: they say what was said on the terminal. */

@@ -2,10 +2,9 @@
 #include "cmd/pretrain.h"
 #include "data/unigram.h"
 
-enum status pretrain_open_report(struct pretrain *run)
+static enum status open_report(struct pretrain *run, double gemm_rate)
 {
 	const struct pretrain_settings *settings = run->settings;
-	double (*gemm_rate)(struct backend *) = run->backend->functions->gemm_rate;
 	const struct vocab *vocab = &run->data.vocab;
 	struct unigram unigram;
 	if (run->data.train_file_count > 0)
@@ -18,7 +17,7 @@ enum status pretrain_open_report(struct pretrain *run)
 	run->training.report = (struct report){
 		.folder = settings->out,
 		.metrics_path = run->metrics_path,
-		.gemm_rate = gemm_rate ? gemm_rate(run->backend) : 0.0,
+		.gemm_rate = gemm_rate,
 		.options = run->options,
 		.samples = &run->samples,
 		.facts = {
@@ -35,4 +34,20 @@ enum status pretrain_open_report(struct pretrain *run)
 		},
 	};
 	return OK;
+}
+
+/* FLOP/s of the matrix products of all ranks, measured in all at once: they share caches and memory. */
+static enum status measure_gemm_rate(struct pretrain *run, double *out)
+{
+	double (*gemm_rate)(struct backend *) = run->backend->functions->gemm_rate;
+	*out = gemm_rate ? gemm_rate(run->backend) : 0.0;
+	return ranks_count(run->comm) > 1 ? comm_sum(run->comm, out, 1) : OK;
+}
+
+enum status pretrain_open_report(struct pretrain *run)
+{
+	double rate;
+	TRY(measure_gemm_rate(run, &rate));
+	run->training.report.silent = !is_first_rank(run->comm);
+	return is_first_rank(run->comm) ? open_report(run, rate) : OK;
 }

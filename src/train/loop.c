@@ -53,6 +53,7 @@ static enum status evaluate(struct training *training)
 	struct objective *objective = training->objective;
 	struct train_state *state = &training->state;
 	double loss = NAN;
+	ranks_section(training->comm, "evaluate", state->step);
 	for (int64_t set = 0; set < objective->evaluation_count; set++) {
 		struct metrics metrics = {0};
 		double started = clock_seconds();
@@ -78,7 +79,7 @@ static enum status save(struct training *training)
 	training->saved_step = training->state.step;
 	ranks_section(training->comm, "save", training->state.step);
 	TRY(ranks_compare_weights(training->comm, training->model, training->state.step));
-	TRY(training->locate(training->context, &training->state));
+	TRY(ranks_agree(training->comm, training->locate(training->context, &training->state)));
 	return checkpoint_writer_save(training->writer, &training->state);
 }
 
@@ -145,7 +146,8 @@ static enum status train_phase(struct training *training)
 	struct train_state *state = &training->state;
 	const struct phase *phase = &training->phases[state->phase.index];
 	bool last = state->phase.index == training->phase_count - 1;
-	TRY(training->open_phase(training->context, state, &training->objective));
+	ranks_section(training->comm, "opening a phase", state->step);
+	TRY(ranks_agree(training->comm, training->open_phase(training->context, state, &training->objective)));
 	report_phase(&training->report, training->phases, training->phase_count, state);
 
 	/* The checkpoint was saved by a request to stop, before an evaluation that was due. */
