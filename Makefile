@@ -8,7 +8,9 @@
 #   make deps             installs missing Debian packages
 #   make test-sanitizers  all tests under the address, undefined and thread sanitizers, one after the other
 #   make fuzz             feeds made-up bytes to every parser under the address and undefined sanitizers (clang):
-#                         FUZZ_SECONDS=60 each, or FUZZ_RUNS=executions each; TESTS=pattern for some of them
+#                         FUZZ_SECONDS=60 each, or FUZZ_RUNS=executions each; TESTS=pattern for some of them;
+#                         FUZZ_COMPARISONS=1 looks for new branches (slower, learns from what is compared)
+#   make fuzz-coverage    which lines of each parser its fuzzing has reached
 #   make format           clang-format over all sources
 #   make clean
 #
@@ -46,9 +48,10 @@ OPTIMISE = $(if $(DEBUG),-O0,$(if $(SANITIZE),-O1,-O3))
 WARNINGS = -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wvla -Wmissing-prototypes -Wwrite-strings
 HARDENING = -fstack-protector-strong -fPIE $(if $(SANITIZE)$(DEBUG),,-D_FORTIFY_SOURCE=2)
 CPPFLAGS = -Isrc -D_GNU_SOURCE -DVERSION='"$(VERSION)"'
+INSTRUMENT =
 CFLAGS = -std=c11 -g $(OPTIMISE) $(WARNINGS) $(HARDENING) -fno-math-errno -fopenmp-simd \
-	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
-LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE))
+	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) $(INSTRUMENT)
+LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(INSTRUMENT)
 LIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lexpat -lcurl -lnettle -larchive -lm
 # Where Debian has the serial HDF5; other systems: make HDF5=1 HDF5_CPPFLAGS= HDF5_LIBS=-lhdf5
 HDF5_CPPFLAGS = -isystem /usr/include/hdf5/serial
@@ -111,11 +114,18 @@ DEMO_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(wildcard demo/*.c))
 # Fuzz targets and what they need of the library: the folders that read what others wrote.
 FUZZ_SECONDS = 60
 FUZZ_RUNS =
+FUZZ_COMPARISONS =
 FUZZ_FOLDERS = base formats text data train model
+# What the targets have learned lies here, whichever build they learned it in.
+FUZZ_OUT = build-fuzz/fuzz
+# Two thirds of a target's time would go into noting comparisons, which seeds and dictionaries make up for; small blocks
+# let small inputs cross their borders.
+FUZZ_BUILD = CC=clang OPTIMISE=-O2 SANITIZE=fuzzer-no-link,address,undefined \
+	INSTRUMENT='-DSTREAM_BLOCK_BYTES=64ul -DFILE_BUFFER_BYTES=256ul $(if $(FUZZ_COMPARISONS),,-fno-sanitize-coverage=trace-cmp)'
 FUZZ_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/*.c)))
 RUN_FUZZ = $(foreach program,$(FUZZ_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
 
-.PHONY: all deps test run-tests test-long run-long test-sanitizers fuzz run-fuzz demo install format clean
+.PHONY: all deps test run-tests test-long run-long test-sanitizers fuzz run-fuzz fuzz-coverage run-fuzz-coverage demo install format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -268,17 +278,25 @@ $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(BUILD)/libfuzzed.a $(BUILD)/flags
 	$(SAY) fuzz $<
 	$(COMPILE) -Itests/fuzz $(LDFLAGS) -fsanitize=fuzzer -o $@ $< $(BUILD)/libfuzzed.a $(LDLIBS)
 
-$(BUILD)/libfuzzed.a: $(foreach folder,$(FUZZ_FOLDERS),$(patsubst src/%.c,$(BUILD)/%.o,$(filter src/$(folder)/%,$(SOURCES))))
+$(BUILD)/libfuzzed.a: $(patsubst src/%.c,$(BUILD)/%.o,$(foreach folder,$(FUZZ_FOLDERS),$(filter src/$(folder)/%,$(SOURCES))))
 	$(SAY) archive $@
 	$(QUIET)rm -f $@ && ar rcs $@ $^
 
 fuzz:
 	@echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -w -fsanitize=fuzzer,address -x c - -o /dev/null 2>/dev/null || { \
 		echo "make: fuzzing needs clang with libFuzzer: install the packages clang, libclang-rt-14-dev and llvm" >&2; exit 1; }
-	@$(MAKE) --no-print-directory CC=clang BUILD=build-fuzz SANITIZE=fuzzer-no-link,address,undefined run-fuzz
+	@$(MAKE) --no-print-directory BUILD=build-fuzz$(if $(FUZZ_COMPARISONS),-comparisons) $(FUZZ_BUILD) run-fuzz
 
 run-fuzz: $(RUN_FUZZ)
-	@BUILD=$(BUILD) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_RUNS=$(FUZZ_RUNS) sh tests/fuzz/run.sh $(RUN_FUZZ)
+	@FUZZ_OUT=$(FUZZ_OUT) FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_RUNS=$(FUZZ_RUNS) \
+		FUZZ_FLAGS=$(if $(FUZZ_COMPARISONS),,-entropic=0) sh tests/fuzz/run.sh $(RUN_FUZZ)
+
+fuzz-coverage:
+	@$(MAKE) --no-print-directory CC=clang BUILD=build-fuzz-coverage OPTIMISE=-O1 \
+		INSTRUMENT='-DSTREAM_BLOCK_BYTES=64ul -DFILE_BUFFER_BYTES=256ul -fprofile-instr-generate -fcoverage-mapping' run-fuzz-coverage
+
+run-fuzz-coverage: $(RUN_FUZZ)
+	@FUZZ_OUT=$(FUZZ_OUT) sh tests/fuzz/coverage.sh $(RUN_FUZZ)
 
 demo: deps
 	@$(MAKE) --no-print-directory $(BUILD)/bertc $(DEMO_PROGRAMS)

@@ -164,7 +164,9 @@ int64_t file_size(const char *path)
 
 /* --- Atomic writing --- */
 
-#define WRITER_BUFFER ((size_t)256 << 10)
+#ifndef FILE_BUFFER_BYTES /* fuzzing makes it small */
+#define FILE_BUFFER_BYTES ((size_t)256 << 10)
+#endif
 
 struct file_writer {
 	char path[PATH_BYTES];      /* links resolved */
@@ -174,7 +176,7 @@ struct file_writer {
 	int64_t offset;
 	uint32_t crc;
 	struct error failure; /* the first; its status is OK until then */
-	unsigned char buffer[WRITER_BUFFER];
+	unsigned char buffer[FILE_BUFFER_BYTES];
 };
 
 static enum status writer_open_temporary(struct file_writer *writer)

@@ -8,11 +8,12 @@
 #include "base/buffer.h"
 #include "base/memory.h"
 #include "base/work_line.h"
+#include "formats/stream.h"
+#include "formats/stream.h"
 
 #define BLOCK_MARK 0x314159265359u /* 48 bits: pi */
 #define END_MARK 0x177245385090u   /* and its square root */
 #define MARK_BITS 48
-#define READ_BYTES ((size_t)256 << 10)
 #define BLOCK_LIMIT ((size_t)4 << 20)   /* packed; 900 kB that cannot be packed take little more than that */
 #define OUTPUT_LIMIT ((size_t)64 << 20) /* unpacked: 900 kB of run lengths make 46 MB */
 
@@ -67,11 +68,11 @@ static uint64_t bits_at(const struct bzip2_blocks *b, size_t bit, int count)
 static enum status read_input(struct bzip2_blocks *b)
 {
 	size_t count;
-	char *bytes = malloc(READ_BYTES);
+	char *bytes = malloc(STREAM_BLOCK_BYTES);
 
 	if (!bytes)
 		return error_set(ERR_RESOURCE, "'%s': no memory to read it", b->name);
-	enum status status = b->read(b->context, bytes, READ_BYTES, &count);
+	enum status status = b->read(b->context, bytes, STREAM_BLOCK_BYTES, &count);
 	if (status == OK) {
 		buffer_append(&b->input, bytes, count);
 		b->input_ended = count == 0;
@@ -92,7 +93,7 @@ static enum status need(struct bzip2_blocks *b, size_t bit, size_t bytes)
 static void drop_input(struct bzip2_blocks *b)
 {
 	size_t bytes = b->bit / 8;
-	if (bytes < READ_BYTES)
+	if (bytes < STREAM_BLOCK_BYTES)
 		return;
 	memmove(b->input.data, b->input.data + bytes, b->input.size - bytes);
 	b->input.size -= bytes;

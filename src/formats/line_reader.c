@@ -4,8 +4,6 @@
 #include "base/memory.h"
 #include "formats/stream.h"
 
-#define READ_BYTES (256 * 1024)
-
 struct line_reader {
 	struct stream *stream;
 	size_t limit;
@@ -25,7 +23,7 @@ enum status line_reader_open(struct line_reader **out, const char *path, size_t 
 	*out = NULL;
 	TRY(memory_new(&reader, 1, sizeof *reader, "line reader"));
 	reader->limit = limit;
-	enum status status = memory_grow(&reader->buffer, &reader->capacity, READ_BYTES, 1, "line");
+	enum status status = memory_grow(&reader->buffer, &reader->capacity, STREAM_BLOCK_BYTES, 1, "line");
 	if (status == OK)
 		status = stream_open(&reader->stream, path);
 	if (status != OK)
@@ -40,15 +38,15 @@ static enum status read_more(struct line_reader *reader)
 {
 	size_t held = reader->end - reader->begin;
 
-	if (reader->begin > 0 && (size_t)reader->capacity - reader->end < READ_BYTES) {
+	if (reader->begin > 0 && (size_t)reader->capacity - reader->end < STREAM_BLOCK_BYTES) {
 		memmove(reader->buffer, reader->buffer + reader->begin, held);
 		reader->searched -= reader->begin;
 		reader->begin = 0;
 		reader->end = held;
 	}
-	TRY(memory_grow(&reader->buffer, &reader->capacity, (int64_t)(reader->end + READ_BYTES), 1, "line"));
+	TRY(memory_grow(&reader->buffer, &reader->capacity, (int64_t)(reader->end + STREAM_BLOCK_BYTES), 1, "line"));
 	size_t count;
-	TRY(stream_read(reader->stream, reader->buffer + reader->end, READ_BYTES, &count));
+	TRY(stream_read(reader->stream, reader->buffer + reader->end, STREAM_BLOCK_BYTES, &count));
 	reader->end += count;
 	reader->ended = count == 0;
 	return OK;

@@ -22,7 +22,6 @@
 #include "base/memory.h"
 #include "formats/bzip2_blocks.h"
 
-#define INPUT_BYTES (256 * 1024)
 #define MAGIC_BYTES 16                   /* enough to tell every format below */
 #define WINDOW_LIMIT ((uint64_t)2 << 30) /* largest history a file may ask the decoder to keep */
 #define ZSTD_WINDOW_LOG_LIMIT 31
@@ -40,7 +39,7 @@ struct stream {
 	int64_t input_offset; /* of input[input_begin] in the file */
 	int64_t file_size;
 	size_t input_begin, input_end;
-	unsigned char input[INPUT_BYTES];
+	unsigned char input[STREAM_BLOCK_BYTES];
 };
 
 /* One call of a decoder: what it may read and write, advanced by what it used. */

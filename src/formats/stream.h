@@ -12,6 +12,11 @@
 #include <stdint.h>
 #include "base/error.h"
 
+/* How much of a file is read at a time. Fuzzing makes it small, so that small inputs cross the borders of blocks. */
+#ifndef STREAM_BLOCK_BYTES
+#define STREAM_BLOCK_BYTES ((size_t)256 << 10)
+#endif
+
 struct stream;
 /* A missing file or a folder is ERR_USAGE, an unreadable one ERR_RESOURCE. Pipes and devices are read as they
  * come. */

@@ -9,14 +9,13 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "lengths and checksums are read as they lie in memory");
 
-#define BLOCK_BYTES ((size_t)256 << 10)
 #define GZIP_WINDOW (15 + 16) /* zlib: the largest window, with a gzip header */
 
 struct tfrecord_reader {
 	struct stream *stream;
 	bool is_zlib; /* a zlib stream, which stream.h does not know: inflated here */
 	z_stream inflater;
-	unsigned char *raw; /* [BLOCK_BYTES], zlib only */
+	unsigned char *raw; /* [STREAM_BLOCK_BYTES], zlib only */
 	bool zlib_ended;
 	unsigned char *bytes; /* read ahead: [begin, end) of capacity */
 	size_t begin, end;
@@ -42,7 +41,7 @@ static enum status read_zlib(struct tfrecord_reader *reader, unsigned char *out,
 	while (!reader->zlib_ended && z->avail_out == capacity) {
 		if (z->avail_in == 0) {
 			size_t count;
-			TRY(stream_read(reader->stream, reader->raw, BLOCK_BYTES, &count));
+			TRY(stream_read(reader->stream, reader->raw, STREAM_BLOCK_BYTES, &count));
 			if (count == 0)
 				return error_set(ERR_DATA, "'%s': the zlib data end before their time",
 						 stream_path(reader->stream));
@@ -68,10 +67,11 @@ static enum status fill(struct tfrecord_reader *reader, size_t wanted)
 	memmove(reader->bytes, reader->bytes + reader->begin, reader->end - reader->begin);
 	reader->end -= reader->begin;
 	reader->begin = 0;
-	size_t room = wanted > BLOCK_BYTES ? wanted : BLOCK_BYTES;
+	size_t room = wanted > STREAM_BLOCK_BYTES ? wanted : STREAM_BLOCK_BYTES;
 	/* Taken as it is filled, so that a length that lies costs no memory. */
 	while (reader->end < wanted) {
-		size_t target = reader->end + BLOCK_BYTES < room ? reader->end + BLOCK_BYTES : room, count;
+		size_t target = reader->end + STREAM_BLOCK_BYTES, count;
+		target = target < room ? target : room;
 		TRY(memory_grow(&reader->bytes, &reader->capacity, (int64_t)target, 1, "TFRecord"));
 		TRY((reader->is_zlib ? read_zlib(reader, reader->bytes + reader->end, target - reader->end, &count)
 				     : stream_read(reader->stream, reader->bytes + reader->end, target - reader->end,
@@ -90,7 +90,7 @@ static enum status begin_reading(struct tfrecord_reader *reader)
 	size_t size = reader->end - reader->begin;
 	if (!looks_like_zlib(reader->bytes, size))
 		return OK;
-	TRY(memory_new(&reader->raw, BLOCK_BYTES, 1, "zlib data"));
+	TRY(memory_new(&reader->raw, STREAM_BLOCK_BYTES, 1, "zlib data"));
 	memcpy(reader->raw, reader->bytes, size);
 	if (inflateInit(&reader->inflater) != Z_OK)
 		return error_set(ERR_RESOURCE, "no memory for the zlib decoder");
@@ -108,7 +108,7 @@ enum status tfrecord_open(struct tfrecord_reader **out, const char *path)
 	*out = NULL;
 	TRY(memory_new(&reader, 1, sizeof(*reader), "TFRecord reader"));
 	reader->record = -1;
-	TRY_GOTO(memory_grow(&reader->bytes, &reader->capacity, BLOCK_BYTES, 1, "TFRecord"), fail);
+	TRY_GOTO(memory_grow(&reader->bytes, &reader->capacity, STREAM_BLOCK_BYTES, 1, "TFRecord"), fail);
 	TRY_GOTO(stream_open(&reader->stream, path), fail);
 	TRY_GOTO(begin_reading(reader), fail);
 	*out = reader;
@@ -215,7 +215,7 @@ struct tfrecord_writer {
 	struct file_writer *file;
 	bool gzip;
 	z_stream deflater;
-	unsigned char *packed; /* [BLOCK_BYTES], gzip only */
+	unsigned char *packed; /* [STREAM_BLOCK_BYTES], gzip only */
 	unsigned char *record; /* scratch of tfrecord_writer_add */
 	int64_t capacity;
 };
@@ -227,7 +227,7 @@ enum status tfrecord_writer_open(struct tfrecord_writer **out, const char *path,
 	*out = NULL;
 	TRY(memory_new(&writer, 1, sizeof(*writer), "TFRecord writer"));
 	if (gzip) {
-		TRY_GOTO(memory_new(&writer->packed, BLOCK_BYTES, 1, "gzip data"), fail);
+		TRY_GOTO(memory_new(&writer->packed, STREAM_BLOCK_BYTES, 1, "gzip data"), fail);
 		if (deflateInit2(&writer->deflater, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,
 				 Z_DEFAULT_STRATEGY) != Z_OK) {
 			status = error_set(ERR_RESOURCE, "no memory for the gzip encoder");
@@ -248,9 +248,9 @@ static enum status write_packed(struct tfrecord_writer *writer, int flush)
 	z_stream *z = &writer->deflater;
 	do {
 		z->next_out = writer->packed;
-		z->avail_out = BLOCK_BYTES;
+		z->avail_out = STREAM_BLOCK_BYTES;
 		BUG_IF(deflate(z, flush) == Z_STREAM_ERROR);
-		TRY(file_writer_write(writer->file, writer->packed, BLOCK_BYTES - z->avail_out));
+		TRY(file_writer_write(writer->file, writer->packed, STREAM_BLOCK_BYTES - z->avail_out));
 	} while (z->avail_out == 0);
 	return OK;
 }
@@ -260,7 +260,7 @@ enum status tfrecord_writer_framed(struct tfrecord_writer *writer, const void *r
 	if (!writer->gzip)
 		return file_writer_write(writer->file, records, size);
 	for (const unsigned char *next = records; size > 0;) {
-		size_t part = size < BLOCK_BYTES ? size : BLOCK_BYTES;
+		size_t part = size < STREAM_BLOCK_BYTES ? size : STREAM_BLOCK_BYTES;
 		writer->deflater.next_in = (unsigned char *)(uintptr_t)next;
 		writer->deflater.avail_in = (uInt)part;
 		TRY(write_packed(writer, Z_NO_FLUSH));

@@ -4,6 +4,7 @@
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,23 +26,27 @@ struct fuzz_seed {
 		literal, sizeof(literal) - 1                                                                 \
 	}
 
-/* Writes the seeds into the first folder among the arguments, from which libFuzzer then reads. Each target
- * calls this from its LLVMFuzzerInitialize, through FUZZ_SEEDS. */
-static inline void fuzz_write_seeds(char **arguments, const struct fuzz_seed *seeds, size_t count)
+/* Writes one more seed into the first folder among the program's arguments, from which libFuzzer then reads. */
+static inline void fuzz_add_seed(char **arguments, const void *bytes, size_t size)
 {
-	log_level = LOG_QUIET;
+	static int number;
 	const char *folder = NULL;
+	char path[1024];
+	log_level = LOG_QUIET;
 	for (char **argument = arguments + 1; *argument && !folder; argument++)
 		folder = **argument == '-' ? NULL : *argument;
-	for (size_t i = 0; folder && i < count; i++) {
-		char path[1024];
-		snprintf(path, sizeof path, "%s/seed-%02zu", folder, i);
-		FILE *file = fopen(path, "wb");
-		if (!file)
-			continue; /* an input to replay, not a folder */
-		fwrite(seeds[i].bytes, 1, seeds[i].size, file);
-		fclose(file);
-	}
+	snprintf(path, sizeof path, "%s/seed-%02d", folder ? folder : "", number++);
+	FILE *file = folder ? fopen(path, "wb") : NULL;
+	if (!file)
+		return; /* an input to replay, not a folder */
+	fwrite(bytes, 1, size, file);
+	fclose(file);
+}
+
+static inline void fuzz_write_seeds(char **arguments, const struct fuzz_seed *seeds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		fuzz_add_seed(arguments, seeds[i].bytes, seeds[i].size);
 }
 
 /* A file of the repository as one more seed, cut at 64 KiB, for inputs too long for a literal. */
@@ -51,21 +56,11 @@ static inline void fuzz_seed_file(char **arguments, const char *path)
 	FILE *file = fopen(path, "rb");
 	if (!file)
 		return;
-	struct fuzz_seed seed = {bytes, fread(bytes, 1, sizeof bytes, file)};
-	fclose(file);
-	const char *folder = NULL;
-	for (char **argument = arguments + 1; *argument && !folder; argument++)
-		folder = **argument == '-' ? NULL : *argument;
-	const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-	char target[1024];
-	snprintf(target, sizeof target, "%s/%s", folder ? folder : "", name);
-	file = folder ? fopen(target, "wb") : NULL;
-	if (!file)
-		return;
-	fwrite(seed.bytes, 1, seed.size, file);
+	fuzz_add_seed(arguments, bytes, fread(bytes, 1, sizeof bytes, file));
 	fclose(file);
 }
 
+/* The seeds of a target that needs no more than literals. */
 #define FUZZ_SEEDS(...)                                                                                      \
 	static const struct fuzz_seed fuzz_seeds[] = {__VA_ARGS__};                                          \
 	int LLVMFuzzerInitialize(int *argc, char ***argv)                                                    \
@@ -84,14 +79,45 @@ static inline char *fuzz_copy(const uint8_t *bytes, size_t count)
 	return copy;
 }
 
-/* A file in memory with these bytes, for readers that take paths; the same path each time. */
+/* Files in memory, for readers that take paths. They lie in a folder of this process and stay open, so that new bytes
+ * cost two system calls; the folder goes at the exit, and run.sh removes what a target leaves that broke. */
+#define FUZZ_FILES_MAX 8
+
+struct fuzz_open_file {
+	char path[256];
+	int descriptor;
+};
+static struct fuzz_open_file fuzz_files[FUZZ_FILES_MAX];
+static char fuzz_folder[200];
+
+static inline void fuzz_remove_files(void)
+{
+	for (int i = 0; i < FUZZ_FILES_MAX && fuzz_files[i].path[0]; i++)
+		unlink(fuzz_files[i].path);
+	rmdir(fuzz_folder);
+}
+
+/* The file `name` with these bytes; the same path each time. */
 static inline const char *fuzz_file(const char *name, const uint8_t *bytes, size_t count)
 {
-	static char path[256];
-	snprintf(path, sizeof path, "/dev/shm/bertc-fuzz-%d-%s", (int)getpid(), name);
-	FILE *file = fopen(path, "wb");
-	BUG_IF(!file || fwrite(bytes, 1, count, file) != count || fclose(file) != 0);
-	return path;
+	if (!fuzz_folder[0]) {
+		const char *parent = getenv("FUZZ_SCRATCH");
+		snprintf(fuzz_folder, sizeof fuzz_folder, "%s/bertc-fuzz-XXXXXX", parent ? parent : "/dev/shm");
+		BUG_IF(!mkdtemp(fuzz_folder) || atexit(fuzz_remove_files) != 0);
+	}
+	int i = 0;
+	while (i < FUZZ_FILES_MAX && fuzz_files[i].path[0] && strcmp(strrchr(fuzz_files[i].path, '/') + 1, name) != 0)
+		i++;
+	BUG_IF(i == FUZZ_FILES_MAX);
+	struct fuzz_open_file *file = &fuzz_files[i];
+	if (!file->path[0]) {
+		snprintf(file->path, sizeof file->path, "%s/%s", fuzz_folder, name);
+		file->descriptor = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		BUG_IF(file->descriptor < 0);
+	}
+	BUG_IF(pwrite(file->descriptor, bytes, count, 0) != (ssize_t)count ||
+	       ftruncate(file->descriptor, (off_t)count) != 0);
+	return file->path;
 }
 
 #endif

@@ -12,9 +12,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	struct static_writer *writer;
 	struct instance instance;
 	static char seed[4096];
-	char path[64];
 	log_level = LOG_QUIET;
-	snprintf(path, sizeof path, "/dev/shm/bertc-fuzz-%d-seed", (int)getpid());
+	const char *path = fuzz_file("seed", NULL, 0);
 	BUG_IF(instance_create(&instance, 16, 4) != OK || static_writer_open(&writer, path) != OK);
 	for (int k = 0; k < 3; k++) {
 		instance.length = 6 + k;
@@ -35,7 +34,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	BUG_IF(file == NULL);
 	size_t size = fread(seed, 1, sizeof seed, file);
 	fclose(file);
-	unlink(path);
 	fuzz_write_seeds(*argv, &(struct fuzz_seed){seed, size}, 1);
 	return 0;
 }

@@ -1,0 +1,89 @@
+/* What a checkpoint says of itself: the first byte tells MANIFEST.json, whose own checksum is put right first,
+ * training_state.json and config.json apart. */
+#include <inttypes.h>
+#include "backend/ops.h"
+#include "base/hash.h"
+#include "fuzz.h"
+#include "train/checkpoint.h"
+#include "train/manifest.h"
+#include "train/model_folder.h"
+
+#define CHECKSUM ",\n  \"manifest_crc32c\": "
+
+FUZZ_SEEDS(FUZZ_SEED("\0{\n  \"format\": 2,\n  \"step\": 1,\n  \"files\": [\n    {\"name\": \"config.json\", \"bytes\": 2, "
+                     "\"crc32c\": 0}\n  ]" CHECKSUM "0\n}\n"),
+           FUZZ_SEED("\0{\"format\": 1, \"files\": [{\"name\": \"config.json\", \"bytes\": 2, \"crc32c\": 3}, {\"name\": "
+                     "\"../a\", \"bytes\": 0, \"crc32c\": 0}]}"),
+           FUZZ_SEED("\0{\"format\": 3" CHECKSUM "0\n}\n"),
+           FUZZ_SEED("\1{\"step\": 5, \"samples\": 40, \"tokens\": 400, \"seconds\": 1.5, \"epoch\": 1, "
+                     "\"epoch_first_sample\": 20, \"skipped_steps\": 0, \"data_hash\": \"00ff\", \"best\": {\"step\": 3, "
+                     "\"loss\": 2}, \"settings\": {}}"),
+           FUZZ_SEED("\1{\"step\": 5, \"data_hash\": \"1\", \"evaluated_step\": 4, \"evaluated_loss\": 1, \"phase\": "
+                     "{\"index\": 1, \"first_step\": 2, \"best_loss\": 1}, \"guard\": {\"losses\": [1, 2], \"norms\": "
+                     "[3, 4], \"observed\": 2, \"recent\": [3], \"skipped_in_row\": 1, \"loss_scale\": 65536}}"),
+           FUZZ_SEED("\2{\"model_type\": \"bert\", \"vocab_size\": 100, \"hidden_size\": 8, \"num_hidden_layers\": 1, "
+                     "\"num_attention_heads\": 2, \"hidden_act\": \"gelu\", \"layer_norm_eps\": 1e-12}"),
+           FUZZ_SEED("\2{\"hidden_act\": \"gelu_new\", \"position_embedding_type\": \"absolute\", \"type_vocab_size\": 2}"))
+
+/* Nothing here has weights; without this all back ends would have to be linked. */
+void weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count)
+{
+	(void)replica;
+	(void)weights;
+	BUG_IF(count >= 0);
+}
+
+/* The manifest with the checksum that its bytes have. */
+static const char *proved(const uint8_t *bytes, size_t count)
+{
+	static char text[1 << 16];
+	size_t at = count;
+	if (count + sizeof CHECKSUM + 16 > sizeof text)
+		return fuzz_file(MANIFEST_NAME, bytes, count);
+	while (at > 0 && (count - at < strlen(CHECKSUM) || memcmp(bytes + at, CHECKSUM, strlen(CHECKSUM)) != 0))
+		at--;
+	if (at == 0)
+		return fuzz_file(MANIFEST_NAME, bytes, count);
+	memcpy(text, bytes, at);
+	int size = snprintf(text + at, sizeof text - at, CHECKSUM "%" PRIu32 "\n}\n", crc32c(0, bytes, at));
+	return fuzz_file(MANIFEST_NAME, (const uint8_t *)text, at + (size_t)size);
+}
+
+static void read_manifest(const uint8_t *bytes, size_t count)
+{
+	int64_t files = 0, total = 0;
+	fuzz_file("config.json", (const uint8_t *)"{}", 2);
+	proved(bytes, count);
+	if (manifest_verify(fuzz_folder, &files, &total) == OK)
+		BUG_IF(files < 1 || total < 0);
+}
+
+static void read_state(const uint8_t *bytes, size_t count)
+{
+	struct json_document document;
+	struct train_state state;
+	uint64_t hash;
+	fuzz_file("training_state.json", bytes, count);
+	if (checkpoint_read_state(fuzz_folder, &document, &state, &hash) != OK)
+		return;
+	BUG_IF(state.step < 0 || state.samples < 0 || state.best_step > state.step);
+	BUG_IF(state.phase.first_step > state.step || state.phase.index < 0);
+	json_release(&document);
+}
+
+static void read_config(const uint8_t *bytes, size_t count)
+{
+	struct model_config config;
+	if (model_folder_config(fuzz_file("config.json", bytes, count), &config) != OK)
+		return;
+	BUG_IF(config.hidden_size < 1 || config.num_attention_heads < 1 || config.vocab_size < 0);
+	BUG_IF(config.hidden_size % config.num_attention_heads != 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+	static void (*const readers[])(const uint8_t *, size_t) = {read_manifest, read_state, read_config};
+	if (count > 0)
+		readers[bytes[0] % 3](bytes + 1, count - 1);
+	return 0;
+}

@@ -1,0 +1,35 @@
+/* tokenizer.json, and tokenizer_config.json (inputs whose first byte is odd). */
+#include "fuzz.h"
+#include "text/tokenizer.h"
+#include "text/vocab_json.h"
+
+#define TOKENS "\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"[MASK]\":4"
+
+FUZZ_SEEDS(FUZZ_SEED("\0{\"model\":{\"type\":\"WordPiece\",\"vocab\":{" TOKENS ",\"a\":5,\"##b\":6}},"
+                     "\"normalizer\":{\"lowercase\":true,\"strip_accents\":null,\"handle_chinese_chars\":false}}"),
+           FUZZ_SEED("\0{\"added_tokens\":[{\"id\":5,\"content\":\"x\"}],\"model\":{\"vocab\":{" TOKENS "}}}"),
+           FUZZ_SEED("\0{\"model\":{\"type\":\"BPE\",\"vocab\":{}}}"),
+           FUZZ_SEED("\1{\"do_lower_case\":false,\"strip_accents\":true,\"tokenize_chinese_chars\":true}"),
+           FUZZ_SEED("\1{\"model_max_length\":512}"), FUZZ_SEED("\1[]"))
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+	static const uint8_t empty[] = "{}";
+	if (count == 0)
+		return 0;
+	bool config = bytes[0] & 1;
+	struct tokenizer_settings settings = tokenizer_defaults(bytes[0] & 2), before = settings;
+	const char *path = fuzz_file("tokenizer.json", config ? empty : bytes + 1, config ? 2 : count - 1);
+	fuzz_file("tokenizer_config.json", config ? bytes + 1 : empty, config ? count - 1 : 2);
+	bool found;
+	if (tokenizer_settings_read(path, &settings, &found) != OK)
+		BUG_IF(settings.lowercase != before.lowercase || settings.split_chinese != before.split_chinese);
+	struct vocab vocab;
+	if (config || vocab_read(&vocab, path) != OK)
+		return 0;
+	BUG_IF(vocab.count < 5);
+	for (int32_t id = 0; id < vocab.count; id++)
+		BUG_IF(strlen(vocab.text[id]) != vocab.size[id]);
+	vocab_release(&vocab);
+	return 0;
+}
