@@ -118,10 +118,11 @@ FUZZ_COMPARISONS =
 FUZZ_FOLDERS = base formats text data train model
 # What the targets have learned lies here, whichever build they learned it in.
 FUZZ_OUT = build-fuzz/fuzz
-# Two thirds of a target's time would go into noting comparisons, which seeds and dictionaries make up for; small blocks
-# let small inputs cross their borders.
+# Small blocks let small inputs cross their borders.
+FUZZ_SMALL = -DSTREAM_BLOCK_BYTES=64ul -DFILE_BUFFER_BYTES=256ul -DTOKENIZER_CACHE_BITS=6
+# Two thirds of a target's time would go into noting comparisons, which seeds and dictionaries make up for.
 FUZZ_BUILD = CC=clang OPTIMISE=-O2 SANITIZE=fuzzer-no-link,address,undefined \
-	INSTRUMENT='-DSTREAM_BLOCK_BYTES=64ul -DFILE_BUFFER_BYTES=256ul $(if $(FUZZ_COMPARISONS),,-fno-sanitize-coverage=trace-cmp)'
+	INSTRUMENT='$(FUZZ_SMALL) $(if $(FUZZ_COMPARISONS),,-fno-sanitize-coverage=trace-cmp)'
 FUZZ_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/*.c)))
 RUN_FUZZ = $(foreach program,$(FUZZ_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
 
@@ -293,7 +294,7 @@ run-fuzz: $(RUN_FUZZ)
 
 fuzz-coverage:
 	@$(MAKE) --no-print-directory CC=clang BUILD=build-fuzz-coverage OPTIMISE=-O1 \
-		INSTRUMENT='-DSTREAM_BLOCK_BYTES=64ul -DFILE_BUFFER_BYTES=256ul -fprofile-instr-generate -fcoverage-mapping' run-fuzz-coverage
+		INSTRUMENT='$(FUZZ_SMALL) -fprofile-instr-generate -fcoverage-mapping' run-fuzz-coverage
 
 run-fuzz-coverage: $(RUN_FUZZ)
 	@FUZZ_OUT=$(FUZZ_OUT) sh tests/fuzz/coverage.sh $(RUN_FUZZ)

@@ -223,7 +223,7 @@ static void decode(struct block *block)
 	bz.avail_in = (unsigned)block->packed.size;
 	do {
 		if (block->size >= OUTPUT_LIMIT ||
-		    memory_grow(&block->output, &block->capacity, (int64_t)block->size + (1 << 20), 1,
+		    memory_grow(&block->output, &block->capacity, (int64_t)(block->size + 4 * STREAM_BLOCK_BYTES), 1,
 		                "a block of bzip2") != OK) {
 			block->result = BZ_MEM_ERROR;
 			break;

@@ -97,7 +97,11 @@ enum status unpack(const char *path, const char *folder)
 		return error_set(ERR_RESOURCE, "out of memory");
 	archive_read_support_format_zip(archive);
 	archive_read_support_format_tar(archive);
-	archive_read_support_filter_all(archive);
+	/* Not all filters that libarchive has: for some it would start programs. */
+	archive_read_support_filter_gzip(archive);
+	archive_read_support_filter_bzip2(archive);
+	archive_read_support_filter_xz(archive);
+	archive_read_support_filter_zstd(archive);
 	enum status status = unpack_entries(archive, path, folder);
 	archive_read_free(archive);
 	return status;

@@ -9,7 +9,9 @@
 #include "text/tokenizer_wordpiece.h"
 
 /* The pieces of a word of at most 16 bytes and 3 pieces. Text repeats its words: most are found here. */
-#define CACHE_BITS 15
+#ifndef TOKENIZER_CACHE_BITS /* fuzzing makes it small, so that words take each other's place */
+#define TOKENIZER_CACHE_BITS 15
+#endif
 #define CACHE_PIECES 3
 struct cached_word {
 	uint64_t key[2]; /* the word's bytes, zeros behind (a word holds no NUL); all zero: unused */
@@ -30,7 +32,7 @@ struct tokenizer {
 /* Memory of one caller, in tokens->scratch. */
 struct scratch {
 	struct word_buffer word;
-	struct cached_word *cache;    /* [1 << CACHE_BITS] */
+	struct cached_word *cache;    /* [1 << TOKENIZER_CACHE_BITS] */
 	uint64_t cache_owner;         /* serial of the tokenizer that filled it */
 	struct normalizer normalizer; /* of tokenizer_words */
 	bool has_normalizer;
@@ -213,7 +215,7 @@ static inline enum status encode_cached(struct encoding *e, const struct word *w
                                         uint64_t high)
 {
 	uint64_t hash = (low ^ (high * 0x9E3779B97F4A7C15u)) * 0xD6E8FEB86659FD93u;
-	struct cached_word *cached = &e->scratch->cache[hash >> (64 - CACHE_BITS)];
+	struct cached_word *cached = &e->scratch->cache[hash >> (64 - TOKENIZER_CACHE_BITS)];
 
 	if (cached->key[0] != low || cached->key[1] != high) {
 		cached->key[0] = cached->key[1] = 0;
@@ -284,7 +286,7 @@ static enum status take_cache(struct scratch *scratch, const struct tokenizer *t
 	free(scratch->cache);
 	scratch->cache = NULL;
 	scratch->cache_owner = 0;
-	TRY(memory_new(&scratch->cache, 1 << CACHE_BITS, sizeof(*scratch->cache), "tokenizer cache"));
+	TRY(memory_new(&scratch->cache, 1 << TOKENIZER_CACHE_BITS, sizeof(*scratch->cache), "tokenizer cache"));
 	scratch->cache_owner = tokenizer->serial;
 	return OK;
 }

@@ -3,7 +3,8 @@
 #include <bzlib.h>
 #include "base/buffer.h"
 #include "formats/bzip2_blocks.h"
-#include "fuzz.h"
+#define POOL_BZIP2
+#include "pool.h"
 
 #define MOST ((size_t)1 << 20)
 

@@ -1,11 +1,11 @@
 /* Compressed streams and lines of them. The first byte chooses the size of the reads and, if it is odd, reading ahead. */
-#include <bzlib.h>
-#include <lzma.h>
 #include <zlib.h>
-#include <zstd.h>
 #include "base/buffer.h"
 #include "formats/stream.h"
-#include "fuzz.h"
+#define POOL_BZIP2
+#define POOL_ZSTD
+#define POOL_XZ
+#include "pool.h"
 
 #define MOST ((size_t)1 << 15) /* of the text: a packed kilobyte can hold a gigabyte */
 
