@@ -10,7 +10,8 @@
 
 #define CHECKSUM ",\n  \"manifest_crc32c\": "
 
-FUZZ_SEEDS(FUZZ_SEED("\0{\n  \"format\": 2,\n  \"step\": 1,\n  \"files\": [\n    {\"name\": \"config.json\", \"bytes\": 2, "
+static const struct fuzz_seed seeds[] = {
+           FUZZ_SEED("\0{\n  \"format\": 2,\n  \"step\": 1,\n  \"files\": [\n    {\"name\": \"config.json\", \"bytes\": 2, "
                      "\"crc32c\": 0}\n  ]" CHECKSUM "0\n}\n"),
            FUZZ_SEED("\0{\"format\": 1, \"files\": [{\"name\": \"config.json\", \"bytes\": 2, \"crc32c\": 3}, {\"name\": "
                      "\"../a\", \"bytes\": 0, \"crc32c\": 0}]}"),
@@ -23,7 +24,20 @@ FUZZ_SEEDS(FUZZ_SEED("\0{\n  \"format\": 2,\n  \"step\": 1,\n  \"files\": [\n   
                      "[3, 4], \"observed\": 2, \"recent\": [3], \"skipped_in_row\": 1, \"loss_scale\": 65536}}"),
            FUZZ_SEED("\2{\"model_type\": \"bert\", \"vocab_size\": 100, \"hidden_size\": 8, \"num_hidden_layers\": 1, "
                      "\"num_attention_heads\": 2, \"hidden_act\": \"gelu\", \"layer_norm_eps\": 1e-12}"),
-           FUZZ_SEED("\2{\"hidden_act\": \"gelu_new\", \"position_embedding_type\": \"absolute\", \"type_vocab_size\": 2}"))
+           FUZZ_SEED("\2{\"hidden_act\": \"gelu_new\", \"position_embedding_type\": \"absolute\", \"type_vocab_size\": 2}"),
+};
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	char seed[512];
+	(void)argc;
+	fuzz_write_seeds(*argv, seeds, sizeof seeds / sizeof *seeds);
+	int size = snprintf(seed + 1, sizeof seed - 1, "{\"format\": 1, \"files\": [{\"name\": \"config.json\", \"bytes\": 2, \"crc32c\": "
+	                                               "%u}]" CHECKSUM "0\n}\n", crc32c(0, "{}", 2));
+	seed[0] = 0;
+	fuzz_add_seed(*argv, seed, (size_t)size + 1);
+	return 0;
+}
 
 /* Nothing here has weights; without this all back ends would have to be linked. */
 void weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count)

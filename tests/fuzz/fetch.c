@@ -1,7 +1,7 @@
 /* What servers answer to `bertc download`. libcurl's functions are replaced by a few of our own, which hand the bytes of
  * the input on as libcurl would: an answer is "HTTP/1.1 CODE", header lines, a blank line and a body up to 0xFF; where
- * 0xFE stands instead, the line breaks there. The first byte chooses whether the file has a known checksum, and how large
- * the pieces are that come. */
+ * 0xFE stands instead, the line breaks there. The first byte chooses whether the file has a known checksum, whether an earlier
+ * process left a part (then the note beside it comes first, up to 0xFF), and how large the pieces are that come. */
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 #include <stdarg.h>
@@ -11,13 +11,24 @@
 #include "fuzz.h"
 
 FUZZ_SEEDS(FUZZ_SEED("\0HTTP/1.1 200\nContent-Length: 4\nETag: \"a\"\n\nbody\xff"),
-           FUZZ_SEED("\3HTTP/1.1 200\nLast-Modified: b\nContent-Length: 4\n\nbo\xfeHTTP/1.1 206\nContent-Range: bytes "
+           FUZZ_SEED("\5HTTP/1.1 200\nLast-Modified: b\nContent-Length: 4\n\nbo\xfeHTTP/1.1 206\nContent-Range: bytes "
                      "2-3/4\nContent-Length: 2\n\ndy\xff"),
            FUZZ_SEED("\0HTTP/1.1 200\nETag: c\nContent-Length: 4\n\nbo\xfeHTTP/1.1 206\nContent-Range: bytes "
                      "0-3/9\n\ndy\xffHTTP/1.1 416\nContent-Range: bytes */2\n\n\xff"),
            FUZZ_SEED("\1HTTP/1.1 200\nETag: W/\"d\"\n\nother\xffHTTP/1.1 200\n\nbody\xff"),
+           FUZZ_SEED("\3{\"url\": \"http://fuzz/got\", \"validator\": \"\\\"a\\\"\", \"total\": 4}\xffHTTP/1.1 206\nContent-Range: "
+                     "bytes 2-3/4\n\ndy\xff"),
            FUZZ_SEED("\0HTTP/1.1 503\nRetry-After: 3\n\nlater\xff"), FUZZ_SEED("\0HTTP/1.1 404\n\nnone\xff"),
            FUZZ_SEED("\0HTTP/1.1 302\nETag: e\n\n\xff"))
+
+/* A file of the folder with these bytes, written as any program would. */
+static void leave(const char *name, const char *bytes, size_t size)
+{
+	char path[320];
+	snprintf(path, sizeof path, "%s/%s", fuzz_folder, name);
+	FILE *file = fopen(path, "wb");
+	BUG_IF(!file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0);
+}
 
 /* What is left of the input. */
 static const char *answers, *answers_end;
@@ -175,13 +186,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	copy[count - 1] = 0;
 	answers = copy;
 	answers_end = copy + count - 1;
+	const char *note_end = bytes[0] & 2 ? memchr(answers, 0xff, count - 1) : NULL;
+	if (note_end) {
+		leave("got.part.json", answers, (size_t)(note_end - answers));
+		leave("got.part", "bo", 2);
+		answers = note_end + 1;
+	}
 	transfer.piece = 1 + bytes[0] / 2;
 	const char *checksum = bytes[0] & 1 ? body_sum : NULL;
 	struct fetch_request request = {.url = "http://fuzz/got", .path = path, .checksum = checksum};
 	enum status status = fetch(&settings, &request, &result);
 	BUG_IF(status != OK && status != ERR_RESOURCE);
 	if (status == OK && result.outcome == FETCH_DONE) {
-		BUG_IF(file_size(path) != result.bytes || file_exists("got.part"));
+		BUG_IF(file_size(path) != result.bytes);
 		BUG_IF(checksum && result.bytes != 4);
 	} else {
 		BUG_IF(file_exists(path));

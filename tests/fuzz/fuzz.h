@@ -1,6 +1,6 @@
 /* What fuzz targets share. A target is one file: the function libFuzzer calls with bytes, and a few seeds,
  * small inputs of the right shape from which it begins. `make fuzz` builds and runs them all;
- * tests/fuzz/run.sh says where things go. A file NAME.dict beside it holds words that inputs are made of. */
+ * tests/fuzz/run.sh says where things go, which words inputs are made of (*.dict) and how long they are. */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
 

@@ -17,7 +17,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		fuzz_records(RECORDS_CIRRUS, "text", bytes, count);
 	else
 		fuzz_records(RECORDS_JSON, bytes[0] & 4 ? "a.b" : "text", bytes, count);
-	if (records_find_text_key("fuzz", (const char *)bytes, count, &key) == OK)
+	enum record_form form;
+	if (records_recognise((const char *)bytes + 1, count - 1, &form))
+		BUG_IF(form > RECORDS_WARC);
+	if (records_find_text_key("fuzz", (const char *)bytes + 1, count - 1, &key) == OK)
 		BUG_IF(!key);
 	return 0;
 }

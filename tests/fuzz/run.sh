@@ -16,9 +16,19 @@ trap 'rm -rf "$FUZZ_SCRATCH"' EXIT
 # The longest input: a little more than the smallest that holds all of a format.
 longest() {
 	case $1 in
-	safetensors | tf_bundle) echo 768 ;;
-	torch_file | static_instances) echo 1024 ;;
+	safetensors | tf_bundle | tfrecord) echo 768 ;;
+	torch_file | static_instances | unpack) echo 1024 ;;
 	*) echo 400 ;;
+	esac
+}
+
+# Words that inputs are made of.
+dictionary() {
+	case $1 in
+	json | json_records | tokenizer_json | metrics | checkpoint | shard_json | safetensors | options_config) echo json ;;
+	wiki_markup | wiki_xml | wikiextractor | corpus) echo wiki ;;
+	warc | fetch) echo http ;;
+	tokenizer | tokenizer_plain | sentences | pairs) echo unicode ;;
 	esac
 }
 
@@ -29,7 +39,8 @@ for program; do
 	mkdir -p "$corpus"
 	set -- -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=1 -reload=0 -close_fd_mask=2 \
 		-max_len="$(longest "$name")" -artifact_prefix="$FUZZ_OUT/found/$name-" $FUZZ_FLAGS
-	[ -f "tests/fuzz/$name.dict" ] && set -- "$@" -dict="tests/fuzz/$name.dict"
+	words=$(dictionary "$name")
+	[ -n "$words" ] && set -- "$@" -dict="tests/fuzz/$words.dict"
 	if [ -n "$FUZZ_RUNS" ]; then set -- "$@" -runs="$FUZZ_RUNS"; else set -- "$@" -max_total_time="${FUZZ_SECONDS:-60}"; fi
 	begin=$(date +%s)
 	"$program" "$@" "$corpus" >"$log" 2>&1

@@ -11,6 +11,11 @@ static const struct fuzz_seed seeds[] = {
         FUZZ_SEED("\2\0\0\0\0\0\0\0{}"),
         FUZZ_SEED("{\"metadata\":{\"total_size\":1},\"weight_map\":{\"a\":\"b.safetensors\"}}"),
         FUZZ_SEED("{\"weight_map\":{\"a\":\"../b\"}}"),
+        FUZZ_SEED("{\"weight_map\":{\"a\":\"part.safetensors\"}}"),
+        FUZZ_SEED("\x9c\0\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},"
+                  "\"b\":{\"dtype\":\"BF16\",\"shape\":[1,2],\"data_offsets\":[8,12]}}      " "abcdefghijkl"),
+        FUZZ_SEED("\x6e\0\0\0\0\0\0\0{\"c\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]},"
+                  "\"d\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[4,12]}}  " "abcdefghijkl"),
 };
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -25,6 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	if (count > 0 && bytes[0] == '{') {
 		struct weights_file file;
+		fuzz_file("part.safetensors", (const uint8_t *)seeds[0].bytes, seeds[0].size);
 		if (weights_file_open(&file, fuzz_file("model.safetensors.index.json", bytes, count)) == OK)
 			weights_file_close(&file);
 		return 0;

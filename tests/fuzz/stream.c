@@ -55,7 +55,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	for (int check = 0; check <= LZMA_CHECK_CRC64; check += LZMA_CHECK_CRC64, used = 0) {
 		BUG_IF(lzma_easy_buffer_encode(0, (lzma_check)check, NULL, (const uint8_t *)text, sizeof text - 1, packed,
 		                               &used, sizeof packed) != LZMA_OK);
-		add(*argv, 90, packed, used, 1);
+		add(*argv, 90, packed, used, 1 + check / LZMA_CHECK_CRC64);
 	}
 	return 0;
 }

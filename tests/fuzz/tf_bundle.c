@@ -79,9 +79,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	}
 	put_checksums(copy, count);
 	struct tf_bundle bundle;
-	if (tf_bundle_parse(&bundle, "fuzz.index", copy, count) == OK) {
-		for (int64_t i = 0; i < bundle.count; i++)
-			BUG_IF(bundle.tensors[i].count < 0 || bundle.tensors[i].part >= bundle.shard_count);
+	static const uint8_t data[64] = {0, 0, 128, 63};
+	fuzz_file("fuzz.data-00000-of-00001", data, sizeof data);
+	if (tf_bundle_open(&bundle, fuzz_file("fuzz.index", copy, count)) == OK) {
+		for (int64_t i = 0; i < bundle.count; i++) {
+			const struct stored_tensor *tensor = &bundle.tensors[i];
+			float value;
+			BUG_IF(tensor->count < 0 || tensor->part >= bundle.shard_count);
+			if (stored_tensor_verify(tensor) == OK && dtype_is_floating(tensor->dtype) && tensor->count > 0)
+				BUG_IF(stored_tensor_read(tensor, tensor->count - 1, 1, &value) != OK);
+		}
 		tf_bundle_close(&bundle);
 	}
 	free(copy);

@@ -28,6 +28,13 @@ static struct tokenizer *open_mode(unsigned mode)
 	return tokenizer;
 }
 
+static enum status take_word(void *context, const char *word, size_t bytes)
+{
+	(void)context;
+	BUG_IF(bytes == 0 || memchr(word, ' ', bytes));
+	return OK;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	static struct tokenizer *modes[32];
@@ -48,6 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		BUG_IF(out->ids[i] < 0 || out->ids[i] >= vocab.count);
 		BUG_IF(out->begin[i] > out->end[i] || out->end[i] > count);
 	}
+	if (mode % 3 == 0) /* as for learning a vocabulary */
+		BUG_IF(tokenizer_words(tokenizer_settings_of(modes[mode]), text, count, out, take_word, NULL) != OK);
 	free(text);
 	return 0;
 }
