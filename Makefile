@@ -60,7 +60,7 @@ HDF5_LIBS = -lhdf5_serial
 MPI_CPPFLAGS = -isystem /usr/lib/$(shell $(CC) -dumpmachine)/openmpi/include
 MPI_LIBS = -lmpi
 CUDA_HOME = /usr/local/cuda
-CUDA_LIBS = -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lcudart -lstdc++
+CUDA_LIBS = -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lnccl -lcudart -lstdc++
 LDLIBS = $(LIBS) $(if $(HDF5),$(HDF5_LIBS)) $(if $(MPI),$(MPI_LIBS)) $(if $(CUDA),$(CUDA_LIBS))
 SAY = @$(if $(V),:,printf '  %-7s %s\n')
 QUIET = $(if $(V),,@)
@@ -92,7 +92,7 @@ NVCC_FLAGS = -std=c++20 -O3 -lineinfo --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler
 	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
 
 # One of the two files has the functions of formats/hdf5_rows.h; the same for backend/cuda/cuda.h.
-SOURCES = $(filter-out src/formats/$(if $(HDF5),hdf5_absent,hdf5_rows).c src/comm/$(if $(MPI),mpi_absent,mpi).c $(if $(CUDA),src/backend/cuda_absent.c), \
+SOURCES = $(filter-out src/formats/$(if $(HDF5),hdf5_absent,hdf5_rows).c src/comm/$(if $(MPI),mpi_absent,mpi).c src/comm/$(if $(CUDA),nccl_absent,nccl).c $(if $(CUDA),src/backend/cuda_absent.c), \
 	$(sort $(wildcard src/*/*.c src/backend/ref/*.c src/backend/cpu/*.c $(if $(CUDA),src/backend/cuda/*.c))))
 KERNELS = $(sort $(wildcard src/backend/cpu/kernels/*.c))
 CUDA_KERNELS = $(sort $(wildcard src/backend/cuda/kernels/*.cu))
@@ -146,6 +146,7 @@ $(BUILD)/parts: .force
 	@echo 'HDF5=$(HDF5) MPI=$(MPI) CUDA=$(CUDA)' | cmp -s - $@ || echo 'HDF5=$(HDF5) MPI=$(MPI) CUDA=$(CUDA)' >$@
 
 $(BUILD)/formats/hdf5_rows.o: private CPPFLAGS += $(HDF5_CPPFLAGS)
+$(BUILD)/comm/nccl.o: private CPPFLAGS += -isystem $(CUDA_HOME)/include
 $(BUILD)/comm/mpi.o: private CPPFLAGS += $(MPI_CPPFLAGS)
 
 $(BUILD)/%.o: src/%.c $(BUILD)/flags | $(CHECKED)
@@ -237,7 +238,7 @@ $(CHECKED): Makefile
 	done
 ifneq ($(CUDA),)
 	@test -x $(NVCC) || { echo "make: $(NVCC) is missing: install NVIDIA's package cuda-nvcc-13-0, or give CUDA_HOME=" >&2; exit 1; }
-	@for library in cuda_runtime.h:cuda-cudart-dev-13-0 cublasLt.h:libcublas-dev-13-0; do \
+	@for library in cuda_runtime.h:cuda-cudart-dev-13-0 cublasLt.h:libcublas-dev-13-0 nccl.h:libnccl-dev; do \
 		test -e $(CUDA_HOME)/include/$${library%%:*} || { \
 			echo "make: $${library%%:*} is missing: install NVIDIA's package $${library##*:}, or give CUDA_HOME=" >&2; exit 1; }; \
 	done

@@ -54,6 +54,27 @@ static enum status count_ranks(const struct pretrain_settings *settings, int32_t
 	return OK;
 }
 
+/* Of the GPUs this process sees the one of its rank, before anything asks the driver. Who sees one was given it. */
+static enum status choose_device(const struct pretrain *run)
+{
+	int64_t visible = count_devices();
+	int32_t rank = run->place.ranks.local_rank;
+	const char *names = getenv("CUDA_VISIBLE_DEVICES");
+	char own[128];
+	if (strcmp(run->settings->device.device, "cuda") != 0 || run->place.ranks.local_size == 1 || visible == 1)
+		return OK;
+	if (rank >= visible)
+		return error_set(ERR_USAGE, "rank %d of this machine has no GPU of its own: %lld are visible", rank,
+				 (long long)visible);
+	snprintf(own, sizeof(own), "%d", rank);
+	for (int32_t i = 0; names && i < rank; i++)
+		names += strcspn(names, ",") + 1;
+	if (names)
+		snprintf(own, sizeof(own), "%.*s", (int)strcspn(names, ","), names);
+	setenv("CUDA_VISIBLE_DEVICES", own, 1);
+	return OK;
+}
+
 enum status pretrain_find_ranks(struct pretrain *run, bool *launches)
 {
 	struct pretrain_settings *settings = run->settings;
@@ -75,7 +96,7 @@ enum status pretrain_find_ranks(struct pretrain *run, bool *launches)
 	}
 	if (settings->device.threads == 0)
 		settings->device.threads = run->place.cores;
-	return OK;
+	return choose_device(run);
 }
 
 enum status pretrain_open_ranks(struct pretrain *run)

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "comm/device.h"
 #include "comm/messages.h"
 #include "comm/rendezvous.h"
 #include "comm/transport.h"
@@ -65,12 +66,19 @@ void comm_close(struct comm *comm)
 {
 	if (!comm)
 		return;
-	if (comm->transport->leave && comm->queue.started)
+	if (comm->device)
+		comm->device->close(comm);
+	if (comm->transport && comm->transport->leave && comm->queue.started)
 		comm->transport->leave(comm);
 	queue_close(comm);
 	if (comm->transport)
 		comm->transport->close(comm);
 	free(comm);
+}
+
+enum status comm_use_device(struct comm *comm, const struct comm_device *device)
+{
+	return comm->place.size == 1 ? OK : nccl_use(comm, device);
 }
 
 const struct comm_place *comm_place(const struct comm *comm)
@@ -85,6 +93,8 @@ const char *comm_description(const struct comm *comm)
 
 enum status comm_allocate(struct comm *comm, void **out, size_t bytes, const char *what)
 {
+	if (comm->device)
+		return comm->device->allocate(comm, out, bytes, what);
 	/* The thread of large operations looks into the list of allocations. */
 	TRY(queue_wait(comm, comm->queue.begun));
 	return comm->transport->allocate(comm, out, bytes, what);
@@ -94,6 +104,10 @@ void comm_release(struct comm *comm, void *memory)
 {
 	if (!memory)
 		return;
+	if (comm->device) {
+		comm->device->release(comm, memory);
+		return;
+	}
 	enum status status = queue_wait(comm, comm->queue.begun);
 	(void)status; /* whatever went wrong, the memory goes */
 	comm->transport->release(comm, memory);
@@ -186,7 +200,8 @@ static comm_ticket push(struct comm *comm, int32_t kind, void *data, int64_t cou
 	BUG_IF(count < 0);
 	if (comm->place.size == 1 || count == 0)
 		return 0;
-	return queue_push(comm, &(struct operation){.kind = kind, .type = type, .wire = wire, .data = data, .count = count});
+	struct operation operation = {.kind = kind, .type = type, .wire = wire, .data = data, .count = count};
+	return comm->device ? comm->device->begin(comm, &operation) : queue_push(comm, &operation);
 }
 
 comm_ticket comm_reduce_scatter(struct comm *comm, void *data, int64_t count, enum comm_type type, enum comm_type wire)
@@ -203,7 +218,9 @@ comm_ticket comm_all_gather(struct comm *comm, void *data, int64_t count, enum c
 
 enum status comm_wait(struct comm *comm, comm_ticket ticket)
 {
-	return ticket == 0 ? OK : queue_wait(comm, ticket);
+	if (ticket == 0)
+		return OK;
+	return comm->device ? comm->device->wait(comm, ticket) : queue_wait(comm, ticket);
 }
 
 void comm_fail(struct comm *comm, enum status status)
@@ -216,6 +233,8 @@ void comm_seconds(const struct comm *comm, double *out_busy, double *out_exposed
 {
 	*out_busy = comm->queue.busy;
 	*out_exposed = comm->queue.exposed;
+	if (comm->device)
+		comm->device->seconds(comm, out_busy, out_exposed);
 }
 
 void comm_section(struct comm *comm, const char *section, int64_t step)

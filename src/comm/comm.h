@@ -86,6 +86,21 @@ comm_ticket comm_reduce_scatter(struct comm *comm, void *data, int64_t count, en
 comm_ticket comm_all_gather(struct comm *comm, void *data, int64_t count, enum comm_type type);
 /* Returns when everything up to `ticket` is done; the first error of the queue. */
 MUST_USE enum status comm_wait(struct comm *comm, comm_ticket ticket);
+
+/* For ranks on GPUs: what the back end lends them. */
+struct comm_device {
+	void *stream; /* of CUDA: its work */
+	/* Queues on `stream` (not the one above) that `count` numbers become another type. */
+	enum status (*convert)(void *context, void *stream, void *out, enum comm_type out_type, const void *in,
+			       enum comm_type in_type, int64_t count);
+	void *context;
+};
+/* From now on memory of comm_allocate and large ranges are on this rank's GPU (the thread's current one), and NCCL moves
+ * them: a large operation begins after what the back end's stream has been given before it, and comm_wait makes that
+ * stream wait, not the host. Ranges of a multiple of 64 * size numbers are fastest. Sums of 16-bit numbers are rounded from
+ * rank to rank. [all] */
+MUST_USE enum status comm_use_device(struct comm *comm, const struct comm_device *device);
+
 /* Seconds spent in the large operations so far, and seconds of them that comm_wait waited: communication, exposed
  * communication. */
 void comm_seconds(const struct comm *comm, double *out_busy, double *out_exposed);

@@ -55,6 +55,8 @@ struct comm {
 	struct comm_place place;
 	char description[96];
 	struct queue queue;
+	const struct device_transport *device; /* comm/device.h; NULL: large ranges are in host memory */
+	void *device_own;
 	void *own; /* of the transport */
 };
 

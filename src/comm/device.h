@@ -1,0 +1,19 @@
+/* Large operations in the memory of GPUs: functions that take the place of the transport's and of the queue. */
+#ifndef COMM_DEVICE_H
+#define COMM_DEVICE_H
+
+#include "comm/transport.h"
+
+struct device_transport {
+	comm_ticket (*begin)(struct comm *comm, const struct operation *operation);
+	enum status (*wait)(struct comm *comm, comm_ticket ticket);
+	enum status (*allocate)(struct comm *comm, void **out, size_t bytes, const char *what);
+	void (*release)(struct comm *comm, void *memory);
+	void (*seconds)(const struct comm *comm, double *out_busy, double *out_exposed);
+	void (*close)(struct comm *comm);
+};
+
+/* Sets comm->device and comm->device_own. ERR_USAGE where the program was built without CUDA=1. */
+MUST_USE enum status nccl_use(struct comm *comm, const struct comm_device *device);
+
+#endif

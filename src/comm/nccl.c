@@ -1,0 +1,347 @@
+/* Large operations of ranks on GPUs, through NCCL on a stream of their own. A begun operation waits for what the back end's
+ * stream has been given so far; comm_wait makes that stream wait for the operation, not the host. Small things, and who is
+ * there, remain with the transport that the ranks met through. */
+#include "comm/device.h"
+
+#include <nccl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "comm/wire.h"
+
+#define PATIENCE_SECONDS 600
+#define TIMES 256 /* operations whose times are remembered until they are read */
+
+/* When an operation began and ended on its stream; when the back end's stream came to wait for it and went on. */
+enum { BEGUN, ENDED, WAITING, GOING_ON, MARKS };
+
+struct times {
+	cudaEvent_t marks[MARKS];
+	bool ran, waited; /* marked and not yet read */
+};
+
+struct nccl {
+	ncclComm_t ranks;
+	struct comm_device device;
+	cudaStream_t stream;
+	cudaEvent_t ready; /* of the back end's stream */
+	struct times times[TIMES];
+	comm_ticket begun;
+	void *room; /* for numbers as they travel */
+	int64_t room_bytes;
+	double busy, exposed; /* seconds */
+	struct error error;   /* the first */
+	struct allocation {
+		void *memory, *handle;
+	} *allocations;
+	int64_t count, capacity;
+};
+
+static enum status check_cuda(cudaError_t code, const char *what)
+{
+	if (code == cudaSuccess)
+		return OK;
+	return error_set(ERR_RESOURCE, "CUDA: %s: %s", what, cudaGetErrorString(code));
+}
+
+/* The communicator does not block: what is under way is waited for here, and not for ever. */
+static enum status check_nccl(struct nccl *nccl, ncclResult_t code, const char *what)
+{
+	double end = clock_seconds() + PATIENCE_SECONDS;
+	while (code == ncclInProgress && clock_seconds() < end) {
+		ncclResult_t now;
+		clock_pause(0.0001);
+		code = ncclCommGetAsyncError(nccl->ranks, &now);
+		code = code == ncclSuccess ? now : code;
+	}
+	if (code == ncclSuccess)
+		return OK;
+	if (code == ncclInProgress)
+		return error_set(ERR_PEER, "NCCL: %s: the others have not come within %d s", what, PATIENCE_SECONDS);
+	enum status status = error_set(ERR_PEER, "NCCL: %s: %s: %s", what, ncclGetErrorString(code), ncclGetLastError(nccl->ranks));
+	error_hint("NCCL_DEBUG=INFO makes NCCL say more");
+	return status;
+}
+
+static ncclDataType_t type_of(enum comm_type type)
+{
+	return type == COMM_F64 ? ncclFloat64 : type == COMM_F32 ? ncclFloat32 : type == COMM_BF16 ? ncclBfloat16 : ncclFloat16;
+}
+
+static bool shares_are_equal(const struct comm *comm, int64_t count)
+{
+	return count % (64 * (int64_t)comm->place.size) == 0;
+}
+
+/* Sums each share in the rank it belongs to. */
+static enum status sum(struct comm *comm, void *data, int64_t count, enum comm_type type)
+{
+	struct nccl *nccl = comm->device_own;
+	size_t bytes = comm_type_bytes(type);
+	if (shares_are_equal(comm, count)) {
+		size_t share = (size_t)(count / comm->place.size);
+		return check_nccl(nccl,
+				  ncclReduceScatter(data, (char *)data + (size_t)comm->place.rank * share * bytes, share,
+						    type_of(type), ncclSum, nccl->ranks, nccl->stream),
+				  "cannot sum");
+	}
+	TRY(check_nccl(nccl, ncclGroupStart(), "cannot sum"));
+	for (int32_t rank = 0; rank < comm->place.size; rank++) {
+		int64_t first = comm_share(comm, count, rank), after = comm_share(comm, count, rank + 1);
+		char *share = (char *)data + (size_t)first * bytes;
+		if (after > first)
+			TRY(check_nccl(nccl,
+				       ncclReduce(share, share, (size_t)(after - first), type_of(type), ncclSum, rank, nccl->ranks,
+						  nccl->stream),
+				       "cannot sum"));
+	}
+	return check_nccl(nccl, ncclGroupEnd(), "cannot sum");
+}
+
+static enum status gather(struct comm *comm, void *data, int64_t count, enum comm_type type)
+{
+	struct nccl *nccl = comm->device_own;
+	size_t bytes = comm_type_bytes(type);
+	if (shares_are_equal(comm, count)) {
+		size_t share = (size_t)(count / comm->place.size);
+		return check_nccl(nccl,
+				  ncclAllGather((char *)data + (size_t)comm->place.rank * share * bytes, data, share, type_of(type),
+						nccl->ranks, nccl->stream),
+				  "cannot gather");
+	}
+	TRY(check_nccl(nccl, ncclGroupStart(), "cannot gather"));
+	for (int32_t rank = 0; rank < comm->place.size; rank++) {
+		int64_t first = comm_share(comm, count, rank), after = comm_share(comm, count, rank + 1);
+		char *share = (char *)data + (size_t)first * bytes;
+		if (after > first)
+			TRY(check_nccl(nccl,
+				       ncclBroadcast(share, share, (size_t)(after - first), type_of(type), rank, nccl->ranks,
+						     nccl->stream),
+				       "cannot gather"));
+	}
+	return check_nccl(nccl, ncclGroupEnd(), "cannot gather");
+}
+
+/* As 16-bit numbers: rounded, summed by NCCL, which rounds again as the sum goes from rank to rank, and made wide. */
+static enum status sum_narrow(struct comm *comm, const struct operation *operation)
+{
+	struct nccl *nccl = comm->device_own;
+	int64_t needed = operation->count * (int64_t)comm_type_bytes(operation->wire);
+	if (needed > nccl->room_bytes) {
+		TRY(check_cuda(cudaStreamSynchronize(nccl->stream), "an operation between ranks failed"));
+		cudaFree(nccl->room);
+		nccl->room = NULL;
+		nccl->room_bytes = 0;
+		TRY(check_cuda(cudaMalloc(&nccl->room, (size_t)needed), "no memory for numbers between ranks"));
+		nccl->room_bytes = needed;
+	}
+	TRY(nccl->device.convert(nccl->device.context, nccl->stream, nccl->room, operation->wire, operation->data,
+				 operation->type, operation->count));
+	TRY(sum(comm, nccl->room, operation->count, operation->wire));
+	int64_t first = comm_share(comm, operation->count, comm->place.rank);
+	int64_t count = comm_share(comm, operation->count, comm->place.rank + 1) - first;
+	return nccl->device.convert(nccl->device.context, nccl->stream,
+				    (char *)operation->data + (size_t)first * comm_type_bytes(operation->type), operation->type,
+				    (char *)nccl->room + (size_t)first * comm_type_bytes(operation->wire), operation->wire, count);
+}
+
+/* Adds the times of an entry whose marks have all passed; false if they have not. */
+static bool read_times(struct nccl *nccl, struct times *times)
+{
+	float milliseconds;
+	if (times->ran && cudaEventQuery(times->marks[ENDED]) != cudaSuccess)
+		return false;
+	if (times->waited && cudaEventQuery(times->marks[GOING_ON]) != cudaSuccess)
+		return false;
+	if (times->ran && cudaEventElapsedTime(&milliseconds, times->marks[BEGUN], times->marks[ENDED]) == cudaSuccess)
+		nccl->busy += 1e-3 * (double)milliseconds;
+	if (times->waited && cudaEventElapsedTime(&milliseconds, times->marks[WAITING], times->marks[GOING_ON]) == cudaSuccess)
+		nccl->exposed += 1e-3 * (double)milliseconds;
+	times->ran = times->waited = false;
+	return true;
+}
+
+static enum status start(struct comm *comm, const struct operation *operation, struct times *times)
+{
+	struct nccl *nccl = comm->device_own;
+	TRY(check_cuda(cudaEventRecord(nccl->ready, nccl->device.stream), "cannot begin an operation between ranks"));
+	TRY(check_cuda(cudaStreamWaitEvent(nccl->stream, nccl->ready, 0), "cannot begin an operation between ranks"));
+	TRY(check_cuda(cudaEventRecord(times->marks[BEGUN], nccl->stream), "cannot begin an operation between ranks"));
+	if (operation->kind == OPERATION_ALL_GATHER)
+		TRY(gather(comm, operation->data, operation->count, operation->type));
+	else if (operation->wire != operation->type)
+		TRY(sum_narrow(comm, operation));
+	else
+		TRY(sum(comm, operation->data, operation->count, operation->type));
+	return check_cuda(cudaEventRecord(times->marks[ENDED], nccl->stream), "cannot end an operation between ranks");
+}
+
+static comm_ticket nccl_begin(struct comm *comm, const struct operation *operation)
+{
+	struct nccl *nccl = comm->device_own;
+	comm_ticket ticket = ++nccl->begun;
+	struct times *times = &nccl->times[ticket % TIMES];
+	/* The entry of long ago: its times are lost if nobody has waited for it. */
+	read_times(nccl, times);
+	times->ran = times->waited = false;
+	if (nccl->error.status == OK && start(comm, operation, times) != OK)
+		nccl->error = *error_last();
+	times->ran = nccl->error.status == OK;
+	return ticket;
+}
+
+static enum status nccl_wait(struct comm *comm, comm_ticket ticket)
+{
+	struct nccl *nccl = comm->device_own;
+	struct times *times = &nccl->times[ticket % TIMES];
+	ncclResult_t now = ncclSuccess;
+	if (nccl->error.status != OK)
+		return error_restore(&nccl->error);
+	TRY(check_nccl(nccl, ncclCommGetAsyncError(nccl->ranks, &now), "an operation failed"));
+	TRY(check_nccl(nccl, now, "an operation failed"));
+	/* Entries are used again in order: an older one has ended before the one that took its place began. */
+	bool is_timed = times->ran && !times->waited && nccl->begun - ticket < TIMES;
+	cudaStream_t stream = nccl->device.stream;
+	if (is_timed)
+		TRY(check_cuda(cudaEventRecord(times->marks[WAITING], stream), "cannot wait for an operation between ranks"));
+	TRY(check_cuda(cudaStreamWaitEvent(stream, times->marks[ENDED], 0), "cannot wait for an operation between ranks"));
+	if (is_timed)
+		TRY(check_cuda(cudaEventRecord(times->marks[GOING_ON], stream), "cannot wait for an operation between ranks"));
+	times->waited = is_timed;
+	return OK;
+}
+
+/* Memory that NCCL registers, so that switches and network cards reach it without a copy. */
+static enum status nccl_allocate(struct comm *comm, void **out, size_t bytes, const char *what)
+{
+	struct nccl *nccl = comm->device_own;
+	void *memory = NULL;
+	TRY(memory_grow(&nccl->allocations, &nccl->capacity, nccl->count + 1, sizeof(*nccl->allocations), "a list of allocations"));
+	enum status status = OK;
+	if (ncclMemAlloc(&memory, bytes ? bytes : 1) != ncclSuccess)
+		status = error_set(ERR_RESOURCE, "no memory on the GPU for %s: %zu bytes", what, bytes);
+	status = comm_agree_status(comm, status);
+	if (status != OK) {
+		if (memory)
+			ncclMemFree(memory);
+		return status;
+	}
+	struct allocation allocation = {.memory = memory};
+	/* Only faster: without it all still works. */
+	if (ncclCommRegister(nccl->ranks, memory, bytes, &allocation.handle) != ncclSuccess)
+		allocation.handle = NULL;
+	nccl->allocations[nccl->count++] = allocation;
+	*out = memory;
+	return check_cuda(cudaMemset(memory, 0, bytes), "cannot clear memory");
+}
+
+static void nccl_release(struct comm *comm, void *memory)
+{
+	struct nccl *nccl = comm->device_own;
+	cudaStreamSynchronize(nccl->stream);
+	for (int64_t i = 0; i < nccl->count; i++) {
+		if (nccl->allocations[i].memory != memory)
+			continue;
+		if (nccl->allocations[i].handle)
+			ncclCommDeregister(nccl->ranks, nccl->allocations[i].handle);
+		ncclMemFree(memory);
+		nccl->allocations[i] = nccl->allocations[--nccl->count];
+		return;
+	}
+}
+
+static void nccl_seconds(const struct comm *comm, double *out_busy, double *out_exposed)
+{
+	struct nccl *nccl = comm->device_own;
+	for (int i = 0; i < TIMES; i++)
+		read_times(nccl, &nccl->times[i]);
+	*out_busy = nccl->busy;
+	*out_exposed = nccl->exposed;
+}
+
+static void nccl_close(struct comm *comm)
+{
+	struct nccl *nccl = comm->device_own;
+	/* After a failure operations may be under way that never end. */
+	if (nccl->ranks && nccl->error.status == OK)
+		ncclCommDestroy(nccl->ranks);
+	else if (nccl->ranks)
+		ncclCommAbort(nccl->ranks);
+	for (int64_t i = 0; i < nccl->count; i++)
+		ncclMemFree(nccl->allocations[i].memory);
+	cudaFree(nccl->room);
+	for (int i = 0; i < TIMES; i++)
+		for (int mark = 0; mark < MARKS; mark++)
+			if (nccl->times[i].marks[mark])
+				cudaEventDestroy(nccl->times[i].marks[mark]);
+	if (nccl->ready)
+		cudaEventDestroy(nccl->ready);
+	if (nccl->stream)
+		cudaStreamDestroy(nccl->stream);
+	free(nccl->allocations);
+	free(nccl);
+	comm->device = NULL;
+	comm->device_own = NULL;
+}
+
+static enum status connect_ranks(struct comm *comm)
+{
+	struct nccl *nccl = comm->device_own;
+	ncclUniqueId id;
+	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+	enum status status = OK;
+	memset(&id, 0, sizeof(id));
+	if (comm->place.rank == 0)
+		status = check_nccl(nccl, ncclGetUniqueId(&id), "cannot begin");
+	TRY(comm_agree_status(comm, status));
+	TRY(comm_broadcast(comm, &id, sizeof(id), 0));
+	config.blocking = 0;
+	return check_nccl(nccl, ncclCommInitRankConfig(&nccl->ranks, comm->place.size, id, comm->place.rank, &config), "cannot begin");
+}
+
+static enum status prepare(struct nccl *nccl)
+{
+	int low, high;
+	TRY(check_cuda(cudaDeviceGetStreamPriorityRange(&low, &high), "cannot begin"));
+	/* First: what waits for a sum waits longer than what computes beside it. */
+	TRY(check_cuda(cudaStreamCreateWithPriority(&nccl->stream, cudaStreamNonBlocking, high), "cannot begin"));
+	TRY(check_cuda(cudaEventCreateWithFlags(&nccl->ready, cudaEventDisableTiming), "cannot begin"));
+	for (int i = 0; i < TIMES; i++)
+		for (int mark = 0; mark < MARKS; mark++)
+			TRY(check_cuda(cudaEventCreate(&nccl->times[i].marks[mark]), "cannot begin"));
+	return OK;
+}
+
+enum status nccl_use(struct comm *comm, const struct comm_device *device)
+{
+	static const struct device_transport transport = {
+		.begin = nccl_begin,
+		.wait = nccl_wait,
+		.allocate = nccl_allocate,
+		.release = nccl_release,
+		.seconds = nccl_seconds,
+		.close = nccl_close,
+	};
+	struct nccl *nccl;
+	int version = 0;
+	TRY(memory_new(&nccl, 1, sizeof(*nccl), "NCCL"));
+	nccl->device = *device;
+	comm->device_own = nccl;
+	enum status status = comm_agree_status(comm, prepare(nccl));
+	if (status == OK)
+		status = connect_ranks(comm);
+	if (status != OK) {
+		struct error error = *error_last();
+		nccl_close(comm);
+		return error_restore(&error);
+	}
+	comm->device = &transport;
+	ncclGetVersion(&version);
+	size_t used = strlen(comm->description);
+	snprintf(comm->description + used, sizeof(comm->description) - used, ", NCCL %d.%d.%d", version / 10000, version / 100 % 100,
+		 version % 100);
+	return OK;
+}
