@@ -305,13 +305,19 @@ static pid_t start_placed(const char *part, int rank, int size, const char *faul
 	_exit(rank_main(part));
 }
 
+static int placed_port(void)
+{
+	static int count;
+	return 1 + (getpid() + 17 * count++) % 65000;
+}
+
 /* Starts them the last first; statuses as run_ranks has them. */
 static void run_placed(const char *part, int size, const char *fault, int *statuses)
 {
 	pid_t children[8];
 	char job[32];
-	static int jobs;
-	snprintf(job, sizeof job, "test-%d-%d", getpid(), jobs++);
+	/* A port that nobody uses: it only gives the name. */
+	snprintf(job, sizeof job, "%d", placed_port());
 	remove(test_path("said"));
 	for (int rank = size - 1; rank >= 0; rank--)
 		children[rank] = start_placed(part, rank, size, fault, job);
@@ -358,14 +364,20 @@ static void test_placed(void **state)
 	run_placed("disagree", 3, NULL, statuses);
 	for (int rank = 0; rank < 3; rank++)
 		assert_int_equal(statuses[rank], ERR_STATE);
-	/* Nothing is left under the names. */
-	char pattern[128];
-	struct name_list names = {0};
-	snprintf(pattern, sizeof pattern, "bertc-%u-test-%d-", (unsigned)getuid(), getpid());
-	assert_ok(folder_list("/dev/shm", &names));
-	for (int64_t i = 0; i < names.count; i++)
-		assert_null(strstr(names.names[i], pattern));
-	name_list_release(&names);
+	/* The name is gone as soon as all have come. */
+	char path[128], job[32];
+	snprintf(job, sizeof job, "%d", placed_port());
+	snprintf(path, sizeof path, "/dev/shm/bertc-%u-%s--", (unsigned)getuid(), job);
+	pid_t first = start_placed("slowly", 0, 2, NULL, job), second;
+	for (int i = 0; i < 1000 && !file_exists(path); i++)
+		clock_pause(0.01);
+	assert_true(file_exists(path));
+	second = start_placed("slowly", 1, 2, NULL, job);
+	for (int i = 0; i < 1000 && file_exists(path); i++)
+		clock_pause(0.01);
+	assert_false(file_exists(path));
+	assert_int_equal(waitpid(first, NULL, 0), first);
+	assert_int_equal(waitpid(second, NULL, 0), second);
 }
 
 /* What the environment says. */
