@@ -370,12 +370,13 @@ static enum status open_next_file(struct corpus *corpus)
 	TRY(line_reader_open(&corpus->reader, path, LINE_LIMIT));
 	TRY(stream_read_ahead(line_reader_stream(corpus->reader), corpus_threads(corpus)));
 	TRY(line_reader_peek(corpus->reader, BEGINNING_BYTES, &beginning, &size));
-	TRY(input_check_encoding(corpus->path, beginning, size));
 	corpus->input = corpus->settings.input_form;
 	if (corpus->input == INPUT_AUTO) {
 		TRY(input_refuse_markup(corpus->path, beginning, size));
 		corpus->input = input_form_find(beginning, size);
 	}
+	if (corpus->input != INPUT_WARC) /* which holds pictures, too */
+		TRY(input_check_encoding(corpus->path, beginning, size));
 	corpus->gutenberg = (struct gutenberg){0};
 	if (corpus->input <= INPUT_GUTENBERG) {
 		TRY(find_text_form(corpus, beginning, size));

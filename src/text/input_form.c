@@ -57,6 +57,11 @@ enum status input_refuse_markup(const char *path, const char *beginning, size_t 
 	size_t begin = 0, end = size;
 
 	utf8_trim(beginning, &begin, &end);
+	if (size >= 11 && memcmp(beginning, "filedesc://", 11) == 0) {
+		enum status status = error_set(ERR_DATA, "'%s': an ARC file, WARC's predecessor, which is not read", path);
+		error_hint("convert it with `warcio recompress`");
+		return status;
+	}
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
 		size_t length = strlen(marks[i]);
 		if (end - begin < length || strncasecmp(beginning + begin, marks[i], length) != 0)

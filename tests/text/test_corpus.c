@@ -224,6 +224,23 @@ static void test_files_folders_and_documents(void **state)
 	buffer_release(&got);
 }
 
+/* A crawl holds pictures beside its texts. */
+static void test_binary_records(void **state)
+{
+	(void)state;
+	struct buffer file = {0};
+	buffer_text(&file, "WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 40\r\n\r\n");
+	buffer_append(&file, (const char[40]){"HTTP/1.0 200\r\nContent-Type: image\r\n\r\n"}, 40);
+	buffer_text(&file, "\r\n\r\nWARC/1.0\r\nWARC-Type: response\r\nContent-Length: 3000\r\n\r\n");
+	for (int i = 0; i < 3000; i++)
+		buffer_char(&file, '\0');
+	buffer_text(&file, "\r\n\r\nWARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: 19\r\n\r\n"
+			   "This is its text.\n\n\r\n\r\n");
+	assert_int_equal(file.size > 3000, true);
+	reads(put("crawl", file.data, file.size), TEXT_FORM_AUTO, "This is its text.|\n");
+	buffer_release(&file);
+}
+
 static void test_same_document_same_hash(void **state)
 {
 	(void)state;
@@ -295,6 +312,9 @@ static void test_refused(void **state)
 	assert_non_null(strstr(error_last()->hint, "iconv"));
 	refuses(put("broken", "\x1f\x8b\x08\0\0\0\0\0\0\0\x4b", 11), ERR_DATA,
 	        "truncated gzip data: the file ends at byte 11");
+
+	refuses(put_text("arc", "filedesc://crawl.arc.gz 0.0.0.0 20140126 text/plain 76\n1 0 InternetArchive\n"), ERR_DATA,
+		"an ARC file");
 
 	snprintf(path, sizeof path, "%s/no-such-file", test_folder);
 	refuses(path, ERR_USAGE, "no-such-file");
@@ -449,6 +469,7 @@ int main(void)
 	        cmocka_unit_test(test_line_ends_and_odd_bytes),
 	        cmocka_unit_test(test_detection),
 	        cmocka_unit_test(test_files_folders_and_documents),
+	        cmocka_unit_test(test_binary_records),
 	        cmocka_unit_test(test_same_document_same_hash),
 	        cmocka_unit_test(test_fingerprint_follows_files),
 	        cmocka_unit_test(test_refused),
