@@ -11,6 +11,11 @@ static bool has(const char *line, size_t size, const char *words)
 	return memmem(line, size, words, strlen(words)) != NULL;
 }
 
+static bool starts(const char *line, size_t size, const char *prefix)
+{
+	return size >= strlen(prefix) && strncasecmp(line, prefix, strlen(prefix)) == 0;
+}
+
 /* "*** START OF THE PROJECT GUTENBERG EBOOK ... ***"; books of the nineties have the end of the small print.
  */
 static bool is_begin(const char *line, size_t size)
@@ -26,10 +31,9 @@ static bool is_end(const char *line, size_t size)
 {
 	if (size > 2 && line[0] == '*' && has(line, size, "END OF TH") && has(line, size, "GUTENBERG"))
 		return true;
-	return size > 10 && size < 200 &&
-	       (strncmp(line, "End of Project Gutenberg", 24) == 0 ||
-	        strncmp(line, "End of the Project Gutenberg", 28) == 0 ||
-	        strncmp(line, "End of The Project Gutenberg", 28) == 0);
+	return size < 200 && (starts(line, size, "End of Project Gutenberg") ||
+			      starts(line, size, "End of the Project Gutenberg") ||
+			      starts(line, size, "End of this Project Gutenberg"));
 }
 
 size_t gutenberg_begin(const char *beginning, size_t size)
@@ -56,11 +60,6 @@ static bool is_blank(const char *line, size_t size)
 		if (!isspace((unsigned char)line[i]))
 			return false;
 	return true;
-}
-
-static bool starts(const char *line, size_t size, const char *prefix)
-{
-	return size >= strlen(prefix) && strncasecmp(line, prefix, strlen(prefix)) == 0;
 }
 
 /* Who made the file, in the paragraphs before the book. */
