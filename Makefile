@@ -6,6 +6,7 @@
 #   make demo             the main job on a small invented world; CORPUS=path on your own text
 #   make install          program, man pages, completion, recipes, below PREFIX (/usr/local) and DESTDIR
 #   make deps             installs missing Debian packages
+#   make test-gpu         CUDA=1, on a machine with a GPU: every operation against float64, curves, compute-sanitizer
 #   make test-sanitizers  all tests under the address, undefined and thread sanitizers, one after the other
 #   make fuzz             feeds made-up bytes to every parser under the address and undefined sanitizers (clang):
 #                         FUZZ_SECONDS=60 each, or FUZZ_RUNS=executions each; TESTS=pattern for some of them;
@@ -104,7 +105,8 @@ EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(sort $(wil
 	$(patsubst src/backend/%.cu,$(BUILD)/emulated/%.o,$(CUDA_KERNELS)) \
 	$(patsubst tests/cuda/emulation/%.cc,$(BUILD)/emulated/device/%.o,$(sort $(wildcard tests/cuda/emulation/*.cc))) \
 	$(patsubst tests/cuda/emulation/%.cu,$(BUILD)/emulated/device/%.cu.o,$(sort $(wildcard tests/cuda/emulation/*.cu)))
-TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(filter-out tests/long/%,$(wildcard tests/*/test_*.c))))
+TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(filter-out tests/long/% tests/gpu/%,$(wildcard tests/*/test_*.c))))
+GPU_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/gpu/test_*.c)))
 LONG_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/long/test_*.c)))
 RUN_PROGRAMS = $(foreach program,$(TEST_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
 RUN_LONG = $(foreach program,$(LONG_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
@@ -126,7 +128,7 @@ FUZZ_BUILD = CC=clang OPTIMISE=-O2 SANITIZE=fuzzer-no-link,address,undefined \
 FUZZ_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/*.c)))
 RUN_FUZZ = $(foreach program,$(FUZZ_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
 
-.PHONY: all deps test run-tests test-long run-long test-sanitizers fuzz run-fuzz fuzz-coverage run-fuzz-coverage demo install format clean
+.PHONY: all deps test test-gpu gpu-programs run-tests test-long run-long test-sanitizers fuzz run-fuzz fuzz-coverage run-fuzz-coverage demo install format clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -267,6 +269,17 @@ run-long: $(BUILD)/bertc $(RUN_LONG)
 		echo "== $$script"; BUILD=$(BUILD) BERTC=$(BUILD)/bertc sh $$script || { echo "FAIL $$script"; failed=1; }; \
 	done; \
 	exit $$failed
+
+test-gpu:
+	@$(MAKE) --no-print-directory CUDA=1 gpu-programs
+	@BUILD=$(BUILD) sh tests/gpu/run.sh
+
+gpu-programs: $(BUILD)/bertc $(GPU_PROGRAMS) $(BUILD)/bench/step $(BUILD)/demo/world
+
+$(BUILD)/tests/gpu/%: tests/gpu/%.c $(BUILD)/libbertc.a $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(SAY) test $<
+	$(COMPILE) -Itests -Itests/backend $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a -lcmocka $(LDLIBS)
 
 # Without WERROR: instrumented code looks different to the compiler, and some of its warnings are then mistaken.
 test-sanitizers: deps

@@ -1,7 +1,9 @@
 /* Whole training steps, for comparison with a peer on the same shapes or the same batches.
  *
- *   step CONFIG.json|SIZE fp32|bf16 THREADS SEQUENCES LENGTH     sequences of LENGTH random words
- *   step CONFIG.json|SIZE fp32|bf16 THREADS BATCHES.safetensors  batches of real text (dev/dump_batches), by turns
+ *   step CONFIG.json|SIZE PRECISION THREADS SEQUENCES LENGTH     sequences of LENGTH random words
+ *   step CONFIG.json|SIZE PRECISION THREADS BATCHES.safetensors  batches of real text (dev/dump_batches), by turns
+ *
+ * PRECISION is fp32 or bf16; on a GPU (BERTC_DEVICE=cuda) tf32 and fp16 too.
  *
  * Reads numbers from standard input; for each number N runs N steps (forward, loss, backward, clipping, AdamW, dropout
  * 0.1) and prints the seconds of each on one line. Build: make build/bench/step
@@ -113,8 +115,12 @@ static enum status bench(int argc, char **argv)
 	if (config.vocab_size == 0)
 		config.vocab_size = 30522;
 	TRY(pool_create(&pool, atoi(argv[3])));
-	enum dtype dtype = strcmp(argv[2], "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32;
-	TRY(backend_open(&be, &(struct backend_settings){.device = "cpu", .dtype = dtype, .pool = pool}));
+	enum dtype dtype = strcmp(argv[2], "bf16") == 0 ? DTYPE_BF16 : strcmp(argv[2], "fp16") == 0 ? DTYPE_F16 : DTYPE_F32;
+	const char *device = getenv("BERTC_DEVICE");
+	TRY(backend_open(&be, &(struct backend_settings){.device = device ? device : "cpu",
+							 .dtype = dtype,
+							 .tf32 = strcmp(argv[2], "tf32") == 0,
+							 .pool = pool}));
 	if (argc > 5)
 		TRY(rehearsal_batch(&one, &config, atoi(argv[4]), atoi(argv[5]), false));
 	else

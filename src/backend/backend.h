@@ -121,6 +121,7 @@ struct backend {
 	const char *name;                 /* "cpu" */
 	const char *description;          /* "oneDNN 2.6.3, AMX, 2 threads" for the settings table */
 	const char *numerics;             /* what its bits depend on: "oneDNN 2.6.3, AMX bf16"; not on threads */
+	bool queues;                      /* operations return before they are done */
 	enum dtype dtype;                 /* of activations */
 	enum dtype master_dtype;          /* of master weights, gradients, moments: F32, or F64 on ref */
 	const struct backend_functions *functions;

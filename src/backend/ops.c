@@ -276,8 +276,9 @@ static double product_flops(struct extent m, struct extent n, struct extent k)
 static double score_flops(const struct batch *batch, struct extent width)
 {
 	double sum = 0;
+	const int32_t *starts = batch->host_starts ? batch->host_starts : batch->starts;
 	for (int32_t s = 0; s < batch->sequence_count; s++) {
-		double length = batch->starts[s + 1] - batch->starts[s];
+		double length = starts[s + 1] - starts[s];
 		sum += 2 * length * length * (double)width.size;
 	}
 	return sum;

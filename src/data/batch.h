@@ -27,6 +27,7 @@ struct batch {
 	int32_t *prediction_rows; /* [P] token index of each masked position, ascending */
 	int32_t *prediction_labels; /* [P] original ids */
 	float *prediction_weights;  /* [P] 1, or what a static instance file says */
+	const int32_t *host_starts; /* of a batch on a GPU: `starts` where the host can read it; else NULL */
 	int32_t *id_order; /* [T] token indices sorted by (id, index): embed_bwd adds each row once */
 };
 

@@ -239,6 +239,7 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 	*be = (struct backend){.name = "cuda",
 			       .description = state->description,
 			       .numerics = state->numerics,
+			       .queues = true,
 			       .dtype = settings->dtype,
 			       .master_dtype = DTYPE_F32,
 			       .functions = &functions,

@@ -222,5 +222,6 @@ void cuda_upload(struct replica *replica, const struct batch *host, struct batch
 	device->prediction_rows = (int32_t *)(at + offsets[7]);
 	device->prediction_labels = (int32_t *)(at + offsets[8]);
 	device->prediction_weights = (float *)(at + offsets[9]);
+	device->host_starts = (const int32_t *)(slot->pinned + offsets[4]);
 	device->id_order = (int32_t *)(at + offsets[10]);
 }

@@ -1,0 +1,72 @@
+/* All cases of tests/backend on the CUDA back end: shared by the tests on the emulated device and those on a GPU. */
+#ifndef TESTS_CUDA_EACH_OPERATION_H
+#define TESTS_CUDA_EACH_OPERATION_H
+
+#include <time.h>
+#include "test.h"
+#include "cases.h"
+#include "check.h"
+#include "operations.h"
+
+struct operation_run {
+	enum dtype dtype;
+	bool tf32;
+	const char *const *lines;
+	int count;
+	void (*before)(int number); /* each case, or NULL */
+};
+
+static inline bool has_operation(const struct backend *be, const char *line)
+{
+	static const struct {
+		const char *name;
+		size_t at;
+	} table[] = {
+#define ROW(name) {#name " ", offsetof(struct operations, name)}
+		ROW(embed_fwd), ROW(embed_bwd), ROW(linear_fwd), ROW(linear_gelu_fwd), ROW(linear_norm_fwd), ROW(norm_bwd),
+		ROW(linear_bwd), ROW(attention_fwd), ROW(attention_bwd), ROW(gather_fwd), ROW(gather_bwd), ROW(vocab_xent),
+		ROW(vocab_topk), ROW(xent), ROW(sumsq_finite), ROW(adamw), ROW(lamb_norms), ROW(lamb_apply),
+	};
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (strncmp(line, table[i].name, strlen(table[i].name)) == 0)
+			return *(void *const *)(const void *)((const char *)be->operations + table[i].at) != NULL;
+	return false;
+}
+
+/* Fails the test if any result is beyond its limit, or other when run again. BERTC_TEST_CASES=norm_bwd: only lines that
+ * begin so. */
+static inline void run_operations(const struct operation_run *run)
+{
+	struct pool *pool, *ref_pool;
+	struct backend *ref = open_backend("ref", DTYPE_F64, 0, &ref_pool), *be;
+	or_abort(pool_create(&pool, 1));
+	or_abort(backend_open(&be, &(struct backend_settings){
+					   .device = "cuda", .dtype = run->dtype, .tf32 = run->tf32, .pool = pool}));
+	struct checker k = {.backend = be, .tf32 = run->tf32};
+	struct replica replica;
+	open_reference_replica(ref, &replica);
+	const char *only = getenv("BERTC_TEST_CASES");
+	int done = 0;
+	for (int i = 0; i < run->count; i++) {
+		struct test_case c;
+		if ((only && strncmp(run->lines[i], only, strlen(only)) != 0) || !has_operation(be, run->lines[i]))
+			continue;
+		case_create(&c, run->lines[i], run->dtype, &replica);
+		case_expect(&c, ref);
+		if (run->before)
+			run->before(i);
+		check_case(&k, &c);
+		case_release(&c);
+		done++;
+	}
+	print_margins(&k, run->tf32 ? "tf32" : dtype_names[run->dtype]);
+	ref->functions->replica_release(&replica);
+	backend_close(be);
+	backend_close(ref);
+	pool_free(pool);
+	pool_free(ref_pool);
+	assert_int_equal(k.failures, 0);
+	assert_true(done > 0);
+}
+
+#endif
