@@ -80,6 +80,8 @@ static size_t scratch_lay_out(const struct cuda_state *state, const struct shape
 	s->gemm_bytes = state->major >= 9 ? (size_t)64 << 20 : (size_t)32 << 20;
 	s->gemm = arena_take(&arena, s->gemm_bytes);
 	s->parts = arena_take(&arena, (size_t)(ROW_PARTS * s->part_floats) * sizeof(float));
+	int64_t sums = limits->training ? (int64_t)limits->batch.sequences * 3 * limits->hidden : 0;
+	s->attention_sums = arena_take(&arena, (size_t)sums * sizeof(float));
 	return arena.used;
 }
 
@@ -111,6 +113,7 @@ static enum status cuda_replica_create(struct backend *be, struct replica *repli
 	}
 	struct cuda_replica *state;
 	enum status status;
+	TRY(cuda_attention_check(be->state, limits));
 	TRY_GOTO(memory_new(&state, 1, sizeof(*state), "a replica"), fail);
 	replica->state = state;
 	void *memory;
@@ -183,6 +186,8 @@ static const struct operations operations = {
 	.linear_gelu_fwd = cuda_linear_gelu_fwd,
 	.linear_bwd = cuda_linear_bwd,
 	.linear_norm_fwd = cuda_linear_norm_fwd,
+	.attention_fwd = cuda_attention_fwd,
+	.attention_bwd = cuda_attention_bwd,
 	.gather_fwd = cuda_gather_fwd,
 	.gather_bwd = cuda_gather_bwd,
 };
@@ -202,6 +207,7 @@ static enum status find_device(struct cuda_state *state, struct cudaDeviceProp *
 		return cuda_error(error, "cudaGetDeviceCount");
 	state->major = properties->major;
 	state->minor = properties->minor;
+	state->shared_limit = properties->sharedMemPerBlockOptin;
 	state->processors = properties->multiProcessorCount;
 	snprintf(state->name, sizeof(state->name), "%.63s", properties->name);
 	if (state->major > OLDEST_MAJOR || (state->major == OLDEST_MAJOR && state->minor >= OLDEST_MINOR))

@@ -111,6 +111,45 @@ cudaError_t kernel_columns(cudaStream_t stream, const struct kernel_columns *a);
 cudaError_t kernel_add_parts(cudaStream_t stream, const float *parts, int64_t part_count, int64_t stride, int64_t columns,
 			     float *out, bool overwrite);
 
+/* Attention: what its kernels are told. Activations are rows of bf16, f16 or f32; columns as in ops.h. */
+struct kernel_attention {
+	const int32_t *starts;   /* [sequences + 1]; a sequence that does not grow is empty */
+	const int32_t *order;    /* [sequences] in which sequences are taken, or NULL; an entry >= sequences is none */
+	const uint32_t *samples; /* [sequences] */
+	int32_t sequences, heads, hidden;
+	int32_t longest;         /* no sequence is longer */
+	int64_t tokens;          /* columns of lse */
+	float scale;             /* of scores */
+	uint32_t threshold;      /* of dropout; 0: none */
+	uint32_t site;
+	float dropout_scale;
+	const struct scalars *scalars; /* seed */
+	const void *qkv;
+	void *y;                 /* forward: out */
+	float *lse;              /* forward: out, may be NULL */
+	const void *dy;          /* backward */
+	void *dqkv;              /* backward: out */
+	float *sums;             /* backward: out (sequences, 3 hidden), column sums of dqkv; may be NULL */
+};
+
+/* With matrix instructions, for bf16 and f16 and heads of 32, 64 or 128 columns. Each needs shared memory for a block. */
+bool kernel_attention_has(enum dtype dtype, int32_t head_size);
+/* attention_fwd.cu */
+size_t kernel_attention_fwd_shared(int32_t head_size);
+cudaError_t kernel_attention_fwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
+/* attention_bwd.cu: a block has one head of a whole sequence. */
+size_t kernel_attention_bwd_shared(int32_t head_size, int32_t longest);
+cudaError_t kernel_attention_bwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
+/* attention_bwd_long.cu: for sequences that are too long for that; leaves `sums` to kernel_attention_sums. */
+size_t kernel_attention_bwd_long_shared(int32_t head_size, int32_t longest);
+cudaError_t kernel_attention_bwd_long(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
+/* attention_any.cu: without, for any type and heads of up to 256 columns; leaves `sums` to kernel_attention_sums. */
+#define ATTENTION_HEAD_LIMIT 256
+size_t kernel_attention_any_shared(int32_t head_size);
+cudaError_t kernel_attention_any_fwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
+cudaError_t kernel_attention_any_bwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
+cudaError_t kernel_attention_sums(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a);
+
 #ifdef __cplusplus
 }
 #endif

@@ -26,6 +26,7 @@ struct cuda_state {
 	int next_stage;
 	struct gemm *gemm;
 	bool tf32;
+	size_t shared_limit; /* bytes of shared memory that a block may have */
 	/* The first call that failed: operations cannot return it, cuda_synchronize does. */
 	cudaError_t failed;
 	const char *failed_call;
@@ -47,6 +48,7 @@ struct cuda_scratch {
 	size_t gemm_bytes;
 	float *parts;              /* (ROW_PARTS, part_floats): partial sums over rows */
 	int64_t part_floats;
+	float *attention_sums;     /* (sequences, 3H): column sums of dqkv of each sequence */
 };
 
 /* replica->state. */
@@ -111,6 +113,10 @@ void cuda_linear_fwd(struct replica *r, const struct linear_fwd *a);
 void cuda_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a);
 void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a);
 void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
+/* Whether there are kernels for heads of this size on this GPU. */
+MUST_USE enum status cuda_attention_check(const struct cuda_state *state, const struct shape_limits *limits);
+void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a);
+void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a);
 void cuda_gather_fwd(struct replica *r, const struct gather_fwd *a);
 void cuda_gather_bwd(struct replica *r, const struct gather_bwd *a);
 

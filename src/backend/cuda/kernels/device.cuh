@@ -359,6 +359,19 @@ DEVICE float gelu_derivative(enum activation activation, float x)
 	return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456080286536f * (1 + 3 * 0.044715f * x * x);
 }
 
+/* 2^x to 2 units in the last place, by the special function unit; results below 2^-126 become 0. */
+DEVICE float exp2_approximate(float x)
+{
+#ifdef __CUDACC__
+	float y;
+	asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+	return y;
+#else
+	float y = exp2f(x);
+	return y < 1.17549435e-38f ? 0 : y;
+#endif
+}
+
 /* ---- Matrix instructions ----
  *
  * c (16,8) += a (16,K) b (K,8), fp32 sums, fragments over the lanes of a warp as the PTX manual has them. With group =

@@ -1,0 +1,87 @@
+/* Attention: which kernels serve a call.
+ *
+ *   forward    matrix kernel for bf16 and f16 with heads of 32, 64 or 128 columns, else the general one
+ *   backward   as long as a block can hold all queries' gradients of a head: one block for each head of each sequence;
+ *              for longer sequences two kernels, the second computing scores again; else the general ones
+ *
+ * The choice depends on type, head size, longest sequence and the GPU's shared memory alone. Bias gradients are column sums
+ * of each sequence, added in the order of the sequences. */
+#include "backend/cuda/state.h"
+
+#include <math.h>
+#include "backend/dropout.h"
+
+static struct kernel_attention arguments(const struct replica *r, const struct batch *batch, const struct dropout *dropout,
+					 int32_t heads, const struct tensor *qkv, const struct tensor *lse)
+{
+	int32_t hidden = (int32_t)(qkv->columns / 3);
+	return (struct kernel_attention){
+		.starts = batch->starts,
+		.samples = batch->samples,
+		.sequences = batch->sequence_count,
+		.heads = heads,
+		.hidden = hidden,
+		.longest = batch->longest,
+		.tokens = lse->columns,
+		.scale = (float)(1 / sqrt((double)hidden / heads)),
+		.threshold = dropout_threshold(dropout->p),
+		.site = dropout->site,
+		.dropout_scale = (float)dropout_scale(dropout->p),
+		.scalars = r->scalars,
+		.qkv = qkv->data,
+		.lse = lse->data,
+	};
+}
+
+void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a)
+{
+	struct kernel_attention k = arguments(r, a->batch, &a->dropout, a->heads, &a->qkv, &a->lse);
+	k.y = a->y.data;
+	enum dtype dtype = a->qkv.dtype;
+	int32_t head_size = k.hidden / k.heads;
+	if (kernel_attention_has(dtype, head_size) && kernel_attention_fwd_shared(head_size) <= cuda_state(r)->shared_limit)
+		cuda_run(r, kernel_attention_fwd(cuda_stream(r), dtype, &k), "attention_fwd");
+	else
+		cuda_run(r, kernel_attention_any_fwd(cuda_stream(r), dtype, &k), "attention_fwd");
+}
+
+void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
+{
+	struct kernel_attention k = arguments(r, a->batch, &a->dropout, a->heads, &a->qkv, &a->lse);
+	k.y = a->y.data;
+	k.dy = a->dy.data;
+	k.dqkv = a->dqkv.data;
+	k.sums = a->bias ? cuda_scratch(r)->attention_sums : NULL;
+	enum dtype dtype = a->qkv.dtype;
+	int32_t head_size = k.hidden / k.heads;
+	cudaStream_t stream = cuda_stream(r);
+	size_t limit = cuda_state(r)->shared_limit;
+	bool matrix = kernel_attention_has(dtype, head_size), summed = false;
+	if (matrix && kernel_attention_bwd_shared(head_size, k.longest) <= limit) {
+		cuda_run(r, kernel_attention_bwd(stream, dtype, &k), "attention_bwd");
+		summed = true;
+	} else if (matrix && kernel_attention_bwd_long_shared(head_size, k.longest) <= limit) {
+		cuda_run(r, kernel_attention_bwd_long(stream, dtype, &k), "attention_bwd");
+	} else {
+		cuda_run(r, kernel_attention_any_bwd(stream, dtype, &k), "attention_bwd");
+	}
+	if (!a->bias)
+		return;
+	if (!summed)
+		cuda_run(r, kernel_attention_sums(stream, dtype, &k), "attention_bwd");
+	cuda_run(r,
+		 kernel_add_parts(stream, k.sums, k.sequences, 3 * (int64_t)k.hidden, 3 * (int64_t)k.hidden, a->bias->gradient.data,
+				  a->overwrite),
+		 "attention_bwd");
+}
+
+enum status cuda_attention_check(const struct cuda_state *state, const struct shape_limits *limits)
+{
+	int32_t size = limits->hidden / limits->heads;
+	if (size <= ATTENTION_HEAD_LIMIT && kernel_attention_any_shared(size) <= state->shared_limit)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "attention heads of %d columns are more than the kernels for '%s' take", size,
+				       state->name);
+	error_hint("give --device cpu, or a model with more heads: 64 columns each are usual, and fastest");
+	return status;
+}

@@ -1,0 +1,249 @@
+/* What the attention kernels share: tiles of rows in shared memory, their fragments, dropout's bits and the way out.
+ *
+ * A tile holds rows of D elements in chunks of 16 bytes, laid so that the eight rows that ldmatrix reads at once, or
+ * that a warp writes at once, lie in different banks. Letters of fragments are those of the PTX manual, mma.m16n8k16:
+ * lane = 4 g + t; an accumulator c[4] is (row g, columns 2t, 2t+1), (row g + 8, columns 2t, 2t+1).
+ */
+#ifndef BACKEND_CUDA_KERNELS_ATTENTION_CUH
+#define BACKEND_CUDA_KERNELS_ATTENTION_CUH
+
+#include "backend/cuda/kernels/device.cuh"
+
+/* Bytes of a row of a tile: swizzled ones have no padding. */
+constexpr int row_bytes(int size)
+{
+	return (size % 64 == 0 ? size / 8 : size / 8 | 1) * 16;
+}
+template <int D> struct tile_row {
+	static constexpr int bytes = row_bytes(D);
+};
+
+/* Chunk of 16 bytes of a tile: rows of 128 or 256 bytes are swizzled, others padded to an odd number of chunks. */
+template <int D> DEVICE int tile_chunk(int row, int chunk)
+{
+	if (D % 64 == 0)
+		return row * (D / 8) + (chunk ^ (row & 7));
+	return row * (tile_row<D>::bytes / 16) + chunk;
+}
+
+/* Copies `rows` rows of D elements, `stride` elements apart, into a tile; rows from `valid` on become zero. The copy is
+ * under way when this returns: copy_commit, copy_wait. */
+template <int D, int THREADS, typename E>
+DEVICE void load_tile(void *tile, int rows, const E *from, int64_t stride, int valid)
+{
+	constexpr int chunks = D / 8;
+	for (int i = threadIdx.x; i < rows * chunks; i += THREADS) {
+		int row = i / chunks, chunk = i % chunks;
+		bool there = row < valid;
+		copy_async16(static_cast<char *>(tile) + tile_chunk<D>(row, chunk) * 16,
+			     from + (there ? row : 0) * stride + chunk * 8, there ? 16 : 0);
+	}
+}
+
+/* 16 x 16 elements whose corner is (row, chunk): for rows that are the fragment's own rows (A), or its k (B). */
+template <int D, bool TRANSPOSED>
+DEVICE void load_rows(uint32_t (&out)[4], const void *tile, int row, int chunk)
+{
+	int lane = lane_index();
+	const char *at = static_cast<const char *>(tile) + tile_chunk<D>(row + (lane & 15), chunk + (lane >> 4)) * 16;
+	if (TRANSPOSED)
+		load_matrices4_transposed(out, at);
+	else
+		load_matrices4(out, at);
+}
+
+/* The same with the two middle matrices exchanged: for rows that are A's k, or B's columns. */
+template <int D, bool TRANSPOSED>
+DEVICE void load_columns(uint32_t (&out)[4], const void *tile, int row, int chunk)
+{
+	int lane = lane_index();
+	const char *at = static_cast<const char *>(tile) +
+			 tile_chunk<D>(row + (lane & 7) + (lane >> 4) * 8, chunk + (lane >> 3 & 1)) * 16;
+	if (TRANSPOSED)
+		load_matrices4_transposed(out, at);
+	else
+		load_matrices4(out, at);
+}
+
+/* c += a b for two neighbouring tiles of eight columns; b as load_rows or load_columns give it. */
+template <typename E>
+DEVICE void multiply(float (&left)[4], float (&right)[4], const uint32_t (&a)[4],
+					 const uint32_t (&b)[4])
+{
+	mma16<E>(left, a, b);
+	mma16<E>(right, a, b + 2);
+}
+
+template <int D> struct head_size {
+	static constexpr int value = D;
+};
+
+/* One head of one sequence: what a block works on. */
+struct attention_head {
+	int start, length; /* tokens; length 0: nothing to do */
+	int head, sequence;
+	uint32_t sample;
+};
+
+DEVICE attention_head find_head(const struct kernel_attention &a, int sequence, int head)
+{
+	attention_head h = {0, 0, head, sequence, 0};
+	if (a.order)
+		h.sequence = a.order[sequence];
+	if (h.sequence < a.sequences) {
+		h.start = a.starts[h.sequence];
+		h.length = a.starts[h.sequence + 1] - h.start;
+		h.sample = a.samples[h.sequence];
+	}
+	return h;
+}
+
+/* What dropout's counters of a block have in common; threshold 0: no dropout. */
+struct attention_dropout {
+	uint64_t seed;
+	uint32_t threshold, site, sample, head;
+};
+
+DEVICE attention_dropout find_dropout(const struct kernel_attention &a, const attention_head &h)
+{
+	return {a.threshold ? a.scalars->seed : 0, a.threshold, a.site, h.sample, (uint32_t)h.head};
+}
+
+/* The fate of eight neighbouring keys of a query (backend/dropout.h): bit i is set if key + i stays. */
+DEVICE uint32_t dropout_bits(const attention_dropout &d, int query, int key)
+{
+	struct philox block = philox4x32(d.seed, dropout_attention_counter(d.head, (uint32_t)key), (uint32_t)query, d.site,
+					 d.sample, 7);
+	uint32_t bits = 0, threshold = d.threshold << 16; /* compared in the high half: the low half moves up, or is too small to matter */
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		bits |= (block.word[i] << 16) >= threshold ? 1u << (2 * i) : 0;
+		bits |= block.word[i] >= threshold ? 2u << (2 * i) : 0;
+	}
+	return bits;
+}
+
+/* The same for 16 queries and 64 keys in the fragments of q k': bit 8 (n % 4) + e of out[half][n / 4] belongs to element
+ * 2 half + e of key tile n. A lane makes the bits of 32 keys of one query: four calls of Philox for its 32 elements. */
+DEVICE void dropout_fragments(uint32_t (&out)[2][2], const attention_dropout &d, int query, int key)
+{
+	int lane = lane_index(), g = lane >> 2, t = lane & 3;
+	uint32_t mine = 0;
+#pragma unroll
+	for (int i = 0; i < 4; i++)
+		mine |= dropout_bits(d, query + (lane & 15), key + (lane >> 4) * 32 + 8 * i) << (8 * i);
+#pragma unroll
+	for (int half = 0; half < 2; half++)
+#pragma unroll
+		for (int side = 0; side < 2; side++)
+			out[half][side] = __shfl_sync(ALL_LANES, mine, g + 8 * half + 16 * side) >> (2 * t);
+}
+
+/* Lane t of four neighbours ends with element t of each: w[i] is then lane i's w[t]. */
+DEVICE void transpose_quad(uint32_t (&w)[4])
+{
+	int lane = lane_index();
+#pragma unroll
+	for (int step = 1; step <= 2; step *= 2) {
+		bool upper = lane & step;
+#pragma unroll
+		for (int i = 0; i < 2; i++) {
+			int low = step == 1 ? 2 * i : i, high = low + step;
+			uint32_t other = __shfl_xor_sync(ALL_LANES, upper ? w[low] : w[high], step);
+			if (upper)
+				w[low] = other;
+			else
+				w[high] = other;
+		}
+	}
+}
+
+/* Writes an accumulator of 16 rows and 8 TILES columns, times `factor`, to rows `stride` elements apart; only the first
+ * `valid` rows. Sixteen bytes a lane where the tiles come in fours. */
+template <typename E, int TILES>
+DEVICE void store_tile(E *to, int64_t stride, int valid, const float (&c)[TILES][4], float factor0,
+					   float factor1)
+{
+	int g = lane_index() >> 2, t = lane_index() & 3;
+#pragma unroll
+	for (int half = 0; half < 2; half++) {
+		float factor = half ? factor1 : factor0;
+		E *row = to + (g + 8 * half) * stride;
+		bool there = g + 8 * half < valid;
+#pragma unroll
+		for (int first = 0; first < TILES; first += 4) {
+			uint32_t w[4];
+#pragma unroll
+			for (int i = 0; i < 4 && first + i < TILES; i++)
+				w[i] = pack2<E>(c[first + i][2 * half] * factor, c[first + i][2 * half + 1] * factor);
+			if (TILES % 4 == 0) {
+				transpose_quad(w);
+				if (there)
+					store16(row + (first + t) * 8, {w[0], w[1], w[2], w[3]});
+			} else if (there) {
+#pragma unroll
+				for (int i = 0; i < 4 && first + i < TILES; i++)
+					*reinterpret_cast<uint32_t *>(row + (first + i) * 8 + 2 * t) = w[i];
+			}
+		}
+	}
+}
+
+/* Sums over the lanes of a fragment's column: in steps over half, quarter, eighth of the warp, halves of v are exchanged
+ * while there are any, and each lane goes on with its own. Returns the number of the first of what is left to the lane. */
+template <int COUNT, int STEP> DEVICE int sum_columns(float *v)
+{
+	if constexpr (STEP < 4) {
+		return 0;
+	} else if constexpr (COUNT == 1) {
+		v[0] += __shfl_xor_sync(ALL_LANES, v[0], STEP);
+		return sum_columns<1, STEP / 2>(v);
+	} else {
+		bool upper = lane_index() & STEP;
+#pragma unroll
+		for (int i = 0; i < COUNT / 2; i++) {
+			float other = __shfl_xor_sync(ALL_LANES, upper ? v[i] : v[i + COUNT / 2], STEP);
+			v[i] = (upper ? v[i + COUNT / 2] : v[i]) + other;
+		}
+		return (upper ? COUNT / 2 : 0) + sum_columns<COUNT / 2, STEP / 2>(v);
+	}
+}
+
+/* Adds the column sums of an accumulator, times `factor`, to `sums`: every element is some lane's own. */
+template <int TILES> DEVICE void add_column_sums(float *sums, const float (&c)[TILES][4], float factor)
+{
+	int lane = lane_index(), t = lane & 3;
+	float v[2 * TILES];
+#pragma unroll
+	for (int i = 0; i < 2 * TILES; i++)
+		v[i] = c[i / 2][i % 2] + c[i / 2][i % 2 + 2];
+	int first = sum_columns<2 * TILES, 16>(v);
+	constexpr int own = TILES >= 4 ? TILES / 4 : 1;
+#pragma unroll
+	for (int i = 0; i < own; i++)
+		if (int at = first + i; TILES >= 4 || (lane & 4) == 0)
+			sums[at / 2 * 8 + 2 * t + at % 2] += v[i] * factor;
+}
+
+/* Calls body(type, integral constant) with the types and head sizes that there are matrix kernels for. */
+template <typename T, typename F> static cudaError_t for_head_size(int size, F body)
+{
+	switch (size) {
+	case 32: return body(T(), head_size<32>());
+	case 64: return body(T(), head_size<64>());
+	case 128: return body(T(), head_size<128>());
+	default: return cudaErrorInvalidValue;
+	}
+}
+static inline bool is_head_size(int size)
+{
+	return size == 32 || size == 64 || size == 128;
+}
+template <typename F> static cudaError_t for_head(enum dtype dtype, int size, F body)
+{
+	return dtype == DTYPE_BF16 ? for_head_size<bf16>(size, body)
+	       : dtype == DTYPE_F16 ? for_head_size<f16>(size, body)
+				    : cudaErrorInvalidValue;
+}
+
+#endif

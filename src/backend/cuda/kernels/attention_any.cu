@@ -1,0 +1,330 @@
+/* Attention for what has no matrix kernel: fp32, and heads of any size up to 256. Arithmetic is fp32. A block of four
+ * warps has 16 rows of its own, four a warp, and walks the rows of the other side in tiles of 32, a row a lane:
+ *
+ *   forward      own queries, other side keys        dk, dv   own keys, other side queries
+ *   dq           own queries, other side keys
+ *
+ * Also the sums of dqkv's columns, where the kernel that made it has not summed them. */
+#include "backend/cuda/kernels/attention.cuh"
+
+namespace
+{
+enum { WARPS = 4, THREADS = WARP * WARPS, OWN = 4 /* rows of a warp */, ROWS = OWN * WARPS, OTHERS = 32 };
+
+/* PARTS: a row has at most 32 PARTS elements; the rest of a row in shared memory is zero. */
+template <int PARTS> struct any_rows {
+	static constexpr int stride = 32 * PARTS + 1; /* floats: lanes read the same column of 32 rows */
+
+	template <typename T>
+	static DEVICE void load(float *to, int rows, const T *from, int64_t row_stride, int valid, int columns)
+	{
+		for (int i = threadIdx.x; i < rows * 32 * PARTS; i += THREADS) {
+			int row = i / (32 * PARTS), column = i % (32 * PARTS);
+			to[row * stride + column] =
+				row < valid && column < columns ? to_float(from[row * row_stride + column]) : 0.f;
+		}
+	}
+
+	/* out[i] = own row i of the warp times the lane's row. */
+	static DEVICE void products(float (&out)[OWN], const float *own, const float *others, int columns)
+	{
+		const float *other = others + lane_index() * stride;
+#pragma unroll
+		for (int i = 0; i < OWN; i++)
+			out[i] = 0;
+		for (int c = 0; c < columns; c++) {
+			float x = other[c];
+#pragma unroll
+			for (int i = 0; i < OWN; i++)
+				out[i] = fmaf(own[i * stride + c], x, out[i]);
+		}
+	}
+
+	/* sum[i] += weights, a lane each, times the rows; of the sum lane l has columns l, l + 32, ... */
+	static DEVICE void add(float (&sum)[OWN][PARTS], const float (&weights)[OWN], const float *others)
+	{
+		for (int row = 0; row < OTHERS; row++) {
+			float x[PARTS];
+#pragma unroll
+			for (int p = 0; p < PARTS; p++)
+				x[p] = others[row * stride + lane_index() + 32 * p];
+#pragma unroll
+			for (int i = 0; i < OWN; i++) {
+				float w = __shfl_sync(ALL_LANES, weights[i], row);
+#pragma unroll
+				for (int p = 0; p < PARTS; p++)
+					sum[i][p] = fmaf(w, x[p], sum[i][p]);
+			}
+		}
+	}
+
+	template <typename T>
+	static DEVICE void store(T *to, int64_t row_stride, int valid, int columns, const float (&sum)[OWN][PARTS],
+				 const float (&factors)[OWN])
+	{
+#pragma unroll
+		for (int i = 0; i < OWN; i++)
+#pragma unroll
+			for (int p = 0; p < PARTS; p++)
+				if (int column = lane_index() + 32 * p; i < valid && column < columns)
+					to[i * row_stride + column] = from_float<T>(sum[i][p] * factors[i]);
+	}
+};
+
+/* What a block finds: its head, its rows. */
+struct any_place {
+	attention_head h;
+	int first, size; /* first of the block's rows; columns of a head */
+	int64_t stride;
+};
+
+DEVICE any_place find_place(const struct kernel_attention &a)
+{
+	int blocks = (a.longest + ROWS - 1) / ROWS, item = (int)blockIdx.x;
+	return {find_head(a, item / a.heads / blocks, item % a.heads), item / a.heads % blocks * ROWS, a.hidden / a.heads,
+		3 * (int64_t)a.hidden};
+}
+
+/* Whether the warp's query i and the lane's key stay, for 32 keys: bit i. Sixteen lanes make the bits of 8 keys each. */
+DEVICE uint32_t stay_with_keys(const attention_dropout &d, int query, int key)
+{
+	if (d.threshold == 0)
+		return ~0u;
+	int lane = lane_index();
+	uint32_t mine = dropout_bits(d, query + (lane & 3), key + (lane >> 2 & 3) * 8), bits = 0;
+#pragma unroll
+	for (int i = 0; i < OWN; i++)
+		bits |= (__shfl_sync(ALL_LANES, mine, i + (lane >> 3) * 4) >> (lane & 7) & 1) << i;
+	return bits;
+}
+
+template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) attention_any_fwd_kernel(struct kernel_attention a)
+{
+	using rows = any_rows<PARTS>;
+	float *q = reinterpret_cast<float *>(shared_start()), *k = q + ROWS * rows::stride, *v = k + OTHERS * rows::stride;
+	any_place at = find_place(a);
+	const attention_head &h = at.h;
+	if (at.first >= h.length)
+		return;
+	const T *from = static_cast<const T *>(a.qkv) + h.start * at.stride + h.head * at.size;
+	rows::load(q, ROWS, from + at.first * at.stride, at.stride, h.length - at.first, at.size);
+	attention_dropout dropout = find_dropout(a, h);
+	int warp = (int)threadIdx.x / WARP, query = at.first + OWN * warp;
+	float y[OWN][PARTS] = {}, largest[OWN], sum[OWN], factors[OWN];
+#pragma unroll
+	for (int i = 0; i < OWN; i++) {
+		largest[i] = -INFINITY;
+		sum[i] = 0;
+	}
+	for (int key = 0; key < h.length; key += OTHERS) {
+		__syncthreads();
+		rows::load(k, OTHERS, from + a.hidden + key * at.stride, at.stride, h.length - key, at.size);
+		rows::load(v, OTHERS, from + 2 * a.hidden + key * at.stride, at.stride, h.length - key, at.size);
+		__syncthreads();
+		float s[OWN];
+		rows::products(s, q + OWN * warp * rows::stride, k, at.size);
+		uint32_t stays = stay_with_keys(dropout, query, key);
+#pragma unroll
+		for (int i = 0; i < OWN; i++) {
+			s[i] = key + lane_index() < h.length ? s[i] * a.scale : -INFINITY;
+			float most = fmaxf(largest[i], warp_max(s[i])), correction = expf(largest[i] - most);
+			s[i] = expf(s[i] - most);
+			largest[i] = most;
+			sum[i] = sum[i] * correction + s[i];
+			s[i] = stays >> i & 1 ? s[i] : 0.f;
+#pragma unroll
+			for (int p = 0; p < PARTS; p++)
+				y[i][p] *= correction;
+		}
+		rows::add(y, s, v);
+	}
+#pragma unroll
+	for (int i = 0; i < OWN; i++) {
+		float total = warp_sum(sum[i]);
+		factors[i] = a.dropout_scale / total;
+		if (a.lse && lane_index() == 0 && query + i < h.length)
+			a.lse[h.head * a.tokens + h.start + query + i] = largest[i] + logf(total);
+	}
+	rows::store(static_cast<T *>(a.y) + (h.start + query) * (int64_t)a.hidden + h.head * at.size, a.hidden, h.length - query,
+		    at.size, y, factors);
+}
+
+/* lse and delta = dy y of the query `query`, for the warp together. */
+template <typename T>
+DEVICE void find_statistics(const struct kernel_attention &a, const any_place &at, int query, float *lse, float *delta)
+{
+	*lse = INFINITY; /* of a query that does not exist: probability 0 */
+	float sum = 0;
+	if (query < at.h.length) {
+		int64_t row = (at.h.start + query) * (int64_t)a.hidden + at.h.head * at.size;
+		for (int c = lane_index(); c < at.size; c += WARP)
+			sum = fmaf(to_float(static_cast<const T *>(a.dy)[row + c]), to_float(static_cast<const T *>(a.y)[row + c]),
+				   sum);
+		*lse = a.lse[at.h.head * a.tokens + at.h.start + query];
+	}
+	*delta = warp_sum(sum);
+}
+
+template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) attention_any_keys_kernel(struct kernel_attention a)
+{
+	using rows = any_rows<PARTS>;
+	float *k = reinterpret_cast<float *>(shared_start()), *v = k + ROWS * rows::stride, *q = v + ROWS * rows::stride,
+	      *dy = q + OTHERS * rows::stride, *lse = dy + OTHERS * rows::stride, *delta = lse + OTHERS;
+	any_place at = find_place(a);
+	const attention_head &h = at.h;
+	if (at.first >= h.length)
+		return;
+	const T *from = static_cast<const T *>(a.qkv) + h.start * at.stride + h.head * at.size;
+	const T *dy_from = static_cast<const T *>(a.dy) + h.start * (int64_t)a.hidden + h.head * at.size;
+	rows::load(k, ROWS, from + a.hidden + at.first * at.stride, at.stride, h.length - at.first, at.size);
+	rows::load(v, ROWS, from + 2 * a.hidden + at.first * at.stride, at.stride, h.length - at.first, at.size);
+	attention_dropout dropout = find_dropout(a, h);
+	int warp = (int)threadIdx.x / WARP, key = at.first + OWN * warp;
+	float dk[OWN][PARTS] = {}, dv[OWN][PARTS] = {};
+	for (int query = 0; query < h.length; query += OTHERS) {
+		__syncthreads();
+		rows::load(q, OTHERS, from + query * at.stride, at.stride, h.length - query, at.size);
+		rows::load(dy, OTHERS, dy_from + query * (int64_t)a.hidden, a.hidden, h.length - query, at.size);
+		for (int i = warp; i < OTHERS; i += WARPS) {
+			float power, mean;
+			find_statistics<T>(a, at, query + i, &power, &mean);
+			if (lane_index() == 0) {
+				lse[i] = power;
+				delta[i] = mean;
+			}
+		}
+		__syncthreads();
+		float s[OWN], dp[OWN];
+		rows::products(s, k + OWN * warp * rows::stride, q, at.size);
+		rows::products(dp, v + OWN * warp * rows::stride, dy, at.size);
+		uint32_t stays = dropout.threshold ? dropout_bits(dropout, query + lane_index(), key) >> (key & 7) : ~0u;
+#pragma unroll
+		for (int i = 0; i < OWN; i++) {
+			float p = key + i < h.length ? expf(s[i] * a.scale - lse[lane_index()]) : 0.f;
+			s[i] = stays >> i & 1 ? p : 0.f;
+			dp[i] = p * ((stays >> i & 1 ? dp[i] * a.dropout_scale : 0.f) - delta[lane_index()]);
+		}
+		rows::add(dv, s, dy);
+		rows::add(dk, dp, q);
+	}
+	float factors[OWN], dropout_factors[OWN];
+#pragma unroll
+	for (int i = 0; i < OWN; i++) {
+		factors[i] = a.scale;
+		dropout_factors[i] = a.dropout_scale;
+	}
+	T *out = static_cast<T *>(a.dqkv) + (h.start + key) * at.stride + h.head * at.size;
+	rows::store(out + a.hidden, at.stride, h.length - key, at.size, dk, factors);
+	rows::store(out + 2 * a.hidden, at.stride, h.length - key, at.size, dv, dropout_factors);
+}
+
+template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) attention_any_queries_kernel(struct kernel_attention a)
+{
+	using rows = any_rows<PARTS>;
+	float *q = reinterpret_cast<float *>(shared_start()), *dy = q + ROWS * rows::stride, *k = dy + ROWS * rows::stride,
+	      *v = k + OTHERS * rows::stride;
+	any_place at = find_place(a);
+	const attention_head &h = at.h;
+	if (at.first >= h.length)
+		return;
+	const T *from = static_cast<const T *>(a.qkv) + h.start * at.stride + h.head * at.size;
+	const T *dy_from = static_cast<const T *>(a.dy) + (h.start + at.first) * (int64_t)a.hidden + h.head * at.size;
+	rows::load(q, ROWS, from + at.first * at.stride, at.stride, h.length - at.first, at.size);
+	rows::load(dy, ROWS, dy_from, a.hidden, h.length - at.first, at.size);
+	attention_dropout dropout = find_dropout(a, h);
+	int warp = (int)threadIdx.x / WARP, query = at.first + OWN * warp;
+	float dq[OWN][PARTS] = {}, lse[OWN], delta[OWN], factors[OWN];
+#pragma unroll
+	for (int i = 0; i < OWN; i++) {
+		find_statistics<T>(a, at, query + i, &lse[i], &delta[i]);
+		factors[i] = a.scale;
+	}
+	for (int key = 0; key < h.length; key += OTHERS) {
+		__syncthreads();
+		rows::load(k, OTHERS, from + a.hidden + key * at.stride, at.stride, h.length - key, at.size);
+		rows::load(v, OTHERS, from + 2 * a.hidden + key * at.stride, at.stride, h.length - key, at.size);
+		__syncthreads();
+		float s[OWN], dp[OWN];
+		rows::products(s, q + OWN * warp * rows::stride, k, at.size);
+		rows::products(dp, dy + OWN * warp * rows::stride, v, at.size);
+		uint32_t stays = stay_with_keys(dropout, query, key);
+#pragma unroll
+		for (int i = 0; i < OWN; i++) {
+			float p = key + lane_index() < h.length ? expf(s[i] * a.scale - lse[i]) : 0.f;
+			s[i] = p * ((stays >> i & 1 ? dp[i] * a.dropout_scale : 0.f) - delta[i]);
+		}
+		rows::add(dq, s, k);
+	}
+	rows::store(static_cast<T *>(a.dqkv) + (h.start + query) * at.stride + h.head * at.size, at.stride, h.length - query,
+		    at.size, dq, factors);
+}
+
+/* sums (sequences, 3 hidden): column sums of dqkv's rows of a sequence; a thread has one column. */
+template <typename T> __global__ void attention_sums_kernel(struct kernel_attention a)
+{
+	int sequence = (int)blockIdx.y, column = (int)(blockIdx.x * blockDim.x + threadIdx.x), columns = 3 * a.hidden;
+	if (column >= columns)
+		return;
+	const T *from = static_cast<const T *>(a.dqkv) + column;
+	float sum = 0;
+	for (int row = a.starts[sequence]; row < a.starts[sequence + 1]; row++)
+		sum += to_float(from[row * (int64_t)columns]);
+	a.sums[sequence * (int64_t)columns + column] = sum;
+}
+
+/* With `own` arrays of own rows and two of others. */
+template <int PARTS> constexpr size_t any_bytes(int own)
+{
+	return (size_t)((own * ROWS + 2 * OTHERS) * any_rows<PARTS>::stride + 2 * OTHERS) * sizeof(float);
+}
+
+cudaError_t start_any(void (*kernel)(struct kernel_attention), size_t shared, const struct kernel_attention &a, cudaStream_t stream)
+{
+	cudaError_t error = allow_shared(kernel, shared);
+	unsigned blocks = blocks_of(a.longest, ROWS) * (unsigned)a.heads * (unsigned)a.sequences;
+	return error != cudaSuccess ? error : launch(kernel, blocks, THREADS, shared, stream, a);
+}
+
+/* Calls body(type, head_size of parts of 32 columns). */
+template <typename F> cudaError_t for_parts(enum dtype dtype, int size, F body)
+{
+	return for_dtype(dtype, [&](auto type) {
+		return size <= 64    ? body(type, head_size<2>())
+		       : size <= 128 ? body(type, head_size<4>())
+		       : size <= 256 ? body(type, head_size<8>())
+				     : cudaErrorInvalidValue;
+	});
+}
+} // namespace
+
+extern "C" cudaError_t kernel_attention_any_fwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a)
+{
+	return for_parts(dtype, a->hidden / a->heads, [&](auto type, auto parts) {
+		using T = decltype(type);
+		return start_any(attention_any_fwd_kernel<T, parts.value>, any_bytes<parts.value>(1), *a, stream);
+	});
+}
+
+extern "C" cudaError_t kernel_attention_any_bwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a)
+{
+	return for_parts(dtype, a->hidden / a->heads, [&](auto type, auto parts) {
+		using T = decltype(type);
+		constexpr size_t shared = any_bytes<parts.value>(2);
+		cudaError_t error = start_any(attention_any_keys_kernel<T, parts.value>, shared, *a, stream);
+		return error != cudaSuccess ? error
+					    : start_any(attention_any_queries_kernel<T, parts.value>, shared, *a, stream);
+	});
+}
+
+extern "C" size_t kernel_attention_any_shared(int32_t head_size)
+{
+	return head_size <= 64 ? any_bytes<2>(2) : head_size <= 128 ? any_bytes<4>(2) : any_bytes<8>(2);
+}
+
+extern "C" cudaError_t kernel_attention_sums(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a)
+{
+	return for_dtype(dtype, [&](auto x) {
+		return launch(attention_sums_kernel<decltype(x)>, dim3(blocks_of(3 * a->hidden, 128), (unsigned)a->sequences), 128, 0,
+			      stream, *a);
+	});
+}

@@ -1,0 +1,168 @@
+/* Backward attention where a block has one head of one sequence to itself: 8 warps of 16 keys, block of keys after block
+ * of keys, each walking the queries in tiles of 64, two in flight; ds' meets k through shared memory. dq is summed in shared
+ * memory, in fragments that always belong to the same thread, in the order of the keys: no sum depends on the order in
+ * which anything runs. A sequence of up to 128 tokens is one block of keys, and dq goes straight out. */
+#include "backend/cuda/kernels/attention_bwd.cuh"
+
+namespace
+{
+/* Of a tile of 64 queries each warp of eight has 16 and half the columns. */
+template <typename E, int D>
+DEVICE void multiply_queries(float (&dq)[D / 16][4], const char *ds, const char *k, int keys)
+{
+	int warp = (int)(threadIdx.x) / 32;
+	for (int row = 0; row < keys; row += 16) {
+		uint32_t left[4], right[4];
+		load_columns<64, true>(left, ds, row, warp % 4 * 2);
+#pragma unroll
+		for (int n = 0; n < D / 16; n += 2) {
+			load_rows<D, true>(right, k, row, warp / 4 * (D / 16) + n);
+			multiply<E>(dq[n], dq[n + 1], left, right);
+		}
+	}
+}
+
+/* Column sums of the warps' parts, in the order of the warps; 0 without any. */
+template <int D, int WARPS> DEVICE void store_sums(const struct kernel_attention &a, const attention_head &h, const float *sums)
+{
+	if (!a.sums || h.sequence >= a.sequences)
+		return;
+	__syncthreads();
+	for (int i = threadIdx.x; i < 3 * D; i += blockDim.x) {
+		float sum = 0;
+		for (int warp = 0; warp < WARPS; warp++)
+			sum += sums[warp * 3 * D + i];
+		a.sums[((int64_t)h.sequence * 3 + i / D) * a.hidden + h.head * D + i % D] = sum;
+	}
+}
+
+template <typename E, int D> __global__ void __launch_bounds__(256, 1) attention_bwd_kernel(struct kernel_attention a)
+{
+	constexpr int WARPS = 8, THREADS = 32 * WARPS, HALF = D / 16;
+	using layout = backward_layout<D, WARPS, true>;
+	char *shared = reinterpret_cast<char *>(shared_start());
+	int room = (a.longest + QUERIES - 1) / QUERIES * QUERIES;
+	float *sums = reinterpret_cast<float *>(shared + layout::sums), *lse = reinterpret_cast<float *>(shared + layout::lse),
+	      *delta = lse + room;
+	int warp = (int)(threadIdx.x) / 32, lane = lane_index();
+
+	int item = (int)(blockIdx.x);
+	attention_head h = find_head(a, item / a.heads, item % a.heads);
+	if (h.length <= 0) {
+		store_sums<D, 0>(a, h, nullptr);
+		return;
+	}
+	int64_t stride = 3 * (int64_t)(a.hidden), y_stride = a.hidden;
+	const E *q = static_cast<const E *>(a.qkv) + h.start * stride + h.head * D, *k = q + a.hidden, *v = k + a.hidden;
+	const E *dy = static_cast<const E *>(a.dy) + h.start * y_stride + h.head * D;
+	E *dq_out = static_cast<E *>(a.dqkv) + h.start * stride + h.head * D, *dk_out = dq_out + a.hidden,
+	  *dv_out = dk_out + a.hidden;
+	attention_dropout dropout = find_dropout(a, h);
+
+	load_tile<D, THREADS>(shared + layout::q, QUERIES, q, stride, h.length);
+	load_tile<D, THREADS>(shared + layout::dy, QUERIES, dy, y_stride, h.length);
+	load_tile<D, THREADS>(shared + layout::k, layout::keys, k, stride, h.length);
+	load_tile<D, THREADS>(shared + layout::v, layout::keys, v, stride, h.length);
+	copy_commit();
+	int query_tiles = (h.length + QUERIES - 1) / QUERIES, key_blocks = (h.length + layout::keys - 1) / layout::keys;
+	load_statistics<E, D, THREADS>(a, h, lse, delta, 0, query_tiles * QUERIES);
+	for (int i = threadIdx.x; i < WARPS * 3 * D; i += THREADS)
+		sums[i] = 0;
+
+	float4 *dq_sum = reinterpret_cast<float4 *>(delta + room) + warp * HALF * 32 + lane; /* the thread's own */
+	int buffer = 0;
+	for (int j = 0; j < key_blocks; j++) {
+		int block_key = j * layout::keys, key = block_key + 16 * warp, keys = min(layout::keys, h.length - block_key);
+		if (j > 0) {
+			__syncthreads(); /* the last dq has read k */
+			load_tile<D, THREADS>(shared + layout::k, layout::keys, k + block_key * stride, stride, keys);
+			load_tile<D, THREADS>(shared + layout::v, layout::keys, v + block_key * stride, stride, keys);
+			copy_commit();
+		}
+		warp_keys<E, D> mine = {};
+		for (int i = 0; i < query_tiles; i++, buffer ^= 1) {
+			copy_wait<0>();
+			__syncthreads();
+			int next = i + 1 < query_tiles ? (i + 1) * QUERIES : 0;
+			if (next > 0 || j + 1 < key_blocks) {
+				load_tile<D, THREADS>(shared + layout::q + (buffer ^ 1) * layout::query_bytes, QUERIES,
+						      q + next * stride, stride, h.length - next);
+				load_tile<D, THREADS>(shared + layout::dy + (buffer ^ 1) * layout::query_bytes, QUERIES,
+						      dy + next * y_stride, y_stride, h.length - next);
+				copy_commit();
+			}
+			const char *q_tile = shared + layout::q + buffer * layout::query_bytes,
+				   *dy_tile = shared + layout::dy + buffer * layout::query_bytes;
+			if (key < h.length) {
+				for (int row = 0; row < QUERIES && i * QUERIES + row < h.length; row += CHUNK) {
+					int query = i * QUERIES + row;
+					mine.chunk(a, dropout, shared + layout::k, shared + layout::v, q_tile, dy_tile,
+						   shared + layout::ds, lse + query, delta + query, query, row, key,
+						   h.length);
+				}
+			}
+			__syncthreads();
+			int query = i * QUERIES + warp % 4 * 16;
+			if (query >= h.length)
+				continue;
+			float dq[HALF][4] = {};
+			multiply_queries<E, D>(dq, shared + layout::ds, shared + layout::k, keys);
+			float4 *before = dq_sum + i * WARPS * HALF * 32;
+#pragma unroll
+			for (int n = 0; n < HALF; n++) {
+				if (j > 0) {
+					float4 x = before[n * 32];
+					dq[n][0] += x.x;
+					dq[n][1] += x.y;
+					dq[n][2] += x.z;
+					dq[n][3] += x.w;
+				}
+				if (j + 1 < key_blocks)
+					before[n * 32] = {dq[n][0], dq[n][1], dq[n][2], dq[n][3]};
+			}
+			if (j + 1 == key_blocks) {
+				store_tile(dq_out + query * stride + warp / 4 * (D / 2), stride, h.length - query, dq,
+					   a.scale, a.scale);
+				if (a.sums)
+					add_column_sums(sums + warp * 3 * D + warp / 4 * (D / 2), dq, a.scale);
+			}
+		}
+		if (key < h.length) {
+			store_tile(dk_out + key * stride, stride, h.length - key, mine.dk, a.scale, a.scale);
+			store_tile(dv_out + key * stride, stride, h.length - key, mine.dv, a.dropout_scale,
+				   a.dropout_scale);
+			if (a.sums) {
+				add_column_sums(sums + (warp * 3 + 1) * D, mine.dk, a.scale);
+				add_column_sums(sums + (warp * 3 + 2) * D, mine.dv, a.dropout_scale);
+			}
+		}
+	}
+	store_sums<D, WARPS>(a, h, sums);
+}
+
+template <int D> size_t shared_bytes(int longest)
+{
+	int room = (longest + QUERIES - 1) / QUERIES * QUERIES;
+	return (size_t)(backward_layout<D, 8, true>::lse + room * 8 + (longest > 128 ? room * D * 4 : 0));
+}
+
+template <typename E, int D> cudaError_t start(const struct kernel_attention &a, cudaStream_t stream)
+{
+	size_t shared = shared_bytes<D>(a.longest);
+	cudaError_t error = allow_shared(attention_bwd_kernel<E, D>, shared);
+	unsigned blocks = (unsigned)a.heads * (unsigned)a.sequences;
+	return error != cudaSuccess ? error : launch(attention_bwd_kernel<E, D>, blocks, 256, shared, stream, a);
+}
+} // namespace
+
+extern "C" size_t kernel_attention_bwd_shared(int32_t head_size, int32_t longest)
+{
+	return head_size == 32   ? shared_bytes<32>(longest)
+	       : head_size == 64 ? shared_bytes<64>(longest)
+				 : shared_bytes<128>(longest);
+}
+
+extern "C" cudaError_t kernel_attention_bwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a)
+{
+	return for_head(dtype, a->hidden / a->heads, [&](auto type, auto size) { return start<decltype(type), size.value>(*a, stream); });
+}

@@ -1,0 +1,104 @@
+/* Attention on the emulated device, beyond the lines of all back ends (test_operations.c): lengths on both sides of every
+ * tile, several blocks of keys, heads of every size that has a kernel, a device of little shared memory, where a sequence
+ * takes two kernels. */
+#include "test.h"
+#include "check.h"
+#include "emulation.h"
+#include "operations.h"
+
+static const char *const lines[] = {
+	/* One block of keys: 128 in tiles of 64, in chunks of 32, in parts of 16. */
+	"attention_fwd T=129 H=64 heads=1 B=2 longest=128 p=0.1",
+	"attention_fwd T=400 H=128 heads=2 B=9 longest=64 p=0.1",
+	"attention_bwd T=129 H=64 heads=1 B=2 longest=128 p=0.1 bias=1",
+	"attention_bwd T=400 H=128 heads=2 B=9 longest=64 p=0.1 bias=1 overwrite=0",
+	"attention_bwd T=97 H=64 heads=1 B=3 longest=33 p=0.5 bias=1",
+	/* Several, of mixed lengths. */
+	"attention_fwd T=900 H=64 heads=1 B=6 longest=512 p=0.1",
+	"attention_bwd T=900 H=64 heads=1 B=6 longest=512 p=0.1 bias=1",
+	"attention_fwd T=385 H=128 heads=2 B=1 longest=385",
+	"attention_bwd T=385 H=128 heads=2 B=1 longest=385 bias=1",
+	/* Heads of 32 and 128 columns; of 24, which have no matrix kernel. */
+	"attention_fwd T=333 H=96 heads=3 B=3 longest=200 p=0.1",
+	"attention_bwd T=333 H=96 heads=3 B=3 longest=200 p=0.1 bias=1",
+	"attention_fwd T=300 H=256 heads=2 B=4 longest=129 p=0.1",
+	"attention_bwd T=300 H=256 heads=2 B=4 longest=129 p=0.1 bias=1",
+	"attention_bwd T=150 H=128 heads=1 B=2 longest=128 bias=1",
+	"attention_bwd T=75 H=72 heads=3 B=3 longest=50 p=0.1 bias=1 overwrite=0",
+	/* Scores so large that a row is one key's alone. */
+	"attention_fwd T=200 H=64 heads=1 B=2 longest=150 scale=2",
+	"attention_bwd T=200 H=64 heads=1 B=2 longest=150 scale=2",
+};
+
+static void run_line(struct checker *k, struct backend *ref, struct replica *replica, const char *line)
+{
+	struct test_case c;
+	case_create(&c, line, k->backend->dtype, replica);
+	case_expect(&c, ref);
+	check_case(k, &c);
+	case_release(&c);
+}
+
+/* Every step-th line on a device of compute capability major.minor. */
+static void test_device(int major, int minor, enum dtype dtype, size_t step)
+{
+	struct emulated_device before = emulated_device;
+	emulated_device.major = major;
+	emulated_device.minor = minor;
+	struct pool *pool, *ref_pool;
+	struct backend *ref = open_backend("ref", DTYPE_F64, 2, &ref_pool);
+	struct checker k = {.backend = open_backend("cuda", dtype, 1, &pool)};
+	struct replica replica;
+	open_reference_replica(ref, &replica);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i += step) {
+		emulated_order = i;
+		run_line(&k, ref, &replica, lines[i]);
+	}
+	emulated_order = 0;
+	char title[64];
+	snprintf(title, sizeof(title), "sm_%d%d %s", major, minor, dtype_names[dtype]);
+	print_margins(&k, title);
+	ref->functions->replica_release(&replica);
+	backend_close(k.backend);
+	backend_close(ref);
+	pool_free(pool);
+	pool_free(ref_pool);
+	emulated_device = before;
+	assert_int_equal(k.failures, 0);
+}
+
+static void test_f32(void **state)
+{
+	(void)state;
+	test_device(9, 0, DTYPE_F32, 4);
+}
+
+static void test_bf16(void **state)
+{
+	(void)state;
+	test_device(9, 0, DTYPE_BF16, 1);
+}
+
+static void test_f16(void **state)
+{
+	(void)state;
+	test_device(9, 0, DTYPE_F16, 3);
+}
+
+/* 64 KiB of shared memory: no block holds a head, every backward pass is two kernels. */
+static void test_f16_of_little_shared_memory(void **state)
+{
+	(void)state;
+	test_device(7, 5, DTYPE_F16, 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_f32),
+		cmocka_unit_test(test_bf16),
+		cmocka_unit_test(test_f16),
+		cmocka_unit_test(test_f16_of_little_shared_memory),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
