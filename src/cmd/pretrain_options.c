@@ -157,7 +157,8 @@ const struct option pretrain_options[] = {
 		 "one for each GPU. Under mpirun, srun or torchrun they say how many"},
 	{.name = "n_gpus", .type = OPTION_INTEGER, .field = FIELD(n_gpus), .range = "0..4096", .fallback = "0",
 	 .role = ROLE_RUN, .value_name = "N", .alias = "gpus num_gpus",
-	 .help = "GPUs to train on, a rank for each; 0 = with --device cuda all that are visible"},
+	 .help = "GPUs to train on, a rank for each; 0 = with --device cuda all that are visible; a multiple of "
+		 "these computes as so many, see replicas_per_gpu"},
 	{.name = "watchdog_seconds", .type = OPTION_NUMBER, .field = FIELD(watchdog_seconds), .range = "0.5..",
 	 .fallback = "60", .role = ROLE_RUN, .value_name = "X",
 	 .help = "a rank that shows no life for so long, or is in one part of a step for longer than this and "

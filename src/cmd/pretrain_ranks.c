@@ -33,17 +33,23 @@ static int64_t count_devices(void)
 }
 
 /* How many ranks this command asks for. */
-static enum status count_ranks(const struct pretrain_settings *settings, int32_t *out)
+static enum status count_ranks(struct pretrain_settings *settings, int32_t *out)
 {
 	bool on_gpus = strcmp(settings->device.device, "cuda") == 0;
 	int64_t visible = on_gpus ? count_devices() : 0;
 	if (settings->n_gpus > 0 && !on_gpus)
 		return error_set(ERR_USAGE, "--n_gpus %lld: nothing runs on a GPU with --device %s",
 				 (long long)settings->n_gpus, settings->device.device);
+	/* As in bert-ad, more GPUs than there are cards are replicas on them. */
+	if (visible > 0 && settings->n_gpus > visible && settings->n_gpus % visible == 0 && settings->replicas_per_gpu == 1) {
+		settings->replicas_per_gpu = settings->n_gpus / visible;
+		settings->n_gpus = visible;
+	}
 	if (settings->n_gpus > visible) {
 		enum status status = error_set(ERR_USAGE, "--n_gpus %lld: this process sees %lld", (long long)settings->n_gpus,
 					       (long long)visible);
-		error_hint("CUDA_VISIBLE_DEVICES says which it may see");
+		error_hint(visible > 0 ? "CUDA_VISIBLE_DEVICES says which it may see; a multiple of their number makes replicas on them"
+				       : "CUDA_VISIBLE_DEVICES says which it may see");
 		return status;
 	}
 	if (settings->n_gpus > 0 && settings->ranks > 0 && settings->n_gpus != settings->ranks)

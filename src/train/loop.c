@@ -126,7 +126,8 @@ static enum status train_step(struct training *training)
 	training->optimizer->update_count += verdict == GUARD_APPLY;
 	double seconds = clock_seconds() - started;
 	state->seconds += seconds;
-	stop_reserve(checkpoint_writer_longest(training->writer) + seconds / step->batch_count);
+	stop_reserve(checkpoint_writer_longest(training->writer) + seconds / step->most_batches);
+	TRY(step_report_times(training));
 	return report_step(&training->report, &(struct step_report){
 						      .state = state,
 						      .metrics = &result.metrics,

@@ -43,6 +43,7 @@ struct training {
 	struct step whole;                         /* the current step with the counts of all ranks */
 	bool stop;                                 /* what the ranks agreed on in the newest step: stop after it */
 	struct rank_times times;                   /* since the newest report of them */
+	double communicated, exposed;              /* the comm's seconds at that time */
 	struct train_state state;                  /* where to begin; advanced by the loop */
 	/* The cursor of the data for a checkpoint: epoch of sample `samples` and the epoch's first sample. */
 	enum status (*locate)(void *context, struct train_state *state);

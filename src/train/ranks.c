@@ -92,15 +92,6 @@ done:
 /* Slower than the median by so much is worth a word: two ranks on one core are at 2, a busy neighbour at 1.1. */
 #define STRAGGLING 1.2
 
-enum status ranks_gather_times(struct comm *comm, const struct rank_times *own, struct rank_times *all)
-{
-	if (ranks_count(comm) == 1) {
-		*all = *own;
-		return OK;
-	}
-	return comm_gather(comm, own, sizeof(*own), all);
-}
-
 int32_t ranks_straggler(const struct rank_times *all, int32_t count, double *ratio)
 {
 	int32_t slowest = 0, below = 0;

@@ -40,11 +40,10 @@ struct rank_times {
 	double computed;     /* forward and backward, and what of the reduction ran beside them */
 	double communicated; /* the comm's large operations */
 	double exposed;      /* ... and what of these it waited for */
-	double steps;
+	int64_t steps;
+	char host[64];
 };
 
-/* Gathers the times of all into `all` (ranks_count): the first rank reports them. [all] */
-MUST_USE enum status ranks_gather_times(struct comm *comm, const struct rank_times *own, struct rank_times *all);
 /* The rank whose computing takes longest, if by more than a margin over the median; else -1. *ratio is theirs. */
 int32_t ranks_straggler(const struct rank_times *all, int32_t count, double *ratio);
 

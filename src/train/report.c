@@ -169,7 +169,7 @@ static enum status append_metrics(const char *path, struct buffer *line)
 }
 
 /* Adds a line's object to the history as well, so that the page and metrics.jsonl never disagree. */
-static enum status append_line(struct report *report, struct buffer *line)
+enum status report_append_line(struct report *report, struct buffer *line)
 {
 	struct json_document document;
 	enum status status;
@@ -211,7 +211,7 @@ static enum status say(struct report *report, const struct train_state *state, c
 		json_put_integer(&writer, "tokens", state->tokens);
 		json_put_double(&writer, "seconds", state->seconds);
 		json_close(&writer);
-		TRY(append_line(report, &line));
+		TRY(report_append_line(report, &line));
 		if (report->events)
 			event_file_text(report->events, state->step, "diagnosis", finding->text);
 	}
@@ -370,7 +370,7 @@ enum status report_step(struct report *report, const struct step_report *step)
 	json_close(&writer);
 	report->interval_seconds = report->interval_flops = 0;
 	report->interval_tokens = 0;
-	TRY(append_line(report, &line));
+	TRY(report_append_line(report, &line));
 	log_events(report, step, rate, share);
 	refresh_page(report, state, PAGE_SECONDS);
 	return OK;
@@ -413,7 +413,7 @@ enum status report_evaluation(struct report *report, const struct train_state *s
 	json_put_double(&writer, "eval_seconds", seconds);
 	json_close(&writer);
 	log_note("step %lld, %s%s", (long long)state->step, set ? set : "held-out text", text);
-	TRY(append_line(report, &line));
+	TRY(report_append_line(report, &line));
 	struct findings findings = {0};
 	diagnosis_evaluation(&report->diagnosis, history_set(&report->history, set ? set : ""), set, state->step,
 			     metric_or(metrics, "mlm_loss", "loss"), &findings);

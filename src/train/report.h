@@ -10,6 +10,7 @@
 #include "train/checkpoint.h"
 #include "train/diagnosis.h"
 #include "train/objective.h"
+#include "train/ranks.h"
 #include "train/report_history.h"
 #include "train/samples.h"
 
@@ -57,7 +58,11 @@ struct report {
 	double waited;                  /* for data, in all, as last reported */
 	double page_written, page_cost; /* when, and how many seconds it took */
 	bool page_failed;
+	int32_t straggler;              /* the rank that was said to be slow, plus one; 0 = none */
 };
+
+/* A line of metrics.jsonl, which is also taken into the history. Releases the line. */
+MUST_USE enum status report_append_line(struct report *report, struct buffer *line);
 
 /* Cuts metrics.jsonl to the steps up to `state->step` (a killed run may have logged more than it saved), takes in what
  * it holds, opens this process's event file and starts the bar. */
@@ -83,6 +88,10 @@ MUST_USE enum status report_evaluation(struct report *report, const struct train
 				       const struct metrics *metrics, double seconds);
 /* After the scores of all sets. */
 MUST_USE enum status report_evaluated(struct report *report, const struct train_state *state);
+/* What the seconds of `ranks` ranks went into: a line of metrics.jsonl, and a word about a rank that is slower than the
+ * others. */
+MUST_USE enum status report_times(struct report *report, const struct train_state *state, const struct rank_times *all,
+				  int32_t ranks);
 /* The last word: `status` is how the loop ended. Releases what the report owns. */
 void report_finish(struct report *report, const struct train_state *state, enum status status);
 

@@ -28,8 +28,10 @@ void step_begin(struct training *training, const struct step *step, double learn
 enum status step_next(struct training *training, const struct step **out)
 {
 	const struct step *step = NULL;
+	double started = clock_seconds();
 	ranks_section(training->comm, "data", training->state.step + 1);
 	enum status status = training->objective->next_step(training->objective, &step);
+	training->times.waited += clock_seconds() - started;
 	BUG_IF(status == OK && (!step || step->number != training->state.step + 1));
 	*out = step;
 	if (ranks_count(training->comm) == 1)
@@ -95,6 +97,7 @@ enum status step_gradients(struct training *training, const struct step *step, s
 	struct reduction *reduction = &training->reduction;
 	bool alone = ranks_count(training->comm) == 1, each = training->settings.reduce_every_batch;
 	const struct layer_hook nobody = {0};
+	double started = clock_seconds();
 	result->flops = 0;
 	ranks_section(training->comm, "forward and backward", step->number);
 	if (step->batch_count == 0)
@@ -112,6 +115,8 @@ enum status step_gradients(struct training *training, const struct step *step, s
 		else if (!alone && (each || (i == 0 && step->batch_count == 0)))
 			reduction_begin_all(reduction);
 	}
+	TRY(training->replica->backend->functions->synchronize(training->replica));
+	training->times.computed += clock_seconds() - started;
 	return OK;
 }
 
@@ -168,6 +173,32 @@ enum status step_measure(struct training *training, const struct step *step, str
 		.finite = scalars.finite != 0,
 	};
 	return OK;
+}
+
+/* Steps between two reports of times. */
+#define TIMED_STEPS 100
+
+enum status step_report_times(struct training *training)
+{
+	struct rank_times *times = &training->times, *all = NULL;
+	int32_t ranks = ranks_count(training->comm);
+	double communicated, exposed;
+	if (ranks == 1 || ++times->steps < TIMED_STEPS)
+		return OK;
+	comm_seconds(training->comm, &communicated, &exposed);
+	times->communicated = communicated - training->communicated;
+	times->exposed = exposed - training->exposed;
+	training->communicated = communicated;
+	training->exposed = exposed;
+	snprintf(times->host, sizeof(times->host), "%s", comm_place(training->comm)->host);
+	enum status status;
+	TRY_GOTO(memory_new(&all, ranks, sizeof(*all), "times of the ranks"), done);
+	TRY_GOTO(comm_gather(training->comm, times, sizeof(*times), all), done);
+	status = report_times(&training->report, &training->state, all, ranks);
+	*times = (struct rank_times){0};
+done:
+	free(all);
+	return status;
 }
 
 bool step_stop(const struct training *training)

@@ -23,6 +23,8 @@ void step_begin(struct training *training, const struct step *step, double learn
 MUST_USE enum status step_gradients(struct training *training, const struct step *step, struct step_result *result);
 /* Waits for them, and reads sums and gradient norm, of all ranks. All ranks get the same bits. */
 MUST_USE enum status step_measure(struct training *training, const struct step *step, struct step_result *result);
+/* Every hundred steps: what the seconds of all ranks went into, gathered and reported. */
+MUST_USE enum status step_report_times(struct training *training);
 /* Does anyone ask to stop after the newest step? All ranks get the same answer. */
 bool step_stop(const struct training *training);
 /* For a step that is not finite: runs it once more with checks after every micro-batch and says where it went wrong and
