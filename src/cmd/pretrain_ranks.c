@@ -35,11 +35,12 @@ static int64_t count_devices(void)
 /* How many ranks this command asks for. */
 static enum status count_ranks(struct pretrain_settings *settings, int32_t *out)
 {
-	bool on_gpus = strcmp(settings->device.device, "cuda") == 0;
+	const char *device = settings->device.device ? settings->device.device : backend_best_device();
+	bool on_gpus = strcmp(device, "cuda") == 0;
 	int64_t visible = on_gpus ? count_devices() : 0;
 	if (settings->n_gpus > 0 && !on_gpus)
 		return error_set(ERR_USAGE, "--n_gpus %lld: nothing runs on a GPU with --device %s",
-				 (long long)settings->n_gpus, settings->device.device);
+				 (long long)settings->n_gpus, device);
 	/* As in bert-ad, more GPUs than there are cards are replicas on them. */
 	if (visible > 0 && settings->n_gpus > visible && settings->n_gpus % visible == 0 && settings->replicas_per_gpu == 1) {
 		settings->replicas_per_gpu = settings->n_gpus / visible;
