@@ -118,21 +118,45 @@ static int compare_with_loops(const struct cpu_wgrad *a, const float *start, con
 	return wrong;
 }
 
-static void run(const struct cpu_wgrad *a, int threads)
+/* Hands dy over in pieces, the last first. */
+static void hand_over(struct replica *replica, const struct cpu_wgrad *a)
 {
+	enum { ROWS = 96, COLUMNS = 64 };
+	for (int64_t row = (a->dy.rows - 1) / ROWS * ROWS; row >= 0; row -= ROWS)
+		for (int64_t column = 0; column < a->dy.columns; column += COLUMNS)
+			cpu_wgrad_take_dy(replica, a, row, a->dy.rows - row < ROWS ? a->dy.rows - row : ROWS, column,
+			                  a->dy.columns - column < COLUMNS ? a->dy.columns - column : COLUMNS);
+}
+
+/* With dy handed over beforehand, if that can be, and the workspace's first `offset` bytes left alone. */
+static void run_with(const struct cpu_wgrad *plain, int threads, bool beforehand, size_t offset)
+{
+	struct cpu_wgrad copy = *plain, *a = &copy;
 	struct pool *pool;
 	if (pool_create(&pool, threads) != OK)
 		abort();
 	struct backend backend = {.pool = pool};
 	struct replica replica = {.backend = &backend};
-	replica.workspace_bytes = cpu_wgrad_workspace_bytes(a->dy.rows, a->dy.columns, a->x.columns, threads);
+	copy.offset = offset;
+	copy.has_dy = beforehand && a->dy.rows > 0 && cpu_wgrad_takes_dy(a);
+	replica.workspace_bytes = offset + cpu_wgrad_workspace_bytes(a->dy.rows, a->dy.columns, a->x.columns, threads);
 	replica.workspace = aligned_alloc(256, (replica.workspace_bytes + 511) / 256 * 256);
 	if (!replica.workspace)
 		abort();
 	memset(replica.workspace, 0xff, replica.workspace_bytes); /* NaN */
+	if (a->has_dy)
+		hand_over(&replica, a);
 	cpu_wgrad(&replica, a);
+	for (size_t i = 0; i < offset; i++)
+		if (((unsigned char *)replica.workspace)[i] != 0xff)
+			abort();
 	free(replica.workspace);
 	pool_free(pool);
+}
+
+static void run(const struct cpu_wgrad *a, int threads)
+{
+	run_with(a, threads, false, 0);
 }
 
 static int check_shape(struct rng *rng, enum dtype dtype, struct shape shape, bool overwrite)
@@ -160,6 +184,15 @@ static int check_shape(struct rng *rng, enum dtype dtype, struct shape shape, bo
 	if (memcmp(dw[0], dw[1], bytes) != 0 || memcmp(sums[0], sums[1], sum_bytes) != 0) {
 		fprintf(stderr, "M=%ld O=%ld I=%ld: threads change bits\n", (long)shape.rows,
 		        (long)shape.outputs, (long)shape.inputs);
+		wrong++;
+	}
+	/* Nor does it matter who lays out dy. */
+	memcpy(dw[1], start, bytes);
+	memcpy(sums[1], start_sums, sum_bytes);
+	run_with(&a, 2, true, 512);
+	if (memcmp(dw[0], dw[1], bytes) != 0 || memcmp(sums[0], sums[1], sum_bytes) != 0) {
+		fprintf(stderr, "M=%ld O=%ld I=%ld: handing dy over changes bits\n", (long)shape.rows, (long)shape.outputs,
+		        (long)shape.inputs);
 		wrong++;
 	}
 	/* Without column sums the rest is the same. */

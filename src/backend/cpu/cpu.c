@@ -56,17 +56,18 @@ static size_t larger_bytes(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-/* What attention and weight gradients need from the workspace's beginning on. */
-static size_t kernel_bytes(struct backend *be, const struct shape_limits *l)
+/* What attention and weight gradients need of the workspace, whose first `scratch` bytes are taken. */
+static size_t kernel_bytes(struct backend *be, const struct shape_limits *l, size_t scratch)
 {
 	int threads = pool_threads(be->pool);
-	size_t bytes = cpu_attention_workspace_bytes(l, threads);
+	size_t bytes = larger_bytes(scratch, cpu_attention_workspace_bytes(l, threads));
 	if (!l->training)
 		return bytes;
 	int64_t rows = larger(l->batch.tokens, larger(l->batch.sequences, l->batch.predictions));
-	bytes = larger_bytes(bytes, cpu_wgrad_workspace_bytes(rows, 3 * (int64_t)l->hidden, l->hidden, threads));
-	bytes = larger_bytes(bytes, cpu_wgrad_workspace_bytes(rows, l->intermediate, l->hidden, threads));
-	bytes = larger_bytes(bytes, cpu_wgrad_workspace_bytes(rows, l->hidden, l->intermediate, threads));
+	size_t wgrad = cpu_wgrad_workspace_bytes(rows, 3 * (int64_t)l->hidden, l->hidden, threads);
+	wgrad = larger_bytes(wgrad, cpu_wgrad_workspace_bytes(rows, l->intermediate, l->hidden, threads));
+	wgrad = larger_bytes(wgrad, cpu_wgrad_workspace_bytes(rows, l->hidden, l->intermediate, threads));
+	bytes = larger_bytes(bytes, scratch + wgrad);
 	return larger_bytes(bytes, cpu_wgrad_workspace_bytes(VOCABULARY_ROWS, VOCABULARY_BLOCK, l->hidden, threads));
 }
 
@@ -93,7 +94,8 @@ static size_t scratch_lay_out(struct backend *be, const struct shape_limits *l, 
 	s->parts = arena_take(&arena, (size_t)(s->slices * s->part_floats) * sizeof(float));
 	s->range_sums = arena_take(&arena, RANGE_PARTS * sizeof(double));
 	s->slice_sums = arena_take(&arena, (size_t)s->slices * 2 * sizeof(double));
-	arena.used = larger_bytes(arena.used, kernel_bytes(be, l));
+	s->bytes = (size_t)round_up((int64_t)arena.used, ARENA_ALIGNMENT);
+	arena.used = kernel_bytes(be, l, s->bytes);
 
 	int64_t rows = round_up(larger(l->batch.predictions, 1), ROW_MULTIPLE);
 	int64_t blocks = (l->vocab + VOCABULARY_BLOCK - 1) / VOCABULARY_BLOCK;

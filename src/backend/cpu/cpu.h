@@ -38,9 +38,10 @@ struct cpu_state {
 /* A range of parameters is cut into this many parts, whose sums are then added in order. */
 #define RANGE_PARTS 1024
 
-/* Pieces of replica->workspace. Attention and weight gradient use it from its beginning: what lies under
- * `vocabulary` alone outlives a call of theirs. */
+/* Pieces of replica->workspace. Attention and the vocabulary's weight gradient use it from its beginning: what lies under
+ * `vocabulary` alone outlives a call of theirs. A linear's weight gradient uses what lies behind the first `bytes`. */
 struct cpu_scratch {
+	size_t bytes;          /* of all but `vocabulary` */
 	int64_t slices;        /* of the longest operand */
 	int64_t tile_floats, row_floats, part_floats;
 	int64_t bits_bytes, blocks_bytes;

@@ -119,6 +119,8 @@ static void multiply_part(const struct part *part)
 	int64_t block = gemm_block_bytes(p->kernels);
 	gemm_pack(p->kernels, p->kernels->left_from_rows, (const char *)p->x + (size_t)first * dtype_bytes(p->kernels->source),
 	          p->x_row, p->rows, columns, p->blocks, part->blocks * block, block);
+	if (p->has_read)
+		p->has_read(p->context, first, columns);
 	for (int64_t group = 0; group < p->n; group += GEMM_GROUP) {
 		int64_t end = least(group + GEMM_GROUP, p->n);
 		float *y = p->y + group / GEMM_GROUP * p->y_group;

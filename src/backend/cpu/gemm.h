@@ -116,6 +116,8 @@ struct row_product {
 	/* Optional: called for each group, when it is complete. With y_group 0 all groups may use the same memory, if
 	 * k <= GEMM_PART. */
 	void (*finish)(void *context, int64_t column, int64_t columns);
+	/* Optional: called for each piece of k when x's rows have just passed through L2, for whoever needs them, too. */
+	void (*has_read)(void *context, int64_t column, int64_t columns);
 	void *context;
 };
 enum { GEMM_GROUP = 64, GEMM_PART = 1024, GEMM_ROWS_MOST = 512 };

@@ -11,6 +11,7 @@ struct linear_call {
 	struct linear_rows rows; /* pointers to row 0, column 0 of all; `sums` to the parts */
 	void (*finish)(const struct linear_rows *rows);
 	int64_t task_rows, task_columns; /* of our own products */
+	const struct cpu_wgrad *wgrad;   /* optional: takes x, too */
 };
 
 /* What follows the product, for `columns` columns from `column` on of one slice. */
@@ -64,6 +65,12 @@ static void finish_group(void *context, int64_t column, int64_t columns)
 			     GEMM_GROUP);
 }
 
+static void hand_over(void *context, int64_t column, int64_t columns)
+{
+	const struct own_product *own = context;
+	cpu_wgrad_take_dy(own->call->r, own->call->wgrad, own->row, own->product.rows, column, columns);
+}
+
 static void own_task(void *context, int64_t index, int worker)
 {
 	const struct linear_call *call = context;
@@ -88,6 +95,7 @@ static void own_task(void *context, int64_t index, int worker)
 		.y_row = GEMM_GROUP,
 		.y_group = p->k > GEMM_PART ? round_up(rows, GEMM_BLOCK) * GEMM_GROUP : 0,
 		.finish = finish_group,
+		.has_read = call->wgrad && own.column == 0 ? hand_over : NULL,
 		.context = &own,
 	};
 	gemm_rows(&own.product);
@@ -179,13 +187,19 @@ static void tanh_slice(void *context, int64_t slice, int worker)
 
 void cpu_linear_bwd(struct replica *r, const struct linear_bwd *a)
 {
+	const struct cpu_scratch *scratch = cpu_scratch(r);
 	if (a->tanh_y.data) {
 		struct tanh_call call = {r, &a->dy, &a->tanh_y};
 		pool_run(r->backend->pool, slice_count(a->dy.rows), tanh_slice, &call);
 	}
+	struct cpu_wgrad wgrad = {.dy = a->dy,
+				  .x = a->x,
+				  .dw = a->w->gradient.data,
+				  .column_sums = a->b ? a->b->gradient.data : NULL,
+				  .overwrite = a->overwrite,
+				  .offset = scratch->bytes};
 	if (a->dx.data) {
 		int64_t inputs = a->dx.columns;
-		const struct cpu_scratch *scratch = cpu_scratch(r);
 		BUG_IF(a->producer_bias && inputs > scratch->part_floats);
 		struct linear_call call = {
 			.r = r,
@@ -201,14 +215,13 @@ void cpu_linear_bwd(struct replica *r, const struct linear_bwd *a)
 				 .sums = a->producer_bias ? scratch->parts : NULL},
 			.finish = cpu_state(r)->kernels->linear_bwd,
 		};
+		wgrad.has_dy = call.packing->own && a->dy.rows > 0 && cpu_wgrad_takes_dy(&wgrad);
+		if (wgrad.has_dy)
+			call.wgrad = &wgrad;
 		linear_run(&call);
 		if (a->producer_bias)
 			cpu_add_parts(r, scratch->parts, slice_count(a->dy.rows), inputs, inputs,
 				      a->producer_bias->gradient.data, a->overwrite);
 	}
-	cpu_wgrad(r, &(struct cpu_wgrad){.dy = a->dy,
-					 .x = a->x,
-					 .dw = a->w->gradient.data,
-					 .column_sums = a->b ? a->b->gradient.data : NULL,
-					 .overwrite = a->overwrite});
+	cpu_wgrad(r, &wgrad);
 }

@@ -94,6 +94,23 @@ static const void *row_of(struct tensor t, int64_t row)
 	return (const char *)t.data + (size_t)(row * t.columns) * dtype_bytes(t.dtype);
 }
 
+/* Columns of 32 tokens of dy, from multiples of 32 on. */
+static void pack_dy(const struct job *job, int64_t step, int64_t column, int64_t columns)
+{
+	const struct layout *l = &job->layout;
+	const struct gemm_kernels *kernels = job->kernels;
+	struct tensor dy = job->a->dy;
+	int64_t rows = least(PANEL, job->rows - step * PANEL);
+	const char *source = (const char *)row_of(dy, job->first + step * PANEL) + column * (int64_t)dtype_bytes(dy.dtype);
+	gemm_pack(kernels, kernels->left_from_columns, source, dy.columns, rows, columns,
+	          l->left + step * gemm_block_bytes(kernels) + column / PANEL * l->panel_bytes, 0, l->panel_bytes);
+	if (job->a->column_sums) {
+		float *sums = l->partial_sums + step * dy.columns + column;
+		memset(sums, 0, (size_t)columns * sizeof(float));
+		kernels->add_columns(source, dy.columns, rows, columns, sums);
+	}
+}
+
 /* Pass 1: 32 tokens of dy and x. */
 static void pack_task(void *context, int64_t step, int worker)
 {
@@ -101,18 +118,12 @@ static void pack_task(void *context, int64_t step, int worker)
 	const struct job *job = context;
 	const struct layout *l = &job->layout;
 	const struct gemm_kernels *kernels = job->kernels;
-	struct tensor dy = job->a->dy, x = job->a->x;
-	int64_t row = job->first + step * PANEL, rows = least(PANEL, job->rows - step * PANEL);
-	int64_t block = gemm_block_bytes(kernels);
-	gemm_pack(kernels, kernels->left_from_columns, row_of(dy, row), dy.columns, rows, dy.columns,
-	          l->left + step * block, 0, l->panel_bytes);
-	gemm_pack(kernels, kernels->right_from_rows, row_of(x, row), x.columns, rows, x.columns,
-	          l->right + step * block, 0, l->panel_bytes);
-	if (job->a->column_sums) {
-		float *sums = l->partial_sums + step * dy.columns;
-		memset(sums, 0, (size_t)dy.columns * sizeof(float));
-		kernels->add_columns(row_of(dy, row), dy.columns, rows, dy.columns, sums);
-	}
+	struct tensor x = job->a->x;
+	if (!job->a->has_dy)
+		pack_dy(job, step, 0, job->a->dy.columns);
+	gemm_pack(kernels, kernels->right_from_rows, row_of(x, job->first + step * PANEL), x.columns,
+	          least(PANEL, job->rows - step * PANEL), x.columns, l->right + step * gemm_block_bytes(kernels), 0,
+	          l->panel_bytes);
 }
 
 /* Pass 2: one rectangle of dw. */
@@ -221,10 +232,35 @@ static void finish_column_sums(const struct job *job)
 			sums[o] += job->layout.partial_sums[step * outputs + o];
 }
 
+static struct job job_start(struct replica *r, const struct cpu_wgrad *a)
+{
+	struct job job = {.a = a, .kernels = cpu_gemm_kernels(a->dy.dtype)};
+	struct arena arena = {.base = (unsigned char *)r->workspace + a->offset, .capacity = r->workspace_bytes - a->offset};
+	lay_out(&job.layout, arena, a->dy.rows, a->dy.columns, a->x.columns, dtype_bytes(job.kernels->type),
+	        pool_threads(r->backend->pool));
+	return job;
+}
+
+bool cpu_wgrad_takes_dy(const struct cpu_wgrad *a)
+{
+	struct layout l;
+	lay_out(&l, (struct arena){0}, a->dy.rows, a->dy.columns, a->x.columns,
+	        dtype_bytes(cpu_gemm_kernels(a->dy.dtype)->type), 0);
+	return a->dy.rows <= l.chunk;
+}
+
+void cpu_wgrad_take_dy(struct replica *r, const struct cpu_wgrad *a, int64_t row, int64_t rows, int64_t column,
+                       int64_t columns)
+{
+	struct job job = job_start(r, a);
+	job.rows = a->dy.rows;
+	for (int64_t step = row / PANEL; step < parts(row + rows, PANEL); step++)
+		pack_dy(&job, step, column, columns);
+}
+
 void cpu_wgrad(struct replica *r, const struct cpu_wgrad *a)
 {
 	struct pool *pool = r->backend->pool;
-	struct job job = {.a = a, .kernels = cpu_gemm_kernels(a->dy.dtype)};
 	BUG_IF(a->x.dtype != a->dy.dtype || a->x.rows != a->dy.rows);
 	if (a->dy.rows == 0 && a->overwrite) {
 		memset(a->dw, 0, (size_t)(a->dy.columns * a->x.columns) * sizeof(float));
@@ -233,9 +269,7 @@ void cpu_wgrad(struct replica *r, const struct cpu_wgrad *a)
 	}
 	if (a->dy.rows == 0)
 		return;
-	lay_out(&job.layout, (struct arena){.base = r->workspace, .capacity = r->workspace_bytes}, a->dy.rows,
-	        a->dy.columns, a->x.columns, dtype_bytes(job.kernels->type), pool_threads(pool));
-
+	struct job job = job_start(r, a);
 	int64_t tasks = choose_rectangles(&job, pool_threads(pool));
 	for (; job.first < a->dy.rows; job.first += job.layout.chunk) {
 		job.rows = least(a->dy.rows - job.first, job.layout.chunk);
