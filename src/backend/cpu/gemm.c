@@ -76,7 +76,7 @@ static void multiply_columns(const struct part *part, int64_t column, float *out
 {
 	enum { RUN = 16, ONLY_RUN = 24 };
 	const struct row_product *p = part->p;
-	int64_t longest = part->blocks <= ONLY_RUN && !accumulate && part->is_last ? ONLY_RUN : RUN;
+	int64_t longest = part->rows >= 8 && part->blocks <= ONLY_RUN && !accumulate && part->is_last ? ONLY_RUN : RUN;
 	int64_t runs = (part->blocks + longest - 1) / longest, run = (part->blocks + runs - 1) / runs;
 	int64_t block = gemm_block_bytes(p->kernels);
 	for (int64_t i = 0; i < part->blocks; i += run) {

@@ -97,7 +97,7 @@ void cpu_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 		pool_run(pool, slices, library_task, &call);
 	} else {
 		/* A long k pays for more rows, if enough tasks are left. */
-		bool many = a->x.columns > GEMM_PART && slices >= 8 * pool_threads(pool);
+		bool many = slices >= 8 * pool_threads(pool);
 		call.task_rows = many ? KEPT_ROWS : ROW_MULTIPLE;
 		pool_run(pool, (a->y.rows + call.task_rows - 1) / call.task_rows, own_task, &call);
 	}
