@@ -1,10 +1,12 @@
 #include "backend/cpu/kernels.h"
 
+#include "backend/cpu/gelu_table.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/kernels/table.h"
 
 const struct cpu_kernels *cpu_kernels(void)
 {
+	gelu_tables_fill();
 	switch (cpu_isa()) {
 	case CPU_ISA_AVX2:
 		return &cpu_kernels_avx2;

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include "backend/cpu/gelu_table.h"
 #include "backend/cpu/kernels/vector.h"
 #include "backend/tensor.h"
 
@@ -86,12 +87,6 @@ INLINE vector vector_round(vector x)
 INLINE vector vector_sqrt(vector x)
 {
 	return _mm512_sqrt_ps(x);
-}
-
-/* 1 / x to 6e-5. */
-INLINE vector rough_reciprocal(vector x)
-{
-	return _mm512_rcp14_ps(x);
 }
 
 /* x 2^n for integral n. */
@@ -198,11 +193,6 @@ INLINE vector vector_round(vector x)
 INLINE vector vector_sqrt(vector x)
 {
 	return _mm256_sqrt_ps(x);
-}
-
-INLINE vector rough_reciprocal(vector x)
-{
-	return _mm256_div_ps(_mm256_set1_ps(1), x);
 }
 
 /* In two steps, since 2^n itself may be out of range. */
@@ -336,84 +326,102 @@ INLINE vector vector_exp(vector x)
 	return vector_scale(vector_fma(r * r, q, r) + vector_set(1), n);
 }
 
-/* 2^x to 8e-5 relative, with x cut off at +-60, beyond which bf16 results show no difference. */
-INLINE vector rough_power_of_two(vector x)
-{
-	vector inside = vector_min(vector_set(60), vector_max(vector_set(-60), x));
-	vector n = vector_round(inside), f = inside - n;
-	vector p = vector_set(0.05517132f);
-	p = vector_fma(p, f, vector_set(0.24261054f));
-	p = vector_fma(p, f, vector_set(0.69326099f));
-	p = vector_fma(p, f, vector_set(0.99992811f));
-	return vector_scale(p, n);
-}
-
 /* Distribution function Phi of the standard normal, and *density = e^(-x^2/2). Phi(-|x|) = erfcx(t) e^(-t^2) / 2 with
  * t = |x|/sqrt 2, where erfcx(t) is a polynomial in u = 1 / (1 + p t): smooth on all of t >= 0, so no branches, and no
- * cancellation in either tail. For fp32 to 1e-7 relative where |x| < 3, 1e-7 absolute everywhere; `rough`, for
- * results that will be rounded to bf16 (2e-3), to 2e-4 relative at half the cost. */
-INLINE vector normal_distribution(vector x, bool rough, vector *density)
+ * cancellation in either tail. To 1e-7 relative where |x| < 3, 1e-7 absolute everywhere. */
+INLINE vector normal_distribution(vector x, vector *density)
 {
 	const vector one = vector_set(1);
-	vector size = vector_abs(x), p, u;
-	if (rough) {
-		u = rough_reciprocal(vector_fma(size, vector_set(0.35f * 0.70710678f), one));
-		p = vector_set(0.5f * 0.54043275f);
-		p = vector_fma(p, u, vector_set(0.5f * -0.31461272f));
-		p = vector_fma(p, u, vector_set(0.5f * 0.43689433f));
-		p = vector_fma(p, u, vector_set(0.5f * 0.13350056f));
-		p = vector_fma(p, u, vector_set(0.5f * 0.20379399f));
-		*density = rough_power_of_two(x * x * vector_set(-0.5f * 1.44269504f));
-	} else {
-		vector t = size * vector_set(0.70710678f);
-		u = one / vector_fma(t, vector_set(0.3f), one);
-		p = vector_set(0.5f * -0.12943428754806519f);
-		p = vector_fma(p, u, vector_set(0.5f * 0.4850974678993225f));
-		p = vector_fma(p, u, vector_set(0.5f * -0.5112285017967224f));
-		p = vector_fma(p, u, vector_set(0.5f * 0.5463973879814148f));
-		p = vector_fma(p, u, vector_set(0.5f * -0.09363283216953278f));
-		p = vector_fma(p, u, vector_set(0.5f * 0.21443693339824677f));
-		p = vector_fma(p, u, vector_set(0.5f * 0.1484822779893875f));
-		p = vector_fma(p, u, vector_set(0.5f * 0.17069195210933685f));
-		p = vector_fma(p, u, vector_set(0.5f * 0.16918961703777313f));
-		*density = vector_exp(t * t * vector_set(-1));
-	}
+	vector t = vector_abs(x) * vector_set(0.70710678f);
+	vector u = one / vector_fma(t, vector_set(0.3f), one);
+	vector p = vector_set(0.5f * -0.12943428754806519f);
+	p = vector_fma(p, u, vector_set(0.5f * 0.4850974678993225f));
+	p = vector_fma(p, u, vector_set(0.5f * -0.5112285017967224f));
+	p = vector_fma(p, u, vector_set(0.5f * 0.5463973879814148f));
+	p = vector_fma(p, u, vector_set(0.5f * -0.09363283216953278f));
+	p = vector_fma(p, u, vector_set(0.5f * 0.21443693339824677f));
+	p = vector_fma(p, u, vector_set(0.5f * 0.1484822779893875f));
+	p = vector_fma(p, u, vector_set(0.5f * 0.17069195210933685f));
+	p = vector_fma(p, u, vector_set(0.5f * 0.16918961703777313f));
+	*density = vector_exp(t * t * vector_set(-1));
 	vector tail = p * u * *density;
 	return where_less(vector_set(0), x, one - tail, tail);
 }
 
 /* (1 + tanh z) / 2 = 1 / (1 + e^(-2z)) with z = sqrt(2/pi) (x + 0.044715 x^3), as gelu's tanh form has it, and
  * *power = e^(-2z). */
-INLINE vector tanh_form_logistic(vector x, bool rough, vector *power)
+INLINE vector tanh_form_logistic(vector x, vector *power)
 {
 	const vector one = vector_set(1);
 	vector cubic = vector_fma(x * x * vector_set(0.044715f), x, x);
-	if (rough) {
-		*power = rough_power_of_two(cubic * vector_set(-1.5957691216f * 1.44269504f));
-		return rough_reciprocal(one + *power);
-	}
 	*power = vector_exp(cubic * vector_set(-1.5957691216f));
 	return one / (one + *power);
 }
 
-/* x Phi(x), or Hendrycks and Gimpel's approximation of it with tanh; `rough` as above. */
-INLINE vector gelu(vector x, bool tanh_form, bool rough)
+/* Gelu of vectors that become `dtype`: bf16 from a table that lies in registers. */
+struct gelu {
+	enum dtype dtype;
+	bool tanh_form;
+	vector low[4], high[4]; /* coefficients of the first LANES pieces, and of the others */
+};
+
+/* For gelu() or, with `derivative`, for gelu_derivative(). */
+INLINE struct gelu gelu_start(bool tanh_form, bool derivative, enum dtype dtype)
+{
+	struct gelu g = {.dtype = dtype, .tanh_form = tanh_form};
+	const struct gelu_table *table = &gelu_tables[tanh_form][derivative];
+	for (int i = 0; i < 4; i++) {
+		g.low[i] = vector_load(table->c[i]);
+		g.high[i] = vector_load(table->c[i] + LANES);
+	}
+	return g;
+}
+
+#ifdef __AVX512F__
+/* 1/2 + f(|x|) with the sign of x: see gelu_table.h. NaN stays NaN. */
+INLINE vector gelu_lookup(const struct gelu *g, vector x)
+{
+	const vector round = vector_set(12582912); /* 1.5 2^23: the sum's last bits are the whole number next to it */
+	vector scaled = vector_min(vector_set(GELU_PIECES - 1), vector_abs(x) * vector_set(GELU_SCALE));
+	vector shifted = scaled + round, r = scaled - (shifted - round);
+	__m512i piece = _mm512_castps_si512(shifted);
+	vector p = _mm512_permutex2var_ps(g->low[3], piece, g->high[3]);
+	p = vector_fma(p, r, _mm512_permutex2var_ps(g->low[2], piece, g->high[2]));
+	p = vector_fma(p, r, _mm512_permutex2var_ps(g->low[1], piece, g->high[1]));
+	p = vector_fma(p, r, _mm512_permutex2var_ps(g->low[0], piece, g->high[0]));
+	const __m512i sign = _mm512_set1_epi32((int)0x80000000);
+	__m512i bits = _mm512_castps_si512(p);
+	bits = _mm512_ternarylogic_epi32(bits, _mm512_castps_si512(x), sign, 0x78); /* bits ^ (x & sign) */
+	return vector_set(0.5f) + _mm512_castsi512_ps(bits);
+}
+#endif
+
+/* x Phi(x), or Hendrycks and Gimpel's approximation of it with tanh. */
+INLINE vector gelu(const struct gelu *g, vector x)
 {
 	vector power;
-	return x * (tanh_form ? tanh_form_logistic(x, rough, &power) : normal_distribution(x, rough, &power));
+#ifdef __AVX512F__
+	if (g->dtype == DTYPE_BF16)
+		return x * gelu_lookup(g, x);
+#endif
+	return x * (g->tanh_form ? tanh_form_logistic(x, &power) : normal_distribution(x, &power));
 }
 
 /* Phi(x) + x e^(-x^2/2) / sqrt(2 pi); with s = 1 / (1 + e^(-2z)): s + x s^2 e^(-2z) (2z)', where s (1 - s) would lose the
  * digits of s near 1. */
-INLINE vector gelu_derivative(vector x, bool tanh_form, bool rough)
+INLINE vector gelu_derivative(const struct gelu *g, vector x)
 {
 	vector power;
-	if (tanh_form) {
-		vector s = tanh_form_logistic(x, rough, &power);
+#ifdef __AVX512F__
+	if (g->dtype == DTYPE_BF16)
+		return gelu_lookup(g, x);
+#endif
+	if (g->tanh_form) {
+		vector s = tanh_form_logistic(x, &power);
 		vector slope = vector_fma(x * x, vector_set(3 * 0.044715f), vector_set(1)) * vector_set(1.5957691216f);
 		return vector_fma(x * s * s * power, slope, s);
 	}
-	vector phi = normal_distribution(x, rough, &power);
+	vector phi = normal_distribution(x, &power);
 	return vector_fma(x * vector_set(0.39894228f), power, phi);
 }
 

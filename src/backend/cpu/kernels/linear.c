@@ -42,6 +42,7 @@ void KERNEL(linear_fwd)(const struct linear_rows *a)
 /* gelu is taken of the rounded pre, since that is what backward will find. */
 INLINE void gelu_rows(const struct linear_rows *a, bool tanh_form, enum dtype dtype)
 {
+	const struct gelu g = gelu_start(tanh_form, false, dtype);
 	for (int64_t i = 0; i < a->rows; i++) {
 		const float *x = a->x + i * a->x_row;
 		void *pre = a->pre ? out_row(a->pre, i, a->stride, dtype) : NULL;
@@ -57,8 +58,7 @@ INLINE void gelu_rows(const struct linear_rows *a, bool tanh_form, enum dtype dt
 			w = rounded(w, dtype);
 			if (pre)
 				store_two(pre, c, v, w, dtype, a->past);
-			store_two(y, c, gelu(v, tanh_form, dtype == DTYPE_BF16), gelu(w, tanh_form, dtype == DTYPE_BF16),
-				  dtype, a->past);
+			store_two(y, c, gelu(&g, v), gelu(&g, w), dtype, a->past);
 		}
 		for (; c < a->columns; c += LANES) {
 			int64_t left = a->columns - c;
@@ -68,7 +68,7 @@ INLINE void gelu_rows(const struct linear_rows *a, bool tanh_form, enum dtype dt
 			v = rounded(v, dtype);
 			if (pre)
 				store(pre, c, left, v, dtype);
-			store(y, c, left, gelu(v, tanh_form, dtype == DTYPE_BF16), dtype);
+			store(y, c, left, gelu(&g, v), dtype);
 		}
 	}
 }
@@ -84,7 +84,7 @@ void KERNEL(gelu_fwd)(const struct linear_rows *a)
 }
 
 /* dx = x [* gelu'(pre)] [+ add] for the vector at column c of row i. */
-INLINE vector backward_vector(const struct linear_rows *a, int64_t i, int64_t c, bool has_pre, bool tanh_form,
+INLINE vector backward_vector(const struct linear_rows *a, int64_t i, int64_t c, const struct gelu *g, bool has_pre,
 			      enum dtype dtype)
 {
 	int64_t left = a->columns - c;
@@ -92,7 +92,7 @@ INLINE vector backward_vector(const struct linear_rows *a, int64_t i, int64_t c,
 	if (has_pre) {
 		const void *pre = row_of(a->pre, i, a->stride, dtype);
 		fetch(pre, c + FETCH_ROWS * a->stride, dtype);
-		v *= gelu_derivative(load(pre, c, left, dtype), tanh_form, dtype == DTYPE_BF16);
+		v *= gelu_derivative(g, load(pre, c, left, dtype));
 	}
 	if (a->add) {
 		const void *add = row_of(a->add, i, a->stride, dtype);
@@ -106,18 +106,19 @@ INLINE vector backward_vector(const struct linear_rows *a, int64_t i, int64_t c,
 
 INLINE void backward_rows(const struct linear_rows *a, bool has_pre, bool tanh_form, enum dtype dtype)
 {
+	const struct gelu g = gelu_start(tanh_form, true, dtype);
 	if (a->sums)
 		memset(a->sums, 0, (size_t)a->columns * sizeof(*a->sums));
 	for (int64_t i = 0; i < a->rows; i++) {
 		void *y = out_row(a->y, i, a->stride, dtype);
 		int64_t c = 0;
 		for (; c + 2 * LANES <= a->columns; c += 2 * LANES) {
-			vector v = backward_vector(a, i, c, has_pre, tanh_form, dtype);
-			vector w = backward_vector(a, i, c + LANES, has_pre, tanh_form, dtype);
+			vector v = backward_vector(a, i, c, &g, has_pre, dtype);
+			vector w = backward_vector(a, i, c + LANES, &g, has_pre, dtype);
 			store_two(y, c, v, w, dtype, a->past);
 		}
 		for (; c < a->columns; c += LANES)
-			store(y, c, a->columns - c, backward_vector(a, i, c, has_pre, tanh_form, dtype), dtype);
+			store(y, c, a->columns - c, backward_vector(a, i, c, &g, has_pre, dtype), dtype);
 	}
 }
 

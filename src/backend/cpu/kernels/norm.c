@@ -177,7 +177,8 @@ INLINE void backward_rows(const struct norm_bwd_rows *a, bool has_pre, enum dtyp
 {
 	int64_t columns = a->columns, wide = round_up(columns, 16);
 	float *g_row = a->row, *n_row = a->row + wide;
-	bool mask_dx = a->dx && !a->dropout_first, tanh_form = a->activation == ACTIVATION_GELU_TANH;
+	bool mask_dx = a->dx && !a->dropout_first;
+	const struct gelu derivative = gelu_start(a->activation == ACTIVATION_GELU_TANH, true, dtype);
 	memset(a->dgamma, 0, (size_t)columns * sizeof(float));
 	memset(a->dbeta, 0, (size_t)columns * sizeof(float));
 	if (a->dbias)
@@ -225,7 +226,7 @@ INLINE void backward_rows(const struct norm_bwd_rows *a, bool has_pre, enum dtyp
 				if (mask_dx)
 					d[j] = drop(&a->dropout, d[j], at);
 				if (has_pre)
-					d[j] *= gelu_derivative(load(pre, at, left, dtype), tanh_form, dtype == DTYPE_BF16);
+					d[j] *= gelu_derivative(&derivative, load(pre, at, left, dtype));
 				if (dx && !two)
 					store(dx, at, left, d[j], dtype);
 				if (a->dbias)
