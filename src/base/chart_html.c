@@ -15,7 +15,7 @@ static const char *const style[] = {
 	"*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);"
 	"font:16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif}"
 	"main{max-width:1120px;margin:0 auto;padding:20px 16px 48px}h1{font-size:1.5rem;line-height:1.25;margin:0 0 2px;"
-	"overflow-wrap:anywhere}h2{font-size:1.1rem;margin:32px 0 10px}p{margin:0 0 8px}.sub{color:var(--soft);margin:0 0 16px}"
+	"overflow-wrap:anywhere}h2{font-size:1.1rem;margin:32px 0 10px}h3{font-size:1rem;margin:20px 0 6px}p{margin:0 0 8px}.sub{color:var(--soft);margin:0 0 16px}"
 	"small,.note{color:var(--soft);font-size:.85rem}\n",
 	".verdict{border-radius:10px;padding:14px 18px;margin:0 0 16px;border-left:5px solid var(--soft);"
 	"background:var(--plain-back)}.verdict h2{margin:0 0 4px;font-size:1.2rem}.verdict p:last-child{margin:0}"

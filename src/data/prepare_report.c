@@ -11,21 +11,23 @@
 #define DOCUMENT_BINS 64
 #define DOCUMENT_BIN 64
 
-static const char *const drop_names[PREPARE_DROPS] = {
-	[PREPARE_SHORT] = "documents below the shortest length asked for",
-	[PREPARE_LONG] = "documents above the longest length asked for",
-	[PREPARE_UNKNOWN] = "documents with too many unknown tokens",
-	[PREPARE_COPIED_DOCUMENT] = "documents that stood before, word for word",
-	[PREPARE_COPIED_SENTENCE] = "sentences that stood before, word for word",
+static const struct {
+	const char *what, *why;
+} drop_names[PREPARE_DROPS] = {
+	[PREPARE_SHORT] = {"document", " below the shortest length asked for"},
+	[PREPARE_LONG] = {"document", " above the longest length asked for"},
+	[PREPARE_UNKNOWN] = {"document", " with too many unknown tokens"},
+	[PREPARE_COPIED_DOCUMENT] = {"document", " that stood before, word for word"},
+	[PREPARE_COPIED_SENTENCE] = {"sentence", " that stood before, word for word"},
 };
 
 static void row(struct buffer *out, const char *name, const char *train, const char *held_out)
 {
 	buffer_text(out, "<tr><th scope=\"row\">");
 	html_text(out, name);
-	buffer_format(out, "</th><td>%s</td>", train);
+	buffer_format(out, "</th><td class=\"n\">%s</td>", train);
 	if (held_out)
-		buffer_format(out, "<td>%s</td>", held_out);
+		buffer_format(out, "<td class=\"n\">%s</td>", held_out);
 	buffer_text(out, "</tr>\n");
 }
 
@@ -44,8 +46,8 @@ static void write_counts(const struct prepare_settings *settings, const struct p
 {
 	char a[32], b[32], size[FORMAT_BYTES];
 	const struct shard_description *train = &report->train, *held = settings->held_out_prefix ? &report->held_out : NULL;
-	buffer_text(out, "<table>\n<thead><tr><th></th><th scope=\"col\">training</th>");
-	buffer_text(out, held ? "<th scope=\"col\">held out</th></tr></thead>\n" : "</tr></thead>\n");
+	buffer_text(out, "<table>\n<thead><tr><th></th><th class=\"n\" scope=\"col\">training</th>");
+	buffer_text(out, held ? "<th class=\"n\" scope=\"col\">held out</th></tr></thead>\n" : "</tr></thead>\n");
 	count_row(out, "documents", train->documents, held ? &held->documents : NULL);
 	count_row(out, "sentences", train->sentences, held ? &held->sentences : NULL);
 	count_row(out, "tokens", train->tokens, held ? &held->tokens : NULL);
@@ -53,7 +55,7 @@ static void write_counts(const struct prepare_settings *settings, const struct p
 	if (held)
 		unknown_share(b, held);
 	row(out, "unknown tokens", a, held ? b : NULL);
-	buffer_text(out, "</table>\n<p>");
+	buffer_text(out, "</table>\n<p style=\"margin:12px 0\">");
 	buffer_format(out, "%s of text, read as ", format_size(size, (double)report->text_bytes));
 	html_text(out, report->mixed_forms ? "several forms, mostly " : "");
 	html_text(out, text_form_names[report->form]);
@@ -76,8 +78,8 @@ static void write_dropped(const struct prepare_report *report, struct buffer *ou
 		if (dropped->count == 0)
 			continue;
 		any = true;
-		buffer_format(out, "<h3>%s ", format_count(count, dropped->count));
-		html_text(out, drop_names[kind]);
+		buffer_format(out, "<h3>%s %s%s%s", format_count(count, dropped->count), drop_names[kind].what,
+			      dropped->count == 1 ? "" : "s", drop_names[kind].why);
 		buffer_format(out, "</h3>\n<p>%s tokens, %s.</p>\n<ul>\n", format_count(tokens, dropped->tokens),
 			      dropped->left_out ? "left out" : "kept");
 		for (int i = 0; i < dropped->sample_count; i++) {
@@ -109,6 +111,7 @@ static void write_histograms(const struct shard *shard, struct buffer *out)
 		}
 		add(documents, DOCUMENT_BINS, tokens, DOCUMENT_BIN);
 	}
+	buffer_text(out, "<div class=\"grid\">\n");
 	chart_bars_svg(&(struct chart_bars){.title = "Length of sentences",
 					    .description = "How many sentences have how many tokens; the last bar holds all longer ones",
 					    .x = {.label = "tokens"},
@@ -125,6 +128,7 @@ static void write_histograms(const struct shard *shard, struct buffer *out)
 					    .values = documents,
 					    .count = DOCUMENT_BINS},
 		       out);
+	buffer_text(out, "</div>\n<p class=\"note\">The last bar holds all that are longer.</p>\n");
 }
 
 enum status prepare_write_report(const struct prepare_settings *settings, const struct prepare_report *report)
