@@ -28,42 +28,61 @@ static inline float float_of(uint32_t bits)
 	return value.f;
 }
 
+/* a where x < y, else b, without a branch: x and y are not negative. */
+static inline int32_t where_less(int32_t x, int32_t y, int32_t a, int32_t b)
+{
+	int32_t mask = (x - y) >> 31;
+	return (a & mask) | (b & ~mask);
+}
+
+#define INFINITE 0x7f800000
+
 /* The half-precision number next to x, as a float. */
 static inline float round_f16(float x)
 {
-	uint32_t bits = bits_of(x), sign = bits & 0x80000000u, size = bits & 0x7fffffffu;
-	uint32_t normal = (size + 0xfffu + ((size >> 13) & 1u)) & ~0x1fffu;
-	normal = normal >= 0x47800000u ? 0x7f800000u : normal; /* 65536 and above */
+	int32_t bits = (int32_t)bits_of(x), size = bits & 0x7fffffff;
+	int32_t normal = (int32_t)(((uint32_t)size + 0xfffu + (((uint32_t)size >> 13) & 1u)) & ~0x1fffu);
+	normal = where_less(normal, 0x47800000, normal, INFINITE); /* 65536 and above */
 	/* Below 2^-14 the step is 2^-24: that of a float between a half and one. */
-	uint32_t tiny = bits_of((float_of(size) + 0.5f) - 0.5f);
-	uint32_t rounded = size < 0x38800000u ? tiny : normal;
-	rounded = size > 0x7f800000u ? 0x7fc00000u : rounded;
-	return float_of(rounded | sign);
+	int32_t tiny = (int32_t)bits_of((float_of((uint32_t)size) + 0.5f) - 0.5f);
+	int32_t rounded = where_less(size, 0x38800000, tiny, normal);
+	rounded = where_less(INFINITE, size, 0x7fc00000, rounded);
+	return float_of((uint32_t)rounded | ((uint32_t)bits & 0x80000000u));
 }
 
 static inline float round_bf16(float x)
 {
-	return bf16_to_float(float_to_bf16(x));
+	uint32_t bits = bits_of(x), rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff0000u;
+	return float_of((int32_t)(bits & 0x7fffffffu) > 0x7f800000 ? (bits | 0x400000u) & 0xffff0000u : rounded);
+}
+
+/* Of a float that round_bf16() gave. */
+static inline uint16_t bf16_pack(float x)
+{
+	return (uint16_t)(bits_of(x) >> 16);
 }
 
 /* Of a float that round_f16() gave. */
 static inline uint16_t f16_pack(float x)
 {
-	uint32_t bits = bits_of(x), sign = (bits >> 16) & 0x8000u, size = bits & 0x7fffffffu;
-	uint32_t normal = (size - 0x38000000u) >> 13;
-	uint32_t tiny = (uint32_t)(int32_t)(float_of(size) * 16777216.0f); /* in steps of 2^-24 */
-	uint32_t special = size > 0x7f800000u ? 0x7e00u : 0x7c00u;
-	uint32_t packed = size >= 0x7f800000u ? special : size < 0x38800000u ? tiny : normal;
-	return (uint16_t)(packed | sign);
+	int32_t bits = (int32_t)bits_of(x), size = bits & 0x7fffffff;
+	int32_t normal = (size - 0x38000000) >> 13;
+	/* A multiple of 2^-24 below 2^-14, in such steps: the last bits of its sum with a half. */
+	int32_t tiny = (int32_t)bits_of(float_of((uint32_t)size) + 0.5f) - 0x3f000000;
+	int32_t packed = where_less(size, 0x38800000, tiny, normal);
+	packed = where_less(size, INFINITE, packed, 0x7c00);
+	packed = where_less(INFINITE, size, 0x7e00, packed);
+	return (uint16_t)((uint32_t)packed | (((uint32_t)bits >> 16) & 0x8000u));
 }
 
 static inline float f16_unpack(uint16_t half)
 {
-	uint32_t sign = (uint32_t)(half & 0x8000u) << 16, size = half & 0x7fffu;
-	float normal = float_of((size << 13) + 0x38000000u), tiny = (float)(int32_t)size * (1.0f / 16777216.0f);
-	float special = float_of(size > 0x7c00u ? 0x7fc00000u : 0x7f800000u);
-	float value = size >= 0x7c00u ? special : size < 0x400u ? tiny : normal;
-	return float_of(bits_of(value) | sign);
+	int32_t size = half & 0x7fff, tiny = (int32_t)bits_of((float)size * (1.0f / 16777216.0f));
+	int32_t value = (int32_t)(((uint32_t)size << 13) + 0x38000000u);
+	value = where_less(size, 0x400, tiny, value);
+	value = where_less(size, 0x7c00, value, INFINITE);
+	value = where_less(0x7c00, size, 0x7fc00000, value);
+	return float_of((uint32_t)value | (uint32_t)(half & 0x8000u) << 16);
 }
 
 #define ADD(expression)                                                                                                \
@@ -104,19 +123,36 @@ void wire_add(void *sum, const void *values, int64_t count, enum comm_type type,
 		add_f32(sum, values, count, wire, first);
 }
 
+static void pack_f32(uint16_t *restrict to, const float *restrict x, int64_t count, enum comm_type wire)
+{
+	if (wire == COMM_BF16)
+		for (int64_t i = 0; i < count; i++)
+			to[i] = bf16_pack(round_bf16(x[i]));
+	else
+		for (int64_t i = 0; i < count; i++)
+			to[i] = f16_pack(round_f16(x[i]));
+}
+
+static void pack_f64(uint16_t *restrict to, const double *restrict x, int64_t count, enum comm_type wire)
+{
+	if (wire == COMM_BF16)
+		for (int64_t i = 0; i < count; i++)
+			to[i] = bf16_pack(round_bf16((float)x[i]));
+	else
+		for (int64_t i = 0; i < count; i++)
+			to[i] = f16_pack(round_f16((float)x[i]));
+}
+
 void wire_pack(void *out, const void *values, int64_t count, enum comm_type type, enum comm_type wire)
 {
 	if (type == wire) {
 		memcpy(out, values, (size_t)count * comm_type_bytes(type));
 		return;
 	}
-	const float *x = values;
-	const double *wide = values;
-	uint16_t *to = out;
-	for (int64_t i = 0; i < count; i++) {
-		float value = type == COMM_F64 ? (float)wide[i] : x[i];
-		to[i] = wire == COMM_BF16 ? float_to_bf16(value) : f16_pack(round_f16(value));
-	}
+	if (type == COMM_F64)
+		pack_f64(out, values, count, wire);
+	else
+		pack_f32(out, values, count, wire);
 }
 
 static void add_packed_f32(float *restrict to, const uint16_t *restrict x, int64_t count, enum comm_type wire, bool first)
