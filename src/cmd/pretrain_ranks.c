@@ -67,8 +67,9 @@ static enum status choose_device(const struct pretrain *run)
 	int64_t visible = count_devices();
 	int32_t rank = run->place.ranks.local_rank;
 	const char *names = getenv("CUDA_VISIBLE_DEVICES");
+	const char *device = run->settings->device.device ? run->settings->device.device : backend_best_device();
 	char own[128];
-	if (strcmp(run->settings->device.device, "cuda") != 0 || run->place.ranks.local_size == 1 || visible == 1)
+	if (strcmp(device, "cuda") != 0 || run->place.ranks.local_size == 1 || visible == 1)
 		return OK;
 	if (rank >= visible)
 		return error_set(ERR_USAGE, "rank %d of this machine has no GPU of its own: %lld are visible", rank,

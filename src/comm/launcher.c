@@ -107,6 +107,8 @@ static enum status start(struct launcher *launcher)
 	pid_t parent = getpid();
 	TRY(segment_create(&launcher->segment, launcher->settings->ranks, true));
 	launcher->segment.header->reported = true;
+	for (int32_t rank = 0; rank < launcher->settings->ranks; rank++)
+		gethostname(launcher->segment.header->ranks[rank].host, sizeof(launcher->segment.header->ranks[rank].host) - 1);
 	launcher->group = 0;
 	launcher->running = 0;
 	launcher->failed = launcher->killed = 0;
