@@ -113,9 +113,27 @@ void comm_release(struct comm *comm, void *memory)
 	comm->transport->release(comm, memory);
 }
 
+/* What has come to its end shows that this rank goes on: an evaluation may have thousands of parts. */
+static enum status going_on(struct comm *comm, enum status status)
+{
+	if (status == OK && comm->transport->alive)
+		comm->transport->alive(comm);
+	return status;
+}
+
+static enum status gather(struct comm *comm, const void *data, size_t bytes, void *out)
+{
+	return going_on(comm, comm->transport->gather(comm, data, bytes, out));
+}
+
+static enum status broadcast(struct comm *comm, void *data, size_t bytes, int32_t root)
+{
+	return going_on(comm, comm->transport->broadcast(comm, data, bytes, root));
+}
+
 enum status comm_barrier(struct comm *comm)
 {
-	return comm->transport->gather(comm, NULL, 0, NULL);
+	return gather(comm, NULL, 0, NULL);
 }
 
 enum status comm_gather(struct comm *comm, const void *data, size_t bytes, void *out)
@@ -123,11 +141,11 @@ enum status comm_gather(struct comm *comm, const void *data, size_t bytes, void 
 	int32_t size = comm->place.size;
 	unsigned char *pieces = NULL;
 	if (bytes <= SEGMENT_SMALL_BYTES)
-		return comm->transport->gather(comm, data, bytes, out);
+		return gather(comm, data, bytes, out);
 	TRY(memory_new(&pieces, size, SEGMENT_SMALL_BYTES, "messages of ranks"));
 	for (size_t done = 0; done < bytes; done += SEGMENT_SMALL_BYTES) {
 		size_t now = bytes - done < SEGMENT_SMALL_BYTES ? bytes - done : SEGMENT_SMALL_BYTES;
-		enum status status = comm->transport->gather(comm, (const unsigned char *)data + done, now, pieces);
+		enum status status = gather(comm, (const unsigned char *)data + done, now, pieces);
 		if (status != OK) {
 			free(pieces);
 			return status;
@@ -150,7 +168,7 @@ static enum status combine(struct comm *comm, double *values, int64_t count, boo
 	TRY(memory_new(&all, size * (count < most ? count : most), sizeof(*all), "messages of ranks"));
 	for (int64_t done = 0; done < count; done += most) {
 		int64_t now = count - done < most ? count - done : most;
-		enum status status = comm->transport->gather(comm, values + done, (size_t)now * sizeof(*all), all);
+		enum status status = gather(comm, values + done, (size_t)now * sizeof(*all), all);
 		if (status != OK) {
 			free(all);
 			return status;
@@ -184,7 +202,7 @@ enum status comm_broadcast(struct comm *comm, void *data, size_t bytes, int32_t 
 	BUG_IF(root < 0 || root >= comm->place.size);
 	for (size_t done = 0; done < bytes; done += SEGMENT_SMALL_BYTES) {
 		size_t now = bytes - done < SEGMENT_SMALL_BYTES ? bytes - done : SEGMENT_SMALL_BYTES;
-		TRY(comm->transport->broadcast(comm, (unsigned char *)data + done, now, root));
+		TRY(broadcast(comm, (unsigned char *)data + done, now, root));
 	}
 	return OK;
 }
@@ -220,7 +238,7 @@ enum status comm_wait(struct comm *comm, comm_ticket ticket)
 {
 	if (ticket == 0)
 		return OK;
-	return comm->device ? comm->device->wait(comm, ticket) : queue_wait(comm, ticket);
+	return going_on(comm, comm->device ? comm->device->wait(comm, ticket) : queue_wait(comm, ticket));
 }
 
 void comm_fail(struct comm *comm, enum status status)

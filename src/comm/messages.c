@@ -331,6 +331,12 @@ static void messages_section(struct comm *comm, const char *section, int64_t ste
 	watchdog_section(messages->watchdog, section, step);
 }
 
+static void messages_alive(struct comm *comm)
+{
+	struct messages *messages = comm->own;
+	watchdog_alive(messages->watchdog);
+}
+
 /* The news must have left before this process does. */
 static enum status do_fail(struct comm *comm, void *context)
 {
@@ -442,6 +448,7 @@ enum status messages_open(struct comm *comm, const struct place *place, double w
 		.idle = messages_idle,
 		.fail = messages_fail,
 		.section = messages_section,
+		.alive = messages_alive,
 		.leave = messages_leave,
 		.close = messages_close,
 	};

@@ -241,6 +241,12 @@ static void shared_section(struct comm *comm, const char *section, int64_t step)
 	watchdog_section(shared->watchdog, section, step);
 }
 
+static void shared_alive(struct comm *comm)
+{
+	struct shared *shared = comm->own;
+	watchdog_alive(shared->watchdog);
+}
+
 static void shared_close(struct comm *comm)
 {
 	struct shared *shared = comm->own;
@@ -262,6 +268,7 @@ enum status shared_open(struct comm *comm, const struct place *place, double wat
 		.run = shared_run,
 		.fail = shared_fail,
 		.section = shared_section,
+		.alive = shared_alive,
 		.close = shared_close,
 	};
 	struct shared *shared;

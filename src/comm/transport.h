@@ -33,6 +33,7 @@ struct transport {
 	/* This rank has failed and cannot go on: others shall know why. */
 	void (*fail)(struct comm *comm, const struct error *error);
 	void (*section)(struct comm *comm, const char *section, int64_t step);
+	void (*alive)(struct comm *comm); /* still in its section, but not hanging */
 	void (*leave)(struct comm *comm); /* before the queue ends; may be NULL */
 	void (*close)(struct comm *comm);
 };

@@ -46,20 +46,33 @@ static struct known_section *find_section(struct watchdog *watchdog, const char 
 	return section;
 }
 
+/* Time that the section has taken since it last showed that it goes on. */
+static void end_stretch(struct watchdog *watchdog, int64_t now)
+{
+	struct segment_rank *own = &watchdog->segment->header->ranks[watchdog->segment->rank];
+	struct known_section *section = &watchdog->known[watchdog->current];
+	int64_t took = now - atomic_load(&own->since);
+	if (atomic_load(&own->step) > 0 && took > section->longest)
+		section->longest = took;
+	atomic_store(&own->since, now);
+}
+
+void watchdog_alive(struct watchdog *watchdog)
+{
+	end_stretch(watchdog, segment_now());
+}
+
 void watchdog_section(struct watchdog *watchdog, const char *name, int64_t step)
 {
 	struct segment_rank *own = &watchdog->segment->header->ranks[watchdog->segment->rank];
-	int64_t now = segment_now(), took = now - atomic_load(&own->since);
-	struct known_section *before = &watchdog->known[watchdog->current], *section = find_section(watchdog, name);
-	if (atomic_load(&own->step) > 0 && took > before->longest)
-		before->longest = took;
+	struct known_section *section = find_section(watchdog, name);
+	end_stretch(watchdog, segment_now());
 	watchdog->current = (int32_t)(section - watchdog->known);
 
 	int64_t limit = section->longest * 5 > watchdog->least ? section->longest * 5 : watchdog->least;
 	if (section->longest == 0)
 		limit *= 10;
 	atomic_store(&own->limit, step > 0 ? limit : 0);
-	atomic_store(&own->since, now);
 	atomic_store(&own->step, step);
 	if (strncmp(own->section, name, sizeof(own->section) - 1) != 0)
 		snprintf(own->section, sizeof(own->section), "%s", name);

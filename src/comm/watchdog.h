@@ -16,6 +16,8 @@ struct watchdog;
  * standard error) when it does not end by itself within 5 s of a failure. */
 MUST_USE enum status watchdog_open(struct watchdog **out, struct segment *segment, double seconds);
 void watchdog_section(struct watchdog *watchdog, const char *section, int64_t step);
+/* The section goes on: its limit counts from now. */
+void watchdog_alive(struct watchdog *watchdog);
 void watchdog_close(struct watchdog *watchdog);
 
 /* ---- What a watcher sees ---- */
