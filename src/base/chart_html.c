@@ -61,7 +61,7 @@ static const char *const style[] = {
 	".scroll{overflow-x:auto;background:var(--card);border:1px solid var(--line);border-radius:10px}table{border-collapse:"
 	"collapse;width:100%;font-size:.9rem;font-variant-numeric:tabular-nums}th,td{text-align:left;padding:6px 12px;"
 	"border-bottom:1px solid var(--line);vertical-align:top}th{color:var(--soft);font-weight:600;white-space:nowrap}"
-	"tr:last-child td,tbody tr:last-child th,table>tr:last-child th{border-bottom:0}td.n,th.n{text-align:right;white-space:nowrap}details{margin:12px 0}"
+	"tr:last-child td,tbody tr:last-child th{border-bottom:0}td.n,th.n{text-align:right;white-space:nowrap}details{margin:12px 0}"
 	"summary{cursor:pointer;font-weight:600}summary::marker{color:var(--faint)}\n",
 	".guess{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:12px 14px;margin:0 0 12px}"
 	".guess p{margin:0 0 6px}.guess table{font-size:.86rem;width:auto}.guess td,.guess th{padding:3px 10px 3px 0}.blank{border-bottom:2px solid "

@@ -107,6 +107,10 @@ static enum status open_data(struct pretrain *run)
 	const char *vocab_file;
 	TRY(pretrain_find_initial(run));
 	TRY(pretrain_initial_text(run, &vocab_file));
+	if (!run->resumed && !pretrain_unset(run->options, "model")) {
+		struct model_config config; /* a mistyped name is said now, not when the text is prepared */
+		TRY(model_folder_config(settings->model, &config));
+	}
 	bool begins = !run->resumed || !run->own_checkpoint;
 	if (!vocab_file && run->resumed) {
 		/* Another run's checkpoint, or a data folder that was lost: the vocabulary is the checkpoint's. */

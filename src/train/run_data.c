@@ -360,12 +360,29 @@ static enum status weighted_open(const struct option_list *list, struct run_data
 	return OK;
 }
 
+/* A mistyped path of an evaluation set is said before the training text is prepared. */
+static enum status check_evaluation_texts(const struct run_data_settings *settings)
+{
+	struct evaluation_groups texts = {0};
+	enum status status = evaluation_groups_parse(&texts, settings->eval_corpus);
+	for (int64_t i = 0; i < texts.count && status == OK; i++) {
+		struct name_list files = {0};
+		for (int64_t k = 0; k < texts.groups[i].count && status == OK; k++)
+			status = path_expand(texts.groups[i].values[k], &files);
+		name_list_release(&files);
+	}
+	evaluation_groups_release(&texts);
+	return status;
+}
+
 enum status run_data_open(struct run_data *out, const struct run_data_settings *settings)
 {
 	*out = (struct run_data){0};
 	struct tokenizer *tokenizer = NULL;
 	char prefix[PATH_BYTES];
 	enum status status;
+	if (!settings->eval_recorded)
+		TRY(check_evaluation_texts(settings));
 	TRY_GOTO(folder_claim(settings), failed);
 	TRY_GOTO(vocab_find_or_learn(settings, out), failed);
 	TRY_GOTO(tokenizer_open(&tokenizer, &out->vocab, &out->tokenizer), failed);

@@ -240,6 +240,11 @@ static void test_bad_text(void **state)
 	assert_ok(folder_make(test_path("there")));
 	assert_program(2, "nowhere", "pretrain --corpus %s/nowhere.txt --out %s/there", test_folder, test_folder);
 	assert_true(file_is_folder(test_path("there")));
+	/* What is wrong is said before the text is prepared, so that nothing is left of it. */
+	assert_program(2, "nowhere", "pretrain --corpus %s --eval_corpus %s/nowhere.txt --out %s/bad5", corpus, test_folder,
+		       test_folder);
+	assert_program(2, "nowhere", "pretrain --corpus %s --model %s/nowhere.json --out %s/bad5", corpus, test_folder, test_folder);
+	assert_false(file_exists(test_path("bad5")));
 	/* A line is no text to train on, whatever was meant. */
 	assert_ok(file_write(test_path("line.txt"), "corpus/part-1.txt\n", 18));
 	assert_program(3, "less than one sequence of 128", "pretrain --corpus %s/line.txt --out %s/bad4", test_folder,
