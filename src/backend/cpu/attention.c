@@ -24,7 +24,7 @@
 
 enum {
 	STRIPE = ATTENTION_STRIPE,
-	KEYS = 128, /* keys between two products with v: their scores of one stripe take 16 KiB of L1 */
+	KEYS = 256, /* keys between two products with v: their scores of one stripe take 32 KiB of L1 */
 	KEY_BLOCKS = KEYS / STRIPE,
 	FORWARD_QUERIES = 256, /* queries of a forward task: what it packs of k and v serves them all */
 	FORWARD_STRIPES = FORWARD_QUERIES / STRIPE,
