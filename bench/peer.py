@@ -6,7 +6,9 @@
 
 A case is MODEL-LENGTH (sequences of LENGTH random words) or MODEL-natural-LENGTH: batches of real text from
 FOLDER/natural-LENGTH.safetensors (bench/cpu.sh makes them with dev/dump_batches), which bertc packs without padding and
-PyTorch gets padded, to LENGTH as the originals do ("max") and to the longest of the batch ("longest").
+PyTorch gets padded, to LENGTH as the originals do ("max") and, eager, to the longest of the batch rounded up to 64
+("longest"). Its masked rows are filled up to the same number in all batches, with rows that have no label. So PyTorch
+meets one shape with "max" (one compilation) and few with "longest", all of them before the first round.
 
 PyTorch: BertForPreTraining, SDPA, dropout 0.1, AdamW (fused), clipping; its head on all positions, as it comes, and on
 masked rows only; eager and torch.compile. Each of its modes runs beside bertc, two processes at a time, step by step in
@@ -56,24 +58,26 @@ def random_batch(length, sequences):
 
 
 def padded_batches(path, width):
-    """The file's packed batches as padded ones; width 0: to the longest sequence."""
+    """The file's packed batches as padded ones; width 0: to the longest sequence, rounded up to 64."""
     import torch
     from safetensors.torch import load_file
     tensors = load_file(path)
+    most = max(len(v) for k, v in tensors.items() if k.endswith(".rows"))
     out = []
     for step in sorted(int(k[4:-4]) for k in tensors if k.endswith(".ids")):
         t = {k: tensors[f"step{step}.{k}"].long() for k in ("ids", "types", "starts", "rows", "labels", "next")}
         lengths = t["starts"].diff()
-        columns = width or int(lengths.max())
+        columns = width or (int(lengths.max()) + 63) // 64 * 64
         sequence = torch.repeat_interleave(torch.arange(len(lengths)), lengths)
         place = sequence * columns + torch.arange(len(t["ids"])) - t["starts"][sequence]
         shape = (len(lengths), columns)
 
         def padded(values, places, fill):
             return torch.full((shape[0] * shape[1],), fill).scatter(0, places, values).view(shape)
-        rows = place[t["rows"]]
+        places = place[t["rows"]]
+        rows = torch.cat([places, torch.zeros(most - len(places), dtype=torch.long)])  # [CLS] has no label
         out.append(dict(ids=padded(t["ids"], place, 0), types=padded(t["types"], place, 0),
-                        mask=padded(torch.ones_like(t["ids"]), place, 0), labels=padded(t["labels"], rows, -100),
+                        mask=padded(torch.ones_like(t["ids"]), place, 0), labels=padded(t["labels"], places, -100),
                         rows=rows, following=t["next"]))
     return out
 
@@ -199,11 +203,10 @@ def prepare(case, precision, folder):
 
 
 def warm_up(contender, steps, label):
+    """Every batch once; the next one is the first again."""
     began = time.time()
-    contender.run(steps + 1)
+    contender.run(max(steps, 2))
     print(f"# {label} {contender.name}: ready after {time.time() - began:.0f} s", file=sys.stderr, flush=True)
-    if steps > 1:
-        contender.run(steps - 1)  # back to the first batch
 
 
 def measure(case, precision, folder):
