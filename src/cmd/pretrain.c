@@ -213,6 +213,9 @@ static enum status pretrain(struct pretrain *run)
 	}
 	if (pretrain_unset(run->options, "device"))
 		TRY(pretrain_choose(run->options, "device", "%s", backend_best_device()));
+	if (settings->allreduce_post_accumulation_fp16 && settings->allreduce_post_accumulation_bf16)
+		return error_set(ERR_USAGE, "--allreduce_post_accumulation_fp16 and --allreduce_post_accumulation_bf16 exclude "
+					    "each other");
 	TRY(pretrain_open_ranks(run));
 	TRY(pretrain_open_folder(run));
 	TRY(pretrain_open_phases(run));

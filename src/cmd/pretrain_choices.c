@@ -161,8 +161,9 @@ static enum status choose_batch_size(struct pretrain *run, struct pretrain_phase
 	if (pretrain_unset(options, "train_batch_size"))
 		return pretrain_choose(options, "train_batch_size", "%" PRId64, all);
 	if (settings->train_batch_size != all)
-		log_note("batch: %" PRId64 " instances an update, as this run began, not %" PRId64 " of --train_batch_size_per_gpu "
-			 "times %" PRId64, settings->train_batch_size, settings->train_batch_size_per_gpu, parts);
+		log_note("batch: %" PRId64 " instances an update, as this run began, not %" PRId64
+			 " (--train_batch_size_per_gpu %" PRId64 " times %" PRId64 ")",
+			 settings->train_batch_size, all, settings->train_batch_size_per_gpu, parts);
 	return OK;
 }
 

@@ -32,15 +32,27 @@ static int64_t count_devices(void)
 	return count;
 }
 
-/* How many ranks this command asks for. */
-static enum status count_ranks(struct pretrain_settings *settings, int32_t *out)
+/* Will this run compute on GPUs? A rank must know before it may ask the driver, which sees the rank's GPU alone. */
+static bool is_on_gpus(const struct pretrain *run)
 {
-	const char *device = settings->device.device ? settings->device.device : backend_best_device();
-	bool on_gpus = strcmp(device, "cuda") == 0;
+	const struct pretrain_settings *settings = run->settings;
+	if (settings->device.device)
+		return strcmp(settings->device.device, "cuda") == 0;
+	if (settings->n_gpus > 0 || run->place.ranks.size > 1)
+		return count_devices() > 0;
+	return strcmp(backend_best_device(), "cuda") == 0;
+}
+
+/* How many ranks this command asks for. */
+static enum status count_ranks(struct pretrain *run, int32_t *out)
+{
+	struct pretrain_settings *settings = run->settings;
+	bool on_gpus = is_on_gpus(run);
 	int64_t visible = on_gpus ? count_devices() : 0;
 	if (settings->n_gpus > 0 && !on_gpus)
-		return error_set(ERR_USAGE, "--n_gpus %lld: nothing runs on a GPU with --device %s",
-				 (long long)settings->n_gpus, device);
+		return error_set(ERR_USAGE, "--n_gpus %lld: nothing runs on a GPU %s%s", (long long)settings->n_gpus,
+				 settings->device.device ? "with --device " : "here",
+				 settings->device.device ? settings->device.device : "");
 	/* As in bert-ad, more GPUs than there are cards are replicas on them. */
 	if (visible > 0 && settings->n_gpus > visible && settings->n_gpus % visible == 0 && settings->replicas_per_gpu == 1) {
 		settings->replicas_per_gpu = settings->n_gpus / visible;
@@ -67,9 +79,8 @@ static enum status choose_device(const struct pretrain *run)
 	int64_t visible = count_devices();
 	int32_t rank = run->place.ranks.local_rank;
 	const char *names = getenv("CUDA_VISIBLE_DEVICES");
-	const char *device = run->settings->device.device ? run->settings->device.device : backend_best_device();
 	char own[128];
-	if (strcmp(device, "cuda") != 0 || run->place.ranks.local_size == 1 || visible == 1)
+	if (!is_on_gpus(run) || run->place.ranks.local_size == 1 || visible == 1)
 		return OK;
 	if (rank >= visible)
 		return error_set(ERR_USAGE, "rank %d of this machine has no GPU of its own: %lld are visible", rank,
@@ -89,7 +100,7 @@ enum status pretrain_find_ranks(struct pretrain *run, bool *launches)
 	int32_t wanted = 1;
 	*launches = false;
 	TRY(place_find(&run->place));
-	TRY(count_ranks(settings, &wanted));
+	TRY(count_ranks(run, &wanted));
 	if (run->place.ranks.size == 1) {
 		run->ranks = wanted;
 		*launches = wanted > 1 && !settings->plan && settings->out;
