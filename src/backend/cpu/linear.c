@@ -45,7 +45,8 @@ static void library_task(void *context, int64_t index, int worker)
 	const struct cpu_scratch *scratch = cpu_scratch(call->r);
 	int64_t slices = slice_count(call->x.rows), slice = index % slices, j = index / slices;
 	float *tile = scratch->tiles + worker * scratch->tile_floats;
-	packing_multiply(p, 0, j, false, tensor_at(&call->x, slice * ROW_MULTIPLE, 0), tile, NULL, worker);
+	packing_multiply(p, 0, j, false, tensor_at(&call->x, slice * ROW_MULTIPLE, 0), ROW_MULTIPLE, tile, NULL,
+			 worker);
 	finish_slice(call, slice, j * p->n_width, packing_width(p, j), tile, packing_width(p, j));
 }
 

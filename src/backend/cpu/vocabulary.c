@@ -1,11 +1,11 @@
 /* The output layer over the vocabulary with softmax cross entropy, and its most probable entries.
  *
  * Predictions are taken in chunks of at most VOCABULARY_ROWS rows. For a chunk:
- *   1. logits, a tile (slice of rows, block of the vocabulary) a task, with each row's largest logit and sum of exp
- *      within the tile;
+ *   1. logits, a tile (some slices of rows, block of the vocabulary) a task, with each row's largest logit and sum of
+ *      exp within the tile;
  *   2. row by row the log of the sum of exp over all blocks, loss, and dlogits' factor;
  *   3. dlogits, tile by tile;
- *   4. dx: for a slice and a tile of columns the products of all blocks, summed in order;
+ *   4. dx: for some slices and a tile of columns the products of all blocks, summed in order;
  *   5. the table's gradient, a block of the vocabulary after the other. */
 #include <math.h>
 #include <string.h>
@@ -21,7 +21,31 @@ struct vocabulary_call {
 	const int32_t *labels;  /* of the chunk's first row on */
 	const float *weights;
 	bool keep_logits;       /* else one tile a worker, for the statistics alone */
+	int64_t task_slices;    /* of a product */
 };
+
+/* Our own products pay for several slices at a time, if enough tasks are left: `tiles` for each run of slices. */
+static void choose_slices(struct vocabulary_call *call, int64_t tiles)
+{
+	enum { MOST = 3, TASKS = 2 };
+	int64_t slices = slice_count(call->x.rows), threads = pool_threads(call->r->backend->pool);
+	int64_t most = weight_copy(call->table)->forward.own ? gemm_rows_best(call->x.columns) / ROW_MULTIPLE : 1;
+	call->task_slices = most < MOST ? most : MOST;
+	while (call->task_slices > 1 && (slices + call->task_slices - 1) / call->task_slices * tiles < TASKS * threads)
+		call->task_slices--;
+}
+
+static int64_t slice_runs(const struct vocabulary_call *call)
+{
+	return (slice_count(call->x.rows) + call->task_slices - 1) / call->task_slices;
+}
+
+/* Rows of a run of slices, to whole slices. */
+static int64_t run_rows(const struct vocabulary_call *call, int64_t run)
+{
+	int64_t left = slice_count(call->x.rows) - run * call->task_slices;
+	return (left < call->task_slices ? left : call->task_slices) * ROW_MULTIPLE;
+}
 
 static int64_t blocks_of(const struct vocabulary_call *call)
 {
@@ -39,16 +63,11 @@ static int64_t block_offset(const struct vocabulary_call *call, int64_t block, i
 	return block * VOCABULARY_BLOCK * cpu_scratch(call->r)->vocabulary.rows + row * block_columns(call, block);
 }
 
-static void logits_tile(void *context, int64_t index, int worker)
+/* Statistics of one slice's logits, after the bias. */
+static void finish_logits(const struct vocabulary_call *call, int64_t slice, int64_t block, float *tile)
 {
-	const struct vocabulary_call *call = context;
 	const struct cpu_scratch *scratch = cpu_scratch(call->r);
-	int64_t slices = slice_count(call->x.rows), slice = index % slices, block = index / slices;
 	int64_t row = slice * ROW_MULTIPLE, statistic = block * scratch->vocabulary.rows + row;
-	float *tile = call->keep_logits ? scratch->vocabulary.logits + block_offset(call, block, row)
-					: scratch->tiles + worker * scratch->tile_floats;
-	packing_multiply(&weight_copy(call->table)->forward, 0, block, false, tensor_at(&call->x, row, 0), tile,
-			 cpu_blocks(call->r, worker), worker);
 	cpu_state(call->r)->kernels->softmax_fwd(&(struct softmax_rows){
 		.rows = slice_rows(call->x.rows, slice),
 		.columns = block_columns(call, block),
@@ -65,9 +84,24 @@ static void logits_tile(void *context, int64_t index, int worker)
 	}
 }
 
+static void logits_task(void *context, int64_t index, int worker)
+{
+	const struct vocabulary_call *call = context;
+	const struct cpu_scratch *scratch = cpu_scratch(call->r);
+	int64_t run = index % slice_runs(call), block = index / slice_runs(call), rows = run_rows(call, run);
+	int64_t slice = run * call->task_slices, columns = block_columns(call, block);
+	float *tile = call->keep_logits ? scratch->vocabulary.logits + block_offset(call, block, slice * ROW_MULTIPLE)
+					: scratch->tiles + worker * scratch->tile_floats;
+	packing_multiply(&weight_copy(call->table)->forward, 0, block, false, tensor_at(&call->x, slice * ROW_MULTIPLE, 0), rows,
+			 tile, cpu_blocks(call->r, worker), worker);
+	for (int64_t i = 0; i < rows / ROW_MULTIPLE; i++)
+		finish_logits(call, slice + i, block, tile + i * ROW_MULTIPLE * columns);
+}
+
 static void compute_logits(struct vocabulary_call *call)
 {
-	pool_run(call->r->backend->pool, slice_count(call->x.rows) * blocks_of(call), logits_tile, call);
+	choose_slices(call, blocks_of(call));
+	pool_run(call->r->backend->pool, slice_runs(call) * blocks_of(call), logits_task, call);
 }
 
 /* Log of the sum of exp over all blocks; *out_best: the largest logit's index, lowest first. */
@@ -131,21 +165,21 @@ static void dlogits_tile(void *context, int64_t index, int worker)
 	});
 }
 
-static void dx_tile(void *context, int64_t index, int worker)
+static void dx_task(void *context, int64_t index, int worker)
 {
 	const struct vocabulary_call *call = context;
 	const struct cpu_scratch *scratch = cpu_scratch(call->r);
 	const struct packing *p = &weight_copy(call->table)->dgrad;
-	int64_t slices = slice_count(call->x.rows), slice = index % slices, j = index / slices;
-	int64_t row = slice * ROW_MULTIPLE;
+	int64_t run = index % slice_runs(call), j = index / slice_runs(call);
+	int64_t row = run * call->task_slices * ROW_MULTIPLE, rows = run_rows(call, run), left = call->x.rows - row;
 	float *tile = scratch->tiles + worker * scratch->tile_floats;
 	for (int64_t block = 0; block < p->k_blocks; block++) {
 		int64_t offset = block_offset(call, block, row) * (int64_t)dtype_bytes(call->x.dtype);
-		packing_multiply(p, block, j, block > 0, (const char *)scratch->vocabulary.dlogits + offset, tile,
+		packing_multiply(p, block, j, block > 0, (const char *)scratch->vocabulary.dlogits + offset, rows, tile,
 				 cpu_blocks(call->r, worker), worker);
 	}
 	cpu_state(call->r)->kernels->linear_fwd(&(struct linear_rows){
-		.rows = slice_rows(call->x.rows, slice),
+		.rows = left < rows ? left : rows,
 		.columns = packing_width(p, j),
 		.stride = call->dx.columns,
 		.dtype = call->dx.dtype,
@@ -153,6 +187,13 @@ static void dx_tile(void *context, int64_t index, int worker)
 		.x_row = packing_width(p, j),
 		.y = tensor_at(&call->dx, row, j * p->n_width),
 	});
+}
+
+static void compute_dx(struct vocabulary_call *call)
+{
+	int64_t tiles = weight_copy(call->table)->dgrad.n_blocks;
+	choose_slices(call, tiles);
+	pool_run(call->r->backend->pool, slice_runs(call) * tiles, dx_task, call);
 }
 
 static void table_gradient(const struct vocabulary_call *call, bool overwrite)
@@ -165,13 +206,15 @@ static void table_gradient(const struct vocabulary_call *call, bool overwrite)
 					 .dtype = call->x.dtype,
 					 .rows = call->x.rows,
 					 .columns = block_columns(call, block)};
-		cpu_wgrad(call->r, &(struct cpu_wgrad){
-					   .dy = dlogits,
-					   .x = call->x,
-					   .dw = (float *)call->table->gradient.data + first * call->x.columns,
-					   .column_sums = (float *)call->bias->gradient.data + first,
-					   .overwrite = overwrite,
-				   });
+		struct cpu_wgrad wgrad = {
+			.dy = dlogits,
+			.x = call->x,
+			.dw = (float *)call->table->gradient.data + first * call->x.columns,
+			.column_sums = (float *)call->bias->gradient.data + first,
+			.overwrite = overwrite,
+		};
+		wgrad.has_x = block > 0 && dlogits.columns == VOCABULARY_BLOCK && cpu_wgrad_takes_dy(&wgrad);
+		cpu_wgrad(call->r, &wgrad);
 	}
 }
 
@@ -214,7 +257,7 @@ void cpu_vocab_xent(struct replica *r, const struct vocab_xent *a)
 		if (!a->training)
 			continue;
 		pool_run(pool, slices * blocks_of(&call), dlogits_tile, &call);
-		pool_run(pool, slices * weight_copy(a->table)->dgrad.n_blocks, dx_tile, &call);
+		compute_dx(&call);
 		table_gradient(&call, a->overwrite && first == 0);
 	}
 	*a->loss += loss;

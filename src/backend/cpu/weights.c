@@ -215,14 +215,14 @@ void cpu_weights_refresh(struct replica *replica, struct weight *const *weights,
 	}
 }
 
-void packing_multiply(const struct packing *p, int64_t i, int64_t j, bool accumulate, const void *x, float *tile,
-		      void *blocks, int worker)
+void packing_multiply(const struct packing *p, int64_t i, int64_t j, bool accumulate, const void *x, int64_t rows,
+		      float *tile, void *blocks, int worker)
 {
 	if (p->own) {
 		gemm_rows(&(struct row_product){.kernels = p->own,
 						.x = x,
 						.x_row = block_depth(p, i),
-						.rows = ROW_MULTIPLE,
+						.rows = rows,
 						.k = block_depth(p, i),
 						.n = packing_width(p, j),
 						.packed = packing_block(p, i, j),
@@ -233,5 +233,6 @@ void packing_multiply(const struct packing *p, int64_t i, int64_t j, bool accumu
 						.y_group = GEMM_GROUP});
 		return;
 	}
+	BUG_IF(rows > ROW_MULTIPLE);
 	product_run(product_of(p, i, j), accumulate, x, block_of(p, i, j), tile, worker);
 }

@@ -42,9 +42,9 @@ static inline const void *packing_block(const struct packing *p, int64_t i, int6
 	return p->data + (size_t)(i * p->n_blocks + j) * p->block_bytes;
 }
 
-/* tile (ROW_MULTIPLE, width of j) = or += x times block (i, j); x has ROW_MULTIPLE dense rows of block i's k. `blocks`:
- * the worker's scratch. */
-void packing_multiply(const struct packing *p, int64_t i, int64_t j, bool accumulate, const void *x, float *tile,
-		      void *blocks, int worker);
+/* tile (rows, width of j) = or += x times block (i, j); x has dense rows of block i's k. `blocks`: the worker's scratch.
+ * oneDNN takes ROW_MULTIPLE rows, whatever `rows` says; our own products up to gemm_rows_best(). */
+void packing_multiply(const struct packing *p, int64_t i, int64_t j, bool accumulate, const void *x, int64_t rows,
+		      float *tile, void *blocks, int worker);
 
 #endif

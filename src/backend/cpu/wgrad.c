@@ -121,6 +121,8 @@ static void pack_task(void *context, int64_t step, int worker)
 	struct tensor x = job->a->x;
 	if (!job->a->has_dy)
 		pack_dy(job, step, 0, job->a->dy.columns);
+	if (job->a->has_x)
+		return;
 	gemm_pack(kernels, kernels->right_from_rows, row_of(x, job->first + step * PANEL), x.columns,
 	          least(PANEL, job->rows - step * PANEL), x.columns, l->right + step * gemm_block_bytes(kernels), 0,
 	          l->panel_bytes);

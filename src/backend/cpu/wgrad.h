@@ -18,6 +18,7 @@ struct cpu_wgrad {
 	bool overwrite;
 	size_t offset;      /* of replica->workspace: what lies before is left alone */
 	bool has_dy;        /* cpu_wgrad_take_dy() has been called for all of dy */
+	bool has_x;         /* the call before had the same sizes, x and offset, and cpu_wgrad_takes_dy() */
 };
 
 /* Whether all of dy may be handed over beforehand, by whoever reads it anyway: not if there are too many rows. */
