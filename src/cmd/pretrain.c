@@ -205,7 +205,6 @@ static void stop_before_training(int number)
 static enum status pretrain(struct pretrain *run)
 {
 	const struct pretrain_settings *settings = run->settings;
-	signal(SIGUSR1, stop_before_training); /* until stop_install() */
 	if (settings->max_time) {
 		double seconds;
 		TRY(duration_parse(settings->max_time, &seconds));
@@ -291,6 +290,7 @@ static enum status run_pretrain(struct options *options)
 {
 	struct pretrain run = {.options = options, .settings = options->settings, .lock = -1, .open_phase = -1};
 	bool launches;
+	signal(SIGUSR1, stop_before_training); /* until stop_install(), or the launcher */
 	enum status status = pretrain_find_ranks(&run, &launches);
 	if (status == OK)
 		status = launches ? pretrain_launch(&run) : pretrain(&run);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd/pretrain.h"
+#include "comm/affinity.h"
 #include "comm/launcher.h"
 
 /* GPUs that a process may use, without asking the driver: that comes after the ranks have started. */
@@ -122,8 +123,13 @@ enum status pretrain_open_ranks(struct pretrain *run)
 {
 	if (run->place.ranks.size == 1)
 		return OK;
-	return comm_open(&run->comm, &(struct comm_settings){.place = &run->place,
-							     .watchdog_seconds = run->settings->watchdog_seconds});
+	int threads;
+	TRY(comm_open(&run->comm, &(struct comm_settings){.place = &run->place,
+							  .watchdog_seconds = run->settings->watchdog_seconds}));
+	TRY(affinity_threads(run->comm, &threads));
+	if (run->settings->device.threads == 0)
+		run->settings->device.threads = threads;
+	return OK;
 }
 
 /* Everything that decides the result. Threads and paths may differ from machine to machine. */

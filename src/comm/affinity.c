@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/pool.h"
 
@@ -123,4 +124,26 @@ int affinity_share(const struct affinity *affinity, int rank, int ranks, cpu_set
 	for (int i = first; i < last; i++)
 		CPU_SET_S(affinity->cpus[i], AFFINITY_BYTES, set);
 	return threads < 1 ? 1 : threads;
+}
+
+enum status affinity_threads(struct comm *comm, int *out)
+{
+	struct {
+		uint64_t cpus;
+		char host[64];
+	} own = {0}, *all;
+	int sharers = 0;
+	cpu_set_t *set = CPU_ALLOC(AFFINITY_CPUS);
+	if (set && sched_getaffinity(0, AFFINITY_BYTES, set) == 0)
+		own.cpus = hash64(set, AFFINITY_BYTES);
+	CPU_FREE(set);
+	snprintf(own.host, sizeof(own.host), "%s", comm_place(comm)->host);
+	TRY(memory_new(&all, comm_place(comm)->size, sizeof(*all), "a list of ranks"));
+	enum status status = comm_gather(comm, &own, sizeof(own), all);
+	for (int32_t rank = 0; status == OK && rank < comm_place(comm)->size; rank++)
+		sharers += all[rank].cpus == own.cpus && strcmp(all[rank].host, own.host) == 0;
+	free(all);
+	if (status == OK)
+		*out = pool_available_cores() > sharers ? pool_available_cores() / sharers : 1;
+	return status;
 }

@@ -5,7 +5,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include "base/error.h"
+#include "comm/comm.h"
 
 #define AFFINITY_CPUS 8192
 #define AFFINITY_BYTES CPU_ALLOC_SIZE(AFFINITY_CPUS)
@@ -24,5 +24,9 @@ void affinity_release(struct affinity *affinity);
 /* The CPUs of rank `rank` of `ranks`: a stretch of the order, as long as any other's to within one. Into `set` (of
  * AFFINITY_BYTES). Returns the threads the rank should have. With fewer CPUs than ranks all share all. */
 int affinity_share(const struct affinity *affinity, int rank, int ranks, cpu_set_t *set);
+
+/* Threads for this rank where others started the ranks: its CPUs, divided among those of its machine that may use just the
+ * same. [all] */
+MUST_USE enum status affinity_threads(struct comm *comm, int *out);
 
 #endif

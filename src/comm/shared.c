@@ -37,6 +37,7 @@ static enum status shared_gather(struct comm *comm, const void *data, size_t byt
 	/* Two turns, so that one meeting is enough: who writes the next message of this turn has been through another
 	 * meeting, to which all came after reading this one. */
 	shared->small_turn = !turn;
+	TRY(segment_check(&shared->segment)); /* unless that meeting failed */
 	if (bytes > 0)
 		memcpy(segment_small(&shared->segment, comm->place.rank, turn), data, bytes);
 	TRY(segment_meet(&shared->segment, MEETING_SMALL));
@@ -50,6 +51,7 @@ static enum status shared_broadcast(struct comm *comm, void *data, size_t bytes,
 	struct shared *shared = comm->own;
 	int turn = shared->small_turn;
 	shared->small_turn = !turn;
+	TRY(segment_check(&shared->segment));
 	if (comm->place.rank == root)
 		memcpy(segment_small(&shared->segment, root, turn), data, bytes);
 	TRY(segment_meet(&shared->segment, MEETING_SMALL));

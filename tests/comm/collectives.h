@@ -4,7 +4,9 @@
 
 #include <math.h>
 #include "base/hash.h"
+#include "base/pool.h"
 #include "base/rng.h"
+#include "comm/affinity.h"
 #include "comm/ranks.h"
 
 /* Number `i` of rank `rank` in trial `trial`: of very different sizes, so that the order of a sum shows. */
@@ -155,6 +157,16 @@ static inline enum status many_at_once(struct comm *comm, void *context)
 	comm_seconds(comm, &busy, &exposed);
 	RANK_CHECK(comm_place(comm)->size == 1 || (busy > 0 && exposed > 0));
 	comm_release(comm, data);
+	return OK;
+}
+
+/* Ranks that may use the same cores divide them. */
+static inline enum status threads(struct comm *comm, void *context)
+{
+	int own, cores = pool_available_cores(), size = comm_place(comm)->size;
+	(void)context;
+	RANK_CHECK(affinity_threads(comm, &own) == OK);
+	RANK_CHECK(own == (cores / size < 1 ? 1 : cores / size));
 	return OK;
 }
 

@@ -42,6 +42,7 @@ static void test_allocations(void **state)
 	(void)state;
 	run_ranks(1, allocations, NULL, NULL);
 	run_ranks(4, allocations, NULL, NULL);
+	run_ranks(2, threads, NULL, NULL);
 }
 
 static void test_shares(void **state)

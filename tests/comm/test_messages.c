@@ -32,6 +32,7 @@ static inline enum status everything(struct comm *comm, void *context)
 	for (size_t i = 0; i < sizeof large_cases / sizeof *large_cases; i++)
 		TRY(large_sum(comm, &large_cases[i]));
 	TRY(many_at_once(comm, NULL));
+	TRY(threads(comm, NULL));
 	TRY(allocations(comm, NULL));
 	if (comm_place(comm)->size < 3)
 		return OK;

@@ -1,0 +1,132 @@
+/* A rank that dies, hangs or is not like the others ends the run; the same command goes on to the same bits. */
+#include <sys/stat.h>
+#include "cmd/rank_faults.h"
+
+static void goes_on_after_a_death(void **state)
+{
+	double seconds;
+	(void)state;
+	assert_int_equal(fault_run("straight", 2, NULL, "", NULL), 0);
+	assert_int_equal(fault_run("killed", 2, "1:reduction:5:SIGKILL", "", &seconds), ERR_PEER);
+	assert_true(seconds < 15);
+	assert_said("bertc: rank 1 on ");
+	assert_said("was killed by SIGKILL in '");
+	assert_said("of step 5");
+	assert_said("run the same command again");
+	assert_true(file_exists(test_path("killed/checkpoint-4")));
+	/* On the terminal it stands once. */
+	const char *first = strstr(buffer_string(&program_errors), "was killed by");
+	assert_null(strstr(first + 1, "was killed by"));
+	assert_int_equal(fault_run("killed", 2, NULL, "", NULL), 0);
+	assert_same_end("straight", "killed");
+	/* By itself, with the first start's --fresh not done again. */
+	assert_int_equal(fault_run("killed", 2, "0:forward and backward:5:SIGSEGV", "--fresh --max_restarts 1", NULL), 0);
+	assert_said("starting all ranks again (1 of 1)");
+	assert_said("going on from ");
+	assert_same_end("straight", "killed");
+}
+
+static void a_stopped_rank_is_found(void **state)
+{
+	double seconds;
+	(void)state;
+	assert_int_equal(fault_run("stopped", 2, "1:reduce:3:SIGSTOP", "--watchdog_seconds 2", &seconds), ERR_PEER);
+	assert_said("rank 1 on ");
+	assert_said("has shown no life for ");
+	assert_said("in 'reduce' of step 3: a signal has stopped it");
+	assert_true(seconds < 20);
+	assert_int_equal(fault_run("stopped", 2, NULL, "", NULL), 0);
+}
+
+/* Ranks that others started, one with another setting or another vocabulary. */
+static int run_apart(const char *name, const char *first, const char *second)
+{
+	char command[8192], output[2][128];
+	const char *more[] = {first, second};
+	pid_t children[2];
+	int statuses[2], status;
+	static int jobs;
+	int port = 1 + (getpid() + 31 * jobs++) % 65000;
+	for (int rank = 0; rank < 2; rank++) {
+		snprintf(output[rank], sizeof output[rank], "%s/errors-%d", test_folder, rank);
+		snprintf(command, sizeof command,
+			 "RANK=%d WORLD_SIZE=2 LOCAL_RANK=%d LOCAL_WORLD_SIZE=2 MASTER_PORT=%d exec timeout 100 %s " FAULT_RUN
+			 " >/dev/null 2>%s",
+			 rank, rank, port, getenv("BERTC") ? getenv("BERTC") : "build/bertc", corpus, config, test_folder, name, 0,
+			 more[rank], output[rank]);
+		fflush(NULL);
+		children[rank] = fork();
+		assert_true(children[rank] >= 0);
+		if (children[rank] == 0) {
+			execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+			_exit(99);
+		}
+	}
+	for (int rank = 0; rank < 2; rank++) {
+		assert_int_equal(waitpid(children[rank], &status, 0), children[rank]);
+		statuses[rank] = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	}
+	buffer_clear(&program_errors);
+	assert_ok(file_read(output[0], 1 << 24, &program_errors));
+	if (statuses[0] != statuses[1])
+		fail_msg("statuses %d and %d:\n%s", statuses[0], statuses[1], buffer_string(&program_errors));
+	return statuses[0];
+}
+
+static void ranks_that_differ(void **state)
+{
+	(void)state;
+	assert_int_equal(run_apart("apart", "", ""), 0);
+	assert_int_equal(run_apart("apart-2", "--seed 1", "--seed 2"), ERR_STATE);
+	assert_said("ranks disagree about the settings of the run: rank 0 on ");
+	assert_said("\"seed\": \"1\"");
+	assert_said("\"seed\": \"2\"");
+	assert_int_equal(run_apart("apart-3", "--weight_decay 0.01", "--weight_decay 0.02"), ERR_STATE);
+}
+
+/* Begins a run, waits for its first steps, then does `then`, which knows its process as $run. */
+static int meanwhile(const char *name, const char *then)
+{
+	static char run[8192], command[20000];
+	const char *bertc = getenv("BERTC") ? getenv("BERTC") : "build/bertc";
+	snprintf(run, sizeof run, FAULT_RUN, corpus, config, test_folder, name, 2,
+		 "--num_train_steps 100000 --eval_steps 0 --save_checkpoints_steps 0");
+	snprintf(command, sizeof command,
+		 "{ exec %s %s; } >/dev/null 2>%s/errors & run=$!\n"
+		 "lines() { cat %s/%s/metrics.jsonl 2>/dev/null | wc -l; }; before=$(lines)\n"
+		 "for i in $(seq 1000); do [ $(lines) -gt $((before + 3)) ] && break; sleep 0.02; done\n"
+		 "again() { %s %s >/dev/null 2>&1; }\n%s",
+		 bertc, run, test_folder, test_folder, name, bertc, run, then);
+	int status = system(command);
+	buffer_clear(&program_errors);
+	assert_ok(file_read(test_path("errors"), 1 << 24, &program_errors));
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void signals_stop_all(void **state)
+{
+	(void)state;
+	assert_int_equal(meanwhile("signalled", "kill -USR1 $run; wait $run"), STOPPED);
+	assert_said("stopped at step ");
+	assert_said("by SIGUSR1, saved");
+	assert_int_equal(meanwhile("signalled", "kill -TERM $run; wait $run"), STOPPED);
+	assert_said("going on from ");
+}
+
+static void two_launchers(void **state)
+{
+	(void)state;
+	assert_int_equal(meanwhile("owned", "again; status=$?; kill -KILL $run; wait $run; exit $status"), ERR_LOCKED);
+	/* The lock went with the launcher, and its ranks, too. */
+	assert_int_equal(meanwhile("owned", "kill -USR1 $run; wait $run"), STOPPED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(goes_on_after_a_death), cmocka_unit_test(a_stopped_rank_is_found),
+		cmocka_unit_test(ranks_that_differ),	 cmocka_unit_test(signals_stop_all),
+		cmocka_unit_test(two_launchers),
+	};
+	return cmocka_run_group_tests(tests, rank_faults_setup, rank_faults_teardown);
+}
