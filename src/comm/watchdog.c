@@ -283,8 +283,10 @@ enum status watchdog_open(struct watchdog **out, struct segment *segment, double
 	if (status != OK) {
 		watchdog_close(watchdog);
 		*out = NULL;
+		return status;
 	}
-	return status;
+	rank_fault(segment->rank, "start", 0);
+	return OK;
 }
 
 void watchdog_close(struct watchdog *watchdog)

@@ -1,6 +1,7 @@
 /* A rank that dies, hangs or is not like the others ends the run; the same command goes on to the same bits. */
 #include <sys/stat.h>
 #include "cmd/rank_faults.h"
+#include "comm/messages.h"
 
 static void goes_on_after_a_death(void **state)
 {
@@ -39,7 +40,7 @@ static void a_stopped_rank_is_found(void **state)
 }
 
 /* Ranks that others started, one with another setting or another vocabulary. */
-static int run_apart(const char *name, const char *first, const char *second)
+static int run_apart(const char *name, const char *environment, const char *first, const char *second)
 {
 	char command[8192], output[2][128];
 	const char *more[] = {first, second};
@@ -50,9 +51,9 @@ static int run_apart(const char *name, const char *first, const char *second)
 	for (int rank = 0; rank < 2; rank++) {
 		snprintf(output[rank], sizeof output[rank], "%s/errors-%d", test_folder, rank);
 		snprintf(command, sizeof command,
-			 "RANK=%d WORLD_SIZE=2 LOCAL_RANK=%d LOCAL_WORLD_SIZE=2 MASTER_PORT=%d exec timeout 100 %s " FAULT_RUN
+			 "RANK=%d WORLD_SIZE=2 LOCAL_RANK=%d LOCAL_WORLD_SIZE=2 MASTER_PORT=%d %s exec timeout 100 %s " FAULT_RUN
 			 " >/dev/null 2>%s",
-			 rank, rank, port, getenv("BERTC") ? getenv("BERTC") : "build/bertc", corpus, config, test_folder, name, 0,
+			 rank, rank, port, environment, getenv("BERTC") ? getenv("BERTC") : "build/bertc", corpus, config, test_folder, name, 0,
 			 more[rank], output[rank]);
 		fflush(NULL);
 		children[rank] = fork();
@@ -76,12 +77,32 @@ static int run_apart(const char *name, const char *first, const char *second)
 static void ranks_that_differ(void **state)
 {
 	(void)state;
-	assert_int_equal(run_apart("apart", "", ""), 0);
-	assert_int_equal(run_apart("apart-2", "--seed 1", "--seed 2"), ERR_STATE);
+	assert_int_equal(run_apart("apart", "", "", ""), 0);
+	assert_int_equal(run_apart("apart-2", "", "--seed 1", "--seed 2"), ERR_STATE);
 	assert_said("ranks disagree about the settings of the run: rank 0 on ");
 	assert_said("\"seed\": \"1\"");
 	assert_said("\"seed\": \"2\"");
-	assert_int_equal(run_apart("apart-3", "--weight_decay 0.01", "--weight_decay 0.02"), ERR_STATE);
+	assert_int_equal(run_apart("apart-3", "", "--weight_decay 0.01", "--weight_decay 0.02"), ERR_STATE);
+}
+
+/* Whoever started the ranks and however they reach each other: the same bits. */
+static void the_way_does_not_matter(void **state)
+{
+	char command[8192];
+	(void)state;
+	assert_int_equal(fault_run("shared", 2, NULL, "", NULL), 0);
+	assert_int_equal(run_apart("named", "", "", ""), 0);
+	assert_same_end("shared", "named");
+	assert_int_equal(run_apart("tcp", "BERTC_TRANSPORT=tcp MASTER_ADDR=127.0.0.1", "", ""), 0);
+	assert_same_end("shared", "tcp");
+	if (!mpi_is_there())
+		return;
+	snprintf(command, sizeof command,
+		 "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 BERTC_TRANSPORT=mpi timeout 100 mpirun "
+		 "--oversubscribe -n 2 %s " FAULT_RUN " >/dev/null 2>&1",
+		 getenv("BERTC") ? getenv("BERTC") : "build/bertc", corpus, config, test_folder, "mpi", 0, "");
+	assert_int_equal(system(command), 0);
+	assert_same_end("shared", "mpi");
 }
 
 /* Begins a run, waits for its first steps, then does `then`, which knows its process as $run. */
@@ -125,7 +146,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(goes_on_after_a_death), cmocka_unit_test(a_stopped_rank_is_found),
-		cmocka_unit_test(ranks_that_differ),	 cmocka_unit_test(signals_stop_all),
+		cmocka_unit_test(ranks_that_differ), cmocka_unit_test(the_way_does_not_matter),	 cmocka_unit_test(signals_stop_all),
 		cmocka_unit_test(two_launchers),
 	};
 	return cmocka_run_group_tests(tests, rank_faults_setup, rank_faults_teardown);
