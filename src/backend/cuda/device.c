@@ -69,19 +69,49 @@ static enum status cuda_synchronize(struct replica *replica)
 
 /* ---- Replicas ---- */
 
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Enough of them that positions and parts together are some 2,000. */
+int32_t cuda_position_parts(int32_t sequences, int32_t longest)
+{
+	int32_t parts = longest > 0 ? 2048 / longest : 1;
+	parts = parts < 1 ? 1 : parts > 16 ? 16 : parts;
+	return parts < sequences ? parts : sequences;
+}
+
+/* Sums of word chunks; or of the positions in parts, of which there are most, in all, at 2048 / 16 or at the longest. */
+static int64_t embedding_floats(const struct shape_limits *limits)
+{
+	int64_t chunks = (limits->batch.tokens + WORD_CHUNK - 1) / WORD_CHUNK;
+	return larger(2 * chunks, larger(2048, limits->longest)) * limits->hidden;
+}
+
 /* Lays the scratch out; with base NULL it measures. */
 static size_t scratch_lay_out(const struct cuda_state *state, const struct shape_limits *limits, struct cuda_scratch *s,
 			      void *base)
 {
 	struct arena arena = {.base = base, .capacity = SIZE_MAX};
 	int64_t widest = 3 * (int64_t)limits->hidden;
-	widest = widest > limits->intermediate ? widest : limits->intermediate;
+	widest = larger(widest, limits->intermediate);
+	widest = larger(widest, (VOCABULARY_PARTS * (int64_t)limits->vocab + ROW_PARTS - 1) / ROW_PARTS);
 	*s = (struct cuda_scratch){.part_floats = widest};
 	s->gemm_bytes = state->major >= 9 ? (size_t)64 << 20 : (size_t)32 << 20;
 	s->gemm = arena_take(&arena, s->gemm_bytes);
 	s->parts = arena_take(&arena, (size_t)(ROW_PARTS * s->part_floats) * sizeof(float));
 	int64_t sums = limits->training ? (int64_t)limits->batch.sequences * 3 * limits->hidden : 0;
 	s->attention_sums = arena_take(&arena, (size_t)sums * sizeof(float));
+	s->loss_rows = larger(limits->batch.predictions, limits->batch.sequences);
+	s->losses = arena_take(&arena, (size_t)(2 * s->loss_rows) * sizeof(double));
+	s->logit_rows = limits->batch.predictions < LOGIT_ROWS ? limits->batch.predictions : LOGIT_ROWS;
+	s->logit_stride = round_up(limits->vocab, 64);
+	s->logits = arena_take(&arena, (size_t)(s->logit_rows * s->logit_stride) * sizeof(float));
+	if (limits->training) {
+		s->embedding = arena_take(&arena, (size_t)embedding_floats(limits) * sizeof(float));
+		s->sums = arena_take(&arena, (size_t)larger(SQUARE_PARTS, 2 * LAMB_TENSORS * LAMB_PARTS) * sizeof(double));
+	}
 	return arena.used;
 }
 
@@ -185,11 +215,21 @@ static const struct operations operations = {
 	.linear_fwd = cuda_linear_fwd,
 	.linear_gelu_fwd = cuda_linear_gelu_fwd,
 	.linear_bwd = cuda_linear_bwd,
+	.embed_fwd = cuda_embed_fwd,
+	.embed_bwd = cuda_embed_bwd,
 	.linear_norm_fwd = cuda_linear_norm_fwd,
 	.attention_fwd = cuda_attention_fwd,
 	.attention_bwd = cuda_attention_bwd,
+	.norm_bwd = cuda_norm_bwd,
 	.gather_fwd = cuda_gather_fwd,
 	.gather_bwd = cuda_gather_bwd,
+	.vocab_xent = cuda_vocab_xent,
+	.vocab_topk = cuda_vocab_topk,
+	.xent = cuda_xent,
+	.sumsq_finite = cuda_sumsq_finite,
+	.adamw = cuda_adamw,
+	.lamb_norms = cuda_lamb_norms,
+	.lamb_apply = cuda_lamb_apply,
 };
 
 /* The first GPU (CUDA_VISIBLE_DEVICES chooses which that is). */

@@ -59,6 +59,139 @@ struct kernel_norm_fwd {
 };
 cudaError_t kernel_norm_fwd(cudaStream_t stream, const struct kernel_norm_fwd *a);
 
+/* Backward of the norm: dresidual = dLN(dy, dropped out where incoming); dx = dresidual, dropped out where outgoing, times
+ * gelu'(pre). dx NULL: not wanted. Column sums over each part of the rows (gamma's gradient, beta's, and with sums_bias those
+ * of the last output), one behind the other: parts (row_parts(rows), 3 columns). dresidual may be dy. */
+struct kernel_norm_bwd {
+	enum dtype dtype;
+	int64_t rows, columns;
+	const void *dy, *sum, *pre;
+	const float *mean, *rstd, *gamma;
+	enum activation pre_activation;
+	struct kernel_dropout incoming, outgoing;
+	void *dresidual, *dx;
+	bool sums_bias;
+	float *parts;
+};
+cudaError_t kernel_norm_bwd(cudaStream_t stream, const struct kernel_norm_bwd *a);
+
+/* embed.cu */
+struct kernel_embed_fwd {
+	enum dtype dtype;
+	int64_t tokens, columns; /* columns at most NORM_WIDTH_LIMIT */
+	const int32_t *ids, *types, *positions;
+	const float *word, *position, *type, *gamma, *beta;
+	float epsilon;
+	struct kernel_dropout dropout;
+	void *sum, *y;
+	float *mean, *rstd;
+};
+cudaError_t kernel_embed_fwd(cudaStream_t stream, const struct kernel_embed_fwd *a);
+
+/* gradient[ids[t]] += dy[t], in the order of the tokens; order: tokens sorted by (id, token). */
+#define WORD_CHUNK 32 /* tokens */
+struct kernel_word_gradient {
+	enum dtype dtype;
+	int64_t tokens, columns;
+	const void *dy;
+	const int32_t *ids, *order;
+	float *gradient;
+	float *edges; /* scratch (chunks, 2, columns) */
+};
+cudaError_t kernel_word_gradient(cudaStream_t stream, const struct kernel_word_gradient *a);
+
+/* Sums of dy over the sequences of each part, for every position below `longest`: parts (part_count, longest, columns). */
+struct kernel_position_gradient {
+	enum dtype dtype;
+	int32_t sequences, longest, part_count;
+	int64_t columns;
+	const void *dy;
+	const int32_t *starts;
+	float *parts;
+};
+cudaError_t kernel_position_gradient(cudaStream_t stream, const struct kernel_position_gradient *a);
+
+/* Sums of dy over the tokens of type 0 and over those of type 1 of each part of the tokens: parts (row_parts(tokens), 2,
+ * columns). */
+struct kernel_type_gradient {
+	enum dtype dtype;
+	int64_t tokens, columns;
+	const void *dy;
+	const int32_t *types;
+	float *parts;
+};
+cudaError_t kernel_type_gradient(cudaStream_t stream, const struct kernel_type_gradient *a);
+
+/* xent.cu: logits (rows, stride) without the bias become gradients in the type of activations, rows equally far apart. */
+struct kernel_vocab_xent {
+	enum dtype dtype; /* of the gradients */
+	int64_t rows, stride;
+	int vocab;
+	float *logits;
+	const float *bias, *weights;
+	const int32_t *labels;
+	bool training;
+	const struct scalars *scalars;
+	double *losses, *corrects; /* scratch (rows) */
+	double *loss, *correct;    /* added to */
+};
+cudaError_t kernel_vocab_xent(cudaStream_t stream, const struct kernel_vocab_xent *a);
+
+struct kernel_vocab_topk {
+	int64_t rows, stride;
+	int vocab, k;
+	const float *logits, *bias;
+	int32_t *ids;
+	double *probabilities;
+};
+cudaError_t kernel_vocab_topk(cudaStream_t stream, const struct kernel_vocab_topk *a);
+
+struct kernel_xent {
+	enum dtype dtype;
+	int64_t rows;
+	int classes;
+	const void *logits;
+	void *dlogits; /* NULL: not wanted */
+	const int32_t *labels;
+	const struct scalars *scalars;
+	double *losses, *corrects; /* scratch (rows) */
+	double *loss, *correct;    /* added to */
+};
+cudaError_t kernel_xent(cudaStream_t stream, const struct kernel_xent *a);
+
+/* optimizer.cu */
+#define SQUARE_PARTS 2048
+cudaError_t kernel_sumsq_finite(cudaStream_t stream, const float *range, int64_t count, bool add, double *parts,
+				struct scalars *scalars);
+
+struct kernel_adamw {
+	int64_t count;
+	float *w, *m, *v;
+	const float *g;
+	float beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon;
+	double weight_decay;
+	const struct scalars *scalars;
+};
+cudaError_t kernel_adamw(cudaStream_t stream, const struct kernel_adamw *a);
+
+/* A tensor is cut into at most LAMB_PARTS parts, each of LAMB_LEAST elements at least. */
+#define LAMB_PARTS 256
+#define LAMB_LEAST 4096
+struct kernel_lamb {
+	const struct lamb_tensor *tensors;
+	int64_t tensor_count, count; /* elements of the range, which no tensor has more than */
+	float *w, *m, *v;
+	const float *g;
+	float beta1, beta2, beta3, one_minus_beta2, epsilon;
+	double max_trust_ratio;
+	bool normalize;
+	const struct scalars *scalars;
+	double *norms; /* (tensor_count, 2) */
+	double *parts; /* scratch (tensor_count, at most LAMB_PARTS, 2); lamb_norms alone */
+};
+cudaError_t kernel_lamb_norms(cudaStream_t stream, const struct kernel_lamb *a);
+cudaError_t kernel_lamb_apply(cudaStream_t stream, const struct kernel_lamb *a);
+
 /* cast.cu: copies of weights in the type of products, several ranges in one launch. */
 #define CAST_RANGES 64
 struct kernel_cast {
@@ -96,10 +229,11 @@ cudaError_t kernel_gelu(cudaStream_t stream, enum dtype dtype, enum activation a
 cudaError_t kernel_random(cudaStream_t stream, enum dtype dtype, int64_t elements, uint64_t seed, float deviation, void *out);
 
 /* columns.cu: dx = dx [* gelu'(pre)] [+ add], in place, and the sums of its columns over each part of the rows, for
- * kernel_add_parts: parts (row_parts(rows), columns). */
+ * kernel_add_parts: parts (part_count, columns). */
 struct kernel_columns {
 	enum dtype dtype;
-	int64_t rows, columns;
+	int64_t rows, columns, stride; /* of dx, pre and add; 0 = columns */
+	int64_t part_count;
 	void *dx;                   /* only read when neither pre nor add is there */
 	const void *pre, *add;      /* optional */
 	enum activation activation; /* with pre */

@@ -20,12 +20,14 @@ void cuda_column_sums(const struct replica *r, const struct kernel_columns *pass
 		      const char *operation)
 {
 	struct kernel_columns own = *pass;
+	int64_t parts = row_parts(pass->rows), most = ROW_PARTS * cuda_scratch(r)->part_floats / pass->columns;
+	BUG_IF(most < 1);
+	own.part_count = parts < most ? parts : most;
 	own.parts = bias ? cuda_scratch(r)->parts : NULL;
-	BUG_IF(bias && pass->columns > cuda_scratch(r)->part_floats);
 	cuda_run(r, kernel_columns(cuda_stream(r), &own), operation);
 	if (bias)
 		cuda_run(r,
-			 kernel_add_parts(cuda_stream(r), own.parts, row_parts(pass->rows), pass->columns, pass->columns,
+			 kernel_add_parts(cuda_stream(r), own.parts, own.part_count, pass->columns, pass->columns,
 					  bias->gradient.data, overwrite),
 			 operation);
 }

@@ -24,3 +24,42 @@ void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 	};
 	cuda_run(r, kernel_norm_fwd(cuda_stream(r), &norm), "linear_norm_fwd");
 }
+
+void cuda_norm_backward(const struct replica *r, const char *operation, const struct weight *gamma, const struct weight *beta,
+			const struct weight *bias, bool overwrite, const struct kernel_norm_bwd *a)
+{
+	struct kernel_norm_bwd norm = *a;
+	int64_t parts = row_parts(a->rows), stride = 3 * a->columns;
+	const struct weight *const weights[] = {gamma, beta, bias};
+	norm.parts = cuda_scratch(r)->parts;
+	norm.sums_bias = bias != NULL;
+	BUG_IF(stride > cuda_scratch(r)->part_floats);
+	cuda_run(r, kernel_norm_bwd(cuda_stream(r), &norm), operation);
+	for (int i = 0; i < 3; i++)
+		if (weights[i])
+			cuda_run(r,
+				 kernel_add_parts(cuda_stream(r), norm.parts + i * a->columns, parts, stride, a->columns,
+						  weights[i]->gradient.data, overwrite),
+				 operation);
+}
+
+void cuda_norm_bwd(struct replica *r, const struct norm_bwd *a)
+{
+	bool one_output = a->dx.data == NULL || a->dx.data == a->dresidual.data;
+	cuda_norm_backward(r, "norm_bwd", a->gamma, a->beta, a->bias, a->overwrite,
+			   &(struct kernel_norm_bwd){
+				   .dtype = a->dy.dtype,
+				   .rows = a->dy.rows,
+				   .columns = a->dy.columns,
+				   .dy = a->dy.data,
+				   .sum = a->sum.data,
+				   .pre = a->pre.data,
+				   .mean = a->mean.data,
+				   .rstd = a->rstd.data,
+				   .gamma = a->gamma->master.data,
+				   .pre_activation = a->pre_activation,
+				   .outgoing = cuda_dropout(r, &a->dropout, a->batch),
+				   .dresidual = a->dresidual.data,
+				   .dx = one_output ? NULL : a->dx.data,
+			   });
+}

@@ -46,10 +46,23 @@ struct batch_slot {
 struct cuda_scratch {
 	void *gemm;                /* cuBLASLt's own */
 	size_t gemm_bytes;
-	float *parts;              /* (ROW_PARTS, part_floats): partial sums over rows */
+	float *parts;              /* ROW_PARTS x part_floats: partial sums over rows */
 	int64_t part_floats;
 	float *attention_sums;     /* (sequences, 3H): column sums of dqkv of each sequence */
+	float *embedding;          /* sums of word chunks, or of parts of the positions */
+	double *sums;              /* of parts: squares, LAMB */
+	double *losses;            /* (2, loss_rows): losses and hits of rows */
+	int64_t loss_rows;
+	float *logits;             /* (logit_rows, logit_stride); their gradients in the same place */
+	int64_t logit_rows, logit_stride;
 };
+/* Tensors that lamb_norms takes in one launch. */
+#define LAMB_TENSORS 256
+#define VOCABULARY_PARTS 16 /* at least, for sums of columns over the vocabulary */
+/* Predictions whose logits are kept at a time. */
+#define LOGIT_ROWS 2048
+/* Parts that the sequences are cut into for the gradient of the positions. */
+int32_t cuda_position_parts(int32_t sequences, int32_t longest);
 
 /* replica->state. */
 struct cuda_replica {
@@ -108,10 +121,24 @@ const void *cuda_weight_operand(const struct replica *r, const struct weight *we
 void cuda_column_sums(const struct replica *r, const struct kernel_columns *pass, const struct weight *bias, bool overwrite,
 		      const char *operation);
 
+/* norm.c: kernel_norm_bwd on the replica's parts, whose sums become gradients. `bias` is optional. */
+void cuda_norm_backward(const struct replica *r, const char *operation, const struct weight *gamma, const struct weight *beta,
+			const struct weight *bias, bool overwrite, const struct kernel_norm_bwd *a);
+
 /* The operations. */
 void cuda_linear_fwd(struct replica *r, const struct linear_fwd *a);
 void cuda_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a);
 void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a);
+void cuda_embed_fwd(struct replica *r, const struct embed_fwd *a);
+void cuda_embed_bwd(struct replica *r, const struct embed_bwd *a);
+void cuda_norm_bwd(struct replica *r, const struct norm_bwd *a);
+void cuda_vocab_xent(struct replica *r, const struct vocab_xent *a);
+void cuda_vocab_topk(struct replica *r, const struct vocab_topk *a);
+void cuda_xent(struct replica *r, const struct xent *a);
+void cuda_sumsq_finite(struct replica *r, const struct sumsq_finite *a);
+void cuda_adamw(struct replica *r, const struct adamw *a);
+void cuda_lamb_norms(struct replica *r, const struct lamb_norms *a);
+void cuda_lamb_apply(struct replica *r, const struct lamb_apply *a);
 void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a);
 /* Whether there are kernels for heads of this size on this GPU. */
 MUST_USE enum status cuda_attention_check(const struct cuda_state *state, const struct shape_limits *limits);

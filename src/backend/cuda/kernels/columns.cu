@@ -17,17 +17,17 @@ template <typename T, bool ALIGNED, int GELU> __global__ void __launch_bounds__(
 	bool writes = GELU != 0 || a.add != nullptr;
 	float sum[BLOCK] = {};
 	for (int64_t row = part_begin(a.rows, gridDim.y, blockIdx.y) + warp; row < end && first < columns; row += WARPS) {
-		T *dx = static_cast<T *>(a.dx) + row * columns;
+		T *dx = static_cast<T *>(a.dx) + row * a.stride;
 		float v[BLOCK], other[BLOCK];
 		load_block<ALIGNED>(dx, first, columns, v);
 		if (GELU != 0) {
-			load_block<ALIGNED>(static_cast<const T *>(a.pre) + row * columns, first, columns, other);
+			load_block<ALIGNED>(static_cast<const T *>(a.pre) + row * a.stride, first, columns, other);
 #pragma unroll
 			for (int i = 0; i < BLOCK; i++)
 				v[i] *= gelu_derivative(GELU == 1 ? ACTIVATION_GELU_ERF : ACTIVATION_GELU_TANH, other[i]);
 		}
 		if (a.add != nullptr) {
-			load_block<ALIGNED>(static_cast<const T *>(a.add) + row * columns, first, columns, other);
+			load_block<ALIGNED>(static_cast<const T *>(a.add) + row * a.stride, first, columns, other);
 #pragma unroll
 			for (int i = 0; i < BLOCK; i++)
 				v[i] += other[i];
@@ -57,14 +57,17 @@ static_assert(WARPS == BLOCK, "a warp an element");
 
 } // namespace
 
-extern "C" cudaError_t kernel_columns(cudaStream_t stream, const struct kernel_columns *a)
+extern "C" cudaError_t kernel_columns(cudaStream_t stream, const struct kernel_columns *call)
 {
-	dim3 grid(blocks_of(a->columns, COLUMNS), (unsigned)row_parts(a->rows));
+	struct kernel_columns own = *call, *a = &own;
+	if (a->stride == 0)
+		a->stride = a->columns;
+	dim3 grid(blocks_of(a->columns, COLUMNS), (unsigned)a->part_count);
 	size_t shared = WARPS * COLUMNS * sizeof(float);
 	int gelu_kind = a->pre == nullptr ? 0 : a->activation == ACTIVATION_GELU_ERF ? 1 : 2;
 	return for_dtype(a->dtype, [&](auto type) {
 		using T = decltype(type);
-		bool aligned = a->columns % BLOCK == 0;
+		bool aligned = a->columns % BLOCK == 0 && a->stride % BLOCK == 0;
 		auto kernel = gelu_kind == 0   ? (aligned ? columns_pass<T, true, 0> : columns_pass<T, false, 0>)
 			      : gelu_kind == 1 ? (aligned ? columns_pass<T, true, 1> : columns_pass<T, false, 1>)
 					       : (aligned ? columns_pass<T, true, 2> : columns_pass<T, false, 2>);

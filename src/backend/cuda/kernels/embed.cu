@@ -1,0 +1,230 @@
+/* Embeddings: three tables summed, normalised, dropped out; and the gradients of the tables, rows added in a fixed order. */
+#include "backend/cuda/kernels/norm_row.cuh"
+
+namespace
+{
+
+constexpr int WARPS = 4; /* of a block, each with a token of its own */
+
+template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds__(WARPS *WARP) embed_fwd(struct kernel_embed_fwd a)
+{
+	int64_t t = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+	if (t >= a.tokens)
+		return;
+	int columns = (int)a.columns;
+	const float *word = a.word + a.ids[t] * a.columns, *position = a.position + a.positions[t] * a.columns;
+	const float *type = a.type + a.types[t] * a.columns;
+	T *sum = static_cast<T *>(a.sum) + t * columns, *y = static_cast<T *>(a.y) + t * columns;
+	uint64_t seed = a.dropout.threshold > 0 ? a.dropout.scalars->seed : 0;
+	float v[BLOCKS][BLOCK], mean, rstd;
+#pragma unroll
+	for (int b = 0; b < BLOCKS; b++) {
+		int first = norm_first(b);
+#pragma unroll
+		for (int i = 0; i < BLOCK; i++)
+			v[b][i] = 0;
+		if (first >= columns)
+			continue;
+		float p[BLOCK], s[BLOCK];
+		load_block<ALIGNED>(word, first, columns, v[b]);
+		load_block<ALIGNED>(position, first, columns, p);
+		load_block<ALIGNED>(type, first, columns, s);
+#pragma unroll
+		for (int i = 0; i < BLOCK; i++)
+			v[b][i] += p[i] + s[i];
+		store_block<ALIGNED>(sum, first, columns, v[b]);
+#pragma unroll
+		for (int i = 0; i < BLOCK; i++)
+			v[b][i] = rounded<T>(v[b][i]); /* backward will know no other */
+	}
+	norm_statistics<BLOCKS>(v, columns, a.epsilon, &mean, &rstd);
+#pragma unroll
+	for (int b = 0; b < BLOCKS; b++) {
+		int first = norm_first(b);
+		if (first >= columns)
+			continue;
+		norm_scale<ALIGNED>(v[b], first, columns, mean, rstd, a.gamma, a.beta);
+		if (a.dropout.threshold > 0) {
+			float factors[BLOCK];
+			dropout_factors(a.dropout, seed, first, a.positions[t], a.dropout.samples[t], factors);
+#pragma unroll
+			for (int i = 0; i < BLOCK; i++)
+				v[b][i] *= factors[i];
+		}
+		store_block<ALIGNED>(y, first, columns, v[b]);
+	}
+	if (lane_index() == 0) {
+		a.mean[t] = mean;
+		a.rstd[t] = rstd;
+	}
+}
+
+/* ---- Words: tokens in order of their ids, cut into chunks ---- */
+
+/* Blocks of eight columns along x, chunks along y. The tokens of an id that has all of them in one chunk are added to its row at
+ * once. Others leave a sum a chunk: in edges[chunk][0] that of the id which the chunk begins within, in edges[chunk][1]
+ * that of the id which goes on beyond its end. */
+template <typename T, bool ALIGNED> __global__ void word_chunks(struct kernel_word_gradient a)
+{
+	int columns = (int)a.columns, first = (int)(blockIdx.x * blockDim.x + threadIdx.x) * BLOCK;
+	int64_t begin = (int64_t)blockIdx.y * WORD_CHUNK, end = begin + WORD_CHUNK < a.tokens ? begin + WORD_CHUNK : a.tokens;
+	if (first >= columns)
+		return;
+	float *edges = a.edges + blockIdx.y * 2 * a.columns;
+	bool inside = begin > 0 && a.ids[a.order[begin - 1]] == a.ids[a.order[begin]]; /* the id began in a chunk before */
+	for (int64_t i = begin; i < end;) {
+		int32_t id = a.ids[a.order[i]];
+		float sum[BLOCK] = {}, row[BLOCK];
+		do {
+			load_block<ALIGNED>(static_cast<const T *>(a.dy) + a.order[i] * a.columns, first, columns, row);
+#pragma unroll
+			for (int j = 0; j < BLOCK; j++)
+				sum[j] += row[j];
+			i++;
+		} while (i < end && a.ids[a.order[i]] == id);
+		bool goes_on = i == end && end < a.tokens && a.ids[a.order[end]] == id;
+		float *to = inside ? edges : goes_on ? edges + columns : a.gradient + id * a.columns;
+		if (!inside && !goes_on) {
+			load_block<ALIGNED>(to, first, columns, row);
+#pragma unroll
+			for (int j = 0; j < BLOCK; j++)
+				sum[j] += row[j];
+		}
+		store_block<ALIGNED>(to, first, columns, sum);
+		inside = false;
+	}
+}
+
+/* Adds up the sums of an id that several chunks have: done by the chunk in which it begins. */
+template <bool ALIGNED> __global__ void word_edges(struct kernel_word_gradient a)
+{
+	int columns = (int)a.columns, first = (int)(blockIdx.x * blockDim.x + threadIdx.x) * BLOCK;
+	int64_t begin = (int64_t)blockIdx.y * WORD_CHUNK, end = begin + WORD_CHUNK;
+	if (first >= columns || end >= a.tokens)
+		return;
+	int32_t id = a.ids[a.order[end - 1]];
+	bool goes_on = a.ids[a.order[end]] == id;
+	bool begins_before = begin > 0 && a.ids[a.order[begin - 1]] == id; /* all of the chunk is within */
+	if (!goes_on || begins_before)
+		return;
+	const float *edges = a.edges + blockIdx.y * 2 * a.columns;
+	float *gradient = a.gradient + id * a.columns, sum[BLOCK], next[BLOCK];
+	load_block<ALIGNED>(gradient, first, columns, sum);
+	load_block<ALIGNED>(edges + columns, first, columns, next);
+#pragma unroll
+	for (int j = 0; j < BLOCK; j++)
+		sum[j] += next[j];
+	for (; end < a.tokens && a.ids[a.order[end]] == id; end += WORD_CHUNK) {
+		edges += 2 * a.columns;
+		load_block<ALIGNED>(edges, first, columns, next);
+#pragma unroll
+		for (int j = 0; j < BLOCK; j++)
+			sum[j] += next[j];
+	}
+	store_block<ALIGNED>(gradient, first, columns, sum);
+}
+
+/* ---- Positions: the sequences in parts ---- */
+
+/* Blocks of eight columns along x, positions along y, parts of the sequences along z. */
+template <typename T, bool ALIGNED> __global__ void position_parts(struct kernel_position_gradient a)
+{
+	int columns = (int)a.columns, first = (int)(blockIdx.x * blockDim.x + threadIdx.x) * BLOCK, position = (int)blockIdx.y;
+	if (first >= columns)
+		return;
+	int each = (a.sequences + a.part_count - 1) / a.part_count, begin = (int)blockIdx.z * each;
+	int end = begin + each < a.sequences ? begin + each : a.sequences;
+	float sum[BLOCK] = {}, row[BLOCK];
+	for (int b = begin; b < end; b++) {
+		int64_t t = a.starts[b] + position;
+		if (t >= a.starts[b + 1])
+			continue;
+		load_block<ALIGNED>(static_cast<const T *>(a.dy) + t * columns, first, columns, row);
+#pragma unroll
+		for (int j = 0; j < BLOCK; j++)
+			sum[j] += row[j];
+	}
+	store_block<ALIGNED>(a.parts + ((int64_t)blockIdx.z * a.longest + position) * columns, first, columns, sum);
+}
+
+/* ---- Types: the tokens in parts ---- */
+
+/* Blocks of eight columns along x, parts of the tokens along y; a part has the sums of type 0, then those of type 1. */
+template <typename T, bool ALIGNED> __global__ void type_parts(struct kernel_type_gradient a)
+{
+	int columns = (int)a.columns, first = (int)(blockIdx.x * blockDim.x + threadIdx.x) * BLOCK;
+	if (first >= columns)
+		return;
+	int64_t end = part_begin(a.tokens, gridDim.y, (int64_t)blockIdx.y + 1);
+	float sums[2][BLOCK] = {}, row[BLOCK];
+	for (int64_t t = part_begin(a.tokens, gridDim.y, blockIdx.y); t < end; t++) {
+		load_block<ALIGNED>(static_cast<const T *>(a.dy) + t * columns, first, columns, row);
+		bool second = a.types[t] != 0;
+#pragma unroll
+		for (int j = 0; j < BLOCK; j++) {
+			sums[0][j] += second ? 0 : row[j];
+			sums[1][j] += second ? row[j] : 0;
+		}
+	}
+	float *part = a.parts + (int64_t)blockIdx.y * 2 * columns;
+	store_block<ALIGNED>(part, first, columns, sums[0]);
+	store_block<ALIGNED>(part + columns, first, columns, sums[1]);
+}
+
+/* Threads for the blocks of eight columns of a row: a block of threads has `threads` of them. */
+struct row_grid {
+	unsigned blocks, threads;
+};
+row_grid grid_of_row(int64_t columns)
+{
+	int64_t count = (columns + BLOCK - 1) / BLOCK;
+	unsigned threads = (unsigned)(count < 128 ? (count + WARP - 1) / WARP * WARP : 128);
+	return row_grid{blocks_of(count, threads), threads};
+}
+
+} // namespace
+
+extern "C" cudaError_t kernel_embed_fwd(cudaStream_t stream, const struct kernel_embed_fwd *a)
+{
+	return for_dtype(a->dtype, [&](auto type) {
+		return for_width(a->columns, [&](auto blocks, auto aligned) {
+			return launch(embed_fwd<decltype(type), blocks.value, aligned.value != 0>, blocks_of(a->tokens, WARPS),
+				      WARPS * WARP, 0, stream, *a);
+		});
+	});
+}
+
+extern "C" cudaError_t kernel_word_gradient(cudaStream_t stream, const struct kernel_word_gradient *a)
+{
+	row_grid grid = grid_of_row(a->columns);
+	dim3 blocks(grid.blocks, blocks_of(a->tokens, WORD_CHUNK));
+	bool aligned = a->columns % BLOCK == 0;
+	cudaError_t error = for_dtype(a->dtype, [&](auto type) {
+		using T = decltype(type);
+		return launch(aligned ? word_chunks<T, true> : word_chunks<T, false>, blocks, grid.threads, 0, stream, *a);
+	});
+	if (error != cudaSuccess)
+		return error;
+	return launch(aligned ? word_edges<true> : word_edges<false>, blocks, grid.threads, 0, stream, *a);
+}
+
+extern "C" cudaError_t kernel_position_gradient(cudaStream_t stream, const struct kernel_position_gradient *a)
+{
+	row_grid grid = grid_of_row(a->columns);
+	dim3 blocks(grid.blocks, (unsigned)a->longest, (unsigned)a->part_count);
+	return for_dtype(a->dtype, [&](auto type) {
+		using T = decltype(type);
+		return launch(a->columns % BLOCK == 0 ? position_parts<T, true> : position_parts<T, false>, blocks, grid.threads, 0,
+			      stream, *a);
+	});
+}
+
+extern "C" cudaError_t kernel_type_gradient(cudaStream_t stream, const struct kernel_type_gradient *a)
+{
+	row_grid grid = grid_of_row(a->columns);
+	dim3 blocks(grid.blocks, (unsigned)row_parts(a->tokens));
+	return for_dtype(a->dtype, [&](auto type) {
+		using T = decltype(type);
+		return launch(a->columns % BLOCK == 0 ? type_parts<T, true> : type_parts<T, false>, blocks, grid.threads, 0, stream, *a);
+	});
+}

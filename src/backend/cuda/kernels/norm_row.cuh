@@ -1,0 +1,62 @@
+/* A row of a layer normalisation in the registers of a warp: lane l has the blocks of eight columns l, l + 32, ..., BLOCKS
+ * of them; what lies beyond the row is 0. */
+#ifndef BACKEND_CUDA_KERNELS_NORM_ROW_CUH
+#define BACKEND_CUDA_KERNELS_NORM_ROW_CUH
+
+#include "backend/cuda/kernels/device.cuh"
+
+/* Column that block b of this lane begins with. */
+DEVICE int norm_first(int b)
+{
+	return (b * WARP + lane_index()) * BLOCK;
+}
+
+template <int BLOCKS> DEVICE void norm_statistics(const float v[BLOCKS][BLOCK], int columns, float epsilon, float *mean, float *rstd)
+{
+	float total = 0, squares = 0;
+#pragma unroll
+	for (int b = 0; b < BLOCKS; b++)
+#pragma unroll
+		for (int i = 0; i < BLOCK; i++)
+			total += v[b][i];
+	*mean = warp_sum(total) / (float)columns;
+#pragma unroll
+	for (int b = 0; b < BLOCKS; b++)
+#pragma unroll
+		for (int i = 0; i < BLOCK; i++)
+			if (norm_first(b) + i < columns)
+				squares += (v[b][i] - *mean) * (v[b][i] - *mean);
+	*rstd = 1 / sqrtf(warp_sum(squares) / (float)columns + epsilon);
+}
+
+/* v = gamma (v - mean) rstd + beta, block b of the row. */
+template <bool ALIGNED>
+DEVICE void norm_scale(float v[BLOCK], int first, int columns, float mean, float rstd, const float *gamma, const float *beta)
+{
+	float g[BLOCK], b[BLOCK];
+	load_block<ALIGNED>(gamma, first, columns, g);
+	load_block<ALIGNED>(beta, first, columns, b);
+#pragma unroll
+	for (int i = 0; i < BLOCK; i++)
+		v[i] = g[i] * ((v[i] - mean) * rstd) + b[i];
+}
+
+/* Calls body(BLOCKS, ALIGNED), two integral constants, for rows of so many columns: what body returns. Odd widths are not
+ * worth many kernels. */
+template <int N> struct norm_constant {
+	static constexpr int value = N;
+};
+template <typename F> static cudaError_t for_width(int64_t columns, F body)
+{
+	int64_t blocks = (columns + WARP * BLOCK - 1) / (WARP * BLOCK);
+	if (columns % BLOCK != 0)
+		return blocks <= 4 ? body(norm_constant<4>(), norm_constant<0>()) : body(norm_constant<16>(), norm_constant<0>());
+	return blocks <= 1   ? body(norm_constant<1>(), norm_constant<1>())
+	       : blocks <= 2 ? body(norm_constant<2>(), norm_constant<1>())
+	       : blocks <= 3 ? body(norm_constant<3>(), norm_constant<1>())
+	       : blocks <= 4 ? body(norm_constant<4>(), norm_constant<1>())
+	       : blocks <= 8 ? body(norm_constant<8>(), norm_constant<1>())
+			     : body(norm_constant<16>(), norm_constant<1>());
+}
+
+#endif

@@ -1,0 +1,312 @@
+/* The gradient's norm, AdamW, LAMB: one pass over weights, moments and gradients. Nothing comes back to the host: what
+ * depends on the norm is computed from the scalars on the device. */
+#include "backend/cuda/kernels/device.cuh"
+
+namespace
+{
+
+constexpr int THREADS = 256, WARPS = THREADS / WARP;
+constexpr int LANES = 4; /* numbers of a vector of fp32 */
+constexpr unsigned UPDATE_BLOCKS = 2048;
+
+DEVICE void load4(const float *at, float out[LANES])
+{
+	uint4 v = load16(at);
+	out[0] = __uint_as_float(v.x), out[1] = __uint_as_float(v.y);
+	out[2] = __uint_as_float(v.z), out[3] = __uint_as_float(v.w);
+}
+DEVICE void store4(float *at, const float in[LANES])
+{
+	store16(at, uint4{__float_as_uint(in[0]), __float_as_uint(in[1]), __float_as_uint(in[2]), __float_as_uint(in[3])});
+}
+
+/* Four numbers, or the `count` that are left; the rest reads as 0. */
+DEVICE void load_some(const float *at, int64_t count, float out[LANES])
+{
+	if (count >= LANES) {
+		load4(at, out);
+		return;
+	}
+#pragma unroll
+	for (int i = 0; i < LANES; i++)
+		out[i] = i < count ? at[i] : 0;
+}
+DEVICE void store_some(float *at, int64_t count, const float in[LANES])
+{
+	if (count >= LANES) {
+		store4(at, in);
+		return;
+	}
+#pragma unroll
+	for (int i = 0; i < LANES; i++)
+		if (i < count)
+			at[i] = in[i];
+}
+
+/* ---- The norm of the gradient ---- */
+
+__global__ void __launch_bounds__(THREADS) square_parts(const float *range, int64_t count, double *parts)
+{
+	double *shared = reinterpret_cast<double *>(shared_start()), sum = 0;
+	for (int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * LANES; i < count; i += (int64_t)gridDim.x * THREADS * LANES) {
+		float x[LANES];
+		load_some(range + i, count - i, x);
+#pragma unroll
+		for (int j = 0; j < LANES; j++)
+			sum += (double)x[j] * (double)x[j];
+	}
+	sum = block_sum(sum, shared);
+	if (threadIdx.x == 0)
+		parts[blockIdx.x] = sum;
+}
+
+/* Squares of finite floats neither overflow a double nor make NaN: the sum is finite if all of them are. */
+__global__ void __launch_bounds__(THREADS) square_sum(const double *parts, int count, bool add, struct scalars *scalars)
+{
+	double *shared = reinterpret_cast<double *>(shared_start()), sum = 0;
+	for (int i = (int)threadIdx.x; i < count; i += THREADS)
+		sum += parts[i];
+	sum = block_sum(sum, shared);
+	if (threadIdx.x != 0)
+		return;
+	bool finite = sum - sum == 0;
+	scalars->gradient_square_sum = (add ? scalars->gradient_square_sum : 0) + sum;
+	scalars->finite = (add ? scalars->finite != 0 : true) && finite ? 1 : 0;
+}
+
+/* ---- What the scalars come to, computed by one thread of a block for all ---- */
+
+struct adamw_factors {
+	float gradient_scale, step_size, root_scale, decay;
+};
+
+DEVICE adamw_factors adamw_prepare(const struct kernel_adamw &a)
+{
+	const struct scalars *s = a.scalars;
+	double norm = sqrt(s->gradient_square_sum) / s->loss_scale, clip = 1;
+	if (s->max_grad_norm > 0 && s->max_grad_norm < norm + 1e-6)
+		clip = s->max_grad_norm / (norm + 1e-6);
+	return adamw_factors{(float)(clip / s->loss_scale), (float)(s->learning_rate / s->bias_correction1),
+			     (float)(1 / sqrt(s->bias_correction2)), (float)(s->learning_rate * a.weight_decay)};
+}
+
+__global__ void __launch_bounds__(THREADS) adamw_range(struct kernel_adamw a)
+{
+	adamw_factors *shared = reinterpret_cast<adamw_factors *>(shared_start());
+	if (a.scalars->finite == 0)
+		return;
+	if (threadIdx.x == 0)
+		*shared = adamw_prepare(a);
+	__syncthreads();
+	const adamw_factors f = *shared;
+	for (int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * LANES; i < a.count; i += (int64_t)gridDim.x * THREADS * LANES) {
+		float w[LANES], m[LANES], v[LANES], g[LANES];
+		int64_t left = a.count - i;
+		load_some(a.g + i, left, g);
+		load_some(a.m + i, left, m);
+		load_some(a.v + i, left, v);
+		load_some(a.w + i, left, w);
+#pragma unroll
+		for (int j = 0; j < LANES; j++) {
+			g[j] *= f.gradient_scale;
+			m[j] = a.beta1 * m[j] + a.one_minus_beta1 * g[j];
+			v[j] = a.beta2 * v[j] + a.one_minus_beta2 * g[j] * g[j];
+			w[j] -= f.step_size * m[j] / (sqrtf(v[j]) * f.root_scale + a.epsilon) + f.decay * w[j];
+		}
+		store_some(a.m + i, left, m);
+		store_some(a.v + i, left, v);
+		store_some(a.w + i, left, w);
+	}
+}
+
+/* ---- LAMB: parts of a tensor along x, tensors along y ---- */
+
+struct lamb_factors {
+	float gradient_scale, moment_scale, root_scale, step_size;
+};
+
+/* Elements [begin, end) of the range that this block has; their number depends on the tensor alone. */
+DEVICE void lamb_part(const struct lamb_tensor &tensor, int64_t *begin, int64_t *end)
+{
+	int64_t each = (tensor.count + LAMB_PARTS - 1) / LAMB_PARTS;
+	each = each < LAMB_LEAST ? LAMB_LEAST : (each + LANES - 1) / LANES * LANES;
+	int64_t first = blockIdx.x * each;
+	*begin = tensor.offset + first;
+	*end = tensor.offset + (first + each < tensor.count ? first + each : tensor.count);
+}
+
+/* The four numbers at `i` of a tensor that ends at `end`, aligned or not. */
+DEVICE void load_unaligned(const float *at, int64_t count, bool aligned, float out[LANES])
+{
+	if (aligned) {
+		load_some(at, count, out);
+		return;
+	}
+#pragma unroll
+	for (int i = 0; i < LANES; i++)
+		out[i] = i < count ? at[i] : 0;
+}
+DEVICE void store_unaligned(float *at, int64_t count, bool aligned, const float in[LANES])
+{
+	if (aligned) {
+		store_some(at, count, in);
+		return;
+	}
+#pragma unroll
+	for (int i = 0; i < LANES; i++)
+		if (i < count)
+			at[i] = in[i];
+}
+
+/* The update of an element from the moments as they are after this step. */
+DEVICE float lamb_update(const lamb_factors &f, float m, float v, float w, float epsilon, float decay)
+{
+	return m * f.moment_scale / (sqrtf(v) * f.root_scale + epsilon) + decay * w;
+}
+
+DEVICE lamb_factors lamb_prepare(const struct scalars *s, bool normalize)
+{
+	double norm = sqrt(s->gradient_square_sum) / s->loss_scale, factor = 1;
+	if (normalize)
+		factor = norm > 0 ? 1 / norm : 1;
+	else if (s->max_grad_norm > 0 && norm > s->max_grad_norm)
+		factor = s->max_grad_norm / norm;
+	return lamb_factors{(float)(factor / s->loss_scale), (float)(1 / s->bias_correction1), (float)(1 / sqrt(s->bias_correction2)),
+			    (float)s->learning_rate};
+}
+
+__global__ void __launch_bounds__(THREADS) lamb_norms_part(struct kernel_lamb a)
+{
+	double *sums = reinterpret_cast<double *>(shared_start());
+	lamb_factors *shared = reinterpret_cast<lamb_factors *>(sums + 2 * WARPS);
+	double w_sum = 0, u_sum = 0;
+	if (a.scalars->finite != 0) {
+		if (threadIdx.x == 0)
+			*shared = lamb_prepare(a.scalars, a.normalize);
+		__syncthreads();
+		const lamb_factors f = *shared;
+		const struct lamb_tensor tensor = a.tensors[blockIdx.y];
+		bool aligned = tensor.offset % LANES == 0;
+		int64_t begin, end;
+		lamb_part(tensor, &begin, &end);
+		for (int64_t i = begin + (int64_t)threadIdx.x * LANES; i < end; i += THREADS * LANES) {
+			float w[LANES], m[LANES], v[LANES], g[LANES];
+			int64_t left = end - i;
+			load_unaligned(a.g + i, left, aligned, g);
+			load_unaligned(a.m + i, left, aligned, m);
+			load_unaligned(a.v + i, left, aligned, v);
+			load_unaligned(a.w + i, left, aligned, w);
+#pragma unroll
+			for (int j = 0; j < LANES; j++) {
+				g[j] *= f.gradient_scale;
+				m[j] = a.beta1 * m[j] + a.beta3 * g[j];
+				v[j] = a.beta2 * v[j] + a.one_minus_beta2 * g[j] * g[j];
+				float u = j < left ? lamb_update(f, m[j], v[j], w[j], a.epsilon, (float)tensor.weight_decay) : 0;
+				w_sum += (double)w[j] * (double)w[j];
+				u_sum += (double)u * (double)u;
+			}
+			store_unaligned(a.m + i, left, aligned, m);
+			store_unaligned(a.v + i, left, aligned, v);
+		}
+	}
+	__syncthreads();
+	w_sum = block_sum(w_sum, sums);
+	u_sum = block_sum(u_sum, sums + WARPS);
+	if (threadIdx.x == 0) {
+		double *part = a.parts + ((int64_t)blockIdx.y * gridDim.x + blockIdx.x) * 2;
+		part[0] = w_sum;
+		part[1] = u_sum;
+	}
+}
+
+/* A warp a tensor: its parts in a fixed order. */
+__global__ void __launch_bounds__(WARP) lamb_sums(const double *parts, int part_count, double *norms)
+{
+	const double *own = parts + (int64_t)blockIdx.x * part_count * 2;
+	double w_sum = 0, u_sum = 0;
+	for (int i = lane_index(); i < part_count; i += WARP) {
+		w_sum += own[2 * i];
+		u_sum += own[2 * i + 1];
+	}
+	w_sum = warp_sum(w_sum);
+	u_sum = warp_sum(u_sum);
+	if (lane_index() == 0) {
+		norms[2 * blockIdx.x] = w_sum;
+		norms[2 * blockIdx.x + 1] = u_sum;
+	}
+}
+
+__global__ void __launch_bounds__(THREADS) lamb_apply_part(struct kernel_lamb a)
+{
+	lamb_factors *shared = reinterpret_cast<lamb_factors *>(shared_start());
+	if (a.scalars->finite == 0)
+		return;
+	const struct lamb_tensor tensor = a.tensors[blockIdx.y];
+	if (threadIdx.x == 0) {
+		lamb_factors f = lamb_prepare(a.scalars, false);
+		double w_norm = sqrt(a.norms[2 * blockIdx.y]), u_norm = sqrt(a.norms[2 * blockIdx.y + 1]), ratio = 1;
+		if (tensor.adapts && w_norm > 0 && u_norm > 0)
+			ratio = w_norm / u_norm;
+		if (tensor.adapts && a.max_trust_ratio > 0 && ratio > a.max_trust_ratio)
+			ratio = a.max_trust_ratio;
+		f.step_size = (float)(a.scalars->learning_rate * ratio);
+		*shared = f;
+	}
+	__syncthreads();
+	const lamb_factors f = *shared;
+	bool aligned = tensor.offset % LANES == 0;
+	int64_t begin, end;
+	lamb_part(tensor, &begin, &end);
+	for (int64_t i = begin + (int64_t)threadIdx.x * LANES; i < end; i += THREADS * LANES) {
+		float w[LANES], m[LANES], v[LANES];
+		int64_t left = end - i;
+		load_unaligned(a.m + i, left, aligned, m);
+		load_unaligned(a.v + i, left, aligned, v);
+		load_unaligned(a.w + i, left, aligned, w);
+#pragma unroll
+		for (int j = 0; j < LANES; j++)
+			w[j] -= f.step_size * lamb_update(f, m[j], v[j], w[j], a.epsilon, (float)tensor.weight_decay);
+		store_unaligned(a.w + i, left, aligned, w);
+	}
+}
+
+} // namespace
+
+extern "C" cudaError_t kernel_sumsq_finite(cudaStream_t stream, const float *range, int64_t count, bool add, double *parts,
+					   struct scalars *scalars)
+{
+	unsigned grid = blocks_of(count, (int64_t)THREADS * LANES);
+	grid = grid < SQUARE_PARTS ? grid : SQUARE_PARTS;
+	cudaError_t error = launch(square_parts, grid, THREADS, WARPS * sizeof(double), stream, range, count, parts);
+	if (error != cudaSuccess)
+		return error;
+	return launch(square_sum, 1, THREADS, WARPS * sizeof(double), stream, parts, (int)grid, add, scalars);
+}
+
+extern "C" cudaError_t kernel_adamw(cudaStream_t stream, const struct kernel_adamw *a)
+{
+	unsigned grid = blocks_of(a->count, (int64_t)THREADS * LANES);
+	return launch(adamw_range, grid < UPDATE_BLOCKS ? grid : UPDATE_BLOCKS, THREADS, sizeof(adamw_factors), stream, *a);
+}
+
+/* Parts that the largest tensor can have. */
+static unsigned lamb_part_count(const struct kernel_lamb *a)
+{
+	unsigned parts = blocks_of(a->count, LAMB_LEAST);
+	return parts < LAMB_PARTS ? parts : LAMB_PARTS;
+}
+
+extern "C" cudaError_t kernel_lamb_norms(cudaStream_t stream, const struct kernel_lamb *a)
+{
+	unsigned parts = lamb_part_count(a);
+	cudaError_t error = launch(lamb_norms_part, dim3(parts, (unsigned)a->tensor_count), THREADS,
+				   2 * WARPS * sizeof(double) + sizeof(lamb_factors), stream, *a);
+	return error != cudaSuccess
+		       ? error
+		       : launch(lamb_sums, (unsigned)a->tensor_count, WARP, 0, stream, a->parts, (int)parts, a->norms);
+}
+
+extern "C" cudaError_t kernel_lamb_apply(cudaStream_t stream, const struct kernel_lamb *a)
+{
+	return launch(lamb_apply_part, dim3(lamb_part_count(a), (unsigned)a->tensor_count), THREADS, sizeof(lamb_factors), stream, *a);
+}

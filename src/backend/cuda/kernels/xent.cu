@@ -1,0 +1,213 @@
+/* Softmax cross entropy: over a few classes, and over the vocabulary, whose logits become their gradients in place. */
+#include "backend/cuda/kernels/device.cuh"
+
+namespace
+{
+
+constexpr int THREADS = 512, WARPS = THREADS / WARP;
+
+/* A row's logits as the softmax needs them. */
+struct softmax {
+	float largest; /* logit */
+	float sum;     /* of exp(logit - largest) */
+	int best;      /* index of the largest, the lowest of equals */
+};
+
+DEVICE softmax empty_softmax()
+{
+	return softmax{-INFINITY, 0, 0x7fffffff};
+}
+
+/* One more logit; indices come in ascending order. */
+DEVICE void softmax_add(softmax *s, float logit, int index)
+{
+	if (logit > s->largest) {
+		s->sum = s->sum * expf(s->largest - logit) + 1; /* the first time: 0 exp(-inf) */
+		s->largest = logit;
+		s->best = index;
+	} else {
+		s->sum += expf(logit - s->largest);
+		if (s->best == 0x7fffffff) /* -inf, the first */
+			s->best = index;
+	}
+}
+
+DEVICE softmax softmax_join(softmax a, softmax b)
+{
+	bool first = a.largest > b.largest || (a.largest == b.largest && a.best < b.best);
+	softmax larger = first ? a : b, smaller = first ? b : a;
+	if (smaller.sum > 0)
+		larger.sum += smaller.sum * expf(smaller.largest - larger.largest);
+	return larger;
+}
+
+DEVICE softmax warp_softmax(softmax s)
+{
+#pragma unroll
+	for (int bits = WARP / 2; bits > 0; bits /= 2) {
+		softmax other;
+		other.largest = __shfl_xor_sync(ALL_LANES, s.largest, bits);
+		other.sum = __shfl_xor_sync(ALL_LANES, s.sum, bits);
+		other.best = __shfl_xor_sync(ALL_LANES, s.best, bits);
+		s = softmax_join(s, other);
+	}
+	return s;
+}
+
+/* Every thread gets the block's; `shared` has room for one a warp. */
+DEVICE softmax block_softmax(softmax s, softmax *shared)
+{
+	s = warp_softmax(s);
+	if (lane_index() == 0)
+		shared[threadIdx.x / WARP] = s;
+	__syncthreads();
+	s = lane_index() < WARPS ? shared[lane_index()] : empty_softmax();
+	return warp_softmax(s);
+}
+
+/* ---- Over the vocabulary: a block a row ---- */
+
+template <typename T> __global__ void __launch_bounds__(THREADS) vocab_xent(struct kernel_vocab_xent a)
+{
+	softmax *shared = reinterpret_cast<softmax *>(shared_start());
+	int64_t row = blockIdx.x;
+	const float *logits = a.logits + row * a.stride;
+	float weight = a.weights[row];
+	/* The row of gradients has the place of the row of logits. */
+	T *gradients = reinterpret_cast<T *>(a.logits + row * a.stride);
+	double loss = 0, correct = 0;
+	float factor = 0, lse = 0;
+	int label = -1;
+	if (weight != 0) {
+		softmax s = empty_softmax();
+		for (int v = (int)threadIdx.x; v < a.vocab; v += THREADS)
+			softmax_add(&s, logits[v] + a.bias[v], v);
+		s = block_softmax(s, shared);
+		label = a.labels[row];
+		lse = s.largest + logf(s.sum);
+		/* The difference first: a large logit would hide a small loss. */
+		loss = (double)weight * ((double)(s.largest - (logits[label] + a.bias[label])) + log((double)s.sum));
+		correct = s.best == label ? (double)weight : 0;
+		if (a.training)
+			factor = (float)((double)weight * a.scalars->inverse_predictions * a.scalars->loss_scale);
+	}
+	if (threadIdx.x == 0) {
+		a.losses[row] = loss;
+		a.corrects[row] = correct;
+	}
+	if (!a.training)
+		return;
+	/* A block of logits is read by all before any gradient is written: those lie at or before what was read, since they
+	 * are not wider. */
+	for (int first = 0; first < a.vocab; first += THREADS) {
+		int v = first + (int)threadIdx.x;
+		float gradient = 0;
+		if (weight != 0 && v < a.vocab)
+			gradient = factor * (expf(logits[v] + a.bias[v] - lse) - (v == label ? 1 : 0));
+		__syncthreads();
+		if (v < a.vocab)
+			gradients[v] = from_float<T>(gradient);
+	}
+}
+
+/* ---- The most probable entries: a block a row, the next one in each turn ---- */
+
+__global__ void __launch_bounds__(THREADS) topk_row(struct kernel_vocab_topk a)
+{
+	softmax *shared = reinterpret_cast<softmax *>(shared_start());
+	int64_t row = blockIdx.x;
+	const float *logits = a.logits + row * a.stride;
+	softmax all = empty_softmax();
+	for (int v = (int)threadIdx.x; v < a.vocab; v += THREADS)
+		softmax_add(&all, logits[v] + a.bias[v], v);
+	all = block_softmax(all, shared);
+	softmax last = all;
+	for (int rank = 0; rank < a.k; rank++) {
+		if (threadIdx.x == 0) {
+			a.ids[row * a.k + rank] = last.best;
+			a.probabilities[row * a.k + rank] = exp((double)(last.largest - all.largest)) / (double)all.sum;
+		}
+		/* The largest of those behind the last one. */
+		softmax next = empty_softmax();
+		for (int v = (int)threadIdx.x; v < a.vocab; v += THREADS) {
+			float logit = logits[v] + a.bias[v];
+			if (logit < last.largest || (logit == last.largest && v > last.best))
+				softmax_add(&next, logit, v);
+		}
+		__syncthreads(); /* shared has been read */
+		last = block_softmax(next, shared);
+	}
+}
+
+/* ---- Over a few classes: a warp a row ---- */
+
+constexpr int CLASS_WARPS = 4;
+
+template <typename T> __global__ void __launch_bounds__(CLASS_WARPS *WARP) class_xent(struct kernel_xent a)
+{
+	int64_t row = (int64_t)blockIdx.x * CLASS_WARPS + threadIdx.x / WARP;
+	if (row >= a.rows)
+		return;
+	const T *logits = static_cast<const T *>(a.logits) + row * a.classes;
+	T *gradients = static_cast<T *>(a.dlogits) + row * a.classes;
+	int label = a.labels[row];
+	softmax s = empty_softmax();
+	for (int c = lane_index(); c < a.classes; c += WARP)
+		softmax_add(&s, to_float(logits[c]), c);
+	s = warp_softmax(s);
+	if (lane_index() == 0) {
+		a.losses[row] = label < 0 ? 0 : (double)(s.largest - to_float(logits[label])) + log((double)s.sum);
+		a.corrects[row] = label >= 0 && s.best == label ? 1 : 0;
+	}
+	if (a.dlogits == nullptr)
+		return;
+	float factor = label < 0 ? 0 : (float)(a.scalars->inverse_instances * a.scalars->loss_scale);
+	for (int c = lane_index(); c < a.classes; c += WARP)
+		gradients[c] = from_float<T>(factor * (expf(to_float(logits[c]) - s.largest) / s.sum - (c == label ? 1 : 0)));
+}
+
+/* ---- Sums of rows, in a fixed order ---- */
+
+__global__ void __launch_bounds__(THREADS)
+add_rows(const double *losses, const double *corrects, int64_t rows, double *loss, double *correct)
+{
+	double *shared = reinterpret_cast<double *>(shared_start()), l = 0, c = 0;
+	for (int64_t i = threadIdx.x; i < rows; i += THREADS) {
+		l += losses[i];
+		c += corrects[i];
+	}
+	l = block_sum(l, shared);
+	c = block_sum(c, shared + WARPS);
+	if (threadIdx.x == 0) {
+		*loss += l;
+		*correct += c;
+	}
+}
+
+cudaError_t queue_add_rows(cudaStream_t stream, const double *losses, const double *corrects, int64_t rows, double *loss, double *correct)
+{
+	return launch(add_rows, 1, THREADS, 2 * WARPS * sizeof(double), stream, losses, corrects, rows, loss, correct);
+}
+
+} // namespace
+
+extern "C" cudaError_t kernel_vocab_xent(cudaStream_t stream, const struct kernel_vocab_xent *a)
+{
+	cudaError_t error = for_dtype(a->dtype, [&](auto type) {
+		return launch(vocab_xent<decltype(type)>, (unsigned)a->rows, THREADS, WARPS * sizeof(softmax), stream, *a);
+	});
+	return error != cudaSuccess ? error : queue_add_rows(stream, a->losses, a->corrects, a->rows, a->loss, a->correct);
+}
+
+extern "C" cudaError_t kernel_vocab_topk(cudaStream_t stream, const struct kernel_vocab_topk *a)
+{
+	return launch(topk_row, (unsigned)a->rows, THREADS, WARPS * sizeof(softmax), stream, *a);
+}
+
+extern "C" cudaError_t kernel_xent(cudaStream_t stream, const struct kernel_xent *a)
+{
+	cudaError_t error = for_dtype(a->dtype, [&](auto type) {
+		return launch(class_xent<decltype(type)>, blocks_of(a->rows, CLASS_WARPS), CLASS_WARPS * WARP, 0, stream, *a);
+	});
+	return error != cudaSuccess ? error : queue_add_rows(stream, a->losses, a->corrects, a->rows, a->loss, a->correct);
+}
