@@ -4,7 +4,7 @@
 namespace
 {
 
-constexpr int THREADS = 512, WARPS = THREADS / WARP;
+constexpr int THREADS = 256, WARPS = THREADS / WARP;
 
 /* A row's logits as the softmax needs them. */
 struct softmax {
