@@ -28,7 +28,7 @@ static inline int64_t part_begin(int64_t rows, int64_t parts, int64_t part)
 	return rows * part / parts;
 }
 /* Widest row of a norm. */
-#define NORM_WIDTH_LIMIT 4096
+#define NORM_WIDTH_LIMIT 2048
 
 /* Dropout of rows that are tokens; threshold 0: none. */
 struct kernel_dropout {

@@ -72,6 +72,12 @@ __global__ void __launch_bounds__(WARPS *WARP) norm_fwd(struct kernel_norm_fwd a
 
 constexpr int BACKWARD_WARPS = 8;
 
+/* The head's transform alone needs it: not worth its code in every unrolled loop. */
+__device__ __attribute__((noinline)) float gelu_factor(enum activation activation, float x)
+{
+	return gelu_derivative(activation, x);
+}
+
 /* Sums of the block's warps, in their order, of block b of their rows: to parts[first ...]. */
 template <int BLOCKS, bool ALIGNED> DEVICE void store_part(const float sums[BLOCKS][BLOCK], int columns, float *shared, float *part)
 {
@@ -153,7 +159,7 @@ __global__ void __launch_bounds__(BACKWARD_WARPS *WARP) norm_bwd(struct kernel_n
 					load_block<ALIGNED>(pre, first, columns, other);
 #pragma unroll
 					for (int i = 0; i < BLOCK; i++)
-						g[b][i] *= gelu_derivative(a.pre_activation, other[i]);
+						g[b][i] *= gelu_factor(a.pre_activation, other[i]);
 				}
 				store_block<ALIGNED>(dx, first, columns, g[b]);
 			}

@@ -50,13 +50,12 @@ template <typename F> static cudaError_t for_width(int64_t columns, F body)
 {
 	int64_t blocks = (columns + WARP * BLOCK - 1) / (WARP * BLOCK);
 	if (columns % BLOCK != 0)
-		return blocks <= 4 ? body(norm_constant<4>(), norm_constant<0>()) : body(norm_constant<16>(), norm_constant<0>());
+		return body(norm_constant<8>(), norm_constant<0>());
 	return blocks <= 1   ? body(norm_constant<1>(), norm_constant<1>())
 	       : blocks <= 2 ? body(norm_constant<2>(), norm_constant<1>())
 	       : blocks <= 3 ? body(norm_constant<3>(), norm_constant<1>())
 	       : blocks <= 4 ? body(norm_constant<4>(), norm_constant<1>())
-	       : blocks <= 8 ? body(norm_constant<8>(), norm_constant<1>())
-			     : body(norm_constant<16>(), norm_constant<1>());
+			     : body(norm_constant<8>(), norm_constant<1>());
 }
 
 #endif
