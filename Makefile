@@ -259,7 +259,7 @@ run-tests: $(BUILD)/bertc $(RUN_PROGRAMS)
 	@BUILD=$(BUILD) sh tests/run.sh $(RUN_PROGRAMS)
 
 test-long: deps
-	@$(MAKE) --no-print-directory WERROR=1 run-long
+	@$(MAKE) --no-print-directory HDF5=1 MPI=1 WERROR=1 run-long
 
 # Programs first, then the scripts of tests/long, each a test of its own; all run, and any that fails is the result.
 run-long: $(BUILD)/bertc $(RUN_LONG)

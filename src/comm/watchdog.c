@@ -126,12 +126,14 @@ static bool judge(const struct watcher *watcher, const struct segment *segment, 
 	}
 	if (pid == 0 || atomic_load(&other->left))
 		return false;
-	if (now - beat > watcher->limit)
+	bool is_late = limit > 0 && now - since > limit && atomic_load(&other->waiting) == 0;
+	/* Of a rank that is silent as well, silence is what is known. */
+	if (now - beat > watcher->limit || (is_late && now - beat > watcher->limit / 2))
 		snprintf(out->message, sizeof(out->message),
 			 "rank %d on %s (process %d) has shown no life for %s, in '%s' of step %lld%s", rank, other->host, pid,
 			 format_duration(duration, 1e-9 * (double)(now - beat)), other->section,
 			 (long long)atomic_load(&other->step), is_here(other) ? state_words(process_state(pid)) : "");
-	else if (limit > 0 && now - since > limit && atomic_load(&other->waiting) == 0)
+	else if (is_late)
 		snprintf(out->message, sizeof(out->message), "rank %d on %s (process %d) hangs in '%s' of step %lld for %s",
 			 rank, other->host, pid, other->section, (long long)atomic_load(&other->step),
 			 format_duration(duration, 1e-9 * (double)(now - since)));
