@@ -326,10 +326,19 @@ static enum status fill_input(struct stream *stream)
 	return OK;
 }
 
+/* A short line of text, by someone who may wait for the answer: no packed file begins so. */
+static bool is_line(const unsigned char *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (bytes[i] < ' ' && bytes[i] != '\t' && bytes[i] != '\r' && bytes[i] != '\n')
+			return false;
+	return memchr(bytes, '\n', size) != NULL;
+}
+
 /* The beginning of the file may come in small pieces from a pipe; recognition needs all of it. */
 static enum status read_magic(struct stream *stream)
 {
-	while (stream->input_end < MAGIC_BYTES && !stream->input_ended) {
+	while (stream->input_end < MAGIC_BYTES && !stream->input_ended && !is_line(stream->input, stream->input_end)) {
 		ssize_t count = read(stream->descriptor, stream->input + stream->input_end,
 		                     sizeof stream->input - stream->input_end);
 		if (count < 0 && errno == EINTR)

@@ -174,6 +174,16 @@ static void test_decode(void **state)
 	assert_int_equal(run("echo un", "--vocab_file vocab.txt --decode"), ERR_DATA);
 }
 
+/* Whoever writes a short line and waits for its ids gets them: the second line is written after the first answer. */
+static void test_waiting_writer(void **state)
+{
+	(void)state;
+	assert_int_equal(run("mkfifo q; (printf 'un\\n'; timeout 20 cat q || echo too late)",
+			     "--vocab_file vocab.txt --threads 2 | (read ids; echo $ids; (echo a | timeout 30 tee q >/dev/null) & cat)"),
+			 0);
+	assert_out("5\n9\n");
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -195,6 +205,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_formats),   cmocka_unit_test(test_lines),
 	        cmocka_unit_test(test_long_text), cmocka_unit_test(test_settings_file),
+	        cmocka_unit_test(test_waiting_writer),
 	        cmocka_unit_test(test_refused),   cmocka_unit_test(test_decode),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);

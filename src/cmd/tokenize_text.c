@@ -1,0 +1,304 @@
+/* Text is read into pieces of whole lines, or of whole words where a line is long. Helper threads tokenise them while the
+ * next are read and earlier ones printed (base/work_line.h). */
+#include "cmd/tokenize_text.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/buffer.h"
+#include "base/memory.h"
+#include "base/pool.h"
+#include "base/work_line.h"
+#include "formats/stream.h"
+
+#define PIECE_BYTES ((size_t)256 << 10)
+#define PIECES_A_THREAD 4
+#define LONGEST_WORD ((size_t)1 << 30) /* bytes without any white space: no text looks so */
+
+struct piece {
+	struct run *run;
+	struct buffer text;
+	uint64_t offset_in_line; /* of its beginning */
+	struct buffer out;
+	bool first_has_tokens; /* its first line, which may have begun in an earlier piece */
+	bool last_has_tokens;  /* its last line, which may go on in a later one */
+	bool has_line_end;
+	bool closes_line; /* the file ends with it, within a line */
+	enum status status;
+	struct error error;
+};
+
+struct run {
+	const struct tokenizer *tokenizer;
+	enum output_format format;
+	struct piece *pieces;
+	int piece_count;
+	struct work_line *line;
+
+	/* Scratch of the threads, with the words that each remembers: whoever works takes the one used last. */
+	pthread_mutex_t lock;
+	struct tokens *tokens;
+	struct tokens **idle;
+	int token_count, idle_count;
+
+	/* Reading. */
+	struct buffer rest;      /* of the file, behind the last piece */
+	uint64_t offset_in_line; /* of its beginning */
+	bool line_has_tokens;    /* printed so far of the line that the next piece begins in */
+	int64_t lines;
+};
+
+static void append_number(struct buffer *out, uint64_t value)
+{
+	char digits[20];
+	size_t first = sizeof(digits);
+
+	do {
+		digits[--first] = (char)('0' + value % 10);
+		value /= 10;
+	} while (value > 0);
+	buffer_append(out, digits + first, sizeof(digits) - first);
+}
+
+/* Encodes text[0, size), a line or a part of one. */
+static enum status write_tokens(const struct run *run, struct tokens *tokens, const char *text, size_t size,
+				uint64_t offset, struct buffer *out, bool *out_has_tokens)
+{
+	const struct vocab *vocab = tokenizer_vocab(run->tokenizer);
+
+	tokens_clear(tokens);
+	TRY(tokenizer_encode(run->tokenizer, text, size, tokens));
+	for (int64_t i = 0; i < tokens->count; i++) {
+		int32_t id = tokens->ids[i];
+
+		if (i > 0)
+			buffer_char(out, ' ');
+		switch (run->format) {
+		case FORMAT_IDS:
+			append_number(out, (uint64_t)id);
+			break;
+		case FORMAT_TOKENS:
+			buffer_append(out, vocab->text[id], vocab->size[id]);
+			break;
+		case FORMAT_OFFSETS:
+			append_number(out, offset + tokens->begin[i]);
+			buffer_char(out, ':');
+			append_number(out, offset + tokens->end[i]);
+			break;
+		}
+	}
+	*out_has_tokens = tokens->count > 0;
+	return OK;
+}
+
+static enum status work_on_lines(struct piece *piece, struct tokens *tokens)
+{
+	uint64_t offset = piece->offset_in_line;
+
+	buffer_clear(&piece->out);
+	piece->has_line_end = piece->first_has_tokens = piece->last_has_tokens = false;
+	for (size_t at = 0; at < piece->text.size;) {
+		const char *text = piece->text.data + at;
+		const char *line_end = memchr(text, '\n', piece->text.size - at);
+		size_t size = line_end ? (size_t)(line_end - text) : piece->text.size - at;
+
+		TRY(write_tokens(piece->run, tokens, text, size, offset, &piece->out, &piece->last_has_tokens));
+		if (!piece->has_line_end)
+			piece->first_has_tokens = piece->last_has_tokens;
+		if (line_end) {
+			buffer_char(&piece->out, '\n');
+			piece->last_has_tokens = false;
+			piece->has_line_end = true;
+			size++;
+		}
+		offset = 0;
+		at += size;
+	}
+	return buffer_status(&piece->out);
+}
+
+static void work_on_piece(void *context)
+{
+	struct piece *piece = context;
+	struct run *run = piece->run;
+
+	pthread_mutex_lock(&run->lock);
+	BUG_IF(run->idle_count == 0);
+	struct tokens *tokens = run->idle[--run->idle_count];
+	pthread_mutex_unlock(&run->lock);
+	piece->status = work_on_lines(piece, tokens);
+	if (piece->status != OK)
+		piece->error = *error_last();
+	pthread_mutex_lock(&run->lock);
+	run->idle[run->idle_count++] = tokens;
+	pthread_mutex_unlock(&run->lock);
+}
+
+/* Prints the oldest piece, if there is one. */
+static enum status print_piece(struct run *run, bool *out_any)
+{
+	struct piece *piece = work_line_take(run->line);
+
+	*out_any = piece != NULL;
+	if (!piece)
+		return OK;
+	if (piece->status != OK)
+		return error_restore(&piece->error);
+	if (run->line_has_tokens && piece->first_has_tokens)
+		fputc(' ', stdout);
+	fwrite(piece->out.data, 1, piece->out.size, stdout);
+	run->line_has_tokens = (run->line_has_tokens && !piece->has_line_end) || piece->last_has_tokens;
+	if (piece->closes_line) {
+		fputc('\n', stdout);
+		run->line_has_tokens = false;
+	}
+	for (const char *at = piece->text.data, *end = at + piece->text.size; at && (at = memchr(at, '\n', (size_t)(end - at))); at++)
+		run->lines++;
+	run->lines += piece->closes_line;
+	work_line_release(run->line);
+	if (ferror(stdout))
+		return error_set_errno(ERR_RESOURCE, "cannot write to standard output");
+	return OK;
+}
+
+static enum status print_all(struct run *run)
+{
+	for (bool any = true; any;)
+		TRY(print_piece(run, &any));
+	if (fflush(stdout) != 0)
+		return error_set_errno(ERR_RESOURCE, "cannot write to standard output");
+	return OK;
+}
+
+/* A person or a program that waits for its answer has written a line and no more. */
+static bool writer_waits(const struct buffer *text, const char *path)
+{
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+
+	return strcmp(path, "-") == 0 && text->size > 0 && text->data[text->size - 1] == '\n' && poll(&input, 1, 0) == 0;
+}
+
+/* Behind the last line end, else behind the last space; 0 if there is neither. */
+static size_t find_cut(const struct buffer *text)
+{
+	const char *found = NULL;
+
+	if (text->size > 0)
+		found = memrchr(text->data, '\n', text->size);
+	if (text->size > 0 && !found)
+		found = memrchr(text->data, ' ', text->size);
+	return found ? (size_t)(found - text->data) + 1 : 0;
+}
+
+/* Fills a piece with what follows, up to a place where it can be cut. */
+static enum status fill_piece(struct run *run, struct stream *stream, const char *path, struct piece *piece, bool *out_end,
+			      bool *out_waits)
+{
+	struct buffer *text = &piece->text;
+	size_t cut = 0;
+
+	buffer_clear(text);
+	buffer_append(text, run->rest.data, run->rest.size);
+	buffer_clear(&run->rest);
+	for (size_t wanted = PIECE_BYTES; cut == 0 && !*out_end && !*out_waits; wanted *= 2) {
+		if (text->size > LONGEST_WORD)
+			return error_set(ERR_DATA, "'%s': %zu bytes without a space or a line end: is this text?", path,
+					 text->size);
+		while (text->size < wanted && !*out_end && !*out_waits) {
+			char bytes[64 << 10];
+			size_t count;
+			TRY(stream_read(stream, bytes, sizeof(bytes), &count));
+			buffer_append(text, bytes, count);
+			TRY(buffer_status(text));
+			*out_end = count == 0;
+			*out_waits = writer_waits(text, path);
+		}
+		cut = *out_end || *out_waits ? text->size : find_cut(text);
+	}
+	buffer_append(&run->rest, text->data + cut, text->size - cut);
+	text->size = cut;
+	piece->offset_in_line = run->offset_in_line;
+	const char *line_end = cut > 0 ? memrchr(text->data, '\n', cut) : NULL;
+	run->offset_in_line = line_end ? cut - (size_t)(line_end - text->data) - 1 : run->offset_in_line + cut;
+	piece->closes_line = *out_end && run->offset_in_line > 0;
+	return buffer_status(&run->rest);
+}
+
+static enum status tokenize_stream(struct run *run, struct stream *stream, const char *path)
+{
+	run->offset_in_line = 0;
+	run->line_has_tokens = false;
+	buffer_clear(&run->rest);
+	for (bool end = false; !end;) {
+		struct piece *piece;
+		bool waits = false, any;
+		while (!end && !waits && (piece = work_line_free(run->line)) != NULL) {
+			TRY(fill_piece(run, stream, path, piece, &end, &waits));
+			work_line_submit(run->line);
+		}
+		if (waits)
+			TRY(print_all(run));
+		else
+			TRY(print_piece(run, &any));
+	}
+	return print_all(run);
+}
+
+static enum status open_run(struct run *run, int threads)
+{
+	pthread_mutex_init(&run->lock, NULL);
+	TRY(memory_new(&run->tokens, threads, sizeof(*run->tokens), "tokenizer"));
+	TRY(memory_new(&run->idle, threads, sizeof(struct tokens *), "tokenizer"));
+	run->token_count = threads;
+	for (int i = 0; i < threads; i++)
+		run->idle[run->idle_count++] = &run->tokens[i];
+	TRY(memory_new(&run->pieces, PIECES_A_THREAD * threads, sizeof(*run->pieces), "text"));
+	run->piece_count = PIECES_A_THREAD * threads;
+	for (int i = 0; i < run->piece_count; i++)
+		run->pieces[i].run = run;
+	return work_line_open(&run->line, threads - 1, run->pieces, run->piece_count, sizeof(*run->pieces), work_on_piece);
+}
+
+static void close_run(struct run *run)
+{
+	work_line_close(run->line);
+	for (int i = 0; i < run->piece_count; i++) {
+		buffer_release(&run->pieces[i].text);
+		buffer_release(&run->pieces[i].out);
+	}
+	for (int i = 0; i < run->token_count; i++)
+		tokens_release(&run->tokens[i]);
+	free(run->pieces);
+	free(run->tokens);
+	free(run->idle);
+	buffer_release(&run->rest);
+	pthread_mutex_destroy(&run->lock);
+}
+
+enum status tokenize_text(const struct tokenizer *tokenizer, enum output_format format, int threads,
+			  const struct option_list *paths, struct tokenize_counts *out)
+{
+	static const char *const standard_input[] = {"-"};
+	const char *const *values = paths->count ? paths->values : standard_input;
+	struct run run = {.tokenizer = tokenizer, .format = format};
+	enum status status = open_run(&run, threads > 0 ? threads : pool_available_cores());
+
+	for (int64_t i = 0; status == OK && i < (paths->count ? paths->count : 1); i++) {
+		struct stream *stream;
+		status = stream_open(&stream, values[i]);
+		if (status != OK)
+			break;
+		status = tokenize_stream(&run, stream, values[i]);
+		stream_close(stream);
+	}
+	*out = (struct tokenize_counts){.lines = run.lines};
+	for (int i = 0; i < run.token_count; i++) {
+		out->unknown_words += run.tokens[i].unknown;
+		out->invalid_bytes += run.tokens[i].invalid_bytes;
+	}
+	close_run(&run);
+	return status;
+}
