@@ -260,12 +260,34 @@ static void test_unpack(void **state)
 	assert_false(unpack_is_archive("x.txt.gz"));
 }
 
+/* libarchive would hand a file that begins so to the program lrzip. */
+static void test_unpack_starts_no_program(void **state)
+{
+	(void)state;
+	char script[600], path[600];
+	const char *before = getenv("PATH");
+	assert_ok(folder_make(test_path("programs")));
+	snprintf(script, sizeof script, "#!/bin/sh\necho started >'%s'\n", test_path("started"));
+	assert_ok(file_write(test_path("programs/lrzip"), script, strlen(script)));
+	assert_int_equal(chmod(test_path("programs/lrzip"), 0755), 0);
+	assert_ok(file_write(test_path("bad.tar"), "LRZI\0\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24));
+	snprintf(path, sizeof path, "%s:%s", test_path("programs"), before);
+	char *kept = strdup(before);
+	setenv("PATH", path, 1);
+	enum status status = unpack(test_path("bad.tar"), test_path("box"));
+	setenv("PATH", kept, 1);
+	free(kept);
+	assert_int_equal(status, ERR_DATA);
+	assert_none("started");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_plain),     cmocka_unit_test(test_broken_lines), cmocka_unit_test(test_goes_on_after_a_kill),
 		cmocka_unit_test(test_refusals),  cmocka_unit_test(test_redirects),    cmocka_unit_test(test_lies),
 		cmocka_unit_test(test_disk),      cmocka_unit_test(test_checksums),    cmocka_unit_test(test_unpack),
+		cmocka_unit_test(test_unpack_starts_no_program),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -13,7 +13,7 @@ sources() {
 	bzip2_blocks) echo formats/bzip2_blocks ;;
 	checkpoint) echo train/manifest train/checkpoint train/guard model/config ;;
 	checksum) echo formats/checksum ;;
-	corpus) echo text/corpus text/text_form text/document_builder text/gutenberg text/record_batch text/sentences ;;
+	corpus) echo text/corpus text/text_form text/input_form text/document_builder text/text_batch text/gutenberg ;;
 	example) echo formats/example data/instance_row ;;
 	fetch) echo formats/fetch ;;
 	json) echo base/json base/json_writer ;;
@@ -23,7 +23,7 @@ sources() {
 	options_config) echo base/option base/option_config base/option_foreign base/option_parse base/option_section ;;
 	pairs) echo data/rewriting data/line_shard ;;
 	safetensors) echo formats/safetensors formats/weights_file ;;
-	sentences) echo text/sentences ;;
+	sentences) echo text/sentences text/sentence_words ;;
 	static_instances) echo data/static_instances ;;
 	stream) echo formats/stream formats/line_reader formats/bzip2_blocks ;;
 	tf_bundle) echo formats/tf_bundle formats/sorted_table formats/snappy ;;
@@ -51,7 +51,17 @@ for program; do
 	llvm-profdata merge -o "$FUZZ_SCRATCH/profile" "$FUZZ_SCRATCH/raw" || exit 1
 	# shellcheck disable=SC2086
 	llvm-cov show "$program" -instr-profile="$FUZZ_SCRATCH/profile" -show-branches=count $files >"$FUZZ_OUT/coverage/$name"
+	# Of the functions that were entered; those that never were (most of them write files) are listed.
 	# shellcheck disable=SC2086
-	llvm-cov report "$program" -instr-profile="$FUZZ_SCRATCH/profile" $files |
-		awk -v name="$name" -v files="$files" '$1 == "TOTAL" { printf "%-18s %9s %9s %s\n", name, $10, $13, files }'
+	llvm-cov report "$program" -instr-profile="$FUZZ_SCRATCH/profile" -show-functions $files 2>/dev/null |
+		awk -v name="$name" -v files="$files" '
+			NF == 10 && $5 == $6 { sub(/.*:/, "", $1); never = never " " $1; next }
+			NF == 10 && $1 != "TOTAL" {
+				lines += $5; lines_missed += $6; branches += $8; branches_missed += $9
+			}
+			END {
+				printf "%-18s %8.1f%% %8.1f%% %s\n", name, 100 * (1 - lines_missed / lines),
+					100 * (1 - branches_missed / branches), files
+				if (never != "") printf "%39snever entered:%s\n", "", never
+			}'
 done

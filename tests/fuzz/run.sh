@@ -18,6 +18,7 @@ longest() {
 	case $1 in
 	safetensors | tf_bundle | tfrecord) echo 768 ;;
 	torch_file | static_instances | unpack) echo 1024 ;;
+	json | sentences | tokenizer | tokenizer_plain | vocab | checksum) echo 200 ;;
 	*) echo 400 ;;
 	esac
 }

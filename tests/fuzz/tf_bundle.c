@@ -1,4 +1,4 @@
-/* Indices of TensorFlow checkpoints, and Snappy blocks (inputs that begin with 'S'). The checksums of blocks
+/* Indices of TensorFlow checkpoints beside a data file, and Snappy blocks (inputs that begin with 'S'). The checksums of blocks
  * are put right first, so that what lies behind them is reached. */
 #include "fuzz.h"
 #include "base/hash.h"
@@ -9,13 +9,7 @@
 
 #define FOOTER_BYTES 48
 
-/* A table of a header and one tensor: a data block, an index block, a footer. */
-static const struct fuzz_seed seeds[] = {
-        FUZZ_SEED("\0\0\6\x08\1\x1a\2\x08\1\0\1\x11w\x08\1\x12\4\x12\2\x08\1\x28\4\x35\0\0\0\0\x20\0\0\0\0\0"
-                  "\1\0\0\0\0"
-                  "\0\0\0\0\0\1\2z\0\x24\0\0\0\0\1\0\0\0\0\0\0\0\0"
-                  "\x29\0\x29\x0f\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
-                  "\x57\xfb\x80\x8b\x24\x75\x47\xdb"),
+static const struct fuzz_seed snappy_seeds[] = {
         FUZZ_SEED("S\x0c\x2c"
                   "hello world!"),
         FUZZ_SEED("S\x10\x04"
@@ -23,11 +17,63 @@ static const struct fuzz_seed seeds[] = {
         FUZZ_SEED("S\x40\0a\xfe\1\0"),
 };
 
+/* What all data files hold: 1.0 and zeros. */
+static const uint8_t data[64] = {0, 0, 128, 63};
+
+/* Entries of a block: the key's bytes shared with the one before, its others, the value's, and both. */
+static size_t put_entry(unsigned char *out, const char *key, size_t shared, const void *value, size_t size)
+{
+	size_t own = strlen(key) - shared;
+	out[0] = (unsigned char)shared;
+	out[1] = (unsigned char)own;
+	out[2] = (unsigned char)size;
+	memcpy(out + 3, key + shared, own);
+	memcpy(out + 3 + own, value, size);
+	return 3 + own + size;
+}
+
+/* The end of a block: one restart, at 0; then kind and checksum, which is put right for every input. */
+static size_t put_end(unsigned char *out)
+{
+	memcpy(out, "\0\0\0\0\1\0\0\0\0\0\0\0", 13);
+	return 13;
+}
+
+/* A table of a header and two tensors: a data block, an empty block, an index block, a footer. */
+static void add_table(char **arguments)
+{
+	unsigned char table[512] = {0}, tensor[] = "\x08\1\x12\4\x12\2\x08\1\x20\0\x28\4\x35\0\0\0\0", handle[2];
+	uint32_t crc = crc32c_masked(crc32c(0, data, 4));
+	for (int i = 0; i < 4; i++)
+		tensor[13 + i] = (unsigned char)(crc >> 8 * i);
+	size_t used = put_entry(table, "", 0, "\x08\1\x1a\2\x08\1", 6);
+	used += put_entry(table + used, "w", 0, tensor, 17);
+	tensor[1] = 19; /* two halves, unchecked */
+	tensor[7] = 2;
+	tensor[9] = 4;
+	used += put_entry(table + used, "w2", 1, tensor, 17);
+	used += put_end(table + used);
+	handle[0] = 0;
+	handle[1] = (unsigned char)(used - 5);
+	size_t empty = used;
+	used += put_end(table + used);
+	size_t index = used;
+	used += put_entry(table + used, "x", 0, handle, 2);
+	used += put_end(table + used);
+	unsigned char *footer = table + used;
+	footer[0] = (unsigned char)empty;
+	footer[1] = 8;
+	footer[2] = (unsigned char)index;
+	footer[3] = (unsigned char)(used - index - 5);
+	memcpy(footer + 40, "\x57\xfb\x80\x8b\x24\x75\x47\xdb", 8);
+	fuzz_add_seed(arguments, table, used + FOOTER_BYTES);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
-	fuzz_write_seeds(*argv, seeds, sizeof seeds / sizeof *seeds);
-	fuzz_seed_file(*argv, "tests/golden/bert_tiny.ckpt.index");
+	fuzz_write_seeds(*argv, snappy_seeds, sizeof snappy_seeds / sizeof *snappy_seeds);
+	add_table(*argv);
 	return 0;
 }
 
@@ -79,7 +125,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	}
 	put_checksums(copy, count);
 	struct tf_bundle bundle;
-	static const uint8_t data[64] = {0, 0, 128, 63};
 	fuzz_file("fuzz.data-00000-of-00001", data, sizeof data);
 	if (tf_bundle_open(&bundle, fuzz_file("fuzz.index", copy, count)) == OK) {
 		for (int64_t i = 0; i < bundle.count; i++) {
