@@ -121,7 +121,8 @@ FUZZ_FOLDERS = base formats text data train model
 # What the targets have learned lies here, whichever build they learned it in.
 FUZZ_OUT = build-fuzz/fuzz
 # Small blocks let small inputs cross their borders.
-FUZZ_SMALL = -DSTREAM_BLOCK_BYTES=64ul -DFILE_BUFFER_BYTES=256ul -DTOKENIZER_CACHE_BITS=6
+FUZZ_SMALL = -DSTREAM_BLOCK_BYTES=64ul -DFILE_BUFFER_BYTES=256ul -DTOKENIZER_CACHE_BITS=6 -DTEXT_BATCH_BYTES=64ul \
+	-DTEXT_LINE_LIMIT=32ul -DRECORD_LIMIT=256ul
 # Two thirds of a target's time would go into noting comparisons, which seeds and dictionaries make up for.
 FUZZ_BUILD = CC=clang OPTIMISE=-O2 SANITIZE=fuzzer-no-link,address,undefined \
 	INSTRUMENT='$(FUZZ_SMALL) $(if $(FUZZ_COMPARISONS),,-fno-sanitize-coverage=trace-cmp)'

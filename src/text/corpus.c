@@ -25,10 +25,12 @@
 #include "text/utf8.h"
 
 #define BEGINNING_BYTES ((size_t)1 << 20) /* looked at to find form and encoding */
-#define RECORD_LIMIT ((size_t)16 << 20)   /* a longer record becomes several */
 #define AHEAD_BYTES ((int64_t)256 << 20)  /* of records read and not yet given out */
-#define LINES_LIMIT (4 * BATCH_BYTES)     /* of a batch of lines without a good place to cut */
+#define LINES_LIMIT (4 * TEXT_BATCH_BYTES)     /* of a batch of lines without a good place to cut */
 #define BLANK_LINES 3                     /* in a row say all: more are left out */
+#ifndef RECORD_LIMIT
+#define RECORD_LIMIT ((size_t)16 << 20) /* a longer record becomes several */
+#endif
 #define DAMAGE_SAID 5                     /* places told one by one */
 
 struct corpus {
@@ -367,7 +369,7 @@ static enum status open_next_file(struct corpus *corpus)
 	corpus->within_line = corpus->goes_on = false;
 	corpus->blank_lines = 0;
 	TRY(open_line(corpus));
-	TRY(line_reader_open(&corpus->reader, path, LINE_LIMIT));
+	TRY(line_reader_open(&corpus->reader, path, TEXT_LINE_LIMIT));
 	TRY(stream_read_ahead(line_reader_stream(corpus->reader), corpus_threads(corpus)));
 	TRY(line_reader_peek(corpus->reader, BEGINNING_BYTES, &beginning, &size));
 	corpus->input = corpus->settings.input_form;
@@ -477,7 +479,7 @@ static enum status add_line(struct corpus *corpus, const char *line, size_t size
 	TRY(buffer_status(raw));
 	/* Between the lines of a paragraph a batch is cut only if there is no better place. */
 	bool good = !continues && (corpus->form != TEXT_FORM_WRAPPED || corpus->blank_lines > 0);
-	*out_full = continues || (good && raw->size >= BATCH_BYTES) || raw->size >= LINES_LIMIT;
+	*out_full = continues || (good && raw->size >= TEXT_BATCH_BYTES) || raw->size >= LINES_LIMIT;
 	corpus->goes_on = *out_full && !good;
 	return OK;
 }
@@ -527,7 +529,7 @@ static enum status check_records(struct corpus *corpus)
 /* Feeds the open file of records until a batch is full or the file ends. */
 static enum status read_records(struct corpus *corpus)
 {
-	while (corpus->filling->raw.size < BATCH_BYTES) {
+	while (corpus->filling->raw.size < TEXT_BATCH_BYTES) {
 		const char *bytes;
 		size_t size;
 		TRY(line_reader_take(corpus->reader, &bytes, &size));

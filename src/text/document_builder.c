@@ -199,7 +199,7 @@ static enum status take_line(struct document_builder *builder, const char *line,
 			return flush_paragraph(builder, true);
 		}
 		join_line(paragraph, line + begin, end - begin);
-		return paragraph->size > LINE_LIMIT ? flush_paragraph(builder, false) : OK;
+		return paragraph->size > TEXT_LINE_LIMIT ? flush_paragraph(builder, false) : OK;
 	default:
 		break;
 	}
@@ -232,10 +232,10 @@ enum status builder_text(struct document_builder *builder, const char *text, siz
 	for (size_t at = 0; at < size;) {
 		const char *newline = memchr(text + at, '\n', size - at);
 		size_t end = newline ? (size_t)(newline - text) : size, piece = end - at;
-		bool continues = piece > LINE_LIMIT;
+		bool continues = piece > TEXT_LINE_LIMIT;
 		if (continues) {
-			piece = LINE_LIMIT;
-			while (piece > LINE_LIMIT - 4 && ((unsigned char)text[at + piece] & 0xC0) == 0x80)
+			piece = TEXT_LINE_LIMIT;
+			while (piece > TEXT_LINE_LIMIT - 4 && ((unsigned char)text[at + piece] & 0xC0) == 0x80)
 				piece--;
 		}
 		TRY(builder_line(builder, text + at, piece, continues));

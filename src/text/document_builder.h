@@ -9,7 +9,9 @@
 #include "base/buffer.h"
 #include "text/corpus.h"
 
-#define LINE_LIMIT ((size_t)1 << 20) /* longer lines come in pieces */
+#ifndef TEXT_LINE_LIMIT
+#define TEXT_LINE_LIMIT ((size_t)1 << 20) /* longer lines come in pieces */
+#endif
 #define DOCUMENT_LIMIT ((size_t)64 << 20)
 
 struct built_document {

@@ -89,7 +89,7 @@ static void keep_prose(const char *text, size_t size, struct buffer *out)
 static enum status convert(struct text_batch *batch, const struct raw_record *record)
 {
 	struct document_builder *builder = &batch->builder;
-	const char *text = batch->raw.data + record->begin;
+	const char *text = buffer_string(&batch->raw) + record->begin;
 	size_t size = record->size;
 	bool wrapped = false;
 
@@ -102,7 +102,7 @@ static enum status convert(struct text_batch *batch, const struct raw_record *re
 		builder->form = TEXT_FORM_PARAGRAPHS;
 	} else {
 		size_t begin =
-		        skip_title(text, size, batch->raw.data + record->title_begin, record->title_size);
+		        skip_title(text, size, buffer_string(&batch->raw) + record->title_begin, record->title_size);
 		text += begin;
 		size -= begin;
 		if (batch->asked == TEXT_FORM_AUTO &&
@@ -126,7 +126,7 @@ static enum status convert(struct text_batch *batch, const struct raw_record *re
 static enum status convert_lines(struct text_batch *batch)
 {
 	struct document_builder *builder = &batch->builder;
-	const char *raw = batch->raw.data;
+	const char *raw = buffer_string(&batch->raw);
 	size_t size = batch->raw.size;
 
 	builder->form = batch->form;

@@ -11,7 +11,9 @@
 #include "text/document_builder.h"
 #include "text/wiki_markup.h"
 
-#define BATCH_BYTES ((size_t)1 << 20)
+#ifndef TEXT_BATCH_BYTES /* fuzzing makes it small, and the limits of lines and records */
+#define TEXT_BATCH_BYTES ((size_t)1 << 20)
+#endif
 
 struct raw_record {
 	size_t begin, size;             /* in `raw` */

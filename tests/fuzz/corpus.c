@@ -1,7 +1,8 @@
 /* Files of text to documents: the first byte chooses what the file is said to be, the second what a line is, and whether
- * damage is passed over. */
+ * damage is passed over. Lines, which are read in batches, must give the documents of the whole text at once. */
 #include "fuzz.h"
 #include "text/corpus.h"
+#include "text/document_builder.h"
 #include "text/utf8.h"
 
 #define BOOK "*** START OF THE PROJECT GUTENBERG EBOOK A ***\n\nProduced by B\n\nCHAPTER I\n\n[Illustration: a\nb]\n\n"
@@ -14,7 +15,7 @@ FUZZ_SEEDS(FUZZ_SEED("\0\0One sentence.\nAnother one.\n\nA new document.\nIts en
            FUZZ_SEED("\0\0The Project Gutenberg eBook of A\n\n" BOOK
                      "It was _so_. He went.\n\n* * *\n\n*** END OF THE PROJECT GUTENBERG EBOOK A ***\nLicence\n"),
            FUZZ_SEED("\2\0" BOOK "It was so.\n\n      *       *\n\nAnd so.\n\nEnd of Project Gutenberg's A\n"),
-           FUZZ_SEED("\3\x8<mediawiki><page><title>A</title><ns>0</ns><revision><text>'''A''' is [[b]]. It "
+           FUZZ_SEED("\3\x8<mediawiki><siteinfo><namespaces><namespace key=\"6\">File</namespace></namespaces></siteinfo><page><title>A</title><ns>0</ns><revision><text>'''A''' is [[b]]. It "
                      "was.</text></revision></page></mediawiki>"),
            FUZZ_SEED("\4\0{\"index\":{}}\n{\"namespace\":0,\"title\":\"A\",\"text\":\"A is b. So.\"}\n"),
            FUZZ_SEED("\5\x8<doc id=\"1\" title=\"A\">\nA\n\nIt is so.\n</doc>\n"),
@@ -40,6 +41,26 @@ static void check(const struct document *document)
 	BUG_IF(end != document->text_size);
 }
 
+/* The lines of a text at once, without files and batches. */
+static struct document_builder whole;
+static struct corpus_counts whole_counts;
+
+static void build_whole(enum text_form form, const char *text, size_t size)
+{
+	builder_reset(&whole);
+	whole.form = form;
+	whole.counts = &whole_counts;
+	BUG_IF(builder_text(&whole, text, size) != OK || builder_end(&whole) != OK);
+}
+
+static void check_same(const struct document *document, int64_t number)
+{
+	BUG_IF(number >= whole.document_count);
+	const struct built_document *built = &whole.documents[number];
+	BUG_IF(built->text_size != document->text_size || built->sentence_count != document->sentence_count);
+	BUG_IF(memcmp(whole.text + built->text_begin, document->text, document->text_size) != 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	if (count < 2)
@@ -51,15 +72,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	const char *path = fuzz_file("corpus", bytes + 2, count - 2);
 	const struct document *document;
 	struct corpus *corpus;
+	bool lines = settings.input_form == INPUT_TEXT && settings.text_form != TEXT_FORM_AUTO;
+	if (lines)
+		build_whole(settings.text_form, (const char *)bytes + 2, count - 2);
 	BUG_IF(corpus_open(&corpus, &path, 1, &settings) != OK);
 	enum status status;
 	int64_t documents = 0, sentences = 0;
 	while ((status = corpus_next(corpus, &document)) == OK && document) {
 		check(document);
+		if (lines)
+			check_same(document, documents);
 		documents++;
 		sentences += document->sentence_count;
 	}
 	BUG_IF(settings.skip_bad_records && status == ERR_DATA);
+	BUG_IF(lines && status == OK && documents > 0 && documents != whole.document_count);
 	if (status == OK)
 		BUG_IF(corpus_counts(corpus)->documents != documents || corpus_counts(corpus)->sentences != sentences);
 	corpus_close(corpus);

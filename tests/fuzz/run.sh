@@ -27,7 +27,8 @@ longest() {
 dictionary() {
 	case $1 in
 	json | json_records | tokenizer_json | metrics | checkpoint | shard_json | safetensors | options_config) echo json ;;
-	wiki_markup | wiki_xml | wikiextractor | corpus) echo wiki ;;
+	wiki_markup | wiki_xml | wikiextractor) echo wiki ;;
+	corpus) echo text ;;
 	warc | fetch) echo http ;;
 	tokenizer | tokenizer_plain | sentences | pairs) echo unicode ;;
 	esac
