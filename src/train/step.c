@@ -32,7 +32,7 @@ enum status step_next(struct training *training, const struct step **out)
 	ranks_section(training->comm, "data", training->state.step + 1);
 	enum status status = training->objective->next_step(training->objective, &step);
 	training->times.waited += clock_seconds() - started;
-	BUG_IF(status == OK && (!step || step->number != training->state.step + 1));
+	BUG_IF(status == OK && (!step || step->number != training->state.step + 1 || step->most_batches < step->batch_count));
 	*out = step;
 	if (ranks_count(training->comm) == 1)
 		return status;
