@@ -156,11 +156,19 @@ static void layer_backward(const struct model *model, struct activations *a, str
 	                                         .dx = a->gradient});
 }
 
+static void await_layer(const struct model *model, int32_t layer)
+{
+	if (model->before_layer)
+		model->before_layer(model->before_context, layer);
+}
+
 void model_forward(const struct model *model, struct activations *a, struct replica *replica,
                    const struct batch *batch, bool dropout)
 {
+	int32_t layers = model->config.num_hidden_layers;
 	activations_fit(a, batch);
 	a->dropout = dropout;
+	await_layer(model, -1);
 	embed_fwd(replica, &(struct embed_fwd){.batch = batch,
 	                                       .word = &model->word,
 	                                       .position = &model->position,
@@ -173,8 +181,11 @@ void model_forward(const struct model *model, struct activations *a, struct repl
 	                                       .mean = a->embedding_mean,
 	                                       .rstd = a->embedding_rstd,
 	                                       .y = a->embedded});
-	for (int32_t layer = 0; layer < model->config.num_hidden_layers; layer++)
+	for (int32_t layer = 0; layer < layers; layer++) {
+		await_layer(model, layer);
 		layer_forward(model, a, replica, batch, layer);
+	}
+	await_layer(model, layers); /* whichever heads follow */
 }
 
 void model_backward(const struct model *model, struct activations *a, struct replica *replica,

@@ -72,6 +72,10 @@ struct model {
 	int64_t weight_count;
 	void *copies;                        /* device memory of the weights' compute copies */
 	bool borrowed;                       /* slab and gradients are not the model's own memory */
+	/* Called by model_forward before it reads a layer's weights (-1 embeddings, 0 … L-1, then L: pooler and heads), which
+	 * may still be on their way from an update. NULL: they are there. */
+	void (*before_layer)(void *context, int32_t layer);
+	void *before_context;
 };
 
 /* Lays out parameters without allocating device memory: enough for plans and names. HEADS_NONE ends with the

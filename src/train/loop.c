@@ -78,6 +78,7 @@ static enum status save(struct training *training)
 		return OK;
 	training->saved_step = training->state.step;
 	ranks_section(training->comm, "save", training->state.step);
+	TRY(optimizer_settle(training->optimizer));
 	TRY(ranks_compare_weights(training->comm, training->model, training->state.step));
 	TRY(ranks_agree(training->comm, training->locate(training->context, &training->state)));
 	return checkpoint_writer_save(training->writer, &training->state);

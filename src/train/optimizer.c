@@ -106,6 +106,19 @@ static void groups_build(struct optimizer *optimizer, struct lamb_tensor *tensor
 	}
 }
 
+/* The weights of a layer, once they are needed. */
+static void await_bucket(void *context, int32_t layer)
+{
+	struct optimizer *optimizer = context;
+	const struct bucket *bucket = bucket_of(&optimizer->buckets, layer);
+	if (!optimizer->gathers[layer + 1].under_way)
+		return;
+	optimizer->gathers[layer + 1].under_way = false;
+	if (comm_wait(optimizer->buckets.comm, optimizer->gathers[layer + 1].ticket) != OK)
+		optimizer->error = *error_last();
+	weights_refresh(optimizer->replica, optimizer->model->weights + bucket->first_weight, bucket->weight_count);
+}
+
 enum status optimizer_create(struct optimizer **out, struct model *model, struct comm *comm,
 			     const struct optimizer_settings *settings)
 {
@@ -136,10 +149,13 @@ enum status optimizer_create(struct optimizer **out, struct model *model, struct
 	optimizer->tensors = memory;
 	TRY_GOTO(be->functions->allocate(be, &memory, (size_t)count * 2 * sizeof(double), "norms of tensors"), failed);
 	optimizer->norms = memory;
-	if (shares)
+	if (shares) {
 		groups_of_buckets(optimizer, tensors);
-	else
+		model->before_layer = await_bucket;
+		model->before_context = optimizer;
+	} else {
 		groups_build(optimizer, tensors);
+	}
 	be->functions->to_device(be, optimizer->tensors, tensors, table_bytes);
 	free(tensors);
 	optimizer->settings.undecayed = optimizer->settings.unadapted = (struct name_patterns){NULL, 0};
@@ -156,6 +172,8 @@ void optimizer_free(struct optimizer *optimizer)
 	if (!optimizer)
 		return;
 	struct backend *be = optimizer->model->backend;
+	if (optimizer->model->before_context == optimizer)
+		optimizer->model->before_layer = NULL;
 	be->functions->release(be, optimizer->m.data);
 	be->functions->release(be, optimizer->v.data);
 	be->functions->release(be, optimizer->tensors);
@@ -300,24 +318,29 @@ static enum status lamb_measure_all(struct optimizer *optimizer, struct replica 
 	return OK;
 }
 
-/* While a bucket is gathered the next is updated, and the one before is made ready for computing. */
+enum status optimizer_settle(struct optimizer *optimizer)
+{
+	for (int64_t i = 0; i < optimizer->buckets.count && optimizer->buckets.ranks > 1; i++)
+		await_bucket(optimizer, (int32_t)i - 1);
+	return optimizer->error.status == OK ? OK : error_restore(&optimizer->error);
+}
+
+/* While a bucket is gathered the next is updated, and then the next step's forward pass begins. */
 static enum status update_shares(struct optimizer *optimizer, struct replica *replica)
 {
 	const struct model *model = optimizer->model;
 	const struct buckets *buckets = &optimizer->buckets;
 	bool lamb = optimizer->settings.kind == OPTIMIZER_LAMB;
+	TRY(optimizer_settle(optimizer)); /* a rank without a micro-batch has not waited for them */
+	optimizer->replica = replica;
 	if (lamb)
 		TRY(lamb_measure_all(optimizer, replica));
 	for (int64_t i = 0; i < buckets->count; i++) {
 		const struct bucket *bucket = &buckets->items[i];
 		(lamb ? lamb_update : adamw_update)(optimizer, replica, &optimizer->groups[i]);
 		void *weights = slice(model->slab, bucket->offset, bucket->count).data;
-		optimizer->gathers[i] = comm_all_gather(buckets->comm, weights, bucket->count, buckets_type(model));
-	}
-	for (int64_t i = 0; i < buckets->count; i++) {
-		const struct bucket *bucket = &buckets->items[i];
-		TRY(comm_wait(buckets->comm, optimizer->gathers[i]));
-		weights_refresh(replica, model->weights + bucket->first_weight, bucket->weight_count);
+		optimizer->gathers[i].ticket = comm_all_gather(buckets->comm, weights, bucket->count, buckets_type(model));
+		optimizer->gathers[i].under_way = true;
 	}
 	return OK;
 }

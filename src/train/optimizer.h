@@ -57,7 +57,13 @@ struct optimizer {
 	struct lamb_tensor *tensors; /* [parameter_count] device: what is this rank's of each, offsets within the group */
 	double *norms;               /* [parameter_count][2] device */
 	double *norm_sums;           /* the same on the host, of many ranks */
-	comm_ticket *gathers;        /* [buckets] */
+	/* Weights of buckets on their way from other ranks: [buckets] */
+	struct {
+		bool under_way;
+		comm_ticket ticket;
+	} *gathers;
+	struct replica *replica;     /* that makes them ready */
+	struct error error;          /* what went wrong with them */
 	int64_t update_count;        /* updates applied since the start or optimizer_restart: t of the bias correction is one more */
 };
 
@@ -76,8 +82,10 @@ void optimizer_prepare(const struct optimizer *optimizer, struct scalars *scalar
 /* Norm and finite check of the gradients that this rank owns, into the scalars. Queued, as all here. */
 void optimizer_measure(const struct optimizer *optimizer, struct replica *replica);
 /* After optimizer_measure: update of masters and moments (skipped on the device when a gradient is not finite), refresh
- * of the compute copies. Of many ranks each updates what it owns, and all gather the weights: a failing peer is ERR_PEER.
- * The caller counts the update. */
+ * of the compute copies. The caller counts the update. Of many ranks each updates what it owns, and all begin to gather the
+ * weights; model_forward waits for those of a layer before it reads them, and refreshes them then. */
 MUST_USE enum status optimizer_update(struct optimizer *optimizer, struct replica *replica);
+/* Waits for all weights: before anything but model_forward reads them. A failing peer is ERR_PEER. */
+MUST_USE enum status optimizer_settle(struct optimizer *optimizer);
 
 #endif

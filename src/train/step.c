@@ -115,6 +115,7 @@ enum status step_gradients(struct training *training, const struct step *step, s
 		else if (!alone && (each || (i == 0 && step->batch_count == 0)))
 			reduction_begin_all(reduction);
 	}
+	TRY(optimizer_settle(training->optimizer));
 	TRY(training->replica->backend->functions->synchronize(training->replica));
 	training->times.computed += clock_seconds() - started;
 	return OK;

@@ -207,9 +207,11 @@ static void a_run_goes_on_on_other_ranks(void **state)
 /* The weights of one rank in the middle of a step. */
 static void flip_a_bit(struct training *training, int64_t step)
 {
-	if (step == 5 && comm_place(training->comm)->rank == 2) {
+	static bool done;
+	if (step == 5 && comm_place(training->comm)->rank == 2 && !done) {
 		unsigned char *weight = (unsigned char *)training->model->layers[1].output.master.data;
 		weight[3] ^= 0x10;
+		done = true;
 	}
 }
 
@@ -222,7 +224,7 @@ static void a_flipped_bit_is_found(void **state)
 	run.name = "flipped";
 	run.ranks = 4;
 	run.compare_weights_steps = 5;
-	run.before_step = flip_a_bit;
+	run.after_batch = flip_a_bit;
 	rank_run(&run, statuses);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(statuses[i], ERR_PEER);
