@@ -126,6 +126,9 @@ struct backend {
 	enum dtype master_dtype;          /* of master weights, gradients, moments: F32, or F64 on ref */
 	const struct backend_functions *functions;
 	const struct operations *operations;
+	/* Elements that an update had best take at a time, if weights allow: what caches hold, or all of a model, where a
+	 * launch is what costs. */
+	int64_t update_elements;
 	struct pool *pool;
 	void *state;
 };

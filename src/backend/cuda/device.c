@@ -288,6 +288,7 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 			       .queues = true,
 			       .dtype = settings->dtype,
 			       .master_dtype = DTYPE_F32,
+			       .update_elements = INT64_MAX, /* a launch costs more than what caches save */
 			       .functions = &functions,
 			       .operations = &operations,
 			       .pool = settings->pool,

@@ -186,6 +186,7 @@ enum status ref_backend_open(struct backend *be, const struct backend_settings *
 	                       .numerics = "reference, float64",
 	                       .dtype = DTYPE_F64,
 	                       .master_dtype = DTYPE_F64,
+	                       .update_elements = INT64_MAX,
 	                       .functions = &functions,
 	                       .operations = &operations,
 	                       .pool = settings->pool};
