@@ -24,6 +24,8 @@ void rank_fault(int32_t rank, const char *section, int64_t step)
 		int number;
 	} signals[] = {{"SIGKILL", SIGKILL}, {"SIGSTOP", SIGSTOP}, {"SIGSEGV", SIGSEGV}, {"SIGABRT", SIGABRT}};
 	const char *text = getenv("BERTC_RANK_FAULT"), *restarts = getenv(PLACE_RESTARTS);
+	if (!restarts)
+		restarts = getenv("TORCHELASTIC_RESTART_COUNT");
 	char number[32], step_number[32];
 	if (!text || (restarts && strcmp(restarts, "0") != 0))
 		return;
