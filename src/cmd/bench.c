@@ -256,18 +256,29 @@ static double product_flops(const struct product *p)
 	return 2.0 * (double)p->rows * (double)p->outputs * (double)p->inputs * (double)p->count;
 }
 
-/* Seconds and work of a step's products by the library. */
-static double products_seconds(const struct bench *bench, bool training, double *out_flops)
+/* A step's products by the library: medians of the rounds' seconds, and of their parts of the step of the same round. */
+struct comparison {
+	double seconds, of_step, flops;
+};
+
+static struct comparison compare_products(const struct bench *bench, const struct run *run)
 {
-	double seconds = 0;
-	*out_flops = 0;
-	for (int i = 0; i < bench->product_count; i++) {
-		for (int kind = 0; kind < (training ? 3 : 1); kind++) {
-			seconds += median(bench->products[i].seconds[kind], bench->settings->steps);
-			*out_flops += product_flops(&bench->products[i]);
+	struct comparison c = {0};
+	double seconds[STEP_LIMIT], parts[STEP_LIMIT];
+	int64_t rounds = bench->settings->steps;
+	for (int64_t round = 0; round < rounds; round++) {
+		seconds[round] = c.flops = 0;
+		for (int i = 0; i < bench->product_count; i++) {
+			for (int kind = 0; kind < (run->rehearsal.training ? 3 : 1); kind++) {
+				seconds[round] += bench->products[i].seconds[kind][round];
+				c.flops += product_flops(&bench->products[i]);
+			}
 		}
+		parts[round] = seconds[round] / run->seconds[round];
 	}
-	return seconds;
+	c.seconds = median(seconds, rounds);
+	c.of_step = median(parts, rounds);
+	return c;
 }
 
 /* --- what is printed ------------------------------------------------------------------------------------------- */
@@ -309,9 +320,9 @@ static void print_run(const struct bench *bench, const struct run *run, double g
 	printf("%-38s %6s %9s %9.2f %5.1f%%\n", "(between operations)", "", "", 1e3 * rest, 100 * rest / step);
 	if (!bench->products)
 		return;
-	double flops, library = products_seconds(bench, run->rehearsal.training, &flops);
-	printf("\nits large products alone by the library: %.4f s (%.0f GFLOP/s), %.2f of the step's time\n", library,
-	       flops / library * 1e-9, library / step);
+	struct comparison library = compare_products(bench, run);
+	printf("\nits large products alone by the library: %.4f s (%.0f GFLOP/s), %.2f of the step's time in the same round\n",
+	       library.seconds, library.flops / library.seconds * 1e-9, library.of_step);
 }
 
 static void print_products(const struct bench *bench)
@@ -379,9 +390,10 @@ static void run_to_json(const struct bench *bench, const struct run *run, double
 	}
 	json_close(writer);
 	if (bench->products) {
-		double flops, library = products_seconds(bench, run->rehearsal.training, &flops);
-		json_put_double(writer, "library_seconds", library);
-		json_put_double(writer, "library_flops_per_second", flops / library);
+		struct comparison library = compare_products(bench, run);
+		json_put_double(writer, "library_seconds", library.seconds);
+		json_put_double(writer, "library_of_step", library.of_step);
+		json_put_double(writer, "library_flops_per_second", library.flops / library.seconds);
 	}
 	json_close(writer);
 }

@@ -46,6 +46,7 @@ static void test_json(void **state)
 	check_run(training, 32, "linear_bwd M=32 O=512 I=128");
 	check_run(inference, 32, "linear_gelu_fwd M=32 O=512 I=128");
 	assert_true(number(training, "library_seconds") > number(inference, "library_seconds"));
+	assert_true(number(training, "library_of_step") > 0);
 	assert_true(number(document.root, "gemm_flops_per_second") > 1e8);
 	assert_true(number(document.root, "peak_memory_bytes") > 1e6);
 	json_release(&document);
