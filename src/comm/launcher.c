@@ -208,6 +208,14 @@ static void pass_on(struct launcher *launcher, int number)
 	send_all(launcher, number);
 }
 
+/* Says where it hangs, in its log, if it can. */
+static void end_hanging(const struct child *child)
+{
+	kill(child->pid, SIGUSR2);
+	clock_pause(0.2);
+	kill(child->pid, SIGKILL);
+}
+
 /* Until the last rank has ended. */
 static void watch(struct launcher *launcher)
 {
@@ -224,7 +232,7 @@ static void watch(struct launcher *launcher)
 		if (!launcher->failed && hangs) {
 			fail(launcher, rank, &error);
 			if (rank >= 0)
-				kill(launcher->children[rank].pid, SIGKILL);
+				end_hanging(&launcher->children[rank]);
 		}
 		if (!launcher->failed && segment_check(&launcher->segment) != OK)
 			launcher->failed = now;
@@ -248,7 +256,10 @@ static enum status conclude(struct launcher *launcher)
 	}
 	if (launcher->left_by_signal)
 		return error_set(STOPPED, "stopped by SIGUSR1");
-	bool said = WIFEXITED(first->status) && WEXITSTATUS(first->status) != OK && WEXITSTATUS(first->status) != STOPPED;
+	/* Rank 0 says why it leaves, if it leaves in good order or before it has met the others. */
+	bool orderly = atomic_load(&header->ranks[0].left) || atomic_load(&header->ranks[0].pid) == 0;
+	int code = WIFEXITED(first->status) ? WEXITSTATUS(first->status) : OK;
+	bool said = orderly && code != OK && code != STOPPED;
 	enum status status = OK;
 	if (launcher->failed && atomic_load(&header->failed) == 2) {
 		struct error error = header->failure;

@@ -260,6 +260,7 @@ static void *watchdog_main(void *argument)
 			   watcher_look_at(&watcher, segment, segment->rank, &error)) {
 			/* Its own messages may hang, too: then nobody could tell it. */
 			segment_fail(segment, segment->rank, &error);
+			kill(getpid(), SIGUSR2);
 		}
 	}
 	pthread_mutex_unlock(&watchdog->lock);
@@ -287,6 +288,7 @@ enum status watchdog_open(struct watchdog **out, struct segment *segment, double
 		*out = NULL;
 		return status;
 	}
+	rank_stack_install();
 	rank_fault(segment->rank, "start", 0);
 	return OK;
 }

@@ -38,6 +38,9 @@ bool watcher_look_at(struct watcher *watcher, const struct segment *segment, int
 #define WATCHDOG_SECONDS 60 /* where nothing else is said */
 #define LEAVE_SECONDS 5     /* what a rank has to leave after another's failure */
 
+/* From now on SIGUSR2 makes this process write the stack of its main thread to standard error. */
+void rank_stack_install(void);
+
 /* ---- Faults for tests ---- */
 
 /* BERTC_RANK_FAULT=rank:section:step:what (SIGKILL, SIGSTOP, SIGSEGV, SIGABRT, exit, hang) happens to that rank where it

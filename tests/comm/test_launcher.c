@@ -209,6 +209,11 @@ static void test_hang(void **state)
 	assert_said("rank 2 on ");
 	assert_said("hangs in 'forward' of step 4");
 	assert_true(seconds < 9);
+	struct buffer log = {0};
+	assert_ok(file_read(test_path("logs/rank-2.log"), 1 << 20, &log));
+	const char *stack = strstr(buffer_string(&log), "stack of a rank that hangs");
+	assert_true(stack && strstr(stack, "test_launcher"));
+	buffer_release(&log);
 	assert_int_equal(launch("train", 2, 1, 0, "1:reduction:4:hang", 0, &seconds), ERR_PEER);
 	assert_said("rank 1 on ");
 	assert_said("hangs in 'reduce' of step 4");
