@@ -195,11 +195,15 @@ $(BUILD)/emulated/device/%.o: tests/cuda/emulation/%.cc $(BUILD)/flags | $(CHECK
 $(BUILD)/libcuda_emulated.a: $(EMULATED_OBJECTS)
 	$(SAY) archive $@
 	$(QUIET)rm -f $@ && ar rcs $@ $^
+# The whole program with the emulated device: make build/emulated/bertc.
+EMULATED = -Wl,--whole-archive $(BUILD)/libcuda_emulated.a -Wl,--no-whole-archive $(BUILD)/libbertc.a
+$(BUILD)/emulated/bertc: $(BUILD)/cmd/main.o $(BUILD)/libcuda_emulated.a $(BUILD)/libbertc.a
+	$(SAY) link $@
+	$(QUIET)$(CC) $(LDFLAGS) -o $@ $< $(EMULATED) $(LDLIBS) -lstdc++ -ldl
 $(BUILD)/tests/cuda/%: tests/cuda/%.c $(BUILD)/libcuda_emulated.a $(BUILD)/libbertc.a $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(SAY) test $<
-	$(COMPILE) -Itests -Itests/backend -Itests/cuda/emulation $(LDFLAGS) -o $@ $< -Wl,--whole-archive $(BUILD)/libcuda_emulated.a -Wl,--no-whole-archive \
-		$(BUILD)/libbertc.a -lcmocka $(LDLIBS) -lstdc++ -ldl
+	$(COMPILE) -Itests -Itests/backend -Itests/cuda/emulation $(LDFLAGS) -o $@ $< $(EMULATED) -lcmocka $(LDLIBS) -lstdc++ -ldl
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libbertc.a $(BUILD)/flags
 	@mkdir -p $(@D)
