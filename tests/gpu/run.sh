@@ -5,7 +5,7 @@
 #   STEPS    of the training curves (default 100)
 #   ONLY     some of: operations curves repeat sanitizer (default all)
 set -u
-cd "$(dirname "$0")/../.."
+cd "$(dirname "$0")/../.." || exit 1
 BUILD=${BUILD:-build} STEPS=${STEPS:-100} ONLY=${ONLY:-operations curves repeat sanitizer}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -83,7 +83,7 @@ if wanted curves || wanted repeat; then
 			result "same bits twice in $type" same $type
 		done
 	fi
-	if [ -n "${OUT:-}" ]; then (cd "$work" && tar czf "$OUT/curves.tar.gz" */metrics.jsonl); fi
+	if [ -n "${OUT:-}" ]; then (cd "$work" && tar czf "$OUT/curves.tar.gz" ./*/metrics.jsonl); fi
 fi
 if wanted sanitizer; then
 	if command -v compute-sanitizer >/dev/null; then
