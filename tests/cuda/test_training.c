@@ -1,0 +1,101 @@
+/* Whole runs of the program on the emulated device: curves beside the CPU's, a resume, evaluation and predictions. */
+#include "../cmd/small_run.h"
+
+static char emulated[256];
+
+static int setup(void **state)
+{
+	const char *build = getenv("BUILD");
+	snprintf(emulated, sizeof emulated, "%s/emulated/bertc", build ? build : "build");
+	setenv("BERTC", emulated, 1);
+	setenv("BERTC_CACHE", "", 1);
+	return small_run_make(state, 5);
+}
+
+#define STEPS 12
+#define RUN                                                                                                                    \
+	"pretrain -q --corpus %s --model %s --vocab_size 100 --num_train_steps 12 --train_batch_size 8 "                      \
+	"--max_seq_length 32 --learning_rate 2e-3 --num_warmup_steps 4 --log_steps 1 --eval_steps 0 --seed 3 "
+
+static void train(const char *name, const char *options)
+{
+	assert_program(0, "", RUN "--out %s/%s %s", corpus, config, test_folder, name, options);
+}
+
+/* Largest relative difference of the losses of all steps. */
+static double distance(const char *a, const char *b)
+{
+	char left[PATH_BYTES], right[PATH_BYTES];
+	double most = 0;
+	snprintf(left, sizeof left, "%s/%s/metrics.jsonl", test_folder, a);
+	snprintf(right, sizeof right, "%s/%s/metrics.jsonl", test_folder, b);
+	for (int64_t step = 1; step <= STEPS; step++) {
+		double x = metric_at(left, step, "loss"), y = metric_at(right, step, "loss");
+		assert_true(isfinite(x) && isfinite(y));
+		most = fmax(most, fabs(x - y) / x);
+	}
+	return most;
+}
+
+static void curves_are_those_of_the_cpu(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *options;
+		double limit;
+	} runs[] = {
+		{"fp32", "--device cuda --precision fp32", 1e-5},
+		{"bf16", "--device cuda --precision bf16", 1e-2},
+		{"fp16", "--device cuda --precision fp16", 3e-3},
+		{"lamb", "--device cuda --precision fp32 --optimizer lamb", 1e-5},
+	};
+	train("cpu", "--device cpu --precision fp32");
+	train("cpu-lamb", "--device cpu --precision fp32 --optimizer lamb");
+	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+		train(runs[i].name, runs[i].options);
+		double off = distance(runs[i].name, strcmp(runs[i].name, "lamb") == 0 ? "cpu-lamb" : "cpu");
+		if (getenv("BERTC_TEST_MARGINS"))
+			print_error("%s: %.2g of %.2g\n", runs[i].name, off, runs[i].limit);
+		if (off > runs[i].limit)
+			fail_msg("%s is %.2g off, limit %.2g", runs[i].name, off, runs[i].limit);
+	}
+}
+
+/* The run of curves_are_those_of_the_cpu, in two parts and with another cut into micro-batches, gives the same weights. */
+static void a_resumed_run_has_the_same_bits(void **state)
+{
+	(void)state;
+	train("halves", "--device cuda --precision bf16 --steps_this_run 5");
+	train("halves", "--device cuda --precision bf16");
+	char a[PATH_BYTES], b[PATH_BYTES];
+	snprintf(a, sizeof a, "%s/bf16/final/model.safetensors", test_folder);
+	snprintf(b, sizeof b, "%s/halves/final/model.safetensors", test_folder);
+	assert_same_file(a, b);
+}
+
+static void a_model_of_one_device_works_on_the_other(void **state)
+{
+	(void)state;
+	assert_program(0, "", "evaluate -q --json --device cuda --precision fp32 --model %s/cpu --corpus %s --max_seq_length 32",
+		       test_folder, corpus);
+	char on_gpu[512];
+	snprintf(on_gpu, sizeof on_gpu, "%s", buffer_string(&program_output));
+	assert_program(0, "", "evaluate -q --json --device cpu --precision fp32 --model %s/cpu --corpus %s --max_seq_length 32",
+		       test_folder, corpus);
+	double a = strtod(strstr(on_gpu, "\"mlm_loss\":") + 11, NULL);
+	double b = strtod(strstr(buffer_string(&program_output), "\"mlm_loss\":") + 11, NULL);
+	assert_true(a > 0);
+	assert_near(a, b, 1e-5 * a);
+	assert_program(0, "", "fill -q --device cuda --precision fp32 --model %s/cpu \"the cat [MASK] a river.\"", test_folder);
+	assert_non_null(strstr(buffer_string(&program_output), "river"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(curves_are_those_of_the_cpu),
+		cmocka_unit_test(a_resumed_run_has_the_same_bits),
+		cmocka_unit_test(a_model_of_one_device_works_on_the_other),
+	};
+	return cmocka_run_group_tests(tests, setup, test_folder_drop);
+}
