@@ -90,7 +90,7 @@ enum whole_product { WHOLE_FORWARD, WHOLE_DGRAD, WHOLE_WGRAD };
 
 /* The functions a back end supplies. All sizes are asked before anything is allocated. */
 struct backend_functions {
-	/* Memory. `take` hands out device memory from big blocks that live as long as the back end. */
+	/* Memory, zeroed. */
 	enum status (*allocate)(struct backend *be, void **out, size_t bytes, const char *what);
 	void (*release)(struct backend *be, void *memory);
 	void (*to_device)(struct backend *be, void *device, const void *host, size_t bytes);

@@ -29,7 +29,11 @@ enum status cuda_allocate(struct backend *be, void **out, size_t bytes, const ch
 	if (error != cudaSuccess)
 		return cuda_error(error, "cudaMalloc");
 	state->blocks[state->block_count++] = *out;
-	return OK;
+	/* Waited for: the stream of batches knows nothing of this one. */
+	error = cudaMemsetAsync(*out, 0, bytes, state->stream);
+	if (error == cudaSuccess)
+		error = cudaStreamSynchronize(state->stream);
+	return error == cudaSuccess ? OK : cuda_error(error, "cudaMemset");
 }
 
 void cuda_release(struct backend *be, void *memory)
