@@ -1,5 +1,6 @@
 /* Training on several ranks as a user does it: one flag. The curve is that of one rank, a run goes on on another number of
  * them, batches are counted as each flag's origin counts them, and what differs or fails in one ends all. */
+#include <unistd.h>
 #include "cmd/small_run.h"
 
 static int setup(void **state)
@@ -117,6 +118,32 @@ static void goes_on_on_other_ranks(void **state)
 	assert_same_file(test_path("three/final/model.safetensors"), test_path("twice/final/model.safetensors"));
 }
 
+/* Ranks that a scheduler starts, one of them with another command. */
+static void ranks_that_differ_do_not_begin(void **state)
+{
+	(void)state;
+	const char *bertc = getenv("BERTC");
+	static char command[4096];
+	snprintf(command, sizeof command,
+	         "for r in 0 1; do (RANK=$r WORLD_SIZE=2 LOCAL_RANK=$r LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=%d "
+	         "%s pretrain --corpus %s --model %s --out %s/differ " SETTINGS " --masked_lm_prob 0.1$r "
+	         "</dev/null >/dev/null 2>%s/differ.$r; echo $? >%s/status.$r) & done; wait",
+	         20000 + (int)(getpid() % 20000), bertc ? bertc : "build/bertc", corpus, config, test_folder, test_folder,
+	         test_folder);
+	assert_int_equal(system(command), 0);
+	struct buffer said = {0}, status = {0};
+	assert_ok(file_read(test_path("differ.0"), 1 << 20, &said));
+	assert_non_null(strstr(buffer_string(&said), "has '\"masked_lm_prob\": \"0.10\",', rank 1"));
+	for (int rank = 0; rank < 2; rank++) {
+		buffer_clear(&status);
+		assert_ok(file_read(test_path(rank == 0 ? "status.0" : "status.1"), 16, &status));
+		assert_string_equal(buffer_string(&status), "4\n");
+	}
+	assert_false(file_exists(test_path("differ/metrics.jsonl")));
+	buffer_release(&said);
+	buffer_release(&status);
+}
+
 static void a_plan_counts_ranks(void **state)
 {
 	(void)state;
@@ -134,6 +161,7 @@ int main(void)
 	        cmocka_unit_test(rates_follow_the_batch),
 	        cmocka_unit_test(gradients_travel_narrow),
 	        cmocka_unit_test(goes_on_on_other_ranks),
+	        cmocka_unit_test(ranks_that_differ_do_not_begin),
 	        cmocka_unit_test(a_plan_counts_ranks),
 	};
 	return cmocka_run_group_tests_name("cmd/ranks", tests, setup, teardown);
