@@ -13,6 +13,8 @@ struct line_reader {
 	size_t searched;   /* no '\n' in [begin, searched) */
 	int64_t offset;    /* of buffer[begin] in the decompressed stream */
 	bool ended;        /* the stream gives no more */
+	enum status failed; /* met while looking ahead, for its turn */
+	struct error error;
 };
 
 enum status line_reader_open(struct line_reader **out, const char *path, size_t limit)
@@ -38,6 +40,8 @@ static enum status read_more(struct line_reader *reader)
 {
 	size_t held = reader->end - reader->begin;
 
+	if (reader->failed != OK)
+		return error_restore(&reader->error);
 	if (reader->begin > 0 && (size_t)reader->capacity - reader->end < STREAM_BLOCK_BYTES) {
 		memmove(reader->buffer, reader->buffer + reader->begin, held);
 		reader->searched -= reader->begin;
@@ -55,8 +59,16 @@ static enum status read_more(struct line_reader *reader)
 enum status line_reader_peek(struct line_reader *reader, size_t count, const char **out_bytes,
                              size_t *out_size)
 {
-	while (reader->end - reader->begin < count && !reader->ended)
-		TRY(read_more(reader));
+	while (reader->end - reader->begin < count && !reader->ended) {
+		enum status status = read_more(reader);
+		if (status != OK && (status != ERR_DATA || reader->end == reader->begin))
+			return status;
+		if (status != OK) {
+			reader->failed = status;
+			reader->error = *error_last();
+			break;
+		}
+	}
 	size_t held = reader->end - reader->begin;
 	*out_bytes = reader->buffer + reader->begin;
 	*out_size = held < count ? held : count;

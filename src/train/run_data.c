@@ -52,6 +52,13 @@ done:
 	return status;
 }
 
+static enum status no_text(void)
+{
+	enum status status = error_set(ERR_USAGE, "no text to train on");
+	error_hint("give --corpus with text files, --data with prepared shards or --input_file with instances");
+	return status;
+}
+
 /* The vocabulary that is given, or lies in the folder, or must be learned; and how its text is split. */
 static enum status vocab_find_or_learn(const struct run_data_settings *settings, struct run_data *out)
 {
@@ -61,6 +68,8 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 	if (!settings->vocab_file && !file_exists(path)) {
 		if (settings->corpus->count > 0)
 			return vocab_learn(settings, &out->tokenizer, &out->vocab);
+		if (settings->data->count + settings->input_file->count == 0)
+			return no_text();
 		enum status status = error_set(ERR_USAGE, "the vocabulary of the %s is not known",
 					       settings->input_file->count > 0 ? "instances" : "shards");
 		error_hint("give --vocab_file, the vocabulary they were made with");
@@ -360,17 +369,32 @@ static enum status weighted_open(const struct option_list *list, struct run_data
 	return OK;
 }
 
-/* A mistyped path of an evaluation set is said before the training text is prepared. */
-static enum status check_evaluation_texts(const struct run_data_settings *settings)
+/* A mistyped path is said before any text is prepared. */
+static enum status check_paths(const struct run_data_settings *settings)
 {
 	struct evaluation_groups texts = {0};
-	enum status status = evaluation_groups_parse(&texts, settings->eval_corpus);
-	for (int64_t i = 0; i < texts.count && status == OK; i++) {
-		struct name_list files = {0};
+	struct name_list files = {0};
+	enum status status = OK;
+	for (int64_t i = 0; i < settings->data->count; i++) {
+		char prefix[PATH_BYTES];
+		char index[PATH_BYTES + 8];
+		double weight;
+		TRY(split_weight(settings->data->values[i], prefix, &weight));
+		snprintf(index, sizeof(index), "%s.idx", prefix);
+		if (file_exists(index))
+			continue;
+		status = error_set(ERR_USAGE, "'%s': there are no token shards of this name (no '%s')", prefix, index);
+		error_hint("--data takes the PREFIX that `bertc prepare --out PREFIX` wrote");
+		return status;
+	}
+	for (int64_t i = 0; i < settings->input_file->count && status == OK; i++)
+		status = path_expand(settings->input_file->values[i], &files);
+	if (status == OK && !settings->eval_recorded)
+		status = evaluation_groups_parse(&texts, settings->eval_corpus);
+	for (int64_t i = 0; i < texts.count && status == OK; i++)
 		for (int64_t k = 0; k < texts.groups[i].count && status == OK; k++)
 			status = path_expand(texts.groups[i].values[k], &files);
-		name_list_release(&files);
-	}
+	name_list_release(&files);
 	evaluation_groups_release(&texts);
 	return status;
 }
@@ -381,8 +405,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	struct tokenizer *tokenizer = NULL;
 	char prefix[PATH_BYTES];
 	enum status status;
-	if (!settings->eval_recorded)
-		TRY(check_evaluation_texts(settings));
+	TRY(check_paths(settings));
 	TRY_GOTO(folder_claim(settings), failed);
 	TRY_GOTO(vocab_find_or_learn(settings, out), failed);
 	TRY_GOTO(tokenizer_open(&tokenizer, &out->vocab, &out->tokenizer), failed);
@@ -403,9 +426,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 						 own_evaluation ? 0 : settings->held_out_fraction),
 				 failed);
 		else if (!shard_exists(prefix)) {
-			status = error_set(ERR_USAGE, "no text to train on");
-			error_hint("give --corpus with text files, --data with prepared shards or --input_file with "
-				   "instances");
+			status = no_text();
 			goto failed;
 		}
 		TRY_GOTO(shards_open(names, 1, &out->vocab, &out->train, &out->train_count), failed);

@@ -169,13 +169,16 @@ static void test_damage(void **state)
 	    "<mediawiki>" PAGE("A", "One.") PAGE("B", "Two <x>") PAGE("C", "Three.") "</mediawiki>");
 	put("cut.xml", "<mediawiki>" PAGE("A", "One.") "<page><title>B</title><revision><text>Tw");
 	static const char gzip[] = "\x1f\x8b\x08\0\0\0\0\0\0\0\x4b";
+	static const char stored[] = "\x1f\x8b\x08\0\0\0\0\0\0\0\0\x0b\0\xf4\xffOne.\n\nTwo.\n";
 	assert_ok(file_write(test_path("cut.gz"), gzip, sizeof gzip - 1));
+	assert_ok(file_write(test_path("cut2.gz"), stored, sizeof stored - 1));
 	static const struct {
 		const char *name, *words, *kept;
 	} files[] = {{"bad.jsonl", "line 2, at byte 31", "One.\n\nThree.\n"},
 	             {"bad.xml", "damaged XML at byte", "One.\n\nThree.\n"},
 	             {"cut.xml", "truncated XML at byte", "One.\n"},
-	             {"cut.gz", "truncated gzip data", ""}};
+	             {"cut.gz", "truncated gzip data", ""},
+	             {"cut2.gz", "truncated gzip data", "One.\n\nTwo.\n"}};
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		assert_program(ERR_DATA, files[i].words, "extract %s --out %s", test_path(files[i].name),
 		               out);
