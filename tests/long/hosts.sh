@@ -1,97 +1,162 @@
 #!/bin/sh
-# Ranks of two "machines": network namespaces with a cable between. They train to the bits of two ranks of one machine,
-# over TCP and through MPI; with the cable cut both end within the watchdog's limit; the same command goes on.
-#   BERTC=build/bertc sh tests/long/hosts.sh
-BERTC=$(realpath "${BERTC:-build/bertc}")
-if [ "$(id -u)" -ne 0 ] || ! command -v ip >/dev/null || ! ip netns add bertc-test-0 2>/dev/null; then
-	echo "skipped: needs root, iproute2 and network namespaces"
-	ip netns del bertc-test-0 2>/dev/null
-	exit 0
-fi
+# Two hosts of two ranks, as network namespaces joined by a cable: the bits of four ranks of one machine and the curve of a
+# rank alone, over TCP and over MPI; a host that dies or loses its cable ends the run on the other; the same command goes on.
+#   sh tests/long/hosts.sh      from the repository's root, as root; BERTC names the program, STEPS the length of the runs
+# Exit status 77: skipped, this machine does not allow namespaces.
+set -u
+bertc=$(realpath "${BERTC:-build/bertc}")
+here=$(dirname "$0")
 work=$(mktemp -d) || exit 1
-trap 'ip netns del bertc-test-0; ip netns del bertc-test-1; rm -rf "$work"' EXIT
+a=bertc-a-$$ b=bertc-b-$$ net=10.$((200 + $$ % 50)).$(($$ / 50 % 250))
+failed=0
+
+# hosts_end: every process of both
+hosts_end() {
+	for host in $a $b; do
+		for pid in $(ip netns pids $host 2>/dev/null); do kill -9 "$pid" 2>/dev/null; done
+	done
+	wait
+}
+cleanup() {
+	hosts_end
+	ip netns del $a 2>/dev/null
+	ip netns del $b 2>/dev/null
+	rm -rf "$work"
+}
+trap cleanup EXIT
 trap 'exit 130' INT TERM
 
-fail() {
-	echo "FAIL: $*"
-	tail -n 5 "$work"/*.log
-	exit 1
+skip() {
+	echo "SKIPPED: $1"
+	exit 77
+}
+command -v ip >/dev/null || skip "there is no 'ip' (package iproute2)"
+ip netns add $a 2>"$work/error" && ip netns add $b 2>>"$work/error" || skip "no network namespaces here: $(tail -1 "$work/error")"
+# Names of interfaces have at most 15 characters.
+ip link add ba$$ netns $a type veth peer name bb$$ netns $b 2>"$work/error" || skip "no pair of interfaces: $(tail -1 "$work/error")"
+ip -n $a link set lo up && ip -n $b link set lo up && ip -n $a addr add $net.1/24 dev ba$$ && ip -n $b addr add $net.2/24 dev bb$$ &&
+	ip -n $a link set ba$$ up && ip -n $b link set bb$$ up || exit 1
+
+. "$here/ranks.inc"
+small_world || exit 1
+
+say() { echo "$1"; }
+bad() {
+	echo "FAIL: $1"
+	failed=1
 }
 
-ip netns add bertc-test-1
-ip link add bertc-0 netns bertc-test-0 type veth peer name bertc-1 netns bertc-test-1
-for i in 0 1; do
-	ip -n bertc-test-$i addr add 10.77.0.$((i + 1))/24 dev bertc-$i
-	ip -n bertc-test-$i link set bertc-$i up
-	ip -n bertc-test-$i link set lo up
-done
-
-awk 'BEGIN {for (i = 0; i < 300; i++) printf "the cat sees the dog %d.\na dog likes the house %d.\n\n", i % 90, i % 7}' >"$work/text.txt"
-common="pretrain --corpus $work/text.txt --model tiny --train_batch_size 16 --max_seq_length 32 --precision fp32 --threads 1 --no_progress"
-short="--num_train_steps 12 --eval_steps 6 --save_checkpoints_steps 6"
-
-# on HOST COMMAND...: with a name of its own.
+# on HOST COMMAND...: in its namespace, under a name of its own
 on() {
 	host=$1
 	shift
-	ip netns exec bertc-test-"$host" unshare -u sh -c "hostname host-$host; exec $*"
+	ip netns exec "$host" unshare --uts sh -c 'hostname $0; exec "$@"' "host-${host#bertc-}" "$@"
 }
 
-# both OUT OPTIONS: a rank on each; their statuses in $work/status-<rank>.
-both() {
-	out=$1
-	shift
-	for i in 0 1; do
-		(
-			on $i env RANK=$i LOCAL_RANK=0 WORLD_SIZE=2 LOCAL_WORLD_SIZE=1 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 \
-				timeout 120 "$BERTC" $common --out "$work/$out" "$@" >/dev/null 2>"$work/$out-$i.log"
-			echo $? >"$work/status-$i"
-		) &
+# start RUN [MORE...]: four ranks, two a host, as a launcher such as torchrun would. Process ids into $pids.
+start() {
+	pids=
+	for rank in 0 1 2 3; do
+		host=$([ $rank -lt 2 ] && echo $a || echo $b)
+		on $host env RANK=$rank WORLD_SIZE=4 LOCAL_RANK=$((rank % 2)) LOCAL_WORLD_SIZE=2 MASTER_ADDR=$net.1 MASTER_PORT=29511 \
+			"$bertc" $(arguments "$@") >"$work/out.$rank" 2>"$work/err.$rank" </dev/null &
+		pids="$pids $!"
 	done
-	[ -n "$cut" ] && {
-		sleep "$cut"
-		ip -n bertc-test-0 link set bertc-0 down
-		date +%s >"$work/cut-at"
-	}
-	wait
 }
 
-"$BERTC" $common --out "$work/one" $short --ranks 2 >/dev/null 2>"$work/one.log" || fail "two ranks of one machine"
+# finish: waits for all; statuses into $statuses
+finish() {
+	statuses=
+	for pid in $pids; do
+		wait "$pid"
+		statuses="$statuses $?"
+	done
+}
 
-both tcp $short
-[ "$(cat "$work"/status-*)" = "0
-0" ] || fail "two machines over TCP: statuses" $(cat "$work"/status-*)
-cmp "$work/one/final/model.safetensors" "$work/tcp/final/model.safetensors" || fail "over TCP the bits are others"
-echo "TCP between two machines: the bits of one machine"
+expect() {
+	[ "$statuses" = "$1" ] && return 0
+	bad "$2: statuses$statuses, expected$1"
+	tail -n 3 "$work"/err.?
+	return 1
+}
 
-cut=8 both cut --num_train_steps 100000 --eval_steps 0 --save_checkpoints_steps 5 --watchdog_seconds 5
-took=$(($(date +%s) - $(cat "$work/cut-at")))
-[ "$(cat "$work"/status-*)" = "6
-6" ] || fail "cable cut: statuses" $(cat "$work"/status-*)
-[ $took -le 16 ] || fail "cable cut: $took s until both had ended"
-grep -q "rank 1 on host-1 (process .*no life" "$work/cut-0.log" || fail "cable cut: rank 0 does not name rank 1"
-echo "cable cut: both ended within $took s (limit 5 s)"
-ip -n bertc-test-0 link set bertc-0 up
-both cut --num_train_steps 100000 --eval_steps 0 --watchdog_seconds 5 --steps_this_run 3
-[ "$(cat "$work"/status-*)" = "75
-75" ] || fail "after the cut: statuses" $(cat "$work"/status-*)
-grep -q "going on from" "$work/cut-0.log" || fail "after the cut the run began again"
-echo "the same command goes on"
+step_of() { sed -n 's/.*"step":\([0-9]*\),.*/\1/p' "$work/$1/metrics.jsonl" 2>/dev/null | tail -1; }
 
-if ! ldd "$BERTC" | grep -q libmpi || ! command -v mpirun >/dev/null; then
-	echo "MPI left out: not built in"
-	exit 0
+# until_step RUN STEP
+until_step() {
+	for i in $(seq 600); do
+		step=$(step_of "$1")
+		[ "${step:-0}" -ge "$2" ] && return 0
+		sleep 0.1
+	done
+	bad "$1 did not reach step $2"
+}
+
+say "one rank"
+"$bertc" $(arguments alone) --quiet 2>"$work/err.0" || { tail -5 "$work/err.0"; exit 1; }
+
+say "four ranks of one host"
+"$bertc" $(arguments local --ranks 4) --quiet 2>"$work/err.0" || { tail -5 "$work/err.0"; exit 1; }
+same_curve alone local 1e-5 || bad "the curve of four ranks is another"
+
+say "two hosts of two ranks over TCP"
+start tcp; finish
+expect " 0 0 0 0" "over TCP" && { same_curve local tcp 0 || bad "the bits over TCP are others"; }
+cmp "$work/local/final/model.safetensors" "$work/tcp/final/model.safetensors" || bad "the weights over TCP are others"
+
+say "a host dies"
+start killed --watchdog_seconds 10
+until_step killed 25
+began=$(date +%s)
+for pid in $(ip netns pids $b); do kill -9 "$pid"; done
+finish
+took=$(($(date +%s) - began))
+case $statuses in
+" 6 6 "*) [ $took -le 10 ] && echo "  the other host's ranks ended with status 6 after $took s: $(grep -h '^bertc:' "$work/err.0" | tail -1)" ||
+	bad "a dead host was noticed only after $took s" ;;
+*) bad "a dead host: statuses$statuses"; tail -n 3 "$work"/err.? ;;
+esac
+start killed --watchdog_seconds 10; finish
+expect " 0 0 0 0" "going on after a dead host" && { same_curve tcp killed 0 || bad "going on after a dead host has other bits"; }
+
+say "a cable is pulled"
+start cut --watchdog_seconds 5
+until_step cut 25
+began=$(date +%s)
+ip -n $b link set bb$$ down
+finish
+took=$(($(date +%s) - began))
+ip -n $b link set bb$$ up
+expect " 6 6 6 6" "without the cable" && echo "  all ranks ended with status 6 after $took s: $(grep -h '^bertc:' "$work/err.0" | tail -1)"
+[ $took -le 20 ] || bad "a missing cable was noticed only after $took s"
+grep -q "rank [23] on host-b" "$work/err.0" || bad "rank 0 does not say which rank it has lost"
+start cut --watchdog_seconds 5; finish
+expect " 0 0 0 0" "going on with the cable" && { same_curve tcp cut 0 || bad "going on after the cable has other bits"; }
+
+say "two hosts of two ranks over MPI"
+if command -v mpirun >/dev/null && "$bertc" version | grep -q MPI; then
+	# What starts mpirun's daemon on the other host, in place of ssh: HOST COMMAND...
+	cat >"$work/agent" <<-SH
+		#!/bin/sh
+		while [ "\${1#-}" != "\$1" ]; do shift; done
+		case \$1 in $net.1) host=$a ;; *) host=$b ;; esac
+		shift
+		exec ip netns exec \$host unshare --uts sh -c "hostname host-\${host#bertc-}; \$*"
+	SH
+	chmod +x "$work/agent"
+	printf '%s slots=2\n%s slots=2\n' $net.1 $net.2 >"$work/hosts"
+	on $a timeout 300 mpirun --allow-run-as-root --hostfile "$work/hosts" -np 4 --map-by slot --bind-to none \
+		--mca plm_rsh_agent "$work/agent" --mca oob_tcp_if_include $net.0/24 --mca btl_tcp_if_include $net.0/24 \
+		--mca btl self,vader,tcp "$bertc" $(arguments mpi) >"$work/mpi.out" 2>&1
+	status=$?
+	if [ $status -eq 0 ]; then
+		same_curve local mpi 0 || bad "the bits over MPI are others"
+	else
+		bad "mpirun ended with status $status"
+		tail -n 8 "$work/mpi.out"
+	fi
+else
+	echo "  not tried: there is no mpirun, or the program was built without MPI=1"
 fi
-# mpirun's "ssh": what it wants to run on the other host.
-cat >"$work/agent" <<'EOF'
-#!/bin/sh
-while [ "${1#-}" != "$1" ]; do shift; done
-shift
-exec ip netns exec bertc-test-1 unshare -u sh -c "hostname host-1; $*"
-EOF
-chmod +x "$work/agent"
-on 0 env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 120 mpirun --mca plm_rsh_agent "$work/agent" \
-	--mca oob_tcp_if_include 10.77.0.0/24 --mca btl_tcp_if_include 10.77.0.0/24 --host 10.77.0.1:1,10.77.0.2:1 -n 2 \
-	"$BERTC" $common --out "$work/mpi" $short >/dev/null 2>"$work/mpi.log" || fail "two machines through MPI"
-cmp "$work/one/final/model.safetensors" "$work/mpi/final/model.safetensors" || fail "through MPI the bits are others"
-echo "MPI between two machines: the bits of one machine"
+[ $failed -eq 0 ] && echo "ok"
+exit $failed
