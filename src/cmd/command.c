@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/pool.h"
+#include "comm/messages.h"
 
 /* In the order in which a person meets them. */
 const struct command *const commands[] = {
@@ -181,6 +182,7 @@ static enum status run_version(void)
 	buffer_format(&text, "kernels: %s\n", usable ? cpu_isa_names[isa] : error_last()->message);
 	if (usable)
 		append_onednn(&text, isa);
+	buffer_format(&text, "ranks meet over: shared memory, TCP%s\n", mpi_is_there() ? ", MPI" : "");
 	buffer_format(&text, "cores: %d\n", pool_available_cores());
 	buffer_format(&text, "memory available: %s\n", format_size(memory, (double)memory_available()));
 	return print(&text);
