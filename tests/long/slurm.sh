@@ -1,6 +1,6 @@
 #!/bin/sh
 # A Slurm of its own on this machine, with two nodes that are both this machine: four tasks on one node, recipes/slurm.sbatch
-# on two, a job that is told to stop and goes on by itself, a task that dies.
+# on two, jobs that are told to stop, or lose a task, and go on by themselves.
 #   sh tests/long/slurm.sh      from the repository's root, as root; BERTC names the program
 # Exit status 77: skipped, there is no Slurm to be had (packages slurm-wlm and munge).
 set -u
@@ -111,7 +111,7 @@ else
 fi
 
 echo "sbatch, two nodes of two tasks"
-submit() { BERTC=$bertc ARGUMENTS="$(arguments "$@")" MASTER_ADDR=127.0.0.1 sbatch --parsable --export=ALL \
+submit() { all=$(arguments "$@"); BERTC=$bertc ARGUMENTS=${all#pretrain } MASTER_ADDR=127.0.0.1 sbatch --parsable --export=ALL \
 	--output="$work/$1.log" "$here/../../recipes/slurm.sbatch"; }
 job=$(submit nodes)
 until_state "$job" "COMPLETED FAILED" && [ "$state" = COMPLETED ] && { same_curve alone nodes 1e-5 || bad "the curve of two nodes is another"; } ||
@@ -128,15 +128,15 @@ until_state "$job" "COMPLETED FAILED" && [ "$state" = COMPLETED ] && { same_curv
 	{ bad "the job that was stopped: $state"; tail -5 "$work/stopped.log"; }
 
 echo "a task dies"
-srun -N2 -n4 env MASTER_ADDR=127.0.0.1 MASTER_PORT=$((port + 9)) "$bertc" $(arguments died --watchdog_seconds 10) >"$work/died.log" 2>&1 &
-pid=$!
+job=$(submit died --watchdog_seconds 10)
 until_step died 25
 for task in $(pgrep -f -- "--out $work/died"); do
 	[ "$(tr '\0' '\n' <"/proc/$task/environ" 2>/dev/null | sed -n 's/^SLURM_PROCID=//p')" = 3 ] && kill -9 "$task"
 done
-wait $pid
-status=$?
-[ $status -ne 0 ] && grep -h "^.*bertc:" "$work/died.log" | head -2 || bad "a task that died was not noticed (status $status)"
-grep -q "rank 3" "$work/died.log" || bad "it is not said which rank died"
+until_state "$job" "PENDING COMPLETED FAILED"
+grep -h "^bertc:.*rank 3" "$work/died.log" | head -1 | grep . || bad "it is not said which rank died"
+scontrol update jobid="$job" StartTime=now 2>/dev/null
+until_state "$job" "COMPLETED FAILED" && [ "$state" = COMPLETED ] && { same_curve nodes died 0 || bad "the job that lost a task has other bits"; } ||
+	{ bad "the job that lost a task: $state"; tail -5 "$work/died.log"; }
 [ $failed -eq 0 ] && echo "ok"
 exit $failed
