@@ -28,8 +28,8 @@
 #define AHEAD_BYTES ((int64_t)256 << 20)  /* of records read and not yet given out */
 #define LINES_LIMIT (4 * TEXT_BATCH_BYTES)     /* of a batch of lines without a good place to cut */
 #define BLANK_LINES 3                     /* in a row say all: more are left out */
-#ifndef RECORD_LIMIT
-#define RECORD_LIMIT ((size_t)16 << 20) /* a longer record becomes several */
+#ifndef DOCUMENT_LIMIT
+#define DOCUMENT_LIMIT ((size_t)16 << 20) /* a longer record becomes several */
 #endif
 #define DAMAGE_SAID 5                     /* places told one by one */
 
@@ -264,7 +264,7 @@ static enum status take_text(void *context, const char *bytes, size_t size)
 
 	buffer_append(record, bytes, size);
 	TRY(buffer_status(record));
-	if (record->size < RECORD_LIMIT)
+	if (record->size < DOCUMENT_LIMIT)
 		return OK;
 	/* Cut behind a line, else a word, else anywhere. */
 	size_t cut = record->size;

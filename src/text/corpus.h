@@ -74,7 +74,7 @@ struct corpus_counts {
 	int64_t documents, sentences;
 	int64_t nul_bytes, invalid_utf8_bytes;
 	int64_t sentence_cuts;          /* made in sentences over 64 KiB */
-	int64_t document_cuts;          /* made in documents over 64 MiB, in files of records over 16 MiB */
+	int64_t document_cuts;          /* made in documents over 16 MiB */
 	int64_t records, other_records; /* of files of records: all; those that are no text (redirects, talk
 	                                   pages, …) */
 	int64_t damaged;                /* places passed over with skip_bad_records */

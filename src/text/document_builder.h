@@ -12,7 +12,7 @@
 #ifndef TEXT_LINE_LIMIT
 #define TEXT_LINE_LIMIT ((size_t)1 << 20) /* longer lines come in pieces */
 #endif
-#define DOCUMENT_LIMIT ((size_t)64 << 20)
+#define DOCUMENT_LIMIT ((size_t)16 << 20)
 
 struct built_document {
 	size_t text_begin, text_size; /* in `text` */

@@ -371,18 +371,18 @@ static void test_huge_lines(void **state)
 	struct corpus *corpus;
 	const struct document *document;
 
-	/* Running text: no sentence is cut, the document is, after 64 MiB. */
+	/* Running text: no sentence is cut, the document is, after 16 MiB. */
 	const char *path = put_large("huge", "Every sentence of this line is whole. ", 100);
 	assert_int_equal(corpus_open(&corpus, &path, 1, NULL), OK);
 	int64_t documents = 0;
 	while (corpus_next(corpus, &document) == OK && document) {
 		documents++;
-		assert_true(document->text_size < (66 << 20));
+		assert_true(document->text_size < (18 << 20));
 		for (int64_t i = 0; i < document->sentence_count; i++)
 			assert_int_equal(document->sentences[i].end - document->sentences[i].begin, 37);
 	}
-	assert_int_equal(documents, 2);
-	assert_int_equal(corpus_counts(corpus)->document_cuts, 1);
+	assert_int_equal(documents, 7);
+	assert_int_equal(corpus_counts(corpus)->document_cuts, 6);
 	assert_int_equal(corpus_counts(corpus)->sentence_cuts, 0);
 	assert_int_equal(corpus_counts(corpus)->lines, 1);
 	corpus_close(corpus);
