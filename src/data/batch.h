@@ -29,6 +29,7 @@ struct batch {
 	float *prediction_weights;  /* [P] 1, or what a static instance file says */
 	const int32_t *host_starts; /* of a batch on a GPU: `starts` where the host can read it; else NULL */
 	int32_t *id_order; /* [T] token indices sorted by (id, index): embed_bwd adds each row once */
+	int32_t *length_order; /* [B] sequences from the longest to the shortest: made on the way to a GPU, else NULL */
 };
 
 struct batch_capacity {

@@ -17,6 +17,7 @@ static struct kernel_attention arguments(const struct replica *r, const struct b
 	int32_t hidden = (int32_t)(qkv->columns / 3);
 	return (struct kernel_attention){
 		.starts = batch->starts,
+		.order = batch->length_order,
 		.samples = batch->samples,
 		.sequences = batch->sequence_count,
 		.heads = heads,

@@ -248,7 +248,7 @@ cudaError_t kernel_add_parts(cudaStream_t stream, const float *parts, int64_t pa
 /* Attention: what its kernels are told. Activations are rows of bf16, f16 or f32; columns as in ops.h. */
 struct kernel_attention {
 	const int32_t *starts;   /* [sequences + 1]; a sequence that does not grow is empty */
-	const int32_t *order;    /* [sequences] in which sequences are taken, or NULL; an entry >= sequences is none */
+	const int32_t *order;    /* [sequences] in which sequences are taken, or NULL: by number */
 	const uint32_t *samples; /* [sequences] */
 	int32_t sequences, heads, hidden;
 	int32_t longest;         /* no sequence is longer */

@@ -123,12 +123,12 @@ void cuda_to_host(struct backend *be, void *host, const void *device, size_t byt
 /* ---- Batches ---- */
 
 /* Elements of the arrays of a batch, in the order of struct batch; all have four bytes. */
-enum { BATCH_ARRAYS = 11 };
+enum { BATCH_ARRAYS = 12 };
 
 static size_t batch_layout(const struct batch_capacity *c, size_t offsets[BATCH_ARRAYS])
 {
 	int64_t t = c->tokens, b = c->sequences, p = c->predictions;
-	const int64_t elements[BATCH_ARRAYS] = {t, t, t, t, b + 1, b, b, p, p, p, t};
+	const int64_t elements[BATCH_ARRAYS] = {t, t, t, t, b + 1, b, b, p, p, p, t, b};
 	size_t bytes = 0;
 	for (int i = 0; i < BATCH_ARRAYS; i++) {
 		offsets[i] = bytes;
@@ -174,6 +174,27 @@ void cuda_slots_release(struct replica *replica)
 	}
 }
 
+/* The numbers of `count` sequences, longest first: what works on whole sequences then ends with the short ones, and no
+ * processor is left alone with a long one. */
+static void sort_by_length(int32_t *order, const int32_t *starts, int32_t count)
+{
+	for (int32_t i = 0; i < count; i++)
+		order[i] = i;
+	/* Shell's sort: nothing is allocated here. */
+	for (int32_t gap = count / 2; gap > 0; gap /= 2) {
+		for (int32_t i = gap; i < count; i++) {
+			int32_t own = order[i], length = starts[own + 1] - starts[own], at = i;
+			for (; at >= gap; at -= gap) {
+				int32_t other = order[at - gap];
+				if (starts[other + 1] - starts[other] >= length)
+					break;
+				order[at] = other;
+			}
+			order[at] = own;
+		}
+	}
+}
+
 void cuda_upload(struct replica *replica, const struct batch *host, struct batch *device)
 {
 	struct cuda_state *state = cuda_state(replica);
@@ -197,6 +218,7 @@ void cuda_upload(struct replica *replica, const struct batch *host, struct batch
 		{host->prediction_labels, p},
 		{host->prediction_weights, p},
 		{host->id_order, t},
+		{NULL, b},
 	};
 	size_t offsets[BATCH_ARRAYS], bytes = batch_layout(&own->capacity, offsets);
 
@@ -205,6 +227,11 @@ void cuda_upload(struct replica *replica, const struct batch *host, struct batch
 	for (int i = 0; i < BATCH_ARRAYS; i++)
 		if (arrays[i].from)
 			memcpy(slot->pinned + offsets[i], arrays[i].from, (size_t)arrays[i].elements * 4);
+	int32_t *length_order = (int32_t *)(void *)(slot->pinned + offsets[11]);
+	if (host->starts)
+		sort_by_length(length_order, host->starts, host->sequence_count);
+	for (int32_t i = host->sequence_count; i < own->capacity.sequences; i++)
+		length_order[i] = i; /* empty */
 
 	/* What is queued so far may read the batch before; this slot's own was read by what was queued before that. */
 	cuda_check(state, cudaEventRecord(before->used, state->stream), "cudaEventRecord");
@@ -228,4 +255,5 @@ void cuda_upload(struct replica *replica, const struct batch *host, struct batch
 	device->prediction_weights = (float *)(at + offsets[9]);
 	device->host_starts = (const int32_t *)(slot->pinned + offsets[4]);
 	device->id_order = (int32_t *)(at + offsets[10]);
+	device->length_order = (int32_t *)(at + offsets[11]);
 }

@@ -32,6 +32,7 @@ template <int D, int THREADS, typename E>
 DEVICE void load_tile(void *tile, int rows, const E *from, int64_t stride, int valid)
 {
 	constexpr int chunks = D / 8;
+#pragma unroll 1
 	for (int i = threadIdx.x; i < rows * chunks; i += THREADS) {
 		int row = i / chunks, chunk = i % chunks;
 		bool there = row < valid;
@@ -40,12 +41,21 @@ DEVICE void load_tile(void *tile, int rows, const E *from, int64_t stride, int v
 	}
 }
 
+/* Address in a tile of (row + lane_row, chunk + lane_chunk), where row is a multiple of 8 and chunk one of 2: what depends on
+ * the lane is computed once for all tiles, and a swizzled chunk is one exclusive or away. */
+template <int D> DEVICE int tile_offset(int row, int chunk, int lane_row, int lane_chunk)
+{
+	if (D % 64 == 0)
+		return row * tile_row<D>::bytes +
+		       ((lane_row * tile_row<D>::bytes + (lane_chunk ^ (lane_row & 7)) * 16) ^ (chunk * 16));
+	return (row + lane_row) * tile_row<D>::bytes + (chunk + lane_chunk) * 16;
+}
+
 /* 16 x 16 elements whose corner is (row, chunk): for rows that are the fragment's own rows (A), or its k (B). */
-template <int D, bool TRANSPOSED>
-DEVICE void load_rows(uint32_t (&out)[4], const void *tile, int row, int chunk)
+template <int D, bool TRANSPOSED> DEVICE void load_rows(uint32_t (&out)[4], const char *tile, int row, int chunk)
 {
 	int lane = lane_index();
-	const char *at = static_cast<const char *>(tile) + tile_chunk<D>(row + (lane & 15), chunk + (lane >> 4)) * 16;
+	const char *at = tile + tile_offset<D>(row, chunk, lane & 15, lane >> 4);
 	if (TRANSPOSED)
 		load_matrices4_transposed(out, at);
 	else
@@ -53,12 +63,10 @@ DEVICE void load_rows(uint32_t (&out)[4], const void *tile, int row, int chunk)
 }
 
 /* The same with the two middle matrices exchanged: for rows that are A's k, or B's columns. */
-template <int D, bool TRANSPOSED>
-DEVICE void load_columns(uint32_t (&out)[4], const void *tile, int row, int chunk)
+template <int D, bool TRANSPOSED> DEVICE void load_columns(uint32_t (&out)[4], const char *tile, int row, int chunk)
 {
 	int lane = lane_index();
-	const char *at = static_cast<const char *>(tile) +
-			 tile_chunk<D>(row + (lane & 7) + (lane >> 4) * 8, chunk + (lane >> 3 & 1)) * 16;
+	const char *at = tile + tile_offset<D>(row, chunk, (lane & 7) + (lane >> 4) * 8, lane >> 3 & 1);
 	if (TRANSPOSED)
 		load_matrices4_transposed(out, at);
 	else
@@ -80,22 +88,15 @@ template <int D> struct head_size {
 
 /* One head of one sequence: what a block works on. */
 struct attention_head {
-	int start, length; /* tokens; length 0: nothing to do */
+	int start, length; /* tokens; length <= 0: nothing to do */
 	int head, sequence;
 	uint32_t sample;
 };
 
 DEVICE attention_head find_head(const struct kernel_attention &a, int sequence, int head)
 {
-	attention_head h = {0, 0, head, sequence, 0};
-	if (a.order)
-		h.sequence = a.order[sequence];
-	if (h.sequence < a.sequences) {
-		h.start = a.starts[h.sequence];
-		h.length = a.starts[h.sequence + 1] - h.start;
-		h.sample = a.samples[h.sequence];
-	}
-	return h;
+	int number = a.order ? a.order[sequence] : sequence, start = a.starts[number];
+	return {start, a.starts[number + 1] - start, head, number, a.samples[number]};
 }
 
 /* What dropout's counters of a block have in common; threshold 0: no dropout. */

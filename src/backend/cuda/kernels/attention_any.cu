@@ -13,7 +13,7 @@ enum { WARPS = 4, THREADS = WARP * WARPS, OWN = 4 /* rows of a warp */, ROWS = O
 
 /* PARTS: a row has at most 32 PARTS elements; the rest of a row in shared memory is zero. */
 template <int PARTS> struct any_rows {
-	static constexpr int stride = 32 * PARTS + 1; /* floats: lanes read the same column of 32 rows */
+	static constexpr int stride = 32 * PARTS + 4; /* floats: lanes read the same four columns of 32 rows */
 
 	template <typename T>
 	static DEVICE void load(float *to, int rows, const T *from, int64_t row_stride, int valid, int columns)
@@ -32,28 +32,32 @@ template <int PARTS> struct any_rows {
 #pragma unroll
 		for (int i = 0; i < OWN; i++)
 			out[i] = 0;
-		for (int c = 0; c < columns; c++) {
-			float x = other[c];
+		for (int c = 0; c < columns; c += 4) {
+			float4 x = *reinterpret_cast<const float4 *>(other + c);
 #pragma unroll
-			for (int i = 0; i < OWN; i++)
-				out[i] = fmaf(own[i * stride + c], x, out[i]);
+			for (int i = 0; i < OWN; i++) {
+				float4 y = *reinterpret_cast<const float4 *>(own + i * stride + c);
+				out[i] = fmaf(x.w, y.w, fmaf(x.z, y.z, fmaf(x.y, y.y, fmaf(x.x, y.x, out[i]))));
+			}
 		}
 	}
 
-	/* sum[i] += weights, a lane each, times the rows; of the sum lane l has columns l, l + 32, ... */
-	static DEVICE void add(float (&sum)[OWN][PARTS], const float (&weights)[OWN], const float *others)
+	/* sum[i] += weights, a lane each, times the rows; of the sum lane l has columns l, l + 32, ... `passed` is the warp's place
+	 * to pass weights on. */
+	static DEVICE void add(float (&sum)[OWN][PARTS], const float (&weights)[OWN], const float *others, float4 *passed)
 	{
+		__syncwarp();
+		passed[lane_index()] = {weights[0], weights[1], weights[2], weights[3]};
+		__syncwarp();
 		for (int row = 0; row < OTHERS; row++) {
-			float x[PARTS];
+			float4 w = passed[row];
 #pragma unroll
-			for (int p = 0; p < PARTS; p++)
-				x[p] = others[row * stride + lane_index() + 32 * p];
-#pragma unroll
-			for (int i = 0; i < OWN; i++) {
-				float w = __shfl_sync(ALL_LANES, weights[i], row);
-#pragma unroll
-				for (int p = 0; p < PARTS; p++)
-					sum[i][p] = fmaf(w, x[p], sum[i][p]);
+			for (int p = 0; p < PARTS; p++) {
+				float x = others[row * stride + lane_index() + 32 * p];
+				sum[0][p] = fmaf(w.x, x, sum[0][p]);
+				sum[1][p] = fmaf(w.y, x, sum[1][p]);
+				sum[2][p] = fmaf(w.z, x, sum[2][p]);
+				sum[3][p] = fmaf(w.w, x, sum[3][p]);
 			}
 		}
 	}
@@ -101,7 +105,8 @@ DEVICE uint32_t stay_with_keys(const attention_dropout &d, int query, int key)
 template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) attention_any_fwd_kernel(struct kernel_attention a)
 {
 	using rows = any_rows<PARTS>;
-	float *q = reinterpret_cast<float *>(shared_start()), *k = q + ROWS * rows::stride, *v = k + OTHERS * rows::stride;
+	float4 *passed = reinterpret_cast<float4 *>(shared_start());
+	float *q = reinterpret_cast<float *>(passed + THREADS), *k = q + ROWS * rows::stride, *v = k + OTHERS * rows::stride;
 	any_place at = find_place(a);
 	const attention_head &h = at.h;
 	if (at.first >= h.length)
@@ -136,7 +141,7 @@ template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) atte
 			for (int p = 0; p < PARTS; p++)
 				y[i][p] *= correction;
 		}
-		rows::add(y, s, v);
+		rows::add(y, s, v, passed + warp * WARP);
 	}
 #pragma unroll
 	for (int i = 0; i < OWN; i++) {
@@ -168,7 +173,8 @@ DEVICE void find_statistics(const struct kernel_attention &a, const any_place &a
 template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) attention_any_keys_kernel(struct kernel_attention a)
 {
 	using rows = any_rows<PARTS>;
-	float *k = reinterpret_cast<float *>(shared_start()), *v = k + ROWS * rows::stride, *q = v + ROWS * rows::stride,
+	float4 *passed = reinterpret_cast<float4 *>(shared_start());
+	float *k = reinterpret_cast<float *>(passed + THREADS), *v = k + ROWS * rows::stride, *q = v + ROWS * rows::stride,
 	      *dy = q + OTHERS * rows::stride, *lse = dy + OTHERS * rows::stride, *delta = lse + OTHERS;
 	any_place at = find_place(a);
 	const attention_head &h = at.h;
@@ -204,8 +210,8 @@ template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) atte
 			s[i] = stays >> i & 1 ? p : 0.f;
 			dp[i] = p * ((stays >> i & 1 ? dp[i] * a.dropout_scale : 0.f) - delta[lane_index()]);
 		}
-		rows::add(dv, s, dy);
-		rows::add(dk, dp, q);
+		rows::add(dv, s, dy, passed + warp * WARP);
+		rows::add(dk, dp, q, passed + warp * WARP);
 	}
 	float factors[OWN], dropout_factors[OWN];
 #pragma unroll
@@ -221,7 +227,8 @@ template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) atte
 template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) attention_any_queries_kernel(struct kernel_attention a)
 {
 	using rows = any_rows<PARTS>;
-	float *q = reinterpret_cast<float *>(shared_start()), *dy = q + ROWS * rows::stride, *k = dy + ROWS * rows::stride,
+	float4 *passed = reinterpret_cast<float4 *>(shared_start());
+	float *q = reinterpret_cast<float *>(passed + THREADS), *dy = q + ROWS * rows::stride, *k = dy + ROWS * rows::stride,
 	      *v = k + OTHERS * rows::stride;
 	any_place at = find_place(a);
 	const attention_head &h = at.h;
@@ -253,7 +260,7 @@ template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) atte
 			float p = key + lane_index() < h.length ? expf(s[i] * a.scale - lse[i]) : 0.f;
 			s[i] = p * ((stays >> i & 1 ? dp[i] * a.dropout_scale : 0.f) - delta[i]);
 		}
-		rows::add(dq, s, k);
+		rows::add(dq, s, k, passed + warp * WARP);
 	}
 	rows::store(static_cast<T *>(a.dqkv) + (h.start + query) * at.stride + h.head * at.size, at.stride, h.length - query,
 		    at.size, dq, factors);
@@ -275,7 +282,7 @@ template <typename T> __global__ void attention_sums_kernel(struct kernel_attent
 /* With `own` arrays of own rows and two of others. */
 template <int PARTS> constexpr size_t any_bytes(int own)
 {
-	return (size_t)((own * ROWS + 2 * OTHERS) * any_rows<PARTS>::stride + 2 * OTHERS) * sizeof(float);
+	return (size_t)((own * ROWS + 2 * OTHERS) * any_rows<PARTS>::stride + 2 * OTHERS + 4 * THREADS) * sizeof(float);
 }
 
 cudaError_t start_any(void (*kernel)(struct kernel_attention), size_t shared, const struct kernel_attention &a, cudaStream_t stream)

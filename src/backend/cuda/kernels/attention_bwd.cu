@@ -11,6 +11,7 @@ template <typename E, int D>
 DEVICE void multiply_queries(float (&dq)[D / 16][4], const char *ds, const char *k, int keys)
 {
 	int warp = (int)(threadIdx.x) / 32;
+#pragma unroll 1
 	for (int row = 0; row < keys; row += 16) {
 		uint32_t left[4], right[4];
 		load_columns<64, true>(left, ds, row, warp % 4 * 2);
@@ -25,7 +26,7 @@ DEVICE void multiply_queries(float (&dq)[D / 16][4], const char *ds, const char 
 /* Column sums of the warps' parts, in the order of the warps; 0 without any. */
 template <int D, int WARPS> DEVICE void store_sums(const struct kernel_attention &a, const attention_head &h, const float *sums)
 {
-	if (!a.sums || h.sequence >= a.sequences)
+	if (!a.sums)
 		return;
 	__syncthreads();
 	for (int i = threadIdx.x; i < 3 * D; i += blockDim.x) {
@@ -36,7 +37,9 @@ template <int D, int WARPS> DEVICE void store_sums(const struct kernel_attention
 	}
 }
 
-template <typename E, int D> __global__ void __launch_bounds__(256, 1) attention_bwd_kernel(struct kernel_attention a)
+/* ONE: no sequence is longer than a block of keys; two blocks then share a multiprocessor. */
+template <typename E, int D, bool ONE>
+__global__ void __launch_bounds__(256, ONE && D <= 64 ? 2 : 1) attention_bwd_kernel(struct kernel_attention a)
 {
 	constexpr int WARPS = 8, THREADS = 32 * WARPS, HALF = D / 16;
 	using layout = backward_layout<D, WARPS, true>;
@@ -64,7 +67,7 @@ template <typename E, int D> __global__ void __launch_bounds__(256, 1) attention
 	load_tile<D, THREADS>(shared + layout::k, layout::keys, k, stride, h.length);
 	load_tile<D, THREADS>(shared + layout::v, layout::keys, v, stride, h.length);
 	copy_commit();
-	int query_tiles = (h.length + QUERIES - 1) / QUERIES, key_blocks = (h.length + layout::keys - 1) / layout::keys;
+	int query_tiles = (h.length + QUERIES - 1) / QUERIES, key_blocks = ONE ? 1 : (h.length + layout::keys - 1) / layout::keys;
 	load_statistics<E, D, THREADS>(a, h, lse, delta, 0, query_tiles * QUERIES);
 	for (int i = threadIdx.x; i < WARPS * 3 * D; i += THREADS)
 		sums[i] = 0;
@@ -79,7 +82,7 @@ template <typename E, int D> __global__ void __launch_bounds__(256, 1) attention
 			load_tile<D, THREADS>(shared + layout::v, layout::keys, v + block_key * stride, stride, keys);
 			copy_commit();
 		}
-		warp_keys<E, D> mine = {};
+		warp_keys<E, D, (ONE || D > 64 ? 16 : 32)> mine = {};
 		for (int i = 0; i < query_tiles; i++, buffer ^= 1) {
 			copy_wait<0>();
 			__syncthreads();
@@ -93,14 +96,10 @@ template <typename E, int D> __global__ void __launch_bounds__(256, 1) attention
 			}
 			const char *q_tile = shared + layout::q + buffer * layout::query_bytes,
 				   *dy_tile = shared + layout::dy + buffer * layout::query_bytes;
-			if (key < h.length) {
-				for (int row = 0; row < QUERIES && i * QUERIES + row < h.length; row += CHUNK) {
-					int query = i * QUERIES + row;
-					mine.chunk(a, dropout, shared + layout::k, shared + layout::v, q_tile, dy_tile,
-						   shared + layout::ds, lse + query, delta + query, query, row, key,
-						   h.length);
-				}
-			}
+			if (key < h.length)
+				mine.meet(a, dropout,
+					  {shared + layout::k, shared + layout::v, q_tile, dy_tile, shared + layout::ds,
+					   lse + i * QUERIES, delta + i * QUERIES, i * QUERIES, key, h.length});
 			__syncthreads();
 			int query = i * QUERIES + warp % 4 * 16;
 			if (query >= h.length)
@@ -140,18 +139,21 @@ template <typename E, int D> __global__ void __launch_bounds__(256, 1) attention
 	store_sums<D, WARPS>(a, h, sums);
 }
 
+constexpr int ONE_BLOCK = 128; /* keys */
+
 template <int D> size_t shared_bytes(int longest)
 {
 	int room = (longest + QUERIES - 1) / QUERIES * QUERIES;
-	return (size_t)(backward_layout<D, 8, true>::lse + room * 8 + (longest > 128 ? room * D * 4 : 0));
+	return (size_t)(backward_layout<D, 8, true>::lse + room * 8 + (longest > ONE_BLOCK ? room * D * 4 : 0));
 }
 
 template <typename E, int D> cudaError_t start(const struct kernel_attention &a, cudaStream_t stream)
 {
+	auto kernel = a.longest <= ONE_BLOCK ? attention_bwd_kernel<E, D, true> : attention_bwd_kernel<E, D, false>;
 	size_t shared = shared_bytes<D>(a.longest);
-	cudaError_t error = allow_shared(attention_bwd_kernel<E, D>, shared);
+	cudaError_t error = allow_shared(kernel, shared);
 	unsigned blocks = (unsigned)a.heads * (unsigned)a.sequences;
-	return error != cudaSuccess ? error : launch(attention_bwd_kernel<E, D>, blocks, 256, shared, stream, a);
+	return error != cudaSuccess ? error : launch(kernel, blocks, 256, shared, stream, a);
 }
 } // namespace
 

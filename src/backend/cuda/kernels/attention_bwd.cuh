@@ -13,7 +13,7 @@
 
 namespace
 {
-enum { QUERIES = 64, CHUNK = 32, CHUNK_TILES = CHUNK / 8 };
+enum { QUERIES = 64 }; /* of a tile */
 
 /* Where things lie in a block's shared memory, in bytes. */
 template <int D, int WARPS, bool DQ> struct backward_layout {
@@ -53,83 +53,116 @@ DEVICE void load_statistics(const struct kernel_attention &a, const attention_he
 	}
 }
 
-/* A warp's part of a tile of queries: 32 queries meet its 16 keys. */
-template <typename E, int D> struct warp_keys {
-	static constexpr int TILES = D / 8, STEPS = D / 16;
+/* A warp's 16 keys, and what queries add to their gradients. PART queries are worked on at once: what a warp loads of k and v
+ * serves so many. */
+template <typename E, int D, int PART> struct warp_keys {
+	static constexpr int TILES = D / 8, STEPS = D / 16, PARTS = PART / 8;
 	float dk[TILES][4], dv[TILES][4];
 
-	/* `ds` is NULL where dq is someone else's. */
-	DEVICE void chunk(const struct kernel_attention &a, const attention_dropout &d, const char *k,
-					      const char *v, const char *q, const char *dy, char *ds, const float *lse,
-					      const float *delta, int query, int row, int key, int length)
+	/* Shared memory: tiles k, v of the block's keys, q, dy of its 64 queries, ds (keys, queries) or NULL where dq is someone
+	 * else's; lse and delta of the 64 queries. `query` is the first of them, `key` the warp's first. */
+	struct tiles {
+		const char *k, *v, *q, *dy;
+		char *ds;
+		const float *lse, *delta;
+		int query, key, length;
+	};
+
+	/* Scores of the warp's keys and PART queries, of which the tile's row `row` is the first, and the gradients of what
+	 * dropout made of their probabilities. */
+	DEVICE void products(float (&s)[PARTS][4], float (&dp)[PARTS][4], const tiles &at, int row)
 	{
-		int lane = lane_index(), g = lane >> 2, t = lane & 3, warp_row = (int)(threadIdx.x) / 32 * 16;
-		float s[CHUNK_TILES][4] = {}, dp[CHUNK_TILES][4] = {};
+		int own = (int)threadIdx.x / WARP * 16;
 #pragma unroll
 		for (int i = 0; i < STEPS; i++) {
 			uint32_t left[4], right[4];
-			load_rows<D, false>(left, k, warp_row, 2 * i);
+			load_rows<D, false>(left, at.k, own, 2 * i);
 #pragma unroll
-			for (int n = 0; n < CHUNK_TILES; n += 2) {
-				load_columns<D, false>(right, q, row + 8 * n, 2 * i);
+			for (int n = 0; n < PARTS; n += 2) {
+				load_columns<D, false>(right, at.q, row + 8 * n, 2 * i);
 				multiply<E>(s[n], s[n + 1], left, right);
 			}
-			load_rows<D, false>(left, v, warp_row, 2 * i);
+			load_rows<D, false>(left, at.v, own, 2 * i);
 #pragma unroll
-			for (int n = 0; n < CHUNK_TILES; n += 2) {
-				load_columns<D, false>(right, dy, row + 8 * n, 2 * i);
+			for (int n = 0; n < PARTS; n += 2) {
+				load_columns<D, false>(right, at.dy, row + 8 * n, 2 * i);
 				multiply<E>(dp[n], dp[n + 1], left, right);
 			}
 		}
+	}
 
-		/* A lane makes the bits of one query and the warp's 16 keys. */
-		uint32_t mine = 0xffff;
-		if (d.threshold)
-			mine = dropout_bits(d, query + lane, key) | dropout_bits(d, query + lane, key + 8) << 8;
+	/* In place: s becomes probabilities after dropout, not scaled, dp the gradient of scores. A lane has dropout's bits of
+	 * the warp's keys and one of the 32 queries that `row` is among. */
+	DEVICE void gradients(float (&s)[PARTS][4], float (&dp)[PARTS][4], const struct kernel_attention &a, const tiles &at, int row,
+			      uint32_t bits_of_query)
+	{
+		int g = lane_index() >> 2, t = lane_index() & 3;
 		float scale = a.scale * 1.44269504f;
 #pragma unroll
-		for (int n = 0; n < CHUNK_TILES; n++) {
-			int column = 8 * n + 2 * t;
-			float2 power = *reinterpret_cast<const float2 *>(lse + column), mean = *reinterpret_cast<const float2 *>(delta + column);
+		for (int n = 0; n < PARTS; n++) {
+			int column = row + 8 * n + 2 * t;
+			float2 power = *reinterpret_cast<const float2 *>(at.lse + column),
+			       mean = *reinterpret_cast<const float2 *>(at.delta + column);
 #pragma unroll
 			for (int e = 0; e < 2; e++) {
-				uint32_t bits = d.threshold ? __shfl_sync(ALL_LANES, mine, column + e) >> g : ~0u;
+				uint32_t bits = a.threshold ? __shfl_sync(ALL_LANES, bits_of_query, (column + e) & 31) >> g : ~0u;
 #pragma unroll
 				for (int half = 0; half < 2; half++) {
 					bool stays = bits & (half ? 256u : 1u);
-					float *at = &s[n][2 * half + e], *gradient = &dp[n][2 * half + e];
-					float p = exp2_approximate(fmaf(*at, scale, -(e ? power.y : power.x)));
-					p = key + g + 8 * half < length ? p : 0.f;
-					*at = stays ? p : 0.f;
-					*gradient = p * ((stays ? *gradient * a.dropout_scale : 0.f) -
-							 (e ? mean.y : mean.x));
+					float &score = s[n][2 * half + e], &gradient = dp[n][2 * half + e];
+					float p = exp2_approximate(fmaf(score, scale, -(e ? power.y : power.x)));
+					p = at.key + g + 8 * half < at.length ? p : 0.f;
+					score = stays ? p : 0.f;
+					gradient = p * ((stays ? gradient * a.dropout_scale : 0.f) - (e ? mean.y : mean.x));
 				}
 			}
 		}
+	}
 
+	/* dv += p' dy, dk += ds' q; ds' goes to shared memory. */
+	DEVICE void add(const float (&p)[PARTS][4], const float (&ds)[PARTS][4], const tiles &at, int row)
+	{
+		int lane = lane_index(), own = (int)threadIdx.x / WARP * 16;
 #pragma unroll
-		for (int i = 0; i < CHUNK / 16; i++) {
-			uint32_t p[4], gradient[4], right[4];
+		for (int i = 0; i < PART / 16; i++) {
+			uint32_t left[4], gradient[4], right[4];
 #pragma unroll
 			for (int part = 0; part < 4; part++) {
-				const float(&from)[4] = s[2 * i + part / 2], (&dfrom)[4] = dp[2 * i + part / 2];
-				p[part] = pack2<E>(from[part % 2 * 2], from[part % 2 * 2 + 1]);
-				gradient[part] = pack2<E>(dfrom[part % 2 * 2], dfrom[part % 2 * 2 + 1]);
-				int chunk = tile_chunk<64>(warp_row + g + part % 2 * 8, row / 8 + 2 * i + part / 2);
-				if (ds)
-					*reinterpret_cast<uint32_t *>(ds + chunk * 16 + 4 * t) = gradient[part];
+				int n = 2 * i + part / 2, e = part % 2 * 2;
+				left[part] = pack2<E>(p[n][e], p[n][e + 1]);
+				gradient[part] = pack2<E>(ds[n][e], ds[n][e + 1]);
+				if (at.ds)
+					*reinterpret_cast<uint32_t *>(at.ds + tile_chunk<64>(own + (lane >> 2) + part % 2 * 8,
+											    row / 8 + n) * 16 +
+								      (lane & 3) * 4) = gradient[part];
 			}
 #pragma unroll
 			for (int n = 0; n < TILES; n += 2) {
-				load_rows<D, true>(right, dy, row + 16 * i, n);
-				multiply<E>(dv[n], dv[n + 1], p, right);
-				load_rows<D, true>(right, q, row + 16 * i, n);
+				load_rows<D, true>(right, at.dy, row + 16 * i, n);
+				multiply<E>(dv[n], dv[n + 1], left, right);
+				load_rows<D, true>(right, at.q, row + 16 * i, n);
 				multiply<E>(dk[n], dk[n + 1], gradient, right);
 			}
 		}
 	}
-};
 
+	/* The tile of queries, as far as there are any. */
+	DEVICE void meet(const struct kernel_attention &a, const attention_dropout &dropout, const tiles &at)
+	{
+		uint32_t bits = 0;
+#pragma unroll 1
+		for (int row = 0; row < QUERIES && at.query + row < at.length; row += PART) {
+			if (dropout.threshold && row % WARP == 0) {
+				int query = at.query + row + lane_index();
+				bits = dropout_bits(dropout, query, at.key) | dropout_bits(dropout, query, at.key + 8) << 8;
+			}
+			float s[PARTS][4] = {}, dp[PARTS][4] = {};
+			products(s, dp, at, row);
+			gradients(s, dp, a, at, row, bits);
+			add(s, dp, at, row);
+		}
+	}
+};
 } // namespace
 
 #endif

@@ -31,7 +31,7 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 	int tiles = (h.length + QUERIES - 1) / QUERIES, key = first + 16 * warp;
 	load_statistics<E, D, THREADS>(a, h, lse, delta, 0, tiles * QUERIES);
 
-	warp_keys<E, D> mine = {};
+	warp_keys<E, D, (D > 64 ? 16 : 32)> mine = {};
 	for (int i = 0; i < tiles; i++) {
 		int query = i * QUERIES, next = query + QUERIES, now = i % 2 * layout::query_bytes,
 		    then = (i + 1) % 2 * layout::query_bytes;
@@ -43,10 +43,10 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 					      h.length - next);
 			copy_commit();
 		}
-		for (int row = 0; key < h.length && row < QUERIES && query + row < h.length; row += CHUNK)
-			mine.chunk(a, dropout, shared + layout::k, shared + layout::v, shared + layout::q + now,
-				   shared + layout::dy + now, nullptr, lse + query + row, delta + query + row, query + row, row,
-				   key, h.length);
+		if (key < h.length)
+			mine.meet(a, dropout,
+				  {shared + layout::k, shared + layout::v, shared + layout::q + now, shared + layout::dy + now, nullptr,
+				   lse + query, delta + query, query, key, h.length});
 	}
 	if (key < h.length) {
 		E *dk = static_cast<E *>(a.dqkv) + (h.start + key) * stride + h.head * D + a.hidden;
