@@ -10,7 +10,8 @@
 static enum status alone_gather(struct comm *comm, const void *data, size_t bytes, void *out)
 {
 	(void)comm;
-	memmove(out, data, bytes);
+	if (bytes > 0)
+		memmove(out, data, bytes);
 	return OK;
 }
 

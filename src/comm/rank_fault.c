@@ -37,8 +37,10 @@ void rank_fault(int32_t rank, const char *section, int64_t step)
 	if (!now)
 		return;
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-		if (strcmp(text, signals[i].name) == 0)
+		if (strcmp(text, signals[i].name) == 0) {
+			signal(signals[i].number, SIG_DFL); /* sanitizers have handlers */
 			kill(getpid(), signals[i].number);
+		}
 	if (strcmp(text, "exit") == 0)
 		_exit(ERR_INTERNAL);
 	while (strcmp(text, "hang") == 0)

@@ -20,7 +20,7 @@ enum { MEETING_SMALL, MEETING_LARGE, MEETING_COUNT };
 /* What a large operation is: all ranks must be at the same. */
 struct segment_operation {
 	int64_t count, offset; /* offset of the data in the allocation; -1: not in shared memory */
-	int32_t kind, type, wire;
+	int32_t kind, type, wire, unused; /* no bytes between: they are compared as bytes */
 };
 
 /* One rank, written by itself alone. */
