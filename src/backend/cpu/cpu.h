@@ -3,8 +3,9 @@
  * Rows of activations are worked on in slices of ROW_MULTIPLE, which the pool's workers claim one by one: a worker
  * multiplies its slice with a packed block of a weight by single-threaded oneDNN, into a tile of fp32 scratch, and
  * does everything that follows (bias, GELU, dropout, residual, layer norm) on the tile while it is in the
- * worker's cache. In bf16 on AMX the products are our own (gemm_rows), which are best on several slices at a time. Sums over rows are first taken within a slice and then over slices in order, so no result depends
- * on the number of threads. */
+ * worker's cache. In bf16 on AMX the products are our own (gemm_rows), which are best on several slices at a time. Sums
+ * over rows are first taken within a slice and then over slices in order, so no result depends on the number of
+ * threads. */
 #ifndef BACKEND_CPU_CPU_H
 #define BACKEND_CPU_CPU_H
 
