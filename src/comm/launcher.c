@@ -167,7 +167,7 @@ static void judge_end(struct launcher *launcher, int32_t rank)
 		launcher->left_by_signal |= launcher->stop_signal == number; /* as it was asked to */
 		snprintf(error.message, sizeof(error.message), "rank %d on %s (process %d) was killed by SIG%s in '%s' of step %lld",
 			 rank, facts->host, launcher->children[rank].pid, name ? name : "?",
-			 facts->section[0] ? facts->section : "start", (long long)atomic_load(&facts->step));
+			 SECTION_OF(facts), (long long)atomic_load(&facts->step));
 		snprintf(error.hint, sizeof(error.hint),
 			 "%sthe last checkpoint stands: run the same command again to go on%s%.600s",
 			 number == SIGKILL ? "if nobody sent it, the system had no memory left (see dmesg); " : "",
@@ -175,7 +175,7 @@ static void judge_end(struct launcher *launcher, int32_t rank)
 	} else {
 		error.status = (enum status)code;
 		snprintf(error.message, sizeof(error.message), "rank %d on %s ended with exit status %d in '%s' of step %lld", rank,
-			 facts->host, code, facts->section[0] ? facts->section : "start", (long long)atomic_load(&facts->step));
+			 facts->host, code, SECTION_OF(facts), (long long)atomic_load(&facts->step));
 		snprintf(error.hint, sizeof(error.hint), "its log says why: %.700s", log);
 	}
 	fail(launcher, rank, &error);

@@ -48,7 +48,7 @@ static void tell_beat(struct messages *messages, int64_t now)
 			    .step = atomic_load(&own->step),
 			    .age = now - atomic_load(&own->since),
 			    .limit = atomic_load(&own->limit)};
-	memcpy(note.section, own->section, sizeof(note.section));
+	snprintf(note.section, sizeof(note.section), "%s", SECTION_OF(own));
 	snprintf(note.host, sizeof(note.host), "%s", messages->comm->place.host);
 	messages->messenger->tell(messages, (messages->comm->place.rank + 1) % messages->comm->place.size, &note);
 	messages->told = now;
@@ -64,7 +64,7 @@ static void take_note(struct messages *messages, int32_t from, const struct note
 		atomic_store(&other->limit, note->limit);
 		atomic_store(&other->step, note->step);
 		atomic_store(&other->waiting, note->waiting);
-		memcpy(other->section, note->section, sizeof(other->section));
+		segment_set_section(other, note->section);
 		memcpy(other->host, note->host, sizeof(other->host));
 		atomic_store(&other->pid, note->pid);
 		break;
@@ -110,7 +110,7 @@ static enum status check_left(struct messages *messages, int64_t started)
 		if (messages->left[rank] == 0 || now - messages->left[rank] < GONE_SECONDS * SECOND || now - started < GONE_SECONDS * SECOND)
 			continue;
 		snprintf(error.message, sizeof(error.message), "rank %d on %s left while rank %d was in '%s' of step %lld", rank,
-			 entry(messages, rank)->host, messages->comm->place.rank, own->section,
+			 entry(messages, rank)->host, messages->comm->place.rank, SECTION_OF(own),
 			 (long long)atomic_load(&own->step));
 		segment_fail(&messages->table, rank, &error);
 		return segment_check(&messages->table);
@@ -119,7 +119,7 @@ static enum status check_left(struct messages *messages, int64_t started)
 	if (atomic_load(&own->step) == 0 || now - started < 20 * messages->limit)
 		return OK;
 	snprintf(error.message, sizeof(error.message), "ranks wait for each other: rank %d on %s in '%s' of step %lld",
-		 messages->comm->place.rank, messages->comm->place.host, own->section, (long long)atomic_load(&own->step));
+		 messages->comm->place.rank, messages->comm->place.host, SECTION_OF(own), (long long)atomic_load(&own->step));
 	segment_fail(&messages->table, messages->comm->place.rank, &error);
 	tell_failure(messages);
 	return segment_check(&messages->table);
@@ -139,7 +139,7 @@ static enum status explain_loss(struct messages *messages)
 	enum status status =
 		error_set(ERR_PEER, "rank %d on %s %s while rank %d was in '%s' of step %lld", messages->lost, other->host,
 			  messages->left[messages->lost] ? "left" : "has closed its connection (it died, or its machine did)",
-			  place->rank, own->section, (long long)atomic_load(&own->step));
+			  place->rank, SECTION_OF(own), (long long)atomic_load(&own->step));
 	error_hint("the last checkpoint stands: run the same command again to go on");
 	return status;
 }

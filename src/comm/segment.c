@@ -86,9 +86,30 @@ enum status segment_join(struct segment *out, int file, int32_t rank, int32_t si
 	gethostname(own->host, sizeof(own->host) - 1);
 	atomic_store(&own->beat, segment_now());
 	atomic_store(&own->since, segment_now());
-	snprintf(own->section, sizeof(own->section), "start");
+	segment_set_section(own, "start");
 	atomic_store(&own->pid, (int32_t)getpid());
 	return OK;
+}
+
+const char *segment_section(const struct segment_rank *rank, char out[SECTION_BYTES])
+{
+	for (int i = 0; i < SECTION_BYTES / 8; i++) {
+		uint64_t part = atomic_load_explicit(&rank->section[i], memory_order_relaxed);
+		memcpy(out + 8 * i, &part, sizeof(part));
+	}
+	out[SECTION_BYTES - 1] = '\0';
+	return out[0] ? out : "start";
+}
+
+void segment_set_section(struct segment_rank *rank, const char *name)
+{
+	char text[SECTION_BYTES] = "";
+	snprintf(text, sizeof(text), "%s", name);
+	for (int i = 0; i < SECTION_BYTES / 8; i++) {
+		uint64_t part;
+		memcpy(&part, text + 8 * i, sizeof(part));
+		atomic_store_explicit(&rank->section[i], part, memory_order_relaxed);
+	}
 }
 
 static void wake_all(struct segment *segment)
@@ -157,7 +178,7 @@ static enum status check_left(struct segment *segment, int meeting)
 			continue;
 		struct error error = {.status = ERR_PEER};
 		snprintf(error.message, sizeof(error.message), "rank %d on %s left in '%s' of step %lld while others waited for it",
-			 rank, other->host, other->section, (long long)atomic_load(&other->step));
+			 rank, other->host, SECTION_OF(other), (long long)atomic_load(&other->step));
 		if (other->error.status != OK)
 			snprintf(error.message, sizeof(error.message), "rank %d on %s: %.1400s", rank, other->host,
 				 other->error.message);

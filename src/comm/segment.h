@@ -33,7 +33,8 @@ struct segment_rank {
 	_Atomic int64_t since;
 	_Atomic int64_t limit;            /* how long the section may take (ns); 0: without end */
 	_Atomic int64_t step;
-	char section[SECTION_BYTES], host[64];
+	_Atomic uint64_t section[SECTION_BYTES / 8]; /* a text: segment_section() */
+	char host[64];
 	struct segment_operation operation;
 	struct error error; /* why it left */
 };
@@ -84,6 +85,11 @@ unsigned char *segment_large(const struct segment *segment, int32_t rank);
 bool segment_fail(struct segment *segment, int32_t rank, const struct error *error);
 /* OK, or the failure as an error of this thread. */
 MUST_USE enum status segment_check(const struct segment *segment);
+
+/* The name of a rank's section, which it may be changing: into `out`, which is returned. "start" where it has none yet. */
+const char *segment_section(const struct segment_rank *rank, char out[SECTION_BYTES]);
+#define SECTION_OF(rank) segment_section(rank, (char[SECTION_BYTES]){0})
+void segment_set_section(struct segment_rank *rank, const char *name);
 
 int64_t segment_now(void); /* ns, CLOCK_MONOTONIC: the same clock in all processes */
 

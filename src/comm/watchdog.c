@@ -74,8 +74,7 @@ void watchdog_section(struct watchdog *watchdog, const char *name, int64_t step)
 		limit *= 10;
 	atomic_store(&own->limit, step > 0 ? limit : 0);
 	atomic_store(&own->step, step);
-	if (strncmp(own->section, name, sizeof(own->section) - 1) != 0)
-		snprintf(own->section, sizeof(own->section), "%s", name);
+	segment_set_section(own, name);
 	rank_fault(watchdog->segment->rank, name, step);
 }
 
@@ -131,11 +130,11 @@ static bool judge(const struct watcher *watcher, const struct segment *segment, 
 	if (now - beat > watcher->limit || (is_late && now - beat > watcher->limit / 2))
 		snprintf(out->message, sizeof(out->message),
 			 "rank %d on %s (process %d) has shown no life for %s, in '%s' of step %lld%s", rank, other->host, pid,
-			 format_duration(duration, 1e-9 * (double)(now - beat)), other->section,
+			 format_duration(duration, 1e-9 * (double)(now - beat)), SECTION_OF(other),
 			 (long long)atomic_load(&other->step), is_here(other) ? state_words(process_state(pid)) : "");
 	else if (is_late)
 		snprintf(out->message, sizeof(out->message), "rank %d on %s (process %d) hangs in '%s' of step %lld for %s",
-			 rank, other->host, pid, other->section, (long long)atomic_load(&other->step),
+			 rank, other->host, pid, SECTION_OF(other), (long long)atomic_load(&other->step),
 			 format_duration(duration, 1e-9 * (double)(now - since)));
 	else
 		return false;
@@ -160,7 +159,7 @@ static bool all_wait(const struct watcher *watcher, const struct segment *segmen
 	for (int32_t rank = 0; rank < segment->header->size && used < sizeof(out->message) - 120; rank++) {
 		const struct segment_rank *other = &segment->header->ranks[rank];
 		used += (size_t)snprintf(out->message + used, sizeof(out->message) - used, "%s rank %d in '%s' of step %lld",
-					 rank ? "," : "", rank, other->section, (long long)atomic_load(&other->step));
+					 rank ? "," : "", rank, SECTION_OF(other), (long long)atomic_load(&other->step));
 	}
 	snprintf(out->hint, sizeof(out->hint), "the last checkpoint stands: run the same command again to go on");
 	out->status = ERR_PEER;
@@ -211,7 +210,7 @@ static bool find_dead(struct watchdog *watchdog, int32_t *out_rank, struct error
 			continue;
 		*out = (struct error){.status = ERR_PEER};
 		snprintf(out->message, sizeof(out->message), "rank %d on %s (process %d) died in '%s' of step %lld", rank,
-			 other->host, pid, other->section, (long long)atomic_load(&other->step));
+			 other->host, pid, SECTION_OF(other), (long long)atomic_load(&other->step));
 		snprintf(out->hint, sizeof(out->hint), "the last checkpoint stands: run the same command again to go on");
 		*out_rank = rank;
 		return true;

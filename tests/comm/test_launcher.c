@@ -47,8 +47,6 @@ static void remember(int number)
 /* Until it is asked to stop; all agree on the step. */
 static enum status until_asked(struct comm *comm)
 {
-	signal(SIGUSR1, remember);
-	signal(SIGTERM, remember);
 	for (int64_t step = 1; step < 10000; step++) {
 		double stop = asked != 0;
 		comm_section(comm, "forward", step);
@@ -100,10 +98,16 @@ static int rank_main(const char *part)
 	struct place place;
 	struct comm *comm = NULL;
 	const char *seconds = getenv("BERTC_TEST_WATCHDOG");
+	if (strcmp(part, "until_asked") == 0) {
+		signal(SIGUSR1, remember);
+		signal(SIGTERM, remember);
+	}
 	enum status status = place_find(&place);
 	if (status == OK)
 		status = comm_open(&comm, &(struct comm_settings){.place = &place,
 								  .watchdog_seconds = seconds ? strtod(seconds, NULL) : 0});
+	if (status == OK && place.ranks.rank == 0)
+		fprintf(stderr, "ready\n");
 	if (status == OK)
 		status = run_part(part, comm, &place);
 	comm_fail(comm, status);
@@ -124,6 +128,7 @@ static int launch(const char *part, int32_t ranks, double watchdog, int64_t rest
 {
 	char text[32];
 	double started = clock_seconds();
+	remove(test_path("said"));
 	fflush(NULL);
 	pid_t child = fork();
 	assert_true(child >= 0);
@@ -145,7 +150,13 @@ static int launch(const char *part, int32_t ranks, double watchdog, int64_t rest
 		_exit((int)status);
 	}
 	if (number) {
-		clock_pause(0.5);
+		buffer_clear(&said);
+		for (int i = 0; i < 3000 && !strstr(buffer_string(&said), "ready"); i++) {
+			clock_pause(0.01);
+			if (file_exists(test_path("said")))
+				assert_ok(file_read(test_path("said"), 1 << 20, &said));
+		}
+		clock_pause(0.1);
 		kill(child, number);
 	}
 	int status;
