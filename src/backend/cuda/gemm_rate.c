@@ -80,7 +80,7 @@ double cuda_gemm_rate(struct backend *be)
 {
 	enum { ROUNDS = 9, RUNS = 8 };
 	struct cuda_state *state = be->state;
-	const int64_t rows = 64 * (int64_t)state->processors, width = state->processors < 16 ? 256 : 4096;
+	const int64_t rows = 64 * (int64_t)state->processors, width = state->processors < 16 ? 64 : 4096;
 	const int64_t elements[3] = {rows * width, width * width, rows * width};
 	const enum dtype types[3] = {be->dtype, be->dtype, be->dtype};
 	struct trial t;

@@ -273,6 +273,9 @@ void emulation_run_grid(const struct emulated_launch *launch, size_t shared_limi
 			emulation_fault("no memory for stacks");
 		stacks = static_cast<unsigned char *>(block);
 		shared_region = stacks + (size_t)THREAD_LIMIT * STACK_BYTES;
+		const char *races = getenv("EMULATED_RACES");
+		if (races != nullptr && strcmp(races, "0") == 0)
+			emulated_race_check = false;
 	}
 	running = launch;
 	gridDim = dim3(launch->grid[0], launch->grid[1], launch->grid[2]);

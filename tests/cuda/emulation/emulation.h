@@ -23,7 +23,8 @@ extern struct emulated_device emulated_device;
 
 /* Seed of the order in which the blocks of a launch and the warps of a block run; 0: in order of their numbers. */
 extern uint64_t emulated_order;
-/* Whether races are looked for: a quarter of the speed, and eight bytes for each byte of memory that kernels touch. */
+/* Whether races are looked for (EMULATED_RACES=0 in the environment: no): a quarter of the speed, and eight bytes for each
+ * byte of memory that kernels touch. */
 extern bool emulated_race_check;
 /* Kernels launched so far, and a number that a failing call should get in place of success: the n-th launch from now
  * makes the device fail with `error` (an ECC error, a lost device), and all calls after it; n < 0: none. */
