@@ -27,6 +27,7 @@ parser.add_argument("--layers", type=int, default=4)
 parser.add_argument("--hidden", type=int, default=256)
 parser.add_argument("--vocab", type=int, default=8000)
 parser.add_argument("--precision", default="bf16")
+parser.add_argument("--loopback", default="2", help="GB/s of sockets within the machine, which TCP and MPI are planned with")
 arguments = parser.parse_args()
 bertc = os.path.abspath(arguments.bertc)
 work = arguments.work or tempfile.mkdtemp()
@@ -117,7 +118,9 @@ def main():
                 placed(transport, ranks, transport)
             result = measured("one" if ranks == 1 else transport)
             mean_length = result[3] if ranks == 1 else mean_length
-            planned = plan(ranks, mean_length)
+            # Without shared memory each rank is planned as a machine of its own.
+            planned = plan(ranks, mean_length, *(["--gpus_per_node", "1", "--link", arguments.loopback]
+                                                 if transport in ("tcp", "mpi") else []))
             rows[title].append((result[0], planned["step_seconds"], result[1], planned["communication_seconds"], result[2],
                                 planned["exposed_seconds"]))
     print("| | step: planned, measured (ms) | communication | exposed |")
