@@ -159,7 +159,7 @@ static inline void run_open(struct run *run, const char *device, enum dtype dtyp
 {
 	*run = (struct run){.scalars = {.loss_scale = 1, .seed = 7}};
 	REQUIRE(pool_create(&run->pool, threads));
-	REQUIRE(backend_open(&run->backend, &(struct backend_settings){device, dtype, run->pool}));
+	REQUIRE(backend_open(&run->backend, &(struct backend_settings){.device = device, .dtype = dtype, .pool = run->pool}));
 	struct shape_limits limits = {
 	        .batch = {largest->token_count, largest->sequence_count, largest->prediction_count},
 	        .longest = largest->longest,

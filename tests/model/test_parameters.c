@@ -178,7 +178,7 @@ static void odd_widths_are_aligned(void **state)
 	struct pool *pool;
 	struct backend *be;
 	REQUIRE(pool_create(&pool, 1));
-	REQUIRE(backend_open(&be, &(struct backend_settings){"ref", DTYPE_F64, pool}));
+	REQUIRE(backend_open(&be, &(struct backend_settings){.device = "ref", .dtype = DTYPE_F64, .pool = pool}));
 	struct model_config config;
 	REQUIRE(model_config_named(&config, "tiny"));
 	config.vocab_size = 37;
