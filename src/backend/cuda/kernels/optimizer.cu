@@ -20,10 +20,10 @@ DEVICE void store4(float *at, const float in[LANES])
 	store16(at, uint4{__float_as_uint(in[0]), __float_as_uint(in[1]), __float_as_uint(in[2]), __float_as_uint(in[3])});
 }
 
-/* Four numbers, or the `count` that are left; the rest reads as 0. */
-DEVICE void load_some(const float *at, int64_t count, float out[LANES])
+/* Four numbers, or the `count` that are left; the rest reads as 0. At once where `at` is aligned to 16 bytes. */
+DEVICE void load_some(const float *at, int64_t count, bool aligned, float out[LANES])
 {
-	if (count >= LANES) {
+	if (aligned && count >= LANES) {
 		load4(at, out);
 		return;
 	}
@@ -31,9 +31,9 @@ DEVICE void load_some(const float *at, int64_t count, float out[LANES])
 	for (int i = 0; i < LANES; i++)
 		out[i] = i < count ? at[i] : 0;
 }
-DEVICE void store_some(float *at, int64_t count, const float in[LANES])
+DEVICE void store_some(float *at, int64_t count, bool aligned, const float in[LANES])
 {
-	if (count >= LANES) {
+	if (aligned && count >= LANES) {
 		store4(at, in);
 		return;
 	}
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(THREADS) square_parts(const float *range, int6
 	double *shared = reinterpret_cast<double *>(shared_start()), sum = 0;
 	for (int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * LANES; i < count; i += (int64_t)gridDim.x * THREADS * LANES) {
 		float x[LANES];
-		load_some(range + i, count - i, x);
+		load_some(range + i, count - i, true, x);
 #pragma unroll
 		for (int j = 0; j < LANES; j++)
 			sum += (double)x[j] * (double)x[j];
@@ -102,10 +102,10 @@ __global__ void __launch_bounds__(THREADS) adamw_range(struct kernel_adamw a)
 	for (int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * LANES; i < a.count; i += (int64_t)gridDim.x * THREADS * LANES) {
 		float w[LANES], m[LANES], v[LANES], g[LANES];
 		int64_t left = a.count - i;
-		load_some(a.g + i, left, g);
-		load_some(a.m + i, left, m);
-		load_some(a.v + i, left, v);
-		load_some(a.w + i, left, w);
+		load_some(a.g + i, left, true, g);
+		load_some(a.m + i, left, true, m);
+		load_some(a.v + i, left, true, v);
+		load_some(a.w + i, left, true, w);
 #pragma unroll
 		for (int j = 0; j < LANES; j++) {
 			g[j] *= f.gradient_scale;
@@ -113,9 +113,9 @@ __global__ void __launch_bounds__(THREADS) adamw_range(struct kernel_adamw a)
 			v[j] = a.beta2 * v[j] + a.one_minus_beta2 * g[j] * g[j];
 			w[j] -= f.step_size * m[j] / (sqrtf(v[j]) * f.root_scale + a.epsilon) + f.decay * w[j];
 		}
-		store_some(a.m + i, left, m);
-		store_some(a.v + i, left, v);
-		store_some(a.w + i, left, w);
+		store_some(a.m + i, left, true, m);
+		store_some(a.v + i, left, true, v);
+		store_some(a.w + i, left, true, w);
 	}
 }
 
@@ -133,29 +133,6 @@ DEVICE void lamb_part(const struct lamb_tensor &tensor, int64_t *begin, int64_t 
 	int64_t first = blockIdx.x * each;
 	*begin = tensor.offset + first;
 	*end = tensor.offset + (first + each < tensor.count ? first + each : tensor.count);
-}
-
-/* The four numbers at `i` of a tensor that ends at `end`, aligned or not. */
-DEVICE void load_unaligned(const float *at, int64_t count, bool aligned, float out[LANES])
-{
-	if (aligned) {
-		load_some(at, count, out);
-		return;
-	}
-#pragma unroll
-	for (int i = 0; i < LANES; i++)
-		out[i] = i < count ? at[i] : 0;
-}
-DEVICE void store_unaligned(float *at, int64_t count, bool aligned, const float in[LANES])
-{
-	if (aligned) {
-		store_some(at, count, in);
-		return;
-	}
-#pragma unroll
-	for (int i = 0; i < LANES; i++)
-		if (i < count)
-			at[i] = in[i];
 }
 
 /* The update of an element from the moments as they are after this step. */
@@ -192,10 +169,10 @@ __global__ void __launch_bounds__(THREADS) lamb_norms_part(struct kernel_lamb a)
 		for (int64_t i = begin + (int64_t)threadIdx.x * LANES; i < end; i += THREADS * LANES) {
 			float w[LANES], m[LANES], v[LANES], g[LANES];
 			int64_t left = end - i;
-			load_unaligned(a.g + i, left, aligned, g);
-			load_unaligned(a.m + i, left, aligned, m);
-			load_unaligned(a.v + i, left, aligned, v);
-			load_unaligned(a.w + i, left, aligned, w);
+			load_some(a.g + i, left, aligned, g);
+			load_some(a.m + i, left, aligned, m);
+			load_some(a.v + i, left, aligned, v);
+			load_some(a.w + i, left, aligned, w);
 #pragma unroll
 			for (int j = 0; j < LANES; j++) {
 				g[j] *= f.gradient_scale;
@@ -205,8 +182,8 @@ __global__ void __launch_bounds__(THREADS) lamb_norms_part(struct kernel_lamb a)
 				w_sum += (double)w[j] * (double)w[j];
 				u_sum += (double)u * (double)u;
 			}
-			store_unaligned(a.m + i, left, aligned, m);
-			store_unaligned(a.v + i, left, aligned, v);
+			store_some(a.m + i, left, aligned, m);
+			store_some(a.v + i, left, aligned, v);
 		}
 	}
 	__syncthreads();
@@ -260,13 +237,13 @@ __global__ void __launch_bounds__(THREADS) lamb_apply_part(struct kernel_lamb a)
 	for (int64_t i = begin + (int64_t)threadIdx.x * LANES; i < end; i += THREADS * LANES) {
 		float w[LANES], m[LANES], v[LANES];
 		int64_t left = end - i;
-		load_unaligned(a.m + i, left, aligned, m);
-		load_unaligned(a.v + i, left, aligned, v);
-		load_unaligned(a.w + i, left, aligned, w);
+		load_some(a.m + i, left, aligned, m);
+		load_some(a.v + i, left, aligned, v);
+		load_some(a.w + i, left, aligned, w);
 #pragma unroll
 		for (int j = 0; j < LANES; j++)
 			w[j] -= f.step_size * lamb_update(f, m[j], v[j], w[j], a.epsilon, (float)tensor.weight_decay);
-		store_unaligned(a.w + i, left, aligned, w);
+		store_some(a.w + i, left, aligned, w);
 	}
 }
 
