@@ -5,7 +5,7 @@
 
 Every round measures the rates of the device anew (`bertc bench`, one thread) and runs every case once, one thread a rank, in
 turns, so that what else the machine does meets all alike; figures are medians over the rounds. MPI needs a bertc built
-with MPI=1.
+with MPI=1. One rank of two threads stands beside them: what ranks cost where threads would do.
 """
 import argparse
 import json
@@ -55,8 +55,8 @@ def make_text():
                    "max_position_embeddings": 512, "vocab_size": sum(1 for _ in open(f"{work}/vocab.txt"))}, out)
 
 
-def pretrain(name):
-    return [bertc, "pretrain", "--quiet", "--device", "cpu", "--precision", arguments.precision, "--threads", "1",
+def pretrain(name, threads=1):
+    return [bertc, "pretrain", "--quiet", "--device", "cpu", "--precision", arguments.precision, "--threads", str(threads),
             "--data", f"{work}/train", "--vocab_file", f"{work}/vocab.txt", "--model", f"{work}/config.json",
             "--out", f"{work}/{name}", "--fresh", "--train_batch_size", str(arguments.batch), "--max_seq_length", str(arguments.length),
             "--micro_batch_tokens", "8192", "--num_train_steps", str(arguments.steps), "--learning_rate", "1e-4", "--log_steps", "1",
@@ -103,7 +103,10 @@ def main():
     cases = [case for case in CASES if case[2] != "mpi" or ("MPI" in run([bertc, "version"]) and shutil.which("mpirun"))]
     rows = {case[0]: [] for case in cases}
     mean_length = arguments.length
+    threads = []
     for _ in range(arguments.rounds):
+        run(pretrain("threads", 2))
+        threads.append(measured("threads")[0])
         with open(f"{work}/bench.json", "w") as out:
             out.write(run([bertc, "bench", "--json", "--mode", "training", "--model", f"{work}/config.json", "--threads", "1",
                            "--train_batch_size", str(arguments.batch // 2), "--max_seq_length", str(arguments.length),
@@ -125,6 +128,7 @@ def main():
                                 planned["exposed_seconds"]))
     print("| | step: planned, measured (ms) | communication | exposed |")
     print("|---|---|---|---|")
+    print(f"| one rank of two threads | {1e3 * statistics.median(threads):.1f} measured | | |")
     for title, results in rows.items():
         m = [1e3 * statistics.median(column) for column in zip(*results)]
         print(f"| {title} | {m[1]:.1f}, {m[0]:.1f} | {m[3]:.1f}, {m[2]:.1f} | {m[5]:.1f}, {m[4]:.1f} |")
