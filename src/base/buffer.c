@@ -40,6 +40,18 @@ void buffer_append(struct buffer *buffer, const void *bytes, size_t count)
 	buffer->data[buffer->size] = '\0';
 }
 
+char *buffer_room(struct buffer *buffer, size_t count)
+{
+	return buffer_reserve(buffer, count) ? buffer->data + buffer->size : NULL;
+}
+
+void buffer_advance(struct buffer *buffer, size_t count)
+{
+	BUG_IF(count >= buffer->capacity - buffer->size);
+	buffer->size += count;
+	buffer->data[buffer->size] = '\0';
+}
+
 void buffer_text(struct buffer *buffer, const char *text)
 {
 	buffer_append(buffer, text, strlen(text));

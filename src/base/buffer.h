@@ -17,6 +17,10 @@ struct buffer {
 
 void buffer_append(struct buffer *buffer, const void *bytes, size_t count);
 void buffer_text(struct buffer *buffer, const char *text);
+/* Room for `count` bytes behind the end, for who writes many small things: write up to so many there, then
+ * buffer_advance() by what was written. NULL without memory. */
+char *buffer_room(struct buffer *buffer, size_t count);
+void buffer_advance(struct buffer *buffer, size_t count);
 void buffer_char(struct buffer *buffer, char c);
 void buffer_format(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Sets the size to 0 and keeps the memory. */

@@ -51,65 +51,98 @@ struct run {
 	int64_t lines;
 };
 
-static void append_number(struct buffer *out, uint64_t value)
-{
-	char digits[20];
-	size_t first = sizeof(digits);
+#define NUMBER_DIGITS 20 /* of the largest uint64_t */
 
-	do {
-		digits[--first] = (char)('0' + value % 10);
-		value /= 10;
-	} while (value > 0);
-	buffer_append(out, digits + first, sizeof(digits) - first);
+/* Writes a number; returns what is behind it. */
+static char *put_number(char *at, uint64_t value)
+{
+	int digits = 1;
+
+	for (uint64_t limit = 10; value >= limit && digits < NUMBER_DIGITS; limit *= 10)
+		digits++;
+	for (char *digit = at + digits; digit > at; value /= 10)
+		*--digit = (char)('0' + value % 10);
+	return at + digits;
+}
+
+/* Ids with spaces between them. */
+static void write_ids(const struct tokens *tokens, struct buffer *out)
+{
+	char *begin = buffer_room(out, (size_t)tokens->count * (NUMBER_DIGITS + 1)), *at = begin;
+
+	if (!begin)
+		return;
+	for (int64_t i = 0; i < tokens->count; i++) {
+		if (i > 0)
+			*at++ = ' ';
+		at = put_number(at, (uint64_t)tokens->ids[i]);
+	}
+	buffer_advance(out, (size_t)(at - begin));
+}
+
+static void write_offsets(const struct tokens *tokens, uint64_t offset, struct buffer *out)
+{
+	char *begin = buffer_room(out, (size_t)tokens->count * 2 * (NUMBER_DIGITS + 1)), *at = begin;
+
+	if (!begin)
+		return;
+	for (int64_t i = 0; i < tokens->count; i++) {
+		if (i > 0)
+			*at++ = ' ';
+		at = put_number(at, offset + tokens->begin[i]);
+		*at++ = ':';
+		at = put_number(at, offset + tokens->end[i]);
+	}
+	buffer_advance(out, (size_t)(at - begin));
+}
+
+static void write_texts(const struct tokens *tokens, const struct vocab *vocab, struct buffer *out)
+{
+	for (int64_t i = 0; i < tokens->count; i++) {
+		if (i > 0)
+			buffer_char(out, ' ');
+		buffer_append(out, vocab->text[tokens->ids[i]], vocab->size[tokens->ids[i]]);
+	}
 }
 
 /* Encodes text[0, size), a line or a part of one. */
 static enum status write_tokens(const struct run *run, struct tokens *tokens, const char *text, size_t size,
 				uint64_t offset, struct buffer *out, bool *out_has_tokens)
 {
-	const struct vocab *vocab = tokenizer_vocab(run->tokenizer);
-
 	tokens_clear(tokens);
 	TRY(tokenizer_encode(run->tokenizer, text, size, tokens));
-	for (int64_t i = 0; i < tokens->count; i++) {
-		int32_t id = tokens->ids[i];
-
-		if (i > 0)
-			buffer_char(out, ' ');
-		switch (run->format) {
-		case FORMAT_IDS:
-			append_number(out, (uint64_t)id);
-			break;
-		case FORMAT_TOKENS:
-			buffer_append(out, vocab->text[id], vocab->size[id]);
-			break;
-		case FORMAT_OFFSETS:
-			append_number(out, offset + tokens->begin[i]);
-			buffer_char(out, ':');
-			append_number(out, offset + tokens->end[i]);
-			break;
-		}
+	switch (run->format) {
+	case FORMAT_IDS:
+		write_ids(tokens, out);
+		break;
+	case FORMAT_TOKENS:
+		write_texts(tokens, tokenizer_vocab(run->tokenizer), out);
+		break;
+	case FORMAT_OFFSETS:
+		write_offsets(tokens, offset, out);
+		break;
 	}
 	*out_has_tokens = tokens->count > 0;
 	return OK;
 }
 
-static enum status work_on_lines(struct piece *piece, struct tokens *tokens)
+/* `out` is not the piece's own: that lies beside those of other threads, which would wait for its cache line. */
+static enum status write_lines(struct piece *piece, struct tokens *tokens, struct buffer *out)
 {
 	uint64_t offset = piece->offset_in_line;
 
-	buffer_clear(&piece->out);
+	buffer_clear(out);
 	piece->has_line_end = piece->first_has_tokens = piece->last_has_tokens = false;
 	for (size_t at = 0; at < piece->text.size;) {
 		const char *text = piece->text.data + at;
 		const char *line_end = memchr(text, '\n', piece->text.size - at);
 		size_t size = line_end ? (size_t)(line_end - text) : piece->text.size - at;
 
-		TRY(write_tokens(piece->run, tokens, text, size, offset, &piece->out, &piece->last_has_tokens));
+		TRY(write_tokens(piece->run, tokens, text, size, offset, out, &piece->last_has_tokens));
 		if (!piece->has_line_end)
 			piece->first_has_tokens = piece->last_has_tokens;
 		if (line_end) {
-			buffer_char(&piece->out, '\n');
+			buffer_char(out, '\n');
 			piece->last_has_tokens = false;
 			piece->has_line_end = true;
 			size++;
@@ -117,7 +150,7 @@ static enum status work_on_lines(struct piece *piece, struct tokens *tokens)
 		offset = 0;
 		at += size;
 	}
-	return buffer_status(&piece->out);
+	return buffer_status(out);
 }
 
 static void work_on_piece(void *context)
@@ -129,7 +162,9 @@ static void work_on_piece(void *context)
 	BUG_IF(run->idle_count == 0);
 	struct tokens *tokens = run->idle[--run->idle_count];
 	pthread_mutex_unlock(&run->lock);
-	piece->status = work_on_lines(piece, tokens);
+	struct buffer out = piece->out;
+	piece->status = write_lines(piece, tokens, &out);
+	piece->out = out;
 	if (piece->status != OK)
 		piece->error = *error_last();
 	pthread_mutex_lock(&run->lock);

@@ -50,6 +50,7 @@ struct tokens {
 	int64_t invalid_bytes; /* running count of bytes that were not UTF-8 */
 	int64_t unknown;       /* running count of [UNK] */
 	void *scratch;         /* owned by the tokenizer's encoder */
+	char apart[64];        /* threads' counts of an array of these lie in cache lines of their own */
 };
 /* Appends the tokens of text (no [CLS]/[SEP]). Only lack of memory fails, and a text of 4 GiB or more
  * (ERR_DATA). A struct tokens belongs to one thread; it may be used with several tokenizers, but remembers
