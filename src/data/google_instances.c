@@ -27,6 +27,7 @@ struct maker {
 	int32_t *a, *b; /* [capacity] tokens of the two segments */
 	int64_t a_capacity, b_capacity;
 	struct word *words;  /* [max_seq_length] */
+	int64_t *order;      /* [max_seq_length] indices of words, shuffled */
 	int32_t *labels;     /* [max_seq_length] original id of a masked position, else -1 */
 	struct instance instance;
 	struct progress progress;
@@ -95,23 +96,14 @@ static int32_t find_words(const struct maker *maker, int32_t length)
 		int32_t id = maker->instance.ids[i];
 		if (id == vocab->cls || id == vocab->sep)
 			continue;
-		if (count > 0 && maker->settings->whole_word_mask && vocab->is_continuation[id])
+		if (count > 0 && maker->settings->whole_word_mask && vocab->is_continuation[id]) {
 			maker->words[count - 1].count++;
-		else
-			maker->words[count++] = (struct word){i, 1};
+			continue;
+		}
+		maker->order[count] = count;
+		maker->words[count++] = (struct word){i, 1};
 	}
 	return count;
-}
-
-static void shuffle_words(struct maker *maker, int32_t count)
-{
-	struct word *words = maker->words;
-	for (int32_t i = count - 1; i >= 1; i--) {
-		uint64_t j = python_random_below(&maker->random, (uint64_t)i + 1);
-		struct word swap = words[i];
-		words[i] = words[j];
-		words[j] = swap;
-	}
 }
 
 static int32_t masked_id(struct maker *maker, int32_t id)
@@ -130,13 +122,13 @@ static void mask(struct maker *maker)
 	struct instance *instance = &maker->instance;
 	int32_t *labels = maker->labels;
 	int32_t word_count = find_words(maker, instance->length);
-	shuffle_words(maker, word_count);
+	python_random_shuffle(&maker->random, maker->order, word_count);
 	double share = nearbyint(instance->length * settings->masked_lm_prob); /* ties to even, as Python's round */
 	int32_t wanted = share < 1 ? 1 : (int32_t)share, chosen = 0;
 	if (wanted > settings->max_predictions_per_seq)
 		wanted = settings->max_predictions_per_seq;
 	for (int32_t i = 0; i < word_count && chosen < wanted; i++) {
-		struct word word = maker->words[i];
+		struct word word = maker->words[maker->order[i]];
 		if (chosen + word.count > wanted)
 			continue;
 		chosen += word.count;
@@ -266,6 +258,7 @@ static enum status take_memory(struct maker *maker)
 	int32_t length = maker->settings->max_seq_length;
 	struct instance *instance = &maker->instance;
 	TRY(memory_new(&maker->words, length, sizeof(*maker->words), "instance"));
+	TRY(memory_new(&maker->order, length, sizeof(*maker->order), "instance"));
 	TRY(memory_new(&maker->labels, length, sizeof(int32_t), "instance"));
 	TRY(memory_new(&instance->ids, length, sizeof(int32_t), "instance"));
 	TRY(memory_new(&instance->types, length, sizeof(int32_t), "instance"));
@@ -283,6 +276,7 @@ static void release(struct maker *maker)
 	free(maker->a);
 	free(maker->b);
 	free(maker->words);
+	free(maker->order);
 	free(maker->labels);
 	free(maker->instance.ids);
 	free(maker->instance.types);

@@ -39,7 +39,7 @@ void python_random_seed(struct python_random *random, int64_t seed)
 static uint32_t twist(uint32_t high, uint32_t low)
 {
 	uint32_t mixed = (high & 0x80000000u) | (low & 0x7fffffffu);
-	return mixed >> 1 ^ (mixed & 1 ? 0x9908b0dfu : 0);
+	return mixed >> 1 ^ ((0 - (mixed & 1)) & 0x9908b0dfu);
 }
 
 static void refill(struct python_random *random)
@@ -51,23 +51,31 @@ static void refill(struct python_random *random)
 	for (; i < MERSENNE_WORDS - 1; i++)
 		words[i] = words[i + MIDDLE - MERSENNE_WORDS] ^ twist(words[i], words[i + 1]);
 	words[i] = words[MIDDLE - 1] ^ twist(words[i], words[0]);
+	for (i = 0; i < MERSENNE_WORDS; i++) {
+		uint32_t word = words[i];
+		word ^= word >> 11;
+		word ^= word << 7 & 0x9d2c5680u;
+		word ^= word << 15 & 0xefc60000u;
+		random->numbers[i] = word ^ word >> 18;
+	}
 	random->used = 0;
+}
+
+static inline uint32_t next(struct python_random *random)
+{
+	if (random->used == MERSENNE_WORDS)
+		refill(random);
+	return random->numbers[random->used++];
 }
 
 uint32_t python_random_u32(struct python_random *random)
 {
-	if (random->used == MERSENNE_WORDS)
-		refill(random);
-	uint32_t word = random->words[random->used++];
-	word ^= word >> 11;
-	word ^= word << 7 & 0x9d2c5680u;
-	word ^= word << 15 & 0xefc60000u;
-	return word ^ word >> 18;
+	return next(random);
 }
 
 double python_random_double(struct python_random *random)
 {
-	uint32_t high = python_random_u32(random) >> 5, low = python_random_u32(random) >> 6;
+	uint32_t high = next(random) >> 5, low = next(random) >> 6;
 	return (high * 67108864.0 + low) / 9007199254740992.0;
 }
 
@@ -78,10 +86,10 @@ uint64_t python_random_below(struct python_random *random, uint64_t bound)
 	uint64_t value;
 	do {
 		if (bits <= 32) {
-			value = python_random_u32(random) >> (32 - bits);
+			value = next(random) >> (32 - bits);
 		} else {
-			uint64_t low = python_random_u32(random);
-			value = (uint64_t)(python_random_u32(random) >> (64 - bits)) << 32 | low;
+			uint64_t low = next(random);
+			value = (uint64_t)(next(random) >> (64 - bits)) << 32 | low;
 		}
 	} while (value >= bound);
 	return value;
@@ -92,12 +100,17 @@ int64_t python_random_int(struct python_random *random, int64_t low, int64_t hig
 	return low + (int64_t)python_random_below(random, (uint64_t)(high - low) + 1);
 }
 
+/* Whether a number is below its bound is a coin toss that no processor predicts: one that is not swaps an element with
+ * itself, and the next is drawn for the same element. */
 void python_random_shuffle(struct python_random *random, int64_t *list, int64_t count)
 {
-	for (int64_t i = count - 1; i >= 1; i--) {
-		int64_t j = (int64_t)python_random_below(random, (uint64_t)i + 1);
-		int64_t swap = list[i];
+	for (int64_t i = count - 1; i >= 1;) {
+		int bits = 64 - __builtin_clzll((uint64_t)i + 1);
+		int64_t drawn = bits <= 32 ? (int64_t)(next(random) >> (32 - bits))
+					   : (int64_t)python_random_below(random, (uint64_t)i + 1);
+		int64_t below = drawn <= i, j = below ? drawn : i, swap = list[i];
 		list[i] = list[j];
 		list[j] = swap;
+		i -= below;
 	}
 }

@@ -9,6 +9,7 @@
 
 struct python_random {
 	uint32_t words[MERSENNE_WORDS];
+	uint32_t numbers[MERSENNE_WORDS]; /* drawn from them, of which `used` are used */
 	int used;
 };
 

@@ -34,6 +34,23 @@ static void appends_grow(void **state)
 	buffer_release(&buffer);
 }
 
+static void room_is_written_in_place(void **state)
+{
+	(void)state;
+	struct buffer buffer = {0};
+	buffer_text(&buffer, "ab");
+	memcpy(buffer_room(&buffer, 300), "cde", 3);
+	buffer_advance(&buffer, 3);
+	assert_string_equal(buffer_string(&buffer), "abcde");
+	memset(buffer_room(&buffer, 300), 'x', 300);
+	buffer_advance(&buffer, 300);
+	assert_int_equal(buffer.size, 305);
+	assert_int_equal(buffer.data[305], '\0');
+	assert_null(buffer_room(&buffer, SIZE_MAX - 10));
+	assert_error(ERR_RESOURCE, "memory", buffer_status(&buffer));
+	buffer_release(&buffer);
+}
+
 static void formats_of_any_length(void **state)
 {
 	(void)state;
@@ -68,7 +85,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(empty_is_a_string),
 	        cmocka_unit_test(appends_grow),
-	        cmocka_unit_test(formats_of_any_length),
+	        cmocka_unit_test(room_is_written_in_place),
+		cmocka_unit_test(formats_of_any_length),
 	        cmocka_unit_test(lack_of_memory_is_remembered),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
