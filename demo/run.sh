@@ -18,7 +18,7 @@ if [ -n "$CORPUS" ]; then
 	exit 0
 fi
 
-rm -rf "$OUT"
+rm -rf "$OUT/world" "$OUT/run" # the demo's own; OUT may be anybody's folder
 mkdir -p "$OUT/world"
 say "1. A world: an island of 40 people and 8 towns, told in 6,000 short documents"
 "$BUILD/demo/world" write "$OUT/world"

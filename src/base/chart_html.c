@@ -1,6 +1,9 @@
 /* The page around charts: style, script, escaping. */
 #include "base/chart.h"
 
+#include <string.h>
+#include "base/json_internal.h"
+
 /* Colours of light and dark were chosen so that neighbouring slots stay apart for colour-blind eyes, too. Slots: 1 blue,
  * 2 orange, 3 violet, 4 green, 5 yellow, 6 magenta, 7 red, 8 grey. */
 static const char *const style[] = {
@@ -120,23 +123,11 @@ void html_end(struct buffer *out)
 	buffer_text(out, "</script></body></html>\n");
 }
 
-/* Bytes of the UTF-8 sequence at `p`, 0 if it is none. */
-static int sequence_length(const unsigned char *p)
-{
-	int size = p[0] < 0x80 ? 1 : p[0] >= 0xC2 && p[0] < 0xE0 ? 2 : (p[0] & 0xF0) == 0xE0 ? 3 : p[0] >= 0xF0 && p[0] < 0xF5 ? 4 : 0;
-	for (int i = 1; i < size; i++)
-		if ((p[i] & 0xC0) != 0x80)
-			return 0;
-	bool overlong = (p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xF0 && p[1] < 0x90);
-	bool outside = (p[0] == 0xED && p[1] >= 0xA0) || (p[0] == 0xF4 && p[1] >= 0x90);
-	return overlong || outside ? 0 : size;
-}
-
 void html_text(struct buffer *out, const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;
 	while (*p) {
-		int size = sequence_length(p);
+		size_t size = json_utf8_length(p, strnlen((const char *)p, 4));
 		if (*p == '<')
 			buffer_text(out, "&lt;");
 		else if (*p == '>')
@@ -148,7 +139,7 @@ void html_text(struct buffer *out, const char *text)
 		else if (size == 0 || (*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7F)
 			buffer_text(out, "\xEF\xBF\xBD");
 		else
-			buffer_append(out, p, (size_t)size);
+			buffer_append(out, p, size);
 		p += size ? size : 1;
 	}
 }

@@ -1,4 +1,4 @@
-/* Checksums and hashes: CRC-32C for files (hardware where there is some), XXH3 (libxxhash) for content, SHA-256 free. */
+/* Checksums and hashes: CRC-32C for files (hardware where there is some), XXH3 (libxxhash) for content. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 

@@ -1,4 +1,4 @@
-/* Shared by json.c and json_writer.c alone. */
+/* What JSON needs and other files of src/base as well: numbers and text in any locale. */
 #ifndef BASE_JSON_INTERNAL_H
 #define BASE_JSON_INTERNAL_H
 

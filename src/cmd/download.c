@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/stop.h"
 #include "cmd/command.h"
 #include "cmd/download_sources.h"
@@ -80,13 +81,17 @@ struct job_list {
 	int64_t count, capacity;
 };
 
+static void job_release(struct job *job)
+{
+	free(job->url);
+	free(job->path);
+	free(job->sums_url);
+}
+
 static void job_list_release(struct job_list *list)
 {
-	for (int64_t i = 0; i < list->count; i++) {
-		free(list->jobs[i].url);
-		free(list->jobs[i].path);
-		free(list->jobs[i].sums_url);
-	}
+	for (int64_t i = 0; i < list->count; i++)
+		job_release(&list->jobs[i]);
 	free(list->jobs);
 	*list = (struct job_list){0};
 }
@@ -133,6 +138,12 @@ static enum status mirrored(const struct download_settings *settings, struct buf
 	return buffer_status(url);
 }
 
+static enum status copy_text(const char *text, char **out)
+{
+	*out = strdup(text);
+	return *out ? OK : error_set(ERR_RESOURCE, "not enough memory for a list of downloads");
+}
+
 static enum status job_add(struct job_list *list, const struct download_settings *settings, const char *url,
 			   const char *file, const char *sums_url, const char *checksum, double pause,
 			   const struct values *values)
@@ -141,32 +152,24 @@ static enum status job_add(struct job_list *list, const struct download_settings
 	struct buffer text = {0};
 	struct job job = {.pause_seconds = pause};
 	enum status status = OK;
-	if (list->count == list->capacity) {
-		int64_t capacity = list->capacity ? 2 * list->capacity : 64;
-		struct job *jobs = realloc(list->jobs, (size_t)capacity * sizeof(*jobs));
-		if (!jobs)
-			return error_set(ERR_RESOURCE, "out of memory");
-		list->jobs = jobs;
-		list->capacity = capacity;
-	}
+	TRY(memory_grow(&list->jobs, &list->capacity, list->count + 1, sizeof(*list->jobs), "a list of downloads"));
 	TRY_GOTO(expand(url, values, &text), done);
 	TRY_GOTO(mirrored(settings, &text), done);
-	job.url = strdup(buffer_string(&text));
+	TRY_GOTO(copy_text(buffer_string(&text), &job.url), done);
 	TRY_GOTO(expand(file, values, &text), done);
 	TRY_GOTO(path_join(path, settings->out, buffer_string(&text)), done);
-	job.path = strdup(path);
+	TRY_GOTO(copy_text(path, &job.path), done);
 	if (sums_url) {
 		TRY_GOTO(expand(sums_url, values, &text), done);
 		TRY_GOTO(mirrored(settings, &text), done);
-		job.sums_url = strdup(buffer_string(&text));
+		TRY_GOTO(copy_text(buffer_string(&text), &job.sums_url), done);
 	}
 	if (checksum)
 		TRY_GOTO(checksum_parse(checksum, job.checksum), done);
 	list->jobs[list->count++] = job;
 	job = (struct job){0};
 done:
-	free(job.url);
-	free(job.path);
+	job_release(&job);
 	buffer_release(&text);
 	return status;
 }

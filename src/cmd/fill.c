@@ -95,7 +95,8 @@ static enum status collect_texts(const struct option_list *arguments, struct buf
 		while (line < end) {
 			char *newline = memchr(line, '\n', (size_t)(end - line));
 			if (newline)
-				*newline = 0;
+				*newline = '\0';
+			line[strcspn(line, "\r")] = '\0';
 			if (*line)
 				TRY(name_list_add(texts, line));
 			line = newline ? newline + 1 : end;

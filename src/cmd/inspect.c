@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/inspect.h"
 #include "cmd/inspect_weights.h"
@@ -199,12 +200,6 @@ static bool is_shard(const char *prefix)
 	return snprintf(path, sizeof(path), "%s.idx", prefix) < PATH_BYTES && file_exists(path);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t a = strlen(text), b = strlen(end);
-	return a >= b && strcmp(text + a - b, end) == 0;
-}
-
 static enum status inspect_path(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
 {
 	char other[PATH_BYTES];
@@ -220,22 +215,22 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 			return inspect_model_folder(settings, path, writer);
 		if (is_weights(path))
 			return inspect_weights(path, settings->tensors, writer);
-	} else if (ends_with(path, ".jsonl")) {
+	} else if (text_ends_with(path, ".jsonl")) {
 		json_put_string(writer, "kind", "metrics");
 		return put_metrics(path, writer);
-	} else if (ends_with(path, ".txt")) {
+	} else if (text_ends_with(path, ".txt")) {
 		return inspect_vocab(path, writer);
 	} else {
 		snprintf(other, sizeof(other), "%.4000s", path);
-		if (!is_shard(other) && (ends_with(path, ".bin") || ends_with(path, ".idx")))
+		if (!is_shard(other) && (text_ends_with(path, ".bin") || text_ends_with(path, ".idx")))
 			other[strlen(other) - 4] = 0;
-		if (!is_shard(other) && ends_with(path, ".json"))
+		if (!is_shard(other) && text_ends_with(path, ".json"))
 			other[strlen(other) - 5] = 0;
 		if (is_shard(other))
 			return inspect_shard(settings, other, writer);
 		if (is_weights(path))
 			return inspect_weights(path, settings->tensors, writer);
-		if (ends_with(path, ".json") && file_exists(path)) {
+		if (text_ends_with(path, ".json") && file_exists(path)) {
 			struct json_document document;
 			TRY(json_read(&document, path, JSON_LIMIT));
 			json_put_string(writer, "kind", "json");

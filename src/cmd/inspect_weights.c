@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "formats/tf_bundle.h"
 #include "formats/weights_file.h"
 #include "model/weight_names.h"
@@ -21,12 +22,7 @@ bool is_weights(const char *path)
 	char found[PATH_BYTES];
 	if (weights_file_find(path, found) != OK)
 		return false;
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
-		size_t size = strlen(found), end = strlen(ends[i]);
-		if (size > end && strcmp(found + size - end, ends[i]) == 0)
-			return true;
-	}
-	return false;
+	return text_has_ending(found, ends, sizeof(ends) / sizeof(*ends));
 }
 
 /* Smallest, largest and mean value of a floating-point tensor. */

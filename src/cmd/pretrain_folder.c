@@ -251,8 +251,6 @@ enum status pretrain_open_folder(struct pretrain *run)
 		error_hint("name the run folder: bertc pretrain --corpus PATH --out FOLDER");
 		return status;
 	}
-	if (settings->corpus.count > 0 && settings->data.count > 0)
-		return error_set(ERR_USAGE, "--corpus and --data exclude each other");
 	TRY(path_join(run->data_folder, settings->out, "data"));
 	TRY(path_join(run->metrics_path, settings->out, "metrics.jsonl"));
 	/* The folder is the first rank's to clear and clean; the others go on from what it found. */

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "cmd/pretrain.h"
 
 /* --model names weights to go on from: not a size, and not a configuration alone. */
@@ -17,9 +18,7 @@ static bool model_has_weights(const char *model)
 		return false;
 	if (file_is_folder(model))
 		return true;
-	size_t size = strlen(model);
-	bool json = size > 5 && strcmp(model + size - 5, ".json") == 0;
-	bool index = size > 11 && strcmp(model + size - 11, ".index.json") == 0;
+	bool json = text_ends_with(model, ".json"), index = text_ends_with(model, ".index.json");
 	return (!json || index) && weights_file_find(model, weights) == OK;
 }
 

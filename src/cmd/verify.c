@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "cmd/command.h"
 #include "data/instance_files.h"
 #include "data/shard.h"
@@ -98,14 +99,7 @@ static enum status verify_tensor(const struct stored_tensor *tensor)
 static bool is_weights_file(const char *path)
 {
 	static const char *const ends[] = {".safetensors", ".bin", ".pt", ".pth", ".index", ".index.json"};
-	if (file_is_folder(path))
-		return false;
-	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
-		size_t size = strlen(path), end = strlen(ends[i]);
-		if (size > end && strcmp(path + size - end, ends[i]) == 0 && file_exists(path))
-			return true;
-	}
-	return false;
+	return !file_is_folder(path) && file_exists(path) && text_has_ending(path, ends, sizeof(ends) / sizeof(*ends));
 }
 
 static enum status verify_weights(const char *path, struct finding *out)
@@ -145,8 +139,7 @@ static enum status verify_model(const char *path, struct finding *out)
 	TRY_GOTO(model_create(&model, &names_only, &config, HEADS_PRETRAINING), done);
 	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "weights"), done);
 	TRY_GOTO(model_folder_load(path, model, MISSING_HEADS, slab, NULL), done);
-	size_t length = strlen(source.vocab);
-	if (length > 4 && strcmp(source.vocab + length - 4, ".txt") == 0) {
+	if (text_ends_with(source.vocab, ".txt")) {
 		TRY_GOTO(vocab_read(&vocab, source.vocab), done);
 		if (vocab.count > config.vocab_size)
 			status = error_set(ERR_STATE, "'%s': %d entries for a model of %d", source.vocab, vocab.count,
@@ -168,7 +161,7 @@ static bool shard_prefix(const char *path, char out[PATH_BYTES])
 	char index[PATH_BYTES + 8];
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
 		size_t size = strlen(path), end = strlen(ends[i]);
-		if (size <= end || size >= PATH_BYTES || strcmp(path + size - end, ends[i]) != 0)
+		if (size <= end || size >= PATH_BYTES || !text_ends_with(path, ends[i]))
 			continue;
 		snprintf(out, PATH_BYTES, "%.*s", (int)(size - end), path);
 		snprintf(index, sizeof(index), "%s.idx", out);

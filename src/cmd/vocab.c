@@ -1,5 +1,6 @@
 /* bertc vocab: text files to a WordPiece vocabulary. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
@@ -168,6 +169,26 @@ static void report_result(const struct vocab_options *settings, const struct cor
 	         format_size(b, (double)counts->bytes / seconds));
 }
 
+static int compare_words(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static enum status refuse_repeated(const char *path, const struct name_list *words)
+{
+	char **sorted;
+	enum status status = OK;
+	TRY(memory_new(&sorted, words->count, sizeof(*sorted), "the user's words"));
+	for (int64_t i = 0; i < words->count; i++)
+		sorted[i] = words->names[i];
+	qsort(sorted, (size_t)words->count, sizeof(*sorted), compare_words);
+	for (int64_t i = 1; i < words->count && status == OK; i++)
+		if (strcmp(sorted[i - 1], sorted[i]) == 0)
+			status = error_set(ERR_USAGE, "--user_words '%s': '%.100s' stands there twice", path, sorted[i]);
+	free(sorted);
+	return status;
+}
+
 /* The words of --user_words: lines, white space around them cut, empty ones left out. */
 static enum status read_user_words(const char *path, struct name_list *words)
 {
@@ -181,14 +202,11 @@ static enum status read_user_words(const char *path, struct name_list *words)
 		size_t size = strlen(line);
 		while (size > 0 && (line[size - 1] == ' ' || line[size - 1] == '\t'))
 			line[--size] = 0;
-		for (int64_t i = 0; size > 0 && i < words->count && status == OK; i++)
-			if (strcmp(words->names[i], line) == 0)
-				status = error_set(ERR_USAGE, "--user_words '%s': '%.100s' stands there twice", path, line);
-		if (size > 0 && status == OK)
+		if (size > 0)
 			status = name_list_add(words, line);
 	}
 	buffer_release(&file);
-	return status;
+	return status == OK ? refuse_repeated(path, words) : status;
 }
 
 static enum status run(struct options *options)

@@ -150,12 +150,11 @@ static enum status read_part(FILE *file, const struct file_writer *part, void *o
 static enum status append_part(struct shard_writer *writer, struct file_writer *part, int64_t count, size_t size,
                                int64_t unit)
 {
-	static const int64_t none = 0;
 	union {
 		int32_t lengths[COPY_COUNT];
 		int64_t ends[COPY_COUNT];
 	} values;
-	int64_t offsets[COPY_COUNT], offset = none;
+	int64_t offsets[COPY_COUNT], offset = 0;
 	FILE *file;
 	enum status status = OK;
 	TRY(open_part(part, &file));

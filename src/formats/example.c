@@ -1,61 +1,37 @@
 #include "formats/example.h"
 #include <stdbool.h>
 #include <string.h>
+#include "formats/varint.h"
 
 enum wire { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
-/* A stretch of a message. */
-struct part {
-	const unsigned char *next, *end;
+/* A field of a message: the content of WIRE_BYTES, of all others the value. */
+struct field {
+	uint32_t number; /* never 0 in a message */
+	enum wire wire;
+	struct byte_range content;
+	uint64_t value;
 };
 
-static bool read_varint(struct part *part, uint64_t *out)
-{
-	uint64_t value = 0;
-	for (int shift = 0; shift < 70; shift += 7) {
-		if (part->next == part->end)
-			return false;
-		unsigned char byte = *part->next++;
-		if (shift == 63 && byte > 1)
-			return false;
-		value |= (uint64_t)(byte & 127) << shift;
-		if (byte < 128) {
-			*out = value;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* One field: its number, its type on the wire, and for WIRE_BYTES its content; others are passed over, their value
- * left in *out_value. */
-static bool read_field(struct part *part, uint32_t *out_number, enum wire *out_wire, struct part *out_content,
-		       uint64_t *out_value)
+static bool read_field(struct byte_range *message, struct field *out)
 {
 	uint64_t key, size;
-	if (!read_varint(part, &key) || key >> 3 == 0 || key >> 3 > (1u << 29) - 1)
+	struct byte_range bytes;
+	if (!range_varint(message, &key) || key >> 3 == 0 || key >> 3 > (1u << 29) - 1)
 		return false;
-	*out_number = (uint32_t)(key >> 3);
-	*out_wire = (enum wire)(key & 7);
-	*out_value = 0;
-	*out_content = (struct part){part->next, part->next};
-	switch (*out_wire) {
+	*out = (struct field){.number = (uint32_t)(key >> 3), .wire = (enum wire)(key & 7)};
+	switch (out->wire) {
 	case WIRE_VARINT:
-		return read_varint(part, out_value);
+		return range_varint(message, &out->value);
 	case WIRE_FIXED64:
 	case WIRE_FIXED32:
-		size = *out_wire == WIRE_FIXED64 ? 8 : 4;
-		if ((size_t)(part->end - part->next) < size)
+		size = out->wire == WIRE_FIXED64 ? 8 : 4;
+		if (!range_bytes(message, size, &bytes))
 			return false;
-		memcpy(out_value, part->next, size);
-		part->next += size;
+		memcpy(&out->value, bytes.at, size);
 		return true;
 	case WIRE_BYTES:
-		if (!read_varint(part, &size) || size > (uint64_t)(part->end - part->next))
-			return false;
-		*out_content = (struct part){part->next, part->next + size};
-		part->next += size;
-		return true;
+		return range_varint(message, &size) && range_bytes(message, size, &out->content);
 	}
 	return false;
 }
@@ -65,55 +41,51 @@ static enum status malformed(const unsigned char *message, const unsigned char *
 	return error_set(ERR_DATA, "no well-formed tf.Example (at byte %lld of it)", (long long)(at - message));
 }
 
-static enum status read_feature(const unsigned char *message, struct part part, struct example_feature *feature)
+static enum status read_feature(const unsigned char *message, struct byte_range part, struct example_feature *feature)
 {
-	while (part.next < part.end) {
-		uint32_t number;
-		enum wire wire;
-		struct part content;
-		uint64_t value;
-		const unsigned char *at = part.next;
-		if (!read_field(&part, &number, &wire, &content, &value))
+	struct field field;
+	while (part.at < part.end) {
+		const unsigned char *at = part.at;
+		if (!read_field(&part, &field))
 			return malformed(message, at);
-		if (number < 1 || number > 3)
+		if (field.number > 3)
 			continue;
-		if (wire != WIRE_BYTES)
+		if (field.wire != WIRE_BYTES)
 			return malformed(message, at);
 		/* The last one of a oneof wins. */
-		feature->kind = (enum feature_kind)number;
-		feature->list = content.next;
-		feature->list_size = (size_t)(content.end - content.next);
+		feature->kind = (enum feature_kind)field.number;
+		feature->list = field.content.at;
+		feature->list_size = range_left(&field.content);
 	}
 	return OK;
 }
 
 /* An entry of the map: key = 1, value = 2. */
-static enum status read_entry(const unsigned char *message, struct part part, struct example *out)
+static enum status read_entry(const unsigned char *message, struct byte_range part, struct example *out)
 {
 	if (out->count == EXAMPLE_FEATURES_MAX)
 		return error_set(ERR_DATA, "a tf.Example with more than %d features", EXAMPLE_FEATURES_MAX);
 	struct example_feature *feature = &out->features[out->count++];
+	struct field field;
 	feature->kind = FEATURE_EMPTY;
-	feature->list = part.next; /* empty */
+	feature->list = part.at; /* empty */
 	feature->list_size = 0;
 	feature->name[0] = 0;
-	while (part.next < part.end) {
-		uint32_t number;
-		enum wire wire;
-		struct part content;
-		uint64_t value;
-		const unsigned char *at = part.next;
-		if (!read_field(&part, &number, &wire, &content, &value))
+	while (part.at < part.end) {
+		const unsigned char *at = part.at;
+		if (!read_field(&part, &field))
 			return malformed(message, at);
-		if ((number == 1 || number == 2) && wire != WIRE_BYTES)
+		if (field.number > 2)
+			continue;
+		if (field.wire != WIRE_BYTES)
 			return malformed(message, at);
-		if (number == 1) {
-			size_t size = (size_t)(content.end - content.next);
+		if (field.number == 1) {
+			size_t size = range_left(&field.content);
 			size = size < EXAMPLE_NAME_BYTES - 1 ? size : EXAMPLE_NAME_BYTES - 1;
-			memcpy(feature->name, content.next, size);
+			memcpy(feature->name, field.content.at, size);
 			feature->name[size] = 0;
-		} else if (number == 2) {
-			TRY(read_feature(message, content, feature));
+		} else {
+			TRY(read_feature(message, field.content, feature));
 		}
 	}
 	return OK;
@@ -121,29 +93,26 @@ static enum status read_entry(const unsigned char *message, struct part part, st
 
 enum status example_parse(struct example *out, const unsigned char *message, size_t size)
 {
-	struct part part = {message, message + size};
+	struct byte_range part = {message, message + size};
+	struct field features, entry;
 	out->count = 0;
-	while (part.next < part.end) {
-		uint32_t number;
-		enum wire wire;
-		struct part features, entry;
-		uint64_t value;
-		const unsigned char *at = part.next;
-		if (!read_field(&part, &number, &wire, &features, &value))
+	while (part.at < part.end) {
+		const unsigned char *at = part.at;
+		if (!read_field(&part, &features))
 			return malformed(message, at);
-		if (number != 1)
+		if (features.number != 1)
 			continue;
-		if (wire != WIRE_BYTES)
+		if (features.wire != WIRE_BYTES)
 			return malformed(message, at);
-		while (features.next < features.end) {
-			at = features.next;
-			if (!read_field(&features, &number, &wire, &entry, &value))
+		while (features.content.at < features.content.end) {
+			at = features.content.at;
+			if (!read_field(&features.content, &entry))
 				return malformed(message, at);
-			if (number != 1)
+			if (entry.number != 1)
 				continue;
-			if (wire != WIRE_BYTES)
+			if (entry.wire != WIRE_BYTES)
 				return malformed(message, at);
-			TRY(read_entry(message, entry, out));
+			TRY(read_entry(message, entry.content, out));
 		}
 	}
 	return OK;
@@ -176,16 +145,30 @@ static enum status put_integer(const struct example_feature *feature, uint64_t v
 	return OK;
 }
 
-static enum status packed_integers(const struct example_feature *feature, struct part part, int32_t *out,
+/* The next values of a list, field 1: one by itself, or packed ones as WIRE_BYTES. The number 0 says that there are no
+ * more. */
+static enum status next_values(const struct example_feature *feature, struct byte_range *list, struct field *out)
+{
+	do {
+		*out = (struct field){0};
+		if (list->at == list->end)
+			return OK;
+		if (!read_field(list, out))
+			return bad_list(feature);
+	} while (out->number != 1);
+	return OK;
+}
+
+static enum status packed_integers(const struct example_feature *feature, struct byte_range packed, int32_t *out,
 				   int64_t capacity, int64_t *count)
 {
-	while (part.next < part.end) {
+	while (packed.at < packed.end) {
 		if (*count == capacity)
 			return too_many(feature, capacity);
-		uint64_t value = *part.next;
+		uint64_t value = *packed.at;
 		if (value < 128)
-			part.next++;
-		else if (!read_varint(&part, &value))
+			packed.at++;
+		else if (!range_varint(&packed, &value))
 			return bad_list(feature);
 		TRY(put_integer(feature, value, &out[*count]));
 		++*count;
@@ -196,89 +179,74 @@ static enum status packed_integers(const struct example_feature *feature, struct
 enum status feature_integers(const struct example_feature *feature, int32_t *out, int64_t capacity,
 			     int64_t *out_count)
 {
-	struct part part = {feature->list, feature->list + feature->list_size};
+	struct byte_range list = {feature->list, feature->list + feature->list_size};
+	struct field values;
 	*out_count = 0;
 	if (feature->kind != FEATURE_INTEGERS && feature->kind != FEATURE_EMPTY)
 		return error_set(ERR_DATA, "feature '%s' holds no integers", feature->name);
-	while (part.next < part.end) {
-		uint32_t number;
-		enum wire wire;
-		struct part content;
-		uint64_t value;
-		if (!read_field(&part, &number, &wire, &content, &value))
-			return bad_list(feature);
-		if (number != 1)
-			continue;
-		if (wire == WIRE_BYTES) {
-			TRY(packed_integers(feature, content, out, capacity, out_count));
+	for (;;) {
+		TRY(next_values(feature, &list, &values));
+		if (values.number == 0)
+			return OK;
+		if (values.wire == WIRE_BYTES) {
+			TRY(packed_integers(feature, values.content, out, capacity, out_count));
 			continue;
 		}
-		if (wire != WIRE_VARINT)
+		if (values.wire != WIRE_VARINT)
 			return bad_list(feature);
 		if (*out_count == capacity)
 			return too_many(feature, capacity);
-		TRY(put_integer(feature, value, &out[*out_count]));
+		TRY(put_integer(feature, values.value, &out[*out_count]));
 		++*out_count;
 	}
-	return OK;
 }
 
 enum status feature_floats(const struct example_feature *feature, float *out, int64_t capacity, int64_t *out_count)
 {
-	struct part part = {feature->list, feature->list + feature->list_size};
+	struct byte_range list = {feature->list, feature->list + feature->list_size};
+	struct field values;
 	*out_count = 0;
 	if (feature->kind != FEATURE_FLOATS && feature->kind != FEATURE_EMPTY)
 		return error_set(ERR_DATA, "feature '%s' holds no floats", feature->name);
-	while (part.next < part.end) {
-		uint32_t number;
-		enum wire wire;
-		struct part content;
-		uint64_t value;
-		if (!read_field(&part, &number, &wire, &content, &value))
-			return bad_list(feature);
-		if (number != 1)
-			continue;
-		if (wire == WIRE_FIXED32) {
+	for (;;) {
+		TRY(next_values(feature, &list, &values));
+		if (values.number == 0)
+			return OK;
+		if (values.wire == WIRE_FIXED32) {
 			if (*out_count == capacity)
 				return too_many(feature, capacity);
-			memcpy(&out[(*out_count)++], &value, 4);
+			memcpy(&out[(*out_count)++], &values.value, 4);
 			continue;
 		}
-		size_t size = (size_t)(content.end - content.next);
-		if (wire != WIRE_BYTES || size % 4 != 0)
+		size_t size = range_left(&values.content);
+		if (values.wire != WIRE_BYTES || size % 4 != 0)
 			return bad_list(feature);
 		if (size / 4 > (size_t)(capacity - *out_count))
 			return too_many(feature, capacity);
 		if (size > 0)
-			memcpy(out + *out_count, content.next, size);
+			memcpy(out + *out_count, values.content.at, size);
 		*out_count += (int64_t)(size / 4);
 	}
-	return OK;
 }
 
 enum status feature_count(const struct example_feature *feature, int64_t *out_count)
 {
-	struct part part = {feature->list, feature->list + feature->list_size};
+	struct byte_range list = {feature->list, feature->list + feature->list_size};
+	struct field values;
 	*out_count = 0;
-	while (part.next < part.end) {
-		uint32_t number;
-		enum wire wire;
-		struct part content;
-		uint64_t value;
-		if (!read_field(&part, &number, &wire, &content, &value))
-			return bad_list(feature);
-		if (number != 1)
-			continue;
-		if (wire != WIRE_BYTES || feature->kind == FEATURE_BYTES) {
+	for (;;) {
+		TRY(next_values(feature, &list, &values));
+		if (values.number == 0)
+			return OK;
+		if (values.wire != WIRE_BYTES || feature->kind == FEATURE_BYTES) {
 			++*out_count;
 		} else if (feature->kind == FEATURE_FLOATS) {
-			*out_count += (content.end - content.next) / 4;
+			*out_count += (int64_t)(range_left(&values.content) / 4);
 		} else {
-			for (; content.next < content.end; content.next++)
-				*out_count += *content.next < 128;
+			for (; values.content.at < values.content.end; values.content.at++)
+				*out_count += *values.content.at < 128;
 		}
 	}
-	return OK;
 }
 
 static size_t varint_size(uint64_t value)

@@ -8,17 +8,12 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/text.h"
 
 bool unpack_is_archive(const char *path)
 {
 	static const char *const ends[] = {".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst"};
-	size_t size = strlen(path);
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-		size_t end = strlen(ends[i]);
-		if (size > end && strcmp(path + size - end, ends[i]) == 0)
-			return true;
-	}
-	return false;
+	return text_has_ending(path, ends, sizeof ends / sizeof *ends);
 }
 
 static enum status damaged(const char *path, struct archive *archive)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
+#include "base/text.h"
 #include "formats/safetensors.h"
 #include "formats/tf_bundle.h"
 #include "formats/torch_file.h"
@@ -27,12 +28,6 @@ const char *weights_format_name(enum weights_format format)
 	        [WEIGHTS_TENSORFLOW] = "TensorFlow checkpoint",
 	};
 	return names[format];
-}
-
-static bool ends_with(const char *text, const char *suffix)
-{
-	size_t size = strlen(text), suffix_size = strlen(suffix);
-	return size >= suffix_size && strcmp(text + size - suffix_size, suffix) == 0;
 }
 
 /* --- One file --- */
@@ -99,12 +94,12 @@ static enum status file_format(const char *path, enum weights_format *out)
 {
 	struct file_map map;
 	*out = WEIGHTS_TENSORFLOW;
-	if (ends_with(path, ".index"))
+	if (text_ends_with(path, ".index"))
 		return OK;
 	TRY(file_map_open(&map, path));
 	enum status status = OK;
 	*out = torch_file_is(map.data, map.size) ? WEIGHTS_TORCH : WEIGHTS_SAFETENSORS;
-	if (*out == WEIGHTS_SAFETENSORS && !ends_with(path, ".safetensors") &&
+	if (*out == WEIGHTS_SAFETENSORS && !text_ends_with(path, ".safetensors") &&
 	    (map.size < 9 || map.data[8] != '{')) {
 		status = error_set(ERR_DATA, "'%s': neither safetensors nor a file of torch.save", path);
 		error_hint("weights are read from safetensors, PyTorch's .bin and .pt, and TensorFlow "
@@ -183,7 +178,7 @@ static enum status add_named_part(struct weights_file *file, const char *index, 
 		return OK;
 	if (!file_exists(path))
 		return error_set(ERR_USAGE, "'%s': this file, which '%s' names, is missing", path, index);
-	if (file->part_count == PART_LIMIT || ends_with(path, ".index"))
+	if (file->part_count == PART_LIMIT || text_ends_with(path, ".index"))
 		return error_set(ERR_DATA, "'%s': more than %d files, or an index of an index", index,
 		                 PART_LIMIT);
 	return add_part(file, path);
@@ -212,7 +207,7 @@ static enum status check_map(const struct weights_file *file, const char *index,
 {
 	for (const struct json *name = map->first_child; name; name = name->next) {
 		const struct stored_tensor *tensor = weights_file_tensor(file, name->key);
-		if (!tensor || !ends_with(tensor->path, name->text))
+		if (!tensor || !text_ends_with(tensor->path, name->text))
 			return error_set(ERR_DATA, "'%s': tensor '%.200s' is not in '%s'", index, name->key,
 			                 name->text);
 	}
@@ -246,7 +241,7 @@ enum status weights_file_open(struct weights_file *out, const char *path)
 	enum status status;
 	*out = (struct weights_file){0};
 	TRY(weights_file_find(path, found));
-	if (ends_with(found, ".index.json"))
+	if (text_ends_with(found, ".index.json"))
 		TRY_GOTO(open_index(out, found), fail);
 	else
 		TRY_GOTO(add_part(out, found), fail);

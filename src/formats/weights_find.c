@@ -1,6 +1,7 @@
 /* Where the weights of a folder or prefix lie. */
 #include <stdio.h>
 #include <string.h>
+#include "base/text.h"
 #include "formats/weights_file.h"
 
 /* Names that programs give the weights of a folder; the first that is there counts. */
@@ -19,15 +20,9 @@ static const char *const no_weights[] = {"optimizer.pt",         "scheduler.pt",
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define CHECKPOINT_FILE_LIMIT ((size_t)1 << 20)
 
-static bool ends_with(const char *text, const char *suffix)
-{
-	size_t size = strlen(text), suffix_size = strlen(suffix);
-	return size >= suffix_size && strcmp(text + size - suffix_size, suffix) == 0;
-}
-
 static bool may_be_weights(const char *name, const char *suffix)
 {
-	if (!ends_with(name, suffix) || name[0] == '.')
+	if (!text_ends_with(name, suffix) || name[0] == '.')
 		return false;
 	for (size_t i = 0; i < COUNT(no_weights); i++)
 		if (strcmp(name, no_weights[i]) == 0)
@@ -119,7 +114,7 @@ static void index_of(const char *path, char out[PATH_BYTES])
 		data = next;
 	if (data)
 		end = data;
-	else if (ends_with(path, ".meta"))
+	else if (text_ends_with(path, ".meta"))
 		end -= strlen(".meta");
 	if (snprintf(out, PATH_BYTES, "%.*s.index", (int)(end - path), path) >= PATH_BYTES)
 		out[0] = 0;

@@ -1,5 +1,6 @@
 #include <stdio.h>
 #include <string.h>
+#include "base/text.h"
 #include "model/weight_names.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -113,12 +114,6 @@ static bool starts_with(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-static bool ends_with(const char *text, const char *suffix)
-{
-	size_t size = strlen(text), suffix_size = strlen(suffix);
-	return size >= suffix_size && strcmp(text + size - suffix_size, suffix) == 0;
-}
-
 /* Takes what wraps the model off the front of a name. */
 static const char *unwrapped(const char *name)
 {
@@ -161,7 +156,7 @@ static void from_google(const char *stored, struct tensor_name *out)
 	static const char layer_prefix[] = "bert/encoder/layer_";
 	char name[sizeof(out->name)], prefix[64];
 	with_bert(name, sizeof(name), stored, '/');
-	if (ends_with(name, ":0"))
+	if (text_ends_with(name, ":0"))
 		name[strlen(name) - 2] = 0;
 	const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
 	if (is_among(last, bookkeeping_parts, COUNT(bookkeeping_parts)))
@@ -212,7 +207,7 @@ struct tensor_name tensor_name_from(const char *stored)
 	for (size_t i = 0; i < COUNT(spellings); i++)
 		respell(out.name, sizeof(out.name), spellings[i].other, spellings[i].ours);
 	for (size_t i = 0; i < COUNT(buffers); i++)
-		if (ends_with(out.name, buffers[i]))
+		if (text_ends_with(out.name, buffers[i]))
 			out.meaning = MEANS_BUFFER;
 	return out;
 }

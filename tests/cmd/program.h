@@ -10,7 +10,7 @@
 static struct buffer program_output, program_errors;
 
 /* Runs "bertc <arguments>" (a printf format; %s of paths without spaces) and returns its exit status, 128 + n for a
- * signal. Output and errors are left in the buffers. */
+ * signal. Output and errors are left in the buffers; standard input is empty unless the arguments redirect it. */
 static inline int program(const char *format, ...) PRINTF_LIKE(1, 2);
 static inline int program(const char *format, ...)
 {
@@ -23,7 +23,7 @@ static inline int program(const char *format, ...)
 	char output[128], errors[128];
 	snprintf(output, sizeof output, "%s/output", test_folder);
 	snprintf(errors, sizeof errors, "%s/errors", test_folder);
-	snprintf(command, sizeof command, "%s %s >%s 2>%s </dev/null", bertc ? bertc : "build/bertc", arguments, output,
+	snprintf(command, sizeof command, "%s </dev/null %s >%s 2>%s", bertc ? bertc : "build/bertc", arguments, output,
 	         errors);
 	int status = system(command);
 	buffer_clear(&program_output);
@@ -41,6 +41,14 @@ static inline int program(const char *format, ...)
 			fail_msg("exit status %d, expected %d and '%s':\n%s", got_, expected, part,          \
 			         buffer_string(&program_errors));                                            \
 	} while (0)
+
+/* Group teardown: the test folder goes, and what the last run printed. */
+static inline int program_teardown(void **state)
+{
+	buffer_release(&program_output);
+	buffer_release(&program_errors);
+	return test_folder_drop(state);
+}
 
 static inline void assert_same_file(const char *a, const char *b)
 {

@@ -20,9 +20,7 @@ static inline int rank_faults_setup(void **state)
 static inline int rank_faults_teardown(void **state)
 {
 	unsetenv("BERTC_RANK_FAULT");
-	buffer_release(&program_output);
-	buffer_release(&program_errors);
-	return test_folder_drop(state);
+	return program_teardown(state);
 }
 
 /* Runs with a fault (NULL: none); the exit status, seconds into *out_seconds if not NULL. */

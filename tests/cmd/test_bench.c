@@ -79,5 +79,5 @@ int main(void)
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_refused),
 	};
-	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+	return cmocka_run_group_tests(tests, test_folder_make, program_teardown);
 }

@@ -145,5 +145,5 @@ int main(void)
 		cmocka_unit_test(test_runs),
 		cmocka_unit_test(test_what_cannot_be_compared),
 	};
-	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+	return cmocka_run_group_tests(tests, test_folder_make, program_teardown);
 }

@@ -242,5 +242,5 @@ int main(void)
 	        cmocka_unit_test(test_damage),         cmocka_unit_test(test_refused),
 	        cmocka_unit_test(test_other_commands),
 	};
-	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
+	return cmocka_run_group_tests(tests, set_up, program_teardown);
 }

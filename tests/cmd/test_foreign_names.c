@@ -140,13 +140,6 @@ static int setup(void **state)
 	return file_write(test_path("vocab.txt"), vocab, sizeof vocab - 1) == OK ? 0 : -1;
 }
 
-static int teardown(void **state)
-{
-	buffer_release(&program_output);
-	buffer_release(&program_errors);
-	return test_folder_drop(state);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,5 +147,5 @@ int main(void)
 	        cmocka_unit_test(no_row_is_dead_and_each_says_why),
 	        cmocka_unit_test(command_lines_of_others),
 	};
-	return cmocka_run_group_tests_name("names from other programs", tests, setup, teardown);
+	return cmocka_run_group_tests_name("names from other programs", tests, setup, program_teardown);
 }

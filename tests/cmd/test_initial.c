@@ -143,5 +143,5 @@ int main(void)
 	        cmocka_unit_test(another_vocabulary_on_request), cmocka_unit_test(more_positions_on_request),
 	        cmocka_unit_test(others_are_looked_into),
 	};
-	return cmocka_run_group_tests(tests, setup, test_folder_drop);
+	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -182,5 +182,5 @@ int main(void)
 		cmocka_unit_test(test_deterministic), cmocka_unit_test(test_outputs), cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_bad_input),     cmocka_unit_test(test_training),
 	};
-	return cmocka_run_group_tests(tests, make_text, test_folder_drop);
+	return cmocka_run_group_tests(tests, make_text, program_teardown);
 }

@@ -48,13 +48,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	buffer_release(&program_output);
-	buffer_release(&program_errors);
-	return test_folder_drop(state);
-}
-
 /* A run of the list of phases into test_folder/<out>. */
 #define LISTED(out, more)                                                                                    \
 	"pretrain --config %s --corpus %s --model %s --out %s/" out " " more, phases, corpus, config, test_folder
@@ -393,5 +386,5 @@ int main(void)
 	        cmocka_unit_test(the_folder_knows_its_text),
 	        cmocka_unit_test(static_instances_of_each_phase),
 	};
-	return cmocka_run_group_tests_name("phases", tests, setup, teardown);
+	return cmocka_run_group_tests_name("phases", tests, setup, program_teardown);
 }

@@ -199,5 +199,5 @@ int main(void)
 		cmocka_unit_test(test_recipe),  cmocka_unit_test(test_device_rate), cmocka_unit_test(test_within), cmocka_unit_test(test_batch_of_each),
 		cmocka_unit_test(test_memory_of_pretrain), cmocka_unit_test(test_profile), cmocka_unit_test(test_refused),
 	};
-	return cmocka_run_group_tests(tests, setup, test_folder_drop);
+	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -171,6 +171,8 @@ static void test_what_does_not_fit(void **state)
 	assert_program(2, "0..1", RUN("new2", "--learning_rate 7"));
 	assert_program(2, "positions", RUN("new3", "--max_seq_length 128"));
 	assert_program(2, "--out", "pretrain --corpus %s", corpus);
+	assert_program(2, "more than one of", "pretrain --corpus %s --data x --out %s/new6", corpus, test_folder);
+	assert_false(file_exists(test_path("new6")));
 	assert_program(2, "tiny", "pretrain --corpus %s --model huge --out %s/new4", corpus, test_folder);
 	/* Data made for other settings, without a checkpoint, are made again, not silently used. */
 	assert_program(0, "memory plan", RUN("planned", "--plan"));
@@ -290,6 +292,10 @@ static void test_evaluate_fill_inspect(void **state)
 	assert_int_equal(blanks->first_child->child_count, 3);
 	json_release(&document);
 	assert_program(2, "[MASK]", "fill --model %s/whole 'no blank here'", test_folder);
+	/* Texts from a file with Windows' line ends, an empty line and no line end at its end. */
+	assert_ok(file_write(test_path("blanks.txt"), "a [MASK].\r\n\r\nthe [MASK] sees", 28));
+	assert_int_equal(program("fill --model %s/whole --top_k 1 - <%s", test_folder, test_path("blanks.txt")), 0);
+	assert_null(strchr(buffer_string(&program_output), '\r'));
 
 	static const char *const paths[] = {"whole", "whole/checkpoint-8", "whole/final", "whole/final/model.safetensors",
 	                                    "whole/data/train", "whole/data/train.idx", "whole/data/vocab.txt",
@@ -303,13 +309,6 @@ static void test_evaluate_fill_inspect(void **state)
 		assert_true(program_output.size > 0);
 	}
 	assert_program(3, "nothing that bertc writes", "inspect %s", "README.md");
-}
-
-static int teardown(void **state)
-{
-	buffer_release(&program_output);
-	buffer_release(&program_errors);
-	return test_folder_drop(state);
 }
 
 int main(void)
@@ -330,5 +329,5 @@ int main(void)
 		cmocka_unit_test(test_two_runs_one_folder),
 		cmocka_unit_test(test_evaluate_fill_inspect),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -98,5 +98,5 @@ int main(void)
 		cmocka_unit_test(test_schedules),
 		cmocka_unit_test(test_refused),
 	};
-	return cmocka_run_group_tests(tests, setup, test_folder_drop);
+	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

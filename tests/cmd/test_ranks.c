@@ -8,13 +8,6 @@ static int setup(void **state)
 	return small_run_make(state, 6);
 }
 
-static int teardown(void **state)
-{
-	buffer_release(&program_output);
-	buffer_release(&program_errors);
-	return test_folder_drop(state);
-}
-
 #define SETTINGS                                                                                             \
 	"--vocab_size 80 --precision fp32 --threads 1 --max_seq_length 24 --micro_batch_tokens 128 --num_train_steps 8 "     \
 	"--log_steps 1 --eval_steps 4 --save_checkpoints_steps 4 --learning_rate 5e-3 --no_progress"
@@ -164,5 +157,5 @@ int main(void)
 	        cmocka_unit_test(ranks_that_differ_do_not_begin),
 	        cmocka_unit_test(a_plan_counts_ranks),
 	};
-	return cmocka_run_group_tests_name("cmd/ranks", tests, setup, teardown);
+	return cmocka_run_group_tests_name("cmd/ranks", tests, setup, program_teardown);
 }

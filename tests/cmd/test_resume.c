@@ -241,13 +241,6 @@ static void test_loss_scale_changes_nothing_else(void **state)
 	assert_same_course("reference", 2e-4);
 }
 
-static int teardown(void **state)
-{
-	buffer_release(&program_output);
-	buffer_release(&program_errors);
-	return test_folder_drop(state);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,5 +256,5 @@ int main(void)
 		cmocka_unit_test(test_time_limit),
 		cmocka_unit_test(test_loss_scale_changes_nothing_else),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

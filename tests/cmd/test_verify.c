@@ -129,13 +129,6 @@ static void what_cannot_be_verified(void **state)
 	assert_program(2, "nothing that bertc can verify", "verify %s/corpus.txt", test_folder);
 }
 
-static int teardown(void **state)
-{
-	buffer_release(&program_output);
-	buffer_release(&program_errors);
-	return test_folder_drop(state);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,5 +137,5 @@ int main(void)
 	        cmocka_unit_test(folders_without_checksums),
 	        cmocka_unit_test(what_cannot_be_verified),
 	};
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -8,9 +8,14 @@
 #include "check.h"
 #include "operations.h"
 
-struct operation_run {
+/* What a test program computes in, one after the other. */
+struct arithmetic {
 	enum dtype dtype;
 	bool tf32;
+};
+
+struct operation_run {
+	struct arithmetic in;
 	const char *const *lines;
 	int count;
 	void (*before)(int number); /* each case, or NULL */
@@ -36,8 +41,8 @@ static inline void run_operations(const struct operation_run *run)
 	struct backend *ref = open_backend("ref", DTYPE_F64, 0, &ref_pool), *be;
 	or_abort(pool_create(&pool, 1));
 	or_abort(backend_open(&be, &(struct backend_settings){
-					   .device = "cuda", .dtype = run->dtype, .tf32 = run->tf32, .pool = pool}));
-	struct checker k = {.backend = be, .tf32 = run->tf32};
+					   .device = "cuda", .dtype = run->in.dtype, .tf32 = run->in.tf32, .pool = pool}));
+	struct checker k = {.backend = be, .tf32 = run->in.tf32};
 	struct replica replica;
 	open_reference_replica(ref, &replica);
 	const char *only = getenv("BERTC_TEST_CASES");
@@ -45,9 +50,9 @@ static inline void run_operations(const struct operation_run *run)
 	for (int i = 0; i < run->count; i++) {
 		struct test_case c;
 		if ((only && strncmp(run->lines[i], only, strlen(only)) != 0) ||
-		    leaves_range(run->lines[i], run->dtype) || has_ties(run->lines[i], run->tf32))
+		    leaves_range(run->lines[i], run->in.dtype) || has_ties(run->lines[i], run->in.tf32))
 			continue;
-		case_create(&c, run->lines[i], run->dtype, &replica);
+		case_create(&c, run->lines[i], run->in.dtype, &replica);
 		case_expect(&c, ref);
 		if (run->before)
 			run->before(i);
@@ -55,7 +60,7 @@ static inline void run_operations(const struct operation_run *run)
 		case_release(&c);
 		done++;
 	}
-	print_margins(&k, run->tf32 ? "tf32" : dtype_names[run->dtype]);
+	print_margins(&k, run->in.tf32 ? "tf32" : dtype_names[run->in.dtype]);
 	ref->functions->replica_release(&replica);
 	backend_close(be);
 	backend_close(ref);
@@ -63,6 +68,21 @@ static inline void run_operations(const struct operation_run *run)
 	pool_free(ref_pool);
 	assert_int_equal(k.failures, 0);
 	assert_true(done > 0);
+}
+
+/* All of a test program: `test` once for each arithmetic, to which *state points. */
+static inline int run_each_arithmetic(CMUnitTestFunction test)
+{
+	static struct arithmetic f32 = {DTYPE_F32, false}, tf32 = {DTYPE_F32, true}, bf16 = {DTYPE_BF16, false},
+				 f16 = {DTYPE_F16, false};
+	const struct CMUnitTest tests[] = {
+		{"f32", test, NULL, NULL, &f32},
+		{"tf32", test, NULL, NULL, &tf32},
+		{"bf16", test, NULL, NULL, &bf16},
+		{"f16", test, NULL, NULL, &f16},
+	};
+	setenv("BERTC_CACHE", "", 1); /* no file */
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
 
 #endif

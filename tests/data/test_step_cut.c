@@ -1,31 +1,9 @@
 /* A step cut among ranks: every instance is used once whatever the cut, shares have the same work, and everybody knows the
  * whole of it. */
 #include "data/step_cut.h"
-#include "instances_test.h"
+#include "steps_test.h"
 
 #define MOST 400
-
-static struct corpus_map map;
-static struct shard shard;
-static struct instances *instances;
-
-static int open_all(void **state)
-{
-	struct instance_settings settings = usual_settings();
-	if (test_folder_make(state) != 0)
-		return -1;
-	write_traced_shard(test_path("s"), 21, 60, 12, 25, 0, 60, &map);
-	assert_ok(shard_open(&shard, test_path("s")));
-	assert_ok(instances_open(&instances, &shard, 1, &settings));
-	return 0;
-}
-
-static int close_all(void **state)
-{
-	instances_close(instances);
-	shard_close(&shard);
-	return test_folder_drop(state);
-}
 
 static int32_t random_length(struct rng *rng, int kind, int32_t longest)
 {

@@ -1,29 +1,7 @@
 /* A step holds the instances of its samples whatever its cut, and is the same whenever it is read. */
 #include <malloc.h>
 #include <unistd.h>
-#include "instances_test.h"
-
-static struct corpus_map map;
-static struct shard shard;
-static struct instances *instances;
-
-static int open_all(void **state)
-{
-	struct instance_settings settings = usual_settings();
-	if (test_folder_make(state) != 0)
-		return -1;
-	write_traced_shard(test_path("s"), 21, 60, 12, 25, 0, 60, &map);
-	assert_ok(shard_open(&shard, test_path("s")));
-	assert_ok(instances_open(&instances, &shard, 1, &settings));
-	return 0;
-}
-
-static int close_all(void **state)
-{
-	instances_close(instances);
-	shard_close(&shard);
-	return test_folder_drop(state);
-}
+#include "steps_test.h"
 
 static struct step_settings usual_step(int64_t batch_size, int32_t accumulation_steps, int64_t token_limit)
 {

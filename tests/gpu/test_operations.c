@@ -16,48 +16,16 @@ static const char *const large_lines[] = {
 	"vocab_xent P=150 V=30522 H=1024",
 };
 
-static void test_dtype(enum dtype dtype, bool tf32)
+static void test_operations(void **state)
 {
-	run_operations(&(struct operation_run){.dtype = dtype, .tf32 = tf32, .lines = case_lines, .count = CASE_COUNT});
+	struct arithmetic in = *(struct arithmetic *)*state;
+	run_operations(&(struct operation_run){.in = in, .lines = case_lines, .count = CASE_COUNT});
 	if (!getenv("BERTC_TEST_CASES"))
-		run_operations(&(struct operation_run){.dtype = dtype,
-						       .tf32 = tf32,
-						       .lines = large_lines,
-						       .count = sizeof(large_lines) / sizeof(large_lines[0])});
-}
-
-static void test_f32(void **state)
-{
-	(void)state;
-	test_dtype(DTYPE_F32, false);
-}
-
-static void test_tf32(void **state)
-{
-	(void)state;
-	test_dtype(DTYPE_F32, true);
-}
-
-static void test_bf16(void **state)
-{
-	(void)state;
-	test_dtype(DTYPE_BF16, false);
-}
-
-static void test_f16(void **state)
-{
-	(void)state;
-	test_dtype(DTYPE_F16, false);
+		run_operations(&(struct operation_run){
+			.in = in, .lines = large_lines, .count = sizeof(large_lines) / sizeof(large_lines[0])});
 }
 
 int main(void)
 {
-	setenv("BERTC_CACHE", "", 1); /* no file */
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_f32),
-		cmocka_unit_test(test_tf32),
-		cmocka_unit_test(test_bf16),
-		cmocka_unit_test(test_f16),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return run_each_arithmetic(test_operations);
 }

@@ -39,13 +39,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	buffer_release(&program_output);
-	buffer_release(&program_errors);
-	return test_folder_drop(state);
-}
-
 /* The published settings: of the run, and of each phase. */
 static const struct {
 	const char *recipe, *section, *line;
@@ -164,5 +157,5 @@ int main(void)
 	        cmocka_unit_test(settings_are_the_published_ones),
 	        cmocka_unit_test(each_trains_both_phases),
 	};
-	return cmocka_run_group_tests_name("recipes", tests, setup, teardown);
+	return cmocka_run_group_tests_name("recipes", tests, setup, program_teardown);
 }
