@@ -1,11 +1,12 @@
-"""One recipe in bf16 and in fp32, several seeds each (initial weights, order, masks, dropout): is the difference of the
-precisions within that of the seeds, and how much faster is bf16?
+"""One recipe in several precisions, several seeds each (initial weights, order, masks, dropout): is the difference of the
+precisions within that of the seeds, and how much faster is one than the other?
 
     python bench/precision.py --data PREFIX [--eval_data PREFIX] --vocab_file V --work FOLDER [--model tiny] [--steps 1000] [--batch 32]
                               [--length 128] [--seeds 1,2,3] [--learning_rate 1e-3] [--threads 1]
+                              [--precisions bf16,fp32] [--device cpu]
 
-Runs that are in FOLDER already are not made again. Prints held-out losses and accuracies as mean and standard deviation over
-seeds at each evaluation, the difference of the means beside its standard error, and processor time of training.
+The last of the precisions is what the others are compared with (fp8,bf16,fp32). Runs that are in FOLDER already are not made again. Prints held-out losses and accuracies as mean and standard deviation over
+seeds at each evaluation, the mean difference of runs of one seed beside its standard error, and processor time of training.
 """
 import argparse
 import json
@@ -28,6 +29,7 @@ p.add_argument("--learning_rate", default="1e-3")
 p.add_argument("--seeds", default="1,2,3")
 p.add_argument("--precisions", default="bf16,fp32")
 p.add_argument("--threads", default="1")
+p.add_argument("--device", default="cpu")
 p.add_argument("--bertc", default="build/bertc")
 a = p.parse_args()
 names = ("mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy")
@@ -43,8 +45,8 @@ def train(precision, seed):
             [a.bertc, "pretrain", "--data", a.data, "--vocab_file", a.vocab_file, "--model", a.model, "--out", out,
              "--fresh", "--num_train_steps", str(a.steps), "--num_warmup_steps", str(a.steps // 10), "--learning_rate",
              a.learning_rate, "--train_batch_size", str(a.batch), "--max_seq_length", str(a.length), "--eval_steps",
-             str(a.steps // 4), "--eval_instances", "0", "--save_checkpoints_steps", "0", "--precision", precision,
-             "--seed", seed, "--threads", a.threads, *(["--eval_data", a.eval_data] if a.eval_data else [])], capture_output=True, text=True)
+             str(a.steps // 4), "--eval_instances", "0", "--save_checkpoints_steps", "0", "--device", a.device, "--precision",
+             precision, "--seed", seed, "--threads", a.threads, *(["--eval_data", a.eval_data] if a.eval_data else [])], capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(done.stderr[-2000:])
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -60,17 +62,21 @@ def train(precision, seed):
 seeds = a.seeds.split(",")
 os.makedirs(a.work, exist_ok=True)
 runs = {(precision, seed): train(precision, seed) for seed in seeds for precision in a.precisions.split(",")}
-if a.precisions != "bf16,fp32" or len(seeds) < 2:
+precisions = a.precisions.split(",")
+others, last = precisions[:-1], precisions[-1]
+if not others or len(seeds) < 2:
     sys.exit()
 print(f"{a.model}, S={a.length}, {a.batch} instances a step, {a.steps} steps, rate {a.learning_rate}, {len(seeds)} seeds")
-for step in sorted(runs["bf16", seeds[0]][0]):
+for step in sorted(runs[last, seeds[0]][0]):
     for name in names:
-        values = {precision: [runs[precision, seed][0][step][f"eval_{name}"] for seed in seeds]
-                  for precision in ("bf16", "fp32")}
-        mean = {precision: statistics.mean(v) for precision, v in values.items()}
-        deviation = {precision: statistics.stdev(v) for precision, v in values.items()}
-        error = (sum(d * d for d in deviation.values()) / len(seeds)) ** 0.5
-        print(f"step {step:5} {name:13} bf16 {mean['bf16']:.4f} +- {deviation['bf16']:.4f}   fp32 {mean['fp32']:.4f} +- "
-              f"{deviation['fp32']:.4f}   difference {mean['bf16'] - mean['fp32']:+.4f}, standard error {error:.4f}")
-seconds = {precision: statistics.mean(runs[precision, seed][1] for seed in seeds) for precision in ("bf16", "fp32")}
-print(f"processor seconds of a run: bf16 {seconds['bf16']:.0f}, fp32 {seconds['fp32']:.0f}: {seconds['fp32'] / seconds['bf16']:.2f} x")
+        values = {precision: [runs[precision, seed][0][step][f"eval_{name}"] for seed in seeds] for precision in precisions}
+        line = f"step {step:5} {name:13}"
+        for precision, v in values.items():
+            line += f" {precision} {statistics.mean(v):.4f} +- {statistics.stdev(v):.4f}  "
+        for precision in others:
+            differences = [x - y for x, y in zip(values[precision], values[last])]
+            line += (f" {precision} - {last} {statistics.mean(differences):+.4f}, standard error "
+                     f"{statistics.stdev(differences) / len(seeds) ** 0.5:.4f}  ")
+        print(line.rstrip())
+seconds = {precision: statistics.mean(runs[precision, seed][1] for seed in seeds) for precision in precisions}
+print("processor seconds of a run: " + ", ".join(f"{precision} {seconds[precision]:.0f}" for precision in precisions))

@@ -8,7 +8,7 @@
 #include "backend/ref/ref.h"
 #include "base/memory.h"
 
-const char *const dtype_names[DTYPE_COUNT] = {"f64", "f32", "bf16", "f16"};
+const char *const dtype_names[DTYPE_COUNT] = {"f64", "f32", "bf16", "f16", "e4m3", "e5m2"};
 
 static enum dtype ref_best_dtype(void)
 {

@@ -2,7 +2,7 @@
  *
  *   ref   float64, plain loops: the definition of every operation
  *   cpu   oneDNN and our fused loops; fp32 and bf16
- *   cuda  cuBLASLt and our own kernels; bf16, fp16, fp32 and TF32 (make CUDA=1)
+ *   cuda  cuBLASLt and our own kernels; FP8, bf16, fp16, fp32 and TF32 (make CUDA=1)
  *
  * A back end knows no model. Model code calls the wrappers in ops.h, which check shapes and types once and then
  * dispatch.
@@ -45,6 +45,7 @@ struct accumulators {
 enum weight_use {
 	WEIGHT_VECTOR,    /* bias, gamma, beta: (1, n) */
 	WEIGHT_LINEAR,    /* (O, I): y = x w', dx = dy w */
+	WEIGHT_HEAD,      /* the same, but of a head: never in FP8 */
 	WEIGHT_TABLE,     /* (rows, H): looked up */
 	WEIGHT_TIED,      /* (V, H): looked up, and multiplied as the output layer */
 };
@@ -82,6 +83,7 @@ struct backend_settings {
 	const char *device;    /* "cpu", "cuda" or "ref" */
 	enum dtype dtype;      /* of activations: F32 or BF16 on cpu, F16 too on cuda; ref always computes in F64 */
 	bool tf32;             /* cuda, F32: products in TF32 */
+	bool fp8;              /* with BF16: linear layers multiply in FP8 (cuda), or as if they did (cpu, ref) */
 	struct pool *pool;     /* borrowed */
 };
 
@@ -119,11 +121,12 @@ struct backend_functions {
 
 struct backend {
 	const char *name;                 /* "cpu" */
-	const char *description;          /* "oneDNN 2.6.3, AMX, 2 threads" for the settings table */
+	const char *description;          /* "oneDNN 2.6.3, AMX bf16, 2 threads" for the settings table */
 	const char *numerics;             /* what its bits depend on: "oneDNN 2.6.3, AMX bf16"; not on threads */
 	bool queues;                      /* operations return before they are done */
 	enum dtype dtype;                 /* of activations */
 	enum dtype master_dtype;          /* of master weights, gradients, moments: F32, or F64 on ref */
+	bool fp8;                         /* products with weights that weight_in_fp8() names are in FP8 */
 	const struct backend_functions *functions;
 	const struct operations *operations;
 	/* Elements that an update had best take at a time, if weights allow: what caches hold, or all of a model, where a
@@ -132,6 +135,16 @@ struct backend {
 	struct pool *pool;
 	void *state;
 };
+
+/* FP8's products need rows of whole 16 bytes. */
+#define FP8_MULTIPLE 16
+/* Whether the products with a weight have both their operands rounded to FP8 (fp8.h): x and w to E4M3, dy to E5M2. Sums,
+ * biases, gradients of biases and all that follows a product are as they are without. */
+static inline bool weight_in_fp8(const struct backend *be, const struct weight *weight)
+{
+	return be->fp8 && weight->use == WEIGHT_LINEAR && weight->master.rows % FP8_MULTIPLE == 0 &&
+	       weight->master.columns % FP8_MULTIPLE == 0;
+}
 
 /* "cpu", "cuda", "ref". An unknown or not built device, or a precision that this machine cannot do, is ERR_USAGE with what
  * to do. */

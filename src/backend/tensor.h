@@ -5,13 +5,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum dtype { DTYPE_F64, DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_COUNT };
+/* E4M3 and E5M2 are the two forms of FP8 (fp8.h): of operands that a back end makes for its products, never of a tensor. */
+enum dtype { DTYPE_F64, DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_E4M3, DTYPE_E5M2, DTYPE_COUNT };
 
 static inline size_t dtype_bytes(enum dtype dtype)
 {
-	return dtype == DTYPE_F64 ? 8 : dtype == DTYPE_F32 ? 4 : 2;
+	return dtype == DTYPE_F64 ? 8 : dtype == DTYPE_F32 ? 4 : dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2 ? 1 : 2;
 }
-extern const char *const dtype_names[DTYPE_COUNT]; /* "f64" "f32" "bf16" "f16" */
+extern const char *const dtype_names[DTYPE_COUNT]; /* "f64" "f32" "bf16" "f16" "e4m3" "e5m2" */
 
 /* A row-major matrix (rows, columns), rows contiguous; a vector has rows == 1. Blocks are allocated for a capacity
  * rounded up to ROW_MULTIPLE rows: an operation may write the tail rows up to the next multiple, whose content

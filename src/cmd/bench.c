@@ -417,7 +417,7 @@ static void print_json(const struct bench *bench, double gemm)
 	json_put_string(&writer, "model", bench->settings->model);
 	json_put_string(&writer, "device", bench->backend->description);
 	json_put_integer(&writer, "threads", pool_threads(bench->backend->pool));
-	json_put_string(&writer, "precision", dtype_names[bench->backend->dtype]);
+	json_put_string(&writer, "precision", bench->backend->fp8 ? "fp8" : dtype_names[bench->backend->dtype]);
 	json_put_string(&writer, "clock", bench->settings->clock);
 	json_put_integer(&writer, "rounds", bench->settings->steps);
 	json_put_integer(&writer, "sequences", bench->batch.sequence_count);

@@ -18,8 +18,11 @@ enum status device_open(const struct device_settings *settings, struct pool **po
 	if (!precision)
 		backend.dtype = backend_best_dtype(backend.device);
 	else
-		backend.dtype = strcmp(precision, "bf16") == 0 ? DTYPE_BF16 : strcmp(precision, "fp16") == 0 ? DTYPE_F16 : DTYPE_F32;
+		backend.dtype = strcmp(precision, "bf16") == 0 || strcmp(precision, "fp8") == 0 ? DTYPE_BF16
+				: strcmp(precision, "fp16") == 0				? DTYPE_F16
+												: DTYPE_F32;
 	backend.tf32 = precision && strcmp(precision, "tf32") == 0;
+	backend.fp8 = precision && strcmp(precision, "fp8") == 0;
 	enum status status = backend_open(be, &backend);
 	if (status != OK) {
 		pool_free(*pool);

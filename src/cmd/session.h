@@ -27,11 +27,12 @@ struct device_settings {
 	{.name = "precision",                                                                                \
 	 .type = OPTION_CHOICE,                                                                              \
 	 .field = offsetof(settings, member.precision),                                                      \
-	 .range = "fp32|tf32|bf16|fp16",                                                                     \
+	 .range = "fp32|tf32|bf16|fp16|fp8",                                                                 \
 	 .role = ROLE_RUN,                                                                                   \
 	 .value_name = "TYPE",                                                                               \
 	 .fallback_text = "bf16 where the device has it, else fp32 (fp16 on older GPUs)",                    \
-	 .help = "type of activations and matrix products; tf32 and fp16 on GPUs only; masters are always fp32"}, \
+	 .help = "type of activations and matrix products; tf32 and fp16 on GPUs only; fp8: products of the encoder's "   \
+		 "linear layers in FP8, all else bf16 (on CPUs a slower simulation); masters are always fp32"},              \
 	THREADS_OPTION(offsetof(settings, member.threads))
 
 MUST_USE enum status device_open(const struct device_settings *settings, struct pool **pool, struct backend **be);

@@ -73,18 +73,18 @@ static const struct parameter_row layer_rows[] = {
 };
 
 static const struct parameter_row pooler_rows[] = {
-	{"bert.pooler.dense.weight", IN_MODEL(pooler), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
+	{"bert.pooler.dense.weight", IN_MODEL(pooler), HIDDEN, HIDDEN, WEIGHT_HEAD, INIT_NORMAL},
 	{"bert.pooler.dense.bias", IN_MODEL(pooler_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
 };
 
 /* The MLM output layer's matrix is the word embedding table. */
 static const struct parameter_row pretraining_rows[] = {
-	{"cls.predictions.transform.dense.weight", IN_MODEL(transform), HIDDEN, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
+	{"cls.predictions.transform.dense.weight", IN_MODEL(transform), HIDDEN, HIDDEN, WEIGHT_HEAD, INIT_NORMAL},
 	{"cls.predictions.transform.dense.bias", IN_MODEL(transform_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
 	{"cls.predictions.transform.LayerNorm.weight", IN_MODEL(transform_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE},
 	{"cls.predictions.transform.LayerNorm.bias", IN_MODEL(transform_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
 	{"cls.predictions.bias", IN_MODEL(prediction_bias), ONE, VOCAB, WEIGHT_VECTOR, INIT_ZERO},
-	{"cls.seq_relationship.weight", IN_MODEL(next_sentence), CLASSES, HIDDEN, WEIGHT_LINEAR, INIT_NORMAL},
+	{"cls.seq_relationship.weight", IN_MODEL(next_sentence), CLASSES, HIDDEN, WEIGHT_HEAD, INIT_NORMAL},
 	{"cls.seq_relationship.bias", IN_MODEL(next_sentence_bias), ONE, CLASSES, WEIGHT_VECTOR, INIT_ZERO},
 };
 /* clang-format on */
@@ -131,10 +131,25 @@ static void add_rows(struct model *model, const struct parameter_row *rows, int 
 	}
 }
 
+/* In FP8 all linear layers of the encoder must fit its products. */
+static enum status check_multiples(const struct model_config *config)
+{
+	bool is_hidden = config->hidden_size % FP8_MULTIPLE != 0;
+	if (!is_hidden && config->intermediate_size % FP8_MULTIPLE == 0)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "FP8 needs sizes that are multiples of %d, but '%s' is %d", FP8_MULTIPLE,
+				       is_hidden ? "hidden_size" : "intermediate_size",
+				       is_hidden ? config->hidden_size : config->intermediate_size);
+	error_hint("use --precision bf16");
+	return status;
+}
+
 enum status model_create(struct model **out, struct backend *be, const struct model_config *config,
                          enum model_heads heads)
 {
 	BUG_IF(config->vocab_size < 1);
+	if (be->fp8)
+		TRY(check_multiples(config));
 	int64_t layers = config->num_hidden_layers;
 	int64_t most = COUNT(embedding_rows) + layers * COUNT(layer_rows) + COUNT(pooler_rows) +
 	               COUNT(pretraining_rows);

@@ -28,7 +28,8 @@ static inline void complain(struct checker *k, const struct test_case *c, const 
 	k->failures++;
 	if (k->quiet)
 		return;
-	fprintf(stderr, "%s %s: %s: ", k->backend->name, dtype_names[k->backend->dtype], c->line);
+	fprintf(stderr, "%s %s: %s: ", k->backend->name,
+	        k->backend->fp8 ? "fp8" : dtype_names[k->backend->dtype], c->line);
 	va_list arguments;
 	va_start(arguments, format);
 	vfprintf(stderr, format, arguments);
@@ -215,14 +216,19 @@ static inline void print_margins(const struct checker *k, const char *title)
 }
 
 /* A back end of `threads` threads; aborts if it cannot be had. */
-static inline struct backend *open_backend(const char *device, enum dtype dtype, int threads,
-                                           struct pool **pool)
+static inline struct backend *open_backend_as(struct backend_settings settings, int threads, struct pool **pool)
 {
 	struct backend *be;
 	or_abort(pool_create(pool, threads));
-	or_abort(backend_open(&be,
-	                      &(struct backend_settings){.device = device, .dtype = dtype, .pool = *pool}));
+	settings.pool = *pool;
+	or_abort(backend_open(&be, &settings));
 	return be;
+}
+
+static inline struct backend *open_backend(const char *device, enum dtype dtype, int threads,
+                                           struct pool **pool)
+{
+	return open_backend_as((struct backend_settings){.device = device, .dtype = dtype}, threads, pool);
 }
 
 /* A replica of the reference that is large enough to derive any case's inputs. */

@@ -206,7 +206,9 @@ static inline void declare_product(struct test_case *c)
 	int64_t rows = case_integer(c, "M", 8), outer = case_integer(c, "O", 8),
 	        inner = case_integer(c, "I", 8);
 	add_input(c, "x", rows, inner, 1);
-	add_weight(c, "w", WEIGHT_LINEAR, outer, inner, 0, 1 / sqrt((double)inner));
+	/* tanh is of heads only. */
+	bool is_head = case_integer(c, "tanh", 0) || case_activation(c, "act") == ACTIVATION_TANH;
+	add_weight(c, "w", is_head ? WEIGHT_HEAD : WEIGHT_LINEAR, outer, inner, 0, 1 / sqrt((double)inner));
 	if (case_integer(c, "b", 1))
 		add_weight(c, "b", WEIGHT_VECTOR, 1, outer, 0, 0.5);
 }

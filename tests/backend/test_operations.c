@@ -19,10 +19,10 @@
 static struct test_case cases[CASE_COUNT];
 static int case_count;
 
-static void prepare(enum dtype dtype)
+static void prepare(enum dtype dtype, bool fp8)
 {
 	struct pool *pool;
-	struct backend *ref = open_backend("ref", DTYPE_F64, 2, &pool);
+	struct backend *ref = open_backend_as((struct backend_settings){.device = "ref", .fp8 = fp8}, 2, &pool);
 	struct replica replica;
 	open_reference_replica(ref, &replica);
 	case_count = 0;
@@ -40,43 +40,46 @@ static void prepare(enum dtype dtype)
 enum outcome { PASSED, FAILED, NOT_HERE };
 
 /* In the child: all cases on one instruction set. */
-static enum outcome run_cases(const char *isa, enum dtype dtype)
+static enum outcome run_cases(const char *isa, enum dtype dtype, bool fp8)
 {
 	setenv("BERTC_ISA", isa, 1);
 	struct pool *two, *one;
 	struct checker k = {0};
 	or_abort(pool_create(&two, 2));
 	or_abort(pool_create(&one, 1));
-	struct backend_settings settings = {.device = "cpu", .dtype = dtype, .pool = two};
+	struct backend_settings settings = {.device = "cpu", .dtype = dtype, .fp8 = fp8, .pool = two};
 	if (backend_open(&k.backend, &settings) != OK)
+		return NOT_HERE;
+	if (k.backend->dtype != dtype) /* FP8 is simulated with the other type here */
 		return NOT_HERE;
 	settings.pool = one;
 	or_abort(backend_open(&k.other, &settings));
 	for (int i = 0; i < case_count; i++)
 		check_case(&k, &cases[i]);
 	char title[64];
-	snprintf(title, sizeof(title), "%s %s", isa, dtype_names[dtype]);
+	snprintf(title, sizeof(title), "%s %s", isa, fp8 ? "fp8" : dtype_names[dtype]);
 	print_margins(&k, title);
 	if (k.failures > 0)
 		fprintf(stderr, "%s: %d failures\n", title, k.failures);
 	return k.failures > 0 ? FAILED : PASSED;
 }
 
-static void test_dtype(enum dtype dtype)
+/* How many instruction sets were there; all of them must pass. */
+static int test_dtype(enum dtype dtype, bool fp8)
 {
-	prepare(dtype);
+	prepare(dtype, fp8);
 	int passed = 0, failed = 0;
 	for (int isa = 0; isa < CPU_ISA_COUNT; isa++) {
 		fflush(NULL);
 		pid_t child = fork();
 		assert_true(child >= 0);
 		if (child == 0)
-			_exit((int)run_cases(cpu_isa_names[isa], dtype));
+			_exit((int)run_cases(cpu_isa_names[isa], dtype, fp8));
 		int status;
 		assert_int_equal(waitpid(child, &status, 0), child);
 		if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_HERE)
 			fprintf(stderr, "%s %s: not on this machine\n", cpu_isa_names[isa],
-			        dtype_names[dtype]);
+			        fp8 ? "fp8" : dtype_names[dtype]);
 		else if (WIFEXITED(status) && WEXITSTATUS(status) == PASSED)
 			passed++;
 		else
@@ -85,19 +88,26 @@ static void test_dtype(enum dtype dtype)
 	for (int i = 0; i < case_count; i++)
 		case_release(&cases[i]);
 	assert_int_equal(failed, 0);
-	assert_true(passed > 0);
+	return passed;
 }
 
 static void test_f32(void **state)
 {
 	(void)state;
-	test_dtype(DTYPE_F32);
+	assert_true(test_dtype(DTYPE_F32, false) > 0);
 }
 
 static void test_bf16(void **state)
 {
 	(void)state;
-	test_dtype(DTYPE_BF16);
+	assert_true(test_dtype(DTYPE_BF16, false) > 0);
+}
+
+/* Simulated, against the reference with the same operands rounded to FP8: the limits are those of the activations' type. */
+static void test_fp8(void **state)
+{
+	(void)state;
+	assert_true(test_dtype(DTYPE_F32, true) + test_dtype(DTYPE_BF16, true) > 0);
 }
 
 int main(void)
@@ -105,6 +115,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(test_f32),
 	        cmocka_unit_test(test_bf16),
+	        cmocka_unit_test(test_fp8),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

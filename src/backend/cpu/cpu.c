@@ -5,6 +5,7 @@
 #include <string.h>
 #include <stdio.h>
 #include "backend/cpu/attention.h"
+#include "backend/cpu/fp8.h"
 #include "backend/cpu/gemm.h"
 #include "backend/cpu/weights.h"
 #include "backend/cpu/wgrad.h"
@@ -116,6 +117,8 @@ static size_t scratch_lay_out(struct backend *be, const struct shape_limits *l, 
 	s->vocabulary.label_logit = arena_take(&arena, (size_t)rows * sizeof(float));
 	s->vocabulary.loss = arena_take(&arena, (size_t)rows * sizeof(double));
 	s->vocabulary.correct = arena_take(&arena, (size_t)rows * sizeof(double));
+	s->operand_bytes = cpu_fp8_operand_bytes(be, l);
+	s->operands = arena_take(&arena, 2 * s->operand_bytes);
 	return arena.used;
 }
 
@@ -242,14 +245,17 @@ enum status cpu_backend_open(struct backend *be, const struct backend_settings *
 	enum cpu_isa isa;
 	enum status status;
 	TRY(cpu_isa_detect(&isa));
-	TRY(check_dtype(settings->dtype, isa));
+	/* The simulation of FP8 has its other activations in fp32 where bf16 is not to be had. */
+	enum dtype dtype = settings->fp8 && isa < CPU_ISA_AVX512 ? DTYPE_F32 : settings->dtype;
+	TRY(check_dtype(dtype, isa));
 	struct cpu_state *state;
 	TRY(memory_new(&state, 1, sizeof(*state), "the back end"));
 	*be = (struct backend){.name = "cpu",
 			       .description = state->description,
 			       .numerics = state->numerics,
-			       .dtype = settings->dtype,
+			       .dtype = dtype,
 			       .master_dtype = DTYPE_F32,
+			       .fp8 = settings->fp8,
 			       .update_elements = UPDATE_ELEMENTS,
 			       .functions = &functions,
 			       .operations = &operations,
@@ -258,8 +264,8 @@ enum status cpu_backend_open(struct backend *be, const struct backend_settings *
 	TRY_GOTO(onednn_open(&state->dnnl, settings->pool, isa), fail);
 	state->kernels = cpu_kernels();
 	int threads = pool_threads(settings->pool);
-	snprintf(state->numerics, sizeof(state->numerics), "%s, %s %s", onednn_version(state->dnnl), units[isa],
-		 settings->dtype == DTYPE_BF16 ? "bf16" : "fp32");
+	snprintf(state->numerics, sizeof(state->numerics), "%s, %s %s%s", onednn_version(state->dnnl), units[isa],
+		 dtype == DTYPE_BF16 ? "bf16" : "fp32", settings->fp8 ? ", FP8 simulated" : "");
 	snprintf(state->description, sizeof(state->description), "%s, %d thread%s", state->numerics, threads,
 		 threads == 1 ? "" : "s");
 	return OK;

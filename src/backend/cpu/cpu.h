@@ -1,4 +1,5 @@
-/* The CPU back end: oneDNN for forward and dgrad products, our own kernels for all else; fp32 and bf16.
+/* The CPU back end: oneDNN for forward and dgrad products, our own kernels for all else; fp32 and bf16, and
+ * FP8 simulated with bf16 (fp8.h).
  *
  * Rows of activations are worked on in slices of ROW_MULTIPLE, which the pool's workers claim one by one: a worker
  * multiplies its slice with a packed block of a weight by single-threaded oneDNN, into a tile of fp32 scratch, and
@@ -24,7 +25,7 @@ struct cpu_state {
 	const struct cpu_kernels *kernels;
 	struct arena *blocks; /* handed out by allocate */
 	int64_t block_count, block_capacity;
-	char numerics[80], description[104];
+	char numerics[112], description[136];
 };
 
 /* Columns of a tile at most, and of a block of the vocabulary. */
@@ -52,6 +53,8 @@ struct cpu_scratch {
 	float *parts;          /* partial sums: part_floats for each slice */
 	double *range_sums;    /* [RANGE_PARTS] */
 	double *slice_sums;    /* two for each slice */
+	unsigned char *operands; /* rounded to FP8: two of operand_bytes; outlive any call */
+	size_t operand_bytes;
 	struct {
 		int64_t rows;          /* of a chunk, whole slices */
 		float *logits;         /* (blocks of the vocabulary, rows, VOCABULARY_BLOCK) */

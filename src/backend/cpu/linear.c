@@ -1,5 +1,6 @@
 /* Linear layers: products on slices of rows, by oneDNN or our own, with what follows fused behind them. */
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/fp8.h"
 #include "backend/cpu/weights.h"
 #include "backend/cpu/wgrad.h"
 
@@ -142,7 +143,7 @@ void cpu_linear_fwd(struct replica *r, const struct linear_fwd *a)
 	struct linear_call call = {
 		.r = r,
 		.packing = &weight_copy(a->w)->forward,
-		.x = a->x,
+		.x = cpu_operand(r, a->w, DTYPE_E4M3, &a->x),
 		.rows = {.stride = a->y.columns,
 			 .dtype = a->y.dtype,
 			 .activation = a->activation,
@@ -159,7 +160,7 @@ void cpu_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
 	struct linear_call call = {
 		.r = r,
 		.packing = &weight_copy(a->w)->forward,
-		.x = a->x,
+		.x = cpu_operand(r, a->w, DTYPE_E4M3, &a->x),
 		.rows = {.stride = a->y.columns,
 			 .dtype = a->y.dtype,
 			 .activation = a->activation,
@@ -193,10 +194,12 @@ void cpu_linear_bwd(struct replica *r, const struct linear_bwd *a)
 		struct tanh_call call = {r, &a->dy, &a->tanh_y};
 		pool_run(r->backend->pool, slice_count(a->dy.rows), tanh_slice, &call);
 	}
-	struct cpu_wgrad wgrad = {.dy = a->dy,
-				  .x = a->x,
+	struct tensor dy = cpu_operand(r, a->w, DTYPE_E5M2, &a->dy);
+	bool is_rounded = dy.data != a->dy.data;
+	struct cpu_wgrad wgrad = {.dy = dy,
+				  .x = cpu_operand(r, a->w, DTYPE_E4M3, &a->x),
 				  .dw = a->w->gradient.data,
-				  .column_sums = a->b ? a->b->gradient.data : NULL,
+				  .column_sums = a->b && !is_rounded ? a->b->gradient.data : NULL,
 				  .overwrite = a->overwrite,
 				  .offset = scratch->bytes};
 	if (a->dx.data) {
@@ -205,7 +208,7 @@ void cpu_linear_bwd(struct replica *r, const struct linear_bwd *a)
 		struct linear_call call = {
 			.r = r,
 			.packing = &weight_copy(a->w)->dgrad,
-			.x = a->dy,
+			.x = dy,
 			.rows = {.stride = inputs,
 				 .dtype = a->dx.dtype,
 				 .activation = a->pre_activation,
@@ -225,4 +228,6 @@ void cpu_linear_bwd(struct replica *r, const struct linear_bwd *a)
 				      a->producer_bias->gradient.data, a->overwrite);
 	}
 	cpu_wgrad(r, &wgrad);
+	if (a->b && is_rounded)
+		cpu_fp8_column_sums(r, &a->dy, a->b->gradient.data, a->overwrite);
 }

@@ -1,10 +1,12 @@
 /* Layer normalisation, behind a linear or alone, and its backward. */
 #include "backend/cpu/cpu.h"
+#include "backend/cpu/fp8.h"
 #include "backend/cpu/weights.h"
 
 struct norm_call {
 	struct replica *r;
 	const struct linear_norm_fwd *a;
+	struct tensor x;   /* of the product */
 	int64_t task_rows; /* with our own products */
 };
 
@@ -55,7 +57,7 @@ static void library_task(void *context, int64_t slice, int worker)
 	float *tiles = scratch->tiles + worker * scratch->tile_floats;
 	int64_t tile = p->n_width * ROW_MULTIPLE;
 	for (int64_t j = 0; j < p->n_blocks; j++)
-		packing_multiply(p, 0, j, false, tensor_at(&call->a->x, slice * ROW_MULTIPLE, 0), ROW_MULTIPLE,
+		packing_multiply(p, 0, j, false, tensor_at(&call->x, slice * ROW_MULTIPLE, 0), ROW_MULTIPLE,
 				 tiles + j * tile, NULL, worker);
 	norm_slice(call, slice, (struct tiles){.data = tiles, .width = p->n_width, .tile = tile}, worker);
 }
@@ -67,10 +69,10 @@ static void own_task(void *context, int64_t index, int worker)
 	const struct packing *p = &weight_copy(call->a->w)->forward;
 	const struct cpu_scratch *scratch = cpu_scratch(call->r);
 	float *tiles = scratch->tiles + worker * scratch->tile_floats;
-	int64_t row = index * call->task_rows, left = call->a->x.rows - row;
+	int64_t row = index * call->task_rows, left = call->x.rows - row;
 	int64_t rows = left < call->task_rows ? left : call->task_rows, tile = round_up(rows, GEMM_BLOCK) * GEMM_GROUP;
 	gemm_rows(&(struct row_product){.kernels = p->own,
-					.x = tensor_at(&call->a->x, row, 0),
+					.x = tensor_at(&call->x, row, 0),
 					.x_row = p->k,
 					.rows = rows,
 					.k = p->k,
@@ -92,6 +94,8 @@ void cpu_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 	struct pool *pool = r->backend->pool;
 	int64_t slices = slice_count(a->y.rows);
 	BUG_IF(a->y.columns * ROW_MULTIPLE > cpu_scratch(r)->tile_floats);
+	if (a->w)
+		call.x = cpu_operand(r, a->w, DTYPE_E4M3, &a->x);
 	if (!a->w) {
 		pool_run(pool, slices, plain_task, &call);
 	} else if (!weight_copy(a->w)->forward.own) {

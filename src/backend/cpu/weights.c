@@ -1,4 +1,5 @@
 #include "backend/cpu/weights.h"
+#include "backend/cpu/fp8.h"
 
 /* A block of this size stays in a core's second-level cache while the slices stream past it. */
 #define BLOCK_BYTES (640 << 10)
@@ -83,13 +84,20 @@ static size_t copy_describe(struct weight_copy *copy, struct cpu_state *state, e
 
 static bool is_multiplied(const struct weight *weight)
 {
-	return weight->use == WEIGHT_LINEAR || weight->use == WEIGHT_TIED;
+	return weight->use == WEIGHT_LINEAR || weight->use == WEIGHT_HEAD || weight->use == WEIGHT_TIED;
+}
+
+static size_t master_elements(const struct weight *weight)
+{
+	return (size_t)(weight->master.rows * weight->master.columns);
 }
 
 size_t cpu_weight_copy_bytes(struct backend *be, const struct weight *weight)
 {
 	struct weight_copy copy;
-	return is_multiplied(weight) ? copy_describe(&copy, be->state, be->dtype, weight) : 0;
+	size_t bytes = is_multiplied(weight) ? copy_describe(&copy, be->state, be->dtype, weight) : 0;
+	/* Behind it the master as FP8 has it, which is what is packed. */
+	return bytes + (weight_in_fp8(be, weight) ? master_elements(weight) * sizeof(float) : 0);
 }
 
 static int64_t block_depth(const struct packing *p, int64_t i)
@@ -205,8 +213,13 @@ void cpu_weights_refresh(struct replica *replica, struct weight *const *weights,
 		if (!is_multiplied(weights[w]))
 			continue;
 		struct weight_copy *copy = weights[w]->copy;
-		copy_describe(copy, be->state, be->dtype, weights[w]);
-		struct refresh_call call = {cpu_state(replica)->kernels, be->dtype, weights[w]};
+		size_t bytes = copy_describe(copy, be->state, be->dtype, weights[w]);
+		struct weight rounded = *weights[w];
+		if (weight_in_fp8(be, weights[w])) {
+			rounded.master.data = (unsigned char *)weights[w]->copy + bytes;
+			cpu_fp8_round_master(replica, &weights[w]->master, rounded.master.data);
+		}
+		struct refresh_call call = {cpu_state(replica)->kernels, be->dtype, &rounded};
 		const struct packing *f = &copy->forward, *d = &copy->dgrad;
 		if (panels_of_block(f) > 0 && panels_of_block(d) > 0)
 			pool_run(be->pool, f->n_blocks * panels_of_block(f), refresh_panel, &call);

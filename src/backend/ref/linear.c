@@ -45,7 +45,11 @@ static void linear_row(void *context, int64_t i, int worker)
 
 void ref_linear_fwd(struct replica *r, const struct linear_fwd *a)
 {
-	ref_run(r, a->x.rows, linear_row, a);
+	struct weight w = ref_weight_operand(r, a->w);
+	struct linear_fwd own = *a;
+	own.w = &w;
+	own.x = ref_operand(r, a->w, DTYPE_E4M3, &a->x);
+	ref_run(r, a->x.rows, linear_row, &own);
 }
 
 static void linear_gelu_row(void *context, int64_t i, int worker)
@@ -63,7 +67,11 @@ static void linear_gelu_row(void *context, int64_t i, int worker)
 
 void ref_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
 {
-	ref_run(r, a->x.rows, linear_gelu_row, a);
+	struct weight w = ref_weight_operand(r, a->w);
+	struct linear_gelu_fwd own = *a;
+	own.w = &w;
+	own.x = ref_operand(r, a->w, DTYPE_E4M3, &a->x);
+	ref_run(r, a->x.rows, linear_gelu_row, &own);
 }
 
 static void tanh_row(void *context, int64_t i, int worker)
@@ -129,11 +137,16 @@ void ref_linear_bwd(struct replica *r, const struct linear_bwd *a)
 {
 	if (a->tanh_y.data != NULL)
 		ref_run(r, a->dy.rows, tanh_row, a);
-	ref_run(r, a->w->master.rows, dw_row, a);
+	struct weight w = ref_weight_operand(r, a->w);
+	struct linear_bwd own = *a;
+	own.w = &w;
+	own.x = ref_operand(r, a->w, DTYPE_E4M3, &a->x);
+	own.dy = ref_operand(r, a->w, DTYPE_E5M2, &a->dy);
+	ref_run(r, a->w->master.rows, dw_row, &own);
 	if (a->b != NULL)
 		ref_column_sums(r, &a->dy, &a->b->gradient, a->overwrite);
 	if (a->dx.data != NULL)
-		ref_run(r, a->dx.rows, dx_row, a);
+		ref_run(r, a->dx.rows, dx_row, &own);
 	if (a->producer_bias != NULL)
 		ref_column_sums(r, &a->dx, &a->producer_bias->gradient, a->overwrite);
 }

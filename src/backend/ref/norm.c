@@ -94,7 +94,14 @@ static void linear_norm_row(void *context, int64_t i, int worker)
 
 void ref_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 {
-	ref_run(r, a->x.rows, linear_norm_row, a);
+	struct linear_norm_fwd own = *a;
+	struct weight w;
+	if (a->w != NULL) {
+		w = ref_weight_operand(r, a->w);
+		own.w = &w;
+		own.x = ref_operand(r, a->w, DTYPE_E4M3, &a->x);
+	}
+	ref_run(r, a->x.rows, linear_norm_row, &own);
 }
 
 static void norm_bwd_row(void *context, int64_t i, int worker)

@@ -47,20 +47,6 @@ static void ref_copy_to_host(struct backend *be, void *host, const void *device,
 	memcpy(host, device, bytes);
 }
 
-static size_t ref_weight_copy_bytes(struct backend *be, const struct weight *weight)
-{
-	(void)be;
-	(void)weight;
-	return 0;
-}
-
-static void ref_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count)
-{
-	(void)replica;
-	(void)weights;
-	(void)count;
-}
-
 /* A worker's scratch: two rows of attention scores, or one row of logits over the vocabulary. */
 static int64_t worker_scratch(const struct shape_limits *limits)
 {
@@ -74,15 +60,23 @@ static int64_t shared_scratch(const struct shape_limits *limits)
 	return 3 * (int64_t)limits->batch.predictions;
 }
 
+/* Of an operand rounded to FP8, of which a product has two that are not weights. */
+static int64_t operand_scratch(const struct backend *be, const struct shape_limits *limits)
+{
+	int64_t rows = limits->batch.tokens, columns = 3 * (int64_t)limits->hidden;
+	return be->fp8 ? rows * (limits->intermediate > columns ? limits->intermediate : columns) : 0;
+}
+
 static size_t ref_workspace_bytes(struct backend *be, const struct shape_limits *limits)
 {
-	int64_t count = pool_threads(be->pool) * worker_scratch(limits) + shared_scratch(limits);
+	int64_t count = pool_threads(be->pool) * worker_scratch(limits) + shared_scratch(limits) +
+	                2 * operand_scratch(be, limits);
 	return (size_t)count * sizeof(double);
 }
 
 /* A replica's private state. */
 struct ref_replica {
-	int64_t per_worker, shared; /* doubles of the workspace */
+	int64_t per_worker, shared, operand; /* doubles of the workspace */
 	int threads;
 };
 
@@ -97,6 +91,7 @@ static enum status ref_replica_create(struct backend *be, struct replica *replic
 	replica->state = state;
 	*state = (struct ref_replica){.per_worker = worker_scratch(limits),
 	                              .shared = shared_scratch(limits),
+	                              .operand = operand_scratch(be, limits),
 	                              .threads = pool_threads(be->pool)};
 	void *memory;
 	TRY_GOTO(ref_allocate(be, &memory, sizeof(struct scalars), "the scalars of a step"), failed);
@@ -182,10 +177,12 @@ static const struct operations operations = {
 enum status ref_backend_open(struct backend *be, const struct backend_settings *settings)
 {
 	*be = (struct backend){.name = "ref",
-	                       .description = "reference, float64 in plain loops",
-	                       .numerics = "reference, float64",
+	                       .description = settings->fp8 ? "reference, float64 in plain loops, linear layers as if in FP8"
+	                                                    : "reference, float64 in plain loops",
+	                       .numerics = settings->fp8 ? "reference, float64, linear layers as if in FP8" : "reference, float64",
 	                       .dtype = DTYPE_F64,
 	                       .master_dtype = DTYPE_F64,
+	                       .fp8 = settings->fp8,
 	                       .update_elements = INT64_MAX,
 	                       .functions = &functions,
 	                       .operations = &operations,
@@ -211,6 +208,13 @@ double *ref_shared_scratch(struct replica *r, int64_t count)
 	const struct ref_replica *state = r->state;
 	BUG_IF(count > state->shared);
 	return (double *)r->workspace + state->threads * state->per_worker;
+}
+
+double *ref_operand_scratch(struct replica *r, int which, int64_t count)
+{
+	const struct ref_replica *state = r->state;
+	BUG_IF(count > state->operand);
+	return (double *)r->workspace + state->threads * state->per_worker + state->shared + which * state->operand;
 }
 
 double ref_dot(const double *a, const double *b, int64_t count)
