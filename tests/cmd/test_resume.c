@@ -40,6 +40,17 @@ static void assert_said(const char *part, bool expected)
 		fail_msg("'%s' was %ssaid:\n%s", part, said ? "" : "not ", buffer_string(&program_errors));
 }
 
+/* A model that FP8 does not take. */
+static const char *narrow_config(void)
+{
+	static char path[160];
+	snprintf(path, sizeof path, "%s", test_path("narrow.json"));
+	static const char text[] = "{\"model_type\": \"bert\", \"hidden_size\": 24, \"num_hidden_layers\": 1, "
+				   "\"num_attention_heads\": 2, \"intermediate_size\": 64}";
+	assert_ok(file_write(path, text, sizeof text - 1));
+	return path;
+}
+
 static void test_other_threads_are_exact(void **state)
 {
 	(void)state;
@@ -81,6 +92,24 @@ static void test_other_precisions_go_on(void **state)
 	assert_program(0, "going on", RUN("recorded", ""));
 	assert_said("to rounding", false);
 	assert_same_course("recorded", 0);
+}
+
+/* Scales come from what is scaled: there is nothing to go on with but the weights. */
+static void test_fp8_is_exact(void **state)
+{
+	(void)state;
+	assert_program(0, "FP8 simulated", RUN("fp8", "--device cpu --precision fp8 --threads 2"));
+	assert_program(75, "", RUN("fp8-halves", "--device cpu --precision fp8 --threads 2 --stop_at_step 5"));
+	assert_program(0, "going on from", RUN("fp8-halves", "--device cpu --precision fp8 --threads 1"));
+	assert_said("to rounding", false);
+	assert_same_file(test_path("fp8/checkpoint-12/model.safetensors"),
+	                 test_path("fp8-halves/checkpoint-12/model.safetensors"));
+	/* It is not fp32. */
+	assert_same_course("fp8", 0.2);
+	assert_true(loss_at(test_path("straight/metrics.jsonl"), 12) != loss_at(test_path("fp8/metrics.jsonl"), 12));
+	assert_program(2, "multiples of 16, but 'hidden_size' is 24",
+	               "pretrain --corpus %s --model %s --out %s/narrow --device cpu --precision fp8 --num_train_steps 1", corpus,
+	               narrow_config(), test_folder);
 }
 
 static void test_from_an_older_checkpoint(void **state)
@@ -247,6 +276,7 @@ int main(void)
 		cmocka_unit_test(test_other_threads_are_exact),
 		cmocka_unit_test(test_other_devices_go_on),
 		cmocka_unit_test(test_other_precisions_go_on),
+		cmocka_unit_test(test_fp8_is_exact),
 		cmocka_unit_test(test_from_an_older_checkpoint),
 		cmocka_unit_test(test_from_another_folder),
 		cmocka_unit_test(test_a_killed_run_leaves_no_lock),

@@ -171,6 +171,30 @@ static void base_has_110_million(void **state)
 	model_free(model);
 }
 
+/* In FP8 the linear layers of the encoder must fit its products; heads are not in FP8. */
+static void sizes_for_fp8(void **state)
+{
+	(void)state;
+	struct backend be = {.dtype = DTYPE_BF16, .master_dtype = DTYPE_F32, .fp8 = true};
+	struct model *model = named_model("base", 30522, &be, HEADS_PRETRAINING);
+	assert_true(weight_in_fp8(&be, &model->layers[0].qkv));
+	assert_true(weight_in_fp8(&be, &model->layers[11].output));
+	assert_false(weight_in_fp8(&be, &model->layers[0].qkv_bias));
+	assert_false(weight_in_fp8(&be, &model->word));
+	assert_false(weight_in_fp8(&be, &model->pooler));
+	assert_false(weight_in_fp8(&be, &model->transform));
+	assert_false(weight_in_fp8(&be, &model->next_sentence));
+	struct model_config config = model->config;
+	model_free(model);
+
+	config.intermediate_size = 100;
+	assert_int_equal(model_create(&model, &be, &config, HEADS_PRETRAINING), ERR_USAGE);
+	assert_non_null(strstr((), "'intermediate_size' is 100"));
+	be.fp8 = false;
+	assert_int_equal(model_create(&model, &be, &config, HEADS_PRETRAINING), OK);
+	model_free(model);
+}
+
 /* A width that is no multiple of the alignment: weights still lie where the rows say. */
 static void odd_widths_are_aligned(void **state)
 {
@@ -303,6 +327,7 @@ int main(void)
 	        cmocka_unit_test(odd_configurations_are_refused),
 	        cmocka_unit_test(configurations_come_back),
 	        cmocka_unit_test(base_has_110_million),
+	        cmocka_unit_test(sizes_for_fp8),
 	        cmocka_unit_test(odd_widths_are_aligned),
 	        cmocka_unit_test(initial_weights_follow_the_seed),
 	        cmocka_unit_test(flops_are_the_published_ones),

@@ -295,6 +295,11 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 			       .state = state};
 	TRY_GOTO(find_device(state, &properties), fail);
 	TRY_GOTO(check_dtype(state, settings->dtype, settings->tf32), fail);
+	if (settings->fp8) {
+		status = error_set(ERR_USAGE, "the GPU does not train in FP8 here");
+		error_hint("use --precision bf16");
+		goto fail;
+	}
 	state->tf32 = settings->tf32 && settings->dtype == DTYPE_F32;
 	cudaError_t error = cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking);
 	if (error == cudaSuccess)
