@@ -189,7 +189,7 @@ static void sizes_for_fp8(void **state)
 
 	config.intermediate_size = 100;
 	assert_int_equal(model_create(&model, &be, &config, HEADS_PRETRAINING), ERR_USAGE);
-	assert_non_null(strstr((), "'intermediate_size' is 100"));
+	assert_non_null(strstr(error_last()->message, "'intermediate_size' is 100"));
 	be.fp8 = false;
 	assert_int_equal(model_create(&model, &be, &config, HEADS_PRETRAINING), OK);
 	model_free(model);
