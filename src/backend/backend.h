@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "backend/tensor.h"
+#include "base/buffer.h"
 #include "base/error.h"
 #include "base/pool.h"
 #include "data/batch.h"
@@ -112,10 +113,21 @@ struct backend_functions {
 	/* FLOP/s of large matrix products in the back end's dtype, measured now (well under a second) with the
 	 * library's own products: what "share of the GEMM rate" is a share of. NULL: not measured. */
 	double (*gemm_rate)(struct backend *be);
+	/* Bytes a second that pass through memory while large ranges are copied, read and written ones, measured now. NULL: not
+	 * measured. */
+	double (*copy_rate)(struct backend *be);
+	/* Bytes of the device's memory in use, by whatever program. NULL: it is the host's. */
+	size_t (*memory_used)(struct backend *be);
 	/* Seconds by `clock` that the library's own call for whole matrices takes for a product, with all threads and the
 	 * weight packed before: what operations are measured against. NULL: there is no library. */
 	enum status (*whole_product)(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs,
 				       int64_t inputs, double (*clock)(void), double *out_seconds);
+	/* What this back end chose by measuring, since its bits depend on it: appended as lines, the first of which says on what
+	 * device and with what library. NULL: nothing is chosen so. */
+	void (*choices)(struct backend *be, struct buffer *out);
+	/* Such lines of an earlier run: from now on they hold where this one would measure; of several that contradict each
+	 * other the first. False, and nothing done: they come from another device or library. */
+	bool (*use_choices)(struct backend *be, const char *lines);
 	void (*close)(struct backend *be);
 };
 

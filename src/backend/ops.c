@@ -516,6 +516,7 @@ void attention_fwd(struct replica *r, const struct attention_fwd *a)
 		check_tensor(&c, "lse", &a->lse, OUT, master_type(&c), heads, tokens);
 	check_apart(&c, NULL);
 	c.flops = 2 * score_flops(a->batch, width);
+	c.bytes = touched(&c);
 	trace_begin(&c);
 	r->operations->attention_fwd(r, a);
 	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " heads=%d B=%d longest=%d p=%g train=%d", tokens.size,
@@ -537,6 +538,7 @@ void attention_bwd(struct replica *r, const struct attention_bwd *a)
 	check_activation(&c, "dqkv", &a->dqkv, OUT, tokens, triple);
 	check_apart(&c, NULL);
 	c.flops = 5 * score_flops(a->batch, width); /* one more than the model counts: scores are made again */
+	c.bytes = touched(&c);
 	trace_begin(&c);
 	r->operations->attention_bwd(r, a);
 	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " heads=%d B=%d longest=%d p=%g bias=%d overwrite=%d",

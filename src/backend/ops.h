@@ -270,7 +270,7 @@ struct operation_done {
 	const char *name, *letters; /* "linear_fwd", "M=4096 O=768 ...": a line of the trace; gone after the call */
 	double seconds;             /* by the observer's clock */
 	double flops;               /* of its matrix products; 0: it has none, or none worth counting */
-	double bytes;               /* that must pass through memory at least, for operations without products; else 0 */
+	double bytes;               /* that must pass through memory at least, where that may be what it waits for; else 0 */
 };
 
 /* Looks on while operations run: one at a time, from the thread that calls them. On a device with a queue the times

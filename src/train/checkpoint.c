@@ -23,7 +23,7 @@ static void put_hash(struct json_writer *writer, const char *key, uint64_t hash)
 }
 
 enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_context *context,
-				  const struct optimizer *optimizer, const struct train_state *state)
+				  const struct optimizer *optimizer, const struct train_state *state, const struct buffer *choices)
 {
 	struct json_writer writer = {.out = out, .indent = 2};
 	json_open(&writer, NULL, '{');
@@ -62,10 +62,12 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 	put_hash(&writer, "data_hash", context->data_hash);
 	put_hash(&writer, "vocab_hash", context->vocab->hash);
 	json_close(&writer);
-	/* The settings are a ready-made object: put in before the closing brace. */
+	/* Settings and choices are ready-made: put in before the closing brace. */
 	TRY(buffer_status(out));
 	while (out->size > 0 && (out->data[out->size - 1] == '}' || out->data[out->size - 1] == '\n'))
 		out->size--;
+	if (choices->size > 0)
+		buffer_format(out, ",\n  \"choices\": %s", buffer_string(choices));
 	buffer_format(out, ",\n  \"settings\": %s\n}\n", context->settings_json);
 	return buffer_status(out);
 }

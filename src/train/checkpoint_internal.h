@@ -18,9 +18,15 @@
 void checkpoint_name(char out[64], int64_t step);
 /* Steps of all folders named like checkpoints, newest first. The caller frees. */
 MUST_USE enum status checkpoint_list(const char *folder, int64_t **out, int64_t *out_count);
-/* The text of training_state.json, appended to `out`. */
+/* The text of training_state.json, appended to `out`; `choices` is what checkpoint_choices_write() gave, maybe nothing. */
 MUST_USE enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_context *context,
-					   const struct optimizer *optimizer, const struct train_state *state);
+					   const struct optimizer *optimizer, const struct train_state *state,
+					   const struct buffer *choices);
+
+/* What the back ends of all ranks chose by measuring, as a JSON list; nothing for a back end that does not. [all] */
+MUST_USE enum status checkpoint_choices_write(struct buffer *out, struct comm *comm, struct backend *be);
+/* Member "choices" of a record, given to the back end of this rank; says so if it cannot use them. */
+MUST_USE enum status checkpoint_choices_use(const struct json *root, const char *file, int32_t rank, struct backend *be);
 
 /* The slabs that a checkpoint holds besides the fp32 weights, in a fixed order. Masters are in model.safetensors unless
  * that rounds them. */

@@ -109,6 +109,7 @@ enum status checkpoint_load(const char *path, struct model *model, struct replic
 	TRY_GOTO(json_read(&document, state_path, CHECKPOINT_JSON_LIMIT), done);
 	TRY_GOTO(json_get_integer(document.root, state_path, "update_count", 0, INT64_MAX, &optimizer->update_count),
 		 done);
+	TRY_GOTO(checkpoint_choices_use(document.root, state_path, optimizer->buckets.rank, model->backend), done);
 done:
 	free(slab);
 	safetensors_close(&file);

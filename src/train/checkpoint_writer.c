@@ -360,18 +360,23 @@ static enum status take_copies(struct checkpoint_writer *writer)
 }
 
 /* What can fail in the rank that writes, before all take part. */
-static enum status begin_save(struct checkpoint_writer *writer, const struct train_state *state)
+static enum status begin_save(struct checkpoint_writer *writer, const struct train_state *state, const struct buffer *choices)
 {
 	if (!is_first_rank(writer->context->comm))
 		return OK;
 	TRY(checkpoint_writer_finish(writer));
 	buffer_clear(&writer->state_text);
-	return checkpoint_state_text(&writer->state_text, writer->context, writer->optimizer, state);
+	return checkpoint_state_text(&writer->state_text, writer->context, writer->optimizer, state, choices);
 }
 
 enum status checkpoint_writer_save(struct checkpoint_writer *writer, const struct train_state *state)
 {
-	TRY(ranks_agree(writer->context->comm, begin_save(writer, state)));
+	struct buffer choices = {0};
+	enum status status = checkpoint_choices_write(&choices, writer->context->comm, writer->model->backend);
+	if (status == OK)
+		status = ranks_agree(writer->context->comm, begin_save(writer, state, &choices));
+	buffer_release(&choices);
+	TRY(status);
 	TRY(take_copies(writer));
 	if (!is_first_rank(writer->context->comm))
 		return OK;

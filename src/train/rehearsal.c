@@ -1,5 +1,6 @@
 #include "train/rehearsal.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -111,6 +112,16 @@ static bool is_predicted(int32_t position)
 	return place == 3 || place == 9 || place == 16;
 }
 
+/* Tokens of the instances that Google's data script makes of Wikipedia at 512, in shares u of them, after the histogram of
+ * Krell et al. 2021 (Efficient sequence packing without cross-contamination): 23.4 % whole, the others 20 to 512 with a
+ * long tail. Mean and mean square are theirs, 255.8 and 98,826, to a quarter of a percent. */
+static double wikipedia_length(double u)
+{
+	const double whole = 0.234;
+	double v = u / (1 - whole);
+	return v >= 1 ? 512 : 20 + 492 * (0.4 * v + 0.6 * v * v * v * v);
+}
+
 enum status rehearsal_batch(struct batch *out, const struct model_config *config, int32_t sequences, int32_t length,
 			    bool mixed)
 {
@@ -119,11 +130,13 @@ enum status rehearsal_batch(struct batch *out, const struct model_config *config
 					  .predictions = sequences * (length * 3 / 20 + 3)};
 	TRY(batch_create(out, capacity));
 	struct rng rng = rng_start(1, RNG_TEST, 0);
-	int32_t t = 0, p = 0, shortest = length / 8 + 1;
+	int32_t t = 0, p = 0;
+	double share = 0.5; /* goes on by the golden ratio: any number of sequences has nearly the same lengths */
 	for (int32_t s = 0; s < sequences; s++) {
 		int32_t tokens = length;
 		if (mixed)
-			tokens = shortest + (int32_t)rng_below(&rng, (uint32_t)(length - shortest + 1));
+			tokens = (int32_t)ceil(wikipedia_length(share) * length / 512);
+		share = fmod(share + 0.6180339887498949, 1);
 		out->starts[s] = t;
 		out->samples[s] = (uint32_t)s;
 		out->next_labels[s] = s & 1;

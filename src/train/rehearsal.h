@@ -25,8 +25,8 @@ void rehearsal_close(struct rehearsal *rehearsal);
  * loss of each. Returns the loss of the masked words. */
 double rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, int64_t count);
 
-/* Sequences of `length` tokens, or with `mixed` of length/8 to length tokens, each length as likely as any other; random
- * words, of which 15 % are predicted. batch_release frees it. */
+/* Sequences of `length` tokens, or with `mixed` of the lengths of Wikipedia's instances (of `length` a quarter, half of it on
+ * average); random words, of which 15 % are predicted. batch_release frees it. */
 MUST_USE enum status rehearsal_batch(struct batch *out, const struct model_config *config, int32_t sequences,
 				     int32_t length, bool mixed);
 /* Fills id_order from ids. */

@@ -50,15 +50,27 @@ static inline int program_teardown(void **state)
 	return test_folder_drop(state);
 }
 
-static inline void assert_same_file(const char *a, const char *b)
+static inline bool files_are_same(const char *a, const char *b)
 {
 	struct buffer left = {0}, right = {0};
 	assert_ok(file_read(a, 1 << 28, &left));
 	assert_ok(file_read(b, 1 << 28, &right));
-	if (left.size != right.size || memcmp(left.data, right.data, left.size) != 0)
-		fail_msg("'%s' and '%s' differ", a, b);
+	bool same = left.size == right.size && memcmp(left.data, right.data, left.size) == 0;
 	buffer_release(&left);
 	buffer_release(&right);
+	return same;
+}
+
+static inline void assert_same_file(const char *a, const char *b)
+{
+	if (!files_are_same(a, b))
+		fail_msg("'%s' and '%s' differ", a, b);
+}
+
+static inline void assert_different_files(const char *a, const char *b)
+{
+	if (files_are_same(a, b))
+		fail_msg("'%s' and '%s' are the same", a, b);
 }
 
 #endif

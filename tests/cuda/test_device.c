@@ -226,6 +226,58 @@ static void products_are_chosen_once(void **state)
 	assert_ok(folder_remove(folder));
 }
 
+static void run_products(struct backend *be, int64_t *out_measured)
+{
+	double seconds;
+	int64_t plans;
+	for (int product = WHOLE_FORWARD; product <= WHOLE_WGRAD; product++)
+		assert_ok(be->functions->whole_product(be, (enum whole_product)product, 64, 32, 16, stopped_clock, &seconds));
+	gemm_counts(((struct cuda_state *)be->state)->gemm, &plans, out_measured);
+}
+
+/* What one run chose another takes over and hands on, once each; what it cannot use is chosen anew. */
+static void choices_are_handed_on(void **state)
+{
+	(void)state;
+	struct buffer first = {0}, second = {0}, third = {0};
+	int64_t measured;
+	struct backend *be = open_device(DTYPE_BF16);
+	run_products(be, &measured);
+	assert_int_equal(measured, 3);
+	be->functions->choices(be, &first);
+	backend_close(be);
+
+	be = open_device(DTYPE_BF16);
+	assert_true(be->functions->use_choices(be, buffer_string(&first)));
+	assert_true(be->functions->use_choices(be, buffer_string(&first)));
+	be->functions->choices(be, &second); /* before any has come */
+	assert_string_equal(buffer_string(&first), buffer_string(&second));
+	run_products(be, &measured);
+	assert_int_equal(measured, 0);
+	buffer_clear(&second);
+	be->functions->choices(be, &second);
+	assert_string_equal(buffer_string(&first), buffer_string(&second));
+	backend_close(be);
+
+	/* An algorithm that the library does not know, and a line that is none. */
+	be = open_device(DTYPE_BF16);
+	char *mark = strstr(first.data, "656d756c61746564");
+	mark[0] = '7';
+	buffer_text(&first, "nonsense\n");
+	assert_true(be->functions->use_choices(be, buffer_string(&first)));
+	run_products(be, &measured);
+	assert_int_equal(measured, 1);
+	be->functions->choices(be, &third);
+	assert_null(strstr(third.data, "756d756c61746564"));
+	assert_null(strstr(third.data, "nonsense"));
+	assert_false(be->functions->use_choices(be, "another device, cuBLASLt 13.1.0\n"));
+	assert_false(be->functions->use_choices(be, ""));
+	backend_close(be);
+	buffer_release(&first);
+	buffer_release(&second);
+	buffer_release(&third);
+}
+
 int main(void)
 {
 	setenv("BERTC_CACHE", "", 1); /* no file */
@@ -236,6 +288,7 @@ int main(void)
 		cmocka_unit_test(copies_arrive),
 		cmocka_unit_test(batches_arrive_in_order),
 		cmocka_unit_test(products_are_chosen_once),
+		cmocka_unit_test(choices_are_handed_on),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	pool_free(pool);

@@ -14,8 +14,9 @@ static int setup(void **state)
 }
 
 #define STEPS 12
-#define RUN                                                                                                                    \
-	"pretrain -q --corpus %s --model %s --vocab_size 100 --num_train_steps 12 --train_batch_size 8 "                      \
+#define RUN "pretrain -q " OPTIONS
+#define OPTIONS                                                                                                                \
+	"--corpus %s --model %s --vocab_size 100 --num_train_steps 12 --train_batch_size 8 "                      \
 	"--max_seq_length 32 --learning_rate 2e-3 --num_warmup_steps 4 --log_steps 1 --eval_steps 0 --seed 3 "
 
 static void train(const char *name, const char *options)
@@ -79,6 +80,55 @@ static void a_resumed_run_has_the_same_bits(void **state)
 	assert_same_file(a, b);
 }
 
+/* The file of choices in `folder`, with every algorithm replaced by the other of the two that there are. */
+static void make_other_choices(const char *folder)
+{
+	static const char mark[] = "656d756c61746564 000000000000000";
+	struct name_list files = {0};
+	struct buffer lines = {0};
+	char path[PATH_BYTES];
+	int64_t changed = 0;
+	assert_ok(folder_list(folder, &files));
+	assert_int_equal(files.count, 1);
+	assert_ok(path_join(path, folder, files.names[0]));
+	assert_ok(file_read(path, 1 << 20, &lines));
+	for (char *at = lines.data; (at = strstr(at, mark)) != NULL; at += sizeof mark) {
+		at[sizeof mark - 1] ^= 1;
+		changed++;
+	}
+	assert_true(changed > 10);
+	assert_ok(file_write(path, lines.data, lines.size));
+	buffer_release(&lines);
+	name_list_release(&files);
+}
+
+/* A run whose choices are the opposite of what this machine would measure, stopped, goes on with them where nobody knows
+ * them any more; on another kind of device it says that it cannot. Step 7 has no sizes that steps 1 to 6 did not have. */
+static void a_resumed_run_keeps_its_products(void **state)
+{
+	(void)state;
+	char folder[PATH_BYTES], measured[PATH_BYTES], other[PATH_BYTES], moved[PATH_BYTES];
+	snprintf(folder, sizeof folder, "%s/choices", test_folder);
+	snprintf(measured, sizeof measured, "%s/measured/checkpoint-7/model.safetensors", test_folder);
+	snprintf(other, sizeof other, "%s/other/checkpoint-7/model.safetensors", test_folder);
+	snprintf(moved, sizeof moved, "%s/moved/checkpoint-7/model.safetensors", test_folder);
+	setenv("BERTC_CACHE", folder, 1);
+	train_until_stopped("measured", "--device cuda --precision fp32 --steps_this_run 7");
+	make_other_choices(folder);
+	train_until_stopped("other", "--device cuda --precision fp32 --steps_this_run 7");
+	assert_different_files(measured, other);
+	train_until_stopped("moved", "--device cuda --precision fp32 --steps_this_run 6");
+	train_until_stopped("elsewhere", "--device cuda --precision fp32 --steps_this_run 6");
+	setenv("BERTC_CACHE", "", 1);
+	train_until_stopped("moved", "--device cuda --precision fp32 --steps_this_run 1");
+	assert_same_file(other, moved);
+	setenv("EMULATED_NAME", "another device", 1);
+	assert_program(STOPPED, "chosen on emulated device, cuBLASLt 13.1.0: here they are chosen anew",
+		       "pretrain " OPTIONS "--out %s/elsewhere --device cuda --precision fp32 --steps_this_run 1", corpus, config,
+		       test_folder);
+	unsetenv("EMULATED_NAME");
+}
+
 static void a_model_of_one_device_works_on_the_other(void **state)
 {
 	(void)state;
@@ -101,6 +151,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(curves_are_those_of_the_cpu),
 		cmocka_unit_test(a_resumed_run_has_the_same_bits),
+		cmocka_unit_test(a_resumed_run_keeps_its_products),
 		cmocka_unit_test(a_model_of_one_device_works_on_the_other),
 	};
 	return cmocka_run_group_tests(tests, setup, test_folder_drop);

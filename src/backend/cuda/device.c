@@ -194,6 +194,13 @@ static void cuda_close(struct backend *be)
 	be->state = NULL;
 }
 
+static size_t memory_used(struct backend *be)
+{
+	size_t available = 0, total = 0;
+	(void)be;
+	return cudaMemGetInfo(&available, &total) == cudaSuccess ? total - available : 0;
+}
+
 static const struct backend_functions functions = {
 	.allocate = cuda_allocate,
 	.release = cuda_release,
@@ -207,7 +214,11 @@ static const struct backend_functions functions = {
 	.upload = cuda_upload,
 	.synchronize = cuda_synchronize,
 	.gemm_rate = cuda_gemm_rate,
+	.copy_rate = cuda_copy_rate,
+	.memory_used = memory_used,
 	.whole_product = cuda_whole_product,
+	.choices = cuda_choices,
+	.use_choices = cuda_use_choices,
 	.close = cuda_close,
 };
 

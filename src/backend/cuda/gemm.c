@@ -44,7 +44,10 @@ struct gemm {
 	struct cuda_state *state;
 	cublasLtHandle_t handle;
 	struct gemm_cache cache;
-	char version[48];
+	struct buffer recorded; /* lines of the checkpoint that the run went on from */
+	struct buffer chosen;   /* of the plans so far */
+	bool told;              /* that one of `recorded` cannot be used */
+	char version[48], place[160];
 	struct plan *buckets[BUCKETS];
 	int64_t plans, measured;
 	cudaEvent_t begin, end;
@@ -52,7 +55,6 @@ struct gemm {
 
 enum status gemm_open(struct gemm **out, struct cuda_state *state)
 {
-	char name[160];
 	struct gemm *gemm;
 	TRY(memory_new(out, 1, sizeof(**out), "products"));
 	gemm = *out;
@@ -66,8 +68,8 @@ enum status gemm_open(struct gemm **out, struct cuda_state *state)
 		return cuda_error(error, "cudaEventCreate");
 	size_t version = cublasLtGetVersion();
 	snprintf(gemm->version, sizeof(gemm->version), "cuBLASLt %zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
-	snprintf(name, sizeof(name), "%s, %s", state->name, gemm->version);
-	gemm_cache_open(&gemm->cache, name);
+	snprintf(gemm->place, sizeof(gemm->place), "%s, %s", state->name, gemm->version);
+	gemm_cache_open(&gemm->cache, gemm->place);
 	return OK;
 }
 
@@ -88,6 +90,8 @@ void gemm_close(struct gemm *gemm)
 	if (gemm->handle)
 		cublasLtDestroy(gemm->handle);
 	gemm_cache_close(&gemm->cache);
+	buffer_release(&gemm->recorded);
+	buffer_release(&gemm->chosen);
 	free(gemm);
 }
 
@@ -294,17 +298,32 @@ static int choose(struct gemm *gemm, const struct cuda_scratch *scratch, const s
 	return best;
 }
 
-/* Takes the choice from the cache, or makes it. */
-static bool choose_algorithm(struct gemm *gemm, const struct cuda_scratch *scratch, struct plan *plan,
+/* Whether the algorithm of a line is one for this product, here and now. */
+static bool takes_algorithm(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d,
+			    const cublasLtMatmulAlgo_t *algorithm)
+{
+	cublasLtMatmulHeuristicResult_t result;
+	return cublasLtMatmulAlgoCheck(gemm->handle, d->operation, d->a, d->b, d->d, d->d, algorithm, &result) ==
+		       CUBLAS_STATUS_SUCCESS &&
+	       result.workspaceSize <= scratch->gemm_bytes;
+}
+
+/* Takes the choice from the checkpoint, else from the cache, or makes it. */
+static bool choose_algorithm(struct gemm *gemm, const struct cuda_scratch *scratch, struct plan *plan, const char *key,
 			     const struct description *d, const struct product *p)
 {
-	char key[256];
 	cublasLtMatmulHeuristicResult_t candidates[CANDIDATES];
-	key_text(gemm, &plan->key, key, sizeof(key));
-	if (gemm_cache_find(&gemm->cache, key, plan->algorithm.data) &&
-	    cublasLtMatmulAlgoCheck(gemm->handle, d->operation, d->a, d->b, d->d, d->d, &plan->algorithm, &candidates[0]) ==
-		    CUBLAS_STATUS_SUCCESS &&
-	    candidates[0].workspaceSize <= scratch->gemm_bytes)
+	if (gemm_line_find(&gemm->recorded, key, plan->algorithm.data)) {
+		if (takes_algorithm(gemm, scratch, d, &plan->algorithm))
+			return true;
+		if (!gemm->told)
+			log_note("the checkpoint's algorithm for a product (%s) cannot be used here, one is chosen anew: the run goes "
+				 "on to rounding, not bit for bit",
+				 key);
+		gemm->told = true;
+	}
+	if (gemm_line_find(&gemm->cache.text, key, plan->algorithm.data) &&
+	    takes_algorithm(gemm, scratch, d, &plan->algorithm))
 		return true;
 	int count = proposals(gemm, scratch, d, CANDIDATES, candidates);
 	if (count == 0)
@@ -320,6 +339,8 @@ static bool choose_algorithm(struct gemm *gemm, const struct cuda_scratch *scrat
 static struct plan *find_plan(struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d,
 			      const struct product *p)
 {
+	char text[KEY_BYTES];
+	uint64_t known[8];
 	struct plan_key key = key_of(p);
 	struct plan **bucket = bucket_of(gemm, &key);
 	for (struct plan *plan = *bucket; plan; plan = plan->next)
@@ -331,9 +352,32 @@ static struct plan *find_plan(struct gemm *gemm, const struct cuda_scratch *scra
 	plan->key = key;
 	plan->next = *bucket;
 	*bucket = plan;
-	plan->usable = choose_algorithm(gemm, scratch, plan, d, p);
+	key_text(gemm, &key, text, sizeof(text));
+	plan->usable = choose_algorithm(gemm, scratch, plan, text, d, p);
+	if (plan->usable && !gemm_line_find(&gemm->chosen, text, known))
+		gemm_line_add(&gemm->chosen, text, plan->algorithm.data);
 	gemm->plans++;
 	return plan;
+}
+
+void cuda_choices(struct backend *be, struct buffer *out)
+{
+	const struct gemm *gemm = ((struct cuda_state *)be->state)->gemm;
+	struct buffer lines = {0};
+	gemm_lines_merge(&lines, buffer_string(&gemm->chosen));
+	gemm_lines_merge(&lines, buffer_string(&gemm->recorded)); /* products that have not come again yet */
+	buffer_format(out, "%s\n%s", gemm->place, buffer_string(&lines));
+	buffer_release(&lines);
+}
+
+bool cuda_use_choices(struct backend *be, const char *lines)
+{
+	struct gemm *gemm = ((struct cuda_state *)be->state)->gemm;
+	size_t length = strlen(gemm->place);
+	if (strncmp(lines, gemm->place, length) != 0 || lines[length] != '\n')
+		return false;
+	gemm_lines_merge(&gemm->recorded, lines + length + 1);
+	return true;
 }
 
 /* False if the library cannot do it. */

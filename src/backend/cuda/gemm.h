@@ -38,10 +38,15 @@ MUST_USE enum status gemm_open(struct gemm **out, struct cuda_state *state);
 void gemm_close(struct gemm *gemm);
 /* "cuBLASLt 13.1" */
 const char *gemm_version(const struct gemm *gemm);
+/* backend_functions.choices and use_choices: the algorithm of every shape seen so far, and of those that use_choices named. */
+void cuda_choices(struct backend *be, struct buffer *out);
+bool cuda_use_choices(struct backend *be, const char *lines);
 /* Shapes seen so far, and how many of them had to be measured. */
 void gemm_counts(const struct gemm *gemm, int64_t *out_plans, int64_t *out_measured);
 /* backend_functions.gemm_rate. */
 double cuda_gemm_rate(struct backend *be);
+/* backend_functions.copy_rate. */
+double cuda_copy_rate(struct backend *be);
 /* backend_functions.whole_product. */
 MUST_USE enum status cuda_whole_product(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs,
 					int64_t inputs, double (*clock)(void), double *out_seconds);

@@ -40,13 +40,11 @@ void gemm_cache_open(struct gemm_cache *cache, const char *name)
 	}
 }
 
-/* The line that begins with "key =". */
-static const char *find_line(const struct gemm_cache *cache, const char *key)
+/* What follows "key = " in the line that begins so. */
+static const char *find_line(const struct buffer *lines, const char *key)
 {
 	size_t length = strlen(key);
-	if (cache->text.size == 0)
-		return NULL;
-	for (const char *line = buffer_string(&cache->text); line; line = strchr(line, '\n')) {
+	for (const char *line = buffer_string(lines); line; line = strchr(line, '\n')) {
 		line += *line == '\n';
 		if (strncmp(line, key, length) == 0 && strncmp(line + length, " = ", 3) == 0)
 			return line + length + 3;
@@ -54,9 +52,9 @@ static const char *find_line(const struct gemm_cache *cache, const char *key)
 	return NULL;
 }
 
-bool gemm_cache_find(const struct gemm_cache *cache, const char *key, uint64_t out_algorithm[8])
+bool gemm_line_find(const struct buffer *lines, const char *key, uint64_t out_algorithm[8])
 {
-	const char *at = find_line(cache, key);
+	const char *at = find_line(lines, key);
 	if (!at)
 		return false;
 	for (int i = 0; i < 8; i++) {
@@ -69,20 +67,40 @@ bool gemm_cache_find(const struct gemm_cache *cache, const char *key, uint64_t o
 	return true;
 }
 
+void gemm_line_add(struct buffer *lines, const char *key, const uint64_t algorithm[8])
+{
+	buffer_format(lines, "%s =", key);
+	for (int i = 0; i < 8; i++)
+		buffer_format(lines, " %016" PRIx64, algorithm[i]);
+	buffer_char(lines, '\n');
+}
+
+void gemm_lines_merge(struct buffer *lines, const char *more)
+{
+	char key[KEY_BYTES];
+	for (const char *line = more, *next; *line; line = next) {
+		const char *end = strchr(line, '\n'), *equals = strstr(line, " = ");
+		next = end ? end + 1 : line + strlen(line);
+		if (!end || !equals || equals > end || (size_t)(equals - line) >= sizeof(key))
+			continue;
+		snprintf(key, sizeof(key), "%.*s", (int)(equals - line), line);
+		if (!find_line(lines, key))
+			buffer_append(lines, line, (size_t)(next - line));
+	}
+}
+
 void gemm_cache_add(struct gemm_cache *cache, const char *key, const uint64_t algorithm[8])
 {
-	if (find_line(cache, key))
+	if (find_line(&cache->text, key))
 		return;
-	char line[512];
-	int length = snprintf(line, sizeof(line), "%s =", key);
-	for (int i = 0; i < 8; i++)
-		length += snprintf(line + length, sizeof(line) - (size_t)length, " %016" PRIx64, algorithm[i]);
-	buffer_format(&cache->text, "%s\n", line);
+	size_t before = cache->text.size;
+	gemm_line_add(&cache->text, key, algorithm);
 	if (cache->path[0] == '\0')
 		return;
-	char folder[1024];
+	char folder[1024], line[512];
 	snprintf(folder, sizeof(folder), "%s", cache->path);
 	*strrchr(folder, '/') = '\0';
+	snprintf(line, sizeof(line), "%.*s", (int)(cache->text.size - before - 1), buffer_string(&cache->text) + before);
 	if (folder_make(folder) != OK || file_append_line(cache->path, line) != OK) {
 		log_detail("%s: the choice of products is not kept", error_last()->message);
 		cache->path[0] = '\0';

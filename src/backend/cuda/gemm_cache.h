@@ -9,6 +9,9 @@
 #include <stdint.h>
 #include "base/buffer.h"
 
+/* Of the longest key, its end included. */
+#define KEY_BYTES 256
+
 struct gemm_cache {
 	char path[1024];  /* empty: no file */
 	struct buffer text;
@@ -16,7 +19,12 @@ struct gemm_cache {
 
 /* `name` tells GPU and library: "NVIDIA H100 80GB HBM3, cuBLASLt 13.1.0". */
 void gemm_cache_open(struct gemm_cache *cache, const char *name);
-bool gemm_cache_find(const struct gemm_cache *cache, const char *key, uint64_t out_algorithm[8]);
+/* Reads the line of `key`, the first if there are several; appends one. */
+bool gemm_line_find(const struct buffer *lines, const char *key, uint64_t out_algorithm[8]);
+void gemm_line_add(struct buffer *lines, const char *key, const uint64_t algorithm[8]);
+/* Appends the lines whose keys `lines` does not have yet. */
+void gemm_lines_merge(struct buffer *lines, const char *more);
+/* Keeps a choice of this run, unless the file has one. */
 void gemm_cache_add(struct gemm_cache *cache, const char *key, const uint64_t algorithm[8]);
 void gemm_cache_close(struct gemm_cache *cache);
 

@@ -1,4 +1,5 @@
-/* What the GPU's matrix products reach by themselves, on random numbers: zeros would flatter a chip that its power limits. */
+/* What the GPU's matrix products and its memory reach by themselves, on random numbers: zeros would flatter a chip that its
+ * power limits. */
 #include "backend/cuda/gemm.h"
 
 #include <math.h>
@@ -75,29 +76,21 @@ enum status cuda_whole_product(struct backend *be, enum whole_product product, i
 	return status;
 }
 
-/* Of a product of BERT-large's shape, in whole waves of the chip's processors (much smaller on a device with a handful), the median of rounds of several products, by the GPU's own clock. */
-double cuda_gemm_rate(struct backend *be)
+/* The median of rounds of RUNS times `queue`, in seconds by the GPU's own clock; 0 if something failed. */
+enum { ROUNDS = 9, RUNS = 8 };
+static double median_seconds(const struct trial *t, void (*queue)(const struct trial *t, const void *what), const void *what)
 {
-	enum { ROUNDS = 9, RUNS = 8 };
-	struct cuda_state *state = be->state;
-	const int64_t rows = 64 * (int64_t)state->processors, width = state->processors < 16 ? 64 : 4096;
-	const int64_t elements[3] = {rows * width, width * width, rows * width};
-	const enum dtype types[3] = {be->dtype, be->dtype, be->dtype};
-	struct trial t;
+	struct cuda_state *state = t->be->state;
 	float times[ROUNDS] = {0};
-	cudaEvent_t begin, end;
-	if (trial_begin(&t, be, elements, types) != OK)
-		return 0;
-	struct product p = {.operation = "a measurement", .inputs = be->dtype, .output = be->dtype, .rows = rows, .columns = width,
-			    .depth = width, .a = t.memory[0], .a_stride = width, .b = t.memory[1], .b_stride = width,
-			    .b_transposed = true, .y = t.memory[2], .y_stride = width};
+	cudaEvent_t begin = NULL, end = NULL;
 	bool good = cudaEventCreateWithFlags(&begin, cudaEventDefault) == cudaSuccess &&
 		    cudaEventCreateWithFlags(&end, cudaEventDefault) == cudaSuccess;
-	cuda_product(&t.replica, &p);
+	if (good)
+		queue(t, what);
 	for (int round = 0; good && round < ROUNDS; round++) {
 		good = cudaEventRecord(begin, state->stream) == cudaSuccess;
 		for (int run = 0; run < RUNS; run++)
-			cuda_product(&t.replica, &p);
+			queue(t, what);
 		good = good && cudaEventRecord(end, state->stream) == cudaSuccess && cudaEventSynchronize(end) == cudaSuccess &&
 		       cudaEventElapsedTime(&times[round], begin, end) == cudaSuccess;
 		for (int i = round; i > 0 && times[i] < times[i - 1]; i--) {
@@ -106,9 +99,57 @@ double cuda_gemm_rate(struct backend *be)
 			times[i - 1] = other;
 		}
 	}
-	good = good && be->functions->synchronize(&t.replica) == OK;
-	cudaEventDestroy(begin);
-	cudaEventDestroy(end);
+	struct replica replica = t->replica;
+	good = good && t->be->functions->synchronize(&replica) == OK;
+	if (begin)
+		cudaEventDestroy(begin);
+	if (end)
+		cudaEventDestroy(end);
+	return good ? times[ROUNDS / 2] * 1e-3 / RUNS : 0;
+}
+
+static void queue_product(const struct trial *t, const void *what)
+{
+	cuda_product(&t->replica, what);
+}
+
+/* Of a product of BERT-large's shape, in whole waves of the chip's processors; much smaller on a device with a handful. */
+double cuda_gemm_rate(struct backend *be)
+{
+	struct cuda_state *state = be->state;
+	const int64_t rows = 64 * (int64_t)state->processors, width = state->processors < 16 ? 64 : 4096;
+	const int64_t elements[3] = {rows * width, width * width, rows * width};
+	const enum dtype types[3] = {be->dtype, be->dtype, be->dtype};
+	struct trial t;
+	if (trial_begin(&t, be, elements, types) != OK)
+		return 0;
+	struct product p = {.operation = "a measurement", .inputs = be->dtype, .output = be->dtype, .rows = rows, .columns = width,
+			    .depth = width, .a = t.memory[0], .a_stride = width, .b = t.memory[1], .b_stride = width,
+			    .b_transposed = true, .y = t.memory[2], .y_stride = width};
+	double seconds = median_seconds(&t, queue_product, &p);
 	trial_end(&t);
-	return good && times[ROUNDS / 2] > 0 ? 2.0 * (double)(rows * width * width) * RUNS / (times[ROUNDS / 2] * 1e-3) : 0;
+	return seconds > 0 ? 2.0 * (double)(rows * width * width) / seconds : 0;
+}
+
+static void queue_copy(const struct trial *t, const void *bytes)
+{
+	cuda_run(&t->replica,
+		 cudaMemcpyAsync(t->memory[1], t->memory[0], *(const size_t *)bytes, cudaMemcpyDeviceToDevice,
+				 cuda_stream(&t->replica)),
+		 "a measurement");
+}
+
+/* Of ranges far larger than caches; smaller on a device with a handful of processors. */
+double cuda_copy_rate(struct backend *be)
+{
+	struct cuda_state *state = be->state;
+	const size_t bytes = state->processors < 16 ? (size_t)1 << 20 : (size_t)1 << 29;
+	const int64_t elements[3] = {(int64_t)(bytes / sizeof(float)), (int64_t)(bytes / sizeof(float)), 1};
+	const enum dtype types[3] = {DTYPE_F32, DTYPE_F32, DTYPE_F32};
+	struct trial t;
+	if (trial_begin(&t, be, elements, types) != OK)
+		return 0;
+	double seconds = median_seconds(&t, queue_copy, &bytes);
+	trial_end(&t);
+	return seconds > 0 ? 2.0 * (double)bytes / seconds : 0;
 }

@@ -432,7 +432,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
 {
 	(void)device;
 	memset(out, 0, sizeof(*out));
-	snprintf(out->name, sizeof(out->name), "emulated device");
+	const char *name = getenv("EMULATED_NAME");
+	snprintf(out->name, sizeof(out->name), "%s", name != nullptr ? name : "emulated device");
 	out->totalGlobalMem = emulated_device.memory;
 	out->major = emulated_device.major;
 	out->minor = emulated_device.minor;
