@@ -247,12 +247,12 @@ void comm_fail(struct comm *comm, enum status status)
 		comm->transport->fail(comm, error_last());
 }
 
-void comm_seconds(const struct comm *comm, double *out_busy, double *out_exposed)
+void comm_seconds(struct comm *comm, double *out_busy, double *out_exposed)
 {
-	*out_busy = comm->queue.busy;
-	*out_exposed = comm->queue.exposed;
 	if (comm->device)
 		comm->device->seconds(comm, out_busy, out_exposed);
+	else
+		queue_seconds(comm, out_busy, out_exposed);
 }
 
 void comm_section(struct comm *comm, const char *section, int64_t step)

@@ -7,7 +7,8 @@
  *
  *   alone    one rank
  *   shared   ranks of one machine, through memory they share
- *   mpi      ranks on CPUs of many machines (MPI=1)
+ *   tcp      ranks on CPUs of many machines, over connections of their own
+ *   mpi      the same through MPI (MPI=1)
  *   nccl     ranks on GPUs (CUDA=1)
  *
  * A failing peer is ERR_PEER in every other rank, with its number, host, section and reason; nothing here waits longer
@@ -103,7 +104,7 @@ MUST_USE enum status comm_use_device(struct comm *comm, const struct comm_device
 
 /* Seconds spent in the large operations so far, and seconds of them that comm_wait waited: communication, exposed
  * communication. */
-void comm_seconds(const struct comm *comm, double *out_busy, double *out_exposed);
+void comm_seconds(struct comm *comm, double *out_busy, double *out_exposed);
 
 /* ---- The watchdog ---- */
 

@@ -1,9 +1,9 @@
 #include "comm/messages.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -431,8 +431,10 @@ static enum status make_table(struct messages *messages)
 	struct segment maker;
 	const struct comm_place *place = &messages->comm->place;
 	TRY(segment_create(&maker, place->size, true));
-	int file = dup(maker.file);
+	int file = fcntl(maker.file, F_DUPFD_CLOEXEC, 0);
 	segment_leave(&maker);
+	if (file < 0)
+		return error_set_errno(ERR_RESOURCE, "no descriptor for what ranks know of each other");
 	return segment_join(&messages->table, file, place->rank, place->size);
 }
 

@@ -98,6 +98,18 @@ enum status queue_wait(struct comm *comm, comm_ticket ticket)
 	return status;
 }
 
+void queue_seconds(struct comm *comm, double *out_busy, double *out_exposed)
+{
+	struct queue *queue = &comm->queue;
+	*out_busy = *out_exposed = 0;
+	if (!queue->started)
+		return;
+	pthread_mutex_lock(&queue->lock); /* weights may be on their way */
+	*out_busy = queue->busy;
+	*out_exposed = queue->exposed;
+	pthread_mutex_unlock(&queue->lock);
+}
+
 void queue_close(struct comm *comm)
 {
 	struct queue *queue = &comm->queue;

@@ -42,11 +42,10 @@ static enum status make(const struct place *place, int *out_file)
 	struct segment segment;
 	char path[PATH_BYTES], text[96];
 	TRY(segment_create(&segment, place->ranks.local_size, false));
-	int file = dup(segment.file);
+	int file = fcntl(segment.file, F_DUPFD_CLOEXEC, 0);
 	segment_leave(&segment);
 	if (file < 0)
 		return error_set_errno(ERR_RESOURCE, "no descriptor for the memory that ranks share");
-	fcntl(file, F_SETFD, FD_CLOEXEC);
 	name_path(path, place);
 	int length = snprintf(text, sizeof(text), "%d %" PRIu64 " %d\n", getpid(), process_start(getpid()), file);
 	enum status status = file_write(path, text, (size_t)length);

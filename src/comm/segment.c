@@ -13,7 +13,7 @@
 
 #include "base/pool.h"
 
-#define MAGIC 0x31676573626d6f63 /* changes with the layout */
+#define MAGIC 0x32676573626d6f63 /* changes with the layout */
 #define SPINS 1000               /* some 20 to 60 microseconds: about what a sleep and a wake cost */
 #define LOOK_NANOSECONDS 100000000 /* those who wait look this often whether someone failed */
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -179,10 +179,6 @@ static enum status check_left(struct segment *segment, int meeting)
 		struct error error = {.status = ERR_PEER};
 		snprintf(error.message, sizeof(error.message), "rank %d on %s left in '%s' of step %lld while others waited for it",
 			 rank, other->host, SECTION_OF(other), (long long)atomic_load(&other->step));
-		if (other->error.status != OK)
-			snprintf(error.message, sizeof(error.message), "rank %d on %s: %.1400s", rank, other->host,
-				 other->error.message);
-		memcpy(error.hint, other->error.hint, sizeof(error.hint));
 		segment_fail(segment, rank, &error);
 		return segment_check(segment);
 	}

@@ -36,7 +36,6 @@ struct segment_rank {
 	_Atomic uint64_t section[SECTION_BYTES / 8]; /* a text: segment_section() */
 	char host[64];
 	struct segment_operation operation;
-	struct error error; /* why it left */
 };
 
 struct segment_barrier {
@@ -70,7 +69,7 @@ struct segment {
 MUST_USE enum status segment_create(struct segment *out, int32_t size, bool watched);
 /* Rank `rank` of `size` comes in; the descriptor is kept. A descriptor of something else is ERR_STATE. */
 MUST_USE enum status segment_join(struct segment *out, int file, int32_t rank, int32_t size);
-/* Unmaps and closes. A rank is marked as gone, with the reason where it failed. */
+/* Unmaps and closes. A rank is marked as gone. */
 void segment_leave(struct segment *segment);
 
 /* Waits until all ranks have come. Fails with what failed elsewhere, or if a rank has left that was waited for. */

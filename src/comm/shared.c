@@ -81,7 +81,6 @@ static enum status map_allocation(struct shared *shared, struct comm *comm, size
 		return error_set_errno(ERR_RESOURCE, "cannot map %s of %d ranks", what, comm->place.size);
 	madvise(base, (size_t)(stride * size), MADV_HUGEPAGE); /* advice */
 	shared->allocations[shared->count++] = (struct allocation){base, stride, segment->end};
-	segment->end += stride * size;
 	return OK;
 }
 
@@ -93,6 +92,7 @@ static enum status shared_allocate(struct comm *comm, void **out, size_t bytes, 
 	if (status == OK) {
 		const struct allocation *allocation = &shared->allocations[before];
 		*out = allocation->base + allocation->stride * comm->place.rank;
+		shared->segment.end += allocation->stride * comm->place.size; /* here, where it is the same in all ranks */
 	} else if (shared->count > before) {
 		struct allocation *allocation = &shared->allocations[--shared->count];
 		munmap(allocation->base, (size_t)(allocation->stride * comm->place.size));

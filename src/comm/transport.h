@@ -64,6 +64,7 @@ struct comm {
 MUST_USE enum status queue_open(struct comm *comm);
 comm_ticket queue_push(struct comm *comm, const struct operation *operation);
 MUST_USE enum status queue_wait(struct comm *comm, comm_ticket ticket);
+void queue_seconds(struct comm *comm, double *out_busy, double *out_exposed); /* 0 where it was never opened */
 void queue_close(struct comm *comm); /* what was begun is done first */
 
 /* Each sets transport, description and own. */

@@ -1,4 +1,6 @@
 /* What ranks of one machine do together, for 1, 2, 3, 4 and 8 of them. */
+#include <sys/resource.h>
+#include "base/file.h"
 #include "comm/collectives.h"
 
 static const int32_t sizes[] = {1, 2, 3, 4, 8};
@@ -43,6 +45,42 @@ static void test_allocations(void **state)
 	run_ranks(1, allocations, NULL, NULL);
 	run_ranks(4, allocations, NULL, NULL);
 	run_ranks(2, threads, NULL, NULL);
+}
+
+/* A block that one rank alone has no room for is nobody's, and the next lies at the same place for all. */
+static enum status one_has_no_room(struct comm *comm, void *context)
+{
+	enum { COUNT = 32 << 20, ROOM = 32 << 20 };
+	int32_t rank = comm_place(comm)->rank;
+	struct buffer pages = {0};
+	struct rlimit before, low;
+	float *data = NULL, *early;
+	(void)context;
+	RANK_CHECK(comm_allocate(comm, (void **)&early, 4096, "a test") == OK);
+	RANK_CHECK(file_read("/proc/self/statm", 4096, &pages) == OK && getrlimit(RLIMIT_AS, &before) == 0);
+	low = before;
+	low.rlim_cur = (rlim_t)strtoull(buffer_string(&pages), NULL, 10) * (rlim_t)sysconf(_SC_PAGESIZE) + ROOM;
+	buffer_release(&pages);
+	RANK_CHECK(rank != 1 || setrlimit(RLIMIT_AS, &low) == 0);
+	RANK_CHECK(comm_allocate(comm, (void **)&data, COUNT * sizeof *data, "a test") == ERR_RESOURCE && !data);
+	RANK_CHECK(strstr(error_last()->message, "a test of 3 ranks"));
+	RANK_CHECK(setrlimit(RLIMIT_AS, &before) == 0);
+	RANK_CHECK(comm_allocate(comm, (void **)&data, 1000 * sizeof *data, "a test") == OK);
+	for (int i = 0; i < 1000; i++)
+		data[i] = (float)rank;
+	RANK_CHECK(comm_wait(comm, comm_all_gather(comm, data, 1000, COMM_F32)) == OK);
+	for (int32_t other = 0; other < comm_place(comm)->size; other++)
+		for (int64_t k = comm_share(comm, 1000, other); k < comm_share(comm, 1000, other + 1); k++)
+			RANK_CHECK(data[k] == (float)other);
+	comm_release(comm, data);
+	comm_release(comm, early);
+	return OK;
+}
+
+static void test_one_has_no_room(void **state)
+{
+	(void)state;
+	run_ranks(3, one_has_no_room, NULL, NULL);
 }
 
 static void test_shares(void **state)
@@ -98,6 +136,7 @@ int main(void)
 		cmocka_unit_test(test_large_sums),
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_allocations),
+		cmocka_unit_test(test_one_has_no_room),
 		cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_shares_cover),
 		cmocka_unit_test(test_disagree),

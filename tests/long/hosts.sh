@@ -1,6 +1,7 @@
 #!/bin/sh
-# Two hosts of two ranks, as network namespaces joined by a cable: the bits of four ranks of one machine and the curve of a
-# rank alone, over TCP and over MPI; a host that dies or loses its cable ends the run on the other; the same command goes on.
+# Two hosts of one, two and four ranks each, as network namespaces joined by a cable: the bits of as many ranks of one machine
+# and the curve of a rank alone, over TCP and over MPI; a host that dies or loses its cable ends the run on the other; the same
+# command goes on.
 #   sh tests/long/hosts.sh      from the repository's root, as root; BERTC names the program, STEPS the length of the runs
 # Exit status 77: skipped, this machine does not allow namespaces.
 set -u
@@ -53,12 +54,15 @@ on() {
 	ip netns exec "$host" unshare --uts sh -c 'hostname $0; exec "$@"' "host-${host#bertc-}" "$@"
 }
 
-# start RUN [MORE...]: four ranks, two a host, as a launcher such as torchrun would. Process ids into $pids.
+each=2 # ranks of a host
+
+# start RUN [MORE...]: two hosts' ranks, as a launcher such as torchrun would. Process ids into $pids.
 start() {
 	pids=
-	for rank in 0 1 2 3; do
-		host=$([ $rank -lt 2 ] && echo $a || echo $b)
-		on $host env RANK=$rank WORLD_SIZE=4 LOCAL_RANK=$((rank % 2)) LOCAL_WORLD_SIZE=2 MASTER_ADDR=$net.1 MASTER_PORT=29511 \
+	for rank in $(seq 0 $((2 * each - 1))); do
+		host=$([ $rank -lt $each ] && echo $a || echo $b)
+		on $host env RANK=$rank WORLD_SIZE=$((2 * each)) LOCAL_RANK=$((rank % each)) LOCAL_WORLD_SIZE=$each \
+			MASTER_ADDR=$net.1 MASTER_PORT=29511 \
 			"$bertc" $(arguments "$@") >"$work/out.$rank" 2>"$work/err.$rank" </dev/null &
 		pids="$pids $!"
 	done
@@ -95,14 +99,18 @@ until_step() {
 say "one rank"
 "$bertc" $(arguments alone) --quiet 2>"$work/err.0" || { tail -5 "$work/err.0"; exit 1; }
 
-say "four ranks of one host"
-"$bertc" $(arguments local --ranks 4) --quiet 2>"$work/err.0" || { tail -5 "$work/err.0"; exit 1; }
-same_curve alone local 1e-5 || bad "the curve of four ranks is another"
+for each in 1 2 4; do
+	ranks=$((2 * each))
+	say "$ranks ranks of one host"
+	"$bertc" $(arguments local-$ranks --ranks $ranks) --quiet 2>"$work/err.0" || { tail -5 "$work/err.0"; exit 1; }
+	same_curve alone local-$ranks 1e-5 || bad "the curve of $ranks ranks is another"
 
-say "two hosts of two ranks over TCP"
-start tcp; finish
-expect " 0 0 0 0" "over TCP" && { same_curve local tcp 0 || bad "the bits over TCP are others"; }
-cmp "$work/local/final/model.safetensors" "$work/tcp/final/model.safetensors" || bad "the weights over TCP are others"
+	say "two hosts of $each over TCP"
+	start tcp-$ranks; finish
+	expect "$(printf ' 0%.0s' $(seq $ranks))" "over TCP" && { same_curve local-$ranks tcp-$ranks 0 || bad "the bits over TCP are others"; }
+	cmp "$work/local-$ranks/final/model.safetensors" "$work/tcp-$ranks/final/model.safetensors" || bad "the weights over TCP are others"
+done
+each=2
 
 say "a host dies"
 start killed --watchdog_seconds 10
@@ -117,7 +125,7 @@ case $statuses in
 *) bad "a dead host: statuses$statuses"; tail -n 3 "$work"/err.? ;;
 esac
 start killed --watchdog_seconds 10; finish
-expect " 0 0 0 0" "going on after a dead host" && { same_curve tcp killed 0 || bad "going on after a dead host has other bits"; }
+expect " 0 0 0 0" "going on after a dead host" && { same_curve tcp-4 killed 0 || bad "going on after a dead host has other bits"; }
 
 say "a cable is pulled"
 start cut --watchdog_seconds 5
@@ -131,9 +139,8 @@ expect " 6 6 6 6" "without the cable" && echo "  all ranks ended with status 6 a
 [ $took -le 20 ] || bad "a missing cable was noticed only after $took s"
 grep -q "rank [23] on host-b" "$work/err.0" || bad "rank 0 does not say which rank it has lost"
 start cut --watchdog_seconds 5; finish
-expect " 0 0 0 0" "going on with the cable" && { same_curve tcp cut 0 || bad "going on after the cable has other bits"; }
+expect " 0 0 0 0" "going on with the cable" && { same_curve tcp-4 cut 0 || bad "going on after the cable has other bits"; }
 
-say "two hosts of two ranks over MPI"
 if command -v mpirun >/dev/null && "$bertc" version | grep -q MPI; then
 	# What starts mpirun's daemon on the other host, in place of ssh: HOST COMMAND...
 	cat >"$work/agent" <<-SH
@@ -144,19 +151,23 @@ if command -v mpirun >/dev/null && "$bertc" version | grep -q MPI; then
 		exec ip netns exec \$host unshare --uts sh -c "hostname host-\${host#bertc-}; \$*"
 	SH
 	chmod +x "$work/agent"
-	printf '%s slots=2\n%s slots=2\n' $net.1 $net.2 >"$work/hosts"
-	on $a timeout 300 mpirun --allow-run-as-root --hostfile "$work/hosts" -np 4 --map-by slot --bind-to none \
-		--mca plm_rsh_agent "$work/agent" --mca oob_tcp_if_include $net.0/24 --mca btl_tcp_if_include $net.0/24 \
-		--mca btl self,vader,tcp "$bertc" $(arguments mpi) >"$work/mpi.out" 2>&1
-	status=$?
-	if [ $status -eq 0 ]; then
-		same_curve local mpi 0 || bad "the bits over MPI are others"
-	else
-		bad "mpirun ended with status $status"
-		tail -n 8 "$work/mpi.out"
-	fi
+	for each in 1 2 4; do
+		ranks=$((2 * each))
+		say "two hosts of $each over MPI"
+		printf '%s slots=%d\n' $net.1 $each $net.2 $each >"$work/hosts"
+		on $a timeout 300 mpirun --allow-run-as-root --hostfile "$work/hosts" -np $ranks --map-by slot --bind-to none \
+			--mca plm_rsh_agent "$work/agent" --mca oob_tcp_if_include $net.0/24 --mca btl_tcp_if_include $net.0/24 \
+			--mca btl self,vader,tcp "$bertc" $(arguments mpi-$ranks) >"$work/mpi.out" 2>&1
+		status=$?
+		if [ $status -eq 0 ]; then
+			same_curve local-$ranks mpi-$ranks 0 || bad "the bits over MPI are others"
+		else
+			bad "mpirun ended with status $status"
+			tail -n 8 "$work/mpi.out"
+		fi
+	done
 else
-	echo "  not tried: there is no mpirun, or the program was built without MPI=1"
+	echo "MPI not tried: there is no mpirun, or the program was built without MPI=1"
 fi
 [ $failed -eq 0 ] && echo "ok"
 exit $failed

@@ -1,6 +1,7 @@
 #!/bin/sh
-# One run on 1, 2, 4 and 8 ranks, on replicas, with gradients in bf16, and gone on with from 4 to 2 to 1 to 8 ranks: the same
-# curve to rounding, the same bits where the split is the same. Prints the largest differences.
+# One run on 1, 2, 4 and 8 ranks, through shared memory and through MPI, on replicas, with gradients in bf16, and gone on with
+# from 4 to 2 to 1 to 8 ranks; one rank of 400 beside four of 100: the same curve to rounding, the same bits where the split is
+# the same. Prints the largest differences.
 #   STEPS=150 sh tests/long/ranks.sh        from the repository's root; BERTC names the program
 set -u
 bertc=${BERTC:-build/bertc}
@@ -28,13 +29,16 @@ cat >"$work/config.json" <<'JSON'
  "max_position_embeddings": 64}
 JSON
 
+batch="--train_batch_size 40"
+starter=
+
 # run FOLDER STATUS OPTIONS...
 run() {
 	folder=$1
 	wanted=$2
 	shift 2
-	"$bertc" pretrain --quiet --corpus "$work/text" --model "$work/config.json" --out "$work/$folder" --vocab_size 200 \
-		--train_batch_size 40 --max_seq_length 48 --micro_batch_tokens 256 --num_train_steps "$steps" --learning_rate 1e-3 \
+	$starter "$bertc" pretrain --quiet --corpus "$work/text" --model "$work/config.json" --out "$work/$folder" --vocab_size 200 \
+		$batch --max_seq_length 48 --micro_batch_tokens 256 --num_train_steps "$steps" --learning_rate 1e-3 \
 		--precision fp32 --threads 1 --log_steps 1 --save_checkpoints_steps 0 --eval_steps 50 "$@" 2>>"$work/$folder.log"
 	status=$?
 	[ $status -eq "$wanted" ] || { echo "$folder ended with status $status, not $wanted"; tail -5 "$work/$folder.log"; exit 1; }
@@ -81,6 +85,25 @@ differ one moved 1e-4
 run stopped 75 --ranks 4 --stop_at_step $((steps / 3))
 run stopped 0 --ranks 4
 same ranks-4 stopped
+if command -v mpirun >/dev/null && "$bertc" version | grep -q MPI; then
+	for ranks in 1 2 4 8; do
+		starter="mpirun --allow-run-as-root --oversubscribe --bind-to none -n $ranks env BERTC_TRANSPORT=mpi"
+		run mpi-$ranks 0
+		[ $ranks -eq 1 ] && same one mpi-1 || same ranks-$ranks mpi-$ranks
+	done
+	starter="mpirun --allow-run-as-root --oversubscribe --bind-to none -n 4 env BERTC_TRANSPORT=mpi"
+	run mpi-again 0
+	same mpi-4 mpi-again
+	starter=
+else
+	echo "MPI not tried: there is no mpirun, or the program was built without MPI=1"
+fi
+batch="--train_batch_size 400"
+run whole 0 --num_train_steps 20
+batch="--train_batch_size_per_gpu 100"
+run parts 0 --num_train_steps 20 --ranks 4
+differ whole parts 1e-5
+batch="--train_batch_size 40"
 run lamb-1 0 --optimizer lamb --learning_rate 2e-3
 run lamb-4 0 --optimizer lamb --learning_rate 2e-3 --ranks 4
 differ lamb-1 lamb-4 1e-4

@@ -1,0 +1,131 @@
+"""BERT-GPU's claim in miniature: the same learning rate and number of steps for one rank of 100 and for four ranks of 100
+(its one and four GPUs). How far apart do the two end, and does a scaled learning rate change it?
+
+    python bench/batch.py --corpus PATH... --work FOLDER [--steps 2000] [--seeds 1,2,3] [--model config.json] [--length 64]
+                          [--vocab_size 4000] [--learning_rate 1e-3] [--per_rank 100] [--ranks 4] [--max_time 30m]
+
+A seed decides initial weights, order, masks and dropout; all runs of it begin with the same weights. --one_process computes
+the larger batch in one process: the same curve to rounding, which is checked over the first steps of the first seed. Held-out
+text is the same for all. What is done is kept: run again, or after --max_time, it goes on. Prints, at each evaluation, means
+and standard deviations over seeds, and the difference to the small batch with its standard error (pairs of the same seed),
+for the same steps and for the same text.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+p = argparse.ArgumentParser()
+p.add_argument("--corpus", nargs="+", required=True)
+p.add_argument("--work", required=True)
+p.add_argument("--bertc", default="build/bertc")
+p.add_argument("--layers", type=int, default=2)
+p.add_argument("--hidden", type=int, default=128)
+p.add_argument("--vocab_size", type=int, default=4000)
+p.add_argument("--length", type=int, default=64)
+p.add_argument("--per_rank", type=int, default=100)
+p.add_argument("--ranks", type=int, default=4)
+p.add_argument("--steps", type=int, default=2000)
+p.add_argument("--evaluations", type=int, default=8)
+p.add_argument("--learning_rate", default="1e-3")
+p.add_argument("--scales", default="none,linear,sqrt", help="of the larger batch's learning rate")
+p.add_argument("--seeds", default="1,2,3")
+p.add_argument("--precision", default="fp32")
+p.add_argument("--one_process", action="store_true")
+p.add_argument("--max_time", type=float, help="minutes, after which it stops")
+a = p.parse_args()
+began = time.monotonic()
+small, large = a.per_rank, a.per_rank * a.ranks
+
+
+def path(*parts):
+    return os.path.join(a.work, *parts)
+
+
+def bertc(*arguments):
+    """Exit status 75: stopped in time, the same command goes on."""
+    left = []
+    if a.max_time and arguments[0] == "pretrain":
+        seconds = 60 * a.max_time - (time.monotonic() - began)
+        if seconds < 10:
+            sys.exit(75)
+        left = ["--max_time", f"{seconds:.0f}s"]
+    done = subprocess.run([a.bertc, *map(str, arguments), *left], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    if done.returncode not in (0, 75):
+        sys.exit(f"bertc {' '.join(map(str, arguments))}\n{done.stderr[-3000:]}")
+    if done.returncode == 75 and "--stop_at_step" not in arguments:
+        sys.exit(75)
+
+
+def train(name, seed, batch, *more):
+    bertc("pretrain", "--quiet", "--data", path("text"), "--eval_data", path("text.held_out"), "--vocab_file", path("vocab.txt"),
+          "--model", path("config.json"), "--out", path(f"{name}-{seed}"), "--num_train_steps", a.steps, "--num_warmup_steps",
+          a.steps // 10, "--learning_rate", a.learning_rate, "--max_seq_length", a.length, "--eval_steps",
+          a.steps // a.evaluations, "--eval_instances", 0, "--save_checkpoints_steps", 0, "--save_best", "false", "--seed", seed,
+          "--precision", a.precision, "--log_steps", 10, "--threads", 1, *batch, *more)
+
+
+def rows(name, seed, key):
+    """{step: values} of the lines that have the key."""
+    lines = map(json.loads, open(path(f"{name}-{seed}", "metrics.jsonl")))
+    return {line["step"]: line for line in lines if key in line}
+
+
+def spread(values):
+    return f"{statistics.mean(values):.3f} ± {statistics.stdev(values):.3f}" if len(values) > 1 else f"{values[0]:.3f}"
+
+
+def difference(ours, theirs):
+    """Mean of the differences, and its standard error."""
+    d = [x - y for x, y in zip(ours, theirs)]
+    return f"{statistics.mean(d):+.3f} ({statistics.stdev(d) / len(d) ** 0.5:.3f})" if len(d) > 1 else f"{d[0]:+.3f}"
+
+
+if a.steps % a.evaluations or a.evaluations % a.ranks:
+    p.error("--steps must be a multiple of --evaluations, and that of --ranks")
+os.makedirs(a.work, exist_ok=True)
+if not os.path.exists(path("text.json")):
+    bertc("vocab", "--quiet", "--corpus", *a.corpus, "--vocab_size", a.vocab_size, "--out", path("vocab.txt"))
+    bertc("prepare", "--quiet", "--corpus", *a.corpus, "--vocab_file", path("vocab.txt"), "--held_out_fraction", 0.01, "--out",
+          path("text"))
+    with open(path("config.json"), "w") as out:
+        json.dump({"model_type": "bert", "hidden_size": a.hidden, "num_hidden_layers": a.layers, "num_attention_heads":
+                   max(1, a.hidden // 64), "intermediate_size": 4 * a.hidden, "max_position_embeddings": 512}, out)
+seeds = a.seeds.split(",")
+ranks = ["--ranks", a.ranks, "--train_batch_size_per_gpu", small]
+one = ["--train_batch_size", large, "--learning_rate_batch_size", small]
+names = {"none": f"{large}", "linear": f"{large}-linear", "sqrt": f"{large}-sqrt"}
+if a.one_process:
+    CHECKED = 50
+    train("check-ranks", seeds[0], ranks, "--stop_at_step", CHECKED)
+    train("check-one", seeds[0], one, "--stop_at_step", CHECKED)
+    curves = [rows(name, seeds[0], "loss") for name in ("check-ranks", "check-one")]
+    assert curves[0].keys() == curves[1].keys() and CHECKED in curves[0]
+    far = max(abs(curves[0][s]["loss"] / curves[1][s]["loss"] - 1) for s in curves[0])
+    print(f"{a.ranks} ranks of {small} beside one of {large}, {CHECKED} steps: losses within {far:.1e}", flush=True)
+for seed in seeds:
+    train(small, seed, ["--train_batch_size", small])
+    for scale in a.scales.split(","):
+        train(names[scale], seed, one if a.one_process else ranks, "--scale_learning_rate", scale)
+
+print(f"{a.layers} x {a.hidden}, S={a.length}, rate {a.learning_rate}, {a.precision}, {len(seeds)} seeds, "
+      f"{rows(small, seeds[0], 'eval_mlm_loss')[a.steps]['eval_predictions']:.0f} held-out predictions; differences to {small}: "
+      "mean (standard error)")
+print("| batch, learning rate | step | MLM loss | MLM accuracy, % | loss, same steps | accuracy, same steps | loss, same text "
+      "| accuracy, same text |\n" + "|---" * 8 + "|")
+every = a.steps // a.evaluations
+scores = {name: [rows(name, seed, "eval_mlm_loss") for seed in seeds]
+          for name in (f"{small}", *(names[scale] for scale in a.scales.split(",")))}
+for name, runs in scores.items():
+    for step in range(every, a.steps + 1, every):
+        def of(which, at, key, scale):
+            return [scale * run[at][key] for run in scores[which]]
+        keys = (("eval_mlm_loss", 1), ("eval_mlm_accuracy", 100))
+        cells = [spread(of(name, step, *key)) for key in keys]
+        for at in (step, a.ranks * step):
+            here = name != f"{small}" and at <= a.steps
+            cells += [difference(of(name, step, *key), of(f"{small}", at, *key)) if here else "" for key in keys]
+        print(f"| {name} | {step} | {' | '.join(cells)} |")
