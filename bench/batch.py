@@ -1,8 +1,8 @@
 """BERT-GPU's claim in miniature: the same learning rate and number of steps for one rank of 100 and for four ranks of 100
 (its one and four GPUs). How far apart do the two end, and does a scaled learning rate change it?
 
-    python bench/batch.py --corpus PATH... --work FOLDER [--steps 2000] [--seeds 1,2,3] [--model config.json] [--length 64]
-                          [--vocab_size 4000] [--learning_rate 1e-3] [--per_rank 100] [--ranks 4] [--max_time 30m]
+    python bench/batch.py --corpus PATH... --work FOLDER [--steps 2000] [--seeds 1,2,3] [--layers 2] [--hidden 128] [--length 64]
+                          [--vocab_size 4000] [--learning_rate 1e-3] [--per_rank 100] [--ranks 4] [--max_time MINUTES]
 
 A seed decides initial weights, order, masks and dropout; all runs of it begin with the same weights. --one_process computes
 the larger batch in one process: the same curve to rounding, which is checked over the first steps of the first seed. Held-out
@@ -70,6 +70,8 @@ def train(name, seed, batch, *more):
 
 def rows(name, seed, key):
     """{step: values} of the lines that have the key."""
+    if not os.path.exists(path(f"{name}-{seed}", "metrics.jsonl")):
+        return {}
     lines = map(json.loads, open(path(f"{name}-{seed}", "metrics.jsonl")))
     return {line["step"]: line for line in lines if key in line}
 
@@ -91,25 +93,29 @@ if not os.path.exists(path("text.json")):
     bertc("vocab", "--quiet", "--corpus", *a.corpus, "--vocab_size", a.vocab_size, "--out", path("vocab.txt"))
     bertc("prepare", "--quiet", "--corpus", *a.corpus, "--vocab_file", path("vocab.txt"), "--held_out_fraction", 0.01, "--out",
           path("text"))
+if not os.path.exists(path("config.json")):
     with open(path("config.json"), "w") as out:
         json.dump({"model_type": "bert", "hidden_size": a.hidden, "num_hidden_layers": a.layers, "num_attention_heads":
                    max(1, a.hidden // 64), "intermediate_size": 4 * a.hidden, "max_position_embeddings": 512}, out)
 seeds = a.seeds.split(",")
 ranks = ["--ranks", a.ranks, "--train_batch_size_per_gpu", small]
-one = ["--train_batch_size", large, "--learning_rate_batch_size", small]
+one = ["--train_batch_size", large]
 names = {"none": f"{large}", "linear": f"{large}-linear", "sqrt": f"{large}-sqrt"}
 if a.one_process:
     CHECKED = 50
-    train("check-ranks", seeds[0], ranks, "--stop_at_step", CHECKED)
-    train("check-one", seeds[0], one, "--stop_at_step", CHECKED)
+    for name, batch in (("check-ranks", ranks), ("check-one", one)):
+        if CHECKED not in rows(name, seeds[0], "loss"):
+            train(name, seeds[0], batch, "--stop_at_step", CHECKED)
     curves = [rows(name, seeds[0], "loss") for name in ("check-ranks", "check-one")]
-    assert curves[0].keys() == curves[1].keys() and CHECKED in curves[0]
+    if curves[0].keys() != curves[1].keys() or CHECKED not in curves[0]:
+        sys.exit(75)
     far = max(abs(curves[0][s]["loss"] / curves[1][s]["loss"] - 1) for s in curves[0])
     print(f"{a.ranks} ranks of {small} beside one of {large}, {CHECKED} steps: losses within {far:.1e}", flush=True)
 for seed in seeds:
     train(small, seed, ["--train_batch_size", small])
     for scale in a.scales.split(","):
-        train(names[scale], seed, one if a.one_process else ranks, "--scale_learning_rate", scale)
+        meant_for = ["--learning_rate_batch_size", small] if scale != "none" else []
+        train(names[scale], seed, one if a.one_process else ranks, "--scale_learning_rate", scale, *meant_for)
 
 print(f"{a.layers} x {a.hidden}, S={a.length}, rate {a.learning_rate}, {a.precision}, {len(seeds)} seeds, "
       f"{rows(small, seeds[0], 'eval_mlm_loss')[a.steps]['eval_predictions']:.0f} held-out predictions; differences to {small}: "
