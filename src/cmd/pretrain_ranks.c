@@ -132,7 +132,7 @@ enum status pretrain_open_ranks(struct pretrain *run)
 	return OK;
 }
 
-/* Everything that decides the result. Threads and paths may differ from machine to machine. */
+/* Everything that decides the result. Threads may differ from machine to machine; data have the same paths in all. */
 enum status pretrain_agree(struct pretrain *run)
 {
 	struct buffer text = {0};

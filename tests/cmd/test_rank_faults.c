@@ -39,7 +39,7 @@ static void a_stopped_rank_is_found(void **state)
 	assert_int_equal(fault_run("stopped", 2, NULL, "", NULL), 0);
 }
 
-/* Ranks that others started, one with another setting or another vocabulary. */
+/* Ranks that others started, each with options of its own; the exit status of both. */
 static int run_apart(const char *name, const char *environment, const char *first, const char *second)
 {
 	char command[8192], output[2][128];
@@ -83,6 +83,32 @@ static void ranks_that_differ(void **state)
 	assert_said("\"seed\": \"1\"");
 	assert_said("\"seed\": \"2\"");
 	assert_int_equal(run_apart("apart-3", "", "--weight_decay 0.01", "--weight_decay 0.02"), ERR_STATE);
+}
+
+/* One has another vocabulary, or other text. */
+static void ranks_with_other_data(void **state)
+{
+	struct buffer words = {0}, text = {0};
+	char own[160], other[160];
+	(void)state;
+	assert_int_equal(program("vocab --corpus %s --vocab_size 80 --out %s/words", corpus, test_folder), 0);
+	assert_ok(file_read(test_path("words"), 1 << 20, &words));
+	buffer_format(&words, "zebra\n");
+	assert_ok(file_write(test_path("more-words"), words.data, words.size));
+	snprintf(own, sizeof own, "--vocab_file %s/words", test_folder);
+	snprintf(other, sizeof other, "--vocab_file %s/more-words", test_folder);
+	assert_int_equal(run_apart("words-0", "", own, own), 0);
+	assert_int_equal(run_apart("words-1", "", own, other), ERR_STATE);
+	assert_said("rank 0 on ");
+	assert_said(" has 'vocabulary ");
+
+	assert_ok(file_read(corpus, 1 << 20, &text));
+	assert_ok(file_write(test_path("more-text"), text.data, text.size));
+	snprintf(other, sizeof other, "--corpus %s/more-text", test_folder);
+	assert_int_equal(run_apart("text-1", "", "", other), ERR_STATE);
+	assert_said("rank 1 on ");
+	buffer_release(&words);
+	buffer_release(&text);
 }
 
 /* Whoever started the ranks and however they reach each other: the same bits. */
@@ -146,7 +172,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(goes_on_after_a_death), cmocka_unit_test(a_stopped_rank_is_found),
-		cmocka_unit_test(ranks_that_differ), cmocka_unit_test(the_way_does_not_matter),	 cmocka_unit_test(signals_stop_all),
+		cmocka_unit_test(ranks_that_differ), cmocka_unit_test(ranks_with_other_data), cmocka_unit_test(the_way_does_not_matter),	 cmocka_unit_test(signals_stop_all),
 		cmocka_unit_test(two_launchers),
 	};
 	return cmocka_run_group_tests(tests, rank_faults_setup, rank_faults_teardown);
