@@ -351,9 +351,9 @@ void progress_finish(struct progress *progress)
 		double now = clock_seconds();
 		struct progress_words words = progress_describe(progress, now);
 		bool bytes = !strcmp(progress->unit, "bytes");
+		int64_t done = progress->done - progress->first; /* by this process, as the rate is */
 		int length = snprintf(line, sizeof line, "%s: %s%s%s in %s", progress->title,
-		                      bytes ? format_size(count, (double)progress->done)
-		                            : format_count(count, progress->done),
+		                      bytes ? format_size(count, (double)done) : format_count(count, done),
 		                      bytes ? "" : " ", bytes ? "" : progress->unit,
 		                      format_duration(duration, now - progress->started));
 		const char *parts[] = {words.rate, progress->text};

@@ -83,22 +83,35 @@ const char *nearest_name(const char *word, const char *const *names, int64_t cou
 	return best;
 }
 
+/* The names of a table, then their aliases: of two that are equally near, the name is meant. */
+static int64_t collect_names(const struct option *table, struct buffer *aliases, const char **names, int64_t limit)
+{
+	int64_t count = 0;
+	for (int i = 0; !option_table_ends(&table[i]); i++) {
+		if (table[i].name && count < limit)
+			names[count++] = table[i].name;
+		if (table[i].alias)
+			buffer_format(aliases, "%s ", table[i].alias);
+	}
+	return count;
+}
+
 void option_hint_nearest(const struct options *options, const char *word, const char *dashes)
 {
-	const char *names[512];
-	int64_t count = 0;
-	const struct option *tables[] = {options->table, option_common};
-	for (int t = 0; t < 2; t++) {
-		for (int i = 0; !option_table_ends(&tables[t][i]) && count < 512; i++) {
-			if (tables[t][i].name)
-				names[count++] = tables[t][i].name;
-		}
-	}
+	enum { LIMIT = 512 };
+	const char *names[LIMIT];
+	struct buffer aliases = {0};
+	int64_t count = collect_names(options->table, &aliases, names, LIMIT);
+	count += collect_names(option_common, &aliases, names + count, LIMIT - count);
+	for (char *save, *alias = aliases.size ? strtok_r(aliases.data, " ", &save) : NULL; alias && count < LIMIT;
+	     alias = strtok_r(NULL, " ", &save))
+		names[count++] = alias;
 	const char *nearest = nearest_name(word, names, count);
 	if (nearest)
 		error_hint("did you mean %s%s?", dashes, nearest);
 	else
 		error_hint("--help lists all options");
+	buffer_release(&aliases);
 }
 
 static int find_letter(const struct option *table, char letter)

@@ -96,6 +96,8 @@ enum { HELP_COLUMN = 32 };
 static void help_rows(const struct option *table, int columns, struct buffer *out)
 {
 	struct buffer text = {0};
+	if (table->name) /* a heading has its own empty line */
+		buffer_char(out, '\n');
 	for (const struct option *row = table; !option_table_ends(row); row++) {
 		if (!row->name) {
 			buffer_format(out, "\n%s\n", row->help);

@@ -280,12 +280,8 @@ static void print_list(void)
 static void show_progress(void *context, int64_t done, int64_t total)
 {
 	struct progress *progress = context;
-	char have[FORMAT_BYTES], all[FORMAT_BYTES];
 	progress->total = total > 0 ? total : 0;
-	if (total > 0)
-		progress_update(progress, done, "%s of %s", format_size(have, (double)done), format_size(all, (double)total));
-	else
-		progress_update(progress, done, "%s", format_size(have, (double)done));
+	progress_update(progress, done, NULL);
 }
 
 /* Finds the line of `name` in a list of checksums. A list of the latest dump names its files by their date:
@@ -356,7 +352,7 @@ static enum status run_job(const struct download_settings *settings, struct job 
 	TRY(folder_make(folder));
 	if (job->sums_url)
 		TRY(look_up_checksum(&fetching, folder, job, wiki));
-	progress_start(&progress, name, 0, 0, "B");
+	progress_start(&progress, name, 0, 0, "bytes");
 	enum status status = fetch(&fetching,
 				   &(struct fetch_request){
 					   .url = job->url,

@@ -29,6 +29,7 @@ struct evaluate_settings {
 #define FIELD(name) offsetof(struct evaluate_settings, name)
 
 static const struct option evaluate_options[] = {
+	{.help = "What is scored"},
 	{.name = "model", .type = OPTION_TEXT, .field = FIELD(model), .role = ROLE_PLACE, .value_name = "FOLDER",
 	 .help = "run folder, checkpoint, or any BERT's folder or file of weights with configuration and vocabulary beside "
 		 "it"},
@@ -39,6 +40,7 @@ static const struct option evaluate_options[] = {
 	 .value_name = "PATH...",
 	 .help = "static instances instead of text (TFRecord, HDF5, bertc's own): all of them once, as they are"},
 	INPUT_OPTIONS(struct evaluate_settings, input),
+	{.help = "How it is scored"},
 	{.name = "max_seq_length", .type = OPTION_INTEGER, .field = FIELD(max_seq_length), .range = "8..65536",
 	 .fallback = "128", .role = ROLE_RESULT, .value_name = "N", .help = "most tokens of an instance"},
 	{.name = "next_sentence", .type = OPTION_CHOICE, .field = FIELD(next_sentence), .fallback = "pairs",

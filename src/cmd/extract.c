@@ -18,6 +18,7 @@ struct extract_options {
 static const struct option option_table[] = {
 	{.help = "Output"},
 	{.name = "out",
+	 .letter = 'o',
 	 .type = OPTION_TEXT,
 	 .field = FIELD(out),
 	 .role = ROLE_PLACE,

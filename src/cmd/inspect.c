@@ -255,9 +255,13 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 
 static void outline(const struct json *value, int depth)
 {
+	int width = depth < 12 ? 26 - 2 * depth : 1;
 	for (const struct json *child = value->first_child; child; child = child->next) {
-		int width = 26 - 2 * depth;
-		printf("%*s%-*s ", 2 * depth, "", width > 1 ? width : 1, child->key ? child->key : "-");
+		int length = child->key ? (int)strlen(child->key) : 1;
+		width = length > width && length <= 40 ? length : width;
+	}
+	for (const struct json *child = value->first_child; child; child = child->next) {
+		printf("%*s%-*s ", 2 * depth, "", width, child->key ? child->key : "-");
 		switch (child->kind) {
 		case JSON_NULL:
 			printf("-\n");

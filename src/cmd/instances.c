@@ -41,7 +41,7 @@ static const struct option option_table[] = {
 	{.name = "convert", .type = OPTION_LIST, .field = FIELD(convert), .role = ROLE_PLACE, .value_name = "PATH...",
 	 .help = "files of instances, to be written in another format"},
 	{.help = "Output"},
-	{.name = "out", .type = OPTION_LIST, .field = FIELD(out), .role = ROLE_PLACE, .value_name = "FILE...",
+	{.name = "out", .letter = 'o', .type = OPTION_LIST, .field = FIELD(out), .role = ROLE_PLACE, .value_name = "FILE...",
 	 .alias = "output_file", .help = "files that take turns, one instance each; commas separate, too"},
 	{.name = "format", .type = OPTION_CHOICE, .field = FIELD(format), .fallback = "auto",
 	 .range = "auto|tfrecord|tfrecord.gz|hdf5|instances", .role = ROLE_RESULT, .value_name = "FORMAT",
@@ -387,6 +387,7 @@ static enum status run_shards(struct run *run, const struct shard *shards, int64
 		.segmented_words = settings->segmented_words,
 	};
 	TRY(instances_open(&instances, shards, count, &of_instances));
+	instances_warn_of_pairs(shards, count, &of_instances);
 	enum status status = OK;
 	if (instances_per_epoch(instances) == 0) {
 		status = error_set(ERR_DATA, "the text gives no instance");

@@ -29,6 +29,7 @@ static const struct option option_table[] = {
          .value_name = "FILE",
          .help = "the vocabulary, an entry a line; `bertc vocab` learns one"},
         {.name = "out",
+         .letter = 'o',
          .type = OPTION_TEXT,
          .field = FIELD(out),
          .role = ROLE_PLACE,

@@ -103,6 +103,8 @@ int64_t pretrain_train_tokens(const struct pretrain *run);
 MUST_USE enum status pretrain_choose_model(struct pretrain *run);
 MUST_USE enum status pretrain_choose_training(struct pretrain *run, struct pretrain_phase *phase);
 void pretrain_choose_shapes(struct pretrain *run);
+/* ERR_USAGE if the model has not so many positions. */
+MUST_USE enum status pretrain_check_length(const struct pretrain *run, int64_t length, const struct model_config *config);
 /* Sets an option the user left open, as the program's choice. */
 MUST_USE enum status pretrain_choose(struct options *options, const char *name, const char *format, ...)
 	PRINTF_LIKE(3, 4);

@@ -57,6 +57,17 @@ static enum status fit_static_length(struct pretrain *run, struct pretrain_phase
 	return status;
 }
 
+enum status pretrain_check_length(const struct pretrain *run, int64_t length, const struct model_config *config)
+{
+	if (length <= config->max_position_embeddings)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions", length,
+				       config->max_position_embeddings);
+	error_hint(run->initial.path ? "lower it, or say where more positions come from: --init_positions tile|draw"
+				     : "lower it, or raise max_position_embeddings in config.json");
+	return status;
+}
+
 /* The model's shape: given, or chosen from the amount of text (about 20 tokens of text a parameter would be
  * ideal; the steps below are what a few hours on the machine at hand can use). */
 enum status pretrain_choose_model(struct pretrain *run)
@@ -90,13 +101,7 @@ enum status pretrain_choose_model(struct pretrain *run)
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		TRY(fit_static_length(run, &run->phases[i]));
 		int64_t length = larger((int32_t)run->phases[i].settings->max_seq_length, longest_evaluated(run));
-		if (length <= config->max_position_embeddings)
-			continue;
-		enum status status = error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
-					       length, config->max_position_embeddings);
-		error_hint(run->initial.path ? "lower it, or say where more positions come from: --init_positions tile|draw"
-					     : "lower it, or raise max_position_embeddings in config.json");
-		return status;
+		TRY(pretrain_check_length(run, length, config));
 	}
 	return OK;
 }

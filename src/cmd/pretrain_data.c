@@ -99,6 +99,21 @@ static enum status check_sources(const struct run_data_settings *data)
 	return status;
 }
 
+/* A mistyped name, and sequences too long for the model, are said now, not when the text is prepared. Models that are
+ * chosen later are of a named size. */
+static enum status check_model(const struct pretrain *run)
+{
+	const struct pretrain_settings *settings = run->settings;
+	const char *model = !pretrain_unset(run->options, "model") ? settings->model : run->initial.path;
+	struct model_config config;
+	TRY(model_folder_config(model ? model : "base", &config));
+	bool fixed = strcmp(settings->init_positions, "same") == 0;
+	for (int64_t i = 0; fixed && i < run->phase_count; i++)
+		if (run->phases[i].settings->input_file.count == 0) /* else they are as long as they are */
+			TRY(pretrain_check_length(run, run->phases[i].settings->max_seq_length, &config));
+	return OK;
+}
+
 /* Vocabulary and shards. A model folder to go on from brings its vocabulary. */
 static enum status open_data(struct pretrain *run)
 {
@@ -107,10 +122,8 @@ static enum status open_data(struct pretrain *run)
 	const char *vocab_file;
 	TRY(pretrain_find_initial(run));
 	TRY(pretrain_initial_text(run, &vocab_file));
-	if (!run->resumed && !pretrain_unset(run->options, "model")) {
-		struct model_config config; /* a mistyped name is said now, not when the text is prepared */
-		TRY(model_folder_config(settings->model, &config));
-	}
+	if (!run->resumed)
+		TRY(check_model(run));
 	bool begins = !run->resumed || !run->own_checkpoint;
 	if (!vocab_file && run->resumed) {
 		/* Another run's checkpoint, or a data folder that was lost: the vocabulary is the checkpoint's. */
@@ -227,6 +240,7 @@ enum status pretrain_open_instances(struct pretrain *run, struct pretrain_phase 
 	const struct instance_settings *settings = &phase->instance_settings;
 	if (phase->file_count > 0)
 		return instances_open_static(&phase->instances, phase->files, phase->file_count, settings);
+	instances_warn_of_pairs(data->train, data->train_count, settings);
 	if (data->weights)
 		return open_mixture(data, settings, &phase->instances);
 	return instances_open(&phase->instances, data->train, data->train_count, settings);

@@ -50,10 +50,14 @@ static enum status count_ranks(struct pretrain *run, int32_t *out)
 	struct pretrain_settings *settings = run->settings;
 	bool on_gpus = is_on_gpus(run);
 	int64_t visible = on_gpus ? count_devices() : 0;
-	if (settings->n_gpus > 0 && !on_gpus)
-		return error_set(ERR_USAGE, "--n_gpus %lld: nothing runs on a GPU %s%s", (long long)settings->n_gpus,
-				 settings->device.device ? "with --device " : "here",
-				 settings->device.device ? settings->device.device : "");
+	if (settings->n_gpus > 0 && !on_gpus) {
+		const char *device = settings->device.device;
+		enum status status = error_set(ERR_USAGE, "--n_gpus %lld: nothing runs on a GPU %s%s", (long long)settings->n_gpus,
+					       device ? "with --device " : "here", device ? device : "");
+		error_hint("leave it out to train on the CPU, with --ranks N as N processes; a GPU needs a build with make "
+			   "CUDA=1 and NVIDIA's driver");
+		return status;
+	}
 	/* As in bert-ad, more GPUs than there are cards are replicas on them. */
 	if (visible > 0 && settings->n_gpus > visible && settings->n_gpus % visible == 0 && settings->replicas_per_gpu == 1) {
 		settings->replicas_per_gpu = settings->n_gpus / visible;

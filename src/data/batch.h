@@ -88,9 +88,11 @@ struct instances;
  * by (seed, epoch). An epoch is walked at its beginning, in parallel; what is remembered of it is a place of every
  * 32nd instance: 0.75 bytes an instance (27 MB for four billion tokens in sequences of 128).
  * `shards` are borrowed. A sequence length that leaves no room for text is ERR_USAGE, shards without a token
- * are ERR_DATA. Warns when there is only one document. */
+ * are ERR_DATA. */
 MUST_USE enum status instances_open(struct instances **out, const struct shard *shards, int64_t shard_count,
                                     const struct instance_settings *settings);
+/* Warns where they are to be trained on and next-sentence pairs can be of one document only. */
+void instances_warn_of_pairs(const struct shard *shards, int64_t shard_count, const struct instance_settings *settings);
 /* Static instances, as they are: each epoch is all instances of all files, in their order or (settings->shuffle)
  * permuted by (seed, epoch). Of `settings` only seed, shuffle and vocab_size count; what instances_settings() then
  * says of lengths and predictions is what the files hold. `files` are borrowed. No instance at all is ERR_DATA. */

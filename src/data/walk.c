@@ -84,11 +84,17 @@ static enum status number_shards(struct text_set *set)
 		error_hint("prepare the shard from a corpus with text");
 		return status;
 	}
-	if (usable == 1 && set->settings.next_sentence == NEXT_SENTENCE_PAIRS)
-		log_warning("only one document: random second segments come from the same document, so "
-		            "next-sentence "
-		            "prediction learns little; put blank lines between documents");
 	return OK;
+}
+
+void instances_warn_of_pairs(const struct shard *shards, int64_t shard_count, const struct instance_settings *settings)
+{
+	int64_t documents = 0;
+	for (int64_t s = 0; s < shard_count; s++)
+		documents += shards[s].document_count;
+	if (documents == 1 && settings->next_sentence == NEXT_SENTENCE_PAIRS)
+		log_warning("only one document to train on: random second segments come from the same document, so "
+		            "next-sentence prediction learns little; put blank lines between documents");
 }
 
 enum status text_set_open(struct text_set *out, const struct shard *shards, int64_t shard_count,

@@ -403,7 +403,7 @@ enum status report_evaluation(struct report *report, const struct train_state *s
 		}
 		bool share = strstr(plain, "accuracy") != NULL;
 		if (used < sizeof(text) && (metrics->item[i].label || strstr(plain, "perplexity"))) {
-			int wrote = snprintf(text + used, sizeof(text) - used, share ? ", %s %.2f %%" : ", %s %.4g",
+			int wrote = snprintf(text + used, sizeof(text) - used, share ? ", %s %.2f %%" : value < 1000 ? ", %s %.3f" : ", %s %.0f",
 					     plain, share ? 100.0 * value : value);
 			used += wrote > 0 ? (size_t)wrote : 0;
 		}

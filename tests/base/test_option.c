@@ -259,6 +259,7 @@ static void wrong_words_are_explained(void **state)
 	        {"--Learning-Rate 1", "unknown option '--Learning-Rate'", "did you mean --learning_rate?"},
 	        {"--train_steps 1", "unknown option '--train_steps'", "did you mean --num_train_steps?"},
 	        {"--print_confg", "unknown option", "did you mean --print_config?"},
+	        {"--bach 1", "unknown option '--bach'", "did you mean --batch?"}, /* another name of train_batch_size */
 	        {"--xyzzy", "unknown option '--xyzzy'", "--help"},
 	        {"--no_seed", "unknown option '--no_seed'", ""},
 	        {"--no_cased=true", "unknown option", ""},
@@ -553,6 +554,18 @@ static void help_has_every_option_and_fits(void **state)
 	}
 }
 
+static void help_without_a_heading_stands_apart(void **state)
+{
+	(void)state;
+	struct buffer out = {0};
+	options_help(table + 1, &text, 80, &out);
+	assert_non_null(strstr(out.data, "front.\n\n  --corpus"));
+	buffer_clear(&out);
+	options_help(table, &text, 80, &out);
+	assert_non_null(strstr(out.data, "front.\n\nData\n"));
+	buffer_release(&out);
+}
+
 static void man_page_passes_lint(void **state)
 {
 	(void)state;
@@ -601,6 +614,7 @@ int main(void)
 	        T(resumed_runs),
 	        T(near_names),
 	        T(help_has_every_option_and_fits),
+	        T(help_without_a_heading_stands_apart),
 	        T(man_page_passes_lint),
 	        T(settings_table),
 	};

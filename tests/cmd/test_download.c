@@ -34,6 +34,7 @@ static void test_wikipedia(void **state)
 	http_server.extra_path = "/plain/xxwiki/latest/xxwiki-latest-sha1sums.txt";
 	http_server.extra_body = sums;
 	assert_program(0, "checksum right", DOWNLOAD("wikipedia --language xx"));
+	assert_non_null(strstr(buffer_string(&program_errors), "xml.bz2: 47 bytes in "));
 	assert_non_null(strstr(buffer_string(&program_output), "xxwiki-latest-pages-articles-multistream.xml.bz2\n"));
 	assert_same_file(test_path("text"), test_path("got/wikipedia/xxwiki-latest-pages-articles-multistream.xml.bz2"));
 	assert_program(0, "was there", DOWNLOAD("wikipedia --language xx"));

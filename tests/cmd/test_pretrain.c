@@ -46,7 +46,7 @@ static void test_run_leaves_a_model(void **state)
 	assert_true(last < first);
 	assert_true(isfinite(metric_at(test_path("whole/metrics.jsonl"), 4, "eval_mlm_accuracy")));
 	/* Again: nothing left to do. */
-	assert_program(0, "finished", RUN("whole", ""));
+	assert_program(0, "training: 0 steps in", RUN("whole", ""));
 }
 
 static void test_resume_is_exact(void **state)
@@ -170,6 +170,10 @@ static void test_what_does_not_fit(void **state)
 	assert_program(2, "learning_rat", RUN("new1", "--learning_rat 1"));
 	assert_program(2, "0..1", RUN("new2", "--learning_rate 7"));
 	assert_program(2, "positions", RUN("new3", "--max_seq_length 128"));
+	assert_null(strstr(buffer_string(&program_errors), "preparing")); /* before the text is read */
+	assert_program(2, "positions", "pretrain --corpus %s --out %s/new3 --max_seq_length 1024", corpus, test_folder);
+	assert_null(strstr(buffer_string(&program_errors), "preparing"));
+	assert_program(2, "make CUDA=1", RUN("new3", "--n_gpus 2"));
 	assert_program(2, "--out", "pretrain --corpus %s", corpus);
 	assert_program(2, "more than one of", "pretrain --corpus %s --data x --out %s/new6", corpus, test_folder);
 	assert_false(file_exists(test_path("new6")));
@@ -190,7 +194,7 @@ static void test_what_does_not_fit(void **state)
 	/* Shards of another vocabulary. */
 	const char *entries = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n";
 	assert_ok(file_write(test_path("other.txt"), entries, strlen(entries)));
-	assert_program(4, "vocabulary", "pretrain --data %s/whole/data/train --vocab_file %s/other.txt --model %s --out %s/new5",
+	assert_program(4, "vocabulary", "pretrain --data %s/whole/data/train --vocab_file %s/other.txt --model %s --max_seq_length 32 --out %s/new5",
 	               test_folder, test_folder, config, test_folder);
 }
 
@@ -257,6 +261,10 @@ static void test_bad_text(void **state)
 	assert_ok(file_write(test_path("one.txt"), "the only text.\nit is short.\nit is here.\n", 40));
 	assert_program(0, "held-out", "pretrain --corpus %s/one.txt --model %s --out %s/one --max_seq_length 32 "
 	               "--num_train_steps 2", test_folder, config, test_folder);
+	assert_non_null(strstr(buffer_string(&program_errors), "only one document to train on"));
+	/* One document to evaluate on is nothing to warn of. */
+	assert_program(0, "finished", RUN("one_held_out", "--eval_corpus %s/one.txt --num_train_steps 2"), test_folder);
+	assert_null(strstr(buffer_string(&program_errors), "only one document"));
 }
 
 static void test_two_runs_one_folder(void **state)

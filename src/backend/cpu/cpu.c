@@ -231,7 +231,7 @@ static enum status check_dtype(enum dtype dtype, enum cpu_isa isa)
 {
 	enum status status = OK;
 	if (dtype != DTYPE_F32 && dtype != DTYPE_BF16)
-		status = error_set(ERR_USAGE, "the CPU does not train in %s", dtype_names[dtype]);
+		status = error_set(ERR_USAGE, "the CPU does not compute in %s", dtype == DTYPE_F16 ? "fp16" : dtype_names[dtype]);
 	else if (dtype == DTYPE_BF16 && isa < CPU_ISA_AVX512)
 		status = error_set(ERR_USAGE, "this processor does not compute in bf16 (it lacks AVX-512)");
 	if (status != OK)
