@@ -10,6 +10,8 @@
 /* Oldest that kernels are built for. */
 #define OLDEST_MAJOR 7
 #define OLDEST_MINOR 5
+/* Oldest that has FP8's products, times ten. */
+#define OLDEST_FP8 89
 
 enum status cuda_error(cudaError_t error, const char *call)
 {
@@ -90,9 +92,9 @@ static int64_t embedding_floats(const struct shape_limits *limits)
 }
 
 /* Lays the scratch out; with base NULL it measures. */
-static size_t scratch_lay_out(const struct cuda_state *state, const struct shape_limits *limits, struct cuda_scratch *s,
-			      void *base)
+static size_t scratch_lay_out(const struct backend *be, const struct shape_limits *limits, struct cuda_scratch *s, void *base)
 {
+	const struct cuda_state *state = be->state;
 	struct arena arena = {.base = base, .capacity = SIZE_MAX};
 	int64_t widest = 3 * (int64_t)limits->hidden;
 	widest = larger(widest, limits->intermediate);
@@ -108,6 +110,15 @@ static size_t scratch_lay_out(const struct cuda_state *state, const struct shape
 	s->logit_rows = limits->batch.predictions < LOGIT_ROWS ? limits->batch.predictions : LOGIT_ROWS;
 	s->logit_stride = round_up(limits->vocab, 64);
 	s->logits = arena_take(&arena, (size_t)(s->logit_rows * s->logit_stride) * sizeof(float));
+	if (be->fp8) {
+		int64_t rows = round_up(limits->batch.tokens, FP8_MULTIPLE);
+		s->fp8.operand_bytes = rows * larger(3 * (int64_t)limits->hidden, limits->intermediate);
+		s->fp8.rows = arena_take(&arena, (size_t)s->fp8.operand_bytes);
+		s->fp8.dy_columns = arena_take(&arena, limits->training ? (size_t)s->fp8.operand_bytes : 0);
+		s->fp8.x_columns = arena_take(&arena, limits->training ? (size_t)s->fp8.operand_bytes : 0);
+		s->fp8.scales = arena_take(&arena, 2 * sizeof(*s->fp8.scales));
+		s->fp8.parts = arena_take(&arena, (size_t)FP8_MATRICES * FP8_PARTS * sizeof(*s->fp8.parts));
+	}
 	if (limits->training) {
 		s->embedding = arena_take(&arena, (size_t)embedding_floats(limits) * sizeof(float));
 		s->sums = arena_take(&arena, (size_t)larger(SQUARE_PARTS, 2 * LAMB_TENSORS * LAMB_PARTS) * sizeof(double));
@@ -118,7 +129,7 @@ static size_t scratch_lay_out(const struct cuda_state *state, const struct shape
 static size_t cuda_workspace_bytes(struct backend *be, const struct shape_limits *limits)
 {
 	struct cuda_scratch scratch;
-	return scratch_lay_out(be->state, limits, &scratch, NULL);
+	return scratch_lay_out(be, limits, &scratch, NULL);
 }
 
 static void cuda_replica_release(struct replica *replica)
@@ -153,7 +164,7 @@ static enum status cuda_replica_create(struct backend *be, struct replica *repli
 	replica->accumulators = memory;
 	replica->workspace_bytes = cuda_workspace_bytes(be, limits);
 	TRY_GOTO(cuda_allocate(be, &replica->workspace, replica->workspace_bytes, "the workspace"), fail);
-	scratch_lay_out(be->state, limits, &state->scratch, replica->workspace);
+	scratch_lay_out(be, limits, &state->scratch, replica->workspace);
 	TRY_GOTO(cuda_slots_create(replica, &limits->batch), fail);
 	return OK;
 fail:
@@ -269,8 +280,15 @@ static enum status find_device(struct cuda_state *state, struct cudaDeviceProp *
 	return status;
 }
 
-static enum status check_dtype(const struct cuda_state *state, enum dtype dtype, bool tf32)
+static enum status check_dtype(const struct cuda_state *state, enum dtype dtype, bool tf32, bool fp8)
 {
+	if (fp8 && 10 * state->major + state->minor < OLDEST_FP8) {
+		enum status status = error_set(ERR_USAGE, "'%s' does not compute in FP8: it has compute capability %d.%d, %d.%d is needed",
+					       state->name, state->major, state->minor, OLDEST_FP8 / 10, OLDEST_FP8 % 10);
+		error_hint("use --precision %s; FP8 began with the Ada (L4, RTX 40) and Hopper (H100) generations",
+			   state->major >= 8 ? "bf16" : "fp16");
+		return status;
+	}
 	if (tf32 && state->major < 8) {
 		enum status status = error_set(ERR_USAGE, "'%s' does not compute in TF32", state->name);
 		error_hint("use --precision fp16 or fp32");
@@ -299,18 +317,14 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 			       .queues = true,
 			       .dtype = settings->dtype,
 			       .master_dtype = DTYPE_F32,
+			       .fp8 = settings->fp8,
 			       .update_elements = INT64_MAX, /* a launch costs more than what caches save */
 			       .functions = &functions,
 			       .operations = &operations,
 			       .pool = settings->pool,
 			       .state = state};
 	TRY_GOTO(find_device(state, &properties), fail);
-	TRY_GOTO(check_dtype(state, settings->dtype, settings->tf32), fail);
-	if (settings->fp8) {
-		status = error_set(ERR_USAGE, "the GPU does not train in FP8 here");
-		error_hint("use --precision bf16");
-		goto fail;
-	}
+	TRY_GOTO(check_dtype(state, settings->dtype, settings->tf32, settings->fp8), fail);
 	state->tf32 = settings->tf32 && settings->dtype == DTYPE_F32;
 	cudaError_t error = cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking);
 	if (error == cudaSuccess)
@@ -322,7 +336,8 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 	TRY_GOTO(cuda_stages_create(state), fail);
 	TRY_GOTO(gemm_open(&state->gemm, state), fail);
 	snprintf(state->numerics, sizeof(state->numerics), "%s, sm_%d%d %s", gemm_version(state->gemm), state->major, state->minor,
-		 state->tf32			  ? "tf32"
+		 settings->fp8			  ? "fp8"
+		 : state->tf32			  ? "tf32"
 		 : settings->dtype == DTYPE_F32 ? "fp32"
 		 : settings->dtype == DTYPE_F16 ? "fp16"
 						: "bf16");

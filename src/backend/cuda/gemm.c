@@ -21,7 +21,7 @@
  * to one of eight sizes an octave; strides and widths are the model's. */
 struct plan_key {
 	int64_t rows, columns, depth, a_stride, b_stride, y_stride;
-	int32_t inputs, output;
+	int32_t inputs, output, a_is_gradient;
 	int32_t a_transposed, b_transposed, bias, add;
 };
 
@@ -108,7 +108,13 @@ void gemm_counts(const struct gemm *gemm, int64_t *out_plans, int64_t *out_measu
 
 static cudaDataType_t data_type(enum dtype dtype)
 {
-	return dtype == DTYPE_F32 ? CUDA_R_32F : dtype == DTYPE_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+	switch (dtype) {
+	case DTYPE_F32: return CUDA_R_32F;
+	case DTYPE_BF16: return CUDA_R_16BF;
+	case DTYPE_E4M3: return CUDA_R_8F_E4M3;
+	case DTYPE_E5M2: return CUDA_R_8F_E5M2;
+	default: return CUDA_R_16F;
+	}
 }
 
 /* The next of eight sizes an octave. */
@@ -132,6 +138,7 @@ static struct plan_key key_of(const struct product *p)
 	key.y_stride = p->y_stride;
 	key.inputs = (int32_t)p->inputs;
 	key.output = (int32_t)p->output;
+	key.a_is_gradient = p->a_is_gradient;
 	key.a_transposed = p->a_transposed;
 	key.b_transposed = p->b_transposed;
 	key.bias = p->bias != NULL;
@@ -152,8 +159,9 @@ static struct plan **bucket_of(struct gemm *gemm, const struct plan_key *key)
 static void key_text(const struct gemm *gemm, const struct plan_key *k, char *out, size_t size)
 {
 	snprintf(out, size,
-		 "%" PRId64 " %" PRId64 " %" PRId64 " strides %" PRId64 " %" PRId64 " %" PRId64 " %s%s %s %c%c%s", k->rows, k->columns,
+		 "%" PRId64 " %" PRId64 " %" PRId64 " strides %" PRId64 " %" PRId64 " %" PRId64 " %s%s%s %s %c%c%s", k->rows, k->columns,
 		 k->depth, k->a_stride, k->b_stride, k->y_stride, dtype_names[k->inputs], gemm->state->tf32 ? "-tf32" : "",
+		 k->a_is_gradient ? "-e5m2" : "",
 		 dtype_names[k->output], k->a_transposed ? 't' : 'n', k->b_transposed ? 't' : 'n', k->bias ? " bias" : "");
 }
 
@@ -187,6 +195,9 @@ static bool describe(const struct gemm *gemm, const struct product *p, struct de
 	cublasOperation_t b_operation = p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
 	cublasLtEpilogue_t epilogue = p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 	cudaDataType_t output = data_type(p->output);
+	enum dtype a_type = p->a_is_gradient ? DTYPE_E5M2 : p->inputs;
+	/* Forward may add up as the tensor cores do, in fewer bits than fp32; gradients may not. */
+	int8_t fast = !p->a_is_gradient;
 	*out = (struct description){0};
 	return cublasLtMatmulDescCreate(&out->operation, compute, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
 	       SET(out->operation, CUBLASLT_MATMUL_DESC_TRANSA, a_operation) &&
@@ -194,9 +205,12 @@ static bool describe(const struct gemm *gemm, const struct product *p, struct de
 	       SET(out->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue) &&
 	       (!p->bias || (SET(out->operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, output) &&
 			     SET(out->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p->bias))) &&
+	       (p->inputs != DTYPE_E4M3 || (SET(out->operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, p->b_inverse) &&
+					    SET(out->operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, p->a_inverse) &&
+					    SET(out->operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast))) &&
 	       layout(&out->a, p->inputs, p->b_transposed ? p->depth : p->columns, p->b_transposed ? p->columns : p->depth,
 		      p->b_stride) &&
-	       layout(&out->b, p->inputs, p->a_transposed ? p->rows : p->depth, p->a_transposed ? p->depth : p->rows, p->a_stride) &&
+	       layout(&out->b, a_type, p->a_transposed ? p->rows : p->depth, p->a_transposed ? p->depth : p->rows, p->a_stride) &&
 	       layout(&out->d, p->output, p->columns, p->rows, p->y_stride);
 }
 
@@ -418,6 +432,9 @@ void cuda_product(const struct replica *r, const struct product *p)
 		return;
 	cuda_run(r,
 		 kernel_product(cuda_stream(r), &(struct kernel_product){.inputs = p->inputs,
+									 .a_is_gradient = p->a_is_gradient,
+									 .a_inverse = p->a_inverse,
+									 .b_inverse = p->b_inverse,
 									 .output = p->output,
 									 .rows = p->rows,
 									 .columns = p->columns,
@@ -438,6 +455,10 @@ void cuda_product(const struct replica *r, const struct product *p)
 void cuda_product_forward(const struct replica *r, const char *operation, const struct tensor *x, const struct weight *w,
 			  const struct weight *b, void *y)
 {
+	if (weight_in_fp8(r->backend, w)) {
+		cuda_fp8_forward(r, operation, x, w, b ? cuda_weight_operand(r, b) : NULL, y);
+		return;
+	}
 	int64_t inputs = w->master.columns, outputs = w->master.rows;
 	cuda_product(r, &(struct product){.operation = operation,
 					  .inputs = x->dtype,
@@ -455,9 +476,20 @@ void cuda_product_forward(const struct replica *r, const char *operation, const 
 					  .y_stride = outputs});
 }
 
+void cuda_product_backward(const struct replica *r, const char *operation, const struct weight *w, const struct tensor *dy,
+			   const struct tensor *x)
+{
+	if (weight_in_fp8(r->backend, w))
+		cuda_fp8_backward(r, operation, w, dy, x);
+}
+
 void cuda_product_dgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct weight *w,
 			const void *add, void *dx)
 {
+	if (weight_in_fp8(r->backend, w)) {
+		cuda_fp8_dgrad(r, operation, dy->rows, w, add, dx);
+		return;
+	}
 	int64_t inputs = w->master.columns, outputs = w->master.rows;
 	cuda_product(r, &(struct product){.operation = operation,
 					  .inputs = dy->dtype,
@@ -477,6 +509,10 @@ void cuda_product_dgrad(const struct replica *r, const char *operation, const st
 void cuda_product_wgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct tensor *x,
 			const struct weight *w, bool overwrite)
 {
+	if (weight_in_fp8(r->backend, w)) {
+		cuda_fp8_wgrad(r, operation, x->rows, w, overwrite);
+		return;
+	}
 	int64_t inputs = w->master.columns, outputs = w->master.rows;
 	cuda_product(r, &(struct product){.operation = operation,
 					  .inputs = x->dtype,

@@ -10,7 +10,9 @@
  * Strides are elements from row to row of what lies in memory. fp32 sums whatever the types. */
 struct product {
 	const char *operation;   /* for messages */
-	enum dtype inputs;       /* of a and b */
+	enum dtype inputs;       /* of a and b; E4M3 is FP8 */
+	bool a_is_gradient;      /* FP8: a is E5M2 */
+	const float *a_inverse, *b_inverse; /* FP8, device: sums are multiplied by both */
 	enum dtype output;       /* of y and add: that of the inputs, or F32 */
 	int64_t rows, columns, depth;
 	const void *a, *b;
@@ -26,13 +28,29 @@ struct product {
 /* Queues the product. Without rows or columns nothing is done; with depth 0 y becomes bias + add. */
 void cuda_product(const struct replica *r, const struct product *p);
 
-/* y (rows, O) = x w' [+ b]; dx (rows, I) = dy w [+ add]; gradient of w (O, I) = or += dy' x. */
+/* y (rows, O) = x w' [+ b]; dx (rows, I) = dy w [+ add]; gradient of w (O, I) = or += dy' x. The last two multiply what
+ * cuda_product_backward() was given before. */
+void cuda_product_backward(const struct replica *r, const char *operation, const struct weight *w, const struct tensor *dy,
+			   const struct tensor *x);
 void cuda_product_forward(const struct replica *r, const char *operation, const struct tensor *x, const struct weight *w,
 			  const struct weight *b, void *y);
 void cuda_product_dgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct weight *w,
 			const void *add, void *dx);
 void cuda_product_wgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct tensor *x,
 			const struct weight *w, bool overwrite);
+
+/* fp8.c: the same for weights in FP8 (weight_in_fp8), and their copies. */
+size_t cuda_fp8_copy_bytes(const struct weight *weight);
+void cuda_fp8_refresh(const struct replica *r, struct weight *const *weights, int64_t count);
+void cuda_fp8_forward(const struct replica *r, const char *operation, const struct tensor *x, const struct weight *w,
+		      const void *bias, void *y);
+void cuda_fp8_backward(const struct replica *r, const char *operation, const struct weight *w, const struct tensor *dy,
+		       const struct tensor *x);
+void cuda_fp8_dgrad(const struct replica *r, const char *operation, int64_t rows, const struct weight *w, const void *add,
+		    void *dx);
+/* a, b and what belongs to them of dgrad by the plain kernel. */
+void cuda_fp8_plain_dgrad(const struct replica *r, const struct weight *w, struct kernel_product *p);
+void cuda_fp8_wgrad(const struct replica *r, const char *operation, int64_t rows, const struct weight *w, bool overwrite);
 
 MUST_USE enum status gemm_open(struct gemm **out, struct cuda_state *state);
 void gemm_close(struct gemm *gemm);

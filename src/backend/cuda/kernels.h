@@ -4,6 +4,7 @@
 #define BACKEND_CUDA_KERNELS_H
 
 #include <cuda_runtime_api.h>
+#include "backend/fp8.h"
 #include "backend/ops.h"
 
 #ifdef __cplusplus
@@ -205,10 +206,32 @@ struct kernel_cast {
 };
 cudaError_t kernel_cast(cudaStream_t stream, const struct kernel_cast *a);
 
+/* fp8.cu: matrices rounded to FP8 (backend/fp8.h), whose columns are a multiple of 16, in one go. Rows are rounded up to such
+ * a multiple, with zeros. */
+#define FP8_MATRICES 16
+#define FP8_PARTS 1024
+struct kernel_fp8_matrix {
+	const void *from;         /* (rows, columns) */
+	int64_t rows, columns;
+	enum dtype format;        /* E4M3 or E5M2 */
+	struct fp8_scale *scale;  /* out */
+	unsigned char *rows_out;    /* out, optional (rows rounded up, columns) */
+	unsigned char *columns_out; /* out, optional (columns, rows rounded up) */
+};
+struct kernel_fp8 {
+	enum dtype dtype; /* of what is rounded */
+	int count;
+	uint32_t *parts;  /* scratch (FP8_MATRICES, FP8_PARTS) */
+	struct kernel_fp8_matrix matrix[FP8_MATRICES];
+};
+cudaError_t kernel_fp8(cudaStream_t stream, const struct kernel_fp8 *a);
+
 /* product.cu: y = (a b [+ bias]) [* gelu'(pre)] [+ add] for what cuBLASLt does not do. Element (i, k) of a is at i a_row + k
  * a_step, (k, j) of b at k b_step + j b_column; pre, add and y have the same stride, and add may be y. */
 struct kernel_product {
 	enum dtype inputs, output;
+	bool a_is_gradient;                  /* inputs E4M3: a is E5M2 */
+	const float *a_inverse, *b_inverse;  /* FP8: what sums are multiplied by */
 	int64_t rows, columns, depth;
 	const void *a, *b;
 	int64_t a_row, a_step, b_step, b_column;

@@ -36,24 +36,26 @@ void cuda_column_sums(const struct replica *r, const struct kernel_columns *pass
 static void product_gelu_add(const struct replica *r, const struct linear_bwd *a)
 {
 	int64_t inputs = a->dx.columns, outputs = a->dy.columns;
-	cuda_run(r,
-		 kernel_product(cuda_stream(r), &(struct kernel_product){.inputs = a->dy.dtype,
-									 .output = a->dx.dtype,
-									 .rows = a->dx.rows,
-									 .columns = inputs,
-									 .depth = outputs,
-									 .a = a->dy.data,
-									 .b = cuda_weight_operand(r, a->w),
-									 .a_row = outputs,
-									 .a_step = 1,
-									 .b_step = inputs,
-									 .b_column = 1,
-									 .pre = a->pre.data,
-									 .activation = a->pre_activation,
-									 .add = a->add.data,
-									 .y = a->dx.data,
-									 .y_stride = inputs}),
-		 "linear_bwd");
+	struct kernel_product p = {.inputs = a->dy.dtype,
+				   .output = a->dx.dtype,
+				   .rows = a->dx.rows,
+				   .columns = inputs,
+				   .depth = outputs,
+				   .a = a->dy.data,
+				   .a_row = outputs,
+				   .a_step = 1,
+				   .b_step = inputs,
+				   .b_column = 1,
+				   .pre = a->pre.data,
+				   .activation = a->pre_activation,
+				   .add = a->add.data,
+				   .y = a->dx.data,
+				   .y_stride = inputs};
+	if (weight_in_fp8(r->backend, a->w))
+		cuda_fp8_plain_dgrad(r, a->w, &p);
+	else
+		p.b = cuda_weight_operand(r, a->w);
+	cuda_run(r, kernel_product(cuda_stream(r), &p), "linear_bwd");
 }
 
 void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a)
@@ -62,6 +64,7 @@ void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a)
 		cuda_run(r,
 			 kernel_tanh_backward(cuda_stream(r), a->dy.dtype, a->dy.rows * a->dy.columns, a->tanh_y.data, a->dy.data),
 			 "linear_bwd");
+	cuda_product_backward(r, "linear_bwd", a->w, &a->dy, &a->x);
 	cuda_product_wgrad(r, "linear_bwd", &a->dy, &a->x, a->w, a->overwrite);
 	if (a->b)
 		cuda_column_sums(r,

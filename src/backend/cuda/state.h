@@ -42,6 +42,15 @@ struct batch_slot {
 	cudaEvent_t used;   /* by all operations queued before the next upload */
 };
 
+/* Operands rounded to FP8, of the product that runs. */
+struct cuda_fp8 {
+	int64_t operand_bytes;      /* of each of the three */
+	unsigned char *rows;        /* x in forward, dy in backward */
+	unsigned char *dy_columns, *x_columns; /* transposed, in backward */
+	struct fp8_scale *scales;   /* [2]: of x, of dy */
+	uint32_t *parts;            /* kernel_fp8's own */
+};
+
 /* Pieces of replica->workspace. */
 struct cuda_scratch {
 	void *gemm;                /* cuBLASLt's own */
@@ -55,6 +64,7 @@ struct cuda_scratch {
 	int64_t loss_rows;
 	float *logits;             /* (logit_rows, logit_stride); their gradients in the same place */
 	int64_t logit_rows, logit_stride;
+	struct cuda_fp8 fp8;       /* with it alone */
 };
 /* Tensors that lamb_norms takes in one launch. */
 #define LAMB_TENSORS 256

@@ -1,8 +1,11 @@
-/* Compute copies of weights: the fp32 master rounded to the activations' type. fp32 and TF32 use the masters. */
-#include "backend/cuda/state.h"
+/* Compute copies of weights: the fp32 master rounded to the activations' type. fp32 and TF32 use the masters;
+ * FP8 has copies of its own (fp8.c). */
+#include "backend/cuda/gemm.h"
 
 size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight)
 {
+	if (weight_in_fp8(be, weight))
+		return cuda_fp8_copy_bytes(weight);
 	/* Vectors too: a bias that a product adds has the type of its output. */
 	if (be->dtype == DTYPE_F32 || weight->use == WEIGHT_TABLE)
 		return 0;
@@ -14,7 +17,7 @@ void cuda_weights_refresh(struct replica *replica, struct weight *const *weights
 	struct kernel_cast cast = {.dtype = replica->backend->dtype};
 	for (int64_t i = 0; i < count; i++) {
 		const struct weight *w = weights[i];
-		if (cuda_weight_copy_bytes(replica->backend, w) == 0)
+		if (cuda_weight_copy_bytes(replica->backend, w) == 0 || weight_in_fp8(replica->backend, w))
 			continue;
 		cast.range[cast.count].from = w->master.data;
 		cast.range[cast.count].to = w->copy;
@@ -25,9 +28,11 @@ void cuda_weights_refresh(struct replica *replica, struct weight *const *weights
 		}
 	}
 	cuda_run(replica, kernel_cast(cuda_stream(replica), &cast), "weights_refresh");
+	cuda_fp8_refresh(replica, weights, count);
 }
 
 const void *cuda_weight_operand(const struct replica *r, const struct weight *weight)
 {
+	BUG_IF(weight_in_fp8(r->backend, weight));
 	return r->backend->dtype == DTYPE_F32 ? weight->master.data : weight->copy;
 }

@@ -164,6 +164,41 @@ template <typename T> DEVICE void unpack2(uint32_t pair, float *low, float *high
 	*high = to_float(T{(uint16_t)(pair >> 16)});
 }
 
+/* Bytes of FP8 (backend/fp8.h), as products read them. */
+struct e4m3 {
+	uint8_t bits;
+};
+struct e5m2 {
+	uint8_t bits;
+};
+DEVICE float to_float(e4m3 x)
+{
+	return fp8_decode(DTYPE_E4M3, x.bits);
+}
+DEVICE float to_float(e5m2 x)
+{
+	return fp8_decode(DTYPE_E5M2, x.bits);
+}
+
+/* Two values rounded to FP8, the first in the low byte: fp8_encode(), by the instruction where there is one. */
+DEVICE uint32_t pack2_fp8(enum dtype format, float low, float high)
+{
+#if defined(__CUDACC__) && DEVICE_ARCH >= 890
+	unsigned short pair;
+	if (format == DTYPE_E4M3)
+		asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;\n" : "=h"(pair) : "f"(high), "f"(low));
+	else
+		asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;\n" : "=h"(pair) : "f"(high), "f"(low));
+	return pair;
+#else
+	return fp8_encode(format, low) | (uint32_t)fp8_encode(format, high) << 8;
+#endif
+}
+DEVICE uint32_t pack4_fp8(enum dtype format, float a, float b, float c, float d)
+{
+	return pack2_fp8(format, a, b) | pack2_fp8(format, c, d) << 16;
+}
+
 /* What a value becomes when it is stored: where forward and backward must agree on the rounded one. */
 template <typename T> DEVICE float rounded(float x)
 {

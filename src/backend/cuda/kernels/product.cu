@@ -6,10 +6,11 @@ namespace
 
 constexpr int TILE = 16;
 
-template <typename T, typename Y> __global__ void product(struct kernel_product p)
+template <typename A, typename B, typename Y> __global__ void product(struct kernel_product p)
 {
 	float *a = reinterpret_cast<float *>(shared_start()), *b = a + TILE * (TILE + 1);
-	const T *pa = static_cast<const T *>(p.a), *pb = static_cast<const T *>(p.b);
+	const A *pa = static_cast<const A *>(p.a);
+	const B *pb = static_cast<const B *>(p.b);
 	int x = (int)threadIdx.x % TILE, y = (int)threadIdx.x / TILE;
 	int64_t row = (int64_t)blockIdx.y * TILE + y, column = (int64_t)blockIdx.x * TILE + x;
 	float sum = 0;
@@ -24,6 +25,8 @@ template <typename T, typename Y> __global__ void product(struct kernel_product 
 	if (row >= p.rows || column >= p.columns)
 		return;
 	int64_t at = row * p.y_stride + column;
+	if (p.a_inverse != nullptr && p.depth > 0)
+		sum *= *p.a_inverse * *p.b_inverse;
 	if (p.bias != nullptr)
 		sum += to_float(static_cast<const Y *>(p.bias)[column]);
 	if (p.pre != nullptr)
@@ -31,6 +34,22 @@ template <typename T, typename Y> __global__ void product(struct kernel_product 
 	if (p.add != nullptr)
 		sum += to_float(static_cast<const Y *>(p.add)[at]);
 	static_cast<Y *>(p.y)[at] = from_float<Y>(sum);
+}
+
+/* The kernel of the types, or NULL. */
+void (*kernel_of(const struct kernel_product *p))(struct kernel_product)
+{
+	bool wide = p->output == DTYPE_F32;
+	switch (p->inputs) {
+	case DTYPE_F32: return product<float, float, float>;
+	case DTYPE_BF16: return wide ? product<bf16, bf16, float> : product<bf16, bf16, bf16>;
+	case DTYPE_F16: return wide ? product<f16, f16, float> : product<f16, f16, f16>;
+	case DTYPE_E4M3:
+		if (p->a_is_gradient)
+			return wide ? product<e5m2, e4m3, float> : product<e5m2, e4m3, bf16>;
+		return wide ? product<e4m3, e4m3, float> : product<e4m3, e4m3, bf16>;
+	default: return nullptr;
+	}
 }
 
 } // namespace
@@ -52,11 +71,8 @@ extern "C" cudaError_t kernel_product(cudaStream_t stream, const struct kernel_p
 			part.add = static_cast<const char *>(p->add) + (size_t)(first * p->y_stride) * out;
 		dim3 grid(blocks_of(part.columns, TILE), blocks_of(part.rows, TILE));
 		size_t shared = 2 * TILE * (TILE + 1) * sizeof(float);
-		error = for_dtype(p->inputs, [&](auto type) {
-			using T = decltype(type);
-			auto kernel = p->output == DTYPE_F32 ? product<T, float> : product<T, T>;
-			return launch(kernel, grid, TILE * TILE, shared, stream, part);
-		});
+		auto kernel = kernel_of(p);
+		error = kernel == nullptr ? cudaErrorInvalidValue : launch(kernel, grid, TILE * TILE, shared, stream, part);
 	}
 	return error;
 }

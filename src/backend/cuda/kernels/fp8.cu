@@ -1,0 +1,132 @@
+/* Matrices rounded to FP8 (backend/fp8.h), as rows and transposed: products in FP8 want the dimension that they sum over
+ * contiguous in both operands. Three passes: the largest magnitude of each part, the scale, the rounding. */
+#include "backend/cuda/kernels/device.cuh"
+
+namespace
+{
+
+constexpr int THREADS = 256, WARPS = THREADS / WARP;
+/* A tile's bytes in shared memory: rows of 68, so that bytes of a column and of rows 16 apart are in few banks. */
+constexpr int TILE = 64, PITCH = TILE + 4, CHUNK = 16;
+
+DEVICE uint32_t magnitude(float x)
+{
+	return __float_as_uint(x) & 0x7fffffffu;
+}
+
+template <typename T> __global__ void __launch_bounds__(THREADS) largest_parts(struct kernel_fp8 a)
+{
+	uint32_t *shared = reinterpret_cast<uint32_t *>(shared_start());
+	const struct kernel_fp8_matrix &m = a.matrix[blockIdx.y];
+	const T *from = static_cast<const T *>(m.from);
+	int64_t elements = m.rows * m.columns; /* columns are a multiple of 16 */
+	uint32_t most = 0;
+	for (int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * BLOCK; i < elements; i += (int64_t)gridDim.x * THREADS * BLOCK) {
+		float v[BLOCK];
+		load_vector(from + i, v);
+#pragma unroll
+		for (int j = 0; j < BLOCK; j++)
+			most = magnitude(v[j]) > most ? magnitude(v[j]) : most;
+	}
+#pragma unroll
+	for (int bits = WARP / 2; bits > 0; bits /= 2) {
+		uint32_t other = __shfl_xor_sync(ALL_LANES, most, bits);
+		most = other > most ? other : most;
+	}
+	if (lane_index() == 0)
+		shared[threadIdx.x / WARP] = most;
+	__syncthreads();
+	if (threadIdx.x != 0)
+		return;
+	for (int w = 1; w < WARPS; w++)
+		most = shared[w] > most ? shared[w] : most;
+	a.parts[blockIdx.y * FP8_PARTS + blockIdx.x] = most;
+}
+
+/* A warp a matrix. */
+__global__ void __launch_bounds__(WARP) scales(struct kernel_fp8 a, int parts)
+{
+	const struct kernel_fp8_matrix &m = a.matrix[blockIdx.x];
+	uint32_t most = 0;
+	for (int i = (int)threadIdx.x; i < parts; i += WARP) {
+		uint32_t part = a.parts[blockIdx.x * FP8_PARTS + (unsigned)i];
+		most = part > most ? part : most;
+	}
+#pragma unroll
+	for (int bits = WARP / 2; bits > 0; bits /= 2) {
+		uint32_t other = __shfl_xor_sync(ALL_LANES, most, bits);
+		most = other > most ? other : most;
+	}
+	if (threadIdx.x == 0)
+		*m.scale = fp8_scale_of(m.format, most);
+}
+
+/* blockIdx: tile of columns, tile of rows, matrix. Rows are written up to the next multiple of 16, zeros beyond the matrix. */
+template <typename T> __global__ void __launch_bounds__(THREADS) round_tiles(struct kernel_fp8 a)
+{
+	unsigned char *tile = shared_start();
+	const struct kernel_fp8_matrix &m = a.matrix[blockIdx.z];
+	int64_t first_row = (int64_t)blockIdx.y * TILE, first_column = (int64_t)blockIdx.x * TILE;
+	int64_t padded = (m.rows + CHUNK - 1) / CHUNK * CHUNK;
+	if (first_row >= padded || first_column >= m.columns)
+		return;
+	float scale = m.scale->scale;
+	int block = (int)threadIdx.x % (TILE / BLOCK) * BLOCK;
+	for (int row = (int)threadIdx.x / (TILE / BLOCK); row < TILE; row += THREADS / (TILE / BLOCK)) {
+		int64_t at = first_row + row, column = first_column + block;
+		if (at >= padded || column >= m.columns)
+			continue;
+		float v[BLOCK] = {};
+		if (at < m.rows)
+			load_vector(static_cast<const T *>(m.from) + at * m.columns + column, v);
+		uint2 bytes = {pack4_fp8(m.format, v[0] * scale, v[1] * scale, v[2] * scale, v[3] * scale),
+			       pack4_fp8(m.format, v[4] * scale, v[5] * scale, v[6] * scale, v[7] * scale)};
+		if (m.rows_out != nullptr)
+			*reinterpret_cast<uint2 *>(m.rows_out + at * m.columns + column) = bytes;
+		uint32_t *place = reinterpret_cast<uint32_t *>(tile + row * PITCH + block);
+		place[0] = bytes.x;
+		place[1] = bytes.y;
+	}
+	if (m.columns_out == nullptr)
+		return;
+	__syncthreads();
+	/* Four neighbours write 64 bytes of a column. */
+	int column = (int)threadIdx.x / (TILE / CHUNK), chunk = (int)threadIdx.x % (TILE / CHUNK) * CHUNK;
+	if (first_column + column >= m.columns || first_row + chunk >= padded)
+		return;
+	uint32_t words[CHUNK / 4];
+#pragma unroll
+	for (int i = 0; i < CHUNK / 4; i++) {
+		const unsigned char *at = tile + (chunk + 4 * i) * PITCH + column;
+		words[i] = at[0] | (uint32_t)at[PITCH] << 8 | (uint32_t)at[2 * PITCH] << 16 | (uint32_t)at[3 * PITCH] << 24;
+	}
+	store16(m.columns_out + (first_column + column) * padded + first_row + chunk, uint4{words[0], words[1], words[2], words[3]});
+}
+static_assert(THREADS == TILE * TILE / CHUNK, "a chunk a thread");
+
+} // namespace
+
+extern "C" cudaError_t kernel_fp8(cudaStream_t stream, const struct kernel_fp8 *a)
+{
+	int64_t elements = 0, rows = 0, columns = 0;
+	for (int i = 0; i < a->count; i++) {
+		const struct kernel_fp8_matrix *m = &a->matrix[i];
+		elements = m->rows * m->columns > elements ? m->rows * m->columns : elements;
+		rows = m->rows > rows ? m->rows : rows;
+		columns = m->columns > columns ? m->columns : columns;
+	}
+	if (elements == 0)
+		return cudaSuccess;
+	unsigned parts = blocks_of(elements, THREADS * BLOCK);
+	parts = parts < FP8_PARTS ? parts : FP8_PARTS;
+	return for_dtype(a->dtype, [&](auto type) {
+		using T = decltype(type);
+		cudaError_t error = launch(largest_parts<T>, dim3(parts, (unsigned)a->count), THREADS, WARPS * sizeof(uint32_t), stream, *a);
+		if (error == cudaSuccess)
+			error = launch(scales, (unsigned)a->count, WARP, 0, stream, *a, (int)parts);
+		if (error == cudaSuccess)
+			error = launch(round_tiles<T>, dim3(blocks_of(columns, TILE), blocks_of(rows, TILE), (unsigned)a->count), THREADS,
+				       TILE * PITCH, stream, *a);
+		return error;
+	});
+}
