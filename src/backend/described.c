@@ -10,17 +10,16 @@
 static size_t copy_bytes(struct backend *be, const struct weight *weight)
 {
 	size_t elements = (size_t)weight->master.rows * (size_t)weight->master.columns;
-	bool narrow = be->state != NULL;
-	if (be->dtype == DTYPE_F32 || weight->use == WEIGHT_TABLE)
-		return 0;
-	return elements * 2 + (narrow && weight->use == WEIGHT_LINEAR ? elements * 2 : 0);
+	return be->dtype == DTYPE_F32 || weight->use == WEIGHT_TABLE ? 0 : elements * 2; /* of one byte, FP8 has two */
 }
 
 static size_t workspace_bytes(struct backend *be, const struct shape_limits *limits)
 {
 	size_t rows = (size_t)limits->batch.predictions < LOGIT_ROWS ? (size_t)limits->batch.predictions : LOGIT_ROWS;
-	size_t sums = limits->training ? (size_t)limits->batch.tokens * (size_t)limits->hidden * sizeof(float) : 0;
-	return LIBRARY_BYTES + rows * (size_t)limits->vocab * dtype_bytes(be->dtype) + sums;
+	size_t tokens = (size_t)limits->batch.tokens, hidden = (size_t)limits->hidden, wide = (size_t)limits->intermediate;
+	size_t sums = limits->training ? tokens * hidden * sizeof(float) : 0;
+	size_t operands = be->fp8 ? (limits->training ? 3 : 1) * tokens * (wide > 3 * hidden ? wide : 3 * hidden) : 0;
+	return LIBRARY_BYTES + rows * (size_t)limits->vocab * dtype_bytes(be->dtype) + sums + operands;
 }
 
 static const struct backend_functions functions = {
@@ -28,16 +27,15 @@ static const struct backend_functions functions = {
 	.workspace_bytes = workspace_bytes,
 };
 
-void backend_describe(struct backend *out, enum dtype dtype, bool narrow)
+void backend_describe(struct backend *out, enum dtype dtype, bool fp8)
 {
-	static char is_narrow;
 	*out = (struct backend){
 		.name = "described",
 		.description = "a device that is not here",
 		.numerics = "",
 		.dtype = dtype,
 		.master_dtype = DTYPE_F32,
+		.fp8 = fp8,
 		.functions = &functions,
-		.state = narrow ? &is_narrow : NULL,
 	};
 }

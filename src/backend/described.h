@@ -6,7 +6,7 @@
 
 #include "backend/backend.h"
 
-/* `dtype` of activations; masters are fp32. With `narrow` linear layers have 8-bit copies in both orders. */
-void backend_describe(struct backend *out, enum dtype dtype, bool narrow);
+/* `dtype` of activations; masters are fp32. */
+void backend_describe(struct backend *out, enum dtype dtype, bool fp8);
 
 #endif

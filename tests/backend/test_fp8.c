@@ -1,6 +1,8 @@
-/* FP8's arithmetic (backend/fp8.h) against PyTorch's: every bf16 number, many of fp32, every byte; and its scales. */
+/* FP8's arithmetic (backend/fp8.h) against PyTorch's: every bf16 number, many of fp32, every byte; its scales;
+ * and what back ends make of operands with it. */
 #include <math.h>
 #include "test.h"
+#include "fp8_rounding.h"
 #include "backend/fp8.h"
 #include "formats/safetensors.h"
 
@@ -117,6 +119,24 @@ static void scales(void **state)
 	}
 }
 
+/* Where FP8 is simulated. */
+static void operands_of_products(void **state)
+{
+	(void)state;
+	static const char *const devices[] = {"ref", "cpu"};
+	for (int i = 0; i < 2; i++) {
+		struct pool *pool;
+		struct backend *be;
+		assert_int_equal(pool_create(&pool, 2), OK);
+		assert_int_equal(backend_open(&be, &(struct backend_settings){
+							   .device = devices[i], .dtype = DTYPE_BF16, .fp8 = true, .pool = pool}),
+				 OK);
+		check_fp8_rounding(be);
+		backend_close(be);
+		pool_free(pool);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -124,6 +144,7 @@ int main(void)
 		cmocka_unit_test(numbers_of_fp32),
 		cmocka_unit_test(every_byte),
 		cmocka_unit_test(scales),
+		cmocka_unit_test(operands_of_products),
 	};
 	return cmocka_run_group_tests(tests, open_golden, close_golden);
 }

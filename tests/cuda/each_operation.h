@@ -6,6 +6,7 @@
 #include "test.h"
 #include "cases.h"
 #include "check.h"
+#include "fp8_rounding.h"
 #include "operations.h"
 
 /* What a test program computes in, one after the other. */
@@ -60,6 +61,8 @@ static inline void run_operations(const struct operation_run *run)
 		case_release(&c);
 		done++;
 	}
+	if (run->in.fp8 && !only)
+		check_fp8_rounding(be);
 	print_margins(&k, run->in.fp8 ? "fp8" : run->in.tf32 ? "tf32" : dtype_names[run->in.dtype]);
 	ref->functions->replica_release(&replica);
 	backend_close(be);

@@ -6,12 +6,18 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "emulation.h"
+#include "fp8_rounding.h"
 
 static struct pool *pool;
 
 static enum status try_open(struct backend **be, enum dtype dtype)
 {
 	return backend_open(be, &(struct backend_settings){.device = "cuda", .dtype = dtype, .pool = pool});
+}
+
+static enum status try_fp8(struct backend **be, enum dtype dtype)
+{
+	return backend_open(be, &(struct backend_settings){.device = "cuda", .dtype = dtype, .fp8 = true, .pool = pool});
 }
 
 static struct backend *open_device(enum dtype dtype)
@@ -29,13 +35,13 @@ static const struct shape_limits small = {.batch = {.tokens = 300, .sequences = 
 					  .vocab = 100,
 					  .training = true};
 
-static void expect_refusal(struct emulated_device device, enum dtype dtype, enum status status, const char *message,
-			   const char *hint)
+static void expect_refusal_of(enum status (*open)(struct backend **be, enum dtype dtype), struct emulated_device device,
+			      enum dtype dtype, enum status status, const char *message, const char *hint)
 {
 	struct emulated_device before = emulated_device;
 	struct backend *be;
 	emulated_device = device;
-	assert_int_equal(try_open(&be, dtype), status);
+	assert_int_equal(open(&be, dtype), status);
 	emulated_device = before;
 	cudaGetLastError();
 	if (!strstr(error_last()->message, message) || !strstr(error_last()->hint, hint))
@@ -43,6 +49,12 @@ static void expect_refusal(struct emulated_device device, enum dtype dtype, enum
 	assert_non_null(strstr(error_last()->message, message));
 	assert_non_null(strstr(error_last()->hint, hint));
 	assert_int_equal(emulated_blocks(), 0);
+}
+
+static void expect_refusal(struct emulated_device device, enum dtype dtype, enum status status, const char *message,
+			   const char *hint)
+{
+	expect_refusal_of(try_open, device, dtype, status, message, hint);
 }
 
 static void what_is_not_there_is_said(void **state)
@@ -59,6 +71,10 @@ static void what_is_not_there_is_said(void **state)
 	expect_refusal(device, DTYPE_F16, ERR_RESOURCE, "too old", "Turing");
 	device.minor = 5;
 	expect_refusal(device, DTYPE_BF16, ERR_USAGE, "does not compute in bf16", "fp16");
+	expect_refusal_of(try_fp8, device, DTYPE_BF16, ERR_USAGE, "capability 7.5, 8.9 is needed", "--precision fp16");
+	device.major = 8;
+	device.minor = 6;
+	expect_refusal_of(try_fp8, device, DTYPE_BF16, ERR_USAGE, "capability 8.6, 8.9 is needed", "--precision bf16");
 	device = emulated_device;
 	device.memory = 1 << 20;
 	struct backend *be;
@@ -278,6 +294,21 @@ static void choices_are_handed_on(void **state)
 	buffer_release(&third);
 }
 
+/* All three products of a linear layer, none by our own plain kernel, and every number rounded as fp8.h says. */
+static void products_in_fp8_are_the_librarys(void **state)
+{
+	(void)state;
+	struct backend *be;
+	int64_t plans, measured;
+	assert_ok(try_fp8(&be, DTYPE_BF16));
+	check_fp8_rounding(be);
+	gemm_counts(((struct cuda_state *)be->state)->gemm, &plans, &measured);
+	assert_int_equal(plans, 3);
+	assert_int_equal(measured, 3);
+	backend_close(be);
+	assert_int_equal(emulated_blocks(), 0);
+}
+
 int main(void)
 {
 	setenv("BERTC_CACHE", "", 1); /* no file */
@@ -289,6 +320,7 @@ int main(void)
 		cmocka_unit_test(batches_arrive_in_order),
 		cmocka_unit_test(products_are_chosen_once),
 		cmocka_unit_test(choices_are_handed_on),
+		cmocka_unit_test(products_in_fp8_are_the_librarys),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	pool_free(pool);

@@ -78,8 +78,9 @@ if wanted curves || wanted repeat; then
 	result "the same in tf32" curve tf32 tf32 2e-2
 	result "the same in bf16" curve bf16 bf16 5e-2
 	result "the same in fp16" curve fp16 fp16 3e-2
+	result "the same in fp8" curve fp8 fp8 1e-1
 	if wanted repeat; then
-		for type in fp32 tf32 bf16 fp16; do
+		for type in fp32 tf32 bf16 fp16 fp8; do
 			result "same bits twice in $type" same $type
 		done
 	fi

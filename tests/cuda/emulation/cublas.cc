@@ -94,9 +94,13 @@ bool supported(const emulated_matmul *m, const emulated_layout *a, const emulate
 			return false;
 		if (m->transposed[0] != CUBLAS_OP_T || m->transposed[1] != CUBLAS_OP_N) /* Hopper's kernels */
 			return false;
-		if (a->rows % 16 != 0 || a->columns % 16 != 0 || b->rows % 16 != 0)
+		if (a->rows % 16 != 0 || a->columns % 16 != 0 || b->rows % 16 != 0 || b->columns % 16 != 0)
 			return false;
-	} else if (a->type != b->type) {
+		if (is_fp8(d->type)) /* what the manual allows with a C of another type, which is not here */
+			return false;
+		if (m->scale[0] == nullptr || m->scale[1] == nullptr) /* allowed, but never meant */
+			emulation_fault("cublasLtMatmul: FP8 without scales");
+	} else if (a->type != b->type || m->scale[0] != nullptr || m->scale[1] != nullptr) {
 		return false;
 	} else if (d->type != a->type && d->type != CUDA_R_32F) {
 		return false;
