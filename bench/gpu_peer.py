@@ -39,7 +39,8 @@ except ImportError as e:
 if device == "cuda" and not torch.cuda.is_available():
     no_peer(f"PyTorch {torch.__version__} sees no GPU")
 VOCABULARY = 30522
-TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32, "tf32": torch.float32}
+# Beside FP8 PyTorch is given bf16.
+TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32, "tf32": torch.float32, "fp8": torch.bfloat16}
 KERNELS = {"flash": "FLASH_ATTENTION", "cudnn": "CUDNN_ATTENTION", "efficient": "EFFICIENT_ATTENTION", "math": "MATH"}
 
 
