@@ -101,7 +101,7 @@ LIBRARY_OBJECTS = $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cmd/main.c,$(
 	$(foreach isa,$(ISAS),$(patsubst src/%.c,$(BUILD)/%.$(isa).o,$(KERNELS))) \
 	$(if $(CUDA),$(patsubst src/%.cu,$(BUILD)/%.cu.o,$(CUDA_KERNELS)))
 # The CUDA back end on an emulated device, for the tests (docs/cuda.md).
-EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(sort $(wildcard src/backend/cuda/*.c))) \
+EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(sort $(wildcard src/backend/cuda/*.c))) $(BUILD)/emulated/nccl.o \
 	$(patsubst src/backend/%.cu,$(BUILD)/emulated/%.o,$(CUDA_KERNELS)) \
 	$(patsubst tests/cuda/emulation/%.cc,$(BUILD)/emulated/device/%.o,$(sort $(wildcard tests/cuda/emulation/*.cc))) \
 	$(patsubst tests/cuda/emulation/%.cu,$(BUILD)/emulated/device/%.cu.o,$(sort $(wildcard tests/cuda/emulation/*.cu)))
@@ -174,6 +174,10 @@ $(BUILD)/backend/cuda/kernels/%.cu.o: src/backend/cuda/kernels/%.cu $(BUILD)/fla
 
 # Kernels are C++ for g++ here, with the hooks of the thread sanitizer, which the emulation answers.
 $(BUILD)/emulated/cuda/%.o: src/backend/cuda/%.c $(BUILD)/flags | $(CHECKED)
+	@mkdir -p $(@D)
+	$(SAY) emulate $<
+	$(COMPILE) -Itests/cuda/emulation -c -o $@ $<
+$(BUILD)/emulated/nccl.o: src/comm/nccl.c $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) emulate $<
 	$(COMPILE) -Itests/cuda/emulation -c -o $@ $<
@@ -261,7 +265,7 @@ build/packages: dev/deps.sh Makefile
 test: deps
 	@$(MAKE) --no-print-directory HDF5=1 MPI=1 WERROR=1 run-tests
 
-$(BUILD)/tests/cuda/test_training: $(BUILD)/emulated/bertc
+$(BUILD)/tests/cuda/test_training $(BUILD)/tests/cuda/test_ranks: $(BUILD)/emulated/bertc
 
 run-tests: $(BUILD)/bertc $(RUN_PROGRAMS)
 	@BUILD=$(BUILD) sh tests/run.sh $(RUN_PROGRAMS)

@@ -8,7 +8,7 @@
 #include "backend/ref/ref.h"
 #include "base/memory.h"
 
-const char *const dtype_names[DTYPE_COUNT] = {"f64", "f32", "bf16", "f16", "e4m3", "e5m2"};
+const char *const dtype_names[DTYPE_COUNT] = {"fp64", "fp32", "bf16", "fp16", "e4m3", "e5m2"};
 
 static enum dtype ref_best_dtype(void)
 {
@@ -71,6 +71,11 @@ enum dtype backend_best_dtype(const char *name)
 {
 	const struct device *device = find_device(name);
 	return device != NULL ? device->best_dtype() : DTYPE_F32;
+}
+
+bool backend_has_cuda(void)
+{
+	return cuda_is_built();
 }
 
 const char *backend_best_device(void)

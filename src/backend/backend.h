@@ -110,6 +110,12 @@ struct backend_functions {
 	void (*upload)(struct replica *replica, const struct batch *host, struct batch *device);
 	/* Waits for everything queued; reports the first asynchronous error. */
 	enum status (*synchronize)(struct replica *replica);
+	/* Where operations are queued, for who queues work of their own beside them; NULL where operations are done when they
+	 * return. And what such a one needs: numbers of one type become another's (F32 to BF16 or F16, or back), on a queue of
+	 * the caller's. */
+	void *(*queue)(struct backend *be);
+	enum status (*convert)(struct backend *be, void *queue, void *out, enum dtype to, const void *in, enum dtype from,
+			       int64_t count);
 	/* FLOP/s of large matrix products in the back end's dtype, measured now (well under a second) with the
 	 * library's own products: what "share of the GEMM rate" is a share of. NULL: not measured. */
 	double (*gemm_rate)(struct backend *be);
@@ -162,6 +168,8 @@ static inline bool weight_in_fp8(const struct backend *be, const struct weight *
  * to do. */
 MUST_USE enum status backend_open(struct backend **out, const struct backend_settings *settings);
 void backend_close(struct backend *be);
+/* Was this program built with it? */
+bool backend_has_cuda(void);
 /* "cuda" in a build with it on a machine with a GPU, else "cpu". */
 const char *backend_best_device(void);
 /* The precision that is fastest here ("bf16" with AVX-512 BF16 or AMX, else "fp32"). */

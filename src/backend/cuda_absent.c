@@ -14,6 +14,11 @@ enum dtype cuda_best_dtype(void)
 	return DTYPE_F32;
 }
 
+bool cuda_is_built(void)
+{
+	return false;
+}
+
 bool cuda_is_here(void)
 {
 	return false;

@@ -12,7 +12,7 @@ static inline size_t dtype_bytes(enum dtype dtype)
 {
 	return dtype == DTYPE_F64 ? 8 : dtype == DTYPE_F32 ? 4 : dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2 ? 1 : 2;
 }
-extern const char *const dtype_names[DTYPE_COUNT]; /* "f64" "f32" "bf16" "f16" "e4m3" "e5m2" */
+extern const char *const dtype_names[DTYPE_COUNT]; /* "fp64" "fp32" "bf16" "fp16" "e4m3" "e5m2", as --precision says */
 
 /* A row-major matrix (rows, columns), rows contiguous; a vector has rows == 1. Blocks are allocated for a capacity
  * rounded up to ROW_MULTIPLE rows: an operation may write the tail rows up to the next multiple, whose content

@@ -219,6 +219,7 @@ static enum status pretrain(struct pretrain *run)
 	TRY(pretrain_open_folder(run));
 	TRY(pretrain_open_phases(run));
 	TRY(device_open(&settings->device, &run->pool, &run->backend));
+	TRY(ranks_use_device(run->comm, run->backend));
 	if (pretrain_unset(run->options, "precision") && run->backend->dtype != DTYPE_F64)
 		TRY(pretrain_choose(run->options, "precision", "%s",
 				    run->backend->dtype == DTYPE_BF16  ? "bf16"

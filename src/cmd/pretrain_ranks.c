@@ -40,8 +40,27 @@ static bool is_on_gpus(const struct pretrain *run)
 	if (settings->device.device)
 		return strcmp(settings->device.device, "cuda") == 0;
 	if (settings->n_gpus > 0 || run->place.ranks.size > 1)
-		return count_devices() > 0;
+		return backend_has_cuda() && count_devices() > 0;
 	return strcmp(backend_best_device(), "cuda") == 0;
+}
+
+/* --n_gpus where none can be used: why, and what does the same without them. */
+static enum status no_gpus(const struct pretrain_settings *settings)
+{
+	long long wanted = (long long)settings->n_gpus;
+	const char *device = settings->device.device;
+	enum status status;
+	if (device && strcmp(device, "cuda") != 0)
+		status = error_set(ERR_USAGE, "--n_gpus %lld and --device %s exclude each other", wanted, device);
+	else if (!backend_has_cuda())
+		status = error_set(ERR_USAGE, "--n_gpus %lld: this program was built without CUDA", wanted);
+	else
+		status = error_set(ERR_USAGE, "--n_gpus %lld: there is no GPU here that this process may use", wanted);
+	error_hint("to train on CPUs in as many processes, give --ranks %lld%s", wanted,
+		   !backend_has_cuda()				   ? "; for GPUs build with make CUDA=1"
+		   : device && strcmp(device, "cuda") != 0 ? ""
+							   : "; for GPUs see what nvidia-smi and CUDA_VISIBLE_DEVICES say");
+	return status;
 }
 
 /* How many ranks this command asks for. */
@@ -50,24 +69,17 @@ static enum status count_ranks(struct pretrain *run, int32_t *out)
 	struct pretrain_settings *settings = run->settings;
 	bool on_gpus = is_on_gpus(run);
 	int64_t visible = on_gpus ? count_devices() : 0;
-	if (settings->n_gpus > 0 && !on_gpus) {
-		const char *device = settings->device.device;
-		enum status status = error_set(ERR_USAGE, "--n_gpus %lld: nothing runs on a GPU %s%s", (long long)settings->n_gpus,
-					       device ? "with --device " : "here", device ? device : "");
-		error_hint("leave it out to train on the CPU, with --ranks N as N processes; a GPU needs a build with make "
-			   "CUDA=1 and NVIDIA's driver");
-		return status;
-	}
+	if (settings->n_gpus > 0 && visible == 0)
+		return no_gpus(settings);
 	/* As in bert-ad, more GPUs than there are cards are replicas on them. */
 	if (visible > 0 && settings->n_gpus > visible && settings->n_gpus % visible == 0 && settings->replicas_per_gpu == 1) {
 		settings->replicas_per_gpu = settings->n_gpus / visible;
 		settings->n_gpus = visible;
 	}
 	if (settings->n_gpus > visible) {
-		enum status status = error_set(ERR_USAGE, "--n_gpus %lld: this process sees %lld", (long long)settings->n_gpus,
-					       (long long)visible);
-		error_hint(visible > 0 ? "CUDA_VISIBLE_DEVICES says which it may see; a multiple of their number makes replicas on them"
-				       : "CUDA_VISIBLE_DEVICES says which it may see");
+		enum status status = error_set(ERR_USAGE, "--n_gpus %lld: this process sees %lld GPU%s", (long long)settings->n_gpus,
+					       (long long)visible, visible == 1 ? "" : "s");
+		error_hint("CUDA_VISIBLE_DEVICES says which it may see; a multiple of their number makes replicas on them");
 		return status;
 	}
 	if (settings->n_gpus > 0 && settings->ranks > 0 && settings->n_gpus != settings->ranks)

@@ -13,6 +13,7 @@
 #include "comm/messages.h"
 #include "comm/rendezvous.h"
 #include "comm/transport.h"
+#include "comm/wire.h"
 
 /* Version and content of the program: ranks of two builds would not compute the same. */
 static void describe_program(char *out, size_t size)
@@ -79,6 +80,12 @@ void comm_close(struct comm *comm)
 enum status comm_use_device(struct comm *comm, const struct comm_device *device)
 {
 	return comm->place.size == 1 ? OK : nccl_use(comm, device);
+}
+
+enum status comm_reserve(struct comm *comm, int64_t count, enum comm_type wire)
+{
+	enum status status = comm->device ? comm->device->reserve(comm, (size_t)count * comm_type_bytes(wire)) : OK;
+	return comm_agree_status(comm, status);
 }
 
 const struct comm_place *comm_place(const struct comm *comm)
@@ -209,8 +216,8 @@ enum status comm_broadcast(struct comm *comm, void *data, size_t bytes, int32_t 
 
 int64_t comm_share(const struct comm *comm, int64_t count, int32_t rank)
 {
-	int64_t blocks = (count + 63) / 64, first = 64 * (blocks * rank / comm->place.size);
-	return first < count ? first : count;
+	/* Equal shares are what NCCL's collectives take. */
+	return rank == comm->place.size ? count : count / (64 * (int64_t)comm->place.size) * 64 * rank;
 }
 
 static comm_ticket push(struct comm *comm, int32_t kind, void *data, int64_t count, enum comm_type type, enum comm_type wire)
@@ -241,10 +248,20 @@ enum status comm_wait(struct comm *comm, comm_ticket ticket)
 	return going_on(comm, comm->device ? comm->device->wait(comm, ticket) : queue_wait(comm, ticket));
 }
 
+enum status comm_settle(struct comm *comm)
+{
+	if (comm->place.size == 1)
+		return OK;
+	return going_on(comm, comm->device ? comm->device->settle(comm) : queue_wait(comm, comm->queue.begun));
+}
+
 void comm_fail(struct comm *comm, enum status status)
 {
-	if (comm && status != OK && status != STOPPED)
-		comm->transport->fail(comm, error_last());
+	if (!comm || status == OK || status == STOPPED)
+		return;
+	comm->transport->fail(comm, error_last());
+	if (comm->device)
+		comm->device->abandon(comm);
 }
 
 void comm_seconds(struct comm *comm, double *out_busy, double *out_exposed)
@@ -257,6 +274,7 @@ void comm_seconds(struct comm *comm, double *out_busy, double *out_exposed)
 
 void comm_section(struct comm *comm, const char *section, int64_t step)
 {
+	comm->step = step;
 	if (comm->transport->section)
 		comm->transport->section(comm, section, step);
 }

@@ -9,7 +9,7 @@
  *   shared   ranks of one machine, through memory they share
  *   tcp      ranks on CPUs of many machines, over connections of their own
  *   mpi      the same through MPI (MPI=1)
- *   nccl     ranks on GPUs (CUDA=1)
+ *   nccl     large ranges of ranks on GPUs (CUDA=1); small things take one of the other ways
  *
  * A failing peer is ERR_PEER in every other rank, with its number, host, section and reason; nothing here waits longer
  * than the watchdog's limit. Ranks that disagree are ERR_STATE.
@@ -73,7 +73,8 @@ void comm_fail(struct comm *comm, enum status status);
 /* ---- Large ranges: begun here, done in order by a thread or a stream of their own ---- */
 
 /* A range of `count` elements lying at `data` in every rank. Rank r's share is the elements [comm_share(count, r),
- * comm_share(count, r + 1)): cut in multiples of 64 elements. */
+ * comm_share(count, r + 1)): as many for each, in multiples of 64, and what is left over (less than 64 * size) is the last
+ * rank's. */
 int64_t comm_share(const struct comm *comm, int64_t count, int32_t rank);
 
 /* A place in the queue; 0 is always done. */
@@ -85,8 +86,12 @@ typedef int64_t comm_ticket;
 comm_ticket comm_reduce_scatter(struct comm *comm, void *data, int64_t count, enum comm_type type, enum comm_type wire);
 /* Every rank's share goes to all. [all] */
 comm_ticket comm_all_gather(struct comm *comm, void *data, int64_t count, enum comm_type type);
-/* Returns when everything up to `ticket` is done; the first error of the queue. */
+/* Everything up to `ticket` is done for what the caller does next: on CPUs when it returns, on GPUs for what the back end is
+ * given from then on. The first error of the queue. */
 MUST_USE enum status comm_wait(struct comm *comm, comm_ticket ticket);
+/* Returns when all that was begun is done, on GPUs too. To be called before the host waits for a back end that waits for
+ * other ranks: ERR_PEER if one of them has failed, for which the device itself would wait without end. */
+MUST_USE enum status comm_settle(struct comm *comm);
 
 /* For ranks on GPUs: what the back end lends them. */
 struct comm_device {
@@ -98,9 +103,13 @@ struct comm_device {
 };
 /* From now on memory of comm_allocate and large ranges are on this rank's GPU (the thread's current one), and NCCL moves
  * them: a large operation begins after what the back end's stream has been given before it, and comm_wait makes that
- * stream wait, not the host. Ranges of a multiple of 64 * size numbers are fastest. Sums of 16-bit numbers are rounded from
- * rank to rank. [all] */
+ * stream wait, not the host. Sums are taken in NCCL's order, which is the same again for the same ranks on the same
+ * machines; those of 16-bit numbers are rounded to 16 bits from rank to rank. [all] */
 MUST_USE enum status comm_use_device(struct comm *comm, const struct comm_device *device);
+
+/* Room for ranges of up to `count` numbers that travel as `wire`, before the first of them: nothing is allocated while
+ * training. [all] */
+MUST_USE enum status comm_reserve(struct comm *comm, int64_t count, enum comm_type wire);
 
 /* Seconds spent in the large operations so far, and seconds of them that comm_wait waited: communication, exposed
  * communication. */

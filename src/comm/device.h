@@ -7,8 +7,12 @@
 struct device_transport {
 	comm_ticket (*begin)(struct comm *comm, const struct operation *operation);
 	enum status (*wait)(struct comm *comm, comm_ticket ticket);
+	enum status (*settle)(struct comm *comm);
+	/* What is under way will not end: the device lets go of it. */
+	void (*abandon)(struct comm *comm);
 	enum status (*allocate)(struct comm *comm, void **out, size_t bytes, const char *what);
 	void (*release)(struct comm *comm, void *memory);
+	enum status (*reserve)(struct comm *comm, size_t bytes); /* room for numbers as they travel */
 	void (*seconds)(const struct comm *comm, double *out_busy, double *out_exposed);
 	void (*close)(struct comm *comm);
 };

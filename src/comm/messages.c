@@ -476,6 +476,7 @@ enum status messages_open(struct comm *comm, const struct place *place, double w
 	}
 	comm->own = messages;
 	comm->transport = &transport;
+	comm->segment = &messages->table;
 	TRY(queue_open(comm));
 	return call_and_wait(comm, do_open, NULL);
 }

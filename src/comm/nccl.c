@@ -1,19 +1,26 @@
 /* Large operations of ranks on GPUs, through NCCL on a stream of their own. A begun operation waits for what the back end's
  * stream has been given so far; comm_wait makes that stream wait for the operation, not the host. Small things, and who is
- * there, remain with the transport that the ranks met through. */
+ * there, remain with the transport that the ranks met through.
+ *
+ * A rank that dies leaves the others' devices waiting for it without end. So the host waits for the device in nccl_settle(),
+ * with an eye on the others, and lets go of NCCL's operations when one of them has failed. */
 #include "comm/device.h"
 
 #include <nccl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "comm/watchdog.h"
 #include "comm/wire.h"
 
 #define PATIENCE_SECONDS 600
 #define TIMES 256 /* operations whose times are remembered until they are read */
+#define EAGER_SECONDS 0.002 /* so long the host asks for the end without a pause, then every ... */
+#define PAUSE_SECONDS 0.00005
 
 /* When an operation began and ended on its stream; when the back end's stream came to wait for it and went on. */
 enum { BEGUN, ENDED, WAITING, GOING_ON, MARKS };
@@ -31,7 +38,7 @@ struct nccl {
 	struct times times[TIMES];
 	comm_ticket begun;
 	void *room; /* for numbers as they travel */
-	int64_t room_bytes;
+	size_t room_bytes;
 	double busy, exposed; /* seconds */
 	struct error error;   /* the first */
 	struct allocation {
@@ -47,15 +54,25 @@ static enum status check_cuda(cudaError_t code, const char *what)
 	return error_set(ERR_RESOURCE, "CUDA: %s: %s", what, cudaGetErrorString(code));
 }
 
-/* The communicator does not block: what is under way is waited for here, and not for ever. */
-static enum status check_nccl(struct nccl *nccl, ncclResult_t code, const char *what)
+/* What another rank failed at, as far as this one knows. */
+static enum status check_others(struct comm *comm)
 {
+	TRY(queue_check(comm));
+	return comm->segment ? segment_check(comm->segment) : OK;
+}
+
+/* The communicator does not block: what is under way is waited for here, while the others are there, and not for ever. */
+static enum status check_nccl(struct comm *comm, ncclResult_t code, const char *what)
+{
+	struct nccl *nccl = comm->device_own;
 	double end = clock_seconds() + PATIENCE_SECONDS;
 	while (code == ncclInProgress && clock_seconds() < end) {
 		ncclResult_t now;
-		clock_pause(0.0001);
+		TRY(check_others(comm));
 		code = ncclCommGetAsyncError(nccl->ranks, &now);
 		code = code == ncclSuccess ? now : code;
+		if (code == ncclInProgress)
+			clock_pause(PAUSE_SECONDS);
 	}
 	if (code == ncclSuccess)
 		return OK;
@@ -71,73 +88,66 @@ static ncclDataType_t type_of(enum comm_type type)
 	return type == COMM_F64 ? ncclFloat64 : type == COMM_F32 ? ncclFloat32 : type == COMM_BF16 ? ncclBfloat16 : ncclFloat16;
 }
 
-static bool shares_are_equal(const struct comm *comm, int64_t count)
+/* The equal shares of a range in bytes, and what lies behind them: the last rank's, too. */
+struct shares {
+	char *own, *rest; /* this rank's share; the rest */
+	size_t count, rest_count;
+	int32_t last;     /* rank */
+};
+
+static struct shares shares_of(const struct comm *comm, void *data, int64_t count, enum comm_type type)
 {
-	return count % (64 * (int64_t)comm->place.size) == 0;
+	int64_t share = comm_share(comm, count, 1), size = comm->place.size;
+	size_t bytes = comm_type_bytes(type);
+	share = size == 1 ? count : share;
+	return (struct shares){
+		.own = (char *)data + (size_t)(share * comm->place.rank) * bytes,
+		.rest = (char *)data + (size_t)(share * size) * bytes,
+		.count = (size_t)share,
+		.rest_count = (size_t)(count - share * size),
+		.last = comm->place.size - 1,
+	};
 }
 
 /* Sums each share in the rank it belongs to. */
 static enum status sum(struct comm *comm, void *data, int64_t count, enum comm_type type)
 {
 	struct nccl *nccl = comm->device_own;
-	size_t bytes = comm_type_bytes(type);
-	if (shares_are_equal(comm, count)) {
-		size_t share = (size_t)(count / comm->place.size);
-		return check_nccl(nccl,
-				  ncclReduceScatter(data, (char *)data + (size_t)comm->place.rank * share * bytes, share,
-						    type_of(type), ncclSum, nccl->ranks, nccl->stream),
-				  "cannot sum");
-	}
-	TRY(check_nccl(nccl, ncclGroupStart(), "cannot sum"));
-	for (int32_t rank = 0; rank < comm->place.size; rank++) {
-		int64_t first = comm_share(comm, count, rank), after = comm_share(comm, count, rank + 1);
-		char *share = (char *)data + (size_t)first * bytes;
-		if (after > first)
-			TRY(check_nccl(nccl,
-				       ncclReduce(share, share, (size_t)(after - first), type_of(type), ncclSum, rank, nccl->ranks,
-						  nccl->stream),
-				       "cannot sum"));
-	}
-	return check_nccl(nccl, ncclGroupEnd(), "cannot sum");
+	struct shares shares = shares_of(comm, data, count, type);
+	TRY(check_nccl(comm, ncclGroupStart(), "cannot sum"));
+	if (shares.count > 0)
+		TRY(check_nccl(comm,
+			       ncclReduceScatter(data, shares.own, shares.count, type_of(type), ncclSum, nccl->ranks, nccl->stream),
+			       "cannot sum"));
+	if (shares.rest_count > 0)
+		TRY(check_nccl(comm,
+			       ncclReduce(shares.rest, shares.rest, shares.rest_count, type_of(type), ncclSum, shares.last,
+					  nccl->ranks, nccl->stream),
+			       "cannot sum"));
+	return check_nccl(comm, ncclGroupEnd(), "cannot sum");
 }
 
 static enum status gather(struct comm *comm, void *data, int64_t count, enum comm_type type)
 {
 	struct nccl *nccl = comm->device_own;
-	size_t bytes = comm_type_bytes(type);
-	if (shares_are_equal(comm, count)) {
-		size_t share = (size_t)(count / comm->place.size);
-		return check_nccl(nccl,
-				  ncclAllGather((char *)data + (size_t)comm->place.rank * share * bytes, data, share, type_of(type),
-						nccl->ranks, nccl->stream),
-				  "cannot gather");
-	}
-	TRY(check_nccl(nccl, ncclGroupStart(), "cannot gather"));
-	for (int32_t rank = 0; rank < comm->place.size; rank++) {
-		int64_t first = comm_share(comm, count, rank), after = comm_share(comm, count, rank + 1);
-		char *share = (char *)data + (size_t)first * bytes;
-		if (after > first)
-			TRY(check_nccl(nccl,
-				       ncclBroadcast(share, share, (size_t)(after - first), type_of(type), rank, nccl->ranks,
-						     nccl->stream),
-				       "cannot gather"));
-	}
-	return check_nccl(nccl, ncclGroupEnd(), "cannot gather");
+	struct shares shares = shares_of(comm, data, count, type);
+	TRY(check_nccl(comm, ncclGroupStart(), "cannot gather"));
+	if (shares.count > 0)
+		TRY(check_nccl(comm, ncclAllGather(shares.own, data, shares.count, type_of(type), nccl->ranks, nccl->stream),
+			       "cannot gather"));
+	if (shares.rest_count > 0)
+		TRY(check_nccl(comm,
+			       ncclBroadcast(shares.rest, shares.rest, shares.rest_count, type_of(type), shares.last, nccl->ranks,
+					     nccl->stream),
+			       "cannot gather"));
+	return check_nccl(comm, ncclGroupEnd(), "cannot gather");
 }
 
 /* As 16-bit numbers: rounded, summed by NCCL, which rounds again as the sum goes from rank to rank, and made wide. */
 static enum status sum_narrow(struct comm *comm, const struct operation *operation)
 {
 	struct nccl *nccl = comm->device_own;
-	int64_t needed = operation->count * (int64_t)comm_type_bytes(operation->wire);
-	if (needed > nccl->room_bytes) {
-		TRY(check_cuda(cudaStreamSynchronize(nccl->stream), "an operation between ranks failed"));
-		cudaFree(nccl->room);
-		nccl->room = NULL;
-		nccl->room_bytes = 0;
-		TRY(check_cuda(cudaMalloc(&nccl->room, (size_t)needed), "no memory for numbers between ranks"));
-		nccl->room_bytes = needed;
-	}
+	BUG_IF((size_t)operation->count * comm_type_bytes(operation->wire) > nccl->room_bytes);
 	TRY(nccl->device.convert(nccl->device.context, nccl->stream, nccl->room, operation->wire, operation->data,
 				 operation->type, operation->count));
 	TRY(sum(comm, nccl->room, operation->count, operation->wire));
@@ -176,6 +186,7 @@ static enum status start(struct comm *comm, const struct operation *operation, s
 		TRY(sum_narrow(comm, operation));
 	else
 		TRY(sum(comm, operation->data, operation->count, operation->type));
+	rank_fault(comm->place.rank, "reduction", comm->step);
 	return check_cuda(cudaEventRecord(times->marks[ENDED], nccl->stream), "cannot end an operation between ranks");
 }
 
@@ -200,8 +211,8 @@ static enum status nccl_wait(struct comm *comm, comm_ticket ticket)
 	ncclResult_t now = ncclSuccess;
 	if (nccl->error.status != OK)
 		return error_restore(&nccl->error);
-	TRY(check_nccl(nccl, ncclCommGetAsyncError(nccl->ranks, &now), "an operation failed"));
-	TRY(check_nccl(nccl, now, "an operation failed"));
+	TRY(check_nccl(comm, ncclCommGetAsyncError(nccl->ranks, &now), "an operation failed"));
+	TRY(check_nccl(comm, now, "an operation failed"));
 	/* Entries are used again in order: an older one has ended before the one that took its place began. */
 	bool is_timed = times->ran && !times->waited && nccl->begun - ticket < TIMES;
 	cudaStream_t stream = nccl->device.stream;
@@ -214,6 +225,61 @@ static enum status nccl_wait(struct comm *comm, comm_ticket ticket)
 	return OK;
 }
 
+/* The host's wait. What the device itself failed at, its back end says. */
+static enum status nccl_settle(struct comm *comm)
+{
+	struct nccl *nccl = comm->device_own;
+	if (nccl->error.status != OK)
+		return error_restore(&nccl->error);
+	if (nccl->begun == 0)
+		return OK;
+	cudaEvent_t last = nccl->times[nccl->begun % TIMES].marks[ENDED];
+	_Atomic uint32_t *waiting = comm->segment ? &comm->segment->header->ranks[comm->place.rank].waiting : NULL;
+	double started = clock_seconds();
+	enum status status = OK;
+	if (waiting)
+		atomic_fetch_add(waiting, 1);
+	while (status == OK && cudaEventQuery(last) == cudaErrorNotReady) {
+		ncclResult_t now = ncclSuccess;
+		cudaGetLastError(); /* it is none */
+		status = check_nccl(comm, ncclCommGetAsyncError(nccl->ranks, &now), "an operation failed");
+		if (status == OK)
+			status = check_nccl(comm, now, "an operation failed");
+		if (status == OK)
+			status = check_others(comm);
+		if (clock_seconds() - started > EAGER_SECONDS)
+			clock_pause(PAUSE_SECONDS);
+	}
+	if (waiting)
+		atomic_fetch_sub(waiting, 1);
+	if (status != OK)
+		nccl->error = *error_last();
+	return status;
+}
+
+/* What waits for it on the device goes on, with numbers that nobody will use. */
+static void nccl_abandon(struct comm *comm)
+{
+	struct nccl *nccl = comm->device_own;
+	if (nccl->error.status == OK)
+		nccl->error = *error_last();
+	if (nccl->ranks)
+		ncclCommAbort(nccl->ranks);
+	nccl->ranks = NULL;
+}
+
+static enum status out_of_memory(const char *what, size_t bytes)
+{
+	size_t available = 0, total = 0;
+	char needed[FORMAT_BYTES], left[FORMAT_BYTES], all[FORMAT_BYTES];
+	cudaMemGetInfo(&available, &total);
+	enum status status = error_set(ERR_RESOURCE, "not enough memory on the GPU for %s: %s needed, %s of %s left", what,
+				       format_size(needed, (double)bytes), format_size(left, (double)available),
+				       format_size(all, (double)total));
+	error_hint("end what else runs on the GPU (nvidia-smi shows it), or train a smaller model");
+	return status;
+}
+
 /* Memory that NCCL registers, so that switches and network cards reach it without a copy. */
 static enum status nccl_allocate(struct comm *comm, void **out, size_t bytes, const char *what)
 {
@@ -222,7 +288,7 @@ static enum status nccl_allocate(struct comm *comm, void **out, size_t bytes, co
 	TRY(memory_grow(&nccl->allocations, &nccl->capacity, nccl->count + 1, sizeof(*nccl->allocations), "a list of allocations"));
 	enum status status = OK;
 	if (ncclMemAlloc(&memory, bytes ? bytes : 1) != ncclSuccess)
-		status = error_set(ERR_RESOURCE, "no memory on the GPU for %s: %zu bytes", what, bytes);
+		status = out_of_memory(what, bytes);
 	status = comm_agree_status(comm, status);
 	if (status != OK) {
 		if (memory)
@@ -235,7 +301,8 @@ static enum status nccl_allocate(struct comm *comm, void **out, size_t bytes, co
 		allocation.handle = NULL;
 	nccl->allocations[nccl->count++] = allocation;
 	*out = memory;
-	return check_cuda(cudaMemset(memory, 0, bytes), "cannot clear memory");
+	TRY(check_cuda(cudaMemsetAsync(memory, 0, bytes, nccl->device.stream), "cannot clear memory"));
+	return check_cuda(cudaStreamSynchronize(nccl->device.stream), "cannot clear memory");
 }
 
 static void nccl_release(struct comm *comm, void *memory)
@@ -245,12 +312,29 @@ static void nccl_release(struct comm *comm, void *memory)
 	for (int64_t i = 0; i < nccl->count; i++) {
 		if (nccl->allocations[i].memory != memory)
 			continue;
-		if (nccl->allocations[i].handle)
+		if (nccl->allocations[i].handle && nccl->ranks)
 			ncclCommDeregister(nccl->ranks, nccl->allocations[i].handle);
 		ncclMemFree(memory);
 		nccl->allocations[i] = nccl->allocations[--nccl->count];
 		return;
 	}
+}
+
+static enum status nccl_reserve(struct comm *comm, size_t bytes)
+{
+	struct nccl *nccl = comm->device_own;
+	if (bytes <= nccl->room_bytes)
+		return OK;
+	TRY(nccl_settle(comm));
+	cudaFree(nccl->room);
+	nccl->room = NULL;
+	nccl->room_bytes = 0;
+	if (cudaMalloc(&nccl->room, bytes) != cudaSuccess) {
+		cudaGetLastError();
+		return out_of_memory("numbers between ranks", bytes);
+	}
+	nccl->room_bytes = bytes;
+	return OK;
 }
 
 static void nccl_seconds(const struct comm *comm, double *out_busy, double *out_exposed)
@@ -265,8 +349,9 @@ static void nccl_seconds(const struct comm *comm, double *out_busy, double *out_
 static void nccl_close(struct comm *comm)
 {
 	struct nccl *nccl = comm->device_own;
-	/* After a failure operations may be under way that never end. */
-	if (nccl->ranks && nccl->error.status == OK)
+	/* Operations may be under way that never end. */
+	bool idle = nccl->error.status == OK && (nccl->begun == 0 || cudaEventQuery(nccl->times[nccl->begun % TIMES].marks[ENDED]) == cudaSuccess);
+	if (nccl->ranks && idle)
 		ncclCommDestroy(nccl->ranks);
 	else if (nccl->ranks)
 		ncclCommAbort(nccl->ranks);
@@ -295,11 +380,11 @@ static enum status connect_ranks(struct comm *comm)
 	enum status status = OK;
 	memset(&id, 0, sizeof(id));
 	if (comm->place.rank == 0)
-		status = check_nccl(nccl, ncclGetUniqueId(&id), "cannot begin");
+		status = check_nccl(comm, ncclGetUniqueId(&id), "cannot begin");
 	TRY(comm_agree_status(comm, status));
 	TRY(comm_broadcast(comm, &id, sizeof(id), 0));
 	config.blocking = 0;
-	return check_nccl(nccl, ncclCommInitRankConfig(&nccl->ranks, comm->place.size, id, comm->place.rank, &config), "cannot begin");
+	return check_nccl(comm, ncclCommInitRankConfig(&nccl->ranks, comm->place.size, id, comm->place.rank, &config), "cannot begin");
 }
 
 static enum status prepare(struct nccl *nccl)
@@ -322,6 +407,9 @@ enum status nccl_use(struct comm *comm, const struct comm_device *device)
 		.wait = nccl_wait,
 		.allocate = nccl_allocate,
 		.release = nccl_release,
+		.reserve = nccl_reserve,
+		.settle = nccl_settle,
+		.abandon = nccl_abandon,
 		.seconds = nccl_seconds,
 		.close = nccl_close,
 	};

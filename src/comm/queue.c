@@ -110,6 +110,19 @@ void queue_seconds(struct comm *comm, double *out_busy, double *out_exposed)
 	pthread_mutex_unlock(&queue->lock);
 }
 
+enum status queue_check(struct comm *comm)
+{
+	struct queue *queue = &comm->queue;
+	enum status status = OK;
+	if (!queue->started)
+		return OK;
+	pthread_mutex_lock(&queue->lock);
+	if (queue->error.status != OK)
+		status = error_restore(&queue->error);
+	pthread_mutex_unlock(&queue->lock);
+	return status;
+}
+
 void queue_close(struct comm *comm)
 {
 	struct queue *queue = &comm->queue;

@@ -291,6 +291,7 @@ enum status shared_open(struct comm *comm, const struct place *place, double wat
 		comm->transport = NULL;
 		return status;
 	}
+	comm->segment = &shared->segment;
 	snprintf(comm->description, sizeof(comm->description), "shared memory");
 	return OK;
 }

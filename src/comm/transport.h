@@ -54,7 +54,9 @@ struct queue {
 struct comm {
 	const struct transport *transport;
 	struct comm_place place;
-	char description[96];
+	char description[128];
+	struct segment *segment; /* of the transport: who is there and what failed; NULL: alone */
+	int64_t step;            /* of the section this rank is in */
 	struct queue queue;
 	const struct device_transport *device; /* comm/device.h; NULL: large ranges are in host memory */
 	void *device_own;
@@ -65,9 +67,11 @@ MUST_USE enum status queue_open(struct comm *comm);
 comm_ticket queue_push(struct comm *comm, const struct operation *operation);
 MUST_USE enum status queue_wait(struct comm *comm, comm_ticket ticket);
 void queue_seconds(struct comm *comm, double *out_busy, double *out_exposed); /* 0 where it was never opened */
+/* OK, or the first error so far, without waiting. */
+MUST_USE enum status queue_check(struct comm *comm);
 void queue_close(struct comm *comm); /* what was begun is done first */
 
-/* Each sets transport, description and own. */
+/* Each sets transport, description, segment and own. */
 void alone_open(struct comm *comm);
 MUST_USE enum status shared_open(struct comm *comm, const struct place *place, double watchdog_seconds);
 

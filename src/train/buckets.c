@@ -72,8 +72,8 @@ int64_t buckets_own_most(const struct model *model, int32_t ranks)
 		if (!last && model->parameters[i + 1].layer == model->parameters[i].layer)
 			continue;
 		int64_t end = last ? model->slab_count : model->parameters[i + 1].offset;
-		int64_t blocks = (end - begin + 63) / 64; /* shares are cut in multiples of 64 */
-		sum += (blocks + ranks - 1) / ranks * 64;
+		int64_t share = (end - begin) / (64 * (int64_t)ranks) * 64; /* comm_share() */
+		sum += end - begin - (ranks - 1) * share;
 		begin = end;
 	}
 	return sum;

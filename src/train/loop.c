@@ -54,6 +54,7 @@ static enum status evaluate(struct training *training)
 	struct train_state *state = &training->state;
 	double loss = NAN;
 	ranks_section(training->comm, "evaluate", state->step);
+	TRY(ranks_settle(training->comm));
 	for (int64_t set = 0; set < objective->evaluation_count; set++) {
 		struct metrics metrics = {0};
 		double started = clock_seconds();
@@ -79,6 +80,7 @@ static enum status save(struct training *training)
 	training->saved_step = training->state.step;
 	ranks_section(training->comm, "save", training->state.step);
 	TRY(optimizer_settle(training->optimizer));
+	TRY(ranks_settle(training->comm));
 	TRY(ranks_compare_weights(training->comm, training->model, training->state.step));
 	TRY(ranks_agree(training->comm, training->locate(training->context, &training->state)));
 	return checkpoint_writer_save(training->writer, &training->state);
@@ -229,11 +231,8 @@ enum status train(struct training *training)
 	struct train_state *state = &training->state;
 	enum status status;
 	TRY(checkpoint_writer_open(&training->writer, &training->checkpoints, training->model, training->optimizer));
-	training->reduction = (struct reduction){
-		.buckets = &training->optimizer->buckets,
-		.model = training->model,
-		.wire = training->settings.wire == COMM_F32 ? buckets_type(training->model) : training->settings.wire,
-	};
+	TRY_GOTO(reduction_open(&training->reduction, &training->optimizer->buckets, training->model, training->settings.wire),
+		 failed);
 	guard_start(&state->guard, &training->guard);
 	TRY_GOTO(check_best(training), failed);
 	TRY_GOTO(report_start(&training->report, state), failed);

@@ -39,10 +39,11 @@ struct training {
 	int64_t saved_step;                        /* of the newest checkpoint in the folder, if it is of `state`; else -1 */
 	struct checkpoint_writer *writer;          /* the loop's own */
 	struct report report;
-	struct reduction reduction;                /* the loop's own, as the next three */
+	struct reduction reduction;                /* the loop's own, as the next five */
 	struct step whole;                         /* the current step with the counts of all ranks */
 	bool stop;                                 /* what the ranks agreed on in the newest step: stop after it */
 	struct rank_times times;                   /* since the newest report of them */
+	struct moment window;                      /* when the newest step began to compute */
 	double communicated, exposed;              /* the comm's seconds at that time */
 	struct train_state state;                  /* where to begin; advanced by the loop */
 	/* The cursor of the data for a checkpoint: epoch of sample `samples` and the epoch's first sample. */

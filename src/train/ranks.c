@@ -7,6 +7,28 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
+/* ---- The device ---- */
+
+static enum dtype dtype_of(enum comm_type type)
+{
+	return type == COMM_F64 ? DTYPE_F64 : type == COMM_F32 ? DTYPE_F32 : type == COMM_BF16 ? DTYPE_BF16 : DTYPE_F16;
+}
+
+static enum status convert(void *context, void *stream, void *out, enum comm_type out_type, const void *in,
+			   enum comm_type in_type, int64_t count)
+{
+	struct backend *be = context;
+	return be->functions->convert(be, stream, out, dtype_of(out_type), in, dtype_of(in_type), count);
+}
+
+enum status ranks_use_device(struct comm *comm, struct backend *be)
+{
+	if (ranks_count(comm) == 1 || !be->functions->queue)
+		return OK;
+	return comm_use_device(comm, &(struct comm_device){
+					     .stream = be->functions->queue(be), .convert = convert, .context = be});
+}
+
 /* ---- Weights ---- */
 
 /* Bytes hashed at a time. */

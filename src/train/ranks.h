@@ -23,12 +23,22 @@ static inline enum status ranks_agree(struct comm *comm, enum status own)
 	return ranks_count(comm) > 1 ? comm_agree_status(comm, own) : own;
 }
 
+/* comm_settle(), before the host waits for a back end that may wait for other ranks. */
+static inline enum status ranks_settle(struct comm *comm)
+{
+	return ranks_count(comm) > 1 ? comm_settle(comm) : OK;
+}
+
 /* What this rank is doing from now on, for the watchdog. */
 static inline void ranks_section(struct comm *comm, const char *section, int64_t step)
 {
 	if (ranks_count(comm) > 1)
 		comm_section(comm, section, step);
 }
+
+/* From now on large ranges are in the device's memory, if operations of `be` are queued: reductions and gathers take their
+ * turn among them, and the host waits for neither. [all] */
+MUST_USE enum status ranks_use_device(struct comm *comm, struct backend *be);
 
 /* Compares the masters of all ranks: ERR_PEER names those that differ from the most. A flipped bit, or a gather that went
  * wrong, would otherwise go on silently. Call it where all have had the same update, before the next. [all] */
@@ -37,11 +47,16 @@ MUST_USE enum status ranks_compare_weights(struct comm *comm, const struct model
 /* What a rank's seconds went into since the last report. */
 struct rank_times {
 	double waited;       /* for data */
-	double computed;     /* forward and backward, and what of the reduction ran beside them */
+	double computed;     /* forward, backward and the norm, and what of the communication ran beside them */
 	double communicated; /* the comm's large operations */
 	double exposed;      /* ... and what of these it waited for */
 	int64_t steps;
 	char host[64];
+};
+
+/* The clock, and the seconds that this rank has waited for communication so far. */
+struct moment {
+	double seconds, exposed;
 };
 
 /* The rank whose computing takes longest, if by more than a margin over the median; else -1. *ratio is theirs. */

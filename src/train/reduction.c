@@ -10,6 +10,17 @@ static void begin_bucket(void *context, int32_t layer)
 						buckets_type(reduction->model), reduction->wire);
 }
 
+enum status reduction_open(struct reduction *out, const struct buckets *buckets, struct model *model, enum comm_type wire)
+{
+	int64_t longest = 0;
+	*out = (struct reduction){.buckets = buckets, .model = model, .wire = wire == COMM_F32 ? buckets_type(model) : wire};
+	if (buckets->ranks == 1 || out->wire == buckets_type(model))
+		return OK;
+	for (int64_t i = 0; i < buckets->count; i++)
+		longest = buckets->items[i].count > longest ? buckets->items[i].count : longest;
+	return comm_reserve(buckets->comm, longest, out->wire);
+}
+
 struct layer_hook reduction_hook(struct reduction *reduction)
 {
 	return (struct layer_hook){.done = begin_bucket, .context = reduction};

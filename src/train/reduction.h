@@ -13,11 +13,14 @@ struct reduction {
 	comm_ticket newest;            /* of what was begun */
 };
 
+/* `wire`: COMM_F32 is the type of the gradients themselves. [all] */
+MUST_USE enum status reduction_open(struct reduction *out, const struct buckets *buckets, struct model *model,
+				    enum comm_type wire);
 /* What objective->backward is given to have each bucket reduced once it is complete. */
 struct layer_hook reduction_hook(struct reduction *reduction);
 /* The same for all buckets at once, for a rank that has no micro-batch while others have. */
 void reduction_begin_all(struct reduction *reduction);
-/* Waits for all that was begun. */
+/* What is queued from now on comes after all that was begun; on CPUs it is done. */
 MUST_USE enum status reduction_finish(struct reduction *reduction);
 /* After that: zeroes the gradients outside of this rank's shares, so that what the next micro-batch adds is reduced onto
  * the sums so far. */

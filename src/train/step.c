@@ -92,13 +92,22 @@ static enum status asked_to_stop(struct training *training, const struct step *s
 	return stop > 0 ? STOPPED : OK;
 }
 
+static struct moment now_in(const struct training *training)
+{
+	struct moment now = {.seconds = clock_seconds()};
+	double busy;
+	if (training->comm)
+		comm_seconds(training->comm, &busy, &now.exposed);
+	return now;
+}
+
 enum status step_gradients(struct training *training, const struct step *step, struct step_result *result)
 {
 	struct reduction *reduction = &training->reduction;
 	bool alone = ranks_count(training->comm) == 1, each = training->settings.reduce_every_batch;
 	const struct layer_hook nobody = {0};
-	double started = clock_seconds();
 	result->flops = 0;
+	training->window = now_in(training);
 	ranks_section(training->comm, "forward and backward", step->number);
 	if (step->batch_count == 0)
 		no_gradients(training);
@@ -115,10 +124,7 @@ enum status step_gradients(struct training *training, const struct step *step, s
 		else if (!alone && (each || (i == 0 && step->batch_count == 0)))
 			reduction_begin_all(reduction);
 	}
-	TRY(optimizer_settle(training->optimizer));
-	TRY(training->replica->backend->functions->synchronize(training->replica));
-	training->times.computed += clock_seconds() - started;
-	return OK;
+	return optimizer_settle(training->optimizer);
 }
 
 /* Waits for what is queued and reads the sums of this rank. */
@@ -126,6 +132,7 @@ static enum status read_sums(struct training *training, struct scalars *scalars,
 {
 	struct replica *replica = training->replica;
 	struct backend *be = replica->backend;
+	TRY(ranks_settle(training->comm));
 	TRY(be->functions->synchronize(replica));
 	be->functions->to_host(be, scalars, replica->scalars, sizeof(*scalars));
 	be->functions->to_host(be, sums, replica->accumulators, sizeof(*sums));
@@ -162,6 +169,8 @@ enum status step_measure(struct training *training, const struct step *step, str
 	TRY(reduction_finish(&training->reduction));
 	optimizer_measure(training->optimizer, training->replica);
 	TRY(read_sums(training, &scalars, &sums));
+	struct moment now = now_in(training);
+	training->times.computed += (now.seconds - training->window.seconds) - (now.exposed - training->window.exposed);
 	result->own = sums;
 	if (ranks_count(training->comm) > 1)
 		TRY(add_ranks(training, &scalars, &sums, &result->flops));

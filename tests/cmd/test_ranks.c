@@ -1,6 +1,7 @@
 /* Training on several ranks as a user does it: one flag. The curve is that of one rank, a run goes on on another number of
  * them, batches are counted as each flag's origin counts them, and what differs or fails in one ends all. */
 #include <unistd.h>
+#include "backend/backend.h"
 #include "cmd/small_run.h"
 
 static int setup(void **state)
@@ -59,6 +60,19 @@ static void batches_of_devices(void **state)
 	assert_program(2, "train_batch_size and --train_batch_size_per_gpu: give one of them",
 	               RUN("both", "--train_batch_size 12 --train_batch_size_per_gpu 3"));
 	assert_program(2, "--train_batch_size_per_gpu those of each device", RUN("foreign", "--per_device_train_batch_size 3"));
+}
+
+/* In a program without CUDA=1, which this is: what to do instead. */
+static void gpus_where_there_are_none(void **state)
+{
+	(void)state;
+	if (backend_has_cuda())
+		skip();
+	assert_program(2, "--n_gpus 2: this program was built without CUDA\nhint: to train on CPUs in as many processes, give --ranks 2",
+	               RUN("gpus", "--train_batch_size 12 --n_gpus 2"));
+	assert_program(2, "--n_gpus 2 and --device cpu exclude each other\nhint: to train on CPUs in as many processes, give --ranks 2",
+	               RUN("gpus", "--train_batch_size 12 --n_gpus 2 --device cpu"));
+	assert_false(file_exists(test_path("gpus")));
 }
 
 static void rates_follow_the_batch(void **state)
@@ -151,6 +165,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(ranks_train_as_one),
 	        cmocka_unit_test(batches_of_devices),
+	        cmocka_unit_test(gpus_where_there_are_none),
 	        cmocka_unit_test(rates_follow_the_batch),
 	        cmocka_unit_test(gradients_travel_narrow),
 	        cmocka_unit_test(goes_on_on_other_ranks),

@@ -8,6 +8,8 @@
 /* Fills the zeroed `be`. ERR_USAGE: no CUDA in this build, or a precision that the GPU does not have; ERR_RESOURCE: no
  * driver, no GPU, or one that is too old. */
 MUST_USE enum status cuda_backend_open(struct backend *be, const struct backend_settings *settings);
+/* Is this the back end, and not what a build without CUDA has in its place? */
+bool cuda_is_built(void);
 /* Is there a GPU, and a driver that this build can use? */
 bool cuda_is_here(void);
 /* BF16 from sm_80 on, F16 on sm_75; F32 where there is no GPU. */

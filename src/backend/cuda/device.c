@@ -69,6 +69,12 @@ static enum status cuda_synchronize(struct replica *replica)
 	return state->failed == cudaSuccess ? OK : cuda_error(state->failed, state->failed_call);
 }
 
+static void *cuda_queue(struct backend *be)
+{
+	struct cuda_state *state = be->state;
+	return state->stream;
+}
+
 /* ---- Replicas ---- */
 
 static int64_t larger(int64_t a, int64_t b)
@@ -224,6 +230,8 @@ static const struct backend_functions functions = {
 	.replica_release = cuda_replica_release,
 	.upload = cuda_upload,
 	.synchronize = cuda_synchronize,
+	.queue = cuda_queue,
+	.convert = cuda_convert,
 	.gemm_rate = cuda_gemm_rate,
 	.copy_rate = cuda_copy_rate,
 	.memory_used = memory_used,
@@ -346,6 +354,11 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 fail:
 	cuda_close(be);
 	return status;
+}
+
+bool cuda_is_built(void)
+{
+	return true;
 }
 
 bool cuda_is_here(void)

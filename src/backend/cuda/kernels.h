@@ -205,6 +205,8 @@ struct kernel_cast {
 	} range[CAST_RANGES];
 };
 cudaError_t kernel_cast(cudaStream_t stream, const struct kernel_cast *a);
+/* The way back: `from` of BF16 or F16 into fp32. */
+cudaError_t kernel_widen(cudaStream_t stream, enum dtype dtype, const void *from, float *to, int64_t elements);
 
 /* fp8.cu: matrices rounded to FP8 (backend/fp8.h), whose columns are a multiple of 16, in one go. Rows are rounded up to such
  * a multiple, with zeros. */

@@ -124,6 +124,8 @@ void cuda_slots_release(struct replica *replica);
 /* weights.c */
 size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight);
 void cuda_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count);
+MUST_USE enum status cuda_convert(struct backend *be, void *queue, void *out, enum dtype to, const void *in, enum dtype from,
+				 int64_t count);
 /* What products multiply with: the copy in the activations' type, or the master where that is fp32. */
 const void *cuda_weight_operand(const struct replica *r, const struct weight *weight);
 

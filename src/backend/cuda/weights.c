@@ -31,6 +31,15 @@ void cuda_weights_refresh(struct replica *replica, struct weight *const *weights
 	cuda_fp8_refresh(replica, weights, count);
 }
 
+enum status cuda_convert(struct backend *be, void *queue, void *out, enum dtype to, const void *in, enum dtype from, int64_t count)
+{
+	(void)be;
+	struct kernel_cast cast = {.dtype = to, .count = 1, .range = {{.from = in, .to = out, .elements = count}}};
+	BUG_IF((to == DTYPE_F32) == (from == DTYPE_F32));
+	cudaError_t error = to == DTYPE_F32 ? kernel_widen(queue, from, in, out, count) : kernel_cast(queue, &cast);
+	return error == cudaSuccess ? OK : cuda_error(error, "convert");
+}
+
 const void *cuda_weight_operand(const struct replica *r, const struct weight *weight)
 {
 	BUG_IF(weight_in_fp8(r->backend, weight));

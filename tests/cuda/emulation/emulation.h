@@ -46,6 +46,9 @@ const char *emulation_describe(const void *memory);
 /* Queues work on a stream (or records it while the stream captures): `run` gets `context`, which `drop` frees. */
 cudaError_t emulation_enqueue(cudaStream_t stream, void (*run)(void *context), void *context,
 			      void (*drop)(void *context));
+/* The same of work that other processes have a part in: ready() says whether run() would not have to wait for them. */
+cudaError_t emulation_enqueue_when(cudaStream_t stream, bool (*ready)(void *context), void (*run)(void *context), void *context,
+				   void (*drop)(void *context));
 
 /* A kernel launch: `invoke` calls the kernel with the parameters that lie in `parameters`. */
 struct emulated_launch {

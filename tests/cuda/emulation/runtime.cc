@@ -1,7 +1,10 @@
 /* The emulated runtime: device memory, streams whose work runs only when something waits for it, events, graphs.
  *
  * Work is left in its queue as long as CUDA would allow it, so that a host buffer that is used again too early, or a
- * result that is read without waiting, is seen. All calls are serialised by one lock. */
+ * result that is read without waiting, is seen. Streams of high priority are the opposite: their work runs as soon as what
+ * it waits for has run, so that work on them that should have waited for another stream is seen, too. Asking for an event
+ * makes a piece of progress; so does time, where other processes wait for the device. All calls are serialised by one
+ * lock. */
 #include "cuda_runtime.h"
 
 #include <deque>
@@ -14,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
 #include "access.h"
 
 struct emulated_device emulated_device = {1, 13000, 9, 0, 4, (size_t)4 << 30};
@@ -79,7 +84,9 @@ struct work {
 	void (*run)(void *);
 	void *context;
 	void (*drop)(void *);
-	work(void (*run)(void *), void *context, void (*drop)(void *)) : run(run), context(context), drop(drop)
+	bool (*ready)(void *); /* may be NULL: always */
+	work(void (*run)(void *), void *context, void (*drop)(void *), bool (*ready)(void *))
+		: run(run), context(context), drop(drop), ready(ready)
 	{
 	}
 	work(const work &) = delete;
@@ -104,6 +111,7 @@ struct emulated_graph_exec {
 
 struct emulated_stream {
 	std::deque<std::shared_ptr<work>> queue;
+	bool eager = false; /* of high priority */
 	emulated_graph *capture = nullptr;
 	emulated_stream *origin = nullptr; /* of the capture */
 	bool joined = true;                /* an event recorded behind its last captured work was waited for by the origin */
@@ -172,14 +180,82 @@ void run_record(void *context)
 	w->event->time = emulated_now += 0.001;
 }
 
-cudaError_t put(emulated_stream *stream, void (*run)(void *), void *context, void (*drop)(void *))
+/* Runs the first piece of a stream's work, if that needs to wait for nothing; or, if it may, a piece of what it waits for. */
+bool run_ready(emulated_stream *stream, bool helps)
 {
-	auto w = std::make_shared<work>(run, context, drop);
+	if (stream->queue.empty())
+		return false;
+	const work *first = stream->queue.front().get();
+	if (first->run == run_wait) {
+		const wait_for *w = static_cast<const wait_for *>(first->context);
+		if (w->event->reached < w->number)
+			return helps && w->event->stream != nullptr && run_ready(w->event->stream, true);
+	}
+	if (first->ready != nullptr && !first->ready(first->context))
+		return false;
+	run_one(stream);
+	return true;
+}
+
+void run_eager()
+{
+	for (emulated_stream *s : streams)
+		while (s->eager && run_ready(s, false))
+			;
+}
+
+/* A host that no longer calls leaves the device to itself: other processes may wait for its part of what they do together. */
+constexpr unsigned IDLE_MICROSECONDS = 3000;
+uint64_t calls; /* that queued work */
+std::thread own_time;
+bool quit;
+
+bool waits_for_others(const emulated_stream *stream)
+{
+	for (const auto &w : stream->queue)
+		if (w->ready != nullptr)
+			return true;
+	return false;
+}
+
+void run_while_idle()
+{
+	for (uint64_t before = 0;;) {
+		usleep(IDLE_MICROSECONDS);
+		LOCKED;
+		if (quit)
+			return;
+		for (emulated_stream *s : streams)
+			while (before == calls && waits_for_others(s) && run_ready(s, true))
+				;
+		before = calls;
+	}
+}
+
+void stop_own_time()
+{
+	{
+		LOCKED;
+		quit = true;
+	}
+	own_time.join();
+}
+
+cudaError_t put(emulated_stream *stream, void (*run)(void *), void *context, void (*drop)(void *),
+		bool (*ready)(void *) = nullptr)
+{
+	calls++;
+	if (ready != nullptr && !own_time.joinable()) {
+		own_time = std::thread(run_while_idle);
+		atexit(stop_own_time);
+	}
+	auto w = std::make_shared<work>(run, context, drop, ready);
 	if (stream->capture != nullptr) {
 		stream->capture->nodes.push_back(w);
 		stream->joined = stream->origin == stream;
 	} else {
 		stream->queue.push_back(w);
+		run_eager();
 	}
 	return result(cudaSuccess);
 }
@@ -333,6 +409,13 @@ cudaError_t emulation_enqueue(cudaStream_t stream, void (*run)(void *context), v
 {
 	LOCKED;
 	return put(real(stream), run, context, drop);
+}
+
+cudaError_t emulation_enqueue_when(cudaStream_t stream, bool (*ready)(void *context), void (*run)(void *context), void *context,
+				   void (*drop)(void *context))
+{
+	LOCKED;
+	return put(real(stream), run, context, drop, ready);
 }
 
 cudaError_t emulation_launch(const struct emulated_launch *launch)
@@ -606,8 +689,16 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags)
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority)
 {
-	(void)priority;
-	return cudaStreamCreateWithFlags(out, flags);
+	cudaError_t error = cudaStreamCreateWithFlags(out, flags);
+	(*out)->eager = priority < 0;
+	return error;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+	*least = 0;
+	*greatest = -5;
+	return result(ready());
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
@@ -706,6 +797,11 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
 	return cudaSuccess;
 }
 
+cudaError_t cudaEventCreate(cudaEvent_t *out)
+{
+	return cudaEventCreateWithFlags(out, cudaEventDefault);
+}
+
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags)
 {
 	(void)flags;
@@ -750,6 +846,11 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
+	LOCKED;
+	if (sticky != cudaSuccess)
+		return sticky;
+	if (event->reached < event->recorded && event->stream != nullptr)
+		run_ready(event->stream, true);
 	return result(event->reached == event->recorded ? cudaSuccess : cudaErrorNotReady);
 }
 

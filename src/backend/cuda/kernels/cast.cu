@@ -25,6 +25,21 @@ template <typename T> __global__ void cast(struct kernel_cast a)
 	}
 }
 
+template <typename T> __global__ void widen(const T *from, float *to, int64_t elements)
+{
+	for (int64_t first = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * BLOCK; first < elements;
+	     first += (int64_t)gridDim.x * THREADS * BLOCK) {
+		float values[BLOCK];
+		if (first + BLOCK <= elements) {
+			load_vector(from + first, values);
+			store_vector(to + first, values);
+		} else {
+			for (int64_t i = first; i < elements; i++)
+				to[i] = to_float(from[i]);
+		}
+	}
+}
+
 } // namespace
 
 extern "C" cudaError_t kernel_cast(cudaStream_t stream, const struct kernel_cast *a)
@@ -39,4 +54,15 @@ extern "C" cudaError_t kernel_cast(cudaStream_t stream, const struct kernel_cast
 	if (a->dtype == DTYPE_F16)
 		return launch(cast<f16>, blocks, THREADS, 0, stream, *a);
 	return a->count == 0 ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+extern "C" cudaError_t kernel_widen(cudaStream_t stream, enum dtype dtype, const void *from, float *to, int64_t elements)
+{
+	unsigned grid = blocks_of(elements, THREADS * BLOCK);
+	dim3 blocks(grid < GRID ? grid : GRID);
+	if (dtype == DTYPE_BF16)
+		return launch(widen<bf16>, blocks, THREADS, 0, stream, static_cast<const bf16 *>(from), to, elements);
+	if (dtype == DTYPE_F16)
+		return launch(widen<f16>, blocks, THREADS, 0, stream, static_cast<const f16 *>(from), to, elements);
+	return cudaErrorInvalidValue;
 }
