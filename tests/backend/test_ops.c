@@ -55,7 +55,7 @@ static const struct bad_call bad_calls[] = {
          "linear_fwd: 'b' has 3 columns where 'w' has 2"},
         {"linear_fwd M=4 O=2 I=3 act=none", "y", ROWS, NULL, "linear_fwd: 'y' has 5 rows where 'x' has 4"},
         {"linear_fwd M=4 O=2 I=3 act=none", "y", TYPE, NULL,
-         "linear_fwd: 'y' is f32 where the back end has f64"},
+         "linear_fwd: 'y' is fp32 where the back end has fp64"},
         {"linear_fwd M=4 O=2 I=3 act=none", "w", MISSING, NULL, "linear_fwd: 'w' is missing"},
         {"linear_fwd M=4 O=3 I=3 act=none", "y", SAME_AS, "x", "linear_fwd: 'y' overlaps 'x'"},
         {"linear_fwd M=4 O=2 I=3 act=gelu_erf", NULL, NONE, NULL,
@@ -97,7 +97,7 @@ static const struct bad_call bad_calls[] = {
         {"lamb_norms n=10 tensors=2", "v", COLUMNS, NULL, "lamb_norms: 'v' has 11 columns where 'w' has 10"},
         {"lamb_norms n=10 tensors=2", "norms", MISSING, NULL, "lamb_norms: 'norms' is missing"},
         {"lamb_apply n=10 tensors=2", "w", SAME_AS, "m", "lamb_apply: 'w' overlaps 'm'"},
-        {"sumsq_finite n=10", "range", TYPE, NULL, "sumsq_finite: 'range' is f32 where the back end has f64"},
+        {"sumsq_finite n=10", "range", TYPE, NULL, "sumsq_finite: 'range' is fp32 where the back end has fp64"},
 };
 
 static struct replica tiny_replica(struct backend *be, struct scalars *scalars)
