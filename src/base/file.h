@@ -69,8 +69,10 @@ MUST_USE enum status name_list_add_parts(struct name_list *list, const char *val
 void name_list_release(struct name_list *list);
 /* Entries of a folder, sorted by bytes, without "." and "..". */
 MUST_USE enum status folder_list(const char *path, struct name_list *out);
-/* Expands a file, a folder (all regular files below it, hidden ones left out), a glob, or "-" into files, in
- * byte order, appended to `out`. Nothing found is ERR_USAGE that names the pattern. */
+/* What a run leaves in its folder to say that this is one. */
+#define RUN_FOLDER_MARK "data/.bertc"
+/* Expands a file, a folder (all regular files below it; hidden ones and folders of runs in it are left out), a glob, or
+ * "-" into files, in byte order, appended to `out`. Nothing found is ERR_USAGE that names the pattern. */
 MUST_USE enum status path_expand(const char *pattern, struct name_list *out);
 
 /* A file under construction: written beside its target under a temporary name, then fsynced and renamed, so that

@@ -67,11 +67,14 @@ static void name_list_sort(struct name_list *list, int64_t first)
 
 enum status path_join(char *out, const char *folder, const char *name)
 {
-	size_t length = strlen(folder);
+	size_t length = strlen(folder), name_length = strlen(name);
 	bool slash = length > 0 && folder[length - 1] != '/';
-	if (length + slash + strlen(name) >= PATH_BYTES)
+	if (length + slash + name_length >= PATH_BYTES)
 		return error_set(ERR_USAGE, "path too long: '%.100s…/%.100s'", folder, name);
-	snprintf(out, PATH_BYTES, "%s%s%s", folder, slash ? "/" : "", name);
+	memcpy(out, folder, length);
+	if (slash)
+		out[length++] = '/';
+	memcpy(out + length, name, name_length + 1);
 	return OK;
 }
 
@@ -226,6 +229,12 @@ struct ancestor {
 	ino_t number;
 };
 
+static bool is_run_folder(const char *path)
+{
+	char mark[PATH_BYTES];
+	return path_join(mark, path, RUN_FOLDER_MARK) == OK && file_exists(mark);
+}
+
 static enum status expand_folder(const char *path, const struct stat *facts, const struct ancestor *above,
                                  struct name_list *out)
 {
@@ -245,6 +254,8 @@ static enum status expand_folder(const char *path, const struct stat *facts, con
 		TRY_GOTO(path_join(inner, path, names.names[i]), done);
 		if (stat(inner, &inner_facts) < 0)
 			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot find or read", inner), done);
+		if (S_ISDIR(inner_facts.st_mode) && is_run_folder(inner))
+			continue; /* text lies beside what was made of it, as with --corpus . --out runs/mine */
 		if (S_ISDIR(inner_facts.st_mode))
 			TRY_GOTO(expand_folder(inner, &inner_facts, &here, out), done);
 		else if (S_ISREG(inner_facts.st_mode))

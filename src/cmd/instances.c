@@ -578,7 +578,7 @@ static void report(const struct run *run, const struct instance_totals *totals)
 	log_note("an instance has %.1f tokens and %.1f predictions on average", (double)totals->tokens / instances,
 		 (double)totals->predictions / instances);
 	if (totals->labelled > 0)
-		log_note("labelled 1: %.1f %%", 100 * (double)totals->random / (double)totals->labelled);
+		log_note("next-sentence label 1: %.1f %%", 100 * (double)totals->random / (double)totals->labelled);
 }
 
 static enum status run_with(struct run *run, const struct options *options)

@@ -52,7 +52,7 @@ static enum status check_fresh(const struct pretrain_settings *settings)
 static enum status remove_earlier_run(const char *out)
 {
 	char mark[PATH_BYTES];
-	TRY(path_join(mark, out, "data/" RUN_DATA_MARK));
+	TRY(path_join(mark, out, RUN_FOLDER_MARK));
 	if (!file_exists(mark))
 		return OK;
 	static const char *const names[] = {"data",          "final",         "metrics.jsonl", "report.html",

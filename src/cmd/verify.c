@@ -284,7 +284,7 @@ static bool verify_thing(struct verification *v, const char *path)
 
 static bool is_run_folder(const char *path)
 {
-	return has(path, "data/" RUN_DATA_MARK) || has(path, "settings.json");
+	return has(path, RUN_FOLDER_MARK) || has(path, "settings.json");
 }
 
 /* Every thing that lies in a folder of a run, `data` included. A shard is met once, by its index. */

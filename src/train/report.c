@@ -431,6 +431,14 @@ enum status report_evaluated(struct report *report, const struct train_state *st
 	return OK;
 }
 
+/* A finished run that is run again has nothing to tell: the page is that of the process that trained. */
+static bool keeps_page(const struct report *report, const struct train_state *state, enum status status)
+{
+	char path[PATH_BYTES];
+	return status == OK && state->step == report->progress.first && report->page_written == 0 &&
+	       path_join(path, report->folder, "report.html") == OK && file_exists(path);
+}
+
 void report_finish(struct report *report, const struct train_state *state, enum status status)
 {
 	if (report->silent)
@@ -438,7 +446,7 @@ void report_finish(struct report *report, const struct train_state *state, enum 
 	char now[48];
 	struct error error = *error_last(); /* what the caller will pass on */
 	progress_finish(&report->progress);
-	if (report->folder)
+	if (report->folder && !keeps_page(report, state, status))
 		write_page(report, &(struct report_page){
 					   .report = report,
 					   .state = state,

@@ -174,9 +174,9 @@ static void put_guesses(const struct vocab *vocab, const struct sample_blank *bl
 		buffer_format(out, " <span class=\"p\">%.*f %%</span></span> ", percent < 9.5 ? 1 : 0, percent);
 	}
 	if (blank->place == 0)
-		buffer_format(out, "<small>right word: beyond %dth</small>", SAMPLE_RANKS);
+		buffer_format(out, "<small class=\"w\">right word: beyond %dth</small>", SAMPLE_RANKS);
 	else if (blank->place > SAMPLE_SHOWN)
-		buffer_format(out, "<small>right word: %dth</small>", blank->place);
+		buffer_format(out, "<small class=\"w\">right word: %dth</small>", blank->place);
 }
 
 /* At most eight evaluations, more of the early ones: there things change fastest. */

@@ -12,7 +12,7 @@
 #include "train/run_static.h"
 
 /* File in the folder that says it is ours. */
-#define RUN_DATA_MARK ".bertc"
+#define RUN_DATA_MARK ".bertc" /* in the run folder: RUN_FOLDER_MARK */
 
 struct run_data_settings {
 	const char *folder;                 /* made if missing */

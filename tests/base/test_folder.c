@@ -108,6 +108,10 @@ static void patterns_expand(void **state)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		touch(names[i]);
 	assert_int_equal(symlink("..", test_path("t/sub/deep/loop")), 0); /* must not go round for ever */
+	assert_ok(folder_make(test_path("t/sub/run/data"))); /* a run's, which is not text */
+	touch("t/sub/run/data/.bertc");
+	touch("t/sub/run/data/vocab.txt");
+	touch("t/sub/run/metrics.jsonl");
 	check_expansion("t/a.txt", (const char *const[]){"t/a.txt", NULL});
 	check_expansion("t/odd[1].txt", (const char *const[]){"t/odd[1].txt", NULL});
 	check_expansion("t/*.txt", (const char *const[]){"t/B.txt", "t/a.txt", "t/b.txt", "t/odd[1].txt",
@@ -118,6 +122,8 @@ static void patterns_expand(void **state)
 	check_expansion("t",
 	                (const char *const[]){"t/B.txt", "t/a.gz", "t/a.txt", "t/b.txt", "t/odd[1].txt",
 	                                      "t/sub/c.txt", "t/sub/deep/d.txt", "t/\xC3\xA9.txt", NULL});
+
+	check_expansion("t/sub/run", (const char *const[]){"t/sub/run/data/vocab.txt", "t/sub/run/metrics.jsonl", NULL});
 
 	struct name_list found = {0};
 	assert_ok(path_expand("-", &found));

@@ -46,7 +46,16 @@ static void test_run_leaves_a_model(void **state)
 	assert_true(last < first);
 	assert_true(isfinite(metric_at(test_path("whole/metrics.jsonl"), 4, "eval_mlm_accuracy")));
 	/* Again: nothing left to do. */
+	struct buffer page[2] = {{0}, {0}};
+	assert_ok(file_read(test_path("whole/report.html"), 1 << 24, &page[0]));
 	assert_program(0, "training: 0 steps in", RUN("whole", ""));
+	assert_ok(file_read(test_path("whole/report.html"), 1 << 24, &page[1]));
+	assert_string_equal(buffer_string(&page[0]), buffer_string(&page[1]));
+	buffer_release(&page[0]);
+	buffer_release(&page[1]);
+	assert_int_equal(unlink(test_path("whole/report.html")), 0);
+	assert_program(0, "finished", RUN("whole", ""));
+	assert_true(file_exists(test_path("whole/report.html")));
 }
 
 static void test_resume_is_exact(void **state)
@@ -262,6 +271,14 @@ static void test_bad_text(void **state)
 	assert_program(0, "held-out", "pretrain --corpus %s/one.txt --model %s --out %s/one --max_seq_length 32 "
 	               "--num_train_steps 2", test_folder, config, test_folder);
 	assert_non_null(strstr(buffer_string(&program_errors), "only one document to train on"));
+	/* The run folder may lie in the folder of the text: what it holds is not text, now and when it goes on. */
+	assert_ok(folder_make(test_path("project")));
+	assert_int_equal(rename(test_path("one.txt"), test_path("project/one.txt")), 0);
+	for (int i = 0; i < 2; i++)
+		assert_program(i ? 0 : 75, i ? "finished" : "saved",
+		               "pretrain --corpus %s/project --model %s --out %s/project/runs/mine --max_seq_length 32 "
+		               "--num_train_steps 2 %s", test_folder, config, test_folder, i ? "" : "--stop_at_step 1");
+	assert_int_equal(rename(test_path("project/one.txt"), test_path("one.txt")), 0);
 	/* One document to evaluate on is nothing to warn of. */
 	assert_program(0, "finished", RUN("one_held_out", "--eval_corpus %s/one.txt --num_train_steps 2"), test_folder);
 	assert_null(strstr(buffer_string(&program_errors), "only one document"));
