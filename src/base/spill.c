@@ -2,10 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -27,62 +25,69 @@ enum status spill_file(const struct spill_settings *settings, int *out_descripto
 	return OK;
 }
 
-/* From memory to a file of `bytes`, or from a file to a larger one. Room is taken now: a disk that is full later would
- * end the process with SIGBUS. */
-static enum status move_to_file(struct spill *spill, void **array, size_t held, size_t bytes, const char *what)
+enum status spill_write(int descriptor, const void *bytes, size_t size, int64_t offset)
 {
-	if (spill->mapped == 0)
-		TRY(spill_file(spill->settings, &spill->descriptor));
-	int failure = posix_fallocate(spill->descriptor, 0, (off_t)bytes);
-	void *map = MAP_FAILED;
-	if (failure == 0) {
-		map = spill->mapped > 0 ? mremap(*array, spill->mapped, bytes, MREMAP_MAYMOVE)
-					: mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, spill->descriptor, 0);
-		failure = map == MAP_FAILED ? errno : 0;
+	const char *at = bytes;
+	while (size > 0) {
+		ssize_t wrote = pwrite(descriptor, at, size, (off_t)offset);
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote <= 0) {
+			enum status status = error_set_errno(ERR_RESOURCE, "cannot write a temporary file");
+			error_hint("make room, or set TMPDIR to a folder on a larger disk");
+			return status;
+		}
+		at += wrote;
+		size -= (size_t)wrote;
+		offset += wrote;
 	}
-	if (failure != 0) {
-		if (spill->mapped == 0)
-			close(spill->descriptor);
-		errno = failure;
-		enum status status = error_set_errno(ERR_RESOURCE, "%s: no room for %zu MB in a temporary file", what, bytes >> 20);
-		error_hint("make room, or set TMPDIR to a folder on a larger disk");
-		return status;
-	}
-	if (spill->mapped == 0 && *array) {
-		memcpy(map, *array, held);
-		free(*array);
-	}
-	*array = map;
-	spill->mapped = bytes;
 	return OK;
 }
 
-enum status spill_grow(struct spill *spill, void *array, int64_t needed, size_t size, const char *what)
+void spill_forget(int descriptor, int64_t offset, int64_t end)
 {
-	void **data = array;
-	if (needed <= spill->capacity)
-		return OK;
-	int64_t limit = spill->settings ? spill->settings->memory_limit : 0;
-	if (limit == 0 || (double)needed * (double)size * 2 <= (double)limit)
-		return memory_grow(array, &spill->capacity, needed, size, what);
-	/* By halves: what doubles may be the last room of a disk. */
-	int64_t capacity = needed > spill->capacity + spill->capacity / 2 ? needed : spill->capacity + spill->capacity / 2;
-	if (capacity > INT64_MAX / 2 / (int64_t)size)
-		return error_set(ERR_RESOURCE, "%s: too many", what);
-	TRY(move_to_file(spill, data, (size_t)spill->capacity * size, (size_t)capacity * size, what));
-	spill->capacity = capacity;
+	(void)fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)(end - offset));
+}
+
+enum status spill_reader_open(struct spill_reader *reader, int descriptor, int64_t offset, int64_t end)
+{
+	*reader = (struct spill_reader){.descriptor = descriptor, .offset = offset, .end = end};
+	return memory_new(&reader->buffer, (int64_t)SPILL_BUFFER, 1, "a temporary file");
+}
+
+enum status spill_reader_see(struct spill_reader *reader, size_t wanted, const char **out, size_t *out_size)
+{
+	BUG_IF(wanted > SPILL_BUFFER);
+	if (reader->filled - reader->begin < wanted && reader->offset < reader->end) {
+		memmove(reader->buffer, reader->buffer + reader->begin, reader->filled - reader->begin);
+		reader->filled -= reader->begin;
+		reader->begin = 0;
+	}
+	while (reader->filled - reader->begin < wanted && reader->offset < reader->end) {
+		size_t room = SPILL_BUFFER - reader->filled;
+		if ((int64_t)room > reader->end - reader->offset)
+			room = (size_t)(reader->end - reader->offset);
+		ssize_t got = pread(reader->descriptor, reader->buffer + reader->filled, room, (off_t)reader->offset);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return error_set_errno(ERR_RESOURCE, "cannot read a temporary file back");
+		reader->filled += (size_t)got;
+		reader->offset += got;
+	}
+	*out = reader->buffer + reader->begin;
+	*out_size = reader->filled - reader->begin;
 	return OK;
 }
 
-void spill_release(struct spill *spill, void *array)
+void spill_reader_skip(struct spill_reader *reader, size_t size)
 {
-	void **data = array;
-	if (spill->mapped > 0) {
-		munmap(*data, spill->mapped);
-		close(spill->descriptor);
-	} else {
-		free(*data);
-	}
-	*data = NULL;
-	*spill = (struct spill){.settings = spill->settings};
+	BUG_IF(size > reader->filled - reader->begin);
+	reader->begin += size;
+}
+
+void spill_reader_close(struct spill_reader *reader)
+{
+	free(reader->buffer);
+	*reader = (struct spill_reader){0};
 }

@@ -1,5 +1,5 @@
-/* Arrays that move from memory to a file when they grow large, so that what is too much for the machine becomes slow
- * instead of impossible. The file has no name and ends with the process. */
+/* Temporary files for what is too much for memory: written and read back in order, since a disk is as fast as that and
+ * no faster. A file has no name and ends with the process. */
 #ifndef BASE_SPILL_H
 #define BASE_SPILL_H
 
@@ -10,23 +10,30 @@
 /* Where and when. */
 struct spill_settings {
 	const char *folder;   /* of the files; NULL: TMPDIR or /tmp */
-	int64_t memory_limit; /* bytes of one array that stay in memory; 0: any number */
+	int64_t memory_limit; /* bytes that whoever is given this keeps in memory; 0: any number */
 };
 
-/* Zero-initialise, with `settings` set (borrowed; NULL: memory alone). */
-struct spill {
-	const struct spill_settings *settings;
-	int64_t capacity; /* elements */
-	size_t mapped;    /* bytes of the file; 0: in memory */
-	int descriptor;
-};
-
-/* As memory_grow: makes *(void **)array hold at least `needed` elements of `size` bytes. A full disk is ERR_RESOURCE. */
-MUST_USE enum status spill_grow(struct spill *spill, void *array, int64_t needed, size_t size, const char *what);
-/* Frees the array and sets it to NULL. */
-void spill_release(struct spill *spill, void *array);
-
-/* A file without a name in the settings' folder, open for reading and writing. */
+/* A file in the settings' folder, open for reading and writing. */
 MUST_USE enum status spill_file(const struct spill_settings *settings, int *out_descriptor);
+/* Writes all `size` bytes at `offset`. A full disk is ERR_RESOURCE. */
+MUST_USE enum status spill_write(int descriptor, const void *bytes, size_t size, int64_t offset);
+/* Gives the room of a range back to the disk, where the file system can. */
+void spill_forget(int descriptor, int64_t offset, int64_t end);
+
+/* A range of a file, read in order. */
+struct spill_reader {
+	int descriptor;
+	int64_t offset, end; /* of what is not in the buffer yet */
+	char *buffer;        /* [SPILL_BUFFER] */
+	size_t begin, filled;
+};
+#define SPILL_BUFFER ((size_t)64 << 10)
+
+MUST_USE enum status spill_reader_open(struct spill_reader *reader, int descriptor, int64_t offset, int64_t end);
+/* *out: the next bytes, at least `wanted` (<= SPILL_BUFFER) unless the range ends before; valid until the next call. */
+MUST_USE enum status spill_reader_see(struct spill_reader *reader, size_t wanted, const char **out, size_t *out_size);
+/* Goes past bytes that were seen. */
+void spill_reader_skip(struct spill_reader *reader, size_t size);
+void spill_reader_close(struct spill_reader *reader); /* zeroed is fine */
 
 #endif

@@ -63,7 +63,7 @@ static const struct option option_table[] = {
 	INPUT_OPTIONS(struct vocab_options, input),
         {.help = "Running"},
 	{.name = "memory", .type = OPTION_INTEGER, .field = FIELD(memory), .range = "1..", .role = ROLE_RUN, .value_name = "MB",
-	 .help = "for word counts; what is more goes to temporary files (TMPDIR)",
+	 .help = "for words and their counts; what is more goes to temporary files (TMPDIR)",
 	 .fallback_text = "a quarter of what is free"},
 	THREADS_OPTION(FIELD(threads)),
         {0},
@@ -87,7 +87,7 @@ static const struct command_text text = {
                        "would fill half of it.\n\n"
                        "The same text gives the same vocabulary in any order of files and on any number of "
                        "threads. No word is pruned: "
-                       "counts beyond --memory go to temporary files. A vocabulary learned with --cased is to be used "
+                       "words beyond --memory go to temporary files, which takes some minutes more. A vocabulary learned with --cased is to be used "
                        "with --cased.",
         .examples =
                 "bertc vocab --corpus 'text/*.txt.gz' --vocab_size 30522 --out vocab.txt\ta vocabulary of "
@@ -221,9 +221,7 @@ static enum status run(struct options *options)
 	struct vocab vocab = {0};
 	struct vocab_learn_report report;
 	struct name_list user_words = {0};
-	/* A quarter each for the counts and the three large arrays of merging. */
-	struct spill_settings spill = {
-	        .memory_limit = (settings->memory > 0 ? settings->memory << 20 : memory_available() / 4) / 4};
+	struct spill_settings spill = {.memory_limit = settings->memory > 0 ? settings->memory << 20 : memory_available() / 4};
 	double start = clock_seconds();
 	enum status status;
 

@@ -11,6 +11,7 @@
 #include <string.h>
 #include "base/hash.h"
 #include "base/memory.h"
+#include "text/pair_bounds.h"
 
 #define NONE UINT32_MAX
 #define BLOCK_WORDS 7
@@ -55,11 +56,9 @@ struct pair_merger {
 	int64_t symbol_slot_count;
 
 	struct word *words;
-	int64_t word_count;
-	struct spill words_spill;
+	int64_t word_count, word_capacity;
 	int32_t *word_symbols;
-	int64_t word_symbol_count;
-	struct spill word_symbols_spill;
+	int64_t word_symbol_count, word_symbol_capacity;
 
 	struct pair *pairs;
 	int64_t pair_count, pair_capacity;
@@ -67,8 +66,7 @@ struct pair_merger {
 	int64_t pair_slot_count;
 
 	struct block *blocks;
-	int64_t block_count;
-	struct spill blocks_spill;
+	int64_t block_count, block_capacity;
 	uint32_t free_block;
 
 	struct entry *heap;
@@ -77,12 +75,15 @@ struct pair_merger {
 	int64_t min_count; /* pairs below it are not queued */
 	uint32_t *touched; /* pairs whose count rose during this merge */
 	int64_t touched_count, touched_capacity;
+
+	struct pair_merge *merges; /* of this run */
+	int64_t merge_count, merge_capacity;
+	int64_t highest; /* count of a pair when it ended */
 };
 
-enum status pair_merger_create(struct pair_merger **out, const struct spill_settings *spill)
+enum status pair_merger_create(struct pair_merger **out)
 {
 	TRY(memory_new(out, 1, sizeof **out, "pair merging"));
-	(*out)->words_spill.settings = (*out)->word_symbols_spill.settings = (*out)->blocks_spill.settings = spill;
 	(*out)->free_block = NONE;
 	return OK;
 }
@@ -94,13 +95,14 @@ void pair_merger_free(struct pair_merger *merger)
 	free(merger->symbols);
 	free(merger->text);
 	free(merger->symbol_slots);
-	spill_release(&merger->words_spill, &merger->words);
-	spill_release(&merger->word_symbols_spill, &merger->word_symbols);
+	free(merger->words);
+	free(merger->word_symbols);
 	free(merger->pairs);
 	free(merger->pair_slots);
-	spill_release(&merger->blocks_spill, &merger->blocks);
+	free(merger->blocks);
 	free(merger->heap);
 	free(merger->touched);
+	free(merger->merges);
 	free(merger);
 }
 
@@ -186,9 +188,9 @@ enum status pair_merger_add_word(struct pair_merger *merger, const int32_t *symb
                                  int64_t count)
 {
 	BUG_IF(symbol_count < 1 || symbol_count > UINT16_MAX || merger->word_count >= NONE);
-	TRY(spill_grow(&merger->words_spill, &merger->words, merger->word_count + 1, sizeof *merger->words,
+	TRY(memory_grow(&merger->words, &merger->word_capacity, merger->word_count + 1, sizeof *merger->words,
 	                "words"));
-	TRY(spill_grow(&merger->word_symbols_spill, &merger->word_symbols,
+	TRY(memory_grow(&merger->word_symbols, &merger->word_symbol_capacity,
 	                merger->word_symbol_count + symbol_count, sizeof *merger->word_symbols, "words"));
 	merger->words[merger->word_count++] =
 	        (struct word){merger->word_symbol_count, count, (uint16_t)symbol_count};
@@ -196,13 +198,6 @@ enum status pair_merger_add_word(struct pair_merger *merger, const int32_t *symb
 	       (size_t)symbol_count * sizeof *symbols);
 	merger->word_symbol_count += symbol_count;
 	return OK;
-}
-
-static uint64_t pair_hash(int32_t left, int32_t right)
-{
-	uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
-	key *= UINT64_C(0x9E3779B97F4A7C15);
-	return key ^ key >> 29;
 }
 
 static uint32_t *pair_slot(const struct pair_merger *merger, int32_t left, int32_t right)
@@ -253,7 +248,7 @@ static enum status pair_add_word(struct pair_merger *merger, struct pair *pair, 
 		} else {
 			if (merger->block_count >= NONE)
 				return error_set(ERR_RESOURCE, "more than 4 billion lists of words");
-			TRY(spill_grow(&merger->blocks_spill, &merger->blocks, merger->block_count + 1,
+			TRY(memory_grow(&merger->blocks, &merger->block_capacity, merger->block_count + 1,
 			                sizeof *merger->blocks, "words of pairs"));
 			fresh = (uint32_t)merger->block_count++;
 		}
@@ -405,6 +400,9 @@ static enum status merge_pair(struct pair_merger *merger, uint32_t index)
 	int32_t merged;
 
 	TRY(merged_symbol(merger, &pair, &merged));
+	TRY(memory_grow(&merger->merges, &merger->merge_capacity, merger->merge_count + 1, sizeof *merger->merges,
+	                "merges"));
+	merger->merges[merger->merge_count++] = (struct pair_merge){pair.left, pair.right, merged};
 	merger->pairs[index].block = NONE;
 	for (uint32_t at = pair.block, in_block = pair.in_block; at != NONE; in_block = BLOCK_WORDS) {
 		struct block block = merger->blocks[at]; /* a copy: new lists may move the array */
@@ -431,20 +429,49 @@ static enum status count_pairs(struct pair_merger *merger)
 	return queue_touched(merger);
 }
 
-enum status pair_merger_run(struct pair_merger *merger, int32_t size, int64_t min_count,
+/* Forgets words and pairs, and keeps the memory. */
+static void forget_words(struct pair_merger *merger)
+{
+	merger->highest = 0;
+	for (int64_t i = 0; i < merger->pair_count; i++)
+		if (merger->pairs[i].count > merger->highest)
+			merger->highest = merger->pairs[i].count;
+	merger->word_count = merger->word_symbol_count = merger->pair_count = merger->block_count = 0;
+	merger->heap_count = merger->touched_count = 0;
+	merger->free_block = NONE;
+	if (merger->pair_slots)
+		memset(merger->pair_slots, 0, (size_t)merger->pair_slot_count * sizeof *merger->pair_slots);
+}
+
+enum status pair_merger_run(struct pair_merger *merger, const struct pair_merge_limits *limits,
                             void (*progress)(void *context, int32_t symbols), void *context)
 {
-	BUG_IF(min_count < 1);
-	merger->min_count = min_count;
+	BUG_IF(limits->min_count < 1);
+	merger->min_count = limits->min_count;
+	merger->merge_count = 0;
 	TRY(count_pairs(merger));
-	for (int64_t merges = 0; merger->symbol_count < size; merges++) {
+	for (bool stop = false; !stop && merger->symbol_count < limits->size;) {
+		int64_t symbols = merger->symbol_count;
 		uint32_t best;
 		TRY(best_pair(merger, &best));
 		if (best == NONE)
 			break;
 		TRY(merge_pair(merger, best));
-		if (progress && merges % 64 == 0)
+		stop = limits->excerpts && merger->symbol_count == symbols;
+		if (progress && merger->merge_count % 64 == 0)
 			progress(context, (int32_t)merger->symbol_count);
 	}
+	forget_words(merger);
 	return OK;
+}
+
+const struct pair_merge *pair_merger_merges(const struct pair_merger *merger, int64_t *out_count)
+{
+	*out_count = merger->merge_count;
+	return merger->merges;
+}
+
+int64_t pair_merger_highest(const struct pair_merger *merger)
+{
+	return merger->highest;
 }

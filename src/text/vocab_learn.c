@@ -1,7 +1,8 @@
 /* Corpus -> word counts -> alphabet -> merges -> vocabulary.
  *
  * Counting: while the workers of the pool count the words of one batch of text, one of them reads the next.
- * Merging runs on one core: it touches few words at a time and takes a second or two.
+ * Merging runs on one core: it touches few words at a time and takes a second or two, a minute where the words do not
+ * fit into memory.
  */
 #include "text/vocab_learn.h"
 
@@ -12,9 +13,9 @@
 #include "base/buffer.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "text/pair_merge.h"
 #include "text/utf8.h"
 #include "text/word_counts.h"
+#include "text/word_merge.h"
 
 #define BATCH_BYTES ((size_t)4 << 20) /* of text read ahead, and a document more */
 #define CHUNK_BYTES ((size_t)128 << 10)
@@ -27,7 +28,7 @@ static const char *const special_entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]"
 struct vocab_learner {
 	struct tokenizer_settings settings;
 	struct word_counts *counts;
-	const struct spill_settings *spill;
+	struct spill_settings counts_spill, merging_spill;
 	int64_t words, long_words;
 };
 
@@ -40,8 +41,11 @@ enum status vocab_learner_create(struct vocab_learner **out, const struct tokeni
 	TRY(memory_new(&learner, 1, sizeof *learner, "vocabulary learning"));
 	learner->settings = *settings;
 	learner->settings.special_tokens = false; /* "[MASK]" in a corpus is text */
-	learner->spill = spill;
-	enum status status = word_counts_create(&learner->counts, spill);
+	/* Half each: merging begins while the words are still held. */
+	learner->counts_spill = spill ? *spill : (struct spill_settings){0};
+	learner->counts_spill.memory_limit = (learner->counts_spill.memory_limit + 1) / 2;
+	learner->merging_spill = learner->counts_spill;
+	enum status status = word_counts_create(&learner->counts, &learner->counts_spill);
 	if (status != OK) {
 		vocab_learner_free(learner);
 		return status;
@@ -349,7 +353,7 @@ static enum status add_alphabet(struct pair_merger *merger, const struct alphabe
 }
 
 struct word_adder {
-	struct pair_merger *merger;
+	struct word_merger *merger;
 	const struct symbol_ids *symbols;
 	int32_t row[WORD_COUNTS_LONGEST];
 };
@@ -369,7 +373,7 @@ static enum status add_word(void *context, const char *word, size_t size, int64_
 			return OK;
 		adder->row[length++] = id;
 	}
-	return length > 1 ? pair_merger_add_word(adder->merger, adder->row, length, count) : OK;
+	return length > 1 ? word_merger_add(adder->merger, adder->row, length, count) : OK;
 }
 
 static void show_merges(void *context, int32_t symbols)
@@ -381,20 +385,23 @@ static enum status merge_words(const struct vocab_learner *learner, const struct
                                int32_t size, int64_t min_frequency, struct pair_merger *merger)
 {
 	struct symbol_ids symbols = {{0}};
+	struct word_merger *words = NULL;
 	struct word_adder *adder = NULL;
 	struct progress progress;
 	enum status status = OK;
 
 	TRY_GOTO(add_alphabet(merger, alphabet, &symbols), done);
+	TRY_GOTO(word_merger_create(&words, merger, &learner->merging_spill), done);
 	TRY_GOTO(memory_new(&adder, 1, sizeof *adder, "vocabulary learning"), done);
-	adder->merger = merger;
+	adder->merger = words;
 	adder->symbols = &symbols;
 	TRY_GOTO(word_counts_visit(learner->counts, add_word, adder), done);
 	progress_start(&progress, "merging pairs", pair_merger_symbols(merger), size, "entries");
-	status = pair_merger_run(merger, size, min_frequency > 1 ? min_frequency : 1, show_merges, &progress);
+	status = word_merger_run(words, size, min_frequency > 1 ? min_frequency : 1, show_merges, &progress);
 	progress_update(&progress, pair_merger_symbols(merger), "%s", "");
 	progress_finish(&progress);
 done:
+	word_merger_free(words);
 	free(adder);
 	free(symbols.ids[0]);
 	free(symbols.ids[1]);
@@ -616,6 +623,8 @@ enum status vocab_learner_finish(struct vocab_learner *learner, const struct voc
 	*report = (struct vocab_learn_report){.words = learner->words,
 	                                      .long_words = learner->long_words};
 	TRY(word_counts_distinct(learner->counts, &report->distinct_words));
+	if (word_counts_spilled(learner->counts) > 0)
+		learner->merging_spill.memory_limit = 2 * learner->counts_spill.memory_limit; /* no word is held */
 	if (report->distinct_words == 0 && learner->long_words > 0)
 		return error_set(ERR_DATA,
 		                 "the corpus has no words to learn a vocabulary from: all %" PRId64
@@ -637,7 +646,7 @@ enum status vocab_learner_finish(struct vocab_learner *learner, const struct voc
 	report->alphabet_dropped = alphabet.seen_count - alphabet.kept_count;
 	report->coverage = (double)alphabet.kept_characters / (double)alphabet.characters;
 
-	TRY_GOTO(pair_merger_create(&merger, learner->spill), done);
+	TRY_GOTO(pair_merger_create(&merger), done);
 	TRY_GOTO(merge_words(learner, &alphabet, room + OVERSHOOT(room), min_frequency, merger), done);
 	entries.merger = merger;
 	for (int64_t i = 0; i < alphabet.kept_count; i++)

@@ -11,7 +11,7 @@
 #include "text/tokenizer.h"
 #include "text/vocab.h"
 
-/* Memory: some 150 bytes a distinct word, of which what `spill` does not allow lies in temporary files; no word is
+/* Memory: some 150 bytes a distinct word, or what `spill` (NULL: any) allows; the rest lies in temporary files, and no word is
  * pruned. */
 struct vocab_learner;
 MUST_USE enum status vocab_learner_create(struct vocab_learner **out, const struct tokenizer_settings *settings,

@@ -1,43 +1,31 @@
 #include "text/word_counts.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/buffer.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "text/count_table.h"
 
 #define PARTS 64              /* of the shared table; a power of two */
 #define LOCAL_SLOTS (1 << 16) /* 1.5 MiB: within a second-level cache */
 #define LOCAL_TEXT_BYTES (1 << 20)
 #define FIRST_SLOTS 256
 
-/* Open addressing, linear probing, at most 5/8 full; the words' bytes lie one after the other in `text`. */
-struct slot {
-	uint64_t hash;
-	int64_t count;  /* 0: free */
-	uint64_t place; /* offset of the word in `text` << 13 | its bytes */
-};
-#define PLACE_BITS 13
-_Static_assert(WORD_COUNTS_LONGEST < 1 << PLACE_BITS, "a word's size fits its slot");
-
-struct table {
-	struct slot *slots;
-	int64_t slot_count, used; /* slot_count: a power of two */
-	char *text;
-	int64_t text_size, text_capacity;
-};
-
-/* Sorted words of one part in the file: uint16 size, int64 count, bytes of each. */
+/* Sorted words of one part in the file: uint16 size, int64 count, bytes of each. A table makes a run of level 0; as soon
+ * as a part has FAN_IN runs of one level they become one of the next, so that a part has few of them and a frequent
+ * word stands in few. */
 struct run {
 	int64_t offset, end;
+	int level; /* never more than that of the run before */
 };
+#define FAN_IN 16
 #define RECORD_HEAD (sizeof(uint16_t) + sizeof(int64_t))
-#define RUN_BUFFER ((size_t)64 << 10)
-_Static_assert(WORD_COUNTS_LONGEST + RECORD_HEAD < RUN_BUFFER, "a record fits a buffer");
+_Static_assert(WORD_COUNTS_LONGEST + RECORD_HEAD < SPILL_BUFFER, "a record fits a buffer");
+_Static_assert(WORD_COUNTS_LONGEST <= COUNT_TABLE_LONGEST, "a word fits a table");
 
 struct word_counts {
 	const struct spill_settings *spill; /* NULL: all in memory */
@@ -46,7 +34,7 @@ struct word_counts {
 	atomic_llong file_size;
 	struct part {
 		pthread_mutex_t lock;
-		struct table table;
+		struct count_table table;
 		struct run *runs;
 		int64_t run_count, run_capacity;
 	} parts[PARTS];
@@ -54,75 +42,8 @@ struct word_counts {
 
 struct word_counter {
 	struct word_counts *counts;
-	struct table table;
+	struct count_table table;
 };
-
-static enum status table_create(struct table *table, int64_t slot_count)
-{
-	table->slot_count = slot_count;
-	return memory_new(&table->slots, slot_count, sizeof *table->slots, "word counts");
-}
-
-static void table_release(struct table *table)
-{
-	free(table->slots);
-	free(table->text);
-}
-
-/* The slot of a word, or the free one where it belongs. The top bits of the hash choose a part, the low ones
- * here. */
-static struct slot *table_find(const struct table *table, uint64_t hash, const char *word, size_t size)
-{
-	uint64_t mask = (uint64_t)table->slot_count - 1;
-	for (uint64_t i = hash & mask;; i = (i + 1) & mask) {
-		struct slot *slot = &table->slots[i];
-		if (slot->count == 0)
-			return slot;
-		if (slot->hash == hash && (slot->place & ((1 << PLACE_BITS) - 1)) == size &&
-		    memcmp(table->text + (slot->place >> PLACE_BITS), word, size) == 0)
-			return slot;
-	}
-}
-
-static bool table_is_full(const struct table *table)
-{
-	return table->used * 8 >= table->slot_count * 5;
-}
-
-static enum status table_double(struct table *table)
-{
-	struct table larger = *table;
-
-	TRY(table_create(&larger, table->slot_count * 2));
-	for (int64_t i = 0; i < table->slot_count; i++) {
-		const struct slot *slot = &table->slots[i];
-		if (slot->count == 0)
-			continue;
-		uint64_t mask = (uint64_t)larger.slot_count - 1, k = slot->hash & mask;
-		while (larger.slots[k].count)
-			k = (k + 1) & mask;
-		larger.slots[k] = *slot;
-	}
-	free(table->slots);
-	*table = larger;
-	return OK;
-}
-
-static enum status table_add(struct table *table, uint64_t hash, const char *word, size_t size, int64_t count)
-{
-	struct slot *slot = table_find(table, hash, word, size);
-	if (slot->count == 0) {
-		TRY(memory_grow(&table->text, &table->text_capacity, table->text_size + (int64_t)size, 1,
-		                "words"));
-		memcpy(table->text + table->text_size, word, size);
-		slot->hash = hash;
-		slot->place = (uint64_t)table->text_size << PLACE_BITS | size;
-		table->text_size += (int64_t)size;
-		table->used++;
-	}
-	slot->count += count;
-	return OK;
-}
 
 enum status word_counts_create(struct word_counts **out, const struct spill_settings *spill)
 {
@@ -135,7 +56,7 @@ enum status word_counts_create(struct word_counts **out, const struct spill_sett
 	pthread_mutex_init(&counts->file_lock, NULL);
 	for (int i = 0; i < PARTS; i++) {
 		pthread_mutex_init(&counts->parts[i].lock, NULL);
-		if (table_create(&counts->parts[i].table, FIRST_SLOTS) != OK) {
+		if (count_table_create(&counts->parts[i].table, FIRST_SLOTS) != OK) {
 			word_counts_free(counts);
 			return error_last()->status;
 		}
@@ -150,7 +71,7 @@ void word_counts_free(struct word_counts *counts)
 		return;
 	for (int i = 0; i < PARTS; i++) {
 		pthread_mutex_destroy(&counts->parts[i].lock);
-		table_release(&counts->parts[i].table);
+		count_table_release(&counts->parts[i].table);
 		free(counts->parts[i].runs);
 	}
 	pthread_mutex_destroy(&counts->file_lock);
@@ -162,6 +83,59 @@ void word_counts_free(struct word_counts *counts)
 int64_t word_counts_spilled(const struct word_counts *counts)
 {
 	return atomic_load(&counts->file_size);
+}
+
+/* Words to the file */
+
+static enum status open_file(struct word_counts *counts)
+{
+	enum status status = OK;
+	pthread_mutex_lock(&counts->file_lock);
+	if (counts->descriptor < 0)
+		status = spill_file(counts->spill, &counts->descriptor);
+	pthread_mutex_unlock(&counts->file_lock);
+	return status;
+}
+
+struct run_writer {
+	struct word_counts *counts;
+	struct run run; /* its end: of what has been written */
+	struct buffer buffer;
+};
+
+/* `room`: bytes, not fewer than will be written. */
+static void run_begin(struct run_writer *writer, struct word_counts *counts, int64_t room, int level)
+{
+	int64_t offset = atomic_fetch_add(&counts->file_size, (long long)room);
+	*writer = (struct run_writer){.counts = counts, .run = {offset, offset, level}};
+}
+
+static enum status run_flush(struct run_writer *writer)
+{
+	TRY(buffer_status(&writer->buffer));
+	TRY(spill_write(writer->counts->descriptor, writer->buffer.data, writer->buffer.size, writer->run.end));
+	writer->run.end += (int64_t)writer->buffer.size;
+	buffer_clear(&writer->buffer);
+	return OK;
+}
+
+static enum status run_add(void *context, const char *word, size_t size, int64_t count)
+{
+	struct run_writer *writer = context;
+	uint16_t short_size = (uint16_t)size;
+	buffer_append(&writer->buffer, &short_size, sizeof short_size);
+	buffer_append(&writer->buffer, &count, sizeof count);
+	buffer_append(&writer->buffer, word, size);
+	return writer->buffer.size >= SPILL_BUFFER ? run_flush(writer) : OK;
+}
+
+/* The run becomes the last of the part. */
+static enum status run_end(struct run_writer *writer, struct part *part)
+{
+	TRY(run_flush(writer));
+	TRY(memory_grow(&part->runs, &part->run_capacity, part->run_count + 1, sizeof *part->runs, "word counts"));
+	part->runs[part->run_count++] = writer->run;
+	return OK;
 }
 
 /* Words of one table, to be sorted by their bytes. */
@@ -183,82 +157,169 @@ static int compare_sorted(const void *a, const void *b)
 	return compare_words(x->word, x->size, y->word, y->size);
 }
 
-static enum status open_file(struct word_counts *counts)
+/* Sorts the table of a part into the file and empties it. The part is locked, or nobody else counts. */
+static enum status spill_table(struct word_counts *counts, struct part *part)
 {
-	enum status status = OK;
-	pthread_mutex_lock(&counts->file_lock);
-	if (counts->descriptor < 0)
-		status = spill_file(counts->spill, &counts->descriptor);
-	pthread_mutex_unlock(&counts->file_lock);
+	struct count_table *table = &part->table;
+	struct run_writer writer = {0};
+	struct sorted *words = NULL;
+	int64_t count = 0, bytes = 0;
+	enum status status;
+
+	TRY(open_file(counts));
+	TRY(memory_new(&words, table->used, sizeof *words, "word counts"));
+	for (int64_t i = 0; i < table->slot_count; i++) {
+		const struct count_slot *slot = &table->slots[i];
+		if (slot->count == 0)
+			continue;
+		words[count] = (struct sorted){count_table_string(table, slot), slot->count, (uint16_t)count_slot_size(slot)};
+		bytes += (int64_t)RECORD_HEAD + words[count++].size;
+	}
+	qsort(words, (size_t)count, sizeof *words, compare_sorted);
+	run_begin(&writer, counts, bytes, 0);
+	for (int64_t i = 0; i < count; i++)
+		TRY_GOTO(run_add(&writer, words[i].word, words[i].size, words[i].count), done);
+	TRY_GOTO(run_end(&writer, part), done);
+	count_table_release(table);
+	status = count_table_create(table, FIRST_SLOTS);
+done:
+	buffer_release(&writer.buffer);
+	free(words);
 	return status;
 }
 
-static enum status write_at(int descriptor, const char *bytes, size_t size, int64_t offset)
+/* Words from the file */
+
+/* One run being read. */
+struct run_reader {
+	struct spill_reader file;
+	const char *word; /* the current record; NULL: at the end */
+	uint16_t size;
+	int64_t count;
+};
+
+static enum status next_record(struct run_reader *reader)
 {
-	while (size > 0) {
-		ssize_t wrote = pwrite(descriptor, bytes, size, (off_t)offset);
-		if (wrote < 0 && errno == EINTR)
-			continue;
-		if (wrote <= 0) {
-			enum status status = error_set_errno(ERR_RESOURCE, "word counts: cannot write the temporary file");
-			error_hint("make room, or set TMPDIR to a folder on a larger disk");
-			return status;
+	const char *at;
+	size_t size;
+
+	if (reader->word)
+		spill_reader_skip(&reader->file, RECORD_HEAD + reader->size);
+	TRY(spill_reader_see(&reader->file, RECORD_HEAD + WORD_COUNTS_LONGEST, &at, &size));
+	if (size == 0) {
+		reader->word = NULL;
+		return OK;
+	}
+	memcpy(&reader->size, at, sizeof reader->size);
+	memcpy(&reader->count, at + sizeof reader->size, sizeof reader->count);
+	reader->word = at + RECORD_HEAD;
+	BUG_IF(RECORD_HEAD + reader->size > size);
+	return OK;
+}
+
+static bool comes_before(const struct run_reader *a, const struct run_reader *b)
+{
+	return compare_words(a->word, a->size, b->word, b->size) < 0;
+}
+
+/* Puts heap[at] where it belongs among those below it: no reader's word comes before its parent's. */
+static void heap_sink(struct run_reader **heap, int64_t count, int64_t at)
+{
+	struct run_reader *reader = heap[at];
+	for (int64_t child; (child = 2 * at + 1) < count; at = child) {
+		child += child + 1 < count && comes_before(heap[child + 1], heap[child]);
+		if (!comes_before(heap[child], reader))
+			break;
+		heap[at] = heap[child];
+	}
+	heap[at] = reader;
+}
+
+/* Visits the words of the heap's readers in order, each with the sum of its counts. */
+static enum status merge_readers(struct run_reader **heap, int64_t count, word_counts_visitor *visit, void *context)
+{
+	char word[WORD_COUNTS_LONGEST];
+
+	for (int64_t i = count / 2; i-- > 0;)
+		heap_sink(heap, count, i);
+	while (count > 0) {
+		size_t size = heap[0]->size;
+		int64_t sum = 0;
+		memcpy(word, heap[0]->word, size);
+		while (count > 0 && compare_words(heap[0]->word, heap[0]->size, word, size) == 0) {
+			sum += heap[0]->count;
+			TRY(next_record(heap[0]));
+			if (!heap[0]->word)
+				heap[0] = heap[--count];
+			if (count > 0)
+				heap_sink(heap, count, 0);
 		}
-		bytes += wrote;
-		size -= (size_t)wrote;
-		offset += wrote;
+		TRY(visit(context, word, size, sum));
 	}
 	return OK;
 }
 
-/* Sorts the table of a part into the file and empties it. The part is locked, or nobody else counts. */
-static enum status spill_part(struct word_counts *counts, struct part *part)
+static enum status visit_runs(struct word_counts *counts, const struct run *runs, int64_t run_count,
+                              word_counts_visitor *visit, void *context)
 {
-	struct table *table = &part->table;
-	struct sorted *words = NULL;
-	char *bytes = NULL;
+	struct run_reader *readers = NULL, **heap = NULL;
 	int64_t count = 0;
-	size_t size = 0;
 	enum status status;
 
-	TRY(open_file(counts));
-	TRY_GOTO(memory_new(&words, table->used, sizeof *words, "word counts"), done);
-	for (int64_t i = 0; i < table->slot_count; i++) {
-		const struct slot *slot = &table->slots[i];
-		if (slot->count == 0)
-			continue;
-		words[count] = (struct sorted){table->text + (slot->place >> PLACE_BITS), slot->count,
-		                               (uint16_t)(slot->place & ((1 << PLACE_BITS) - 1))};
-		size += RECORD_HEAD + words[count++].size;
+	TRY_GOTO(memory_new(&readers, run_count, sizeof *readers, "word counts"), done);
+	TRY_GOTO(memory_new(&heap, run_count, sizeof *heap, "word counts"), done);
+	for (int64_t i = 0; i < run_count; i++) {
+		TRY_GOTO(spill_reader_open(&readers[i].file, counts->descriptor, runs[i].offset, runs[i].end), done);
+		TRY_GOTO(next_record(&readers[i]), done);
+		if (readers[i].word)
+			heap[count++] = &readers[i];
 	}
-	qsort(words, (size_t)count, sizeof *words, compare_sorted);
-	TRY_GOTO(memory_new(&bytes, (int64_t)size, 1, "word counts"), done);
-	char *at = bytes;
-	for (int64_t i = 0; i < count; i++) {
-		memcpy(at, &words[i].size, sizeof(uint16_t));
-		memcpy(at + sizeof(uint16_t), &words[i].count, sizeof(int64_t));
-		memcpy(at + RECORD_HEAD, words[i].word, words[i].size);
-		at += RECORD_HEAD + words[i].size;
-	}
-	TRY_GOTO(memory_grow(&part->runs, &part->run_capacity, part->run_count + 1, sizeof *part->runs, "word counts"), done);
-	struct run run = {.offset = atomic_fetch_add(&counts->file_size, (long long)size)};
-	run.end = run.offset + (int64_t)size;
-	TRY_GOTO(write_at(counts->descriptor, bytes, size, run.offset), done);
-	part->runs[part->run_count++] = run;
-	table_release(table);
-	*table = (struct table){0};
-	status = table_create(table, FIRST_SLOTS);
+	status = merge_readers(heap, count, visit, context);
 done:
-	free(words);
-	free(bytes);
+	for (int64_t i = 0; readers && i < run_count; i++)
+		spill_reader_close(&readers[i].file);
+	free(readers);
+	free(heap);
 	return status;
 }
 
-static bool outgrows(const struct word_counts *counts, const struct table *table)
+/* Makes one of the last `count` runs of a part. */
+static enum status merge_last_runs(struct word_counts *counts, struct part *part, int64_t count)
+{
+	struct run *runs = part->runs + part->run_count - count;
+	struct run_writer writer;
+	int64_t room = 0;
+	enum status status;
+
+	for (int64_t i = 0; i < count; i++)
+		room += runs[i].end - runs[i].offset;
+	run_begin(&writer, counts, room, runs[0].level + 1);
+	TRY_GOTO(visit_runs(counts, runs, count, run_add, &writer), done);
+	for (int64_t i = 0; i < count; i++)
+		spill_forget(counts->descriptor, runs[i].offset, runs[i].end);
+	part->run_count -= count;
+	status = run_end(&writer, part);
+done:
+	buffer_release(&writer.buffer);
+	return status;
+}
+
+static enum status spill_part(struct word_counts *counts, struct part *part)
+{
+	TRY(spill_table(counts, part));
+	while (part->run_count >= FAN_IN &&
+	       part->runs[part->run_count - FAN_IN].level == part->runs[part->run_count - 1].level)
+		TRY(merge_last_runs(counts, part, FAN_IN));
+	return OK;
+}
+
+/* Counting */
+
+static bool outgrows(const struct word_counts *counts, const struct count_table *table)
 {
 	/* Doubling holds the old slots and the new ones at once. */
 	return counts->spill && counts->spill->memory_limit > 0 &&
-	       (3 * table->slot_count * (int64_t)sizeof(struct slot) + table->text_capacity) >
+	       (3 * table->slot_count * (int64_t)sizeof(struct count_slot) + table->text_capacity) >
 	               counts->spill->memory_limit / PARTS;
 }
 
@@ -269,7 +330,7 @@ enum status word_counter_create(struct word_counter **out, struct word_counts *c
 	*out = NULL;
 	TRY(memory_new(&counter, 1, sizeof *counter, "word counts"));
 	counter->counts = counts;
-	enum status status = table_create(&counter->table, LOCAL_SLOTS);
+	enum status status = count_table_create(&counter->table, LOCAL_SLOTS);
 	if (status != OK) {
 		word_counter_free(counter);
 		return status;
@@ -282,156 +343,67 @@ void word_counter_free(struct word_counter *counter)
 {
 	if (!counter)
 		return;
-	table_release(&counter->table);
+	count_table_release(&counter->table);
 	free(counter);
 }
 
 enum status word_counter_add(struct word_counter *counter, const char *word, size_t size)
 {
 	BUG_IF(size == 0 || size > WORD_COUNTS_LONGEST);
-	if (table_is_full(&counter->table) || counter->table.text_size > LOCAL_TEXT_BYTES)
+	if (count_table_is_full(&counter->table) || counter->table.text_size > LOCAL_TEXT_BYTES)
 		TRY(word_counter_flush(counter));
-	return table_add(&counter->table, hash64(word, size), word, size, 1);
+	return count_table_add(&counter->table, hash64(word, size), word, size, 1);
 }
 
 enum status word_counter_flush(struct word_counter *counter)
 {
-	struct table *local = &counter->table;
+	struct count_table *local = &counter->table;
 	enum status status = OK;
 
 	for (int64_t i = 0; i < local->slot_count && status == OK; i++) {
-		struct slot *slot = &local->slots[i];
+		struct count_slot *slot = &local->slots[i];
 		if (slot->count == 0)
 			continue;
 		struct part *part = &counter->counts->parts[slot->hash / (UINT64_MAX / PARTS + 1)];
 		pthread_mutex_lock(&part->lock);
-		if (table_is_full(&part->table))
+		if (count_table_is_full(&part->table))
 			status = outgrows(counter->counts, &part->table) ? spill_part(counter->counts, part)
-			                                                 : table_double(&part->table);
+			                                                 : count_table_double(&part->table);
 		if (status == OK)
-			status =
-			        table_add(&part->table, slot->hash, local->text + (slot->place >> PLACE_BITS),
-			                  slot->place & ((1 << PLACE_BITS) - 1), slot->count);
+			status = count_table_add(&part->table, slot->hash, count_table_string(local, slot),
+			                         count_slot_size(slot), slot->count);
 		pthread_mutex_unlock(&part->lock);
 	}
-	memset(local->slots, 0, (size_t)local->slot_count * sizeof *local->slots);
-	local->used = 0;
-	local->text_size = 0;
+	count_table_clear(local);
 	return status;
 }
 
-/* One run being read. */
-struct run_reader {
-	int64_t offset, end; /* of what is not in the buffer yet */
-	char *buffer;
-	size_t begin, filled;
-	bool at_end;
-	const char *word; /* the current record */
-	uint16_t size;
-	int64_t count;
-};
+/* Reading */
 
-static enum status next_record(struct run_reader *reader, int descriptor)
+static enum status visit_table(const struct count_table *table, word_counts_visitor *visit, void *context)
 {
-	if (reader->begin == reader->filled && reader->offset == reader->end) {
-		reader->at_end = true;
-		return OK;
+	for (int64_t i = 0; i < table->slot_count; i++) {
+		const struct count_slot *slot = &table->slots[i];
+		if (slot->count)
+			TRY(visit(context, count_table_string(table, slot), count_slot_size(slot), slot->count));
 	}
-	/* A whole record in the buffer: its longest is asked for. */
-	if (reader->filled - reader->begin < RECORD_HEAD + WORD_COUNTS_LONGEST && reader->offset < reader->end) {
-		memmove(reader->buffer, reader->buffer + reader->begin, reader->filled - reader->begin);
-		reader->filled -= reader->begin;
-		reader->begin = 0;
-		while (reader->filled < RUN_BUFFER && reader->offset < reader->end) {
-			size_t want = RUN_BUFFER - reader->filled;
-			if ((int64_t)want > reader->end - reader->offset)
-				want = (size_t)(reader->end - reader->offset);
-			ssize_t got = pread(descriptor, reader->buffer + reader->filled, want, (off_t)reader->offset);
-			if (got < 0 && errno == EINTR)
-				continue;
-			if (got <= 0)
-				return error_set_errno(ERR_RESOURCE, "word counts: cannot read the temporary file back");
-			reader->filled += (size_t)got;
-			reader->offset += got;
-		}
-	}
-	const char *at = reader->buffer + reader->begin;
-	memcpy(&reader->size, at, sizeof reader->size);
-	memcpy(&reader->count, at + sizeof reader->size, sizeof reader->count);
-	reader->word = at + RECORD_HEAD;
-	reader->begin += RECORD_HEAD + reader->size;
-	BUG_IF(reader->begin > reader->filled);
 	return OK;
 }
 
-/* Visits the words of all runs of a part, each with the sum of its counts. */
-static enum status merge_runs(struct word_counts *counts, const struct part *part, struct run_reader *readers,
-                              enum status (*visit)(void *context, const char *word, size_t size, int64_t count),
-                              void *context)
-{
-	char word[WORD_COUNTS_LONGEST];
-	for (int64_t i = 0; i < part->run_count; i++) {
-		readers[i].offset = part->runs[i].offset;
-		readers[i].end = part->runs[i].end;
-		TRY(memory_new(&readers[i].buffer, (int64_t)RUN_BUFFER, 1, "word counts"));
-		TRY(next_record(&readers[i], counts->descriptor));
-	}
-	for (;;) {
-		const struct run_reader *first = NULL;
-		for (int64_t i = 0; i < part->run_count; i++) {
-			const struct run_reader *reader = &readers[i];
-			if (!reader->at_end &&
-			    (!first || compare_words(reader->word, reader->size, first->word, first->size) < 0))
-				first = reader;
-		}
-		if (!first)
-			return OK;
-		size_t size = first->size;
-		int64_t sum = 0;
-		memcpy(word, first->word, size);
-		for (int64_t i = 0; i < part->run_count; i++) {
-			struct run_reader *reader = &readers[i];
-			if (reader->at_end || compare_words(reader->word, reader->size, word, size) != 0)
-				continue;
-			sum += reader->count;
-			TRY(next_record(reader, counts->descriptor));
-		}
-		TRY(visit(context, word, size, sum));
-	}
-}
-
-static enum status visit_runs(struct word_counts *counts, struct part *part,
-                              enum status (*visit)(void *context, const char *word, size_t size, int64_t count),
-                              void *context)
-{
-	struct run_reader *readers;
-	if (part->table.used > 0)
-		TRY(spill_part(counts, part));
-	TRY(memory_new(&readers, part->run_count, sizeof *readers, "word counts"));
-	enum status status = merge_runs(counts, part, readers, visit, context);
-	for (int64_t i = 0; i < part->run_count; i++)
-		free(readers[i].buffer);
-	free(readers);
-	return status;
-}
-
-enum status word_counts_visit(struct word_counts *counts,
-                              enum status (*visit)(void *context, const char *word, size_t size, int64_t count),
-                              void *context)
+enum status word_counts_visit(struct word_counts *counts, word_counts_visitor *visit, void *context)
 {
 	for (int k = 0; k < PARTS; k++) {
 		struct part *part = &counts->parts[k];
-		const struct table *table = &part->table;
-		if (part->run_count > 0) {
-			TRY(visit_runs(counts, part, visit, context));
+		if (part->run_count == 0) {
+			TRY(visit_table(&part->table, visit, context));
 			continue;
 		}
-		for (int64_t i = 0; i < table->slot_count; i++) {
-			const struct slot *slot = &table->slots[i];
-			if (slot->count)
-				TRY(visit(context, table->text + (slot->place >> PLACE_BITS),
-				          slot->place & ((1 << PLACE_BITS) - 1), slot->count));
-		}
+		/* The first visit leaves one run, which the next ones read. */
+		if (part->table.used > 0)
+			TRY(spill_part(counts, part));
+		if (part->run_count > 1)
+			TRY(merge_last_runs(counts, part, part->run_count));
+		TRY(visit_runs(counts, part->runs, part->run_count, visit, context));
 	}
 	return OK;
 }

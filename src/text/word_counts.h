@@ -4,7 +4,7 @@
  * is full it is added to the shared table, which lies in parts with a lock each. Sums do not depend on the
  * order, so neither does the result; memory is that of the distinct words once, whatever the number of
  * threads. A part that outgrows its share of the memory limit goes to a temporary file, sorted, and begins anew;
- * reading merges what a part has there. Nothing is pruned. */
+ * what a part has there is merged by levels, and when it is read first, to one. Nothing is pruned. */
 #ifndef TEXT_WORD_COUNTS_H
 #define TEXT_WORD_COUNTS_H
 
@@ -29,13 +29,11 @@ MUST_USE enum status word_counter_flush(struct word_counter *counter);
 void word_counter_free(struct word_counter *counter); /* does not flush; NULL is fine */
 
 /* Reading, when no thread counts: visits each distinct word, in no order that means anything. */
-MUST_USE enum status word_counts_visit(struct word_counts *counts,
-                                       enum status (*visit)(void *context, const char *word, size_t size,
-                                                            int64_t count),
-                                       void *context);
+typedef enum status word_counts_visitor(void *context, const char *word, size_t size, int64_t count);
+MUST_USE enum status word_counts_visit(struct word_counts *counts, word_counts_visitor *visit, void *context);
 /* Their number; what went to the file is read for it. */
 MUST_USE enum status word_counts_distinct(struct word_counts *counts, int64_t *out);
-/* Bytes that went to the file. */
+/* Bytes that went to the file; 0: all words are in memory. */
 int64_t word_counts_spilled(const struct word_counts *counts);
 
 #endif

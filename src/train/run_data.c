@@ -27,7 +27,7 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 	struct corpus *corpus = NULL;
 	struct vocab_learner *learner = NULL;
 	struct vocab_learn_report report;
-	struct spill_settings spill = {.folder = settings->folder, .memory_limit = memory_available() / 16};
+	struct spill_settings spill = {.folder = settings->folder, .memory_limit = memory_available() / 4};
 	char count[FORMAT_BYTES], words[FORMAT_BYTES];
 	enum status status;
 	*tokenizer = tokenizer_defaults(settings->cased);

@@ -4,9 +4,9 @@
 #include "base/buffer.h"
 #include "base/log.h"
 #include "base/pool.h"
-#include "text/pair_merge.h"
 #include "text/vocab_learn.h"
 #include "text/word_counts.h"
+#include "text/word_merge.h"
 #include "test.h"
 
 static int set_up(void **state)
@@ -79,45 +79,75 @@ static bool plain_merge(struct plain *plain, int64_t min_count)
 	return true;
 }
 
+/* Words as rows of symbol ids. */
+struct rows {
+	int32_t symbols[PLAIN_WORDS][PLAIN_LENGTH];
+	int lengths[PLAIN_WORDS];
+	int64_t counts[PLAIN_WORDS];
+};
+
+/* Merges the rows and compares what comes out with `plain`; returns the rounds over a file that it took. */
+static int64_t merge_rows(const struct rows *rows, int letters, int64_t min_count, const struct spill_settings *spill,
+                          const struct plain *plain)
+{
+	struct pair_merger *merger;
+	struct word_merger *words;
+
+	assert_int_equal(pair_merger_create(&merger), OK);
+	assert_int_equal(word_merger_create(&words, merger, spill), OK);
+	for (int i = 0; i < 2 * letters; i++)
+		assert_int_equal(pair_merger_add_symbol(merger, plain->symbols[i], strlen(plain->symbols[i])), OK);
+	for (int w = 0; w < PLAIN_WORDS; w++)
+		assert_int_equal(word_merger_add(words, rows->symbols[w], rows->lengths[w], rows->counts[w]), OK);
+	assert_int_equal(word_merger_run(words, PLAIN_SYMBOLS, min_count, NULL, NULL), OK);
+	assert_int_equal(pair_merger_symbols(merger), plain->symbol_count);
+	for (int i = 0; i < plain->symbol_count; i++)
+		assert_string_equal(pair_merger_text(merger, i), plain->symbols[i]);
+	int64_t rounds = word_merger_rounds(words);
+	word_merger_free(words);
+	pair_merger_free(merger);
+	return rounds;
+}
+
 static void test_merging_is_as_defined(void **state)
 {
-	(void)state;
+	/* Any memory; room for all words; for some, so that excerpts of the others are merged, whose pairs share the few sums
+	 * that bound them. */
+	static const int64_t limits[] = {0, 20000, 8000, 4096, 1024};
+	enum { LIMITS = sizeof limits / sizeof *limits };
+	int64_t rounds[LIMITS] = {0};
 	uint32_t random = 7;
 
+	(void)state;
 	for (int round = 0; round < 60; round++) {
 		struct plain plain = {0};
-		struct pair_merger *merger;
-		int letters =
-		        1 +
-		        round % 4; /* few letters: runs of the same one, and the same text by several ways */
+		struct rows rows;
+		/* few letters: runs of the same one, and the same text by several ways */
+		int letters = 1 + round % 4;
 		int64_t min_count = 1 + round % 4;
 
-		assert_int_equal(pair_merger_create(&merger, NULL), OK);
 		for (int inner = 0; inner < 2; inner++)
-			for (int c = 0; c < letters; c++) {
-				char *symbol = plain.symbols[plain.symbol_count++];
-				snprintf(symbol, 32, "%s%c", inner ? "##" : "", 'a' + c);
-				assert_int_equal(pair_merger_add_symbol(merger, symbol, strlen(symbol)), OK);
-			}
+			for (int c = 0; c < letters; c++)
+				snprintf(plain.symbols[plain.symbol_count++], 32, "%s%c", inner ? "##" : "", 'a' + c);
 		for (int w = 0; w < PLAIN_WORDS; w++) {
-			int32_t row[PLAIN_LENGTH];
-			plain.lengths[w] = 1 + (int)draw(&random, PLAIN_LENGTH);
-			plain.counts[w] = 1 + draw(&random, 3); /* small: many ties */
+			rows.lengths[w] = plain.lengths[w] = 1 + (int)draw(&random, PLAIN_LENGTH);
+			rows.counts[w] = plain.counts[w] = 1 + draw(&random, 3); /* small: many ties */
 			for (int i = 0; i < plain.lengths[w]; i++) {
-				row[i] = (int32_t)draw(&random, (uint32_t)letters) + (i ? letters : 0);
-				strcpy(plain.words[w][i], plain.symbols[row[i]]);
+				rows.symbols[w][i] = (int32_t)draw(&random, (uint32_t)letters) + (i ? letters : 0);
+				strcpy(plain.words[w][i], plain.symbols[rows.symbols[w][i]]);
 			}
-			assert_int_equal(pair_merger_add_word(merger, row, plain.lengths[w], plain.counts[w]),
-			                 OK);
 		}
 		while (plain.symbol_count < PLAIN_SYMBOLS && plain_merge(&plain, min_count))
 			;
-		assert_int_equal(pair_merger_run(merger, PLAIN_SYMBOLS, min_count, NULL, NULL), OK);
-		assert_int_equal(pair_merger_symbols(merger), plain.symbol_count);
-		for (int i = 0; i < plain.symbol_count; i++)
-			assert_string_equal(pair_merger_text(merger, i), plain.symbols[i]);
-		pair_merger_free(merger);
+		for (int i = 0; i < LIMITS; i++) {
+			struct spill_settings spill = {.folder = test_folder, .memory_limit = limits[i]};
+			rounds[i] += merge_rows(&rows, letters, min_count, &spill, &plain);
+		}
 	}
+	assert_int_equal(rounds[0] + rounds[1], 0);
+	for (int i = 2; i < LIMITS; i++)
+		assert_true(rounds[i] > 5 * 60);
+	word_merger_free(NULL);
 	pair_merger_free(NULL);
 }
 
