@@ -277,7 +277,7 @@ test-long: deps
 # 77 of a script: this machine does not allow it, which is said.
 run-long: $(BUILD)/bertc $(RUN_LONG)
 	@failed=0; \
-	$(if $(RUN_LONG),BUILD=$(BUILD) TEST_SECONDS=3600 sh tests/run.sh $(RUN_LONG) || failed=1;) \
+	$(if $(RUN_LONG),BUILD=$(BUILD) TEST_SECONDS=3600 TEST_JOBS=1 sh tests/run.sh $(RUN_LONG) || failed=1;) \
 	for script in $(RUN_LONG_SCRIPTS); do \
 		echo "== $$script"; BUILD=$(BUILD) BERTC=$(BUILD)/bertc sh $$script; status=$$?; \
 		[ $$status -ne 77 ] || echo "SKIPPED $$script"; \

@@ -1,8 +1,11 @@
 #!/bin/sh
-# Runs test programs one after the other, each with a time limit, and adds up what cmocka says of each.
-#   BUILD=folder sh tests/run.sh PROGRAM...
+# Runs test programs, each with a time limit, and adds up what cmocka says of each.
+#   BUILD=folder TEST_JOBS=N sh tests/run.sh PROGRAM...
+# Two run at a time where there are two cores (TEST_JOBS: N); what they say comes in their order. A program must therefore
+# not count on being alone: it takes folders and ports that are its own, and asserts no time that a busy machine exceeds.
 # A program that crashes, hangs or runs no test counts as a failed test. The last line is "N passed, N failed, N skipped".
 limit=${TEST_SECONDS:-300}
+jobs=${TEST_JOBS:-$(($(nproc) < 2 ? 1 : 2))} # before OMP_NUM_THREADS is set, which nproc obeys
 BUILD=${BUILD:-build}
 export BUILD BERTC="$BUILD/bertc"
 # Our own threads are the only ones; sanitizers stop at the first finding.
@@ -19,21 +22,48 @@ case $BUILD in
 *-thread) run="setarch -R" ;; # the thread sanitizer wants addresses where it expects them
 esac
 
-passed=0 failed=0 skipped=0
-log=$(mktemp) || exit 1
-trap 'rm -f "$log"' EXIT
+folder=$(mktemp -d) || exit 1
+runners=
+trap '[ -z "$runners" ] || kill $runners 2>/dev/null; wait; rm -rf "$folder"' EXIT
 trap 'exit 130' INT TERM
+
+# Runs each program that no other runner has taken: folder/NUMBER/log is what it says, folder/NUMBER/result its exit status and
+# its seconds.
+runner() {
+	child=
+	trap '[ -z "$child" ] || kill "$child" 2>/dev/null; exit' TERM
+	number=0
+	for program; do
+		number=$((number + 1))
+		mkdir "$folder/$number" 2>/dev/null || continue
+		begin=$(date +%s%N)
+		$run timeout -k 10 "$limit" "$program" >"$folder/$number/log" 2>&1 </dev/null &
+		child=$!
+		wait "$child"
+		echo "$? $(awk "BEGIN {print ($(date +%s%N) - $begin) / 1e9}")" >"$folder/$number/unfinished"
+		mv "$folder/$number/unfinished" "$folder/$number/result"
+	done
+}
+
+while [ "$jobs" -gt 0 ]; do
+	(trap - EXIT && runner "$@") &
+	runners="$runners $!"
+	jobs=$((jobs - 1))
+done
 
 # The sum of N over lines "[  WORD  ] N test(s)"
 count() {
 	sed -n "s/^\[ *$1 *\] \([0-9][0-9]*\) test(s).*/\1/p" "$log" | awk '{n += $1} END {print n + 0}'
 }
 
+passed=0 failed=0 skipped=0 number=0
 for program; do
-	begin=$(date +%s%N)
-	$run timeout -k 10 "$limit" "$program" >"$log" 2>&1 </dev/null
-	status=$?
-	seconds=$(awk "BEGIN {print ($(date +%s%N) - $begin) / 1e9}")
+	number=$((number + 1))
+	log=$folder/$number/log
+	while [ ! -e "$folder/$number/result" ]; do
+		sleep 0.05
+	done
+	read -r status seconds <"$folder/$number/result"
 	p=$(count PASSED) f=$(count FAILED) s=$(count SKIPPED)
 	reason=
 	if [ $status -eq 124 ] || [ $status -eq 137 ]; then
