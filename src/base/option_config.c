@@ -212,6 +212,10 @@ enum status option_config_read(struct options *options, const char *path)
 	struct config config = {.options = options, .section = -1};
 	enum status status;
 	TRY_GOTO(file_read(path, CONFIG_LIMIT, &text), done);
+	if (text.size >= 3 && !memcmp(text.data, "\xEF\xBB\xBF", 3)) { /* the byte order mark of Windows' editors */
+		text.size -= 3;
+		memmove(text.data, text.data + 3, text.size + 1);
+	}
 	TRY_GOTO(memory_new(&config.seen, options->count, sizeof *config.seen, "the options"), done);
 	const char *start = buffer_string(&text) + strspn(buffer_string(&text), " \t\r\n");
 	status = *start == '{' ? config_json(&config, path, &text) : config_lines(&config, path, &text);

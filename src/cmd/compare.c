@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "cmd/command.h"
 
 #define FIELD(name) offsetof(struct compare_settings, name)
@@ -143,12 +144,6 @@ void compare_put_settings(const struct compare_differences *differences, struct 
 	json_close(writer);
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t a = strlen(text), b = strlen(end);
-	return a >= b && strcmp(text + a - b, end) == 0;
-}
-
 /* A run: a folder with metrics.jsonl, or such a file. */
 static enum status is_run(const char *path, bool *out)
 {
@@ -156,7 +151,7 @@ static enum status is_run(const char *path, bool *out)
 	if (!file_exists(path))
 		return error_set(ERR_USAGE, "'%s': no such file or folder", path);
 	TRY(path_join(metrics, path, "metrics.jsonl"));
-	*out = ends_with(path, ".jsonl") || (file_is_folder(path) && file_exists(metrics));
+	*out = text_ends_with(path, ".jsonl") || (file_is_folder(path) && file_exists(metrics));
 	return OK;
 }
 

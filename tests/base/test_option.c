@@ -319,6 +319,13 @@ static void config_files(void **state)
 		assert_int_equal(options_origin(&options, "seed"), ORIGIN_FILE);
 		buffer_release(&scratch);
 	}
+	/* A byte order mark is no part of the first name. */
+	again();
+	assert_ok(parse_with_config("\xEF\xBB\xBFseed = 4\r\n", ""));
+	assert_int_equal(settings.seed, 4);
+	again();
+	assert_ok(parse_with_config("\xEF\xBB\xBF{\"seed\": 5}", ""));
+	assert_int_equal(settings.seed, 5);
 	/* The command line wins on either side of --config, lists are replaced and not joined. */
 	again();
 	assert_ok(parse_with_config("seed = 7\ncorpus = x\ncorpus = y\ntrain_batch_size = 5\n",
