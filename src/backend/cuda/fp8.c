@@ -53,8 +53,8 @@ static void check_room(const struct replica *r, const struct tensor *x)
 	BUG_IF(padded_rows(x->rows) * x->columns > cuda_scratch(r)->fp8.operand_bytes);
 }
 
-void cuda_fp8_forward(const struct replica *r, const char *operation, const struct tensor *x, const struct weight *w,
-		      const void *bias, void *y)
+struct product cuda_fp8_forward(const struct replica *r, const char *operation, const struct tensor *x, const struct weight *w,
+				const void *bias, void *y)
 {
 	const struct cuda_fp8 *fp8 = &cuda_scratch(r)->fp8;
 	int64_t inputs = w->master.columns, outputs = w->master.rows;
@@ -70,22 +70,24 @@ void cuda_fp8_forward(const struct replica *r, const char *operation, const stru
 									       .scale = &fp8->scales[0],
 									       .rows_out = fp8->rows}}),
 		 operation);
-	cuda_product(r, &(struct product){.operation = operation,
-					  .inputs = DTYPE_E4M3,
-					  .output = x->dtype,
-					  .rows = padded_rows(x->rows),
-					  .columns = outputs,
-					  .depth = inputs,
-					  .a = fp8->rows,
-					  .a_stride = inputs,
-					  .a_inverse = &fp8->scales[0].inverse,
-					  .b = parts_of(w).rows,
-					  .b_stride = inputs,
-					  .b_inverse = &parts_of(w).scale->inverse,
-					  .b_transposed = true,
-					  .bias = bias,
-					  .y = y,
-					  .y_stride = outputs});
+	return (struct product){
+		.operation = operation,
+		.inputs = DTYPE_E4M3,
+		.output = x->dtype,
+		.rows = padded_rows(x->rows),
+		.columns = outputs,
+		.depth = inputs,
+		.a = fp8->rows,
+		.a_stride = inputs,
+		.a_inverse = &fp8->scales[0].inverse,
+		.b = parts_of(w).rows,
+		.b_stride = inputs,
+		.b_inverse = &parts_of(w).scale->inverse,
+		.b_transposed = true,
+		.bias = bias,
+		.y = y,
+		.y_stride = outputs,
+	};
 }
 
 void cuda_fp8_backward(const struct replica *r, const char *operation, const struct weight *w, const struct tensor *dy,
@@ -137,28 +139,30 @@ void cuda_fp8_wgrad(const struct replica *r, const char *operation, int64_t rows
 					  .y_stride = inputs});
 }
 
-void cuda_fp8_dgrad(const struct replica *r, const char *operation, int64_t rows, const struct weight *w, const void *add,
-		    void *dx)
+struct product cuda_fp8_dgrad(const struct replica *r, const char *operation, int64_t rows, const struct weight *w,
+			      const void *add, void *dx)
 {
 	const struct cuda_fp8 *fp8 = &cuda_scratch(r)->fp8;
 	int64_t inputs = w->master.columns, outputs = w->master.rows;
-	cuda_product(r, &(struct product){.operation = operation,
-					  .inputs = DTYPE_E4M3,
-					  .a_is_gradient = true,
-					  .output = r->backend->dtype,
-					  .rows = padded_rows(rows),
-					  .columns = inputs,
-					  .depth = outputs,
-					  .a = fp8->rows,
-					  .a_stride = outputs,
-					  .a_inverse = &fp8->scales[1].inverse,
-					  .b = parts_of(w).columns,
-					  .b_stride = outputs,
-					  .b_inverse = &parts_of(w).scale->inverse,
-					  .b_transposed = true,
-					  .add = add,
-					  .y = dx,
-					  .y_stride = inputs});
+	return (struct product){
+		.operation = operation,
+		.inputs = DTYPE_E4M3,
+		.a_is_gradient = true,
+		.output = r->backend->dtype,
+		.rows = padded_rows(rows),
+		.columns = inputs,
+		.depth = outputs,
+		.a = fp8->rows,
+		.a_stride = outputs,
+		.a_inverse = &fp8->scales[1].inverse,
+		.b = parts_of(w).columns,
+		.b_stride = outputs,
+		.b_inverse = &parts_of(w).scale->inverse,
+		.b_transposed = true,
+		.add = add,
+		.y = dx,
+		.y_stride = inputs,
+	};
 }
 
 void cuda_fp8_plain_dgrad(const struct replica *r, const struct weight *w, struct kernel_product *p)

@@ -23,6 +23,7 @@ struct plan_key {
 	int64_t rows, columns, depth, a_stride, b_stride, y_stride;
 	int32_t inputs, output, a_is_gradient;
 	int32_t a_transposed, b_transposed, bias, add;
+	int32_t epilogue, pre;
 };
 
 struct plan {
@@ -143,6 +144,8 @@ static struct plan_key key_of(const struct product *p)
 	key.b_transposed = p->b_transposed;
 	key.bias = p->bias != NULL;
 	key.add = p->add != NULL;
+	key.epilogue = (int32_t)p->epilogue;
+	key.pre = p->pre != NULL;
 	return key;
 }
 
@@ -158,11 +161,13 @@ static struct plan **bucket_of(struct gemm *gemm, const struct plan_key *key)
 /* The line of the cache. What the sum is added to does not matter for the choice. */
 static void key_text(const struct gemm *gemm, const struct plan_key *k, char *out, size_t size)
 {
+	const char *epilogue = k->epilogue == PRODUCT_DGELU ? " dgelu" : k->epilogue != PRODUCT_GELU ? "" : k->pre ? " gelu pre" : " gelu";
 	snprintf(out, size,
-		 "%" PRId64 " %" PRId64 " %" PRId64 " strides %" PRId64 " %" PRId64 " %" PRId64 " %s%s%s %s %c%c%s", k->rows, k->columns,
+		 "%" PRId64 " %" PRId64 " %" PRId64 " strides %" PRId64 " %" PRId64 " %" PRId64 " %s%s%s %s %c%c%s%s", k->rows, k->columns,
 		 k->depth, k->a_stride, k->b_stride, k->y_stride, dtype_names[k->inputs], gemm->state->tf32 ? "-tf32" : "",
 		 k->a_is_gradient ? "-e5m2" : "",
-		 dtype_names[k->output], k->a_transposed ? 't' : 'n', k->b_transposed ? 't' : 'n', k->bias ? " bias" : "");
+		 dtype_names[k->output], k->a_transposed ? 't' : 'n', k->b_transposed ? 't' : 'n', k->bias ? " bias" : "",
+		 epilogue);
 }
 
 /* ---- Descriptions ---- */
@@ -187,13 +192,26 @@ static bool layout(cublasLtMatrixLayout_t *out, enum dtype dtype, int64_t rows, 
 	return cublasLtMatrixLayoutCreate(out, data_type(dtype), (uint64_t)rows, (uint64_t)columns, stride) == CUBLAS_STATUS_SUCCESS;
 }
 
+static cublasLtEpilogue_t epilogue_of(const struct product *p)
+{
+	switch (p->epilogue) {
+	case PRODUCT_DGELU: return CUBLASLT_EPILOGUE_DGELU;
+	case PRODUCT_GELU:
+		if (p->bias)
+			return p->pre ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_BIAS;
+		return p->pre ? CUBLASLT_EPILOGUE_GELU_AUX : CUBLASLT_EPILOGUE_GELU;
+	case PRODUCT_PLAIN: break;
+	}
+	return p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 /* Of the exact shapes; a microsecond of the host's time. */
 static bool describe(const struct gemm *gemm, const struct product *p, struct description *out)
 {
 	cublasComputeType_t compute = gemm->state->tf32 && p->inputs == DTYPE_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 	cublasOperation_t a_operation = p->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
 	cublasOperation_t b_operation = p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-	cublasLtEpilogue_t epilogue = p->bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+	cublasLtEpilogue_t epilogue = epilogue_of(p);
 	cudaDataType_t output = data_type(p->output);
 	enum dtype a_type = p->a_is_gradient ? DTYPE_E5M2 : p->inputs;
 	/* Forward may add up as the tensor cores do, in fewer bits than fp32; gradients may not. */
@@ -205,6 +223,8 @@ static bool describe(const struct gemm *gemm, const struct product *p, struct de
 	       SET(out->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue) &&
 	       (!p->bias || (SET(out->operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, output) &&
 			     SET(out->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p->bias))) &&
+	       (!p->pre || (SET(out->operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p->pre) &&
+			    SET(out->operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p->y_stride))) &&
 	       (p->inputs != DTYPE_E4M3 || (SET(out->operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, p->b_inverse) &&
 					    SET(out->operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, p->a_inverse) &&
 					    SET(out->operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast))) &&
@@ -322,13 +342,73 @@ static bool takes_algorithm(const struct gemm *gemm, const struct cuda_scratch *
 	       result.workspaceSize <= scratch->gemm_bytes;
 }
 
-/* Takes the choice from the checkpoint, else from the cache, or makes it. */
-static bool choose_algorithm(struct gemm *gemm, const struct cuda_scratch *scratch, struct plan *plan, const char *key,
-			     const struct description *d, const struct product *p)
+/* A line of zeros: an epilogue that takes longer than our kernel behind the product. */
+static bool is_declined(const cublasLtMatmulAlgo_t *algorithm)
 {
+	static const cublasLtMatmulAlgo_t zeros;
+	return memcmp(algorithm, &zeros, sizeof(zeros)) == 0;
+}
+
+/* What an epilogue saves, or what is left to do behind it: sums over the columns of dx are not in it. */
+static cudaError_t queue_rest(const struct replica *r, const struct product *p, bool fused)
+{
+	if (p->epilogue == PRODUCT_GELU)
+		return fused ? cudaSuccess
+			     : kernel_gelu(cuda_stream(r), p->output, ACTIVATION_GELU_TANH, p->rows * p->columns, p->pre ? p->pre : p->y, p->y);
+	int64_t parts = row_parts(p->rows), most = ROW_PARTS * cuda_scratch(r)->part_floats / p->columns;
+	return kernel_columns(cuda_stream(r), &(struct kernel_columns){.dtype = p->output,
+								       .rows = p->rows,
+								       .columns = p->columns,
+								       .part_count = parts < most ? parts : most,
+								       .dx = p->y,
+								       .pre = fused ? NULL : p->pre,
+								       .activation = ACTIVATION_GELU_TANH,
+								       .parts = cuda_scratch(r)->parts});
+}
+
+static struct product without_epilogue(const struct product *p)
+{
+	struct product plain = *p;
+	plain.epilogue = PRODUCT_PLAIN;
+	if (p->epilogue == PRODUCT_GELU && p->pre)
+		plain.y = p->pre;
+	plain.pre = NULL;
+	return plain;
+}
+
+/* Milliseconds of some runs of the whole, with the epilogue by `algorithm` or (NULL) without it. */
+static float measure_whole(const struct replica *r, const struct description *d, const struct product *p,
+			   const cublasLtMatmulAlgo_t *algorithm)
+{
+	struct gemm *gemm = cuda_state(r)->gemm;
+	struct product plain = without_epilogue(p);
+	float milliseconds = INFINITY;
+	for (int i = -1; i < MEASURED_RUNS; i++) { /* once without a clock */
+		if (i == 0 && cudaEventRecord(gemm->begin, gemm->state->stream) != cudaSuccess)
+			return INFINITY;
+		if (!algorithm)
+			cuda_product(r, &plain);
+		else if (run(gemm, cuda_scratch(r), d, p, algorithm, p->y) != CUBLAS_STATUS_SUCCESS)
+			return INFINITY;
+		if (queue_rest(r, p, algorithm != NULL) != cudaSuccess)
+			return INFINITY;
+	}
+	if (cudaEventRecord(gemm->end, gemm->state->stream) != cudaSuccess || cudaEventSynchronize(gemm->end) != cudaSuccess ||
+	    cudaEventElapsedTime(&milliseconds, gemm->begin, gemm->end) != cudaSuccess)
+		return INFINITY;
+	return milliseconds;
+}
+
+/* Takes the choice from the checkpoint, else from the cache, or makes it. */
+static bool choose_algorithm(const struct replica *r, struct plan *plan, const char *key, const struct description *d,
+			     const struct product *p)
+{
+	struct gemm *gemm = cuda_state(r)->gemm;
+	const struct cuda_scratch *scratch = cuda_scratch(r);
 	cublasLtMatmulHeuristicResult_t candidates[CANDIDATES];
+	bool fuses = p->epilogue != PRODUCT_PLAIN;
 	if (gemm_line_find(&gemm->recorded, key, plan->algorithm.data)) {
-		if (takes_algorithm(gemm, scratch, d, &plan->algorithm))
+		if ((fuses && is_declined(&plan->algorithm)) || takes_algorithm(gemm, scratch, d, &plan->algorithm))
 			return true;
 		if (!gemm->told)
 			log_note("the checkpoint's algorithm for a product (%s) cannot be used here, one is chosen anew: the run goes "
@@ -337,22 +417,25 @@ static bool choose_algorithm(struct gemm *gemm, const struct cuda_scratch *scrat
 		gemm->told = true;
 	}
 	if (gemm_line_find(&gemm->cache.text, key, plan->algorithm.data) &&
-	    takes_algorithm(gemm, scratch, d, &plan->algorithm))
+	    ((fuses && is_declined(&plan->algorithm)) || takes_algorithm(gemm, scratch, d, &plan->algorithm)))
 		return true;
 	int count = proposals(gemm, scratch, d, CANDIDATES, candidates);
 	if (count == 0)
 		return false;
 	int64_t before = gemm->measured;
 	plan->algorithm = candidates[choose(gemm, scratch, d, p, candidates, count)].algo;
-	if (gemm->measured > before)
+	bool measured = gemm->measured > before;
+	if (fuses && !(measured && measure_whole(r, d, p, &plan->algorithm) <= measure_whole(r, d, p, NULL)))
+		memset(&plan->algorithm, 0, sizeof(plan->algorithm));
+	if (measured)
 		gemm_cache_add(&gemm->cache, key, plan->algorithm.data);
 	return true;
 }
 
 /* NULL if there is no memory for it. */
-static struct plan *find_plan(struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d,
-			      const struct product *p)
+static struct plan *find_plan(const struct replica *r, const struct description *d, const struct product *p)
 {
+	struct gemm *gemm = cuda_state(r)->gemm;
 	char text[KEY_BYTES];
 	uint64_t known[8];
 	struct plan_key key = key_of(p);
@@ -364,11 +447,12 @@ static struct plan *find_plan(struct gemm *gemm, const struct cuda_scratch *scra
 	if (memory_new(&plan, 1, sizeof(*plan), "a product") != OK)
 		return NULL;
 	plan->key = key;
+	key_text(gemm, &key, text, sizeof(text));
+	bool chosen = choose_algorithm(r, plan, text, d, p);
+	plan->usable = chosen && !is_declined(&plan->algorithm);
 	plan->next = *bucket;
 	*bucket = plan;
-	key_text(gemm, &key, text, sizeof(text));
-	plan->usable = choose_algorithm(gemm, scratch, plan, text, d, p);
-	if (plan->usable && !gemm_line_find(&gemm->chosen, text, known))
+	if (chosen && !gemm_line_find(&gemm->chosen, text, known))
 		gemm_line_add(&gemm->chosen, text, plan->algorithm.data);
 	gemm->plans++;
 	return plan;
@@ -401,7 +485,7 @@ static bool library_product(const struct replica *r, const struct product *p)
 	const struct cuda_scratch *scratch = cuda_scratch(r);
 	struct description d;
 	bool done = false;
-	struct plan *plan = describe(gemm, p, &d) ? find_plan(gemm, scratch, &d, p) : NULL;
+	struct plan *plan = describe(gemm, p, &d) ? find_plan(r, &d, p) : NULL;
 	if (plan && plan->usable) {
 		done = run(gemm, scratch, &d, p, &plan->algorithm, p->y) == CUBLAS_STATUS_SUCCESS;
 		/* What was chosen for a slightly larger shape need not do for this one. */
@@ -422,7 +506,7 @@ static bool library_can(const struct product *p)
 {
 	size_t in = dtype_bytes(p->inputs), out = dtype_bytes(p->output);
 	return (size_t)p->a_stride * in % ALIGNMENT == 0 && (size_t)p->b_stride * in % ALIGNMENT == 0 &&
-	       (size_t)p->y_stride * out % ALIGNMENT == 0 && aligned(p->a) && aligned(p->b) && aligned(p->y) && aligned(p->add) &&
+	       (size_t)p->y_stride * out % ALIGNMENT == 0 && aligned(p->pre) && aligned(p->a) && aligned(p->b) && aligned(p->y) && aligned(p->add) &&
 	       aligned(p->bias);
 }
 
@@ -452,28 +536,53 @@ void cuda_product(const struct replica *r, const struct product *p)
 		 p->operation);
 }
 
+static struct product forward_product(const struct replica *r, const char *operation, const struct tensor *x,
+				      const struct weight *w, const struct weight *b, void *y)
+{
+	if (weight_in_fp8(r->backend, w))
+		return cuda_fp8_forward(r, operation, x, w, b ? cuda_weight_operand(r, b) : NULL, y);
+	int64_t inputs = w->master.columns, outputs = w->master.rows;
+	return (struct product){
+		.operation = operation,
+		.inputs = x->dtype,
+		.output = x->dtype,
+		.rows = x->rows,
+		.columns = outputs,
+		.depth = inputs,
+		.a = x->data,
+		.a_stride = inputs,
+		.b = cuda_weight_operand(r, w),
+		.b_stride = inputs,
+		.b_transposed = true,
+		.bias = b ? cuda_weight_operand(r, b) : NULL,
+		.y = y,
+		.y_stride = outputs,
+	};
+}
+
 void cuda_product_forward(const struct replica *r, const char *operation, const struct tensor *x, const struct weight *w,
 			  const struct weight *b, void *y)
 {
-	if (weight_in_fp8(r->backend, w)) {
-		cuda_fp8_forward(r, operation, x, w, b ? cuda_weight_operand(r, b) : NULL, y);
+	struct product p = forward_product(r, operation, x, w, b, y);
+	cuda_product(r, &p);
+}
+
+static bool fused_product(const struct replica *r, const struct product *p, enum activation activation)
+{
+	return activation == ACTIVATION_GELU_TANH && p->output != DTYPE_F32 && p->rows > 0 && library_can(p) && library_product(r, p);
+}
+
+void cuda_product_gelu(const struct replica *r, const char *operation, enum activation activation, const struct tensor *x,
+		       const struct weight *w, const struct weight *b, void *pre, void *y)
+{
+	struct product p = forward_product(r, operation, x, w, b, y);
+	p.epilogue = PRODUCT_GELU;
+	p.pre = pre;
+	if (fused_product(r, &p, activation))
 		return;
-	}
-	int64_t inputs = w->master.columns, outputs = w->master.rows;
-	cuda_product(r, &(struct product){.operation = operation,
-					  .inputs = x->dtype,
-					  .output = x->dtype,
-					  .rows = x->rows,
-					  .columns = outputs,
-					  .depth = inputs,
-					  .a = x->data,
-					  .a_stride = inputs,
-					  .b = cuda_weight_operand(r, w),
-					  .b_stride = inputs,
-					  .b_transposed = true,
-					  .bias = b ? cuda_weight_operand(r, b) : NULL,
-					  .y = y,
-					  .y_stride = outputs});
+	p = without_epilogue(&p);
+	cuda_product(r, &p);
+	cuda_run(r, kernel_gelu(cuda_stream(r), x->dtype, activation, x->rows * p.columns, p.y, y), operation);
 }
 
 void cuda_product_backward(const struct replica *r, const char *operation, const struct weight *w, const struct tensor *dy,
@@ -483,27 +592,43 @@ void cuda_product_backward(const struct replica *r, const char *operation, const
 		cuda_fp8_backward(r, operation, w, dy, x);
 }
 
+static struct product dgrad_product(const struct replica *r, const char *operation, const struct tensor *dy,
+				    const struct weight *w, const void *add, void *dx)
+{
+	if (weight_in_fp8(r->backend, w))
+		return cuda_fp8_dgrad(r, operation, dy->rows, w, add, dx);
+	int64_t inputs = w->master.columns, outputs = w->master.rows;
+	return (struct product){
+		.operation = operation,
+		.inputs = dy->dtype,
+		.output = dy->dtype,
+		.rows = dy->rows,
+		.columns = inputs,
+		.depth = outputs,
+		.a = dy->data,
+		.a_stride = outputs,
+		.b = cuda_weight_operand(r, w),
+		.b_stride = inputs,
+		.add = add,
+		.y = dx,
+		.y_stride = inputs,
+	};
+}
+
 void cuda_product_dgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct weight *w,
 			const void *add, void *dx)
 {
-	if (weight_in_fp8(r->backend, w)) {
-		cuda_fp8_dgrad(r, operation, dy->rows, w, add, dx);
-		return;
-	}
-	int64_t inputs = w->master.columns, outputs = w->master.rows;
-	cuda_product(r, &(struct product){.operation = operation,
-					  .inputs = dy->dtype,
-					  .output = dy->dtype,
-					  .rows = dy->rows,
-					  .columns = inputs,
-					  .depth = outputs,
-					  .a = dy->data,
-					  .a_stride = outputs,
-					  .b = cuda_weight_operand(r, w),
-					  .b_stride = inputs,
-					  .add = add,
-					  .y = dx,
-					  .y_stride = inputs});
+	struct product p = dgrad_product(r, operation, dy, w, add, dx);
+	cuda_product(r, &p);
+}
+
+bool cuda_product_dgelu(const struct replica *r, const char *operation, enum activation activation, const struct tensor *dy,
+			const struct weight *w, void *pre, void *dx)
+{
+	struct product p = dgrad_product(r, operation, dy, w, NULL, dx);
+	p.epilogue = PRODUCT_DGELU;
+	p.pre = pre;
+	return fused_product(r, &p, activation);
 }
 
 void cuda_product_wgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct tensor *x,

@@ -6,6 +6,13 @@
 
 #include "backend/cuda/state.h"
 
+/* What is done to the sums before they are rounded, by the library: the tanh form only, which is all it has. */
+enum product_epilogue {
+	PRODUCT_PLAIN,
+	PRODUCT_GELU,  /* y = gelu(a b + bias); pre gets what gelu is of */
+	PRODUCT_DGELU, /* y = (a b) gelu'(pre) */
+};
+
 /* y = op(a) op(b) [+ bias] [+ add], everything row-major: y (rows, columns), op(a) (rows, depth), op(b) (depth, columns).
  * Strides are elements from row to row of what lies in memory. fp32 sums whatever the types. */
 struct product {
@@ -21,6 +28,8 @@ struct product {
 	bool b_transposed;       /* in memory b is (columns, depth), as a weight is */
 	const void *bias;        /* optional (columns), in the type of y */
 	const void *add;         /* optional (rows, columns), stride of y; may be y itself */
+	enum product_epilogue epilogue;
+	void *pre;               /* optional with GELU: out; with DGELU: in. Laid out like y */
 	void *y;
 	int64_t y_stride;
 };
@@ -34,20 +43,27 @@ void cuda_product_backward(const struct replica *r, const char *operation, const
 			   const struct tensor *x);
 void cuda_product_forward(const struct replica *r, const char *operation, const struct tensor *x, const struct weight *w,
 			  const struct weight *b, void *y);
+/* y = gelu(pre), pre = x w' [+ b] (NULL: not wanted); dx = (dy w) gelu'(pre), which is left to the caller where it returns
+ * false: nothing is done then. In the library's epilogue where that is right (16 bits, tanh) and faster. */
+void cuda_product_gelu(const struct replica *r, const char *operation, enum activation activation, const struct tensor *x,
+		       const struct weight *w, const struct weight *b, void *pre, void *y);
+bool cuda_product_dgelu(const struct replica *r, const char *operation, enum activation activation, const struct tensor *dy,
+			const struct weight *w, void *pre, void *dx);
 void cuda_product_dgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct weight *w,
 			const void *add, void *dx);
 void cuda_product_wgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct tensor *x,
 			const struct weight *w, bool overwrite);
 
-/* fp8.c: the same for weights in FP8 (weight_in_fp8), and their copies. */
+/* fp8.c: the same for weights in FP8 (weight_in_fp8), and their copies. Two give the product to queue; what it reads is
+ * queued. */
 size_t cuda_fp8_copy_bytes(const struct weight *weight);
 void cuda_fp8_refresh(const struct replica *r, struct weight *const *weights, int64_t count);
-void cuda_fp8_forward(const struct replica *r, const char *operation, const struct tensor *x, const struct weight *w,
-		      const void *bias, void *y);
+struct product cuda_fp8_forward(const struct replica *r, const char *operation, const struct tensor *x, const struct weight *w,
+				const void *bias, void *y);
 void cuda_fp8_backward(const struct replica *r, const char *operation, const struct weight *w, const struct tensor *dy,
 		       const struct tensor *x);
-void cuda_fp8_dgrad(const struct replica *r, const char *operation, int64_t rows, const struct weight *w, const void *add,
-		    void *dx);
+struct product cuda_fp8_dgrad(const struct replica *r, const char *operation, int64_t rows, const struct weight *w,
+			      const void *add, void *dx);
 /* a, b and what belongs to them of dgrad by the plain kernel. */
 void cuda_fp8_plain_dgrad(const struct replica *r, const struct weight *w, struct kernel_product *p);
 void cuda_fp8_wgrad(const struct replica *r, const char *operation, int64_t rows, const struct weight *w, bool overwrite);

@@ -113,6 +113,33 @@ static void queue_product(const struct trial *t, const void *what)
 	cuda_product(&t->replica, what);
 }
 
+/* With FP8 the first two matrices become E4M3, of numbers that the third holds. */
+static void round_operands(const struct trial *t, struct product *p)
+{
+	const struct cuda_fp8 *fp8 = &cuda_scratch(&t->replica)->fp8;
+	cuda_run(&t->replica,
+		 kernel_fp8(cuda_stream(&t->replica),
+			    &(struct kernel_fp8){.dtype = t->be->dtype,
+						 .count = 2,
+						 .parts = fp8->parts,
+						 .matrix = {{.from = t->memory[2],
+							     .rows = p->rows,
+							     .columns = p->depth,
+							     .format = DTYPE_E4M3,
+							     .scale = &fp8->scales[0],
+							     .rows_out = t->memory[0]},
+							    {.from = t->memory[2],
+							     .rows = p->columns,
+							     .columns = p->depth,
+							     .format = DTYPE_E4M3,
+							     .scale = &fp8->scales[1],
+							     .rows_out = t->memory[1]}}}),
+		 "a measurement");
+	p->inputs = DTYPE_E4M3;
+	p->a_inverse = &fp8->scales[0].inverse;
+	p->b_inverse = &fp8->scales[1].inverse;
+}
+
 /* Of a product of BERT-large's shape, in whole waves of the chip's processors; much smaller on a device with a handful. */
 double cuda_gemm_rate(struct backend *be)
 {
@@ -126,6 +153,8 @@ double cuda_gemm_rate(struct backend *be)
 	struct product p = {.operation = "a measurement", .inputs = be->dtype, .output = be->dtype, .rows = rows, .columns = width,
 			    .depth = width, .a = t.memory[0], .a_stride = width, .b = t.memory[1], .b_stride = width,
 			    .b_transposed = true, .y = t.memory[2], .y_stride = width};
+	if (be->fp8)
+		round_operands(&t, &p);
 	double seconds = median_seconds(&t, queue_product, &p);
 	trial_end(&t);
 	return seconds > 0 ? 2.0 * (double)(rows * width * width) / seconds : 0;

@@ -10,10 +10,7 @@ void cuda_linear_fwd(struct replica *r, const struct linear_fwd *a)
 
 void cuda_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
 {
-	void *pre = a->pre.data ? a->pre.data : a->y.data;
-	cuda_product_forward(r, "linear_gelu_fwd", &a->x, a->w, a->b, pre);
-	cuda_run(r, kernel_gelu(cuda_stream(r), a->y.dtype, a->activation, a->y.rows * a->y.columns, pre, a->y.data),
-		 "linear_gelu_fwd");
+	cuda_product_gelu(r, "linear_gelu_fwd", a->activation, &a->x, a->w, a->b, a->pre.data, a->y.data);
 }
 
 void cuda_column_sums(const struct replica *r, const struct kernel_columns *pass, const struct weight *bias, bool overwrite,
@@ -79,7 +76,8 @@ void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a)
 	if (a->pre.data && a->add.data) {
 		/* No layer of a BERT needs both; add may be dx, so that the product has no place of its own. */
 		product_gelu_add(r, a);
-	} else {
+	} else if (!a->pre.data ||
+		   !cuda_product_dgelu(r, "linear_bwd", a->pre_activation, &a->dy, a->w, a->pre.data, a->dx.data)) {
 		cuda_product_dgrad(r, "linear_bwd", &a->dy, a->w, a->add.data, a->dx.data);
 		pass.pre = a->pre.data;
 		pass.activation = a->pre_activation;

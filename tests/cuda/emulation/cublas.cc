@@ -3,6 +3,7 @@
 #include "cublasLt.h"
 #include "emulation.h"
 
+#include <math.h>
 #include <vector>
 #include <string.h>
 #include "backend/tensor.h"
@@ -14,6 +15,8 @@ struct emulated_matmul {
 	const void *bias;
 	cudaDataType_t bias_type;
 	const float *scale[2];
+	void *aux;
+	int64_t aux_stride;
 };
 
 struct emulated_layout {
@@ -31,6 +34,18 @@ namespace
 {
 
 constexpr int ALGORITHMS = 2;
+constexpr int GELU = 32, AUX = 128; /* bits of the epilogue; AUX without GELU is DGELU */
+
+/* The only form that the library has. */
+float gelu(float x)
+{
+	return 0.5f * x * (1 + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
+}
+float gelu_derivative(float x)
+{
+	float t = tanhf(0.7978845608f * (x + 0.044715f * x * x * x));
+	return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.7978845608f * (1 + 3 * 0.044715f * x * x);
+}
 constexpr uint64_t MARK = 0x656d756c61746564u;
 
 size_t bytes_of(cudaDataType_t type)
@@ -178,6 +193,13 @@ void run(void *context)
 				x += j->beta * element(j->pc, j->d.type, at);
 			if ((j->m.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0)
 				x += element(j->m.bias, j->m.bias_type, row);
+			size_t aux = column * (size_t)j->m.aux_stride + row;
+			if ((j->m.epilogue & AUX) != 0 && (j->m.epilogue & GELU) != 0)
+				put_element(j->m.aux, j->d.type, aux, x);
+			if ((j->m.epilogue & GELU) != 0)
+				x = gelu(x);
+			else if ((j->m.epilogue & AUX) != 0)
+				x *= gelu_derivative(element(j->m.aux, j->d.type, aux));
 			put_element(j->pd, j->d.type, at, x);
 		}
 	}
@@ -213,7 +235,7 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasCompute
 {
 	if (scale != CUDA_R_32F)
 		return CUBLAS_STATUS_NOT_SUPPORTED;
-	*out = new emulated_matmul{compute, {CUBLAS_OP_N, CUBLAS_OP_N}, CUBLASLT_EPILOGUE_DEFAULT, nullptr, CUDA_R_32F, {nullptr, nullptr}};
+	*out = new emulated_matmul{compute, {CUBLAS_OP_N, CUBLAS_OP_N}, CUBLASLT_EPILOGUE_DEFAULT, nullptr, CUDA_R_32F, {nullptr, nullptr}, nullptr, 0};
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -230,6 +252,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t m, cublasLtMa
 		{CUBLASLT_MATMUL_DESC_EPILOGUE, &m->epilogue, sizeof(m->epilogue)},
 		{CUBLASLT_MATMUL_DESC_BIAS_POINTER, &m->bias, sizeof(m->bias)},
 		{CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &m->bias_type, sizeof(m->bias_type)},
+		{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &m->aux, sizeof(m->aux)},
+		{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &m->aux_stride, sizeof(m->aux_stride)},
 		{CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &m->scale[0], sizeof(m->scale[0])},
 		{CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &m->scale[1], sizeof(m->scale[1])},
 	};
@@ -340,6 +364,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t m, const vo
 		bool type = is_fp8(a_layout->type) ? m->bias_type == CUDA_R_16BF : m->bias_type == d_layout->type;
 		if (!type || !emulation_is_device(m->bias, d_layout->rows * bytes_of(m->bias_type)))
 			return CUBLAS_STATUS_NOT_SUPPORTED;
+	}
+	if ((m->epilogue & AUX) != 0) {
+		emulated_layout aux = *d_layout;
+		aux.stride = m->aux_stride;
+		if (m->aux_stride < (int64_t)d_layout->rows || m->aux_stride % 8 != 0)
+			return CUBLAS_STATUS_INVALID_VALUE;
+		check_operand("aux", m->aux, &aux);
 	}
 	for (const float *scale : m->scale)
 		if (scale != nullptr && !emulation_is_device(scale, sizeof(float)))

@@ -139,8 +139,11 @@ emulated_stream *real(cudaStream_t stream)
 	return stream != nullptr ? stream : default_stream();
 }
 
+double emulated_now;
+
 void run_one(emulated_stream *stream)
 {
+	emulated_now += 1e-6; /* what a device does takes time: the same for all */
 	std::shared_ptr<work> first = stream->queue.front();
 	stream->queue.pop_front();
 	first->run(first->context);
@@ -170,8 +173,6 @@ void run_wait(void *context)
 	if (w->event->reached < w->number)
 		emulation_fault("a stream waits for an event that nothing will record");
 }
-
-double emulated_now;
 
 void run_record(void *context)
 {
