@@ -27,10 +27,11 @@ static const struct {
 	 "refs tab par para pt pts bk cap op suppl ext app nr n Abb Kap Abs Nr "},
 	{ABBREVIATION_MAYBE,
 	 " etc al inc ltd Co corp Bros Jr Sr Esq Jan Feb Mar Apr Jun Jul Aug Sept Sep Oct Nov Dec "
-	 "Mon Tue Tues Wed Thu Thur Thurs Fri Ave Blvd Rd dept univ assn ed eds trans est "
-	 "Ala Ariz Ark Calif Colo Conn Del Fla Ga Ind Kan Ky Md Mich Minn Miss Mo Mont Neb Nev "
-	 "Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo PhD Phd MD BC AD "
+	 "Mon Tue Tues Wed Thu Thur Thurs Fri Ave Blvd Rd dept univ assn ed eds trans est PhD Phd MD BC AD "
 	 "sp spp subsp var cv ssp ibid seq "},
+	{ABBREVIATION_STATE,
+	 " Ala Ariz Ark Calif Colo Conn Del Fla Ga Ind Kan Ky Md Mich Minn Miss Mo Mont Neb Nev "
+	 "Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo "},
 };
 
 /* Words that start sentences far more often than they follow an abbreviation or an initial, in lower case. */

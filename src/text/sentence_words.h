@@ -13,6 +13,7 @@ enum abbreviation {
 	ABBREVIATION_NEVER,  /* always followed by more: Mr. */
 	ABBREVIATION_NUMBER, /* followed by a number, else an ordinary word: No. */
 	ABBREVIATION_MAYBE,  /* may end a sentence: a frequent first word must follow: etc. */
+	ABBREVIATION_STATE,  /* of the USA: behind a place and a comma, any capitalised word may follow */
 };
 enum abbreviation sentence_abbreviation(const char *word, size_t size);
 /* Does the word often begin a sentence? */

@@ -340,6 +340,8 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 		return !is_number_word(s, next);
 	case ABBREVIATION_MAYBE:
 		return starter;
+	case ABBREVIATION_STATE: /* "in Salem, Mass. Police said", yet "in Salem, Mass., police said" */
+		return starter || (word - begin > 2 && s->text[word - 2] == ',' && is_upper(character_at(s, next, &after)));
 	case ABBREVIATION_NONE:
 		break;
 	}

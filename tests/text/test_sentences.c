@@ -25,6 +25,7 @@ static const char *const cases[] = {
         "At 5 p.m. Monday in the U.S. Army of Smith Inc. Ltd. people",
         "He lives in the U.S. |The law. |Up at 5 a.m. |However late, etc. |But no",
         "Smith et al. (1999) say. |So do Jones et al. |They agree",
+        "They met in Hartford, Conn. |Police came to Carson, Calif. 90745 and to Ardmore, Okla., with Wash. Irving. |End",
         "On Jan. 5 and Sept. 11. |In Dec. |The end",
         /* initials and single letters */
         "J. R. R. Tolkien met John F. Kennedy. |George W. Bush left",
