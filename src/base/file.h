@@ -14,8 +14,9 @@
 #include "base/error.h"
 
 /* The system calls of writing. BERTC_FAULT="write:3:ENOSPC" in the environment makes the third write fail so
- * (operations: open write fsync close rename unlink mkdir; modes: ENOSPC EIO EROFS EINTR short kill; "3+": the third and
- * all later ones). `short` writes half and says so, `kill` writes half and kills the process. */
+ * (operations: open write fsync close rename unlink mkdir; modes: ENOSPC EIO EROFS EINTR short slow kill; "3+": the third
+ * and all later ones). `short` writes half and says so, `slow` waits two seconds first, `kill` writes half and kills the
+ * process. */
 struct file_operations {
 	int (*open)(const char *path, int flags, mode_t mode);
 	ssize_t (*write)(int fd, const void *bytes, size_t count);

@@ -25,7 +25,8 @@ enum fault_operation {
 };
 static const char *const fault_operations[] = {"open",   "write",  "fsync", "close",
                                                "rename", "unlink", "mkdir"};
-enum fault_mode { FAULT_NONE, FAULT_ERRNO, FAULT_SHORT, FAULT_KILL };
+enum fault_mode { FAULT_NONE, FAULT_ERRNO, FAULT_SHORT, FAULT_SLOW, FAULT_KILL };
+#define SLOW_SECONDS 2
 
 static struct {
 	enum fault_operation operation;
@@ -49,6 +50,7 @@ enum status file_fault_set(const char *specification)
 	             {"EROFS", FAULT_ERRNO, EROFS},
 	             {"EINTR", FAULT_ERRNO, EINTR},
 	             {"short", FAULT_SHORT, 0},
+	             {"slow", FAULT_SLOW, 0},
 	             {"kill", FAULT_KILL, 0}};
 	fault.mode = FAULT_NONE;
 	atomic_store(&fault.calls, 0);
@@ -102,6 +104,8 @@ static enum fault_mode fault_check(enum fault_operation operation)
 	atomic_store(&fault.hit, true);
 	if (fault.mode == FAULT_KILL && operation != FAULT_WRITE)
 		raise(SIGKILL);
+	if (fault.mode == FAULT_SLOW)
+		clock_pause(SLOW_SECONDS);
 	if (fault.mode == FAULT_ERRNO)
 		errno = fault.number;
 	return fault.mode;

@@ -255,6 +255,7 @@ static enum status pretrain(struct pretrain *run)
 		return status;
 	}
 	TRY(status);
+	ranks_section(run->comm, "saving the finished model", run->training.state.step);
 	if (is_first_rank(run->comm))
 		status = checkpoint_save_final(&run->training.checkpoints, run->model, run->training.state.step);
 	TRY(ranks_agree(run->comm, status));

@@ -120,11 +120,17 @@ void comm_release(struct comm *comm, void *memory)
 	comm->transport->release(comm, memory);
 }
 
+void comm_alive(struct comm *comm)
+{
+	if (comm->transport->alive)
+		comm->transport->alive(comm);
+}
+
 /* What has come to its end shows that this rank goes on: an evaluation may have thousands of parts. */
 static enum status going_on(struct comm *comm, enum status status)
 {
-	if (status == OK && comm->transport->alive)
-		comm->transport->alive(comm);
+	if (status == OK)
+		comm_alive(comm);
 	return status;
 }
 

@@ -120,5 +120,7 @@ void comm_seconds(struct comm *comm, double *out_busy, double *out_exposed);
 /* What this rank is doing from now on ("data", "forward", "reduce", "save", ...) and in which step: named when it hangs.
  * Costs nothing to speak of. */
 void comm_section(struct comm *comm, const char *section, int64_t step);
+/* Still in that section, and not hanging, though no operation of the comm shows it. */
+void comm_alive(struct comm *comm);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -22,6 +23,10 @@
 
 /* The writing thread gives way to those that compute. */
 #define WRITER_NICENESS 10
+/* A disk that takes so many times as long as thought, and at least so many seconds, is slow; beyond that it hangs. */
+#define SLOW_DISK 50
+#define SLOW_DISK_SECONDS 60
+#define JOIN_NANOSECONDS 200000000 /* between two signs of life meanwhile */
 /* Bytes a second that a disk is thought to take before a save has shown it. */
 #define ASSUMED_RATE 200e6
 
@@ -39,6 +44,7 @@ struct checkpoint_writer {
 	struct train_state state;
 
 	pthread_t thread;
+	double started;     /* by clock_seconds() */
 	bool busy;          /* the thread runs, or has ended and was not joined yet */
 	atomic_bool ended;
 	enum status status; /* of the thread's work, with its error */
@@ -279,12 +285,30 @@ static void *writer_main(void *argument)
 
 /* ---- In the training thread ---- */
 
+/* Until the thread has ended. A slow disk is no rank that hangs. */
+static void join(struct checkpoint_writer *writer)
+{
+	double patience = SLOW_DISK * checkpoint_writer_longest(writer);
+	patience = patience > SLOW_DISK_SECONDS ? patience : SLOW_DISK_SECONDS;
+	for (;;) {
+		struct timespec until;
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += JOIN_NANOSECONDS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		if (pthread_timedjoin_np(writer->thread, NULL, &until) != ETIMEDOUT)
+			return;
+		if (clock_seconds() - writer->started < patience)
+			ranks_alive(writer->context->comm);
+	}
+}
+
 /* Joins a thread that has ended, or will. */
 static enum status collect(struct checkpoint_writer *writer)
 {
 	if (!writer->busy)
 		return OK;
-	pthread_join(writer->thread, NULL);
+	join(writer);
 	writer->busy = false;
 	arena_forget(&writer->memory);
 	return writer->status == OK ? OK : error_restore(&writer->error);
@@ -381,6 +405,7 @@ enum status checkpoint_writer_save(struct checkpoint_writer *writer, const struc
 	if (!is_first_rank(writer->context->comm))
 		return OK;
 	writer->state = *state;
+	writer->started = clock_seconds();
 	atomic_store(&writer->ended, false);
 
 	/* Signals are for the main thread. */

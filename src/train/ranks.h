@@ -36,6 +36,13 @@ static inline void ranks_section(struct comm *comm, const char *section, int64_t
 		comm_section(comm, section, step);
 }
 
+/* Still in that section, and not hanging. */
+static inline void ranks_alive(struct comm *comm)
+{
+	if (ranks_count(comm) > 1)
+		comm_alive(comm);
+}
+
 /* From now on large ranges are in the device's memory, if operations of `be` are queued: reductions and gathers take their
  * turn among them, and the host waits for neither. [all] */
 MUST_USE enum status ranks_use_device(struct comm *comm, struct backend *be);

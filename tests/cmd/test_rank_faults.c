@@ -150,6 +150,19 @@ static int meanwhile(const char *name, const char *then)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* A save waits for the one before, longer than any section may take. */
+static void a_slow_disk_is_no_hang(void **state)
+{
+	(void)state;
+	setenv("BERTC_FAULT", "mkdir:1+:slow", 1);
+	int status = fault_run("slow", 2, NULL,
+			       "--watchdog_seconds 1 --save_checkpoints_steps 4 --eval_steps 0 --save_best false", NULL);
+	unsetenv("BERTC_FAULT");
+	if (status != 0)
+		fail_msg("status %d:\n%s", status, buffer_string(&program_errors));
+	assert_same_end("straight", "slow");
+}
+
 static void signals_stop_all(void **state)
 {
 	(void)state;
@@ -173,7 +186,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(goes_on_after_a_death), cmocka_unit_test(a_stopped_rank_is_found),
 		cmocka_unit_test(ranks_that_differ), cmocka_unit_test(ranks_with_other_data), cmocka_unit_test(the_way_does_not_matter),	 cmocka_unit_test(signals_stop_all),
-		cmocka_unit_test(two_launchers),
+		cmocka_unit_test(two_launchers),	cmocka_unit_test(a_slow_disk_is_no_hang),
 	};
 	return cmocka_run_group_tests(tests, rank_faults_setup, rank_faults_teardown);
 }
