@@ -22,6 +22,7 @@
 #   HDF5=1                with NVIDIA's HDF5 files of instances (make test does so)
 #   MPI=1                 with MPI between ranks of many machines (make test does so)
 #   CUDA=1                with the back end for NVIDIA's GPUs; CUDA_HOME=folder where the toolkit is (docs/cuda.md)
+#   CUDNN=0               without cuDNN's attention, though cudnn.h is there
 #   V=1                   shows the commands
 #   TESTS=pattern         only test programs whose path contains it: make test TESTS=base/
 
@@ -61,7 +62,11 @@ HDF5_LIBS = -lhdf5_serial
 MPI_CPPFLAGS = -isystem /usr/lib/$(shell $(CC) -dumpmachine)/openmpi/include
 MPI_LIBS = -lmpi
 CUDA_HOME = /usr/local/cuda
-CUDA_LIBS = -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lnccl -lcudart -lstdc++
+# cuDNN is loaded when a run asks for it: only its header is needed.
+CUDNN = $(if $(firstword $(wildcard $(CUDA_HOME)/include/cudnn.h /usr/include/cudnn.h)),1,0)
+CUDNN_SOURCES = src/backend/cuda/attention_cudnn.c src/backend/cuda/cudnn_graph.c
+CUDNN_ABSENT = src/backend/cuda/attention_cudnn_absent.c
+CUDA_LIBS = -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lnccl -lcudart -lstdc++ -ldl
 LDLIBS = $(LIBS) $(if $(HDF5),$(HDF5_LIBS)) $(if $(MPI),$(MPI_LIBS)) $(if $(CUDA),$(CUDA_LIBS))
 SAY = @$(if $(V),:,printf '  %-7s %s\n')
 QUIET = $(if $(V),,@)
@@ -93,7 +98,8 @@ NVCC_FLAGS = -std=c++20 -O3 -lineinfo --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler
 	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
 
 # One of the two files has the functions of formats/hdf5_rows.h; the same for backend/cuda/cuda.h.
-SOURCES = $(filter-out src/formats/$(if $(HDF5),hdf5_absent,hdf5_rows).c src/comm/$(if $(MPI),mpi_absent,mpi).c src/comm/$(if $(CUDA),nccl_absent,nccl).c $(if $(CUDA),src/backend/cuda_absent.c), \
+SOURCES = $(filter-out src/formats/$(if $(HDF5),hdf5_absent,hdf5_rows).c src/comm/$(if $(MPI),mpi_absent,mpi).c src/comm/$(if $(CUDA),nccl_absent,nccl).c $(if $(CUDA),src/backend/cuda_absent.c) \
+	$(if $(filter 1,$(CUDNN)),$(CUDNN_ABSENT),$(CUDNN_SOURCES)), \
 	$(sort $(wildcard src/*/*.c src/backend/ref/*.c src/backend/cpu/*.c $(if $(CUDA),src/backend/cuda/*.c))))
 KERNELS = $(sort $(wildcard src/backend/cpu/kernels/*.c))
 CUDA_KERNELS = $(sort $(wildcard src/backend/cuda/kernels/*.cu))
@@ -101,12 +107,13 @@ LIBRARY_OBJECTS = $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cmd/main.c,$(
 	$(foreach isa,$(ISAS),$(patsubst src/%.c,$(BUILD)/%.$(isa).o,$(KERNELS))) \
 	$(if $(CUDA),$(patsubst src/%.cu,$(BUILD)/%.cu.o,$(CUDA_KERNELS)))
 # The CUDA back end on an emulated device, for the tests (docs/cuda.md).
-EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(sort $(wildcard src/backend/cuda/*.c))) $(BUILD)/emulated/nccl.o \
+EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(filter-out $(CUDNN_SOURCES),$(sort $(wildcard src/backend/cuda/*.c)))) $(BUILD)/emulated/nccl.o \
 	$(patsubst src/backend/%.cu,$(BUILD)/emulated/%.o,$(CUDA_KERNELS)) \
 	$(patsubst tests/cuda/emulation/%.cc,$(BUILD)/emulated/device/%.o,$(sort $(wildcard tests/cuda/emulation/*.cc))) \
 	$(patsubst tests/cuda/emulation/%.cu,$(BUILD)/emulated/device/%.cu.o,$(sort $(wildcard tests/cuda/emulation/*.cu)))
+# cuDNN's graphs are built and planned without a device: tests/cudnn, where its header is.
 # The emulated device answers the thread sanitizer's hooks itself: the two do not go together.
-TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(filter-out tests/long/% tests/gpu/% $(if $(filter thread,$(SANITIZE)),tests/cuda/%),$(wildcard tests/*/test_*.c))))
+TEST_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(filter-out tests/long/% tests/gpu/% $(if $(filter thread,$(SANITIZE)),tests/cuda/%) $(if $(filter 1,$(CUDNN)),,tests/cudnn/%),$(wildcard tests/*/test_*.c))))
 GPU_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/gpu/test_*.c)))
 LONG_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/long/test_*.c)))
 RUN_PROGRAMS = $(foreach program,$(TEST_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
@@ -147,7 +154,7 @@ $(BUILD)/libbertc.a: $(LIBRARY_OBJECTS) $(BUILD)/parts
 # Written anew only when other parts are asked for: then the library is put together again.
 $(BUILD)/parts: .force
 	@mkdir -p $(@D)
-	@echo 'HDF5=$(HDF5) MPI=$(MPI) CUDA=$(CUDA)' | cmp -s - $@ || echo 'HDF5=$(HDF5) MPI=$(MPI) CUDA=$(CUDA)' >$@
+	@echo 'HDF5=$(HDF5) MPI=$(MPI) CUDA=$(CUDA) CUDNN=$(CUDNN)' | cmp -s - $@ || echo 'HDF5=$(HDF5) MPI=$(MPI) CUDA=$(CUDA) CUDNN=$(CUDNN)' >$@
 
 $(BUILD)/formats/hdf5_rows.o: private CPPFLAGS += $(HDF5_CPPFLAGS)
 $(BUILD)/comm/nccl.o: private CPPFLAGS += -isystem $(CUDA_HOME)/include
@@ -209,6 +216,11 @@ $(BUILD)/tests/cuda/%: tests/cuda/%.c $(BUILD)/libcuda_emulated.a $(BUILD)/libbe
 	@mkdir -p $(@D)
 	$(SAY) test $<
 	$(COMPILE) -Itests -Itests/backend -Itests/cuda/emulation $(LDFLAGS) -o $@ $< $(EMULATED) -lcmocka $(LDLIBS) -lstdc++ -ldl
+
+$(BUILD)/tests/cudnn/%: tests/cudnn/%.c src/backend/cuda/cudnn_graph.c $(BUILD)/libbertc.a $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(SAY) test $<
+	$(COMPILE) -Itests -isystem $(CUDA_HOME)/include -DCUDA_HOME='"$(CUDA_HOME)"' $(LDFLAGS) -o $@ $(filter %.c %.a,$^) -lcmocka $(LDLIBS) -ldl
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libbertc.a $(BUILD)/flags
 	@mkdir -p $(@D)

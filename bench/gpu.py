@@ -4,7 +4,7 @@
            [--rounds N] [--split bf16,fp8] [--tokens N] [--device cuda] [--peer_device cuda] [--bertc PATH]
 
 A training case is MODEL-LENGTH, or MODEL-mlperf: the lengths of Wikipedia's instances at 512 tokens, as in MLPerf's BERT
-(bertc bench --mixed_lengths). Every case runs in every precision (`bertc bench`): the rate of the whole step, and for those
+(bertc bench --mixed_lengths). A precision that ends in -cudnn is with cuDNN's attention. Every case runs in every precision (`bertc bench`): the rate of the whole step, and for those
 of --split the time of each operation beside its floor: its products at the rate of plain products, or its bytes at the rate
 of copies, both measured in the same minutes. An inference case is LENGTHxBATCH of BERT-base in the first precision. PyTorch
 (bench/gpu_peer.py) has its turn between two runs of bertc, in the first precision.
@@ -33,11 +33,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 p = argparse.ArgumentParser()
 p.add_argument("--seconds", type=float, default=570)
 p.add_argument("--cases", default="large-512,large-128,large-mlperf,base-512,base-128")
-p.add_argument("--precision", default="bf16,fp8,fp16,tf32,fp32")
+p.add_argument("--precision", default="bf16,fp8,bf16-cudnn,fp16,tf32,fp32")
 p.add_argument("--peer", default="large-128,large-512,large-mlperf,base-128,base-512")
 p.add_argument("--inference", default="128x1,128x8,128x64,384x1,384x8,384x64,512x1,512x8,512x64")
 p.add_argument("--rounds", type=int, default=7)
-p.add_argument("--split", default="bf16,fp8")
+p.add_argument("--split", default="bf16,bf16-cudnn,fp8")
 p.add_argument("--tokens", type=int, default=0)
 p.add_argument("--device", default="cuda")
 p.add_argument("--peer_device", default="cuda")
@@ -147,10 +147,11 @@ class Case:
         self.kind = "training" if self.training else "inference"
 
     def command(self):
-        slow = self.precision in ("fp32", "tf32") and self.training
-        return [a.bertc, "bench", "-q", "--json", "--device", a.device, "--precision", self.precision, "--model", self.size,
+        precision, _, attention = self.precision.partition("-")
+        slow = precision in ("fp32", "tf32") and self.training
+        return [a.bertc, "bench", "-q", "--json", "--device", a.device, "--precision", precision, "--model", self.size,
                 "--max_seq_length", str(self.length), "--train_batch_size", str(self.sequences), "--mode", self.kind,
-                "--steps", str(min(a.rounds, 3) if slow else a.rounds)] + (["--mixed_lengths"] if self.mixed else [])
+                "--steps", str(min(a.rounds, 3) if slow else a.rounds)] + (["--mixed_lengths"] if self.mixed else []) + (["--attention", attention] if attention else [])
 
 
 def bertc(case):

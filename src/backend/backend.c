@@ -48,6 +48,11 @@ enum status backend_open(struct backend **out, const struct backend_settings *se
 		error_hint("use --precision fp32, or --device cuda");
 		return status;
 	}
+	if (settings->cudnn && strcmp(settings->device, "cuda") != 0) {
+		enum status status = error_set(ERR_USAGE, "--attention cudnn: '%s' is no GPU", settings->device);
+		error_hint("give --attention own, or --device cuda");
+		return status;
+	}
 	struct backend *be;
 	TRY(memory_new(&be, 1, sizeof(*be), "the back end"));
 	enum status status = device->open(be, settings);

@@ -9,9 +9,10 @@
 #include "model/model.h"
 #include "text/tokenizer.h"
 
-/* The values of --device, --precision, --threads. */
+/* The values of --device, --precision, --attention, --threads. */
 struct device_settings {
 	const char *device, *precision; /* NULL: the fastest of the machine, of the device */
+	const char *attention;          /* "own" or "cudnn" */
 	int64_t threads;                /* 0 = all cores */
 };
 /* Their rows of an option table, for a settings struct whose member `member` is a struct device_settings. */
@@ -33,6 +34,15 @@ struct device_settings {
 	 .fallback_text = "bf16 where the device has it, else fp32 (fp16 on older GPUs)",                    \
 	 .help = "type of activations and matrix products; tf32 and fp16 on GPUs only; fp8: products of the encoder's "   \
 		 "linear layers in FP8, all else bf16 (on CPUs a slower simulation); masters are always fp32"},              \
+	{.name = "attention",                                                                                \
+	 .type = OPTION_CHOICE,                                                                              \
+	 .field = offsetof(settings, member.attention),                                                      \
+	 .fallback = "own",                                                                                  \
+	 .range = "own|cudnn",                                                                               \
+	 .role = ROLE_RUN,                                                                                   \
+	 .value_name = "WHOSE",                                                                              \
+	 .help = "on a GPU: our kernels, or cuDNN's (bf16 and fp16, Hopper or later); its dropout drops other elements " \
+		 "than everywhere else, and a run with it cannot be repeated bit for bit"},                                \
 	THREADS_OPTION(offsetof(settings, member.threads))
 
 MUST_USE enum status device_open(const struct device_settings *settings, struct pool **pool, struct backend **be);

@@ -1,15 +1,36 @@
 #!/bin/sh
 # What only a GPU can show (make test-gpu): every operation against float64 at small and at BERT-large's sizes, training
-# curves beside the CPU's, the same bits twice, compute-sanitizer. Ends with "N passed, N failed"; well under ten minutes.
-#   BUILD    where the programs are (default build): bertc, tests/gpu/test_operations, demo/world
-#   STEPS    of the training curves (default 100)
-#   ONLY     some of: operations curves repeat sanitizer (default all)
+# curves beside the CPU's, the same bits twice, compute-sanitizer. Ends with "N passed, N failed"; ten minutes at most: a test
+# that takes too long is ended and has failed, and when the time is up the rest is left out, which is a failure, too.
+#   BUILD       where the programs are (default build): bertc, tests/gpu/test_operations, demo/world
+#   STEPS       of the training curves (default 100)
+#   ONLY        some of: operations curves repeat sanitizer (default all)
+#   SECONDS_IN_ALL   (default 570)
+#   BERTC, OPERATIONS, WORLD, PRECISIONS   other programs than BUILD's, other precisions than fp32 tf32 bf16 fp16: without a
+#               GPU the script itself is tried by
+#                 BERTC=build/emulated/bertc OPERATIONS=build/tests/cuda/test_operations BERTC_TEST_CASES=norm_bwd \
+#                     EMULATED_RACES=0 STEPS=2 PRECISIONS=bf16 sh tests/gpu/run.sh
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=${BUILD:-build} STEPS=${STEPS:-100} ONLY=${ONLY:-operations curves repeat sanitizer}
+BERTC=${BERTC:-$BUILD/bertc} OPERATIONS=${OPERATIONS:-$BUILD/tests/gpu/test_operations} WORLD=${WORLD:-$BUILD/demo/world}
+PRECISIONS=${PRECISIONS:-fp32 tf32 bf16 fp16 fp8}
+until=$(($(date +%s) + ${SECONDS_IN_ALL:-570}))
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0
+
+# limited SECONDS COMMAND...: no longer than that, nor than there is time
+limited() {
+	seconds=$((until - $(date +%s)))
+	[ $seconds -le "$1" ] || seconds=$1
+	shift
+	[ $seconds -gt 0 ] || { echo "left out: the time is up"; return 1; }
+	timeout -k 5 $seconds "$@"
+	status=$?
+	[ $status -ne 124 ] && [ $status -ne 137 ] || echo "ended after $seconds s"
+	return $status
+}
 
 # result NAME COMMAND...: runs it and counts
 result() {
@@ -34,25 +55,36 @@ wanted() {
 train() {
 	run=$work/$1 device=$2 precision=$3
 	shift 3
-	"$BUILD/bertc" pretrain -q --corpus "$work/world/text" --out "$run" --device "$device" --precision "$precision" \
+	limited 60 "$BERTC" pretrain -q --corpus "$work/world/text" --out "$run" --device "$device" --precision "$precision" \
 		--model mini --vocab_size 1000 --max_seq_length 64 --train_batch_size 32 --num_train_steps "$STEPS" \
-		--learning_rate 1e-3 --num_warmup_steps 10 --log_steps 1 --eval_steps 0 --save_checkpoints_steps 0 "$@"
+		--learning_rate 1e-3 --num_warmup_steps $((STEPS / 10)) --log_steps 1 --eval_steps 0 --save_checkpoints_steps 0 "$@"
 }
 
 losses() {
 	sed -n 's/.*"step": *\([0-9]*\),.*"loss": *\([0-9.e+-]*\),.*/\1 \2/p' "$work/$1/metrics.jsonl"
 }
 
-# curve NAME PRECISION LIMIT: trains on the GPU; no step's loss may be further from the CPU's fp32 than LIMIT
-curve() {
-	train "$1" cuda "$2" || return 1
-	losses cpu >"$work/a"
+# beside NAME OTHER LIMIT: no step's loss of the first may be further from the other's than LIMIT
+beside() {
+	losses "$2" >"$work/a"
 	losses "$1" >"$work/b"
 	[ "$(wc -l <"$work/b")" -eq "$STEPS" ] || { echo "only $(wc -l <"$work/b") of $STEPS steps"; return 1; }
-	paste "$work/a" "$work/b" | awk -v limit="$3" '
-		{d = $4 / $2 - 1; d = d < 0 ? -d : d; if (d > most || d != d) {most = d; at = $1}; sum += d; last = $4; cpu = $2}
-		END {printf "= loss beside the fp32 CPU: at most %.2g of it off (step %d), %.2g on average; last %.4f and %.4f\n",
-			most, at, sum / NR, last, cpu; exit !(most <= limit)}'
+	paste "$work/a" "$work/b" | awk -v limit="$3" -v other="$2" '
+		{d = $4 / $2 - 1; d = d < 0 ? -d : d; if (d > most || d != d) {most = d; at = $1}; sum += d; last = $4; its = $2}
+		END {printf "= loss beside %s: at most %.2g of it off (step %d), %.2g on average; last %.4f and %.4f\n",
+			other, most, at, sum / NR, last, its; exit !(most <= limit)}'
+}
+
+# curve NAME PRECISION LIMIT: trains on the GPU, beside the CPU's fp32
+curve() {
+	train "$1" cuda "$2" && beside "$1" cpu "$3"
+}
+
+# Our attention and cuDNN's, without dropout in it, which are other random numbers there; then with it, roughly.
+cudnn() {
+	train own cuda bf16 --attention_probs_dropout_prob 0 &&
+		train cudnn cuda bf16 --attention_probs_dropout_prob 0 --attention cudnn && beside cudnn own 2e-2 &&
+		train cudnn-dropout cuda bf16 --attention cudnn && beside cudnn-dropout cpu 1e-1
 }
 
 same() {
@@ -63,26 +95,31 @@ same() {
 
 # sanitizer TOOL CASES: the operations whose lines begin with CASES
 sanitizer() {
-	BERTC_TEST_CASES=$2 compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 5 "$BUILD/tests/gpu/test_operations"
+	limited 60 env BERTC_TEST_CASES="$2" compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 5 "$OPERATIONS"
 }
 
 if command -v nvidia-smi >/dev/null; then nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader; fi
 if wanted operations; then
-	result "every operation against float64" env BERTC_TEST_MARGINS=1 "$BUILD/tests/gpu/test_operations"
+	result "every operation against float64" limited 240 env BERTC_TEST_MARGINS=1 "$OPERATIONS"
 	if [ -n "${OUT:-}" ]; then cp "$work/log" "$OUT/operations.log"; fi
 fi
 if wanted curves || wanted repeat; then
-	"$BUILD/demo/world" write "$work/world" >/dev/null
+	"$WORLD" write "$work/world" >/dev/null
 	result "$STEPS steps on the CPU" train cpu cpu fp32
-	result "the same in fp32" curve fp32 fp32 1e-4
-	result "the same in tf32" curve tf32 tf32 2e-2
-	result "the same in bf16" curve bf16 bf16 5e-2
-	result "the same in fp16" curve fp16 fp16 3e-2
-	result "the same in fp8" curve fp8 fp8 1e-1
+	for type in $PRECISIONS; do
+		case $type in fp32) limit=1e-4 ;; tf32) limit=2e-2 ;; fp16) limit=3e-2 ;; fp8) limit=1e-1 ;; *) limit=5e-2 ;; esac
+		result "the same in $type" curve $type $type $limit
+	done
 	if wanted repeat; then
-		for type in fp32 tf32 bf16 fp16 fp8; do
+		for type in $PRECISIONS; do
 			result "same bits twice in $type" same $type
 		done
+	fi
+	if "$BERTC" bench -q --device cuda --attention cudnn --precision bf16 --model tiny --max_seq_length 16 \
+		--train_batch_size 2 --steps 1 --mode inference >/dev/null 2>"$work/log"; then
+		result "attention by cuDNN" cudnn
+	else
+		sed -n 's/^bertc: /     attention by cuDNN left out: /p' "$work/log"
 	fi
 	if [ -n "${OUT:-}" ]; then (cd "$work" && tar czf "$OUT/curves.tar.gz" ./*/metrics.jsonl); fi
 fi

@@ -4,9 +4,9 @@
  *   backward   as long as a block can hold all queries' gradients of a head: one block for each head of each sequence;
  *              for longer sequences two kernels, the second computing scores again; else the general ones
  *
- * The choice depends on type, head size, longest sequence and the GPU's shared memory alone. Bias gradients are column sums
+ * or cuDNN, for all of it, if it was asked for. The choice depends on type, head size, longest sequence and the GPU's shared memory alone. Bias gradients are column sums
  * of each sequence, added in the order of the sequences. */
-#include "backend/cuda/state.h"
+#include "backend/cuda/attention_cudnn.h"
 
 #include <math.h>
 #include "backend/dropout.h"
@@ -36,6 +36,10 @@ static struct kernel_attention arguments(const struct replica *r, const struct b
 
 void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a)
 {
+	if (cuda_state(r)->cudnn) {
+		attention_cudnn_fwd(r, a);
+		return;
+	}
 	struct kernel_attention k = arguments(r, a->batch, &a->dropout, a->heads, &a->qkv, &a->lse);
 	k.y = a->y.data;
 	enum dtype dtype = a->qkv.dtype;
@@ -58,7 +62,9 @@ void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
 	cudaStream_t stream = cuda_stream(r);
 	size_t limit = cuda_state(r)->shared_limit;
 	bool matrix = kernel_attention_has(dtype, head_size), summed = false;
-	if (matrix && kernel_attention_bwd_shared(head_size, k.longest) <= limit) {
+	if (cuda_state(r)->cudnn) {
+		attention_cudnn_bwd(r, a);
+	} else if (matrix && kernel_attention_bwd_shared(head_size, k.longest) <= limit) {
 		cuda_run(r, kernel_attention_bwd(stream, dtype, &k), "attention_bwd");
 		summed = true;
 	} else if (matrix && kernel_attention_bwd_long_shared(head_size, k.longest) <= limit) {
@@ -79,6 +85,8 @@ void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
 enum status cuda_attention_check(const struct cuda_state *state, const struct shape_limits *limits)
 {
 	int32_t size = limits->hidden / limits->heads;
+	if (state->cudnn)
+		return attention_cudnn_check(state->cudnn, limits);
 	if (size <= ATTENTION_HEAD_LIMIT && kernel_attention_any_shared(size) <= state->shared_limit)
 		return OK;
 	enum status status = error_set(ERR_USAGE, "attention heads of %d columns are more than the kernels for '%s' take", size,

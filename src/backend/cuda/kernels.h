@@ -253,6 +253,18 @@ cudaError_t kernel_gelu(cudaStream_t stream, enum dtype dtype, enum activation a
 /* random.cu: normal numbers of this standard deviation, for measurements. */
 cudaError_t kernel_random(cudaStream_t stream, enum dtype dtype, int64_t elements, uint64_t seed, float deviation, void *out);
 
+/* cudnn.cu: what cuDNN's attention is told of a batch, for the sequences that there may be. */
+struct kernel_cudnn_numbers {
+	const int32_t *starts;   /* [sequences + 1] */
+	const uint32_t *samples; /* [sequences] */
+	const struct scalars *scalars;
+	int32_t sequences, capacity, hidden, heads;
+	uint32_t site;
+	int32_t *numbers;        /* out (4, capacity + 1): lengths, and where a sequence begins in qkv, y and lse, in elements */
+	int64_t *seed;           /* out [2]: seed and offset of dropout's random numbers */
+};
+cudaError_t kernel_cudnn_numbers(cudaStream_t stream, const struct kernel_cudnn_numbers *a);
+
 /* columns.cu: dx = dx [* gelu'(pre)] [+ add], in place, and the sums of its columns over each part of the rows, for
  * kernel_add_parts: parts (part_count, columns). */
 struct kernel_columns {

@@ -17,6 +17,7 @@ struct stage {
 };
 
 struct gemm; /* gemm.h */
+struct attention_cudnn; /* attention_cudnn.h */
 
 struct cuda_state {
 	int device, major, minor, processors;
@@ -25,11 +26,15 @@ struct cuda_state {
 	struct stage stages[STAGE_COUNT];
 	int next_stage;
 	struct gemm *gemm;
+	struct attention_cudnn *cudnn; /* NULL: attention is our own kernels' */
 	bool tf32;
 	size_t shared_limit; /* bytes of shared memory that a block may have */
 	/* The first call that failed: operations cannot return it, cuda_synchronize does. */
 	cudaError_t failed;
 	const char *failed_call;
+	/* The first refusal of a library, kept likewise. */
+	enum status refused;
+	struct error refusal;
 	void **blocks; /* handed out by allocate */
 	int64_t block_count, block_capacity;
 	char name[64], numerics[192], description[288];
@@ -51,8 +56,18 @@ struct cuda_fp8 {
 	uint32_t *parts;            /* kernel_fp8's own */
 };
 
+/* What cuDNN's attention is given besides the tensors of the operations. */
+struct cudnn_scratch {
+	int64_t sequences, longest; /* of its plans */
+	int32_t *numbers;           /* (4, sequences + 1): kernel_cudnn_numbers */
+	int64_t *seed;              /* seed and offset of its dropout */
+	float *row_sums;            /* training: (sequences, heads, longest) */
+	float *dq_sums;             /* training: (tokens, 3 hidden) */
+};
+
 /* Pieces of replica->workspace. */
 struct cuda_scratch {
+	struct cudnn_scratch cudnn;
 	void *gemm;                /* cuBLASLt's own */
 	size_t gemm_bytes;
 	float *parts;              /* ROW_PARTS x part_floats: partial sums over rows */
