@@ -6,15 +6,15 @@
 #   STEPS       of the training curves (default 100)
 #   ONLY        some of: operations curves repeat sanitizer (default all)
 #   SECONDS_IN_ALL   (default 570)
-#   BERTC, OPERATIONS, WORLD, PRECISIONS   other programs than BUILD's, other precisions than fp32 tf32 bf16 fp16: without a
-#               GPU the script itself is tried by
+#   BERTC, OPERATIONS, WORLD, PRECISIONS, MODEL, BATCH   other programs than BUILD's, other precisions than fp32 tf32 bf16
+#               fp16, another model than mini, another batch than 32: without a GPU the script itself is tried by
 #                 BERTC=build/emulated/bertc OPERATIONS=build/tests/cuda/test_operations BERTC_TEST_CASES=norm_bwd \
-#                     EMULATED_RACES=0 STEPS=2 PRECISIONS=bf16 sh tests/gpu/run.sh
+#                     EMULATED_RACES=0 STEPS=2 PRECISIONS=bf16 MODEL=tiny BATCH=4 sh tests/gpu/run.sh
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 BUILD=${BUILD:-build} STEPS=${STEPS:-100} ONLY=${ONLY:-operations curves repeat sanitizer}
 BERTC=${BERTC:-$BUILD/bertc} OPERATIONS=${OPERATIONS:-$BUILD/tests/gpu/test_operations} WORLD=${WORLD:-$BUILD/demo/world}
-PRECISIONS=${PRECISIONS:-fp32 tf32 bf16 fp16 fp8}
+PRECISIONS=${PRECISIONS:-fp32 tf32 bf16 fp16 fp8} MODEL=${MODEL:-mini} BATCH=${BATCH:-32}
 until=$(($(date +%s) + ${SECONDS_IN_ALL:-570}))
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -56,7 +56,7 @@ train() {
 	run=$work/$1 device=$2 precision=$3
 	shift 3
 	limited 60 "$BERTC" pretrain -q --corpus "$work/world/text" --out "$run" --device "$device" --precision "$precision" \
-		--model mini --vocab_size 1000 --max_seq_length 64 --train_batch_size 32 --num_train_steps "$STEPS" \
+		--model "$MODEL" --vocab_size 1000 --max_seq_length 64 --train_batch_size "$BATCH" --num_train_steps "$STEPS" \
 		--learning_rate 1e-3 --num_warmup_steps $((STEPS / 10)) --log_steps 1 --eval_steps 0 --save_checkpoints_steps 0 "$@"
 }
 
