@@ -5,6 +5,10 @@
 #include "test.h"
 #include "backend/cuda/cudnn_graph.h"
 
+#ifndef CUDA_HOME /* the Makefile's */
+#define CUDA_HOME "/usr/local/cuda"
+#endif
+
 static struct cudnn_library library;
 static bool is_here;
 
