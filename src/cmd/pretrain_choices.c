@@ -151,6 +151,8 @@ static enum status choose_steps(struct pretrain *run, struct pretrain_phase *pha
 					    tokens < 5000000 ? 40 : tokens < 50000000 ? 20 : tokens < 500000000 ? 10 : 4));
 		steps = ceil(settings->num_train_epochs * (double)an_epoch / (double)settings->train_batch_size);
 	}
+	if (!(steps < 1e15))
+		return error_set(ERR_USAGE, "the run would have %.3g steps", steps);
 	return pretrain_choose(options, "num_train_steps", "%.0f", steps < 1 ? 1 : steps);
 }
 

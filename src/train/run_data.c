@@ -20,6 +20,20 @@ static enum status corpus_open_list(struct corpus **out, const struct option_lis
 	return corpus_open(out, list->values, list->count, input);
 }
 
+/* Learning a vocabulary takes the text once, cutting it by that vocabulary a second time. */
+static enum status refuse_standard_input(const struct option_list *list)
+{
+	for (int64_t i = 0; i < list->count; i++) {
+		if (strcmp(list->values[i], "-") != 0)
+			continue;
+		enum status status = error_set(ERR_USAGE, "--corpus -: standard input can be read once only, and the vocabulary "
+							  "would be learned from it first");
+		error_hint("give --vocab_file, or put the text into a file");
+		return status;
+	}
+	return OK;
+}
+
 /* Learns a vocabulary from the corpus and leaves it, with its tokenizer files, in the folder. */
 static enum status vocab_learn(const struct run_data_settings *settings, struct tokenizer_settings *tokenizer,
 			       struct vocab *out)
@@ -30,6 +44,7 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 	struct spill_settings spill = {.folder = settings->folder, .memory_limit = memory_available() / 4};
 	char count[FORMAT_BYTES], words[FORMAT_BYTES];
 	enum status status;
+	TRY(refuse_standard_input(settings->corpus));
 	*tokenizer = tokenizer_defaults(settings->cased);
 	tokenizer->special_tokens = false;
 	TRY_GOTO(corpus_open_list(&corpus, settings->corpus, &settings->input), done);

@@ -279,6 +279,13 @@ static void test_bad_text(void **state)
 		               "pretrain --corpus %s/project --model %s --out %s/project/runs/mine --max_seq_length 32 "
 		               "--num_train_steps 2 %s", test_folder, config, test_folder, i ? "" : "--stop_at_step 1");
 	assert_int_equal(rename(test_path("project/one.txt"), test_path("one.txt")), 0);
+	/* Standard input is there once. */
+	assert_program(2, "read once only", "pretrain --corpus - --model %s --out %s/piped --max_seq_length 32 <%s", config,
+	               test_folder, corpus);
+	assert_program(0, "finished", "pretrain --corpus - --vocab_file %s/whole/data/vocab.txt --model %s --out %s/piped "
+	               "--max_seq_length 32 --num_train_steps 2 <%s", test_folder, config, test_folder, corpus);
+	assert_program(2, "the run would have", "pretrain --corpus %s --model %s --out %s/endless --max_seq_length 32 "
+	               "--num_train_epochs 1e300", corpus, config, test_folder);
 	/* One document to evaluate on is nothing to warn of. */
 	assert_program(0, "finished", RUN("one_held_out", "--eval_corpus %s/one.txt --num_train_steps 2"), test_folder);
 	assert_null(strstr(buffer_string(&program_errors), "only one document"));
