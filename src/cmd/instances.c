@@ -17,6 +17,7 @@
 #include "data/rewriting.h"
 #include "data/static_instances.h"
 #include "formats/hdf5_rows.h"
+#include "formats/stream.h"
 
 struct instances_settings {
 	struct option_list corpus, data, pairs, convert, out;
@@ -49,7 +50,7 @@ static const struct option option_table[] = {
 		 ".hdf5, .h5, .instances"},
 	{.help = "Tokens"},
 	{.name = "vocab_file", .type = OPTION_TEXT, .field = FIELD(vocab_file), .role = ROLE_PLACE, .value_name = "FILE",
-	 .help = "the vocabulary, an entry a line"},
+	 .help = "the vocabulary: vocab.txt or tokenizer.json"},
 	{.name = "cased", .type = OPTION_FLAG, .field = FIELD(cased), .role = ROLE_RESULT,
 	 .help = "keep case and accents",
 	 .fallback_text = "as tokenizer_config.json beside the vocabulary says, else false"},
@@ -151,6 +152,7 @@ static enum status check_settings(const struct options *options)
 		     (settings->convert.count > 0);
 	TRY(require(inputs == 1, "give one of --corpus, --data, --pairs and --convert"));
 	TRY(require(settings->out.count > 0, "--out is missing: where the instances shall be written"));
+	TRY(stream_check_paths(settings->convert.values, settings->convert.count));
 	if (is_google(settings)) {
 		TRY(require(settings->corpus.count > 0, "--compat google makes instances of --corpus alone"));
 		TRY(require(strcmp(settings->next_sentence, "pairs") == 0 && settings->max_ngram == 1 &&

@@ -30,7 +30,7 @@ static const struct option tokenize_options[] = {
          .type = OPTION_TEXT,
          .field = FIELD(vocab_file),
          .role = ROLE_PLACE,
-         .help = "vocab.txt of a model, an entry a line; a tokenizer_config.json beside it is obeyed",
+         .help = "vocab.txt or tokenizer.json of a model; a tokenizer_config.json beside it is obeyed",
          .value_name = "FILE"},
         {.name = "cased",
          .type = OPTION_FLAG,
@@ -208,6 +208,7 @@ static enum status run_tokenize(struct options *options)
 	}
 	TRY(choose_settings(options, &settings));
 	TRY(vocab_read(&vocab, given->vocab_file));
+	TRY_GOTO(stream_check_paths(options->positional.values, options->positional.count), out);
 	if (given->decode) {
 		status = decode_paths(&vocab, &options->positional);
 		goto out;

@@ -264,8 +264,16 @@ static void say(struct verification *v, const char *path, const char *kind, cons
 		printf("%s %s (%s): %s\n", status == ERR_DATA ? "DAMAGED " : "PROBLEM ", path, kind, message);
 }
 
-/* Verifies a thing of a known kind; false if there is none of that path. */
-static bool verify_thing(struct verification *v, const char *path)
+static bool is_of_known_kind(const char *path)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		if (kinds[i].is(path))
+			return true;
+	return false;
+}
+
+/* Verifies a thing of a known kind; others are passed over. */
+static void verify_thing(struct verification *v, const char *path)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
 		if (!kinds[i].is(path))
@@ -277,9 +285,8 @@ static bool verify_thing(struct verification *v, const char *path)
 			v->sound++;
 		else if (v->damaged++ == 0)
 			v->first = *error_last();
-		return true;
+		return;
 	}
-	return false;
 }
 
 static bool is_run_folder(const char *path)
@@ -310,11 +317,9 @@ done:
 	return status;
 }
 
-static enum status verify_path(struct verification *v, const char *path)
+static enum status check_path(const char *path)
 {
-	if (is_run_folder(path))
-		return verify_parts(v, path);
-	if (verify_thing(v, path))
+	if (is_run_folder(path) || is_of_known_kind(path))
 		return OK;
 	enum status status = file_exists(path) ? error_set(ERR_USAGE, "'%s': nothing that bertc can verify", path)
 					       : error_set(ERR_USAGE, "'%s': no such file or folder", path);
@@ -331,10 +336,17 @@ static enum status run_verify(struct options *options)
 	enum status status = OK;
 	if (options->positional.count == 0)
 		return error_set(ERR_USAGE, "what shall be verified? give a PATH");
+	for (int64_t i = 0; i < options->positional.count; i++)
+		TRY(check_path(options->positional.values[i]));
 	json_open(&writer, NULL, '{');
 	json_open(&writer, "results", '[');
-	for (int64_t i = 0; status == OK && i < options->positional.count; i++)
-		status = verify_path(&v, options->positional.values[i]);
+	for (int64_t i = 0; status == OK && i < options->positional.count; i++) {
+		const char *path = options->positional.values[i];
+		if (is_run_folder(path))
+			status = verify_parts(&v, path);
+		else
+			verify_thing(&v, path);
+	}
 	json_close(&writer);
 	json_put_integer(&writer, "sound", v.sound);
 	json_put_integer(&writer, "damaged", v.damaged);

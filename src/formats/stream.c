@@ -376,6 +376,31 @@ static enum status choose_decoder(struct stream *stream)
 	return OK;
 }
 
+static enum status cannot_open(const char *path)
+{
+	bool wrong_path = errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG;
+	return error_set_errno(wrong_path ? ERR_USAGE : ERR_RESOURCE, "cannot open '%s'", path);
+}
+
+static enum status is_folder(const char *path)
+{
+	return error_set(ERR_USAGE, "'%s' is a folder where a file is needed", path);
+}
+
+enum status stream_check_paths(const char *const *paths, int64_t count)
+{
+	struct stat info;
+	for (int64_t i = 0; i < count; i++) {
+		if (strcmp(paths[i], "-") == 0)
+			continue;
+		if (access(paths[i], R_OK) != 0)
+			return cannot_open(paths[i]);
+		if (stat(paths[i], &info) == 0 && S_ISDIR(info.st_mode))
+			return is_folder(paths[i]);
+	}
+	return OK;
+}
+
 enum status stream_open(struct stream **out, const char *path)
 {
 	struct stream *stream;
@@ -394,14 +419,12 @@ enum status stream_open(struct stream **out, const char *path)
 	}
 	stream->descriptor = standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
 	if (stream->descriptor < 0) {
-		bool wrong_path = errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG;
-		status = error_set_errno(wrong_path ? ERR_USAGE : ERR_RESOURCE, "cannot open '%s'", path);
+		status = cannot_open(path);
 		goto failed;
 	}
 	if (fstat(stream->descriptor, &info) == 0) {
 		if (S_ISDIR(info.st_mode)) {
-			status =
-			        error_set(ERR_USAGE, "'%s' is a folder where a file is needed", stream->path);
+			status = is_folder(stream->path);
 			goto failed;
 		}
 		if (S_ISREG(info.st_mode))

@@ -21,6 +21,8 @@ struct stream;
 /* A missing file or a folder is ERR_USAGE, an unreadable one ERR_RESOURCE. Pipes and devices are read as they
  * come. */
 MUST_USE enum status stream_open(struct stream **out, const char *path);
+/* Says of paths what stream_open would say, without opening them: of several, before work on the first begins. */
+MUST_USE enum status stream_check_paths(const char *const *paths, int64_t count);
 /* Before the first read: bzip2 data will be decoded by up to `threads` (>= 1) threads, ahead of the reads, and of damaged
  * data no byte of a bad block is given out. (The other formats are faster than what comes after them.) */
 MUST_USE enum status stream_read_ahead(struct stream *stream, int threads);

@@ -106,6 +106,8 @@ static void test_usage(void **state)
 	assert_program(2, "does not say in which format", "instances --corpus %s/text " SMALL " --out %s/q", f, f, f);
 	assert_program(2, "--compat google knows neither", "instances --compat google --max_ngram 3 --corpus %s/text " SMALL " --out %s/q.tfrecord", f, f, f);
 	assert_program(3, "gives no instance", "instances --corpus %s/text " SMALL " --min_seq_length 32 --short_seq_prob 1 --dupe_factor 1 --next_sentence single --out %s/q.tfrecord", f, f, f);
+	/* before the first is read */
+	assert_program(2, "cannot open", "instances --convert %s/text %s/none --out %s/q.tfrecord", f, f, f);
 	assert_program(5, "cannot make a folder", "instances --corpus %s/text " SMALL " --out %s/none/q.tfrecord", f, f, f);
 	assert_false(file_exists(test_path("q.tfrecord")));
 	if (!hdf5_built)

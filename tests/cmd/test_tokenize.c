@@ -93,6 +93,13 @@ static void test_lines(void **state)
 	assert_int_equal(run("printf 'a\\377\\200a\\0a\\n'", "--vocab_file vocab.txt"), 0);
 	assert_out("1\n");
 	assert_log_has("not UTF-8 were left out: 2");
+
+	/* What is not there is said before anything is printed. */
+	for (int decode = 0; decode < 2; decode++) {
+		assert_int_equal(run(NULL, decode ? "--vocab_file vocab.txt --decode text none" : "--vocab_file vocab.txt text none"), 2);
+		assert_int_equal(out.size, 0);
+		assert_log_has("cannot open 'none'");
+	}
 }
 
 /* Text of more than one block, with lines longer than a part and longer than a block; also packed. */

@@ -45,6 +45,9 @@ static void assert_printed(const char *part)
 static void a_run_is_sound(void **state)
 {
 	(void)state;
+	/* What is not there is said before anything is read. */
+	assert_program(2, "no such file or folder", "verify %s/run %s/none", test_folder, test_folder);
+	assert_int_equal(program_output.size, 0);
 	assert_program(0, "", "verify %s/run", test_folder);
 	static const char *const parts[] = {"sound    ", "/run/checkpoint-2 ", "/run/checkpoint-4 ", "/run/final ",
 	                                    "/run/data/train.idx "};
