@@ -72,6 +72,11 @@ void backend_close(struct backend *be)
 	free(be);
 }
 
+struct batch_capacity backend_room(const struct backend *be, struct batch_capacity capacity)
+{
+	return be->functions->room ? be->functions->room(capacity) : capacity;
+}
+
 enum dtype backend_best_dtype(const char *name)
 {
 	const struct device *device = find_device(name);

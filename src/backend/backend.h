@@ -78,6 +78,16 @@ struct shape_limits {
 	int32_t longest;        /* tokens of the longest sequence */
 	int32_t hidden, heads, intermediate, vocab;
 	bool training;
+	bool exact;            /* batches are not filled up (backend_functions.room) */
+};
+
+/* What a stretch of operations depends on. Of equal keys the operations are the same, with the same arguments; only what
+ * lies in device memory is another. */
+enum work_part { WORK_TRAINING_FIRST, WORK_TRAINING_NEXT, WORK_LOSS, WORK_PREDICTIONS, WORK_UPDATE };
+struct work_key {
+	const void *owner; /* whose memory they work on: activations, an objective, an optimiser */
+	enum work_part part;
+	int32_t tokens, sequences, predictions, longest;
 };
 
 struct backend_settings {
@@ -107,8 +117,15 @@ struct backend_functions {
 	size_t (*workspace_bytes)(struct backend *be, const struct shape_limits *limits);
 	enum status (*replica_create)(struct backend *be, struct replica *replica, const struct shape_limits *limits);
 	void (*replica_release)(struct replica *replica);
-	/* Copies a host batch to the device; on the CPU the host's arrays are used as they are. */
+	/* What batches of up to a capacity may be filled up to by upload: activations need room for it. NULL: they stay as they
+	 * are. */
+	struct batch_capacity (*room)(struct batch_capacity capacity);
+	/* Copies a host batch to the device, filled up with sequences and predictions that change no loss and no gradient; on the
+	 * CPU the host's arrays are used as they are. What the upload before gave is then no longer valid. */
 	void (*upload)(struct replica *replica, const struct batch *host, struct batch *device);
+	/* Queues the operations that `work` calls; it must do nothing else. What comes again may be recorded once, and from then on
+	 * queued without calling `work`. NULL: nothing is recorded. ops.h's work_queue() is what one calls. */
+	void (*queue_work)(struct replica *replica, const struct work_key *key, void (*work)(void *context), void *context);
 	/* Waits for everything queued; reports the first asynchronous error. */
 	enum status (*synchronize)(struct replica *replica);
 	/* Where operations are queued, for who queues work of their own beside them; NULL where operations are done when they
@@ -169,6 +186,8 @@ static inline bool weight_in_fp8(const struct backend *be, const struct weight *
  * to do. */
 MUST_USE enum status backend_open(struct backend **out, const struct backend_settings *settings);
 void backend_close(struct backend *be);
+/* What activations need room for, so that batches of up to `capacity` find it after upload. */
+struct batch_capacity backend_room(const struct backend *be, struct batch_capacity capacity);
 /* Was this program built with it? */
 bool backend_has_cuda(void);
 /* "cuda" in a build with it on a machine with a GPU, else "cpu". */

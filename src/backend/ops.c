@@ -710,6 +710,26 @@ void lamb_apply(struct replica *r, const struct lamb_apply *a)
 	          a->max_trust_ratio);
 }
 
+struct work_key work_key(const void *owner, enum work_part part, const struct batch *batch)
+{
+	struct work_key key = {.owner = owner, .part = part};
+	if (batch) {
+		key.tokens = batch->token_count;
+		key.sequences = batch->sequence_count;
+		key.predictions = batch->prediction_count;
+		key.longest = batch->longest;
+	}
+	return key;
+}
+
+void work_queue(struct replica *r, const struct work_key *key, void (*work)(void *context), void *context)
+{
+	if (r->backend->functions->queue_work && !observed())
+		r->backend->functions->queue_work(r, key, work, context);
+	else
+		work(context);
+}
+
 void weights_refresh(struct replica *r, struct weight *const *weights, int64_t count)
 {
 	struct call c = call_begin(r, "weights_refresh");

@@ -139,7 +139,7 @@ struct attention_bwd {
 	struct tensor dqkv;        /* out (T,3H) */
 };
 
-/* y[i] = x[rows[i]], i < count. Rows ascending and distinct. */
+/* y[i] = x[rows[i]], i < count. Rows distinct, and ascending but for those that a batch was filled up with. */
 struct gather_fwd {
 	const int32_t *rows;      /* device */
 	int32_t count;
@@ -304,6 +304,11 @@ void sumsq_finite(struct replica *r, const struct sumsq_finite *a);
 void adamw(struct replica *r, const struct adamw *a);
 void lamb_norms(struct replica *r, const struct lamb_norms *a);
 void lamb_apply(struct replica *r, const struct lamb_apply *a);
+/* `batch` is NULL for work on none. */
+struct work_key work_key(const void *owner, enum work_part part, const struct batch *batch);
+/* Queues the operations that `work` calls, or what the back end has recorded of them: backend_functions.queue_work. While
+ * someone looks on, every operation is called. */
+void work_queue(struct replica *r, const struct work_key *key, void (*work)(void *context), void *context);
 /* backend_functions.weights_refresh, observed like an operation. */
 void weights_refresh(struct replica *r, struct weight *const *weights, int64_t count);
 

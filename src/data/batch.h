@@ -24,7 +24,7 @@ struct batch {
 	int32_t *starts;          /* [B+1] first token of each sequence, and T */
 	uint32_t *samples;        /* [B] global sample number */
 	int32_t *next_labels;     /* [B] 0 = B follows A, 1 = random; -1 = no label */
-	int32_t *prediction_rows; /* [P] token index of each masked position, ascending */
+	int32_t *prediction_rows; /* [P] token index of each masked position, ascending; distinct */
 	int32_t *prediction_labels; /* [P] original ids */
 	float *prediction_weights;  /* [P] 1, or what a static instance file says */
 	const int32_t *host_starts; /* of a batch on a GPU: `starts` where the host can read it; else NULL */

@@ -161,8 +161,9 @@ static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t
 
 size_t activations_bytes(const struct model *model, struct batch_capacity capacity, bool training)
 {
-	struct activations measured = {.model = model, .capacity = capacity, .training = training};
-	return lay_out(&measured, NULL, capacity.tokens, capacity.sequences, capacity.predictions);
+	struct activations measured = {
+	        .model = model, .capacity = backend_room(model->backend, capacity), .training = training};
+	return lay_out(&measured, NULL, 0, 0, 0);
 }
 
 enum status activations_create(struct activations **out, const struct model *model,
@@ -171,14 +172,14 @@ enum status activations_create(struct activations **out, const struct model *mod
 	struct backend *be = model->backend;
 	struct activations *a = NULL;
 	TRY(memory_new(&a, 1, sizeof(*a), "activations"));
-	*a = (struct activations){.model = model, .capacity = capacity, .training = training};
+	*a = (struct activations){.model = model, .capacity = backend_room(be, capacity), .training = training};
 	enum status status;
 	TRY_GOTO(memory_new(&a->layers, model->config.num_hidden_layers, sizeof(*a->layers), "activations"),
 	         fail);
 	TRY_GOTO(be->functions->allocate(be, &a->memory, activations_bytes(model, capacity, training),
 	                                 "activations"),
 	         fail);
-	lay_out(a, a->memory, capacity.tokens, capacity.sequences, capacity.predictions);
+	lay_out(a, a->memory, a->capacity.tokens, a->capacity.sequences, a->capacity.predictions);
 	*out = a;
 	return OK;
 

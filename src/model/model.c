@@ -162,6 +162,12 @@ static void await_layer(const struct model *model, int32_t layer)
 		model->before_layer(model->before_context, layer);
 }
 
+void model_await(const struct model *model)
+{
+	for (int32_t layer = -1; layer <= model->config.num_hidden_layers; layer++)
+		await_layer(model, layer);
+}
+
 void model_forward(const struct model *model, struct activations *a, struct replica *replica,
                    const struct batch *batch, bool dropout)
 {

@@ -108,6 +108,8 @@ MUST_USE enum status activations_create(struct activations **out, const struct m
 					struct batch_capacity capacity, bool training);
 void activations_free(struct activations *activations);
 
+/* Calls before_layer for every layer: before work that may be recorded, since a recording calls nobody. */
+void model_await(const struct model *model);
 /* Encoder output of a batch, (T,H), left in activations. `dropout` off for evaluation. */
 void model_forward(const struct model *model, struct activations *activations, struct replica *replica,
 		   const struct batch *batch, bool dropout);

@@ -284,8 +284,10 @@ void optimizer_measure(const struct optimizer *optimizer, struct replica *replic
 	}
 }
 
-static void update_alone(struct optimizer *optimizer, struct replica *replica)
+static void update_alone(void *context)
 {
+	struct optimizer *optimizer = context;
+	struct replica *replica = optimizer->replica;
 	const struct model *model = optimizer->model;
 	for (int64_t i = 0; i < optimizer->group_count; i++) {
 		const struct optimizer_group *group = &optimizer->groups[i];
@@ -327,7 +329,6 @@ static enum status update_shares(struct optimizer *optimizer, struct replica *re
 	const struct buckets *buckets = &optimizer->buckets;
 	bool lamb = optimizer->settings.kind == OPTIMIZER_LAMB;
 	TRY(optimizer_settle(optimizer)); /* a rank without a micro-batch has not waited for them */
-	optimizer->replica = replica;
 	if (lamb)
 		TRY(lamb_measure_all(optimizer, replica));
 	for (int64_t i = 0; i < buckets->count; i++) {
@@ -342,8 +343,10 @@ static enum status update_shares(struct optimizer *optimizer, struct replica *re
 
 enum status optimizer_update(struct optimizer *optimizer, struct replica *replica)
 {
+	struct work_key key = work_key(optimizer, WORK_UPDATE, NULL);
+	optimizer->replica = replica;
 	if (optimizer->buckets.ranks > 1)
 		return update_shares(optimizer, replica);
-	update_alone(optimizer, replica);
+	work_queue(replica, &key, update_alone, optimizer);
 	return OK;
 }

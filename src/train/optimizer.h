@@ -62,7 +62,7 @@ struct optimizer {
 		bool under_way;
 		comm_ticket ticket;
 	} *gathers;
-	struct replica *replica;     /* that makes them ready */
+	struct replica *replica;     /* that updates, and makes them ready */
 	struct error error;          /* what went wrong with them */
 	int64_t update_count;        /* updates applied since the start or optimizer_restart: t of the bias correction is one more */
 };

@@ -18,9 +18,9 @@ enum status predictor_open(struct predictor *predictor, const struct model *mode
 		.capacity = capacity,
 	};
 	struct backend *be = replica->backend;
-	int64_t count = (int64_t)capacity * k;
-	struct batch_capacity room = {.tokens = capacity, .sequences = 1, .predictions = capacity};
-	TRY(batch_create(&predictor->host, room));
+	struct batch_capacity own = {.tokens = capacity, .sequences = 1, .predictions = capacity};
+	int64_t count = (int64_t)backend_room(be, own).predictions * k;
+	TRY(batch_create(&predictor->host, own));
 	TRY(memory_new(&predictor->ids, count, sizeof(*predictor->ids), "predictions"));
 	TRY(memory_new(&predictor->probabilities, count, sizeof(*predictor->probabilities), "predictions"));
 	TRY(be->functions->allocate(be, &predictor->device_ids, (size_t)count * sizeof(*predictor->ids), "predictions"));
@@ -61,10 +61,24 @@ static void fill_batch(struct batch *batch, const struct vocab *vocab, const int
 	}
 }
 
+static void queue_predictions(void *context)
+{
+	struct predictor *predictor = context;
+	model_forward(predictor->model, predictor->activations, predictor->replica, &predictor->batch, false);
+	vocab_topk(predictor->replica, &(struct vocab_topk){
+					       .table = &predictor->model->word,
+					       .bias = &predictor->model->prediction_bias,
+					       .k = predictor->k,
+					       .ids = predictor->device_ids,
+					       .probabilities = predictor->device_probabilities,
+					       .x = model_prediction_rows(predictor->model, predictor->activations,
+									  predictor->replica, &predictor->batch),
+				       });
+}
+
 enum status predictor_fill(struct predictor *predictor, const int32_t *ids, int64_t count, const char *text)
 {
 	struct backend *be = predictor->replica->backend;
-	struct batch batch;
 	enum status status;
 	if (count + 2 > predictor->capacity) {
 		status = error_set(ERR_USAGE, "'%.60s...' has %lld tokens, the model takes %d", text, (long long)count,
@@ -79,17 +93,10 @@ enum status predictor_fill(struct predictor *predictor, const int32_t *ids, int6
 		error_hint("write [MASK] where a word is to be filled in");
 		return status;
 	}
-	be->functions->upload(predictor->replica, &predictor->host, &batch);
-	model_forward(predictor->model, predictor->activations, predictor->replica, &batch, false);
-	vocab_topk(predictor->replica, &(struct vocab_topk){
-					       .table = &predictor->model->word,
-					       .bias = &predictor->model->prediction_bias,
-					       .k = predictor->k,
-					       .ids = predictor->device_ids,
-					       .probabilities = predictor->device_probabilities,
-					       .x = model_prediction_rows(predictor->model, predictor->activations,
-									  predictor->replica, &batch),
-				       });
+	model_await(predictor->model);
+	be->functions->upload(predictor->replica, &predictor->host, &predictor->batch);
+	struct work_key key = work_key(predictor, WORK_PREDICTIONS, &predictor->batch);
+	work_queue(predictor->replica, &key, queue_predictions, predictor);
 	TRY(be->functions->synchronize(predictor->replica));
 	size_t size = (size_t)predictor->blanks * (size_t)predictor->k;
 	be->functions->to_host(be, predictor->ids, predictor->device_ids, size * sizeof(*predictor->ids));

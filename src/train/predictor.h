@@ -13,7 +13,7 @@ struct predictor {
 	const struct vocab *vocab;
 	int32_t k;                       /* most probable tokens kept, at most the vocabulary's size */
 	int32_t capacity;                /* tokens of a sequence, with [CLS] and [SEP] */
-	struct batch host;
+	struct batch host, batch;        /* the text, and on the device */
 	void *device_ids, *device_probabilities;
 	/* Of the last text: */
 	int32_t blanks;

@@ -82,6 +82,7 @@ struct score {
 	struct replica *replica;
 	struct comm *comm;
 	struct step_reader *reader;
+	struct batch batch; /* on the device */
 	double weight, labelled, predictions;
 };
 
@@ -97,17 +98,24 @@ static enum status agree_to_score(const struct score *score, enum status own)
 	return comm_agree_status(score->comm, own != OK ? own : stop_requested() ? STOPPED : OK);
 }
 
+static void queue_losses(void *context)
+{
+	const struct score *score = context;
+	model_forward(score->model, score->activations, score->replica, &score->batch, false);
+	model_pretraining_loss(score->model, score->activations, score->replica, &score->batch, false, false);
+}
+
 /* The losses of a step, added to the replica's accumulators. */
 static enum status score_step(struct score *score, const struct step *step)
 {
-	struct backend *be = score->replica->backend;
+	struct replica *replica = score->replica;
+	model_await(score->model);
 	for (int32_t i = 0; i < step->batch_count; i++) {
 		const struct batch *host;
-		struct batch batch;
 		TRY(step_batch(step, i, &host));
-		be->functions->upload(score->replica, host, &batch);
-		model_forward(score->model, score->activations, score->replica, &batch, false);
-		model_pretraining_loss(score->model, score->activations, score->replica, &batch, false, false);
+		replica->backend->functions->upload(replica, host, &score->batch);
+		struct work_key key = work_key(score->activations, WORK_LOSS, &score->batch);
+		work_queue(replica, &key, queue_losses, score);
 	}
 	score->weight += step->prediction_weight;
 	score->labelled += (double)step->labelled_count;

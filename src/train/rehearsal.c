@@ -48,6 +48,15 @@ fail:
 	return status;
 }
 
+static void queue_batch(void *context)
+{
+	struct rehearsal *r = context;
+	model_forward(r->model, r->activations, &r->replica, &r->batch, r->training);
+	model_pretraining_loss(r->model, r->activations, &r->replica, &r->batch, r->training, r->first);
+	if (r->training)
+		model_backward(r->model, r->activations, &r->replica, &r->batch, r->first, NULL, NULL);
+}
+
 double rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, int64_t count)
 {
 	struct backend *be = rehearsal->backend;
@@ -69,13 +78,11 @@ double rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, 
 	be->functions->to_device(be, replica->scalars, &scalars, sizeof(scalars));
 	be->functions->to_device(be, replica->accumulators, &sums, sizeof(sums));
 	for (int64_t i = 0; i < count; i++) {
-		struct batch device;
-		be->functions->upload(replica, &batches[i], &device);
-		model_forward(rehearsal->model, rehearsal->activations, replica, &device, rehearsal->training);
-		model_pretraining_loss(rehearsal->model, rehearsal->activations, replica, &device, rehearsal->training,
-				       i == 0);
-		if (rehearsal->training)
-			model_backward(rehearsal->model, rehearsal->activations, replica, &device, i == 0, NULL, NULL);
+		rehearsal->first = i == 0;
+		be->functions->upload(replica, &batches[i], &rehearsal->batch);
+		enum work_part part = !rehearsal->training ? WORK_LOSS : i == 0 ? WORK_TRAINING_FIRST : WORK_TRAINING_NEXT;
+		struct work_key key = work_key(rehearsal->activations, part, &rehearsal->batch);
+		work_queue(replica, &key, queue_batch, rehearsal);
 	}
 	if (rehearsal->training) {
 		optimizer_measure(rehearsal->optimizer, replica);

@@ -13,6 +13,8 @@ struct rehearsal {
 	struct replica replica;
 	struct activations *activations;
 	struct optimizer *optimizer; /* NULL without training */
+	struct batch batch;          /* on the device: the micro-batch that is being queued, and */
+	bool first;                  /* whether it is the step's first */
 };
 
 /* A model with initial weights, and memory for micro-batches of `capacity` whose sequences have up to `longest`

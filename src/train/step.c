@@ -53,17 +53,35 @@ enum status step_next(struct training *training, const struct step **out)
 	return OK;
 }
 
-static enum status micro_batch_gradients(struct training *training, const struct step *step, int32_t number, bool overwrite,
+/* Forward and backward of one, to be queued. */
+struct micro_batch {
+	struct objective *objective;
+	struct replica *replica;
+	struct batch batch;
+	bool first;
+	struct layer_hook hook;
+};
+
+static void forward_and_backward(void *context)
+{
+	const struct micro_batch *m = context;
+	m->objective->forward(m->objective, m->replica, &m->batch, m->first);
+	m->objective->backward(m->objective, m->replica, &m->batch, m->first, m->hook);
+}
+
+/* With `called` operations are called one by one: someone is told of layers, or looks at what they leave. */
+static enum status micro_batch_gradients(struct training *training, const struct step *step, int32_t number, bool called,
 					 struct layer_hook hook, double *flops)
 {
-	struct objective *objective = training->objective;
-	struct replica *replica = training->replica;
+	struct micro_batch m = {.objective = training->objective, .replica = training->replica, .first = number == 0, .hook = hook};
 	const struct batch *host;
-	struct batch batch;
 	TRY(step_batch(step, number, &host));
-	replica->backend->functions->upload(replica, host, &batch);
-	objective->forward(objective, replica, &batch, overwrite);
-	objective->backward(objective, replica, &batch, overwrite, hook);
+	m.replica->backend->functions->upload(m.replica, host, &m.batch);
+	struct work_key key = work_key(m.objective, m.first ? WORK_TRAINING_FIRST : WORK_TRAINING_NEXT, &m.batch);
+	if (called)
+		forward_and_backward(&m);
+	else
+		work_queue(m.replica, &key, forward_and_backward, &m);
 	*flops += model_training_flops(&training->model->config, host);
 	return OK;
 }
@@ -112,14 +130,14 @@ enum status step_gradients(struct training *training, const struct step *step, s
 	if (step->batch_count == 0)
 		no_gradients(training);
 	for (int32_t i = 0; i < step->most_batches; i++) {
-		bool reduces = !alone && (each || i + 1 == step->batch_count);
+		bool reduces = !alone && (each || i + 1 == step->batch_count), awaits = !alone && i == 0;
 		if (i > 0 && each && !alone) {
 			TRY(reduction_finish(reduction));
 			reduction_keep_own(reduction);
 		}
 		TRY(asked_to_stop(training, step, i));
 		if (i < step->batch_count)
-			TRY(micro_batch_gradients(training, step, i, i == 0, reduces ? reduction_hook(reduction) : nobody,
+			TRY(micro_batch_gradients(training, step, i, awaits || reduces, reduces ? reduction_hook(reduction) : nobody,
 						  &result->flops));
 		else if (!alone && (each || (i == 0 && step->batch_count == 0)))
 			reduction_begin_all(reduction);
@@ -256,7 +274,7 @@ static enum status repeat_batches(struct training *training, const struct step *
 	struct objective *objective = training->objective;
 	double flops = 0;
 	for (int32_t i = 0; i < step->batch_count; i++) {
-		TRY(micro_batch_gradients(training, step, i, i == 0, (struct layer_hook){0}, &flops));
+		TRY(micro_batch_gradients(training, step, i, true, (struct layer_hook){0}, &flops));
 		measure_own(training);
 		TRY(read_sums(training, scalars, sums));
 		if (out->batch >= 0 ||

@@ -401,7 +401,7 @@ static inline void case_create(struct test_case *c, const char *line, enum dtype
 	}
 	/* Sizes that make a workspace for these shapes and no more. */
 	struct shape_limits *l = &c->limits;
-	*l = (struct shape_limits){.longest = c->has_batch ? c->batch.longest : 1, .training = true};
+	*l = (struct shape_limits){.longest = c->has_batch ? c->batch.longest : 1, .training = true, .exact = true};
 	int64_t rows = 1, wide = 1, vocab = 2;
 	for (int i = 0; i < c->count; i++) {
 		const struct array *a = &c->arrays[i];

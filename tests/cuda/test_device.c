@@ -33,7 +33,8 @@ static const struct shape_limits small = {.batch = {.tokens = 300, .sequences = 
 					  .heads = 1,
 					  .intermediate = 256,
 					  .vocab = 100,
-					  .training = true};
+					  .training = true,
+					  .exact = true};
 
 static void expect_refusal_of(enum status (*open)(struct backend **be, enum dtype dtype), struct emulated_device device,
 			      enum dtype dtype, enum status status, const char *message, const char *hint)

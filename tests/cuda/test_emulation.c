@@ -192,6 +192,101 @@ static void streams_and_graphs(void **state)
 	end();
 }
 
+enum forbidden {
+	CAPTURE_SYNCHRONIZES,
+	CAPTURE_ASKS_STREAM,
+	CAPTURE_WAITS_FOR_ITS_EVENT,
+	CAPTURE_ASKS_ITS_EVENT,
+	CAPTURE_WAITS_FOR_EARLIER_WORK,
+	CAPTURE_RELEASES,
+	CAPTURE_COPIES_AT_ONCE,
+	CAPTURE_SETS_AT_ONCE,
+	CAPTURE_LAUNCHES_A_GRAPH,
+	FORBIDDEN_COUNT
+};
+
+static cudaError_t do_forbidden(enum forbidden what, cudaEvent_t event, cudaGraphExec_t graph)
+{
+	float value;
+	switch (what) {
+	case CAPTURE_SYNCHRONIZES: return cudaStreamSynchronize(stream);
+	case CAPTURE_ASKS_STREAM: return cudaStreamQuery(stream);
+	case CAPTURE_WAITS_FOR_ITS_EVENT: cudaEventRecord(event, stream); return cudaEventSynchronize(event);
+	case CAPTURE_ASKS_ITS_EVENT: cudaEventRecord(event, stream); return cudaEventQuery(event);
+	case CAPTURE_WAITS_FOR_EARLIER_WORK: return cudaStreamWaitEvent(stream, event, 0);
+	case CAPTURE_RELEASES: return cudaFree(data);
+	case CAPTURE_COPIES_AT_ONCE: return cudaMemcpy(&value, data, sizeof(value), cudaMemcpyDeviceToHost);
+	case CAPTURE_SETS_AT_ONCE: return cudaMemset(data, 0, sizeof(float));
+	default: return cudaGraphLaunch(graph, stream);
+	}
+}
+
+/* What CUDA forbids while a stream is captured spoils the capture; other threads may do most of it. */
+static void captures_are_spoiled(void **state)
+{
+	(void)state;
+	cudaEvent_t event;
+	cudaGraph_t graph;
+	cudaGraphExec_t run;
+	begin();
+	cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+	fault_launch(stream, FAULT_NONE, data, COUNT, out, BLOCKS);
+	assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+	assert_int_equal(cudaGraphInstantiate(&run, graph, 0), cudaSuccess);
+	cudaGraphDestroy(graph);
+	for (int what = 0; what < FORBIDDEN_COUNT; what++) {
+		cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+		cudaEventRecord(event, stream);
+		cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+		assert_int_not_equal(do_forbidden((enum forbidden)what, event, run), cudaSuccess);
+		assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+		cudaGetLastError();
+		cudaEventDestroy(event);
+	}
+	emulated_graphs_left = 0;
+	cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+	assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+	cudaGraphExec_t none;
+	assert_int_equal(cudaGraphInstantiate(&none, graph, 0), cudaErrorMemoryAllocation);
+	emulated_graphs_left = INT64_MAX;
+	cudaGraphDestroy(graph);
+	cudaGetLastError();
+	cudaGraphExecDestroy(run);
+	end();
+}
+
+/* A graph that names memory which has been released meanwhile, in a kernel or in a fill. */
+static void graphs_know_what_is_gone(void **state)
+{
+	(void)state;
+	for (int fills = 0; fills < 2; fills++) {
+		begin();
+		fflush(NULL);
+		pid_t child = fork();
+		assert_true(child >= 0);
+		if (child == 0) {
+			cudaGraph_t graph;
+			cudaGraphExec_t run;
+			assert_true(freopen("/dev/null", "w", stderr) != NULL);
+			cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+			if (fills)
+				cudaMemsetAsync(out, 0, sizeof(float), stream);
+			else
+				fault_launch(stream, FAULT_NONE, data, COUNT, out, BLOCKS);
+			cudaStreamEndCapture(stream, &graph);
+			cudaGraphInstantiate(&run, graph, 0);
+			cudaFree(out);
+			cudaGraphLaunch(run, stream);
+			cudaStreamSynchronize(stream);
+			_exit(0);
+		}
+		int status;
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+		end();
+	}
+}
+
 static void launches_have_limits(void **state)
 {
 	(void)state;
@@ -210,7 +305,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(faults_are_noticed),	cmocka_unit_test(mma_multiplies),	cmocka_unit_test(mma_multiplies_tf32),
-		cmocka_unit_test(streams_and_graphs),	cmocka_unit_test(launches_have_limits),
+		cmocka_unit_test(streams_and_graphs),	cmocka_unit_test(captures_are_spoiled),	cmocka_unit_test(graphs_know_what_is_gone),
+		cmocka_unit_test(launches_have_limits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

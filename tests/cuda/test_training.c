@@ -139,6 +139,19 @@ static void a_resumed_run_keeps_its_products(void **state)
 	unsetenv("EMULATED_NAME");
 }
 
+/* Recorded graphs are what they were recorded from. */
+static void graphs_change_no_bit(void **state)
+{
+	(void)state;
+	char a[PATH_BYTES], b[PATH_BYTES];
+	setenv("BERTC_GRAPHS", "0", 1);
+	train("launched", "--device cuda --precision fp16");
+	unsetenv("BERTC_GRAPHS");
+	snprintf(a, sizeof a, "%s/fp16/final/model.safetensors", test_folder);
+	snprintf(b, sizeof b, "%s/launched/final/model.safetensors", test_folder);
+	assert_same_file(a, b);
+}
+
 static void a_model_of_one_device_works_on_the_other(void **state)
 {
 	(void)state;
@@ -162,6 +175,7 @@ int main(void)
 		cmocka_unit_test(curves_are_those_of_the_cpu),
 		cmocka_unit_test(a_resumed_run_has_the_same_bits),
 		cmocka_unit_test(a_resumed_run_keeps_its_products),
+		cmocka_unit_test(graphs_change_no_bit),
 		cmocka_unit_test(a_model_of_one_device_works_on_the_other),
 	};
 	return cmocka_run_group_tests(tests, setup, test_folder_drop);

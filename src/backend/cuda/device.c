@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backend/cuda/attention_cudnn.h"
+#include "backend/cuda/fill.h"
 #include "backend/cuda/gemm.h"
+#include "backend/cuda/graphs.h"
 #include "backend/dropout.h"
 
 /* Oldest that kernels are built for. */
@@ -100,10 +102,18 @@ static int64_t embedding_floats(const struct shape_limits *limits)
 	return larger(2 * chunks, larger(2048, limits->longest)) * limits->hidden;
 }
 
+/* Batches as operations see them. */
+static struct batch_capacity room_of(const struct shape_limits *limits)
+{
+	return limits->exact ? limits->batch : fill_room(limits->batch);
+}
+
 /* Lays the scratch out; with base NULL it measures. */
-static size_t scratch_lay_out(const struct backend *be, const struct shape_limits *limits, struct cuda_scratch *s, void *base)
+static size_t scratch_lay_out(const struct backend *be, const struct shape_limits *asked, struct cuda_scratch *s, void *base)
 {
 	const struct cuda_state *state = be->state;
+	struct shape_limits own = *asked, *limits = &own;
+	limits->batch = room_of(asked);
 	struct arena arena = {.base = base, .capacity = SIZE_MAX};
 	int64_t widest = 3 * (int64_t)limits->hidden;
 	widest = larger(widest, limits->intermediate);
@@ -146,7 +156,7 @@ static size_t cuda_workspace_bytes(struct backend *be, const struct shape_limits
 static void cuda_replica_release(struct replica *replica)
 {
 	if (replica->state)
-		cuda_slots_release(replica);
+		cuda_batches_release(replica);
 	cuda_release(replica->backend, replica->workspace);
 	cuda_release(replica->backend, replica->accumulators);
 	cuda_release(replica->backend, replica->scalars);
@@ -168,6 +178,9 @@ static enum status cuda_replica_create(struct backend *be, struct replica *repli
 	TRY(cuda_attention_check(be->state, limits));
 	TRY_GOTO(memory_new(&state, 1, sizeof(*state), "a replica"), fail);
 	replica->state = state;
+	state->room = room_of(limits);
+	state->exact = limits->exact;
+	state->longest = limits->longest;
 	void *memory;
 	TRY_GOTO(cuda_allocate(be, &memory, sizeof(struct scalars), "the scalars of a step"), fail);
 	replica->scalars = memory;
@@ -176,7 +189,7 @@ static enum status cuda_replica_create(struct backend *be, struct replica *repli
 	replica->workspace_bytes = cuda_workspace_bytes(be, limits);
 	TRY_GOTO(cuda_allocate(be, &replica->workspace, replica->workspace_bytes, "the workspace"), fail);
 	scratch_lay_out(be, limits, &state->scratch, replica->workspace);
-	TRY_GOTO(cuda_slots_create(replica, &limits->batch), fail);
+	TRY_GOTO(cuda_batches_create(replica), fail);
 	return OK;
 fail:
 	cuda_replica_release(replica);
@@ -205,13 +218,12 @@ static void cuda_close(struct backend *be)
 		return;
 	for (int64_t i = 0; i < state->block_count; i++)
 		cudaFree(state->blocks[i]);
+	graphs_close(state);
 	cuda_stages_release(state);
 	attention_cudnn_close(state->cudnn);
 	gemm_close(state->gemm);
 	if (state->stream)
 		cudaStreamDestroy(state->stream);
-	if (state->copies)
-		cudaStreamDestroy(state->copies);
 	free(state->blocks);
 	free(state);
 	be->state = NULL;
@@ -234,7 +246,9 @@ static const struct backend_functions functions = {
 	.workspace_bytes = cuda_workspace_bytes,
 	.replica_create = cuda_replica_create,
 	.replica_release = cuda_replica_release,
+	.room = fill_room,
 	.upload = cuda_upload,
+	.queue_work = cuda_queue_work,
 	.synchronize = cuda_synchronize,
 	.queue = cuda_queue,
 	.convert = cuda_convert,
@@ -341,8 +355,6 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 	TRY_GOTO(check_dtype(state, settings->dtype, settings->tf32, settings->fp8), fail);
 	state->tf32 = settings->tf32 && settings->dtype == DTYPE_F32;
 	cudaError_t error = cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking);
-	if (error == cudaSuccess)
-		error = cudaStreamCreateWithFlags(&state->copies, cudaStreamNonBlocking);
 	if (error != cudaSuccess) {
 		status = cuda_error(error, "cudaStreamCreate");
 		goto fail;
@@ -351,6 +363,7 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 	TRY_GOTO(gemm_open(&state->gemm, state), fail);
 	if (settings->cudnn)
 		TRY_GOTO(attention_cudnn_open(&state->cudnn, state, settings->dtype), fail);
+	TRY_GOTO(graphs_open(state), fail);
 	snprintf(state->numerics, sizeof(state->numerics), "%s, sm_%d%d %s", gemm_version(state->gemm), state->major, state->minor,
 		 settings->fp8			  ? "fp8"
 		 : state->tf32			  ? "tf32"

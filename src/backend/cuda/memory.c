@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "backend/cuda/fill.h"
+#include "backend/cuda/graphs.h"
 #include "base/log.h"
 
 enum status cuda_allocate(struct backend *be, void **out, size_t bytes, const char *what)
@@ -45,6 +47,7 @@ void cuda_release(struct backend *be, void *memory)
 	while (i < state->block_count && state->blocks[i] != memory)
 		i++;
 	BUG_IF(i == state->block_count);
+	graphs_forget(state);
 	cuda_check(state, cudaStreamSynchronize(state->stream), "cudaStreamSynchronize");
 	cuda_check(state, cudaFree(memory), "cudaFree");
 	state->blocks[i] = state->blocks[--state->block_count];
@@ -122,56 +125,60 @@ void cuda_to_host(struct backend *be, void *host, const void *device, size_t byt
 
 /* ---- Batches ---- */
 
-/* Elements of the arrays of a batch, in the order of struct batch; all have four bytes. */
-enum { BATCH_ARRAYS = 12 };
-
-static size_t batch_layout(const struct batch_capacity *c, size_t offsets[BATCH_ARRAYS])
+/* Points the arrays of `batch`, all of elements of four bytes, into a block at `base`; returns its bytes. With base NULL it
+ * measures. */
+static size_t batch_lay_out(struct batch *batch, void *base, const struct batch_capacity *capacity)
 {
-	int64_t t = c->tokens, b = c->sequences, p = c->predictions;
-	const int64_t elements[BATCH_ARRAYS] = {t, t, t, t, b + 1, b, b, p, p, p, t, b};
-	size_t bytes = 0;
-	for (int i = 0; i < BATCH_ARRAYS; i++) {
-		offsets[i] = bytes;
-		bytes += (size_t)round_up(elements[i], ROW_MULTIPLE) * 4;
-	}
-	return bytes;
+	struct arena arena = {.base = base, .capacity = SIZE_MAX};
+	size_t tokens = (size_t)round_up(capacity->tokens, ROW_MULTIPLE) * 4;
+	size_t sequences = (size_t)round_up((int64_t)capacity->sequences + 1, ROW_MULTIPLE) * 4;
+	size_t predictions = (size_t)round_up(capacity->predictions, ROW_MULTIPLE) * 4;
+	batch->ids = arena_take(&arena, tokens);
+	batch->types = arena_take(&arena, tokens);
+	batch->positions = arena_take(&arena, tokens);
+	batch->token_samples = arena_take(&arena, tokens);
+	batch->id_order = arena_take(&arena, tokens);
+	batch->starts = arena_take(&arena, sequences);
+	batch->samples = arena_take(&arena, sequences);
+	batch->next_labels = arena_take(&arena, sequences);
+	batch->length_order = arena_take(&arena, sequences);
+	batch->prediction_rows = arena_take(&arena, predictions);
+	batch->prediction_labels = arena_take(&arena, predictions);
+	batch->prediction_weights = arena_take(&arena, predictions);
+	return arena.used;
 }
 
-enum status cuda_slots_create(struct replica *replica, const struct batch_capacity *capacity)
+enum status cuda_batches_create(struct replica *replica)
 {
 	struct cuda_replica *state = replica->state;
-	size_t offsets[BATCH_ARRAYS], bytes = batch_layout(capacity, offsets);
-	state->capacity = *capacity;
+	struct batch measured;
+	void *memory;
+	state->batch_bytes = batch_lay_out(&measured, NULL, &state->room);
+	TRY(cuda_allocate(replica->backend, &memory, state->batch_bytes, "a batch"));
+	state->batch = memory;
 	for (int i = 0; i < 2; i++) {
-		struct batch_slot *slot = &state->slots[i];
-		void *memory;
-		TRY(cuda_allocate(replica->backend, &memory, bytes, "a batch"));
-		slot->device = memory;
-		cudaError_t error = cudaHostAlloc((void **)&slot->pinned, bytes, cudaHostAllocDefault);
+		struct pinned_batch *pinned = &state->pinned[i];
+		cudaError_t error = cudaHostAlloc(&pinned->memory, state->batch_bytes, cudaHostAllocDefault);
 		if (error == cudaSuccess)
-			error = cudaEventCreateWithFlags(&slot->copied, cudaEventDisableTiming);
-		if (error == cudaSuccess)
-			error = cudaEventCreateWithFlags(&slot->used, cudaEventDisableTiming);
+			error = cudaEventCreateWithFlags(&pinned->copied, cudaEventDisableTiming);
 		if (error != cudaSuccess)
 			return cuda_error(error, "pinned memory for a batch");
 	}
 	return OK;
 }
 
-void cuda_slots_release(struct replica *replica)
+void cuda_batches_release(struct replica *replica)
 {
 	struct cuda_replica *state = replica->state;
 	for (int i = 0; i < 2; i++) {
-		struct batch_slot *slot = &state->slots[i];
-		if (slot->copied)
-			cudaEventSynchronize(slot->copied);
-		cuda_release(replica->backend, slot->device);
-		cudaFreeHost(slot->pinned);
-		if (slot->copied)
-			cudaEventDestroy(slot->copied);
-		if (slot->used)
-			cudaEventDestroy(slot->used);
+		struct pinned_batch *pinned = &state->pinned[i];
+		if (pinned->copied) {
+			cudaEventSynchronize(pinned->copied);
+			cudaEventDestroy(pinned->copied);
+		}
+		cudaFreeHost(pinned->memory);
 	}
+	cuda_release(replica->backend, state->batch);
 }
 
 /* The numbers of `count` sequences, longest first: what works on whole sequences then ends with the short ones, and no
@@ -195,65 +202,60 @@ static void sort_by_length(int32_t *order, const int32_t *starts, int32_t count)
 	}
 }
 
+/* Copies the arrays that are there. */
+static void copy_batch(const struct batch *to, const struct batch *from)
+{
+	size_t t = (size_t)from->token_count, b = (size_t)from->sequence_count, p = (size_t)from->prediction_count;
+	const struct {
+		void *to;
+		const void *from;
+		size_t elements;
+	} arrays[] = {
+		{to->ids, from->ids, t},
+		{to->types, from->types, t},
+		{to->positions, from->positions, t},
+		{to->token_samples, from->token_samples, t},
+		{to->id_order, from->id_order, t},
+		{to->starts, from->starts, b + 1},
+		{to->samples, from->samples, b},
+		{to->next_labels, from->next_labels, b},
+		{to->prediction_rows, from->prediction_rows, p},
+		{to->prediction_labels, from->prediction_labels, p},
+		{to->prediction_weights, from->prediction_weights, p},
+	};
+	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
+		if (arrays[i].from)
+			memcpy(arrays[i].to, arrays[i].from, arrays[i].elements * 4);
+}
+
+/* Into pinned memory, of which two blocks take turns, so that the host works on the next batch while this one waits; from there, in
+ * the order of the stream, to the one place where operations read: a recorded graph knows no other. */
 void cuda_upload(struct replica *replica, const struct batch *host, struct batch *device)
 {
 	struct cuda_state *state = cuda_state(replica);
 	struct cuda_replica *own = replica->state;
-	struct batch_slot *slot = &own->slots[own->next_slot], *before = &own->slots[!own->next_slot];
-	own->next_slot = !own->next_slot;
-	int64_t t = host->token_count, b = host->sequence_count, p = host->prediction_count;
-	BUG_IF(t > own->capacity.tokens || b > own->capacity.sequences || p > own->capacity.predictions);
-	const struct {
-		const void *from;
-		int64_t elements;
-	} arrays[BATCH_ARRAYS] = {
-		{host->ids, t},
-		{host->types, t},
-		{host->positions, t},
-		{host->token_samples, t},
-		{host->starts, b + 1},
-		{host->samples, b},
-		{host->next_labels, b},
-		{host->prediction_rows, p},
-		{host->prediction_labels, p},
-		{host->prediction_weights, p},
-		{host->id_order, t},
-		{NULL, b},
-	};
-	size_t offsets[BATCH_ARRAYS], bytes = batch_layout(&own->capacity, offsets);
+	struct pinned_batch *pinned = &own->pinned[own->next_pinned];
+	struct batch filled = *host;
+	own->next_pinned = !own->next_pinned;
+	if (!own->exact)
+		fill_shape(&filled, own->longest);
+	BUG_IF(filled.token_count > own->room.tokens || filled.sequence_count > own->room.sequences ||
+	       filled.prediction_count > own->room.predictions);
 
-	cuda_check(state, cudaEventSynchronize(slot->copied), "cudaEventSynchronize");
-	memset(slot->pinned, 0, bytes);
-	for (int i = 0; i < BATCH_ARRAYS; i++)
-		if (arrays[i].from)
-			memcpy(slot->pinned + offsets[i], arrays[i].from, (size_t)arrays[i].elements * 4);
-	int32_t *length_order = (int32_t *)(void *)(slot->pinned + offsets[11]);
+	cuda_check(state, cudaEventSynchronize(pinned->copied), "cudaEventSynchronize");
+	memset(pinned->memory, 0, own->batch_bytes);
+	batch_lay_out(&filled, pinned->memory, &own->room);
+	copy_batch(&filled, host);
+	fill_batch(&filled, host);
 	if (host->starts)
-		sort_by_length(length_order, host->starts, host->sequence_count);
-	for (int32_t i = host->sequence_count; i < own->capacity.sequences; i++)
-		length_order[i] = i; /* empty */
+		sort_by_length(filled.length_order, filled.starts, filled.sequence_count);
+	for (int32_t i = filled.sequence_count; i < own->room.sequences; i++)
+		filled.length_order[i] = i; /* empty */
 
-	/* What is queued so far may read the batch before; this slot's own was read by what was queued before that. */
-	cuda_check(state, cudaEventRecord(before->used, state->stream), "cudaEventRecord");
-	cuda_check(state, cudaStreamWaitEvent(state->copies, slot->used, 0), "cudaStreamWaitEvent");
-	cuda_check(state, cudaMemcpyAsync(slot->device, slot->pinned, bytes, cudaMemcpyHostToDevice, state->copies),
+	*device = filled;
+	batch_lay_out(device, own->batch, &own->room);
+	device->host_starts = filled.starts;
+	cuda_check(state, cudaMemcpyAsync(own->batch, pinned->memory, own->batch_bytes, cudaMemcpyHostToDevice, state->stream),
 		   "copy of a batch");
-	cuda_check(state, cudaEventRecord(slot->copied, state->copies), "cudaEventRecord");
-	cuda_check(state, cudaStreamWaitEvent(state->stream, slot->copied, 0), "cudaStreamWaitEvent");
-
-	unsigned char *at = slot->device;
-	*device = *host;
-	device->ids = (int32_t *)(at + offsets[0]);
-	device->types = (int32_t *)(at + offsets[1]);
-	device->positions = (int32_t *)(at + offsets[2]);
-	device->token_samples = (uint32_t *)(at + offsets[3]);
-	device->starts = (int32_t *)(at + offsets[4]);
-	device->samples = (uint32_t *)(at + offsets[5]);
-	device->next_labels = (int32_t *)(at + offsets[6]);
-	device->prediction_rows = (int32_t *)(at + offsets[7]);
-	device->prediction_labels = (int32_t *)(at + offsets[8]);
-	device->prediction_weights = (float *)(at + offsets[9]);
-	device->host_starts = (const int32_t *)(slot->pinned + offsets[4]);
-	device->id_order = (int32_t *)(at + offsets[10]);
-	device->length_order = (int32_t *)(at + offsets[11]);
+	cuda_check(state, cudaEventRecord(pinned->copied, state->stream), "cudaEventRecord");
 }

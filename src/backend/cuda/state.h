@@ -16,16 +16,17 @@ struct stage {
 	cudaEvent_t done; /* the copy from or to it */
 };
 
-struct gemm; /* gemm.h */
+struct gemm;            /* gemm.h */
+struct graphs;          /* graphs.h */
 struct attention_cudnn; /* attention_cudnn.h */
 
 struct cuda_state {
 	int device, major, minor, processors;
-	cudaStream_t stream; /* all operations, in order */
-	cudaStream_t copies; /* batches on their way to the device */
+	cudaStream_t stream; /* everything, in order */
 	struct stage stages[STAGE_COUNT];
 	int next_stage;
 	struct gemm *gemm;
+	struct graphs *graphs;
 	struct attention_cudnn *cudnn; /* NULL: attention is our own kernels' */
 	bool tf32;
 	size_t shared_limit; /* bytes of shared memory that a block may have */
@@ -40,11 +41,10 @@ struct cuda_state {
 	char name[64], numerics[192], description[288];
 };
 
-/* A micro-batch on the device; two take turns. */
-struct batch_slot {
-	unsigned char *device, *pinned;
+/* A micro-batch on its way to the device; two take turns. */
+struct pinned_batch {
+	void *memory;
 	cudaEvent_t copied; /* to the device */
-	cudaEvent_t used;   /* by all operations queued before the next upload */
 };
 
 /* Operands rounded to FP8, of the product that runs. */
@@ -91,9 +91,13 @@ int32_t cuda_position_parts(int32_t sequences, int32_t longest);
 
 /* replica->state. */
 struct cuda_replica {
-	struct batch_capacity capacity;
-	struct batch_slot slots[2];
-	int next_slot;
+	struct batch_capacity room; /* of batches as operations see them: filled up, unless */
+	bool exact;                 /* they are taken as they are */
+	int32_t longest;
+	void *batch;                /* the arrays of the micro-batch, on the device */
+	size_t batch_bytes;
+	struct pinned_batch pinned[2];
+	int next_pinned;
 	struct cuda_scratch scratch;
 };
 
@@ -133,8 +137,8 @@ void cuda_to_host(struct backend *be, void *host, const void *device, size_t byt
 MUST_USE enum status cuda_stages_create(struct cuda_state *state);
 void cuda_stages_release(struct cuda_state *state);
 void cuda_upload(struct replica *replica, const struct batch *host, struct batch *device);
-MUST_USE enum status cuda_slots_create(struct replica *replica, const struct batch_capacity *capacity);
-void cuda_slots_release(struct replica *replica);
+MUST_USE enum status cuda_batches_create(struct replica *replica);
+void cuda_batches_release(struct replica *replica);
 
 /* weights.c */
 size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight);

@@ -30,6 +30,8 @@ extern bool emulated_race_check;
  * makes the device fail with `error` (an ECC error, a lost device), and all calls after it; n < 0: none. */
 extern int64_t emulated_launches;
 void emulated_fail_after(int64_t launches, cudaError_t error);
+/* Graphs that can still be instantiated: then there is no memory for them. */
+extern int64_t emulated_graphs_left;
 /* Bytes allocated on the device now; blocks not given back. */
 size_t emulated_memory_used(void);
 int64_t emulated_blocks(void);

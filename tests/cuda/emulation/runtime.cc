@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <vector>
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@
 
 struct emulated_device emulated_device = {1, 13000, 9, 0, 4, (size_t)4 << 30};
 int64_t emulated_launches;
+int64_t emulated_graphs_left = INT64_MAX;
 
 namespace
 {
@@ -103,6 +105,8 @@ struct emulated_graph {
 	std::vector<std::shared_ptr<work>> nodes;
 	std::set<emulated_stream *> streams; /* that have joined the capture */
 	bool broken = false;
+	cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+	std::thread::id thread = std::this_thread::get_id(); /* that began it */
 };
 
 struct emulated_graph_exec {
@@ -261,27 +265,45 @@ cudaError_t put(emulated_stream *stream, void (*run)(void *), void *context, voi
 	return result(cudaSuccess);
 }
 
-/* During a capture nothing may wait or allocate: the capture is spoiled, as on the device. */
+/* During a capture nothing may wait or allocate, in any thread or in the one that captures: the capture is spoiled, as on the
+ * device. */
 bool spoils_capture()
 {
 	bool any = false;
 	for (emulated_stream *s : streams) {
-		if (s->capture != nullptr) {
-			s->capture->broken = true;
-			any = true;
-		}
+		emulated_graph *graph = s->capture;
+		if (graph == nullptr || graph->mode == cudaStreamCaptureModeRelaxed ||
+		    (graph->mode == cudaStreamCaptureModeThreadLocal && graph->thread != std::this_thread::get_id()))
+			continue;
+		graph->broken = true;
+		any = true;
 	}
 	return any;
+}
+
+/* What no stream may be asked while it captures. */
+cudaError_t refuse(emulated_stream *stream, cudaError_t error)
+{
+	stream->capture->broken = true;
+	return result(error);
 }
 
 /* ---- copies ---- */
 
 struct copy {
 	void *to;
-	const void *from;
+	const void *from; /* NULL: a value is set */
 	size_t bytes;
 	int value;
 };
+
+/* A graph may be launched when memory that it names is gone. */
+void check_place(const void *at, size_t bytes)
+{
+	if (bytes > 0 && !(in_arena(at) ? inside(memory.blocks, at, bytes) : inside(memory.pinned, at, bytes)))
+		emulation_fault("a recorded copy or fill of %zu bytes names %p (%s): released meanwhile", bytes, at,
+				emulation_describe(at));
+}
 
 void drop_copy(void *context)
 {
@@ -291,6 +313,8 @@ void drop_copy(void *context)
 void run_copy(void *context)
 {
 	copy *c = static_cast<copy *>(context);
+	check_place(c->to, c->bytes);
+	check_place(c->from, c->bytes);
 	if (sticky == cudaSuccess)
 		memmove(c->to, c->from, c->bytes);
 }
@@ -298,6 +322,7 @@ void run_copy(void *context)
 void run_set(void *context)
 {
 	copy *c = static_cast<copy *>(context);
+	check_place(c->to, c->bytes);
 	if (sticky == cudaSuccess)
 		memset(c->to, c->value, c->bytes);
 }
@@ -667,6 +692,8 @@ cudaError_t cudaMemset(void *at, int value, size_t bytes)
 {
 	LOCKED;
 	check_device(at, bytes, "cudaMemset");
+	if (spoils_capture())
+		return result(cudaErrorStreamCaptureUnsupported);
 	run_all(default_stream());
 	memset(at, value, bytes);
 	return result(cudaSuccess);
@@ -714,10 +741,8 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
 	LOCKED;
-	if (real(stream)->capture != nullptr) {
-		spoils_capture();
-		return result(cudaErrorStreamCaptureUnsupported);
-	}
+	if (real(stream)->capture != nullptr)
+		return refuse(real(stream), cudaErrorStreamCaptureUnsupported);
 	run_all(real(stream));
 	return result(cudaSuccess);
 }
@@ -725,6 +750,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
 	LOCKED;
+	if (real(stream)->capture != nullptr)
+		return refuse(real(stream), cudaErrorStreamCaptureUnsupported);
 	if (sticky != cudaSuccess)
 		return sticky;
 	return real(stream)->queue.empty() ? cudaSuccess : cudaErrorNotReady;
@@ -748,20 +775,20 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 			from->joined = true;
 		return result(cudaSuccess);
 	}
-	if (s->capture != nullptr)
-		return result(cudaSuccess); /* of work before the capture */
 	if (event->recorded == 0)
 		return result(cudaSuccess);
+	if (s->capture != nullptr) /* a graph cannot wait for what was queued before it */
+		return refuse(s, cudaErrorStreamCaptureIsolation);
 	return put(s, run_wait, new wait_for{event, event->recorded}, drop_wait);
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
 	LOCKED;
-	(void)mode;
 	if (stream == nullptr || stream->capture != nullptr)
 		return result(cudaErrorStreamCaptureUnsupported);
 	stream->capture = new emulated_graph;
+	stream->capture->mode = mode;
 	stream->capture->streams.insert(stream);
 	stream->origin = stream;
 	stream->joined = true;
@@ -775,6 +802,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out)
 	emulated_graph *graph = stream->capture;
 	if (graph == nullptr || stream->origin != stream)
 		return result(cudaErrorStreamCaptureInvalidated);
+	if (graph->mode != cudaStreamCaptureModeRelaxed && graph->thread != std::this_thread::get_id())
+		return refuse(stream, cudaErrorStreamCaptureWrongThread);
 	bool joined = true;
 	for (emulated_stream *s : graph->streams) {
 		joined &= s->joined;
@@ -836,6 +865,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
 	LOCKED;
+	if (event->captured != nullptr && event->captured->capture != nullptr)
+		return refuse(event->captured, cudaErrorCapturedEvent);
 	if (spoils_capture())
 		return result(cudaErrorStreamCaptureUnsupported);
 	if (event->recorded > 0) {
@@ -848,6 +879,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	LOCKED;
+	if (event->captured != nullptr && event->captured->capture != nullptr)
+		return refuse(event->captured, cudaErrorCapturedEvent);
 	if (sticky != cudaSuccess)
 		return sticky;
 	if (event->reached < event->recorded && event->stream != nullptr)
@@ -863,7 +896,12 @@ cudaError_t cudaEventElapsedTime(float *out, cudaEvent_t start, cudaEvent_t end)
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags)
 {
+	LOCKED;
 	(void)flags;
+	*out = nullptr;
+	if (emulated_graphs_left <= 0)
+		return result(cudaErrorMemoryAllocation);
+	emulated_graphs_left--;
 	*out = new emulated_graph_exec{graph->nodes};
 	return result(cudaSuccess);
 }
@@ -871,6 +909,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsign
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
 {
 	LOCKED;
+	if (real(stream)->capture != nullptr)
+		return refuse(real(stream), cudaErrorStreamCaptureUnsupported);
 	for (const auto &node : graph->nodes)
 		real(stream)->queue.push_back(node);
 	return result(cudaSuccess);

@@ -1,0 +1,114 @@
+#include "backend/cuda/fill.h"
+
+#include "backend/tensor.h"
+
+/* Shorter ones are no work for a GPU. */
+#define SHORTEST 16
+/* Sequences are as long as a multiple of this. */
+#define LENGTH_STEP 64
+
+/* Sizes come in classes: so many an octave, and multiples of `least`. */
+struct classes {
+	int32_t an_octave, least;
+};
+/* Rows of products: a 128th is wasted at most. Predictions are few, sequences cost next to nothing. */
+static const struct classes token_classes = {64, 32}, sequence_classes = {16, 1}, prediction_classes = {32, 16};
+
+static int32_t class_step(const struct classes *classes, int64_t size)
+{
+	int64_t octave = 1;
+	while (2 * octave <= size)
+		octave *= 2;
+	int64_t step = octave / classes->an_octave;
+	return (int32_t)(step > classes->least ? step : classes->least);
+}
+
+static int32_t class_of(const struct classes *classes, int64_t size)
+{
+	return (int32_t)round_up(size, class_step(classes, size));
+}
+
+static int32_t smaller(int32_t a, int32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Inert sequences that the inert tokens need, none being longer than `longest`. There are fewer tokens than a step of their
+ * class, which is at most twice that of the batch, and a token for each sequence. */
+static int32_t sequences_needed(int32_t tokens, int32_t longest)
+{
+	int32_t most = 2 * class_step(&token_classes, tokens);
+	return (most + longest - 3) / (longest - 1);
+}
+
+void fill_shape(struct batch *shape, int32_t limit)
+{
+	int32_t tokens = shape->token_count, sequences = shape->sequence_count;
+	if (tokens == 0 || limit < SHORTEST)
+		return;
+	shape->longest = smaller((int32_t)round_up(shape->longest, LENGTH_STEP), limit);
+	if (class_of(&token_classes, tokens) != tokens || class_of(&sequence_classes, sequences) != sequences) {
+		int32_t needed = sequences_needed(tokens, shape->longest);
+		shape->sequence_count = class_of(&sequence_classes, (int64_t)sequences + needed);
+		/* Each sequence has a token. */
+		shape->token_count = class_of(&token_classes, (int64_t)tokens + shape->sequence_count - sequences);
+	}
+	if (shape->prediction_count > 0)
+		shape->prediction_count = smaller(class_of(&prediction_classes, shape->prediction_count), shape->token_count);
+}
+
+struct batch_capacity fill_room(struct batch_capacity capacity)
+{
+	int64_t sequences = capacity.sequences + (int64_t)sequences_needed(capacity.tokens, SHORTEST);
+	int64_t inert = sequences - capacity.sequences + class_step(&sequence_classes, sequences);
+	return (struct batch_capacity){
+		.tokens = class_of(&token_classes, capacity.tokens + inert),
+		.sequences = class_of(&sequence_classes, sequences),
+		.predictions = class_of(&prediction_classes, capacity.predictions),
+	};
+}
+
+/* The inert tokens are spread evenly over the inert sequences. Their word is the last in id_order, so that they stand at its end. */
+static void fill_tokens(const struct batch *batch, const struct batch *own)
+{
+	int32_t tokens = own->token_count, count = batch->sequence_count - own->sequence_count;
+	int32_t inert = batch->token_count - tokens;
+	int32_t id = batch->ids[batch->id_order[tokens - 1]];
+	for (int32_t i = 0; i < count; i++) {
+		int32_t sequence = own->sequence_count + i;
+		int32_t begin = tokens + (int32_t)((int64_t)inert * i / count), end = tokens + (int32_t)((int64_t)inert * (i + 1) / count);
+		batch->starts[sequence] = begin;
+		batch->starts[sequence + 1] = end;
+		batch->samples[sequence] = 0;
+		batch->next_labels[sequence] = -1;
+		for (int32_t t = begin; t < end; t++) {
+			batch->ids[t] = id;
+			batch->types[t] = 0;
+			batch->positions[t] = t - begin;
+			batch->token_samples[t] = 0;
+			batch->id_order[t] = t;
+		}
+	}
+}
+
+/* Inert predictions take rows from the end that no other has. */
+static void fill_predictions(const struct batch *batch, const struct batch *own)
+{
+	int32_t *rows = batch->prediction_rows, taken = own->prediction_count - 1;
+	for (int32_t p = own->prediction_count, row = batch->token_count - 1; p < batch->prediction_count; row--) {
+		if (taken >= 0 && rows[taken] == row) {
+			taken--;
+			continue;
+		}
+		rows[p] = row;
+		batch->prediction_labels[p] = 0;
+		batch->prediction_weights[p++] = 0;
+	}
+}
+
+void fill_batch(const struct batch *batch, const struct batch *own)
+{
+	if (batch->token_count > own->token_count)
+		fill_tokens(batch, own);
+	fill_predictions(batch, own);
+}
