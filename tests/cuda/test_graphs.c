@@ -62,11 +62,11 @@ static void shapes_are_filled_up(void **state)
 		if (tokens >= 8192 && limit >= 128 && own.sequence_count < tokens / 64)
 			assert_true(inert < tokens / 40);
 	}
-	struct batch even = {.token_count = 192 * 128, .sequence_count = 192, .prediction_count = 192 * 20, .longest = 128};
+	struct batch even = {.token_count = 264 * 128, .sequence_count = 264, .prediction_count = 264 * 20, .longest = 128};
 	fill_shape(&even, 128);
-	assert_int_equal(even.token_count, 192 * 128);
-	assert_int_equal(even.sequence_count, 192);
-	assert_int_equal(even.prediction_count, 192 * 20);
+	assert_int_equal(even.token_count, 264 * 128);
+	assert_int_equal(even.sequence_count, 264);
+	assert_int_equal(even.prediction_count, 5312);
 }
 
 /* ---- A small model's steps ---- */

@@ -93,6 +93,11 @@ same() {
 	rm -rf "$work/twice"
 }
 
+# without_graphs PRECISION: the same bits with every kernel launched by itself
+without_graphs() {
+	BERTC_GRAPHS=0 same "$1"
+}
+
 # sanitizer TOOL CASES: the operations whose lines begin with CASES
 sanitizer() {
 	limited 60 env BERTC_TEST_CASES="$2" compute-sanitizer --tool "$1" --error-exitcode 9 --print-limit 5 "$OPERATIONS"
@@ -114,6 +119,7 @@ if wanted curves || wanted repeat; then
 		for type in $PRECISIONS; do
 			result "same bits twice in $type" same $type
 		done
+		result "same bits without graphs in bf16" without_graphs bf16
 	fi
 	if "$BERTC" bench -q --device cuda --attention cudnn --precision bf16 --model tiny --max_seq_length 16 \
 		--train_batch_size 2 --steps 1 --mode inference >/dev/null 2>"$work/log"; then

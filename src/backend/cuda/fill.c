@@ -7,25 +7,23 @@
 /* Sequences are as long as a multiple of this. */
 #define LENGTH_STEP 64
 
-/* Sizes come in classes: so many an octave, and multiples of `least`. */
-struct classes {
-	int32_t an_octave, least;
-};
-/* Rows of products: a 128th is wasted at most. Predictions are few, sequences cost next to nothing. */
-static const struct classes token_classes = {64, 32}, sequence_classes = {16, 1}, prediction_classes = {32, 16};
+/* Sizes come in classes: so many an octave, but steps no smaller than these. */
+#define CLASSES 64
+#define TOKEN_STEP 32
+#define SEQUENCE_STEP 1
+#define PREDICTION_STEP 16
 
-static int32_t class_step(const struct classes *classes, int64_t size)
+static int32_t class_step(int64_t size, int32_t least)
 {
 	int64_t octave = 1;
 	while (2 * octave <= size)
 		octave *= 2;
-	int64_t step = octave / classes->an_octave;
-	return (int32_t)(step > classes->least ? step : classes->least);
+	return octave / CLASSES > least ? (int32_t)(octave / CLASSES) : least;
 }
 
-static int32_t class_of(const struct classes *classes, int64_t size)
+static int32_t class_of(int64_t size, int32_t least)
 {
-	return (int32_t)round_up(size, class_step(classes, size));
+	return (int32_t)round_up(size, class_step(size, least));
 }
 
 static int32_t smaller(int32_t a, int32_t b)
@@ -37,7 +35,7 @@ static int32_t smaller(int32_t a, int32_t b)
  * class, which is at most twice that of the batch, and a token for each sequence. */
 static int32_t sequences_needed(int32_t tokens, int32_t longest)
 {
-	int32_t most = 2 * class_step(&token_classes, tokens);
+	int32_t most = 2 * class_step(tokens, TOKEN_STEP);
 	return (most + longest - 3) / (longest - 1);
 }
 
@@ -47,24 +45,24 @@ void fill_shape(struct batch *shape, int32_t limit)
 	if (tokens == 0 || limit < SHORTEST)
 		return;
 	shape->longest = smaller((int32_t)round_up(shape->longest, LENGTH_STEP), limit);
-	if (class_of(&token_classes, tokens) != tokens || class_of(&sequence_classes, sequences) != sequences) {
+	if (class_of(tokens, TOKEN_STEP) != tokens || class_of(sequences, SEQUENCE_STEP) != sequences) {
 		int32_t needed = sequences_needed(tokens, shape->longest);
-		shape->sequence_count = class_of(&sequence_classes, (int64_t)sequences + needed);
+		shape->sequence_count = class_of((int64_t)sequences + needed, SEQUENCE_STEP);
 		/* Each sequence has a token. */
-		shape->token_count = class_of(&token_classes, (int64_t)tokens + shape->sequence_count - sequences);
+		shape->token_count = class_of((int64_t)tokens + shape->sequence_count - sequences, TOKEN_STEP);
 	}
 	if (shape->prediction_count > 0)
-		shape->prediction_count = smaller(class_of(&prediction_classes, shape->prediction_count), shape->token_count);
+		shape->prediction_count = smaller(class_of(shape->prediction_count, PREDICTION_STEP), shape->token_count);
 }
 
 struct batch_capacity fill_room(struct batch_capacity capacity)
 {
 	int64_t sequences = capacity.sequences + (int64_t)sequences_needed(capacity.tokens, SHORTEST);
-	int64_t inert = sequences - capacity.sequences + class_step(&sequence_classes, sequences);
+	int64_t inert = sequences - capacity.sequences + class_step(sequences, SEQUENCE_STEP);
 	return (struct batch_capacity){
-		.tokens = class_of(&token_classes, capacity.tokens + inert),
-		.sequences = class_of(&sequence_classes, sequences),
-		.predictions = class_of(&prediction_classes, capacity.predictions),
+		.tokens = class_of(capacity.tokens + inert, TOKEN_STEP),
+		.sequences = class_of(sequences, SEQUENCE_STEP),
+		.predictions = class_of(capacity.predictions, PREDICTION_STEP),
 	};
 }
 
