@@ -33,7 +33,7 @@ struct scalars {
 	double max_grad_norm;       /* clip to this global norm; 0 = no clipping */
 	double bias_correction1, bias_correction2; /* 1 - beta^t, or 1 for Google's AdamW */
 	double gradient_square_sum; /* of gradients as they lie, loss scale included */
-	int64_t finite;             /* 1 if every gradient is finite */
+	int64_t finite;             /* 1 if every gradient and every loss is finite: else the optimiser does nothing */
 };
 
 /* Sums of a step's losses, in device memory (replica->accumulators). Which is which is the objective's business. */
@@ -165,6 +165,9 @@ struct backend {
 	bool fp8;                         /* products with weights that weight_in_fp8() names are in FP8 */
 	const struct backend_functions *functions;
 	const struct operations *operations;
+	/* A weight's copy is its master in `dtype`, and all copies lie in one block as the masters lie in the slab: an update writes
+	 * them as it goes (adamw, lamb_apply). */
+	bool mirrors_masters;
 	/* Elements that an update had best take at a time, if weights allow: what caches hold, or all of a model, where a
 	 * launch is what costs. */
 	int64_t update_elements;

@@ -652,7 +652,16 @@ void sumsq_finite(struct replica *r, const struct sumsq_finite *a)
 	c.bytes = touched(&c);
 	trace_begin(&c);
 	r->operations->sumsq_finite(r, a);
-	trace_end(&c, "n=%" PRId64 " add=%d", a->range.columns, a->add);
+	trace_end(&c, "n=%" PRId64 " add=%d sums=%d", a->range.columns, a->add, a->sums != NULL);
+}
+
+/* What an update leaves beside the masters. */
+static void check_copy(struct call *c, const struct tensor *copy, struct extent count)
+{
+	if (present(copy) && !c->replica->backend->mirrors_masters)
+		mismatch(c, "'copy' is there, but the back end has copies of its own kind");
+	if (present(copy))
+		check_activation(c, "copy", copy, OUT, (struct extent){1, "a vector"}, count);
 }
 
 void adamw(struct replica *r, const struct adamw *a)
@@ -663,8 +672,9 @@ void adamw(struct replica *r, const struct adamw *a)
 	check_statistic(&c, "m", &a->m, OUT, count);
 	check_statistic(&c, "v", &a->v, OUT, count);
 	check_statistic(&c, "g", &a->g, IN, count);
-	check_apart(&c, NULL);
 	c.bytes = 7.0 / 4.0 * touched(&c); /* w, m and v are read and written, g is read */
+	check_copy(&c, &a->copy, count);
+	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->adamw(r, a);
 	trace_end(&c, "n=%" PRId64 " decay=%g", count.size, a->weight_decay);
@@ -702,8 +712,9 @@ void lamb_apply(struct replica *r, const struct lamb_apply *a)
 	check_statistic(&c, "m", &a->m, IN, count);
 	check_statistic(&c, "v", &a->v, IN, count);
 	check_lamb_tensors(&c, a->tensors, a->tensor_count, a->norms, IN);
-	check_apart(&c, NULL);
 	c.bytes = 4.0 / 3.0 * touched(&c); /* w is read and written */
+	check_copy(&c, &a->copy, count);
+	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->lamb_apply(r, a);
 	trace_end(&c, "n=%" PRId64 " tensors=%" PRId64 " max_trust=%g", count.size, a->tensor_count,

@@ -189,10 +189,11 @@ struct xent {
 };
 
 /* scalars->gradient_square_sum = sum of squares of `range` (1,n) (added to with `add`), scalars->finite = 0 if any
- * element is not finite (set to 1 first without `add`). */
+ * element, or any of `sums`, is not finite (set to 1 first without `add`). */
 struct sumsq_finite {
 	struct tensor range; /* master dtype */
 	bool add;
+	const struct accumulators *sums; /* optional, device: of the losses */
 };
 
 /* Adam with decoupled weight decay on a range of the slabs; does nothing if scalars->finite is 0.
@@ -204,6 +205,7 @@ struct adamw {
 	double beta1, beta2, epsilon, weight_decay;
 	struct tensor w, m, v; /* in and out (1,n) master dtype */
 	struct tensor g;       /* in (1,n) master dtype */
+	struct tensor copy;    /* out, optional (1,n): w rounded to the back end's dtype, where it mirrors masters */
 };
 
 /* One tensor of a range: what LAMB takes a norm of. */
@@ -241,6 +243,7 @@ struct lamb_apply {
 	struct tensor w;                   /* in and out */
 	struct tensor m, v;                /* in */
 	const double *norms;               /* (tensor_count,2), device */
+	struct tensor copy;                /* as in adamw */
 };
 
 /* One entry an operation. A back end fills every one. */

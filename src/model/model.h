@@ -71,6 +71,7 @@ struct model {
 	struct weight **weights;             /* all of them, for weights_refresh */
 	int64_t weight_count;
 	void *copies;                        /* device memory of the weights' compute copies */
+	struct tensor mirror;                /* (1, slab_count) all of them, where the back end mirrors masters; else without data */
 	bool borrowed;                       /* slab and gradients are not the model's own memory */
 	/* Called by model_forward before it reads a layer's weights (-1 embeddings, 0 … L-1, then L: pooler and heads), which
 	 * may still be on their way from an update. NULL: they are there. */

@@ -208,9 +208,16 @@ static size_t slab_bytes(const struct model *model)
 	return (size_t)model->slab_count * dtype_bytes(model->backend->master_dtype);
 }
 
+static size_t mirror_bytes(const struct model *model)
+{
+	return (size_t)model->slab_count * dtype_bytes(model->backend->dtype);
+}
+
 size_t model_bytes(const struct model *model, bool training)
 {
 	size_t bytes = slab_bytes(model) * (training ? 2 : 1);
+	if (model->backend->mirrors_masters)
+		return bytes + mirror_bytes(model);
 	for (int64_t i = 0; i < model->weight_count; i++)
 		bytes += (size_t)round_up((int64_t)model->backend->functions->weight_copy_bytes(
 		                                  model->backend, model->weights[i]),
@@ -244,7 +251,10 @@ static enum status place_weights(struct model *model)
 
 	struct arena copies = {0};
 	lay_out_copies(model, &copies);
-	if (copies.used > 0) {
+	if (be->mirrors_masters) {
+		TRY(be->functions->allocate(be, &model->copies, mirror_bytes(model), "compute copies of weights"));
+		model->mirror = (struct tensor){.data = model->copies, .dtype = be->dtype, .rows = 1, .columns = model->slab_count};
+	} else if (copies.used > 0) {
 		copies.capacity = copies.used;
 		copies.used = 0;
 		TRY(be->functions->allocate(be, &model->copies, copies.capacity,
@@ -263,6 +273,8 @@ static enum status place_weights(struct model *model)
 		weight->master.data = (char *)model->slab.data + offset;
 		if (model->gradients.data)
 			weight->gradient.data = (char *)model->gradients.data + offset;
+		if (be->mirrors_masters)
+			weight->copy = (char *)model->copies + offset / element * dtype_bytes(be->dtype);
 		for (int64_t left = weight->master.rows * weight->master.columns; left > 0; parameter++)
 			left -= model->parameters[parameter].count;
 	}

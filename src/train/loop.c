@@ -116,7 +116,8 @@ static enum status train_step(struct training *training)
 	TRY(guard_judge(&state->guard, &training->guard, &result.reading, &verdict));
 	if (due(step->number, training->settings.compare_weights_steps))
 		TRY(ranks_compare_weights(training->comm, training->model, step->number));
-	if (verdict == GUARD_APPLY)
+	BUG_IF(result.updated && (verdict == GUARD_APPLY) != result.finite);
+	if (verdict == GUARD_APPLY && !result.updated)
 		TRY(optimizer_update(training->optimizer, training->replica));
 	else if (verdict == GUARD_NOT_FINITE)
 		TRY(step_explain(training, step, &result));

@@ -196,8 +196,11 @@ void optimizer_prepare(const struct optimizer *optimizer, struct scalars *scalar
 	scalars->max_grad_norm = settings->max_grad_norm;
 }
 
+/* Of an absent slab: absent. */
 static struct tensor slice(struct tensor slab, int64_t offset, int64_t count)
 {
+	if (!slab.data)
+		return slab;
 	slab.data = (char *)slab.data + (size_t)offset * dtype_bytes(slab.dtype);
 	slab.columns = count;
 	return slab;
@@ -231,6 +234,7 @@ static void adamw_update(const struct optimizer *optimizer, struct replica *repl
 				       .m = slice(optimizer->m, moments, count),
 				       .v = slice(optimizer->v, moments, count),
 				       .g = slice(model->gradients, offset, count),
+				       .copy = slice(model->mirror, offset, count),
 			       });
 	}
 }
@@ -265,6 +269,7 @@ static void lamb_update(const struct optimizer *optimizer, struct replica *repli
 				    .m = slice(optimizer->m, group->moments, group->count),
 				    .v = slice(optimizer->v, group->moments, group->count),
 				    .norms = optimizer->norms + 2 * group->first_tensor,
+				    .copy = slice(optimizer->model->mirror, group->offset, group->count),
 			    });
 }
 
@@ -272,7 +277,7 @@ void optimizer_measure(const struct optimizer *optimizer, struct replica *replic
 {
 	const struct buckets *buckets = &optimizer->buckets;
 	if (buckets->ranks == 1) {
-		sumsq_finite(replica, &(struct sumsq_finite){.range = optimizer->model->gradients});
+		sumsq_finite(replica, &(struct sumsq_finite){.range = optimizer->model->gradients, .sums = replica->accumulators});
 		return;
 	}
 	for (int64_t i = 0; i < buckets->count; i++) {
@@ -280,6 +285,7 @@ void optimizer_measure(const struct optimizer *optimizer, struct replica *replic
 		sumsq_finite(replica, &(struct sumsq_finite){
 					      .range = slice(optimizer->model->gradients, bucket->own_offset, bucket->own_count),
 					      .add = i > 0,
+					      .sums = replica->accumulators,
 				      });
 	}
 }
@@ -297,7 +303,8 @@ static void update_alone(void *context)
 		} else {
 			adamw_update(optimizer, replica, group);
 		}
-		weights_refresh(replica, model->weights + group->first_weight, group->weight_count);
+		if (!model->backend->mirrors_masters)
+			weights_refresh(replica, model->weights + group->first_weight, group->weight_count);
 	}
 }
 

@@ -186,6 +186,9 @@ enum status step_measure(struct training *training, const struct step *step, str
 	ranks_section(training->comm, "reduce", step->number);
 	TRY(reduction_finish(&training->reduction));
 	optimizer_measure(training->optimizer, training->replica);
+	result->updated = ranks_count(training->comm) == 1 && training->guard.skip_spikes == 0;
+	if (result->updated)
+		TRY(optimizer_update(training->optimizer, training->replica));
 	TRY(read_sums(training, &scalars, &sums));
 	struct moment now = now_in(training);
 	training->times.computed += (now.seconds - training->window.seconds) - (now.exposed - training->window.exposed);
@@ -194,11 +197,12 @@ enum status step_measure(struct training *training, const struct step *step, str
 		TRY(add_ranks(training, &scalars, &sums, &result->flops));
 	training->objective->metrics(training->objective, step, &sums, &result->metrics);
 	result->gradient_square_sum = scalars.gradient_square_sum;
+	result->finite = scalars.finite != 0;
 	result->reading = (struct guard_reading){
 		.step = step->number,
 		.loss = result->metrics.item[0].value,
 		.grad_norm = sqrt(scalars.gradient_square_sum) / scalars.loss_scale,
-		.finite = scalars.finite != 0,
+		.finite = isfinite(scalars.gradient_square_sum),
 	};
 	return OK;
 }

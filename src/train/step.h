@@ -10,6 +10,8 @@ struct step_result {
 	struct guard_reading reading;
 	struct accumulators own;   /* of this rank's micro-batches, as the operations left them */
 	double gradient_square_sum;
+	bool finite;               /* losses and gradients: what the update goes by */
+	bool updated;              /* the update is queued: the device has left it out if the step is not finite */
 	double flops;              /* model FLOPs of its forward and backward passes, in all ranks */
 };
 
@@ -21,7 +23,9 @@ void step_begin(struct training *training, const struct step *step, double learn
 /* Forward and backward of every micro-batch of this rank; gradients add up over them, and over ranks, each of which then
  * has its share of the sum. STOPPED when that is asked for between two micro-batches: nothing has happened then. */
 MUST_USE enum status step_gradients(struct training *training, const struct step *step, struct step_result *result);
-/* Waits for them, and reads sums and gradient norm, of all ranks. All ranks get the same bits. */
+/* Waits for them, and reads sums and gradient norm, of all ranks. All ranks get the same bits. Where the device knows all that an
+ * update depends on (no other ranks, no limit for spikes) the update is queued before: what the host then decides is what the
+ * device has decided. */
 MUST_USE enum status step_measure(struct training *training, const struct step *step, struct step_result *result);
 /* Every hundred steps: what the seconds of all ranks went into, gathered and reported. */
 MUST_USE enum status step_report_times(struct training *training);

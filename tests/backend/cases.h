@@ -172,6 +172,9 @@ static const char *const case_lines[] = {
         "sumsq_finite n=333 bad=1",
         "sumsq_finite n=4097 bad=2 add=1",
         "sumsq_finite n=64 add=1 finite=0",
+        "sumsq_finite n=64 sums=1",
+        "sumsq_finite n=64 sums=2 add=1",
+        "sumsq_finite n=64 sums=3",
 
         "adamw n=1",
         "adamw n=4099 decay=0.01",

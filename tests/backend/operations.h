@@ -796,7 +796,7 @@ static double objective_xent(struct test_case *c, struct replica *ref)
 
 /* --- optimizer --- */
 
-/* bad=1: one element is infinite, bad=2: NaN. */
+/* bad=1: one element is infinite, bad=2: NaN; sums=1: losses are looked at, 2: one is infinite, 3: NaN. */
 static void declare_sumsq_finite(struct test_case *c)
 {
 	int64_t count = case_integer(c, "n", 8), bad = case_integer(c, "bad", 0);
@@ -809,8 +809,14 @@ static void declare_sumsq_finite(struct test_case *c)
 
 static void call_sumsq_finite(struct bound *b)
 {
-	sumsq_finite(b->replica, &(struct sumsq_finite){.range = bound_tensor(b, "range"),
-	                                                .add = case_integer(b->c, "add", 0)});
+	struct replica *replica = b->replica;
+	int64_t kind = case_integer(b->c, "sums", 0);
+	struct accumulators sums = {{1, 2, 3}};
+	sums.value[ACCUMULATOR_COUNT - 1] = kind == 2 ? INFINITY : kind == 3 ? NAN : 0;
+	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof(sums));
+	sumsq_finite(replica, &(struct sumsq_finite){.range = bound_tensor(b, "range"),
+	                                             .add = case_integer(b->c, "add", 0),
+	                                             .sums = kind > 0 ? replica->accumulators : NULL});
 }
 
 /* google=1: no bias correction; clip=0: no clipping; finite=0: a step to be left out. */
@@ -961,7 +967,7 @@ static const struct operation_test operation_tests[] = {
          objective_vocab_xent},
         {"vocab_topk", "P V H k ties", declare_vocab_topk, NULL, call_vocab_topk, NULL},
         {"xent", "N C train unlabelled", declare_xent, NULL, call_xent, objective_xent},
-        {"sumsq_finite", "n add bad finite", declare_sumsq_finite, NULL, call_sumsq_finite, NULL},
+        {"sumsq_finite", "n add bad finite sums", declare_sumsq_finite, NULL, call_sumsq_finite, NULL},
         {"adamw", "n decay clip google finite loss_scale square_sum", declare_adamw, NULL, call_adamw, NULL},
         {"lamb_norms",
          "n tensors decay clip google finite loss_scale square_sum normalize averages all plain zero",

@@ -193,6 +193,51 @@ static void graphs_that_find_no_memory_are_not_missed(void **state)
 	release(&without);
 }
 
+/* The update leaves the copies that products read. */
+static void expect_copies(struct rehearsal *run)
+{
+	struct backend *be = run->backend;
+	int64_t count = run->model->slab_count, moved = 0;
+	float *masters = malloc((size_t)count * sizeof(float));
+	uint16_t *copies = malloc((size_t)count * sizeof(uint16_t));
+	be->functions->to_host(be, masters, run->model->slab.data, (size_t)count * sizeof(float));
+	be->functions->to_host(be, copies, run->model->mirror.data, (size_t)count * sizeof(uint16_t));
+	for (int64_t p = 0; p < run->model->parameter_count; p++) {
+		const struct parameter *parameter = &run->model->parameters[p];
+		for (int64_t i = parameter->offset; i < parameter->offset + parameter->count; i++) {
+			uint16_t expected = be->dtype == DTYPE_BF16 ? float_to_bf16(masters[i]) : float_to_f16(masters[i]);
+			if (copies[i] != expected)
+				fail_msg("%s: element %lld of '%s' is %x, not %x", be->description, (long long)(i - parameter->offset),
+					 parameter->name, copies[i], expected);
+			moved += expected != 0;
+		}
+	}
+	assert_true(moved > 0);
+	free(masters);
+	free(copies);
+}
+
+static void updates_write_copies(void **state)
+{
+	(void)state;
+	struct optimizer_settings settings = {.kind = OPTIMIZER_LAMB, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1};
+	for (int half = 0; half < 2; half++) {
+		struct rehearsal run;
+		struct optimizer *lamb;
+		struct backend *be = open_device("cuda", half ? DTYPE_F16 : DTYPE_BF16);
+		assert_ok(rehearsal_open(&run, be, &tiny, capacity, 48, true));
+		assert_ok(optimizer_create(&lamb, run.model, NULL, &settings));
+		rehearsal_step(&run, batches, 1);
+		expect_copies(&run);
+		optimizer_measure(lamb, &run.replica);
+		assert_ok(optimizer_update(lamb, &run.replica));
+		expect_copies(&run);
+		optimizer_free(lamb);
+		rehearsal_close(&run);
+		backend_close(be);
+	}
+}
+
 /* ---- The recordings ---- */
 
 struct numbers {
@@ -294,6 +339,7 @@ int main(void)
 		cmocka_unit_test(recorded_steps_have_the_same_bits),
 		cmocka_unit_test(inert_rows_change_nothing),
 		cmocka_unit_test(graphs_that_find_no_memory_are_not_missed),
+		cmocka_unit_test(updates_write_copies),
 		cmocka_unit_test(recordings_are_kept_and_forgotten),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,10 @@ void cpu_sumsq_finite(struct replica *r, const struct sumsq_finite *a)
 		sum += cpu_scratch(r)->range_sums[i];
 	r->scalars->gradient_square_sum = (a->add ? r->scalars->gradient_square_sum : 0) + sum;
 	/* Squares of finite floats neither overflow a double nor make NaN. */
-	r->scalars->finite = (a->add ? r->scalars->finite : 1) && isfinite(sum);
+	bool finite = isfinite(sum);
+	for (int i = 0; a->sums && i < ACCUMULATOR_COUNT; i++)
+		finite = finite && isfinite(a->sums->value[i]);
+	r->scalars->finite = (a->add ? r->scalars->finite : 1) && finite;
 }
 
 /* Elements of a task: four arrays of 64 KiB. */

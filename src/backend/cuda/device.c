@@ -346,6 +346,7 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 			       .dtype = settings->dtype,
 			       .master_dtype = DTYPE_F32,
 			       .fp8 = settings->fp8,
+			       .mirrors_masters = settings->dtype != DTYPE_F32 && !settings->fp8,
 			       .update_elements = INT64_MAX, /* a launch costs more than what caches save */
 			       .functions = &functions,
 			       .operations = &operations,

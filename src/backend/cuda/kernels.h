@@ -160,10 +160,10 @@ struct kernel_xent {
 };
 cudaError_t kernel_xent(cudaStream_t stream, const struct kernel_xent *a);
 
-/* optimizer.cu */
+/* optimizer.cu; sums may be NULL */
 #define SQUARE_PARTS 2048
-cudaError_t kernel_sumsq_finite(cudaStream_t stream, const float *range, int64_t count, bool add, double *parts,
-				struct scalars *scalars);
+cudaError_t kernel_sumsq_finite(cudaStream_t stream, const float *range, int64_t count, bool add, const struct accumulators *sums,
+				double *parts, struct scalars *scalars);
 
 struct kernel_adamw {
 	int64_t count;
@@ -172,6 +172,8 @@ struct kernel_adamw {
 	float beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon;
 	double weight_decay;
 	const struct scalars *scalars;
+	enum dtype copy_dtype; /* BF16 or F16 with */
+	void *copy;            /* w rounded; may be NULL */
 };
 cudaError_t kernel_adamw(cudaStream_t stream, const struct kernel_adamw *a);
 
@@ -189,6 +191,8 @@ struct kernel_lamb {
 	const struct scalars *scalars;
 	double *norms; /* (tensor_count, 2) */
 	double *parts; /* scratch (tensor_count, at most LAMB_PARTS, 2); lamb_norms alone */
+	enum dtype copy_dtype; /* BF16 or F16 with */
+	void *copy;            /* w rounded; may be NULL; lamb_apply alone */
 };
 cudaError_t kernel_lamb_norms(cudaStream_t stream, const struct kernel_lamb *a);
 cudaError_t kernel_lamb_apply(cudaStream_t stream, const struct kernel_lamb *a);

@@ -4,7 +4,8 @@
 void cuda_sumsq_finite(struct replica *r, const struct sumsq_finite *a)
 {
 	cuda_run(r,
-		 kernel_sumsq_finite(cuda_stream(r), a->range.data, a->range.columns, a->add, cuda_scratch(r)->sums, r->scalars),
+		 kernel_sumsq_finite(cuda_stream(r), a->range.data, a->range.columns, a->add, a->sums, cuda_scratch(r)->sums,
+				     r->scalars),
 		 "sumsq_finite");
 }
 
@@ -23,6 +24,8 @@ void cuda_adamw(struct replica *r, const struct adamw *a)
 		.epsilon = (float)a->epsilon,
 		.weight_decay = a->weight_decay,
 		.scalars = r->scalars,
+		.copy_dtype = a->copy.dtype,
+		.copy = a->copy.data,
 	};
 	cuda_run(r, kernel_adamw(cuda_stream(r), &adamw), "adamw");
 }
@@ -72,6 +75,8 @@ void cuda_lamb_apply(struct replica *r, const struct lamb_apply *a)
 			.max_trust_ratio = a->max_trust_ratio,
 			.scalars = r->scalars,
 			.norms = (double *)a->norms + 2 * first,
+			.copy_dtype = a->copy.dtype,
+			.copy = a->copy.data,
 		};
 		cuda_run(r, kernel_lamb_apply(cuda_stream(r), &lamb), "lamb_apply");
 	}

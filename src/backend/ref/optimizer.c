@@ -14,8 +14,11 @@ void ref_sumsq_finite(struct replica *r, const struct sumsq_finite *a)
 		if (!isfinite(g[i]))
 			finite = 0;
 	}
+	for (int i = 0; a->sums && i < ACCUMULATOR_COUNT; i++)
+		if (!isfinite(a->sums->value[i]))
+			finite = 0;
 	r->scalars->gradient_square_sum = (a->add ? r->scalars->gradient_square_sum : 0) + sum;
-	r->scalars->finite = (a->add ? r->scalars->finite : 1) && finite;
+	r->scalars->finite = (a->add ? r->scalars->finite : 1) && finite && isfinite(sum);
 }
 
 /* Elements that one task updates. */

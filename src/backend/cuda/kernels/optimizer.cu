@@ -43,6 +43,28 @@ DEVICE void store_some(float *at, int64_t count, bool aligned, const float in[LA
 			at[i] = in[i];
 }
 
+/* The same, rounded to T; float: no copy is wanted. */
+template <typename T> DEVICE void store_copy(void *copy, int64_t first, int64_t count, bool aligned, const float in[LANES])
+{
+	if constexpr (sizeof(T) == 2) {
+		T *at = static_cast<T *>(copy) + first;
+		if (aligned && count >= LANES) {
+			*reinterpret_cast<uint2 *>(at) = uint2{pack2<T>(in[0], in[1]), pack2<T>(in[2], in[3])};
+			return;
+		}
+#pragma unroll
+		for (int i = 0; i < LANES; i++)
+			if (i < count)
+				at[i] = from_float<T>(in[i]);
+	}
+}
+
+/* Calls body(T()) with the type of copies, float for none. */
+template <typename F> cudaError_t for_copy(const void *copy, enum dtype dtype, F body)
+{
+	return copy == nullptr ? body(float()) : dtype == DTYPE_BF16 ? body(bf16()) : dtype == DTYPE_F16 ? body(f16()) : cudaErrorInvalidValue;
+}
+
 /* ---- The norm of the gradient ---- */
 
 __global__ void __launch_bounds__(THREADS) square_parts(const float *range, int64_t count, double *parts)
@@ -61,7 +83,7 @@ __global__ void __launch_bounds__(THREADS) square_parts(const float *range, int6
 }
 
 /* Squares of finite floats neither overflow a double nor make NaN: the sum is finite if all of them are. */
-__global__ void __launch_bounds__(THREADS) square_sum(const double *parts, int count, bool add, struct scalars *scalars)
+__global__ void __launch_bounds__(THREADS) square_sum(const double *parts, int count, bool add, const struct accumulators *sums, struct scalars *scalars)
 {
 	double *shared = reinterpret_cast<double *>(shared_start()), sum = 0;
 	for (int i = (int)threadIdx.x; i < count; i += THREADS)
@@ -70,6 +92,8 @@ __global__ void __launch_bounds__(THREADS) square_sum(const double *parts, int c
 	if (threadIdx.x != 0)
 		return;
 	bool finite = sum - sum == 0;
+	for (int i = 0; sums != nullptr && i < ACCUMULATOR_COUNT; i++)
+		finite = finite && sums->value[i] - sums->value[i] == 0;
 	scalars->gradient_square_sum = (add ? scalars->gradient_square_sum : 0) + sum;
 	scalars->finite = (add ? scalars->finite != 0 : true) && finite ? 1 : 0;
 }
@@ -90,7 +114,7 @@ DEVICE adamw_factors adamw_prepare(const struct kernel_adamw &a)
 			     (float)(1 / sqrt(s->bias_correction2)), (float)(s->learning_rate * a.weight_decay)};
 }
 
-__global__ void __launch_bounds__(THREADS) adamw_range(struct kernel_adamw a)
+template <typename T> __global__ void __launch_bounds__(THREADS) adamw_range(struct kernel_adamw a)
 {
 	adamw_factors *shared = reinterpret_cast<adamw_factors *>(shared_start());
 	if (a.scalars->finite == 0)
@@ -116,6 +140,7 @@ __global__ void __launch_bounds__(THREADS) adamw_range(struct kernel_adamw a)
 		store_some(a.m + i, left, true, m);
 		store_some(a.v + i, left, true, v);
 		store_some(a.w + i, left, true, w);
+		store_copy<T>(a.copy, i, left, true, w);
 	}
 }
 
@@ -213,7 +238,7 @@ __global__ void __launch_bounds__(WARP) lamb_sums(const double *parts, int part_
 	}
 }
 
-__global__ void __launch_bounds__(THREADS) lamb_apply_part(struct kernel_lamb a)
+template <typename T> __global__ void __launch_bounds__(THREADS) lamb_apply_part(struct kernel_lamb a)
 {
 	lamb_factors *shared = reinterpret_cast<lamb_factors *>(shared_start());
 	if (a.scalars->finite == 0)
@@ -244,26 +269,30 @@ __global__ void __launch_bounds__(THREADS) lamb_apply_part(struct kernel_lamb a)
 		for (int j = 0; j < LANES; j++)
 			w[j] -= f.step_size * lamb_update(f, m[j], v[j], w[j], a.epsilon, (float)tensor.weight_decay);
 		store_some(a.w + i, left, aligned, w);
+		store_copy<T>(a.copy, i, left, aligned, w);
 	}
 }
 
 } // namespace
 
-extern "C" cudaError_t kernel_sumsq_finite(cudaStream_t stream, const float *range, int64_t count, bool add, double *parts,
-					   struct scalars *scalars)
+extern "C" cudaError_t kernel_sumsq_finite(cudaStream_t stream, const float *range, int64_t count, bool add,
+					   const struct accumulators *sums, double *parts, struct scalars *scalars)
 {
 	unsigned grid = blocks_of(count, (int64_t)THREADS * LANES);
 	grid = grid < SQUARE_PARTS ? grid : SQUARE_PARTS;
 	cudaError_t error = launch(square_parts, grid, THREADS, WARPS * sizeof(double), stream, range, count, parts);
 	if (error != cudaSuccess)
 		return error;
-	return launch(square_sum, 1, THREADS, WARPS * sizeof(double), stream, parts, (int)grid, add, scalars);
+	return launch(square_sum, 1, THREADS, WARPS * sizeof(double), stream, parts, (int)grid, add, sums, scalars);
 }
 
 extern "C" cudaError_t kernel_adamw(cudaStream_t stream, const struct kernel_adamw *a)
 {
 	unsigned grid = blocks_of(a->count, (int64_t)THREADS * LANES);
-	return launch(adamw_range, grid < UPDATE_BLOCKS ? grid : UPDATE_BLOCKS, THREADS, sizeof(adamw_factors), stream, *a);
+	return for_copy(a->copy, a->copy_dtype, [&](auto type) {
+		return launch(adamw_range<decltype(type)>, grid < UPDATE_BLOCKS ? grid : UPDATE_BLOCKS, THREADS, sizeof(adamw_factors),
+			      stream, *a);
+	});
 }
 
 /* Parts that the largest tensor can have. */
@@ -285,5 +314,8 @@ extern "C" cudaError_t kernel_lamb_norms(cudaStream_t stream, const struct kerne
 
 extern "C" cudaError_t kernel_lamb_apply(cudaStream_t stream, const struct kernel_lamb *a)
 {
-	return launch(lamb_apply_part, dim3(lamb_part_count(a), (unsigned)a->tensor_count), THREADS, sizeof(lamb_factors), stream, *a);
+	return for_copy(a->copy, a->copy_dtype, [&](auto type) {
+		return launch(lamb_apply_part<decltype(type)>, dim3(lamb_part_count(a), (unsigned)a->tensor_count), THREADS,
+			      sizeof(lamb_factors), stream, *a);
+	});
 }
