@@ -1,13 +1,14 @@
 """How fast bertc is on a GPU, and PyTorch beside it: the tables of docs/results.md, as Markdown.
 
     gpu.py [--seconds 570] [--cases large-512,...] [--precision bf16,...] [--peer large-128,...] [--inference 128x1,...]
-           [--rounds N] [--split bf16,fp8] [--tokens N] [--device cuda] [--peer_device cuda] [--bertc PATH]
+           [--graphs large-128,128x1,...] [--rounds N] [--split bf16,fp8] [--tokens N] [--device cuda] [--peer_device cuda] [--bertc PATH]
 
 A training case is MODEL-LENGTH, or MODEL-mlperf: the lengths of Wikipedia's instances at 512 tokens, as in MLPerf's BERT
 (bertc bench --mixed_lengths). A precision that ends in -cudnn is with cuDNN's attention. Every case runs in every precision (`bertc bench`): the rate of the whole step, and for those
 of --split the time of each operation beside its floor: its products at the rate of plain products, or its bytes at the rate
 of copies, both measured in the same minutes. An inference case is LENGTHxBATCH of BERT-base in the first precision. PyTorch
-(bench/gpu_peer.py) has its turn between two runs of bertc, in the first precision.
+(bench/gpu_peer.py) has its turn between two runs of bertc, in the first precision. So has bertc without recorded graphs
+(BERTC_GRAPHS=0) in the cases of --graphs, of both kinds.
 
 What matters most comes first; a part that takes too long is ended and its row says so; when --seconds are up the rest is
 left out. Where there is no PyTorch it says that there is no peer. With OUT in the environment the tables are also in
@@ -36,6 +37,7 @@ p.add_argument("--cases", default="large-512,large-128,large-mlperf,base-512,bas
 p.add_argument("--precision", default="bf16,fp8,bf16-cudnn,fp16,tf32,fp32")
 p.add_argument("--peer", default="large-128,large-512,large-mlperf,base-128,base-512")
 p.add_argument("--inference", default="128x1,128x8,128x64,384x1,384x8,384x64,512x1,512x8,512x64")
+p.add_argument("--graphs", default="128x1,512x1,128x8,base-128,large-128")
 p.add_argument("--rounds", type=int, default=7)
 p.add_argument("--split", default="bf16,bf16-cudnn,fp8")
 p.add_argument("--tokens", type=int, default=0)
@@ -154,11 +156,12 @@ class Case:
                 "--steps", str(min(a.rounds, 3) if slow else a.rounds)] + (["--mixed_lengths"] if self.mixed else []) + (["--attention", attention] if attention else [])
 
 
-def bertc(case):
+def bertc(case, graphs=True):
     if left() < 5:
         raise Lost("left out: the time is up")
     try:
-        process = subprocess.Popen(case.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        process = subprocess.Popen(case.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                                   env=dict(os.environ, BERTC_GRAPHS=str(int(graphs))))
     except OSError as e:
         sys.exit(f"gpu.py: {e}; make it with make CUDA=1, or give --bertc")
     limit = min(LIMIT, left())
@@ -172,7 +175,7 @@ def bertc(case):
     result = json.loads(text)
     if abs(result[case.kind]["model_flops_per_second"] * result[case.kind]["seconds"] / case.flops - 1) > 1e-6:
         raise Lost("bertc and this script do not count the same work")
-    keep(case=case.name, precision=case.precision, kind=case.kind, bertc=result)
+    keep(case=case.name, precision=case.precision, kind=case.kind, graphs=graphs, bertc=result)
     return result
 
 
@@ -325,6 +328,17 @@ def inference(table, peer, case):
               share(case, seconds, rate), *theirs)
 
 
+def recorded(table, case):
+    """Without graphs between two runs with them."""
+    try:
+        before, without, after = (bertc(case, graphs)[case.kind]["seconds"] for graphs in (True, False, True))
+    except Lost as e:
+        table.lost(case.name, e)
+        return
+    table.row(case.name, case.kind, f"{1e3 * before:.3f} and {1e3 * after:.3f}", f"{1e3 * without:.3f}",
+              f"{2 * without / (before + after):.3f}")
+
+
 def machine():
     try:
         asked = ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm,power.limit", "--format=csv,noheader"]
@@ -362,6 +376,10 @@ if names(a.inference):
     for name in names(a.inference):
         inference(table, peer, Case(name, precisions[0], inference=True))
     peer.stop()
+if names(a.graphs):
+    table = Table(f"Recorded graphs, {precisions[0]}", ["case", "", "ms", "ms without", "x as fast"])
+    for name in names(a.graphs):
+        recorded(table, Case(name, precisions[0], inference="-" not in name))
 if names(a.peer)[2:]:
     table = Table("Training beside PyTorch, the other cases",
                   ["case", "sequences", "bertc, sequences/s", "of products", "PyTorch", "of products", "its attention",

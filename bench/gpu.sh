@@ -7,7 +7,7 @@
 # BUILD says where the programs are (default build), BERTC which program it is: build/emulated/bertc tries the script without
 # a GPU:
 #   BERTC=build/emulated/bertc EMULATED_RACES=0 bench/gpu.sh --no_build --cases tiny-16 --tokens 32 --rounds 1 \
-#       --precision bf16 --peer tiny-16 --peer_device cpu --peer_compiled 0 --inference 16x1
+#       --precision bf16 --peer tiny-16 --peer_device cpu --peer_compiled 0 --inference 16x1 --graphs 16x1
 set -eu
 cd "$(dirname "$0")/.."
 BUILD=${BUILD:-build}

@@ -1,6 +1,7 @@
 /* The policy for numbers that go wrong: what is not finite never enters a weight, spikes are left out on
- * request, the loss scale of 16-bit floats follows their range. It decides before every update, from the step's loss
- * and gradient norm; all it remembers is in struct guard_state, which checkpoints hold. */
+ * request, the loss scale of 16-bit floats follows their range. It decides from the step's loss and
+ * gradient norm: before the update, or behind it by the same numbers as the optimiser itself; all it remembers is in struct
+ * guard_state, which checkpoints hold. */
 #ifndef TRAIN_GUARD_H
 #define TRAIN_GUARD_H
 

@@ -35,8 +35,10 @@ static void shapes_are_filled_up(void **state)
 		int32_t tokens = (int32_t)rng_below(&rng, 1u << (1 + rng_below(&rng, 17)));
 		struct batch own = {.token_count = tokens};
 		own.longest = tokens == 0 ? 0 : 1 + (int32_t)rng_below(&rng, (uint32_t)(tokens < limit ? tokens : limit));
-		int32_t least = tokens == 0 ? 0 : (tokens + own.longest - 1) / own.longest;
-		own.sequence_count = tokens == 0 ? 0 : least + (int32_t)rng_below(&rng, (uint32_t)(tokens - own.longest - least > 0 ? tokens - own.longest - least : 1));
+		if (tokens > 0) {
+			int32_t least = (tokens + own.longest - 1) / own.longest, more = tokens - own.longest - least;
+			own.sequence_count = least + (int32_t)rng_below(&rng, (uint32_t)(more > 0 ? more : 1));
+		}
 		own.prediction_count = (int32_t)rng_below(&rng, (uint32_t)tokens + 1);
 		struct batch filled = own, again;
 		struct batch_capacity capacity = {own.token_count + (int32_t)rng_below(&rng, 500),

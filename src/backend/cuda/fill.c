@@ -66,7 +66,8 @@ struct batch_capacity fill_room(struct batch_capacity capacity)
 	};
 }
 
-/* The inert tokens are spread evenly over the inert sequences. Their word is the last in id_order, so that they stand at its end. */
+/* The inert tokens are spread evenly over the inert sequences. Their word is the last in id_order, so that they stand at its
+ * end. */
 static void fill_tokens(const struct batch *batch, const struct batch *own)
 {
 	int32_t tokens = own->token_count, count = batch->sequence_count - own->sequence_count;

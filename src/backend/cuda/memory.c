@@ -228,8 +228,8 @@ static void copy_batch(const struct batch *to, const struct batch *from)
 			memcpy(arrays[i].to, arrays[i].from, arrays[i].elements * 4);
 }
 
-/* Into pinned memory, of which two blocks take turns, so that the host works on the next batch while this one waits; from there, in
- * the order of the stream, to the one place where operations read: a recorded graph knows no other. */
+/* Into pinned memory, of which two blocks take turns, so that the host works on the next batch while this one waits; from
+ * there, in the order of the stream, to the one place where operations read: a recorded graph knows no other. */
 void cuda_upload(struct replica *replica, const struct batch *host, struct batch *device)
 {
 	struct cuda_state *state = cuda_state(replica);

@@ -62,7 +62,10 @@ template <typename T> DEVICE void store_copy(void *copy, int64_t first, int64_t 
 /* Calls body(T()) with the type of copies, float for none. */
 template <typename F> cudaError_t for_copy(const void *copy, enum dtype dtype, F body)
 {
-	return copy == nullptr ? body(float()) : dtype == DTYPE_BF16 ? body(bf16()) : dtype == DTYPE_F16 ? body(f16()) : cudaErrorInvalidValue;
+	return copy == nullptr	     ? body(float())
+	       : dtype == DTYPE_BF16 ? body(bf16())
+	       : dtype == DTYPE_F16  ? body(f16())
+				     : cudaErrorInvalidValue;
 }
 
 /* ---- The norm of the gradient ---- */
@@ -83,7 +86,8 @@ __global__ void __launch_bounds__(THREADS) square_parts(const float *range, int6
 }
 
 /* Squares of finite floats neither overflow a double nor make NaN: the sum is finite if all of them are. */
-__global__ void __launch_bounds__(THREADS) square_sum(const double *parts, int count, bool add, const struct accumulators *sums, struct scalars *scalars)
+__global__ void __launch_bounds__(THREADS)
+square_sum(const double *parts, int count, bool add, const struct accumulators *sums, struct scalars *scalars)
 {
 	double *shared = reinterpret_cast<double *>(shared_start()), sum = 0;
 	for (int i = (int)threadIdx.x; i < count; i += THREADS)
