@@ -86,14 +86,18 @@ static bool record(struct cuda_state *state, struct entry *entry, void (*work)(v
 {
 	cudaGraph_t graph = NULL;
 	cudaError_t failed_before = state->failed;
+	enum status refused_before = state->refused;
 	/* Other threads go on with calls of their own. */
 	cudaError_t error = cudaStreamBeginCapture(state->stream, cudaStreamCaptureModeThreadLocal);
 	if (error == cudaSuccess) {
 		work(context);
 		error = cudaStreamEndCapture(state->stream, &graph);
 	}
+	/* Some of the work was refused. */
 	if (error == cudaSuccess && state->failed != failed_before)
-		error = state->failed; /* some of the work was refused */
+		error = state->failed;
+	if (error == cudaSuccess && state->refused != refused_before)
+		error = cudaErrorStreamCaptureUnsupported;
 	if (error == cudaSuccess)
 		error = cudaGraphInstantiate(&entry->graph, graph, 0);
 	if (graph)
@@ -105,6 +109,7 @@ static bool record(struct cuda_state *state, struct entry *entry, void (*work)(v
 	log_detail("work is not recorded as a graph: %s", cudaGetErrorString(error));
 	cudaGetLastError();
 	state->failed = failed_before;
+	state->refused = refused_before;
 	entry->graph = NULL;
 	return false;
 }
