@@ -14,6 +14,7 @@ DEVICE uint32_t magnitude(float x)
 	return __float_as_uint(x) & 0x7fffffffu;
 }
 
+/* From the end, which the producer has left in the cache, to the beginning, with which the rounding begins. */
 template <typename T> __global__ void __launch_bounds__(THREADS) largest_parts(struct kernel_fp8 a)
 {
 	uint32_t *shared = reinterpret_cast<uint32_t *>(shared_start());
@@ -23,7 +24,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) largest_parts(s
 	uint32_t most = 0;
 	for (int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * BLOCK; i < elements; i += (int64_t)gridDim.x * THREADS * BLOCK) {
 		float v[BLOCK];
-		load_vector(from + i, v);
+		load_vector(from + (elements - BLOCK - i), v);
 #pragma unroll
 		for (int j = 0; j < BLOCK; j++)
 			most = magnitude(v[j]) > most ? magnitude(v[j]) : most;
