@@ -198,6 +198,8 @@ class Peer:
                 self.errors.seek(0)
                 self.missing = self.errors.read().decode(errors="replace").strip().splitlines()[-1]
             self.stop()
+            if self.missing:
+                raise Lost("no peer here") from None
             raise
 
     def read(self, seconds):

@@ -6,8 +6,8 @@
 #   STEPS       of the training curves (default 100)
 #   ONLY        some of: operations curves repeat sanitizer (default all)
 #   SECONDS_IN_ALL   (default 570)
-#   BERTC, OPERATIONS, WORLD, PRECISIONS, MODEL, BATCH   other programs than BUILD's, other precisions than fp32 tf32 bf16
-#               fp16, another model than mini, another batch than 32: without a GPU the script itself is tried by
+#   BERTC, OPERATIONS, WORLD, PRECISIONS, MODEL, BATCH   other programs than BUILD's, fewer precisions than all,
+#               another model than mini, another batch than 32: without a GPU the script itself is tried by
 #                 BERTC=build/emulated/bertc OPERATIONS=build/tests/cuda/test_operations BERTC_TEST_CASES=norm_bwd \
 #                     EMULATED_RACES=0 STEPS=2 PRECISIONS=bf16 MODEL=tiny BATCH=4 sh tests/gpu/run.sh
 set -u
