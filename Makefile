@@ -277,7 +277,7 @@ build/packages: dev/deps.sh Makefile
 test: deps
 	@$(MAKE) --no-print-directory HDF5=1 MPI=1 WERROR=1 run-tests
 
-$(BUILD)/tests/cuda/test_training $(BUILD)/tests/cuda/test_ranks: $(BUILD)/emulated/bertc
+$(BUILD)/tests/cuda/test_training $(BUILD)/tests/cuda/test_ranks $(BUILD)/tests/cuda/test_limits: $(BUILD)/emulated/bertc
 
 run-tests: $(BUILD)/bertc $(RUN_PROGRAMS)
 	@BUILD=$(BUILD) sh tests/run.sh $(RUN_PROGRAMS)

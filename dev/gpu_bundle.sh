@@ -22,6 +22,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/tests/gpu" "$work/bench" "$work/demo"
 strip -o "$work/bertc" "$BUILD/$bertc"
 strip -o "$work/tests/gpu/test_operations" "$BUILD/$operations"
+[ -n "${EMULATED:-}" ] || strip -o "$work/tests/gpu/test_nccl" "$BUILD/tests/gpu/test_nccl"
 strip -o "$work/bench/step" "$BUILD/bench/step"
 strip -o "$work/demo/world" "$BUILD/demo/world"
 mkdir -p "$work/lib" "$folder"

@@ -115,6 +115,10 @@ struct backend_functions {
 	void (*weights_refresh)(struct replica *replica, struct weight *const *weights, int64_t count);
 
 	size_t (*workspace_bytes)(struct backend *be, const struct shape_limits *limits);
+	/* Where memory is a device's: bytes of it that replica_create takes besides the workspace, and bytes of the host's that
+	 * copies go through; what it has left, and has in all. NULL: memory is the host's. */
+	void (*batch_bytes)(struct backend *be, const struct shape_limits *limits, size_t *out_device, size_t *out_host);
+	enum status (*memory_left)(struct backend *be, size_t *out_left, size_t *out_all);
 	enum status (*replica_create)(struct backend *be, struct replica *replica, const struct shape_limits *limits);
 	void (*replica_release)(struct replica *replica);
 	/* What batches of up to a capacity may be filled up to by upload: activations need room for it. NULL: they stay as they

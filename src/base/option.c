@@ -231,9 +231,16 @@ static enum status parse_value(const struct option *row, const char *text, union
 	return OK;
 }
 
+static bool is_automatic(const struct option *row, const char *text)
+{
+	return row->automatic && strcmp(text, row->automatic) == 0;
+}
+
 enum status option_check(const struct option *row, const char *text)
 {
 	union option_value value;
+	if (is_automatic(row, text))
+		return OK;
 	return parse_value(row, text, &value);
 }
 
@@ -276,6 +283,10 @@ enum status option_set_at(struct options *options, int index, const char *value,
 {
 	if (options->origin[index] > origin)
 		return OK;
+	if (is_automatic(&options->table[index], value)) {
+		options_forget(options, options->table[index].name);
+		return OK;
+	}
 	const char *copy = NULL;
 	TRY(option_copy_text(options, value, &copy));
 	if (options->table[index].type == OPTION_LIST && options->origin[index] != origin)

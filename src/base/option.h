@@ -60,6 +60,7 @@ struct option {
 	const char *value_name; /* "N", "PATH", "FILE…"; NULL for flags */
 	const char *alias;     /* other names users know, separated by ' ' */
 	const char *fallback_text;
+	const char *automatic; /* a word in place of a value, "auto": as if the option were not given; NULL: none */
 	const char *section;  /* the kind of section that may have its own value: "phase"; the same in all rows */
 };
 

@@ -150,9 +150,7 @@ static enum status start_training(struct pretrain *run)
 		.stop_at_step = settings->stop_at_step,
 		.save_best = settings->save_best,
 		.reduce_every_batch = !settings->allreduce_post_accumulation,
-		.wire = settings->allreduce_post_accumulation_fp16   ? COMM_F16
-			: settings->allreduce_post_accumulation_bf16 ? COMM_BF16
-								     : COMM_F32,
+		.wire = pretrain_wire(settings),
 		.compare_weights_steps = settings->check_weights_steps,
 	};
 	if (settings->steps_this_run > 0)
@@ -237,7 +235,8 @@ static enum status pretrain(struct pretrain *run)
 		pretrain_set_instances(run, &run->phases[i]);
 		TRY(pretrain_choose_training(run, &run->phases[i]));
 	}
-	pretrain_choose_shapes(run);
+	TRY(model_create(&run->model, run->backend, &run->config, HEADS_PRETRAINING));
+	TRY(pretrain_choose_shapes(run));
 	TRY(pretrain_show_plan(run));
 	if (settings->plan)
 		return OK;

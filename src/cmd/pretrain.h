@@ -102,7 +102,7 @@ int64_t pretrain_train_tokens(const struct pretrain *run);
 /* pretrain_choices.c: what the user left open, chosen from data and model. */
 MUST_USE enum status pretrain_choose_model(struct pretrain *run);
 MUST_USE enum status pretrain_choose_training(struct pretrain *run, struct pretrain_phase *phase);
-void pretrain_choose_shapes(struct pretrain *run);
+MUST_USE enum status pretrain_choose_shapes(struct pretrain *run);
 /* ERR_USAGE if the model has not so many positions. */
 MUST_USE enum status pretrain_check_length(const struct pretrain *run, int64_t length, const struct model_config *config);
 /* Sets an option the user left open, as the program's choice. */
@@ -115,6 +115,7 @@ bool pretrain_unset(const struct options *options, const char *name);
 MUST_USE enum status pretrain_choose_schedule(struct pretrain *run, struct pretrain_phase *phase);
 MUST_USE enum status pretrain_choose_optimizer(struct pretrain *run);
 struct optimizer_settings pretrain_optimizer(const struct pretrain_settings *settings);
+enum comm_type pretrain_wire(const struct pretrain_settings *settings);
 struct schedule pretrain_schedule(const struct pretrain_settings *settings);
 
 /* pretrain_plan.c: what will be done, shown before hour one. */

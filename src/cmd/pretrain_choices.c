@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cmd/pretrain.h"
 #include "train/model_folder.h"
+#include "train/plan.h"
 
 enum status pretrain_choose(struct options *options, const char *name, const char *format, ...)
 {
@@ -201,8 +202,85 @@ static void grow(struct batch_capacity *all, const struct batch_capacity *one)
 	all->predictions = larger(all->predictions, one->predictions);
 }
 
-/* Shapes of micro-batches, for training and for evaluation: of each phase, and what holds them all. */
-void pretrain_choose_shapes(struct pretrain *run)
+static struct shape_limits limits_of(const struct pretrain *run, struct batch_capacity capacity, int64_t longest)
+{
+	return (struct shape_limits){
+		.batch = capacity,
+		.longest = (int32_t)longest,
+		.hidden = run->config.hidden_size,
+		.heads = run->config.num_attention_heads,
+		.intermediate = run->config.intermediate_size,
+		.vocab = run->config.vocab_size,
+		.training = true,
+	};
+}
+
+/* Shapes of a phase's micro-batches of up to `tokens`, for training and for evaluation. */
+static void shape_phase(struct pretrain *run, struct pretrain_phase *phase, int64_t tokens)
+{
+	phase->steps.capacity =
+		batch_capacity_for(&phase->instance_settings, step_part_instances(&phase->steps), phase->steps.accumulation_steps,
+				   phase->steps.accumulation_steps > 0 ? 0 : tokens);
+	phase->evaluation_capacity = batch_capacity_for(&phase->evaluation_settings, 64, 0, tokens);
+	for (int64_t k = 0; k < run->data.evaluation_count; k++) {
+		const struct run_data_set *set = &run->data.evaluation[k];
+		struct instance_settings bounds = phase->evaluation_settings;
+		if (set->file_count == 0)
+			continue;
+		instances_static_bounds(set->files, set->file_count, &bounds);
+		struct batch_capacity one = batch_capacity_for(&bounds, 64, 0, tokens);
+		grow(&phase->evaluation_capacity, &one);
+	}
+}
+
+#define USUAL_TOKENS 8192
+#define GPU_TOKENS 65536 /* more at a time make a GPU no faster */
+/* Of the memory a device has left, so much is given out: the rest is for libraries, and for what pages cost. */
+#define USED_SHARE 0.92
+
+/* Does the phase find room in so many bytes of the device? */
+static bool fits(struct pretrain *run, struct pretrain_phase *phase, int64_t tokens, double bytes)
+{
+	int64_t length = phase->settings->max_seq_length;
+	shape_phase(run, phase, tokens);
+	struct batch_capacity capacity = phase->steps.capacity;
+	grow(&capacity, &phase->evaluation_capacity);
+	struct shape_limits limits = limits_of(run, capacity, larger(longest_evaluated(run), (int32_t)length));
+	struct memory_plan plan = plan_training(run->model, &limits, phase->settings->train_batch_size, (int32_t)length, 0, run->ranks,
+						pretrain_wire(run->settings) != COMM_F32);
+	return (double)plan.device <= bytes;
+}
+
+/* Tokens of a micro-batch where the user left them open. On GPUs as many as fit into the memory that is left on all of them,
+ * then as few as make no more micro-batches of a step. */
+static enum status choose_micro_batch(struct pretrain *run, struct pretrain_phase *phase)
+{
+	struct backend *be = run->backend;
+	int64_t length = phase->settings->max_seq_length, part = step_part_instances(&phase->steps);
+	if (!pretrain_unset(phase->options, "micro_batch_tokens"))
+		return OK;
+	if (!be->functions->memory_left || phase->steps.accumulation_steps > 0)
+		return pretrain_choose(phase->options, "micro_batch_tokens", "%d", USUAL_TOKENS);
+	size_t left, all;
+	TRY(ranks_agree(run->comm, be->functions->memory_left(be, &left, &all)));
+	double least = -(double)left;
+	if (run->comm)
+		TRY(comm_max(run->comm, &least, 1));
+	int64_t low = 1, high = GPU_TOKENS / length > 1 ? GPU_TOKENS / length : 1;
+	high = high < part ? high : part;
+	while (low < high) {
+		int64_t middle = (low + high + 1) / 2;
+		if (fits(run, phase, middle * length, USED_SHARE * -least))
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	int64_t batches = (part + low - 1) / low, tokens = (part + batches - 1) / batches * length;
+	return pretrain_choose(phase->options, "micro_batch_tokens", "%" PRId64, tokens < 128 ? 128 : tokens);
+}
+
+/* Of each phase, and what holds them all. */
+enum status pretrain_choose_shapes(struct pretrain *run)
 {
 	int32_t longest = longest_evaluated(run);
 	for (int64_t i = 0; i < run->phase_count; i++) {
@@ -217,20 +295,8 @@ void pretrain_choose_shapes(struct pretrain *run)
 			.accumulation_steps = (int32_t)settings->gradient_accumulation_steps,
 			.first_step = 1,
 		};
-		phase->steps.capacity = batch_capacity_for(
-			&phase->instance_settings, step_part_instances(&phase->steps), phase->steps.accumulation_steps,
-			phase->steps.accumulation_steps > 0 ? 0 : settings->micro_batch_tokens);
-		phase->evaluation_capacity =
-			batch_capacity_for(&phase->evaluation_settings, 64, 0, settings->micro_batch_tokens);
-		for (int64_t k = 0; k < run->data.evaluation_count; k++) {
-			const struct run_data_set *set = &run->data.evaluation[k];
-			struct instance_settings bounds = phase->evaluation_settings;
-			if (set->file_count == 0)
-				continue;
-			instances_static_bounds(set->files, set->file_count, &bounds);
-			struct batch_capacity one = batch_capacity_for(&bounds, 64, 0, settings->micro_batch_tokens);
-			grow(&phase->evaluation_capacity, &one);
-		}
+		TRY(choose_micro_batch(run, phase));
+		shape_phase(run, phase, settings->micro_batch_tokens);
 		/* A phase that is over needs no room. */
 		if (i < run->training.state.phase.index)
 			continue;
@@ -238,13 +304,6 @@ void pretrain_choose_shapes(struct pretrain *run)
 		grow(&run->capacity, &phase->evaluation_capacity);
 		longest = larger(longest, (int32_t)settings->max_seq_length);
 	}
-	run->limits = (struct shape_limits){
-		.batch = run->capacity,
-		.longest = longest,
-		.hidden = run->config.hidden_size,
-		.heads = run->config.num_attention_heads,
-		.intermediate = run->config.intermediate_size,
-		.vocab = run->config.vocab_size,
-		.training = true,
-	};
+	run->limits = limits_of(run, run->capacity, longest);
+	return OK;
 }

@@ -163,6 +163,14 @@ struct optimizer_settings pretrain_optimizer(const struct pretrain_settings *set
 	return optimizer;
 }
 
+/* In which type gradients travel; COMM_F32: their own. */
+enum comm_type pretrain_wire(const struct pretrain_settings *settings)
+{
+	return settings->allreduce_post_accumulation_fp16   ? COMM_F16
+	       : settings->allreduce_post_accumulation_bf16 ? COMM_BF16
+							    : COMM_F32;
+}
+
 struct schedule pretrain_schedule(const struct pretrain_settings *settings)
 {
 	double scale = rate_scale(settings);

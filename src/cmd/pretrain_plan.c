@@ -17,7 +17,7 @@ static struct memory_plan largest_plan(const struct pretrain *run)
 	}
 	const struct pretrain_settings *last = run->phases[run->phase_count - 1].settings;
 	return plan_training(run->model, &run->limits, last->train_batch_size, (int32_t)last->max_seq_length, batches,
-			     run->ranks);
+			     run->ranks, pretrain_wire(run->settings) != COMM_F32);
 }
 
 /* "  phase 2: 100 steps of 8 x 512 tokens, 1.2 TFLOP each". */
@@ -62,7 +62,6 @@ static void show_split(const struct pretrain *run, struct buffer *out)
 enum status pretrain_show_plan(struct pretrain *run)
 {
 	struct buffer text = {0};
-	TRY(model_create(&run->model, run->backend, &run->config, HEADS_PRETRAINING));
 	struct memory_plan plan = largest_plan(run);
 	if (run->phase_count > 1) {
 		const struct options *phases[100];
@@ -86,5 +85,5 @@ enum status pretrain_show_plan(struct pretrain *run)
 	buffer_release(&text);
 	TRY(status);
 	/* Every rank looks before any of them takes its memory. */
-	return ranks_agree(run->comm, plan_check(&plan, run->place.ranks.size > 1 ? run->place.ranks.local_size : run->ranks));
+	return ranks_agree(run->comm, plan_check(&plan, run->backend, run->place.ranks.size > 1 ? run->place.ranks.local_size : run->ranks));
 }

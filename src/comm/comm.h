@@ -107,6 +107,11 @@ struct comm_device {
  * machines; those of 16-bit numbers are rounded to 16 bits from rank to rank. [all] */
 MUST_USE enum status comm_use_device(struct comm *comm, const struct comm_device *device);
 
+/* Bytes that NCCL takes of each GPU for itself: an allowance, since it depends on the machine's links and NCCL's version. */
+#define COMM_DEVICE_ALLOWANCE ((size_t)512 << 20)
+/* What comm_allocate takes of a GPU's memory for so many bytes: whole pages of it. */
+#define COMM_DEVICE_PAGE ((size_t)2 << 20)
+
 /* Room for ranges of up to `count` numbers that travel as `wire`, before the first of them: nothing is allocated while
  * training. [all] */
 MUST_USE enum status comm_reserve(struct comm *comm, int64_t count, enum comm_type wire);

@@ -62,21 +62,41 @@ void buckets_release(struct buckets *buckets)
 	*buckets = (struct buckets){0};
 }
 
-int64_t buckets_own_most(const struct model *model, int32_t ranks)
+/* Calls `add` with the elements of each bucket. */
+static int64_t over_buckets(const struct model *model, int32_t ranks, int64_t (*add)(int64_t so_far, int64_t count, int32_t ranks))
 {
-	if (ranks <= 1)
-		return model->slab_count;
-	int64_t sum = 0, begin = 0;
+	int64_t result = 0, begin = 0;
 	for (int64_t i = 0; i < model->parameter_count; i++) {
 		bool last = i + 1 == model->parameter_count;
 		if (!last && model->parameters[i + 1].layer == model->parameters[i].layer)
 			continue;
 		int64_t end = last ? model->slab_count : model->parameters[i + 1].offset;
-		int64_t share = (end - begin) / (64 * (int64_t)ranks) * 64; /* comm_share() */
-		sum += end - begin - (ranks - 1) * share;
+		result = add(result, end - begin, ranks);
 		begin = end;
 	}
-	return sum;
+	return result;
+}
+
+static int64_t add_last_share(int64_t so_far, int64_t count, int32_t ranks)
+{
+	int64_t share = count / (64 * (int64_t)ranks) * 64; /* comm_share() */
+	return so_far + count - (ranks - 1) * share;
+}
+
+static int64_t larger_of(int64_t so_far, int64_t count, int32_t ranks)
+{
+	(void)ranks;
+	return count > so_far ? count : so_far;
+}
+
+int64_t buckets_own_most(const struct model *model, int32_t ranks)
+{
+	return ranks <= 1 ? model->slab_count : over_buckets(model, ranks, add_last_share);
+}
+
+int64_t buckets_longest(const struct model *model)
+{
+	return over_buckets(model, 1, larger_of);
 }
 
 enum comm_type buckets_type(const struct model *model)

@@ -36,6 +36,9 @@ static inline const struct bucket *bucket_of(const struct buckets *buckets, int3
 /* Of the largest of the ranks' shares; `ranks` may be more than run now. */
 int64_t buckets_own_most(const struct model *model, int32_t ranks);
 
+/* Elements of the longest bucket. */
+int64_t buckets_longest(const struct model *model);
+
 /* How a comm calls the type of masters and gradients. */
 enum comm_type buckets_type(const struct model *model);
 

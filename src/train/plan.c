@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "comm/comm.h"
 #include "train/checkpoint.h"
 #include "train/optimizer.h"
 
@@ -15,8 +16,19 @@ double plan_step_flops(const struct model_config *config, int64_t batch_size, in
 	return (double)batch_size * (encoder + 6 * predictions * (h * h + h * v) + 6 * (h * h + 2 * h));
 }
 
+/* What ranks on devices take besides. */
+static size_t communication_bytes(const struct model *model, int32_t ranks, bool narrow)
+{
+	size_t slab = (size_t)model->slab_count * dtype_bytes(model->slab.dtype);
+	size_t pages = (slab + COMM_DEVICE_PAGE - 1) / COMM_DEVICE_PAGE * COMM_DEVICE_PAGE;
+	if (ranks == 1)
+		return 0;
+	/* Weights and gradients. */
+	return COMM_DEVICE_ALLOWANCE + 2 * (pages - slab) + (narrow ? 2 * (size_t)buckets_longest(model) : 0);
+}
+
 struct memory_plan plan_training(const struct model *model, const struct shape_limits *limits, int64_t batch_size,
-				 int32_t max_seq_length, size_t batch_bytes, int32_t ranks)
+				 int32_t max_seq_length, size_t batch_bytes, int32_t ranks, bool narrow)
 {
 	struct backend *be = model->backend;
 	struct memory_plan plan = {
@@ -29,14 +41,31 @@ struct memory_plan plan_training(const struct model *model, const struct shape_l
 		.ranks = ranks,
 		.flops_per_step = plan_step_flops(&model->config, batch_size, max_seq_length),
 	};
-	plan.total = plan.weights + plan.moments + plan.activations + plan.workspace + plan.batches + plan.checkpoint;
+	if (be->functions->batch_bytes) {
+		size_t batches;
+		be->functions->batch_bytes(be, limits, &batches, &plan.pinned);
+		plan.workspace += batches;
+		plan.communication = communication_bytes(model, ranks, narrow);
+		plan.device = plan.weights + plan.moments + plan.activations + plan.workspace + plan.communication;
+	}
+	plan.total = plan.weights + plan.moments + plan.activations + plan.workspace + plan.communication + plan.batches +
+		     plan.pinned + plan.checkpoint;
 	return plan;
 }
 
 static void row(struct buffer *out, const char *name, size_t bytes, const char *what)
 {
 	char size[FORMAT_BYTES];
-	buffer_format(out, "  %-12s %10s  %s\n", name, format_size(size, (double)bytes), what);
+	buffer_format(out, "  %-13s %10s  %s\n", name, format_size(size, (double)bytes), what);
+}
+
+static void device_row(struct buffer *out, const struct memory_plan *plan, struct backend *be)
+{
+	size_t left, all;
+	char has[2][FORMAT_BYTES], note[96] = "";
+	if (be->functions->memory_left(be, &left, &all) == OK)
+		snprintf(note, sizeof(note), "of %s left of %s", format_size(has[0], (double)left), format_size(has[1], (double)all));
+	row(out, "on the GPU", plan->device, note);
 }
 
 void plan_print(const struct memory_plan *plan, const struct model *model, const struct shape_limits *limits,
@@ -51,21 +80,46 @@ void plan_print(const struct memory_plan *plan, const struct model *model, const
 		 limits->batch.sequences, limits->batch.predictions);
 	row(out, "activations", plan->activations, note);
 	row(out, "workspace", plan->workspace, "of the back end");
+	if (plan->communication > 0)
+		row(out, "communication", plan->communication, "between ranks: NCCL's own (an allowance) and room for gradients");
+	if (plan->device > 0)
+		device_row(out, plan, model->backend);
 	row(out, "batches", plan->batches, "read ahead");
+	if (plan->pinned > 0)
+		row(out, "pinned", plan->pinned, "for copies to and from the GPU");
 	row(out, "checkpoint", plan->checkpoint, plan->ranks > 1 ? "copies while saving, in the first rank alone"
 							       : "copies while saving");
 	int64_t left = memory_available();
 	char have[FORMAT_BYTES];
 	snprintf(note, sizeof(note), "%s available", format_size(have, (double)left));
-	row(out, "total", plan->total, left > 0 ? note : "");
-	buffer_format(out, "  %-12s %10.3g  TFLOP a step of full-length sequences\n", "work",
+	row(out, plan->device > 0 ? "on the host" : "total", plan->total - plan->device, left > 0 ? note : "");
+	buffer_format(out, "  %-13s %10.3g  TFLOP a step of full-length sequences\n", "work",
 		      plan->flops_per_step * 1e-12);
 }
 
-enum status plan_check(const struct memory_plan *plan, int32_t local_ranks)
+static enum status check_device(const struct memory_plan *plan, struct backend *be)
+{
+	size_t left, all;
+	char need[FORMAT_BYTES], have[2][FORMAT_BYTES];
+	if (plan->device == 0)
+		return OK;
+	TRY(be->functions->memory_left(be, &left, &all));
+	if (plan->device <= left)
+		return OK;
+	enum status status = error_set(ERR_RESOURCE, "this run needs %s of the GPU's memory, which has %s left of %s",
+				       format_size(need, (double)plan->device), format_size(have[0], (double)left),
+				       format_size(have[1], (double)all));
+	error_hint("lower --micro_batch_tokens (auto: what fits), --max_seq_length or the size of the model, or end what else "
+		   "runs on the GPU (nvidia-smi shows it)");
+	return status;
+}
+
+enum status plan_check(const struct memory_plan *plan, struct backend *be, int32_t local_ranks)
 {
 	int64_t left = memory_available();
-	size_t others = (size_t)(local_ranks - 1) * (plan->total - plan->checkpoint), total = plan->total + others;
+	size_t first = plan->total - plan->device;
+	size_t others = (size_t)(local_ranks - 1) * (first - plan->checkpoint), total = first + others;
+	TRY(check_device(plan, be));
 	if (left <= 0 || total <= (size_t)left)
 		return OK;
 	char need[FORMAT_BYTES], have[FORMAT_BYTES], ranks[48] = "";

@@ -12,13 +12,10 @@ static void begin_bucket(void *context, int32_t layer)
 
 enum status reduction_open(struct reduction *out, const struct buckets *buckets, struct model *model, enum comm_type wire)
 {
-	int64_t longest = 0;
 	*out = (struct reduction){.buckets = buckets, .model = model, .wire = wire == COMM_F32 ? buckets_type(model) : wire};
 	if (buckets->ranks == 1 || out->wire == buckets_type(model))
 		return OK;
-	for (int64_t i = 0; i < buckets->count; i++)
-		longest = buckets->items[i].count > longest ? buckets->items[i].count : longest;
-	return comm_reserve(buckets->comm, longest, out->wire);
+	return comm_reserve(buckets->comm, buckets_longest(model), out->wire);
 }
 
 struct layer_hook reduction_hook(struct reduction *reduction)

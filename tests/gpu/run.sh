@@ -4,7 +4,7 @@
 # that takes too long is ended and has failed, and when the time is up the rest is left out, which is a failure, too.
 #   BUILD       where the programs are (default build): bertc, tests/gpu/test_operations, demo/world
 #   STEPS       of the training curves (default 100)
-#   ONLY        some of: operations curves repeat sanitizer (default all)
+#   ONLY        some of: operations curves repeat ranks sanitizer (default all)
 #   SECONDS_IN_ALL   (default 570)
 #   BERTC, OPERATIONS, WORLD, PRECISIONS, MODEL, BATCH   other programs than BUILD's, fewer precisions than all,
 #               another model than mini, another batch than 32: without a GPU the script itself is tried by
@@ -12,7 +12,7 @@
 #                     EMULATED_RACES=0 STEPS=2 PRECISIONS=bf16 MODEL=tiny BATCH=4 sh tests/gpu/run.sh
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-BUILD=${BUILD:-build} STEPS=${STEPS:-100} ONLY=${ONLY:-operations curves repeat sanitizer}
+BUILD=${BUILD:-build} STEPS=${STEPS:-100} ONLY=${ONLY:-operations curves repeat ranks sanitizer}
 BERTC=${BERTC:-$BUILD/bertc} OPERATIONS=${OPERATIONS:-$BUILD/tests/gpu/test_operations} WORLD=${WORLD:-$BUILD/demo/world}
 PRECISIONS=${PRECISIONS:-fp32 tf32 bf16 fp16 fp8} MODEL=${MODEL:-mini} BATCH=${BATCH:-32}
 until=$(($(date +%s) + ${SECONDS_IN_ALL:-570}))
@@ -128,6 +128,22 @@ if wanted curves || wanted repeat; then
 		sed -n 's/^bertc: /     attention by cuDNN left out: /p' "$work/log"
 	fi
 	if [ -n "${OUT:-}" ]; then (cd "$work" && tar czf "$OUT/curves.tar.gz" ./*/metrics.jsonl); fi
+fi
+if wanted ranks; then
+	if [ -x "$BUILD/tests/gpu/test_nccl" ]; then
+		result "NCCL with one rank" limited 60 "$BUILD/tests/gpu/test_nccl"
+	else
+		echo "     tests/gpu/test_nccl is not here: left out"
+	fi
+	[ -d "$work/world" ] || "$WORLD" write "$work/world" >/dev/null
+	[ -e "$work/cpu/metrics.jsonl" ] || result "$STEPS steps on the CPU" train cpu cpu fp32
+	result "two replicas on one GPU" curve replicas fp32 1e-4 --replicas_per_gpu 2 --ranks 1
+	if command -v nvidia-smi >/dev/null && [ "$(nvidia-smi --list-gpus | wc -l)" -gt 1 ]; then
+		result "two GPUs" curve two fp32 1e-4 --n_gpus 2
+		result "two GPUs, gradients in bf16" curve narrow fp32 1e-2 --n_gpus 2 --allreduce_post_accumulation_bf16
+	else
+		echo "     not two GPUs: two ranks are left out"
+	fi
 fi
 if wanted sanitizer; then
 	if command -v compute-sanitizer >/dev/null; then

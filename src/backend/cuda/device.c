@@ -74,6 +74,13 @@ static enum status cuda_synchronize(struct replica *replica)
 	return state->failed == cudaSuccess ? OK : cuda_error(state->failed, state->failed_call);
 }
 
+static enum status cuda_memory_left(struct backend *be, size_t *out_left, size_t *out_all)
+{
+	(void)be;
+	cudaError_t error = cudaMemGetInfo(out_left, out_all);
+	return error == cudaSuccess ? OK : cuda_error(error, "cudaMemGetInfo");
+}
+
 static void *cuda_queue(struct backend *be)
 {
 	struct cuda_state *state = be->state;
@@ -244,6 +251,8 @@ static const struct backend_functions functions = {
 	.weight_copy_bytes = cuda_weight_copy_bytes,
 	.weights_refresh = cuda_weights_refresh,
 	.workspace_bytes = cuda_workspace_bytes,
+	.batch_bytes = cuda_batch_bytes,
+	.memory_left = cuda_memory_left,
 	.replica_create = cuda_replica_create,
 	.replica_release = cuda_replica_release,
 	.room = fill_room,

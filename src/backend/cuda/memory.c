@@ -24,7 +24,7 @@ enum status cuda_allocate(struct backend *be, void **out, size_t bytes, const ch
 		enum status status = error_set(ERR_RESOURCE, "not enough memory on the GPU for %s: %s needed, %s of %s left", what,
 					       format_size(needed, (double)bytes), format_size(left, (double)available),
 					       format_size(all, (double)total));
-		error_hint("give a smaller --micro_batch or more --gradient_accumulation_steps, or end what else runs on the GPU "
+		error_hint("give a smaller --micro_batch_tokens or more --gradient_accumulation_steps, or end what else runs on the GPU "
 			   "(nvidia-smi shows it)");
 		return status;
 	}
@@ -146,6 +146,16 @@ static size_t batch_lay_out(struct batch *batch, void *base, const struct batch_
 	batch->prediction_labels = arena_take(&arena, predictions);
 	batch->prediction_weights = arena_take(&arena, predictions);
 	return arena.used;
+}
+
+void cuda_batch_bytes(struct backend *be, const struct shape_limits *limits, size_t *out_device, size_t *out_host)
+{
+	(void)be;
+	struct batch measured;
+	struct batch_capacity room = limits->exact ? limits->batch : fill_room(limits->batch);
+	size_t bytes = batch_lay_out(&measured, NULL, &room);
+	*out_device = bytes + sizeof(struct scalars) + sizeof(struct accumulators);
+	*out_host = 2 * bytes + STAGE_COUNT * STAGE_BYTES;
 }
 
 enum status cuda_batches_create(struct replica *replica)

@@ -139,6 +139,7 @@ void cuda_stages_release(struct cuda_state *state);
 void cuda_upload(struct replica *replica, const struct batch *host, struct batch *device);
 MUST_USE enum status cuda_batches_create(struct replica *replica);
 void cuda_batches_release(struct replica *replica);
+void cuda_batch_bytes(struct backend *be, const struct shape_limits *limits, size_t *out_device, size_t *out_host);
 
 /* weights.c */
 size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight);

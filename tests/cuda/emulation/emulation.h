@@ -20,6 +20,11 @@ struct emulated_device {
 	size_t memory;      /* bytes */
 };
 extern struct emulated_device emulated_device;
+/* The same for whole programs, in the environment:
+ *   EMULATED_DEVICE=count,driver,capability,bytes    such as 1,13000,90,4000000000
+ *   EMULATED_FAIL=launches:error                      emulated_fail_after()
+ *   EMULATED_REPORT=path                              at the end of a process that used the device: most bytes of it, and of
+ *                                                     pinned memory, in use at a time; kernels launched */
 
 /* Seed of the order in which the blocks of a launch and the warps of a block run; 0: in order of their numbers. */
 extern uint64_t emulated_order;

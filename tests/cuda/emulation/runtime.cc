@@ -14,6 +14,7 @@
 #include <set>
 #include <thread>
 #include <vector>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +57,8 @@ struct memory {
 	unsigned char *base = nullptr, *next = nullptr;
 	std::map<const unsigned char *, size_t> blocks; /* device */
 	std::map<const unsigned char *, size_t> pinned;
-	size_t used = 0;
+	size_t used = 0, most = 0;
+	size_t pinned_used = 0, pinned_most = 0;
 } memory;
 
 const unsigned char *bytes_of(const void *p)
@@ -378,9 +380,37 @@ void run_launch(void *context)
 		emulation_run_grid(&q->launch, q->shared_limit);
 }
 
+void report()
+{
+	FILE *file = memory.most > 0 ? fopen(getenv("EMULATED_REPORT"), "w") : nullptr;
+	if (file == nullptr)
+		return;
+	fprintf(file, "%zu %zu %" PRId64 "\n", memory.most, memory.pinned_most, emulated_launches);
+	fclose(file);
+}
+
+/* What the environment says of the device. */
+struct environment {
+	environment()
+	{
+		const char *device = getenv("EMULATED_DEVICE"), *fail = getenv("EMULATED_FAIL");
+		int capability = 90, error = 0;
+		if (device != nullptr && sscanf(device, "%d,%d,%d,%zu", &emulated_device.count, &emulated_device.driver_version,
+						&capability, &emulated_device.memory) != 4)
+			emulation_fault("EMULATED_DEVICE: '%s'", device);
+		emulated_device.major = capability / 10;
+		emulated_device.minor = capability % 10;
+		if (fail != nullptr && sscanf(fail, "%" SCNd64 ":%d", &failing_launch, &error) != 2)
+			emulation_fault("EMULATED_FAIL: '%s'", fail);
+		failing_error = (cudaError_t)error;
+		if (getenv("EMULATED_REPORT") != nullptr)
+			atexit(report);
+	}
+} environment;
+
 cudaError_t ready()
 {
-	if (emulated_device.driver_version == 0)
+	if (emulated_device.driver_version / 1000 < CUDART_VERSION / 1000)
 		return cudaErrorInsufficientDriver;
 	if (emulated_device.count == 0)
 		return cudaErrorNoDevice;
@@ -614,6 +644,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 	memory.blocks[memory.next] = bytes;
 	memory.next += step;
 	memory.used += bytes;
+	memory.most = memory.used > memory.most ? memory.used : memory.most;
 	return result(cudaSuccess);
 }
 
@@ -649,6 +680,8 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned flags)
 		return result(cudaErrorMemoryAllocation);
 	memset(*out, 0xff, bytes);
 	memory.pinned[bytes_of(*out)] = bytes;
+	memory.pinned_used += bytes;
+	memory.pinned_most = memory.pinned_used > memory.pinned_most ? memory.pinned_used : memory.pinned_most;
 	return result(ready());
 }
 
@@ -658,8 +691,11 @@ cudaError_t cudaFreeHost(void *at)
 	if (at == nullptr)
 		return result(cudaSuccess);
 	cudaDeviceSynchronize();
-	if (memory.pinned.erase(bytes_of(at)) == 0)
+	auto block = memory.pinned.find(bytes_of(at));
+	if (block == memory.pinned.end())
 		emulation_fault("cudaFreeHost of %p, which is no pinned memory", at);
+	memory.pinned_used -= block->second;
+	memory.pinned.erase(block);
 	free(at);
 	return result(cudaSuccess);
 }

@@ -1,0 +1,176 @@
+/* What the program says when the device has no room, fails, or is none; that its last checkpoint stands; and that its plan of the
+ * memory is what the device is asked for. */
+#include <inttypes.h>
+#include "../cmd/small_run.h"
+#include "cuda_runtime_api.h"
+
+static char emulated[256], report[PATH_BYTES];
+
+static int setup(void **state)
+{
+	const char *build = getenv("BUILD");
+	snprintf(emulated, sizeof emulated, "%s/emulated/bertc", build ? build : "build");
+	setenv("BERTC", emulated, 1);
+	setenv("BERTC_CACHE", "", 1);
+	setenv("EMULATED_RACES", "0", 1); /* test_operations looks for them */
+	int made = small_run_make(state, 5);
+	snprintf(report, sizeof report, "%s/report", test_folder);
+	return made;
+}
+
+#define RUN                                                                                                                    \
+	"pretrain --no_progress --corpus %s --model %s --vocab_size 100 --num_train_steps 6 --max_seq_length 32 "              \
+	"--learning_rate 2e-3 --num_warmup_steps 2 --log_steps 1 --eval_steps 3 --save_checkpoints_steps 2 --seed 3 "          \
+	"--device cuda --precision fp32 --out %s/%s %s"
+
+static int run(const char *name, const char *options)
+{
+	return program(RUN, corpus, config, test_folder, name, options);
+}
+
+static void expect(int status, const char *message, const char *hint, const char *name)
+{
+	int got = run(name, "--train_batch_size 8");
+	const char *said = buffer_string(&program_errors);
+	if (got != status || !strstr(said, message) || !strstr(said, hint))
+		fail_msg("exit status %d, expected %d, '%s' and '%s':\n%s", got, status, message, hint, said);
+}
+
+static void read_report(size_t *device, size_t *pinned, int64_t *launches)
+{
+	struct buffer text = {0};
+	assert_ok(file_read(report, 1 << 12, &text));
+	assert_int_equal(sscanf(buffer_string(&text), "%zu %zu %" SCNd64, device, pinned, launches), 3);
+	buffer_release(&text);
+}
+
+static void devices_that_cannot_be_used(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *device, *message, *hint;
+	} cases[] = {
+		{"0,0,90,4000000000", "there is no NVIDIA driver on this machine", "--device cpu"},
+		{"1,12080,90,4000000000", "the NVIDIA driver is too old: it knows CUDA 12.8, this program needs 13.0", "newer NVIDIA driver"},
+		{"0,13000,90,4000000000", "there is no GPU that CUDA can use", "nvidia-smi"},
+		{"1,13000,70,4000000000", "is too old: it has compute capability 7.0, 7.5 is needed", "Turing"},
+		{"1,13000,90,40000000", "this run needs ", "lower --micro_batch_tokens"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		setenv("EMULATED_DEVICE", cases[i].device, 1);
+		expect(ERR_RESOURCE, cases[i].message, cases[i].hint, "none");
+	}
+	unsetenv("EMULATED_DEVICE");
+}
+
+/* In the middle of the run: what was saved stands, and the same command goes on to the same bits. */
+static void devices_that_fail(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		int error;
+		const char *message, *hint;
+	} cases[] = {
+		{"ecc", cudaErrorECCUncorrectable, "the GPU failed: uncorrectable ECC error encountered",
+		 "the GPU's memory is damaged; the last checkpoint stands"},
+		{"lost", cudaErrorUnknown, "the GPU failed: ", "the last checkpoint stands: run the same command again"},
+		{"launch", cudaErrorLaunchFailure, "the GPU failed: unspecified launch failure", "the last checkpoint stands"},
+	};
+	size_t device, pinned;
+	int64_t launches;
+	char fault[64], left[PATH_BYTES], right[PATH_BYTES];
+	setenv("EMULATED_REPORT", report, 1);
+	assert_int_equal(run("straight", "--train_batch_size 8"), 0);
+	unsetenv("EMULATED_REPORT");
+	read_report(&device, &pinned, &launches);
+	snprintf(left, sizeof left, "%s/straight/final/model.safetensors", test_folder);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		snprintf(fault, sizeof fault, "%" PRId64 ":%d", launches * 3 / 4, cases[i].error);
+		setenv("EMULATED_FAIL", fault, 1);
+		expect(ERR_RESOURCE, cases[i].message, cases[i].hint, cases[i].name);
+		unsetenv("EMULATED_FAIL");
+		snprintf(right, sizeof right, "%s/%s", test_folder, cases[i].name);
+		assert_program(0, "", "verify %s", right);
+		assert_int_equal(run(cases[i].name, "--train_batch_size 8"), 0);
+		assert_non_null(strstr(buffer_string(&program_errors), "going on from "));
+		snprintf(right, sizeof right, "%s/%s/final/model.safetensors", test_folder, cases[i].name);
+		assert_same_file(left, right);
+	}
+}
+
+/* A row of the plan in bytes. */
+static double planned(const char *row)
+{
+	const char *line = strstr(buffer_string(&program_errors), row);
+	double number;
+	char unit[8];
+	if (!line || sscanf(line + strlen(row), "%lf %7s", &number, unit) != 2)
+		fail_msg("no '%s' in:\n%s", row, buffer_string(&program_errors));
+	return number * (strcmp(unit, "GB") == 0 ? 1e9 : strcmp(unit, "MB") == 0 ? 1e6 : strcmp(unit, "kB") == 0 ? 1e3 : 1);
+}
+
+static void expect_near(const char *what, double plan, double used)
+{
+	if (getenv("BERTC_TEST_MARGINS"))
+		print_error("%s: planned %.4g, used %.4g\n", what, plan, used);
+	if (!(fabs(plan / used - 1) <= 0.05))
+		fail_msg("%s: planned %.4g, used %.4g", what, plan, used);
+}
+
+static void the_plan_is_what_is_asked_for(void **state)
+{
+	(void)state;
+	size_t device, pinned;
+	int64_t launches;
+	setenv("EMULATED_REPORT", report, 1);
+	assert_int_equal(run("alone", "--train_batch_size 128 --steps_this_run 1 --optimizer lamb"), STOPPED);
+	read_report(&device, &pinned, &launches);
+	expect_near("one rank", planned("  on the GPU"), (double)device);
+	expect_near("its pinned memory", planned("  pinned"), (double)pinned);
+	setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
+	assert_int_equal(run("two", "--train_batch_size 128 --steps_this_run 1 --n_gpus 2 --allreduce_post_accumulation_fp16"), STOPPED);
+	unsetenv("CUDA_VISIBLE_DEVICES");
+	unsetenv("EMULATED_REPORT");
+	read_report(&device, &pinned, &launches);
+	/* NCCL's allowance is more than the emulated one takes. */
+	assert_true(planned("  communication") > (double)((size_t)512 << 20));
+	expect_near("two ranks", planned("  on the GPU") - (double)((size_t)512 << 20), (double)device);
+}
+
+static int64_t chosen_tokens(void)
+{
+	const char *line = strstr(buffer_string(&program_errors), "micro_batch_tokens");
+	assert_non_null(line);
+	return strtoll(line + strlen("micro_batch_tokens"), NULL, 10);
+}
+
+/* --micro_batch auto: the whole batch where there is room for it, else what fits; the run then does. */
+static void micro_batches_fit_the_memory(void **state)
+{
+	(void)state;
+	assert_int_equal(run("wide", "--train_batch_size 512 --micro_batch auto --plan"), 0);
+	assert_int_equal(chosen_tokens(), 512 * 32);
+	setenv("EMULATED_DEVICE", "1,13000,90,120000000", 1);
+	assert_int_equal(run("tight", "--train_batch_size 512 --plan"), 0);
+	int64_t tokens = chosen_tokens();
+	assert_true(tokens >= 128 && tokens < 512 * 32);
+	assert_int_equal(run("tight", "--train_batch_size 512 --steps_this_run 1"), STOPPED);
+	/* Its checkpoint says so, whatever memory it goes on with. */
+	setenv("EMULATED_DEVICE", "1,13000,90,4000000000", 1);
+	assert_int_equal(run("tight", "--train_batch_size 512 --micro_batch auto --steps_this_run 1"), STOPPED);
+	assert_int_equal(chosen_tokens(), tokens);
+	unsetenv("EMULATED_DEVICE");
+	assert_int_equal(run("wrong", "--train_batch_size 512 --micro_batch most"), ERR_USAGE);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(devices_that_cannot_be_used),
+		cmocka_unit_test(devices_that_fail),
+		cmocka_unit_test(the_plan_is_what_is_asked_for),
+		cmocka_unit_test(micro_batches_fit_the_memory),
+	};
+	return cmocka_run_group_tests(tests, setup, test_folder_drop);
+}
