@@ -242,6 +242,7 @@ static enum status pretrain(struct pretrain *run)
 		return OK;
 	TRY(write_settings(run));
 	TRY(note_resumption(run));
+	TRY(pretrain_measure_rate(run));
 	TRY(pretrain_open_model(run));
 	stop_install();
 	enum status status = start_training(run);

@@ -68,6 +68,7 @@ struct pretrain {
 	struct phase *schedules; /* [phase_count] */
 	struct samples samples;
 	struct buffer record_text;
+	double gemm_rate; /* FLOP/s of the matrix products of all ranks; 0: not known */
 	struct training training;
 };
 
@@ -132,7 +133,9 @@ MUST_USE enum status pretrain_check_initial_vocab(struct pretrain *run);
 MUST_USE enum status pretrain_initial_config(struct pretrain *run, struct model_config *config);
 MUST_USE enum status pretrain_load_initial(struct pretrain *run);
 
-/* pretrain_report.c: training.report, once the model is there. */
+/* pretrain_report.c: what the machine's products reach, measured before a device's memory is given out; training.report, once
+ * the model is there. */
+MUST_USE enum status pretrain_measure_rate(struct pretrain *run);
 MUST_USE enum status pretrain_open_report(struct pretrain *run);
 
 #endif

@@ -2,7 +2,7 @@
 #include "cmd/pretrain.h"
 #include "data/unigram.h"
 
-static enum status open_report(struct pretrain *run, double gemm_rate)
+static enum status open_report(struct pretrain *run)
 {
 	const struct pretrain_settings *settings = run->settings;
 	const struct vocab *vocab = &run->data.vocab;
@@ -17,7 +17,7 @@ static enum status open_report(struct pretrain *run, double gemm_rate)
 	run->training.report = (struct report){
 		.folder = settings->out,
 		.metrics_path = run->metrics_path,
-		.gemm_rate = gemm_rate,
+		.gemm_rate = run->gemm_rate,
 		.options = run->options,
 		.samples = &run->samples,
 		.facts = {
@@ -36,18 +36,16 @@ static enum status open_report(struct pretrain *run, double gemm_rate)
 	return OK;
 }
 
-/* FLOP/s of the matrix products of all ranks, measured in all at once: they share caches and memory. */
-static enum status measure_gemm_rate(struct pretrain *run, double *out)
+/* In all ranks at once: they share caches and memory. */
+enum status pretrain_measure_rate(struct pretrain *run)
 {
 	double (*gemm_rate)(struct backend *) = run->backend->functions->gemm_rate;
-	*out = gemm_rate ? gemm_rate(run->backend) : 0.0;
-	return ranks_count(run->comm) > 1 ? comm_sum(run->comm, out, 1) : OK;
+	run->gemm_rate = gemm_rate ? gemm_rate(run->backend) : 0.0;
+	return ranks_count(run->comm) > 1 ? comm_sum(run->comm, &run->gemm_rate, 1) : OK;
 }
 
 enum status pretrain_open_report(struct pretrain *run)
 {
-	double rate;
-	TRY(measure_gemm_rate(run, &rate));
 	run->training.report.silent = !is_first_rank(run->comm);
-	return is_first_rank(run->comm) ? open_report(run, rate) : OK;
+	return is_first_rank(run->comm) ? open_report(run) : OK;
 }
