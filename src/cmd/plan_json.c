@@ -11,6 +11,7 @@ static void put_memory(struct json_writer *writer, const struct plan_result *r)
 	json_put_integer(writer, "moments", (int64_t)r->memory.moments);
 	json_put_integer(writer, "activations", (int64_t)r->memory.activations);
 	json_put_integer(writer, "workspace", (int64_t)r->memory.workspace);
+	json_put_integer(writer, "communication", (int64_t)r->memory.communication);
 	json_put_integer(writer, "batches", (int64_t)r->memory.batches);
 	json_put_integer(writer, "checkpoint", (int64_t)r->memory.checkpoint);
 	json_put_integer(writer, "device", (int64_t)r->device_bytes);

@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "cmd/plan.h"
-#include "comm/comm.h"
 
 static const char *seconds_text(char out[FORMAT_BYTES], double seconds)
 {
@@ -66,8 +65,8 @@ static void print_memory(const struct plan *plan, const struct plan_result *r)
 	memory_row("activations", (double)r->memory.activations, note);
 	memory_row("workspace", (double)r->memory.workspace, plan->on_gpus ? "of the back end (estimate)" : "of the back end");
 	if (plan->on_gpus) {
-		if (r->devices > 1)
-			memory_row("communication", (double)COMM_DEVICE_ALLOWANCE, "NCCL's own (an allowance)");
+		if (r->memory.communication > 0)
+			memory_row("communication", (double)r->memory.communication, "NCCL's own (an allowance)");
 		snprintf(note, sizeof(note), "of %s%s", format_size(have, plan->device_memory), r->fits ? "" : ": DOES NOT FIT");
 		memory_row("a GPU", r->device_bytes, note);
 		memory_row("its host", r->host_bytes, "batches read ahead; copies while saving, for the first GPU alone");

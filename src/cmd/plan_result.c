@@ -45,10 +45,12 @@ static void fit_memory(const struct plan *plan, const struct plan_phase *phase, 
 	bool shares = strcmp(plan->settings->scheme, "all_reduce") != 0;
 	out->memory = plan_training(plan->model, &limits, batch_size, instances.max_seq_length,
 				    step_reader_bytes(&instances, &steps), shares ? (int32_t)out->devices : 1, false);
+	if (plan->on_gpus && out->devices > 1) {
+		out->memory.communication = COMM_DEVICE_ALLOWANCE;
+		out->memory.total += out->memory.communication;
+	}
 	out->host_bytes = (double)(out->memory.batches + out->memory.checkpoint);
 	out->device_bytes = (double)out->memory.total - out->host_bytes;
-	if (plan->on_gpus && out->devices > 1)
-		out->device_bytes += (double)COMM_DEVICE_ALLOWANCE;
 	int64_t together = out->devices < plan->topology.per_host ? out->devices : plan->topology.per_host;
 	/* Copies for checkpoints are made by the first rank alone. */
 	double host = (double)out->memory.total +

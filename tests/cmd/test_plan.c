@@ -45,12 +45,14 @@ static void test_recipe(void **state)
 		const struct json *memory = json_member(phase, "memory");
 		assert_near(number(memory, "device"),
 			    number(memory, "weights") + number(memory, "moments") + number(memory, "activations") +
-				    number(memory, "workspace"), 2);
+				    number(memory, "workspace") + number(memory, "communication"), 2);
 		assert_true(number(memory, "device") < 0.94 * 79 * 1073741824.0);
 	}
 	assert_near(number(document.root, "seconds"), seconds, 1e-3);
-	/* Moments are shared out: 2 x 4 bytes of 336 million parameters over 256 devices, alignment apart. */
-	assert_near(number(json_member(first, "memory"), "moments"), 8 * 336226108.0 / 256, 1e5);
+	/* Moments are shared out: 2 x 4 bytes of 336 million parameters over 256 devices. */
+	/* The last rank also has what is left over of each of 26 buckets, fewer than 64 * 256 numbers. */
+	double share = 8 * 336226108.0 / 256, moments = number(json_member(first, "memory"), "moments");
+	assert_true(moments > share && moments < share + 8.0 * 26 * 64 * 256 + 100000);
 	bool published = false;
 	for (const struct json *row = json_member(document.root, "assumptions")->first_child; row; row = row->next)
 		published |= strcmp(json_member(row, "provenance")->text, "published") == 0;
