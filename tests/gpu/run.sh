@@ -80,6 +80,13 @@ curve() {
 	train "$1" cuda "$2" && beside "$1" cpu "$3"
 }
 
+# ranked NAME LIMIT OPTION...: the same in fp32, of many ranks or replicas
+ranked() {
+	name_of_run=$1 most_off=$2
+	shift 2
+	train "$name_of_run" cuda fp32 "$@" && beside "$name_of_run" cpu "$most_off"
+}
+
 # Our attention and cuDNN's, without dropout in it, which are other random numbers there; then with it, roughly.
 cudnn() {
 	train own cuda bf16 --attention_probs_dropout_prob 0 &&
@@ -137,10 +144,10 @@ if wanted ranks; then
 	fi
 	[ -d "$work/world" ] || "$WORLD" write "$work/world" >/dev/null
 	[ -e "$work/cpu/metrics.jsonl" ] || result "$STEPS steps on the CPU" train cpu cpu fp32
-	result "two replicas on one GPU" curve replicas fp32 1e-4 --replicas_per_gpu 2 --ranks 1
+	result "two replicas on one GPU" ranked replicas 1e-4 --replicas_per_gpu 2 --ranks 1
 	if command -v nvidia-smi >/dev/null && [ "$(nvidia-smi --list-gpus | wc -l)" -gt 1 ]; then
-		result "two GPUs" curve two fp32 1e-4 --n_gpus 2
-		result "two GPUs, gradients in bf16" curve narrow fp32 1e-2 --n_gpus 2 --allreduce_post_accumulation_bf16
+		result "two GPUs" ranked two 1e-4 --n_gpus 2
+		result "two GPUs, gradients in bf16" ranked narrow 1e-2 --n_gpus 2 --allreduce_post_accumulation_bf16
 	else
 		echo "     not two GPUs: two ranks are left out"
 	fi
