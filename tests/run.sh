@@ -4,7 +4,7 @@
 # Two run at a time where there are two cores (TEST_JOBS: N); what they say comes in their order. A program must therefore
 # not count on being alone: it takes folders and ports that are its own, and asserts no time that a busy machine exceeds.
 # A program that crashes, hangs or runs no test counts as a failed test. The last line is "N passed, N failed, N skipped".
-limit=${TEST_SECONDS:-300}
+limit=${TEST_SECONDS:-600}
 jobs=${TEST_JOBS:-$(($(nproc) < 2 ? 1 : 2))} # before OMP_NUM_THREADS is set, which nproc obeys
 BUILD=${BUILD:-build}
 export BUILD BERTC="$BUILD/bertc"
