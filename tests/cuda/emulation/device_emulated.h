@@ -1,5 +1,6 @@
 /* What kernels call, on the host: the functions of CUDA C++ that they use by their own names, and the instructions behind
- * src/backend/cuda/kernels/device.cuh, exactly as the PTX manual describes what they compute. */
+ * src/backend/cuda/kernels/device.cuh, exactly as the PTX manual describes what they compute (tests/cuda/test_fragments.c
+ * holds fragments against CUTLASS). */
 #ifndef EMULATION_DEVICE_EMULATED_H
 #define EMULATION_DEVICE_EMULATED_H
 

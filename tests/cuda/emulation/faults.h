@@ -29,11 +29,6 @@ enum fault {
 /* One launch of `blocks` blocks of 64 threads; data (count) floats of device memory, out one float a thread. */
 cudaError_t fault_launch(cudaStream_t stream, enum fault fault, const float *data, int count, float *out, int blocks);
 
-/* c (16,8) += a (16,16) b (16,8) of one warp, operands as bf16 bits (f16 with `half`), row-major in device memory, by
- * ldmatrix and mma16; tf32: a (16,8), b (8,8) as floats. */
-cudaError_t fault_mma(cudaStream_t stream, int half, const unsigned short *a, const unsigned short *b, float *c);
-cudaError_t fault_mma_tf32(cudaStream_t stream, const float *a, const float *b, float *c);
-
 #ifdef __cplusplus
 }
 #endif

@@ -180,7 +180,8 @@ DEVICE float to_float(e5m2 x)
 	return fp8_decode(DTYPE_E5M2, x.bits);
 }
 
-/* Two values rounded to FP8, the first in the low byte: fp8_encode(), by the instruction where there is one. */
+/* Two values rounded to FP8, the first in the low byte: fp8_encode(), by the instruction where there is one, whose first
+ * operand goes to the upper byte (PTX manual, cvt; cuda_fp8.hpp has it so, too). */
 DEVICE uint32_t pack2_fp8(enum dtype format, float low, float high)
 {
 #if defined(__CUDACC__) && DEVICE_ARCH >= 890

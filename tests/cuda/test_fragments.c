@@ -1,0 +1,152 @@
+/* The emulated matrix instructions hold a warp's elements where NVIDIA's own layouts have them. */
+#include <string.h>
+#include "test.h"
+#include "backend/tensor.h"
+#include "fragment_layouts.h"
+#include "fragments.h"
+
+enum { LANES = 32, ROWS = 16, COLUMNS = 8, DEPTH_MOST = 16 };
+
+static cudaStream_t stream;
+
+static void *on_device(const void *host, size_t bytes)
+{
+	void *memory;
+	assert_int_equal(cudaMalloc(&memory, bytes), cudaSuccess);
+	assert_int_equal(cudaMemcpy(memory, host, bytes, cudaMemcpyHostToDevice), cudaSuccess);
+	return memory;
+}
+
+static void from_device(void *host, void *memory, size_t bytes)
+{
+	assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
+	assert_int_equal(cudaMemcpy(host, memory, bytes, cudaMemcpyDeviceToHost), cudaSuccess);
+	assert_int_equal(cudaFree(memory), cudaSuccess);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return cudaStreamDestroy(stream) != cudaSuccess;
+}
+
+/* Element `value` of a lane whose registers begin at `at`. tf32 has 13 more bits, which the instruction
+ * ignores. */
+static void put(uint32_t *at, enum fragment_type type, int value, float number)
+{
+	uint32_t bits;
+	memcpy(&bits, &number, sizeof(bits));
+	if (type == FRAGMENT_TF32)
+		at[value] = bits | 0x1abc;
+	else
+		at[value / 2] |=
+		        (uint32_t)(type == FRAGMENT_BF16 ? float_to_bf16(number) : float_to_f16(number))
+		        << 16 * (value % 2);
+}
+
+/* Whole numbers of which no two rows or columns are alike: products and sums are exact. */
+static float number(int i, int j)
+{
+	return (float)((i * 7 + j * j * 5 + i * j * 3) % 31 - 15);
+}
+
+static void mma_multiplies_where_cutlass_says(void **state)
+{
+	(void)state;
+	const struct {
+		enum fragment_type type;
+		int depth;
+		const struct fragment_layout *a, *b;
+	} cases[] = {
+	        {FRAGMENT_BF16, 16, &FRAGMENT_A_16X8X16, &FRAGMENT_B_16X8X16},
+	        {FRAGMENT_F16, 16, &FRAGMENT_A_16X8X16, &FRAGMENT_B_16X8X16},
+	        {FRAGMENT_TF32, 8, &FRAGMENT_A_16X8X8_TF32, &FRAGMENT_B_16X8X8_TF32},
+	};
+	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+		int depth = cases[n].depth;
+		uint32_t a[LANES * 4] = {0}, b[LANES * 2] = {0};
+		float c[LANES * 4];
+		for (int lane = 0; lane < LANES; lane++) {
+			for (int i = 0; i < ROWS * depth / LANES; i++) {
+				int place = fragment_place(cases[n].a, lane, i);
+				put(a + 4 * lane, cases[n].type, i, number(place % ROWS, place / ROWS));
+			}
+			for (int i = 0; i < COLUMNS * depth / LANES; i++) {
+				int place = fragment_place(cases[n].b, lane, i);
+				put(b + 2 * lane, cases[n].type, i,
+				    number(place / COLUMNS + 3, place % COLUMNS));
+			}
+			for (int i = 0; i < 4; i++)
+				c[4 * lane + i] = (float)(1000 * fragment_place(&FRAGMENT_C_16X8, lane, i));
+		}
+		uint32_t *on_a = on_device(a, sizeof(a)), *on_b = on_device(b, sizeof(b));
+		float *on_c = on_device(c, sizeof(c));
+		assert_int_equal(fragment_mma(stream, cases[n].type, on_a, on_b, on_c), cudaSuccess);
+		from_device(c, on_c, sizeof(c));
+		from_device(a, on_a, sizeof(a));
+		from_device(b, on_b, sizeof(b));
+		for (int lane = 0; lane < LANES; lane++) {
+			for (int i = 0; i < 4; i++) {
+				int place = fragment_place(&FRAGMENT_C_16X8, lane, i);
+				float sum = (float)(1000 * place);
+				for (int k = 0; k < depth; k++)
+					sum += number(place % ROWS, k) * number(k + 3, place / ROWS);
+				assert_float_equal(c[4 * lane + i], sum, 0);
+			}
+		}
+	}
+}
+
+/* mma16 of f16 before sm_80 is two instructions of half the depth, on halves of the same registers. */
+static void two_halves_are_one(void **state)
+{
+	(void)state;
+	for (int lane = 0; lane < LANES; lane++) {
+		for (int i = 0; i < 8; i++)
+			assert_int_equal(fragment_place(&FRAGMENT_A_16X8X16, lane, i),
+			                 fragment_place(&FRAGMENT_A_16X8X8, lane, i % 4) + i / 4 * 8 * ROWS);
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(fragment_place(&FRAGMENT_B_16X8X16, lane, i),
+			                 fragment_place(&FRAGMENT_B_16X8X8, lane, i % 2) +
+			                         i / 2 * 8 * COLUMNS);
+	}
+}
+
+static void ldmatrix_loads_what_cutlass_says(void **state)
+{
+	(void)state;
+	for (int n = 0; n < 4; n++) {
+		int count = n % 2 ? 4 : 2, transposed = n / 2;
+		uint16_t matrices[4 * 64];
+		uint32_t out[LANES * 4] = {0};
+		for (int i = 0; i < 4 * 64; i++)
+			matrices[i] = (uint16_t)(0x4100 + i);
+		uint16_t *from = on_device(matrices, sizeof(matrices));
+		uint32_t *to = on_device(out, sizeof(out));
+		assert_int_equal(fragment_load(stream, count, transposed, from, to), cudaSuccess);
+		from_device(out, to, sizeof(out));
+		from_device(matrices, from, sizeof(matrices));
+		const struct fragment_layout *layout =
+		        transposed ? &FRAGMENT_LOAD_TRANSPOSED : &FRAGMENT_LOAD;
+		for (int lane = 0; lane < LANES; lane++)
+			for (int i = 0; i < 2 * count; i++)
+				assert_int_equal((uint16_t)(out[count * lane + i / 2] >> 16 * (i % 2)),
+				                 matrices[fragment_place(layout, lane, i)]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(mma_multiplies_where_cutlass_says),
+	        cmocka_unit_test(two_halves_are_one),
+	        cmocka_unit_test(ldmatrix_loads_what_cutlass_says),
+	};
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
