@@ -6,12 +6,9 @@ namespace
 
 constexpr int THREADS = 256, GRID = 1024;
 
-/* blockIdx.y is the range; masters and copies are aligned to 256 bytes. */
-template <typename T> __global__ void cast(struct kernel_cast a)
+/* One grid over all elements; both sides are aligned to 16 bytes. */
+template <typename F, typename T> DEVICE void convert(const F *from, T *to, int64_t elements)
 {
-	const float *from = a.range[blockIdx.y].from;
-	T *to = static_cast<T *>(a.range[blockIdx.y].to);
-	int64_t elements = a.range[blockIdx.y].elements;
 	for (int64_t first = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * BLOCK; first < elements;
 	     first += (int64_t)gridDim.x * THREADS * BLOCK) {
 		float values[BLOCK];
@@ -20,24 +17,21 @@ template <typename T> __global__ void cast(struct kernel_cast a)
 			store_vector(to + first, values);
 		} else {
 			for (int64_t i = first; i < elements; i++)
-				to[i] = from_float<T>(from[i]);
+				to[i] = from_float<T>(to_float(from[i]));
 		}
 	}
 }
 
+/* blockIdx.y is the range. */
+template <typename T> __global__ void cast(struct kernel_cast a)
+{
+	const auto &range = a.range[blockIdx.y];
+	convert(range.from, static_cast<T *>(range.to), range.elements);
+}
+
 template <typename T> __global__ void widen(const T *from, float *to, int64_t elements)
 {
-	for (int64_t first = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * BLOCK; first < elements;
-	     first += (int64_t)gridDim.x * THREADS * BLOCK) {
-		float values[BLOCK];
-		if (first + BLOCK <= elements) {
-			load_vector(from + first, values);
-			store_vector(to + first, values);
-		} else {
-			for (int64_t i = first; i < elements; i++)
-				to[i] = to_float(from[i]);
-		}
-	}
+	convert(from, to, elements);
 }
 
 } // namespace
