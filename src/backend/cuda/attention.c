@@ -4,8 +4,8 @@
  *   backward   as long as a block can hold all queries' gradients of a head: one block for each head of each sequence;
  *              for longer sequences two kernels, the second computing scores again; else the general ones
  *
- * or cuDNN, for all of it, if it was asked for. The choice depends on type, head size, longest sequence and the GPU's shared memory alone. Bias gradients are column sums
- * of each sequence, added in the order of the sequences. */
+ * or cuDNN, for all of it, if it was asked for. The choice depends on type, head size, longest sequence and the GPU's shared
+ * memory alone. Bias gradients are column sums of each sequence, added in the order of the sequences. */
 #include "backend/cuda/attention_cudnn.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Opening the device, replicas, and what its errors mean. */
+/* Opening the device, and replicas. */
 #include "backend/cuda/cuda.h"
 
 #include <stdio.h>
@@ -15,55 +15,6 @@
 #define OLDEST_MINOR 5
 /* Oldest that has FP8's products, times ten. */
 #define OLDEST_FP8 89
-
-enum status cuda_error(cudaError_t error, const char *call)
-{
-	enum status status =
-		error_set(ERR_RESOURCE, "the GPU failed: %s (%s, in %s)", cudaGetErrorString(error), cudaGetErrorName(error), call);
-	switch (error) {
-	case cudaErrorInsufficientDriver:
-	case cudaErrorSystemDriverMismatch: {
-		int driver = 0, runtime = 0;
-		cudaDriverGetVersion(&driver);
-		cudaRuntimeGetVersion(&runtime);
-		if (driver == 0)
-			status = error_set(ERR_RESOURCE, "there is no NVIDIA driver on this machine");
-		else
-			status = error_set(ERR_RESOURCE, "the NVIDIA driver is too old: it knows CUDA %d.%d, this program needs %d.%d",
-					   driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-		error_hint("install a newer NVIDIA driver, or give --device cpu");
-		break;
-	}
-	case cudaErrorNoDevice:
-		status = error_set(ERR_RESOURCE, "there is no GPU that CUDA can use");
-		error_hint("see what nvidia-smi and CUDA_VISIBLE_DEVICES say, or give --device cpu");
-		break;
-	case cudaErrorMemoryAllocation:
-		error_hint("end what else runs on the GPU (nvidia-smi shows it)");
-		break;
-	case cudaErrorNoKernelImageForDevice:
-	case cudaErrorUnsupportedPtxVersion:
-		error_hint("this program was built for other GPUs: update the driver, or build it again with make CUDA=1");
-		break;
-	case cudaErrorECCUncorrectable:
-		error_hint("the GPU's memory is damaged; the last checkpoint stands: reset the GPU (nvidia-smi --gpu-reset) or use "
-			   "another, and run the same command again");
-		break;
-	default:
-		error_hint("the last checkpoint stands: run the same command again; if it fails again, see dmesg for Xid lines and "
-			   "compute-sanitizer for a bug of ours");
-	}
-	return status;
-}
-
-bool cuda_check(struct cuda_state *state, cudaError_t error, const char *call)
-{
-	if (error != cudaSuccess && state->failed == cudaSuccess) {
-		state->failed = error;
-		state->failed_call = call;
-	}
-	return error == cudaSuccess;
-}
 
 static enum status cuda_synchronize(struct replica *replica)
 {
@@ -182,10 +133,12 @@ static enum status cuda_replica_create(struct backend *be, struct replica *repli
 	}
 	struct cuda_replica *state;
 	enum status status;
-	TRY(cuda_attention_check(be->state, limits));
+	struct shape_limits filled = *limits;
+	filled.batch = room_of(limits);
+	TRY(cuda_attention_check(be->state, &filled));
 	TRY_GOTO(memory_new(&state, 1, sizeof(*state), "a replica"), fail);
 	replica->state = state;
-	state->room = room_of(limits);
+	state->room = filled.batch;
 	state->exact = limits->exact;
 	state->longest = limits->longest;
 	void *memory;

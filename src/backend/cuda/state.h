@@ -116,7 +116,7 @@ static inline cudaStream_t cuda_stream(const struct replica *r)
 	return cuda_state(r)->stream;
 }
 
-/* Remembers the first failure of a call; `call` names it in the message. Returns true if this one succeeded. */
+/* error.c. Remembers the first failure of a call; `call` names it in the message. Returns true if this one succeeded. */
 bool cuda_check(struct cuda_state *state, cudaError_t error, const char *call);
 /* The same within an operation. */
 static inline void cuda_run(const struct replica *r, cudaError_t error, const char *call)
