@@ -22,19 +22,26 @@
 struct operations; /* ops.h */
 struct backend;
 
-/* Scalars of a step, in device memory; operations take a pointer to it (replica->scalars), never host values.
- * `gradient_square_sum` and `finite` are written by sumsq_finite and read by the optimiser on the device. */
+/* Scalars of a step, in device memory; operations take a pointer to it (replica->scalars), never host values. */
 struct scalars {
+	/* From the host, for every step: SCALARS_OF_STEP bytes. */
 	uint64_t seed;              /* dropout's key */
 	double learning_rate;
 	double inverse_predictions; /* 1 / sum of prediction weights of the whole step, over ranks */
 	double inverse_instances;   /* 1 / labelled instances of the whole step, over ranks */
-	double loss_scale;          /* 1 unless fp16 */
 	double max_grad_norm;       /* clip to this global norm; 0 = no clipping */
 	double bias_correction1, bias_correction2; /* 1 - beta^t, or 1 for Google's AdamW */
+	/* Kept on the device from step to step (loss_scale.h); from the host before the first. */
+	double loss_scale;          /* what losses are multiplied by before backward: 1 unless fp16 */
+	int64_t clean_steps;        /* without an overflow, since it last changed */
+	int64_t dynamic_scale;      /* 1: it follows the gradients' range; 0: it stays */
+	/* What a step's gradients are, from sumsq_finite; read by the optimiser on the device. */
 	double gradient_square_sum; /* of gradients as they lie, loss scale included */
+	double gradient_scale;      /* the loss scale they carry */
+	int64_t losses_finite;      /* 1 if every loss is finite */
 	int64_t finite;             /* 1 if every gradient and every loss is finite: else the optimiser does nothing */
 };
+#define SCALARS_OF_STEP offsetof(struct scalars, loss_scale)
 
 /* Sums of a step's losses, in device memory (replica->accumulators). Which is which is the objective's business. */
 #define ACCUMULATOR_COUNT 16

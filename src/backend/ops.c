@@ -652,7 +652,7 @@ void sumsq_finite(struct replica *r, const struct sumsq_finite *a)
 	c.bytes = touched(&c);
 	trace_begin(&c);
 	r->operations->sumsq_finite(r, a);
-	trace_end(&c, "n=%" PRId64 " add=%d sums=%d", a->range.columns, a->add, a->sums != NULL);
+	trace_end(&c, "n=%" PRId64 " add=%d sums=%d decides=%d", a->range.columns, a->add, a->sums != NULL, a->decides);
 }
 
 /* What an update leaves beside the masters. */

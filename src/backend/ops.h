@@ -189,15 +189,16 @@ struct xent {
 };
 
 /* scalars->gradient_square_sum = sum of squares of `range` (1,n) (added to with `add`), scalars->finite = 0 if any
- * element, or any of `sums`, is not finite (set to 1 first without `add`). */
+ * element, or any of `sums`, is not finite (set to 1 first without `add`); losses_finite the same of `sums` alone. */
 struct sumsq_finite {
 	struct tensor range; /* master dtype */
 	bool add;
 	const struct accumulators *sums; /* optional, device: of the losses */
+	bool decides; /* no range is left, and no rank: the loss scale moves on (loss_scale.h) */
 };
 
 /* Adam with decoupled weight decay on a range of the slabs; does nothing if scalars->finite is 0.
- *   g = gradient * c / loss_scale, c = min(1, max_grad_norm / (norm + 1e-6)) with norm = sqrt(gradient_square_sum) / loss_scale
+ *   g = gradient * c / gradient_scale, c = min(1, max_grad_norm / (norm + 1e-6)) with norm = sqrt(gradient_square_sum) / gradient_scale
  *   m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2
  *   w -= lr * ( (m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + decay w )
  * which is PyTorch's AdamW with its bias corrections and Google's with both 1. */
@@ -217,7 +218,7 @@ struct lamb_tensor {
 
 /* LAMB (You et al. 2020) on the tensors of a range of the slabs, in two operations, since a norm is of a whole tensor.
  * lamb_norms, with c as in adamw but without the 1e-6, or 1 / norm where `normalize`:
- *   g = gradient * c / loss_scale
+ *   g = gradient * c / gradient_scale
  *   m = b1 m + b3 g; v = b2 v + (1-b2) g^2
  *   u = (m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + decay w
  *   norms = |w|^2, |u|^2 of each tensor, summed in double

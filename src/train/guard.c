@@ -7,10 +7,6 @@
 
 /* A window that hardly moves makes a spike of anything: deviations count from this share of the mean. */
 #define SMALLEST_DEVIATION 1e-3
-/* Of the dynamic loss scale: 2^24 is beyond what any half-precision run uses; below 2^-14 gradients vanish. */
-#define SCALE_CEILING 16777216.0
-#define SCALE_FLOOR 0x1p-14
-#define CLEAN_STEPS 2000
 
 void guard_start(struct guard_state *state, const struct guard_settings *settings)
 {
@@ -58,20 +54,17 @@ static enum guard_verdict judge_spike(struct guard_state *state, const struct gu
 }
 
 /* Gradients overflowed while the loss is sound: the scale was too large. */
-static enum status lower_scale(struct guard_state *state, const struct guard_reading *reading)
+static enum status say_overflow(const struct guard_reading *reading)
 {
-	double lower = state->loss_scale / 2;
-	state->clean_steps = 0;
-	if (lower < SCALE_FLOOR) {
+	if (reading->next_loss_scale == reading->loss_scale) {
 		enum status status = error_set(ERR_NUMERIC,
 					       "step %lld: gradients overflow even at the smallest loss scale, %g",
-					       (long long)reading->step, state->loss_scale);
+					       (long long)reading->step, reading->loss_scale);
 		error_hint("not the range of 16-bit numbers but the run diverges: the last checkpoint is sound; try a lower "
 			   "--learning_rate, or --precision bf16");
 		return status;
 	}
-	state->loss_scale = lower;
-	log_detail("step %lld: gradients overflow, the loss scale falls to %g", (long long)reading->step, lower);
+	log_detail("step %lld: gradients overflow, the loss scale falls to %g", (long long)reading->step, reading->next_loss_scale);
 	return OK;
 }
 
@@ -86,19 +79,17 @@ enum status guard_judge(struct guard_state *state, const struct guard_settings *
 			const struct guard_reading *reading, enum guard_verdict *out)
 {
 	bool sound = isfinite(reading->loss);
+	state->loss_scale = reading->next_loss_scale;
+	state->clean_steps = reading->clean_steps;
 	*out = GUARD_NOT_FINITE;
 	if (sound && reading->finite && isfinite(reading->grad_norm)) {
 		state->skipped_in_row = 0;
 		*out = judge_spike(state, settings, reading);
-		if (settings->dynamic && ++state->clean_steps >= CLEAN_STEPS) {
-			state->clean_steps = 0;
-			state->loss_scale = fmin(2 * state->loss_scale, SCALE_CEILING);
-		}
 		return OK;
 	}
 	if (sound && settings->dynamic) {
 		*out = GUARD_OVERFLOW;
-		return lower_scale(state, reading);
+		return say_overflow(reading);
 	}
 	count_not_finite(state, reading->step);
 	return OK;

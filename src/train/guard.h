@@ -1,7 +1,7 @@
 /* The policy for numbers that go wrong: what is not finite never enters a weight, spikes are left out on
- * request, the loss scale of 16-bit floats follows their range. It decides from the step's loss and
- * gradient norm: before the update, or behind it by the same numbers as the optimiser itself; all it remembers is in struct
- * guard_state, which checkpoints hold. */
+ * request. It decides from the step's loss and gradient norm: before the update, or behind it by the same numbers as the
+ * optimiser itself; all it remembers is in struct guard_state, which checkpoints hold. The loss scale of 16-bit floats follows
+ * their range without it (backend/loss_scale.h): here it is remembered and spoken of. */
 #ifndef TRAIN_GUARD_H
 #define TRAIN_GUARD_H
 
@@ -26,7 +26,7 @@ struct guard_state {
 	int64_t recent[GUARD_RECENT];    /* steps of the last of those, oldest first; 0 = none */
 	int64_t observed;                /* steps seen by the window, whose rings follow */
 	double losses[GUARD_WINDOW], norms[GUARD_WINDOW];
-	double loss_scale;               /* in force; 0 = not begun */
+	double loss_scale;               /* of the next step; 0 = not begun */
 	int64_t clean_steps;             /* since it last changed */
 };
 
@@ -35,19 +35,22 @@ struct guard_reading {
 	int64_t step;
 	double loss, grad_norm; /* the norm without the loss scale */
 	bool finite;            /* every gradient */
+	double loss_scale;      /* that they carry */
+	double next_loss_scale; /* what backend/loss_scale.h has made of it, with its clean steps */
+	int64_t clean_steps;
 };
 
 enum guard_verdict {
 	GUARD_APPLY,
 	GUARD_SPIKE,      /* leave the update out: a spike, on request */
-	GUARD_OVERFLOW,   /* leave it out: the loss scale was too large, and is now lower */
+	GUARD_OVERFLOW,   /* leave it out: the loss scale was too large, the next step's is lower */
 	GUARD_NOT_FINITE, /* leave it out: something is wrong */
 };
 
 /* Takes over settings at the start of a run. */
 void guard_start(struct guard_state *state, const struct guard_settings *settings);
-/* Judges a step and remembers it. Updates left out and changes of the scale are said here; ERR_NUMERIC when overflows have driven
- * the scale to its floor. */
+/* Judges a step and remembers it. Updates left out and falls of the scale are said here; ERR_NUMERIC when gradients overflow at
+ * its floor. */
 MUST_USE enum status guard_judge(struct guard_state *state, const struct guard_settings *settings,
 				 const struct guard_reading *reading, enum guard_verdict *out);
 /* After GUARD_NOT_FINITE: have there been too many? */

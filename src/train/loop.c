@@ -235,6 +235,7 @@ enum status train(struct training *training)
 	TRY_GOTO(reduction_open(&training->reduction, &training->optimizer->buckets, training->model, training->settings.wire),
 		 failed);
 	guard_start(&state->guard, &training->guard);
+	step_start(training);
 	TRY_GOTO(check_best(training), failed);
 	TRY_GOTO(report_start(&training->report, state), failed);
 	for (;;) {

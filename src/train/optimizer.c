@@ -277,7 +277,8 @@ void optimizer_measure(const struct optimizer *optimizer, struct replica *replic
 {
 	const struct buckets *buckets = &optimizer->buckets;
 	if (buckets->ranks == 1) {
-		sumsq_finite(replica, &(struct sumsq_finite){.range = optimizer->model->gradients, .sums = replica->accumulators});
+		sumsq_finite(replica, &(struct sumsq_finite){
+					      .range = optimizer->model->gradients, .sums = replica->accumulators, .decides = true});
 		return;
 	}
 	for (int64_t i = 0; i < buckets->count; i++) {

@@ -79,8 +79,8 @@ void optimizer_restart(struct optimizer *optimizer);
 
 /* Sets the scalars that the update reads (bias corrections, clipping), for the update after `update_count`. */
 void optimizer_prepare(const struct optimizer *optimizer, struct scalars *scalars);
-/* Norm of the gradients that this rank owns, and whether they and the sums of its losses are finite, into the scalars.
- * Queued, as all here. */
+/* Norm of the gradients that this rank owns, and whether they and the sums of its losses are finite, into the scalars;
+ * of one rank also the loss scale of the next step (backend/loss_scale.h). Queued, as all here. */
 void optimizer_measure(const struct optimizer *optimizer, struct replica *replica);
 /* After optimizer_measure: update of masters and moments (skipped on the device when a gradient or a loss is not finite), refresh
  * of the compute copies. The caller counts the update. Of many ranks each updates what it owns, and all begin to gather the

@@ -5,23 +5,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/loss_scale.h"
 #include "base/memory.h"
 #include "base/stop.h"
 
+void step_start(struct training *training)
+{
+	const struct guard_state *guard = &training->state.guard;
+	struct scalars scalars = {
+		.loss_scale = guard->loss_scale,
+		.clean_steps = guard->clean_steps,
+		.dynamic_scale = training->guard.dynamic,
+	};
+	struct replica *replica = training->replica;
+	replica->backend->functions->to_device(replica->backend, replica->scalars, &scalars, sizeof(scalars));
+}
+
 void step_begin(struct training *training, const struct step *step, double learning_rate)
 {
-	struct scalars scalars = {
-		.seed = training->settings.seed,
-		.learning_rate = learning_rate,
-		.loss_scale = training->state.guard.loss_scale,
-		.finite = 1,
-	};
+	struct scalars scalars = {.seed = training->settings.seed, .learning_rate = learning_rate};
 	optimizer_prepare(training->optimizer, &scalars);
 	training->objective->normalise(training->objective, step, &scalars);
 	struct accumulators zero = {0};
 	struct replica *replica = training->replica;
 	struct backend *be = replica->backend;
-	be->functions->to_device(be, replica->scalars, &scalars, sizeof(scalars));
+	be->functions->to_device(be, replica->scalars, &scalars, SCALARS_OF_STEP);
 	be->functions->to_device(be, replica->accumulators, &zero, sizeof(zero));
 }
 
@@ -157,7 +165,16 @@ static enum status read_sums(struct training *training, struct scalars *scalars,
 	return OK;
 }
 
-/* Adds up what ranks have to tell after their gradients. The norm goes back to the device, where the update reads it. */
+static bool sums_finite(const struct accumulators *sums)
+{
+	for (int i = 0; i < ACCUMULATOR_COUNT; i++)
+		if (!isfinite(sums->value[i]))
+			return false;
+	return true;
+}
+
+/* Adds up what ranks have to tell after their gradients, which decides what one rank's device decides alone. Norm and loss scale go
+ * back to the device, where the update and the next step read them. */
 static enum status add_ranks(struct training *training, struct scalars *scalars, struct accumulators *sums,
 			     double *flops)
 {
@@ -172,7 +189,9 @@ static enum status add_ranks(struct training *training, struct scalars *scalars,
 	TRY(comm_sum(training->comm, told, COUNT));
 	memcpy(sums->value, told, sizeof(sums->value));
 	scalars->gradient_square_sum = told[SQUARES];
+	scalars->losses_finite = sums_finite(sums);
 	scalars->finite = told[NOT_FINITE] == 0;
+	loss_scale_next(scalars);
 	*flops = told[FLOPS];
 	training->stop = told[STOP] > 0;
 	be->functions->to_device(be, training->replica->scalars, scalars, sizeof(*scalars));
@@ -201,8 +220,11 @@ enum status step_measure(struct training *training, const struct step *step, str
 	result->reading = (struct guard_reading){
 		.step = step->number,
 		.loss = result->metrics.item[0].value,
-		.grad_norm = sqrt(scalars.gradient_square_sum) / scalars.loss_scale,
+		.grad_norm = sqrt(scalars.gradient_square_sum) / scalars.gradient_scale,
 		.finite = isfinite(scalars.gradient_square_sum),
+		.loss_scale = scalars.gradient_scale,
+		.next_loss_scale = scalars.loss_scale,
+		.clean_steps = scalars.clean_steps,
 	};
 	return OK;
 }
@@ -250,14 +272,6 @@ struct bad_place {
 	bool same;          /* its sums are those of the first run, bit for bit */
 	bool sum_is_finite; /* the gradients' norm over all ranks */
 };
-
-static bool sums_finite(const struct accumulators *sums)
-{
-	for (int i = 0; i < ACCUMULATOR_COUNT; i++)
-		if (!isfinite(sums->value[i]))
-			return false;
-	return true;
-}
 
 /* NaNs differ in bits that mean nothing. */
 static bool same_number(double a, double b)

@@ -18,6 +18,8 @@ struct step_result {
 /* The next step with the counts of all ranks. What fails in one rank fails in all. */
 MUST_USE enum status step_next(struct training *training, const struct step **out);
 
+/* Sets what the device keeps from step to step, before the first. */
+void step_start(struct training *training);
 /* Sets what the operations of this step read on the device. */
 void step_begin(struct training *training, const struct step *step, double learning_rate);
 /* Forward and backward of every micro-batch of this rank; gradients add up over them, and over ranks, each of which then

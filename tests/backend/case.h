@@ -385,6 +385,7 @@ static inline void case_create(struct test_case *c, const char *line, enum dtype
 	                              .inverse_predictions = 1.0 / 37,
 	                              .inverse_instances = 1.0 / 11,
 	                              .loss_scale = 8,
+	                              .gradient_scale = 8,
 	                              .max_grad_norm = 1,
 	                              .bias_correction1 = 0.19, /* 1 - beta^2: the second step */
 	                              .bias_correction2 = 0.001999,

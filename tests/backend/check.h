@@ -143,6 +143,14 @@ static inline void check_scalars(struct checker *k, struct bound *b)
 	if (actual.finite != expected.finite)
 		complain(k, c, "'finite' is %lld, expected %lld", (long long)actual.finite,
 		         (long long)expected.finite);
+	if (actual.losses_finite != expected.losses_finite)
+		complain(k, c, "'losses_finite' is %lld, expected %lld", (long long)actual.losses_finite,
+		         (long long)expected.losses_finite);
+	if (actual.loss_scale != expected.loss_scale || actual.gradient_scale != expected.gradient_scale ||
+	    actual.clean_steps != expected.clean_steps)
+		complain(k, c, "the loss scale moves from %g to %g (%lld clean steps), expected %g to %g (%lld)",
+		         actual.gradient_scale, actual.loss_scale, (long long)actual.clean_steps, expected.gradient_scale,
+		         expected.loss_scale, (long long)expected.clean_steps);
 	double error = fabs(actual.gradient_square_sum - expected.gradient_square_sum) /
 	               expected.gradient_square_sum;
 	if (expected.finite && !(error <= 1e-6))

@@ -796,7 +796,8 @@ static double objective_xent(struct test_case *c, struct replica *ref)
 
 /* --- optimizer --- */
 
-/* bad=1: one element is infinite, bad=2: NaN; sums=1: losses are looked at, 2: one is infinite, 3: NaN. */
+/* bad=1: one element is infinite, bad=2: NaN; sums=1: losses are looked at, 2: one is infinite, 3: NaN; decides=1: the loss scale
+ * moves on, if it is dynamic. */
 static void declare_sumsq_finite(struct test_case *c)
 {
 	int64_t count = case_integer(c, "n", 8), bad = case_integer(c, "bad", 0);
@@ -804,7 +805,11 @@ static void declare_sumsq_finite(struct test_case *c)
 	fill_normal(c, range, 0, case_number(c, "scale", 1));
 	if (bad != 0)
 		range->value[count - 1 - count / 3] = bad == 1 ? -INFINITY : NAN;
-	c->scalars.finite = case_integer(c, "finite", 1);
+	struct scalars *s = &c->scalars;
+	s->finite = s->losses_finite = case_integer(c, "finite", 1);
+	s->loss_scale = case_number(c, "loss_scale", 1024);
+	s->dynamic_scale = case_integer(c, "dynamic", 0);
+	s->clean_steps = case_integer(c, "clean", 0);
 }
 
 static void call_sumsq_finite(struct bound *b)
@@ -816,7 +821,8 @@ static void call_sumsq_finite(struct bound *b)
 	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof(sums));
 	sumsq_finite(replica, &(struct sumsq_finite){.range = bound_tensor(b, "range"),
 	                                             .add = case_integer(b->c, "add", 0),
-	                                             .sums = kind > 0 ? replica->accumulators : NULL});
+	                                             .sums = kind > 0 ? replica->accumulators : NULL,
+	                                             .decides = case_integer(b->c, "decides", 0)});
 }
 
 /* google=1: no bias correction; clip=0: no clipping; finite=0: a step to be left out. */
@@ -835,7 +841,7 @@ static inline void declare_moments(struct test_case *c)
 	s->learning_rate = 0.05;
 	s->max_grad_norm = case_number(c, "clip", 1);
 	s->finite = case_integer(c, "finite", 1);
-	s->loss_scale = case_number(c, "loss_scale", 1);
+	s->gradient_scale = case_number(c, "gradient_scale", 1);
 	s->gradient_square_sum = case_number(c, "square_sum", 20);
 	if (case_integer(c, "google", 0))
 		s->bias_correction1 = s->bias_correction2 = 1;
@@ -967,10 +973,10 @@ static const struct operation_test operation_tests[] = {
          objective_vocab_xent},
         {"vocab_topk", "P V H k ties", declare_vocab_topk, NULL, call_vocab_topk, NULL},
         {"xent", "N C train unlabelled", declare_xent, NULL, call_xent, objective_xent},
-        {"sumsq_finite", "n add bad finite sums", declare_sumsq_finite, NULL, call_sumsq_finite, NULL},
-        {"adamw", "n decay clip google finite loss_scale square_sum", declare_adamw, NULL, call_adamw, NULL},
+        {"sumsq_finite", "n add bad finite sums scale decides dynamic clean loss_scale", declare_sumsq_finite, NULL, call_sumsq_finite, NULL},
+        {"adamw", "n decay clip google finite gradient_scale square_sum", declare_adamw, NULL, call_adamw, NULL},
         {"lamb_norms",
-         "n tensors decay clip google finite loss_scale square_sum normalize averages all plain zero",
+         "n tensors decay clip google finite gradient_scale square_sum normalize averages all plain zero",
          declare_lamb_norms, NULL, call_lamb_norms, NULL},
         {"lamb_apply", "n tensors decay google finite max_trust all plain zero", declare_lamb_apply, NULL,
          call_lamb_apply, NULL},

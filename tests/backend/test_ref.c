@@ -261,6 +261,39 @@ static void test_square_sum(void **state)
 	assert_int_equal(replica.scalars->finite, 0);
 }
 
+/* The loss scale, step after step: how many steps of a kind, and where it is then. */
+static void test_loss_scale(void **state)
+{
+	(void)state;
+	enum { GOOD, OVERFLOWS, BAD_LOSS };
+	static const struct {
+		int kind, steps;
+		double scale;
+		int64_t clean_steps;
+	} course[] = {
+		{GOOD, 1999, 65536, 1999},     {GOOD, 1, 131072, 0},      {OVERFLOWS, 3, 16384, 0}, {GOOD, 5, 16384, 5},
+		{BAD_LOSS, 4, 16384, 5},       {OVERFLOWS, 1, 8192, 0},   {GOOD, 22000, 16777216, 0}, {GOOD, 4000, 16777216, 0},
+		{OVERFLOWS, 38, 0x1p-14, 0}, {OVERFLOWS, 1, 0x1p-14, 0}, {GOOD, 2000, 0x1p-13, 0},
+	};
+	double gradient[] = {1, 2}, overflow[] = {1, INFINITY};
+	*replica.scalars = (struct scalars){.loss_scale = 65536, .dynamic_scale = 1};
+	struct accumulators fine = {{3}}, bad = {{NAN}};
+	for (size_t i = 0; i < sizeof(course) / sizeof(*course); i++) {
+		for (int step = 0; step < course[i].steps; step++) {
+			double before = replica.scalars->loss_scale;
+			sumsq_finite(&replica, &(struct sumsq_finite){
+						       .range = f64_tensor(course[i].kind == GOOD ? gradient : overflow, 1, 2),
+						       .sums = course[i].kind == BAD_LOSS ? &bad : &fine,
+						       .decides = true,
+					       });
+			assert_true(replica.scalars->gradient_scale == before);
+			assert_int_equal(replica.scalars->finite, course[i].kind == GOOD);
+		}
+		assert_true(replica.scalars->loss_scale == course[i].scale);
+		assert_int_equal(replica.scalars->clean_steps, course[i].clean_steps);
+	}
+}
+
 /* The lowest index wins. */
 static void test_ties(void **state)
 {
@@ -414,6 +447,7 @@ int main(void)
 	        cmocka_unit_test(test_finite_differences),
 	        cmocka_unit_test(test_pytorch),
 	        cmocka_unit_test(test_square_sum),
+	        cmocka_unit_test(test_loss_scale),
 	        cmocka_unit_test(test_ties),
 	        cmocka_unit_test(test_same_bits),
 	};

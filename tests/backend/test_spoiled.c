@@ -281,7 +281,7 @@ static bool reads_gradients(const struct test_case *c)
 static bool clips(const struct test_case *c)
 {
 	return c->scalars.max_grad_norm > 0 && !case_integer(c, "normalize", 0) &&
-	       sqrt(c->scalars.gradient_square_sum) / c->scalars.loss_scale > c->scalars.max_grad_norm;
+	       sqrt(c->scalars.gradient_square_sum) / c->scalars.gradient_scale > c->scalars.max_grad_norm;
 }
 
 static bool forgets_clipping(struct test_case *c)
@@ -294,8 +294,8 @@ static bool forgets_clipping(struct test_case *c)
 static bool keeps_loss_scale_in_gradients(struct test_case *c)
 {
 	bool applies = reads_gradients(c) && !clips(c) && !case_integer(c, "normalize", 0) &&
-	               c->scalars.loss_scale != 1;
-	c->scalars.loss_scale = 1;
+	               c->scalars.gradient_scale != 1;
+	c->scalars.gradient_scale = 1;
 	return applies;
 }
 
@@ -361,7 +361,13 @@ static bool forgets_earlier_squares(struct test_case *c)
 
 static bool misses_what_is_not_finite(struct test_case *c)
 {
-	return case_integer(c, "bad", 0) && fill_array(c, "range", 1);
+	return case_integer(c, "bad", 0) && case_integer(c, "sums", 0) < 2 && fill_array(c, "range", 1);
+}
+
+static bool keeps_the_loss_scale(struct test_case *c)
+{
+	c->scalars.dynamic_scale = 0;
+	return c->expected_scalars.loss_scale != c->expected_scalars.gradient_scale && case_integer(c, "decides", 0);
 }
 
 static const struct change {
@@ -406,6 +412,7 @@ static const struct change {
         {"takes the norm of two tensors", takes_norm_of_two_tensors, false},
         {"forgets earlier squares", forgets_earlier_squares, false},
         {"misses what is not finite", misses_what_is_not_finite, false},
+        {"keeps the loss scale", keeps_the_loss_scale, false},
 };
 #define CHANGE_COUNT (sizeof(changes) / sizeof(changes[0]))
 
@@ -535,6 +542,7 @@ static void check_outputs(struct checker *k, struct bound *b)
 	bound_scalars(b, &actual);
 	const struct scalars *expected = &b->c->expected_scalars;
 	k->failures += actual.finite != expected->finite && operation_is(b->c, "sumsq_finite");
+	k->failures += actual.loss_scale != expected->loss_scale;
 	double off = actual.gradient_square_sum - expected->gradient_square_sum;
 	k->failures += expected->finite && !(fabs(off) <= 1e-6 * expected->gradient_square_sum);
 }

@@ -139,6 +139,78 @@ static void a_resumed_run_keeps_its_products(void **state)
 	unsetenv("EMULATED_NAME");
 }
 
+/* Appends the lines of what the program said that have `part`. */
+static void append_lines_with(const char *part, struct buffer *out)
+{
+	char *text = strdup(buffer_string(&program_errors));
+	assert_non_null(text);
+	for (char *rest = text, *line; (line = strtok_r(rest, "\n", &rest));)
+		if (strstr(line, part))
+			buffer_format(out, "%s\n", line);
+	free(text);
+}
+
+/* A number of the guard in the last checkpoint. */
+static double guard_number(const char *name, const char *key)
+{
+	char path[PATH_BYTES];
+	struct json_document document;
+	double number = -1;
+	snprintf(path, sizeof path, "%s/%s/checkpoint-%d/training_state.json", test_folder, name, STEPS);
+	assert_ok(json_read(&document, path, 1 << 20));
+	assert_ok(json_get_number(json_member(document.root, "guard"), path, key, &number));
+	json_release(&document);
+	return number;
+}
+
+/* From a first scale far too large: the same steps are left out, with the same scales, on CPUs and GPUs, also where the run is
+ * stopped among them and goes on, there or elsewhere. (The curves do not compare: the inverse of such a scale is a denormal
+ * number, which the CPU's threads take for 0.) */
+static void the_loss_scale_follows(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *options, *later; /* NULL: not stopped */
+		int beside;
+	} runs[] = {
+		{"scale-cpu", "--device cpu --ranks 1", NULL, 0},
+		{"scale-cuda", "--device cuda --n_gpus 1", NULL, 0},
+		{"scale-halves", "--device cuda --n_gpus 1", "--device cuda --n_gpus 1", 0},
+		{"scale-moved", "--device cuda --n_gpus 1", "--device cpu --ranks 1", 0},
+		/* Halves of sums overflow later than sums. */
+		{"scale-cpus", "--device cpu --ranks 2", NULL, 4},
+		{"scale-cudas", "--device cuda --n_gpus 2", NULL, 4},
+		{"scale-parts", "--device cuda --n_gpus 2", "--device cuda --n_gpus 2", 4},
+	};
+	struct buffer expected = {0}, said = {0};
+	setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
+	for (int i = 0; i < (int)(sizeof runs / sizeof *runs); i++) {
+		const char *run = "pretrain -v " OPTIONS "--out %s/%s --precision fp32 --loss_scale 0 --init_loss_scale 8e39 %s %s";
+		const char *options = runs[i].later ? runs[i].later : runs[i].options, *beside = runs[runs[i].beside].name;
+		buffer_clear(&said);
+		if (runs[i].later) {
+			assert_int_equal(program(run, corpus, config, test_folder, runs[i].name, "--stop_at_step 2", runs[i].options), STOPPED);
+			append_lines_with("the loss scale falls to ", &said);
+		}
+		assert_int_equal(program(run, corpus, config, test_folder, runs[i].name, "", options), 0);
+		append_lines_with("the loss scale falls to ", &said);
+		if (runs[i].beside == i) {
+			buffer_clear(&expected);
+			buffer_append(&expected, said.data, said.size);
+		}
+		assert_non_null(strstr(buffer_string(&said), "step 3: gradients overflow, the loss scale falls to 1e+39"));
+		assert_string_equal(buffer_string(&said), buffer_string(&expected));
+		assert_true(guard_number(beside, "clean_steps") > 0);
+		assert_near(guard_number(runs[i].name, "clean_steps"), guard_number(beside, "clean_steps"), 0);
+		assert_near(guard_number(runs[i].name, "loss_scale"), guard_number(beside, "loss_scale"), 0);
+	}
+	unsetenv("CUDA_VISIBLE_DEVICES");
+	assert_same_file(test_path("scale-cuda/final/model.safetensors"), test_path("scale-halves/final/model.safetensors"));
+	assert_same_file(test_path("scale-cudas/final/model.safetensors"), test_path("scale-parts/final/model.safetensors"));
+	buffer_release(&expected);
+	buffer_release(&said);
+}
+
 /* Recorded graphs are what they were recorded from. */
 static void graphs_change_no_bit(void **state)
 {
@@ -175,6 +247,7 @@ int main(void)
 		cmocka_unit_test(curves_are_those_of_the_cpu),
 		cmocka_unit_test(a_resumed_run_has_the_same_bits),
 		cmocka_unit_test(a_resumed_run_keeps_its_products),
+		cmocka_unit_test(the_loss_scale_follows),
 		cmocka_unit_test(graphs_change_no_bit),
 		cmocka_unit_test(a_model_of_one_device_works_on_the_other),
 	};

@@ -103,7 +103,7 @@ static double *make_gradients(struct world *w, int64_t t, double scale)
 
 static void update(struct world *w, double rate)
 {
-	struct scalars scalars = {.learning_rate = rate, .loss_scale = 1, .finite = 1};
+	struct scalars scalars = {.learning_rate = rate, .loss_scale = 1, .gradient_scale = 1, .finite = 1};
 	optimizer_prepare(w->optimizer, &scalars);
 	w->be->functions->to_device(w->be, w->replica.scalars, &scalars, sizeof(scalars));
 	optimizer_measure(w->optimizer, &w->replica);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "backend/cpu/cpu.h"
+#include "backend/loss_scale.h"
 
 struct sum_call {
 	struct replica *r;
@@ -26,12 +27,16 @@ void cpu_sumsq_finite(struct replica *r, const struct sumsq_finite *a)
 	double sum = 0;
 	for (int64_t i = 0; i < parts; i++)
 		sum += cpu_scratch(r)->range_sums[i];
-	r->scalars->gradient_square_sum = (a->add ? r->scalars->gradient_square_sum : 0) + sum;
-	/* Squares of finite floats neither overflow a double nor make NaN. */
-	bool finite = isfinite(sum);
+	bool losses_finite = true;
 	for (int i = 0; a->sums && i < ACCUMULATOR_COUNT; i++)
-		finite = finite && isfinite(a->sums->value[i]);
-	r->scalars->finite = (a->add ? r->scalars->finite : 1) && finite;
+		losses_finite = losses_finite && isfinite(a->sums->value[i]);
+	struct scalars *s = r->scalars;
+	s->gradient_square_sum = (a->add ? s->gradient_square_sum : 0) + sum;
+	s->losses_finite = (a->add ? s->losses_finite : 1) && losses_finite;
+	/* Squares of finite floats neither overflow a double nor make NaN. */
+	s->finite = (a->add ? s->finite : 1) && losses_finite && isfinite(sum);
+	if (a->decides)
+		loss_scale_next(s);
 }
 
 /* Elements of a task: four arrays of 64 KiB. */
@@ -61,7 +66,7 @@ void cpu_adamw(struct replica *r, const struct adamw *a)
 	const struct scalars *s = r->scalars;
 	if (!s->finite)
 		return;
-	double norm = sqrt(s->gradient_square_sum) / s->loss_scale;
+	double norm = sqrt(s->gradient_square_sum) / s->gradient_scale;
 	double clip = s->max_grad_norm > 0 ? fmin(1, s->max_grad_norm / (norm + 1e-6)) : 1;
 	struct adamw_call call = {
 		.r = r,
@@ -74,7 +79,7 @@ void cpu_adamw(struct replica *r, const struct adamw *a)
 			  .beta2 = (float)a->beta2,
 			  .one_minus_beta1 = (float)(1 - a->beta1),
 			  .one_minus_beta2 = (float)(1 - a->beta2),
-			  .gradient_scale = (float)(clip / s->loss_scale),
+			  .gradient_scale = (float)(clip / s->gradient_scale),
 			  .step_size = (float)(s->learning_rate / s->bias_correction1),
 			  .root_scale = (float)(1 / sqrt(s->bias_correction2)),
 			  .epsilon = (float)a->epsilon,
@@ -142,7 +147,7 @@ void cpu_lamb_norms(struct replica *r, const struct lamb_norms *a)
 	memset(a->norms, 0, (size_t)a->tensor_count * 2 * sizeof(*a->norms));
 	if (!s->finite)
 		return;
-	double norm = sqrt(s->gradient_square_sum) / s->loss_scale, factor = 1;
+	double norm = sqrt(s->gradient_square_sum) / s->gradient_scale, factor = 1;
 	if (a->normalize)
 		factor = norm > 0 ? 1 / norm : 1;
 	else if (s->max_grad_norm > 0 && norm > s->max_grad_norm)
@@ -155,7 +160,7 @@ void cpu_lamb_norms(struct replica *r, const struct lamb_norms *a)
 		call.range.beta2 = (float)a->beta2;
 		call.range.beta3 = (float)a->beta3;
 		call.range.one_minus_beta2 = (float)(1 - a->beta2);
-		call.range.gradient_scale = (float)(factor / s->loss_scale);
+		call.range.gradient_scale = (float)(factor / s->gradient_scale);
 		int64_t parts = (tensor->count + call.part - 1) / call.part;
 		pool_run(r->backend->pool, parts, lamb_norms_part, &call);
 		for (int64_t part = 0; part < parts; part++) {

@@ -163,7 +163,7 @@ cudaError_t kernel_xent(cudaStream_t stream, const struct kernel_xent *a);
 /* optimizer.cu; sums may be NULL */
 #define SQUARE_PARTS 2048
 cudaError_t kernel_sumsq_finite(cudaStream_t stream, const float *range, int64_t count, bool add, const struct accumulators *sums,
-				double *parts, struct scalars *scalars);
+				bool decides, double *parts, struct scalars *scalars);
 
 struct kernel_adamw {
 	int64_t count;

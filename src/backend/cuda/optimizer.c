@@ -4,8 +4,8 @@
 void cuda_sumsq_finite(struct replica *r, const struct sumsq_finite *a)
 {
 	cuda_run(r,
-		 kernel_sumsq_finite(cuda_stream(r), a->range.data, a->range.columns, a->add, a->sums, cuda_scratch(r)->sums,
-				     r->scalars),
+		 kernel_sumsq_finite(cuda_stream(r), a->range.data, a->range.columns, a->add, a->sums, a->decides,
+				     cuda_scratch(r)->sums, r->scalars),
 		 "sumsq_finite");
 }
 

@@ -4,21 +4,27 @@
 #include <math.h>
 #include <string.h>
 
+#include "backend/loss_scale.h"
+
 void ref_sumsq_finite(struct replica *r, const struct sumsq_finite *a)
 {
 	const double *g = a->range.data;
 	double sum = 0;
-	int64_t finite = 1;
+	bool finite = true, losses_finite = true;
 	for (int64_t i = 0; i < a->range.columns; i++) {
 		sum += g[i] * g[i];
 		if (!isfinite(g[i]))
-			finite = 0;
+			finite = false;
 	}
 	for (int i = 0; a->sums && i < ACCUMULATOR_COUNT; i++)
 		if (!isfinite(a->sums->value[i]))
-			finite = 0;
-	r->scalars->gradient_square_sum = (a->add ? r->scalars->gradient_square_sum : 0) + sum;
-	r->scalars->finite = (a->add ? r->scalars->finite : 1) && finite && isfinite(sum);
+			losses_finite = false;
+	struct scalars *s = r->scalars;
+	s->gradient_square_sum = (a->add ? s->gradient_square_sum : 0) + sum;
+	s->losses_finite = (a->add ? s->losses_finite : 1) && losses_finite;
+	s->finite = (a->add ? s->finite : 1) && finite && losses_finite && isfinite(sum);
+	if (a->decides)
+		loss_scale_next(s);
 }
 
 /* Elements that one task updates. */
@@ -30,12 +36,12 @@ static void adamw_block(void *context, int64_t block, int worker)
 	const struct ref_call *call = context;
 	const struct adamw *a = call->arguments;
 	const struct scalars *s = call->replica->scalars;
-	double norm = sqrt(s->gradient_square_sum) / s->loss_scale;
+	double norm = sqrt(s->gradient_square_sum) / s->gradient_scale;
 	double clip = s->max_grad_norm > 0 ? fmin(1, s->max_grad_norm / (norm + 1e-6)) : 1;
 	double *w = a->w.data, *m = a->m.data, *v = a->v.data, *gradient = a->g.data;
 	int64_t first = block * ELEMENT_BLOCK, end = first + ELEMENT_BLOCK;
 	for (int64_t i = first; i < end && i < a->w.columns; i++) {
-		double g = gradient[i] * clip / s->loss_scale;
+		double g = gradient[i] * clip / s->gradient_scale;
 		m[i] = a->beta1 * m[i] + (1 - a->beta1) * g;
 		v[i] = a->beta2 * v[i] + (1 - a->beta2) * g * g;
 		double update = m[i] / s->bias_correction1 / (sqrt(v[i] / s->bias_correction2) + a->epsilon);
@@ -62,7 +68,7 @@ static void lamb_norms_tensor(void *context, int64_t index, int worker)
 	const struct lamb_norms *a = call->arguments;
 	const struct scalars *s = call->replica->scalars;
 	const struct lamb_tensor *tensor = &a->tensors[index];
-	double norm = sqrt(s->gradient_square_sum) / s->loss_scale, factor = 1;
+	double norm = sqrt(s->gradient_square_sum) / s->gradient_scale, factor = 1;
 	if (a->normalize)
 		factor = norm > 0 ? 1 / norm : 1;
 	else if (s->max_grad_norm > 0 && norm > s->max_grad_norm)
@@ -70,7 +76,7 @@ static void lamb_norms_tensor(void *context, int64_t index, int worker)
 	const double *w = a->w.data, *gradient = a->g.data;
 	double *m = a->m.data, *v = a->v.data, w_sum = 0, u_sum = 0;
 	for (int64_t i = tensor->offset; i < tensor->offset + tensor->count; i++) {
-		double g = gradient[i] * factor / s->loss_scale;
+		double g = gradient[i] * factor / s->gradient_scale;
 		m[i] = a->beta1 * m[i] + a->beta3 * g;
 		v[i] = a->beta2 * v[i] + (1 - a->beta2) * g * g;
 		double u = lamb_update(s, m[i], v[i], w[i], a->epsilon, tensor->weight_decay);

@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 #include "backend/cuda/kernels.h"
 #include "backend/dropout.h"
+#include "backend/loss_scale.h"
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>

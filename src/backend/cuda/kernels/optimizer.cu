@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(THREADS) square_parts(const float *range, int6
 
 /* Squares of finite floats neither overflow a double nor make NaN: the sum is finite if all of them are. */
 __global__ void __launch_bounds__(THREADS)
-square_sum(const double *parts, int count, bool add, const struct accumulators *sums, struct scalars *scalars)
+square_sum(const double *parts, int count, bool add, const struct accumulators *sums, bool decides, struct scalars *s)
 {
 	double *shared = reinterpret_cast<double *>(shared_start()), sum = 0;
 	for (int i = (int)threadIdx.x; i < count; i += THREADS)
@@ -95,11 +95,14 @@ square_sum(const double *parts, int count, bool add, const struct accumulators *
 	sum = block_sum(sum, shared);
 	if (threadIdx.x != 0)
 		return;
-	bool finite = sum - sum == 0;
+	bool losses_finite = true;
 	for (int i = 0; sums != nullptr && i < ACCUMULATOR_COUNT; i++)
-		finite = finite && sums->value[i] - sums->value[i] == 0;
-	scalars->gradient_square_sum = (add ? scalars->gradient_square_sum : 0) + sum;
-	scalars->finite = (add ? scalars->finite != 0 : true) && finite ? 1 : 0;
+		losses_finite = losses_finite && sums->value[i] - sums->value[i] == 0;
+	s->gradient_square_sum = (add ? s->gradient_square_sum : 0) + sum;
+	s->losses_finite = (!add || s->losses_finite != 0) && losses_finite ? 1 : 0;
+	s->finite = (!add || s->finite != 0) && losses_finite && sum - sum == 0 ? 1 : 0;
+	if (decides)
+		loss_scale_next(s);
 }
 
 /* ---- What the scalars come to, computed by one thread of a block for all ---- */
@@ -111,10 +114,10 @@ struct adamw_factors {
 DEVICE adamw_factors adamw_prepare(const struct kernel_adamw &a)
 {
 	const struct scalars *s = a.scalars;
-	double norm = sqrt(s->gradient_square_sum) / s->loss_scale, clip = 1;
+	double norm = sqrt(s->gradient_square_sum) / s->gradient_scale, clip = 1;
 	if (s->max_grad_norm > 0 && s->max_grad_norm < norm + 1e-6)
 		clip = s->max_grad_norm / (norm + 1e-6);
-	return adamw_factors{(float)(clip / s->loss_scale), (float)(s->learning_rate / s->bias_correction1),
+	return adamw_factors{(float)(clip / s->gradient_scale), (float)(s->learning_rate / s->bias_correction1),
 			     (float)(1 / sqrt(s->bias_correction2)), (float)(s->learning_rate * a.weight_decay)};
 }
 
@@ -172,12 +175,12 @@ DEVICE float lamb_update(const lamb_factors &f, float m, float v, float w, float
 
 DEVICE lamb_factors lamb_prepare(const struct scalars *s, bool normalize)
 {
-	double norm = sqrt(s->gradient_square_sum) / s->loss_scale, factor = 1;
+	double norm = sqrt(s->gradient_square_sum) / s->gradient_scale, factor = 1;
 	if (normalize)
 		factor = norm > 0 ? 1 / norm : 1;
 	else if (s->max_grad_norm > 0 && norm > s->max_grad_norm)
 		factor = s->max_grad_norm / norm;
-	return lamb_factors{(float)(factor / s->loss_scale), (float)(1 / s->bias_correction1), (float)(1 / sqrt(s->bias_correction2)),
+	return lamb_factors{(float)(factor / s->gradient_scale), (float)(1 / s->bias_correction1), (float)(1 / sqrt(s->bias_correction2)),
 			    (float)s->learning_rate};
 }
 
@@ -280,14 +283,15 @@ template <typename T> __global__ void __launch_bounds__(THREADS) lamb_apply_part
 } // namespace
 
 extern "C" cudaError_t kernel_sumsq_finite(cudaStream_t stream, const float *range, int64_t count, bool add,
-					   const struct accumulators *sums, double *parts, struct scalars *scalars)
+					   const struct accumulators *sums, bool decides, double *parts, struct scalars *scalars)
 {
 	unsigned grid = blocks_of(count, (int64_t)THREADS * LANES);
 	grid = grid < SQUARE_PARTS ? grid : SQUARE_PARTS;
 	cudaError_t error = launch(square_parts, grid, THREADS, WARPS * sizeof(double), stream, range, count, parts);
 	if (error != cudaSuccess)
 		return error;
-	return launch(square_sum, 1, THREADS, WARPS * sizeof(double), stream, parts, (int)grid, add, sums, scalars);
+	return launch(square_sum, 1, THREADS, WARPS * sizeof(double), stream, parts, (int)grid, add, sums, decides,
+		      scalars);
 }
 
 extern "C" cudaError_t kernel_adamw(cudaStream_t stream, const struct kernel_adamw *a)
