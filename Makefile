@@ -227,21 +227,14 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/libbertc.a $(BUILD)/flags
 	$(SAY) test $<
 	$(COMPILE) -Itests $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a -lcmocka $(LDLIBS)
 
-$(BUILD)/demo/%: demo/%.c $(BUILD)/libbertc.a $(BUILD)/flags
-	@mkdir -p $(@D)
-	$(SAY) demo $<
-	$(COMPILE) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
-
-# Measuring programs; never built by default: make build/dev/NAME.
-$(BUILD)/dev/%: dev/%.c $(BUILD)/libbertc.a $(BUILD)/flags
-	@mkdir -p $(@D)
-	$(SAY) dev $<
-	$(COMPILE) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
-
-$(BUILD)/bench/%: bench/%.c $(BUILD)/libbertc.a $(BUILD)/flags
-	@mkdir -p $(@D)
-	$(SAY) bench $<
-	$(COMPILE) $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a $(LDLIBS)
+# The demo's, and measuring programs that are never built by default: make build/dev/NAME.
+define PROGRAM_RULE
+$(BUILD)/$(1)/%: $(1)/%.c $(BUILD)/libbertc.a $(BUILD)/flags
+	@mkdir -p $$(@D)
+	$$(SAY) $(1) $$<
+	$$(COMPILE) $$(LDFLAGS) -o $$@ $$< $(BUILD)/libbertc.a $$(LDLIBS)
+endef
+$(foreach folder,demo dev bench,$(eval $(call PROGRAM_RULE,$(folder))))
 
 # Written anew only when the flags have changed, and then all objects are. WERROR is not among them: it changes no
 # object, and `make` before `make test` should not cost a second build.

@@ -436,3 +436,10 @@ const char *format_count(char out[FORMAT_BYTES], int64_t count)
 	out[used] = '\0';
 	return out;
 }
+
+const char *format_counted(char out[FORMAT_BYTES], int64_t count, const char *one, const char *many)
+{
+	char number[FORMAT_BYTES];
+	snprintf(out, FORMAT_BYTES, "%.19s %.11s", format_count(number, count), count == 1 ? one : many);
+	return out;
+}

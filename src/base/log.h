@@ -44,10 +44,12 @@ void progress_finish(struct progress *progress);
 double clock_seconds(void);
 /* Sleeps; a signal may end it early. */
 void clock_pause(double seconds);
-/* "3 h 12 min", "4.2 s"; "12.3 MB", "1.4 GB"; "1,234,567" into `out`, which is returned. */
+/* "3 h 12 min", "4.2 s"; "12.3 MB", "1.4 GB"; "1,234,567"; "1 file", "1,234 files" into `out`, which is
+ * returned. */
 #define FORMAT_BYTES 32
 const char *format_duration(char out[FORMAT_BYTES], double seconds);
 const char *format_size(char out[FORMAT_BYTES], double bytes);
 const char *format_count(char out[FORMAT_BYTES], int64_t count);
+const char *format_counted(char out[FORMAT_BYTES], int64_t count, const char *one, const char *many);
 
 #endif

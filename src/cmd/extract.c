@@ -76,6 +76,12 @@ static enum status write_document(struct output *output, const struct document *
 	return output_write(output, "\n", 1);
 }
 
+static void show_documents(struct progress *progress, const struct corpus *corpus, int64_t count)
+{
+	char documents[FORMAT_BYTES];
+	progress_update(progress, corpus_done_bytes(corpus), "%s", format_counted(documents, count, "document", "documents"));
+}
+
 static enum status extract(struct corpus *corpus, struct output *output)
 {
 	const struct document *document;
@@ -87,13 +93,13 @@ static enum status extract(struct corpus *corpus, struct output *output)
 	while ((status = corpus_next(corpus, &document)) == OK && document) {
 		TRY_GOTO(write_document(output, document, count == 0), done);
 		if (++count % 64 == 0)
-			progress_update(&progress, corpus_done_bytes(corpus), "%lld documents", (long long)count);
+			show_documents(&progress, corpus, count);
 		if (stop_requested()) {
 			status = error_set(STOPPED, "stopped on request; nothing was written");
 			break;
 		}
 	}
-	progress_update(&progress, corpus_done_bytes(corpus), "%lld documents", (long long)count);
+	show_documents(&progress, corpus, count);
 done:
 	progress_finish(&progress);
 	return status;
@@ -105,8 +111,8 @@ static void report(struct corpus *corpus, const struct output *output, double se
 	const struct corpus_counts *counts = corpus_counts(corpus);
 	struct buffer oddities = {0};
 
-	log_note("%s documents, %s sentences, %s of text from %s", format_count(a, counts->documents),
-		 format_count(b, counts->sentences), format_size(c, (double)output->bytes),
+	log_note("%s, %s, %s of text from %s", format_counted(a, counts->documents, "document", "documents"),
+		 format_counted(b, counts->sentences, "sentence", "sentences"), format_size(c, (double)output->bytes),
 		 format_size(d, (double)counts->bytes));
 	if (counts->other_records > 0)
 		log_note("left out: %s of %s records, which hold no text or none of an article",

@@ -245,9 +245,10 @@ static enum status open_output(struct run *run)
 static void note_lines(const struct line_shard_counts *counts)
 {
 	char documents[FORMAT_BYTES], sentences[FORMAT_BYTES], tokens[FORMAT_BYTES];
-	log_note("text: %s documents, %s sentences, %s tokens, %.2f %% unknown",
-		 format_count(documents, counts->documents), format_count(sentences, counts->sentences),
-		 format_count(tokens, counts->tokens), 100 * (double)counts->unknown_tokens / (double)counts->tokens);
+	log_note("text: %s, %s, %s, %.2f %% unknown",
+		 format_counted(documents, counts->documents, "document", "documents"),
+		 format_counted(sentences, counts->sentences, "sentence", "sentences"),
+		 format_counted(tokens, counts->tokens, "token", "tokens"), 100 * (double)counts->unknown_tokens / (double)counts->tokens);
 	if (counts->invalid_bytes > 0)
 		log_warning("%lld bytes of the text are not UTF-8: left out", (long long)counts->invalid_bytes);
 }
@@ -572,7 +573,7 @@ static void report(const struct run *run, const struct instance_totals *totals)
 	double seconds = clock_seconds() - run->started, instances = (double)totals->instances;
 	if (instances == 0)
 		return;
-	log_note("%s instances in %s, %s a second%s%s%s", format_count(count, totals->instances),
+	log_note("%s in %s, %s a second%s%s%s", format_counted(count, totals->instances, "instance", "instances"),
 		 format_duration(time, seconds), format_count(rate, (int64_t)(instances / seconds)),
 		 run->text_bytes > 0 ? ", " : "",
 		 run->text_bytes > 0 ? format_size(size, (double)run->text_bytes / seconds) : "",

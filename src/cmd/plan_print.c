@@ -284,7 +284,7 @@ enum status plan_show(const struct plan *plan, const struct plan_result *results
 		const struct forecast *f = &r->forecast;
 		printf("\nphase %" PRId64 "  ", i + 1);
 		if (r->steps > 0)
-			printf("%s steps of ", format_count(count, r->steps));
+			printf("%s of ", format_counted(count, r->steps, "step", "steps"));
 		printf("%s sequences", format_count(size, plan_batch_size(plan, phase, r->devices)));
 		printf(" of %s%" PRId64 " tokens", phase->mean_length < (double)phase->settings->max_seq_length ? "up to " : "",
 		       phase->settings->max_seq_length);

@@ -104,9 +104,10 @@ static enum status require(bool given, const char *option, const char *what)
 static void report_shard(const char *prefix, const struct shard_description *d)
 {
 	char documents[FORMAT_BYTES], sentences[FORMAT_BYTES], tokens[FORMAT_BYTES];
-	log_note("%s: %s documents, %s sentences, %s tokens, %.2f %% unknown", prefix,
-	         format_count(documents, d->documents), format_count(sentences, d->sentences),
-	         format_count(tokens, d->tokens), 100 * (double)d->unknown_tokens / (double)d->tokens);
+	log_note("%s: %s, %s, %s, %.2f %% unknown", prefix,
+	         format_counted(documents, d->documents, "document", "documents"),
+	         format_counted(sentences, d->sentences, "sentence", "sentences"),
+	         format_counted(tokens, d->tokens, "token", "tokens"), 100 * (double)d->unknown_tokens / (double)d->tokens);
 }
 
 static void report_dropped(const struct prepare_report *report)
@@ -141,8 +142,9 @@ static void report_all(const struct corpus *corpus, const struct prepare_setting
 	buffer_release(&oddities);
 	report_dropped(report);
 	if (report->empty_sentences > 0)
-		log_note("left out: %s sentences without a token, %s documents of nothing else",
-		         format_count(a, report->empty_sentences), format_count(b, report->empty_documents));
+		log_note("left out: %s without a token, %s of nothing else",
+		         format_counted(a, report->empty_sentences, "sentence", "sentences"),
+		         format_counted(b, report->empty_documents, "document", "documents"));
 	log_note("%s of text in %s, %.2f bytes a token", format_size(size, (double)report->text_bytes),
 	         format_duration(time, report->seconds), (double)report->text_bytes / tokens);
 	if (report->train.vocab_size >= SHARD_NARROW_VOCAB)

@@ -27,8 +27,9 @@ static void show_phases(const struct pretrain *run, struct buffer *out)
 		const struct pretrain_settings *settings = run->phases[i].settings;
 		double flops = plan_step_flops(&run->config, settings->train_batch_size, (int32_t)settings->max_seq_length);
 		char count[FORMAT_BYTES];
-		buffer_format(out, "  phase %-6" PRId64 " %10s  steps of %" PRId64 " x %" PRId64 " tokens, %.3g TFLOP each%s\n",
-			      i + 1, format_count(count, settings->num_train_steps), settings->train_batch_size,
+		buffer_format(out, "  phase %-6" PRId64 " %10s  %s of %" PRId64 " x %" PRId64 " tokens, %.3g TFLOP each%s\n",
+			      i + 1, format_count(count, settings->num_train_steps), settings->num_train_steps == 1 ? "step" : "steps",
+			      settings->train_batch_size,
 			      settings->max_seq_length, flops * 1e-12,
 			      i < run->training.state.phase.index ? " (over)" : "");
 	}

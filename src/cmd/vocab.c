@@ -131,38 +131,30 @@ static enum status check_out(const char *path)
 	return OK;
 }
 
-/* "1 file", "1,234 files" */
-static const char *counted(char out[64], int64_t count, const char *one, const char *many)
-{
-	char number[FORMAT_BYTES];
-	snprintf(out, 64, "%s %s", format_count(number, count), count == 1 ? one : many);
-	return out;
-}
-
 static void report_result(const struct vocab_options *settings, const struct corpus *corpus,
                           const struct vocab *vocab, const struct vocab_learn_report *report, double seconds)
 {
-	char a[64], b[64], c[64];
+	char a[FORMAT_BYTES], b[FORMAT_BYTES], c[FORMAT_BYTES];
 	const struct corpus_counts *counts = corpus_counts(corpus);
 	struct buffer oddities = {0};
 
-	log_note("%s: %s, %s", settings->out, counted(a, vocab->count, "entry", "entries"),
+	log_note("%s: %s, %s", settings->out, format_counted(a, vocab->count, "entry", "entries"),
 	         settings->cased ? "cased" : "uncased");
 	log_note("  text       %s in %s, %s", format_size(a, (double)counts->bytes),
-	         counted(b, counts->files, "file", "files"),
-	         counted(c, counts->documents, "document", "documents"));
+	         format_counted(b, counts->files, "file", "files"),
+	         format_counted(c, counts->documents, "document", "documents"));
 	log_note("  words      %s, %s different", format_count(a, report->words),
 	         format_count(b, report->distinct_words));
 	log_note("  alphabet   %s, %.4g %% of the text",
-	         counted(a, report->alphabet, "character", "characters"), 100 * report->coverage);
+	         format_counted(a, report->alphabet, "character", "characters"), 100 * report->coverage);
 	log_note("  pieces     %s, %s used less than 10 times",
-	         counted(a, report->merges, "longer one", "longer ones"),
+	         format_counted(a, report->merges, "longer one", "longer ones"),
 	         format_count(b, report->rare_merges));
 	log_note("  a word is  %.3f tokens, [UNK] in %.2g %%", report->tokens_per_word,
 	         100 * report->unknown_words);
 	if (report->long_words > 0)
 		log_note("  left out   %s longer than a tokenizer takes",
-		         counted(a, report->long_words, "word", "words"));
+		         format_counted(a, report->long_words, "word", "words"));
 	corpus_describe_oddities(corpus, &oddities);
 	if (oddities.size > 0)
 		log_note("  odd        %s", buffer_string(&oddities));

@@ -220,8 +220,8 @@ static void show_progress(const struct pipeline *pipeline, struct progress *prog
 	char documents[FORMAT_BYTES];
 	int64_t done = corpus_done_bytes(pipeline->corpus);
 	const struct corpus_counts *counts = corpus_counts(pipeline->corpus);
-	progress_update(progress, done < 0 ? 0 : done, "%s documents",
-	                format_count(documents, counts->documents));
+	progress_update(progress, done < 0 ? 0 : done, "%s",
+	                format_counted(documents, counts->documents, "document", "documents"));
 }
 
 static enum status stopped(struct pipeline *pipeline)

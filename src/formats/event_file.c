@@ -11,15 +11,15 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "formats/varint.h"
 
 /* Protobuf: a field is a key (number * 8 + kind) and its value. */
 enum wire_kind { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
 
 static void put_varint(struct buffer *out, uint64_t value)
 {
-	for (; value >= 128; value >>= 7)
-		buffer_char(out, (char)(value | 128));
-	buffer_char(out, (char)value);
+	unsigned char bytes[VARINT_BYTES];
+	buffer_append(out, bytes, varint_put(bytes, value));
 }
 
 static void put_key(struct buffer *out, int field, enum wire_kind kind)

@@ -257,18 +257,10 @@ static size_t varint_size(uint64_t value)
 	return size;
 }
 
-static unsigned char *put_varint(unsigned char *out, uint64_t value)
-{
-	for (; value >= 128; value >>= 7)
-		*out++ = (unsigned char)(value | 128);
-	*out++ = (unsigned char)value;
-	return out;
-}
-
 static unsigned char *put_head(unsigned char *out, uint32_t field, uint64_t size)
 {
 	*out++ = (unsigned char)(field << 3 | WIRE_BYTES);
-	return put_varint(out, size);
+	return out + varint_put(out, size);
 }
 
 static size_t list_bytes(const struct example_value *value)
@@ -294,7 +286,7 @@ static unsigned char *put_list(unsigned char *out, const struct example_value *v
 		if (v < 128)
 			*out++ = (unsigned char)v;
 		else
-			out = put_varint(out, v);
+			out += varint_put(out, v);
 	}
 	return out;
 }

@@ -33,6 +33,20 @@ static inline bool range_varint(struct byte_range *range, uint64_t *out)
 	return false;
 }
 
+/* Most bytes of a number. */
+enum { VARINT_BYTES = 10 };
+
+/* Writes a number to `out`, which has room for VARINT_BYTES; how many it took. */
+static inline size_t varint_put(void *out, uint64_t value)
+{
+	unsigned char *bytes = out;
+	size_t size = 0;
+	for (; value >= 128; value >>= 7)
+		bytes[size++] = (unsigned char)(value | 128);
+	bytes[size++] = (unsigned char)value;
+	return size;
+}
+
 /* Takes `count` bytes. */
 static inline bool range_bytes(struct byte_range *range, uint64_t count, struct byte_range *out)
 {

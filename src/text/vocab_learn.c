@@ -630,8 +630,11 @@ enum status vocab_learner_finish(struct vocab_learner *learner, const struct voc
 		                 "the corpus has no words to learn a vocabulary from: all %" PRId64
 		                 " are longer than %d characters",
 		                 learner->long_words, learner->settings.max_word_characters);
-	if (report->distinct_words == 0)
-		return error_set(ERR_DATA, "the corpus has no words to learn a vocabulary from");
+	if (report->distinct_words == 0) {
+		status = error_set(ERR_DATA, "the corpus has no words to learn a vocabulary from");
+		error_hint("`bertc extract PATH --out -` shows what is read in a file");
+		return status;
+	}
 	TRY_GOTO(make_head(learner, settings, &entries), done);
 	int32_t room = size - entries.head_count;
 	TRY_GOTO(alphabet_create(&alphabet, learner), done);

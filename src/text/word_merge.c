@@ -18,15 +18,15 @@
 #include "base/buffer.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "formats/varint.h"
 #include "text/count_table.h"
 #include "text/pair_bounds.h"
 
 #define WORD_BYTES 256 /* of a word or an excerpt, with all that merging knows of it, about */
 #define WRITE_BYTES ((size_t)1 << 20)
-#define VARINT_LONGEST 10
 #define ROW_LONGEST (5 * WORD_MERGER_LONGEST) /* bytes of a row of symbols */
 _Static_assert(ROW_LONGEST <= COUNT_TABLE_LONGEST, "an excerpt fits a table");
-_Static_assert(2 * VARINT_LONGEST + ROW_LONGEST <= SPILL_BUFFER, "a word fits a buffer");
+_Static_assert(2 * VARINT_BYTES + ROW_LONGEST <= SPILL_BUFFER, "a word fits a buffer");
 
 /* Words one after the other: count, bytes of the row, row. */
 struct words {
@@ -109,15 +109,6 @@ int64_t word_merger_rounds(const struct word_merger *merger)
 
 /* Encoding: numbers of seven bits a byte, the lowest first. */
 
-static size_t put_varint(char *out, uint64_t value)
-{
-	size_t size = 0;
-	for (; value >= 128; value >>= 7)
-		out[size++] = (char)(value | 128);
-	out[size++] = (char)value;
-	return size;
-}
-
 static size_t get_varint(const char *at, uint64_t *out)
 {
 	size_t size = 0;
@@ -132,7 +123,7 @@ static size_t put_row(char *out, const int32_t *symbols, int32_t symbol_count)
 {
 	size_t size = 0;
 	for (int32_t i = 0; i < symbol_count; i++)
-		size += put_varint(out + size, (uint64_t)symbols[i]);
+		size += varint_put(out + size, (uint64_t)symbols[i]);
 	return size;
 }
 
@@ -162,10 +153,10 @@ static enum status words_to_file(struct words *words, const struct spill_setting
 static enum status words_add(struct word_merger *merger, struct words *words, size_t held, const int32_t *symbols,
                              int32_t symbol_count, int64_t count)
 {
-	char head[2 * VARINT_LONGEST];
+	char head[2 * VARINT_BYTES];
 	size_t size = put_row(merger->encoded, symbols, symbol_count);
-	size_t head_size = put_varint(head, (uint64_t)count);
-	head_size += put_varint(head + head_size, size);
+	size_t head_size = varint_put(head, (uint64_t)count);
+	head_size += varint_put(head + head_size, size);
 	buffer_append(&words->held, head, head_size);
 	buffer_append(&words->held, merger->encoded, size);
 	words->count++;
@@ -194,7 +185,7 @@ static enum status for_each_word(struct word_merger *merger, enum status (*take)
 	}
 	for (;;) {
 		if (words->descriptor >= 0)
-			TRY_GOTO(spill_reader_see(&reader, 2 * VARINT_LONGEST + ROW_LONGEST, &at, &size), done);
+			TRY_GOTO(spill_reader_see(&reader, 2 * VARINT_BYTES + ROW_LONGEST, &at, &size), done);
 		if (size == 0)
 			break;
 		uint64_t count, row_size;

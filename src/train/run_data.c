@@ -149,17 +149,17 @@ static enum status make_shards(const struct option_list *patterns, const struct 
 	char documents[FORMAT_BYTES], sentences[FORMAT_BYTES], tokens[FORMAT_BYTES];
 	const char *reason;
 	enum text_form found = corpus_form(corpus, &reason);
-	log_note("text: %s documents, %s sentences, %s tokens (%.2f %% unknown), read as %s (%s)",
-		 format_count(documents, report.train.documents + report.held_out.documents),
-		 format_count(sentences, report.train.sentences + report.held_out.sentences),
-		 format_count(tokens, report.train.tokens + report.held_out.tokens),
+	log_note("text: %s, %s, %s (%.2f %% unknown), read as %s (%s)",
+		 format_counted(documents, report.train.documents + report.held_out.documents, "document", "documents"),
+		 format_counted(sentences, report.train.sentences + report.held_out.sentences, "sentence", "sentences"),
+		 format_counted(tokens, report.train.tokens + report.held_out.tokens, "token", "tokens"),
 		 100.0 * (double)(report.train.unknown_tokens + report.held_out.unknown_tokens) /
 			 (double)(report.train.tokens + report.held_out.tokens),
 		 text_form_names[found], reason);
 	if (held_out_fraction > 0)
-		log_note("held out for evaluation: %s documents, %s tokens",
-			 format_count(documents, report.held_out.documents),
-			 format_count(tokens, report.held_out.tokens));
+		log_note("held out for evaluation: %s, %s",
+			 format_counted(documents, report.held_out.documents, "document", "documents"),
+			 format_counted(tokens, report.held_out.tokens, "token", "tokens"));
 done:
 	corpus_close(corpus);
 	return status;

@@ -35,8 +35,8 @@ static enum status open_source(const struct conversion *conversion, int64_t inde
 		return OK;
 	TRY(instance_file_convert(source, conversion->demands, path, &counts));
 	if (counts.bad > 0)
-		log_warning("'%s': %s bad records left out", source, format_count(number, counts.bad));
-	log_note("'%s': %s instances", source, format_count(number, counts.instances));
+		log_warning("'%s': %s left out", source, format_counted(number, counts.bad, "bad record", "bad records"));
+	log_note("'%s': %s", source, format_counted(number, counts.instances, "instance", "instances"));
 	return static_file_open(file, path);
 }
 

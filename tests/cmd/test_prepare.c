@@ -53,7 +53,7 @@ static void test_report(void **state)
 	assert_true(shard_exists(test_path("data/x")));
 	assert_true(shard_exists(test_path("data/x.held_out")));
 	assert_non_null(strstr(log_text, "data/x: 3 documents, 6 sentences"));
-	assert_non_null(strstr(log_text, "data/x.held_out: 1 documents, 2 sentences"));
+	assert_non_null(strstr(log_text, "data/x.held_out: 1 document, 2 sentences"));
 	assert_non_null(strstr(log_text, "bytes a token"));
 	assert_non_null(strstr(log_text, "read as sentences"));
 	assert_int_equal(run("-q --corpus 'text/*.txt' --vocab_file vocab.txt --out y --threads 1"), 0);
