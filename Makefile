@@ -12,7 +12,6 @@
 #                         FUZZ_SECONDS=60 each, or FUZZ_RUNS=executions each; TESTS=pattern for some of them;
 #                         FUZZ_COMPARISONS=1 looks for new branches (slower, learns from what is compared)
 #   make fuzz-coverage    which lines of each parser its fuzzing has reached
-#   make format           clang-format over all sources
 #   make clean
 #
 #   BUILD=folder          where objects and programs go (default build)
@@ -137,7 +136,7 @@ FUZZ_BUILD = CC=clang OPTIMISE=-O2 SANITIZE=fuzzer-no-link,address,undefined \
 FUZZ_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/*.c)))
 RUN_FUZZ = $(foreach program,$(FUZZ_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(findstring $(TESTS),$(program))),$(program)))
 
-.PHONY: all deps test test-gpu gpu-programs run-tests test-long run-long test-sanitizers fuzz run-fuzz fuzz-coverage run-fuzz-coverage demo install format clean
+.PHONY: all deps test test-gpu gpu-programs run-tests test-long run-long test-sanitizers fuzz run-fuzz fuzz-coverage run-fuzz-coverage demo install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -349,9 +348,6 @@ install: all
 	done
 	$(BUILD)/bertc completion bash >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/bertc
 	$(BUILD)/bertc completion zsh >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_bertc
-
-format:
-	clang-format -i $$(find src tests demo bench dev -name '*.[ch]' 2>/dev/null)
 
 clean:
 	rm -rf build build-*
