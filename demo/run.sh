@@ -26,8 +26,8 @@ head -n 8 "$OUT/world/text/island-1.txt"
 
 say "2. Text to a trained BERT: vocabulary, tokens, masked words and next sentences"
 "$BUILD/bertc" pretrain --corpus "$OUT/world/text" --out "$OUT/run" \
-	--model mini --vocab_size 1000 --max_seq_length 64 --train_batch_size 64 --num_train_steps 1600 \
-	--learning_rate 1e-3 --hidden_dropout_prob 0 --attention_probs_dropout_prob 0 --eval_steps 200
+	--model tiny --vocab_size 1000 --max_seq_length 64 --train_batch_size 32 --num_train_steps 6000 \
+	--learning_rate 2e-3 --hidden_dropout_prob 0 --attention_probs_dropout_prob 0 --eval_steps 1000
 
 say "3. How good is it? Held-out documents, always the same masks"
 "$BUILD/bertc" evaluate --model "$OUT/run" --data "$OUT/run/data/train.held_out" --max_seq_length 64
