@@ -76,10 +76,7 @@ void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
 		return;
 	if (!summed)
 		cuda_run(r, kernel_attention_sums(stream, dtype, &k), "attention_bwd");
-	cuda_run(r,
-		 kernel_add_parts(stream, k.sums, k.sequences, 3 * (int64_t)k.hidden, 3 * (int64_t)k.hidden, a->bias->gradient.data,
-				  a->overwrite),
-		 "attention_bwd");
+	cuda_add_parts(r, k.sums, k.sequences, 3 * (int64_t)k.hidden, a->bias->gradient.data, a->overwrite, "attention_bwd");
 }
 
 enum status cuda_attention_check(const struct cuda_state *state, const struct shape_limits *limits)

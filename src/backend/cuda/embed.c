@@ -68,9 +68,7 @@ static void position_gradient(struct replica *r, const struct embed_bwd *a)
 	};
 	if (count > 0) {
 		cuda_run(r, kernel_position_gradient(cuda_stream(r), &position), "embed_bwd");
-		cuda_run(r,
-			 kernel_add_parts(cuda_stream(r), position.parts, parts, count, count, gradient->data, a->overwrite),
-			 "embed_bwd");
+		cuda_add_parts(r, position.parts, parts, count, gradient->data, a->overwrite, "embed_bwd");
 	}
 	if (a->overwrite)
 		zero(r, (float *)gradient->data + count, gradient->rows * gradient->columns - count);
@@ -90,9 +88,7 @@ static void type_gradient(struct replica *r, const struct embed_bwd *a)
 		.parts = cuda_scratch(r)->parts,
 	};
 	cuda_run(r, kernel_type_gradient(cuda_stream(r), &type), "embed_bwd");
-	cuda_run(r,
-		 kernel_add_parts(cuda_stream(r), type.parts, row_parts(type.tokens), count, count, gradient->data, a->overwrite),
-		 "embed_bwd");
+	cuda_add_parts(r, type.parts, row_parts(type.tokens), count, gradient->data, a->overwrite, "embed_bwd");
 }
 
 void cuda_embed_bwd(struct replica *r, const struct embed_bwd *a)
@@ -108,7 +104,8 @@ void cuda_embed_bwd(struct replica *r, const struct embed_bwd *a)
 				   .mean = a->mean.data,
 				   .rstd = a->rstd.data,
 				   .gamma = a->gamma->master.data,
-				   .incoming = cuda_dropout(r, &a->dropout, a->batch),
+				   .dropout = cuda_dropout(r, &a->dropout, a->batch),
+				   .drops_dy = true,
 				   .dresidual = a->dy.data,
 			   });
 	word_gradient(r, a);

@@ -60,8 +60,8 @@ struct kernel_norm_fwd {
 };
 cudaError_t kernel_norm_fwd(cudaStream_t stream, const struct kernel_norm_fwd *a);
 
-/* Backward of the norm: dresidual = dLN(dy, dropped out where incoming); dx = dresidual, dropped out where outgoing, times
- * gelu'(pre). dx NULL: not wanted. Column sums over each part of the rows (gamma's gradient, beta's, and with sums_bias those
+/* Backward of the norm: dresidual = dLN(dy); dx = dresidual, dropped out, times gelu'(pre). With drops_dy it is dy that is
+ * dropped out instead. dx NULL: not wanted. Column sums over each part of the rows (gamma's gradient, beta's, and with sums_bias those
  * of the last output), one behind the other: parts (row_parts(rows), 3 columns). dresidual may be dy. */
 struct kernel_norm_bwd {
 	enum dtype dtype;
@@ -69,7 +69,8 @@ struct kernel_norm_bwd {
 	const void *dy, *sum, *pre;
 	const float *mean, *rstd, *gamma;
 	enum activation pre_activation;
-	struct kernel_dropout incoming, outgoing;
+	struct kernel_dropout dropout;
+	bool drops_dy;
 	void *dresidual, *dx;
 	bool sums_bias;
 	float *parts;
@@ -269,22 +270,28 @@ struct kernel_cudnn_numbers {
 };
 cudaError_t kernel_cudnn_numbers(cudaStream_t stream, const struct kernel_cudnn_numbers *a);
 
-/* columns.cu: dx = dx [* gelu'(pre)] [+ add], in place, and the sums of its columns over each part of the rows, for
+/* columns.cu: dx = dx [* gelu'(pre)], in place, and the sums of its columns over each part of the rows, for
  * kernel_add_parts: parts (part_count, columns). */
 struct kernel_columns {
 	enum dtype dtype;
-	int64_t rows, columns, stride; /* of dx, pre and add; 0 = columns */
+	int64_t rows, columns, stride; /* of dx and pre; 0 = columns */
 	int64_t part_count;
-	void *dx;                   /* only read when neither pre nor add is there */
-	const void *pre, *add;      /* optional */
+	void *dx;                   /* only read without pre */
+	const void *pre;            /* optional */
 	enum activation activation; /* with pre */
 	float *parts;               /* optional */
 };
 cudaError_t kernel_columns(cudaStream_t stream, const struct kernel_columns *a);
 
-/* parts.cu: out[j] = or += sum over parts i, in order, of parts[i * stride + j]. */
-cudaError_t kernel_add_parts(cudaStream_t stream, const float *parts, int64_t part_count, int64_t stride, int64_t columns,
-			     float *out, bool overwrite);
+/* parts.cu: out[k][j] = or += sum over parts i, in order, of parts[i * stride + k * columns + j]. */
+#define PART_OUTPUTS 3
+struct kernel_add_parts {
+	const float *parts;
+	int64_t part_count, stride, columns;
+	float *out[PART_OUTPUTS]; /* NULL: not wanted */
+	bool overwrite;
+};
+cudaError_t kernel_add_parts(cudaStream_t stream, const struct kernel_add_parts *a);
 
 /* Attention: what its kernels are told. Activations are rows of bf16, f16 or f32; columns as in ops.h. */
 struct kernel_attention {

@@ -13,6 +13,20 @@ void cuda_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
 	cuda_product_gelu(r, "linear_gelu_fwd", a->activation, &a->x, a->w, a->b, a->pre.data, a->y.data);
 }
 
+void cuda_add_parts(const struct replica *r, const float *parts, int64_t count, int64_t columns, float *out, bool overwrite,
+		    const char *operation)
+{
+	struct kernel_add_parts sums = {
+		.parts = parts,
+		.part_count = count,
+		.stride = columns,
+		.columns = columns,
+		.out = {out},
+		.overwrite = overwrite,
+	};
+	cuda_run(r, kernel_add_parts(cuda_stream(r), &sums), operation);
+}
+
 void cuda_column_sums(const struct replica *r, const struct kernel_columns *pass, const struct weight *bias, bool overwrite,
 		      const char *operation)
 {
@@ -23,10 +37,7 @@ void cuda_column_sums(const struct replica *r, const struct kernel_columns *pass
 	own.parts = bias ? cuda_scratch(r)->parts : NULL;
 	cuda_run(r, kernel_columns(cuda_stream(r), &own), operation);
 	if (bias)
-		cuda_run(r,
-			 kernel_add_parts(cuda_stream(r), own.parts, own.part_count, pass->columns, pass->columns,
-					  bias->gradient.data, overwrite),
-			 operation);
+		cuda_add_parts(r, own.parts, own.part_count, pass->columns, bias->gradient.data, overwrite, operation);
 }
 
 /* dx = dy w * gelu'(pre) + add by the plain kernel. */

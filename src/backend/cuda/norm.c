@@ -29,18 +29,20 @@ void cuda_norm_backward(const struct replica *r, const char *operation, const st
 			const struct weight *bias, bool overwrite, const struct kernel_norm_bwd *a)
 {
 	struct kernel_norm_bwd norm = *a;
-	int64_t parts = row_parts(a->rows), stride = 3 * a->columns;
-	const struct weight *const weights[] = {gamma, beta, bias};
+	int64_t stride = 3 * a->columns;
 	norm.parts = cuda_scratch(r)->parts;
 	norm.sums_bias = bias != NULL;
 	BUG_IF(stride > cuda_scratch(r)->part_floats);
 	cuda_run(r, kernel_norm_bwd(cuda_stream(r), &norm), operation);
-	for (int i = 0; i < 3; i++)
-		if (weights[i])
-			cuda_run(r,
-				 kernel_add_parts(cuda_stream(r), norm.parts + i * a->columns, parts, stride, a->columns,
-						  weights[i]->gradient.data, overwrite),
-				 operation);
+	struct kernel_add_parts sums = {
+		.parts = norm.parts,
+		.part_count = row_parts(a->rows),
+		.stride = stride,
+		.columns = a->columns,
+		.out = {gamma->gradient.data, beta->gradient.data, bias ? bias->gradient.data : NULL},
+		.overwrite = overwrite,
+	};
+	cuda_run(r, kernel_add_parts(cuda_stream(r), &sums), operation);
 }
 
 void cuda_norm_bwd(struct replica *r, const struct norm_bwd *a)
@@ -58,7 +60,7 @@ void cuda_norm_bwd(struct replica *r, const struct norm_bwd *a)
 				   .rstd = a->rstd.data,
 				   .gamma = a->gamma->master.data,
 				   .pre_activation = a->pre_activation,
-				   .outgoing = cuda_dropout(r, &a->dropout, a->batch),
+				   .dropout = cuda_dropout(r, &a->dropout, a->batch),
 				   .dresidual = a->dresidual.data,
 				   .dx = one_output ? NULL : a->dx.data,
 			   });

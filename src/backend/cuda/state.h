@@ -149,7 +149,10 @@ MUST_USE enum status cuda_convert(struct backend *be, void *queue, void *out, en
 /* What products multiply with: the copy in the activations' type, or the master where that is fp32. */
 const void *cuda_weight_operand(const struct replica *r, const struct weight *weight);
 
-/* linear.c: the pass of kernels.h; with `bias` the sums of its columns become that bias's gradient. */
+/* linear.c: parts (count, columns) added up in order, to `out`. */
+void cuda_add_parts(const struct replica *r, const float *parts, int64_t count, int64_t columns, float *out, bool overwrite,
+		    const char *operation);
+/* The pass of kernels.h; with `bias` the sums of its columns become that bias's gradient. */
 void cuda_column_sums(const struct replica *r, const struct kernel_columns *pass, const struct weight *bias, bool overwrite,
 		      const char *operation);
 

@@ -1,4 +1,4 @@
-/* The derivative of GELU and what is added, in place, with the sums of the columns on the way. */
+/* The derivative of GELU, in place, with the sums of the columns on the way. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
@@ -14,29 +14,38 @@ template <typename T, bool ALIGNED, int GELU> __global__ void __launch_bounds__(
 	int warp = (int)threadIdx.x / WARP, lane = lane_index(), columns = (int)a.columns;
 	int first = (int)blockIdx.x * COLUMNS + lane * BLOCK;
 	int64_t end = part_begin(a.rows, gridDim.y, (int64_t)blockIdx.y + 1);
-	bool writes = GELU != 0 || a.add != nullptr;
+	T *dx = static_cast<T *>(a.dx);
+	const T *pre = static_cast<const T *>(a.pre);
 	float sum[BLOCK] = {};
-	for (int64_t row = part_begin(a.rows, gridDim.y, blockIdx.y) + warp; row < end && first < columns; row += WARPS) {
-		T *dx = static_cast<T *>(a.dx) + row * a.stride;
+	int64_t row = first < columns ? part_begin(a.rows, gridDim.y, blockIdx.y) + warp : end;
+	raw_block<T> next = {}, next_pre = {};
+	if (row < end) {
+		next = load_raw<ALIGNED>(dx + row * a.stride, first, columns);
+		if (GELU != 0)
+			next_pre = load_raw<ALIGNED>(pre + row * a.stride, first, columns);
+	}
+	for (; row < end; row += WARPS) {
 		float v[BLOCK], other[BLOCK];
-		load_block<ALIGNED>(dx, first, columns, v);
+		raw_block<T> own = next;
+		unpack_block(next_pre, other);
+		/* The next row is on its way while this one is worked on. */
+		if (int64_t ahead = (row + WARPS) * a.stride; row + WARPS < end) {
+			next = load_raw<ALIGNED>(dx + ahead, first, columns);
+			if (GELU != 0)
+				next_pre = load_raw<ALIGNED>(pre + ahead, first, columns);
+		}
+		unpack_block(own, v);
 		if (GELU != 0) {
-			load_block<ALIGNED>(static_cast<const T *>(a.pre) + row * a.stride, first, columns, other);
 #pragma unroll
 			for (int i = 0; i < BLOCK; i++)
-				v[i] *= gelu_derivative(GELU == 1 ? ACTIVATION_GELU_ERF : ACTIVATION_GELU_TANH, other[i]);
+				v[i] *= gelu_derivative<T>(GELU == 1 ? ACTIVATION_GELU_ERF : ACTIVATION_GELU_TANH, other[i]);
+			own = pack_block<T>(v);
+			store_raw<ALIGNED>(dx + row * a.stride, first, columns, own);
+			unpack_block(own, v); /* what is summed is what was written */
 		}
-		if (a.add != nullptr) {
-			load_block<ALIGNED>(static_cast<const T *>(a.add) + row * a.stride, first, columns, other);
-#pragma unroll
-			for (int i = 0; i < BLOCK; i++)
-				v[i] += other[i];
-		}
-		if (writes)
-			store_block<ALIGNED>(dx, first, columns, v);
 #pragma unroll
 		for (int i = 0; i < BLOCK; i++)
-			sum[i] += rounded<T>(v[i]);
+			sum[i] += v[i];
 	}
 	if (a.parts == nullptr)
 		return;

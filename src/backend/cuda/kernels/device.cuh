@@ -278,6 +278,65 @@ template <bool ALIGNED, typename T> DEVICE void store_block(T *row, int first, i
 	}
 }
 
+/* A block as memory holds it: what is on its way takes few registers, and nothing waits for it before unpack_block. What is
+ * packed is rounded. */
+template <typename T> struct raw_block {
+	uint32_t word[2 * sizeof(T)];
+};
+template <typename T> DEVICE raw_block<T> pack_block(const float in[BLOCK])
+{
+	raw_block<T> out;
+#pragma unroll
+	for (int i = 0; i < 2 * (int)sizeof(T); i++) {
+		if constexpr (sizeof(T) == 2)
+			out.word[i] = pack2<T>(in[2 * i], in[2 * i + 1]);
+		else
+			out.word[i] = __float_as_uint(in[i]);
+	}
+	return out;
+}
+template <bool ALIGNED, typename T> DEVICE raw_block<T> load_raw(const T *row, int first, int columns)
+{
+	raw_block<T> out;
+	if constexpr (ALIGNED) {
+#pragma unroll
+		for (int i = 0; i < (int)sizeof(T) / 2; i++) {
+			uint4 v = load16(row + first + i * (16 / (int)sizeof(T)));
+			out.word[4 * i] = v.x, out.word[4 * i + 1] = v.y;
+			out.word[4 * i + 2] = v.z, out.word[4 * i + 3] = v.w;
+		}
+	} else {
+		float values[BLOCK];
+		load_block<false>(row, first, columns, values);
+		out = pack_block<T>(values);
+	}
+	return out;
+}
+template <typename T> DEVICE void unpack_block(const raw_block<T> &raw, float out[BLOCK])
+{
+#pragma unroll
+	for (int i = 0; i < 2 * (int)sizeof(T); i++) {
+		if constexpr (sizeof(T) == 2)
+			unpack2<T>(raw.word[i], &out[2 * i], &out[2 * i + 1]);
+		else
+			out[i] = __uint_as_float(raw.word[i]);
+	}
+}
+
+template <bool ALIGNED, typename T> DEVICE void store_raw(T *row, int first, int columns, const raw_block<T> &in)
+{
+	if constexpr (ALIGNED) {
+#pragma unroll
+		for (int i = 0; i < (int)sizeof(T) / 2; i++)
+			store16(row + first + i * (16 / (int)sizeof(T)),
+				uint4{in.word[4 * i], in.word[4 * i + 1], in.word[4 * i + 2], in.word[4 * i + 3]});
+	} else {
+		float values[BLOCK];
+		unpack_block(in, values);
+		store_block<false>(row, first, columns, values);
+	}
+}
+
 /* Copies of 16 bytes from global to shared memory that do not wait: `valid` bytes (16 or 0) are read, the rest is zero.
  * They have arrived after copy_wait<N>() (all but the last N groups) and a barrier. Before sm_80 they simply wait. */
 DEVICE void copy_async16(void *shared, const void *global, int valid)
@@ -369,32 +428,20 @@ template <typename T> DEVICE T block_sum(T x, T *scratch)
 
 /* ---- Dropout (backend/dropout.h) ---- */
 
-/* Factors (0 or scale) of the block of eight columns that begins at `first`, of a token at `position` of `sample`. */
-DEVICE void dropout_factors(const struct kernel_dropout &dropout, uint64_t seed, int first, int position, uint32_t sample,
-			    float out[BLOCK])
+/* Drops of the block of eight columns that begins at `first`, of a token at `position` of `sample`, and scales what stays. Of
+ * Philox's words the upper halves are compared where they stand: what is below them is too small to matter. */
+DEVICE void drop_block(const struct kernel_dropout &dropout, uint64_t seed, int first, int position, uint32_t sample, float v[BLOCK])
 {
-	uint16_t u[BLOCK];
-	dropout_block(seed, (uint32_t)first / BLOCK, (uint32_t)position, dropout.site, sample, u);
+	struct philox block = philox4x32(seed, (uint32_t)first / BLOCK, (uint32_t)position, dropout.site, sample, 7);
+	uint32_t threshold = dropout.threshold << 16;
 #pragma unroll
-	for (int i = 0; i < BLOCK; i++)
-		out[i] = u[i] < dropout.threshold ? 0 : dropout.scale;
+	for (int i = 0; i < BLOCK / 2; i++) {
+		v[2 * i] = (block.word[i] << 16) >= threshold ? v[2 * i] * dropout.scale : 0;
+		v[2 * i + 1] = block.word[i] >= threshold ? v[2 * i + 1] * dropout.scale : 0;
+	}
 }
 
-/* ---- GELU ---- */
-
-DEVICE float gelu(enum activation activation, float x)
-{
-	if (activation == ACTIVATION_GELU_ERF)
-		return 0.5f * x * (1 + erff(x * 0.70710678118654752f));
-	return 0.5f * x * (1 + tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x)));
-}
-DEVICE float gelu_derivative(enum activation activation, float x)
-{
-	if (activation == ACTIVATION_GELU_ERF)
-		return 0.5f * (1 + erff(x * 0.70710678118654752f)) + x * 0.39894228040143268f * expf(-0.5f * x * x);
-	float t = tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x));
-	return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456080286536f * (1 + 3 * 0.044715f * x * x);
-}
+/* ---- Special functions ---- */
 
 /* 2^x to 2 units in the last place, by the special function unit; results below 2^-126 become 0. */
 DEVICE float exp2_approximate(float x)
@@ -407,6 +454,74 @@ DEVICE float exp2_approximate(float x)
 	float y = exp2f(x);
 	return y < 1.17549435e-38f ? 0 : y;
 #endif
+}
+
+/* 1/x to a unit in the last place, likewise. */
+DEVICE float reciprocal_approximate(float x)
+{
+#ifdef __CUDACC__
+	float y;
+	asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
+	return y;
+#else
+	return 1 / x;
+#endif
+}
+
+/* ---- GELU, of an argument that memory holds as T ----
+ *
+ * fp32 takes erff and tanhf. For what will be rounded to 16 bits a third of their instructions do, without a branch: two of
+ * the special function unit and a polynomial, together as fast as memory delivers arguments. */
+
+/* Phi(-u) exp(u^2 / 2) for u >= 0, to 2e-6 of its value up to 6, where Phi(-u) is 1e-9: a minimax polynomial in 1 / (1 + 0.34 u)
+ * (the form is that of Hastings 1955). */
+DEVICE float gelu_tail(float u)
+{
+	float t = reciprocal_approximate(fmaf(0.34f, u, 1));
+	float sum = fmaf(t, -0.11179123348f, 0.35163040414f);
+	sum = fmaf(t, sum, -0.07127458935f);
+	sum = fmaf(t, sum, 0.20927261047f);
+	sum = fmaf(t, sum, 0.12096914561f);
+	return fmaf(t, sum, 0.00119270611f);
+}
+/* exp(-x^2 / 2) */
+DEVICE float gelu_bell(float x)
+{
+	return exp2_approximate(x * x * -0.72134752044f);
+}
+/* What tanh is taken of, times 2 log2(e): (1 + tanh z) / 2 = 1 / (1 + 2^-this). */
+DEVICE float gelu_tanh_power(float x)
+{
+	return x * fmaf(0.10294324f, x * x, 2.3022082f);
+}
+
+template <typename T> DEVICE float gelu(enum activation activation, float x)
+{
+	if constexpr (sizeof(T) == 2) {
+		if (activation == ACTIVATION_GELU_ERF) /* x or 0, less what the tail has of it */
+			return fmaf(-fabsf(x), gelu_bell(x) * gelu_tail(fabsf(x)), fmaxf(x, 0));
+		return x * reciprocal_approximate(1 + exp2_approximate(-gelu_tanh_power(x)));
+	} else {
+		if (activation == ACTIVATION_GELU_ERF)
+			return 0.5f * x * (1 + erff(x * 0.70710678118654752f));
+		return 0.5f * x * (1 + tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x)));
+	}
+}
+template <typename T> DEVICE float gelu_derivative(enum activation activation, float x)
+{
+	if constexpr (sizeof(T) == 2) {
+		if (activation == ACTIVATION_GELU_ERF) { /* Phi(x) + x phi(x), which at -x is 1 less that at x */
+			float negative = gelu_bell(x) * fmaf(-0.39894228040f, fabsf(x), gelu_tail(fabsf(x)));
+			return x > 0 ? 1 - negative : negative;
+		}
+		float s = reciprocal_approximate(1 + exp2_approximate(-gelu_tanh_power(x)));
+		return fmaf(s * (1 - s), x * fmaf(0.21406445f, x * x, 1.5957691f), s);
+	} else {
+		if (activation == ACTIVATION_GELU_ERF)
+			return 0.5f * (1 + erff(x * 0.70710678118654752f)) + x * 0.39894228040143268f * expf(-0.5f * x * x);
+		float t = tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x));
+		return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456080286536f * (1 + 3 * 0.044715f * x * x);
+	}
 }
 
 /* ---- Matrix instructions ----

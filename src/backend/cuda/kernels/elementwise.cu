@@ -8,13 +8,13 @@ constexpr int THREADS = 256;
 
 enum function { TANH, TANH_BACKWARD, GELU_ERF, GELU_TANH };
 
-template <function F> DEVICE float apply(float x, float other)
+template <function F, typename T> DEVICE float apply(float x, float other)
 {
 	switch (F) {
 	case TANH: return tanhf(x);
 	case TANH_BACKWARD: return other * (1 - x * x);
-	case GELU_ERF: return gelu(ACTIVATION_GELU_ERF, x);
-	case GELU_TANH: return gelu(ACTIVATION_GELU_TANH, x);
+	case GELU_ERF: return gelu<T>(ACTIVATION_GELU_ERF, x);
+	case GELU_TANH: return gelu<T>(ACTIVATION_GELU_TANH, x);
 	}
 	return x;
 }
@@ -40,7 +40,7 @@ template <function F, typename T> __global__ void elementwise(int64_t elements, 
 	}
 #pragma unroll
 	for (int i = 0; i < BLOCK; i++)
-		in[i] = apply<F>(in[i], other[i]);
+		in[i] = apply<F, T>(in[i], other[i]);
 	if (whole)
 		store_block<true>(y + first, 0, left, in);
 	else

@@ -12,45 +12,46 @@ template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds_
 	if (t >= a.tokens)
 		return;
 	int columns = (int)a.columns;
-	const float *word = a.word + a.ids[t] * a.columns, *position = a.position + a.positions[t] * a.columns;
+	int at = a.positions[t];
+	const float *word = a.word + a.ids[t] * a.columns, *position = a.position + at * a.columns;
 	const float *type = a.type + a.types[t] * a.columns;
 	T *sum = static_cast<T *>(a.sum) + t * columns, *y = static_cast<T *>(a.y) + t * columns;
 	uint64_t seed = a.dropout.threshold > 0 ? a.dropout.scalars->seed : 0;
+	uint32_t sample = a.dropout.threshold > 0 ? a.dropout.samples[t] : 0;
 	float v[BLOCKS][BLOCK], mean, rstd;
+	/* All of the word's row, which is the farthest, is asked for before any of it is waited for. */
 #pragma unroll
 	for (int b = 0; b < BLOCKS; b++) {
-		int first = norm_first(b);
 #pragma unroll
 		for (int i = 0; i < BLOCK; i++)
 			v[b][i] = 0;
+		if (norm_first(b) < columns)
+			load_block<ALIGNED>(word, norm_first(b), columns, v[b]);
+	}
+#pragma unroll
+	for (int b = 0; b < BLOCKS; b++) {
+		int first = norm_first(b);
 		if (first >= columns)
 			continue;
 		float p[BLOCK], s[BLOCK];
-		load_block<ALIGNED>(word, first, columns, v[b]);
 		load_block<ALIGNED>(position, first, columns, p);
 		load_block<ALIGNED>(type, first, columns, s);
 #pragma unroll
 		for (int i = 0; i < BLOCK; i++)
 			v[b][i] += p[i] + s[i];
-		store_block<ALIGNED>(sum, first, columns, v[b]);
-#pragma unroll
-		for (int i = 0; i < BLOCK; i++)
-			v[b][i] = rounded<T>(v[b][i]); /* backward will know no other */
+		raw_block<T> stored = pack_block<T>(v[b]);
+		store_raw<ALIGNED>(sum, first, columns, stored);
+		unpack_block(stored, v[b]); /* backward will know no other */
 	}
-	norm_statistics<BLOCKS>(v, columns, a.epsilon, &mean, &rstd);
+	norm_statistics<BLOCKS, ALIGNED>(v, columns, a.epsilon, &mean, &rstd);
 #pragma unroll
 	for (int b = 0; b < BLOCKS; b++) {
 		int first = norm_first(b);
 		if (first >= columns)
 			continue;
 		norm_scale<ALIGNED>(v[b], first, columns, mean, rstd, a.gamma, a.beta);
-		if (a.dropout.threshold > 0) {
-			float factors[BLOCK];
-			dropout_factors(a.dropout, seed, first, a.positions[t], a.dropout.samples[t], factors);
-#pragma unroll
-			for (int i = 0; i < BLOCK; i++)
-				v[b][i] *= factors[i];
-		}
+		if (a.dropout.threshold > 0)
+			drop_block(a.dropout, seed, first, at, sample, v[b]);
 		store_block<ALIGNED>(y, first, columns, v[b]);
 	}
 	if (lane_index() == 0) {

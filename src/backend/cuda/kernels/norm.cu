@@ -6,8 +6,7 @@ namespace
 
 constexpr int WARPS = 4; /* of a block, each with a row of its own */
 
-template <typename T, int BLOCKS, bool ALIGNED>
-__global__ void __launch_bounds__(WARPS *WARP) norm_fwd(struct kernel_norm_fwd a)
+template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds__(WARPS *WARP) norm_fwd(struct kernel_norm_fwd a)
 {
 	int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
 	if (row >= a.rows)
@@ -18,42 +17,49 @@ __global__ void __launch_bounds__(WARPS *WARP) norm_fwd(struct kernel_norm_fwd a
 	uint64_t seed = a.dropout.threshold > 0 ? a.dropout.scalars->seed : 0;
 	float v[BLOCKS][BLOCK], mean, rstd;
 
+	/* All of the row is asked for before any of it is waited for. */
+	raw_block<T> own[BLOCKS] = {}, other[BLOCKS] = {};
+#pragma unroll
+	for (int b = 0; b < BLOCKS; b++)
+		if (norm_first(b) < columns)
+			own[b] = load_raw<ALIGNED>(x, norm_first(b), columns);
+	if (a.residual != nullptr) {
+#pragma unroll
+		for (int b = 0; b < BLOCKS; b++)
+			if (norm_first(b) < columns)
+				other[b] = load_raw<ALIGNED>(residual, norm_first(b), columns);
+	}
+	int position = 0;
+	uint32_t sample = 0;
+	if (a.dropout.threshold > 0) {
+		position = a.dropout.positions[row];
+		sample = a.dropout.samples[row];
+	}
 #pragma unroll
 	for (int b = 0; b < BLOCKS; b++) {
 		int first = norm_first(b);
-		if (first >= columns) {
-#pragma unroll
-			for (int i = 0; i < BLOCK; i++)
-				v[b][i] = 0;
+		float term[BLOCK];
+		unpack_block(own[b], v[b]);
+		if (first >= columns)
 			continue;
-		}
-		float other[BLOCK];
-		load_block<ALIGNED>(x, first, columns, v[b]);
 		if (a.bias != nullptr) {
-			load_block<ALIGNED>(a.bias, first, columns, other);
+			load_block<ALIGNED>(a.bias, first, columns, term);
 #pragma unroll
 			for (int i = 0; i < BLOCK; i++)
-				v[b][i] += other[i];
+				v[b][i] += term[i];
 		}
-		if (a.dropout.threshold > 0) {
-			dropout_factors(a.dropout, seed, first, a.dropout.positions[row], a.dropout.samples[row], other);
-#pragma unroll
-			for (int i = 0; i < BLOCK; i++)
-				v[b][i] *= other[i];
-		}
-		if (a.residual != nullptr) {
-			load_block<ALIGNED>(residual, first, columns, other);
-#pragma unroll
-			for (int i = 0; i < BLOCK; i++)
-				v[b][i] += other[i];
-		}
-		if (a.sum != nullptr)
-			store_block<ALIGNED>(sums, first, columns, v[b]);
+		if (a.dropout.threshold > 0)
+			drop_block(a.dropout, seed, first, position, sample, v[b]);
+		unpack_block(other[b], term);
 #pragma unroll
 		for (int i = 0; i < BLOCK; i++)
-			v[b][i] = rounded<T>(v[b][i]); /* backward will know no other */
+			v[b][i] += term[i];
+		own[b] = pack_block<T>(v[b]);
+		if (a.sum != nullptr)
+			store_raw<ALIGNED>(sums, first, columns, own[b]);
+		unpack_block(own[b], v[b]); /* backward will know no other */
 	}
-	norm_statistics<BLOCKS>(v, columns, a.epsilon, &mean, &rstd);
+	norm_statistics<BLOCKS, ALIGNED>(v, columns, a.epsilon, &mean, &rstd);
 #pragma unroll
 	for (int b = 0; b < BLOCKS; b++) {
 		int first = norm_first(b);
@@ -70,98 +76,154 @@ __global__ void __launch_bounds__(WARPS *WARP) norm_fwd(struct kernel_norm_fwd a
 
 /* ---- Backward ---- */
 
-constexpr int BACKWARD_WARPS = 8;
+/* A row is spread over the warps of a group, 16 columns a lane (fp32: 8): the sums of more would take the
+ * registers that rows on their way need, fewer would have more warps do what is to be done once a row. The
+ * groups of a block take the rows of its part by turns. */
+constexpr int BACKWARD_WARPS = 8;  /* of a block, at most */
+constexpr int BACKWARD_BLOCKS = 2; /* of a multiprocessor: on 132 of them all ROW_PARTS run at once */
+/* Blocks of eight columns of a lane. */
+template <typename T> constexpr int OWN = 4 / (int)sizeof(T);
 
-/* The head's transform alone needs it: not worth its code in every unrolled loop. */
-__device__ __attribute__((noinline)) float gelu_factor(enum activation activation, float x)
+/* What a lane reads of a row. */
+template <typename T> struct norm_input {
+	raw_block<T> dy[OWN<T>], sum[OWN<T>];
+	float mean, rstd;
+	int position;
+	uint32_t sample;
+};
+/* `offset`: of the row's first element; first[i]: column of block i. */
+template <typename T, bool ALIGNED>
+DEVICE norm_input<T> norm_load(const struct kernel_norm_bwd &a, int row, int64_t offset, const int (&first)[OWN<T>])
 {
-	return gelu_derivative(activation, x);
+	norm_input<T> in = {};
+	int columns = (int)a.columns;
+#pragma unroll
+	for (int b = 0; b < OWN<T>; b++) {
+		if (first[b] < columns) {
+			in.dy[b] = load_raw<ALIGNED>(static_cast<const T *>(a.dy) + offset, first[b], columns);
+			in.sum[b] = load_raw<ALIGNED>(static_cast<const T *>(a.sum) + offset, first[b], columns);
+		}
+	}
+	in.mean = a.mean[row];
+	in.rstd = a.rstd[row];
+	if (a.dropout.threshold > 0) {
+		in.position = a.dropout.positions[row];
+		in.sample = a.dropout.samples[row];
+	}
+	return in;
 }
 
-/* Sums of the block's warps, in their order, of block b of their rows: to parts[first ...]. */
-template <int BLOCKS, bool ALIGNED> DEVICE void store_part(const float sums[BLOCKS][BLOCK], int columns, float *shared, float *part)
+/* Sums of a and b over the warp, to *out: half of the warp goes on with each. */
+DEVICE void warp_sum2(float a, float b, float2 *out)
 {
-	int warp = (int)threadIdx.x / WARP;
+	bool upper = lane_index() >= WARP / 2;
+	float x = (upper ? b : a) + __shfl_xor_sync(ALL_LANES, upper ? a : b, WARP / 2);
+#pragma unroll
+	for (int bits = WARP / 4; bits > 0; bits /= 2)
+		x += __shfl_xor_sync(ALL_LANES, x, bits);
+	if (lane_index() % (WARP / 2) == 0)
+		(upper ? out->y : out->x) = x;
+}
+
+/* Adds up the groups' sums of the columns, in their order. `shared` has a row for each group. */
+template <bool ALIGNED, int COUNT>
+DEVICE void store_part(const float (&sums)[COUNT][BLOCK], int group, int groups, const int (&first)[COUNT], int columns,
+		       float *shared, float *part)
+{
 	__syncthreads(); /* the quantity before has been read */
 #pragma unroll
-	for (int b = 0; b < BLOCKS; b++)
-		if (norm_first(b) < columns)
-			store_block<ALIGNED>(shared + warp * columns, norm_first(b), columns, sums[b]);
+	for (int b = 0; b < COUNT; b++)
+		if (first[b] < columns)
+			store_block<ALIGNED>(shared + group * columns, first[b], columns, sums[b]);
 	__syncthreads();
-	for (int j = (int)threadIdx.x; j < columns; j += BACKWARD_WARPS * WARP) {
+	for (int j = (int)threadIdx.x; j < columns; j += (int)blockDim.x) {
 		float sum = 0;
-		for (int w = 0; w < BACKWARD_WARPS; w++)
-			sum += shared[w * columns + j];
+		for (int g = 0; g < groups; g++)
+			sum += shared[g * columns + j];
 		part[j] = sum;
 	}
 }
 
-/* A block has a part of the rows, its warps a row each at a time; column sums stay in registers until the part is done. */
-template <typename T, int BLOCKS, bool ALIGNED>
-__global__ void __launch_bounds__(BACKWARD_WARPS *WARP) norm_bwd(struct kernel_norm_bwd a)
-{
-	int columns = (int)a.columns, warp = (int)threadIdx.x / WARP;
-	int64_t begin = part_begin(a.rows, gridDim.x, blockIdx.x), end = part_begin(a.rows, gridDim.x, (int64_t)blockIdx.x + 1);
-	uint64_t seed = a.incoming.threshold > 0   ? a.incoming.scalars->seed
-			: a.outgoing.threshold > 0 ? a.outgoing.scalars->seed
-						   : 0;
-	float dgamma[BLOCKS][BLOCK] = {}, dbeta[BLOCKS][BLOCK] = {}, dbias[BLOCKS][BLOCK] = {};
+/* What is special about a row: nothing; dy is dropped out, not dx; x is a gelu. */
+enum norm_kind { PLAIN, DROPS_DY, BEHIND_GELU };
 
-	for (int64_t row = begin + warp; row < end; row += BACKWARD_WARPS) {
-		const T *dy = static_cast<const T *>(a.dy) + row * columns, *sums = static_cast<const T *>(a.sum) + row * columns;
-		const T *pre = static_cast<const T *>(a.pre) + row * columns;
-		T *dresidual = static_cast<T *>(a.dresidual) + row * columns, *dx = static_cast<T *>(a.dx) + row * columns;
-		float mean = a.mean[row], rstd = a.rstd[row], sum_g = 0, sum_gn = 0;
-		float g[BLOCKS][BLOCK], n[BLOCKS][BLOCK], other[BLOCK]; /* dy gamma; the normalised row */
+/* A block has a part of the rows. `warps`: of a group. */
+template <typename T, bool ALIGNED, norm_kind KIND>
+__global__ void __launch_bounds__(BACKWARD_WARPS *WARP, BACKWARD_BLOCKS) norm_bwd(struct kernel_norm_bwd a, int warps)
+{
+	int columns = (int)a.columns, warp = (int)threadIdx.x / WARP, groups = (int)blockDim.x / WARP / warps,
+	    group = warp / warps;
+	int lane = (warp - group * warps) * WARP + lane_index(); /* of the group */
+	int first[OWN<T>];
 #pragma unroll
-		for (int b = 0; b < BLOCKS; b++) {
-			int first = norm_first(b);
-			if (first >= columns)
+	for (int b = 0; b < OWN<T>; b++)
+		first[b] = (lane + b * warps * WARP) * BLOCK;
+	int row = (int)part_begin(a.rows, gridDim.x, blockIdx.x) + group,
+	    end = (int)part_begin(a.rows, gridDim.x, (int64_t)blockIdx.x + 1);
+	int64_t offset = (int64_t)row * columns, step = (int64_t)groups * columns;
+	bool drops = a.dropout.threshold > 0;
+	uint64_t seed = drops ? a.dropout.scalars->seed : 0;
+	float *shared = reinterpret_cast<float *>(shared_start());
+	/* (2, warps): sums of the group's warps over this row, and over the next. */
+	float2 *exchange = reinterpret_cast<float2 *>(shared + groups * warps * WARP * OWN<T> * BLOCK) + group * 2 * warps;
+	float dgamma[OWN<T>][BLOCK] = {}, dbeta[OWN<T>][BLOCK] = {}, dbias[OWN<T>][BLOCK] = {}, inverse = 1 / (float)columns;
+
+	norm_input<T> next = {};
+	if (row < end)
+		next = norm_load<T, ALIGNED>(a, row, offset, first);
+	for (int side = 0; row < end; row += groups, offset += step, side = warps - side) {
+		norm_input<T> in = next;
+		/* The next row is on its way while this one is worked on. */
+		if (row + groups < end)
+			next = norm_load<T, ALIGNED>(a, row + groups, offset + step, first);
+		float g[OWN<T>][BLOCK] = {}, n[BLOCK], other[BLOCK], sum_g = 0, sum_gn = 0;
+#pragma unroll
+		for (int b = 0; b < OWN<T>; b++) {
+			if (first[b] >= columns)
 				continue;
-			load_block<ALIGNED>(dy, first, columns, g[b]);
-			load_block<ALIGNED>(sums, first, columns, n[b]);
-			if (a.incoming.threshold > 0) {
-				dropout_factors(a.incoming, seed, first, a.incoming.positions[row], a.incoming.samples[row], other);
-#pragma unroll
-				for (int i = 0; i < BLOCK; i++)
-					g[b][i] *= other[i];
-			}
-			load_block<ALIGNED>(a.gamma, first, columns, other);
+			unpack_block(in.dy[b], g[b]);
+			unpack_block(in.sum[b], n);
+			if (KIND == DROPS_DY && drops)
+				drop_block(a.dropout, seed, first[b], in.position, in.sample, g[b]);
+			load_block<ALIGNED>(a.gamma, first[b], columns, other);
 #pragma unroll
 			for (int i = 0; i < BLOCK; i++) {
-				n[b][i] = (n[b][i] - mean) * rstd;
-				dgamma[b][i] += g[b][i] * n[b][i];
+				n[i] = (n[i] - in.mean) * in.rstd; /* the normalised row */
+				dgamma[b][i] += g[b][i] * n[i];
 				dbeta[b][i] += g[b][i];
-				g[b][i] *= other[i]; /* 0 beyond the row */
+				g[b][i] *= other[i];
 				sum_g += g[b][i];
-				sum_gn += g[b][i] * n[b][i];
+				sum_gn += g[b][i] * n[i];
 			}
 		}
-		float mean_g = warp_sum(sum_g) / (float)columns, mean_gn = warp_sum(sum_gn) / (float)columns;
+		warp_sum2(sum_g, sum_gn, &exchange[side + warp - group * warps]);
+		barrier_sync(1 + group, warps * WARP);
+		sum_g = sum_gn = 0;
+#pragma unroll 1
+		for (int w = 0; w < warps; w++) {
+			sum_g += exchange[side + w].x;
+			sum_gn += exchange[side + w].y;
+		}
+		float mean_g = sum_g * inverse, mean_gn = sum_gn * inverse;
 #pragma unroll
-		for (int b = 0; b < BLOCKS; b++) {
-			int first = norm_first(b);
-			if (first >= columns)
+		for (int b = 0; b < OWN<T>; b++) {
+			if (first[b] >= columns)
 				continue;
+			unpack_block(in.sum[b], n);
 #pragma unroll
 			for (int i = 0; i < BLOCK; i++)
-				g[b][i] = rstd * (g[b][i] - mean_g - n[b][i] * mean_gn);
-			store_block<ALIGNED>(dresidual, first, columns, g[b]);
+				g[b][i] = in.rstd * (g[b][i] - mean_g - (n[i] - in.mean) * in.rstd * mean_gn);
+			store_block<ALIGNED>(static_cast<T *>(a.dresidual) + offset, first[b], columns, g[b]);
 			if (a.dx != nullptr) {
-				if (a.outgoing.threshold > 0) {
-					dropout_factors(a.outgoing, seed, first, a.outgoing.positions[row],
-							a.outgoing.samples[row], other);
+				if (KIND != DROPS_DY && drops)
+					drop_block(a.dropout, seed, first[b], in.position, in.sample, g[b]);
+				if (KIND == BEHIND_GELU) {
+					load_block<ALIGNED>(static_cast<const T *>(a.pre) + offset, first[b], columns, other);
 #pragma unroll
 					for (int i = 0; i < BLOCK; i++)
-						g[b][i] *= other[i];
+						g[b][i] *= gelu_derivative<T>(a.pre_activation, other[i]);
 				}
-				if (a.pre != nullptr) {
-					load_block<ALIGNED>(pre, first, columns, other);
-#pragma unroll
-					for (int i = 0; i < BLOCK; i++)
-						g[b][i] *= gelu_factor(a.pre_activation, other[i]);
-				}
-				store_block<ALIGNED>(dx, first, columns, g[b]);
+				store_block<ALIGNED>(static_cast<T *>(a.dx) + offset, first[b], columns, g[b]);
 			}
 #pragma unroll
 			for (int i = 0; i < BLOCK; i++)
@@ -169,11 +231,11 @@ __global__ void __launch_bounds__(BACKWARD_WARPS *WARP) norm_bwd(struct kernel_n
 		}
 	}
 
-	float *shared = reinterpret_cast<float *>(shared_start()), *part = a.parts + (int64_t)blockIdx.x * 3 * columns;
-	store_part<BLOCKS, ALIGNED>(dgamma, columns, shared, part);
-	store_part<BLOCKS, ALIGNED>(dbeta, columns, shared, part + columns);
+	float *part = a.parts + (int64_t)blockIdx.x * 3 * columns;
+	store_part<ALIGNED>(dgamma, group, groups, first, columns, shared, part);
+	store_part<ALIGNED>(dbeta, group, groups, first, columns, shared, part + columns);
 	if (a.sums_bias)
-		store_part<BLOCKS, ALIGNED>(dbias, columns, shared, part + 2 * columns);
+		store_part<ALIGNED>(dbias, group, groups, first, columns, shared, part + 2 * columns);
 }
 
 } // namespace
@@ -182,22 +244,24 @@ extern "C" cudaError_t kernel_norm_fwd(cudaStream_t stream, const struct kernel_
 {
 	return for_dtype(a->dtype, [&](auto type) {
 		return for_width(a->columns, [&](auto blocks, auto aligned) {
-			return launch(norm_fwd<decltype(type), blocks.value, aligned.value != 0>, blocks_of(a->rows, WARPS), WARPS * WARP,
-				      0, stream, *a);
+			return launch(norm_fwd<decltype(type), blocks.value, aligned.value != 0>, blocks_of(a->rows, WARPS),
+				      WARPS * WARP, 0, stream, *a);
 		});
 	});
 }
 
 extern "C" cudaError_t kernel_norm_bwd(cudaStream_t stream, const struct kernel_norm_bwd *a)
 {
-	size_t shared = BACKWARD_WARPS * (size_t)a->columns * sizeof(float);
 	return for_dtype(a->dtype, [&](auto type) {
-		return for_width(a->columns, [&](auto blocks, auto aligned) {
-			auto kernel = norm_bwd<decltype(type), blocks.value, aligned.value != 0>;
-			cudaError_t error = allow_shared(kernel, shared);
-			if (error != cudaSuccess)
-				return error;
-			return launch(kernel, (unsigned)row_parts(a->rows), BACKWARD_WARPS * WARP, shared, stream, *a);
-		});
+		using T = decltype(type);
+		int warps = (int)blocks_of(a->columns, WARP * OWN<T> * BLOCK), groups = BACKWARD_WARPS / warps;
+		unsigned threads = (unsigned)(groups * warps * WARP);
+		size_t shared = threads * OWN<T> * BLOCK * sizeof(float) + (size_t)(2 * groups * warps) * sizeof(float2);
+		bool aligned = a->columns % BLOCK == 0;
+		auto kernel = a->pre != nullptr ? (aligned ? norm_bwd<T, true, BEHIND_GELU> : norm_bwd<T, false, BEHIND_GELU>)
+			      : a->drops_dy	? (aligned ? norm_bwd<T, true, DROPS_DY> : norm_bwd<T, false, DROPS_DY>)
+						: (aligned ? norm_bwd<T, true, PLAIN> : norm_bwd<T, false, PLAIN>);
+		return launch(kernel, (unsigned)row_parts(a->rows), threads, shared, stream, *a, warps);
 	});
 }
+static_assert(NORM_WIDTH_LIMIT <= BACKWARD_WARPS * WARP * BLOCK, "a block has a row");

@@ -11,7 +11,8 @@ DEVICE int norm_first(int b)
 	return (b * WARP + lane_index()) * BLOCK;
 }
 
-template <int BLOCKS> DEVICE void norm_statistics(const float v[BLOCKS][BLOCK], int columns, float epsilon, float *mean, float *rstd)
+template <int BLOCKS, bool ALIGNED>
+DEVICE void norm_statistics(const float v[BLOCKS][BLOCK], int columns, float epsilon, float *mean, float *rstd)
 {
 	float total = 0, squares = 0;
 #pragma unroll
@@ -24,7 +25,7 @@ template <int BLOCKS> DEVICE void norm_statistics(const float v[BLOCKS][BLOCK], 
 	for (int b = 0; b < BLOCKS; b++)
 #pragma unroll
 		for (int i = 0; i < BLOCK; i++)
-			if (norm_first(b) + i < columns)
+			if (norm_first(b) + (ALIGNED ? 0 : i) < columns)
 				squares += (v[b][i] - *mean) * (v[b][i] - *mean);
 	*rstd = 1 / sqrtf(warp_sum(squares) / (float)columns + epsilon);
 }

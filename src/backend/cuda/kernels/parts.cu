@@ -4,22 +4,28 @@
 namespace
 {
 
-/* A block 32 columns: its warps take every WARPS-th part, their sums are then added in order of the warps. */
-constexpr int WARPS = 8;
+/* A block 32 columns: its warps take every WARPS-th part, their sums are then added in order of the warps. Outputs along y. */
+constexpr int WARPS = 16;
 
-__global__ void add_parts(const float *parts, int64_t part_count, int64_t stride, int64_t columns, float *out, bool overwrite)
+__global__ void __launch_bounds__(WARPS *WARP) add_parts(struct kernel_add_parts a)
 {
-	float *sums = reinterpret_cast<float *>(shared_start());
+	float *sums = reinterpret_cast<float *>(shared_start()), *out = a.out[blockIdx.y];
 	int warp = (int)threadIdx.x / WARP, lane = lane_index();
 	int64_t column = (int64_t)blockIdx.x * WARP + lane;
+	if (out == nullptr)
+		return;
+	const float *parts = a.parts + blockIdx.y * a.columns + column;
 	float sum = 0;
-	for (int64_t i = warp; column < columns && i < part_count; i += WARPS)
-		sum += parts[i * stride + column];
+	if (column < a.columns) {
+#pragma unroll 8
+		for (int64_t i = warp; i < a.part_count; i += WARPS)
+			sum += parts[i * a.stride];
+	}
 	sums[warp * WARP + lane] = sum;
 	__syncthreads();
-	if (warp != 0 || column >= columns)
+	if (warp != 0 || column >= a.columns)
 		return;
-	sum = overwrite ? 0 : out[column];
+	sum = a.overwrite ? 0 : out[column];
 	float total = 0;
 	for (int i = 0; i < WARPS; i++)
 		total += sums[i * WARP + lane];
@@ -28,9 +34,10 @@ __global__ void add_parts(const float *parts, int64_t part_count, int64_t stride
 
 } // namespace
 
-extern "C" cudaError_t kernel_add_parts(cudaStream_t stream, const float *parts, int64_t part_count, int64_t stride,
-					int64_t columns, float *out, bool overwrite)
+extern "C" cudaError_t kernel_add_parts(cudaStream_t stream, const struct kernel_add_parts *a)
 {
-	return launch(add_parts, blocks_of(columns, WARP), WARPS * WARP, WARPS * WARP * sizeof(float), stream, parts, part_count,
-		      stride, columns, out, overwrite);
+	unsigned outputs = PART_OUTPUTS;
+	while (outputs > 0 && a->out[outputs - 1] == nullptr)
+		outputs--;
+	return launch(add_parts, dim3(blocks_of(a->columns, WARP), outputs), WARPS * WARP, WARPS * WARP * sizeof(float), stream, *a);
 }

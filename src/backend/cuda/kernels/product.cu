@@ -30,7 +30,7 @@ template <typename A, typename B, typename Y> __global__ void product(struct ker
 	if (p.bias != nullptr)
 		sum += to_float(static_cast<const Y *>(p.bias)[column]);
 	if (p.pre != nullptr)
-		sum *= gelu_derivative(p.activation, to_float(static_cast<const Y *>(p.pre)[at]));
+		sum *= gelu_derivative<Y>(p.activation, to_float(static_cast<const Y *>(p.pre)[at]));
 	if (p.add != nullptr)
 		sum += to_float(static_cast<const Y *>(p.add)[at]);
 	static_cast<Y *>(p.y)[at] = from_float<Y>(sum);
