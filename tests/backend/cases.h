@@ -79,6 +79,8 @@ static const char *const case_lines[] = {
         "norm_bwd M=260 H=80 p=0.5 bias=1",
         "norm_bwd M=11 H=768 p=0.1 bias=1 in_place=1",
         "norm_bwd M=70 H=33 p=0.1 overwrite=0",
+        "norm_bwd M=150 H=1032 p=0.1 bias=1 in_place=1",
+        "norm_bwd M=9 H=2048 p=0.1 bias=1",
 
         "linear_bwd M=1 O=1 I=1",
         "linear_bwd M=5 O=3 I=7 tanh=1",

@@ -124,7 +124,8 @@ struct kernel_type_gradient {
 };
 cudaError_t kernel_type_gradient(cudaStream_t stream, const struct kernel_type_gradient *a);
 
-/* xent.cu: logits (rows, stride) without the bias become gradients in the type of activations, rows equally far apart. */
+/* xent.cu: logits (rows, stride) without the bias become gradients in the type of activations, rows equally far apart; rows and
+ * bias begin at multiples of 16 bytes. */
 struct kernel_vocab_xent {
 	enum dtype dtype; /* of the gradients */
 	int64_t rows, stride;

@@ -61,13 +61,50 @@ DEVICE softmax block_softmax(softmax s, softmax *shared)
 	if (lane_index() == 0)
 		shared[threadIdx.x / WARP] = s;
 	__syncthreads();
-	s = lane_index() < WARPS ? shared[lane_index()] : empty_softmax();
+	s = lane_index() < (int)blockDim.x / WARP ? shared[lane_index()] : empty_softmax();
 	return warp_softmax(s);
 }
 
-/* ---- Over the vocabulary: a block a row ---- */
+/* ---- Over the vocabulary: a block a row, four logits a thread at a time ----
+ *
+ * A row is read twice. Blocks are large, so that few rows are worked on at a time: those of a whole GPU (122 KB each for
+ * 30,522 words, one or two a multiprocessor) are still in its second-level cache when they are read again. */
 
-template <typename T> __global__ void __launch_bounds__(THREADS) vocab_xent(struct kernel_vocab_xent a)
+constexpr int VOCAB_THREADS = 1024, LANES = 4, VOCAB_STEP = VOCAB_THREADS * LANES;
+constexpr float LOG2_E = 1.44269504f;
+
+DEVICE void load_logits(const float *logits, const float *bias, float out[LANES])
+{
+	uint4 x = load16(logits), b = load16(bias);
+	out[0] = __uint_as_float(x.x) + __uint_as_float(b.x), out[1] = __uint_as_float(x.y) + __uint_as_float(b.y);
+	out[2] = __uint_as_float(x.z) + __uint_as_float(b.z), out[3] = __uint_as_float(x.w) + __uint_as_float(b.w);
+}
+
+/* Four more, of indices from `index` on. */
+DEVICE void softmax_add4(softmax *s, const float x[LANES], int index)
+{
+	float most = fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));
+	if (most > s->largest) {
+		s->sum *= exp2_approximate((s->largest - most) * LOG2_E); /* the first time: 0 exp(-inf) */
+		s->largest = most;
+		s->best = index + (x[0] == most ? 0 : x[1] == most ? 1 : x[2] == most ? 2 : 3);
+	}
+	float offset = s->largest * LOG2_E;
+#pragma unroll
+	for (int i = 0; i < LANES; i++)
+		s->sum += exp2_approximate(fmaf(x[i], LOG2_E, -offset));
+}
+
+DEVICE void store_gradients(float *at, const float in[LANES])
+{
+	store16(at, uint4{__float_as_uint(in[0]), __float_as_uint(in[1]), __float_as_uint(in[2]), __float_as_uint(in[3])});
+}
+template <typename T> DEVICE void store_gradients(T *at, const float in[LANES])
+{
+	*reinterpret_cast<uint2 *>(at) = uint2{pack2<T>(in[0], in[1]), pack2<T>(in[2], in[3])};
+}
+
+template <typename T> __global__ void __launch_bounds__(VOCAB_THREADS) vocab_xent(struct kernel_vocab_xent a)
 {
 	softmax *shared = reinterpret_cast<softmax *>(shared_start());
 	int64_t row = blockIdx.x;
@@ -77,10 +114,16 @@ template <typename T> __global__ void __launch_bounds__(THREADS) vocab_xent(stru
 	T *gradients = reinterpret_cast<T *>(a.logits + row * a.stride);
 	double loss = 0, correct = 0;
 	float factor = 0, lse = 0;
-	int label = -1;
+	int label = -1, whole = a.vocab / LANES * LANES;
 	if (weight != 0) {
 		softmax s = empty_softmax();
-		for (int v = (int)threadIdx.x; v < a.vocab; v += THREADS)
+#pragma unroll 2
+		for (int v = (int)threadIdx.x * LANES; v < whole; v += VOCAB_STEP) {
+			float x[LANES];
+			load_logits(logits + v, a.bias + v, x);
+			softmax_add4(&s, x, v);
+		}
+		if (int v = whole + (int)threadIdx.x; v < a.vocab)
 			softmax_add(&s, logits[v] + a.bias[v], v);
 		s = block_softmax(s, shared);
 		label = a.labels[row];
@@ -97,16 +140,30 @@ template <typename T> __global__ void __launch_bounds__(THREADS) vocab_xent(stru
 	}
 	if (!a.training)
 		return;
-	/* A block of logits is read by all before any gradient is written: those lie at or before what was read, since they
-	 * are not wider. */
-	for (int first = 0; first < a.vocab; first += THREADS) {
-		int v = first + (int)threadIdx.x;
-		float gradient = 0;
-		if (weight != 0 && v < a.vocab)
-			gradient = factor * (expf(logits[v] + a.bias[v] - lse) - (v == label ? 1 : 0));
+	/* Logits that all threads read at a time are read by all before any of their gradients is written: those lie at or
+	 * before what was read, since they are not wider. */
+	for (int first = 0; first < a.vocab; first += VOCAB_STEP) {
+		int v = first + (int)threadIdx.x * LANES, count = a.vocab - v < LANES ? a.vocab - v : LANES;
+		float x[LANES] = {};
+		if (weight != 0 && count == LANES) {
+			load_logits(logits + v, a.bias + v, x);
+		} else if (weight != 0) {
+#pragma unroll
+			for (int i = 0; i < LANES; i++)
+				x[i] = i < count ? logits[v + i] + a.bias[v + i] : 0;
+		}
+#pragma unroll
+		for (int i = 0; i < LANES; i++)
+			x[i] = weight != 0 ? factor * (exp2_approximate((x[i] - lse) * LOG2_E) - (v + i == label ? 1 : 0)) : 0;
 		__syncthreads();
-		if (v < a.vocab)
-			gradients[v] = from_float<T>(gradient);
+		if (count == LANES) {
+			store_gradients(gradients + v, x);
+		} else {
+#pragma unroll
+			for (int i = 0; i < LANES; i++)
+				if (i < count)
+					gradients[v + i] = from_float<T>(x[i]);
+		}
 	}
 }
 
@@ -194,7 +251,8 @@ cudaError_t queue_add_rows(cudaStream_t stream, const double *losses, const doub
 extern "C" cudaError_t kernel_vocab_xent(cudaStream_t stream, const struct kernel_vocab_xent *a)
 {
 	cudaError_t error = for_dtype(a->dtype, [&](auto type) {
-		return launch(vocab_xent<decltype(type)>, (unsigned)a->rows, THREADS, WARPS * sizeof(softmax), stream, *a);
+		return launch(vocab_xent<decltype(type)>, (unsigned)a->rows, VOCAB_THREADS, VOCAB_THREADS / WARP * sizeof(softmax), stream,
+			      *a);
 	});
 	return error != cudaSuccess ? error : queue_add_rows(stream, a->losses, a->corrects, a->rows, a->loss, a->correct);
 }
