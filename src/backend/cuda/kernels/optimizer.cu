@@ -20,43 +20,30 @@ DEVICE void store4(float *at, const float in[LANES])
 	store16(at, uint4{__float_as_uint(in[0]), __float_as_uint(in[1]), __float_as_uint(in[2]), __float_as_uint(in[3])});
 }
 
-/* Four numbers, or the `count` that are left; the rest reads as 0. At once where `at` is aligned to 16 bytes. */
-DEVICE void load_some(const float *at, int64_t count, bool aligned, float out[LANES])
+/* An update's way over [begin, end): the calling thread is number `thread` of `threads`. vector(i) is called for four elements
+ * at multiples of 16 bytes, element(i) for what is left, which is everything where `begin` is no such multiple. */
+template <typename V, typename E>
+DEVICE void for_range(int64_t begin, int64_t end, int64_t thread, int64_t threads, V vector, E element)
 {
-	if (aligned && count >= LANES) {
-		load4(at, out);
-		return;
-	}
-#pragma unroll
-	for (int i = 0; i < LANES; i++)
-		out[i] = i < count ? at[i] : 0;
-}
-DEVICE void store_some(float *at, int64_t count, bool aligned, const float in[LANES])
-{
-	if (aligned && count >= LANES) {
-		store4(at, in);
-		return;
-	}
-#pragma unroll
-	for (int i = 0; i < LANES; i++)
-		if (i < count)
-			at[i] = in[i];
+	int64_t whole = begin % LANES == 0 ? begin + (end - begin) / LANES * LANES : begin;
+#pragma unroll 1
+	for (int64_t i = begin + thread * LANES; i < whole; i += threads * LANES)
+		vector(i);
+#pragma unroll 1
+	for (int64_t i = whole + thread; i < end; i += threads)
+		element(i);
 }
 
-/* The same, rounded to T; float: no copy is wanted. */
-template <typename T> DEVICE void store_copy(void *copy, int64_t first, int64_t count, bool aligned, const float in[LANES])
+/* The copy of weights, rounded to T; float: none is wanted. */
+template <typename T> DEVICE void copy4(void *copy, int64_t first, const float in[LANES])
 {
-	if constexpr (sizeof(T) == 2) {
-		T *at = static_cast<T *>(copy) + first;
-		if (aligned && count >= LANES) {
-			*reinterpret_cast<uint2 *>(at) = uint2{pack2<T>(in[0], in[1]), pack2<T>(in[2], in[3])};
-			return;
-		}
-#pragma unroll
-		for (int i = 0; i < LANES; i++)
-			if (i < count)
-				at[i] = from_float<T>(in[i]);
-	}
+	if constexpr (sizeof(T) == 2)
+		*reinterpret_cast<uint2 *>(static_cast<T *>(copy) + first) = uint2{pack2<T>(in[0], in[1]), pack2<T>(in[2], in[3])};
+}
+template <typename T> DEVICE void copy1(void *copy, int64_t at, float in)
+{
+	if constexpr (sizeof(T) == 2)
+		static_cast<T *>(copy)[at] = from_float<T>(in);
 }
 
 /* Calls body(T()) with the type of copies, float for none. */
@@ -73,13 +60,18 @@ template <typename F> cudaError_t for_copy(const void *copy, enum dtype dtype, F
 __global__ void __launch_bounds__(THREADS) square_parts(const float *range, int64_t count, double *parts)
 {
 	double *shared = reinterpret_cast<double *>(shared_start()), sum = 0;
-	for (int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * LANES; i < count; i += (int64_t)gridDim.x * THREADS * LANES) {
+	int64_t thread = (int64_t)blockIdx.x * THREADS + threadIdx.x, threads = (int64_t)gridDim.x * THREADS;
+	int64_t whole = count / LANES * LANES;
+#pragma unroll 4
+	for (int64_t i = thread * LANES; i < whole; i += threads * LANES) {
 		float x[LANES];
-		load_some(range + i, count - i, true, x);
+		load4(range + i, x);
 #pragma unroll
 		for (int j = 0; j < LANES; j++)
 			sum += (double)x[j] * (double)x[j];
 	}
+	if (whole + thread < count)
+		sum += (double)range[whole + thread] * (double)range[whole + thread];
 	sum = block_sum(sum, shared);
 	if (threadIdx.x == 0)
 		parts[blockIdx.x] = sum;
@@ -130,25 +122,32 @@ template <typename T> __global__ void __launch_bounds__(THREADS) adamw_range(str
 		*shared = adamw_prepare(a);
 	__syncthreads();
 	const adamw_factors f = *shared;
-	for (int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * LANES; i < a.count; i += (int64_t)gridDim.x * THREADS * LANES) {
-		float w[LANES], m[LANES], v[LANES], g[LANES];
-		int64_t left = a.count - i;
-		load_some(a.g + i, left, true, g);
-		load_some(a.m + i, left, true, m);
-		load_some(a.v + i, left, true, v);
-		load_some(a.w + i, left, true, w);
+	auto update = [&](float &w, float &m, float &v, float g) {
+		g *= f.gradient_scale;
+		m = a.beta1 * m + a.one_minus_beta1 * g;
+		v = a.beta2 * v + a.one_minus_beta2 * g * g;
+		w -= f.step_size * m / (sqrtf(v) * f.root_scale + a.epsilon) + f.decay * w;
+	};
+	for_range(
+		0, a.count, (int64_t)blockIdx.x * THREADS + threadIdx.x, (int64_t)gridDim.x * THREADS,
+		[&](int64_t i) {
+			float w[LANES], m[LANES], v[LANES], g[LANES];
+			load4(a.g + i, g);
+			load4(a.m + i, m);
+			load4(a.v + i, v);
+			load4(a.w + i, w);
 #pragma unroll
-		for (int j = 0; j < LANES; j++) {
-			g[j] *= f.gradient_scale;
-			m[j] = a.beta1 * m[j] + a.one_minus_beta1 * g[j];
-			v[j] = a.beta2 * v[j] + a.one_minus_beta2 * g[j] * g[j];
-			w[j] -= f.step_size * m[j] / (sqrtf(v[j]) * f.root_scale + a.epsilon) + f.decay * w[j];
-		}
-		store_some(a.m + i, left, true, m);
-		store_some(a.v + i, left, true, v);
-		store_some(a.w + i, left, true, w);
-		store_copy<T>(a.copy, i, left, true, w);
-	}
+			for (int j = 0; j < LANES; j++)
+				update(w[j], m[j], v[j], g[j]);
+			store4(a.m + i, m);
+			store4(a.v + i, v);
+			store4(a.w + i, w);
+			copy4<T>(a.copy, i, w);
+		},
+		[&](int64_t i) {
+			update(a.w[i], a.m[i], a.v[i], a.g[i]);
+			copy1<T>(a.copy, i, a.w[i]);
+		});
 }
 
 /* ---- LAMB: parts of a tensor along x, tensors along y ---- */
@@ -157,14 +156,20 @@ struct lamb_factors {
 	float gradient_scale, moment_scale, root_scale, step_size;
 };
 
-/* Elements [begin, end) of the range that this block has; their number depends on the tensor alone. */
-DEVICE void lamb_part(const struct lamb_tensor &tensor, int64_t *begin, int64_t *end)
+/* Elements of a part; depends on the tensor alone. */
+DEVICE int64_t lamb_part_size(const struct lamb_tensor &tensor)
 {
 	int64_t each = (tensor.count + LAMB_PARTS - 1) / LAMB_PARTS;
-	each = each < LAMB_LEAST ? LAMB_LEAST : (each + LANES - 1) / LANES * LANES;
-	int64_t first = blockIdx.x * each;
+	return each < LAMB_LEAST ? LAMB_LEAST : (each + LANES - 1) / LANES * LANES;
+}
+
+/* Elements [begin, end) of the range that this block has; false if the tensor has no such part. */
+DEVICE bool lamb_part(const struct lamb_tensor &tensor, int64_t *begin, int64_t *end)
+{
+	int64_t each = lamb_part_size(tensor), first = blockIdx.x * each;
 	*begin = tensor.offset + first;
 	*end = tensor.offset + (first + each < tensor.count ? first + each : tensor.count);
+	return first < tensor.count;
 }
 
 /* The update of an element from the moments as they are after this step. */
@@ -189,34 +194,39 @@ __global__ void __launch_bounds__(THREADS) lamb_norms_part(struct kernel_lamb a)
 	double *sums = reinterpret_cast<double *>(shared_start());
 	lamb_factors *shared = reinterpret_cast<lamb_factors *>(sums + 2 * WARPS);
 	double w_sum = 0, u_sum = 0;
+	const struct lamb_tensor tensor = a.tensors[blockIdx.y];
+	int64_t begin, end;
+	if (!lamb_part(tensor, &begin, &end))
+		return;
 	if (a.scalars->finite != 0) {
 		if (threadIdx.x == 0)
 			*shared = lamb_prepare(a.scalars, a.normalize);
 		__syncthreads();
 		const lamb_factors f = *shared;
-		const struct lamb_tensor tensor = a.tensors[blockIdx.y];
-		bool aligned = tensor.offset % LANES == 0;
-		int64_t begin, end;
-		lamb_part(tensor, &begin, &end);
-		for (int64_t i = begin + (int64_t)threadIdx.x * LANES; i < end; i += THREADS * LANES) {
-			float w[LANES], m[LANES], v[LANES], g[LANES];
-			int64_t left = end - i;
-			load_some(a.g + i, left, aligned, g);
-			load_some(a.m + i, left, aligned, m);
-			load_some(a.v + i, left, aligned, v);
-			load_some(a.w + i, left, aligned, w);
+		float decay = (float)tensor.weight_decay;
+		auto update = [&](float w, float &m, float &v, float g) {
+			g *= f.gradient_scale;
+			m = a.beta1 * m + a.beta3 * g;
+			v = a.beta2 * v + a.one_minus_beta2 * g * g;
+			float u = lamb_update(f, m, v, w, a.epsilon, decay);
+			w_sum += (double)w * (double)w;
+			u_sum += (double)u * (double)u;
+		};
+		for_range(
+			begin, end, threadIdx.x, THREADS,
+			[&](int64_t i) {
+				float w[LANES], m[LANES], v[LANES], g[LANES];
+				load4(a.g + i, g);
+				load4(a.m + i, m);
+				load4(a.v + i, v);
+				load4(a.w + i, w);
 #pragma unroll
-			for (int j = 0; j < LANES; j++) {
-				g[j] *= f.gradient_scale;
-				m[j] = a.beta1 * m[j] + a.beta3 * g[j];
-				v[j] = a.beta2 * v[j] + a.one_minus_beta2 * g[j] * g[j];
-				float u = j < left ? lamb_update(f, m[j], v[j], w[j], a.epsilon, (float)tensor.weight_decay) : 0;
-				w_sum += (double)w[j] * (double)w[j];
-				u_sum += (double)u * (double)u;
-			}
-			store_some(a.m + i, left, aligned, m);
-			store_some(a.v + i, left, aligned, v);
-		}
+				for (int j = 0; j < LANES; j++)
+					update(w[j], m[j], v[j], g[j]);
+				store4(a.m + i, m);
+				store4(a.v + i, v);
+			},
+			[&](int64_t i) { update(a.w[i], a.m[i], a.v[i], a.g[i]); });
 	}
 	__syncthreads();
 	w_sum = block_sum(w_sum, sums);
@@ -228,12 +238,15 @@ __global__ void __launch_bounds__(THREADS) lamb_norms_part(struct kernel_lamb a)
 	}
 }
 
-/* A warp a tensor: its parts in a fixed order. */
-__global__ void __launch_bounds__(WARP) lamb_sums(const double *parts, int part_count, double *norms)
+/* A warp a tensor: its parts, of the part_count that there may be, in a fixed order. */
+__global__ void __launch_bounds__(WARP)
+lamb_sums(const struct lamb_tensor *tensors, const double *parts, int part_count, double *norms)
 {
+	const struct lamb_tensor &tensor = tensors[blockIdx.x];
 	const double *own = parts + (int64_t)blockIdx.x * part_count * 2;
+	int64_t each = lamb_part_size(tensor);
 	double w_sum = 0, u_sum = 0;
-	for (int i = lane_index(); i < part_count; i += WARP) {
+	for (int i = lane_index(); i * each < tensor.count; i += WARP) {
 		w_sum += own[2 * i];
 		u_sum += own[2 * i + 1];
 	}
@@ -248,9 +261,10 @@ __global__ void __launch_bounds__(WARP) lamb_sums(const double *parts, int part_
 template <typename T> __global__ void __launch_bounds__(THREADS) lamb_apply_part(struct kernel_lamb a)
 {
 	lamb_factors *shared = reinterpret_cast<lamb_factors *>(shared_start());
-	if (a.scalars->finite == 0)
-		return;
 	const struct lamb_tensor tensor = a.tensors[blockIdx.y];
+	int64_t begin, end;
+	if (!lamb_part(tensor, &begin, &end) || a.scalars->finite == 0)
+		return;
 	if (threadIdx.x == 0) {
 		lamb_factors f = lamb_prepare(a.scalars, false);
 		double w_norm = sqrt(a.norms[2 * blockIdx.y]), u_norm = sqrt(a.norms[2 * blockIdx.y + 1]), ratio = 1;
@@ -263,21 +277,25 @@ template <typename T> __global__ void __launch_bounds__(THREADS) lamb_apply_part
 	}
 	__syncthreads();
 	const lamb_factors f = *shared;
-	bool aligned = tensor.offset % LANES == 0;
-	int64_t begin, end;
-	lamb_part(tensor, &begin, &end);
-	for (int64_t i = begin + (int64_t)threadIdx.x * LANES; i < end; i += THREADS * LANES) {
-		float w[LANES], m[LANES], v[LANES];
-		int64_t left = end - i;
-		load_some(a.m + i, left, aligned, m);
-		load_some(a.v + i, left, aligned, v);
-		load_some(a.w + i, left, aligned, w);
+	float decay = (float)tensor.weight_decay;
+	auto update = [&](float &w, float m, float v) { w -= f.step_size * lamb_update(f, m, v, w, a.epsilon, decay); };
+	for_range(
+		begin, end, threadIdx.x, THREADS,
+		[&](int64_t i) {
+			float w[LANES], m[LANES], v[LANES];
+			load4(a.m + i, m);
+			load4(a.v + i, v);
+			load4(a.w + i, w);
 #pragma unroll
-		for (int j = 0; j < LANES; j++)
-			w[j] -= f.step_size * lamb_update(f, m[j], v[j], w[j], a.epsilon, (float)tensor.weight_decay);
-		store_some(a.w + i, left, aligned, w);
-		store_copy<T>(a.copy, i, left, aligned, w);
-	}
+			for (int j = 0; j < LANES; j++)
+				update(w[j], m[j], v[j]);
+			store4(a.w + i, w);
+			copy4<T>(a.copy, i, w);
+		},
+		[&](int64_t i) {
+			update(a.w[i], a.m[i], a.v[i]);
+			copy1<T>(a.copy, i, a.w[i]);
+		});
 }
 
 } // namespace
@@ -317,7 +335,7 @@ extern "C" cudaError_t kernel_lamb_norms(cudaStream_t stream, const struct kerne
 				   2 * WARPS * sizeof(double) + sizeof(lamb_factors), stream, *a);
 	return error != cudaSuccess
 		       ? error
-		       : launch(lamb_sums, (unsigned)a->tensor_count, WARP, 0, stream, a->parts, (int)parts, a->norms);
+		       : launch(lamb_sums, (unsigned)a->tensor_count, WARP, 0, stream, a->tensors, a->parts, (int)parts, a->norms);
 }
 
 extern "C" cudaError_t kernel_lamb_apply(cudaStream_t stream, const struct kernel_lamb *a)
