@@ -26,6 +26,8 @@ static const char *const case_lines[] = {
         "embed_bwd T=600 H=128 V=500 S=512 B=2 longest=512 p=0.1 overwrite=1 overwrite_word=0",
         "embed_bwd T=13 H=768 V=300 S=64 p=0.1",
         "embed_bwd T=257 H=32 V=3 S=64 overwrite=0",
+        /* more positions than a GPU's grid takes along y */
+        "embed_bwd T=65600 H=8 V=2 S=65600 B=1 longest=65600",
 
         "linear_fwd M=1 O=1 I=1 act=none",
         "linear_fwd M=5 O=3 I=7 act=tanh",

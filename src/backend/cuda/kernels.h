@@ -77,7 +77,8 @@ struct kernel_norm_bwd {
 };
 cudaError_t kernel_norm_bwd(cudaStream_t stream, const struct kernel_norm_bwd *a);
 
-/* embed.cu */
+/* A grid takes 2^31 - 1 blocks along x, 65,535 along y and z: what grows with the batch goes along x.
+ * embed.cu */
 struct kernel_embed_fwd {
 	enum dtype dtype;
 	int64_t tokens, columns; /* columns at most NORM_WIDTH_LIMIT */

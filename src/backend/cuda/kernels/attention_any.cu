@@ -269,7 +269,7 @@ template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) atte
 /* sums (sequences, 3 hidden): column sums of dqkv's rows of a sequence; a thread has one column. */
 template <typename T> __global__ void attention_sums_kernel(struct kernel_attention a)
 {
-	int sequence = (int)blockIdx.y, column = (int)(blockIdx.x * blockDim.x + threadIdx.x), columns = 3 * a.hidden;
+	int sequence = (int)blockIdx.x, column = (int)(blockIdx.y * blockDim.x + threadIdx.x), columns = 3 * a.hidden;
 	if (column >= columns)
 		return;
 	const T *from = static_cast<const T *>(a.dqkv) + column;
@@ -331,7 +331,7 @@ extern "C" size_t kernel_attention_any_shared(int32_t head_size)
 extern "C" cudaError_t kernel_attention_sums(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a)
 {
 	return for_dtype(dtype, [&](auto x) {
-		return launch(attention_sums_kernel<decltype(x)>, dim3(blocks_of(3 * a->hidden, 128), (unsigned)a->sequences), 128, 0,
+		return launch(attention_sums_kernel<decltype(x)>, dim3((unsigned)a->sequences, blocks_of(3 * a->hidden, 128)), 128, 0,
 			      stream, *a);
 	});
 }

@@ -76,7 +76,8 @@ extern "C" cudaError_t kernel_columns(cudaStream_t stream, const struct kernel_c
 	int gelu_kind = a->pre == nullptr ? 0 : a->activation == ACTIVATION_GELU_ERF ? 1 : 2;
 	return for_dtype(a->dtype, [&](auto type) {
 		using T = decltype(type);
-		bool aligned = a->columns % BLOCK == 0 && a->stride % BLOCK == 0;
+		/* What lies between the last column and the next row may be read, not written: sums of it go nowhere. */
+		bool aligned = a->stride % BLOCK == 0 && (a->columns % BLOCK == 0 || gelu_kind == 0);
 		auto kernel = gelu_kind == 0   ? (aligned ? columns_pass<T, true, 0> : columns_pass<T, false, 0>)
 			      : gelu_kind == 1 ? (aligned ? columns_pass<T, true, 1> : columns_pass<T, false, 1>)
 					       : (aligned ? columns_pass<T, true, 2> : columns_pass<T, false, 2>);

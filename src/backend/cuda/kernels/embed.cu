@@ -62,16 +62,16 @@ template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds_
 
 /* ---- Words: tokens in order of their ids, cut into chunks ---- */
 
-/* Blocks of eight columns along x, chunks along y. The tokens of an id that has all of them in one chunk are added to its row at
+/* Chunks along x, blocks of eight columns along y. The tokens of an id that has all of them in one chunk are added to its row at
  * once. Others leave a sum a chunk: in edges[chunk][0] that of the id which the chunk begins within, in edges[chunk][1]
  * that of the id which goes on beyond its end. */
 template <typename T, bool ALIGNED> __global__ void word_chunks(struct kernel_word_gradient a)
 {
-	int columns = (int)a.columns, first = (int)(blockIdx.x * blockDim.x + threadIdx.x) * BLOCK;
-	int64_t begin = (int64_t)blockIdx.y * WORD_CHUNK, end = begin + WORD_CHUNK < a.tokens ? begin + WORD_CHUNK : a.tokens;
+	int columns = (int)a.columns, first = (int)(blockIdx.y * blockDim.x + threadIdx.x) * BLOCK;
+	int64_t begin = (int64_t)blockIdx.x * WORD_CHUNK, end = begin + WORD_CHUNK < a.tokens ? begin + WORD_CHUNK : a.tokens;
 	if (first >= columns)
 		return;
-	float *edges = a.edges + blockIdx.y * 2 * a.columns;
+	float *edges = a.edges + blockIdx.x * 2 * a.columns;
 	bool inside = begin > 0 && a.ids[a.order[begin - 1]] == a.ids[a.order[begin]]; /* the id began in a chunk before */
 	for (int64_t i = begin; i < end;) {
 		int32_t id = a.ids[a.order[i]];
@@ -99,8 +99,8 @@ template <typename T, bool ALIGNED> __global__ void word_chunks(struct kernel_wo
 /* Adds up the sums of an id that several chunks have: done by the chunk in which it begins. */
 template <bool ALIGNED> __global__ void word_edges(struct kernel_word_gradient a)
 {
-	int columns = (int)a.columns, first = (int)(blockIdx.x * blockDim.x + threadIdx.x) * BLOCK;
-	int64_t begin = (int64_t)blockIdx.y * WORD_CHUNK, end = begin + WORD_CHUNK;
+	int columns = (int)a.columns, first = (int)(blockIdx.y * blockDim.x + threadIdx.x) * BLOCK;
+	int64_t begin = (int64_t)blockIdx.x * WORD_CHUNK, end = begin + WORD_CHUNK;
 	if (first >= columns || end >= a.tokens)
 		return;
 	int32_t id = a.ids[a.order[end - 1]];
@@ -108,7 +108,7 @@ template <bool ALIGNED> __global__ void word_edges(struct kernel_word_gradient a
 	bool begins_before = begin > 0 && a.ids[a.order[begin - 1]] == id; /* all of the chunk is within */
 	if (!goes_on || begins_before)
 		return;
-	const float *edges = a.edges + blockIdx.y * 2 * a.columns;
+	const float *edges = a.edges + blockIdx.x * 2 * a.columns;
 	float *gradient = a.gradient + id * a.columns, sum[BLOCK], next[BLOCK];
 	load_block<ALIGNED>(gradient, first, columns, sum);
 	load_block<ALIGNED>(edges + columns, first, columns, next);
@@ -127,10 +127,10 @@ template <bool ALIGNED> __global__ void word_edges(struct kernel_word_gradient a
 
 /* ---- Positions: the sequences in parts ---- */
 
-/* Blocks of eight columns along x, positions along y, parts of the sequences along z. */
+/* Positions along x, blocks of eight columns along y, parts of the sequences along z. */
 template <typename T, bool ALIGNED> __global__ void position_parts(struct kernel_position_gradient a)
 {
-	int columns = (int)a.columns, first = (int)(blockIdx.x * blockDim.x + threadIdx.x) * BLOCK, position = (int)blockIdx.y;
+	int columns = (int)a.columns, first = (int)(blockIdx.y * blockDim.x + threadIdx.x) * BLOCK, position = (int)blockIdx.x;
 	if (first >= columns)
 		return;
 	int each = (a.sequences + a.part_count - 1) / a.part_count, begin = (int)blockIdx.z * each;
@@ -198,7 +198,7 @@ extern "C" cudaError_t kernel_embed_fwd(cudaStream_t stream, const struct kernel
 extern "C" cudaError_t kernel_word_gradient(cudaStream_t stream, const struct kernel_word_gradient *a)
 {
 	row_grid grid = grid_of_row(a->columns);
-	dim3 blocks(grid.blocks, blocks_of(a->tokens, WORD_CHUNK));
+	dim3 blocks(blocks_of(a->tokens, WORD_CHUNK), grid.blocks);
 	bool aligned = a->columns % BLOCK == 0;
 	cudaError_t error = for_dtype(a->dtype, [&](auto type) {
 		using T = decltype(type);
@@ -212,7 +212,7 @@ extern "C" cudaError_t kernel_word_gradient(cudaStream_t stream, const struct ke
 extern "C" cudaError_t kernel_position_gradient(cudaStream_t stream, const struct kernel_position_gradient *a)
 {
 	row_grid grid = grid_of_row(a->columns);
-	dim3 blocks(grid.blocks, (unsigned)a->longest, (unsigned)a->part_count);
+	dim3 blocks((unsigned)a->longest, grid.blocks, (unsigned)a->part_count);
 	return for_dtype(a->dtype, [&](auto type) {
 		using T = decltype(type);
 		return launch(a->columns % BLOCK == 0 ? position_parts<T, true> : position_parts<T, false>, blocks, grid.threads, 0,
