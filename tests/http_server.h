@@ -45,6 +45,14 @@ static inline void http_send(int client, const char *bytes, size_t size)
 	}
 }
 
+/* An answer of a status line alone. */
+static inline void http_send_status(int client, const char *status)
+{
+	char head[128];
+	snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status);
+	http_send(client, head, strlen(head));
+}
+
 static inline bool http_is(const char *path, const char *prefix)
 {
 	return strncmp(path, prefix, strlen(prefix)) == 0;
@@ -87,11 +95,11 @@ static inline void http_answer(struct http_server *server, int client)
 		http_send(client, head, strlen(head));
 		return;
 	} else if (http_is(path, "/once503") && number == 0) {
-		http_send(client, "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", 62);
+		http_send_status(client, "503 Busy");
 		return;
 	} else if (!http_is(path, "/plain") && !http_is(path, "/cut") && !http_is(path, "/stall") && !http_is(path, "/short") &&
 		   !http_is(path, "/deaf") && !http_is(path, "/changed") && !http_is(path, "/once503")) {
-		http_send(client, "HTTP/1.1 404 Gone\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", 62);
+		http_send_status(client, "404 Gone");
 		return;
 	}
 	if (http_is(path, "/changed") && number > 0)
