@@ -674,10 +674,14 @@ void adamw(struct replica *r, const struct adamw *a)
 	check_statistic(&c, "g", &a->g, IN, count);
 	c.bytes = 7.0 / 4.0 * touched(&c); /* w, m and v are read and written, g is read */
 	check_copy(&c, &a->copy, count);
+	for (int64_t i = 0, end = 0; i < a->range_count; end = a->ranges[i].offset + a->ranges[i].count, i++)
+		if (a->ranges[i].offset < end || a->ranges[i].count < 0 ||
+		    a->ranges[i].offset + a->ranges[i].count > count.size)
+			mismatch(&c, "range %" PRId64 " is not behind the one before and within 'w'", i);
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->adamw(r, a);
-	trace_end(&c, "n=%" PRId64 " decay=%g", count.size, a->weight_decay);
+	trace_end(&c, "n=%" PRId64 " ranges=%" PRId64, count.size, a->range_count);
 }
 
 static void check_lamb_tensors(struct call *c, const struct lamb_tensor *tensors, int64_t count, const double *norms,

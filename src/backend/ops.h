@@ -197,13 +197,21 @@ struct sumsq_finite {
 	bool decides; /* no range is left, and no rank: the loss scale moves on (loss_scale.h) */
 };
 
-/* Adam with decoupled weight decay on a range of the slabs; does nothing if scalars->finite is 0.
+/* Elements that decay alike, of those that an update is given. */
+struct decay_range {
+	int64_t offset, count;
+	double weight_decay;
+};
+
+/* Adam with decoupled weight decay on ranges of the slabs, all in one; does nothing if scalars->finite is 0.
  *   g = gradient * c / gradient_scale, c = min(1, max_grad_norm / (norm + 1e-6)) with norm = sqrt(gradient_square_sum) / gradient_scale
  *   m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2
  *   w -= lr * ( (m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + decay w )
  * which is PyTorch's AdamW with its bias corrections and Google's with both 1. */
 struct adamw {
-	double beta1, beta2, epsilon, weight_decay;
+	double beta1, beta2, epsilon;
+	const struct decay_range *ranges; /* [range_count] in the host's memory, ascending; what is in none stays as it is */
+	int64_t range_count;
 	struct tensor w, m, v; /* in and out (1,n) master dtype */
 	struct tensor g;       /* in (1,n) master dtype */
 	struct tensor copy;    /* out, optional (1,n): w rounded to the back end's dtype, where it mirrors masters */

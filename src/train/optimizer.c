@@ -137,6 +137,7 @@ enum status optimizer_create(struct optimizer **out, struct model *model, struct
 	TRY_GOTO(memory_new(&optimizer->norm_sums, 2 * count, sizeof(*optimizer->norm_sums), "optimiser"), failed);
 	TRY_GOTO(memory_new(&optimizer->groups, count, sizeof(*optimizer->groups), "optimiser"), failed);
 	TRY_GOTO(memory_new(&optimizer->weight_decay, count, sizeof(*optimizer->weight_decay), "optimiser"), failed);
+	TRY_GOTO(memory_new(&optimizer->ranges, count, sizeof(*optimizer->ranges), "optimiser"), failed);
 	TRY_GOTO(memory_new(&tensors, count, sizeof(*tensors), "optimiser"), failed);
 	TRY_GOTO(be->functions->allocate(be, &optimizer->m.data, bytes, "first moments"), failed);
 	TRY_GOTO(be->functions->allocate(be, &optimizer->v.data, bytes, "second moments"), failed);
@@ -176,6 +177,7 @@ void optimizer_free(struct optimizer *optimizer)
 	buckets_release(&optimizer->buckets);
 	free(optimizer->groups);
 	free(optimizer->weight_decay);
+	free(optimizer->ranges);
 	free(optimizer->norm_sums);
 	free(optimizer->gathers);
 	free(optimizer);
@@ -214,7 +216,7 @@ static void adamw_update(const struct optimizer *optimizer, struct replica *repl
 	const struct optimizer_settings *settings = &optimizer->settings;
 	const struct model *model = optimizer->model;
 	const double *decay = optimizer->weight_decay;
-	int64_t end = group->first_tensor + group->tensor_count;
+	int64_t end = group->first_tensor + group->tensor_count, ranges = 0;
 	for (int64_t first = group->first_tensor, next; first < end; first = next) {
 		next = first + 1;
 		while (next < end && decay[next] == decay[first])
@@ -222,21 +224,21 @@ static void adamw_update(const struct optimizer *optimizer, struct replica *repl
 		const struct parameter *last = &model->parameters[next - 1];
 		int64_t offset = larger(model->parameters[first].offset, group->offset);
 		int64_t count = smaller(last->offset + last->count, group->offset + group->count) - offset;
-		int64_t moments = group->moments + offset - group->offset;
-		if (count <= 0)
-			continue; /* of another rank */
-		adamw(replica, &(struct adamw){
-				       .beta1 = settings->beta1,
-				       .beta2 = settings->beta2,
-				       .epsilon = settings->epsilon,
-				       .weight_decay = decay[first],
-				       .w = slice(model->slab, offset, count),
-				       .m = slice(optimizer->m, moments, count),
-				       .v = slice(optimizer->v, moments, count),
-				       .g = slice(model->gradients, offset, count),
-				       .copy = slice(model->mirror, offset, count),
-			       });
+		if (count > 0) /* else of another rank */
+			optimizer->ranges[ranges++] = (struct decay_range){offset - group->offset, count, decay[first]};
 	}
+	adamw(replica, &(struct adamw){
+			       .beta1 = settings->beta1,
+			       .beta2 = settings->beta2,
+			       .epsilon = settings->epsilon,
+			       .ranges = optimizer->ranges,
+			       .range_count = ranges,
+			       .w = slice(model->slab, group->offset, group->count),
+			       .m = slice(optimizer->m, group->moments, group->count),
+			       .v = slice(optimizer->v, group->moments, group->count),
+			       .g = slice(model->gradients, group->offset, group->count),
+			       .copy = slice(model->mirror, group->offset, group->count),
+		       });
 }
 
 static void lamb_measure(const struct optimizer *optimizer, struct replica *replica, const struct optimizer_group *group)

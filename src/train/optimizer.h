@@ -54,6 +54,7 @@ struct optimizer {
 	struct optimizer_group *groups;
 	int64_t group_count;
 	double *weight_decay;        /* [parameter_count] */
+	struct decay_range *ranges;  /* [parameter_count]: of the group that is updated */
 	struct lamb_tensor *tensors; /* [parameter_count] device: what is this rank's of each, offsets within the group */
 	double *norms;               /* [parameter_count][2] device */
 	double *norm_sums;           /* the same on the host, of many ranks */

@@ -194,6 +194,8 @@ static const char *const case_lines[] = {
         "adamw n=1000 decay=0 google=1",
         "adamw n=20001 decay=0.01 google=1 clip=0 gradient_scale=16",
         "adamw n=777 clip=100 gradient_scale=4",
+        "adamw n=40000 ranges=3",
+        "adamw n=3000 ranges=250",
         "adamw n=65 finite=0",
 
         "lamb_norms n=1 tensors=1",

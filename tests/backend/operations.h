@@ -853,12 +853,21 @@ static void declare_adamw(struct test_case *c)
 	fill_normal(c, add_array(c, "g", INPUT, MASTER, 1, case_integer(c, "n", 8)), 0, 3);
 }
 
+/* ranges=k: so many, every second without decay, with a gap behind each third. */
 static void call_adamw(struct bound *b)
 {
+	struct decay_range ranges[256];
+	int64_t count = case_integer(b->c, "ranges", 1), n = case_integer(b->c, "n", 8);
+	assert_true(count <= (int64_t)(sizeof(ranges) / sizeof(ranges[0])));
+	for (int64_t i = 0; i < count; i++) {
+		int64_t begin = n * i / count, end = n * (i + 1) / count;
+		ranges[i] = (struct decay_range){begin, end - begin - (i % 3 == 2), i % 2 ? 0 : case_number(b->c, "decay", 0.01)};
+	}
 	adamw(b->replica, &(struct adamw){.beta1 = 0.9,
 	                                  .beta2 = 0.999,
 	                                  .epsilon = 1e-6,
-	                                  .weight_decay = case_number(b->c, "decay", 0.01),
+	                                  .ranges = ranges,
+	                                  .range_count = count,
 	                                  .w = bound_tensor(b, "w"),
 	                                  .m = bound_tensor(b, "m"),
 	                                  .v = bound_tensor(b, "v"),
@@ -974,7 +983,7 @@ static const struct operation_test operation_tests[] = {
         {"vocab_topk", "P V H k ties", declare_vocab_topk, NULL, call_vocab_topk, NULL},
         {"xent", "N C train unlabelled", declare_xent, NULL, call_xent, objective_xent},
         {"sumsq_finite", "n add bad finite sums scale decides dynamic clean loss_scale", declare_sumsq_finite, NULL, call_sumsq_finite, NULL},
-        {"adamw", "n decay clip google finite gradient_scale square_sum", declare_adamw, NULL, call_adamw, NULL},
+        {"adamw", "n ranges decay clip google finite gradient_scale square_sum", declare_adamw, NULL, call_adamw, NULL},
         {"lamb_norms",
          "n tensors decay clip google finite gradient_scale square_sum normalize averages all plain zero",
          declare_lamb_norms, NULL, call_lamb_norms, NULL},

@@ -70,22 +70,25 @@ void cpu_adamw(struct replica *r, const struct adamw *a)
 	double clip = s->max_grad_norm > 0 ? fmin(1, s->max_grad_norm / (norm + 1e-6)) : 1;
 	struct adamw_call call = {
 		.r = r,
-		.range = {.count = a->w.columns,
-			  .w = a->w.data,
-			  .m = a->m.data,
-			  .v = a->v.data,
-			  .g = a->g.data,
-			  .beta1 = (float)a->beta1,
+		.range = {.beta1 = (float)a->beta1,
 			  .beta2 = (float)a->beta2,
 			  .one_minus_beta1 = (float)(1 - a->beta1),
 			  .one_minus_beta2 = (float)(1 - a->beta2),
 			  .gradient_scale = (float)(clip / s->gradient_scale),
 			  .step_size = (float)(s->learning_rate / s->bias_correction1),
 			  .root_scale = (float)(1 / sqrt(s->bias_correction2)),
-			  .epsilon = (float)a->epsilon,
-			  .decay = (float)(s->learning_rate * a->weight_decay)},
+			  .epsilon = (float)a->epsilon},
 	};
-	pool_run(r->backend->pool, (a->w.columns + TASK_ELEMENTS - 1) / TASK_ELEMENTS, adamw_part, &call);
+	for (int64_t i = 0; i < a->range_count; i++) {
+		const struct decay_range *range = &a->ranges[i];
+		call.range.count = range->count;
+		call.range.w = (float *)a->w.data + range->offset;
+		call.range.m = (float *)a->m.data + range->offset;
+		call.range.v = (float *)a->v.data + range->offset;
+		call.range.g = (const float *)a->g.data + range->offset;
+		call.range.decay = (float)(s->learning_rate * range->weight_decay);
+		pool_run(r->backend->pool, (range->count + TASK_ELEMENTS - 1) / TASK_ELEMENTS, adamw_part, &call);
+	}
 }
 
 /* One tensor is worked on at a time: a vector by the caller alone, a matrix in parts by all workers. */

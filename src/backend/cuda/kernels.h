@@ -168,15 +168,21 @@ cudaError_t kernel_xent(cudaStream_t stream, const struct kernel_xent *a);
 cudaError_t kernel_sumsq_finite(cudaStream_t stream, const float *range, int64_t count, bool add, const struct accumulators *sums,
 				bool decides, double *parts, struct scalars *scalars);
 
+/* Ranges of a launch: parameters of a kernel are 4 KiB at most. A block updates a part of one. */
+#define ADAMW_RANGES 112
+#define ADAMW_PART 8192 /* elements */
 struct kernel_adamw {
-	int64_t count;
 	float *w, *m, *v;
 	const float *g;
 	float beta1, beta2, one_minus_beta1, one_minus_beta2, epsilon;
-	double weight_decay;
 	const struct scalars *scalars;
 	enum dtype copy_dtype; /* BF16 or F16 with */
 	void *copy;            /* w rounded; may be NULL */
+	int range_count;
+	struct {
+		struct decay_range elements;
+		int64_t first_part; /* of all ranges' parts, one behind the other */
+	} range[ADAMW_RANGES];
 };
 cudaError_t kernel_adamw(cudaStream_t stream, const struct kernel_adamw *a);
 

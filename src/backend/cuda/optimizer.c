@@ -12,7 +12,6 @@ void cuda_sumsq_finite(struct replica *r, const struct sumsq_finite *a)
 void cuda_adamw(struct replica *r, const struct adamw *a)
 {
 	struct kernel_adamw adamw = {
-		.count = a->w.columns,
 		.w = a->w.data,
 		.m = a->m.data,
 		.v = a->v.data,
@@ -22,12 +21,17 @@ void cuda_adamw(struct replica *r, const struct adamw *a)
 		.one_minus_beta1 = (float)(1 - a->beta1),
 		.one_minus_beta2 = (float)(1 - a->beta2),
 		.epsilon = (float)a->epsilon,
-		.weight_decay = a->weight_decay,
 		.scalars = r->scalars,
 		.copy_dtype = a->copy.dtype,
 		.copy = a->copy.data,
 	};
-	cuda_run(r, kernel_adamw(cuda_stream(r), &adamw), "adamw");
+	for (int64_t i = 0; i < a->range_count; i++) {
+		adamw.range[adamw.range_count++].elements = a->ranges[i];
+		if (adamw.range_count == ADAMW_RANGES || i + 1 == a->range_count) {
+			cuda_run(r, kernel_adamw(cuda_stream(r), &adamw), "adamw");
+			adamw.range_count = 0;
+		}
+	}
 }
 
 /* Tensors whose parts' sums find room in the scratch go together. */

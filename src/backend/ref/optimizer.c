@@ -39,20 +39,24 @@ static void adamw_block(void *context, int64_t block, int worker)
 	double norm = sqrt(s->gradient_square_sum) / s->gradient_scale;
 	double clip = s->max_grad_norm > 0 ? fmin(1, s->max_grad_norm / (norm + 1e-6)) : 1;
 	double *w = a->w.data, *m = a->m.data, *v = a->v.data, *gradient = a->g.data;
-	int64_t first = block * ELEMENT_BLOCK, end = first + ELEMENT_BLOCK;
-	for (int64_t i = first; i < end && i < a->w.columns; i++) {
+	const struct decay_range *range = a->ranges;
+	int64_t first = range->offset + block * ELEMENT_BLOCK, end = range->offset + range->count;
+	for (int64_t i = first; i < end && i < first + ELEMENT_BLOCK; i++) {
 		double g = gradient[i] * clip / s->gradient_scale;
 		m[i] = a->beta1 * m[i] + (1 - a->beta1) * g;
 		v[i] = a->beta2 * v[i] + (1 - a->beta2) * g * g;
 		double update = m[i] / s->bias_correction1 / (sqrt(v[i] / s->bias_correction2) + a->epsilon);
-		w[i] -= s->learning_rate * (update + a->weight_decay * w[i]);
+		w[i] -= s->learning_rate * (update + range->weight_decay * w[i]);
 	}
 }
 
 void ref_adamw(struct replica *r, const struct adamw *a)
 {
-	if (r->scalars->finite)
-		ref_run(r, (a->w.columns + ELEMENT_BLOCK - 1) / ELEMENT_BLOCK, adamw_block, a);
+	for (int64_t i = 0; r->scalars->finite && i < a->range_count; i++) {
+		struct adamw one = *a; /* with the range that is its turn */
+		one.ranges = &a->ranges[i];
+		ref_run(r, (one.ranges->count + ELEMENT_BLOCK - 1) / ELEMENT_BLOCK, adamw_block, &one);
+	}
 }
 
 /* u, from the moments as they are after this step. */

@@ -7,7 +7,6 @@ namespace
 
 constexpr int THREADS = 256, WARPS = THREADS / WARP;
 constexpr int LANES = 4; /* numbers of a vector of fp32 */
-constexpr unsigned UPDATE_BLOCKS = 2048;
 
 DEVICE void load4(const float *at, float out[LANES])
 {
@@ -101,25 +100,48 @@ square_sum(const double *parts, int count, bool add, const struct accumulators *
 
 struct adamw_factors {
 	float gradient_scale, step_size, root_scale, decay;
+	int64_t begin, end; /* what the block updates */
 };
 
-DEVICE adamw_factors adamw_prepare(const struct kernel_adamw &a)
+static inline __host__ __device__ int64_t adamw_parts(const struct decay_range &range)
 {
-	const struct scalars *s = a.scalars;
+	return (range.count + ADAMW_PART - 1) / ADAMW_PART;
+}
+
+/* The block's part: every thread looks at one range, the one whose range has it says so. */
+DEVICE void adamw_find(const struct kernel_adamw &a, adamw_factors *out)
+{
+	int i = (int)threadIdx.x;
+	if (i >= a.range_count)
+		return;
+	const struct decay_range range = a.range[i].elements;
+	int64_t part = (int64_t)blockIdx.x - a.range[i].first_part, first = part * ADAMW_PART;
+	if (part < 0 || part >= adamw_parts(range))
+		return;
+	out->begin = range.offset + first;
+	out->end = range.offset + (first + ADAMW_PART < range.count ? first + ADAMW_PART : range.count);
+	out->decay = (float)(a.scalars->learning_rate * range.weight_decay);
+}
+static_assert(ADAMW_RANGES <= THREADS, "a thread a range");
+
+DEVICE void adamw_prepare(const struct scalars *s, adamw_factors *out)
+{
 	double norm = sqrt(s->gradient_square_sum) / s->gradient_scale, clip = 1;
 	if (s->max_grad_norm > 0 && s->max_grad_norm < norm + 1e-6)
 		clip = s->max_grad_norm / (norm + 1e-6);
-	return adamw_factors{(float)(clip / s->gradient_scale), (float)(s->learning_rate / s->bias_correction1),
-			     (float)(1 / sqrt(s->bias_correction2)), (float)(s->learning_rate * a.weight_decay)};
+	out->gradient_scale = (float)(clip / s->gradient_scale);
+	out->step_size = (float)(s->learning_rate / s->bias_correction1);
+	out->root_scale = (float)(1 / sqrt(s->bias_correction2));
 }
 
-template <typename T> __global__ void __launch_bounds__(THREADS) adamw_range(struct kernel_adamw a)
+template <typename T> __global__ void __launch_bounds__(THREADS) adamw_ranges(struct kernel_adamw a)
 {
 	adamw_factors *shared = reinterpret_cast<adamw_factors *>(shared_start());
 	if (a.scalars->finite == 0)
 		return;
+	adamw_find(a, shared);
 	if (threadIdx.x == 0)
-		*shared = adamw_prepare(a);
+		adamw_prepare(a.scalars, shared);
 	__syncthreads();
 	const adamw_factors f = *shared;
 	auto update = [&](float &w, float &m, float &v, float g) {
@@ -129,7 +151,7 @@ template <typename T> __global__ void __launch_bounds__(THREADS) adamw_range(str
 		w -= f.step_size * m / (sqrtf(v) * f.root_scale + a.epsilon) + f.decay * w;
 	};
 	for_range(
-		0, a.count, (int64_t)blockIdx.x * THREADS + threadIdx.x, (int64_t)gridDim.x * THREADS,
+		f.begin, f.end, threadIdx.x, THREADS,
 		[&](int64_t i) {
 			float w[LANES], m[LANES], v[LANES], g[LANES];
 			load4(a.g + i, g);
@@ -314,10 +336,14 @@ extern "C" cudaError_t kernel_sumsq_finite(cudaStream_t stream, const float *ran
 
 extern "C" cudaError_t kernel_adamw(cudaStream_t stream, const struct kernel_adamw *a)
 {
-	unsigned grid = blocks_of(a->count, (int64_t)THREADS * LANES);
+	struct kernel_adamw own = *a;
+	int64_t parts = 0;
+	for (int i = 0; i < a->range_count; i++) {
+		own.range[i].first_part = parts;
+		parts += adamw_parts(a->range[i].elements);
+	}
 	return for_copy(a->copy, a->copy_dtype, [&](auto type) {
-		return launch(adamw_range<decltype(type)>, grid < UPDATE_BLOCKS ? grid : UPDATE_BLOCKS, THREADS, sizeof(adamw_factors),
-			      stream, *a);
+		return launch(adamw_ranges<decltype(type)>, (unsigned)parts, THREADS, sizeof(adamw_factors), stream, own);
 	});
 }
 
