@@ -122,6 +122,11 @@ struct backend_functions {
 	void (*weights_refresh)(struct replica *replica, struct weight *const *weights, int64_t count);
 
 	size_t (*workspace_bytes)(struct backend *be, const struct shape_limits *limits);
+	/* With fp8: bytes of tensor.twin, zeroed memory beside activations (rows, columns) that products in FP8 multiply, in
+	 * training: an x, or with `gradient` a dy. The operation that writes the tensor and the product that multiplies it leave
+	 * there what need not be computed again; of an x with a twin backward reads the twin alone. A tensor without one is
+	 * multiplied with the same result, but not as fast. NULL: tensors have none. */
+	size_t (*twin_bytes)(struct backend *be, int64_t rows, int64_t columns, bool gradient);
 	/* Where memory is a device's: bytes of it that replica_create takes besides the workspace, and bytes of the host's that
 	 * copies go through; what it has left, and has in all. NULL: memory is the host's. */
 	void (*batch_bytes)(struct backend *be, const struct shape_limits *limits, size_t *out_device, size_t *out_host);

@@ -13,18 +13,25 @@ static size_t copy_bytes(struct backend *be, const struct weight *weight)
 	return be->dtype == DTYPE_F32 || weight->use == WEIGHT_TABLE ? 0 : elements * 2; /* of one byte, FP8 has two */
 }
 
+/* As backend/cuda/fp8.c has it, but for what does not grow. */
+static size_t twin_bytes(struct backend *be, int64_t rows, int64_t columns, bool gradient)
+{
+	return be->fp8 && !gradient ? (size_t)(rows * columns) : 0;
+}
+
 static size_t workspace_bytes(struct backend *be, const struct shape_limits *limits)
 {
 	size_t rows = (size_t)limits->batch.predictions < LOGIT_ROWS ? (size_t)limits->batch.predictions : LOGIT_ROWS;
 	size_t tokens = (size_t)limits->batch.tokens, hidden = (size_t)limits->hidden, wide = (size_t)limits->intermediate;
 	size_t sums = limits->training ? tokens * hidden * sizeof(float) : 0;
-	size_t operands = be->fp8 ? (limits->training ? 3 : 1) * tokens * (wide > 3 * hidden ? wide : 3 * hidden) : 0;
+	size_t operands = be->fp8 ? (limits->training ? 2 : 1) * tokens * (wide > 3 * hidden ? wide : 3 * hidden) : 0;
 	return LIBRARY_BYTES + rows * (size_t)limits->vocab * dtype_bytes(be->dtype) + sums + operands;
 }
 
 static const struct backend_functions functions = {
 	.weight_copy_bytes = copy_bytes,
 	.workspace_bytes = workspace_bytes,
+	.twin_bytes = twin_bytes,
 };
 
 void backend_describe(struct backend *out, enum dtype dtype, bool fp8)

@@ -19,7 +19,7 @@ extern const char *const dtype_names[DTYPE_COUNT]; /* "fp64" "fp32" "bf16" "fp16
  * is inert (it never reaches a valid row, a gradient or a sum). */
 struct tensor {
 	void *data; /* device memory; NULL = absent */
-	void *twin; /* the same values laid out for their consumer, or NULL */
+	void *twin; /* device memory beside it, of the back end's own (backend_functions.twin_bytes), or NULL */
 	enum dtype dtype;
 	int64_t rows, columns;
 };

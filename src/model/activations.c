@@ -5,7 +5,8 @@
  * batch: the addresses depend on the capacity alone. */
 struct layout {
 	struct arena arena;
-	enum dtype dtype, master_dtype;
+	struct backend *backend;
+	bool twins;             /* for what the encoder's products multiply */
 	int64_t capacity, rows; /* of the kind of rows being laid out: tokens, predictions or sequences */
 };
 
@@ -15,11 +16,20 @@ static void *take(struct layout *layout, int64_t columns, enum dtype dtype)
 	return arena_take(&layout->arena, (size_t)rows * (size_t)columns * dtype_bytes(dtype));
 }
 
+/* The tensor with a twin, if products of the encoder read those: an x, or a gradient dy. */
+static struct tensor with_twin(struct layout *layout, struct tensor tensor, bool gradient)
+{
+	if (layout->twins)
+		tensor.twin = arena_take(&layout->arena, layout->backend->functions->twin_bytes(
+		                                                 layout->backend, layout->capacity, tensor.columns, gradient));
+	return tensor;
+}
+
 /* (rows, columns) in the activations' type. */
 static struct tensor matrix(struct layout *layout, int64_t columns)
 {
-	return (struct tensor){.data = take(layout, columns, layout->dtype),
-	                       .dtype = layout->dtype,
+	return (struct tensor){.data = take(layout, columns, layout->backend->dtype),
+	                       .dtype = layout->backend->dtype,
 	                       .rows = layout->rows,
 	                       .columns = columns};
 }
@@ -27,8 +37,8 @@ static struct tensor matrix(struct layout *layout, int64_t columns)
 /* (lines, rows): numbers about rows, in the masters' type. */
 static struct tensor statistic(struct layout *layout, int64_t lines)
 {
-	return (struct tensor){.data = take(layout, lines, layout->master_dtype),
-	                       .dtype = layout->master_dtype,
+	return (struct tensor){.data = take(layout, lines, layout->backend->master_dtype),
+	                       .dtype = layout->backend->master_dtype,
 	                       .rows = lines,
 	                       .columns = layout->rows};
 }
@@ -46,22 +56,25 @@ static struct tensor without_data(struct tensor tensor)
 	return tensor;
 }
 
+/* `last`: no layer multiplies its output. */
 static void lay_out_layer(struct layer_activations *layer, struct layout *layout,
-                          const struct model_config *config)
+                          const struct model_config *config, bool last)
 {
 	layer->qkv = matrix(layout, 3 * config->hidden_size);
-	layer->attention = matrix(layout, config->hidden_size);
+	layer->attention = with_twin(layout, matrix(layout, config->hidden_size), false);
 	layer->lse = statistic(layout, config->num_attention_heads);
 	layer->attention_sum = matrix(layout, config->hidden_size);
 	layer->attention_mean = statistic(layout, 1);
 	layer->attention_rstd = statistic(layout, 1);
-	layer->attention_norm = matrix(layout, config->hidden_size);
+	layer->attention_norm = with_twin(layout, matrix(layout, config->hidden_size), false);
 	layer->pre = matrix(layout, config->intermediate_size);
-	layer->gelu = matrix(layout, config->intermediate_size);
+	layer->gelu = with_twin(layout, matrix(layout, config->intermediate_size), false);
 	layer->output_sum = matrix(layout, config->hidden_size);
 	layer->output_mean = statistic(layout, 1);
 	layer->output_rstd = statistic(layout, 1);
 	layer->y = matrix(layout, config->hidden_size);
+	if (!last)
+		layer->y = with_twin(layout, layer->y, false);
 }
 
 /* One layer's buffers for all layers of an evaluation; what backward would read is left out. */
@@ -76,14 +89,14 @@ static void lay_out_shared_layer(struct layer_activations *layer, struct layout 
 	layer->attention_rstd = layer->output_rstd = statistic(layout, 1);
 	layer->y = embedded;
 	layer->lse = (struct tensor){
-	        .dtype = layout->master_dtype, .rows = config->num_attention_heads, .columns = layout->rows};
+	        .dtype = layout->backend->master_dtype, .rows = config->num_attention_heads, .columns = layout->rows};
 	layer->attention_sum = layer->output_sum = without_data(layer->y);
 	layer->pre = without_data(layer->gelu);
 }
 
 static void lay_out_encoder(struct activations *a, struct layout *layout, const struct model_config *config)
 {
-	a->embedded = matrix(layout, config->hidden_size);
+	a->embedded = with_twin(layout, matrix(layout, config->hidden_size), false);
 	a->embedding_mean = statistic(layout, 1);
 	a->embedding_rstd = statistic(layout, 1);
 	struct layer_activations layer = {0};
@@ -91,7 +104,7 @@ static void lay_out_encoder(struct activations *a, struct layout *layout, const 
 		lay_out_shared_layer(&layer, layout, config, a->embedded);
 	for (int32_t l = 0; l < config->num_hidden_layers; l++) {
 		if (a->training)
-			lay_out_layer(&layer, layout, config);
+			lay_out_layer(&layer, layout, config, l + 1 == config->num_hidden_layers);
 		if (a->layers)
 			a->layers[l] = layer;
 	}
@@ -102,10 +115,10 @@ static void lay_out_encoder(struct activations *a, struct layout *layout, const 
 	if (wide < config->intermediate_size)
 		wide = config->intermediate_size;
 	struct tensor shared = matrix(layout, wide);
-	a->pre_gradient = with_columns(shared, config->intermediate_size);
-	a->qkv_gradient = with_columns(shared, 3 * config->hidden_size);
+	a->pre_gradient = with_twin(layout, with_columns(shared, config->intermediate_size), true);
+	a->qkv_gradient = with_twin(layout, with_columns(shared, 3 * config->hidden_size), true);
 	a->gradient = matrix(layout, config->hidden_size);
-	a->branch_gradient = matrix(layout, config->hidden_size);
+	a->branch_gradient = with_twin(layout, matrix(layout, config->hidden_size), true);
 	a->attention_gradient = matrix(layout, config->hidden_size);
 }
 
@@ -145,8 +158,9 @@ static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t
 {
 	const struct model *model = a->model;
 	struct layout layout = {.arena = {.base = base, .capacity = SIZE_MAX},
-	                        .dtype = model->backend->dtype,
-	                        .master_dtype = model->backend->master_dtype};
+	                        .backend = model->backend,
+	                        .twins = a->training && model->backend->fp8 &&
+	                                 model->backend->functions->twin_bytes};
 	layout.capacity = a->capacity.tokens;
 	layout.rows = tokens;
 	lay_out_encoder(a, &layout, &model->config);

@@ -91,8 +91,9 @@ static void layer_backward(const struct model *model, struct activations *a, str
 	const struct layer_activations *layer = &a->layers[number];
 	struct dropout output_dropout = dropout_at(a, number, DROPOUT_OUTPUT);
 	struct dropout attention_dropout = dropout_at(a, number, DROPOUT_ATTENTION);
-	/* Without a mask the branch's gradient is the residual's: one buffer. */
-	struct tensor branch = output_dropout.p > 0 ? a->branch_gradient : a->gradient;
+	struct tensor branch = a->branch_gradient;
+	if (output_dropout.p == 0) /* without a mask the branch's gradient is the residual's: one buffer */
+		branch.data = a->gradient.data;
 
 	norm_bwd(replica, &(struct norm_bwd){.batch = batch,
 	                                     .gamma = &w->output_gamma,

@@ -38,16 +38,20 @@ void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a)
 {
 	if (cuda_state(r)->cudnn) {
 		attention_cudnn_fwd(r, a);
+		cuda_largest_pass(r, "attention_fwd", &a->y);
 		return;
 	}
 	struct kernel_attention k = arguments(r, a->batch, &a->dropout, a->heads, &a->qkv, &a->lse);
 	k.y = a->y.data;
+	k.largest = cuda_largest(&a->y);
 	enum dtype dtype = a->qkv.dtype;
 	int32_t head_size = k.hidden / k.heads;
-	if (kernel_attention_has(dtype, head_size) && kernel_attention_fwd_shared(head_size) <= cuda_state(r)->shared_limit)
+	if (kernel_attention_has(dtype, head_size) && kernel_attention_fwd_shared(head_size) <= cuda_state(r)->shared_limit) {
 		cuda_run(r, kernel_attention_fwd(cuda_stream(r), dtype, &k), "attention_fwd");
-	else
+	} else {
 		cuda_run(r, kernel_attention_any_fwd(cuda_stream(r), dtype, &k), "attention_fwd");
+		cuda_largest_pass(r, "attention_fwd", &a->y);
+	}
 }
 
 void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
@@ -62,8 +66,10 @@ void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
 	cudaStream_t stream = cuda_stream(r);
 	size_t limit = cuda_state(r)->shared_limit;
 	bool matrix = kernel_attention_has(dtype, head_size), summed = false;
+	k.largest = cuda_largest(&a->dqkv);
 	if (cuda_state(r)->cudnn) {
 		attention_cudnn_bwd(r, a);
+		cuda_largest_pass(r, "attention_bwd", &a->dqkv);
 	} else if (matrix && kernel_attention_bwd_shared(head_size, k.longest) <= limit) {
 		cuda_run(r, kernel_attention_bwd(stream, dtype, &k), "attention_bwd");
 		summed = true;
@@ -71,6 +77,7 @@ void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a)
 		cuda_run(r, kernel_attention_bwd_long(stream, dtype, &k), "attention_bwd");
 	} else {
 		cuda_run(r, kernel_attention_any_bwd(stream, dtype, &k), "attention_bwd");
+		cuda_largest_pass(r, "attention_bwd", &a->dqkv);
 	}
 	if (!a->bias)
 		return;

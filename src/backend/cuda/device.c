@@ -92,9 +92,8 @@ static size_t scratch_lay_out(const struct backend *be, const struct shape_limit
 		s->fp8.operand_bytes = rows * larger(3 * (int64_t)limits->hidden, limits->intermediate);
 		s->fp8.rows = arena_take(&arena, (size_t)s->fp8.operand_bytes);
 		s->fp8.dy_columns = arena_take(&arena, limits->training ? (size_t)s->fp8.operand_bytes : 0);
-		s->fp8.x_columns = arena_take(&arena, limits->training ? (size_t)s->fp8.operand_bytes : 0);
-		s->fp8.scales = arena_take(&arena, 2 * sizeof(*s->fp8.scales));
-		s->fp8.parts = arena_take(&arena, (size_t)FP8_MATRICES * FP8_PARTS * sizeof(*s->fp8.parts));
+		s->fp8.x = arena_take(&arena, sizeof(*s->fp8.x));
+		s->fp8.dy = arena_take(&arena, sizeof(*s->fp8.dy));
 	}
 	if (limits->training) {
 		s->embedding = arena_take(&arena, (size_t)embedding_floats(limits) * sizeof(float));
@@ -204,6 +203,7 @@ static const struct backend_functions functions = {
 	.weight_copy_bytes = cuda_weight_copy_bytes,
 	.weights_refresh = cuda_weights_refresh,
 	.workspace_bytes = cuda_workspace_bytes,
+	.twin_bytes = cuda_twin_bytes,
 	.batch_bytes = cuda_batch_bytes,
 	.memory_left = cuda_memory_left,
 	.replica_create = cuda_replica_create,

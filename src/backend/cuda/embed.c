@@ -22,6 +22,7 @@ void cuda_embed_fwd(struct replica *r, const struct embed_fwd *a)
 		.y = a->y.data,
 		.mean = a->mean.data,
 		.rstd = a->rstd.data,
+		.largest = cuda_largest(&a->y),
 	};
 	cuda_run(r, kernel_embed_fwd(cuda_stream(r), &embed), "embed_fwd");
 }

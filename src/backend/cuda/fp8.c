@@ -1,29 +1,29 @@
-/* Products in FP8: operands rounded by kernel_fp8 into the scratch (weights into their copies), laid out so that the
- * library has what it multiplies in this type: y = a b' with both rows along the sum. */
+/* Products in FP8: operands rounded by kernel_fp8, laid out so that the library has what it multiplies in this type: y = a b'
+ * with both rows along the sum. Weights are rounded into their copies when they are refreshed; x and dy into the scratch, for
+ * the product that runs, and x' into x's twin, where it stays for wgrad. */
 #include "backend/cuda/gemm.h"
 
-/* What weight->copy points to: the scale, then w (O,I), then w' (I,O). */
+/* What weight->copy points to: the head, then w (O,I), then w' (I,O). */
 struct weight_parts {
-	struct fp8_scale *scale;
+	struct fp8_head *head;
 	unsigned char *rows, *columns;
 };
 
 static struct weight_parts parts_of(const struct weight *weight)
 {
-	unsigned char *base = weight->copy;
-	size_t head = ARENA_ALIGNMENT, elements = (size_t)(weight->master.rows * weight->master.columns);
-	return (struct weight_parts){(struct fp8_scale *)(void *)base, base + head,
-				     base + head + (size_t)round_up((int64_t)elements, ARENA_ALIGNMENT)};
+	unsigned char *base = weight->copy, *rows = base + sizeof(struct fp8_head);
+	return (struct weight_parts){weight->copy, rows,
+				     rows + round_up(weight->master.rows * weight->master.columns, ARENA_ALIGNMENT)};
 }
 
 size_t cuda_fp8_copy_bytes(const struct weight *weight)
 {
-	return ARENA_ALIGNMENT + 2 * (size_t)round_up(weight->master.rows * weight->master.columns, ARENA_ALIGNMENT);
+	return sizeof(struct fp8_head) + 2 * (size_t)round_up(weight->master.rows * weight->master.columns, ARENA_ALIGNMENT);
 }
 
 void cuda_fp8_refresh(const struct replica *r, struct weight *const *weights, int64_t count)
 {
-	struct kernel_fp8 rounding = {.dtype = DTYPE_F32, .parts = cuda_scratch(r)->fp8.parts};
+	struct kernel_fp8 rounding = {.dtype = DTYPE_F32};
 	for (int64_t i = 0; i < count; i++) {
 		if (!weight_in_fp8(r->backend, weights[i]))
 			continue;
@@ -32,7 +32,8 @@ void cuda_fp8_refresh(const struct replica *r, struct weight *const *weights, in
 									       .rows = weights[i]->master.rows,
 									       .columns = weights[i]->master.columns,
 									       .format = DTYPE_E4M3,
-									       .scale = to.scale,
+									       .largest = to.head->largest,
+									       .scale = &to.head->scale,
 									       .rows_out = to.rows,
 									       .columns_out = to.columns};
 		if (rounding.count == FP8_MATRICES) {
@@ -48,9 +49,59 @@ static int64_t padded_rows(int64_t rows)
 	return round_up(rows, FP8_MULTIPLE);
 }
 
-static void check_room(const struct replica *r, const struct tensor *x)
+size_t cuda_twin_bytes(struct backend *be, int64_t rows, int64_t columns, bool gradient)
 {
-	BUG_IF(padded_rows(x->rows) * x->columns > cuda_scratch(r)->fp8.operand_bytes);
+	return be->fp8 ? sizeof(struct fp8_head) + (gradient ? 0 : (size_t)(padded_rows(rows) * columns)) : 0;
+}
+
+/* x' of an x with a twin. */
+static unsigned char *twin_columns(const struct tensor *x)
+{
+	return (unsigned char *)x->twin + sizeof(struct fp8_head);
+}
+
+uint32_t *cuda_largest(const struct tensor *tensor)
+{
+	return tensor->twin ? ((struct fp8_head *)tensor->twin)->largest : NULL;
+}
+
+void cuda_largest_pass(const struct replica *r, const char *operation, const struct tensor *tensor)
+{
+	struct kernel_fp8 pass = {.dtype = tensor->dtype,
+				  .count = 1,
+				  .matrix[0] = {.from = tensor->data,
+						.rows = tensor->rows,
+						.columns = tensor->columns,
+						.largest = cuda_largest(tensor)}};
+	if (tensor->twin)
+		cuda_run(r, kernel_fp8_largest(cuda_stream(r), &pass), operation);
+}
+
+static struct fp8_head *head_of(const struct replica *r, const struct tensor *operand, enum dtype format)
+{
+	const struct cuda_fp8 *fp8 = &cuda_scratch(r)->fp8;
+	return operand->twin ? operand->twin : format == DTYPE_E4M3 ? fp8->x : fp8->dy;
+}
+
+/* Of x (E4M3) or dy (E5M2), as rows, transposed, or both. */
+static void round_operand(const struct replica *r, const char *operation, const struct tensor *from, enum dtype format,
+			  unsigned char *rows, unsigned char *columns)
+{
+	struct fp8_head *head = head_of(r, from, format);
+	BUG_IF(padded_rows(from->rows) * from->columns > cuda_scratch(r)->fp8.operand_bytes);
+	cuda_run(r,
+		 kernel_fp8(cuda_stream(r), &(struct kernel_fp8){.dtype = from->dtype,
+								 .count = 1,
+								 .matrix[0] = {.from = from->data,
+									       .rows = from->rows,
+									       .columns = from->columns,
+									       .format = format,
+									       .known = from->twin != NULL,
+									       .largest = head->largest,
+									       .scale = &head->scale,
+									       .rows_out = rows,
+									       .columns_out = columns}}),
+		 operation);
 }
 
 struct product cuda_fp8_forward(const struct replica *r, const char *operation, const struct tensor *x, const struct weight *w,
@@ -58,18 +109,7 @@ struct product cuda_fp8_forward(const struct replica *r, const char *operation, 
 {
 	const struct cuda_fp8 *fp8 = &cuda_scratch(r)->fp8;
 	int64_t inputs = w->master.columns, outputs = w->master.rows;
-	check_room(r, x);
-	cuda_run(r,
-		 kernel_fp8(cuda_stream(r), &(struct kernel_fp8){.dtype = x->dtype,
-								 .count = 1,
-								 .parts = fp8->parts,
-								 .matrix[0] = {.from = x->data,
-									       .rows = x->rows,
-									       .columns = inputs,
-									       .format = DTYPE_E4M3,
-									       .scale = &fp8->scales[0],
-									       .rows_out = fp8->rows}}),
-		 operation);
+	round_operand(r, operation, x, DTYPE_E4M3, fp8->rows, x->twin ? twin_columns(x) : NULL);
 	return (struct product){
 		.operation = operation,
 		.inputs = DTYPE_E4M3,
@@ -79,10 +119,10 @@ struct product cuda_fp8_forward(const struct replica *r, const char *operation, 
 		.depth = inputs,
 		.a = fp8->rows,
 		.a_stride = inputs,
-		.a_inverse = &fp8->scales[0].inverse,
+		.a_inverse = &head_of(r, x, DTYPE_E4M3)->scale.inverse,
 		.b = parts_of(w).rows,
 		.b_stride = inputs,
-		.b_inverse = &parts_of(w).scale->inverse,
+		.b_inverse = &parts_of(w).head->scale.inverse,
 		.b_transposed = true,
 		.bias = bias,
 		.y = y,
@@ -90,36 +130,18 @@ struct product cuda_fp8_forward(const struct replica *r, const char *operation, 
 	};
 }
 
-void cuda_fp8_backward(const struct replica *r, const char *operation, const struct weight *w, const struct tensor *dy,
-		       const struct tensor *x)
+void cuda_fp8_backward(const struct replica *r, const char *operation, const struct tensor *dy)
 {
-	const struct cuda_fp8 *fp8 = &cuda_scratch(r)->fp8;
-	check_room(r, x);
-	check_room(r, dy);
-	cuda_run(r,
-		 kernel_fp8(cuda_stream(r), &(struct kernel_fp8){.dtype = x->dtype,
-								 .count = 2,
-								 .parts = fp8->parts,
-								 .matrix = {{.from = dy->data,
-									     .rows = dy->rows,
-									     .columns = w->master.rows,
-									     .format = DTYPE_E5M2,
-									     .scale = &fp8->scales[1],
-									     .rows_out = fp8->rows,
-									     .columns_out = fp8->dy_columns},
-									    {.from = x->data,
-									     .rows = x->rows,
-									     .columns = w->master.columns,
-									     .format = DTYPE_E4M3,
-									     .scale = &fp8->scales[0],
-									     .columns_out = fp8->x_columns}}}),
-		 operation);
+	round_operand(r, operation, dy, DTYPE_E5M2, cuda_scratch(r)->fp8.rows, cuda_scratch(r)->fp8.dy_columns);
 }
 
-void cuda_fp8_wgrad(const struct replica *r, const char *operation, int64_t rows, const struct weight *w, bool overwrite)
+void cuda_fp8_wgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct tensor *x,
+		    const struct weight *w, bool overwrite)
 {
 	const struct cuda_fp8 *fp8 = &cuda_scratch(r)->fp8;
-	int64_t inputs = w->master.columns, outputs = w->master.rows, depth = padded_rows(rows);
+	int64_t inputs = w->master.columns, outputs = w->master.rows, depth = padded_rows(dy->rows);
+	if (!x->twin)
+		round_operand(r, operation, x, DTYPE_E4M3, NULL, fp8->rows); /* where dgrad has read dy */
 	cuda_product(r, &(struct product){.operation = operation,
 					  .inputs = DTYPE_E4M3,
 					  .a_is_gradient = true,
@@ -129,35 +151,34 @@ void cuda_fp8_wgrad(const struct replica *r, const char *operation, int64_t rows
 					  .depth = depth,
 					  .a = fp8->dy_columns,
 					  .a_stride = depth,
-					  .a_inverse = &fp8->scales[1].inverse,
-					  .b = fp8->x_columns,
+					  .a_inverse = &head_of(r, dy, DTYPE_E5M2)->scale.inverse,
+					  .b = x->twin ? twin_columns(x) : fp8->rows,
 					  .b_stride = depth,
-					  .b_inverse = &fp8->scales[0].inverse,
+					  .b_inverse = &head_of(r, x, DTYPE_E4M3)->scale.inverse,
 					  .b_transposed = true,
 					  .add = overwrite ? NULL : w->gradient.data,
 					  .y = w->gradient.data,
 					  .y_stride = inputs});
 }
 
-struct product cuda_fp8_dgrad(const struct replica *r, const char *operation, int64_t rows, const struct weight *w,
+struct product cuda_fp8_dgrad(const struct replica *r, const char *operation, const struct tensor *dy, const struct weight *w,
 			      const void *add, void *dx)
 {
-	const struct cuda_fp8 *fp8 = &cuda_scratch(r)->fp8;
 	int64_t inputs = w->master.columns, outputs = w->master.rows;
 	return (struct product){
 		.operation = operation,
 		.inputs = DTYPE_E4M3,
 		.a_is_gradient = true,
 		.output = r->backend->dtype,
-		.rows = padded_rows(rows),
+		.rows = padded_rows(dy->rows),
 		.columns = inputs,
 		.depth = outputs,
-		.a = fp8->rows,
+		.a = cuda_scratch(r)->fp8.rows,
 		.a_stride = outputs,
-		.a_inverse = &fp8->scales[1].inverse,
+		.a_inverse = &head_of(r, dy, DTYPE_E5M2)->scale.inverse,
 		.b = parts_of(w).columns,
 		.b_stride = outputs,
-		.b_inverse = &parts_of(w).scale->inverse,
+		.b_inverse = &parts_of(w).head->scale.inverse,
 		.b_transposed = true,
 		.add = add,
 		.y = dx,
@@ -165,15 +186,14 @@ struct product cuda_fp8_dgrad(const struct replica *r, const char *operation, in
 	};
 }
 
-void cuda_fp8_plain_dgrad(const struct replica *r, const struct weight *w, struct kernel_product *p)
+void cuda_fp8_plain_dgrad(const struct replica *r, const struct tensor *dy, const struct weight *w, struct kernel_product *p)
 {
-	const struct cuda_fp8 *fp8 = &cuda_scratch(r)->fp8;
 	p->inputs = DTYPE_E4M3;
 	p->a_is_gradient = true;
-	p->a = fp8->rows;
-	p->a_inverse = &fp8->scales[1].inverse;
+	p->a = cuda_scratch(r)->fp8.rows;
+	p->a_inverse = &head_of(r, dy, DTYPE_E5M2)->scale.inverse;
 	p->b = parts_of(w).columns;
-	p->b_inverse = &parts_of(w).scale->inverse;
+	p->b_inverse = &parts_of(w).head->scale.inverse;
 	p->b_step = 1;
 	p->b_column = w->master.rows;
 }

@@ -349,12 +349,22 @@ static bool is_declined(const cublasLtMatmulAlgo_t *algorithm)
 	return memcmp(algorithm, &zeros, sizeof(zeros)) == 0;
 }
 
-/* What an epilogue saves, or what is left to do behind it: sums over the columns of dx are not in it. */
+/* What an epilogue saves, or what is left to do behind it: the largest magnitude of y, sums over the columns of dx. */
 static cudaError_t queue_rest(const struct replica *r, const struct product *p, bool fused)
 {
+	if (p->epilogue == PRODUCT_GELU && !fused)
+		return kernel_gelu(cuda_stream(r), p->output, ACTIVATION_GELU_TANH, p->rows * p->columns, p->pre ? p->pre : p->y,
+				   p->y, p->largest);
+	if (p->epilogue == PRODUCT_GELU && p->largest) {
+		struct kernel_fp8 pass = {.dtype = p->output, .count = 1};
+		pass.matrix[0].from = p->y;
+		pass.matrix[0].rows = p->rows;
+		pass.matrix[0].columns = p->columns;
+		pass.matrix[0].largest = p->largest;
+		return kernel_fp8_largest(cuda_stream(r), &pass);
+	}
 	if (p->epilogue == PRODUCT_GELU)
-		return fused ? cudaSuccess
-			     : kernel_gelu(cuda_stream(r), p->output, ACTIVATION_GELU_TANH, p->rows * p->columns, p->pre ? p->pre : p->y, p->y);
+		return cudaSuccess;
 	int64_t parts = row_parts(p->rows), most = ROW_PARTS * cuda_scratch(r)->part_floats / p->columns;
 	return kernel_columns(cuda_stream(r), &(struct kernel_columns){.dtype = p->output,
 								       .rows = p->rows,
@@ -427,6 +437,8 @@ static bool choose_algorithm(const struct replica *r, struct plan *plan, const c
 	bool measured = gemm->measured > before;
 	if (fuses && !(measured && measure_whole(r, d, p, &plan->algorithm) <= measure_whole(r, d, p, NULL)))
 		memset(&plan->algorithm, 0, sizeof(plan->algorithm));
+	if (p->largest) /* as if nothing had been measured */
+		cuda_run(r, cudaMemsetAsync(p->largest, 0, LARGEST_WORDS * sizeof(*p->largest), cuda_stream(r)), p->operation);
 	if (measured)
 		gemm_cache_add(&gemm->cache, key, plan->algorithm.data);
 	return true;
@@ -573,30 +585,32 @@ static bool fused_product(const struct replica *r, const struct product *p, enum
 }
 
 void cuda_product_gelu(const struct replica *r, const char *operation, enum activation activation, const struct tensor *x,
-		       const struct weight *w, const struct weight *b, void *pre, void *y)
+		       const struct weight *w, const struct weight *b, void *pre, const struct tensor *y)
 {
-	struct product p = forward_product(r, operation, x, w, b, y);
+	struct product p = forward_product(r, operation, x, w, b, y->data);
 	p.epilogue = PRODUCT_GELU;
 	p.pre = pre;
-	if (fused_product(r, &p, activation))
+	p.largest = cuda_largest(y);
+	if (fused_product(r, &p, activation)) {
+		cuda_largest_pass(r, operation, y);
 		return;
+	}
 	p = without_epilogue(&p);
 	cuda_product(r, &p);
-	cuda_run(r, kernel_gelu(cuda_stream(r), x->dtype, activation, x->rows * p.columns, p.y, y), operation);
+	cuda_run(r, kernel_gelu(cuda_stream(r), x->dtype, activation, x->rows * p.columns, p.y, y->data, p.largest), operation);
 }
 
-void cuda_product_backward(const struct replica *r, const char *operation, const struct weight *w, const struct tensor *dy,
-			   const struct tensor *x)
+void cuda_product_backward(const struct replica *r, const char *operation, const struct weight *w, const struct tensor *dy)
 {
 	if (weight_in_fp8(r->backend, w))
-		cuda_fp8_backward(r, operation, w, dy, x);
+		cuda_fp8_backward(r, operation, dy);
 }
 
 static struct product dgrad_product(const struct replica *r, const char *operation, const struct tensor *dy,
 				    const struct weight *w, const void *add, void *dx)
 {
 	if (weight_in_fp8(r->backend, w))
-		return cuda_fp8_dgrad(r, operation, dy->rows, w, add, dx);
+		return cuda_fp8_dgrad(r, operation, dy, w, add, dx);
 	int64_t inputs = w->master.columns, outputs = w->master.rows;
 	return (struct product){
 		.operation = operation,
@@ -635,7 +649,7 @@ void cuda_product_wgrad(const struct replica *r, const char *operation, const st
 			const struct weight *w, bool overwrite)
 {
 	if (weight_in_fp8(r->backend, w)) {
-		cuda_fp8_wgrad(r, operation, x->rows, w, overwrite);
+		cuda_fp8_wgrad(r, operation, dy, x, w, overwrite);
 		return;
 	}
 	int64_t inputs = w->master.columns, outputs = w->master.rows;

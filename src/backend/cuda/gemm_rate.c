@@ -121,23 +121,24 @@ static void round_operands(const struct trial *t, struct product *p)
 		 kernel_fp8(cuda_stream(&t->replica),
 			    &(struct kernel_fp8){.dtype = t->be->dtype,
 						 .count = 2,
-						 .parts = fp8->parts,
 						 .matrix = {{.from = t->memory[2],
 							     .rows = p->rows,
 							     .columns = p->depth,
 							     .format = DTYPE_E4M3,
-							     .scale = &fp8->scales[0],
+							     .largest = fp8->x->largest,
+							     .scale = &fp8->x->scale,
 							     .rows_out = t->memory[0]},
 							    {.from = t->memory[2],
 							     .rows = p->columns,
 							     .columns = p->depth,
 							     .format = DTYPE_E4M3,
-							     .scale = &fp8->scales[1],
+							     .largest = fp8->dy->largest,
+							     .scale = &fp8->dy->scale,
 							     .rows_out = t->memory[1]}}}),
 		 "a measurement");
 	p->inputs = DTYPE_E4M3;
-	p->a_inverse = &fp8->scales[0].inverse;
-	p->b_inverse = &fp8->scales[1].inverse;
+	p->a_inverse = &fp8->x->scale.inverse;
+	p->b_inverse = &fp8->dy->scale.inverse;
 }
 
 /* Of a product of BERT-large's shape, in whole waves of the chip's processors; much smaller on a device with a handful. */

@@ -31,6 +31,14 @@ static inline int64_t part_begin(int64_t rows, int64_t parts, int64_t part)
 /* Widest row of a norm. */
 #define NORM_WIDTH_LIMIT 2048
 
+/* The largest magnitude of what a kernel writes, where FP8 rounds that next: its bits, which order as magnitudes do, NaN above
+ * all. LARGEST_WORDS words that warps raise by atomicMax, whose result depends on no order: one word in each of so many
+ * sectors of the cache, so that warps meet seldom. They are 0 before; kernel_fp8 takes them, and leaves 0. NULL: not wanted;
+ * only activations in bf16 have any. */
+#define LARGEST_SLOTS 64
+#define LARGEST_STRIDE 8
+#define LARGEST_WORDS (LARGEST_SLOTS * LARGEST_STRIDE)
+
 /* Dropout of rows that are tokens; threshold 0: none. */
 struct kernel_dropout {
 	uint32_t threshold, site;
@@ -57,6 +65,7 @@ struct kernel_norm_fwd {
 	struct kernel_dropout dropout;
 	void *sum, *y;
 	float *mean, *rstd;
+	uint32_t *largest; /* of y */
 };
 cudaError_t kernel_norm_fwd(cudaStream_t stream, const struct kernel_norm_fwd *a);
 
@@ -72,6 +81,7 @@ struct kernel_norm_bwd {
 	struct kernel_dropout dropout;
 	bool drops_dy;
 	void *dresidual, *dx;
+	uint32_t *largest; /* of the last output */
 	bool sums_bias;
 	float *parts;
 };
@@ -88,6 +98,7 @@ struct kernel_embed_fwd {
 	struct kernel_dropout dropout;
 	void *sum, *y;
 	float *mean, *rstd;
+	uint32_t *largest; /* of y */
 };
 cudaError_t kernel_embed_fwd(cudaStream_t stream, const struct kernel_embed_fwd *a);
 
@@ -224,22 +235,24 @@ cudaError_t kernel_widen(cudaStream_t stream, enum dtype dtype, const void *from
 /* fp8.cu: matrices rounded to FP8 (backend/fp8.h), whose columns are a multiple of 16, in one go. Rows are rounded up to such
  * a multiple, with zeros. */
 #define FP8_MATRICES 16
-#define FP8_PARTS 1024
 struct kernel_fp8_matrix {
-	const void *from;         /* (rows, columns) */
+	const void *from;           /* (rows, columns) */
 	int64_t rows, columns;
-	enum dtype format;        /* E4M3 or E5M2 */
-	struct fp8_scale *scale;  /* out */
+	enum dtype format;          /* E4M3 or E5M2 */
+	bool known;                 /* `largest` holds its largest magnitude; else it is read for that first */
+	uint32_t *largest;          /* taken: 0 afterwards */
+	struct fp8_scale *scale;    /* out */
 	unsigned char *rows_out;    /* out, optional (rows rounded up, columns) */
 	unsigned char *columns_out; /* out, optional (columns, rows rounded up) */
 };
 struct kernel_fp8 {
 	enum dtype dtype; /* of what is rounded */
 	int count;
-	uint32_t *parts;  /* scratch (FP8_MATRICES, FP8_PARTS) */
 	struct kernel_fp8_matrix matrix[FP8_MATRICES];
 };
 cudaError_t kernel_fp8(cudaStream_t stream, const struct kernel_fp8 *a);
+/* Its first pass alone: `largest` of those matrices that are not known. */
+cudaError_t kernel_fp8_largest(cudaStream_t stream, const struct kernel_fp8 *a);
 
 /* product.cu: y = (a b [+ bias]) [* gelu'(pre)] [+ add] for what cuBLASLt does not do. Element (i, k) of a is at i a_row + k
  * a_step, (k, j) of b at k b_step + j b_column; pre, add and y have the same stride, and add may be y. */
@@ -261,7 +274,7 @@ cudaError_t kernel_product(cudaStream_t stream, const struct kernel_product *a);
 cudaError_t kernel_tanh(cudaStream_t stream, enum dtype dtype, int64_t elements, void *y);
 cudaError_t kernel_tanh_backward(cudaStream_t stream, enum dtype dtype, int64_t elements, const void *y, void *dy);
 cudaError_t kernel_gelu(cudaStream_t stream, enum dtype dtype, enum activation activation, int64_t elements, const void *x,
-			void *y);
+			void *y, uint32_t *largest);
 
 /* random.cu: normal numbers of this standard deviation, for measurements. */
 cudaError_t kernel_random(cudaStream_t stream, enum dtype dtype, int64_t elements, uint64_t seed, float deviation, void *out);
@@ -288,6 +301,7 @@ struct kernel_columns {
 	const void *pre;            /* optional */
 	enum activation activation; /* with pre */
 	float *parts;               /* optional */
+	uint32_t *largest;          /* of dx as it is left */
 };
 cudaError_t kernel_columns(cudaStream_t stream, const struct kernel_columns *a);
 
@@ -320,9 +334,11 @@ struct kernel_attention {
 	const void *dy;          /* backward */
 	void *dqkv;              /* backward: out */
 	float *sums;             /* backward: out (sequences, 3 hidden), column sums of dqkv; may be NULL */
+	uint32_t *largest;       /* of y, or of dqkv */
 };
 
-/* With matrix instructions, for bf16 and f16 and heads of 32, 64 or 128 columns. Each needs shared memory for a block. */
+/* With matrix instructions, for bf16 and f16 and heads of 32, 64 or 128 columns. Each needs shared memory for a block. They
+ * alone take `largest`. */
 bool kernel_attention_has(enum dtype dtype, int32_t head_size);
 /* attention_fwd.cu */
 size_t kernel_attention_fwd_shared(int32_t head_size);

@@ -10,7 +10,7 @@ void cuda_linear_fwd(struct replica *r, const struct linear_fwd *a)
 
 void cuda_linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
 {
-	cuda_product_gelu(r, "linear_gelu_fwd", a->activation, &a->x, a->w, a->b, a->pre.data, a->y.data);
+	cuda_product_gelu(r, "linear_gelu_fwd", a->activation, &a->x, a->w, a->b, a->pre.data, &a->y);
 }
 
 void cuda_add_parts(const struct replica *r, const float *parts, int64_t count, int64_t columns, float *out, bool overwrite,
@@ -60,30 +60,20 @@ static void product_gelu_add(const struct replica *r, const struct linear_bwd *a
 				   .y = a->dx.data,
 				   .y_stride = inputs};
 	if (weight_in_fp8(r->backend, a->w))
-		cuda_fp8_plain_dgrad(r, a->w, &p);
+		cuda_fp8_plain_dgrad(r, &a->dy, a->w, &p);
 	else
 		p.b = cuda_weight_operand(r, a->w);
 	cuda_run(r, kernel_product(cuda_stream(r), &p), "linear_bwd");
 }
 
-void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a)
+/* dx, and the sums of its columns. */
+static void input_gradient(const struct replica *r, const struct linear_bwd *a)
 {
-	if (a->tanh_y.data)
-		cuda_run(r,
-			 kernel_tanh_backward(cuda_stream(r), a->dy.dtype, a->dy.rows * a->dy.columns, a->tanh_y.data, a->dy.data),
-			 "linear_bwd");
-	cuda_product_backward(r, "linear_bwd", a->w, &a->dy, &a->x);
-	cuda_product_wgrad(r, "linear_bwd", &a->dy, &a->x, a->w, a->overwrite);
-	if (a->b)
-		cuda_column_sums(r,
-				 &(struct kernel_columns){.dtype = a->dy.dtype,
-							  .rows = a->dy.rows,
-							  .columns = a->dy.columns,
-							  .dx = a->dy.data},
-				 a->b, a->overwrite, "linear_bwd");
-	if (!a->dx.data)
-		return;
-	struct kernel_columns pass = {.dtype = a->dx.dtype, .rows = a->dx.rows, .columns = a->dx.columns, .dx = a->dx.data};
+	struct kernel_columns pass = {.dtype = a->dx.dtype,
+				      .rows = a->dx.rows,
+				      .columns = a->dx.columns,
+				      .dx = a->dx.data,
+				      .largest = cuda_largest(&a->dx)};
 	if (a->pre.data && a->add.data) {
 		/* No layer of a BERT needs both; add may be dx, so that the product has no place of its own. */
 		product_gelu_add(r, a);
@@ -93,6 +83,25 @@ void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a)
 		pass.pre = a->pre.data;
 		pass.activation = a->pre_activation;
 	}
-	if (pass.pre || a->producer_bias)
+	if (pass.pre || a->producer_bias || pass.largest)
 		cuda_column_sums(r, &pass, a->producer_bias, a->overwrite, "linear_bwd");
+}
+
+void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a)
+{
+	if (a->tanh_y.data)
+		cuda_run(r,
+			 kernel_tanh_backward(cuda_stream(r), a->dy.dtype, a->dy.rows * a->dy.columns, a->tanh_y.data, a->dy.data),
+			 "linear_bwd");
+	cuda_product_backward(r, "linear_bwd", a->w, &a->dy);
+	if (a->dx.data)
+		input_gradient(r, a);
+	cuda_product_wgrad(r, "linear_bwd", &a->dy, &a->x, a->w, a->overwrite);
+	if (a->b)
+		cuda_column_sums(r,
+				 &(struct kernel_columns){.dtype = a->dy.dtype,
+							  .rows = a->dy.rows,
+							  .columns = a->dy.columns,
+							  .dx = a->dy.data},
+				 a->b, a->overwrite, "linear_bwd");
 }

@@ -21,6 +21,7 @@ void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 		.y = a->y.data,
 		.mean = a->sum.data ? a->mean.data : NULL,
 		.rstd = a->sum.data ? a->rstd.data : NULL,
+		.largest = cuda_largest(&a->y),
 	};
 	cuda_run(r, kernel_norm_fwd(cuda_stream(r), &norm), "linear_norm_fwd");
 }
@@ -63,5 +64,6 @@ void cuda_norm_bwd(struct replica *r, const struct norm_bwd *a)
 				   .dropout = cuda_dropout(r, &a->dropout, a->batch),
 				   .dresidual = a->dresidual.data,
 				   .dx = one_output ? NULL : a->dx.data,
+				   .largest = cuda_largest(&a->dx),
 			   });
 }

@@ -47,13 +47,18 @@ struct pinned_batch {
 	cudaEvent_t copied; /* to the device */
 };
 
+/* What stands before a matrix in FP8, in device memory: what it is scaled by, and what that follows from (kernels.h). */
+struct fp8_head {
+	_Alignas(ARENA_ALIGNMENT) uint32_t largest[LARGEST_WORDS];
+	struct fp8_scale scale;
+};
+
 /* Operands rounded to FP8, of the product that runs. */
 struct cuda_fp8 {
-	int64_t operand_bytes;      /* of each of the three */
-	unsigned char *rows;        /* x in forward, dy in backward */
-	unsigned char *dy_columns, *x_columns; /* transposed, in backward */
-	struct fp8_scale *scales;   /* [2]: of x, of dy */
-	uint32_t *parts;            /* kernel_fp8's own */
+	int64_t operand_bytes;     /* of each of the two */
+	unsigned char *rows;       /* x in forward; in backward dy, then x', if x has no twin */
+	unsigned char *dy_columns; /* dy', in backward */
+	struct fp8_head *x, *dy;   /* of those without a twin */
 };
 
 /* What cuDNN's attention is given besides the tensors of the operations. */
@@ -146,6 +151,12 @@ size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight);
 void cuda_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count);
 MUST_USE enum status cuda_convert(struct backend *be, void *queue, void *out, enum dtype to, const void *in, enum dtype from,
 				 int64_t count);
+/* fp8.c: a tensor's twin (backend_functions.twin_bytes): an fp8_head, and behind that of an x, in E4M3, x' (I, rows rounded up).
+ * cuda_largest() is for kernels that write the tensor; the pass behind those that do not take it does nothing without a twin. */
+size_t cuda_twin_bytes(struct backend *be, int64_t rows, int64_t columns, bool gradient);
+uint32_t *cuda_largest(const struct tensor *tensor);
+void cuda_largest_pass(const struct replica *r, const char *operation, const struct tensor *tensor);
+
 /* What products multiply with: the copy in the activations' type, or the master where that is fp32. */
 const void *cuda_weight_operand(const struct replica *r, const struct weight *weight);
 

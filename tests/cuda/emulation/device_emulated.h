@@ -115,6 +115,11 @@ inline int __ffs(int x)
 {
 	return __builtin_ffs(x);
 }
+inline unsigned __vmaxu2(unsigned a, unsigned b)
+{
+	unsigned low = (a & 0xffffu) > (b & 0xffffu) ? a & 0xffffu : b & 0xffffu;
+	return (a >> 16 > b >> 16 ? a >> 16 : b >> 16) << 16 | low;
+}
 inline int __clz(int x)
 {
 	return x == 0 ? 32 : __builtin_clz((unsigned)x);

@@ -160,12 +160,14 @@ DEVICE void transpose_quad(uint32_t (&w)[4])
 }
 
 /* Writes an accumulator of 16 rows and 8 TILES columns, times `factor`, to rows `stride` elements apart; only the first
- * `valid` rows. Sixteen bytes a lane where the tiles come in fours. */
+ * `valid` rows. Sixteen bytes a lane where the tiles come in fours. Returns the largest magnitudes of the pairs that the lane
+ * writes, as a pair. */
 template <typename E, int TILES>
-DEVICE void store_tile(E *to, int64_t stride, int valid, const float (&c)[TILES][4], float factor0,
+DEVICE uint32_t store_tile(E *to, int64_t stride, int valid, const float (&c)[TILES][4], float factor0,
 					   float factor1)
 {
 	int g = lane_index() >> 2, t = lane_index() & 3;
+	uint32_t most = 0;
 #pragma unroll
 	for (int half = 0; half < 2; half++) {
 		float factor = half ? factor1 : factor0;
@@ -177,6 +179,9 @@ DEVICE void store_tile(E *to, int64_t stride, int valid, const float (&c)[TILES]
 #pragma unroll
 			for (int i = 0; i < 4 && first + i < TILES; i++)
 				w[i] = pack2<E>(c[first + i][2 * half] * factor, c[first + i][2 * half + 1] * factor);
+#pragma unroll
+			for (int i = 0; i < 4 && first + i < TILES; i++)
+				most = there ? larger_pair(most, w[i]) : most;
 			if (TILES % 4 == 0) {
 				transpose_quad(w);
 				if (there)
@@ -188,6 +193,7 @@ DEVICE void store_tile(E *to, int64_t stride, int valid, const float (&c)[TILES]
 			}
 		}
 	}
+	return most;
 }
 
 /* Sums over the lanes of a fragment's column: in steps over half, quarter, eighth of the warp, halves of v are exchanged

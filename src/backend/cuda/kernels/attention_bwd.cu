@@ -37,8 +37,9 @@ template <int D, int WARPS> DEVICE void store_sums(const struct kernel_attention
 	}
 }
 
-/* ONE: no sequence is longer than a block of keys; two blocks then share a multiprocessor. */
-template <typename E, int D, bool ONE>
+/* ONE: no sequence is longer than a block of keys; two blocks then share a multiprocessor. LARGEST: a.largest is wanted, which
+ * takes registers that others do without. */
+template <typename E, int D, bool ONE, bool LARGEST>
 __global__ void __launch_bounds__(256, ONE && D <= 64 ? 2 : 1) attention_bwd_kernel(struct kernel_attention a)
 {
 	constexpr int WARPS = 8, THREADS = 32 * WARPS, HALF = D / 16;
@@ -120,16 +121,20 @@ __global__ void __launch_bounds__(256, ONE && D <= 64 ? 2 : 1) attention_bwd_ker
 					before[n * 32] = {dq[n][0], dq[n][1], dq[n][2], dq[n][3]};
 			}
 			if (j + 1 == key_blocks) {
-				store_tile(dq_out + query * stride + warp / 4 * (D / 2), stride, h.length - query, dq,
-					   a.scale, a.scale);
+				uint32_t most = store_tile(dq_out + query * stride + warp / 4 * (D / 2), stride,
+							   h.length - query, dq, a.scale, a.scale);
 				if (a.sums)
 					add_column_sums(sums + warp * 3 * D + warp / 4 * (D / 2), dq, a.scale);
+				if (LARGEST)
+					note_pairs(a.largest, blockIdx.x, most);
 			}
 		}
 		if (key < h.length) {
-			store_tile(dk_out + key * stride, stride, h.length - key, mine.dk, a.scale, a.scale);
-			store_tile(dv_out + key * stride, stride, h.length - key, mine.dv, a.dropout_scale,
-				   a.dropout_scale);
+			uint32_t most_dk = store_tile(dk_out + key * stride, stride, h.length - key, mine.dk, a.scale, a.scale);
+			uint32_t most_dv = store_tile(dv_out + key * stride, stride, h.length - key, mine.dv, a.dropout_scale,
+						      a.dropout_scale);
+			if (LARGEST)
+				note_pairs(a.largest, blockIdx.x, larger_pair(most_dk, most_dv));
 			if (a.sums) {
 				add_column_sums(sums + (warp * 3 + 1) * D, mine.dk, a.scale);
 				add_column_sums(sums + (warp * 3 + 2) * D, mine.dv, a.dropout_scale);
@@ -149,7 +154,11 @@ template <int D> size_t shared_bytes(int longest)
 
 template <typename E, int D> cudaError_t start(const struct kernel_attention &a, cudaStream_t stream)
 {
-	auto kernel = a.longest <= ONE_BLOCK ? attention_bwd_kernel<E, D, true> : attention_bwd_kernel<E, D, false>;
+	bool one = a.longest <= ONE_BLOCK;
+	auto kernel = one ? attention_bwd_kernel<E, D, true, false> : attention_bwd_kernel<E, D, false, false>;
+	if constexpr (has_largest<E>)
+		if (a.largest != nullptr)
+			kernel = one ? attention_bwd_kernel<E, D, true, true> : attention_bwd_kernel<E, D, false, true>;
 	size_t shared = shared_bytes<D>(a.longest);
 	cudaError_t error = allow_shared(kernel, shared);
 	unsigned blocks = (unsigned)a.heads * (unsigned)a.sequences;

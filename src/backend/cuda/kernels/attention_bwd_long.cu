@@ -50,8 +50,10 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 	}
 	if (key < h.length) {
 		E *dk = static_cast<E *>(a.dqkv) + (h.start + key) * stride + h.head * D + a.hidden;
-		store_tile(dk, stride, h.length - key, mine.dk, a.scale, a.scale);
-		store_tile(dk + a.hidden, stride, h.length - key, mine.dv, a.dropout_scale, a.dropout_scale);
+		uint32_t most_dk = store_tile(dk, stride, h.length - key, mine.dk, a.scale, a.scale);
+		uint32_t most_dv = store_tile(dk + a.hidden, stride, h.length - key, mine.dv, a.dropout_scale, a.dropout_scale);
+		if (has_largest<E> && a.largest != nullptr)
+			note_pairs(a.largest, blockIdx.x * WARPS + (unsigned)warp, larger_pair(most_dk, most_dv));
 	}
 }
 
@@ -146,9 +148,12 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 			}
 		}
 	}
-	if (query < h.length)
-		store_tile(static_cast<E *>(a.dqkv) + (h.start + query) * stride + h.head * D, stride, h.length - query, dq,
-			   a.scale, a.scale);
+	if (query >= h.length)
+		return;
+	uint32_t most = store_tile(static_cast<E *>(a.dqkv) + (h.start + query) * stride + h.head * D, stride, h.length - query, dq, a.scale,
+		   a.scale);
+	if (has_largest<E> && a.largest != nullptr)
+		note_pairs(a.largest, blockIdx.x * WARPS + (unsigned)warp, most);
 }
 
 template <int D> size_t keys_bytes(int longest)

@@ -158,7 +158,9 @@ attention_fwd_kernel(struct kernel_attention a)
 			a.lse[h.head * a.tokens + h.start + row] = largest[half] * a.scale + logf(sum[half]);
 	}
 	E *y = static_cast<E *>(a.y) + (h.start + query) * (int64_t)(a.hidden) + h.head * D;
-	store_tile(y, a.hidden, h.length - query, o, a.dropout_scale / sum[0], a.dropout_scale / sum[1]);
+	uint32_t most = store_tile(y, a.hidden, h.length - query, o, a.dropout_scale / sum[0], a.dropout_scale / sum[1]);
+	if (has_largest<E> && a.largest != nullptr)
+		note_pairs(a.largest, blockIdx.x * WARPS + (unsigned)warp, most);
 }
 
 template <typename E, int D> cudaError_t start(const struct kernel_attention &a, cudaStream_t stream)

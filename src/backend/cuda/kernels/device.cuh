@@ -411,6 +411,15 @@ DEVICE float warp_max(float x)
 		x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, bits));
 	return x;
 }
+DEVICE uint32_t warp_max(uint32_t x)
+{
+#pragma unroll
+	for (int bits = WARP / 2; bits > 0; bits /= 2) {
+		uint32_t other = __shfl_xor_sync(ALL_LANES, x, bits);
+		x = other > x ? other : x;
+	}
+	return x;
+}
 
 /* Sum over a block of whole warps, one-dimensional; every thread gets it. `scratch`: shared, one element a warp, free again
  * after the next barrier. */
@@ -424,6 +433,38 @@ template <typename T> DEVICE T block_sum(T x, T *scratch)
 	for (unsigned i = 0; i < blockDim.x / WARP; i++)
 		sum += scratch[i];
 	return sum;
+}
+
+/* ---- Largest magnitudes, for FP8 (LARGEST_WORDS of kernels.h) ---- */
+
+/* Whether kernels that write activations of type T need code for them. */
+template <typename T> constexpr bool has_largest = false;
+template <> constexpr bool has_largest<bf16> = true;
+
+/* The larger magnitudes of two pairs of 16-bit values, half by half; of all pairs of a block. */
+DEVICE uint32_t larger_pair(uint32_t most, uint32_t pair)
+{
+	return __vmaxu2(most, pair & 0x7fff7fffu);
+}
+template <typename T> DEVICE uint32_t larger_pairs(uint32_t most, const raw_block<T> &v)
+{
+#pragma unroll
+	for (int i = 0; i < 2 * (int)sizeof(T); i++)
+		most = larger_pair(most, v.word[i]);
+	return most;
+}
+/* Notes the bits of the largest magnitude that a warp writes, given those of each lane; all lanes are here. Warps with other
+ * numbers seldom meet. */
+DEVICE void note_largest(uint32_t *largest, unsigned number, uint32_t bits)
+{
+	bits = warp_max(bits);
+	if (lane_index() == 0)
+		atomicMax(largest + number % LARGEST_SLOTS * LARGEST_STRIDE, bits);
+}
+/* The same, given pairs of bf16. */
+DEVICE void note_pairs(uint32_t *largest, unsigned number, uint32_t most)
+{
+	note_largest(largest, number, max(most << 16, most & 0xffff0000u));
 }
 
 /* ---- Dropout (backend/dropout.h) ---- */

@@ -19,6 +19,7 @@ template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds_
 	uint64_t seed = a.dropout.threshold > 0 ? a.dropout.scalars->seed : 0;
 	uint32_t sample = a.dropout.threshold > 0 ? a.dropout.samples[t] : 0;
 	float v[BLOCKS][BLOCK], mean, rstd;
+	uint32_t most = 0;
 	/* All of the word's row, which is the farthest, is asked for before any of it is waited for. */
 #pragma unroll
 	for (int b = 0; b < BLOCKS; b++) {
@@ -53,11 +54,15 @@ template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds_
 		if (a.dropout.threshold > 0)
 			drop_block(a.dropout, seed, first, at, sample, v[b]);
 		store_block<ALIGNED>(y, first, columns, v[b]);
+		if (has_largest<T> && a.largest != nullptr)
+			most = larger_pairs(most, pack_block<T>(v[b]));
 	}
 	if (lane_index() == 0) {
 		a.mean[t] = mean;
 		a.rstd[t] = rstd;
 	}
+	if (has_largest<T> && a.largest != nullptr)
+		note_pairs(a.largest, (unsigned)t, most);
 }
 
 /* ---- Words: tokens in order of their ids, cut into chunks ---- */

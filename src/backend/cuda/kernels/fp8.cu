@@ -1,24 +1,22 @@
 /* Matrices rounded to FP8 (backend/fp8.h), as rows and transposed: products in FP8 want the dimension that they sum over
- * contiguous in both operands. Three passes: the largest magnitude of each part, the scale, the rounding. */
+ * contiguous in both operands. Three passes: the largest magnitude, where the matrix's producer has not taken it, the
+ * scale, the rounding. */
 #include "backend/cuda/kernels/device.cuh"
 
 namespace
 {
 
 constexpr int THREADS = 256, WARPS = THREADS / WARP;
+constexpr unsigned MOST_PARTS = 1024; /* blocks that share a matrix */
 /* A tile's bytes in shared memory: rows of 68, so that bytes of a column and of rows 16 apart are in few banks. */
 constexpr int TILE = 64, PITCH = TILE + 4, CHUNK = 16;
 
-DEVICE uint32_t magnitude(float x)
-{
-	return __float_as_uint(x) & 0x7fffffffu;
-}
-
 /* From the end, which the producer has left in the cache, to the beginning, with which the rounding begins. */
-template <typename T> __global__ void __launch_bounds__(THREADS) largest_parts(struct kernel_fp8 a)
+template <typename T> __global__ void __launch_bounds__(THREADS) take_largest(struct kernel_fp8 a)
 {
-	uint32_t *shared = reinterpret_cast<uint32_t *>(shared_start());
 	const struct kernel_fp8_matrix &m = a.matrix[blockIdx.y];
+	if (m.known)
+		return;
 	const T *from = static_cast<const T *>(m.from);
 	int64_t elements = m.rows * m.columns; /* columns are a multiple of 16 */
 	uint32_t most = 0;
@@ -27,37 +25,22 @@ template <typename T> __global__ void __launch_bounds__(THREADS) largest_parts(s
 		load_vector(from + (elements - BLOCK - i), v);
 #pragma unroll
 		for (int j = 0; j < BLOCK; j++)
-			most = magnitude(v[j]) > most ? magnitude(v[j]) : most;
+			most = max(most, __float_as_uint(v[j]) & 0x7fffffffu);
 	}
-#pragma unroll
-	for (int bits = WARP / 2; bits > 0; bits /= 2) {
-		uint32_t other = __shfl_xor_sync(ALL_LANES, most, bits);
-		most = other > most ? other : most;
-	}
-	if (lane_index() == 0)
-		shared[threadIdx.x / WARP] = most;
-	__syncthreads();
-	if (threadIdx.x != 0)
-		return;
-	for (int w = 1; w < WARPS; w++)
-		most = shared[w] > most ? shared[w] : most;
-	a.parts[blockIdx.y * FP8_PARTS + blockIdx.x] = most;
+	note_largest(m.largest, blockIdx.x * WARPS + threadIdx.x / WARP, most);
 }
 
 /* A warp a matrix. */
-__global__ void __launch_bounds__(WARP) scales(struct kernel_fp8 a, int parts)
+__global__ void __launch_bounds__(WARP) scales(struct kernel_fp8 a)
 {
 	const struct kernel_fp8_matrix &m = a.matrix[blockIdx.x];
 	uint32_t most = 0;
-	for (int i = (int)threadIdx.x; i < parts; i += WARP) {
-		uint32_t part = a.parts[blockIdx.x * FP8_PARTS + (unsigned)i];
-		most = part > most ? part : most;
+	for (int i = lane_index(); i < LARGEST_SLOTS; i += WARP) {
+		uint32_t *slot = m.largest + i * LARGEST_STRIDE;
+		most = *slot > most ? *slot : most;
+		*slot = 0;
 	}
-#pragma unroll
-	for (int bits = WARP / 2; bits > 0; bits /= 2) {
-		uint32_t other = __shfl_xor_sync(ALL_LANES, most, bits);
-		most = other > most ? other : most;
-	}
+	most = warp_max(most);
 	if (threadIdx.x == 0)
 		*m.scale = fp8_scale_of(m.format, most);
 }
@@ -107,27 +90,35 @@ static_assert(THREADS == TILE * TILE / CHUNK, "a chunk a thread");
 
 } // namespace
 
-extern "C" cudaError_t kernel_fp8(cudaStream_t stream, const struct kernel_fp8 *a)
+extern "C" cudaError_t kernel_fp8_largest(cudaStream_t stream, const struct kernel_fp8 *a)
 {
-	int64_t elements = 0, rows = 0, columns = 0;
+	int64_t elements = 0;
 	for (int i = 0; i < a->count; i++) {
 		const struct kernel_fp8_matrix *m = &a->matrix[i];
-		elements = m->rows * m->columns > elements ? m->rows * m->columns : elements;
+		elements = !m->known && m->rows * m->columns > elements ? m->rows * m->columns : elements;
+	}
+	unsigned parts = blocks_of(elements, THREADS * BLOCK);
+	dim3 grid(parts < MOST_PARTS ? parts : MOST_PARTS, (unsigned)a->count);
+	return for_dtype(a->dtype, [&](auto type) { return launch(take_largest<decltype(type)>, grid, THREADS, 0, stream, *a); });
+}
+
+extern "C" cudaError_t kernel_fp8(cudaStream_t stream, const struct kernel_fp8 *a)
+{
+	int64_t rows = 0, columns = 0;
+	for (int i = 0; i < a->count; i++) {
+		const struct kernel_fp8_matrix *m = &a->matrix[i];
 		rows = m->rows > rows ? m->rows : rows;
 		columns = m->columns > columns ? m->columns : columns;
 	}
-	if (elements == 0)
+	if (rows == 0 || columns == 0)
 		return cudaSuccess;
-	unsigned parts = blocks_of(elements, THREADS * BLOCK);
-	parts = parts < FP8_PARTS ? parts : FP8_PARTS;
-	return for_dtype(a->dtype, [&](auto type) {
-		using T = decltype(type);
-		cudaError_t error = launch(largest_parts<T>, dim3(parts, (unsigned)a->count), THREADS, WARPS * sizeof(uint32_t), stream, *a);
-		if (error == cudaSuccess)
-			error = launch(scales, (unsigned)a->count, WARP, 0, stream, *a, (int)parts);
-		if (error == cudaSuccess)
-			error = launch(round_tiles<T>, dim3(blocks_of(columns, TILE), blocks_of(rows, TILE), (unsigned)a->count), THREADS,
-				       TILE * PITCH, stream, *a);
+	cudaError_t error = kernel_fp8_largest(stream, a);
+	if (error == cudaSuccess)
+		error = launch(scales, (unsigned)a->count, WARP, 0, stream, *a);
+	if (error != cudaSuccess)
 		return error;
+	return for_dtype(a->dtype, [&](auto type) {
+		dim3 grid(blocks_of(columns, TILE), blocks_of(rows, TILE), (unsigned)a->count);
+		return launch(round_tiles<decltype(type)>, grid, THREADS, TILE * PITCH, stream, *a);
 	});
 }

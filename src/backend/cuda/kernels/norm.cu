@@ -16,6 +16,7 @@ template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds_
 	T *sums = static_cast<T *>(a.sum) + row * columns, *y = static_cast<T *>(a.y) + row * columns;
 	uint64_t seed = a.dropout.threshold > 0 ? a.dropout.scalars->seed : 0;
 	float v[BLOCKS][BLOCK], mean, rstd;
+	uint32_t most = 0;
 
 	/* All of the row is asked for before any of it is waited for. */
 	raw_block<T> own[BLOCKS] = {}, other[BLOCKS] = {};
@@ -67,11 +68,15 @@ template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds_
 			continue;
 		norm_scale<ALIGNED>(v[b], first, columns, mean, rstd, a.gamma, a.beta);
 		store_block<ALIGNED>(y, first, columns, v[b]);
+		if (has_largest<T> && a.largest != nullptr)
+			most = larger_pairs(most, pack_block<T>(v[b]));
 	}
 	if (lane_index() == 0 && a.mean != nullptr) {
 		a.mean[row] = mean;
 		a.rstd[row] = rstd;
 	}
+	if (has_largest<T> && a.largest != nullptr)
+		note_pairs(a.largest, (unsigned)row, most);
 }
 
 /* ---- Backward ---- */
@@ -168,6 +173,7 @@ __global__ void __launch_bounds__(BACKWARD_WARPS *WARP, BACKWARD_BLOCKS) norm_bw
 	float2 *exchange = reinterpret_cast<float2 *>(shared + groups * warps * WARP * OWN<T> * BLOCK) + group * 2 * warps;
 	float dgamma[OWN<T>][BLOCK] = {}, dbeta[OWN<T>][BLOCK] = {}, dbias[OWN<T>][BLOCK] = {}, inverse = 1 / (float)columns;
 
+	uint32_t most = 0;
 	norm_input<T> next = {};
 	if (row < end)
 		next = norm_load<T, ALIGNED>(a, row, offset, first);
@@ -228,8 +234,12 @@ __global__ void __launch_bounds__(BACKWARD_WARPS *WARP, BACKWARD_BLOCKS) norm_bw
 #pragma unroll
 			for (int i = 0; i < BLOCK; i++)
 				dbias[b][i] += g[b][i];
+			if (has_largest<T> && a.largest != nullptr)
+				most = larger_pairs(most, pack_block<T>(g[b]));
 		}
 	}
+	if (has_largest<T> && a.largest != nullptr)
+		note_pairs(a.largest, blockIdx.x * BACKWARD_WARPS + (unsigned)warp, most);
 
 	float *part = a.parts + (int64_t)blockIdx.x * 3 * columns;
 	store_part<ALIGNED>(dgamma, group, groups, first, columns, shared, part);

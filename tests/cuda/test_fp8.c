@@ -1,0 +1,251 @@
+/* What lies beside tensors that FP8 multiplies (backend_functions.twin_bytes), on the emulated device: every operation that
+ * writes one notes the largest magnitude of exactly what it wrote, and products take it, forget it, and give the bits that
+ * they give without a twin. */
+#include "test.h"
+#include "check.h"
+#include "emulation.h"
+#include "operations.h"
+#include "backend/cuda/state.h"
+
+static struct pool *pool, *ref_pool;
+static struct backend *be, *ref;
+static struct replica ref_replica;
+
+static void open_device(int major, int minor)
+{
+	emulated_device.major = major;
+	emulated_device.minor = minor;
+	be = open_backend_as((struct backend_settings){.device = "cuda", .dtype = DTYPE_BF16, .fp8 = true}, 1, &pool);
+	ref = open_backend("ref", DTYPE_F64, 1, &ref_pool);
+	open_reference_replica(ref, &ref_replica);
+}
+
+static void close_device(void)
+{
+	ref->functions->replica_release(&ref_replica);
+	backend_close(ref);
+	pool_free(ref_pool);
+	backend_close(be);
+	pool_free(pool);
+	assert_int_equal(emulated_blocks(), 0);
+}
+
+/* A case on the device. */
+struct place {
+	struct test_case c;
+	struct replica replica;
+	struct bound b;
+};
+
+static void place_create(struct place *p, const char *line)
+{
+	case_create(&p->c, line, DTYPE_BF16, &ref_replica);
+	assert_ok(be->functions->replica_create(be, &p->replica, &p->c.limits));
+	bound_create(&p->b, &p->c, be, &p->replica);
+}
+
+static void place_release(struct place *p)
+{
+	for (int i = 0; i < p->c.count; i++)
+		be->functions->release(be, p->b.tensor[i].twin);
+	bound_release(&p->b);
+	be->functions->replica_release(&p->replica);
+	case_release(&p->c);
+}
+
+static struct tensor *give_twin(struct place *p, const char *name, bool gradient)
+{
+	struct tensor *tensor = &p->b.tensor[find_array(&p->c, name)];
+	size_t bytes = be->functions->twin_bytes(be, tensor->rows, tensor->columns, gradient);
+	assert_ok(be->functions->allocate(be, &tensor->twin, bytes, "a twin"));
+	return tensor;
+}
+
+/* The bits of the largest magnitude in a tensor. */
+static uint32_t largest_in(const struct tensor *tensor)
+{
+	size_t count = (size_t)(tensor->rows * tensor->columns);
+	uint16_t *values = malloc(count * sizeof(*values) + 1);
+	uint32_t most = 0;
+	assert_non_null(values);
+	be->functions->to_host(be, values, tensor->data, count * sizeof(*values));
+	for (size_t i = 0; i < count; i++)
+		most = (values[i] & 0x7fffu) << 16 > most ? (values[i] & 0x7fffu) << 16 : most;
+	free(values);
+	return most;
+}
+
+static uint32_t largest_noted(const struct tensor *tensor)
+{
+	struct fp8_head head;
+	uint32_t most = 0;
+	be->functions->to_host(be, &head, tensor->twin, sizeof(head));
+	for (int i = 0; i < LARGEST_WORDS; i++)
+		most = head.largest[i] > most ? head.largest[i] : most;
+	return most;
+}
+
+/* As an operation that writes the tensor would. */
+static void note(const struct tensor *tensor)
+{
+	uint32_t most = largest_in(tensor);
+	be->functions->to_device(be, tensor->twin, &most, sizeof(most));
+}
+
+static void expect_note(const char *line, const char *name)
+{
+	struct place p;
+	place_create(&p, line);
+	const struct tensor *tensor = give_twin(&p, name, false);
+	for (int i = 0; i < 2; i++) {
+		bound_reset(&p.b);
+		bound_run(&p.b);
+		if (largest_noted(tensor) != largest_in(tensor))
+			fail_msg("%s: '%s' has %a, noted is %a", line, name, (double)fp8_float_of(largest_in(tensor)),
+				 (double)fp8_float_of(largest_noted(tensor)));
+	}
+	place_release(&p);
+}
+
+static const struct {
+	const char *line, *name;
+} producers[] = {
+	{"embed_fwd T=130 H=64 V=40 S=128 B=3 longest=127 p=0.1", "y"},
+	{"embed_fwd T=13 H=768 V=300 S=64", "y"},
+	{"linear_norm_fwd M=37 H=80 w=0 residual=1", "y"},
+	{"linear_norm_fwd M=20 H=1024 w=0 residual=1", "y"},
+	{"linear_norm_fwd M=127 H=128 I=512 p=0.1", "y"},
+	{"linear_norm_fwd M=3 H=2048 I=16", "y"},
+	{"linear_gelu_fwd M=33 O=64 I=32 act=gelu_erf", "y"},
+	{"linear_gelu_fwd M=3 O=48 I=32 act=gelu_erf scale=4", "y"}, /* a warp that is not full */
+	{"linear_gelu_fwd M=130 O=256 I=64 act=gelu_tanh", "y"},     /* by the library */
+	{"attention_fwd T=400 H=128 heads=2 B=9 longest=64 p=0.1", "y"},
+	{"attention_fwd T=333 H=96 heads=3 B=3 longest=200 p=0.1", "y"},
+	{"attention_fwd T=150 H=128 heads=1 B=2 longest=128", "y"},
+	{"attention_fwd T=1 H=64 heads=2 B=1 longest=1 p=0.9", "y"}, /* the only row is dropped, not those beyond it */
+	{"attention_fwd T=75 H=72 heads=3 B=3 longest=50 p=0.1", "y"}, /* no matrix kernel */
+	{"norm_bwd M=61 H=64 p=0.1 bias=1 in_place=1", "dx"},
+	{"norm_bwd M=11 H=768 p=0.1 bias=1", "dx"},
+	{"norm_bwd M=300 H=1024 p=0.1 bias=1", "dx"},
+	{"norm_bwd M=33 H=64 bias=1 dx=2 in_place=1", "dy"}, /* one output */
+	{"norm_bwd M=64 H=96 bias=1 dx=2", "dresidual"},
+	{"linear_bwd M=130 O=64 I=272 producer=1 pre=gelu_erf", "dx"},
+	{"linear_bwd M=40 O=32 I=64 producer=1 pre=gelu_tanh", "dx"},
+	{"linear_bwd M=40 O=32 I=64 pre=gelu_tanh", "dx"},
+	{"linear_bwd M=33 O=32 I=48 add=1", "dx"},
+	{"linear_bwd M=33 O=32 I=48 pre=gelu_erf add=2", "dx"},
+	{"attention_bwd T=400 H=128 heads=2 B=9 longest=64 p=0.1 bias=1", "dqkv"},
+	{"attention_bwd T=333 H=96 heads=3 B=3 longest=200 p=0.1", "dqkv"},
+	{"attention_bwd T=150 H=128 heads=1 B=2 longest=128 bias=1", "dqkv"},
+	{"attention_bwd T=300 H=64 heads=1 B=3 longest=150 scale=4 bias=1", "dqkv"}, /* dq has the largest */
+	{"attention_bwd T=75 H=72 heads=3 B=3 longest=50 p=0.1 bias=1", "dqkv"},
+};
+
+static void producers_note_what_they_write(void **state)
+{
+	(void)state;
+	open_device(9, 0);
+	for (size_t i = 0; i < sizeof(producers) / sizeof(*producers); i++)
+		expect_note(producers[i].line, producers[i].name);
+	close_device();
+}
+
+/* Backward of long sequences in two kernels: with shared memory for 256 tokens. */
+static void two_kernels_note_together(void **state)
+{
+	(void)state;
+	open_device(8, 9);
+	expect_note("attention_bwd T=360 H=64 heads=1 B=2 longest=320 p=0.1 bias=1", "dqkv");
+	expect_note("attention_bwd T=360 H=64 heads=1 B=2 longest=320 scale=4", "dqkv"); /* dq has the largest */
+	expect_note("attention_bwd T=330 H=128 heads=1 B=1 longest=330", "dqkv");
+	close_device();
+}
+
+static void expect_same(struct place *a, struct place *b)
+{
+	for (int i = 0; i < a->c.count; i++) {
+		if (a->c.arrays[i].role == INPUT)
+			continue;
+		unsigned char *left = bound_bytes(&a->b, i), *right = bound_bytes(&b->b, i);
+		if (memcmp(left + GUARD_BYTES, right + GUARD_BYTES, valid_bytes(&a->b, i)) != 0)
+			fail_msg("%s: '%s' has other bits with twins", a->c.line, a->c.arrays[i].name);
+		free(left);
+		free(right);
+	}
+}
+
+static void set_to_nan(const struct tensor *tensor)
+{
+	size_t bytes = (size_t)(tensor->rows * tensor->columns) * sizeof(uint16_t);
+	unsigned char *nans = malloc(bytes);
+	assert_non_null(nans);
+	memset(nans, 0xff, bytes);
+	be->functions->to_device(be, tensor->data, nans, bytes);
+	free(nans);
+}
+
+static void products_have_the_bits_of_those_without(void **state)
+{
+	(void)state;
+	static const char *const forward[] = {
+		"linear_fwd M=37 O=48 I=32",
+		"linear_gelu_fwd M=64 O=64 I=32 act=gelu_erf scale=4",
+		"linear_norm_fwd M=127 H=128 I=512 p=0.1",
+	};
+	static const char *const backward[] = {
+		"linear_bwd M=37 O=48 I=32",
+		"linear_bwd M=129 O=64 I=80 producer=1 pre=gelu_erf overwrite=0",
+		"linear_bwd M=16 O=272 I=16 add=2",
+	};
+	open_device(9, 0);
+	for (int i = 0; i < 3; i++) {
+		struct place with, without;
+		place_create(&with, forward[i]);
+		place_create(&without, forward[i]);
+		const struct tensor *x = give_twin(&with, "x", false);
+		bound_run(&without.b);
+		for (int round = 0; round < 2; round++) {
+			bound_reset(&with.b);
+			note(x);
+			bound_run(&with.b);
+			assert_int_equal(largest_noted(x), 0);
+			expect_same(&with, &without);
+		}
+		place_release(&with);
+		place_release(&without);
+	}
+	for (int i = 0; i < 3; i++) {
+		struct place with, without, before;
+		place_create(&with, backward[i]);
+		place_create(&without, backward[i]);
+		place_create(&before, backward[i]);
+		const struct tensor *x = give_twin(&with, "x", false), *dy = give_twin(&with, "dy", true);
+		bound_run(&without.b);
+		/* Forward leaves x' in the twin; nothing else is read of x. */
+		note(x);
+		linear_fwd(&before.replica, &(struct linear_fwd){.w = bound_weight(&before.b, "w"),
+								 .x = *x,
+								 .y = bound_tensor(&before.b, "dy")});
+		assert_ok(be->functions->synchronize(&before.replica));
+		set_to_nan(x);
+		note(dy);
+		bound_run(&with.b);
+		assert_int_equal(largest_noted(dy), 0);
+		expect_same(&with, &without);
+		place_release(&with);
+		place_release(&without);
+		place_release(&before);
+	}
+	close_device();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(producers_note_what_they_write),
+		cmocka_unit_test(two_kernels_note_together),
+		cmocka_unit_test(products_have_the_bits_of_those_without),
+	};
+	setenv("BERTC_CACHE", "", 1); /* no file */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
