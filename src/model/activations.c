@@ -56,9 +56,16 @@ static struct tensor without_data(struct tensor tensor)
 	return tensor;
 }
 
-/* `last`: no layer multiplies its output. */
-static void lay_out_layer(struct layer_activations *layer, struct layout *layout,
-                          const struct model_config *config, bool last)
+/* What a product multiplies and backward reads again: with a twin, which is then all that backward reads, in a place that
+ * serves all layers. */
+static struct tensor saved_input(struct layout *layout, int64_t columns, struct tensor shared)
+{
+	return layout->twins ? with_twin(layout, shared, false) : matrix(layout, columns);
+}
+
+/* `shared`: the places that serve all layers. */
+static void lay_out_layer(struct layer_activations *layer, struct layout *layout, const struct model_config *config,
+                          const struct layer_activations *shared)
 {
 	layer->qkv = matrix(layout, 3 * config->hidden_size);
 	layer->attention = with_twin(layout, matrix(layout, config->hidden_size), false);
@@ -66,15 +73,13 @@ static void lay_out_layer(struct layer_activations *layer, struct layout *layout
 	layer->attention_sum = matrix(layout, config->hidden_size);
 	layer->attention_mean = statistic(layout, 1);
 	layer->attention_rstd = statistic(layout, 1);
-	layer->attention_norm = with_twin(layout, matrix(layout, config->hidden_size), false);
+	layer->attention_norm = saved_input(layout, config->hidden_size, shared->attention_norm);
 	layer->pre = matrix(layout, config->intermediate_size);
-	layer->gelu = with_twin(layout, matrix(layout, config->intermediate_size), false);
+	layer->gelu = saved_input(layout, config->intermediate_size, shared->gelu);
 	layer->output_sum = matrix(layout, config->hidden_size);
 	layer->output_mean = statistic(layout, 1);
 	layer->output_rstd = statistic(layout, 1);
-	layer->y = matrix(layout, config->hidden_size);
-	if (!last)
-		layer->y = with_twin(layout, layer->y, false);
+	layer->y = saved_input(layout, config->hidden_size, shared->y);
 }
 
 /* One layer's buffers for all layers of an evaluation; what backward would read is left out. */
@@ -99,12 +104,17 @@ static void lay_out_encoder(struct activations *a, struct layout *layout, const 
 	a->embedded = with_twin(layout, matrix(layout, config->hidden_size), false);
 	a->embedding_mean = statistic(layout, 1);
 	a->embedding_rstd = statistic(layout, 1);
-	struct layer_activations layer = {0};
+	struct layer_activations layer = {0}, shared = {0};
 	if (!a->training)
 		lay_out_shared_layer(&layer, layout, config, a->embedded);
+	if (layout->twins) {
+		shared.attention_norm = matrix(layout, config->hidden_size);
+		shared.gelu = matrix(layout, config->intermediate_size);
+		shared.y = a->embedded;
+	}
 	for (int32_t l = 0; l < config->num_hidden_layers; l++) {
 		if (a->training)
-			lay_out_layer(&layer, layout, config, l + 1 == config->num_hidden_layers);
+			lay_out_layer(&layer, layout, config, &shared);
 		if (a->layers)
 			a->layers[l] = layer;
 	}
@@ -114,9 +124,9 @@ static void lay_out_encoder(struct activations *a, struct layout *layout, const 
 	int64_t wide = 3 * config->hidden_size;
 	if (wide < config->intermediate_size)
 		wide = config->intermediate_size;
-	struct tensor shared = matrix(layout, wide);
-	a->pre_gradient = with_twin(layout, with_columns(shared, config->intermediate_size), true);
-	a->qkv_gradient = with_twin(layout, with_columns(shared, 3 * config->hidden_size), true);
+	struct tensor widest = matrix(layout, wide);
+	a->pre_gradient = with_twin(layout, with_columns(widest, config->intermediate_size), true);
+	a->qkv_gradient = with_twin(layout, with_columns(widest, 3 * config->hidden_size), true);
 	a->gradient = matrix(layout, config->hidden_size);
 	a->branch_gradient = with_twin(layout, matrix(layout, config->hidden_size), true);
 	a->attention_gradient = matrix(layout, config->hidden_size);

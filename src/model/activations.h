@@ -6,7 +6,9 @@
 #include "model/model.h"
 
 /* One encoder layer; its input is the y of the layer before (or `embedded`). Outside training the layers
- * share one set of buffers, y is the input's, and what only backward reads is absent. */
+ * share one set of buffers, y is the input's, and what only backward reads is absent. In training, where
+ * products keep twins of what they multiply (backend_functions.twin_bytes), layers share attention_norm,
+ * gelu and y, which is the input's. */
 struct layer_activations {
 	struct tensor qkv;                                           /* (T,3H) */
 	struct tensor attention;                                     /* (T,H) */

@@ -71,7 +71,17 @@ static bool search_weights(const struct search *search)
 	return false;
 }
 
-static bool search_layer(const struct search *search, const struct layer_activations *layer, int32_t number)
+/* Without data where a later layer has written to the same place: nothing is left to look at, and what was wrong there is
+ * found where it went on to. */
+static struct tensor kept(struct tensor tensor, struct tensor later)
+{
+	if (tensor.data == later.data)
+		tensor.data = NULL;
+	return tensor;
+}
+
+static bool search_layer(const struct search *search, const struct layer_activations *layer,
+                         const struct layer_activations *next, int32_t number)
 {
 	const struct {
 		const char *name;
@@ -79,10 +89,10 @@ static bool search_layer(const struct search *search, const struct layer_activat
 	} places[] = {
 	        {"query, key and value", layer->qkv},
 	        {"attention", layer->attention},
-	        {"the norm after attention", layer->attention_norm},
+	        {"the norm after attention", kept(layer->attention_norm, next->attention_norm)},
 	        {"feed-forward", layer->pre},
-	        {"gelu", layer->gelu},
-	        {"the norm after feed-forward", layer->y},
+	        {"gelu", kept(layer->gelu, next->gelu)},
+	        {"the norm after feed-forward", kept(layer->y, next->y)},
 	};
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		if (bad_tensor(search, places[i].tensor)) {
@@ -95,12 +105,14 @@ static bool search_layer(const struct search *search, const struct layer_activat
 
 static bool search_forward(const struct search *search, const struct activations *a)
 {
-	if (bad_tensor(search, a->embedded)) {
+	static const struct layer_activations none;
+	int32_t layers = search->model->config.num_hidden_layers;
+	if (bad_tensor(search, kept(a->embedded, a->layers[0].y))) {
 		snprintf(search->out, search->size, "'bert.embeddings'");
 		return true;
 	}
-	for (int32_t i = 0; i < search->model->config.num_hidden_layers; i++) {
-		if (search_layer(search, &a->layers[i], i))
+	for (int32_t i = 0; i < layers; i++) {
+		if (search_layer(search, &a->layers[i], i + 1 < layers ? &a->layers[i + 1] : &none, i))
 			return true;
 	}
 	const struct {

@@ -6,6 +6,7 @@
 #include "emulation.h"
 #include "operations.h"
 #include "backend/cuda/state.h"
+#include "model/model.h"
 
 static struct pool *pool, *ref_pool;
 static struct backend *be, *ref;
@@ -239,12 +240,79 @@ static void products_have_the_bits_of_those_without(void **state)
 	close_device();
 }
 
+/* Norms and GELUs of all layers are in the same places, where the last layer's numbers are in the end. */
+static void what_layers_share_is_not_searched(void **state)
+{
+	(void)state;
+	static const struct model_config config = {.vocab_size = 20, .hidden_size = 32, .num_hidden_layers = 3,
+						   .num_attention_heads = 1, .intermediate_size = 64, .max_position_embeddings = 8,
+						   .type_vocab_size = 2, .hidden_act = ACTIVATION_GELU_ERF,
+						   .initializer_range = 0.02, .layer_norm_eps = 1e-12};
+	static const struct {
+		const char *gamma, *place;
+	} cases[] = {
+		{NULL, ""},
+		{"bert.embeddings.LayerNorm.weight", "'bert.encoder.layer.0', query, key and value"},
+		{"bert.encoder.layer.1.attention.output.LayerNorm.weight", "'bert.encoder.layer.1', feed-forward"},
+		{"bert.encoder.layer.1.output.LayerNorm.weight", "'bert.encoder.layer.2', query, key and value"},
+		{"bert.encoder.layer.2.output.LayerNorm.weight", "'bert.encoder.layer.2', the norm after feed-forward"},
+	};
+	const struct batch_capacity capacity = {.tokens = 8, .sequences = 2, .predictions = 2};
+	struct shape_limits limits = {.batch = capacity, .longest = 8, .hidden = 32, .heads = 1, .intermediate = 64, .vocab = 20,
+				      .training = true};
+	struct scalars scalars = {.loss_scale = 1, .gradient_scale = 1, .inverse_predictions = 1, .inverse_instances = 1, .finite = 1};
+	struct model *model;
+	struct replica replica;
+	struct activations *activations;
+	struct batch host, batch;
+	open_device(9, 0);
+	assert_ok(model_create(&model, be, &config, HEADS_PRETRAINING));
+	assert_ok(model_allocate(model, true));
+	assert_ok(be->functions->replica_create(be, &replica, &limits));
+	assert_ok(activations_create(&activations, model, capacity, true));
+	assert_ok(batch_create(&host, capacity));
+	host.token_count = 8;
+	host.sequence_count = 2;
+	host.longest = 4;
+	host.starts[1] = 4;
+	host.starts[2] = 8;
+	for (int i = 0; i < 8; i++) {
+		host.ids[i] = i + 5;
+		host.positions[i] = i % 4;
+		host.id_order[i] = i;
+	}
+	be->functions->to_device(be, replica.scalars, &scalars, sizeof scalars);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char place[192] = "";
+		float large[32];
+		for (int k = 0; k < 32; k++)
+			large[k] = 3e38f;
+		assert_ok(model_initialize(model, &replica, 3));
+		if (cases[i].gamma) {
+			const struct parameter *gamma = &model->parameters[model_find_parameter(model, cases[i].gamma)];
+			be->functions->to_device(be, (float *)model->slab.data + gamma->offset, large, sizeof large);
+			model_refresh(model, &replica);
+		}
+		be->functions->upload(&replica, &host, &batch);
+		model_forward(model, activations, &replica, &batch, false);
+		assert_ok(be->functions->synchronize(&replica));
+		model_locate_not_finite(model, activations, true, place, sizeof place);
+		assert_string_equal(place, cases[i].place);
+	}
+	batch_release(&host);
+	activations_free(activations);
+	be->functions->replica_release(&replica);
+	model_free(model);
+	close_device();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(producers_note_what_they_write),
 		cmocka_unit_test(two_kernels_note_together),
 		cmocka_unit_test(products_have_the_bits_of_those_without),
+		cmocka_unit_test(what_layers_share_is_not_searched),
 	};
 	setenv("BERTC_CACHE", "", 1); /* no file */
 	return cmocka_run_group_tests(tests, NULL, NULL);

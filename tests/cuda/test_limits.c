@@ -128,6 +128,13 @@ static void the_plan_is_what_is_asked_for(void **state)
 	read_report(&device, &pinned, &launches);
 	expect_near("one rank", planned("  on the GPU"), (double)device);
 	expect_near("its pinned memory", planned("  pinned"), (double)pinned);
+	assert_int_equal(program("pretrain --no_progress --corpus %s --model %s --vocab_size 100 --num_train_steps 6 "
+				 "--max_seq_length 32 --eval_steps 0 --device cuda --precision fp8 --out %s/fp8 "
+				 "--train_batch_size 128 --steps_this_run 1",
+				 corpus, config, test_folder),
+			 STOPPED);
+	read_report(&device, &pinned, &launches);
+	expect_near("one rank in FP8", planned("  on the GPU"), (double)device);
 	setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
 	assert_int_equal(run("two", "--train_batch_size 128 --steps_this_run 1 --n_gpus 2 --allreduce_post_accumulation_fp16"), STOPPED);
 	unsetenv("CUDA_VISIBLE_DEVICES");
