@@ -178,7 +178,8 @@ $(BUILD)/backend/cuda/kernels/%.cu.o: src/backend/cuda/kernels/%.cu $(BUILD)/fla
 	$(SAY) nvcc $<
 	$(QUIET)$(NVCC) $(NVCC_FLAGS) $(if $(WERROR),-Werror all-warnings) -MD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
 
-# Kernels are C++ for g++ here, with the hooks of the thread sanitizer, which the emulation answers.
+# Kernels are C++ for g++ here, with the hooks of the thread sanitizer, which the emulation answers. Products and sums become
+# one operation where nvcc may make them one.
 $(BUILD)/emulated/cuda/%.o: src/backend/cuda/%.c $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) emulate $<
@@ -189,7 +190,7 @@ $(BUILD)/emulated/nccl.o: src/comm/nccl.c $(BUILD)/flags | $(CHECKED)
 	$(COMPILE) -Itests/cuda/emulation -c -o $@ $<
 EMULATED_CXX = $(QUIET)g++ $(CPPFLAGS) -Itests/cuda/emulation -MMD -MP -std=c++20 -g -Wall -Wextra -fPIE -fno-strict-aliasing \
 	$(if $(WERROR),-Werror)
-EMULATED_KERNEL = $(EMULATED_CXX) -O1 -Wno-unknown-pragmas -Wno-tsan -fsanitize=thread \
+EMULATED_KERNEL = $(EMULATED_CXX) -O1 -mfma -ffp-contract=fast -Wno-unknown-pragmas -Wno-tsan -fsanitize=thread \
 	--param tsan-instrument-func-entry-exit=0 -x c++ -c
 $(BUILD)/emulated/cuda/kernels/%.o: src/backend/cuda/kernels/%.cu $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)

@@ -18,6 +18,7 @@ struct checker {
 	struct backend *other;   /* the same with another number of threads, or NULL */
 	bool quiet;              /* count failures, print none */
 	bool tf32;               /* products of fp32 are made in TF32 */
+	bool tensor_fp8;         /* products are made in FP8 by tensor cores */
 	int failures;
 	struct margin margins[LIMIT_CLASS_COUNT];
 };
@@ -37,13 +38,15 @@ static inline void complain(struct checker *k, const struct test_case *c, const 
 	fputc('\n', stderr);
 }
 
-static inline struct limit limit_of(enum limit_class class, enum dtype dtype, bool tf32)
+static inline struct limit limit_of(const struct checker *k, enum limit_class class)
 {
+	enum dtype dtype = k->backend->dtype;
 	const struct limits_row *row = &limits_table[class];
 	static const struct limit f64 = {1e-12, 1e-13}; /* the reference against itself and against PyTorch */
 	return class == EXACT       ? (struct limit){0, 0}
 	       : dtype == DTYPE_F64 ? f64
-	       : tf32               ? row->tf32
+	       : k->tf32            ? row->tf32
+	       : k->tensor_fp8      ? row->fp8
 	       : dtype == DTYPE_F32 ? row->f32
 	       : dtype == DTYPE_F16 ? row->f16
 	                            : row->bf16;
@@ -65,7 +68,7 @@ static inline double root_mean_square(const double *x, int64_t count)
 static inline void check_values(struct checker *k, const struct test_case *c, const struct array *a,
                                 const double *actual)
 {
-	struct limit limit = limit_of(a->class, k->backend->dtype, k->tf32);
+	struct limit limit = limit_of(k, a->class);
 	double least = root_mean_square(a->expected, array_size(a)) / 16, worst = 0, squares = 0;
 	int64_t worst_at = -1;
 	for (int64_t i = 0; i < a->rows; i++) {
@@ -215,7 +218,7 @@ static inline void print_margins(const struct checker *k, const char *title)
 		return;
 	for (int i = 0; i < LIMIT_CLASS_COUNT; i++) {
 		const struct margin *m = &k->margins[i];
-		struct limit limit = limit_of((enum limit_class)i, k->backend->dtype, k->tf32);
+		struct limit limit = limit_of(k, (enum limit_class)i);
 		fprintf(stderr,
 		        "%-24s %-18s largest %8.2e of %8.2e (%s)\n%-43s rms     %8.2e of %8.2e (%s)\n", title,
 		        limits_table[i].name, m->seen.largest, limit.largest, m->largest_line, "",

@@ -39,11 +39,11 @@ static inline bool has_ties(const char *line, bool tf32)
 static inline void run_operations(const struct operation_run *run)
 {
 	struct pool *pool, *ref_pool;
-	/* The reference rounds the same operands to FP8: the limits are those of bf16. */
+	/* The reference rounds the same operands to FP8. */
 	struct backend *ref = open_backend_as((struct backend_settings){.device = "ref", .fp8 = run->in.fp8}, 0, &ref_pool);
 	struct backend *be = open_backend_as(
 		(struct backend_settings){.device = "cuda", .dtype = run->in.dtype, .tf32 = run->in.tf32, .fp8 = run->in.fp8}, 1, &pool);
-	struct checker k = {.backend = be, .tf32 = run->in.tf32};
+	struct checker k = {.backend = be, .tf32 = run->in.tf32, .tensor_fp8 = run->in.fp8};
 	struct replica replica;
 	open_reference_replica(ref, &replica);
 	const char *only = getenv("BERTC_TEST_CASES");

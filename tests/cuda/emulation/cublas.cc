@@ -4,9 +4,11 @@
 #include "emulation.h"
 
 #include <math.h>
-#include <vector>
+#include <stdlib.h>
 #include <string.h>
+#include <vector>
 #include "backend/tensor.h"
+#include "tensor_core.h"
 
 struct emulated_matmul {
 	cublasComputeType_t compute;
@@ -17,6 +19,7 @@ struct emulated_matmul {
 	const float *scale[2];
 	void *aux;
 	int64_t aux_stride;
+	int8_t fast;
 };
 
 struct emulated_layout {
@@ -86,12 +89,12 @@ void put_element(void *at, cudaDataType_t type, size_t i, float x)
 		static_cast<uint16_t *>(at)[i] = type == CUDA_R_16BF ? float_to_bf16(x) : float_to_f16(x);
 }
 
-/* fp32 with the low 13 bits rounded away, as tensor cores are given it. */
+/* fp32 without its low 13 bits: tensor cores ignore them, and no manual says that the library rounds them away before. */
 float to_tf32(float x)
 {
 	uint32_t bits;
 	memcpy(&bits, &x, 4);
-	bits = (bits + 0x1000u) & 0xffffe000u;
+	bits &= 0xffffe000u;
 	memcpy(&x, &bits, 4);
 	return x;
 }
@@ -178,17 +181,36 @@ float dot(const float *a, const float *b, uint64_t depth, uint64_t algorithm)
 	return total;
 }
 
+/* FP8 as an H100 adds it (tensor_core.h): 32 products at a time, 13 binary places. With fast accumulation the running sum goes
+ * through all additions, else it is added to others in fp32, here after 128 products. */
+float dot_fp8(const float *a, const float *b, uint64_t depth, bool fast)
+{
+	float total = 0, sum = 0, products[32];
+	for (uint64_t first = 0; first < depth; first += 32) {
+		int count = depth - first < 32 ? (int)(depth - first) : 32;
+		for (int k = 0; k < count; k++)
+			products[k] = a[first + (uint64_t)k] * b[first + (uint64_t)k];
+		sum = tensor_core_sum(sum, products, count, 13);
+		if (!fast && first % 128 == 96) {
+			total += sum;
+			sum = 0;
+		}
+	}
+	return total + sum;
+}
+
 void run(void *context)
 {
 	const job *j = static_cast<const job *>(context);
-	bool tf32 = j->m.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+	bool tf32 = j->m.compute == CUBLAS_COMPUTE_32F_FAST_TF32, fp8 = is_fp8(j->a.type);
 	float scale = j->alpha * (j->m.scale[0] != nullptr ? *j->m.scale[0] : 1) * (j->m.scale[1] != nullptr ? *j->m.scale[1] : 1);
 	std::vector<float> a = gather(j->pa, j->a, j->m.transposed[0] == CUBLAS_OP_T, j->d.rows, j->depth, tf32);
 	std::vector<float> b = gather(j->pb, j->b, j->m.transposed[1] == CUBLAS_OP_N, j->d.columns, j->depth, tf32);
 	for (uint64_t column = 0; column < j->d.columns; column++) {
 		for (uint64_t row = 0; row < j->d.rows; row++) {
 			size_t at = column * (size_t)j->d.stride + row;
-			float x = scale * dot(&a[row * j->depth], &b[column * j->depth], j->depth, j->algorithm);
+			const float *x_row = &a[row * j->depth], *x_column = &b[column * j->depth];
+			float x = scale * (fp8 ? dot_fp8(x_row, x_column, j->depth, j->m.fast) : dot(x_row, x_column, j->depth, j->algorithm));
 			if (j->beta != 0)
 				x += j->beta * element(j->pc, j->d.type, at);
 			if ((j->m.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0)
@@ -235,7 +257,7 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasCompute
 {
 	if (scale != CUDA_R_32F)
 		return CUBLAS_STATUS_NOT_SUPPORTED;
-	*out = new emulated_matmul{compute, {CUBLAS_OP_N, CUBLAS_OP_N}, CUBLASLT_EPILOGUE_DEFAULT, nullptr, CUDA_R_32F, {nullptr, nullptr}, nullptr, 0};
+	*out = new emulated_matmul{compute, {CUBLAS_OP_N, CUBLAS_OP_N}, CUBLASLT_EPILOGUE_DEFAULT, nullptr, CUDA_R_32F, {nullptr, nullptr}, nullptr, 0, 0};
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -256,9 +278,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t m, cublasLtMa
 		{CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &m->aux_stride, sizeof(m->aux_stride)},
 		{CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &m->scale[0], sizeof(m->scale[0])},
 		{CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &m->scale[1], sizeof(m->scale[1])},
+		{CUBLASLT_MATMUL_DESC_FAST_ACCUM, &m->fast, sizeof(m->fast)},
 	};
-	if (attribute == CUBLASLT_MATMUL_DESC_FAST_ACCUM)
-		return bytes == 1 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 	for (const auto &row : table) {
 		if (row.attribute != attribute)
 			continue;
@@ -319,7 +340,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 {
 	uint64_t depth;
 	*out_count = 0;
-	if (!fits(m, a, b, d, &depth) || c->type != d->type || !supported(m, a, b, d))
+	if (!fits(m, a, b, d, &depth) || c->type != d->type || !supported(m, a, b, d) || getenv("EMULATED_REFUSAL") != nullptr)
 		return CUBLAS_STATUS_NOT_SUPPORTED;
 	for (int i = 0; i < ALGORITHMS && i < wanted; i++) {
 		size_t workspace = (size_t)i << 20;
@@ -352,7 +373,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t m, const vo
 	    !supported(m, a_layout, b_layout, d_layout) || c_layout->stride != d_layout->stride)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	size_t needed = (size_t)algo->data[1] << 20;
-	if (needed > workspace_bytes || (needed > 0 && !emulation_is_device(workspace, needed)))
+	if (needed > workspace_bytes || (uintptr_t)workspace % 256 != 0 || (needed > 0 && !emulation_is_device(workspace, needed)))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	check_operand("A", a, a_layout);
 	check_operand("B", b, b_layout);

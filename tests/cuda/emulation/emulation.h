@@ -23,6 +23,7 @@ extern struct emulated_device emulated_device;
 /* The same for whole programs, in the environment:
  *   EMULATED_DEVICE=count,driver,capability,bytes    such as 1,13000,90,4000000000
  *   EMULATED_FAIL=launches:error                      emulated_fail_after()
+ *   EMULATED_REFUSAL=1                                cuBLASLt has no algorithm for any product
  *   EMULATED_REPORT=path                              at the end of a process that used the device: most bytes of it, and of
  *                                                     pinned memory, in use at a time; kernels launched */
 

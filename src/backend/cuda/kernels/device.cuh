@@ -505,7 +505,8 @@ DEVICE float reciprocal_approximate(float x)
 	asm("rcp.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
 	return y;
 #else
-	return 1 / x;
+	float y = inexact(x, 1 / x);
+	return fabsf(y) < 1.17549435e-38f ? 0 : y;
 #endif
 }
 
