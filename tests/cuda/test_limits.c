@@ -99,6 +99,21 @@ static void devices_that_fail(void **state)
 	}
 }
 
+/* Products are computed all the same, and it is said once. */
+static void a_library_that_refuses(void **state)
+{
+	(void)state;
+	setenv("EMULATED_REFUSAL", "1", 1);
+	assert_int_equal(run("refused", "--train_batch_size 8"), 0);
+	unsetenv("EMULATED_REFUSAL");
+	static const char said[] = "cuBLASLt has no algorithm for a product of ";
+	const char *at = strstr(buffer_string(&program_errors), said);
+	assert_non_null(at);
+	assert_null(strstr(at + 1, said));
+	assert_int_equal(run("taken", "--train_batch_size 8"), 0);
+	assert_null(strstr(buffer_string(&program_errors), said));
+}
+
 /* A row of the plan in bytes. */
 static double planned(const char *row)
 {
@@ -176,6 +191,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(devices_that_cannot_be_used),
 		cmocka_unit_test(devices_that_fail),
+		cmocka_unit_test(a_library_that_refuses),
 		cmocka_unit_test(the_plan_is_what_is_asked_for),
 		cmocka_unit_test(micro_batches_fit_the_memory),
 	};

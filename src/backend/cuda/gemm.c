@@ -48,6 +48,7 @@ struct gemm {
 	struct buffer recorded; /* lines of the checkpoint that the run went on from */
 	struct buffer chosen;   /* of the plans so far */
 	bool told;              /* that one of `recorded` cannot be used */
+	bool refused;           /* that the library has nothing for a product */
 	char version[48], place[160];
 	struct plan *buckets[BUCKETS];
 	int64_t plans, measured;
@@ -506,6 +507,14 @@ static bool library_product(const struct replica *r, const struct product *p)
 			done = run(gemm, scratch, &d, p, &guess.algo, p->y) == CUBLAS_STATUS_SUCCESS;
 	}
 	undescribe(&d);
+	if (!done && p->epilogue == PRODUCT_PLAIN && !gemm->refused) {
+		char text[KEY_BYTES];
+		struct plan_key key = key_of(p);
+		key_text(gemm, &key, text, sizeof(text));
+		log_warning("cuBLASLt has no algorithm for a product of %s (%s): a plain kernel computes it, which takes far longer",
+			    p->operation, text);
+		gemm->refused = true;
+	}
 	return done;
 }
 
