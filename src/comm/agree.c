@@ -126,6 +126,7 @@ enum status comm_agree_status(struct comm *comm, enum status own_status)
 				 all[first].error.message);
 		status = error_restore(&error);
 	}
+	comm->agreed = first >= 0;
 	free(all);
 	return status;
 }

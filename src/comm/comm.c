@@ -265,9 +265,17 @@ void comm_fail(struct comm *comm, enum status status)
 {
 	if (!comm || status == OK || status == STOPPED)
 		return;
-	comm->transport->fail(comm, error_last());
+	struct error own = *error_last();
+	comm->transport->fail(comm, &own);
 	if (comm->device)
 		comm->device->abandon(comm);
+	/* Which machine it is that has no room, or a broken device. */
+	if (status != ERR_RESOURCE || comm->agreed || comm->place.size == 1)
+		return;
+	char message[sizeof(own.message)];
+	snprintf(message, sizeof(message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host, own.message);
+	memcpy(own.message, message, sizeof(message));
+	status = error_restore(&own);
 }
 
 void comm_seconds(struct comm *comm, double *out_busy, double *out_exposed)

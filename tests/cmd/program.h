@@ -42,6 +42,13 @@ static inline int program(const char *format, ...)
 			         buffer_string(&program_errors));                                            \
 	} while (0)
 
+/* The last command said it on standard error. */
+static inline void assert_said(const char *part)
+{
+	if (!strstr(buffer_string(&program_errors), part))
+		fail_msg("'%s' is not in:\n%s", part, buffer_string(&program_errors));
+}
+
 /* Group teardown: the test folder goes, and what the last run printed. */
 static inline int program_teardown(void **state)
 {

@@ -36,12 +36,6 @@ static inline int fault_run(const char *name, int ranks, const char *fault, cons
 	return status;
 }
 
-static inline void assert_said(const char *part)
-{
-	if (!strstr(buffer_string(&program_errors), part))
-		fail_msg("'%s' is not in:\n%s", part, buffer_string(&program_errors));
-}
-
 /* The run `name` has ended with the weights of `straight`. */
 static inline void assert_same_end(const char *straight, const char *name)
 {

@@ -33,7 +33,7 @@ static void assert_same_course(const char *run, double tolerance)
 		assert_near(loss_at(test_path("straight/metrics.jsonl"), step), loss_at(test_path(path), step), tolerance);
 }
 
-static void assert_said(const char *part, bool expected)
+static void expect_said(const char *part, bool expected)
 {
 	bool said = strstr(buffer_string(&program_errors), part) != NULL;
 	if (said != expected)
@@ -57,7 +57,7 @@ static void test_other_threads_are_exact(void **state)
 	assert_program(0, "finished", RUN("straight", "--precision fp32 --threads 2"));
 	assert_program(75, "", RUN("threads", "--precision fp32 --threads 2 --stop_at_step 5"));
 	assert_program(0, "going on from", RUN("threads", "--precision fp32 --threads 1"));
-	assert_said("to rounding", false);
+	expect_said("to rounding", false);
 	assert_same_file(test_path("straight/checkpoint-12/model.safetensors"),
 	                 test_path("threads/checkpoint-12/model.safetensors"));
 	assert_same_file(test_path("straight/checkpoint-12/optimizer.safetensors"),
@@ -80,17 +80,17 @@ static void test_other_precisions_go_on(void **state)
 	assert_program(75, "", RUN("precision", "--precision fp32 --stop_at_step 4"));
 	int status = program(RUN("precision", "--precision bf16 --stop_at_step 8"));
 	if (status == 2) {
-		assert_said("bf16", true); /* this processor has none */
+		expect_said("bf16", true); /* this processor has none */
 		skip();
 	}
 	assert_int_equal(status, 75);
-	assert_said("to rounding, not bit for bit", true);
+	expect_said("to rounding, not bit for bit", true);
 	assert_program(0, "to rounding, not bit for bit", RUN("precision", "--precision fp32"));
 	assert_same_course("precision", 0.1);
 	/* What the first start asked for is what a start without the option takes. */
 	assert_program(75, "", RUN("recorded", "--precision fp32 --stop_at_step 4"));
 	assert_program(0, "going on", RUN("recorded", ""));
-	assert_said("to rounding", false);
+	expect_said("to rounding", false);
 	assert_same_course("recorded", 0);
 }
 
@@ -101,7 +101,7 @@ static void test_fp8_is_exact(void **state)
 	assert_program(0, "FP8 simulated", RUN("fp8", "--device cpu --precision fp8 --threads 2"));
 	assert_program(75, "", RUN("fp8-halves", "--device cpu --precision fp8 --threads 2 --stop_at_step 5"));
 	assert_program(0, "going on from", RUN("fp8-halves", "--device cpu --precision fp8 --threads 1"));
-	assert_said("to rounding", false);
+	expect_said("to rounding", false);
 	assert_same_file(test_path("fp8/checkpoint-12/model.safetensors"),
 	                 test_path("fp8-halves/checkpoint-12/model.safetensors"));
 	/* It is not fp32. */

@@ -1,20 +1,14 @@
 /* Runs of several ranks, each with an emulated device of its own, joined by the emulated NCCL: curves beside one rank's, the
  * same bits again, ranks that fail. */
 #include <unistd.h>
-#include "../cmd/small_run.h"
 #include "base/log.h"
-
-static char emulated[256];
+#include "cuda_runtime_api.h"
+#include "emulated_run.h"
 
 static int setup(void **state)
 {
-	const char *build = getenv("BUILD");
-	snprintf(emulated, sizeof emulated, "%s/emulated/bertc", build ? build : "build");
-	setenv("BERTC", emulated, 1);
-	setenv("BERTC_CACHE", "", 1);
-	setenv("EMULATED_RACES", "0", 1); /* test_operations looks for them */
 	setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3", 1);
-	return small_run_make(state, 5);
+	return emulated_run_setup(state);
 }
 
 #define STEPS 6
@@ -26,29 +20,6 @@ static int setup(void **state)
 static void train(const char *name, const char *options)
 {
 	assert_program(0, "", RUN, corpus, config, test_folder, name, options);
-}
-
-/* Largest relative difference of the losses of all steps. */
-static double distance(const char *a, const char *b)
-{
-	char left[PATH_BYTES], right[PATH_BYTES];
-	double most = 0;
-	snprintf(left, sizeof left, "%s/%s/metrics.jsonl", test_folder, a);
-	snprintf(right, sizeof right, "%s/%s/metrics.jsonl", test_folder, b);
-	for (int64_t step = 1; step <= STEPS; step++) {
-		double x = metric_at(left, step, "loss"), y = metric_at(right, step, "loss");
-		assert_true(isfinite(x) && isfinite(y));
-		most = fmax(most, fabs(x - y) / x);
-	}
-	return most;
-}
-
-static void assert_same_end(const char *a, const char *b)
-{
-	char left[PATH_BYTES], right[PATH_BYTES];
-	snprintf(left, sizeof left, "%s/%s/final/model.safetensors", test_folder, a);
-	snprintf(right, sizeof right, "%s/%s/final/model.safetensors", test_folder, b);
-	assert_same_file(left, right);
 }
 
 /* The moments of all ranks are gathered for the checkpoint: they are those of one rank, to rounding, and a run goes on from
@@ -75,7 +46,7 @@ static void ranks_have_the_curve_of_one(void **state)
 	train("lamb-one", "--precision fp32 --optimizer lamb --n_gpus 1");
 	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
 		train(runs[i].name, runs[i].options);
-		double off = distance(runs[i].name, runs[i].beside);
+		double off = distance(runs[i].name, runs[i].beside, STEPS);
 		if (getenv("BERTC_TEST_MARGINS"))
 			print_error("%s: %.2g of %.2g\n", runs[i].name, off, runs[i].limit);
 		if (!(off <= runs[i].limit))
@@ -113,7 +84,7 @@ static void goes_on_with_other_ranks(void **state)
 	(void)state;
 	assert_program(STOPPED, "saved", RUN, corpus, config, test_folder, "parts", "--precision fp32 --n_gpus 4 --steps_this_run 3");
 	train("parts", "--precision fp32 --n_gpus 2");
-	double off = distance("one", "parts");
+	double off = distance("one", "parts", STEPS);
 	if (!(off <= 1e-7))
 		fail_msg("%.2g off", off);
 }
@@ -126,12 +97,6 @@ static int faulty_run(const char *fault, const char *name, const char *options, 
 	unsetenv("BERTC_RANK_FAULT");
 	*out_seconds = clock_seconds() - started;
 	return status;
-}
-
-static void assert_said(const char *part)
-{
-	if (!strstr(buffer_string(&program_errors), part))
-		fail_msg("'%s' is not in:\n%s", part, buffer_string(&program_errors));
 }
 
 /* The others' devices wait for what it does not bring; they are let go. */
@@ -164,6 +129,59 @@ static void a_rank_that_hangs_in_a_reduction_is_named(void **state)
 	assert_said("hangs in 'forward and backward' of step 5");
 }
 
+/* A device that fails in one rank: all end with its status, and its rank, host and reason are said; what was saved stands, and the
+ * same command goes on to the same bits. */
+static void devices_that_fail_in_one_rank(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		int ranks, faulty, error;
+		const char *message, *hint;
+	} cases[] = {
+		{"ecc-1", 2, 1, cudaErrorECCUncorrectable, "the GPU failed: uncorrectable ECC error encountered",
+		 "the GPU's memory is damaged; the last checkpoint stands"},
+		{"ecc-0", 2, 0, cudaErrorECCUncorrectable, "the GPU failed: uncorrectable ECC error encountered",
+		 "the GPU's memory is damaged; the last checkpoint stands"},
+		{"lost-2", 3, 2, cudaErrorUnknown, "the GPU failed: ", "the last checkpoint stands: run the same command again"},
+		{"lost-0", 3, 0, cudaErrorUnknown, "the GPU failed: ", "the last checkpoint stands: run the same command again"},
+		{"launch-1", 3, 1, cudaErrorLaunchFailure, "the GPU failed: unspecified launch failure", "the last checkpoint stands"},
+	};
+	char host[64] = "", text[160], options[64];
+	double whole = 0;
+	int64_t launches = 0;
+	gethostname(host, sizeof host - 1);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		snprintf(options, sizeof options, "--precision fp32 --n_gpus %d", cases[i].ranks);
+		if (i == 0 || cases[i].ranks != cases[i - 1].ranks) {
+			whole = clock_seconds();
+			report_begin();
+			train(cases[i].ranks == 2 ? "sound-2" : "sound-3", options);
+			launches = report_read().launches;
+			whole = clock_seconds() - whole;
+		}
+		snprintf(text, sizeof text, "%" PRId64 ":%d", launches * 3 / 4, cases[i].error);
+		setenv("EMULATED_FAIL", text, 1);
+		snprintf(text, sizeof text, "%d", cases[i].faulty);
+		setenv("EMULATED_FAULTY", text, 1);
+		double started = clock_seconds();
+		int status = program(RUN, corpus, config, test_folder, cases[i].name, options);
+		double seconds = clock_seconds() - started;
+		unsetenv("EMULATED_FAIL");
+		unsetenv("EMULATED_FAULTY");
+		if (status != ERR_RESOURCE || seconds > whole + 10)
+			fail_msg("%s: exit status %d after %.1f s (a sound run: %.1f s):\n%s", cases[i].name, status, seconds, whole,
+				 buffer_string(&program_errors));
+		snprintf(text, sizeof text, "rank %d on %.60s", cases[i].faulty, host);
+		assert_said(text);
+		assert_said(cases[i].message);
+		assert_said(cases[i].hint);
+		assert_program(0, "", "verify %s/%s", test_folder, cases[i].name);
+		train(cases[i].name, options);
+		assert_same_end(cases[i].ranks == 2 ? "sound-2" : "sound-3", cases[i].name);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +191,7 @@ int main(void)
 		cmocka_unit_test(goes_on_with_other_ranks),
 		cmocka_unit_test(a_rank_that_dies_in_a_reduction_ends_all),
 		cmocka_unit_test(a_rank_that_hangs_in_a_reduction_is_named),
+		cmocka_unit_test(devices_that_fail_in_one_rank),
 	};
-	return cmocka_run_group_tests(tests, setup, test_folder_drop);
+	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

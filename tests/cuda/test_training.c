@@ -1,17 +1,5 @@
 /* Whole runs of the program on the emulated device: curves beside the CPU's, a resume, evaluation and predictions. */
-#include "../cmd/small_run.h"
-
-static char emulated[256];
-
-static int setup(void **state)
-{
-	const char *build = getenv("BUILD");
-	snprintf(emulated, sizeof emulated, "%s/emulated/bertc", build ? build : "build");
-	setenv("BERTC", emulated, 1);
-	setenv("BERTC_CACHE", "", 1);
-	setenv("EMULATED_RACES", "0", 1); /* test_operations looks for them */
-	return small_run_make(state, 5);
-}
+#include "emulated_run.h"
 
 #define STEPS 12
 #define RUN "pretrain -q " OPTIONS
@@ -27,21 +15,6 @@ static void train(const char *name, const char *options)
 static void train_until_stopped(const char *name, const char *options)
 {
 	assert_program(STOPPED, "saved", RUN "--out %s/%s %s", corpus, config, test_folder, name, options);
-}
-
-/* Largest relative difference of the losses of all steps. */
-static double distance(const char *a, const char *b)
-{
-	char left[PATH_BYTES], right[PATH_BYTES];
-	double most = 0;
-	snprintf(left, sizeof left, "%s/%s/metrics.jsonl", test_folder, a);
-	snprintf(right, sizeof right, "%s/%s/metrics.jsonl", test_folder, b);
-	for (int64_t step = 1; step <= STEPS; step++) {
-		double x = metric_at(left, step, "loss"), y = metric_at(right, step, "loss");
-		assert_true(isfinite(x) && isfinite(y));
-		most = fmax(most, fabs(x - y) / x);
-	}
-	return most;
 }
 
 static void curves_are_those_of_the_cpu(void **state)
@@ -64,7 +37,7 @@ static void curves_are_those_of_the_cpu(void **state)
 	train("cpu-lamb", "--device cpu --precision fp32 --optimizer lamb");
 	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
 		train(runs[i].name, runs[i].options);
-		double off = distance(runs[i].name, runs[i].beside);
+		double off = distance(runs[i].name, runs[i].beside, STEPS);
 		if (getenv("BERTC_TEST_MARGINS"))
 			print_error("%s: %.2g of %.2g\n", runs[i].name, off, runs[i].limit);
 		if (off > runs[i].limit)
@@ -251,5 +224,5 @@ int main(void)
 		cmocka_unit_test(graphs_change_no_bit),
 		cmocka_unit_test(a_model_of_one_device_works_on_the_other),
 	};
-	return cmocka_run_group_tests(tests, setup, test_folder_drop);
+	return cmocka_run_group_tests(tests, emulated_run_setup, program_teardown);
 }

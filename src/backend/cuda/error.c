@@ -1,4 +1,5 @@
-/* What errors of CUDA mean. */
+#include "backend/cuda/error.h"
+
 #include "backend/cuda/state.h"
 
 enum status cuda_error(cudaError_t error, const char *call)

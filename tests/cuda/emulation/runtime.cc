@@ -354,6 +354,24 @@ void check_copy(const void *to, const void *from, size_t bytes, cudaMemcpyKind k
 		check_host(from, "copy from the host");
 }
 
+/* Is this the process whose device has the faults that the environment speaks of? */
+bool is_faulty()
+{
+	const char *faulty = getenv("EMULATED_FAULTY"), *visible = getenv("CUDA_VISIBLE_DEVICES");
+	return faulty == nullptr || (visible != nullptr && strcmp(faulty, visible) == 0);
+}
+
+/* ---- memory that is left ---- */
+
+int64_t allocations, taken_after = INT64_MAX;
+size_t taken_bytes;
+
+size_t memory_free()
+{
+	size_t taken = allocations > taken_after && is_faulty() ? taken_bytes : 0, used = memory.used + taken;
+	return used < emulated_device.memory ? emulated_device.memory - used : 0;
+}
+
 /* ---- kernels ---- */
 
 std::map<const void *, size_t> shared_limits;
@@ -374,7 +392,7 @@ void run_launch(void *context)
 {
 	queued_launch *q = static_cast<queued_launch *>(context);
 	emulated_launches++;
-	if (failing_launch >= 0 && failing_launch-- == 0)
+	if (failing_launch >= 0 && is_faulty() && failing_launch-- == 0)
 		sticky = failing_error;
 	if (sticky == cudaSuccess)
 		emulation_run_grid(&q->launch, q->shared_limit);
@@ -385,7 +403,7 @@ void report()
 	FILE *file = memory.most > 0 ? fopen(getenv("EMULATED_REPORT"), "w") : nullptr;
 	if (file == nullptr)
 		return;
-	fprintf(file, "%zu %zu %" PRId64 "\n", memory.most, memory.pinned_most, emulated_launches);
+	fprintf(file, "%zu %zu %" PRId64 " %" PRId64 "\n", memory.most, memory.pinned_most, emulated_launches, allocations);
 	fclose(file);
 }
 
@@ -393,7 +411,7 @@ void report()
 struct environment {
 	environment()
 	{
-		const char *device = getenv("EMULATED_DEVICE"), *fail = getenv("EMULATED_FAIL");
+		const char *device = getenv("EMULATED_DEVICE"), *fail = getenv("EMULATED_FAIL"), *taken = getenv("EMULATED_TAKEN");
 		int capability = 90, error = 0;
 		if (device != nullptr && sscanf(device, "%d,%d,%d,%zu", &emulated_device.count, &emulated_device.driver_version,
 						&capability, &emulated_device.memory) != 4)
@@ -403,6 +421,8 @@ struct environment {
 		if (fail != nullptr && sscanf(fail, "%" SCNd64 ":%d", &failing_launch, &error) != 2)
 			emulation_fault("EMULATED_FAIL: '%s'", fail);
 		failing_error = (cudaError_t)error;
+		if (taken != nullptr && sscanf(taken, "%" SCNd64 ":%zu", &taken_after, &taken_bytes) != 2)
+			emulation_fault("EMULATED_TAKEN: '%s'", taken);
 		if (getenv("EMULATED_REPORT") != nullptr)
 			atexit(report);
 	}
@@ -611,7 +631,7 @@ cudaError_t cudaDeviceReset(void)
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 {
 	*total = emulated_device.memory;
-	*available = emulated_device.memory - memory.used;
+	*available = memory_free();
 	return result(ready());
 }
 
@@ -623,7 +643,8 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 		return result(cudaErrorStreamCaptureUnsupported);
 	if (ready() != cudaSuccess || sticky != cudaSuccess)
 		return result(ready());
-	if (bytes > emulated_device.memory - memory.used)
+	allocations++;
+	if (bytes > memory_free())
 		return result(cudaErrorMemoryAllocation);
 	if (memory.base == nullptr) {
 		void *base = mmap(nullptr, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
