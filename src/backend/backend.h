@@ -136,6 +136,8 @@ struct backend_functions {
 	/* What batches of up to a capacity may be filled up to by upload: activations need room for it. NULL: they stay as they
 	 * are. */
 	struct batch_capacity (*room)(struct batch_capacity capacity);
+	/* The tokens that upload makes of a batch's so many. NULL: they stay as they are. */
+	int32_t (*filled)(int32_t tokens, int32_t sequences, int32_t longest);
 	/* Copies a host batch to the device, filled up with sequences and predictions that change no loss and no gradient; on the
 	 * CPU the host's arrays are used as they are. What the upload before gave is then no longer valid. */
 	void (*upload)(struct replica *replica, const struct batch *host, struct batch *device);
@@ -187,6 +189,7 @@ struct backend {
 	/* Elements that an update had best take at a time, if weights allow: what caches hold, or all of a model, where a
 	 * launch is what costs. */
 	int64_t update_elements;
+	int32_t processors; /* multiprocessors of a GPU, among which products are cut; 0: not one */
 	struct pool *pool;
 	void *state;
 };

@@ -204,7 +204,8 @@ struct decay_range {
 };
 
 /* Adam with decoupled weight decay on ranges of the slabs, all in one; does nothing if scalars->finite is 0.
- *   g = gradient * c / gradient_scale, c = min(1, max_grad_norm / (norm + 1e-6)) with norm = sqrt(gradient_square_sum) / gradient_scale
+ *   norm = sqrt(gradient_square_sum) / gradient_scale
+ *   g = gradient * c / gradient_scale, c = min(1, max_grad_norm / (norm + 1e-6))
  *   m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2
  *   w -= lr * ( (m / bias_correction1) / (sqrt(v / bias_correction2) + eps) + decay w )
  * which is PyTorch's AdamW with its bias corrections and Google's with both 1. */

@@ -18,6 +18,7 @@ static enum status write_settings(struct pretrain *run)
 {
 	char path[PATH_BYTES];
 	struct json_writer writer = {.out = &run->record_text, .indent = 2};
+	buffer_clear(&run->record_text);
 	pretrain_write_record(run, &writer);
 	TRY(ranks_agree(run->comm, buffer_status(&run->record_text)));
 	TRY(pretrain_agree(run));
@@ -189,6 +190,31 @@ static enum status start_training(struct pretrain *run)
 	return train(training);
 }
 
+/* How often an allocation may fail. */
+#define ATTEMPTS 4
+
+/* Memory for everything. Another program may have taken some of the device's since it was planned with: then again with smaller
+ * micro-batches, in all ranks. */
+static enum status find_room(struct pretrain *run)
+{
+	for (int attempt = 1;; attempt++) {
+		enum status status = pretrain_allocate(run);
+		if (status != ERR_RESOURCE || attempt == ATTEMPTS)
+			return status;
+		struct error error = *error_last();
+		int32_t tokens = run->capacity.tokens;
+		bool smaller = false;
+		char counts[2][FORMAT_BYTES];
+		pretrain_release_memory(run);
+		TRY(model_create(&run->model, run->backend, &run->config, HEADS_PRETRAINING));
+		if (pretrain_choose_smaller_shapes(run, &smaller) != OK || !smaller)
+			return error_restore(&error);
+		log_warning("%s: again with micro-batches of up to %s tokens instead of %s", error.message,
+			    format_count(counts[0], run->capacity.tokens), format_count(counts[1], tokens));
+		TRY(write_settings(run));
+	}
+}
+
 /* A scheduler's SIGUSR1 while text is still being prepared: there is nothing to save, but the job is to be run again all
  * the same. */
 static void stop_before_training(int number)
@@ -243,7 +269,8 @@ static enum status pretrain(struct pretrain *run)
 	TRY(write_settings(run));
 	TRY(note_resumption(run));
 	TRY(pretrain_measure_rate(run));
-	TRY(pretrain_open_model(run));
+	TRY(find_room(run));
+	TRY(pretrain_load_weights(run));
 	stop_install();
 	enum status status = start_training(run);
 	if (status == STOPPED) {
@@ -267,13 +294,7 @@ static void pretrain_release(struct pretrain *run)
 {
 	close_phase(run);
 	samples_release(&run->samples);
-	optimizer_free(run->optimizer);
-	activations_free(run->activations);
-	if (run->replica.backend)
-		run->backend->functions->replica_release(&run->replica);
-	model_free(run->model);
-	for (int i = 0; i < 2 && run->comm; i++)
-		comm_release(run->comm, run->slabs[i]);
+	pretrain_release_memory(run);
 	pretrain_close_phases(run);
 	free(run->schedules);
 	run_data_close(&run->data);

@@ -8,6 +8,7 @@
 #include "train/model_folder.h"
 #include "train/pretraining.h"
 #include "train/run_data.h"
+#include "train/waves.h"
 
 /* One phase: its settings (the run's where there is only one phase), and what follows from them. */
 struct pretrain_phase {
@@ -21,6 +22,9 @@ struct pretrain_phase {
 	uint64_t data_hash;          /* of what it trains on: a checkpoint made in it records this */
 	struct step_settings steps;
 	struct batch_capacity evaluation_capacity;
+	/* What its micro-batches were chosen for, if that was left to us and there is a GPU; else work.most is 0. */
+	struct wave_model waves;
+	struct wave_work work;
 };
 
 /* Another's weights that a new run begins with; `path` NULL: none. */
@@ -55,6 +59,7 @@ struct pretrain {
 	struct initial_weights initial;
 	struct run_data data;
 	struct model_config config;
+	double memory_share;            /* of a device's memory that would be planned with: less after each allocation that failed */
 	struct batch_capacity capacity; /* holds the batches of all phases, of both kinds */
 	struct shape_limits limits;
 	struct model *model;
@@ -103,13 +108,19 @@ int64_t pretrain_train_tokens(const struct pretrain *run);
 /* pretrain_choices.c: what the user left open, chosen from data and model. */
 MUST_USE enum status pretrain_choose_model(struct pretrain *run);
 MUST_USE enum status pretrain_choose_training(struct pretrain *run, struct pretrain_phase *phase);
-MUST_USE enum status pretrain_choose_shapes(struct pretrain *run);
+/* Tokens of the longest static instance to evaluate on. */
+int32_t pretrain_longest_evaluated(const struct pretrain *run);
 /* ERR_USAGE if the model has not so many positions. */
 MUST_USE enum status pretrain_check_length(const struct pretrain *run, int64_t length, const struct model_config *config);
 /* Sets an option the user left open, as the program's choice. */
 MUST_USE enum status pretrain_choose(struct options *options, const char *name, const char *format, ...)
 	PRINTF_LIKE(3, 4);
 bool pretrain_unset(const struct options *options, const char *name);
+
+/* pretrain_shapes.c: how many tokens are computed at a time, and what holds them. All ranks choose the same. After an allocation
+ * that failed: smaller ones, where they were not the user's; `*out_smaller` false: there are none. [all ranks] */
+MUST_USE enum status pretrain_choose_shapes(struct pretrain *run);
+MUST_USE enum status pretrain_choose_smaller_shapes(struct pretrain *run, bool *out_smaller);
 
 /* pretrain_optimizer.c: optimiser and schedule, chosen where the user left them open (once the number of steps is
  * known), and as the loop wants them. */
@@ -122,8 +133,11 @@ struct schedule pretrain_schedule(const struct pretrain_settings *settings);
 /* pretrain_plan.c: what will be done, shown before hour one. */
 MUST_USE enum status pretrain_show_plan(struct pretrain *run);
 
-/* pretrain_weights.c: memory and weights, from the checkpoint, another model folder, or drawn. */
-MUST_USE enum status pretrain_open_model(struct pretrain *run);
+/* pretrain_weights.c: memory for everything, in all ranks or none; weights, from the checkpoint, another model folder, or drawn.
+ * What was allocated is released by the third, after a failure, too; the model is then to be created anew. */
+MUST_USE enum status pretrain_allocate(struct pretrain *run);
+MUST_USE enum status pretrain_load_weights(struct pretrain *run);
+void pretrain_release_memory(struct pretrain *run);
 
 /* pretrain_initial.c: another's weights to begin with, if the run is new: finds them; says which vocabulary file and
  * casing they ask for; proves that the run's vocabulary is theirs; fits the configuration; loads them. */

@@ -1,4 +1,4 @@
-/* What `bertc pretrain` chooses where the user left it open: model, batch, length of the run, rate, shapes. */
+/* What `bertc pretrain` chooses where the user left it open: model, batch, length of the run, rate. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "cmd/pretrain.h"
 #include "train/model_folder.h"
-#include "train/plan.h"
 
 enum status pretrain_choose(struct options *options, const char *name, const char *format, ...)
 {
@@ -29,8 +28,7 @@ static int32_t larger(int32_t a, int32_t b)
 	return a > b ? a : b;
 }
 
-/* Tokens of the longest static instance to evaluate on. */
-static int32_t longest_evaluated(const struct pretrain *run)
+int32_t pretrain_longest_evaluated(const struct pretrain *run)
 {
 	int32_t longest = 0;
 	for (int64_t i = 0; i < run->data.evaluation_count; i++)
@@ -46,7 +44,7 @@ static enum status fit_static_length(struct pretrain *run, struct pretrain_phase
 	for (int64_t i = 0; i < phase->file_count; i++)
 		longest = larger(longest, phase->files[i].summary.max_length);
 	if (run->phase_count == 1)
-		longest = larger(longest, longest_evaluated(run));
+		longest = larger(longest, pretrain_longest_evaluated(run));
 	bool chosen = options_origin(phase->options, "max_seq_length") == ORIGIN_DEFAULT;
 	if (phase->file_count > 0 && chosen)
 		return pretrain_choose(phase->options, "max_seq_length", "%d", longest < 8 ? 8 : longest);
@@ -101,7 +99,7 @@ enum status pretrain_choose_model(struct pretrain *run)
 	config->attention_probs_dropout_prob = settings->attention_probs_dropout_prob;
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		TRY(fit_static_length(run, &run->phases[i]));
-		int64_t length = larger((int32_t)run->phases[i].settings->max_seq_length, longest_evaluated(run));
+		int64_t length = larger((int32_t)run->phases[i].settings->max_seq_length, pretrain_longest_evaluated(run));
 		TRY(pretrain_check_length(run, length, config));
 	}
 	return OK;
@@ -193,117 +191,4 @@ enum status pretrain_choose_training(struct pretrain *run, struct pretrain_phase
 	if (pretrain_unset(options, "eval_steps"))
 		TRY(pretrain_choose(options, "eval_steps", "%" PRId64, twentieth < 5000 ? twentieth : 5000));
 	return pretrain_choose_schedule(run, phase);
-}
-
-static void grow(struct batch_capacity *all, const struct batch_capacity *one)
-{
-	all->tokens = larger(all->tokens, one->tokens);
-	all->sequences = larger(all->sequences, one->sequences);
-	all->predictions = larger(all->predictions, one->predictions);
-}
-
-static struct shape_limits limits_of(const struct pretrain *run, struct batch_capacity capacity, int64_t longest)
-{
-	return (struct shape_limits){
-		.batch = capacity,
-		.longest = (int32_t)longest,
-		.hidden = run->config.hidden_size,
-		.heads = run->config.num_attention_heads,
-		.intermediate = run->config.intermediate_size,
-		.vocab = run->config.vocab_size,
-		.training = true,
-	};
-}
-
-/* Shapes of a phase's micro-batches of up to `tokens`, for training and for evaluation. */
-static void shape_phase(struct pretrain *run, struct pretrain_phase *phase, int64_t tokens)
-{
-	phase->steps.capacity =
-		batch_capacity_for(&phase->instance_settings, step_part_instances(&phase->steps), phase->steps.accumulation_steps,
-				   phase->steps.accumulation_steps > 0 ? 0 : tokens);
-	phase->evaluation_capacity = batch_capacity_for(&phase->evaluation_settings, 64, 0, tokens);
-	for (int64_t k = 0; k < run->data.evaluation_count; k++) {
-		const struct run_data_set *set = &run->data.evaluation[k];
-		struct instance_settings bounds = phase->evaluation_settings;
-		if (set->file_count == 0)
-			continue;
-		instances_static_bounds(set->files, set->file_count, &bounds);
-		struct batch_capacity one = batch_capacity_for(&bounds, 64, 0, tokens);
-		grow(&phase->evaluation_capacity, &one);
-	}
-}
-
-#define USUAL_TOKENS 8192
-#define GPU_TOKENS 65536 /* more at a time make a GPU no faster */
-/* Of the memory a device has left, so much is given out: the rest is for libraries, and for what pages cost. */
-#define USED_SHARE 0.92
-
-/* Does the phase find room in so many bytes of the device? */
-static bool fits(struct pretrain *run, struct pretrain_phase *phase, int64_t tokens, double bytes)
-{
-	int64_t length = phase->settings->max_seq_length;
-	shape_phase(run, phase, tokens);
-	struct batch_capacity capacity = phase->steps.capacity;
-	grow(&capacity, &phase->evaluation_capacity);
-	struct shape_limits limits = limits_of(run, capacity, larger(longest_evaluated(run), (int32_t)length));
-	struct memory_plan plan = plan_training(run->model, &limits, phase->settings->train_batch_size, (int32_t)length, 0, run->ranks,
-						pretrain_wire(run->settings) != COMM_F32);
-	return (double)plan.device <= bytes;
-}
-
-/* Tokens of a micro-batch where the user left them open. On GPUs as many as fit into the memory that is left on all of them,
- * then as few as make no more micro-batches of a step. */
-static enum status choose_micro_batch(struct pretrain *run, struct pretrain_phase *phase)
-{
-	struct backend *be = run->backend;
-	int64_t length = phase->settings->max_seq_length, part = step_part_instances(&phase->steps);
-	if (!pretrain_unset(phase->options, "micro_batch_tokens"))
-		return OK;
-	if (!be->functions->memory_left || phase->steps.accumulation_steps > 0)
-		return pretrain_choose(phase->options, "micro_batch_tokens", "%d", USUAL_TOKENS);
-	size_t left, all;
-	TRY(ranks_agree(run->comm, be->functions->memory_left(be, &left, &all)));
-	double least = -(double)left;
-	if (run->comm)
-		TRY(comm_max(run->comm, &least, 1));
-	int64_t low = 1, high = GPU_TOKENS / length > 1 ? GPU_TOKENS / length : 1;
-	high = high < part ? high : part;
-	while (low < high) {
-		int64_t middle = (low + high + 1) / 2;
-		if (fits(run, phase, middle * length, USED_SHARE * -least))
-			low = middle;
-		else
-			high = middle - 1;
-	}
-	int64_t batches = (part + low - 1) / low, tokens = (part + batches - 1) / batches * length;
-	return pretrain_choose(phase->options, "micro_batch_tokens", "%" PRId64, tokens < 128 ? 128 : tokens);
-}
-
-/* Of each phase, and what holds them all. */
-enum status pretrain_choose_shapes(struct pretrain *run)
-{
-	int32_t longest = longest_evaluated(run);
-	for (int64_t i = 0; i < run->phase_count; i++) {
-		struct pretrain_phase *phase = &run->phases[i];
-		const struct pretrain_settings *settings = phase->settings;
-		phase->steps = (struct step_settings){
-			.batch_size = settings->train_batch_size,
-			.rank = run->place.ranks.rank,
-			.ranks = run->ranks,
-			.replicas = (int32_t)run->settings->replicas_per_gpu,
-			.linear_work = model_linear_work(&run->config),
-			.accumulation_steps = (int32_t)settings->gradient_accumulation_steps,
-			.first_step = 1,
-		};
-		TRY(choose_micro_batch(run, phase));
-		shape_phase(run, phase, settings->micro_batch_tokens);
-		/* A phase that is over needs no room. */
-		if (i < run->training.state.phase.index)
-			continue;
-		grow(&run->capacity, &phase->steps.capacity);
-		grow(&run->capacity, &phase->evaluation_capacity);
-		longest = larger(longest, (int32_t)settings->max_seq_length);
-	}
-	run->limits = limits_of(run, run->capacity, longest);
-	return OK;
 }

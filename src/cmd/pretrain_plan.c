@@ -60,6 +60,33 @@ static void show_split(const struct pretrain *run, struct buffer *out)
 	buffer_char(out, '\n');
 }
 
+/* Why micro-batches are as large as they are: "micro-batches of up to 33,760 tokens, 33,792 as they are filled up: a layer's
+ * products fill 100 % of their waves on 132 multiprocessors; memory has room for 40,960, which would fill 97 %". */
+static void show_micro_batches(const struct pretrain *run, struct buffer *out)
+{
+	for (int64_t i = run->training.state.phase.index; i < run->phase_count; i++) {
+		const struct pretrain_phase *phase = &run->phases[i];
+		const struct wave_work *work = &phase->work;
+		int64_t tokens = phase->settings->micro_batch_tokens;
+		char count[3][FORMAT_BYTES];
+		if (work->most == 0)
+			continue;
+		buffer_format(out, "micro-batches%s of up to %s tokens", run->phase_count > 1 ? " of a phase" : "",
+			      format_count(count[0], tokens));
+		if (tokens >= work->instances * work->longest) {
+			buffer_format(out, ": a rank's whole share of a batch\n");
+			continue;
+		}
+		int32_t shape = waves_shape(work, tokens);
+		buffer_format(out, ", %s as they are filled up: a layer's products fill %.0f %% of their waves on %d multiprocessors",
+			      format_count(count[1], shape), 100 * waves_filled(&phase->waves, shape), phase->waves.processors);
+		if (tokens < work->most)
+			buffer_format(out, "; memory has room for %s, which would fill %.0f %%", format_count(count[2], work->most),
+				      100 * waves_filled(&phase->waves, waves_shape(work, work->most)));
+		buffer_char(out, '\n');
+	}
+}
+
 enum status pretrain_show_plan(struct pretrain *run)
 {
 	struct buffer text = {0};
@@ -75,6 +102,7 @@ enum status pretrain_show_plan(struct pretrain *run)
 	}
 	buffer_char(&text, '\n');
 	show_split(run, &text);
+	show_micro_batches(run, &text);
 	plan_print(&plan, run->model, &run->limits, &text);
 	if (run->phase_count > 1)
 		show_phases(run, &text);

@@ -173,8 +173,8 @@ static bool sums_finite(const struct accumulators *sums)
 	return true;
 }
 
-/* Adds up what ranks have to tell after their gradients, which decides what one rank's device decides alone. Norm and loss scale go
- * back to the device, where the update and the next step read them. */
+/* Adds up what ranks have to tell after their gradients, which decides what one rank's device decides alone. Norm and loss scale
+ * go back to the device, where the update and the next step read them. */
 static enum status add_ranks(struct training *training, struct scalars *scalars, struct accumulators *sums,
 			     double *flops)
 {

@@ -57,7 +57,8 @@ static inline struct device_report report_read(void)
 	struct buffer text = {0};
 	unsetenv("EMULATED_REPORT");
 	assert_ok(file_read(test_path("report"), 1 << 12, &text));
-	assert_int_equal(sscanf(buffer_string(&text), "%zu %zu %" SCNd64 " %" SCNd64, &r.most, &r.pinned, &r.launches, &r.allocations), 4);
+	int found = sscanf(buffer_string(&text), "%zu %zu %" SCNd64 " %" SCNd64, &r.most, &r.pinned, &r.launches, &r.allocations);
+	assert_int_equal(found, 4);
 	buffer_release(&text);
 	return r;
 }

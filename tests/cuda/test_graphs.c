@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "emulation.h"
 #include "train/rehearsal.h"
+#include "train/waves.h"
 
 static struct pool *pool;
 
@@ -69,6 +70,29 @@ static void shapes_are_filled_up(void **state)
 	assert_int_equal(even.token_count, 264 * 128);
 	assert_int_equal(even.sequence_count, 264);
 	assert_int_equal(even.prediction_count, 5312);
+}
+
+/* A capacity chosen for the waves of its filled shape: no micro-batch below it is filled up beyond. */
+static void filling_pushes_nothing_over_a_wave(void **state)
+{
+	(void)state;
+	static const struct wave_model models[] = {{132, 1024, 4096}, {132, 768, 3072}, {108, 1024, 4096}, {114, 768, 3072}};
+	for (int i = 0; i < 4; i++) {
+		for (int32_t most = 8192; most <= 65536; most += 8192) {
+			struct wave_work work = {
+				.instances = 4096, .longest = 512, .mean = i % 2 ? 480 : 256, .most = most, .filled = fill_count};
+			int32_t capacity = (int32_t)waves_choose(&models[i], &work), shape = waves_shape(&work, capacity);
+			for (int32_t tokens = capacity - 600; tokens <= capacity; tokens++) {
+				for (int tenths = 9; tenths <= 11; tenths++) {
+					int32_t sequences = (int32_t)(tokens * tenths / (10 * work.mean));
+					if (fill_count(tokens, sequences, 512) > shape)
+						fail_msg("%d tokens in %d sequences: %d, beyond %d", tokens, sequences,
+							 fill_count(tokens, sequences, 512), shape);
+				}
+			}
+			assert_true(waves_filled(&models[i], shape) > 0.95);
+		}
+	}
 }
 
 /* ---- A small model's steps ---- */
@@ -338,6 +362,7 @@ int main(void)
 	make_batches();
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shapes_are_filled_up),
+		cmocka_unit_test(filling_pushes_nothing_over_a_wave),
 		cmocka_unit_test(recorded_steps_have_the_same_bits),
 		cmocka_unit_test(inert_rows_change_nothing),
 		cmocka_unit_test(graphs_that_find_no_memory_are_not_missed),

@@ -1,22 +1,7 @@
 /* What the program says when the device has no room, fails, or is none; that its last checkpoint stands; and that its plan of the
  * memory is what the device is asked for. */
-#include <inttypes.h>
-#include "../cmd/small_run.h"
 #include "cuda_runtime_api.h"
-
-static char emulated[256], report[PATH_BYTES];
-
-static int setup(void **state)
-{
-	const char *build = getenv("BUILD");
-	snprintf(emulated, sizeof emulated, "%s/emulated/bertc", build ? build : "build");
-	setenv("BERTC", emulated, 1);
-	setenv("BERTC_CACHE", "", 1);
-	setenv("EMULATED_RACES", "0", 1); /* test_operations looks for them */
-	int made = small_run_make(state, 5);
-	snprintf(report, sizeof report, "%s/report", test_folder);
-	return made;
-}
+#include "emulated_run.h"
 
 #define RUN                                                                                                                    \
 	"pretrain --no_progress --corpus %s --model %s --vocab_size 100 --num_train_steps 6 --max_seq_length 32 "              \
@@ -34,14 +19,6 @@ static void expect(int status, const char *message, const char *hint, const char
 	const char *said = buffer_string(&program_errors);
 	if (got != status || !strstr(said, message) || !strstr(said, hint))
 		fail_msg("exit status %d, expected %d, '%s' and '%s':\n%s", got, status, message, hint, said);
-}
-
-static void read_report(size_t *device, size_t *pinned, int64_t *launches)
-{
-	struct buffer text = {0};
-	assert_ok(file_read(report, 1 << 12, &text));
-	assert_int_equal(sscanf(buffer_string(&text), "%zu %zu %" SCNd64, device, pinned, launches), 3);
-	buffer_release(&text);
 }
 
 static void devices_that_cannot_be_used(void **state)
@@ -77,25 +54,20 @@ static void devices_that_fail(void **state)
 		{"lost", cudaErrorUnknown, "the GPU failed: ", "the last checkpoint stands: run the same command again"},
 		{"launch", cudaErrorLaunchFailure, "the GPU failed: unspecified launch failure", "the last checkpoint stands"},
 	};
-	size_t device, pinned;
-	int64_t launches;
-	char fault[64], left[PATH_BYTES], right[PATH_BYTES];
-	setenv("EMULATED_REPORT", report, 1);
+	char fault[64], folder[PATH_BYTES];
+	report_begin();
 	assert_int_equal(run("straight", "--train_batch_size 8"), 0);
-	unsetenv("EMULATED_REPORT");
-	read_report(&device, &pinned, &launches);
-	snprintf(left, sizeof left, "%s/straight/final/model.safetensors", test_folder);
+	int64_t launches = report_read().launches;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		snprintf(fault, sizeof fault, "%" PRId64 ":%d", launches * 3 / 4, cases[i].error);
 		setenv("EMULATED_FAIL", fault, 1);
 		expect(ERR_RESOURCE, cases[i].message, cases[i].hint, cases[i].name);
 		unsetenv("EMULATED_FAIL");
-		snprintf(right, sizeof right, "%s/%s", test_folder, cases[i].name);
-		assert_program(0, "", "verify %s", right);
+		snprintf(folder, sizeof folder, "%s/%s", test_folder, cases[i].name);
+		assert_program(0, "", "verify %s", folder);
 		assert_int_equal(run(cases[i].name, "--train_batch_size 8"), 0);
-		assert_non_null(strstr(buffer_string(&program_errors), "going on from "));
-		snprintf(right, sizeof right, "%s/%s/final/model.safetensors", test_folder, cases[i].name);
-		assert_same_file(left, right);
+		assert_said("going on from ");
+		assert_same_end("straight", cases[i].name);
 	}
 }
 
@@ -136,28 +108,27 @@ static void expect_near(const char *what, double plan, double used)
 static void the_plan_is_what_is_asked_for(void **state)
 {
 	(void)state;
-	size_t device, pinned;
-	int64_t launches;
-	setenv("EMULATED_REPORT", report, 1);
+	report_begin();
 	assert_int_equal(run("alone", "--train_batch_size 128 --steps_this_run 1 --optimizer lamb"), STOPPED);
-	read_report(&device, &pinned, &launches);
-	expect_near("one rank", planned("  on the GPU"), (double)device);
-	expect_near("its pinned memory", planned("  pinned"), (double)pinned);
+	struct device_report used = report_read();
+	expect_near("one rank", planned("  on the GPU"), (double)used.most);
+	expect_near("its pinned memory", planned("  pinned"), (double)used.pinned);
+	report_begin();
 	assert_int_equal(program("pretrain --no_progress --corpus %s --model %s --vocab_size 100 --num_train_steps 6 "
 				 "--max_seq_length 32 --eval_steps 0 --device cuda --precision fp8 --out %s/fp8 "
 				 "--train_batch_size 128 --steps_this_run 1",
 				 corpus, config, test_folder),
 			 STOPPED);
-	read_report(&device, &pinned, &launches);
-	expect_near("one rank in FP8", planned("  on the GPU"), (double)device);
+	used = report_read();
+	expect_near("one rank in FP8", planned("  on the GPU"), (double)used.most);
+	report_begin();
 	setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
 	assert_int_equal(run("two", "--train_batch_size 128 --steps_this_run 1 --n_gpus 2 --allreduce_post_accumulation_fp16"), STOPPED);
 	unsetenv("CUDA_VISIBLE_DEVICES");
-	unsetenv("EMULATED_REPORT");
-	read_report(&device, &pinned, &launches);
+	used = report_read();
 	/* NCCL's allowance is more than the emulated one takes. */
 	assert_true(planned("  communication") > (double)((size_t)512 << 20));
-	expect_near("two ranks", planned("  on the GPU") - (double)((size_t)512 << 20), (double)device);
+	expect_near("two ranks", planned("  on the GPU") - (double)((size_t)512 << 20), (double)used.most);
 }
 
 static int64_t chosen_tokens(void)
@@ -173,10 +144,12 @@ static void micro_batches_fit_the_memory(void **state)
 	(void)state;
 	assert_int_equal(run("wide", "--train_batch_size 512 --micro_batch auto --plan"), 0);
 	assert_int_equal(chosen_tokens(), 512 * 32);
+	assert_said("micro-batches of up to 16,384 tokens: a rank's whole share of a batch");
 	setenv("EMULATED_DEVICE", "1,13000,90,120000000", 1);
 	assert_int_equal(run("tight", "--train_batch_size 512 --plan"), 0);
 	int64_t tokens = chosen_tokens();
 	assert_true(tokens >= 128 && tokens < 512 * 32);
+	assert_said("as they are filled up: a layer's products fill 100 % of their waves on 4 multiprocessors; memory has room for ");
 	assert_int_equal(run("tight", "--train_batch_size 512 --steps_this_run 1"), STOPPED);
 	/* Its checkpoint says so, whatever memory it goes on with. */
 	setenv("EMULATED_DEVICE", "1,13000,90,4000000000", 1);
@@ -184,6 +157,86 @@ static void micro_batches_fit_the_memory(void **state)
 	assert_int_equal(chosen_tokens(), tokens);
 	unsetenv("EMULATED_DEVICE");
 	assert_int_equal(run("wrong", "--train_batch_size 512 --micro_batch most"), ERR_USAGE);
+}
+
+/* What two runs have saved after a step is the same. */
+static void assert_same_checkpoint(const char *a, const char *b, int step)
+{
+	char left[PATH_BYTES], right[PATH_BYTES];
+	snprintf(left, sizeof left, "%s/%s/checkpoint-%d/model.safetensors", test_folder, a, step);
+	snprintf(right, sizeof right, "%s/%s/checkpoint-%d/model.safetensors", test_folder, b, step);
+	assert_same_file(left, right);
+}
+
+/* Behind so many allocations another program takes memory: the first of all, and one of the last. */
+static const int taken_after[] = {1, 14};
+
+static int run_taken(int after, int64_t bytes, const char *name, const char *options)
+{
+	char text[64];
+	snprintf(text, sizeof text, "%d:%" PRId64, after, bytes);
+	setenv("EMULATED_TAKEN", text, 1);
+	int status = run(name, options);
+	unsetenv("EMULATED_TAKEN");
+	return status;
+}
+
+/* Memory that is gone when it is allocated: again with less, as if that had been chosen. */
+static void memory_that_is_taken_is_done_without(void **state)
+{
+	(void)state;
+	static const char a_step[] = "--train_batch_size 128 --steps_this_run 1";
+	char name[32], options[96];
+	setenv("EMULATED_DEVICE", "1,13000,90,90000000", 1);
+	assert_int_equal(run("untaken", "--train_batch_size 128 --plan"), 0);
+	int64_t tokens = chosen_tokens();
+	for (int i = 0; i < 2; i++) {
+		snprintf(name, sizeof name, "taken-%d", i);
+		assert_int_equal(run_taken(taken_after[i], 15000000, name, a_step), STOPPED);
+		assert_said("not enough memory on the GPU for ");
+		assert_said(": again with micro-batches of up to ");
+		assert_int_equal(run(name, a_step), STOPPED);
+		int64_t fewer = chosen_tokens();
+		assert_true(fewer < tokens);
+		snprintf(options, sizeof options, "--train_batch_size 128 --steps_this_run 2 --micro_batch_tokens %" PRId64, fewer);
+		assert_int_equal(run("given", options), STOPPED);
+		assert_same_checkpoint("given", name, 2);
+		assert_ok(folder_remove(test_path("given")));
+	}
+	/* Nothing is cut of what the user asked for; nor does it go on without end. */
+	snprintf(options, sizeof options, "--train_batch_size 128 --micro_batch_tokens %" PRId64, tokens);
+	assert_int_equal(run_taken(1, 15000000, "asked", options), ERR_RESOURCE);
+	assert_said("give a smaller --micro_batch_tokens");
+	assert_null(strstr(buffer_string(&program_errors), "again with"));
+	assert_int_equal(run_taken(1, 30000000, "nothing", "--train_batch_size 128"), ERR_RESOURCE);
+	assert_said("bertc: not enough memory on the GPU for ");
+	unsetenv("EMULATED_DEVICE");
+}
+
+/* In one of two ranks: both take the same, and both end where there is nothing to take. */
+static void memory_is_taken_from_one_rank(void **state)
+{
+	(void)state;
+	static const char a_step[] = "--train_batch_size 256 --steps_this_run 1 --n_gpus 2";
+	char name[32];
+	setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
+	setenv("EMULATED_DEVICE", "1,13000,90,700000000", 1);
+	setenv("EMULATED_FAULTY", "1", 1);
+	for (int i = 0; i < 2; i++) {
+		snprintf(name, sizeof name, "pair-%d", i);
+		assert_int_equal(run_taken(taken_after[i], 620000000, name, a_step), STOPPED);
+		assert_said("rank 1 on ");
+		assert_said(": not enough memory on the GPU for ");
+		assert_said(": again with micro-batches of up to 128 tokens instead of 4,096");
+		assert_int_equal(run(name, a_step), STOPPED);
+		assert_int_equal(chosen_tokens(), 128);
+	}
+	assert_int_equal(run_taken(1, 690000000, "pair-none", a_step), ERR_RESOURCE);
+	assert_said("rank 1 on ");
+	assert_said(": not enough memory on the GPU for ");
+	unsetenv("EMULATED_FAULTY");
+	unsetenv("EMULATED_DEVICE");
+	unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
 int main(void)
@@ -194,6 +247,8 @@ int main(void)
 		cmocka_unit_test(a_library_that_refuses),
 		cmocka_unit_test(the_plan_is_what_is_asked_for),
 		cmocka_unit_test(micro_batches_fit_the_memory),
+		cmocka_unit_test(memory_that_is_taken_is_done_without),
+		cmocka_unit_test(memory_is_taken_from_one_rank),
 	};
-	return cmocka_run_group_tests(tests, setup, test_folder_drop);
+	return cmocka_run_group_tests(tests, emulated_run_setup, program_teardown);
 }

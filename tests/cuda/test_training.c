@@ -162,7 +162,8 @@ static void the_loss_scale_follows(void **state)
 		const char *options = runs[i].later ? runs[i].later : runs[i].options, *beside = runs[runs[i].beside].name;
 		buffer_clear(&said);
 		if (runs[i].later) {
-			assert_int_equal(program(run, corpus, config, test_folder, runs[i].name, "--stop_at_step 2", runs[i].options), STOPPED);
+			int status = program(run, corpus, config, test_folder, runs[i].name, "--stop_at_step 2", runs[i].options);
+			assert_int_equal(status, STOPPED);
 			append_lines_with("the loss scale falls to ", &said);
 		}
 		assert_int_equal(program(run, corpus, config, test_folder, runs[i].name, "", options), 0);

@@ -209,6 +209,7 @@ static const struct backend_functions functions = {
 	.replica_create = cuda_replica_create,
 	.replica_release = cuda_replica_release,
 	.room = fill_room,
+	.filled = fill_count,
 	.upload = cuda_upload,
 	.queue_work = cuda_queue_work,
 	.synchronize = cuda_synchronize,
@@ -315,6 +316,7 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 			       .pool = settings->pool,
 			       .state = state};
 	TRY_GOTO(find_device(state, &properties), fail);
+	be->processors = state->processors;
 	TRY_GOTO(check_dtype(state, settings->dtype, settings->tf32, settings->fp8), fail);
 	state->tf32 = settings->tf32 && settings->dtype == DTYPE_F32;
 	cudaError_t error = cudaStreamCreateWithFlags(&state->stream, cudaStreamNonBlocking);

@@ -55,6 +55,13 @@ void fill_shape(struct batch *shape, int32_t limit)
 		shape->prediction_count = smaller(class_of(shape->prediction_count, PREDICTION_STEP), shape->token_count);
 }
 
+int32_t fill_count(int32_t tokens, int32_t sequences, int32_t longest)
+{
+	struct batch shape = {.token_count = tokens, .sequence_count = sequences, .longest = longest};
+	fill_shape(&shape, longest);
+	return shape.token_count;
+}
+
 struct batch_capacity fill_room(struct batch_capacity capacity)
 {
 	int64_t sequences = capacity.sequences + (int64_t)sequences_needed(capacity.tokens, SHORTEST);

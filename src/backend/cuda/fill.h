@@ -13,6 +13,9 @@ struct batch_capacity fill_room(struct batch_capacity capacity);
  * stays as it is. */
 void fill_shape(struct batch *shape, int32_t limit);
 
+/* The tokens of it. */
+int32_t fill_count(int32_t tokens, int32_t sequences, int32_t longest);
+
 /* Fills a batch whose arrays hold what `own` counts, and have room for more, up to what `batch` counts. */
 void fill_batch(const struct batch *batch, const struct batch *own);
 

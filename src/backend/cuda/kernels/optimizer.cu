@@ -207,8 +207,8 @@ DEVICE lamb_factors lamb_prepare(const struct scalars *s, bool normalize)
 		factor = norm > 0 ? 1 / norm : 1;
 	else if (s->max_grad_norm > 0 && norm > s->max_grad_norm)
 		factor = s->max_grad_norm / norm;
-	return lamb_factors{(float)(factor / s->gradient_scale), (float)(1 / s->bias_correction1), (float)(1 / sqrt(s->bias_correction2)),
-			    (float)s->learning_rate};
+	return lamb_factors{(float)(factor / s->gradient_scale), (float)(1 / s->bias_correction1),
+			    (float)(1 / sqrt(s->bias_correction2)), (float)s->learning_rate};
 }
 
 __global__ void __launch_bounds__(THREADS) lamb_norms_part(struct kernel_lamb a)
