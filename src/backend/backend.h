@@ -152,6 +152,8 @@ struct backend_functions {
 	void *(*queue)(struct backend *be);
 	enum status (*convert)(struct backend *be, void *queue, void *out, enum dtype to, const void *in, enum dtype from,
 			       int64_t count);
+	/* And what an error of the device means that a call of its library returned to such a one: status, message and hint. */
+	enum status (*explain)(int error, const char *call);
 	/* FLOP/s of large matrix products in the back end's dtype, measured now (well under a second) with the
 	 * library's own products: what "share of the GEMM rate" is a share of. NULL: not measured. */
 	double (*gemm_rate)(struct backend *be);

@@ -101,6 +101,8 @@ struct comm_device {
 	enum status (*convert)(void *context, void *stream, void *out, enum comm_type out_type, const void *in,
 			       enum comm_type in_type, int64_t count);
 	void *context;
+	/* ERR_RESOURCE for an error of CUDA that `call` returned, in words. */
+	enum status (*explain)(int error, const char *call);
 };
 /* From now on memory of comm_allocate and large ranges are on this rank's GPU (the thread's current one), and NCCL moves
  * them: a large operation begins after what the back end's stream has been given before it, and comm_wait makes that

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/error.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "comm/watchdog.h"
@@ -48,9 +47,10 @@ struct nccl {
 	int64_t count, capacity;
 };
 
-static enum status check_cuda(cudaError_t code, const char *what)
+/* What the back end makes of an error of its device. */
+static enum status check_cuda(const struct nccl *nccl, cudaError_t code, const char *what)
 {
-	return code == cudaSuccess ? OK : cuda_error(code, what);
+	return code == cudaSuccess ? OK : nccl->device.explain(code, what);
 }
 
 /* What another rank failed at, as far as this one knows. */
@@ -78,7 +78,7 @@ static enum status check_nccl(struct comm *comm, ncclResult_t code, const char *
 	/* This rank's own device has failed, of which NCCL only says that something has. */
 	cudaError_t own = cudaStreamQuery(nccl->stream);
 	if (own != cudaSuccess && own != cudaErrorNotReady)
-		return cuda_error(own, "an operation between ranks");
+		return check_cuda(nccl, own, "an operation between ranks");
 	if (code == ncclInProgress)
 		return error_set(ERR_PEER, "NCCL: %s: the others have not come within %d s", what, PATIENCE_SECONDS);
 	enum status status = error_set(ERR_PEER, "NCCL: %s: %s: %s", what, ncclGetErrorString(code), ncclGetLastError(nccl->ranks));
@@ -180,9 +180,9 @@ static bool read_times(struct nccl *nccl, struct times *times)
 static enum status start(struct comm *comm, const struct operation *operation, struct times *times)
 {
 	struct nccl *nccl = comm->device_own;
-	TRY(check_cuda(cudaEventRecord(nccl->ready, nccl->device.stream), "an operation between ranks"));
-	TRY(check_cuda(cudaStreamWaitEvent(nccl->stream, nccl->ready, 0), "an operation between ranks"));
-	TRY(check_cuda(cudaEventRecord(times->marks[BEGUN], nccl->stream), "an operation between ranks"));
+	TRY(check_cuda(nccl, cudaEventRecord(nccl->ready, nccl->device.stream), "an operation between ranks"));
+	TRY(check_cuda(nccl, cudaStreamWaitEvent(nccl->stream, nccl->ready, 0), "an operation between ranks"));
+	TRY(check_cuda(nccl, cudaEventRecord(times->marks[BEGUN], nccl->stream), "an operation between ranks"));
 	if (operation->kind == OPERATION_ALL_GATHER)
 		TRY(gather(comm, operation->data, operation->count, operation->type));
 	else if (operation->wire != operation->type)
@@ -190,7 +190,7 @@ static enum status start(struct comm *comm, const struct operation *operation, s
 	else
 		TRY(sum(comm, operation->data, operation->count, operation->type));
 	rank_fault(comm->place.rank, "reduction", comm->step);
-	return check_cuda(cudaEventRecord(times->marks[ENDED], nccl->stream), "an operation between ranks");
+	return check_cuda(nccl, cudaEventRecord(times->marks[ENDED], nccl->stream), "an operation between ranks");
 }
 
 static comm_ticket nccl_begin(struct comm *comm, const struct operation *operation)
@@ -220,10 +220,10 @@ static enum status nccl_wait(struct comm *comm, comm_ticket ticket)
 	bool is_timed = times->ran && !times->waited && nccl->begun - ticket < TIMES;
 	cudaStream_t stream = nccl->device.stream;
 	if (is_timed)
-		TRY(check_cuda(cudaEventRecord(times->marks[WAITING], stream), "the wait for an operation between ranks"));
-	TRY(check_cuda(cudaStreamWaitEvent(stream, times->marks[ENDED], 0), "the wait for an operation between ranks"));
+		TRY(check_cuda(nccl, cudaEventRecord(times->marks[WAITING], stream), "the wait for an operation between ranks"));
+	TRY(check_cuda(nccl, cudaStreamWaitEvent(stream, times->marks[ENDED], 0), "the wait for an operation between ranks"));
 	if (is_timed)
-		TRY(check_cuda(cudaEventRecord(times->marks[GOING_ON], stream), "the wait for an operation between ranks"));
+		TRY(check_cuda(nccl, cudaEventRecord(times->marks[GOING_ON], stream), "the wait for an operation between ranks"));
 	times->waited = is_timed;
 	return OK;
 }
@@ -304,8 +304,8 @@ static enum status nccl_allocate(struct comm *comm, void **out, size_t bytes, co
 		allocation.handle = NULL;
 	nccl->allocations[nccl->count++] = allocation;
 	*out = memory;
-	TRY(check_cuda(cudaMemsetAsync(memory, 0, bytes, nccl->device.stream), "cudaMemset"));
-	return check_cuda(cudaStreamSynchronize(nccl->device.stream), "cudaMemset");
+	TRY(check_cuda(nccl, cudaMemsetAsync(memory, 0, bytes, nccl->device.stream), "cudaMemset"));
+	return check_cuda(nccl, cudaStreamSynchronize(nccl->device.stream), "cudaMemset");
 }
 
 static void nccl_release(struct comm *comm, void *memory)
@@ -393,13 +393,13 @@ static enum status connect_ranks(struct comm *comm)
 static enum status prepare(struct nccl *nccl)
 {
 	int low, high;
-	TRY(check_cuda(cudaDeviceGetStreamPriorityRange(&low, &high), "the stream of NCCL"));
+	TRY(check_cuda(nccl, cudaDeviceGetStreamPriorityRange(&low, &high), "the stream of NCCL"));
 	/* First: what waits for a sum waits longer than what computes beside it. */
-	TRY(check_cuda(cudaStreamCreateWithPriority(&nccl->stream, cudaStreamNonBlocking, high), "the stream of NCCL"));
-	TRY(check_cuda(cudaEventCreateWithFlags(&nccl->ready, cudaEventDisableTiming), "the stream of NCCL"));
+	TRY(check_cuda(nccl, cudaStreamCreateWithPriority(&nccl->stream, cudaStreamNonBlocking, high), "the stream of NCCL"));
+	TRY(check_cuda(nccl, cudaEventCreateWithFlags(&nccl->ready, cudaEventDisableTiming), "the stream of NCCL"));
 	for (int i = 0; i < TIMES; i++)
 		for (int mark = 0; mark < MARKS; mark++)
-			TRY(check_cuda(cudaEventCreate(&nccl->times[i].marks[mark]), "the stream of NCCL"));
+			TRY(check_cuda(nccl, cudaEventCreate(&nccl->times[i].marks[mark]), "the stream of NCCL"));
 	return OK;
 }
 

@@ -26,7 +26,11 @@ enum status ranks_use_device(struct comm *comm, struct backend *be)
 	if (ranks_count(comm) == 1 || !be->functions->queue)
 		return OK;
 	return comm_use_device(comm, &(struct comm_device){
-					     .stream = be->functions->queue(be), .convert = convert, .context = be});
+					     .stream = be->functions->queue(be),
+					     .convert = convert,
+					     .context = be,
+					     .explain = be->functions->explain,
+				     });
 }
 
 /* ---- Weights ---- */

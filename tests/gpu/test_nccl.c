@@ -34,7 +34,7 @@ static int setup(void **state)
 	settings.pool = pool;
 	assert_ok(backend_open(&be, &settings));
 	assert_ok(comm_open(&comm, &(struct comm_settings){.place = NULL}));
-	struct comm_device device = {.stream = be->functions->queue(be), .convert = convert};
+	struct comm_device device = {.stream = be->functions->queue(be), .convert = convert, .explain = be->functions->explain};
 	assert_ok(nccl_use(comm, &device));
 	return 0;
 }

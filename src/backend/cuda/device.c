@@ -215,6 +215,7 @@ static const struct backend_functions functions = {
 	.synchronize = cuda_synchronize,
 	.queue = cuda_queue,
 	.convert = cuda_convert,
+	.explain = cuda_explain,
 	.gemm_rate = cuda_gemm_rate,
 	.copy_rate = cuda_copy_rate,
 	.memory_used = memory_used,

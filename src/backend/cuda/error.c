@@ -1,5 +1,4 @@
-#include "backend/cuda/error.h"
-
+/* What errors of CUDA mean. */
 #include "backend/cuda/state.h"
 
 enum status cuda_error(cudaError_t error, const char *call)
@@ -40,6 +39,11 @@ enum status cuda_error(cudaError_t error, const char *call)
 			   "compute-sanitizer for a bug of ours");
 	}
 	return status;
+}
+
+enum status cuda_explain(int error, const char *call)
+{
+	return cuda_error((cudaError_t)error, call);
 }
 
 bool cuda_check(struct cuda_state *state, cudaError_t error, const char *call)

@@ -2,7 +2,7 @@
 #ifndef BACKEND_CUDA_STATE_H
 #define BACKEND_CUDA_STATE_H
 
-#include "backend/cuda/error.h"
+#include <cuda_runtime_api.h>
 #include "backend/cuda/kernels.h"
 #include "backend/ops.h"
 #include "base/memory.h"
@@ -128,6 +128,9 @@ static inline void cuda_run(const struct replica *r, cudaError_t error, const ch
 {
 	cuda_check(cuda_state(r), error, call);
 }
+/* What an error of CUDA means for a user: message and hint. */
+MUST_USE enum status cuda_error(cudaError_t error, const char *call);
+MUST_USE enum status cuda_explain(int error, const char *call); /* the same, for backend_functions */
 
 /* The rows of an operation's dropout. */
 struct kernel_dropout cuda_dropout(const struct replica *r, const struct dropout *dropout, const struct batch *batch);
