@@ -31,7 +31,8 @@ for program in "$work/bertc" "$work/tests/gpu/test_operations"; do
 	ldd "$program" | awk '$3 ~ /^\// {print $3}'
 done | sort -u | grep -Ev '/(libc|libm|libpthread|libdl|librt|libresolv|libgcc_s|libstdc\+\+|ld-linux[^/]*|libcuda|libcudart|libcublas[^/]*|libcudnn[^/]*|libnccl)\.so' |
 	xargs -I{} cp -L {} "$work/lib/"
-tar -C "$work" -c . | xz -6 -T0 >"$folder/programs.tar.xz"
+# A dictionary that reaches from one program to the next, which have the kernels in common.
+tar -C "$work" -c . | xz -9 -T1 >"$folder/programs.tar.xz"
 bytes=$(wc -c <"$folder/programs.tar.xz")
 [ "$bytes" -lt $((60 << 20)) ] || { echo "dev/gpu_bundle.sh: $((bytes >> 20)) MiB are too much to travel" >&2; exit 1; }
 cat >"$folder/run.sh" <<'RUN'

@@ -1,7 +1,7 @@
 /* Products in FP8: operands rounded by kernel_fp8, laid out so that the library has what it multiplies in this type: y = a b'
  * with both rows along the sum. Weights are rounded into their copies when they are refreshed; x and dy into the scratch, for
  * the product that runs, and x' into x's twin, where it stays for wgrad. */
-#include "backend/cuda/gemm.h"
+#include "backend/cuda/weight_products.h"
 
 /* What weight->copy points to: the head, then w (O,I), then w' (I,O). */
 struct weight_parts {

@@ -1,5 +1,5 @@
 /* Linear layers with their activations, forward and backward. */
-#include "backend/cuda/gemm.h"
+#include "backend/cuda/weight_products.h"
 
 void cuda_linear_fwd(struct replica *r, const struct linear_fwd *a)
 {

@@ -1,5 +1,5 @@
 /* Layer normalisation, behind a linear or alone. */
-#include "backend/cuda/gemm.h"
+#include "backend/cuda/weight_products.h"
 
 void cuda_linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 {

@@ -1,6 +1,6 @@
 /* Compute copies of weights: the fp32 master rounded to the activations' type. fp32 and TF32 use the masters;
  * FP8 has copies of its own (fp8.c). */
-#include "backend/cuda/gemm.h"
+#include "backend/cuda/weight_products.h"
 
 size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight)
 {
