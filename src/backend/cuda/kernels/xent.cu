@@ -6,7 +6,7 @@ namespace
 
 constexpr int THREADS = 256, WARPS = THREADS / WARP;
 
-/* A row's logits as the softmax needs them. */
+/* A row's logits as the softmax needs them. Of -inf nothing comes, NaN makes the sum NaN. */
 struct softmax {
 	float largest; /* logit */
 	float sum;     /* of exp(logit - largest) */
@@ -26,7 +26,7 @@ DEVICE void softmax_add(softmax *s, float logit, int index)
 		s->largest = logit;
 		s->best = index;
 	} else {
-		s->sum += expf(logit - s->largest);
+		s->sum += logit == -INFINITY ? 0 : expf(logit - s->largest);
 		if (s->best == 0x7fffffff) /* -inf, the first */
 			s->best = index;
 	}
@@ -36,7 +36,7 @@ DEVICE softmax softmax_join(softmax a, softmax b)
 {
 	bool first = a.largest > b.largest || (a.largest == b.largest && a.best < b.best);
 	softmax larger = first ? a : b, smaller = first ? b : a;
-	if (smaller.sum > 0)
+	if (smaller.sum != 0)
 		larger.sum += smaller.sum * expf(smaller.largest - larger.largest);
 	return larger;
 }
@@ -89,7 +89,7 @@ DEVICE void softmax_add4(softmax *s, const float x[LANES], int index)
 		s->largest = most;
 		s->best = index + (x[0] == most ? 0 : x[1] == most ? 1 : x[2] == most ? 2 : 3);
 	}
-	float offset = s->largest * LOG2_E;
+	float offset = s->largest > -INFINITY ? s->largest * LOG2_E : 0;
 #pragma unroll
 	for (int i = 0; i < LANES; i++)
 		s->sum += exp2_approximate(fmaf(x[i], LOG2_E, -offset));
