@@ -6,8 +6,8 @@
 Measures a step of each phase (`bertc bench`), gives the first phase four fifths of the time and the second the rest, so that
 each has its whole schedule, and trains by `bertc pretrain`'s own defaults. Prints the curve on held-out documents, rates, the
 final model's accuracy on the same documents at both lengths, and what it puts into blanks, as Markdown. With OUT in the
-environment metrics.jsonl, report.html and the printed text are also there. Run again with the same --work it goes on. Needs
-nothing but Python's own library.
+environment metrics.jsonl, report.html and the printed text are also there. If the time is up before the last step, what there is
+is printed; run again with the same --work it goes on. Needs nothing but Python's own library.
 """
 import argparse
 import json
@@ -50,7 +50,8 @@ def left():
 
 
 def bertc(*arguments, what):
-    """The command's standard output; what it says on standard error is shown as it comes. It is asked to stop when the time is up."""
+    """The command's standard output, None if it was interrupted: it is asked to stop when the time is up. What it says on standard
+    error is shown as it comes."""
     with subprocess.Popen([a.bertc, *arguments], stdout=subprocess.PIPE, text=True) as process:
         try:
             output, _ = process.communicate(timeout=max(1, left()))
@@ -59,7 +60,8 @@ def bertc(*arguments, what):
             output, _ = process.communicate()
     if process.returncode == 75:
         say(f"{what} was interrupted when the {a.seconds:.0f} s were up; the same command goes on")
-    elif process.returncode != 0:
+        return None
+    if process.returncode != 0:
         sys.exit(f"{what} ended with status {process.returncode}")
     return output
 
@@ -75,6 +77,17 @@ def rows_of(run):
         return [json.loads(line) for line in f]
 
 
+def keep():
+    """What there is so far, where it outlives the machine."""
+    out = os.environ.get("OUT")
+    if not out:
+        return
+    for name in ("metrics.jsonl", "report.html"):
+        shutil.copy(os.path.join(run, name), out)
+    with open(os.path.join(out, "gpu_pretrain.md"), "w") as f:
+        f.write("\n".join(printed) + "\n")
+
+
 run = os.path.join(a.work, "run")
 settings = os.path.join(a.work, "phases.json")
 if not os.path.exists(settings):
@@ -88,7 +101,7 @@ if not os.path.exists(settings):
     os.makedirs(a.work, exist_ok=True)
     with open(settings, "w") as f:
         json.dump({"model": a.model, "vocab_size": int(a.vocab_size), "corpus": a.corpus, "phases": phases}, f, indent=1)
-bertc("pretrain", "--config", settings, "--out", run, *ON, what="pretrain")
+ended = bertc("pretrain", "--config", settings, "--out", run, *ON, what="pretrain") is not None
 
 rows = rows_of(run)
 trained = [row for row in rows if "tokens_per_second" in row]
@@ -108,6 +121,9 @@ for row in rows:
         say(f"| {row['step']} | {row.get('phase', 1)} | {seen[-1]['tokens'] / 1e6 if seen else 0:.1f} | {row['eval_mlm_loss']:.4f} | "
             f"{row['eval_mlm_accuracy']:.4f} | {row['eval_nsp_loss']:.4f} | {row['eval_nsp_accuracy']:.4f} |")
 say()
+keep()
+if not ended:
+    sys.exit()
 for length in LENGTHS:
     held_out = bertc("evaluate", "-q", "--json", "--model", run, "--data", os.path.join(run, "data", "train.held_out"),
                      "--max_seq_length", length, *ON, what="evaluate")
@@ -118,9 +134,4 @@ say()
 say("```")
 say(bertc("fill", "-q", "--model", run, "--top_k", "3", *ON, *a.fill, what="fill").rstrip())
 say("```")
-if os.environ.get("OUT"):
-    out = os.environ["OUT"]
-    for name in ("metrics.jsonl", "report.html"):
-        shutil.copy(os.path.join(run, name), out)
-    with open(os.path.join(out, "gpu_pretrain.md"), "w") as f:
-        f.write("\n".join(printed) + "\n")
+keep()
