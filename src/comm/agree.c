@@ -124,9 +124,9 @@ enum status comm_agree_status(struct comm *comm, enum status own_status)
 		if (first != comm->place.rank && error.status != STOPPED)
 			snprintf(error.message, sizeof(error.message), "rank %d on %s: %.1400s", first, all[first].host,
 				 all[first].error.message);
+		comm->agreed = error;
 		status = error_restore(&error);
 	}
-	comm->agreed = first >= 0;
 	free(all);
 	return status;
 }

@@ -270,7 +270,7 @@ void comm_fail(struct comm *comm, enum status status)
 	if (comm->device)
 		comm->device->abandon(comm);
 	/* Which machine it is that has no room, or a broken device. */
-	if (status != ERR_RESOURCE || comm->agreed || comm->place.size == 1)
+	if (status != ERR_RESOURCE || comm->place.size == 1 || strcmp(own.message, comm->agreed.message) == 0)
 		return;
 	char message[sizeof(own.message)];
 	snprintf(message, sizeof(message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host, own.message);

@@ -57,7 +57,7 @@ struct comm {
 	char description[128];
 	struct segment *segment; /* of the transport: who is there and what failed; NULL: alone */
 	int64_t step;            /* of the section this rank is in */
-	bool agreed;             /* all know of a failure by comm_agree_status, and have said whose it is */
+	struct error agreed;     /* the last that all know by comm_agree_status, which has said whose it is */
 	struct queue queue;
 	const struct device_transport *device; /* comm/device.h; NULL: large ranges are in host memory */
 	void *device_own;

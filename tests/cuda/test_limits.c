@@ -232,7 +232,7 @@ static void memory_is_taken_from_one_rank(void **state)
 		assert_int_equal(chosen_tokens(), 128);
 	}
 	assert_int_equal(run_taken(1, 690000000, "pair-none", a_step), ERR_RESOURCE);
-	assert_said("rank 1 on ");
+	assert_said("bertc: rank 1 on ");
 	assert_said(": not enough memory on the GPU for ");
 	unsetenv("EMULATED_FAULTY");
 	unsetenv("EMULATED_DEVICE");
