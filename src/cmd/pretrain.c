@@ -250,7 +250,7 @@ static enum status pretrain(struct pretrain *run)
 				    : run->backend->dtype == DTYPE_F16 ? "fp16"
 								       : "fp32"));
 	/* Gradients of fp16 vanish without a scale that follows them. */
-	if (pretrain_unset(run->options, "loss_scale") && run->backend->dtype == DTYPE_F16)
+	if (options_origin(run->options, "loss_scale") == ORIGIN_DEFAULT && run->backend->dtype == DTYPE_F16)
 		TRY(pretrain_choose(run->options, "loss_scale", "0"));
 	TRY(pretrain_open_data(run));
 	if (pretrain_unset(run->options, "vocab_size"))

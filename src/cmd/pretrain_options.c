@@ -206,7 +206,8 @@ const struct option pretrain_options[] = {
 		 "before; 0 = none"},
 	{.name = "loss_scale", .type = OPTION_NUMBER, .field = FIELD(loss_scale), .range = "0..", .fallback = "1",
 	 .role = ROLE_RUN, .value_name = "X",
-	 .help = "the loss is multiplied by it before backward, for numbers of a small range; 0 = dynamic"},
+	 .help = "the loss is multiplied by it before backward, for numbers of a small range; 0 = dynamic, which "
+		 "--precision fp16 takes unless this is given"},
 	{.name = "init_loss_scale", .type = OPTION_NUMBER, .field = FIELD(init_loss_scale), .range = "1..",
 	 .fallback = "65536", .role = ROLE_RUN, .value_name = "X", .help = "first value of a dynamic loss scale"},
 

@@ -185,6 +185,17 @@ static void the_loss_scale_follows(void **state)
 	buffer_release(&said);
 }
 
+/* Whose small ones vanish: the scale of the loss is dynamic unless it is given. */
+static void fp16_scales_its_loss(void **state)
+{
+	(void)state;
+	train("unscaled", "--device cuda --precision fp16 --loss_scale 1");
+	assert_near(guard_number("fp16", "loss_scale"), 65536, 0);
+	assert_near(guard_number("fp16", "clean_steps"), STEPS, 0);
+	assert_near(guard_number("bf16", "loss_scale"), 1, 0);
+	assert_near(guard_number("unscaled", "loss_scale"), 1, 0);
+}
+
 /* Recorded graphs are what they were recorded from. */
 static void graphs_change_no_bit(void **state)
 {
@@ -222,6 +233,7 @@ int main(void)
 		cmocka_unit_test(a_resumed_run_has_the_same_bits),
 		cmocka_unit_test(a_resumed_run_keeps_its_products),
 		cmocka_unit_test(the_loss_scale_follows),
+		cmocka_unit_test(fp16_scales_its_loss),
 		cmocka_unit_test(graphs_change_no_bit),
 		cmocka_unit_test(a_model_of_one_device_works_on_the_other),
 	};
