@@ -155,6 +155,7 @@ static void test_profile(void **state)
 				 "--threads 1 --mode training --json"),
 			 0);
 	assert_ok(file_write(test_path("bench.json"), program_output.data, program_output.size));
+	json_release(&document);
 	assert_ok(json_parse(&document, "bench", buffer_string(&program_output), program_output.size));
 	double seconds = number(json_member(document.root, "training"), "seconds");
 	char all[512];
@@ -195,11 +196,22 @@ static int setup(void **state)
 	return small_run_make(state, 5);
 }
 
+static int teardown(void **state)
+{
+	json_release(&document);
+	return program_teardown(state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recipe),  cmocka_unit_test(test_device_rate), cmocka_unit_test(test_within), cmocka_unit_test(test_batch_of_each),
-		cmocka_unit_test(test_memory_of_pretrain), cmocka_unit_test(test_profile), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_recipe),
+		cmocka_unit_test(test_device_rate),
+		cmocka_unit_test(test_within),
+		cmocka_unit_test(test_batch_of_each),
+		cmocka_unit_test(test_memory_of_pretrain),
+		cmocka_unit_test(test_profile),
+		cmocka_unit_test(test_refused),
 	};
-	return cmocka_run_group_tests(tests, setup, program_teardown);
+	return cmocka_run_group_tests(tests, setup, teardown);
 }
