@@ -109,6 +109,8 @@ say(f"`{' '.join(['gpu_pretrain.py', *sys.argv[1:]])}`")
 say()
 for phase in json.load(open(settings))["phases"]:
     say(f"- {phase['num_train_steps']} steps of {phase['train_batch_size']} instances of {phase['max_seq_length']} tokens")
+if not trained:
+    sys.exit("not one step was logged in the time")
 last = trained[-1]
 say(f"- {last['tokens'] / 1e6:.1f} M tokens in {last['seconds']:.0f} s, {last['tokens'] / last['seconds'] / 1e3:.0f} k tokens/s, "
     "with evaluations and checkpoints")

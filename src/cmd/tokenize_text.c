@@ -184,7 +184,8 @@ static enum status print_piece(struct run *run, bool *out_any)
 		return error_restore(&piece->error);
 	if (run->line_has_tokens && piece->first_has_tokens)
 		fputc(' ', stdout);
-	fwrite(piece->out.data, 1, piece->out.size, stdout);
+	if (piece->out.size > 0)
+		fwrite(piece->out.data, 1, piece->out.size, stdout);
 	run->line_has_tokens = (run->line_has_tokens && !piece->has_line_end) || piece->last_has_tokens;
 	if (piece->closes_line) {
 		fputc('\n', stdout);

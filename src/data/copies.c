@@ -71,6 +71,8 @@ enum status copies_find(const char *path, int64_t count, int64_t memory, uint8_t
 		status = collect(file, path, count, range, ranges, &places, &capacity, &held);
 		if (status != OK)
 			break;
+		if (held == 0)
+			continue;
 		qsort(places, (size_t)held, sizeof(*places), by_hash_then_index);
 		*out_found += mark(places, held, *out_map);
 	}

@@ -13,8 +13,8 @@ struct entry {
 
 static void put(struct buffer *out, uint64_t value, int width)
 {
-	for (int i = 0; i < width; i++)
-		buffer_char(out, (char)(value >> (8 * i)));
+	for (int i = 0; i < width; i++) /* the value has eight bytes, the rest is zeros */
+		buffer_char(out, i < 8 ? (char)(value >> (8 * i)) : 0);
 }
 
 static void put_local(struct buffer *out, const struct entry *entry)
