@@ -10,8 +10,11 @@
 
 void guard_start(struct guard_state *state, const struct guard_settings *settings)
 {
-	if (state->loss_scale <= 0 || !settings->dynamic)
+	if (state->loss_scale <= 0 || !settings->dynamic || !state->dynamic) {
 		state->loss_scale = settings->loss_scale;
+		state->clean_steps = 0;
+	}
+	state->dynamic = settings->dynamic;
 }
 
 /* Standard deviations that `value` lies above the ring's values; 0 as long as the ring is not full. */
@@ -121,6 +124,7 @@ void guard_write(const struct guard_state *state, struct json_writer *writer, co
 	json_close(writer);
 	json_put_double(writer, "loss_scale", state->loss_scale);
 	json_put_integer(writer, "clean_steps", state->clean_steps);
+	json_put_bool(writer, "dynamic", state->dynamic);
 	json_put_integer(writer, "observed", state->observed);
 	write_ring(writer, "losses", state->losses, state->observed);
 	write_ring(writer, "norms", state->norms, state->observed);
@@ -149,6 +153,10 @@ enum status guard_read(struct guard_state *out, const struct json *object, const
 	TRY(json_get_integer(object, file, "skipped_in_row", 0, INT64_MAX, &out->skipped_in_row));
 	TRY(json_get_number(object, file, "loss_scale", &out->loss_scale));
 	TRY(json_get_integer(object, file, "clean_steps", 0, INT64_MAX, &out->clean_steps));
+	/* Earlier checkpoints do not say it: then a scale of 1 is what it is without --loss_scale. */
+	out->dynamic = out->loss_scale != 1;
+	if (json_member(object, "dynamic"))
+		TRY(json_get_bool(object, file, "dynamic", &out->dynamic));
 	TRY(json_get_integer(object, file, "observed", 0, INT64_MAX, &out->observed));
 	TRY(read_ring(object, file, "losses", out->observed, out->losses));
 	TRY(read_ring(object, file, "norms", out->observed, out->norms));

@@ -28,6 +28,7 @@ struct guard_state {
 	double losses[GUARD_WINDOW], norms[GUARD_WINDOW];
 	double loss_scale;               /* of the next step; 0 = not begun */
 	int64_t clean_steps;             /* since it last changed */
+	bool dynamic;                    /* whether it followed the gradients' range */
 };
 
 /* What a step's gradients say, before its update. */
@@ -47,7 +48,7 @@ enum guard_verdict {
 	GUARD_NOT_FINITE, /* leave it out: something is wrong */
 };
 
-/* Takes over settings at the start of a run. */
+/* Takes over settings at the start of a run, or where one goes on: a scale that becomes dynamic begins as that of a new run. */
 void guard_start(struct guard_state *state, const struct guard_settings *settings);
 /* Judges a step and remembers it. Updates left out and falls of the scale are said here; ERR_NUMERIC when gradients overflow at
  * its floor. */
