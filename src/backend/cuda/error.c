@@ -11,12 +11,14 @@ enum status cuda_error(cudaError_t error, const char *call)
 		int driver = 0, runtime = 0;
 		cudaDriverGetVersion(&driver);
 		cudaRuntimeGetVersion(&runtime);
-		if (driver == 0)
+		if (driver == 0) {
 			status = error_set(ERR_RESOURCE, "there is no NVIDIA driver on this machine");
-		else
+			error_hint("install one, or give --device cpu");
+		} else {
 			status = error_set(ERR_RESOURCE, "the NVIDIA driver is too old: it knows CUDA %d.%d, this program needs %d.%d",
 					   driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-		error_hint("install a newer NVIDIA driver, or give --device cpu");
+			error_hint("install a newer NVIDIA driver, or give --device cpu");
+		}
 		break;
 	}
 	case cudaErrorNoDevice:
