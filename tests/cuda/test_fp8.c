@@ -1,34 +1,13 @@
 /* What lies beside tensors that FP8 multiplies (backend_functions.twin_bytes), on the emulated device: every operation that
  * writes one notes the largest magnitude of exactly what it wrote, and products take it, forget it, and give the bits that
  * they give without a twin. */
-#include "test.h"
-#include "check.h"
-#include "emulation.h"
-#include "operations.h"
+#include "beside_reference.h"
 #include "backend/cuda/state.h"
 #include "model/model.h"
 
-static struct pool *pool, *ref_pool;
-static struct backend *be, *ref;
-static struct replica ref_replica;
-
 static void open_device(int major, int minor)
 {
-	emulated_device.major = major;
-	emulated_device.minor = minor;
-	be = open_backend_as((struct backend_settings){.device = "cuda", .dtype = DTYPE_BF16, .fp8 = true}, 1, &pool);
-	ref = open_backend("ref", DTYPE_F64, 1, &ref_pool);
-	open_reference_replica(ref, &ref_replica);
-}
-
-static void close_device(void)
-{
-	ref->functions->replica_release(&ref_replica);
-	backend_close(ref);
-	pool_free(ref_pool);
-	backend_close(be);
-	pool_free(pool);
-	assert_int_equal(emulated_blocks(), 0);
+	open_both(major, minor, &(struct backend_settings){.device = "cuda", .dtype = DTYPE_BF16, .fp8 = true});
 }
 
 /* A case on the device. */
@@ -148,7 +127,7 @@ static void producers_note_what_they_write(void **state)
 	open_device(9, 0);
 	for (size_t i = 0; i < sizeof(producers) / sizeof(*producers); i++)
 		expect_note(producers[i].line, producers[i].name);
-	close_device();
+	close_both();
 }
 
 /* Backward of long sequences in two kernels: with shared memory for 256 tokens. */
@@ -159,7 +138,7 @@ static void two_kernels_note_together(void **state)
 	expect_note("attention_bwd T=360 H=64 heads=1 B=2 longest=320 p=0.1 bias=1", "dqkv");
 	expect_note("attention_bwd T=360 H=64 heads=1 B=2 longest=320 scale=4", "dqkv"); /* dq has the largest */
 	expect_note("attention_bwd T=330 H=128 heads=1 B=1 longest=330", "dqkv");
-	close_device();
+	close_both();
 }
 
 static void expect_same(struct place *a, struct place *b)
@@ -237,7 +216,7 @@ static void products_have_the_bits_of_those_without(void **state)
 		place_release(&without);
 		place_release(&before);
 	}
-	close_device();
+	close_both();
 }
 
 /* Norms and GELUs of all layers are in the same places, where the last layer's numbers are in the end. */
@@ -303,7 +282,7 @@ static void what_layers_share_is_not_searched(void **state)
 	activations_free(activations);
 	be->functions->replica_release(&replica);
 	model_free(model);
-	close_device();
+	close_both();
 }
 
 int main(void)

@@ -1,32 +1,18 @@
 /* Logits that are not finite, on the emulated device: a word that cannot be has no share in the sum, a NaN anywhere makes the loss
  * NaN, whichever thread meets it. */
-#include "test.h"
-#include "check.h"
-#include "emulation.h"
-#include "operations.h"
-
-static struct pool *pool, *ref_pool;
-static struct backend *be, *ref;
-static struct replica ref_replica;
+#include "beside_reference.h"
 
 static int open_device(void **state)
 {
 	(void)state;
-	be = open_backend_as((struct backend_settings){.device = "cuda", .dtype = DTYPE_F32}, 1, &pool);
-	ref = open_backend("ref", DTYPE_F64, 1, &ref_pool);
-	open_reference_replica(ref, &ref_replica);
+	open_both(9, 0, &(struct backend_settings){.device = "cuda", .dtype = DTYPE_F32});
 	return 0;
 }
 
 static int close_device(void **state)
 {
 	(void)state;
-	ref->functions->replica_release(&ref_replica);
-	backend_close(ref);
-	pool_free(ref_pool);
-	backend_close(be);
-	pool_free(pool);
-	assert_int_equal(emulated_blocks(), 0);
+	close_both();
 	return 0;
 }
 
