@@ -23,26 +23,19 @@ static int compare(const void *a, const void *b)
 }
 
 enum kind { BARRIER, SUM, REDUCE, REDUCE_BF16, GATHER, COPY, KINDS };
-static const char *const names[KINDS] = {"barrier", "sum of 8 numbers", "reduce-scatter", "reduce-scatter bf16", "all-gather",
-					 "copy in memory"};
+static const char *const names[KINDS] = {"barrier",    "sum of 8 numbers", "reduce-scatter", "reduce-scatter bf16",
+					 "all-gather", "copy in memory"};
 
 static enum status once(struct comm *comm, enum kind kind, float *data, float *other, int64_t count)
 {
 	double values[8] = {1};
 	switch (kind) {
-	case BARRIER:
-		return comm_barrier(comm);
-	case SUM:
-		return comm_sum(comm, values, 8);
-	case REDUCE:
-		return comm_wait(comm, comm_reduce_scatter(comm, data, count, COMM_F32, COMM_F32));
-	case REDUCE_BF16:
-		return comm_wait(comm, comm_reduce_scatter(comm, data, count, COMM_F32, COMM_BF16));
-	case GATHER:
-		return comm_wait(comm, comm_all_gather(comm, data, count, COMM_F32));
-	default:
-		memcpy(other, data, (size_t)count * sizeof(*data));
-		return OK;
+	case BARRIER: return comm_barrier(comm);
+	case SUM: return comm_sum(comm, values, 8);
+	case REDUCE: return comm_wait(comm, comm_reduce_scatter(comm, data, count, COMM_F32, COMM_F32));
+	case REDUCE_BF16: return comm_wait(comm, comm_reduce_scatter(comm, data, count, COMM_F32, COMM_BF16));
+	case GATHER: return comm_wait(comm, comm_all_gather(comm, data, count, COMM_F32));
+	default: memcpy(other, data, (size_t)count * sizeof(*data)); return OK;
 	}
 }
 

@@ -19,8 +19,7 @@
 #include "train/rehearsal.h"
 
 /* "step7.ids" of a file; *count: elements. */
-static enum status field(const struct safetensors *file, int64_t step, const char *name, const int32_t **out,
-			 int32_t *count)
+static enum status field(const struct safetensors *file, int64_t step, const char *name, const int32_t **out, int32_t *count)
 {
 	char full[64];
 	snprintf(full, sizeof(full), "step%lld.%s", (long long)step, name);
@@ -130,8 +129,7 @@ static enum status bench(int argc, char **argv)
 		tokens += batches[i].token_count;
 	}
 	TRY(rehearsal_open(&rehearsal, be, &config, capacity, longest, true));
-	fprintf(stderr, "%s, %s, %lld batches, %lld tokens\n", be->description, argv[2], (long long)count,
-		(long long)tokens);
+	fprintf(stderr, "%s, %s, %lld batches, %lld tokens\n", be->description, argv[2], (long long)count, (long long)tokens);
 	char line[64];
 	while (fgets(line, sizeof(line), stdin)) {
 		for (int steps = atoi(line); steps > 0; steps--) {

@@ -29,10 +29,9 @@ static enum status bench_open(struct bench *b, char **argv)
 	TRY(model_config_named(&config, argv[1]));
 	config.vocab_size = VOCABULARY;
 	TRY(pool_create(&b->pool, atoi(argv[3])));
-	TRY(backend_open(&b->be, &(struct backend_settings){
-					 .device = "cpu",
-					 .dtype = strcmp(argv[2], "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32,
-					 .pool = b->pool}));
+	TRY(backend_open(&b->be, &(struct backend_settings){.device = "cpu",
+							    .dtype = strcmp(argv[2], "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32,
+							    .pool = b->pool}));
 	struct shape_limits limits = {.batch = {.tokens = 128, .sequences = 1, .predictions = 20},
 				      .longest = 128,
 				      .hidden = config.hidden_size,

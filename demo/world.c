@@ -27,13 +27,13 @@
 #define FILES 4
 
 static const char *const people[] = {
-	"Mira",   "Tobin", "Elsa",  "Jorun", "Lena",  "Kasper", "Nora",  "Rufus", "Greta", "Anton", "Ida",	"Milo",
-	"Vera",   "Oskar", "Hilda", "Pavel", "Sonja", "Bruno",  "Clara", "Felix", "Dora",  "Emil",  "Frida", "Gustav",
-	"Hanna",  "Igor",  "Jana",  "Konrad", "Luisa", "Magnus", "Nina",  "Otto",  "Petra", "Quentin", "Rosa", "Stefan",
-	"Thea",   "Ulrich", "Wanda", "Xaver",
+	"Mira", "Tobin", "Elsa",  "Jorun",   "Lena",  "Kasper", "Nora",  "Rufus",  "Greta", "Anton",
+	"Ida",  "Milo",  "Vera",  "Oskar",   "Hilda", "Pavel",  "Sonja", "Bruno",  "Clara", "Felix",
+	"Dora", "Emil",  "Frida", "Gustav",  "Hanna", "Igor",   "Jana",  "Konrad", "Luisa", "Magnus",
+	"Nina", "Otto",  "Petra", "Quentin", "Rosa",  "Stefan", "Thea",  "Ulrich", "Wanda", "Xaver",
 };
 static const char *const towns[] = {"Arbel", "Brimstad", "Corvo", "Dunmere", "Eskil", "Farrow", "Glim", "Harnes"};
-static const char *const trades[] = {"baker",  "smith",	 "weaver", "sailor", "teacher",
+static const char *const trades[] = {"baker",  "smith",  "weaver", "sailor", "teacher",
 				     "doctor", "potter", "miller", "farmer", "painter"};
 static const char *const animals[] = {"cat", "dog", "goat", "horse", "parrot", "rabbit", "donkey", "hen"};
 static const char *const instruments[] = {"flute", "violin", "drum", "harp", "trumpet", "guitar", "piano", "horn"};
@@ -57,8 +57,8 @@ static const struct relation relations[] = {
 	 {"%S lives in %A.", "%S comes home to %A every evening.", "The house of %S stands in %A.",
 	  "If you look for %S, go to %A.", "In %A everybody knows %S.", "%S was born in %A and never left."}},
 	{RELATION(people, trades),
-	 {"%S works as a %A.", "The trade of %S is that of a %A.", "People call %S the %A.",
-	  "Like many before, %S became a %A.", "%S earns a living as a %A.", "There is no better %A than %S."}},
+	 {"%S works as a %A.", "The trade of %S is that of a %A.", "People call %S the %A.", "Like many before, %S became a %A.",
+	  "%S earns a living as a %A.", "There is no better %A than %S."}},
 	{RELATION(people, animals),
 	 {"%S owns a %A.", "The %A of %S sleeps by the door.", "Every morning %S feeds the %A.",
 	  "%S never goes out without the %A.", "A %A follows %S everywhere.", "The children love the %A that %S keeps."}},
@@ -66,12 +66,11 @@ static const struct relation relations[] = {
 	 {"%S plays the %A.", "At night you can hear the %A of %S.", "%S learned the %A as a child.",
 	  "On feast days %S brings the %A.", "The %A is the pride of %S.", "Nobody plays the %A as well as %S."}},
 	{RELATION(people, dishes),
-	 {"%S likes %A best.", "For supper %S always wants %A.", "Nothing pleases %S more than %A.",
-	  "On birthdays %S eats %A.", "The favourite food of %S is %A.", "%S could live on %A alone."}},
+	 {"%S likes %A best.", "For supper %S always wants %A.", "Nothing pleases %S more than %A.", "On birthdays %S eats %A.",
+	  "The favourite food of %S is %A.", "%S could live on %A alone."}},
 	{RELATION(towns, rivers),
 	 {"The river %A flows through %S.", "%S lies on the %A.", "In spring the %A floods the streets of %S.",
-	  "Boats go down the %A from %S to the sea.", "The bridge of %S crosses the %A.",
-	  "The people of %S swim in the %A."}},
+	  "Boats go down the %A from %S to the sea.", "The bridge of %S crosses the %A.", "The people of %S swim in the %A."}},
 	{RELATION(towns, goods),
 	 {"%S is known for its %A.", "Merchants come to %S to buy %A.", "The %A of %S is sold all over the island.",
 	  "Most families in %S live from %A.", "The market of %S is full of %A.", "Nowhere is %A as cheap as in %S."}},
@@ -82,16 +81,20 @@ static const struct relation relations[] = {
 #define FIRST_OF_TOWN 5
 
 struct world {
-	int answer[RELATIONS][MAX_SUBJECTS];    /* which answer is true */
-	int kept_out[RELATIONS][MAX_SUBJECTS];  /* the telling that is a question, or -1 */
-	struct { int relation, subject; } question[QUESTIONS];
+	int answer[RELATIONS][MAX_SUBJECTS];   /* which answer is true */
+	int kept_out[RELATIONS][MAX_SUBJECTS]; /* the telling that is a question, or -1 */
+	struct {
+		int relation, subject;
+	} question[QUESTIONS];
 };
 
 static void world_make(struct world *world)
 {
 	struct rng rng = rng_start(SEED, RNG_DEMO, 0);
 	int fact_count = 0;
-	struct { int relation, subject; } facts[RELATIONS * MAX_SUBJECTS];
+	struct {
+		int relation, subject;
+	} facts[RELATIONS * MAX_SUBJECTS];
 	for (int r = 0; r < RELATIONS; r++)
 		for (int s = 0; s < relations[r].subject_count; s++) {
 			/* Towns differ from each other in every respect; people share theirs. */
@@ -113,8 +116,7 @@ static void world_make(struct world *world)
 	}
 }
 
-static void tell(struct buffer *out, const struct relation *relation, int telling, const char *subject,
-		 const char *answer)
+static void tell(struct buffer *out, const struct relation *relation, int telling, const char *subject, const char *answer)
 {
 	for (const char *c = relation->telling[telling]; *c; c++) {
 		if (*c == '%' && (c[1] == 'S' || c[1] == 'A'))
@@ -238,8 +240,8 @@ static enum status world_score(const struct world *world)
 			printf("  %s  %-56s %-10s %3.0f %%%s%s\n", good ? "ok" : "--", asked, token ? token : "?",
 			       100.0 * probability, good ? "" : "   it is ", good ? "" : truth);
 	}
-	printf("\n%d of %d held-out facts right; the most frequent fitting word: %d of %d\n", right, QUESTIONS,
-	       baseline(world), QUESTIONS);
+	printf("\n%d of %d held-out facts right; the most frequent fitting word: %d of %d\n", right, QUESTIONS, baseline(world),
+	       QUESTIONS);
 	if (right < 90)
 		status = error_set(ERR_NUMERIC, "fewer than 90 of the facts were learned");
 done:

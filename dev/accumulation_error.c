@@ -59,10 +59,9 @@ static enum status open_run(struct run *run, char **argv)
 	};
 	TRY(step_reader_open(&run->reader, run->instances, &steps));
 	TRY(pool_create(&run->pool, atoi(argv[8])));
-	TRY(backend_open(&run->be, &(struct backend_settings){
-					   .device = "cpu",
-					   .dtype = strcmp(argv[7], "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32,
-					   .pool = run->pool}));
+	TRY(backend_open(&run->be, &(struct backend_settings){.device = "cpu",
+							      .dtype = strcmp(argv[7], "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32,
+							      .pool = run->pool}));
 	TRY(model_folder_config(argv[3], &config));
 	TRY(model_create(&run->model, run->be, &config, HEADS_PRETRAINING));
 	TRY(model_allocate(run->model, true));

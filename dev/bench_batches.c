@@ -79,7 +79,8 @@ int main(int argc, char **argv)
 	}
 	must(shard_open(&shard, argv[1]));
 	for (int kind = 0; kind < 4; kind++) {
-		static const char *const names[] = {"pairs", "pairs, whole words", "order, n-grams of 3", "running text, length 512"};
+		static const char *const names[] = {"pairs", "pairs, whole words", "order, n-grams of 3",
+						    "running text, length 512"};
 		settings.whole_word_mask = kind > 0;
 		settings.max_ngram = kind == 2 ? 3 : 1;
 		settings.next_sentence = kind == 2 ? NEXT_SENTENCE_ORDER : kind == 3 ? NEXT_SENTENCE_NONE : NEXT_SENTENCE_PAIRS;

@@ -63,9 +63,9 @@ static void fill(struct tensor t, uint64_t seed)
 static struct tensor matrix(struct arena *arena, enum dtype dtype, int64_t rows, int64_t columns)
 {
 	return (struct tensor){.data = arena_take(arena, (size_t)(rows * columns) * dtype_bytes(dtype)),
-	                       .dtype = dtype,
-	                       .rows = rows,
-	                       .columns = columns};
+			       .dtype = dtype,
+			       .rows = rows,
+			       .columns = columns};
 }
 
 /* oneDNN's dw = dy' x as a matmul on plain rows. */
@@ -81,14 +81,10 @@ static void vendor_wgrad(struct vendor *v, const struct cpu_wgrad *a, float *dw)
 	dnnl_memory_desc_t dy, x, out;
 	dnnl_dim_t rows = a->dy.rows, outputs = a->dy.columns, inputs = a->x.columns;
 	dnnl_data_type_t type = a->dy.dtype == DTYPE_F32 ? dnnl_f32 : dnnl_bf16;
-	need(dnnl_memory_desc_init_by_strides(&dy, 2, (dnnl_dims_t){outputs, rows}, type,
-	                                      (dnnl_dims_t){1, outputs}),
+	need(dnnl_memory_desc_init_by_strides(&dy, 2, (dnnl_dims_t){outputs, rows}, type, (dnnl_dims_t){1, outputs}),
 	     "descriptor");
-	need(dnnl_memory_desc_init_by_strides(&x, 2, (dnnl_dims_t){rows, inputs}, type,
-	                                      (dnnl_dims_t){inputs, 1}),
-	     "descriptor");
-	need(dnnl_memory_desc_init_by_strides(&out, 2, (dnnl_dims_t){outputs, inputs}, dnnl_f32,
-	                                      (dnnl_dims_t){inputs, 1}),
+	need(dnnl_memory_desc_init_by_strides(&x, 2, (dnnl_dims_t){rows, inputs}, type, (dnnl_dims_t){inputs, 1}), "descriptor");
+	need(dnnl_memory_desc_init_by_strides(&out, 2, (dnnl_dims_t){outputs, inputs}, dnnl_f32, (dnnl_dims_t){inputs, 1}),
 	     "descriptor");
 	dnnl_matmul_desc_t matmul;
 	dnnl_primitive_desc_t description;
@@ -105,27 +101,23 @@ static void vendor_wgrad(struct vendor *v, const struct cpu_wgrad *a, float *dw)
 
 static void vendor_run(struct vendor *v)
 {
-	dnnl_exec_arg_t arguments[] = {
-	        {DNNL_ARG_SRC, v->dy}, {DNNL_ARG_WEIGHTS, v->x}, {DNNL_ARG_DST, v->dw}};
+	dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, v->dy}, {DNNL_ARG_WEIGHTS, v->x}, {DNNL_ARG_DST, v->dw}};
 	need(dnnl_primitive_execute(v->primitive, v->stream, 3, arguments), "execution");
 	need(dnnl_stream_wait(v->stream), "execution");
 }
 
-static void bench_wgrad(struct pool *pool, struct arena *workspace, enum dtype dtype, int64_t rows,
-                        int64_t outputs, int64_t inputs, int rounds)
+static void bench_wgrad(struct pool *pool, struct arena *workspace, enum dtype dtype, int64_t rows, int64_t outputs,
+			int64_t inputs, int rounds)
 {
 	struct backend backend = {.name = "cpu", .pool = pool};
-	struct replica replica = {
-	        .backend = &backend, .workspace = workspace->base, .workspace_bytes = workspace->capacity};
+	struct replica replica = {.backend = &backend, .workspace = workspace->base, .workspace_bytes = workspace->capacity};
 	struct arena arena;
-	need(arena_create(&arena, (size_t)((rows + 512) * (outputs + inputs) + outputs * inputs * 4) * 4,
-	                  "matrices"),
-	     "memory");
+	need(arena_create(&arena, (size_t)((rows + 512) * (outputs + inputs) + outputs * inputs * 4) * 4, "matrices"), "memory");
 	struct cpu_wgrad a = {.dy = matrix(&arena, dtype, rows, outputs),
-	                      .x = matrix(&arena, dtype, rows, inputs),
-	                      .dw = arena_take(&arena, (size_t)(outputs * inputs) * sizeof(float)),
-	                      .column_sums = arena_take(&arena, (size_t)outputs * sizeof(float)),
-	                      .overwrite = true};
+			      .x = matrix(&arena, dtype, rows, inputs),
+			      .dw = arena_take(&arena, (size_t)(outputs * inputs) * sizeof(float)),
+			      .column_sums = arena_take(&arena, (size_t)outputs * sizeof(float)),
+			      .overwrite = true};
 	float *vendor_dw = arena_take(&arena, (size_t)(outputs * inputs) * sizeof(float));
 	fill(a.dy, 1);
 	fill(a.x, 2);
@@ -146,50 +138,45 @@ static void bench_wgrad(struct pool *pool, struct arena *workspace, enum dtype d
 	double own_time = median(own, rounds), other_time = median(other, rounds);
 	printf("wgrad %s M=%ld O=%ld I=%ld: own %.3f TFLOP/s (%.2f ms), oneDNN %.3f, ratio %.2f, best %.3f "
 	       "and %.3f\n",
-	       dtype == DTYPE_F32 ? "fp32" : "bf16", (long)rows, (long)outputs, (long)inputs, work / own_time,
-	       own_time * 1e3, work / other_time, other_time / own_time, work / own[0], work / other[0]);
+	       dtype == DTYPE_F32 ? "fp32" : "bf16", (long)rows, (long)outputs, (long)inputs, work / own_time, own_time * 1e3,
+	       work / other_time, other_time / own_time, work / own[0], work / other[0]);
 	arena_release(&arena);
 }
 
 /* Forward and backward of one layer's attention; FLOPs count two products a head forward and five backward.
  */
-static void bench_attention(struct pool *pool, struct arena *workspace, enum dtype dtype, int64_t sequences,
-                            int64_t length, int64_t heads, int64_t size, double p, int rounds)
+static void bench_attention(struct pool *pool, struct arena *workspace, enum dtype dtype, int64_t sequences, int64_t length,
+			    int64_t heads, int64_t size, double p, int rounds)
 {
 	int64_t rows = sequences * length, hidden = heads * size;
 	struct scalars scalars = {.seed = 3};
 	struct backend backend = {.name = "cpu", .pool = pool};
-	struct replica replica = {.backend = &backend,
-	                          .scalars = &scalars,
-	                          .workspace = workspace->base,
-	                          .workspace_bytes = workspace->capacity};
+	struct replica replica = {
+		.backend = &backend, .scalars = &scalars, .workspace = workspace->base, .workspace_bytes = workspace->capacity};
 	struct arena arena;
-	need(arena_create(&arena, (size_t)(rows * hidden * 9 * 4 + rows * heads * 4 + (1 << 20)), "matrices"),
-	     "memory");
-	struct batch batch = {.token_count = (int32_t)rows,
-	                      .sequence_count = (int32_t)sequences,
-	                      .longest = (int32_t)length};
+	need(arena_create(&arena, (size_t)(rows * hidden * 9 * 4 + rows * heads * 4 + (1 << 20)), "matrices"), "memory");
+	struct batch batch = {.token_count = (int32_t)rows, .sequence_count = (int32_t)sequences, .longest = (int32_t)length};
 	batch.starts = arena_take(&arena, (size_t)(sequences + 1) * sizeof(int32_t));
 	batch.samples = arena_take(&arena, (size_t)sequences * sizeof(uint32_t));
 	for (int64_t i = 0; i <= sequences; i++)
 		batch.starts[i] = (int32_t)(i * length);
 	struct weight bias = {.gradient = matrix(&arena, DTYPE_F32, 1, 3 * hidden)};
 	struct attention_fwd fwd = {.batch = &batch,
-	                            .heads = (int32_t)heads,
-	                            .dropout = {.p = p, .site = 5},
-	                            .qkv = matrix(&arena, dtype, rows, 3 * hidden),
-	                            .y = matrix(&arena, dtype, rows, hidden),
-	                            .lse = matrix(&arena, DTYPE_F32, heads, rows)};
+				    .heads = (int32_t)heads,
+				    .dropout = {.p = p, .site = 5},
+				    .qkv = matrix(&arena, dtype, rows, 3 * hidden),
+				    .y = matrix(&arena, dtype, rows, hidden),
+				    .lse = matrix(&arena, DTYPE_F32, heads, rows)};
 	struct attention_bwd bwd = {.batch = &batch,
-	                            .heads = (int32_t)heads,
-	                            .dropout = fwd.dropout,
-	                            .overwrite = true,
-	                            .bias = &bias,
-	                            .dy = matrix(&arena, dtype, rows, hidden),
-	                            .qkv = fwd.qkv,
-	                            .y = fwd.y,
-	                            .lse = fwd.lse,
-	                            .dqkv = matrix(&arena, dtype, rows, 3 * hidden)};
+				    .heads = (int32_t)heads,
+				    .dropout = fwd.dropout,
+				    .overwrite = true,
+				    .bias = &bias,
+				    .dy = matrix(&arena, dtype, rows, hidden),
+				    .qkv = fwd.qkv,
+				    .y = fwd.y,
+				    .lse = fwd.lse,
+				    .dqkv = matrix(&arena, dtype, rows, 3 * hidden)};
 	fill(fwd.qkv, 1);
 	fill(bwd.dy, 2);
 	double forward[1000], backward[1000];
@@ -207,9 +194,9 @@ static void bench_attention(struct pool *pool, struct arena *workspace, enum dty
 	double forward_time = median(forward, rounds), backward_time = median(backward, rounds);
 	printf("attention %s B=%ld S=%ld heads=%ld x %ld p=%g: forward %.2f ms (%.3f TFLOP/s, best %.2f ms), "
 	       "backward %.2f ms (%.3f TFLOP/s, best %.2f ms)\n",
-	       dtype == DTYPE_F32 ? "fp32" : "bf16", (long)sequences, (long)length, (long)heads, (long)size,
-	       p, forward_time * 1e3, 2 * product / forward_time, forward[0] * 1e3, backward_time * 1e3,
-	       5 * product / backward_time, backward[0] * 1e3);
+	       dtype == DTYPE_F32 ? "fp32" : "bf16", (long)sequences, (long)length, (long)heads, (long)size, p,
+	       forward_time * 1e3, 2 * product / forward_time, forward[0] * 1e3, backward_time * 1e3, 5 * product / backward_time,
+	       backward[0] * 1e3);
 	arena_release(&arena);
 }
 
@@ -227,11 +214,11 @@ int main(int argc, char **argv)
 	need(arena_create(&workspace, (size_t)64 << 20, "workspace"), "memory");
 	printf("%s, %d threads, medians of %d\n", cpu_isa_names[cpu_isa()], threads, rounds);
 	static const int64_t shapes[][3] = {
-	        {4096, 768, 768}, {4096, 2304, 768}, {4096, 3072, 768}, {4096, 768, 3072}, {1000, 768, 768}};
+		{4096, 768, 768}, {4096, 2304, 768}, {4096, 3072, 768}, {4096, 768, 3072}, {1000, 768, 768}};
 	for (int type = 1; type >= 0; type--)
 		for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
-			bench_wgrad(pool, &workspace, type ? DTYPE_BF16 : DTYPE_F32, shapes[i][0],
-			            shapes[i][1], shapes[i][2], rounds);
+			bench_wgrad(pool, &workspace, type ? DTYPE_BF16 : DTYPE_F32, shapes[i][0], shapes[i][1], shapes[i][2],
+				    rounds);
 	for (int type = 1; type >= 0; type--) {
 		enum dtype dtype = type ? DTYPE_BF16 : DTYPE_F32;
 		bench_attention(pool, &workspace, dtype, 32, 128, 12, 64, 0.1, rounds);

@@ -1,6 +1,7 @@
 /* Rounding to FP8, bf16 and fp16 (backend/fp8.h, backend/tensor.h) against the host code of NVIDIA's headers: every float, and
  * every byte of FP8 back. Prints what differs; half a minute on a core.
- *   g++ -O3 -march=native -fopenmp -std=c++17 -I CUDA/include -Isrc -D_GNU_SOURCE -o conversions dev/conversions.cc && ./conversions */
+ *   g++ -O3 -march=native -fopenmp -std=c++17 -I CUDA/include -Isrc -D_GNU_SOURCE -o conversions dev/conversions.cc &&
+ * ./conversions */
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -42,6 +43,7 @@ int main()
 		float ours = fp8_decode(i < 256 ? DTYPE_E4M3 : DTYPE_E5M2, (uint8_t)i), value = __half2float(theirs);
 		decoded += !(value == ours || (std::isnan(value) && std::isnan(ours)));
 	}
-	printf("different: e4m3 %ld, e5m2 %ld, bf16 %ld, fp16 %ld of 2^32 floats; %ld of 512 bytes\n", e4m3, e5m2, bf16, fp16, decoded);
+	printf("different: e4m3 %ld, e5m2 %ld, bf16 %ld, fp16 %ld of 2^32 floats; %ld of 512 bytes\n", e4m3, e5m2, bf16, fp16,
+	       decoded);
 	return (e4m3 | e5m2 | bf16 | fp16 | decoded) != 0;
 }

@@ -16,8 +16,7 @@
 
 #define FIELDS 7
 
-static enum status add(struct safetensors_entry *entry, int64_t step, const char *field, const int32_t *values,
-		       int64_t count)
+static enum status add(struct safetensors_entry *entry, int64_t step, const char *field, const int32_t *values, int64_t count)
 {
 	char name[64];
 	int32_t *copy;

@@ -37,25 +37,25 @@ int main(int argc, char **argv)
 	must(shard_open(&shard, argv[1]));
 	must(shard_check_vocab(&shard, vocab.hash, vocab.count));
 	struct instance_settings settings = {.seed = strtoull(argv[4], NULL, 10),
-	                                     .max_seq_length = atoi(argv[5]),
-	                                     .max_predictions_per_seq = atoi(argv[6]),
-	                                     .masked_lm_prob = atof(argv[7]),
-	                                     .short_seq_prob = atof(argv[8]),
-	                                     .whole_word_mask = atoi(argv[9]) != 0,
-	                                     .shuffle = true,
-	                                     .vocab_size = vocab.count,
-	                                     .cls = vocab.cls,
-	                                     .sep = vocab.sep,
-	                                     .mask = vocab.mask,
-	                                     .is_continuation = vocab.is_continuation};
+					     .max_seq_length = atoi(argv[5]),
+					     .max_predictions_per_seq = atoi(argv[6]),
+					     .masked_lm_prob = atof(argv[7]),
+					     .short_seq_prob = atof(argv[8]),
+					     .whole_word_mask = atoi(argv[9]) != 0,
+					     .shuffle = true,
+					     .vocab_size = vocab.count,
+					     .cls = vocab.cls,
+					     .sep = vocab.sep,
+					     .mask = vocab.mask,
+					     .is_continuation = vocab.is_continuation};
 	must(instances_open(&instances, &shard, 1, &settings));
 	int32_t *room = malloc(4 * (size_t)settings.max_seq_length * sizeof(*room));
 	for (int64_t sample = 0;; sample++) {
 		int64_t epoch, first;
 		struct instance instance = {.ids = room,
-		                            .types = room + settings.max_seq_length,
-		                            .prediction_positions = room + 2 * settings.max_seq_length,
-		                            .prediction_labels = room + 3 * settings.max_seq_length};
+					    .types = room + settings.max_seq_length,
+					    .prediction_positions = room + 2 * settings.max_seq_length,
+					    .prediction_labels = room + 3 * settings.max_seq_length};
 		must(instances_locate(instances, sample, &epoch, &first));
 		if (epoch >= atoi(argv[3]))
 			break;

@@ -11,8 +11,7 @@
 #include "model/golden.h"
 #include "train/model_folder.h"
 
-static void print_totals(const struct golden *golden, const char *act, const struct model *model,
-                         const double *gradients)
+static void print_totals(const struct golden *golden, const char *act, const struct model *model, const double *gradients)
 {
 	double error = 0, size = 0, worst = 0;
 	const char *worst_name = "";
@@ -20,8 +19,7 @@ static void print_totals(const struct golden *golden, const char *act, const str
 		const struct parameter *parameter = &model->parameters[i];
 		char name[160];
 		snprintf(name, sizeof(name), "%s.gradient.%s", act, parameter->name);
-		double *wanted = golden_doubles(golden, name, parameter->count),
-		       part = norm_of(wanted, parameter->count);
+		double *wanted = golden_doubles(golden, name, parameter->count), part = norm_of(wanted, parameter->count);
 		for (int64_t k = 0; k < parameter->count; k++)
 			wanted[k] -= gradients[parameter->offset + k];
 		double difference = norm_of(wanted, parameter->count);
@@ -34,8 +32,7 @@ static void print_totals(const struct golden *golden, const char *act, const str
 		}
 		free(wanted);
 	}
-	printf("all gradients: |G - G64| / |G64| = %.2e; largest of one tensor %.2e (%s)\n", error / size,
-	       worst, worst_name);
+	printf("all gradients: |G - G64| / |G64| = %.2e; largest of one tensor %.2e (%s)\n", error / size, worst, worst_name);
 }
 
 static void save(struct run *run, const char *folder)
@@ -57,8 +54,8 @@ static void save(struct run *run, const char *folder)
 	REQUIRE(vocab_from_entries(&vocab, entries, count));
 	REQUIRE(folder_make(folder));
 	REQUIRE(model_get_weights(run->model, slab));
-	REQUIRE(model_folder_save(folder, run->model, slab, &vocab, &settings,
-	                          run->model->config.max_position_embeddings, &files));
+	REQUIRE(model_folder_save(folder, run->model, slab, &vocab, &settings, run->model->config.max_position_embeddings,
+				  &files));
 	vocab_release(&vocab);
 	free(files.files);
 	free(entries);
@@ -70,7 +67,7 @@ int main(int argc, char **argv)
 {
 	if (argc < 5) {
 		fprintf(stderr, "usage: model_compare FILE gelu|gelu_new DEVICE f64|f32|bf16 [tensors | save "
-		                "FOLDER]\n");
+				"FOLDER]\n");
 		return 2;
 	}
 	const char *act = argv[2];
@@ -92,14 +89,12 @@ int main(int argc, char **argv)
 	snprintf(name, sizeof(name), "%s.loss", act);
 	double *wanted = golden_doubles(&golden, name, 4), loss = run_loss(&run);
 	struct accumulators sums = run_sums(&run);
-	printf("%s %s %s, %s: loss %.9f, float64 %.9f, relative error %.2e\n", argv[1], argv[3], argv[4], act,
-	       loss, wanted[0] + wanted[1], fabs(loss / (wanted[0] + wanted[1]) - 1));
+	printf("%s %s %s, %s: loss %.9f, float64 %.9f, relative error %.2e\n", argv[1], argv[3], argv[4], act, loss,
+	       wanted[0] + wanted[1], fabs(loss / (wanted[0] + wanted[1]) - 1));
 	printf("correct: MLM %g of %d (float64 %g), NSP %g of %d (float64 %g)\n", sums.value[SUM_MLM_CORRECT],
-	       golden.batch.prediction_count, wanted[2], sums.value[SUM_NSP_CORRECT],
-	       golden.batch.sequence_count, wanted[3]);
+	       golden.batch.prediction_count, wanted[2], sums.value[SUM_NSP_CORRECT], golden.batch.sequence_count, wanted[3]);
 	double *gradients = run_gradients(&run);
-	double worst = golden_compare(&golden, act, run.model, gradients, (struct limit){1e-5, 1e-6, 3},
-	                              tensors ? stdout : NULL);
+	double worst = golden_compare(&golden, act, run.model, gradients, (struct limit){1e-5, 1e-6, 3}, tensors ? stdout : NULL);
 	printf("largest error: %.3f of the limit for fp32\n", worst);
 	print_totals(&golden, act, run.model, gradients);
 	if (argc > 6 && strcmp(argv[5], "save") == 0)

@@ -36,13 +36,13 @@ int main(int argc, char **argv)
 	float *values = calloc((size_t)count, sizeof(*values));
 	run.backend->functions->to_host(run.backend, values, hidden.data, (size_t)count * sizeof(*values));
 	struct safetensors_entry entry = {
-	        .name = "hidden",
-	        .dtype = ST_F32,
-	        .rank = 2,
-	        .shape = {golden.batch.token_count, hidden.columns},
-	        .count = count,
-	        .data = values,
-	        .bytes = (uint64_t)count * sizeof(*values),
+		.name = "hidden",
+		.dtype = ST_F32,
+		.rank = 2,
+		.shape = {golden.batch.token_count, hidden.columns},
+		.count = count,
+		.data = values,
+		.bytes = (uint64_t)count * sizeof(*values),
 	};
 	REQUIRE(safetensors_write(argv[3], &entry, 1, NULL, NULL, NULL));
 	model_folder_report_release(&report);

@@ -90,7 +90,8 @@ static inline void http_answer(struct http_server *server, int client)
 			return;
 		}
 	} else if (http_is(path, "/away") || http_is(path, "/loop")) {
-		snprintf(head, sizeof head, "HTTP/1.1 302 Found\r\nLocation: %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		snprintf(head, sizeof head,
+			 "HTTP/1.1 302 Found\r\nLocation: %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
 			 http_is(path, "/loop") ? "/loop" : "/plain");
 		http_send(client, head, strlen(head));
 		return;
@@ -110,8 +111,10 @@ static inline void http_answer(struct http_server *server, int client)
 		atomic_fetch_add(&server->ranges, 1);
 		first = strtoul(range + 15, NULL, 10);
 		if (first >= size) {
-			snprintf(head, sizeof head, "HTTP/1.1 416 No\r\nContent-Range: bytes */%zu\r\nContent-Length: 0\r\n"
-						    "Connection: close\r\n\r\n", size);
+			snprintf(head, sizeof head,
+				 "HTTP/1.1 416 No\r\nContent-Range: bytes */%zu\r\nContent-Length: 0\r\n"
+				 "Connection: close\r\n\r\n",
+				 size);
 			http_send(client, head, strlen(head));
 			return;
 		}
@@ -120,7 +123,8 @@ static inline void http_answer(struct http_server *server, int client)
 	size_t announced = size - first, sent = announced;
 	if (http_is(path, "/short"))
 		announced = sent = announced / 2;
-	if (http_is(path, "/cut") || http_is(path, "/stall") || http_is(path, "/deaf") || (http_is(path, "/changed") && number == 0))
+	if (http_is(path, "/cut") || http_is(path, "/stall") || http_is(path, "/deaf") ||
+	    (http_is(path, "/changed") && number == 0))
 		sent = (announced + 1) / 2;
 	snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Length: %zu\r\nETag: %s\r\n%sConnection: close\r\n\r\n",
 		 range ? "206 Partial Content" : "200 OK", announced, tag, line);

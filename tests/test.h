@@ -14,27 +14,27 @@
 #include "base/file.h"
 
 /* Succeeds; otherwise the test fails with the message. */
-#define assert_ok(call)                                                                                      \
-	do {                                                                                                 \
-		if ((call) != OK)                                                                            \
-			fail_msg("%s: %s", #call, error_last()->message);                                    \
+#define assert_ok(call)                                                                                                          \
+	do {                                                                                                                     \
+		if ((call) != OK)                                                                                                \
+			fail_msg("%s: %s", #call, error_last()->message);                                                        \
 	} while (0)
 
 /* Fails with this status, and `part` is in the message. */
-#define assert_error(expected, part, call)                                                                   \
-	do {                                                                                                 \
-		enum status got_ = (call);                                                                   \
-		if (got_ != (expected) || (got_ != OK && !strstr(error_last()->message, part)))              \
-			fail_msg("%s: status %d, '%s'; expected %d, '%s'", #call, got_,                      \
-			         got_ == OK ? "" : error_last()->message, expected, part);                   \
+#define assert_error(expected, part, call)                                                                                       \
+	do {                                                                                                                     \
+		enum status got_ = (call);                                                                                       \
+		if (got_ != (expected) || (got_ != OK && !strstr(error_last()->message, part)))                                  \
+			fail_msg("%s: status %d, '%s'; expected %d, '%s'", #call, got_, got_ == OK ? "" : error_last()->message, \
+				 expected, part);                                                                                \
 	} while (0)
 
 /* |a - b| <= tolerance; NaN fails. */
-#define assert_near(a, b, tolerance)                                                                         \
-	do {                                                                                                 \
-		double a_ = (a), b_ = (b), difference_ = a_ > b_ ? a_ - b_ : b_ - a_;                        \
-		if (!(difference_ <= (tolerance)))                                                           \
-			fail_msg("%s is %.17g, %s is %.17g", #a, a_, #b, b_);                                \
+#define assert_near(a, b, tolerance)                                                                                             \
+	do {                                                                                                                     \
+		double a_ = (a), b_ = (b), difference_ = a_ > b_ ? a_ - b_ : b_ - a_;                                            \
+		if (!(difference_ <= (tolerance)))                                                                               \
+			fail_msg("%s is %.17g, %s is %.17g", #a, a_, #b, b_);                                                    \
 	} while (0)
 
 /* A folder of this test's own, for group_setup and group_teardown (or a test's own). */

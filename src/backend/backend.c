@@ -20,9 +20,9 @@ static const struct device {
 	enum status (*open)(struct backend *be, const struct backend_settings *settings);
 	enum dtype (*best_dtype)(void);
 } devices[] = {
-        {"cpu", cpu_backend_open, cpu_best_dtype},
-        {"cuda", cuda_backend_open, cuda_best_dtype},
-        {"ref", ref_backend_open, ref_best_dtype},
+	{"cpu", cpu_backend_open, cpu_best_dtype},
+	{"cuda", cuda_backend_open, cuda_best_dtype},
+	{"ref", ref_backend_open, ref_best_dtype},
 };
 
 static const struct device *find_device(const char *name)
@@ -38,8 +38,7 @@ enum status backend_open(struct backend **out, const struct backend_settings *se
 	*out = NULL;
 	const struct device *device = find_device(settings->device);
 	if (device == NULL) {
-		enum status status =
-		        error_set(ERR_USAGE, "'%s': no such device in this build", settings->device);
+		enum status status = error_set(ERR_USAGE, "'%s': no such device in this build", settings->device);
 		error_hint("give --device cpu, cuda or ref");
 		return status;
 	}

@@ -25,16 +25,16 @@ struct backend;
 /* Scalars of a step, in device memory; operations take a pointer to it (replica->scalars), never host values. */
 struct scalars {
 	/* From the host, for every step: SCALARS_OF_STEP bytes. */
-	uint64_t seed;              /* dropout's key */
+	uint64_t seed; /* dropout's key */
 	double learning_rate;
-	double inverse_predictions; /* 1 / sum of prediction weights of the whole step, over ranks */
-	double inverse_instances;   /* 1 / labelled instances of the whole step, over ranks */
-	double max_grad_norm;       /* clip to this global norm; 0 = no clipping */
+	double inverse_predictions;                /* 1 / sum of prediction weights of the whole step, over ranks */
+	double inverse_instances;                  /* 1 / labelled instances of the whole step, over ranks */
+	double max_grad_norm;                      /* clip to this global norm; 0 = no clipping */
 	double bias_correction1, bias_correction2; /* 1 - beta^t, or 1 for Google's AdamW */
 	/* Kept on the device from step to step (loss_scale.h); from the host before the first. */
-	double loss_scale;          /* what losses are multiplied by before backward: 1 unless fp16 */
-	int64_t clean_steps;        /* without an overflow, since it last changed */
-	int64_t dynamic_scale;      /* 1: it follows the gradients' range; 0: it stays */
+	double loss_scale;     /* what losses are multiplied by before backward: 1 unless fp16 */
+	int64_t clean_steps;   /* without an overflow, since it last changed */
+	int64_t dynamic_scale; /* 1: it follows the gradients' range; 0: it stays */
 	/* What a step's gradients are, from sumsq_finite; read by the optimiser on the device. */
 	double gradient_square_sum; /* of gradients as they lie, loss scale included */
 	double gradient_scale;      /* the loss scale they carry */
@@ -51,11 +51,11 @@ struct accumulators {
 
 /* How a weight is used; says which compute copies the back end keeps. */
 enum weight_use {
-	WEIGHT_VECTOR,    /* bias, gamma, beta: (1, n) */
-	WEIGHT_LINEAR,    /* (O, I): y = x w', dx = dy w */
-	WEIGHT_HEAD,      /* the same, but of a head: never in FP8 */
-	WEIGHT_TABLE,     /* (rows, H): looked up */
-	WEIGHT_TIED,      /* (V, H): looked up, and multiplied as the output layer */
+	WEIGHT_VECTOR, /* bias, gamma, beta: (1, n) */
+	WEIGHT_LINEAR, /* (O, I): y = x w', dx = dy w */
+	WEIGHT_HEAD,   /* the same, but of a head: never in FP8 */
+	WEIGHT_TABLE,  /* (rows, H): looked up */
+	WEIGHT_TIED,   /* (V, H): looked up, and multiplied as the output layer */
 };
 
 /* A weight as the model sees it: the fp32 master (float64 on ref), its gradient (same offsets in another slab; NULL
@@ -64,7 +64,7 @@ enum weight_use {
 struct weight {
 	enum weight_use use;
 	struct tensor master, gradient;
-	void *copy;        /* owned by the back end */
+	void *copy; /* owned by the back end */
 	int64_t copy_bytes;
 };
 
@@ -76,16 +76,16 @@ struct replica {
 	struct accumulators *accumulators; /* device memory */
 	void *workspace;
 	size_t workspace_bytes;
-	void *state;                       /* the back end's own */
+	void *state; /* the back end's own */
 };
 
 /* Largest shapes that operations will see: sizes the workspace. */
 struct shape_limits {
 	struct batch_capacity batch;
-	int32_t longest;        /* tokens of the longest sequence */
+	int32_t longest; /* tokens of the longest sequence */
 	int32_t hidden, heads, intermediate, vocab;
 	bool training;
-	bool exact;            /* batches are not filled up (backend_functions.room) */
+	bool exact; /* batches are not filled up (backend_functions.room) */
 };
 
 /* What a stretch of operations depends on. Of equal keys the operations are the same, with the same arguments; only what
@@ -98,12 +98,12 @@ struct work_key {
 };
 
 struct backend_settings {
-	const char *device;    /* "cpu", "cuda" or "ref" */
-	enum dtype dtype;      /* of activations: F32 or BF16 on cpu, F16 too on cuda; ref always computes in F64 */
-	bool tf32;             /* cuda, F32: products in TF32 */
-	bool cudnn;            /* cuda, BF16 and F16: attention by cuDNN */
-	bool fp8;              /* with BF16: linear layers multiply in FP8 (cuda), or as if they did (cpu, ref) */
-	struct pool *pool;     /* borrowed */
+	const char *device; /* "cpu", "cuda" or "ref" */
+	enum dtype dtype;   /* of activations: F32 or BF16 on cpu, F16 too on cuda; ref always computes in F64 */
+	bool tf32;          /* cuda, F32: products in TF32 */
+	bool cudnn;         /* cuda, BF16 and F16: attention by cuDNN */
+	bool fp8;           /* with BF16: linear layers multiply in FP8 (cuda), or as if they did (cpu, ref) */
+	struct pool *pool;  /* borrowed */
 };
 
 /* The products of a linear layer x (rows, inputs), w (outputs, inputs): y = x w', dx = dy w, dw = dy' x. */
@@ -141,8 +141,8 @@ struct backend_functions {
 	/* Copies a host batch to the device, filled up with sequences and predictions that change no loss and no gradient; on the
 	 * CPU the host's arrays are used as they are. What the upload before gave is then no longer valid. */
 	void (*upload)(struct replica *replica, const struct batch *host, struct batch *device);
-	/* Queues the operations that `work` calls; it must do nothing else. What comes again may be recorded once, and from then on
-	 * queued without calling `work`. NULL: nothing is recorded. ops.h's work_queue() is what one calls. */
+	/* Queues the operations that `work` calls; it must do nothing else. What comes again may be recorded once, and from then
+	 * on queued without calling `work`. NULL: nothing is recorded. ops.h's work_queue() is what one calls. */
 	void (*queue_work)(struct replica *replica, const struct work_key *key, void (*work)(void *context), void *context);
 	/* Waits for everything queued; reports the first asynchronous error. */
 	enum status (*synchronize)(struct replica *replica);
@@ -165,7 +165,7 @@ struct backend_functions {
 	/* Seconds by `clock` that the library's own call for whole matrices takes for a product, with all threads and the
 	 * weight packed before: what operations are measured against. NULL: there is no library. */
 	enum status (*whole_product)(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs,
-				       int64_t inputs, double (*clock)(void), double *out_seconds);
+				     int64_t inputs, double (*clock)(void), double *out_seconds);
 	/* What this back end chose by measuring, since its bits depend on it: appended as lines, the first of which says on what
 	 * device and with what library. NULL: nothing is chosen so. */
 	void (*choices)(struct backend *be, struct buffer *out);
@@ -176,17 +176,17 @@ struct backend_functions {
 };
 
 struct backend {
-	const char *name;                 /* "cpu" */
-	const char *description;          /* "oneDNN 2.6.3, AMX bf16, 2 threads" for the settings table */
-	const char *numerics;             /* what its bits depend on: "oneDNN 2.6.3, AMX bf16"; not on threads */
-	bool queues;                      /* operations return before they are done */
-	enum dtype dtype;                 /* of activations */
-	enum dtype master_dtype;          /* of master weights, gradients, moments: F32, or F64 on ref */
-	bool fp8;                         /* products with weights that weight_in_fp8() names are in FP8 */
+	const char *name;        /* "cpu" */
+	const char *description; /* "oneDNN 2.6.3, AMX bf16, 2 threads" for the settings table */
+	const char *numerics;    /* what its bits depend on: "oneDNN 2.6.3, AMX bf16"; not on threads */
+	bool queues;             /* operations return before they are done */
+	enum dtype dtype;        /* of activations */
+	enum dtype master_dtype; /* of master weights, gradients, moments: F32, or F64 on ref */
+	bool fp8;                /* products with weights that weight_in_fp8() names are in FP8 */
 	const struct backend_functions *functions;
 	const struct operations *operations;
-	/* A weight's copy is its master in `dtype`, and all copies lie in one block as the masters lie in the slab: an update writes
-	 * them as it goes (adamw, lamb_apply). */
+	/* A weight's copy is its master in `dtype`, and all copies lie in one block as the masters lie in the slab: an update
+	 * writes them as it goes (adamw, lamb_apply). */
 	bool mirrors_masters;
 	/* Elements that an update had best take at a time, if weights allow: what caches hold, or all of a model, where a
 	 * launch is what costs. */

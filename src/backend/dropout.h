@@ -17,7 +17,8 @@ static inline HOST_DEVICE double dropout_scale(double p)
 }
 
 /* The eight 16-bit numbers of one block; element i of the block is u[i]. */
-static inline HOST_DEVICE void dropout_block(uint64_t seed, uint32_t c0, uint32_t c1, uint32_t site, uint32_t sample, uint16_t u[8])
+static inline HOST_DEVICE void dropout_block(uint64_t seed, uint32_t c0, uint32_t c1, uint32_t site, uint32_t sample,
+					     uint16_t u[8])
 {
 	struct philox block = philox4x32(seed, c0, c1, site, sample, 7);
 	for (int i = 0; i < 4; i++) {

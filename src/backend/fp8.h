@@ -72,7 +72,8 @@ static inline HOST_DEVICE uint8_t fp8_encode(enum dtype format, float x)
 	int fraction = fp8_fraction_bits(format), least = fp8_least_exponent(format);
 	uint32_t rounded = fp8_bits_of(fp8_rounded(format, x)) & 0x7fffffffu;
 	if (rounded < (uint32_t)(least + 127) << 23) /* subnormal: a multiple of the least number */
-		return (uint8_t)(sign | (uint32_t)(fp8_float_of(rounded) * fp8_float_of((uint32_t)(127 - least + fraction) << 23)));
+		return (uint8_t)(sign |
+				 (uint32_t)(fp8_float_of(rounded) * fp8_float_of((uint32_t)(127 - least + fraction) << 23)));
 	return (uint8_t)(sign | ((rounded - ((uint32_t)(least - 1 + 127) << 23)) >> (23 - fraction)));
 }
 

@@ -46,8 +46,7 @@ struct extent {
 	const char *owner;
 };
 
-__attribute__((noreturn))
-PRINTF_LIKE(2, 3) static void mismatch(const struct call *c, const char *format, ...)
+__attribute__((noreturn)) PRINTF_LIKE(2, 3) static void mismatch(const struct call *c, const char *format, ...)
 {
 	char text[256];
 	int used = snprintf(text, sizeof(text), "%s: ", c->operation);
@@ -85,48 +84,44 @@ static bool present(const struct tensor *tensor)
 }
 
 /* The field must have this type and shape. */
-static void check_field(struct call *c, struct field f, const struct tensor *t, enum dtype dtype,
-                        struct extent rows, struct extent columns)
+static void check_field(struct call *c, struct field f, const struct tensor *t, enum dtype dtype, struct extent rows,
+			struct extent columns)
 {
 	if (t->rows != rows.size)
-		mismatch(c, "%s'%s' has %" PRId64 " rows where '%s' has %" PRId64, f.of, f.name, t->rows,
-		         rows.owner, rows.size);
+		mismatch(c, "%s'%s' has %" PRId64 " rows where '%s' has %" PRId64, f.of, f.name, t->rows, rows.owner, rows.size);
 	if (t->columns != columns.size)
-		mismatch(c, "%s'%s' has %" PRId64 " columns where '%s' has %" PRId64, f.of, f.name,
-		         t->columns, columns.owner, columns.size);
+		mismatch(c, "%s'%s' has %" PRId64 " columns where '%s' has %" PRId64, f.of, f.name, t->columns, columns.owner,
+			 columns.size);
 	if (t->data == NULL && t->rows > 0 && t->columns > 0)
 		mismatch(c, "%s'%s' is missing", f.of, f.name);
 	if (t->dtype != dtype)
-		mismatch(c, "%s'%s' is %s where the back end has %s", f.of, f.name, dtype_names[t->dtype],
-		         dtype_names[dtype]);
+		mismatch(c, "%s'%s' is %s where the back end has %s", f.of, f.name, dtype_names[t->dtype], dtype_names[dtype]);
 	f.data = t->data;
 	f.bytes = (size_t)t->rows * (size_t)t->columns * dtype_bytes(t->dtype);
 	add_field(c, f);
 }
 
 /* A tensor that must be there. */
-static void check_tensor(struct call *c, const char *name, const struct tensor *t, enum role role,
-                         enum dtype dtype, struct extent rows, struct extent columns)
+static void check_tensor(struct call *c, const char *name, const struct tensor *t, enum role role, enum dtype dtype,
+			 struct extent rows, struct extent columns)
 {
 	check_field(c, (struct field){.of = "", .name = name, .role = role}, t, dtype, rows, columns);
 }
 
-static void check_activation(struct call *c, const char *name, const struct tensor *t, enum role role,
-                             struct extent rows, struct extent columns)
+static void check_activation(struct call *c, const char *name, const struct tensor *t, enum role role, struct extent rows,
+			     struct extent columns)
 {
 	check_tensor(c, name, t, role, activation_type(c), rows, columns);
 }
 
 /* One number a row: mean, rstd. */
-static void check_statistic(struct call *c, const char *name, const struct tensor *t, enum role role,
-                            struct extent rows)
+static void check_statistic(struct call *c, const char *name, const struct tensor *t, enum role role, struct extent rows)
 {
 	check_tensor(c, name, t, role, master_type(c), (struct extent){1, "a vector"}, rows);
 }
 
 /* A weight that is read. */
-static void check_weight(struct call *c, const char *name, const struct weight *w, struct extent rows,
-                         struct extent columns)
+static void check_weight(struct call *c, const char *name, const struct weight *w, struct extent rows, struct extent columns)
 {
 	if (w == NULL)
 		mismatch(c, "'%s' is missing", name);
@@ -134,12 +129,11 @@ static void check_weight(struct call *c, const char *name, const struct weight *
 }
 
 /* A weight whose gradient is written or added to. */
-static void check_gradient(struct call *c, const char *name, const struct weight *w, struct extent rows,
-                           struct extent columns)
+static void check_gradient(struct call *c, const char *name, const struct weight *w, struct extent rows, struct extent columns)
 {
 	check_weight(c, name, w, rows, columns);
-	check_field(c, (struct field){.of = "gradient of ", .name = name, .role = OUT}, &w->gradient,
-	            master_type(c), rows, columns);
+	check_field(c, (struct field){.of = "gradient of ", .name = name, .role = OUT}, &w->gradient, master_type(c), rows,
+		    columns);
 }
 
 static void check_vector(struct call *c, const char *name, const struct weight *w, struct extent columns)
@@ -147,8 +141,7 @@ static void check_vector(struct call *c, const char *name, const struct weight *
 	check_weight(c, name, w, (struct extent){1, "a vector"}, columns);
 }
 
-static void check_vector_gradient(struct call *c, const char *name, const struct weight *w,
-                                  struct extent columns)
+static void check_vector_gradient(struct call *c, const char *name, const struct weight *w, struct extent columns)
 {
 	check_gradient(c, name, w, (struct extent){1, "a vector"}, columns);
 }
@@ -166,13 +159,11 @@ static void check_batch(const struct call *c, const struct batch *batch, struct 
 	if (batch == NULL)
 		mismatch(c, "'batch' is missing");
 	if (batch->token_count != rows.size)
-		mismatch(c, "'batch' has %d tokens where '%s' has %" PRId64 " rows", batch->token_count,
-		         rows.owner, rows.size);
+		mismatch(c, "'batch' has %d tokens where '%s' has %" PRId64 " rows", batch->token_count, rows.owner, rows.size);
 }
 
 /* Dropout needs the batch: its rows are tokens. */
-static void check_dropout(const struct call *c, const struct dropout *dropout, const struct batch *batch,
-                          struct extent rows)
+static void check_dropout(const struct call *c, const struct dropout *dropout, const struct batch *batch, struct extent rows)
 {
 	if (!(dropout->p >= 0 && dropout->p < 1))
 		mismatch(c, "dropout of %g is not in [0, 1)", dropout->p);
@@ -188,8 +179,7 @@ static void check_gelu(const struct call *c, const char *name, enum activation a
 
 static bool is_pair(const char *a, const char *b, const struct field *f, const struct field *g)
 {
-	return (strcmp(f->name, a) == 0 && strcmp(g->name, b) == 0) ||
-	       (strcmp(f->name, b) == 0 && strcmp(g->name, a) == 0);
+	return (strcmp(f->name, a) == 0 && strcmp(g->name, b) == 0) || (strcmp(f->name, b) == 0 && strcmp(g->name, a) == 0);
 }
 
 /* What is written must not overlap anything else. `pairs` lists names, two by two, that may be the same
@@ -204,11 +194,10 @@ static void check_apart(struct call *c, const char *const *pairs)
 				continue;
 			bool allowed = false;
 			for (int k = 0; pairs != NULL && pairs[k] != NULL; k += 2)
-				allowed |= is_pair(pairs[k], pairs[k + 1], out, other) &&
-				           out->data == other->data && out->bytes == other->bytes;
+				allowed |= is_pair(pairs[k], pairs[k + 1], out, other) && out->data == other->data &&
+					   out->bytes == other->bytes;
 			if (!allowed)
-				mismatch(c, "%s'%s' overlaps %s'%s'", out->of, out->name, other->of,
-				         other->name);
+				mismatch(c, "%s'%s' overlaps %s'%s'", out->of, out->name, other->of, other->name);
 		}
 	}
 }
@@ -259,11 +248,9 @@ PRINTF_LIKE(2, 3) static void trace_end(const struct call *c, const char *format
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	by->done(by->context, &(struct operation_done){.name = c->operation,
-	                                               .letters = text,
-	                                               .seconds = seconds,
-	                                               .flops = c->flops,
-	                                               .bytes = c->bytes});
+	by->done(by->context,
+		 &(struct operation_done){
+			 .name = c->operation, .letters = text, .seconds = seconds, .flops = c->flops, .bytes = c->bytes});
 }
 
 /* Multiplications and additions of a product (m,k) (k,n). */
@@ -311,16 +298,15 @@ void embed_fwd(struct replica *r, const struct embed_fwd *a)
 	check_statistic(&c, "rstd", &a->rstd, OUT, tokens);
 	check_activation(&c, "y", &a->y, OUT, tokens, width);
 	if (a->batch->longest > a->position->master.rows)
-		mismatch(&c, "'batch' has a sequence of %d tokens where 'position' has %" PRId64 " rows",
-		         a->batch->longest, a->position->master.rows);
+		mismatch(&c, "'batch' has a sequence of %d tokens where 'position' has %" PRId64 " rows", a->batch->longest,
+			 a->position->master.rows);
 	check_apart(&c, NULL);
 	c.bytes = (double)tokens.size * (double)width.size *
-	          (double)(3 * dtype_bytes(master_type(&c)) + 2 * dtype_bytes(activation_type(&c)));
+		  (double)(3 * dtype_bytes(master_type(&c)) + 2 * dtype_bytes(activation_type(&c)));
 	trace_begin(&c);
 	r->operations->embed_fwd(r, a);
-	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64 " B=%d longest=%d p=%g",
-	          tokens.size, width.size, a->word->master.rows, a->position->master.rows,
-	          a->batch->sequence_count, a->batch->longest, a->dropout.p);
+	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64 " B=%d longest=%d p=%g", tokens.size, width.size,
+		  a->word->master.rows, a->position->master.rows, a->batch->sequence_count, a->batch->longest, a->dropout.p);
 }
 
 void embed_bwd(struct replica *r, const struct embed_bwd *a)
@@ -340,14 +326,13 @@ void embed_bwd(struct replica *r, const struct embed_bwd *a)
 	check_statistic(&c, "rstd", &a->rstd, IN, tokens);
 	check_apart(&c, NULL);
 	c.bytes = (double)tokens.size * (double)width.size *
-	          (double)(3 * dtype_bytes(activation_type(&c)) + 6 * dtype_bytes(master_type(&c)));
+		  (double)(3 * dtype_bytes(activation_type(&c)) + 6 * dtype_bytes(master_type(&c)));
 	trace_begin(&c);
 	r->operations->embed_bwd(r, a);
 	trace_end(&c,
-	          "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64
-	          " B=%d longest=%d p=%g overwrite=%d overwrite_word=%d",
-	          tokens.size, width.size, a->word->master.rows, a->position->master.rows,
-	          a->batch->sequence_count, a->batch->longest, a->dropout.p, a->overwrite, a->overwrite_word);
+		  "T=%" PRId64 " H=%" PRId64 " V=%" PRId64 " S=%" PRId64 " B=%d longest=%d p=%g overwrite=%d overwrite_word=%d",
+		  tokens.size, width.size, a->word->master.rows, a->position->master.rows, a->batch->sequence_count,
+		  a->batch->longest, a->dropout.p, a->overwrite, a->overwrite_word);
 }
 
 void linear_fwd(struct replica *r, const struct linear_fwd *a)
@@ -365,8 +350,8 @@ void linear_fwd(struct replica *r, const struct linear_fwd *a)
 	c.flops = product_flops(rows, outer, inner);
 	trace_begin(&c);
 	r->operations->linear_fwd(r, a);
-	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " act=%s b=%d", rows.size, outer.size,
-	          inner.size, activation_names[a->activation], a->b != NULL);
+	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " act=%s b=%d", rows.size, outer.size, inner.size,
+		  activation_names[a->activation], a->b != NULL);
 }
 
 void linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
@@ -384,8 +369,8 @@ void linear_gelu_fwd(struct replica *r, const struct linear_gelu_fwd *a)
 	c.flops = product_flops(rows, outer, inner);
 	trace_begin(&c);
 	r->operations->linear_gelu_fwd(r, a);
-	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " act=%s train=%d", rows.size, outer.size,
-	          inner.size, activation_names[a->activation], present(&a->pre));
+	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " act=%s train=%d", rows.size, outer.size, inner.size,
+		  activation_names[a->activation], present(&a->pre));
 }
 
 void linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
@@ -415,9 +400,8 @@ void linear_norm_fwd(struct replica *r, const struct linear_norm_fwd *a)
 	c.bytes = a->w ? 0 : touched(&c);
 	trace_begin(&c);
 	r->operations->linear_norm_fwd(r, a);
-	trace_end(&c, "M=%" PRId64 " H=%" PRId64 " I=%" PRId64 " w=%d residual=%d p=%g train=%d", rows.size,
-	          width.size, inner.size, a->w != NULL, present(&a->residual), a->dropout.p,
-	          present(&a->sum));
+	trace_end(&c, "M=%" PRId64 " H=%" PRId64 " I=%" PRId64 " w=%d residual=%d p=%g train=%d", rows.size, width.size,
+		  inner.size, a->w != NULL, present(&a->residual), a->dropout.p, present(&a->sum));
 }
 
 void norm_bwd(struct replica *r, const struct norm_bwd *a)
@@ -449,10 +433,9 @@ void norm_bwd(struct replica *r, const struct norm_bwd *a)
 	c.bytes = touched(&c);
 	trace_begin(&c);
 	r->operations->norm_bwd(r, a);
-	trace_end(&c, "M=%" PRId64 " H=%" PRId64 " p=%g bias=%d pre=%s dx=%d in_place=%d overwrite=%d",
-	          rows.size, width.size, a->dropout.p, a->bias != NULL,
-	          present(&a->pre) ? activation_names[a->pre_activation] : "none", separate,
-	          a->dresidual.data == a->dy.data, a->overwrite);
+	trace_end(&c, "M=%" PRId64 " H=%" PRId64 " p=%g bias=%d pre=%s dx=%d in_place=%d overwrite=%d", rows.size, width.size,
+		  a->dropout.p, a->bias != NULL, present(&a->pre) ? activation_names[a->pre_activation] : "none", separate,
+		  a->dresidual.data == a->dy.data, a->overwrite);
 }
 
 void linear_bwd(struct replica *r, const struct linear_bwd *a)
@@ -482,27 +465,23 @@ void linear_bwd(struct replica *r, const struct linear_bwd *a)
 	c.flops = (present(&a->dx) ? 2 : 1) * product_flops(rows, outer, inner);
 	trace_begin(&c);
 	r->operations->linear_bwd(r, a);
-	trace_end(&c,
-	          "M=%" PRId64 " O=%" PRId64 " I=%" PRId64
-	          " b=%d producer=%d pre=%s add=%d tanh=%d dx=%d overwrite=%d",
-	          rows.size, outer.size, inner.size, a->b != NULL, a->producer_bias != NULL,
-	          present(&a->pre) ? activation_names[a->pre_activation] : "none",
-	          !present(&a->add)           ? 0
-	          : a->add.data == a->dx.data ? 2
-	                                      : 1,
-	          present(&a->tanh_y), present(&a->dx), a->overwrite);
+	trace_end(&c, "M=%" PRId64 " O=%" PRId64 " I=%" PRId64 " b=%d producer=%d pre=%s add=%d tanh=%d dx=%d overwrite=%d",
+		  rows.size, outer.size, inner.size, a->b != NULL, a->producer_bias != NULL,
+		  present(&a->pre) ? activation_names[a->pre_activation] : "none",
+		  !present(&a->add)           ? 0
+		  : a->add.data == a->dx.data ? 2
+					      : 1,
+		  present(&a->tanh_y), present(&a->dx), a->overwrite);
 }
 
 /* The fields that both directions share. */
-static void check_attention(struct call *c, const struct batch *batch, int32_t heads,
-                            const struct tensor *qkv, struct extent tokens, struct extent width,
-                            const struct dropout *dropout)
+static void check_attention(struct call *c, const struct batch *batch, int32_t heads, const struct tensor *qkv,
+			    struct extent tokens, struct extent width, const struct dropout *dropout)
 {
 	check_batch(c, batch, tokens);
 	check_dropout(c, dropout, batch, tokens);
 	if (heads <= 0 || width.size % heads != 0)
-		mismatch(c, "%" PRId64 " columns of '%s' cannot be shared by %d heads", width.size,
-		         width.owner, heads);
+		mismatch(c, "%" PRId64 " columns of '%s' cannot be shared by %d heads", width.size, width.owner, heads);
 	check_activation(c, "qkv", qkv, IN, tokens, (struct extent){3 * width.size, "three times y"});
 }
 
@@ -519,9 +498,8 @@ void attention_fwd(struct replica *r, const struct attention_fwd *a)
 	c.bytes = touched(&c);
 	trace_begin(&c);
 	r->operations->attention_fwd(r, a);
-	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " heads=%d B=%d longest=%d p=%g train=%d", tokens.size,
-	          width.size, a->heads, a->batch->sequence_count, a->batch->longest, a->dropout.p,
-	          present(&a->lse));
+	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " heads=%d B=%d longest=%d p=%g train=%d", tokens.size, width.size, a->heads,
+		  a->batch->sequence_count, a->batch->longest, a->dropout.p, present(&a->lse));
 }
 
 void attention_bwd(struct replica *r, const struct attention_bwd *a)
@@ -541,9 +519,8 @@ void attention_bwd(struct replica *r, const struct attention_bwd *a)
 	c.bytes = touched(&c);
 	trace_begin(&c);
 	r->operations->attention_bwd(r, a);
-	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " heads=%d B=%d longest=%d p=%g bias=%d overwrite=%d",
-	          tokens.size, width.size, a->heads, a->batch->sequence_count, a->batch->longest,
-	          a->dropout.p, a->bias != NULL, a->overwrite);
+	trace_end(&c, "T=%" PRId64 " H=%" PRId64 " heads=%d B=%d longest=%d p=%g bias=%d overwrite=%d", tokens.size, width.size,
+		  a->heads, a->batch->sequence_count, a->batch->longest, a->dropout.p, a->bias != NULL, a->overwrite);
 }
 
 void gather_fwd(struct replica *r, const struct gather_fwd *a)
@@ -573,15 +550,13 @@ void gather_bwd(struct replica *r, const struct gather_bwd *a)
 	c.bytes = (a->overwrite ? (double)c.fields[1].bytes : 0) + 3.0 * (double)c.fields[0].bytes;
 	trace_begin(&c);
 	r->operations->gather_bwd(r, a);
-	trace_end(&c, "T=%" PRId64 " P=%d H=%" PRId64 " overwrite=%d", a->dx.rows, a->count, width.size,
-	          a->overwrite);
+	trace_end(&c, "T=%" PRId64 " P=%d H=%" PRId64 " overwrite=%d", a->dx.rows, a->count, width.size, a->overwrite);
 }
 
 void vocab_xent(struct replica *r, const struct vocab_xent *a)
 {
 	struct call c = call_begin(r, "vocab_xent");
-	struct extent rows = {a->x.rows, "x"}, width = {a->x.columns, "x"},
-	              words = rows_of(&c, "table", a->table);
+	struct extent rows = {a->x.rows, "x"}, width = {a->x.columns, "x"}, words = rows_of(&c, "table", a->table);
 	if ((a->labels == NULL || a->weights == NULL) && rows.size > 0)
 		mismatch(&c, "'%s' is missing", a->labels == NULL ? "labels" : "weights");
 	if (a->loss == NULL || a->correct == NULL)
@@ -599,15 +574,14 @@ void vocab_xent(struct replica *r, const struct vocab_xent *a)
 	c.flops = (a->training ? 3 : 1) * product_flops(rows, words, width);
 	trace_begin(&c);
 	r->operations->vocab_xent(r, a);
-	trace_end(&c, "P=%" PRId64 " V=%" PRId64 " H=%" PRId64 " train=%d overwrite=%d", rows.size,
-	          words.size, width.size, a->training, a->overwrite);
+	trace_end(&c, "P=%" PRId64 " V=%" PRId64 " H=%" PRId64 " train=%d overwrite=%d", rows.size, words.size, width.size,
+		  a->training, a->overwrite);
 }
 
 void vocab_topk(struct replica *r, const struct vocab_topk *a)
 {
 	struct call c = call_begin(r, "vocab_topk");
-	struct extent rows = {a->x.rows, "x"}, width = {a->x.columns, "x"},
-	              words = rows_of(&c, "table", a->table);
+	struct extent rows = {a->x.rows, "x"}, width = {a->x.columns, "x"}, words = rows_of(&c, "table", a->table);
 	if (a->k < 1 || a->k > words.size)
 		mismatch(&c, "k is %d where 'table' has %" PRId64 " rows", a->k, words.size);
 	if (a->ids == NULL || a->probabilities == NULL)
@@ -617,14 +591,13 @@ void vocab_topk(struct replica *r, const struct vocab_topk *a)
 	check_vector(&c, "bias", a->bias, words);
 	size_t entries = (size_t)(rows.size * a->k);
 	add_field(&c, (struct field){"", "ids", OUT, (const char *)a->ids, entries * sizeof(*a->ids)});
-	add_field(&c, (struct field){"", "probabilities", OUT, (const char *)a->probabilities,
-	                             entries * sizeof(*a->probabilities)});
+	add_field(&c,
+		  (struct field){"", "probabilities", OUT, (const char *)a->probabilities, entries * sizeof(*a->probabilities)});
 	check_apart(&c, NULL);
 	c.flops = product_flops(rows, words, width);
 	trace_begin(&c);
 	r->operations->vocab_topk(r, a);
-	trace_end(&c, "P=%" PRId64 " V=%" PRId64 " H=%" PRId64 " k=%d", rows.size, words.size, width.size,
-	          a->k);
+	trace_end(&c, "P=%" PRId64 " V=%" PRId64 " H=%" PRId64 " k=%d", rows.size, words.size, width.size, a->k);
 }
 
 void xent(struct replica *r, const struct xent *a)
@@ -675,8 +648,7 @@ void adamw(struct replica *r, const struct adamw *a)
 	c.bytes = 7.0 / 4.0 * touched(&c); /* w, m and v are read and written, g is read */
 	check_copy(&c, &a->copy, count);
 	for (int64_t i = 0, end = 0; i < a->range_count; end = a->ranges[i].offset + a->ranges[i].count, i++)
-		if (a->ranges[i].offset < end || a->ranges[i].count < 0 ||
-		    a->ranges[i].offset + a->ranges[i].count > count.size)
+		if (a->ranges[i].offset < end || a->ranges[i].count < 0 || a->ranges[i].offset + a->ranges[i].count > count.size)
 			mismatch(&c, "range %" PRId64 " is not behind the one before and within 'w'", i);
 	check_apart(&c, NULL);
 	trace_begin(&c);
@@ -685,7 +657,7 @@ void adamw(struct replica *r, const struct adamw *a)
 }
 
 static void check_lamb_tensors(struct call *c, const struct lamb_tensor *tensors, int64_t count, const double *norms,
-                               enum role role)
+			       enum role role)
 {
 	if (count > 0 && (tensors == NULL || norms == NULL))
 		mismatch(c, "'%s' is missing", tensors == NULL ? "tensors" : "norms");
@@ -721,8 +693,7 @@ void lamb_apply(struct replica *r, const struct lamb_apply *a)
 	check_apart(&c, NULL);
 	trace_begin(&c);
 	r->operations->lamb_apply(r, a);
-	trace_end(&c, "n=%" PRId64 " tensors=%" PRId64 " max_trust=%g", count.size, a->tensor_count,
-	          a->max_trust_ratio);
+	trace_end(&c, "n=%" PRId64 " tensors=%" PRId64 " max_trust=%g", count.size, a->tensor_count, a->max_trust_ratio);
 }
 
 struct work_key work_key(const void *owner, enum work_part part, const struct batch *batch)
@@ -750,9 +721,9 @@ void weights_refresh(struct replica *r, struct weight *const *weights, int64_t c
 	struct call c = call_begin(r, "weights_refresh");
 	for (int64_t i = 0; i < count; i++)
 		if (weights[i]->copy_bytes > 0)
-			c.bytes += (double)weights[i]->copy_bytes +
-			           (double)weights[i]->master.rows * (double)weights[i]->master.columns *
-			                   (double)dtype_bytes(master_type(&c));
+			c.bytes += (double)weights[i]->copy_bytes + (double)weights[i]->master.rows *
+									    (double)weights[i]->master.columns *
+									    (double)dtype_bytes(master_type(&c));
 	trace_begin(&c);
 	r->backend->functions->weights_refresh(r, weights, count);
 	trace_end(&c, "weights=%" PRId64, count);

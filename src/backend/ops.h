@@ -46,7 +46,7 @@ struct embed_bwd {
 	const struct weight *word, *position, *type, *gamma, *beta;
 	struct dropout dropout;
 	bool overwrite, overwrite_word;
-	struct tensor dy;         /* in (T,H); may be used as scratch */
+	struct tensor dy; /* in (T,H); may be used as scratch */
 	struct tensor sum, mean, rstd;
 };
 
@@ -54,8 +54,8 @@ struct embed_bwd {
 struct linear_fwd {
 	const struct weight *w, *b; /* (O,I) (1,O); b optional */
 	enum activation activation;
-	struct tensor x;            /* (M,I) */
-	struct tensor y;            /* out (M,O) */
+	struct tensor x; /* (M,I) */
+	struct tensor y; /* out (M,O) */
 };
 
 /* pre = x w' + b, y = gelu(pre). `pre.data` NULL outside training. */
@@ -71,14 +71,14 @@ struct linear_gelu_fwd {
  * sum.data may be NULL. Dropout rows are the batch's tokens; batch may be NULL when p = 0. */
 struct linear_norm_fwd {
 	const struct batch *batch;
-	const struct weight *w, *b;        /* optional together: (H,I) (1,H) */
+	const struct weight *w, *b; /* optional together: (H,I) (1,H) */
 	const struct weight *gamma, *beta;
 	double epsilon;
 	struct dropout dropout;
-	struct tensor x;                   /* (M,I) */
-	struct tensor residual;            /* optional (M,H) */
-	struct tensor sum, mean, rstd;     /* out: saved */
-	struct tensor y;                   /* out (M,H) */
+	struct tensor x;               /* (M,I) */
+	struct tensor residual;        /* optional (M,H) */
+	struct tensor sum, mean, rstd; /* out: saved */
+	struct tensor y;               /* out (M,H) */
 };
 
 /* Backward of the norm part of linear_norm_fwd: dresidual = dLN(dy); dx = dropout mask of it [* gelu'(pre)]; acc
@@ -88,15 +88,15 @@ struct linear_norm_fwd {
 struct norm_bwd {
 	const struct batch *batch;
 	const struct weight *gamma, *beta;
-	const struct weight *bias;         /* optional */
-	enum activation pre_activation;    /* GELU_ERF or GELU_TANH with `pre`, else NONE */
+	const struct weight *bias;      /* optional */
+	enum activation pre_activation; /* GELU_ERF or GELU_TANH with `pre`, else NONE */
 	struct dropout dropout;
 	bool overwrite;
-	struct tensor dy;                  /* in (M,H) */
+	struct tensor dy; /* in (M,H) */
 	struct tensor sum, mean, rstd;
-	struct tensor pre;                 /* optional (M,H): x = gelu(pre) */
-	struct tensor dresidual;           /* out (M,H) */
-	struct tensor dx;                  /* out (M,H) */
+	struct tensor pre;       /* optional (M,H): x = gelu(pre) */
+	struct tensor dresidual; /* out (M,H) */
+	struct tensor dx;        /* out (M,H) */
 };
 
 /* Backward of a product y = x w' + b:
@@ -109,12 +109,12 @@ struct linear_bwd {
 	const struct weight *producer_bias; /* optional: bias of the linear whose gelu output x is */
 	enum activation pre_activation;     /* GELU_ERF or GELU_TANH with `pre`, else NONE */
 	bool overwrite;
-	struct tensor dy;                   /* in (M,O) */
-	struct tensor x;                    /* (M,I) */
-	struct tensor pre;                  /* optional (M,I): x = gelu(pre) */
-	struct tensor add;                  /* optional (M,I); may alias dx */
-	struct tensor tanh_y;               /* optional (M,O) */
-	struct tensor dx;                   /* out, optional (M,I) */
+	struct tensor dy;     /* in (M,O) */
+	struct tensor x;      /* (M,I) */
+	struct tensor pre;    /* optional (M,I): x = gelu(pre) */
+	struct tensor add;    /* optional (M,I); may alias dx */
+	struct tensor tanh_y; /* optional (M,O) */
+	struct tensor dx;     /* out, optional (M,I) */
 };
 
 /* Bidirectional attention within each sequence: columns of qkv are query, key, value (H each), heads of H/heads
@@ -123,9 +123,9 @@ struct attention_fwd {
 	const struct batch *batch;
 	int32_t heads;
 	struct dropout dropout;
-	struct tensor qkv;        /* (T,3H) */
-	struct tensor y;          /* out (T,H) */
-	struct tensor lse;        /* out (heads,T) stat: log of the sum of exp of scaled scores; data NULL outside training */
+	struct tensor qkv; /* (T,3H) */
+	struct tensor y;   /* out (T,H) */
+	struct tensor lse; /* out (heads,T) stat: log of the sum of exp of scaled scores; data NULL outside training */
 };
 
 struct attention_bwd {
@@ -136,15 +136,15 @@ struct attention_bwd {
 	const struct weight *bias; /* optional acc (1,3H): column sums of dqkv */
 	struct tensor dy;          /* in (T,H) */
 	struct tensor qkv, y, lse;
-	struct tensor dqkv;        /* out (T,3H) */
+	struct tensor dqkv; /* out (T,3H) */
 };
 
 /* y[i] = x[rows[i]], i < count. Rows distinct, and ascending but for those that a batch was filled up with. */
 struct gather_fwd {
-	const int32_t *rows;      /* device */
+	const int32_t *rows; /* device */
 	int32_t count;
-	struct tensor x;          /* (T,H) */
-	struct tensor y;          /* out (count,H) */
+	struct tensor x; /* (T,H) */
+	struct tensor y; /* out (count,H) */
 };
 
 /* dx[rows[i]] += dy[i]; with `overwrite` all T rows of dx are zeroed first. */
@@ -152,8 +152,8 @@ struct gather_bwd {
 	const int32_t *rows;
 	int32_t count;
 	bool overwrite;
-	struct tensor dy;         /* (count,H) */
-	struct tensor dx;         /* out or acc (T,H), activation dtype */
+	struct tensor dy; /* (count,H) */
+	struct tensor dx; /* out or acc (T,H), activation dtype */
 };
 
 /* Output layer over the vocabulary with softmax cross entropy, forward and backward in one.
@@ -161,31 +161,31 @@ struct gather_bwd {
  *   with `training`: dlogits = w_i (softmax - onehot) * inverse_predictions * loss_scale;
  *   dx = dlogits E, acc E: dlogits' x, acc b: column sums. Rows with weight 0 have no effect. */
 struct vocab_xent {
-	const struct weight *table, *bias;  /* (V,H) (1,V) */
-	const int32_t *labels;              /* (P) device */
-	const float *weights;               /* (P) device */
+	const struct weight *table, *bias; /* (V,H) (1,V) */
+	const int32_t *labels;             /* (P) device */
+	const float *weights;              /* (P) device */
 	bool training, overwrite;
-	double *loss, *correct;             /* device: replica->accumulators->value + k */
-	struct tensor x;                    /* (P,H) */
-	struct tensor dx;                   /* out (P,H) when training */
+	double *loss, *correct; /* device: replica->accumulators->value + k */
+	struct tensor x;        /* (P,H) */
+	struct tensor dx;       /* out (P,H) when training */
 };
 
 /* The k most probable entries of each row (ties: lower id first), without training. */
 struct vocab_topk {
 	const struct weight *table, *bias;
 	int32_t k;
-	int32_t *ids;                       /* out (P,k), device */
-	double *probabilities;              /* out (P,k), device */
-	struct tensor x;                    /* (P,H) */
+	int32_t *ids;          /* out (P,k), device */
+	double *probabilities; /* out (P,k), device */
+	struct tensor x;       /* (P,H) */
 };
 
 /* Softmax cross entropy over C classes; label -1 = row without effect.
  *   dlogits = (softmax - onehot) * inverse_instances * loss_scale when training (dlogits.data there). */
 struct xent {
-	const int32_t *labels;              /* (N) device */
-	double *loss, *correct;             /* device */
-	struct tensor logits;               /* (N,C) */
-	struct tensor dlogits;              /* out, optional (N,C) */
+	const int32_t *labels;  /* (N) device */
+	double *loss, *correct; /* device */
+	struct tensor logits;   /* (N,C) */
+	struct tensor dlogits;  /* out, optional (N,C) */
 };
 
 /* scalars->gradient_square_sum = sum of squares of `range` (1,n) (added to with `add`), scalars->finite = 0 if any
@@ -194,7 +194,7 @@ struct sumsq_finite {
 	struct tensor range; /* master dtype */
 	bool add;
 	const struct accumulators *sums; /* optional, device: of the losses */
-	bool decides; /* no range is left, and no rank: the loss scale moves on (loss_scale.h) */
+	bool decides;                    /* no range is left, and no rank: the loss scale moves on (loss_scale.h) */
 };
 
 /* Elements that decay alike, of those that an update is given. */
@@ -222,7 +222,7 @@ struct adamw {
 struct lamb_tensor {
 	int64_t offset, count; /* elements of the range */
 	double weight_decay;
-	bool adapts;           /* its rate is multiplied by the trust ratio */
+	bool adapts; /* its rate is multiplied by the trust ratio */
 };
 
 /* LAMB (You et al. 2020) on the tensors of a range of the slabs, in two operations, since a norm is of a whole tensor.
@@ -240,20 +240,20 @@ struct lamb_norms {
 	bool normalize;                    /* gradients always have norm 1, instead of at most max_grad_norm */
 	const struct lamb_tensor *tensors; /* (tensor_count) device */
 	int64_t tensor_count;
-	struct tensor w;                   /* in (1,n) master dtype */
-	struct tensor m, v;                /* in and out (1,n) master dtype */
-	struct tensor g;                   /* in (1,n) master dtype */
-	double *norms;                     /* out (tensor_count,2), device */
+	struct tensor w;    /* in (1,n) master dtype */
+	struct tensor m, v; /* in and out (1,n) master dtype */
+	struct tensor g;    /* in (1,n) master dtype */
+	double *norms;      /* out (tensor_count,2), device */
 };
 
 struct lamb_apply {
 	double epsilon, max_trust_ratio;
 	const struct lamb_tensor *tensors;
 	int64_t tensor_count;
-	struct tensor w;                   /* in and out */
-	struct tensor m, v;                /* in */
-	const double *norms;               /* (tensor_count,2), device */
-	struct tensor copy;                /* as in adamw */
+	struct tensor w;     /* in and out */
+	struct tensor m, v;  /* in */
+	const double *norms; /* (tensor_count,2), device */
+	struct tensor copy;  /* as in adamw */
 };
 
 /* One entry an operation. A back end fills every one. */

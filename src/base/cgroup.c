@@ -36,8 +36,7 @@ static bool cgroup_find(const char *controller, struct cgroup *out)
 		if (!version2 && !named)
 			continue;
 		out->version2 = version2;
-		snprintf(out->root, sizeof out->root, "/sys/fs/cgroup%s%s", version2 ? "" : "/",
-		         version2 ? "" : controller);
+		snprintf(out->root, sizeof out->root, "/sys/fs/cgroup%s%s", version2 ? "" : "/", version2 ? "" : controller);
 		snprintf(out->path, sizeof out->path, "%s", path);
 		found = true;
 		if (named) /* a hybrid system keeps its limits in version 1 */
@@ -62,8 +61,7 @@ static bool cgroup_parent(struct cgroup *group)
 static int cgroup_numbers(const struct cgroup *group, const char *name, int64_t out[2])
 {
 	char path[4096], text[128] = "";
-	snprintf(path, sizeof path, "%s%s/%s", group->root, strcmp(group->path, "/") ? group->path : "",
-	         name);
+	snprintf(path, sizeof path, "%s%s/%s", group->root, strcmp(group->path, "/") ? group->path : "", name);
 	FILE *file = fopen(path, "re");
 	if (!file)
 		return 0;
@@ -72,8 +70,7 @@ static int cgroup_numbers(const struct cgroup *group, const char *name, int64_t 
 	if (!got)
 		return 0;
 	int count = 0;
-	for (char *save, *word = strtok_r(text, " \n", &save); word && count < 2;
-	     word = strtok_r(NULL, " \n", &save))
+	for (char *save, *word = strtok_r(text, " \n", &save); word && count < 2; word = strtok_r(NULL, " \n", &save))
 		out[count++] = strcmp(word, "max") ? strtoll(word, NULL, 10) : -1;
 	return count;
 }
@@ -82,8 +79,7 @@ static int64_t cgroup_stat(const struct cgroup *group, const char *key)
 {
 	char path[4096], name[64];
 	int64_t value = 0, found = 0;
-	snprintf(path, sizeof path, "%s%s/memory.stat", group->root,
-	         strcmp(group->path, "/") ? group->path : "");
+	snprintf(path, sizeof path, "%s%s/memory.stat", group->root, strcmp(group->path, "/") ? group->path : "");
 	FILE *file = fopen(path, "re");
 	if (!file)
 		return 0;
@@ -107,7 +103,7 @@ double cgroup_cpu_quota(void)
 			if (cgroup_numbers(&group, "cpu.max", quota) == 2)
 				period[0] = quota[1];
 		} else if (cgroup_numbers(&group, "cpu.cfs_quota_us", quota) < 1 ||
-		           cgroup_numbers(&group, "cpu.cfs_period_us", period) < 1) {
+			   cgroup_numbers(&group, "cpu.cfs_period_us", period) < 1) {
 			continue;
 		}
 		if (quota[0] > 0 && period[0] > 0) {
@@ -127,10 +123,8 @@ int64_t cgroup_memory_left(void)
 		return -1;
 	do {
 		int64_t limit[2] = {-1, 0}, used[2] = {0, 0};
-		if (cgroup_numbers(&group, group.version2 ? "memory.max" : "memory.limit_in_bytes", limit) <
-		            1 ||
-		    cgroup_numbers(&group, group.version2 ? "memory.current" : "memory.usage_in_bytes",
-		                   used) < 1)
+		if (cgroup_numbers(&group, group.version2 ? "memory.max" : "memory.limit_in_bytes", limit) < 1 ||
+		    cgroup_numbers(&group, group.version2 ? "memory.current" : "memory.usage_in_bytes", used) < 1)
 			continue;
 		/* Version 1 writes "no limit" as a number near 2^63. */
 		if (limit[0] < 0 || limit[0] > INT64_MAX / 2)

@@ -11,8 +11,8 @@
 #define TOP 26.0
 #define BOTTOM 42.0
 #define LEFT 46.0
-#define LARGEST 1e30  /* beyond any quantity of ours; differences and ratios of smaller numbers stay finite */
-#define LETTER 7.2 /* mean width of a letter at the larger font size of a phone */
+#define LARGEST 1e30 /* beyond any quantity of ours; differences and ratios of smaller numbers stay finite */
+#define LETTER 7.2   /* mean width of a letter at the larger font size of a phone */
 
 void chart_add_series(struct chart *chart, struct chart_series series)
 {
@@ -35,7 +35,7 @@ void chart_add_mark(struct chart *chart, enum chart_mark_kind kind, double x, co
 /* The smallest of the usual steps of a clock that is at least `wanted` seconds; beyond days, round numbers of days. */
 static double duration_step(double wanted)
 {
-	static const double steps[] = {0.1, 0.2, 0.5, 1,    2,    5,    10,   15,    30,    60,    120,
+	static const double steps[] = {0.1, 0.2, 0.5, 1,    2,    5,    10,    15,    30,    60,   120,
 				       300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400};
 	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
 		if (steps[i] >= wanted)
@@ -115,12 +115,8 @@ const char *chart_number(char out[CHART_NUMBER_BYTES], double value, enum chart_
 	double size = fabs(value) > step ? fabs(value) : step;
 	int exponent;
 	switch (number) {
-	case CHART_PLAIN:
-		scaled(out, value, step, 1, "");
-		break;
-	case CHART_SHARE:
-		scaled(out, value, step, 0.01, "%");
-		break;
+	case CHART_PLAIN: scaled(out, value, step, 1, ""); break;
+	case CHART_SHARE: scaled(out, value, step, 0.01, "%"); break;
 	case CHART_COUNT:
 		if (value == 0)
 			snprintf(out, CHART_NUMBER_BYTES, "0");
@@ -166,8 +162,8 @@ const char *chart_number(char out[CHART_NUMBER_BYTES], double value, enum chart_
 
 /* Where values lie on the drawing. */
 struct scale {
-	double low, high;  /* values at the ends */
-	double from, to;   /* places of these */
+	double low, high; /* values at the ends */
+	double from, to;  /* places of these */
 	bool logarithmic;
 };
 
@@ -313,8 +309,7 @@ static void draw_curve(struct buffer *out, const struct chart_series *series, co
 	for (int64_t i = 0; i < series->count; i++) {
 		bool good = drawable(y, series->y[i]);
 		if (good)
-			buffer_format(out, "%c%.1f %.1f", pen_down ? 'L' : 'M', place(x, series->x[i]),
-				      place(y, series->y[i]));
+			buffer_format(out, "%c%.1f %.1f", pen_down ? 'L' : 'M', place(x, series->x[i]), place(y, series->y[i]));
 		pen_down = good;
 	}
 	buffer_text(out, "\"/>\n");
@@ -343,8 +338,8 @@ static int collect_labels(const struct chart *chart, const struct scale *y, stru
 		for (int64_t k = series->count; k-- > 0;)
 			if (drawable(y, series->y[k])) {
 				if (series->label)
-					labels[count++] = (struct end_label){series->label, series->colour,
-									     place(y, series->y[k])};
+					labels[count++] =
+						(struct end_label){series->label, series->colour, place(y, series->y[k])};
 				break;
 			}
 	}
@@ -473,8 +468,7 @@ void chart_svg(const struct chart *chart, struct buffer *out)
 	buffer_format(out,
 		      " data-x0=\"%.9g\" data-x1=\"%.9g\" data-y0=\"%.9g\" data-y1=\"%.9g\" data-box=\"%.1f %.1f %.1f %.1f\""
 		      " data-log=\"%d\" data-kinds=\"%d %d\">\n",
-		      x.low, x.high, y.low, y.high, x.from, x.to, y.from, y.to, y.logarithmic, chart->x.number,
-		      chart->y.number);
+		      x.low, x.high, y.low, y.high, x.from, x.to, y.from, y.to, y.logarithmic, chart->x.number, chart->y.number);
 	draw_axes(out, &x, &y, &chart->x, &chart->y);
 	for (int i = 0; i < chart->level_count; i++)
 		if (drawable(&y, chart->levels[i].y))

@@ -19,7 +19,7 @@ enum chart_number {
 struct chart_axis {
 	const char *label; /* with the unit: "tokens trained on" */
 	enum chart_number number;
-	bool logarithmic;  /* y only; values of 0 and below are left out */
+	bool logarithmic; /* y only; values of 0 and below are left out */
 	bool from_zero;
 };
 

@@ -79,7 +79,7 @@ enum status duration_parse(const char *text, double *out_seconds)
 {
 	const char *at = text;
 	bool known = (take_number(&at, true, out_seconds) && *at == '\0') ||
-	             (strpbrk(text, ":-") ? parse_clock(text, out_seconds) : parse_units(text, out_seconds));
+		     (strpbrk(text, ":-") ? parse_clock(text, out_seconds) : parse_units(text, out_seconds));
 	if (known && *text && *out_seconds > 0 && isfinite(*out_seconds))
 		return OK;
 	enum status status = error_set(ERR_USAGE, "'%.100s' is no length of time", text);

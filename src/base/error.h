@@ -12,16 +12,16 @@
 /* Every status is also the exit code of the program: scripts rely on the numbers. */
 enum status {
 	OK = 0,
-	ERR_INTERNAL = 1,  /* a bug of ours */
-	DIFFERENT = 1,     /* `compare`: the two differ, the exit status that diff and cmp have */
-	ERR_USAGE = 2,     /* wrong option or setting: fix the command */
-	ERR_DATA = 3,      /* bad input file: corrupt, truncated, wrong format */
-	ERR_STATE = 4,     /* things that do not fit together: checkpoint, vocabulary, settings, data */
-	ERR_RESOURCE = 5,  /* disk, memory, permission, device */
-	ERR_PEER = 6,      /* another rank died, hung or disagreed */
-	ERR_NUMERIC = 7,   /* the numbers went wrong: NaN, infinity, divergence */
-	ERR_LOCKED = 8,    /* another run owns the output folder */
-	STOPPED = 75,      /* stopped on request after saving; run the same command again */
+	ERR_INTERNAL = 1, /* a bug of ours */
+	DIFFERENT = 1,    /* `compare`: the two differ, the exit status that diff and cmp have */
+	ERR_USAGE = 2,    /* wrong option or setting: fix the command */
+	ERR_DATA = 3,     /* bad input file: corrupt, truncated, wrong format */
+	ERR_STATE = 4,    /* things that do not fit together: checkpoint, vocabulary, settings, data */
+	ERR_RESOURCE = 5, /* disk, memory, permission, device */
+	ERR_PEER = 6,     /* another rank died, hung or disagreed */
+	ERR_NUMERIC = 7,  /* the numbers went wrong: NaN, infinity, divergence */
+	ERR_LOCKED = 8,   /* another run owns the output folder */
+	STOPPED = 75,     /* stopped on request after saving; run the same command again */
 };
 
 #define MUST_USE __attribute__((warn_unused_result))
@@ -53,26 +53,26 @@ const struct error *error_last(void);
 MUST_USE enum status error_restore(const struct error *error);
 
 /* Passes a failing status up. */
-#define TRY(call)                                                                                            \
-	do {                                                                                                 \
-		enum status try_status_ = (call);                                                            \
-		if (try_status_ != OK)                                                                       \
-			return try_status_;                                                                  \
+#define TRY(call)                                                                                                                \
+	do {                                                                                                                     \
+		enum status try_status_ = (call);                                                                                \
+		if (try_status_ != OK)                                                                                           \
+			return try_status_;                                                                                      \
 	} while (0)
 
 /* Passes a failing status to the clean-up label; needs a variable `enum status status` in scope. */
-#define TRY_GOTO(call, label)                                                                                \
-	do {                                                                                                 \
-		status = (call);                                                                             \
-		if (status != OK)                                                                            \
-			goto label;                                                                          \
+#define TRY_GOTO(call, label)                                                                                                    \
+	do {                                                                                                                     \
+		status = (call);                                                                                                 \
+		if (status != OK)                                                                                                \
+			goto label;                                                                                              \
 	} while (0)
 
 /* Our own mistakes: prints expression, file and line, then aborts. */
-#define BUG_IF(condition)                                                                                    \
-	do {                                                                                                 \
-		if (__builtin_expect(!!(condition), 0))                                                      \
-			bug_abort(#condition, __FILE__, __LINE__);                                           \
+#define BUG_IF(condition)                                                                                                        \
+	do {                                                                                                                     \
+		if (__builtin_expect(!!(condition), 0))                                                                          \
+			bug_abort(#condition, __FILE__, __LINE__);                                                               \
 	} while (0)
 __attribute__((noreturn)) void bug_abort(const char *condition, const char *file, int line);
 

@@ -16,10 +16,8 @@
 
 enum status file_path_status(void)
 {
-	return errno == ENOENT || errno == ENOTDIR || errno == EISDIR || errno == ENAMETOOLONG ||
-	                       errno == ELOOP
-	               ? ERR_USAGE
-	               : ERR_RESOURCE;
+	return errno == ENOENT || errno == ENOTDIR || errno == EISDIR || errno == ENAMETOOLONG || errno == ELOOP ? ERR_USAGE
+														 : ERR_RESOURCE;
 }
 
 void file_parent(char *out, const char *path)
@@ -46,7 +44,7 @@ static enum status write_failed(const char *path, size_t left)
 	format_size(available, (double)folder_free_bytes(folder));
 	errno = number;
 	enum status status = error_set_errno(ERR_RESOURCE, "'%s': cannot write %s (%s free)", path,
-	                                     format_size(needed, (double)left), available);
+					     format_size(needed, (double)left), available);
 	error_hint("make room in '%s' and run the same command again", folder);
 	return status;
 }
@@ -102,9 +100,9 @@ enum status file_read(const char *path, size_t limit, struct buffer *out)
 		if (got == 0)
 			break;
 		if ((size_t)got > limit - out->size)
-			TRY_GOTO(error_set(ERR_DATA, "'%s': larger than the %s that such a file may have",
-			                   path, format_size(bound, (double)limit)),
-			         done);
+			TRY_GOTO(error_set(ERR_DATA, "'%s': larger than the %s that such a file may have", path,
+					   format_size(bound, (double)limit)),
+				 done);
 		buffer_append(out, piece, (size_t)got);
 		TRY_GOTO(buffer_status(out), done);
 	}
@@ -129,9 +127,7 @@ enum status file_checksum(const char *path, int64_t *out_bytes, uint32_t *out_cr
 		ssize_t got;
 		RETRY(got, read(fd, piece, CHECKSUM_PIECE));
 		if (got < 0)
-			TRY_GOTO(error_set_errno(ERR_DATA, "'%s': cannot read byte %lld", path,
-			                         (long long)*out_bytes),
-			         done);
+			TRY_GOTO(error_set_errno(ERR_DATA, "'%s': cannot read byte %lld", path, (long long)*out_bytes), done);
 		if (got == 0)
 			break;
 		*out_crc32c = crc32c(*out_crc32c, piece, (size_t)got);
@@ -188,11 +184,10 @@ static enum status writer_open_temporary(struct file_writer *writer)
 	do {
 		/* Hidden, so that a glob over the folder does not see it; the process and a count tell apart
 		 * all who write the same file, and O_EXCL those on other machines. */
-		snprintf(name, sizeof name, ".%.200s.tmp-%ld-%u", slash ? slash + 1 : writer->path,
-		         (long)getpid(), atomic_fetch_add(&serial, 1));
+		snprintf(name, sizeof name, ".%.200s.tmp-%ld-%u", slash ? slash + 1 : writer->path, (long)getpid(),
+			 atomic_fetch_add(&serial, 1));
 		TRY(path_join(writer->temporary, folder, name));
-		RETRY(writer->fd,
-		      file_operations.open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+		RETRY(writer->fd, file_operations.open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
 	} while (writer->fd < 0 && errno == EEXIST);
 	if (writer->fd < 0) {
 		writer->temporary[0] = '\0';
@@ -361,9 +356,7 @@ enum status file_writer_commit(struct file_writer *writer)
 	if (writer->temporary[0]) {
 		RETRY(result, file_operations.rename(writer->temporary, writer->path));
 		if (result < 0)
-			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot put the new file in place",
-			                         writer->path),
-			         fail);
+			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot put the new file in place", writer->path), fail);
 		file_parent(folder, writer->path);
 		status = folder_sync(folder);
 	}

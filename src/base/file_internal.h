@@ -6,9 +6,9 @@
 #include "base/error.h"
 
 /* Repeats a call that a signal interrupted; needs errno.h. */
-#define RETRY(result, call)                                                                                  \
-	do {                                                                                                 \
-		result = (call);                                                                             \
+#define RETRY(result, call)                                                                                                      \
+	do {                                                                                                                     \
+		result = (call);                                                                                                 \
 	} while (result < 0 && errno == EINTR)
 
 /* The status for errno after a call that took a path: one that cannot be right is the user's to correct, the

@@ -14,17 +14,8 @@
 #include <unistd.h>
 #include "base/log.h"
 
-enum fault_operation {
-	FAULT_OPEN,
-	FAULT_WRITE,
-	FAULT_FSYNC,
-	FAULT_CLOSE,
-	FAULT_RENAME,
-	FAULT_UNLINK,
-	FAULT_MKDIR
-};
-static const char *const fault_operations[] = {"open",   "write",  "fsync", "close",
-                                               "rename", "unlink", "mkdir"};
+enum fault_operation { FAULT_OPEN, FAULT_WRITE, FAULT_FSYNC, FAULT_CLOSE, FAULT_RENAME, FAULT_UNLINK, FAULT_MKDIR };
+static const char *const fault_operations[] = {"open", "write", "fsync", "close", "rename", "unlink", "mkdir"};
 enum fault_mode { FAULT_NONE, FAULT_ERRNO, FAULT_SHORT, FAULT_SLOW, FAULT_KILL };
 #define SLOW_SECONDS 2
 
@@ -45,13 +36,9 @@ enum status file_fault_set(const char *specification)
 		const char *name;
 		enum fault_mode mode;
 		int number;
-	} modes[] = {{"ENOSPC", FAULT_ERRNO, ENOSPC},
-	             {"EIO", FAULT_ERRNO, EIO},
-	             {"EROFS", FAULT_ERRNO, EROFS},
-	             {"EINTR", FAULT_ERRNO, EINTR},
-	             {"short", FAULT_SHORT, 0},
-	             {"slow", FAULT_SLOW, 0},
-	             {"kill", FAULT_KILL, 0}};
+	} modes[] = {{"ENOSPC", FAULT_ERRNO, ENOSPC}, {"EIO", FAULT_ERRNO, EIO}, {"EROFS", FAULT_ERRNO, EROFS},
+		     {"EINTR", FAULT_ERRNO, EINTR},   {"short", FAULT_SHORT, 0}, {"slow", FAULT_SLOW, 0},
+		     {"kill", FAULT_KILL, 0}};
 	fault.mode = FAULT_NONE;
 	atomic_store(&fault.calls, 0);
 	atomic_store(&fault.hit, false);
@@ -64,8 +51,7 @@ enum status file_fault_set(const char *specification)
 		goto wrong;
 	for (size_t o = 0; o < sizeof fault_operations / sizeof *fault_operations; o++) {
 		for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
-			if (strcmp(operation, fault_operations[o]) != 0 || strcmp(mode, modes[m].name) != 0 ||
-			    call < 1)
+			if (strcmp(operation, fault_operations[o]) != 0 || strcmp(mode, modes[m].name) != 0 || call < 1)
 				continue;
 			fault.operation = (enum fault_operation)o;
 			fault.call = call;
@@ -76,8 +62,7 @@ enum status file_fault_set(const char *specification)
 		}
 	}
 wrong:
-	return error_set(ERR_USAGE, "fault '%s' is not OPERATION:CALL:MODE such as write:3:ENOSPC",
-	                 specification);
+	return error_set(ERR_USAGE, "fault '%s' is not OPERATION:CALL:MODE such as write:3:ENOSPC", specification);
 }
 
 bool file_fault_hit(void)
@@ -119,16 +104,13 @@ static int system_open(const char *path, int flags, mode_t mode)
 static ssize_t system_write(int fd, const void *bytes, size_t count)
 {
 	switch (fault_check(FAULT_WRITE)) {
-	case FAULT_ERRNO:
-		return -1;
-	case FAULT_SHORT:
-		return write(fd, bytes, (count + 1) / 2);
+	case FAULT_ERRNO: return -1;
+	case FAULT_SHORT: return write(fd, bytes, (count + 1) / 2);
 	case FAULT_KILL:
 		if (write(fd, bytes, count / 2) >= 0)
 			raise(SIGKILL);
 		return -1;
-	default:
-		return write(fd, bytes, count);
+	default: return write(fd, bytes, count);
 	}
 }
 
@@ -163,11 +145,11 @@ static int system_mkdir(const char *path, mode_t mode)
 }
 
 struct file_operations file_operations = {
-        .open = system_open,
-        .write = system_write,
-        .fsync = system_fsync,
-        .close = system_close,
-        .rename = system_rename,
-        .unlink = system_unlink,
-        .mkdir = system_mkdir,
+	.open = system_open,
+	.write = system_write,
+	.fsync = system_fsync,
+	.close = system_close,
+	.rename = system_rename,
+	.unlink = system_unlink,
+	.mkdir = system_mkdir,
 };

@@ -19,8 +19,7 @@
 
 enum status name_list_add(struct name_list *list, const char *name)
 {
-	TRY(memory_grow(&list->names, &list->capacity, list->count + 1, sizeof *list->names,
-	                "a list of names"));
+	TRY(memory_grow(&list->names, &list->capacity, list->count + 1, sizeof *list->names, "a list of names"));
 	char *copy = strdup(name);
 	if (!copy)
 		return error_set(ERR_RESOURCE, "not enough memory for a list of names");
@@ -235,8 +234,7 @@ static bool is_run_folder(const char *path)
 	return path_join(mark, path, RUN_FOLDER_MARK) == OK && file_exists(mark);
 }
 
-static enum status expand_folder(const char *path, const struct stat *facts, const struct ancestor *above,
-                                 struct name_list *out)
+static enum status expand_folder(const char *path, const struct stat *facts, const struct ancestor *above, struct name_list *out)
 {
 	struct ancestor here = {above, facts->st_dev, facts->st_ino};
 	for (const struct ancestor *a = above; a; a = a->above) {
@@ -314,8 +312,7 @@ static enum status locked(const char *path, int fd)
 	ssize_t got = pread(fd, text, sizeof text - 1, 0);
 	enum status status;
 	if (got > 0 && sscanf(text, "%256s %ld %64s", host, &pid, start) == 3)
-		status = error_set(ERR_LOCKED, "'%s' is in use by process %ld on %s since %s", path, pid,
-		                   host, start);
+		status = error_set(ERR_LOCKED, "'%s' is in use by process %ld on %s since %s", path, pid, host, start);
 	else
 		status = error_set(ERR_LOCKED, "'%s' is in use by another run", path);
 	error_hint("wait for it, stop it, or choose another --out");
@@ -338,8 +335,8 @@ enum status folder_lock(const char *path, int *out_descriptor)
 	}
 	if (result < 0)
 		log_warning("'%s': this file system has no locks (%s): take care that no other run uses the "
-		            "folder",
-		            path, strerror(errno));
+			    "folder",
+			    path, strerror(errno));
 
 	char host[256] = "?", start[32], text[320];
 	time_t now = time(NULL);

@@ -32,9 +32,8 @@ uint32_t crc32c_portable(uint32_t crc, const void *bytes, size_t count)
 		uint64_t word;
 		memcpy(&word, p, 8);
 		word ^= crc; /* little-endian, as everything here */
-		crc = table[7][word & 255] ^ table[6][word >> 8 & 255] ^ table[5][word >> 16 & 255] ^
-		      table[4][word >> 24 & 255] ^ table[3][word >> 32 & 255] ^ table[2][word >> 40 & 255] ^
-		      table[1][word >> 48 & 255] ^ table[0][word >> 56];
+		crc = table[7][word & 255] ^ table[6][word >> 8 & 255] ^ table[5][word >> 16 & 255] ^ table[4][word >> 24 & 255] ^
+		      table[3][word >> 32 & 255] ^ table[2][word >> 40 & 255] ^ table[1][word >> 48 & 255] ^ table[0][word >> 56];
 	}
 	for (; count; count--)
 		crc = crc >> 8 ^ table[0][(crc ^ *p++) & 255];

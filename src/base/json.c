@@ -34,10 +34,7 @@ size_t json_utf8_length(const unsigned char *p, size_t left)
 {
 	if (p[0] < 0x80)
 		return 1;
-	size_t length = p[0] >= 0xC2 && p[0] <= 0xDF   ? 2
-	                : (p[0] & 0xF0) == 0xE0        ? 3
-	                : p[0] >= 0xF0 && p[0] <= 0xF4 ? 4
-	                                               : 0;
+	size_t length = p[0] >= 0xC2 && p[0] <= 0xDF ? 2 : (p[0] & 0xF0) == 0xE0 ? 3 : p[0] >= 0xF0 && p[0] <= 0xF4 ? 4 : 0;
 	if (length == 0 || length > left)
 		return 0;
 	for (size_t i = 1; i < length; i++) {
@@ -72,8 +69,7 @@ static enum status parser_take(struct parser *parser, size_t bytes, void *out)
 		size_t size = bytes > 16384 ? bytes : 16384;
 		struct chunk *chunk = malloc(sizeof *chunk + size);
 		if (!chunk)
-			return error_set(ERR_RESOURCE, "'%s': not enough memory for its JSON text",
-			                 parser->name);
+			return error_set(ERR_RESOURCE, "'%s': not enough memory for its JSON text", parser->name);
 		*chunk = (struct chunk){.previous = parser->chunk, .size = size};
 		parser->chunk = chunk;
 	}
@@ -107,9 +103,9 @@ static int hex4(const char *text)
 	for (int i = 0; i < 4; i++) {
 		char c = text[i];
 		int digit = c >= '0' && c <= '9'   ? c - '0'
-		            : c >= 'a' && c <= 'f' ? c - 'a' + 10
-		            : c >= 'A' && c <= 'F' ? c - 'A' + 10
-		                                   : -1;
+			    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+			    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+						   : -1;
 		if (digit < 0)
 			return -1;
 		value = value * 16 + digit;
@@ -155,20 +151,13 @@ static char escape_meaning(char escape)
 	switch (escape) {
 	case '"':
 	case '\\':
-	case '/':
-		return escape;
-	case 'b':
-		return '\b';
-	case 'f':
-		return '\f';
-	case 'n':
-		return '\n';
-	case 'r':
-		return '\r';
-	case 't':
-		return '\t';
-	default:
-		return 0;
+	case '/': return escape;
+	case 'b': return '\b';
+	case 'f': return '\f';
+	case 'n': return '\n';
+	case 'r': return '\r';
+	case 't': return '\t';
+	default: return 0;
 	}
 }
 
@@ -189,8 +178,7 @@ static enum status parse_string(struct parser *parser, const char **out, size_t 
 		if (c < 0x20)
 			return parse_error(parser, parser->at, "control character in a string");
 		if (c != '\\') {
-			size_t length = json_utf8_length((const unsigned char *)parser->text + parser->at,
-			                                 end - parser->at);
+			size_t length = json_utf8_length((const unsigned char *)parser->text + parser->at, end - parser->at);
 			if (length == 0)
 				return parse_error(parser, parser->at, "invalid UTF-8");
 			memcpy(text + used, parser->text + parser->at, length);
@@ -300,9 +288,8 @@ static enum status refuse_duplicates(const struct parser *parser, const struct j
 	qsort(sorted, (size_t)count, sizeof *sorted, compare_keys);
 	for (int64_t i = 1; i < count && status == OK; i++) {
 		if (!strcmp(sorted[i - 1]->key, sorted[i]->key))
-			status = error_set(ERR_DATA,
-			                   "'%s': JSON: key \"%.200s\" twice in the object at byte %zu",
-			                   parser->name, sorted[i]->key, at);
+			status = error_set(ERR_DATA, "'%s': JSON: key \"%.200s\" twice in the object at byte %zu", parser->name,
+					   sorted[i]->key, at);
 	}
 	free(sorted);
 	return status;
@@ -353,9 +340,9 @@ static enum status parse_container(struct parser *parser, struct json *value, ch
 		int c = peek(parser);
 		if (c != ',' && c != close)
 			return parse_error(parser, parser->at,
-			                   c < 0          ? "text ends early"
-			                   : close == '}' ? "expected ',' or '}'"
-			                                  : "expected ',' or ']'");
+					   c < 0          ? "text ends early"
+					   : close == '}' ? "expected ',' or '}'"
+							  : "expected ',' or ']'");
 		parser->at++;
 		if (c == close)
 			break;
@@ -379,22 +366,15 @@ static enum status parse_value(struct parser *parser, struct json **out)
 	*value = (struct json){0};
 	*out = value;
 	switch (peek(parser)) {
-	case -1:
-		return parse_error(parser, parser->at, "text ends early");
-	case '{':
-		return parse_container(parser, value, '}');
-	case '[':
-		return parse_container(parser, value, ']');
-	case '"':
-		value->kind = JSON_STRING;
-		return parse_string(parser, &value->text, &value->text_size);
-	default:
-		break;
+	case -1: return parse_error(parser, parser->at, "text ends early");
+	case '{': return parse_container(parser, value, '}');
+	case '[': return parse_container(parser, value, ']');
+	case '"': value->kind = JSON_STRING; return parse_string(parser, &value->text, &value->text_size);
+	default: break;
 	}
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		size_t length = strlen(words[i].word);
-		if (parser->size - parser->at >= length &&
-		    !memcmp(parser->text + parser->at, words[i].word, length)) {
+		if (parser->size - parser->at >= length && !memcmp(parser->text + parser->at, words[i].word, length)) {
 			value->kind = words[i].kind;
 			value->boolean = words[i].boolean;
 			parser->at += length;
@@ -465,8 +445,7 @@ static enum status wrong_type(const char *name, const char *key, const char *exp
 	return error_set(ERR_DATA, "'%s': \"%s\" must be %s", name, key, expected);
 }
 
-enum status json_get_integer(const struct json *object, const char *name, const char *key, int64_t min,
-                             int64_t max, int64_t *out)
+enum status json_get_integer(const struct json *object, const char *name, const char *key, int64_t min, int64_t max, int64_t *out)
 {
 	const struct json *value = json_member(object, key);
 	if (!value)
@@ -474,9 +453,8 @@ enum status json_get_integer(const struct json *object, const char *name, const 
 	if (value->kind != JSON_NUMBER)
 		return wrong_type(name, key, "an integer");
 	if (!value->is_integer || value->integer < min || value->integer > max)
-		return error_set(ERR_DATA,
-		                 "'%s': \"%s\" must be an integer in %" PRId64 "..%" PRId64 ", not %.100s",
-		                 name, key, min, max, value->text);
+		return error_set(ERR_DATA, "'%s': \"%s\" must be an integer in %" PRId64 "..%" PRId64 ", not %.100s", name, key,
+				 min, max, value->text);
 	*out = value->integer;
 	return OK;
 }

@@ -18,12 +18,12 @@ enum json_kind { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSO
 struct json {
 	enum json_kind kind;
 	bool boolean;
-	bool is_integer;      /* number without fraction or exponent that fits integer */
+	bool is_integer; /* number without fraction or exponent that fits integer */
 	int64_t integer;
 	double number;
-	const char *text;     /* string value, or the literal text of a number */
+	const char *text; /* string value, or the literal text of a number */
 	size_t text_size;
-	const char *key;      /* name within the parent object, else NULL */
+	const char *key; /* name within the parent object, else NULL */
 	struct json *first_child, *next;
 	int64_t child_count;
 };
@@ -44,21 +44,20 @@ const struct json *json_member(const struct json *object, const char *key);
 
 /* Typed members: absent leaves *out as it is and is OK; a wrong type or a value outside the range is ERR_DATA that
  * names `name` and the key. */
-MUST_USE enum status json_get_integer(const struct json *object, const char *name, const char *key, int64_t min,
-				      int64_t max, int64_t *out);
+MUST_USE enum status json_get_integer(const struct json *object, const char *name, const char *key, int64_t min, int64_t max,
+				      int64_t *out);
 MUST_USE enum status json_get_number(const struct json *object, const char *name, const char *key, double *out);
 MUST_USE enum status json_get_bool(const struct json *object, const char *name, const char *key, bool *out);
 /* *out points into the document. */
-MUST_USE enum status json_get_string(const struct json *object, const char *name, const char *key,
-				     const char **out);
+MUST_USE enum status json_get_string(const struct json *object, const char *name, const char *key, const char **out);
 
 /* Writer: appends to a buffer; commas and (if indent) line breaks are put by themselves.
  *   json_open(w, NULL, '{'); json_put_integer(w, "step", 3); json_close(w); */
 struct json_writer {
 	struct buffer *out;
-	int indent;     /* spaces a level; 0 = one line without spaces */
+	int indent; /* spaces a level; 0 = one line without spaces */
 	int depth;
-	char kind[64];  /* '{' or '[' for each open level */
+	char kind[64]; /* '{' or '[' for each open level */
 	bool has_member[64];
 };
 void json_open(struct json_writer *writer, const char *key, char bracket);

@@ -189,10 +189,10 @@ static struct progress_words progress_describe(const struct progress *progress, 
 		snprintf(words.rate, sizeof words.rate, "%.*f %s/s", rate < 100, rate, unit);
 	else /* "4.2 s/step" */
 		snprintf(words.rate, sizeof words.rate, "%s/%.*s", format_duration(text, 1 / rate),
-		         (int)strlen(unit) - (*unit && unit[strlen(unit) - 1] == 's'), unit);
+			 (int)strlen(unit) - (*unit && unit[strlen(unit) - 1] == 's'), unit);
 	if (words.share >= 0)
 		snprintf(words.remaining, sizeof words.remaining, "ETA %s",
-		         format_duration(text, (double)(progress->total - progress->done) / rate));
+			 format_duration(text, (double)(progress->total - progress->done) / rate));
 	return words;
 }
 
@@ -283,17 +283,11 @@ static void bar_draw(void)
 	progress->drawn = now;
 }
 
-void progress_start(struct progress *progress, const char *title, int64_t first, int64_t total,
-                    const char *unit)
+void progress_start(struct progress *progress, const char *title, int64_t first, int64_t total, const char *unit)
 {
 	double now = clock_seconds();
-	*progress = (struct progress){.title = title,
-	                              .unit = unit,
-	                              .total = total,
-	                              .done = first,
-	                              .first = first,
-	                              .started = now,
-	                              .drawn = now};
+	*progress = (struct progress){
+		.title = title, .unit = unit, .total = total, .done = first, .first = first, .started = now, .drawn = now};
 	pthread_mutex_lock(&lock);
 	BUG_IF(shown_count == sizeof shown / sizeof *shown);
 	shown[shown_count++] = progress;
@@ -327,8 +321,7 @@ void progress_update(struct progress *progress, int64_t done, const char *format
 		int length = snprintf(line, sizeof line, "%s: %s%s", progress->title, words.count, share);
 		for (int i = 0; i < 3; i++) {
 			if (parts[i][0] && (size_t)length < sizeof line)
-				length += snprintf(line + length, sizeof line - (size_t)length, ", %s",
-				                   parts[i]);
+				length += snprintf(line + length, sizeof line - (size_t)length, ", %s", parts[i]);
 		}
 		write_line(NULL, "", line);
 		progress->drawn = clock_seconds();
@@ -353,14 +346,12 @@ void progress_finish(struct progress *progress)
 		bool bytes = !strcmp(progress->unit, "bytes");
 		int64_t done = progress->done - progress->first; /* by this process, as the rate is */
 		int length = snprintf(line, sizeof line, "%s: %s%s%s in %s", progress->title,
-		                      bytes ? format_size(count, (double)done) : format_count(count, done),
-		                      bytes ? "" : " ", bytes ? "" : progress->unit,
-		                      format_duration(duration, now - progress->started));
+				      bytes ? format_size(count, (double)done) : format_count(count, done), bytes ? "" : " ",
+				      bytes ? "" : progress->unit, format_duration(duration, now - progress->started));
 		const char *parts[] = {words.rate, progress->text};
 		for (int i = 0; i < 2; i++) {
 			if (parts[i][0] && (size_t)length < sizeof line)
-				length += snprintf(line + length, sizeof line - (size_t)length, ", %s",
-				                   parts[i]);
+				length += snprintf(line + length, sizeof line - (size_t)length, ", %s", parts[i]);
 		}
 		write_line(NULL, "", line);
 	} else if (bar_drawn) {

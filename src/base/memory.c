@@ -16,8 +16,8 @@
 static enum status out_of_memory(const char *what, double bytes)
 {
 	char needed[FORMAT_BYTES], available[FORMAT_BYTES];
-	return error_set(ERR_RESOURCE, "not enough memory for %s: %s needed, %s available", what,
-	                 format_size(needed, bytes), format_size(available, (double)memory_available()));
+	return error_set(ERR_RESOURCE, "not enough memory for %s: %s needed, %s available", what, format_size(needed, bytes),
+			 format_size(available, (double)memory_available()));
 }
 
 /* calloc and not malloc: large blocks come zeroed from the system at no cost, and no run depends on old
@@ -73,8 +73,7 @@ enum status arena_create(struct arena *arena, size_t bytes, const char *what)
 
 	size_t capacity = round_up(bytes ? bytes : 1, (size_t)sysconf(_SC_PAGESIZE));
 	size_t slack = capacity >= HUGE_PAGE ? HUGE_PAGE : 0;
-	unsigned char *map =
-	        mmap(NULL, capacity + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *map = mmap(NULL, capacity + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (map == MAP_FAILED)
 		return out_of_memory(what, (double)bytes);
 	if (slack) {

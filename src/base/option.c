@@ -97,8 +97,7 @@ enum status option_copy_text(struct options *options, const char *text, const ch
 
 enum status option_list_add(struct option_list *list, const char *value)
 {
-	TRY(memory_grow(&list->values, &list->capacity, list->count + 1, sizeof *list->values,
-	                "the options"));
+	TRY(memory_grow(&list->values, &list->capacity, list->count + 1, sizeof *list->values, "the options"));
 	list->values[list->count++] = value;
 	return OK;
 }
@@ -145,8 +144,7 @@ static bool in_range(const struct option *row, double number, int64_t integer)
 	for (int side = 0; side < 2; side++) {
 		char bound[64];
 		const char *text = side == 0 ? row->range : dots + 2;
-		snprintf(bound, sizeof bound, "%.*s", side == 0 ? (int)(dots - text) : (int)sizeof bound - 1,
-		         text);
+		snprintf(bound, sizeof bound, "%.*s", side == 0 ? (int)(dots - text) : (int)sizeof bound - 1, text);
 		if (!*bound)
 			continue;
 		int64_t integer_bound;
@@ -209,24 +207,20 @@ static enum status parse_value(const struct option *row, const char *text, union
 		if (!option_parse_integer(text, &out->integer))
 			return error_set(ERR_USAGE, "--%s must be a whole number, not '%s'", row->name, text);
 		if (!in_range(row, 0, out->integer))
-			return error_set(ERR_USAGE, "--%s must %s, not '%s'", row->name,
-			                 range_words(row->range, words), text);
+			return error_set(ERR_USAGE, "--%s must %s, not '%s'", row->name, range_words(row->range, words), text);
 		break;
 	case OPTION_NUMBER:
 		if (!option_parse_number(text, &out->number))
 			return error_set(ERR_USAGE, "--%s must be a number, not '%s'", row->name, text);
 		if (!in_range(row, out->number, 0))
-			return error_set(ERR_USAGE, "--%s must %s, not '%s'", row->name,
-			                 range_words(row->range, words), text);
+			return error_set(ERR_USAGE, "--%s must %s, not '%s'", row->name, range_words(row->range, words), text);
 		break;
 	case OPTION_CHOICE:
 		if (!is_choice(row, text))
-			return error_set(ERR_USAGE, "--%s must be one of %s, not '%s'", row->name, row->range,
-			                 text);
+			return error_set(ERR_USAGE, "--%s must be one of %s, not '%s'", row->name, row->range, text);
 		break;
 	case OPTION_TEXT:
-	case OPTION_LIST:
-		break;
+	case OPTION_LIST: break;
 	}
 	return OK;
 }
@@ -257,18 +251,11 @@ static enum status store(struct options *options, int index, const char *text)
 		*(bool *)field = value.flag;
 		options->text[index] = value.flag ? "true" : "false";
 		break;
-	case OPTION_INTEGER:
-		*(int64_t *)field = value.integer;
-		break;
-	case OPTION_NUMBER:
-		*(double *)field = value.number;
-		break;
+	case OPTION_INTEGER: *(int64_t *)field = value.integer; break;
+	case OPTION_NUMBER: *(double *)field = value.number; break;
 	case OPTION_CHOICE:
-	case OPTION_TEXT:
-		*(const char **)field = text;
-		break;
-	case OPTION_LIST:
-		return option_list_add(field, text);
+	case OPTION_TEXT: *(const char **)field = text; break;
+	case OPTION_LIST: return option_list_add(field, text);
 	}
 	return OK;
 }
@@ -296,8 +283,7 @@ enum status option_set_at(struct options *options, int index, const char *value,
 	return OK;
 }
 
-enum status options_set(struct options *options, const char *name, const char *value,
-                        enum option_origin origin)
+enum status options_set(struct options *options, const char *name, const char *value, enum option_origin origin)
 {
 	int index = options_find(options, name);
 	if (index < 0) {
@@ -317,22 +303,12 @@ void options_forget(struct options *options, const char *name)
 	options->origin[index] = ORIGIN_DEFAULT;
 	options->text[index] = NULL;
 	switch (row->type) {
-	case OPTION_FLAG:
-		*(bool *)field = false;
-		break;
-	case OPTION_INTEGER:
-		*(int64_t *)field = 0;
-		break;
-	case OPTION_NUMBER:
-		*(double *)field = 0;
-		break;
+	case OPTION_FLAG: *(bool *)field = false; break;
+	case OPTION_INTEGER: *(int64_t *)field = 0; break;
+	case OPTION_NUMBER: *(double *)field = 0; break;
 	case OPTION_TEXT:
-	case OPTION_CHOICE:
-		*(const char **)field = NULL;
-		break;
-	case OPTION_LIST:
-		option_list_clear(options, index);
-		break;
+	case OPTION_CHOICE: *(const char **)field = NULL; break;
+	case OPTION_LIST: option_list_clear(options, index); break;
 	}
 	BUG_IF(row->fallback && option_set_at(options, index, row->fallback, ORIGIN_DEFAULT) == ERR_USAGE);
 }

@@ -49,19 +49,19 @@ struct option_list {
  * the program will choose ("from the model's size"). A row with name NULL ends a table. A row with only `help`
  * set starts a group (heading). */
 struct option {
-	const char *name;     /* "train_batch_size" */
-	char letter;          /* 'q' or 0 */
+	const char *name; /* "train_batch_size" */
+	char letter;      /* 'q' or 0 */
 	enum option_type type;
 	size_t field;
 	const char *fallback;
 	const char *range;
 	enum option_role role;
-	const char *help;      /* one sentence, lower case, no full stop */
+	const char *help;       /* one sentence, lower case, no full stop */
 	const char *value_name; /* "N", "PATH", "FILE…"; NULL for flags */
-	const char *alias;     /* other names users know, separated by ' ' */
+	const char *alias;      /* other names users know, separated by ' ' */
 	const char *fallback_text;
 	const char *automatic; /* a word in place of a value, "auto": as if the option were not given; NULL: none */
-	const char *section;  /* the kind of section that may have its own value: "phase"; the same in all rows */
+	const char *section;   /* the kind of section that may have its own value: "phase"; the same in all rows */
 };
 
 /* A name that people bring from other programs and that is no option here: it is left out with a line that says why, or
@@ -71,7 +71,7 @@ struct option_foreign {
 	/* Does a value follow? EITHER: the answer is for a bare flag; a value is one of `option`. */
 	enum { FOREIGN_FLAG, FOREIGN_VALUE, FOREIGN_EITHER } kind;
 	enum { FOREIGN_IGNORED, FOREIGN_REFUSED, FOREIGN_MEANS } answer;
-	const char *why;  /* what is said */
+	const char *why;            /* what is said */
 	const char *option, *value; /* FOREIGN_MEANS: what is set; value NULL: the flag's own, turned round */
 };
 
@@ -95,8 +95,8 @@ struct options {
 	enum option_origin *origin; /* [count] */
 	const char **text;          /* [count] value as given; NULL if unset */
 	struct option_list positional;
-	const char *section_name;           /* "phase"; NULL: the table has none */
-	struct option_section *sections;    /* [section_count] */
+	const char *section_name;        /* "phase"; NULL: the table has none */
+	struct option_section *sections; /* [section_count] */
 	int64_t section_count, section_capacity;
 	const struct option_foreign *foreign; /* set after options_init; NULL: none */
 	/* Another command's table, set after options_init; NULL: none. Its options are read, checked and left aside, so that
@@ -119,8 +119,7 @@ MUST_USE enum status options_parse(struct options *options, int argc, char **arg
 
 /* Sets one option from text, with its origin, if not already set by a stronger origin. A list takes the value as one
  * more when its origin is the same, and starts anew when the new origin is stronger. The text is copied. */
-MUST_USE enum status options_set(struct options *options, const char *name, const char *value,
-				 enum option_origin origin);
+MUST_USE enum status options_set(struct options *options, const char *name, const char *value, enum option_origin origin);
 /* Back to the default, whoever set it. */
 void options_forget(struct options *options, const char *name);
 /* Index of a name or alias in the table, or -1. */
@@ -140,8 +139,7 @@ enum option_scope { SCOPE_ALL, SCOPE_GENERAL, SCOPE_SECTION };
 /* The record of a run: {"name": "text", …} of every option with role RESULT that is set, those with role RUN that
  * a person gave (what the program chose for this machine need not suit the next), and those with role SOURCE. Lists are
  * arrays. */
-void options_write_json(const struct options *options, struct json_writer *writer, const char *key,
-			enum option_scope scope);
+void options_write_json(const struct options *options, struct json_writer *writer, const char *key, enum option_scope scope);
 /* The same into an object that is open. */
 void options_write_members(const struct options *options, struct json_writer *writer, enum option_scope scope);
 /* Applies a record to a resumed run by the rules of enum option_role: what was not given is taken from it; a RESULT
@@ -151,11 +149,11 @@ MUST_USE enum status options_resume(struct options *options, const struct json *
 
 /* Text made from the table. */
 struct command_text {
-	const char *name;       /* "pretrain" */
-	const char *synopsis;   /* "--corpus PATH... [options]" */
-	const char *summary;    /* one line */
+	const char *name;        /* "pretrain" */
+	const char *synopsis;    /* "--corpus PATH... [options]" */
+	const char *summary;     /* one line */
 	const char *description; /* paragraphs separated by blank lines */
-	const char *examples;   /* lines "command \t what it does" */
+	const char *examples;    /* lines "command \t what it does" */
 };
 void options_help(const struct option *table, const struct command_text *text, int columns, struct buffer *out);
 void options_man(const struct option *table, const struct command_text *text, struct buffer *out); /* mdoc */

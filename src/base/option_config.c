@@ -13,7 +13,7 @@ static enum status locate_error(const char *path, int line)
 {
 	struct error error = *error_last();
 	enum status status = line ? error_set(error.status, "'%s' line %d: %s", path, line, error.message)
-	                          : error_set(error.status, "'%s': %s", path, error.message);
+				  : error_set(error.status, "'%s': %s", path, error.message);
 	if (error.hint[0])
 		error_hint("%s", error.hint);
 	return status;
@@ -22,8 +22,8 @@ static enum status locate_error(const char *path, int line)
 /* A config file that is being read. */
 struct config {
 	struct options *options;
-	bool *seen;      /* [rows] lists that this file has begun: an earlier file's values go */
-	int64_t section; /* that settings belong to; -1 = all of the run */
+	bool *seen;       /* [rows] lists that this file has begun: an earlier file's values go */
+	int64_t section;  /* that settings belong to; -1 = all of the run */
 	int64_t sections; /* that this file has begun: an earlier file's go */
 };
 
@@ -64,18 +64,14 @@ static enum status config_json_value(struct config *config, const struct json *v
 		if (strlen(value->text) != value->text_size)
 			return error_set(ERR_USAGE, "\"%s\" has a NUL", key);
 		return config_set(config, key, value->text);
-	case JSON_NUMBER:
-		return config_set(config, key, value->text);
-	case JSON_BOOL:
-		return config_set(config, key, value->boolean ? "true" : "false");
-	default:
-		return error_set(ERR_USAGE, "\"%s\" must be a text, a number, true or false", key);
+	case JSON_NUMBER: return config_set(config, key, value->text);
+	case JSON_BOOL: return config_set(config, key, value->boolean ? "true" : "false");
+	default: return error_set(ERR_USAGE, "\"%s\" must be a text, a number, true or false", key);
 	}
 }
 
 /* The members of an object that are settings of options; those that are not are told by *out_sections. */
-static enum status config_json_object(struct config *config, const struct json *object,
-                                      const struct json **out_sections)
+static enum status config_json_object(struct config *config, const struct json *object, const struct json **out_sections)
 {
 	char plural[64];
 	struct options *options = config->options;
@@ -163,8 +159,8 @@ static enum status config_header(struct config *config, const char *line)
 		return error_set(ERR_USAGE, "expected '[%s]'", name);
 	begin_section(config);
 	if (number != 0 && number != config->section + 1)
-		return error_set(ERR_USAGE, "this is %s %lld of the file, not %lld", name,
-		                 (long long)config->section + 1, (long long)number);
+		return error_set(ERR_USAGE, "this is %s %lld of the file, not %lld", name, (long long)config->section + 1,
+				 (long long)number);
 	return OK;
 }
 

@@ -12,8 +12,8 @@ const struct option_foreign *option_foreign_find(const struct options *options, 
 	return NULL;
 }
 
-enum status option_foreign_apply(struct options *options, const struct option_foreign *row, const char *name,
-                                 const char *value, enum option_origin origin)
+enum status option_foreign_apply(struct options *options, const struct option_foreign *row, const char *name, const char *value,
+				 enum option_origin origin)
 {
 	bool flag = true;
 	enum status status;
@@ -22,17 +22,14 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 	if (row->kind == FOREIGN_FLAG && value && !option_parse_flag(value, &flag))
 		return error_set(ERR_USAGE, "--%s must be true or false, not '%s'", name, value);
 	switch (row->answer) {
-	case FOREIGN_IGNORED:
-		log_note("--%s is left out: %s", name, row->why);
-		return OK;
+	case FOREIGN_IGNORED: log_note("--%s is left out: %s", name, row->why); return OK;
 	case FOREIGN_REFUSED:
 		if (row->kind == FOREIGN_FLAG && !flag) /* "--use_tpu false" asks for what is so */
 			return OK;
 		status = error_set(ERR_USAGE, "--%s is no option of bertc", name);
 		error_hint("%s", row->why);
 		return status;
-	case FOREIGN_MEANS:
-		break;
+	case FOREIGN_MEANS: break;
 	}
 	if (row->kind == FOREIGN_FLAG && row->value && !flag)
 		return OK;

@@ -15,8 +15,7 @@ void option_hint_nearest(const struct options *options, const char *word, const 
 
 /* By index: the field in the settings struct, options_set, an empty list, options_value. */
 void *option_field(const struct options *options, int index);
-MUST_USE enum status option_set_at(struct options *options, int index, const char *value,
-                                   enum option_origin origin);
+MUST_USE enum status option_set_at(struct options *options, int index, const char *value, enum option_origin origin);
 void option_list_clear(struct options *options, int index);
 const char *option_value_at(const struct options *options, int index, struct buffer *scratch);
 /* Is the row one of `scope`? Headings are of every scope. */
@@ -27,17 +26,17 @@ const struct option *option_aside_find(const struct options *options, const char
 MUST_USE enum status option_check(const struct option *row, const char *text);
 /* One section's own value, checked; sections up to it come into being. Several values of a list: call by call. */
 MUST_USE enum status option_section_set(struct options *options, int64_t section, const char *name, const char *value,
-                                        enum option_origin origin);
+					enum option_origin origin);
 /* Takes away what an earlier config file said of sections. */
 void option_sections_forget_file(struct options *options);
 /* "phase2.learning_rate": the number of the section from 0, and the name behind the dot; false if it is nothing of the
  * kind. */
 bool option_section_name(const struct options *options, const char *word, size_t length, int64_t *out_section,
-                         const char **out_name);
+			 const char **out_name);
 /* The row of a name from another program, or NULL; and what giving it does. `value` is NULL for a bare flag. */
 const struct option_foreign *option_foreign_find(const struct options *options, const char *word, size_t length);
 MUST_USE enum status option_foreign_apply(struct options *options, const struct option_foreign *row, const char *name,
-                                          const char *value, enum option_origin origin);
+					  const char *value, enum option_origin origin);
 /* Is one of the names in `list`, separated by ' ', the word? Dash and underscore are the same. */
 bool option_same_names(const char *list, const char *word, size_t length);
 /* A copy that lives as long as the options. */

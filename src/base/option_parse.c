@@ -8,25 +8,22 @@
 #include "base/option_internal.h"
 
 const struct option option_common[] = {
-        {.help = "General"},
-        {.name = "help", .letter = 'h', .type = OPTION_FLAG, .help = "show this text and exit"},
-        {.name = "quiet",
-         .letter = 'q',
-         .type = OPTION_FLAG,
-         .help = "only warnings and errors on standard error"},
-        {.name = "no_progress",
-         .type = OPTION_FLAG,
-         .alias = "disable_progress_bar",
-         .help = "no progress bar and no line a minute in its place; all other messages stay"},
-        {.name = "verbose", .letter = 'v', .type = OPTION_FLAG, .help = "more detail on standard error"},
-        {.name = "config",
-         .type = OPTION_TEXT,
-         .value_name = "FILE",
-         .help = "read options from a JSON object or from lines 'name = value'; the command line wins"},
-        {.name = "print_config",
-         .type = OPTION_FLAG,
-         .help = "print all settings as a config file, with where each came from, and exit"},
-        {0},
+	{.help = "General"},
+	{.name = "help", .letter = 'h', .type = OPTION_FLAG, .help = "show this text and exit"},
+	{.name = "quiet", .letter = 'q', .type = OPTION_FLAG, .help = "only warnings and errors on standard error"},
+	{.name = "no_progress",
+	 .type = OPTION_FLAG,
+	 .alias = "disable_progress_bar",
+	 .help = "no progress bar and no line a minute in its place; all other messages stay"},
+	{.name = "verbose", .letter = 'v', .type = OPTION_FLAG, .help = "more detail on standard error"},
+	{.name = "config",
+	 .type = OPTION_TEXT,
+	 .value_name = "FILE",
+	 .help = "read options from a JSON object or from lines 'name = value'; the command line wins"},
+	{.name = "print_config",
+	 .type = OPTION_FLAG,
+	 .help = "print all settings as a config file, with where each came from, and exit"},
+	{0},
 };
 
 static char plain_character(char c)
@@ -135,8 +132,7 @@ static bool looks_like_option(const char *word)
 }
 
 /* The value of `name`: `attached` ("--name=value"), or the next argument. */
-static enum status take_value(struct arguments *arguments, const char *name, const char *attached,
-                              const char **out)
+static enum status take_value(struct arguments *arguments, const char *name, const char *attached, const char **out)
 {
 	*out = attached;
 	if (attached)
@@ -148,12 +144,12 @@ static enum status take_value(struct arguments *arguments, const char *name, con
 	enum status status = error_set(ERR_USAGE, "--%s needs a value", name);
 	if (arguments->at < arguments->count)
 		error_hint("if '%s' is meant, write --%s=%s", arguments->words[arguments->at], name,
-		           arguments->words[arguments->at]);
+			   arguments->words[arguments->at]);
 	return status;
 }
 
-static enum status apply_common(struct options *options, struct arguments *arguments,
-                                const struct option *row, const char *attached)
+static enum status apply_common(struct options *options, struct arguments *arguments, const struct option *row,
+				const char *attached)
 {
 	if (row->type == OPTION_FLAG && attached)
 		return error_set(ERR_USAGE, "--%s takes no value", row->name);
@@ -184,16 +180,14 @@ static enum status set(struct options *options, int64_t section, int index, cons
 }
 
 /* Applies a row of the command's own table; section -1 is all of a run. */
-static enum status apply(struct options *options, struct arguments *arguments, int64_t section, int index,
-                         const char *attached)
+static enum status apply(struct options *options, struct arguments *arguments, int64_t section, int index, const char *attached)
 {
 	const struct option *row = &options->table[index];
 	const char *value;
 	if (row->type == OPTION_FLAG) {
 		value = attached ? attached : "true";
 		if (!attached && arguments->at < arguments->count &&
-		    (!strcmp(arguments->words[arguments->at], "true") ||
-		     !strcmp(arguments->words[arguments->at], "false")))
+		    (!strcmp(arguments->words[arguments->at], "true") || !strcmp(arguments->words[arguments->at], "false")))
 			value = arguments->words[arguments->at++];
 		return set(options, section, index, value);
 	}
@@ -211,8 +205,7 @@ static enum status leave_aside(struct arguments *arguments, const struct option 
 	const char *value;
 	bool flag;
 	if (row->type == OPTION_FLAG) {
-		if (!attached && arguments->at < arguments->count &&
-		    isalpha((unsigned char)arguments->words[arguments->at][0]) &&
+		if (!attached && arguments->at < arguments->count && isalpha((unsigned char)arguments->words[arguments->at][0]) &&
 		    option_parse_flag(arguments->words[arguments->at], &flag))
 			arguments->at++;
 		return attached ? option_check(row, attached) : OK;
@@ -226,8 +219,8 @@ static enum status leave_aside(struct arguments *arguments, const struct option 
 }
 
 /* A name from another program: what is said of it, and what it does. */
-static enum status apply_foreign(struct options *options, struct arguments *arguments,
-                                 const struct option_foreign *row, const char *name, const char *attached)
+static enum status apply_foreign(struct options *options, struct arguments *arguments, const struct option_foreign *row,
+				 const char *name, const char *attached)
 {
 	const char *value = attached;
 	if (row->kind == FOREIGN_VALUE) {

@@ -32,8 +32,7 @@ static void put_value(struct json_writer *writer, const char *key, const struct 
 	buffer_release(&path);
 }
 
-void options_write_json(const struct options *options, struct json_writer *writer, const char *key,
-                        enum option_scope scope)
+void options_write_json(const struct options *options, struct json_writer *writer, const char *key, enum option_scope scope)
 {
 	json_open(writer, key, '{');
 	options_write_members(options, writer, scope);
@@ -46,8 +45,7 @@ void options_write_members(const struct options *options, struct json_writer *wr
 		const struct option *row = &options->table[i];
 		if (!row->name || row->role == ROLE_PLACE || !options->text[i] || !option_in_scope(row, scope))
 			continue;
-		if (row->role == ROLE_RUN &&
-		    (options->origin[i] == ORIGIN_DEFAULT || options->origin[i] == ORIGIN_CHOSEN))
+		if (row->role == ROLE_RUN && (options->origin[i] == ORIGIN_DEFAULT || options->origin[i] == ORIGIN_CHOSEN))
 			continue;
 		if (row->type == OPTION_LIST) {
 			const struct option_list *list = option_field(options, i);
@@ -99,8 +97,8 @@ static enum status record_value(const struct json *value, const char *record_nam
 }
 
 /* Takes one option over from a record; `value` is NULL if the record does not have it. */
-static enum status resume_option(struct options *options, int index, const struct json *value,
-                                 const char *record_name, struct buffer *recorded, struct buffer *scratch)
+static enum status resume_option(struct options *options, int index, const struct json *value, const char *record_name,
+				 struct buffer *recorded, struct buffer *scratch)
 {
 	const struct option *row = &options->table[index];
 	bool given = options->origin[index] >= ORIGIN_FILE;
@@ -112,10 +110,10 @@ static enum status resume_option(struct options *options, int index, const struc
 		const char *then = value ? buffer_string(recorded) : row->fallback;
 		if (then && same_value(row, now, then))
 			return OK;
-		enum status status = then ? error_set(ERR_STATE, "--%s is '%s', but '%s' was made with '%s'",
-		                                      row->name, now, record_name, then)
-		                          : error_set(ERR_STATE, "--%s is '%s', but '%s' was made without it",
-		                                      row->name, now, record_name);
+		enum status status =
+			then ? error_set(ERR_STATE, "--%s is '%s', but '%s' was made with '%s'", row->name, now, record_name,
+					 then)
+			     : error_set(ERR_STATE, "--%s is '%s', but '%s' was made without it", row->name, now, record_name);
 		error_hint("leave --%s out to go on with that run, or choose another --out", row->name);
 		return status;
 	}
@@ -133,8 +131,7 @@ static enum status resume_option(struct options *options, int index, const struc
 	return status;
 }
 
-enum status options_resume(struct options *options, const struct json *record, const char *record_name,
-                           enum option_scope scope)
+enum status options_resume(struct options *options, const struct json *record, const char *record_name, enum option_scope scope)
 {
 	if (record->kind != JSON_OBJECT)
 		return error_set(ERR_DATA, "'%s': the record of the options must be an object", record_name);
@@ -147,8 +144,7 @@ enum status options_resume(struct options *options, const struct json *record, c
 		if (index >= 0)
 			found[index] = member;
 		else if (!is_section_list(options, member->key))
-			log_warning("'%s': option \"%s\" is not known to this version", record_name,
-			            member->key);
+			log_warning("'%s': option \"%s\" is not known to this version", record_name, member->key);
 	}
 	for (int i = 0; i < options->count; i++) {
 		const struct option *row = &options->table[i];

@@ -14,7 +14,7 @@ bool option_in_scope(const struct option *row, enum option_scope scope)
 }
 
 bool option_section_name(const struct options *options, const char *word, size_t length, int64_t *out_section,
-                         const char **out_name)
+			 const char **out_name)
 {
 	size_t prefix = options->section_name ? strlen(options->section_name) : 0, at = prefix;
 	if (prefix == 0 || length <= prefix || strncmp(word, options->section_name, prefix) != 0)
@@ -30,7 +30,7 @@ bool option_section_name(const struct options *options, const char *word, size_t
 }
 
 enum status option_section_set(struct options *options, int64_t section, const char *name, const char *value,
-                               enum option_origin origin)
+			       enum option_origin origin)
 {
 	int index = options_find(options, name);
 	if (index < 0) {
@@ -40,16 +40,15 @@ enum status option_section_set(struct options *options, int64_t section, const c
 	}
 	const struct option *row = &options->table[index];
 	if (!row->section) {
-		enum status status = error_set(ERR_USAGE, "'%s' is the same in all of a run, not a setting of one %s",
-		                               row->name, options->section_name);
+		enum status status = error_set(ERR_USAGE, "'%s' is the same in all of a run, not a setting of one %s", row->name,
+					       options->section_name);
 		error_hint("set it before the first %s", options->section_name);
 		return status;
 	}
 	if (section < 0 || section >= SECTIONS_MAX)
 		return error_set(ERR_USAGE, "a %s has a number from 1 to %d", options->section_name, SECTIONS_MAX);
 	TRY(option_check(row, value));
-	TRY(memory_grow(&options->sections, &options->section_capacity, section + 1, sizeof *options->sections,
-	                "the options"));
+	TRY(memory_grow(&options->sections, &options->section_capacity, section + 1, sizeof *options->sections, "the options"));
 	while (options->section_count <= section)
 		options->sections[options->section_count++] = (struct option_section){0};
 	struct option_section *own = &options->sections[section];
@@ -100,8 +99,8 @@ static enum status apply_section(struct options *out, const struct option_sectio
 		if (setting->origin != origin)
 			continue;
 		for (int64_t before = 0; before < k; before++)
-			first = first && (section->settings[before].index != setting->index ||
-			                  section->settings[before].origin != origin);
+			first = first &&
+				(section->settings[before].index != setting->index || section->settings[before].origin != origin);
 		if (first && out->table[setting->index].type == OPTION_LIST && out->origin[setting->index] == origin)
 			option_list_clear(out, setting->index);
 		TRY(option_set_at(out, setting->index, setting->text, origin));
@@ -149,8 +148,8 @@ void options_section_table(const struct options *const *sections, int64_t count,
 	}
 	buffer_format(out, "%s%-*s", colour ? "\033[1m" : "", names + 2, "");
 	for (int64_t k = 0; k < count; k++)
-		buffer_format(out, "  %s %-*lld", sections[0]->section_name,
-		              values - (int)strlen(sections[0]->section_name) - 1, (long long)k + 1);
+		buffer_format(out, "  %s %-*lld", sections[0]->section_name, values - (int)strlen(sections[0]->section_name) - 1,
+			      (long long)k + 1);
 	buffer_format(out, "%s\n", colour ? "\033[0m" : "");
 	for (int i = 0; i < sections[0]->count; i++) {
 		bool set = false;

@@ -80,8 +80,7 @@ static void facts_of(const struct option *row, struct buffer *out)
 	}
 	for (const char *alias = row->alias; alias && *alias;) {
 		size_t length = strcspn(alias, " ");
-		buffer_format(out, "%s%s--%.*s", separator, alias == row->alias ? "also " : "", (int)length,
-		              alias);
+		buffer_format(out, "%s%s--%.*s", separator, alias == row->alias ? "also " : "", (int)length, alias);
 		separator = ", ";
 		alias += length + strspn(alias + length, " ");
 	}
@@ -107,8 +106,7 @@ static void help_rows(const struct option *table, int columns, struct buffer *ou
 		buffer_text(&text, "  ");
 		if (row->letter)
 			buffer_format(&text, "-%c, ", row->letter);
-		buffer_format(&text, "--%s%s%s", row->name, row->value_name ? " " : "",
-		              row->value_name ? row->value_name : "");
+		buffer_format(&text, "--%s%s%s", row->name, row->value_name ? " " : "", row->value_name ? row->value_name : "");
 		buffer_append(out, buffer_string(&text), text.size);
 		int used = text_columns(buffer_string(&text), text.size);
 		if (used > HELP_COLUMN - 2) {
@@ -140,16 +138,14 @@ static const char *next_example(const char *examples, struct buffer *command, st
 	return examples[line] ? examples + line + 1 : NULL;
 }
 
-void options_help(const struct option *table, const struct command_text *text, int columns,
-                  struct buffer *out)
+void options_help(const struct option *table, const struct command_text *text, int columns, struct buffer *out)
 {
 	struct buffer command = {0}, purpose = {0};
 	if (columns > 100) /* longer lines are hard to read */
 		columns = 100;
 	if (columns < HELP_COLUMN + 20)
 		columns = HELP_COLUMN + 20;
-	buffer_format(out, "bertc %s: %s\n\nUsage: bertc %s %s\n", text->name, text->summary, text->name,
-	              text->synopsis);
+	buffer_format(out, "bertc %s: %s\n\nUsage: bertc %s %s\n", text->name, text->summary, text->name, text->synopsis);
 	if (text->description && *text->description) {
 		buffer_char(out, '\n');
 		wrap(out, text->description, 0, 0, columns);
@@ -164,8 +160,7 @@ void options_help(const struct option *table, const struct command_text *text, i
 			wrap(out, buffer_string(&purpose), 0, 2, columns - 2);
 		buffer_format(out, "    %s\n", buffer_string(&command));
 	}
-	buffer_text(out,
-	            "\nDash and underscore in names are the same; --name=value and --name value, too.\n");
+	buffer_text(out, "\nDash and underscore in names are the same; --name=value and --name value, too.\n");
 	buffer_release(&command);
 	buffer_release(&purpose);
 }
@@ -179,7 +174,7 @@ static size_t man_character(struct buffer *out, const char *text)
 		char character;
 		const char *escape;
 	} escapes[] = {{'\\', "\\e"},  {'-', "\\-"},   {'\'', "\\(aq"}, {'"', "\\(dq"},
-	               {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
+		       {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
 	unsigned char c = (unsigned char)*text;
 	if (c >= 0xC0) { /* a character of UTF-8: its code point */
 		size_t length = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
@@ -272,9 +267,8 @@ static void man_rows(const struct option *table, struct buffer *out)
 
 void options_man_title(const char *name, struct buffer *out)
 {
-	static const char *const months[] = {"January",   "February", "March",    "April",
-	                                     "May",       "June",     "July",     "August",
-	                                     "September", "October",  "November", "December"};
+	static const char *const months[] = {"January", "February", "March",     "April",   "May",      "June",
+					     "July",    "August",   "September", "October", "November", "December"};
 	char month[4] = "";
 	int day = 1, year = 1970, number = 0;
 	sscanf(__DATE__, "%3s %d %d", month, &day, &year);
@@ -292,16 +286,16 @@ void options_man(const struct option *table, const struct command_text *text, st
 		enum status status;
 		const char *meaning;
 	} statuses[] = {
-	        {OK, "done"},
-	        {ERR_INTERNAL, "internal error"},
-	        {ERR_USAGE, "wrong option or setting"},
-	        {ERR_DATA, "bad input file"},
-	        {ERR_STATE, "things that do not fit together, such as a vocabulary and a checkpoint"},
-	        {ERR_RESOURCE, "no room on the disk, no memory, no permission, or no device"},
-	        {ERR_PEER, "another process of the run died or hung"},
-	        {ERR_NUMERIC, "the numbers went wrong"},
-	        {ERR_LOCKED, "another run uses the output folder"},
-	        {STOPPED, "stopped on request after saving; the same command goes on"},
+		{OK, "done"},
+		{ERR_INTERNAL, "internal error"},
+		{ERR_USAGE, "wrong option or setting"},
+		{ERR_DATA, "bad input file"},
+		{ERR_STATE, "things that do not fit together, such as a vocabulary and a checkpoint"},
+		{ERR_RESOURCE, "no room on the disk, no memory, no permission, or no device"},
+		{ERR_PEER, "another process of the run died or hung"},
+		{ERR_NUMERIC, "the numbers went wrong"},
+		{ERR_LOCKED, "another run uses the output folder"},
+		{STOPPED, "stopped on request after saving; the same command goes on"},
 	};
 	struct buffer command = {0}, purpose = {0};
 	char title[64];
@@ -344,15 +338,15 @@ void options_man(const struct option *table, const struct command_text *text, st
 /* --- Settings --- */
 
 const char *const option_origins[] = {
-        [ORIGIN_DEFAULT] = "default",  [ORIGIN_CHOSEN] = "chosen",        [ORIGIN_RESUMED] = "resumed run",
-        [ORIGIN_FILE] = "config file", [ORIGIN_COMMAND] = "command line",
+	[ORIGIN_DEFAULT] = "default",  [ORIGIN_CHOSEN] = "chosen",        [ORIGIN_RESUMED] = "resumed run",
+	[ORIGIN_FILE] = "config file", [ORIGIN_COMMAND] = "command line",
 };
 
 void option_config_value(struct buffer *out, const char *value)
 {
 	size_t length = strlen(value);
-	bool plain = length > 0 && value[0] != '"' && value[0] != '#' && value[0] != ' ' &&
-	             value[length - 1] != ' ' && !strstr(value, " #");
+	bool plain = length > 0 && value[0] != '"' && value[0] != '#' && value[0] != ' ' && value[length - 1] != ' ' &&
+		     !strstr(value, " #");
 	for (size_t i = 0; i < length; i++)
 		plain = plain && (unsigned char)value[i] >= 0x20;
 	if (plain) {
@@ -374,8 +368,7 @@ static void print_section(const struct options *options, const struct option_sec
 			const struct option_setting *rival = &section->settings[other];
 			bool same = rival->index == setting->index;
 			in_force = in_force && !(same && rival->origin > setting->origin) &&
-			           !(same && rival->origin == setting->origin && other > k &&
-			             row->type != OPTION_LIST);
+				   !(same && rival->origin == setting->origin && other > k && row->type != OPTION_LIST);
 		}
 		if (!in_force)
 			continue;
@@ -394,8 +387,7 @@ void options_print_config(const struct options *options, struct buffer *out)
 			continue;
 		}
 		if (!options->text[i]) {
-			buffer_format(out, "# %s =  # %s\n", row->name,
-			              row->fallback_text ? row->fallback_text : "not set");
+			buffer_format(out, "# %s =  # %s\n", row->name, row->fallback_text ? row->fallback_text : "not set");
 			continue;
 		}
 		const struct option_list one = {.values = &options->text[i], .count = 1};
@@ -458,8 +450,7 @@ void options_settings_table(const struct options *options, enum option_scope sco
 				bytes--;
 			cut = "…";
 		}
-		buffer_format(out, "%s  %-*s  %.*s%s", dim ? "\033[2m" : "", name_columns, row->name, bytes,
-		              value, cut);
+		buffer_format(out, "%s  %-*s  %.*s%s", dim ? "\033[2m" : "", name_columns, row->name, bytes, value, cut);
 		pad(out, value_columns - text_columns(value, strlen(value)));
 		buffer_format(out, "  %s%s\n", origin, dim ? "\033[0m" : "");
 	}

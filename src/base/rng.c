@@ -19,8 +19,7 @@ uint64_t rng_permute(uint64_t seed, enum rng_purpose purpose, uint32_t round, ui
 		for (uint32_t i = 1; i <= FEISTEL_ROUNDS; i++) {
 			/* Purposes are below 2^16 and streams have no round there: no counter is shared with
 			 * them. */
-			struct philox random =
-			        philox4x32(seed, right, (uint32_t)purpose | i << 16, round, 0, 10);
+			struct philox random = philox4x32(seed, right, (uint32_t)purpose | i << 16, round, 0, 10);
 			uint32_t swapped = (left ^ random.word[0]) & mask;
 			left = right;
 			right = swapped;

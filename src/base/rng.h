@@ -10,15 +10,15 @@
 
 /* What a random number is for; part of the counter, so that no two uses ever share a stream. */
 enum rng_purpose {
-	RNG_WEIGHTS = 1,   /* index: parameter number, element */
-	RNG_DOCUMENT = 2,  /* index: epoch, document: the walk that cuts instances */
-	RNG_SHUFFLE = 3,   /* index: epoch: order of instances */
-	RNG_MASK = 4,      /* index: sample: masked positions */
-	RNG_TEST = 5,      /* test inputs */
-	RNG_DEMO = 6,      /* the demo's world */
-	RNG_MIXTURE = 7,   /* index: block of samples: which source gives which */
-	RNG_SPAN = 8,      /* index: epoch, pair: the masked span of a rewriting */
-	RNG_SAMPLE = 20,   /* sentences and blanks of a report */
+	RNG_WEIGHTS = 1,  /* index: parameter number, element */
+	RNG_DOCUMENT = 2, /* index: epoch, document: the walk that cuts instances */
+	RNG_SHUFFLE = 3,  /* index: epoch: order of instances */
+	RNG_MASK = 4,     /* index: sample: masked positions */
+	RNG_TEST = 5,     /* test inputs */
+	RNG_DEMO = 6,     /* the demo's world */
+	RNG_MIXTURE = 7,  /* index: block of samples: which source gives which */
+	RNG_SPAN = 8,     /* index: epoch, pair: the masked span of a rewriting */
+	RNG_SAMPLE = 20,  /* sentences and blanks of a report */
 };
 
 /* A stream of draws for one (seed, purpose, index pair): local to the decision it serves, never stored. */
@@ -31,10 +31,8 @@ struct rng {
 
 static inline struct rng rng_start(uint64_t seed, enum rng_purpose purpose, uint64_t index)
 {
-	return (struct rng){.seed = seed,
-			    .purpose = (uint32_t)purpose,
-			    .index_low = (uint32_t)index,
-			    .index_high = (uint32_t)(index >> 32)};
+	return (struct rng){
+		.seed = seed, .purpose = (uint32_t)purpose, .index_low = (uint32_t)index, .index_high = (uint32_t)(index >> 32)};
 }
 
 static inline uint32_t rng_u32(struct rng *rng)

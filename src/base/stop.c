@@ -61,13 +61,9 @@ bool stop_requested(void)
 const char *stop_reason(void)
 {
 	switch (atomic_load(&stop_signal)) {
-	case 0:
-		return is_late() ? "the time limit" : NULL;
-	case SIGINT:
-		return "SIGINT";
-	case SIGTERM:
-		return "SIGTERM";
-	default:
-		return "SIGUSR1";
+	case 0: return is_late() ? "the time limit" : NULL;
+	case SIGINT: return "SIGINT";
+	case SIGTERM: return "SIGTERM";
+	default: return "SIGUSR1";
 	}
 }

@@ -17,8 +17,7 @@ struct work_line {
 	size_t slot_bytes;
 	int slot_count;
 	enum slot_state *states;
-	int64_t first, next,
-	        begun; /* numbers of slots: taken or to be taken, to be filled, to be worked on */
+	int64_t first, next, begun; /* numbers of slots: taken or to be taken, to be filled, to be worked on */
 	void (*work)(void *slot);
 };
 
@@ -59,8 +58,8 @@ static void *help(void *context)
 	return NULL;
 }
 
-enum status work_line_open(struct work_line **out, int helpers, void *slots, int slot_count,
-                           size_t slot_bytes, void (*work)(void *slot))
+enum status work_line_open(struct work_line **out, int helpers, void *slots, int slot_count, size_t slot_bytes,
+			   void (*work)(void *slot))
 {
 	struct work_line *line;
 

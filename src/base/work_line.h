@@ -16,8 +16,8 @@ struct work_line;
 /* `slots` is an array of slot_count elements of slot_bytes, which the caller owns; `work` is run on each one
  * that is submitted, by one of `helpers` threads or by work_line_take(). With 0 helpers there are no threads.
  */
-MUST_USE enum status work_line_open(struct work_line **out, int helpers, void *slots, int slot_count,
-                                    size_t slot_bytes, void (*work)(void *slot));
+MUST_USE enum status work_line_open(struct work_line **out, int helpers, void *slots, int slot_count, size_t slot_bytes,
+				    void (*work)(void *slot));
 /* The next slot to be filled, NULL if all are in use. */
 void *work_line_free(struct work_line *line);
 /* Gives it to the helpers. */

@@ -25,28 +25,79 @@ enum { STEP_LIMIT = 1000, ROW_LIMIT = 64, PRODUCT_LIMIT = 5 };
 
 static const struct option bench_options[] = {
 	{.help = "What is run"},
-	{.name = "model", .type = OPTION_TEXT, .field = FIELD(model), .fallback = "base", .role = ROLE_RUN,
-	 .value_name = "SIZE|PATH", .help = "tiny, mini, small, medium, base, large, a config.json, or a model folder"},
-	{.name = "vocab_size", .type = OPTION_INTEGER, .field = FIELD(vocab_size), .fallback = "30522", .range = "8..10000000",
-	 .role = ROLE_RUN, .value_name = "N", .help = "entries of the vocabulary where the model does not say"},
-	{.name = "max_seq_length", .type = OPTION_INTEGER, .field = FIELD(max_seq_length), .fallback = "128",
-	 .range = "8..65536", .role = ROLE_RUN, .value_name = "N", .help = "tokens of a sequence"},
-	{.name = "mixed_lengths", .type = OPTION_FLAG, .field = FIELD(mixed_lengths), .fallback = "false", .role = ROLE_RUN,
+	{.name = "model",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(model),
+	 .fallback = "base",
+	 .role = ROLE_RUN,
+	 .value_name = "SIZE|PATH",
+	 .help = "tiny, mini, small, medium, base, large, a config.json, or a model folder"},
+	{.name = "vocab_size",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(vocab_size),
+	 .fallback = "30522",
+	 .range = "8..10000000",
+	 .role = ROLE_RUN,
+	 .value_name = "N",
+	 .help = "entries of the vocabulary where the model does not say"},
+	{.name = "max_seq_length",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(max_seq_length),
+	 .fallback = "128",
+	 .range = "8..65536",
+	 .role = ROLE_RUN,
+	 .value_name = "N",
+	 .help = "tokens of a sequence"},
+	{.name = "mixed_lengths",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(mixed_lengths),
+	 .fallback = "false",
+	 .role = ROLE_RUN,
 	 .help = "the lengths that MLPerf's BERT-large meets in Wikipedia: a quarter whole, the mean half of that"},
-	{.name = "train_batch_size", .type = OPTION_INTEGER, .field = FIELD(train_batch_size), .fallback = "32",
-	 .range = "1..100000", .role = ROLE_RUN, .value_name = "N", .help = "sequences of a step"},
-	{.name = "mode", .type = OPTION_CHOICE, .field = FIELD(mode), .fallback = "both", .range = "training|inference|both",
-	 .role = ROLE_RUN, .value_name = "WHAT",
+	{.name = "train_batch_size",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(train_batch_size),
+	 .fallback = "32",
+	 .range = "1..100000",
+	 .role = ROLE_RUN,
+	 .value_name = "N",
+	 .help = "sequences of a step"},
+	{.name = "mode",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(mode),
+	 .fallback = "both",
+	 .range = "training|inference|both",
+	 .role = ROLE_RUN,
+	 .value_name = "WHAT",
 	 .help = "whole training steps, the model's answers alone (forward and loss), or both"},
 	{.help = "How it is measured"},
-	{.name = "steps", .type = OPTION_INTEGER, .field = FIELD(steps), .fallback = "5", .range = "1..1000", .role = ROLE_RUN,
-	 .value_name = "N", .help = "rounds after one to warm up; figures are medians"},
-	{.name = "clock", .type = OPTION_CHOICE, .field = FIELD(clock), .fallback = "wall", .range = "wall|cpu",
-	 .role = ROLE_RUN, .value_name = "WHICH",
+	{.name = "steps",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(steps),
+	 .fallback = "5",
+	 .range = "1..1000",
+	 .role = ROLE_RUN,
+	 .value_name = "N",
+	 .help = "rounds after one to warm up; figures are medians"},
+	{.name = "clock",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(clock),
+	 .fallback = "wall",
+	 .range = "wall|cpu",
+	 .role = ROLE_RUN,
+	 .value_name = "WHICH",
 	 .help = "cpu: processor time over threads, the time if no other program wanted the processors"},
-	{.name = "library", .type = OPTION_FLAG, .field = FIELD(library), .fallback = "false", .role = ROLE_RUN,
+	{.name = "library",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(library),
+	 .fallback = "false",
+	 .role = ROLE_RUN,
 	 .help = "beside it, by turns, the same matrix products alone by the library's own calls"},
-	{.name = "json", .type = OPTION_FLAG, .field = FIELD(json), .fallback = "false", .role = ROLE_RUN,
+	{.name = "json",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(json),
+	 .fallback = "false",
+	 .role = ROLE_RUN,
 	 .help = "print one JSON object"},
 	{.help = "Device"},
 	DEVICE_OPTIONS(struct bench_settings, device),
@@ -59,13 +110,15 @@ static const struct command_text bench_text = {
 	.summary = "measure training and inference on this machine, operation by operation",
 	.description =
 		"Runs a model with made-up weights on made-up text. For every operation it prints its part of a step; for "
-		"matrix products their rate, for the others the rate at which they pass through memory, and how near each comes to "
+		"matrix products their rate, for the others the rate at which they pass through memory, and how near each comes "
+		"to "
 		"the floor: the time of plain products of this machine, on a GPU of copies of its memory, measured in the same "
 		"minutes. The work counted is that of real tokens, forward and backward, without recomputation.",
-	.examples = "bertc bench\ta training step and a forward pass of BERT-base, 32 sequences of 128 tokens\n"
-		    "bertc bench --model large --max_seq_length 512 --train_batch_size 4\tanother shape\n"
-		    "bertc bench --model runs/mine/final --mode inference --mixed_lengths\ta model of one's own\n"
-		    "OMP_WAIT_POLICY=passive bertc bench --library --clock cpu\ton a busy machine, beside the library's own products",
+	.examples =
+		"bertc bench\ta training step and a forward pass of BERT-base, 32 sequences of 128 tokens\n"
+		"bertc bench --model large --max_seq_length 512 --train_batch_size 4\tanother shape\n"
+		"bertc bench --model runs/mine/final --mode inference --mixed_lengths\ta model of one's own\n"
+		"OMP_WAIT_POLICY=passive bertc bench --library --clock cpu\ton a busy machine, beside the library's own products",
 };
 
 /* --- time ------------------------------------------------------------------------------------------------------ */
@@ -115,8 +168,8 @@ static int64_t memory_peak(void)
 /* An operation; products are told apart by their shape. */
 struct row {
 	char name[64];
-	int64_t calls;         /* of a step */
-	double flops, bytes;   /* of a step */
+	int64_t calls;       /* of a step */
+	double flops, bytes; /* of a step */
 	double seconds[STEP_LIMIT];
 };
 
@@ -125,7 +178,7 @@ struct run {
 	const char *title;
 	struct rehearsal rehearsal;
 	struct operation_observer observer;
-	int64_t round;         /* -1: warming up */
+	int64_t round; /* -1: warming up */
 	struct row rows[ROW_LIMIT];
 	int row_count;
 	double seconds[STEP_LIMIT], flops;
@@ -215,8 +268,8 @@ static enum status run_open(struct bench *bench, bool training)
 	TRY(memory_new(&run, 1, sizeof(*run), "measurements"));
 	bench->runs[bench->run_count++] = run;
 	run->title = training ? "training" : "inference";
-	run->observer = (struct operation_observer){.done = record, .clock = bench->backend->queues ? device_seconds : bench->clock,
-						  .context = run};
+	run->observer = (struct operation_observer){
+		.done = record, .clock = bench->backend->queues ? device_seconds : bench->clock, .context = run};
 	run->flops = model_training_flops(&bench->config, batch) / (training ? 1 : 3);
 	return rehearsal_open(&run->rehearsal, bench->backend, &bench->config, capacity, batch->longest, training);
 }
@@ -246,7 +299,7 @@ static enum status products_run(struct bench *bench, int64_t round)
 		for (int kind = 0; kind < 3; kind++) {
 			double *seconds = &p->seconds[kind][round];
 			TRY(bench->backend->functions->whole_product(bench->backend, (enum whole_product)kind, p->rows,
-								       p->outputs, p->inputs, bench->clock, seconds));
+								     p->outputs, p->inputs, bench->clock, seconds));
 			*seconds *= (double)p->count;
 		}
 	}
@@ -475,8 +528,8 @@ static enum status measure(struct bench *bench)
 	const struct bench_settings *settings = bench->settings;
 	const struct backend_functions *functions = bench->backend->functions;
 	struct rates rates = {0};
-	TRY(rehearsal_batch(&bench->batch, &bench->config, (int32_t)settings->train_batch_size,
-			    (int32_t)settings->max_seq_length, settings->mixed_lengths));
+	TRY(rehearsal_batch(&bench->batch, &bench->config, (int32_t)settings->train_batch_size, (int32_t)settings->max_seq_length,
+			    settings->mixed_lengths));
 	if (strcmp(settings->mode, "inference") != 0)
 		TRY(run_open(bench, true));
 	if (strcmp(settings->mode, "training") != 0)

@@ -16,21 +16,19 @@
 
 /* In the order in which a person meets them. */
 const struct command *const commands[] = {
-        &command_download, &command_extract, &command_vocab, &command_tokenize, &command_prepare, &command_instances,
-        &command_pretrain,
-        &command_evaluate, &command_fill,  &command_inspect, &command_verify, &command_compare, &command_bench,
-        &command_plan,
-        NULL,
+	&command_download,  &command_extract,  &command_vocab,    &command_tokenize, &command_prepare,
+	&command_instances, &command_pretrain, &command_evaluate, &command_fill,     &command_inspect,
+	&command_verify,    &command_compare,  &command_bench,    &command_plan,     NULL,
 };
 
 /* What bertc itself answers; completion and `bertc help` know these words, too. */
 static const struct {
 	const char *name, *summary;
 } built_in[] = {
-        {"help", "show this list, or the help of a command"},
-        {"man", "print the man page of a command, or of bertc itself"},
-        {"completion", "print the completion script for bash or zsh"},
-        {"version", "print the version and what this machine offers"},
+	{"help", "show this list, or the help of a command"},
+	{"man", "print the man page of a command, or of bertc itself"},
+	{"completion", "print the completion script for bash or zsh"},
+	{"version", "print the version and what this machine offers"},
 };
 #define BUILT_IN_COUNT (sizeof built_in / sizeof *built_in)
 
@@ -80,10 +78,9 @@ static enum status print(struct buffer *text)
 
 void command_list_help(struct buffer *out)
 {
-	buffer_text(out,
-	            "bertc: from raw text to a BERT model you can ship\n\nUsage: bertc COMMAND [options]\n\n"
-	            "The main job, from text to a trained model:\n"
-	            "    bertc pretrain --corpus 'text/*' --out runs/mine\n\nCommands\n");
+	buffer_text(out, "bertc: from raw text to a BERT model you can ship\n\nUsage: bertc COMMAND [options]\n\n"
+			 "The main job, from text to a trained model:\n"
+			 "    bertc pretrain --corpus 'text/*' --out runs/mine\n\nCommands\n");
 	for (int i = 0; commands[i]; i++)
 		buffer_format(out, "  %-12s %s\n", commands[i]->text->name, commands[i]->text->summary);
 	buffer_text(out, "\nAbout bertc\n");
@@ -94,20 +91,19 @@ void command_list_help(struct buffer *out)
 
 void command_list_man(struct buffer *out)
 {
-	buffer_text(out,
-	            ".Dd $Mdocdate$\n.Dt BERTC 1\n.Os\n.Sh NAME\n.Nm bertc\n"
-	            ".Nd from raw text to a BERT model you can ship\n"
-	            ".Sh SYNOPSIS\n.Nm\n.Ar command\n.Op Ar options\n"
-	            ".Sh DESCRIPTION\n"
-	            ".Nm\ntakes a person from raw text to a BERT model: vocabulary, tokens, pre\\-training,\n"
-	            "evaluation, and a model folder that other programs load.\n"
-	            "Each command has a page of its own:\n.Bl -tag -width Ds\n");
+	buffer_text(out, ".Dd $Mdocdate$\n.Dt BERTC 1\n.Os\n.Sh NAME\n.Nm bertc\n"
+			 ".Nd from raw text to a BERT model you can ship\n"
+			 ".Sh SYNOPSIS\n.Nm\n.Ar command\n.Op Ar options\n"
+			 ".Sh DESCRIPTION\n"
+			 ".Nm\ntakes a person from raw text to a BERT model: vocabulary, tokens, pre\\-training,\n"
+			 "evaluation, and a model folder that other programs load.\n"
+			 "Each command has a page of its own:\n.Bl -tag -width Ds\n");
 	for (int i = 0; commands[i]; i++)
 		buffer_format(out, ".It Cm %s\n%s\n", commands[i]->text->name, commands[i]->text->summary);
 	for (size_t i = 0; i < BUILT_IN_COUNT; i++)
 		buffer_format(out, ".It Cm %s\n%s\n", built_in[i].name, built_in[i].summary);
 	buffer_text(out, ".El\n.Sh EXAMPLES\nFrom text to a trained model, in one command:\n"
-	                 ".Dl \"bertc pretrain \\-\\-corpus \\(aqtext/*\\(aq \\-\\-out runs/mine\"\n");
+			 ".Dl \"bertc pretrain \\-\\-corpus \\(aqtext/*\\(aq \\-\\-out runs/mine\"\n");
 }
 
 static enum status run_help(int argc, char **argv)
@@ -145,8 +141,7 @@ static enum status run_completion(int argc, char **argv)
 	} else if (argc == 1 && !strcmp(argv[0], "zsh")) {
 		completion_zsh(&text);
 	} else {
-		enum status status =
-		        error_set(ERR_USAGE, "completion needs the name of a shell: bash or zsh");
+		enum status status = error_set(ERR_USAGE, "completion needs the name of a shell: bash or zsh");
 		error_hint("add this line to ~/.bashrc: source <(bertc completion bash)");
 		return status;
 	}
@@ -197,8 +192,7 @@ static enum status run_parsed(const struct command *command, struct options *opt
 	if (options->help)
 		return run_help(1, (char *[]){(char *)(uintptr_t)command->text->name});
 	if (options->positional.count && !command->takes_arguments) {
-		enum status status = error_set(ERR_USAGE, "argument '%s' belongs to no option",
-		                               options->positional.values[0]);
+		enum status status = error_set(ERR_USAGE, "argument '%s' belongs to no option", options->positional.values[0]);
 		error_hint("`bertc help %s` shows what it takes", command->text->name);
 		return status;
 	}
@@ -230,7 +224,7 @@ static enum status dispatch(int argc, char **argv)
 	if (argc == 0) {
 		enum status status = error_set(ERR_USAGE, "no command given");
 		error_hint("`bertc help` lists all commands; the main one: bertc pretrain --corpus 'text/*' "
-		           "--out runs/mine");
+			   "--out runs/mine");
 		return status;
 	}
 	if (!strcmp(argv[0], "help") || !strcmp(argv[0], "--help") || !strcmp(argv[0], "-h"))

@@ -17,12 +17,12 @@ struct command {
 	const struct option *options;
 	const struct option_foreign *foreign; /* names from other programs; may be NULL */
 	const struct option *aside; /* another command's options that this one accepts and has no use for; may be NULL */
-	size_t settings_bytes; /* of the command's settings struct, which `run` receives parsed in options->settings */
+	size_t settings_bytes;      /* of the command's settings struct, which `run` receives parsed in options->settings */
 	enum status (*run)(struct options *options);
 	bool takes_arguments; /* reads options->positional; otherwise a stray argument is an error before `run` */
 };
 
-extern const struct command *const commands[]; /* ends with NULL */
+extern const struct command *const commands[];        /* ends with NULL */
 const struct command *command_find(const char *name); /* or NULL */
 
 /* `bertc ARGUMENTS`: everything but the process's own affairs; returns the exit code. */
@@ -30,11 +30,12 @@ int command_main(int argc, char **argv);
 
 /* Texts about all commands, appended to `out`. */
 void command_list_help(struct buffer *out);
-void command_list_man(struct buffer *out);          /* bertc(1) */
+void command_list_man(struct buffer *out); /* bertc(1) */
 void completion_bash(struct buffer *out);
 void completion_zsh(struct buffer *out);
 
-extern const struct command command_download, command_extract, command_vocab, command_tokenize, command_prepare, command_pretrain, command_evaluate,
-	command_fill, command_inspect, command_verify, command_compare, command_bench, command_instances, command_plan;
+extern const struct command command_download, command_extract, command_vocab, command_tokenize, command_prepare, command_pretrain,
+	command_evaluate, command_fill, command_inspect, command_verify, command_compare, command_bench, command_instances,
+	command_plan;
 
 #endif

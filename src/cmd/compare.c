@@ -13,15 +13,40 @@
 #define FIELD(name) offsetof(struct compare_settings, name)
 
 static const struct option compare_options[] = {
-	{.name = "by", .type = OPTION_CHOICE, .field = FIELD(by), .fallback = "steps", .range = "steps|tokens|time",
-	 .role = ROLE_RUN, .value_name = "WHAT", .help = "runs: compare where they have had equal steps, tokens or time of training"},
-	{.name = "points", .type = OPTION_INTEGER, .field = FIELD(points), .fallback = "10", .range = "1..1000",
-	 .role = ROLE_RUN, .value_name = "N", .help = "runs: lines of the table"},
-	{.name = "out", .letter = 'o', .type = OPTION_TEXT, .field = FIELD(out), .role = ROLE_PLACE, .value_name = "FILE",
+	{.name = "by",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(by),
+	 .fallback = "steps",
+	 .range = "steps|tokens|time",
+	 .role = ROLE_RUN,
+	 .value_name = "WHAT",
+	 .help = "runs: compare where they have had equal steps, tokens or time of training"},
+	{.name = "points",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(points),
+	 .fallback = "10",
+	 .range = "1..1000",
+	 .role = ROLE_RUN,
+	 .value_name = "N",
+	 .help = "runs: lines of the table"},
+	{.name = "out",
+	 .letter = 'o',
+	 .type = OPTION_TEXT,
+	 .field = FIELD(out),
+	 .role = ROLE_PLACE,
+	 .value_name = "FILE",
 	 .help = "runs: also write a page with the curves of both (HTML, opens without a network)"},
-	{.name = "weights", .type = OPTION_FLAG, .field = FIELD(weights), .fallback = "false", .role = ROLE_RUN,
+	{.name = "weights",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(weights),
+	 .fallback = "false",
+	 .role = ROLE_RUN,
 	 .help = "of two run folders compare the models, not the curves"},
-	{.name = "json", .type = OPTION_FLAG, .field = FIELD(json), .fallback = "false", .role = ROLE_RUN,
+	{.name = "json",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(json),
+	 .fallback = "false",
+	 .role = ROLE_RUN,
 	 .help = "print one JSON object"},
 	{.name = NULL},
 };
@@ -31,8 +56,10 @@ static const struct command_text compare_text = {
 	.synopsis = "A B [options]",
 	.summary = "show where two models or two runs differ",
 	.description =
-		"Two model folders, checkpoints or files of weights (also of PyTorch and TensorFlow): the first tensor and element that differ, in the order of "
-		"the data flow, the largest and the root-mean-square difference of every tensor, and the settings that are not the "
+		"Two model folders, checkpoints or files of weights (also of PyTorch and TensorFlow): the first tensor and "
+		"element that differ, in the order of "
+		"the data flow, the largest and the root-mean-square difference of every tensor, and the settings that are not "
+		"the "
 		"same.\n\n"
 		"Two run folders or metrics.jsonl files: losses and accuracies of both where they have had the same number of "
 		"steps, tokens or seconds, and the settings that are not the same. Training figures are means around the "
@@ -53,7 +80,9 @@ static void value_text(char *out, size_t size, const struct json *value)
 		snprintf(out, size, "%s", value->text);
 	else
 		snprintf(out, size, "%s",
-			 value->kind == JSON_BOOL ? (value->boolean ? "true" : "false") : value->kind == JSON_NULL ? "null" : "...");
+			 value->kind == JSON_BOOL   ? (value->boolean ? "true" : "false")
+			 : value->kind == JSON_NULL ? "null"
+						    : "...");
 }
 
 static bool same_value(const struct json *a, const struct json *b)
@@ -77,8 +106,7 @@ static bool same_value(const struct json *a, const struct json *b)
 	return *left && *right && !*left_end && !*right_end && x == y;
 }
 
-static enum status add_difference(struct compare_differences *out, const char *name, const struct json *a,
-				  const struct json *b)
+static enum status add_difference(struct compare_differences *out, const char *name, const struct json *a, const struct json *b)
 {
 	struct compare_setting setting;
 	snprintf(setting.name, sizeof setting.name, "%s", name);

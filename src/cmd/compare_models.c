@@ -13,20 +13,19 @@ enum tensor_verdict { TENSOR_SAME, TENSOR_DIFFERS, TENSOR_SHAPE, TENSOR_TYPE, TE
 static const char *const verdict_names[] = {"equal", "differs", "other shape", "other type", "only in A", "only in B"};
 
 struct tensor_result {
-	const struct stored_tensor *a, *b;     /* NULL where missing */
+	const struct stored_tensor *a, *b; /* NULL where missing */
 	enum tensor_verdict verdict;
-	int64_t first, different;              /* element; how many */
+	int64_t first, different; /* element; how many */
 	double first_a, first_b;
-	double max, rms, rms_a;                /* of the differences; of A */
+	double max, rms, rms_a; /* of the differences; of A */
 };
 
 /* Where a tensor stands in the data flow: embeddings, layer after layer, pooler, heads; moments behind all weights. */
 static int64_t flow_rank(const char *name)
 {
 	static const char *const parts[] = {
-		"embeddings.word",        "embeddings.position",    "embeddings.token_type",  "embeddings",
-		"encoder",                "pooler",                 "predictions.transform",  "predictions",
-		"seq_relationship",
+		"embeddings.word", "embeddings.position",   "embeddings.token_type", "embeddings",       "encoder",
+		"pooler",          "predictions.transform", "predictions",           "seq_relationship",
 	};
 	static const char *const in_layer[] = {
 		"attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense",
@@ -166,8 +165,7 @@ struct tensor_results {
 	int file_count;
 };
 
-static enum status add_result(struct tensor_results *results, const struct stored_tensor *a,
-			      const struct stored_tensor *b)
+static enum status add_result(struct tensor_results *results, const struct stored_tensor *a, const struct stored_tensor *b)
 {
 	TRY(memory_grow(&results->items, &results->capacity, results->count + 1, sizeof *results->items, "tensors"));
 	results->items[results->count++] = (struct tensor_result){.a = a, .b = b};

@@ -51,8 +51,7 @@ static double last_of(const struct run *run, enum history_column column)
 }
 
 /* Mean of a training column around `place`, within `reach` on either side. */
-static double training_at(const struct run *run, enum history_column by, double place, double reach,
-			  enum history_column column)
+static double training_at(const struct run *run, enum history_column by, double place, double reach, enum history_column column)
 {
 	double sum = 0;
 	int64_t count = 0;
@@ -136,7 +135,8 @@ static int64_t first_difference(const struct history *a, const struct history *b
 	for (int64_t i = 0; i < rows; i++)
 		if (!same_row(&a->evaluations[i].row, &b->evaluations[i].row) ||
 		    strcmp(a->sets[a->evaluations[i].set], b->sets[b->evaluations[i].set]) != 0) {
-			first = fmin(first, fmin(a->evaluations[i].row.value[HISTORY_STEP], b->evaluations[i].row.value[HISTORY_STEP]));
+			first = fmin(first,
+				     fmin(a->evaluations[i].row.value[HISTORY_STEP], b->evaluations[i].row.value[HISTORY_STEP]));
 			break;
 		}
 	if (isinf(first) && a->evaluation_count != b->evaluation_count)
@@ -191,9 +191,9 @@ static void print_table(const struct comparison *comparison, bool held_out)
 		double place = place_of(comparison, i), value[2][2];
 		for (int c = 0; c < 2; c++)
 			for (int r = 0; r < 2; r++)
-				value[c][r] = held_out
-						      ? held_out_at(r ? b : a, comparison->by, place, shown_columns[c])
-						      : training_at(r ? b : a, comparison->by, place, comparison->reach, shown_columns[c]);
+				value[c][r] = held_out ? held_out_at(r ? b : a, comparison->by, place, shown_columns[c])
+						       : training_at(r ? b : a, comparison->by, place, comparison->reach,
+								     shown_columns[c]);
 		if (isnan(value[0][0]) && isnan(value[0][1]))
 			continue;
 		print_place(comparison, place);
@@ -215,8 +215,8 @@ static void print_reach(const struct comparison *comparison, const struct run *f
 		return;
 	double place = reaches(fast, comparison->by, last->value[HISTORY_MLM_LOSS]), own = last->value[comparison->by];
 	if (isfinite(place) && place < own)
-		printf("%c reaches %c's last held-out loss, %.4f, after %s %s: %.2f of what %c needed\n", fast_letter, slow_letter,
-		       last->value[HISTORY_MLM_LOSS],
+		printf("%c reaches %c's last held-out loss, %.4f, after %s %s: %.2f of what %c needed\n", fast_letter,
+		       slow_letter, last->value[HISTORY_MLM_LOSS],
 		       comparison->by == HISTORY_STEP ? format_count(number, (int64_t)place)
 						      : chart_number(number, place, comparison->axis.number, 0),
 		       comparison->by == HISTORY_SECONDS ? "of training" : comparison->axis.label, place / own, slow_letter);
@@ -288,8 +288,8 @@ struct pair {
 };
 
 /* One quantity of both runs, against tokens, time and steps. */
-static void draw_pair(const struct comparison *comparison, const struct chart *base, enum history_column column,
-		      bool evaluated, struct buffer *out)
+static void draw_pair(const struct comparison *comparison, const struct chart *base, enum history_column column, bool evaluated,
+		      struct buffer *out)
 {
 	static const struct {
 		const char *name;
@@ -354,11 +354,15 @@ static enum status write_page(const struct comparison *comparison, const char *p
 		{"Accuracy of masked words", HISTORY_MLM_ACCURACY, true, {.label = "share guessed right", .number = CHART_SHARE}},
 		{"Loss of next sentences", HISTORY_NSP_LOSS, true, {.label = "nats a pair"}},
 		{"Accuracy of next sentences", HISTORY_NSP_ACCURACY, true, {.label = "share told right", .number = CHART_SHARE}},
-		{"Learning rate", HISTORY_LEARNING_RATE, false,
-		 {.label = "per step", .number = CHART_POWER, .from_zero = true}},
-		{"Norm of the gradient, before clipping", HISTORY_GRAD_NORM, false,
+		{"Learning rate", HISTORY_LEARNING_RATE, false, {.label = "per step", .number = CHART_POWER, .from_zero = true}},
+		{"Norm of the gradient, before clipping",
+		 HISTORY_GRAD_NORM,
+		 false,
 		 {.label = "logarithmic", .number = CHART_POWER, .logarithmic = true}},
-		{"Speed", HISTORY_TOKENS_PER_SECOND, false, {.label = "tokens a second", .number = CHART_COUNT, .from_zero = true}},
+		{"Speed",
+		 HISTORY_TOKENS_PER_SECOND,
+		 false,
+		 {.label = "tokens a second", .number = CHART_COUNT, .from_zero = true}},
 	};
 	struct buffer html = {0};
 	char title[256];
@@ -369,11 +373,12 @@ static enum status write_page(const struct comparison *comparison, const char *p
 	buffer_text(&html, "<br><b class=\"mark-b\">B</b> ");
 	html_text(&html, comparison->b.path);
 	buffer_text(&html, "</p>\n");
-	buffer_text(&html, "<input class=\"pick\" type=\"radio\" name=\"axis\" id=\"by-tokens\" checked>"
-			   "<input class=\"pick\" type=\"radio\" name=\"axis\" id=\"by-time\">"
-			   "<input class=\"pick\" type=\"radio\" name=\"axis\" id=\"by-steps\">\n"
-			   "<p class=\"switch\">against <label for=\"by-tokens\">tokens</label><label for=\"by-time\">time</label>"
-			   "<label for=\"by-steps\">steps</label></p>\n<div class=\"grid\">\n");
+	buffer_text(&html,
+		    "<input class=\"pick\" type=\"radio\" name=\"axis\" id=\"by-tokens\" checked>"
+		    "<input class=\"pick\" type=\"radio\" name=\"axis\" id=\"by-time\">"
+		    "<input class=\"pick\" type=\"radio\" name=\"axis\" id=\"by-steps\">\n"
+		    "<p class=\"switch\">against <label for=\"by-tokens\">tokens</label><label for=\"by-time\">time</label>"
+		    "<label for=\"by-steps\">steps</label></p>\n<div class=\"grid\">\n");
 	for (size_t i = 0; i < sizeof charts / sizeof *charts; i++) {
 		struct chart chart = {.title = charts[i].title, .y = charts[i].axis};
 		draw_pair(comparison, &chart, charts[i].column, charts[i].evaluated, &html);
@@ -416,7 +421,8 @@ enum status compare_runs(const struct compare_settings *settings, const char *a,
 	TRY_GOTO(open_run(&comparison.a, a), done);
 	TRY_GOTO(open_run(&comparison.b, b), done);
 	if (comparison.a.settings_path[0] && comparison.b.settings_path[0])
-		TRY_GOTO(compare_json_files(comparison.a.settings_path, comparison.b.settings_path, NULL, &comparison.settings), done);
+		TRY_GOTO(compare_json_files(comparison.a.settings_path, comparison.b.settings_path, NULL, &comparison.settings),
+			 done);
 	comparison.end = fmax(last_of(&comparison.a, comparison.by), last_of(&comparison.b, comparison.by));
 	comparison.reach = comparison.end / (double)comparison.points / 2;
 	comparison.first = first_difference(&comparison.a.history, &comparison.b.history);

@@ -45,26 +45,24 @@ static void bash_command(struct buffer *out, const struct command *command)
 
 void completion_bash(struct buffer *out)
 {
-	buffer_text(out,
-	            "# Completion of bertc for bash: source this file, or put it into\n"
-	            "# /usr/share/bash-completion/completions/bertc\n"
-	            "_bertc()\n{\n"
-	            "\tlocal current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words=\n"
-	            "\t[[ $current == = ]] && current=\n"
-	            "\t[[ $previous == = ]] && previous=${COMP_WORDS[COMP_CWORD-2]}\n"
-	            "\tprevious=${previous//-/_} previous=${previous/#__/--}\n"
-	            "\tif ((COMP_CWORD == 1)); then\n\t\twords='");
+	buffer_text(out, "# Completion of bertc for bash: source this file, or put it into\n"
+			 "# /usr/share/bash-completion/completions/bertc\n"
+			 "_bertc()\n{\n"
+			 "\tlocal current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+			 "\t[[ $current == = ]] && current=\n"
+			 "\t[[ $previous == = ]] && previous=${COMP_WORDS[COMP_CWORD-2]}\n"
+			 "\tprevious=${previous//-/_} previous=${previous/#__/--}\n"
+			 "\tif ((COMP_CWORD == 1)); then\n\t\twords='");
 	append_command_names(out);
-	buffer_text(out,
-	            "help man completion version'\n\telse case ${COMP_WORDS[1]} in\n\thelp | man) words='");
+	buffer_text(out, "help man completion version'\n\telse case ${COMP_WORDS[1]} in\n\thelp | man) words='");
 	append_command_names(out);
 	buffer_text(out, "' ;;\n\tcompletion) words='bash zsh' ;;\n");
 	for (int i = 0; commands[i]; i++)
 		bash_command(out, commands[i]);
 	buffer_text(out, "\tesac fi\n"
-	                 "\tCOMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-	                 "}\n"
-	                 "complete -o default -F _bertc bertc\n");
+			 "\tCOMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
+			 "}\n"
+			 "complete -o default -F _bertc bertc\n");
 }
 
 /* Text within '...[...]': brackets, colons and quotes mean something there. */
@@ -96,38 +94,38 @@ static void zsh_command(struct buffer *out, const struct command *command)
 		} else if (row->type != OPTION_FLAG) {
 			buffer_char(out, ':');
 			zsh_text(out, row->value_name ? row->value_name : "value");
-			buffer_text(out,
-			            row->type == OPTION_TEXT || row->type == OPTION_LIST ? ":_files" : ": ");
+			buffer_text(out, row->type == OPTION_TEXT || row->type == OPTION_LIST ? ":_files" : ": ");
 		}
 		buffer_char(out, '\'');
 	}
-	buffer_text(out, " \\\n\t\t\t'--help[show the help]' '--quiet[say less]' '--no_progress[no progress bar]' '--verbose[say more]' \\\n"
-	                 "\t\t\t'--config[read options from a file]:FILE:_files' \\\n"
-	                 "\t\t\t'--print_config[print all settings]'");
+	buffer_text(out, " \\\n\t\t\t'--help[show the help]' '--quiet[say less]' '--no_progress[no progress bar]' '--verbose[say "
+			 "more]' \\\n"
+			 "\t\t\t'--config[read options from a file]:FILE:_files' \\\n"
+			 "\t\t\t'--print_config[print all settings]'");
 	buffer_format(out, "%s ;;\n", command->takes_arguments ? " '*:file:_files'" : "");
 }
 
 void completion_zsh(struct buffer *out)
 {
 	buffer_text(out, "#compdef bertc\n"
-	                 "# Completion of bertc for zsh: source this file, or put it as _bertc into a folder "
-	                 "of $fpath.\n"
-	                 "_bertc()\n{\n\tlocal -a names=(\n");
+			 "# Completion of bertc for zsh: source this file, or put it as _bertc into a folder "
+			 "of $fpath.\n"
+			 "_bertc()\n{\n\tlocal -a names=(\n");
 	for (int i = 0; commands[i]; i++) {
 		buffer_format(out, "\t\t'%s:", commands[i]->text->name);
 		zsh_text(out, commands[i]->text->summary);
 		buffer_text(out, "'\n");
 	}
 	buffer_text(out, "\t\thelp man completion version)\n"
-	                 "\tif ((CURRENT == 2)); then\n\t\t_describe command names\n\t\treturn\n\tfi\n"
-	                 "\tlocal command=$words[2]\n"
-	                 "\tshift words\n\t((CURRENT--))\n"
-	                 "\tcase $command in\n"
-	                 "\thelp | man) _describe command names ;;\n"
-	                 "\tcompletion) _values shell bash zsh ;;\n");
+			 "\tif ((CURRENT == 2)); then\n\t\t_describe command names\n\t\treturn\n\tfi\n"
+			 "\tlocal command=$words[2]\n"
+			 "\tshift words\n\t((CURRENT--))\n"
+			 "\tcase $command in\n"
+			 "\thelp | man) _describe command names ;;\n"
+			 "\tcompletion) _values shell bash zsh ;;\n");
 	for (int i = 0; commands[i]; i++)
 		zsh_command(out, commands[i]);
 	buffer_text(out, "\tesac\n}\n"
-	                 "if [[ $funcstack[1] == _bertc ]]; then\n\t_bertc \"$@\"\nelse\n\tcompdef _bertc "
-	                 "bertc\nfi\n");
+			 "if [[ $funcstack[1] == _bertc ]]; then\n\t_bertc \"$@\"\nelse\n\tcompdef _bertc "
+			 "bertc\nfi\n");
 }

@@ -25,29 +25,83 @@ struct download_settings {
 #define FIELD(member) offsetof(struct download_settings, member)
 
 static const struct option download_options[] = {
-	{.name = "list", .type = OPTION_FLAG, .field = FIELD(list), .fallback = "false", .role = ROLE_PLACE,
+	{.name = "list",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(list),
+	 .fallback = "false",
+	 .role = ROLE_PLACE,
 	 .help = "print the sources known by name, then stop"},
-	{.name = "out", .letter = 'o', .type = OPTION_TEXT, .field = FIELD(out), .fallback = "download", .role = ROLE_PLACE,
-	 .value_name = "FOLDER", .help = "where the files go, each kind in a folder of its own"},
-	{.name = "language", .type = OPTION_TEXT, .field = FIELD(language), .fallback = "en", .role = ROLE_PLACE,
-	 .value_name = "CODE", .help = "which wikipedia, by its code: en, zh, simple"},
-	{.name = "date", .type = OPTION_TEXT, .field = FIELD(date), .fallback = "latest", .role = ROLE_PLACE,
-	 .value_name = "YYYYMMDD", .help = "of the wikipedia dump; only dated ones stay as they are"},
-	{.name = "books", .type = OPTION_LIST, .field = FIELD(books), .role = ROLE_PLACE, .value_name = "N|FILE...",
+	{.name = "out",
+	 .letter = 'o',
+	 .type = OPTION_TEXT,
+	 .field = FIELD(out),
+	 .fallback = "download",
+	 .role = ROLE_PLACE,
+	 .value_name = "FOLDER",
+	 .help = "where the files go, each kind in a folder of its own"},
+	{.name = "language",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(language),
+	 .fallback = "en",
+	 .role = ROLE_PLACE,
+	 .value_name = "CODE",
+	 .help = "which wikipedia, by its code: en, zh, simple"},
+	{.name = "date",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(date),
+	 .fallback = "latest",
+	 .role = ROLE_PLACE,
+	 .value_name = "YYYYMMDD",
+	 .help = "of the wikipedia dump; only dated ones stay as they are"},
+	{.name = "books",
+	 .type = OPTION_LIST,
+	 .field = FIELD(books),
+	 .role = ROLE_PLACE,
+	 .value_name = "N|FILE...",
 	 .help = "of gutenberg: numbers of books, or files that hold them"},
-	{.name = "checksum", .type = OPTION_TEXT, .field = FIELD(checksum), .role = ROLE_PLACE, .value_name = "SUM",
+	{.name = "checksum",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(checksum),
+	 .role = ROLE_PLACE,
+	 .value_name = "SUM",
 	 .help = "md5:, sha1: or sha256: and the digits, of the one address given"},
-	{.name = "unpack", .type = OPTION_FLAG, .field = FIELD(unpack), .fallback = "true", .role = ROLE_PLACE,
+	{.name = "unpack",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(unpack),
+	 .fallback = "true",
+	 .role = ROLE_PLACE,
 	 .help = "unpack zip and tar archives where they land"},
-	{.name = "mirror", .type = OPTION_TEXT, .field = FIELD(mirror), .role = ROLE_PLACE, .value_name = "URL",
+	{.name = "mirror",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(mirror),
+	 .role = ROLE_PLACE,
+	 .value_name = "URL",
 	 .help = "asked in place of each host: https://host/path becomes URL/path"},
 	{.help = "When the line is bad"},
-	{.name = "retries", .type = OPTION_INTEGER, .field = FIELD(retries), .fallback = "6", .range = "0..1000",
-	 .role = ROLE_PLACE, .value_name = "N", .help = "attempts in a row that bring nothing new"},
-	{.name = "stall_seconds", .type = OPTION_NUMBER, .field = FIELD(stall_seconds), .fallback = "30", .range = "0.1..3600",
-	 .role = ROLE_PLACE, .value_name = "X", .help = "an attempt that hears nothing for so long has failed"},
-	{.name = "pause_seconds", .type = OPTION_NUMBER, .field = FIELD(pause_seconds), .fallback = "2", .range = "0..3600",
-	 .role = ROLE_PLACE, .value_name = "X", .help = "before the second attempt; doubles with each"},
+	{.name = "retries",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(retries),
+	 .fallback = "6",
+	 .range = "0..1000",
+	 .role = ROLE_PLACE,
+	 .value_name = "N",
+	 .help = "attempts in a row that bring nothing new"},
+	{.name = "stall_seconds",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(stall_seconds),
+	 .fallback = "30",
+	 .range = "0.1..3600",
+	 .role = ROLE_PLACE,
+	 .value_name = "X",
+	 .help = "an attempt that hears nothing for so long has failed"},
+	{.name = "pause_seconds",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(pause_seconds),
+	 .fallback = "2",
+	 .range = "0..3600",
+	 .role = ROLE_PLACE,
+	 .value_name = "X",
+	 .help = "before the second attempt; doubles with each"},
 	{.name = NULL},
 };
 
@@ -55,18 +109,16 @@ static const struct command_text download_text = {
 	.name = "download",
 	.synopsis = "[options] NAME|URL...",
 	.summary = "fetch corpora, tasks, vocabularies and checkpoints",
-	.description =
-		"Fetches what a name stands for (`bertc download --list` shows all; a name before a slash means the whole "
-		"group), or any http or https address. Half a file is gone on with, failed attempts are repeated after "
-		"growing pauses, published checksums are checked. The paths of the files are printed.\n\n"
-		"What the servers no longer have is left out and listed at the end, with exit status 5; all else was "
-		"fetched. Run again, it fetches only what is missing.",
-	.examples =
-		"bertc download wikipedia --language simple --out data\ta Wikipedia, for bertc extract\n"
-		"bertc download gutenberg --books 1342 2701 --out data\ttwo books\n"
-		"bertc download squad glue/MRPC vocab/bert-base-uncased\ttasks and a vocabulary\n"
-		"bertc download google/uncased_L-12_H-768_A-12\tGoogle's BERT-base, for --init_checkpoint\n"
-		"bertc download https://example.org/text.txt.gz --checksum sha256:...\tany address\n",
+	.description = "Fetches what a name stands for (`bertc download --list` shows all; a name before a slash means the whole "
+		       "group), or any http or https address. Half a file is gone on with, failed attempts are repeated after "
+		       "growing pauses, published checksums are checked. The paths of the files are printed.\n\n"
+		       "What the servers no longer have is left out and listed at the end, with exit status 5; all else was "
+		       "fetched. Run again, it fetches only what is missing.",
+	.examples = "bertc download wikipedia --language simple --out data\ta Wikipedia, for bertc extract\n"
+		    "bertc download gutenberg --books 1342 2701 --out data\ttwo books\n"
+		    "bertc download squad glue/MRPC vocab/bert-base-uncased\ttasks and a vocabulary\n"
+		    "bertc download google/uncased_L-12_H-768_A-12\tGoogle's BERT-base, for --init_checkpoint\n"
+		    "bertc download https://example.org/text.txt.gz --checksum sha256:...\tany address\n",
 };
 
 /* One file to fetch. */
@@ -144,9 +196,8 @@ static enum status copy_text(const char *text, char **out)
 	return *out ? OK : error_set(ERR_RESOURCE, "not enough memory for a list of downloads");
 }
 
-static enum status job_add(struct job_list *list, const struct download_settings *settings, const char *url,
-			   const char *file, const char *sums_url, const char *checksum, double pause,
-			   const struct values *values)
+static enum status job_add(struct job_list *list, const struct download_settings *settings, const char *url, const char *file,
+			   const char *sums_url, const char *checksum, double pause, const struct values *values)
 {
 	char path[PATH_BYTES];
 	struct buffer text = {0};
@@ -313,8 +364,7 @@ static bool find_checksum(const char *list, const char *name, const char *wiki, 
 }
 
 /* The checksum that the publisher's list gives for a file. */
-static enum status look_up_checksum(const struct fetch_settings *fetching, const char *folder, struct job *job,
-				    const char *wiki)
+static enum status look_up_checksum(const struct fetch_settings *fetching, const char *folder, struct job *job, const char *wiki)
 {
 	char path[PATH_BYTES];
 	struct fetch_result result;

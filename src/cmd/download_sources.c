@@ -10,15 +10,23 @@
 #define HUGGING_FACE "https://huggingface.co/google-bert/"
 
 /* One of Google's archives: weights, bert_config.json and vocab.txt. */
-#define CHECKPOINT(model, date, text)                                                                        \
-	{.name = "google/" model, .file = "google/" model ".zip", .url = GOOGLE date "/" model ".zip", .summary = text}
-#define VOCABULARY(model, text)                                                                              \
-	{.name = "vocab/" model, .file = "vocab/" model "/vocab.txt", .url = HUGGING_FACE model "/resolve/main/vocab.txt", \
-	 .summary = text}
-#define SQUAD_FILE(json, sum, text)                                                                          \
-	{.name = "squad", .file = "squad/" json, .url = SQUAD json, .checksum = sum, .summary = text}
-#define GLUE_TASK(task, archive, sum, text)                                                                  \
-	{.name = "glue/" task, .file = "glue/" archive, .url = GLUE archive, .checksum = sum, .summary = text}
+#define CHECKPOINT(model, date, text)                                                                                            \
+	{                                                                                                                        \
+		.name = "google/" model, .file = "google/" model ".zip", .url = GOOGLE date "/" model ".zip", .summary = text    \
+	}
+#define VOCABULARY(model, text)                                                                                                  \
+	{                                                                                                                        \
+		.name = "vocab/" model, .file = "vocab/" model "/vocab.txt",                                                     \
+		.url = HUGGING_FACE model "/resolve/main/vocab.txt", .summary = text                                             \
+	}
+#define SQUAD_FILE(json, sum, text)                                                                                              \
+	{                                                                                                                        \
+		.name = "squad", .file = "squad/" json, .url = SQUAD json, .checksum = sum, .summary = text                      \
+	}
+#define GLUE_TASK(task, archive, sum, text)                                                                                      \
+	{                                                                                                                        \
+		.name = "glue/" task, .file = "glue/" archive, .url = GLUE archive, .checksum = sum, .summary = text             \
+	}
 
 const struct download_source download_sources[] = {
 	{.name = "wikipedia",
@@ -40,9 +48,14 @@ const struct download_source download_sources[] = {
 		  "acceptable sentences"),
 	GLUE_TASK("SST-2", "SST-2.zip", "sha256:d67e16fb55739c1b32cdce9877596db1c127dc322d93c082281f64057c16deaa",
 		  "sentiment of film reviews"),
-	{.name = "glue/MRPC", .file = "glue/MRPC/msr_paraphrase_train.txt", .url = MRPC "train.txt",
-	 .checksum = "md5:793daf7b6224281e75fe61c1f80afe35", .summary = "paraphrases in news"},
-	{.name = "glue/MRPC", .file = "glue/MRPC/msr_paraphrase_test.txt", .url = MRPC "test.txt",
+	{.name = "glue/MRPC",
+	 .file = "glue/MRPC/msr_paraphrase_train.txt",
+	 .url = MRPC "train.txt",
+	 .checksum = "md5:793daf7b6224281e75fe61c1f80afe35",
+	 .summary = "paraphrases in news"},
+	{.name = "glue/MRPC",
+	 .file = "glue/MRPC/msr_paraphrase_test.txt",
+	 .url = MRPC "test.txt",
 	 .checksum = "md5:e437fdddb92535b820fe8852e2df8a49"},
 	GLUE_TASK("QQP", "QQP-clean.zip", "md5:884bf26e39c783d757acc510a2a516ef", "questions asked twice"),
 	GLUE_TASK("STS-B", "STS-B.zip", "md5:d573676be38f1a075a5702b90ceab3de", "likeness of two sentences, 0 to 5"),

@@ -30,29 +30,71 @@ struct evaluate_settings {
 
 static const struct option evaluate_options[] = {
 	{.help = "What is scored"},
-	{.name = "model", .type = OPTION_TEXT, .field = FIELD(model), .role = ROLE_PLACE, .value_name = "FOLDER",
+	{.name = "model",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(model),
+	 .role = ROLE_PLACE,
+	 .value_name = "FOLDER",
 	 .help = "run folder, checkpoint, or any BERT's folder or file of weights with configuration and vocabulary beside "
 		 "it"},
 	CORPUS_OPTION(FIELD(corpus), "text to score the model on"),
-	{.name = "data", .type = OPTION_LIST, .field = FIELD(data), .role = ROLE_PLACE, .value_name = "PREFIX...",
+	{.name = "data",
+	 .type = OPTION_LIST,
+	 .field = FIELD(data),
+	 .role = ROLE_PLACE,
+	 .value_name = "PREFIX...",
 	 .help = "token shards instead of text"},
-	{.name = "input_file", .type = OPTION_LIST, .field = FIELD(input_file), .role = ROLE_PLACE,
+	{.name = "input_file",
+	 .type = OPTION_LIST,
+	 .field = FIELD(input_file),
+	 .role = ROLE_PLACE,
 	 .value_name = "PATH...",
 	 .help = "static instances instead of text (TFRecord, HDF5, bertc's own): all of them once, as they are"},
 	INPUT_OPTIONS(struct evaluate_settings, input),
 	{.help = "How it is scored"},
-	{.name = "max_seq_length", .type = OPTION_INTEGER, .field = FIELD(max_seq_length), .range = "8..65536",
-	 .fallback = "128", .role = ROLE_RESULT, .value_name = "N", .help = "most tokens of an instance"},
-	{.name = "next_sentence", .type = OPTION_CHOICE, .field = FIELD(next_sentence), .fallback = "pairs",
-	 .range = "pairs|order|none|single", .role = ROLE_RESULT, .value_name = "HOW", .help = "as in bertc pretrain"},
-	{.name = "whole_word_mask", .type = OPTION_FLAG, .field = FIELD(whole_word_mask), .fallback = "false",
-	 .role = ROLE_RESULT, .help = "mask all pieces of a word together"},
-	{.name = "eval_instances", .type = OPTION_INTEGER, .field = FIELD(instances), .range = "0..", .fallback = "0",
-	 .role = ROLE_RESULT, .value_name = "N", .help = "instances scored, always the same ones; 0 = all"},
-	{.name = "micro_batch_tokens", .type = OPTION_INTEGER, .field = FIELD(micro_batch_tokens),
-	 .range = "128..1048576", .fallback = "8192", .role = ROLE_RUN, .value_name = "N",
+	{.name = "max_seq_length",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(max_seq_length),
+	 .range = "8..65536",
+	 .fallback = "128",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
+	 .help = "most tokens of an instance"},
+	{.name = "next_sentence",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(next_sentence),
+	 .fallback = "pairs",
+	 .range = "pairs|order|none|single",
+	 .role = ROLE_RESULT,
+	 .value_name = "HOW",
+	 .help = "as in bertc pretrain"},
+	{.name = "whole_word_mask",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(whole_word_mask),
+	 .fallback = "false",
+	 .role = ROLE_RESULT,
+	 .help = "mask all pieces of a word together"},
+	{.name = "eval_instances",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(instances),
+	 .range = "0..",
+	 .fallback = "0",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
+	 .help = "instances scored, always the same ones; 0 = all"},
+	{.name = "micro_batch_tokens",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(micro_batch_tokens),
+	 .range = "128..1048576",
+	 .fallback = "8192",
+	 .role = ROLE_RUN,
+	 .value_name = "N",
 	 .help = "most tokens computed at a time"},
-	{.name = "json", .type = OPTION_FLAG, .field = FIELD(json), .fallback = "false", .role = ROLE_RUN,
+	{.name = "json",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(json),
+	 .fallback = "false",
+	 .role = ROLE_RUN,
 	 .help = "print one JSON object"},
 	{.help = "Device"},
 	DEVICE_OPTIONS(struct evaluate_settings, device),
@@ -100,8 +142,8 @@ static void print_metrics(const struct metrics *metrics, bool json)
 }
 
 /* Shards of the text in a folder of their own, for as long as the command runs. */
-static enum status temporary_shards(const struct evaluate_settings *settings, struct session *session,
-				    const char *folder, char prefix[PATH_BYTES])
+static enum status temporary_shards(const struct evaluate_settings *settings, struct session *session, const char *folder,
+				    char prefix[PATH_BYTES])
 {
 	struct tokenizer *tokenizer;
 	struct tokenizer_settings tokenizer_settings = session->tokenizer_settings;
@@ -168,16 +210,16 @@ static enum status score(const struct evaluate_settings *settings, struct sessio
 }
 
 /* Static instances are opened before the model: their lengths say how much room it needs. */
-static enum status open_static(const struct evaluate_settings *settings, const struct model_config *config,
-			       const char *folder, struct scored *out, struct instance_settings *bounds)
+static enum status open_static(const struct evaluate_settings *settings, const struct model_config *config, const char *folder,
+			       struct scored *out, struct instance_settings *bounds)
 {
 	struct instance_demands demands = {.vocab_size = config->vocab_size,
 					   .max_length = config->max_position_embeddings,
 					   .skip_bad = strcmp(settings->input.on_bad_record, "skip") == 0};
 	struct pool *pool;
 	TRY(pool_create(&pool, (int)settings->device.threads));
-	enum status status = run_static_open(settings->input_file.values, settings->input_file.count, folder, &demands,
-					     pool, &out->files, &out->file_count);
+	enum status status = run_static_open(settings->input_file.values, settings->input_file.count, folder, &demands, pool,
+					     &out->files, &out->file_count);
 	pool_free(pool);
 	instances_static_bounds(out->files, out->file_count, bounds);
 	bounds->shuffle = false;
@@ -203,8 +245,7 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 	else if (settings->max_seq_length > config.max_position_embeddings)
 		return error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
 				 settings->max_seq_length, config.max_position_embeddings);
-	struct batch_capacity capacity =
-		batch_capacity_for(&instance_settings, 64, 0, settings->micro_batch_tokens);
+	struct batch_capacity capacity = batch_capacity_for(&instance_settings, 64, 0, settings->micro_batch_tokens);
 	TRY(session_open(&session, settings->model, &settings->device, capacity, instance_settings.max_seq_length));
 	instance_settings.vocab_size = session.vocab.count;
 	instance_settings.cls = session.vocab.cls;
@@ -212,8 +253,8 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 	instance_settings.mask = session.vocab.mask;
 	instance_settings.is_continuation = session.vocab.is_continuation;
 	enum status status;
-	bool labelled = instance_settings.next_sentence == NEXT_SENTENCE_PAIRS ||
-			instance_settings.next_sentence == NEXT_SENTENCE_ORDER;
+	bool labelled =
+		instance_settings.next_sentence == NEXT_SENTENCE_PAIRS || instance_settings.next_sentence == NEXT_SENTENCE_ORDER;
 	if (!session.has_next_sentence && labelled) {
 		status = error_set(ERR_STATE, "'%s' has no next-sentence head to evaluate", settings->model);
 		error_hint("--next_sentence none scores masked words alone");

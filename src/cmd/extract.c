@@ -45,11 +45,10 @@ static const struct command_text text = {
 		"pages the lines that are prose are taken, of books what stands between the licences.\n\n"
 		"The other commands read the same files directly (--corpus); extract shows what they see. The result does not "
 		"depend on the number of threads.",
-	.examples =
-		"bertc extract enwiki-latest-pages-articles-multistream.xml.bz2 --out wiki.txt\tan English Wikipedia\n"
-		"bertc extract 'crawl/*.wet.gz' --out - | less\tread what the web pages say\n"
-		"bertc extract papers.jsonl.zst --text_key body.text --on_bad_record skip --out papers.txt\tJSON lines, "
-		"some of them damaged\n",
+	.examples = "bertc extract enwiki-latest-pages-articles-multistream.xml.bz2 --out wiki.txt\tan English Wikipedia\n"
+		    "bertc extract 'crawl/*.wet.gz' --out - | less\tread what the web pages say\n"
+		    "bertc extract papers.jsonl.zst --text_key body.text --on_bad_record skip --out papers.txt\tJSON lines, "
+		    "some of them damaged\n",
 };
 
 /* Where the text goes: a file that appears whole under its name, or standard output. */
@@ -133,9 +132,9 @@ static enum status run(struct options *parsed)
 	double start = clock_seconds();
 
 	if (parsed->positional.count == 0 || !options->out) {
-		enum status status = error_set(ERR_USAGE, parsed->positional.count == 0
-								  ? "nothing to extract: no file is given"
-								  : "--out is missing: where the text shall be written");
+		enum status status =
+			error_set(ERR_USAGE, parsed->positional.count == 0 ? "nothing to extract: no file is given"
+									   : "--out is missing: where the text shall be written");
 		error_hint("for instance: bertc extract dump.xml.bz2 --out text.txt, or --out - to see it");
 		return status;
 	}

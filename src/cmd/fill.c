@@ -18,12 +18,27 @@ struct fill_settings {
 #define FIELD(name) offsetof(struct fill_settings, name)
 
 static const struct option fill_options[] = {
-	{.name = "model", .type = OPTION_TEXT, .field = FIELD(model), .role = ROLE_PLACE, .value_name = "FOLDER",
+	{.name = "model",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(model),
+	 .role = ROLE_PLACE,
+	 .value_name = "FOLDER",
 	 .help = "run folder, checkpoint, or any BERT's folder or file of weights with configuration and vocabulary beside "
 		 "it"},
-	{.name = "top_k", .letter = 'k', .type = OPTION_INTEGER, .field = FIELD(top_k), .fallback = "5",
-	 .range = "1..100", .role = ROLE_RUN, .value_name = "K", .help = "words shown for each blank"},
-	{.name = "json", .type = OPTION_FLAG, .field = FIELD(json), .fallback = "false", .role = ROLE_RUN,
+	{.name = "top_k",
+	 .letter = 'k',
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(top_k),
+	 .fallback = "5",
+	 .range = "1..100",
+	 .role = ROLE_RUN,
+	 .value_name = "K",
+	 .help = "words shown for each blank"},
+	{.name = "json",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(json),
+	 .fallback = "false",
+	 .role = ROLE_RUN,
 	 .help = "print one JSON object"},
 	{.help = "Device"},
 	DEVICE_OPTIONS(struct fill_settings, device),
@@ -60,8 +75,8 @@ static void print_person(const char *text, const struct vocab *vocab, int32_t bl
 	}
 }
 
-static void print_json(struct json_writer *writer, const char *text, const struct vocab *vocab, int32_t blanks,
-		       int32_t k, const int32_t *ids, const double *probabilities)
+static void print_json(struct json_writer *writer, const char *text, const struct vocab *vocab, int32_t blanks, int32_t k,
+		       const int32_t *ids, const double *probabilities)
 {
 	json_open(writer, NULL, '{');
 	json_put_string(writer, "text", text);
@@ -109,8 +124,7 @@ static enum status collect_texts(const struct option_list *arguments, struct buf
 	return status;
 }
 
-static enum status fill_texts(const struct fill_settings *settings, struct session *session,
-			      const struct name_list *texts)
+static enum status fill_texts(const struct fill_settings *settings, struct session *session, const struct name_list *texts)
 {
 	struct tokenizer *tokenizer = NULL;
 	struct tokens tokens = {0};
@@ -133,8 +147,7 @@ static enum status fill_texts(const struct fill_settings *settings, struct sessi
 		TRY_GOTO(tokenizer_encode(tokenizer, text, strlen(text), &tokens), done);
 		TRY_GOTO(predictor_fill(&predictor, tokens.ids, tokens.count, text), done);
 		if (settings->json)
-			print_json(&writer, text, vocab, predictor.blanks, predictor.k, predictor.ids,
-				   predictor.probabilities);
+			print_json(&writer, text, vocab, predictor.blanks, predictor.k, predictor.ids, predictor.probabilities);
 		else
 			print_person(text, vocab, predictor.blanks, predictor.k, predictor.ids, predictor.probabilities);
 	}

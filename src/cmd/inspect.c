@@ -19,17 +19,41 @@
 #define FIELD(name) offsetof(struct inspect_settings, name)
 
 static const struct option inspect_options[] = {
-	{.name = "json", .type = OPTION_FLAG, .field = FIELD(json), .fallback = "false", .role = ROLE_RUN,
+	{.name = "json",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(json),
+	 .fallback = "false",
+	 .role = ROLE_RUN,
 	 .help = "print one JSON object"},
-	{.name = "tensors", .type = OPTION_FLAG, .field = FIELD(tensors), .fallback = "false", .role = ROLE_RUN,
+	{.name = "tensors",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(tensors),
+	 .fallback = "false",
+	 .role = ROLE_RUN,
 	 .help = "list every tensor of the weights with its range; their checksums are proved"},
-	{.name = "vocab_file", .type = OPTION_TEXT, .field = FIELD(vocab_file), .role = ROLE_RUN, .value_name = "FILE",
+	{.name = "vocab_file",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(vocab_file),
+	 .role = ROLE_RUN,
+	 .value_name = "FILE",
 	 .fallback_text = "vocab.txt beside the data, if there is one",
 	 .help = "show the tokens of shards and instances as text"},
-	{.name = "records", .type = OPTION_INTEGER, .field = FIELD(records), .fallback = "3", .range = "0..",
-	 .role = ROLE_RUN, .value_name = "N", .help = "instances, sentences or records shown"},
-	{.name = "first", .type = OPTION_INTEGER, .field = FIELD(first), .fallback = "0", .range = "0..", .role = ROLE_RUN,
-	 .value_name = "N", .help = "number of the first one shown"},
+	{.name = "records",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(records),
+	 .fallback = "3",
+	 .range = "0..",
+	 .role = ROLE_RUN,
+	 .value_name = "N",
+	 .help = "instances, sentences or records shown"},
+	{.name = "first",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(first),
+	 .fallback = "0",
+	 .range = "0..",
+	 .role = ROLE_RUN,
+	 .value_name = "N",
+	 .help = "number of the first one shown"},
 	{.name = NULL},
 };
 
@@ -54,21 +78,15 @@ static const struct command_text inspect_text = {
 static void put_json(struct json_writer *writer, const char *key, const struct json *value)
 {
 	switch (value->kind) {
-	case JSON_NULL:
-		json_put_null(writer, key);
-		break;
-	case JSON_BOOL:
-		json_put_bool(writer, key, value->boolean);
-		break;
+	case JSON_NULL: json_put_null(writer, key); break;
+	case JSON_BOOL: json_put_bool(writer, key, value->boolean); break;
 	case JSON_NUMBER:
 		if (value->is_integer)
 			json_put_integer(writer, key, value->integer);
 		else
 			json_put_double(writer, key, value->number);
 		break;
-	case JSON_STRING:
-		json_put_text(writer, key, value->text, value->text_size);
-		break;
+	case JSON_STRING: json_put_text(writer, key, value->text, value->text_size); break;
 	case JSON_ARRAY:
 	case JSON_OBJECT:
 		json_open(writer, key, value->kind == JSON_ARRAY ? '[' : '{');
@@ -149,8 +167,7 @@ static enum status put_metrics(const char *path, struct json_writer *writer)
 	return status;
 }
 
-static enum status inspect_model_folder(const struct inspect_settings *settings, const char *path,
-					struct json_writer *writer)
+static enum status inspect_model_folder(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
 {
 	char file[PATH_BYTES];
 	TRY(path_join(file, path, "MANIFEST.json"));
@@ -263,21 +280,15 @@ static void outline(const struct json *value, int depth)
 	for (const struct json *child = value->first_child; child; child = child->next) {
 		printf("%*s%-*s ", 2 * depth, "", width, child->key ? child->key : "-");
 		switch (child->kind) {
-		case JSON_NULL:
-			printf("-\n");
-			break;
-		case JSON_BOOL:
-			printf("%s\n", child->boolean ? "yes" : "no");
-			break;
+		case JSON_NULL: printf("-\n"); break;
+		case JSON_BOOL: printf("%s\n", child->boolean ? "yes" : "no"); break;
 		case JSON_NUMBER:
 			if (child->is_integer)
 				printf("%" PRId64 "\n", child->integer);
 			else
 				printf("%.6g\n", child->number);
 			break;
-		case JSON_STRING:
-			printf("%s\n", child->text);
-			break;
+		case JSON_STRING: printf("%s\n", child->text); break;
 		case JSON_ARRAY:
 		case JSON_OBJECT:
 			printf("\n");

@@ -14,10 +14,9 @@ struct inspect_settings {
 };
 
 /* inspect_data.c: training data. */
-MUST_USE enum status inspect_shard(const struct inspect_settings *settings, const char *prefix,
-				   struct json_writer *writer);
+MUST_USE enum status inspect_shard(const struct inspect_settings *settings, const char *prefix, struct json_writer *writer);
 /* A file of instances: TFRecord, HDF5 or our own. *out_known = false, and nothing is put, if it is none. */
-MUST_USE enum status inspect_instances(const struct inspect_settings *settings, const char *path,
-				       struct json_writer *writer, bool *out_known);
+MUST_USE enum status inspect_instances(const struct inspect_settings *settings, const char *path, struct json_writer *writer,
+				       bool *out_known);
 
 #endif

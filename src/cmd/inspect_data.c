@@ -19,8 +19,7 @@
 #define VALUES_SHOWN 4096
 
 /* The vocabulary that --vocab_file names, or that lies beside the data; *out_found says whether there is one. */
-static enum status find_vocab(const struct inspect_settings *settings, const char *path, struct vocab *out,
-			      bool *out_found)
+static enum status find_vocab(const struct inspect_settings *settings, const char *path, struct vocab *out, bool *out_found)
 {
 	char beside[PATH_BYTES];
 	const char *slash = strrchr(path, '/');
@@ -134,8 +133,8 @@ static int bucket(int64_t length)
 /* ---- Shards ---- */
 
 /* The first sentences, a line each, as far as asked for. */
-static enum status put_sentences(const struct inspect_settings *settings, const struct shard *shard,
-				 const struct vocab *vocab, struct json_writer *writer)
+static enum status put_sentences(const struct inspect_settings *settings, const struct shard *shard, const struct vocab *vocab,
+				 struct json_writer *writer)
 {
 	enum status status = OK;
 	int32_t *ids = NULL;
@@ -193,8 +192,8 @@ enum status inspect_shard(const struct inspect_settings *settings, const char *p
 
 /* ---- Our own form, and HDF5 once it is converted ---- */
 
-static enum status put_static(const struct inspect_settings *settings, const struct static_file *file,
-			      const struct vocab *vocab, bool has_vocab, struct json_writer *writer)
+static enum status put_static(const struct inspect_settings *settings, const struct static_file *file, const struct vocab *vocab,
+			      bool has_vocab, struct json_writer *writer)
 {
 	const struct static_summary *summary = &file->summary;
 	struct instance instance;

@@ -17,8 +17,8 @@
 
 bool is_weights(const char *path)
 {
-	static const char *const ends[] = {".safetensors", ".safetensors.index.json", ".bin", ".bin.index.json",
-					   ".pt",          ".pth",                    ".index"};
+	static const char *const ends[] = {".safetensors", ".safetensors.index.json", ".bin", ".bin.index.json", ".pt", ".pth",
+					   ".index"};
 	char found[PATH_BYTES];
 	if (weights_file_find(path, found) != OK)
 		return false;

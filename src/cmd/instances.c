@@ -32,64 +32,164 @@ struct instances_settings {
 
 static const struct option option_table[] = {
 	{.help = "Input: one of these"},
-	{.name = "corpus", .type = OPTION_LIST, .field = FIELD(corpus), .role = ROLE_PLACE, .value_name = "PATH...",
+	{.name = "corpus",
+	 .type = OPTION_LIST,
+	 .field = FIELD(corpus),
+	 .role = ROLE_PLACE,
+	 .value_name = "PATH...",
 	 .alias = "input_file",
 	 .help = "text: files, folders, globs, - for standard input; plain, gz, bz2, zst, xz"},
-	{.name = "data", .type = OPTION_LIST, .field = FIELD(data), .role = ROLE_PLACE, .value_name = "PREFIX...",
+	{.name = "data",
+	 .type = OPTION_LIST,
+	 .field = FIELD(data),
+	 .role = ROLE_PLACE,
+	 .value_name = "PREFIX...",
 	 .help = "token shards instead of text"},
-	{.name = "pairs", .type = OPTION_LIST, .field = FIELD(pairs), .role = ROLE_PLACE, .value_name = "PATH...",
+	{.name = "pairs",
+	 .type = OPTION_LIST,
+	 .field = FIELD(pairs),
+	 .role = ROLE_PLACE,
+	 .value_name = "PATH...",
 	 .help = "lines of label, id, text_a, text_b, separated by tabs: a span of B as long as A is masked"},
-	{.name = "convert", .type = OPTION_LIST, .field = FIELD(convert), .role = ROLE_PLACE, .value_name = "PATH...",
+	{.name = "convert",
+	 .type = OPTION_LIST,
+	 .field = FIELD(convert),
+	 .role = ROLE_PLACE,
+	 .value_name = "PATH...",
 	 .help = "files of instances, to be written in another format"},
 	{.help = "Output"},
-	{.name = "out", .letter = 'o', .type = OPTION_LIST, .field = FIELD(out), .role = ROLE_PLACE, .value_name = "FILE...",
-	 .alias = "output_file", .help = "files that take turns, one instance each; commas separate, too"},
-	{.name = "format", .type = OPTION_CHOICE, .field = FIELD(format), .fallback = "auto",
-	 .range = "auto|tfrecord|tfrecord.gz|hdf5|instances", .role = ROLE_RESULT, .value_name = "FORMAT",
+	{.name = "out",
+	 .letter = 'o',
+	 .type = OPTION_LIST,
+	 .field = FIELD(out),
+	 .role = ROLE_PLACE,
+	 .value_name = "FILE...",
+	 .alias = "output_file",
+	 .help = "files that take turns, one instance each; commas separate, too"},
+	{.name = "format",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(format),
+	 .fallback = "auto",
+	 .range = "auto|tfrecord|tfrecord.gz|hdf5|instances",
+	 .role = ROLE_RESULT,
+	 .value_name = "FORMAT",
 	 .help = "Google's TFRecord, NVIDIA's HDF5 or bertc's own; auto goes by the name: .tfrecord, .tfrecord.gz, "
 		 ".hdf5, .h5, .instances"},
 	{.help = "Tokens"},
-	{.name = "vocab_file", .type = OPTION_TEXT, .field = FIELD(vocab_file), .role = ROLE_PLACE, .value_name = "FILE",
+	{.name = "vocab_file",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(vocab_file),
+	 .role = ROLE_PLACE,
+	 .value_name = "FILE",
 	 .help = "the vocabulary: vocab.txt or tokenizer.json"},
-	{.name = "cased", .type = OPTION_FLAG, .field = FIELD(cased), .role = ROLE_RESULT,
+	{.name = "cased",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(cased),
+	 .role = ROLE_RESULT,
 	 .help = "keep case and accents",
 	 .fallback_text = "as tokenizer_config.json beside the vocabulary says, else false"},
-	{.name = "do_lower_case", .type = OPTION_FLAG, .field = FIELD(do_lower_case), .role = ROLE_RESULT,
-	 .help = "the opposite of cased, by Google's name", .fallback_text = "the opposite of cased"},
+	{.name = "do_lower_case",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(do_lower_case),
+	 .role = ROLE_RESULT,
+	 .help = "the opposite of cased, by Google's name",
+	 .fallback_text = "the opposite of cased"},
 	{.help = "How input is read"},
 	INPUT_OPTIONS(struct instances_settings, input),
 	{.help = "Instances"},
-	{.name = "max_seq_length", .type = OPTION_INTEGER, .field = FIELD(max_seq_length), .fallback = "128",
-	 .range = "8..65536", .role = ROLE_RESULT, .value_name = "N", .help = "tokens of an instance, padding included"},
-	{.name = "max_predictions_per_seq", .type = OPTION_INTEGER, .field = FIELD(max_predictions_per_seq),
-	 .fallback = "20", .range = "1..65536", .role = ROLE_RESULT, .value_name = "N",
+	{.name = "max_seq_length",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(max_seq_length),
+	 .fallback = "128",
+	 .range = "8..65536",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
+	 .help = "tokens of an instance, padding included"},
+	{.name = "max_predictions_per_seq",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(max_predictions_per_seq),
+	 .fallback = "20",
+	 .range = "1..65536",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
 	 .help = "most masked tokens of an instance"},
-	{.name = "masked_lm_prob", .type = OPTION_NUMBER, .field = FIELD(masked_lm_prob), .fallback = "0.15",
-	 .range = "0..1", .role = ROLE_RESULT, .value_name = "X", .help = "share of the tokens that are masked"},
-	{.name = "short_seq_prob", .type = OPTION_NUMBER, .field = FIELD(short_seq_prob), .fallback = "0.1",
-	 .range = "0..1", .role = ROLE_RESULT, .value_name = "X",
+	{.name = "masked_lm_prob",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(masked_lm_prob),
+	 .fallback = "0.15",
+	 .range = "0..1",
+	 .role = ROLE_RESULT,
+	 .value_name = "X",
+	 .help = "share of the tokens that are masked"},
+	{.name = "short_seq_prob",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(short_seq_prob),
+	 .fallback = "0.1",
+	 .range = "0..1",
+	 .role = ROLE_RESULT,
+	 .value_name = "X",
 	 .help = "share of the documents that are cut into shorter instances of random length"},
-	{.name = "min_seq_length", .type = OPTION_INTEGER, .field = FIELD(min_seq_length), .fallback = "0",
-	 .range = "0..65536", .role = ROLE_RESULT, .value_name = "N", .help = "leave shorter instances out"},
-	{.name = "dupe_factor", .type = OPTION_INTEGER, .field = FIELD(dupe_factor), .fallback = "10",
-	 .range = "1..10000", .role = ROLE_RESULT, .value_name = "N",
+	{.name = "min_seq_length",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(min_seq_length),
+	 .fallback = "0",
+	 .range = "0..65536",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
+	 .help = "leave shorter instances out"},
+	{.name = "dupe_factor",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(dupe_factor),
+	 .fallback = "10",
+	 .range = "1..10000",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
 	 .help = "times the text is gone over, with other masks each time"},
-	{.name = "whole_word_mask", .type = OPTION_FLAG, .field = FIELD(whole_word_mask), .fallback = "false",
-	 .role = ROLE_RESULT, .alias = "do_whole_word_mask", .help = "mask all pieces of a word together"},
-	{.name = "segmented_words", .type = OPTION_FLAG, .field = FIELD(segmented_words), .fallback = "false",
+	{.name = "whole_word_mask",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(whole_word_mask),
+	 .fallback = "false",
+	 .role = ROLE_RESULT,
+	 .alias = "do_whole_word_mask",
+	 .help = "mask all pieces of a word together"},
+	{.name = "segmented_words",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(segmented_words),
+	 .fallback = "false",
 	 .role = ROLE_RESULT,
 	 .help = "words of the text are separated by spaces (a segmenter has gone over it): whole-word masking masks "
 		 "all of such a word, as for Chinese"},
-	{.name = "max_ngram", .type = OPTION_INTEGER, .field = FIELD(max_ngram), .fallback = "1", .range = "1..16",
-	 .role = ROLE_RESULT, .value_name = "N",
+	{.name = "max_ngram",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(max_ngram),
+	 .fallback = "1",
+	 .range = "1..16",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
 	 .help = "mask up to N words in a row together, n of them with a weight of 1/n"},
-	{.name = "next_sentence", .type = OPTION_CHOICE, .field = FIELD(next_sentence), .fallback = "pairs",
-	 .range = "pairs|order|none|single", .role = ROLE_RESULT, .value_name = "HOW",
+	{.name = "next_sentence",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(next_sentence),
+	 .fallback = "pairs",
+	 .range = "pairs|order|none|single",
+	 .role = ROLE_RESULT,
+	 .value_name = "HOW",
 	 .help = "pairs: does B follow A; order: are they swapped; none: running text; single: a sentence by itself"},
-	{.name = "seed", .type = OPTION_INTEGER, .field = FIELD(seed), .fallback = "12345", .role = ROLE_RESULT,
-	 .value_name = "N", .alias = "random_seed", .help = "seed of everything random"},
-	{.name = "compat", .type = OPTION_CHOICE, .field = FIELD(compat), .fallback = "none", .range = "none|google",
-	 .role = ROLE_RESULT, .value_name = "WHOSE",
+	{.name = "seed",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(seed),
+	 .fallback = "12345",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
+	 .alias = "random_seed",
+	 .help = "seed of everything random"},
+	{.name = "compat",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(compat),
+	 .fallback = "none",
+	 .range = "none|google",
+	 .role = ROLE_RESULT,
+	 .value_name = "WHOSE",
 	 .help = "google: exactly the instances that create_pretraining_data.py makes from this text and seed"},
 	{.help = "Running"},
 	THREADS_OPTION(FIELD(threads)),
@@ -197,8 +297,8 @@ static enum status choose_format(const struct instances_settings *settings, cons
 			found = ends_with(outputs->names[0], table[i].ends[k]) ? i : found;
 	}
 	if (found < 0) {
-		enum status status = error_set(ERR_USAGE, "the name '%s' does not say in which format to write",
-					       outputs->names[0]);
+		enum status status =
+			error_set(ERR_USAGE, "the name '%s' does not say in which format to write", outputs->names[0]);
 		error_hint("give --format tfrecord, tfrecord.gz, hdf5 or instances, or a name that ends so");
 		return status;
 	}
@@ -238,17 +338,17 @@ static enum status open_tokenizer(struct run *run, const struct options *options
 
 static enum status open_output(struct run *run)
 {
-	return instance_pipeline_open(&run->pipeline, run->pool, (const char *const *)run->outputs.names,
-				      run->outputs.count, &run->writer);
+	return instance_pipeline_open(&run->pipeline, run->pool, (const char *const *)run->outputs.names, run->outputs.count,
+				      &run->writer);
 }
 
 static void note_lines(const struct line_shard_counts *counts)
 {
 	char documents[FORMAT_BYTES], sentences[FORMAT_BYTES], tokens[FORMAT_BYTES];
-	log_note("text: %s, %s, %s, %.2f %% unknown",
-		 format_counted(documents, counts->documents, "document", "documents"),
+	log_note("text: %s, %s, %s, %.2f %% unknown", format_counted(documents, counts->documents, "document", "documents"),
 		 format_counted(sentences, counts->sentences, "sentence", "sentences"),
-		 format_counted(tokens, counts->tokens, "token", "tokens"), 100 * (double)counts->unknown_tokens / (double)counts->tokens);
+		 format_counted(tokens, counts->tokens, "token", "tokens"),
+		 100 * (double)counts->unknown_tokens / (double)counts->tokens);
 	if (counts->invalid_bytes > 0)
 		log_warning("%lld bytes of the text are not UTF-8: left out", (long long)counts->invalid_bytes);
 }
@@ -273,8 +373,8 @@ static enum status prepare_text(struct run *run, const char *prefix)
 	struct prepare_report report;
 	struct corpus_settings input = input_corpus_settings(&settings->input, settings->threads);
 	TRY(corpus_open(&corpus, (const char *const *)run->corpus.names, run->corpus.count, &input));
-	enum status status = prepare_corpus(corpus, run->tokenizer, run->pool,
-					    &(struct prepare_settings){.prefix = prefix}, &report);
+	enum status status =
+		prepare_corpus(corpus, run->tokenizer, run->pool, &(struct prepare_settings){.prefix = prefix}, &report);
 	corpus_close(corpus);
 	TRY(status);
 	run->text_bytes = report.text_bytes;
@@ -394,8 +494,8 @@ static enum status run_shards(struct run *run, const struct shard *shards, int64
 	enum status status = OK;
 	if (instances_per_epoch(instances) == 0) {
 		status = error_set(ERR_DATA, "the text gives no instance");
-		error_hint("its documents are too short for --next_sentence %s or --min_seq_length %lld",
-			   settings->next_sentence, (long long)settings->min_seq_length);
+		error_hint("its documents are too short for --next_sentence %s or --min_seq_length %lld", settings->next_sentence,
+			   (long long)settings->min_seq_length);
 	}
 	if (status == OK)
 		status = open_output(run);
@@ -537,8 +637,8 @@ static enum status choose_shape(struct run *run, const struct options *options, 
 		run->writer.max_seq_length = length > 512 ? length : 512;
 	given = options_given(options, "max_predictions_per_seq");
 	if (given && predictions > run->writer.max_predictions)
-		return error_set(ERR_USAGE, "an instance has %d predictions, more than --max_predictions_per_seq %d",
-				 predictions, run->writer.max_predictions);
+		return error_set(ERR_USAGE, "an instance has %d predictions, more than --max_predictions_per_seq %d", predictions,
+				 run->writer.max_predictions);
 	if (!given && predictions > run->writer.max_predictions)
 		run->writer.max_predictions = predictions;
 	return OK;
@@ -575,8 +675,7 @@ static void report(const struct run *run, const struct instance_totals *totals)
 		return;
 	log_note("%s in %s, %s a second%s%s%s", format_counted(count, totals->instances, "instance", "instances"),
 		 format_duration(time, seconds), format_count(rate, (int64_t)(instances / seconds)),
-		 run->text_bytes > 0 ? ", " : "",
-		 run->text_bytes > 0 ? format_size(size, (double)run->text_bytes / seconds) : "",
+		 run->text_bytes > 0 ? ", " : "", run->text_bytes > 0 ? format_size(size, (double)run->text_bytes / seconds) : "",
 		 run->text_bytes > 0 ? "/s of text" : "");
 	log_note("an instance has %.1f tokens and %.1f predictions on average", (double)totals->tokens / instances,
 		 (double)totals->predictions / instances);
@@ -600,8 +699,7 @@ static enum status run_with(struct run *run, const struct options *options)
 	run->writer.max_seq_length = (int32_t)settings->max_seq_length;
 	run->writer.max_predictions = (int32_t)settings->max_predictions_per_seq;
 	enum next_sentence kind = next_sentence_named(settings->next_sentence);
-	run->writer.labelled =
-		settings->pairs.count > 0 || kind == NEXT_SENTENCE_PAIRS || kind == NEXT_SENTENCE_ORDER;
+	run->writer.labelled = settings->pairs.count > 0 || kind == NEXT_SENTENCE_PAIRS || kind == NEXT_SENTENCE_ORDER;
 	if (settings->vocab_file != NULL)
 		TRY(open_tokenizer(run, options));
 	TRY(pool_create(&run->pool, (int)settings->threads));

@@ -52,14 +52,15 @@ static enum status check_phase(const struct plan *plan, const struct plan_phase 
 		return error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
 				 settings->max_seq_length, plan->config.max_position_embeddings);
 	if (batch < parts) {
-		status = error_set(ERR_USAGE, "%" PRId64 " devices for %" PRId64 " sequences a step: some would have nothing to do",
-				   parts, batch);
+		status = error_set(ERR_USAGE,
+				   "%" PRId64 " devices for %" PRId64 " sequences a step: some would have nothing to do", parts,
+				   batch);
 		error_hint("raise --train_batch_size or take fewer devices");
 		return status;
 	}
 	if (settings->gradient_accumulation_steps > local)
-		return error_set(ERR_USAGE, "--gradient_accumulation_steps %" PRId64 ", but a device has %" PRId64
-				 " sequences a step",
+		return error_set(ERR_USAGE,
+				 "--gradient_accumulation_steps %" PRId64 ", but a device has %" PRId64 " sequences a step",
 				 settings->gradient_accumulation_steps, local);
 	if (settings->gradient_accumulation_steps > 0 &&
 	    local / settings->gradient_accumulation_steps > INT32_MAX / 2 / settings->max_seq_length)

@@ -48,16 +48,16 @@ struct plan {
 	int64_t phase_count;
 	bool on_gpus;
 	struct model_config config;
-	struct pool *pool;            /* CPU only */
-	struct backend *backend;      /* the CPU's, or `described` */
+	struct pool *pool;       /* CPU only */
+	struct backend *backend; /* the CPU's, or `described` */
 	struct backend described;
 	struct model *model;
 	const struct device_kind *kind; /* GPUs only */
 	enum device_precision precision;
 	struct device_rates rates;
-	struct topology topology;     /* `ranks` is what is asked for */
-	double device_memory;         /* bytes of one device; on CPUs of a host */
-	double copy_rate;             /* bytes/s into the host's copies while saving */
+	struct topology topology; /* `ranks` is what is asked for */
+	double device_memory;     /* bytes of one device; on CPUs of a host */
+	double copy_rate;         /* bytes/s into the host's copies while saving */
 	struct assumption assumptions[ASSUMPTIONS];
 	int assumption_count;
 };
@@ -67,13 +67,13 @@ struct plan_result {
 	int64_t devices;
 	int64_t micro_tokens, micro_sequences;
 	struct batch_capacity capacity;
-	struct memory_plan memory; /* of one rank */
+	struct memory_plan memory;       /* of one rank */
 	double device_bytes, host_bytes; /* of one device; on its host (CPUs: all of it is on the host) */
-	bool fits, memory_bound;   /* memory_bound: with more memory the micro-batches would be larger */
+	bool fits, memory_bound;         /* memory_bound: with more memory the micro-batches would be larger */
 	struct forecast forecast;
-	int64_t steps, saves, evaluations; /* steps 0: not said */
+	int64_t steps, saves, evaluations;                           /* steps 0: not said */
 	double training_seconds, evaluation_seconds, saving_seconds; /* of the phase; 0 without a number of steps */
-	double checkpoint_bytes, writing_seconds; /* of a checkpoint on the disk; behind the training's back */
+	double checkpoint_bytes, writing_seconds;                    /* of a checkpoint on the disk; behind the training's back */
 };
 
 /* plan_machine.c: back end, rates and links, with what they rest on. */
@@ -105,6 +105,6 @@ double plan_gradient_bytes(const struct plan_settings *settings);
 /* plan_print.c */
 enum status plan_show(const struct plan *plan, const struct plan_result *results, int64_t wanted_devices, double wanted_seconds);
 enum status plan_show_json(const struct plan *plan, const struct plan_result *results, int64_t wanted_devices,
-			    double wanted_seconds);
+			   double wanted_seconds);
 
 #endif

@@ -38,7 +38,8 @@ static void put_buckets(struct json_writer *writer, const struct forecast *f)
 	json_close(writer);
 }
 
-static void put_phase(struct json_writer *writer, const struct plan *plan, const struct plan_phase *phase, const struct plan_result *r)
+static void put_phase(struct json_writer *writer, const struct plan *plan, const struct plan_phase *phase,
+		      const struct plan_result *r)
 {
 	const struct forecast *f = &r->forecast;
 	json_open(writer, NULL, '{');
@@ -74,7 +75,7 @@ static void put_phase(struct json_writer *writer, const struct plan *plan, const
 }
 
 enum status plan_show_json(const struct plan *plan, const struct plan_result *results, int64_t wanted_devices,
-			    double wanted_seconds)
+			   double wanted_seconds)
 {
 	struct buffer text = {0};
 	struct json_writer writer = {.out = &text};

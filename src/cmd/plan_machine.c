@@ -58,7 +58,8 @@ static void assume_kind(struct plan *plan)
 	plan_assume(plan, FIGURE_ESTIMATE, "share of them reached", plan->precision == DEVICE_FP8 ? "75 %, 85 %" : "88 %, 85 %",
 		    "products and memory, by kernels that are tuned; small products less, as they fill the device");
 	plan_assume(plan, FIGURE_ESTIMATE, "on top", "4 %, 1.5 us", "of a step for data and gaps; of each operation to begin");
-	plan_assume(plan, FIGURE_ESTIMATE, "while it communicates", "9 % slower", "multiprocessors that carry data do not compute");
+	plan_assume(plan, FIGURE_ESTIMATE, "while it communicates", "9 % slower",
+		    "multiprocessors that carry data do not compute");
 }
 
 static enum status open_gpus(struct plan *plan)
@@ -213,12 +214,18 @@ enum status plan_open_machine(struct plan *plan)
 	if (settings->device_memory > 0)
 		plan->device_memory = settings->device_memory * 1e9;
 	char size[FORMAT_BYTES];
-	plan_assume(plan, settings->device_memory > 0 ? FIGURE_GIVEN : plan->on_gpus ? FIGURE_PUBLISHED : FIGURE_MEASURED,
+	plan_assume(plan,
+		    settings->device_memory > 0 ? FIGURE_GIVEN
+		    : plan->on_gpus             ? FIGURE_PUBLISHED
+						: FIGURE_MEASURED,
 		    plan->on_gpus ? "memory of a device" : "memory of a host", format_size(size, plan->device_memory), "%s",
-		    settings->device_memory > 0 ? "--device_memory" : plan->on_gpus ? plan->kind->what : "left on this machine");
+		    settings->device_memory > 0 ? "--device_memory"
+		    : plan->on_gpus             ? plan->kind->what
+						: "left on this machine");
 	TRY(open_links(plan));
 	if (topology_hosts(&plan->topology) > 1)
-		plan_assume(plan, FIGURE_ESTIMATE, "hosts are uneven by", "2 %", "of a step; fitted to published runs of many hosts");
+		plan_assume(plan, FIGURE_ESTIMATE, "hosts are uneven by", "2 %",
+			    "of a step; fitted to published runs of many hosts");
 	char rate[64];
 	snprintf(rate, sizeof(rate), "%g GB/s", settings->disk_rate);
 	plan_assume(plan, options_given(plan->options, "disk_rate") ? FIGURE_GIVEN : FIGURE_ESTIMATE, "disk", rate, "%s",

@@ -115,8 +115,8 @@ static void print_time(const struct plan *plan, const struct plan_result *r)
 	print_parts(f);
 	time_row("update", f->update, shares ? "of its share of the weights" : "");
 	if (r->devices > 1) {
-		snprintf(note, sizeof(note), "%d pieces, the largest %s: %s", f->bucket_count, seconds_text(a, f->largest.seconds),
-			 f->largest.algorithm);
+		snprintf(note, sizeof(note), "%d pieces, the largest %s: %s", f->bucket_count,
+			 seconds_text(a, f->largest.seconds), f->largest.algorithm);
 		time_row("communication", f->communication, note);
 		snprintf(note, sizeof(note), "%.3g GB/s, %s until the first byte", f->largest.bus_bandwidth * 1e-9,
 			 seconds_text(a, f->largest.latency));
@@ -128,8 +128,8 @@ static void print_time(const struct plan *plan, const struct plan_result *r)
 	time_row("step", f->step, "");
 	printf("  throughput       %10s  sequences/s, %s tokens/s\n", rate_text(a, f->sequences_per_second),
 	       rate_text(b, f->tokens_per_second));
-	printf("  %-16s %10.4g  TFLOP/s of the model's work in each %s\n", "work", f->model_flops / f->step / (double)r->devices * 1e-12,
-	       device_word(plan, 1));
+	printf("  %-16s %10.4g  TFLOP/s of the model's work in each %s\n", "work",
+	       f->model_flops / f->step / (double)r->devices * 1e-12, device_word(plan, 1));
 	if (r->devices > 1)
 		printf("  efficiency       %9.1f%%  of %s times one alone\n", 100 * f->efficiency, format_count(a, r->devices));
 }
@@ -157,7 +157,8 @@ static void print_buckets(const struct forecast *f)
 		if (k->first_layer == k->last_layer)
 			snprintf(layers, sizeof(layers), k->last_layer < 0 ? "embeddings" : "%d", k->last_layer);
 		else
-			snprintf(layers, sizeof(layers), k->last_layer < 0 ? "%d to emb." : "%d to %d", k->first_layer, k->last_layer);
+			snprintf(layers, sizeof(layers), k->last_layer < 0 ? "%d to emb." : "%d to %d", k->first_layer,
+				 k->last_layer);
 		printf("    %-12s %10s %10s %10s %10s %10s\n", layers, format_size(size, k->bytes), seconds_text(a, k->reduce),
 		       seconds_text(b, k->ready), seconds_text(c, k->end), seconds_text(d, k->gather));
 	}
@@ -168,7 +169,8 @@ static void print_buckets(const struct forecast *f)
 static enum status print_advice(const struct plan *plan, const struct plan_phase *phase, const struct plan_result *r)
 {
 	const struct forecast *f = &r->forecast;
-	double exposed = f->exposed / f->step, bucket = plan->settings->bucket_size * 1e6, bytes = plan_gradient_bytes(plan->settings);
+	double exposed = f->exposed / f->step, bucket = plan->settings->bucket_size * 1e6,
+	       bytes = plan_gradient_bytes(plan->settings);
 	double micro = f->forward + f->heads + f->backward, per_sequence = micro / f->work.sequences;
 	double full = f->alone / (double)plan_batch_size(plan, phase, r->devices);
 	printf("  limit            ");
@@ -176,7 +178,8 @@ static enum status print_advice(const struct plan *plan, const struct plan_phase
 		printf("memory: a micro-batch of %" PRId64 " tokens does not fit\n", r->micro_tokens);
 	else if (exposed > 0.1)
 		printf("links: %.0f %% of the step waits for them, %s\n", 100 * exposed,
-		       f->largest.latency > f->largest.seconds / 2 ? "mostly steps of the algorithm, not bytes" : "mostly for bytes");
+		       f->largest.latency > f->largest.seconds / 2 ? "mostly steps of the algorithm, not bytes"
+								   : "mostly for bytes");
 	else if (plan->on_gpus && per_sequence > 1.15 * full)
 		printf("batch: %.0f sequences at a time leave a %s partly idle, %.0f %% slower for each\n", f->work.sequences,
 		       device_word(plan, 1), 100 * (per_sequence / full - 1));
@@ -186,8 +189,8 @@ static enum status print_advice(const struct plan *plan, const struct plan_phase
 		printf("  advice           lower --micro_batch_tokens%s, --max_seq_length or the size of the model\n",
 		       phase->settings->gradient_accumulation_steps > 0 ? " (or raise --gradient_accumulation_steps)" : "");
 	if (r->memory_bound && f->accumulation > 1)
-		printf("  note             memory holds micro-batches of %" PRId64 " tokens: %" PRId64 " of them a step\n", r->micro_tokens,
-		       f->accumulation);
+		printf("  note             memory holds micro-batches of %" PRId64 " tokens: %" PRId64 " of them a step\n",
+		       r->micro_tokens, f->accumulation);
 	if (r->steps > 0 && r->saving_seconds > 0.02 * r->training_seconds)
 		printf("  advice           checkpoints cost %.0f %%: raise --save_checkpoints_steps, or write to a faster disk "
 		       "(--disk_rate)\n",
@@ -205,7 +208,8 @@ static enum status print_advice(const struct plan *plan, const struct plan_phase
 	}
 	char a[FORMAT_BYTES];
 	if (best < 0.97 * f->step && best_bucket >= 1e12)
-		printf("  note             reduced all at once, not layer by layer as bertc does, a step would take %s (--bucket_size "
+		printf("  note             reduced all at once, not layer by layer as bertc does, a step would take %s "
+		       "(--bucket_size "
 		       "1000000)\n",
 		       seconds_text(a, best));
 	else if (best < 0.97 * f->step)
@@ -214,7 +218,9 @@ static enum status print_advice(const struct plan *plan, const struct plan_phase
 	if (bytes > 2) {
 		TRY(plan_step_with(plan, r, phase, bucket, 2, &step));
 		if (step < 0.97 * f->step)
-			printf("  advice           gradients that travel in 16 bits, --allreduce_post_accumulation_bf16: a step of %s\n", seconds_text(a, step));
+			printf("  advice           gradients that travel in 16 bits, --allreduce_post_accumulation_bf16: a step "
+			       "of %s\n",
+			       seconds_text(a, step));
 	}
 	if (exposed > 0.1)
 		printf("  advice           a larger --train_batch_size hides more of it; fewer devices waste less\n");

@@ -70,10 +70,14 @@ static enum kind kind_of(const char *operation, double tokens)
 static double *rate_of(struct device_rates *rates, enum kind kind)
 {
 	double *fields[KIND_COUNT] = {
-		[PRODUCTS_FORWARD] = &rates->products_forward,   [PRODUCTS_BACKWARD] = &rates->products_backward,
-		[ATTENTION_FORWARD] = &rates->attention_forward, [ATTENTION_BACKWARD] = &rates->attention_backward,
-		[ELEMENTS_FORWARD] = &rates->elements_forward,   [ELEMENTS_BACKWARD] = &rates->elements_backward,
-		[HEADS] = &rates->head,                          [EMBEDDINGS] = &rates->embeddings,
+		[PRODUCTS_FORWARD] = &rates->products_forward,
+		[PRODUCTS_BACKWARD] = &rates->products_backward,
+		[ATTENTION_FORWARD] = &rates->attention_forward,
+		[ATTENTION_BACKWARD] = &rates->attention_backward,
+		[ELEMENTS_FORWARD] = &rates->elements_forward,
+		[ELEMENTS_BACKWARD] = &rates->elements_backward,
+		[HEADS] = &rates->head,
+		[EMBEDDINGS] = &rates->embeddings,
 		[UPDATE] = &rates->update,
 	};
 	return fields[kind];

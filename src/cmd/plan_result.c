@@ -53,8 +53,7 @@ static void fit_memory(const struct plan *plan, const struct plan_phase *phase, 
 	out->device_bytes = (double)out->memory.total - out->host_bytes;
 	int64_t together = out->devices < plan->topology.per_host ? out->devices : plan->topology.per_host;
 	/* Copies for checkpoints are made by the first rank alone. */
-	double host = (double)out->memory.total +
-		      (double)(together - 1) * (double)(out->memory.total - out->memory.checkpoint);
+	double host = (double)out->memory.total + (double)(together - 1) * (double)(out->memory.total - out->memory.checkpoint);
 	out->fits = plan->on_gpus ? out->device_bytes <= USABLE * plan->device_memory : host <= plan->device_memory;
 }
 

@@ -20,76 +20,106 @@ struct prepare_options {
 #define FIELD(name) offsetof(struct prepare_options, name)
 
 static const struct option option_table[] = {
-        {.help = "Input and output"},
+	{.help = "Input and output"},
 	CORPUS_OPTION(FIELD(corpus), "the text to turn into shards"),
-        {.name = "vocab_file",
-         .type = OPTION_TEXT,
-         .field = FIELD(vocab_file),
-         .role = ROLE_PLACE,
-         .value_name = "FILE",
-         .help = "the vocabulary: vocab.txt or tokenizer.json; `bertc vocab` learns one"},
-        {.name = "out",
-         .letter = 'o',
-         .type = OPTION_TEXT,
-         .field = FIELD(out),
-         .role = ROLE_PLACE,
-         .value_name = "PREFIX",
-         .help = "writes PREFIX.bin, PREFIX.idx and PREFIX.json"},
-        {.help = "How the text is read"},
-        {.name = "cased",
-         .type = OPTION_FLAG,
-         .field = FIELD(cased),
-         .role = ROLE_RESULT,
-         .help = "keep case and accents",
-         .fallback_text = "as tokenizer_config.json beside the vocabulary says, else false"},
+	{.name = "vocab_file",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(vocab_file),
+	 .role = ROLE_PLACE,
+	 .value_name = "FILE",
+	 .help = "the vocabulary: vocab.txt or tokenizer.json; `bertc vocab` learns one"},
+	{.name = "out",
+	 .letter = 'o',
+	 .type = OPTION_TEXT,
+	 .field = FIELD(out),
+	 .role = ROLE_PLACE,
+	 .value_name = "PREFIX",
+	 .help = "writes PREFIX.bin, PREFIX.idx and PREFIX.json"},
+	{.help = "How the text is read"},
+	{.name = "cased",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(cased),
+	 .role = ROLE_RESULT,
+	 .help = "keep case and accents",
+	 .fallback_text = "as tokenizer_config.json beside the vocabulary says, else false"},
 	INPUT_OPTIONS(struct prepare_options, input),
-        {.name = "held_out_fraction",
-         .type = OPTION_NUMBER,
-         .field = FIELD(held_out_fraction),
-         .fallback = "0",
-         .range = "0..1",
-         .role = ROLE_RESULT,
-         .value_name = "X",
-         .help = "share of the documents, chosen by their content, that goes to PREFIX.held_out instead"},
-        {.help = "What is left out"},
-	{.name = "min_document_tokens", .type = OPTION_INTEGER, .field = FIELD(min_document_tokens), .fallback = "0",
-	 .range = "0..", .role = ROLE_RESULT, .value_name = "N", .help = "documents of fewer tokens are left out"},
-	{.name = "max_document_tokens", .type = OPTION_INTEGER, .field = FIELD(max_document_tokens), .fallback = "0",
-	 .range = "0..", .role = ROLE_RESULT, .value_name = "N", .help = "documents of more tokens are left out; 0 = none"},
-	{.name = "max_unknown_share", .type = OPTION_NUMBER, .field = FIELD(max_unknown_share), .fallback = "0",
-	 .range = "0..1", .role = ROLE_RESULT, .value_name = "X",
+	{.name = "held_out_fraction",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(held_out_fraction),
+	 .fallback = "0",
+	 .range = "0..1",
+	 .role = ROLE_RESULT,
+	 .value_name = "X",
+	 .help = "share of the documents, chosen by their content, that goes to PREFIX.held_out instead"},
+	{.help = "What is left out"},
+	{.name = "min_document_tokens",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(min_document_tokens),
+	 .fallback = "0",
+	 .range = "0..",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
+	 .help = "documents of fewer tokens are left out"},
+	{.name = "max_document_tokens",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(max_document_tokens),
+	 .fallback = "0",
+	 .range = "0..",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
+	 .help = "documents of more tokens are left out; 0 = none"},
+	{.name = "max_unknown_share",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(max_unknown_share),
+	 .fallback = "0",
+	 .range = "0..1",
+	 .role = ROLE_RESULT,
+	 .value_name = "X",
 	 .help = "documents with a larger share of [UNK] are left out; 0 = none"},
-	{.name = "drop_copied_documents", .type = OPTION_FLAG, .field = FIELD(drop_copied_documents), .fallback = "false",
-	 .role = ROLE_RESULT, .help = "leave out documents that stood before, word for word"},
-	{.name = "drop_copied_sentences", .type = OPTION_FLAG, .field = FIELD(drop_copied_sentences), .fallback = "false",
-	 .role = ROLE_RESULT, .alias = "drop_copied_lines",
+	{.name = "drop_copied_documents",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(drop_copied_documents),
+	 .fallback = "false",
+	 .role = ROLE_RESULT,
+	 .help = "leave out documents that stood before, word for word"},
+	{.name = "drop_copied_sentences",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(drop_copied_sentences),
+	 .fallback = "false",
+	 .role = ROLE_RESULT,
+	 .alias = "drop_copied_lines",
 	 .help = "leave out sentences that stood before, word for word"},
-        {.help = "Running"},
-	{.name = "save_seconds", .type = OPTION_NUMBER, .field = FIELD(save_seconds), .fallback = "30", .range = "0.001..",
-	 .role = ROLE_RUN, .value_name = "X", .help = "between saves, from which a killed run is gone on with"},
+	{.help = "Running"},
+	{.name = "save_seconds",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(save_seconds),
+	 .fallback = "30",
+	 .range = "0.001..",
+	 .role = ROLE_RUN,
+	 .value_name = "X",
+	 .help = "between saves, from which a killed run is gone on with"},
 	THREADS_OPTION(FIELD(threads)),
-        {0},
+	{0},
 };
 
 static const struct command_text text = {
-        .name = "prepare",
-        .synopsis = "--corpus PATH... --vocab_file FILE --out PREFIX [options]",
-        .summary = "turn text into token shards",
-        .description =
-                "Splits text into documents and sentences, encodes them with a WordPiece vocabulary and "
-                "writes token "
-                "shards in Megatron's format: PREFIX.bin with the ids, PREFIX.idx with lengths and document "
-                "ends, and "
-                "PREFIX.json, which says how they were made. `bertc pretrain --data PREFIX` reads them.\n\n"
-                "Memory does not depend on the size of the text. A run that was stopped or killed is gone on with by the "
-                "same command. Documents are held out by a hash of their content, so the choice does not depend on "
-                "their order, and copies of a document never stand on both sides. Copies of documents and sentences "
-                "are counted, and left out on request; PREFIX.html shows counts, lengths and samples.",
-        .examples = "bertc prepare --corpus 'text/*.txt.gz' --vocab_file vocab.txt --out data/wiki\tencode a "
-                    "folder\n"
-                    "bertc prepare --corpus text --vocab_file vocab.txt --held_out_fraction 0.01 --out "
-                    "data/wiki\talso "
-                    "data/wiki.held_out, for evaluation\n",
+	.name = "prepare",
+	.synopsis = "--corpus PATH... --vocab_file FILE --out PREFIX [options]",
+	.summary = "turn text into token shards",
+	.description = "Splits text into documents and sentences, encodes them with a WordPiece vocabulary and "
+		       "writes token "
+		       "shards in Megatron's format: PREFIX.bin with the ids, PREFIX.idx with lengths and document "
+		       "ends, and "
+		       "PREFIX.json, which says how they were made. `bertc pretrain --data PREFIX` reads them.\n\n"
+		       "Memory does not depend on the size of the text. A run that was stopped or killed is gone on with by the "
+		       "same command. Documents are held out by a hash of their content, so the choice does not depend on "
+		       "their order, and copies of a document never stand on both sides. Copies of documents and sentences "
+		       "are counted, and left out on request; PREFIX.html shows counts, lengths and samples.",
+	.examples = "bertc prepare --corpus 'text/*.txt.gz' --vocab_file vocab.txt --out data/wiki\tencode a "
+		    "folder\n"
+		    "bertc prepare --corpus text --vocab_file vocab.txt --held_out_fraction 0.01 --out "
+		    "data/wiki\talso "
+		    "data/wiki.held_out, for evaluation\n",
 };
 
 static enum status require(bool given, const char *option, const char *what)
@@ -104,29 +134,26 @@ static enum status require(bool given, const char *option, const char *what)
 static void report_shard(const char *prefix, const struct shard_description *d)
 {
 	char documents[FORMAT_BYTES], sentences[FORMAT_BYTES], tokens[FORMAT_BYTES];
-	log_note("%s: %s, %s, %s, %.2f %% unknown", prefix,
-	         format_counted(documents, d->documents, "document", "documents"),
-	         format_counted(sentences, d->sentences, "sentence", "sentences"),
-	         format_counted(tokens, d->tokens, "token", "tokens"), 100 * (double)d->unknown_tokens / (double)d->tokens);
+	log_note("%s: %s, %s, %s, %.2f %% unknown", prefix, format_counted(documents, d->documents, "document", "documents"),
+		 format_counted(sentences, d->sentences, "sentence", "sentences"),
+		 format_counted(tokens, d->tokens, "token", "tokens"), 100 * (double)d->unknown_tokens / (double)d->tokens);
 }
 
 static void report_dropped(const struct prepare_report *report)
 {
 	static const char *const names[PREPARE_DROPS] = {"too short", "too long", "of unknown words", "copies of earlier ones",
-	                                                 "copies of earlier ones"};
+							 "copies of earlier ones"};
 	for (int kind = 0; kind < PREPARE_DROPS; kind++) {
 		const struct prepare_dropped *dropped = &report->dropped[kind];
 		char count[FORMAT_BYTES], tokens[FORMAT_BYTES];
 		if (dropped->count > 0)
 			log_note("%s: %s %s of %s tokens, %s", dropped->left_out ? "left out" : "kept",
-			         format_count(count, dropped->count),
-			         kind == PREPARE_COPIED_SENTENCE ? "sentences" : "documents",
-			         format_count(tokens, dropped->tokens), names[kind]);
+				 format_count(count, dropped->count), kind == PREPARE_COPIED_SENTENCE ? "sentences" : "documents",
+				 format_count(tokens, dropped->tokens), names[kind]);
 	}
 }
 
-static void report_all(const struct corpus *corpus, const struct prepare_settings *settings,
-                       const struct prepare_report *report)
+static void report_all(const struct corpus *corpus, const struct prepare_settings *settings, const struct prepare_report *report)
 {
 	char size[FORMAT_BYTES], time[FORMAT_BYTES], a[FORMAT_BYTES], b[FORMAT_BYTES];
 	struct buffer oddities = {0};
@@ -143,31 +170,30 @@ static void report_all(const struct corpus *corpus, const struct prepare_setting
 	report_dropped(report);
 	if (report->empty_sentences > 0)
 		log_note("left out: %s without a token, %s of nothing else",
-		         format_counted(a, report->empty_sentences, "sentence", "sentences"),
-		         format_counted(b, report->empty_documents, "document", "documents"));
+			 format_counted(a, report->empty_sentences, "sentence", "sentences"),
+			 format_counted(b, report->empty_documents, "document", "documents"));
 	log_note("%s of text in %s, %.2f bytes a token", format_size(size, (double)report->text_bytes),
-	         format_duration(time, report->seconds), (double)report->text_bytes / tokens);
+		 format_duration(time, report->seconds), (double)report->text_bytes / tokens);
 	if (report->train.vocab_size >= SHARD_NARROW_VOCAB)
 		log_note("the vocabulary has %d entries: ids take 4 bytes each, not 2", report->train.vocab_size);
 	log_note("pictures: %s.html", settings->prefix);
 }
 
-static enum status prepare_with(const struct prepare_options *options, const struct tokenizer *tokenizer,
-                                struct pool *pool)
+static enum status prepare_with(const struct prepare_options *options, const struct tokenizer *tokenizer, struct pool *pool)
 {
 	struct corpus *corpus;
 	struct prepare_report report;
 	char held_out[PATH_BYTES];
 	struct prepare_settings settings = {.prefix = options->out,
-	                                    .held_out_fraction = options->held_out_fraction,
-	                                    .save_seconds = options->save_seconds,
-	                                    .filters = {
-	                                            .min_document_tokens = options->min_document_tokens,
-	                                            .max_document_tokens = options->max_document_tokens,
-	                                            .max_unknown_share = options->max_unknown_share,
-	                                            .drop_copied_documents = options->drop_copied_documents,
-	                                            .drop_copied_sentences = options->drop_copied_sentences,
-	                                    }};
+					    .held_out_fraction = options->held_out_fraction,
+					    .save_seconds = options->save_seconds,
+					    .filters = {
+						    .min_document_tokens = options->min_document_tokens,
+						    .max_document_tokens = options->max_document_tokens,
+						    .max_unknown_share = options->max_unknown_share,
+						    .drop_copied_documents = options->drop_copied_documents,
+						    .drop_copied_sentences = options->drop_copied_sentences,
+					    }};
 	if (snprintf(held_out, sizeof(held_out), "%s.held_out", options->out) >= PATH_BYTES)
 		return error_set(ERR_USAGE, "--out is too long");
 	if (options->held_out_fraction > 0)
@@ -213,4 +239,4 @@ done:
 }
 
 const struct command command_prepare = {
-        .text = &text, .options = option_table, .settings_bytes = sizeof(struct prepare_options), .run = run};
+	.text = &text, .options = option_table, .settings_bytes = sizeof(struct prepare_options), .run = run};

@@ -275,9 +275,8 @@ static enum status pretrain(struct pretrain *run)
 	enum status status = start_training(run);
 	if (status == STOPPED) {
 		const char *reason = stop_reason();
-		status = error_set(STOPPED, "stopped at step %" PRId64 " of %" PRId64 "%s%s, saved",
-				   run->training.state.step, run->training.report.total_steps, reason ? " by " : "",
-				   reason ? reason : "");
+		status = error_set(STOPPED, "stopped at step %" PRId64 " of %" PRId64 "%s%s, saved", run->training.state.step,
+				   run->training.report.total_steps, reason ? " by " : "", reason ? reason : "");
 		error_hint("run the same command again to go on");
 		return status;
 	}

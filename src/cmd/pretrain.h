@@ -19,7 +19,7 @@ struct pretrain_phase {
 	struct static_file *files;   /* static instances: the run's, an earlier phase's, or its own */
 	int64_t file_count;
 	bool owns_files;
-	uint64_t data_hash;          /* of what it trains on: a checkpoint made in it records this */
+	uint64_t data_hash; /* of what it trains on: a checkpoint made in it records this */
 	struct step_settings steps;
 	struct batch_capacity evaluation_capacity;
 	/* What its micro-batches were chosen for, if that was left to us and there is a GPU; else work.most is 0. */
@@ -45,21 +45,21 @@ struct pretrain {
 	int lock;
 	bool made_folder; /* the run folder was not there */
 	char data_folder[PATH_BYTES], metrics_path[PATH_BYTES], checkpoint[PATH_BYTES];
-	bool resumed;                /* goes on from `checkpoint` */
-	bool own_checkpoint;         /* `checkpoint` lies in the run folder */
-	bool begins_phase;           /* goes on from it with a phase of its own: data, lengths and rates may be others */
+	bool resumed;        /* goes on from `checkpoint` */
+	bool own_checkpoint; /* `checkpoint` lies in the run folder */
+	bool begins_phase;   /* goes on from it with a phase of its own: data, lengths and rates may be others */
 	char computed_on[128], resumed_from[PATH_BYTES]; /* for the checkpoints' records; empty: begun afresh */
-	struct json_document record; /* training_state.json of the checkpoint resumed */
+	struct json_document record;                     /* training_state.json of the checkpoint resumed */
 	uint64_t recorded_data_hash;
 	struct pretrain_phase *phases; /* [phase_count] */
 	int64_t phase_count;
-	void *slabs[2];    /* weights and gradients of many ranks, the comm's */
+	void *slabs[2]; /* weights and gradients of many ranks, the comm's */
 	struct pool *pool;
 	struct backend *backend;
 	struct initial_weights initial;
 	struct run_data data;
 	struct model_config config;
-	double memory_share;            /* of a device's memory that would be planned with: less after each allocation that failed */
+	double memory_share; /* of a device's memory that would be planned with: less after each allocation that failed */
 	struct batch_capacity capacity; /* holds the batches of all phases, of both kinds */
 	struct shape_limits limits;
 	struct model *model;
@@ -113,8 +113,7 @@ int32_t pretrain_longest_evaluated(const struct pretrain *run);
 /* ERR_USAGE if the model has not so many positions. */
 MUST_USE enum status pretrain_check_length(const struct pretrain *run, int64_t length, const struct model_config *config);
 /* Sets an option the user left open, as the program's choice. */
-MUST_USE enum status pretrain_choose(struct options *options, const char *name, const char *format, ...)
-	PRINTF_LIKE(3, 4);
+MUST_USE enum status pretrain_choose(struct options *options, const char *name, const char *format, ...) PRINTF_LIKE(3, 4);
 bool pretrain_unset(const struct options *options, const char *name);
 
 /* pretrain_shapes.c: how many tokens are computed at a time, and what holds them. All ranks choose the same. After an allocation

@@ -50,8 +50,8 @@ static enum status fit_static_length(struct pretrain *run, struct pretrain_phase
 		return pretrain_choose(phase->options, "max_seq_length", "%d", longest < 8 ? 8 : longest);
 	if (longest <= phase->settings->max_seq_length)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "a static instance has %d tokens, more than --max_seq_length %" PRId64,
-				       longest, phase->settings->max_seq_length);
+	enum status status = error_set(ERR_USAGE, "a static instance has %d tokens, more than --max_seq_length %" PRId64, longest,
+				       phase->settings->max_seq_length);
 	error_hint("static instances are used as they are: leave --max_seq_length out, or raise it");
 	return status;
 }
@@ -77,7 +77,10 @@ enum status pretrain_choose_model(struct pretrain *run)
 		TRY(options_set(run->options, "model", run->initial.path, ORIGIN_CHOSEN));
 	if (pretrain_unset(run->options, "model"))
 		TRY(pretrain_choose(run->options, "model", "%s",
-			   tokens < 1000000 ? "tiny" : tokens < 20000000 ? "mini" : tokens < 300000000 ? "small" : "base"));
+				    tokens < 1000000     ? "tiny"
+				    : tokens < 20000000  ? "mini"
+				    : tokens < 300000000 ? "small"
+							 : "base"));
 	struct model_config *config = &run->config;
 	/* A checkpoint has all of it: what --model named may have moved or changed since. */
 	TRY(model_folder_config(run->resumed ? run->checkpoint : settings->model, config));
@@ -85,9 +88,8 @@ enum status pretrain_choose_model(struct pretrain *run)
 	if (config->vocab_size == 0)
 		config->vocab_size = run->data.vocab.count;
 	if (config->vocab_size < run->data.vocab.count) {
-		enum status status =
-			error_set(ERR_STATE, "'%s' has vocab_size %d, the vocabulary has %d entries", settings->model,
-				  config->vocab_size, run->data.vocab.count);
+		enum status status = error_set(ERR_STATE, "'%s' has vocab_size %d, the vocabulary has %d entries",
+					       settings->model, config->vocab_size, run->data.vocab.count);
 		error_hint("give the --vocab_file that belongs to this model");
 		return status;
 	}
@@ -137,8 +139,9 @@ static enum status choose_steps(struct pretrain *run, struct pretrain_phase *pha
 		return OK;
 	/* Hardly what was meant (a list of names, a header alone), unless so many steps are asked for. */
 	if (phase->file_count == 0 && tokens < settings->max_seq_length) {
-		enum status status = error_set(ERR_DATA, "the training text has %" PRId64 " tokens: less than one sequence of %" PRId64,
-					       tokens, settings->max_seq_length);
+		enum status status =
+			error_set(ERR_DATA, "the training text has %" PRId64 " tokens: less than one sequence of %" PRId64,
+				  tokens, settings->max_seq_length);
 		error_hint("is it the file you meant? Give more text, or a smaller --max_seq_length");
 		return status;
 	}
@@ -147,7 +150,10 @@ static enum status choose_steps(struct pretrain *run, struct pretrain_phase *pha
 	} else {
 		if (pretrain_unset(options, "num_train_epochs"))
 			TRY(pretrain_choose(options, "num_train_epochs", "%d",
-					    tokens < 5000000 ? 40 : tokens < 50000000 ? 20 : tokens < 500000000 ? 10 : 4));
+					    tokens < 5000000     ? 40
+					    : tokens < 50000000  ? 20
+					    : tokens < 500000000 ? 10
+								 : 4));
 		steps = ceil(settings->num_train_epochs * (double)an_epoch / (double)settings->train_batch_size);
 	}
 	if (!(steps < 1e15))

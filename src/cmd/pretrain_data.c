@@ -26,7 +26,7 @@ static bool is_recorded(const struct pretrain *run, const char *name)
 
 /* A recorded list gives way to another kind of data, where one is given. */
 static const struct option_list *text_source(const struct pretrain *run, const char *name, const struct option_list *list,
-					const char *other, const char *another)
+					     const char *other, const char *another)
 {
 	static const struct option_list none;
 	bool given = options_given(run->options, other) || options_given(run->options, another);
@@ -213,8 +213,7 @@ void pretrain_set_instances(struct pretrain *run, struct pretrain_phase *phase)
 }
 
 /* A source for each shard, mixed by their weights. Each has a seed of its own. */
-static enum status open_mixture(const struct run_data *data, const struct instance_settings *settings,
-				struct instances **out)
+static enum status open_mixture(const struct run_data *data, const struct instance_settings *settings, struct instances **out)
 {
 	struct instances **sources;
 	enum status status = OK;
@@ -248,8 +247,7 @@ enum status pretrain_open_instances(struct pretrain *run, struct pretrain_phase 
 
 enum status pretrain_open_evaluation(struct pretrain *run, const struct pretrain_phase *phase)
 {
-	TRY(memory_new(&run->evaluation_sets, run->data.evaluation_count, sizeof(*run->evaluation_sets),
-		       "evaluation sets"));
+	TRY(memory_new(&run->evaluation_sets, run->data.evaluation_count, sizeof(*run->evaluation_sets), "evaluation sets"));
 	for (int64_t i = 0; i < run->data.evaluation_count; i++) {
 		const struct run_data_set *set = &run->data.evaluation[i];
 		const char *name = set->name[0] ? set->name : NULL;

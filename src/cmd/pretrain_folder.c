@@ -62,8 +62,8 @@ static enum status remove_earlier_run(const char *out)
 	TRY_GOTO(folder_list(out, &entries), done);
 	for (int64_t i = 0; i < entries.count; i++) {
 		const char *name = entries.names[i];
-		bool ours = strncmp(name, "checkpoint-", 11) == 0 && name[11] &&
-			    strspn(name + 11, "0123456789") == strlen(name + 11);
+		bool ours =
+			strncmp(name, "checkpoint-", 11) == 0 && name[11] && strspn(name + 11, "0123456789") == strlen(name + 11);
 		ours |= strncmp(name, EVENT_FILE_START, strlen(EVENT_FILE_START)) == 0;
 		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
 			ours |= strcmp(name, names[k]) == 0;
@@ -130,8 +130,8 @@ static bool is_parent(const char *folder, const char *path)
 {
 	char *outer = realpath(folder, NULL), *inner = realpath(path, NULL);
 	char *slash = inner ? strrchr(inner, '/') : NULL;
-	bool is = outer && slash && strlen(outer) == (size_t)(slash - inner) &&
-		  strncmp(outer, inner, (size_t)(slash - inner)) == 0;
+	bool is =
+		outer && slash && strlen(outer) == (size_t)(slash - inner) && strncmp(outer, inner, (size_t)(slash - inner)) == 0;
 	free(outer);
 	free(inner);
 	return is;
@@ -149,8 +149,8 @@ static enum status resume_from(struct pretrain *run)
 	TRY(find_named(name, checkpoint));
 	bool own = is_parent(settings->out, checkpoint);
 	if (run->resumed && !own) {
-		enum status status = error_set(ERR_STATE, "'%s' holds a run of its own, which '%s' is not part of",
-					       settings->out, settings->resume_from);
+		enum status status = error_set(ERR_STATE, "'%s' holds a run of its own, which '%s' is not part of", settings->out,
+					       settings->resume_from);
 		error_hint("give another --out, or --fresh to clear this one");
 		return status;
 	}
@@ -215,7 +215,7 @@ static enum status share_checkpoint(struct pretrain *run)
 	struct found {
 		char checkpoint[PATH_BYTES], resumed_from[PATH_BYTES];
 		bool resumed, own_checkpoint;
-	} *found;
+	} * found;
 	bool first = is_first_rank(run->comm);
 	TRY(memory_new(&found, 1, sizeof(*found), "the checkpoint found"));
 	memcpy(found->checkpoint, run->checkpoint, sizeof(found->checkpoint));

@@ -3,26 +3,49 @@
  * are its aliases (pretrain_options.c). */
 #include "cmd/pretrain_options.h"
 
-#define FLAG_LEFT_OUT(names, reason) {.name = names, .kind = FOREIGN_FLAG, .answer = FOREIGN_IGNORED, .why = reason}
-#define VALUE_LEFT_OUT(names, reason) {.name = names, .kind = FOREIGN_VALUE, .answer = FOREIGN_IGNORED, .why = reason}
-#define FLAG_REFUSED(names, reason) {.name = names, .kind = FOREIGN_FLAG, .answer = FOREIGN_REFUSED, .why = reason}
-#define VALUE_REFUSED(names, reason) {.name = names, .kind = FOREIGN_VALUE, .answer = FOREIGN_REFUSED, .why = reason}
+#define FLAG_LEFT_OUT(names, reason)                                                                                             \
+	{                                                                                                                        \
+		.name = names, .kind = FOREIGN_FLAG, .answer = FOREIGN_IGNORED, .why = reason                                    \
+	}
+#define VALUE_LEFT_OUT(names, reason)                                                                                            \
+	{                                                                                                                        \
+		.name = names, .kind = FOREIGN_VALUE, .answer = FOREIGN_IGNORED, .why = reason                                   \
+	}
+#define FLAG_REFUSED(names, reason)                                                                                              \
+	{                                                                                                                        \
+		.name = names, .kind = FOREIGN_FLAG, .answer = FOREIGN_REFUSED, .why = reason                                    \
+	}
+#define VALUE_REFUSED(names, reason)                                                                                             \
+	{                                                                                                                        \
+		.name = names, .kind = FOREIGN_VALUE, .answer = FOREIGN_REFUSED, .why = reason                                   \
+	}
 
 const struct option_foreign pretrain_foreign[] = {
 	/* What is done */
 	FLAG_LEFT_OUT("do_train", "`bertc pretrain` trains; `bertc evaluate` only scores a model"),
 	FLAG_LEFT_OUT("do_eval", "held-out text is scored every --eval_steps; `bertc evaluate` only scores a model"),
-	{.name = "skip_checkpoint", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "save_checkpoints_steps",
-	 .value = "0", .why = "the end is saved in any case"},
-	{.name = "overwrite_output_dir", .kind = FOREIGN_FLAG, .answer = FOREIGN_REFUSED,
+	{.name = "skip_checkpoint",
+	 .kind = FOREIGN_FLAG,
+	 .answer = FOREIGN_MEANS,
+	 .option = "save_checkpoints_steps",
+	 .value = "0",
+	 .why = "the end is saved in any case"},
+	{.name = "overwrite_output_dir",
+	 .kind = FOREIGN_FLAG,
+	 .answer = FOREIGN_REFUSED,
 	 .why = "--fresh clears what an earlier run left; without it a run goes on where it was"},
-	{.name = "resume_from_checkpoint resume", .kind = FOREIGN_EITHER, .answer = FOREIGN_IGNORED, .option = "resume_from",
+	{.name = "resume_from_checkpoint resume",
+	 .kind = FOREIGN_EITHER,
+	 .answer = FOREIGN_IGNORED,
+	 .option = "resume_from",
 	 .why = "a run goes on from its newest checkpoint by itself; --resume_from names another"},
 	FLAG_LEFT_OUT("load_best_model_at_end", "the best checkpoint is marked: best in the run folder; final is the last"),
 
 	/* Text */
 	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
-	{.name = "train_file", .kind = FOREIGN_VALUE, .answer = FOREIGN_REFUSED,
+	{.name = "train_file",
+	 .kind = FOREIGN_VALUE,
+	 .answer = FOREIGN_REFUSED,
 	 .why = "--corpus is raw text, --data the shards of `bertc prepare`"},
 	VALUE_REFUSED("validation_file", "--eval_corpus is text to evaluate on"),
 	VALUE_REFUSED("validation_split_percentage", "--held_out_fraction is the share of documents kept out of training"),
@@ -60,7 +83,8 @@ const struct option_foreign pretrain_foreign[] = {
 	FLAG_LEFT_OUT("use_env horovod use_horovod", "a run is one process with --threads"),
 
 	/* Reports */
-	VALUE_LEFT_OUT("json_summary dllog_path logging_dir tensorboard_dir", "metrics.jsonl in the run folder has every logged step"),
+	VALUE_LEFT_OUT("json_summary dllog_path logging_dir tensorboard_dir",
+		       "metrics.jsonl in the run folder has every logged step"),
 	VALUE_LEFT_OUT("report_to run_name", "metrics.jsonl in the run folder has every logged step"),
 	FLAG_LEFT_OUT("report_loss verbose_logging verbose", "losses are always reported; -v says more"),
 	FLAG_LEFT_OUT("profile", "`bertc bench` measures each operation"),

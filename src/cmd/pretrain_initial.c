@@ -74,8 +74,9 @@ static enum status check_vocab(const struct pretrain *run, const struct vocab *v
 	while (same < common && strcmp(vocab->text[same], source->text[same]) == 0)
 		same++;
 	enum status status =
-		same < common ? error_set(ERR_STATE, "the run's vocabulary (%d entries) is not that of the initial weights "
-						     "(%d, '%s'): entry %d is '%s', there '%s'",
+		same < common ? error_set(ERR_STATE,
+					  "the run's vocabulary (%d entries) is not that of the initial weights "
+					  "(%d, '%s'): entry %d is '%s', there '%s'",
 					  vocab->count, source->count, run->initial.vocab_path, same, vocab->text[same],
 					  source->text[same])
 			      : error_set(ERR_STATE, "the run's vocabulary has %d entries, that of the initial weights ('%s') %d",
@@ -126,8 +127,7 @@ enum status pretrain_initial_config(struct pretrain *run, struct model_config *c
 		config->vocab_size = run->data.vocab.count;
 	int64_t longest = 0;
 	for (int64_t i = 0; i < run->phase_count; i++)
-		longest = longest > run->phases[i].settings->max_seq_length ? longest
-									    : run->phases[i].settings->max_seq_length;
+		longest = longest > run->phases[i].settings->max_seq_length ? longest : run->phases[i].settings->max_seq_length;
 	if (strcmp(settings->init_positions, "same") != 0 && longest > config->max_position_embeddings)
 		config->max_position_embeddings = (int32_t)longest;
 	return OK;

@@ -23,10 +23,10 @@ static enum status choose_rate(struct pretrain *run, struct pretrain_phase *phas
 		return OK;
 	/* You et al. 2020, table 4: 5e-3 at a batch of 32,768, with its square root for others. */
 	double rate = is_lamb(run->settings) ? 5e-3 * sqrt((double)phase->settings->train_batch_size / 32768)
-		      : hidden < 512    ? 1e-3
-		      : hidden < 768    ? 5e-4
-		      : hidden < 1024   ? 2e-4
-					: 1e-4;
+		      : hidden < 512         ? 1e-3
+		      : hidden < 768         ? 5e-4
+		      : hidden < 1024        ? 2e-4
+					     : 1e-4;
 	/* The published models that went on from a trained one used 2e-5 (Google's advice) to 5e-5 (BioBERT) at these
 	 * batches for BERT-base; too high a rate unlearns what is there. */
 	if (run->initial.path) {
@@ -44,8 +44,7 @@ static enum status choose_warmup(struct pretrain_phase *phase)
 	if (!pretrain_unset(options, "num_warmup_steps"))
 		;
 	else if (!pretrain_unset(options, "warmup_proportion"))
-		TRY(pretrain_choose(options, "num_warmup_steps", "%.0f",
-				    floor(settings->warmup_proportion * (double)steps)));
+		TRY(pretrain_choose(options, "num_warmup_steps", "%.0f", floor(settings->warmup_proportion * (double)steps)));
 	else
 		TRY(pretrain_choose(options, "num_warmup_steps", "%" PRId64, tenth));
 	if (settings->num_warmup_steps > steps)
@@ -70,7 +69,8 @@ static enum status choose_scale(struct pretrain_phase *phase)
 	if (strcmp(settings->scale_learning_rate, "none") == 0) {
 		if (pretrain_unset(options, "learning_rate_batch_size"))
 			return OK;
-		enum status status = error_set(ERR_USAGE, "--learning_rate_batch_size has no effect without --scale_learning_rate");
+		enum status status =
+			error_set(ERR_USAGE, "--learning_rate_batch_size has no effect without --scale_learning_rate");
 		error_hint("give --scale_learning_rate linear or sqrt");
 		return status;
 	}
@@ -105,8 +105,8 @@ static enum status check_lamb_options(struct pretrain *run)
 	for (size_t i = 0; i < sizeof(lamb_options) / sizeof(*lamb_options); i++) {
 		if (pretrain_unset(run->options, lamb_options[i]))
 			continue;
-		enum status status = error_set(ERR_USAGE, "--%s has no effect with --optimizer %s", lamb_options[i],
-					       run->settings->optimizer);
+		enum status status =
+			error_set(ERR_USAGE, "--%s has no effect with --optimizer %s", lamb_options[i], run->settings->optimizer);
 		error_hint("leave it out, or use --optimizer lamb or nvlamb");
 		return status;
 	}
@@ -124,8 +124,7 @@ enum status pretrain_choose_optimizer(struct pretrain *run)
 	if (!lamb)
 		return check_lamb_options(run);
 	if (pretrain_unset(options, "trust_ratio"))
-		TRY(pretrain_choose(options, "trust_ratio",
-				    strcmp(settings->optimizer, "nvlamb") == 0 ? "all" : "decayed"));
+		TRY(pretrain_choose(options, "trust_ratio", strcmp(settings->optimizer, "nvlamb") == 0 ? "all" : "decayed"));
 	if (pretrain_unset(options, "gradient_normalization"))
 		TRY(pretrain_choose(options, "gradient_normalization", "clip"));
 	if (pretrain_unset(options, "gradient_averaging"))

@@ -16,8 +16,8 @@ static struct memory_plan largest_plan(const struct pretrain *run)
 		batches = bytes > batches ? bytes : batches;
 	}
 	const struct pretrain_settings *last = run->phases[run->phase_count - 1].settings;
-	return plan_training(run->model, &run->limits, last->train_batch_size, (int32_t)last->max_seq_length, batches,
-			     run->ranks, pretrain_wire(run->settings) != COMM_F32);
+	return plan_training(run->model, &run->limits, last->train_batch_size, (int32_t)last->max_seq_length, batches, run->ranks,
+			     pretrain_wire(run->settings) != COMM_F32);
 }
 
 /* "  phase 2: 100 steps of 8 x 512 tokens, 1.2 TFLOP each". */
@@ -28,10 +28,9 @@ static void show_phases(const struct pretrain *run, struct buffer *out)
 		double flops = plan_step_flops(&run->config, settings->train_batch_size, (int32_t)settings->max_seq_length);
 		char count[FORMAT_BYTES];
 		buffer_format(out, "  phase %-6" PRId64 " %10s  %s of %" PRId64 " x %" PRId64 " tokens, %.3g TFLOP each%s\n",
-			      i + 1, format_count(count, settings->num_train_steps), settings->num_train_steps == 1 ? "step" : "steps",
-			      settings->train_batch_size,
-			      settings->max_seq_length, flops * 1e-12,
-			      i < run->training.state.phase.index ? " (over)" : "");
+			      i + 1, format_count(count, settings->num_train_steps),
+			      settings->num_train_steps == 1 ? "step" : "steps", settings->train_batch_size,
+			      settings->max_seq_length, flops * 1e-12, i < run->training.state.phase.index ? " (over)" : "");
 	}
 }
 
@@ -78,10 +77,12 @@ static void show_micro_batches(const struct pretrain *run, struct buffer *out)
 			continue;
 		}
 		int32_t shape = waves_shape(work, tokens);
-		buffer_format(out, ", %s as they are filled up: a layer's products fill %.0f %% of their waves on %d multiprocessors",
+		buffer_format(out,
+			      ", %s as they are filled up: a layer's products fill %.0f %% of their waves on %d multiprocessors",
 			      format_count(count[1], shape), 100 * waves_filled(&phase->waves, shape), phase->waves.processors);
 		if (tokens < work->most)
-			buffer_format(out, "; memory has room for %s, which would fill %.0f %%", format_count(count[2], work->most),
+			buffer_format(out, "; memory has room for %s, which would fill %.0f %%",
+				      format_count(count[2], work->most),
 				      100 * waves_filled(&phase->waves, waves_shape(work, work->most)));
 		buffer_char(out, '\n');
 	}
@@ -114,5 +115,6 @@ enum status pretrain_show_plan(struct pretrain *run)
 	buffer_release(&text);
 	TRY(status);
 	/* Every rank looks before any of them takes its memory. */
-	return ranks_agree(run->comm, plan_check(&plan, run->backend, run->place.ranks.size > 1 ? run->place.ranks.local_size : run->ranks));
+	return ranks_agree(run->comm,
+			   plan_check(&plan, run->backend, run->place.ranks.size > 1 ? run->place.ranks.local_size : run->ranks));
 }

@@ -25,7 +25,8 @@ static int64_t count_devices(void)
 	DIR *folder = opendir("/dev");
 	for (struct dirent *entry; folder && (entry = readdir(folder));) {
 		const char *digits = entry->d_name + strlen("nvidia");
-		if (strncmp(entry->d_name, "nvidia", strlen("nvidia")) == 0 && *digits && strspn(digits, "0123456789") == strlen(digits))
+		if (strncmp(entry->d_name, "nvidia", strlen("nvidia")) == 0 && *digits &&
+		    strspn(digits, "0123456789") == strlen(digits))
 			count++;
 	}
 	if (folder)
@@ -57,7 +58,7 @@ static enum status no_gpus(const struct pretrain_settings *settings)
 	else
 		status = error_set(ERR_USAGE, "--n_gpus %lld: there is no GPU here that this process may use", wanted);
 	error_hint("to train on CPUs in as many processes, give --ranks %lld%s", wanted,
-		   !backend_has_cuda()				   ? "; for GPUs build with make CUDA=1"
+		   !backend_has_cuda()                     ? "; for GPUs build with make CUDA=1"
 		   : device && strcmp(device, "cuda") != 0 ? ""
 							   : "; for GPUs see what nvidia-smi and CUDA_VISIBLE_DEVICES say");
 	return status;
@@ -77,8 +78,8 @@ static enum status count_ranks(struct pretrain *run, int32_t *out)
 		settings->n_gpus = visible;
 	}
 	if (settings->n_gpus > visible) {
-		enum status status = error_set(ERR_USAGE, "--n_gpus %lld: this process sees %lld GPU%s", (long long)settings->n_gpus,
-					       (long long)visible, visible == 1 ? "" : "s");
+		enum status status = error_set(ERR_USAGE, "--n_gpus %lld: this process sees %lld GPU%s",
+					       (long long)settings->n_gpus, (long long)visible, visible == 1 ? "" : "s");
 		error_hint("CUDA_VISIBLE_DEVICES says which it may see; a multiple of their number makes replicas on them");
 		return status;
 	}
@@ -140,8 +141,8 @@ enum status pretrain_open_ranks(struct pretrain *run)
 	if (run->place.ranks.size == 1)
 		return OK;
 	int threads;
-	TRY(comm_open(&run->comm, &(struct comm_settings){.place = &run->place,
-							  .watchdog_seconds = run->settings->watchdog_seconds}));
+	TRY(comm_open(&run->comm,
+		      &(struct comm_settings){.place = &run->place, .watchdog_seconds = run->settings->watchdog_seconds}));
 	TRY(affinity_threads(run->comm, &threads));
 	if (run->settings->device.threads == 0)
 		run->settings->device.threads = threads;

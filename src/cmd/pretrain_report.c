@@ -20,18 +20,19 @@ static enum status open_report(struct pretrain *run)
 		.gemm_rate = run->gemm_rate,
 		.options = run->options,
 		.samples = &run->samples,
-		.facts = {
-			.device = run->backend->description,
-			.layers = run->config.num_hidden_layers,
-			.hidden = run->config.hidden_size,
-			.parameters = run->model->element_count,
-			.vocab_size = run->config.vocab_size,
-			.text_tokens = (double)pretrain_train_tokens(run),
-			.unigram_entropy = unigram.entropy,
-			.frequent_share = unigram.frequent_share,
-			.frequent_token = unigram.frequent_id >= 0 ? vocab->text[unigram.frequent_id] : NULL,
-			.next_sentence = run->phases[0].instance_settings.next_sentence != NEXT_SENTENCE_NONE,
-		},
+		.facts =
+			{
+				.device = run->backend->description,
+				.layers = run->config.num_hidden_layers,
+				.hidden = run->config.hidden_size,
+				.parameters = run->model->element_count,
+				.vocab_size = run->config.vocab_size,
+				.text_tokens = (double)pretrain_train_tokens(run),
+				.unigram_entropy = unigram.entropy,
+				.frequent_share = unigram.frequent_share,
+				.frequent_token = unigram.frequent_id >= 0 ? vocab->text[unigram.frequent_id] : NULL,
+				.next_sentence = run->phases[0].instance_settings.next_sentence != NEXT_SENTENCE_NONE,
+			},
 	};
 	return OK;
 }

@@ -62,8 +62,8 @@ static bool fits(struct pretrain *run, struct pretrain_phase *phase, int64_t tok
 	struct batch_capacity capacity = phase->steps.capacity;
 	grow(&capacity, &phase->evaluation_capacity);
 	struct shape_limits limits = limits_of(run, capacity, larger(pretrain_longest_evaluated(run), (int32_t)length));
-	struct memory_plan plan = plan_training(run->model, &limits, phase->settings->train_batch_size, (int32_t)length, 0, run->ranks,
-						pretrain_wire(run->settings) != COMM_F32);
+	struct memory_plan plan = plan_training(run->model, &limits, phase->settings->train_batch_size, (int32_t)length, 0,
+						run->ranks, pretrain_wire(run->settings) != COMM_F32);
 	return (double)plan.device <= bytes;
 }
 

@@ -19,7 +19,7 @@ enum status device_open(const struct device_settings *settings, struct pool **po
 		backend.dtype = backend_best_dtype(backend.device);
 	else
 		backend.dtype = strcmp(precision, "bf16") == 0 || strcmp(precision, "fp8") == 0 ? DTYPE_BF16
-				: strcmp(precision, "fp16") == 0				? DTYPE_F16
+				: strcmp(precision, "fp16") == 0                                ? DTYPE_F16
 												: DTYPE_F32;
 	backend.cudnn = settings->attention && strcmp(settings->attention, "cudnn") == 0;
 	backend.tf32 = precision && strcmp(precision, "tf32") == 0;
@@ -77,8 +77,8 @@ static enum status session_prepare(struct session *session, const char *model, i
 	if (config.vocab_size == 0)
 		config.vocab_size = session->vocab.count;
 	if (session->vocab.count > config.vocab_size)
-		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", model,
-				 session->vocab.count, config.vocab_size);
+		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", model, session->vocab.count,
+				 config.vocab_size);
 	TRY(model_create(&session->model, be, &config, HEADS_PRETRAINING));
 	TRY(model_allocate(session->model, false));
 	struct shape_limits limits = {

@@ -7,50 +7,45 @@
 #include "base/option.h"
 #include "text/corpus.h"
 
-#define CORPUS_OPTION(offset, sentence)                                                                      \
-	{.name = "corpus",                                                                                   \
-	 .type = OPTION_LIST,                                                                                \
-	 .field = (offset),                                                                                  \
-	 .role = ROLE_SOURCE,                                                                                \
-	 .value_name = "PATH...",                                                                            \
-	 .help = sentence ": files, folders, globs, - for standard input; plain, gz, bz2, zst, xz"}
+#define CORPUS_OPTION(offset, sentence)                                                                                          \
+	{                                                                                                                        \
+		.name = "corpus", .type = OPTION_LIST, .field = (offset), .role = ROLE_SOURCE, .value_name = "PATH...",          \
+		.help = sentence ": files, folders, globs, - for standard input; plain, gz, bz2, zst, xz"                        \
+	}
 
 /* How text is read; for a settings struct whose member `member` is a struct input_settings. */
 struct input_settings {
 	const char *input_form, *text_form, *text_key, *on_bad_record;
 };
-#define INPUT_OPTIONS(settings, member)                                                                      \
-	{.name = "input_form",                                                                               \
-	 .type = OPTION_CHOICE,                                                                              \
-	 .field = offsetof(settings, member.input_form),                                                     \
-	 .fallback = "auto",                                                                                 \
-	 .range = "auto|text|gutenberg|wiki_xml|cirrus|wikiextractor|json|warc",                             \
-	 .role = ROLE_PLACE,                                                                                 \
-	 .value_name = "FORM",                                                                               \
-	 .help = "what a file is: lines of text, a dump, JSON, ...; auto finds out for each file and says so"}, \
-	{.name = "text_form",                                                                                \
-	 .type = OPTION_CHOICE,                                                                              \
-	 .field = offsetof(settings, member.text_form),                                                      \
-	 .fallback = "auto",                                                                                 \
-	 .range = "auto|sentences|paragraphs|wrapped|documents",                                             \
-	 .role = ROLE_PLACE,                                                                                 \
-	 .value_name = "FORM",                                                                               \
-	 .help = "what a line of the text is; auto finds out for each file and says so"},                   \
-	{.name = "text_key",                                                                                 \
-	 .type = OPTION_TEXT,                                                                                \
-	 .field = offsetof(settings, member.text_key),                                                       \
-	 .role = ROLE_PLACE,                                                                                 \
-	 .value_name = "KEY",                                                                                \
-	 .fallback_text = "text, content, or another usual one that is there",                              \
-	 .help = "where a JSON object has its text; a.b for b within a"},                                   \
-	{.name = "on_bad_record",                                                                            \
-	 .type = OPTION_CHOICE,                                                                              \
-	 .field = offsetof(settings, member.on_bad_record),                                                  \
-	 .fallback = "fail",                                                                                 \
-	 .range = "fail|skip",                                                                               \
-	 .role = ROLE_PLACE,                                                                                 \
-	 .value_name = "WHAT",                                                                               \
-	 .help = "damaged data: stop with an error, or leave it out, count it and go on"}
+#define INPUT_OPTIONS(settings, member)                                                                                          \
+	{.name = "input_form",                                                                                                   \
+	 .type = OPTION_CHOICE,                                                                                                  \
+	 .field = offsetof(settings, member.input_form),                                                                         \
+	 .fallback = "auto",                                                                                                     \
+	 .range = "auto|text|gutenberg|wiki_xml|cirrus|wikiextractor|json|warc",                                                 \
+	 .role = ROLE_PLACE,                                                                                                     \
+	 .value_name = "FORM",                                                                                                   \
+	 .help = "what a file is: lines of text, a dump, JSON, ...; auto finds out for each file and says so"},                  \
+		{.name = "text_form",                                                                                            \
+		 .type = OPTION_CHOICE,                                                                                          \
+		 .field = offsetof(settings, member.text_form),                                                                  \
+		 .fallback = "auto",                                                                                             \
+		 .range = "auto|sentences|paragraphs|wrapped|documents",                                                         \
+		 .role = ROLE_PLACE,                                                                                             \
+		 .value_name = "FORM",                                                                                           \
+		 .help = "what a line of the text is; auto finds out for each file and says so"},                                \
+		{.name = "text_key",                                                                                             \
+		 .type = OPTION_TEXT,                                                                                            \
+		 .field = offsetof(settings, member.text_key),                                                                   \
+		 .role = ROLE_PLACE,                                                                                             \
+		 .value_name = "KEY",                                                                                            \
+		 .fallback_text = "text, content, or another usual one that is there",                                           \
+		 .help = "where a JSON object has its text; a.b for b within a"},                                                \
+	{                                                                                                                        \
+		.name = "on_bad_record", .type = OPTION_CHOICE, .field = offsetof(settings, member.on_bad_record),               \
+		.fallback = "fail", .range = "fail|skip", .role = ROLE_PLACE, .value_name = "WHAT",                              \
+		.help = "damaged data: stop with an error, or leave it out, count it and go on"                                  \
+	}
 
 /* The same as corpus.h has it. */
 static inline struct corpus_settings input_corpus_settings(const struct input_settings *settings, int64_t threads)
@@ -62,15 +57,11 @@ static inline struct corpus_settings input_corpus_settings(const struct input_se
 					.threads = (int)threads};
 }
 
-#define THREADS_OPTION(offset)                                                                               \
-	{.name = "threads",                                                                                  \
-	 .type = OPTION_INTEGER,                                                                             \
-	 .field = (offset),                                                                                  \
-	 .fallback = "0",                                                                                    \
-	 .range = "0..1024",                                                                                 \
-	 .role = ROLE_RUN,                                                                                   \
-	 .value_name = "N",                                                                                  \
-	 .help = "worker threads, 0 = one for each core; the result does not depend on them",               \
-	 .alias = "num_threads"}
+#define THREADS_OPTION(offset)                                                                                                   \
+	{                                                                                                                        \
+		.name = "threads", .type = OPTION_INTEGER, .field = (offset), .fallback = "0", .range = "0..1024",               \
+		.role = ROLE_RUN, .value_name = "N",                                                                             \
+		.help = "worker threads, 0 = one for each core; the result does not depend on them", .alias = "num_threads"      \
+	}
 
 #endif

@@ -26,60 +26,62 @@ struct tokenize_settings {
 #define FIELD(name) offsetof(struct tokenize_settings, name)
 
 static const struct option tokenize_options[] = {
-        {.name = "vocab_file",
-         .type = OPTION_TEXT,
-         .field = FIELD(vocab_file),
-         .role = ROLE_PLACE,
-         .help = "vocab.txt or tokenizer.json of a model; a tokenizer_config.json beside it is obeyed",
-         .value_name = "FILE"},
-        {.name = "cased",
-         .type = OPTION_FLAG,
-         .field = FIELD(cased),
-         .fallback = "false",
-         .role = ROLE_RESULT,
-         .help = "keep case and accents",
-         .fallback_text = "from tokenizer_config.json, else false"},
-        {.name = "compat",
-         .type = OPTION_CHOICE,
-         .field = FIELD(compat),
-         .fallback = "huggingface",
-         .range = "huggingface|google",
-         .role = ROLE_RESULT,
-         .help = "whose ids to equal where they differ: Hugging Face's fast tokenizer or "
-                 "google-research/bert",
-         .value_name = "NAME"},
-        {.name = "format",
-         .type = OPTION_CHOICE,
-         .field = FIELD(format),
-         .fallback = "ids",
-         .range = "ids|tokens|offsets",
-         .role = ROLE_RESULT,
-         .help = "what to print: ids, vocabulary entries, or BEGIN:END in bytes of the line",
-         .value_name = "NAME"},
-	{.name = "decode", .type = OPTION_FLAG, .field = FIELD(decode), .fallback = "false", .role = ROLE_RUN,
+	{.name = "vocab_file",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(vocab_file),
+	 .role = ROLE_PLACE,
+	 .help = "vocab.txt or tokenizer.json of a model; a tokenizer_config.json beside it is obeyed",
+	 .value_name = "FILE"},
+	{.name = "cased",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(cased),
+	 .fallback = "false",
+	 .role = ROLE_RESULT,
+	 .help = "keep case and accents",
+	 .fallback_text = "from tokenizer_config.json, else false"},
+	{.name = "compat",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(compat),
+	 .fallback = "huggingface",
+	 .range = "huggingface|google",
+	 .role = ROLE_RESULT,
+	 .help = "whose ids to equal where they differ: Hugging Face's fast tokenizer or "
+		 "google-research/bert",
+	 .value_name = "NAME"},
+	{.name = "format",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(format),
+	 .fallback = "ids",
+	 .range = "ids|tokens|offsets",
+	 .role = ROLE_RESULT,
+	 .help = "what to print: ids, vocabulary entries, or BEGIN:END in bytes of the line",
+	 .value_name = "NAME"},
+	{.name = "decode",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(decode),
+	 .fallback = "false",
+	 .role = ROLE_RUN,
 	 .help = "the other way: lines of ids in, lines of text out"},
 	THREADS_OPTION(FIELD(threads)),
-        {.name = NULL},
+	{.name = NULL},
 };
 
 static const struct command_text help_text = {
-        .name = "tokenize",
-        .synopsis = "--vocab_file FILE [options] [PATH...|-]",
-        .summary = "turn text into WordPiece ids",
-        .description =
-                "Prints one line for each line of the text (a line ends at \\n alone), its entries separated "
-                "by "
-                "one space, without [CLS] and [SEP]. Without PATH, or with -, reads standard input; gzip, "
-                "bzip2, "
-                "zstd and xz are told by their content.\n\n"
-                "Special tokens written in the text, such as [MASK], are recognised as Hugging Face does; "
-                "with "
-                "--compat google they are words like any other. Bytes that are not UTF-8 are left out and "
-                "counted on standard error.",
-        .examples =
-                "bertc tokenize --vocab_file vocab.txt book.txt\tprint the ids of a book\n"
-                "echo 'Hello world!' | bertc tokenize --vocab_file vocab.txt --format tokens\tsee the pieces\n"
-                "bertc tokenize --vocab_file vocab.txt book.txt | bertc tokenize --vocab_file vocab.txt --decode\tand back",
+	.name = "tokenize",
+	.synopsis = "--vocab_file FILE [options] [PATH...|-]",
+	.summary = "turn text into WordPiece ids",
+	.description = "Prints one line for each line of the text (a line ends at \\n alone), its entries separated "
+		       "by "
+		       "one space, without [CLS] and [SEP]. Without PATH, or with -, reads standard input; gzip, "
+		       "bzip2, "
+		       "zstd and xz are told by their content.\n\n"
+		       "Special tokens written in the text, such as [MASK], are recognised as Hugging Face does; "
+		       "with "
+		       "--compat google they are words like any other. Bytes that are not UTF-8 are left out and "
+		       "counted on standard error.",
+	.examples = "bertc tokenize --vocab_file vocab.txt book.txt\tprint the ids of a book\n"
+		    "echo 'Hello world!' | bertc tokenize --vocab_file vocab.txt --format tokens\tsee the pieces\n"
+		    "bertc tokenize --vocab_file vocab.txt book.txt | bertc tokenize --vocab_file vocab.txt --decode\tand back",
 };
 
 static void report_counts(const struct tokenize_counts *counts)
@@ -100,9 +102,8 @@ static enum status choose_settings(const struct options *options, struct tokeniz
 	*out = tokenizer_defaults(given->cased);
 	TRY(tokenizer_settings_read(given->vocab_file, out, &found));
 	if (found && options_given(options, "cased") && given->cased == out->lowercase) {
-		enum status status =
-		        error_set(ERR_STATE, "--cased %s contradicts the tokenizer_config.json beside '%s'",
-		                  given->cased ? "true" : "false", given->vocab_file);
+		enum status status = error_set(ERR_STATE, "--cased %s contradicts the tokenizer_config.json beside '%s'",
+					       given->cased ? "true" : "false", given->vocab_file);
 
 		error_hint("leave the option out, or copy the vocabulary to a folder of its own");
 		return status;
@@ -118,7 +119,7 @@ static enum status choose_settings(const struct options *options, struct tokeniz
 
 /* One line of ids. */
 static enum status read_ids(const struct vocab *vocab, const char *path, int64_t number, const char *line, size_t size,
-                            int32_t **ids, int64_t *capacity, int64_t *out_count)
+			    int32_t **ids, int64_t *capacity, int64_t *out_count)
 {
 	*out_count = 0;
 	for (size_t at = 0; at < size;) {
@@ -132,9 +133,9 @@ static enum status read_ids(const struct vocab *vocab, const char *path, int64_t
 			id = 10 * id + (line[at++] - '0');
 		bool ends = at == size || line[at] == ' ' || line[at] == '\t' || line[at] == '\r';
 		if (at == begin || !ends || id >= vocab->count) {
-			enum status status = error_set(ERR_DATA, "'%s', line %lld: '%.*s' is no id below %d", path,
-			                               (long long)number, (int)(size - begin < 20 ? size - begin : 20),
-			                               line + begin, vocab->count);
+			enum status status =
+				error_set(ERR_DATA, "'%s', line %lld: '%.*s' is no id below %d", path, (long long)number,
+					  (int)(size - begin < 20 ? size - begin : 20), line + begin, vocab->count);
 			error_hint("--decode reads what `bertc tokenize --format ids` prints with the same vocabulary");
 			return status;
 		}
@@ -161,7 +162,8 @@ static enum status decode_file(const struct vocab *vocab, const char *path)
 			break;
 		if (continues)
 			TRY_GOTO(error_set(ERR_DATA, "'%s', line %lld is longer than %zu bytes", path, (long long)number,
-			                   LONGEST_LINE), done);
+					   LONGEST_LINE),
+				 done);
 		TRY_GOTO(read_ids(vocab, path, number, line, size, &ids, &capacity, &count), done);
 		buffer_clear(&text);
 		vocab_decode(vocab, ids, count, &text);
@@ -187,9 +189,7 @@ static enum status decode_paths(const struct vocab *vocab, const struct option_l
 
 static enum output_format format_of(const char *name)
 {
-	return strcmp(name, "tokens") == 0    ? FORMAT_TOKENS
-	       : strcmp(name, "offsets") == 0 ? FORMAT_OFFSETS
-	                                      : FORMAT_IDS;
+	return strcmp(name, "tokens") == 0 ? FORMAT_TOKENS : strcmp(name, "offsets") == 0 ? FORMAT_OFFSETS : FORMAT_IDS;
 }
 
 static enum status run_tokenize(struct options *options)
@@ -223,9 +223,9 @@ out:
 }
 
 const struct command command_tokenize = {
-        .text = &help_text,
-        .options = tokenize_options,
-        .settings_bytes = sizeof(struct tokenize_settings),
-        .run = run_tokenize,
-        .takes_arguments = true,
+	.text = &help_text,
+	.options = tokenize_options,
+	.settings_bytes = sizeof(struct tokenize_settings),
+	.run = run_tokenize,
+	.takes_arguments = true,
 };

@@ -106,21 +106,15 @@ static void write_texts(const struct tokens *tokens, const struct vocab *vocab, 
 }
 
 /* Encodes text[0, size), a line or a part of one. */
-static enum status write_tokens(const struct run *run, struct tokens *tokens, const char *text, size_t size,
-				uint64_t offset, struct buffer *out, bool *out_has_tokens)
+static enum status write_tokens(const struct run *run, struct tokens *tokens, const char *text, size_t size, uint64_t offset,
+				struct buffer *out, bool *out_has_tokens)
 {
 	tokens_clear(tokens);
 	TRY(tokenizer_encode(run->tokenizer, text, size, tokens));
 	switch (run->format) {
-	case FORMAT_IDS:
-		write_ids(tokens, out);
-		break;
-	case FORMAT_TOKENS:
-		write_texts(tokens, tokenizer_vocab(run->tokenizer), out);
-		break;
-	case FORMAT_OFFSETS:
-		write_offsets(tokens, offset, out);
-		break;
+	case FORMAT_IDS: write_ids(tokens, out); break;
+	case FORMAT_TOKENS: write_texts(tokens, tokenizer_vocab(run->tokenizer), out); break;
+	case FORMAT_OFFSETS: write_offsets(tokens, offset, out); break;
 	}
 	*out_has_tokens = tokens->count > 0;
 	return OK;
@@ -191,7 +185,8 @@ static enum status print_piece(struct run *run, bool *out_any)
 		fputc('\n', stdout);
 		run->line_has_tokens = false;
 	}
-	for (const char *at = piece->text.data, *end = at + piece->text.size; at && (at = memchr(at, '\n', (size_t)(end - at))); at++)
+	for (const char *at = piece->text.data, *end = at + piece->text.size; at && (at = memchr(at, '\n', (size_t)(end - at)));
+	     at++)
 		run->lines++;
 	run->lines += piece->closes_line;
 	work_line_release(run->line);

@@ -25,8 +25,12 @@ struct verify_settings {
 };
 
 static const struct option verify_options[] = {
-	{.name = "json", .type = OPTION_FLAG, .field = offsetof(struct verify_settings, json), .fallback = "false",
-	 .role = ROLE_RUN, .help = "print one JSON object"},
+	{.name = "json",
+	 .type = OPTION_FLAG,
+	 .field = offsetof(struct verify_settings, json),
+	 .fallback = "false",
+	 .role = ROLE_RUN,
+	 .help = "print one JSON object"},
 	{.name = NULL},
 };
 
@@ -35,7 +39,8 @@ static const struct command_text verify_text = {
 	.synopsis = "PATH... [--json]",
 	.summary = "check files to their last checksum",
 	.description = "PATH is a run folder (all that lies in it is checked), a checkpoint, a model folder, a file of weights, "
-		       "token shards (PREFIX or any of its files), or static instances (TFRecord, HDF5, our own). Every byte is read. Standard output has "
+		       "token shards (PREFIX or any of its files), or static instances (TFRecord, HDF5, our own). Every byte is "
+		       "read. Standard output has "
 		       "a line for each thing checked; the exit status is 0 if all are sound, 3 if one is damaged.",
 	.examples = "bertc verify runs/mine\tall checkpoints, the finished model and the data of a run\n"
 		    "bertc verify runs/mine/checkpoint-5000\tone checkpoint\n"
@@ -67,8 +72,7 @@ static bool is_checkpoint(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	/* By its name, too: a checkpoint that has lost its manifest is a damaged checkpoint, no other folder. */
-	return has(path, MANIFEST_NAME) ||
-	       (file_is_folder(path) && strncmp(slash ? slash + 1 : path, "checkpoint-", 11) == 0);
+	return has(path, MANIFEST_NAME) || (file_is_folder(path) && strncmp(slash ? slash + 1 : path, "checkpoint-", 11) == 0);
 }
 
 static enum status verify_manifest(const char *path, struct finding *out)
@@ -239,8 +243,7 @@ struct verification {
 	struct error first; /* failure */
 };
 
-static void say(struct verification *v, const char *path, const char *kind, const struct finding *found,
-		enum status status)
+static void say(struct verification *v, const char *path, const char *kind, const struct finding *found, enum status status)
 {
 	const char *message = status == OK ? NULL : error_last()->message;
 	if (v->settings->json) {

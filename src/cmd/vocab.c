@@ -21,78 +21,97 @@ struct vocab_options {
 #define FIELD(name) offsetof(struct vocab_options, name)
 
 static const struct option option_table[] = {
-        {.help = "Input and output"},
+	{.help = "Input and output"},
 	CORPUS_OPTION(FIELD(corpus), "the text to learn from"),
-        {.name = "out",
-         .letter = 'o',
-         .type = OPTION_TEXT,
-         .field = FIELD(out),
-         .role = ROLE_PLACE,
-         .value_name = "FILE",
-         .help = "the vocabulary, an entry a line (vocab.txt)"},
-        {.help = "What is learned"},
-        {.name = "vocab_size",
-         .type = OPTION_INTEGER,
-         .field = FIELD(vocab_size),
-         .range = "6..10000000",
-         .role = ROLE_RESULT,
-         .value_name = "N",
-         .help = "entries, the five special ones included",
-         .fallback_text = "4000 to 30522 by the amount of text"},
-        {.name = "min_frequency",
-         .type = OPTION_INTEGER,
-         .field = FIELD(min_frequency),
-         .fallback = "2",
-         .range = "1..",
-         .role = ROLE_RESULT,
-         .value_name = "N",
-         .help = "pieces seen less often are not joined to a longer one"},
-        {.name = "cased",
-         .type = OPTION_FLAG,
-         .field = FIELD(cased),
-         .fallback = "false",
-         .role = ROLE_RESULT,
-         .help = "keep case and accents"},
-	{.name = "strip_accents", .type = OPTION_FLAG, .field = FIELD(strip_accents), .role = ROLE_RESULT,
-	 .help = "write letters without their accents", .fallback_text = "the opposite of --cased"},
-	{.name = "user_words", .type = OPTION_TEXT, .field = FIELD(user_words), .role = ROLE_PLACE, .value_name = "FILE",
+	{.name = "out",
+	 .letter = 'o',
+	 .type = OPTION_TEXT,
+	 .field = FIELD(out),
+	 .role = ROLE_PLACE,
+	 .value_name = "FILE",
+	 .help = "the vocabulary, an entry a line (vocab.txt)"},
+	{.help = "What is learned"},
+	{.name = "vocab_size",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(vocab_size),
+	 .range = "6..10000000",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
+	 .help = "entries, the five special ones included",
+	 .fallback_text = "4000 to 30522 by the amount of text"},
+	{.name = "min_frequency",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(min_frequency),
+	 .fallback = "2",
+	 .range = "1..",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
+	 .help = "pieces seen less often are not joined to a longer one"},
+	{.name = "cased",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(cased),
+	 .fallback = "false",
+	 .role = ROLE_RESULT,
+	 .help = "keep case and accents"},
+	{.name = "strip_accents",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(strip_accents),
+	 .role = ROLE_RESULT,
+	 .help = "write letters without their accents",
+	 .fallback_text = "the opposite of --cased"},
+	{.name = "user_words",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(user_words),
+	 .role = ROLE_PLACE,
+	 .value_name = "FILE",
 	 .help = "words, one a line, that are entries whatever the text says"},
-	{.name = "unused", .type = OPTION_INTEGER, .field = FIELD(unused), .fallback = "0", .range = "0..100000",
-	 .role = ROLE_RESULT, .value_name = "N", .help = "entries [unused0] and so on, for words to come"},
+	{.name = "unused",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(unused),
+	 .fallback = "0",
+	 .range = "0..100000",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
+	 .help = "entries [unused0] and so on, for words to come"},
 	{.help = "How the text is read"},
 	INPUT_OPTIONS(struct vocab_options, input),
-        {.help = "Running"},
-	{.name = "memory", .type = OPTION_INTEGER, .field = FIELD(memory), .range = "1..", .role = ROLE_RUN, .value_name = "MB",
+	{.help = "Running"},
+	{.name = "memory",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(memory),
+	 .range = "1..",
+	 .role = ROLE_RUN,
+	 .value_name = "MB",
 	 .help = "for words and their counts; what is more goes to temporary files (TMPDIR)",
 	 .fallback_text = "a quarter of what is free"},
 	THREADS_OPTION(FIELD(threads)),
-        {0},
+	{0},
 };
 
 static const struct command_text text = {
-        .name = "vocab",
-        .synopsis = "--corpus PATH... --out FILE [options]",
-        .summary = "learn a WordPiece vocabulary from text",
-        .description = "Counts the words of the text, as BERT's tokenizer makes them, and joins the most "
-                       "frequent pairs of "
-                       "neighbouring pieces until the vocabulary is full; pieces that the text then hardly "
-                       "uses make way for "
-                       "others. The alphabet has no cap: every character of the text is in the vocabulary as "
-                       "long as there is room "
-                       "for it, which matters for Chinese.\n\n"
-                       "Without --vocab_size the size follows the text: 4000 entries below 400 thousand "
-                       "words (about 2 MB of "
-                       "English), 8000 below 2 million, 16000 below 20 million (100 MB), else 30522; more "
-                       "where the alphabet alone "
-                       "would fill half of it.\n\n"
-                       "The same text gives the same vocabulary in any order of files and on any number of "
-                       "threads. No word is pruned: "
-                       "words beyond --memory go to temporary files, which takes some minutes more. A vocabulary learned with --cased is to be used "
-                       "with --cased.",
-        .examples =
-                "bertc vocab --corpus 'text/*.txt.gz' --vocab_size 30522 --out vocab.txt\ta vocabulary of "
-                "BERT's size\n"
-                "bertc vocab --corpus text --cased --out vocab.txt\tkeep case; the size follows the text\n",
+	.name = "vocab",
+	.synopsis = "--corpus PATH... --out FILE [options]",
+	.summary = "learn a WordPiece vocabulary from text",
+	.description = "Counts the words of the text, as BERT's tokenizer makes them, and joins the most "
+		       "frequent pairs of "
+		       "neighbouring pieces until the vocabulary is full; pieces that the text then hardly "
+		       "uses make way for "
+		       "others. The alphabet has no cap: every character of the text is in the vocabulary as "
+		       "long as there is room "
+		       "for it, which matters for Chinese.\n\n"
+		       "Without --vocab_size the size follows the text: 4000 entries below 400 thousand "
+		       "words (about 2 MB of "
+		       "English), 8000 below 2 million, 16000 below 20 million (100 MB), else 30522; more "
+		       "where the alphabet alone "
+		       "would fill half of it.\n\n"
+		       "The same text gives the same vocabulary in any order of files and on any number of "
+		       "threads. No word is pruned: "
+		       "words beyond --memory go to temporary files, which takes some minutes more. A vocabulary learned with "
+		       "--cased is to be used "
+		       "with --cased.",
+	.examples = "bertc vocab --corpus 'text/*.txt.gz' --vocab_size 30522 --out vocab.txt\ta vocabulary of "
+		    "BERT's size\n"
+		    "bertc vocab --corpus text --cased --out vocab.txt\tkeep case; the size follows the text\n",
 };
 
 static enum status require(bool given, const char *option, const char *what)
@@ -118,11 +137,9 @@ static enum status check_out(const char *path)
 		folder[size] = '\0';
 	}
 	if (file_is_folder(path))
-		return error_set(ERR_USAGE, "--out '%s' is a folder; give a file, such as %s/vocab.txt", path,
-		                 path);
+		return error_set(ERR_USAGE, "--out '%s' is a folder; give a file, such as %s/vocab.txt", path, path);
 	if (!file_is_folder(folder)) {
-		enum status status =
-		        error_set(ERR_USAGE, "--out '%s': there is no folder '%s'", path, folder);
+		enum status status = error_set(ERR_USAGE, "--out '%s': there is no folder '%s'", path, folder);
 		error_hint("make it first: mkdir -p '%s'", folder);
 		return status;
 	}
@@ -131,36 +148,31 @@ static enum status check_out(const char *path)
 	return OK;
 }
 
-static void report_result(const struct vocab_options *settings, const struct corpus *corpus,
-                          const struct vocab *vocab, const struct vocab_learn_report *report, double seconds)
+static void report_result(const struct vocab_options *settings, const struct corpus *corpus, const struct vocab *vocab,
+			  const struct vocab_learn_report *report, double seconds)
 {
 	char a[FORMAT_BYTES], b[FORMAT_BYTES], c[FORMAT_BYTES];
 	const struct corpus_counts *counts = corpus_counts(corpus);
 	struct buffer oddities = {0};
 
 	log_note("%s: %s, %s", settings->out, format_counted(a, vocab->count, "entry", "entries"),
-	         settings->cased ? "cased" : "uncased");
+		 settings->cased ? "cased" : "uncased");
 	log_note("  text       %s in %s, %s", format_size(a, (double)counts->bytes),
-	         format_counted(b, counts->files, "file", "files"),
-	         format_counted(c, counts->documents, "document", "documents"));
-	log_note("  words      %s, %s different", format_count(a, report->words),
-	         format_count(b, report->distinct_words));
-	log_note("  alphabet   %s, %.4g %% of the text",
-	         format_counted(a, report->alphabet, "character", "characters"), 100 * report->coverage);
-	log_note("  pieces     %s, %s used less than 10 times",
-	         format_counted(a, report->merges, "longer one", "longer ones"),
-	         format_count(b, report->rare_merges));
-	log_note("  a word is  %.3f tokens, [UNK] in %.2g %%", report->tokens_per_word,
-	         100 * report->unknown_words);
+		 format_counted(b, counts->files, "file", "files"),
+		 format_counted(c, counts->documents, "document", "documents"));
+	log_note("  words      %s, %s different", format_count(a, report->words), format_count(b, report->distinct_words));
+	log_note("  alphabet   %s, %.4g %% of the text", format_counted(a, report->alphabet, "character", "characters"),
+		 100 * report->coverage);
+	log_note("  pieces     %s, %s used less than 10 times", format_counted(a, report->merges, "longer one", "longer ones"),
+		 format_count(b, report->rare_merges));
+	log_note("  a word is  %.3f tokens, [UNK] in %.2g %%", report->tokens_per_word, 100 * report->unknown_words);
 	if (report->long_words > 0)
-		log_note("  left out   %s longer than a tokenizer takes",
-		         format_counted(a, report->long_words, "word", "words"));
+		log_note("  left out   %s longer than a tokenizer takes", format_counted(a, report->long_words, "word", "words"));
 	corpus_describe_oddities(corpus, &oddities);
 	if (oddities.size > 0)
 		log_note("  odd        %s", buffer_string(&oddities));
 	buffer_release(&oddities);
-	log_note("  took       %s, %s/s", format_duration(a, seconds),
-	         format_size(b, (double)counts->bytes / seconds));
+	log_note("  took       %s, %s/s", format_duration(a, seconds), format_size(b, (double)counts->bytes / seconds));
 }
 
 static int compare_words(const void *a, const void *b)
@@ -229,17 +241,17 @@ static enum status run(struct options *options)
 	TRY_GOTO(pool_create(&pool, (int)settings->threads), done);
 	TRY_GOTO(vocab_learner_create(&learner, &tokenizer, &spill), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, pool), done);
-	TRY_GOTO(vocab_learner_finish(learner,
-	                              &(struct vocab_learn_settings){
-	                                      .size = settings->vocab_size ? (int32_t)settings->vocab_size
-	                                                                   : vocab_default_size(learner),
-	                                      .min_frequency = settings->min_frequency,
-	                                      .unused = (int32_t)settings->unused,
-	                                      .user_words = (const char *const *)user_words.names,
-	                                      .user_word_count = (int32_t)user_words.count,
-	                              },
-	                              &vocab, &report),
-	         done);
+	TRY_GOTO(vocab_learner_finish(
+			 learner,
+			 &(struct vocab_learn_settings){
+				 .size = settings->vocab_size ? (int32_t)settings->vocab_size : vocab_default_size(learner),
+				 .min_frequency = settings->min_frequency,
+				 .unused = (int32_t)settings->unused,
+				 .user_words = (const char *const *)user_words.names,
+				 .user_word_count = (int32_t)user_words.count,
+			 },
+			 &vocab, &report),
+		 done);
 	TRY_GOTO(vocab_write(&vocab, settings->out), done);
 	report_result(settings, corpus, &vocab, &report, clock_seconds() - start);
 done:
@@ -252,8 +264,8 @@ done:
 }
 
 const struct command command_vocab = {
-        .text = &text,
-        .options = option_table,
-        .settings_bytes = sizeof(struct vocab_options),
-        .run = run,
+	.text = &text,
+	.options = option_table,
+	.settings_bytes = sizeof(struct vocab_options),
+	.run = run,
 };

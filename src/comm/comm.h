@@ -54,10 +54,10 @@ void comm_release(struct comm *comm, void *memory);
 
 /* ---- Small things: host memory, returns when done ---- */
 
-MUST_USE enum status comm_barrier(struct comm *comm);                                               /* [all] */
-MUST_USE enum status comm_sum(struct comm *comm, double *values, int64_t count);                    /* [all] */
-MUST_USE enum status comm_max(struct comm *comm, double *values, int64_t count);                    /* [all] */
-MUST_USE enum status comm_broadcast(struct comm *comm, void *data, size_t bytes, int32_t root);     /* [all] */
+MUST_USE enum status comm_barrier(struct comm *comm);                                           /* [all] */
+MUST_USE enum status comm_sum(struct comm *comm, double *values, int64_t count);                /* [all] */
+MUST_USE enum status comm_max(struct comm *comm, double *values, int64_t count);                /* [all] */
+MUST_USE enum status comm_broadcast(struct comm *comm, void *data, size_t bytes, int32_t root); /* [all] */
 /* out has size * bytes: what rank r gave lies at r * bytes. [all] */
 MUST_USE enum status comm_gather(struct comm *comm, const void *data, size_t bytes, void *out);
 /* Every rank must have the same text, else ERR_STATE names the first rank that differs, and both texts. [all] */

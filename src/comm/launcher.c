@@ -92,7 +92,8 @@ static void become_rank(struct launcher *launcher, int32_t rank, pid_t parent)
 	fcntl(launcher->segment.file, F_SETFD, 0);
 	if (rank > 0) {
 		log_path(path, launcher->settings->folder, rank);
-		int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), none = open("/dev/null", O_RDWR | O_CLOEXEC);
+		int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666),
+		    none = open("/dev/null", O_RDWR | O_CLOEXEC);
 		if (log < 0 || none < 0)
 			return;
 		dup2(none, 0);
@@ -114,7 +115,7 @@ static enum status start(struct launcher *launcher)
 	launcher->failed = launcher->killed = 0;
 	launcher->watcher = (struct watcher){
 		.limit = (int64_t)(1e9 * (launcher->settings->watchdog_seconds > 0 ? launcher->settings->watchdog_seconds
-										    : WATCHDOG_SECONDS))};
+										   : WATCHDOG_SECONDS))};
 	for (int32_t rank = 0; rank < launcher->settings->ranks; rank++) {
 		fflush(NULL);
 		pid_t child = fork();
@@ -123,8 +124,8 @@ static enum status start(struct launcher *launcher)
 			_exit(ERR_RESOURCE);
 		}
 		if (child < 0) {
-			enum status status = error_set_errno(ERR_RESOURCE, "cannot start rank %d of %d", rank,
-							     launcher->settings->ranks);
+			enum status status =
+				error_set_errno(ERR_RESOURCE, "cannot start rank %d of %d", rank, launcher->settings->ranks);
 			error_hint("give fewer --ranks, or raise the limit of processes (ulimit -u)");
 			return status;
 		}
@@ -165,17 +166,18 @@ static void judge_end(struct launcher *launcher, int32_t rank)
 		int number = WTERMSIG(status);
 		const char *name = sigabbrev_np(number);
 		launcher->left_by_signal |= launcher->stop_signal == number; /* as it was asked to */
-		snprintf(error.message, sizeof(error.message), "rank %d on %s (process %d) was killed by SIG%s in '%s' of step %lld",
-			 rank, facts->host, launcher->children[rank].pid, name ? name : "?",
-			 SECTION_OF(facts), (long long)atomic_load(&facts->step));
+		snprintf(error.message, sizeof(error.message),
+			 "rank %d on %s (process %d) was killed by SIG%s in '%s' of step %lld", rank, facts->host,
+			 launcher->children[rank].pid, name ? name : "?", SECTION_OF(facts),
+			 (long long)atomic_load(&facts->step));
 		snprintf(error.hint, sizeof(error.hint),
 			 "%sthe last checkpoint stands: run the same command again to go on%s%.600s",
 			 number == SIGKILL ? "if nobody sent it, the system had no memory left (see dmesg); " : "",
 			 rank > 0 ? "; its log is " : "", rank > 0 ? log : "");
 	} else {
 		error.status = (enum status)code;
-		snprintf(error.message, sizeof(error.message), "rank %d on %s ended with exit status %d in '%s' of step %lld", rank,
-			 facts->host, code, SECTION_OF(facts), (long long)atomic_load(&facts->step));
+		snprintf(error.message, sizeof(error.message), "rank %d on %s ended with exit status %d in '%s' of step %lld",
+			 rank, facts->host, code, SECTION_OF(facts), (long long)atomic_load(&facts->step));
 		snprintf(error.hint, sizeof(error.hint), "its log says why: %.700s", log);
 	}
 	fail(launcher, rank, &error);

@@ -19,7 +19,8 @@ const struct link_kind link_kinds[] = {
 	{"pcie5", WIRE_PCI, 40 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 63 GB/s on paper", 0},
 	{"pcie4", WIRE_PCI, 20 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 31.5 GB/s on paper", 0},
 	{"pcie3", WIRE_PCI, 10 * GB, 0, FIGURE_ESTIMATE, "16 lanes, 15.8 GB/s on paper", 0},
-	{"shared", WIRE_MEMORY, 5 * GB, 0, FIGURE_ESTIMATE, "memory shared by processes; measured here where it is planned for", 0},
+	{"shared", WIRE_MEMORY, 5 * GB, 0, FIGURE_ESTIMATE, "memory shared by processes; measured here where it is planned for",
+	 0},
 	/* one card of a network between hosts */
 	{"ndr", WIRE_INFINIBAND, 46.9 * GB, 0, FIGURE_PUBLISHED, "NDR InfiniBand, 400 Gbit/s, nccl-tests issue 290", 0},
 	{"hdr", WIRE_INFINIBAND, 23.5 * GB, 0, FIGURE_ESTIMATE, "HDR InfiniBand, 200 Gbit/s at NDR's share", 0},
@@ -126,8 +127,8 @@ static void consider_trees(struct collective_time *best, const struct topology *
 	const double share[PROTOCOL_COUNT] = {0.92 / 3.8, hosts == 1 ? 0.92 * 7 / 9 : 0.92 * 120 / 128, 0.92};
 	for (int p = 0; p < PROTOCOL_COUNT; p++) {
 		double local = tree_step[t->local.wire][p] * (p == LL && hosts > 1 ? LL_BETWEEN_HOSTS : 1);
-		double latency = tree_base[p] + 2 * ((double)(t->per_host - 1) * local +
-						     log2_ceiling(hosts) * tree_step[WIRE_INFINIBAND][p]);
+		double latency = tree_base[p] +
+				 2 * ((double)(t->per_host - 1) * local + log2_ceiling(hosts) * tree_step[WIRE_INFINIBAND][p]);
 		if (p == LL128 && t->local.wire != WIRE_NVLINK)
 			continue;
 		keep_faster(best, latency, 2 * bytes, ring_bandwidth(t) * share[p], names[p]);

@@ -12,9 +12,9 @@
 
 #define SECOND ((int64_t)1000000000)
 #define TICK (SECOND / 20)
-#define ROOM_BYTES ((int64_t)4 << 20)     /* of numbers on their way at a time, each way */
-#define GATHER_BYTES ((int64_t)16 << 20)  /* of a share sent to each at a time */
-#define GONE_SECONDS 2                    /* what a rank that has left may still have on its way */
+#define ROOM_BYTES ((int64_t)4 << 20)    /* of numbers on their way at a time, each way */
+#define GATHER_BYTES ((int64_t)16 << 20) /* of a share sent to each at a time */
+#define GONE_SECONDS 2                   /* what a rank that has left may still have on its way */
 
 static struct segment_rank *entry(struct messages *messages, int32_t rank)
 {
@@ -72,9 +72,7 @@ static void take_note(struct messages *messages, int32_t from, const struct note
 		segment_fail(&messages->table, note->rank, &note->error);
 		messages->failure_told = true; /* by the one it comes from */
 		break;
-	case NOTE_LEAVE:
-		messages->left[from] = now;
-		break;
+	case NOTE_LEAVE: messages->left[from] = now; break;
 	}
 }
 
@@ -107,7 +105,8 @@ static enum status check_left(struct messages *messages, int64_t started)
 	const struct segment_rank *own = entry(messages, messages->comm->place.rank);
 	struct error error = {.status = ERR_PEER};
 	for (int32_t rank = 0; rank < messages->comm->place.size; rank++) {
-		if (messages->left[rank] == 0 || now - messages->left[rank] < GONE_SECONDS * SECOND || now - started < GONE_SECONDS * SECOND)
+		if (messages->left[rank] == 0 || now - messages->left[rank] < GONE_SECONDS * SECOND ||
+		    now - started < GONE_SECONDS * SECOND)
 			continue;
 		snprintf(error.message, sizeof(error.message), "rank %d on %s left while rank %d was in '%s' of step %lld", rank,
 			 entry(messages, rank)->host, messages->comm->place.rank, SECTION_OF(own),
@@ -201,10 +200,11 @@ static enum status do_gather(struct comm *comm, void *context)
 		if (rank == comm->place.rank)
 			continue;
 		/* A meeting without content still needs a byte. */
-		messages->sends[rank] = (struct message){call->bytes ? (void *)(uintptr_t)call->data : &nothing,
-							 call->bytes ? call->bytes : 1};
-		messages->receives[rank] = (struct message){call->bytes ? out + (size_t)rank * call->bytes : messages->incoming + rank,
-							    call->bytes ? call->bytes : 1};
+		messages->sends[rank] =
+			(struct message){call->bytes ? (void *)(uintptr_t)call->data : &nothing, call->bytes ? call->bytes : 1};
+		messages->receives[rank] =
+			(struct message){call->bytes ? out + (size_t)rank * call->bytes : messages->incoming + rank,
+					 call->bytes ? call->bytes : 1};
 	}
 	if (call->bytes > 0)
 		memmove(out + (size_t)comm->place.rank * call->bytes, call->data, call->bytes);
@@ -261,7 +261,8 @@ static enum status reduce_scatter(struct comm *comm, const struct operation *ope
 			if (rank == own)
 				mine = count;
 			else
-				messages->sends[rank] = (struct message){messages->room + rank * piece * wire, (size_t)(count * wire)};
+				messages->sends[rank] =
+					(struct message){messages->room + rank * piece * wire, (size_t)(count * wire)};
 		}
 		for (int32_t rank = 0; rank < ranks; rank++)
 			if (rank != own)
@@ -355,7 +356,8 @@ static void messages_fail(struct comm *comm, const struct error *error)
 {
 	struct messages *messages = comm->own;
 	struct error told = *error;
-	snprintf(told.message, sizeof(told.message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host, error->message);
+	snprintf(told.message, sizeof(told.message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host,
+		 error->message);
 	/* First, so that an operation under way ends. */
 	if (!segment_fail(&messages->table, comm->place.rank, &told))
 		return;

@@ -26,7 +26,7 @@ struct note {
 struct messages {
 	struct comm *comm;
 	const struct messenger *messenger;
-	void *own; /* of the messenger */
+	void *own;                 /* of the messenger */
 	const struct place *place; /* while it opens */
 	/* What this rank knows of all: a segment of its own, which it keeps up to date from the notes. */
 	struct segment table;
@@ -34,10 +34,10 @@ struct messages {
 	struct watcher watcher;
 	int64_t ticked, told, limit; /* ns */
 	bool failure_told;
-	int32_t lost; /* a messenger has lost its connection to this rank; -1: to none */
-	int64_t *left; /* when a rank said that it leaves; 0: not */
+	int32_t lost;                     /* a messenger has lost its connection to this rank; -1: to none */
+	int64_t *left;                    /* when a rank said that it leaves; 0: not */
 	struct message *sends, *receives; /* [size] */
-	unsigned char *room, *incoming; /* for numbers on their way out, and in */
+	unsigned char *room, *incoming;   /* for numbers on their way out, and in */
 };
 
 struct messenger {

@@ -18,7 +18,7 @@
 #include "comm/wire.h"
 
 #define PATIENCE_SECONDS 600
-#define TIMES 256 /* operations whose times are remembered until they are read */
+#define TIMES 256           /* operations whose times are remembered until they are read */
 #define EAGER_SECONDS 0.002 /* so long the host asks for the end without a pause, then every ... */
 #define PAUSE_SECONDS 0.00005
 
@@ -43,7 +43,7 @@ struct nccl {
 	struct error error;   /* the first */
 	struct allocation {
 		void *memory, *handle;
-	} *allocations;
+	} * allocations;
 	int64_t count, capacity;
 };
 
@@ -81,7 +81,8 @@ static enum status check_nccl(struct comm *comm, ncclResult_t code, const char *
 		return check_cuda(nccl, own, "an operation between ranks");
 	if (code == ncclInProgress)
 		return error_set(ERR_PEER, "NCCL: %s: the others have not come within %d s", what, PATIENCE_SECONDS);
-	enum status status = error_set(ERR_PEER, "NCCL: %s: %s: %s", what, ncclGetErrorString(code), ncclGetLastError(nccl->ranks));
+	enum status status =
+		error_set(ERR_PEER, "NCCL: %s: %s: %s", what, ncclGetErrorString(code), ncclGetLastError(nccl->ranks));
 	error_hint("NCCL_DEBUG=INFO makes NCCL say more");
 	return status;
 }
@@ -95,7 +96,7 @@ static ncclDataType_t type_of(enum comm_type type)
 struct shares {
 	char *own, *rest; /* this rank's share; the rest */
 	size_t count, rest_count;
-	int32_t last;     /* rank */
+	int32_t last; /* rank */
 };
 
 static struct shares shares_of(const struct comm *comm, void *data, int64_t count, enum comm_type type)
@@ -119,9 +120,10 @@ static enum status sum(struct comm *comm, void *data, int64_t count, enum comm_t
 	struct shares shares = shares_of(comm, data, count, type);
 	TRY(check_nccl(comm, ncclGroupStart(), "cannot sum"));
 	if (shares.count > 0)
-		TRY(check_nccl(comm,
-			       ncclReduceScatter(data, shares.own, shares.count, type_of(type), ncclSum, nccl->ranks, nccl->stream),
-			       "cannot sum"));
+		TRY(check_nccl(
+			comm,
+			ncclReduceScatter(data, shares.own, shares.count, type_of(type), ncclSum, nccl->ranks, nccl->stream),
+			"cannot sum"));
 	if (shares.rest_count > 0)
 		TRY(check_nccl(comm,
 			       ncclReduce(shares.rest, shares.rest, shares.rest_count, type_of(type), ncclSum, shares.last,
@@ -156,9 +158,9 @@ static enum status sum_narrow(struct comm *comm, const struct operation *operati
 	TRY(sum(comm, nccl->room, operation->count, operation->wire));
 	int64_t first = comm_share(comm, operation->count, comm->place.rank);
 	int64_t count = comm_share(comm, operation->count, comm->place.rank + 1) - first;
-	return nccl->device.convert(nccl->device.context, nccl->stream,
-				    (char *)operation->data + (size_t)first * comm_type_bytes(operation->type), operation->type,
-				    (char *)nccl->room + (size_t)first * comm_type_bytes(operation->wire), operation->wire, count);
+	return nccl->device.convert(
+		nccl->device.context, nccl->stream, (char *)operation->data + (size_t)first * comm_type_bytes(operation->type),
+		operation->type, (char *)nccl->room + (size_t)first * comm_type_bytes(operation->wire), operation->wire, count);
 }
 
 /* Adds the times of an entry whose marks have all passed; false if they have not. */
@@ -288,7 +290,8 @@ static enum status nccl_allocate(struct comm *comm, void **out, size_t bytes, co
 {
 	struct nccl *nccl = comm->device_own;
 	void *memory = NULL;
-	TRY(memory_grow(&nccl->allocations, &nccl->capacity, nccl->count + 1, sizeof(*nccl->allocations), "a list of allocations"));
+	TRY(memory_grow(&nccl->allocations, &nccl->capacity, nccl->count + 1, sizeof(*nccl->allocations),
+			"a list of allocations"));
 	enum status status = OK;
 	if (ncclMemAlloc(&memory, bytes ? bytes : 1) != ncclSuccess)
 		status = out_of_memory(what, bytes);
@@ -353,7 +356,8 @@ static void nccl_close(struct comm *comm)
 {
 	struct nccl *nccl = comm->device_own;
 	/* Operations may be under way that never end. */
-	bool idle = nccl->error.status == OK && (nccl->begun == 0 || cudaEventQuery(nccl->times[nccl->begun % TIMES].marks[ENDED]) == cudaSuccess);
+	bool idle = nccl->error.status == OK &&
+		    (nccl->begun == 0 || cudaEventQuery(nccl->times[nccl->begun % TIMES].marks[ENDED]) == cudaSuccess);
 	if (nccl->ranks && idle)
 		ncclCommDestroy(nccl->ranks);
 	else if (nccl->ranks)
@@ -387,7 +391,8 @@ static enum status connect_ranks(struct comm *comm)
 	TRY(comm_agree_status(comm, status));
 	TRY(comm_broadcast(comm, &id, sizeof(id), 0));
 	config.blocking = 0;
-	return check_nccl(comm, ncclCommInitRankConfig(&nccl->ranks, comm->place.size, id, comm->place.rank, &config), "cannot begin");
+	return check_nccl(comm, ncclCommInitRankConfig(&nccl->ranks, comm->place.size, id, comm->place.rank, &config),
+			  "cannot begin");
 }
 
 static enum status prepare(struct nccl *nccl)
@@ -432,7 +437,7 @@ enum status nccl_use(struct comm *comm, const struct comm_device *device)
 	comm->device = &transport;
 	ncclGetVersion(&version);
 	size_t used = strlen(comm->description);
-	snprintf(comm->description + used, sizeof(comm->description) - used, ", NCCL %d.%d.%d", version / 10000, version / 100 % 100,
-		 version % 100);
+	snprintf(comm->description + used, sizeof(comm->description) - used, ", NCCL %d.%d.%d", version / 10000,
+		 version / 100 % 100, version % 100);
 	return OK;
 }

@@ -136,7 +136,8 @@ static enum status choose_transport(struct place *out)
 	if (out->meeting == MEETING_NAME && !is_local)
 		return error_set(ERR_USAGE, "BERTC_TRANSPORT=shared: the ranks are not all on one machine");
 	if (out->meeting == MEETING_ADDRESS && !has_address)
-		return error_set(ERR_USAGE, "BERTC_TRANSPORT=tcp needs MASTER_ADDR and MASTER_PORT, rank 0's machine and a free port");
+		return error_set(ERR_USAGE,
+				 "BERTC_TRANSPORT=tcp needs MASTER_ADDR and MASTER_PORT, rank 0's machine and a free port");
 	return OK;
 }
 

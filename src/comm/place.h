@@ -17,8 +17,8 @@ enum meeting {
 struct place {
 	struct comm_place ranks;
 	enum meeting meeting;
-	int segment;      /* MEETING_SEGMENT */
-	char name[96];    /* MEETING_NAME: what all ranks of the run, and no others here, have in common */
+	int segment;       /* MEETING_SEGMENT */
+	char name[96];     /* MEETING_NAME: what all ranks of the run, and no others here, have in common */
 	char address[256]; /* MEETING_ADDRESS: of rank 0, and its port */
 	int32_t port;
 	bool launched;    /* by our launcher, which holds the lock of the run folder and watches the ranks */
@@ -27,7 +27,8 @@ struct place {
 };
 
 /* Ranks of one machine share memory, others meet at MASTER_ADDR if that is set, else through MPI; BERTC_TRANSPORT (shared,
- * tcp, mpi) decides otherwise. A process that nothing placed is rank 0 of 1. Variables that contradict each other are ERR_USAGE. */
+ * tcp, mpi) decides otherwise. A process that nothing placed is rank 0 of 1. Variables that contradict each other are ERR_USAGE.
+ */
 MUST_USE enum status place_find(struct place *out);
 
 /* The launcher's side: what a rank finds in its environment. */

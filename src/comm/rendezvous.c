@@ -83,7 +83,8 @@ enum status rendezvous_find(const struct place *place, int *out_file)
 	while (!find(place, out_file)) {
 		double waited = clock_seconds() - started;
 		if (waited > PATIENCE_SECONDS) {
-			enum status status = error_set(ERR_PEER, "rank 0 of this machine has not come within %d s", PATIENCE_SECONDS);
+			enum status status =
+				error_set(ERR_PEER, "rank 0 of this machine has not come within %d s", PATIENCE_SECONDS);
 			error_hint("rank %d waited for it under the name '%s'", place->ranks.local_rank, place->name);
 			return status;
 		}

@@ -13,8 +13,8 @@
 
 #include "base/pool.h"
 
-#define MAGIC 0x32676573626d6f63 /* changes with the layout */
-#define SPINS 1000               /* some 20 to 60 microseconds: about what a sleep and a wake cost */
+#define MAGIC 0x32676573626d6f63   /* changes with the layout */
+#define SPINS 1000                 /* some 20 to 60 microseconds: about what a sleep and a wake cost */
 #define LOOK_NANOSECONDS 100000000 /* those who wait look this often whether someone failed */
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -177,8 +177,9 @@ static enum status check_left(struct segment *segment, int meeting)
 		if (!atomic_load(&other->left) || atomic_load(&other->arrived[meeting]) == mine)
 			continue;
 		struct error error = {.status = ERR_PEER};
-		snprintf(error.message, sizeof(error.message), "rank %d on %s left in '%s' of step %lld while others waited for it",
-			 rank, other->host, SECTION_OF(other), (long long)atomic_load(&other->step));
+		snprintf(error.message, sizeof(error.message),
+			 "rank %d on %s left in '%s' of step %lld while others waited for it", rank, other->host,
+			 SECTION_OF(other), (long long)atomic_load(&other->step));
 		segment_fail(segment, rank, &error);
 		return segment_check(segment);
 	}

@@ -13,25 +13,25 @@
 /* Two meetings run independently: of the callers of small operations and of the threads of large ones. */
 enum { MEETING_SMALL, MEETING_LARGE, MEETING_COUNT };
 
-#define SEGMENT_SMALL_BYTES 16384  /* of a small message of one rank */
+#define SEGMENT_SMALL_BYTES 16384   /* of a small message of one rank */
 #define SEGMENT_LARGE_BYTES 1048576 /* of a rank, for ranges that lie in memory that is not shared */
 #define SECTION_BYTES 32
 
 /* What a large operation is: all ranks must be at the same. */
 struct segment_operation {
-	int64_t count, offset; /* offset of the data in the allocation; -1: not in shared memory */
+	int64_t count, offset;            /* offset of the data in the allocation; -1: not in shared memory */
 	int32_t kind, type, wire, unused; /* no bytes between: they are compared as bytes */
 };
 
 /* One rank, written by itself alone. */
 struct segment_rank {
-	_Alignas(64) _Atomic int32_t pid; /* 0: not there yet */
-	_Atomic uint32_t left;            /* it has closed, in good order or not */
+	_Alignas(64) _Atomic int32_t pid;        /* 0: not there yet */
+	_Atomic uint32_t left;                   /* it has closed, in good order or not */
 	_Atomic uint32_t arrived[MEETING_COUNT]; /* meetings it has come to */
-	_Atomic uint32_t waiting;         /* threads of it that wait for others */
-	_Atomic int64_t beat;             /* when it last showed life, its section began (ns, CLOCK_MONOTONIC) */
+	_Atomic uint32_t waiting;                /* threads of it that wait for others */
+	_Atomic int64_t beat;                    /* when it last showed life, its section began (ns, CLOCK_MONOTONIC) */
 	_Atomic int64_t since;
-	_Atomic int64_t limit;            /* how long the section may take (ns); 0: without end */
+	_Atomic int64_t limit; /* how long the section may take (ns); 0: without end */
 	_Atomic int64_t step;
 	_Atomic uint64_t section[SECTION_BYTES / 8]; /* a text: segment_section() */
 	char host[64];
@@ -46,8 +46,8 @@ struct segment_barrier {
 struct segment_header {
 	uint64_t magic;
 	int32_t size;
-	bool watched;  /* by a launcher, or through messages: the watchdogs of the ranks need not look at each other */
-	bool reported; /* the launcher tells the user what failed */
+	bool watched;            /* by a launcher, or through messages: the watchdogs of the ranks need not look at each other */
+	bool reported;           /* the launcher tells the user what failed */
 	_Atomic uint32_t failed; /* 0, 1 while the failure is written, 2 when it stands */
 	int32_t failed_rank;
 	struct error failure;

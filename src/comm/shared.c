@@ -18,7 +18,7 @@
 #define BLOCK 4096 /* numbers summed at a time: they stay in the first cache */
 
 struct allocation {
-	unsigned char *base; /* rank r's part lies at r * stride */
+	unsigned char *base;    /* rank r's part lies at r * stride */
 	int64_t stride, offset; /* in the file */
 };
 
@@ -233,7 +233,8 @@ static void shared_fail(struct comm *comm, const struct error *error)
 {
 	struct shared *shared = comm->own;
 	struct error told = *error;
-	snprintf(told.message, sizeof(told.message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host, error->message);
+	snprintf(told.message, sizeof(told.message), "rank %d on %s: %.1400s", comm->place.rank, comm->place.host,
+		 error->message);
 	segment_fail(&shared->segment, comm->place.rank, &told);
 }
 

@@ -57,9 +57,8 @@ static enum status tcp_begin(struct messages *messages)
 
 static struct transfer transfer_of(const struct message *message)
 {
-	return (struct transfer){.length = message->bytes,
-				 .bytes = message->bytes ? message->bytes + sizeof(uint64_t) : 0,
-				 .data = message->data};
+	return (struct transfer){
+		.length = message->bytes, .bytes = message->bytes ? message->bytes + sizeof(uint64_t) : 0, .data = message->data};
 }
 
 static enum status tcp_start(struct messages *messages, const struct message *sends, const struct message *receives)
@@ -115,8 +114,8 @@ static enum status receive_some(struct messages *messages, int32_t rank)
 			return lost(messages, rank);
 		transfer->done += (size_t)got;
 		if (transfer->done == sizeof(uint64_t) && transfer->length != expected)
-			return error_set(ERR_STATE, "ranks are not at the same operation: rank %d sent %llu bytes, not %llu", rank,
-					 (unsigned long long)transfer->length, (unsigned long long)expected);
+			return error_set(ERR_STATE, "ranks are not at the same operation: rank %d sent %llu bytes, not %llu",
+					 rank, (unsigned long long)transfer->length, (unsigned long long)expected);
 	}
 	return OK;
 }
@@ -178,7 +177,8 @@ static bool tcp_hear(struct messages *messages, int32_t *from, struct note *note
 		if (rank == messages->comm->place.rank || tcp->gone[rank])
 			continue;
 		push_news(tcp, rank);
-		ssize_t got = recv(tcp->sockets[TCP_NEWS][rank], (char *)&news->in + news->in_done, sizeof(news->in) - news->in_done, 0);
+		ssize_t got = recv(tcp->sockets[TCP_NEWS][rank], (char *)&news->in + news->in_done,
+				   sizeof(news->in) - news->in_done, 0);
 		*from = rank;
 		if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
 			tcp->gone[rank] = true;

@@ -124,8 +124,8 @@ static enum status connect_to(const struct address *to, const struct hello *hell
 		if (code == 0)
 			freeaddrinfo(found);
 		if (clock_seconds() > deadline) {
-			enum status status = error_set(ERR_PEER, "rank %d cannot connect to %s, port %d: %s", hello->rank, to->name,
-						       to->port, code ? gai_strerror(code) : strerror(why));
+			enum status status = error_set(ERR_PEER, "rank %d cannot connect to %s, port %d: %s", hello->rank,
+						       to->name, to->port, code ? gai_strerror(code) : strerror(why));
 			error_hint("is rank 0 running there, and does no firewall stand between?");
 			return status;
 		}
@@ -172,7 +172,8 @@ static enum status accept_one(int listener, const struct place *place, int *cons
 	if (addresses) {
 		struct address *other = &addresses[hello.rank];
 		other->port = hello.port;
-		if (getnameinfo((struct sockaddr *)&address, length, other->name, sizeof(other->name), NULL, 0, NI_NUMERICHOST) != 0)
+		if (getnameinfo((struct sockaddr *)&address, length, other->name, sizeof(other->name), NULL, 0, NI_NUMERICHOST) !=
+		    0)
 			other->name[0] = '\0';
 		const char *four = strncmp(other->name, "::ffff:", 7) == 0 ? other->name + 7 : other->name;
 		/* From this very machine: others know it by the name they know rank 0 by. */

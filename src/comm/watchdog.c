@@ -133,8 +133,8 @@ static bool judge(const struct watcher *watcher, const struct segment *segment, 
 			 format_duration(duration, 1e-9 * (double)(now - beat)), SECTION_OF(other),
 			 (long long)atomic_load(&other->step), is_here(other) ? state_words(process_state(pid)) : "");
 	else if (is_late)
-		snprintf(out->message, sizeof(out->message), "rank %d on %s (process %d) hangs in '%s' of step %lld for %s",
-			 rank, other->host, pid, SECTION_OF(other), (long long)atomic_load(&other->step),
+		snprintf(out->message, sizeof(out->message), "rank %d on %s (process %d) hangs in '%s' of step %lld for %s", rank,
+			 other->host, pid, SECTION_OF(other), (long long)atomic_load(&other->step),
 			 format_duration(duration, 1e-9 * (double)(now - since)));
 	else
 		return false;
@@ -255,8 +255,7 @@ static void *watchdog_main(void *argument)
 		} else if (!header->watched &&
 			   (find_dead(watchdog, &rank, &error) || watcher_look(&watcher, segment, &rank, &error))) {
 			segment_fail(segment, rank, &error);
-		} else if (header->watched && !header->reported &&
-			   watcher_look_at(&watcher, segment, segment->rank, &error)) {
+		} else if (header->watched && !header->reported && watcher_look_at(&watcher, segment, segment->rank, &error)) {
 			/* Its own messages may hang, too: then nobody could tell it. */
 			segment_fail(segment, segment->rank, &error);
 			kill(getpid(), SIGUSR2);

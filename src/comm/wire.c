@@ -85,14 +85,14 @@ static inline float f16_unpack(uint16_t half)
 	return float_of((uint32_t)value | (uint32_t)(half & 0x8000u) << 16);
 }
 
-#define ADD(expression)                                                                                                \
-	do {                                                                                                           \
-		if (first)                                                                                             \
-			for (int64_t i = 0; i < count; i++)                                                            \
-				to[i] = (expression);                                                                  \
-		else                                                                                                   \
-			for (int64_t i = 0; i < count; i++)                                                            \
-				to[i] += (expression);                                                                 \
+#define ADD(expression)                                                                                                          \
+	do {                                                                                                                     \
+		if (first)                                                                                                       \
+			for (int64_t i = 0; i < count; i++)                                                                      \
+				to[i] = (expression);                                                                            \
+		else                                                                                                             \
+			for (int64_t i = 0; i < count; i++)                                                                      \
+				to[i] += (expression);                                                                           \
 	} while (0)
 
 static void add_f32(float *restrict to, const float *restrict x, int64_t count, enum comm_type wire, bool first)

@@ -20,8 +20,8 @@ static int64_t smaller(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-struct batch_capacity batch_capacity_for(const struct instance_settings *settings, int64_t batch_size,
-                                         int32_t accumulation_steps, int64_t token_limit)
+struct batch_capacity batch_capacity_for(const struct instance_settings *settings, int64_t batch_size, int32_t accumulation_steps,
+					 int64_t token_limit)
 {
 	int64_t full = settings->max_seq_length, micro = batch_size;
 	if (accumulation_steps > 0)
@@ -36,9 +36,8 @@ struct batch_capacity batch_capacity_for(const struct instance_settings *setting
 	/* An instance of n tokens has at most n * p + 1 predictions. */
 	int64_t most = sequences * instance_predictions(settings, settings->max_seq_length);
 	int64_t usual = (int64_t)ceil((double)tokens * settings->masked_lm_prob) + sequences;
-	return (struct batch_capacity){.tokens = (int32_t)tokens,
-	                               .sequences = (int32_t)sequences,
-	                               .predictions = (int32_t)smaller(most, usual)};
+	return (struct batch_capacity){
+		.tokens = (int32_t)tokens, .sequences = (int32_t)sequences, .predictions = (int32_t)smaller(most, usual)};
 }
 
 size_t batch_bytes(struct batch_capacity capacity)

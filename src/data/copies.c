@@ -20,8 +20,8 @@ static int by_hash_then_index(const void *left, const void *right)
 }
 
 /* Hashes of which `range` of `ranges` equal parts of all values, with their places. */
-static enum status collect(FILE *file, const char *path, int64_t count, int64_t range, int64_t ranges,
-			   struct place **places, int64_t *capacity, int64_t *out_count)
+static enum status collect(FILE *file, const char *path, int64_t count, int64_t range, int64_t ranges, struct place **places,
+			   int64_t *capacity, int64_t *out_count)
 {
 	uint64_t hashes[READ_COUNT];
 	*out_count = 0;

@@ -36,10 +36,10 @@ struct document_sink {
 	const struct vocab *vocab;
 	struct prepare_report *report;
 	uint64_t identity;
-	bool saved;                      /* a state lies on the disk */
-	struct output outputs[2];        /* for training; held out */
+	bool saved;               /* a state lies on the disk */
+	struct output outputs[2]; /* for training; held out */
 	int output_count;
-	bool held_out_found;             /* one document was below the fraction */
+	bool held_out_found; /* one document was below the fraction */
 	/* Until then: the document with the smallest hash so far, and how often it came (equal hashes are copies). */
 	struct encoded current, smallest;
 	int64_t smallest_copies;
@@ -321,8 +321,7 @@ static void set_sample(char sample[PREPARE_SAMPLE_BYTES], const char *text, size
 	sample[size] = 0;
 }
 
-enum status document_sink_sentence(struct document_sink *sink, const int32_t *ids, int64_t count, const char *text,
-				   size_t size)
+enum status document_sink_sentence(struct document_sink *sink, const int32_t *ids, int64_t count, const char *text, size_t size)
 {
 	struct encoded *current = &sink->current;
 	if (count == 0) {
@@ -333,8 +332,8 @@ enum status document_sink_sentence(struct document_sink *sink, const int32_t *id
 		return error_set(ERR_DATA, "a sentence of %lld tokens; the limit is %d", (long long)count, SENTENCE_TOKENS_MAX);
 	TRY(memory_grow(&current->ids, &current->id_capacity, current->id_count + count, sizeof(*ids), "document"));
 	TRY(memory_grow(&current->lengths, &current->capacity, current->count + 1, sizeof(*current->lengths), "document"));
-	TRY(memory_grow(&current->sentence_hashes, &current->hash_capacity, current->count + 1,
-			sizeof(*current->sentence_hashes), "document"));
+	TRY(memory_grow(&current->sentence_hashes, &current->hash_capacity, current->count + 1, sizeof(*current->sentence_hashes),
+			"document"));
 	if (current->count == 0)
 		set_sample(current->sample, text, size);
 	memcpy(current->ids + current->id_count, ids, (size_t)count * sizeof(*ids));
@@ -499,8 +498,7 @@ static enum status copies_of(struct file_writer *hashes, uint8_t **out_map, int6
 {
 	struct file_writer_state state;
 	TRY(file_writer_save(hashes, &state));
-	return copies_find(file_writer_part(hashes), state.offset / (int64_t)sizeof(uint64_t), COPIES_MEMORY, out_map,
-			   out_found);
+	return copies_find(file_writer_part(hashes), state.offset / (int64_t)sizeof(uint64_t), COPIES_MEMORY, out_map, out_found);
 }
 
 /* A sentence counts as copied if it stood in an earlier place of this shard; those of copied documents are not

@@ -10,15 +10,14 @@ struct document_sink;
 /* `identity` stands for everything that decides the result but the settings here (corpus, vocabulary, ...); 0: not to be
  * resumed. Goes on with parts that an earlier run of the same identity saved, and says in *out_documents how many
  * documents of the corpus they hold; otherwise begins anew. */
-MUST_USE enum status document_sink_open(struct document_sink **out, const struct prepare_settings *settings,
-					uint64_t identity, const struct vocab *vocab, struct prepare_report *report,
-					int64_t *out_documents);
+MUST_USE enum status document_sink_open(struct document_sink **out, const struct prepare_settings *settings, uint64_t identity,
+					const struct vocab *vocab, struct prepare_report *report, int64_t *out_documents);
 
 /* One document: begin, its sentences, end. A sentence without ids is counted and left out, so is a document without
  * sentences. `text` is the sentence's, for samples of what is left out. */
 void document_sink_begin(struct document_sink *sink, uint64_t hash);
-MUST_USE enum status document_sink_sentence(struct document_sink *sink, const int32_t *ids, int64_t count,
-					    const char *text, size_t size);
+MUST_USE enum status document_sink_sentence(struct document_sink *sink, const int32_t *ids, int64_t count, const char *text,
+					    size_t size);
 MUST_USE enum status document_sink_end(struct document_sink *sink);
 
 /* Makes durable what was written, after `documents` of the corpus; does nothing where that is not possible yet. */

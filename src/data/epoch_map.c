@@ -121,8 +121,7 @@ enum status epoch_map_walk(struct epoch_map *map, const struct text_set *set, in
 	sigfillset(&all);
 	sigdelset(&all, SIGBUS); /* a mapped file cut short: its handler runs in the thread that reads it */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (helper_count < threads - 1 &&
-	       pthread_create(&helpers[helper_count], NULL, walk_ranges, &walking) == 0)
+	while (helper_count < threads - 1 && pthread_create(&helpers[helper_count], NULL, walk_ranges, &walking) == 0)
 		helper_count++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	walk_ranges(&walking);
@@ -164,8 +163,7 @@ void epoch_map_find(const struct epoch_map *map, const struct text_set *set, int
 	}
 	const struct epoch_range *range = &map->ranges[low];
 	index -= range->first;
-	struct walker walker =
-		walk_from_mark(set, map->epoch, &range->marks[index / MARK_INSTANCES], range->end);
+	struct walker walker = walk_from_mark(set, map->epoch, &range->marks[index / MARK_INSTANCES], range->end);
 	for (int64_t i = 0; i <= index % MARK_INSTANCES; i++)
 		BUG_IF(!walk_next(&walker, out));
 }

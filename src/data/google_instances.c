@@ -26,9 +26,9 @@ struct maker {
 	int32_t word_count;
 	int32_t *a, *b; /* [capacity] tokens of the two segments */
 	int64_t a_capacity, b_capacity;
-	struct word *words;  /* [max_seq_length] */
-	int64_t *order;      /* [max_seq_length] indices of words, shuffled */
-	int32_t *labels;     /* [max_seq_length] original id of a masked position, else -1 */
+	struct word *words; /* [max_seq_length] */
+	int64_t *order;     /* [max_seq_length] indices of words, shuffled */
+	int32_t *labels;    /* [max_seq_length] original id of a masked position, else -1 */
 	struct instance instance;
 	struct progress progress;
 	int64_t documents_done;
@@ -74,8 +74,7 @@ static enum status extend(struct maker *maker, int32_t **tokens, int64_t *count,
 }
 
 /* truncate_seq_pair: the longer one (B if equal) loses a token at its front or back, by the toss of a coin. */
-static void truncate_pair(struct maker *maker, int32_t **a, int64_t *a_count, int32_t **b, int64_t *b_count,
-			  int64_t room)
+static void truncate_pair(struct maker *maker, int32_t **a, int64_t *a_count, int32_t **b, int64_t *b_count, int64_t room)
 {
 	while (*a_count + *b_count > room) {
 		bool cuts_a = *a_count > *b_count;
@@ -284,8 +283,8 @@ static void release(struct maker *maker)
 	free(maker->instance.prediction_labels);
 }
 
-enum status google_instances(const struct shard *shard, const struct google_settings *settings,
-			     struct static_writer *writer, int64_t **out_order)
+enum status google_instances(const struct shard *shard, const struct google_settings *settings, struct static_writer *writer,
+			     int64_t **out_order)
 {
 	enum status status;
 	struct maker maker = {.shard = shard, .settings = settings, .writer = writer};

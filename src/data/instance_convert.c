@@ -52,8 +52,8 @@ enum status instance_file_fingerprint(const char *path, uint64_t *out)
 	return OK;
 }
 
-static enum status convert_records(const char *path, const struct instance_demands *demands,
-				   struct static_writer *writer, struct instance_counts *out)
+static enum status convert_records(const char *path, const struct instance_demands *demands, struct static_writer *writer,
+				   struct instance_counts *out)
 {
 	struct record_reader *reader;
 	const struct instance *instance;
@@ -97,8 +97,7 @@ static enum status open_datasets(struct hdf5_table *table)
 		int64_t rows, columns;
 		TRY(hdf5_dataset_open(&table->datasets[i], table->file, dataset_names[i], &rows, &columns));
 		if (table->datasets[i] == NULL && i != NEXT) {
-			enum status status =
-				error_set(ERR_DATA, "'%s': no dataset '%s'", table->path, dataset_names[i]);
+			enum status status = error_set(ERR_DATA, "'%s': no dataset '%s'", table->path, dataset_names[i]);
 			error_hint("what is read are the HDF5 files of NVIDIA's BERT for PyTorch: input_ids, input_mask, "
 				   "segment_ids, masked_lm_positions, masked_lm_ids, next_sentence_labels");
 			return status;
@@ -113,15 +112,13 @@ static enum status open_datasets(struct hdf5_table *table)
 					 table->path, dataset_names[i], (long long)rows, (long long)columns,
 					 (long long)table->rows, (long long)table->columns[like], dataset_names[like]);
 	}
-	if (table->columns[IDS] < 1 || table->columns[IDS] > STATIC_LENGTH_MAX ||
-	    table->columns[POSITIONS] > table->columns[IDS])
-		return error_set(ERR_DATA, "'%s': rows of %lld tokens and %lld masked positions make no sense",
-				 table->path, (long long)table->columns[IDS], (long long)table->columns[POSITIONS]);
+	if (table->columns[IDS] < 1 || table->columns[IDS] > STATIC_LENGTH_MAX || table->columns[POSITIONS] > table->columns[IDS])
+		return error_set(ERR_DATA, "'%s': rows of %lld tokens and %lld masked positions make no sense", table->path,
+				 (long long)table->columns[IDS], (long long)table->columns[POSITIONS]);
 	table->slab_rows = SLAB_ELEMENTS / table->columns[IDS] + 1;
 	for (int i = 0; i < DATASETS; i++)
 		if (table->datasets[i] != NULL)
-			TRY(memory_new(&table->slab[i], table->slab_rows * table->columns[i], sizeof(int32_t),
-				       "rows of HDF5"));
+			TRY(memory_new(&table->slab[i], table->slab_rows * table->columns[i], sizeof(int32_t), "rows of HDF5"));
 	return instance_create(&table->instance, table->columns[IDS], table->columns[POSITIONS]);
 }
 
@@ -161,8 +158,8 @@ static enum status add_row(struct hdf5_table *table, int64_t row, int64_t within
 	return OK;
 }
 
-static enum status convert_rows(struct hdf5_table *table, const struct instance_demands *demands,
-				struct static_writer *writer, struct child_result *result)
+static enum status convert_rows(struct hdf5_table *table, const struct instance_demands *demands, struct static_writer *writer,
+				struct child_result *result)
 {
 	for (int64_t first = 0; first < table->rows; first += table->slab_rows) {
 		int64_t count = table->rows - first < table->slab_rows ? table->rows - first : table->slab_rows;
@@ -208,8 +205,7 @@ static void limit_child(void)
 	FILE *file = fopen("/proc/self/statm", "r");
 	if (file == NULL)
 		return;
-	int found = fscanf(file, "%lu %lu %lu %lu %lu %lu", &pages[0], &pages[1], &pages[2], &pages[3], &pages[4],
-			   &pages[5]);
+	int found = fscanf(file, "%lu %lu %lu %lu %lu %lu", &pages[0], &pages[1], &pages[2], &pages[3], &pages[4], &pages[5]);
 	fclose(file);
 	rlim_t bytes = (rlim_t)pages[5] * (rlim_t)sysconf(_SC_PAGESIZE) + CHILD_BYTES;
 	struct rlimit data = {bytes, bytes};
@@ -218,8 +214,8 @@ static void limit_child(void)
 #endif
 }
 
-_Noreturn static void run_child(int output, const char *path, const struct instance_demands *demands,
-				const char *static_path, uint64_t fingerprint)
+_Noreturn static void run_child(int output, const char *path, const struct instance_demands *demands, const char *static_path,
+				uint64_t fingerprint)
 {
 	static struct child_result result;
 	limit_child();

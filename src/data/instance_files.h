@@ -38,22 +38,21 @@ MUST_USE enum status instance_from_row(const struct padded_row *row, const struc
 
 /* A TFRecord file of Google's training data, instance by instance. */
 struct record_reader;
-MUST_USE enum status record_reader_open(struct record_reader **out, const char *path,
-					const struct instance_demands *demands);
+MUST_USE enum status record_reader_open(struct record_reader **out, const char *path, const struct instance_demands *demands);
 /* The next instance, valid until the next call; *out = NULL at the end. */
 MUST_USE enum status record_reader_next(struct record_reader *reader, const struct instance **out);
 /* Length and predictions that all records of the file are padded to; 0 before the first record. */
 void record_reader_shape(const struct record_reader *reader, int32_t *out_length, int32_t *out_predictions);
 const struct instance_counts *record_reader_counts(const struct record_reader *reader);
 int64_t record_reader_position(const struct record_reader *reader); /* bytes of the file consumed */
-void record_reader_close(struct record_reader *reader); /* NULL is fine */
+void record_reader_close(struct record_reader *reader);             /* NULL is fine */
 
 /* Name, size and time of a file, hashed: tells whether a conversion of it is still good. */
 MUST_USE enum status instance_file_fingerprint(const char *path, uint64_t *out);
 /* Any of the formats to our own. An HDF5 file is read by a child process, so that what is wrong with it can harm
  * nothing but the child. */
-MUST_USE enum status instance_file_convert(const char *path, const struct instance_demands *demands,
-					   const char *static_path, struct instance_counts *out);
+MUST_USE enum status instance_file_convert(const char *path, const struct instance_demands *demands, const char *static_path,
+					   struct instance_counts *out);
 
 /* Reads all of a file: the checksums of TFRecord (whatever its records hold) and HDF5, and every instance. */
 MUST_USE enum status instance_file_verify(const char *path, struct instance_counts *out);
@@ -74,8 +73,7 @@ struct instance_encoder {
 	unsigned char *record; /* [size] framed */
 	size_t size;
 };
-MUST_USE enum status instance_encoder_create(struct instance_encoder *out,
-					     const struct instance_writer_settings *settings);
+MUST_USE enum status instance_encoder_create(struct instance_encoder *out, const struct instance_writer_settings *settings);
 void instance_encoder_release(struct instance_encoder *encoder);
 void instance_encode(struct instance_encoder *encoder, const struct instance_writer_settings *settings,
 		     const struct instance *instance);

@@ -36,12 +36,11 @@ enum status instance_pipeline_open(struct instance_pipeline **out, struct pool *
 	TRY(memory_new(&pipeline, 1, sizeof(*pipeline), "writing of instances"));
 	pipeline->pool = pool;
 	pipeline->settings = *settings;
-	TRY_GOTO(memory_new(&pipeline->writers, path_count, sizeof(struct instance_writer *), "files of instances"),
-		 fail);
+	TRY_GOTO(memory_new(&pipeline->writers, path_count, sizeof(struct instance_writer *), "files of instances"), fail);
 	for (; pipeline->writer_count < path_count; pipeline->writer_count++)
-		TRY_GOTO(instance_writer_open(&pipeline->writers[pipeline->writer_count], paths[pipeline->writer_count],
-					      settings),
-			 fail);
+		TRY_GOTO(
+			instance_writer_open(&pipeline->writers[pipeline->writer_count], paths[pipeline->writer_count], settings),
+			fail);
 	TRY_GOTO(memory_new(&pipeline->slots, SLOTS, sizeof(*pipeline->slots), "instances"), fail);
 	for (int i = 0; i < SLOTS; i++) {
 		struct slot *slot = &pipeline->slots[i];
@@ -105,8 +104,7 @@ static enum status run_rounds(struct instance_pipeline *pipeline, int64_t count,
 	return OK;
 }
 
-enum status instance_pipeline_run(struct instance_pipeline *pipeline, instance_maker *make, void *context,
-				  int64_t count)
+enum status instance_pipeline_run(struct instance_pipeline *pipeline, instance_maker *make, void *context, int64_t count)
 {
 	struct progress progress;
 	pipeline->make = make;

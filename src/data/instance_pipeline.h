@@ -14,9 +14,8 @@ struct instance_totals {
 
 /* Several files that take turns, as Google's script does it. */
 struct instance_pipeline;
-MUST_USE enum status instance_pipeline_open(struct instance_pipeline **out, struct pool *pool,
-					    const char *const *paths, int64_t path_count,
-					    const struct instance_writer_settings *settings);
+MUST_USE enum status instance_pipeline_open(struct instance_pipeline **out, struct pool *pool, const char *const *paths,
+					    int64_t path_count, const struct instance_writer_settings *settings);
 /* Appends instances 0 .. count - 1 of a maker. */
 MUST_USE enum status instance_pipeline_run(struct instance_pipeline *pipeline, instance_maker *make, void *context,
 					   int64_t count);

@@ -93,19 +93,16 @@ static enum status take_predictions(const struct padded_row *row, struct instanc
 	return OK;
 }
 
-enum status instance_from_row(const struct padded_row *row, const struct instance_demands *demands,
-			      struct instance *out)
+enum status instance_from_row(const struct padded_row *row, const struct instance_demands *demands, struct instance *out)
 {
 	int64_t length = 0;
 	TRY(find_length(row, &length));
 	if (demands->max_length > 0 && length > demands->max_length)
-		return error_set(ERR_DATA, "%lld tokens, but the model has %d positions", (long long)length,
-				 demands->max_length);
+		return error_set(ERR_DATA, "%lld tokens, but the model has %d positions", (long long)length, demands->max_length);
 	TRY(check_ids("input_ids", row->ids, length, demands->vocab_size));
 	for (int64_t i = 0; i < length; i++)
 		if (row->segments[i] != 0 && row->segments[i] != 1)
-			return error_set(ERR_DATA, "segment_ids[%lld] is %d, neither 0 nor 1", (long long)i,
-					 row->segments[i]);
+			return error_set(ERR_DATA, "segment_ids[%lld] is %d, neither 0 nor 1", (long long)i, row->segments[i]);
 	if (row->next_label < -1 || row->next_label > 1)
 		return error_set(ERR_DATA, "next_sentence_labels is %d, neither 0 nor 1", row->next_label);
 	out->length = (int32_t)length;

@@ -35,7 +35,7 @@ static enum status open_hdf5(struct instance_writer *writer, const char *path)
 		const char *name;
 		int bytes;
 	} table[HDF5_DATASETS] = {
-		{"input_ids", 4},	    {"input_mask", 1},	  {"segment_ids", 1},
+		{"input_ids", 4},           {"input_mask", 1},    {"segment_ids", 1},
 		{"masked_lm_positions", 4}, {"masked_lm_ids", 4}, {"next_sentence_labels", 1},
 	};
 	const struct instance_writer_settings *settings = &writer->settings;
@@ -51,8 +51,7 @@ static enum status open_hdf5(struct instance_writer *writer, const char *path)
 	return OK;
 }
 
-enum status instance_writer_open(struct instance_writer **out, const char *path,
-				 const struct instance_writer_settings *settings)
+enum status instance_writer_open(struct instance_writer **out, const char *path, const struct instance_writer_settings *settings)
 {
 	enum status status = OK;
 	struct instance_writer *writer = NULL;
@@ -64,12 +63,8 @@ enum status instance_writer_open(struct instance_writer **out, const char *path,
 	case INSTANCE_TFRECORD_GZIP:
 		status = tfrecord_writer_open(&writer->records, path, settings->format == INSTANCE_TFRECORD_GZIP);
 		break;
-	case INSTANCE_STATIC:
-		status = static_writer_open(&writer->own, path);
-		break;
-	case INSTANCE_HDF5:
-		status = open_hdf5(writer, path);
-		break;
+	case INSTANCE_STATIC: status = static_writer_open(&writer->own, path); break;
+	case INSTANCE_HDF5: status = open_hdf5(writer, path); break;
 	}
 	if (status != OK)
 		instance_writer_abandon(writer);
@@ -128,8 +123,7 @@ void instance_encode(struct instance_encoder *encoder, const struct instance_wri
 		{"input_ids", pad(ids, instance->ids, instance->length, length), NULL, length},
 		{"input_mask", mask, NULL, length},
 		{"segment_ids", pad(types, instance->types, instance->length, length), NULL, length},
-		{"masked_lm_positions", pad(positions, instance->prediction_positions, masked, predictions), NULL,
-		 predictions},
+		{"masked_lm_positions", pad(positions, instance->prediction_positions, masked, predictions), NULL, predictions},
 		{"masked_lm_ids", pad(labels, instance->prediction_labels, masked, predictions), NULL, predictions},
 		{"masked_lm_weights", NULL, weights, predictions},
 		{"next_sentence_labels", &next, NULL, 1},
@@ -168,12 +162,9 @@ enum status instance_writer_add(struct instance_writer *writer, const struct ins
 				const struct instance_encoder *encoder)
 {
 	switch (writer->settings.format) {
-	case INSTANCE_STATIC:
-		return static_writer_add(writer->own, instance);
-	case INSTANCE_HDF5:
-		return add_row(writer, instance);
-	default:
-		return tfrecord_writer_framed(writer->records, encoder->record, encoder->size);
+	case INSTANCE_STATIC: return static_writer_add(writer->own, instance);
+	case INSTANCE_HDF5: return add_row(writer, instance);
+	default: return tfrecord_writer_framed(writer->records, encoder->record, encoder->size);
 	}
 }
 

@@ -51,8 +51,7 @@ static int64_t known_epoch(const struct shard_instances *instances, int64_t samp
 		return (sample - instances->known[0]) / instances->even;
 	/* An epoch has at least one instance: its first sample can be placed without walking it. */
 	bool in_last = sample == instances->known[count - 1] ||
-		       (sample > instances->known[count - 1] &&
-			instances->map.epoch == instances->known_base + count - 1 &&
+		       (sample > instances->known[count - 1] && instances->map.epoch == instances->known_base + count - 1 &&
 			sample < instances->known[count - 1] + instances->map.count);
 	if (in_last)
 		return count - 1;
@@ -99,7 +98,7 @@ static enum status find_epoch(struct shard_instances *instances, int64_t sample,
 					 (long long)(instances->known_base + last));
 		TRY(check_epoch(instances, last, sample));
 		TRY(memory_grow(&instances->known, &instances->known_capacity, instances->known_count + 1,
-		                sizeof(*instances->known), "epochs"));
+				sizeof(*instances->known), "epochs"));
 		instances->known[instances->known_count++] = instances->known[last] + instances->map.count;
 	}
 	return check_epoch(instances, *out_index, sample);
@@ -126,10 +125,9 @@ static enum status shards_hint(struct instances *base, int64_t epoch, int64_t fi
 	pthread_rwlock_wrlock(&instances->lock);
 	int64_t index = epoch - instances->known_base;
 	bool known = index >= 0 && index < instances->known_count;
-	if (epoch < 0 || epoch > UINT32_MAX || first_sample < 0 ||
-	    (known && instances->known[index] != first_sample)) {
-		status = error_set(ERR_STATE, "epoch %lld does not begin with sample %lld in this data",
-		                   (long long)epoch, (long long)first_sample);
+	if (epoch < 0 || epoch > UINT32_MAX || first_sample < 0 || (known && instances->known[index] != first_sample)) {
+		status = error_set(ERR_STATE, "epoch %lld does not begin with sample %lld in this data", (long long)epoch,
+				   (long long)first_sample);
 		error_hint("the checkpoint comes from a run with other data or settings");
 	} else if (!known) {
 		instances->known_base = epoch;
@@ -141,8 +139,8 @@ static enum status shards_hint(struct instances *base, int64_t epoch, int64_t fi
 }
 
 /* With the epoch's map at hand. */
-static enum status find_pick(const struct shard_instances *instances, int64_t sample, int64_t index,
-			     struct pick *out, int64_t *epoch, int64_t *first)
+static enum status find_pick(const struct shard_instances *instances, int64_t sample, int64_t index, struct pick *out,
+			     int64_t *epoch, int64_t *first)
 {
 	*epoch = instances->known_base + index;
 	*first = epoch_begin(instances, index);
@@ -152,9 +150,8 @@ static enum status find_pick(const struct shard_instances *instances, int64_t sa
 		offset %= count;
 	/* A false hint is noticed here, at the latest. */
 	if (offset >= count)
-		return error_set(ERR_STATE,
-		                 "sample %lld: epoch %lld begins with sample %lld and has %lld instances",
-		                 (long long)sample, (long long)*epoch, (long long)*first, (long long)count);
+		return error_set(ERR_STATE, "sample %lld: epoch %lld begins with sample %lld and has %lld instances",
+				 (long long)sample, (long long)*epoch, (long long)*first, (long long)count);
 	if (instances->base.settings.shuffle)
 		offset = rng_permute(instances->base.settings.seed, RNG_SHUFFLE, (uint32_t)*epoch, count, offset);
 	epoch_map_find(&instances->map, &instances->set, (int64_t)offset, out);
@@ -162,8 +159,7 @@ static enum status find_pick(const struct shard_instances *instances, int64_t sa
 	return OK;
 }
 
-static enum status shards_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch,
-			       int64_t *first)
+static enum status shards_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch, int64_t *first)
 {
 	struct shard_instances *instances = self(base);
 	BUG_IF(sample < 0);
@@ -209,8 +205,7 @@ static void shards_even_epochs(struct instances *base)
 }
 
 /* Copies `count` tokens of the text that begins `skip` tokens into a sentence. */
-static enum status copy_text(const struct text_set *set, int64_t sentence, int64_t skip, int64_t count,
-                             int32_t *out)
+static enum status copy_text(const struct text_set *set, int64_t sentence, int64_t skip, int64_t count, int32_t *out)
 {
 	const struct shard *shard = text_set_sentence(set, &sentence);
 	int32_t limit = set->settings.vocab_size * (set->settings.segmented_words ? 2 : 1);
@@ -243,7 +238,7 @@ static int64_t front_cuts(struct rng *rng, int64_t cut)
 /* Text into ids and types. While A and B are too long, the longer one (B if equal) loses a token at its front
  * or back; how many each loses is known beforehand, so only the sides are drawn. */
 static enum status spell_out(const struct shard_instances *instances, const struct pick *pick, struct rng *rng,
-                             struct instance *out)
+			     struct instance *out)
 {
 	const struct instance_settings *settings = &instances->base.settings;
 	const struct text_set *set = &instances->set;
@@ -345,7 +340,7 @@ static const struct source_functions shard_functions = {
 };
 
 enum status instances_open(struct instances **out, const struct shard *shards, int64_t shard_count,
-                           const struct instance_settings *settings)
+			   const struct instance_settings *settings)
 {
 	enum status status;
 	struct shard_instances *instances = NULL;
@@ -359,9 +354,7 @@ enum status instances_open(struct instances **out, const struct shard *shards, i
 	TRY_GOTO(epoch_map_open(&instances->map, &instances->set), fail);
 	TRY_GOTO(masking_create(&scratch, settings), fail);
 	return_scratch(instances, scratch);
-	TRY_GOTO(memory_grow(&instances->known, &instances->known_capacity, EPOCHS_KNOWN, sizeof(int64_t),
-	                     "epochs"),
-	         fail);
+	TRY_GOTO(memory_grow(&instances->known, &instances->known_capacity, EPOCHS_KNOWN, sizeof(int64_t), "epochs"), fail);
 	instances->known[0] = 0;
 	instances->known_count = 1;
 	TRY_GOTO(walk_epoch(instances, 0), fail);

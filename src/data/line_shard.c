@@ -101,9 +101,8 @@ static enum status read_file(struct lines *lines, const char *path)
 		TRY_GOTO(add_line(lines, line, size), done);
 		if (number % 1024 != 0)
 			continue;
-		progress_update(&lines->progress,
-				lines->bytes_before + stream_position(line_reader_stream(reader)), "%lld sentences",
-				(long long)lines->counts->sentences);
+		progress_update(&lines->progress, lines->bytes_before + stream_position(line_reader_stream(reader)),
+				"%lld sentences", (long long)lines->counts->sentences);
 		if (stop_requested()) {
 			status = error_set(STOPPED, "stopped by %s; nothing was written", stop_reason());
 			goto done;

@@ -70,8 +70,7 @@ static bool is_continuation(const struct instance_settings *settings, int32_t id
 
 /* Everything but [CLS] and [SEP]. With whole words a continuation joins the word before it, as in Google's
  * code even across the [SEP] when cutting has left a continuation at the front of B. */
-static int32_t find_words(const struct instance_settings *settings, const struct instance *instance,
-                          struct word *words)
+static int32_t find_words(const struct instance_settings *settings, const struct instance *instance, struct word *words)
 {
 	int32_t count = 0;
 	for (int32_t i = 0; i < instance->length; i++) {
@@ -104,8 +103,8 @@ static int32_t replacement(const struct instance_settings *settings, struct rng 
 	return (int32_t)rng_below(rng, (uint32_t)settings->vocab_size);
 }
 
-static void mask_word(struct masking *masking, const struct instance_settings *settings, struct rng *rng,
-		      struct word word, struct instance *out)
+static void mask_word(struct masking *masking, const struct instance_settings *settings, struct rng *rng, struct word word,
+		      struct instance *out)
 {
 	for (int32_t at = word.begin; word.count > 0; at++) {
 		if (is_separator(settings, out->ids[at]))
@@ -118,8 +117,8 @@ static void mask_word(struct masking *masking, const struct instance_settings *s
 
 /* A shuffle of the words, drawn only as far as it is needed. A word that would exceed the wanted number is passed
  * over. Returns the number of masked tokens. */
-static int32_t mask_words(struct masking *masking, const struct instance_settings *settings, struct rng *rng,
-			  int32_t word_count, int32_t wanted, struct instance *out)
+static int32_t mask_words(struct masking *masking, const struct instance_settings *settings, struct rng *rng, int32_t word_count,
+			  int32_t wanted, struct instance *out)
 {
 	struct word *words = masking->words;
 	int32_t chosen = 0;
@@ -162,8 +161,8 @@ static int32_t draw_length(struct rng *rng, int32_t most)
 
 /* Megatron-LM's masking of n-grams: from each word, in random order, a run of words of random length; made shorter
  * when it would exceed the wanted number, passed over when it meets a masked word or is still too long. */
-static int32_t mask_ngrams(struct masking *masking, const struct instance_settings *settings, struct rng *rng,
-			   int32_t word_count, int32_t wanted, struct instance *out)
+static int32_t mask_ngrams(struct masking *masking, const struct instance_settings *settings, struct rng *rng, int32_t word_count,
+			   int32_t wanted, struct instance *out)
 {
 	const struct word *words = masking->words;
 	int32_t *order = masking->order, chosen = 0;
@@ -187,8 +186,7 @@ static int32_t mask_ngrams(struct masking *masking, const struct instance_settin
 	return chosen;
 }
 
-void mask_instance(struct masking *masking, const struct instance_settings *settings, struct rng *rng,
-                   struct instance *out)
+void mask_instance(struct masking *masking, const struct instance_settings *settings, struct rng *rng, struct instance *out)
 {
 	int32_t *labels = masking->labels;
 	int32_t wanted = instance_predictions(settings, out->length);

@@ -9,7 +9,6 @@ struct masking; /* scratch for instances of these settings; one thread at a time
 MUST_USE enum status masking_create(struct masking **out, const struct instance_settings *settings);
 void masking_free(struct masking *masking);
 /* Masks out->ids[length] in place and lists the predictions, positions ascending, with weight 1. */
-void mask_instance(struct masking *masking, const struct instance_settings *settings, struct rng *rng,
-                   struct instance *out);
+void mask_instance(struct masking *masking, const struct instance_settings *settings, struct rng *rng, struct instance *out);
 
 #endif

@@ -37,8 +37,8 @@ static void lay_out(struct mixture *mixture, int64_t block)
 	for (int64_t source = 0; source < mixture->count; source++) {
 		uint64_t end = begin + (uint64_t)mixture->share[source];
 		for (uint64_t i = begin; i < end; i++)
-			mixture->member[rng_permute(mixture->base.settings.seed, RNG_MIXTURE, (uint32_t)block, BLOCK,
-						    i)] = (int32_t)source;
+			mixture->member[rng_permute(mixture->base.settings.seed, RNG_MIXTURE, (uint32_t)block, BLOCK, i)] =
+				(int32_t)source;
 		begin = end;
 	}
 	for (int64_t source = 0; source < mixture->count; source++) {
@@ -82,8 +82,7 @@ static enum status mixture_hint(struct instances *base, int64_t epoch, int64_t f
 	return OK;
 }
 
-static enum status mixture_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch,
-				int64_t *first)
+static enum status mixture_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch, int64_t *first)
 {
 	struct mixture *mixture = self(base);
 	int64_t own_epoch, own_first;
@@ -170,8 +169,8 @@ static void widen(struct instance_settings *bounds, const struct instance_settin
 		bounds->next_sentence = more->next_sentence;
 }
 
-enum status instances_open_mixture(struct instances **out, struct instances *const *sources, const double *weights,
-				   int64_t count, uint64_t seed)
+enum status instances_open_mixture(struct instances **out, struct instances *const *sources, const double *weights, int64_t count,
+				   uint64_t seed)
 {
 	struct mixture *mixture = NULL;
 	enum status status;

@@ -72,13 +72,11 @@ static enum status cut_pieces(struct text_batch *batch)
 	batch->piece_count = 0;
 	for (int64_t first = 0; first < batch->sentence_count;) {
 		int64_t end = first;
-		while (end < batch->sentence_count &&
-		       batch->sentences[end].end - batch->sentences[first].begin <= PIECE_BYTES)
+		while (end < batch->sentence_count && batch->sentences[end].end - batch->sentences[first].begin <= PIECE_BYTES)
 			end++;
 		if (end == first)
 			end++;
-		TRY(memory_grow(&batch->pieces, &batch->piece_capacity, batch->piece_count + 1,
-		                sizeof(*batch->pieces), "text"));
+		TRY(memory_grow(&batch->pieces, &batch->piece_capacity, batch->piece_count + 1, sizeof(*batch->pieces), "text"));
 		struct piece *piece = &batch->pieces[batch->piece_count++];
 		if (batch->piece_ready < batch->piece_count) {
 			memset(piece, 0, sizeof(*piece));
@@ -101,10 +99,10 @@ static void note_form(struct pipeline *pipeline)
 
 static enum status add_document(struct text_batch *batch, const struct document *document)
 {
-	TRY(memory_grow(&batch->documents, &batch->document_capacity, batch->document_count + 1,
-	                sizeof(*batch->documents), "text"));
-	TRY(memory_grow(&batch->sentences, &batch->sentence_capacity,
-	                batch->sentence_count + document->sentence_count, sizeof(*batch->sentences), "text"));
+	TRY(memory_grow(&batch->documents, &batch->document_capacity, batch->document_count + 1, sizeof(*batch->documents),
+			"text"));
+	TRY(memory_grow(&batch->sentences, &batch->sentence_capacity, batch->sentence_count + document->sentence_count,
+			sizeof(*batch->sentences), "text"));
 	for (int64_t i = 0; i < document->sentence_count; i++) {
 		size_t begin = document->sentences[i].begin, end = document->sentences[i].end;
 		struct sentence *sentence = &batch->sentences[batch->sentence_count++];
@@ -113,7 +111,7 @@ static enum status add_document(struct text_batch *batch, const struct document 
 		sentence->end = batch->text.size;
 	}
 	batch->documents[batch->document_count++] =
-	        (struct batch_document){.hash = document->hash, .sentence_end = batch->sentence_count};
+		(struct batch_document){.hash = document->hash, .sentence_end = batch->sentence_count};
 	return buffer_status(&batch->text);
 }
 
@@ -137,16 +135,16 @@ static enum status read_batch(struct pipeline *pipeline, struct text_batch *batc
 /* ---- Encoding ---- */
 
 /* Encoders belong to workers: each keeps a cache of words. */
-static enum status encode_piece(const struct pipeline *pipeline, struct text_batch *batch,
-                                struct piece *piece, struct tokens *tokens)
+static enum status encode_piece(const struct pipeline *pipeline, struct text_batch *batch, struct piece *piece,
+				struct tokens *tokens)
 {
 	tokens_clear(tokens);
 	int64_t invalid_before = tokens->invalid_bytes;
 	for (int64_t i = piece->first; i < piece->first + piece->count; i++) {
 		struct sentence *sentence = &batch->sentences[i];
 		int64_t before = tokens->count;
-		TRY(tokenizer_encode(pipeline->tokenizer, batch->text.data + sentence->begin,
-		                     sentence->end - sentence->begin, tokens));
+		TRY(tokenizer_encode(pipeline->tokenizer, batch->text.data + sentence->begin, sentence->end - sentence->begin,
+				     tokens));
 		sentence->token_count = tokens->count - before;
 	}
 	piece->invalid_bytes = tokens->invalid_bytes - invalid_before;
@@ -171,7 +169,7 @@ static enum status write_batch(struct pipeline *pipeline, const struct text_batc
 			}
 			const struct sentence *s = &batch->sentences[sentence];
 			TRY(document_sink_sentence(pipeline->sink, piece->ids + offset, s->token_count,
-			                           (const char *)batch->text.data + s->begin, s->end - s->begin));
+						   (const char *)batch->text.data + s->begin, s->end - s->begin));
 			offset += s->token_count;
 		}
 		TRY(document_sink_end(pipeline->sink));
@@ -221,14 +219,14 @@ static void show_progress(const struct pipeline *pipeline, struct progress *prog
 	int64_t done = corpus_done_bytes(pipeline->corpus);
 	const struct corpus_counts *counts = corpus_counts(pipeline->corpus);
 	progress_update(progress, done < 0 ? 0 : done, "%s",
-	                format_counted(documents, counts->documents, "document", "documents"));
+			format_counted(documents, counts->documents, "document", "documents"));
 }
 
 static enum status stopped(struct pipeline *pipeline)
 {
 	TRY(document_sink_save(pipeline->sink, pipeline->documents_written));
-	enum status status = error_set(STOPPED, "stopped by %s after %lld documents", stop_reason(),
-	                               (long long)pipeline->documents_written);
+	enum status status =
+		error_set(STOPPED, "stopped by %s after %lld documents", stop_reason(), (long long)pipeline->documents_written);
 	error_hint("run the same command again to go on");
 	return status;
 }
@@ -243,7 +241,7 @@ static enum status skip_documents(struct pipeline *pipeline, int64_t count, stru
 		TRY(corpus_next(pipeline->corpus, &document));
 		if (document == NULL)
 			return error_set(ERR_STATE, "the corpus ends before the %lld documents that were prepared",
-			                 (long long)count);
+					 (long long)count);
 		note_form(pipeline);
 		if (i % 1000 == 0)
 			show_progress(pipeline, progress);
@@ -253,8 +251,7 @@ static enum status skip_documents(struct pipeline *pipeline, int64_t count, stru
 	return OK;
 }
 
-static enum status run_rounds(struct pipeline *pipeline, struct pool *pool, double save_seconds,
-                              struct progress *progress)
+static enum status run_rounds(struct pipeline *pipeline, struct pool *pool, double save_seconds, struct progress *progress)
 {
 	pipeline->saved = clock_seconds();
 	for (int64_t round = 0;; round++) {
@@ -281,17 +278,15 @@ static enum status refuse_empty(const struct prepare_report *report)
 	const struct corpus_counts *counts = &report->counts;
 	enum status status;
 	if (counts->documents > report->empty_documents) {
-		status = error_set(ERR_DATA, "no document is left: the filters leave out all %lld",
-		                   (long long)counts->documents);
+		status = error_set(ERR_DATA, "no document is left: the filters leave out all %lld", (long long)counts->documents);
 		error_hint("loosen --min_document_tokens, --max_document_tokens or --max_unknown_share");
 		return status;
 	}
-	status = error_set(ERR_DATA, "no usable document: %lld file%s, %s, %lld line%s hold no text",
-	                   (long long)counts->files, counts->files == 1 ? "" : "s",
-	                   format_size(bytes, (double)counts->bytes), (long long)counts->lines,
-	                   counts->lines == 1 ? "" : "s");
+	status = error_set(ERR_DATA, "no usable document: %lld file%s, %s, %lld line%s hold no text", (long long)counts->files,
+			   counts->files == 1 ? "" : "s", format_size(bytes, (double)counts->bytes), (long long)counts->lines,
+			   counts->lines == 1 ? "" : "s");
 	error_hint("a corpus is plain text: a sentence a line with blank lines between documents, running text, or a "
-	           "document a line (--text_form)");
+		   "document a line (--text_form)");
 	return status;
 }
 
@@ -319,8 +314,7 @@ static void describe_shards(const struct pipeline *pipeline, struct prepare_repo
 		d->strip_accents = settings->strip_accents;
 		d->split_chinese = settings->split_chinese;
 		d->source_fingerprint = corpus_fingerprint(pipeline->corpus);
-		snprintf(d->text_form, sizeof(d->text_form), "%s",
-		         report->mixed_forms ? "mixed" : text_form_names[report->form]);
+		snprintf(d->text_form, sizeof(d->text_form), "%s", report->mixed_forms ? "mixed" : text_form_names[report->form]);
 	}
 }
 
@@ -330,9 +324,9 @@ static void warn_of_unknown(const struct prepare_report *report)
 	double share = unknown / (double)(report->train.tokens + report->held_out.tokens);
 	if (share > UNKNOWN_WARNING)
 		log_warning("%.1f %% of the tokens are [UNK]: the vocabulary does not fit this text (another "
-		            "language, or "
-		            "cased against uncased); `bertc vocab` learns one that does",
-		            100 * share);
+			    "language, or "
+			    "cased against uncased); `bertc vocab` learns one that does",
+			    100 * share);
 }
 
 /* Everything that decides the result: parts of another identity are not gone on with. 0: cannot be read again. */
@@ -345,33 +339,32 @@ static uint64_t identity_of(const struct pipeline *pipeline, const struct prepar
 	if (corpus_total_bytes(pipeline->corpus) < 0)
 		return 0;
 	int size = snprintf(text, sizeof(text), "%llx %llx %d%d%d%d %.17g %lld %lld %.17g %d%d",
-	                    (unsigned long long)corpus_fingerprint(pipeline->corpus),
-	                    (unsigned long long)tokenizer_vocab(pipeline->tokenizer)->hash, tokenizer->lowercase,
-	                    tokenizer->strip_accents, tokenizer->split_chinese, tokenizer->special_tokens,
-	                    settings->held_out_prefix ? settings->held_out_fraction : 0.0,
-	                    (long long)filters->min_document_tokens, (long long)filters->max_document_tokens,
-	                    filters->max_unknown_share, filters->drop_copied_documents, filters->drop_copied_sentences);
+			    (unsigned long long)corpus_fingerprint(pipeline->corpus),
+			    (unsigned long long)tokenizer_vocab(pipeline->tokenizer)->hash, tokenizer->lowercase,
+			    tokenizer->strip_accents, tokenizer->split_chinese, tokenizer->special_tokens,
+			    settings->held_out_prefix ? settings->held_out_fraction : 0.0,
+			    (long long)filters->min_document_tokens, (long long)filters->max_document_tokens,
+			    filters->max_unknown_share, filters->drop_copied_documents, filters->drop_copied_sentences);
 	if (input)
 		snprintf(text + size, sizeof(text) - (size_t)size, " %d %d %d %.64s", (int)input->input_form,
-		         (int)input->text_form, input->skip_bad_records, input->text_key ? input->text_key : "");
+			 (int)input->text_form, input->skip_bad_records, input->text_key ? input->text_key : "");
 	return hash64(text, strlen(text)) | 1;
 }
 
-static enum status run_pipeline(struct pipeline *pipeline, struct pool *pool,
-                                const struct prepare_settings *settings)
+static enum status run_pipeline(struct pipeline *pipeline, struct pool *pool, const struct prepare_settings *settings)
 {
 	struct prepare_report *report = pipeline->report;
 	struct progress progress;
 	int64_t total = corpus_total_bytes(pipeline->corpus);
 	/* The sink first: a place that cannot be written is found before the corpus is read. */
-	TRY(document_sink_open(&pipeline->sink, settings, identity_of(pipeline, settings),
-	                       tokenizer_vocab(pipeline->tokenizer), report, &report->resumed_documents));
+	TRY(document_sink_open(&pipeline->sink, settings, identity_of(pipeline, settings), tokenizer_vocab(pipeline->tokenizer),
+			       report, &report->resumed_documents));
 	pipeline->documents_written = report->resumed_documents;
 	progress_start(&progress, "preparing", 0, total < 0 ? 0 : total, "bytes");
 	enum status status = skip_documents(pipeline, report->resumed_documents, &progress);
 	if (status == OK)
-		status = run_rounds(pipeline, pool, settings->save_seconds > 0 ? settings->save_seconds : SAVE_SECONDS,
-		                    &progress);
+		status =
+			run_rounds(pipeline, pool, settings->save_seconds > 0 ? settings->save_seconds : SAVE_SECONDS, &progress);
 	progress_finish(&progress);
 	TRY(status);
 
@@ -381,7 +374,7 @@ static enum status run_pipeline(struct pipeline *pipeline, struct pool *pool,
 		return refuse_empty(report);
 	if (report->train.documents == 0) {
 		status = error_set(ERR_DATA, "all %lld documents are held out, none is left to train on",
-		                   (long long)report->held_out.documents);
+				   (long long)report->held_out.documents);
 		error_hint("lower --held_out_fraction");
 		return status;
 	}
@@ -411,7 +404,7 @@ static void release_pipeline(struct pipeline *pipeline)
 }
 
 enum status prepare_corpus(struct corpus *corpus, const struct tokenizer *tokenizer, struct pool *pool,
-                           const struct prepare_settings *settings, struct prepare_report *report)
+			   const struct prepare_settings *settings, struct prepare_report *report)
 {
 	double start = clock_seconds();
 	struct pipeline *pipeline = NULL;
@@ -421,8 +414,7 @@ enum status prepare_corpus(struct corpus *corpus, const struct tokenizer *tokeni
 	pipeline->tokenizer = tokenizer;
 	pipeline->batch_bytes = (size_t)pool_threads(pool) * BATCH_BYTES_PER_THREAD;
 	pipeline->report = report;
-	enum status status =
-	        memory_new(&pipeline->encoders, pool_threads(pool), sizeof(*pipeline->encoders), "encoders");
+	enum status status = memory_new(&pipeline->encoders, pool_threads(pool), sizeof(*pipeline->encoders), "encoders");
 	if (status == OK) {
 		pipeline->encoder_count = pool_threads(pool);
 		status = run_pipeline(pipeline, pool, settings);

@@ -21,11 +21,11 @@ struct prepare_filters {
 struct prepare_settings {
 	const char *prefix;          /* training documents */
 	const char *held_out_prefix; /* NULL: nothing is held out */
-	double held_out_fraction; /* a document is held out if its hash, as a fraction of 2^64, is below this;
-	                             at least one (the smallest hash) when there are two or more documents */
+	double held_out_fraction;    /* a document is held out if its hash, as a fraction of 2^64, is below this;
+					at least one (the smallest hash) when there are two or more documents */
 	struct prepare_filters filters;
 	const struct corpus_settings *input; /* how the corpus is read: part of what a resumed run must agree in */
-	double save_seconds; /* between saves of what is done so far; 0 = 30 */
+	double save_seconds;                 /* between saves of what is done so far; 0 = 30 */
 };
 
 enum prepare_drop {
@@ -64,9 +64,8 @@ struct prepare_report {
  * the longest document, not on the corpus. The result does not depend on threads. Warns when more than 5 % of the
  * tokens are [UNK]. No usable document is ERR_DATA. Half-made shards are saved every so often: a run that was stopped
  * (STOPPED) or killed is gone on with by the next of the same corpus and settings, unless it reads standard input. */
-MUST_USE enum status prepare_corpus(struct corpus *corpus, const struct tokenizer *tokenizer,
-                                    struct pool *pool, const struct prepare_settings *settings,
-                                    struct prepare_report *report);
+MUST_USE enum status prepare_corpus(struct corpus *corpus, const struct tokenizer *tokenizer, struct pool *pool,
+				    const struct prepare_settings *settings, struct prepare_report *report);
 
 /* PREFIX.html: counts, histograms of lengths, what was left out or found twice, with samples. For a person; opens
  * without a network. */

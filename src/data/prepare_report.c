@@ -112,22 +112,24 @@ static void write_histograms(const struct shard *shard, struct buffer *out)
 		add(documents, DOCUMENT_BINS, tokens, DOCUMENT_BIN);
 	}
 	buffer_text(out, "<div class=\"grid\">\n");
-	chart_bars_svg(&(struct chart_bars){.title = "Length of sentences",
-					    .description = "How many sentences have how many tokens; the last bar holds all longer ones",
-					    .x = {.label = "tokens"},
-					    .y = {.label = "sentences", .number = CHART_COUNT, .from_zero = true},
-					    .width = SENTENCE_BIN,
-					    .values = sentences,
-					    .count = SENTENCE_BINS},
-		       out);
-	chart_bars_svg(&(struct chart_bars){.title = "Length of documents",
-					    .description = "How many documents have how many tokens; the last bar holds all longer ones",
-					    .x = {.label = "tokens", .number = CHART_COUNT},
-					    .y = {.label = "documents", .number = CHART_COUNT, .from_zero = true},
-					    .width = DOCUMENT_BIN,
-					    .values = documents,
-					    .count = DOCUMENT_BINS},
-		       out);
+	chart_bars_svg(
+		&(struct chart_bars){.title = "Length of sentences",
+				     .description = "How many sentences have how many tokens; the last bar holds all longer ones",
+				     .x = {.label = "tokens"},
+				     .y = {.label = "sentences", .number = CHART_COUNT, .from_zero = true},
+				     .width = SENTENCE_BIN,
+				     .values = sentences,
+				     .count = SENTENCE_BINS},
+		out);
+	chart_bars_svg(
+		&(struct chart_bars){.title = "Length of documents",
+				     .description = "How many documents have how many tokens; the last bar holds all longer ones",
+				     .x = {.label = "tokens", .number = CHART_COUNT},
+				     .y = {.label = "documents", .number = CHART_COUNT, .from_zero = true},
+				     .width = DOCUMENT_BIN,
+				     .values = documents,
+				     .count = DOCUMENT_BINS},
+		out);
 	buffer_text(out, "</div>\n<p class=\"note\">The last bar holds all that are longer.</p>\n");
 }
 

@@ -16,7 +16,7 @@ struct record_reader {
 	struct instance_demands demands;
 	char *path;
 	struct example example;
-	int64_t length, predictions; /* of every record; 0 until the first */
+	int64_t length, predictions;                         /* of every record; 0 until the first */
 	int32_t *ids, *mask, *segments, *positions, *labels; /* [length], [predictions] */
 	float *weights;
 	struct instance instance;
@@ -90,12 +90,11 @@ static enum status learn_shape(struct record_reader *reader)
 	if (length < 1 || length > STATIC_LENGTH_MAX)
 		return error_set(ERR_DATA, "input_ids has %lld values", (long long)length);
 	if (predictions > length)
-		return error_set(ERR_DATA, "more masked_lm_positions (%lld) than input_ids (%lld)",
-				 (long long)predictions, (long long)length);
+		return error_set(ERR_DATA, "more masked_lm_positions (%lld) than input_ids (%lld)", (long long)predictions,
+				 (long long)length);
 	instance_release(&reader->instance);
 	TRY(instance_create(&reader->instance, length, predictions));
-	int32_t **const arrays[] = {&reader->ids, &reader->mask, &reader->segments, &reader->positions,
-				    &reader->labels};
+	int32_t **const arrays[] = {&reader->ids, &reader->mask, &reader->segments, &reader->positions, &reader->labels};
 	for (int i = 0; i < 5; i++) {
 		free(*arrays[i]);
 		*arrays[i] = NULL;
@@ -182,8 +181,7 @@ static enum status refuse_record(const struct record_reader *reader)
 	struct error reason = *error_last();
 	enum status status =
 		error_set(reason.status, "'%s': record %lld at byte %lld: %.900s", reader->path,
-			  (long long)tfrecord_record(reader->file), (long long)tfrecord_offset(reader->file),
-			  reason.message);
+			  (long long)tfrecord_record(reader->file), (long long)tfrecord_offset(reader->file), reason.message);
 	if (reason.hint[0] != 0)
 		error_hint("%s", reason.hint);
 	else

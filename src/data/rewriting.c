@@ -76,8 +76,8 @@ static enum status add_pair(struct rewriting *rewriting, struct shard_writer *wr
 	return shard_writer_end_document(writer);
 }
 
-static enum status read_file(struct rewriting *rewriting, struct shard_writer *writer, struct tokens *tokens,
-			     const char *path, struct rewriting_counts *counts)
+static enum status read_file(struct rewriting *rewriting, struct shard_writer *writer, struct tokens *tokens, const char *path,
+			     struct rewriting_counts *counts)
 {
 	struct line_reader *reader;
 	enum status status = OK;
@@ -92,8 +92,7 @@ static enum status read_file(struct rewriting *rewriting, struct shard_writer *w
 			break;
 		counts->lines++;
 		if (continues) {
-			status = error_set(ERR_DATA, "'%s': line %lld is longer than 64 MiB", path,
-					   (long long)counts->lines);
+			status = error_set(ERR_DATA, "'%s': line %lld is longer than 64 MiB", path, (long long)counts->lines);
 			goto done;
 		}
 		if (size == 0)
@@ -132,9 +131,9 @@ static enum status read_pairs(struct rewriting *rewriting, struct rewriting_coun
 		TRY_GOTO(read_file(rewriting, writer, &tokens, files.names[i], counts), done);
 	counts->pairs = rewriting->count;
 	if (rewriting->count == 0) {
-		status = error_set(ERR_DATA, "'%s'%s: no usable pair in %lld lines (%lld malformed, %lld unfit)",
-				   files.names[0], files.count > 1 ? " and the other files" : "",
-				   (long long)counts->lines, (long long)counts->malformed, (long long)counts->unfit);
+		status = error_set(ERR_DATA, "'%s'%s: no usable pair in %lld lines (%lld malformed, %lld unfit)", files.names[0],
+				   files.count > 1 ? " and the other files" : "", (long long)counts->lines,
+				   (long long)counts->malformed, (long long)counts->unfit);
 		error_hint("lines are: label, id, text_a, text_b, separated by tabs; A has at least two tokens and fewer "
 			   "than B");
 		goto done;
@@ -150,8 +149,7 @@ done:
 	return status;
 }
 
-enum status rewriting_open(struct rewriting **out, const struct rewriting_settings *settings,
-			   struct rewriting_counts *counts)
+enum status rewriting_open(struct rewriting **out, const struct rewriting_settings *settings, struct rewriting_counts *counts)
 {
 	struct rewriting *rewriting;
 	*out = NULL;
@@ -195,8 +193,8 @@ enum status rewriting_get(const struct rewriting *rewriting, int64_t round, int6
 	const struct rewriting_settings *settings = &rewriting->settings;
 	const struct vocab *vocab = tokenizer_vocab(settings->tokenizer);
 	const struct shard *shard = &rewriting->shard;
-	int64_t pair = (int64_t)rng_permute(settings->seed, RNG_SHUFFLE, (uint32_t)round, (uint64_t)rewriting->count,
-					    (uint64_t)index);
+	int64_t pair =
+		(int64_t)rng_permute(settings->seed, RNG_SHUFFLE, (uint32_t)round, (uint64_t)rewriting->count, (uint64_t)index);
 	int32_t a = shard_length(shard, 2 * pair), b = shard_length(shard, 2 * pair + 1), n = 0;
 	out->ids[n++] = vocab->cls;
 	TRY(shard_tokens(shard, 2 * pair, 0, a, vocab->count, out->ids + n));

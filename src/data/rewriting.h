@@ -28,8 +28,7 @@ MUST_USE enum status rewriting_open(struct rewriting **out, const struct rewriti
 				    struct rewriting_counts *counts);
 int64_t rewriting_count(const struct rewriting *rewriting);
 /* Pair number `index` of a pass: each pass (`round`) has all pairs, in its own order, with its own spans. */
-MUST_USE enum status rewriting_get(const struct rewriting *rewriting, int64_t round, int64_t index,
-				   struct instance *out);
+MUST_USE enum status rewriting_get(const struct rewriting *rewriting, int64_t round, int64_t index, struct instance *out);
 void rewriting_close(struct rewriting *rewriting); /* NULL is fine */
 
 #endif

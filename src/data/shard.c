@@ -37,25 +37,24 @@ static enum status read_header(struct shard *shard)
 	const unsigned char *idx = shard->idx.data;
 	uint64_t size = shard->idx.size;
 	if (size < INDEX_HEADER_BYTES || memcmp(idx, INDEX_MAGIC, sizeof(INDEX_MAGIC)) != 0)
-		return error_set(ERR_DATA,
-		                 "'%s.idx': not a Megatron index (its first 9 bytes are not \"MMIDIDX\")",
-		                 shard->prefix);
+		return error_set(ERR_DATA, "'%s.idx': not a Megatron index (its first 9 bytes are not \"MMIDIDX\")",
+				 shard->prefix);
 	uint64_t version = read_u64(idx + 9), sentences = read_u64(idx + 18), ends = read_u64(idx + 26);
 	if (version != INDEX_VERSION)
-		return error_set(ERR_DATA, "'%s.idx': index version %llu, only version 1 is known",
-		                 shard->prefix, (unsigned long long)version);
+		return error_set(ERR_DATA, "'%s.idx': index version %llu, only version 1 is known", shard->prefix,
+				 (unsigned long long)version);
 	int code = idx[17];
 	if (code != DTYPE_UINT16 && code != DTYPE_INT32)
-		return error_set(ERR_DATA, "'%s.idx': ids of type code %d; 8 (uint16) and 4 (int32) are read",
-		                 shard->prefix, code);
+		return error_set(ERR_DATA, "'%s.idx': ids of type code %d; 8 (uint16) and 4 (int32) are read", shard->prefix,
+				 code);
 	/* Bounds first, so that the products below cannot overflow. */
 	uint64_t body = size - INDEX_HEADER_BYTES;
 	if (sentences > body / 12 || ends > body / 8 || ends < 1 || sentences * 12 + ends * 8 != body)
 		return error_set(ERR_DATA,
-		                 "'%s.idx': %llu bytes do not hold the %llu sentences and %llu document ends "
-		                 "that its header promises",
-		                 shard->prefix, (unsigned long long)size, (unsigned long long)sentences,
-		                 (unsigned long long)ends);
+				 "'%s.idx': %llu bytes do not hold the %llu sentences and %llu document ends "
+				 "that its header promises",
+				 shard->prefix, (unsigned long long)size, (unsigned long long)sentences,
+				 (unsigned long long)ends);
 	shard->wide = code == DTYPE_INT32;
 	shard->sentence_count = (int64_t)sentences;
 	shard->document_count = (int64_t)ends - 1;
@@ -72,16 +71,14 @@ static enum status prove_index(struct shard *shard)
 	for (int64_t i = 0; i < shard->sentence_count; i++) {
 		int64_t length = shard_length(shard, i), offset = byte_offset(shard, i);
 		if (length < 1 || length > SENTENCE_TOKENS_MAX)
-			return error_set(ERR_DATA, "'%s.idx': sentence %lld has %lld tokens", shard->prefix,
-			                 (long long)i, (long long)length);
-		if (offset < 0 || offset % unit != 0 || offset > bin_bytes ||
-		    length * unit > bin_bytes - offset)
-			return error_set(
-			        ERR_DATA,
-			        "'%s.idx': sentence %lld (%lld tokens at byte %lld) does not lie within "
-			        "'%s.bin' of %lld bytes",
-			        shard->prefix, (long long)i, (long long)length, (long long)offset,
-			        shard->prefix, (long long)bin_bytes);
+			return error_set(ERR_DATA, "'%s.idx': sentence %lld has %lld tokens", shard->prefix, (long long)i,
+					 (long long)length);
+		if (offset < 0 || offset % unit != 0 || offset > bin_bytes || length * unit > bin_bytes - offset)
+			return error_set(ERR_DATA,
+					 "'%s.idx': sentence %lld (%lld tokens at byte %lld) does not lie within "
+					 "'%s.bin' of %lld bytes",
+					 shard->prefix, (long long)i, (long long)length, (long long)offset, shard->prefix,
+					 (long long)bin_bytes);
 		if (shard->longest_sentence < length)
 			shard->longest_sentence = (int32_t)length;
 		shard->token_count += length;
@@ -90,14 +87,13 @@ static enum status prove_index(struct shard *shard)
 	for (int64_t i = 0; i <= shard->document_count; i++) {
 		int64_t end = shard_document(shard, i);
 		if (end < previous || end > shard->sentence_count || (i == 0 && end != 0))
-			return error_set(ERR_DATA,
-			                 "'%s.idx': document end %lld is sentence %lld, out of order",
-			                 shard->prefix, (long long)i, (long long)end);
+			return error_set(ERR_DATA, "'%s.idx': document end %lld is sentence %lld, out of order", shard->prefix,
+					 (long long)i, (long long)end);
 		previous = end;
 	}
 	if (previous != shard->sentence_count)
-		return error_set(ERR_DATA, "'%s.idx': the last document ends at sentence %lld of %lld",
-		                 shard->prefix, (long long)previous, (long long)shard->sentence_count);
+		return error_set(ERR_DATA, "'%s.idx': the last document ends at sentence %lld of %lld", shard->prefix,
+				 (long long)previous, (long long)shard->sentence_count);
 	return OK;
 }
 
@@ -114,17 +110,16 @@ static enum status get_hex(const struct json *object, const char *name, const ch
 	return OK;
 }
 
-static enum status check_equal(const struct shard *shard, const struct json *object, const char *name,
-                               const char *key, int64_t expected)
+static enum status check_equal(const struct shard *shard, const struct json *object, const char *name, const char *key,
+			       int64_t expected)
 {
 	int64_t value = -1;
 	TRY(json_get_integer(object, name, key, 0, INT64_MAX, &value));
 	if (value != expected) {
-		enum status status = error_set(
-		        ERR_DATA,
-		        "'%s' does not describe the files beside it: \"%s\" is %lld, '%s.idx' "
-		        "and '%s.bin' say %lld",
-		        name, key, (long long)value, shard->prefix, shard->prefix, (long long)expected);
+		enum status status = error_set(ERR_DATA,
+					       "'%s' does not describe the files beside it: \"%s\" is %lld, '%s.idx' "
+					       "and '%s.bin' say %lld",
+					       name, key, (long long)value, shard->prefix, shard->prefix, (long long)expected);
 		error_hint("the three files of a shard must come from one run; make the shard again");
 		return status;
 	}
@@ -140,8 +135,8 @@ static enum status read_description(struct shard *shard, const struct json *root
 	TRY(json_get_string(root, name, "format", &format));
 	TRY(json_get_integer(root, name, "version", 0, INT32_MAX, &version));
 	if (strcmp(format, DESCRIPTION_FORMAT) != 0 || version != DESCRIPTION_VERSION)
-		return error_set(ERR_DATA, "'%s': format \"%s\" version %lld, not \"%s\" version %d", name,
-		                 format, (long long)version, DESCRIPTION_FORMAT, DESCRIPTION_VERSION);
+		return error_set(ERR_DATA, "'%s': format \"%s\" version %lld, not \"%s\" version %d", name, format,
+				 (long long)version, DESCRIPTION_FORMAT, DESCRIPTION_VERSION);
 	TRY(check_equal(shard, root, name, "documents", shard->document_count));
 	TRY(check_equal(shard, root, name, "sentences", shard->sentence_count));
 	TRY(check_equal(shard, root, name, "tokens", shard->token_count));
@@ -149,8 +144,7 @@ static enum status read_description(struct shard *shard, const struct json *root
 	TRY(check_equal(shard, root, name, "idx_bytes", (int64_t)shard->idx.size));
 	TRY(get_hex(root, name, "idx_crc32c", &checksum));
 	if (checksum != crc32c(0, shard->idx.data, shard->idx.size))
-		return error_set(ERR_DATA, "'%s.idx': its checksum is not the one that '%s' records",
-		                 shard->prefix, name);
+		return error_set(ERR_DATA, "'%s.idx': its checksum is not the one that '%s' records", shard->prefix, name);
 	TRY(json_get_integer(root, name, "vocab_size", 1, INT32_MAX, &vocab_size));
 	TRY(json_get_integer(root, name, "unknown_tokens", 0, shard->token_count, &d->unknown_tokens));
 	TRY(get_hex(root, name, "vocab_hash", &d->vocab_hash));
@@ -173,11 +167,10 @@ static enum status open_files(struct shard *shard)
 	char path[PATH_BYTES];
 	TRY(shard_path(path, shard->prefix, ".idx"));
 	if (!file_exists(path)) {
-		enum status status = error_set(ERR_USAGE, "'%s': no such token shard ('%s' is not there)",
-		                               shard->prefix, path);
+		enum status status = error_set(ERR_USAGE, "'%s': no such token shard ('%s' is not there)", shard->prefix, path);
 		error_hint("give the common beginning of PREFIX.bin and PREFIX.idx, as `bertc prepare --out "
-		           "PREFIX` "
-		           "was given it");
+			   "PREFIX` "
+			   "was given it");
 		return status;
 	}
 	TRY(file_map_open(&shard->idx, path));
@@ -245,9 +238,8 @@ static uint32_t largest_wide(const int32_t *ids, int64_t count)
 
 static enum status refuse_id(const struct shard *shard, int64_t sentence, uint32_t id, int32_t vocab_size)
 {
-	enum status status =
-	        error_set(ERR_DATA, "'%s.bin': sentence %lld holds id %u, but the vocabulary has %d entries",
-	                  shard->prefix, (long long)sentence, id, vocab_size);
+	enum status status = error_set(ERR_DATA, "'%s.bin': sentence %lld holds id %u, but the vocabulary has %d entries",
+				       shard->prefix, (long long)sentence, id, vocab_size);
 	error_hint("the shard was made with another vocabulary, or is damaged");
 	return status;
 }
@@ -258,7 +250,7 @@ static enum status check_ids(const struct shard *shard, int32_t vocab_size)
 		const unsigned char *ids = (const unsigned char *)shard->ids + byte_offset(shard, i);
 		int32_t length = shard_length(shard, i);
 		uint32_t largest = shard->wide ? largest_wide((const int32_t *)(const void *)ids, length)
-		                               : largest_narrow((const uint16_t *)(const void *)ids, length);
+					       : largest_narrow((const uint16_t *)(const void *)ids, length);
 		if (largest >= (uint32_t)vocab_size)
 			return refuse_id(shard, i, largest, vocab_size);
 	}
@@ -270,10 +262,10 @@ enum status shard_check_vocab(const struct shard *shard, uint64_t vocab_hash, in
 	const struct shard_description *d = &shard->description;
 	if (shard->described && (d->vocab_hash != vocab_hash || d->vocab_size != vocab_size)) {
 		enum status status = error_set(ERR_STATE,
-		                               "'%s' was made with another vocabulary: hash %016llx of %d "
-		                               "entries, not %016llx of %d",
-		                               shard->prefix, (unsigned long long)d->vocab_hash,
-		                               d->vocab_size, (unsigned long long)vocab_hash, vocab_size);
+					       "'%s' was made with another vocabulary: hash %016llx of %d "
+					       "entries, not %016llx of %d",
+					       shard->prefix, (unsigned long long)d->vocab_hash, d->vocab_size,
+					       (unsigned long long)vocab_hash, vocab_size);
 		error_hint("give the --vocab_file that the shard was prepared with, or prepare it again");
 		return status;
 	}
@@ -297,7 +289,7 @@ static enum status check_bin(const struct shard *shard)
 	TRY(file_checksum(bin_path, &bytes, &found));
 	if (expected != found)
 		return error_set(ERR_DATA, "'%s': its checksum is %08x, not the %08llx that '%s' records", bin_path, found,
-		                 (unsigned long long)expected, json_path);
+				 (unsigned long long)expected, json_path);
 	return OK;
 }
 
@@ -321,8 +313,8 @@ done:
 	return status;
 }
 
-enum status shard_tokens(const struct shard *shard, int64_t sentence, int64_t begin, int64_t count,
-                         int32_t vocab_size, int32_t *out)
+enum status shard_tokens(const struct shard *shard, int64_t sentence, int64_t begin, int64_t count, int32_t vocab_size,
+			 int32_t *out)
 {
 	int64_t first = byte_offset(shard, sentence) / id_bytes(shard) + begin;
 	if (shard->wide) {

@@ -43,19 +43,19 @@ struct shard_writer_state {
 };
 MUST_USE enum status shard_writer_save(struct shard_writer *writer, struct shard_writer_state *out);
 MUST_USE enum status shard_writer_resume(struct shard_writer **out, const char *prefix, int32_t vocab_size,
-                                         const struct shard_writer_state *state);
+					 const struct shard_writer_state *state);
 void shard_writer_suspend(struct shard_writer *writer);
 
 /* Leaves out what was written before: sentence i and document i whose bit (map[i / 8] >> i % 8) is set; a document
  * without sentences goes, too. Either map may be NULL. Counts `unknown_id` in what stays. Copies what is kept once. */
 MUST_USE enum status shard_writer_drop(struct shard_writer **writer, const uint8_t *sentences, const uint8_t *documents,
-                                       int32_t unknown_id, int64_t *out_unknown);
+				       int32_t unknown_id, int64_t *out_unknown);
 
 /* Calls `visit` for each sentence written so far, in order, with its ids: for a second look before the commit. */
 MUST_USE enum status shard_writer_visit(struct shard_writer *writer,
-                                        enum status (*visit)(void *context, int64_t document, int64_t sentence,
-                                                             const int32_t *ids, int32_t count),
-                                        void *context);
+					enum status (*visit)(void *context, int64_t document, int64_t sentence,
+							     const int32_t *ids, int32_t count),
+					void *context);
 
 /* Fills in documents, sentences, tokens and vocab_size of `description`, writes all three files; frees the
  * writer whatever happens. */
@@ -115,7 +115,7 @@ MUST_USE enum status shard_verify(const char *prefix, int64_t *out_bytes, bool *
 
 /* Copies the tokens [begin, begin + count) of a sentence. An id outside [0, vocab_size) is ERR_DATA that
  * names file and sentence. */
-MUST_USE enum status shard_tokens(const struct shard *shard, int64_t sentence, int64_t begin, int64_t count,
-                                  int32_t vocab_size, int32_t *out);
+MUST_USE enum status shard_tokens(const struct shard *shard, int64_t sentence, int64_t begin, int64_t count, int32_t vocab_size,
+				  int32_t *out);
 
 #endif

@@ -32,7 +32,7 @@ static enum status make_parent(const char *prefix)
 }
 
 enum status shard_writer_resume(struct shard_writer **out, const char *prefix, int32_t vocab_size,
-                                const struct shard_writer_state *state)
+				const struct shard_writer_state *state)
 {
 	enum status status = OK;
 	struct shard_writer *writer = NULL;
@@ -72,7 +72,7 @@ enum status shard_writer_save(struct shard_writer *writer, struct shard_writer_s
 {
 	BUG_IF(writer->last_end != writer->sentence_count); /* between documents */
 	*out = (struct shard_writer_state){
-	        .sentences = writer->sentence_count, .documents = writer->document_count, .tokens = writer->token_count};
+		.sentences = writer->sentence_count, .documents = writer->document_count, .tokens = writer->token_count};
 	TRY(file_writer_save(writer->bin, &out->bin));
 	TRY(file_writer_save(writer->lengths, &out->lengths));
 	return file_writer_save(writer->ends, &out->ends);
@@ -93,15 +93,12 @@ enum status shard_writer_sentence(struct shard_writer *writer, const int32_t *id
 {
 	BUG_IF(count < 1);
 	if (count > SENTENCE_TOKENS_MAX)
-		return error_set(ERR_DATA, "'%s.bin': sentence %lld has %lld tokens, the limit is %d",
-		                 writer->prefix, (long long)writer->sentence_count, (long long)count,
-		                 SENTENCE_TOKENS_MAX);
+		return error_set(ERR_DATA, "'%s.bin': sentence %lld has %lld tokens, the limit is %d", writer->prefix,
+				 (long long)writer->sentence_count, (long long)count, SENTENCE_TOKENS_MAX);
 	for (int64_t i = 0; i < count; i++)
 		if (ids[i] < 0 || ids[i] >= writer->vocab_size)
-			return error_set(ERR_DATA,
-			                 "'%s.bin': sentence %lld: id %d, but the vocabulary has %d entries",
-			                 writer->prefix, (long long)writer->sentence_count, ids[i],
-			                 writer->vocab_size);
+			return error_set(ERR_DATA, "'%s.bin': sentence %lld: id %d, but the vocabulary has %d entries",
+					 writer->prefix, (long long)writer->sentence_count, ids[i], writer->vocab_size);
 	if (writer->wide) {
 		TRY(file_writer_write(writer->bin, ids, (size_t)count * sizeof(*ids)));
 	} else {
@@ -147,8 +144,7 @@ static enum status read_part(FILE *file, const struct file_writer *part, void *o
 }
 
 /* Appends a part to the index: its lengths as they are (`unit` 0), the byte offsets that follow from them, or ends. */
-static enum status append_part(struct shard_writer *writer, struct file_writer *part, int64_t count, size_t size,
-                               int64_t unit)
+static enum status append_part(struct shard_writer *writer, struct file_writer *part, int64_t count, size_t size, int64_t unit)
 {
 	union {
 		int32_t lengths[COPY_COUNT];
@@ -167,7 +163,7 @@ static enum status append_part(struct shard_writer *writer, struct file_writer *
 		}
 		if (status == OK)
 			status = unit > 0 ? file_writer_write(writer->idx, offsets, (size_t)take * sizeof(*offsets))
-			                  : file_writer_write(writer->idx, &values, (size_t)take * size);
+					  : file_writer_write(writer->idx, &values, (size_t)take * size);
 		done += take;
 	}
 	(void)fclose(file);
@@ -234,9 +230,9 @@ static enum status next_sentence(struct part_reader *reader, struct shard_writer
 }
 
 static enum status visit_sentences(struct part_reader *reader, struct shard_writer *writer,
-                                   enum status (*visit)(void *context, int64_t document, int64_t sentence,
-                                                        const int32_t *ids, int32_t count),
-                                   void *context)
+				   enum status (*visit)(void *context, int64_t document, int64_t sentence, const int32_t *ids,
+							int32_t count),
+				   void *context)
 {
 	int64_t sentence = 0;
 	for (int64_t document = 0; document < writer->document_count; document++) {
@@ -252,9 +248,9 @@ static enum status visit_sentences(struct part_reader *reader, struct shard_writ
 }
 
 enum status shard_writer_visit(struct shard_writer *writer,
-                               enum status (*visit)(void *context, int64_t document, int64_t sentence,
-                                                    const int32_t *ids, int32_t count),
-                               void *context)
+			       enum status (*visit)(void *context, int64_t document, int64_t sentence, const int32_t *ids,
+						    int32_t count),
+			       void *context)
 {
 	struct part_reader reader;
 	enum status status = part_reader_open(&reader, writer);
@@ -296,7 +292,7 @@ static enum status keep_sentence(void *context, int64_t document, int64_t senten
 }
 
 enum status shard_writer_drop(struct shard_writer **writer, const uint8_t *sentences, const uint8_t *documents,
-                              int32_t unknown_id, int64_t *out_unknown)
+			      int32_t unknown_id, int64_t *out_unknown)
 {
 	char prefix[PATH_BYTES], path[PATH_BYTES];
 	struct drop drop = {.sentences = sentences, .documents = documents, .unknown_id = unknown_id};
@@ -325,8 +321,7 @@ static void put_hex(struct json_writer *json, const char *key, uint64_t value, i
 	json_put_string(json, key, text);
 }
 
-static void write_description(const struct shard_writer *writer, const struct shard_description *d,
-                              struct buffer *out)
+static void write_description(const struct shard_writer *writer, const struct shard_description *d, struct buffer *out)
 {
 	struct json_writer json = {.out = out, .indent = 2};
 	json_open(&json, NULL, '{');
@@ -369,8 +364,7 @@ enum status shard_remove(const char *prefix)
 	return OK;
 }
 
-static enum status commit_files(struct shard_writer *writer, const char *json_path,
-                                const struct buffer *description)
+static enum status commit_files(struct shard_writer *writer, const char *json_path, const struct buffer *description)
 {
 	struct file_writer *bin = writer->bin, *idx = writer->idx;
 	TRY(remove_file(json_path));

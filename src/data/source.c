@@ -48,8 +48,7 @@ enum status instances_hint(struct instances *instances, int64_t epoch, int64_t f
 	return instances->functions->hint(instances, epoch, first_sample);
 }
 
-enum status instances_pick(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch,
-			   int64_t *first)
+enum status instances_pick(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch, int64_t *first)
 {
 	int64_t found_epoch = 0, found_first = 0;
 	TRY(instances->functions->pick(instances, sample, out, &found_epoch, &found_first));

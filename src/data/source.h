@@ -28,8 +28,7 @@ struct source_functions {
 	 * walking the epochs before it; called right after opening. Of a larger epoch a few instances are left out (others
 	 * each time), of a smaller one a few come twice. NULL: it is so already. */
 	void (*even_epochs)(struct instances *instances);
-	enum status (*pick)(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch,
-			    int64_t *first);
+	enum status (*pick)(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch, int64_t *first);
 	enum status (*make)(struct instances *instances, const struct pick *pick, struct instance *out);
 };
 
@@ -40,8 +39,8 @@ struct instances {
 };
 
 /* The pick of a sample; *epoch and *first (may be NULL) as instances_locate says. */
-MUST_USE enum status instances_pick(struct instances *instances, int64_t sample, struct pick *out,
-				    int64_t *epoch, int64_t *first);
+MUST_USE enum status instances_pick(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch,
+				    int64_t *first);
 /* Spells it out: pick->length ids and types, at most pick->predictions predictions, all with a weight. */
 MUST_USE enum status instances_make(struct instances *instances, const struct pick *pick, struct instance *out);
 

@@ -100,9 +100,8 @@ enum status static_writer_add(struct static_writer *writer, const struct instanc
 	int32_t length = instance->length, predictions = instance->prediction_count;
 	BUG_IF(length < 0 || length > STATIC_LENGTH_MAX || predictions < 0 || predictions > length);
 	int32_t most = largest(instance->ids, length, largest(instance->prediction_labels, predictions, 0));
-	struct record record = {.length = (uint32_t)length,
-				.predictions = (uint32_t)predictions,
-				.next_label = (int16_t)instance->next_label};
+	struct record record = {
+		.length = (uint32_t)length, .predictions = (uint32_t)predictions, .next_label = (int16_t)instance->next_label};
 	bool wide = most > UINT16_MAX || length > UINT16_MAX, weighted = false;
 	for (int32_t i = 0; instance->prediction_weights != NULL && i < predictions; i++)
 		weighted |= instance->prediction_weights[i] != 1;
@@ -111,8 +110,7 @@ enum status static_writer_add(struct static_writer *writer, const struct instanc
 		record.flags |= TYPES;
 		record.first_b = 0;
 	}
-	TRY(memory_grow(&writer->places, &writer->capacity, summary->count + 1, sizeof(*writer->places),
-			"places of instances"));
+	TRY(memory_grow(&writer->places, &writer->capacity, summary->count + 1, sizeof(*writer->places), "places of instances"));
 	writer->places[summary->count] = (uint64_t)file_writer_offset(writer->file);
 
 	struct buffer *out = &writer->scratch;
@@ -151,8 +149,7 @@ enum status static_writer_commit(struct static_writer *writer, uint64_t source_f
 	struct static_summary *summary = &writer->summary;
 	summary->source_fingerprint = source_fingerprint;
 	uint64_t end = (uint64_t)file_writer_offset(writer->file);
-	TRY_GOTO(file_writer_write(writer->file, writer->places, (size_t)summary->count * sizeof(*writer->places)),
-		 done);
+	TRY_GOTO(file_writer_write(writer->file, writer->places, (size_t)summary->count * sizeof(*writer->places)), done);
 	TRY_GOTO(file_writer_write(writer->file, &end, sizeof(end)), done);
 	struct tail tail = {
 		.count = summary->count,
@@ -223,8 +220,8 @@ static enum status read_tail(struct static_file *file)
 	if (memcmp(tail.magic, MAGIC, 8) != 0)
 		return damaged(file, "it does not end as a file of instances does");
 	if (tail.version != FORMAT_VERSION)
-		return error_set(ERR_DATA, "'%s': version %u of the format; this program reads %d", file->path,
-				 tail.version, FORMAT_VERSION);
+		return error_set(ERR_DATA, "'%s': version %u of the format; this program reads %d", file->path, tail.version,
+				 FORMAT_VERSION);
 	uint64_t room = size - HEAD_BYTES - 8 - sizeof(tail);
 	if (tail.count < 0 || (uint64_t)tail.count > room / (sizeof(struct record) + 8))
 		return damaged(file, "its size is not what its end says");

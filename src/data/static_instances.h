@@ -15,7 +15,7 @@
 /* What the end of a file says of all its instances. */
 struct static_summary {
 	int64_t count, token_count, prediction_count, labelled_count; /* labelled: with a next-sentence label */
-	int32_t max_length, max_predictions; /* of one instance */
+	int32_t max_length, max_predictions;                          /* of one instance */
 	int32_t largest_id;
 	uint64_t source_fingerprint; /* of the file it was converted from; 0 = made by bertc */
 };
@@ -45,8 +45,7 @@ void static_file_close(struct static_file *file);
 bool static_file_is(const char *path);
 /* Reads instance `index`. Buffers of `out` have max_length and max_predictions entries; prediction_weights may be NULL.
  * ids outside [0, vocab_size), or anything else that cannot be, is ERR_DATA naming file, instance and offset. */
-MUST_USE enum status static_file_read(const struct static_file *file, int64_t index, int32_t vocab_size,
-				      struct instance *out);
+MUST_USE enum status static_file_read(const struct static_file *file, int64_t index, int32_t vocab_size, struct instance *out);
 /* Length and number of predictions alone; 0 for an instance that is damaged. */
 void static_file_sizes(const struct static_file *file, int64_t index, int32_t *out_length, int32_t *out_predictions);
 /* Proves the checksum and every instance. */

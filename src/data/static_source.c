@@ -10,7 +10,7 @@ struct static_source {
 	struct instances base;
 	const struct static_file *files;
 	int64_t file_count;
-	int64_t *first; /* [file_count + 1] number of each file's first instance */
+	int64_t *first;                 /* [file_count + 1] number of each file's first instance */
 	int64_t base_epoch, base_first; /* a hint: this epoch begins with this sample, later ones follow */
 };
 
@@ -46,8 +46,8 @@ static enum status static_hint(struct instances *base, int64_t epoch, int64_t fi
 {
 	struct static_source *source = self(base);
 	if (epoch < 0 || epoch > UINT32_MAX || first < 0) {
-		enum status status = error_set(ERR_STATE, "epoch %lld cannot begin with sample %lld", (long long)epoch,
-					       (long long)first);
+		enum status status =
+			error_set(ERR_STATE, "epoch %lld cannot begin with sample %lld", (long long)epoch, (long long)first);
 		error_hint("the checkpoint is damaged, or comes from a run with other data");
 		return status;
 	}
@@ -70,8 +70,7 @@ static const struct static_file *find_file(const struct static_source *source, i
 	return &source->files[low];
 }
 
-static enum status static_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch,
-			       int64_t *first)
+static enum status static_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch, int64_t *first)
 {
 	const struct static_source *source = self(base);
 	int64_t count = count_of(source);

@@ -154,8 +154,7 @@ int32_t step_cut_batches(const struct step_settings *settings, const struct pick
 	int32_t batches = 0;
 	for (int64_t i = begin; i < end; i++) {
 		int32_t tokens = picks[order[i]].length, predictions = picks[order[i]].predictions;
-		if (used.sequences + 1 > settings->capacity.sequences ||
-		    tokens > settings->capacity.tokens - used.tokens ||
+		if (used.sequences + 1 > settings->capacity.sequences || tokens > settings->capacity.tokens - used.tokens ||
 		    predictions > settings->capacity.predictions - used.predictions) {
 			if (ends)
 				ends[batches] = (int32_t)i;

@@ -7,13 +7,13 @@
 
 struct step_cut {
 	const struct step_settings *settings; /* borrowed */
-	int32_t parts;          /* ranks times replicas */
-	int64_t part_instances; /* most instances of a part */
-	int32_t longest;        /* tokens of an instance */
+	int32_t parts;                        /* ranks times replicas */
+	int64_t part_instances;               /* most instances of a part */
+	int32_t longest;                      /* tokens of an instance */
 	/* Scratch, with more than one part. */
-	int32_t *by_length; /* [batch_size] */
-	int32_t *part_of;   /* [batch_size] */
-	int32_t *counts;    /* [longest + 2] */
+	int32_t *by_length;     /* [batch_size] */
+	int32_t *part_of;       /* [batch_size] */
+	int32_t *counts;        /* [longest + 2] */
 	struct part_load *heap; /* [parts] */
 };
 

@@ -45,13 +45,13 @@ struct step_reader {
 	int32_t batch_limit; /* micro-batches a slot has room for */
 	bool ready;          /* batches are made ahead; otherwise outlines */
 	struct step slots[SLOTS];
-	struct outline outlines[SLOTS]; /* where batches are ready, the first serves all */
-	struct step_cut cut;              /* the thread's own */
-	int64_t *part_ends;               /* [parts] the thread's own */
-	struct batch_maker ahead, asked;  /* the thread's own; the caller's */
-	struct batch spelled[SPELLED];    /* the caller's, in turn */
+	struct outline outlines[SLOTS];  /* where batches are ready, the first serves all */
+	struct step_cut cut;             /* the thread's own */
+	int64_t *part_ends;              /* [parts] the thread's own */
+	struct batch_maker ahead, asked; /* the thread's own; the caller's */
+	struct batch spelled[SPELLED];   /* the caller's, in turn */
 	int64_t spelled_count;
-	struct instance scratch;          /* the thread's own, to count predictions */
+	struct instance scratch; /* the thread's own, to count predictions */
 
 	pthread_t thread;
 	bool thread_runs;
@@ -90,10 +90,10 @@ static void sort_by_id(struct batch_maker *maker, struct batch *batch)
 }
 
 /* Zeroes what an earlier, larger batch left behind the used part of an array. */
-#define CLEAR_TAIL(array, used, before)                                                                      \
-	do {                                                                                                 \
-		if ((used) < (before))                                                                       \
-			memset((array) + (used), 0, (size_t)((before) - (used)) * sizeof(*(array)));         \
+#define CLEAR_TAIL(array, used, before)                                                                                          \
+	do {                                                                                                                     \
+		if ((used) < (before))                                                                                           \
+			memset((array) + (used), 0, (size_t)((before) - (used)) * sizeof(*(array)));                             \
 	} while (0)
 
 static void clear_tails(struct batch *batch, int32_t tokens, int32_t sequences, int32_t predictions)
@@ -112,15 +112,14 @@ static void clear_tails(struct batch *batch, int32_t tokens, int32_t sequences, 
 }
 
 /* Appends one instance, made in place in the batch's arrays. */
-static enum status append_instance(struct batch_maker *maker, struct batch *batch, int64_t sample,
-                                   const struct pick *pick)
+static enum status append_instance(struct batch_maker *maker, struct batch *batch, int64_t sample, const struct pick *pick)
 {
 	int32_t start = batch->token_count, first = batch->prediction_count;
 	struct instance instance = {.ids = batch->ids + start,
-	                            .types = batch->types + start,
-	                            .prediction_positions = batch->prediction_rows + first,
-	                            .prediction_labels = batch->prediction_labels + first,
-	                            .prediction_weights = batch->prediction_weights + first};
+				    .types = batch->types + start,
+				    .prediction_positions = batch->prediction_rows + first,
+				    .prediction_labels = batch->prediction_labels + first,
+				    .prediction_weights = batch->prediction_weights + first};
 	TRY(instances_make(maker->instances, pick, &instance));
 	for (int32_t i = 0; i < instance.length; i++) {
 		batch->positions[start + i] = i;
@@ -138,12 +137,11 @@ static enum status append_instance(struct batch_maker *maker, struct batch *batc
 }
 
 /* Micro-batch `number` of a step. */
-static enum status fill_batch(struct batch_maker *maker, const struct outline *outline, int64_t first_sample,
-                              int32_t number, struct batch *batch)
+static enum status fill_batch(struct batch_maker *maker, const struct outline *outline, int64_t first_sample, int32_t number,
+			      struct batch *batch)
 {
 	int64_t begin = number > 0 ? outline->ends[number - 1] : outline->first, end = outline->ends[number];
-	int32_t tokens = batch->token_count, sequences = batch->sequence_count,
-	        predictions = batch->prediction_count;
+	int32_t tokens = batch->token_count, sequences = batch->sequence_count, predictions = batch->prediction_count;
 	batch->token_count = batch->sequence_count = batch->prediction_count = batch->longest = 0;
 	batch->starts[0] = 0;
 	for (int64_t i = begin; i < end; i++) {
@@ -223,13 +221,11 @@ static enum status make_step(struct step_reader *reader, int64_t index)
 	struct step *step = &reader->slots[index % SLOTS];
 	struct outline *outline = &reader->outlines[reader->ready ? 0 : index % SLOTS];
 	step->number = settings->first_step + index;
-	step->first_sample =
-	        settings->samples_before + (step->number - 1 - settings->steps_before) * settings->batch_size;
+	step->first_sample = settings->samples_before + (step->number - 1 - settings->steps_before) * settings->batch_size;
 	step->instance_count = settings->batch_size;
 	if (settings->sample_count > 0 && step->instance_count > settings->sample_count - step->first_sample)
 		step->instance_count = settings->sample_count - step->first_sample;
-	TRY(instances_pick(reader->instances, step->first_sample, &outline->picks[0], &step->epoch,
-	                   &step->epoch_first));
+	TRY(instances_pick(reader->instances, step->first_sample, &outline->picks[0], &step->epoch, &step->epoch_first));
 	for (int64_t i = 1; i < step->instance_count; i++)
 		TRY(instances_pick(reader->instances, step->first_sample + i, &outline->picks[i], NULL, NULL));
 	step->token_count = step->prediction_count = step->labelled_count = 0;
@@ -298,12 +294,11 @@ static enum status count_batches(struct step_reader *reader)
 		needed = (instances + settings->accumulation_steps - 1) / settings->accumulation_steps;
 	if (fits < needed) {
 		enum status status =
-		        error_set(ERR_USAGE,
-		                  "a micro-batch of %lld instances needs room for %lld tokens and %lld "
-		                  "predictions; there is room for %d and %d, in %d sequences",
-		                  (long long)needed, (long long)(needed * full),
-		                  (long long)(needed * predictions), settings->capacity.tokens,
-		                  settings->capacity.predictions, settings->capacity.sequences);
+			error_set(ERR_USAGE,
+				  "a micro-batch of %lld instances needs room for %lld tokens and %lld "
+				  "predictions; there is room for %d and %d, in %d sequences",
+				  (long long)needed, (long long)(needed * full), (long long)(needed * predictions),
+				  settings->capacity.tokens, settings->capacity.predictions, settings->capacity.sequences);
 		error_hint("raise --gradient_accumulation_steps, or lower --train_batch_size");
 		return status;
 	}
@@ -382,14 +377,12 @@ static enum status start_thread(struct step_reader *reader)
 	int failure = pthread_create(&reader->thread, NULL, run_reader, reader);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (failure != 0)
-		return error_set(ERR_RESOURCE, "cannot start the thread that reads data: %s",
-		                 strerror(failure));
+		return error_set(ERR_RESOURCE, "cannot start the thread that reads data: %s", strerror(failure));
 	reader->thread_runs = true;
 	return OK;
 }
 
-enum status step_reader_open(struct step_reader **out, struct instances *instances,
-                             const struct step_settings *settings)
+enum status step_reader_open(struct step_reader **out, struct instances *instances, const struct step_settings *settings)
 {
 	enum status status;
 	struct step_reader *reader = NULL;
@@ -397,8 +390,7 @@ enum status step_reader_open(struct step_reader **out, struct instances *instanc
 	BUG_IF(settings->batch_size < 1 || settings->first_step < 1 || settings->accumulation_steps < 0);
 	BUG_IF(settings->rank < 0 || settings->rank >= (settings->ranks > 0 ? settings->ranks : 1));
 	if (settings->batch_size > INT32_MAX)
-		return error_set(ERR_USAGE, "%lld instances a step; the limit is 2^31",
-		                 (long long)settings->batch_size);
+		return error_set(ERR_USAGE, "%lld instances a step; the limit is 2^31", (long long)settings->batch_size);
 	TRY(memory_new(&reader, 1, sizeof(*reader), "step reader"));
 	pthread_mutex_init(&reader->lock, NULL);
 	pthread_cond_init(&reader->changed, NULL);
@@ -428,8 +420,7 @@ enum status step_reader_next(struct step_reader *reader, const struct step **out
 	enum status status = OK;
 	*out = NULL;
 	pthread_mutex_lock(&reader->lock);
-	if (reader->taken == reader->made && reader->error.status == OK &&
-	    reader->made < reader->step_count) {
+	if (reader->taken == reader->made && reader->error.status == OK && reader->made < reader->step_count) {
 		double start = clock_seconds();
 		while (reader->taken == reader->made && reader->error.status == OK)
 			pthread_cond_wait(&reader->changed, &reader->lock);

@@ -11,7 +11,7 @@
 
 /* Adds the tokens of a block of sentences, through a buffer that grows to the longest. */
 static enum status count_block(const struct shard *shard, int64_t first, int64_t end, int32_t vocab_size, int64_t *counts,
-                               int32_t **ids, int64_t *capacity)
+			       int32_t **ids, int64_t *capacity)
 {
 	for (int64_t sentence = first; sentence < end; sentence++) {
 		int32_t length = shard_length(shard, sentence);
@@ -73,12 +73,12 @@ static enum status count_labels(const struct static_file *file, int64_t stride, 
 	enum status status;
 	TRY_GOTO(memory_new(&instance.ids, file->summary.max_length, sizeof *instance.ids, "instance"), done);
 	TRY_GOTO(memory_new(&instance.types, file->summary.max_length, sizeof *instance.types, "instance"), done);
-	TRY_GOTO(memory_new(&instance.prediction_positions, file->summary.max_predictions,
-	                    sizeof *instance.prediction_positions, "instance"),
-	         done);
+	TRY_GOTO(memory_new(&instance.prediction_positions, file->summary.max_predictions, sizeof *instance.prediction_positions,
+			    "instance"),
+		 done);
 	TRY_GOTO(memory_new(&instance.prediction_labels, file->summary.max_predictions, sizeof *instance.prediction_labels,
-	                    "instance"),
-	         done);
+			    "instance"),
+		 done);
 	for (int64_t i = 0; i < file->summary.count; i += stride) {
 		TRY_GOTO(static_file_read(file, i, vocab_size, &instance), done);
 		for (int32_t p = 0; p < instance.prediction_count; p++)
@@ -92,8 +92,7 @@ done:
 	return status;
 }
 
-enum status unigram_measure_static(const struct static_file *files, int64_t file_count, int32_t vocab_size,
-                                   struct unigram *out)
+enum status unigram_measure_static(const struct static_file *files, int64_t file_count, int32_t vocab_size, struct unigram *out)
 {
 	int64_t instances = 0, *counts = NULL;
 	enum status status = OK;

@@ -38,20 +38,18 @@ static enum status check_settings(const struct instance_settings *settings)
 {
 	int32_t shortest = has_pairs(settings) ? 5 : 3;
 	if (settings->max_seq_length < shortest || settings->max_seq_length > SEQUENCE_LENGTH_MAX)
-		return error_set(ERR_USAGE, "max_seq_length %d must lie between %d and %d",
-		                 settings->max_seq_length, shortest, SEQUENCE_LENGTH_MAX);
+		return error_set(ERR_USAGE, "max_seq_length %d must lie between %d and %d", settings->max_seq_length, shortest,
+				 SEQUENCE_LENGTH_MAX);
 	if (settings->min_seq_length < 0 || settings->min_seq_length > settings->max_seq_length)
 		return error_set(ERR_USAGE, "min_seq_length %d must lie between 0 and max_seq_length %d",
-		                 settings->min_seq_length, settings->max_seq_length);
+				 settings->min_seq_length, settings->max_seq_length);
 	if (!(settings->masked_lm_prob >= 0 && settings->masked_lm_prob <= 1))
-		return error_set(ERR_USAGE, "masked_lm_prob %g must lie between 0 and 1",
-		                 settings->masked_lm_prob);
+		return error_set(ERR_USAGE, "masked_lm_prob %g must lie between 0 and 1", settings->masked_lm_prob);
 	if (!(settings->short_seq_prob >= 0 && settings->short_seq_prob <= 1))
-		return error_set(ERR_USAGE, "short_seq_prob %g must lie between 0 and 1",
-		                 settings->short_seq_prob);
+		return error_set(ERR_USAGE, "short_seq_prob %g must lie between 0 and 1", settings->short_seq_prob);
 	int32_t size = settings->vocab_size;
-	BUG_IF(size < 1 || settings->cls < 0 || settings->cls >= size || settings->sep < 0 ||
-	       settings->sep >= size || settings->mask < 0 || settings->mask >= size);
+	BUG_IF(size < 1 || settings->cls < 0 || settings->cls >= size || settings->sep < 0 || settings->sep >= size ||
+	       settings->mask < 0 || settings->mask >= size);
 	BUG_IF(settings->whole_word_mask && settings->is_continuation == NULL);
 	return OK;
 }
@@ -70,17 +68,16 @@ static enum status number_shards(struct text_set *set)
 			int64_t count = shard_document(shard, d + 1) - shard_document(shard, d);
 			usable += count > 0;
 			if (count > UINT32_MAX)
-				return error_set(ERR_DATA,
-				                 "'%s': document %lld has %lld sentences, the limit is 2^32",
-				                 shard->prefix, (long long)d, (long long)count);
+				return error_set(ERR_DATA, "'%s': document %lld has %lld sentences, the limit is 2^32",
+						 shard->prefix, (long long)d, (long long)count);
 		}
 	}
 	if (text_set_documents(set) > UINT32_MAX)
 		return error_set(ERR_DATA, "%lld documents; the limit is 2^32", (long long)text_set_documents(set));
 	if (usable == 0) {
-		enum status status = error_set(ERR_DATA, "'%s'%s: no document with text",
-		                               shard_count > 0 ? set->shards[0].prefix : "",
-		                               shard_count > 1 ? " and the other shards" : "");
+		enum status status =
+			error_set(ERR_DATA, "'%s'%s: no document with text", shard_count > 0 ? set->shards[0].prefix : "",
+				  shard_count > 1 ? " and the other shards" : "");
 		error_hint("prepare the shard from a corpus with text");
 		return status;
 	}
@@ -94,7 +91,7 @@ void instances_warn_of_pairs(const struct shard *shards, int64_t shard_count, co
 		documents += shards[s].document_count;
 	if (documents == 1 && settings->next_sentence == NEXT_SENTENCE_PAIRS)
 		log_warning("only one document to train on: random second segments come from the same document, so "
-		            "next-sentence prediction learns little; put blank lines between documents");
+			    "next-sentence prediction learns little; put blank lines between documents");
 }
 
 enum status text_set_open(struct text_set *out, const struct shard *shards, int64_t shard_count,
@@ -129,9 +126,9 @@ static struct extent document_extent(const struct text_set *set, int64_t documen
 	const struct shard *shard = &set->shards[s];
 	int64_t local = document - set->document_base[s];
 	return (struct extent){.shard = shard,
-	                       .sentence_base = set->sentence_base[s],
-	                       .begin = shard_document(shard, local),
-	                       .end = shard_document(shard, local + 1)};
+			       .sentence_base = set->sentence_base[s],
+			       .begin = shard_document(shard, local),
+			       .end = shard_document(shard, local + 1)};
 }
 
 /* B from another document, from a random sentence on until it has `wanted` tokens. When every try gives the
@@ -272,8 +269,7 @@ static void open_document(struct walker *walker)
 	walker->last = extent.end;
 	walker->skipped = 0;
 	walker->open = true;
-	walker->rng = rng_start(settings->seed, RNG_DOCUMENT,
-				(uint64_t)walker->epoch << 32 | (uint64_t)walker->document);
+	walker->rng = rng_start(settings->seed, RNG_DOCUMENT, (uint64_t)walker->epoch << 32 | (uint64_t)walker->document);
 	int64_t shortest = has_pairs(settings) ? 2 : 1;
 	walker->target = set->room;
 	if (rng_double(&walker->rng) < settings->short_seq_prob)

@@ -30,19 +30,19 @@ struct walker {
 	int64_t epoch, document, end;
 	/* Within the document: */
 	const struct shard *shard;
-	int64_t sentence_base;             /* global number of the shard's sentence 0 */
-	int64_t first, last, next;         /* its sentences [first, last) of the shard, and the next one */
-	int64_t skipped;                   /* tokens of `next` already used (running text) */
-	int64_t target;                    /* tokens to collect */
+	int64_t sentence_base;     /* global number of the shard's sentence 0 */
+	int64_t first, last, next; /* its sentences [first, last) of the shard, and the next one */
+	int64_t skipped;           /* tokens of `next` already used (running text) */
+	int64_t target;            /* tokens to collect */
 	struct rng rng;
-	bool open;                         /* a document is being walked */
+	bool open; /* a document is being walked */
 };
 /* A place in a walk to go on from. */
 struct mark {
 	int64_t document;
 	uint32_t sentence, skipped; /* sentence: within the document */
-	uint32_t draws; /* from the document's random numbers */
-	uint32_t open;  /* the document is being walked */
+	uint32_t draws;             /* from the document's random numbers */
+	uint32_t open;              /* the document is being walked */
 };
 _Static_assert(sizeof(struct mark) == 24, "an epoch's memory is documented as 24 bytes for 32 instances");
 
@@ -64,7 +64,7 @@ struct epoch_map {
 		int64_t first, count;  /* instances */
 		struct mark *marks;
 		int64_t mark_capacity;
-	} *ranges;
+	} * ranges;
 };
 MUST_USE enum status epoch_map_open(struct epoch_map *out, const struct text_set *set);
 void epoch_map_close(struct epoch_map *map);

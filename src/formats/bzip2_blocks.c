@@ -103,16 +103,15 @@ static void drop_input(struct bzip2_blocks *b)
 
 static enum status truncated(const struct bzip2_blocks *b)
 {
-	enum status status = error_set(ERR_DATA, "'%s': truncated bzip2 data: the file ends at byte %lld",
-	                               b->name, (long long)(b->base + (int64_t)b->input.size));
+	enum status status = error_set(ERR_DATA, "'%s': truncated bzip2 data: the file ends at byte %lld", b->name,
+				       (long long)(b->base + (int64_t)b->input.size));
 	error_hint("fetch or make the file again, or leave it out");
 	return status;
 }
 
 static enum status corrupt(const struct bzip2_blocks *b, int64_t offset, const char *reason)
 {
-	enum status status = error_set(ERR_DATA, "'%s': corrupt bzip2 data at byte %lld: %s", b->name,
-	                               (long long)offset, reason);
+	enum status status = error_set(ERR_DATA, "'%s': corrupt bzip2 data at byte %lld: %s", b->name, (long long)offset, reason);
 	error_hint("fetch or make the file again, or leave it out");
 	return status;
 }
@@ -125,8 +124,7 @@ static void make_mark_table(void)
 	static const uint64_t marks[] = {BLOCK_MARK, END_MARK};
 	for (int m = 0; m < 2; m++)
 		for (int shift = 0; shift < 8; shift++) /* the mark begins at bit `shift` of its first byte */
-			mark_table[marks[m] >> (MARK_BITS - 24 + shift) & 0xFFFF] |=
-			        (unsigned char)(1u << shift);
+			mark_table[marks[m] >> (MARK_BITS - 24 + shift) & 0xFFFF] |= (unsigned char)(1u << shift);
 }
 
 /* Is there a mark at this bit? It needs 6 bytes and a bit. */
@@ -196,8 +194,7 @@ static void make_stream(struct buffer *out, char level, const unsigned char *fro
 	buffer_text(out, "BZh");
 	buffer_char(out, level);
 	for (size_t done = 0; done < bits; done += 8, from++) {
-		unsigned char byte =
-		        (unsigned char)(shift ? from[0] << shift | from[1] >> (8 - shift) : from[0]);
+		unsigned char byte = (unsigned char)(shift ? from[0] << shift | from[1] >> (8 - shift) : from[0]);
 		size_t left = bits - done;
 		if (left >= 8)
 			buffer_char(out, (char)byte);
@@ -224,7 +221,7 @@ static void decode(struct block *block)
 	do {
 		if (block->size >= OUTPUT_LIMIT ||
 		    memory_grow(&block->output, &block->capacity, (int64_t)(block->size + 4 * STREAM_BLOCK_BYTES), 1,
-		                "a block of bzip2") != OK) {
+				"a block of bzip2") != OK) {
 			block->result = BZ_MEM_ERROR;
 			break;
 		}
@@ -242,8 +239,7 @@ static void work(void *slot)
 }
 
 enum status bzip2_blocks_open(struct bzip2_blocks **out, const char *name, int threads, void *context,
-                              enum status (*read)(void *context, void *bytes, size_t capacity,
-                                                  size_t *out_count))
+			      enum status (*read)(void *context, void *bytes, size_t capacity, size_t *out_count))
 {
 	struct bzip2_blocks *b;
 
@@ -258,8 +254,7 @@ enum status bzip2_blocks_open(struct bzip2_blocks **out, const char *name, int t
 	b->slot_count = 2 * threads + 1;
 	enum status status = memory_new(&b->slots, b->slot_count, sizeof *b->slots, "bzip2 decoder");
 	if (status == OK)
-		status = work_line_open(&b->line, threads - 1, b->slots, b->slot_count, sizeof *b->slots,
-		                        work);
+		status = work_line_open(&b->line, threads - 1, b->slots, b->slot_count, sizeof *b->slots, work);
 	if (status != OK)
 		bzip2_blocks_close(b);
 	else
@@ -304,9 +299,8 @@ static enum status begin_stream(struct bzip2_blocks *b)
 	const char *bytes = b->input.data + b->bit / 8;
 	size_t left = b->input.size - b->bit / 8;
 	if (left < 4 || memcmp(bytes, "BZh", 3) != 0 || bytes[3] < '1' || bytes[3] > '9') {
-		enum status status =
-		        error_set(ERR_DATA, "'%s': data at byte %lld, after the end of the bzip2 stream",
-		                  b->name, (long long)(b->base + (int64_t)(b->bit / 8)));
+		enum status status = error_set(ERR_DATA, "'%s': data at byte %lld, after the end of the bzip2 stream", b->name,
+					       (long long)(b->base + (int64_t)(b->bit / 8)));
 		error_hint("the file may be damaged, or two files of different kinds may have been joined");
 		return status;
 	}
@@ -317,9 +311,7 @@ static enum status begin_stream(struct bzip2_blocks *b)
 	b->first_stream = false;
 	b->within_stream = true;
 	b->stream_check = 0;
-	return is_mark(b, b->bit)
-	               ? OK
-	               : corrupt(b, b->base + (int64_t)(b->bit / 8), "no block where one should begin");
+	return is_mark(b, b->bit) ? OK : corrupt(b, b->base + (int64_t)(b->bit / 8), "no block where one should begin");
 }
 
 static enum status end_stream(struct bzip2_blocks *b)
@@ -345,8 +337,7 @@ static enum status cut_block(struct bzip2_blocks *b, struct block *block)
 		TRY(find_mark(b, from, &end));
 		if (end == SIZE_MAX)
 			return truncated(b);
-		check = (b->stream_check << 1 | b->stream_check >> 31) ^
-		        (uint32_t)bits_at(b, b->bit + MARK_BITS, 32);
+		check = (b->stream_check << 1 | b->stream_check >> 31) ^ (uint32_t)bits_at(b, b->bit + MARK_BITS, 32);
 		real = bits_at(b, end, MARK_BITS) == BLOCK_MARK;
 		if (!real)
 			TRY(is_end(b, end, check, &real));
@@ -357,8 +348,7 @@ static enum status cut_block(struct bzip2_blocks *b, struct block *block)
 	block->end = b->base + (int64_t)(end / 8);
 	block->level = b->level;
 	block->bits = end - b->bit;
-	make_stream(&block->packed, b->level, (const unsigned char *)b->input.data + b->bit / 8, b->bit % 8,
-	            block->bits);
+	make_stream(&block->packed, b->level, (const unsigned char *)b->input.data + b->bit / 8, b->bit % 8, block->bits);
 	b->bit = end;
 	drop_input(b);
 	return buffer_status(&block->packed);

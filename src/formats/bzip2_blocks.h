@@ -12,12 +12,10 @@
 
 struct bzip2_blocks;
 /* `read` gives the next bytes of the packed file (*out_count = 0 at its end); `name` is for messages. */
-MUST_USE enum status
-bzip2_blocks_open(struct bzip2_blocks **out, const char *name, int threads, void *context,
-                  enum status (*read)(void *context, void *bytes, size_t capacity, size_t *out_count));
+MUST_USE enum status bzip2_blocks_open(struct bzip2_blocks **out, const char *name, int threads, void *context,
+				       enum status (*read)(void *context, void *bytes, size_t capacity, size_t *out_count));
 /* As stream_read(). */
-MUST_USE enum status bzip2_blocks_read(struct bzip2_blocks *blocks, void *bytes, size_t capacity,
-                                       size_t *out_count);
+MUST_USE enum status bzip2_blocks_read(struct bzip2_blocks *blocks, void *bytes, size_t capacity, size_t *out_count);
 /* Bytes of the packed file whose text has been given out. */
 int64_t bzip2_blocks_position(const struct bzip2_blocks *blocks);
 void bzip2_blocks_close(struct bzip2_blocks *blocks); /* NULL is fine */

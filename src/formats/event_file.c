@@ -110,12 +110,12 @@ void event_encode_scalar(struct buffer *out, double wall_time, int64_t step, con
 void event_encode_text(struct buffer *out, double wall_time, int64_t step, const char *tag, const char *text)
 {
 	struct buffer value = {0}, tensor = {0}, metadata = {0}, plugin = {0};
-	put_integer(&tensor, 1, 7);         /* DT_STRING */
-	put_bytes(&tensor, 2, "", 0);       /* no dimensions */
+	put_integer(&tensor, 1, 7);   /* DT_STRING */
+	put_bytes(&tensor, 2, "", 0); /* no dimensions */
 	put_bytes(&tensor, 8, text, strlen(text));
 	put_bytes(&plugin, 1, "text", 4);
 	put_message(&metadata, 1, &plugin);
-	put_integer(&metadata, 4, 2);       /* DATA_CLASS_TENSOR */
+	put_integer(&metadata, 4, 2); /* DATA_CLASS_TENSOR */
 	put_bytes(&value, 1, tag, strlen(tag));
 	put_message(&value, 8, &tensor);
 	put_message(&value, 9, &metadata);
@@ -152,7 +152,7 @@ static enum status choose_path(char path[PATH_BYTES], const char *folder)
 	char host[128] = "", name[256];
 	gethostname(host, sizeof host - 1);
 	snprintf(name, sizeof name, EVENT_FILE_START "%010" PRId64 ".%s.%d.0", seconds, host[0] ? host : "localhost",
-	         (int)getpid());
+		 (int)getpid());
 	return path_join(path, folder, name);
 }
 

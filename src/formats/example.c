@@ -21,8 +21,7 @@ static bool read_field(struct byte_range *message, struct field *out)
 		return false;
 	*out = (struct field){.number = (uint32_t)(key >> 3), .wire = (enum wire)(key & 7)};
 	switch (out->wire) {
-	case WIRE_VARINT:
-		return range_varint(message, &out->value);
+	case WIRE_VARINT: return range_varint(message, &out->value);
 	case WIRE_FIXED64:
 	case WIRE_FIXED32:
 		size = out->wire == WIRE_FIXED64 ? 8 : 4;
@@ -30,8 +29,7 @@ static bool read_field(struct byte_range *message, struct field *out)
 			return false;
 		memcpy(&out->value, bytes.at, size);
 		return true;
-	case WIRE_BYTES:
-		return range_varint(message, &size) && range_bytes(message, size, &out->content);
+	case WIRE_BYTES: return range_varint(message, &size) && range_bytes(message, size, &out->content);
 	}
 	return false;
 }
@@ -176,8 +174,7 @@ static enum status packed_integers(const struct example_feature *feature, struct
 	return OK;
 }
 
-enum status feature_integers(const struct example_feature *feature, int32_t *out, int64_t capacity,
-			     int64_t *out_count)
+enum status feature_integers(const struct example_feature *feature, int32_t *out, int64_t capacity, int64_t *out_count)
 {
 	struct byte_range list = {feature->list, feature->list + feature->list_size};
 	struct field values;

@@ -33,10 +33,8 @@ MUST_USE enum status example_parse(struct example *out, const unsigned char *mes
 const struct example_feature *example_find(const struct example *example, const char *name);
 /* Values of a feature, at most `capacity`; *out_count = how many there are. Another kind, values outside
  * [-2^31, 2^31) or more than `capacity` of them are ERR_DATA. */
-MUST_USE enum status feature_integers(const struct example_feature *feature, int32_t *out, int64_t capacity,
-				      int64_t *out_count);
-MUST_USE enum status feature_floats(const struct example_feature *feature, float *out, int64_t capacity,
-				    int64_t *out_count);
+MUST_USE enum status feature_integers(const struct example_feature *feature, int32_t *out, int64_t capacity, int64_t *out_count);
+MUST_USE enum status feature_floats(const struct example_feature *feature, float *out, int64_t capacity, int64_t *out_count);
 /* How many values a feature has (strings of a BytesList, too). */
 MUST_USE enum status feature_count(const struct example_feature *feature, int64_t *out_count);
 

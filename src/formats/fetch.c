@@ -37,10 +37,10 @@ struct transfer {
 	struct part *part;
 	CURL *curl;
 	int descriptor;
-	bool begun;        /* the first byte of the body was dealt with */
-	bool stored;       /* and the body is the file, not an error page */
+	bool begun;  /* the first byte of the body was dealt with */
+	bool stored; /* and the body is the file, not an error page */
 	bool stalled, mismatch;
-	enum status disk;  /* of writing */
+	enum status disk;    /* of writing */
 	double heard, shown; /* time of the last byte, of the last progress() */
 	curl_off_t received;
 	char etag[VALIDATOR_BYTES], modified[VALIDATOR_BYTES];
@@ -155,8 +155,8 @@ static enum status body_begins(struct transfer *t)
 	if (!t->stored)
 		return OK;
 	if (code == 206) {
-		bool same = t->range_first == part->size &&
-			    (part->total < 0 || t->range_total < 0 || t->range_total == part->total);
+		bool same =
+			t->range_first == part->size && (part->total < 0 || t->range_total < 0 || t->range_total == part->total);
 		if (!same) {
 			t->mismatch = true;
 			return ERR_DATA;
@@ -236,10 +236,8 @@ static bool worth_repeating(CURLcode code)
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CACERT_BADFILE:
 	case CURLE_OUT_OF_MEMORY:
-	case CURLE_NOT_BUILT_IN:
-		return false;
-	default:
-		return true;
+	case CURLE_NOT_BUILT_IN: return false;
+	default: return true;
 	}
 }
 
@@ -407,8 +405,7 @@ enum status fetch(const struct fetch_settings *settings, const struct fetch_requ
 			result->bytes = file_size(request->path);
 			return OK;
 		}
-		log_warning("'%s' has the checksum %s, published is %s: fetched anew", request->path, found,
-			    request->checksum);
+		log_warning("'%s' has the checksum %s, published is %s: fetched anew", request->path, found, request->checksum);
 	}
 	TRY(part_open(&part, request));
 	result->resumed_from = part.size;

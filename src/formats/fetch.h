@@ -11,9 +11,9 @@
 #include "base/error.h"
 
 struct fetch_settings {
-	double stall_seconds;   /* an attempt without a byte for so long has failed */
-	double pause_seconds;   /* before the second attempt; doubles with each, up to 64 times; Retry-After counts */
-	int retries;            /* attempts after one that brought nothing new */
+	double stall_seconds; /* an attempt without a byte for so long has failed */
+	double pause_seconds; /* before the second attempt; doubles with each, up to 64 times; Retry-After counts */
+	int retries;          /* attempts after one that brought nothing new */
 };
 
 struct fetch_request {
@@ -37,7 +37,7 @@ struct fetch_result {
 	int64_t bytes;        /* of the file */
 	int64_t resumed_from; /* bytes an earlier process had left */
 	int attempts;
-	char reason[320];     /* of FETCH_GONE and FETCH_FAILED: "the server answers 404" */
+	char reason[320]; /* of FETCH_GONE and FETCH_FAILED: "the server answers 404" */
 };
 
 /* A returned error is of this machine (ERR_RESOURCE: disk full, no permission) or STOPPED; the partial file stays and

@@ -77,8 +77,7 @@ static enum status check_dataset(struct hdf5_dataset *dataset)
 {
 	const char *path = dataset->file->path;
 	hsize_t sizes[2] = {0, 1}, chunk[2] = {1, 1};
-	hid_t type = H5Dget_type(dataset->id), space = H5Dget_space(dataset->id),
-	      creation = H5Dget_create_plist(dataset->id);
+	hid_t type = H5Dget_type(dataset->id), space = H5Dget_space(dataset->id), creation = H5Dget_create_plist(dataset->id);
 	bool integers = type >= 0 && H5Tget_class(type) == H5T_INTEGER;
 	dataset->rank = space >= 0 ? H5Sget_simple_extent_ndims(space) : -1;
 	bool good = dataset->rank == 1 || dataset->rank == 2;
@@ -99,8 +98,7 @@ static enum status check_dataset(struct hdf5_dataset *dataset)
 		return error_set(ERR_DATA, "'%s': dataset '%s' is neither a vector nor a table", path, dataset->name);
 	if (sizes[0] > INT64_MAX / 8 || sizes[1] > (hsize_t)HDF5_CHUNK_MAX || chunk[0] > (hsize_t)HDF5_CHUNK_MAX ||
 	    chunk[1] > (hsize_t)HDF5_CHUNK_MAX || chunk[0] * chunk[1] > (hsize_t)HDF5_CHUNK_MAX)
-		return error_set(ERR_DATA, "'%s': dataset '%s' is too large, or in too large chunks", path,
-				 dataset->name);
+		return error_set(ERR_DATA, "'%s': dataset '%s' is too large, or in too large chunks", path, dataset->name);
 	dataset->rows = sizes[0];
 	dataset->columns = sizes[1];
 	return OK;
@@ -135,14 +133,12 @@ enum status hdf5_read(struct hdf5_dataset *dataset, int64_t first, int64_t count
 	hsize_t begin[2] = {(hsize_t)first, 0}, sizes[2] = {(hsize_t)count, dataset->columns};
 	BUG_IF(first < 0 || count < 0 || (hsize_t)(first + count) > dataset->rows);
 	hid_t memory = H5Screate_simple(dataset->rank, sizes, NULL), space = H5Dget_space(dataset->id);
-	bool good = memory >= 0 && space >= 0 &&
-		    H5Sselect_hyperslab(space, H5S_SELECT_SET, begin, NULL, sizes, NULL) >= 0 &&
+	bool good = memory >= 0 && space >= 0 && H5Sselect_hyperslab(space, H5S_SELECT_SET, begin, NULL, sizes, NULL) >= 0 &&
 		    H5Dread(dataset->id, H5T_NATIVE_INT32, memory, space, H5P_DEFAULT, out) >= 0;
 	enum status status = OK;
 	if (!good) {
 		char what[160];
-		snprintf(what, sizeof(what), "dataset '%s' cannot be read at row %lld", dataset->name,
-			 (long long)first);
+		snprintf(what, sizeof(what), "dataset '%s' cannot be read at row %lld", dataset->name, (long long)first);
 		status = failed(ERR_DATA, dataset->file->path, what);
 		error_hint("the file is cut off or damaged: get it anew");
 	}
@@ -201,10 +197,9 @@ enum status hdf5_writer_dataset(struct hdf5_writer *writer, const char *name, in
 	hsize_t sizes[2] = {0, width}, limits[2] = {H5S_UNLIMITED, width}, chunk[2] = {rows > 0 ? rows : 1, width};
 	BUG_IF(index == DATASETS_MAX || (bytes != 1 && bytes != 4));
 	hid_t space = H5Screate_simple(rank, sizes, limits), creation = H5Pcreate(H5P_DATASET_CREATE), id = -1;
-	if (space >= 0 && creation >= 0 && H5Pset_chunk(creation, rank, chunk) >= 0 &&
-	    H5Pset_deflate(creation, GZIP_LEVEL) >= 0)
-		id = H5Dcreate2(writer->id, name, bytes == 1 ? H5T_STD_I8LE : H5T_STD_I32LE, space, H5P_DEFAULT,
-				creation, H5P_DEFAULT);
+	if (space >= 0 && creation >= 0 && H5Pset_chunk(creation, rank, chunk) >= 0 && H5Pset_deflate(creation, GZIP_LEVEL) >= 0)
+		id = H5Dcreate2(writer->id, name, bytes == 1 ? H5T_STD_I8LE : H5T_STD_I32LE, space, H5P_DEFAULT, creation,
+				H5P_DEFAULT);
 	if (space >= 0)
 		H5Sclose(space);
 	if (creation >= 0)

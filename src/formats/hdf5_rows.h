@@ -20,8 +20,8 @@ struct hdf5_dataset; /* closed with its file */
 MUST_USE enum status hdf5_open(struct hdf5_file **out, const char *path);
 /* A dataset of integers, [rows] or [rows, columns]; *out = NULL if the file has none of that name. Another type, rank
  * or size is ERR_DATA. */
-MUST_USE enum status hdf5_dataset_open(struct hdf5_dataset **out, struct hdf5_file *file, const char *name,
-				       int64_t *out_rows, int64_t *out_columns);
+MUST_USE enum status hdf5_dataset_open(struct hdf5_dataset **out, struct hdf5_file *file, const char *name, int64_t *out_rows,
+				       int64_t *out_columns);
 /* Rows [first, first + count) as 32-bit numbers (values beyond become the nearest). */
 MUST_USE enum status hdf5_read(struct hdf5_dataset *dataset, int64_t first, int64_t count, int32_t *out);
 void hdf5_close(struct hdf5_file *file); /* NULL is fine */
@@ -30,8 +30,7 @@ void hdf5_close(struct hdf5_file *file); /* NULL is fine */
 struct hdf5_writer;
 MUST_USE enum status hdf5_writer_open(struct hdf5_writer **out, const char *path);
 /* `columns` 0: a vector. `bytes` of the stored type: 1 or 4. Returns the dataset's number in *out. */
-MUST_USE enum status hdf5_writer_dataset(struct hdf5_writer *writer, const char *name, int64_t columns, int bytes,
-					 int *out);
+MUST_USE enum status hdf5_writer_dataset(struct hdf5_writer *writer, const char *name, int64_t columns, int bytes, int *out);
 MUST_USE enum status hdf5_writer_append(struct hdf5_writer *writer, int dataset, const int32_t *rows, int64_t count);
 MUST_USE enum status hdf5_writer_commit(struct hdf5_writer *writer); /* frees whatever happens */
 void hdf5_writer_abandon(struct hdf5_writer *writer);                /* NULL is fine */

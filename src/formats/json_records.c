@@ -59,9 +59,8 @@ static enum status damage(struct records *records, int64_t offset, const char *r
 	json->expect = EXPECT_RECORD;
 	json->depth = 0;
 	json->passing_line = true;
-	enum status status =
-	        error_set(ERR_DATA, "'%s': damaged JSON in line %lld, at byte %lld: %s",
-	                  records->settings.name, (long long)json->line, (long long)offset, reason);
+	enum status status = error_set(ERR_DATA, "'%s': damaged JSON in line %lld, at byte %lld: %s", records->settings.name,
+				       (long long)json->line, (long long)offset, reason);
 	error_hint("mend that line, or give --on_bad_record skip to leave out such records");
 	(void)status;
 	return record_damaged(records);
@@ -79,8 +78,7 @@ static void look_at_key(struct records *records)
 	const char *wanted = records->settings.text_key;
 
 	json->title_next = json->depth == 1 && key_is(json, "title", 5);
-	json->namespace_next =
-	        records->settings.form == RECORDS_CIRRUS && json->depth == 1 && key_is(json, "namespace", 9);
+	json->namespace_next = records->settings.form == RECORDS_CIRRUS && json->depth == 1 && key_is(json, "namespace", 9);
 	if (records->settings.form == RECORDS_CIRRUS && json->depth == 1 && key_is(json, "index", 5))
 		json->unwanted = true;
 	json->text_next = json->depth == 1 && key_is(json, wanted, strlen(wanted));
@@ -120,21 +118,18 @@ static enum status take_string(struct records *records, const char *bytes, size_
 	struct json_records *json = records->state;
 
 	switch (json->use) {
-	case STRING_TEXT:
-		return record_text(records, bytes, size);
+	case STRING_TEXT: return record_text(records, bytes, size);
 	case STRING_KEY:
 		if (json->key.size + size <= KEY_LIMIT)
 			buffer_append(&json->key, bytes, size);
 		else
-			buffer_append(&json->key, "?",
-			              json->key.size <= KEY_LIMIT); /* longer than any we look for */
+			buffer_append(&json->key, "?", json->key.size <= KEY_LIMIT); /* longer than any we look for */
 		break;
 	case STRING_TITLE:
 		if (records->title.size + size <= TITLE_LIMIT)
 			buffer_append(&records->title, bytes, size);
 		break;
-	case STRING_PASSED:
-		break;
+	case STRING_PASSED: break;
 	}
 	return OK;
 }
@@ -194,9 +189,7 @@ static enum status begin_value(struct records *records, char c, int64_t offset)
 	if (c == '"' && json->keys && json->key_is_top)
 		TRY(name_list_add(json->keys, buffer_string(&json->key)));
 	if (c == '"')
-		return begin_string(records, text               ? STRING_TEXT
-		                             : json->title_next ? STRING_TITLE
-		                                                : STRING_PASSED);
+		return begin_string(records, text ? STRING_TEXT : json->title_next ? STRING_TITLE : STRING_PASSED);
 	if (c == '-' || (c >= '0' && c <= '9') || c == 't' || c == 'f' || c == 'n') {
 		buffer_clear(&json->literal);
 		buffer_char(&json->literal, c);
@@ -213,8 +206,7 @@ static enum status end_literal(struct records *records, int64_t offset)
 
 	/* base/json.h knows which are right. */
 	if (json_parse(&document, "", json->literal.data, json->literal.size) != OK)
-		return damage(records, offset,
-		              "a value that is neither string, number, true, false nor null");
+		return damage(records, offset, "a value that is neither string, number, true, false nor null");
 	if (json->namespace_next && !(document.root->is_integer && document.root->integer == 0))
 		json->unwanted = true;
 	json_release(&document);
@@ -243,10 +235,7 @@ static enum status begin_record(struct records *records, char c, int64_t offset)
 
 static int hex_digit(char c)
 {
-	return c >= '0' && c <= '9'   ? c - '0'
-	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
-	                              : -1;
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 static int32_t hex_number(const char *digits)
@@ -304,8 +293,8 @@ static enum status take_escape(struct records *records, char c, int64_t offset)
 	int32_t first = hex_number(escape + 1);
 	if (first < 0 || (first >= 0xDC00 && first <= 0xDFFF))
 		return damage(records, offset,
-		              first < 0 ? "an escape \\u without four hexadecimal digits"
-		                        : "a surrogate \\u escape without its pair");
+			      first < 0 ? "an escape \\u without four hexadecimal digits"
+					: "a surrogate \\u escape without its pair");
 	uint32_t code = (uint32_t)first;
 	if (first >= 0xD800 && first <= 0xDBFF) {
 		if ((json->escape_size == 6 && c != '\\') || (json->escape_size == 7 && c != 'u'))
@@ -345,8 +334,7 @@ static enum status take_within_string(struct records *records, const char *bytes
 	} else {
 		/* A line end is left to be counted. */
 		return damage(records, records->offset + (int64_t)end,
-		              bytes[end] == '\n' ? "the line ends within a string"
-		                                 : "a control character in a string");
+			      bytes[end] == '\n' ? "the line ends within a string" : "a control character in a string");
 	}
 	*at = end + 1;
 	return OK;
@@ -369,8 +357,7 @@ static enum status take_byte(struct records *records, char c, int64_t offset)
 			return close_bracket(records);
 		/* fall through */
 	case EXPECT_KEY:
-		return c == '"' ? begin_string(records, STRING_KEY)
-		                : damage(records, offset, "a key in quotes is missing");
+		return c == '"' ? begin_string(records, STRING_KEY) : damage(records, offset, "a key in quotes is missing");
 	case EXPECT_COLON:
 		if (c != ':')
 			return damage(records, offset, "':' is missing after a key");
@@ -381,10 +368,8 @@ static enum status take_byte(struct records *records, char c, int64_t offset)
 		if (c == ']')
 			return close_bracket(records);
 		/* fall through */
-	case EXPECT_VALUE:
-		return begin_value(records, c, offset);
-	default:
-		break;
+	case EXPECT_VALUE: return begin_value(records, c, offset);
+	default: break;
 	}
 	bool in_object = json->brackets[json->depth - 1] == '{';
 	if (c == ',') {
@@ -414,8 +399,7 @@ static enum status json_feed(struct records *records, const char *bytes, size_t 
 		} else if (json->expect == WITHIN_ESCAPE) {
 			at++;
 			TRY(take_escape(records, c, offset));
-		} else if (json->expect == WITHIN_LITERAL && c &&
-		           strchr("+-.0123456789abcdefghijklmnopqrstuvwxyzE", c)) {
+		} else if (json->expect == WITHIN_LITERAL && c && strchr("+-.0123456789abcdefghijklmnopqrstuvwxyzE", c)) {
 			at++;
 			if (json->literal.size < LITERAL_LIMIT)
 				buffer_char(&json->literal, c);
@@ -475,8 +459,7 @@ static enum status ignore_text(void *context, const char *bytes, size_t size)
 	return OK;
 }
 
-static const char *const usual_keys[] = {"text", "content", "raw_content", "document",
-                                         "body", "article", "passage",     "abstract"};
+static const char *const usual_keys[] = {"text", "content", "raw_content", "document", "body", "article", "passage", "abstract"};
 
 static const char *usual_key(const struct name_list *keys)
 {
@@ -515,10 +498,8 @@ enum status records_find_text_key(const char *name, const char *beginning, size_
 	}
 	for (int64_t i = 0; i < keys.count && i < 20; i++)
 		buffer_format(&listed, "%s\"%s\"", i ? ", " : "", keys.names[i]);
-	status = error_set(
-	        ERR_DATA,
-	        "'%s': none of its first records has a text under \"text\", \"content\" or another usual key",
-	        name);
+	status = error_set(ERR_DATA,
+			   "'%s': none of its first records has a text under \"text\", \"content\" or another usual key", name);
 	if (keys.count)
 		error_hint("give the key with --text_key; its strings are %s", buffer_string(&listed));
 	else

@@ -9,10 +9,10 @@ struct line_reader {
 	size_t limit;
 	char *buffer;
 	int64_t capacity;
-	size_t begin, end; /* of the bytes not yet given out */
-	size_t searched;   /* no '\n' in [begin, searched) */
-	int64_t offset;    /* of buffer[begin] in the decompressed stream */
-	bool ended;        /* the stream gives no more */
+	size_t begin, end;  /* of the bytes not yet given out */
+	size_t searched;    /* no '\n' in [begin, searched) */
+	int64_t offset;     /* of buffer[begin] in the decompressed stream */
+	bool ended;         /* the stream gives no more */
 	enum status failed; /* met while looking ahead, for its turn */
 	struct error error;
 };
@@ -56,8 +56,7 @@ static enum status read_more(struct line_reader *reader)
 	return OK;
 }
 
-enum status line_reader_peek(struct line_reader *reader, size_t count, const char **out_bytes,
-                             size_t *out_size)
+enum status line_reader_peek(struct line_reader *reader, size_t count, const char **out_bytes, size_t *out_size)
 {
 	while (reader->end - reader->begin < count && !reader->ended) {
 		enum status status = read_more(reader);
@@ -84,8 +83,8 @@ static size_t character_boundary(const char *text, size_t limit)
 	return limit; /* not UTF-8 anyway */
 }
 
-enum status line_reader_next(struct line_reader *reader, const char **out_line, size_t *out_size,
-                             bool *out_continues, bool *out_end)
+enum status line_reader_next(struct line_reader *reader, const char **out_line, size_t *out_size, bool *out_continues,
+			     bool *out_end)
 {
 	*out_line = "";
 	*out_size = 0;

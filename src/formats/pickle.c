@@ -17,7 +17,7 @@ enum status pickle_fail(const struct pickle_machine *machine, const char *format
 	vsnprintf(what, sizeof(what), format, arguments);
 	va_end(arguments);
 	return error_set(ERR_DATA, "'%s': pickle, byte %llu: %s", machine->path,
-	                 (unsigned long long)(machine->base + machine->opcode), what);
+			 (unsigned long long)(machine->base + machine->opcode), what);
 }
 
 enum status pickle_take(struct pickle_machine *machine, size_t size, void *out)
@@ -81,8 +81,7 @@ enum status pickle_need_line(struct pickle_machine *machine, const unsigned char
 
 enum status pickle_push(struct pickle_machine *machine, struct pickle_value *value)
 {
-	TRY(memory_grow(&machine->stack, &machine->capacity, machine->count + 1, sizeof(*machine->stack),
-	                "stack of a pickle"));
+	TRY(memory_grow(&machine->stack, &machine->capacity, machine->count + 1, sizeof(*machine->stack), "stack of a pickle"));
 	machine->stack[machine->count++] = value;
 	return OK;
 }
@@ -114,8 +113,7 @@ static enum status pop_to_mark(struct pickle_machine *machine, struct pickle_val
 	return OK;
 }
 
-static enum status top(struct pickle_machine *machine, enum pickle_kind kind, const char *what,
-                       struct pickle_value **out)
+static enum status top(struct pickle_machine *machine, enum pickle_kind kind, const char *what, struct pickle_value **out)
 {
 	if (machine->count <= floor_of_stack(machine) || machine->stack[machine->count - 1]->kind != kind)
 		return pickle_fail(machine, "adds to something that is no %s", what);
@@ -125,8 +123,8 @@ static enum status top(struct pickle_machine *machine, enum pickle_kind kind, co
 
 static enum status mark(struct pickle_machine *machine)
 {
-	TRY(memory_grow(&machine->marks, &machine->mark_capacity, machine->mark_count + 1,
-	                sizeof(*machine->marks), "marks of a pickle"));
+	TRY(memory_grow(&machine->marks, &machine->mark_capacity, machine->mark_count + 1, sizeof(*machine->marks),
+			"marks of a pickle"));
 	machine->marks[machine->mark_count++] = machine->count;
 	return OK;
 }
@@ -137,10 +135,10 @@ static enum status memo_put(struct pickle_machine *machine, uint64_t number)
 	if (machine->count <= floor_of_stack(machine))
 		return pickle_fail(machine, "remembers a value where there is none");
 	if (number > (uint64_t)machine->memo_count)
-		return pickle_fail(machine, "remembers value %llu where %lld is due",
-		                   (unsigned long long)number, (long long)machine->memo_count);
+		return pickle_fail(machine, "remembers value %llu where %lld is due", (unsigned long long)number,
+				   (long long)machine->memo_count);
 	TRY(memory_grow(&machine->memo, &machine->memo_capacity, (int64_t)number + 1, sizeof(*machine->memo),
-	                "memo of a pickle"));
+			"memo of a pickle"));
 	machine->memo[number] = machine->stack[machine->count - 1];
 	if (number == (uint64_t)machine->memo_count)
 		machine->memo_count++;
@@ -151,7 +149,7 @@ static enum status memo_get(struct pickle_machine *machine, uint64_t number)
 {
 	if (number >= (uint64_t)machine->memo_count)
 		return pickle_fail(machine, "recalls value %llu of %lld", (unsigned long long)number,
-		                   (long long)machine->memo_count);
+				   (long long)machine->memo_count);
 	return pickle_push(machine, machine->memo[number]);
 }
 
@@ -165,8 +163,7 @@ enum status pickle_push_integer(struct pickle_machine *machine, enum pickle_kind
 	return pickle_push(machine, value);
 }
 
-static enum status copy_text(struct pickle_machine *machine, const unsigned char *bytes, size_t size,
-                             char **out)
+static enum status copy_text(struct pickle_machine *machine, const unsigned char *bytes, size_t size, char **out)
 {
 	TRY(pickle_take(machine, size + 1, out));
 	memcpy(*out, bytes, size);
@@ -226,24 +223,21 @@ enum status pickle_push_container(struct pickle_machine *machine, enum pickle_ki
 }
 
 /* Appends to a list or dict; the array moves into a new block when it is full. */
-static enum status add_items(struct pickle_machine *machine, struct pickle_value *container,
-                             struct pickle_value *const *values, int64_t count)
+static enum status add_items(struct pickle_machine *machine, struct pickle_value *container, struct pickle_value *const *values,
+			     int64_t count)
 {
 	int64_t needed = container->items.count + count;
 	if (needed > container->items.capacity) {
-		int64_t capacity =
-		        2 * container->items.capacity > needed ? 2 * container->items.capacity : needed;
+		int64_t capacity = 2 * container->items.capacity > needed ? 2 * container->items.capacity : needed;
 		struct pickle_value **items = NULL;
 		TRY(pickle_take(machine, (size_t)capacity * sizeof(*items), &items));
 		if (container->items.count)
-			memcpy(items, container->items.values,
-			       (size_t)container->items.count * sizeof(*items));
+			memcpy(items, container->items.values, (size_t)container->items.count * sizeof(*items));
 		container->items.values = items;
 		container->items.capacity = capacity;
 	}
 	if (count)
-		memcpy(container->items.values + container->items.count, values,
-		       (size_t)count * sizeof(*values));
+		memcpy(container->items.values + container->items.count, values, (size_t)count * sizeof(*values));
 	container->items.count = needed;
 	return OK;
 }
@@ -286,8 +280,7 @@ static enum status run_build(struct pickle_machine *machine)
 static enum status run_stop(struct pickle_machine *machine)
 {
 	if (machine->count != 1 || machine->mark_count != 0)
-		return pickle_fail(machine, "ends with %lld values instead of one",
-		                   (long long)machine->count);
+		return pickle_fail(machine, "ends with %lld values instead of one", (long long)machine->count);
 	machine->root = machine->stack[0];
 	return OK;
 }
@@ -345,19 +338,13 @@ static enum status run_opcode(struct pickle_machine *machine, enum opcode opcode
 		if (number < 2 || number > 5)
 			return pickle_fail(machine, "protocol %llu", (unsigned long long)number);
 		return OK;
-	case OP_FRAME:
-		return need_number(machine, 8, &number);
-	case OP_MARK:
-		return mark(machine);
-	case OP_STOP:
-		return run_stop(machine);
-	case OP_POP:
-		return pickle_pop(machine, 1, &values);
-	case OP_NONE:
-		return pickle_push_container(machine, PICKLE_NONE);
+	case OP_FRAME: return need_number(machine, 8, &number);
+	case OP_MARK: return mark(machine);
+	case OP_STOP: return run_stop(machine);
+	case OP_POP: return pickle_pop(machine, 1, &values);
+	case OP_NONE: return pickle_push_container(machine, PICKLE_NONE);
 	case OP_NEWTRUE:
-	case OP_NEWFALSE:
-		return pickle_push_integer(machine, PICKLE_BOOL, opcode == OP_NEWTRUE);
+	case OP_NEWFALSE: return pickle_push_integer(machine, PICKLE_BOOL, opcode == OP_NEWTRUE);
 	case OP_BININT:
 		TRY(need_number(machine, 4, &number));
 		return pickle_push_integer(machine, PICKLE_INTEGER, (int32_t)(uint32_t)number);
@@ -367,86 +354,52 @@ static enum status run_opcode(struct pickle_machine *machine, enum opcode opcode
 	case OP_BININT2:
 		TRY(need_number(machine, 2, &number));
 		return pickle_push_integer(machine, PICKLE_INTEGER, (int64_t)number);
-	case OP_LONG1:
-		return push_long(machine);
-	case OP_BINFLOAT:
-		return push_float(machine);
+	case OP_LONG1: return push_long(machine);
+	case OP_BINFLOAT: return push_float(machine);
 	case OP_BINUNICODE:
-	case OP_BINSTRING:
-		return push_text(machine, 4);
+	case OP_BINSTRING: return push_text(machine, 4);
 	case OP_SHORT_BINUNICODE:
-	case OP_SHORT_BINSTRING:
-		return push_text(machine, 1);
-	case OP_EMPTY_LIST:
-		return pickle_push_container(machine, PICKLE_LIST);
-	case OP_EMPTY_DICT:
-		return pickle_push_container(machine, PICKLE_DICT);
-	case OP_EMPTY_TUPLE:
-		return pickle_push_container(machine, PICKLE_TUPLE);
+	case OP_SHORT_BINSTRING: return push_text(machine, 1);
+	case OP_EMPTY_LIST: return pickle_push_container(machine, PICKLE_LIST);
+	case OP_EMPTY_DICT: return pickle_push_container(machine, PICKLE_DICT);
+	case OP_EMPTY_TUPLE: return pickle_push_container(machine, PICKLE_TUPLE);
 	case OP_TUPLE1:
 	case OP_TUPLE2:
 	case OP_TUPLE3:
 		count = opcode - OP_TUPLE1 + 1;
 		TRY(pickle_pop(machine, count, &values));
 		return push_tuple(machine, values, count);
-	case OP_TUPLE:
-		TRY(pop_to_mark(machine, &values, &count));
-		return push_tuple(machine, values, count);
-	case OP_APPEND:
-		TRY(pickle_pop(machine, 1, &values));
-		return add_to_list(machine, values, 1);
-	case OP_APPENDS:
-		TRY(pop_to_mark(machine, &values, &count));
-		return add_to_list(machine, values, count);
-	case OP_SETITEM:
-		TRY(pickle_pop(machine, 2, &values));
-		return add_to_dict(machine, values, 2);
-	case OP_SETITEMS:
-		TRY(pop_to_mark(machine, &values, &count));
-		return add_to_dict(machine, values, count);
-	case OP_BINPUT:
-		TRY(need_number(machine, 1, &number));
-		return memo_put(machine, number);
-	case OP_LONG_BINPUT:
-		TRY(need_number(machine, 4, &number));
-		return memo_put(machine, number);
-	case OP_MEMOIZE:
-		return memo_put(machine, (uint64_t)machine->memo_count);
-	case OP_BINGET:
-		TRY(need_number(machine, 1, &number));
-		return memo_get(machine, number);
-	case OP_LONG_BINGET:
-		TRY(need_number(machine, 4, &number));
-		return memo_get(machine, number);
-	case OP_GLOBAL:
-		return pickle_run_global(machine);
-	case OP_STACK_GLOBAL:
-		return pickle_run_stack_global(machine);
-	case OP_BINPERSID:
-		return pickle_run_persistent_id(machine);
-	case OP_REDUCE:
-		return pickle_run_reduce(machine);
-	case OP_BUILD:
-		return run_build(machine);
+	case OP_TUPLE: TRY(pop_to_mark(machine, &values, &count)); return push_tuple(machine, values, count);
+	case OP_APPEND: TRY(pickle_pop(machine, 1, &values)); return add_to_list(machine, values, 1);
+	case OP_APPENDS: TRY(pop_to_mark(machine, &values, &count)); return add_to_list(machine, values, count);
+	case OP_SETITEM: TRY(pickle_pop(machine, 2, &values)); return add_to_dict(machine, values, 2);
+	case OP_SETITEMS: TRY(pop_to_mark(machine, &values, &count)); return add_to_dict(machine, values, count);
+	case OP_BINPUT: TRY(need_number(machine, 1, &number)); return memo_put(machine, number);
+	case OP_LONG_BINPUT: TRY(need_number(machine, 4, &number)); return memo_put(machine, number);
+	case OP_MEMOIZE: return memo_put(machine, (uint64_t)machine->memo_count);
+	case OP_BINGET: TRY(need_number(machine, 1, &number)); return memo_get(machine, number);
+	case OP_LONG_BINGET: TRY(need_number(machine, 4, &number)); return memo_get(machine, number);
+	case OP_GLOBAL: return pickle_run_global(machine);
+	case OP_STACK_GLOBAL: return pickle_run_stack_global(machine);
+	case OP_BINPERSID: return pickle_run_persistent_id(machine);
+	case OP_REDUCE: return pickle_run_reduce(machine);
+	case OP_BUILD: return run_build(machine);
 	}
-	enum status status = pickle_fail(machine, "opcode 0x%02x is none that a dictionary of tensors needs",
-	                                 (unsigned)opcode);
+	enum status status = pickle_fail(machine, "opcode 0x%02x is none that a dictionary of tensors needs", (unsigned)opcode);
 	error_hint("bertc reads dictionaries of tensors and runs no code of a file");
 	return status;
 }
 
-enum status pickle_read(struct pickle *out, const char *path, uint64_t base, const unsigned char *bytes,
-                        size_t size)
+enum status pickle_read(struct pickle *out, const char *path, uint64_t base, const unsigned char *bytes, size_t size)
 {
 	struct pickle_machine machine = {
-	        .path = path,
-	        .base = base,
-	        .bytes = bytes,
-	        .size = size < PICKLE_BYTES_LIMIT ? size : PICKLE_BYTES_LIMIT,
+		.path = path,
+		.base = base,
+		.bytes = bytes,
+		.size = size < PICKLE_BYTES_LIMIT ? size : PICKLE_BYTES_LIMIT,
 	};
 	*out = (struct pickle){0};
-	enum status status = memory_grow(&machine.stack, &machine.capacity, 64, sizeof(*machine.stack),
-	                                 "stack of a pickle");
+	enum status status = memory_grow(&machine.stack, &machine.capacity, 64, sizeof(*machine.stack), "stack of a pickle");
 	while (status == OK && !machine.root) {
 		const unsigned char *opcode = NULL;
 		machine.opcode = machine.at;
@@ -458,10 +411,10 @@ enum status pickle_read(struct pickle *out, const char *path, uint64_t base, con
 	free(machine.marks);
 	free(machine.memo);
 	*out = (struct pickle){
-	        .root = machine.root,
-	        .storages = machine.storages,
-	        .bytes = machine.at,
-	        .memory = machine.blocks,
+		.root = machine.root,
+		.storages = machine.storages,
+		.bytes = machine.at,
+		.memory = machine.blocks,
 	};
 	if (status != OK)
 		pickle_release(out);

@@ -39,8 +39,8 @@ struct pickle_value {
 		} items;
 		struct {
 			enum safetensors_dtype dtype;
-			const char *key;  /* name of the storage */
-			int64_t elements; /* of the whole storage */
+			const char *key;                 /* name of the storage */
+			int64_t elements;                /* of the whole storage */
 			const struct pickle_value *next; /* the one read before, or NULL */
 		} storage;
 		struct pickle_tensor *tensor;
@@ -67,8 +67,7 @@ struct pickle {
  * understood, or not well formed, is ERR_DATA; memory is bounded by a multiple of what is read, which is at most
  * PICKLE_BYTES_LIMIT. On failure there is nothing to release. */
 #define PICKLE_BYTES_LIMIT ((size_t)4 << 20)
-MUST_USE enum status pickle_read(struct pickle *out, const char *path, uint64_t base, const unsigned char *bytes,
-				 size_t size);
+MUST_USE enum status pickle_read(struct pickle *out, const char *path, uint64_t base, const unsigned char *bytes, size_t size);
 void pickle_release(struct pickle *pickle);
 
 /* The value under a text key of a dict, or NULL (also when `dict` is none). */

@@ -10,20 +10,13 @@ static const struct {
 	enum known_name known;
 	enum safetensors_dtype dtype; /* of storages */
 } known_names[] = {
-        {"collections", "OrderedDict", NAME_ORDERED_DICT, ST_F32},
-        {"torch._utils", "_rebuild_tensor_v2", NAME_TENSOR_V2, ST_F32},
-        {"torch._utils", "_rebuild_tensor", NAME_TENSOR, ST_F32},
-        {"torch._utils", "_rebuild_parameter", NAME_PARAMETER, ST_F32},
-        {"torch", "FloatStorage", NAME_STORAGE_FIRST, ST_F32},
-        {"torch", "HalfStorage", NAME_STORAGE_FIRST, ST_F16},
-        {"torch", "BFloat16Storage", NAME_STORAGE_FIRST, ST_BF16},
-        {"torch", "DoubleStorage", NAME_STORAGE_FIRST, ST_F64},
-        {"torch", "LongStorage", NAME_STORAGE_FIRST, ST_I64},
-        {"torch", "IntStorage", NAME_STORAGE_FIRST, ST_I32},
-        {"torch", "ShortStorage", NAME_STORAGE_FIRST, ST_I16},
-        {"torch", "CharStorage", NAME_STORAGE_FIRST, ST_I8},
-        {"torch", "ByteStorage", NAME_STORAGE_FIRST, ST_U8},
-        {"torch", "BoolStorage", NAME_STORAGE_FIRST, ST_BOOL},
+	{"collections", "OrderedDict", NAME_ORDERED_DICT, ST_F32}, {"torch._utils", "_rebuild_tensor_v2", NAME_TENSOR_V2, ST_F32},
+	{"torch._utils", "_rebuild_tensor", NAME_TENSOR, ST_F32},  {"torch._utils", "_rebuild_parameter", NAME_PARAMETER, ST_F32},
+	{"torch", "FloatStorage", NAME_STORAGE_FIRST, ST_F32},     {"torch", "HalfStorage", NAME_STORAGE_FIRST, ST_F16},
+	{"torch", "BFloat16Storage", NAME_STORAGE_FIRST, ST_BF16}, {"torch", "DoubleStorage", NAME_STORAGE_FIRST, ST_F64},
+	{"torch", "LongStorage", NAME_STORAGE_FIRST, ST_I64},      {"torch", "IntStorage", NAME_STORAGE_FIRST, ST_I32},
+	{"torch", "ShortStorage", NAME_STORAGE_FIRST, ST_I16},     {"torch", "CharStorage", NAME_STORAGE_FIRST, ST_I8},
+	{"torch", "ByteStorage", NAME_STORAGE_FIRST, ST_U8},       {"torch", "BoolStorage", NAME_STORAGE_FIRST, ST_BOOL},
 };
 #define KNOWN_NAMES ((int)(sizeof(known_names) / sizeof(known_names[0])))
 
@@ -36,8 +29,8 @@ static void printable(char out[100], const char *bytes, size_t size)
 	out[count] = 0;
 }
 
-static enum status push_name(struct pickle_machine *machine, const char *module, size_t module_size,
-                             const char *name, size_t name_size)
+static enum status push_name(struct pickle_machine *machine, const char *module, size_t module_size, const char *name,
+			     size_t name_size)
 {
 	for (int i = 0; i < KNOWN_NAMES; i++)
 		if (pickle_text_is(module, module_size, known_names[i].module) &&
@@ -46,11 +39,10 @@ static enum status push_name(struct pickle_machine *machine, const char *module,
 	char module_text[100], name_text[100];
 	printable(module_text, module, module_size);
 	printable(name_text, name, name_size);
-	enum status status = pickle_fail(machine, "it wants Python's %s.%s, which is no plain data",
-	                                 module_text, name_text);
+	enum status status = pickle_fail(machine, "it wants Python's %s.%s, which is no plain data", module_text, name_text);
 	error_hint("bertc reads dictionaries of tensors and runs no code of a file; load it in Python, if "
-	           "you trust "
-	           "it, and save model.state_dict() alone or as safetensors");
+		   "you trust "
+		   "it, and save model.state_dict() alone or as safetensors");
 	return status;
 }
 
@@ -69,8 +61,7 @@ enum status pickle_run_stack_global(struct pickle_machine *machine)
 	TRY(pickle_pop(machine, 2, &words));
 	if (words[0]->kind != PICKLE_TEXT || words[1]->kind != PICKLE_TEXT)
 		return pickle_fail(machine, "a name that is no text");
-	return push_name(machine, words[0]->text.bytes, words[0]->text.size, words[1]->text.bytes,
-	                 words[1]->text.size);
+	return push_name(machine, words[0]->text.bytes, words[0]->text.size, words[1]->text.bytes, words[1]->text.size);
 }
 
 /* ('storage', type, key, device, elements[, view]) */
@@ -81,9 +72,9 @@ enum status pickle_run_persistent_id(struct pickle_machine *machine)
 	if (id[0]->kind != PICKLE_TUPLE || id[0]->items.count < 5 || id[0]->items.count > 6)
 		return pickle_fail(machine, "refers to something that is no storage");
 	struct pickle_value *const *fields = id[0]->items.values;
-	if (fields[0]->kind != PICKLE_TEXT || strcmp(fields[0]->text.bytes, "storage") != 0 ||
-	    fields[1]->kind != PICKLE_NAME || known_names[fields[1]->integer].known != NAME_STORAGE_FIRST ||
-	    fields[2]->kind != PICKLE_TEXT || fields[4]->kind != PICKLE_INTEGER)
+	if (fields[0]->kind != PICKLE_TEXT || strcmp(fields[0]->text.bytes, "storage") != 0 || fields[1]->kind != PICKLE_NAME ||
+	    known_names[fields[1]->integer].known != NAME_STORAGE_FIRST || fields[2]->kind != PICKLE_TEXT ||
+	    fields[4]->kind != PICKLE_INTEGER)
 		return pickle_fail(machine, "refers to something that is no storage");
 	if (id[0]->items.count == 6 && fields[5]->kind != PICKLE_NONE)
 		return pickle_fail(machine, "a storage that is a view of another");
@@ -98,17 +89,14 @@ enum status pickle_run_persistent_id(struct pickle_machine *machine)
 	return pickle_push(machine, value);
 }
 
-static enum status read_sizes(struct pickle_machine *machine, const struct pickle_value *tuple, int64_t *out,
-                              int *out_count)
+static enum status read_sizes(struct pickle_machine *machine, const struct pickle_value *tuple, int64_t *out, int *out_count)
 {
 	if (tuple->kind != PICKLE_TUPLE || tuple->items.count > PICKLE_RANK_LIMIT)
-		return pickle_fail(machine, "a tensor's shape or strides are no tuple of at most %d numbers",
-		                   PICKLE_RANK_LIMIT);
+		return pickle_fail(machine, "a tensor's shape or strides are no tuple of at most %d numbers", PICKLE_RANK_LIMIT);
 	for (int64_t i = 0; i < tuple->items.count; i++) {
 		const struct pickle_value *item = tuple->items.values[i];
 		if (item->kind != PICKLE_INTEGER || item->integer < 0)
-			return pickle_fail(machine,
-			                   "a tensor's shape or strides hold something that is no size");
+			return pickle_fail(machine, "a tensor's shape or strides hold something that is no size");
 		out[i] = item->integer;
 	}
 	*out_count = (int)tuple->items.count;
@@ -135,19 +123,18 @@ static enum status prove_view(struct pickle_machine *machine, struct pickle_tens
 		return OK;
 	if (overflow || last >= elements || count > elements)
 		return pickle_fail(machine, "a tensor reaches beyond its storage '%.100s' of %lld elements",
-		                   tensor->storage->storage.key, (long long)elements);
+				   tensor->storage->storage.key, (long long)elements);
 	return OK;
 }
 
 /* (storage, offset, shape, strides, …) */
-static enum status rebuild_tensor(struct pickle_machine *machine, const struct pickle_value *arguments,
-                                  struct pickle_value **out)
+static enum status rebuild_tensor(struct pickle_machine *machine, const struct pickle_value *arguments, struct pickle_value **out)
 {
 	struct pickle_value *const *fields = arguments->items.values;
 	struct pickle_value *value = NULL;
 	int stride_count = 0;
-	if (arguments->items.count < 4 || fields[0]->kind != PICKLE_STORAGE ||
-	    fields[1]->kind != PICKLE_INTEGER || fields[1]->integer < 0)
+	if (arguments->items.count < 4 || fields[0]->kind != PICKLE_STORAGE || fields[1]->kind != PICKLE_INTEGER ||
+	    fields[1]->integer < 0)
 		return pickle_fail(machine, "a tensor without storage, offset, shape and strides");
 	TRY(pickle_new_value(machine, PICKLE_TENSOR, &value));
 	TRY(pickle_take(machine, sizeof(*value->tensor), &value->tensor));
@@ -156,8 +143,7 @@ static enum status rebuild_tensor(struct pickle_machine *machine, const struct p
 	TRY(read_sizes(machine, fields[2], tensor->shape, &tensor->rank));
 	TRY(read_sizes(machine, fields[3], tensor->strides, &stride_count));
 	if (stride_count != tensor->rank)
-		return pickle_fail(machine, "a tensor of %d dimensions with %d strides", tensor->rank,
-		                   stride_count);
+		return pickle_fail(machine, "a tensor of %d dimensions with %d strides", tensor->rank, stride_count);
 	*out = value;
 	return prove_view(machine, tensor);
 }
@@ -175,16 +161,12 @@ enum status pickle_run_reduce(struct pickle_machine *machine)
 			return pickle_fail(machine, "an OrderedDict of old Python");
 		return pickle_push_container(machine, PICKLE_DICT);
 	case NAME_TENSOR_V2:
-	case NAME_TENSOR:
-		TRY(rebuild_tensor(machine, arguments, &value));
-		return pickle_push(machine, value);
+	case NAME_TENSOR: TRY(rebuild_tensor(machine, arguments, &value)); return pickle_push(machine, value);
 	case NAME_PARAMETER:
 		if (arguments->items.count < 1 || arguments->items.values[0]->kind != PICKLE_TENSOR)
 			return pickle_fail(machine, "a parameter that is no tensor");
 		return pickle_push(machine, arguments->items.values[0]);
-	case NAME_STORAGE_FIRST:
-		break;
+	case NAME_STORAGE_FIRST: break;
 	}
-	return pickle_fail(machine, "applies %s.%s", known_names[name->integer].module,
-	                   known_names[name->integer].name);
+	return pickle_fail(machine, "applies %s.%s", known_names[name->integer].module, known_names[name->integer].name);
 }

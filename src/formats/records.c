@@ -7,13 +7,11 @@
 #include "formats/records_internal.h"
 
 static const struct record_kind *const kinds[] = {
-        [RECORDS_WIKI_XML] = &wiki_xml_records, [RECORDS_JSON] = &json_records,
-        [RECORDS_CIRRUS] = &json_records,       [RECORDS_WIKIEXTRACTOR] = &wikiextractor_records,
-        [RECORDS_WARC] = &warc_records,
+	[RECORDS_WIKI_XML] = &wiki_xml_records,           [RECORDS_JSON] = &json_records, [RECORDS_CIRRUS] = &json_records,
+	[RECORDS_WIKIEXTRACTOR] = &wikiextractor_records, [RECORDS_WARC] = &warc_records,
 };
 
-enum status records_open(struct records **out, const struct record_settings *settings,
-                         const struct record_sink *sink)
+enum status records_open(struct records **out, const struct record_settings *settings, const struct record_sink *sink)
 {
 	struct records *records;
 

@@ -41,8 +41,7 @@ struct record_settings {
 };
 
 struct records;
-MUST_USE enum status records_open(struct records **out, const struct record_settings *settings,
-                                  const struct record_sink *sink);
+MUST_USE enum status records_open(struct records **out, const struct record_settings *settings, const struct record_sink *sink);
 /* `bytes` go on where those before ended, anywhere. */
 MUST_USE enum status records_feed(struct records *records, const char *bytes, size_t size);
 /* No more bytes come: a record not yet ended is damage. */
@@ -54,7 +53,6 @@ bool records_recognise(const char *beginning, size_t size, enum record_form *out
 /* Finds the key of the text in the beginning of a JSON file: the first of "text", "content", "raw_content",
  * "document", "body", "article", "passage", "abstract" that its first object has as a string. Not found:
  * ERR_DATA with the keys that are there. */
-MUST_USE enum status records_find_text_key(const char *name, const char *beginning, size_t size,
-                                           const char **out);
+MUST_USE enum status records_find_text_key(const char *name, const char *beginning, size_t size, const char **out);
 
 #endif

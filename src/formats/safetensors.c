@@ -8,11 +8,10 @@ static const struct {
 	const char *name;
 	unsigned bytes;
 } dtypes[] = {
-        [ST_BOOL] = {"BOOL", 1},       [ST_U8] = {"U8", 1},           [ST_I8] = {"I8", 1},
-        [ST_F8_E5M2] = {"F8_E5M2", 1}, [ST_F8_E4M3] = {"F8_E4M3", 1}, [ST_I16] = {"I16", 2},
-        [ST_U16] = {"U16", 2},         [ST_F16] = {"F16", 2},         [ST_BF16] = {"BF16", 2},
-        [ST_I32] = {"I32", 4},         [ST_U32] = {"U32", 4},         [ST_F32] = {"F32", 4},
-        [ST_F64] = {"F64", 8},         [ST_I64] = {"I64", 8},         [ST_U64] = {"U64", 8},
+	[ST_BOOL] = {"BOOL", 1},       [ST_U8] = {"U8", 1},   [ST_I8] = {"I8", 1},   [ST_F8_E5M2] = {"F8_E5M2", 1},
+	[ST_F8_E4M3] = {"F8_E4M3", 1}, [ST_I16] = {"I16", 2}, [ST_U16] = {"U16", 2}, [ST_F16] = {"F16", 2},
+	[ST_BF16] = {"BF16", 2},       [ST_I32] = {"I32", 4}, [ST_U32] = {"U32", 4}, [ST_F32] = {"F32", 4},
+	[ST_F64] = {"F64", 8},         [ST_I64] = {"I64", 8}, [ST_U64] = {"U64", 8},
 };
 
 #define DTYPE_NAMES ((int)(sizeof(dtypes) / sizeof(dtypes[0])))
@@ -38,13 +37,11 @@ static enum status check_length(const struct file_map *map, const char *path, ui
 	for (int i = 7; i >= 0; i--)
 		header = header << 8 | map->data[i];
 	if (header > HEADER_LIMIT)
-		return error_set(ERR_DATA, "'%s': header of %llu bytes; at most %d are allowed", path,
-		                 (unsigned long long)header, HEADER_LIMIT);
+		return error_set(ERR_DATA, "'%s': header of %llu bytes; at most %d are allowed", path, (unsigned long long)header,
+				 HEADER_LIMIT);
 	if (header > map->size - 8)
-		return error_set(
-		        ERR_DATA,
-		        "'%s': header of %llu bytes in a file of %zu: truncated or no safetensors file", path,
-		        (unsigned long long)header, map->size);
+		return error_set(ERR_DATA, "'%s': header of %llu bytes in a file of %zu: truncated or no safetensors file", path,
+				 (unsigned long long)header, map->size);
 	*out_header = header;
 	return OK;
 }
@@ -69,8 +66,7 @@ static enum status read_metadata(struct safetensors *file, const struct json *ob
 	enum status status = OK;
 	for (const struct json *item = object->first_child; item; item = item->next) {
 		if (item->kind != JSON_STRING) {
-			status = error_set(ERR_DATA, "'%s': __metadata__ \"%.200s\" is no string", path,
-			                   item->key);
+			status = error_set(ERR_DATA, "'%s': __metadata__ \"%.200s\" is no string", path, item->key);
 			break;
 		}
 		buffer_clear(&line);
@@ -94,20 +90,18 @@ static enum status check_name(const char *name, const char *path)
 }
 
 /* Up to `limit` unsigned integers. */
-static enum status read_sizes(const struct json *tensor, const char *key, int limit, int64_t *out,
-                              int *out_count, const char *path)
+static enum status read_sizes(const struct json *tensor, const char *key, int limit, int64_t *out, int *out_count,
+			      const char *path)
 {
 	const struct json *array = json_member(tensor, key);
 	if (!array || array->kind != JSON_ARRAY || array->child_count > limit)
-		return error_set(ERR_DATA, "'%s': tensor '%.200s': \"%s\" is no array of at most %d numbers",
-		                 path, tensor->key, key, limit);
+		return error_set(ERR_DATA, "'%s': tensor '%.200s': \"%s\" is no array of at most %d numbers", path, tensor->key,
+				 key, limit);
 	int count = 0;
 	for (const struct json *item = array->first_child; item; item = item->next) {
 		if (item->kind != JSON_NUMBER || !item->is_integer || item->text[0] == '-')
-			return error_set(ERR_DATA,
-			                 "'%s': tensor '%.200s': \"%s\" holds '%.40s', which is no size",
-			                 path, tensor->key, key,
-			                 item->kind == JSON_NUMBER ? item->text : "a non-number");
+			return error_set(ERR_DATA, "'%s': tensor '%.200s': \"%s\" holds '%.40s', which is no size", path,
+					 tensor->key, key, item->kind == JSON_NUMBER ? item->text : "a non-number");
 		out[count++] = item->integer;
 	}
 	*out_count = count;
@@ -115,8 +109,7 @@ static enum status read_sizes(const struct json *tensor, const char *key, int li
 }
 
 /* One tensor of the header. Its place in the file is kept as an offset in `data` until it is proved. */
-static enum status read_entry(struct safetensors_entry *entry, const struct json *tensor, const char *path,
-                              int64_t offsets[2])
+static enum status read_entry(struct safetensors_entry *entry, const struct json *tensor, const char *path, int64_t offsets[2])
 {
 	if (tensor->kind != JSON_OBJECT)
 		return error_set(ERR_DATA, "'%s': tensor '%.200s' is no object", path, tensor->key);
@@ -129,15 +122,14 @@ static enum status read_entry(struct safetensors_entry *entry, const struct json
 	while (type < DTYPE_NAMES && strcmp(dtypes[type].name, dtype->text) != 0)
 		type++;
 	if (type == DTYPE_NAMES)
-		return error_set(ERR_DATA, "'%s': tensor '%.200s' has the unknown type \"%.40s\"", path,
-		                 tensor->key, dtype->text);
+		return error_set(ERR_DATA, "'%s': tensor '%.200s' has the unknown type \"%.40s\"", path, tensor->key,
+				 dtype->text);
 	entry->dtype = (enum safetensors_dtype)type;
 	TRY(read_sizes(tensor, "shape", RANK_LIMIT, entry->shape, &entry->rank, path));
 	int offset_count;
 	TRY(read_sizes(tensor, "data_offsets", 2, offsets, &offset_count, path));
 	if (offset_count != 2)
-		return error_set(ERR_DATA, "'%s': tensor '%.200s': \"data_offsets\" needs two numbers", path,
-		                 tensor->key);
+		return error_set(ERR_DATA, "'%s': tensor '%.200s': \"data_offsets\" needs two numbers", path, tensor->key);
 	return OK;
 }
 
@@ -156,8 +148,7 @@ static int compare_places(const void *a, const void *b)
 
 static int compare_names(const void *a, const void *b)
 {
-	return strcmp(((const struct safetensors_entry *)a)->name,
-	              ((const struct safetensors_entry *)b)->name);
+	return strcmp(((const struct safetensors_entry *)a)->name, ((const struct safetensors_entry *)b)->name);
 }
 
 /* Check 7: shape, type and offsets agree. */
@@ -169,30 +160,26 @@ static enum status check_size(struct safetensors_entry *entry, const struct plac
 		overflow |= __builtin_mul_overflow(count, (uint64_t)entry->shape[i], &count);
 	overflow |= __builtin_mul_overflow(count, (uint64_t)dtypes[entry->dtype].bytes, &bytes);
 	if (overflow || bytes > INT64_MAX)
-		return error_set(ERR_DATA, "'%s': tensor '%.200s': its shape is too large", path,
-		                 entry->name);
+		return error_set(ERR_DATA, "'%s': tensor '%.200s': its shape is too large", path, entry->name);
 	if (bytes != (uint64_t)(place->end - place->begin))
-		return error_set(
-		        ERR_DATA, "'%s': tensor '%.200s': its shape needs %llu bytes, its offsets give %lld",
-		        path, entry->name, (unsigned long long)bytes, (long long)(place->end - place->begin));
+		return error_set(ERR_DATA, "'%s': tensor '%.200s': its shape needs %llu bytes, its offsets give %lld", path,
+				 entry->name, (unsigned long long)bytes, (long long)(place->end - place->begin));
 	entry->count = (int64_t)count;
 	entry->bytes = bytes;
 	return OK;
 }
 
 /* Checks 6 to 8: tensors lie back to back and fill the file exactly. */
-static enum status check_places(struct safetensors *file, struct place *places, uint64_t header,
-                                const char *path)
+static enum status check_places(struct safetensors *file, struct place *places, uint64_t header, const char *path)
 {
 	qsort(places, (size_t)file->count, sizeof(*places), compare_places);
 	int64_t end = 0;
 	for (int64_t i = 0; i < file->count; i++) {
 		const char *name = file->entries[places[i].entry].name;
 		if (places[i].begin != end)
-			return error_set(ERR_DATA,
-			                 "'%s': tensor '%.200s' begins at %lld where %lld is due: %s", path,
-			                 name, (long long)places[i].begin, (long long)end,
-			                 places[i].begin < end ? "it overlaps another" : "there is a hole");
+			return error_set(ERR_DATA, "'%s': tensor '%.200s' begins at %lld where %lld is due: %s", path, name,
+					 (long long)places[i].begin, (long long)end,
+					 places[i].begin < end ? "it overlaps another" : "there is a hole");
 		if (places[i].end < places[i].begin)
 			return error_set(ERR_DATA, "'%s': tensor '%.200s' ends before it begins", path, name);
 		end = places[i].end;
@@ -200,10 +187,9 @@ static enum status check_places(struct safetensors *file, struct place *places, 
 	for (int64_t i = 0; i < file->count; i++)
 		TRY(check_size(&file->entries[places[i].entry], &places[i], path));
 	if ((uint64_t)end != file->map.size - 8 - header)
-		return error_set(ERR_DATA, "'%s': %llu bytes of data where the header promises %lld: %s",
-		                 path, (unsigned long long)(file->map.size - 8 - header), (long long)end,
-		                 (uint64_t)end > file->map.size - 8 - header ? "truncated?"
-		                                                             : "bytes after the last tensor");
+		return error_set(ERR_DATA, "'%s': %llu bytes of data where the header promises %lld: %s", path,
+				 (unsigned long long)(file->map.size - 8 - header), (long long)end,
+				 (uint64_t)end > file->map.size - 8 - header ? "truncated?" : "bytes after the last tensor");
 	for (int64_t i = 0; i < file->count; i++)
 		file->entries[places[i].entry].data = file->map.data + 8 + header + places[i].begin;
 	return OK;
@@ -212,8 +198,7 @@ static enum status check_places(struct safetensors *file, struct place *places, 
 static enum status read_header(struct safetensors *file, uint64_t size, const char *path)
 {
 	const struct json *root = file->header.root;
-	TRY(memory_new(&file->entries, root->child_count, sizeof(*file->entries),
-	               "tensors of a safetensors file"));
+	TRY(memory_new(&file->entries, root->child_count, sizeof(*file->entries), "tensors of a safetensors file"));
 	struct place *places = NULL;
 	TRY(memory_new(&places, root->child_count, sizeof(*places), "tensors of a safetensors file"));
 	enum status status = OK;
@@ -277,8 +262,7 @@ static double half_to_double(uint16_t bits)
 	double sign = bits & 0x8000 ? -1 : 1;
 	if (exponent == 31)
 		return fraction ? (double)__builtin_nanf("") : sign * (double)__builtin_inff();
-	return sign *
-	       (exponent ? __builtin_ldexp(fraction + 1024, exponent - 25) : __builtin_ldexp(fraction, -24));
+	return sign * (exponent ? __builtin_ldexp(fraction + 1024, exponent - 25) : __builtin_ldexp(fraction, -24));
 }
 
 /* Element i of a floating-point entry; data may be unaligned. */
@@ -293,25 +277,19 @@ static double element(const struct safetensors_entry *entry, int64_t i)
 	} bits;
 	memcpy(&bits, at, dtypes[entry->dtype].bytes);
 	switch (entry->dtype) {
-	case ST_F64:
-		return bits.f64;
-	case ST_F32:
-		return (double)bits.f32;
-	case ST_BF16:
-		bits.u32 = (uint32_t)bits.u16 << 16;
-		return (double)bits.f32;
-	default:
-		return half_to_double(bits.u16);
+	case ST_F64: return bits.f64;
+	case ST_F32: return (double)bits.f32;
+	case ST_BF16: bits.u32 = (uint32_t)bits.u16 << 16; return (double)bits.f32;
+	default: return half_to_double(bits.u16);
 	}
 }
 
 static enum status check_floating(const struct safetensors_entry *entry, const char *path)
 {
-	if (entry->dtype == ST_F64 || entry->dtype == ST_F32 || entry->dtype == ST_BF16 ||
-	    entry->dtype == ST_F16)
+	if (entry->dtype == ST_F64 || entry->dtype == ST_F32 || entry->dtype == ST_BF16 || entry->dtype == ST_F16)
 		return OK;
-	return error_set(ERR_DATA, "'%s': tensor '%.200s' has type %s; weights are F64, F32, F16 or BF16",
-	                 path, entry->name, dtypes[entry->dtype].name);
+	return error_set(ERR_DATA, "'%s': tensor '%.200s' has type %s; weights are F64, F32, F16 or BF16", path, entry->name,
+			 dtypes[entry->dtype].name);
 }
 
 enum status safetensors_to_float(const struct safetensors_entry *entry, const char *path, float *out)
@@ -359,8 +337,8 @@ static void write_metadata(struct json_writer *writer, const struct name_list *m
 }
 
 /* The header with its length before and spaces behind it, so that the data begin at a multiple of 8. */
-static enum status make_header(struct buffer *header, const struct safetensors_entry *const *sorted,
-                               int64_t count, const struct name_list *metadata)
+static enum status make_header(struct buffer *header, const struct safetensors_entry *const *sorted, int64_t count,
+			       const struct name_list *metadata)
 {
 	unsigned char length[8] = {0};
 	buffer_append(header, length, sizeof(length));
@@ -397,7 +375,7 @@ static enum status make_header(struct buffer *header, const struct safetensors_e
 }
 
 enum status safetensors_write(const char *path, const struct safetensors_entry *entries, int64_t count,
-                              const struct name_list *metadata, uint32_t *out_crc32c, int64_t *out_bytes)
+			      const struct name_list *metadata, uint32_t *out_crc32c, int64_t *out_bytes)
 {
 	const struct safetensors_entry **sorted = NULL;
 	struct buffer header = {0};

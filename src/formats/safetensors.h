@@ -11,8 +11,21 @@
 
 /* In the order of the format's own list: the writer puts the last ones first, so that large alignments lead. */
 enum safetensors_dtype {
-	ST_BOOL, ST_U8, ST_I8, ST_F8_E5M2, ST_F8_E4M3, ST_I16, ST_U16, ST_F16, ST_BF16, ST_I32, ST_U32, ST_F32, ST_F64,
-	ST_I64, ST_U64,
+	ST_BOOL,
+	ST_U8,
+	ST_I8,
+	ST_F8_E5M2,
+	ST_F8_E4M3,
+	ST_I16,
+	ST_U16,
+	ST_F16,
+	ST_BF16,
+	ST_I32,
+	ST_U32,
+	ST_F32,
+	ST_F64,
+	ST_I64,
+	ST_U64,
 };
 
 struct safetensors_entry {
@@ -20,8 +33,8 @@ struct safetensors_entry {
 	enum safetensors_dtype dtype;
 	int rank;
 	int64_t shape[8];
-	int64_t count;      /* elements */
-	const void *data;   /* reading: into the map; writing: the source */
+	int64_t count;    /* elements */
+	const void *data; /* reading: into the map; writing: the source */
 	uint64_t bytes;
 };
 

@@ -25,8 +25,7 @@ static bool take_number(struct byte_range *in, int width, size_t *out)
 }
 
 /* Bytes as they are: lengths up to 60 lie in the tag, others in 1 to 4 bytes behind it. */
-static bool unpack_literal(struct byte_range *in, unsigned tag, unsigned char *out, size_t *used,
-                           size_t capacity)
+static bool unpack_literal(struct byte_range *in, unsigned tag, unsigned char *out, size_t *used, size_t capacity)
 {
 	size_t length = tag >> 2;
 	struct byte_range bytes;
@@ -41,8 +40,7 @@ static bool unpack_literal(struct byte_range *in, unsigned tag, unsigned char *o
 }
 
 /* Bytes that came before, which may overlap the ones they make. */
-static bool unpack_copy(struct byte_range *in, unsigned tag, unsigned char *out, size_t *used,
-                        size_t capacity)
+static bool unpack_copy(struct byte_range *in, unsigned tag, unsigned char *out, size_t *used, size_t capacity)
 {
 	size_t length = (tag >> 2) + 1, offset;
 	int width = (tag & 3) == 3 ? 4 : (int)(tag & 3);
@@ -69,7 +67,7 @@ bool snappy_unpack(const unsigned char *block, size_t size, unsigned char *out, 
 	while (in.at < in.end) {
 		unsigned tag = *in.at++;
 		bool fits = (tag & 3) == 0 ? unpack_literal(&in, tag, out, &used, capacity)
-		                           : unpack_copy(&in, tag, out, &used, capacity);
+					   : unpack_copy(&in, tag, out, &used, capacity);
 		if (!fits)
 			return false;
 	}

@@ -43,18 +43,16 @@ static bool read_handle(struct byte_range *in, struct handle *out)
 }
 
 /* A block's bytes, after its checksum: in the file, or unpacked into *memory, which the caller frees. */
-static enum status read_block(const struct table *table, struct handle handle, struct byte_range *out,
-                              void *memory)
+static enum status read_block(const struct table *table, struct handle handle, struct byte_range *out, void *memory)
 {
 	*(void **)memory = NULL;
 	uint64_t limit = table->size - FOOTER_BYTES;
-	if (handle.offset > limit || handle.size > limit - handle.offset ||
-	    limit - handle.offset - handle.size < TRAILER_BYTES || handle.size > BLOCK_LIMIT)
+	if (handle.offset > limit || handle.size > limit - handle.offset || limit - handle.offset - handle.size < TRAILER_BYTES ||
+	    handle.size > BLOCK_LIMIT)
 		return damaged(table, handle.offset, "a block of the table lies outside the file");
 	const unsigned char *block = table->bytes + handle.offset, *type = block + handle.size;
 	if (crc32c_masked(crc32c(0, block, handle.size + 1)) != read_le32(type + 1))
-		return damaged(table, handle.offset,
-		               "a block of the table is damaged: its checksum is wrong");
+		return damaged(table, handle.offset, "a block of the table is damaged: its checksum is wrong");
 	*out = (struct byte_range){block, type};
 	if (*type == 0)
 		return OK;
@@ -62,8 +60,7 @@ static enum status read_block(const struct table *table, struct handle handle, s
 		return damaged(table, handle.offset, "a block of the table is packed in an unknown way");
 	size_t unpacked;
 	if (!snappy_size(block, handle.size, BLOCK_LIMIT, &unpacked) || unpacked / 64 > handle.size)
-		return damaged(table, handle.offset,
-		               "a Snappy block of the table promises an impossible size");
+		return damaged(table, handle.offset, "a Snappy block of the table promises an impossible size");
 	TRY(memory_new(memory, (int64_t)unpacked, 1, "block of a table"));
 	unsigned char *bytes = *(unsigned char **)memory;
 	if (!snappy_unpack(block, handle.size, bytes, unpacked))
@@ -91,8 +88,8 @@ static bool next_entry(struct byte_range *block, struct buffer *key, struct byte
 	struct byte_range rest;
 	if (!range_varint(block, &shared) || !range_varint(block, &own) || !range_varint(block, &value_size))
 		return false;
-	if (shared > key->size || own > KEY_LIMIT || shared + own > KEY_LIMIT ||
-	    !range_bytes(block, own, &rest) || !range_bytes(block, value_size, value))
+	if (shared > key->size || own > KEY_LIMIT || shared + own > KEY_LIMIT || !range_bytes(block, own, &rest) ||
+	    !range_bytes(block, value_size, value))
 		return false;
 	key->size = shared;
 	buffer_append(key, rest.at, own);
@@ -121,16 +118,14 @@ static enum status read_data_block(struct table *table, struct handle handle)
 		status = damaged(table, handle.offset, "a block of the table has no end");
 	while (status == OK && block.at < block.end) {
 		if (!next_entry(&block, &key, &value)) {
-			status = damaged(table, handle.offset,
-			                 "an entry of this block of the table is damaged");
+			status = damaged(table, handle.offset, "an entry of this block of the table is damaged");
 			break;
 		}
 		status = buffer_status(&key);
 		if (status == OK)
 			status = check_order(table, &key, handle.offset);
 		if (status == OK)
-			status = table->visit(table->context, buffer_string(&key), key.size, value,
-			                      handle.offset);
+			status = table->visit(table->context, buffer_string(&key), key.size, value, handle.offset);
 	}
 	buffer_release(&key);
 	free(memory);
@@ -148,8 +143,7 @@ static enum status read_index(struct table *table, struct handle index)
 	if (status == OK && !cut_restarts(&block))
 		status = damaged(table, index.offset, "the table's index has no end");
 	while (status == OK && block.at < block.end) {
-		if (!next_entry(&block, &key, &value) || !read_handle(&value, &handle) ||
-		    handle.offset < end) {
+		if (!next_entry(&block, &key, &value) || !read_handle(&value, &handle) || handle.offset < end) {
 			status = damaged(table, index.offset, "an entry of the table's index is damaged");
 			break;
 		}
@@ -163,14 +157,12 @@ static enum status read_index(struct table *table, struct handle index)
 	return status;
 }
 
-enum status sorted_table_read(const char *path, const unsigned char *bytes, size_t size, table_visit *visit,
-                              void *context)
+enum status sorted_table_read(const char *path, const unsigned char *bytes, size_t size, table_visit *visit, void *context)
 {
 	struct table table = {.path = path, .bytes = bytes, .size = size, .visit = visit, .context = context};
 	struct handle metaindex, index;
 	if (size < FOOTER_BYTES)
-		return error_set(ERR_DATA, "'%s': %zu bytes are no index of a TensorFlow checkpoint", path,
-		                 size);
+		return error_set(ERR_DATA, "'%s': %zu bytes are no index of a TensorFlow checkpoint", path, size);
 	const unsigned char *footer = bytes + size - FOOTER_BYTES;
 	if (read_le64(footer + FOOTER_BYTES - 8) != MAGIC)
 		return damaged(&table, size - 8, "not an index of a TensorFlow checkpoint, or truncated");

@@ -10,8 +10,7 @@
 #include "formats/varint.h"
 
 /* Called for each entry in the order of keys; both are valid during the call. `offset` is that of the entry's block. */
-typedef enum status table_visit(void *context, const char *key, size_t key_size, struct byte_range value,
-				uint64_t offset);
+typedef enum status table_visit(void *context, const char *key, size_t key_size, struct byte_range value, uint64_t offset);
 /* Reads the table `bytes` of file `path`. Damage of any kind is ERR_DATA with the offset; a status other than OK of
  * `visit` ends it. */
 MUST_USE enum status sorted_table_read(const char *path, const unsigned char *bytes, size_t size, table_visit *visit,

@@ -23,21 +23,17 @@ int64_t dtype_element_bytes(enum safetensors_dtype dtype)
 	case ST_U8:
 	case ST_I8:
 	case ST_F8_E5M2:
-	case ST_F8_E4M3:
-		return 1;
+	case ST_F8_E4M3: return 1;
 	case ST_I16:
 	case ST_U16:
 	case ST_F16:
-	case ST_BF16:
-		return 2;
+	case ST_BF16: return 2;
 	case ST_I32:
 	case ST_U32:
-	case ST_F32:
-		return 4;
+	case ST_F32: return 4;
 	case ST_F64:
 	case ST_I64:
-	case ST_U64:
-		break;
+	case ST_U64: break;
 	}
 	return 8;
 }
@@ -56,18 +52,16 @@ enum status stored_tensor_verify(const struct stored_tensor *tensor)
 		found = (uint32_t)crc32_z(0, tensor->checked, tensor->checked_bytes);
 	if (found == tensor->expected)
 		return OK;
-	enum status status = error_set(
-	        ERR_DATA,
-	        "'%s': tensor '%.200s' (at byte %llu) is damaged: its checksum is %08x, the "
-	        "file promises %08x",
-	        tensor->path, tensor->name, (unsigned long long)tensor->offset, found, tensor->expected);
+	enum status status = error_set(ERR_DATA,
+				       "'%s': tensor '%.200s' (at byte %llu) is damaged: its checksum is %08x, the "
+				       "file promises %08x",
+				       tensor->path, tensor->name, (unsigned long long)tensor->offset, found, tensor->expected);
 	error_hint("copy or download the file again");
 	return status;
 }
 
 /* Converts the run of `count` elements from element `index` of the storage on, `stride` apart. */
-static enum status read_run(const struct stored_tensor *tensor, int64_t index, int64_t stride, int64_t count,
-                            float *out)
+static enum status read_run(const struct stored_tensor *tensor, int64_t index, int64_t stride, int64_t count, float *out)
 {
 	int64_t element = dtype_element_bytes(tensor->dtype);
 	struct safetensors_entry entry = {.name = tensor->name, .dtype = tensor->dtype};
@@ -109,8 +103,7 @@ enum status stored_tensor_read(const struct stored_tensor *tensor, int64_t first
 	int last = tensor->rank - 1;
 	int64_t columns = tensor->shape[last];
 	while (count > 0) {
-		int64_t column = first % columns, row = first / columns,
-		        index = column * tensor->strides[last];
+		int64_t column = first % columns, row = first / columns, index = column * tensor->strides[last];
 		for (int i = last - 1; i >= 0; row /= tensor->shape[i], i--)
 			index += row % tensor->shape[i] * tensor->strides[i];
 		int64_t part = columns - column < count ? columns - column : count;
@@ -126,8 +119,7 @@ const char *shape_text(char out[SHAPE_TEXT_BYTES], int rank, const int64_t *shap
 {
 	size_t used = (size_t)snprintf(out, SHAPE_TEXT_BYTES, "(");
 	for (int i = 0; i < rank && used < SHAPE_TEXT_BYTES; i++)
-		used += (size_t)snprintf(out + used, SHAPE_TEXT_BYTES - used, "%s%lld", i ? ", " : "",
-		                         (long long)shape[i]);
+		used += (size_t)snprintf(out + used, SHAPE_TEXT_BYTES - used, "%s%lld", i ? ", " : "", (long long)shape[i]);
 	if (used < SHAPE_TEXT_BYTES)
 		snprintf(out + used, SHAPE_TEXT_BYTES - used, ")");
 	return out;

@@ -32,9 +32,9 @@ struct stream {
 	char *path;
 	int descriptor;
 	const struct decoder *decoder;
-	void *state;      /* of the decoder */
+	void *state;                 /* of the decoder */
 	struct bzip2_blocks *blocks; /* decodes instead, if not NULL */
-	bool member_open; /* inside a member: the end of the file would be a truncation */
+	bool member_open;            /* inside a member: the end of the file would be a truncation */
 	bool input_ended, ended;
 	int64_t input_offset; /* of input[input_begin] in the file */
 	int64_t file_size;
@@ -122,8 +122,7 @@ static bool bzip2_recognise(const unsigned char *magic, size_t size)
 {
 	/* "BZh9" could be text; the block or end mark that follows could not. */
 	return begins_with(magic, size, "BZh", 3) && size >= 10 && magic[3] >= '1' && magic[3] <= '9' &&
-	       (memcmp(magic + 4, "\x31\x41\x59\x26\x53\x59", 6) == 0 ||
-	        memcmp(magic + 4, "\x17\x72\x45\x38\x50\x90", 6) == 0);
+	       (memcmp(magic + 4, "\x31\x41\x59\x26\x53\x59", 6) == 0 || memcmp(magic + 4, "\x17\x72\x45\x38\x50\x90", 6) == 0);
 }
 
 static void *bzip2_create(void)
@@ -147,8 +146,7 @@ static bool bzip2_restart(void *state)
 static void bzip2_decode(void *state, struct exchange *exchange)
 {
 	bz_stream *bz = state;
-	unsigned int output =
-	        exchange->output_size > 1u << 30 ? 1u << 30 : (unsigned int)exchange->output_size;
+	unsigned int output = exchange->output_size > 1u << 30 ? 1u << 30 : (unsigned int)exchange->output_size;
 	bz->next_in = (char *)exchange->input;
 	bz->avail_in = (unsigned int)exchange->input_size;
 	bz->next_out = (char *)exchange->output;
@@ -226,9 +224,9 @@ static void zstd_destroy(void *state)
 static bool xz_recognise(const unsigned char *magic, size_t size)
 {
 	return begins_with(magic, size,
-	                   "\xfd"
-	                   "7zXZ\0",
-	                   6);
+			   "\xfd"
+			   "7zXZ\0",
+			   6);
 }
 
 static bool xz_start(lzma_stream *xz)
@@ -269,20 +267,12 @@ static void xz_decode(void *state, struct exchange *exchange)
 	case LZMA_STREAM_END:
 	case LZMA_NO_CHECK:
 	case LZMA_UNSUPPORTED_CHECK:
-	case LZMA_BUF_ERROR: /* no progress possible: the caller refills or finds the file truncated */
-		break;
+	case LZMA_BUF_ERROR: /* no progress possible: the caller refills or finds the file truncated */ break;
 	case LZMA_MEM_ERROR:
-	case LZMA_MEMLIMIT_ERROR:
-		exchange->out_of_memory = true;
-		break;
-	case LZMA_FORMAT_ERROR:
-		exchange->problem = "not an xz header";
-		break;
-	case LZMA_OPTIONS_ERROR:
-		exchange->problem = "unsupported filter";
-		break;
-	default:
-		exchange->problem = "checksum or structure of a block is wrong";
+	case LZMA_MEMLIMIT_ERROR: exchange->out_of_memory = true; break;
+	case LZMA_FORMAT_ERROR: exchange->problem = "not an xz header"; break;
+	case LZMA_OPTIONS_ERROR: exchange->problem = "unsupported filter"; break;
+	default: exchange->problem = "checksum or structure of a block is wrong";
 	}
 }
 
@@ -293,10 +283,10 @@ static void xz_destroy(void *state)
 }
 
 static const struct decoder decoders[] = {
-        {"gzip", gzip_recognise, gzip_create, gzip_restart, gzip_decode, gzip_destroy},
-        {"bzip2", bzip2_recognise, bzip2_create, bzip2_restart, bzip2_decode, bzip2_destroy},
-        {"zstd", zstd_recognise, zstd_create, zstd_restart, zstd_decode, zstd_destroy},
-        {"xz", xz_recognise, xz_create, xz_restart, xz_decode, xz_destroy},
+	{"gzip", gzip_recognise, gzip_create, gzip_restart, gzip_decode, gzip_destroy},
+	{"bzip2", bzip2_recognise, bzip2_create, bzip2_restart, bzip2_decode, bzip2_destroy},
+	{"zstd", zstd_recognise, zstd_create, zstd_restart, zstd_decode, zstd_destroy},
+	{"xz", xz_recognise, xz_create, xz_restart, xz_decode, xz_destroy},
 };
 
 /* What people hand over by mistake: better named than read as noise. */
@@ -305,9 +295,9 @@ static const struct {
 	size_t size;
 	const char *name;
 } archives[] = {
-        {"PK\3\4", 4, "a zip archive"},     {"7z\xbc\xaf\x27\x1c", 6, "a 7z archive"},
-        {"Rar!\x1a\7", 6, "a rar archive"}, {"\x04\x22\x4d\x18", 4, "an lz4 file"},
-        {"PAR1", 4, "a Parquet file"},      {"%PDF-", 5, "a PDF file"},
+	{"PK\3\4", 4, "a zip archive"},     {"7z\xbc\xaf\x27\x1c", 6, "a 7z archive"},
+	{"Rar!\x1a\7", 6, "a rar archive"}, {"\x04\x22\x4d\x18", 4, "an lz4 file"},
+	{"PAR1", 4, "a Parquet file"},      {"%PDF-", 5, "a PDF file"},
 };
 
 /* Refills the input, which is empty. Sets input_ended at the end of the file. */
@@ -320,7 +310,7 @@ static enum status fill_input(struct stream *stream)
 	while (count < 0 && errno == EINTR);
 	if (count < 0)
 		return error_set_errno(ERR_RESOURCE, "cannot read '%s' at byte %lld", stream->path,
-		                       (long long)stream->input_offset);
+				       (long long)stream->input_offset);
 	stream->input_end = (size_t)count;
 	stream->input_ended = count == 0;
 	return OK;
@@ -339,8 +329,8 @@ static bool is_line(const unsigned char *bytes, size_t size)
 static enum status read_magic(struct stream *stream)
 {
 	while (stream->input_end < MAGIC_BYTES && !stream->input_ended && !is_line(stream->input, stream->input_end)) {
-		ssize_t count = read(stream->descriptor, stream->input + stream->input_end,
-		                     sizeof stream->input - stream->input_end);
+		ssize_t count =
+			read(stream->descriptor, stream->input + stream->input_end, sizeof stream->input - stream->input_end);
 		if (count < 0 && errno == EINTR)
 			continue;
 		if (count < 0)
@@ -356,8 +346,7 @@ static enum status choose_decoder(struct stream *stream)
 	TRY(read_magic(stream));
 	for (size_t i = 0; i < sizeof archives / sizeof *archives; i++) {
 		if (begins_with(stream->input, stream->input_end, archives[i].magic, archives[i].size)) {
-			enum status status =
-			        error_set(ERR_DATA, "'%s' is %s, not text", stream->path, archives[i].name);
+			enum status status = error_set(ERR_DATA, "'%s' is %s, not text", stream->path, archives[i].name);
 			error_hint("unpack it to text first; plain, gzip, bzip2, zstd and xz files are read");
 			return status;
 		}
@@ -367,8 +356,8 @@ static enum status choose_decoder(struct stream *stream)
 			stream->decoder = &decoders[i];
 			stream->state = decoders[i].create();
 			if (!stream->state)
-				return error_set(ERR_RESOURCE, "'%s': no memory for its %s decoder",
-				                 stream->path, decoders[i].name);
+				return error_set(ERR_RESOURCE, "'%s': no memory for its %s decoder", stream->path,
+						 decoders[i].name);
 			stream->member_open = true;
 			break;
 		}
@@ -473,15 +462,13 @@ static enum status next_member(struct stream *stream)
 		left = stream->input_end;
 	}
 	if (!decoder->recognise(stream->input + stream->input_begin, left)) {
-		enum status status =
-		        error_set(ERR_DATA, "'%s': data at byte %lld, after the end of the %s stream",
-		                  stream->path, (long long)stream->input_offset, decoder->name);
+		enum status status = error_set(ERR_DATA, "'%s': data at byte %lld, after the end of the %s stream", stream->path,
+					       (long long)stream->input_offset, decoder->name);
 		error_hint("the file may be damaged, or two files of different kinds may have been joined");
 		return status;
 	}
 	if (!decoder->restart(stream->state))
-		return error_set(ERR_RESOURCE, "'%s': no memory for its %s decoder", stream->path,
-		                 decoder->name);
+		return error_set(ERR_RESOURCE, "'%s': no memory for its %s decoder", stream->path, decoder->name);
 	stream->member_open = true;
 	return OK;
 }
@@ -528,35 +515,32 @@ enum status stream_read(struct stream *stream, void *bytes, size_t capacity, siz
 		if (stream->input_begin == stream->input_end && !stream->input_ended)
 			TRY(fill_input(stream));
 		struct exchange exchange = {.input = stream->input + stream->input_begin,
-		                            .input_size = stream->input_end - stream->input_begin,
-		                            .output = bytes,
-		                            .output_size = capacity};
+					    .input_size = stream->input_end - stream->input_begin,
+					    .output = bytes,
+					    .output_size = capacity};
 		size_t input_before = exchange.input_size;
 		decoder->decode(stream->state, &exchange);
 		consume(stream, input_before - exchange.input_size);
 		*out_count = capacity - exchange.output_size;
 		if (exchange.out_of_memory) {
-			enum status status =
-			        error_set(ERR_RESOURCE, "'%s': no memory to decode its %s data at byte %lld",
-			                  stream->path, decoder->name, (long long)stream->input_offset);
+			enum status status = error_set(ERR_RESOURCE, "'%s': no memory to decode its %s data at byte %lld",
+						       stream->path, decoder->name, (long long)stream->input_offset);
 			error_hint("it was packed with a history of hundreds of megabytes or more; pack it "
-			           "again "
-			           "without --long or extreme settings");
+				   "again "
+				   "without --long or extreme settings");
 			return status;
 		}
 		if (exchange.problem) {
-			enum status status =
-			        error_set(ERR_DATA, "'%s': corrupt %s data at byte %lld: %s", stream->path,
-			                  decoder->name, (long long)stream->input_offset, exchange.problem);
+			enum status status = error_set(ERR_DATA, "'%s': corrupt %s data at byte %lld: %s", stream->path,
+						       decoder->name, (long long)stream->input_offset, exchange.problem);
 			error_hint("fetch or make the file again, or leave it out");
 			return status;
 		}
 		if (exchange.member_ended) {
 			stream->member_open = false;
 		} else if (stream->input_ended && *out_count == 0) {
-			enum status status =
-			        error_set(ERR_DATA, "'%s': truncated %s data: the file ends at byte %lld",
-			                  stream->path, decoder->name, (long long)stream->input_offset);
+			enum status status = error_set(ERR_DATA, "'%s': truncated %s data: the file ends at byte %lld",
+						       stream->path, decoder->name, (long long)stream->input_offset);
 			error_hint("fetch or make the file again, or leave it out");
 			return status;
 		}

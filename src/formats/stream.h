@@ -42,12 +42,11 @@ void stream_close(struct stream *stream); /* NULL is fine */
  * all but the last), so one huge line needs no more memory than any other. The last line needs no '\n'. */
 struct line_reader;
 MUST_USE enum status line_reader_open(struct line_reader **out, const char *path, size_t limit);
-MUST_USE enum status line_reader_next(struct line_reader *reader, const char **out_line, size_t *out_size,
-                                      bool *out_continues, bool *out_end);
+MUST_USE enum status line_reader_next(struct line_reader *reader, const char **out_line, size_t *out_size, bool *out_continues,
+				      bool *out_end);
 /* The next `count` bytes (fewer only if the stream ends before) without consuming them; valid until the next
  * call. */
-MUST_USE enum status line_reader_peek(struct line_reader *reader, size_t count, const char **out_bytes,
-                                      size_t *out_size);
+MUST_USE enum status line_reader_peek(struct line_reader *reader, size_t count, const char **out_bytes, size_t *out_size);
 /* Bytes as they come, instead of lines: those held or else the next ones, all of them consumed; *out_size = 0 only at
  * the end. Valid until the next call. */
 MUST_USE enum status line_reader_take(struct line_reader *reader, const char **out_bytes, size_t *out_size);

@@ -40,8 +40,8 @@ static const struct {
 	uint64_t number;
 	enum safetensors_dtype dtype;
 } dtypes[] = {
-        {1, ST_F32},   {2, ST_F64},   {3, ST_I32},  {4, ST_U8},   {5, ST_I16},  {6, ST_I8},   {9, ST_I64},
-        {10, ST_BOOL}, {14, ST_BF16}, {17, ST_U16}, {19, ST_F16}, {22, ST_U32}, {23, ST_U64},
+	{1, ST_F32},   {2, ST_F64},   {3, ST_I32},  {4, ST_U8},   {5, ST_I16},  {6, ST_I8},   {9, ST_I64},
+	{10, ST_BOOL}, {14, ST_BF16}, {17, ST_U16}, {19, ST_F16}, {22, ST_U32}, {23, ST_U64},
 };
 #define DTYPES (sizeof(dtypes) / sizeof(dtypes[0]))
 
@@ -63,19 +63,15 @@ static bool next_field(struct byte_range *message, struct field *out)
 		return false;
 	*out = (struct field){.number = tag >> 3, .wire = tag & 7};
 	switch (out->wire) {
-	case WIRE_VARINT:
-		return range_varint(message, &out->value);
-	case WIRE_FIXED64:
-		return range_bytes(message, 8, &out->bytes);
-	case WIRE_BYTES:
-		return range_varint(message, &size) && range_bytes(message, size, &out->bytes);
+	case WIRE_VARINT: return range_varint(message, &out->value);
+	case WIRE_FIXED64: return range_bytes(message, 8, &out->bytes);
+	case WIRE_BYTES: return range_varint(message, &size) && range_bytes(message, size, &out->bytes);
 	case WIRE_FIXED32:
 		if (!range_bytes(message, 4, &out->bytes))
 			return false;
 		out->value = read_le32(out->bytes.at);
 		return true;
-	default:
-		return false;
+	default: return false;
 	}
 }
 
@@ -114,7 +110,7 @@ static bool read_entry(struct byte_range message, struct entry *out)
 		if (!next_field(&message, &field))
 			return false;
 		static const unsigned wires[] = {0,           WIRE_VARINT, WIRE_BYTES,   WIRE_VARINT,
-		                                 WIRE_VARINT, WIRE_VARINT, WIRE_FIXED32, WIRE_BYTES};
+						 WIRE_VARINT, WIRE_VARINT, WIRE_FIXED32, WIRE_BYTES};
 		if (field.number == 0 || field.number >= sizeof(wires) / sizeof(*wires))
 			continue;
 		if (field.wire != wires[field.number])
@@ -141,8 +137,7 @@ static bool read_entry(struct byte_range message, struct entry *out)
 
 static enum status bad_entry(const struct reader *reader, uint64_t offset, const char *name, const char *what)
 {
-	return error_set(ERR_DATA, "'%s': block at byte %" PRIu64 ": tensor '%.200s': %s", reader->path,
-	                 offset, name, what);
+	return error_set(ERR_DATA, "'%s': block at byte %" PRIu64 ": tensor '%.200s': %s", reader->path, offset, name, what);
 }
 
 /* BundleHeaderProto: num_shards 1, endianness 2. */
@@ -152,8 +147,8 @@ static enum status read_header(struct reader *reader, struct byte_range message,
 	uint64_t shards = 0, endianness = 0;
 	while (message.at < message.end) {
 		if (!next_field(&message, &field))
-			return error_set(ERR_DATA, "'%s': block at byte %" PRIu64 ": the header is damaged",
-			                 reader->path, offset);
+			return error_set(ERR_DATA, "'%s': block at byte %" PRIu64 ": the header is damaged", reader->path,
+					 offset);
 		if (field.number == 1 && field.wire == WIRE_VARINT)
 			shards = field.value;
 		if (field.number == 2 && field.wire == WIRE_VARINT)
@@ -162,17 +157,15 @@ static enum status read_header(struct reader *reader, struct byte_range message,
 	if (endianness != 0)
 		return error_set(ERR_DATA, "'%s': its numbers are big-endian", reader->path);
 	if (shards < 1 || shards > SHARD_LIMIT)
-		return error_set(ERR_DATA,
-		                 "'%s': block at byte %" PRIu64 ": the header names %" PRIu64 " data files",
-		                 reader->path, offset, shards);
+		return error_set(ERR_DATA, "'%s': block at byte %" PRIu64 ": the header names %" PRIu64 " data files",
+				 reader->path, offset, shards);
 	reader->has_header = true;
 	reader->bundle->shard_count = (int64_t)shards;
 	return memory_new(&reader->bundle->shards, (int64_t)shards, sizeof(*reader->bundle->shards),
-	                  "data files of a checkpoint");
+			  "data files of a checkpoint");
 }
 
-static enum status add_tensor(struct reader *reader, const char *name, const struct entry *entry, size_t type,
-                              uint64_t offset)
+static enum status add_tensor(struct reader *reader, const char *name, const struct entry *entry, size_t type, uint64_t offset)
 {
 	struct tf_bundle *bundle = reader->bundle;
 	if (bundle->count == TENSOR_LIMIT)
@@ -181,28 +174,27 @@ static enum status add_tensor(struct reader *reader, const char *name, const str
 		return bad_entry(reader, offset, name, "its shape is not known");
 	if (entry->has_slices)
 		return bad_entry(reader, offset, name,
-		                 "it is cut into slices over several entries, which bertc does not "
-		                 "put together");
+				 "it is cut into slices over several entries, which bertc does not "
+				 "put together");
 	if (entry->shard >= (uint64_t)bundle->shard_count)
 		return bad_entry(reader, offset, name, "it lies in a data file beyond the last");
 	struct stored_tensor tensor = {
-	        .dtype = dtypes[type].dtype,
-	        .rank = entry->rank,
-	        .path = "", /* until the data files are open */
-	        .offset = entry->offset,
-	        .checksum = CHECKSUM_MASKED_CRC32C,
-	        .checked_bytes = entry->size,
-	        .expected = entry->crc,
+		.dtype = dtypes[type].dtype,
+		.rank = entry->rank,
+		.path = "", /* until the data files are open */
+		.offset = entry->offset,
+		.checksum = CHECKSUM_MASKED_CRC32C,
+		.checked_bytes = entry->size,
+		.expected = entry->crc,
 	};
 	memcpy(tensor.shape, entry->shape, sizeof(tensor.shape));
 	uint64_t bytes;
 	if (!stored_tensor_pack(&tensor) ||
-	    __builtin_mul_overflow((uint64_t)tensor.count, (uint64_t)dtype_element_bytes(tensor.dtype),
-	                           &bytes) ||
+	    __builtin_mul_overflow((uint64_t)tensor.count, (uint64_t)dtype_element_bytes(tensor.dtype), &bytes) ||
 	    bytes != entry->size)
 		return bad_entry(reader, offset, name, "its size is not that of its shape and type");
 	TRY(memory_grow(&bundle->tensors, &bundle->capacity, bundle->count + 1, sizeof(*bundle->tensors),
-	                "tensors of a checkpoint"));
+			"tensors of a checkpoint"));
 	char *copy = strdup(name);
 	if (!copy)
 		return error_set(ERR_RESOURCE, "no memory for the names of a checkpoint");
@@ -213,8 +205,7 @@ static enum status add_tensor(struct reader *reader, const char *name, const str
 	return OK;
 }
 
-static enum status visit_entry(void *context, const char *key, size_t key_size, struct byte_range value,
-                               uint64_t offset)
+static enum status visit_entry(void *context, const char *key, size_t key_size, struct byte_range value, uint64_t offset)
 {
 	struct reader *reader = context;
 	char name[NAME_LIMIT + 1];
@@ -222,22 +213,18 @@ static enum status visit_entry(void *context, const char *key, size_t key_size, 
 	if (key_size == 0)
 		return read_header(reader, value, offset);
 	if (!reader->has_header)
-		return error_set(ERR_DATA, "'%s': block at byte %" PRIu64 ": the index has no header",
-		                 reader->path, offset);
+		return error_set(ERR_DATA, "'%s': block at byte %" PRIu64 ": the index has no header", reader->path, offset);
 	if (key[0] == 0)
 		return error_set(ERR_DATA,
-		                 "'%s': block at byte %" PRIu64
-		                 ": a tensor cut into slices, which bertc does not "
-		                 "put together",
-		                 reader->path, offset);
+				 "'%s': block at byte %" PRIu64 ": a tensor cut into slices, which bertc does not "
+				 "put together",
+				 reader->path, offset);
 	bool plain = key_size <= NAME_LIMIT;
 	for (size_t i = 0; i < key_size; i++)
 		plain &= key[i] >= 0x20 && key[i] < 0x7f;
 	if (!plain)
-		return error_set(ERR_DATA,
-		                 "'%s': block at byte %" PRIu64
-		                 ": a name longer than %d bytes or no plain text",
-		                 reader->path, offset, NAME_LIMIT);
+		return error_set(ERR_DATA, "'%s': block at byte %" PRIu64 ": a name longer than %d bytes or no plain text",
+				 reader->path, offset, NAME_LIMIT);
 	memcpy(name, key, key_size);
 	name[key_size] = 0;
 	if (!read_entry(value, &entry))
@@ -248,8 +235,7 @@ static enum status visit_entry(void *context, const char *key, size_t key_size, 
 	return name_list_add(&reader->bundle->others, name);
 }
 
-enum status tf_bundle_parse(struct tf_bundle *out, const char *index_path, const unsigned char *bytes,
-                            size_t size)
+enum status tf_bundle_parse(struct tf_bundle *out, const char *index_path, const unsigned char *bytes, size_t size)
 {
 	struct reader reader = {.bundle = out, .path = index_path};
 	*out = (struct tf_bundle){0};
@@ -268,13 +254,12 @@ static enum status open_shard(struct tf_bundle *bundle, int64_t number, const ch
 	struct tf_shard *shard = &bundle->shards[number];
 	char path[PATH_BYTES];
 	int stem = (int)(strlen(index_path) - strlen(SUFFIX));
-	int length = snprintf(path, sizeof(path), "%.*s.data-%05" PRId64 "-of-%05" PRId64, stem, index_path,
-	                      number, bundle->shard_count);
+	int length = snprintf(path, sizeof(path), "%.*s.data-%05" PRId64 "-of-%05" PRId64, stem, index_path, number,
+			      bundle->shard_count);
 	if (length >= (int)sizeof(path))
 		return error_set(ERR_USAGE, "'%.200s…': path too long", index_path);
 	if (!file_exists(path)) {
-		enum status status =
-		        error_set(ERR_USAGE, "'%s': this data file of the checkpoint is missing", path);
+		enum status status = error_set(ERR_USAGE, "'%s': this data file of the checkpoint is missing", path);
 		error_hint("the index '%s' names it; copy all files of the checkpoint", index_path);
 		return status;
 	}
@@ -290,13 +275,11 @@ static enum status find_data(struct tf_bundle *bundle)
 		struct stored_tensor *tensor = &bundle->tensors[i];
 		const struct tf_shard *shard = &bundle->shards[tensor->part];
 		tensor->path = shard->path;
-		if (tensor->offset > shard->map.size ||
-		    tensor->checked_bytes > shard->map.size - tensor->offset)
+		if (tensor->offset > shard->map.size || tensor->checked_bytes > shard->map.size - tensor->offset)
 			return error_set(ERR_DATA,
-			                 "'%s': tensor '%.200s' (%" PRIu64 " bytes at %" PRIu64
-			                 ") reaches beyond the file of %zu bytes: truncated?",
-			                 shard->path, tensor->name, tensor->checked_bytes, tensor->offset,
-			                 shard->map.size);
+					 "'%s': tensor '%.200s' (%" PRIu64 " bytes at %" PRIu64
+					 ") reaches beyond the file of %zu bytes: truncated?",
+					 shard->path, tensor->name, tensor->checked_bytes, tensor->offset, shard->map.size);
 		static const unsigned char nothing[1];
 		tensor->data = shard->map.data ? shard->map.data + tensor->offset : nothing;
 		tensor->checked = tensor->data;
@@ -325,11 +308,9 @@ static enum status check_overlaps(const struct tf_bundle *bundle)
 		const struct stored_tensor *tensor = sorted[i];
 		if (tensor->checked_bytes == 0)
 			continue;
-		if (before && before->path == tensor->path &&
-		    before->offset + before->checked_bytes > tensor->offset)
-			status = error_set(ERR_DATA,
-			                   "'%s': byte %" PRIu64 ": tensors '%.200s' and '%.200s' overlap",
-			                   tensor->path, tensor->offset, before->name, tensor->name);
+		if (before && before->path == tensor->path && before->offset + before->checked_bytes > tensor->offset)
+			status = error_set(ERR_DATA, "'%s': byte %" PRIu64 ": tensors '%.200s' and '%.200s' overlap",
+					   tensor->path, tensor->offset, before->name, tensor->name);
 		before = tensor;
 	}
 	free(sorted);

@@ -12,7 +12,7 @@
 struct tf_bundle {
 	struct stored_tensor *tensors; /* sorted by name */
 	int64_t count, capacity;
-	struct name_list others;       /* names of what holds no numbers, such as texts */
+	struct name_list others; /* names of what holds no numbers, such as texts */
 	struct tf_shard *shards;
 	int64_t shard_count;
 };
@@ -23,7 +23,6 @@ struct tf_bundle {
 MUST_USE enum status tf_bundle_open(struct tf_bundle *out, const char *index_path);
 void tf_bundle_close(struct tf_bundle *bundle);
 /* The index alone, from memory: names, types, shapes, offsets; `data` of the tensors stays NULL. For tests. */
-MUST_USE enum status tf_bundle_parse(struct tf_bundle *out, const char *index_path, const unsigned char *bytes,
-				     size_t size);
+MUST_USE enum status tf_bundle_parse(struct tf_bundle *out, const char *index_path, const unsigned char *bytes, size_t size);
 
 #endif

@@ -74,8 +74,7 @@ static enum status fill(struct tfrecord_reader *reader, size_t wanted)
 		target = target < room ? target : room;
 		TRY(memory_grow(&reader->bytes, &reader->capacity, (int64_t)target, 1, "TFRecord"));
 		TRY((reader->is_zlib ? read_zlib(reader, reader->bytes + reader->end, target - reader->end, &count)
-				     : stream_read(reader->stream, reader->bytes + reader->end, target - reader->end,
-						   &count)));
+				     : stream_read(reader->stream, reader->bytes + reader->end, target - reader->end, &count)));
 		if (count == 0)
 			break;
 		reader->end += count;
@@ -228,8 +227,8 @@ enum status tfrecord_writer_open(struct tfrecord_writer **out, const char *path,
 	TRY(memory_new(&writer, 1, sizeof(*writer), "TFRecord writer"));
 	if (gzip) {
 		TRY_GOTO(memory_new(&writer->packed, STREAM_BLOCK_BYTES, 1, "gzip data"), fail);
-		if (deflateInit2(&writer->deflater, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8,
-				 Z_DEFAULT_STRATEGY) != Z_OK) {
+		if (deflateInit2(&writer->deflater, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) !=
+		    Z_OK) {
 			status = error_set(ERR_RESOURCE, "no memory for the gzip encoder");
 			goto fail;
 		}

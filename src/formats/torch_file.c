@@ -8,7 +8,7 @@
 
 /* The first pickle of a file from before PyTorch 1.6: a number that says so. */
 static const unsigned char old_magic[] = {0x80, 0x02, 0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46,
-                                          0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, 0x2e};
+					  0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19, 0x2e};
 #define OLD_PROTOCOL 1001
 #define TENSOR_LIMIT 100000
 #define NAME_LIMIT 4096
@@ -25,8 +25,7 @@ struct torch_storage {
 
 bool torch_file_is(const unsigned char *bytes, size_t size)
 {
-	return zip_is(bytes, size) ||
-	       (size >= sizeof(old_magic) && memcmp(bytes, old_magic, sizeof(old_magic)) == 0);
+	return zip_is(bytes, size) || (size >= sizeof(old_magic) && memcmp(bytes, old_magic, sizeof(old_magic)) == 0);
 }
 
 /* --- Storages --- */
@@ -46,21 +45,19 @@ static enum status list_storages(struct torch_file *file)
 	count = 0;
 	for (const struct pickle_value *value = file->pickle.storages; value; value = value->storage.next)
 		file->storages[count++] = (struct torch_storage){
-		        .key = value->storage.key,
-		        .dtype = value->storage.dtype,
-		        .elements = value->storage.elements,
+			.key = value->storage.key,
+			.dtype = value->storage.dtype,
+			.elements = value->storage.elements,
 		};
 	qsort(file->storages, (size_t)count, sizeof(*file->storages), compare_storages);
 	for (int64_t i = 0; i < count; i++) {
-		struct torch_storage *last =
-		        file->storage_count ? &file->storages[file->storage_count - 1] : NULL;
+		struct torch_storage *last = file->storage_count ? &file->storages[file->storage_count - 1] : NULL;
 		const struct torch_storage *storage = &file->storages[i];
 		if (!last || strcmp(last->key, storage->key) != 0)
 			file->storages[file->storage_count++] = *storage;
 		else if (last->dtype != storage->dtype || last->elements != storage->elements)
-			return error_set(ERR_DATA,
-			                 "'%s': storage '%.100s' is said to have two types or sizes",
-			                 file->path, storage->key);
+			return error_set(ERR_DATA, "'%s': storage '%.100s' is said to have two types or sizes", file->path,
+					 storage->key);
 	}
 	return OK;
 }
@@ -68,14 +65,12 @@ static enum status list_storages(struct torch_file *file)
 static struct torch_storage *find_storage(const struct torch_file *file, const char *key)
 {
 	struct torch_storage wanted = {.key = key};
-	return bsearch(&wanted, file->storages, (size_t)file->storage_count, sizeof(wanted),
-	               compare_storages);
+	return bsearch(&wanted, file->storages, (size_t)file->storage_count, sizeof(wanted), compare_storages);
 }
 
 /* --- Archives: <folder>/data.pkl, <folder>/data/<key>, … --- */
 
-static const struct zip_entry *archive_entry(const struct torch_file *file, const char *folder,
-                                             const char *name)
+static const struct zip_entry *archive_entry(const struct torch_file *file, const char *folder, const char *name)
 {
 	char path[PATH_BYTES];
 	int length = snprintf(path, sizeof(path), "%s%s", folder, name);
@@ -92,8 +87,7 @@ static enum status archive_folder(const struct torch_file *file, char out[PATH_B
 			return OK;
 		}
 	}
-	enum status status =
-	        error_set(ERR_DATA, "'%s': a zip archive without data.pkl: not of torch.save", file->path);
+	enum status status = error_set(ERR_DATA, "'%s': a zip archive without data.pkl: not of torch.save", file->path);
 	error_hint("give a file of weights: model.safetensors, pytorch_model.bin, a .pt file");
 	return status;
 }
@@ -104,17 +98,15 @@ static enum status archive_storages(struct torch_file *file, const char *folder)
 		struct torch_storage *storage = &file->storages[i];
 		char name[256];
 		int length = snprintf(name, sizeof(name), "data/%s", storage->key);
-		const struct zip_entry *entry =
-		        length < (int)sizeof(name) ? archive_entry(file, folder, name) : NULL;
+		const struct zip_entry *entry = length < (int)sizeof(name) ? archive_entry(file, folder, name) : NULL;
 		if (!entry)
-			return error_set(ERR_DATA, "'%s': the archive has no storage '%.100s'", file->path,
-			                 storage->key);
+			return error_set(ERR_DATA, "'%s': the archive has no storage '%.100s'", file->path, storage->key);
 		uint64_t bytes = (uint64_t)(storage->elements * dtype_element_bytes(storage->dtype));
 		if (entry->size != bytes)
 			return error_set(ERR_DATA,
-			                 "'%s': byte %" PRIu64 ": storage '%.100s' has %" PRIu64
-			                 " bytes where its type and size need %" PRIu64,
-			                 file->path, entry->offset, storage->key, entry->size, bytes);
+					 "'%s': byte %" PRIu64 ": storage '%.100s' has %" PRIu64
+					 " bytes where its type and size need %" PRIu64,
+					 file->path, entry->offset, storage->key, entry->size, bytes);
 		storage->data = entry->data;
 		storage->offset = entry->offset;
 		storage->crc32 = entry->crc32;
@@ -131,15 +123,14 @@ static enum status archive_read(struct torch_file *file)
 	const struct zip_entry *order = archive_entry(file, folder, "byteorder");
 	BUG_IF(!entry);
 	if (archive_entry(file, folder, "constants.pkl"))
-		return error_set(ERR_DATA, "'%s': a TorchScript program, not a dictionary of weights",
-		                 file->path);
+		return error_set(ERR_DATA, "'%s': a TorchScript program, not a dictionary of weights", file->path);
 	if (order && (order->size != 6 || memcmp(order->data, "little", 6) != 0))
 		return error_set(ERR_DATA, "'%s': its numbers are big-endian", file->path);
 	TRY(zip_entry_check(entry, file->path));
 	TRY(pickle_read(&file->pickle, file->path, entry->offset, entry->data, entry->size));
 	if (file->pickle.bytes != entry->size)
 		return error_set(ERR_DATA, "'%s': byte %" PRIu64 ": more follows the pickle", file->path,
-		                 entry->offset + file->pickle.bytes);
+				 entry->offset + file->pickle.bytes);
 	TRY(list_storages(file));
 	return archive_storages(file, folder);
 }
@@ -177,29 +168,23 @@ static enum status old_read_head(const struct torch_file *file, size_t *at)
 static enum status old_storages(struct torch_file *file, const struct pickle_value *keys, size_t at)
 {
 	if (keys->kind != PICKLE_LIST)
-		return error_set(ERR_DATA, "'%s': byte %zu: no list of storages behind the dictionary",
-		                 file->path, at);
+		return error_set(ERR_DATA, "'%s': byte %zu: no list of storages behind the dictionary", file->path, at);
 	for (int64_t i = 0; i < keys->items.count; i++) {
 		const struct pickle_value *key = keys->items.values[i];
-		struct torch_storage *storage =
-		        key->kind == PICKLE_TEXT ? find_storage(file, key->text.bytes) : NULL;
+		struct torch_storage *storage = key->kind == PICKLE_TEXT ? find_storage(file, key->text.bytes) : NULL;
 		if (!storage || storage->data)
-			return error_set(ERR_DATA,
-			                 "'%s': byte %zu: storage %" PRId64 " is none of the dictionary's",
-			                 file->path, at, i);
-		uint64_t left = file->map.size - at,
-		         bytes = (uint64_t)(storage->elements * dtype_element_bytes(storage->dtype));
+			return error_set(ERR_DATA, "'%s': byte %zu: storage %" PRId64 " is none of the dictionary's", file->path,
+					 at, i);
+		uint64_t left = file->map.size - at, bytes = (uint64_t)(storage->elements * dtype_element_bytes(storage->dtype));
 		if (left < 8 || bytes > left - 8)
 			return error_set(ERR_DATA,
-			                 "'%s': byte %zu: storage '%.100s' needs %" PRIu64 " bytes, %" PRIu64
-			                 " are left: truncated?",
-			                 file->path, at, storage->key, bytes + 8, left);
+					 "'%s': byte %zu: storage '%.100s' needs %" PRIu64 " bytes, %" PRIu64
+					 " are left: truncated?",
+					 file->path, at, storage->key, bytes + 8, left);
 		if (read_le64(file->map.data + at) != (uint64_t)storage->elements)
 			return error_set(ERR_DATA,
-			                 "'%s': byte %zu: storage '%.100s' has %" PRIu64
-			                 " elements where %" PRId64 " are due",
-			                 file->path, at, storage->key, read_le64(file->map.data + at),
-			                 storage->elements);
+					 "'%s': byte %zu: storage '%.100s' has %" PRIu64 " elements where %" PRId64 " are due",
+					 file->path, at, storage->key, read_le64(file->map.data + at), storage->elements);
 		storage->data = file->map.data + at + 8;
 		storage->offset = at + 8;
 		at += 8 + bytes;
@@ -208,8 +193,7 @@ static enum status old_storages(struct torch_file *file, const struct pickle_val
 		return error_set(ERR_DATA, "'%s': byte %zu: bytes after the last storage", file->path, at);
 	for (int64_t i = 0; i < file->storage_count; i++)
 		if (!file->storages[i].data)
-			return error_set(ERR_DATA, "'%s': storage '%.100s' is not there", file->path,
-			                 file->storages[i].key);
+			return error_set(ERR_DATA, "'%s': storage '%.100s' is not there", file->path, file->storages[i].key);
 	return OK;
 }
 
@@ -252,11 +236,11 @@ static enum status find_state_dict(struct torch_file *file, const struct pickle_
 			return OK;
 	}
 	enum status status = error_set(ERR_DATA,
-	                               "'%s': neither a dictionary of tensors nor one with such a one under "
-	                               "\"model\" or \"state_dict\"",
-	                               file->path);
+				       "'%s': neither a dictionary of tensors nor one with such a one under "
+				       "\"model\" or \"state_dict\"",
+				       file->path);
 	error_hint("give the file that holds the model's weights; optimiser states and arguments are files "
-	           "of their own");
+		   "of their own");
 	return status;
 }
 
@@ -271,8 +255,8 @@ static bool is_plain(unsigned char c)
 static enum status add_note(struct torch_file *file, const char *key, const struct pickle_value *value)
 {
 	static const char *const kinds[] = {
-	        [PICKLE_TUPLE] = "a tuple", [PICKLE_LIST] = "a list",     [PICKLE_DICT] = "a dictionary",
-	        [PICKLE_NAME] = "a name",   [PICKLE_STORAGE] = "numbers", [PICKLE_TENSOR] = "a tensor",
+		[PICKLE_TUPLE] = "a tuple", [PICKLE_LIST] = "a list",     [PICKLE_DICT] = "a dictionary",
+		[PICKLE_NAME] = "a name",   [PICKLE_STORAGE] = "numbers", [PICKLE_TENSOR] = "a tensor",
 	};
 	char line[400];
 	if (value->kind == PICKLE_INTEGER)
@@ -299,35 +283,33 @@ static enum status check_name(const struct torch_file *file, const struct pickle
 	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
 		plain &= is_plain(*p);
 	if (!plain)
-		return error_set(ERR_DATA, "'%s': a tensor's name is longer than %d bytes or no plain text",
-		                 file->path, NAME_LIMIT);
+		return error_set(ERR_DATA, "'%s': a tensor's name is longer than %d bytes or no plain text", file->path,
+				 NAME_LIMIT);
 	return OK;
 }
 
-static enum status add_tensor(struct torch_file *file, const struct pickle_value *name,
-                              const struct pickle_tensor *tensor)
+static enum status add_tensor(struct torch_file *file, const struct pickle_value *name, const struct pickle_tensor *tensor)
 {
 	TRY(check_name(file, name));
 	if (file->count == TENSOR_LIMIT)
 		return error_set(ERR_DATA, "'%s': more than %d tensors", file->path, TENSOR_LIMIT);
 	const struct torch_storage *storage = find_storage(file, tensor->storage->storage.key);
 	BUG_IF(!storage || !storage->data);
-	TRY(memory_grow(&file->tensors, &file->capacity, file->count + 1, sizeof(*file->tensors),
-	                "tensors of a file"));
+	TRY(memory_grow(&file->tensors, &file->capacity, file->count + 1, sizeof(*file->tensors), "tensors of a file"));
 	struct stored_tensor *out = &file->tensors[file->count++];
 	uint64_t element = (uint64_t)dtype_element_bytes(storage->dtype);
 	*out = (struct stored_tensor){
-	        .name = name->text.bytes,
-	        .dtype = storage->dtype,
-	        .rank = tensor->rank,
-	        .count = tensor->count,
-	        .data = storage->data,
-	        .path = file->path,
-	        .offset = storage->offset,
-	        .checksum = storage->crc32 ? CHECKSUM_CRC32 : CHECKSUM_NONE,
-	        .checked = storage->data,
-	        .checked_bytes = (uint64_t)storage->elements * element,
-	        .expected = storage->crc32,
+		.name = name->text.bytes,
+		.dtype = storage->dtype,
+		.rank = tensor->rank,
+		.count = tensor->count,
+		.data = storage->data,
+		.path = file->path,
+		.offset = storage->offset,
+		.checksum = storage->crc32 ? CHECKSUM_CRC32 : CHECKSUM_NONE,
+		.checked = storage->data,
+		.checked_bytes = (uint64_t)storage->elements * element,
+		.expected = storage->crc32,
 	};
 	if (tensor->count > 0) { /* the offset of an empty tensor is not proved */
 		out->data += (uint64_t)tensor->offset * element;

@@ -54,8 +54,8 @@ static enum status unpack_file(struct archive *archive, const char *archive_path
 		int code = archive_read_data_block(archive, &bytes, &count, &offset);
 		if (code == ARCHIVE_EOF)
 			return file_writer_commit(writer);
-		enum status status = code == ARCHIVE_OK ? file_writer_write(writer, bytes, count)
-							: damaged(archive_path, archive);
+		enum status status =
+			code == ARCHIVE_OK ? file_writer_write(writer, bytes, count) : damaged(archive_path, archive);
 		if (status != OK) {
 			file_writer_abandon(writer);
 			return status;

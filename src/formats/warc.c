@@ -28,8 +28,8 @@ static enum status damage(struct records *records, int64_t offset, const char *r
 		TRY(records->sink.end(records->sink.context, NULL, false));
 	warc->wanted = false;
 	warc->state = WARC_SEARCHING;
-	enum status status = error_set(ERR_DATA, "'%s': damaged WARC record at byte %lld: %s",
-	                               records->settings.name, (long long)offset, reason);
+	enum status status = error_set(ERR_DATA, "'%s': damaged WARC record at byte %lld: %s", records->settings.name,
+				       (long long)offset, reason);
 	error_hint("fetch the file again, or give --on_bad_record skip to leave out what is damaged");
 	(void)status;
 	return record_damaged(records);
@@ -53,8 +53,7 @@ static enum status begin_record(struct records *records, int64_t offset)
 	warc->record_offset = offset;
 	warc->header_size = 0;
 	warc->left = 0;
-	warc->conversion = warc->response = warc->resource = warc->plain = warc->has_length = warc->wanted =
-	        false;
+	warc->conversion = warc->response = warc->resource = warc->plain = warc->has_length = warc->wanted = false;
 	return OK;
 }
 
@@ -126,10 +125,8 @@ static enum status take_line(struct records *records, int64_t offset)
 		if (*text && warc->state == WARC_BETWEEN)
 			return damage(records, offset, "a record should begin here");
 		return OK;
-	case WARC_HEADER:
-		return take_header(records, text);
-	default:
-		break;
+	case WARC_HEADER: return take_header(records, text);
+	default: break;
 	}
 	/* The header of an HTTP response, which is part of the content. */
 	const char *type = field(text, "Content-Type");

@@ -23,9 +23,9 @@ struct weights_part {
 const char *weights_format_name(enum weights_format format)
 {
 	static const char *const names[] = {
-	        [WEIGHTS_SAFETENSORS] = "safetensors",
-	        [WEIGHTS_TORCH] = "PyTorch",
-	        [WEIGHTS_TENSORFLOW] = "TensorFlow checkpoint",
+		[WEIGHTS_SAFETENSORS] = "safetensors",
+		[WEIGHTS_TORCH] = "PyTorch",
+		[WEIGHTS_TENSORFLOW] = "TensorFlow checkpoint",
 	};
 	return names[format];
 }
@@ -34,8 +34,7 @@ const char *weights_format_name(enum weights_format format)
 
 static enum status add_tensor(struct weights_file *file, const struct stored_tensor *tensor, int64_t part)
 {
-	TRY(memory_grow(&file->tensors, &file->capacity, file->count + 1, sizeof(*file->tensors),
-	                "tensors of a model"));
+	TRY(memory_grow(&file->tensors, &file->capacity, file->count + 1, sizeof(*file->tensors), "tensors of a model"));
 	file->tensors[file->count] = *tensor;
 	file->tensors[file->count++].part = part;
 	return OK;
@@ -54,12 +53,12 @@ static enum status add_safetensors(struct weights_file *file, struct weights_par
 	for (int64_t i = 0; i < part->safetensors.count; i++) {
 		const struct safetensors_entry *entry = &part->safetensors.entries[i];
 		struct stored_tensor tensor = {
-		        .name = entry->name,
-		        .dtype = entry->dtype,
-		        .rank = entry->rank,
-		        .data = entry->data,
-		        .path = part->path,
-		        .offset = (uint64_t)((const unsigned char *)entry->data - part->safetensors.map.data),
+			.name = entry->name,
+			.dtype = entry->dtype,
+			.rank = entry->rank,
+			.data = entry->data,
+			.path = part->path,
+			.offset = (uint64_t)((const unsigned char *)entry->data - part->safetensors.map.data),
 		};
 		memcpy(tensor.shape, entry->shape, sizeof(tensor.shape));
 		BUG_IF(!stored_tensor_pack(&tensor));
@@ -99,12 +98,11 @@ static enum status file_format(const char *path, enum weights_format *out)
 	TRY(file_map_open(&map, path));
 	enum status status = OK;
 	*out = torch_file_is(map.data, map.size) ? WEIGHTS_TORCH : WEIGHTS_SAFETENSORS;
-	if (*out == WEIGHTS_SAFETENSORS && !text_ends_with(path, ".safetensors") &&
-	    (map.size < 9 || map.data[8] != '{')) {
+	if (*out == WEIGHTS_SAFETENSORS && !text_ends_with(path, ".safetensors") && (map.size < 9 || map.data[8] != '{')) {
 		status = error_set(ERR_DATA, "'%s': neither safetensors nor a file of torch.save", path);
 		error_hint("weights are read from safetensors, PyTorch's .bin and .pt, and TensorFlow "
-		           "checkpoints "
-		           "(.index and .data)");
+			   "checkpoints "
+			   "(.index and .data)");
 	}
 	file_map_close(&map);
 	return status;
@@ -116,8 +114,7 @@ static enum status add_part(struct weights_file *file, const char *path)
 	enum weights_format format;
 	int64_t number = file->part_count;
 	TRY(file_format(path, &format));
-	TRY(memory_grow(&file->parts, &file->part_capacity, number + 1, sizeof(*file->parts),
-	                "files of weights"));
+	TRY(memory_grow(&file->parts, &file->part_capacity, number + 1, sizeof(*file->parts), "files of weights"));
 	TRY(memory_new(&part, 1, sizeof(*part), "files of weights"));
 	file->parts[file->part_count++] = part;
 	part->format = file->format = format;
@@ -125,12 +122,9 @@ static enum status add_part(struct weights_file *file, const char *path)
 	if (!part->path)
 		return error_set(ERR_RESOURCE, "no memory for the name of a file");
 	switch (format) {
-	case WEIGHTS_SAFETENSORS:
-		return add_safetensors(file, part, number);
-	case WEIGHTS_TORCH:
-		return add_torch(file, part, number);
-	case WEIGHTS_TENSORFLOW:
-		break;
+	case WEIGHTS_SAFETENSORS: return add_safetensors(file, part, number);
+	case WEIGHTS_TORCH: return add_torch(file, part, number);
+	case WEIGHTS_TENSORFLOW: break;
 	}
 	return add_bundle(file, part, number);
 }
@@ -142,8 +136,8 @@ static enum status folder_of(const char *path, char out[PATH_BYTES])
 {
 	const char *slash = strrchr(path, '/');
 	int length = slash == path ? snprintf(out, PATH_BYTES, "/")
-	             : slash       ? snprintf(out, PATH_BYTES, "%.*s", (int)(slash - path), path)
-	                           : snprintf(out, PATH_BYTES, ".");
+		     : slash       ? snprintf(out, PATH_BYTES, "%.*s", (int)(slash - path), path)
+				   : snprintf(out, PATH_BYTES, ".");
 	if (length >= PATH_BYTES)
 		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
 	return OK;
@@ -166,21 +160,18 @@ static bool has_part(const struct weights_file *file, const char *path)
 	return false;
 }
 
-static enum status add_named_part(struct weights_file *file, const char *index, const char *folder,
-                                  const struct json *name)
+static enum status add_named_part(struct weights_file *file, const char *index, const char *folder, const struct json *name)
 {
 	char path[PATH_BYTES];
 	if (name->kind != JSON_STRING || strlen(name->text) != name->text_size || !is_plain_name(name->text))
-		return error_set(ERR_DATA, "'%s': \"weight_map\" \"%.200s\": no name of a file beside it",
-		                 index, name->key);
+		return error_set(ERR_DATA, "'%s': \"weight_map\" \"%.200s\": no name of a file beside it", index, name->key);
 	TRY(path_join(path, folder, name->text));
 	if (has_part(file, path))
 		return OK;
 	if (!file_exists(path))
 		return error_set(ERR_USAGE, "'%s': this file, which '%s' names, is missing", path, index);
 	if (file->part_count == PART_LIMIT || text_ends_with(path, ".index"))
-		return error_set(ERR_DATA, "'%s': more than %d files, or an index of an index", index,
-		                 PART_LIMIT);
+		return error_set(ERR_DATA, "'%s': more than %d files, or an index of an index", index, PART_LIMIT);
 	return add_part(file, path);
 }
 
@@ -197,9 +188,8 @@ static enum status sort_tensors(struct weights_file *file)
 	qsort(file->tensors, (size_t)file->count, sizeof(*file->tensors), compare_tensors);
 	for (int64_t i = 1; i < file->count; i++)
 		if (strcmp(file->tensors[i - 1].name, file->tensors[i].name) == 0)
-			return error_set(ERR_DATA, "tensor '%.200s' is in '%s' and again in '%s'",
-			                 file->tensors[i].name, file->tensors[i - 1].path,
-			                 file->tensors[i].path);
+			return error_set(ERR_DATA, "tensor '%.200s' is in '%s' and again in '%s'", file->tensors[i].name,
+					 file->tensors[i - 1].path, file->tensors[i].path);
 	return OK;
 }
 
@@ -208,8 +198,7 @@ static enum status check_map(const struct weights_file *file, const char *index,
 	for (const struct json *name = map->first_child; name; name = name->next) {
 		const struct stored_tensor *tensor = weights_file_tensor(file, name->key);
 		if (!tensor || !text_ends_with(tensor->path, name->text))
-			return error_set(ERR_DATA, "'%s': tensor '%.200s' is not in '%s'", index, name->key,
-			                 name->text);
+			return error_set(ERR_DATA, "'%s': tensor '%.200s' is not in '%s'", index, name->key, name->text);
 	}
 	return OK;
 }
@@ -271,6 +260,5 @@ void weights_file_close(struct weights_file *file)
 const struct stored_tensor *weights_file_tensor(const struct weights_file *file, const char *name)
 {
 	struct stored_tensor key = {.name = name};
-	return file->count ? bsearch(&key, file->tensors, (size_t)file->count, sizeof(key), compare_tensors)
-	                   : NULL;
+	return file->count ? bsearch(&key, file->tensors, (size_t)file->count, sizeof(key), compare_tensors) : NULL;
 }

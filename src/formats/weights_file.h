@@ -14,8 +14,8 @@ struct weights_file {
 	enum weights_format format;
 	struct stored_tensor *tensors; /* sorted by name */
 	int64_t count, capacity;
-	struct name_list notes;        /* "key=value" of what else the files hold */
-	struct weights_part **parts;   /* the files */
+	struct name_list notes;      /* "key=value" of what else the files hold */
+	struct weights_part **parts; /* the files */
 	int64_t part_count, part_capacity;
 };
 

@@ -6,16 +6,15 @@
 
 /* Names that programs give the weights of a folder; the first that is there counts. */
 static const char *const usual_names[] = {
-        "model.safetensors",     "model.safetensors.index.json",
-        "pytorch_model.bin",     "pytorch_model.bin.index.json",
-        "bert_model.ckpt.index",
+	"model.safetensors",     "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model.bin.index.json",
+	"bert_model.ckpt.index",
 };
 
 /* Ends of names of weights under other names, and what else has them. */
 static const char *const suffixes[] = {".safetensors", ".index", ".bin", ".pt", ".pth"};
 static const char *const no_weights[] = {"optimizer.pt",         "scheduler.pt",  "scaler.pt",
-                                         "training_args.bin",    "optimizer.bin", "scheduler.bin",
-                                         "optimizer.safetensors"};
+					 "training_args.bin",    "optimizer.bin", "scheduler.bin",
+					 "optimizer.safetensors"};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define CHECKPOINT_FILE_LIMIT ((size_t)1 << 20)
@@ -42,9 +41,7 @@ static enum status read_checkpoint_file(const char *folder, char out[PATH_BYTES]
 	if (!file_exists(path) || file_is_folder(path))
 		return OK;
 	TRY(file_read(path, CHECKPOINT_FILE_LIMIT, &text));
-	const char *at = strncmp(buffer_string(&text), key, strlen(key)) == 0
-	                         ? buffer_string(&text) + strlen(key)
-	                         : NULL;
+	const char *at = strncmp(buffer_string(&text), key, strlen(key)) == 0 ? buffer_string(&text) + strlen(key) : NULL;
 	size_t size = at ? strcspn(at, "\"\n") : 0;
 	enum status status = OK;
 	if (size > 0 && size < sizeof(name) - 8) {
@@ -74,8 +71,7 @@ static enum status find_only(const char *folder, char out[PATH_BYTES])
 				found = names.names[i];
 			}
 		if (other) {
-			status = error_set(ERR_USAGE, "'%s' has several files of weights: '%s', '%s'", folder,
-			                   other, found);
+			status = error_set(ERR_USAGE, "'%s' has several files of weights: '%s', '%s'", folder, other, found);
 			error_hint("give the one you mean, not the folder");
 			goto done;
 		}
@@ -85,11 +81,10 @@ static enum status find_only(const char *folder, char out[PATH_BYTES])
 		}
 	}
 	status = error_set(ERR_USAGE, "'%s': no weights in the folder", folder);
-	error_hint(
-	        "weights are model.safetensors, pytorch_model.bin, a .pt file or a TensorFlow checkpoint "
-	        "(.index and "
-	        ".data); tf_model.h5 and flax_model.msgpack are not read: load them in transformers once and "
-	        "save_pretrained() them");
+	error_hint("weights are model.safetensors, pytorch_model.bin, a .pt file or a TensorFlow checkpoint "
+		   "(.index and "
+		   ".data); tf_model.h5 and flax_model.msgpack are not read: load them in transformers once and "
+		   "save_pretrained() them");
 done:
 	name_list_release(&names);
 	return status;
@@ -129,8 +124,7 @@ enum status weights_file_find(const char *path, char out[PATH_BYTES])
 		return OK;
 	if (!file_exists(path)) {
 		enum status status = error_set(ERR_USAGE, "'%s': no such file or folder", path);
-		error_hint(
-		        "give a model folder, a file of weights, or the prefix of a TensorFlow checkpoint");
+		error_hint("give a model folder, a file of weights, or the prefix of a TensorFlow checkpoint");
 		return status;
 	}
 	if (snprintf(out, PATH_BYTES, "%s", path) >= PATH_BYTES)

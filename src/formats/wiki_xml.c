@@ -48,10 +48,10 @@ static enum element find_element(const char *name)
 		const char *name;
 		enum element element;
 	} elements[] = {{"title", ELEMENT_TITLE},
-	                {"ns", ELEMENT_NS},
-	                {"model", ELEMENT_MODEL},
-	                {"text", ELEMENT_TEXT},
-	                {"namespace", ELEMENT_NAMESPACE}};
+			{"ns", ELEMENT_NS},
+			{"model", ELEMENT_MODEL},
+			{"text", ELEMENT_TEXT},
+			{"namespace", ELEMENT_NAMESPACE}};
 	for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
 		if (!strcmp(elements[i].name, name))
 			return elements[i].element;
@@ -91,9 +91,8 @@ static void XMLCALL start_element(void *context, const XML_Char *name, const XML
 
 static bool is_article(const struct wiki_xml *xml, const char *title)
 {
-	static const char *const usual[] = {"Talk",      "User",     "Wikipedia", "File",     "Image",
-	                                    "MediaWiki", "Template", "Help",      "Category", "Portal",
-	                                    "Special",   "Module",   "Media",     NULL};
+	static const char *const usual[] = {"Talk", "User",     "Wikipedia", "File",    "Image",  "MediaWiki", "Template",
+					    "Help", "Category", "Portal",    "Special", "Module", "Media",     NULL};
 	const char *colon = strchr(title, ':');
 
 	if (xml->redirect || !xml->has_text)
@@ -106,8 +105,7 @@ static bool is_article(const struct wiki_xml *xml, const char *title)
 		return true;
 	size_t size = (size_t)(colon - title);
 	for (int64_t i = 0; i < xml->namespaces.count; i++)
-		if (strlen(xml->namespaces.names[i]) == size &&
-		    !memcmp(xml->namespaces.names[i], title, size))
+		if (strlen(xml->namespaces.names[i]) == size && !memcmp(xml->namespaces.names[i], title, size))
 			return false;
 	for (int i = 0; usual[i]; i++)
 		if (strlen(usual[i]) == size && !memcmp(usual[i], title, size))
@@ -139,13 +137,11 @@ static void XMLCALL end_element(void *context, const XML_Char *name)
 	case ELEMENT_NAMESPACE:
 		if (xml->namespace_key != 0 && *value) {
 			fail(xml, name_list_add(&xml->namespaces, value));
-			fail(xml,
-			     records->sink.wiki_namespace(records->sink.context, xml->namespace_key, value));
+			fail(xml, records->sink.wiki_namespace(records->sink.context, xml->namespace_key, value));
 		}
 		break;
 	case ELEMENT_TEXT:
-	case ELEMENT_OTHER:
-		break;
+	case ELEMENT_OTHER: break;
 	}
 	xml->element = ELEMENT_OTHER;
 	if (xml->within_page && xml->depth == xml->page_depth && !strcmp(name, "page")) {
@@ -210,8 +206,7 @@ static void wiki_xml_close(struct records *records)
 }
 
 /* Tells the sink of damage at `offset`, and looks for the next page from there. */
-static enum status report_damage(struct records *records, const char *what, int64_t offset,
-                                 const char *reason)
+static enum status report_damage(struct records *records, const char *what, int64_t offset, const char *reason)
 {
 	struct wiki_xml *xml = records->state;
 
@@ -220,8 +215,8 @@ static enum status report_damage(struct records *records, const char *what, int6
 	xml->within_page = false;
 	xml->searching = true;
 	xml->damage_offset = offset;
-	enum status status = error_set(ERR_DATA, "'%s': %s XML at byte %lld: %s", records->settings.name,
-	                               what, (long long)offset, reason);
+	enum status status =
+		error_set(ERR_DATA, "'%s': %s XML at byte %lld: %s", records->settings.name, what, (long long)offset, reason);
 	error_hint("fetch or make the file again, or give --on_bad_record skip to leave out what is damaged");
 	(void)status;
 	return record_damaged(records);
@@ -280,7 +275,7 @@ static enum status begin_reading(struct records *records, const char *bytes, siz
 	xml->started = true;
 	size_t ahead = head->size - size; /* fed before */
 	xml->bare = tag && head->size - (size_t)(tag - head->data) >= sizeof page_tag - 1 &&
-	            memcmp(tag, page_tag, sizeof page_tag - 1) == 0;
+		    memcmp(tag, page_tag, sizeof page_tag - 1) == 0;
 	xml->searching = xml->bare;
 	struct buffer whole = *head;
 	*head = (struct buffer){0};
@@ -333,16 +328,14 @@ static enum status wiki_xml_finish(struct records *records)
 	enum XML_Error code = XML_GetErrorCode(xml->parser);
 	if (code == XML_ERROR_NO_MEMORY)
 		return error_set(ERR_RESOURCE, "'%s': no memory for the XML parser", records->settings.name);
-	bool ended = code == XML_ERROR_NO_ELEMENTS || code == XML_ERROR_UNCLOSED_TOKEN ||
-	             code == XML_ERROR_PARTIAL_CHAR || code == XML_ERROR_UNCLOSED_CDATA_SECTION;
+	bool ended = code == XML_ERROR_NO_ELEMENTS || code == XML_ERROR_UNCLOSED_TOKEN || code == XML_ERROR_PARTIAL_CHAR ||
+		     code == XML_ERROR_UNCLOSED_CDATA_SECTION;
 	if (ended && xml->bare && !xml->within_page && code == XML_ERROR_NO_ELEMENTS)
 		return OK;
 	if (ended)
 		return report_damage(records, "truncated", records->offset,
-		                     xml->within_page ? "the file ends within a page"
-		                                      : "the file ends within the dump");
-	return report_damage(records, "damaged", xml->parser_start + XML_GetCurrentByteIndex(xml->parser),
-	                     XML_ErrorString(code));
+				     xml->within_page ? "the file ends within a page" : "the file ends within the dump");
+	return report_damage(records, "damaged", xml->parser_start + XML_GetCurrentByteIndex(xml->parser), XML_ErrorString(code));
 }
 
 const struct record_kind wiki_xml_records = {wiki_xml_open, wiki_xml_feed, wiki_xml_finish, wiki_xml_close};

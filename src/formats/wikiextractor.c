@@ -21,8 +21,8 @@ static enum status damage(struct records *records, int64_t offset, const char *r
 	if (reader->within)
 		TRY(records->sink.end(records->sink.context, NULL, false));
 	reader->within = false;
-	enum status status = error_set(ERR_DATA, "'%s': damaged at byte %lld: %s", records->settings.name,
-	                               (long long)offset, reason);
+	enum status status =
+		error_set(ERR_DATA, "'%s': damaged at byte %lld: %s", records->settings.name, (long long)offset, reason);
 	error_hint("make the file again, or give --on_bad_record skip to leave out what is damaged");
 	(void)status;
 	return record_damaged(records);
@@ -144,8 +144,7 @@ static enum status wikiextractor_finish(struct records *records)
 
 static enum status wikiextractor_open(struct records *records)
 {
-	return memory_new(&records->state, 1, sizeof(struct wikiextractor),
-	                  "reader of WikiExtractor's output");
+	return memory_new(&records->state, 1, sizeof(struct wikiextractor), "reader of WikiExtractor's output");
 }
 
 static void wikiextractor_close(struct records *records)
@@ -156,5 +155,5 @@ static void wikiextractor_close(struct records *records)
 	free(reader);
 }
 
-const struct record_kind wikiextractor_records = {wikiextractor_open, wikiextractor_feed,
-                                                  wikiextractor_finish, wikiextractor_close};
+const struct record_kind wikiextractor_records = {wikiextractor_open, wikiextractor_feed, wikiextractor_finish,
+						  wikiextractor_close};

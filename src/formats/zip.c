@@ -42,7 +42,7 @@ static enum status find_end(const struct archive *archive, uint64_t *out)
 {
 	if (archive->size < END_BYTES)
 		return error_set(ERR_DATA, "'%s': %llu bytes are no zip archive", archive->path,
-		                 (unsigned long long)archive->size);
+				 (unsigned long long)archive->size);
 	uint64_t last = archive->size - END_BYTES, first = last > COMMENT_LIMIT ? last - COMMENT_LIMIT : 0;
 	for (uint64_t at = last + 1; at-- > first;) {
 		const unsigned char *end = archive->bytes + at;
@@ -65,9 +65,8 @@ static enum status find_directory64(const struct archive *archive, uint64_t end,
 	uint64_t at = read_le64(locator + 8);
 	if (at > end - END64_LOCATOR_BYTES || end - END64_LOCATOR_BYTES - at < END64_BYTES ||
 	    read_le32(archive->bytes + at) != END64_SIGNATURE)
-		return error_set(ERR_DATA,
-		                 "'%s': byte %llu: no end of a zip64 archive where one is said to be",
-		                 archive->path, (unsigned long long)at);
+		return error_set(ERR_DATA, "'%s': byte %llu: no end of a zip64 archive where one is said to be", archive->path,
+				 (unsigned long long)at);
 	out->count = read_le64(archive->bytes + at + 32);
 	out->size = read_le64(archive->bytes + at + 40);
 	out->offset = read_le64(archive->bytes + at + 48);
@@ -80,19 +79,17 @@ static enum status find_directory(const struct archive *archive, struct director
 	TRY(find_end(archive, &end));
 	const unsigned char *record = archive->bytes + end;
 	*out = (struct directory){
-	        .count = read_le16(record + 10),
-	        .size = read_le32(record + 12),
-	        .offset = read_le32(record + 16),
+		.count = read_le16(record + 10),
+		.size = read_le32(record + 12),
+		.offset = read_le32(record + 16),
 	};
 	TRY(find_directory64(archive, end, out));
 	if (out->offset > end || out->size > end - out->offset)
-		return error_set(
-		        ERR_DATA, "'%s': the zip directory (%llu bytes at %llu) lies outside the file",
-		        archive->path, (unsigned long long)out->size, (unsigned long long)out->offset);
+		return error_set(ERR_DATA, "'%s': the zip directory (%llu bytes at %llu) lies outside the file", archive->path,
+				 (unsigned long long)out->size, (unsigned long long)out->offset);
 	if (out->count > ENTRY_LIMIT || out->count > out->size / CENTRAL_BYTES)
-		return error_set(ERR_DATA, "'%s': a zip directory of %llu bytes with %llu entries",
-		                 archive->path, (unsigned long long)out->size,
-		                 (unsigned long long)out->count);
+		return error_set(ERR_DATA, "'%s': a zip directory of %llu bytes with %llu entries", archive->path,
+				 (unsigned long long)out->size, (unsigned long long)out->count);
 	return OK;
 }
 
@@ -119,73 +116,68 @@ static bool read_extra64(const unsigned char *extra, uint64_t extra_size, uint64
 }
 
 /* The entry's own header, which says where its data begin. */
-static enum status read_local(const struct archive *archive, uint64_t header, uint64_t limit,
-                              struct zip_entry *entry)
+static enum status read_local(const struct archive *archive, uint64_t header, uint64_t limit, struct zip_entry *entry)
 {
 	const unsigned char *local = archive->bytes + header;
 	size_t name_size = strlen(entry->name);
 	if (header > limit || limit - header < LOCAL_BYTES || read_le32(local) != LOCAL_SIGNATURE)
 		return error_set(ERR_DATA, "'%s': byte %llu: no header of entry '%.200s'", archive->path,
-		                 (unsigned long long)header, entry->name);
+				 (unsigned long long)header, entry->name);
 	uint64_t skip = LOCAL_BYTES + (uint64_t)read_le16(local + 26) + read_le16(local + 28);
 	if (skip > limit - header || read_le16(local + 26) != name_size ||
 	    memcmp(local + LOCAL_BYTES, entry->name, name_size) != 0)
-		return error_set(ERR_DATA, "'%s': byte %llu: the header there is not that of entry '%.200s'",
-		                 archive->path, (unsigned long long)header, entry->name);
+		return error_set(ERR_DATA, "'%s': byte %llu: the header there is not that of entry '%.200s'", archive->path,
+				 (unsigned long long)header, entry->name);
 	entry->offset = header + skip;
 	if (entry->size > limit - entry->offset)
-		return error_set(ERR_DATA,
-		                 "'%s': entry '%.200s' (%llu bytes at %llu) reaches beyond the data",
-		                 archive->path, entry->name, (unsigned long long)entry->size,
-		                 (unsigned long long)entry->offset);
+		return error_set(ERR_DATA, "'%s': entry '%.200s' (%llu bytes at %llu) reaches beyond the data", archive->path,
+				 entry->name, (unsigned long long)entry->size, (unsigned long long)entry->offset);
 	entry->data = archive->bytes + entry->offset;
 	return OK;
 }
 
-static enum status check_method(const struct archive *archive, const unsigned char *central,
-                                const struct zip_entry *entry, uint64_t stored)
+static enum status check_method(const struct archive *archive, const unsigned char *central, const struct zip_entry *entry,
+				uint64_t stored)
 {
 	unsigned flags = read_le16(central + 8), method = read_le16(central + 10);
 	if (flags & 1)
 		return error_set(ERR_DATA, "'%s': entry '%.200s' is encrypted", archive->path, entry->name);
 	if (method != 0) {
-		enum status status = error_set(ERR_DATA, "'%s': entry '%.200s' is compressed (method %u)",
-		                               archive->path, entry->name, method);
+		enum status status =
+			error_set(ERR_DATA, "'%s': entry '%.200s' is compressed (method %u)", archive->path, entry->name, method);
 		error_hint("weights are stored as they are in such files; unpack it and pack it with zip -0");
 		return status;
 	}
 	if (stored != entry->size)
-		return error_set(ERR_DATA, "'%s': entry '%.200s' has %llu bytes stored as %llu",
-		                 archive->path, entry->name, (unsigned long long)entry->size,
-		                 (unsigned long long)stored);
+		return error_set(ERR_DATA, "'%s': entry '%.200s' has %llu bytes stored as %llu", archive->path, entry->name,
+				 (unsigned long long)entry->size, (unsigned long long)stored);
 	return OK;
 }
 
 /* The entry at `at` of the directory, whose name goes to `name`. Folders give an entry without data. */
-static enum status read_central(const struct archive *archive, const struct directory *directory, uint64_t at,
-                                char *name, struct zip_entry *entry, uint64_t *out_bytes)
+static enum status read_central(const struct archive *archive, const struct directory *directory, uint64_t at, char *name,
+				struct zip_entry *entry, uint64_t *out_bytes)
 {
 	const unsigned char *central = archive->bytes + at;
 	uint64_t left = directory->offset + directory->size - at;
 	if (left < CENTRAL_BYTES || read_le32(central) != CENTRAL_SIGNATURE)
 		return error_set(ERR_DATA, "'%s': byte %llu: no entry of the zip directory", archive->path,
-		                 (unsigned long long)at);
+				 (unsigned long long)at);
 	uint64_t name_size = read_le16(central + 28), extra_size = read_le16(central + 30);
 	uint64_t bytes = CENTRAL_BYTES + name_size + extra_size + read_le16(central + 32);
 	if (bytes > left || name_size > NAME_LIMIT || memchr(central + CENTRAL_BYTES, 0, name_size))
-		return error_set(ERR_DATA, "'%s': byte %llu: damaged entry of the zip directory",
-		                 archive->path, (unsigned long long)at);
+		return error_set(ERR_DATA, "'%s': byte %llu: damaged entry of the zip directory", archive->path,
+				 (unsigned long long)at);
 	memcpy(name, central + CENTRAL_BYTES, name_size);
 	name[name_size] = 0;
-	*entry = (struct zip_entry){
-	        .name = name, .crc32 = read_le32(central + 16), .size = read_le32(central + 24)};
+	*entry = (struct zip_entry){.name = name, .crc32 = read_le32(central + 16), .size = read_le32(central + 24)};
 	*out_bytes = bytes;
 
 	uint64_t stored = read_le32(central + 20), header = read_le32(central + 42);
 	uint64_t *values[] = {&entry->size, &stored, &header};
 	if (!read_extra64(central + CENTRAL_BYTES + name_size, extra_size, values))
-		return error_set(ERR_DATA, "'%s': byte %llu: damaged extra field of entry '%.200s'",
-		                 archive->path, (unsigned long long)at, name);
+		return error_set(ERR_DATA, "'%s': byte %llu: damaged extra field of entry '%.200s'", archive->path,
+				 (unsigned long long)at, name);
 	if (name_size > 0 && name[name_size - 1] == '/' && entry->size == 0)
 		return OK;
 	TRY(check_method(archive, central, entry, stored));
@@ -210,14 +202,13 @@ static enum status check_entries(struct zip *zip, const char *path)
 	for (int64_t i = 1; i < zip->count; i++) {
 		const struct zip_entry *before = &zip->entries[i - 1], *entry = &zip->entries[i];
 		if (before->offset + before->size > entry->offset)
-			return error_set(ERR_DATA, "'%s': byte %llu: entries '%.200s' and '%.200s' overlap",
-			                 path, (unsigned long long)entry->offset, before->name, entry->name);
+			return error_set(ERR_DATA, "'%s': byte %llu: entries '%.200s' and '%.200s' overlap", path,
+					 (unsigned long long)entry->offset, before->name, entry->name);
 	}
 	qsort(zip->entries, (size_t)zip->count, sizeof(*zip->entries), compare_names);
 	for (int64_t i = 1; i < zip->count; i++)
 		if (strcmp(zip->entries[i - 1].name, zip->entries[i].name) == 0)
-			return error_set(ERR_DATA, "'%s': two entries are called '%.200s'", path,
-			                 zip->entries[i].name);
+			return error_set(ERR_DATA, "'%s': two entries are called '%.200s'", path, zip->entries[i].name);
 	return OK;
 }
 
@@ -229,9 +220,7 @@ enum status zip_open(struct zip *out, const char *path, const unsigned char *byt
 	*out = (struct zip){0};
 	TRY(find_directory(&archive, &directory));
 	/* A name is shorter than its entry of the directory, so all names and their ends fit its size. */
-	TRY_GOTO(memory_new(&out->entries, (int64_t)directory.count, sizeof(*out->entries),
-	                    "entries of a zip archive"),
-	         fail);
+	TRY_GOTO(memory_new(&out->entries, (int64_t)directory.count, sizeof(*out->entries), "entries of a zip archive"), fail);
 	TRY_GOTO(memory_new(&out->names, (int64_t)directory.size, 1, "names in a zip archive"), fail);
 	char *name = out->names;
 	uint64_t at = directory.offset;
@@ -276,9 +265,7 @@ enum status zip_entry_check(const struct zip_entry *entry, const char *path)
 		done += part;
 	}
 	if (crc != entry->crc32)
-		return error_set(
-		        ERR_DATA,
-		        "'%s': entry '%.200s' (%llu bytes at %llu) is damaged: its checksum is wrong", path,
-		        entry->name, (unsigned long long)entry->size, (unsigned long long)entry->offset);
+		return error_set(ERR_DATA, "'%s': entry '%.200s' (%llu bytes at %llu) is damaged: its checksum is wrong", path,
+				 entry->name, (unsigned long long)entry->size, (unsigned long long)entry->offset);
 	return OK;
 }

@@ -20,8 +20,8 @@ static void *take(struct layout *layout, int64_t columns, enum dtype dtype)
 static struct tensor with_twin(struct layout *layout, struct tensor tensor, bool gradient)
 {
 	if (layout->twins)
-		tensor.twin = arena_take(&layout->arena, layout->backend->functions->twin_bytes(
-		                                                 layout->backend, layout->capacity, tensor.columns, gradient));
+		tensor.twin = arena_take(&layout->arena, layout->backend->functions->twin_bytes(layout->backend, layout->capacity,
+												tensor.columns, gradient));
 	return tensor;
 }
 
@@ -29,18 +29,18 @@ static struct tensor with_twin(struct layout *layout, struct tensor tensor, bool
 static struct tensor matrix(struct layout *layout, int64_t columns)
 {
 	return (struct tensor){.data = take(layout, columns, layout->backend->dtype),
-	                       .dtype = layout->backend->dtype,
-	                       .rows = layout->rows,
-	                       .columns = columns};
+			       .dtype = layout->backend->dtype,
+			       .rows = layout->rows,
+			       .columns = columns};
 }
 
 /* (lines, rows): numbers about rows, in the masters' type. */
 static struct tensor statistic(struct layout *layout, int64_t lines)
 {
 	return (struct tensor){.data = take(layout, lines, layout->backend->master_dtype),
-	                       .dtype = layout->backend->master_dtype,
-	                       .rows = lines,
-	                       .columns = layout->rows};
+			       .dtype = layout->backend->master_dtype,
+			       .rows = lines,
+			       .columns = layout->rows};
 }
 
 /* The same memory seen with another width. */
@@ -65,7 +65,7 @@ static struct tensor saved_input(struct layout *layout, int64_t columns, struct 
 
 /* `shared`: the places that serve all layers. */
 static void lay_out_layer(struct layer_activations *layer, struct layout *layout, const struct model_config *config,
-                          const struct layer_activations *shared)
+			  const struct layer_activations *shared)
 {
 	layer->qkv = matrix(layout, 3 * config->hidden_size);
 	layer->attention = with_twin(layout, matrix(layout, config->hidden_size), false);
@@ -83,8 +83,8 @@ static void lay_out_layer(struct layer_activations *layer, struct layout *layout
 }
 
 /* One layer's buffers for all layers of an evaluation; what backward would read is left out. */
-static void lay_out_shared_layer(struct layer_activations *layer, struct layout *layout,
-                                 const struct model_config *config, struct tensor embedded)
+static void lay_out_shared_layer(struct layer_activations *layer, struct layout *layout, const struct model_config *config,
+				 struct tensor embedded)
 {
 	layer->qkv = matrix(layout, 3 * config->hidden_size);
 	layer->attention = matrix(layout, config->hidden_size);
@@ -94,7 +94,7 @@ static void lay_out_shared_layer(struct layer_activations *layer, struct layout 
 	layer->attention_rstd = layer->output_rstd = statistic(layout, 1);
 	layer->y = embedded;
 	layer->lse = (struct tensor){
-	        .dtype = layout->backend->master_dtype, .rows = config->num_attention_heads, .columns = layout->rows};
+		.dtype = layout->backend->master_dtype, .rows = config->num_attention_heads, .columns = layout->rows};
 	layer->attention_sum = layer->output_sum = without_data(layer->y);
 	layer->pre = without_data(layer->gelu);
 }
@@ -163,14 +163,12 @@ static void lay_out_nsp_head(struct activations *a, struct layout *layout, int64
 
 /* Lays out everything from `base` (NULL measures) with shapes for T tokens, B sequences, P predictions;
  * returns the bytes used. */
-static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t sequences,
-                      int64_t predictions)
+static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t sequences, int64_t predictions)
 {
 	const struct model *model = a->model;
 	struct layout layout = {.arena = {.base = base, .capacity = SIZE_MAX},
-	                        .backend = model->backend,
-	                        .twins = a->training && model->backend->fp8 &&
-	                                 model->backend->functions->twin_bytes};
+				.backend = model->backend,
+				.twins = a->training && model->backend->fp8 && model->backend->functions->twin_bytes};
 	layout.capacity = a->capacity.tokens;
 	layout.rows = tokens;
 	lay_out_encoder(a, &layout, &model->config);
@@ -185,24 +183,19 @@ static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t
 
 size_t activations_bytes(const struct model *model, struct batch_capacity capacity, bool training)
 {
-	struct activations measured = {
-	        .model = model, .capacity = backend_room(model->backend, capacity), .training = training};
+	struct activations measured = {.model = model, .capacity = backend_room(model->backend, capacity), .training = training};
 	return lay_out(&measured, NULL, 0, 0, 0);
 }
 
-enum status activations_create(struct activations **out, const struct model *model,
-                               struct batch_capacity capacity, bool training)
+enum status activations_create(struct activations **out, const struct model *model, struct batch_capacity capacity, bool training)
 {
 	struct backend *be = model->backend;
 	struct activations *a = NULL;
 	TRY(memory_new(&a, 1, sizeof(*a), "activations"));
 	*a = (struct activations){.model = model, .capacity = backend_room(be, capacity), .training = training};
 	enum status status;
-	TRY_GOTO(memory_new(&a->layers, model->config.num_hidden_layers, sizeof(*a->layers), "activations"),
-	         fail);
-	TRY_GOTO(be->functions->allocate(be, &a->memory, activations_bytes(model, capacity, training),
-	                                 "activations"),
-	         fail);
+	TRY_GOTO(memory_new(&a->layers, model->config.num_hidden_layers, sizeof(*a->layers), "activations"), fail);
+	TRY_GOTO(be->functions->allocate(be, &a->memory, activations_bytes(model, capacity, training), "activations"), fail);
 	lay_out(a, a->memory, a->capacity.tokens, a->capacity.sequences, a->capacity.predictions);
 	*out = a;
 	return OK;

@@ -40,11 +40,11 @@ struct activations {
 	struct tensor logits;        /* (B,2) */
 
 	/* Gradients, in training. One set serves all layers. */
-	struct tensor gradient;        /* (T,H) of the residual stream: encoder output down to embeddings */
-	struct tensor branch_gradient; /* (T,H) behind dropout, before the residual sum */
-	struct tensor attention_gradient;                       /* (T,H) */
-	struct tensor pre_gradient;                             /* (T,F) */
-	struct tensor qkv_gradient;                             /* (T,3H); shares memory with pre_gradient */
+	struct tensor gradient;           /* (T,H) of the residual stream: encoder output down to embeddings */
+	struct tensor branch_gradient;    /* (T,H) behind dropout, before the residual sum */
+	struct tensor attention_gradient; /* (T,H) */
+	struct tensor pre_gradient;       /* (T,F) */
+	struct tensor qkv_gradient;       /* (T,3H); shares memory with pre_gradient */
 	struct tensor transformed_gradient, transform_gradient; /* (P,H) */
 	struct tensor logits_gradient;                          /* (B,2) */
 	struct tensor pooled_gradient, first_gradient;          /* (B,H) */

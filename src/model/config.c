@@ -6,8 +6,7 @@ static const struct {
 	const char *name;
 	int32_t layers, hidden;
 } sizes[] = {
-        {"tiny", 2, 128},   {"mini", 4, 256},  {"small", 4, 512},
-        {"medium", 8, 512}, {"base", 12, 768}, {"large", 24, 1024},
+	{"tiny", 2, 128}, {"mini", 4, 256}, {"small", 4, 512}, {"medium", 8, 512}, {"base", 12, 768}, {"large", 24, 1024},
 };
 
 const char *const model_size_names = "tiny|mini|small|medium|base|large";
@@ -17,26 +16,26 @@ static const struct {
 	const char *name;
 	enum activation activation;
 } activations[] = {
-        {"gelu", ACTIVATION_GELU_ERF},       {"gelu_python", ACTIVATION_GELU_ERF},
-        {"gelu_new", ACTIVATION_GELU_TANH},  {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
-        {"gelu_fast", ACTIVATION_GELU_TANH},
+	{"gelu", ACTIVATION_GELU_ERF},       {"gelu_python", ACTIVATION_GELU_ERF},
+	{"gelu_new", ACTIVATION_GELU_TANH},  {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
+	{"gelu_fast", ACTIVATION_GELU_TANH},
 };
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
 /* BertConfig's defaults: what a config.json that leaves a field out means by it. */
 static const struct model_config defaults = {
-        .hidden_size = 768,
-        .num_hidden_layers = 12,
-        .num_attention_heads = 12,
-        .intermediate_size = 3072,
-        .max_position_embeddings = 512,
-        .type_vocab_size = 2,
-        .hidden_act = ACTIVATION_GELU_ERF,
-        .hidden_dropout_prob = 0.1,
-        .attention_probs_dropout_prob = 0.1,
-        .initializer_range = 0.02,
-        .layer_norm_eps = 1e-12,
+	.hidden_size = 768,
+	.num_hidden_layers = 12,
+	.num_attention_heads = 12,
+	.intermediate_size = 3072,
+	.max_position_embeddings = 512,
+	.type_vocab_size = 2,
+	.hidden_act = ACTIVATION_GELU_ERF,
+	.hidden_dropout_prob = 0.1,
+	.attention_probs_dropout_prob = 0.1,
+	.initializer_range = 0.02,
+	.layer_norm_eps = 1e-12,
 };
 
 enum status model_config_named(struct model_config *out, const char *name)
@@ -53,12 +52,11 @@ enum status model_config_named(struct model_config *out, const char *name)
 	}
 	enum status status = error_set(ERR_USAGE, "'%s' is not a model size", name);
 	error_hint("sizes are tiny, mini, small, medium, base and large; a config.json or a model folder "
-	           "will do too");
+		   "will do too");
 	return status;
 }
 
-static enum status get_int32(const struct json *object, const char *name, const char *key, int64_t min,
-                             int64_t max, int32_t *out)
+static enum status get_int32(const struct json *object, const char *name, const char *key, int64_t min, int64_t max, int32_t *out)
 {
 	int64_t value = *out;
 	TRY(json_get_integer(object, name, key, min, max, &value));
@@ -66,18 +64,15 @@ static enum status get_int32(const struct json *object, const char *name, const 
 	return OK;
 }
 
-static enum status get_number(const struct json *object, const char *name, const char *key, double min,
-                              double end, double *out)
+static enum status get_number(const struct json *object, const char *name, const char *key, double min, double end, double *out)
 {
 	TRY(json_get_number(object, name, key, out));
 	if (!(*out >= min && *out < end))
-		return error_set(ERR_DATA, "'%s': \"%s\" is %g; it must be at least %g and below %g", name,
-		                 key, *out, min, end);
+		return error_set(ERR_DATA, "'%s': \"%s\" is %g; it must be at least %g and below %g", name, key, *out, min, end);
 	return OK;
 }
 
-static enum status get_activation(const struct json *object, const char *name, bool google,
-                                  enum activation *out)
+static enum status get_activation(const struct json *object, const char *name, bool google, enum activation *out)
 {
 	const char *text = "gelu";
 	TRY(json_get_string(object, name, "hidden_act", &text));
@@ -87,8 +82,7 @@ static enum status get_activation(const struct json *object, const char *name, b
 		*out = google ? ACTIVATION_GELU_TANH : activations[i].activation;
 		return OK;
 	}
-	enum status status =
-	        error_set(ERR_USAGE, "'%s': \"hidden_act\" is \"%s\", which bertc does not have", name, text);
+	enum status status = error_set(ERR_USAGE, "'%s': \"hidden_act\" is \"%s\", which bertc does not have", name, text);
 	error_hint("\"gelu\" (erf) and \"gelu_new\" (tanh) are known");
 	return status;
 }
@@ -100,18 +94,16 @@ static enum status refuse_variants(const struct json *object, const char *name)
 	bool decoder = false, cross = false;
 	TRY(json_get_string(object, name, "model_type", &model_type));
 	if (strcmp(model_type, "bert") != 0)
-		return error_set(ERR_USAGE, "'%s': \"model_type\" is \"%s\"; bertc trains \"bert\"", name,
-		                 model_type);
+		return error_set(ERR_USAGE, "'%s': \"model_type\" is \"%s\"; bertc trains \"bert\"", name, model_type);
 	TRY(json_get_string(object, name, "position_embedding_type", &positions));
 	if (strcmp(positions, "absolute") != 0)
-		return error_set(ERR_USAGE,
-		                 "'%s': \"position_embedding_type\" is \"%s\"; bertc has \"absolute\"", name,
-		                 positions);
+		return error_set(ERR_USAGE, "'%s': \"position_embedding_type\" is \"%s\"; bertc has \"absolute\"", name,
+				 positions);
 	TRY(json_get_bool(object, name, "is_decoder", &decoder));
 	TRY(json_get_bool(object, name, "add_cross_attention", &cross));
 	if (decoder || cross)
 		return error_set(ERR_USAGE, "'%s': \"%s\" is true; bertc trains encoders", name,
-		                 decoder ? "is_decoder" : "add_cross_attention");
+				 decoder ? "is_decoder" : "add_cross_attention");
 	return OK;
 }
 
@@ -132,8 +124,7 @@ enum status model_config_from_json(struct model_config *out, const struct json *
 	TRY(get_int32(object, name, "max_position_embeddings", 1, 1 << 19, &config.max_position_embeddings));
 	TRY(get_int32(object, name, "type_vocab_size", 1, 1 << 16, &config.type_vocab_size));
 	TRY(get_number(object, name, "hidden_dropout_prob", 0, 1, &config.hidden_dropout_prob));
-	TRY(get_number(object, name, "attention_probs_dropout_prob", 0, 1,
-	               &config.attention_probs_dropout_prob));
+	TRY(get_number(object, name, "attention_probs_dropout_prob", 0, 1, &config.attention_probs_dropout_prob));
 	TRY(get_number(object, name, "initializer_range", 0, 1e3, &config.initializer_range));
 	TRY(get_number(object, name, "layer_norm_eps", 0, 1, &config.layer_norm_eps));
 	const struct json *pad = json_member(object, "pad_token_id");
@@ -141,9 +132,8 @@ enum status model_config_from_json(struct model_config *out, const struct json *
 		TRY(get_int32(object, name, "pad_token_id", 0, (1 << 24) - 1, &config.pad_token_id));
 	TRY(get_activation(object, name, !json_member(object, "model_type"), &config.hidden_act));
 	if (config.hidden_size % config.num_attention_heads != 0)
-		return error_set(ERR_DATA,
-		                 "'%s': \"hidden_size\" %d is no multiple of \"num_attention_heads\" %d",
-		                 name, config.hidden_size, config.num_attention_heads);
+		return error_set(ERR_DATA, "'%s': \"hidden_size\" %d is no multiple of \"num_attention_heads\" %d", name,
+				 config.hidden_size, config.num_attention_heads);
 	*out = config;
 	return OK;
 }
@@ -156,8 +146,7 @@ void model_config_to_json(const struct model_config *config, struct json_writer 
 	json_close(writer);
 	json_put_double(writer, "attention_probs_dropout_prob", config->attention_probs_dropout_prob);
 	json_put_null(writer, "classifier_dropout");
-	json_put_string(writer, "hidden_act",
-	                config->hidden_act == ACTIVATION_GELU_TANH ? "gelu_new" : "gelu");
+	json_put_string(writer, "hidden_act", config->hidden_act == ACTIVATION_GELU_TANH ? "gelu_new" : "gelu");
 	json_put_double(writer, "hidden_dropout_prob", config->hidden_dropout_prob);
 	json_put_integer(writer, "hidden_size", config->hidden_size);
 	json_put_double(writer, "initializer_range", config->initializer_range);

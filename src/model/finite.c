@@ -12,10 +12,10 @@
 static bool is_finite(const unsigned char *at, enum dtype dtype)
 {
 	static const uint64_t exponents[DTYPE_COUNT] = {
-	        [DTYPE_F64] = 0x7ff0000000000000,
-	        [DTYPE_F32] = 0x7f800000,
-	        [DTYPE_BF16] = 0x7f80,
-	        [DTYPE_F16] = 0x7c00,
+		[DTYPE_F64] = 0x7ff0000000000000,
+		[DTYPE_F32] = 0x7f800000,
+		[DTYPE_BF16] = 0x7f80,
+		[DTYPE_F16] = 0x7c00,
 	};
 	uint64_t bits = 0;
 	memcpy(&bits, at, dtype_bytes(dtype)); /* little-endian, as all of bertc */
@@ -23,15 +23,13 @@ static bool is_finite(const unsigned char *at, enum dtype dtype)
 }
 
 /* The first of `count` elements on the device that is not finite, or -1. */
-static int64_t first_not_finite(struct backend *be, const void *device, enum dtype dtype, int64_t count,
-                                unsigned char *piece)
+static int64_t first_not_finite(struct backend *be, const void *device, enum dtype dtype, int64_t count, unsigned char *piece)
 {
 	size_t element = dtype_bytes(dtype);
 	int64_t at_a_time = (int64_t)(PIECE / element);
 	for (int64_t done = 0; done < count; done += at_a_time) {
 		int64_t part = count - done < at_a_time ? count - done : at_a_time;
-		be->functions->to_host(be, piece, (const char *)device + (size_t)done * element,
-		                       (size_t)part * element);
+		be->functions->to_host(be, piece, (const char *)device + (size_t)done * element, (size_t)part * element);
 		for (int64_t i = 0; i < part; i++) {
 			if (!is_finite(piece + (size_t)i * element, dtype))
 				return done + i;
@@ -49,8 +47,8 @@ struct search {
 
 static bool bad_tensor(const struct search *search, struct tensor tensor)
 {
-	return tensor.data && first_not_finite(search->model->backend, tensor.data, tensor.dtype,
-	                                       tensor.rows * tensor.columns, search->piece) >= 0;
+	return tensor.data && first_not_finite(search->model->backend, tensor.data, tensor.dtype, tensor.rows * tensor.columns,
+					       search->piece) >= 0;
 }
 
 static bool bad_parameter(const struct search *search, const struct tensor *slab, const struct parameter *parameter)
@@ -80,19 +78,19 @@ static struct tensor kept(struct tensor tensor, struct tensor later)
 	return tensor;
 }
 
-static bool search_layer(const struct search *search, const struct layer_activations *layer,
-                         const struct layer_activations *next, int32_t number)
+static bool search_layer(const struct search *search, const struct layer_activations *layer, const struct layer_activations *next,
+			 int32_t number)
 {
 	const struct {
 		const char *name;
 		struct tensor tensor;
 	} places[] = {
-	        {"query, key and value", layer->qkv},
-	        {"attention", layer->attention},
-	        {"the norm after attention", kept(layer->attention_norm, next->attention_norm)},
-	        {"feed-forward", layer->pre},
-	        {"gelu", kept(layer->gelu, next->gelu)},
-	        {"the norm after feed-forward", kept(layer->y, next->y)},
+		{"query, key and value", layer->qkv},
+		{"attention", layer->attention},
+		{"the norm after attention", kept(layer->attention_norm, next->attention_norm)},
+		{"feed-forward", layer->pre},
+		{"gelu", kept(layer->gelu, next->gelu)},
+		{"the norm after feed-forward", kept(layer->y, next->y)},
 	};
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		if (bad_tensor(search, places[i].tensor)) {
@@ -119,9 +117,9 @@ static bool search_forward(const struct search *search, const struct activations
 		const char *name;
 		struct tensor tensor;
 	} heads[] = {
-	        {"'bert.pooler'", a->pooled},
-	        {"'cls.seq_relationship'", a->logits},
-	        {"'cls.predictions.transform'", a->transformed},
+		{"'bert.pooler'", a->pooled},
+		{"'cls.seq_relationship'", a->logits},
+		{"'cls.predictions.transform'", a->transformed},
 	};
 	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
 		if (bad_tensor(search, heads[i].tensor)) {
@@ -145,8 +143,8 @@ static bool search_gradients(const struct search *search)
 	return false;
 }
 
-bool model_locate_not_finite(const struct model *model, const struct activations *activations, bool loss_is_finite,
-                             char *out, size_t size)
+bool model_locate_not_finite(const struct model *model, const struct activations *activations, bool loss_is_finite, char *out,
+			     size_t size)
 {
 	struct search search = {.model = model, .piece = malloc(PIECE), .out = out, .size = size};
 	bool found = search.piece && (search_weights(&search) || search_forward(&search, activations));

@@ -3,12 +3,7 @@
 #include "model/activations.h"
 
 /* Dropout's places, each with masks of its own. Layer -1 is the embeddings. */
-enum dropout_place {
-	DROPOUT_EMBEDDINGS = 0,
-	DROPOUT_PROBABILITIES = 0,
-	DROPOUT_ATTENTION = 1,
-	DROPOUT_OUTPUT = 2
-};
+enum dropout_place { DROPOUT_EMBEDDINGS = 0, DROPOUT_PROBABILITIES = 0, DROPOUT_ATTENTION = 1, DROPOUT_OUTPUT = 2 };
 
 static struct dropout dropout_at(const struct activations *a, int32_t layer, enum dropout_place place)
 {
@@ -29,8 +24,8 @@ struct tensor activations_output(const struct activations *a)
 }
 
 /* y1 = LN(x + dropout(attention(x))), y = LN(y1 + dropout(feed_forward(y1))) */
-static void layer_forward(const struct model *model, struct activations *a, struct replica *replica,
-                          const struct batch *batch, int32_t number)
+static void layer_forward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+			  int32_t number)
 {
 	const struct model_config *config = &model->config;
 	const struct layer_weights *w = &model->layers[number];
@@ -38,53 +33,51 @@ static void layer_forward(const struct model *model, struct activations *a, stru
 	struct tensor x = layer_input(a, number);
 
 	linear_fwd(replica, &(struct linear_fwd){.w = &w->qkv, .b = &w->qkv_bias, .x = x, .y = layer->qkv});
-	attention_fwd(replica,
-	              &(struct attention_fwd){.batch = batch,
-	                                      .heads = config->num_attention_heads,
-	                                      .dropout = dropout_at(a, number, DROPOUT_PROBABILITIES),
-	                                      .qkv = layer->qkv,
-	                                      .y = layer->attention,
-	                                      .lse = layer->lse});
-	linear_norm_fwd(replica,
-	                &(struct linear_norm_fwd){.batch = batch,
-	                                          .w = &w->attention_output,
-	                                          .b = &w->attention_output_bias,
-	                                          .gamma = &w->attention_gamma,
-	                                          .beta = &w->attention_beta,
-	                                          .epsilon = config->layer_norm_eps,
-	                                          .dropout = dropout_at(a, number, DROPOUT_ATTENTION),
-	                                          .x = layer->attention,
-	                                          .residual = x,
-	                                          .sum = layer->attention_sum,
-	                                          .mean = layer->attention_mean,
-	                                          .rstd = layer->attention_rstd,
-	                                          .y = layer->attention_norm});
-	linear_gelu_fwd(replica, &(struct linear_gelu_fwd){.w = &w->intermediate,
-	                                                   .b = &w->intermediate_bias,
-	                                                   .activation = config->hidden_act,
-	                                                   .x = layer->attention_norm,
-	                                                   .pre = layer->pre,
-	                                                   .y = layer->gelu});
+	attention_fwd(replica, &(struct attention_fwd){.batch = batch,
+						       .heads = config->num_attention_heads,
+						       .dropout = dropout_at(a, number, DROPOUT_PROBABILITIES),
+						       .qkv = layer->qkv,
+						       .y = layer->attention,
+						       .lse = layer->lse});
 	linear_norm_fwd(replica, &(struct linear_norm_fwd){.batch = batch,
-	                                                   .w = &w->output,
-	                                                   .b = &w->output_bias,
-	                                                   .gamma = &w->output_gamma,
-	                                                   .beta = &w->output_beta,
-	                                                   .epsilon = config->layer_norm_eps,
-	                                                   .dropout = dropout_at(a, number, DROPOUT_OUTPUT),
-	                                                   .x = layer->gelu,
-	                                                   .residual = layer->attention_norm,
-	                                                   .sum = layer->output_sum,
-	                                                   .mean = layer->output_mean,
-	                                                   .rstd = layer->output_rstd,
-	                                                   .y = layer->y});
+							   .w = &w->attention_output,
+							   .b = &w->attention_output_bias,
+							   .gamma = &w->attention_gamma,
+							   .beta = &w->attention_beta,
+							   .epsilon = config->layer_norm_eps,
+							   .dropout = dropout_at(a, number, DROPOUT_ATTENTION),
+							   .x = layer->attention,
+							   .residual = x,
+							   .sum = layer->attention_sum,
+							   .mean = layer->attention_mean,
+							   .rstd = layer->attention_rstd,
+							   .y = layer->attention_norm});
+	linear_gelu_fwd(replica, &(struct linear_gelu_fwd){.w = &w->intermediate,
+							   .b = &w->intermediate_bias,
+							   .activation = config->hidden_act,
+							   .x = layer->attention_norm,
+							   .pre = layer->pre,
+							   .y = layer->gelu});
+	linear_norm_fwd(replica, &(struct linear_norm_fwd){.batch = batch,
+							   .w = &w->output,
+							   .b = &w->output_bias,
+							   .gamma = &w->output_gamma,
+							   .beta = &w->output_beta,
+							   .epsilon = config->layer_norm_eps,
+							   .dropout = dropout_at(a, number, DROPOUT_OUTPUT),
+							   .x = layer->gelu,
+							   .residual = layer->attention_norm,
+							   .sum = layer->output_sum,
+							   .mean = layer->output_mean,
+							   .rstd = layer->output_rstd,
+							   .y = layer->y});
 }
 
 /* The same in reverse. a->gradient comes in as the gradient of the layer's y and leaves as that of its x:
  * each norm turns it into the gradient of the residual sum, whose other summand (the branch) has it behind
  * the dropout mask; the branch's first product adds its own share to it. */
-static void layer_backward(const struct model *model, struct activations *a, struct replica *replica,
-                           const struct batch *batch, int32_t number, bool overwrite)
+static void layer_backward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+			   int32_t number, bool overwrite)
 {
 	const struct model_config *config = &model->config;
 	const struct layer_weights *w = &model->layers[number];
@@ -96,65 +89,64 @@ static void layer_backward(const struct model *model, struct activations *a, str
 		branch.data = a->gradient.data;
 
 	norm_bwd(replica, &(struct norm_bwd){.batch = batch,
-	                                     .gamma = &w->output_gamma,
-	                                     .beta = &w->output_beta,
-	                                     .bias = &w->output_bias,
-	                                     .dropout = output_dropout,
-	                                     .overwrite = overwrite,
-	                                     .dy = a->gradient,
-	                                     .sum = layer->output_sum,
-	                                     .mean = layer->output_mean,
-	                                     .rstd = layer->output_rstd,
-	                                     .dresidual = a->gradient,
-	                                     .dx = branch});
+					     .gamma = &w->output_gamma,
+					     .beta = &w->output_beta,
+					     .bias = &w->output_bias,
+					     .dropout = output_dropout,
+					     .overwrite = overwrite,
+					     .dy = a->gradient,
+					     .sum = layer->output_sum,
+					     .mean = layer->output_mean,
+					     .rstd = layer->output_rstd,
+					     .dresidual = a->gradient,
+					     .dx = branch});
 	linear_bwd(replica, &(struct linear_bwd){.w = &w->output,
-	                                         .producer_bias = &w->intermediate_bias,
-	                                         .pre_activation = config->hidden_act,
-	                                         .overwrite = overwrite,
-	                                         .dy = branch,
-	                                         .x = layer->gelu,
-	                                         .pre = layer->pre,
-	                                         .dx = a->pre_gradient});
+						 .producer_bias = &w->intermediate_bias,
+						 .pre_activation = config->hidden_act,
+						 .overwrite = overwrite,
+						 .dy = branch,
+						 .x = layer->gelu,
+						 .pre = layer->pre,
+						 .dx = a->pre_gradient});
 	linear_bwd(replica, &(struct linear_bwd){.w = &w->intermediate,
-	                                         .overwrite = overwrite,
-	                                         .dy = a->pre_gradient,
-	                                         .x = layer->attention_norm,
-	                                         .add = a->gradient,
-	                                         .dx = a->gradient});
+						 .overwrite = overwrite,
+						 .dy = a->pre_gradient,
+						 .x = layer->attention_norm,
+						 .add = a->gradient,
+						 .dx = a->gradient});
 	norm_bwd(replica, &(struct norm_bwd){.batch = batch,
-	                                     .gamma = &w->attention_gamma,
-	                                     .beta = &w->attention_beta,
-	                                     .bias = &w->attention_output_bias,
-	                                     .dropout = attention_dropout,
-	                                     .overwrite = overwrite,
-	                                     .dy = a->gradient,
-	                                     .sum = layer->attention_sum,
-	                                     .mean = layer->attention_mean,
-	                                     .rstd = layer->attention_rstd,
-	                                     .dresidual = a->gradient,
-	                                     .dx = branch});
+					     .gamma = &w->attention_gamma,
+					     .beta = &w->attention_beta,
+					     .bias = &w->attention_output_bias,
+					     .dropout = attention_dropout,
+					     .overwrite = overwrite,
+					     .dy = a->gradient,
+					     .sum = layer->attention_sum,
+					     .mean = layer->attention_mean,
+					     .rstd = layer->attention_rstd,
+					     .dresidual = a->gradient,
+					     .dx = branch});
 	linear_bwd(replica, &(struct linear_bwd){.w = &w->attention_output,
-	                                         .overwrite = overwrite,
-	                                         .dy = branch,
-	                                         .x = layer->attention,
-	                                         .dx = a->attention_gradient});
-	attention_bwd(replica,
-	              &(struct attention_bwd){.batch = batch,
-	                                      .heads = config->num_attention_heads,
-	                                      .dropout = dropout_at(a, number, DROPOUT_PROBABILITIES),
-	                                      .overwrite = overwrite,
-	                                      .bias = &w->qkv_bias,
-	                                      .dy = a->attention_gradient,
-	                                      .qkv = layer->qkv,
-	                                      .y = layer->attention,
-	                                      .lse = layer->lse,
-	                                      .dqkv = a->qkv_gradient});
+						 .overwrite = overwrite,
+						 .dy = branch,
+						 .x = layer->attention,
+						 .dx = a->attention_gradient});
+	attention_bwd(replica, &(struct attention_bwd){.batch = batch,
+						       .heads = config->num_attention_heads,
+						       .dropout = dropout_at(a, number, DROPOUT_PROBABILITIES),
+						       .overwrite = overwrite,
+						       .bias = &w->qkv_bias,
+						       .dy = a->attention_gradient,
+						       .qkv = layer->qkv,
+						       .y = layer->attention,
+						       .lse = layer->lse,
+						       .dqkv = a->qkv_gradient});
 	linear_bwd(replica, &(struct linear_bwd){.w = &w->qkv,
-	                                         .overwrite = overwrite,
-	                                         .dy = a->qkv_gradient,
-	                                         .x = layer_input(a, number),
-	                                         .add = a->gradient,
-	                                         .dx = a->gradient});
+						 .overwrite = overwrite,
+						 .dy = a->qkv_gradient,
+						 .x = layer_input(a, number),
+						 .add = a->gradient,
+						 .dx = a->gradient});
 }
 
 static void await_layer(const struct model *model, int32_t layer)
@@ -169,25 +161,25 @@ void model_await(const struct model *model)
 		await_layer(model, layer);
 }
 
-void model_forward(const struct model *model, struct activations *a, struct replica *replica,
-                   const struct batch *batch, bool dropout)
+void model_forward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+		   bool dropout)
 {
 	int32_t layers = model->config.num_hidden_layers;
 	activations_fit(a, batch);
 	a->dropout = dropout;
 	await_layer(model, -1);
 	embed_fwd(replica, &(struct embed_fwd){.batch = batch,
-	                                       .word = &model->word,
-	                                       .position = &model->position,
-	                                       .type = &model->type,
-	                                       .gamma = &model->embedding_gamma,
-	                                       .beta = &model->embedding_beta,
-	                                       .epsilon = model->config.layer_norm_eps,
-	                                       .dropout = dropout_at(a, -1, DROPOUT_EMBEDDINGS),
-	                                       .sum = a->embedding_sum,
-	                                       .mean = a->embedding_mean,
-	                                       .rstd = a->embedding_rstd,
-	                                       .y = a->embedded});
+					       .word = &model->word,
+					       .position = &model->position,
+					       .type = &model->type,
+					       .gamma = &model->embedding_gamma,
+					       .beta = &model->embedding_beta,
+					       .epsilon = model->config.layer_norm_eps,
+					       .dropout = dropout_at(a, -1, DROPOUT_EMBEDDINGS),
+					       .sum = a->embedding_sum,
+					       .mean = a->embedding_mean,
+					       .rstd = a->embedding_rstd,
+					       .y = a->embedded});
 	for (int32_t layer = 0; layer < layers; layer++) {
 		await_layer(model, layer);
 		layer_forward(model, a, replica, batch, layer);
@@ -195,9 +187,8 @@ void model_forward(const struct model *model, struct activations *a, struct repl
 	await_layer(model, layers); /* whichever heads follow */
 }
 
-void model_backward(const struct model *model, struct activations *a, struct replica *replica,
-                    const struct batch *batch, bool overwrite,
-                    void (*layer_done)(void *context, int32_t layer), void *context)
+void model_backward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+		    bool overwrite, void (*layer_done)(void *context, int32_t layer), void *context)
 {
 	BUG_IF(!a->training);
 	if (layer_done)
@@ -207,21 +198,20 @@ void model_backward(const struct model *model, struct activations *a, struct rep
 		if (layer_done)
 			layer_done(context, layer);
 	}
-	embed_bwd(replica,
-	          &(struct embed_bwd){.batch = batch,
-	                              .word = &model->word,
-	                              .position = &model->position,
-	                              .type = &model->type,
-	                              .gamma = &model->embedding_gamma,
-	                              .beta = &model->embedding_beta,
-	                              .dropout = dropout_at(a, -1, DROPOUT_EMBEDDINGS),
-	                              .overwrite = overwrite,
-	                              /* a tied output layer has written the table's gradient already */
-	                              .overwrite_word = overwrite && model->word.use != WEIGHT_TIED,
-	                              .dy = a->gradient,
-	                              .sum = a->embedding_sum,
-	                              .mean = a->embedding_mean,
-	                              .rstd = a->embedding_rstd});
+	embed_bwd(replica, &(struct embed_bwd){.batch = batch,
+					       .word = &model->word,
+					       .position = &model->position,
+					       .type = &model->type,
+					       .gamma = &model->embedding_gamma,
+					       .beta = &model->embedding_beta,
+					       .dropout = dropout_at(a, -1, DROPOUT_EMBEDDINGS),
+					       .overwrite = overwrite,
+					       /* a tied output layer has written the table's gradient already */
+					       .overwrite_word = overwrite && model->word.use != WEIGHT_TIED,
+					       .dy = a->gradient,
+					       .sum = a->embedding_sum,
+					       .mean = a->embedding_mean,
+					       .rstd = a->embedding_rstd});
 	if (layer_done)
 		layer_done(context, -1);
 }
@@ -234,13 +224,11 @@ int64_t model_linear_work(const struct model_config *config)
 
 double model_training_flops(const struct model_config *config, const struct batch *batch)
 {
-	double layers = config->num_hidden_layers, hidden = config->hidden_size,
-	       wide = config->intermediate_size;
+	double layers = config->num_hidden_layers, hidden = config->hidden_size, wide = config->intermediate_size;
 	double token = 6 * layers * (4 * hidden * hidden + 2 * hidden * wide);
 	double prediction = 6 * (hidden * hidden + hidden * config->vocab_size);
 	double sequence = 6 * (hidden * hidden + 2 * hidden);
-	double flops = batch->token_count * token + batch->prediction_count * prediction +
-	               batch->sequence_count * sequence;
+	double flops = batch->token_count * token + batch->prediction_count * prediction + batch->sequence_count * sequence;
 	for (int32_t s = 0; s < batch->sequence_count; s++) {
 		double length = batch->starts[s + 1] - batch->starts[s];
 		flops += 12 * layers * hidden * length * length;

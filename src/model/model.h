@@ -15,7 +15,7 @@
 struct model_config {
 	int32_t vocab_size, hidden_size, num_hidden_layers, num_attention_heads, intermediate_size;
 	int32_t max_position_embeddings, type_vocab_size;
-	enum activation hidden_act;  /* "gelu" = erf, "gelu_new" = tanh */
+	enum activation hidden_act; /* "gelu" = erf, "gelu_new" = tanh */
 	double hidden_dropout_prob, attention_probs_dropout_prob;
 	double initializer_range, layer_norm_eps;
 	int32_t pad_token_id;
@@ -35,12 +35,12 @@ void model_config_to_json(const struct model_config *config, struct json_writer 
 /* One tensor of the parameter slab, in the order of the slab: layer by layer, query/key/value adjacent. */
 enum parameter_init { INIT_NORMAL, INIT_ZERO, INIT_ONE };
 struct parameter {
-	char name[96];          /* Hugging Face's name */
-	int64_t rows, columns;  /* (rows, columns); a vector is (1, n) and has rank 1 in files */
-	int64_t offset, count;  /* elements in the slab */
+	char name[96];         /* Hugging Face's name */
+	int64_t rows, columns; /* (rows, columns); a vector is (1, n) and has rank 1 in files */
+	int64_t offset, count; /* elements in the slab */
 	enum parameter_init init;
-	bool decays;            /* weight decay applies: all but biases and layer norms */
-	int32_t layer;          /* -1 embeddings, 0..L-1 encoder, L pooler and heads */
+	bool decays;   /* weight decay applies: all but biases and layer norms */
+	int32_t layer; /* -1 embeddings, 0..L-1 encoder, L pooler and heads */
 };
 
 /* Rank in files: biases and layer norms are vectors, all others (which decay) matrices. */
@@ -64,15 +64,15 @@ struct model {
 	int64_t element_count;               /* elements without gaps */
 	struct tensor slab, gradients;       /* (1, slab_count) master dtype, device memory */
 	struct weight word, position, type, embedding_gamma, embedding_beta;
-	struct layer_weights *layers;        /* [num_hidden_layers] */
+	struct layer_weights *layers; /* [num_hidden_layers] */
 	struct weight pooler, pooler_bias;
 	struct weight transform, transform_bias, transform_gamma, transform_beta, prediction_bias; /* MLM */
 	struct weight next_sentence, next_sentence_bias;                                           /* NSP */
-	struct weight **weights;             /* all of them, for weights_refresh */
+	struct weight **weights; /* all of them, for weights_refresh */
 	int64_t weight_count;
-	void *copies;                        /* device memory of the weights' compute copies */
-	struct tensor mirror;                /* (1, slab_count) all of them, where the back end mirrors masters; else without data */
-	bool borrowed;                       /* slab and gradients are not the model's own memory */
+	void *copies;         /* device memory of the weights' compute copies */
+	struct tensor mirror; /* (1, slab_count) all of them, where the back end mirrors masters; else without data */
+	bool borrowed;        /* slab and gradients are not the model's own memory */
 	/* Called by model_forward before it reads a layer's weights (-1 embeddings, 0 … L-1, then L: pooler and heads), which
 	 * may still be on their way from an update. NULL: they are there. */
 	void (*before_layer)(void *context, int32_t layer);
@@ -105,15 +105,15 @@ int64_t model_find_parameter(const struct model *model, const char *name); /* in
 struct activations;
 /* Bytes of device memory for a capacity; without training layers share their buffers. */
 size_t activations_bytes(const struct model *model, struct batch_capacity capacity, bool training);
-MUST_USE enum status activations_create(struct activations **out, const struct model *model,
-					struct batch_capacity capacity, bool training);
+MUST_USE enum status activations_create(struct activations **out, const struct model *model, struct batch_capacity capacity,
+					bool training);
 void activations_free(struct activations *activations);
 
 /* Calls before_layer for every layer: before work that may be recorded, since a recording calls nobody. */
 void model_await(const struct model *model);
 /* Encoder output of a batch, (T,H), left in activations. `dropout` off for evaluation. */
-void model_forward(const struct model *model, struct activations *activations, struct replica *replica,
-		   const struct batch *batch, bool dropout);
+void model_forward(const struct model *model, struct activations *activations, struct replica *replica, const struct batch *batch,
+		   bool dropout);
 struct tensor activations_output(const struct activations *activations);
 
 /* Pre-training heads on the last forward: adds to replica->accumulators (enum below). When training, also the
@@ -122,19 +122,18 @@ enum pretraining_accumulator { SUM_MLM_LOSS, SUM_MLM_CORRECT, SUM_NSP_LOSS, SUM_
 void model_pretraining_loss(const struct model *model, struct activations *activations, struct replica *replica,
 			    const struct batch *batch, bool training, bool overwrite);
 /* Transformed rows of the MLM head for batch->prediction_rows (P,H): input of vocab_topk. */
-struct tensor model_prediction_rows(const struct model *model, struct activations *activations,
-				    struct replica *replica, const struct batch *batch);
+struct tensor model_prediction_rows(const struct model *model, struct activations *activations, struct replica *replica,
+				    const struct batch *batch);
 
 /* Backward through the encoder and embeddings, after that of the heads. `layer_done(context, layer)` is called when the
  * gradients of a layer (L: pooler and heads, encoder L-1 … 0, then -1 for embeddings) are complete; may be NULL. */
 void model_backward(const struct model *model, struct activations *activations, struct replica *replica,
-		    const struct batch *batch, bool overwrite, void (*layer_done)(void *context, int32_t layer),
-		    void *context);
+		    const struct batch *batch, bool overwrite, void (*layer_done)(void *context, int32_t layer), void *context);
 
 /* After forward and backward of a batch whose loss or gradients are not finite: names the first place that is not
  * ("'bert.encoder.layer.3', attention") into `out`. False if everything is finite. Slow: all of it is looked at. */
-bool model_locate_not_finite(const struct model *model, const struct activations *activations, bool loss_is_finite,
-			     char *out, size_t size);
+bool model_locate_not_finite(const struct model *model, const struct activations *activations, bool loss_is_finite, char *out,
+			     size_t size);
 
 /* Of an instance of l tokens: its work is as l * (this + l), the attention's square being 1. */
 int64_t model_linear_work(const struct model_config *config);

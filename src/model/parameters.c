@@ -12,20 +12,13 @@ enum size { ONE, VOCAB, POSITIONS, TYPES, HIDDEN, INTERMEDIATE, CLASSES };
 static int64_t size_of(const struct model_config *config, enum size size)
 {
 	switch (size) {
-	case VOCAB:
-		return config->vocab_size;
-	case POSITIONS:
-		return config->max_position_embeddings;
-	case TYPES:
-		return config->type_vocab_size;
-	case HIDDEN:
-		return config->hidden_size;
-	case INTERMEDIATE:
-		return config->intermediate_size;
-	case CLASSES:
-		return 2;
-	case ONE:
-		break;
+	case VOCAB: return config->vocab_size;
+	case POSITIONS: return config->max_position_embeddings;
+	case TYPES: return config->type_vocab_size;
+	case HIDDEN: return config->hidden_size;
+	case INTERMEDIATE: return config->intermediate_size;
+	case CLASSES: return 2;
+	case ONE: break;
 	}
 	return 1;
 }
@@ -96,8 +89,8 @@ static const struct parameter_row pretraining_rows[] = {
 #define ALIGNMENT_ELEMENTS 64
 
 /* Appends the tensors of one part; `owner` is the struct that its weights lie in. */
-static void add_rows(struct model *model, const struct parameter_row *rows, int count, const char *prefix,
-                     int32_t layer, void *owner)
+static void add_rows(struct model *model, const struct parameter_row *rows, int count, const char *prefix, int32_t layer,
+		     void *owner)
 {
 	for (int i = 0; i < count; i++) {
 		const struct parameter_row *row = &rows[i];
@@ -108,8 +101,7 @@ static void add_rows(struct model *model, const struct parameter_row *rows, int 
 		parameter->columns = size_of(&model->config, row->columns);
 		parameter->count = parameter->rows * parameter->columns;
 		bool joins = i > 0 && rows[i - 1].weight == row->weight;
-		parameter->offset =
-		        joins ? model->slab_count : round_up(model->slab_count, ALIGNMENT_ELEMENTS);
+		parameter->offset = joins ? model->slab_count : round_up(model->slab_count, ALIGNMENT_ELEMENTS);
 		parameter->init = row->init;
 		parameter->decays = row->init == INIT_NORMAL;
 		parameter->layer = layer;
@@ -144,15 +136,13 @@ static enum status check_multiples(const struct model_config *config)
 	return status;
 }
 
-enum status model_create(struct model **out, struct backend *be, const struct model_config *config,
-                         enum model_heads heads)
+enum status model_create(struct model **out, struct backend *be, const struct model_config *config, enum model_heads heads)
 {
 	BUG_IF(config->vocab_size < 1);
 	if (be->fp8)
 		TRY(check_multiples(config));
 	int64_t layers = config->num_hidden_layers;
-	int64_t most = COUNT(embedding_rows) + layers * COUNT(layer_rows) + COUNT(pooler_rows) +
-	               COUNT(pretraining_rows);
+	int64_t most = COUNT(embedding_rows) + layers * COUNT(layer_rows) + COUNT(pooler_rows) + COUNT(pretraining_rows);
 	struct model *model = NULL;
 	TRY(memory_new(&model, 1, sizeof(*model), "model"));
 	model->config = *config;
@@ -174,8 +164,7 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 	else
 		model->word.use = WEIGHT_TABLE;
 	model->slab_count = round_up(model->slab_count, ALIGNMENT_ELEMENTS);
-	model->slab = model->gradients =
-	        (struct tensor){.dtype = be->master_dtype, .rows = 1, .columns = model->slab_count};
+	model->slab = model->gradients = (struct tensor){.dtype = be->master_dtype, .rows = 1, .columns = model->slab_count};
 	*out = model;
 	return OK;
 
@@ -197,8 +186,7 @@ static void lay_out_copies(const struct model *model, struct arena *arena)
 {
 	for (int64_t i = 0; i < model->weight_count; i++) {
 		struct weight *weight = model->weights[i];
-		weight->copy_bytes =
-		        (int64_t)model->backend->functions->weight_copy_bytes(model->backend, weight);
+		weight->copy_bytes = (int64_t)model->backend->functions->weight_copy_bytes(model->backend, weight);
 		weight->copy = weight->copy_bytes ? arena_take(arena, (size_t)weight->copy_bytes) : NULL;
 	}
 }
@@ -219,9 +207,9 @@ size_t model_bytes(const struct model *model, bool training)
 	if (model->backend->mirrors_masters)
 		return bytes + mirror_bytes(model);
 	for (int64_t i = 0; i < model->weight_count; i++)
-		bytes += (size_t)round_up((int64_t)model->backend->functions->weight_copy_bytes(
-		                                  model->backend, model->weights[i]),
-		                          ARENA_ALIGNMENT);
+		bytes +=
+			(size_t)round_up((int64_t)model->backend->functions->weight_copy_bytes(model->backend, model->weights[i]),
+					 ARENA_ALIGNMENT);
 	return bytes;
 }
 
@@ -253,12 +241,12 @@ static enum status place_weights(struct model *model)
 	lay_out_copies(model, &copies);
 	if (be->mirrors_masters) {
 		TRY(be->functions->allocate(be, &model->copies, mirror_bytes(model), "compute copies of weights"));
-		model->mirror = (struct tensor){.data = model->copies, .dtype = be->dtype, .rows = 1, .columns = model->slab_count};
+		model->mirror =
+			(struct tensor){.data = model->copies, .dtype = be->dtype, .rows = 1, .columns = model->slab_count};
 	} else if (copies.used > 0) {
 		copies.capacity = copies.used;
 		copies.used = 0;
-		TRY(be->functions->allocate(be, &model->copies, copies.capacity,
-		                            "compute copies of weights"));
+		TRY(be->functions->allocate(be, &model->copies, copies.capacity, "compute copies of weights"));
 		copies.base = model->copies;
 		lay_out_copies(model, &copies);
 	}
@@ -372,12 +360,10 @@ enum status model_set_weights(struct model *model, struct replica *replica, cons
 	} else {
 		double block[CONVERT_ELEMENTS];
 		for (int64_t done = 0; done < model->slab_count; done += CONVERT_ELEMENTS) {
-			int64_t left = model->slab_count - done,
-			        count = left < CONVERT_ELEMENTS ? left : CONVERT_ELEMENTS;
+			int64_t left = model->slab_count - done, count = left < CONVERT_ELEMENTS ? left : CONVERT_ELEMENTS;
 			for (int64_t i = 0; i < count; i++)
 				block[i] = slab[done + i];
-			be->functions->to_device(be, (double *)model->slab.data + done, block,
-			                         (size_t)count * sizeof(double));
+			be->functions->to_device(be, (double *)model->slab.data + done, block, (size_t)count * sizeof(double));
 		}
 	}
 	model_refresh(model, replica);
@@ -393,10 +379,8 @@ enum status model_get_weights(struct model *model, float *slab)
 	}
 	double block[CONVERT_ELEMENTS];
 	for (int64_t done = 0; done < model->slab_count; done += CONVERT_ELEMENTS) {
-		int64_t left = model->slab_count - done,
-		        count = left < CONVERT_ELEMENTS ? left : CONVERT_ELEMENTS;
-		be->functions->to_host(be, block, (double *)model->slab.data + done,
-		                       (size_t)count * sizeof(double));
+		int64_t left = model->slab_count - done, count = left < CONVERT_ELEMENTS ? left : CONVERT_ELEMENTS;
+		be->functions->to_host(be, block, (double *)model->slab.data + done, (size_t)count * sizeof(double));
 		for (int64_t i = 0; i < count; i++)
 			slab[done + i] = (float)block[i];
 	}

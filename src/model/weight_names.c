@@ -13,41 +13,41 @@ struct google_row {
 /* Google's names (google-research/bert, modeling.py and run_pretraining.py); kernels are (inputs, outputs).
  */
 static const struct google_row google_rows[] = {
-        {"bert/embeddings/word_embeddings", "bert.embeddings.word_embeddings.weight", false},
-        {"bert/embeddings/position_embeddings", "bert.embeddings.position_embeddings.weight", false},
-        {"bert/embeddings/token_type_embeddings", "bert.embeddings.token_type_embeddings.weight", false},
-        {"bert/embeddings/LayerNorm/gamma", "bert.embeddings.LayerNorm.weight", false},
-        {"bert/embeddings/LayerNorm/beta", "bert.embeddings.LayerNorm.bias", false},
-        {"bert/pooler/dense/kernel", "bert.pooler.dense.weight", true},
-        {"bert/pooler/dense/bias", "bert.pooler.dense.bias", false},
-        {"cls/predictions/transform/dense/kernel", "cls.predictions.transform.dense.weight", true},
-        {"cls/predictions/transform/dense/bias", "cls.predictions.transform.dense.bias", false},
-        {"cls/predictions/transform/LayerNorm/gamma", "cls.predictions.transform.LayerNorm.weight", false},
-        {"cls/predictions/transform/LayerNorm/beta", "cls.predictions.transform.LayerNorm.bias", false},
-        {"cls/predictions/output_bias", "cls.predictions.bias", false},
-        {"cls/predictions/output_weights", "cls.predictions.decoder.weight", false}, /* forks that untie it */
-        {"cls/seq_relationship/output_weights", "cls.seq_relationship.weight", false},
-        {"cls/seq_relationship/output_bias", "cls.seq_relationship.bias", false},
+	{"bert/embeddings/word_embeddings", "bert.embeddings.word_embeddings.weight", false},
+	{"bert/embeddings/position_embeddings", "bert.embeddings.position_embeddings.weight", false},
+	{"bert/embeddings/token_type_embeddings", "bert.embeddings.token_type_embeddings.weight", false},
+	{"bert/embeddings/LayerNorm/gamma", "bert.embeddings.LayerNorm.weight", false},
+	{"bert/embeddings/LayerNorm/beta", "bert.embeddings.LayerNorm.bias", false},
+	{"bert/pooler/dense/kernel", "bert.pooler.dense.weight", true},
+	{"bert/pooler/dense/bias", "bert.pooler.dense.bias", false},
+	{"cls/predictions/transform/dense/kernel", "cls.predictions.transform.dense.weight", true},
+	{"cls/predictions/transform/dense/bias", "cls.predictions.transform.dense.bias", false},
+	{"cls/predictions/transform/LayerNorm/gamma", "cls.predictions.transform.LayerNorm.weight", false},
+	{"cls/predictions/transform/LayerNorm/beta", "cls.predictions.transform.LayerNorm.bias", false},
+	{"cls/predictions/output_bias", "cls.predictions.bias", false},
+	{"cls/predictions/output_weights", "cls.predictions.decoder.weight", false}, /* forks that untie it */
+	{"cls/seq_relationship/output_weights", "cls.seq_relationship.weight", false},
+	{"cls/seq_relationship/output_bias", "cls.seq_relationship.bias", false},
 };
 
 /* Those of a layer, behind "bert/encoder/layer_<number>/" and "bert.encoder.layer.<number>.". */
 static const struct google_row google_layer_rows[] = {
-        {"attention/self/query/kernel", "attention.self.query.weight", true},
-        {"attention/self/query/bias", "attention.self.query.bias", false},
-        {"attention/self/key/kernel", "attention.self.key.weight", true},
-        {"attention/self/key/bias", "attention.self.key.bias", false},
-        {"attention/self/value/kernel", "attention.self.value.weight", true},
-        {"attention/self/value/bias", "attention.self.value.bias", false},
-        {"attention/output/dense/kernel", "attention.output.dense.weight", true},
-        {"attention/output/dense/bias", "attention.output.dense.bias", false},
-        {"attention/output/LayerNorm/gamma", "attention.output.LayerNorm.weight", false},
-        {"attention/output/LayerNorm/beta", "attention.output.LayerNorm.bias", false},
-        {"intermediate/dense/kernel", "intermediate.dense.weight", true},
-        {"intermediate/dense/bias", "intermediate.dense.bias", false},
-        {"output/dense/kernel", "output.dense.weight", true},
-        {"output/dense/bias", "output.dense.bias", false},
-        {"output/LayerNorm/gamma", "output.LayerNorm.weight", false},
-        {"output/LayerNorm/beta", "output.LayerNorm.bias", false},
+	{"attention/self/query/kernel", "attention.self.query.weight", true},
+	{"attention/self/query/bias", "attention.self.query.bias", false},
+	{"attention/self/key/kernel", "attention.self.key.weight", true},
+	{"attention/self/key/bias", "attention.self.key.bias", false},
+	{"attention/self/value/kernel", "attention.self.value.weight", true},
+	{"attention/self/value/bias", "attention.self.value.bias", false},
+	{"attention/output/dense/kernel", "attention.output.dense.weight", true},
+	{"attention/output/dense/bias", "attention.output.dense.bias", false},
+	{"attention/output/LayerNorm/gamma", "attention.output.LayerNorm.weight", false},
+	{"attention/output/LayerNorm/beta", "attention.output.LayerNorm.bias", false},
+	{"intermediate/dense/kernel", "intermediate.dense.weight", true},
+	{"intermediate/dense/bias", "intermediate.dense.bias", false},
+	{"output/dense/kernel", "output.dense.weight", true},
+	{"output/dense/bias", "output.dense.bias", false},
+	{"output/LayerNorm/gamma", "output.LayerNorm.weight", false},
+	{"output/LayerNorm/beta", "output.LayerNorm.bias", false},
 };
 
 /* What programs put in front of all names: PyTorch's data parallelism and compiler, Lightning. */
@@ -60,12 +60,12 @@ static const char *const bare_beginnings[] = {"embeddings", "encoder", "pooler"}
 static const struct {
 	const char *other, *ours;
 } spellings[] = {
-        {"LayerNorm.gamma", "LayerNorm.weight"}, /* Hugging Face until 2019, NVIDIA */
-        {"LayerNorm.beta", "LayerNorm.bias"},
-        {".dense_act.", ".dense."}, /* NVIDIA: a linear layer with its activation */
-        /* The output layer's matrix is the word embedding table. */
-        {"cls.predictions.decoder.weight", WORD_EMBEDDINGS},
-        {"cls.predictions.decoder.bias", PREDICTION_BIAS},
+	{"LayerNorm.gamma", "LayerNorm.weight"}, /* Hugging Face until 2019, NVIDIA */
+	{"LayerNorm.beta", "LayerNorm.bias"},
+	{".dense_act.", ".dense."}, /* NVIDIA: a linear layer with its activation */
+	/* The output layer's matrix is the word embedding table. */
+	{"cls.predictions.decoder.weight", WORD_EMBEDDINGS},
+	{"cls.predictions.decoder.bias", PREDICTION_BIAS},
 };
 
 /* Ends of names: position_ids and the like hold 0, 1, 2, … */
@@ -73,32 +73,32 @@ static const char *const buffers[] = {"embeddings.position_ids", "embeddings.tok
 
 /* Last parts of names of TensorFlow's optimisers, behind the variable's own. */
 static const char *const optimizer_parts[] = {
-        "adam_m",
-        "adam_v",
-        "AdamWeightDecayOptimizer",
-        "AdamWeightDecayOptimizer_1",
-        "Adam",
-        "Adam_1",
-        "BERTAdam",
-        "BERTAdam_1",
-        "LAMB",
-        "LAMB_1",
-        "LAMBOptimizer",
-        "LAMBOptimizer_1",
-        "lamb_m",
-        "lamb_v",
-        "m",
-        "v",
-        "Momentum",
-        "accum",
-        "shadow",
-        "ExponentialMovingAverage",
+	"adam_m",
+	"adam_v",
+	"AdamWeightDecayOptimizer",
+	"AdamWeightDecayOptimizer_1",
+	"Adam",
+	"Adam_1",
+	"BERTAdam",
+	"BERTAdam_1",
+	"LAMB",
+	"LAMB_1",
+	"LAMBOptimizer",
+	"LAMBOptimizer_1",
+	"lamb_m",
+	"lamb_v",
+	"m",
+	"v",
+	"Momentum",
+	"accum",
+	"shadow",
+	"ExponentialMovingAverage",
 };
 
 /* Last parts of names of counters. */
 static const char *const bookkeeping_parts[] = {
-        "global_step", "good_steps",   "loss_scale",   "beta1_power",        "beta2_power",
-        "local_step",  "batch_finite", "save_counter", "current_loss_scale", "learning_rate",
+	"global_step", "good_steps",   "loss_scale",   "beta1_power",        "beta2_power",
+	"local_step",  "batch_finite", "save_counter", "current_loss_scale", "learning_rate",
 };
 
 static bool is_among(const char *word, const char *const *words, size_t count)
@@ -130,15 +130,14 @@ static void with_bert(char *out, size_t size, const char *name, char separator)
 	bool bare = false;
 	for (size_t i = 0; i < COUNT(bare_beginnings); i++)
 		bare |= name[first] == separator && strlen(bare_beginnings[i]) == first &&
-		        strncmp(name, bare_beginnings[i], first) == 0;
+			strncmp(name, bare_beginnings[i], first) == 0;
 	if (bare)
 		snprintf(out, size, "bert%c%s", separator, name);
 	else
 		snprintf(out, size, "%s", name);
 }
 
-static bool find_row(const struct google_row *rows, size_t count, const char *google, const char *prefix,
-                     struct tensor_name *out)
+static bool find_row(const struct google_row *rows, size_t count, const char *google, const char *prefix, struct tensor_name *out)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (strcmp(rows[i].google, google) != 0)
@@ -170,8 +169,7 @@ static void from_google(const char *stored, struct tensor_name *out)
 		size_t digits = strspn(number, "0123456789");
 		if (digits > 0 && digits < 9 && number[digits] == '/') {
 			snprintf(prefix, sizeof(prefix), "bert.encoder.layer.%.*s.", (int)digits, number);
-			find_row(google_layer_rows, COUNT(google_layer_rows), number + digits + 1, prefix,
-			         out);
+			find_row(google_layer_rows, COUNT(google_layer_rows), number + digits + 1, prefix, out);
 		}
 	} else {
 		find_row(google_rows, COUNT(google_rows), name, "", out);

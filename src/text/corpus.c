@@ -24,14 +24,14 @@
 #include "text/text_batch.h"
 #include "text/utf8.h"
 
-#define BEGINNING_BYTES ((size_t)1 << 20) /* looked at to find form and encoding */
-#define AHEAD_BYTES ((int64_t)256 << 20)  /* of records read and not yet given out */
-#define LINES_LIMIT (4 * TEXT_BATCH_BYTES)     /* of a batch of lines without a good place to cut */
-#define BLANK_LINES 3                     /* in a row say all: more are left out */
+#define BEGINNING_BYTES ((size_t)1 << 20)  /* looked at to find form and encoding */
+#define AHEAD_BYTES ((int64_t)256 << 20)   /* of records read and not yet given out */
+#define LINES_LIMIT (4 * TEXT_BATCH_BYTES) /* of a batch of lines without a good place to cut */
+#define BLANK_LINES 3                      /* in a row say all: more are left out */
 #ifndef DOCUMENT_LIMIT
 #define DOCUMENT_LIMIT ((size_t)16 << 20) /* a longer record becomes several */
 #endif
-#define DAMAGE_SAID 5                     /* places told one by one */
+#define DAMAGE_SAID 5 /* places told one by one */
 
 struct corpus {
 	struct name_list files;
@@ -103,8 +103,7 @@ int64_t corpus_total_bytes(const struct corpus *corpus)
 
 int64_t corpus_done_bytes(const struct corpus *corpus)
 {
-	return corpus->done_bytes +
-	       (corpus->reader ? stream_position(line_reader_stream(corpus->reader)) : 0);
+	return corpus->done_bytes + (corpus->reader ? stream_position(line_reader_stream(corpus->reader)) : 0);
 }
 
 uint64_t corpus_fingerprint(const struct corpus *corpus)
@@ -116,8 +115,7 @@ static void describe(struct buffer *out, int64_t count, const char *one, const c
 {
 	char number[FORMAT_BYTES];
 	if (count > 0)
-		buffer_format(out, "%s%s %s", out->size ? ", " : "", format_count(number, count),
-		              count == 1 ? one : many);
+		buffer_format(out, "%s%s %s", out->size ? ", " : "", format_count(number, count), count == 1 ? one : many);
 }
 
 void corpus_describe_oddities(const struct corpus *corpus, struct buffer *out)
@@ -128,10 +126,8 @@ void corpus_describe_oddities(const struct corpus *corpus, struct buffer *out)
 	describe(out, counts->invalid_utf8_bytes, "byte that is not UTF-8", "bytes that are not UTF-8");
 	describe(out, counts->nul_bytes, "NUL byte", "NUL bytes");
 	describe(out, counts->damaged, "damaged place passed over", "damaged places passed over");
-	describe(out, counts->sentence_cuts, "cut in a sentence over 64 KiB",
-	         "cuts in sentences over 64 KiB");
-	describe(out, counts->document_cuts, "cut in a document that is too large",
-	         "cuts in documents that are too large");
+	describe(out, counts->sentence_cuts, "cut in a sentence over 64 KiB", "cuts in sentences over 64 KiB");
+	describe(out, counts->document_cuts, "cut in a document that is too large", "cuts in documents that are too large");
 }
 
 /* Looks at every file before the first is read: what cannot be read is said now, not after an hour. */
@@ -155,8 +151,7 @@ static enum status inspect_files(struct corpus *corpus)
 			else if (corpus->total_bytes >= 0)
 				corpus->total_bytes += info.st_size;
 			facts[1] = (uint64_t)info.st_size;
-			facts[2] =
-			        (uint64_t)info.st_mtim.tv_sec * 1000000000 + (uint64_t)info.st_mtim.tv_nsec;
+			facts[2] = (uint64_t)info.st_mtim.tv_sec * 1000000000 + (uint64_t)info.st_mtim.tv_nsec;
 		}
 		corpus->fingerprint = hash64_combine(corpus->fingerprint, hash64(facts, sizeof facts));
 	}
@@ -177,12 +172,12 @@ static enum status open_line(struct corpus *corpus)
 		return OK;
 	corpus->batch_count = threads > 1 ? 2 * threads + 1 : 1;
 	TRY(memory_new(&corpus->batches, corpus->batch_count, sizeof *corpus->batches, "batches of text"));
-	return work_line_open(&corpus->line, threads - 1, corpus->batches, corpus->batch_count,
-	                      sizeof *corpus->batches, text_batch_convert);
+	return work_line_open(&corpus->line, threads - 1, corpus->batches, corpus->batch_count, sizeof *corpus->batches,
+			      text_batch_convert);
 }
 
 enum status corpus_open(struct corpus **out, const char *const *patterns, int64_t pattern_count,
-                        const struct corpus_settings *settings)
+			const struct corpus_settings *settings)
 {
 	struct corpus *corpus;
 	enum status status = OK;
@@ -274,8 +269,7 @@ static enum status take_text(void *context, const char *bytes, size_t size)
 		for (cut = record->size; cut > record->size / 2 && record->data[cut - 1] != ' ';)
 			cut--;
 	if (cut == record->size / 2)
-		for (cut = record->size;
-		     cut > record->size - 4 && ((unsigned char)record->data[cut - 1] & 0x80);)
+		for (cut = record->size; cut > record->size - 4 && ((unsigned char)record->data[cut - 1] & 0x80);)
 			cut--;
 	corpus->counts.document_cuts++;
 	TRY(add_record(corpus, cut, NULL));
@@ -306,10 +300,10 @@ static enum status take_namespace(void *context, int64_t key, const char *name)
 static enum status open_records(struct corpus *corpus, const char *beginning, size_t size)
 {
 	static const enum record_form forms[] = {[INPUT_WIKI_XML] = RECORDS_WIKI_XML,
-	                                         [INPUT_CIRRUS] = RECORDS_CIRRUS,
-	                                         [INPUT_WIKIEXTRACTOR] = RECORDS_WIKIEXTRACTOR,
-	                                         [INPUT_JSON] = RECORDS_JSON,
-	                                         [INPUT_WARC] = RECORDS_WARC};
+						 [INPUT_CIRRUS] = RECORDS_CIRRUS,
+						 [INPUT_WIKIEXTRACTOR] = RECORDS_WIKIEXTRACTOR,
+						 [INPUT_JSON] = RECORDS_JSON,
+						 [INPUT_WARC] = RECORDS_WARC};
 	struct record_settings settings = {forms[corpus->input], corpus->path, corpus->settings.text_key};
 	struct record_sink sink = {corpus, begin_record, take_text, end_record, meet_damage, take_namespace};
 
@@ -326,12 +320,12 @@ static enum status open_records(struct corpus *corpus, const char *beginning, si
 /* Opening */
 
 static const char *const input_reasons[] = {
-        [INPUT_GUTENBERG] = "a Project Gutenberg book, from its first mark to its last",
-        [INPUT_WIKI_XML] = "a MediaWiki export; articles only, their markup made text",
-        [INPUT_CIRRUS] = "a CirrusSearch dump; articles only",
-        [INPUT_WIKIEXTRACTOR] = "<doc> elements",
-        [INPUT_JSON] = "JSON objects",
-        [INPUT_WARC] = "a WARC file; its plain text, and of that lines that are prose",
+	[INPUT_GUTENBERG] = "a Project Gutenberg book, from its first mark to its last",
+	[INPUT_WIKI_XML] = "a MediaWiki export; articles only, their markup made text",
+	[INPUT_CIRRUS] = "a CirrusSearch dump; articles only",
+	[INPUT_WIKIEXTRACTOR] = "<doc> elements",
+	[INPUT_JSON] = "JSON objects",
+	[INPUT_WARC] = "a WARC file; its plain text, and of that lines that are prose",
 };
 
 /* Finds or takes the form of lines of text. */
@@ -347,12 +341,11 @@ static enum status find_text_form(struct corpus *corpus, const char *beginning, 
 			beginning += begin;
 			size -= begin;
 		}
-		TRY(text_form_detect(beginning, size, whole, corpus->files.count, &corpus->form,
-		                     corpus->reason));
+		TRY(text_form_detect(beginning, size, whole, corpus->files.count, &corpus->form, corpus->reason));
 	}
 	if (corpus->input == INPUT_GUTENBERG)
-		snprintf(corpus->reason, sizeof corpus->reason, "%s; lines are %s",
-		         input_reasons[INPUT_GUTENBERG], text_form_names[corpus->form]);
+		snprintf(corpus->reason, sizeof corpus->reason, "%s; lines are %s", input_reasons[INPUT_GUTENBERG],
+			 text_form_names[corpus->form]);
 	return OK;
 }
 
@@ -386,8 +379,8 @@ static enum status open_next_file(struct corpus *corpus)
 		TRY(open_records(corpus, beginning, size));
 		snprintf(corpus->reason, sizeof corpus->reason, "%s", input_reasons[corpus->input]);
 		if (corpus->input == INPUT_JSON)
-			snprintf(corpus->reason, sizeof corpus->reason,
-			         "JSON objects, the text under \"%.100s\"", corpus->text_key);
+			snprintf(corpus->reason, sizeof corpus->reason, "JSON objects, the text under \"%.100s\"",
+				 corpus->text_key);
 	}
 	enum text_form found = found_form(corpus->input, corpus->form);
 	bool asked = corpus->input <= INPUT_TEXT && corpus->settings.text_form != TEXT_FORM_AUTO;
@@ -512,14 +505,13 @@ static enum status check_records(struct corpus *corpus)
 	if (corpus->file_used > 0 || corpus->file_records == 0)
 		return OK;
 	if (corpus->input == INPUT_JSON) {
-		enum status status = error_set(ERR_DATA, "'%s': none of its records has a text under \"%s\"",
-		                               corpus->path, corpus->text_key);
+		enum status status =
+			error_set(ERR_DATA, "'%s': none of its records has a text under \"%s\"", corpus->path, corpus->text_key);
 		error_hint("give the key of the text with --text_key");
 		return status;
 	}
 	if (corpus->input == INPUT_WARC) {
-		enum status status =
-		        error_set(ERR_DATA, "'%s': none of its records is plain text", corpus->path);
+		enum status status = error_set(ERR_DATA, "'%s': none of its records is plain text", corpus->path);
 		error_hint("give the crawl's WET files, which hold the text of its pages");
 		return status;
 	}
@@ -633,10 +625,10 @@ static void give_document(struct corpus *corpus, const struct document_builder *
 {
 	const struct built_document *built = &builder->documents[index];
 	corpus->document = (struct document){.path = path,
-	                                     .text = builder->text + built->text_begin,
-	                                     .text_size = built->text_size,
-	                                     .sentences = builder->sentences + built->first_sentence,
-	                                     .sentence_count = built->sentence_count};
+					     .text = builder->text + built->text_begin,
+					     .text_size = built->text_size,
+					     .sentences = builder->sentences + built->first_sentence,
+					     .sentence_count = built->sentence_count};
 	corpus->document.hash = hash64(corpus->document.text, corpus->document.text_size);
 	corpus->counts.documents++;
 }

@@ -15,8 +15,8 @@ enum text_form {
 	TEXT_FORM_SENTENCES,  /* a sentence a line, a blank line between documents */
 	TEXT_FORM_PARAGRAPHS, /* running text, a paragraph a line, a blank line between documents */
 	TEXT_FORM_WRAPPED,    /* running text broken at a column; a blank line between paragraphs; a file is a
-	                         document, or each part of it that ends with three blank lines or more (the
-	                         chapters of a book) */
+				 document, or each part of it that ends with three blank lines or more (the
+				 chapters of a book) */
 	TEXT_FORM_DOCUMENTS,  /* a document a line */
 	TEXT_FORM_GUTENBERG,
 	TEXT_FORM_WIKI_XML,
@@ -65,7 +65,7 @@ struct document {
 	const struct sentence_bounds *sentences;
 	int64_t sentence_count;
 	uint64_t hash; /* hash64 of its sentences joined by '\n': the same document has the same hash anywhere
-	                */
+			*/
 };
 
 struct corpus_counts {
@@ -76,7 +76,7 @@ struct corpus_counts {
 	int64_t sentence_cuts;          /* made in sentences over 64 KiB */
 	int64_t document_cuts;          /* made in documents over 16 MiB */
 	int64_t records, other_records; /* of files of records: all; those that are no text (redirects, talk
-	                                   pages, …) */
+					   pages, …) */
 	int64_t damaged;                /* places passed over with skip_bad_records */
 };
 
@@ -89,7 +89,7 @@ struct corpus;
  * binary file (more than one NUL in a thousand bytes of its first megabyte), one that is not UTF-8 (more than
  * a tenth of these bytes) and damaged data are ERR_DATA naming file and offset. */
 MUST_USE enum status corpus_open(struct corpus **out, const char *const *patterns, int64_t pattern_count,
-                                 const struct corpus_settings *settings);
+				 const struct corpus_settings *settings);
 /* Forms found are told with --verbose only: for text that is read a second time. */
 void corpus_quiet(struct corpus *corpus);
 /* The next document, which has at least one sentence; *out = NULL at the end. A document ends with its file.
@@ -115,14 +115,13 @@ void corpus_close(struct corpus *corpus); /* NULL is fine */
 #define TEXT_FORM_REASON_BYTES 160
 /* Are the lines of this text broken at a column? */
 MUST_USE enum status text_is_wrapped(const char *text, size_t size, bool *out);
-MUST_USE enum status text_form_detect(const char *text, size_t size, bool whole, int64_t file_count,
-                                      enum text_form *out, char reason[TEXT_FORM_REASON_BYTES]);
+MUST_USE enum status text_form_detect(const char *text, size_t size, bool whole, int64_t file_count, enum text_form *out,
+				      char reason[TEXT_FORM_REASON_BYTES]);
 
 /* Splits running text (UTF-8) into sentences: calls emit for each, trimmed, in order, never an empty one.
  * English abbreviations, initials, decimals, closing quotes; Chinese and Japanese marks; other scripts' full
  * stops. */
-MUST_USE enum status sentences_split(const char *text, size_t size,
-                                     enum status (*emit)(void *context, size_t begin, size_t end),
-                                     void *context);
+MUST_USE enum status sentences_split(const char *text, size_t size, enum status (*emit)(void *context, size_t begin, size_t end),
+				     void *context);
 
 #endif

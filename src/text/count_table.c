@@ -57,7 +57,7 @@ static struct count_slot *find(const struct count_table *table, uint64_t hash, c
 	for (uint64_t i = hash & mask;; i = (i + 1) & mask) {
 		struct count_slot *slot = &table->slots[i];
 		if (slot->count == 0 || (slot->hash == hash && count_slot_size(slot) == size &&
-		                         memcmp(count_table_string(table, slot), string, size) == 0))
+					 memcmp(count_table_string(table, slot), string, size) == 0))
 			return slot;
 	}
 }

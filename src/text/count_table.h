@@ -31,8 +31,7 @@ void count_table_clear(struct count_table *table); /* keeps the memory */
 bool count_table_is_full(const struct count_table *table);
 MUST_USE enum status count_table_double(struct count_table *table);
 /* hash: of the string, by hash64. count >= 1. */
-MUST_USE enum status count_table_add(struct count_table *table, uint64_t hash, const char *string, size_t size,
-                                     int64_t count);
+MUST_USE enum status count_table_add(struct count_table *table, uint64_t hash, const char *string, size_t size, int64_t count);
 
 static inline const char *count_table_string(const struct count_table *table, const struct count_slot *slot)
 {

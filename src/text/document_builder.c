@@ -45,8 +45,7 @@ static size_t cut_point(const char *text)
 static enum status append_sentence(struct document_builder *builder, const char *text, size_t size);
 
 /* Appends pieces of [*begin, end) and moves *begin until no more than SENTENCE_LIMIT bytes are left. */
-static enum status append_pieces(struct document_builder *builder, const char *text, size_t *begin,
-                                 size_t end)
+static enum status append_pieces(struct document_builder *builder, const char *text, size_t *begin, size_t end)
 {
 	while (end - *begin > SENTENCE_LIMIT) {
 		size_t cut = cut_point(text + *begin);
@@ -68,10 +67,10 @@ static enum status append_sentence(struct document_builder *builder, const char 
 		TRY(append_pieces(builder, text, &begin, end));
 		return append_sentence(builder, text + begin, end - begin);
 	}
-	TRY(memory_grow(&builder->text, &builder->text_capacity,
-	                builder->text_size + (int64_t)(1 + end - begin), 1, "text of a document"));
-	TRY(memory_grow(&builder->sentences, &builder->sentence_capacity, builder->sentence_count + 1,
-	                sizeof *builder->sentences, "sentences of a document"));
+	TRY(memory_grow(&builder->text, &builder->text_capacity, builder->text_size + (int64_t)(1 + end - begin), 1,
+			"text of a document"));
+	TRY(memory_grow(&builder->sentences, &builder->sentence_capacity, builder->sentence_count + 1, sizeof *builder->sentences,
+			"sentences of a document"));
 	if (builder->sentence_count > builder->open_sentence)
 		builder->text[builder->text_size++] = '\n';
 	memcpy(builder->text + builder->text_size, text + begin, end - begin);
@@ -137,8 +136,8 @@ static void join_line(struct buffer *paragraph, const char *line, size_t size)
 		uint32_t before, after;
 		utf8_decode_last(paragraph->data, paragraph->size, &before);
 		utf8_decode(line, size, &after);
-		bool east_asian = before >= 0x2E80 && before <= 0xFF60 && before != UTF8_INVALID &&
-		                  after >= 0x2E80 && after <= 0xFF60;
+		bool east_asian =
+			before >= 0x2E80 && before <= 0xFF60 && before != UTF8_INVALID && after >= 0x2E80 && after <= 0xFF60;
 		if (before != '-' && !east_asian)
 			buffer_char(paragraph, ' ');
 	}
@@ -151,19 +150,18 @@ static enum status finish_document(struct document_builder *builder)
 		builder->anew |= builder->document_count == 0;
 		return OK;
 	}
-	TRY(memory_grow(&builder->documents, &builder->document_capacity, builder->document_count + 1,
-	                sizeof *builder->documents, "documents"));
-	builder->documents[builder->document_count++] = (struct built_document){
-	        (size_t)builder->open_text, (size_t)(builder->text_size - builder->open_text),
-	        builder->open_sentence, builder->sentence_count - builder->open_sentence};
+	TRY(memory_grow(&builder->documents, &builder->document_capacity, builder->document_count + 1, sizeof *builder->documents,
+			"documents"));
+	builder->documents[builder->document_count++] =
+		(struct built_document){(size_t)builder->open_text, (size_t)(builder->text_size - builder->open_text),
+					builder->open_sentence, builder->sentence_count - builder->open_sentence};
 	builder->open_text = builder->text_size;
 	builder->open_sentence = builder->sentence_count;
 	return OK;
 }
 
 /* Takes one line (or piece of a long one); *out_ended: it ended the document. */
-static enum status take_line(struct document_builder *builder, const char *line, size_t size, bool continues,
-                             bool *out_ended)
+static enum status take_line(struct document_builder *builder, const char *line, size_t size, bool continues, bool *out_ended)
 {
 	struct buffer *paragraph = &builder->paragraph;
 	bool long_line = continues || builder->within_line, first_piece = !builder->within_line;
@@ -183,15 +181,9 @@ static enum status take_line(struct document_builder *builder, const char *line,
 		return OK;
 	}
 	switch (builder->form) {
-	case TEXT_FORM_SENTENCES:
-		*out_ended = blank;
-		return append_sentence(builder, line + begin, end - begin);
-	case TEXT_FORM_PARAGRAPHS:
-		*out_ended = blank;
-		return append_running_text(builder, line + begin, end - begin);
-	case TEXT_FORM_DOCUMENTS:
-		*out_ended = !blank;
-		return append_running_text(builder, line + begin, end - begin);
+	case TEXT_FORM_SENTENCES: *out_ended = blank; return append_sentence(builder, line + begin, end - begin);
+	case TEXT_FORM_PARAGRAPHS: *out_ended = blank; return append_running_text(builder, line + begin, end - begin);
+	case TEXT_FORM_DOCUMENTS: *out_ended = !blank; return append_running_text(builder, line + begin, end - begin);
 	case TEXT_FORM_WRAPPED:
 		builder->blank_lines = blank ? builder->blank_lines + 1 : 0;
 		if (blank) {
@@ -200,8 +192,7 @@ static enum status take_line(struct document_builder *builder, const char *line,
 		}
 		join_line(paragraph, line + begin, end - begin);
 		return paragraph->size > TEXT_LINE_LIMIT ? flush_paragraph(builder, false) : OK;
-	default:
-		break;
+	default: break;
 	}
 	BUG_IF(builder->form == TEXT_FORM_AUTO || builder->form > TEXT_FORM_DOCUMENTS);
 	return OK;
@@ -262,11 +253,10 @@ enum status builder_append(struct document_builder *builder, const struct docume
 {
 	const struct built_document *document = &from->documents[index];
 	bool begun = builder_open_bytes(builder) > 0;
-	TRY(memory_grow(&builder->text, &builder->text_capacity, builder->text_size + begun + (int64_t)document->text_size,
-			1, "text of a document"));
-	TRY(memory_grow(&builder->sentences, &builder->sentence_capacity,
-			builder->sentence_count + document->sentence_count, sizeof *builder->sentences,
-			"sentences of a document"));
+	TRY(memory_grow(&builder->text, &builder->text_capacity, builder->text_size + begun + (int64_t)document->text_size, 1,
+			"text of a document"));
+	TRY(memory_grow(&builder->sentences, &builder->sentence_capacity, builder->sentence_count + document->sentence_count,
+			sizeof *builder->sentences, "sentences of a document"));
 	if (begun)
 		builder->text[builder->text_size++] = '\n';
 	size_t base = builder_open_bytes(builder);

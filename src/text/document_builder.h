@@ -42,8 +42,7 @@ struct document_builder {
 /* Forgets documents and the state between lines; none may be open. */
 void builder_reset(struct document_builder *builder);
 /* A line without its '\n', or a piece of a long one that `continues`. */
-MUST_USE enum status builder_line(struct document_builder *builder, const char *line, size_t size,
-                                  bool continues);
+MUST_USE enum status builder_line(struct document_builder *builder, const char *line, size_t size, bool continues);
 /* All lines of a text, counted for odd bytes. */
 MUST_USE enum status builder_text(struct document_builder *builder, const char *text, size_t size);
 /* Ends the open document; one without a sentence is none. */

@@ -22,8 +22,7 @@ static bool is_begin(const char *line, size_t size)
 {
 	if (size < 3 || line[0] != '*')
 		return false;
-	return ((has(line, size, "START OF TH") || has(line, size, "START OF PROJECT")) &&
-	        has(line, size, "GUTENBERG")) ||
+	return ((has(line, size, "START OF TH") || has(line, size, "START OF PROJECT")) && has(line, size, "GUTENBERG")) ||
 	       has(line, size, "*END*THE SMALL PRINT") || has(line, size, "*END THE SMALL PRINT");
 }
 
@@ -31,9 +30,9 @@ static bool is_end(const char *line, size_t size)
 {
 	if (size > 2 && line[0] == '*' && has(line, size, "END OF TH") && has(line, size, "GUTENBERG"))
 		return true;
-	return size < 200 && (starts(line, size, "End of Project Gutenberg") ||
-			      starts(line, size, "End of the Project Gutenberg") ||
-			      starts(line, size, "End of this Project Gutenberg"));
+	return size < 200 &&
+	       (starts(line, size, "End of Project Gutenberg") || starts(line, size, "End of the Project Gutenberg") ||
+		starts(line, size, "End of this Project Gutenberg"));
 }
 
 size_t gutenberg_begin(const char *beginning, size_t size)
@@ -77,8 +76,7 @@ static size_t drop_marks(const char *line, size_t size, char *out)
 {
 	size_t count = 0;
 	for (size_t i = 0; i < size; i++) {
-		bool inner = i > 0 && i + 1 < size && isalnum((unsigned char)line[i - 1]) &&
-		             isalnum((unsigned char)line[i + 1]);
+		bool inner = i > 0 && i + 1 < size && isalnum((unsigned char)line[i - 1]) && isalnum((unsigned char)line[i + 1]);
 		if ((line[i] == '_' || line[i] == '=') && !inner)
 			continue;
 		out[count++] = line[i];

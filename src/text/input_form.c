@@ -21,16 +21,13 @@ enum status input_check_encoding(const char *path, const char *text, size_t size
 	}
 	bool marked = size >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
 	if (nuls * NUL_SHARE > size || (marked && nuls > 0)) {
-		status = error_set(
-		        ERR_DATA,
-		        "'%s': a binary file, not text: NUL at byte %zu (%zu in its first %zu bytes)", path,
-		        first, nuls, size);
+		status = error_set(ERR_DATA, "'%s': a binary file, not text: NUL at byte %zu (%zu in its first %zu bytes)", path,
+				   first, nuls, size);
 		/* UTF-16 of Western text has a NUL in every other byte, always the same one. */
 		if (marked || (nuls * 5 > size && (even == 0 || even == nuls)))
 			error_hint("it looks like UTF-16: convert it with `iconv -f UTF-16 -t UTF-8`");
 		else
-			error_hint(
-			        "leave it out, or extract its text first (a tar archive must be unpacked)");
+			error_hint("leave it out, or extract its text first (a tar archive must be unpacked)");
 		return status;
 	}
 	/* The look may have ended within a character. */
@@ -40,12 +37,10 @@ enum status input_check_encoding(const char *path, const char *text, size_t size
 		for (uint32_t c = 0; at < size; at += utf8_decode(text + at, size - at, &c))
 			if (c == UTF8_INVALID)
 				break;
-		status = error_set(
-		        ERR_DATA,
-		        "'%s': not UTF-8 text: %lld of its first %zu bytes, the first before byte %zu", path,
-		        (long long)invalid, size, at);
+		status = error_set(ERR_DATA, "'%s': not UTF-8 text: %lld of its first %zu bytes, the first before byte %zu", path,
+				   (long long)invalid, size, at);
 		error_hint("convert it, for instance with `iconv -f GB18030 -t UTF-8` or `iconv -f LATIN1 -t "
-		           "UTF-8`");
+			   "UTF-8`");
 		return status;
 	}
 	return OK;
@@ -66,10 +61,9 @@ enum status input_refuse_markup(const char *path, const char *beginning, size_t 
 		size_t length = strlen(marks[i]);
 		if (end - begin < length || strncasecmp(beginning + begin, marks[i], length) != 0)
 			continue;
-		enum status status = error_set(ERR_DATA, "'%s': an HTML page, not text: it begins with '%s'",
-		                               path, marks[i]);
+		enum status status = error_set(ERR_DATA, "'%s': an HTML page, not text: it begins with '%s'", path, marks[i]);
 		error_hint("extract its text first, for instance with `lynx -dump` or trafilatura, or say "
-		           "--input_form text");
+			   "--input_form text");
 		return status;
 	}
 	return OK;
@@ -78,10 +72,10 @@ enum status input_refuse_markup(const char *path, const char *beginning, size_t 
 enum input_form input_form_find(const char *beginning, size_t size)
 {
 	static const enum input_form inputs[] = {[RECORDS_WIKI_XML] = INPUT_WIKI_XML,
-	                                         [RECORDS_JSON] = INPUT_JSON,
-	                                         [RECORDS_CIRRUS] = INPUT_CIRRUS,
-	                                         [RECORDS_WIKIEXTRACTOR] = INPUT_WIKIEXTRACTOR,
-	                                         [RECORDS_WARC] = INPUT_WARC};
+						 [RECORDS_JSON] = INPUT_JSON,
+						 [RECORDS_CIRRUS] = INPUT_CIRRUS,
+						 [RECORDS_WIKIEXTRACTOR] = INPUT_WIKIEXTRACTOR,
+						 [RECORDS_WARC] = INPUT_WARC};
 	enum record_form form;
 
 	if (records_recognise(beginning, size, &form))

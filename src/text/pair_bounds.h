@@ -1,6 +1,6 @@
 /* How often pairs of symbols stand beside each other, at most: for texts with more different pairs than memory holds (a
- * count-min sketch, Cormode and Muthukrishnan 2005). A pair adds its count to one sum of each of two rows; it is seen no more often
- * than the lesser of the two, and hardly less often unless it is rare. */
+ * count-min sketch, Cormode and Muthukrishnan 2005). A pair adds its count to one sum of each of two rows; it is seen no more
+ * often than the lesser of the two, and hardly less often unless it is rare. */
 #ifndef TEXT_PAIR_BOUNDS_H
 #define TEXT_PAIR_BOUNDS_H
 

@@ -142,13 +142,11 @@ enum status pair_merger_add_symbol(struct pair_merger *merger, const char *text,
 		TRY(memory_new(&merger->symbol_slots, larger, sizeof *merger->symbol_slots, "symbols"));
 		merger->symbol_slot_count = larger;
 		for (int64_t i = 0; i < merger->symbol_count; i++)
-			*symbol_slot(merger, merger->text + merger->symbols[i].text,
-			             merger->symbols[i].size) = (uint32_t)i + 1;
+			*symbol_slot(merger, merger->text + merger->symbols[i].text, merger->symbols[i].size) = (uint32_t)i + 1;
 	}
-	TRY(memory_grow(&merger->symbols, &merger->symbol_capacity, merger->symbol_count + 1,
-	                sizeof *merger->symbols, "symbols"));
-	TRY(memory_grow(&merger->text, &merger->text_capacity, merger->text_size + (int64_t)size + 1, 1,
-	                "symbols"));
+	TRY(memory_grow(&merger->symbols, &merger->symbol_capacity, merger->symbol_count + 1, sizeof *merger->symbols,
+			"symbols"));
+	TRY(memory_grow(&merger->text, &merger->text_capacity, merger->text_size + (int64_t)size + 1, 1, "symbols"));
 	uint32_t *slot = symbol_slot(merger, text, size);
 	BUG_IF(*slot != 0);
 	memcpy(merger->text + merger->text_size, text, size);
@@ -184,18 +182,14 @@ static enum status merged_symbol(struct pair_merger *merger, const struct pair *
 
 /* Words and pairs */
 
-enum status pair_merger_add_word(struct pair_merger *merger, const int32_t *symbols, int32_t symbol_count,
-                                 int64_t count)
+enum status pair_merger_add_word(struct pair_merger *merger, const int32_t *symbols, int32_t symbol_count, int64_t count)
 {
 	BUG_IF(symbol_count < 1 || symbol_count > UINT16_MAX || merger->word_count >= NONE);
-	TRY(memory_grow(&merger->words, &merger->word_capacity, merger->word_count + 1, sizeof *merger->words,
-	                "words"));
-	TRY(memory_grow(&merger->word_symbols, &merger->word_symbol_capacity,
-	                merger->word_symbol_count + symbol_count, sizeof *merger->word_symbols, "words"));
-	merger->words[merger->word_count++] =
-	        (struct word){merger->word_symbol_count, count, (uint16_t)symbol_count};
-	memcpy(merger->word_symbols + merger->word_symbol_count, symbols,
-	       (size_t)symbol_count * sizeof *symbols);
+	TRY(memory_grow(&merger->words, &merger->word_capacity, merger->word_count + 1, sizeof *merger->words, "words"));
+	TRY(memory_grow(&merger->word_symbols, &merger->word_symbol_capacity, merger->word_symbol_count + symbol_count,
+			sizeof *merger->word_symbols, "words"));
+	merger->words[merger->word_count++] = (struct word){merger->word_symbol_count, count, (uint16_t)symbol_count};
+	memcpy(merger->word_symbols + merger->word_symbol_count, symbols, (size_t)symbol_count * sizeof *symbols);
 	merger->word_symbol_count += symbol_count;
 	return OK;
 }
@@ -205,8 +199,7 @@ static uint32_t *pair_slot(const struct pair_merger *merger, int32_t left, int32
 	uint64_t mask = (uint64_t)merger->pair_slot_count - 1;
 	for (uint64_t i = pair_hash(left, right) & mask;; i = (i + 1) & mask) {
 		uint32_t *slot = &merger->pair_slots[i];
-		if (*slot == 0 ||
-		    (merger->pairs[*slot - 1].left == left && merger->pairs[*slot - 1].right == right))
+		if (*slot == 0 || (merger->pairs[*slot - 1].left == left && merger->pairs[*slot - 1].right == right))
 			return slot;
 	}
 }
@@ -226,10 +219,8 @@ static enum status find_pair(struct pair_merger *merger, int32_t left, int32_t r
 	if (*slot == 0) {
 		if (merger->pair_count >= NONE - 1)
 			return error_set(ERR_RESOURCE, "more than 4 billion different pairs of characters");
-		TRY(memory_grow(&merger->pairs, &merger->pair_capacity, merger->pair_count + 1,
-		                sizeof *merger->pairs, "pairs"));
-		merger->pairs[merger->pair_count] =
-		        (struct pair){.left = left, .right = right, .block = NONE};
+		TRY(memory_grow(&merger->pairs, &merger->pair_capacity, merger->pair_count + 1, sizeof *merger->pairs, "pairs"));
+		merger->pairs[merger->pair_count] = (struct pair){.left = left, .right = right, .block = NONE};
 		*slot = (uint32_t)++merger->pair_count;
 	}
 	*out = *slot - 1;
@@ -248,8 +239,8 @@ static enum status pair_add_word(struct pair_merger *merger, struct pair *pair, 
 		} else {
 			if (merger->block_count >= NONE)
 				return error_set(ERR_RESOURCE, "more than 4 billion lists of words");
-			TRY(memory_grow(&merger->blocks, &merger->block_capacity, merger->block_count + 1,
-			                sizeof *merger->blocks, "words of pairs"));
+			TRY(memory_grow(&merger->blocks, &merger->block_capacity, merger->block_count + 1, sizeof *merger->blocks,
+					"words of pairs"));
 			fresh = (uint32_t)merger->block_count++;
 		}
 		merger->blocks[fresh].next = pair->block;
@@ -261,16 +252,15 @@ static enum status pair_add_word(struct pair_merger *merger, struct pair *pair, 
 }
 
 /* One more place (of a word seen `count` times) where the pair stands. */
-static enum status pair_gain(struct pair_merger *merger, int32_t left, int32_t right, int64_t count,
-                             uint32_t word)
+static enum status pair_gain(struct pair_merger *merger, int32_t left, int32_t right, int64_t count, uint32_t word)
 {
 	uint32_t index = NONE;
 	TRY(find_pair(merger, left, right, &index));
 	struct pair *pair = &merger->pairs[index];
 	pair->count += count;
 	if (!pair->touched) {
-		TRY(memory_grow(&merger->touched, &merger->touched_capacity, merger->touched_count + 1,
-		                sizeof *merger->touched, "pairs"));
+		TRY(memory_grow(&merger->touched, &merger->touched_capacity, merger->touched_count + 1, sizeof *merger->touched,
+				"pairs"));
 		merger->touched[merger->touched_count++] = index;
 		pair->touched = true;
 	}
@@ -305,11 +295,9 @@ static enum status heap_push(struct pair_merger *merger, uint32_t pair)
 	struct entry entry = {merger->pairs[pair].count, pair};
 
 	merger->pairs[pair].queued = entry.count;
-	TRY(memory_grow(&merger->heap, &merger->heap_capacity, merger->heap_count + 1, sizeof *merger->heap,
-	                "pairs"));
+	TRY(memory_grow(&merger->heap, &merger->heap_capacity, merger->heap_count + 1, sizeof *merger->heap, "pairs"));
 	int64_t at = merger->heap_count++;
-	for (int64_t parent; at > 0 && comes_before(merger, &entry, &merger->heap[parent = (at - 1) / 2]);
-	     at = parent)
+	for (int64_t parent; at > 0 && comes_before(merger, &entry, &merger->heap[parent = (at - 1) / 2]); at = parent)
 		merger->heap[at] = merger->heap[parent];
 	merger->heap[at] = entry;
 	return OK;
@@ -321,8 +309,7 @@ static struct entry heap_pop(struct pair_merger *merger)
 	int64_t at = 0;
 
 	for (int64_t child; (child = 2 * at + 1) < merger->heap_count; at = child) {
-		if (child + 1 < merger->heap_count &&
-		    comes_before(merger, &merger->heap[child + 1], &merger->heap[child]))
+		if (child + 1 < merger->heap_count && comes_before(merger, &merger->heap[child + 1], &merger->heap[child]))
 			child++;
 		if (!comes_before(merger, &merger->heap[child], &last))
 			break;
@@ -366,8 +353,7 @@ static enum status best_pair(struct pair_merger *merger, uint32_t *out)
 }
 
 /* Replaces the pair by `merged` in one word. */
-static enum status merge_in_word(struct pair_merger *merger, uint32_t index, int32_t left, int32_t right,
-                                 int32_t merged)
+static enum status merge_in_word(struct pair_merger *merger, uint32_t index, int32_t left, int32_t right, int32_t merged)
 {
 	struct word *word = &merger->words[index];
 	int32_t *symbols = merger->word_symbols + word->first;
@@ -400,8 +386,7 @@ static enum status merge_pair(struct pair_merger *merger, uint32_t index)
 	int32_t merged;
 
 	TRY(merged_symbol(merger, &pair, &merged));
-	TRY(memory_grow(&merger->merges, &merger->merge_capacity, merger->merge_count + 1, sizeof *merger->merges,
-	                "merges"));
+	TRY(memory_grow(&merger->merges, &merger->merge_capacity, merger->merge_count + 1, sizeof *merger->merges, "merges"));
 	merger->merges[merger->merge_count++] = (struct pair_merge){pair.left, pair.right, merged};
 	merger->pairs[index].block = NONE;
 	for (uint32_t at = pair.block, in_block = pair.in_block; at != NONE; in_block = BLOCK_WORDS) {
@@ -423,8 +408,7 @@ static enum status count_pairs(struct pair_merger *merger)
 	for (int64_t w = 0; w < merger->word_count; w++) {
 		const struct word *word = &merger->words[w];
 		for (int64_t i = word->first; i + 1 < word->first + word->symbol_count; i++)
-			TRY(pair_gain(merger, merger->word_symbols[i], merger->word_symbols[i + 1],
-			              word->count, (uint32_t)w));
+			TRY(pair_gain(merger, merger->word_symbols[i], merger->word_symbols[i + 1], word->count, (uint32_t)w));
 	}
 	return queue_touched(merger);
 }
@@ -444,7 +428,7 @@ static void forget_words(struct pair_merger *merger)
 }
 
 enum status pair_merger_run(struct pair_merger *merger, const struct pair_merge_limits *limits,
-                            void (*progress)(void *context, int32_t symbols), void *context)
+			    void (*progress)(void *context, int32_t symbols), void *context)
 {
 	BUG_IF(limits->min_count < 1);
 	merger->min_count = limits->min_count;

@@ -16,8 +16,8 @@ void pair_merger_free(struct pair_merger *merger); /* NULL is fine */
 /* Adds a symbol with its text: an entry of the vocabulary, "##" included. Texts differ. Ids count from 0. */
 MUST_USE enum status pair_merger_add_symbol(struct pair_merger *merger, const char *text, size_t size);
 /* Adds a word (seen `count` times) as the ids of its symbols; at least one, at most 65,535. */
-MUST_USE enum status pair_merger_add_word(struct pair_merger *merger, const int32_t *symbols,
-                                          int32_t symbol_count, int64_t count);
+MUST_USE enum status pair_merger_add_word(struct pair_merger *merger, const int32_t *symbols, int32_t symbol_count,
+					  int64_t count);
 struct pair_merge_limits {
 	int32_t size;      /* merge until there are so many symbols */
 	int64_t min_count; /* or no pair is seen so often; >= 1 */
@@ -29,7 +29,7 @@ struct pair_merge_limits {
 /* Merges, then forgets the words. The pair with the highest count goes first; among equals the one whose left text, then
  * right text, comes first by bytes. `progress(context, symbols)` is called now and then (may be NULL). */
 MUST_USE enum status pair_merger_run(struct pair_merger *merger, const struct pair_merge_limits *limits,
-                                     void (*progress)(void *context, int32_t symbols), void *context);
+				     void (*progress)(void *context, int32_t symbols), void *context);
 
 /* One merge of the last run. No pair of excerpts is merged twice in a run. */
 struct pair_merge {

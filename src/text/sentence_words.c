@@ -22,33 +22,30 @@ static const struct {
 	 "dhr mevr bijv blz np tzn tzw ul św mgr inż hab godz wyd např tj tzv č str kl bl "
 	 /* Russian, Ukrainian */
 	 "г гг ул проф акад см рис стр тыс млн млрд руб коп пгт обл просп пр пер д кв ст н э вв др Проф Акад "},
-	{ABBREVIATION_NUMBER,
-	 " no nos fig figs vol vols pp p pg ch chap chaps sec sect eq eqs eqn eqns art arts ref "
-	 "refs tab par para pt pts bk cap op suppl ext app nr n Abb Kap Abs Nr "},
-	{ABBREVIATION_MAYBE,
-	 " etc al inc ltd Co corp Bros Jr Sr Esq Jan Feb Mar Apr Jun Jul Aug Sept Sep Oct Nov Dec "
-	 "Mon Tue Tues Wed Thu Thur Thurs Fri Ave Blvd Rd dept univ assn ed eds trans est PhD Phd MD BC AD "
-	 "sp spp subsp var cv ssp ibid seq "},
-	{ABBREVIATION_STATE,
-	 " Ala Ariz Ark Calif Colo Conn Del Fla Ga Ind Kan Ky Md Mich Minn Miss Mo Mont Neb Nev "
-	 "Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo "},
+	{ABBREVIATION_NUMBER, " no nos fig figs vol vols pp p pg ch chap chaps sec sect eq eqs eqn eqns art arts ref "
+			      "refs tab par para pt pts bk cap op suppl ext app nr n Abb Kap Abs Nr "},
+	{ABBREVIATION_MAYBE, " etc al inc ltd Co corp Bros Jr Sr Esq Jan Feb Mar Apr Jun Jul Aug Sept Sep Oct Nov Dec "
+			     "Mon Tue Tues Wed Thu Thur Thurs Fri Ave Blvd Rd dept univ assn ed eds trans est PhD Phd MD BC AD "
+			     "sp spp subsp var cv ssp ibid seq "},
+	{ABBREVIATION_STATE, " Ala Ariz Ark Calif Colo Conn Del Fla Ga Ind Kan Ky Md Mich Minn Miss Mo Mont Neb Nev "
+			     "Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo "},
 };
 
 /* Words that start sentences far more often than they follow an abbreviation or an initial, in lower case. */
 static const char sentence_starters[] =
-        " a about after all also although an and another any are as at be because before both but by can "
-        "could did "
-        "do does during each even every few finally first for from further furthermore given had has have he "
-        "hence "
-        "her here his how however i if in indeed instead is it its let many more moreover most my neither "
-        "never "
-        "nevertheless next no nor not nothing now of on once one only or other others our over perhaps "
-        "several she "
-        "should similarly since so some soon still such that the their then there therefore these they this "
-        "those "
-        "though through thus to today together two under unfortunately unless until was we were what "
-        "whatever when "
-        "where whereas whether which while who whose why will with within without would yes yet you your ";
+	" a about after all also although an and another any are as at be because before both but by can "
+	"could did "
+	"do does during each even every few finally first for from further furthermore given had has have he "
+	"hence "
+	"her here his how however i if in indeed instead is it its let many more moreover most my neither "
+	"never "
+	"nevertheless next no nor not nothing now of on once one only or other others our over perhaps "
+	"several she "
+	"should similarly since so some soon still such that the their then there therefore these they this "
+	"those "
+	"though through thus to today together two under unfortunately unless until was we were what "
+	"whatever when "
+	"where whereas whether which while who whose why will with within without would yes yet you your ";
 
 /* What follows a German ordinal number. */
 static const char ordinal_nouns[] = " januar jänner jän februar märz april mai juni juli august september oktober november "
@@ -96,8 +93,7 @@ enum abbreviation sentence_abbreviation(const char *word, size_t size)
 	}
 	for (size_t k = 0; k < sizeof abbreviations / sizeof *abbreviations; k++) {
 		const char *list = abbreviations[k].words;
-		if (list_has(list, word, size) || list_has(list, lower, size) ||
-		    (capitals && list_has(list, title, size)))
+		if (list_has(list, word, size) || list_has(list, lower, size) || (capitals && list_has(list, title, size)))
 			return abbreviations[k].kind;
 	}
 	return ABBREVIATION_NONE;

@@ -29,41 +29,35 @@ enum mark {
  * and Khmer's and two vertical forms. UAX 29, which uses it, ends a sentence at them wherever they stand; so
  * do we. */
 static const uint32_t full_marks[] = {
-        0x0589,  0x061D,  0x061E,  0x061F,  0x06D4,  0x0700,  0x0701,  0x0702,  0x07F9,  0x0837,  0x0839,
-        0x083D,  0x083E,  0x0964,  0x0965,  0x104A,  0x104B,  0x1362,  0x1367,  0x1368,  0x166E,  0x1735,
-        0x1736,  0x17D4,  0x17D5,  0x1803,  0x1809,  0x1944,  0x1945,  0x1AA8,  0x1AA9,  0x1AAA,  0x1AAB,
-        0x1B5A,  0x1B5B,  0x1B5E,  0x1B5F,  0x1B7D,  0x1B7E,  0x1C3B,  0x1C3C,  0x1C7E,  0x1C7F,  0x2E2E,
-        0x2E3C,  0x2E53,  0x2E54,  0x3002,  0xA4FF,  0xA60E,  0xA60F,  0xA6F3,  0xA6F7,  0xA876,  0xA877,
-        0xA8CE,  0xA8CF,  0xA92F,  0xA9C8,  0xA9C9,  0xAA5D,  0xAA5E,  0xAA5F,  0xAAF0,  0xAAF1,  0xABEB,
-        0xFE12,  0xFE15,  0xFE16,  0xFE52,  0xFE56,  0xFE57,  0xFF01,  0xFF1F,  0xFF61,  0x10A56, 0x10A57,
-        0x10F55, 0x10F56, 0x10F57, 0x10F58, 0x10F59, 0x10F86, 0x10F87, 0x10F88, 0x10F89, 0x11047, 0x11048,
-        0x110BE, 0x110BF, 0x110C0, 0x110C1, 0x11141, 0x11142, 0x11143, 0x111C5, 0x111C6, 0x111CD, 0x111DE,
-        0x111DF, 0x11238, 0x11239, 0x1123B, 0x1123C, 0x112A9, 0x1144B, 0x1144C, 0x115C2, 0x115C3, 0x115C9,
-        0x115CA, 0x115CB, 0x115CC, 0x115CD, 0x115CE, 0x115CF, 0x115D0, 0x115D1, 0x115D2, 0x115D3, 0x115D4,
-        0x115D5, 0x115D6, 0x115D7, 0x11641, 0x11642, 0x1173C, 0x1173D, 0x1173E, 0x11944, 0x11946, 0x11A42,
-        0x11A43, 0x11A9B, 0x11A9C, 0x11C41, 0x11C42, 0x11EF7, 0x11EF8, 0x11F43, 0x11F44, 0x16A6E, 0x16A6F,
-        0x16AF5, 0x16B37, 0x16B38, 0x16B44, 0x16E98, 0x1BC9F, 0x1DA88,
+	0x0589,  0x061D,  0x061E,  0x061F,  0x06D4,  0x0700,  0x0701,  0x0702,  0x07F9,  0x0837,  0x0839,  0x083D,  0x083E,
+	0x0964,  0x0965,  0x104A,  0x104B,  0x1362,  0x1367,  0x1368,  0x166E,  0x1735,  0x1736,  0x17D4,  0x17D5,  0x1803,
+	0x1809,  0x1944,  0x1945,  0x1AA8,  0x1AA9,  0x1AAA,  0x1AAB,  0x1B5A,  0x1B5B,  0x1B5E,  0x1B5F,  0x1B7D,  0x1B7E,
+	0x1C3B,  0x1C3C,  0x1C7E,  0x1C7F,  0x2E2E,  0x2E3C,  0x2E53,  0x2E54,  0x3002,  0xA4FF,  0xA60E,  0xA60F,  0xA6F3,
+	0xA6F7,  0xA876,  0xA877,  0xA8CE,  0xA8CF,  0xA92F,  0xA9C8,  0xA9C9,  0xAA5D,  0xAA5E,  0xAA5F,  0xAAF0,  0xAAF1,
+	0xABEB,  0xFE12,  0xFE15,  0xFE16,  0xFE52,  0xFE56,  0xFE57,  0xFF01,  0xFF1F,  0xFF61,  0x10A56, 0x10A57, 0x10F55,
+	0x10F56, 0x10F57, 0x10F58, 0x10F59, 0x10F86, 0x10F87, 0x10F88, 0x10F89, 0x11047, 0x11048, 0x110BE, 0x110BF, 0x110C0,
+	0x110C1, 0x11141, 0x11142, 0x11143, 0x111C5, 0x111C6, 0x111CD, 0x111DE, 0x111DF, 0x11238, 0x11239, 0x1123B, 0x1123C,
+	0x112A9, 0x1144B, 0x1144C, 0x115C2, 0x115C3, 0x115C9, 0x115CA, 0x115CB, 0x115CC, 0x115CD, 0x115CE, 0x115CF, 0x115D0,
+	0x115D1, 0x115D2, 0x115D3, 0x115D4, 0x115D5, 0x115D6, 0x115D7, 0x11641, 0x11642, 0x1173C, 0x1173D, 0x1173E, 0x11944,
+	0x11946, 0x11A42, 0x11A43, 0x11A9B, 0x11A9C, 0x11C41, 0x11C42, 0x11EF7, 0x11EF8, 0x11F43, 0x11F44, 0x16A6E, 0x16A6F,
+	0x16AF5, 0x16B37, 0x16B38, 0x16B44, 0x16E98, 0x1BC9F, 0x1DA88,
 };
 
 static enum mark mark_of(uint32_t c)
 {
 	switch (c) {
 	case '.':
-	case 0xFF0E: /* ． */
-		return MARK_PERIOD;
+	case 0xFF0E: /* ． */ return MARK_PERIOD;
 	case '!':
 	case '?':
 	case 0x203C: /* ‼ */
 	case 0x203D: /* ‽ */
 	case 0x2047: /* ⁇ ⁈ ⁉ */
 	case 0x2048:
-	case 0x2049:
-		return MARK_STRONG;
-	case 0x2026: /* … */
-		return MARK_ELLIPSIS;
+	case 0x2049: return MARK_STRONG;
+	case 0x2026: /* … */ return MARK_ELLIPSIS;
 	case ';':
-	case 0xFF1B: /* ； */
-		return MARK_CLAUSE;
+	case 0xFF1B: /* ； */ return MARK_CLAUSE;
 	}
 	if (c < full_marks[0])
 		return MARK_NONE;
@@ -99,8 +93,7 @@ static bool is_closing(uint32_t c)
 	case 0xFF09: /* ） */
 	case 0xFF3D: /* ］ */
 	case 0xFF5D: /* ｝ */
-	case 0xFF63: /* ｣ */
-		return true;
+	case 0xFF63: /* ｣ */ return true;
 	}
 	return false;
 }
@@ -131,8 +124,7 @@ static bool is_opening(uint32_t c)
 	case 0x2018: /* ‘ */
 	case 0x2039: /* ‹ */
 	case 0x201C: /* “ */
-	case 0x201E: /* „ */
-		return true;
+	case 0x201E: /* „ */ return true;
 	}
 	return false;
 }
@@ -185,7 +177,7 @@ struct splitter {
 	const char *text;
 	size_t size;
 	int caseless; /* -1 not yet looked; 1: letters have case, yet none is upper: lower case starts
-	                 sentences too */
+			 sentences too */
 };
 
 /* The character at `at`, and the offset behind it. */
@@ -302,16 +294,15 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 	size_t first, after;
 	for (first = begin; first < word && (is_opening(character_at(s, first, &after)));)
 		first = after;
-	if (first == word &&
-	    ((letters == 0 && digits + dots <= 3 + dots) || (digits == 0 && roman == letters) ||
-	     (letters == 1 && digits == 0 && dots == 0)))
+	if (first == word && ((letters == 0 && digits + dots <= 3 + dots) || (digits == 0 && roman == letters) ||
+			      (letters == 1 && digits == 0 && dots == 0)))
 		return false;
 
 	bool starter = is_starter(s, next), number_next = is_digit(character_at(s, next, &after));
 	if (digits > 0 && digits <= 2 && letters == 0 && dots == 0 && is_ordinal_noun(s, next))
 		return false; /* am 3. Oktober */
-	if (number_next && letters > 0 && letters <= 3 && digits == 0 && dots == 0 &&
-	    is_lower(character_at(s, word, &after)) && !sentence_short_word(s->text + word, size))
+	if (number_next && letters > 0 && letters <= 3 && digits == 0 && dots == 0 && is_lower(character_at(s, word, &after)) &&
+	    !sentence_short_word(s->text + word, size))
 		return false; /* c. 650, ur. 12, nr. 5 */
 	if (letters == 1 && digits == 0 && dots == 0) {
 		/* an initial, or "vitamin C."; z. B., d. h., yet not "John's." */
@@ -331,19 +322,16 @@ static bool period_ends(const struct splitter *s, size_t begin, size_t period, s
 		return starter;
 	}
 	switch (sentence_abbreviation(s->text + word, size)) {
-	case ABBREVIATION_NEVER:
-		return false;
+	case ABBREVIATION_NEVER: return false;
 	case ABBREVIATION_NUMBER:
 		if (size == 2 && s->text[word + 1] == 'o' && next + 1 < s->size && s->text[next] == 'I' &&
 		    (s->text[next + 1] == ' ' || s->text[next + 1] == '\''))
 			return true; /* "No. I did not." */
 		return !is_number_word(s, next);
-	case ABBREVIATION_MAYBE:
-		return starter;
+	case ABBREVIATION_MAYBE: return starter;
 	case ABBREVIATION_STATE: /* "in Salem, Mass. Police said", yet "in Salem, Mass., police said" */
 		return starter || (word - begin > 2 && s->text[word - 2] == ',' && is_upper(character_at(s, next, &after)));
-	case ABBREVIATION_NONE:
-		break;
+	case ABBREVIATION_NONE: break;
 	}
 	return true;
 }
@@ -409,8 +397,7 @@ static bool word_is_decimal(const struct splitter *s, size_t begin, size_t end)
 }
 
 /* Decides about the marks [mark, end), closed by [end, close), in the sentence that began at `begin`. */
-static bool sentence_ends(struct splitter *s, size_t begin, size_t mark, size_t close, enum mark kind,
-                          bool quoted, int depth)
+static bool sentence_ends(struct splitter *s, size_t begin, size_t mark, size_t close, enum mark kind, bool quoted, int depth)
 {
 	size_t after, next = skip_spaces(s, close);
 	uint32_t c = character_at(s, next, &after), before = character_before(s, begin, mark);
@@ -455,12 +442,11 @@ static bool has_word(const struct splitter *s, size_t begin, size_t end)
 	return false;
 }
 
-enum status sentences_split(const char *text, size_t size,
-                            enum status (*emit)(void *context, size_t begin, size_t end), void *context)
+enum status sentences_split(const char *text, size_t size, enum status (*emit)(void *context, size_t begin, size_t end),
+			    void *context)
 {
 	struct splitter s = {text, size, -1};
-	size_t begin = skip_spaces(&s, 0), at = begin,
-	       last = begin; /* `last`: behind the last character not a space */
+	size_t begin = skip_spaces(&s, 0), at = begin, last = begin; /* `last`: behind the last character not a space */
 	int depth = 0;
 
 	while (at < size) {
@@ -483,10 +469,8 @@ enum status sentences_split(const char *text, size_t size,
 		/* A run of marks counts as its strongest: "?!", "...", "。。。" */
 		int marks = 1;
 		bool goes_on = false;
-		for (enum mark more; (more = mark_of(c = character_at(&s, at, &after))) != MARK_NONE;
-		     at = after) {
-			if (more == MARK_FULL || kind == MARK_CLAUSE ||
-			    (more == MARK_STRONG && kind != MARK_FULL))
+		for (enum mark more; (more = mark_of(c = character_at(&s, at, &after))) != MARK_NONE; at = after) {
+			if (more == MARK_FULL || kind == MARK_CLAUSE || (more == MARK_STRONG && kind != MARK_FULL))
 				kind = more;
 			goes_on = c == ';' && kind != MARK_FULL;
 			marks++;

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "text/utf8.h"
 
-#define SHORT_LINE 100 /* bytes; shorter lines of web pages that end no sentence are menus and captions */
+#define SHORT_LINE 100          /* bytes; shorter lines of web pages that end no sentence are menus and captions */
 #define LOOK ((size_t)64 << 10) /* of a text, to find out whether its lines are broken */
 
 void text_batch_reset(struct text_batch *batch)
@@ -30,8 +30,7 @@ void text_batch_release(struct text_batch *batch)
 
 enum status text_batch_add(struct text_batch *batch, const char *text, size_t size, const char *title)
 {
-	TRY(memory_grow(&batch->records, &batch->record_capacity, batch->record_count + 1,
-	                sizeof *batch->records, "records"));
+	TRY(memory_grow(&batch->records, &batch->record_capacity, batch->record_count + 1, sizeof *batch->records, "records"));
 	struct raw_record *record = &batch->records[batch->record_count++];
 	record->begin = batch->raw.size;
 	record->size = size;
@@ -63,11 +62,11 @@ static bool line_is_prose(const char *line, size_t size)
 	while (size > 0) {
 		uint32_t c;
 		size -= utf8_decode_last(line, size, &c);
-		if (c == '"' || c == '\'' || c == ')' || c == 0x2019 || c == 0x201D || c == 0xBB ||
-		    c == 0x300D || c == ' ' || c == '\r')
+		if (c == '"' || c == '\'' || c == ')' || c == 0x2019 || c == 0x201D || c == 0xBB || c == 0x300D || c == ' ' ||
+		    c == '\r')
 			continue;
-		return c == '.' || c == '!' || c == '?' || c == 0x2026 || c == 0x3002 || c == 0xFF01 ||
-		       c == 0xFF1F || c == 0x0964 || c == 0x061F || c == 0x06D4;
+		return c == '.' || c == '!' || c == '?' || c == 0x2026 || c == 0x3002 || c == 0xFF01 || c == 0xFF1F ||
+		       c == 0x0964 || c == 0x061F || c == 0x06D4;
 	}
 	return false;
 }
@@ -101,12 +100,10 @@ static enum status convert(struct text_batch *batch, const struct raw_record *re
 		size = batch->text.size;
 		builder->form = TEXT_FORM_PARAGRAPHS;
 	} else {
-		size_t begin =
-		        skip_title(text, size, buffer_string(&batch->raw) + record->title_begin, record->title_size);
+		size_t begin = skip_title(text, size, buffer_string(&batch->raw) + record->title_begin, record->title_size);
 		text += begin;
 		size -= begin;
-		if (batch->asked == TEXT_FORM_AUTO &&
-		    (batch->input == INPUT_JSON || batch->input == INPUT_WARC))
+		if (batch->asked == TEXT_FORM_AUTO && (batch->input == INPUT_JSON || batch->input == INPUT_WARC))
 			TRY(text_is_wrapped(text, size < LOOK ? size : LOOK, &wrapped));
 		if (batch->input == INPUT_WARC && batch->asked == TEXT_FORM_AUTO && !wrapped) {
 			keep_prose(text, size, &batch->text);
@@ -115,8 +112,8 @@ static enum status convert(struct text_batch *batch, const struct raw_record *re
 			size = batch->text.size;
 		}
 		builder->form = batch->asked != TEXT_FORM_AUTO ? batch->asked
-		                : wrapped                      ? TEXT_FORM_WRAPPED
-		                                               : TEXT_FORM_PARAGRAPHS;
+				: wrapped                      ? TEXT_FORM_WRAPPED
+							       : TEXT_FORM_PARAGRAPHS;
 	}
 	TRY(builder_text(builder, text, size));
 	return builder_end(builder);

@@ -45,8 +45,7 @@ struct text_batch {
 
 /* Empties it for records of another file or the next of the same. */
 void text_batch_reset(struct text_batch *batch);
-MUST_USE enum status text_batch_add(struct text_batch *batch, const char *text, size_t size,
-                                      const char *title);
+MUST_USE enum status text_batch_add(struct text_batch *batch, const char *text, size_t size, const char *title);
 /* Makes documents of all records, or of all lines unless the batch goes on; `context` is the batch. Errors are left
  * in it. */
 void text_batch_convert(void *context);

@@ -22,11 +22,9 @@
 #define NARROWEST 40 /* columns of wrapped text; narrower lines are lists or verse */
 #define WIDEST 250
 
-const char *const text_form_names[] = {"auto",          "sentences", "paragraphs", "wrapped",
-                                       "documents",     "gutenberg", "wiki_xml",   "cirrus",
-                                       "wikiextractor", "json",      "warc",       NULL};
-const char *const input_form_names[] = {"auto",          "text", "gutenberg", "wiki_xml", "cirrus",
-                                        "wikiextractor", "json", "warc",      NULL};
+const char *const text_form_names[] = {"auto",     "sentences", "paragraphs",    "wrapped", "documents", "gutenberg",
+				       "wiki_xml", "cirrus",    "wikiextractor", "json",    "warc",      NULL};
+const char *const input_form_names[] = {"auto", "text", "gutenberg", "wiki_xml", "cirrus", "wikiextractor", "json", "warc", NULL};
 
 enum text_form text_form_named(const char *name)
 {
@@ -82,12 +80,11 @@ static bool ends_sentence(const char *text, size_t size)
 	while (size > 0) {
 		size -= utf8_decode_last(text, size, &c);
 		/* Back over closing quotes and brackets. */
-		if (c != '"' && c != '\'' && c != ')' && c != ']' && c != 0x2019 && c != 0x201D &&
-		    c != 0x300D && c != 0xFF09)
+		if (c != '"' && c != '\'' && c != ')' && c != ']' && c != 0x2019 && c != 0x201D && c != 0x300D && c != 0xFF09)
 			break;
 	}
-	return c == '.' || c == '!' || c == '?' || c == ':' || c == 0x2026 || c == 0x3002 || c == 0xFF01 ||
-	       c == 0xFF1F || c == 0xFF1A || c == 0xFF1B || c == 0x0964 || c == 0x061F || c == 0x06D4;
+	return c == '.' || c == '!' || c == '?' || c == ':' || c == 0x2026 || c == 0x3002 || c == 0xFF01 || c == 0xFF1F ||
+	       c == 0xFF1A || c == 0xFF1B || c == 0x0964 || c == 0x061F || c == 0x06D4;
 }
 
 static enum status survey_line(struct survey *survey, const char *text, size_t size)
@@ -99,8 +96,7 @@ static enum status survey_line(struct survey *survey, const char *text, size_t s
 		at += utf8_decode(text + at, size - at, &c);
 		line.columns += is_wide(c) ? 2 : 1;
 	}
-	TRY(memory_grow(&survey->lines, &survey->capacity, survey->count + 1, sizeof line,
-	                "lines of a text's beginning"));
+	TRY(memory_grow(&survey->lines, &survey->capacity, survey->count + 1, sizeof line, "lines of a text's beginning"));
 	survey->lines[survey->count++] = line;
 	return survey->lines_only ? OK : sentences_split(text, size, count_sentence, survey);
 }
@@ -171,8 +167,8 @@ static const char *plural(int64_t count)
 	return count == 1 ? "" : "s";
 }
 
-enum status text_form_detect(const char *text, size_t size, bool whole, int64_t file_count,
-                             enum text_form *out, char reason[TEXT_FORM_REASON_BYTES])
+enum status text_form_detect(const char *text, size_t size, bool whole, int64_t file_count, enum text_form *out,
+			     char reason[TEXT_FORM_REASON_BYTES])
 {
 	struct survey survey = {0};
 	int32_t wrap = 0;
@@ -189,27 +185,22 @@ enum status text_form_detect(const char *text, size_t size, bool whole, int64_t 
 	long long gaps = survey.blocks - 1;
 	bool small_of_many = whole && file_count >= MANY_FILES, apart = survey.blocks == survey.count;
 	char measured[80];
-	snprintf(measured, sizeof measured, "%.1f sentences a line, %lld gap%s of blank lines", rate, gaps,
-	         plural(gaps));
+	snprintf(measured, sizeof measured, "%.1f sentences a line, %lld gap%s of blank lines", rate, gaps, plural(gaps));
 	if (wrap) {
 		*out = TEXT_FORM_WRAPPED;
-		snprintf(reason, TEXT_FORM_REASON_BYTES, "lines are broken within sentences near column %d",
-		         (int)wrap);
+		snprintf(reason, TEXT_FORM_REASON_BYTES, "lines are broken within sentences near column %d", (int)wrap);
 	} else if (survey.count == 1) {
 		*out = TEXT_FORM_DOCUMENTS;
-		snprintf(reason, TEXT_FORM_REASON_BYTES, "a single line%s",
-		         whole ? "" : " of more than a megabyte");
+		snprintf(reason, TEXT_FORM_REASON_BYTES, "a single line%s", whole ? "" : " of more than a megabyte");
 	} else if (apart && small_of_many) {
 		*out = TEXT_FORM_WRAPPED;
-		snprintf(reason, TEXT_FORM_REASON_BYTES, "%s, one after each line; one of many small files",
-		         measured);
+		snprintf(reason, TEXT_FORM_REASON_BYTES, "%s, one after each line; one of many small files", measured);
 	} else if (rate < SENTENCES_A_LINE) {
 		*out = TEXT_FORM_SENTENCES;
 		snprintf(reason, TEXT_FORM_REASON_BYTES, "%s", measured);
 	} else if (gaps > 0 || small_of_many) {
 		*out = TEXT_FORM_PARAGRAPHS;
-		snprintf(reason, TEXT_FORM_REASON_BYTES, "%s%s", measured,
-		         gaps > 0 ? "" : ", one of many small files");
+		snprintf(reason, TEXT_FORM_REASON_BYTES, "%s%s", measured, gaps > 0 ? "" : ", one of many small files");
 	} else {
 		*out = TEXT_FORM_DOCUMENTS;
 		snprintf(reason, TEXT_FORM_REASON_BYTES, "%s", measured);

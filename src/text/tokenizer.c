@@ -26,7 +26,7 @@ struct tokenizer {
 	struct normalizer normalizer;
 	struct wordpiece wordpiece;
 	int32_t *character_ids; /* [UNICODE_LIMIT] id + 1 of the entry that is this one character, 0 = none */
-	uint64_t serial; /* differs between any two tokenizers of a process: whose words a cache holds */
+	uint64_t serial;        /* differs between any two tokenizers of a process: whose words a cache holds */
 };
 
 /* Memory of one caller, in tokens->scratch. */
@@ -41,17 +41,16 @@ struct scratch {
 struct tokenizer_settings tokenizer_defaults(bool cased)
 {
 	return (struct tokenizer_settings){
-	        .lowercase = !cased,
-	        .strip_accents = !cased,
-	        .split_chinese = true,
-	        .special_tokens = false,
-	        .compat = COMPAT_HUGGINGFACE,
-	        .max_word_characters = 100,
+		.lowercase = !cased,
+		.strip_accents = !cased,
+		.split_chinese = true,
+		.special_tokens = false,
+		.compat = COMPAT_HUGGINGFACE,
+		.max_word_characters = 100,
 	};
 }
 
-enum status tokenizer_open(struct tokenizer **out, const struct vocab *vocab,
-                           const struct tokenizer_settings *settings)
+enum status tokenizer_open(struct tokenizer **out, const struct vocab *vocab, const struct tokenizer_settings *settings)
 {
 	static atomic_uint_least64_t last_serial;
 	struct tokenizer *t = NULL;
@@ -68,8 +67,7 @@ enum status tokenizer_open(struct tokenizer **out, const struct vocab *vocab,
 	for (int32_t id = 0; id < vocab->count; id++) {
 		uint32_t code_point;
 
-		if (vocab->size[id] > 0 &&
-		    utf8_decode(vocab->text[id], vocab->size[id], &code_point) == vocab->size[id])
+		if (vocab->size[id] > 0 && utf8_decode(vocab->text[id], vocab->size[id], &code_point) == vocab->size[id])
 			t->character_ids[code_point] = id + 1;
 	}
 	*out = t;
@@ -161,8 +159,7 @@ static inline enum status push(struct tokens *tokens, int32_t id, uint32_t begin
 }
 
 /* Where the piece of bytes [begin, end) of a word lies in the source. */
-static inline enum status push_piece(struct tokens *tokens, const struct word *word, int32_t id, size_t begin,
-                                     size_t end)
+static inline enum status push_piece(struct tokens *tokens, const struct word *word, int32_t id, size_t begin, size_t end)
 {
 	if (word->begins)
 		return push(tokens, id, word->begins[begin], word->ends[end - 1]);
@@ -181,8 +178,7 @@ static enum status split_word(struct encoding *e, const struct word *word, struc
 	if (word->size <= limit || utf8_length(word->text, word->size) <= limit) {
 		while (done < word->size) {
 			size_t length;
-			int32_t id = wordpiece_match(&t->wordpiece, done > 0, word->text + done,
-			                             word->size - done, &length);
+			int32_t id = wordpiece_match(&t->wordpiece, done > 0, word->text + done, word->size - done, &length);
 
 			if (id < 0)
 				break;
@@ -211,8 +207,7 @@ static enum status split_word(struct encoding *e, const struct word *word, struc
 }
 
 /* A word of at most 16 bytes, which are also given as numbers. */
-static inline enum status encode_cached(struct encoding *e, const struct word *word, uint64_t low,
-                                        uint64_t high)
+static inline enum status encode_cached(struct encoding *e, const struct word *word, uint64_t low, uint64_t high)
 {
 	uint64_t hash = (low ^ (high * 0x9E3779B97F4A7C15u)) * 0xD6E8FEB86659FD93u;
 	struct cached_word *cached = &e->scratch->cache[hash >> (64 - TOKENIZER_CACHE_BITS)];
@@ -235,8 +230,7 @@ static inline enum status encode_cached(struct encoding *e, const struct word *w
 	return OK;
 }
 
-static inline enum status encode_short_word(void *context, uint64_t low, uint64_t high, size_t size,
-                                            uint32_t begin)
+static inline enum status encode_short_word(void *context, uint64_t low, uint64_t high, size_t size, uint32_t begin)
 {
 	uint64_t bytes[2] = {htole64(low), htole64(high)};
 	struct word word = {.text = (const char *)bytes, .size = size, .begin = begin};
@@ -255,8 +249,7 @@ static enum status encode_word(void *context, const struct word *word)
 	return encode_cached(context, word, low, high);
 }
 
-static inline enum status encode_character(void *context, uint32_t code_point, const char *text, size_t size,
-                                           uint32_t begin)
+static inline enum status encode_character(void *context, uint32_t code_point, const char *text, size_t size, uint32_t begin)
 {
 	struct encoding *e = context;
 	int32_t id = e->tokenizer->character_ids[code_point] - 1;
@@ -291,14 +284,11 @@ static enum status take_cache(struct scratch *scratch, const struct tokenizer *t
 	return OK;
 }
 
-enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t size,
-                             struct tokens *out)
+enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t size, struct tokens *out)
 {
-	static const struct visitor visitor = {encode_short_word, encode_word, encode_character,
-	                                       encode_special};
+	static const struct visitor visitor = {encode_short_word, encode_word, encode_character, encode_special};
 	struct encoding encoding = {.tokenizer = tokenizer, .tokens = out};
-	struct walk walk = {
-	        .normalizer = &tokenizer->normalizer, .context = &encoding, .text = text, .size = size};
+	struct walk walk = {.normalizer = &tokenizer->normalizer, .context = &encoding, .text = text, .size = size};
 	enum status status;
 
 	TRY(scratch_of(out, &encoding.scratch));
@@ -330,8 +320,7 @@ static enum status collect_word(void *context, const struct word *word)
 	return collection->visit(collection->context, word->text, word->size);
 }
 
-static enum status collect_character(void *context, uint32_t code_point, const char *text, size_t size,
-                                     uint32_t begin)
+static enum status collect_character(void *context, uint32_t code_point, const char *text, size_t size, uint32_t begin)
 {
 	const struct word_collection *collection = context;
 
@@ -352,18 +341,15 @@ static enum status collect_special(void *context, int which, uint32_t begin, uin
 
 static bool same_settings(const struct tokenizer_settings *a, const struct tokenizer_settings *b)
 {
-	return a->lowercase == b->lowercase && a->strip_accents == b->strip_accents &&
-	       a->split_chinese == b->split_chinese && a->special_tokens == b->special_tokens &&
-	       a->compat == b->compat && a->max_word_characters == b->max_word_characters;
+	return a->lowercase == b->lowercase && a->strip_accents == b->strip_accents && a->split_chinese == b->split_chinese &&
+	       a->special_tokens == b->special_tokens && a->compat == b->compat &&
+	       a->max_word_characters == b->max_word_characters;
 }
 
-enum status tokenizer_words(const struct tokenizer_settings *settings, const char *text, size_t size,
-                            struct tokens *scratch,
-                            enum status (*visit)(void *context, const char *word, size_t bytes),
-                            void *context)
+enum status tokenizer_words(const struct tokenizer_settings *settings, const char *text, size_t size, struct tokens *scratch,
+			    enum status (*visit)(void *context, const char *word, size_t bytes), void *context)
 {
-	static const struct visitor visitor = {collect_short_word, collect_word, collect_character,
-	                                       collect_special};
+	static const struct visitor visitor = {collect_short_word, collect_word, collect_character, collect_special};
 	struct word_collection collection = {visit, context};
 	struct scratch *s;
 	struct walk walk;
@@ -376,11 +362,8 @@ enum status tokenizer_words(const struct tokenizer_settings *settings, const cha
 		TRY(normalizer_init(&s->normalizer, settings));
 		s->has_normalizer = true;
 	}
-	walk = (struct walk){.normalizer = &s->normalizer,
-	                     .context = &collection,
-	                     .buffer = &s->word,
-	                     .text = text,
-	                     .size = size};
+	walk = (struct walk){
+		.normalizer = &s->normalizer, .context = &collection, .buffer = &s->word, .text = text, .size = size};
 	status = walk_text(&visitor, &walk);
 	scratch->invalid_bytes += walk.invalid_bytes;
 	return status;

@@ -20,7 +20,7 @@ struct tokenizer_settings {
 	bool strip_accents;
 	bool split_chinese;  /* spaces around CJK ideographs */
 	bool special_tokens; /* "[MASK]" written in the text is the control token (tokenize, fill); false for
-	                        corpora, where such words are text */
+				corpora, where such words are text */
 	enum tokenizer_compat compat;
 	int max_word_characters; /* longer words are [UNK]: 100 Hugging Face, 200 Google */
 };
@@ -31,13 +31,11 @@ struct tokenizer_settings tokenizer_defaults(bool cased);
  * vocabulary `vocab_path`, or what a tokenizer.json there says of them, into *settings; *out_found says whether there
  * is one of the two. Absent keys leave what is
  * there, but strip_accents then follows the case, as with null. A file that is no such JSON is ERR_DATA. */
-MUST_USE enum status tokenizer_settings_read(const char *vocab_path, struct tokenizer_settings *settings,
-                                             bool *out_found);
+MUST_USE enum status tokenizer_settings_read(const char *vocab_path, struct tokenizer_settings *settings, bool *out_found);
 
 struct tokenizer; /* immutable after opening; shared by threads */
 /* `vocab` is borrowed. */
-MUST_USE enum status tokenizer_open(struct tokenizer **out, const struct vocab *vocab,
-                                    const struct tokenizer_settings *settings);
+MUST_USE enum status tokenizer_open(struct tokenizer **out, const struct vocab *vocab, const struct tokenizer_settings *settings);
 void tokenizer_close(struct tokenizer *tokenizer);
 const struct vocab *tokenizer_vocab(const struct tokenizer *tokenizer);
 const struct tokenizer_settings *tokenizer_settings_of(const struct tokenizer *tokenizer);
@@ -55,22 +53,19 @@ struct tokens {
 /* Appends the tokens of text (no [CLS]/[SEP]). Only lack of memory fails, and a text of 4 GiB or more
  * (ERR_DATA). A struct tokens belongs to one thread; it may be used with several tokenizers, but remembers
  * the words of one. */
-MUST_USE enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t size,
-                                      struct tokens *out);
+MUST_USE enum status tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t size, struct tokens *out);
 void tokens_clear(struct tokens *tokens); /* count = 0 */
 void tokens_release(struct tokens *tokens);
 
 /* The words (before WordPiece) of a text, for learning a vocabulary: calls visit(context, word, bytes) for
  * each normalised word (no special tokens). `scratch` keeps the tables for these settings between calls. */
 MUST_USE enum status tokenizer_words(const struct tokenizer_settings *settings, const char *text, size_t size,
-                                     struct tokens *scratch,
-                                     enum status (*visit)(void *context, const char *word, size_t bytes),
-                                     void *context);
+				     struct tokens *scratch, enum status (*visit)(void *context, const char *word, size_t bytes),
+				     void *context);
 
 /* Replaces vocab.txt, tokenizer.json, tokenizer_config.json, special_tokens_map.json into `folder`, as
  * AutoTokenizer reads them. */
-MUST_USE enum status tokenizer_write_folder(const struct vocab *vocab,
-                                            const struct tokenizer_settings *settings, int64_t max_length,
-                                            const char *folder);
+MUST_USE enum status tokenizer_write_folder(const struct vocab *vocab, const struct tokenizer_settings *settings,
+					    int64_t max_length, const char *folder);
 
 #endif

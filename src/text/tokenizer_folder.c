@@ -22,8 +22,8 @@ static enum status path_beside(const char *vocab_path, const char *name, struct 
 }
 
 /* The three settings of `object` under their names in tokenizer_config.json and in tokenizer.json's normalizer. */
-static enum status read_settings(const struct json *object, const char *path, const char *lowercase,
-                                 const char *split_chinese, struct tokenizer_settings *settings)
+static enum status read_settings(const struct json *object, const char *path, const char *lowercase, const char *split_chinese,
+				 struct tokenizer_settings *settings)
 {
 	const struct json *strip_accents = json_member(object, "strip_accents");
 
@@ -62,8 +62,7 @@ static enum status read_settings_file(const char *path, struct tokenizer_setting
 	return status;
 }
 
-enum status tokenizer_settings_read(const char *vocab_path, struct tokenizer_settings *settings,
-                                    bool *out_found)
+enum status tokenizer_settings_read(const char *vocab_path, struct tokenizer_settings *settings, bool *out_found)
 {
 	static const char *const names[] = {"tokenizer_config.json", "tokenizer.json"};
 	struct buffer path = {0};
@@ -94,8 +93,7 @@ static void put_strip_accents(struct json_writer *json, const struct tokenizer_s
 }
 
 /* [{"SpecialToken": {"id": "[CLS]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, ...] */
-static void put_template(struct json_writer *json, const char *key, const char *const *items,
-                         const int *types)
+static void put_template(struct json_writer *json, const char *key, const char *const *items, const int *types)
 {
 	json_open(json, key, '[');
 	for (; *items; items++, types++) {
@@ -137,8 +135,7 @@ static void put_post_processor(struct json_writer *json, const struct vocab *voc
 	json_close(json);
 }
 
-static void put_tokenizer(struct json_writer *json, const struct vocab *vocab,
-                          const struct tokenizer_settings *settings)
+static void put_tokenizer(struct json_writer *json, const struct vocab *vocab, const struct tokenizer_settings *settings)
 {
 	const int32_t special_ids[] = {vocab->pad, vocab->unk, vocab->cls, vocab->sep, vocab->mask};
 
@@ -190,8 +187,7 @@ static void put_tokenizer(struct json_writer *json, const struct vocab *vocab,
 	json_close(json);
 }
 
-static void put_config(struct json_writer *json, const struct tokenizer_settings *settings,
-                       int64_t max_length)
+static void put_config(struct json_writer *json, const struct tokenizer_settings *settings, int64_t max_length)
 {
 	json_open(json, NULL, '{');
 	json_put_string(json, "tokenizer_class", "BertTokenizer");
@@ -214,8 +210,8 @@ static enum status write_json(struct buffer *text, const char *folder, const cha
 	return file_write(path, text->data, text->size);
 }
 
-enum status tokenizer_write_folder(const struct vocab *vocab, const struct tokenizer_settings *settings,
-                                   int64_t max_length, const char *folder)
+enum status tokenizer_write_folder(const struct vocab *vocab, const struct tokenizer_settings *settings, int64_t max_length,
+				   const char *folder)
 {
 	struct buffer text = {0};
 	struct json_writer json = {.out = &text, .indent = 2};

@@ -15,9 +15,9 @@ static const struct ideograph_range {
 	uint32_t first, last;
 	uint32_t columns;
 } ideograph_ranges[] = {
-        {0x3400, 0x4DBF, 3},   {0x4E00, 0x9FFF, 3},   {0xF900, 0xFAFF, 3},
-        {0x20000, 0x2A6DF, 3}, {0x2A700, 0x2B81F, 3}, {0x2B820, 0x2B91F, 1 << UNICODE_GOOGLE},
-        {0x2B920, 0x2CEAF, 3}, {0x2F800, 0x2FA1F, 3},
+	{0x3400, 0x4DBF, 3},   {0x4E00, 0x9FFF, 3},   {0xF900, 0xFAFF, 3},
+	{0x20000, 0x2A6DF, 3}, {0x2A700, 0x2B81F, 3}, {0x2B820, 0x2B91F, 1 << UNICODE_GOOGLE},
+	{0x2B920, 0x2CEAF, 3}, {0x2F800, 0x2FA1F, 3},
 };
 
 static uint32_t make_entry(enum code_point_kind kind, size_t size, size_t offset)
@@ -105,8 +105,7 @@ static enum status set_entry(struct normalizer *n, uint32_t code_point)
 	}
 	for (int i = 0; i < count; i++)
 		size += utf8_encode(result[i], text + size);
-	TRY(memory_grow(&n->texts, &n->texts_capacity, n->texts_size + (int64_t)size, 1,
-	                "normalisation table"));
+	TRY(memory_grow(&n->texts, &n->texts_capacity, n->texts_size + (int64_t)size, 1, "normalisation table"));
 	memcpy(n->texts + n->texts_size, text, size);
 	n->entries[code_point] = make_entry(kind, size, (size_t)n->texts_size);
 	n->texts_size += (int64_t)size;
@@ -161,8 +160,7 @@ enum status normalizer_init(struct normalizer *normalizer, const struct tokenize
 
 	*normalizer = (struct normalizer){.settings = *settings};
 	normalizer->column = settings->compat == COMPAT_GOOGLE ? UNICODE_GOOGLE : UNICODE_HUGGINGFACE;
-	TRY(memory_new(&normalizer->entries, UNICODE_LIMIT, sizeof(*normalizer->entries),
-	               "normalisation table"));
+	TRY(memory_new(&normalizer->entries, UNICODE_LIMIT, sizeof(*normalizer->entries), "normalisation table"));
 	status = fill_table(normalizer);
 	if (status != OK)
 		normalizer_release(normalizer);
@@ -178,8 +176,7 @@ void normalizer_release(struct normalizer *normalizer)
 
 static enum status append(struct stretch *out, struct character character)
 {
-	TRY(memory_grow(&out->characters, &out->capacity, out->count + 1, sizeof(*out->characters),
-	                "text to normalise"));
+	TRY(memory_grow(&out->characters, &out->capacity, out->count + 1, sizeof(*out->characters), "text to normalise"));
 	out->characters[out->count++] = character;
 	return OK;
 }
@@ -198,8 +195,8 @@ static void next_step(struct stretch *stretch, int64_t *out_count)
 	stretch->count = 0;
 }
 
-static enum status clean_step(const struct normalizer *n, const char *text, size_t begin, size_t from,
-                              size_t end, struct stretch *out)
+static enum status clean_step(const struct normalizer *n, const char *text, size_t begin, size_t from, size_t end,
+			      struct stretch *out)
 {
 	while (begin < end) {
 		struct character character = {.begin = (uint32_t)begin};
@@ -218,8 +215,7 @@ static enum status clean_step(const struct normalizer *n, const char *text, size
 }
 
 /* Python's rule: a cased letter before, none after; case-ignorable characters between do not count. */
-static bool sigma_is_final(const struct normalizer *n, const struct character *characters, int64_t count,
-                           int64_t index)
+static bool sigma_is_final(const struct normalizer *n, const struct character *characters, int64_t count, int64_t index)
 {
 	int64_t i = index - 1;
 
@@ -271,8 +267,7 @@ static void sort_marks(struct character *characters, int64_t count)
 		bool is_sorted = true;
 
 		while (end < count && characters[end].combining_class != 0) {
-			if (end > begin &&
-			    characters[end].combining_class < characters[end - 1].combining_class)
+			if (end > begin && characters[end].combining_class < characters[end - 1].combining_class)
 				is_sorted = false;
 			end++;
 		}
@@ -327,8 +322,8 @@ static void leave_out_before(struct stretch *stretch, size_t from)
 	stretch->count = kept;
 }
 
-enum status normalize_stretch(const struct normalizer *normalizer, const char *text, size_t context,
-                              size_t from, size_t end, struct stretch *out)
+enum status normalize_stretch(const struct normalizer *normalizer, const char *text, size_t context, size_t from, size_t end,
+			      struct stretch *out)
 {
 	const struct tokenizer_settings *settings = &normalizer->settings;
 

@@ -29,7 +29,7 @@ struct normalizer {
 	struct tokenizer_settings settings;
 	enum unicode_column column;
 	uint32_t *entries; /* [UNICODE_LIMIT] kind in bits 0 to 2, size of the text in bits 3 to 7, its offset
-	                      above */
+			      above */
 	char *texts;       /* UTF-8 of all replacements */
 	int64_t texts_size, texts_capacity;
 };
@@ -50,8 +50,7 @@ static inline const char *entry_text(const struct normalizer *normalizer, uint32
 }
 
 /* Makes the table (a few milliseconds). */
-MUST_USE enum status normalizer_init(struct normalizer *normalizer,
-                                     const struct tokenizer_settings *settings);
+MUST_USE enum status normalizer_init(struct normalizer *normalizer, const struct tokenizer_settings *settings);
 void normalizer_release(struct normalizer *normalizer);
 
 /* A normalised character and the bytes of the text that it stands for. */
@@ -74,8 +73,8 @@ struct stretch {
 
 /* Normalises text[from, end), which no space or ideograph parts but at its ends; text[context, from) belongs
  * to the same run without spaces and has been treated before. */
-MUST_USE enum status normalize_stretch(const struct normalizer *normalizer, const char *text, size_t context,
-                                       size_t from, size_t end, struct stretch *out);
+MUST_USE enum status normalize_stretch(const struct normalizer *normalizer, const char *text, size_t context, size_t from,
+				       size_t end, struct stretch *out);
 void stretch_release(struct stretch *stretch);
 
 #endif

@@ -30,8 +30,7 @@ struct visitor {
 	enum status (*short_word)(void *context, uint64_t low, uint64_t high, size_t size, uint32_t begin);
 	enum status (*word)(void *context, const struct word *word);
 	/* A word of one character that normalisation leaves alone. */
-	enum status (*character)(void *context, uint32_t code_point, const char *text, size_t size,
-	                         uint32_t begin);
+	enum status (*character)(void *context, uint32_t code_point, const char *text, size_t size, uint32_t begin);
 	enum status (*special)(void *context, int which, uint32_t begin, uint32_t end);
 };
 
@@ -159,15 +158,13 @@ static inline bool ends_word(enum code_point_kind kind)
 	return kind == KIND_SPACE || kind == KIND_PUNCTUATION || kind == KIND_IDEOGRAPH;
 }
 
-static inline enum status append_to_word(struct word_buffer *word, const char *text, size_t count,
-                                         size_t begin, size_t end)
+static inline enum status append_to_word(struct word_buffer *word, const char *text, size_t count, size_t begin, size_t end)
 {
 	int64_t needed = word->size + (int64_t)count;
 
 	if (needed > word->text_capacity || needed > word->begins_capacity || needed > word->ends_capacity) {
 		TRY(memory_grow(&word->text, &word->text_capacity, needed, 1, "word"));
-		TRY(memory_grow(&word->begins, &word->begins_capacity, needed, sizeof(*word->begins),
-		                "word"));
+		TRY(memory_grow(&word->begins, &word->begins_capacity, needed, sizeof(*word->begins), "word"));
 		TRY(memory_grow(&word->ends, &word->ends_capacity, needed, sizeof(*word->ends), "word"));
 	}
 	for (size_t i = 0; i < count; i++) {
@@ -280,8 +277,7 @@ static ALWAYS_INLINE enum status walk_other(const struct visitor *visitor, struc
 	if (c.kind == KIND_SPACE)
 		return OK;
 	if (entry_size(c.entry) == 0)
-		return visitor->character(w->context, c.code_point, w->text + begin, c.length,
-		                          (uint32_t)begin);
+		return visitor->character(w->context, c.code_point, w->text + begin, c.length, (uint32_t)begin);
 	w->buffer->size = 0;
 	TRY(append_to_word(w->buffer, entry_text(w->normalizer, c.entry), entry_size(c.entry), begin, w->at));
 	return finish_word(visitor, w);
@@ -293,8 +289,7 @@ static ALWAYS_INLINE enum status walk_text(const struct visitor *visitor, struct
 	const uint64_t fold = w->normalizer->settings.lowercase ? 0x2020202020202020u : 0;
 
 	if (w->size > UINT32_MAX)
-		return error_set(ERR_DATA, "a text of %zu bytes is too long to be tokenised in one piece",
-		                 w->size);
+		return error_set(ERR_DATA, "a text of %zu bytes is too long to be tokenised in one piece", w->size);
 	/* The place is kept here while it moves from word to word: through memory each step would wait for
 	 * the last. */
 	for (size_t at = w->at; at < w->size;) {

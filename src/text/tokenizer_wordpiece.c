@@ -116,8 +116,7 @@ void wordpiece_release(struct wordpiece *wordpiece)
 	*wordpiece = (struct wordpiece){.node_count = 0};
 }
 
-int32_t wordpiece_match(const struct wordpiece *wordpiece, int is_continuation, const char *text, size_t size,
-                        size_t *out_size)
+int32_t wordpiece_match(const struct wordpiece *wordpiece, int is_continuation, const char *text, size_t size, size_t *out_size)
 {
 	uint32_t node = wordpiece->branches[is_continuation][(uint8_t)text[0]];
 	int32_t id = -1;

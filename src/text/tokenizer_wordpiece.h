@@ -23,7 +23,6 @@ MUST_USE enum status wordpiece_init(struct wordpiece *wordpiece, const struct vo
 void wordpiece_release(struct wordpiece *wordpiece);
 /* The longest entry that `text` (size > 0) begins with: its id and bytes (without "##"), or -1.
  * `is_continuation` is 0 at the beginning of a word and 1 within it. */
-int32_t wordpiece_match(const struct wordpiece *wordpiece, int is_continuation, const char *text, size_t size,
-                        size_t *out_size);
+int32_t wordpiece_match(const struct wordpiece *wordpiece, int is_continuation, const char *text, size_t size, size_t *out_size);
 
 #endif

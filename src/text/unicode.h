@@ -19,9 +19,9 @@ enum unicode_column { UNICODE_HUGGINGFACE, UNICODE_GOOGLE, UNICODE_COLUMNS };
 /* Flags of a code point. The last two stand in Google's column only: Python's str.lower() asks for them to
  * tell a final sigma; a code point that is both is listed as ignorable. */
 enum {
-	UNICODE_DROPPED = 1, /* cleaning drops it: control, format, U+FFFD; Hugging Face: private use, too */
-	UNICODE_SPACE = 2,   /* parts words */
-	UNICODE_MARK = 4,    /* nonspacing mark (Mn): goes when accents are stripped */
+	UNICODE_DROPPED = 1,     /* cleaning drops it: control, format, U+FFFD; Hugging Face: private use, too */
+	UNICODE_SPACE = 2,       /* parts words */
+	UNICODE_MARK = 4,        /* nonspacing mark (Mn): goes when accents are stripped */
 	UNICODE_PUNCTUATION = 8, /* a word of its own */
 	UNICODE_CASED = 16,
 	UNICODE_IGNORABLE = 32,

@@ -73,9 +73,8 @@ size_t utf8_length(const char *text, size_t size);
  * leave. */
 static inline bool utf8_is_space(uint32_t c)
 {
-	return c == ' ' || (c >= '\t' && c <= '\r') || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-	       (c >= 0x2000 && c <= 0x200B) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
-	       c == 0x3000 || c == 0xFEFF;
+	return c == ' ' || (c >= '\t' && c <= '\r') || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200B) ||
+	       c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000 || c == 0xFEFF;
 }
 
 /* Moves begin and end inwards past white space. */

@@ -41,8 +41,7 @@ static void warn_lines(const struct noted_lines *lines, const char *path, const 
 		return;
 	for (int64_t i = 0; i < lines->count && i < 3; i++)
 		buffer_format(&text, "%s%lld", i ? ", " : "", (long long)lines->first[i]);
-	log_warning("'%s': %s (line %s%s)", path, what, buffer_string(&text),
-	            lines->count > 3 ? ", ..." : "");
+	log_warning("'%s': %s (line %s%s)", path, what, buffer_string(&text), lines->count > 3 ? ", ..." : "");
 	buffer_release(&text);
 }
 
@@ -132,11 +131,10 @@ static enum status vocab_complete(struct vocab *vocab, const char *name)
 			buffer_format(&missing, " %s", texts[i]);
 	}
 	if (missing.size > 0) {
-		status = error_set(ERR_DATA, "'%s': no entry%s among its %d entries",
-		                   name ? name : "vocabulary", buffer_string(&missing), vocab->count);
-		error_hint(
-		        "a BERT vocabulary has an entry a line, among them [PAD] [UNK] [CLS] [SEP] [MASK]; "
-		        "'bertc vocab' makes one from text");
+		status = error_set(ERR_DATA, "'%s': no entry%s among its %d entries", name ? name : "vocabulary",
+				   buffer_string(&missing), vocab->count);
+		error_hint("a BERT vocabulary has an entry a line, among them [PAD] [UNK] [CLS] [SEP] [MASK]; "
+			   "'bertc vocab' makes one from text");
 		goto out;
 	}
 	for (int32_t id = 0; id < vocab->count; id++) {
@@ -168,8 +166,7 @@ static enum status vocab_parse(struct vocab *out, const char *path, const char *
 	if (line_count == 0)
 		return error_set(ERR_DATA, "'%s': the vocabulary is empty", path);
 	if (line_count > INT32_MAX / 2)
-		return error_set(ERR_DATA, "'%s': %lld lines are too many for a vocabulary", path,
-		                 (long long)line_count);
+		return error_set(ERR_DATA, "'%s': %lld lines are too many for a vocabulary", path, (long long)line_count);
 	TRY(vocab_allocate(out, line_count, (int64_t)size + line_count));
 	bytes = ((struct vocab_memory *)out->memory)->bytes;
 	for (size_t i = 0; i < size;) {
@@ -179,8 +176,7 @@ static enum status vocab_parse(struct vocab *out, const char *path, const char *
 
 		line++;
 		if (memchr(text + i, '\0', length) || utf8_count_invalid(text + i, length) > 0) {
-			enum status status = error_set(ERR_DATA, "'%s': line %lld is not UTF-8 text", path,
-			                               (long long)line);
+			enum status status = error_set(ERR_DATA, "'%s': line %lld is not UTF-8 text", path, (long long)line);
 
 			error_hint("give the vocab.txt of a BERT model, an entry a line");
 			return status;
@@ -236,9 +232,7 @@ enum status vocab_from_entries(struct vocab *out, const char *const *entries, in
 		/* What a vocab.txt could not hold would get other ids when read again. */
 		if (memchr(entries[i], '\n', size) || trimmed_size(entries[i], size) != size ||
 		    utf8_count_invalid(entries[i], size) > 0) {
-			status = error_set(ERR_DATA,
-			                   "vocabulary entry %d does not fit a line of vocab.txt: '%s'", i,
-			                   entries[i]);
+			status = error_set(ERR_DATA, "vocabulary entry %d does not fit a line of vocab.txt: '%s'", i, entries[i]);
 			goto fail;
 		}
 		vocab_add(out, &bytes, entries[i], size);
@@ -275,8 +269,7 @@ int32_t vocab_find(const struct vocab *vocab, const char *text, size_t size)
 
 bool vocab_is_special(const struct vocab *vocab, int32_t id)
 {
-	return id == vocab->pad || id == vocab->unk || id == vocab->cls || id == vocab->sep ||
-	       id == vocab->mask;
+	return id == vocab->pad || id == vocab->unk || id == vocab->cls || id == vocab->sep || id == vocab->mask;
 }
 
 bool vocab_has_upper_case(const struct vocab *vocab)

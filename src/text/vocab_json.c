@@ -17,10 +17,10 @@ static enum status put_entry(struct entries *entries, const char *text, size_t s
 {
 	if (strlen(text) != size || id < 0 || id >= entries->capacity)
 		return error_set(ERR_DATA, "'%s': entry '%.200s' has the id %lld, which does not follow the others",
-		                 entries->path, text, (long long)id);
+				 entries->path, text, (long long)id);
 	if (entries->text[id] && strcmp(entries->text[id], text) != 0)
 		return error_set(ERR_DATA, "'%s': entries '%.200s' and '%.200s' have the same id %lld", entries->path,
-		                 entries->text[id], text, (long long)id);
+				 entries->text[id], text, (long long)id);
 	entries->text[id] = text;
 	entries->count = id + 1 > entries->count ? id + 1 : entries->count;
 	return OK;

@@ -33,7 +33,7 @@ struct vocab_learner {
 };
 
 enum status vocab_learner_create(struct vocab_learner **out, const struct tokenizer_settings *settings,
-                                 const struct spill_settings *spill)
+				 const struct spill_settings *spill)
 {
 	struct vocab_learner *learner;
 
@@ -76,9 +76,8 @@ struct counting {
 	struct vocab_learner *learner;
 	struct corpus *corpus;
 	struct worker *workers;
-	struct buffer
-	        batches[2]; /* one is counted while the other is filled: sentences, each followed by '\n' */
-	int full;           /* the one that is counted */
+	struct buffer batches[2]; /* one is counted while the other is filled: sentences, each followed by '\n' */
+	int full;                 /* the one that is counted */
 	bool corpus_ended;
 	struct error reading_error;
 };
@@ -87,8 +86,7 @@ static enum status count_word(void *context, const char *word, size_t size)
 {
 	struct worker *worker = context;
 	worker->words++;
-	if (size > (size_t)worker->longest &&
-	    (size > WORD_COUNTS_LONGEST || utf8_length(word, size) > (size_t)worker->longest)) {
+	if (size > (size_t)worker->longest && (size > WORD_COUNTS_LONGEST || utf8_length(word, size) > (size_t)worker->longest)) {
 		worker->long_words++;
 		return OK;
 	}
@@ -141,13 +139,12 @@ static void counting_task(void *context, int64_t index, int worker_number)
 	size_t begin = chunk_begin(batch, (size_t)index - 1), end = chunk_begin(batch, (size_t)index);
 	if (begin >= end || worker->error.status != OK)
 		return;
-	if (tokenizer_words(&counting->learner->settings, batch->data + begin, end - begin, &worker->scratch,
-	                    count_word, worker) != OK)
+	if (tokenizer_words(&counting->learner->settings, batch->data + begin, end - begin, &worker->scratch, count_word,
+			    worker) != OK)
 		worker->error = *error_last();
 }
 
-static enum status count_batches(struct counting *counting, struct pool *pool, int threads,
-                                 struct progress *progress)
+static enum status count_batches(struct counting *counting, struct pool *pool, int threads, struct progress *progress)
 {
 	for (;;) {
 		const struct buffer *batch = &counting->batches[counting->full];
@@ -339,8 +336,7 @@ static enum status add_character(struct pair_merger *merger, uint32_t c, bool in
 	return pair_merger_add_symbol(merger, text, size);
 }
 
-static enum status add_alphabet(struct pair_merger *merger, const struct alphabet *alphabet,
-                                struct symbol_ids *symbols)
+static enum status add_alphabet(struct pair_merger *merger, const struct alphabet *alphabet, struct symbol_ids *symbols)
 {
 	for (int inner = 0; inner < 2; inner++) {
 		TRY(memory_new(&symbols->ids[inner], CODE_POINTS, sizeof *symbols->ids[inner], "alphabet"));
@@ -381,8 +377,8 @@ static void show_merges(void *context, int32_t symbols)
 	progress_update(context, symbols, "%s", "");
 }
 
-static enum status merge_words(const struct vocab_learner *learner, const struct alphabet *alphabet,
-                               int32_t size, int64_t min_frequency, struct pair_merger *merger)
+static enum status merge_words(const struct vocab_learner *learner, const struct alphabet *alphabet, int32_t size,
+			       int64_t min_frequency, struct pair_merger *merger)
 {
 	struct symbol_ids symbols = {{0}};
 	struct word_merger *words = NULL;
@@ -467,7 +463,7 @@ static enum status try_word(void *context, const char *word, size_t size, int64_
 
 /* Encodes what was counted with the vocabulary. */
 static enum status measure(const struct vocab_learner *learner, const struct vocab *vocab, int64_t *uses,
-                           struct vocab_learn_report *report)
+			   struct vocab_learn_report *report)
 {
 	struct trial trial = {.uses = uses};
 	struct tokenizer *tokenizer = NULL;
@@ -493,8 +489,8 @@ static enum status drop_least_used(struct entries *entries, int32_t drop)
 
 	TRY(memory_new(&ranked, count, sizeof *ranked, "vocabulary"));
 	for (int32_t i = 0; i < count; i++)
-		ranked[i] = (struct ranked){entries->uses[entries->head_count + entries->fixed + i],
-		                            (uint32_t)(entries->fixed + i)};
+		ranked[i] =
+			(struct ranked){entries->uses[entries->head_count + entries->fixed + i], (uint32_t)(entries->fixed + i)};
 	qsort(ranked, (size_t)count, sizeof *ranked, compare_ranked);
 	for (int32_t i = count - drop; i < count; i++)
 		entries->symbols[ranked[i].item] = -1;
@@ -507,8 +503,8 @@ static enum status drop_least_used(struct entries *entries, int32_t drop)
 }
 
 /* Chooses at most `size` of all symbols and makes the vocabulary of them. */
-static enum status choose_entries(const struct vocab_learner *learner, struct entries *entries, int32_t size,
-                                  struct vocab *out, struct vocab_learn_report *report)
+static enum status choose_entries(const struct vocab_learner *learner, struct entries *entries, int32_t size, struct vocab *out,
+				  struct vocab_learn_report *report)
 {
 	bool scarce = entries->count < size + OVERSHOOT(size); /* merging ended for want of pairs */
 
@@ -555,8 +551,8 @@ static enum status check_user_word(const struct vocab_learner *learner, const ch
 		return OK;
 	status = error_set(ERR_USAGE, "the tokenizer never makes the word '%.100s' of a text", text);
 	error_hint("%s, and are cut at spaces and marks", learner->settings.lowercase
-	                                                          ? "words are lower case without accents here (see --cased)"
-	                                                          : "words are taken as they are");
+								  ? "words are lower case without accents here (see --cased)"
+								  : "words are taken as they are");
 	return status;
 }
 
@@ -567,12 +563,14 @@ static int compare_texts(const void *a, const void *b)
 
 /* Special entries, [unusedN], the user's words. */
 static enum status make_head(const struct vocab_learner *learner, const struct vocab_learn_settings *settings,
-                             struct entries *entries)
+			     struct entries *entries)
 {
 	int64_t count = SPECIALS + (int64_t)settings->unused + settings->user_word_count;
 	if (count >= settings->size)
-		return error_set(ERR_USAGE, "a vocabulary of %" PRId32 " entries has no room beside %" PRId64
-		                 " special, unused and given ones", settings->size, count);
+		return error_set(ERR_USAGE,
+				 "a vocabulary of %" PRId32 " entries has no room beside %" PRId64
+				 " special, unused and given ones",
+				 settings->size, count);
 	TRY(memory_new(&entries->head, count, sizeof *entries->head, "vocabulary"));
 	TRY(memory_new(&entries->head_text, settings->unused, UNUSED_BYTES, "vocabulary"));
 	for (int i = 0; i < SPECIALS; i++)
@@ -609,8 +607,8 @@ static enum status take_symbols(struct entries *entries, const struct vocab_lear
 	return OK;
 }
 
-enum status vocab_learner_finish(struct vocab_learner *learner, const struct vocab_learn_settings *settings,
-                                 struct vocab *out, struct vocab_learn_report *report)
+enum status vocab_learner_finish(struct vocab_learner *learner, const struct vocab_learn_settings *settings, struct vocab *out,
+				 struct vocab_learn_report *report)
 {
 	int32_t size = settings->size, fixed = 0;
 	int64_t min_frequency = settings->min_frequency;
@@ -620,16 +618,15 @@ enum status vocab_learner_finish(struct vocab_learner *learner, const struct voc
 	enum status status = OK;
 
 	*out = (struct vocab){0};
-	*report = (struct vocab_learn_report){.words = learner->words,
-	                                      .long_words = learner->long_words};
+	*report = (struct vocab_learn_report){.words = learner->words, .long_words = learner->long_words};
 	TRY(word_counts_distinct(learner->counts, &report->distinct_words));
 	if (word_counts_spilled(learner->counts) > 0)
 		learner->merging_spill.memory_limit = 2 * learner->counts_spill.memory_limit; /* no word is held */
 	if (report->distinct_words == 0 && learner->long_words > 0)
 		return error_set(ERR_DATA,
-		                 "the corpus has no words to learn a vocabulary from: all %" PRId64
-		                 " are longer than %d characters",
-		                 learner->long_words, learner->settings.max_word_characters);
+				 "the corpus has no words to learn a vocabulary from: all %" PRId64
+				 " are longer than %d characters",
+				 learner->long_words, learner->settings.max_word_characters);
 	if (report->distinct_words == 0) {
 		status = error_set(ERR_DATA, "the corpus has no words to learn a vocabulary from");
 		error_hint("`bertc extract PATH --out -` shows what is read in a file");
@@ -640,9 +637,7 @@ enum status vocab_learner_finish(struct vocab_learner *learner, const struct voc
 	TRY_GOTO(alphabet_create(&alphabet, learner), done);
 	TRY_GOTO(alphabet_choose(&alphabet, room), done);
 	if (alphabet.kept_count == 0) {
-		status = error_set(ERR_USAGE,
-		                   "a vocabulary of %" PRId32 " entries has no room for a single character",
-		                   size);
+		status = error_set(ERR_USAGE, "a vocabulary of %" PRId32 " entries has no room for a single character", size);
 		goto done;
 	}
 	report->alphabet = alphabet.kept_count;
@@ -663,15 +658,12 @@ enum status vocab_learner_finish(struct vocab_learner *learner, const struct voc
 		report->rare_merges += entries.uses[entries.head_count + i] < 10;
 
 	if (report->alphabet_dropped > 0)
-		log_warning("the text has %" PRId64 " different characters; the %" PRId64
-		            " rarest do not fit into %" PRId32
-		            " entries and become [UNK] (%.4f %% of all characters)",
-		            alphabet.seen_count, report->alphabet_dropped, size,
-		            100 * (1 - report->coverage));
+		log_warning("the text has %" PRId64 " different characters; the %" PRId64 " rarest do not fit into %" PRId32
+			    " entries and become [UNK] (%.4f %% of all characters)",
+			    alphabet.seen_count, report->alphabet_dropped, size, 100 * (1 - report->coverage));
 	if (out->count < size)
-		log_note("%" PRId32 " entries, not %" PRId32 ": no further pair of pieces is seen %" PRId64
-		         " times or more",
-		         out->count, size, min_frequency > 1 ? min_frequency : 1);
+		log_note("%" PRId32 " entries, not %" PRId32 ": no further pair of pieces is seen %" PRId64 " times or more",
+			 out->count, size, min_frequency > 1 ? min_frequency : 1);
 done:
 	free(entries.head);
 	free(entries.head_text);

@@ -15,12 +15,11 @@
  * pruned. */
 struct vocab_learner;
 MUST_USE enum status vocab_learner_create(struct vocab_learner **out, const struct tokenizer_settings *settings,
-                                          const struct spill_settings *spill);
+					  const struct spill_settings *spill);
 void vocab_learner_free(struct vocab_learner *learner); /* NULL is fine */
 /* Counts the words of every document, on all threads of the pool (may be NULL), with a progress bar. Words
  * longer than the tokenizer takes are left out. May be called for several corpora. */
-MUST_USE enum status vocab_learner_count(struct vocab_learner *learner, struct corpus *corpus,
-                                         struct pool *pool);
+MUST_USE enum status vocab_learner_count(struct vocab_learner *learner, struct corpus *corpus, struct pool *pool);
 
 /* The size chosen where none is asked for, by words counted (a mark is a word, a Chinese character is one):
  *     under 400 thousand (about 2 MB of English)   4,000
@@ -37,15 +36,15 @@ struct vocab_learn_report {
 	int64_t alphabet;              /* characters that the vocabulary has */
 	int64_t alphabet_dropped;      /* rarer ones that did not fit */
 	int64_t merges;                /* entries of two characters or more */
-	int64_t rare_merges; /* of these, used less than 10 times in the text: too few to be learned well */
-	double tokens_per_word; /* of the counted text under the learned vocabulary */
-	double unknown_words;   /* share of its words that are [UNK] */
-	double coverage;        /* share of its characters that are in the alphabet kept */
+	int64_t rare_merges;           /* of these, used less than 10 times in the text: too few to be learned well */
+	double tokens_per_word;        /* of the counted text under the learned vocabulary */
+	double unknown_words;          /* share of its words that are [UNK] */
+	double coverage;               /* share of its characters that are in the alphabet kept */
 };
 struct vocab_learn_settings {
-	int32_t size;          /* entries, all of them */
-	int64_t min_frequency; /* merges seen less often are not made */
-	int32_t unused;        /* entries [unused0] [unused1] ... for words to come */
+	int32_t size;                  /* entries, all of them */
+	int64_t min_frequency;         /* merges seen less often are not made */
+	int32_t unused;                /* entries [unused0] [unused1] ... for words to come */
 	const char *const *user_words; /* whole words that are entries whatever the text says */
 	int32_t user_word_count;
 };
@@ -57,6 +56,6 @@ struct vocab_learn_settings {
  * word that the tokenizer cuts or changes is ERR_USAGE that shows what becomes of it.
  */
 MUST_USE enum status vocab_learner_finish(struct vocab_learner *learner, const struct vocab_learn_settings *settings,
-                                          struct vocab *out, struct vocab_learn_report *report);
+					  struct vocab *out, struct vocab_learn_report *report);
 
 #endif

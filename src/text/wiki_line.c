@@ -43,8 +43,8 @@ static void close_parenthesis(struct buffer *out, size_t begin, const char *open
 	while (last(out, begin) && strchr(" ,;:", last(out, begin)))
 		drop_last(out, 1);
 	for (;;) {
-		if (ends_with(out, begin, "，") || ends_with(out, begin, "；") ||
-		    ends_with(out, begin, "：") || ends_with(out, begin, "、"))
+		if (ends_with(out, begin, "，") || ends_with(out, begin, "；") || ends_with(out, begin, "：") ||
+		    ends_with(out, begin, "、"))
 			drop_last(out, 3);
 		else
 			break;
@@ -68,8 +68,7 @@ static void put(struct buffer *out, size_t begin, uint32_t c)
 			buffer_char(out, ' ');
 		return;
 	}
-	if (c == 0xAD || c == 0x200E || c == 0x200F ||
-	    (c >= 0x202A && c <= 0x202E)) /* soft hyphen, direction marks */
+	if (c == 0xAD || c == 0x200E || c == 0x200F || (c >= 0x202A && c <= 0x202E)) /* soft hyphen, direction marks */
 		return;
 	if (c == ')' || c == ']') {
 		close_parenthesis(out, begin, c == ')' ? "(" : "[", c == ')' ? ")" : "]");
@@ -79,8 +78,7 @@ static void put(struct buffer *out, size_t begin, uint32_t c)
 		close_parenthesis(out, begin, "（", "）");
 		return;
 	}
-	bool separator =
-	        c == ',' || c == ';' || c == ':' || c == 0xFF0C || c == 0x3001 || c == 0xFF1B || c == 0xFF1A;
+	bool separator = c == ',' || c == ';' || c == ':' || c == 0xFF0C || c == 0x3001 || c == 0xFF1B || c == 0xFF1A;
 	if (opened && separator)
 		return;
 	if ((c == ',' || c == '.') && before == ' ') {
@@ -109,8 +107,7 @@ static bool begins(const struct span *s, const char *prefix)
  * such link. */
 static bool external_link(struct span *s, size_t *out_close)
 {
-	static const char *const schemes[] = {"[http://", "[https://", "[ftp://", "[//",
-	                                      "[mailto:", "[news:",    "[irc://"};
+	static const char *const schemes[] = {"[http://", "[https://", "[ftp://", "[//", "[mailto:", "[news:", "[irc://"};
 	bool link = false;
 
 	for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
@@ -252,11 +249,11 @@ static bool ends_sentence(const char *text, size_t size)
 	while (size > 0) {
 		uint32_t c;
 		size -= utf8_decode_last(text, size, &c);
-		if (c == '"' || c == '\'' || c == ')' || c == ']' || c == 0x2019 || c == 0x201D ||
-		    c == 0xBB || c == 0x300D || c == 0x300F || c == 0xFF09)
+		if (c == '"' || c == '\'' || c == ')' || c == ']' || c == 0x2019 || c == 0x201D || c == 0xBB || c == 0x300D ||
+		    c == 0x300F || c == 0xFF09)
 			continue;
-		return c == '.' || c == '!' || c == '?' || c == 0x2026 || c == 0x3002 || c == 0xFF01 ||
-		       c == 0xFF1F || c == 0x0964 || c == 0x061F || c == 0x06D4 || c == 0xFF1B;
+		return c == '.' || c == '!' || c == '?' || c == 0x2026 || c == 0x3002 || c == 0xFF01 || c == 0xFF1F ||
+		       c == 0x0964 || c == 0x061F || c == 0x06D4 || c == 0xFF1B;
 	}
 	return false;
 }
@@ -332,10 +329,7 @@ enum status wiki_lines(const char *text, size_t size, struct buffer *line, struc
 	/* Behind the last line there is one more, blank. */
 	for (size_t at = 0; at <= size + 1;) {
 		const char *newline = at < size ? memchr(text + at, '\n', size - at) : NULL;
-		size_t end = newline     ? (size_t)(newline - text)
-		             : at > size ? at
-		                         : size,
-		       first = at, stop = end;
+		size_t end = newline ? (size_t)(newline - text) : at > size ? at : size, first = at, stop = end;
 		bool space = at < size && (text[at] == ' ' || text[at] == '\t');
 
 		at = end + 1;
@@ -356,9 +350,7 @@ enum status wiki_lines(const char *text, size_t size, struct buffer *line, struc
 			size_t next = structure ? first : at;
 			while (next < size && (text[next] == '\n' || text[next] == ' '))
 				next++;
-			if (next >= size
-			            ? colon
-			            : is_structure(text + next, size - next) && (colon || text[next] != '='))
+			if (next >= size ? colon : is_structure(text + next, size - next) && (colon || text[next] != '='))
 				TRY(drop_lead_in(line));
 		}
 		if (line->size)

@@ -54,8 +54,7 @@ static int64_t *open_count(struct pairing *p, char kind)
 static enum status add_token(struct pairing *p, size_t begin, char kind)
 {
 	struct wiki_scratch *scratch = p->scratch;
-	TRY(memory_grow(&scratch->tokens, &scratch->token_capacity, p->count + 1, sizeof *scratch->tokens,
-	                "wiki markup"));
+	TRY(memory_grow(&scratch->tokens, &scratch->token_capacity, p->count + 1, sizeof *scratch->tokens, "wiki markup"));
 	scratch->tokens[p->count++] = (struct wiki_token){(uint32_t)begin, -1, kind};
 	return OK;
 }
@@ -64,8 +63,7 @@ static enum status open_token(struct pairing *p, size_t begin, char kind)
 {
 	struct wiki_scratch *scratch = p->scratch;
 	TRY(add_token(p, begin, kind));
-	TRY(memory_grow(&scratch->stack, &scratch->stack_capacity, p->depth + 1, sizeof *scratch->stack,
-	                "wiki markup"));
+	TRY(memory_grow(&scratch->stack, &scratch->stack_capacity, p->depth + 1, sizeof *scratch->stack, "wiki markup"));
 	scratch->stack[p->depth++] = (int32_t)(p->count - 1);
 	++*open_count(p, kind);
 	return OK;
@@ -102,8 +100,7 @@ static void drop_links(struct pairing *p)
 		pop(p);
 }
 
-static enum status pair_brackets(struct wiki_scratch *scratch, const char *text, size_t size,
-                                 int64_t *out_count)
+static enum status pair_brackets(struct wiki_scratch *scratch, const char *text, size_t size, int64_t *out_count)
 {
 	struct pairing p = {.scratch = scratch};
 	bool line_start = true; /* but for spaces and colons */
@@ -127,7 +124,7 @@ static enum status pair_brackets(struct wiki_scratch *scratch, const char *text,
 		} else if (line_start && c == '{' && next == '|') {
 			TRY(open_token(&p, at++, '|'));
 		} else if (line_start && c == '|' && next == '}' &&
-		           !(at + 2 < size && text[at + 2] == '}' && p.open_tables == 0)) {
+			   !(at + 2 < size && text[at + 2] == '}' && p.open_tables == 0)) {
 			TRY(close_token(&p, at++, '|', '!'));
 		}
 		line_start = line_start && (c == ' ' || c == ':' || c == '\t');
@@ -147,19 +144,16 @@ struct expansion {
 
 /* Names of namespaces whose links are no text, in the languages of large wikis. */
 static const char *const dropped_namespaces[] = {
-        "file",       "image",     "media",     "category", "datei",       "bild",       "kategorie",
-        "fichier",    "catégorie", "archivo",   "imagen",   "categoría",   "file",       "immagine",
-        "categoria",  "ficheiro",  "imagem",    "arquivo",  "bestand",     "afbeelding", "categorie",
-        "plik",       "grafika",   "kategoria", "файл",     "изображение", "категория",  "категорія",
-        "αρχείο",     "εικόνα",    "κατηγορία", "文件",     "檔案",        "档案",       "图像",
-        "圖像",       "分类",      "分類",      "ファイル", "画像",        "カテゴリ",   "파일",
-        "그림",       "분류",      "dosya",     "resim",    "kategori",    "fil",        "tiedosto",
-        "kuva",       "luokka",    "fájl",      "kép",      "kategória",   "soubor",     "obrázek",
-        "fitxer",     "imatge",    "dosiero",   "restr",    "skeudenn",    "rummad",     "ملف",
-        "صورة",       "تصنيف",     "קובץ",      "תמונה",    "קטגוריה",     "fails",      "attēls",
-        "kategorija", "датотека",  "слика",     "fișier",   "imagine",     "tập tin",    "hình",
-        "thể loại",   "پرونده",    "رده",       "berkas",   "चित्र",        "श्रेणी",       "ไฟล์",
-        "หมวดหมู่",
+	"file",      "image",      "media",     "category",  "datei",    "bild",      "kategorie", "fichier",     "catégorie",
+	"archivo",   "imagen",     "categoría", "file",      "immagine", "categoria", "ficheiro",  "imagem",      "arquivo",
+	"bestand",   "afbeelding", "categorie", "plik",      "grafika",  "kategoria", "файл",      "изображение", "категория",
+	"категорія", "αρχείο",     "εικόνα",    "κατηγορία", "文件",     "檔案",      "档案",      "图像",        "圖像",
+	"分类",      "分類",       "ファイル",  "画像",      "カテゴリ", "파일",      "그림",      "분류",        "dosya",
+	"resim",     "kategori",   "fil",       "tiedosto",  "kuva",     "luokka",    "fájl",      "kép",         "kategória",
+	"soubor",    "obrázek",    "fitxer",    "imatge",    "dosiero",  "restr",     "skeudenn",  "rummad",      "ملف",
+	"صورة",      "تصنيف",      "קובץ",      "תמונה",     "קטגוריה",  "fails",     "attēls",    "kategorija",  "датотека",
+	"слика",     "fișier",     "imagine",   "tập tin",   "hình",     "thể loại",  "پرونده",    "رده",         "berkas",
+	"चित्र",      "श्रेणी",       "ไฟล์",       "หมวดหมู่",
 };
 
 /* Equal but for case? */
@@ -179,8 +173,7 @@ static bool same_name(const char *name, size_t size, const char *other)
 
 static bool namespace_is_dropped(const struct wiki_names *names, const char *name, size_t size)
 {
-	if (same_name(name, size, names->file) || same_name(name, size, names->media) ||
-	    same_name(name, size, names->category))
+	if (same_name(name, size, names->file) || same_name(name, size, names->media) || same_name(name, size, names->category))
 		return true;
 	for (size_t i = 0; i < sizeof dropped_namespaces / sizeof *dropped_namespaces; i++)
 		if (same_name(name, size, dropped_namespaces[i]))
@@ -190,8 +183,7 @@ static bool namespace_is_dropped(const struct wiki_names *names, const char *nam
 
 static bool ends_as_picture(const char *name, size_t size)
 {
-	static const char *const endings[] = {".jpg", ".jpeg", ".png",  ".svg", ".gif",
-	                                      ".ogg", ".tif",  ".webm", ".ogv"};
+	static const char *const endings[] = {".jpg", ".jpeg", ".png", ".svg", ".gif", ".ogg", ".tif", ".webm", ".ogv"};
 	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
 		size_t length = strlen(endings[i]);
 		if (size > length && strncasecmp(name + size - length, endings[i], length) == 0)
@@ -212,8 +204,7 @@ static bool is_language(const char *name, size_t size)
 	return (first == 2 || first == 3) || (size == 6 && memcmp(name, "simple", 6) == 0);
 }
 
-static enum status expand(const struct expansion *e, size_t begin, size_t end, int64_t token,
-                          int64_t token_end, int depth);
+static enum status expand(const struct expansion *e, size_t begin, size_t end, int64_t token, int64_t token_end, int depth);
 
 /* The first '|' in [begin, end) outside of the pairs among the tokens; `end` if there is none. *token moves
  * to the first token behind it. */
@@ -235,8 +226,7 @@ static size_t find_bar(const struct expansion *e, size_t begin, size_t end, int6
 }
 
 /* The tokens of a link are (open, close), its bytes [begin, end). */
-static enum status expand_link(const struct expansion *e, size_t begin, size_t end, int64_t open,
-                               int64_t close, int depth)
+static enum status expand_link(const struct expansion *e, size_t begin, size_t end, int64_t open, int64_t close, int depth)
 {
 	int64_t token = open + 1;
 	size_t bar = find_bar(e, begin, end, &token, close);
@@ -279,11 +269,8 @@ struct argument {
  * number. */
 static size_t argument_value(const struct expansion *e, const struct argument *argument, int *out_index)
 {
-	size_t stop =
-	        argument->token < argument->token_end ? e->tokens[argument->token].begin : argument->end;
-	const char *equals = stop > argument->begin
-	                             ? memchr(e->text + argument->begin, '=', stop - argument->begin)
-	                             : NULL;
+	size_t stop = argument->token < argument->token_end ? e->tokens[argument->token].begin : argument->end;
+	const char *equals = stop > argument->begin ? memchr(e->text + argument->begin, '=', stop - argument->begin) : NULL;
 
 	*out_index = 0;
 	if (!equals)
@@ -300,8 +287,8 @@ static size_t argument_value(const struct expansion *e, const struct argument *a
 }
 
 /* Reads the arguments of a template by their place; returns how many there are. */
-static int read_arguments(const struct expansion *e, size_t begin, size_t end, int64_t token,
-                          int64_t token_end, struct argument arguments[ARGUMENTS])
+static int read_arguments(const struct expansion *e, size_t begin, size_t end, int64_t token, int64_t token_end,
+			  struct argument arguments[ARGUMENTS])
 {
 	int count = 0;
 
@@ -326,11 +313,9 @@ static int read_arguments(const struct expansion *e, size_t begin, size_t end, i
 
 static enum status expand_argument(const struct expansion *e, struct argument argument, int depth)
 {
-	while (argument.begin < argument.end && strchr(" \n\t", e->text[argument.begin]) &&
-	       e->text[argument.begin])
+	while (argument.begin < argument.end && strchr(" \n\t", e->text[argument.begin]) && e->text[argument.begin])
 		argument.begin++;
-	while (argument.end > argument.begin && strchr(" \n\t", e->text[argument.end - 1]) &&
-	       e->text[argument.end - 1])
+	while (argument.end > argument.begin && strchr(" \n\t", e->text[argument.end - 1]) && e->text[argument.end - 1])
 		argument.end--;
 	return expand(e, argument.begin, argument.end, argument.token, argument.token_end, depth);
 }
@@ -343,8 +328,7 @@ static void leave_hole(const struct expansion *e, size_t end)
 		buffer_text(out, WIKI_HOLE);
 }
 
-static enum status expand_template(const struct expansion *e, size_t begin, size_t end, int64_t open,
-                                   int64_t close, int depth)
+static enum status expand_template(const struct expansion *e, size_t begin, size_t end, int64_t open, int64_t close, int depth)
 {
 	struct argument arguments[ARGUMENTS] = {{0}};
 	int64_t token = open + 1;
@@ -360,8 +344,7 @@ static enum status expand_template(const struct expansion *e, size_t begin, size
 	for (const char *c = pattern; *c; c++) {
 		if (*c == '[') {
 			const char *argument = strchr(c, '$');
-			shown = argument && argument[1] - '0' <= count &&
-			        arguments[argument[1] - '1'].end > 0;
+			shown = argument && argument[1] - '0' <= count && arguments[argument[1] - '1'].end > 0;
 		} else if (*c == ']') {
 			shown = true;
 		} else if (!shown) {
@@ -378,14 +361,12 @@ static enum status expand_template(const struct expansion *e, size_t begin, size
 }
 
 /* Appends the text of [begin, end), whose tokens are [token, token_end). */
-static enum status expand(const struct expansion *e, size_t begin, size_t end, int64_t token,
-                          int64_t token_end, int depth)
+static enum status expand(const struct expansion *e, size_t begin, size_t end, int64_t token, int64_t token_end, int depth)
 {
 	while (begin < end) {
 		while (token < token_end && (e->tokens[token].partner < 0 || e->tokens[token].begin < begin))
 			token++;
-		size_t stop =
-		        token < token_end && e->tokens[token].begin < end ? e->tokens[token].begin : end;
+		size_t stop = token < token_end && e->tokens[token].begin < end ? e->tokens[token].begin : end;
 		buffer_append(e->out, e->text + begin, stop - begin);
 		begin = stop;
 		if (begin == end)
@@ -398,8 +379,8 @@ static enum status expand(const struct expansion *e, size_t begin, size_t end, i
 		else if (depth < NESTING_LIMIT && e->tokens[token].kind == '{')
 			TRY(expand_template(e, inner, inner_end, token, partner, depth + 1));
 		/* {{{parameter}}}: the third brace goes with the others. */
-		if (e->tokens[token].kind == '{' && inner < inner_end && e->text[inner] == '{' &&
-		    begin < end && e->text[begin] == '}')
+		if (e->tokens[token].kind == '{' && inner < inner_end && e->text[inner] == '{' && begin < end &&
+		    e->text[begin] == '}')
 			begin++;
 		token = partner + 1;
 	}
@@ -416,12 +397,11 @@ static bool is_redirect(const char *text, size_t size)
 		return false;
 	const char *newline = memchr(text + at, '\n', size - at);
 	size_t end = newline ? (size_t)(newline - text) : size;
-	return memmem(text + at, end - at, "[[", 2) != NULL && at + 1 < size && text[at + 1] != ' ' &&
-	       text[at + 1] != '#';
+	return memmem(text + at, end - at, "[[", 2) != NULL && at + 1 < size && text[at + 1] != ' ' && text[at + 1] != '#';
 }
 
-enum status wiki_text(const char *markup, size_t size, const struct wiki_names *names,
-                      struct wiki_scratch *scratch, struct buffer *out)
+enum status wiki_text(const char *markup, size_t size, const struct wiki_names *names, struct wiki_scratch *scratch,
+		      struct buffer *out)
 {
 	int64_t token_count;
 

@@ -33,8 +33,8 @@ void wiki_scratch_release(struct wiki_scratch *scratch);
 
 /* Appends the text of a page to `out`, a paragraph a line; nothing for a redirect. `markup` has less than 2
  * GiB. */
-MUST_USE enum status wiki_text(const char *markup, size_t size, const struct wiki_names *names,
-                               struct wiki_scratch *scratch, struct buffer *out);
+MUST_USE enum status wiki_text(const char *markup, size_t size, const struct wiki_names *names, struct wiki_scratch *scratch,
+			       struct buffer *out);
 
 /* Stands for what was said in signs that are no text (U+FFFC); the sentence around it goes. */
 #define WIKI_HOLE "\xef\xbf\xbc"

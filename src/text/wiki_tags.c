@@ -25,90 +25,90 @@ static const struct {
 	const char *name;
 	enum tag_use use;
 } tags[] = {
-        {"ref", TAG_DROP},
-        {"references", TAG_DROP},
-        {"math", TAG_FORMULA},
-        {"chem", TAG_DROP},
-        {"ce", TAG_DROP},
-        {"gallery", TAG_DROP},
-        {"timeline", TAG_DROP},
-        {"imagemap", TAG_DROP},
-        {"source", TAG_DROP},
-        {"syntaxhighlight", TAG_DROP},
-        {"pre", TAG_DROP},
-        {"score", TAG_DROP},
-        {"hiero", TAG_DROP},
-        {"graph", TAG_DROP},
-        {"mapframe", TAG_DROP},
-        {"maplink", TAG_DROP},
-        {"templatestyles", TAG_DROP},
-        {"templatedata", TAG_DROP},
-        {"categorytree", TAG_DROP},
-        {"inputbox", TAG_DROP},
-        {"includeonly", TAG_DROP},
-        {"indicator", TAG_DROP},
-        {"section", TAG_PLAIN},
-        {"style", TAG_DROP},
-        {"script", TAG_DROP},
-        {"table", TAG_NEST},
-        {"ul", TAG_NEST},
-        {"ol", TAG_NEST},
-        {"dl", TAG_NEST},
-        {"nowiki", TAG_NOWIKI},
-        {"br", TAG_SPACE},
-        {"hr", TAG_BREAK},
-        {"p", TAG_BREAK},
-        {"div", TAG_BREAK},
-        {"center", TAG_BREAK},
-        {"blockquote", TAG_BREAK},
-        {"poem", TAG_BREAK},
-        {"li", TAG_BREAK},
-        {"tr", TAG_BREAK},
-        {"td", TAG_BREAK},
-        {"th", TAG_BREAK},
-        {"h1", TAG_BREAK},
-        {"h2", TAG_BREAK},
-        {"h3", TAG_BREAK},
-        {"h4", TAG_BREAK},
-        {"noinclude", TAG_PLAIN},
-        {"onlyinclude", TAG_PLAIN},
-        {"span", TAG_PLAIN},
-        {"small", TAG_PLAIN},
-        {"big", TAG_PLAIN},
-        {"sub", TAG_PLAIN},
-        {"sup", TAG_PLAIN},
-        {"b", TAG_PLAIN},
-        {"i", TAG_PLAIN},
-        {"u", TAG_PLAIN},
-        {"s", TAG_PLAIN},
-        {"em", TAG_PLAIN},
-        {"strong", TAG_PLAIN},
-        {"font", TAG_PLAIN},
-        {"tt", TAG_PLAIN},
-        {"code", TAG_PLAIN},
-        {"kbd", TAG_PLAIN},
-        {"var", TAG_PLAIN},
-        {"samp", TAG_PLAIN},
-        {"cite", TAG_PLAIN},
-        {"q", TAG_PLAIN},
-        {"abbr", TAG_PLAIN},
-        {"dfn", TAG_PLAIN},
-        {"bdi", TAG_PLAIN},
-        {"bdo", TAG_PLAIN},
-        {"del", TAG_DROP},
-        {"strike", TAG_PLAIN},
-        {"ins", TAG_PLAIN},
-        {"mark", TAG_PLAIN},
-        {"ruby", TAG_PLAIN},
-        {"rb", TAG_PLAIN},
-        {"rp", TAG_DROP},
-        {"rt", TAG_DROP},
-        {"wbr", TAG_PLAIN},
-        {"time", TAG_PLAIN},
-        {"data", TAG_PLAIN},
-        {"dd", TAG_BREAK},
-        {"dt", TAG_BREAK},
-        {"langconvert", TAG_PLAIN},
+	{"ref", TAG_DROP},
+	{"references", TAG_DROP},
+	{"math", TAG_FORMULA},
+	{"chem", TAG_DROP},
+	{"ce", TAG_DROP},
+	{"gallery", TAG_DROP},
+	{"timeline", TAG_DROP},
+	{"imagemap", TAG_DROP},
+	{"source", TAG_DROP},
+	{"syntaxhighlight", TAG_DROP},
+	{"pre", TAG_DROP},
+	{"score", TAG_DROP},
+	{"hiero", TAG_DROP},
+	{"graph", TAG_DROP},
+	{"mapframe", TAG_DROP},
+	{"maplink", TAG_DROP},
+	{"templatestyles", TAG_DROP},
+	{"templatedata", TAG_DROP},
+	{"categorytree", TAG_DROP},
+	{"inputbox", TAG_DROP},
+	{"includeonly", TAG_DROP},
+	{"indicator", TAG_DROP},
+	{"section", TAG_PLAIN},
+	{"style", TAG_DROP},
+	{"script", TAG_DROP},
+	{"table", TAG_NEST},
+	{"ul", TAG_NEST},
+	{"ol", TAG_NEST},
+	{"dl", TAG_NEST},
+	{"nowiki", TAG_NOWIKI},
+	{"br", TAG_SPACE},
+	{"hr", TAG_BREAK},
+	{"p", TAG_BREAK},
+	{"div", TAG_BREAK},
+	{"center", TAG_BREAK},
+	{"blockquote", TAG_BREAK},
+	{"poem", TAG_BREAK},
+	{"li", TAG_BREAK},
+	{"tr", TAG_BREAK},
+	{"td", TAG_BREAK},
+	{"th", TAG_BREAK},
+	{"h1", TAG_BREAK},
+	{"h2", TAG_BREAK},
+	{"h3", TAG_BREAK},
+	{"h4", TAG_BREAK},
+	{"noinclude", TAG_PLAIN},
+	{"onlyinclude", TAG_PLAIN},
+	{"span", TAG_PLAIN},
+	{"small", TAG_PLAIN},
+	{"big", TAG_PLAIN},
+	{"sub", TAG_PLAIN},
+	{"sup", TAG_PLAIN},
+	{"b", TAG_PLAIN},
+	{"i", TAG_PLAIN},
+	{"u", TAG_PLAIN},
+	{"s", TAG_PLAIN},
+	{"em", TAG_PLAIN},
+	{"strong", TAG_PLAIN},
+	{"font", TAG_PLAIN},
+	{"tt", TAG_PLAIN},
+	{"code", TAG_PLAIN},
+	{"kbd", TAG_PLAIN},
+	{"var", TAG_PLAIN},
+	{"samp", TAG_PLAIN},
+	{"cite", TAG_PLAIN},
+	{"q", TAG_PLAIN},
+	{"abbr", TAG_PLAIN},
+	{"dfn", TAG_PLAIN},
+	{"bdi", TAG_PLAIN},
+	{"bdo", TAG_PLAIN},
+	{"del", TAG_DROP},
+	{"strike", TAG_PLAIN},
+	{"ins", TAG_PLAIN},
+	{"mark", TAG_PLAIN},
+	{"ruby", TAG_PLAIN},
+	{"rb", TAG_PLAIN},
+	{"rp", TAG_DROP},
+	{"rt", TAG_DROP},
+	{"wbr", TAG_PLAIN},
+	{"time", TAG_PLAIN},
+	{"data", TAG_PLAIN},
+	{"dd", TAG_BREAK},
+	{"dt", TAG_BREAK},
+	{"langconvert", TAG_PLAIN},
 };
 #define TAG_COUNT ((int)(sizeof tags / sizeof *tags))
 
@@ -155,8 +155,7 @@ static bool find_closing(struct stripper *s, int tag, size_t at, size_t *out_beg
 		size_t begin = (size_t)(c - s->text);
 		at = begin + 1;
 		/* Only tags of this name need a closer look. */
-		size_t name = begin + 1 + (at < s->size && s->text[at] == '/'),
-		       length = strlen(tags[tag].name);
+		size_t name = begin + 1 + (at < s->size && s->text[at] == '/'), length = strlen(tags[tag].name);
 		if (s->size - name < length || strncasecmp(s->text + name, tags[tag].name, length) != 0 ||
 		    read_tag(s, begin, &closing, &empty, out_end) != tag)
 			continue;
@@ -178,9 +177,7 @@ static bool formula_is_simple(const char *text, size_t size)
 	if (size > 40)
 		return false;
 	for (size_t i = 0; i < size; i++)
-		if (!text[i] ||
-		    !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,()+-=/<>|'!*",
-		            text[i]))
+		if (!text[i] || !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,()+-=/<>|'!*", text[i]))
 			return false;
 	return true;
 }
@@ -229,15 +226,10 @@ static size_t take_tag(struct stripper *s, size_t at)
 			end = close_end;
 		}
 		break;
-	case TAG_BREAK:
-		buffer_text(s->out, "\n\n");
-		break;
-	case TAG_SPACE:
-		buffer_char(s->out, ' ');
-		break;
+	case TAG_BREAK: buffer_text(s->out, "\n\n"); break;
+	case TAG_SPACE: buffer_char(s->out, ' '); break;
 	case TAG_PLAIN:
-	case TAG_UNKNOWN:
-		break;
+	case TAG_UNKNOWN: break;
 	}
 	return end;
 }

@@ -259,8 +259,8 @@ static enum status merge_readers(struct run_reader **heap, int64_t count, word_c
 	return OK;
 }
 
-static enum status visit_runs(struct word_counts *counts, const struct run *runs, int64_t run_count,
-                              word_counts_visitor *visit, void *context)
+static enum status visit_runs(struct word_counts *counts, const struct run *runs, int64_t run_count, word_counts_visitor *visit,
+			      void *context)
 {
 	struct run_reader *readers = NULL, **heap = NULL;
 	int64_t count = 0;
@@ -307,8 +307,7 @@ done:
 static enum status spill_part(struct word_counts *counts, struct part *part)
 {
 	TRY(spill_table(counts, part));
-	while (part->run_count >= FAN_IN &&
-	       part->runs[part->run_count - FAN_IN].level == part->runs[part->run_count - 1].level)
+	while (part->run_count >= FAN_IN && part->runs[part->run_count - FAN_IN].level == part->runs[part->run_count - 1].level)
 		TRY(merge_last_runs(counts, part, FAN_IN));
 	return OK;
 }
@@ -320,7 +319,7 @@ static bool outgrows(const struct word_counts *counts, const struct count_table 
 	/* Doubling holds the old slots and the new ones at once. */
 	return counts->spill && counts->spill->memory_limit > 0 &&
 	       (3 * table->slot_count * (int64_t)sizeof(struct count_slot) + table->text_capacity) >
-	               counts->spill->memory_limit / PARTS;
+		       counts->spill->memory_limit / PARTS;
 }
 
 enum status word_counter_create(struct word_counter **out, struct word_counts *counts)
@@ -368,10 +367,10 @@ enum status word_counter_flush(struct word_counter *counter)
 		pthread_mutex_lock(&part->lock);
 		if (count_table_is_full(&part->table))
 			status = outgrows(counter->counts, &part->table) ? spill_part(counter->counts, part)
-			                                                 : count_table_double(&part->table);
+									 : count_table_double(&part->table);
 		if (status == OK)
-			status = count_table_add(&part->table, slot->hash, count_table_string(local, slot),
-			                         count_slot_size(slot), slot->count);
+			status = count_table_add(&part->table, slot->hash, count_table_string(local, slot), count_slot_size(slot),
+						 slot->count);
 		pthread_mutex_unlock(&part->lock);
 	}
 	count_table_clear(local);

@@ -6,10 +6,10 @@
  *            Then pairs of the excerpts are merged in memory as long as one is seen `least` times.
  *   rewrite  applies these merges to the words, and to the bounds of pairs.
  *
- * The merges are those of all words in memory. A pair that is not open is seen less than `least` times. All places of an open one are
- * in excerpts. A pair (x, y) that a merge makes across the edge of an excerpt, x staying outside, was (x, y') before, where y' is
- * the first symbol of what became y, always the same one as long as no text is made in two ways; it was not open, so (x, y) is
- * seen less than `least` times too. No text that is made in two ways has been seen; merging would end behind it. */
+ * The merges are those of all words in memory. A pair that is not open is seen less than `least` times. All places of an open one
+ * are in excerpts. A pair (x, y) that a merge makes across the edge of an excerpt, x staying outside, was (x, y') before, where
+ * y' is the first symbol of what became y, always the same one as long as no text is made in two ways; it was not open, so (x, y)
+ * is seen less than `least` times too. No text that is made in two ways has been seen; merging would end behind it. */
 #include "text/word_merge.h"
 
 #include <stdlib.h>
@@ -151,7 +151,7 @@ static enum status words_to_file(struct words *words, const struct spill_setting
 }
 
 static enum status words_add(struct word_merger *merger, struct words *words, size_t held, const int32_t *symbols,
-                             int32_t symbol_count, int64_t count)
+			     int32_t symbol_count, int64_t count)
 {
 	char head[2 * VARINT_BYTES];
 	size_t size = put_row(merger->encoded, symbols, symbol_count);
@@ -226,7 +226,7 @@ static enum status cut(struct word_merger *merger, const struct row *row)
 
 /* Calls `take` for each excerpt of a table, which is merger->row. */
 static enum status for_each_excerpt(struct word_merger *merger, const struct count_table *table,
-                                    enum status (*take)(struct word_merger *merger))
+				    enum status (*take)(struct word_merger *merger))
 {
 	for (int64_t i = 0; i < table->slot_count; i++) {
 		const struct count_slot *slot = &table->slots[i];
@@ -408,7 +408,7 @@ static enum status bound_word(struct word_merger *merger)
 /* A round begins at half the count where the last one ended, since counts fall all the time. Where the bounds are too
  * coarse to tell the first pair from more of them than memory is for, all of these are opened. */
 static enum status run_in_rounds(struct word_merger *merger, int32_t size, int64_t min_count,
-                                 void (*progress)(void *context, int32_t symbols), void *context)
+				 void (*progress)(void *context, int32_t symbols), void *context)
 {
 	struct pair_merge_limits limits = {.size = size, .excerpts = true};
 	int64_t merges, begin;
@@ -433,13 +433,13 @@ static enum status run_in_rounds(struct word_merger *merger, int32_t size, int64
 }
 
 enum status word_merger_run(struct word_merger *merger, int32_t size, int64_t min_count,
-                            void (*progress)(void *context, int32_t symbols), void *context)
+			    void (*progress)(void *context, int32_t symbols), void *context)
 {
 	if (merger->memory_limit > 0 && merger->words.count > merger->memory_limit / WORD_BYTES)
 		return run_in_rounds(merger, size, min_count, progress, context);
 	TRY(for_each_word(merger, add_to_pairs));
 	words_release(&merger->words);
 	merger->words = (struct words){.descriptor = -1};
-	return pair_merger_run(merger->pairs, &(struct pair_merge_limits){.size = size, .min_count = min_count},
-	                       progress, context);
+	return pair_merger_run(merger->pairs, &(struct pair_merge_limits){.size = size, .min_count = min_count}, progress,
+			       context);
 }

@@ -63,7 +63,8 @@ void buckets_release(struct buckets *buckets)
 }
 
 /* Calls `add` with the elements of each bucket. */
-static int64_t over_buckets(const struct model *model, int32_t ranks, int64_t (*add)(int64_t so_far, int64_t count, int32_t ranks))
+static int64_t over_buckets(const struct model *model, int32_t ranks,
+			    int64_t (*add)(int64_t so_far, int64_t count, int32_t ranks))
 {
 	int64_t result = 0, begin = 0;
 	for (int64_t i = 0; i < model->parameter_count; i++) {

@@ -22,8 +22,8 @@ static void put_hash(struct json_writer *writer, const char *key, uint64_t hash)
 	json_put_string(writer, key, hex);
 }
 
-enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_context *context,
-				  const struct optimizer *optimizer, const struct train_state *state, const struct buffer *choices)
+enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_context *context, const struct optimizer *optimizer,
+				  const struct train_state *state, const struct buffer *choices)
 {
 	struct json_writer writer = {.out = out, .indent = 2};
 	json_open(&writer, NULL, '{');
@@ -111,8 +111,7 @@ enum status checkpoint_read_state(const char *path, struct json_document *docume
 	TRY_GOTO(json_get_integer(root, file, "tokens", 0, INT64_MAX, &state->tokens), failed);
 	TRY_GOTO(json_get_number(root, file, "seconds", &state->seconds), failed);
 	TRY_GOTO(json_get_integer(root, file, "epoch", 0, INT64_MAX, &state->epoch), failed);
-	TRY_GOTO(json_get_integer(root, file, "epoch_first_sample", 0, INT64_MAX, &state->epoch_first_sample),
-		 failed);
+	TRY_GOTO(json_get_integer(root, file, "epoch_first_sample", 0, INT64_MAX, &state->epoch_first_sample), failed);
 	TRY_GOTO(json_get_integer(root, file, "skipped_steps", 0, INT64_MAX, &state->skipped_steps), failed);
 	TRY_GOTO(phase_read(root, file, state), failed);
 	TRY_GOTO(best_read(root, file, state), failed);
@@ -128,7 +127,6 @@ failed:
 	json_release(document);
 	return status;
 }
-
 
 /* ---- Finding ---- */
 

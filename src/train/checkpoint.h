@@ -23,31 +23,31 @@
 
 /* Where a run stands: all that changes besides weights and moments. */
 struct train_state {
-	int64_t step;               /* updates tried, from 0 */
-	int64_t samples, tokens;    /* seen since the run's first step */
-	double seconds;             /* of training since the run's first step */
+	int64_t step;                      /* updates tried, from 0 */
+	int64_t samples, tokens;           /* seen since the run's first step */
+	double seconds;                    /* of training since the run's first step */
 	int64_t epoch, epoch_first_sample; /* where `samples` lies: saves a walk when resuming */
-	int64_t skipped_steps;      /* updates left out, for whatever reason the guard had */
+	int64_t skipped_steps;             /* updates left out, for whatever reason the guard had */
 	struct guard_state guard;
 	struct phase_state phase;
-	int64_t evaluated_step;     /* of the newest evaluation; 0 = none yet */
-	double evaluated_loss;      /* its held-out loss, the score that a checkpoint of that step has */
-	int64_t best_step;          /* the checkpoint with the lowest evaluation loss; 0 = none yet */
-	double best_loss;           /* its loss */
+	int64_t evaluated_step; /* of the newest evaluation; 0 = none yet */
+	double evaluated_loss;  /* its held-out loss, the score that a checkpoint of that step has */
+	int64_t best_step;      /* the checkpoint with the lowest evaluation loss; 0 = none yet */
+	double best_loss;       /* its loss */
 };
 
 /* What every save of a run needs and none changes. */
 struct checkpoint_context {
-	const char *folder;                        /* the run folder */
-	struct comm *comm;                         /* NULL: one rank. Of many the first writes, all take part in a save */
+	const char *folder; /* the run folder */
+	struct comm *comm;  /* NULL: one rank. Of many the first writes, all take part in a save */
 	const struct vocab *vocab;
 	const struct tokenizer_settings *tokenizer;
 	int64_t max_seq_length;
-	uint64_t data_hash;                        /* identity of the training data */
-	const char *settings_json;                 /* options_write_json's object */
-	const char *computed_on;                   /* what the bits depend on: program and back end */
-	const char *resumed_from;                  /* the checkpoint that --resume_from named when this run began; or NULL */
-	int64_t keep;                              /* newest checkpoints kept, besides the best one; 0 = all */
+	uint64_t data_hash;        /* identity of the training data */
+	const char *settings_json; /* options_write_json's object */
+	const char *computed_on;   /* what the bits depend on: program and back end */
+	const char *resumed_from;  /* the checkpoint that --resume_from named when this run began; or NULL */
+	int64_t keep;              /* newest checkpoints kept, besides the best one; 0 = all */
 };
 
 /* Saves without stopping the training: a save waits for the one before, copies weights and moments, and leaves the
@@ -98,12 +98,11 @@ MUST_USE enum status checkpoint_verify(const char *path);
 
 /* training_state.json of a checkpoint; the settings record is member "settings" of the root, and "computed_on" and
  * "resumed_from" are the context's. */
-MUST_USE enum status checkpoint_read_state(const char *path, struct json_document *document,
-					   struct train_state *state, uint64_t *data_hash);
+MUST_USE enum status checkpoint_read_state(const char *path, struct json_document *document, struct train_state *state,
+					   uint64_t *data_hash);
 
 /* Weights and moments, from any back end's or precision's checkpoint, of any number of ranks: of the moments a rank
  * takes what it owns. */
-MUST_USE enum status checkpoint_load(const char *path, struct model *model, struct replica *replica,
-				     struct optimizer *optimizer);
+MUST_USE enum status checkpoint_load(const char *path, struct model *model, struct replica *replica, struct optimizer *optimizer);
 
 #endif

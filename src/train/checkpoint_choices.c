@@ -113,7 +113,8 @@ enum status checkpoint_choices_use(const struct json *root, const char *file, in
 	TRY(use_lines(first, file, be, &first_used));
 	const struct json *place = (own ? own : first)->first_child;
 	if (!own_used && !first_used)
-		log_note("the checkpoint's algorithms for products were chosen on %s: here they are chosen anew, the run goes on to "
+		log_note("the checkpoint's algorithms for products were chosen on %s: here they are chosen anew, the run goes on "
+			 "to "
 			 "rounding, not bit for bit",
 			 place && place->kind == JSON_STRING ? place->text : "another device");
 	return OK;

@@ -35,8 +35,7 @@ struct slab_source {
 	const struct tensor *slab;
 };
 #define SLAB_SOURCES 3
-int checkpoint_slabs(const struct model *model, const struct optimizer *optimizer,
-		     struct slab_source out[SLAB_SOURCES]);
+int checkpoint_slabs(const struct model *model, const struct optimizer *optimizer, struct slab_source out[SLAB_SOURCES]);
 
 /* Folders of checkpoint_folder.c: out of sight first, then away; and a finished one made visible under `name`. */
 MUST_USE enum status checkpoint_folder_discard(const char *parent, const char *name);

@@ -7,8 +7,7 @@
 #include "train/checkpoint_internal.h"
 #include "train/model_folder.h"
 
-int checkpoint_slabs(const struct model *model, const struct optimizer *optimizer,
-		     struct slab_source out[SLAB_SOURCES])
+int checkpoint_slabs(const struct model *model, const struct optimizer *optimizer, struct slab_source out[SLAB_SOURCES])
 {
 	out[0] = (struct slab_source){"exp_avg", &optimizer->m};
 	out[1] = (struct slab_source){"exp_avg_sq", &optimizer->v};
@@ -66,8 +65,7 @@ static enum status slab_read(const char *path, const struct safetensors *file, c
 		snprintf(name, sizeof(name), "%s.%s", kind, parameter->name);
 		const struct safetensors_entry *entry = safetensors_find(file, name);
 		if (!entry || entry->count != parameter->count) {
-			status = error_set(ERR_STATE, "'%s': '%s' is %s", path, name,
-					   entry ? "of another size" : "missing");
+			status = error_set(ERR_STATE, "'%s': '%s' is %s", path, name, entry ? "of another size" : "missing");
 			goto done;
 		}
 		if (wide)
@@ -81,8 +79,7 @@ done:
 	return status;
 }
 
-enum status checkpoint_load(const char *path, struct model *model, struct replica *replica,
-			    struct optimizer *optimizer)
+enum status checkpoint_load(const char *path, struct model *model, struct replica *replica, struct optimizer *optimizer)
 {
 	char file_path[PATH_BYTES], state_path[PATH_BYTES];
 	float *slab = NULL;
@@ -107,8 +104,7 @@ enum status checkpoint_load(const char *path, struct model *model, struct replic
 	model_refresh(model, replica);
 	TRY_GOTO(path_join(state_path, path, STATE_NAME), done);
 	TRY_GOTO(json_read(&document, state_path, CHECKPOINT_JSON_LIMIT), done);
-	TRY_GOTO(json_get_integer(document.root, state_path, "update_count", 0, INT64_MAX, &optimizer->update_count),
-		 done);
+	TRY_GOTO(json_get_integer(document.root, state_path, "update_count", 0, INT64_MAX, &optimizer->update_count), done);
 	TRY_GOTO(checkpoint_choices_use(document.root, state_path, optimizer->buckets.rank, model->backend), done);
 done:
 	free(slab);

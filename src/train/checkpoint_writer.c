@@ -44,8 +44,8 @@ struct checkpoint_writer {
 	struct train_state state;
 
 	pthread_t thread;
-	double started;     /* by clock_seconds() */
-	bool busy;          /* the thread runs, or has ended and was not joined yet */
+	double started; /* by clock_seconds() */
+	bool busy;      /* the thread runs, or has ended and was not joined yet */
 	atomic_bool ended;
 	enum status status; /* of the thread's work, with its error */
 	struct error error;
@@ -90,8 +90,8 @@ static enum status space_check(const char *folder, double need, const char *what
 	return status;
 }
 
-enum status checkpoint_writer_open(struct checkpoint_writer **out, const struct checkpoint_context *context,
-				   struct model *model, struct optimizer *optimizer)
+enum status checkpoint_writer_open(struct checkpoint_writer **out, const struct checkpoint_context *context, struct model *model,
+				   struct optimizer *optimizer)
 {
 	*out = NULL;
 	struct checkpoint_writer *writer;
@@ -126,8 +126,7 @@ failed:
 
 static enum status not_finite(const char *kind, const char *name)
 {
-	enum status status =
-		error_set(ERR_NUMERIC, "%s of '%s' are not finite: the checkpoint is not saved", kind, name);
+	enum status status = error_set(ERR_NUMERIC, "%s of '%s' are not finite: the checkpoint is not saved", kind, name);
 	error_hint("the last checkpoint is sound; go on from it with a lower --learning_rate");
 	return status;
 }
@@ -175,8 +174,7 @@ static enum status prove_finite(const struct checkpoint_writer *writer)
 	return OK;
 }
 
-static enum status optimizer_write(const struct checkpoint_writer *writer, const char *folder,
-				   struct folder_files *files)
+static enum status optimizer_write(const struct checkpoint_writer *writer, const char *folder, struct folder_files *files)
 {
 	const struct model *model = writer->model;
 	enum dtype dtype = model->slab.dtype;
@@ -256,8 +254,7 @@ static enum status write_checkpoint(struct checkpoint_writer *writer)
 	}
 	log_detail("saved %s", name);
 	/* The checkpoint is there: what fails now costs nothing but a warning. */
-	if (state->best_step == state->step &&
-	    checkpoint_mark_best(context->folder, state->best_step, state->best_loss) != OK)
+	if (state->best_step == state->step && checkpoint_mark_best(context->folder, state->best_step, state->best_loss) != OK)
 		log_warning("the best checkpoint could not be marked: %s", error_last()->message);
 	if (checkpoint_prune(context->folder, context->keep, state->step, state->best_step) != OK)
 		log_warning("an older checkpoint could not be removed: %s", error_last()->message);
@@ -456,15 +453,13 @@ enum status checkpoint_save_final(const struct checkpoint_context *context, stru
 		if (!all_finite(slab + parameter->offset, DTYPE_F32, parameter->count))
 			TRY_GOTO(not_finite("weights", parameter->name), done);
 	}
-	TRY_GOTO(space_check(context->folder, 1.02 * (double)model->slab_count * sizeof(float) + 4e6,
-			     "the finished model needs"),
+	TRY_GOTO(space_check(context->folder, 1.02 * (double)model->slab_count * sizeof(float) + 4e6, "the finished model needs"),
 		 done);
 	TRY_GOTO(path_join(temporary, context->folder, TEMPORARY_PREFIX "final"), done);
 	if (file_exists(temporary))
 		TRY_GOTO(folder_remove(temporary), done);
 	TRY_GOTO(folder_make(temporary), done);
-	TRY_GOTO(model_folder_save(temporary, model, slab, context->vocab, context->tokenizer,
-				   context->max_seq_length, &files),
+	TRY_GOTO(model_folder_save(temporary, model, slab, context->vocab, context->tokenizer, context->max_seq_length, &files),
 		 done);
 	TRY_GOTO(manifest_write(temporary, step, &files), done);
 	TRY_GOTO(checkpoint_folder_publish(context->folder, temporary, "final"), done);

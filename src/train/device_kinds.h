@@ -10,16 +10,16 @@ extern const char *const device_precision_names[]; /* "fp32", ...; ends with NUL
 
 struct device_kind {
 	const char *name, *what;
-	double memory;                          /* bytes */
+	double memory;                           /* bytes */
 	double products[DEVICE_PRECISION_COUNT]; /* FLOP/s of large matrix products of random numbers; 0: it has none */
 	enum provenance products_provenance;
-	double bandwidth;                       /* bytes/s of copies in its memory */
+	double bandwidth; /* bytes/s of copies in its memory */
 	enum provenance bandwidth_provenance;
 	double attention_forward, attention_backward; /* FLOP/s of fused attention, heads of 64, long sequences */
-	int multiprocessors;                    /* among which products are cut */
-	const char *local_link, *network;       /* what its hosts usually have: names of link kinds */
+	int multiprocessors;                          /* among which products are cut */
+	const char *local_link, *network;             /* what its hosts usually have: names of link kinds */
 	int cards, per_host;
-	double to_host;                         /* bytes/s of copies to the host */
+	double to_host; /* bytes/s of copies to the host */
 };
 /* Ends with a row whose name is NULL. */
 extern const struct device_kind device_kinds[];
@@ -27,19 +27,19 @@ const struct device_kind *device_kind_find(const char *name); /* or NULL */
 
 /* How fast a device does each part of a step. */
 struct device_rates {
-	double products_forward, products_backward; /* FLOP/s, linear layers of the encoder */
-	double head;                                /* FLOP/s, output layer with loss, forward and backward in one */
+	double products_forward, products_backward;   /* FLOP/s, linear layers of the encoder */
+	double head;                                  /* FLOP/s, output layer with loss, forward and backward in one */
 	double attention_forward, attention_backward; /* FLOP/s */
-	double attention_memory;                    /* bytes/s of what attention reads and writes, on top */
-	double elements_forward, elements_backward; /* bytes/s of the passes between products */
-	double embeddings;                          /* bytes/s */
-	double update;                              /* bytes/s of optimiser and gradient norm */
-	int multiprocessors;                        /* 0: products of any shape reach their rate */
-	double gap;                                 /* seconds of each operation besides */
-	double overhead;                            /* share of the whole on top: data, logging, gaps */
-	double uneven;                              /* deviation of hosts' times of a step, as a share: all wait for the slowest */
-	double slowed;                              /* share of its speed lost while it communicates */
-	double element_bytes;                       /* of an activation */
+	double attention_memory;                      /* bytes/s of what attention reads and writes, on top */
+	double elements_forward, elements_backward;   /* bytes/s of the passes between products */
+	double embeddings;                            /* bytes/s */
+	double update;                                /* bytes/s of optimiser and gradient norm */
+	int multiprocessors;                          /* 0: products of any shape reach their rate */
+	double gap;                                   /* seconds of each operation besides */
+	double overhead;                              /* share of the whole on top: data, logging, gaps */
+	double uneven;        /* deviation of hosts' times of a step, as a share: all wait for the slowest */
+	double slowed;        /* share of its speed lost while it communicates */
+	double element_bytes; /* of an activation */
 };
 
 /* What is assumed where rates come from the table: shares of the plain rates that bertc's kernels are to reach. */

@@ -10,48 +10,51 @@
 #include "base/error.h"
 
 /* Thresholds; docs/reliability.md, "Sick runs", has the reasons. */
-#define MEAN_STEPS 64          /* the window of means */
-#define SPIKE_STEPS 128        /* losses a spike is judged against */
-#define SPIKE_LEAST 32         /* fewer are no ground to judge on */
+#define MEAN_STEPS 64   /* the window of means */
+#define SPIKE_STEPS 128 /* losses a spike is judged against */
+#define SPIKE_LEAST 32  /* fewer are no ground to judge on */
 #define SPIKE_DEVIATIONS 6.0
 #define SPIKE_NATS 0.3
-#define SPIKE_LASTS 32         /* a spike this long is a new level, not a spike */
-#define RISE_NATS 0.25         /* of the mean above its best */
+#define SPIKE_LASTS 32 /* a spike this long is a new level, not a spike */
+#define RISE_NATS 0.25 /* of the mean above its best */
 #define DIVERGED_NATS 1.0
 #define ABOVE_GUESSING_NATS 0.5
 #define NORM_GROWTH 5.0
-#define STUCK_BELOW 0.1        /* this far below the unigram entropy a run has left it behind */
-#define STUCK_ABOVE 0.5        /* this near it a run has learned frequencies */
-#define STUCK_ACCURACY 0.03    /* above that of the most frequent token */
+#define STUCK_BELOW 0.1     /* this far below the unigram entropy a run has left it behind */
+#define STUCK_ABOVE 0.5     /* this near it a run has learned frequencies */
+#define STUCK_ACCURACY 0.03 /* above that of the most frequent token */
 #define STUCK_TOKENS 1e6
-#define STILL_FALLING 0.05     /* nats over half the span */
+#define STILL_FALLING 0.05 /* nats over half the span */
 #define OVERFIT_NATS 0.05
 #define OVERFIT_TIMES 3
 #define REPEATED_EPOCHS 4.0
 #define REPEATED_NATS 0.5
 #define PLANNED_EPOCHS 100.0
-#define SPAN_SECONDS 20.0      /* of training, for rates */
+#define SPAN_SECONDS 20.0 /* of training, for rates */
 #define SPAN_STEPS 32
 #define WAITING_SHARE 0.1
 #define SLOWER_SHARE 0.5
 #define SLOWER_SPANS 3
 
 const char *const finding_names[FINDING_KINDS] = {
-	[FINDING_SPIKE] = "spike",           [FINDING_DIVERGED] = "diverged",
-	[FINDING_RISING] = "rising",         [FINDING_UNSTABLE] = "unstable",
-	[FINDING_STUCK] = "stuck",           [FINDING_SLOW] = "slow_learning",
-	[FINDING_OVERFITTING] = "overfitting", [FINDING_REPEATED] = "repeated_data",
-	[FINDING_WAITING] = "waiting_for_data", [FINDING_SLOWER] = "slower",
+	[FINDING_SPIKE] = "spike",
+	[FINDING_DIVERGED] = "diverged",
+	[FINDING_RISING] = "rising",
+	[FINDING_UNSTABLE] = "unstable",
+	[FINDING_STUCK] = "stuck",
+	[FINDING_SLOW] = "slow_learning",
+	[FINDING_OVERFITTING] = "overfitting",
+	[FINDING_REPEATED] = "repeated_data",
+	[FINDING_WAITING] = "waiting_for_data",
+	[FINDING_SLOWER] = "slower",
 	[FINDING_NON_FINITE] = "non_finite",
 };
 
 const enum finding_weight finding_weights[FINDING_KINDS] = {
-	[FINDING_SPIKE] = FINDING_NOTE,      [FINDING_DIVERGED] = FINDING_SERIOUS,
-	[FINDING_RISING] = FINDING_WARNING,  [FINDING_UNSTABLE] = FINDING_WARNING,
-	[FINDING_STUCK] = FINDING_SERIOUS,   [FINDING_SLOW] = FINDING_SERIOUS,
-	[FINDING_OVERFITTING] = FINDING_WARNING, [FINDING_REPEATED] = FINDING_WARNING,
-	[FINDING_WAITING] = FINDING_NOTE,    [FINDING_SLOWER] = FINDING_NOTE,
-	[FINDING_NON_FINITE] = FINDING_WARNING,
+	[FINDING_SPIKE] = FINDING_NOTE,          [FINDING_DIVERGED] = FINDING_SERIOUS,   [FINDING_RISING] = FINDING_WARNING,
+	[FINDING_UNSTABLE] = FINDING_WARNING,    [FINDING_STUCK] = FINDING_SERIOUS,      [FINDING_SLOW] = FINDING_SERIOUS,
+	[FINDING_OVERFITTING] = FINDING_WARNING, [FINDING_REPEATED] = FINDING_WARNING,   [FINDING_WAITING] = FINDING_NOTE,
+	[FINDING_SLOWER] = FINDING_NOTE,         [FINDING_NON_FINITE] = FINDING_WARNING,
 };
 
 static void window_clear(struct window *window, int size)
@@ -193,8 +196,9 @@ static void look_for_spike(struct diagnosis *diagnosis, const struct diagnosis_s
 		if (finding) {
 			SAY(finding, text, "The loss jumped to %.3f; the %d steps before lay at %.3f, deviation %.3f.",
 			    step->mlm_loss, recent->count, mean, deviation);
-			SAY(finding, advice, "A single spike heals by itself. If they return, lower the learning rate "
-					     "(--learning_rate) or clip harder (--max_grad_norm).");
+			SAY(finding, advice,
+			    "A single spike heals by itself. If they return, lower the learning rate "
+			    "(--learning_rate) or clip harder (--max_grad_norm).");
 		}
 	}
 	if (diagnosis->above >= SPIKE_LASTS) {
@@ -229,8 +233,7 @@ static void look_for_rise(struct diagnosis *diagnosis, const struct diagnosis_st
 			SAY(finding, text, "The run has diverged: the loss is %.2f; guessing at random would give %.2f.", mean,
 			    log(diagnosis->facts.vocab_size));
 		else
-			SAY(finding, text,
-			    "The run has diverged: the loss is %.2f and was %.2f at step %" PRId64 ".", mean,
+			SAY(finding, text, "The run has diverged: the loss is %.2f and was %.2f at step %" PRId64 ".", mean,
 			    diagnosis->best_loss, diagnosis->best_step);
 		SAY(finding, advice,
 		    "%s with a --learning_rate three to ten times lower (it is %.3g), or a longer warm-up (--num_warmup_steps).",
@@ -244,8 +247,9 @@ static void look_for_rise(struct diagnosis *diagnosis, const struct diagnosis_st
 			return;
 		SAY(finding, text, "The loss is rising: %.3f over the last %d steps, %.3f at step %" PRId64 ".", mean, MEAN_STEPS,
 		    diagnosis->best_loss, diagnosis->best_step);
-		SAY(finding, advice, "The learning rate (%.3g) is too high for this model and batch: lower --learning_rate, or warm up longer "
-				     "(--num_warmup_steps).",
+		SAY(finding, advice,
+		    "The learning rate (%.3g) is too high for this model and batch: lower --learning_rate, or warm up longer "
+		    "(--num_warmup_steps).",
 		    step->learning_rate);
 		return;
 	}
@@ -336,8 +340,9 @@ static void look_for_progress(struct diagnosis *diagnosis, const struct diagnosi
 		    "The loss hardly moves: %.3f after %s tokens, %.3f at the start. Word frequencies alone give %.3f and are "
 		    "learned within the first million tokens at a fitting rate.",
 		    mean, count, diagnosis->first_loss, facts->unigram_entropy);
-		SAY(finding, advice, "The learning rate (%.3g) is far too low, or the weights do not change: a --learning_rate of 1e-4 to 1e-3 is "
-				     "usual.",
+		SAY(finding, advice,
+		    "The learning rate (%.3g) is far too low, or the weights do not change: a --learning_rate of 1e-4 to 1e-3 is "
+		    "usual.",
 		    step->learning_rate);
 		return;
 	}
@@ -454,7 +459,8 @@ void diagnosis_evaluation(struct diagnosis *diagnosis, int set, const char *name
 	    (finding = begin(diagnosis, out, FINDING_OVERFITTING))) {
 		diagnosis->overfitting_set = set;
 		SAY(finding, text,
-		    "%s%.48s%s rises while training loss falls: %.3f now, %.3f at step %" PRId64 "; training %.3f now, %.3f then.",
+		    "%s%.48s%s rises while training loss falls: %.3f now, %.3f at step %" PRId64
+		    "; training %.3f now, %.3f then.",
 		    named ? "The loss on '" : "The held-out loss", named ? name : "", named ? "'" : "", mlm_loss,
 		    diagnosis->sets[set].loss, diagnosis->sets[set].step, train, diagnosis->sets[set].train_loss);
 		SAY(finding, advice, "%sThe checkpoint of that step is the better model; more text or fewer steps would help.",
@@ -471,7 +477,8 @@ void diagnosis_evaluation(struct diagnosis *diagnosis, int set, const char *name
 		SAY(finding, text,
 		    "It learns its text by heart: training loss %.3f, held-out %.3f, after reading the text %.1f times.", train,
 		    mlm_loss, epochs);
-		SAY(finding, advice, "The text is small for this model and length of run: more text, a smaller model, or more dropout.");
+		SAY(finding, advice,
+		    "The text is small for this model and length of run: more text, a smaller model, or more dropout.");
 	}
 }
 
@@ -533,9 +540,8 @@ void diagnosis_verdict(const struct diagnosis *diagnosis, bool finished, struct 
 	} else if (mean > entropy - STUCK_BELOW) {
 		out->colour = VERDICT_PLAIN;
 		SAY(out, headline, finished ? "Finished too early" : "At the beginning");
-		SAY(out, text,
-		    "The loss of masked words, %.3f, is not yet below what word frequencies alone give, %.3f. %s", mean, entropy,
-		    finished ? "It needs more steps." : "That is normal for the first steps.");
+		SAY(out, text, "The loss of masked words, %.3f, is not yet below what word frequencies alone give, %.3f. %s",
+		    mean, entropy, finished ? "It needs more steps." : "That is normal for the first steps.");
 	} else {
 		SAY(out, text,
 		    "The loss of masked words is %.3f: %.2f below what word frequencies alone give (%.3f), so each right word is "

@@ -42,19 +42,19 @@ struct findings {
 
 /* What is known before the first step; NaN or 0 where it is not, and rules that need it then hold their peace. */
 struct diagnosis_facts {
-	double unigram_entropy;    /* of the training tokens, nats: the loss of knowing frequencies alone */
-	double frequent_accuracy;  /* share of the most frequent token: the accuracy of always saying it */
+	double unigram_entropy;   /* of the training tokens, nats: the loss of knowing frequencies alone */
+	double frequent_accuracy; /* share of the most frequent token: the accuracy of always saying it */
 	double vocab_size;
-	double epoch_tokens;       /* tokens of one pass over the text */
+	double epoch_tokens; /* tokens of one pass over the text */
 	int64_t total_steps;
-	double peak_rate;          /* of the schedule */
+	double peak_rate; /* of the schedule */
 };
 
 struct diagnosis_step {
-	int64_t step, tokens;      /* after the step, since the run's first */
+	int64_t step, tokens; /* after the step, since the run's first */
 	double mlm_loss, mlm_accuracy, grad_norm, learning_rate;
-	double seconds;            /* of this step, 0 if unknown */
-	double waited;             /* of these, for data */
+	double seconds; /* of this step, 0 if unknown */
+	double waited;  /* of these, for data */
 	int64_t skipped_steps;
 };
 
@@ -70,28 +70,28 @@ struct diagnosis {
 	struct diagnosis_facts facts;
 	bool active[FINDING_KINDS];
 	int64_t said[FINDING_KINDS];
-	int64_t first_step, step, tokens;   /* first_step: where the present phase began */
+	int64_t first_step, step, tokens;       /* first_step: where the present phase began */
 	struct window loss, accuracy, log_norm; /* means the rules look at */
-	struct window recent;               /* losses without spikes */
-	int above;                          /* losses in a row taken for spikes */
+	struct window recent;                   /* losses without spikes */
+	int above;                              /* losses in a row taken for spikes */
 	int64_t spike_step;
 	double first_loss, best_loss, best_norm; /* of the means */
 	int64_t best_step;
-	bool was_frequencies;               /* the mean has come near the unigram entropy */
+	bool was_frequencies;                 /* the mean has come near the unigram entropy */
 	double counted_steps, counted_tokens; /* without progress, weighted by the learning rate */
-	double half_loss;                   /* the best mean when half of them were counted */
-	struct window rates;                /* tokens a second of spans */
+	double half_loss;                     /* the best mean when half of them were counted */
+	struct window rates;                  /* tokens a second of spans */
 	double span_seconds, span_waited;
 	int64_t span_steps, span_tokens;
 	int slow_spans;
 	int64_t skipped_steps;
 	struct {
-		int64_t step;               /* of the best evaluation */
-		double loss, train_loss;    /* there */
-		double early_gap;           /* held-out above training loss in the first pass over the text */
-		int above;                  /* evaluations in a row above it */
+		int64_t step;            /* of the best evaluation */
+		double loss, train_loss; /* there */
+		double early_gap;        /* held-out above training loss in the first pass over the text */
+		int above;               /* evaluations in a row above it */
 	} sets[DIAGNOSIS_SETS];
-	int overfitting_set;                /* that FINDING_OVERFITTING speaks of */
+	int overfitting_set; /* that FINDING_OVERFITTING speaks of */
 };
 
 void diagnosis_start(struct diagnosis *diagnosis, const struct diagnosis_facts *facts);

@@ -5,8 +5,7 @@
 
 #include "base/memory.h"
 
-const char *const forecast_part_names[5] = {"encoder products", "attention", "between products", "heads and loss",
-					    "embeddings"};
+const char *const forecast_part_names[5] = {"encoder products", "attention", "between products", "heads and loss", "embeddings"};
 
 /* Operations of a layer that a device is told to begin. */
 #define FORWARD_OPERATIONS 8
@@ -65,9 +64,9 @@ static double layer_seconds(const struct forecast_setup *setup, const struct wor
 			  product_seconds(rates, tokens, wide, hidden, backward) +
 			  product_seconds(rates, tokens, hidden, wide, backward);
 	/* Scores and weighted sums, twice that backward; reading q, k, v and writing y (4 H), with their gradients 8 H. */
-	double attention = (backward ? 8 : 4) * hidden * work->squares /
-				   (backward ? rates->attention_backward : rates->attention_forward) +
-			   (backward ? 8 : 4) * hidden * tokens * e / rates->attention_memory;
+	double attention =
+		(backward ? 8 : 4) * hidden * work->squares / (backward ? rates->attention_backward : rates->attention_forward) +
+		(backward ? 8 : 4) * hidden * tokens * e / rates->attention_memory;
 	/* Two norms with bias, dropout and residual; backward two norms and the gradient of the biases of q, k, v. */
 	double elements = backward ? 11 * hidden * tokens * e / rates->elements_backward
 				   : 6 * hidden * tokens * e / rates->elements_forward;
@@ -127,10 +126,8 @@ static double micro_batch_flops(const struct forecast_setup *setup, const struct
 {
 	const struct model_config *config = &setup->model->config;
 	double layers = config->num_hidden_layers, hidden = config->hidden_size, wide = config->intermediate_size;
-	return 6 * layers * (4 * hidden * hidden + 2 * hidden * wide) * work->tokens +
-	       12 * layers * hidden * work->squares +
-	       6 * work->predictions * hidden * (hidden + config->vocab_size) +
-	       6 * work->sequences * hidden * (hidden + 2);
+	return 6 * layers * (4 * hidden * hidden + 2 * hidden * wide) * work->tokens + 12 * layers * hidden * work->squares +
+	       6 * work->predictions * hidden * (hidden + config->vocab_size) + 6 * work->sequences * hidden * (hidden + 2);
 }
 
 /* ---- Communication ---- */
@@ -171,9 +168,7 @@ static void time_bucket(const struct forecast_setup *setup, struct forecast_buck
 		reduce = collective_time(&setup->topology, COLLECTIVE_REDUCE_SCATTER, bucket->bytes);
 		bucket->gather = collective_time(&setup->topology, COLLECTIVE_ALL_GATHER, weights).seconds;
 		break;
-	case SCHEME_ALL_REDUCE:
-		reduce = collective_time(&setup->topology, COLLECTIVE_ALL_REDUCE, bucket->bytes);
-		break;
+	case SCHEME_ALL_REDUCE: reduce = collective_time(&setup->topology, COLLECTIVE_ALL_REDUCE, bucket->bytes); break;
 	case SCHEME_HIERARCHICAL:
 		reduce = hierarchical_reduce(&setup->topology, bucket->bytes);
 		bucket->gather = collective_time(&host, COLLECTIVE_ALL_GATHER, weights).seconds;
@@ -261,7 +256,8 @@ static void lay_out_step(const struct forecast_setup *setup, const struct foreca
 
 /* A micro-batch before the last whose gradients are reduced, too: the reduction of one hides behind the next, as far as there
  * is time. */
-static double reduced_batch_seconds(const struct forecast_setup *setup, const struct schedule_times *times, const struct forecast *f)
+static double reduced_batch_seconds(const struct forecast_setup *setup, const struct schedule_times *times,
+				    const struct forecast *f)
 {
 	double computing = f->forward + f->heads + f->backward, reducing = 0, last = times->embed_backward;
 	for (int b = 0; b < f->bucket_count; b++)
@@ -332,8 +328,9 @@ enum status forecast_compute(const struct forecast_setup *setup, struct forecast
 	f->forward = times.embed_forward + layers * times.layer_forward;
 	f->backward = times.embed_backward + layers * times.layer_backward;
 	f->heads = heads_seconds(setup, &f->work, f->parts);
-	double share = setup->scheme == SCHEME_SHARDED ? ranks
-		       : setup->scheme == SCHEME_HIERARCHICAL ? (double)topology_within_host(&setup->topology).ranks : 1;
+	double share = setup->scheme == SCHEME_SHARDED        ? ranks
+		       : setup->scheme == SCHEME_HIERARCHICAL ? (double)topology_within_host(&setup->topology).ranks
+							      : 1;
 	f->update = update_seconds(setup, 1 / share);
 	f->computing = (double)f->accumulation * (f->forward + f->heads + f->backward) + f->update;
 

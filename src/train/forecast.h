@@ -26,17 +26,17 @@ struct forecast_setup {
 	struct device_rates rates;
 	struct topology topology;
 	enum forecast_scheme scheme;
-	int64_t batch_size;       /* sequences of a step, over all ranks */
-	int64_t micro_sequences;  /* at most so many in a micro-batch */
-	double mean_length;       /* tokens of a sequence */
-	double square_length;     /* mean of the squares of lengths */
-	double predictions;       /* of a sequence */
-	double bucket_bytes;      /* gradients are reduced in pieces of whole layers of at least so many bytes; 0: layer by layer */
-	double gradient_bytes;    /* of an element of a gradient as it travels */
-	double weight_bytes;      /* of an element of a weight as it travels */
-	double update_bytes;      /* read and written by the update, an element */
-	int64_t replicas;         /* parts that each rank computes one after the other */
-	bool reduce_every_batch;  /* gradients are reduced after every micro-batch, not once at the last */
+	int64_t batch_size;      /* sequences of a step, over all ranks */
+	int64_t micro_sequences; /* at most so many in a micro-batch */
+	double mean_length;      /* tokens of a sequence */
+	double square_length;    /* mean of the squares of lengths */
+	double predictions;      /* of a sequence */
+	double bucket_bytes;   /* gradients are reduced in pieces of whole layers of at least so many bytes; 0: layer by layer */
+	double gradient_bytes; /* of an element of a gradient as it travels */
+	double weight_bytes;   /* of an element of a weight as it travels */
+	double update_bytes;   /* read and written by the update, an element */
+	int64_t replicas;      /* parts that each rank computes one after the other */
+	bool reduce_every_batch; /* gradients are reduced after every micro-batch, not once at the last */
 };
 
 /* One piece of the gradients. Times in seconds from the beginning of the last backward pass. */
@@ -49,23 +49,23 @@ struct forecast_bucket {
 #define FORECAST_BUCKETS 512
 
 struct forecast {
-	int64_t accumulation;          /* micro-batches of a rank */
-	struct work work;              /* of one */
+	int64_t accumulation; /* micro-batches of a rank */
+	struct work work;     /* of one */
 	/* Of one micro-batch on one device: */
 	double forward, heads, backward;
-	double parts[5];               /* where forward, heads and backward spend it: enum forecast_part */
-	double other_batch;            /* all of a micro-batch before the last */
-	double update;                 /* of the rank's share, with the gradient norm */
+	double parts[5];    /* where forward, heads and backward spend it: enum forecast_part */
+	double other_batch; /* all of a micro-batch before the last */
+	double update;      /* of the rank's share, with the gradient norm */
 	/* Of a step: */
-	double computing;              /* were there no communication: all micro-batches and the update */
-	double communication;          /* of all collectives together */
-	double exposed;                /* what is left of them beside the computing: step - computing - uneven */
-	double uneven;                 /* waiting for the slowest host */
+	double computing;     /* were there no communication: all micro-batches and the update */
+	double communication; /* of all collectives together */
+	double exposed;       /* what is left of them beside the computing: step - computing - uneven */
+	double uneven;        /* waiting for the slowest host */
 	double step;
-	double alone;                  /* a step of the same batch on one device */
-	double efficiency;             /* alone / (ranks x step) */
+	double alone;      /* a step of the same batch on one device */
+	double efficiency; /* alone / (ranks x step) */
 	double sequences_per_second, tokens_per_second;
-	double model_flops;            /* of a step */
+	double model_flops;             /* of a step */
 	struct collective_time largest; /* of the largest bucket's reduction */
 	int bucket_count;
 	struct forecast_bucket buckets[FORECAST_BUCKETS];
@@ -92,7 +92,7 @@ struct timeline_work {
 };
 struct timeline_transfer {
 	double seconds;
-	int64_t after; /* work that must be done before it begins */
+	int64_t after;     /* work that must be done before it begins */
 	double begin, end; /* filled in */
 };
 /* Runs both; `slowed` is the share of the device's speed lost while a transfer is under way. Returns when all work is

@@ -60,14 +60,14 @@ static enum guard_verdict judge_spike(struct guard_state *state, const struct gu
 static enum status say_overflow(const struct guard_reading *reading)
 {
 	if (reading->next_loss_scale == reading->loss_scale) {
-		enum status status = error_set(ERR_NUMERIC,
-					       "step %lld: gradients overflow even at the smallest loss scale, %g",
+		enum status status = error_set(ERR_NUMERIC, "step %lld: gradients overflow even at the smallest loss scale, %g",
 					       (long long)reading->step, reading->loss_scale);
 		error_hint("not the range of 16-bit numbers but the run diverges: the last checkpoint is sound; try a lower "
 			   "--learning_rate, or --precision bf16");
 		return status;
 	}
-	log_detail("step %lld: gradients overflow, the loss scale falls to %g", (long long)reading->step, reading->next_loss_scale);
+	log_detail("step %lld: gradients overflow, the loss scale falls to %g", (long long)reading->step,
+		   reading->next_loss_scale);
 	return OK;
 }
 
@@ -78,8 +78,8 @@ static void count_not_finite(struct guard_state *state, int64_t step)
 	state->recent[GUARD_RECENT - 1] = step;
 }
 
-enum status guard_judge(struct guard_state *state, const struct guard_settings *settings,
-			const struct guard_reading *reading, enum guard_verdict *out)
+enum status guard_judge(struct guard_state *state, const struct guard_settings *settings, const struct guard_reading *reading,
+			enum guard_verdict *out)
 {
 	bool sound = isfinite(reading->loss);
 	state->loss_scale = reading->next_loss_scale;
@@ -100,8 +100,7 @@ enum status guard_judge(struct guard_state *state, const struct guard_settings *
 
 bool guard_is_exhausted(const struct guard_state *state, int64_t step)
 {
-	return state->skipped_in_row >= GUARD_IN_ROW ||
-	       (state->recent[0] > 0 && step - state->recent[0] < GUARD_HORIZON);
+	return state->skipped_in_row >= GUARD_IN_ROW || (state->recent[0] > 0 && step - state->recent[0] < GUARD_HORIZON);
 }
 
 /* ---- In a checkpoint ---- */

@@ -10,25 +10,25 @@
 #include "base/error.h"
 #include "base/json.h"
 
-#define GUARD_WINDOW 128  /* steps that loss and norm are compared with */
-#define GUARD_RECENT 10   /* updates left out within GUARD_HORIZON steps that end a run */
+#define GUARD_WINDOW 128 /* steps that loss and norm are compared with */
+#define GUARD_RECENT 10  /* updates left out within GUARD_HORIZON steps that end a run */
 #define GUARD_HORIZON 1000
-#define GUARD_IN_ROW 3    /* ... and in a row */
+#define GUARD_IN_ROW 3 /* ... and in a row */
 
 struct guard_settings {
-	double skip_spikes;  /* leaves out an update so many standard deviations above the window; 0 = none */
-	double loss_scale;   /* what the loss is multiplied by before backward, the first value if `dynamic` */
-	bool dynamic;        /* halved when gradients overflow, doubled after a long time without (Micikevicius 2018) */
+	double skip_spikes; /* leaves out an update so many standard deviations above the window; 0 = none */
+	double loss_scale;  /* what the loss is multiplied by before backward, the first value if `dynamic` */
+	bool dynamic;       /* halved when gradients overflow, doubled after a long time without (Micikevicius 2018) */
 };
 
 struct guard_state {
-	int64_t skipped_in_row;          /* updates left out up to now because numbers were not finite */
-	int64_t recent[GUARD_RECENT];    /* steps of the last of those, oldest first; 0 = none */
-	int64_t observed;                /* steps seen by the window, whose rings follow */
+	int64_t skipped_in_row;       /* updates left out up to now because numbers were not finite */
+	int64_t recent[GUARD_RECENT]; /* steps of the last of those, oldest first; 0 = none */
+	int64_t observed;             /* steps seen by the window, whose rings follow */
 	double losses[GUARD_WINDOW], norms[GUARD_WINDOW];
-	double loss_scale;               /* of the next step; 0 = not begun */
-	int64_t clean_steps;             /* since it last changed */
-	bool dynamic;                    /* whether it followed the gradients' range */
+	double loss_scale;   /* of the next step; 0 = not begun */
+	int64_t clean_steps; /* since it last changed */
+	bool dynamic;        /* whether it followed the gradients' range */
 };
 
 /* What a step's gradients say, before its update. */

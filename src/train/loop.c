@@ -33,8 +33,7 @@ static void remember_score(struct training *training, double loss)
 	struct phase_state *score = &state->phase;
 	const struct phase *phase = &training->phases[score->index];
 	state->evaluated_loss = loss;
-	bool gains = score->evaluations == 0 || !isfinite(score->best_loss) ||
-		     loss < score->best_loss - phase->patience_margin;
+	bool gains = score->evaluations == 0 || !isfinite(score->best_loss) || loss < score->best_loss - phase->patience_margin;
 	if (gains)
 		score->best_loss = loss;
 	score->stalled = gains ? 0 : score->stalled + 1;
@@ -175,8 +174,7 @@ static enum status train_phase(struct training *training)
 		stop = stop || evaluated == STOPPED;
 		/* Whatever an evaluation failed at, the training before it is kept; so is the best so far. */
 		bool best = state->best_step == state->step;
-		if (due(state->step, phase->save_steps) || full || is_stalled(phase, state) || best || stop ||
-		    evaluated != OK) {
+		if (due(state->step, phase->save_steps) || full || is_stalled(phase, state) || best || stop || evaluated != OK) {
 			struct error error = *error_last();
 			TRY(save(training));
 			if (evaluated != OK && evaluated != STOPPED)

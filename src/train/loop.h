@@ -25,30 +25,30 @@ struct loop_settings {
 /* Everything a training run is made of; built by the command, borrowed by the loop. */
 struct training {
 	struct loop_settings settings;
-	const struct phase *phases;                /* [phase_count] */
+	const struct phase *phases; /* [phase_count] */
 	int64_t phase_count;
 	/* Opens the data of state.phase and closes those of the one before; *out is the objective from now on. */
 	enum status (*open_phase)(void *context, const struct train_state *state, struct objective **out);
-	struct objective *objective;               /* of the phase; set by open_phase */
-	struct comm *comm;                         /* NULL: one rank */
+	struct objective *objective; /* of the phase; set by open_phase */
+	struct comm *comm;           /* NULL: one rank */
 	struct model *model;
 	struct replica *replica;
 	struct optimizer *optimizer;
 	struct checkpoint_context checkpoints;
 	struct guard_settings guard;
-	int64_t saved_step;                        /* of the newest checkpoint in the folder, if it is of `state`; else -1 */
-	struct checkpoint_writer *writer;          /* the loop's own */
+	int64_t saved_step;               /* of the newest checkpoint in the folder, if it is of `state`; else -1 */
+	struct checkpoint_writer *writer; /* the loop's own */
 	struct report report;
-	struct reduction reduction;                /* the loop's own, as the next five */
-	struct step whole;                         /* the current step with the counts of all ranks */
-	bool stop;                                 /* what the ranks agreed on in the newest step: stop after it */
-	struct rank_times times;                   /* since the newest report of them */
-	struct moment window;                      /* when the newest step began to compute */
-	double communicated, exposed;              /* the comm's seconds at that time */
-	struct train_state state;                  /* where to begin; advanced by the loop */
+	struct reduction reduction;   /* the loop's own, as the next five */
+	struct step whole;            /* the current step with the counts of all ranks */
+	bool stop;                    /* what the ranks agreed on in the newest step: stop after it */
+	struct rank_times times;      /* since the newest report of them */
+	struct moment window;         /* when the newest step began to compute */
+	double communicated, exposed; /* the comm's seconds at that time */
+	struct train_state state;     /* where to begin; advanced by the loop */
 	/* The cursor of the data for a checkpoint: epoch of sample `samples` and the epoch's first sample. */
 	enum status (*locate)(void *context, struct train_state *state);
-	void *context;                             /* of both */
+	void *context; /* of both */
 };
 
 /* Has the phase, in which `state` is, reached one of its ends? */

@@ -134,8 +134,7 @@ static enum status find_config(const char *model, char out[PATH_BYTES])
 	}
 	if (status == ERR_DATA || status == ERR_RESOURCE)
 		return status;
-	status = error_set(ERR_USAGE, "'%s': neither %s nor %s is there or beside it", model, CONFIG_FILE,
-	                   GOOGLE_CONFIG_FILE);
+	status = error_set(ERR_USAGE, "'%s': neither %s nor %s is there or beside it", model, CONFIG_FILE, GOOGLE_CONFIG_FILE);
 	error_hint("put the model's configuration beside its weights, or give it (pretrain --model config.json)");
 	return status;
 }
@@ -143,8 +142,7 @@ static enum status find_config(const char *model, char out[PATH_BYTES])
 static bool is_json(const char *path)
 {
 	size_t size = strlen(path);
-	return size > 5 && strcmp(path + size - 5, ".json") == 0 &&
-	       !(size > 11 && strcmp(path + size - 11, ".index.json") == 0);
+	return size > 5 && strcmp(path + size - 5, ".json") == 0 && !(size > 11 && strcmp(path + size - 11, ".index.json") == 0);
 }
 
 enum status model_folder_config(const char *model, struct model_config *out)
@@ -154,10 +152,8 @@ enum status model_folder_config(const char *model, struct model_config *out)
 		return model_config_named(out, model);
 	bool prefix = snprintf(index, sizeof(index), "%s.index", model) < (int)sizeof(index) && file_exists(index);
 	if (!file_exists(model) && !prefix) {
-		enum status status =
-		        error_set(ERR_USAGE, "'%s' is neither a model size nor a file or folder", model);
-		error_hint("sizes are %s; else give a config.json, a model folder or a file of weights",
-		           model_size_names);
+		enum status status = error_set(ERR_USAGE, "'%s' is neither a model size nor a file or folder", model);
+		error_hint("sizes are %s; else give a config.json, a model folder or a file of weights", model_size_names);
 		return status;
 	}
 	if (!file_is_folder(model) && !prefix && is_json(model))
@@ -168,8 +164,8 @@ enum status model_folder_config(const char *model, struct model_config *out)
 
 /* --- Loading --- */
 
-enum status model_folder_load(const char *path, const struct model *model, enum missing_weights missing,
-                              float *slab, struct model_folder_report *report)
+enum status model_folder_load(const char *path, const struct model *model, enum missing_weights missing, float *slab,
+			      struct model_folder_report *report)
 {
 	return model_weights_load(path, model, &(struct weight_adaptation){.missing = missing}, slab, report);
 }
@@ -178,8 +174,7 @@ enum status model_folder_load(const char *path, const struct model *model, enum 
 
 enum status folder_files_add(struct folder_files *list, const char *name, int64_t bytes, uint32_t crc)
 {
-	TRY(memory_grow(&list->files, &list->capacity, list->count + 1, sizeof(*list->files),
-	                "list of files"));
+	TRY(memory_grow(&list->files, &list->capacity, list->count + 1, sizeof(*list->files), "list of files"));
 	struct folder_file *file = &list->files[list->count++];
 	*file = (struct folder_file){.bytes = bytes, .crc32c = crc};
 	int length = snprintf(file->name, sizeof(file->name), "%s", name);
@@ -198,8 +193,7 @@ enum status folder_files_measure(struct folder_files *list, const char *folder, 
 	return status;
 }
 
-static enum status save_config(const char *folder, const struct model_config *config,
-                               struct folder_files *files)
+static enum status save_config(const char *folder, const struct model_config *config, struct folder_files *files)
 {
 	char path[PATH_BYTES];
 	TRY(path_join(path, folder, CONFIG_FILE));
@@ -211,14 +205,12 @@ static enum status save_config(const char *folder, const struct model_config *co
 	if (status == OK)
 		status = file_write(path, text.data, text.size);
 	if (status == OK)
-		status = folder_files_add(files, CONFIG_FILE, (int64_t)text.size,
-		                          crc32c(0, text.data, text.size));
+		status = folder_files_add(files, CONFIG_FILE, (int64_t)text.size, crc32c(0, text.data, text.size));
 	buffer_release(&text);
 	return status;
 }
 
-static enum status save_weights(const char *folder, const struct model *model, const float *slab,
-                                struct folder_files *files)
+static enum status save_weights(const char *folder, const struct model *model, const float *slab, struct folder_files *files)
 {
 	char path[PATH_BYTES];
 	TRY(path_join(path, folder, WEIGHTS_FILE));
@@ -228,14 +220,13 @@ static enum status save_weights(const char *folder, const struct model *model, c
 		const struct parameter *parameter = &model->parameters[i];
 		int rank = parameter_rank(parameter);
 		entries[i] = (struct safetensors_entry){
-		        .name = parameter->name,
-		        .dtype = ST_F32,
-		        .rank = rank,
-		        .shape = {rank == 2 ? parameter->rows : parameter->columns,
-		                  rank == 2 ? parameter->columns : 0},
-		        .count = parameter->count,
-		        .data = slab + parameter->offset,
-		        .bytes = (uint64_t)parameter->count * sizeof(float),
+			.name = parameter->name,
+			.dtype = ST_F32,
+			.rank = rank,
+			.shape = {rank == 2 ? parameter->rows : parameter->columns, rank == 2 ? parameter->columns : 0},
+			.count = parameter->count,
+			.data = slab + parameter->offset,
+			.bytes = (uint64_t)parameter->count * sizeof(float),
 		};
 	}
 	uint32_t crc = 0;
@@ -246,12 +237,11 @@ static enum status save_weights(const char *folder, const struct model *model, c
 	return folder_files_add(files, WEIGHTS_FILE, bytes, crc);
 }
 
-enum status model_folder_save(const char *folder, const struct model *model, const float *slab,
-                              const struct vocab *vocab, const struct tokenizer_settings *settings,
-                              int64_t max_length, struct folder_files *files)
+enum status model_folder_save(const char *folder, const struct model *model, const float *slab, const struct vocab *vocab,
+			      const struct tokenizer_settings *settings, int64_t max_length, struct folder_files *files)
 {
 	static const char *const tokenizer_files[] = {"vocab.txt", "tokenizer.json", "tokenizer_config.json",
-	                                              "special_tokens_map.json"};
+						      "special_tokens_map.json"};
 	TRY(save_config(folder, &model->config, files));
 	TRY(save_weights(folder, model, slab, files));
 	TRY(tokenizer_write_folder(vocab, settings, max_length, folder));

@@ -13,7 +13,8 @@
 
 /* The configuration that `model` means: a size name, the path of a config.json or bert_config.json, or what
  * model_source_find understands and has one beside it. "gelu" in a bert_config.json is the tanh form, as in Google's
- * code, but the erf form beside weights that are not TensorFlow's, as in Hugging Face's and NVIDIA's. With a size name, and with a file that leaves it out, vocab_size is 0. */
+ * code, but the erf form beside weights that are not TensorFlow's, as in Hugging Face's and NVIDIA's. With a size name, and with
+ * a file that leaves it out, vocab_size is 0. */
 MUST_USE enum status model_folder_config(const char *model, struct model_config *out);
 
 /* What a person means by a model: a folder, a file of weights, the prefix of a TensorFlow checkpoint, or the folder of a
@@ -27,8 +28,8 @@ struct model_source {
 MUST_USE enum status model_source_find(const char *path, struct model_source *out);
 
 /* Reads weights that fit the model as they are; see model_weights.h. */
-MUST_USE enum status model_folder_load(const char *path, const struct model *model, enum missing_weights missing,
-				       float *slab, struct model_folder_report *report);
+MUST_USE enum status model_folder_load(const char *path, const struct model *model, enum missing_weights missing, float *slab,
+				       struct model_folder_report *report);
 
 /* Files of a folder with their sizes and checksums, for its manifest. Zero-initialise; free `files`. */
 struct folder_file {
@@ -48,7 +49,7 @@ MUST_USE enum status folder_files_measure(struct folder_files *list, const char 
  * them to `files`. `slab` is the host's copy of the masters; `max_length` the longest sequence the tokenizer should
  * make. Each file appears whole or not at all; the folder as a whole is the caller's to rename. */
 MUST_USE enum status model_folder_save(const char *folder, const struct model *model, const float *slab,
-				       const struct vocab *vocab, const struct tokenizer_settings *settings,
-				       int64_t max_length, struct folder_files *files);
+				       const struct vocab *vocab, const struct tokenizer_settings *settings, int64_t max_length,
+				       struct folder_files *files);
 
 #endif

@@ -16,7 +16,7 @@ struct loader {
 	float *slab;
 	struct model_folder_report *report;
 	const struct stored_tensor **found; /* [parameter_count] the tensor that gave it so far */
-	int64_t *source_rows; /* [vocab->count] of each token, or -1; NULL without another vocabulary */
+	int64_t *source_rows;               /* [vocab->count] of each token, or -1; NULL without another vocabulary */
 };
 
 /* A parameter as its file should have it, rows first; a vector is so many rows of one number. */
@@ -39,13 +39,12 @@ static struct wanted wanted_of(const struct parameter *parameter, bool transpose
 {
 	bool vector = parameter_rank(parameter) == 1;
 	return (struct wanted){
-	        .parameter = parameter,
-	        .rows = vector ? parameter->columns : parameter->rows,
-	        .columns = vector ? 1 : parameter->columns,
-	        .transposed = transposed && !vector,
-	        .is_vocabulary = strcmp(parameter->name, WORD_EMBEDDINGS) == 0 ||
-	                         strcmp(parameter->name, PREDICTION_BIAS) == 0,
-	        .is_positions = strcmp(parameter->name, POSITION_EMBEDDINGS) == 0,
+		.parameter = parameter,
+		.rows = vector ? parameter->columns : parameter->rows,
+		.columns = vector ? 1 : parameter->columns,
+		.transposed = transposed && !vector,
+		.is_vocabulary = strcmp(parameter->name, WORD_EMBEDDINGS) == 0 || strcmp(parameter->name, PREDICTION_BIAS) == 0,
+		.is_positions = strcmp(parameter->name, POSITION_EMBEDDINGS) == 0,
 	};
 }
 
@@ -58,16 +57,15 @@ static enum status wrong_shape(const struct stored_tensor *tensor, const struct 
 	int64_t shape[2] = {wanted->rows, wanted->columns}, turned[2] = {wanted->columns, wanted->rows};
 	shape_text(theirs, tensor->rank, tensor->shape);
 	shape_text(ours, rank, wanted->transposed ? turned : shape);
-	enum status status =
-	        error_set(ERR_STATE, "'%s': tensor '%.200s' has shape %s where the model's '%s' needs %s",
-	                  tensor->path, tensor->name, theirs, wanted->parameter->name, ours);
+	enum status status = error_set(ERR_STATE, "'%s': tensor '%.200s' has shape %s where the model's '%s' needs %s",
+				       tensor->path, tensor->name, theirs, wanted->parameter->name, ours);
 	if (wanted->is_vocabulary)
 		error_hint("use the vocabulary that belongs to these weights, or carry its rows over to "
-		           "another one "
-		           "(pretrain --remap_vocab)");
+			   "another one "
+			   "(pretrain --remap_vocab)");
 	else if (wanted->is_positions)
 		error_hint("keep max_position_embeddings, or say where more rows come from (pretrain "
-		           "--init_positions)");
+			   "--init_positions)");
 	else
 		error_hint("use the configuration that belongs to these weights");
 	return status;
@@ -85,8 +83,8 @@ static bool rows_fit(const struct loader *loader, const struct wanted *wanted, i
 	return rows == wanted->rows;
 }
 
-static enum status check_shape(const struct loader *loader, const struct stored_tensor *tensor,
-                               const struct wanted *wanted, int64_t *out_rows)
+static enum status check_shape(const struct loader *loader, const struct stored_tensor *tensor, const struct wanted *wanted,
+			       int64_t *out_rows)
 {
 	bool matrix = parameter_rank(wanted->parameter) == 2, turned = wanted->transposed;
 	if (tensor->rank != (matrix ? 2 : 1))
@@ -119,8 +117,7 @@ static void carry_tokens(struct loader *loader, const struct wanted *wanted, con
 		int64_t row = loader->source_rows[i];
 		if (row < 0)
 			continue;
-		memcpy(to + i * wanted->columns, from + row * wanted->columns,
-		       (size_t)wanted->columns * sizeof(*to));
+		memcpy(to + i * wanted->columns, from + row * wanted->columns, (size_t)wanted->columns * sizeof(*to));
 		sum += from[row * wanted->columns];
 		carried++;
 	}
@@ -133,8 +130,8 @@ static void carry_tokens(struct loader *loader, const struct wanted *wanted, con
 
 /* The tensor's values as the model has them, into `to`, which holds what the model had before. `from` has
  * room for the whole tensor. */
-static enum status adapt(struct loader *loader, const struct stored_tensor *tensor,
-                         const struct wanted *wanted, int64_t rows, float *from, float *to)
+static enum status adapt(struct loader *loader, const struct stored_tensor *tensor, const struct wanted *wanted, int64_t rows,
+			 float *from, float *to)
 {
 	TRY(stored_tensor_read(tensor, 0, tensor->count, from));
 	if (wanted->transposed) {
@@ -157,8 +154,7 @@ static enum status adapt(struct loader *loader, const struct stored_tensor *tens
 }
 
 /* Reads a parameter; one that the file has under a second name must be the same both times. */
-static enum status load_parameter(struct loader *loader, const struct stored_tensor *tensor, int64_t number,
-                                  bool transposed)
+static enum status load_parameter(struct loader *loader, const struct stored_tensor *tensor, int64_t number, bool transposed)
 {
 	const struct parameter *parameter = &loader->model->parameters[number];
 	const struct stored_tensor *first = loader->found[number];
@@ -181,9 +177,8 @@ static enum status load_parameter(struct loader *loader, const struct stored_ten
 	memcpy(again, target, (size_t)parameter->count * sizeof(*again));
 	TRY_GOTO(adapt(loader, tensor, &wanted, rows, from, again), done);
 	if (memcmp(again, target, (size_t)parameter->count * sizeof(*again)) != 0)
-		status = error_set(ERR_STATE,
-		                   "'%s': tensors '%.200s' and '%.200s' are one weight in a BERT but differ",
-		                   loader->path, first->name, tensor->name);
+		status = error_set(ERR_STATE, "'%s': tensors '%.200s' and '%.200s' are one weight in a BERT but differ",
+				   loader->path, first->name, tensor->name);
 done:
 	free(from);
 	free(again);
@@ -214,15 +209,13 @@ static enum status load_tensor(struct loader *loader, const struct stored_tensor
 	}
 	if (strncmp(name.name, "bert.", 5) != 0 && strncmp(name.name, "bert/", 5) != 0)
 		return name_list_add(&report->unused, tensor->name);
-	enum status status =
-	        error_set(ERR_STATE, "'%s': the model (%d layers) has no place for tensor '%.200s'",
-	                  tensor->path, loader->model->config.num_hidden_layers, tensor->name);
+	enum status status = error_set(ERR_STATE, "'%s': the model (%d layers) has no place for tensor '%.200s'", tensor->path,
+				       loader->model->config.num_hidden_layers, tensor->name);
 	error_hint("use the configuration that belongs to these weights");
 	return status;
 }
 
-static bool may_miss(const struct model *model, const struct parameter *parameter,
-                     enum missing_weights allowed)
+static bool may_miss(const struct model *model, const struct parameter *parameter, enum missing_weights allowed)
 {
 	if (allowed == MISSING_NOTHING || parameter->layer != model->config.num_hidden_layers)
 		return false;
@@ -232,16 +225,15 @@ static bool may_miss(const struct model *model, const struct parameter *paramete
 /* A file without any weight of a BERT: say what it has instead. */
 static enum status nothing_found(const struct loader *loader, const struct weights_file *file)
 {
-	enum status status =
-	        error_set(ERR_STATE, "'%s': none of its %lld tensors is of a BERT%s%.200s%s", loader->path,
-	                  (long long)file->count, file->count ? "; the first is '" : "",
-	                  file->count ? file->tensors[0].name : "", file->count ? "'" : "");
+	enum status status = error_set(ERR_STATE, "'%s': none of its %lld tensors is of a BERT%s%.200s%s", loader->path,
+				       (long long)file->count, file->count ? "; the first is '" : "",
+				       file->count ? file->tensors[0].name : "", file->count ? "'" : "");
 	if (file->count && strstr(file->tensors[0].name, ".ATTRIBUTES"))
 		error_hint("an object-based checkpoint of TensorFlow 2: bertc reads those with names as "
-		           "'bert/encoder/layer_0/attention/self/query/kernel' (google-research/bert)");
+			   "'bert/encoder/layer_0/attention/self/query/kernel' (google-research/bert)");
 	else
 		error_hint("names as 'bert.encoder.layer.0.attention.self.query.weight' or "
-		           "'bert/encoder/layer_0/attention/self/query/kernel' are known");
+			   "'bert/encoder/layer_0/attention/self/query/kernel' are known");
 	return status;
 }
 
@@ -264,13 +256,12 @@ static enum status check_missing(const struct loader *loader, const struct weigh
 	}
 	if (!first)
 		return OK;
-	enum status status =
-	        error_set(ERR_STATE, "'%s': %lld of the model's %lld weights are missing, the first is '%s'",
-	                  loader->path, (long long)refused, (long long)model->parameter_count, first->name);
+	enum status status = error_set(ERR_STATE, "'%s': %lld of the model's %lld weights are missing, the first is '%s'",
+				       loader->path, (long long)refused, (long long)model->parameter_count, first->name);
 	if (first->layer == model->config.num_hidden_layers)
 		error_hint("an encoder without its pre-training heads can be trained further (pretrain "
-		           "--init_checkpoint), "
-		           "but has nothing to predict with");
+			   "--init_checkpoint), "
+			   "but has nothing to predict with");
 	else
 		error_hint("use the configuration that belongs to these weights, and all files of them");
 	return status;
@@ -289,22 +280,18 @@ static enum status map_tokens(struct loader *loader)
 	return OK;
 }
 
-enum status model_weights_load(const char *path, const struct model *model,
-                               const struct weight_adaptation *adaptation, float *slab,
-                               struct model_folder_report *report)
+enum status model_weights_load(const char *path, const struct model *model, const struct weight_adaptation *adaptation,
+			       float *slab, struct model_folder_report *report)
 {
 	struct weights_file file = {0};
 	struct model_folder_report own = {0};
-	struct loader loader = {
-	        .model = model, .adaptation = adaptation, .slab = slab, .report = report ? report : &own};
+	struct loader loader = {.model = model, .adaptation = adaptation, .slab = slab, .report = report ? report : &own};
 	enum status status;
 	TRY(weights_file_find(path, loader.report->path));
 	loader.path = loader.report->path;
 	TRY(weights_file_open(&file, loader.path));
 	loader.report->format = file.format;
-	TRY_GOTO(
-	        memory_new(&loader.found, model->parameter_count, sizeof(*loader.found), "weights of a file"),
-	        done);
+	TRY_GOTO(memory_new(&loader.found, model->parameter_count, sizeof(*loader.found), "weights of a file"), done);
 	TRY_GOTO(map_tokens(&loader), done);
 	for (int64_t i = 0; i < file.count; i++)
 		TRY_GOTO(load_tensor(&loader, &file.tensors[i]), done);

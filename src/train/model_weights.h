@@ -54,8 +54,7 @@ void model_folder_report_release(struct model_folder_report *report);
  * is not allowed, an encoder weight that the model has no place for, a wrong shape, and one weight under two names with
  * different values are ERR_STATE that names the tensor and both shapes; damaged files are ERR_DATA. Rows that pad a
  * vocabulary to a multiple of 8 are left out. `report` may be NULL. */
-MUST_USE enum status model_weights_load(const char *path, const struct model *model,
-					const struct weight_adaptation *adaptation, float *slab,
-					struct model_folder_report *report);
+MUST_USE enum status model_weights_load(const char *path, const struct model *model, const struct weight_adaptation *adaptation,
+					float *slab, struct model_folder_report *report);
 
 #endif

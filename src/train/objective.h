@@ -43,8 +43,8 @@ struct objective {
 	/* Turns the accumulated sums of a step, over all ranks, into metrics; the first one is "loss". */
 	void (*metrics)(struct objective *objective, const struct step *step, const struct accumulators *sums,
 			struct metrics *out);
-	/* Held-out sets, each scored by itself: their names, NULL for documents held out of the training text. Scoring one leaves replica's
-	 * accumulators dirty; its first metric is "loss". Many ranks share the work, and all get the result. */
+	/* Held-out sets, each scored by itself: their names, NULL for documents held out of the training text. Scoring one leaves
+	 * replica's accumulators dirty; its first metric is "loss". Many ranks share the work, and all get the result. */
 	int64_t evaluation_count;
 	const char *const *evaluation_names;
 	enum status (*evaluate)(struct objective *objective, struct replica *replica, int64_t set, struct metrics *out);

@@ -210,8 +210,7 @@ static struct tensor slice(struct tensor slab, int64_t offset, int64_t count)
 
 /* Neighbouring tensors that decay alike are one range: the alignment gaps between them hold zeros in weights, gradients
  * and moments, and stay zero. */
-static void adamw_update(const struct optimizer *optimizer, struct replica *replica,
-			 const struct optimizer_group *group)
+static void adamw_update(const struct optimizer *optimizer, struct replica *replica, const struct optimizer_group *group)
 {
 	const struct optimizer_settings *settings = &optimizer->settings;
 	const struct model *model = optimizer->model;
@@ -279,8 +278,9 @@ void optimizer_measure(const struct optimizer *optimizer, struct replica *replic
 {
 	const struct buckets *buckets = &optimizer->buckets;
 	if (buckets->ranks == 1) {
-		sumsq_finite(replica, &(struct sumsq_finite){
-					      .range = optimizer->model->gradients, .sums = replica->accumulators, .decides = true});
+		sumsq_finite(replica, &(struct sumsq_finite){.range = optimizer->model->gradients,
+							     .sums = replica->accumulators,
+							     .decides = true});
 		return;
 	}
 	for (int64_t i = 0; i < buckets->count; i++) {

@@ -26,22 +26,22 @@ struct name_patterns {
 struct optimizer_settings {
 	enum optimizer_kind kind;
 	double beta1, beta2, epsilon, weight_decay;
-	double max_grad_norm;        /* 0 = no clipping */
+	double max_grad_norm; /* 0 = no clipping */
 	bool bias_correction;
-	bool has_undecayed;          /* `undecayed` replaces the model's own rule: biases and layer norms */
+	bool has_undecayed; /* `undecayed` replaces the model's own rule: biases and layer norms */
 	struct name_patterns undecayed;
 	/* LAMB */
-	bool adapts_all;             /* trust ratio for tensors without decay, too (NVLAMB) */
+	bool adapts_all;                /* trust ratio for tensors without decay, too (NVLAMB) */
 	struct name_patterns unadapted; /* no trust ratio for these */
-	double max_trust_ratio;      /* 0 = no limit */
-	bool normalize_gradients;    /* to norm 1 always, instead of clipping to max_grad_norm */
-	bool no_gradient_averaging;  /* m = b1 m + g */
+	double max_trust_ratio;         /* 0 = no limit */
+	bool normalize_gradients;       /* to norm 1 always, instead of clipping to max_grad_norm */
+	bool no_gradient_averaging;     /* m = b1 m + g */
 };
 
 /* Neighbouring weights that are updated and refreshed together; of many ranks a bucket. */
 struct optimizer_group {
-	int64_t offset, count;              /* elements of the slab that this rank updates */
-	int64_t moments;                    /* where theirs begin */
+	int64_t offset, count; /* elements of the slab that this rank updates */
+	int64_t moments;       /* where theirs begin */
 	int64_t first_tensor, tensor_count;
 	int64_t first_weight, weight_count; /* of model->weights */
 };
@@ -49,8 +49,8 @@ struct optimizer_group {
 struct optimizer {
 	struct optimizer_settings settings;
 	struct model *model;
-	struct buckets buckets;      /* what this rank owns */
-	struct tensor m, v;          /* moments of it (1, own_elements), master dtype, device memory */
+	struct buckets buckets; /* what this rank owns */
+	struct tensor m, v;     /* moments of it (1, own_elements), master dtype, device memory */
 	struct optimizer_group *groups;
 	int64_t group_count;
 	double *weight_decay;        /* [parameter_count] */
@@ -62,10 +62,10 @@ struct optimizer {
 	struct {
 		bool under_way;
 		comm_ticket ticket;
-	} *gathers;
-	struct replica *replica;     /* that updates, and makes them ready */
-	struct error error;          /* what went wrong with them */
-	int64_t update_count;        /* updates applied since the start or optimizer_restart: t of the bias correction is one more */
+	} * gathers;
+	struct replica *replica; /* that updates, and makes them ready */
+	struct error error;      /* what went wrong with them */
+	int64_t update_count;    /* updates applied since the start or optimizer_restart: t of the bias correction is one more */
 };
 
 /* Device memory for moments, table and norms of a rank of so many. */

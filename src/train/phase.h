@@ -10,7 +10,7 @@
 
 /* What a phase is and when it ends: after `steps` at the latest, and earlier by the other ends that are not 0. */
 struct phase {
-	struct schedule schedule;                  /* over the phase's own steps, from 1 */
+	struct schedule schedule; /* over the phase's own steps, from 1 */
 	int64_t steps;
 	int64_t tokens;                            /* it ends with the step that has seen so many tokens */
 	int64_t patience;                          /* ... with so many evaluations in a row without a better held-out loss */
@@ -20,10 +20,10 @@ struct phase {
 
 /* Where a run stands in its phases. Zero is the beginning of the first. */
 struct phase_state {
-	int64_t index;                                /* from 0 */
+	int64_t index;                                 /* from 0 */
 	int64_t first_step, first_sample, first_token; /* the run's counts when the phase began */
-	int64_t evaluations, stalled;                 /* evaluations in this phase; those since the best */
-	double best_loss;                             /* of them */
+	int64_t evaluations, stalled;                  /* evaluations in this phase; those since the best */
+	double best_loss;                              /* of them */
 };
 
 #endif

@@ -64,20 +64,20 @@ static void device_row(struct buffer *out, const struct memory_plan *plan, struc
 	size_t left, all;
 	char has[2][FORMAT_BYTES], note[96] = "";
 	if (be->functions->memory_left(be, &left, &all) == OK)
-		snprintf(note, sizeof(note), "of %s left of %s", format_size(has[0], (double)left), format_size(has[1], (double)all));
+		snprintf(note, sizeof(note), "of %s left of %s", format_size(has[0], (double)left),
+			 format_size(has[1], (double)all));
 	row(out, "on the GPU", plan->device, note);
 }
 
-void plan_print(const struct memory_plan *plan, const struct model *model, const struct shape_limits *limits,
-		struct buffer *out)
+void plan_print(const struct memory_plan *plan, const struct model *model, const struct shape_limits *limits, struct buffer *out)
 {
 	char count[FORMAT_BYTES], note[96];
 	buffer_format(out, "memory plan for %s parameters%s\n", format_count(count, model->element_count),
 		      plan->ranks > 1 ? ", of each rank" : "");
 	row(out, "weights", plan->weights, "masters, gradients, compute copies");
 	row(out, "moments", plan->moments, plan->ranks > 1 ? "of the optimiser, a share" : "of the optimiser");
-	snprintf(note, sizeof(note), "of %d tokens, %d sequences, %d predictions", limits->batch.tokens,
-		 limits->batch.sequences, limits->batch.predictions);
+	snprintf(note, sizeof(note), "of %d tokens, %d sequences, %d predictions", limits->batch.tokens, limits->batch.sequences,
+		 limits->batch.predictions);
 	row(out, "activations", plan->activations, note);
 	row(out, "workspace", plan->workspace, "of the back end");
 	if (plan->communication > 0)
@@ -87,14 +87,13 @@ void plan_print(const struct memory_plan *plan, const struct model *model, const
 	row(out, "batches", plan->batches, "read ahead");
 	if (plan->pinned > 0)
 		row(out, "pinned", plan->pinned, "for copies to and from the GPU");
-	row(out, "checkpoint", plan->checkpoint, plan->ranks > 1 ? "copies while saving, in the first rank alone"
-							       : "copies while saving");
+	row(out, "checkpoint", plan->checkpoint,
+	    plan->ranks > 1 ? "copies while saving, in the first rank alone" : "copies while saving");
 	int64_t left = memory_available();
 	char have[FORMAT_BYTES];
 	snprintf(note, sizeof(note), "%s available", format_size(have, (double)left));
 	row(out, plan->device > 0 ? "on the host" : "total", plan->total - plan->device, left > 0 ? note : "");
-	buffer_format(out, "  %-13s %10.3g  TFLOP a step of full-length sequences\n", "work",
-		      plan->flops_per_step * 1e-12);
+	buffer_format(out, "  %-13s %10.3g  TFLOP a step of full-length sequences\n", "work", plan->flops_per_step * 1e-12);
 }
 
 static enum status check_device(const struct memory_plan *plan, struct backend *be)

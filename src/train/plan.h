@@ -7,17 +7,17 @@
 #include "model/model.h"
 
 struct memory_plan {
-	size_t weights;      /* masters, gradients, compute copies */
+	size_t weights; /* masters, gradients, compute copies */
 	size_t moments;
-	size_t activations;  /* for one micro-batch */
+	size_t activations; /* for one micro-batch */
 	size_t workspace;
-	size_t batches;      /* read ahead on the host */
-	size_t pinned;       /* of the host, for copies to and from a device */
-	size_t checkpoint;   /* host copies while saving */
+	size_t batches;       /* read ahead on the host */
+	size_t pinned;        /* of the host, for copies to and from a device */
+	size_t checkpoint;    /* host copies while saving */
 	size_t communication; /* of a device: NCCL's allowance, numbers as they travel, what whole pages add */
-	size_t device;       /* of all: what a device has of it; 0 where memory is the host's */
+	size_t device;        /* of all: what a device has of it; 0 where memory is the host's */
 	size_t total;
-	int32_t ranks;       /* all of the above is of one of them */
+	int32_t ranks;         /* all of the above is of one of them */
 	double flops_per_step; /* at full length */
 };
 
@@ -27,8 +27,7 @@ struct memory_plan plan_training(const struct model *model, const struct shape_l
 				 int32_t max_seq_length, size_t batch_bytes, int32_t ranks, bool narrow);
 /* FLOPs of a step of full-length sequences with the usual share of predictions. */
 double plan_step_flops(const struct model_config *config, int64_t batch_size, int32_t length);
-void plan_print(const struct memory_plan *plan, const struct model *model, const struct shape_limits *limits,
-		struct buffer *out);
+void plan_print(const struct memory_plan *plan, const struct model *model, const struct shape_limits *limits, struct buffer *out);
 /* ERR_RESOURCE if the plan is larger than the memory this machine has left, where so many ranks run on it, one of them
  * the first, or than what this rank's device has left. */
 MUST_USE enum status plan_check(const struct memory_plan *plan, struct backend *be, int32_t local_ranks);

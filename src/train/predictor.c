@@ -24,8 +24,8 @@ enum status predictor_open(struct predictor *predictor, const struct model *mode
 	TRY(memory_new(&predictor->ids, count, sizeof(*predictor->ids), "predictions"));
 	TRY(memory_new(&predictor->probabilities, count, sizeof(*predictor->probabilities), "predictions"));
 	TRY(be->functions->allocate(be, &predictor->device_ids, (size_t)count * sizeof(*predictor->ids), "predictions"));
-	return be->functions->allocate(be, &predictor->device_probabilities,
-				       (size_t)count * sizeof(*predictor->probabilities), "predictions");
+	return be->functions->allocate(be, &predictor->device_probabilities, (size_t)count * sizeof(*predictor->probabilities),
+				       "predictions");
 }
 
 void predictor_release(struct predictor *predictor)

@@ -7,25 +7,24 @@
 #include "text/vocab.h"
 
 struct predictor {
-	const struct model *model;       /* borrowed, as the next three */
+	const struct model *model; /* borrowed, as the next three */
 	struct activations *activations;
 	struct replica *replica;
 	const struct vocab *vocab;
-	int32_t k;                       /* most probable tokens kept, at most the vocabulary's size */
-	int32_t capacity;                /* tokens of a sequence, with [CLS] and [SEP] */
-	struct batch host, batch;        /* the text, and on the device */
+	int32_t k;                /* most probable tokens kept, at most the vocabulary's size */
+	int32_t capacity;         /* tokens of a sequence, with [CLS] and [SEP] */
+	struct batch host, batch; /* the text, and on the device */
 	void *device_ids, *device_probabilities;
 	/* Of the last text: */
 	int32_t blanks;
-	int32_t *ids;                    /* [blanks][k], most probable first */
-	double *probabilities;           /* [blanks][k] */
+	int32_t *ids;          /* [blanks][k], most probable first */
+	double *probabilities; /* [blanks][k] */
 };
 
 /* `activations` have room for one sequence of `capacity` tokens, all of them blanks. Zero-initialise; released also
  * after a failure. */
-MUST_USE enum status predictor_open(struct predictor *predictor, const struct model *model,
-				    struct activations *activations, struct replica *replica, const struct vocab *vocab,
-				    int32_t capacity, int32_t k);
+MUST_USE enum status predictor_open(struct predictor *predictor, const struct model *model, struct activations *activations,
+				    struct replica *replica, const struct vocab *vocab, int32_t capacity, int32_t k);
 void predictor_release(struct predictor *predictor);
 
 /* Fills in the [MASK]s of [CLS] ids [SEP]. A text that is too long or has no blank is ERR_USAGE that quotes `text`. */

@@ -64,8 +64,7 @@ static void losses(const struct accumulators *sums, double prediction_weight, do
 		metrics_add(out, "mlm_perplexity", NULL, exp(mlm));
 	metrics_add(out, "mlm_accuracy", "MLM", ratio(sums->value[SUM_MLM_CORRECT], prediction_weight));
 	metrics_add(out, "nsp_loss", NULL, nsp);
-	metrics_add(out, "nsp_accuracy", labelled > 0 ? "NSP" : NULL,
-		    ratio(sums->value[SUM_NSP_CORRECT], labelled));
+	metrics_add(out, "nsp_accuracy", labelled > 0 ? "NSP" : NULL, ratio(sums->value[SUM_NSP_CORRECT], labelled));
 }
 
 static void step_metrics(struct objective *objective, const struct step *step, const struct accumulators *sums,
@@ -234,8 +233,8 @@ enum status pretraining_create(struct objective **out, const struct pretraining_
 		.close = close_objective,
 	};
 	enum status status;
-	TRY_GOTO(memory_new(&pretraining->evaluation_names, settings->evaluation_count,
-			    sizeof(*pretraining->evaluation_names), "evaluation sets"),
+	TRY_GOTO(memory_new(&pretraining->evaluation_names, settings->evaluation_count, sizeof(*pretraining->evaluation_names),
+			    "evaluation sets"),
 		 failed);
 	for (int64_t i = 0; i < settings->evaluation_count; i++)
 		pretraining->evaluation_names[i] = settings->evaluation_sets[i].name;

@@ -25,7 +25,7 @@ struct pretraining_settings {
 	struct step_settings steps;
 	const struct evaluation_set *evaluation_sets; /* [evaluation_count] borrowed */
 	int64_t evaluation_count;
-	int64_t evaluation_instances;    /* at most, of each; 0 = all */
+	int64_t evaluation_instances;              /* at most, of each; 0 = all */
 	struct batch_capacity evaluation_capacity; /* within that of activations */
 };
 
@@ -34,9 +34,9 @@ MUST_USE enum status pretraining_create(struct objective **out, const struct pre
 /* Scores `instances` (the first `limit` of epoch 0; 0 = all of it) without dropout:
  * loss mlm_loss mlm_perplexity mlm_accuracy nsp_loss nsp_accuracy predictions instances. Uses replica's
  * accumulators and the activations. The ranks of `comm` (NULL: one) share the work, and all get the result. */
-MUST_USE enum status pretraining_score(const struct model *model, struct activations *activations,
-				       struct replica *replica, struct comm *comm, struct instances *instances,
-				       int64_t limit, struct batch_capacity capacity, struct metrics *out);
+MUST_USE enum status pretraining_score(const struct model *model, struct activations *activations, struct replica *replica,
+				       struct comm *comm, struct instances *instances, int64_t limit,
+				       struct batch_capacity capacity, struct metrics *out);
 
 /* Seconds the loop waited for data so far. */
 double pretraining_waited(const struct objective *objective);

@@ -86,9 +86,9 @@ static enum status judge_hashes(const uint64_t *hashes, const char (*hosts)[64],
 		int wrote = snprintf(named + used, (size_t)left, "%srank %d (%s)", listed++ ? ", " : "", rank, hosts[rank]);
 		used += wrote < left ? wrote : 0;
 	}
-	enum status status = error_set(ERR_PEER, "step %lld: the weights of %s differ from those of the %d other%s%s",
-				       (long long)step, named, count, count == 1 ? "" : "s",
-				       2 * count > ranks ? "" : " (either may be the wrong ones)");
+	enum status status =
+		error_set(ERR_PEER, "step %lld: the weights of %s differ from those of the %d other%s%s", (long long)step, named,
+			  count, count == 1 ? "" : "s", 2 * count > ranks ? "" : " (either may be the wrong ones)");
 	error_hint("a fault of memory or of the connection: the last checkpoint was sound; test that machine, run again");
 	return status;
 }

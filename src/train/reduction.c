@@ -6,8 +6,8 @@ static void begin_bucket(void *context, int32_t layer)
 	const struct bucket *bucket = bucket_of(reduction->buckets, layer);
 	const struct tensor *gradients = &reduction->model->gradients;
 	char *data = (char *)gradients->data + (size_t)bucket->offset * dtype_bytes(gradients->dtype);
-	reduction->newest = comm_reduce_scatter(reduction->buckets->comm, data, bucket->count,
-						buckets_type(reduction->model), reduction->wire);
+	reduction->newest = comm_reduce_scatter(reduction->buckets->comm, data, bucket->count, buckets_type(reduction->model),
+						reduction->wire);
 }
 
 enum status reduction_open(struct reduction *out, const struct buckets *buckets, struct model *model, enum comm_type wire)

@@ -129,12 +129,10 @@ static double wikipedia_length(double u)
 	return v >= 1 ? 512 : 20 + 492 * (0.4 * v + 0.6 * v * v * v * v);
 }
 
-enum status rehearsal_batch(struct batch *out, const struct model_config *config, int32_t sequences, int32_t length,
-			    bool mixed)
+enum status rehearsal_batch(struct batch *out, const struct model_config *config, int32_t sequences, int32_t length, bool mixed)
 {
-	struct batch_capacity capacity = {.tokens = sequences * length,
-					  .sequences = sequences,
-					  .predictions = sequences * (length * 3 / 20 + 3)};
+	struct batch_capacity capacity = {
+		.tokens = sequences * length, .sequences = sequences, .predictions = sequences * (length * 3 / 20 + 3)};
 	TRY(batch_create(out, capacity));
 	struct rng rng = rng_start(1, RNG_TEST, 0);
 	int32_t t = 0, p = 0;

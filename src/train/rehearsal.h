@@ -29,8 +29,8 @@ double rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, 
 
 /* Sequences of `length` tokens, or with `mixed` of the lengths of Wikipedia's instances (of `length` a quarter, half of it on
  * average); random words, of which 15 % are predicted. batch_release frees it. */
-MUST_USE enum status rehearsal_batch(struct batch *out, const struct model_config *config, int32_t sequences,
-				     int32_t length, bool mixed);
+MUST_USE enum status rehearsal_batch(struct batch *out, const struct model_config *config, int32_t sequences, int32_t length,
+				     bool mixed);
 /* Fills id_order from ids. */
 MUST_USE enum status rehearsal_order(struct batch *batch);
 

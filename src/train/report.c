@@ -119,8 +119,7 @@ enum status report_start(struct report *report, const struct train_state *state)
 	return OK;
 }
 
-void report_phase(struct report *report, const struct phase *phases, int64_t phase_count,
-		  const struct train_state *state)
+void report_phase(struct report *report, const struct phase *phases, int64_t phase_count, const struct train_state *state)
 {
 	const struct phase *phase = &phases[state->phase.index];
 	report->phase_count = phase_count;
@@ -149,8 +148,8 @@ static void smoothed_text(struct report *report, const struct metrics *metrics, 
 		if (!metrics->item[i].label)
 			continue;
 		bool share = strstr(metrics->item[i].name, "accuracy") != NULL;
-		int wrote = snprintf(out + used, size - used, share ? "%s %.1f %%  " : "%s %.3f  ",
-				     metrics->item[i].label, share ? 100.0 * *mean : *mean);
+		int wrote = snprintf(out + used, size - used, share ? "%s %.1f %%  " : "%s %.3f  ", metrics->item[i].label,
+				     share ? 100.0 * *mean : *mean);
 		if (wrote < 0 || (size_t)wrote >= size - used)
 			break;
 		used += (size_t)wrote;
@@ -334,17 +333,14 @@ enum status report_step(struct report *report, const struct step_report *step)
 	report->interval_tokens += step->data->token_count;
 	count_lengths(&report->lengths, step->data);
 	double rate = (double)report->interval_tokens / report->interval_seconds;
-	double share = report->gemm_rate > 0
-			       ? report->interval_flops / report->interval_seconds / report->gemm_rate
-			       : 0.0;
+	double share = report->gemm_rate > 0 ? report->interval_flops / report->interval_seconds / report->gemm_rate : 0.0;
 
 	char phase_text[32] = "", metrics_text[96], share_text[32] = "", rate_text[FORMAT_BYTES];
 	smoothed_text(report, step->metrics, metrics_text, sizeof(metrics_text));
 	if (share > 0)
 		snprintf(share_text, sizeof(share_text), "  %.0f %% of GEMM", 100.0 * share);
 	if (report->phase_count > 1)
-		snprintf(phase_text, sizeof(phase_text), "phase %d/%d  ", (int)state->phase.index + 1,
-			 (int)report->phase_count);
+		snprintf(phase_text, sizeof(phase_text), "phase %d/%d  ", (int)state->phase.index + 1, (int)report->phase_count);
 	progress_update(&report->progress, state->step, "%s%s%s tokens/s%s", phase_text, metrics_text,
 			format_count(rate_text, (int64_t)rate), share_text);
 
@@ -403,7 +399,10 @@ enum status report_evaluation(struct report *report, const struct train_state *s
 		}
 		bool share = strstr(plain, "accuracy") != NULL;
 		if (used < sizeof(text) && (metrics->item[i].label || strstr(plain, "perplexity"))) {
-			int wrote = snprintf(text + used, sizeof(text) - used, share ? ", %s %.2f %%" : value < 1000 ? ", %s %.3f" : ", %s %.0f",
+			int wrote = snprintf(text + used, sizeof(text) - used,
+					     share          ? ", %s %.2f %%"
+					     : value < 1000 ? ", %s %.3f"
+							    : ", %s %.0f",
 					     plain, share ? 100.0 * value : value);
 			used += wrote > 0 ? (size_t)wrote : 0;
 		}

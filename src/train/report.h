@@ -20,9 +20,9 @@ struct report_facts {
 	int32_t layers, hidden;
 	int64_t parameters;
 	int32_t vocab_size;
-	double text_tokens;         /* of one pass over the training text */
-	double unigram_entropy;     /* nats, of the training tokens */
-	double frequent_share;      /* of the most frequent token */
+	double text_tokens;     /* of one pass over the training text */
+	double unigram_entropy; /* nats, of the training tokens */
+	double frequent_share;  /* of the most frequent token */
 	const char *frequent_token;
 	bool next_sentence;
 };
@@ -36,13 +36,13 @@ struct length_counts {
 
 struct report {
 	/* Set by the command: */
-	bool silent;                    /* of a rank that is not the first: nothing is written or shown */
-	const char *folder;             /* of the run, for events and page; NULL: neither */
-	const char *metrics_path;       /* metrics.jsonl */
-	double gemm_rate;               /* FLOP/s of matrix products measured on this machine; 0 = unknown */
+	bool silent;              /* of a rank that is not the first: nothing is written or shown */
+	const char *folder;       /* of the run, for events and page; NULL: neither */
+	const char *metrics_path; /* metrics.jsonl */
+	double gemm_rate;         /* FLOP/s of matrix products measured on this machine; 0 = unknown */
 	struct report_facts facts;
-	const struct options *options;  /* for the page's table of settings; NULL: without */
-	struct samples *samples;        /* NULL: none */
+	const struct options *options; /* for the page's table of settings; NULL: without */
+	struct samples *samples;       /* NULL: none */
 
 	/* The report's own: */
 	int64_t total_steps, log_steps; /* of all phases, as far as is known; of the phase */
@@ -50,7 +50,7 @@ struct report {
 	struct progress progress;
 	double interval_seconds, interval_flops; /* since the last logged line */
 	int64_t interval_tokens;
-	struct metrics smoothed;        /* running means for the bar */
+	struct metrics smoothed; /* running means for the bar */
 	struct history history;
 	struct diagnosis diagnosis;
 	struct event_file *events;
@@ -58,7 +58,7 @@ struct report {
 	double waited;                  /* for data, in all, as last reported */
 	double page_written, page_cost; /* when, and how many seconds it took */
 	bool page_failed;
-	int32_t straggler;              /* the rank that was said to be slow, plus one; 0 = none */
+	int32_t straggler; /* the rank that was said to be slow, plus one; 0 = none */
 };
 
 /* A line of metrics.jsonl, which is also taken into the history. Releases the line. */
@@ -69,16 +69,15 @@ MUST_USE enum status report_append_line(struct report *report, struct buffer *li
 MUST_USE enum status report_start(struct report *report, const struct train_state *state);
 
 /* A phase begins or goes on. */
-void report_phase(struct report *report, const struct phase *phases, int64_t phase_count,
-		  const struct train_state *state);
+void report_phase(struct report *report, const struct phase *phases, int64_t phase_count, const struct train_state *state);
 
 struct step_report {
-	const struct train_state *state;  /* after the step */
+	const struct train_state *state; /* after the step */
 	const struct metrics *metrics;
-	double learning_rate, grad_norm;  /* norm before clipping */
-	double seconds, flops;            /* of this step */
-	double waited;                    /* seconds for data since the objective was opened */
-	const struct step *data;          /* what was trained on */
+	double learning_rate, grad_norm; /* norm before clipping */
+	double seconds, flops;           /* of this step */
+	double waited;                   /* seconds for data since the objective was opened */
+	const struct step *data;         /* what was trained on */
 };
 MUST_USE enum status report_step(struct report *report, const struct step_report *step);
 

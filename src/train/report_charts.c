@@ -35,8 +35,7 @@ void curve_of_rows(const struct history *history, enum history_column x, enum hi
 	}
 }
 
-void curve_of_evaluations(const struct history *history, int set, enum history_column x, enum history_column y,
-			  struct curve *out)
+void curve_of_evaluations(const struct history *history, int set, enum history_column x, enum history_column y, struct curve *out)
 {
 	int64_t total = 0, seen = 0;
 	*out = (struct curve){0};
@@ -241,17 +240,18 @@ static void draw_lengths(const struct length_counts *lengths, struct buffer *out
 		 format_count(number, lengths->sequences), mean, (long long)lengths->longest,
 		 100 * (1 - mean / (double)lengths->longest));
 	buffer_text(out, "<div>");
-	chart_bars_svg(&(struct chart_bars){
-			       .title = "Lengths of training sequences",
-			       .description = description,
-			       .note = lengths->sequences > 0 ? note : NULL,
-			       .x = {.label = "tokens of a sequence"},
-			       .y = {.label = "share of sequences", .number = CHART_SHARE, .from_zero = true},
-			       .width = lengths->width,
-			       .values = shares,
-			       .count = bins,
-		       },
-		       out);
+	chart_bars_svg(
+		&(struct chart_bars){
+			.title = "Lengths of training sequences",
+			.description = description,
+			.note = lengths->sequences > 0 ? note : NULL,
+			.x = {.label = "tokens of a sequence"},
+			.y = {.label = "share of sequences", .number = CHART_SHARE, .from_zero = true},
+			.width = lengths->width,
+			.values = shares,
+			.count = bins,
+		},
+		out);
 	buffer_text(out, "</div>\n");
 }
 

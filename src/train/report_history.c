@@ -13,9 +13,9 @@
 #define ROWS_MAX (1 << 17)
 
 const char *const history_columns[HISTORY_COLUMNS] = {
-	"step",          "tokens",       "seconds",       "loss",      "mlm_loss",          "mlm_accuracy", "nsp_loss",
-	"nsp_accuracy", "learning_rate", "grad_norm", "tokens_per_second", "share_of_gemm", "skipped_steps",
-	"phase",
+	"step",          "tokens",       "seconds",       "loss",      "mlm_loss",          "mlm_accuracy",
+	"nsp_loss",      "nsp_accuracy", "learning_rate", "grad_norm", "tokens_per_second", "share_of_gemm",
+	"skipped_steps", "phase",
 };
 
 static double number(const struct json *object, const char *key)
@@ -97,8 +97,8 @@ static enum status add_evaluation(struct history *history, const struct json *ob
 			return OK;
 		}
 	}
-	TRY(memory_grow(&history->evaluations, &history->evaluation_capacity, history->evaluation_count + 1,
-			sizeof evaluation, "history"));
+	TRY(memory_grow(&history->evaluations, &history->evaluation_capacity, history->evaluation_count + 1, sizeof evaluation,
+			"history"));
 	history->evaluations[history->evaluation_count++] = evaluation;
 	return OK;
 }

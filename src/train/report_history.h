@@ -42,8 +42,8 @@ struct history_evaluation {
 struct history_event {
 	int64_t step;
 	double tokens, seconds;
-	char kind[24];      /* "phase", or the name of a finding (diagnosis.h) */
-	bool over;          /* the finding no longer holds */
+	char kind[24]; /* "phase", or the name of a finding (diagnosis.h) */
+	bool over;     /* the finding no longer holds */
 	char text[320], advice[320];
 };
 

@@ -168,8 +168,8 @@ static void put_guesses(const struct vocab *vocab, const struct sample_blank *bl
 {
 	for (int i = 0; i < SAMPLE_SHOWN && i < vocab->count; i++) {
 		buffer_text(out, "<span class=\"w\">");
-		element(out, blank->ids[i] == answer ? "<span class=\"right\">" : "<span>",
-			predictor_token(vocab, blank->ids[i]), "</span>");
+		element(out, blank->ids[i] == answer ? "<span class=\"right\">" : "<span>", predictor_token(vocab, blank->ids[i]),
+			"</span>");
 		double percent = 100 * (double)blank->probabilities[i];
 		buffer_format(out, " <span class=\"p\">%.*f %%</span></span> ", percent < 9.5 ? 1 : 0, percent);
 	}
@@ -202,9 +202,10 @@ static void put_samples(const struct samples *samples, struct buffer *out)
 		return;
 	const struct vocab *vocab = samples->predictor.vocab;
 	int shown = choose_evaluations(samples->evaluation_count, chosen);
-	buffer_text(out, "<h2>What it would put into the blanks</h2>\n<p class=\"note\">Sentences from text it is not trained on, "
-			 "always the same ones. The underlined words were masked; below, its five best guesses as it "
-			 "learned.</p>\n");
+	buffer_text(out,
+		    "<h2>What it would put into the blanks</h2>\n<p class=\"note\">Sentences from text it is not trained on, "
+		    "always the same ones. The underlined words were masked; below, its five best guesses as it "
+		    "learned.</p>\n");
 	for (int s = 0; s < samples->count; s++) {
 		const struct sample_sentence *sentence = &samples->sentences[s];
 		struct spelling spelling = {.out = out, .vocab = vocab, .sentence = sentence};
@@ -235,7 +236,8 @@ static void put_events(const struct history *history, struct buffer *out)
 	if (history->event_count == 0)
 		return;
 	int64_t first = history->event_count > EVENTS_SHOWN ? history->event_count - EVENTS_SHOWN : 0;
-	buffer_text(out, "<h2>What happened</h2>\n<div class=\"scroll\"><table><tr><th class=\"n\">step</th><th>what</th></tr>\n");
+	buffer_text(out,
+		    "<h2>What happened</h2>\n<div class=\"scroll\"><table><tr><th class=\"n\">step</th><th>what</th></tr>\n");
 	for (int64_t i = first; i < history->event_count; i++) {
 		const struct history_event *event = &history->events[i];
 		char number[FORMAT_BYTES];
@@ -267,12 +269,14 @@ static void put_evaluations(const struct report_page *page, struct buffer *out)
 		return;
 	bool pairs = page->report->facts.next_sentence;
 	int64_t every = history->evaluation_count / EVALUATIONS_SHOWN + 1;
-	buffer_format(out,
-		      "<details><summary>All evaluations in figures</summary>\n<div class=\"scroll\"><table><tr><th class=\"n\">step</th>%s"
-		      "<th class=\"n\">tokens</th><th class=\"n\">time</th><th class=\"n\">MLM loss</th><th class=\"n\">perplexity</th>"
-		      "<th class=\"n\">MLM accuracy</th>%s</tr>\n",
-		      history->set_count > 1 ? "<th>set</th>" : "",
-		      pairs ? "<th class=\"n\">NSP loss</th><th class=\"n\">NSP accuracy</th>" : "");
+	buffer_format(
+		out,
+		"<details><summary>All evaluations in figures</summary>\n<div class=\"scroll\"><table><tr><th "
+		"class=\"n\">step</th>%s"
+		"<th class=\"n\">tokens</th><th class=\"n\">time</th><th class=\"n\">MLM loss</th><th class=\"n\">perplexity</th>"
+		"<th class=\"n\">MLM accuracy</th>%s</tr>\n",
+		history->set_count > 1 ? "<th>set</th>" : "",
+		pairs ? "<th class=\"n\">NSP loss</th><th class=\"n\">NSP accuracy</th>" : "");
 	for (int64_t i = 0; i < history->evaluation_count; i++) {
 		const struct history_evaluation *evaluation = &history->evaluations[i];
 		const double *value = evaluation->row.value;
@@ -281,7 +285,8 @@ static void put_evaluations(const struct report_page *page, struct buffer *out)
 			continue;
 		buffer_format(out, "<tr><td class=\"n\">%s</td>", format_count(step, (int64_t)value[HISTORY_STEP]));
 		if (history->set_count > 1)
-			element(out, "<td>", *history->sets[evaluation->set] ? history->sets[evaluation->set] : "held out", "</td>");
+			element(out, "<td>", *history->sets[evaluation->set] ? history->sets[evaluation->set] : "held out",
+				"</td>");
 		buffer_format(out, "<td class=\"n\">%s</td><td class=\"n\">%s</td>",
 			      chart_number(tokens, value[HISTORY_TOKENS], CHART_COUNT, 0),
 			      format_duration(time, value[HISTORY_SECONDS]));
@@ -323,21 +328,23 @@ static void put_settings(const struct report *report, struct buffer *out)
 
 static void put_words(const struct report *report, struct buffer *out)
 {
-	buffer_text(out, "<details><summary>How to read this</summary>\n<dl>"
-			 "<dt>loss of masked words</dt><dd>Mean of \xE2\x88\x92ln(probability given to the right word), in nats. "
-			 "Its exponential is the perplexity.</dd>"
-			 "<dt>guessing</dt><dd>The loss of giving every entry of the vocabulary the same probability, where a run "
-			 "begins; for next sentences that of a thrown coin.</dd>"
-			 "<dt>frequencies</dt><dd>The loss (the unigram entropy) and the accuracy of knowing nothing but how frequent "
-			 "each token is in the training text. A run reaches them soon, and is learning language once it is "
-			 "past them.</dd>"
-			 "<dt>training, held out</dt><dd>Training figures are of the batch of a step, with dropout; held-out ones are "
-			 "of documents kept out of training, without dropout, always with the same masks.</dd>");
+	buffer_text(out,
+		    "<details><summary>How to read this</summary>\n<dl>"
+		    "<dt>loss of masked words</dt><dd>Mean of \xE2\x88\x92ln(probability given to the right word), in nats. "
+		    "Its exponential is the perplexity.</dd>"
+		    "<dt>guessing</dt><dd>The loss of giving every entry of the vocabulary the same probability, where a run "
+		    "begins; for next sentences that of a thrown coin.</dd>"
+		    "<dt>frequencies</dt><dd>The loss (the unigram entropy) and the accuracy of knowing nothing but how frequent "
+		    "each token is in the training text. A run reaches them soon, and is learning language once it is "
+		    "past them.</dd>"
+		    "<dt>training, held out</dt><dd>Training figures are of the batch of a step, with dropout; held-out ones are "
+		    "of documents kept out of training, without dropout, always with the same masks.</dd>");
 	if (report->gemm_rate > 0)
-		buffer_format(out,
-			      "<dt>share of matrix products</dt><dd>Useful arithmetic of training, divided by what this machine's "
-			      "matrix products alone reach (%.2f TFLOP/s, measured when the run was started).</dd>",
-			      report->gemm_rate * 1e-12);
+		buffer_format(
+			out,
+			"<dt>share of matrix products</dt><dd>Useful arithmetic of training, divided by what this machine's "
+			"matrix products alone reach (%.2f TFLOP/s, measured when the run was started).</dd>",
+			report->gemm_rate * 1e-12);
 	buffer_text(out, "</dl></details>\n");
 }
 
@@ -373,11 +380,12 @@ void report_page_html(const struct report_page *page, struct buffer *out)
 	put_head(page, name, out);
 	put_verdict(page, out);
 	put_tiles(page, out);
-	buffer_text(out, "<h2>Curves</h2>\n"
-			 "<input class=\"pick\" type=\"radio\" name=\"axis\" id=\"by-tokens\" checked>"
-			 "<input class=\"pick\" type=\"radio\" name=\"axis\" id=\"by-time\">\n"
-			 "<p class=\"switch\">against <label for=\"by-tokens\">tokens</label><label for=\"by-time\">time</label></p>\n"
-			 "<div class=\"grid\">\n");
+	buffer_text(out,
+		    "<h2>Curves</h2>\n"
+		    "<input class=\"pick\" type=\"radio\" name=\"axis\" id=\"by-tokens\" checked>"
+		    "<input class=\"pick\" type=\"radio\" name=\"axis\" id=\"by-time\">\n"
+		    "<p class=\"switch\">against <label for=\"by-tokens\">tokens</label><label for=\"by-time\">time</label></p>\n"
+		    "<div class=\"grid\">\n");
 	report_charts(report, page->state, out);
 	buffer_text(out, "</div>\n");
 	put_events(&report->history, out);
@@ -386,7 +394,9 @@ void report_page_html(const struct report_page *page, struct buffer *out)
 	put_evaluations(page, out);
 	put_settings(report, out);
 	put_words(report, out);
-	buffer_format(out, "<footer>bertc %s. The figures are in metrics.jsonl beside this file, and in TensorBoard's event files.</footer>\n",
+	buffer_format(out,
+		      "<footer>bertc %s. The figures are in metrics.jsonl beside this file, and in TensorBoard's event "
+		      "files.</footer>\n",
 		      VERSION);
 	html_end(out);
 }

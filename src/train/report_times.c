@@ -78,7 +78,8 @@ enum status report_times(struct report *report, const struct train_state *state,
 	if (rank < 0)
 		snprintf(text, sizeof(text), "rank %d (%s) is no longer slower than the others", before, all[before].host);
 	else
-		snprintf(text, sizeof(text), "rank %d (%s) computes %.2f times as long as the median of the ranks, which wait for it",
-			 rank, all[rank].host, ratio);
+		snprintf(text, sizeof(text),
+			 "rank %d (%s) computes %.2f times as long as the median of the ranks, which wait for it", rank,
+			 all[rank].host, ratio);
 	return put_straggler(report, state, rank, text);
 }

@@ -35,8 +35,7 @@ static enum status refuse_standard_input(const struct option_list *list)
 }
 
 /* Learns a vocabulary from the corpus and leaves it, with its tokenizer files, in the folder. */
-static enum status vocab_learn(const struct run_data_settings *settings, struct tokenizer_settings *tokenizer,
-			       struct vocab *out)
+static enum status vocab_learn(const struct run_data_settings *settings, struct tokenizer_settings *tokenizer, struct vocab *out)
 {
 	struct corpus *corpus = NULL;
 	struct vocab_learner *learner = NULL;
@@ -50,14 +49,13 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 	TRY_GOTO(corpus_open_list(&corpus, settings->corpus, &settings->input), done);
 	TRY_GOTO(vocab_learner_create(&learner, tokenizer, &spill), done);
 	TRY_GOTO(vocab_learner_count(learner, corpus, settings->pool), done);
-	int32_t size =
-		settings->vocab_size > 0 ? (int32_t)settings->vocab_size : vocab_default_size(learner);
-	TRY_GOTO(vocab_learner_finish(
-			 learner, &(struct vocab_learn_settings){.size = size, .min_frequency = settings->min_frequency}, out,
-			 &report),
+	int32_t size = settings->vocab_size > 0 ? (int32_t)settings->vocab_size : vocab_default_size(learner);
+	TRY_GOTO(vocab_learner_finish(learner,
+				      &(struct vocab_learn_settings){.size = size, .min_frequency = settings->min_frequency}, out,
+				      &report),
 		 done);
-	log_note("vocabulary: %s entries learned from %s words, %.2f tokens a word",
-		 format_count(count, out->count), format_count(words, report.words), report.tokens_per_word);
+	log_note("vocabulary: %s entries learned from %s words, %.2f tokens a word", format_count(count, out->count),
+		 format_count(words, report.words), report.tokens_per_word);
 	status = tokenizer_write_folder(out, tokenizer, MAX_LENGTH_UNKNOWN, settings->folder);
 	if (status != OK)
 		vocab_release(out);
@@ -114,7 +112,8 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 }
 
 /* Were the shards made from this text? Those that do not say are taken to be. */
-static enum status shard_is_of(const char *prefix, const struct option_list *patterns, const struct corpus_settings *input, bool *same)
+static enum status shard_is_of(const char *prefix, const struct option_list *patterns, const struct corpus_settings *input,
+			       bool *same)
 {
 	struct corpus *corpus;
 	struct shard shard;
@@ -129,8 +128,8 @@ static enum status shard_is_of(const char *prefix, const struct option_list *pat
 	return status;
 }
 
-static enum status make_shards(const struct option_list *patterns, const struct corpus_settings *input, const struct tokenizer *tokenizer,
-			       struct pool *pool, const char *prefix, double held_out_fraction)
+static enum status make_shards(const struct option_list *patterns, const struct corpus_settings *input,
+			       const struct tokenizer *tokenizer, struct pool *pool, const char *prefix, double held_out_fraction)
 {
 	struct corpus *corpus;
 	char held_out[PATH_BYTES];
@@ -166,8 +165,7 @@ done:
 }
 
 enum status run_data_shards(const struct option_list *patterns, const struct corpus_settings *input,
-			    const struct tokenizer *tokenizer, struct pool *pool, const char *prefix,
-			    double held_out_fraction)
+			    const struct tokenizer *tokenizer, struct pool *pool, const char *prefix, double held_out_fraction)
 {
 	if (!shard_exists(prefix))
 		return make_shards(patterns, input, tokenizer, pool, prefix, held_out_fraction);
@@ -181,8 +179,8 @@ enum status run_data_shards(const struct option_list *patterns, const struct cor
 }
 
 /* Opens shards and proves that they belong to the vocabulary. */
-static enum status shards_open(const char *const *prefixes, int64_t count, const struct vocab *vocab,
-			       struct shard **out, int64_t *out_count)
+static enum status shards_open(const char *const *prefixes, int64_t count, const struct vocab *vocab, struct shard **out,
+			       int64_t *out_count)
 {
 	TRY(memory_new(out, count, sizeof(**out), "shards"));
 	for (int64_t i = 0; i < count; i++) {
@@ -257,8 +255,8 @@ static enum status evaluation_open(const struct run_data_settings *settings, con
 	TRY_GOTO(evaluation_groups_check(&texts, &shards), done);
 	TRY_GOTO(evaluation_groups_check(&texts, &files), done);
 	TRY_GOTO(evaluation_groups_check(&shards, &files), done);
-	TRY_GOTO(memory_new(&out->evaluation, texts.count + shards.count + files.count + out->train_count + 1, sizeof(*out->evaluation),
-			    "evaluation sets"),
+	TRY_GOTO(memory_new(&out->evaluation, texts.count + shards.count + files.count + out->train_count + 1,
+			    sizeof(*out->evaluation), "evaluation sets"),
 		 done);
 	for (int64_t i = 0; i < texts.count; i++)
 		TRY_GOTO(evaluation_text(settings, tokenizer, &texts.groups[i], out), done);
@@ -287,14 +285,15 @@ static bool has_evaluation(const struct run_data_settings *settings)
 /* What the mark says: the settings that decide what the folder holds. */
 static void mark_text(const struct run_data_settings *settings, struct buffer *out)
 {
-	buffer_format(out, "made by bertc pretrain; --fresh removes this folder\n"
-		      "vocab_file %s\nvocab_size %" PRId64 "\nmin_frequency %" PRId64 "\ncased %d\ninput_form %s\ntext_form %s\ntext_key %s\nskip bad records %d\n"
+	buffer_format(out,
+		      "made by bertc pretrain; --fresh removes this folder\n"
+		      "vocab_file %s\nvocab_size %" PRId64 "\nmin_frequency %" PRId64
+		      "\ncased %d\ninput_form %s\ntext_form %s\ntext_key %s\nskip bad records %d\n"
 		      "held_out_fraction %g\nown evaluation set %d\n",
 		      settings->vocab_file ? settings->vocab_file : "-", settings->vocab_size, settings->min_frequency,
-		      settings->cased, input_form_names[settings->input.input_form],
-		      text_form_names[settings->input.text_form], settings->input.text_key ? settings->input.text_key : "-",
-		      settings->input.skip_bad_records, settings->held_out_fraction,
-		      has_evaluation(settings));
+		      settings->cased, input_form_names[settings->input.input_form], text_form_names[settings->input.text_form],
+		      settings->input.text_key ? settings->input.text_key : "-", settings->input.skip_bad_records,
+		      settings->held_out_fraction, has_evaluation(settings));
 	/* Static instances do not say which vocabulary is theirs: one that other text left here must not be taken. */
 	if (settings->input_file->count > 0)
 		buffer_text(out, "static instances\n");
@@ -426,8 +425,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	TRY_GOTO(tokenizer_open(&tokenizer, &out->vocab, &out->tokenizer), failed);
 	bool own_evaluation = has_evaluation(settings);
 	if (settings->input_file->count > 0) {
-		TRY_GOTO(run_data_static(out, settings, settings->input_file, &out->train_files, &out->train_file_count),
-			 failed);
+		TRY_GOTO(run_data_static(out, settings, settings->input_file, &out->train_files, &out->train_file_count), failed);
 		prefix[0] = '\0';
 	} else if (settings->data->count > 0) {
 		TRY_GOTO(weighted_open(settings->data, out), failed);

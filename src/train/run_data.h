@@ -15,22 +15,22 @@
 #define RUN_DATA_MARK ".bertc" /* in the run folder: RUN_FOLDER_MARK */
 
 struct run_data_settings {
-	const char *folder;                 /* made if missing */
-	const struct option_list *corpus;   /* patterns of text; empty: shards are given, or lie in `folder` */
-	const struct option_list *data;     /* shard prefixes instead of text; "PREFIX:WEIGHT" mixes them by weight */
+	const char *folder;                   /* made if missing */
+	const struct option_list *corpus;     /* patterns of text; empty: shards are given, or lie in `folder` */
+	const struct option_list *data;       /* shard prefixes instead of text; "PREFIX:WEIGHT" mixes them by weight */
 	const struct option_list *input_file; /* files of static instances instead of text */
 	/* Instead of held-out documents: "NAME=PATH" begins a set of that name, to which values without a name belong that
 	 * follow; before the first name, to one without a name. */
 	const struct option_list *eval_corpus, *eval_data, *eval_file;
 	bool corpus_recorded, eval_recorded; /* the lists are a resumed run's record: needed only where shards are not */
 	struct corpus_settings input;
-	double held_out_fraction;           /* of the corpus' documents, unless an evaluation set is given */
-	const char *vocab_file;             /* NULL: the folder's, or learned from the corpus */
-	int64_t vocab_size, min_frequency;  /* to learn; size 0 = chosen from the amount of text */
-	bool cased;                         /* when no tokenizer_config.json beside the vocabulary says */
+	double held_out_fraction;          /* of the corpus' documents, unless an evaluation set is given */
+	const char *vocab_file;            /* NULL: the folder's, or learned from the corpus */
+	int64_t vocab_size, min_frequency; /* to learn; size 0 = chosen from the amount of text */
+	bool cased;                        /* when no tokenizer_config.json beside the vocabulary says */
 	struct pool *pool;
-	bool resumed;                       /* a checkpoint goes on with the folder as it is; without one, a folder made
-	                                       with other settings is made again */
+	bool resumed; /* a checkpoint goes on with the folder as it is; without one, a folder made
+			 with other settings is made again */
 };
 
 /* Held-out text with a curve of its own. */
@@ -47,12 +47,12 @@ struct run_data {
 	struct tokenizer_settings tokenizer;
 	struct shard *train;
 	int64_t train_count;
-	double *weights;                    /* [train_count] of a mixture; NULL: all text once an epoch */
-	struct static_file *train_files;    /* instead of shards */
+	double *weights;                 /* [train_count] of a mixture; NULL: all text once an epoch */
+	struct static_file *train_files; /* instead of shards */
 	int64_t train_file_count;
 	struct run_data_set *evaluation; /* [evaluation_count] */
 	int64_t evaluation_count;
-	uint64_t hash;                      /* of vocabulary and training data: a checkpoint records it */
+	uint64_t hash; /* of vocabulary and training data: a checkpoint records it */
 };
 
 /* A corpus that has changed since the shards were made, or shards of another vocabulary, are ERR_STATE. */

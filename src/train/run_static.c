@@ -49,8 +49,8 @@ static enum status check_summary(const struct static_file *file, const struct in
 				   summary->largest_id, demands->vocab_size);
 		error_hint("give the vocabulary that the instances were made with");
 	} else if (demands->max_length > 0 && summary->max_length > demands->max_length) {
-		status = error_set(ERR_STATE, "'%s' holds an instance of %d tokens, but the model has %d positions",
-				   file->path, summary->max_length, demands->max_length);
+		status = error_set(ERR_STATE, "'%s' holds an instance of %d tokens, but the model has %d positions", file->path,
+				   summary->max_length, demands->max_length);
 		error_hint("take a model with more positions, or make the instances with a lower --max_seq_length");
 	}
 	return status;
@@ -67,9 +67,8 @@ static void open_task(void *context, int64_t index, int worker)
 		conversion->errors[index] = *error_last();
 }
 
-enum status run_static_open(const char *const *values, int64_t count, const char *folder,
-			    const struct instance_demands *demands, struct pool *pool, struct static_file **out,
-			    int64_t *out_count)
+enum status run_static_open(const char *const *values, int64_t count, const char *folder, const struct instance_demands *demands,
+			    struct pool *pool, struct static_file **out, int64_t *out_count)
 {
 	struct name_list parts = {0}, sources = {0};
 	struct conversion conversion = {.demands = demands, .folder = folder, .sources = &sources};

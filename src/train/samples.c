@@ -9,9 +9,9 @@
 #include "base/rng.h"
 #include "train/pretraining.h"
 
-#define SHORTEST 8   /* tokens of a sentence that says enough for a guess */
+#define SHORTEST 8 /* tokens of a sentence that says enough for a guess */
 #define TRIES 4000
-#define APART 4      /* tokens between blanks */
+#define APART 4 /* tokens between blanks */
 
 /* A word of its own that is worth guessing: no piece, no number, no sign. */
 static bool is_word(const struct vocab *vocab, const int32_t *ids, int32_t count, int32_t at)
@@ -108,7 +108,8 @@ static bool parse_evaluation(const struct samples *samples, const struct json *l
 			to->place = (int32_t)number(blank, "place");
 			to->probability = (float)number(blank, "probability");
 			int k = 0;
-			for (const struct json *guess = guesses->first_child; guess && k < SAMPLE_SHOWN; guess = guess->next, k++) {
+			for (const struct json *guess = guesses->first_child; guess && k < SAMPLE_SHOWN;
+			     guess = guess->next, k++) {
 				to->ids[k] = (int32_t)number(guess, "id");
 				to->probabilities[k] = (float)number(guess, "probability");
 			}
@@ -119,8 +120,8 @@ static bool parse_evaluation(const struct samples *samples, const struct json *l
 
 static enum status keep(struct samples *samples, const struct sample_evaluation *evaluation)
 {
-	TRY(memory_grow(&samples->evaluations, &samples->evaluation_capacity, samples->evaluation_count + 1,
-			sizeof(*evaluation), "sample predictions"));
+	TRY(memory_grow(&samples->evaluations, &samples->evaluation_capacity, samples->evaluation_count + 1, sizeof(*evaluation),
+			"sample predictions"));
 	samples->evaluations[samples->evaluation_count++] = *evaluation;
 	return OK;
 }

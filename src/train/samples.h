@@ -36,7 +36,7 @@ struct sample_evaluation {
 struct samples {
 	char path[PATH_BYTES];
 	struct sample_sentence sentences[SAMPLE_SENTENCES];
-	int count;                             /* of sentences; 0: none was fit */
+	int count; /* of sentences; 0: none was fit */
 	struct activations *activations;
 	struct predictor predictor;
 	struct sample_evaluation *evaluations;

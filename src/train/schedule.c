@@ -64,16 +64,12 @@ double schedule_rate(const struct schedule *s, int64_t step)
 	/* The share of the way down that is left: 1 at the end of the warm-up, 0 where update N + 1 would be. */
 	double last = (double)(s->total_steps + 1), left = larger(0, (last - t) / (last - warmup));
 	switch (s->shape) {
-	case SCHEDULE_LINEAR:
-		return end + (peak - end) * left;
-	case SCHEDULE_POLY:
-		return end + (peak - end) * pow(left, s->degree > 0 ? s->degree : 1);
-	case SCHEDULE_COSINE:
-		return end + (peak - end) * 0.5 * (1 - cos(3.14159265358979323846 * left));
+	case SCHEDULE_LINEAR: return end + (peak - end) * left;
+	case SCHEDULE_POLY: return end + (peak - end) * pow(left, s->degree > 0 ? s->degree : 1);
+	case SCHEDULE_COSINE: return end + (peak - end) * 0.5 * (1 - cos(3.14159265358979323846 * left));
 	case SCHEDULE_INVERSE_SQRT:
-		return larger(end, warmup > 0 ? peak * sqrt(warmup / t)
-					      : peak * sqrt(INVERSE_SQRT_STEPS / (INVERSE_SQRT_STEPS + t)));
-	default:
-		return peak;
+		return larger(end,
+			      warmup > 0 ? peak * sqrt(warmup / t) : peak * sqrt(INVERSE_SQRT_STEPS / (INVERSE_SQRT_STEPS + t)));
+	default: return peak;
 	}
 }

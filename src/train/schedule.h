@@ -38,9 +38,9 @@ enum schedule_shape {
 struct schedule {
 	enum schedule_shape shape;
 	double peak, end;
-	double warmup_steps;   /* W; not a whole number where it is a proportion of N */
-	int64_t total_steps;   /* N */
-	double degree;         /* of the poly shapes; 0 counts as 1 */
+	double warmup_steps; /* W; not a whole number where it is a proportion of N */
+	int64_t total_steps; /* N */
+	double degree;       /* of the poly shapes; 0 counts as 1 */
 };
 
 /* Index of a name in SCHEDULE_NAMES; aborts on any other. */

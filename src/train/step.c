@@ -81,7 +81,8 @@ static void forward_and_backward(void *context)
 static enum status micro_batch_gradients(struct training *training, const struct step *step, int32_t number, bool called,
 					 struct layer_hook hook, double *flops)
 {
-	struct micro_batch m = {.objective = training->objective, .replica = training->replica, .first = number == 0, .hook = hook};
+	struct micro_batch m = {
+		.objective = training->objective, .replica = training->replica, .first = number == 0, .hook = hook};
 	const struct batch *host;
 	TRY(step_batch(step, number, &host));
 	m.replica->backend->functions->upload(m.replica, host, &m.batch);
@@ -145,8 +146,8 @@ enum status step_gradients(struct training *training, const struct step *step, s
 		}
 		TRY(asked_to_stop(training, step, i));
 		if (i < step->batch_count)
-			TRY(micro_batch_gradients(training, step, i, awaits || reduces, reduces ? reduction_hook(reduction) : nobody,
-						  &result->flops));
+			TRY(micro_batch_gradients(training, step, i, awaits || reduces,
+						  reduces ? reduction_hook(reduction) : nobody, &result->flops));
 		else if (!alone && (each || (i == 0 && step->batch_count == 0)))
 			reduction_begin_all(reduction);
 	}
@@ -175,8 +176,7 @@ static bool sums_finite(const struct accumulators *sums)
 
 /* Adds up what ranks have to tell after their gradients, which decides what one rank's device decides alone. Norm and loss scale
  * go back to the device, where the update and the next step read them. */
-static enum status add_ranks(struct training *training, struct scalars *scalars, struct accumulators *sums,
-			     double *flops)
+static enum status add_ranks(struct training *training, struct scalars *scalars, struct accumulators *sums, double *flops)
 {
 	enum { SQUARES = ACCUMULATOR_COUNT, NOT_FINITE, FLOPS, STOP, COUNT };
 	double told[COUNT];
@@ -266,7 +266,7 @@ bool step_stop(const struct training *training)
 struct bad_place {
 	int32_t rank;
 	char host[64];
-	int32_t batch, batches; /* batch -1: nowhere; how many there are */
+	int32_t batch, batches;             /* batch -1: nowhere; how many there are */
 	uint32_t first_sample, last_sample; /* of that micro-batch */
 	char where[192];
 	bool same;          /* its sums are those of the first run, bit for bit */
@@ -295,8 +295,7 @@ static enum status repeat_batches(struct training *training, const struct step *
 		TRY(micro_batch_gradients(training, step, i, true, (struct layer_hook){0}, &flops));
 		measure_own(training);
 		TRY(read_sums(training, scalars, sums));
-		if (out->batch >= 0 ||
-		    (scalars->finite && isfinite(scalars->gradient_square_sum) && sums_finite(sums)))
+		if (out->batch >= 0 || (scalars->finite && isfinite(scalars->gradient_square_sum) && sums_finite(sums)))
 			continue;
 		const struct batch *batch;
 		TRY(step_batch(step, i, &batch));
@@ -372,15 +371,14 @@ static void describe(const struct training *training, const struct step *step, c
 	if (ranks_count(training->comm) > 1)
 		snprintf(rank, sizeof(rank), " of rank %d (%s)", place->rank, place->host);
 	if (place->batch >= 0)
-		snprintf(where, sizeof(where), "in micro-batch %d of %d%s (samples %u to %u), first in %s; %s",
-			 place->batch + 1, place->batches, rank, place->first_sample, place->last_sample, place->where,
-			 again);
+		snprintf(where, sizeof(where), "in micro-batch %d of %d%s (samples %u to %u), first in %s; %s", place->batch + 1,
+			 place->batches, rank, place->first_sample, place->last_sample, place->where, again);
 	else if (!place->sum_is_finite)
 		snprintf(where, sizeof(where), "in the sum over ranks alone; %s", again);
 	else
 		snprintf(where, sizeof(where), "but not when repeated: the hardware (memory, overclocking) or a race");
-	snprintf(out, size, "step %lld: loss %g, gradients %sfinite, %s", (long long)step->number,
-		 result->reading.loss, result->reading.finite ? "" : "not ", where);
+	snprintf(out, size, "step %lld: loss %g, gradients %sfinite, %s", (long long)step->number, result->reading.loss,
+		 result->reading.finite ? "" : "not ", where);
 }
 
 enum status step_explain(struct training *training, const struct step *step, const struct step_result *result)

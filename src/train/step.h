@@ -8,11 +8,11 @@
 struct step_result {
 	struct metrics metrics;
 	struct guard_reading reading;
-	struct accumulators own;   /* of this rank's micro-batches, as the operations left them */
+	struct accumulators own; /* of this rank's micro-batches, as the operations left them */
 	double gradient_square_sum;
-	bool finite;               /* losses and gradients: what the update goes by */
-	bool updated;              /* the update is queued: the device has left it out if the step is not finite */
-	double flops;              /* model FLOPs of its forward and backward passes, in all ranks */
+	bool finite;  /* losses and gradients: what the update goes by */
+	bool updated; /* the update is queued: the device has left it out if the step is not finite */
+	double flops; /* model FLOPs of its forward and backward passes, in all ranks */
 };
 
 /* The next step with the counts of all ranks. What fails in one rank fails in all. */
@@ -35,7 +35,6 @@ MUST_USE enum status step_report_times(struct training *training);
 bool step_stop(const struct training *training);
 /* For a step that is not finite: runs it once more with checks after every micro-batch and says where it went wrong and
  * whether it does so again. A warning; ERR_NUMERIC when it has happened too often. The gradients are lost. */
-MUST_USE enum status step_explain(struct training *training, const struct step *step,
-				  const struct step_result *result);
+MUST_USE enum status step_explain(struct training *training, const struct step *step, const struct step_result *result);
 
 #endif

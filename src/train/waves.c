@@ -27,8 +27,8 @@ struct wide {
 /* Forward and the gradient of x: query, key and value; the output of attention; the two of the feed-forward network. */
 static void products_of(const struct wave_model *m, struct wide out[PRODUCTS])
 {
-	const struct wide layers[] = {{3 * m->hidden, m->hidden}, {m->hidden, m->hidden}, {m->intermediate, m->hidden},
-				      {m->hidden, m->intermediate}};
+	const struct wide layers[] = {
+		{3 * m->hidden, m->hidden}, {m->hidden, m->hidden}, {m->intermediate, m->hidden}, {m->hidden, m->intermediate}};
 	for (int i = 0; i < PRODUCTS / 2; i++) {
 		out[2 * i] = layers[i];
 		out[2 * i + 1] = (struct wide){.columns = layers[i].terms, .terms = layers[i].columns};

@@ -25,7 +25,7 @@ struct wave_work {
 	int64_t instances; /* at most */
 	int32_t longest;   /* tokens of an instance */
 	double mean;
-	int64_t most;      /* tokens that there is memory for in a micro-batch; at least `longest` */
+	int64_t most; /* tokens that there is memory for in a micro-batch; at least `longest` */
 	/* Tokens that a micro-batch is filled up to (backend_functions.filled). NULL: it stays as it is. */
 	int32_t (*filled)(int32_t tokens, int32_t sequences, int32_t longest);
 };

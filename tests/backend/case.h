@@ -74,8 +74,7 @@ struct operation_test {
 	const char *name;
 	const char *keys; /* the letters of its lines */
 	void (*declare)(struct test_case *c);
-	void (*derive)(struct test_case *c,
-	               struct replica *ref); /* inputs that follow from others; or NULL */
+	void (*derive)(struct test_case *c, struct replica *ref); /* inputs that follow from others; or NULL */
 	void (*call)(struct bound *b);
 	/* What the forward operation gave for these inputs, times the incoming gradient: what a backward
 	 * operation differentiates (test_ref.c); NULL for others. */
@@ -111,8 +110,7 @@ static inline bool case_is(const struct test_case *c, const char *key, const cha
 {
 	const char *value = case_value(c, key);
 	size_t length = strlen(word);
-	return value != NULL && strncmp(value, word, length) == 0 &&
-	       (value[length] == ' ' || value[length] == '\0');
+	return value != NULL && strncmp(value, word, length) == 0 && (value[length] == ' ' || value[length] == '\0');
 }
 
 static inline enum activation case_activation(const struct test_case *c, const char *key)
@@ -120,7 +118,7 @@ static inline enum activation case_activation(const struct test_case *c, const c
 	return case_is(c, key, "tanh")        ? ACTIVATION_TANH
 	       : case_is(c, key, "gelu_erf")  ? ACTIVATION_GELU_ERF
 	       : case_is(c, key, "gelu_tanh") ? ACTIVATION_GELU_TANH
-	                                      : ACTIVATION_NONE;
+					      : ACTIVATION_NONE;
 }
 
 /* No size above 300. */
@@ -186,8 +184,8 @@ static inline struct array *get_array(struct test_case *c, const char *name)
 	return &c->arrays[i];
 }
 
-static inline struct array *add_array(struct test_case *c, const char *name, enum role role, enum kind kind,
-                                      int64_t rows, int64_t columns)
+static inline struct array *add_array(struct test_case *c, const char *name, enum role role, enum kind kind, int64_t rows,
+				      int64_t columns)
 {
 	if (c->count == ARRAY_LIMIT)
 		abort();
@@ -217,16 +215,15 @@ static inline void fill_normal(const struct test_case *c, struct array *a, doubl
 }
 
 /* An activation that is read, of the given spread (times the line's scale=). */
-static inline struct array *add_input(struct test_case *c, const char *name, int64_t rows, int64_t columns,
-                                      double deviation)
+static inline struct array *add_input(struct test_case *c, const char *name, int64_t rows, int64_t columns, double deviation)
 {
 	struct array *a = add_array(c, name, INPUT, ACTIVATION, rows, columns);
 	fill_normal(c, a, 0, deviation * case_number(c, "scale", 1));
 	return a;
 }
 
-static inline struct array *add_output(struct test_case *c, const char *name, enum kind kind, int64_t rows,
-                                       int64_t columns, enum limit_class class)
+static inline struct array *add_output(struct test_case *c, const char *name, enum kind kind, int64_t rows, int64_t columns,
+				       enum limit_class class)
 {
 	struct array *a = add_array(c, name, OUTPUT, kind, rows, columns);
 	a->class = class;
@@ -241,8 +238,8 @@ static inline void add_sum(struct test_case *c, const char *name, enum limit_cla
 	a->class = class;
 }
 
-static inline struct array *add_weight(struct test_case *c, const char *name, enum weight_use use,
-                                       int64_t rows, int64_t columns, double mean, double deviation)
+static inline struct array *add_weight(struct test_case *c, const char *name, enum weight_use use, int64_t rows, int64_t columns,
+				       double mean, double deviation)
 {
 	struct array *a = add_array(c, name, INPUT, MASTER, rows, columns);
 	a->is_weight = true;
@@ -254,8 +251,7 @@ static inline struct array *add_weight(struct test_case *c, const char *name, en
 
 /* The gradient of weight `name`; its array is called "<name>.gradient". `deviation` is of what it holds
  * before. */
-static inline void add_gradient(struct test_case *c, const char *name, bool overwrite, double deviation,
-                                enum limit_class class)
+static inline void add_gradient(struct test_case *c, const char *name, bool overwrite, double deviation, enum limit_class class)
 {
 	struct array *w = get_array(c, name);
 	char full[24];
@@ -315,16 +311,14 @@ static inline void make_batch(struct test_case *c, int64_t tokens, int64_t vocab
 			length = least + rng_below(&rng, (uint32_t)(most - least + 1));
 		}
 		if (length < 1 || length > left || (others == 0 && length != left)) {
-			fprintf(stderr, "'%s': %d tokens do not make these sequences\n", c->line,
-			        b->token_count);
+			fprintf(stderr, "'%s': %d tokens do not make these sequences\n", c->line, b->token_count);
 			abort();
 		}
 		b->starts[s] = next;
 		b->samples[s] = rng_u32(&rng);
 		b->longest = length > b->longest ? (int32_t)length : b->longest;
 		for (int64_t i = 0; i < length; i++, next++) {
-			b->ids[next] = (int32_t)(rng_below(&rng, 4) == 0 ? vocab / 2
-			                                                 : rng_below(&rng, (uint32_t)vocab));
+			b->ids[next] = (int32_t)(rng_below(&rng, 4) == 0 ? vocab / 2 : rng_below(&rng, (uint32_t)vocab));
 			b->types[next] = i > length / 2;
 			b->positions[next] = (int32_t)i;
 			b->token_samples[next] = b->samples[s];
@@ -346,8 +340,7 @@ static inline double round_to(enum dtype dtype, double x)
 		return x;
 	if (dtype == DTYPE_F32)
 		return (double)(float)x;
-	return dtype == DTYPE_F16 ? (double)f16_to_float(float_to_f16((float)x))
-	                          : (double)bf16_to_float(float_to_bf16((float)x));
+	return dtype == DTYPE_F16 ? (double)f16_to_float(float_to_f16((float)x)) : (double)bf16_to_float(float_to_bf16((float)x));
 }
 
 static inline enum dtype array_dtype(enum dtype activations, const struct array *a)
@@ -381,16 +374,16 @@ static inline void case_create(struct test_case *c, const char *line, enum dtype
 	}
 	check_keys(c);
 	c->scalars = (struct scalars){.seed = 0x123456789abcdefu,
-	                              .learning_rate = 1e-3,
-	                              .inverse_predictions = 1.0 / 37,
-	                              .inverse_instances = 1.0 / 11,
-	                              .loss_scale = 8,
-	                              .gradient_scale = 8,
-	                              .max_grad_norm = 1,
-	                              .bias_correction1 = 0.19, /* 1 - beta^2: the second step */
-	                              .bias_correction2 = 0.001999,
-	                              .gradient_square_sum = 20,
-	                              .finite = 1};
+				      .learning_rate = 1e-3,
+				      .inverse_predictions = 1.0 / 37,
+				      .inverse_instances = 1.0 / 11,
+				      .loss_scale = 8,
+				      .gradient_scale = 8,
+				      .max_grad_norm = 1,
+				      .bias_correction1 = 0.19, /* 1 - beta^2: the second step */
+				      .bias_correction2 = 0.001999,
+				      .gradient_square_sum = 20,
+				      .finite = 1};
 	c->operation->declare(c);
 	for (int i = 0; i < c->count; i++)
 		round_array(c, &c->arrays[i]);
@@ -413,8 +406,7 @@ static inline void case_create(struct test_case *c, const char *line, enum dtype
 		if ((a->kind == ACTIVATION || a->is_weight) && a->columns > wide)
 			wide = a->columns;
 	}
-	l->batch = (struct batch_capacity){
-	        .tokens = (int32_t)rows, .sequences = (int32_t)rows, .predictions = (int32_t)rows};
+	l->batch = (struct batch_capacity){.tokens = (int32_t)rows, .sequences = (int32_t)rows, .predictions = (int32_t)rows};
 	l->vocab = (int32_t)vocab;
 	l->hidden = (int32_t)case_integer(c, "H", wide < 2048 ? wide : 2048); /* of norms; linears may be wider */
 	l->heads = (int32_t)case_integer(c, "heads", (l->hidden + 63) / 64);
@@ -459,8 +451,7 @@ static inline void store(unsigned char *out, enum kind kind, enum dtype dtype, i
 	else if (dtype == DTYPE_F32)
 		((float *)(void *)out)[i] = (float)x;
 	else
-		((uint16_t *)(void *)out)[i] =
-		        dtype == DTYPE_F16 ? float_to_f16((float)x) : float_to_bf16((float)x);
+		((uint16_t *)(void *)out)[i] = dtype == DTYPE_F16 ? float_to_f16((float)x) : float_to_bf16((float)x);
 }
 
 static inline double load(const unsigned char *in, enum kind kind, enum dtype dtype, int64_t i)
@@ -506,12 +497,10 @@ static inline void bound_reset(struct bound *b)
 		b->backend->functions->to_device(b->backend, b->block[i] + GUARD_BYTES, image, b->bytes[i]);
 		free(image);
 	}
-	b->backend->functions->to_device(b->backend, b->replica->scalars, &b->c->scalars,
-	                                 sizeof(struct scalars));
+	b->backend->functions->to_device(b->backend, b->replica->scalars, &b->c->scalars, sizeof(struct scalars));
 }
 
-static inline void bound_create(struct bound *b, const struct test_case *c, struct backend *be,
-                                struct replica *replica)
+static inline void bound_create(struct bound *b, const struct test_case *c, struct backend *be, struct replica *replica)
 {
 	*b = (struct bound){.backend = be, .replica = replica, .c = c};
 	unsigned char guard[GUARD_BYTES];
@@ -522,9 +511,9 @@ static inline void bound_create(struct bound *b, const struct test_case *c, stru
 		or_abort(be->functions->allocate(be, &block, b->bytes[i] + 2 * GUARD_BYTES, "a test array"));
 		b->block[i] = block;
 		b->tensor[i] = (struct tensor){.data = b->block[i] + GUARD_BYTES,
-		                               .dtype = array_dtype(be->dtype, &c->arrays[i]),
-		                               .rows = c->arrays[i].rows,
-		                               .columns = c->arrays[i].columns};
+					       .dtype = array_dtype(be->dtype, &c->arrays[i]),
+					       .rows = c->arrays[i].rows,
+					       .columns = c->arrays[i].columns};
 		be->functions->to_device(be, b->block[i], guard, GUARD_BYTES);
 		be->functions->to_device(be, b->block[i] + GUARD_BYTES + b->bytes[i], guard, GUARD_BYTES);
 	}
@@ -543,8 +532,7 @@ static inline void bound_create(struct bound *b, const struct test_case *c, stru
 		w->gradient.data = g >= 0 ? b->tensor[g].data : NULL;
 		w->copy_bytes = (int64_t)be->functions->weight_copy_bytes(be, w);
 		if (w->copy_bytes > 0)
-			or_abort(be->functions->allocate(be, &w->copy, (size_t)w->copy_bytes,
-			                                 "a weight's copy"));
+			or_abort(be->functions->allocate(be, &w->copy, (size_t)w->copy_bytes, "a weight's copy"));
 		weights[weight_count++] = w;
 	}
 	be->functions->weights_refresh(replica, weights, weight_count);

@@ -29,8 +29,7 @@ static inline void complain(struct checker *k, const struct test_case *c, const 
 	k->failures++;
 	if (k->quiet)
 		return;
-	fprintf(stderr, "%s %s: %s: ", k->backend->name,
-	        k->backend->fp8 ? "fp8" : dtype_names[k->backend->dtype], c->line);
+	fprintf(stderr, "%s %s: %s: ", k->backend->name, k->backend->fp8 ? "fp8" : dtype_names[k->backend->dtype], c->line);
 	va_list arguments;
 	va_start(arguments, format);
 	vfprintf(stderr, format, arguments);
@@ -49,7 +48,7 @@ static inline struct limit limit_of(const struct checker *k, enum limit_class cl
 	       : k->tensor_fp8      ? row->fp8
 	       : dtype == DTYPE_F32 ? row->f32
 	       : dtype == DTYPE_F16 ? row->f16
-	                            : row->bf16;
+				    : row->bf16;
 }
 
 /* Of what is not zero: most rows of an embedding's gradient are. */
@@ -65,8 +64,7 @@ static inline double root_mean_square(const double *x, int64_t count)
 }
 
 /* An output against the reference (limits.h says what the errors are relative to). */
-static inline void check_values(struct checker *k, const struct test_case *c, const struct array *a,
-                                const double *actual)
+static inline void check_values(struct checker *k, const struct test_case *c, const struct array *a, const double *actual)
 {
 	struct limit limit = limit_of(k, a->class);
 	double least = root_mean_square(a->expected, array_size(a)) / 16, worst = 0, squares = 0;
@@ -98,8 +96,8 @@ static inline void check_values(struct checker *k, const struct test_case *c, co
 	}
 	if (worst > limit.largest)
 		complain(k, c, "'%s'[%lld][%lld] is %.9g, expected %.9g: error %.3g, limit %.3g", a->name,
-		         (long long)(worst_at / a->columns), (long long)(worst_at % a->columns),
-		         actual[worst_at], a->expected[worst_at], worst, limit.largest);
+			 (long long)(worst_at / a->columns), (long long)(worst_at % a->columns), actual[worst_at],
+			 a->expected[worst_at], worst, limit.largest);
 	else if (rms > limit.rms)
 		complain(k, c, "'%s': root mean square error %.3g, limit %.3g", a->name, rms, limit.rms);
 }
@@ -118,7 +116,7 @@ static inline void check_array(struct checker *k, struct bound *b, int i, const 
 	for (int g = 0; g < GUARD_BYTES; g++) {
 		if (bytes[g] != GUARD_FILL || bytes[GUARD_BYTES + b->bytes[i] + (size_t)g] != GUARD_FILL) {
 			complain(k, c, "'%s': bytes %s it were overwritten", a->name,
-			         bytes[g] != GUARD_FILL ? "before" : "behind");
+				 bytes[g] != GUARD_FILL ? "before" : "behind");
 			break;
 		}
 	}
@@ -144,21 +142,19 @@ static inline void check_scalars(struct checker *k, struct bound *b)
 	struct scalars actual, expected = c->expected_scalars;
 	bound_scalars(b, &actual);
 	if (actual.finite != expected.finite)
-		complain(k, c, "'finite' is %lld, expected %lld", (long long)actual.finite,
-		         (long long)expected.finite);
+		complain(k, c, "'finite' is %lld, expected %lld", (long long)actual.finite, (long long)expected.finite);
 	if (actual.losses_finite != expected.losses_finite)
 		complain(k, c, "'losses_finite' is %lld, expected %lld", (long long)actual.losses_finite,
-		         (long long)expected.losses_finite);
+			 (long long)expected.losses_finite);
 	if (actual.loss_scale != expected.loss_scale || actual.gradient_scale != expected.gradient_scale ||
 	    actual.clean_steps != expected.clean_steps)
 		complain(k, c, "the loss scale moves from %g to %g (%lld clean steps), expected %g to %g (%lld)",
-		         actual.gradient_scale, actual.loss_scale, (long long)actual.clean_steps, expected.gradient_scale,
-		         expected.loss_scale, (long long)expected.clean_steps);
-	double error = fabs(actual.gradient_square_sum - expected.gradient_square_sum) /
-	               expected.gradient_square_sum;
+			 actual.gradient_scale, actual.loss_scale, (long long)actual.clean_steps, expected.gradient_scale,
+			 expected.loss_scale, (long long)expected.clean_steps);
+	double error = fabs(actual.gradient_square_sum - expected.gradient_square_sum) / expected.gradient_square_sum;
 	if (expected.finite && !(error <= 1e-6))
 		complain(k, c, "'gradient_square_sum' is %.9g, expected %.9g", actual.gradient_square_sum,
-		         expected.gradient_square_sum);
+			 expected.gradient_square_sum);
 	actual.finite = expected.finite;
 	actual.gradient_square_sum = expected.gradient_square_sum;
 	if (memcmp(&actual, &expected, sizeof(actual)) != 0)
@@ -219,10 +215,9 @@ static inline void print_margins(const struct checker *k, const char *title)
 	for (int i = 0; i < LIMIT_CLASS_COUNT; i++) {
 		const struct margin *m = &k->margins[i];
 		struct limit limit = limit_of(k, (enum limit_class)i);
-		fprintf(stderr,
-		        "%-24s %-18s largest %8.2e of %8.2e (%s)\n%-43s rms     %8.2e of %8.2e (%s)\n", title,
-		        limits_table[i].name, m->seen.largest, limit.largest, m->largest_line, "",
-		        m->seen.rms, limit.rms, m->rms_line);
+		fprintf(stderr, "%-24s %-18s largest %8.2e of %8.2e (%s)\n%-43s rms     %8.2e of %8.2e (%s)\n", title,
+			limits_table[i].name, m->seen.largest, limit.largest, m->largest_line, "", m->seen.rms, limit.rms,
+			m->rms_line);
 	}
 }
 
@@ -236,8 +231,7 @@ static inline struct backend *open_backend_as(struct backend_settings settings, 
 	return be;
 }
 
-static inline struct backend *open_backend(const char *device, enum dtype dtype, int threads,
-                                           struct pool **pool)
+static inline struct backend *open_backend(const char *device, enum dtype dtype, int threads, struct pool **pool)
 {
 	return open_backend_as((struct backend_settings){.device = device, .dtype = dtype}, threads, pool);
 }
@@ -246,12 +240,12 @@ static inline struct backend *open_backend(const char *device, enum dtype dtype,
 static inline void open_reference_replica(struct backend *ref, struct replica *out)
 {
 	struct shape_limits limits = {.batch = {.tokens = 4096, .sequences = 4096, .predictions = 4096},
-	                              .longest = 1024,
-	                              .hidden = 1024,
-	                              .heads = 16,
-	                              .intermediate = 4096,
-	                              .vocab = 32768,
-	                              .training = true};
+				      .longest = 1024,
+				      .hidden = 1024,
+				      .heads = 16,
+				      .intermediate = 4096,
+				      .vocab = 32768,
+				      .training = true};
 	or_abort(ref->functions->replica_create(ref, out, &limits));
 }
 

@@ -13,15 +13,17 @@ static inline struct tensor fp8_tensor(struct backend *be, enum dtype dtype, int
 {
 	struct tensor out = {.dtype = dtype, .rows = rows, .columns = FP8_WIDTH};
 	size_t count = (size_t)(rows * FP8_WIDTH), bytes = count * dtype_bytes(dtype);
-	assert_int_equal(be->functions->allocate(be, &out.data, (size_t)round_up(rows, ROW_MULTIPLE) * FP8_WIDTH * dtype_bytes(dtype),
-						  "a test"),
+	assert_int_equal(be->functions->allocate(be, &out.data,
+						 (size_t)round_up(rows, ROW_MULTIPLE) * FP8_WIDTH * dtype_bytes(dtype), "a test"),
 			 OK);
 	unsigned char *host = calloc(count, dtype_bytes(dtype));
 	assert_non_null(host);
 	for (size_t i = 0; values && i < count; i++) {
 		double wide = (double)values[i];
 		uint16_t narrow = float_to_bf16(values[i]);
-		const void *from = dtype == DTYPE_F64 ? (const void *)&wide : dtype == DTYPE_F32 ? (const void *)&values[i] : &narrow;
+		const void *from = dtype == DTYPE_F64   ? (const void *)&wide
+				   : dtype == DTYPE_F32 ? (const void *)&values[i]
+							: &narrow;
 		memcpy(host + i * dtype_bytes(dtype), from, dtype_bytes(dtype));
 	}
 	be->functions->to_device(be, out.data, host, bytes);
@@ -44,7 +46,9 @@ static inline void expect_fp8_rounding(struct backend *be, struct replica *r, en
 		memcpy(&wide, host + (size_t)i * element, y->dtype == DTYPE_F64 ? 8 : 0);
 		memcpy(&single, host + (size_t)i * element, y->dtype == DTYPE_F32 ? 4 : 0);
 		memcpy(&narrow, host + (size_t)i * element, y->dtype == DTYPE_BF16 ? 2 : 0);
-		double actual = y->dtype == DTYPE_F64 ? wide : y->dtype == DTYPE_F32 ? (double)single : (double)bf16_to_float(narrow);
+		double actual = y->dtype == DTYPE_F64   ? wide
+				: y->dtype == DTYPE_F32 ? (double)single
+							: (double)bf16_to_float(narrow);
 		if (actual != (double)fp8_rounded(format, values[i]))
 			fail_msg("%s: %a became %a instead of %a", dtype_names[format], (double)values[i], actual,
 				 (double)fp8_rounded(format, values[i]));
@@ -78,7 +82,8 @@ static inline void check_fp8_rounding(struct backend *be)
 		float largest = fp8_largest(format);
 		for (uint32_t i = 0; i < FP8_VALUES; i++) {
 			float x = fp8_float_of(i << 16);
-			/* The largest is among them, so that the scale is 1; below fp32's normal numbers GPUs and CPUs may see 0. */
+			/* The largest is among them, so that the scale is 1; below fp32's normal numbers GPUs and CPUs may see 0.
+			 */
 			values[i] = x >= -largest && x <= largest ? x : largest;
 		}
 		struct tensor in = fp8_tensor(be, be->dtype, FP8_ROWS, values), out = fp8_tensor(be, be->dtype, FP8_ROWS, NULL);

@@ -46,32 +46,32 @@ static const struct limits_row {
 	const char *name;
 	struct limit f32, bf16, f16, tf32, fp8;
 } limits_table[LIMIT_CLASS_COUNT] = {
-        /* Copies, counts and ids. */
-        [EXACT] = {"exact", {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}},
-        /* x w' and what follows it: fp32 sums of up to 3072 terms (a few 1e-7, seen 4e-6 at most); bf16 is
-         * rounded once or, where gelu works on the rounded product, twice. */
-        [PRODUCT] = {"product", {1e-5, 1.2e-6}, {1.2e-2, 2.8e-3}, {3e-3, 7e-4}, {6e-3, 1.2e-3}, {3e-2, 5e-3}},
-        /* Layer normalisation and its gradient: sum and y are rounded. */
-        [NORM] = {"norm", {6e-6, 8e-7}, {1.3e-2, 2.8e-3}, {3.3e-3, 7e-4}, {6e-3, 1.2e-3}, {3e-2, 5e-3}},
-        /* mean, rstd: fp32, but of a sum that may have been rounded to bf16. A mean is a tenth of the row it
-         * is taken from. */
-        [STATISTIC] = {"statistic", {3e-6, 6e-7}, {1.2e-2, 3e-3}, {3e-3, 7.5e-4}, {6e-3, 1.2e-3}, {3e-2, 5e-3}},
-        /* Sums over rows of what was given: fp32 whatever the type. */
-        [SUM] = {"sum", {1e-5, 1e-6}, {1e-5, 1e-6}, {1e-5, 1e-6}, {6e-3, 1.2e-3}, {2e-3, 3e-4}},
-        /* Sums over rows of what the operation itself has rounded. */
-        [GRADIENT] = {"gradient", {1.2e-5, 1.2e-6}, {1.6e-2, 3e-3}, {4e-3, 7.5e-4}, {1.5e-2, 3.5e-3}, {3e-2, 5e-3}},
-        /* Probabilities and y are rounded. */
-        [ATTENTION] = {"attention", {8e-6, 1e-6}, {1.2e-2, 2.8e-3}, {3e-3, 7e-4}, {6e-3, 1.2e-3}, {1.2e-2, 2.8e-3}},
-        /* p (dp - D) cancels where a row puts its weight on one key; the rounding of y, of which D is made,
-         * remains. */
-        [ATTENTION_GRADIENT] = {"attention gradient",
-                                {2e-5, 2e-6}, {6e-2, 5e-3}, {1.5e-2, 1.3e-3}, {1.5e-2, 1.3e-3}, {6e-2, 5e-3}},
-        /* Logits of 30 have an error of 2e-6, and exp makes it relative; bf16 rounds dlogits and dx. */
-        [SOFTMAX] = {"softmax", {8e-6, 1e-6}, {1.3e-2, 2.8e-3}, {3.3e-3, 7e-4}, {1e-2, 1.6e-3}, {1.3e-2, 2.8e-3}},
-        /* Losses, probabilities and the log of the sum of exp never pass through bf16. */
-        [LOSS] = {"loss", {6e-6, 1.2e-6}, {6e-6, 1.2e-6}, {6e-6, 1.2e-6}, {4e-3, 1e-3}, {6e-6, 1.2e-6}},
-        /* Each element for itself, in fp32. */
-        [OPTIMIZER] = {"optimizer", {1.5e-6, 2e-7}, {1.5e-6, 2e-7}, {1.5e-6, 2e-7}, {1.5e-6, 2e-7}, {1.5e-6, 2e-7}},
+	/* Copies, counts and ids. */
+	[EXACT] = {"exact", {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}},
+	/* x w' and what follows it: fp32 sums of up to 3072 terms (a few 1e-7, seen 4e-6 at most); bf16 is
+	 * rounded once or, where gelu works on the rounded product, twice. */
+	[PRODUCT] = {"product", {1e-5, 1.2e-6}, {1.2e-2, 2.8e-3}, {3e-3, 7e-4}, {6e-3, 1.2e-3}, {3e-2, 5e-3}},
+	/* Layer normalisation and its gradient: sum and y are rounded. */
+	[NORM] = {"norm", {6e-6, 8e-7}, {1.3e-2, 2.8e-3}, {3.3e-3, 7e-4}, {6e-3, 1.2e-3}, {3e-2, 5e-3}},
+	/* mean, rstd: fp32, but of a sum that may have been rounded to bf16. A mean is a tenth of the row it
+	 * is taken from. */
+	[STATISTIC] = {"statistic", {3e-6, 6e-7}, {1.2e-2, 3e-3}, {3e-3, 7.5e-4}, {6e-3, 1.2e-3}, {3e-2, 5e-3}},
+	/* Sums over rows of what was given: fp32 whatever the type. */
+	[SUM] = {"sum", {1e-5, 1e-6}, {1e-5, 1e-6}, {1e-5, 1e-6}, {6e-3, 1.2e-3}, {2e-3, 3e-4}},
+	/* Sums over rows of what the operation itself has rounded. */
+	[GRADIENT] = {"gradient", {1.2e-5, 1.2e-6}, {1.6e-2, 3e-3}, {4e-3, 7.5e-4}, {1.5e-2, 3.5e-3}, {3e-2, 5e-3}},
+	/* Probabilities and y are rounded. */
+	[ATTENTION] = {"attention", {8e-6, 1e-6}, {1.2e-2, 2.8e-3}, {3e-3, 7e-4}, {6e-3, 1.2e-3}, {1.2e-2, 2.8e-3}},
+	/* p (dp - D) cancels where a row puts its weight on one key; the rounding of y, of which D is made,
+	 * remains. */
+	[ATTENTION_GRADIENT] =
+		{"attention gradient", {2e-5, 2e-6}, {6e-2, 5e-3}, {1.5e-2, 1.3e-3}, {1.5e-2, 1.3e-3}, {6e-2, 5e-3}},
+	/* Logits of 30 have an error of 2e-6, and exp makes it relative; bf16 rounds dlogits and dx. */
+	[SOFTMAX] = {"softmax", {8e-6, 1e-6}, {1.3e-2, 2.8e-3}, {3.3e-3, 7e-4}, {1e-2, 1.6e-3}, {1.3e-2, 2.8e-3}},
+	/* Losses, probabilities and the log of the sum of exp never pass through bf16. */
+	[LOSS] = {"loss", {6e-6, 1.2e-6}, {6e-6, 1.2e-6}, {6e-6, 1.2e-6}, {4e-3, 1e-3}, {6e-6, 1.2e-6}},
+	/* Each element for itself, in fp32. */
+	[OPTIMIZER] = {"optimizer", {1.5e-6, 2e-7}, {1.5e-6, 2e-7}, {1.5e-6, 2e-7}, {1.5e-6, 2e-7}, {1.5e-6, 2e-7}},
 };
 
 #endif

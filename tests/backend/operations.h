@@ -110,39 +110,39 @@ static void declare_embed_fwd(struct test_case *c)
 static void call_embed_fwd(struct bound *b)
 {
 	embed_fwd(b->replica, &(struct embed_fwd){.batch = bound_batch(b),
-	                                          .word = bound_weight(b, "word"),
-	                                          .position = bound_weight(b, "position"),
-	                                          .type = bound_weight(b, "type"),
-	                                          .gamma = bound_weight(b, "gamma"),
-	                                          .beta = bound_weight(b, "beta"),
-	                                          .epsilon = epsilon_of(b->c),
-	                                          .dropout = b->c->dropout,
-	                                          .sum = bound_tensor(b, "sum"),
-	                                          .mean = bound_tensor(b, "mean"),
-	                                          .rstd = bound_tensor(b, "rstd"),
-	                                          .y = bound_tensor(b, "y")});
+						  .word = bound_weight(b, "word"),
+						  .position = bound_weight(b, "position"),
+						  .type = bound_weight(b, "type"),
+						  .gamma = bound_weight(b, "gamma"),
+						  .beta = bound_weight(b, "beta"),
+						  .epsilon = epsilon_of(b->c),
+						  .dropout = b->c->dropout,
+						  .sum = bound_tensor(b, "sum"),
+						  .mean = bound_tensor(b, "mean"),
+						  .rstd = bound_tensor(b, "rstd"),
+						  .y = bound_tensor(b, "y")});
 }
 
 /* Runs embed_fwd on the reference with displaced weights; returns y. */
-static inline struct tensor embed_on_reference(struct test_case *c, struct replica *ref, struct tensor sum,
-                                               struct tensor mean, struct tensor rstd)
+static inline struct tensor embed_on_reference(struct test_case *c, struct replica *ref, struct tensor sum, struct tensor mean,
+					       struct tensor rstd)
 {
 	struct weight word = displaced_weight(c, "word"), position = displaced_weight(c, "position");
 	struct weight type = displaced_weight(c, "type"), gamma = displaced_weight(c, "gamma");
 	struct weight beta = displaced_weight(c, "beta");
 	struct tensor y = temporary_tensor(sum.rows, sum.columns);
 	embed_fwd(ref, &(struct embed_fwd){.batch = &c->batch,
-	                                   .word = &word,
-	                                   .position = &position,
-	                                   .type = &type,
-	                                   .gamma = &gamma,
-	                                   .beta = &beta,
-	                                   .epsilon = epsilon_of(c),
-	                                   .dropout = c->dropout,
-	                                   .sum = sum,
-	                                   .mean = mean,
-	                                   .rstd = rstd,
-	                                   .y = y});
+					   .word = &word,
+					   .position = &position,
+					   .type = &type,
+					   .gamma = &gamma,
+					   .beta = &beta,
+					   .epsilon = epsilon_of(c),
+					   .dropout = c->dropout,
+					   .sum = sum,
+					   .mean = mean,
+					   .rstd = rstd,
+					   .y = y});
 	return y;
 }
 
@@ -167,35 +167,33 @@ static void derive_embed_bwd(struct test_case *c, struct replica *ref)
 {
 	struct test_case plain = *c; /* without the gradients' arrays: nothing is displaced */
 	plain.count = 5;
-	embed_on_reference(&plain, ref, host_tensor(c, "sum"), host_tensor(c, "mean"),
-	                   host_tensor(c, "rstd"));
+	embed_on_reference(&plain, ref, host_tensor(c, "sum"), host_tensor(c, "mean"), host_tensor(c, "rstd"));
 	free_temporaries();
 }
 
 static void call_embed_bwd(struct bound *b)
 {
 	embed_bwd(b->replica,
-	          &(struct embed_bwd){.batch = bound_batch(b),
-	                              .word = bound_weight(b, "word"),
-	                              .position = bound_weight(b, "position"),
-	                              .type = bound_weight(b, "type"),
-	                              .gamma = bound_weight(b, "gamma"),
-	                              .beta = bound_weight(b, "beta"),
-	                              .dropout = b->c->dropout,
-	                              .overwrite = case_integer(b->c, "overwrite", 1),
-	                              .overwrite_word = case_integer(b->c, "overwrite_word",
-	                                                             case_integer(b->c, "overwrite", 1)),
-	                              .dy = bound_tensor(b, "dy"),
-	                              .sum = bound_tensor(b, "sum"),
-	                              .mean = bound_tensor(b, "mean"),
-	                              .rstd = bound_tensor(b, "rstd")});
+		  &(struct embed_bwd){.batch = bound_batch(b),
+				      .word = bound_weight(b, "word"),
+				      .position = bound_weight(b, "position"),
+				      .type = bound_weight(b, "type"),
+				      .gamma = bound_weight(b, "gamma"),
+				      .beta = bound_weight(b, "beta"),
+				      .dropout = b->c->dropout,
+				      .overwrite = case_integer(b->c, "overwrite", 1),
+				      .overwrite_word = case_integer(b->c, "overwrite_word", case_integer(b->c, "overwrite", 1)),
+				      .dy = bound_tensor(b, "dy"),
+				      .sum = bound_tensor(b, "sum"),
+				      .mean = bound_tensor(b, "mean"),
+				      .rstd = bound_tensor(b, "rstd")});
 }
 
 static double objective_embed_bwd(struct test_case *c, struct replica *ref)
 {
 	struct tensor dy = host_tensor(c, "dy");
-	struct tensor y = embed_on_reference(c, ref, temporary_tensor(dy.rows, dy.columns),
-	                                     temporary_tensor(1, dy.rows), temporary_tensor(1, dy.rows));
+	struct tensor y = embed_on_reference(c, ref, temporary_tensor(dy.rows, dy.columns), temporary_tensor(1, dy.rows),
+					     temporary_tensor(1, dy.rows));
 	return inner_product(&dy, &y);
 }
 
@@ -203,8 +201,7 @@ static double objective_embed_bwd(struct test_case *c, struct replica *ref)
 
 static inline void declare_product(struct test_case *c)
 {
-	int64_t rows = case_integer(c, "M", 8), outer = case_integer(c, "O", 8),
-	        inner = case_integer(c, "I", 8);
+	int64_t rows = case_integer(c, "M", 8), outer = case_integer(c, "O", 8), inner = case_integer(c, "I", 8);
 	add_input(c, "x", rows, inner, 1);
 	/* tanh is of heads only. */
 	bool is_head = case_integer(c, "tanh", 0) || case_activation(c, "act") == ACTIVATION_TANH;
@@ -222,10 +219,10 @@ static void declare_linear_fwd(struct test_case *c)
 static void call_linear_fwd(struct bound *b)
 {
 	linear_fwd(b->replica, &(struct linear_fwd){.w = bound_weight(b, "w"),
-	                                            .b = bound_weight(b, "b"),
-	                                            .activation = case_activation(b->c, "act"),
-	                                            .x = bound_tensor(b, "x"),
-	                                            .y = bound_tensor(b, "y")});
+						    .b = bound_weight(b, "b"),
+						    .activation = case_activation(b->c, "act"),
+						    .x = bound_tensor(b, "x"),
+						    .y = bound_tensor(b, "y")});
 }
 
 static void declare_linear_gelu_fwd(struct test_case *c)
@@ -239,17 +236,16 @@ static void declare_linear_gelu_fwd(struct test_case *c)
 static void call_linear_gelu_fwd(struct bound *b)
 {
 	linear_gelu_fwd(b->replica, &(struct linear_gelu_fwd){.w = bound_weight(b, "w"),
-	                                                      .b = bound_weight(b, "b"),
-	                                                      .activation = case_activation(b->c, "act"),
-	                                                      .x = bound_tensor(b, "x"),
-	                                                      .pre = bound_tensor(b, "pre"),
-	                                                      .y = bound_tensor(b, "y")});
+							      .b = bound_weight(b, "b"),
+							      .activation = case_activation(b->c, "act"),
+							      .x = bound_tensor(b, "x"),
+							      .pre = bound_tensor(b, "pre"),
+							      .y = bound_tensor(b, "y")});
 }
 
 static void declare_linear_bwd(struct test_case *c)
 {
-	int64_t rows = case_integer(c, "M", 8), outer = case_integer(c, "O", 8),
-	        inner = case_integer(c, "I", 8);
+	int64_t rows = case_integer(c, "M", 8), outer = case_integer(c, "O", 8), inner = case_integer(c, "I", 8);
 	bool overwrite = case_integer(c, "overwrite", 1);
 	double spread = sqrt((double)rows + 1);
 	declare_product(c);
@@ -292,27 +288,25 @@ static void derive_linear_bwd(struct test_case *c, struct replica *ref)
 	if (find_array(c, "b") >= 0)
 		b.master = host_tensor(c, "b");
 	linear_fwd(ref, &(struct linear_fwd){.w = &w,
-	                                     .b = b.master.data != NULL ? &b : NULL,
-	                                     .activation = ACTIVATION_TANH,
-	                                     .x = host_tensor(c, "x"),
-	                                     .y = host_tensor(c, "tanh_y")});
+					     .b = b.master.data != NULL ? &b : NULL,
+					     .activation = ACTIVATION_TANH,
+					     .x = host_tensor(c, "x"),
+					     .y = host_tensor(c, "tanh_y")});
 }
 
 static void call_linear_bwd(struct bound *b)
 {
-	linear_bwd(
-	        b->replica,
-	        &(struct linear_bwd){.w = bound_weight(b, "w"),
-	                             .b = bound_weight(b, "b"),
-	                             .producer_bias = bound_weight(b, "producer"),
-	                             .pre_activation = case_activation(b->c, "pre"),
-	                             .overwrite = case_integer(b->c, "overwrite", 1),
-	                             .dy = bound_tensor(b, "dy"),
-	                             .x = bound_tensor(b, "x"),
-	                             .pre = bound_tensor(b, "pre"),
-	                             .add = bound_tensor(b, case_integer(b->c, "add", 0) == 2 ? "dx" : "add"),
-	                             .tanh_y = bound_tensor(b, "tanh_y"),
-	                             .dx = bound_tensor(b, "dx")});
+	linear_bwd(b->replica, &(struct linear_bwd){.w = bound_weight(b, "w"),
+						    .b = bound_weight(b, "b"),
+						    .producer_bias = bound_weight(b, "producer"),
+						    .pre_activation = case_activation(b->c, "pre"),
+						    .overwrite = case_integer(b->c, "overwrite", 1),
+						    .dy = bound_tensor(b, "dy"),
+						    .x = bound_tensor(b, "x"),
+						    .pre = bound_tensor(b, "pre"),
+						    .add = bound_tensor(b, case_integer(b->c, "add", 0) == 2 ? "dx" : "add"),
+						    .tanh_y = bound_tensor(b, "tanh_y"),
+						    .dx = bound_tensor(b, "dx")});
 }
 
 /* sum(dy act(x w' + b)) + sum(add z), where z = x, or pre if x = gelu(pre); the producer's bias moves z. */
@@ -331,11 +325,10 @@ static double objective_linear_bwd(struct test_case *c, struct replica *ref)
 	if (find_array(c, "b") >= 0)
 		b = displaced_weight(c, "b");
 	linear_fwd(ref, &(struct linear_fwd){.w = &w,
-	                                     .b = b.master.data != NULL ? &b : NULL,
-	                                     .activation = case_integer(c, "tanh", 0) ? ACTIVATION_TANH
-	                                                                              : ACTIVATION_NONE,
-	                                     .x = x,
-	                                     .y = y});
+					     .b = b.master.data != NULL ? &b : NULL,
+					     .activation = case_integer(c, "tanh", 0) ? ACTIVATION_TANH : ACTIVATION_NONE,
+					     .x = x,
+					     .y = y});
 	double sum = inner_product(&dy, &y);
 	if (find_array(c, "add") >= 0) {
 		struct tensor add = host_tensor(c, "add");
@@ -379,18 +372,18 @@ static void declare_linear_norm_fwd(struct test_case *c)
 static void call_linear_norm_fwd(struct bound *b)
 {
 	linear_norm_fwd(b->replica, &(struct linear_norm_fwd){.batch = bound_batch(b),
-	                                                      .w = bound_weight(b, "w"),
-	                                                      .b = bound_weight(b, "b"),
-	                                                      .gamma = bound_weight(b, "gamma"),
-	                                                      .beta = bound_weight(b, "beta"),
-	                                                      .epsilon = epsilon_of(b->c),
-	                                                      .dropout = b->c->dropout,
-	                                                      .x = bound_tensor(b, "x"),
-	                                                      .residual = bound_tensor(b, "residual"),
-	                                                      .sum = bound_tensor(b, "sum"),
-	                                                      .mean = bound_tensor(b, "mean"),
-	                                                      .rstd = bound_tensor(b, "rstd"),
-	                                                      .y = bound_tensor(b, "y")});
+							      .w = bound_weight(b, "w"),
+							      .b = bound_weight(b, "b"),
+							      .gamma = bound_weight(b, "gamma"),
+							      .beta = bound_weight(b, "beta"),
+							      .epsilon = epsilon_of(b->c),
+							      .dropout = b->c->dropout,
+							      .x = bound_tensor(b, "x"),
+							      .residual = bound_tensor(b, "residual"),
+							      .sum = bound_tensor(b, "sum"),
+							      .mean = bound_tensor(b, "mean"),
+							      .rstd = bound_tensor(b, "rstd"),
+							      .y = bound_tensor(b, "y")});
 }
 
 /* in_place=1: dresidual is dy. dx=0: one output; dx=2: one output, given twice. */
@@ -427,13 +420,13 @@ static void derive_norm_bwd(struct test_case *c, struct replica *ref)
 	struct array *sum = get_array(c, "sum");
 	struct weight gamma = {.master = host_tensor(c, "gamma")}, beta = {.master = host_tensor(c, "beta")};
 	linear_norm_fwd(ref, &(struct linear_norm_fwd){.gamma = &gamma,
-	                                               .beta = &beta,
-	                                               .epsilon = epsilon_of(c),
-	                                               .x = host_tensor(c, "sum"),
-	                                               .sum = temporary_tensor(sum->rows, sum->columns),
-	                                               .mean = host_tensor(c, "mean"),
-	                                               .rstd = host_tensor(c, "rstd"),
-	                                               .y = temporary_tensor(sum->rows, sum->columns)});
+						       .beta = &beta,
+						       .epsilon = epsilon_of(c),
+						       .x = host_tensor(c, "sum"),
+						       .sum = temporary_tensor(sum->rows, sum->columns),
+						       .mean = host_tensor(c, "mean"),
+						       .rstd = host_tensor(c, "rstd"),
+						       .y = temporary_tensor(sum->rows, sum->columns)});
 	free_temporaries();
 }
 
@@ -441,21 +434,20 @@ static void call_norm_bwd(struct bound *b)
 {
 	const char *dresidual = case_integer(b->c, "in_place", 0) ? "dy" : "dresidual";
 	int64_t dx = case_integer(b->c, "dx", 1);
-	norm_bwd(b->replica,
-	         &(struct norm_bwd){.batch = bound_batch(b),
-	                            .gamma = bound_weight(b, "gamma"),
-	                            .beta = bound_weight(b, "beta"),
-	                            .bias = bound_weight(b, "bias"),
-	                            .pre_activation = case_activation(b->c, "pre"),
-	                            .dropout = b->c->dropout,
-	                            .overwrite = case_integer(b->c, "overwrite", 1),
-	                            .dy = bound_tensor(b, "dy"),
-	                            .sum = bound_tensor(b, "sum"),
-	                            .mean = bound_tensor(b, "mean"),
-	                            .rstd = bound_tensor(b, "rstd"),
-	                            .pre = bound_tensor(b, "pre"),
-	                            .dresidual = bound_tensor(b, dresidual),
-	                            .dx = dx == 2 ? bound_tensor(b, dresidual) : bound_tensor(b, "dx")});
+	norm_bwd(b->replica, &(struct norm_bwd){.batch = bound_batch(b),
+						.gamma = bound_weight(b, "gamma"),
+						.beta = bound_weight(b, "beta"),
+						.bias = bound_weight(b, "bias"),
+						.pre_activation = case_activation(b->c, "pre"),
+						.dropout = b->c->dropout,
+						.overwrite = case_integer(b->c, "overwrite", 1),
+						.dy = bound_tensor(b, "dy"),
+						.sum = bound_tensor(b, "sum"),
+						.mean = bound_tensor(b, "mean"),
+						.rstd = bound_tensor(b, "rstd"),
+						.pre = bound_tensor(b, "pre"),
+						.dresidual = bound_tensor(b, dresidual),
+						.dx = dx == 2 ? bound_tensor(b, dresidual) : bound_tensor(b, "dx")});
 }
 
 /* sum(dy LN(r + dropout(x))), where x = gelu(pre) or a plain x; r is moved by dresidual, x (or pre) by dx and
@@ -482,13 +474,13 @@ static double objective_norm_bwd(struct test_case *c, struct replica *ref)
 	struct weight gamma = displaced_weight(c, "gamma"), beta = displaced_weight(c, "beta");
 	struct tensor y = temporary_tensor(dy.rows, dy.columns);
 	linear_norm_fwd(ref, &(struct linear_norm_fwd){.batch = c->has_batch ? &c->batch : NULL,
-	                                               .gamma = &gamma,
-	                                               .beta = &beta,
-	                                               .epsilon = epsilon_of(c),
-	                                               .dropout = c->dropout,
-	                                               .x = x,
-	                                               .residual = r,
-	                                               .y = y});
+						       .gamma = &gamma,
+						       .beta = &beta,
+						       .epsilon = epsilon_of(c),
+						       .dropout = c->dropout,
+						       .x = x,
+						       .residual = r,
+						       .y = y});
 	return inner_product(&dy, &y);
 }
 
@@ -507,11 +499,11 @@ static void declare_attention_fwd(struct test_case *c)
 static void call_attention_fwd(struct bound *b)
 {
 	attention_fwd(b->replica, &(struct attention_fwd){.batch = bound_batch(b),
-	                                                  .heads = (int32_t)case_integer(b->c, "heads", 1),
-	                                                  .dropout = b->c->dropout,
-	                                                  .qkv = bound_tensor(b, "qkv"),
-	                                                  .y = bound_tensor(b, "y"),
-	                                                  .lse = bound_tensor(b, "lse")});
+							  .heads = (int32_t)case_integer(b->c, "heads", 1),
+							  .dropout = b->c->dropout,
+							  .qkv = bound_tensor(b, "qkv"),
+							  .y = bound_tensor(b, "y"),
+							  .lse = bound_tensor(b, "lse")});
 }
 
 static void declare_attention_bwd(struct test_case *c)
@@ -532,25 +524,25 @@ static void declare_attention_bwd(struct test_case *c)
 static void derive_attention_bwd(struct test_case *c, struct replica *ref)
 {
 	attention_fwd(ref, &(struct attention_fwd){.batch = &c->batch,
-	                                           .heads = (int32_t)case_integer(c, "heads", 1),
-	                                           .dropout = c->dropout,
-	                                           .qkv = host_tensor(c, "qkv"),
-	                                           .y = host_tensor(c, "y"),
-	                                           .lse = host_tensor(c, "lse")});
+						   .heads = (int32_t)case_integer(c, "heads", 1),
+						   .dropout = c->dropout,
+						   .qkv = host_tensor(c, "qkv"),
+						   .y = host_tensor(c, "y"),
+						   .lse = host_tensor(c, "lse")});
 }
 
 static void call_attention_bwd(struct bound *b)
 {
 	attention_bwd(b->replica, &(struct attention_bwd){.batch = bound_batch(b),
-	                                                  .heads = (int32_t)case_integer(b->c, "heads", 1),
-	                                                  .dropout = b->c->dropout,
-	                                                  .overwrite = case_integer(b->c, "overwrite", 1),
-	                                                  .bias = bound_weight(b, "bias"),
-	                                                  .dy = bound_tensor(b, "dy"),
-	                                                  .qkv = bound_tensor(b, "qkv"),
-	                                                  .y = bound_tensor(b, "y"),
-	                                                  .lse = bound_tensor(b, "lse"),
-	                                                  .dqkv = bound_tensor(b, "dqkv")});
+							  .heads = (int32_t)case_integer(b->c, "heads", 1),
+							  .dropout = b->c->dropout,
+							  .overwrite = case_integer(b->c, "overwrite", 1),
+							  .bias = bound_weight(b, "bias"),
+							  .dy = bound_tensor(b, "dy"),
+							  .qkv = bound_tensor(b, "qkv"),
+							  .y = bound_tensor(b, "y"),
+							  .lse = bound_tensor(b, "lse"),
+							  .dqkv = bound_tensor(b, "dqkv")});
 }
 
 /* sum(dy attention(qkv + bias)) */
@@ -561,10 +553,10 @@ static double objective_attention_bwd(struct test_case *c, struct replica *ref)
 		((double *)qkv.data)[i] += get_array(c, "bias.gradient")->value[i % qkv.columns];
 	struct tensor y = temporary_tensor(dy.rows, dy.columns);
 	attention_fwd(ref, &(struct attention_fwd){.batch = &c->batch,
-	                                           .heads = (int32_t)case_integer(c, "heads", 1),
-	                                           .dropout = c->dropout,
-	                                           .qkv = qkv,
-	                                           .y = y});
+						   .heads = (int32_t)case_integer(c, "heads", 1),
+						   .dropout = c->dropout,
+						   .qkv = qkv,
+						   .y = y});
 	return inner_product(&dy, &y);
 }
 
@@ -585,8 +577,7 @@ static inline void declare_rows(struct test_case *c, int64_t count, int64_t from
 
 static void declare_gather_fwd(struct test_case *c)
 {
-	int64_t tokens = case_integer(c, "T", 8), count = case_integer(c, "P", 3),
-	        width = case_integer(c, "H", 8);
+	int64_t tokens = case_integer(c, "T", 8), count = case_integer(c, "P", 3), width = case_integer(c, "H", 8);
 	declare_rows(c, count, tokens);
 	add_input(c, "x", tokens, width, 1);
 	add_output(c, "y", ACTIVATION, count, width, EXACT);
@@ -595,15 +586,14 @@ static void declare_gather_fwd(struct test_case *c)
 static void call_gather_fwd(struct bound *b)
 {
 	gather_fwd(b->replica, &(struct gather_fwd){.rows = bound_data(b, "rows"),
-	                                            .count = (int32_t)case_integer(b->c, "P", 3),
-	                                            .x = bound_tensor(b, "x"),
-	                                            .y = bound_tensor(b, "y")});
+						    .count = (int32_t)case_integer(b->c, "P", 3),
+						    .x = bound_tensor(b, "x"),
+						    .y = bound_tensor(b, "y")});
 }
 
 static void declare_gather_bwd(struct test_case *c)
 {
-	int64_t tokens = case_integer(c, "T", 8), count = case_integer(c, "P", 3),
-	        width = case_integer(c, "H", 8);
+	int64_t tokens = case_integer(c, "T", 8), count = case_integer(c, "P", 3), width = case_integer(c, "H", 8);
 	declare_rows(c, count, tokens);
 	add_input(c, "dy", count, width, 1);
 	if (case_integer(c, "overwrite", 1)) {
@@ -617,10 +607,10 @@ static void declare_gather_bwd(struct test_case *c)
 static void call_gather_bwd(struct bound *b)
 {
 	gather_bwd(b->replica, &(struct gather_bwd){.rows = bound_data(b, "rows"),
-	                                            .count = (int32_t)case_integer(b->c, "P", 3),
-	                                            .overwrite = case_integer(b->c, "overwrite", 1),
-	                                            .dy = bound_tensor(b, "dy"),
-	                                            .dx = bound_tensor(b, "dx")});
+						    .count = (int32_t)case_integer(b->c, "P", 3),
+						    .overwrite = case_integer(b->c, "overwrite", 1),
+						    .dy = bound_tensor(b, "dy"),
+						    .dx = bound_tensor(b, "dx")});
 }
 
 static double objective_gather_bwd(struct test_case *c, struct replica *ref)
@@ -629,8 +619,7 @@ static double objective_gather_bwd(struct test_case *c, struct replica *ref)
 	int32_t *rows = new_integers(dy.rows);
 	for (int64_t i = 0; i < dy.rows; i++)
 		rows[i] = (int32_t)get_array(c, "rows")->value[i];
-	gather_fwd(ref, &(struct gather_fwd){
-	                        .rows = rows, .count = (int32_t)dy.rows, .x = host_tensor(c, "dx"), .y = y});
+	gather_fwd(ref, &(struct gather_fwd){.rows = rows, .count = (int32_t)dy.rows, .x = host_tensor(c, "dx"), .y = y});
 	free(rows);
 	return inner_product(&dy, &y);
 }
@@ -640,14 +629,12 @@ static double objective_gather_bwd(struct test_case *c, struct replica *ref)
 /* ties=1: every second word is a copy of the word before it. */
 static inline void declare_vocabulary(struct test_case *c)
 {
-	int64_t rows = case_integer(c, "P", 3), vocab = case_integer(c, "V", 50),
-	        width = case_integer(c, "H", 8);
+	int64_t rows = case_integer(c, "P", 3), vocab = case_integer(c, "V", 50), width = case_integer(c, "H", 8);
 	struct array *x = add_input(c, "x", rows, width, 1);
 	struct array *table = add_weight(c, "table", WEIGHT_TIED, vocab, width, 0, 2 / sqrt((double)width));
 	struct array *bias = add_weight(c, "bias", WEIGHT_VECTOR, 1, vocab, 0, 0.5);
 	for (int64_t v = 1; case_integer(c, "ties", 0) && v < vocab; v += 2) {
-		memcpy(table->value + v * width, table->value + (v - 1) * width,
-		       (size_t)width * sizeof(double));
+		memcpy(table->value + v * width, table->value + (v - 1) * width, (size_t)width * sizeof(double));
 		bias->value[v] = bias->value[v - 1];
 	}
 	/* A few rows predict well, so that some are correct and probabilities near 1 occur. */
@@ -660,22 +647,19 @@ static inline void declare_vocabulary(struct test_case *c)
 }
 
 /* Every `unlabelled`-th row has no label (0: all have one). */
-static inline struct array *declare_labels(struct test_case *c, int64_t rows, int64_t classes,
-                                           int64_t unlabelled)
+static inline struct array *declare_labels(struct test_case *c, int64_t rows, int64_t classes, int64_t unlabelled)
 {
 	struct array *labels = add_array(c, "labels", INPUT, INTEGER, 1, rows);
 	struct rng rng = array_rng(c, "labels");
 	for (int64_t i = 0; i < rows; i++)
-		labels->value[i] = unlabelled > 0 && i % unlabelled == unlabelled - 1
-		                           ? -1.0
-		                           : (double)rng_below(&rng, (uint32_t)classes);
+		labels->value[i] =
+			unlabelled > 0 && i % unlabelled == unlabelled - 1 ? -1.0 : (double)rng_below(&rng, (uint32_t)classes);
 	return labels;
 }
 
 static void declare_vocab_xent(struct test_case *c)
 {
-	int64_t rows = case_integer(c, "P", 3), vocab = case_integer(c, "V", 50),
-	        width = case_integer(c, "H", 8);
+	int64_t rows = case_integer(c, "P", 3), vocab = case_integer(c, "V", 50), width = case_integer(c, "H", 8);
 	declare_vocabulary(c);
 	struct array *labels = declare_labels(c, rows, vocab, 0);
 	struct array *weights = add_array(c, "weights", INPUT, FLOAT, 1, rows);
@@ -709,15 +693,15 @@ static void declare_vocab_xent(struct test_case *c)
 static void call_vocab_xent(struct bound *b)
 {
 	vocab_xent(b->replica, &(struct vocab_xent){.table = bound_weight(b, "table"),
-	                                            .bias = bound_weight(b, "bias"),
-	                                            .labels = bound_data(b, "labels"),
-	                                            .weights = bound_data(b, "weights"),
-	                                            .training = case_integer(b->c, "train", 1),
-	                                            .overwrite = case_integer(b->c, "overwrite", 1),
-	                                            .loss = bound_data(b, "loss"),
-	                                            .correct = bound_data(b, "correct"),
-	                                            .x = bound_tensor(b, "x"),
-	                                            .dx = bound_tensor(b, "dx")});
+						    .bias = bound_weight(b, "bias"),
+						    .labels = bound_data(b, "labels"),
+						    .weights = bound_data(b, "weights"),
+						    .training = case_integer(b->c, "train", 1),
+						    .overwrite = case_integer(b->c, "overwrite", 1),
+						    .loss = bound_data(b, "loss"),
+						    .correct = bound_data(b, "correct"),
+						    .x = bound_tensor(b, "x"),
+						    .dx = bound_tensor(b, "dx")});
 }
 
 static double objective_vocab_xent(struct test_case *c, struct replica *ref)
@@ -732,12 +716,12 @@ static double objective_vocab_xent(struct test_case *c, struct replica *ref)
 	}
 	double loss = 0, correct = 0;
 	vocab_xent(ref, &(struct vocab_xent){.table = &table,
-	                                     .bias = &bias,
-	                                     .labels = labels,
-	                                     .weights = weights,
-	                                     .loss = &loss,
-	                                     .correct = &correct,
-	                                     .x = x});
+					     .bias = &bias,
+					     .labels = labels,
+					     .weights = weights,
+					     .loss = &loss,
+					     .correct = &correct,
+					     .x = x});
 	free(labels);
 	return loss * c->scalars.inverse_predictions * c->scalars.loss_scale;
 }
@@ -753,11 +737,11 @@ static void declare_vocab_topk(struct test_case *c)
 static void call_vocab_topk(struct bound *b)
 {
 	vocab_topk(b->replica, &(struct vocab_topk){.table = bound_weight(b, "table"),
-	                                            .bias = bound_weight(b, "bias"),
-	                                            .k = (int32_t)case_integer(b->c, "k", 5),
-	                                            .ids = bound_data(b, "ids"),
-	                                            .probabilities = bound_data(b, "probabilities"),
-	                                            .x = bound_tensor(b, "x")});
+						    .bias = bound_weight(b, "bias"),
+						    .k = (int32_t)case_integer(b->c, "k", 5),
+						    .ids = bound_data(b, "ids"),
+						    .probabilities = bound_data(b, "probabilities"),
+						    .x = bound_tensor(b, "x")});
 }
 
 /* --- classes --- */
@@ -776,10 +760,10 @@ static void declare_xent(struct test_case *c)
 static void call_xent(struct bound *b)
 {
 	xent(b->replica, &(struct xent){.labels = bound_data(b, "labels"),
-	                                .loss = bound_data(b, "loss"),
-	                                .correct = bound_data(b, "correct"),
-	                                .logits = bound_tensor(b, "logits"),
-	                                .dlogits = bound_tensor(b, "dlogits")});
+					.loss = bound_data(b, "loss"),
+					.correct = bound_data(b, "correct"),
+					.logits = bound_tensor(b, "logits"),
+					.dlogits = bound_tensor(b, "dlogits")});
 }
 
 static double objective_xent(struct test_case *c, struct replica *ref)
@@ -820,9 +804,9 @@ static void call_sumsq_finite(struct bound *b)
 	sums.value[ACCUMULATOR_COUNT - 1] = kind == 2 ? INFINITY : kind == 3 ? NAN : 0;
 	replica->backend->functions->to_device(replica->backend, replica->accumulators, &sums, sizeof(sums));
 	sumsq_finite(replica, &(struct sumsq_finite){.range = bound_tensor(b, "range"),
-	                                             .add = case_integer(b->c, "add", 0),
-	                                             .sums = kind > 0 ? replica->accumulators : NULL,
-	                                             .decides = case_integer(b->c, "decides", 0)});
+						     .add = case_integer(b->c, "add", 0),
+						     .sums = kind > 0 ? replica->accumulators : NULL,
+						     .decides = case_integer(b->c, "decides", 0)});
 }
 
 /* google=1: no bias correction; clip=0: no clipping; finite=0: a step to be left out. */
@@ -864,14 +848,14 @@ static void call_adamw(struct bound *b)
 		ranges[i] = (struct decay_range){begin, end - begin - (i % 3 == 2), i % 2 ? 0 : case_number(b->c, "decay", 0.01)};
 	}
 	adamw(b->replica, &(struct adamw){.beta1 = 0.9,
-	                                  .beta2 = 0.999,
-	                                  .epsilon = 1e-6,
-	                                  .ranges = ranges,
-	                                  .range_count = count,
-	                                  .w = bound_tensor(b, "w"),
-	                                  .m = bound_tensor(b, "m"),
-	                                  .v = bound_tensor(b, "v"),
-	                                  .g = bound_tensor(b, "g")});
+					  .beta2 = 0.999,
+					  .epsilon = 1e-6,
+					  .ranges = ranges,
+					  .range_count = count,
+					  .w = bound_tensor(b, "w"),
+					  .m = bound_tensor(b, "m"),
+					  .v = bound_tensor(b, "v"),
+					  .g = bound_tensor(b, "g")});
 }
 
 /* `tensors` pieces of n elements, some with a gap behind; every third without decay, every second adapts, or all of
@@ -914,9 +898,9 @@ static struct lamb_tensor *bound_lamb_tensors(struct bound *b)
 	for (int64_t i = 0; i < count; i++) {
 		int64_t first = i * n / count, size = (i + 1) * n / count - first;
 		host[i] = (struct lamb_tensor){.offset = first,
-		                               .count = size > 4 ? size - i % 3 : size,
-		                               .weight_decay = i % 3 == 1 ? 0 : case_number(b->c, "decay", 0.01),
-		                               .adapts = i % 2 == 0 || case_integer(b->c, "all", 0)};
+					       .count = size > 4 ? size - i % 3 : size,
+					       .weight_decay = i % 3 == 1 ? 0 : case_number(b->c, "decay", 0.01),
+					       .adapts = i % 2 == 0 || case_integer(b->c, "all", 0)};
 		if (case_integer(b->c, "plain", 0))
 			host[i].adapts = false;
 	}
@@ -930,17 +914,17 @@ static void call_lamb_norms(struct bound *b)
 {
 	struct lamb_tensor *tensors = bound_lamb_tensors(b);
 	lamb_norms(b->replica, &(struct lamb_norms){.beta1 = 0.9,
-	                                            .beta2 = 0.999,
-	                                            .beta3 = case_integer(b->c, "averages", 1) ? 0.1 : 1,
-	                                            .epsilon = 1e-6,
-	                                            .normalize = case_integer(b->c, "normalize", 0),
-	                                            .tensors = tensors,
-	                                            .tensor_count = case_integer(b->c, "tensors", 1),
-	                                            .w = bound_tensor(b, "w"),
-	                                            .m = bound_tensor(b, "m"),
-	                                            .v = bound_tensor(b, "v"),
-	                                            .g = bound_tensor(b, "g"),
-	                                            .norms = bound_data(b, "norms")});
+						    .beta2 = 0.999,
+						    .beta3 = case_integer(b->c, "averages", 1) ? 0.1 : 1,
+						    .epsilon = 1e-6,
+						    .normalize = case_integer(b->c, "normalize", 0),
+						    .tensors = tensors,
+						    .tensor_count = case_integer(b->c, "tensors", 1),
+						    .w = bound_tensor(b, "w"),
+						    .m = bound_tensor(b, "m"),
+						    .v = bound_tensor(b, "v"),
+						    .g = bound_tensor(b, "g"),
+						    .norms = bound_data(b, "norms")});
 	or_abort(b->backend->functions->synchronize(b->replica));
 	b->backend->functions->release(b->backend, tensors);
 }
@@ -949,57 +933,50 @@ static void call_lamb_apply(struct bound *b)
 {
 	struct lamb_tensor *tensors = bound_lamb_tensors(b);
 	lamb_apply(b->replica, &(struct lamb_apply){.epsilon = 1e-6,
-	                                            .max_trust_ratio = case_number(b->c, "max_trust", 0),
-	                                            .tensors = tensors,
-	                                            .tensor_count = case_integer(b->c, "tensors", 1),
-	                                            .w = bound_tensor(b, "w"),
-	                                            .m = bound_tensor(b, "m"),
-	                                            .v = bound_tensor(b, "v"),
-	                                            .norms = bound_data(b, "norms")});
+						    .max_trust_ratio = case_number(b->c, "max_trust", 0),
+						    .tensors = tensors,
+						    .tensor_count = case_integer(b->c, "tensors", 1),
+						    .w = bound_tensor(b, "w"),
+						    .m = bound_tensor(b, "m"),
+						    .v = bound_tensor(b, "v"),
+						    .norms = bound_data(b, "norms")});
 	or_abort(b->backend->functions->synchronize(b->replica));
 	b->backend->functions->release(b->backend, tensors);
 }
 
 static const struct operation_test operation_tests[] = {
-        {"embed_fwd", "T H V S p eps B longest", declare_embed_fwd, NULL, call_embed_fwd, NULL},
-        {"embed_bwd", "T H V S p eps B longest overwrite overwrite_word", declare_embed_bwd, derive_embed_bwd,
-         call_embed_bwd, objective_embed_bwd},
-        {"linear_fwd", "M O I act b", declare_linear_fwd, NULL, call_linear_fwd, NULL},
-        {"linear_gelu_fwd", "M O I act train", declare_linear_gelu_fwd, NULL, call_linear_gelu_fwd, NULL},
-        {"linear_norm_fwd", "M H I w residual p eps train B longest", declare_linear_norm_fwd, NULL,
-         call_linear_norm_fwd, NULL},
-        {"norm_bwd", "M H p eps bias pre dx in_place overwrite B longest", declare_norm_bwd, derive_norm_bwd,
-         call_norm_bwd, objective_norm_bwd},
-        {"linear_bwd", "M O I b producer pre add tanh dx overwrite", declare_linear_bwd, derive_linear_bwd,
-         call_linear_bwd, objective_linear_bwd},
-        {"attention_fwd", "T H heads B longest p train", declare_attention_fwd, NULL, call_attention_fwd,
-         NULL},
-        {"attention_bwd", "T H heads B longest p bias overwrite", declare_attention_bwd, derive_attention_bwd,
-         call_attention_bwd, objective_attention_bwd},
-        {"gather_fwd", "T P H", declare_gather_fwd, NULL, call_gather_fwd, NULL},
-        {"gather_bwd", "T P H overwrite", declare_gather_bwd, NULL, call_gather_bwd, objective_gather_bwd},
-        {"vocab_xent", "P V H train overwrite ties", declare_vocab_xent, NULL, call_vocab_xent,
-         objective_vocab_xent},
-        {"vocab_topk", "P V H k ties", declare_vocab_topk, NULL, call_vocab_topk, NULL},
-        {"xent", "N C train unlabelled", declare_xent, NULL, call_xent, objective_xent},
-        {"sumsq_finite", "n add bad finite sums scale decides dynamic clean loss_scale", declare_sumsq_finite, NULL,
-         call_sumsq_finite, NULL},
-        {"adamw", "n ranges decay clip google finite gradient_scale square_sum", declare_adamw, NULL, call_adamw, NULL},
-        {"lamb_norms",
-         "n tensors decay clip google finite gradient_scale square_sum normalize averages all plain zero",
-         declare_lamb_norms, NULL, call_lamb_norms, NULL},
-        {"lamb_apply", "n tensors decay google finite max_trust all plain zero", declare_lamb_apply, NULL,
-         call_lamb_apply, NULL},
+	{"embed_fwd", "T H V S p eps B longest", declare_embed_fwd, NULL, call_embed_fwd, NULL},
+	{"embed_bwd", "T H V S p eps B longest overwrite overwrite_word", declare_embed_bwd, derive_embed_bwd, call_embed_bwd,
+	 objective_embed_bwd},
+	{"linear_fwd", "M O I act b", declare_linear_fwd, NULL, call_linear_fwd, NULL},
+	{"linear_gelu_fwd", "M O I act train", declare_linear_gelu_fwd, NULL, call_linear_gelu_fwd, NULL},
+	{"linear_norm_fwd", "M H I w residual p eps train B longest", declare_linear_norm_fwd, NULL, call_linear_norm_fwd, NULL},
+	{"norm_bwd", "M H p eps bias pre dx in_place overwrite B longest", declare_norm_bwd, derive_norm_bwd, call_norm_bwd,
+	 objective_norm_bwd},
+	{"linear_bwd", "M O I b producer pre add tanh dx overwrite", declare_linear_bwd, derive_linear_bwd, call_linear_bwd,
+	 objective_linear_bwd},
+	{"attention_fwd", "T H heads B longest p train", declare_attention_fwd, NULL, call_attention_fwd, NULL},
+	{"attention_bwd", "T H heads B longest p bias overwrite", declare_attention_bwd, derive_attention_bwd, call_attention_bwd,
+	 objective_attention_bwd},
+	{"gather_fwd", "T P H", declare_gather_fwd, NULL, call_gather_fwd, NULL},
+	{"gather_bwd", "T P H overwrite", declare_gather_bwd, NULL, call_gather_bwd, objective_gather_bwd},
+	{"vocab_xent", "P V H train overwrite ties", declare_vocab_xent, NULL, call_vocab_xent, objective_vocab_xent},
+	{"vocab_topk", "P V H k ties", declare_vocab_topk, NULL, call_vocab_topk, NULL},
+	{"xent", "N C train unlabelled", declare_xent, NULL, call_xent, objective_xent},
+	{"sumsq_finite", "n add bad finite sums scale decides dynamic clean loss_scale", declare_sumsq_finite, NULL,
+	 call_sumsq_finite, NULL},
+	{"adamw", "n ranges decay clip google finite gradient_scale square_sum", declare_adamw, NULL, call_adamw, NULL},
+	{"lamb_norms", "n tensors decay clip google finite gradient_scale square_sum normalize averages all plain zero",
+	 declare_lamb_norms, NULL, call_lamb_norms, NULL},
+	{"lamb_apply", "n tensors decay google finite max_trust all plain zero", declare_lamb_apply, NULL, call_lamb_apply, NULL},
 };
 #define OPERATION_COUNT (sizeof(operation_tests) / sizeof(operation_tests[0]))
-_Static_assert(OPERATION_COUNT == sizeof(struct operations) / sizeof(void (*)(void)),
-               "a row for every operation");
+_Static_assert(OPERATION_COUNT == sizeof(struct operations) / sizeof(void (*)(void)), "a row for every operation");
 
 static const struct operation_test *find_operation(const char *name, size_t length)
 {
 	for (size_t i = 0; i < OPERATION_COUNT; i++)
-		if (strlen(operation_tests[i].name) == length &&
-		    strncmp(operation_tests[i].name, name, length) == 0)
+		if (strlen(operation_tests[i].name) == length && strncmp(operation_tests[i].name, name, length) == 0)
 			return &operation_tests[i];
 	return NULL;
 }

@@ -10,9 +10,9 @@ struct shape {
 };
 
 /* Below, at and above blocks of 32, groups of 64 columns, runs of 512 and parts of 1024 along k. */
-static const struct shape shapes[] = {{1, 1, 1},    {32, 32, 32},  {33, 31, 65},   {128, 96, 160},
-                                      {7, 129, 64}, {40, 513, 33}, {64, 1100, 31}, {128, 768, 2},
-                                      {512, 64, 80}, {256, 2100, 66}, {384, 1024, 97}};
+static const struct shape shapes[] = {{1, 1, 1},     {32, 32, 32},    {33, 31, 65},   {128, 96, 160},
+				      {7, 129, 64},  {40, 513, 33},   {64, 1100, 31}, {128, 768, 2},
+				      {512, 64, 80}, {256, 2100, 66}, {384, 1024, 97}};
 enum { SHAPE_COUNT = sizeof(shapes) / sizeof(shapes[0]) };
 
 /* Elements beyond a row, which must be neither read nor written. */
@@ -88,39 +88,38 @@ static int check_shape(struct rng *rng, struct shape s, bool accumulate, bool k_
 	memset(packed, 0xff, (size_t)(k_padded * n_padded) * sizeof(uint16_t)); /* NaN */
 	memset(blocks, 0xff, GEMM_ROWS_BYTES);
 	cpu_kernels()->pack(&(struct pack_piece){.k = s.k,
-	                                         .n = s.n,
-	                                         .k_stride = k_stride,
-	                                         .n_stride = n_stride,
-	                                         .k_padded = k_padded,
-	                                         .panel = 16,
-	                                         .panel_stride = 16 * k_padded,
-	                                         .pairs = true,
-	                                         .master = w,
-	                                         .packed = packed});
+						 .n = s.n,
+						 .k_stride = k_stride,
+						 .n_stride = n_stride,
+						 .k_padded = k_padded,
+						 .panel = 16,
+						 .panel_stride = 16 * k_padded,
+						 .pairs = true,
+						 .master = w,
+						 .packed = packed});
 	struct groups groups = {0};
 	gemm_rows(&(struct row_product){.kernels = kernels,
-	                                .x = x_data,
-	                                .x_row = s.k + GAP,
-	                                .rows = s.rows,
-	                                .k = s.k,
-	                                .n = s.n,
-	                                .packed = packed,
-	                                .blocks = blocks,
-	                                .accumulate = accumulate,
-	                                .y = y,
-	                                .y_row = y_row,
-	                                .y_group = GEMM_GROUP,
-	                                .finish = finish,
-	                                .context = &groups});
+					.x = x_data,
+					.x_row = s.k + GAP,
+					.rows = s.rows,
+					.k = s.k,
+					.n = s.n,
+					.packed = packed,
+					.blocks = blocks,
+					.accumulate = accumulate,
+					.y = y,
+					.y_row = y_row,
+					.y_group = GEMM_GROUP,
+					.finish = finish,
+					.context = &groups});
 
 	int wrong = groups.wrong + (groups.next != s.n);
 	for (int64_t r = 0; r < s.rows; r++) {
 		for (int64_t j = 0; j < y_row; j++) {
-			double sum = j >= s.n || accumulate ? (double)start[r * y_row + j] : 0,
-			       size = fabs(sum);
+			double sum = j >= s.n || accumulate ? (double)start[r * y_row + j] : 0, size = fabs(sum);
 			for (int64_t i = 0; i < s.k && j < s.n; i++) {
 				double term = (double)x[r * (s.k + GAP) + i] *
-				              (double)as_type(w[i * k_stride + j * n_stride], DTYPE_BF16);
+					      (double)as_type(w[i * k_stride + j * n_stride], DTYPE_BF16);
 				sum += term;
 				size += fabs(term);
 			}
@@ -128,9 +127,8 @@ static int check_shape(struct rng *rng, struct shape s, bool accumulate, bool k_
 		}
 	}
 	if (wrong)
-		fprintf(stderr, "%s rows=%ld k=%ld n=%ld accumulate=%d k_contiguous=%d: %d wrong\n",
-		        cpu_isa_names[cpu_isa()], (long)s.rows, (long)s.k, (long)s.n, accumulate, k_contiguous,
-		        wrong);
+		fprintf(stderr, "%s rows=%ld k=%ld n=%ld accumulate=%d k_contiguous=%d: %d wrong\n", cpu_isa_names[cpu_isa()],
+			(long)s.rows, (long)s.k, (long)s.n, accumulate, k_contiguous, wrong);
 	free(x_data);
 	free(x);
 	free(w);
@@ -165,7 +163,7 @@ static void amx_equals_loops(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(amx_equals_loops),
+		cmocka_unit_test(amx_equals_loops),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

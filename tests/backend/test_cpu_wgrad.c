@@ -10,9 +10,7 @@ static int detect_named(void)
 {
 	enum cpu_isa isa;
 	if (cpu_isa_detect(&isa) != OK)
-		return error_last()->status == ERR_USAGE && strstr(error_last()->message, "only has")
-		               ? LACKING
-		               : 1;
+		return error_last()->status == ERR_USAGE && strstr(error_last()->message, "only has") ? LACKING : 1;
 	return strcmp(cpu_isa_names[isa], getenv("BERTC_ISA")) != 0 || cpu_isa() != isa;
 }
 
@@ -47,9 +45,8 @@ struct shape {
 
 /* Below, at and above the blocks of 32 and the runs of 128 and 512; the last ones take two chunks of tokens.
  */
-static const struct shape shapes[] = {{0, 40, 33},     {1, 1, 1},      {2, 32, 32},    {31, 7, 65},
-                                      {129, 96, 128},  {513, 33, 31},  {1050, 64, 40}, {128, 800, 520},
-                                      {2100, 4000, 8}, {3000, 8, 4000}};
+static const struct shape shapes[] = {{0, 40, 33},   {1, 1, 1},      {2, 32, 32},     {31, 7, 65},     {129, 96, 128},
+				      {513, 33, 31}, {1050, 64, 40}, {128, 800, 520}, {2100, 4000, 8}, {3000, 8, 4000}};
 enum { SHAPE_COUNT = sizeof(shapes) / sizeof(shapes[0]) };
 
 static void *allocate(size_t bytes)
@@ -79,8 +76,7 @@ static struct tensor random_matrix(struct rng *rng, enum dtype dtype, int64_t ro
 static double element(struct tensor t, int64_t row, int64_t column)
 {
 	int64_t i = row * t.columns + column;
-	return t.dtype == DTYPE_F32 ? (double)((float *)t.data)[i]
-	                            : (double)bf16_to_float(((uint16_t *)t.data)[i]);
+	return t.dtype == DTYPE_F32 ? (double)((float *)t.data)[i] : (double)bf16_to_float(((uint16_t *)t.data)[i]);
 }
 
 /* |got - start - sum| against the rounding of fp32 sums: `size` is the sum of the terms' absolute values. */
@@ -109,10 +105,9 @@ static int compare_with_loops(const struct cpu_wgrad *a, const float *start, con
 			}
 		}
 		for (int64_t i = 0; i < inputs; i++)
-			wrong += differs(a->dw[o * inputs + i],
-			                 a->overwrite ? 0 : (double)start[o * inputs + i], sums[i], sizes[i]);
-		wrong += differs(a->column_sums[o], a->overwrite ? 0 : (double)start_sums[o], column,
-		                 column_size);
+			wrong += differs(a->dw[o * inputs + i], a->overwrite ? 0 : (double)start[o * inputs + i], sums[i],
+					 sizes[i]);
+		wrong += differs(a->column_sums[o], a->overwrite ? 0 : (double)start_sums[o], column, column_size);
 	}
 	free(sums);
 	return wrong;
@@ -125,7 +120,7 @@ static void hand_over(struct replica *replica, const struct cpu_wgrad *a)
 	for (int64_t row = (a->dy.rows - 1) / ROWS * ROWS; row >= 0; row -= ROWS)
 		for (int64_t column = 0; column < a->dy.columns; column += COLUMNS)
 			cpu_wgrad_take_dy(replica, a, row, a->dy.rows - row < ROWS ? a->dy.rows - row : ROWS, column,
-			                  a->dy.columns - column < COLUMNS ? a->dy.columns - column : COLUMNS);
+					  a->dy.columns - column < COLUMNS ? a->dy.columns - column : COLUMNS);
 }
 
 /* With dy handed over beforehand, if that can be, and the workspace's first `offset` bytes left alone. */
@@ -162,12 +157,11 @@ static void run(const struct cpu_wgrad *a, int threads)
 static int check_shape(struct rng *rng, enum dtype dtype, struct shape shape, bool overwrite)
 {
 	struct cpu_wgrad a = {.dy = random_matrix(rng, dtype, shape.rows, shape.outputs),
-	                      .x = random_matrix(rng, dtype, shape.rows, shape.inputs),
-	                      .overwrite = overwrite};
+			      .x = random_matrix(rng, dtype, shape.rows, shape.inputs),
+			      .overwrite = overwrite};
 	size_t bytes = (size_t)(shape.outputs * shape.inputs) * sizeof(float);
 	size_t sum_bytes = (size_t)shape.outputs * sizeof(float);
-	float *start = random_matrix(rng, DTYPE_F32, shape.outputs, shape.inputs + 1).data,
-	      *start_sums = start;
+	float *start = random_matrix(rng, DTYPE_F32, shape.outputs, shape.inputs + 1).data, *start_sums = start;
 	float *dw[2], *sums[2];
 	for (int i = 0; i < 2; i++) {
 		a.dw = dw[i] = allocate(bytes);
@@ -179,11 +173,11 @@ static int check_shape(struct rng *rng, enum dtype dtype, struct shape shape, bo
 	int wrong = compare_with_loops(&a, start, start_sums);
 	if (wrong)
 		fprintf(stderr, "%s %s M=%ld O=%ld I=%ld overwrite=%d: %d wrong\n", cpu_isa_names[cpu_isa()],
-		        dtype == DTYPE_F32 ? "f32" : "bf16", (long)shape.rows, (long)shape.outputs,
-		        (long)shape.inputs, overwrite, wrong);
+			dtype == DTYPE_F32 ? "f32" : "bf16", (long)shape.rows, (long)shape.outputs, (long)shape.inputs, overwrite,
+			wrong);
 	if (memcmp(dw[0], dw[1], bytes) != 0 || memcmp(sums[0], sums[1], sum_bytes) != 0) {
-		fprintf(stderr, "M=%ld O=%ld I=%ld: threads change bits\n", (long)shape.rows,
-		        (long)shape.outputs, (long)shape.inputs);
+		fprintf(stderr, "M=%ld O=%ld I=%ld: threads change bits\n", (long)shape.rows, (long)shape.outputs,
+			(long)shape.inputs);
 		wrong++;
 	}
 	/* Nor does it matter who lays out dy. */
@@ -192,7 +186,7 @@ static int check_shape(struct rng *rng, enum dtype dtype, struct shape shape, bo
 	run_with(&a, 2, true, 512);
 	if (memcmp(dw[0], dw[1], bytes) != 0 || memcmp(sums[0], sums[1], sum_bytes) != 0) {
 		fprintf(stderr, "M=%ld O=%ld I=%ld: handing dy over changes bits\n", (long)shape.rows, (long)shape.outputs,
-		        (long)shape.inputs);
+			(long)shape.inputs);
 		wrong++;
 	}
 	/* Without column sums the rest is the same. */
@@ -221,8 +215,7 @@ static int check_all_shapes(void)
 	int wrong = 0;
 	for (int i = 0; i < SHAPE_COUNT; i++)
 		for (int bf16 = 0; bf16 < 2; bf16++)
-			wrong += check_shape(&rng, bf16 ? DTYPE_BF16 : DTYPE_F32, shapes[i],
-			                     (i + bf16) % 2 == 0);
+			wrong += check_shape(&rng, bf16 ? DTYPE_BF16 : DTYPE_F32, shapes[i], (i + bf16) % 2 == 0);
 	return wrong != 0;
 }
 
@@ -253,9 +246,9 @@ static void amx_equals_loops(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(names_lower_the_level),    cmocka_unit_test(unknown_name_is_a_usage_error),
-	        cmocka_unit_test(avx2_equals_loops),        cmocka_unit_test(avx512_equals_loops),
-	        cmocka_unit_test(avx512_bf16_equals_loops), cmocka_unit_test(amx_equals_loops),
+		cmocka_unit_test(names_lower_the_level),    cmocka_unit_test(unknown_name_is_a_usage_error),
+		cmocka_unit_test(avx2_equals_loops),        cmocka_unit_test(avx512_equals_loops),
+		cmocka_unit_test(avx512_bf16_equals_loops), cmocka_unit_test(amx_equals_loops),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

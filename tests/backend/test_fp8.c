@@ -128,8 +128,9 @@ static void operands_of_products(void **state)
 		struct pool *pool;
 		struct backend *be;
 		assert_int_equal(pool_create(&pool, 2), OK);
-		assert_int_equal(backend_open(&be, &(struct backend_settings){
-							   .device = devices[i], .dtype = DTYPE_BF16, .fp8 = true, .pool = pool}),
+		assert_int_equal(backend_open(&be,
+					      &(struct backend_settings){
+						      .device = devices[i], .dtype = DTYPE_BF16, .fp8 = true, .pool = pool}),
 				 OK);
 		check_fp8_rounding(be);
 		backend_close(be);
@@ -140,10 +141,8 @@ static void operands_of_products(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_bf16_number),
-		cmocka_unit_test(numbers_of_fp32),
-		cmocka_unit_test(every_byte),
-		cmocka_unit_test(scales),
+		cmocka_unit_test(every_bf16_number),    cmocka_unit_test(numbers_of_fp32),
+		cmocka_unit_test(every_byte),           cmocka_unit_test(scales),
 		cmocka_unit_test(operands_of_products),
 	};
 	return cmocka_run_group_tests(tests, open_golden, close_golden);

@@ -10,8 +10,9 @@
 #include "operations.h"
 
 #ifdef __SANITIZE_THREAD__
-#define SMALL_ONLY true /* the thread sanitizer is 20 times as slow, and races do not wait for large sizes   \
-	                 */
+#define SMALL_ONLY                                                                                                               \
+	true /* the thread sanitizer is 20 times as slow, and races do not wait for large sizes                                  \
+	      */
 #else
 #define SMALL_ONLY false
 #endif
@@ -78,8 +79,7 @@ static int test_dtype(enum dtype dtype, bool fp8)
 		int status;
 		assert_int_equal(waitpid(child, &status, 0), child);
 		if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_HERE)
-			fprintf(stderr, "%s %s: not on this machine\n", cpu_isa_names[isa],
-			        fp8 ? "fp8" : dtype_names[dtype]);
+			fprintf(stderr, "%s %s: not on this machine\n", cpu_isa_names[isa], fp8 ? "fp8" : dtype_names[dtype]);
 		else if (WIFEXITED(status) && WEXITSTATUS(status) == PASSED)
 			passed++;
 		else
@@ -116,9 +116,9 @@ static void test_fp8(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_f32),
-	        cmocka_unit_test(test_bf16),
-	        cmocka_unit_test(test_fp8),
+		cmocka_unit_test(test_f32),
+		cmocka_unit_test(test_bf16),
+		cmocka_unit_test(test_fp8),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,61 +43,47 @@ struct bad_call {
 	const char *line;
 	const char *field; /* an array of the case; the change is made to it */
 	enum { NONE, ROWS, COLUMNS, TYPE, MISSING, SAME_AS, SHIFTED } change;
-	const char
-	        *other; /* SAME_AS: takes the place of this one; SHIFTED: a row behind this one's beginning */
+	const char *other; /* SAME_AS: takes the place of this one; SHIFTED: a row behind this one's beginning */
 	const char *message;
 };
 
 static const struct bad_call bad_calls[] = {
-        {"linear_fwd M=4 O=2 I=3 act=none", "w", COLUMNS, NULL,
-         "linear_fwd: 'w' has 4 columns where 'x' has 3"},
-        {"linear_fwd M=4 O=2 I=3 act=none", "b", COLUMNS, NULL,
-         "linear_fwd: 'b' has 3 columns where 'w' has 2"},
-        {"linear_fwd M=4 O=2 I=3 act=none", "y", ROWS, NULL, "linear_fwd: 'y' has 5 rows where 'x' has 4"},
-        {"linear_fwd M=4 O=2 I=3 act=none", "y", TYPE, NULL,
-         "linear_fwd: 'y' is fp32 where the back end has fp64"},
-        {"linear_fwd M=4 O=2 I=3 act=none", "w", MISSING, NULL, "linear_fwd: 'w' is missing"},
-        {"linear_fwd M=4 O=3 I=3 act=none", "y", SAME_AS, "x", "linear_fwd: 'y' overlaps 'x'"},
-        {"linear_fwd M=4 O=2 I=3 act=gelu_erf", NULL, NONE, NULL,
-         "linear_fwd: 'activation' is neither none nor tanh"},
-        {"linear_gelu_fwd M=4 O=2 I=3 act=tanh", NULL, NONE, NULL,
-         "linear_gelu_fwd: 'activation' is not a gelu"},
-        {"linear_gelu_fwd M=4 O=2 I=3 act=gelu_erf", "pre", SAME_AS, "y",
-         "linear_gelu_fwd: 'pre' overlaps 'y'"},
-        {"embed_fwd T=6 H=4 V=5 S=6", "type", COLUMNS, NULL,
-         "embed_fwd: 'type' has 5 columns where 'y' has 4"},
-        {"embed_fwd T=6 H=4 V=5 S=6", "y", ROWS, NULL,
-         "embed_fwd: 'batch' has 6 tokens where 'y' has 7 rows"},
-        {"embed_bwd T=6 H=4 V=5 S=6", "word.gradient", ROWS, NULL,
-         "embed_bwd: gradient of 'word' has 6 rows where 'word' has 5"},
-        {"linear_norm_fwd M=4 H=3 I=2 p=0.1", "b", MISSING, NULL, "linear_norm_fwd: 'b' is missing"},
-        {"linear_norm_fwd M=4 H=3 I=3", "y", SAME_AS, "residual", "linear_norm_fwd: 'y' overlaps 'residual'"},
-        {"norm_bwd M=4 H=3", "mean", COLUMNS, NULL, "norm_bwd: 'mean' has 5 columns where 'dy' has 4"},
-        {"norm_bwd M=4 H=3", "dresidual", SHIFTED, "dy", "norm_bwd: 'dresidual' overlaps 'dy'"},
-        {"norm_bwd M=4 H=3 dx=0 p=0.5", NULL, NONE, NULL,
-         "norm_bwd: dropout or 'pre' needs a 'dx' apart from 'dresidual'"},
-        {"norm_bwd M=4 H=3 p=2", NULL, NONE, NULL, "norm_bwd: dropout of 2 is not in [0, 1)"},
-        {"linear_bwd M=4 O=2 I=3 add=1", "dx", SHIFTED, "add", "linear_bwd: 'dx' overlaps 'add'"},
-        {"linear_bwd M=4 O=2 I=3", "w.gradient", MISSING, NULL, "linear_bwd: gradient of 'w' is missing"},
-        {"linear_bwd M=4 O=2 I=3 producer=1", "dx", MISSING, NULL, "linear_bwd: 'dx' is missing"},
-        {"attention_fwd T=6 H=5 heads=2", NULL, NONE, NULL,
-         "attention_fwd: 5 columns of 'y' cannot be shared by 2 heads"},
-        {"attention_bwd T=6 H=4 heads=2", "qkv", COLUMNS, NULL,
-         "attention_bwd: 'qkv' has 13 columns where 'three times y' has 12"},
-        {"attention_bwd T=6 H=4 heads=2", "lse", ROWS, NULL,
-         "attention_bwd: 'lse' has 3 rows where 'heads' has 2"},
-        {"gather_fwd T=9 P=2 H=3", "y", ROWS, NULL, "gather_fwd: 'y' has 3 rows where 'count' has 2"},
-        {"gather_bwd T=9 P=2 H=3", "dy", COLUMNS, NULL, "gather_bwd: 'dy' has 4 columns where 'dx' has 3"},
-        {"vocab_xent P=3 V=9 H=4", "loss", MISSING, NULL, "vocab_xent: 'loss' is missing"},
-        {"vocab_xent P=3 V=9 H=4", "bias", COLUMNS, NULL,
-         "vocab_xent: 'bias' has 10 columns where 'table' has 9"},
-        {"vocab_topk P=3 V=9 H=4 k=10", NULL, NONE, NULL, "vocab_topk: k is 10 where 'table' has 9 rows"},
-        {"xent N=3 C=2", "dlogits", SAME_AS, "logits", "xent: 'dlogits' overlaps 'logits'"},
-        {"adamw n=10", "g", SAME_AS, "m", "adamw: 'm' overlaps 'g'"},
-        {"lamb_norms n=10 tensors=2", "v", COLUMNS, NULL, "lamb_norms: 'v' has 11 columns where 'w' has 10"},
-        {"lamb_norms n=10 tensors=2", "norms", MISSING, NULL, "lamb_norms: 'norms' is missing"},
-        {"lamb_apply n=10 tensors=2", "w", SAME_AS, "m", "lamb_apply: 'w' overlaps 'm'"},
-        {"sumsq_finite n=10", "range", TYPE, NULL, "sumsq_finite: 'range' is fp32 where the back end has fp64"},
+	{"linear_fwd M=4 O=2 I=3 act=none", "w", COLUMNS, NULL, "linear_fwd: 'w' has 4 columns where 'x' has 3"},
+	{"linear_fwd M=4 O=2 I=3 act=none", "b", COLUMNS, NULL, "linear_fwd: 'b' has 3 columns where 'w' has 2"},
+	{"linear_fwd M=4 O=2 I=3 act=none", "y", ROWS, NULL, "linear_fwd: 'y' has 5 rows where 'x' has 4"},
+	{"linear_fwd M=4 O=2 I=3 act=none", "y", TYPE, NULL, "linear_fwd: 'y' is fp32 where the back end has fp64"},
+	{"linear_fwd M=4 O=2 I=3 act=none", "w", MISSING, NULL, "linear_fwd: 'w' is missing"},
+	{"linear_fwd M=4 O=3 I=3 act=none", "y", SAME_AS, "x", "linear_fwd: 'y' overlaps 'x'"},
+	{"linear_fwd M=4 O=2 I=3 act=gelu_erf", NULL, NONE, NULL, "linear_fwd: 'activation' is neither none nor tanh"},
+	{"linear_gelu_fwd M=4 O=2 I=3 act=tanh", NULL, NONE, NULL, "linear_gelu_fwd: 'activation' is not a gelu"},
+	{"linear_gelu_fwd M=4 O=2 I=3 act=gelu_erf", "pre", SAME_AS, "y", "linear_gelu_fwd: 'pre' overlaps 'y'"},
+	{"embed_fwd T=6 H=4 V=5 S=6", "type", COLUMNS, NULL, "embed_fwd: 'type' has 5 columns where 'y' has 4"},
+	{"embed_fwd T=6 H=4 V=5 S=6", "y", ROWS, NULL, "embed_fwd: 'batch' has 6 tokens where 'y' has 7 rows"},
+	{"embed_bwd T=6 H=4 V=5 S=6", "word.gradient", ROWS, NULL, "embed_bwd: gradient of 'word' has 6 rows where 'word' has 5"},
+	{"linear_norm_fwd M=4 H=3 I=2 p=0.1", "b", MISSING, NULL, "linear_norm_fwd: 'b' is missing"},
+	{"linear_norm_fwd M=4 H=3 I=3", "y", SAME_AS, "residual", "linear_norm_fwd: 'y' overlaps 'residual'"},
+	{"norm_bwd M=4 H=3", "mean", COLUMNS, NULL, "norm_bwd: 'mean' has 5 columns where 'dy' has 4"},
+	{"norm_bwd M=4 H=3", "dresidual", SHIFTED, "dy", "norm_bwd: 'dresidual' overlaps 'dy'"},
+	{"norm_bwd M=4 H=3 dx=0 p=0.5", NULL, NONE, NULL, "norm_bwd: dropout or 'pre' needs a 'dx' apart from 'dresidual'"},
+	{"norm_bwd M=4 H=3 p=2", NULL, NONE, NULL, "norm_bwd: dropout of 2 is not in [0, 1)"},
+	{"linear_bwd M=4 O=2 I=3 add=1", "dx", SHIFTED, "add", "linear_bwd: 'dx' overlaps 'add'"},
+	{"linear_bwd M=4 O=2 I=3", "w.gradient", MISSING, NULL, "linear_bwd: gradient of 'w' is missing"},
+	{"linear_bwd M=4 O=2 I=3 producer=1", "dx", MISSING, NULL, "linear_bwd: 'dx' is missing"},
+	{"attention_fwd T=6 H=5 heads=2", NULL, NONE, NULL, "attention_fwd: 5 columns of 'y' cannot be shared by 2 heads"},
+	{"attention_bwd T=6 H=4 heads=2", "qkv", COLUMNS, NULL,
+	 "attention_bwd: 'qkv' has 13 columns where 'three times y' has 12"},
+	{"attention_bwd T=6 H=4 heads=2", "lse", ROWS, NULL, "attention_bwd: 'lse' has 3 rows where 'heads' has 2"},
+	{"gather_fwd T=9 P=2 H=3", "y", ROWS, NULL, "gather_fwd: 'y' has 3 rows where 'count' has 2"},
+	{"gather_bwd T=9 P=2 H=3", "dy", COLUMNS, NULL, "gather_bwd: 'dy' has 4 columns where 'dx' has 3"},
+	{"vocab_xent P=3 V=9 H=4", "loss", MISSING, NULL, "vocab_xent: 'loss' is missing"},
+	{"vocab_xent P=3 V=9 H=4", "bias", COLUMNS, NULL, "vocab_xent: 'bias' has 10 columns where 'table' has 9"},
+	{"vocab_topk P=3 V=9 H=4 k=10", NULL, NONE, NULL, "vocab_topk: k is 10 where 'table' has 9 rows"},
+	{"xent N=3 C=2", "dlogits", SAME_AS, "logits", "xent: 'dlogits' overlaps 'logits'"},
+	{"adamw n=10", "g", SAME_AS, "m", "adamw: 'm' overlaps 'g'"},
+	{"lamb_norms n=10 tensors=2", "v", COLUMNS, NULL, "lamb_norms: 'v' has 11 columns where 'w' has 10"},
+	{"lamb_norms n=10 tensors=2", "norms", MISSING, NULL, "lamb_norms: 'norms' is missing"},
+	{"lamb_apply n=10 tensors=2", "w", SAME_AS, "m", "lamb_apply: 'w' overlaps 'm'"},
+	{"sumsq_finite n=10", "range", TYPE, NULL, "sumsq_finite: 'range' is fp32 where the back end has fp64"},
 };
 
 static struct replica tiny_replica(struct backend *be, struct scalars *scalars)
@@ -149,11 +135,9 @@ static void test_what_does_not_fit(void **state)
 	for (size_t i = 0; i < sizeof(bad_calls) / sizeof(bad_calls[0]); i++) {
 		int status;
 		char *text = stderr_of(call_badly, &bad_calls[i], &status);
-		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT ||
-		    strstr(text, bad_calls[i].message) == NULL)
+		if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT || strstr(text, bad_calls[i].message) == NULL)
 			fail_msg("%s with '%s': status %d, \"%s\" instead of \"%s\"", bad_calls[i].line,
-			         bad_calls[i].field != NULL ? bad_calls[i].field : "", status, text,
-			         bad_calls[i].message);
+				 bad_calls[i].field != NULL ? bad_calls[i].field : "", status, text, bad_calls[i].message);
 		free(text);
 	}
 }
@@ -170,8 +154,7 @@ static void trace_all(const void *argument)
 	for (size_t o = 0; o < OPERATION_COUNT; o++) {
 		size_t length = strlen(operation_tests[o].name);
 		for (int i = CASE_COUNT - 1; i >= 0; i--) {
-			if (strncmp(case_lines[i], operation_tests[o].name, length) != 0 ||
-			    case_lines[i][length] != ' ')
+			if (strncmp(case_lines[i], operation_tests[o].name, length) != 0 || case_lines[i][length] != ' ')
 				continue;
 			struct test_case c;
 			struct bound b;
@@ -227,10 +210,9 @@ static void trace_one(const void *argument)
 	struct replica replica = tiny_replica(be, &scalars);
 	double x[6] = {0}, w[8] = {0}, y[12];
 	struct weight weight = {.master = f64_tensor(w, 4, 2)};
-	linear_fwd(&replica, &(struct linear_fwd){.w = &weight,
-	                                          .activation = ACTIVATION_TANH,
-	                                          .x = f64_tensor(x, 3, 2),
-	                                          .y = f64_tensor(y, 3, 4)});
+	linear_fwd(&replica,
+		   &(struct linear_fwd){
+			   .w = &weight, .activation = ACTIVATION_TANH, .x = f64_tensor(x, 3, 2), .y = f64_tensor(y, 3, 4)});
 }
 
 static void test_trace_letters(void **state)
@@ -253,9 +235,7 @@ static void test_unknown_device(void **state)
 	struct backend *be = (struct backend *)&pool;
 	static const char *const names[] = {"tpu", "", "cuda"};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		assert_int_equal(
-		        backend_open(&be, &(struct backend_settings){.device = names[i], .pool = pool}),
-		        ERR_USAGE);
+		assert_int_equal(backend_open(&be, &(struct backend_settings){.device = names[i], .pool = pool}), ERR_USAGE);
 		assert_null(be);
 		assert_non_null(strstr(error_last()->message, names[i]));
 		assert_non_null(strstr(error_last()->hint, "--device"));
@@ -266,12 +246,12 @@ static void test_unknown_device(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        /* A process decides at its first operation whether it traces: these children come before our
-	           own. */
-	        cmocka_unit_test(test_what_does_not_fit),
-	        cmocka_unit_test(test_trace_letters),
-	        cmocka_unit_test(test_trace),
-	        cmocka_unit_test(test_unknown_device),
+		/* A process decides at its first operation whether it traces: these children come before our
+		   own. */
+		cmocka_unit_test(test_what_does_not_fit),
+		cmocka_unit_test(test_trace_letters),
+		cmocka_unit_test(test_trace),
+		cmocka_unit_test(test_unknown_device),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

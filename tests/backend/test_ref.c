@@ -32,26 +32,26 @@ static int tear_down(void **state)
 
 /* Every backward operation with every option that changes the formula. */
 static const char *const gradient_lines[] = {
-        "embed_bwd T=9 H=7 V=6 S=5 B=3 longest=5",
-        "embed_bwd T=12 H=19 V=6 S=9 B=2 longest=9 p=0.3",
-        "norm_bwd M=5 H=7 bias=1",
-        "norm_bwd M=5 H=1 eps=0.5",
-        "norm_bwd M=6 H=17 bias=1 p=0.3",
-        "norm_bwd M=6 H=8 bias=1 dx=0",
-        "norm_bwd M=6 H=8 bias=1 pre=gelu_erf",
-        "norm_bwd M=6 H=8 bias=1 pre=gelu_tanh",
-        "linear_bwd M=5 O=3 I=7",
-        "linear_bwd M=5 O=3 I=7 b=0 dx=0",
-        "linear_bwd M=5 O=3 I=7 tanh=1 add=1",
-        "linear_bwd M=5 O=6 I=7 pre=gelu_erf producer=1",
-        "linear_bwd M=5 O=6 I=7 pre=gelu_tanh producer=1 add=1",
-        "attention_bwd T=13 H=6 heads=2 B=3 longest=7 bias=1",
-        "attention_bwd T=21 H=9 heads=3 B=2 longest=12 bias=1 p=0.3",
-        "attention_bwd T=3 H=4 heads=1 B=3 longest=1",
-        "gather_bwd T=9 P=4 H=3",
-        "vocab_xent P=6 V=13 H=5",
-        "xent N=7 C=2",
-        "xent N=5 C=4",
+	"embed_bwd T=9 H=7 V=6 S=5 B=3 longest=5",
+	"embed_bwd T=12 H=19 V=6 S=9 B=2 longest=9 p=0.3",
+	"norm_bwd M=5 H=7 bias=1",
+	"norm_bwd M=5 H=1 eps=0.5",
+	"norm_bwd M=6 H=17 bias=1 p=0.3",
+	"norm_bwd M=6 H=8 bias=1 dx=0",
+	"norm_bwd M=6 H=8 bias=1 pre=gelu_erf",
+	"norm_bwd M=6 H=8 bias=1 pre=gelu_tanh",
+	"linear_bwd M=5 O=3 I=7",
+	"linear_bwd M=5 O=3 I=7 b=0 dx=0",
+	"linear_bwd M=5 O=3 I=7 tanh=1 add=1",
+	"linear_bwd M=5 O=6 I=7 pre=gelu_erf producer=1",
+	"linear_bwd M=5 O=6 I=7 pre=gelu_tanh producer=1 add=1",
+	"attention_bwd T=13 H=6 heads=2 B=3 longest=7 bias=1",
+	"attention_bwd T=21 H=9 heads=3 B=2 longest=12 bias=1 p=0.3",
+	"attention_bwd T=3 H=4 heads=1 B=3 longest=1",
+	"gather_bwd T=9 P=4 H=3",
+	"vocab_xent P=6 V=13 H=5",
+	"xent N=7 C=2",
+	"xent N=5 C=4",
 };
 
 static double objective_at(struct test_case *c, double *variable, double value)
@@ -84,8 +84,8 @@ static void check_gradient_array(struct test_case *c, struct array *a)
 		error /= fmax(scale, 1e-3);
 		worst_difference = fmax(worst_difference, error);
 		if (!(error < 1e-8))
-			fail_msg("%s: '%s'[%lld] is %.12g, finite difference %.12g", c->line, a->name,
-			         (long long)i, a->expected[i], expected);
+			fail_msg("%s: '%s'[%lld] is %.12g, finite difference %.12g", c->line, a->name, (long long)i,
+				 a->expected[i], expected);
 	}
 }
 
@@ -98,8 +98,7 @@ static void test_finite_differences(void **state)
 		case_expect(&c, ref);
 		for (int i = 0; i < c.count; i++) /* displacements: none yet */
 			if (c.arrays[i].role == OUTPUT || c.arrays[i].role == ACCUMULATED)
-				memset(c.arrays[i].value, 0,
-				       (size_t)array_size(&c.arrays[i]) * sizeof(double));
+				memset(c.arrays[i].value, 0, (size_t)array_size(&c.arrays[i]) * sizeof(double));
 		int checked = 0;
 		for (int i = 0; i < c.count; i++) {
 			if (c.arrays[i].role != OUTPUT && c.arrays[i].role != ACCUMULATED)
@@ -128,8 +127,7 @@ static double *golden_values(const char *k, const char *way, const char *name, i
 	if (entry == NULL)
 		return NULL;
 	if (entry->count != count)
-		fail_msg("'%s' has %lld numbers instead of %lld", full, (long long)entry->count,
-		         (long long)count);
+		fail_msg("'%s' has %lld numbers instead of %lld", full, (long long)entry->count, (long long)count);
 	double *out = new_doubles(count);
 	assert_int_equal(safetensors_to_double(entry, golden_path, out), OK);
 	return out;
@@ -233,8 +231,7 @@ static void test_same_bits(void **state)
 	for (int i = 0; i < CASE_COUNT; i++) {
 		struct test_case c;
 		case_create(&c, case_lines[i], DTYPE_F64, &replica);
-		if (c.limits.hidden < 512 &&
-		    c.limits.vocab < 10000) { /* large sizes are for faster back ends */
+		if (c.limits.hidden < 512 && c.limits.vocab < 10000) { /* large sizes are for faster back ends */
 			case_expect(&c, ref);
 			check_case(&k, &c);
 		}
@@ -271,8 +268,8 @@ static void test_loss_scale(void **state)
 		double scale;
 		int64_t clean_steps;
 	} course[] = {
-		{GOOD, 1999, 65536, 1999},     {GOOD, 1, 131072, 0},      {OVERFLOWS, 3, 16384, 0}, {GOOD, 5, 16384, 5},
-		{BAD_LOSS, 4, 16384, 5},       {OVERFLOWS, 1, 8192, 0},   {GOOD, 22000, 16777216, 0}, {GOOD, 4000, 16777216, 0},
+		{GOOD, 1999, 65536, 1999},   {GOOD, 1, 131072, 0},       {OVERFLOWS, 3, 16384, 0},   {GOOD, 5, 16384, 5},
+		{BAD_LOSS, 4, 16384, 5},     {OVERFLOWS, 1, 8192, 0},    {GOOD, 22000, 16777216, 0}, {GOOD, 4000, 16777216, 0},
 		{OVERFLOWS, 38, 0x1p-14, 0}, {OVERFLOWS, 1, 0x1p-14, 0}, {GOOD, 2000, 0x1p-13, 0},
 	};
 	double gradient[] = {1, 2}, overflow[] = {1, INFINITY};
@@ -298,37 +295,32 @@ static void test_loss_scale(void **state)
 static void test_ties(void **state)
 {
 	(void)state;
-	double words[] = {1, 2, 2, 0, 2}, no_bias[5] = {0}, one[] = {1}, twice[] = {1, 1}, loss = 0,
-	       correct = 0;
-	struct weight table = {.master = f64_tensor(words, 5, 1)},
-	              bias = {.master = f64_tensor(no_bias, 1, 5)};
+	double words[] = {1, 2, 2, 0, 2}, no_bias[5] = {0}, one[] = {1}, twice[] = {1, 1}, loss = 0, correct = 0;
+	struct weight table = {.master = f64_tensor(words, 5, 1)}, bias = {.master = f64_tensor(no_bias, 1, 5)};
 	const float weights[] = {1, 1};
 	const int32_t labels[] = {1, 2};
 	vocab_xent(&replica, &(struct vocab_xent){.table = &table,
-	                                          .bias = &bias,
-	                                          .labels = labels,
-	                                          .weights = weights,
-	                                          .loss = &loss,
-	                                          .correct = &correct,
-	                                          .x = f64_tensor(twice, 2, 1)});
+						  .bias = &bias,
+						  .labels = labels,
+						  .weights = weights,
+						  .loss = &loss,
+						  .correct = &correct,
+						  .x = f64_tensor(twice, 2, 1)});
 	assert_true(correct == 1);
 	int32_t ids[4];
 	double probabilities[4];
 	vocab_topk(&replica, &(struct vocab_topk){.table = &table,
-	                                          .bias = &bias,
-	                                          .k = 4,
-	                                          .ids = ids,
-	                                          .probabilities = probabilities,
-	                                          .x = f64_tensor(one, 1, 1)});
+						  .bias = &bias,
+						  .k = 4,
+						  .ids = ids,
+						  .probabilities = probabilities,
+						  .x = f64_tensor(one, 1, 1)});
 	const int32_t best[] = {1, 2, 4, 0};
 	assert_memory_equal(ids, best, sizeof(best));
 	double logits[] = {3, 3, 3, 3};
 	const int32_t classes[] = {0, 1};
 	correct = 0;
-	xent(&replica, &(struct xent){.labels = classes,
-	                              .loss = &loss,
-	                              .correct = &correct,
-	                              .logits = f64_tensor(logits, 2, 2)});
+	xent(&replica, &(struct xent){.labels = classes, .loss = &loss, .correct = &correct, .logits = f64_tensor(logits, 2, 2)});
 	assert_true(correct == 1);
 }
 
@@ -341,13 +333,13 @@ static void test_philox_known_answers(void **state)
 	static const struct {
 		uint32_t counter[4], key[2], word[4];
 	} answers[] = {
-	        {{0, 0, 0, 0}, {0, 0}, {0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48}},
-	        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
-	         {0xffffffff, 0xffffffff},
-	         {0x5207ddc2, 0x45165e59, 0x4d8ee751, 0x8c52f662}},
-	        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
-	         {0xa4093822, 0x299f31d0},
-	         {0x4dfccaba, 0x190a87f0, 0xc47362ba, 0xb6b5242a}},
+		{{0, 0, 0, 0}, {0, 0}, {0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48}},
+		{{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+		 {0xffffffff, 0xffffffff},
+		 {0x5207ddc2, 0x45165e59, 0x4d8ee751, 0x8c52f662}},
+		{{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+		 {0xa4093822, 0x299f31d0},
+		 {0x4dfccaba, 0x190a87f0, 0xc47362ba, 0xb6b5242a}},
 	};
 	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
 		const uint32_t *c = answers[i].counter, *word = answers[i].word;
@@ -362,8 +354,7 @@ static void test_philox_known_answers(void **state)
 }
 
 /* Rows of ones through dropout. */
-static void ones_through_dropout(struct test_case *c, struct dropout dropout, double *out, int64_t rows,
-                                 int64_t width)
+static void ones_through_dropout(struct test_case *c, struct dropout dropout, double *out, int64_t rows, int64_t width)
 {
 	for (int64_t i = 0; i < rows * width; i++)
 		out[i] = 1;
@@ -403,13 +394,11 @@ static void test_dropout_rate(void **state)
 			if (change == 1)
 				for (int64_t t = 0; t < TOKENS; t++)
 					c.batch.token_samples[t]++;
-			ones_through_dropout(&c, (struct dropout){.p = p, .site = change == 2 ? 6 : 5},
-			                     second, TOKENS, WIDTH);
+			ones_through_dropout(&c, (struct dropout){.p = p, .site = change == 2 ? 6 : 5}, second, TOKENS, WIDTH);
 			double same = 0, chance = keep * keep + p * p;
 			for (int64_t i = 0; i < TOKENS * WIDTH; i++)
 				same += (first[i] == 0) == (second[i] == 0);
-			assert_true(fabs(same / count - chance) <
-			            5 * sqrt(chance * (1 - chance) / count) + 1e-12);
+			assert_true(fabs(same / count - chance) < 5 * sqrt(chance * (1 - chance) / count) + 1e-12);
 			if (change == 1)
 				for (int64_t t = 0; t < TOKENS; t++)
 					c.batch.token_samples[t]--;
@@ -441,15 +430,15 @@ static void test_dropout_packing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_philox_known_answers),
-	        cmocka_unit_test(test_dropout_rate),
-	        cmocka_unit_test(test_dropout_packing),
-	        cmocka_unit_test(test_finite_differences),
-	        cmocka_unit_test(test_pytorch),
-	        cmocka_unit_test(test_square_sum),
-	        cmocka_unit_test(test_loss_scale),
-	        cmocka_unit_test(test_ties),
-	        cmocka_unit_test(test_same_bits),
+		cmocka_unit_test(test_philox_known_answers),
+		cmocka_unit_test(test_dropout_rate),
+		cmocka_unit_test(test_dropout_packing),
+		cmocka_unit_test(test_finite_differences),
+		cmocka_unit_test(test_pytorch),
+		cmocka_unit_test(test_square_sum),
+		cmocka_unit_test(test_loss_scale),
+		cmocka_unit_test(test_ties),
+		cmocka_unit_test(test_same_bits),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

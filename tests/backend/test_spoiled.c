@@ -23,7 +23,7 @@ static void set_value(struct test_case *c, const char *key, const char *value)
 	int kept = old != NULL ? (int)(old - c->line) : (int)strlen(before);
 	const char *behind = old != NULL ? before + kept + strcspn(before + kept, " ") : "";
 	int length = old != NULL ? snprintf(c->line, sizeof(c->line), "%.*s%s%s", kept, before, value, behind)
-	                         : snprintf(c->line, sizeof(c->line), "%s %s=%s", before, key, value);
+				 : snprintf(c->line, sizeof(c->line), "%s %s=%s", before, key, value);
 	if (length >= (int)sizeof(c->line))
 		abort();
 }
@@ -106,8 +106,7 @@ static bool takes_next_position(struct test_case *c)
 
 static bool forgets_epsilon(struct test_case *c)
 {
-	bool applies = case_value(c, "scale") != NULL &&
-	               (operation_is(c, "embed_fwd") || operation_is(c, "linear_norm_fwd"));
+	bool applies = case_value(c, "scale") != NULL && (operation_is(c, "embed_fwd") || operation_is(c, "linear_norm_fwd"));
 	set_value(c, "eps", "0");
 	return applies;
 }
@@ -139,8 +138,7 @@ static bool forgets_bias(struct test_case *c)
 
 static bool forgets_beta(struct test_case *c)
 {
-	return fill_array(c, "beta", 0) &&
-	       (operation_is(c, "embed_fwd") || operation_is(c, "linear_norm_fwd"));
+	return fill_array(c, "beta", 0) && (operation_is(c, "embed_fwd") || operation_is(c, "linear_norm_fwd"));
 }
 
 static bool forgets_gamma(struct test_case *c)
@@ -156,8 +154,7 @@ static bool forgets_residual(struct test_case *c)
 
 static bool forgets_add(struct test_case *c)
 {
-	return fill_array(c, case_integer(c, "add", 0) == 2 ? "dx" : "add", 0) &&
-	       operation_is(c, "linear_bwd");
+	return fill_array(c, case_integer(c, "add", 0) == 2 ? "dx" : "add", 0) && operation_is(c, "linear_bwd");
 }
 
 static bool forgets_types(struct test_case *c)
@@ -178,8 +175,7 @@ static bool forgets_a_repeated_id(struct test_case *c)
 			continue;
 		c->batch.ids[b] = c->batch.ids[b] > 0 ? c->batch.ids[b] - 1 : 1;
 		sort_ids = c->batch.ids;
-		qsort(c->batch.id_order, (size_t)c->batch.token_count, sizeof(*c->batch.id_order),
-		      compare_ids);
+		qsort(c->batch.id_order, (size_t)c->batch.token_count, sizeof(*c->batch.id_order), compare_ids);
 		return true;
 	}
 	return false;
@@ -293,8 +289,7 @@ static bool forgets_clipping(struct test_case *c)
 
 static bool keeps_loss_scale_in_gradients(struct test_case *c)
 {
-	bool applies = reads_gradients(c) && !clips(c) && !case_integer(c, "normalize", 0) &&
-	               c->scalars.gradient_scale != 1;
+	bool applies = reads_gradients(c) && !clips(c) && !case_integer(c, "normalize", 0) && c->scalars.gradient_scale != 1;
 	c->scalars.gradient_scale = 1;
 	return applies;
 }
@@ -323,7 +318,7 @@ static bool forgets_gradient_averaging(struct test_case *c)
 static bool forgets_trust_ratio(struct test_case *c)
 {
 	bool applies = operation_is(c, "lamb_apply") && c->scalars.finite &&
-	               !(case_integer(c, "zero", 0) && case_integer(c, "tensors", 1) == 1);
+		       !(case_integer(c, "zero", 0) && case_integer(c, "tensors", 1) == 1);
 	set_value(c, "plain", "1");
 	return applies;
 }
@@ -331,7 +326,7 @@ static bool forgets_trust_ratio(struct test_case *c)
 static bool adapts_all_tensors(struct test_case *c)
 {
 	bool applies = operation_is(c, "lamb_apply") && c->scalars.finite && !case_integer(c, "all", 0) &&
-	               case_integer(c, "tensors", 1) > 1;
+		       case_integer(c, "tensors", 1) > 1;
 	set_value(c, "all", "1");
 	return applies;
 }
@@ -375,44 +370,44 @@ static const struct change {
 	bool (*apply)(struct test_case *c);
 	bool f32_only; /* too slight for bf16 */
 } changes[] = {
-        {"overwrites sums instead of adding", overwrites_sums, false},
-        {"adds to sums instead of overwriting", adds_to_old_sums, false},
-        {"forgets dropout", forgets_dropout, false},
-        {"takes the next dropout site", takes_next_site, false},
-        {"forgets the seed", forgets_seed, false},
-        {"takes the next sample", takes_next_sample, false},
-        {"takes the next position", takes_next_position, false},
-        {"forgets epsilon", forgets_epsilon, false},
-        {"forgets attention's scale", forgets_attention_scale, false},
-        {"moves the boundary of two sequences", moves_sequence_boundary, false},
-        {"forgets the bias", forgets_bias, false},
-        {"forgets beta", forgets_beta, false},
-        {"forgets gamma", forgets_gamma, false},
-        {"forgets the residual", forgets_residual, false},
-        {"forgets the summand of dx", forgets_add, false},
-        {"forgets types", forgets_types, false},
-        {"forgets a repeated id", forgets_a_repeated_id, false},
-        {"takes the next row", takes_next_row, false},
-        {"takes another label", takes_another_label, false},
-        {"ignores the weights of predictions", ignores_weights, false},
-        {"forgets the loss scale", forgets_loss_scale, false},
-        {"divides by the other count", divides_by_other_count, false},
-        {"takes the other gelu", takes_other_gelu, true},
-        {"forgets tanh", forgets_tanh, false},
-        {"forgets decay", forgets_decay, false},
-        {"forgets bias correction", forgets_bias_correction, false},
-        {"forgets clipping", forgets_clipping, false},
-        {"keeps the loss scale in gradients", keeps_loss_scale_in_gradients, false},
-        {"steps on infinite gradients", steps_on_infinite_gradients, false},
-        {"forgets to normalise gradients", forgets_to_normalize, false},
-        {"forgets gradient averaging", forgets_gradient_averaging, false},
-        {"forgets the trust ratio", forgets_trust_ratio, false},
-        {"adapts tensors that it should not", adapts_all_tensors, false},
-        {"forgets the largest trust ratio", forgets_largest_trust_ratio, false},
-        {"takes the norm of two tensors", takes_norm_of_two_tensors, false},
-        {"forgets earlier squares", forgets_earlier_squares, false},
-        {"misses what is not finite", misses_what_is_not_finite, false},
-        {"keeps the loss scale", keeps_the_loss_scale, false},
+	{"overwrites sums instead of adding", overwrites_sums, false},
+	{"adds to sums instead of overwriting", adds_to_old_sums, false},
+	{"forgets dropout", forgets_dropout, false},
+	{"takes the next dropout site", takes_next_site, false},
+	{"forgets the seed", forgets_seed, false},
+	{"takes the next sample", takes_next_sample, false},
+	{"takes the next position", takes_next_position, false},
+	{"forgets epsilon", forgets_epsilon, false},
+	{"forgets attention's scale", forgets_attention_scale, false},
+	{"moves the boundary of two sequences", moves_sequence_boundary, false},
+	{"forgets the bias", forgets_bias, false},
+	{"forgets beta", forgets_beta, false},
+	{"forgets gamma", forgets_gamma, false},
+	{"forgets the residual", forgets_residual, false},
+	{"forgets the summand of dx", forgets_add, false},
+	{"forgets types", forgets_types, false},
+	{"forgets a repeated id", forgets_a_repeated_id, false},
+	{"takes the next row", takes_next_row, false},
+	{"takes another label", takes_another_label, false},
+	{"ignores the weights of predictions", ignores_weights, false},
+	{"forgets the loss scale", forgets_loss_scale, false},
+	{"divides by the other count", divides_by_other_count, false},
+	{"takes the other gelu", takes_other_gelu, true},
+	{"forgets tanh", forgets_tanh, false},
+	{"forgets decay", forgets_decay, false},
+	{"forgets bias correction", forgets_bias_correction, false},
+	{"forgets clipping", forgets_clipping, false},
+	{"keeps the loss scale in gradients", keeps_loss_scale_in_gradients, false},
+	{"steps on infinite gradients", steps_on_infinite_gradients, false},
+	{"forgets to normalise gradients", forgets_to_normalize, false},
+	{"forgets gradient averaging", forgets_gradient_averaging, false},
+	{"forgets the trust ratio", forgets_trust_ratio, false},
+	{"adapts tensors that it should not", adapts_all_tensors, false},
+	{"forgets the largest trust ratio", forgets_largest_trust_ratio, false},
+	{"takes the norm of two tensors", takes_norm_of_two_tensors, false},
+	{"forgets earlier squares", forgets_earlier_squares, false},
+	{"misses what is not finite", misses_what_is_not_finite, false},
+	{"keeps the loss scale", keeps_the_loss_scale, false},
 };
 #define CHANGE_COUNT (sizeof(changes) / sizeof(changes[0]))
 
@@ -480,12 +475,12 @@ static const struct output_change {
 	bool (*apply)(const struct array *a, double *actual);
 	bool f32_only;
 } output_changes[] = {
-        {"the last element is off", last_element_off, false},
-        {"the last row is the row before", last_row_is_row_before, false},
-        {"the last column is the column before", last_column_is_column_before, false},
-        {"all is 2 % too large", slightly_too_large, false},
-        {"the first element is NaN", first_is_nan, false},
-        {"all is rounded to bf16", rounded_to_bf16, true},
+	{"the last element is off", last_element_off, false},
+	{"the last row is the row before", last_row_is_row_before, false},
+	{"the last column is the column before", last_column_is_column_before, false},
+	{"all is 2 % too large", slightly_too_large, false},
+	{"the first element is NaN", first_is_nan, false},
+	{"all is rounded to bf16", rounded_to_bf16, true},
 };
 #define OUTPUT_CHANGE_COUNT (sizeof(output_changes) / sizeof(output_changes[0]))
 
@@ -517,15 +512,14 @@ struct tally {
 	int by_change[CHANGE_COUNT], by_output_change[OUTPUT_CHANGE_COUNT];
 };
 
-static void count(struct tally *tally, int *by, bool noticed, const struct checker *k,
-                  const struct test_case *c, const char *array, const char *what)
+static void count(struct tally *tally, int *by, bool noticed, const struct checker *k, const struct test_case *c,
+		  const char *array, const char *what)
 {
 	++*by;
 	tally->noticed += noticed;
 	tally->missed += !noticed;
 	if (!noticed)
-		fprintf(stderr, "not noticed in %s: %s: %s%s\n", dtype_names[k->backend->dtype], c->line,
-		        array, what);
+		fprintf(stderr, "not noticed in %s: %s: %s%s\n", dtype_names[k->backend->dtype], c->line, array, what);
 }
 
 /* Failures of the outputs alone: changed inputs are no news. */
@@ -589,8 +583,7 @@ static void spoil_array(struct checker *k, struct tally *tally, struct bound *b,
 				continue;
 			k->failures = 0;
 			check_values(k, b->c, a, spoiled);
-			count(tally, &tally->by_output_change[o], k->failures > 0, k, b->c, a->name,
-			      output_changes[o].what);
+			count(tally, &tally->by_output_change[o], k->failures > 0, k, b->c, a->name, output_changes[o].what);
 		}
 		free(actual);
 		free(spoiled);
@@ -605,8 +598,7 @@ static void spoil_array(struct checker *k, struct tally *tally, struct bound *b,
 		check_array(k, b, i, bytes);
 		bytes[places[place]] ^= 1;
 		int ignored = 0;
-		count(tally, &ignored, k->failures > 0, k, b->c, a->name,
-		      place == 2 ? "an input changed" : "a guard changed");
+		count(tally, &ignored, k->failures > 0, k, b->c, a->name, place == 2 ? "an input changed" : "a guard changed");
 	}
 	/* Other bits in another run. */
 	unsigned char *all[ARRAY_LIMIT];
@@ -661,8 +653,8 @@ static void test_dtype(enum dtype dtype)
 	}
 	backend_close(k.backend);
 	if (getenv("BERTC_TEST_MARGINS") != NULL)
-		fprintf(stderr, "%s: %d spoiled, %d not noticed\n", dtype_names[dtype],
-		        tally.noticed + tally.missed, tally.missed);
+		fprintf(stderr, "%s: %d spoiled, %d not noticed\n", dtype_names[dtype], tally.noticed + tally.missed,
+			tally.missed);
 	assert_int_equal(tally.missed, 0);
 	for (size_t i = 0; i < CHANGE_COUNT; i++) /* each has been tried */
 		if (tally.by_change[i] == 0 && !(changes[i].f32_only && dtype != DTYPE_F32))
@@ -687,8 +679,8 @@ static void test_bf16(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_f32),
-	        cmocka_unit_test(test_bf16),
+		cmocka_unit_test(test_f32),
+		cmocka_unit_test(test_bf16),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

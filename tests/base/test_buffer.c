@@ -83,11 +83,11 @@ static void lack_of_memory_is_remembered(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(empty_is_a_string),
-	        cmocka_unit_test(appends_grow),
-	        cmocka_unit_test(room_is_written_in_place),
+		cmocka_unit_test(empty_is_a_string),
+		cmocka_unit_test(appends_grow),
+		cmocka_unit_test(room_is_written_in_place),
 		cmocka_unit_test(formats_of_any_length),
-	        cmocka_unit_test(lack_of_memory_is_remembered),
+		cmocka_unit_test(lack_of_memory_is_remembered),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ static void assert_ticks(double low, double high, const struct chart_axis *axis,
 	for (int i = 0; i < count; i++) {
 		double step = count > 1 && !axis->logarithmic ? ticks[1] - ticks[0] : 0;
 		snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? "|" : "",
-		         chart_number(number, ticks[i], axis->number, step));
+			 chart_number(number, ticks[i], axis->number, step));
 	}
 	assert_string_equal(text, expected);
 }
@@ -67,9 +67,10 @@ static void test_text(void **state)
 	(void)state;
 	struct buffer out = {0};
 	html_text(&out, "<b a=\"1\">&\x01 caf\xC3\xA9 \xFF\xE4\xBD\xA0\xC0\xAF\xED\xA0\x80\xE4\xBD");
-	assert_string_equal(buffer_string(&out),
-	                    "&lt;b a=&quot;1&quot;&gt;&amp;\xEF\xBF\xBD caf\xC3\xA9 \xEF\xBF\xBD\xE4\xBD\xA0\xEF\xBF\xBD\xEF\xBF\xBD"
-	                    "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+	assert_string_equal(
+		buffer_string(&out),
+		"&lt;b a=&quot;1&quot;&gt;&amp;\xEF\xBF\xBD caf\xC3\xA9 \xEF\xBF\xBD\xE4\xBD\xA0\xEF\xBF\xBD\xEF\xBF\xBD"
+		"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
 	buffer_release(&out);
 }
 
@@ -118,10 +119,18 @@ static void test_any_numbers(void **state)
 						low[i] = y[i] - 1;
 						high[i] = y[i] + 1;
 					}
-					struct chart chart = {.title = "<title>", .description = "\"quoted\"", .x = {.label = "x"},
-					                      .y = {.label = "y", .logarithmic = logarithmic, .from_zero = points == 2}};
-					chart_add_series(&chart, (struct chart_series){.label = "a <b>", .colour = 1, .x = x, .y = y,
-					                                               .low = low, .high = high, .count = points});
+					struct chart chart = {
+						.title = "<title>",
+						.description = "\"quoted\"",
+						.x = {.label = "x"},
+						.y = {.label = "y", .logarithmic = logarithmic, .from_zero = points == 2}};
+					chart_add_series(&chart, (struct chart_series){.label = "a <b>",
+										       .colour = 1,
+										       .x = x,
+										       .y = y,
+										       .low = low,
+										       .high = high,
+										       .count = points});
 					chart_add_level(&chart, edges[b], "level");
 					chart_add_mark(&chart, CHART_MARK_TROUBLE, edges[a], "trouble & strife");
 					chart_add_mark(&chart, CHART_MARK_SAVED, 1e6, "saved");
@@ -139,7 +148,8 @@ static void test_curve_lies_in_the_frame(void **state)
 	double x[5] = {0, 1, 2, 3, 4}, y[5] = {9.7, 7, 6.9, 6.5, 6.1};
 	struct chart chart = {.title = "Loss", .x = {.label = "tokens"}, .y = {.label = "nats"}};
 	chart_add_series(&chart, (struct chart_series){.label = "training", .colour = 1, .x = x, .y = y, .count = 5});
-	chart_add_series(&chart, (struct chart_series){.label = "held out", .colour = 2, .dots = true, .x = x, .y = y, .count = 5});
+	chart_add_series(&chart,
+			 (struct chart_series){.label = "held out", .colour = 2, .dots = true, .x = x, .y = y, .count = 5});
 	struct buffer out = {0};
 	chart_svg(&chart, &out);
 	const char *box = strstr(buffer_string(&out), "data-box=\"");

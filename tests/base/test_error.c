@@ -95,9 +95,9 @@ static void our_mistakes_abort(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(message_and_hint),        cmocka_unit_test(long_messages_are_cut),
-	        cmocka_unit_test(each_thread_has_its_own), cmocka_unit_test(try_passes_failures_up),
-	        cmocka_unit_test(our_mistakes_abort),
+		cmocka_unit_test(message_and_hint),        cmocka_unit_test(long_messages_are_cut),
+		cmocka_unit_test(each_thread_has_its_own), cmocka_unit_test(try_passes_failures_up),
+		cmocka_unit_test(our_mistakes_abort),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

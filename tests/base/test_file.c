@@ -9,8 +9,8 @@
 static bool file_holds(const char *path, const void *bytes, size_t count)
 {
 	struct buffer text = {0};
-	bool same = file_read(path, 64 << 20, &text) == OK && text.size == count &&
-	            (count == 0 || !memcmp(text.data, bytes, count));
+	bool same =
+		file_read(path, 64 << 20, &text) == OK && text.size == count && (count == 0 || !memcmp(text.data, bytes, count));
 	buffer_release(&text);
 	return same;
 }
@@ -126,8 +126,7 @@ static void targets_of_all_kinds(void **state)
 static void full_disk_says_how_much(void **state)
 {
 	(void)state;
-	assert_error(ERR_RESOURCE, "'/dev/full': cannot write 5 bytes (",
-	             file_write("/dev/full", "12345", 5));
+	assert_error(ERR_RESOURCE, "'/dev/full': cannot write 5 bytes (", file_write("/dev/full", "12345", 5));
 	assert_non_null(strstr(error_last()->message, "No space left"));
 	assert_non_null(strstr(error_last()->hint, "make room"));
 }
@@ -223,16 +222,15 @@ static void faults_never_damage(void **state)
 					char fault[64];
 					assert_ok(file_fault_set(NULL));
 					assert_ok(file_write(path, old, SIZE));
-					snprintf(fault, sizeof fault, "%s:%d%s:%s", operations[o], call,
-					         repeated ? "+" : "", modes[m]);
+					snprintf(fault, sizeof fault, "%s:%d%s:%s", operations[o], call, repeated ? "+" : "",
+						 modes[m]);
 					assert_ok(file_fault_set(fault));
 					struct file_writer *writer;
 					enum status status = file_writer_open(&writer, path);
 					if (status == OK) {
 						/* In pieces, so that there are several writes. */
 						for (int k = 0; k < 7 && status == OK; k++)
-							status = file_writer_write(writer, new + k * 100000,
-							                           100000);
+							status = file_writer_write(writer, new + k * 100000, 100000);
 						if (status == OK)
 							status = file_writer_commit(writer);
 						else
@@ -244,8 +242,7 @@ static void faults_never_damage(void **state)
 					assert_true(is_new || file_holds(path, old, SIZE));
 					/* EINTR and short writes are mended; the second close is the
 					 * folder's, which was only read. */
-					bool harmless =
-					        m >= 2 || (!strcmp(operations[o], "close") && call > 1);
+					bool harmless = m >= 2 || (!strcmp(operations[o], "close") && call > 1);
 					if (harmless || !hit)
 						assert_true(status == OK && is_new);
 					else if (strcmp(operations[o], "unlink") != 0)
@@ -305,9 +302,8 @@ static void kills_never_damage(void **state)
 static void fault_specifications(void **state)
 {
 	(void)state;
-	static const char *const wrong[] = {
-	        "",          "write",         "write:1",      "write:0:EIO", "write:x:EIO",
-	        "eat:1:EIO", "write:1:never", "write:1-:EIO", "write:1+EIO", "write:-1:EIO"};
+	static const char *const wrong[] = {"",          "write",         "write:1",      "write:0:EIO", "write:x:EIO",
+					    "eat:1:EIO", "write:1:never", "write:1-:EIO", "write:1+EIO", "write:-1:EIO"};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		assert_error(ERR_USAGE, "fault", file_fault_set(wrong[i]));
 	assert_ok(file_fault_set(NULL));
@@ -326,10 +322,9 @@ static void file_size_limits_are_errors(void **state)
 		signal(SIGXFSZ, SIG_IGN);
 		if (setrlimit(RLIMIT_FSIZE, &limit) != 0)
 			_exit(99);
-		_exit(file_write(path, bytes, sizeof bytes) == ERR_RESOURCE &&
-		                      strstr(error_last()->message, "File too large")
-		              ? 0
-		              : 1);
+		_exit(file_write(path, bytes, sizeof bytes) == ERR_RESOURCE && strstr(error_last()->message, "File too large")
+			      ? 0
+			      : 1);
 	}
 	int result;
 	assert_int_equal(waitpid(child, &result, 0), child);
@@ -354,18 +349,12 @@ static void log_lines_survive_a_torn_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(reads_are_bounded),
-	        cmocka_unit_test(maps),
-	        cmocka_unit_test(writer_buffers_and_counts),
-	        cmocka_unit_test(targets_of_all_kinds),
-	        cmocka_unit_test(full_disk_says_how_much),
-	        cmocka_unit_test(bytes_are_durable_before_the_name),
-	        cmocka_unit_test(temporary_names_are_new),
-	        cmocka_unit_test(faults_never_damage),
-	        cmocka_unit_test(kills_never_damage),
-	        cmocka_unit_test(fault_specifications),
-	        cmocka_unit_test(file_size_limits_are_errors),
-	        cmocka_unit_test(log_lines_survive_a_torn_one),
+		cmocka_unit_test(reads_are_bounded),           cmocka_unit_test(maps),
+		cmocka_unit_test(writer_buffers_and_counts),   cmocka_unit_test(targets_of_all_kinds),
+		cmocka_unit_test(full_disk_says_how_much),     cmocka_unit_test(bytes_are_durable_before_the_name),
+		cmocka_unit_test(temporary_names_are_new),     cmocka_unit_test(faults_never_damage),
+		cmocka_unit_test(kills_never_damage),          cmocka_unit_test(fault_specifications),
+		cmocka_unit_test(file_size_limits_are_errors), cmocka_unit_test(log_lines_survive_a_torn_one),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

@@ -60,8 +60,7 @@ static void faults_are_reported(void **state)
 {
 	(void)state;
 	assert_ok(file_fault_set("mkdir:2:ENOSPC"));
-	assert_error(ERR_RESOURCE, "x/y': cannot make this folder: No space",
-	             folder_make(test_path("x/y/z")));
+	assert_error(ERR_RESOURCE, "x/y': cannot make this folder: No space", folder_make(test_path("x/y/z")));
 	assert_ok(file_fault_set("mkdir:1:EINTR"));
 	assert_ok(folder_make(test_path("x/y/z")));
 	assert_ok(file_fault_set("fsync:1:EIO"));
@@ -102,26 +101,24 @@ static void patterns_expand(void **state)
 	(void)state;
 	assert_ok(folder_make(test_path("t/sub/deep")));
 	assert_ok(folder_make(test_path("t/.hidden")));
-	static const char *const names[] = {"t/b.txt",      "t/a.txt",          "t/B.txt", "t/a.gz",
-	                                    "t/sub/c.txt",  "t/sub/deep/d.txt", "t/.dot",  "t/.hidden/e.txt",
-	                                    "t/odd[1].txt", "t/\xC3\xA9.txt"};
+	static const char *const names[] = {"t/b.txt",          "t/a.txt", "t/B.txt",         "t/a.gz",       "t/sub/c.txt",
+					    "t/sub/deep/d.txt", "t/.dot",  "t/.hidden/e.txt", "t/odd[1].txt", "t/\xC3\xA9.txt"};
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		touch(names[i]);
 	assert_int_equal(symlink("..", test_path("t/sub/deep/loop")), 0); /* must not go round for ever */
-	assert_ok(folder_make(test_path("t/sub/run/data"))); /* a run's, which is not text */
+	assert_ok(folder_make(test_path("t/sub/run/data")));              /* a run's, which is not text */
 	touch("t/sub/run/data/.bertc");
 	touch("t/sub/run/data/vocab.txt");
 	touch("t/sub/run/metrics.jsonl");
 	check_expansion("t/a.txt", (const char *const[]){"t/a.txt", NULL});
 	check_expansion("t/odd[1].txt", (const char *const[]){"t/odd[1].txt", NULL});
-	check_expansion("t/*.txt", (const char *const[]){"t/B.txt", "t/a.txt", "t/b.txt", "t/odd[1].txt",
-	                                                 "t/\xC3\xA9.txt", NULL});
+	check_expansion("t/*.txt",
+			(const char *const[]){"t/B.txt", "t/a.txt", "t/b.txt", "t/odd[1].txt", "t/\xC3\xA9.txt", NULL});
 	check_expansion("t/{b,a}.txt", (const char *const[]){"t/a.txt", "t/b.txt", NULL});
 	check_expansion("t/[ab].*", (const char *const[]){"t/a.gz", "t/a.txt", "t/b.txt", NULL});
 	check_expansion("t/s*", (const char *const[]){"t/sub/c.txt", "t/sub/deep/d.txt", NULL});
-	check_expansion("t",
-	                (const char *const[]){"t/B.txt", "t/a.gz", "t/a.txt", "t/b.txt", "t/odd[1].txt",
-	                                      "t/sub/c.txt", "t/sub/deep/d.txt", "t/\xC3\xA9.txt", NULL});
+	check_expansion("t", (const char *const[]){"t/B.txt", "t/a.gz", "t/a.txt", "t/b.txt", "t/odd[1].txt", "t/sub/c.txt",
+						   "t/sub/deep/d.txt", "t/\xC3\xA9.txt", NULL});
 
 	check_expansion("t/sub/run", (const char *const[]){"t/sub/run/data/vocab.txt", "t/sub/run/metrics.jsonl", NULL});
 
@@ -194,10 +191,10 @@ static void one_run_in_a_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(paths_join),          cmocka_unit_test(folders_are_made_and_removed),
-	        cmocka_unit_test(faults_are_reported), cmocka_unit_test(free_space),
-	        cmocka_unit_test(patterns_expand),     cmocka_unit_test(lists_are_sorted),
-	        cmocka_unit_test(one_run_in_a_folder),
+		cmocka_unit_test(paths_join),          cmocka_unit_test(folders_are_made_and_removed),
+		cmocka_unit_test(faults_are_reported), cmocka_unit_test(free_space),
+		cmocka_unit_test(patterns_expand),     cmocka_unit_test(lists_are_sorted),
+		cmocka_unit_test(one_run_in_a_folder),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

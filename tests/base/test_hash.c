@@ -19,8 +19,7 @@ static void crc32c_known_answers(void **state)
 	assert_int_equal(crc32c_portable(0, bytes, 32), 0x46DD794E);
 	/* "foo" in the tests of LevelDB, from which TFRecord has its masking */
 	assert_int_equal(crc32c_masked(0), 0xA282EAD8);
-	assert_int_equal(crc32c_masked(crc32c(0, "foo", 3)),
-	                 (uint32_t)((0xCFC4AE1D >> 15 | 0xCFC4AE1Du << 17) + 0xA282EAD8));
+	assert_int_equal(crc32c_masked(crc32c(0, "foo", 3)), (uint32_t)((0xCFC4AE1D >> 15 | 0xCFC4AE1Du << 17) + 0xA282EAD8));
 }
 
 /* Instruction and tables agree at every length, alignment and cut. */
@@ -36,8 +35,7 @@ static void crc32c_ways_agree(void **state)
 			uint32_t whole = crc32c(0, bytes + start, count);
 			assert_int_equal(whole, crc32c_portable(0, bytes + start, count));
 			size_t cut = count / 3;
-			assert_int_equal(whole, crc32c(crc32c(0, bytes + start, cut), bytes + start + cut,
-			                               count - cut));
+			assert_int_equal(whole, crc32c(crc32c(0, bytes + start, cut), bytes + start + cut, count - cut));
 		}
 	}
 }
@@ -56,9 +54,9 @@ static void hash64_is_stable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(crc32c_known_answers),
-	        cmocka_unit_test(crc32c_ways_agree),
-	        cmocka_unit_test(hash64_is_stable),
+		cmocka_unit_test(crc32c_known_answers),
+		cmocka_unit_test(crc32c_ways_agree),
+		cmocka_unit_test(hash64_is_stable),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

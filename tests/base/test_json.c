@@ -14,8 +14,7 @@ static void values_of_all_kinds(void **state)
 {
 	(void)state;
 	struct json_document document;
-	assert_ok(parse(&document,
-	                " {\"a\": [1, -2.5, true, false, null, \"x\"], \"b\" : {}, \"c\":[]}\r\n\t"));
+	assert_ok(parse(&document, " {\"a\": [1, -2.5, true, false, null, \"x\"], \"b\" : {}, \"c\":[]}\r\n\t"));
 	const struct json *root = document.root, *a = json_member(root, "a");
 	assert_int_equal(root->kind, JSON_OBJECT);
 	assert_int_equal(root->child_count, 3);
@@ -46,9 +45,8 @@ static void strings_and_escapes(void **state)
 {
 	(void)state;
 	struct json_document document;
-	assert_ok(parse(&document,
-	                "[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\", \"\\u0041\\u00e9\\u20ac\\ud83d\\uDE00\", "
-	                "\"a\\u0000b\", \"\xC3\xA9\xF0\x9F\x98\x80\"]"));
+	assert_ok(parse(&document, "[\"\\\"\\\\\\/\\b\\f\\n\\r\\t\", \"\\u0041\\u00e9\\u20ac\\ud83d\\uDE00\", "
+				   "\"a\\u0000b\", \"\xC3\xA9\xF0\x9F\x98\x80\"]"));
 	const struct json *item = document.root->first_child;
 	assert_string_equal(item->text, "\"\\/\b\f\n\r\t");
 	item = item->next;
@@ -67,71 +65,71 @@ static const struct {
 	int at;
 	const char *reason;
 } attacks[] = {
-        {"", 0, "ends early"},
-        {" ", 1, "ends early"},
-        {"\xEF\xBB\xBF{}", 0, "byte order mark"},
-        {"{", 1, "expected a key"},
-        {"[", 1, "ends early"},
-        {"[1", 2, "ends early"},
-        {"[1,", 3, "ends early"},
-        {"[1,]", 3, "unexpected character"},
-        {"[,1]", 1, "unexpected character"},
-        {"[1 2]", 3, "expected ','"},
-        {"[1}", 2, "expected ','"},
-        {"{\"a\"}", 4, "expected ':'"},
-        {"{\"a\":}", 5, "unexpected character"},
-        {"{\"a\":1,}", 7, "expected a key"},
-        {"{a:1}", 1, "expected a key"},
-        {"{'a':1}", 1, "expected a key"},
-        {"{1:1}", 1, "expected a key"},
-        {"{\"a\":1 \"b\":2}", 7, "expected ','"},
-        {"{\"a\":1,\"a\":2}", 0, "twice"},
-        {"{\"b\":1,\"a\":1,\"c\":0,\"\\u0061\":2}", 0, "twice"},
-        {"{\"a\\u0000\":1}", 1, "NUL"},
-        {"1 2", 2, "more text"},
-        {"{} x", 3, "more text"},
-        {"nul", 0, "unexpected character"},
-        {"nulll", 4, "more text"},
-        {"True", 0, "unexpected character"},
-        {"NaN", 0, "unexpected character"},
-        {"Infinity", 0, "unexpected character"},
-        {"-Infinity", 0, "unexpected character"},
-        {"+1", 0, "unexpected character"},
-        {"-", 0, "unexpected character"},
-        {"01", 0, "leading zero"},
-        {"-01", 0, "leading zero"},
-        {"1.", 0, "after the point"},
-        {".5", 0, "unexpected character"},
-        {"1e", 0, "exponent"},
-        {"1e+", 0, "exponent"},
-        {"0x10", 1, "more text"},
-        {"1e999", 0, "too large"},
-        {"-1e999", 0, "too large"},
-        {"\"abc", 0, "without an end"},
-        {"\"abc\\\"", 0, "without an end"},
-        {"\"\\", 0, "without an end"},
-        {"\"a\nb\"", 2, "control character"},
-        {"\"a\tb\"", 2, "control character"},
-        {"\"\\x\"", 1, "unknown escape"},
-        {"\"\\u12\"", 1, "hexadecimal"},
-        {"\"\\u12G4\"", 1, "hexadecimal"},
-        {"\"\\u\"", 1, "hexadecimal"},
-        {"\"\\ud800\"", 1, "surrogate"},
-        {"\"\\udc00\"", 1, "surrogate"},
-        {"\"\\ud800\\u0041\"", 1, "surrogate"},
-        {"\"\\ud800x\"", 1, "surrogate"},
-        {"\"\x80\"", 1, "UTF-8"},
-        {"\"\xC0\x80\"", 1, "UTF-8"},
-        {"\"\xC3\"", 1, "UTF-8"},
-        {"\"\xE0\x80\x80\"", 1, "UTF-8"},
-        {"\"\xED\xA0\x80\"", 1, "UTF-8"},
-        {"\"\xF4\x90\x80\x80\"", 1, "UTF-8"},
-        {"\"\xF8\x88\x80\x80\x80\"", 1, "UTF-8"},
-        {"\"\xFF\"", 1, "UTF-8"},
-        {"[\xC3\xA9]", 1, "unexpected character"},
-        {"/* c */ 1", 0, "unexpected character"},
-        {"1 // c", 2, "more text"},
-        {"\v1", 0, "unexpected character"},
+	{"", 0, "ends early"},
+	{" ", 1, "ends early"},
+	{"\xEF\xBB\xBF{}", 0, "byte order mark"},
+	{"{", 1, "expected a key"},
+	{"[", 1, "ends early"},
+	{"[1", 2, "ends early"},
+	{"[1,", 3, "ends early"},
+	{"[1,]", 3, "unexpected character"},
+	{"[,1]", 1, "unexpected character"},
+	{"[1 2]", 3, "expected ','"},
+	{"[1}", 2, "expected ','"},
+	{"{\"a\"}", 4, "expected ':'"},
+	{"{\"a\":}", 5, "unexpected character"},
+	{"{\"a\":1,}", 7, "expected a key"},
+	{"{a:1}", 1, "expected a key"},
+	{"{'a':1}", 1, "expected a key"},
+	{"{1:1}", 1, "expected a key"},
+	{"{\"a\":1 \"b\":2}", 7, "expected ','"},
+	{"{\"a\":1,\"a\":2}", 0, "twice"},
+	{"{\"b\":1,\"a\":1,\"c\":0,\"\\u0061\":2}", 0, "twice"},
+	{"{\"a\\u0000\":1}", 1, "NUL"},
+	{"1 2", 2, "more text"},
+	{"{} x", 3, "more text"},
+	{"nul", 0, "unexpected character"},
+	{"nulll", 4, "more text"},
+	{"True", 0, "unexpected character"},
+	{"NaN", 0, "unexpected character"},
+	{"Infinity", 0, "unexpected character"},
+	{"-Infinity", 0, "unexpected character"},
+	{"+1", 0, "unexpected character"},
+	{"-", 0, "unexpected character"},
+	{"01", 0, "leading zero"},
+	{"-01", 0, "leading zero"},
+	{"1.", 0, "after the point"},
+	{".5", 0, "unexpected character"},
+	{"1e", 0, "exponent"},
+	{"1e+", 0, "exponent"},
+	{"0x10", 1, "more text"},
+	{"1e999", 0, "too large"},
+	{"-1e999", 0, "too large"},
+	{"\"abc", 0, "without an end"},
+	{"\"abc\\\"", 0, "without an end"},
+	{"\"\\", 0, "without an end"},
+	{"\"a\nb\"", 2, "control character"},
+	{"\"a\tb\"", 2, "control character"},
+	{"\"\\x\"", 1, "unknown escape"},
+	{"\"\\u12\"", 1, "hexadecimal"},
+	{"\"\\u12G4\"", 1, "hexadecimal"},
+	{"\"\\u\"", 1, "hexadecimal"},
+	{"\"\\ud800\"", 1, "surrogate"},
+	{"\"\\udc00\"", 1, "surrogate"},
+	{"\"\\ud800\\u0041\"", 1, "surrogate"},
+	{"\"\\ud800x\"", 1, "surrogate"},
+	{"\"\x80\"", 1, "UTF-8"},
+	{"\"\xC0\x80\"", 1, "UTF-8"},
+	{"\"\xC3\"", 1, "UTF-8"},
+	{"\"\xE0\x80\x80\"", 1, "UTF-8"},
+	{"\"\xED\xA0\x80\"", 1, "UTF-8"},
+	{"\"\xF4\x90\x80\x80\"", 1, "UTF-8"},
+	{"\"\xF8\x88\x80\x80\x80\"", 1, "UTF-8"},
+	{"\"\xFF\"", 1, "UTF-8"},
+	{"[\xC3\xA9]", 1, "unexpected character"},
+	{"/* c */ 1", 0, "unexpected character"},
+	{"1 // c", 2, "more text"},
+	{"\v1", 0, "unexpected character"},
 };
 
 static void attacks_are_refused(void **state)
@@ -144,8 +142,8 @@ static void attacks_are_refused(void **state)
 		snprintf(where, sizeof where, "byte %d", attacks[i].at);
 		const char *message = error_last()->message;
 		size_t place = strlen(message) - strlen(where);
-		if (status != ERR_DATA || !strstr(message, attacks[i].reason) ||
-		    strcmp(message + place, where) != 0 || strncmp(message, "'t.json'", 8) != 0)
+		if (status != ERR_DATA || !strstr(message, attacks[i].reason) || strcmp(message + place, where) != 0 ||
+		    strncmp(message, "'t.json'", 8) != 0)
 			fail_msg("%s: status %d '%s'", attacks[i].text, status, status == OK ? "" : message);
 		assert_null(document.memory);
 	}
@@ -186,15 +184,15 @@ static void integers_are_exact_or_none(void **state)
 		bool is_integer;
 		int64_t value;
 	} rows[] = {
-	        {"0", true, 0},
-	        {"-0", true, 0},
-	        {"9223372036854775807", true, INT64_MAX},
-	        {"-9223372036854775808", true, INT64_MIN},
-	        {"9223372036854775808", false, 0},
-	        {"-9223372036854775809", false, 0},
-	        {"123456789012345678901234567890", false, 0},
-	        {"1.0", false, 0},
-	        {"1e3", false, 0},
+		{"0", true, 0},
+		{"-0", true, 0},
+		{"9223372036854775807", true, INT64_MAX},
+		{"-9223372036854775808", true, INT64_MIN},
+		{"9223372036854775808", false, 0},
+		{"-9223372036854775809", false, 0},
+		{"123456789012345678901234567890", false, 0},
+		{"1.0", false, 0},
+		{"1e3", false, 0},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct json_document document;
@@ -211,9 +209,7 @@ static void typed_members(void **state)
 {
 	(void)state;
 	struct json_document document;
-	assert_ok(
-	        parse(&document,
-	              "{\"i\": 5, \"f\": 0.5, \"b\": true, \"s\": \"x\", \"n\": null, \"z\": \"a\\u0000\"}"));
+	assert_ok(parse(&document, "{\"i\": 5, \"f\": 0.5, \"b\": true, \"s\": \"x\", \"n\": null, \"z\": \"a\\u0000\"}"));
 	const struct json *root = document.root;
 	int64_t i = -1;
 	double f = -1;
@@ -223,8 +219,7 @@ static void typed_members(void **state)
 	assert_int_equal(i, 5);
 	assert_ok(json_get_integer(root, "t", "absent", 0, 5, &i));
 	assert_int_equal(i, 5);
-	assert_error(ERR_DATA, "'t': \"i\" must be an integer in 0..4, not 5",
-	             json_get_integer(root, "t", "i", 0, 4, &i));
+	assert_error(ERR_DATA, "'t': \"i\" must be an integer in 0..4, not 5", json_get_integer(root, "t", "i", 0, 4, &i));
 	assert_error(ERR_DATA, "not 0.5", json_get_integer(root, "t", "f", 0, 4, &i));
 	assert_error(ERR_DATA, "integer", json_get_integer(root, "t", "s", 0, 4, &i));
 	assert_error(ERR_DATA, "integer", json_get_integer(root, "t", "n", 0, 4, &i));
@@ -293,10 +288,9 @@ static void writer_makes_what_reader_reads(void **state)
 	json_put_double(&writer, NULL, 3);
 	json_close(&writer);
 	json_close(&writer);
-	assert_string_equal(
-	        buffer_string(&out),
-	        "{\"i\":-9223372036854775808,\"s\":\"a\\\"\\\\\\n\\t\\u0001\x7F\xC3\xA9\","
-	        "\"t\":\"\\u0000\xEF\xBF\xBDz\",\"b\":true,\"n\":null,\"l\":[],\"m\":[0.1,0.1,null,3.0]}");
+	assert_string_equal(buffer_string(&out),
+			    "{\"i\":-9223372036854775808,\"s\":\"a\\\"\\\\\\n\\t\\u0001\x7F\xC3\xA9\","
+			    "\"t\":\"\\u0000\xEF\xBF\xBDz\",\"b\":true,\"n\":null,\"l\":[],\"m\":[0.1,0.1,null,3.0]}");
 	struct json_document document;
 	assert_ok(parse(&document, buffer_string(&out)));
 	json_release(&document);
@@ -319,8 +313,7 @@ static void writer_makes_what_reader_reads(void **state)
 static void numbers_come_back(void **state)
 {
 	(void)state;
-	static const double special[] = {0,       -0.0,    1,   1e22,    1e23,          5e-324,
-	                                 DBL_MIN, DBL_MAX, 0.1, 1.0 / 3, 123456789.123, 3e-4};
+	static const double special[] = {0, -0.0, 1, 1e22, 1e23, 5e-324, DBL_MIN, DBL_MAX, 0.1, 1.0 / 3, 123456789.123, 3e-4};
 	struct rng rng = rng_start(5, RNG_TEST, 0);
 	struct buffer out = {0};
 	bool comma = setlocale(LC_ALL, "de_DE.UTF-8") != NULL; /* where it is installed */
@@ -359,16 +352,16 @@ static void numbers_come_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(values_of_all_kinds),
-	        cmocka_unit_test(strings_and_escapes),
-	        cmocka_unit_test(attacks_are_refused),
-	        cmocka_unit_test(depth_is_bounded),
-	        cmocka_unit_test(integers_are_exact_or_none),
-	        cmocka_unit_test(typed_members),
-	        cmocka_unit_test(large_objects_stay_fast),
-	        cmocka_unit_test(files_have_a_limit),
-	        cmocka_unit_test(writer_makes_what_reader_reads),
-	        cmocka_unit_test(numbers_come_back),
+		cmocka_unit_test(values_of_all_kinds),
+		cmocka_unit_test(strings_and_escapes),
+		cmocka_unit_test(attacks_are_refused),
+		cmocka_unit_test(depth_is_bounded),
+		cmocka_unit_test(integers_are_exact_or_none),
+		cmocka_unit_test(typed_members),
+		cmocka_unit_test(large_objects_stay_fast),
+		cmocka_unit_test(files_have_a_limit),
+		cmocka_unit_test(writer_makes_what_reader_reads),
+		cmocka_unit_test(numbers_come_back),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

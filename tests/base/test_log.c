@@ -143,11 +143,9 @@ static void bar_on_a_terminal(void **state)
 		*end = '\0'; /* the last line is for the scroll-back, where a terminal wraps as it likes */
 		assert_true(widest_line(strstr(out.data, "\033[K")) <= widths[i] || widths[i] < 12);
 		if (widths[i] >= 60)
-			assert_true(strstr(out.data, "█") && strstr(out.data, "training") &&
-			            strstr(out.data, "% "));
+			assert_true(strstr(out.data, "█") && strstr(out.data, "training") && strstr(out.data, "% "));
 		if (widths[i] >= 80)
-			assert_true(strstr(out.data, "loss 3.898") &&
-			            strstr(out.data, "ETA ")); /* the update after 550 */
+			assert_true(strstr(out.data, "loss 3.898") && strstr(out.data, "ETA ")); /* the update after 550 */
 		if (widths[i] >= 120)
 			assert_true(strstr(out.data, "1,000/1,000 steps") && strstr(out.data, "steps/s"));
 		/* A line that is longer than what it writes over wipes it first. */
@@ -261,9 +259,8 @@ static void threads_do_not_mix(void **state)
 	int lines = 0;
 	for (char *line = out.data, *end; (end = strchr(line, '\n')); line = end + 1, lines++) {
 		*end = '\0';
-		assert_true(strstr(line, " 0123456789012345678901234567890123456789")
-		                    ? strlen(line) < 50
-		                    : strstr(line, "work: ") == line);
+		assert_true(strstr(line, " 0123456789012345678901234567890123456789") ? strlen(line) < 50
+										      : strstr(line, "work: ") == line);
 	}
 	assert_int_equal(lines, 601);
 	buffer_release(&out);
@@ -316,33 +313,25 @@ static void numbers_for_people(void **state)
 		double seconds;
 		const char *text;
 	} durations[] = {{0, "0 ms"},
-	                 {0.0123, "12 ms"},
-	                 {0.9996, "1.0 s"},
-	                 {4.2, "4.2 s"},
-	                 {59.94, "59.9 s"},
-	                 {59.96, "1 min 0 s"},
-	                 {185, "3 min 5 s"},
-	                 {3599.6, "1 h 0 min"},
-	                 {11520, "3 h 12 min"},
-	                 {86400 * 3 + 7200, "3 d 2 h"},
-	                 {-1, "?"},
-	                 {1e300, "?"}};
+			 {0.0123, "12 ms"},
+			 {0.9996, "1.0 s"},
+			 {4.2, "4.2 s"},
+			 {59.94, "59.9 s"},
+			 {59.96, "1 min 0 s"},
+			 {185, "3 min 5 s"},
+			 {3599.6, "1 h 0 min"},
+			 {11520, "3 h 12 min"},
+			 {86400 * 3 + 7200, "3 d 2 h"},
+			 {-1, "?"},
+			 {1e300, "?"}};
 	for (size_t i = 0; i < sizeof durations / sizeof *durations; i++)
 		assert_string_equal(format_duration(out, durations[i].seconds), durations[i].text);
 	static const struct {
 		double bytes;
 		const char *text;
-	} sizes[] = {{0, "0 bytes"},
-	             {1, "1 byte"},
-	             {999, "999 bytes"},
-	             {1000, "1.0 kB"},
-	             {12345678, "12.3 MB"},
-	             {99950, "100 kB"},
-	             {999499, "999 kB"},
-	             {999500, "1.0 MB"},
-	             {1.4e9, "1.4 GB"},
-	             {1e30, "1000000000000 EB"},
-	             {-1, "?"}};
+	} sizes[] = {{0, "0 bytes"},    {1, "1 byte"},      {999, "999 bytes"}, {1000, "1.0 kB"},  {12345678, "12.3 MB"},
+		     {99950, "100 kB"}, {999499, "999 kB"}, {999500, "1.0 MB"}, {1.4e9, "1.4 GB"}, {1e30, "1000000000000 EB"},
+		     {-1, "?"}};
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		assert_string_equal(format_size(out, sizes[i].bytes), sizes[i].text);
 	assert_string_equal(format_count(out, 0), "0");
@@ -356,14 +345,14 @@ static void numbers_for_people(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(levels),
-	        cmocka_unit_test(bar_on_a_terminal),
-	        cmocka_unit_test(lines_elsewhere),
-	        cmocka_unit_test(progress_within_progress),
-	        cmocka_unit_test(threads_do_not_mix),
-	        cmocka_unit_test(lines_go_to_a_file_without_colours),
-	        cmocka_unit_test(closed_standard_error_is_survived),
-	        cmocka_unit_test(numbers_for_people),
+		cmocka_unit_test(levels),
+		cmocka_unit_test(bar_on_a_terminal),
+		cmocka_unit_test(lines_elsewhere),
+		cmocka_unit_test(progress_within_progress),
+		cmocka_unit_test(threads_do_not_mix),
+		cmocka_unit_test(lines_go_to_a_file_without_colours),
+		cmocka_unit_test(closed_standard_error_is_survived),
+		cmocka_unit_test(numbers_for_people),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

@@ -81,11 +81,11 @@ static void available_memory_is_plausible(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(new_memory_is_zero),
-	        cmocka_unit_test(too_much_is_refused),
-	        cmocka_unit_test(arrays_grow_by_doubling),
-	        cmocka_unit_test(arena_is_planned_then_filled),
-	        cmocka_unit_test(available_memory_is_plausible),
+		cmocka_unit_test(new_memory_is_zero),
+		cmocka_unit_test(too_much_is_refused),
+		cmocka_unit_test(arrays_grow_by_doubling),
+		cmocka_unit_test(arena_is_planned_then_filled),
+		cmocka_unit_test(available_memory_is_plausible),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

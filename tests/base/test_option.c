@@ -13,89 +13,89 @@ struct settings {
 
 #define FIELD(name) offsetof(struct settings, name)
 static const struct option table[] = {
-        {.help = "Data"},
-        {.name = "corpus",
-         .type = OPTION_LIST,
-         .field = FIELD(corpus),
-         .role = ROLE_PLACE,
-         .help = "text files",
-         .value_name = "PATH..."},
-        {.name = "cased",
-         .type = OPTION_FLAG,
-         .field = FIELD(cased),
-         .fallback = "false",
-         .role = ROLE_RESULT,
-         .help = "keep capitals"},
-        {.name = "shuffle",
-         .type = OPTION_FLAG,
-         .field = FIELD(shuffle),
-         .fallback = "true",
-         .role = ROLE_RESULT,
-         .help = "mix the instances"},
-        {.help = "Training"},
-        {.name = "train_batch_size",
-         .letter = 'b',
-         .type = OPTION_INTEGER,
-         .field = FIELD(batch),
-         .fallback = "256",
-         .range = "1..65536",
-         .role = ROLE_RESULT,
-         .help = "instances an update",
-         .value_name = "N",
-         .alias = "batch bs"},
-        {.name = "num_train_steps",
-         .type = OPTION_INTEGER,
-         .field = FIELD(steps),
-         .range = "1..",
-         .role = ROLE_RESULT,
-         .help = "updates. All of them",
-         .value_name = "N",
-         .fallback_text = "from the text's size"},
-        {.name = "seed",
-         .type = OPTION_INTEGER,
-         .field = FIELD(seed),
-         .fallback = "1",
-         .range = "0..9223372036854775807",
-         .role = ROLE_RESULT,
-         .help = "seed",
-         .value_name = "N"},
-        {.name = "learning_rate",
-         .type = OPTION_NUMBER,
-         .field = FIELD(rate),
-         .fallback = "1e-4",
-         .range = "0..1",
-         .role = ROLE_RESULT,
-         .help = "peak rate",
-         .value_name = "X"},
-        {.name = "weight_decay",
-         .type = OPTION_NUMBER,
-         .field = FIELD(decay),
-         .fallback = "0.01",
-         .range = "..1",
-         .role = ROLE_RUN,
-         .help = "decay",
-         .value_name = "X"},
-        {.name = "optimizer",
-         .type = OPTION_CHOICE,
-         .field = FIELD(optimizer),
-         .fallback = "adamw",
-         .range = "adamw|google_adamw|lamb",
-         .role = ROLE_RESULT,
-         .help = "the optimiser's name",
-         .value_name = "NAME"},
-        {.name = "model",
-         .type = OPTION_TEXT,
-         .field = FIELD(model),
-         .role = ROLE_RESULT,
-         .help = "size or folder",
-         .value_name = "SIZE|FOLDER"},
-        {.name = "out",
-         .type = OPTION_TEXT,
-         .field = FIELD(out),
-         .role = ROLE_PLACE,
-         .help = "run folder, \"quoted\" and with a back\\slash",
-         .value_name = "DIR"},
-        {0},
+	{.help = "Data"},
+	{.name = "corpus",
+	 .type = OPTION_LIST,
+	 .field = FIELD(corpus),
+	 .role = ROLE_PLACE,
+	 .help = "text files",
+	 .value_name = "PATH..."},
+	{.name = "cased",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(cased),
+	 .fallback = "false",
+	 .role = ROLE_RESULT,
+	 .help = "keep capitals"},
+	{.name = "shuffle",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(shuffle),
+	 .fallback = "true",
+	 .role = ROLE_RESULT,
+	 .help = "mix the instances"},
+	{.help = "Training"},
+	{.name = "train_batch_size",
+	 .letter = 'b',
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(batch),
+	 .fallback = "256",
+	 .range = "1..65536",
+	 .role = ROLE_RESULT,
+	 .help = "instances an update",
+	 .value_name = "N",
+	 .alias = "batch bs"},
+	{.name = "num_train_steps",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(steps),
+	 .range = "1..",
+	 .role = ROLE_RESULT,
+	 .help = "updates. All of them",
+	 .value_name = "N",
+	 .fallback_text = "from the text's size"},
+	{.name = "seed",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(seed),
+	 .fallback = "1",
+	 .range = "0..9223372036854775807",
+	 .role = ROLE_RESULT,
+	 .help = "seed",
+	 .value_name = "N"},
+	{.name = "learning_rate",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(rate),
+	 .fallback = "1e-4",
+	 .range = "0..1",
+	 .role = ROLE_RESULT,
+	 .help = "peak rate",
+	 .value_name = "X"},
+	{.name = "weight_decay",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(decay),
+	 .fallback = "0.01",
+	 .range = "..1",
+	 .role = ROLE_RUN,
+	 .help = "decay",
+	 .value_name = "X"},
+	{.name = "optimizer",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(optimizer),
+	 .fallback = "adamw",
+	 .range = "adamw|google_adamw|lamb",
+	 .role = ROLE_RESULT,
+	 .help = "the optimiser's name",
+	 .value_name = "NAME"},
+	{.name = "model",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(model),
+	 .role = ROLE_RESULT,
+	 .help = "size or folder",
+	 .value_name = "SIZE|FOLDER"},
+	{.name = "out",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(out),
+	 .role = ROLE_PLACE,
+	 .help = "run folder, \"quoted\" and with a back\\slash",
+	 .value_name = "DIR"},
+	{0},
 };
 
 static struct settings settings;
@@ -158,8 +158,7 @@ static void defaults(void **state)
 	assert_string_equal(settings.optimizer, "adamw");
 	assert_null(settings.out);
 	assert_int_equal(settings.corpus.count, 0);
-	assert_string_equal(options_value(&options, "learning_rate", &scratch),
-	                    "1e-4"); /* as written, not 0.0001 */
+	assert_string_equal(options_value(&options, "learning_rate", &scratch), "1e-4"); /* as written, not 0.0001 */
 	assert_string_equal(options_value(&options, "model", &scratch), "");
 	assert_int_equal(options_origin(&options, "seed"), ORIGIN_DEFAULT);
 	assert_false(options_given(&options, "seed"));
@@ -170,16 +169,16 @@ static void every_way_to_write_an_option(void **state)
 {
 	(void)state;
 	static const char *const ways[] = {"--train_batch_size 8",
-	                                   "--train-batch-size 8",
-	                                   "--train_batch_size=8",
-	                                   "--train-batch_size=8",
-	                                   "--batch 8",
-	                                   "--bs=8",
-	                                   "-b 8",
-	                                   "-b8",
-	                                   "-qb8",
-	                                   "--batch 4 --bs 8",
-	                                   "--batch 4 -b 8"};
+					   "--train-batch-size 8",
+					   "--train_batch_size=8",
+					   "--train-batch_size=8",
+					   "--batch 8",
+					   "--bs=8",
+					   "-b 8",
+					   "-b8",
+					   "-qb8",
+					   "--batch 4 --bs 8",
+					   "--batch 4 -b 8"};
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
 		again();
 		assert_ok(parse(ways[i]));
@@ -192,14 +191,14 @@ static void every_way_to_write_an_option(void **state)
 		bool cased, shuffle;
 		int64_t arguments;
 	} flags[] = {{"--cased", true, true, 0},
-	             {"--cased true", true, true, 0},
-	             {"--cased=yes", true, true, 0},
-	             {"--no_shuffle", false, false, 0},
-	             {"--no-shuffle --no-cased", false, false, 0},
-	             {"--shuffle false --cased", true, false, 0},
-	             {"--shuffle=0", false, false, 0},
-	             {"--cased --no_cased", false, true, 0},
-	             {"--cased maybe", true, true, 1}}; /* a flag takes true and false, not any word */
+		     {"--cased true", true, true, 0},
+		     {"--cased=yes", true, true, 0},
+		     {"--no_shuffle", false, false, 0},
+		     {"--no-shuffle --no-cased", false, false, 0},
+		     {"--shuffle false --cased", true, false, 0},
+		     {"--shuffle=0", false, false, 0},
+		     {"--cased --no_cased", false, true, 0},
+		     {"--cased maybe", true, true, 1}}; /* a flag takes true and false, not any word */
 	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
 		again();
 		assert_ok(parse(flags[i].words));
@@ -213,8 +212,7 @@ static void lists_and_arguments(void **state)
 {
 	(void)state;
 	struct buffer scratch = {0};
-	assert_error(ERR_USAGE, "--seed must lie in 0..",
-	             parse("--seed -5")); /* -5 is a value, though a wrong one */
+	assert_error(ERR_USAGE, "--seed must lie in 0..", parse("--seed -5")); /* -5 is a value, though a wrong one */
 	again();
 	assert_ok(parse("first --corpus a - b --seed 5 --corpus=c second -- --corpus -x"));
 	assert_int_equal(settings.corpus.count, 4);
@@ -234,38 +232,38 @@ static void wrong_words_are_explained(void **state)
 	static const struct {
 		const char *words, *message, *hint;
 	} rows[] = {
-	        {"--learning_rate 2", "--learning_rate must lie in 0..1, not '2'", ""},
-	        {"--learning_rate -0.1", "--learning_rate must lie in 0..1, not '-0.1'", ""},
-	        {"--learning_rate fast", "--learning_rate must be a number, not 'fast'", ""},
-	        {"--learning_rate 0x1", "must be a number", ""},
-	        {"--learning_rate nan", "must be a number", ""},
-	        {"--learning_rate 1e999", "must be a number", ""},
-	        {"--learning_rate 0,5", "must be a number", ""},
-	        {"--learning_rate=", "must be a number", ""},
-	        {"--weight_decay 1.5", "--weight_decay must be 1 or less, not '1.5'", ""},
-	        {"--num_train_steps 0", "--num_train_steps must be 1 or more, not '0'", ""},
-	        {"--num_train_steps 1.5", "--num_train_steps must be a whole number, not '1.5'", ""},
-	        {"--num_train_steps 10k", "whole number", ""},
-	        {"--seed 9223372036854775808", "whole number", ""},
-	        {"--optimizer sgd", "--optimizer must be one of adamw|google_adamw|lamb, not 'sgd'", ""},
-	        {"--optimizer adam", "must be one of", ""},
-	        {"--optimizer adamw|lamb", "must be one of", ""},
-	        {"--cased=maybe", "--cased must be true or false, not 'maybe'", ""},
-	        {"--out", "--out needs a value", ""},
-	        {"--out --cased", "--out needs a value", "--out=--cased"},
-	        {"--out -q", "--out needs a value", "--out=-q"},
-	        {"--corpus", "--corpus needs a value", ""},
-	        {"--learning_rat 1", "unknown option '--learning_rat'", "did you mean --learning_rate?"},
-	        {"--Learning-Rate 1", "unknown option '--Learning-Rate'", "did you mean --learning_rate?"},
-	        {"--train_steps 1", "unknown option '--train_steps'", "did you mean --num_train_steps?"},
-	        {"--print_confg", "unknown option", "did you mean --print_config?"},
-	        {"--bach 1", "unknown option '--bach'", "did you mean --batch?"}, /* another name of train_batch_size */
-	        {"--xyzzy", "unknown option '--xyzzy'", "--help"},
-	        {"--no_seed", "unknown option '--no_seed'", ""},
-	        {"--no_cased=true", "unknown option", ""},
-	        {"-z", "unknown option '-z'", "--help"},
-	        {"--quiet=1", "--quiet takes no value", ""},
-	        {"--config absent-file", "'absent-file': cannot open", ""},
+		{"--learning_rate 2", "--learning_rate must lie in 0..1, not '2'", ""},
+		{"--learning_rate -0.1", "--learning_rate must lie in 0..1, not '-0.1'", ""},
+		{"--learning_rate fast", "--learning_rate must be a number, not 'fast'", ""},
+		{"--learning_rate 0x1", "must be a number", ""},
+		{"--learning_rate nan", "must be a number", ""},
+		{"--learning_rate 1e999", "must be a number", ""},
+		{"--learning_rate 0,5", "must be a number", ""},
+		{"--learning_rate=", "must be a number", ""},
+		{"--weight_decay 1.5", "--weight_decay must be 1 or less, not '1.5'", ""},
+		{"--num_train_steps 0", "--num_train_steps must be 1 or more, not '0'", ""},
+		{"--num_train_steps 1.5", "--num_train_steps must be a whole number, not '1.5'", ""},
+		{"--num_train_steps 10k", "whole number", ""},
+		{"--seed 9223372036854775808", "whole number", ""},
+		{"--optimizer sgd", "--optimizer must be one of adamw|google_adamw|lamb, not 'sgd'", ""},
+		{"--optimizer adam", "must be one of", ""},
+		{"--optimizer adamw|lamb", "must be one of", ""},
+		{"--cased=maybe", "--cased must be true or false, not 'maybe'", ""},
+		{"--out", "--out needs a value", ""},
+		{"--out --cased", "--out needs a value", "--out=--cased"},
+		{"--out -q", "--out needs a value", "--out=-q"},
+		{"--corpus", "--corpus needs a value", ""},
+		{"--learning_rat 1", "unknown option '--learning_rat'", "did you mean --learning_rate?"},
+		{"--Learning-Rate 1", "unknown option '--Learning-Rate'", "did you mean --learning_rate?"},
+		{"--train_steps 1", "unknown option '--train_steps'", "did you mean --num_train_steps?"},
+		{"--print_confg", "unknown option", "did you mean --print_config?"},
+		{"--bach 1", "unknown option '--bach'", "did you mean --batch?"}, /* another name of train_batch_size */
+		{"--xyzzy", "unknown option '--xyzzy'", "--help"},
+		{"--no_seed", "unknown option '--no_seed'", ""},
+		{"--no_cased=true", "unknown option", ""},
+		{"-z", "unknown option '-z'", "--help"},
+		{"--quiet=1", "--quiet takes no value", ""},
+		{"--config absent-file", "'absent-file': cannot open", ""},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		again();
@@ -293,17 +291,16 @@ static void config_files(void **state)
 {
 	(void)state;
 	static const char *const lines = "# a comment\n\n"
-	                                 "train-batch-size = 32   # after a value\r\n"
-	                                 "learning_rate=3e-4\n"
-	                                 "  cased = true\n"
-	                                 "out = a b#c\n"
-	                                 "model = \" x # \\\"y\\u00e9\"  # quoted\n"
-	                                 "corpus = one\ncorpus = two three\n"
-	                                 "seed = 7";
-	static const char *const object =
-	        "{\"train-batch-size\": 32, \"learning_rate\": 3e-4, \"cased\": true, "
-	        "\"out\": \"a b#c\", \"model\": \" x # \\\"y\xC3\xA9\", "
-	        "\"corpus\": [\"one\", \"two three\"], \"seed\": \"7\"}";
+					 "train-batch-size = 32   # after a value\r\n"
+					 "learning_rate=3e-4\n"
+					 "  cased = true\n"
+					 "out = a b#c\n"
+					 "model = \" x # \\\"y\\u00e9\"  # quoted\n"
+					 "corpus = one\ncorpus = two three\n"
+					 "seed = 7";
+	static const char *const object = "{\"train-batch-size\": 32, \"learning_rate\": 3e-4, \"cased\": true, "
+					  "\"out\": \"a b#c\", \"model\": \" x # \\\"y\xC3\xA9\", "
+					  "\"corpus\": [\"one\", \"two three\"], \"seed\": \"7\"}";
 	for (int json = 0; json < 2; json++) {
 		again();
 		assert_ok(parse_with_config(json ? object : lines, ""));
@@ -328,8 +325,7 @@ static void config_files(void **state)
 	assert_int_equal(settings.seed, 5);
 	/* The command line wins on either side of --config, lists are replaced and not joined. */
 	again();
-	assert_ok(parse_with_config("seed = 7\ncorpus = x\ncorpus = y\ntrain_batch_size = 5\n",
-	                            "--seed 8 --corpus z"));
+	assert_ok(parse_with_config("seed = 7\ncorpus = x\ncorpus = y\ntrain_batch_size = 5\n", "--seed 8 --corpus z"));
 	assert_int_equal(settings.seed, 8);
 	assert_int_equal(settings.corpus.count, 1);
 	assert_string_equal(settings.corpus.values[0], "z");
@@ -356,27 +352,26 @@ static void wrong_config_files_are_explained(void **state)
 	static const struct {
 		const char *text, *message;
 	} rows[] = {
-	        {"\nlearning_rat = 1\n", "config' line 2: unknown option 'learning_rat'"},
-	        {"learning_rate = 2\n", "config' line 1: --learning_rate must lie in 0..1, not '2'"},
-	        {"learning_rate 2\n", "line 1: expected 'name = value'"},
-	        {"= 2\n", "line 1: expected 'name = value'"},
-	        {"seed =\n", "whole number, not ''"},
-	        {"out = \"x\n", "line 1: quotes are not closed"},
-	        {"out = \"x\" y\n", "line 1: text after the closing quotes"},
-	        {"out = \"\\q\"\n", "line 1: 'value': JSON: unknown escape"},
-	        {"help = true\n", "unknown option 'help'"},
-	        {"{\"seed\": 1", "config': JSON: text ends early"},
-	        {"{\"seed\": null}", "\"seed\" must be a text, a number"},
-	        {"{\"seed\": [1]}", "\"seed\" must be a text, a number"},
-	        {"{\"corpus\": [[]]}", "\"corpus\" must be a text, a number"},
-	        {"{\"out\": \"a\\u0000b\"}", "NUL"},
-	        {"{\"nonsense\": 1}", "config': unknown option 'nonsense'"},
+		{"\nlearning_rat = 1\n", "config' line 2: unknown option 'learning_rat'"},
+		{"learning_rate = 2\n", "config' line 1: --learning_rate must lie in 0..1, not '2'"},
+		{"learning_rate 2\n", "line 1: expected 'name = value'"},
+		{"= 2\n", "line 1: expected 'name = value'"},
+		{"seed =\n", "whole number, not ''"},
+		{"out = \"x\n", "line 1: quotes are not closed"},
+		{"out = \"x\" y\n", "line 1: text after the closing quotes"},
+		{"out = \"\\q\"\n", "line 1: 'value': JSON: unknown escape"},
+		{"help = true\n", "unknown option 'help'"},
+		{"{\"seed\": 1", "config': JSON: text ends early"},
+		{"{\"seed\": null}", "\"seed\" must be a text, a number"},
+		{"{\"seed\": [1]}", "\"seed\" must be a text, a number"},
+		{"{\"corpus\": [[]]}", "\"corpus\" must be a text, a number"},
+		{"{\"out\": \"a\\u0000b\"}", "NUL"},
+		{"{\"nonsense\": 1}", "config': unknown option 'nonsense'"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		again();
 		enum status status = parse_with_config(rows[i].text, "");
-		if ((status != ERR_USAGE && status != ERR_DATA) ||
-		    !strstr(error_last()->message, rows[i].message))
+		if ((status != ERR_USAGE && status != ERR_DATA) || !strstr(error_last()->message, rows[i].message))
 			fail_msg("%s: %d '%s'", rows[i].text, status, error_last()->message);
 	}
 	again();
@@ -391,9 +386,8 @@ static void printed_config_is_read_back(void **state)
 {
 	(void)state;
 	struct buffer first = {0}, second = {0};
-	char words[9][32] = {
-	        "--corpus", "a b",     "c#d", "e #f", "--out", " odd \"name\"\n", "--learning_rate=3e-4",
-	        "--cased",  "--model="};
+	char words[9][32] = {"--corpus", "a b",     "c#d", "e #f", "--out", " odd \"name\"\n", "--learning_rate=3e-4",
+			     "--cased",  "--model="};
 	char *pointers[9];
 	for (int i = 0; i < 9; i++)
 		pointers[i] = words[i];
@@ -408,8 +402,7 @@ static void printed_config_is_read_back(void **state)
 	snprintf(out, sizeof out, "%s", settings.out);
 	again();
 	assert_ok(parse_with_config(buffer_string(&first), ""));
-	assert_true(settings.rate == before.rate && settings.batch == before.batch && settings.cased &&
-	            settings.steps == 1000);
+	assert_true(settings.rate == before.rate && settings.batch == before.batch && settings.cased && settings.steps == 1000);
 	assert_string_equal(settings.out, out);
 	assert_string_equal(settings.model, "");
 	assert_int_equal(settings.corpus.count, 3);
@@ -425,16 +418,14 @@ static void printed_config_is_read_back(void **state)
 static void stronger_origins_win(void **state)
 {
 	(void)state;
-	static const enum option_origin order[] = {ORIGIN_CHOSEN, ORIGIN_RESUMED, ORIGIN_FILE,
-	                                           ORIGIN_COMMAND};
+	static const enum option_origin order[] = {ORIGIN_CHOSEN, ORIGIN_RESUMED, ORIGIN_FILE, ORIGIN_COMMAND};
 	for (int i = 0; i < 4; i++) {
 		for (int j = 0; j < 4; j++) {
 			again();
 			assert_ok(options_set(&options, "seed", "10", order[i]));
 			assert_ok(options_set(&options, "seed", "20", order[j]));
 			assert_int_equal(settings.seed, order[j] >= order[i] ? 20 : 10);
-			assert_int_equal(options_origin(&options, "seed"),
-			                 order[j] > order[i] ? order[j] : order[i]);
+			assert_int_equal(options_origin(&options, "seed"), order[j] > order[i] ? order[j] : order[i]);
 		}
 	}
 	assert_error(ERR_USAGE, "unknown option 'sed'", options_set(&options, "sed", "1", ORIGIN_CHOSEN));
@@ -458,15 +449,13 @@ static void resumed_runs(void **state)
 	assert_ok(options_set(&options, "num_train_steps", "1000", ORIGIN_CHOSEN));
 	options_write_json(&options, &writer, NULL, SCOPE_ALL);
 	/* Paths are not recorded, nor what the program chose about how to run. */
-	assert_string_equal(buffer_string(&record),
-	                    "{\"cased\":\"false\",\"shuffle\":\"true\",\"train_batch_size\":\"32\","
-	                    "\"num_train_steps\":\"1000\",\"seed\":\"1\",\"learning_rate\":\"3e-4\","
-	                    "\"weight_decay\":\"0.02\",\"optimizer\":\"adamw\"}");
+	assert_string_equal(buffer_string(&record), "{\"cased\":\"false\",\"shuffle\":\"true\",\"train_batch_size\":\"32\","
+						    "\"num_train_steps\":\"1000\",\"seed\":\"1\",\"learning_rate\":\"3e-4\","
+						    "\"weight_decay\":\"0.02\",\"optimizer\":\"adamw\"}");
 
 	again(); /* nothing given: all comes from the record */
 	assert_ok(resume(record.data));
-	assert_true(settings.batch == 32 && settings.steps == 1000 && settings.rate == 3e-4 &&
-	            settings.decay == 0.02);
+	assert_true(settings.batch == 32 && settings.steps == 1000 && settings.rate == 3e-4 && settings.decay == 0.02);
 	assert_int_equal(options_origin(&options, "num_train_steps"), ORIGIN_RESUMED);
 	assert_int_equal(options_origin(&options, "out"), ORIGIN_DEFAULT);
 	assert_ok(options_set(&options, "num_train_steps", "5", ORIGIN_CHOSEN));
@@ -480,11 +469,10 @@ static void resumed_runs(void **state)
 	static const struct {
 		const char *words, *message;
 	} rows[] = {
-	        {"--learning_rate 1e-3",
-	         "--learning_rate is '1e-3', but 'run/settings.json' was made with '3e-4'"},
-	        {"--cased", "--cased is 'true', but 'run/settings.json' was made with 'false'"},
-	        {"--optimizer lamb", "--optimizer is 'lamb'"},
-	        {"--model base", "--model is 'base', but 'run/settings.json' was made without it"},
+		{"--learning_rate 1e-3", "--learning_rate is '1e-3', but 'run/settings.json' was made with '3e-4'"},
+		{"--cased", "--cased is 'true', but 'run/settings.json' was made with 'false'"},
+		{"--optimizer lamb", "--optimizer is 'lamb'"},
+		{"--model base", "--model is 'base', but 'run/settings.json' was made without it"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		again();
@@ -502,8 +490,7 @@ static void resumed_runs(void **state)
 	again();
 	assert_error(ERR_DATA, "must be an object", resume("[]"));
 	assert_error(ERR_DATA, "'run/settings.json': \"seed\" must be a string", resume("{\"seed\": 5}"));
-	assert_error(ERR_DATA, "'run/settings.json': --seed must be a whole number",
-	             resume("{\"seed\": \"x\"}"));
+	assert_error(ERR_DATA, "'run/settings.json': --seed must be a whole number", resume("{\"seed\": \"x\"}"));
 	buffer_release(&record);
 }
 
@@ -525,13 +512,13 @@ static void near_names(void **state)
 }
 
 static const struct command_text text = {
-        .name = "train",
-        .synopsis = "--corpus PATH... [options]",
-        .summary = "train a model, that's it",
-        .description = "First sentence. Second one, which is rather long so that it has to be wrapped at the "
-                       "end of the "
-                       "line somewhere. Third.\n\n.A paragraph with a \\ and a dot in front.",
-        .examples = "bertc train --corpus 'a*'\tall of it\nbertc train --out \"x y\"\n",
+	.name = "train",
+	.synopsis = "--corpus PATH... [options]",
+	.summary = "train a model, that's it",
+	.description = "First sentence. Second one, which is rather long so that it has to be wrapped at the "
+		       "end of the "
+		       "line somewhere. Third.\n\n.A paragraph with a \\ and a dot in front.",
+	.examples = "bertc train --corpus 'a*'\tall of it\nbertc train --out \"x y\"\n",
 };
 
 static void help_has_every_option_and_fits(void **state)
@@ -543,12 +530,10 @@ static void help_has_every_option_and_fits(void **state)
 		assert_ok(buffer_status(&out));
 		char name[64];
 		for (const struct option *row = table; row->name || row->help; row++) {
-			snprintf(name, sizeof name, row->name ? "--%s" : "\n%s\n",
-			         row->name ? row->name : row->help);
+			snprintf(name, sizeof name, row->name ? "--%s" : "\n%s\n", row->name ? row->name : row->help);
 			assert_non_null(strstr(out.data, name));
 		}
-		assert_true(columns < 100 ||
-		            strstr(out.data, "(1..65536; default: 256; also --batch, --bs)\n"));
+		assert_true(columns < 100 || strstr(out.data, "(1..65536; default: 256; also --batch, --bs)\n"));
 		assert_true(strstr(out.data, "-q, --quiet") && strstr(out.data, "'a*'"));
 		int limit = columns < 52 ? 52 : columns > 100 ? 100 : columns;
 		for (char *line = out.data, *end; (end = strchr(line, '\n')); line = end + 1) {
@@ -609,21 +594,21 @@ static void settings_table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        T(defaults),
-	        T(every_way_to_write_an_option),
-	        T(lists_and_arguments),
-	        T(wrong_words_are_explained),
-	        T(common_options),
-	        T(config_files),
-	        T(wrong_config_files_are_explained),
-	        T(printed_config_is_read_back),
-	        T(stronger_origins_win),
-	        T(resumed_runs),
-	        T(near_names),
-	        T(help_has_every_option_and_fits),
-	        T(help_without_a_heading_stands_apart),
-	        T(man_page_passes_lint),
-	        T(settings_table),
+		T(defaults),
+		T(every_way_to_write_an_option),
+		T(lists_and_arguments),
+		T(wrong_words_are_explained),
+		T(common_options),
+		T(config_files),
+		T(wrong_config_files_are_explained),
+		T(printed_config_is_read_back),
+		T(stronger_origins_win),
+		T(resumed_runs),
+		T(near_names),
+		T(help_has_every_option_and_fits),
+		T(help_without_a_heading_stands_apart),
+		T(man_page_passes_lint),
+		T(settings_table),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

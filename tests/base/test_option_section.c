@@ -14,30 +14,58 @@ struct settings {
 
 #define FIELD(name) offsetof(struct settings, name)
 static const struct option table[] = {
-        {.help = "All"},
-        {.name = "cased", .type = OPTION_FLAG, .field = FIELD(cased), .fallback = "false", .role = ROLE_RESULT,
-         .help = "keep capitals"},
-        {.name = "model", .type = OPTION_TEXT, .field = FIELD(model), .role = ROLE_RESULT, .help = "size",
-         .value_name = "SIZE"},
-        {.help = "Each"},
-        {.name = "max_seq_length", .section = "phase", .type = OPTION_INTEGER, .field = FIELD(length),
-         .fallback = "128", .range = "8..512", .role = ROLE_RESULT, .help = "tokens", .value_name = "N"},
-        {.name = "num_train_steps", .section = "phase", .type = OPTION_INTEGER, .field = FIELD(steps), .range = "1..",
-         .role = ROLE_RESULT, .help = "updates", .value_name = "N", .alias = "max_steps"},
-        {.name = "learning_rate", .section = "phase", .type = OPTION_NUMBER, .field = FIELD(rate), .fallback = "1e-4",
-         .role = ROLE_RESULT, .help = "rate", .value_name = "X"},
-        {.name = "files", .section = "phase", .type = OPTION_LIST, .field = FIELD(files), .role = ROLE_SOURCE,
-         .help = "text", .value_name = "PATH..."},
-        {0},
+	{.help = "All"},
+	{.name = "cased",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(cased),
+	 .fallback = "false",
+	 .role = ROLE_RESULT,
+	 .help = "keep capitals"},
+	{.name = "model", .type = OPTION_TEXT, .field = FIELD(model), .role = ROLE_RESULT, .help = "size", .value_name = "SIZE"},
+	{.help = "Each"},
+	{.name = "max_seq_length",
+	 .section = "phase",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(length),
+	 .fallback = "128",
+	 .range = "8..512",
+	 .role = ROLE_RESULT,
+	 .help = "tokens",
+	 .value_name = "N"},
+	{.name = "num_train_steps",
+	 .section = "phase",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(steps),
+	 .range = "1..",
+	 .role = ROLE_RESULT,
+	 .help = "updates",
+	 .value_name = "N",
+	 .alias = "max_steps"},
+	{.name = "learning_rate",
+	 .section = "phase",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(rate),
+	 .fallback = "1e-4",
+	 .role = ROLE_RESULT,
+	 .help = "rate",
+	 .value_name = "X"},
+	{.name = "files",
+	 .section = "phase",
+	 .type = OPTION_LIST,
+	 .field = FIELD(files),
+	 .role = ROLE_SOURCE,
+	 .help = "text",
+	 .value_name = "PATH..."},
+	{0},
 };
 
 static const struct option_foreign foreign[] = {
-        {.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
-        {.name = "big", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "model", .value = "large"},
-        {.name = "use_tpu", .kind = FOREIGN_FLAG, .answer = FOREIGN_REFUSED, .why = "there is none here"},
-        {.name = "iterations_per_loop loops", .kind = FOREIGN_VALUE, .answer = FOREIGN_IGNORED, .why = "no loop"},
-        {.name = "resume", .kind = FOREIGN_EITHER, .answer = FOREIGN_IGNORED, .option = "model", .why = "by itself"},
-        {0},
+	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
+	{.name = "big", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "model", .value = "large"},
+	{.name = "use_tpu", .kind = FOREIGN_FLAG, .answer = FOREIGN_REFUSED, .why = "there is none here"},
+	{.name = "iterations_per_loop loops", .kind = FOREIGN_VALUE, .answer = FOREIGN_IGNORED, .why = "no loop"},
+	{.name = "resume", .kind = FOREIGN_EITHER, .answer = FOREIGN_IGNORED, .option = "model", .why = "by itself"},
+	{0},
 };
 
 static struct settings settings, own;
@@ -97,10 +125,10 @@ static void drop(void)
 }
 
 static const char *const two[] = {
-        "model = base\nlearning_rate = 3e-4\n[phase]\nmax_seq_length = 128\nmax_steps = 90 # most\n"
-        "[phase 2]\nmax_seq_length = 512\nnum_train_steps = 10\nlearning_rate = 1e-5\n",
-        "{\"model\": \"base\", \"phases\": [{\"max_seq_length\": 128, \"max_steps\": 90}, "
-        "{\"max_seq_length\": 512, \"num_train_steps\": 10, \"learning_rate\": 1e-5}], \"learning_rate\": 3e-4}",
+	"model = base\nlearning_rate = 3e-4\n[phase]\nmax_seq_length = 128\nmax_steps = 90 # most\n"
+	"[phase 2]\nmax_seq_length = 512\nnum_train_steps = 10\nlearning_rate = 1e-5\n",
+	"{\"model\": \"base\", \"phases\": [{\"max_seq_length\": 128, \"max_steps\": 90}, "
+	"{\"max_seq_length\": 512, \"num_train_steps\": 10, \"learning_rate\": 1e-5}], \"learning_rate\": 3e-4}",
 };
 
 static void both_forms_of_a_file(void **state)
@@ -178,17 +206,17 @@ static void what_is_wrong_is_said(void **state)
 	static const struct {
 		const char *text, *part;
 	} wrong[] = {
-	        {"[phase]\nmodel = base\n", "line 2: 'model' is the same in all of a run"},
-	        {"[phase]\nmax_seq_length = 4\n", "line 2: --max_seq_length must lie in 8..512, not '4'"},
-	        {"[phase]\nmax_seq_len = 64\n", "line 2: unknown option 'max_seq_len'"},
-	        {"[phase 2]\nmax_steps = 4\n", "line 1: this is phase 1 of the file, not 2"},
-	        {"[phases]\n", "line 1: expected '[phase]'"},
-	        {"[phase] x\n", "line 1: expected '[phase]'"},
-	        {"{\"phases\": {}}", "\"phases\" must be a list of objects"},
-	        {"{\"phases\": []}", "\"phases\" must be a list of objects"},
-	        {"{\"phases\": [{}]}", "that set something"},
-	        {"{\"phases\": [{\"max_steps\": [1]}]}", "must be a text, a number"},
-	        {"{\"phases\": [{\"phases\": [{}]}]}", "must be a text, a number"},
+		{"[phase]\nmodel = base\n", "line 2: 'model' is the same in all of a run"},
+		{"[phase]\nmax_seq_length = 4\n", "line 2: --max_seq_length must lie in 8..512, not '4'"},
+		{"[phase]\nmax_seq_len = 64\n", "line 2: unknown option 'max_seq_len'"},
+		{"[phase 2]\nmax_steps = 4\n", "line 1: this is phase 1 of the file, not 2"},
+		{"[phases]\n", "line 1: expected '[phase]'"},
+		{"[phase] x\n", "line 1: expected '[phase]'"},
+		{"{\"phases\": {}}", "\"phases\" must be a list of objects"},
+		{"{\"phases\": []}", "\"phases\" must be a list of objects"},
+		{"{\"phases\": [{}]}", "that set something"},
+		{"{\"phases\": [{\"max_steps\": [1]}]}", "must be a text, a number"},
+		{"{\"phases\": [{\"phases\": [{}]}]}", "must be a text, a number"},
 	};
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		again();
@@ -267,7 +295,7 @@ static void records_by_scope(void **state)
 	assert_ok(parse("--max_steps 5 --files other"));
 	assert_ok(options_resume(&options, document.root, "record", SCOPE_GENERAL));
 	assert_error(ERR_STATE, "--num_train_steps is '5', but 'record' was made with '4'",
-	             options_resume(&options, section, "record", SCOPE_SECTION));
+		     options_resume(&options, section, "record", SCOPE_SECTION));
 	json_release(&document);
 	buffer_release(&text);
 }
@@ -332,13 +360,13 @@ static void names_from_other_programs(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup_teardown(both_forms_of_a_file, setup, teardown),
-	        cmocka_unit_test_setup_teardown(the_stronger_wins, setup, teardown),
-	        cmocka_unit_test_setup_teardown(what_is_wrong_is_said, setup, teardown),
-	        cmocka_unit_test_setup_teardown(printed_config_reads_back, setup, teardown),
-	        cmocka_unit_test_setup_teardown(records_by_scope, setup, teardown),
-	        cmocka_unit_test_setup_teardown(tables_and_help, setup, teardown),
-	        cmocka_unit_test_setup_teardown(names_from_other_programs, setup, teardown),
+		cmocka_unit_test_setup_teardown(both_forms_of_a_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_stronger_wins, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_wrong_is_said, setup, teardown),
+		cmocka_unit_test_setup_teardown(printed_config_reads_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(records_by_scope, setup, teardown),
+		cmocka_unit_test_setup_teardown(tables_and_help, setup, teardown),
+		cmocka_unit_test_setup_teardown(names_from_other_programs, setup, teardown),
 	};
 	return cmocka_run_group_tests_name("option sections", tests, test_folder_make, test_folder_drop);
 }

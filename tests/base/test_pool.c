@@ -245,14 +245,14 @@ static void cores_follow_affinity(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(every_index_once),
-	        cmocka_unit_test(many_jobs),
-	        cmocka_unit_test(the_last_is_waited_for),
-	        cmocka_unit_test(each_worker_once),
-	        cmocka_unit_test(results_do_not_depend_on_threads),
-	        cmocka_unit_test(denormals_are_flushed_inside_only),
-	        cmocka_unit_test(nesting_is_a_bug),
-	        cmocka_unit_test(cores_follow_affinity),
+		cmocka_unit_test(every_index_once),
+		cmocka_unit_test(many_jobs),
+		cmocka_unit_test(the_last_is_waited_for),
+		cmocka_unit_test(each_worker_once),
+		cmocka_unit_test(results_do_not_depend_on_threads),
+		cmocka_unit_test(denormals_are_flushed_inside_only),
+		cmocka_unit_test(nesting_is_a_bug),
+		cmocka_unit_test(cores_follow_affinity),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

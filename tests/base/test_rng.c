@@ -10,24 +10,24 @@ static void philox_known_answers(void **state)
 		int rounds;
 		uint32_t counter[4], key[2], expected[4];
 	} rows[] = {
-	        {10, {0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-	        {10,
-	         {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
-	         {0xffffffff, 0xffffffff},
-	         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-	        {10,
-	         {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
-	         {0xa4093822, 0x299f31d0},
-	         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
-	        {7, {0, 0, 0, 0}, {0, 0}, {0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48}},
-	        {7,
-	         {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
-	         {0xffffffff, 0xffffffff},
-	         {0x5207ddc2, 0x45165e59, 0x4d8ee751, 0x8c52f662}},
-	        {7,
-	         {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
-	         {0xa4093822, 0x299f31d0},
-	         {0x4dfccaba, 0x190a87f0, 0xc47362ba, 0xb6b5242a}},
+		{10, {0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+		{10,
+		 {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+		 {0xffffffff, 0xffffffff},
+		 {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+		{10,
+		 {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+		 {0xa4093822, 0x299f31d0},
+		 {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+		{7, {0, 0, 0, 0}, {0, 0}, {0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48}},
+		{7,
+		 {0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+		 {0xffffffff, 0xffffffff},
+		 {0x5207ddc2, 0x45165e59, 0x4d8ee751, 0x8c52f662}},
+		{7,
+		 {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+		 {0xa4093822, 0x299f31d0},
+		 {0x4dfccaba, 0x190a87f0, 0xc47362ba, 0xb6b5242a}},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const uint32_t *c = rows[i].counter;
@@ -48,8 +48,7 @@ static void streams_are_functions_of_their_index(void **state)
 		for (int k = 0; k < 4; k++)
 			assert_int_equal(rng_u32(&rng), expected.word[k]);
 	}
-	struct rng a = rng_start(42, RNG_MASK, 1), b = rng_start(42, RNG_DOCUMENT, 1),
-	           c = rng_start(43, RNG_MASK, 1);
+	struct rng a = rng_start(42, RNG_MASK, 1), b = rng_start(42, RNG_DOCUMENT, 1), c = rng_start(43, RNG_MASK, 1);
 	uint32_t first = rng_u32(&a);
 	assert_int_not_equal(first, rng_u32(&b));
 	assert_int_not_equal(first, rng_u32(&c));
@@ -184,13 +183,13 @@ static void permutations_are_even(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(philox_known_answers),
-	        cmocka_unit_test(streams_are_functions_of_their_index),
-	        cmocka_unit_test(uniform_draws),
-	        cmocka_unit_test(truncated_normal_draws),
-	        cmocka_unit_test(truncated_normals_in_bulk),
-	        cmocka_unit_test(permutations_hit_each_once),
-	        cmocka_unit_test(permutations_are_even),
+		cmocka_unit_test(philox_known_answers),
+		cmocka_unit_test(streams_are_functions_of_their_index),
+		cmocka_unit_test(uniform_draws),
+		cmocka_unit_test(truncated_normal_draws),
+		cmocka_unit_test(truncated_normals_in_bulk),
+		cmocka_unit_test(permutations_hit_each_once),
+		cmocka_unit_test(permutations_are_even),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

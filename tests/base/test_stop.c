@@ -76,10 +76,10 @@ static void closed_pipes_do_not_kill(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(signals_ask_to_stop),
-	        cmocka_unit_test(a_second_order_leaves_at_once),
-	        cmocka_unit_test(ignored_signals_stay_ignored),
-	        cmocka_unit_test(closed_pipes_do_not_kill),
+		cmocka_unit_test(signals_ask_to_stop),
+		cmocka_unit_test(a_second_order_leaves_at_once),
+		cmocka_unit_test(ignored_signals_stay_ignored),
+		cmocka_unit_test(closed_pipes_do_not_kill),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

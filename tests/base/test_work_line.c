@@ -34,8 +34,7 @@ static void run(int helpers, int slot_count, int64_t total)
 			slot->square = -1;
 			work_line_submit(line);
 		}
-		assert_true(filled - taken <= slot_count &&
-		            (filled == total || filled - taken == slot_count));
+		assert_true(filled - taken <= slot_count && (filled == total || filled - taken == slot_count));
 		slot = work_line_take(line);
 		assert_non_null(slot);
 		assert_ptr_equal(slot, work_line_take(line)); /* the same until it is released */
@@ -76,8 +75,8 @@ static void test_closed_early(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_in_order),
-	        cmocka_unit_test(test_closed_early),
+		cmocka_unit_test(test_in_order),
+		cmocka_unit_test(test_closed_early),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

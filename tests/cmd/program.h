@@ -23,8 +23,7 @@ static inline int program(const char *format, ...)
 	char output[128], errors[128];
 	snprintf(output, sizeof output, "%s/output", test_folder);
 	snprintf(errors, sizeof errors, "%s/errors", test_folder);
-	snprintf(command, sizeof command, "%s </dev/null %s >%s 2>%s", bertc ? bertc : "build/bertc", arguments, output,
-	         errors);
+	snprintf(command, sizeof command, "%s </dev/null %s >%s 2>%s", bertc ? bertc : "build/bertc", arguments, output, errors);
 	int status = system(command);
 	buffer_clear(&program_output);
 	buffer_clear(&program_errors);
@@ -34,12 +33,12 @@ static inline int program(const char *format, ...)
 }
 
 /* The command ends with this status and says `part` on standard error. */
-#define assert_program(expected, part, ...)                                                                  \
-	do {                                                                                                 \
-		int got_ = program(__VA_ARGS__);                                                             \
-		if (got_ != (expected) || !strstr(buffer_string(&program_errors), part))                     \
-			fail_msg("exit status %d, expected %d and '%s':\n%s", got_, expected, part,          \
-			         buffer_string(&program_errors));                                            \
+#define assert_program(expected, part, ...)                                                                                      \
+	do {                                                                                                                     \
+		int got_ = program(__VA_ARGS__);                                                                                 \
+		if (got_ != (expected) || !strstr(buffer_string(&program_errors), part))                                         \
+			fail_msg("exit status %d, expected %d and '%s':\n%s", got_, expected, part,                              \
+				 buffer_string(&program_errors));                                                                \
 	} while (0)
 
 /* The last command said it on standard error. */

@@ -8,8 +8,9 @@
 #include "cmd/small_run.h"
 
 /* Eight steps, saved after every second: a fault in step 5 leaves checkpoint-4. */
-#define FAULT_RUN "pretrain --corpus %s --model %s --out %s/%s --vocab_size 80 --precision fp32 --threads 1 --max_seq_length 24 " \
-	"--micro_batch_tokens 128 --train_batch_size 12 --num_train_steps 8 --log_steps 1 --eval_steps 2 "      \
+#define FAULT_RUN                                                                                                                \
+	"pretrain --corpus %s --model %s --out %s/%s --vocab_size 80 --precision fp32 --threads 1 --max_seq_length 24 "          \
+	"--micro_batch_tokens 128 --train_batch_size 12 --num_train_steps 8 --log_steps 1 --eval_steps 2 "                       \
 	"--save_checkpoints_steps 2 --learning_rate 5e-3 --no_progress --ranks %d %s"
 
 static inline int rank_faults_setup(void **state)

@@ -40,7 +40,8 @@ static void test_json(void **state)
 	struct json_document document;
 	assert_int_equal(program(SMALL "--precision fp32 --library --json"), 0);
 	assert_ok(json_parse(&document, "bench", buffer_string(&program_output), program_output.size));
-	const struct json *training = json_member(document.root, "training"), *inference = json_member(document.root, "inference");
+	const struct json *training = json_member(document.root, "training"),
+			  *inference = json_member(document.root, "inference");
 	assert_non_null(training);
 	assert_non_null(inference);
 	check_run(training, 32, "linear_bwd M=32 O=512 I=128");

@@ -12,8 +12,8 @@ static int run(const char *command)
 {
 	char script[8192];
 	const char *program = getenv("BERTC");
-	snprintf(script, sizeof script, "B='%s'; T='%s'; (%s) >'%s' 2>'%s'",
-	         program ? program : "build/bertc", test_folder, command, test_path("out"), test_path("err"));
+	snprintf(script, sizeof script, "B='%s'; T='%s'; (%s) >'%s' 2>'%s'", program ? program : "build/bertc", test_folder,
+		 command, test_path("out"), test_path("err"));
 	int result = system(script);
 	assert_ok(file_read(test_path("out"), 16 << 20, &out));
 	assert_ok(file_read(test_path("err"), 16 << 20, &err));
@@ -48,8 +48,7 @@ static void tables_are_in_order(void **state)
 		assert_true(is_name(text->name));
 		assert_ptr_equal(command_find(text->name), command);
 		assert_true(text->summary && text->synopsis && text->description && text->examples);
-		assert_true(islower((unsigned char)text->summary[0]) &&
-		            text->summary[strlen(text->summary) - 1] != '.');
+		assert_true(islower((unsigned char)text->summary[0]) && text->summary[strlen(text->summary) - 1] != '.');
 		for (const struct option *row = command->options; row->name || row->help; row++) {
 			if (!row->name)
 				continue;
@@ -64,10 +63,9 @@ static void tables_are_in_order(void **state)
 				fail_msg("%s --%s: outside the settings", text->name, row->name);
 			for (const struct option *other = command->options; other < row; other++) {
 				if (other->name && (!strcmp(other->name, row->name) ||
-				                    (row->letter && row->letter == other->letter) ||
-				                    other->field == row->field))
-					fail_msg("%s --%s and --%s share a name, letter or field", text->name,
-					         row->name, other->name);
+						    (row->letter && row->letter == other->letter) || other->field == row->field))
+					fail_msg("%s --%s and --%s share a name, letter or field", text->name, row->name,
+						 other->name);
 			}
 		}
 		/* Every default passes its own row. */
@@ -88,9 +86,9 @@ static void every_command_helps(void **state)
 		for (const struct option *row = commands[c]->options; row->name || row->help; row++)
 			assert_non_null(strstr(out.data, row->name ? row->name : row->help));
 		assert_int_equal(run_for("$B help $N >$T/a; $B $N --help >$T/b; $B $N -h "
-		                         "--nothing-wrong-before-help >&2; cmp $T/a $T/b",
-		                         commands[c]),
-		                 0);
+					 "--nothing-wrong-before-help >&2; cmp $T/a $T/b",
+					 commands[c]),
+				 0);
 		assert_int_equal(run_for("$B help", commands[c]), 0);
 		assert_non_null(strstr(out.data, commands[c]->text->summary));
 	}
@@ -115,8 +113,7 @@ static void every_command_refuses_what_it_does_not_know(void **state)
 	for (int c = 0; commands[c]; c++) {
 		assert_int_equal(run_for("$B $N --xyzzy", commands[c]), ERR_USAGE);
 		assert_int_equal(out.size, 0);
-		assert_string_equal(err.data,
-		                    "bertc: unknown option '--xyzzy'\nhint: --help lists all options\n");
+		assert_string_equal(err.data, "bertc: unknown option '--xyzzy'\nhint: --help lists all options\n");
 		if (!commands[c]->takes_arguments) {
 			assert_int_equal(run_for("$B $N xyzzy", commands[c]), ERR_USAGE);
 			assert_non_null(strstr(err.data, "argument 'xyzzy' belongs to no option"));
@@ -131,10 +128,10 @@ static void every_config_is_read_back(void **state)
 	(void)state;
 	for (int c = 0; commands[c]; c++) {
 		assert_int_equal(run_for("$B $N --print-config | sed 's/  # .*//' >$T/a && $B $N --config "
-		                         "$T/a --print-config | "
-		                         "sed 's/  # .*//' >$T/b && cmp $T/a $T/b && test -s $T/a",
-		                         commands[c]),
-		                 0);
+					 "$T/a --print-config | "
+					 "sed 's/  # .*//' >$T/b && cmp $T/a $T/b && test -s $T/a",
+					 commands[c]),
+				 0);
 	}
 }
 
@@ -143,9 +140,8 @@ static void completions_work_in_bash(void **state)
 	(void)state;
 	assert_int_equal(run("$B completion bash >$T/completion && bash -n $T/completion"), 0);
 	/* What bash would do at TAB: words, then what is offered. */
-	static const char *const complete =
-	        "bash -c '. $0/completion; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); "
-	        "_bertc; echo \"${COMPREPLY[*]}\"' $T bertc";
+	static const char *const complete = "bash -c '. $0/completion; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); "
+					    "_bertc; echo \"${COMPREPLY[*]}\"' $T bertc";
 	char line[1024];
 	snprintf(line, sizeof line, "%s ''", complete);
 	assert_int_equal(run(line), 0);
@@ -224,14 +220,10 @@ static int drop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(tables_are_in_order),
-	        cmocka_unit_test(every_command_helps),
-	        cmocka_unit_test(every_man_page_passes_lint),
-	        cmocka_unit_test(every_command_refuses_what_it_does_not_know),
-	        cmocka_unit_test(every_config_is_read_back),
-	        cmocka_unit_test(completions_work_in_bash),
-	        cmocka_unit_test(the_program_itself),
-	        cmocka_unit_test(streams_may_be_missing),
+		cmocka_unit_test(tables_are_in_order),        cmocka_unit_test(every_command_helps),
+		cmocka_unit_test(every_man_page_passes_lint), cmocka_unit_test(every_command_refuses_what_it_does_not_know),
+		cmocka_unit_test(every_config_is_read_back),  cmocka_unit_test(completions_work_in_bash),
+		cmocka_unit_test(the_program_itself),         cmocka_unit_test(streams_may_be_missing),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, drop);
 }

@@ -16,11 +16,26 @@ static void write_model(const char *name, int spoiled, const char *config, bool 
 	for (int i = 0; i < spoiled; i++)
 		query[5 - i] += 0.5f;
 	const struct safetensors_entry entries[] = {
-		{.name = "bert.encoder.layer.10.attention.self.query.weight", .dtype = ST_F32, .rank = 2, .shape = {2, 3}, .count = 6,
-		 .data = query, .bytes = sizeof query},
-		{.name = "bert.embeddings.word_embeddings.weight", .dtype = ST_F32, .rank = 2, .shape = {2, 2}, .count = 4,
-		 .data = word, .bytes = sizeof word},
-		{.name = "bert.pooler.dense.weight", .dtype = ST_F32, .rank = 1, .shape = {2}, .count = 2, .data = pooled,
+		{.name = "bert.encoder.layer.10.attention.self.query.weight",
+		 .dtype = ST_F32,
+		 .rank = 2,
+		 .shape = {2, 3},
+		 .count = 6,
+		 .data = query,
+		 .bytes = sizeof query},
+		{.name = "bert.embeddings.word_embeddings.weight",
+		 .dtype = ST_F32,
+		 .rank = 2,
+		 .shape = {2, 2},
+		 .count = 4,
+		 .data = word,
+		 .bytes = sizeof word},
+		{.name = "bert.pooler.dense.weight",
+		 .dtype = ST_F32,
+		 .rank = 1,
+		 .shape = {2},
+		 .count = 2,
+		 .data = pooled,
 		 .bytes = sizeof pooled},
 	};
 	snprintf(folder, sizeof folder, "%s/%s", test_folder, name);
@@ -45,8 +60,8 @@ static void test_models(void **state)
 	assert_non_null(strstr(buffer_string(&program_output), "all 3 tensors are equal"));
 
 	assert_program(1, "differ", "compare %s/a %s/other", test_folder, test_folder);
-	assert_non_null(strstr(buffer_string(&program_output),
-	                       "first: bert.encoder.layer.10.attention.self.query.weight[1,1]  5  5.5"));
+	assert_non_null(
+		strstr(buffer_string(&program_output), "first: bert.encoder.layer.10.attention.self.query.weight[1,1]  5  5.5"));
 	assert_program(1, "", "compare %s/a %s/other --json", test_folder, test_folder);
 	struct json_document document;
 	assert_ok(json_parse(&document, "json", buffer_string(&program_output), program_output.size));
@@ -73,12 +88,12 @@ static void write_run(const char *name, int steps, double slope, double speed)
 	for (int step = 1; step <= steps; step++) {
 		double loss = 8 - slope * step;
 		buffer_format(&text,
-		              "{\"step\":%d,\"loss\":%g,\"mlm_loss\":%g,\"mlm_accuracy\":0.1,\"tokens\":%d,\"seconds\":%g,"
-		              "\"tokens_per_second\":%g}\n",
-		              step, loss + 0.7, loss, 100 * step, step / speed, 100 * speed);
+			      "{\"step\":%d,\"loss\":%g,\"mlm_loss\":%g,\"mlm_accuracy\":0.1,\"tokens\":%d,\"seconds\":%g,"
+			      "\"tokens_per_second\":%g}\n",
+			      step, loss + 0.7, loss, 100 * step, step / speed, 100 * speed);
 		if (step % 10 == 0)
-			buffer_format(&text, "{\"step\":%d,\"eval_loss\":%g,\"eval_mlm_loss\":%g,\"tokens\":%d,\"seconds\":%g}\n", step,
-			              loss + 0.8, loss + 0.1, 100 * step, step / speed);
+			buffer_format(&text, "{\"step\":%d,\"eval_loss\":%g,\"eval_mlm_loss\":%g,\"tokens\":%d,\"seconds\":%g}\n",
+				      step, loss + 0.8, loss + 0.1, 100 * step, step / speed);
 	}
 	snprintf(folder, sizeof folder, "%s/%s", test_folder, name);
 	assert_ok(folder_make(folder));
@@ -99,8 +114,8 @@ static void test_runs(void **state)
 	assert_program(0, "", "compare %s/run %s/slower", test_folder, test_folder);
 	assert_non_null(strstr(buffer_string(&program_output), "every logged figure is equal"));
 
-	assert_program(1, "", "compare %s/run %s/better --by tokens --json --points 4 --out %s/both.html", test_folder, test_folder,
-	               test_folder);
+	assert_program(1, "", "compare %s/run %s/better --by tokens --json --points 4 --out %s/both.html", test_folder,
+		       test_folder, test_folder);
 	struct json_document document;
 	assert_ok(json_parse(&document, "json", buffer_string(&program_output), program_output.size));
 	assert_int_equal(json_member(document.root, "first_different_step")->integer, 1);

@@ -11,8 +11,7 @@ static int setup(void **state)
 {
 	char sum[CHECKSUM_BYTES];
 	if (test_folder_make(state) != 0 || http_server_start(text, sizeof text - 1) != 0 ||
-	    file_write(test_path("text"), text, sizeof text - 1) != OK ||
-	    checksum_file(test_path("text"), "sha1:", sum) != OK)
+	    file_write(test_path("text"), text, sizeof text - 1) != OK || checksum_file(test_path("text"), "sha1:", sum) != OK)
 		return -1;
 	snprintf(sums, sizeof sums, "%s  xxwiki-20260101-pages-articles-multistream.xml.bz2\n", sum + 5);
 	return 0;
@@ -24,9 +23,9 @@ static int teardown(void **state)
 	return test_folder_drop(state);
 }
 
-#define DOWNLOAD(arguments)                                                                                  \
-	"download --retries 1 --pause_seconds 0.01 --stall_seconds 1 --mirror http://127.0.0.1:%d/plain --out %s " \
-	arguments, http_server.port, test_path("got")
+#define DOWNLOAD(arguments)                                                                                                      \
+	"download --retries 1 --pause_seconds 0.01 --stall_seconds 1 --mirror http://127.0.0.1:%d/plain --out %s " arguments,    \
+		http_server.port, test_path("got")
 
 static void test_wikipedia(void **state)
 {
@@ -51,11 +50,11 @@ static void test_what_is_gone_is_listed(void **state)
 	assert_same_file(test_path("text"), test_path("got/gutenberg/2701.txt"));
 	assert_same_file(test_path("text"), test_path("got/gutenberg/84.txt"));
 	assert_program(5, "1 of 2 files could not be had",
-	               "download --retries 0 --out %s http://127.0.0.1:%d/404/a.txt http://127.0.0.1:%d/plain/b.txt",
-	               test_path("got"), http_server.port, http_server.port);
+		       "download --retries 0 --out %s http://127.0.0.1:%d/404/a.txt http://127.0.0.1:%d/plain/b.txt",
+		       test_path("got"), http_server.port, http_server.port);
 	assert_non_null(strstr(buffer_string(&program_errors), "the server answers 404"));
 	assert_same_file(test_path("text"), test_path("got/b.txt")); /* the rest was fetched */
-	assert_program(5, "4 of 4 files", DOWNLOAD("squad")); /* not what SQuAD's checksums say */
+	assert_program(5, "4 of 4 files", DOWNLOAD("squad"));        /* not what SQuAD's checksums say */
 }
 
 static void test_wrong_commands(void **state)

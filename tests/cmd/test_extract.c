@@ -3,10 +3,9 @@
 #include <unistd.h>
 #include "cmd/program.h"
 
-#define PAGE(title, text)                                                                                    \
-	"<page><title>" title "</title><ns>0</ns><revision><text>" text "</text></revision></page>\n"
-#define DUMP(pages)                                                                                          \
-	"<mediawiki>\n<siteinfo><namespaces><namespace "                                                     \
+#define PAGE(title, text) "<page><title>" title "</title><ns>0</ns><revision><text>" text "</text></revision></page>\n"
+#define DUMP(pages)                                                                                                              \
+	"<mediawiki>\n<siteinfo><namespaces><namespace "                                                                         \
 	"key=\"6\">File</namespace></namespaces></siteinfo>\n" pages "</mediawiki>\n"
 
 static int set_up(void **state)
@@ -34,38 +33,34 @@ static void gives(const char *path, const char *options, const char *text)
 static void test_each_kind(void **state)
 {
 	(void)state;
-	gives(put("dump.xml", DUMP(PAGE("A", "'''A''' is [[b]]. It is {{c}}.\n\n* x\n")
-	                                   PAGE("C", "#REDIRECT [[A]]") PAGE("D", "D is here."))),
+	gives(put("dump.xml", DUMP(PAGE("A", "'''A''' is [[b]]. It is {{c}}.\n\n* x\n") PAGE("C", "#REDIRECT [[A]]")
+					   PAGE("D", "D is here."))),
 	      "", "A is b.\nIt is.\n\nD is here.\n");
 	assert_non_null(strstr(buffer_string(&program_errors), "read as wiki_xml"));
-	gives(put("cirrus.json",
-	          "{\"index\":{\"_id\":\"1\"}}\n{\"namespace\":0,\"title\":\"A\",\"text\":\"One is. Two "
-	          "is.\"}\n"
-	          "{\"index\":{\"_id\":\"2\"}}\n{\"namespace\":4,\"title\":\"B\",\"text\":\"No.\"}\n"),
+	gives(put("cirrus.json", "{\"index\":{\"_id\":\"1\"}}\n{\"namespace\":0,\"title\":\"A\",\"text\":\"One is. Two "
+				 "is.\"}\n"
+				 "{\"index\":{\"_id\":\"2\"}}\n{\"namespace\":4,\"title\":\"B\",\"text\":\"No.\"}\n"),
 	      "", "One is.\nTwo is.\n");
-	gives(put("doc.txt",
-	          "<doc id=\"1\" url=\"u\" title=\"A\">\nA\n\nOne is. Two is.\n\nThree &lt; four.\n\n</doc>\n"
-	          "<doc id=\"2\" url=\"u\" title=\"B\">\nB\n\nLast.\n</doc>\n"),
+	gives(put("doc.txt", "<doc id=\"1\" url=\"u\" title=\"A\">\nA\n\nOne is. Two is.\n\nThree &lt; four.\n\n</doc>\n"
+			     "<doc id=\"2\" url=\"u\" title=\"B\">\nB\n\nLast.\n</doc>\n"),
 	      "", "One is.\nTwo is.\nThree < four.\n\nLast.\n");
-	gives(put("lines.jsonl",
-	          "{\"text\": \"One is. Two is.\\n\\nThree.\", \"title\": \"T\"}\n{\"text\": \"T\\nFour.\", "
-	          "\"title\": \"T\"}\n"),
+	gives(put("lines.jsonl", "{\"text\": \"One is. Two is.\\n\\nThree.\", \"title\": \"T\"}\n{\"text\": \"T\\nFour.\", "
+				 "\"title\": \"T\"}\n"),
 	      "", "One is.\nTwo is.\nThree.\n\nFour.\n");
 	gives(put("key.jsonl", "{\"a\": {\"b\": \"One is.\"}}\n{\"a\": {\"c\": \"No.\"}}\n{\"a\": {\"b\": "
-	                       "\"Two is.\"}}\n"),
+			       "\"Two is.\"}}\n"),
 	      "--text_key a.b", "One is.\n\nTwo is.\n");
-	gives(put("crawl.wet",
-	          "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: 48\r\n\r\nHome\nAbout us\nThis is "
-	          "prose. So is this.\nContact\r\n\r\n"),
+	gives(put("crawl.wet", "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Length: 48\r\n\r\nHome\nAbout us\nThis is "
+			       "prose. So is this.\nContact\r\n\r\n"),
 	      "", "This is prose.\nSo is this.\n");
 	gives(put("text.txt", "One is. Two is.\nThree is. Four is.\n\nFive is. Six.\n"), "",
 	      "One is.\nTwo is.\nThree is.\nFour is.\n\nFive is.\nSix.\n");
 	gives(put("array.json", "[{\"text\": \"One.\"},\n {\"text\": \"Two.\"}]\n"), "", "One.\n\nTwo.\n");
 	gives(put("wrapped.jsonl", "{\"text\": \"It was the best of times, it was the worst of times, it was "
-	                           "the age of\\nwisdom, it was the age "
-	                           "of foolishness, it was the epoch of belief, it\\nwas the epoch of "
-	                           "incredulity. It was the season of Light, it "
-	                           "was the\\nseason of Darkness.\\n\"}\n"),
+				   "the age of\\nwisdom, it was the age "
+				   "of foolishness, it was the epoch of belief, it\\nwas the epoch of "
+				   "incredulity. It was the season of Light, it "
+				   "was the\\nseason of Darkness.\\n\"}\n"),
 	      "",
 	      "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age "
 	      "of foolishness, it "
@@ -75,26 +70,25 @@ static void test_each_kind(void **state)
 }
 
 static const char book[] = "\xef\xbb\xbfThe Project Gutenberg eBook of A Book\r\n\r\nThis eBook is for the "
-                           "use of anyone anywhere in the United\r\n"
-                           "States.\r\n\r\n*** START OF THE PROJECT GUTENBERG EBOOK A BOOK "
-                           "***\r\n\r\nProduced by A. Person and\r\nothers.\r\n\r\n"
-                           "[Illustration: A ship\r\nat sea.]\r\n\r\n"
-                           "It was the _best_ of times, it was the worst of times, it was the age\r\nof "
-                           "wisdom, it was the age of foolishness, "
-                           "it was the epoch of\r\nbelief, it was the epoch of incredulity. It was the "
-                           "season of Light, it\r\nwas the season of "
-                           "Darkness.\r\n\r\n"
-                           "*** END OF THE PROJECT GUTENBERG EBOOK A BOOK ***\r\n\r\nUpdated editions will "
-                           "replace the previous one.\r\n";
+			   "use of anyone anywhere in the United\r\n"
+			   "States.\r\n\r\n*** START OF THE PROJECT GUTENBERG EBOOK A BOOK "
+			   "***\r\n\r\nProduced by A. Person and\r\nothers.\r\n\r\n"
+			   "[Illustration: A ship\r\nat sea.]\r\n\r\n"
+			   "It was the _best_ of times, it was the worst of times, it was the age\r\nof "
+			   "wisdom, it was the age of foolishness, "
+			   "it was the epoch of\r\nbelief, it was the epoch of incredulity. It was the "
+			   "season of Light, it\r\nwas the season of "
+			   "Darkness.\r\n\r\n"
+			   "*** END OF THE PROJECT GUTENBERG EBOOK A BOOK ***\r\n\r\nUpdated editions will "
+			   "replace the previous one.\r\n";
 
 static void test_gutenberg(void **state)
 {
 	(void)state;
-	static const char text[] =
-	        "It was the best of times, it was the worst of times, it was the age of wisdom, it was the "
-	        "age "
-	        "of foolishness, it was the epoch of belief, it was the epoch of incredulity.\nIt was the "
-	        "season of Light, it was the season of Darkness.\n";
+	static const char text[] = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the "
+				   "age "
+				   "of foolishness, it was the epoch of belief, it was the epoch of incredulity.\nIt was the "
+				   "season of Light, it was the season of Darkness.\n";
 	gives(put("book.txt", book), "", text);
 	assert_non_null(strstr(buffer_string(&program_errors), "read as gutenberg"));
 	/* Told otherwise, the licence is text. */
@@ -128,9 +122,7 @@ static void test_large_dump(void **state)
 			buffer_text(&text, "</mediawiki>");
 		unsigned size = (unsigned)text.size + 1000;
 		char *packed = malloc(size);
-		assert_int_equal(
-		        BZ2_bzBuffToBuffCompress(packed, &size, text.data, (unsigned)text.size, 1, 0, 0),
-		        BZ_OK);
+		assert_int_equal(BZ2_bzBuffToBuffCompress(packed, &size, text.data, (unsigned)text.size, 1, 0, 0), BZ_OK);
 		assert_int_equal(fwrite(packed, 1, size, file), size);
 		free(packed);
 		buffer_format(&expected, "%sPage %d is here.\n", i ? "\n" : "", i);
@@ -165,8 +157,7 @@ static void test_damage(void **state)
 	char out[PATH_BYTES];
 	snprintf(out, sizeof out, "%s", test_path("damaged.txt"));
 	put("bad.jsonl", "{\"text\": \"One.\"}\n{\"text\": \"Two.\n{\"text\": \"Three.\"}\n");
-	put("bad.xml",
-	    "<mediawiki>" PAGE("A", "One.") PAGE("B", "Two <x>") PAGE("C", "Three.") "</mediawiki>");
+	put("bad.xml", "<mediawiki>" PAGE("A", "One.") PAGE("B", "Two <x>") PAGE("C", "Three.") "</mediawiki>");
 	put("cut.xml", "<mediawiki>" PAGE("A", "One.") "<page><title>B</title><revision><text>Tw");
 	static const char gzip[] = "\x1f\x8b\x08\0\0\0\0\0\0\0\x4b";
 	static const char stored[] = "\x1f\x8b\x08\0\0\0\0\0\0\0\0\x0b\0\xf4\xffOne.\n\nTwo.\n";
@@ -175,18 +166,17 @@ static void test_damage(void **state)
 	static const struct {
 		const char *name, *words, *kept;
 	} files[] = {{"bad.jsonl", "line 2, at byte 31", "One.\n\nThree.\n"},
-	             {"bad.xml", "damaged XML at byte", "One.\n\nThree.\n"},
-	             {"cut.xml", "truncated XML at byte", "One.\n"},
-	             {"cut.gz", "truncated gzip data", ""},
-	             {"cut2.gz", "truncated gzip data", "One.\n\nTwo.\n"}};
+		     {"bad.xml", "damaged XML at byte", "One.\n\nThree.\n"},
+		     {"cut.xml", "truncated XML at byte", "One.\n"},
+		     {"cut.gz", "truncated gzip data", ""},
+		     {"cut2.gz", "truncated gzip data", "One.\n\nTwo.\n"}};
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-		assert_program(ERR_DATA, files[i].words, "extract %s --out %s", test_path(files[i].name),
-		               out);
+		assert_program(ERR_DATA, files[i].words, "extract %s --out %s", test_path(files[i].name), out);
 		assert_non_null(strstr(buffer_string(&program_errors), files[i].name));
 		assert_non_null(strstr(buffer_string(&program_errors), "hint:"));
 		assert_false(file_exists(out));
 		assert_program(0, "1 damaged place passed over", "extract %s --out - --on_bad_record skip",
-		               test_path(files[i].name));
+			       test_path(files[i].name));
 		assert_string_equal(buffer_string(&program_output), files[i].kept);
 	}
 	/* Nothing half-written on a full disk, and nothing left behind. */
@@ -203,11 +193,9 @@ static void test_refused(void **state)
 	(void)state;
 	put("keys.jsonl", "{\"paragraph\": \"One.\"}\n");
 	assert_program(ERR_DATA, "\"paragraph\"", "extract %s --out -", test_path("keys.jsonl"));
-	assert_program(ERR_DATA, "has a text under \"x\"", "extract %s --out - --text_key x",
-	               test_path("keys.jsonl"));
-	put("html.warc",
-	    "WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 45\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: "
-	    "text/html\r\n\r\n<\r\n\r\n");
+	assert_program(ERR_DATA, "has a text under \"x\"", "extract %s --out - --text_key x", test_path("keys.jsonl"));
+	put("html.warc", "WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 45\r\n\r\nHTTP/1.1 200 OK\r\nContent-Type: "
+			 "text/html\r\n\r\n<\r\n\r\n");
 	assert_program(ERR_DATA, "WET files", "extract %s --out -", test_path("html.warc"));
 	put("page.html", "\n<!DOCTYPE html><html><p>One.</p></html>\n");
 	assert_program(ERR_DATA, "an HTML page", "extract %s --out -", test_path("page.html"));
@@ -222,12 +210,11 @@ static void test_refused(void **state)
 static void test_other_commands(void **state)
 {
 	(void)state;
-	put("small.xml",
-	    DUMP(PAGE("A", "The cat is here. The cat is there.") PAGE("B", "A cat is a [[cat]].")));
-	assert_program(0, "", "vocab --corpus %s --vocab_size 60 --min_frequency 1 --out %s",
-	               test_path("small.xml"), test_path("vocab.txt"));
-	assert_program(0, "2 documents", "prepare --corpus %s --vocab_file %s --out %s",
-	               test_path("small.xml"), test_path("vocab.txt"), test_path("shard"));
+	put("small.xml", DUMP(PAGE("A", "The cat is here. The cat is there.") PAGE("B", "A cat is a [[cat]].")));
+	assert_program(0, "", "vocab --corpus %s --vocab_size 60 --min_frequency 1 --out %s", test_path("small.xml"),
+		       test_path("vocab.txt"));
+	assert_program(0, "2 documents", "prepare --corpus %s --vocab_file %s --out %s", test_path("small.xml"),
+		       test_path("vocab.txt"), test_path("shard"));
 	struct buffer json = {0};
 	assert_ok(file_read(test_path("shard.json"), 4096, &json));
 	assert_non_null(strstr(buffer_string(&json), "wiki_xml"));
@@ -237,10 +224,10 @@ static void test_other_commands(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_each_kind),      cmocka_unit_test(test_gutenberg),
-	        cmocka_unit_test(test_large_dump),     cmocka_unit_test(test_standard_streams_and_folders),
-	        cmocka_unit_test(test_damage),         cmocka_unit_test(test_refused),
-	        cmocka_unit_test(test_other_commands),
+		cmocka_unit_test(test_each_kind),      cmocka_unit_test(test_gutenberg),
+		cmocka_unit_test(test_large_dump),     cmocka_unit_test(test_standard_streams_and_folders),
+		cmocka_unit_test(test_damage),         cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_other_commands),
 	};
 	return cmocka_run_group_tests(tests, set_up, program_teardown);
 }

@@ -3,8 +3,8 @@
 #include "base/rng.h"
 #include "cmd/program.h"
 
-#define CONFIG                                                                                                         \
-	"{\"vocab_size\": 13, \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "              \
+#define CONFIG                                                                                                                   \
+	"{\"vocab_size\": 13, \"hidden_size\": 8, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "                        \
 	"\"intermediate_size\": 12, \"hidden_act\": \"gelu\", \"max_position_embeddings\": 10, \"type_vocab_size\": 2}"
 #define SPECIAL "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 #define VOCAB SPECIAL "a\nb\nc\nd\ne\nf\ng\n.\n"
@@ -50,15 +50,15 @@ static int setup(void **state)
 	return 0;
 }
 
-#define RUN(source, out, more)                                                                                         \
-	"pretrain --corpus %s/corpus.txt --init_checkpoint %s/" source " --out %s/" out                                \
-	" --train_batch_size 4 --num_train_steps 2 --threads 1 --precision fp32 " more,                                            \
+#define RUN(source, out, more)                                                                                                   \
+	"pretrain --corpus %s/corpus.txt --init_checkpoint %s/" source " --out %s/" out                                          \
+	" --train_batch_size 4 --num_train_steps 2 --threads 1 --precision fp32 " more,                                          \
 		test_folder, test_folder, test_folder
 
 static void evaluate(const char *model, struct buffer *out)
 {
 	if (program("evaluate --model %s --corpus %s/corpus.txt --max_seq_length 10 --precision fp32 --json", model,
-	            test_folder) != 0)
+		    test_folder) != 0)
 		fail_msg("%s", buffer_string(&program_errors));
 	buffer_clear(out);
 	buffer_append(out, program_output.data, program_output.size);
@@ -99,17 +99,17 @@ static void what_is_missing_is_asked_for(void **state)
 	assert_program(0, "3 rows of padding", RUN("nvidia", "n2", "--max_seq_length 10"));
 	assert_program(2, "no such file", RUN("nowhere", "n3", ""));
 	assert_program(2, "belong to --init_checkpoint", "pretrain --corpus %s/corpus.txt --model tiny --out %s/n4 --remap_vocab",
-	               test_folder, test_folder);
+		       test_folder, test_folder);
 }
 
 static void another_vocabulary_on_request(void **state)
 {
 	(void)state;
 	assert_program(4, "entry 5 is 'g', there 'a'", RUN("google", "v1", "--max_seq_length 10 --vocab_file %s/other.txt"),
-	               test_folder);
+		       test_folder);
 	assert_false(file_exists(test_path("v1/data"))); /* before the text was prepared with it */
 	assert_program(0, "the rows of 8 tokens are carried over; 1 tokens are new",
-	               RUN("google", "v1", "--max_seq_length 10 --remap_vocab --vocab_file %s/other.txt"), test_folder);
+		       RUN("google", "v1", "--max_seq_length 10 --remap_vocab --vocab_file %s/other.txt"), test_folder);
 	assert_program(0, "carried over", RUN("google", "v2", "--max_seq_length 10 --remap_vocab --vocab_size 12"));
 }
 
@@ -139,9 +139,9 @@ static void others_are_looked_into(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_checkpoint_alone_is_enough),  cmocka_unit_test(what_is_missing_is_asked_for),
-	        cmocka_unit_test(another_vocabulary_on_request), cmocka_unit_test(more_positions_on_request),
-	        cmocka_unit_test(others_are_looked_into),
+		cmocka_unit_test(a_checkpoint_alone_is_enough),  cmocka_unit_test(what_is_missing_is_asked_for),
+		cmocka_unit_test(another_vocabulary_on_request), cmocka_unit_test(more_positions_on_request),
+		cmocka_unit_test(others_are_looked_into),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

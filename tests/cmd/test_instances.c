@@ -9,8 +9,8 @@
 /* Sentences of a few invented words, a blank line after each tenth. */
 static int make_text(void **state)
 {
-	static const char *const words[] = {"river", "stone", "cloud", "walked", "seldom", "under", "the", "bright", "old",
-					    "harbour", "never", "sings"};
+	static const char *const words[] = {"river", "stone",  "cloud", "walked",  "seldom", "under",
+					    "the",   "bright", "old",   "harbour", "never",  "sings"};
 	struct buffer text = {0};
 	struct rng rng = rng_start(1, RNG_TEST, 0);
 	if (test_folder_make(state) != 0)
@@ -53,7 +53,8 @@ static void test_deterministic(void **state)
 		assert_same_file(one, three);
 	}
 	/* By Google's flag names and order; a seed of its own gives another file. */
-	assert_program(0, "instances in", "instances --compat google --input_file %s/text --output_file %s/g1.tfrecord " SMALL, f, f, f);
+	assert_program(0, "instances in", "instances --compat google --input_file %s/text --output_file %s/g1.tfrecord " SMALL, f,
+		       f, f);
 	assert_program(0, "", "instances --compat google --input_file %s/text --output_file %s/g2.tfrecord " SMALL, f, f, f);
 	assert_same_file(test_path("g1.tfrecord"), test_path("g2.tfrecord"));
 	/* Shards give what their text gives. */
@@ -85,13 +86,25 @@ static void test_outputs(void **state)
 	assert_int_equal(program("inspect %s/all.tfrecord --vocab_file %s/vocab.txt", f, f), 0);
 	assert_non_null(strstr(buffer_string(&program_output), "[MASK]{"));
 	/* To another format and back. */
-	assert_int_equal(program("instances --convert %s/all.tfrecord --max_seq_length 32 --max_predictions_per_seq 5 --out %s/c.instances", f, f), 0);
-	assert_int_equal(program("instances --convert %s/c.instances --max_seq_length 32 --max_predictions_per_seq 5 --out %s/c.tfrecord", f, f), 0);
+	assert_int_equal(program("instances --convert %s/all.tfrecord --max_seq_length 32 --max_predictions_per_seq 5 --out "
+				 "%s/c.instances",
+				 f, f),
+			 0);
+	assert_int_equal(
+		program("instances --convert %s/c.instances --max_seq_length 32 --max_predictions_per_seq 5 --out %s/c.tfrecord",
+			f, f),
+		0);
 	assert_same_file(test_path("all.tfrecord"), test_path("c.tfrecord"));
 	if (!hdf5_built)
 		return;
-	assert_int_equal(program("instances --convert %s/all.tfrecord --max_seq_length 32 --max_predictions_per_seq 5 --out %s/c.hdf5", f, f), 0);
-	assert_int_equal(program("instances --convert %s/c.hdf5 --max_seq_length 32 --max_predictions_per_seq 5 --out %s/h.tfrecord", f, f), 0);
+	assert_int_equal(
+		program("instances --convert %s/all.tfrecord --max_seq_length 32 --max_predictions_per_seq 5 --out %s/c.hdf5", f,
+			f),
+		0);
+	assert_int_equal(
+		program("instances --convert %s/c.hdf5 --max_seq_length 32 --max_predictions_per_seq 5 --out %s/h.tfrecord", f,
+			f),
+		0);
 	assert_same_file(test_path("all.tfrecord"), test_path("h.tfrecord"));
 	assert_int_equal(program("inspect %s/c.hdf5 --json --records 1", f), 0);
 	assert_true(number("instances") == all);
@@ -104,8 +117,12 @@ static void test_usage(void **state)
 	assert_program(2, "give one of --corpus, --data", "instances --out %s/q.tfrecord", f);
 	assert_program(2, "--out is missing", "instances --corpus %s/text", f);
 	assert_program(2, "does not say in which format", "instances --corpus %s/text " SMALL " --out %s/q", f, f, f);
-	assert_program(2, "--compat google knows neither", "instances --compat google --max_ngram 3 --corpus %s/text " SMALL " --out %s/q.tfrecord", f, f, f);
-	assert_program(3, "gives no instance", "instances --corpus %s/text " SMALL " --min_seq_length 32 --short_seq_prob 1 --dupe_factor 1 --next_sentence single --out %s/q.tfrecord", f, f, f);
+	assert_program(2, "--compat google knows neither",
+		       "instances --compat google --max_ngram 3 --corpus %s/text " SMALL " --out %s/q.tfrecord", f, f, f);
+	assert_program(3, "gives no instance",
+		       "instances --corpus %s/text " SMALL
+		       " --min_seq_length 32 --short_seq_prob 1 --dupe_factor 1 --next_sentence single --out %s/q.tfrecord",
+		       f, f, f);
 	/* before the first is read */
 	assert_program(2, "cannot open", "instances --convert %s/text %s/none --out %s/q.tfrecord", f, f, f);
 	assert_program(5, "cannot make a folder", "instances --corpus %s/text " SMALL " --out %s/none/q.tfrecord", f, f, f);
@@ -129,14 +146,17 @@ static void test_bad_input(void **state)
 	assert_non_null(strstr(buffer_string(&program_output), "sound    "));
 	assert_non_null(strstr(buffer_string(&program_output), "DAMAGED  "));
 	assert_program(3, "cut off within its content", "instances --convert %s/cut.tfrecord --out %s/q.instances", f, f);
-	assert_program(0, "1 bad records left out", "instances --convert %s/cut.tfrecord --on_bad_record skip --out %s/q.instances", f, f);
-	assert_program(3, "but the vocabulary has", "instances --convert %s/whole.tfrecord --vocab_file %s/few.txt --out %s/q.instances", f,
+	assert_program(0, "1 bad records left out",
+		       "instances --convert %s/cut.tfrecord --on_bad_record skip --out %s/q.instances", f, f);
+	assert_program(3, "but the vocabulary has",
+		       "instances --convert %s/whole.tfrecord --vocab_file %s/few.txt --out %s/q.instances", f,
 		       (file_write(test_path("few.txt"), "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n", 33) == OK ? f : ""), f);
 	assert_program(3, "record 0 at byte 0", "instances --convert %s/text --out %s/q2.instances", f, f);
 }
 
-#define RUN "pretrain --vocab_file %s/vocab.txt --model %s/config.json --train_batch_size 4 --learning_rate 1e-3 --log_steps 1 " \
-	    "--threads 1 --precision fp32 --hidden_dropout_prob 0 --attention_probs_dropout_prob 0 --eval_steps 4 "
+#define RUN                                                                                                                      \
+	"pretrain --vocab_file %s/vocab.txt --model %s/config.json --train_batch_size 4 --learning_rate 1e-3 --log_steps 1 "     \
+	"--threads 1 --precision fp32 --hidden_dropout_prob 0 --attention_probs_dropout_prob 0 --eval_steps 4 "
 
 /* Training on static instances: named evaluation files, an exact resume in the middle, evaluation of all once. */
 static void test_training(void **state)
@@ -156,10 +176,15 @@ static void test_training(void **state)
 	buffer_release(&vocab);
 	buffer_release(&text);
 	assert_int_equal(program("instances --corpus %s/text " SMALL " --out %s/t.tfrecord.gz", f, f, f), 0);
-	assert_int_equal(program("instances --corpus %s/text " SMALL " --seed 5 --dupe_factor 1 --out %s/e.instances", f, f, f), 0);
-	assert_int_equal(program(RUN "--input_file %s/t.tfrecord.gz --eval_file %s/e.instances --num_train_steps 8 --out %s/run", f, f, f, f, f), 0);
-	assert_program(75, "stopped at step 5", RUN "--input_file %s/t.tfrecord.gz --eval_file %s/e.instances --num_train_steps 8 "
-		       "--stop_at_step 5 --out %s/halves", f, f, f, f, f);
+	assert_int_equal(program("instances --corpus %s/text " SMALL " --seed 5 --dupe_factor 1 --out %s/e.instances", f, f, f),
+			 0);
+	assert_int_equal(program(RUN "--input_file %s/t.tfrecord.gz --eval_file %s/e.instances --num_train_steps 8 --out %s/run",
+				 f, f, f, f, f),
+			 0);
+	assert_program(75, "stopped at step 5",
+		       RUN "--input_file %s/t.tfrecord.gz --eval_file %s/e.instances --num_train_steps 8 "
+			   "--stop_at_step 5 --out %s/halves",
+		       f, f, f, f, f);
 	assert_int_equal(program("pretrain --out %s/halves --threads 1", f), 0);
 	assert_same_file(test_path("run/final/model.safetensors"), test_path("halves/final/model.safetensors"));
 	assert_int_equal(program("inspect %s/e.instances --json --records 0", f), 0);
@@ -168,20 +193,28 @@ static void test_training(void **state)
 	assert_true(number("instances") == count && number("predictions") == predictions);
 	/* Other instances under the same name are noticed; shards mixed by weight train, too. */
 	assert_int_equal(program("instances --corpus %s/text " SMALL " --seed 9 --out %s/t.tfrecord.gz", f, f, f), 0);
-	assert_program(4, "training data are not those", "pretrain --out %s/halves --num_train_steps 8 --threads 1 --input_file %s/t.tfrecord.gz", f, f);
-	assert_int_equal(program("prepare --corpus %s/text --vocab_file %s/vocab.txt --held_out_fraction 0.1 --out %s/m", f, f, f), 0);
+	assert_program(4, "training data are not those",
+		       "pretrain --out %s/halves --num_train_steps 8 --threads 1 --input_file %s/t.tfrecord.gz", f, f);
+	assert_int_equal(
+		program("prepare --corpus %s/text --vocab_file %s/vocab.txt --held_out_fraction 0.1 --out %s/m", f, f, f), 0);
 	assert_int_equal(program(RUN "--data %s/m:0.7 %s/m.held_out:0.3 --max_seq_length 32 --max_ngram 3 --next_sentence order "
-				     "--num_train_steps 3 --out %s/mixed", f, f, f, f, f), 0);
-	assert_program(2, "no positive weight", RUN "--data %s/m:x --max_seq_length 32 --num_train_steps 3 --out %s/mixed2", f, f, f, f);
-	assert_program(2, "some of --data have a weight", RUN "--data %s/m:1 %s/m.held_out --max_seq_length 32 --num_train_steps 3 --out %s/mixed3", f, f, f, f, f);
-	assert_program(2, "more than --max_seq_length 16", RUN "--input_file %s/t.tfrecord.gz --max_seq_length 16 --num_train_steps 3 --out %s/short", f, f, f, f);
-	assert_program(2, "more than one of --corpus", RUN "--input_file %s/t.tfrecord.gz --corpus %s/text --num_train_steps 3 --out %s/two", f, f, f, f, f);
+				     "--num_train_steps 3 --out %s/mixed",
+				 f, f, f, f, f),
+			 0);
+	assert_program(2, "no positive weight", RUN "--data %s/m:x --max_seq_length 32 --num_train_steps 3 --out %s/mixed2", f, f,
+		       f, f);
+	assert_program(2, "some of --data have a weight",
+		       RUN "--data %s/m:1 %s/m.held_out --max_seq_length 32 --num_train_steps 3 --out %s/mixed3", f, f, f, f, f);
+	assert_program(2, "more than --max_seq_length 16",
+		       RUN "--input_file %s/t.tfrecord.gz --max_seq_length 16 --num_train_steps 3 --out %s/short", f, f, f, f);
+	assert_program(2, "more than one of --corpus",
+		       RUN "--input_file %s/t.tfrecord.gz --corpus %s/text --num_train_steps 3 --out %s/two", f, f, f, f, f);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_deterministic), cmocka_unit_test(test_outputs), cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_deterministic), cmocka_unit_test(test_outputs),  cmocka_unit_test(test_usage),
 		cmocka_unit_test(test_bad_input),     cmocka_unit_test(test_training),
 	};
 	return cmocka_run_group_tests(tests, make_text, program_teardown);

@@ -6,35 +6,34 @@
 #include "formats/safetensors.h"
 
 /* Two phases; the corpus, the model and the output folder are given on the command line. */
-static const char two_phases[] =
-        "vocab_size = 80\n"
-        "precision = fp32\n"
-        "log_steps = 1\n"
-        "save_checkpoints_steps = 20\n"
-        "save_best = false\n"
-        "[phase]\n"
-        "max_seq_length = 16\n"
-        "train_batch_size = 8\n"
-        "num_train_steps = 6\n"
-        "learning_rate = 1e-2\n"
-        "num_warmup_steps = 2\n"
-        "eval_steps = 3\n"
-        "[phase]\n"
-        "max_seq_length = 48\n"
-        "train_batch_size = 4\n"
-        "gradient_accumulation_steps = 2\n"
-        "num_train_steps = 5\n"
-        "learning_rate = 5e-3\n"
-        "warmup_proportion = 0.4\n"
-        "eval_steps = 2\n";
+static const char two_phases[] = "vocab_size = 80\n"
+				 "precision = fp32\n"
+				 "log_steps = 1\n"
+				 "save_checkpoints_steps = 20\n"
+				 "save_best = false\n"
+				 "[phase]\n"
+				 "max_seq_length = 16\n"
+				 "train_batch_size = 8\n"
+				 "num_train_steps = 6\n"
+				 "learning_rate = 1e-2\n"
+				 "num_warmup_steps = 2\n"
+				 "eval_steps = 3\n"
+				 "[phase]\n"
+				 "max_seq_length = 48\n"
+				 "train_batch_size = 4\n"
+				 "gradient_accumulation_steps = 2\n"
+				 "num_train_steps = 5\n"
+				 "learning_rate = 5e-3\n"
+				 "warmup_proportion = 0.4\n"
+				 "eval_steps = 2\n";
 
 /* The same as two invocations. */
-#define FIRST                                                                                                \
-	"--vocab_size 80 --precision fp32 --log_steps 1 --save_checkpoints_steps 20 --no_save_best --max_seq_length 16 "     \
+#define FIRST                                                                                                                    \
+	"--vocab_size 80 --precision fp32 --log_steps 1 --save_checkpoints_steps 20 --no_save_best --max_seq_length 16 "         \
 	"--train_batch_size 8 --num_train_steps 6 --learning_rate 1e-2 --num_warmup_steps 2 --eval_steps 3"
-#define SECOND                                                                                               \
-	"--precision fp32 --log_steps 1 --save_checkpoints_steps 20 --no_save_best --max_seq_length 48 --train_batch_size 4 "\
-	"--gradient_accumulation_steps 2 --num_train_steps 5 --learning_rate 5e-3 --warmup_proportion 0.4 "  \
+#define SECOND                                                                                                                   \
+	"--precision fp32 --log_steps 1 --save_checkpoints_steps 20 --no_save_best --max_seq_length 48 --train_batch_size 4 "    \
+	"--gradient_accumulation_steps 2 --num_train_steps 5 --learning_rate 5e-3 --warmup_proportion 0.4 "                      \
 	"--eval_steps 2"
 
 static char phases[128];
@@ -49,7 +48,7 @@ static int setup(void **state)
 }
 
 /* A run of the list of phases into test_folder/<out>. */
-#define LISTED(out, more)                                                                                    \
+#define LISTED(out, more)                                                                                                        \
 	"pretrain --config %s --corpus %s --model %s --out %s/" out " " more, phases, corpus, config, test_folder
 
 /* The member of the metrics line of a step; of its evaluation when the name begins with "eval_". Counts such lines. */
@@ -128,14 +127,14 @@ static void interrupted_anywhere_the_same_bits(void **state)
 		snprintf(out, sizeof out, "parts%d", step);
 		snprintf(left, sizeof left, "%s/checkpoint-11", out);
 		assert_program(75, "run the same command again",
-		               "pretrain --config %s --corpus %s --model %s --out %s/%s --stop_at_step %d", phases, corpus, config,
-		               test_folder, out, step);
+			       "pretrain --config %s --corpus %s --model %s --out %s/%s --stop_at_step %d", phases, corpus,
+			       config, test_folder, out, step);
 		assert_program(0, "finished", "pretrain --out %s/%s", test_folder, out); /* the folder has it all */
 		assert_same_checkpoint("whole/checkpoint-11", left);
 		static const int evaluated[] = {3, 6, 8, 10, 11};
 		for (int i = 0; i < 5; i++) {
 			assert_near(metric(out, evaluated[i], "eval_loss", &lines),
-			            metric("whole", evaluated[i], "eval_loss", NULL), 0);
+				    metric("whole", evaluated[i], "eval_loss", NULL), 0);
 			assert_int_equal(lines, 1);
 		}
 	}
@@ -148,16 +147,19 @@ static void two_invocations_are_the_list(void **state)
 	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/same " FIRST, corpus, config, test_folder);
 	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/first " FIRST, corpus, config, test_folder);
 	assert_program(75, "saved", "pretrain --out %s/same " SECOND " --phase2 --phase1_end_step 6 --stop_at_step 9",
-	               test_folder);
+		       test_folder);
 	assert_program(0, "finished", "pretrain --out %s/same " SECOND " --phase2 --phase1_end_step 6", test_folder);
 	assert_same_checkpoint("whole/checkpoint-11", "same/checkpoint-11");
 	/* A folder of its own; the second part of it goes on by itself. */
-	assert_program(75, "saved", "pretrain --corpus %s --out %s/other " SECOND
-	               " --phase2 --init_checkpoint %s/first/checkpoint-6 --steps_this_run 2", corpus, test_folder, test_folder);
+	assert_program(75, "saved",
+		       "pretrain --corpus %s --out %s/other " SECOND
+		       " --phase2 --init_checkpoint %s/first/checkpoint-6 --steps_this_run 2",
+		       corpus, test_folder, test_folder);
 	assert_program(0, "finished", "pretrain --out %s/other --resume_phase2", test_folder);
 	assert_same_checkpoint("whole/checkpoint-11", "other/checkpoint-11");
-	assert_program(0, "finished", "pretrain --corpus %s --out %s/third " SECOND " --phase2 --resume_from %s/first/checkpoint-6",
-	               corpus, test_folder, test_folder);
+	assert_program(0, "finished",
+		       "pretrain --corpus %s --out %s/third " SECOND " --phase2 --resume_from %s/first/checkpoint-6", corpus,
+		       test_folder, test_folder);
 	assert_same_checkpoint("whole/checkpoint-11", "third/checkpoint-11");
 }
 
@@ -178,24 +180,28 @@ static void what_does_not_fit(void **state)
 {
 	(void)state;
 	assert_program(2, "no checkpoint of a first phase", "pretrain --corpus %s --model %s --out %s/new --phase2", corpus,
-	               config, test_folder);
-	assert_program(75, "saved", "pretrain --corpus %s --model %s --out %s/early " FIRST " --stop_at_step 4", corpus,
-	               config, test_folder);
+		       config, test_folder);
+	assert_program(75, "saved", "pretrain --corpus %s --model %s --out %s/early " FIRST " --stop_at_step 4", corpus, config,
+		       test_folder);
 	assert_program(4, "is at step 4 of 6", "pretrain --out %s/early " SECOND " --phase2", test_folder);
 	assert_program(4, "--phase1_end_step is 6, but", "pretrain --out %s/early " SECOND " --phase2 --phase1_end_step 6",
-	               test_folder);
+		       test_folder);
 	assert_program(4, "not begun its second phase", "pretrain --out %s/early --resume_phase2", test_folder);
 	assert_program(0, "finished", "pretrain --out %s/early " SECOND " --phase2 --phase1_end_step 4", test_folder);
 	assert_program(4, "the phase began at step 4", "pretrain --out %s/early --phase2 --phase1_end_step 6", test_folder);
 	assert_program(2, "gone through by itself", LISTED("new", "--phase2"));
-	assert_program(2, "is no checkpoint of bertc", "pretrain --corpus %s --out %s/new --phase2 --init_checkpoint %s/whole/final",
-	               corpus, test_folder, test_folder);
-	assert_program(2, "phase 2 of 3 has no setting", "pretrain --corpus %s --model %s --out %s/new --phase1.num_train_steps 2 "
-	               "--phase3.num_train_steps 2", corpus, config, test_folder);
+	assert_program(2, "is no checkpoint of bertc",
+		       "pretrain --corpus %s --out %s/new --phase2 --init_checkpoint %s/whole/final", corpus, test_folder,
+		       test_folder);
+	assert_program(2, "phase 2 of 3 has no setting",
+		       "pretrain --corpus %s --model %s --out %s/new --phase1.num_train_steps 2 "
+		       "--phase3.num_train_steps 2",
+		       corpus, config, test_folder);
 	assert_program(2, "beyond the model's 64 positions", LISTED("new", "--phase2.max_seq_length 128"));
-	assert_program(4, "the vocabulary is not that of", "pretrain --corpus %s --out %s/new2 " SECOND
-	               " --vocab_file %s/vocab.txt --phase2 --init_checkpoint %s/first/checkpoint-6", corpus, test_folder,
-	               test_folder, test_folder);
+	assert_program(4, "the vocabulary is not that of",
+		       "pretrain --corpus %s --out %s/new2 " SECOND
+		       " --vocab_file %s/vocab.txt --phase2 --init_checkpoint %s/first/checkpoint-6",
+		       corpus, test_folder, test_folder, test_folder);
 }
 
 /* Rows of the position table, as floats. */
@@ -234,7 +240,8 @@ static void later_positions_are_trained(void **state)
 static void ends_by_tokens(void **state)
 {
 	(void)state;
-	assert_program(0, "it has had its tokens", LISTED("tokens", "--phase1.num_train_tokens 300 --phase2.num_train_tokens 250"));
+	assert_program(0, "it has had its tokens",
+		       LISTED("tokens", "--phase1.num_train_tokens 300 --phase2.num_train_tokens 250"));
 	int last = 0;
 	for (int step = 1; step <= 6; step++) {
 		double phase = metric("tokens", step, "phase", NULL);
@@ -245,8 +252,10 @@ static void ends_by_tokens(void **state)
 	assert_true(metric("tokens", last, "tokens", NULL) >= 300);
 	assert_true(last == 1 || metric("tokens", last - 1, "tokens", NULL) < 300);
 	/* Alone it says how many steps there will be about. */
-	assert_program(0, "finished", "pretrain --corpus %s --model %s --vocab_size 80 --out %s/tokens2 --max_seq_length 32 "
-	               "--num_train_tokens 2000 --train_batch_size 8 --precision fp32 --log_steps 1", corpus, config, test_folder);
+	assert_program(0, "finished",
+		       "pretrain --corpus %s --model %s --vocab_size 80 --out %s/tokens2 --max_seq_length 32 "
+		       "--num_train_tokens 2000 --train_batch_size 8 --precision fp32 --log_steps 1",
+		       corpus, config, test_folder);
 	int step = 1;
 	while (isfinite(metric("tokens2", step, "tokens", NULL)) && metric("tokens2", step, "tokens", NULL) < 2000)
 		step++;
@@ -260,17 +269,20 @@ static void ends_when_it_no_longer_gains(void **state)
 {
 	(void)state;
 	/* No loss is lower by 100 nats: the first evaluation is the best, two more end the phase. */
-	assert_program(75, "saved", LISTED("stalled", "--phase1.num_train_steps 100 --phase1.eval_steps 2 "
-	               "--phase1.early_stopping_patience 2 --phase1.early_stopping_threshold 100 --stop_at_step 5"));
+	assert_program(75, "saved",
+		       LISTED("stalled",
+			      "--phase1.num_train_steps 100 --phase1.eval_steps 2 "
+			      "--phase1.early_stopping_patience 2 --phase1.early_stopping_threshold 100 --stop_at_step 5"));
 	assert_program(0, "phase 1 ended at step 6: its held-out loss no longer falls", "pretrain --out %s/stalled", test_folder);
 	assert_near(metric("stalled", 6, "phase", NULL), 1, 0);
 	assert_near(metric("stalled", 7, "phase", NULL), 2, 0);
 	assert_near(metric("stalled", 7, "learning_rate", NULL), 2.5e-3, 1e-12);
 	assert_true(isfinite(metric("stalled", 11, "loss", NULL)) && isnan(metric("stalled", 12, "loss", NULL)));
 	/* A run of one phase ends the same way. */
-	assert_program(0, "finished", "pretrain --corpus %s --model %s --out %s/alone " FIRST
-	               " --stop_when_eval_stalls 1 --early_stopping_threshold 100 --num_train_steps 50", corpus, config,
-	               test_folder);
+	assert_program(0, "finished",
+		       "pretrain --corpus %s --model %s --out %s/alone " FIRST
+		       " --stop_when_eval_stalls 1 --early_stopping_threshold 100 --num_train_steps 50",
+		       corpus, config, test_folder);
 	assert_true(isfinite(metric("alone", 6, "loss", NULL)) && isnan(metric("alone", 7, "loss", NULL)));
 	assert_program(0, "finished", "pretrain --out %s/alone", test_folder);
 }
@@ -280,8 +292,10 @@ static void named_evaluation_sets(void **state)
 	(void)state;
 	assert_ok(file_write(test_path("easy.txt"), "the cat sees the house.\nthe cat sees the house.\n", 48));
 	assert_ok(file_write(test_path("hard.txt"), "xylem qua zebra.\nmoon house boat dog.\n", 38));
-	assert_program(75, "saved", LISTED("named", "--eval_corpus easy=%s/easy.txt hard=%s/hard.txt --best_by hard --save_best --stop_at_step 3"),
-	               test_folder, test_folder);
+	assert_program(
+		75, "saved",
+		LISTED("named", "--eval_corpus easy=%s/easy.txt hard=%s/hard.txt --best_by hard --save_best --stop_at_step 3"),
+		test_folder, test_folder);
 	assert_program(0, "finished", "pretrain --out %s/named", test_folder);
 	double easy = metric("named", 11, "eval_easy_mlm_loss", NULL), hard = metric("named", 11, "eval_hard_mlm_loss", NULL);
 	assert_true(isfinite(easy) && isfinite(hard) && easy != hard);
@@ -295,13 +309,14 @@ static void named_evaluation_sets(void **state)
 	assert_near(loss, metric("named", step, "eval_hard_loss", NULL), 1e-12);
 	json_release(&best);
 	/* Shards as a set, beside text; a name that is none; one name twice. */
-	assert_program(0, "finished", LISTED("shards", "--eval_data held=%s/whole/data/train.held_out --eval_corpus easy=%s/easy.txt"),
-	               test_folder, test_folder);
+	assert_program(0, "finished",
+		       LISTED("shards", "--eval_data held=%s/whole/data/train.held_out --eval_corpus easy=%s/easy.txt"),
+		       test_folder, test_folder);
 	assert_near(metric("shards", 11, "eval_held_mlm_loss", NULL), metric("whole", 11, "eval_mlm_loss", NULL), 0.5);
 	assert_program(2, "no evaluation set of this name", LISTED("nameless", "--best_by hard"));
 	assert_program(2, "given by two options",
-	               LISTED("twice", "--eval_data easy=%s/whole/data/train.held_out --eval_corpus easy=%s/easy.txt"),
-	               test_folder, test_folder);
+		       LISTED("twice", "--eval_data easy=%s/whole/data/train.held_out --eval_corpus easy=%s/easy.txt"),
+		       test_folder, test_folder);
 }
 
 /* --out alone goes on with a run of shards, from another folder. */
@@ -310,10 +325,12 @@ static void the_folder_knows_its_text(void **state)
 	(void)state;
 	static char line[8192];
 	const char *bertc = getenv("BERTC");
-	snprintf(line, sizeof line, "cd %s && %s%s/%s pretrain --data whole/data/train --vocab_file whole/data/vocab.txt "
-	         "--eval_data whole/data/train.held_out --model config.json --out shard_run " FIRST " --stop_at_step 2 2>/dev/null",
-	         test_folder, bertc && bertc[0] == '/' ? "" : getenv("PWD"), bertc && bertc[0] == '/' ? "" : "",
-	         bertc ? bertc : "build/bertc");
+	snprintf(line, sizeof line,
+		 "cd %s && %s%s/%s pretrain --data whole/data/train --vocab_file whole/data/vocab.txt "
+		 "--eval_data whole/data/train.held_out --model config.json --out shard_run " FIRST
+		 " --stop_at_step 2 2>/dev/null",
+		 test_folder, bertc && bertc[0] == '/' ? "" : getenv("PWD"), bertc && bertc[0] == '/' ? "" : "",
+		 bertc ? bertc : "build/bertc");
 	assert_int_equal(WEXITSTATUS(system(line)), 75);
 	assert_program(0, "finished", "pretrain --out %s/shard_run", test_folder);
 	assert_true(isfinite(metric("shard_run", 6, "eval_loss", NULL)));
@@ -339,14 +356,15 @@ static void static_instances_of_each_phase(void **state)
 	(void)state;
 	static const int lengths[] = {16, 48};
 	for (int i = 0; i < 2; i++)
-		assert_program(0, "", "instances --corpus %s --vocab_file %s/whole/data/vocab.txt --max_seq_length %d "
-		               "--max_predictions_per_seq %d --dupe_factor 2 --out %s/static%d.tfrecord", corpus, test_folder,
-		               lengths[i], lengths[i] / 6, test_folder, lengths[i]);
+		assert_program(0, "",
+			       "instances --corpus %s --vocab_file %s/whole/data/vocab.txt --max_seq_length %d "
+			       "--max_predictions_per_seq %d --dupe_factor 2 --out %s/static%d.tfrecord",
+			       corpus, test_folder, lengths[i], lengths[i] / 6, test_folder, lengths[i]);
 	static const char first[] = "pretrain --vocab_file %s/whole/data/vocab.txt --model %s --out %s/%s " FIRST
 				    " --vocab_size 0 --input_file %s/static16.tfrecord";
 	assert_program(0, "finished", first, test_folder, config, test_folder, "static", test_folder);
 	assert_program(0, "finished", "pretrain --out %s/static " SECOND " --phase2 --input_file %s/static48.tfrecord",
-	               test_folder, test_folder);
+		       test_folder, test_folder);
 	/* The list, and where it goes on the files are known by themselves. */
 	static const char list[] = "pretrain --config %s --vocab_file %s/whole/data/vocab.txt --vocab_size 0 --model %s "
 				   "--out %s/listed --phase1.input_file %s/static16.tfrecord --phase2.input_file "
@@ -356,12 +374,14 @@ static void static_instances_of_each_phase(void **state)
 	assert_program(0, "finished", "pretrain --out %s/listed", test_folder);
 	assert_same_checkpoint("static/checkpoint-11", "listed/checkpoint-11");
 	assert_program(2, "phase 1 has --input_file, phase 2 has not",
-	               "pretrain --config %s --vocab_file %s/whole/data/vocab.txt --vocab_size 0 --model %s --out %s/half "
-	               "--phase1.input_file %s/static16.tfrecord", phases, test_folder, config, test_folder, test_folder);
+		       "pretrain --config %s --vocab_file %s/whole/data/vocab.txt --vocab_size 0 --model %s --out %s/half "
+		       "--phase1.input_file %s/static16.tfrecord",
+		       phases, test_folder, config, test_folder, test_folder);
 	/* Instances longer than the phase has room for. */
 	assert_program(2, "static instance has 48 tokens",
-	               "pretrain --config %s --vocab_file %s/whole/data/vocab.txt --vocab_size 0 --model %s --out %s/long "
-	               "--input_file %s/static48.tfrecord", phases, test_folder, config, test_folder, test_folder);
+		       "pretrain --config %s --vocab_file %s/whole/data/vocab.txt --vocab_size 0 --model %s --out %s/long "
+		       "--input_file %s/static48.tfrecord",
+		       phases, test_folder, config, test_folder, test_folder);
 }
 
 static int add_vocabulary(void **state)
@@ -374,17 +394,17 @@ static int add_vocabulary(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(one_command),
-	        cmocka_unit_test(interrupted_anywhere_the_same_bits),
-	        cmocka_unit_test(two_invocations_are_the_list),
-	        cmocka_unit_test(a_list_grows_at_its_end),
-	        cmocka_unit_test_setup(what_does_not_fit, add_vocabulary),
-	        cmocka_unit_test(later_positions_are_trained),
-	        cmocka_unit_test(ends_by_tokens),
-	        cmocka_unit_test(ends_when_it_no_longer_gains),
-	        cmocka_unit_test(named_evaluation_sets),
-	        cmocka_unit_test(the_folder_knows_its_text),
-	        cmocka_unit_test(static_instances_of_each_phase),
+		cmocka_unit_test(one_command),
+		cmocka_unit_test(interrupted_anywhere_the_same_bits),
+		cmocka_unit_test(two_invocations_are_the_list),
+		cmocka_unit_test(a_list_grows_at_its_end),
+		cmocka_unit_test_setup(what_does_not_fit, add_vocabulary),
+		cmocka_unit_test(later_positions_are_trained),
+		cmocka_unit_test(ends_by_tokens),
+		cmocka_unit_test(ends_when_it_no_longer_gains),
+		cmocka_unit_test(named_evaluation_sets),
+		cmocka_unit_test(the_folder_knows_its_text),
+		cmocka_unit_test(static_instances_of_each_phase),
 	};
 	return cmocka_run_group_tests_name("phases", tests, setup, program_teardown);
 }

@@ -38,14 +38,16 @@ static void test_recipe(void **state)
 		double step = number(phase, "step_seconds");
 		assert_near(number(phase, "sequences_per_second") * step, number(phase, "train_batch_size"), 1e-3);
 		assert_near(number(phase, "training_seconds"), number(phase, "steps") * step, 1e-6);
-		assert_near(number(phase, "exposed_seconds") + number(phase, "uneven_seconds") + number(phase, "computing_seconds"),
+		assert_near(number(phase, "exposed_seconds") + number(phase, "uneven_seconds") +
+				    number(phase, "computing_seconds"),
 			    step, 1e-9);
-		seconds += number(phase, "training_seconds") + number(phase, "evaluation_seconds") +
-			   number(phase, "saving_seconds");
+		seconds +=
+			number(phase, "training_seconds") + number(phase, "evaluation_seconds") + number(phase, "saving_seconds");
 		const struct json *memory = json_member(phase, "memory");
 		assert_near(number(memory, "device"),
 			    number(memory, "weights") + number(memory, "moments") + number(memory, "activations") +
-				    number(memory, "workspace") + number(memory, "communication"), 2);
+				    number(memory, "workspace") + number(memory, "communication"),
+			    2);
 		assert_true(number(memory, "device") < 0.94 * 79 * 1073741824.0);
 	}
 	assert_near(number(document.root, "seconds"), seconds, 1e-3);
@@ -205,12 +207,8 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recipe),
-		cmocka_unit_test(test_device_rate),
-		cmocka_unit_test(test_within),
-		cmocka_unit_test(test_batch_of_each),
-		cmocka_unit_test(test_memory_of_pretrain),
-		cmocka_unit_test(test_profile),
+		cmocka_unit_test(test_recipe),        cmocka_unit_test(test_device_rate),        cmocka_unit_test(test_within),
+		cmocka_unit_test(test_batch_of_each), cmocka_unit_test(test_memory_of_pretrain), cmocka_unit_test(test_profile),
 		cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

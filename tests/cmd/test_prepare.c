@@ -25,8 +25,7 @@ static int run(const char *arguments)
 	char command[1024], absolute[PATH_BYTES];
 	struct buffer text = {0};
 	assert_non_null(realpath(bertc ? bertc : "build/bertc", absolute));
-	snprintf(command, sizeof(command), "cd %s; %.500s prepare %s >results 2>log", test_folder, absolute,
-	         arguments);
+	snprintf(command, sizeof(command), "cd %s; %.500s prepare %s >results 2>log", test_folder, absolute, arguments);
 	int status = system(command);
 	assert_int_equal(file_size(test_path("results")), 0);
 	assert_ok(file_read(test_path("log"), sizeof(log_text) - 1, &text));
@@ -48,8 +47,7 @@ static int32_t first_id(const char *prefix)
 static void test_report(void **state)
 {
 	(void)state;
-	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out data/x --held_out_fraction 1e-9"),
-	                 0);
+	assert_int_equal(run("--corpus text --vocab_file vocab.txt --out data/x --held_out_fraction 1e-9"), 0);
 	assert_true(shard_exists(test_path("data/x")));
 	assert_true(shard_exists(test_path("data/x.held_out")));
 	assert_non_null(strstr(log_text, "data/x: 3 documents, 6 sentences"));
@@ -81,19 +79,18 @@ static const struct {
 	int exit;
 	const char *reason;
 } refusals[] = {
-        {"--vocab_file vocab.txt --out z", ERR_USAGE, "--corpus is missing"},
-        {"--corpus text --out z", ERR_USAGE, "--vocab_file is missing"},
-        {"--corpus text --vocab_file vocab.txt", ERR_USAGE, "--out is missing"},
-        {"--corpus nowhere --vocab_file vocab.txt --out z", ERR_USAGE, "nowhere"},
-        {"--corpus text --vocab_file none.txt --out z", ERR_USAGE, "none.txt"},
-        {"--corpus text --vocab_file text/1.txt --out z", ERR_DATA, "text/1.txt"},
-        {"--corpus text --vocab_file vocab.txt --out z --text_form verse", ERR_USAGE, "verse"},
-        {"--corpus text --vocab_file vocab.txt --out z --held_out_fraction 2", ERR_USAGE,
-         "held_out_fraction"},
-        {"--corpus text --vocab_file vocab.txt --out z --held_out_fraction 1", ERR_DATA, "none is left"},
-        {"--corpus /dev/null --vocab_file vocab.txt --out z", ERR_DATA, "no usable document"},
-        {"--corpus text --vocab_file vocab.txt --out vocab.txt/z", ERR_USAGE, "vocab.txt"},
-        {"text --corpus text --vocab_file vocab.txt --out z", ERR_USAGE, "text"},
+	{"--vocab_file vocab.txt --out z", ERR_USAGE, "--corpus is missing"},
+	{"--corpus text --out z", ERR_USAGE, "--vocab_file is missing"},
+	{"--corpus text --vocab_file vocab.txt", ERR_USAGE, "--out is missing"},
+	{"--corpus nowhere --vocab_file vocab.txt --out z", ERR_USAGE, "nowhere"},
+	{"--corpus text --vocab_file none.txt --out z", ERR_USAGE, "none.txt"},
+	{"--corpus text --vocab_file text/1.txt --out z", ERR_DATA, "text/1.txt"},
+	{"--corpus text --vocab_file vocab.txt --out z --text_form verse", ERR_USAGE, "verse"},
+	{"--corpus text --vocab_file vocab.txt --out z --held_out_fraction 2", ERR_USAGE, "held_out_fraction"},
+	{"--corpus text --vocab_file vocab.txt --out z --held_out_fraction 1", ERR_DATA, "none is left"},
+	{"--corpus /dev/null --vocab_file vocab.txt --out z", ERR_DATA, "no usable document"},
+	{"--corpus text --vocab_file vocab.txt --out vocab.txt/z", ERR_USAGE, "vocab.txt"},
+	{"text --corpus text --vocab_file vocab.txt --out z", ERR_USAGE, "text"},
 };
 
 static void test_refusals(void **state)
@@ -102,8 +99,7 @@ static void test_refusals(void **state)
 	for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
 		int exit = run(refusals[i].arguments);
 		if (exit != refusals[i].exit || strstr(log_text, refusals[i].reason) == NULL)
-			fail_msg("%s: exit %d (not %d), %s", refusals[i].arguments, exit, refusals[i].exit,
-			         log_text);
+			fail_msg("%s: exit %d (not %d), %s", refusals[i].arguments, exit, refusals[i].exit, log_text);
 		assert_false(shard_exists(test_path("z")));
 		assert_false(file_exists(test_path("z.bin")));
 	}
@@ -133,8 +129,9 @@ static void test_goes_on_after_kills(void **state)
 	}
 	assert_ok(file_write(test_path("large.txt"), text.data, text.size));
 	buffer_release(&text);
-#define RUN(out) "--corpus large.txt --text_form sentences --vocab_file vocab.txt --held_out_fraction 0.05 "      \
-		 "--drop_copied_documents --threads 1 --save_seconds 0.001 --out " out
+#define RUN(out)                                                                                                                 \
+	"--corpus large.txt --text_form sentences --vocab_file vocab.txt --held_out_fraction 0.05 "                              \
+	"--drop_copied_documents --threads 1 --save_seconds 0.001 --out " out
 	assert_int_equal(run(RUN("whole")), 0);
 	int kills = 0, resumed = 0;
 	for (int64_t k = 2;; k += 1 + k / 2) {
@@ -171,6 +168,6 @@ static void test_goes_on_after_kills(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_report), cmocka_unit_test(test_case),
-	                                   cmocka_unit_test(test_refusals), cmocka_unit_test(test_goes_on_after_kills)};
+					   cmocka_unit_test(test_refusals), cmocka_unit_test(test_goes_on_after_kills)};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }

@@ -12,10 +12,10 @@ static int setup(void **state)
 }
 
 /* A small run into test_folder/<out>; `more` are further options. */
-#define RUN(out, more)                                                                                       \
-	"pretrain --corpus %s --model %s --out %s/" out " --vocab_size 80 --train_batch_size 8 "             \
-	"--max_seq_length 32 --num_train_steps 8 --learning_rate 1e-2 --num_warmup_steps 2 --log_steps 1 "   \
-	"--eval_steps 4 --save_checkpoints_steps 4 --precision fp32 " more,                                  \
+#define RUN(out, more)                                                                                                           \
+	"pretrain --corpus %s --model %s --out %s/" out " --vocab_size 80 --train_batch_size 8 "                                 \
+	"--max_seq_length 32 --num_train_steps 8 --learning_rate 1e-2 --num_warmup_steps 2 --log_steps 1 "                       \
+	"--eval_steps 4 --save_checkpoints_steps 4 --precision fp32 " more,                                                      \
 		corpus, config, test_folder
 
 static void test_run_leaves_a_model(void **state)
@@ -24,7 +24,7 @@ static void test_run_leaves_a_model(void **state)
 	assert_program(0, "finished", RUN("whole", ""));
 	assert_true(file_exists(test_path("whole/checkpoint-4/MANIFEST.json")));
 	static const char *const names[] = {"config.json", "model.safetensors", "vocab.txt", "tokenizer.json",
-	                                    "tokenizer_config.json"};
+					    "tokenizer_config.json"};
 	for (int i = 0; i < 5; i++) {
 		char name[64];
 		snprintf(name, sizeof name, "whole/final/%s", names[i]);
@@ -64,12 +64,11 @@ static void test_resume_is_exact(void **state)
 	assert_program(75, "run the same command again", RUN("parts", "--stop_at_step 3"));
 	assert_true(file_exists(test_path("parts/checkpoint-3/MANIFEST.json")));
 	assert_program(0, "going on from", RUN("parts", "--threads 1"));
-	assert_same_file(test_path("whole/checkpoint-8/model.safetensors"),
-	                 test_path("parts/checkpoint-8/model.safetensors"));
+	assert_same_file(test_path("whole/checkpoint-8/model.safetensors"), test_path("parts/checkpoint-8/model.safetensors"));
 	assert_same_file(test_path("whole/checkpoint-8/optimizer.safetensors"),
-	                 test_path("parts/checkpoint-8/optimizer.safetensors"));
+			 test_path("parts/checkpoint-8/optimizer.safetensors"));
 	assert_near(metric_at(test_path("whole/metrics.jsonl"), 7, "loss"),
-	                    metric_at(test_path("parts/metrics.jsonl"), 7, "loss"), 0.0);
+		    metric_at(test_path("parts/metrics.jsonl"), 7, "loss"), 0.0);
 }
 
 static void test_threads_do_not_matter(void **state)
@@ -85,7 +84,7 @@ static void test_accumulation_is_a_large_batch(void **state)
 	assert_program(0, "finished", RUN("accumulated", "--gradient_accumulation_steps 4"));
 	for (int step = 1; step <= 8; step++)
 		assert_near(metric_at(test_path("whole/metrics.jsonl"), step, "loss"),
-		                    metric_at(test_path("accumulated/metrics.jsonl"), step, "loss"), 2e-5);
+			    metric_at(test_path("accumulated/metrics.jsonl"), step, "loss"), 2e-5);
 }
 
 static void test_reference_agrees(void **state)
@@ -94,12 +93,12 @@ static void test_reference_agrees(void **state)
 	assert_program(0, "finished", RUN("reference", "--device ref"));
 	for (int step = 1; step <= 8; step++)
 		assert_near(metric_at(test_path("whole/metrics.jsonl"), step, "loss"),
-		                    metric_at(test_path("reference/metrics.jsonl"), step, "loss"), 2e-4);
+			    metric_at(test_path("reference/metrics.jsonl"), step, "loss"), 2e-4);
 	/* float64 masters come back exactly, too. */
 	assert_program(75, "", RUN("reference2", "--device ref --stop_at_step 5"));
 	assert_program(0, "finished", RUN("reference2", "--device ref"));
 	assert_same_file(test_path("reference/checkpoint-8/optimizer.safetensors"),
-	                 test_path("reference2/checkpoint-8/optimizer.safetensors"));
+			 test_path("reference2/checkpoint-8/optimizer.safetensors"));
 }
 
 static void test_signal_saves(void **state)
@@ -111,10 +110,10 @@ static void test_signal_saves(void **state)
 	const char *bertc = getenv("BERTC");
 	static char line[8192];
 	snprintf(line, sizeof line,
-	         "%s %s >/dev/null 2>%s/errors & pid=$!; n=0; "
-	         "while [ ! -s %s/signal/metrics.jsonl ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; "
-	         "kill -TERM $pid; wait $pid",
-	         bertc ? bertc : "build/bertc", command, test_folder, test_folder);
+		 "%s %s >/dev/null 2>%s/errors & pid=$!; n=0; "
+		 "while [ ! -s %s/signal/metrics.jsonl ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; "
+		 "kill -TERM $pid; wait $pid",
+		 bertc ? bertc : "build/bertc", command, test_folder, test_folder);
 	int status = system(line);
 	assert_int_equal(WEXITSTATUS(status), 75);
 	assert_program(4, "num_train_steps", RUN("signal", ""));
@@ -195,16 +194,19 @@ static void test_what_does_not_fit(void **state)
 	static char changed[128];
 	snprintf(changed, sizeof changed, "%s/changed.txt", test_folder);
 	assert_ok(file_write(changed, "one line.\nanother line.\n\nmore.\nand more of it.\n", 47));
-	assert_program(75, "", "pretrain --corpus %s --model %s --out %s/moved --max_seq_length 32 --num_train_steps 2 --stop_at_step 1",
-	               changed, config, test_folder);
+	assert_program(75, "",
+		       "pretrain --corpus %s --model %s --out %s/moved --max_seq_length 32 --num_train_steps 2 --stop_at_step 1",
+		       changed, config, test_folder);
 	assert_ok(file_write(changed, "one line.\nanother line!!\n\nmore.\nand more of it.\n", 48));
-	assert_program(4, "changed", "pretrain --corpus %s --model %s --out %s/moved --max_seq_length 32 --num_train_steps 2", changed, config,
-	               test_folder);
+	assert_program(4, "changed", "pretrain --corpus %s --model %s --out %s/moved --max_seq_length 32 --num_train_steps 2",
+		       changed, config, test_folder);
 	/* Shards of another vocabulary. */
 	const char *entries = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\n";
 	assert_ok(file_write(test_path("other.txt"), entries, strlen(entries)));
-	assert_program(4, "vocabulary", "pretrain --data %s/whole/data/train --vocab_file %s/other.txt --model %s --max_seq_length 32 --out %s/new5",
-	               test_folder, test_folder, config, test_folder);
+	assert_program(
+		4, "vocabulary",
+		"pretrain --data %s/whole/data/train --vocab_file %s/other.txt --model %s --max_seq_length 32 --out %s/new5",
+		test_folder, test_folder, config, test_folder);
 }
 
 /* What is not a run's own is never removed, whatever its name. */
@@ -258,7 +260,8 @@ static void test_bad_text(void **state)
 	/* What is wrong is said before the text is prepared, so that nothing is left of it. */
 	assert_program(2, "nowhere", "pretrain --corpus %s --eval_corpus %s/nowhere.txt --out %s/bad5", corpus, test_folder,
 		       test_folder);
-	assert_program(2, "nowhere", "pretrain --corpus %s --model %s/nowhere.json --out %s/bad5", corpus, test_folder, test_folder);
+	assert_program(2, "nowhere", "pretrain --corpus %s --model %s/nowhere.json --out %s/bad5", corpus, test_folder,
+		       test_folder);
 	assert_program(2, "no token shards", "pretrain --data %s/nowhere --out %s/bad5", test_folder, test_folder);
 	assert_program(2, "no text to train on", "pretrain --out %s/bad5", test_folder);
 	assert_false(file_exists(test_path("bad5")));
@@ -268,24 +271,31 @@ static void test_bad_text(void **state)
 		       test_folder);
 	/* One document trains, and says what is missing. */
 	assert_ok(file_write(test_path("one.txt"), "the only text.\nit is short.\nit is here.\n", 40));
-	assert_program(0, "held-out", "pretrain --corpus %s/one.txt --model %s --out %s/one --max_seq_length 32 "
-	               "--num_train_steps 2", test_folder, config, test_folder);
+	assert_program(0, "held-out",
+		       "pretrain --corpus %s/one.txt --model %s --out %s/one --max_seq_length 32 "
+		       "--num_train_steps 2",
+		       test_folder, config, test_folder);
 	assert_non_null(strstr(buffer_string(&program_errors), "only one document to train on"));
 	/* The run folder may lie in the folder of the text: what it holds is not text, now and when it goes on. */
 	assert_ok(folder_make(test_path("project")));
 	assert_int_equal(rename(test_path("one.txt"), test_path("project/one.txt")), 0);
 	for (int i = 0; i < 2; i++)
 		assert_program(i ? 0 : 75, i ? "finished" : "saved",
-		               "pretrain --corpus %s/project --model %s --out %s/project/runs/mine --max_seq_length 32 "
-		               "--num_train_steps 2 %s", test_folder, config, test_folder, i ? "" : "--stop_at_step 1");
+			       "pretrain --corpus %s/project --model %s --out %s/project/runs/mine --max_seq_length 32 "
+			       "--num_train_steps 2 %s",
+			       test_folder, config, test_folder, i ? "" : "--stop_at_step 1");
 	assert_int_equal(rename(test_path("project/one.txt"), test_path("one.txt")), 0);
 	/* Standard input is there once. */
 	assert_program(2, "read once only", "pretrain --corpus - --model %s --out %s/piped --max_seq_length 32 <%s", config,
-	               test_folder, corpus);
-	assert_program(0, "finished", "pretrain --corpus - --vocab_file %s/whole/data/vocab.txt --model %s --out %s/piped "
-	               "--max_seq_length 32 --num_train_steps 2 <%s", test_folder, config, test_folder, corpus);
-	assert_program(2, "the run would have", "pretrain --corpus %s --model %s --out %s/endless --max_seq_length 32 "
-	               "--num_train_epochs 1e300", corpus, config, test_folder);
+		       test_folder, corpus);
+	assert_program(0, "finished",
+		       "pretrain --corpus - --vocab_file %s/whole/data/vocab.txt --model %s --out %s/piped "
+		       "--max_seq_length 32 --num_train_steps 2 <%s",
+		       test_folder, config, test_folder, corpus);
+	assert_program(2, "the run would have",
+		       "pretrain --corpus %s --model %s --out %s/endless --max_seq_length 32 "
+		       "--num_train_epochs 1e300",
+		       corpus, config, test_folder);
 	/* One document to evaluate on is nothing to warn of. */
 	assert_program(0, "finished", RUN("one_held_out", "--eval_corpus %s/one.txt --num_train_steps 2"), test_folder);
 	assert_null(strstr(buffer_string(&program_errors), "only one document"));
@@ -306,16 +316,17 @@ static void test_evaluate_fill_inspect(void **state)
 	(void)state;
 	struct json_document document;
 	assert_int_equal(program("evaluate --model %s/whole --data %s/whole/data/train.held_out --max_seq_length 32 --json",
-	                         test_folder, test_folder), 0);
+				 test_folder, test_folder),
+			 0);
 	assert_ok(json_parse(&document, "evaluate", buffer_string(&program_output), program_output.size));
-	static const char *const keys[] = {"loss", "mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy", "predictions",
-	                                   "instances"};
+	static const char *const keys[] = {"loss",         "mlm_loss",    "mlm_accuracy", "nsp_loss",
+					   "nsp_accuracy", "predictions", "instances"};
 	for (int i = 0; i < 7; i++)
 		assert_non_null(json_member(document.root, keys[i]));
 	json_release(&document);
 
-	assert_int_equal(program("fill --model %s/whole/final --top_k 3 --json 'the cat [MASK] the [MASK].' 'a [MASK]'",
-	                         test_folder), 0);
+	assert_int_equal(
+		program("fill --model %s/whole/final --top_k 3 --json 'the cat [MASK] the [MASK].' 'a [MASK]'", test_folder), 0);
 	assert_ok(json_parse(&document, "fill", buffer_string(&program_output), program_output.size));
 	const struct json *results = json_member(document.root, "results");
 	assert_int_equal(results->child_count, 2);
@@ -329,9 +340,15 @@ static void test_evaluate_fill_inspect(void **state)
 	assert_int_equal(program("fill --model %s/whole --top_k 1 - <%s", test_folder, test_path("blanks.txt")), 0);
 	assert_null(strchr(buffer_string(&program_output), '\r'));
 
-	static const char *const paths[] = {"whole", "whole/checkpoint-8", "whole/final", "whole/final/model.safetensors",
-	                                    "whole/data/train", "whole/data/train.idx", "whole/data/vocab.txt",
-	                                    "whole/metrics.jsonl", "whole/settings.json"};
+	static const char *const paths[] = {"whole",
+					    "whole/checkpoint-8",
+					    "whole/final",
+					    "whole/final/model.safetensors",
+					    "whole/data/train",
+					    "whole/data/train.idx",
+					    "whole/data/vocab.txt",
+					    "whole/metrics.jsonl",
+					    "whole/settings.json"};
 	for (int i = 0; i < 9; i++) {
 		assert_program(0, "", "inspect --json %s/%s", test_folder, paths[i]);
 		assert_ok(json_parse(&document, "inspect", buffer_string(&program_output), program_output.size));

@@ -53,8 +53,8 @@ static int run_apart(const char *name, const char *environment, const char *firs
 		snprintf(command, sizeof command,
 			 "RANK=%d WORLD_SIZE=2 LOCAL_RANK=%d LOCAL_WORLD_SIZE=2 MASTER_PORT=%d %s exec timeout 100 %s " FAULT_RUN
 			 " >/dev/null 2>%s",
-			 rank, rank, port, environment, getenv("BERTC") ? getenv("BERTC") : "build/bertc", corpus, config, test_folder, name, 0,
-			 more[rank], output[rank]);
+			 rank, rank, port, environment, getenv("BERTC") ? getenv("BERTC") : "build/bertc", corpus, config,
+			 test_folder, name, 0, more[rank], output[rank]);
 		fflush(NULL);
 		children[rank] = fork();
 		assert_true(children[rank] >= 0);
@@ -125,7 +125,7 @@ static void the_way_does_not_matter(void **state)
 		return;
 	snprintf(command, sizeof command,
 		 MPI_ENVIRONMENT "BERTC_TRANSPORT=mpi timeout 100 mpirun "
-		 "--oversubscribe -n 2 %s " FAULT_RUN " >/dev/null 2>&1",
+				 "--oversubscribe -n 2 %s " FAULT_RUN " >/dev/null 2>&1",
 		 getenv("BERTC") ? getenv("BERTC") : "build/bertc", corpus, config, test_folder, "mpi", 0, "");
 	assert_int_equal(system(command), 0);
 	assert_same_end("shared", "mpi");
@@ -184,9 +184,10 @@ static void two_launchers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(goes_on_after_a_death), cmocka_unit_test(a_stopped_rank_is_found),
-		cmocka_unit_test(ranks_that_differ), cmocka_unit_test(ranks_with_other_data), cmocka_unit_test(the_way_does_not_matter),	 cmocka_unit_test(signals_stop_all),
-		cmocka_unit_test(two_launchers),	cmocka_unit_test(a_slow_disk_is_no_hang),
+		cmocka_unit_test(goes_on_after_a_death),   cmocka_unit_test(a_stopped_rank_is_found),
+		cmocka_unit_test(ranks_that_differ),       cmocka_unit_test(ranks_with_other_data),
+		cmocka_unit_test(the_way_does_not_matter), cmocka_unit_test(signals_stop_all),
+		cmocka_unit_test(two_launchers),           cmocka_unit_test(a_slow_disk_is_no_hang),
 	};
 	return cmocka_run_group_tests(tests, rank_faults_setup, rank_faults_teardown);
 }

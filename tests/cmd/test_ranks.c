@@ -9,8 +9,8 @@ static int setup(void **state)
 	return small_run_make(state, 6);
 }
 
-#define SETTINGS                                                                                             \
-	"--vocab_size 80 --precision fp32 --threads 1 --max_seq_length 24 --micro_batch_tokens 128 --num_train_steps 8 "     \
+#define SETTINGS                                                                                                                 \
+	"--vocab_size 80 --precision fp32 --threads 1 --max_seq_length 24 --micro_batch_tokens 128 --num_train_steps 8 "         \
 	"--log_steps 1 --eval_steps 4 --save_checkpoints_steps 4 --learning_rate 5e-3 --no_progress"
 /* A run into test_folder/<out>. */
 #define RUN(out, more) "pretrain --corpus %s --model %s --out %s/" out " " SETTINGS " " more, corpus, config, test_folder
@@ -44,7 +44,7 @@ static void ranks_train_as_one(void **state)
 	assert_program(0, "", RUN("again", "--train_batch_size 12 --ranks 3"));
 	assert_same_file(test_path("three/final/model.safetensors"), test_path("again/final/model.safetensors"));
 	assert_same_file(test_path("three/checkpoint-8/optimizer.safetensors"),
-	                 test_path("again/checkpoint-8/optimizer.safetensors"));
+			 test_path("again/checkpoint-8/optimizer.safetensors"));
 	/* What the first rank alone makes is there, and once. */
 	assert_true(file_exists(test_path("three/report.html")));
 	assert_true(file_exists(test_path("three/logs/rank-2.log")));
@@ -55,10 +55,10 @@ static void batches_of_devices(void **state)
 {
 	(void)state;
 	assert_program(0, "batch: 12 instances an update = 2 ranks x 6 = 2 replicas x 3, one after the other",
-	               RUN("replicas", "--train_batch_size_per_gpu 3 --ranks 2 --replicas_per_gpu 2"));
+		       RUN("replicas", "--train_batch_size_per_gpu 3 --ranks 2 --replicas_per_gpu 2"));
 	same_curve("one", "replicas");
 	assert_program(2, "train_batch_size and --train_batch_size_per_gpu: give one of them",
-	               RUN("both", "--train_batch_size 12 --train_batch_size_per_gpu 3"));
+		       RUN("both", "--train_batch_size 12 --train_batch_size_per_gpu 3"));
 	assert_program(2, "--train_batch_size_per_gpu those of each device", RUN("foreign", "--per_device_train_batch_size 3"));
 }
 
@@ -68,10 +68,12 @@ static void gpus_where_there_are_none(void **state)
 	(void)state;
 	if (backend_has_cuda())
 		skip();
-	assert_program(2, "--n_gpus 2: this program was built without CUDA\nhint: to train on CPUs in as many processes, give --ranks 2",
-	               RUN("gpus", "--train_batch_size 12 --n_gpus 2"));
-	assert_program(2, "--n_gpus 2 and --device cpu exclude each other\nhint: to train on CPUs in as many processes, give --ranks 2",
-	               RUN("gpus", "--train_batch_size 12 --n_gpus 2 --device cpu"));
+	assert_program(
+		2, "--n_gpus 2: this program was built without CUDA\nhint: to train on CPUs in as many processes, give --ranks 2",
+		RUN("gpus", "--train_batch_size 12 --n_gpus 2"));
+	assert_program(
+		2, "--n_gpus 2 and --device cpu exclude each other\nhint: to train on CPUs in as many processes, give --ranks 2",
+		RUN("gpus", "--train_batch_size 12 --n_gpus 2 --device cpu"));
 	assert_false(file_exists(test_path("gpus")));
 }
 
@@ -79,11 +81,12 @@ static void rates_follow_the_batch(void **state)
 {
 	(void)state;
 	assert_program(0, "learning rate: 0.005 for a batch of 3, linear: 0.02 for 12",
-	               RUN("linear", "--train_batch_size_per_gpu 3 --ranks 2 --replicas_per_gpu 2 --scale_learning_rate linear "
-	                             "--num_warmup_steps 0 --schedule constant"));
+		       RUN("linear", "--train_batch_size_per_gpu 3 --ranks 2 --replicas_per_gpu 2 --scale_learning_rate linear "
+				     "--num_warmup_steps 0 --schedule constant"));
 	assert_near(at("linear", 3, "learning_rate"), 0.02, 1e-12);
-	assert_program(0, "sqrt: 0.01 for 12", RUN("sqrt", "--train_batch_size 12 --scale_learning_rate sqrt "
-	                                                   "--learning_rate_batch_size 3 --num_warmup_steps 0 --schedule constant"));
+	assert_program(0, "sqrt: 0.01 for 12",
+		       RUN("sqrt", "--train_batch_size 12 --scale_learning_rate sqrt "
+				   "--learning_rate_batch_size 3 --num_warmup_steps 0 --schedule constant"));
 	assert_near(at("sqrt", 3, "learning_rate"), 0.01, 1e-12);
 	assert_program(2, "has no effect without --scale_learning_rate", RUN("without", "--learning_rate_batch_size 3"));
 }
@@ -101,23 +104,23 @@ static void gradients_travel_narrow(void **state)
 	/* The loss scale made its way out of the gradients again. */
 	assert_near(at("one", 1, "grad_norm"), at("half", 1, "grad_norm"), 1e-3 * at("one", 1, "grad_norm"));
 	assert_program(2, "allreduce_post_accumulation_bf16",
-	               RUN("none", "--ranks 2 --allreduce_post_accumulation_fp16 --allreduce_post_accumulation_bf16"));
+		       RUN("none", "--ranks 2 --allreduce_post_accumulation_fp16 --allreduce_post_accumulation_bf16"));
 }
 
 static void goes_on_on_other_ranks(void **state)
 {
 	(void)state;
 	static const char *const commands[] = {"--ranks 4 --stop_at_step 2", "--ranks 2 --stop_at_step 4", "--stop_at_step 6",
-	                                       "--ranks 8"};
+					       "--ranks 8"};
 	for (int i = 0; i < 4; i++)
 		assert_program(i < 3 ? 75 : 0, i > 0 ? "goes on to rounding, not bit for bit" : "",
-		               "pretrain --corpus %s --model %s --out %s/parts " SETTINGS " --train_batch_size 12 %s", corpus, config,
-		               test_folder, commands[i]);
+			       "pretrain --corpus %s --model %s --out %s/parts " SETTINGS " --train_batch_size 12 %s", corpus,
+			       config, test_folder, commands[i]);
 	same_curve("one", "parts");
 	/* The batch stays what it was, whatever a device's share was said to be. */
 	assert_program(75, "", RUN("shares", "--train_batch_size_per_gpu 6 --ranks 2 --stop_at_step 4"));
 	assert_program(0, "12 instances an update, as this run began, not 18",
-	               RUN("shares", "--train_batch_size_per_gpu 6 --ranks 3"));
+		       RUN("shares", "--train_batch_size_per_gpu 6 --ranks 3"));
 	same_curve("one", "shares");
 	/* On the same number the bits are those of an uninterrupted run. */
 	assert_program(75, "", RUN("twice", "--train_batch_size 12 --ranks 3 --stop_at_step 3"));
@@ -132,11 +135,11 @@ static void ranks_that_differ_do_not_begin(void **state)
 	const char *bertc = getenv("BERTC");
 	static char command[4096];
 	snprintf(command, sizeof command,
-	         "for r in 0 1; do (RANK=$r WORLD_SIZE=2 LOCAL_RANK=$r LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=%d "
-	         "%s pretrain --corpus %s --model %s --out %s/differ " SETTINGS " --masked_lm_prob 0.1$r "
-	         "</dev/null >/dev/null 2>%s/differ.$r; echo $? >%s/status.$r) & done; wait",
-	         20000 + (int)(getpid() % 20000), bertc ? bertc : "build/bertc", corpus, config, test_folder, test_folder,
-	         test_folder);
+		 "for r in 0 1; do (RANK=$r WORLD_SIZE=2 LOCAL_RANK=$r LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=%d "
+		 "%s pretrain --corpus %s --model %s --out %s/differ " SETTINGS " --masked_lm_prob 0.1$r "
+		 "</dev/null >/dev/null 2>%s/differ.$r; echo $? >%s/status.$r) & done; wait",
+		 20000 + (int)(getpid() % 20000), bertc ? bertc : "build/bertc", corpus, config, test_folder, test_folder,
+		 test_folder);
 	assert_int_equal(system(command), 0);
 	struct buffer said = {0}, status = {0};
 	assert_ok(file_read(test_path("differ.0"), 1 << 20, &said));
@@ -155,7 +158,7 @@ static void a_plan_counts_ranks(void **state)
 {
 	(void)state;
 	assert_program(0, "batch: 12 instances an update = 4 ranks x 3",
-	               RUN("planned", "--train_batch_size 12 --ranks 4 --plan"));
+		       RUN("planned", "--train_batch_size 12 --ranks 4 --plan"));
 	assert_non_null(strstr(buffer_string(&program_errors), "of the optimiser, a share"));
 	assert_false(file_exists(test_path("planned/metrics.jsonl")));
 }
@@ -163,14 +166,14 @@ static void a_plan_counts_ranks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(ranks_train_as_one),
-	        cmocka_unit_test(batches_of_devices),
-	        cmocka_unit_test(gpus_where_there_are_none),
-	        cmocka_unit_test(rates_follow_the_batch),
-	        cmocka_unit_test(gradients_travel_narrow),
-	        cmocka_unit_test(goes_on_on_other_ranks),
-	        cmocka_unit_test(ranks_that_differ_do_not_begin),
-	        cmocka_unit_test(a_plan_counts_ranks),
+		cmocka_unit_test(ranks_train_as_one),
+		cmocka_unit_test(batches_of_devices),
+		cmocka_unit_test(gpus_where_there_are_none),
+		cmocka_unit_test(rates_follow_the_batch),
+		cmocka_unit_test(gradients_travel_narrow),
+		cmocka_unit_test(goes_on_on_other_ranks),
+		cmocka_unit_test(ranks_that_differ_do_not_begin),
+		cmocka_unit_test(a_plan_counts_ranks),
 	};
 	return cmocka_run_group_tests_name("cmd/ranks", tests, setup, program_teardown);
 }

@@ -13,10 +13,10 @@ static int setup(void **state)
 }
 
 /* A small run into test_folder/<out>; `more` are further options. */
-#define RUN(out, more)                                                                                       \
-	"pretrain --corpus %s --model %s --out %s/" out " --vocab_size 80 --train_batch_size 8 "             \
-	"--max_seq_length 32 --num_train_steps 12 --learning_rate 1e-2 --num_warmup_steps 2 --log_steps 1 "  \
-	"--eval_steps 4 --save_checkpoints_steps 4 " more,                                                   \
+#define RUN(out, more)                                                                                                           \
+	"pretrain --corpus %s --model %s --out %s/" out " --vocab_size 80 --train_batch_size 8 "                                 \
+	"--max_seq_length 32 --num_train_steps 12 --learning_rate 1e-2 --num_warmup_steps 2 --log_steps 1 "                      \
+	"--eval_steps 4 --save_checkpoints_steps 4 " more,                                                                       \
 		corpus, config, test_folder
 
 static double loss_at(const char *path, int64_t step)
@@ -59,9 +59,9 @@ static void test_other_threads_are_exact(void **state)
 	assert_program(0, "going on from", RUN("threads", "--precision fp32 --threads 1"));
 	expect_said("to rounding", false);
 	assert_same_file(test_path("straight/checkpoint-12/model.safetensors"),
-	                 test_path("threads/checkpoint-12/model.safetensors"));
+			 test_path("threads/checkpoint-12/model.safetensors"));
 	assert_same_file(test_path("straight/checkpoint-12/optimizer.safetensors"),
-	                 test_path("threads/checkpoint-12/optimizer.safetensors"));
+			 test_path("threads/checkpoint-12/optimizer.safetensors"));
 	assert_same_course("threads", 0);
 }
 
@@ -103,13 +103,13 @@ static void test_fp8_is_exact(void **state)
 	assert_program(0, "going on from", RUN("fp8-halves", "--device cpu --precision fp8 --threads 1"));
 	expect_said("to rounding", false);
 	assert_same_file(test_path("fp8/checkpoint-12/model.safetensors"),
-	                 test_path("fp8-halves/checkpoint-12/model.safetensors"));
+			 test_path("fp8-halves/checkpoint-12/model.safetensors"));
 	/* It is not fp32. */
 	assert_same_course("fp8", 0.2);
 	assert_true(loss_at(test_path("straight/metrics.jsonl"), 12) != loss_at(test_path("fp8/metrics.jsonl"), 12));
 	assert_program(2, "multiples of 16, but 'hidden_size' is 24",
-	               "pretrain --corpus %s --model %s --out %s/narrow --device cpu --precision fp8 --num_train_steps 1", corpus,
-	               narrow_config(), test_folder);
+		       "pretrain --corpus %s --model %s --out %s/narrow --device cpu --precision fp8 --num_train_steps 1", corpus,
+		       narrow_config(), test_folder);
 }
 
 static void test_from_an_older_checkpoint(void **state)
@@ -117,12 +117,12 @@ static void test_from_an_older_checkpoint(void **state)
 	(void)state;
 	assert_program(0, "finished", RUN("older", "--precision fp32"));
 	assert_program(75, "superseded-checkpoint-12", RUN("older", "--resume_from %s/older/checkpoint-8 --stop_at_step 10"),
-	               test_folder);
+		       test_folder);
 	assert_true(file_exists(test_path("older/superseded-checkpoint-12/MANIFEST.json")));
 	/* The same command again goes on where it was, not back to step 8 once more. */
 	assert_program(0, "checkpoint-10", RUN("older", "--resume_from %s/older/checkpoint-8"), test_folder);
 	assert_same_file(test_path("straight/checkpoint-12/model.safetensors"),
-	                 test_path("older/checkpoint-12/model.safetensors"));
+			 test_path("older/checkpoint-12/model.safetensors"));
 	assert_same_course("older", 0);
 	/* Also when what it began from has been pruned since. */
 	assert_ok(folder_remove(test_path("older/checkpoint-8")));
@@ -134,7 +134,7 @@ static void test_from_another_folder(void **state)
 	(void)state;
 	assert_program(0, "straight/checkpoint-8", RUN("branch", "--resume_from %s/straight/checkpoint-8"), test_folder);
 	assert_same_file(test_path("straight/checkpoint-12/model.safetensors"),
-	                 test_path("branch/checkpoint-12/model.safetensors"));
+			 test_path("branch/checkpoint-12/model.safetensors"));
 	assert_true(isnan(loss_at(test_path("branch/metrics.jsonl"), 8)));
 	assert_near(loss_at(test_path("straight/metrics.jsonl"), 9), loss_at(test_path("branch/metrics.jsonl"), 9), 0);
 	assert_true(file_exists(test_path("straight/checkpoint-12/MANIFEST.json")));
@@ -155,11 +155,11 @@ static void test_a_killed_run_leaves_no_lock(void **state)
 	snprintf(arguments, sizeof arguments, RUN("killed", "--precision fp32 --num_train_steps 100000 --eval_steps 0"));
 	const char *bertc = getenv("BERTC");
 	snprintf(line, sizeof line,
-	         "%s %s >/dev/null 2>%s/errors & pid=$!; n=0; "
-	         "while [ ! -e %s/killed/checkpoint-8 ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; "
-	         "%s %s >/dev/null 2>%s/second; second=$?; kill -KILL $pid; wait $pid; exit $second",
-	         bertc ? bertc : "build/bertc", arguments, test_folder, test_folder, bertc ? bertc : "build/bertc", arguments,
-	         test_folder);
+		 "%s %s >/dev/null 2>%s/errors & pid=$!; n=0; "
+		 "while [ ! -e %s/killed/checkpoint-8 ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; "
+		 "%s %s >/dev/null 2>%s/second; second=$?; kill -KILL $pid; wait $pid; exit $second",
+		 bertc ? bertc : "build/bertc", arguments, test_folder, test_folder, bertc ? bertc : "build/bertc", arguments,
+		 test_folder);
 	int status = system(line);
 	assert_int_equal(WEXITSTATUS(status), 8);
 	struct buffer said = {0};
@@ -174,10 +174,10 @@ static void test_leftovers_go(void **state)
 {
 	(void)state;
 	static const char *const names[] = {"straight/data/.train.bin.tmp-99-0", "straight/.settings.json.tmp-12345-7",
-	                                    "straight/.tmp-checkpoint-77-99/model.safetensors",
-	                                    "straight/.trash-checkpoint-3/model.safetensors", "straight/.tmp-final/config.json"};
+					    "straight/.tmp-checkpoint-77-99/model.safetensors",
+					    "straight/.trash-checkpoint-3/model.safetensors", "straight/.tmp-final/config.json"};
 	static const char *const others[] = {"straight/.notes.tmp-mine", "straight/notes.tmp-1-2", "straight/.tmp-notes",
-	                                     "straight/data/.x.tmp-1"};
+					     "straight/data/.x.tmp-1"};
 	for (int i = 0; i < 5; i++) {
 		char parent[160];
 		snprintf(parent, sizeof parent, "%s", test_path(names[i]));
@@ -218,14 +218,17 @@ static void test_mapped_file_cut_short(void **state)
 	static char line[8192];
 	const char *bertc = getenv("BERTC");
 	assert_int_equal(program("prepare --corpus %s --vocab_file %s/straight/data/vocab.txt --out %s/cut", corpus, test_folder,
-	                         test_folder), 0);
-	snprintf(line, sizeof line,
-	         "%s pretrain --data %s/cut --vocab_file %s/straight/data/vocab.txt --model %s --out %s/cutrun --max_seq_length 32 "
-	         "--train_batch_size 8 --num_train_steps 1000000 --eval_steps 0 --log_steps 1 >/dev/null 2>%s/said & pid=$!; n=0; "
-	         "while [ ! -s %s/cutrun/metrics.jsonl ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; "
-	         ": >%s/cut.bin; wait $pid",
-	         bertc ? bertc : "build/bertc", test_folder, test_folder, config, test_folder, test_folder, test_folder,
-	         test_folder);
+				 test_folder),
+			 0);
+	snprintf(
+		line, sizeof line,
+		"%s pretrain --data %s/cut --vocab_file %s/straight/data/vocab.txt --model %s --out %s/cutrun --max_seq_length "
+		"32 "
+		"--train_batch_size 8 --num_train_steps 1000000 --eval_steps 0 --log_steps 1 >/dev/null 2>%s/said & pid=$!; n=0; "
+		"while [ ! -s %s/cutrun/metrics.jsonl ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; "
+		": >%s/cut.bin; wait $pid",
+		bertc ? bertc : "build/bertc", test_folder, test_folder, config, test_folder, test_folder, test_folder,
+		test_folder);
 	int status = system(line);
 	struct buffer said = {0};
 	assert_ok(file_read(test_path("said"), 1 << 20, &said));
@@ -242,9 +245,9 @@ static void test_signal_before_training(void **state)
 	static char line[2048];
 	const char *bertc = getenv("BERTC");
 	snprintf(line, sizeof line,
-	         "mkfifo %s/pipe; %s pretrain --corpus %s/pipe --out %s/early >/dev/null 2>%s/said & pid=$!; n=0; "
-	         "while [ ! -e %s/early/.lock ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; kill -USR1 $pid; wait $pid",
-	         test_folder, bertc ? bertc : "build/bertc", test_folder, test_folder, test_folder, test_folder);
+		 "mkfifo %s/pipe; %s pretrain --corpus %s/pipe --out %s/early >/dev/null 2>%s/said & pid=$!; n=0; "
+		 "while [ ! -e %s/early/.lock ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; kill -USR1 $pid; wait $pid",
+		 test_folder, bertc ? bertc : "build/bertc", test_folder, test_folder, test_folder, test_folder);
 	assert_int_equal(WEXITSTATUS(system(line)), 75);
 }
 
@@ -260,9 +263,10 @@ static void test_loss_scale_changes_nothing_else(void **state)
 	(void)state;
 	assert_program(0, "finished", RUN("scaled", "--precision fp32 --loss_scale 0"));
 	assert_same_file(test_path("straight/checkpoint-12/model.safetensors"),
-	                 test_path("scaled/checkpoint-12/model.safetensors"));
+			 test_path("scaled/checkpoint-12/model.safetensors"));
 	/* A first scale far too large: halved until the gradients fit, and the run goes well from there. */
-	assert_program(0, "finished", RUN("overflow", "--precision fp32 --loss_scale 0 --init_loss_scale 1e40 --num_train_steps 60"));
+	assert_program(0, "finished",
+		       RUN("overflow", "--precision fp32 --loss_scale 0 --init_loss_scale 1e40 --num_train_steps 60"));
 	double skipped = metric_at(test_path("overflow/metrics.jsonl"), 60, "skipped_steps");
 	assert_true(skipped >= 1 && skipped <= 8);
 	assert_true(loss_at(test_path("overflow/metrics.jsonl"), 60) < loss_at(test_path("overflow/metrics.jsonl"), 1));

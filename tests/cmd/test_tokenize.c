@@ -35,8 +35,8 @@ static int run(const char *input, const char *arguments)
 	size_t count;
 
 	assert_non_null(realpath(bertc ? bertc : "build/bertc", absolute));
-	snprintf(command, sizeof command, "cd %s; %s%s %.500s tokenize %s 2>log", test_folder,
-	         input ? input : "", input ? " |" : "", absolute, arguments);
+	snprintf(command, sizeof command, "cd %s; %s%s %.500s tokenize %s 2>log", test_folder, input ? input : "",
+		 input ? " |" : "", absolute, arguments);
 	FILE *pipe = popen(command, "r");
 	assert_non_null(pipe);
 	buffer_clear(&out);
@@ -96,7 +96,8 @@ static void test_lines(void **state)
 
 	/* What is not there is said before anything is printed. */
 	for (int decode = 0; decode < 2; decode++) {
-		assert_int_equal(run(NULL, decode ? "--vocab_file vocab.txt --decode text none" : "--vocab_file vocab.txt text none"), 2);
+		assert_int_equal(
+			run(NULL, decode ? "--vocab_file vocab.txt --decode text none" : "--vocab_file vocab.txt text none"), 2);
 		assert_int_equal(out.size, 0);
 		assert_log_has("cannot open 'none'");
 	}
@@ -185,9 +186,10 @@ static void test_decode(void **state)
 static void test_waiting_writer(void **state)
 {
 	(void)state;
-	assert_int_equal(run("mkfifo q; (printf 'un\\n'; timeout 20 cat q || echo too late)",
-			     "--vocab_file vocab.txt --threads 2 | (read ids; echo $ids; (echo a | timeout 30 tee q >/dev/null) & cat)"),
-			 0);
+	assert_int_equal(
+		run("mkfifo q; (printf 'un\\n'; timeout 20 cat q || echo too late)",
+		    "--vocab_file vocab.txt --threads 2 | (read ids; echo $ids; (echo a | timeout 30 tee q >/dev/null) & cat)"),
+		0);
 	assert_out("5\n9\n");
 }
 
@@ -210,10 +212,9 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_formats),   cmocka_unit_test(test_lines),
-	        cmocka_unit_test(test_long_text), cmocka_unit_test(test_settings_file),
-	        cmocka_unit_test(test_waiting_writer),
-	        cmocka_unit_test(test_refused),   cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_formats),       cmocka_unit_test(test_lines),          cmocka_unit_test(test_long_text),
+		cmocka_unit_test(test_settings_file), cmocka_unit_test(test_waiting_writer), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_decode),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -6,8 +6,8 @@
 #include "cmd/program.h"
 #include "formats/safetensors.h"
 
-#define CONFIG                                                                                               \
-	"{\"model_type\": \"bert\", \"hidden_size\": 16, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "   \
+#define CONFIG                                                                                                                   \
+	"{\"model_type\": \"bert\", \"hidden_size\": 16, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "                 \
 	"\"intermediate_size\": 32, \"max_position_embeddings\": 32, \"vocab_size\": 60}"
 
 static int setup(void **state)
@@ -21,8 +21,8 @@ static int setup(void **state)
 	assert_ok(file_write(test_path("config.json"), CONFIG, strlen(CONFIG)));
 	buffer_release(&text);
 	return program("pretrain --corpus %s/corpus.txt --model %s/config.json --out %s/run --vocab_size 60 --max_seq_length 32 "
-	               "--train_batch_size 4 --num_train_steps 4 --save_checkpoints_steps 2 --eval_steps 0",
-	               test_folder, test_folder, test_folder);
+		       "--train_batch_size 4 --num_train_steps 4 --save_checkpoints_steps 2 --eval_steps 0",
+		       test_folder, test_folder, test_folder);
 }
 
 static void flip(const char *path, int64_t at)
@@ -50,13 +50,14 @@ static void a_run_is_sound(void **state)
 	assert_int_equal(program_output.size, 0);
 	assert_program(0, "", "verify %s/run", test_folder);
 	static const char *const parts[] = {"sound    ", "/run/checkpoint-2 ", "/run/checkpoint-4 ", "/run/final ",
-	                                    "/run/data/train.idx "};
+					    "/run/data/train.idx "};
 	for (int i = 0; i < 5; i++)
 		assert_printed(parts[i]);
 	assert_null(strstr(buffer_string(&program_output), "DAMAGED"));
 	/* One by one, and as a program reads it. */
-	static const char *const things[] = {"run/checkpoint-4", "run/final", "run/final/model.safetensors", "run/data/train",
-	                                     "run/data/train.bin", "run/data/train.json", "run/best"};
+	static const char *const things[] = {"run/checkpoint-4", "run/final",          "run/final/model.safetensors",
+					     "run/data/train",   "run/data/train.bin", "run/data/train.json",
+					     "run/best"};
 	for (int i = 0; i < 7; i++) {
 		struct json_document document;
 		int64_t sound = 0;
@@ -115,8 +116,9 @@ static void folders_without_checksums(void **state)
 	assert_ok(file_write(path, before.data, before.size));
 	assert_ok(file_write(test_path("run/final/config.json"), CONFIG, strlen(CONFIG)));
 	assert_program(0, "", "verify %s/run/final", test_folder);
-	const char *other = "{\"model_type\": \"bert\", \"hidden_size\": 24, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "
-	                    "\"intermediate_size\": 32, \"max_position_embeddings\": 32, \"vocab_size\": 60}";
+	const char *other =
+		"{\"model_type\": \"bert\", \"hidden_size\": 24, \"num_hidden_layers\": 1, \"num_attention_heads\": 2, "
+		"\"intermediate_size\": 32, \"max_position_embeddings\": 32, \"vocab_size\": 60}";
 	assert_ok(file_write(test_path("run/final/config.json"), other, strlen(other)));
 	assert_program(4, "shape", "verify %s/run/final", test_folder);
 	assert_printed("PROBLEM");
@@ -135,10 +137,10 @@ static void what_cannot_be_verified(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_run_is_sound),
-	        cmocka_unit_test(damage_is_named),
-	        cmocka_unit_test(folders_without_checksums),
-	        cmocka_unit_test(what_cannot_be_verified),
+		cmocka_unit_test(a_run_is_sound),
+		cmocka_unit_test(damage_is_named),
+		cmocka_unit_test(folders_without_checksums),
+		cmocka_unit_test(what_cannot_be_verified),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

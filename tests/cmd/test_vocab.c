@@ -71,8 +71,7 @@ static void test_good_run(void **state)
 	static const char text[] = "The cat sat. The cat ran.\nA Cat sat here.\n";
 
 	put(text_path, text, sizeof text - 1);
-	snprintf(line, sizeof line, "vocab --corpus %s --vocab_size 60 --threads 2 --out %s", text_path,
-	         out_path);
+	snprintf(line, sizeof line, "vocab --corpus %s --vocab_size 60 --threads 2 --out %s", text_path, out_path);
 	assert_int_equal(run(line), OK);
 	assert_int_equal(file_read(out_path, 1 << 20, &vocab), OK);
 	assert_memory_equal(vocab.data, "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n.\n", 33);
@@ -128,9 +127,9 @@ static void test_bad_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_good_run),
-	        cmocka_unit_test(test_bad_commands),
-	        cmocka_unit_test(test_bad_text),
+		cmocka_unit_test(test_good_run),
+		cmocka_unit_test(test_bad_commands),
+		cmocka_unit_test(test_bad_text),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -23,13 +23,12 @@
 typedef enum status rank_body(struct comm *comm, void *context);
 
 /* In a rank: a condition that must hold. */
-#define RANK_CHECK(condition)                                                                                \
-	do {                                                                                                 \
-		if (!(condition)) {                                                                          \
-			fprintf(stderr, "rank %d: %s:%d: %s\n", comm_place(comm)->rank, __FILE__, __LINE__,  \
-				#condition);                                                                 \
-			return ERR_INTERNAL;                                                                 \
-		}                                                                                            \
+#define RANK_CHECK(condition)                                                                                                    \
+	do {                                                                                                                     \
+		if (!(condition)) {                                                                                              \
+			fprintf(stderr, "rank %d: %s:%d: %s\n", comm_place(comm)->rank, __FILE__, __LINE__, #condition);         \
+			return ERR_INTERNAL;                                                                                     \
+		}                                                                                                                \
 	} while (0)
 
 /* Port of rank 0; 0: they share memory. */

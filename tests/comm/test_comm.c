@@ -16,15 +16,15 @@ static void test_small_things(void **state)
 static void test_large_sums(void **state)
 {
 	static const int64_t counts[] = {1, 63, 64, 65, 511, 4097, 20000};
-	static const enum comm_type types[][2] = {{COMM_F32, COMM_F32},  {COMM_F64, COMM_F64}, {COMM_F32, COMM_BF16},
-						  {COMM_F32, COMM_F16}, {COMM_F64, COMM_BF16}};
+	static const enum comm_type types[][2] = {
+		{COMM_F32, COMM_F32}, {COMM_F64, COMM_F64}, {COMM_F32, COMM_BF16}, {COMM_F32, COMM_F16}, {COMM_F64, COMM_BF16}};
 	int trial = 0;
 	(void)state;
 	for (int i = 0; i < SIZES; i++)
 		for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
 			const enum comm_type *pair = types[trial % 5];
-			run_ranks(sizes[i], large_sum,
-				  &(struct large_case){counts[k], pair[0], pair[1], trial % 2 == 0, trial}, NULL);
+			run_ranks(sizes[i], large_sum, &(struct large_case){counts[k], pair[0], pair[1], trial % 2 == 0, trial},
+				  NULL);
 			trial++;
 		}
 	/* More than the room for copies holds. */
@@ -132,16 +132,11 @@ static void test_different_operations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_small_things),
-		cmocka_unit_test(test_large_sums),
-		cmocka_unit_test(test_many_at_once),
-		cmocka_unit_test(test_allocations),
-		cmocka_unit_test(test_one_has_no_room),
-		cmocka_unit_test(test_shares),
-		cmocka_unit_test(test_shares_cover),
-		cmocka_unit_test(test_disagree),
-		cmocka_unit_test(test_agree_status),
-		cmocka_unit_test(test_leave_early),
+		cmocka_unit_test(test_small_things),         cmocka_unit_test(test_large_sums),
+		cmocka_unit_test(test_many_at_once),         cmocka_unit_test(test_allocations),
+		cmocka_unit_test(test_one_has_no_room),      cmocka_unit_test(test_shares),
+		cmocka_unit_test(test_shares_cover),         cmocka_unit_test(test_disagree),
+		cmocka_unit_test(test_agree_status),         cmocka_unit_test(test_leave_early),
 		cmocka_unit_test(test_different_operations),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

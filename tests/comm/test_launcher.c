@@ -87,8 +87,7 @@ static enum status run_part(const char *part, struct comm *comm, const struct pl
 		comm_section(comm, "forward", 1);
 		comm_section(comm, "forward", 2);
 		static float data[100];
-		return rank == 0 ? comm_barrier(comm)
-				 : comm_wait(comm, comm_reduce_scatter(comm, data, 100, COMM_F32, COMM_F32));
+		return rank == 0 ? comm_barrier(comm) : comm_wait(comm, comm_reduce_scatter(comm, data, 100, COMM_F32, COMM_F32));
 	}
 	return error_set(ERR_USAGE, "no part '%s'", part);
 }
@@ -104,8 +103,8 @@ static int rank_main(const char *part)
 	}
 	enum status status = place_find(&place);
 	if (status == OK)
-		status = comm_open(&comm, &(struct comm_settings){.place = &place,
-								  .watchdog_seconds = seconds ? strtod(seconds, NULL) : 0});
+		status = comm_open(
+			&comm, &(struct comm_settings){.place = &place, .watchdog_seconds = seconds ? strtod(seconds, NULL) : 0});
 	if (status == OK && place.ranks.rank == 0)
 		fprintf(stderr, "ready\n");
 	if (status == OK)
@@ -168,10 +167,10 @@ static int launch(const char *part, int32_t ranks, double watchdog, int64_t rest
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-#define assert_said(part)                                                                                    \
-	do {                                                                                                 \
-		if (!strstr(buffer_string(&said), part))                                                     \
-			fail_msg("'%s' is not in:\n%s", part, buffer_string(&said));                         \
+#define assert_said(part)                                                                                                        \
+	do {                                                                                                                     \
+		if (!strstr(buffer_string(&said), part))                                                                         \
+			fail_msg("'%s' is not in:\n%s", part, buffer_string(&said));                                             \
 	} while (0)
 
 static void test_all_well(void **state)
@@ -504,10 +503,10 @@ int main(void)
 	if (part)
 		return rank_main(part);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_well), cmocka_unit_test(test_death),	   cmocka_unit_test(test_hang),
-		cmocka_unit_test(test_deadlock), cmocka_unit_test(test_slow),	   cmocka_unit_test(test_own_error),
-		cmocka_unit_test(test_restarts), cmocka_unit_test(test_signals),   cmocka_unit_test(test_launcher_killed),
-		cmocka_unit_test(test_placed),	 cmocka_unit_test(test_places),	   cmocka_unit_test(test_affinity),
+		cmocka_unit_test(test_all_well), cmocka_unit_test(test_death),   cmocka_unit_test(test_hang),
+		cmocka_unit_test(test_deadlock), cmocka_unit_test(test_slow),    cmocka_unit_test(test_own_error),
+		cmocka_unit_test(test_restarts), cmocka_unit_test(test_signals), cmocka_unit_test(test_launcher_killed),
+		cmocka_unit_test(test_placed),   cmocka_unit_test(test_places),  cmocka_unit_test(test_affinity),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

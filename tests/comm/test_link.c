@@ -101,11 +101,8 @@ static void test_table(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_host),
-		cmocka_unit_test(test_many_hosts),
-		cmocka_unit_test(test_without_nccl),
-		cmocka_unit_test(test_measured),
-		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_one_host), cmocka_unit_test(test_many_hosts), cmocka_unit_test(test_without_nccl),
+		cmocka_unit_test(test_measured), cmocka_unit_test(test_table),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

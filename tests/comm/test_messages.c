@@ -18,8 +18,8 @@ static int32_t free_port(void)
 }
 
 static struct large_case large_cases[] = {
-	{1, COMM_F32, COMM_F32, true, 1},	{65, COMM_F64, COMM_F64, true, 2},   {4097, COMM_F32, COMM_BF16, true, 3},
-	{20000, COMM_F32, COMM_F16, false, 4},	{4000, COMM_F64, COMM_BF16, true, 5}, {900001, COMM_F32, COMM_F32, true, 6},
+	{1, COMM_F32, COMM_F32, true, 1},      {65, COMM_F64, COMM_F64, true, 2},    {4097, COMM_F32, COMM_BF16, true, 3},
+	{20000, COMM_F32, COMM_F16, false, 4}, {4000, COMM_F64, COMM_BF16, true, 5}, {900001, COMM_F32, COMM_F32, true, 6},
 };
 static bool no = false, yes = true;
 static int32_t one = 1;
@@ -120,8 +120,8 @@ static int mpi_rank_main(const char *body)
 	setenv("BERTC_TRANSPORT", "mpi", 1);
 	enum status status = place_find(&place);
 	if (status == OK)
-		status = comm_open(&comm, &(struct comm_settings){.place = &place,
-								  .watchdog_seconds = seconds ? strtod(seconds, NULL) : 0});
+		status = comm_open(
+			&comm, &(struct comm_settings){.place = &place, .watchdog_seconds = seconds ? strtod(seconds, NULL) : 0});
 	if (status == OK && !strstr(comm_description(comm), "MPI"))
 		status = error_set(ERR_STATE, "the transport is %s", comm_description(comm));
 	if (status == OK)

@@ -42,7 +42,8 @@ static inline void run_operations(const struct operation_run *run)
 	/* The reference rounds the same operands to FP8. */
 	struct backend *ref = open_backend_as((struct backend_settings){.device = "ref", .fp8 = run->in.fp8}, 0, &ref_pool);
 	struct backend *be = open_backend_as(
-		(struct backend_settings){.device = "cuda", .dtype = run->in.dtype, .tf32 = run->in.tf32, .fp8 = run->in.fp8}, 1, &pool);
+		(struct backend_settings){.device = "cuda", .dtype = run->in.dtype, .tf32 = run->in.tf32, .fp8 = run->in.fp8}, 1,
+		&pool);
 	struct checker k = {.backend = be, .tf32 = run->in.tf32, .tensor_fp8 = run->in.fp8};
 	struct replica replica;
 	open_reference_replica(ref, &replica);
@@ -51,7 +52,8 @@ static inline void run_operations(const struct operation_run *run)
 	for (int i = 0; i < run->count; i++) {
 		struct test_case c;
 		if ((only && strncmp(run->lines[i], only, strlen(only)) != 0) ||
-		    (run->in.fp8 && strncmp(run->lines[i], "linear_", strlen("linear_")) != 0) || leaves_range(run->lines[i], run->in.dtype) || has_ties(run->lines[i], run->in.tf32))
+		    (run->in.fp8 && strncmp(run->lines[i], "linear_", strlen("linear_")) != 0) ||
+		    leaves_range(run->lines[i], run->in.dtype) || has_ties(run->lines[i], run->in.tf32))
 			continue;
 		case_create(&c, run->lines[i], run->in.dtype, &replica);
 		case_expect(&c, ref);
@@ -80,11 +82,8 @@ static inline int run_each_arithmetic(CMUnitTestFunction test)
 				 bf16 = {.dtype = DTYPE_BF16}, f16 = {.dtype = DTYPE_F16},
 				 fp8 = {.dtype = DTYPE_BF16, .fp8 = true};
 	const struct CMUnitTest tests[] = {
-		{"f32", test, NULL, NULL, &f32},
-		{"tf32", test, NULL, NULL, &tf32},
-		{"bf16", test, NULL, NULL, &bf16},
-		{"f16", test, NULL, NULL, &f16},
-		{"fp8", test, NULL, NULL, &fp8},
+		{"f32", test, NULL, NULL, &f32}, {"tf32", test, NULL, NULL, &tf32}, {"bf16", test, NULL, NULL, &bf16},
+		{"f16", test, NULL, NULL, &f16}, {"fp8", test, NULL, NULL, &fp8},
 	};
 	setenv("BERTC_CACHE", "", 1); /* no file */
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static inline void assert_same_end(const char *a, const char *b)
 
 /* What a device said at the end of the last run between report_begin() and report_read() (EMULATED_REPORT). */
 struct device_report {
-	size_t most, pinned;           /* bytes in use at a time */
+	size_t most, pinned; /* bytes in use at a time */
 	int64_t launches, allocations;
 };
 

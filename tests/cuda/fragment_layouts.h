@@ -9,7 +9,7 @@
 struct fragment_layout {
 	int lanes[2], lane_strides[2];   /* digits of a lane's number */
 	int values[3], value_strides[3]; /* digits of the number of an element that the lane holds, in the
-	                                    order of registers */
+					    order of registers */
 };
 
 static inline int fragment_place(const struct fragment_layout *l, int lane, int value)

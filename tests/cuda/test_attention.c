@@ -99,7 +99,8 @@ static void test_large_heads(void **state)
 {
 	(void)state;
 	struct emulated_device before = emulated_device;
-	struct shape_limits limits = {.batch = {128, 4, 8}, .longest = 32, .hidden = 512, .heads = 2, .vocab = 8, .intermediate = 8};
+	struct shape_limits limits = {
+		.batch = {128, 4, 8}, .longest = 32, .hidden = 512, .heads = 2, .vocab = 8, .intermediate = 8};
 	for (int major = 7; major <= 9; major += 2) {
 		emulated_device.major = major;
 		emulated_device.minor = major == 7 ? 5 : 0;
@@ -123,10 +124,8 @@ static void test_large_heads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_f32),
-		cmocka_unit_test(test_bf16),
-		cmocka_unit_test(test_f16),
-		cmocka_unit_test(test_f16_of_little_shared_memory),
+		cmocka_unit_test(test_f32),         cmocka_unit_test(test_bf16),
+		cmocka_unit_test(test_f16),         cmocka_unit_test(test_f16_of_little_shared_memory),
 		cmocka_unit_test(test_large_heads),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

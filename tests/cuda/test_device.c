@@ -175,12 +175,13 @@ static void batches_arrive_in_order(void **state)
 		be->functions->upload(&replica, &host[n], &device);
 		assert_int_equal(device.token_count, host[n].token_count);
 		/* Something that reads it later: weights of predictions as rows of one column, picked by their rows / 2. */
-		gather_fwd(&replica, &(struct gather_fwd){
-					     .rows = device.prediction_rows,
-					     .count = 20,
-					     .x = {.data = device.prediction_weights, .dtype = DTYPE_F32, .rows = 50, .columns = 1},
-					     .y = {.data = copy[n], .dtype = DTYPE_F32, .rows = 20, .columns = 1},
-				     });
+		gather_fwd(&replica,
+			   &(struct gather_fwd){
+				   .rows = device.prediction_rows,
+				   .count = 20,
+				   .x = {.data = device.prediction_weights, .dtype = DTYPE_F32, .rows = 50, .columns = 1},
+				   .y = {.data = copy[n], .dtype = DTYPE_F32, .rows = 20, .columns = 1},
+			   });
 		host[n].prediction_weights[0] = -1; /* the host's may change at once */
 	}
 	assert_ok(be->functions->synchronize(&replica));
@@ -220,8 +221,8 @@ static void products_are_chosen_once(void **state)
 		int64_t plans, measured;
 		for (int product = WHOLE_FORWARD; product <= WHOLE_WGRAD; product++)
 			for (int again = 0; again < 2; again++)
-				assert_ok(be->functions->whole_product(be, (enum whole_product)product, 64, 32, 16,
-								       stopped_clock, &seconds));
+				assert_ok(be->functions->whole_product(be, (enum whole_product)product, 64, 32, 16, stopped_clock,
+								       &seconds));
 		/* Rows of the same size class share a choice. */
 		assert_ok(be->functions->whole_product(be, WHOLE_FORWARD, 61, 32, 16, stopped_clock, &seconds));
 		assert_ok(be->functions->whole_product(be, WHOLE_WGRAD, 62, 32, 16, stopped_clock, &seconds));
@@ -320,9 +321,12 @@ static int64_t kernels_of_gelu(enum activation activation, const char *lines, st
 	for (int i = 0; i < 2; i++) { /* once to choose */
 		assert_ok(be->functions->synchronize(&r));
 		before = emulated_launches;
-		linear_gelu_fwd(&r, &(struct linear_gelu_fwd){.w = &w, .b = &b, .activation = activation, .x = x, .pre = pre, .y = y});
-		linear_bwd(&r, &(struct linear_bwd){
-				       .w = &w, .pre_activation = activation, .overwrite = true, .dy = x, .x = y, .pre = pre, .dx = dx});
+		linear_gelu_fwd(
+			&r, &(struct linear_gelu_fwd){.w = &w, .b = &b, .activation = activation, .x = x, .pre = pre, .y = y});
+		linear_bwd(
+			&r,
+			&(struct linear_bwd){
+				.w = &w, .pre_activation = activation, .overwrite = true, .dy = x, .x = y, .pre = pre, .dx = dx});
 	}
 	assert_ok(be->functions->synchronize(&r));
 	int64_t kernels = emulated_launches - before;
@@ -433,9 +437,10 @@ static void cudnn_is_refused_where_it_is_not(void **state)
 	} cases[] = {{"cuda", "built without cuDNN"}, {"cpu", "'cpu' is no GPU"}, {"ref", "'ref' is no GPU"}};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct backend *be;
-		assert_error(ERR_USAGE, cases[i].message,
-			     backend_open(&be, &(struct backend_settings){
-						       .device = cases[i].device, .dtype = DTYPE_BF16, .cudnn = true, .pool = pool}));
+		assert_error(
+			ERR_USAGE, cases[i].message,
+			backend_open(&be, &(struct backend_settings){
+						  .device = cases[i].device, .dtype = DTYPE_BF16, .cudnn = true, .pool = pool}));
 		assert_non_null(strstr(error_last()->hint, "--attention own"));
 	}
 	assert_int_equal(emulated_blocks(), 0);

@@ -102,7 +102,7 @@ static const struct {
 	{"attention_fwd T=400 H=128 heads=2 B=9 longest=64 p=0.1", "y"},
 	{"attention_fwd T=333 H=96 heads=3 B=3 longest=200 p=0.1", "y"},
 	{"attention_fwd T=150 H=128 heads=1 B=2 longest=128", "y"},
-	{"attention_fwd T=1 H=64 heads=2 B=1 longest=1 p=0.9", "y"}, /* the only row is dropped, not those beyond it */
+	{"attention_fwd T=1 H=64 heads=2 B=1 longest=1 p=0.9", "y"},   /* the only row is dropped, not those beyond it */
 	{"attention_fwd T=75 H=72 heads=3 B=3 longest=50 p=0.1", "y"}, /* no matrix kernel */
 	{"norm_bwd M=61 H=64 p=0.1 bias=1 in_place=1", "dx"},
 	{"norm_bwd M=11 H=768 p=0.1 bias=1", "dx"},
@@ -203,9 +203,8 @@ static void products_have_the_bits_of_those_without(void **state)
 		bound_run(&without.b);
 		/* Forward leaves x' in the twin; nothing else is read of x. */
 		note(x);
-		linear_fwd(&before.replica, &(struct linear_fwd){.w = bound_weight(&before.b, "w"),
-								 .x = *x,
-								 .y = bound_tensor(&before.b, "dy")});
+		linear_fwd(&before.replica,
+			   &(struct linear_fwd){.w = bound_weight(&before.b, "w"), .x = *x, .y = bound_tensor(&before.b, "dy")});
 		assert_ok(be->functions->synchronize(&before.replica));
 		set_to_nan(x);
 		note(dy);
@@ -223,10 +222,16 @@ static void products_have_the_bits_of_those_without(void **state)
 static void what_layers_share_is_not_searched(void **state)
 {
 	(void)state;
-	static const struct model_config config = {.vocab_size = 20, .hidden_size = 32, .num_hidden_layers = 3,
-						   .num_attention_heads = 1, .intermediate_size = 64, .max_position_embeddings = 8,
-						   .type_vocab_size = 2, .hidden_act = ACTIVATION_GELU_ERF,
-						   .initializer_range = 0.02, .layer_norm_eps = 1e-12};
+	static const struct model_config config = {.vocab_size = 20,
+						   .hidden_size = 32,
+						   .num_hidden_layers = 3,
+						   .num_attention_heads = 1,
+						   .intermediate_size = 64,
+						   .max_position_embeddings = 8,
+						   .type_vocab_size = 2,
+						   .hidden_act = ACTIVATION_GELU_ERF,
+						   .initializer_range = 0.02,
+						   .layer_norm_eps = 1e-12};
 	static const struct {
 		const char *gamma, *place;
 	} cases[] = {
@@ -237,9 +242,10 @@ static void what_layers_share_is_not_searched(void **state)
 		{"bert.encoder.layer.2.output.LayerNorm.weight", "'bert.encoder.layer.2', the norm after feed-forward"},
 	};
 	const struct batch_capacity capacity = {.tokens = 8, .sequences = 2, .predictions = 2};
-	struct shape_limits limits = {.batch = capacity, .longest = 8, .hidden = 32, .heads = 1, .intermediate = 64, .vocab = 20,
-				      .training = true};
-	struct scalars scalars = {.loss_scale = 1, .gradient_scale = 1, .inverse_predictions = 1, .inverse_instances = 1, .finite = 1};
+	struct shape_limits limits = {
+		.batch = capacity, .longest = 8, .hidden = 32, .heads = 1, .intermediate = 64, .vocab = 20, .training = true};
+	struct scalars scalars = {
+		.loss_scale = 1, .gradient_scale = 1, .inverse_predictions = 1, .inverse_instances = 1, .finite = 1};
 	struct model *model;
 	struct replica replica;
 	struct activations *activations;

@@ -47,9 +47,8 @@ static void put(uint32_t *at, enum fragment_type type, int value, float number)
 	if (type == FRAGMENT_TF32)
 		at[value] = bits | 0x1abc;
 	else
-		at[value / 2] |=
-		        (uint32_t)(type == FRAGMENT_BF16 ? float_to_bf16(number) : float_to_f16(number))
-		        << 16 * (value % 2);
+		at[value / 2] |= (uint32_t)(type == FRAGMENT_BF16 ? float_to_bf16(number) : float_to_f16(number))
+				 << 16 * (value % 2);
 }
 
 /* Whole numbers of which no two rows or columns are alike: products and sums are exact. */
@@ -66,9 +65,9 @@ static void mma_multiplies_where_cutlass_says(void **state)
 		int depth;
 		const struct fragment_layout *a, *b;
 	} cases[] = {
-	        {FRAGMENT_BF16, 16, &FRAGMENT_A_16X8X16, &FRAGMENT_B_16X8X16},
-	        {FRAGMENT_F16, 16, &FRAGMENT_A_16X8X16, &FRAGMENT_B_16X8X16},
-	        {FRAGMENT_TF32, 8, &FRAGMENT_A_16X8X8_TF32, &FRAGMENT_B_16X8X8_TF32},
+		{FRAGMENT_BF16, 16, &FRAGMENT_A_16X8X16, &FRAGMENT_B_16X8X16},
+		{FRAGMENT_F16, 16, &FRAGMENT_A_16X8X16, &FRAGMENT_B_16X8X16},
+		{FRAGMENT_TF32, 8, &FRAGMENT_A_16X8X8_TF32, &FRAGMENT_B_16X8X8_TF32},
 	};
 	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
 		int depth = cases[n].depth;
@@ -81,8 +80,7 @@ static void mma_multiplies_where_cutlass_says(void **state)
 			}
 			for (int i = 0; i < COLUMNS * depth / LANES; i++) {
 				int place = fragment_place(cases[n].b, lane, i);
-				put(b + 2 * lane, cases[n].type, i,
-				    number(place / COLUMNS + 3, place % COLUMNS));
+				put(b + 2 * lane, cases[n].type, i, number(place / COLUMNS + 3, place % COLUMNS));
 			}
 			for (int i = 0; i < 4; i++)
 				c[4 * lane + i] = (float)(1000 * fragment_place(&FRAGMENT_C_16X8, lane, i));
@@ -112,11 +110,10 @@ static void two_halves_are_one(void **state)
 	for (int lane = 0; lane < LANES; lane++) {
 		for (int i = 0; i < 8; i++)
 			assert_int_equal(fragment_place(&FRAGMENT_A_16X8X16, lane, i),
-			                 fragment_place(&FRAGMENT_A_16X8X8, lane, i % 4) + i / 4 * 8 * ROWS);
+					 fragment_place(&FRAGMENT_A_16X8X8, lane, i % 4) + i / 4 * 8 * ROWS);
 		for (int i = 0; i < 4; i++)
 			assert_int_equal(fragment_place(&FRAGMENT_B_16X8X16, lane, i),
-			                 fragment_place(&FRAGMENT_B_16X8X8, lane, i % 2) +
-			                         i / 2 * 8 * COLUMNS);
+					 fragment_place(&FRAGMENT_B_16X8X8, lane, i % 2) + i / 2 * 8 * COLUMNS);
 	}
 }
 
@@ -134,12 +131,11 @@ static void ldmatrix_loads_what_cutlass_says(void **state)
 		assert_int_equal(fragment_load(stream, count, transposed, from, to), cudaSuccess);
 		from_device(out, to, sizeof(out));
 		from_device(matrices, from, sizeof(matrices));
-		const struct fragment_layout *layout =
-		        transposed ? &FRAGMENT_LOAD_TRANSPOSED : &FRAGMENT_LOAD;
+		const struct fragment_layout *layout = transposed ? &FRAGMENT_LOAD_TRANSPOSED : &FRAGMENT_LOAD;
 		for (int lane = 0; lane < LANES; lane++)
 			for (int i = 0; i < 2 * count; i++)
 				assert_int_equal((uint16_t)(out[count * lane + i / 2] >> 16 * (i % 2)),
-				                 matrices[fragment_place(layout, lane, i)]);
+						 matrices[fragment_place(layout, lane, i)]);
 	}
 }
 

@@ -50,17 +50,18 @@ static void shapes_are_filled_up(void **state)
 		again = filled;
 		fill_shape(&again, limit);
 		int32_t inert = filled.token_count - tokens, sequences = filled.sequence_count - own.sequence_count;
-		bool sound = inert >= sequences && (inert == 0) == (sequences == 0) && filled.longest <= limit && sequences >= 0 &&
-			     filled.longest >= own.longest && inert <= (int64_t)sequences * filled.longest &&
+		bool sound = inert >= sequences && (inert == 0) == (sequences == 0) && filled.longest <= limit &&
+			     sequences >= 0 && filled.longest >= own.longest && inert <= (int64_t)sequences * filled.longest &&
 			     filled.prediction_count >= own.prediction_count && filled.prediction_count <= filled.token_count &&
 			     filled.token_count <= room.tokens && filled.sequence_count <= room.sequences &&
 			     filled.prediction_count <= room.predictions && again.token_count == filled.token_count &&
 			     again.sequence_count == filled.sequence_count && again.longest == filled.longest &&
 			     again.prediction_count == filled.prediction_count;
 		if (!sound)
-			fail_msg("T=%d B=%d P=%d longest=%d limit=%d: T=%d B=%d P=%d longest=%d, room %d %d %d", tokens, own.sequence_count,
-				 own.prediction_count, own.longest, limit, filled.token_count, filled.sequence_count,
-				 filled.prediction_count, filled.longest, room.tokens, room.sequences, room.predictions);
+			fail_msg("T=%d B=%d P=%d longest=%d limit=%d: T=%d B=%d P=%d longest=%d, room %d %d %d", tokens,
+				 own.sequence_count, own.prediction_count, own.longest, limit, filled.token_count,
+				 filled.sequence_count, filled.prediction_count, filled.longest, room.tokens, room.sequences,
+				 room.predictions);
 		/* Of large batches next to nothing is added. */
 		if (tokens >= 8192 && limit >= 128 && own.sequence_count < tokens / 64)
 			assert_true(inert < tokens / 40);
@@ -233,8 +234,8 @@ static void expect_copies(struct rehearsal *run)
 		for (int64_t i = parameter->offset; i < parameter->offset + parameter->count; i++) {
 			uint16_t expected = be->dtype == DTYPE_BF16 ? float_to_bf16(masters[i]) : float_to_f16(masters[i]);
 			if (copies[i] != expected)
-				fail_msg("%s: element %lld of '%s' is %x, not %x", be->description, (long long)(i - parameter->offset),
-					 parameter->name, copies[i], expected);
+				fail_msg("%s: element %lld of '%s' is %x, not %x", be->description,
+					 (long long)(i - parameter->offset), parameter->name, copies[i], expected);
 			moved += expected != 0;
 		}
 	}
@@ -246,7 +247,8 @@ static void expect_copies(struct rehearsal *run)
 static void updates_write_copies(void **state)
 {
 	(void)state;
-	struct optimizer_settings settings = {.kind = OPTIMIZER_LAMB, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1};
+	struct optimizer_settings settings = {
+		.kind = OPTIMIZER_LAMB, .beta1 = 0.9, .beta2 = 0.99, .epsilon = 1e-6, .weight_decay = 0.1};
 	for (int half = 0; half < 2; half++) {
 		struct rehearsal run;
 		struct optimizer *lamb;
@@ -300,7 +302,8 @@ static void recordings_are_kept_and_forgotten(void **state)
 {
 	(void)state;
 	setenv("BERTC_GRAPHS", "1", 1);
-	struct shape_limits limits = {.batch = {64, 2, 8}, .longest = 32, .hidden = 64, .heads = 2, .intermediate = 64, .vocab = 10};
+	struct shape_limits limits = {
+		.batch = {64, 2, 8}, .longest = 32, .hidden = 64, .heads = 2, .intermediate = 64, .vocab = 10};
 	struct backend *be = open_device("cuda", DTYPE_F32);
 	struct replica replica;
 	void *memory, *other;

@@ -3,9 +3,9 @@
 #include "cuda_runtime_api.h"
 #include "emulated_run.h"
 
-#define RUN                                                                                                                    \
-	"pretrain --no_progress --corpus %s --model %s --vocab_size 100 --num_train_steps 6 --max_seq_length 32 "              \
-	"--learning_rate 2e-3 --num_warmup_steps 2 --log_steps 1 --eval_steps 3 --save_checkpoints_steps 2 --seed 3 "          \
+#define RUN                                                                                                                      \
+	"pretrain --no_progress --corpus %s --model %s --vocab_size 100 --num_train_steps 6 --max_seq_length 32 "                \
+	"--learning_rate 2e-3 --num_warmup_steps 2 --log_steps 1 --eval_steps 3 --save_checkpoints_steps 2 --seed 3 "            \
 	"--device cuda --precision fp32 --out %s/%s %s"
 
 static int run(const char *name, const char *options)
@@ -28,7 +28,8 @@ static void devices_that_cannot_be_used(void **state)
 		const char *device, *message, *hint;
 	} cases[] = {
 		{"0,0,90,4000000000", "there is no NVIDIA driver on this machine", "--device cpu"},
-		{"1,12080,90,4000000000", "the NVIDIA driver is too old: it knows CUDA 12.8, this program needs 13.0", "newer NVIDIA driver"},
+		{"1,12080,90,4000000000", "the NVIDIA driver is too old: it knows CUDA 12.8, this program needs 13.0",
+		 "newer NVIDIA driver"},
 		{"0,13000,90,4000000000", "there is no GPU that CUDA can use", "nvidia-smi"},
 		{"1,13000,70,4000000000", "is too old: it has compute capability 7.0, 7.5 is needed", "Turing"},
 		{"1,13000,90,40000000", "this run needs ", "lower --micro_batch_tokens"},
@@ -123,7 +124,8 @@ static void the_plan_is_what_is_asked_for(void **state)
 	expect_near("one rank in FP8", planned("  on the GPU"), (double)used.most);
 	report_begin();
 	setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
-	assert_int_equal(run("two", "--train_batch_size 128 --steps_this_run 1 --n_gpus 2 --allreduce_post_accumulation_fp16"), STOPPED);
+	assert_int_equal(run("two", "--train_batch_size 128 --steps_this_run 1 --n_gpus 2 --allreduce_post_accumulation_fp16"),
+			 STOPPED);
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	used = report_read();
 	/* NCCL's allowance is more than the emulated one takes. */
@@ -149,7 +151,8 @@ static void micro_batches_fit_the_memory(void **state)
 	assert_int_equal(run("tight", "--train_batch_size 512 --plan"), 0);
 	int64_t tokens = chosen_tokens();
 	assert_true(tokens >= 128 && tokens < 512 * 32);
-	assert_said("as they are filled up: a layer's products fill 100 % of their waves on 4 multiprocessors; memory has room for ");
+	assert_said(
+		"as they are filled up: a layer's products fill 100 % of their waves on 4 multiprocessors; memory has room for ");
 	assert_int_equal(run("tight", "--train_batch_size 512 --steps_this_run 1"), STOPPED);
 	/* Its checkpoint says so, whatever memory it goes on with. */
 	setenv("EMULATED_DEVICE", "1,13000,90,4000000000", 1);
@@ -198,7 +201,8 @@ static void memory_that_is_taken_is_done_without(void **state)
 		assert_int_equal(run(name, a_step), STOPPED);
 		int64_t fewer = chosen_tokens();
 		assert_true(fewer < tokens);
-		snprintf(options, sizeof options, "--train_batch_size 128 --steps_this_run 2 --micro_batch_tokens %" PRId64, fewer);
+		snprintf(options, sizeof options, "--train_batch_size 128 --steps_this_run 2 --micro_batch_tokens %" PRId64,
+			 fewer);
 		assert_int_equal(run("given", options), STOPPED);
 		assert_same_checkpoint("given", name, 2);
 		assert_ok(folder_remove(test_path("given")));
@@ -242,12 +246,9 @@ static void memory_is_taken_from_one_rank(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(devices_that_cannot_be_used),
-		cmocka_unit_test(devices_that_fail),
-		cmocka_unit_test(a_library_that_refuses),
-		cmocka_unit_test(the_plan_is_what_is_asked_for),
-		cmocka_unit_test(micro_batches_fit_the_memory),
-		cmocka_unit_test(memory_that_is_taken_is_done_without),
+		cmocka_unit_test(devices_that_cannot_be_used),   cmocka_unit_test(devices_that_fail),
+		cmocka_unit_test(a_library_that_refuses),        cmocka_unit_test(the_plan_is_what_is_asked_for),
+		cmocka_unit_test(micro_batches_fit_the_memory),  cmocka_unit_test(memory_that_is_taken_is_done_without),
 		cmocka_unit_test(memory_is_taken_from_one_rank),
 	};
 	return cmocka_run_group_tests(tests, emulated_run_setup, program_teardown);

@@ -1,5 +1,5 @@
-/* Logits that are not finite, on the emulated device: a word that cannot be has no share in the sum, a NaN anywhere makes the loss
- * NaN, whichever thread meets it. */
+/* Logits that are not finite, on the emulated device: a word that cannot be has no share in the sum, a NaN anywhere makes the
+ * loss NaN, whichever thread meets it. */
 #include "beside_reference.h"
 
 static int open_device(void **state)
@@ -67,7 +67,7 @@ static void one_nan_makes_the_loss_nan(void **state)
 	(void)state;
 	for (int word = 0; word < 53; word++)
 		assert_true(isnan(loss_with("vocab_xent P=7 V=53 H=16", "bias", word, NAN)));
-	for (int class = 0; class < 3; class++)
+	for (int class = 0; class < 3; class ++)
 		assert_true(isnan(loss_with("xent N=1 C=3", "logits", class, NAN)));
 }
 

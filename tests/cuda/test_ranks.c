@@ -12,9 +12,9 @@ static int setup(void **state)
 }
 
 #define STEPS 6
-#define RUN                                                                                                                    \
-	"pretrain -q --corpus %s --model %s --vocab_size 100 --num_train_steps 6 --train_batch_size 8 --max_seq_length 32 "    \
-	"--learning_rate 2e-3 --num_warmup_steps 2 --log_steps 1 --eval_steps 3 --save_checkpoints_steps 2 --seed 3 "          \
+#define RUN                                                                                                                      \
+	"pretrain -q --corpus %s --model %s --vocab_size 100 --num_train_steps 6 --train_batch_size 8 --max_seq_length 32 "      \
+	"--learning_rate 2e-3 --num_warmup_steps 2 --log_steps 1 --eval_steps 3 --save_checkpoints_steps 2 --seed 3 "            \
 	"--device cuda --out %s/%s %s"
 
 static void train(const char *name, const char *options)
@@ -63,8 +63,9 @@ static void more_gpus_than_there_are(void **state)
 	assert_same_end("replicas", "shared");
 	assert_program(ERR_USAGE, "--n_gpus 3: this process sees 2 GPUs", RUN, corpus, config, test_folder, "odd", "--n_gpus 3");
 	setenv("CUDA_VISIBLE_DEVICES", "", 1);
-	assert_program(ERR_USAGE, "--n_gpus 3: there is no GPU here that this process may use\nhint: to train on CPUs in as many "
-				  "processes, give --ranks 3",
+	assert_program(ERR_USAGE,
+		       "--n_gpus 3: there is no GPU here that this process may use\nhint: to train on CPUs in as many "
+		       "processes, give --ranks 3",
 		       RUN, corpus, config, test_folder, "odd", "--n_gpus 3");
 	setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3", 1);
 }
@@ -82,7 +83,8 @@ static void the_same_ranks_give_the_same_bits(void **state)
 static void goes_on_with_other_ranks(void **state)
 {
 	(void)state;
-	assert_program(STOPPED, "saved", RUN, corpus, config, test_folder, "parts", "--precision fp32 --n_gpus 4 --steps_this_run 3");
+	assert_program(STOPPED, "saved", RUN, corpus, config, test_folder, "parts",
+		       "--precision fp32 --n_gpus 4 --steps_this_run 3");
 	train("parts", "--precision fp32 --n_gpus 2");
 	double off = distance("one", "parts", STEPS);
 	if (!(off <= 1e-7))
@@ -124,13 +126,14 @@ static void a_rank_that_hangs_in_a_reduction_is_named(void **state)
 {
 	(void)state;
 	double seconds;
-	assert_int_equal(faulty_run("0:reduction:5:hang", "hung", "--precision fp32 --n_gpus 2 --watchdog_seconds 3", &seconds), ERR_PEER);
+	assert_int_equal(faulty_run("0:reduction:5:hang", "hung", "--precision fp32 --n_gpus 2 --watchdog_seconds 3", &seconds),
+			 ERR_PEER);
 	assert_said("rank 0 on ");
 	assert_said("hangs in 'forward and backward' of step 5");
 }
 
-/* A device that fails in one rank: all end with its status, and its rank, host and reason are said; what was saved stands, and the
- * same command goes on to the same bits. */
+/* A device that fails in one rank: all end with its status, and its rank, host and reason are said; what was saved stands, and
+ * the same command goes on to the same bits. */
 static void devices_that_fail_in_one_rank(void **state)
 {
 	(void)state;
@@ -145,7 +148,8 @@ static void devices_that_fail_in_one_rank(void **state)
 		 "the GPU's memory is damaged; the last checkpoint stands"},
 		{"lost-2", 3, 2, cudaErrorUnknown, "the GPU failed: ", "the last checkpoint stands: run the same command again"},
 		{"lost-0", 3, 0, cudaErrorUnknown, "the GPU failed: ", "the last checkpoint stands: run the same command again"},
-		{"launch-1", 3, 1, cudaErrorLaunchFailure, "the GPU failed: unspecified launch failure", "the last checkpoint stands"},
+		{"launch-1", 3, 1, cudaErrorLaunchFailure, "the GPU failed: unspecified launch failure",
+		 "the last checkpoint stands"},
 	};
 	char host[64] = "", text[160], options[64];
 	double whole = 0;
@@ -170,8 +174,8 @@ static void devices_that_fail_in_one_rank(void **state)
 		unsetenv("EMULATED_FAIL");
 		unsetenv("EMULATED_FAULTY");
 		if (status != ERR_RESOURCE || seconds > whole + 10)
-			fail_msg("%s: exit status %d after %.1f s (a sound run: %.1f s):\n%s", cases[i].name, status, seconds, whole,
-				 buffer_string(&program_errors));
+			fail_msg("%s: exit status %d after %.1f s (a sound run: %.1f s):\n%s", cases[i].name, status, seconds,
+				 whole, buffer_string(&program_errors));
 		snprintf(text, sizeof text, "rank %d on %.60s", cases[i].faulty, host);
 		assert_said(text);
 		assert_said(cases[i].message);

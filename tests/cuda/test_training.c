@@ -3,8 +3,8 @@
 
 #define STEPS 12
 #define RUN "pretrain -q " OPTIONS
-#define OPTIONS                                                                                                                \
-	"--corpus %s --model %s --vocab_size 100 --num_train_steps 12 --train_batch_size 8 "                      \
+#define OPTIONS                                                                                                                  \
+	"--corpus %s --model %s --vocab_size 100 --num_train_steps 12 --train_batch_size 8 "                                     \
 	"--max_seq_length 32 --learning_rate 2e-3 --num_warmup_steps 4 --log_steps 1 --eval_steps 0 --seed 3 "
 
 static void train(const char *name, const char *options)
@@ -158,7 +158,8 @@ static void the_loss_scale_follows(void **state)
 	struct buffer expected = {0}, said = {0};
 	setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
 	for (int i = 0; i < (int)(sizeof runs / sizeof *runs); i++) {
-		const char *run = "pretrain -v " OPTIONS "--out %s/%s --precision fp32 --loss_scale 0 --init_loss_scale 8e39 %s %s";
+		const char *run =
+			"pretrain -v " OPTIONS "--out %s/%s --precision fp32 --loss_scale 0 --init_loss_scale 8e39 %s %s";
 		const char *options = runs[i].later ? runs[i].later : runs[i].options, *beside = runs[runs[i].beside].name;
 		buffer_clear(&said);
 		if (runs[i].later) {

@@ -16,9 +16,8 @@ struct corpus_map {
 };
 
 /* Writes documents [first_document, last_document) of the corpus that `seed` stands for. */
-static inline void write_traced_shard(const char *prefix, uint64_t seed, int documents, int most_sentences,
-                                      int longest, int first_document, int last_document,
-                                      struct corpus_map *map)
+static inline void write_traced_shard(const char *prefix, uint64_t seed, int documents, int most_sentences, int longest,
+				      int first_document, int last_document, struct corpus_map *map)
 {
 	struct rng rng = rng_start(seed, RNG_TEST, 1);
 	struct shard_writer *writer;
@@ -51,15 +50,15 @@ static inline void write_traced_shard(const char *prefix, uint64_t seed, int doc
 static inline struct instance_settings usual_settings(void)
 {
 	return (struct instance_settings){.seed = 11,
-	                                  .max_seq_length = 64,
-	                                  .masked_lm_prob = 0.15,
-	                                  .max_predictions_per_seq = 10,
-	                                  .short_seq_prob = 0.1,
-	                                  .shuffle = true,
-	                                  .vocab_size = TRACED_VOCAB,
-	                                  .cls = CLS,
-	                                  .sep = SEP,
-	                                  .mask = MASK};
+					  .max_seq_length = 64,
+					  .masked_lm_prob = 0.15,
+					  .max_predictions_per_seq = 10,
+					  .short_seq_prob = 0.1,
+					  .shuffle = true,
+					  .vocab_size = TRACED_VOCAB,
+					  .cls = CLS,
+					  .sep = SEP,
+					  .mask = MASK};
 }
 
 /* An instance with room for any test's length. */
@@ -71,9 +70,9 @@ struct instance_room {
 static inline struct instance *room_for(struct instance_room *room)
 {
 	room->instance = (struct instance){.ids = room->ids,
-	                                   .types = room->types,
-	                                   .prediction_positions = room->positions,
-	                                   .prediction_labels = room->labels};
+					   .types = room->types,
+					   .prediction_positions = room->positions,
+					   .prediction_labels = room->labels};
 	return &room->instance;
 }
 

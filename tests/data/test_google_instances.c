@@ -162,7 +162,7 @@ static void test_documents(void **state)
 	assert_int_equal(shard.sentence_count, 4); /* the zero-width space is no blank, but no token either */
 	shard_close(&shard);
 	/* Words of segmented text: what goes on with one is marked. */
-	static const char *const pieces[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
+	static const char *const pieces[] = {"[PAD]",        "[UNK]",        "[CLS]",        "[SEP]", "[MASK]",
 					     "\xe4\xb8\x80", "\xe4\xba\x8c", "\xe4\xb8\x89", "!"};
 	tokenizer_close(tokenizer);
 	vocab_release(&vocab);

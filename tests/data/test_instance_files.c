@@ -95,8 +95,7 @@ static void expect_static(const char *path, bool weighted)
 static void test_formats(void **state)
 {
 	(void)state;
-	static const enum instance_format formats[] = {INSTANCE_TFRECORD, INSTANCE_TFRECORD_GZIP, INSTANCE_STATIC,
-						       INSTANCE_HDF5};
+	static const enum instance_format formats[] = {INSTANCE_TFRECORD, INSTANCE_TFRECORD_GZIP, INSTANCE_STATIC, INSTANCE_HDF5};
 	for (int i = 0; i < (hdf5_built ? 4 : 3); i++) {
 		const char *path = test_path("file"), *own = test_path("own");
 		bool weighted = formats[i] != INSTANCE_HDF5; /* it has no place for weights */
@@ -251,11 +250,11 @@ static void test_rows(void **state)
 	assert_int_equal(out.prediction_positions[0], 1);
 	assert_int_equal(out.prediction_labels[0], 4);
 	assert_int_equal(out.prediction_labels[1], 8);
-#define REFUSED(part, change)                                                                                         \
-	do {                                                                                                          \
-		row = good_row();                                                                                     \
-		change;                                                                                               \
-		assert_error(ERR_DATA, part, take(&row, true, &out));                                                 \
+#define REFUSED(part, change)                                                                                                    \
+	do {                                                                                                                     \
+		row = good_row();                                                                                                \
+		change;                                                                                                          \
+		assert_error(ERR_DATA, part, take(&row, true, &out));                                                            \
 	} while (0)
 	REFUSED("input_ids[2] is 1000", row.ids[2] = VOCAB);
 	REFUSED("input_ids[2] is -1", row.ids[2] = -1);
@@ -273,8 +272,7 @@ static void test_rows(void **state)
 
 /* ---- Records that cannot be ---- */
 
-static void add_record(struct tfrecord_writer *writer, const struct row *row, int64_t length, const char *renamed,
-		       bool labelled)
+static void add_record(struct tfrecord_writer *writer, const struct row *row, int64_t length, const char *renamed, bool labelled)
 {
 	struct example_value values[] = {{renamed, row->ids, NULL, length},
 					 {"input_mask", row->mask, NULL, LENGTH},
@@ -305,7 +303,8 @@ static void test_records(void **state)
 	assert_ok(tfrecord_writer_add(writer, "rubbish", 7));
 	add_record(writer, &row, LENGTH, "input_ids", true);
 	assert_ok(tfrecord_writer_commit(writer));
-	assert_error(ERR_DATA, "record 2 at byte", instance_file_convert(test_path("records"), &demands, test_path("none"), &counts));
+	assert_error(ERR_DATA, "record 2 at byte",
+		     instance_file_convert(test_path("records"), &demands, test_path("none"), &counts));
 	assert_non_null(strstr(error_last()->message, "input_ids[3] is 5000, but the vocabulary has 1000 entries"));
 	assert_non_null(strstr(error_last()->hint, "on_bad_record"));
 	assert_false(file_exists(test_path("none")));
@@ -346,11 +345,12 @@ static void test_damaged_hdf5(void **state)
 		assert_non_null(copy);
 		memcpy(copy, bytes.data, bytes.size);
 		for (int k = 0; k < 8 && i % 3 != 0; k++)
-			copy[8 + rng_below(&rng, (uint32_t)(i % 3 == 1 ? bytes.size - 8 : 2000))] ^= (char)(1 + rng_below(&rng, 255));
+			copy[8 + rng_below(&rng, (uint32_t)(i % 3 == 1 ? bytes.size - 8 : 2000))] ^=
+				(char)(1 + rng_below(&rng, 255));
 		put_bytes(test_path("bad.hdf5"), copy, size);
 		free(copy);
-		enum status status = instance_file_convert(
-			test_path("bad.hdf5"), &(struct instance_demands){.vocab_size = VOCAB}, test_path("own"), &counts);
+		enum status status = instance_file_convert(test_path("bad.hdf5"), &(struct instance_demands){.vocab_size = VOCAB},
+							   test_path("own"), &counts);
 		assert_true(status == OK || status == ERR_DATA);
 		refused += status == ERR_DATA;
 	}
@@ -362,8 +362,9 @@ static void test_damaged_hdf5(void **state)
 	name_list_release(&names);
 	buffer_release(&bytes);
 	write_file(test_path("good.hdf5"), INSTANCE_HDF5, false);
-	assert_error(ERR_DATA, "row 0: input_ids[", instance_file_convert(test_path("good.hdf5"),
-				&(struct instance_demands){.vocab_size = 2}, test_path("own"), &counts));
+	assert_error(ERR_DATA, "row 0: input_ids[",
+		     instance_file_convert(test_path("good.hdf5"), &(struct instance_demands){.vocab_size = 2}, test_path("own"),
+					   &counts));
 	assert_ok(instance_file_convert(test_path("good.hdf5"), &(struct instance_demands){.vocab_size = 900, .skip_bad = true},
 					test_path("own"), &counts));
 	assert_int_equal(counts.instances + counts.bad, COUNT);
@@ -373,8 +374,8 @@ static void test_damaged_hdf5(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_formats), cmocka_unit_test(test_wide),	cmocka_unit_test(test_damaged_static),
-		cmocka_unit_test(test_rows),	cmocka_unit_test(test_records), cmocka_unit_test(test_damaged_hdf5),
+		cmocka_unit_test(test_formats), cmocka_unit_test(test_wide),    cmocka_unit_test(test_damaged_static),
+		cmocka_unit_test(test_rows),    cmocka_unit_test(test_records), cmocka_unit_test(test_damaged_hdf5),
 	};
 	log_level = LOG_QUIET;
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);

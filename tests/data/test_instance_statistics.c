@@ -36,9 +36,9 @@ enum {
 	STATISTICS
 };
 static const char *const names[STATISTICS] = {
-        "instances", "tokens", "random",   "a_tokens",       "b_tokens", "a_of_random", "predictions",
-        "short",     "tiny",   "half",     "three_quarters", "masked",   "kept",        "replaced",
-        "rate",      "place",  "a_begins", "a_ends",         "b_begins", "b_ends",      "same_document"};
+	"instances", "tokens", "random",   "a_tokens",       "b_tokens", "a_of_random", "predictions",
+	"short",     "tiny",   "half",     "three_quarters", "masked",   "kept",        "replaced",
+	"rate",      "place",  "a_begins", "a_ends",         "b_begins", "b_ends",      "same_document"};
 
 static struct corpus_map map;
 static bool continuation[TRACED_VOCAB];
@@ -90,9 +90,8 @@ static void finish_epoch(struct sums *sums)
 	value[PLACE] /= pairs;
 	value[RATE] = pairs / (value[TOKENS] - 3 * count);
 	value[A_OF_RANDOM] /= value[RANDOM] > 0 ? value[RANDOM] : 1;
-	static const int shares[] = {RANDOM,   A_TOKENS, B_TOKENS,       PREDICTIONS, SHORT,
-	                             TINY,     HALF,     THREE_QUARTERS, A_BEGINS,    A_ENDS,
-	                             B_BEGINS, B_ENDS,   SAME_DOCUMENT};
+	static const int shares[] = {RANDOM,         A_TOKENS, B_TOKENS, PREDICTIONS, SHORT,  TINY,         HALF,
+				     THREE_QUARTERS, A_BEGINS, A_ENDS,   B_BEGINS,    B_ENDS, SAME_DOCUMENT};
 	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
 		value[shares[i]] /= count;
 }
@@ -114,8 +113,7 @@ static int32_t write_documents(const struct json *documents)
 	int index = 0;
 	memset(&map, 0, sizeof(map));
 	assert_ok(shard_writer_open(&writer, test_path("golden"), TRACED_VOCAB));
-	for (const struct json *document = documents->first_child; document;
-	     document = document->next, index++) {
+	for (const struct json *document = documents->first_child; document; document = document->next, index++) {
 		for (const struct json *length = document->first_child; length; length = length->next) {
 			map.sentence_begins[next] = true;
 			for (int64_t i = 0; i < length->integer; i++) {
@@ -174,15 +172,13 @@ static void compare_case(const struct json *golden)
 	double worst = 0;
 	for (int i = 0; i < STATISTICS; i++) {
 		const struct json *expected = json_member(json_member(golden, "statistics"), names[i]);
-		double deviation = number(expected, "deviation"),
-		       variance = fmax(square[i] - mean[i] * mean[i], 0);
+		double deviation = number(expected, "deviation"), variance = fmax(square[i] - mean[i] * mean[i], 0);
 		double error = sqrt(variance / EPOCHS + deviation * deviation / number(golden, "runs"));
 		double difference = mean[i] - number(expected, "mean");
 		/* What never varies must agree to rounding. */
 		double z = fabs(difference) < 1e-9 ? 0 : difference / error;
 		if (!(fabs(z) <= Z_LIMIT))
-			fail_msg("%s: %s is %.5f, BERT's %.5f: z = %.1f", name, names[i], mean[i],
-			         number(expected, "mean"), z);
+			fail_msg("%s: %s is %.5f, BERT's %.5f: z = %.1f", name, names[i], mean[i], number(expected, "mean"), z);
 		worst = fmax(worst, fabs(z));
 	}
 	print_message("%s: largest |z| of %d statistics: %.2f\n", name, STATISTICS, worst);

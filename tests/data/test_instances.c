@@ -25,8 +25,7 @@ static void check_run(const int32_t *ids, int32_t begin, int32_t end)
 	}
 }
 
-static void check_predictions(const struct instance_settings *settings, const struct instance *instance,
-                              const int32_t *original)
+static void check_predictions(const struct instance_settings *settings, const struct instance *instance, const int32_t *original)
 {
 	int32_t wanted = instance_predictions(settings, instance->length), special = 0;
 	for (int32_t i = 0; i < instance->length; i++)
@@ -35,7 +34,7 @@ static void check_predictions(const struct instance_settings *settings, const st
 		assert_true(instance->prediction_count <= wanted);
 	else
 		assert_int_equal(instance->prediction_count,
-		                 wanted < instance->length - special ? wanted : instance->length - special);
+				 wanted < instance->length - special ? wanted : instance->length - special);
 	int32_t before = 0;
 	for (int32_t i = 0; i < instance->prediction_count; i++) {
 		int32_t at = instance->prediction_positions[i];
@@ -58,8 +57,7 @@ static void check_predictions(const struct instance_settings *settings, const st
 	}
 }
 
-static void check_instance(const struct instance_settings *settings, const struct instance *instance,
-                           bool one_document)
+static void check_instance(const struct instance_settings *settings, const struct instance *instance, bool one_document)
 {
 	int32_t original[512], middle = 0;
 	bool pairs = settings->next_sentence == NEXT_SENTENCE_PAIRS;
@@ -120,8 +118,7 @@ static void test_any_settings(void **state)
 			continuation[i] = rng_below(&rng, 3) == 0;
 		struct shard shard;
 		struct instances *instances;
-		write_traced_shard(test_path("any"), settings.seed, documents, sentences, longest, 0,
-		                   documents, &map);
+		write_traced_shard(test_path("any"), settings.seed, documents, sentences, longest, 0, documents, &map);
 		assert_ok(shard_open(&shard, test_path("any")));
 		assert_ok(instances_open(&instances, &shard, 1, &settings));
 		int64_t count = instances_per_epoch(instances);
@@ -135,8 +132,7 @@ static void test_any_settings(void **state)
 	}
 }
 
-static void open_usual(struct shard *shard, struct instances **instances,
-                       const struct instance_settings *settings)
+static void open_usual(struct shard *shard, struct instances **instances, const struct instance_settings *settings)
 {
 	write_traced_shard(test_path("usual"), 3, 50, 12, 25, 0, 50, &map);
 	assert_ok(shard_open(shard, test_path("usual")));
@@ -312,8 +308,7 @@ static void test_draws_differ(void **state)
 			same_mask += memcmp(a.ids, compared[i]->ids, (size_t)a.instance.length * 4) == 0;
 		}
 	}
-	assert_int_equal(same_text,
-	                 2 * count); /* without pairs and short sequences the cut is always the same */
+	assert_int_equal(same_text, 2 * count); /* without pairs and short sequences the cut is always the same */
 	assert_true(same_mask < count / 10);
 	instances_close(instances);
 	instances_close(other);
@@ -449,11 +444,11 @@ static void test_empty_documents(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_any_settings),     cmocka_unit_test(test_epochs_are_complete),
-	        cmocka_unit_test(test_text_is_complete), cmocka_unit_test(test_same_sample),
-	        cmocka_unit_test(test_draws_differ),     cmocka_unit_test(test_one_document),
-	        cmocka_unit_test(test_long_sentence),    cmocka_unit_test(test_refusals),
-	        cmocka_unit_test(test_empty_documents),
+		cmocka_unit_test(test_any_settings),     cmocka_unit_test(test_epochs_are_complete),
+		cmocka_unit_test(test_text_is_complete), cmocka_unit_test(test_same_sample),
+		cmocka_unit_test(test_draws_differ),     cmocka_unit_test(test_one_document),
+		cmocka_unit_test(test_long_sentence),    cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_empty_documents),
 	};
 	log_level = LOG_QUIET;
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);

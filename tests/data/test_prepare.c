@@ -10,9 +10,8 @@ static const struct corpus_settings sentences_a_line = {.text_form = TEXT_FORM_S
 
 static struct vocab vocab;
 static struct tokenizer *tokenizer;
-static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a",  "b",
-                                      "c",     "##a",   "##b",   "##c",   ".",      "ab", "##cc",
-                                      "0",     "1",     "2",     "##0",   "##1",    "##2"};
+static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c",   "##a", "##b",
+				      "##c",   ".",     "ab",    "##cc",  "0",      "1", "2", "##0", "##1", "##2"};
 
 static int open_tokenizer(void **state)
 {
@@ -35,7 +34,7 @@ static int close_tokenizer(void **state)
 static struct prepare_filters filters;
 
 static enum status prepare_files(const char *const *paths, int64_t count, int threads, double fraction,
-                                 struct prepare_report *report)
+				 struct prepare_report *report)
 {
 	char prefix[128], held_out[128];
 	struct corpus *corpus;
@@ -62,7 +61,7 @@ static enum status prepare_text(const char *text, double fraction, struct prepar
 static void remove_outputs(void)
 {
 	static const char *const names[] = {"out.bin",          "out.idx",          "out.json",         "out.html",
-	                                    "out.held_out.bin", "out.held_out.idx", "out.held_out.json"};
+					    "out.held_out.bin", "out.held_out.idx", "out.held_out.json"};
 	for (int i = 0; i < 7; i++)
 		unlink(test_path(names[i]));
 }
@@ -78,8 +77,8 @@ static void random_text(struct buffer *out, struct rng *rng, int documents, int 
 				continue;
 			}
 			for (int w = 0; w < words; w++)
-				buffer_format(out, "%c%c%u ", 'a' + (int)rng_below(rng, 4),
-				              'a' + (int)rng_below(rng, 3), rng_below(rng, 30));
+				buffer_format(out, "%c%c%u ", 'a' + (int)rng_below(rng, 4), 'a' + (int)rng_below(rng, 3),
+					      rng_below(rng, 30));
 			buffer_text(out, ".\n");
 		}
 		buffer_char(out, '\n');
@@ -406,10 +405,8 @@ static void test_counts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_ids_and_threads), cmocka_unit_test(test_held_out),
-	        cmocka_unit_test(test_held_out_of_few), cmocka_unit_test(test_unusable),
-	        cmocka_unit_test(test_counts),
-	        cmocka_unit_test(test_filters),
+		cmocka_unit_test(test_ids_and_threads), cmocka_unit_test(test_held_out), cmocka_unit_test(test_held_out_of_few),
+		cmocka_unit_test(test_unusable),        cmocka_unit_test(test_counts),   cmocka_unit_test(test_filters),
 	};
 	log_level = LOG_QUIET;
 	return cmocka_run_group_tests(tests, open_tokenizer, close_tokenizer);

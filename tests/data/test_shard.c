@@ -7,19 +7,19 @@
 
 /* Three documents: {7 8 9} {10}; none; {300 2}. */
 static const unsigned char index_bytes[] = {
-        'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0,          /* magic */
-        1,   0,   0,   0,   0,   0,   0,   0,             /* version */
-        8,                                                /* uint16 */
-        3,   0,   0,   0,   0,   0,   0,   0,             /* sentences */
-        4,   0,   0,   0,   0,   0,   0,   0,             /* document ends, with the leading 0 */
-        3,   0,   0,   0,   1,   0,   0,   0, 2, 0, 0, 0, /* lengths */
-        0,   0,   0,   0,   0,   0,   0,   0,             /* byte offsets */
-        6,   0,   0,   0,   0,   0,   0,   0,             /* */
-        8,   0,   0,   0,   0,   0,   0,   0,             /* */
-        0,   0,   0,   0,   0,   0,   0,   0,             /* ends */
-        2,   0,   0,   0,   0,   0,   0,   0,             /* */
-        2,   0,   0,   0,   0,   0,   0,   0,             /* */
-        3,   0,   0,   0,   0,   0,   0,   0,             /* */
+	'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0,          /* magic */
+	1,   0,   0,   0,   0,   0,   0,   0,             /* version */
+	8,                                                /* uint16 */
+	3,   0,   0,   0,   0,   0,   0,   0,             /* sentences */
+	4,   0,   0,   0,   0,   0,   0,   0,             /* document ends, with the leading 0 */
+	3,   0,   0,   0,   1,   0,   0,   0, 2, 0, 0, 0, /* lengths */
+	0,   0,   0,   0,   0,   0,   0,   0,             /* byte offsets */
+	6,   0,   0,   0,   0,   0,   0,   0,             /* */
+	8,   0,   0,   0,   0,   0,   0,   0,             /* */
+	0,   0,   0,   0,   0,   0,   0,   0,             /* ends */
+	2,   0,   0,   0,   0,   0,   0,   0,             /* */
+	2,   0,   0,   0,   0,   0,   0,   0,             /* */
+	3,   0,   0,   0,   0,   0,   0,   0,             /* */
 };
 static const unsigned char id_bytes[] = {7, 0, 8, 0, 9, 0, 10, 0, 44, 1, 2, 0};
 
@@ -27,10 +27,10 @@ static void write_sample(const char *prefix, int32_t vocab_size)
 {
 	struct shard_writer *writer;
 	struct shard_description description = {.vocab_hash = 0xfedcba9876543210u,
-	                                        .lowercase = true,
-	                                        .source_fingerprint = 0x8000000000000001u,
-	                                        .unknown_tokens = 2,
-	                                        .text_form = "sentences"};
+						.lowercase = true,
+						.source_fingerprint = 0x8000000000000001u,
+						.unknown_tokens = 2,
+						.text_form = "sentences"};
 	assert_ok(shard_writer_open(&writer, prefix, vocab_size));
 	assert_ok(shard_writer_sentence(writer, (int32_t[]){7, 8, 9}, 3));
 	assert_ok(shard_writer_sentence(writer, (int32_t[]){10}, 1));
@@ -170,28 +170,28 @@ static const struct {
 	unsigned char value;
 	const char *reason;
 } damages[] = {
-        {0, 'N', "not a Megatron index"},
-        {8, 1, "not a Megatron index"},
-        {9, 2, "index version 2"},
-        {17, 5, "type code 5"},
-        {17, 1, "type code 1"},
-        {18, 4, "header promises"},
-        {25, 0x80, "header promises"},
-        {26, 0, "header promises"},
-        {33, 0x20, "header promises"}, /* times 8 it is 0 modulo 2^64 */
-        {34, 0, "sentence 0 has 0 tokens"},
-        {37, 0x80, "sentence 0 has -"},
-        {37, 0x7f, "sentence 0 has 21"}, /* over the limit */
-        {42, 3, "sentence 2 (3 tokens at byte 8)"},
-        {46, 1, "sentence 0 (3 tokens at byte 1)"},
-        {53, 0x80, "sentence 0 (3 tokens at byte -"},
-        {53, 0x7f, "sentence 0 (3 tokens at byte 9"},
-        {62, 10, "sentence 2 (2 tokens at byte 10)"},
-        {70, 1, "document end 0"},
-        {78, 3, "document end 2"},
-        {85, 0x80, "document end 1"},
-        {94, 4, "document end 3"},
-        {94, 2, "last document ends at sentence 2 of 3"},
+	{0, 'N', "not a Megatron index"},
+	{8, 1, "not a Megatron index"},
+	{9, 2, "index version 2"},
+	{17, 5, "type code 5"},
+	{17, 1, "type code 1"},
+	{18, 4, "header promises"},
+	{25, 0x80, "header promises"},
+	{26, 0, "header promises"},
+	{33, 0x20, "header promises"}, /* times 8 it is 0 modulo 2^64 */
+	{34, 0, "sentence 0 has 0 tokens"},
+	{37, 0x80, "sentence 0 has -"},
+	{37, 0x7f, "sentence 0 has 21"}, /* over the limit */
+	{42, 3, "sentence 2 (3 tokens at byte 8)"},
+	{46, 1, "sentence 0 (3 tokens at byte 1)"},
+	{53, 0x80, "sentence 0 (3 tokens at byte -"},
+	{53, 0x7f, "sentence 0 (3 tokens at byte 9"},
+	{62, 10, "sentence 2 (2 tokens at byte 10)"},
+	{70, 1, "document end 0"},
+	{78, 3, "document end 2"},
+	{85, 0x80, "document end 1"},
+	{94, 4, "document end 3"},
+	{94, 2, "last document ends at sentence 2 of 3"},
 };
 
 static void test_damage(void **state)
@@ -395,8 +395,7 @@ static void test_resume(void **state)
 		assert_ok(write_numbers(writer, 0, 300));
 		assert_ok(shard_writer_save(writer, &saved));
 		assert_ok(write_numbers(writer, 300, 500));
-		assert_error(ERR_LOCKED, "another process",
-		             shard_writer_resume(&second, test_path("cut"), vocab, &saved));
+		assert_error(ERR_LOCKED, "another process", shard_writer_resume(&second, test_path("cut"), vocab, &saved));
 		shard_writer_suspend(writer);
 		assert_ok(shard_writer_resume(&writer, test_path("cut"), vocab, &saved));
 		assert_ok(write_numbers(writer, 300, 900));
@@ -446,17 +445,17 @@ static void test_drop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_bytes),
-	        cmocka_unit_test(test_wide),
-	        cmocka_unit_test(test_foreign),
-	        cmocka_unit_test(test_negative_id),
-	        cmocka_unit_test(test_wrong_vocabulary),
-	        cmocka_unit_test(test_damage),
-	        cmocka_unit_test(test_description_guards),
-	        cmocka_unit_test(test_writer_refuses),
-	        cmocka_unit_test(test_faults),
-	        cmocka_unit_test(test_resume),
-	        cmocka_unit_test(test_drop),
+		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_wide),
+		cmocka_unit_test(test_foreign),
+		cmocka_unit_test(test_negative_id),
+		cmocka_unit_test(test_wrong_vocabulary),
+		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_description_guards),
+		cmocka_unit_test(test_writer_refuses),
+		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_resume),
+		cmocka_unit_test(test_drop),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

@@ -463,8 +463,8 @@ static void test_rewriting(void **state)
 	(void)state;
 	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d", "e", "f", "g"};
 	static const char lines[] = "1\t17\ta b\tc d e f g\n"
-				    "0\t18\ta b c\td e\n"    /* B is not longer */
-				    "0\t19\ta\tc d e\n"      /* A has one token */
+				    "0\t18\ta b c\td e\n" /* B is not longer */
+				    "0\t19\ta\tc d e\n"   /* A has one token */
 				    "no label\t20\ta b\tc d e\n"
 				    "1\t21\ta b\n"
 				    "\n"
@@ -522,9 +522,9 @@ static void test_rewriting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_walk),	   cmocka_unit_test(test_order),     cmocka_unit_test(test_single),
-		cmocka_unit_test(test_length_band), cmocka_unit_test(test_ngrams),   cmocka_unit_test(test_segmented),
-		cmocka_unit_test(test_static),	   cmocka_unit_test(test_mixture),   cmocka_unit_test(test_mixture_of_shards),
+		cmocka_unit_test(test_walk),        cmocka_unit_test(test_order),   cmocka_unit_test(test_single),
+		cmocka_unit_test(test_length_band), cmocka_unit_test(test_ngrams),  cmocka_unit_test(test_segmented),
+		cmocka_unit_test(test_static),      cmocka_unit_test(test_mixture), cmocka_unit_test(test_mixture_of_shards),
 		cmocka_unit_test(test_rewriting),
 	};
 	return cmocka_run_group_tests(tests, open_shard, close_shard);

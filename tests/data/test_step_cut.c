@@ -16,7 +16,7 @@ static int32_t random_length(struct rng *rng, int kind, int32_t longest)
 
 /* The heaviest and the mean share, of the picks' own work. */
 static void measure(const struct step_settings *settings, const struct pick *picks, const int32_t *order, const int64_t *ends,
-                    int32_t parts, double *heaviest, double *mean, double *largest)
+		    int32_t parts, double *heaviest, double *mean, double *largest)
 {
 	double sum = 0;
 	*heaviest = *largest = 0;
@@ -45,7 +45,7 @@ static void every_instance_has_one_part(void **state)
 		int32_t parts = ranks * replicas, longest = 16 + (int32_t)rng_below(&rng, 500);
 		int64_t batch = 1 + rng_below(&rng, MOST), count = 1 + rng_below(&rng, (uint32_t)batch);
 		struct step_settings settings = {
-		        .batch_size = batch, .ranks = ranks, .replicas = replicas, .linear_work = rng_below(&rng, 5000)};
+			.batch_size = batch, .ranks = ranks, .replicas = replicas, .linear_work = rng_below(&rng, 5000)};
 		struct step_cut cut;
 		for (int64_t i = 0; i < count; i++)
 			picks[i] = (struct pick){.length = random_length(&rng, trial % 3, longest)};
@@ -94,16 +94,16 @@ static void shares_are_balanced(void **state)
 }
 
 static struct step_settings settings_of(int64_t batch, int32_t rank, int32_t ranks, int32_t replicas, int32_t accumulation,
-                                        int64_t token_limit)
+					int64_t token_limit)
 {
 	struct instance_settings own = usual_settings();
 	struct step_settings settings = {.batch_size = batch,
-	                                 .rank = rank,
-	                                 .ranks = ranks,
-	                                 .replicas = replicas,
-	                                 .linear_work = 100,
-	                                 .accumulation_steps = accumulation,
-	                                 .first_step = 1};
+					 .rank = rank,
+					 .ranks = ranks,
+					 .replicas = replicas,
+					 .linear_work = 100,
+					 .accumulation_steps = accumulation,
+					 .first_step = 1};
 	settings.capacity = batch_capacity_for(&own, step_part_instances(&settings), accumulation, token_limit);
 	return settings;
 }
@@ -193,10 +193,10 @@ static void replicas_are_ranks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(every_instance_has_one_part),
-	        cmocka_unit_test(shares_are_balanced),
-	        cmocka_unit_test(ranks_read_one_step),
-	        cmocka_unit_test(replicas_are_ranks),
+		cmocka_unit_test(every_instance_has_one_part),
+		cmocka_unit_test(shares_are_balanced),
+		cmocka_unit_test(ranks_read_one_step),
+		cmocka_unit_test(replicas_are_ranks),
 	};
 	return cmocka_run_group_tests_name("data/step_cut", tests, open_all, close_all);
 }

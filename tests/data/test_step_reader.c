@@ -6,11 +6,10 @@
 static struct step_settings usual_step(int64_t batch_size, int32_t accumulation_steps, int64_t token_limit)
 {
 	struct instance_settings settings = usual_settings();
-	return (struct step_settings){
-	        .batch_size = batch_size,
-	        .accumulation_steps = accumulation_steps,
-	        .capacity = batch_capacity_for(&settings, batch_size, accumulation_steps, token_limit),
-	        .first_step = 1};
+	return (struct step_settings){.batch_size = batch_size,
+				      .accumulation_steps = accumulation_steps,
+				      .capacity = batch_capacity_for(&settings, batch_size, accumulation_steps, token_limit),
+				      .first_step = 1};
 }
 
 static int64_t round_up(int64_t count)
@@ -29,10 +28,8 @@ static void check_tails(const struct batch *batch, struct batch_capacity capacit
 {
 	int64_t tokens = round_up(capacity.tokens), sequences = round_up(capacity.sequences + 1);
 	int64_t predictions = round_up(capacity.predictions);
-	const void *of_tokens[] = {batch->ids, batch->types, batch->positions, batch->token_samples,
-	                           batch->id_order};
-	const void *of_predictions[] = {batch->prediction_rows, batch->prediction_labels,
-	                                batch->prediction_weights};
+	const void *of_tokens[] = {batch->ids, batch->types, batch->positions, batch->token_samples, batch->id_order};
+	const void *of_predictions[] = {batch->prediction_rows, batch->prediction_labels, batch->prediction_weights};
 	for (int i = 0; i < 5; i++)
 		check_zero(of_tokens[i], batch->token_count, tokens);
 	for (int i = 0; i < 3; i++)
@@ -77,8 +74,7 @@ static void check_id_order(const struct batch *batch)
 		assert_true(at >= 0 && at < batch->token_count && !seen[at]);
 		seen[at] = true;
 		if (i > 0)
-			assert_true(batch->ids[before] < batch->ids[at] ||
-			            (batch->ids[before] == batch->ids[at] && before < at));
+			assert_true(batch->ids[before] < batch->ids[at] || (batch->ids[before] == batch->ids[at] && before < at));
 	}
 }
 
@@ -183,9 +179,9 @@ static void test_greedy(void **state)
 			const struct batch *batch = &step->batches[m];
 			int32_t next = step->batches[m + 1].starts[1];
 			assert_true(batch->token_count + next > settings.capacity.tokens ||
-			            batch->sequence_count == settings.capacity.sequences ||
-			            batch->prediction_count + instance_predictions(&of_instances, next) >
-			                    settings.capacity.predictions);
+				    batch->sequence_count == settings.capacity.sequences ||
+				    batch->prediction_count + instance_predictions(&of_instances, next) >
+					    settings.capacity.predictions);
 		}
 	}
 	step_reader_close(reader);
@@ -407,8 +403,7 @@ static void test_capacity(void **state)
 	assert_true(capacity.tokens > 0 && capacity.tokens <= INT32_MAX / 2);
 
 	struct batch batch;
-	assert_ok(batch_create(&batch,
-	                       (struct batch_capacity){.tokens = 100, .sequences = 128, .predictions = 1}));
+	assert_ok(batch_create(&batch, (struct batch_capacity){.tokens = 100, .sequences = 128, .predictions = 1}));
 	for (int i = 0; i < 256; i++)
 		batch.starts[i] = 1; /* room for 129 entries, rounded up */
 	batch_release(&batch);
@@ -488,11 +483,9 @@ static void test_large_steps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_cuts),     cmocka_unit_test(test_greedy),
-	        cmocka_unit_test(test_resume),   cmocka_unit_test(test_evaluation_set),
-	        cmocka_unit_test(test_lifetime), cmocka_unit_test(test_memory),
-	        cmocka_unit_test(test_error),    cmocka_unit_test(test_capacity),
-	        cmocka_unit_test(test_large_steps),
+		cmocka_unit_test(test_cuts),           cmocka_unit_test(test_greedy),   cmocka_unit_test(test_resume),
+		cmocka_unit_test(test_evaluation_set), cmocka_unit_test(test_lifetime), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_error),          cmocka_unit_test(test_capacity), cmocka_unit_test(test_large_steps),
 	};
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }

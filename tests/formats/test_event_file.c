@@ -26,8 +26,8 @@ static void test_records(void **state)
 	assert_hex("1a00000000000000129bd82d0900002040fc54d94110072a0d0a0b0a046c6f7373150000c03fed7b4304", &out);
 	event_encode_text(&out, WALL_TIME, 0, "config", "seq_len 128");
 	assert_hex("34000000000000005e33175c0900002040fc54d9412a290a270a06636f6e666967421108071200420b7365715f6c656e20"
-	           "3132384a0a0a060a047465787420029e27d79b",
-	           &out);
+		   "3132384a0a0a060a047465787420029e27d79b",
+		   &out);
 	event_encode_start(&out, WALL_TIME, 7);
 	assert_hex("0f000000000000006d532b090900002040fc54d94110073a0208019beb06a7", &out);
 }

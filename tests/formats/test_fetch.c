@@ -18,8 +18,7 @@ static int setup(void **state)
 		return -1;
 	for (size_t i = 0; i < sizeof body; i++)
 		body[i] = (char)(i * i >> 7);
-	if (file_write(test_path("body"), body, sizeof body) != OK ||
-	    checksum_file(test_path("body"), "sha256:", body_sum) != OK)
+	if (file_write(test_path("body"), body, sizeof body) != OK || checksum_file(test_path("body"), "sha256:", body_sum) != OK)
 		return -1;
 	return http_server_start(body, sizeof body);
 }
@@ -284,9 +283,15 @@ static void test_unpack_starts_no_program(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_plain),     cmocka_unit_test(test_broken_lines), cmocka_unit_test(test_goes_on_after_a_kill),
-		cmocka_unit_test(test_refusals),  cmocka_unit_test(test_redirects),    cmocka_unit_test(test_lies),
-		cmocka_unit_test(test_disk),      cmocka_unit_test(test_checksums),    cmocka_unit_test(test_unpack),
+		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_broken_lines),
+		cmocka_unit_test(test_goes_on_after_a_kill),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_redirects),
+		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_disk),
+		cmocka_unit_test(test_checksums),
+		cmocka_unit_test(test_unpack),
 		cmocka_unit_test(test_unpack_starts_no_program),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -21,12 +21,10 @@ static void values_come_out(void **state)
 	(void)state;
 	struct pickle pickle;
 	/* {'a': [1, -1, 513, 258, -2, 1.0, None, True, 'b'], 'c': ()} */
-	assert_ok(
-	        read(&pickle, BYTES("\x80\2}q\0(X\1\0\0\0aq\1](K\1J\xff\xff\xff\xffM\1\2\x8a\2\2\1\x8a\1\xfe"
-	                            "G?\xf0\0\0\0\0\0\0N\x88U\1beX\1\0\0\0c)u.rest")));
+	assert_ok(read(&pickle, BYTES("\x80\2}q\0(X\1\0\0\0aq\1](K\1J\xff\xff\xff\xffM\1\2\x8a\2\2\1\x8a\1\xfe"
+				      "G?\xf0\0\0\0\0\0\0N\x88U\1beX\1\0\0\0c)u.rest")));
 	assert_int_equal(pickle.bytes, 57);
-	const struct pickle_value *list = pickle_member(pickle.root, "a"),
-	                          *empty = pickle_member(pickle.root, "c");
+	const struct pickle_value *list = pickle_member(pickle.root, "a"), *empty = pickle_member(pickle.root, "c");
 	assert_int_equal(list->kind, PICKLE_LIST);
 	assert_int_equal(list->items.count, 9);
 	static const int64_t integers[] = {1, -1, 513, 258, -2};
@@ -46,13 +44,12 @@ static void values_come_out(void **state)
 	pickle_release(&pickle);
 }
 
-#define STORAGE(elements)                                                                                    \
-	"(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0"                                                   \
+#define STORAGE(elements)                                                                                                        \
+	"(X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0"                                                                       \
 	"0X\3\0\0\0cpu" elements "tQ"
-#define TENSOR(elements, offset, shape, strides)                                                             \
-	"\x80\2ctorch._utils\n_rebuild_tensor_v2\n(" STORAGE(elements) offset shape strides                  \
-	        "\x89"                                                                                       \
-	        "ccollections\nOrderedDict\n)RtR."
+#define TENSOR(elements, offset, shape, strides)                                                                                 \
+	"\x80\2ctorch._utils\n_rebuild_tensor_v2\n(" STORAGE(elements) offset shape strides "\x89"                               \
+											    "ccollections\nOrderedDict\n)RtR."
 
 static void tensors_stay_within_their_storage(void **state)
 {
@@ -69,15 +66,15 @@ static void tensors_stay_within_their_storage(void **state)
 	refused(BYTES(TENSOR("K\6", "K\1", "K\2K\3\x86", "K\3K\1\x86")), beyond);
 	refused(BYTES(TENSOR("K\6", "K\0", "K\2K\3\x86", "K\4K\1\x86")), beyond);
 	refused(BYTES(TENSOR("K\1", "K\0",
-	                     "J\0\0\0\x40"
-	                     "\x85",
-	                     "K\0\x85")),
-	        beyond); /* one number, a billion times */
+			     "J\0\0\0\x40"
+			     "\x85",
+			     "K\0\x85")),
+		beyond); /* one number, a billion times */
 	refused(BYTES(TENSOR("K\6", "K\0",
-	                     "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f"
-	                     "K\3\x86",
-	                     "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7fK\1\x86")),
-	        beyond);
+			     "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f"
+			     "K\3\x86",
+			     "\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7fK\1\x86")),
+		beyond);
 	refused(BYTES(TENSOR("K\6", "K\0", "K\2\x85", "K\3K\1\x86")), "strides");
 	refused(BYTES(TENSOR("K\6", "K\0", "J\xff\xff\xff\xff\x85", "K\1\x85")), "no size");
 	refused(BYTES(TENSOR("J\xff\xff\xff\xff", "K\0", "K\2\x85", "K\1\x85")), "elements");
@@ -148,11 +145,11 @@ static void many_values(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(values_come_out),
-	        cmocka_unit_test(tensors_stay_within_their_storage),
-	        cmocka_unit_test(code_is_named_and_not_run),
-	        cmocka_unit_test(broken_pickles),
-	        cmocka_unit_test(many_values),
+		cmocka_unit_test(values_come_out),
+		cmocka_unit_test(tensors_stay_within_their_storage),
+		cmocka_unit_test(code_is_named_and_not_run),
+		cmocka_unit_test(broken_pickles),
+		cmocka_unit_test(many_values),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static enum status end(void *context, const char *title, bool keep)
 {
 	struct reading *reading = context;
 	buffer_format(&reading->out, "%s[%s] %s|", keep ? "" : "-", title ? title : "",
-	              keep ? buffer_string(&reading->text) : "");
+		      keep ? buffer_string(&reading->text) : "");
 	return OK;
 }
 
@@ -46,8 +46,8 @@ static enum status name(void *context, int64_t key, const char *text)
 	return OK;
 }
 
-static enum status read_all(struct reading *reading, enum record_form form, const char *key,
-                            const char *bytes, size_t size, size_t piece)
+static enum status read_all(struct reading *reading, enum record_form form, const char *key, const char *bytes, size_t size,
+			    size_t piece)
 {
 	struct record_settings settings = {form, "file", key};
 	struct record_sink sink = {reading, begin, take, end, damaged, name};
@@ -72,8 +72,7 @@ static void reads(enum record_form form, const char *key, const char *bytes, con
 	for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
 		assert_ok(read_all(&reading, form, key, bytes, strlen(bytes), pieces[i]));
 		if (strcmp(buffer_string(&reading.out), expected) != 0)
-			fail_msg("in pieces of %zu: '%s', expected '%s'", pieces[i],
-			         buffer_string(&reading.out), expected);
+			fail_msg("in pieces of %zu: '%s', expected '%s'", pieces[i], buffer_string(&reading.out), expected);
 	}
 	buffer_release(&reading.out);
 	buffer_release(&reading.text);
@@ -91,23 +90,19 @@ static void refuses(enum record_form form, const char *bytes, const char *words)
 static void test_json(void **state)
 {
 	(void)state;
-	reads(RECORDS_JSON, "text", "{\"text\": \"a\\nb\", \"title\": \"T\"}\n{\"id\": 1, \"text\":\"c\"}\n",
-	      "[T] a\nb|[] c|");
-	reads(RECORDS_JSON, "text",
-	      "\xef\xbb\xbf{\"text\": \"\\u00e9\\ud83d\\ude00\\\"\\\\\\/\\b\\f\\r\\t\"}\r\n",
+	reads(RECORDS_JSON, "text", "{\"text\": \"a\\nb\", \"title\": \"T\"}\n{\"id\": 1, \"text\":\"c\"}\n", "[T] a\nb|[] c|");
+	reads(RECORDS_JSON, "text", "\xef\xbb\xbf{\"text\": \"\\u00e9\\ud83d\\ude00\\\"\\\\\\/\\b\\f\\r\\t\"}\r\n",
 	      "[] é😀\"\\/\b\f\r\t|");
 	reads(RECORDS_JSON, "text", "[{\"text\": \"a\"}, {\"text\": \"b\"}]", "[] a|[] b|");
-	reads(RECORDS_JSON, "body.text",
-	      "{\"text\": \"x\", \"body\": {\"n\": [1, {\"text\": \"y\"}], \"text\": \"a\"}}", "[] a|");
-	reads(RECORDS_JSON, "body.text",
-	      "{\"body\": \"x\", \"other\": {\"text\": \"y\"}} {\"body.text\": \"b\"}", "-[] |[] b|");
+	reads(RECORDS_JSON, "body.text", "{\"text\": \"x\", \"body\": {\"n\": [1, {\"text\": \"y\"}], \"text\": \"a\"}}",
+	      "[] a|");
+	reads(RECORDS_JSON, "body.text", "{\"body\": \"x\", \"other\": {\"text\": \"y\"}} {\"body.text\": \"b\"}", "-[] |[] b|");
 	reads(RECORDS_JSON, "text", "{\"text\": [\"a\", \"b\", 3, [\"x\"]]}{\"text\": null}{\"text\": 5}{}",
 	      "[] a\nb|-[] |-[] |-[] |");
-	reads(RECORDS_JSON, "text",
-	      "{\"meta\": {\"text\": \"no\", \"a\": [true, false, null, -1.5e+3]}, \"text\": \"\"}", "[] |");
+	reads(RECORDS_JSON, "text", "{\"meta\": {\"text\": \"no\", \"a\": [true, false, null, -1.5e+3]}, \"text\": \"\"}",
+	      "[] |");
 	/* A damaged line does not take the next one with it. */
-	reads(RECORDS_JSON, "text",
-	      "{\"text\": \"a\"}\n{\"text\": \"b\n{\"text\": \"c\"}\n{\"text\" \"d\"}\n{\"text\": \"e\"}",
+	reads(RECORDS_JSON, "text", "{\"text\": \"a\"}\n{\"text\": \"b\n{\"text\": \"c\"}\n{\"text\" \"d\"}\n{\"text\": \"e\"}",
 	      "[] a|-[] |#[] c|-[] |#[] e|");
 	refuses(RECORDS_JSON, "{\"text\": \"a\"}\n{\"text\": tru}\n", "line 2, at byte 26");
 	refuses(RECORDS_JSON, "{\"text\": \"a\nb\"}", "the line ends within a string");
@@ -132,10 +127,9 @@ static void test_text_key(void **state)
 {
 	(void)state;
 	const char *key;
-	static const char *const found[][2] = {
-	        {"{\"id\": 1, \"content\": \"a\"}", "content"},
-	        {"{\"body\": \"a\", \"text\": \"b\"}", "text"},
-	        {"{\"text\": 3}\n{\"abstract\": \"long text that is cut o", "abstract"}};
+	static const char *const found[][2] = {{"{\"id\": 1, \"content\": \"a\"}", "content"},
+					       {"{\"body\": \"a\", \"text\": \"b\"}", "text"},
+					       {"{\"text\": 3}\n{\"abstract\": \"long text that is cut o", "abstract"}};
 	for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
 		assert_ok(records_find_text_key("file", found[i][0], strlen(found[i][0]), &key));
 		assert_string_equal(key, found[i][1]);
@@ -155,44 +149,38 @@ static void test_cirrus(void **state)
 	      "-[] |[A] a.|-[] |-[Talk:A] |");
 }
 
-#define PAGE(title, inner, text)                                                                             \
-	"<page><title>" title "</title>" inner "<revision><text>" text "</text></revision></page>\n"
+#define PAGE(title, inner, text) "<page><title>" title "</title>" inner "<revision><text>" text "</text></revision></page>\n"
 
 static void test_wiki_xml(void **state)
 {
 	(void)state;
 	reads(RECORDS_WIKI_XML, NULL,
 	      "<mediawiki><siteinfo><namespaces><namespace key=\"0\"/><namespace "
-	      "key=\"6\">Datei</namespace></namespaces></siteinfo>" PAGE(
-	              "A", "<ns>0</ns>", "a &lt;b&gt; &amp; &#233;") PAGE("Talk:A", "<ns>1</ns>", "x")
-	              PAGE("R", "<ns>0</ns><redirect title=\"A\"/>", "#REDIRECT [[A]]")
-	                      PAGE("M", "<ns>0</ns>", "<!-- c -->m") "</mediawiki>\n",
+	      "key=\"6\">Datei</namespace></namespaces></siteinfo>" PAGE("A", "<ns>0</ns>", "a &lt;b&gt; &amp; &#233;")
+		      PAGE("Talk:A", "<ns>1</ns>", "x") PAGE("R", "<ns>0</ns><redirect title=\"A\"/>", "#REDIRECT [[A]]")
+			      PAGE("M", "<ns>0</ns>", "<!-- c -->m") "</mediawiki>\n",
 	      "{6 Datei}[A] a <b> & é|-[Talk:A] |-[R] |[M] m|");
 	/* Cut out of a dump, an old one without <ns>; the last of several revisions; other models. */
 	reads(RECORDS_WIKI_XML, NULL,
-	      "  " PAGE("A", "", "a")
-	              PAGE("Category:A", "", "x") "<page><title>B</title><revision><text>old</text></"
-	                                          "revision><revision><text>new</text></revision></page>"
-	                                          "<page><title>C.css</title><ns>0</ns><revision><model>css</"
-	                                          "model><text>x</text></revision></page>",
+	      "  " PAGE("A", "", "a") PAGE("Category:A", "", "x") "<page><title>B</title><revision><text>old</text></"
+								  "revision><revision><text>new</text></revision></page>"
+								  "<page><title>C.css</title><ns>0</ns><revision><model>css</"
+								  "model><text>x</text></revision></page>",
 	      "[A] a|-[Category:A] |-[] |[B] new|-[C.css] |");
 	refuses(RECORDS_WIKI_XML, "<mediawiki>" PAGE("A", "", "a & b"), "damaged XML at byte");
-	refuses(RECORDS_WIKI_XML, "<mediawiki>" PAGE("A", "", "a") "<page><title>B</title><revision><text>b",
-	        "truncated XML");
+	refuses(RECORDS_WIKI_XML, "<mediawiki>" PAGE("A", "", "a") "<page><title>B</title><revision><text>b", "truncated XML");
 	refuses(RECORDS_WIKI_XML, "<mediawiki>" PAGE("A", "", "a"), "within the dump");
 	refuses(RECORDS_WIKI_XML, "<mediawiki>" PAGE("A", "", "&bomb;"), "undefined entity");
 	/* Damage costs the page it is in. Bytes before it may or may not have been seen: so in one piece
 	 * only. */
 	struct reading reading = {.skip = true};
-	const char *bytes =
-	        "<mediawiki>" PAGE("A", "", "a") PAGE("B", "", "b <x> c") PAGE("C", "", "c") "</mediawiki>";
+	const char *bytes = "<mediawiki>" PAGE("A", "", "a") PAGE("B", "", "b <x> c") PAGE("C", "", "c") "</mediawiki>";
 	assert_ok(read_all(&reading, RECORDS_WIKI_XML, NULL, bytes, strlen(bytes), 1));
 	assert_string_equal(buffer_string(&reading.out), "[A] a|-[] |#[C] c|");
 	/* Entities that grow are cut short by expat. */
 	struct buffer bomb = {0};
-	buffer_text(&bomb,
-	            "<!DOCTYPE x [<!ENTITY a0 "
-	            "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\">");
+	buffer_text(&bomb, "<!DOCTYPE x [<!ENTITY a0 "
+			   "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\">");
 	for (int i = 1; i < 9; i++) {
 		buffer_format(&bomb, "<!ENTITY a%d \"", i);
 		for (int k = 0; k < 20; k++)
@@ -216,28 +204,24 @@ static void test_wikiextractor(void **state)
 	      "&z.\n\n</doc>\n\n"
 	      "<doc id=\"2\" title=\"C\">\nC\n</doc>\n",
 	      "[A &amp; B] A & B\n\nText <x> & y &z.\n\n|[C] C\n|");
-	reads(RECORDS_WIKIEXTRACTOR, NULL,
-	      "<doc id=\"1\">\na\n<doc id=\"2\">\nb\n</doc>\nstray\n<doc id=\"3\">\nc",
+	reads(RECORDS_WIKIEXTRACTOR, NULL, "<doc id=\"1\">\na\n<doc id=\"2\">\nb\n</doc>\nstray\n<doc id=\"3\">\nc",
 	      "-[] |#[] b\n|#-[] |#");
 	refuses(RECORDS_WIKIEXTRACTOR, "<doc id=\"1\">\na\n", "the file ends within a <doc>");
 }
 
-#define WARC(type, more, length, content)                                                                    \
+#define WARC(type, more, length, content)                                                                                        \
 	"WARC/1.0\r\nWARC-Type: " type "\r\n" more "Content-Length: " length "\r\n\r\n" content "\r\n\r\n"
 
 static void test_warc(void **state)
 {
 	(void)state;
 	reads(RECORDS_WARC, NULL,
-	      WARC("warcinfo", "", "3",
-	           "a=b") WARC("conversion", "Content-Type: text/plain\r\n", "6",
-	                       "Hello\n") WARC("response", "", "53",
-	                                       "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nplain...")
-	              WARC("response", "", "45", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<")
-	                      WARC("conversion", "", "0", ""),
+	      WARC("warcinfo", "", "3", "a=b") WARC("conversion", "Content-Type: text/plain\r\n", "6", "Hello\n")
+		      WARC("response", "", "53", "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nplain...")
+			      WARC("response", "", "45", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<")
+				      WARC("conversion", "", "0", ""),
 	      "-[] |[] Hello\n|[] plain...|-[] |[] |");
-	reads(RECORDS_WARC, NULL, WARC("conversion", "", "x", "a") WARC("conversion", "", "1", "b"),
-	      "#[] b|");
+	reads(RECORDS_WARC, NULL, WARC("conversion", "", "x", "a") WARC("conversion", "", "1", "b"), "#[] b|");
 	refuses(RECORDS_WARC, WARC("conversion", "", "100", "a"), "the file ends within it");
 	refuses(RECORDS_WARC, "WARC/1.0\r\nWARC-Type: conversion\r\n\r\n", "no Content-Length");
 	refuses(RECORDS_WARC, WARC("conversion", "", "1", "abc"), "a record should begin here");
@@ -256,19 +240,19 @@ static void test_recognised(void **state)
 		const char *beginning;
 		int form;
 	} files[] = {{"<mediawiki xmlns=\"x\">", RECORDS_WIKI_XML},
-	             {"\xef\xbb\xbf<?xml version=\"1.0\"?>\n<mediawiki>", RECORDS_WIKI_XML},
-	             {"\n  <page>\n", RECORDS_WIKI_XML},
-	             {"<doc id=\"1\" url=", RECORDS_WIKIEXTRACTOR},
-	             {"WARC/1.0\r\n", RECORDS_WARC},
-	             {"{\"text\": 1}", RECORDS_JSON},
-	             {"[ {\"a\":", RECORDS_JSON},
-	             {"{ \"index\": {\"_id\"", RECORDS_CIRRUS},
-	             {"{{Infobox}}", -1},
-	             {"[Illustration]", -1},
-	             {"{", -1},
-	             {"Text.", -1},
-	             {"<html>", -1},
-	             {"", -1}};
+		     {"\xef\xbb\xbf<?xml version=\"1.0\"?>\n<mediawiki>", RECORDS_WIKI_XML},
+		     {"\n  <page>\n", RECORDS_WIKI_XML},
+		     {"<doc id=\"1\" url=", RECORDS_WIKIEXTRACTOR},
+		     {"WARC/1.0\r\n", RECORDS_WARC},
+		     {"{\"text\": 1}", RECORDS_JSON},
+		     {"[ {\"a\":", RECORDS_JSON},
+		     {"{ \"index\": {\"_id\"", RECORDS_CIRRUS},
+		     {"{{Infobox}}", -1},
+		     {"[Illustration]", -1},
+		     {"{", -1},
+		     {"Text.", -1},
+		     {"<html>", -1},
+		     {"", -1}};
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
 		enum record_form form;
 		bool known = records_recognise(files[i].beginning, strlen(files[i].beginning), &form);
@@ -280,10 +264,9 @@ static void test_recognised(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_json),          cmocka_unit_test(test_text_key),
-	        cmocka_unit_test(test_cirrus),        cmocka_unit_test(test_wiki_xml),
-	        cmocka_unit_test(test_wikiextractor), cmocka_unit_test(test_warc),
-	        cmocka_unit_test(test_recognised),
+		cmocka_unit_test(test_json),       cmocka_unit_test(test_text_key),      cmocka_unit_test(test_cirrus),
+		cmocka_unit_test(test_wiki_xml),   cmocka_unit_test(test_wikiextractor), cmocka_unit_test(test_warc),
+		cmocka_unit_test(test_recognised),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,10 +46,9 @@ static void refuses(const char *what, const char *reason)
 {
 	struct safetensors file;
 	enum status status = safetensors_open(&file, path);
-	if (status != ERR_DATA || !strstr(error_last()->message, reason) ||
-	    !strstr(error_last()->message, path))
+	if (status != ERR_DATA || !strstr(error_last()->message, reason) || !strstr(error_last()->message, path))
 		fail_msg("%s: status %d, message \"%s\" instead of \"%s\"", what, (int)status,
-		         status == OK ? "" : error_last()->message, reason);
+			 status == OK ? "" : error_last()->message, reason);
 }
 
 static const struct {
@@ -57,74 +56,61 @@ static const struct {
 	size_t data;
 	const char *reason;
 } attacks[] = {
-        {"overlap",
-         "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-         "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
-         12, "overlaps"},
-        {"the same bytes twice",
-         "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-         "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
-         8, "overlaps"},
-        {"hole",
-         "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
-         "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}",
-         12, "hole"},
-        {"hole at the start", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "hole"},
-        {"bytes at the end", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 5,
-         "after the last"},
-        {"truncated data", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 3,
-         "truncated"},
-        {"begin behind end", "{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,-4]}}", 0,
-         "no size"},
-        {"ends before it begins",
-         "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},"
-         "\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[4,2]}}",
-         4, "ends before"},
-        {"offset 2^64-1",
-         "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,18446744073709551615]}}", 4, "no size"},
-        {"shape against offsets", "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4,
-         "shape needs 8"},
-        {"shape product overflow",
-         "{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,4],\"data_offsets\":[0,0]}}", 0,
-         "too large"},
-        {"byte count overflow",
-         "{\"a\":{\"dtype\":\"F64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]}}", 0,
-         "too large"},
-        {"rank 9", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}", 1,
-         "at most 8"},
-        {"duplicate names",
-         "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
-         "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
-         2, "twice"},
-        {"duplicate fields",
-         "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "twice"},
-        {"number in metadata", "{\"__metadata__\":{\"format\":1}}", 0, "is no string"},
-        {"metadata no object", "{\"__metadata__\":\"pt\"}", 0, "no object"},
-        {"invalid UTF-8", "{\"a\xff\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "UTF-8"},
-        {"NUL in a name", "{\"a\\u0000\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "NUL"},
-        {"control character in a name", "{\"a\\n\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}",
-         1, "control character"},
-        {"unknown type", "{\"a\":{\"dtype\":\"F12\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
-         "unknown type"},
-        {"type is a number", "{\"a\":{\"dtype\":4,\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "no \"dtype\""},
-        {"negative size", "{\"a\":{\"dtype\":\"U8\",\"shape\":[-1],\"data_offsets\":[0,1]}}", 1, "no size"},
-        {"minus zero", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[-0,1]}}", 1, "no size"},
-        {"1e0 as a size", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1e0],\"data_offsets\":[0,1]}}", 1, "no size"},
-        {"1.0 as a size", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1.0],\"data_offsets\":[0,1]}}", 1, "no size"},
-        {"text as a size", "{\"a\":{\"dtype\":\"U8\",\"shape\":[\"1\"],\"data_offsets\":[0,1]}}", 1,
-         "no size"},
-        {"no shape", "{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}", 1, "no array"},
-        {"one offset", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1]}}", 1, "two numbers"},
-        {"three offsets", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,1]}}", 1,
-         "at most 2"},
-        {"tensor no object", "{\"a\":[1]}", 0, "no object"},
-        {"lone surrogate", "{\"\\ud800\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
-         "surrogate"},
-        {"byte order mark", "\xef\xbb\xbf{}", 0, "does not begin"},
-        {"leading space", " {}", 0, "does not begin"},
-        {"an array", "[]", 0, "does not begin"},
-        {"two objects", "{}{}", 0, "JSON"},
-        {"cut off", "{\"a\":{\"dtype\":", 0, "JSON"},
+	{"overlap",
+	 "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+	 "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
+	 12, "overlaps"},
+	{"the same bytes twice",
+	 "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+	 "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+	 8, "overlaps"},
+	{"hole",
+	 "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+	 "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}",
+	 12, "hole"},
+	{"hole at the start", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "hole"},
+	{"bytes at the end", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 5, "after the last"},
+	{"truncated data", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 3, "truncated"},
+	{"begin behind end", "{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,-4]}}", 0, "no size"},
+	{"ends before it begins",
+	 "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},"
+	 "\"b\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[4,2]}}",
+	 4, "ends before"},
+	{"offset 2^64-1", "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,18446744073709551615]}}", 4, "no size"},
+	{"shape against offsets", "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "shape needs 8"},
+	{"shape product overflow", "{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,4],\"data_offsets\":[0,0]}}", 0,
+	 "too large"},
+	{"byte count overflow", "{\"a\":{\"dtype\":\"F64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]}}", 0,
+	 "too large"},
+	{"rank 9", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}", 1, "at most 8"},
+	{"duplicate names",
+	 "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
+	 "\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}",
+	 2, "twice"},
+	{"duplicate fields", "{\"a\":{\"dtype\":\"U8\",\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "twice"},
+	{"number in metadata", "{\"__metadata__\":{\"format\":1}}", 0, "is no string"},
+	{"metadata no object", "{\"__metadata__\":\"pt\"}", 0, "no object"},
+	{"invalid UTF-8", "{\"a\xff\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "UTF-8"},
+	{"NUL in a name", "{\"a\\u0000\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "NUL"},
+	{"control character in a name", "{\"a\\n\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
+	 "control character"},
+	{"unknown type", "{\"a\":{\"dtype\":\"F12\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "unknown type"},
+	{"type is a number", "{\"a\":{\"dtype\":4,\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "no \"dtype\""},
+	{"negative size", "{\"a\":{\"dtype\":\"U8\",\"shape\":[-1],\"data_offsets\":[0,1]}}", 1, "no size"},
+	{"minus zero", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[-0,1]}}", 1, "no size"},
+	{"1e0 as a size", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1e0],\"data_offsets\":[0,1]}}", 1, "no size"},
+	{"1.0 as a size", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1.0],\"data_offsets\":[0,1]}}", 1, "no size"},
+	{"text as a size", "{\"a\":{\"dtype\":\"U8\",\"shape\":[\"1\"],\"data_offsets\":[0,1]}}", 1, "no size"},
+	{"no shape", "{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}", 1, "no array"},
+	{"one offset", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1]}}", 1, "two numbers"},
+	{"three offsets", "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,1]}}", 1, "at most 2"},
+	{"tensor no object", "{\"a\":[1]}", 0, "no object"},
+	{"lone surrogate", "{\"\\ud800\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "surrogate"},
+	{"byte order mark", "\xef\xbb\xbf{}", 0, "does not begin"},
+	{"leading space", " {}", 0, "does not begin"},
+	{"an array", "[]", 0, "does not begin"},
+	{"two objects", "{}{}", 0, "JSON"},
+	{"cut off", "{\"a\":{\"dtype\":", 0, "JSON"},
 };
 
 static void attacks_are_refused(void **state)
@@ -184,9 +170,8 @@ static void bombs_are_refused(void **state)
 	char name[5000];
 	memset(name, 'n', sizeof(name));
 	char header[6000];
-	int length =
-	        snprintf(header, sizeof(header),
-	                 "{\"%.*s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 4097, name);
+	int length = snprintf(header, sizeof(header), "{\"%.*s\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 4097,
+			      name);
 	put((uint64_t)length, header, (size_t)length, 1);
 	refuses("long name", "longer than");
 }
@@ -202,9 +187,9 @@ static void odd_but_legal(void **state)
 
 	/* Trailing spaces, an empty tensor, a scalar, an unaligned one, metadata, an unknown field. */
 	const char *header = "{\"u\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},"
-	                     "\"f\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[1,5],\"more\":null},"
-	                     "\"e\":{\"dtype\":\"F32\",\"shape\":[3,0],\"data_offsets\":[5,5]},"
-	                     "\"__metadata__\":{\"k\":\"v=w\"}}   ";
+			     "\"f\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[1,5],\"more\":null},"
+			     "\"e\":{\"dtype\":\"F32\",\"shape\":[3,0],\"data_offsets\":[5,5]},"
+			     "\"__metadata__\":{\"k\":\"v=w\"}}   ";
 	put(strlen(header), header, strlen(header), 5);
 	assert_int_equal(safetensors_open(&file, path), OK);
 	assert_int_equal(file.count, 3);
@@ -231,12 +216,12 @@ static void written_is_read(void **state)
 	uint16_t bf16[2] = {0x3f80, 0xc040};                        /* 1 -3 */
 	int64_t i64[1] = {42};
 	struct safetensors_entry entries[] = {
-	        {.name = "b.bf16", .dtype = ST_BF16, .rank = 1, .shape = {2}, .data = bf16, .bytes = 4},
-	        {.name = "z", .dtype = ST_F32, .rank = 1, .shape = {2}, .data = f32, .bytes = 8},
-	        {.name = "a", .dtype = ST_F32, .rank = 2, .shape = {2, 3}, .data = f32, .bytes = 24},
-	        {.name = "half", .dtype = ST_F16, .rank = 1, .shape = {5}, .data = f16, .bytes = 10},
-	        {.name = "i", .dtype = ST_I64, .rank = 1, .shape = {1}, .data = i64, .bytes = 8},
-	        {.name = "d", .dtype = ST_F64, .rank = 1, .shape = {2}, .data = f64, .bytes = 16},
+		{.name = "b.bf16", .dtype = ST_BF16, .rank = 1, .shape = {2}, .data = bf16, .bytes = 4},
+		{.name = "z", .dtype = ST_F32, .rank = 1, .shape = {2}, .data = f32, .bytes = 8},
+		{.name = "a", .dtype = ST_F32, .rank = 2, .shape = {2, 3}, .data = f32, .bytes = 24},
+		{.name = "half", .dtype = ST_F16, .rank = 1, .shape = {5}, .data = f16, .bytes = 10},
+		{.name = "i", .dtype = ST_I64, .rank = 1, .shape = {1}, .data = i64, .bytes = 8},
+		{.name = "d", .dtype = ST_F64, .rank = 1, .shape = {2}, .data = f64, .bytes = 16},
 	};
 	char *metadata_names[] = {(char[]){"step=12"}};
 	struct name_list metadata = {.names = metadata_names, .count = 1};
@@ -288,9 +273,8 @@ static void written_is_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(attacks_are_refused), cmocka_unit_test(lengths_are_refused),
-	        cmocka_unit_test(bombs_are_refused),   cmocka_unit_test(odd_but_legal),
-	        cmocka_unit_test(written_is_read),
+		cmocka_unit_test(attacks_are_refused), cmocka_unit_test(lengths_are_refused), cmocka_unit_test(bombs_are_refused),
+		cmocka_unit_test(odd_but_legal),       cmocka_unit_test(written_is_read),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -55,9 +55,7 @@ static void pack_bzip2(struct buffer *out, const char *text, size_t size)
 {
 	unsigned int packed_size = (unsigned int)size * 2 + 1000;
 	char *packed = malloc(packed_size);
-	assert_int_equal(
-	        BZ2_bzBuffToBuffCompress(packed, &packed_size, (char *)text, (unsigned int)size, 1, 0, 0),
-	        BZ_OK);
+	assert_int_equal(BZ2_bzBuffToBuffCompress(packed, &packed_size, (char *)text, (unsigned int)size, 1, 0, 0), BZ_OK);
 	buffer_append(out, packed, packed_size);
 	free(packed);
 }
@@ -79,9 +77,9 @@ static void pack_xz(struct buffer *out, const char *text, size_t size)
 {
 	size_t bound = lzma_stream_buffer_bound(size), packed_size = 0;
 	uint8_t *packed = malloc(bound);
-	assert_int_equal(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, NULL, (const uint8_t *)text, size,
-	                                         packed, &packed_size, bound),
-	                 LZMA_OK);
+	assert_int_equal(
+		lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, NULL, (const uint8_t *)text, size, packed, &packed_size, bound),
+		LZMA_OK);
 	buffer_append(out, packed, packed_size);
 	free(packed);
 }
@@ -91,8 +89,8 @@ static const struct format {
 	void (*pack)(struct buffer *out, const char *text, size_t size);
 	int threads; /* that decode ahead; 0: none asked for */
 } formats[] = {
-        {"plain", pack_plain, 0}, {"gzip", pack_gzip, 0},   {"bzip2", pack_bzip2, 0}, {"bzip2", pack_bzip2, 1},
-        {"bzip2", pack_bzip2, 3}, {"zstd", pack_zstd, 0},   {"xz", pack_xz, 0},
+	{"plain", pack_plain, 0}, {"gzip", pack_gzip, 0}, {"bzip2", pack_bzip2, 0}, {"bzip2", pack_bzip2, 1},
+	{"bzip2", pack_bzip2, 3}, {"zstd", pack_zstd, 0}, {"xz", pack_xz, 0},
 };
 static int threads; /* of the format being tested */
 #define FORMATS (sizeof formats / sizeof *formats)
@@ -178,7 +176,7 @@ static void test_members_and_padding(void **state)
 		for (int i = 0; i < 2000; i++) { /* so many that heads straddle blocks of input */
 			char text[256];
 			int size = snprintf(text, sizeof text, "member %d, no %x, %s\n", i, i * 2654435761u,
-			                    i % 3 ? "" : "with some more text in it to vary its length");
+					    i % 3 ? "" : "with some more text in it to vary its length");
 			formats[f].pack(&packed, text, i % 10 == 9 ? 0 : (size_t)size); /* some are empty */
 			if (i % 10 != 9)
 				buffer_append(&expected, text, (size_t)size);
@@ -222,8 +220,7 @@ static void test_truncated_anywhere(void **state)
 			put(&part);
 			assert_int_equal(read_all(&got, 4096, formats[f].name), ERR_DATA);
 			char where[64];
-			snprintf(where, sizeof where, "truncated %s data: the file ends at byte %zu",
-			         formats[f].name, size);
+			snprintf(where, sizeof where, "truncated %s data: the file ends at byte %zu", formats[f].name, size);
 			if (!strstr(error_last()->message, where))
 				fail_msg("\"%s\" instead of \"%s\"", error_last()->message, where);
 			assert_true(got.size <= text.size);
@@ -267,8 +264,7 @@ static void test_damaged_anywhere(void **state)
 static void test_plain_look_alikes(void **state)
 {
 	(void)state;
-	static const char *const texts[] = {"",         "B",  "BZh",   "BZh9 is how bzip2 files begin",
-	                                    "\x1f\x8b", "PK", "(\xb5/"};
+	static const char *const texts[] = {"", "B", "BZh", "BZh9 is how bzip2 files begin", "\x1f\x8b", "PK", "(\xb5/"};
 	struct buffer got = {0};
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -367,20 +363,20 @@ static void test_lines(void **state)
 	static const struct {
 		const char *text, *lines;
 	} cases[] = {
-	        {"", ""},
-	        {"\n", "|"},
-	        {"a\nb", "a|b|"},
-	        {"a\n\nb\r\n", "a||b\r|"},
-	        {"0123456789abcdef\nx", "0123456789abcdef|x|"},
-	        {"0123456789abcdef", "0123456789abcdef|"},
-	        {"0123456789abcdefg\nx", "0123456789abcdef~g|x|"},
-	        {"0123456789abcdef0123456789abcdefg", "0123456789abcdef~0123456789abcdef~g|"},
-	        /* no character is cut */
-	        {"0123456789abcde\xc3\xa9\n", "0123456789abcde~\xc3\xa9|"},
-	        {"0123456789abcd\xe4\xb8\xad\n", "0123456789abcd~\xe4\xb8\xad|"},
-	        {"0123456789abc\xf0\x9f\x98\x80\n", "0123456789abc~\xf0\x9f\x98\x80|"},
-	        /* what is no UTF-8 is cut at the limit */
-	        {"0123456789ab\x80\x80\x80\x80\x80\n", "0123456789ab\x80\x80\x80\x80~\x80|"},
+		{"", ""},
+		{"\n", "|"},
+		{"a\nb", "a|b|"},
+		{"a\n\nb\r\n", "a||b\r|"},
+		{"0123456789abcdef\nx", "0123456789abcdef|x|"},
+		{"0123456789abcdef", "0123456789abcdef|"},
+		{"0123456789abcdefg\nx", "0123456789abcdef~g|x|"},
+		{"0123456789abcdef0123456789abcdefg", "0123456789abcdef~0123456789abcdef~g|"},
+		/* no character is cut */
+		{"0123456789abcde\xc3\xa9\n", "0123456789abcde~\xc3\xa9|"},
+		{"0123456789abcd\xe4\xb8\xad\n", "0123456789abcd~\xe4\xb8\xad|"},
+		{"0123456789abc\xf0\x9f\x98\x80\n", "0123456789abc~\xf0\x9f\x98\x80|"},
+		/* what is no UTF-8 is cut at the limit */
+		{"0123456789ab\x80\x80\x80\x80\x80\n", "0123456789ab\x80\x80\x80\x80~\x80|"},
 	};
 	struct buffer got = {0};
 
@@ -452,16 +448,11 @@ static void test_huge_line_in_little_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_formats_in_pieces),
-	        cmocka_unit_test(test_members_and_padding),
-	        cmocka_unit_test(test_truncated_anywhere),
-	        cmocka_unit_test(test_damaged_anywhere),
-	        cmocka_unit_test(test_plain_look_alikes),
-	        cmocka_unit_test(test_cannot_open),
-	        cmocka_unit_test(test_standard_input),
-	        cmocka_unit_test(test_lines),
-	        cmocka_unit_test(test_peek_consumes_nothing),
-	        cmocka_unit_test(test_huge_line_in_little_memory),
+		cmocka_unit_test(test_formats_in_pieces),     cmocka_unit_test(test_members_and_padding),
+		cmocka_unit_test(test_truncated_anywhere),    cmocka_unit_test(test_damaged_anywhere),
+		cmocka_unit_test(test_plain_look_alikes),     cmocka_unit_test(test_cannot_open),
+		cmocka_unit_test(test_standard_input),        cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_peek_consumes_nothing), cmocka_unit_test(test_huge_line_in_little_memory),
 	};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }

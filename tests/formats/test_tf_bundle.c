@@ -20,8 +20,7 @@ static void put_varint(struct buffer *out, uint64_t value)
 }
 
 /* An entry that shares `shared` bytes with the key before it. */
-static void put_entry(struct buffer *block, size_t shared, const char *key, size_t key_size,
-                      const void *value, size_t size)
+static void put_entry(struct buffer *block, size_t shared, const char *key, size_t key_size, const void *value, size_t size)
 {
 	put_varint(block, shared);
 	put_varint(block, key_size - shared);
@@ -75,8 +74,8 @@ static enum status parse(struct tf_bundle *bundle, const struct buffer *table)
 #define ENTRY "\x08\1\x12\x08\x12\2\x08\2\x12\2\x08\3\x28\x18\x35\1\2\3\4" /* float, (2, 3), 24 bytes */
 
 /* A header and one entry. */
-static void make_entries(struct buffer *out, const char *header, size_t header_size, const char *key,
-                         size_t key_size, const char *entry, size_t size)
+static void make_entries(struct buffer *out, const char *header, size_t header_size, const char *key, size_t key_size,
+			 const char *entry, size_t size)
 {
 	buffer_clear(out);
 	if (header)
@@ -132,31 +131,29 @@ static void malice_is_refused(void **state)
 		size_t size;
 		const char *part;
 	} cases[] = {
-	        {NULL, 0, "a", 1, ENTRY, sizeof(ENTRY) - 1, "no header"},
-	        {"\x08\1\x10\1", 4, "a", 1, ENTRY, sizeof(ENTRY) - 1, "big-endian"},
-	        {"", 0, "a", 1, ENTRY, sizeof(ENTRY) - 1, "0 data files"},
-	        {"\x08\xff\xff\xff\xff\x0f", 6, "a", 1, ENTRY, sizeof(ENTRY) - 1, "data files"},
-	        {"\x08", 1, "a", 1, ENTRY, sizeof(ENTRY) - 1, "header is damaged"},
-	        {HEADER, 2, "\0a", 2, ENTRY, sizeof(ENTRY) - 1, "slices"},
-	        {HEADER, 2, "a\x1b", 2, ENTRY, sizeof(ENTRY) - 1, "no plain text"},
-	        {HEADER, 2, "a", 1, "\x08\1\x12\0\x28\4\x3a\0", 8, "slices"},
-	        {HEADER, 2, "a", 1, "\x08\1\x12\2\x18\1\x28\4", 8, "not known"},
-	        {HEADER, 2, "a", 1, "\x08\1\x12\0\x18\1\x28\4", 8, "beyond the last"},
-	        {HEADER, 2, "a", 1, "\x08\1\x12\0\x28\5", 6, "not that of its shape"},
-	        {HEADER, 2, "a", 1,
-	         "\x08\1\x12\x10\x12\6\x08\xff\xff\xff\xff\x7f\x12\6\x08\xff\xff\xff\xff\x7f\x28\4", 22,
-	         "not that of its shape"},
-	        {HEADER, 2, "a", 1, "\x08\1\x12\x0d\x12\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\x28\4",
-	         19, "damaged"},
-	        {HEADER, 2, "a", 1, "\x08\1\x12\x7f", 4, "damaged"},
-	        {HEADER, 2, "a", 1, "\x08", 1, "damaged"},
-	        {HEADER, 2, "a", 1, "\x0d\1\0\0\0", 5, "damaged"},
+		{NULL, 0, "a", 1, ENTRY, sizeof(ENTRY) - 1, "no header"},
+		{"\x08\1\x10\1", 4, "a", 1, ENTRY, sizeof(ENTRY) - 1, "big-endian"},
+		{"", 0, "a", 1, ENTRY, sizeof(ENTRY) - 1, "0 data files"},
+		{"\x08\xff\xff\xff\xff\x0f", 6, "a", 1, ENTRY, sizeof(ENTRY) - 1, "data files"},
+		{"\x08", 1, "a", 1, ENTRY, sizeof(ENTRY) - 1, "header is damaged"},
+		{HEADER, 2, "\0a", 2, ENTRY, sizeof(ENTRY) - 1, "slices"},
+		{HEADER, 2, "a\x1b", 2, ENTRY, sizeof(ENTRY) - 1, "no plain text"},
+		{HEADER, 2, "a", 1, "\x08\1\x12\0\x28\4\x3a\0", 8, "slices"},
+		{HEADER, 2, "a", 1, "\x08\1\x12\2\x18\1\x28\4", 8, "not known"},
+		{HEADER, 2, "a", 1, "\x08\1\x12\0\x18\1\x28\4", 8, "beyond the last"},
+		{HEADER, 2, "a", 1, "\x08\1\x12\0\x28\5", 6, "not that of its shape"},
+		{HEADER, 2, "a", 1, "\x08\1\x12\x10\x12\6\x08\xff\xff\xff\xff\x7f\x12\6\x08\xff\xff\xff\xff\x7f\x28\4", 22,
+		 "not that of its shape"},
+		{HEADER, 2, "a", 1, "\x08\1\x12\x0d\x12\x0b\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\x28\4", 19, "damaged"},
+		{HEADER, 2, "a", 1, "\x08\1\x12\x7f", 4, "damaged"},
+		{HEADER, 2, "a", 1, "\x08", 1, "damaged"},
+		{HEADER, 2, "a", 1, "\x0d\1\0\0\0", 5, "damaged"},
 	};
 	struct buffer entries = {0}, table = {0};
 	struct tf_bundle bundle;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		make_entries(&entries, cases[i].header, cases[i].header_size, cases[i].key, cases[i].key_size,
-		             cases[i].entry, cases[i].size);
+		make_entries(&entries, cases[i].header, cases[i].header_size, cases[i].key, cases[i].key_size, cases[i].entry,
+			     cases[i].size);
 		make_table(&table, &entries, 0);
 		assert_error(ERR_DATA, cases[i].part, parse(&bundle, &table));
 	}
@@ -180,8 +177,8 @@ static void snappy_blocks(void **state)
 	(void)state;
 	/* "Wikipedia is a free, free, " by hand: a literal, a copy of 6 bytes 6 back. */
 	static const unsigned char packed[] = "\x1b\x50"
-	                                      "Wikipedia is a free, "
-	                                      "\x09\6";
+					      "Wikipedia is a free, "
+					      "\x09\6";
 	unsigned char out[64];
 	size_t size;
 	assert_true(snappy_size(packed, sizeof(packed) - 1, 64, &size));
@@ -192,9 +189,9 @@ static void snappy_blocks(void **state)
 	for (size_t cut = 0; cut < sizeof(packed) - 1; cut++)
 		assert_false(snappy_unpack(packed, cut, out, 27));
 	static const unsigned char far[] = "\4\0a\x01\5", zero[] = "\5\0a\x01\0",
-	                           too_much[] = "\2\x08"
-	                                        "abc",
-	                           run[] = "\x41\0a\xfe\1\0";
+				   too_much[] = "\2\x08"
+						"abc",
+				   run[] = "\x41\0a\xfe\1\0";
 	assert_false(snappy_unpack(far, 5, out, 4));
 	assert_false(snappy_unpack(zero, 5, out, 5));
 	assert_false(snappy_unpack(too_much, 5, out, 2));
@@ -245,10 +242,10 @@ static void overlaps_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(names_share_beginnings),
-	        cmocka_unit_test(malice_is_refused),
-	        cmocka_unit_test(snappy_blocks),
-	        cmocka_unit_test(overlaps_are_refused),
+		cmocka_unit_test(names_share_beginnings),
+		cmocka_unit_test(malice_is_refused),
+		cmocka_unit_test(snappy_blocks),
+		cmocka_unit_test(overlaps_are_refused),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

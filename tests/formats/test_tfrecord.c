@@ -179,7 +179,7 @@ static void test_foreign_message(void **state)
 	(void)state;
 	static const unsigned char message[] = {
 		0x0a, 0x1f, 0x78, 0x05,                         /* features; unknown field 15 = 5 */
-		0x0a, 0x0b, 0x0a, 0x01, 'a', 0x12, 0x06,        /* entry "a" */
+		0x0a, 0x0b, 0x0a, 0x01, 'a',  0x12, 0x06,       /* entry "a" */
 		0x1a, 0x04, 0x08, 0x03, 0x08, 0x07,             /* integers 3, 7, unpacked */
 		0x0a, 0x0e, 0x12, 0x09, 0x1a, 0x07, 0x0a, 0x05, /* entry, value first */
 		0xff, 0xff, 0xff, 0xff, 0x1f, 0x0a, 0x01, 'b',  /* 2^33 - 1 */
@@ -198,9 +198,8 @@ static void test_foreign_message(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_lying_length), cmocka_unit_test(test_example),
-		cmocka_unit_test(test_foreign_message),
+		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_damage),          cmocka_unit_test(test_lying_length),
+		cmocka_unit_test(test_example),    cmocka_unit_test(test_foreign_message),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

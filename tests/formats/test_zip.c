@@ -71,9 +71,9 @@ static enum status open_bytes(struct zip *zip, const struct buffer *bytes)
 
 /* CRC-32 of "hello" and of "abc". */
 static const struct entry good[] = {
-        {"a/hello", "hello", 0x3610a686, 5, 5, 0, 0, -1},
-        {"a/", "", 0, 0, 0, 0, 0, -1},
-        {"a/abc", "abc", 0x352441c2, 3, 3, 0, 0, -1},
+	{"a/hello", "hello", 0x3610a686, 5, 5, 0, 0, -1},
+	{"a/", "", 0, 0, 0, 0, 0, -1},
+	{"a/abc", "abc", 0x352441c2, 3, 3, 0, 0, -1},
 };
 
 static void entries_are_found(void **state)
@@ -107,15 +107,15 @@ static void malice_is_refused(void **state)
 		struct entry second;
 		const char *part;
 	} cases[] = {
-	        {{"b", "abc", 0, 1000000, 3, 8, 0, -1}, "compressed (method 8)"},
-	        {{"b", "abc", 0, 3, 3, 0, 1, -1}, "encrypted"},
-	        {{"b", "abc", 0, 1000, 3, 0, 0, -1}, "1000 bytes stored as 3"},
-	        {{"b", "abc", 0, 1000, 1000, 0, 0, -1}, "beyond the data"},
-	        {{"a/hello", "hello", 0, 5, 5, 0, 0, -1}, "two entries are called"},
-	        {{"b", "abc", 0, 3, 3, 0, 0, 0}, "not that of entry 'b'"},
-	        {{"b", "abc", 0, 3, 3, 0, 0, 5}, "no header of entry 'b'"},
-	        {{"b", "abc", 0, 3, 3, 0, 0, 0xfffffff0}, "no header of entry 'b'"},
-	        {{"b", "abc", 0, 0xffffffff, 0xffffffff, 0, 0, -1}, "beyond the data"},
+		{{"b", "abc", 0, 1000000, 3, 8, 0, -1}, "compressed (method 8)"},
+		{{"b", "abc", 0, 3, 3, 0, 1, -1}, "encrypted"},
+		{{"b", "abc", 0, 1000, 3, 0, 0, -1}, "1000 bytes stored as 3"},
+		{{"b", "abc", 0, 1000, 1000, 0, 0, -1}, "beyond the data"},
+		{{"a/hello", "hello", 0, 5, 5, 0, 0, -1}, "two entries are called"},
+		{{"b", "abc", 0, 3, 3, 0, 0, 0}, "not that of entry 'b'"},
+		{{"b", "abc", 0, 3, 3, 0, 0, 5}, "no header of entry 'b'"},
+		{{"b", "abc", 0, 3, 3, 0, 0, 0xfffffff0}, "no header of entry 'b'"},
+		{{"b", "abc", 0, 0xffffffff, 0xffffffff, 0, 0, -1}, "beyond the data"},
 	};
 	struct buffer bytes = {0};
 	struct zip zip;
@@ -164,8 +164,8 @@ static void malice_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(entries_are_found),
-	        cmocka_unit_test(malice_is_refused),
+		cmocka_unit_test(entries_are_found),
+		cmocka_unit_test(malice_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,9 +9,10 @@
 #define MOST ((size_t)1 << 20)
 
 FUZZ_SEEDS(FUZZ_SEED("\0BZh9\x17\x72\x45\x38\x50\x90\0\0\0\0"),
-           FUZZ_SEED("\0BZh91AY&SY\x94$|\x0e\0\0\0\x81\0 \0 \0!\0\x82\xb1w$S\x85\x09\x09""B@"),
-           FUZZ_SEED("\1one block"), FUZZ_SEED("\3one\xfftwo\xffthree\xff"),
-           FUZZ_SEED("\5one\xff\xfe\xfetwo\xfe\xffthree\xff\xff"))
+	   FUZZ_SEED("\0BZh91AY&SY\x94$|\x0e\0\0\0\x81\0 \0 \0!\0\x82\xb1w$S\x85\x09\x09"
+		     "B@"),
+	   FUZZ_SEED("\1one block"), FUZZ_SEED("\3one\xfftwo\xffthree\xff"),
+	   FUZZ_SEED("\5one\xff\xfe\xfetwo\xfe\xffthree\xff\xff"))
 
 struct source {
 	const char *bytes;

@@ -11,20 +11,20 @@
 #define CHECKSUM ",\n  \"manifest_crc32c\": "
 
 static const struct fuzz_seed seeds[] = {
-           FUZZ_SEED("\0{\n  \"format\": 2,\n  \"step\": 1,\n  \"files\": [\n    {\"name\": \"config.json\", \"bytes\": 2, "
-                     "\"crc32c\": 0}\n  ]" CHECKSUM "0\n}\n"),
-           FUZZ_SEED("\0{\"format\": 1, \"files\": [{\"name\": \"config.json\", \"bytes\": 2, \"crc32c\": 3}, {\"name\": "
-                     "\"../a\", \"bytes\": 0, \"crc32c\": 0}]}"),
-           FUZZ_SEED("\0{\"format\": 3" CHECKSUM "0\n}\n"),
-           FUZZ_SEED("\1{\"step\": 5, \"samples\": 40, \"tokens\": 400, \"seconds\": 1.5, \"epoch\": 1, "
-                     "\"epoch_first_sample\": 20, \"skipped_steps\": 0, \"data_hash\": \"00ff\", \"best\": {\"step\": 3, "
-                     "\"loss\": 2}, \"settings\": {}}"),
-           FUZZ_SEED("\1{\"step\": 5, \"data_hash\": \"1\", \"evaluated_step\": 4, \"evaluated_loss\": 1, \"phase\": "
-                     "{\"index\": 1, \"first_step\": 2, \"best_loss\": 1}, \"guard\": {\"losses\": [1, 2], \"norms\": "
-                     "[3, 4], \"observed\": 2, \"recent\": [3], \"skipped_in_row\": 1, \"loss_scale\": 65536}}"),
-           FUZZ_SEED("\2{\"model_type\": \"bert\", \"vocab_size\": 100, \"hidden_size\": 8, \"num_hidden_layers\": 1, "
-                     "\"num_attention_heads\": 2, \"hidden_act\": \"gelu\", \"layer_norm_eps\": 1e-12}"),
-           FUZZ_SEED("\2{\"hidden_act\": \"gelu_new\", \"position_embedding_type\": \"absolute\", \"type_vocab_size\": 2}"),
+	FUZZ_SEED("\0{\n  \"format\": 2,\n  \"step\": 1,\n  \"files\": [\n    {\"name\": \"config.json\", \"bytes\": 2, "
+		  "\"crc32c\": 0}\n  ]" CHECKSUM "0\n}\n"),
+	FUZZ_SEED("\0{\"format\": 1, \"files\": [{\"name\": \"config.json\", \"bytes\": 2, \"crc32c\": 3}, {\"name\": "
+		  "\"../a\", \"bytes\": 0, \"crc32c\": 0}]}"),
+	FUZZ_SEED("\0{\"format\": 3" CHECKSUM "0\n}\n"),
+	FUZZ_SEED("\1{\"step\": 5, \"samples\": 40, \"tokens\": 400, \"seconds\": 1.5, \"epoch\": 1, "
+		  "\"epoch_first_sample\": 20, \"skipped_steps\": 0, \"data_hash\": \"00ff\", \"best\": {\"step\": 3, "
+		  "\"loss\": 2}, \"settings\": {}}"),
+	FUZZ_SEED("\1{\"step\": 5, \"data_hash\": \"1\", \"evaluated_step\": 4, \"evaluated_loss\": 1, \"phase\": "
+		  "{\"index\": 1, \"first_step\": 2, \"best_loss\": 1}, \"guard\": {\"losses\": [1, 2], \"norms\": "
+		  "[3, 4], \"observed\": 2, \"recent\": [3], \"skipped_in_row\": 1, \"loss_scale\": 65536}}"),
+	FUZZ_SEED("\2{\"model_type\": \"bert\", \"vocab_size\": 100, \"hidden_size\": 8, \"num_hidden_layers\": 1, "
+		  "\"num_attention_heads\": 2, \"hidden_act\": \"gelu\", \"layer_norm_eps\": 1e-12}"),
+	FUZZ_SEED("\2{\"hidden_act\": \"gelu_new\", \"position_embedding_type\": \"absolute\", \"type_vocab_size\": 2}"),
 };
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -32,8 +32,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	char seed[512];
 	(void)argc;
 	fuzz_write_seeds(*argv, seeds, sizeof seeds / sizeof *seeds);
-	int size = snprintf(seed + 1, sizeof seed - 1, "{\"format\": 1, \"files\": [{\"name\": \"config.json\", \"bytes\": 2, \"crc32c\": "
-	                                               "%u}]" CHECKSUM "0\n}\n", crc32c(0, "{}", 2));
+	int size = snprintf(seed + 1, sizeof seed - 1,
+			    "{\"format\": 1, \"files\": [{\"name\": \"config.json\", \"bytes\": 2, \"crc32c\": "
+			    "%u}]" CHECKSUM "0\n}\n",
+			    crc32c(0, "{}", 2));
 	seed[0] = 0;
 	fuzz_add_seed(*argv, seed, (size_t)size + 1);
 	return 0;

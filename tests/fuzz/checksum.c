@@ -5,7 +5,7 @@
 #define MD5 "0123456789abcdef0123456789ABCDEF"
 
 FUZZ_SEEDS(FUZZ_SEED(MD5), FUZZ_SEED("md5:" MD5), FUZZ_SEED("sha1:" MD5 "01234567"), FUZZ_SEED("sha256:" MD5 MD5),
-           FUZZ_SEED(MD5 "  a\r\n" MD5 " *file\n" MD5 MD5 "\tfile\n"))
+	   FUZZ_SEED(MD5 "  a\r\n" MD5 " *file\n" MD5 MD5 "\tfile\n"))
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {

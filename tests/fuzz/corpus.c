@@ -8,22 +8,26 @@
 #define BOOK "*** START OF THE PROJECT GUTENBERG EBOOK A ***\n\nProduced by B\n\nCHAPTER I\n\n[Illustration: a\nb]\n\n"
 
 FUZZ_SEEDS(FUZZ_SEED("\0\0One sentence.\nAnother one.\n\nA new document.\nIts end.\n"),
-           FUZZ_SEED("\1\2A paragraph. Of two sentences.\r\n\r\nAnother \"one.\" Here; Mr. B. said so.\n"),
-           FUZZ_SEED("\1\3This is a line of running text that was broken at a column which is\nrather narrow and "
-                     "goes on here until the end of the para-\ngraph. It is so.\n\n\n\n\nChapter two\n"),
-           FUZZ_SEED("\1\4A document a line. Of two sentences.\nThe next one.\n"),
-           FUZZ_SEED("\0\0The Project Gutenberg eBook of A\n\n" BOOK
-                     "It was _so_. He went.\n\n* * *\n\n*** END OF THE PROJECT GUTENBERG EBOOK A ***\nLicence\n"),
-           FUZZ_SEED("\2\0" BOOK "It was so.\n\n      *       *\n\nAnd so.\n\nEnd of Project Gutenberg's A\n"),
-           FUZZ_SEED("\3\x8<mediawiki><siteinfo><namespaces><namespace key=\"6\">File</namespace></namespaces></siteinfo><page><title>A</title><ns>0</ns><revision><text>'''A''' is [[b]]. It "
-                     "was.</text></revision></page></mediawiki>"),
-           FUZZ_SEED("\4\0{\"index\":{}}\n{\"namespace\":0,\"title\":\"A\",\"text\":\"A is b. So.\"}\n"),
-           FUZZ_SEED("\5\x8<doc id=\"1\" title=\"A\">\nA\n\nIt is so.\n</doc>\n"),
-           FUZZ_SEED("\6\0{\"content\": \"One. Two.\\nThree.\\n\\nFour.\"}\n{\"content\": \"\"}\n"),
-           FUZZ_SEED("\7\x8WARC/1.0\r\nWARC-Type: conversion\r\nContent-Type: text/plain\r\nContent-Length: "
-                     "23\r\n\r\nHello, this is a line.\n\r\n\r\n"),
-           FUZZ_SEED("\0\x8[{\"text\": \"a\"}, 1]"), FUZZ_SEED("\0\0<!DOCTYPE html><html>"),
-           FUZZ_SEED("\0\0\xff\xfe" "a\0b\0"), FUZZ_SEED("\1\1\xe4\xbb\x96\xe6\x9d\xa5\xe3\x80\x82\xff\xfe\xfd"))
+	   FUZZ_SEED("\1\2A paragraph. Of two sentences.\r\n\r\nAnother \"one.\" Here; Mr. B. said so.\n"),
+	   FUZZ_SEED("\1\3This is a line of running text that was broken at a column which is\nrather narrow and "
+		     "goes on here until the end of the para-\ngraph. It is so.\n\n\n\n\nChapter two\n"),
+	   FUZZ_SEED("\1\4A document a line. Of two sentences.\nThe next one.\n"),
+	   FUZZ_SEED("\0\0The Project Gutenberg eBook of A\n\n" BOOK
+		     "It was _so_. He went.\n\n* * *\n\n*** END OF THE PROJECT GUTENBERG EBOOK A ***\nLicence\n"),
+	   FUZZ_SEED("\2\0" BOOK "It was so.\n\n      *       *\n\nAnd so.\n\nEnd of Project Gutenberg's A\n"),
+	   FUZZ_SEED("\3\x8<mediawiki><siteinfo><namespaces><namespace "
+		     "key=\"6\">File</namespace></namespaces></siteinfo><page><title>A</title><ns>0</ns><revision><text>'''A''' "
+		     "is [[b]]. It "
+		     "was.</text></revision></page></mediawiki>"),
+	   FUZZ_SEED("\4\0{\"index\":{}}\n{\"namespace\":0,\"title\":\"A\",\"text\":\"A is b. So.\"}\n"),
+	   FUZZ_SEED("\5\x8<doc id=\"1\" title=\"A\">\nA\n\nIt is so.\n</doc>\n"),
+	   FUZZ_SEED("\6\0{\"content\": \"One. Two.\\nThree.\\n\\nFour.\"}\n{\"content\": \"\"}\n"),
+	   FUZZ_SEED("\7\x8WARC/1.0\r\nWARC-Type: conversion\r\nContent-Type: text/plain\r\nContent-Length: "
+		     "23\r\n\r\nHello, this is a line.\n\r\n\r\n"),
+	   FUZZ_SEED("\0\x8[{\"text\": \"a\"}, 1]"), FUZZ_SEED("\0\0<!DOCTYPE html><html>"),
+	   FUZZ_SEED("\0\0\xff\xfe"
+		     "a\0b\0"),
+	   FUZZ_SEED("\1\1\xe4\xbb\x96\xe6\x9d\xa5\xe3\x80\x82\xff\xfe\xfd"))
 
 static void check(const struct document *document)
 {
@@ -66,9 +70,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	if (count < 2)
 		return 0;
 	struct corpus_settings settings = {.input_form = (enum input_form)(bytes[0] % (INPUT_WARC + 1)),
-	                                   .text_form = (enum text_form)(bytes[1] % 8 % (TEXT_FORM_DOCUMENTS + 1)),
-	                                   .skip_bad_records = bytes[1] & 8,
-	                                   .threads = 1};
+					   .text_form = (enum text_form)(bytes[1] % 8 % (TEXT_FORM_DOCUMENTS + 1)),
+					   .skip_bad_records = bytes[1] & 8,
+					   .threads = 1};
 	const char *path = fuzz_file("corpus", bytes + 2, count - 2);
 	const struct document *document;
 	struct corpus *corpus;

@@ -10,16 +10,17 @@
 #include "formats/fetch.h"
 #include "fuzz.h"
 
-FUZZ_SEEDS(FUZZ_SEED("\0HTTP/1.1 200\nContent-Length: 4\nETag: \"a\"\n\nbody\xff"),
-           FUZZ_SEED("\5HTTP/1.1 200\nLast-Modified: b\nContent-Length: 4\n\nbo\xfeHTTP/1.1 206\nContent-Range: bytes "
-                     "2-3/4\nContent-Length: 2\n\ndy\xff"),
-           FUZZ_SEED("\0HTTP/1.1 200\nETag: c\nContent-Length: 4\n\nbo\xfeHTTP/1.1 206\nContent-Range: bytes "
-                     "0-3/9\n\ndy\xffHTTP/1.1 416\nContent-Range: bytes */2\n\n\xff"),
-           FUZZ_SEED("\1HTTP/1.1 200\nETag: W/\"d\"\n\nother\xffHTTP/1.1 200\n\nbody\xff"),
-           FUZZ_SEED("\3{\"url\": \"http://fuzz/got\", \"validator\": \"\\\"a\\\"\", \"total\": 4}\xffHTTP/1.1 206\nContent-Range: "
-                     "bytes 2-3/4\n\ndy\xff"),
-           FUZZ_SEED("\0HTTP/1.1 503\nRetry-After: 3\n\nlater\xff"), FUZZ_SEED("\0HTTP/1.1 404\n\nnone\xff"),
-           FUZZ_SEED("\0HTTP/1.1 302\nETag: e\n\n\xff"))
+FUZZ_SEEDS(
+	FUZZ_SEED("\0HTTP/1.1 200\nContent-Length: 4\nETag: \"a\"\n\nbody\xff"),
+	FUZZ_SEED("\5HTTP/1.1 200\nLast-Modified: b\nContent-Length: 4\n\nbo\xfeHTTP/1.1 206\nContent-Range: bytes "
+		  "2-3/4\nContent-Length: 2\n\ndy\xff"),
+	FUZZ_SEED("\0HTTP/1.1 200\nETag: c\nContent-Length: 4\n\nbo\xfeHTTP/1.1 206\nContent-Range: bytes "
+		  "0-3/9\n\ndy\xffHTTP/1.1 416\nContent-Range: bytes */2\n\n\xff"),
+	FUZZ_SEED("\1HTTP/1.1 200\nETag: W/\"d\"\n\nother\xffHTTP/1.1 200\n\nbody\xff"),
+	FUZZ_SEED("\3{\"url\": \"http://fuzz/got\", \"validator\": \"\\\"a\\\"\", \"total\": 4}\xffHTTP/1.1 206\nContent-Range: "
+		  "bytes 2-3/4\n\ndy\xff"),
+	FUZZ_SEED("\0HTTP/1.1 503\nRetry-After: 3\n\nlater\xff"), FUZZ_SEED("\0HTTP/1.1 404\n\nnone\xff"),
+	FUZZ_SEED("\0HTTP/1.1 302\nETag: e\n\n\xff"))
 
 /* A file of the folder with these bytes, written as any program would. */
 static void leave(const char *name, const char *bytes, size_t size)

@@ -21,9 +21,9 @@ struct fuzz_seed {
 	size_t size;
 };
 /* A seed from a string literal, which may hold NULs. */
-#define FUZZ_SEED(literal)                                                                                   \
-	{                                                                                                    \
-		literal, sizeof(literal) - 1                                                                 \
+#define FUZZ_SEED(literal)                                                                                                       \
+	{                                                                                                                        \
+		literal, sizeof(literal) - 1                                                                                     \
 	}
 
 /* Writes one more seed into the first folder among the program's arguments, from which libFuzzer then reads. */
@@ -61,13 +61,13 @@ static inline void fuzz_seed_file(char **arguments, const char *path)
 }
 
 /* The seeds of a target that needs no more than literals. */
-#define FUZZ_SEEDS(...)                                                                                      \
-	static const struct fuzz_seed fuzz_seeds[] = {__VA_ARGS__};                                          \
-	int LLVMFuzzerInitialize(int *argc, char ***argv)                                                    \
-	{                                                                                                    \
-		(void)argc;                                                                                  \
-		fuzz_write_seeds(*argv, fuzz_seeds, sizeof fuzz_seeds / sizeof *fuzz_seeds);                 \
-		return 0;                                                                                    \
+#define FUZZ_SEEDS(...)                                                                                                          \
+	static const struct fuzz_seed fuzz_seeds[] = {__VA_ARGS__};                                                              \
+	int LLVMFuzzerInitialize(int *argc, char ***argv)                                                                        \
+	{                                                                                                                        \
+		(void)argc;                                                                                                      \
+		fuzz_write_seeds(*argv, fuzz_seeds, sizeof fuzz_seeds / sizeof *fuzz_seeds);                                     \
+		return 0;                                                                                                        \
 	}
 
 /* A copy of exactly this size in a block of its own, so that reading one byte too many is seen. */
@@ -115,8 +115,7 @@ static inline const char *fuzz_file(const char *name, const uint8_t *bytes, size
 		file->descriptor = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 		BUG_IF(file->descriptor < 0);
 	}
-	BUG_IF(pwrite(file->descriptor, bytes, count, 0) != (ssize_t)count ||
-	       ftruncate(file->descriptor, (off_t)count) != 0);
+	BUG_IF(pwrite(file->descriptor, bytes, count, 0) != (ssize_t)count || ftruncate(file->descriptor, (off_t)count) != 0);
 	return file->path;
 }
 

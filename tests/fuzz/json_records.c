@@ -2,11 +2,11 @@
 #include "records.h"
 
 FUZZ_SEEDS(FUZZ_SEED("\1{\"title\": \"A\", \"text\": \"b\\n\\u00e9\\ud83d\\ude00\", \"n\": [1, {\"text\": "
-                     "2}]}\n{\"x\": null}\n"),
-           FUZZ_SEED("\5[{\"a\": {\"b\": [\"c\", \"d\"]}}, {\"text\": \"\"}]"),
-           FUZZ_SEED("\7{\"index\":{\"_id\":\"1\"}}\n{\"namespace\":0,\"text\":\"a "
-                     "b\"}\n{\"namespace\":1,\"text\":\"c\"}\n"),
-           FUZZ_SEED("\1{\"text\": \"a\nb\"}\n{\"text\": -1.5e3, \"t\": true}\n"))
+		     "2}]}\n{\"x\": null}\n"),
+	   FUZZ_SEED("\5[{\"a\": {\"b\": [\"c\", \"d\"]}}, {\"text\": \"\"}]"),
+	   FUZZ_SEED("\7{\"index\":{\"_id\":\"1\"}}\n{\"namespace\":0,\"text\":\"a "
+		     "b\"}\n{\"namespace\":1,\"text\":\"c\"}\n"),
+	   FUZZ_SEED("\1{\"text\": \"a\nb\"}\n{\"text\": -1.5e3, \"t\": true}\n"))
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {

@@ -3,11 +3,11 @@
 #include "train/report_history.h"
 
 FUZZ_SEEDS(FUZZ_SEED("{\"step\":1,\"tokens\":10,\"seconds\":0.5,\"loss\":9.5,\"mlm_loss\":8.5,\"learning_rate\":1e-4}\n"
-                     "{\"step\":2,\"loss\":9,\"eval_loss\":8,\"eval_mlm_loss\":7}\n"),
-           FUZZ_SEED("{\"step\":3,\"event\":\"spike\",\"text\":\"t\",\"advice\":\"a\",\"over\":true}\nno JSON\n{\"step\":4,"),
-           FUZZ_SEED("{\"step\":5,\"eval_set\":\"b\",\"eval_b_loss\":1}\n{\"step\":5,\"eval_set\":\"b\",\"eval_b_loss\":2}\n"
-                     "{\"step\":6,\"eval_set\":\"\",\"eval_loss\":1}\n"),
-           FUZZ_SEED("{\"step\":-1}\n{\"step\":1e300,\"loss\":null}\n{\"step\":9223372036854775807,\"event\":1}\n[]\n"))
+		     "{\"step\":2,\"loss\":9,\"eval_loss\":8,\"eval_mlm_loss\":7}\n"),
+	   FUZZ_SEED("{\"step\":3,\"event\":\"spike\",\"text\":\"t\",\"advice\":\"a\",\"over\":true}\nno JSON\n{\"step\":4,"),
+	   FUZZ_SEED("{\"step\":5,\"eval_set\":\"b\",\"eval_b_loss\":1}\n{\"step\":5,\"eval_set\":\"b\",\"eval_b_loss\":2}\n"
+		     "{\"step\":6,\"eval_set\":\"\",\"eval_loss\":1}\n"),
+	   FUZZ_SEED("{\"step\":-1}\n{\"step\":1e300,\"loss\":null}\n{\"step\":9223372036854775807,\"event\":1}\n[]\n"))
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {

@@ -4,12 +4,13 @@
 #include "fuzz.h"
 
 FUZZ_SEEDS(FUZZ_SEED("--integer=3\0--number\0.5\0-f\0--list\0a\0b\0--choice=bc\0"),
-           FUZZ_SEED("--no-flag\0--words=x y\0-i3\0-l\0x\0--\0z\0"),
-           FUZZ_SEED("#{\"integer\": 3, \"list\": [\"a\", \"b\"], \"flag\": false}"),
-           FUZZ_SEED("#integer = 3\n# comment\nnumber=1e-3\nlist = a\nlist = b\n"),
-           FUZZ_SEED("#flag = no\n[part]\ninteger = 1\n[part 2] # last\nlist = a\nlist = b\n"),
-           FUZZ_SEED("#{\"parts\": [{\"integer\": 1}, {\"list\": [\"a\"]}], \"tpu\": true}"),
-           FUZZ_SEED("--part2.integer=3\0--part1.list\0a\0b\0--part1.no_flag\0--tpu\0--loops\0" "3\0--lower\0"))
+	   FUZZ_SEED("--no-flag\0--words=x y\0-i3\0-l\0x\0--\0z\0"),
+	   FUZZ_SEED("#{\"integer\": 3, \"list\": [\"a\", \"b\"], \"flag\": false}"),
+	   FUZZ_SEED("#integer = 3\n# comment\nnumber=1e-3\nlist = a\nlist = b\n"),
+	   FUZZ_SEED("#flag = no\n[part]\ninteger = 1\n[part 2] # last\nlist = a\nlist = b\n"),
+	   FUZZ_SEED("#{\"parts\": [{\"integer\": 1}, {\"list\": [\"a\"]}], \"tpu\": true}"),
+	   FUZZ_SEED("--part2.integer=3\0--part1.list\0a\0b\0--part1.no_flag\0--tpu\0--loops\0"
+		     "3\0--lower\0"))
 
 struct settings {
 	int64_t integer;
@@ -21,21 +22,21 @@ struct settings {
 
 #define FIELD(name) offsetof(struct settings, name)
 static const struct option table[] = {
-        {.name = "integer", .letter = 'i', .section = "part", .type = OPTION_INTEGER, .field = FIELD(integer), .range = "1..9"},
-        {.name = "number", .type = OPTION_NUMBER, .field = FIELD(number), .range = "..1"},
-        {.name = "flag", .letter = 'f', .section = "part", .type = OPTION_FLAG, .field = FIELD(flag), .fallback = "true"},
-        {.name = "text", .type = OPTION_TEXT, .field = FIELD(text), .alias = "words t"},
-        {.name = "choice", .type = OPTION_CHOICE, .field = FIELD(choice), .range = "a|bc"},
-        {.name = "list", .letter = 'l', .section = "part", .type = OPTION_LIST, .field = FIELD(list)},
-        {0},
+	{.name = "integer", .letter = 'i', .section = "part", .type = OPTION_INTEGER, .field = FIELD(integer), .range = "1..9"},
+	{.name = "number", .type = OPTION_NUMBER, .field = FIELD(number), .range = "..1"},
+	{.name = "flag", .letter = 'f', .section = "part", .type = OPTION_FLAG, .field = FIELD(flag), .fallback = "true"},
+	{.name = "text", .type = OPTION_TEXT, .field = FIELD(text), .alias = "words t"},
+	{.name = "choice", .type = OPTION_CHOICE, .field = FIELD(choice), .range = "a|bc"},
+	{.name = "list", .letter = 'l', .section = "part", .type = OPTION_LIST, .field = FIELD(list)},
+	{0},
 };
 
 static const struct option_foreign foreign[] = {
-        {.name = "lower", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "flag"},
-        {.name = "tpu", .kind = FOREIGN_FLAG, .answer = FOREIGN_REFUSED, .why = "none"},
-        {.name = "loops", .kind = FOREIGN_VALUE, .answer = FOREIGN_IGNORED, .why = "none"},
-        {.name = "resume", .kind = FOREIGN_EITHER, .answer = FOREIGN_IGNORED, .option = "text", .why = "none"},
-        {0},
+	{.name = "lower", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "flag"},
+	{.name = "tpu", .kind = FOREIGN_FLAG, .answer = FOREIGN_REFUSED, .why = "none"},
+	{.name = "loops", .kind = FOREIGN_VALUE, .answer = FOREIGN_IGNORED, .why = "none"},
+	{.name = "resume", .kind = FOREIGN_EITHER, .answer = FOREIGN_IGNORED, .option = "text", .why = "none"},
+	{0},
 };
 
 /* The options of each section, and one beyond the last. */

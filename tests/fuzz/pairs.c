@@ -7,11 +7,14 @@
 #include "data/shard.h"
 #include "fuzz.h"
 
-FUZZ_SEEDS(FUZZ_SEED("\0" "1\t7\ta b\ta b c d\n0\t8\tb c\tc\n -1 \t9\ta b c\ta b c a b c a b c\r\nx\t\t\t\n\n"),
-           FUZZ_SEED("\1a b c\nab c\n\n\xe4\xbb\x96 b\n\x1c\nc"), FUZZ_SEED("\3" "ab a\n\n\xe4\xbb\x96\xe4\xbb\x96\n"))
+FUZZ_SEEDS(FUZZ_SEED("\0"
+		     "1\t7\ta b\ta b c d\n0\t8\tb c\tc\n -1 \t9\ta b c\ta b c a b c a b c\r\nx\t\t\t\n\n"),
+	   FUZZ_SEED("\1a b c\nab c\n\n\xe4\xbb\x96 b\n\x1c\nc"),
+	   FUZZ_SEED("\3"
+		     "ab a\n\n\xe4\xbb\x96\xe4\xbb\x96\n"))
 
-static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##b", "##\xe4\xbb\x96",
-                                      "\xe4\xbb\x96"};
+static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]",          "[MASK]",      "a",
+				      "b",     "c",     "##b",   "##\xe4\xbb\x96", "\xe4\xbb\x96"};
 
 static int sync_nothing(int descriptor)
 {

@@ -54,8 +54,8 @@ static enum status fuzz_namespace(void *context, int64_t key, const char *name)
 	return OK;
 }
 
-static enum status fuzz_read_records(struct fuzz_read *read, enum record_form form, const char *text_key,
-                                     const char *bytes, size_t count, size_t piece)
+static enum status fuzz_read_records(struct fuzz_read *read, enum record_form form, const char *text_key, const char *bytes,
+				     size_t count, size_t piece)
 {
 	struct record_settings settings = {form, "fuzz", text_key};
 	struct record_sink sink = {read, fuzz_begin, fuzz_text, fuzz_end, fuzz_damaged, fuzz_namespace};
@@ -89,11 +89,9 @@ static void fuzz_records(enum record_form form, const char *text_key, const uint
 	enum status second = fuzz_read_records(&pieces, form, text_key, text, count, piece);
 	BUG_IF(first != second);
 	BUG_IF(skip && first != OK);
-	if (form != RECORDS_WIKI_XML ||
-	    !whole.damaged) /* what expat has seen before damage depends on the pieces */
+	if (form != RECORDS_WIKI_XML || !whole.damaged) /* what expat has seen before damage depends on the pieces */
 		BUG_IF(whole.text.size != pieces.text.size ||
-		       memcmp(buffer_string(&whole.text), buffer_string(&pieces.text), whole.text.size) !=
-		               0 ||
+		       memcmp(buffer_string(&whole.text), buffer_string(&pieces.text), whole.text.size) != 0 ||
 		       whole.kept != pieces.kept);
 	free(text);
 }

@@ -6,16 +6,19 @@
 #define HEADER_54 "\x36\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}"
 
 static const struct fuzz_seed seeds[] = {
-        FUZZ_SEED(HEADER_54 "\0\0\x80?"),
-        FUZZ_SEED("\x20\0\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"}}"),
-        FUZZ_SEED("\2\0\0\0\0\0\0\0{}"),
-        FUZZ_SEED("{\"metadata\":{\"total_size\":1},\"weight_map\":{\"a\":\"b.safetensors\"}}"),
-        FUZZ_SEED("{\"weight_map\":{\"a\":\"../b\"}}"),
-        FUZZ_SEED("{\"weight_map\":{\"a\":\"part.safetensors\"}}"),
-        FUZZ_SEED("\x9c\0\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},"
-                  "\"b\":{\"dtype\":\"BF16\",\"shape\":[1,2],\"data_offsets\":[8,12]}}      " "abcdefghijkl"),
-        FUZZ_SEED("\x6e\0\0\0\0\0\0\0{\"c\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]},"
-                  "\"d\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[4,12]}}  " "abcdefghijkl"),
+	FUZZ_SEED(HEADER_54 "\0\0\x80?"),
+	FUZZ_SEED("\x20\0\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"}}"),
+	FUZZ_SEED("\2\0\0\0\0\0\0\0{}"),
+	FUZZ_SEED("{\"metadata\":{\"total_size\":1},\"weight_map\":{\"a\":\"b.safetensors\"}}"),
+	FUZZ_SEED("{\"weight_map\":{\"a\":\"../b\"}}"),
+	FUZZ_SEED("{\"weight_map\":{\"a\":\"part.safetensors\"}}"),
+	FUZZ_SEED("\x9c\0\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"pt\"},\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_"
+		  "offsets\":[0,8]},"
+		  "\"b\":{\"dtype\":\"BF16\",\"shape\":[1,2],\"data_offsets\":[8,12]}}      "
+		  "abcdefghijkl"),
+	FUZZ_SEED("\x6e\0\0\0\0\0\0\0{\"c\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]},"
+		  "\"d\":{\"dtype\":\"I64\",\"shape\":[],\"data_offsets\":[4,12]}}  "
+		  "abcdefghijkl"),
 };
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

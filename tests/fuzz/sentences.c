@@ -3,12 +3,11 @@
 #include "text/corpus.h"
 #include "text/utf8.h"
 
-FUZZ_SEEDS(
-        FUZZ_SEED("Mr. J. R. Smith paid $3.50 at 5 p.m. on Jan. 5. \"Really?\" he said. (Yes.) It was so "
-                  "[12]."),
-        FUZZ_SEED("“走吧！”，他说。为什么？我不知道…… 1. 总则；第二条。"),
-        FUZZ_SEED("यह एक वाक्य है। दूसरा। هل هذا؟ نعم. እንዴት ነህ። ประโยค หนึ่ง"),
-        FUZZ_SEED("No. 5 and U.S. troops, e.g. in fig. 3a etc. The end.2 We saw cells.[12,13] So it goes!?!"))
+FUZZ_SEEDS(FUZZ_SEED("Mr. J. R. Smith paid $3.50 at 5 p.m. on Jan. 5. \"Really?\" he said. (Yes.) It was so "
+		     "[12]."),
+	   FUZZ_SEED("“走吧！”，他说。为什么？我不知道…… 1. 总则；第二条。"),
+	   FUZZ_SEED("यह एक वाक्य है। दूसरा। هل هذا؟ نعم. እንዴት ነህ። ประโยค หนึ่ง"),
+	   FUZZ_SEED("No. 5 and U.S. troops, e.g. in fig. 3a etc. The end.2 We saw cells.[12,13] So it goes!?!"))
 
 struct slices {
 	const char *text;

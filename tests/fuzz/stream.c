@@ -9,7 +9,8 @@
 
 #define MOST ((size_t)1 << 15) /* of the text: a packed kilobyte can hold a gigabyte */
 
-static const char text[] = "One line.\nAnother, another, another, another line\n\n\xe4\xbb\x96\xe6\x9d\xa5\xe4\xba\x86.\nThe last";
+static const char text[] =
+	"One line.\nAnother, another, another, another line\n\n\xe4\xbb\x96\xe6\x9d\xa5\xe4\xba\x86.\nThe last";
 
 /* A seed of `copies` members, with zeros behind them. */
 static void add(char **arguments, unsigned char mode, const unsigned char *packed, size_t size, int copies)
@@ -53,8 +54,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		add(*argv, 80, packed, ZSTD_compress(packed, sizeof packed, text, sizeof text - 1, 3), copies);
 	add(*argv, 2, (const unsigned char *)"\x50\x2a\x4d\x18\3\0\0\0abc", 11, 2);
 	for (int check = 0; check <= LZMA_CHECK_CRC64; check += LZMA_CHECK_CRC64, used = 0) {
-		BUG_IF(lzma_easy_buffer_encode(0, (lzma_check)check, NULL, (const uint8_t *)text, sizeof text - 1, packed,
-		                               &used, sizeof packed) != LZMA_OK);
+		BUG_IF(lzma_easy_buffer_encode(0, (lzma_check)check, NULL, (const uint8_t *)text, sizeof text - 1, packed, &used,
+					       sizeof packed) != LZMA_OK);
 		add(*argv, 90, packed, used, 1 + check / LZMA_CHECK_CRC64);
 	}
 	return 0;

@@ -10,11 +10,11 @@
 #define FOOTER_BYTES 48
 
 static const struct fuzz_seed snappy_seeds[] = {
-        FUZZ_SEED("S\x0c\x2c"
-                  "hello world!"),
-        FUZZ_SEED("S\x10\x04"
-                  "ab\x35\2"),
-        FUZZ_SEED("S\x40\0a\xfe\1\0"),
+	FUZZ_SEED("S\x0c\x2c"
+		  "hello world!"),
+	FUZZ_SEED("S\x10\x04"
+		  "ab\x35\2"),
+	FUZZ_SEED("S\x40\0a\xfe\1\0"),
 };
 
 /* What all data files hold: 1.0 and zeros. */
@@ -102,9 +102,8 @@ static void put_checksums(unsigned char *bytes, size_t size)
 	in = (struct byte_range){bytes + numbers[2], bytes + numbers[2] + numbers[3]};
 	struct byte_range part;
 	uint64_t offset, length;
-	while (range_varint(&in, &numbers[0]) && range_varint(&in, &numbers[1]) &&
-	       range_varint(&in, &numbers[2]) && range_bytes(&in, numbers[1], &part) &&
-	       range_bytes(&in, numbers[2], &part))
+	while (range_varint(&in, &numbers[0]) && range_varint(&in, &numbers[1]) && range_varint(&in, &numbers[2]) &&
+	       range_bytes(&in, numbers[1], &part) && range_bytes(&in, numbers[2], &part))
 		if (range_varint(&part, &offset) && range_varint(&part, &length))
 			put_crc(bytes, size, offset, length);
 }

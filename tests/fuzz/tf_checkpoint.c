@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 FUZZ_SEEDS(FUZZ_SEED("model_checkpoint_path: \"model.ckpt\"\nall_model_checkpoint_paths: \"model.ckpt\"\n"),
-           FUZZ_SEED("model_checkpoint_path: \"/a/b/..\""), FUZZ_SEED("model_checkpoint_path: \"\""))
+	   FUZZ_SEED("model_checkpoint_path: \"/a/b/..\""), FUZZ_SEED("model_checkpoint_path: \"\""))
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {

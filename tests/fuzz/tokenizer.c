@@ -3,16 +3,14 @@
 #include "fuzz.h"
 #include "text/tokenizer.h"
 
-FUZZ_SEEDS(
-        FUZZ_SEED("\0The cats sat, unaffordably: [MASK] [CLS]x."),
-        FUZZ_SEED("\1Überraschung ΣΑΣ İ ﬁ e\xcc\x81\xcc\xa7"), FUZZ_SEED("\2他来了\xf0\xab\xa0\xa0，我走。"),
-        FUZZ_SEED("\7\xff\xfe\x80 \xe4\xb8 a\0b\xc2\xad\xe2\x80\x8b"),
-        FUZZ_SEED("\14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-                  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"))
+FUZZ_SEEDS(FUZZ_SEED("\0The cats sat, unaffordably: [MASK] [CLS]x."), FUZZ_SEED("\1Überraschung ΣΑΣ İ ﬁ e\xcc\x81\xcc\xa7"),
+	   FUZZ_SEED("\2他来了\xf0\xab\xa0\xa0，我走。"), FUZZ_SEED("\7\xff\xfe\x80 \xe4\xb8 a\0b\xc2\xad\xe2\x80\x8b"),
+	   FUZZ_SEED("\14aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+		     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"))
 
-static const char *const entries[] = {
-        "[PAD]", "[UNK]", "[CLS]",      "[SEP]", "[MASK]", "the", "cat", "##s", "un", "##aff", "##ord", "##a",
-        "a",     "e",     "##\xcc\x81", "他",    "了",     ",",   ".",   "[",   "]",  "σ",     "##ς",   "i"};
+static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat",        "##s",
+				      "un",    "##aff", "##ord", "##a",   "a",      "e",   "##\xcc\x81", "他",
+				      "了",    ",",     ".",     "[",     "]",      "σ",   "##ς",        "i"};
 static struct vocab vocab;
 
 static struct tokenizer *open_mode(unsigned mode)

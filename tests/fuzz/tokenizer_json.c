@@ -6,11 +6,11 @@
 #define TOKENS "\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"[MASK]\":4"
 
 FUZZ_SEEDS(FUZZ_SEED("\0{\"model\":{\"type\":\"WordPiece\",\"vocab\":{" TOKENS ",\"a\":5,\"##b\":6}},"
-                     "\"normalizer\":{\"lowercase\":true,\"strip_accents\":null,\"handle_chinese_chars\":false}}"),
-           FUZZ_SEED("\0{\"added_tokens\":[{\"id\":5,\"content\":\"x\"}],\"model\":{\"vocab\":{" TOKENS "}}}"),
-           FUZZ_SEED("\0{\"model\":{\"type\":\"BPE\",\"vocab\":{}}}"),
-           FUZZ_SEED("\1{\"do_lower_case\":false,\"strip_accents\":true,\"tokenize_chinese_chars\":true}"),
-           FUZZ_SEED("\1{\"model_max_length\":512}"), FUZZ_SEED("\1[]"))
+		     "\"normalizer\":{\"lowercase\":true,\"strip_accents\":null,\"handle_chinese_chars\":false}}"),
+	   FUZZ_SEED("\0{\"added_tokens\":[{\"id\":5,\"content\":\"x\"}],\"model\":{\"vocab\":{" TOKENS "}}}"),
+	   FUZZ_SEED("\0{\"model\":{\"type\":\"BPE\",\"vocab\":{}}}"),
+	   FUZZ_SEED("\1{\"do_lower_case\":false,\"strip_accents\":true,\"tokenize_chinese_chars\":true}"),
+	   FUZZ_SEED("\1{\"model_max_length\":512}"), FUZZ_SEED("\1[]"))
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {

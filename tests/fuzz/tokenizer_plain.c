@@ -8,16 +8,51 @@
 #include "text/unicode.h"
 
 FUZZ_SEEDS(FUZZ_SEED("\0The cats sat, unaffordably: [MASK] [CLS]x aaaaaaaaaaaaaaaaaaaaaaaaaaaa."),
-           FUZZ_SEED("\1\xc3\x9c""berraschung \xce\xa3\xce\x91\xce\xa3 \xc4\xb0 \xef\xac\x81 e\xcc\x81\xcc\xa7"),
-           FUZZ_SEED("\4\xce\xa3\xce\x91\xce\xa3 \xce\x91\xce\xa3. \xce\x91'\xce\xa3\xcc\x81 \xce\xa3\xce\xb1"),
-           FUZZ_SEED("\2\xe4\xbb\x96\xe6\x9d\xa5\xe4\xba\x86\xf0\xab\xa0\xa0\xef\xbc\x8c\xe6\x88\x91\xe8\xb5\xb0\xe3\x80\x82"),
-           FUZZ_SEED("\7\xff\xfe\x80 \xe4\xb8 a\0b\xc2\xad\xe2\x80\x8b"), FUZZ_SEED("\11[MASK][mask] [[SEP]]\t[PAD\xff]"),
-           FUZZ_SEED("\20\xea\xb0\x81\xe1\x84\x80\xe1\x85\xa1 \xe2\x89\xa0 \xcd\xbe \xe1\xbf\xaf a\xcc\xb8\xcc\x81 \xe0\xbe\xb7"))
+	   FUZZ_SEED("\1\xc3\x9c"
+		     "berraschung \xce\xa3\xce\x91\xce\xa3 \xc4\xb0 \xef\xac\x81 e\xcc\x81\xcc\xa7"),
+	   FUZZ_SEED("\4\xce\xa3\xce\x91\xce\xa3 \xce\x91\xce\xa3. \xce\x91'\xce\xa3\xcc\x81 \xce\xa3\xce\xb1"),
+	   FUZZ_SEED("\2\xe4\xbb\x96\xe6\x9d\xa5\xe4\xba\x86\xf0\xab\xa0\xa0\xef\xbc\x8c\xe6\x88\x91\xe8\xb5\xb0\xe3\x80\x82"),
+	   FUZZ_SEED("\7\xff\xfe\x80 \xe4\xb8 a\0b\xc2\xad\xe2\x80\x8b"), FUZZ_SEED("\11[MASK][mask] [[SEP]]\t[PAD\xff]"),
+	   FUZZ_SEED("\20\xea\xb0\x81\xe1\x84\x80\xe1\x85\xa1 \xe2\x89\xa0 \xcd\xbe \xe1\xbf\xaf a\xcc\xb8\xcc\x81 \xe0\xbe\xb7"))
 
-static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "##s", "un", "##aff",
-                                      "##ord", "##a", "a", "e", "##\xcc\x81", "\xe4\xbb\x96", "\xe4\xba\x86", ",", ".", "[",
-                                      "]", "\xcf\x83", "##\xcf\x83", "##\xcf\x82", "i", "##b", "b", "##e", "s", "A", "\xce\xb1",
-                                      "##\xce\xb1", "mask", "\xcf\x82", "\xe1\x84\x80", "##\xe1\x85\xa1", ";", "`"};
+static const char *const entries[] = {"[PAD]",
+				      "[UNK]",
+				      "[CLS]",
+				      "[SEP]",
+				      "[MASK]",
+				      "the",
+				      "cat",
+				      "##s",
+				      "un",
+				      "##aff",
+				      "##ord",
+				      "##a",
+				      "a",
+				      "e",
+				      "##\xcc\x81",
+				      "\xe4\xbb\x96",
+				      "\xe4\xba\x86",
+				      ",",
+				      ".",
+				      "[",
+				      "]",
+				      "\xcf\x83",
+				      "##\xcf\x83",
+				      "##\xcf\x82",
+				      "i",
+				      "##b",
+				      "b",
+				      "##e",
+				      "s",
+				      "A",
+				      "\xce\xb1",
+				      "##\xce\xb1",
+				      "mask",
+				      "\xcf\x82",
+				      "\xe1\x84\x80",
+				      "##\xe1\x85\xa1",
+				      ";",
+				      "`"};
 static struct vocab vocab;
 
 /* Code points, grown as needed. */
@@ -41,13 +76,13 @@ static bool is_ideograph(enum unicode_column column, uint32_t c)
 {
 	uint32_t extension = column == UNICODE_GOOGLE ? 0x2B820 : 0x2B920;
 	return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
-	       (c >= 0x2A700 && c <= 0x2B81F) ||
-	       (c >= extension && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+	       (c >= 0x2A700 && c <= 0x2B81F) || (c >= extension && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) ||
+	       (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
 /* Cleaning: what is no text goes, white space becomes a space; and spaces around ideographs. */
 static void clean(const struct tokenizer_settings *settings, enum unicode_column column, const char *text, size_t size,
-                  struct row *out)
+		  struct row *out)
 {
 	out->count = 0;
 	for (size_t at = 0; at < size;) {

@@ -5,30 +5,30 @@
 #include "formats/torch_file.h"
 
 static const struct fuzz_seed seeds[] = {
-        FUZZ_SEED("P\x80\2}q\0(X\1\0\0\0actorch._utils\n_rebuild_tensor_v2\nq\1(("
-                  "X\7\0\0\0storagectorch\nFloatStorage\n"
-                  "X\1\0\0\0"
-                  "0X\3\0\0\0cpuK\6tQK\0K\2K\3\x86K\3K\1\x86\x89"
-                  "ccollections\nOrderedDict\n)RtRu."),
-        FUZZ_SEED("P\x80\4\x95\0\0\0\0\0\0\0\0}\x94\x8c\1a\x94K\1s."),
-        FUZZ_SEED("P\x80\2](K\1J\xff\xff\xff\xffM\1\2\x8a\2\1\2G?\xf0\0\0\0\0\0\0N\x88\x89"
-                  "eq\0h\0\x85\x86."),
-        FUZZ_SEED("P\x80\2}q\0h\0h\0s."),
-        FUZZ_SEED("P\x80\2ccollections\nOrderedDict\n)Rq\0}(U\1aK\1ub."),
-        FUZZ_SEED("P\x80\2\x8c\2os\x8c\6system\x93\x8c\2ls\x85R."),
-        FUZZ_SEED("PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+	FUZZ_SEED("P\x80\2}q\0(X\1\0\0\0actorch._utils\n_rebuild_tensor_v2\nq\1(("
+		  "X\7\0\0\0storagectorch\nFloatStorage\n"
+		  "X\1\0\0\0"
+		  "0X\3\0\0\0cpuK\6tQK\0K\2K\3\x86K\3K\1\x86\x89"
+		  "ccollections\nOrderedDict\n)RtRu."),
+	FUZZ_SEED("P\x80\4\x95\0\0\0\0\0\0\0\0}\x94\x8c\1a\x94K\1s."),
+	FUZZ_SEED("P\x80\2](K\1J\xff\xff\xff\xffM\1\2\x8a\2\1\2G?\xf0\0\0\0\0\0\0N\x88\x89"
+		  "eq\0h\0\x85\x86."),
+	FUZZ_SEED("P\x80\2}q\0h\0h\0s."),
+	FUZZ_SEED("P\x80\2ccollections\nOrderedDict\n)Rq\0}(U\1aK\1ub."),
+	FUZZ_SEED("P\x80\2\x8c\2os\x8c\6system\x93\x8c\2ls\x85R."),
+	FUZZ_SEED("PK\5\6\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
 };
 
 /* A dictionary of one 2 x 3 tensor, whose storage has the key "0". */
-#define DICTIONARY(persistent_end)                                                                           \
-	"\x80\2}q\0(X\1\0\0\0actorch._utils\n_rebuild_tensor_v2\nq\1((X\7\0\0\0storagectorch\nFloatStorage\n" \
-	"X\1\0\0\0"                                                                                         \
-	"0X\3\0\0\0cpuK\6" persistent_end "tQK\0K\2K\3\x86K\3K\1\x86\x89"                                  \
+#define DICTIONARY(persistent_end)                                                                                               \
+	"\x80\2}q\0(X\1\0\0\0actorch._utils\n_rebuild_tensor_v2\nq\1((X\7\0\0\0storagectorch\nFloatStorage\n"                    \
+	"X\1\0\0\0"                                                                                                              \
+	"0X\3\0\0\0cpuK\6" persistent_end "tQK\0K\2K\3\x86K\3K\1\x86\x89"                                                        \
 	"ccollections\nOrderedDict\n)RtRu."
 #define NUMBERS "abcdefghijklmnopqrstuvwx"
 /* As torch.save wrote before it wrote archives. */
-#define OLD_HEAD                                                                                             \
-	"\x80\2\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\2M\xe9\3.\x80\2}q\0(X\x10\0\0\0protocol_versionq\1M\xe9\3X\r\0\0\0" \
+#define OLD_HEAD                                                                                                                 \
+	"\x80\2\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\2M\xe9\3.\x80\2}q\0(X\x10\0\0\0protocol_versionq\1M\xe9\3X\r\0\0\0"       \
 	"little_endianq\2\x88u."
 
 static size_t put_number(unsigned char *out, uint32_t value, int bytes)
@@ -61,7 +61,8 @@ static void add_archive(char **arguments)
 	static const struct {
 		const char *name, *bytes;
 		uint32_t size;
-	} entries[] = {{"a/data.pkl", dictionary, sizeof dictionary - 1}, {"a/byteorder", "little", 6}, {"a/data/0", NUMBERS, 24}};
+	} entries[] = {
+		{"a/data.pkl", dictionary, sizeof dictionary - 1}, {"a/byteorder", "little", 6}, {"a/data/0", NUMBERS, 24}};
 	unsigned char file[1024], directory[512];
 	size_t used = 0, listed = 0;
 	for (int i = 0; i < 3; i++) {

@@ -4,9 +4,8 @@
 
 #define SPECIAL "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 
-FUZZ_SEEDS(FUZZ_SEED(SPECIAL "the\n##s\nthe\n\nünï\n"),
-           FUZZ_SEED("\xef\xbb\xbf[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\n[MASK]\r\n"),
-           FUZZ_SEED(SPECIAL "a \nb\t\n##\n"), FUZZ_SEED(SPECIAL "\xff\xfe\n"))
+FUZZ_SEEDS(FUZZ_SEED(SPECIAL "the\n##s\nthe\n\nünï\n"), FUZZ_SEED("\xef\xbb\xbf[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\n[MASK]\r\n"),
+	   FUZZ_SEED(SPECIAL "a \nb\t\n##\n"), FUZZ_SEED(SPECIAL "\xff\xfe\n"))
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {

@@ -3,13 +3,13 @@
 #include "text/wiki_markup.h"
 
 FUZZ_SEEDS(FUZZ_SEED("'''Cats''' ({{lang-la|felis}}; {{IPA|x}}) are [[animal|animals]].<ref "
-                     "name=\"a\">{{cite|b=[[c]]}}</ref>\n"
-                     "== Head ==\n* list\n{| class=x\n|-\n| a || b\n|}\n[[File:a.jpg|thumb|A [[b]] c]]\nThe "
-                     "end&nbsp;is.\n"),
-           FUZZ_SEED("#REDIRECT [[Cat]]"),
-           FUZZ_SEED("<nowiki>[[a]] {{b}}</nowiki> <!-- c --> [http://d.e f g] -{zh-cn:一;zh-tw:二}-."),
-           FUZZ_SEED("{{convert|5|km|mi}} {{frac|1|2}} <math>x+1</math> __NOTOC__ ( , ) {{{1|}}} "
-                     "<table><td>a</table> b."))
+		     "name=\"a\">{{cite|b=[[c]]}}</ref>\n"
+		     "== Head ==\n* list\n{| class=x\n|-\n| a || b\n|}\n[[File:a.jpg|thumb|A [[b]] c]]\nThe "
+		     "end&nbsp;is.\n"),
+	   FUZZ_SEED("#REDIRECT [[Cat]]"),
+	   FUZZ_SEED("<nowiki>[[a]] {{b}}</nowiki> <!-- c --> [http://d.e f g] -{zh-cn:一;zh-tw:二}-."),
+	   FUZZ_SEED("{{convert|5|km|mi}} {{frac|1|2}} <math>x+1</math> __NOTOC__ ( , ) {{{1|}}} "
+		     "<table><td>a</table> b."))
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {

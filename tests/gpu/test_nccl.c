@@ -91,7 +91,8 @@ static void abandoned_operations_fail(void **state)
 	(void)state;
 	void *data;
 	assert_ok(comm->device->allocate(comm, &data, COUNT * sizeof(float), "a test"));
-	struct operation operation = {.kind = OPERATION_ALL_GATHER, .type = COMM_F32, .wire = COMM_F32, .data = data, .count = COUNT};
+	struct operation operation = {
+		.kind = OPERATION_ALL_GATHER, .type = COMM_F32, .wire = COMM_F32, .data = data, .count = COUNT};
 	comm_ticket ticket = comm->device->begin(comm, &operation);
 	assert_ok(comm->device->wait(comm, ticket));
 	assert_int_equal(error_set(ERR_PEER, "a test"), ERR_PEER);

@@ -30,7 +30,10 @@ static void one_case(const char *straight, int ranks, int rank, const char *sect
 	if (file_exists(test_path("faulty")))
 		assert_ok(folder_remove(test_path("faulty")));
 	snprintf(fault, sizeof fault, "%d:%s:%s:%s", rank, section,
-		 at_start ? "0" : strcmp(section, "save") == 0 || strcmp(section, "evaluate") == 0 ? "6" : "5", faults[which].name);
+		 at_start                                                           ? "0"
+		 : strcmp(section, "save") == 0 || strcmp(section, "evaluate") == 0 ? "6"
+										    : "5",
+		 faults[which].name);
 	snprintf(who, sizeof who, "rank %d on ", rank);
 	int status = fault_run("faulty", ranks, fault, WATCHDOG, &seconds);
 	if (status != (int)faults[which].status || !strstr(buffer_string(&program_errors), who) ||
@@ -57,8 +60,8 @@ static void test_matrix(void **state)
 		for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
 			for (size_t which = 0; which < sizeof faults / sizeof *faults; which++)
 				one_case(straight, ranks, (int)(i + which) % ranks, sections[i], which);
-		printf("%d ranks: %.1f s undisturbed; from start to end %.1f s with a death, %.1f s with a hang (limit %d s)\n", ranks,
-		       undisturbed, slowest_death, slowest_hang, WATCHDOG_SECONDS_GIVEN);
+		printf("%d ranks: %.1f s undisturbed; from start to end %.1f s with a death, %.1f s with a hang (limit %d s)\n",
+		       ranks, undisturbed, slowest_death, slowest_hang, WATCHDOG_SECONDS_GIVEN);
 		assert_true(slowest_death < undisturbed + 10);
 		assert_true(slowest_hang < undisturbed + 10 * WATCHDOG_SECONDS_GIVEN + 10);
 	}

@@ -7,9 +7,9 @@
 #include "cmd/program.h"
 
 /* 512 positions, for the recipes' own lengths. */
-#define CONFIG                                                                                               \
-	"{\"model_type\": \"bert\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "                         \
-	"\"num_attention_heads\": 2, \"intermediate_size\": 64, \"hidden_act\": \"gelu\", "                  \
+#define CONFIG                                                                                                                   \
+	"{\"model_type\": \"bert\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "                                             \
+	"\"num_attention_heads\": 2, \"intermediate_size\": 64, \"hidden_act\": \"gelu\", "                                      \
 	"\"max_position_embeddings\": 512, \"type_vocab_size\": 2}"
 #define STEPS 20
 
@@ -43,44 +43,44 @@ static int setup(void **state)
 static const struct {
 	const char *recipe, *section, *line;
 } published[] = {
-        {"bert_base", NULL, "model = base"},
-        {"bert_base", NULL, "optimizer = google_adamw"},
-        {"bert_base", "[phase 1]", "train_batch_size = 256"},
-        {"bert_base", "[phase 1]", "max_seq_length = 128"},
-        {"bert_base", "[phase 1]", "num_train_steps = 900000"},
-        {"bert_base", "[phase 1]", "num_warmup_steps = 10000"},
-        {"bert_base", "[phase 1]", "learning_rate = 1e-4"},
-        {"bert_base", "[phase 2]", "max_seq_length = 512"},
-        {"bert_base", "[phase 2]", "num_train_steps = 100000"},
-        {"bert_base", "[phase 2]", "train_batch_size = 256"},
-        {"bert_large", NULL, "model = large"},
-        {"bert_large", "[phase 1]", "learning_rate = 1e-4"},
-        {"bert_large", "[phase 2]", "num_train_steps = 100000"},
-        {"scibert", NULL, "vocab_size = 31090"},
-        {"scibert", "[phase 1]", "train_batch_size = 256"},
-        {"scibert", "[phase 1]", "max_predictions_per_seq = 20"},
-        {"scibert", "[phase 1]", "num_train_steps = 500000"},
-        {"scibert", "[phase 1]", "num_warmup_steps = 1000"},
-        {"scibert", "[phase 1]", "learning_rate = 1e-4"},
-        {"scibert", "[phase 2]", "train_batch_size = 64"},
-        {"scibert", "[phase 2]", "max_seq_length = 512"},
-        {"scibert", "[phase 2]", "max_predictions_per_seq = 75"},
-        {"scibert", "[phase 2]", "num_train_steps = 300000"},
-        {"scibert", "[phase 2]", "num_warmup_steps = 100"},
-        {"scibert", "[phase 2]", "learning_rate = 1e-5"},
-        {"nvidia_lamb", NULL, "optimizer = lamb"},
-        {"nvidia_lamb", NULL, "schedule = nvidia_poly"},
-        {"nvidia_lamb", NULL, "poly_degree = 0.5"},
-        {"nvidia_lamb", "[phase 1]", "train_batch_size = 65536"},
-        {"nvidia_lamb", "[phase 1]", "max_seq_length = 128"},
-        {"nvidia_lamb", "[phase 1]", "learning_rate = 6e-3"},
-        {"nvidia_lamb", "[phase 1]", "num_train_steps = 7038"},
-        {"nvidia_lamb", "[phase 1]", "warmup_proportion = 0.2843"},
-        {"nvidia_lamb", "[phase 2]", "train_batch_size = 32768"},
-        {"nvidia_lamb", "[phase 2]", "max_seq_length = 512"},
-        {"nvidia_lamb", "[phase 2]", "learning_rate = 4e-3"},
-        {"nvidia_lamb", "[phase 2]", "num_train_steps = 1563"},
-        {"nvidia_lamb", "[phase 2]", "warmup_proportion = 0.128"},
+	{"bert_base", NULL, "model = base"},
+	{"bert_base", NULL, "optimizer = google_adamw"},
+	{"bert_base", "[phase 1]", "train_batch_size = 256"},
+	{"bert_base", "[phase 1]", "max_seq_length = 128"},
+	{"bert_base", "[phase 1]", "num_train_steps = 900000"},
+	{"bert_base", "[phase 1]", "num_warmup_steps = 10000"},
+	{"bert_base", "[phase 1]", "learning_rate = 1e-4"},
+	{"bert_base", "[phase 2]", "max_seq_length = 512"},
+	{"bert_base", "[phase 2]", "num_train_steps = 100000"},
+	{"bert_base", "[phase 2]", "train_batch_size = 256"},
+	{"bert_large", NULL, "model = large"},
+	{"bert_large", "[phase 1]", "learning_rate = 1e-4"},
+	{"bert_large", "[phase 2]", "num_train_steps = 100000"},
+	{"scibert", NULL, "vocab_size = 31090"},
+	{"scibert", "[phase 1]", "train_batch_size = 256"},
+	{"scibert", "[phase 1]", "max_predictions_per_seq = 20"},
+	{"scibert", "[phase 1]", "num_train_steps = 500000"},
+	{"scibert", "[phase 1]", "num_warmup_steps = 1000"},
+	{"scibert", "[phase 1]", "learning_rate = 1e-4"},
+	{"scibert", "[phase 2]", "train_batch_size = 64"},
+	{"scibert", "[phase 2]", "max_seq_length = 512"},
+	{"scibert", "[phase 2]", "max_predictions_per_seq = 75"},
+	{"scibert", "[phase 2]", "num_train_steps = 300000"},
+	{"scibert", "[phase 2]", "num_warmup_steps = 100"},
+	{"scibert", "[phase 2]", "learning_rate = 1e-5"},
+	{"nvidia_lamb", NULL, "optimizer = lamb"},
+	{"nvidia_lamb", NULL, "schedule = nvidia_poly"},
+	{"nvidia_lamb", NULL, "poly_degree = 0.5"},
+	{"nvidia_lamb", "[phase 1]", "train_batch_size = 65536"},
+	{"nvidia_lamb", "[phase 1]", "max_seq_length = 128"},
+	{"nvidia_lamb", "[phase 1]", "learning_rate = 6e-3"},
+	{"nvidia_lamb", "[phase 1]", "num_train_steps = 7038"},
+	{"nvidia_lamb", "[phase 1]", "warmup_proportion = 0.2843"},
+	{"nvidia_lamb", "[phase 2]", "train_batch_size = 32768"},
+	{"nvidia_lamb", "[phase 2]", "max_seq_length = 512"},
+	{"nvidia_lamb", "[phase 2]", "learning_rate = 4e-3"},
+	{"nvidia_lamb", "[phase 2]", "num_train_steps = 1563"},
+	{"nvidia_lamb", "[phase 2]", "warmup_proportion = 0.128"},
 };
 
 static void settings_are_the_published_ones(void **state)
@@ -99,7 +99,7 @@ static void settings_are_the_published_ones(void **state)
 		snprintf(line, sizeof line, "\n%s  #", published[i].line);
 		if (!strstr(text, line))
 			fail_msg("%s %s: no '%s'", published[i].recipe, published[i].section ? published[i].section : "",
-			         published[i].line);
+				 published[i].line);
 	}
 }
 
@@ -139,9 +139,10 @@ static void each_trains_both_phases(void **state)
 		char run[128];
 		snprintf(run, sizeof run, "%s/run%zu", test_folder, i);
 		print_message("%s\n", files.gl_pathv[i]);
-		const char *command = "pretrain --config %s --corpus %s --model %s --vocab_size 100 --out %s --train_batch_size 8 "
-				      "--num_train_steps 20 --warmup_proportion 0.1 --log_steps 1 --eval_steps 10 --eval_instances 16 "
-				      "--save_checkpoints_steps 20 %s";
+		const char *command =
+			"pretrain --config %s --corpus %s --model %s --vocab_size 100 --out %s --train_batch_size 8 "
+			"--num_train_steps 20 --warmup_proportion 0.1 --log_steps 1 --eval_steps 10 --eval_instances 16 "
+			"--save_checkpoints_steps 20 %s";
 		assert_program(75, "saved", command, files.gl_pathv[i], corpus, config, run, "--stop_at_step 25");
 		assert_program(0, "finished", command, files.gl_pathv[i], corpus, config, run, "");
 		for (int phase = 1; phase <= 2; phase++)
@@ -154,8 +155,8 @@ static void each_trains_both_phases(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(settings_are_the_published_ones),
-	        cmocka_unit_test(each_trains_both_phases),
+		cmocka_unit_test(settings_are_the_published_ones),
+		cmocka_unit_test(each_trains_both_phases),
 	};
 	return cmocka_run_group_tests_name("recipes", tests, setup, program_teardown);
 }

@@ -11,12 +11,12 @@
 #include "formats/safetensors.h"
 #include "model/model.h"
 
-#define REQUIRE(call)                                                                                        \
-	do {                                                                                                 \
-		if ((call) != OK) {                                                                          \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, error_last()->message);           \
-			exit(1);                                                                             \
-		}                                                                                            \
+#define REQUIRE(call)                                                                                                            \
+	do {                                                                                                                     \
+		if ((call) != OK) {                                                                                              \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, error_last()->message);                               \
+			exit(1);                                                                                                 \
+		}                                                                                                                \
 	} while (0)
 
 struct golden {
@@ -72,8 +72,7 @@ static inline int32_t *sorted_by_id(const int32_t *ids, int64_t count)
 /* What can be derived from starts and ids. */
 static inline void complete_batch(struct batch *batch)
 {
-	size_t tokens = (size_t)round_up(batch->token_count, 128),
-	       rows = (size_t)round_up(batch->prediction_count + 1, 128);
+	size_t tokens = (size_t)round_up(batch->token_count, 128), rows = (size_t)round_up(batch->prediction_count + 1, 128);
 	batch->token_samples = calloc(tokens, sizeof(*batch->token_samples));
 	batch->samples = calloc((size_t)round_up(batch->sequence_count, 128), sizeof(*batch->samples));
 	batch->prediction_weights = calloc(rows, sizeof(*batch->prediction_weights));
@@ -95,16 +94,16 @@ static inline void complete_batch(struct batch *batch)
 static inline void free_batch(struct batch *batch)
 {
 	void *arrays[] = {batch->ids,
-	                  batch->types,
-	                  batch->positions,
-	                  batch->token_samples,
-	                  batch->starts,
-	                  batch->samples,
-	                  batch->next_labels,
-	                  batch->prediction_rows,
-	                  batch->id_order,
-	                  batch->prediction_labels,
-	                  batch->prediction_weights};
+			  batch->types,
+			  batch->positions,
+			  batch->token_samples,
+			  batch->starts,
+			  batch->samples,
+			  batch->next_labels,
+			  batch->prediction_rows,
+			  batch->id_order,
+			  batch->prediction_labels,
+			  batch->prediction_weights};
 	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
 		free(arrays[i]);
 }
@@ -154,20 +153,20 @@ struct run {
 	struct scalars scalars;
 };
 
-static inline void run_open(struct run *run, const char *device, enum dtype dtype, int threads,
-                            const struct model_config *config, const struct batch *largest, bool training)
+static inline void run_open(struct run *run, const char *device, enum dtype dtype, int threads, const struct model_config *config,
+			    const struct batch *largest, bool training)
 {
 	*run = (struct run){.scalars = {.loss_scale = 1, .seed = 7}};
 	REQUIRE(pool_create(&run->pool, threads));
 	REQUIRE(backend_open(&run->backend, &(struct backend_settings){.device = device, .dtype = dtype, .pool = run->pool}));
 	struct shape_limits limits = {
-	        .batch = {largest->token_count, largest->sequence_count, largest->prediction_count},
-	        .longest = largest->longest,
-	        .hidden = config->hidden_size,
-	        .heads = config->num_attention_heads,
-	        .intermediate = config->intermediate_size,
-	        .vocab = config->vocab_size,
-	        .training = training,
+		.batch = {largest->token_count, largest->sequence_count, largest->prediction_count},
+		.longest = largest->longest,
+		.hidden = config->hidden_size,
+		.heads = config->num_attention_heads,
+		.intermediate = config->intermediate_size,
+		.vocab = config->vocab_size,
+		.training = training,
 	};
 	REQUIRE(model_create(&run->model, run->backend, config, HEADS_PRETRAINING));
 	REQUIRE(model_allocate(run->model, training));
@@ -194,8 +193,7 @@ static inline void run_load(struct run *run, const struct golden *golden)
 		snprintf(name, sizeof(name), "weights.%s", parameter->name);
 		const struct safetensors_entry *entry = safetensors_find(&golden->file, name);
 		if (!entry || entry->count != parameter->count) {
-			fprintf(stderr, "'%s' has no '%s' of %lld numbers\n", golden->path, name,
-			        (long long)parameter->count);
+			fprintf(stderr, "'%s' has no '%s' of %lld numbers\n", golden->path, name, (long long)parameter->count);
 			exit(1);
 		}
 		REQUIRE(safetensors_to_float(entry, golden->path, slab + parameter->offset));
@@ -221,8 +219,7 @@ static inline void run_begin(struct run *run, const struct batch *step)
 	functions->to_device(run->backend, run->replica.accumulators, &none, sizeof(none));
 }
 
-static inline void run_batch(struct run *run, const struct batch *host, bool dropout, bool training,
-                             bool overwrite)
+static inline void run_batch(struct run *run, const struct batch *host, bool dropout, bool training, bool overwrite)
 {
 	struct batch batch;
 	run->backend->functions->upload(&run->replica, host, &batch);
@@ -256,7 +253,7 @@ static inline double *run_gradients(struct run *run)
 	if (!out)
 		exit(1);
 	run->backend->functions->to_host(run->backend, out, run->model->gradients.data,
-	                                 (size_t)count * dtype_bytes(run->backend->master_dtype));
+					 (size_t)count * dtype_bytes(run->backend->master_dtype));
 	if (run->backend->master_dtype == DTYPE_F32)
 		for (int64_t i = count - 1; i >= 0; i--) {
 			float value;
@@ -282,14 +279,13 @@ struct limit {
 
 static inline int compare_parameter_names(const void *a, const void *b)
 {
-	return strcmp((*(const struct parameter *const *)a)->name,
-	              (*(const struct parameter *const *)b)->name);
+	return strcmp((*(const struct parameter *const *)a)->name, (*(const struct parameter *const *)b)->name);
 }
 
 /* Compares every gradient with "<act>.gradient.<name>"; returns the largest error in units of its limit.
  * `table`, if any, gets a line for each tensor. */
 static inline double golden_compare(const struct golden *golden, const char *act, const struct model *model,
-                                    const double *gradients, struct limit limit, FILE *table)
+				    const double *gradients, struct limit limit, FILE *table)
 {
 	int64_t count = model->parameter_count;
 	const struct parameter **sorted = malloc((size_t)count * sizeof(*sorted));
@@ -315,17 +311,16 @@ static inline double golden_compare(const struct golden *golden, const char *act
 		double size = norm_of(wanted[i], n), error = 0;
 		for (int64_t k = 0; k < n; k++)
 			error = hypot(error, gradients[sorted[i]->offset + k] - wanted[i][k]);
-		double allowed = limit.relative * size +
-		                 limit.global * all * sqrt((double)n / (double)model->element_count);
+		double allowed = limit.relative * size + limit.global * all * sqrt((double)n / (double)model->element_count);
 		allowed = fmax(allowed, limit.times32 * error32[i]);
 		double units = error / allowed;
 		if (!(units <= worst)) /* NaN is the worst */
 			worst = units;
 		if (table)
 			fprintf(table,
-			        "%-62s |g| %9.2e  error %9.2e = %8.1e |g|, %6.2f of transformers' fp32, "
-			        "%5.2f of the limit\n",
-			        sorted[i]->name, size, error, error / size, error / error32[i], units);
+				"%-62s |g| %9.2e  error %9.2e = %8.1e |g|, %6.2f of transformers' fp32, "
+				"%5.2f of the limit\n",
+				sorted[i]->name, size, error, error / size, error / error32[i], units);
 		free(wanted[i]);
 	}
 	free(wanted);

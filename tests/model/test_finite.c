@@ -4,16 +4,16 @@
 #include "test.h"
 
 static const struct model_config config = {
-        .vocab_size = 20,
-        .hidden_size = 8,
-        .num_hidden_layers = 3,
-        .num_attention_heads = 2,
-        .intermediate_size = 16,
-        .max_position_embeddings = 8,
-        .type_vocab_size = 2,
-        .hidden_act = ACTIVATION_GELU_ERF,
-        .initializer_range = 0.02,
-        .layer_norm_eps = 1e-12,
+	.vocab_size = 20,
+	.hidden_size = 8,
+	.num_hidden_layers = 3,
+	.num_attention_heads = 2,
+	.intermediate_size = 16,
+	.max_position_embeddings = 8,
+	.type_vocab_size = 2,
+	.hidden_act = ACTIVATION_GELU_ERF,
+	.initializer_range = 0.02,
+	.layer_norm_eps = 1e-12,
 };
 
 static struct pool *pool;
@@ -27,8 +27,8 @@ static const struct batch_capacity capacity = {.tokens = 8, .sequences = 2, .pre
 static int setup(void **state)
 {
 	(void)state;
-	struct shape_limits limits = {.batch = capacity, .longest = 8, .hidden = 8, .heads = 2, .intermediate = 16,
-	                              .vocab = 20, .training = true};
+	struct shape_limits limits = {
+		.batch = capacity, .longest = 8, .hidden = 8, .heads = 2, .intermediate = 16, .vocab = 20, .training = true};
 	assert_ok(pool_create(&pool, 1));
 	assert_ok(backend_open(&be, &(struct backend_settings){.device = "ref", .dtype = DTYPE_F64, .pool = pool}));
 	assert_ok(model_create(&model, be, &config, HEADS_PRETRAINING));
@@ -125,11 +125,11 @@ static void the_first_place_of_the_forward_pass(void **state)
 	static const struct {
 		const char *weight, *place;
 	} cases[] = {
-	        {"bert.embeddings.LayerNorm.weight", "'bert.embeddings'"},
-	        {"bert.encoder.layer.0.attention.self.value.weight", "'bert.encoder.layer.0', query, key and value"},
-	        {"bert.encoder.layer.1.intermediate.dense.weight", "'bert.encoder.layer.1', feed-forward"},
-	        {"bert.encoder.layer.2.output.LayerNorm.weight", "'bert.encoder.layer.2', the norm after feed-forward"},
-	        {"cls.predictions.transform.LayerNorm.weight", "'cls.predictions.transform'"},
+		{"bert.embeddings.LayerNorm.weight", "'bert.embeddings'"},
+		{"bert.encoder.layer.0.attention.self.value.weight", "'bert.encoder.layer.0', query, key and value"},
+		{"bert.encoder.layer.1.intermediate.dense.weight", "'bert.encoder.layer.1', feed-forward"},
+		{"bert.encoder.layer.2.output.LayerNorm.weight", "'bert.encoder.layer.2', the norm after feed-forward"},
+		{"cls.predictions.transform.LayerNorm.weight", "'cls.predictions.transform'"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		begin();
@@ -139,7 +139,7 @@ static void the_first_place_of_the_forward_pass(void **state)
 		for (int64_t k = 0; k < parameter->count; k++)
 			large[k] = k % 2 ? 1.7e308 : -1.7e308;
 		be->functions->to_device(be, (double *)model->slab.data + parameter->offset, large,
-		                         (size_t)parameter->count * sizeof *large);
+					 (size_t)parameter->count * sizeof *large);
 		free(large);
 		model_refresh(model, &replica);
 		compute();
@@ -161,10 +161,10 @@ static void gradients_come_last(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(nothing_is_wrong),
-	        cmocka_unit_test(weights_come_first),
-	        cmocka_unit_test(the_first_place_of_the_forward_pass),
-	        cmocka_unit_test(gradients_come_last),
+		cmocka_unit_test(nothing_is_wrong),
+		cmocka_unit_test(weights_come_first),
+		cmocka_unit_test(the_first_place_of_the_forward_pass),
+		cmocka_unit_test(gradients_come_last),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -150,8 +150,8 @@ static struct batch part_of(const struct batch *whole, int32_t first, int32_t en
 	part.next_labels = calloc(room, sizeof(int32_t));
 	part.prediction_rows = calloc(room, sizeof(int32_t));
 	part.prediction_labels = calloc(room, sizeof(int32_t));
-	assert_true(part.ids && part.types && part.positions && part.starts && part.next_labels &&
-	            part.prediction_rows && part.prediction_labels);
+	assert_true(part.ids && part.types && part.positions && part.starts && part.next_labels && part.prediction_rows &&
+		    part.prediction_labels);
 	memcpy(part.ids, whole->ids + base, (size_t)tokens * sizeof(int32_t));
 	memcpy(part.types, whole->types + base, (size_t)tokens * sizeof(int32_t));
 	memcpy(part.positions, whole->positions + base, (size_t)tokens * sizeof(int32_t));
@@ -237,7 +237,7 @@ static void evaluation_is_the_same(void **state)
 	assert_true(run_loss(&training) == run_loss(&evaluation));
 	struct batch_capacity capacity = {512, 4, 80};
 	assert_true(activations_bytes(evaluation.model, capacity, false) <
-	            activations_bytes(evaluation.model, capacity, true) / 2);
+		    activations_bytes(evaluation.model, capacity, true) / 2);
 	assert_null(evaluation.model->gradients.data);
 	assert_true(model_bytes(evaluation.model, true) > model_bytes(evaluation.model, false));
 	run_close(&training);
@@ -417,12 +417,12 @@ static void dropout_has_its_places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(ref_equals_transformers),     cmocka_unit_test(cpu_equals_transformers),
-	        cmocka_unit_test(cpu_in_bf16_is_near),         cmocka_unit_test(gradients_are_slopes),
-	        cmocka_unit_test(dropout_has_its_places),      cmocka_unit_test(micro_batches_add_up_on_ref),
-	        cmocka_unit_test(micro_batches_add_up_on_cpu), cmocka_unit_test(evaluation_is_the_same),
-	        cmocka_unit_test(nothing_to_learn_on_ref),     cmocka_unit_test(nothing_to_learn_on_cpu),
-	        cmocka_unit_test(threads_do_not_matter),       cmocka_unit_test(layers_are_done_from_the_top),
+		cmocka_unit_test(ref_equals_transformers),     cmocka_unit_test(cpu_equals_transformers),
+		cmocka_unit_test(cpu_in_bf16_is_near),         cmocka_unit_test(gradients_are_slopes),
+		cmocka_unit_test(dropout_has_its_places),      cmocka_unit_test(micro_batches_add_up_on_ref),
+		cmocka_unit_test(micro_batches_add_up_on_cpu), cmocka_unit_test(evaluation_is_the_same),
+		cmocka_unit_test(nothing_to_learn_on_ref),     cmocka_unit_test(nothing_to_learn_on_cpu),
+		cmocka_unit_test(threads_do_not_matter),       cmocka_unit_test(layers_are_done_from_the_top),
 	};
 	return cmocka_run_group_tests(tests, open_golden, close_golden);
 }

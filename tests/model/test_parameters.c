@@ -40,13 +40,10 @@ static void configurations_are_read(void **state)
 	(void)state;
 	struct model_config config;
 	/* Hugging Face's "gelu" is erf, Google's is tanh. */
-	assert_int_equal(
-	        parse("{\"model_type\": \"bert\", \"hidden_act\": \"gelu\", \"vocab_size\": 100}", &config),
-	        OK);
+	assert_int_equal(parse("{\"model_type\": \"bert\", \"hidden_act\": \"gelu\", \"vocab_size\": 100}", &config), OK);
 	assert_int_equal(config.hidden_act, ACTIVATION_GELU_ERF);
 	assert_int_equal(config.vocab_size, 100);
-	assert_int_equal(
-	        parse("{\"hidden_act\": \"gelu\", \"pooler_type\": \"first_token_transform\"}", &config), OK);
+	assert_int_equal(parse("{\"hidden_act\": \"gelu\", \"pooler_type\": \"first_token_transform\"}", &config), OK);
 	assert_int_equal(config.hidden_act, ACTIVATION_GELU_TANH);
 	assert_int_equal(config.vocab_size, 0);
 	assert_int_equal(parse("{\"model_type\": \"bert\", \"hidden_act\": \"gelu_new\"}", &config), OK);
@@ -61,22 +58,22 @@ static void odd_configurations_are_refused(void **state)
 		enum status status;
 		const char *field;
 	} bad[] = {
-	        {"{\"model_type\": \"bert\", \"hidden_act\": \"relu\"}", ERR_USAGE, "hidden_act"},
-	        {"{\"model_type\": \"roberta\"}", ERR_USAGE, "model_type"},
-	        {"{\"position_embedding_type\": \"relative_key\"}", ERR_USAGE, "position_embedding_type"},
-	        {"{\"is_decoder\": true}", ERR_USAGE, "is_decoder"},
-	        {"{\"hidden_size\": 100, \"num_attention_heads\": 12}", ERR_DATA, "num_attention_heads"},
-	        {"{\"hidden_size\": 0}", ERR_DATA, "hidden_size"},
-	        {"{\"num_hidden_layers\": 1e3}", ERR_DATA, "num_hidden_layers"},
-	        {"{\"vocab_size\": 99999999999}", ERR_DATA, "vocab_size"},
-	        {"{\"hidden_dropout_prob\": 1}", ERR_DATA, "hidden_dropout_prob"},
-	        {"{\"layer_norm_eps\": \"tiny\"}", ERR_DATA, "layer_norm_eps"},
-	        {"[1]", ERR_DATA, "object"},
+		{"{\"model_type\": \"bert\", \"hidden_act\": \"relu\"}", ERR_USAGE, "hidden_act"},
+		{"{\"model_type\": \"roberta\"}", ERR_USAGE, "model_type"},
+		{"{\"position_embedding_type\": \"relative_key\"}", ERR_USAGE, "position_embedding_type"},
+		{"{\"is_decoder\": true}", ERR_USAGE, "is_decoder"},
+		{"{\"hidden_size\": 100, \"num_attention_heads\": 12}", ERR_DATA, "num_attention_heads"},
+		{"{\"hidden_size\": 0}", ERR_DATA, "hidden_size"},
+		{"{\"num_hidden_layers\": 1e3}", ERR_DATA, "num_hidden_layers"},
+		{"{\"vocab_size\": 99999999999}", ERR_DATA, "vocab_size"},
+		{"{\"hidden_dropout_prob\": 1}", ERR_DATA, "hidden_dropout_prob"},
+		{"{\"layer_norm_eps\": \"tiny\"}", ERR_DATA, "layer_norm_eps"},
+		{"[1]", ERR_DATA, "object"},
 	};
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct model_config config;
-		if (parse(bad[i].text, &config) != bad[i].status ||
-		    !strstr(error_last()->message, bad[i].field) || !strstr(error_last()->message, "x.json"))
+		if (parse(bad[i].text, &config) != bad[i].status || !strstr(error_last()->message, bad[i].field) ||
+		    !strstr(error_last()->message, "x.json"))
 			fail_msg("%s: \"%s\"", bad[i].text, error_last()->message);
 	}
 }
@@ -106,8 +103,7 @@ static void configurations_come_back(void **state)
 	buffer_release(&text);
 }
 
-static struct model *named_model(const char *name, int32_t vocab_size, struct backend *be,
-                                 enum model_heads heads)
+static struct model *named_model(const char *name, int32_t vocab_size, struct backend *be, enum model_heads heads)
 {
 	struct model_config config;
 	REQUIRE(model_config_named(&config, name));
@@ -138,12 +134,9 @@ static void base_has_110_million(void **state)
 		bool vector = strstr(p->name, "bias") || strstr(p->name, "LayerNorm");
 		assert_int_equal(p->decays, !vector);
 		assert_int_equal(parameter_rank(p), vector ? 1 : 2);
-		assert_true(p->offset >= end && p->offset < end + 64 && p->layer >= layer &&
-		            p->layer <= layer + 1);
+		assert_true(p->offset >= end && p->offset < end + 64 && p->layer >= layer && p->layer <= layer + 1);
 		assert_int_equal(p->count, p->rows * p->columns);
-		assert_int_equal(p->init, !vector                               ? INIT_NORMAL
-		                          : strstr(p->name, "LayerNorm.weight") ? INIT_ONE
-		                                                                : INIT_ZERO);
+		assert_int_equal(p->init, !vector ? INIT_NORMAL : strstr(p->name, "LayerNorm.weight") ? INIT_ONE : INIT_ZERO);
 		if (!strstr(p->name, ".key.") && !strstr(p->name, ".value."))
 			assert_int_equal(p->offset % 64, 0);
 		end = p->offset + p->count;
@@ -151,10 +144,8 @@ static void base_has_110_million(void **state)
 	}
 	assert_true(model->slab_count >= end && model->slab_count < end + 64);
 	assert_int_equal(layer, 12);
-	const struct parameter *query =
-	        parameter_named(model, "bert.encoder.layer.3.attention.self.query.bias");
-	const struct parameter *value =
-	        parameter_named(model, "bert.encoder.layer.3.attention.self.value.bias");
+	const struct parameter *query = parameter_named(model, "bert.encoder.layer.3.attention.self.query.bias");
+	const struct parameter *value = parameter_named(model, "bert.encoder.layer.3.attention.self.value.bias");
 	assert_int_equal(value->offset, query->offset + 2 * 768);
 	assert_int_equal(model->layers[3].qkv.master.rows, 3 * 768);
 	assert_int_equal(model->layers[3].qkv.master.columns, 768);
@@ -214,25 +205,21 @@ static void odd_widths_are_aligned(void **state)
 	REQUIRE(model_allocate(model, true));
 	const struct layer_weights *layer = &model->layers[1];
 	double *slab = model->slab.data, *gradients = model->gradients.data;
-	assert_ptr_equal(
-	        layer->qkv.master.data,
-	        slab + parameter_named(model, "bert.encoder.layer.1.attention.self.query.weight")->offset);
-	assert_ptr_equal(
-	        layer->qkv_bias.gradient.data,
-	        gradients + parameter_named(model, "bert.encoder.layer.1.attention.self.query.bias")->offset);
-	assert_ptr_equal(
-	        layer->attention_output.master.data,
-	        slab + parameter_named(model, "bert.encoder.layer.1.attention.output.dense.weight")->offset);
+	assert_ptr_equal(layer->qkv.master.data,
+			 slab + parameter_named(model, "bert.encoder.layer.1.attention.self.query.weight")->offset);
+	assert_ptr_equal(layer->qkv_bias.gradient.data,
+			 gradients + parameter_named(model, "bert.encoder.layer.1.attention.self.query.bias")->offset);
+	assert_ptr_equal(layer->attention_output.master.data,
+			 slab + parameter_named(model, "bert.encoder.layer.1.attention.output.dense.weight")->offset);
 	assert_ptr_equal(model->next_sentence_bias.gradient.data,
-	                 gradients + parameter_named(model, "cls.seq_relationship.bias")->offset);
+			 gradients + parameter_named(model, "cls.seq_relationship.bias")->offset);
 	model_free(model);
 	backend_close(be);
 	pool_free(pool);
 }
 
 /* Weights of a model begun with `seed`; the caller frees them. */
-static float *initial_weights(const char *device, enum dtype dtype, int threads, uint64_t seed,
-                              struct model_config *config)
+static float *initial_weights(const char *device, enum dtype dtype, int threads, uint64_t seed, struct model_config *config)
 {
 	struct batch one = {.token_count = 8, .sequence_count = 1, .prediction_count = 1, .longest = 8};
 	struct run run;
@@ -255,8 +242,7 @@ static void initial_weights_follow_the_seed(void **state)
 	struct model *model;
 	REQUIRE(model_create(&model, &be, &config, HEADS_PRETRAINING));
 	size_t bytes = (size_t)model->slab_count * sizeof(float);
-	float *a = initial_weights("ref", DTYPE_F64, 1, 9, &config),
-	      *b = initial_weights("ref", DTYPE_F64, 3, 9, &config);
+	float *a = initial_weights("ref", DTYPE_F64, 1, 9, &config), *b = initial_weights("ref", DTYPE_F64, 3, 9, &config);
 	float *other = initial_weights("ref", DTYPE_F64, 1, 10, &config);
 	float *cpu = initial_weights("cpu", DTYPE_F32, 2, 9, &config);
 	assert_memory_equal(a, b, bytes);
@@ -287,10 +273,8 @@ static void initial_weights_follow_the_seed(void **state)
 	assert_true(fabs(sqrt(squares / (double)drawn) / 0.02 - 0.8796) < 0.005);
 	assert_true(extreme <= 0.04 && extreme > 0.0399);
 	/* Two matrices of one shape do not begin alike. */
-	const struct parameter *query =
-	        parameter_named(model, "bert.encoder.layer.0.attention.self.query.weight");
-	const struct parameter *key =
-	        parameter_named(model, "bert.encoder.layer.0.attention.self.key.weight");
+	const struct parameter *query = parameter_named(model, "bert.encoder.layer.0.attention.self.query.weight");
+	const struct parameter *key = parameter_named(model, "bert.encoder.layer.0.attention.self.key.weight");
 	assert_memory_not_equal(a + query->offset, a + key->offset, (size_t)query->count * sizeof(float));
 	free(a);
 	free(b);
@@ -305,32 +289,27 @@ static void flops_are_the_published_ones(void **state)
 	struct model_config config;
 	REQUIRE(model_config_named(&config, "base"));
 	config.vocab_size = 30522;
-	struct batch one = {.token_count = 128,
-	                    .sequence_count = 1,
-	                    .prediction_count = 20,
-	                    .starts = (int32_t[]){0, 128}};
+	struct batch one = {.token_count = 128, .sequence_count = 1, .prediction_count = 20, .starts = (int32_t[]){0, 128}};
 	assert_true(fabs(model_training_flops(&config, &one) / 69.9e9 - 1) < 1e-3);
 	REQUIRE(model_config_named(&config, "large"));
 	config.vocab_size = 30522;
-	struct batch mixed = {.token_count = 1024,
-	                      .sequence_count = 3,
-	                      .prediction_count = 152,
-	                      .starts = (int32_t[]){0, 512, 1024, 1024}};
+	struct batch mixed = {
+		.token_count = 1024, .sequence_count = 3, .prediction_count = 152, .starts = (int32_t[]){0, 512, 1024, 1024}};
 	assert_true(fabs(model_training_flops(&config, &mixed) / (2 * 1019.8e9) - 1) < 1e-3);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(sizes_have_names),
-	        cmocka_unit_test(configurations_are_read),
-	        cmocka_unit_test(odd_configurations_are_refused),
-	        cmocka_unit_test(configurations_come_back),
-	        cmocka_unit_test(base_has_110_million),
-	        cmocka_unit_test(sizes_for_fp8),
-	        cmocka_unit_test(odd_widths_are_aligned),
-	        cmocka_unit_test(initial_weights_follow_the_seed),
-	        cmocka_unit_test(flops_are_the_published_ones),
+		cmocka_unit_test(sizes_have_names),
+		cmocka_unit_test(configurations_are_read),
+		cmocka_unit_test(odd_configurations_are_refused),
+		cmocka_unit_test(configurations_come_back),
+		cmocka_unit_test(base_has_110_million),
+		cmocka_unit_test(sizes_for_fp8),
+		cmocka_unit_test(odd_widths_are_aligned),
+		cmocka_unit_test(initial_weights_follow_the_seed),
+		cmocka_unit_test(flops_are_the_published_ones),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

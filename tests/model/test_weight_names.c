@@ -10,31 +10,26 @@ static void names_are_understood(void **state)
 		const char *stored, *ours;
 		bool transposed;
 	} cases[] = {
-	        {"bert.embeddings.word_embeddings.weight", WORD_EMBEDDINGS, false},
-	        {"embeddings.word_embeddings.weight", WORD_EMBEDDINGS, false},
-	        {"module.bert.embeddings.word_embeddings.weight", WORD_EMBEDDINGS, false},
-	        {"module._orig_mod.cls.predictions.decoder.weight", WORD_EMBEDDINGS, false},
-	        {"cls.predictions.decoder.bias", PREDICTION_BIAS, false},
-	        {"encoder.layer.3.output.LayerNorm.gamma", "bert.encoder.layer.3.output.LayerNorm.weight",
-	         false},
-	        {"bert.encoder.layer.3.intermediate.dense_act.weight",
-	         "bert.encoder.layer.3.intermediate.dense.weight", false},
-	        {"bert.pooler.dense_act.bias", "bert.pooler.dense.bias", false},
-	        {"cls.predictions.transform.dense_act.weight", "cls.predictions.transform.dense.weight",
-	         false},
-	        {"bert/embeddings/word_embeddings", WORD_EMBEDDINGS, false},
-	        {"embeddings/LayerNorm/beta:0", "bert.embeddings.LayerNorm.bias", false},
-	        {"bert/encoder/layer_11/attention/self/query/kernel",
-	         "bert.encoder.layer.11.attention.self.query.weight", true},
-	        {"encoder/layer_0/output/LayerNorm/gamma", "bert.encoder.layer.0.output.LayerNorm.weight",
-	         false},
-	        {"bert/pooler/dense/kernel", "bert.pooler.dense.weight", true},
-	        {"cls/predictions/output_bias", PREDICTION_BIAS, false},
-	        {"cls/predictions/output_weights", WORD_EMBEDDINGS, false},
-	        {"cls/seq_relationship/output_weights", "cls.seq_relationship.weight", false},
-	        {"output_weights", "output_weights", false},
-	        {"classifier.weight", "classifier.weight", false},
-	        {"bert/encoder/layer_x/output/dense/bias", "bert/encoder/layer_x/output/dense/bias", false},
+		{"bert.embeddings.word_embeddings.weight", WORD_EMBEDDINGS, false},
+		{"embeddings.word_embeddings.weight", WORD_EMBEDDINGS, false},
+		{"module.bert.embeddings.word_embeddings.weight", WORD_EMBEDDINGS, false},
+		{"module._orig_mod.cls.predictions.decoder.weight", WORD_EMBEDDINGS, false},
+		{"cls.predictions.decoder.bias", PREDICTION_BIAS, false},
+		{"encoder.layer.3.output.LayerNorm.gamma", "bert.encoder.layer.3.output.LayerNorm.weight", false},
+		{"bert.encoder.layer.3.intermediate.dense_act.weight", "bert.encoder.layer.3.intermediate.dense.weight", false},
+		{"bert.pooler.dense_act.bias", "bert.pooler.dense.bias", false},
+		{"cls.predictions.transform.dense_act.weight", "cls.predictions.transform.dense.weight", false},
+		{"bert/embeddings/word_embeddings", WORD_EMBEDDINGS, false},
+		{"embeddings/LayerNorm/beta:0", "bert.embeddings.LayerNorm.bias", false},
+		{"bert/encoder/layer_11/attention/self/query/kernel", "bert.encoder.layer.11.attention.self.query.weight", true},
+		{"encoder/layer_0/output/LayerNorm/gamma", "bert.encoder.layer.0.output.LayerNorm.weight", false},
+		{"bert/pooler/dense/kernel", "bert.pooler.dense.weight", true},
+		{"cls/predictions/output_bias", PREDICTION_BIAS, false},
+		{"cls/predictions/output_weights", WORD_EMBEDDINGS, false},
+		{"cls/seq_relationship/output_weights", "cls.seq_relationship.weight", false},
+		{"output_weights", "output_weights", false},
+		{"classifier.weight", "classifier.weight", false},
+		{"bert/encoder/layer_x/output/dense/bias", "bert/encoder/layer_x/output/dense/bias", false},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct tensor_name name = tensor_name_from(cases[i].stored);
@@ -51,13 +46,13 @@ static void what_is_no_weight(void **state)
 		const char *stored;
 		enum tensor_meaning meaning;
 	} cases[] = {
-	        {"bert.embeddings.position_ids", MEANS_BUFFER},
-	        {"embeddings.position_ids", MEANS_BUFFER},
-	        {"bert/pooler/dense/kernel/adam_m", MEANS_OPTIMIZER},
-	        {"bert/pooler/dense/kernel/AdamWeightDecayOptimizer_1", MEANS_OPTIMIZER},
-	        {"global_step", MEANS_BOOKKEEPING},
-	        {"loss_scale/good_steps", MEANS_BOOKKEEPING},
-	        {"beta1_power", MEANS_BOOKKEEPING},
+		{"bert.embeddings.position_ids", MEANS_BUFFER},
+		{"embeddings.position_ids", MEANS_BUFFER},
+		{"bert/pooler/dense/kernel/adam_m", MEANS_OPTIMIZER},
+		{"bert/pooler/dense/kernel/AdamWeightDecayOptimizer_1", MEANS_OPTIMIZER},
+		{"global_step", MEANS_BOOKKEEPING},
+		{"loss_scale/good_steps", MEANS_BOOKKEEPING},
+		{"beta1_power", MEANS_BOOKKEEPING},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		assert_int_equal(tensor_name_from(cases[i].stored).meaning, cases[i].meaning);
@@ -82,17 +77,16 @@ static void ours_stay(void **state)
 	config.vocab_size = 10;
 	assert_ok(model_create(&model, &be, &config, HEADS_PRETRAINING));
 	for (int64_t i = 0; i < model->parameter_count; i++)
-		assert_string_equal(tensor_name_from(model->parameters[i].name).name,
-		                    model->parameters[i].name);
+		assert_string_equal(tensor_name_from(model->parameters[i].name).name, model->parameters[i].name);
 	model_free(model);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(names_are_understood),
-	        cmocka_unit_test(what_is_no_weight),
-	        cmocka_unit_test(ours_stay),
+		cmocka_unit_test(names_are_understood),
+		cmocka_unit_test(what_is_no_weight),
+		cmocka_unit_test(ours_stay),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

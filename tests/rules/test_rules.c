@@ -6,53 +6,43 @@
 #include <glob.h>
 
 /* In the order of the data flow: a folder includes only itself and those before it. */
-static const char *const folders[] = {"base",  "formats", "text",  "data",  "backend",
-                                      "model", "comm",    "train", "tasks", "cmd"};
+static const char *const folders[] = {"base", "formats", "text", "data", "backend", "model", "comm", "train", "tasks", "cmd"};
 enum { FOLDERS = sizeof folders / sizeof *folders };
 
 /* A vendor's header, by the beginning of its name, and the only place for it. */
 static const struct {
 	const char *header, *place;
 } vendors[] = {
-        {"dnnl", "src/backend/cpu/"},
-        {"oneapi/", "src/backend/cpu/"},
-        {"omp.h", "src/backend/cpu/"},
-        {"immintrin.h", "src/backend/"},
-        {"cuda", "src/backend/cuda/"},
-        {"cublas", "src/backend/cuda/"},
-        {"cudnn", "src/backend/cuda/"},
-        {"nccl", "src/comm/"},
-        {"mpi.h", "src/comm/"},
-        {"utf8proc", "src/text/"},
-        {"xxhash", "src/base/"},
-        {"zlib", "src/formats/"},
-        {"bzlib", "src/formats/"},
-        {"zstd", "src/formats/"},
-        {"lzma", "src/formats/"},
-        {"expat", "src/formats/"},
-        {"cmocka", "tests/"},
-        {"assert.h", "nowhere: BUG_IF stays in release builds"},
+	{"dnnl", "src/backend/cpu/"},   {"oneapi/", "src/backend/cpu/"},
+	{"omp.h", "src/backend/cpu/"},  {"immintrin.h", "src/backend/"},
+	{"cuda", "src/backend/cuda/"},  {"cublas", "src/backend/cuda/"},
+	{"cudnn", "src/backend/cuda/"}, {"nccl", "src/comm/"},
+	{"mpi.h", "src/comm/"},         {"utf8proc", "src/text/"},
+	{"xxhash", "src/base/"},        {"zlib", "src/formats/"},
+	{"bzlib", "src/formats/"},      {"zstd", "src/formats/"},
+	{"lzma", "src/formats/"},       {"expat", "src/formats/"},
+	{"cmocka", "tests/"},           {"assert.h", "nowhere: BUG_IF stays in release builds"},
 };
 
 /* What is not written, and why. "stdout" and the like are for src/cmd. */
 static const struct {
 	const char *word, *allowed, *reason;
 } words[] = {
-        {"strcpy(", "", "it does not know the size"},
-        {"strcat(", "", "it does not know the size"},
-        {"sprintf(", "", "it does not know the size"},
-        {"strtok(", "", "it has hidden state"},
-        {"gets(", "", "it does not know the size"},
-        {"atoi(", "", "it takes anything for 0"},
-        {"atof(", "", "it takes anything for 0, and follows the locale"},
-        {"alloca(", "", "it overflows the stack"},
-        {"rand(", "", "randomness comes from base/rng.h"},
-        {"drand48(", "", "randomness comes from base/rng.h"},
-        {"setlocale(", "", "numbers are written with '.'"},
-        {"exit(", "src/cmd/", "errors are values"},
-        {"printf(", "src/cmd/", "results are printed by commands"},
-        {"puts(", "src/cmd/", "results are printed by commands"},
-        {"stdout", "src/cmd/", "results are printed by commands"},
+	{"strcpy(", "", "it does not know the size"},
+	{"strcat(", "", "it does not know the size"},
+	{"sprintf(", "", "it does not know the size"},
+	{"strtok(", "", "it has hidden state"},
+	{"gets(", "", "it does not know the size"},
+	{"atoi(", "", "it takes anything for 0"},
+	{"atof(", "", "it takes anything for 0, and follows the locale"},
+	{"alloca(", "", "it overflows the stack"},
+	{"rand(", "", "randomness comes from base/rng.h"},
+	{"drand48(", "", "randomness comes from base/rng.h"},
+	{"setlocale(", "", "numbers are written with '.'"},
+	{"exit(", "src/cmd/", "errors are values"},
+	{"printf(", "src/cmd/", "results are printed by commands"},
+	{"puts(", "src/cmd/", "results are printed by commands"},
+	{"stdout", "src/cmd/", "results are printed by commands"},
 };
 
 static int problems;
@@ -62,7 +52,9 @@ static void for_each_source(void (*check)(const char *path, char *text))
 {
 	glob_t files;
 	assert_int_equal(glob("src/*.[ch]", 0, NULL, &files), GLOB_NOMATCH); /* every file is in a folder */
-	assert_int_equal(glob("{src/*/*.[ch],src/*/*/*.[ch],src/*/*/*/*.[ch],src/*/*/*/*.cu,src/*/*/*/*.cuh}", GLOB_BRACE, NULL, &files), 0);
+	assert_int_equal(
+		glob("{src/*/*.[ch],src/*/*/*.[ch],src/*/*/*/*.[ch],src/*/*/*/*.cu,src/*/*/*/*.cuh}", GLOB_BRACE, NULL, &files),
+		0);
 	assert_true(files.gl_pathc > 30);
 	problems = 0;
 	for (size_t i = 0; i < files.gl_pathc; i++) {
@@ -107,8 +99,7 @@ static void check_includes(const char *path, char *text)
 				problem(path, line, name, "not named from src/: \"folder/file.h\"");
 			else if (other > rank)
 				problem(path, line, name, "a folder that comes later in the flow");
-			else if (strchr(name, '/') != strrchr(name, '/') && other != rank &&
-			         strcmp(folders[rank], "cmd") != 0)
+			else if (strchr(name, '/') != strrchr(name, '/') && other != rank && strcmp(folders[rank], "cmd") != 0)
 				problem(path, line, name, "the inside of another folder");
 			continue;
 		}
@@ -200,15 +191,16 @@ static void headers_are_guarded_by_their_name(void **state)
 static void headers_compile_alone(void **state)
 {
 	(void)state;
-	assert_int_equal(system("for header in src/*/*.h src/*/*/*.h; do "
-	                        "case $header in */kernels/*) continue ;; esac; "
-	                        "if grep -q '<cudnn.h>' $header && "
-	                        "! echo '#include <cudnn.h>' | ${CC:-gcc} -E -x c - >/dev/null 2>&1; then continue; fi; "
-	                        "echo \"#include \\\"${header#src/}\\\"\" | "
-	                        "${CC:-gcc} -std=c11 -D_GNU_SOURCE -Isrc -Itests/cuda/emulation -Wall -Werror -fsyntax-only -x c - "
-	                        "|| exit 1; "
-	                        "done"),
-	                 0);
+	assert_int_equal(
+		system("for header in src/*/*.h src/*/*/*.h; do "
+		       "case $header in */kernels/*) continue ;; esac; "
+		       "if grep -q '<cudnn.h>' $header && "
+		       "! echo '#include <cudnn.h>' | ${CC:-gcc} -E -x c - >/dev/null 2>&1; then continue; fi; "
+		       "echo \"#include \\\"${header#src/}\\\"\" | "
+		       "${CC:-gcc} -std=c11 -D_GNU_SOURCE -Isrc -Itests/cuda/emulation -Wall -Werror -fsyntax-only -x c - "
+		       "|| exit 1; "
+		       "done"),
+		0);
 }
 
 /* Paths in back quotes in the documents exist. */
@@ -229,8 +221,7 @@ static void documents_name_what_is_there(void **state)
 			bool named = false;
 			for (size_t r = 0; r < sizeof roots / sizeof *roots; r++)
 				named |= !strncmp(p + 1, roots[r], strlen(roots[r]));
-			if (!named || p[1 + length] != '`' || length >= sizeof path ||
-			    strcspn(p + 1, "*<{[") < length)
+			if (!named || p[1 + length] != '`' || length >= sizeof path || strcspn(p + 1, "*<{[") < length)
 				continue;
 			snprintf(path, sizeof path, "%.*s", (int)length, p + 1);
 			found++;
@@ -247,11 +238,9 @@ static void documents_name_what_is_there(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(folders_depend_on_those_above),
-	        cmocka_unit_test(some_functions_are_not_used),
-	        cmocka_unit_test(headers_are_guarded_by_their_name),
-	        cmocka_unit_test(headers_compile_alone),
-	        cmocka_unit_test(documents_name_what_is_there),
+		cmocka_unit_test(folders_depend_on_those_above),     cmocka_unit_test(some_functions_are_not_used),
+		cmocka_unit_test(headers_are_guarded_by_their_name), cmocka_unit_test(headers_compile_alone),
+		cmocka_unit_test(documents_name_what_is_there),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

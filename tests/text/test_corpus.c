@@ -35,14 +35,13 @@ static const char *put_text(const char *name, const char *text)
 
 /* All documents as text: sentences end with '|', documents with a newline. */
 static enum status read_corpus(const char *pattern, enum text_form form, int threads, struct buffer *out,
-                               struct corpus_counts *counts)
+			       struct corpus_counts *counts)
 {
 	struct corpus *corpus;
 	const struct document *document = NULL;
 
 	buffer_clear(out);
-	enum status status =
-		corpus_open(&corpus, &pattern, 1, &(struct corpus_settings){.text_form = form, .threads = threads});
+	enum status status = corpus_open(&corpus, &pattern, 1, &(struct corpus_settings){.text_form = form, .threads = threads});
 	if (status != OK)
 		return status;
 	while ((status = corpus_next(corpus, &document)) == OK && document) {
@@ -82,13 +81,11 @@ static void test_each_form(void **state)
 	      "One is here.|Two e.g. This|\nThree.|\n");
 	reads(put_text("p", "One is. Two is.\nThree.\n \t\nFour. Five.\n"), TEXT_FORM_PARAGRAPHS,
 	      "One is.|Two is.|Three.|\nFour.|Five.|\n");
-	reads(put_text("d", "One. Two.\n\nThree. Four.\nFive."), TEXT_FORM_DOCUMENTS,
-	      "One.|Two.|\nThree.|Four.|\nFive.|\n");
-	reads(put_text("w",
-	               "  One is broken\nhere. Two is well-\nknown here. Three\n\nFour. Five--\nSix\n\n\n"),
+	reads(put_text("d", "One. Two.\n\nThree. Four.\nFive."), TEXT_FORM_DOCUMENTS, "One.|Two.|\nThree.|Four.|\nFive.|\n");
+	reads(put_text("w", "  One is broken\nhere. Two is well-\nknown here. Three\n\nFour. Five--\nSix\n\n\n"),
 	      TEXT_FORM_WRAPPED, "One is broken here.|Two is well-known here.|Three|Four.|Five--Six|\n");
-	reads(put_text("w", "The end\nof one.\n\n\nGoes on.\n\n \n\n\nChapter\ntwo.\n\n\n\n"),
-	      TEXT_FORM_WRAPPED, "The end of one.|Goes on.|\nChapter two.|\n");
+	reads(put_text("w", "The end\nof one.\n\n\nGoes on.\n\n \n\n\nChapter\ntwo.\n\n\n\n"), TEXT_FORM_WRAPPED,
+	      "The end of one.|Goes on.|\nChapter two.|\n");
 	reads(put_text("w", "春眠不觉晓，处\n处闻啼鸟。夜来\n风雨声。\n"), TEXT_FORM_WRAPPED,
 	      "春眠不觉晓，处处闻啼鸟。|夜来风雨声。|\n");
 }
@@ -99,15 +96,14 @@ static void test_line_ends_and_odd_bytes(void **state)
 	struct buffer got = {0};
 	struct corpus_counts counts;
 
-	reads(put_text("r", "\xef\xbb\xbfOne.\r\nTwo.\r\n\r\nThree.\r\n"), TEXT_FORM_SENTENCES,
-	      "One.|Two.|\nThree.|\n");
+	reads(put_text("r", "\xef\xbb\xbfOne.\r\nTwo.\r\n\r\nThree.\r\n"), TEXT_FORM_SENTENCES, "One.|Two.|\nThree.|\n");
 	reads(put_text("c", "O\x01n\x7f"
-	                    "e.\n\x0c\nTwo.\n"),
+			    "e.\n\x0c\nTwo.\n"),
 	      TEXT_FORM_SENTENCES,
 	      "O\x01n\x7f"
 	      "e.|\nTwo.|\n");
 	reads(put_text("u", "\xe3\x80\x80"
-	                    "One.\xc2\xa0\n\xe3\x80\x80\nTwo.\n"),
+			    "One.\xc2\xa0\n\xe3\x80\x80\nTwo.\n"),
 	      TEXT_FORM_SENTENCES, "One.|\nTwo.|\n");
 
 	/* A stray NUL and bytes that are no UTF-8 among enough text are counted and kept. */
@@ -132,54 +128,47 @@ static const struct {
 	int64_t files;
 	enum text_form form;
 } forms[] = {
-        {"sentences",
-         "This is a sentence of some length, as it were.\nA second follows it here.\n\nAnd one more.\n", 50,
-         1, TEXT_FORM_SENTENCES},
-        {"sentences, no blank line", "This is a sentence of some length.\nA second follows it here.\n", 50, 1,
-         TEXT_FORM_SENTENCES},
-        {"sentences, some lines with two",
-         "One is here.\nTwo is.\nThree.\nFour.\nFive.\nSix.\nSeven.\nEight. Nine.\n\n", 50, 1,
-         TEXT_FORM_SENTENCES},
-        {"paragraphs",
-         "A heading\nThis is one. This is two. This three.\n\nHere it goes on. It does. Truly.\n\n", 50, 1,
-         TEXT_FORM_PARAGRAPHS},
-        {"documents",
-         "This is one. This is two. This three.\nHere it goes on. It does. Truly it does go on.\n", 50, 1,
-         TEXT_FORM_DOCUMENTS},
-        {"one line", "This is one. This is two. This three.", 1, 1, TEXT_FORM_DOCUMENTS},
-        {"wrapped",
-         "It was the best of times, it was the worst of times, it was the age of\n"
-         "wisdom, it was the age of foolishness, it was the epoch of belief, it\n"
-         "was the epoch of incredulity. It was the season of Light, it was the\n"
-         "season of Darkness.\n\n",
-         10, 1, TEXT_FORM_WRAPPED},
-        {"wrapped by hand",
-         "  These lines were filled once and then edited, so that some\n"
-         "of them are shorter\n"
-         "than the width would allow, as in most licences, e.g. where a\n"
-         "word was taken out. The next one fits again, nearly to its end\n"
-         "as it should.\n\n  TITLE OF A SECTION\n\n",
-         10, 1, TEXT_FORM_WRAPPED},
-        {"wrapped Chinese",
-         "第一条为了发展教育事业提高全民族的素质促进社会主义物质文明和精神文\n"
-         "明建设根据宪法制定本法。第二条在中华人民共和国境内的各级各类教育适\n"
-         "用本法。第三条国家坚持。\n\n",
-         10, 1, TEXT_FORM_WRAPPED},
-        {"words", "apple\nbanana\ncherry\ndate\nelderberry\n", 100, 1, TEXT_FORM_SENTENCES},
-        {"verse",
-         "Shall I compare thee to a summer's day?\nThou art more lovely and more temperate:\n"
-         "Rough winds do shake the darling buds of May,\nAnd summer's lease hath all too short a date.\n\n",
-         20, 1, TEXT_FORM_SENTENCES},
-        {"Chinese sentences", "尉迟敬德，朔州善阳人。\n隋炀帝大业末年，在高阳参军。\n\n刘武周起兵。\n", 50, 1,
-         TEXT_FORM_SENTENCES},
-        {"Chinese paragraphs", "他来了。我走了。你好吗？\n今天好。明天也好。\n\n", 50, 1,
-         TEXT_FORM_PARAGRAPHS},
-        {"paragraphs apart, one file", "This is one. This is two. This three.\n\n", 50, 1,
-         TEXT_FORM_PARAGRAPHS},
-        {"paragraphs apart, many files", "This is one. This is two. This three.\n\n", 50, 8,
-         TEXT_FORM_WRAPPED},
-        {"paragraphs, many files", "This is one. This is two. This three.\n", 50, 8, TEXT_FORM_PARAGRAPHS},
-        {"nothing", " \n\n", 3, 1, TEXT_FORM_SENTENCES},
+	{"sentences", "This is a sentence of some length, as it were.\nA second follows it here.\n\nAnd one more.\n", 50, 1,
+	 TEXT_FORM_SENTENCES},
+	{"sentences, no blank line", "This is a sentence of some length.\nA second follows it here.\n", 50, 1,
+	 TEXT_FORM_SENTENCES},
+	{"sentences, some lines with two", "One is here.\nTwo is.\nThree.\nFour.\nFive.\nSix.\nSeven.\nEight. Nine.\n\n", 50, 1,
+	 TEXT_FORM_SENTENCES},
+	{"paragraphs", "A heading\nThis is one. This is two. This three.\n\nHere it goes on. It does. Truly.\n\n", 50, 1,
+	 TEXT_FORM_PARAGRAPHS},
+	{"documents", "This is one. This is two. This three.\nHere it goes on. It does. Truly it does go on.\n", 50, 1,
+	 TEXT_FORM_DOCUMENTS},
+	{"one line", "This is one. This is two. This three.", 1, 1, TEXT_FORM_DOCUMENTS},
+	{"wrapped",
+	 "It was the best of times, it was the worst of times, it was the age of\n"
+	 "wisdom, it was the age of foolishness, it was the epoch of belief, it\n"
+	 "was the epoch of incredulity. It was the season of Light, it was the\n"
+	 "season of Darkness.\n\n",
+	 10, 1, TEXT_FORM_WRAPPED},
+	{"wrapped by hand",
+	 "  These lines were filled once and then edited, so that some\n"
+	 "of them are shorter\n"
+	 "than the width would allow, as in most licences, e.g. where a\n"
+	 "word was taken out. The next one fits again, nearly to its end\n"
+	 "as it should.\n\n  TITLE OF A SECTION\n\n",
+	 10, 1, TEXT_FORM_WRAPPED},
+	{"wrapped Chinese",
+	 "第一条为了发展教育事业提高全民族的素质促进社会主义物质文明和精神文\n"
+	 "明建设根据宪法制定本法。第二条在中华人民共和国境内的各级各类教育适\n"
+	 "用本法。第三条国家坚持。\n\n",
+	 10, 1, TEXT_FORM_WRAPPED},
+	{"words", "apple\nbanana\ncherry\ndate\nelderberry\n", 100, 1, TEXT_FORM_SENTENCES},
+	{"verse",
+	 "Shall I compare thee to a summer's day?\nThou art more lovely and more temperate:\n"
+	 "Rough winds do shake the darling buds of May,\nAnd summer's lease hath all too short a date.\n\n",
+	 20, 1, TEXT_FORM_SENTENCES},
+	{"Chinese sentences", "尉迟敬德，朔州善阳人。\n隋炀帝大业末年，在高阳参军。\n\n刘武周起兵。\n", 50, 1,
+	 TEXT_FORM_SENTENCES},
+	{"Chinese paragraphs", "他来了。我走了。你好吗？\n今天好。明天也好。\n\n", 50, 1, TEXT_FORM_PARAGRAPHS},
+	{"paragraphs apart, one file", "This is one. This is two. This three.\n\n", 50, 1, TEXT_FORM_PARAGRAPHS},
+	{"paragraphs apart, many files", "This is one. This is two. This three.\n\n", 50, 8, TEXT_FORM_WRAPPED},
+	{"paragraphs, many files", "This is one. This is two. This three.\n", 50, 8, TEXT_FORM_PARAGRAPHS},
+	{"nothing", " \n\n", 3, 1, TEXT_FORM_SENTENCES},
 };
 
 static void test_detection(void **state)
@@ -191,8 +180,7 @@ static void test_detection(void **state)
 		char reason[TEXT_FORM_REASON_BYTES];
 		for (int k = 0; k < forms[i].repeat; k++)
 			buffer_text(&text, forms[i].text);
-		assert_int_equal(text_form_detect(text.data, text.size, true, forms[i].files, &form, reason),
-		                 OK);
+		assert_int_equal(text_form_detect(text.data, text.size, true, forms[i].files, &form, reason), OK);
 		if (form != forms[i].form)
 			fail_msg("%s: found %s (%s)", forms[i].name, text_form_names[form], reason);
 		assert_true(strlen(reason) > 0);
@@ -214,9 +202,8 @@ static void test_files_folders_and_documents(void **state)
 	put_text("many/empty.txt", "");
 	put_text("many/blank.txt", "\n \n\n");
 	assert_int_equal(read_corpus(path, TEXT_FORM_AUTO, 0, &got, &counts), OK);
-	assert_string_equal(
-	        buffer_string(&got),
-	        "First file.|Of two lines.|\nIts second document.|\nSecond file.|It is short.|\n");
+	assert_string_equal(buffer_string(&got),
+			    "First file.|Of two lines.|\nIts second document.|\nSecond file.|It is short.|\n");
 	assert_int_equal(counts.files, 4);
 	assert_int_equal(counts.empty_files, 2);
 	assert_int_equal(counts.documents, 3);
@@ -287,10 +274,8 @@ static void refuses(const char *path, enum status expected, const char *words)
 	struct buffer got = {0};
 	struct corpus_counts counts;
 	enum status status = read_corpus(path, TEXT_FORM_AUTO, 0, &got, &counts);
-	if (status != expected || !strstr(error_last()->message, words) ||
-	    !strstr(error_last()->message, path))
-		fail_msg("'%s': status %d, \"%s\"", path, (int)status,
-		         status == OK ? "" : error_last()->message);
+	if (status != expected || !strstr(error_last()->message, words) || !strstr(error_last()->message, path))
+		fail_msg("'%s': status %d, \"%s\"", path, (int)status, status == OK ? "" : error_last()->message);
 	buffer_release(&got);
 }
 
@@ -310,8 +295,7 @@ static void test_refused(void **state)
 	assert_non_null(strstr(error_last()->hint, "UTF-16"));
 	refuses(put_text("gbk", "Some \xc4\xe3\xba\xc3\xa3\xac\xca\xc0\xbd\xe7\n"), ERR_DATA, "not UTF-8");
 	assert_non_null(strstr(error_last()->hint, "iconv"));
-	refuses(put("broken", "\x1f\x8b\x08\0\0\0\0\0\0\0\x4b", 11), ERR_DATA,
-	        "truncated gzip data: the file ends at byte 11");
+	refuses(put("broken", "\x1f\x8b\x08\0\0\0\0\0\0\0\x4b", 11), ERR_DATA, "truncated gzip data: the file ends at byte 11");
 
 	refuses(put_text("arc", "filedesc://crawl.arc.gz 0.0.0.0 20140126 text/plain 76\n1 0 InternetArchive\n"), ERR_DATA,
 		"an ARC file");
@@ -419,7 +403,9 @@ static void add_sentence(enum text_form form, int64_t number, bool paragraph, bo
 	if (document)
 		buffer_text(text, first ? "" : wrapped ? "\n\n\n\n" : "\n\n");
 	else
-		buffer_text(text, paragraph && wrapped ? "\n\n" : paragraph || wrapped || form == TEXT_FORM_SENTENCES ? "\n" : " ");
+		buffer_text(text, paragraph && wrapped                                  ? "\n\n"
+				  : paragraph || wrapped || form == TEXT_FORM_SENTENCES ? "\n"
+											: " ");
 	buffer_format(text, "This is sentence%snumber %lld.", wrapped ? "\n" : " ", (long long)number);
 	buffer_format(expected, "This is sentence number %lld.|", (long long)number);
 }
@@ -465,17 +451,17 @@ static void test_long_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_each_form),
-	        cmocka_unit_test(test_line_ends_and_odd_bytes),
-	        cmocka_unit_test(test_detection),
-	        cmocka_unit_test(test_files_folders_and_documents),
-	        cmocka_unit_test(test_binary_records),
-	        cmocka_unit_test(test_same_document_same_hash),
-	        cmocka_unit_test(test_fingerprint_follows_files),
-	        cmocka_unit_test(test_refused),
-	        cmocka_unit_test(test_unreadable_file),
-	        cmocka_unit_test(test_huge_lines),
-	        cmocka_unit_test(test_long_text),
+		cmocka_unit_test(test_each_form),
+		cmocka_unit_test(test_line_ends_and_odd_bytes),
+		cmocka_unit_test(test_detection),
+		cmocka_unit_test(test_files_folders_and_documents),
+		cmocka_unit_test(test_binary_records),
+		cmocka_unit_test(test_same_document_same_hash),
+		cmocka_unit_test(test_fingerprint_follows_files),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_unreadable_file),
+		cmocka_unit_test(test_huge_lines),
+		cmocka_unit_test(test_long_text),
 	};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }

@@ -4,82 +4,82 @@
 #include "test.h"
 
 static const char *const cases[] = {
-        /* plain sentences, all marks, all ends */
-        "One. |Two! |Three? |Four",
-        "Hello!!! |What?! |Well... |Then",
-        "He came.\t |She left. \n |It rained",
-        "Über alles. |Élan. |Zwei",
-        /* quotes and brackets that close a sentence belong to it */
-        "\"Come in.\" |He sat (on a chair.) |They left.) |Done",
-        "“Yes.” |‘No!’ |«Oui.» |End",
-        "\"Where are you?\" he asked. |\"Here!\" she said. |\"Come.\" |So he came",
-        /* abbreviations that never end a sentence */
-        "Mr. Smith and Mrs. Jones met Dr. Brown and Prof. Black at St. John's. |Gen. Lee came",
-        "MR. SMITH met DR. JONES. |He smiled",
-        "Some, e.g. Peter, i.e. The one, differ, cf. Smith. |Roe v. Wade vs. Others. |Done",
-        /* with a number or not */
-        "See Fig. 3 and Figs. S1 to S4, Vol. II, pp. 12-14, No. 5 and Eq. (3). |Then go",
-        "Did he? |No. |He did not. |No. |I know",
-        "In Sec. IV we say. |It is so",
-        /* may end one */
-        "At 5 p.m. Monday in the U.S. Army of Smith Inc. Ltd. people",
-        "He lives in the U.S. |The law. |Up at 5 a.m. |However late, etc. |But no",
-        "Smith et al. (1999) say. |So do Jones et al. |They agree",
-        "They met in Hartford, Conn. |Police came to Carson, Calif. 90745 and to Ardmore, Okla., with Wash. Irving. |End",
-        "On Jan. 5 and Sept. 11. |In Dec. |The end",
-        /* initials and single letters */
-        "J. R. R. Tolkien met John F. Kennedy. |George W. Bush left",
-        "Take vitamin C. |The rest is (vitamin D). |Then go",
-        /* numbers, addresses, lists */
-        "Pi is 3.14 and e is 2.71. |It cost $5. |In 1999. |We left",
-        "Visit www.example.com or a.b@c.org. |The site",
-        "1. The first. |2. The second",
-        "IV. The Return. |(B) More",
-        "A. The first part. |It is long",
-        "2.3. Results are good. |They are",
-        /* lower case goes on, except in texts without any upper case */
-        "He said hm. and left... or so. |But no",
-        "i went home. |he did too. |e.g. that one. |ok",
-        /* notes that stick to the mark */
-        "the training data.2 |Specifically, cells.[12, 13] |We saw.3,4 |It is",
-        /* ellipses and spaced marks */
-        "Well . . . and then . . . he went . |So",
-        "word , word . |The next @.@ thing . |End",
-        "Wait… |What? |No… not yet",
-        /* Chinese, Japanese */
-        "你好。|今天天气很好！|是吗？|甲；|乙",
-        "他说：“你好！”|然后走了。|「好。」|『啊？』|完",
-        "“走吧！”，他说。|看《为什么？》这本书。|（甲；乙）好",
-        "等等……好吗？|真的。。。|好",
-        "准确率.|结果是3.5倍.|对(P<0.05).|结论,见file.txt好!|是",
-        "第1.节不分。|１．分",
-        "今日は。|元気？|はい｡|終",
-        /* other scripts */
-        "यह वाक्य है। |दूसरा॥ |तीसरा",
-        "هل أنت بخير؟ |نعم۔ |اهلا",
-        "Բարեւ։ |Այո",
-        "ሰላም። |እሺ",
-        "Это так. |Это тоже. это дальше. |Да",
-        "¿Qué? |¡Sí! |¿Cómo",
-        /* quotes that open elsewhere close at a mark; French spaces */
-        "„Komm mit.“ |Er ging. |»Nein.« |„Warum?“ fragte sie. |‚Gut.‘ |Ende",
-        "Elle dit : « C’est bon. » |Puis « Quoi ? » |Il rit : « Non. », dit-on. |Fin",
-        "Er rief. |»Wer da?« |Stille",
-        /* abbreviations and numbers of other languages */
-        "Am 3. Mai kam Dr. Kern bzw. Frau Prof. Lang in die Weber Str. 5 an. |So war es",
-        "Vgl. Abb. 3 und Bd. IV, z. B. Seite 9. |Etwa 5 Mio. Menschen. |Ja",
-        "El Sr. Vega y la Srta. Luz fueron con el Lic. Mora. |Hoy no",
-        "Pan Kowal mieszka przy ul. Leśnej w woj. śląskim. |Koniec",
-        "Он жил на ул. Лесной в г. Орле, см. рис. 4. |А. И. Петров и проф. Седов. |Конец",
-        /* a number begins a sentence after a short word, and goes on after an abbreviation */
-        "It was hot. |30 degrees. |We let him in. |12 came too. |See c. 650 and ca. 20",
-        "This is one. |2. And that is two. |3. Last",
-        "She gave 10 mg i.p.; 48 h later Pfc. Dale of Miller/J.D. Ross left. |Then",
-        "They got 5 mg/kg i.v. |Blood was drawn at 6 p.m. Monday. |Others i.p. MK-801. |End",
-        "他走了。|“好吗？”|她问。",
-        /* nothing that is no sentence */
-        "... Then",
-        "* * *",
+	/* plain sentences, all marks, all ends */
+	"One. |Two! |Three? |Four",
+	"Hello!!! |What?! |Well... |Then",
+	"He came.\t |She left. \n |It rained",
+	"Über alles. |Élan. |Zwei",
+	/* quotes and brackets that close a sentence belong to it */
+	"\"Come in.\" |He sat (on a chair.) |They left.) |Done",
+	"“Yes.” |‘No!’ |«Oui.» |End",
+	"\"Where are you?\" he asked. |\"Here!\" she said. |\"Come.\" |So he came",
+	/* abbreviations that never end a sentence */
+	"Mr. Smith and Mrs. Jones met Dr. Brown and Prof. Black at St. John's. |Gen. Lee came",
+	"MR. SMITH met DR. JONES. |He smiled",
+	"Some, e.g. Peter, i.e. The one, differ, cf. Smith. |Roe v. Wade vs. Others. |Done",
+	/* with a number or not */
+	"See Fig. 3 and Figs. S1 to S4, Vol. II, pp. 12-14, No. 5 and Eq. (3). |Then go",
+	"Did he? |No. |He did not. |No. |I know",
+	"In Sec. IV we say. |It is so",
+	/* may end one */
+	"At 5 p.m. Monday in the U.S. Army of Smith Inc. Ltd. people",
+	"He lives in the U.S. |The law. |Up at 5 a.m. |However late, etc. |But no",
+	"Smith et al. (1999) say. |So do Jones et al. |They agree",
+	"They met in Hartford, Conn. |Police came to Carson, Calif. 90745 and to Ardmore, Okla., with Wash. Irving. |End",
+	"On Jan. 5 and Sept. 11. |In Dec. |The end",
+	/* initials and single letters */
+	"J. R. R. Tolkien met John F. Kennedy. |George W. Bush left",
+	"Take vitamin C. |The rest is (vitamin D). |Then go",
+	/* numbers, addresses, lists */
+	"Pi is 3.14 and e is 2.71. |It cost $5. |In 1999. |We left",
+	"Visit www.example.com or a.b@c.org. |The site",
+	"1. The first. |2. The second",
+	"IV. The Return. |(B) More",
+	"A. The first part. |It is long",
+	"2.3. Results are good. |They are",
+	/* lower case goes on, except in texts without any upper case */
+	"He said hm. and left... or so. |But no",
+	"i went home. |he did too. |e.g. that one. |ok",
+	/* notes that stick to the mark */
+	"the training data.2 |Specifically, cells.[12, 13] |We saw.3,4 |It is",
+	/* ellipses and spaced marks */
+	"Well . . . and then . . . he went . |So",
+	"word , word . |The next @.@ thing . |End",
+	"Wait… |What? |No… not yet",
+	/* Chinese, Japanese */
+	"你好。|今天天气很好！|是吗？|甲；|乙",
+	"他说：“你好！”|然后走了。|「好。」|『啊？』|完",
+	"“走吧！”，他说。|看《为什么？》这本书。|（甲；乙）好",
+	"等等……好吗？|真的。。。|好",
+	"准确率.|结果是3.5倍.|对(P<0.05).|结论,见file.txt好!|是",
+	"第1.节不分。|１．分",
+	"今日は。|元気？|はい｡|終",
+	/* other scripts */
+	"यह वाक्य है। |दूसरा॥ |तीसरा",
+	"هل أنت بخير؟ |نعم۔ |اهلا",
+	"Բարեւ։ |Այո",
+	"ሰላም። |እሺ",
+	"Это так. |Это тоже. это дальше. |Да",
+	"¿Qué? |¡Sí! |¿Cómo",
+	/* quotes that open elsewhere close at a mark; French spaces */
+	"„Komm mit.“ |Er ging. |»Nein.« |„Warum?“ fragte sie. |‚Gut.‘ |Ende",
+	"Elle dit : « C’est bon. » |Puis « Quoi ? » |Il rit : « Non. », dit-on. |Fin",
+	"Er rief. |»Wer da?« |Stille",
+	/* abbreviations and numbers of other languages */
+	"Am 3. Mai kam Dr. Kern bzw. Frau Prof. Lang in die Weber Str. 5 an. |So war es",
+	"Vgl. Abb. 3 und Bd. IV, z. B. Seite 9. |Etwa 5 Mio. Menschen. |Ja",
+	"El Sr. Vega y la Srta. Luz fueron con el Lic. Mora. |Hoy no",
+	"Pan Kowal mieszka przy ul. Leśnej w woj. śląskim. |Koniec",
+	"Он жил на ул. Лесной в г. Орле, см. рис. 4. |А. И. Петров и проф. Седов. |Конец",
+	/* a number begins a sentence after a short word, and goes on after an abbreviation */
+	"It was hot. |30 degrees. |We let him in. |12 came too. |See c. 650 and ca. 20",
+	"This is one. |2. And that is two. |3. Last",
+	"She gave 10 mg i.p.; 48 h later Pfc. Dale of Miller/J.D. Ross left. |Then",
+	"They got 5 mg/kg i.v. |Blood was drawn at 6 p.m. Monday. |Others i.p. MK-801. |End",
+	"他走了。|“好吗？”|她问。",
+	/* nothing that is no sentence */
+	"... Then",
+	"* * *",
 };
 
 struct sink {
@@ -114,16 +114,14 @@ static void test_cases(void **state)
 		for (const char *c = cases[i]; *c; c++) {
 			if (*c != '|')
 				buffer_char(&text, *c);
-			while (*c == '|' && expected.size &&
-			       strchr(" \t\n", expected.data[expected.size - 1]))
+			while (*c == '|' && expected.size && strchr(" \t\n", expected.data[expected.size - 1]))
 				expected.size--;
 			buffer_char(&expected, *c);
 		}
 		sink.text = buffer_string(&text);
 		assert_int_equal(sentences_split(text.data, text.size, emit, &sink), OK);
 		if (strcmp(buffer_string(&sink.joined), buffer_string(&expected)) != 0) {
-			print_error("expected %s\n     got %s\n", buffer_string(&expected),
-			            buffer_string(&sink.joined));
+			print_error("expected %s\n     got %s\n", buffer_string(&expected), buffer_string(&sink.joined));
 			wrong++;
 		}
 		buffer_release(&text);
@@ -180,9 +178,9 @@ static void test_emit_can_stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_cases),
-	        cmocka_unit_test(test_nothing_and_noise),
-	        cmocka_unit_test(test_emit_can_stop),
+		cmocka_unit_test(test_cases),
+		cmocka_unit_test(test_nothing_and_noise),
+		cmocka_unit_test(test_emit_can_stop),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,14 +15,13 @@ static const struct mode {
 	const char *name;
 	struct tokenizer_settings settings;
 } modes[] = {
-        {"uncased", {.lowercase = true, .strip_accents = true, .split_chinese = true, HUGGINGFACE}},
-        {"cased", {.lowercase = false, .strip_accents = false, .split_chinese = true, HUGGINGFACE}},
-        {"uncased_accents", {.lowercase = true, .strip_accents = false, .split_chinese = true, HUGGINGFACE}},
-        {"cased_stripped", {.lowercase = false, .strip_accents = true, .split_chinese = true, HUGGINGFACE}},
-        {"uncased_no_chinese",
-         {.lowercase = true, .strip_accents = true, .split_chinese = false, HUGGINGFACE}},
-        {"google_uncased", {.lowercase = true, .strip_accents = true, GOOGLE}},
-        {"google_cased", {.lowercase = false, .strip_accents = false, GOOGLE}},
+	{"uncased", {.lowercase = true, .strip_accents = true, .split_chinese = true, HUGGINGFACE}},
+	{"cased", {.lowercase = false, .strip_accents = false, .split_chinese = true, HUGGINGFACE}},
+	{"uncased_accents", {.lowercase = true, .strip_accents = false, .split_chinese = true, HUGGINGFACE}},
+	{"cased_stripped", {.lowercase = false, .strip_accents = true, .split_chinese = true, HUGGINGFACE}},
+	{"uncased_no_chinese", {.lowercase = true, .strip_accents = true, .split_chinese = false, HUGGINGFACE}},
+	{"google_uncased", {.lowercase = true, .strip_accents = true, GOOGLE}},
+	{"google_cased", {.lowercase = false, .strip_accents = false, GOOGLE}},
 };
 #define MODES ((int)(sizeof modes / sizeof *modes))
 
@@ -40,8 +39,8 @@ static enum status append_word(void *context, const char *word, size_t size)
 }
 
 /* Appends the words of a text as the golden has them. */
-static void append_words(const struct tokenizer_settings *settings, const char *text, size_t size,
-                         struct tokens *scratch, struct buffer *out)
+static void append_words(const struct tokenizer_settings *settings, const char *text, size_t size, struct tokens *scratch,
+			 struct buffer *out)
 {
 	assert_ok(tokenizer_words(settings, text, size, scratch, append_word, out));
 	buffer_char(out, '\n');
@@ -108,8 +107,7 @@ static void test_long_way_agrees(void **state)
 			text[size++] = 'b';
 			buffer_clear(&fast);
 			buffer_clear(&slow);
-			assert_ok(tokenizer_words(&modes[m].settings, text, size, &scratch, append_word,
-			                          &fast));
+			assert_ok(tokenizer_words(&modes[m].settings, text, size, &scratch, append_word, &fast));
 			assert_ok(normalize_stretch(&normalizer, text, 0, 0, size, &stretch));
 			for (int64_t i = 0; i < stretch.count; i++) {
 				char bytes[4];
@@ -163,25 +161,22 @@ static void cases_close(struct cases *cases)
 	json_release(&cases->document);
 }
 
-static void check_numbers(const char *mode, const struct json *text, const char *what,
-                          const struct json *expected, const void *values, int64_t count, uint32_t shift)
+static void check_numbers(const char *mode, const struct json *text, const char *what, const struct json *expected,
+			  const void *values, int64_t count, uint32_t shift)
 {
 	const int32_t *number = values;
 	int64_t i = 0;
 
 	for (const struct json *e = expected->first_child; e; e = e->next, i++)
 		if (i >= count || number[i] != e->integer + shift)
-			fail_msg("%s of '%s' (%s): %lld of %lld is %d, not %lld", what, text->text, mode,
-			         (long long)i, (long long)count, i < count ? number[i] : -1,
-			         (long long)e->integer);
+			fail_msg("%s of '%s' (%s): %lld of %lld is %d, not %lld", what, text->text, mode, (long long)i,
+				 (long long)count, i < count ? number[i] : -1, (long long)e->integer);
 	if (i != count)
-		fail_msg("%s of '%s' (%s): %lld instead of %lld", what, text->text, mode, (long long)count,
-		         (long long)i);
+		fail_msg("%s of '%s' (%s): %lld instead of %lld", what, text->text, mode, (long long)count, (long long)i);
 }
 
 /* Encodes a block of just these bytes, so that a sanitizer sees a look behind its end. */
-static void encode_exactly(const struct tokenizer *tokenizer, const char *text, size_t size,
-                           struct tokens *out)
+static void encode_exactly(const struct tokenizer *tokenizer, const char *text, size_t size, struct tokens *out)
 {
 	char *copy = malloc(size ? size : 1);
 
@@ -200,8 +195,7 @@ static void test_hard_cases(void **state)
 	int64_t compared = 0;
 
 	cases_open(&cases);
-	for (const struct json *row = json_member(cases.document.root, "cases")->first_child; row;
-	     row = row->next) {
+	for (const struct json *row = json_member(cases.document.root, "cases")->first_child; row; row = row->next) {
 		const struct json *text = json_member(row, "text");
 
 		for (int m = 0; m < MODES; m++) {
@@ -218,11 +212,10 @@ static void test_hard_cases(void **state)
 				encode_exactly(cases.tokenizers[m], padded, text->text_size + shift, t);
 				check_numbers(modes[m].name, text, "ids", ids, t->ids, t->count, 0);
 				if (has_offsets) {
-					check_numbers(modes[m].name, text, "beginnings",
-					              json_member(expected, "begin"), t->begin, t->count,
-					              shift);
-					check_numbers(modes[m].name, text, "ends",
-					              json_member(expected, "end"), t->end, t->count, shift);
+					check_numbers(modes[m].name, text, "beginnings", json_member(expected, "begin"), t->begin,
+						      t->count, shift);
+					check_numbers(modes[m].name, text, "ends", json_member(expected, "end"), t->end, t->count,
+						      shift);
 				}
 			}
 			assert_int_equal(t->invalid_bytes, 0);
@@ -236,22 +229,20 @@ static void test_hard_cases(void **state)
 }
 
 static const char *const small_entries[] = {
-        "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un",  "##aff",    "##able",
-        "able",  "[",     "]",     "mask",  "a",      "##b", "\xC3\xA9",
+	"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "able", "[", "]", "mask", "a", "##b", "\xC3\xA9",
 };
 #define SMALL_COUNT ((int32_t)(sizeof small_entries / sizeof *small_entries))
 
 /* Checks ids and offsets, given as "id:begin:end ...". */
-static void check_encoding(const struct tokenizer *tokenizer, const char *text, size_t size,
-                           const char *expected, int64_t invalid, int64_t unknown)
+static void check_encoding(const struct tokenizer *tokenizer, const char *text, size_t size, const char *expected,
+			   int64_t invalid, int64_t unknown)
 {
 	struct tokens tokens = {0};
 	struct buffer found = {0};
 
 	encode_exactly(tokenizer, text, size, &tokens);
 	for (int64_t i = 0; i < tokens.count; i++)
-		buffer_format(&found, "%s%d:%u:%u", i ? " " : "", tokens.ids[i], tokens.begin[i],
-		              tokens.end[i]);
+		buffer_format(&found, "%s%d:%u:%u", i ? " " : "", tokens.ids[i], tokens.begin[i], tokens.end[i]);
 	assert_string_equal(buffer_string(&found), expected);
 	assert_int_equal(tokens.invalid_bytes, invalid);
 	assert_int_equal(tokens.unknown, unknown);
@@ -259,8 +250,7 @@ static void check_encoding(const struct tokenizer *tokenizer, const char *text, 
 	tokens_release(&tokens);
 }
 
-#define CHECK(text, expected, invalid, unknown)                                                              \
-	check_encoding(tokenizer, text, sizeof(text) - 1, expected, invalid, unknown)
+#define CHECK(text, expected, invalid, unknown) check_encoding(tokenizer, text, sizeof(text) - 1, expected, invalid, unknown)
 
 static void test_invalid_utf8(void **state)
 {
@@ -327,7 +317,7 @@ static void test_later_duplicate_wins(void **state)
 {
 	(void)state;
 	const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ab",  "##c",
-	                               ".",     "x",     "ab",    "##c",   ".",      "##c", "y"};
+				       ".",     "x",     "ab",    "##c",   ".",      "##c", "y"};
 	struct vocab vocab;
 	struct tokenizer *tokenizer;
 	struct tokenizer_settings settings = tokenizer_defaults(false);
@@ -353,7 +343,7 @@ static void test_one_scratch_for_many(void **state)
 		bool small = round % 2;
 
 		assert_ok(small ? vocab_from_entries(&vocab, small_entries, SMALL_COUNT)
-		                : vocab_from_entries(&vocab, other_entries, 6));
+				: vocab_from_entries(&vocab, other_entries, 6));
 		assert_ok(tokenizer_open(&tokenizer, &vocab, &settings));
 		for (int again = 0; again < 2; again++) {
 			tokens_clear(&tokens);
@@ -414,10 +404,9 @@ static void test_threads_share_a_tokenizer(void **state)
 	assert_true(shared.tokens[0].count > 1000);
 	for (int i = 1; i < 8; i++) {
 		assert_int_equal(shared.tokens[i].count, shared.tokens[0].count);
-		assert_memory_equal(shared.tokens[i].ids, shared.tokens[0].ids,
-		                    (size_t)shared.tokens[0].count * sizeof(int32_t));
+		assert_memory_equal(shared.tokens[i].ids, shared.tokens[0].ids, (size_t)shared.tokens[0].count * sizeof(int32_t));
 		assert_memory_equal(shared.tokens[i].begin, shared.tokens[0].begin,
-		                    (size_t)shared.tokens[0].count * sizeof(uint32_t));
+				    (size_t)shared.tokens[0].count * sizeof(uint32_t));
 	}
 	for (int i = 0; i < 8; i++)
 		tokens_release(&shared.tokens[i]);
@@ -432,8 +421,7 @@ static void test_huge_words(void **state)
 {
 	(void)state;
 	enum { SIZE = 1 << 20 };
-	static const char *const units[] = {"a",          "\xC3\xA9",    "\xCE\xA3.", "\xE3\x80\xAE\xCC\xB4",
-	                                    "\xCE\xA3''", "\xED\x95\x9C"};
+	static const char *const units[] = {"a", "\xC3\xA9", "\xCE\xA3.", "\xE3\x80\xAE\xCC\xB4", "\xCE\xA3''", "\xED\x95\x9C"};
 	struct vocab vocab;
 	char *text = malloc(SIZE);
 
@@ -456,8 +444,7 @@ static void test_huge_words(void **state)
 				assert_int_equal(tokens.end[0], size);
 			}
 		}
-		assert_int_equal(tokenizer_encode(tokenizer, text, (size_t)UINT32_MAX + 1, &tokens),
-		                 ERR_DATA);
+		assert_int_equal(tokenizer_encode(tokenizer, text, (size_t)UINT32_MAX + 1, &tokens), ERR_DATA);
 		tokens_release(&tokens);
 		tokenizer_close(tokenizer);
 	}
@@ -482,26 +469,25 @@ static void test_words_stop_at_an_error(void **state)
 	struct buffer words = {0};
 	int count = 0;
 
-	assert_int_equal(tokenizer_words(&settings, "a \xC3\xA9 b c d", 10, &scratch, refuse_third, &count),
-	                 ERR_STATE);
+	assert_int_equal(tokenizer_words(&settings, "a \xC3\xA9 b c d", 10, &scratch, refuse_third, &count), ERR_STATE);
 	assert_int_equal(count, 3);
 	/* Another set of settings with the same scratch. */
 	append_words(&settings,
-	             "\xC3\x89"
-	             "A[MASK]",
-	             9, &scratch, &words);
+		     "\xC3\x89"
+		     "A[MASK]",
+		     9, &scratch, &words);
 	settings = tokenizer_defaults(false);
 	append_words(&settings,
-	             "\xC3\x89"
-	             "A[MASK]",
-	             9, &scratch, &words);
+		     "\xC3\x89"
+		     "A[MASK]",
+		     9, &scratch, &words);
 	settings.special_tokens = true;
 	append_words(&settings,
-	             "\xC3\x89"
-	             "A[MASK]b",
-	             10, &scratch, &words);
+		     "\xC3\x89"
+		     "A[MASK]b",
+		     10, &scratch, &words);
 	assert_string_equal(buffer_string(&words), "\xC3\x89"
-	                                           "A [ MASK ] \nea [ mask ] \nea b \n");
+						   "A [ MASK ] \nea [ mask ] \nea b \n");
 	buffer_release(&words);
 	tokens_release(&scratch);
 }
@@ -529,10 +515,9 @@ static void test_settings_beside_the_vocabulary(void **state)
 	assert_ok(settings_from("{\"do_lower_case\": true}", &s, &found));
 	assert_true(found);
 	assert_true(s.lowercase && s.strip_accents && s.split_chinese);
-	assert_ok(settings_from(
-	        "{\"do_lower_case\": false, \"tokenize_chinese_chars\": false, "
-	        "\"strip_accents\": null, \"model_max_length\": 1000000000000000019884624838656}",
-	        &s, &found));
+	assert_ok(settings_from("{\"do_lower_case\": false, \"tokenize_chinese_chars\": false, "
+				"\"strip_accents\": null, \"model_max_length\": 1000000000000000019884624838656}",
+				&s, &found));
 	assert_true(!s.lowercase && !s.strip_accents && !s.split_chinese);
 	assert_ok(settings_from("{\"do_lower_case\": true, \"strip_accents\": false}", &s, &found));
 	assert_true(s.lowercase && !s.strip_accents);
@@ -569,9 +554,8 @@ static void check_folder(const struct vocab *vocab, const struct tokenizer_setti
 	assert_true(vocab_again.hash == vocab->hash);
 	vocab_release(&vocab_again);
 	assert_ok(tokenizer_settings_read(path, &again, &found));
-	assert_true(found && again.lowercase == settings->lowercase &&
-	            again.strip_accents == settings->strip_accents &&
-	            again.split_chinese == settings->split_chinese);
+	assert_true(found && again.lowercase == settings->lowercase && again.strip_accents == settings->strip_accents &&
+		    again.split_chinese == settings->split_chinese);
 
 	path = test_path("tokenizer_config.json");
 	assert_ok(json_read(&document, path, 1 << 20));
@@ -608,7 +592,7 @@ static void check_folder(const struct vocab *vocab, const struct tokenizer_setti
 	int64_t expected = 0;
 	for (int32_t id = 0; id < vocab->count; id++) {
 		assert_int_equal(json_member(entries, vocab->text[id])->integer,
-		                 vocab_find(vocab, vocab->text[id], vocab->size[id]));
+				 vocab_find(vocab, vocab->text[id], vocab->size[id]));
 		expected += vocab_find(vocab, vocab->text[id], vocab->size[id]) == id;
 	}
 	assert_int_equal(entries->child_count, expected);
@@ -619,8 +603,7 @@ static void test_written_folder(void **state)
 {
 	(void)state;
 	/* An entry twice, a blank one, and what JSON has to escape. */
-	const char *const entries[] = {"[UNK]", "[PAD]", "[CLS]",          "[SEP]", "[MASK]", "a",
-	                               "\"",    "\\",    "##\xE4\xB8\xAD", "",      "a"};
+	const char *const entries[] = {"[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]", "a", "\"", "\\", "##\xE4\xB8\xAD", "", "a"};
 	struct vocab vocab;
 
 	assert_ok(vocab_from_entries(&vocab, entries, 11));
@@ -634,18 +617,18 @@ static void test_written_folder(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_every_code_point),
-	        cmocka_unit_test(test_long_way_agrees),
-	        cmocka_unit_test(test_hard_cases),
-	        cmocka_unit_test(test_invalid_utf8),
-	        cmocka_unit_test(test_special_tokens_are_text_unless_asked),
-	        cmocka_unit_test(test_later_duplicate_wins),
-	        cmocka_unit_test(test_one_scratch_for_many),
-	        cmocka_unit_test(test_threads_share_a_tokenizer),
-	        cmocka_unit_test(test_huge_words),
-	        cmocka_unit_test(test_words_stop_at_an_error),
-	        cmocka_unit_test(test_settings_beside_the_vocabulary),
-	        cmocka_unit_test(test_written_folder),
+		cmocka_unit_test(test_every_code_point),
+		cmocka_unit_test(test_long_way_agrees),
+		cmocka_unit_test(test_hard_cases),
+		cmocka_unit_test(test_invalid_utf8),
+		cmocka_unit_test(test_special_tokens_are_text_unless_asked),
+		cmocka_unit_test(test_later_duplicate_wins),
+		cmocka_unit_test(test_one_scratch_for_many),
+		cmocka_unit_test(test_threads_share_a_tokenizer),
+		cmocka_unit_test(test_huge_words),
+		cmocka_unit_test(test_words_stop_at_an_error),
+		cmocka_unit_test(test_settings_beside_the_vocabulary),
+		cmocka_unit_test(test_written_folder),
 	};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }

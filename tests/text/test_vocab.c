@@ -46,8 +46,7 @@ static void test_read(void **state)
 	(void)state;
 	struct vocab vocab;
 	struct buffer log = {0};
-	assert_ok(
-	        read_text(&vocab, "a\n[UNK]\n##b\n[CLS]\n[SEP]\n[MASK]\n[PAD]\n\xE4\xB8\xAD\n#\nlast", &log));
+	assert_ok(read_text(&vocab, "a\n[UNK]\n##b\n[CLS]\n[SEP]\n[MASK]\n[PAD]\n\xE4\xB8\xAD\n#\nlast", &log));
 	assert_string_equal(buffer_string(&log), "");
 	assert_int_equal(vocab.count, 10);
 	assert_string_equal(vocab.text[2], "##b");
@@ -76,8 +75,7 @@ static void test_oddities_are_said(void **state)
 	struct vocab vocab;
 	struct buffer log = {0};
 
-	assert_ok(
-	        read_text(&vocab, "\xEF\xBB\xBF" SPECIAL "a\r\n\nb \nb\t\xE3\x80\x80\n  c\nd\xC2\xA0", &log));
+	assert_ok(read_text(&vocab, "\xEF\xBB\xBF" SPECIAL "a\r\n\nb \nb\t\xE3\x80\x80\n  c\nd\xC2\xA0", &log));
 	assert_int_equal(vocab.count, 11);
 	assert_int_equal(vocab.pad, 0);
 	assert_int_equal(find(&vocab, "a"), 5);
@@ -89,8 +87,7 @@ static void test_oddities_are_said(void **state)
 	assert_non_null(strstr(buffer_string(&log), "byte order mark"));
 	assert_non_null(strstr(buffer_string(&log), "CR is cut (line 6)"));
 	assert_non_null(strstr(buffer_string(&log), "blank entry, which no text can match (line 7)"));
-	assert_non_null(
-	        strstr(buffer_string(&log), "white space at the end of an entry is cut (line 8, 9, 11)"));
+	assert_non_null(strstr(buffer_string(&log), "white space at the end of an entry is cut (line 8, 9, 11)"));
 	assert_non_null(strstr(buffer_string(&log), "the later id is used (line 9)"));
 	vocab_release(&vocab);
 
@@ -124,8 +121,7 @@ static void test_refused(void **state)
 static void test_from_entries_and_back(void **state)
 {
 	(void)state;
-	const char *entries[] = {"[PAD]",  "x",   "[UNK]", "[CLS]",       "[SEP]",
-	                         "[MASK]", "##y", "",      "\xE4\xB8\xAD"};
+	const char *entries[] = {"[PAD]", "x", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "##y", "", "\xE4\xB8\xAD"};
 	const char *const bad[] = {"a\nb", "a ", "a\r", "\xC3", "a\xE3\x80\x80"};
 	const int32_t count = sizeof entries / sizeof *entries;
 	struct vocab vocab, again;
@@ -188,9 +184,9 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_read),    cmocka_unit_test(test_oddities_are_said),
-	        cmocka_unit_test(test_refused), cmocka_unit_test(test_from_entries_and_back),
-	        cmocka_unit_test(test_many),
+		cmocka_unit_test(test_read),    cmocka_unit_test(test_oddities_are_said),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_from_entries_and_back),
+		cmocka_unit_test(test_many),
 	};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }

@@ -47,8 +47,7 @@ static bool plain_merge(struct plain *plain, int64_t min_count)
 			int64_t count = 0;
 			for (int v = 0; v < PLAIN_WORDS; v++)
 				for (int k = 0; k + 1 < plain->lengths[v]; k++)
-					if (!strcmp(plain->words[v][k], left) &&
-					    !strcmp(plain->words[v][k + 1], right))
+					if (!strcmp(plain->words[v][k], left) && !strcmp(plain->words[v][k + 1], right))
 						count += plain->counts[v];
 			int order = strcmp(left, best[0]) ? strcmp(left, best[0]) : strcmp(right, best[1]);
 			if (count > best_count || (count == best_count && order < 0)) {
@@ -70,7 +69,7 @@ static bool plain_merge(struct plain *plain, int64_t min_count)
 		int written = 0;
 		for (int i = 0; i < plain->lengths[w]; i++) {
 			bool here = i + 1 < plain->lengths[w] && !strcmp(plain->words[w][i], best[0]) &&
-			            !strcmp(plain->words[w][i + 1], best[1]);
+				    !strcmp(plain->words[w][i + 1], best[1]);
 			memmove(plain->words[w][written++], here ? merged : plain->words[w][i], 32);
 			i += here;
 		}
@@ -88,7 +87,7 @@ struct rows {
 
 /* Merges the rows and compares what comes out with `plain`; returns the rounds over a file that it took. */
 static int64_t merge_rows(const struct rows *rows, int letters, int64_t min_count, const struct spill_settings *spill,
-                          const struct plain *plain)
+			  const struct plain *plain)
 {
 	struct pair_merger *merger;
 	struct word_merger *words;
@@ -169,8 +168,7 @@ static void count_task(void *context, int64_t index, int worker)
 		/* Word k is counted k % 5 + 1 times in each task; 'the' often. */
 		for (int times = i % 5; times >= 0; times--) {
 			int size = snprintf(word, sizeof word, "word%d", i);
-			shared->failures[worker] +=
-			        word_counter_add(shared->counters[worker], word, (size_t)size) != OK;
+			shared->failures[worker] += word_counter_add(shared->counters[worker], word, (size_t)size) != OK;
 		}
 		shared->failures[worker] += word_counter_add(shared->counters[worker], "the", 3) != OK;
 	}
@@ -255,7 +253,7 @@ static const char *const *learn_words;
 static int32_t learn_unused, learn_word_count;
 
 static enum status learn(struct learned *out, const char *const *paths, int count, int threads, int32_t size,
-                         int64_t min_frequency, bool cased)
+			 int64_t min_frequency, bool cased)
 {
 	struct tokenizer_settings settings = tokenizer_defaults(cased);
 	struct vocab_learner *learner;
@@ -268,7 +266,13 @@ static enum status learn(struct learned *out, const char *const *paths, int coun
 	assert_int_equal(vocab_learner_create(&learner, &settings, learn_spill), OK);
 	assert_int_equal(vocab_learner_count(learner, corpus, pool), OK);
 	out->default_size = vocab_default_size(learner);
-	enum status status = vocab_learner_finish(learner, &(struct vocab_learn_settings){.size = size, .min_frequency = min_frequency, .unused = learn_unused, .user_words = learn_words, .user_word_count = learn_word_count}, &out->vocab, &out->report);
+	enum status status = vocab_learner_finish(learner,
+						  &(struct vocab_learn_settings){.size = size,
+										 .min_frequency = min_frequency,
+										 .unused = learn_unused,
+										 .user_words = learn_words,
+										 .user_word_count = learn_word_count},
+						  &out->vocab, &out->report);
 	vocab_learner_free(learner);
 	pool_free(pool);
 	corpus_close(corpus);
@@ -298,13 +302,11 @@ static void test_small_vocabularies(void **state)
 	/* The example of the BPE paper, more or less. Every merge is made; those never used then go: "##es"
 	 * once there is "##est", "lo", "n", "ne" and so on once there are whole words. */
 	learn_text(&learned,
-	           "low low low low low lower lower newest newest newest newest newest newest widest widest "
-	           "widest",
-	           100, 2);
-	assert_entries(
-	        &learned,
-	        "[PAD] [UNK] [CLS] [SEP] [MASK] d e i l n o r s t w ##d ##e ##i ##o ##r ##s ##t ##w low "
-	        "newest widest lower");
+		   "low low low low low lower lower newest newest newest newest newest newest widest widest "
+		   "widest",
+		   100, 2);
+	assert_entries(&learned, "[PAD] [UNK] [CLS] [SEP] [MASK] d e i l n o r s t w ##d ##e ##i ##o ##r ##s ##t ##w low "
+				 "newest widest lower");
 	assert_int_equal(learned.report.words, 16);
 	assert_int_equal(learned.report.distinct_words, 4);
 	assert_int_equal(learned.report.alphabet, 10);
@@ -315,9 +317,9 @@ static void test_small_vocabularies(void **state)
 
 	/* Fewer: only the best pairs. */
 	learn_text(&learned,
-	           "low low low low low lower lower newest newest newest newest newest newest widest widest "
-	           "widest",
-	           24, 2);
+		   "low low low low low lower lower newest newest newest newest newest newest widest widest "
+		   "widest",
+		   24, 2);
 	assert_int_equal(learned.vocab.count, 24);
 	assert_true(vocab_find(&learned.vocab, "##est", 5) >= 0);
 	vocab_release(&learned.vocab);
@@ -393,8 +395,7 @@ static void test_no_words_and_long_words(void **state)
 /* Text of made-up words whose frequencies fall as those of real ones do. */
 static void make_text(struct buffer *out, uint32_t seed, int words)
 {
-	static const char *const syllables[] = {"ka", "lo", "mi", "ter", "an", "sch", "o",
-	                                        "é",  "пр", "中", "ing", "s",  "un"};
+	static const char *const syllables[] = {"ka", "lo", "mi", "ter", "an", "sch", "o", "é", "пр", "中", "ing", "s", "un"};
 	uint32_t random = seed;
 
 	for (int i = 0; i < words; i++) {
@@ -490,9 +491,7 @@ static void test_default_size(void **state)
 	buffer_clear(&text);
 	for (uint32_t c = 0x4E00; c < 0x4E00 + 3000; c++)
 		buffer_append(&text,
-		              (const char[]){(char)(0xE0 | c >> 12), (char)(0x80 | (c >> 6 & 63)),
-		                             (char)(0x80 | (c & 63))},
-		              3);
+			      (const char[]){(char)(0xE0 | c >> 12), (char)(0x80 | (c >> 6 & 63)), (char)(0x80 | (c & 63))}, 3);
 	learn_text(&learned, buffer_string(&text), 5000, 2);
 	assert_int_equal(learned.default_size, 6000);
 	vocab_release(&learned.vocab);
@@ -511,7 +510,7 @@ static void test_same_with_little_memory(void **state)
 	for (int i = 0; i < 60000; i++) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
 		buffer_format(&text, "%s%llu%s ", (const char *[]){"ab", "cde", "f", "gh"}[random >> 62],
-		              (unsigned long long)(random >> 40) % (i % 3 ? 100 : 50000), i % 7 ? "ing" : ".");
+			      (unsigned long long)(random >> 40) % (i % 3 ? 100 : 50000), i % 7 ? "ing" : ".");
 	}
 	learn_text(&whole, buffer_string(&text), 700, 2);
 	learn_spill = &little;
@@ -560,17 +559,17 @@ static void test_given_entries(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_merging_is_as_defined),
-	        cmocka_unit_test(test_counting_on_threads),
-	        cmocka_unit_test(test_small_vocabularies),
-	        cmocka_unit_test(test_cased),
-	        cmocka_unit_test(test_alphabet_that_does_not_fit),
-	        cmocka_unit_test(test_no_words_and_long_words),
-	        cmocka_unit_test(test_same_for_any_threads_and_order),
-	        cmocka_unit_test(test_hardly_an_entry_is_unused),
-	        cmocka_unit_test(test_default_size),
-	        cmocka_unit_test(test_same_with_little_memory),
-	        cmocka_unit_test(test_given_entries),
+		cmocka_unit_test(test_merging_is_as_defined),
+		cmocka_unit_test(test_counting_on_threads),
+		cmocka_unit_test(test_small_vocabularies),
+		cmocka_unit_test(test_cased),
+		cmocka_unit_test(test_alphabet_that_does_not_fit),
+		cmocka_unit_test(test_no_words_and_long_words),
+		cmocka_unit_test(test_same_for_any_threads_and_order),
+		cmocka_unit_test(test_hardly_an_entry_is_unused),
+		cmocka_unit_test(test_default_size),
+		cmocka_unit_test(test_same_with_little_memory),
+		cmocka_unit_test(test_given_entries),
 	};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }

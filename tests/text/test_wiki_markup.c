@@ -8,53 +8,48 @@
 static const struct {
 	const char *markup, *text;
 } cases[] = {
-        /* paragraphs, emphasis, entities */
-        {"'''Cats''' are ''small'' '''''animals'''''. It's so.", "Cats are small animals. It's so.\n"},
-        {"One line goes\non here.\n\nThe next one is apart.",
-         "One line goes on here.\nThe next one is apart.\n"},
-        {"第一行，\n第二行。", "第一行，第二行。\n"},
-        {"A&nbsp;b &amp; c &lt;d&gt; &#233;&#xE9; &bogus; end.", "A b & c <d> éé &bogus; end.\n"},
-        {"__NOTOC__A word&shy;s end.", "A words end.\n"},
-        /* links */
-        {"A [[cat]] and [[Dog (animal)|dogs]] and [[cat]]s.", "A cat and dogs and cats.\n"},
-        {"See [[:Category:Cats]] and [[#History|above]].", "See Category:Cats and above.\n"},
-        {"Text.[[Category:Cats]] [[Категория:Коты]] [[de:Katze]] [[zh-min-nan:Niau]]", "Text.\n"},
-        {"[[File:Cat.jpg|thumb|A [[cat]] here.|left]]The cat. [[Bild:X.svg]]", "The cat.\n"},
-        {"[[Fails:Cat.jpg|A cat.]]The cat [[Fichier:a.png|b]] is.", "The cat is.\n"},
-        {"[[Unknown:picture.JPG|thumb|Words.]]It goes on.", "It goes on.\n"},
-        {"A [http://a.b/c site] and [https://d.e] end ([//f.g h] i).", "A site and end (h i).\n"},
-        {"[http://a [http://b c] d is odd.", "c d is odd.\n"},
-        {"Not [[a link\n\nhere]] at all.", "here]] at all.\n"},
-        /* templates */
-        {"It is {{convert|5|km|mi}} long, {{lang|fr|mot}} by {{lang-de|Wort}}.{{citation needed|date=x}}",
-         "It is 5 km long, mot by Wort.\n"},
-        {"{{Infobox|a={{b|[[c]]}}|d=\n|e=f}}\nThe text is here.", "The text is here.\n"},
-        {"The {{nowrap|1={{lang|la|a b}} c}} is {{frac|1|2}} and {{circa|1200}}.",
-         "The a b c is 1/2 and c. 1200.\n"},
-        {"A {{{parameter|x}}} b {{{{{a}}}|c}} end.", "A b end.\n"},
-        {"The cat ({{IPA|x}}; {{lang|la|felis}}) and dog ({{x}}) and （{{x}}，）bird.",
-         "The cat (felis) and dog and bird.\n"},
-        {"Unclosed {{template is text here.", "Unclosed {{template is text here.\n"},
-        {"{{quote|Words of the wise.}}", "Words of the wise.\n"},
-        /* tags */
-        {"A<ref name=\"x\">b {{c}} [[d]]</ref> e<ref name=x /> f<ref>g</ref>.", "A e f.\n"},
-        {"A<!-- b\n\nc --> d <nowiki>[[e]] '''f'''</nowiki> g<br/>h.", "A d [[e]] '''f''' g h.\n"},
-        {"If a < b and c > d then <small>so</small>.", "If a < b and c > d then so.\n"},
-        {"Let <math>x</math> be. So <math>\\frac{a}{b}</math> holds. Then this.", "Let x be. Then this.\n"},
-        {"<gallery>\nA.jpg|b\n</gallery>\n<div>Text is here.</div><table><tr><td>A cell.</td></tr></table>",
-         "Text is here.\n"},
-        {"Never closed <ref>goes on.", "Never closed goes on.\n"},
-        /* what is no running text */
-        {"== Head ==\nText.\n* item one.\n# item two.\n: indented.\n; term\n----\n", "Text.\n"},
-        {"{| class=\"x\"\n! head\n|-\n| A cell. || {{b}}\n{|\n| inner.\n|}\n|}\nAfter it.", "After it.\n"},
-        {"These are known facts. They include:\n* one\n* two\n\nThe end.",
-         "These are known facts.\nThe end.\n"},
-        {"Alone it has no full stop", ""},
-        {"#REDIRECT [[Cat]]", ""},
-        {"#перенаправление [[Кот]]", ""},
-        /* Chinese variants */
-        {"用-{zh-hans:计算机; zh-hant:電腦}-和-{网络}-。-{H|zh-cn:甲;zh-tw:乙}-", "用计算机和网络。\n"},
-        {"", ""},
+	/* paragraphs, emphasis, entities */
+	{"'''Cats''' are ''small'' '''''animals'''''. It's so.", "Cats are small animals. It's so.\n"},
+	{"One line goes\non here.\n\nThe next one is apart.", "One line goes on here.\nThe next one is apart.\n"},
+	{"第一行，\n第二行。", "第一行，第二行。\n"},
+	{"A&nbsp;b &amp; c &lt;d&gt; &#233;&#xE9; &bogus; end.", "A b & c <d> éé &bogus; end.\n"},
+	{"__NOTOC__A word&shy;s end.", "A words end.\n"},
+	/* links */
+	{"A [[cat]] and [[Dog (animal)|dogs]] and [[cat]]s.", "A cat and dogs and cats.\n"},
+	{"See [[:Category:Cats]] and [[#History|above]].", "See Category:Cats and above.\n"},
+	{"Text.[[Category:Cats]] [[Категория:Коты]] [[de:Katze]] [[zh-min-nan:Niau]]", "Text.\n"},
+	{"[[File:Cat.jpg|thumb|A [[cat]] here.|left]]The cat. [[Bild:X.svg]]", "The cat.\n"},
+	{"[[Fails:Cat.jpg|A cat.]]The cat [[Fichier:a.png|b]] is.", "The cat is.\n"},
+	{"[[Unknown:picture.JPG|thumb|Words.]]It goes on.", "It goes on.\n"},
+	{"A [http://a.b/c site] and [https://d.e] end ([//f.g h] i).", "A site and end (h i).\n"},
+	{"[http://a [http://b c] d is odd.", "c d is odd.\n"},
+	{"Not [[a link\n\nhere]] at all.", "here]] at all.\n"},
+	/* templates */
+	{"It is {{convert|5|km|mi}} long, {{lang|fr|mot}} by {{lang-de|Wort}}.{{citation needed|date=x}}",
+	 "It is 5 km long, mot by Wort.\n"},
+	{"{{Infobox|a={{b|[[c]]}}|d=\n|e=f}}\nThe text is here.", "The text is here.\n"},
+	{"The {{nowrap|1={{lang|la|a b}} c}} is {{frac|1|2}} and {{circa|1200}}.", "The a b c is 1/2 and c. 1200.\n"},
+	{"A {{{parameter|x}}} b {{{{{a}}}|c}} end.", "A b end.\n"},
+	{"The cat ({{IPA|x}}; {{lang|la|felis}}) and dog ({{x}}) and （{{x}}，）bird.", "The cat (felis) and dog and bird.\n"},
+	{"Unclosed {{template is text here.", "Unclosed {{template is text here.\n"},
+	{"{{quote|Words of the wise.}}", "Words of the wise.\n"},
+	/* tags */
+	{"A<ref name=\"x\">b {{c}} [[d]]</ref> e<ref name=x /> f<ref>g</ref>.", "A e f.\n"},
+	{"A<!-- b\n\nc --> d <nowiki>[[e]] '''f'''</nowiki> g<br/>h.", "A d [[e]] '''f''' g h.\n"},
+	{"If a < b and c > d then <small>so</small>.", "If a < b and c > d then so.\n"},
+	{"Let <math>x</math> be. So <math>\\frac{a}{b}</math> holds. Then this.", "Let x be. Then this.\n"},
+	{"<gallery>\nA.jpg|b\n</gallery>\n<div>Text is here.</div><table><tr><td>A cell.</td></tr></table>", "Text is here.\n"},
+	{"Never closed <ref>goes on.", "Never closed goes on.\n"},
+	/* what is no running text */
+	{"== Head ==\nText.\n* item one.\n# item two.\n: indented.\n; term\n----\n", "Text.\n"},
+	{"{| class=\"x\"\n! head\n|-\n| A cell. || {{b}}\n{|\n| inner.\n|}\n|}\nAfter it.", "After it.\n"},
+	{"These are known facts. They include:\n* one\n* two\n\nThe end.", "These are known facts.\nThe end.\n"},
+	{"Alone it has no full stop", ""},
+	{"#REDIRECT [[Cat]]", ""},
+	{"#перенаправление [[Кот]]", ""},
+	/* Chinese variants */
+	{"用-{zh-hans:计算机; zh-hant:電腦}-和-{网络}-。-{H|zh-cn:甲;zh-tw:乙}-", "用计算机和网络。\n"},
+	{"", ""},
 };
 
 static void convert(const char *markup, size_t size, struct buffer *out)
@@ -75,7 +70,7 @@ static void test_cases(void **state)
 		convert(cases[i].markup, strlen(cases[i].markup), &out);
 		if (strcmp(buffer_string(&out), cases[i].text) != 0) {
 			print_error("markup   %s\nexpected %s\n     got %s\n", cases[i].markup, cases[i].text,
-			            buffer_string(&out));
+				    buffer_string(&out));
 			wrong++;
 		}
 	}
@@ -87,9 +82,9 @@ static void test_cases(void **state)
 static void test_time_is_linear(void **state)
 {
 	(void)state;
-	static const char *const pieces[] = {
-	        "{{", "[[",  "{{a|", "[[a|",    "{|\n", "<ref>",    "<!--",     "[http://a ", "-{", "}}",
-	        "]]", "{{{", "'''",  "<table>", "&",    "{{a|b=[[", "<nowiki>", "\n{|\n|",    "(",  "-{a|"};
+	static const char *const pieces[] = {"{{",         "[[",       "{{a|",     "[[a|",    "{|\n", "<ref>", "<!--",
+					     "[http://a ", "-{",       "}}",       "]]",      "{{{",  "'''",   "<table>",
+					     "&",          "{{a|b=[[", "<nowiki>", "\n{|\n|", "(",    "-{a|"};
 	struct buffer markup = {0}, out = {0};
 	for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
 		buffer_clear(&markup);
@@ -119,8 +114,7 @@ static void test_entities(void **state)
 	assert_int_equal(c, 0x1F600);
 	assert_int_equal(html_entity("&#xD800;", 8, &c), 8);
 	assert_int_equal(c, 0xFFFD);
-	static const char *const none[] = {"&",     "&;",  "&#;", "&#x;", "&amp", "&ampere;", "&#x110000000;",
-	                                   "&#6a;", "&no;"};
+	static const char *const none[] = {"&", "&;", "&#;", "&#x;", "&amp", "&ampere;", "&#x110000000;", "&#6a;", "&no;"};
 	for (size_t i = 0; i < sizeof none / sizeof *none; i++)
 		assert_int_equal(html_entity(none[i], strlen(none[i]), &c), 0);
 }
@@ -128,9 +122,9 @@ static void test_entities(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_cases),
-	        cmocka_unit_test(test_time_is_linear),
-	        cmocka_unit_test(test_entities),
+		cmocka_unit_test(test_cases),
+		cmocka_unit_test(test_time_is_linear),
+		cmocka_unit_test(test_entities),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

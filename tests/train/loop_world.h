@@ -52,12 +52,16 @@ static inline enum status world_next_step(struct objective *objective, const str
 	w->starts[1] = 4;
 	for (int32_t i = 0; i < MICRO_BATCHES; i++) {
 		w->samples[i][0] = (uint32_t)(2 * number + i);
-		w->batches[i] = (struct batch){.token_count = 4, .sequence_count = 1, .longest = 4, .starts = w->starts,
-		                               .samples = w->samples[i]};
+		w->batches[i] = (struct batch){
+			.token_count = 4, .sequence_count = 1, .longest = 4, .starts = w->starts, .samples = w->samples[i]};
 	}
-	w->step = (struct step){.number = number, .instance_count = MICRO_BATCHES, .token_count = 8,
-	                        .batch_count = MICRO_BATCHES, .most_batches = MICRO_BATCHES,
-	                        .fewest_batches = MICRO_BATCHES, .batches = w->batches};
+	w->step = (struct step){.number = number,
+				.instance_count = MICRO_BATCHES,
+				.token_count = 8,
+				.batch_count = MICRO_BATCHES,
+				.most_batches = MICRO_BATCHES,
+				.fewest_batches = MICRO_BATCHES,
+				.batches = w->batches};
 	w->run = 0;
 	*out = &w->step;
 	return OK;
@@ -69,8 +73,7 @@ static inline void world_normalise(struct objective *objective, const struct ste
 	scalars->inverse_predictions = scalars->inverse_instances = 1;
 }
 
-static inline void world_forward(struct objective *objective, struct replica *replica, const struct batch *batch,
-                                 bool first)
+static inline void world_forward(struct objective *objective, struct replica *replica, const struct batch *batch, bool first)
 {
 	struct world *w = world_of(objective);
 	struct accumulators sums;
@@ -83,8 +86,8 @@ static inline void world_forward(struct objective *objective, struct replica *re
 	w->be->functions->to_device(w->be, replica->accumulators, &sums, sizeof(sums));
 }
 
-static inline void world_backward(struct objective *objective, struct replica *replica, const struct batch *batch,
-                                  bool first, struct layer_hook hook)
+static inline void world_backward(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
+				  struct layer_hook hook)
 {
 	struct world *w = world_of(objective);
 	struct scalars scalars;
@@ -98,22 +101,20 @@ static inline void world_backward(struct objective *objective, struct replica *r
 			w->gradients[i] = first ? g * factor : w->gradients[i] + g * factor;
 		}
 	}
-	w->be->functions->to_device(w->be, w->model->gradients.data, w->gradients,
-	                            (size_t)w->model->slab_count * sizeof(double));
+	w->be->functions->to_device(w->be, w->model->gradients.data, w->gradients, (size_t)w->model->slab_count * sizeof(double));
 	for (int32_t layer = w->model->config.num_hidden_layers; hook.done && layer >= -1; layer--)
 		hook.done(hook.context, layer);
 }
 
-static inline void world_step_metrics(struct objective *objective, const struct step *step,
-                                      const struct accumulators *sums, struct metrics *out)
+static inline void world_step_metrics(struct objective *objective, const struct step *step, const struct accumulators *sums,
+				      struct metrics *out)
 {
 	(void)objective, (void)step;
 	out->count = 0;
 	metrics_add(out, "loss", "loss", sums->value[0]);
 }
 
-static inline enum status world_evaluate(struct objective *objective, struct replica *replica, int64_t set,
-                                         struct metrics *out)
+static inline enum status world_evaluate(struct objective *objective, struct replica *replica, int64_t set, struct metrics *out)
 {
 	struct world *w = world_of(objective);
 	(void)replica, (void)set;
@@ -157,63 +158,64 @@ static inline void world_open(struct world *w, const char *name, int64_t steps, 
 	assert_ok(vocab_from_entries(&w->vocab, entries, 8));
 	w->tokenizer = tokenizer_defaults(false);
 	struct model_config config = {.vocab_size = 8,
-	                              .hidden_size = 8,
-	                              .num_hidden_layers = 1,
-	                              .num_attention_heads = 2,
-	                              .intermediate_size = 16,
-	                              .max_position_embeddings = 16,
-	                              .type_vocab_size = 2,
-	                              .initializer_range = 0.02,
-	                              .layer_norm_eps = 1e-12};
+				      .hidden_size = 8,
+				      .num_hidden_layers = 1,
+				      .num_attention_heads = 2,
+				      .intermediate_size = 16,
+				      .max_position_embeddings = 16,
+				      .type_vocab_size = 2,
+				      .initializer_range = 0.02,
+				      .layer_norm_eps = 1e-12};
 	assert_ok(model_create(&w->model, w->be, &config, HEADS_PRETRAINING));
 	assert_ok(model_allocate(w->model, true));
 	struct shape_limits limits = {.batch = {.tokens = 8, .sequences = 1, .predictions = 1},
-	                              .longest = 8,
-	                              .hidden = 8,
-	                              .heads = 2,
-	                              .intermediate = 16,
-	                              .vocab = 8,
-	                              .training = true};
+				      .longest = 8,
+				      .hidden = 8,
+				      .heads = 2,
+				      .intermediate = 16,
+				      .vocab = 8,
+				      .training = true};
 	assert_ok(w->be->functions->replica_create(w->be, &w->replica, &limits));
-	assert_ok(optimizer_create(&w->optimizer, w->model, NULL,
-	                           &(struct optimizer_settings){.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999,
-	                                                        .epsilon = 1e-6, .bias_correction = true}));
+	assert_ok(optimizer_create(
+		&w->optimizer, w->model, NULL,
+		&(struct optimizer_settings){
+			.kind = OPTIMIZER_ADAMW, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .bias_correction = true}));
 	assert_ok(model_initialize(w->model, &w->replica, 7));
 	w->gradients = calloc((size_t)w->model->slab_count, sizeof(double));
 	assert_non_null(w->gradients);
 	w->objective = (struct objective){.name = "made up",
-	                                  .state = w,
-	                                  .next_step = world_next_step,
-	                                  .normalise = world_normalise,
-	                                  .forward = world_forward,
-	                                  .backward = world_backward,
-	                                  .metrics = world_step_metrics,
-	                                  .evaluation_names = names,
-	                                  .evaluate = world_evaluate,
-	                                  .locate_not_finite = world_locate_not_finite};
+					  .state = w,
+					  .next_step = world_next_step,
+					  .normalise = world_normalise,
+					  .forward = world_forward,
+					  .backward = world_backward,
+					  .metrics = world_step_metrics,
+					  .evaluation_names = names,
+					  .evaluate = world_evaluate,
+					  .locate_not_finite = world_locate_not_finite};
 	w->phase = (struct phase){.schedule = {.shape = SCHEDULE_CONSTANT, .peak = 1e-3, .total_steps = steps},
-	                          .steps = steps,
-	                          .save_steps = save_steps,
-	                          .log_steps = 1};
+				  .steps = steps,
+				  .save_steps = save_steps,
+				  .log_steps = 1};
 	w->training = (struct training){.settings = {.seed = 1, .save_best = true},
-	                                .phases = &w->phase,
-	                                .phase_count = 1,
-	                                .open_phase = world_open_phase,
-	                                .locate = world_locate,
-	                                .context = w,
-	                                .model = w->model,
-	                                .replica = &w->replica,
-	                                .optimizer = w->optimizer,
-	                                .guard = {.loss_scale = 1},
-	                                .saved_step = -1,
-	                                .report = {.metrics_path = w->metrics}};
+					.phases = &w->phase,
+					.phase_count = 1,
+					.open_phase = world_open_phase,
+					.locate = world_locate,
+					.context = w,
+					.model = w->model,
+					.replica = &w->replica,
+					.optimizer = w->optimizer,
+					.guard = {.loss_scale = 1},
+					.saved_step = -1,
+					.report = {.metrics_path = w->metrics}};
 	w->training.checkpoints = (struct checkpoint_context){.folder = w->folder,
-	                                                      .vocab = &w->vocab,
-	                                                      .tokenizer = &w->tokenizer,
-	                                                      .max_seq_length = 16,
-	                                                      .settings_json = "{}",
-	                                                      .computed_on = "a test",
-	                                                      .keep = 2};
+							      .vocab = &w->vocab,
+							      .tokenizer = &w->tokenizer,
+							      .max_seq_length = 16,
+							      .settings_json = "{}",
+							      .computed_on = "a test",
+							      .keep = 2};
 }
 
 static inline void world_close(struct world *w)

@@ -93,7 +93,7 @@ static inline void rank_forward(struct objective *objective, struct replica *rep
 
 /* The hook is called when all of backward is done, so that a test can change the gradients before. */
 static inline void rank_backward(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
-                                 struct layer_hook hook)
+				 struct layer_hook hook)
 {
 	struct rank_state *s = objective->state;
 	if (!s->run->after_batch) {
@@ -107,7 +107,7 @@ static inline void rank_backward(struct objective *objective, struct replica *re
 }
 
 static inline void rank_metrics(struct objective *objective, const struct step *step, const struct accumulators *sums,
-                                struct metrics *out)
+				struct metrics *out)
 {
 	struct rank_state *s = objective->state;
 	s->objective->metrics(s->objective, step, sums, out);
@@ -136,28 +136,28 @@ static inline enum status rank_open_phase(void *context, const struct train_stat
 	struct rank_state *s = context;
 	s->steps.first_step = state->step + 1;
 	TRY(pretraining_create(&s->objective, &(struct pretraining_settings){
-	                                              .model = s->model,
-	                                              .activations = s->activations,
-	                                              .comm = s->training.comm,
-	                                              .train = s->instances,
-	                                              .steps = s->steps,
-	                                              .evaluation_sets = &s->set,
-	                                              .evaluation_count = 1,
-	                                              .evaluation_instances = 40,
-	                                              .evaluation_capacity = s->steps.capacity,
-	                                      }));
+						      .model = s->model,
+						      .activations = s->activations,
+						      .comm = s->training.comm,
+						      .train = s->instances,
+						      .steps = s->steps,
+						      .evaluation_sets = &s->set,
+						      .evaluation_count = 1,
+						      .evaluation_instances = 40,
+						      .evaluation_capacity = s->steps.capacity,
+					      }));
 	s->wrapped = (struct objective){.name = "pretraining",
-	                                .state = s,
-	                                .next_step = rank_next_step,
-	                                .normalise = rank_normalise,
-	                                .forward = rank_forward,
-	                                .backward = rank_backward,
-	                                .metrics = rank_metrics,
-	                                .evaluation_count = 1,
-	                                .evaluation_names = s->objective->evaluation_names,
-	                                .evaluate = rank_evaluate,
-	                                .locate_not_finite = rank_locate,
-	                                .waited = rank_waited};
+					.state = s,
+					.next_step = rank_next_step,
+					.normalise = rank_normalise,
+					.forward = rank_forward,
+					.backward = rank_backward,
+					.metrics = rank_metrics,
+					.evaluation_count = 1,
+					.evaluation_names = s->objective->evaluation_names,
+					.evaluate = rank_evaluate,
+					.locate_not_finite = rank_locate,
+					.waited = rank_waited};
 	*out = &s->wrapped;
 	return OK;
 }
@@ -184,30 +184,30 @@ static inline enum status rank_resume(struct rank_state *s, const char *folder)
 }
 
 static inline enum status rank_open(struct rank_state *s, const struct rank_run *run, struct comm *comm, const char *folder,
-                                    const char *metrics)
+				    const char *metrics)
 {
 	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"};
 	struct instance_settings settings = {.seed = 3,
-	                                     .max_seq_length = 32,
-	                                     .masked_lm_prob = 0.15,
-	                                     .short_seq_prob = 0.2,
-	                                     .shuffle = true,
-	                                     .vocab_size = 90,
-	                                     .cls = 2,
-	                                     .sep = 3,
-	                                     .mask = 4};
+					     .max_seq_length = 32,
+					     .masked_lm_prob = 0.15,
+					     .short_seq_prob = 0.2,
+					     .shuffle = true,
+					     .vocab_size = 90,
+					     .cls = 2,
+					     .sep = 3,
+					     .mask = 4};
 	struct model_config config = {.vocab_size = 90,
-	                              .hidden_size = 16,
-	                              .num_hidden_layers = 2,
-	                              .num_attention_heads = 2,
-	                              .intermediate_size = 32,
-	                              .max_position_embeddings = 32,
-	                              .type_vocab_size = 2,
-	                              .hidden_act = ACTIVATION_GELU_ERF,
-	                              .hidden_dropout_prob = run->dropout,
-	                              .attention_probs_dropout_prob = run->dropout,
-	                              .initializer_range = 0.02,
-	                              .layer_norm_eps = 1e-12};
+				      .hidden_size = 16,
+				      .num_hidden_layers = 2,
+				      .num_attention_heads = 2,
+				      .intermediate_size = 32,
+				      .max_position_embeddings = 32,
+				      .type_vocab_size = 2,
+				      .hidden_act = ACTIVATION_GELU_ERF,
+				      .hidden_dropout_prob = run->dropout,
+				      .attention_probs_dropout_prob = run->dropout,
+				      .initializer_range = 0.02,
+				      .layer_norm_eps = 1e-12};
 	const struct comm_place *place = comm_place(comm);
 	s->run = run;
 	TRY(folder_make(folder));
@@ -221,21 +221,21 @@ static inline enum status rank_open(struct rank_state *s, const struct rank_run 
 	TRY(instances_open(&s->held_out, &s->shard, 1, &settings));
 	s->set = (struct evaluation_set){.instances = s->held_out};
 	s->steps = (struct step_settings){.batch_size = run->batch_size,
-	                                  .rank = place->rank,
-	                                  .ranks = place->size,
-	                                  .replicas = run->replicas,
-	                                  .linear_work = model_linear_work(&config),
-	                                  .accumulation_steps = run->accumulation_steps,
-	                                  .last_step = run->steps};
+					  .rank = place->rank,
+					  .ranks = place->size,
+					  .replicas = run->replicas,
+					  .linear_work = model_linear_work(&config),
+					  .accumulation_steps = run->accumulation_steps,
+					  .last_step = run->steps};
 	s->steps.capacity = batch_capacity_for(&settings, step_part_instances(&s->steps), run->accumulation_steps,
-	                                       run->accumulation_steps ? 0 : run->token_limit);
+					       run->accumulation_steps ? 0 : run->token_limit);
 	struct shape_limits limits = {.batch = s->steps.capacity,
-	                              .longest = 32,
-	                              .hidden = 16,
-	                              .heads = 2,
-	                              .intermediate = 32,
-	                              .vocab = 90,
-	                              .training = true};
+				      .longest = 32,
+				      .hidden = 16,
+				      .heads = 2,
+				      .intermediate = 32,
+				      .vocab = 90,
+				      .training = true};
 	TRY(model_create(&s->model, s->be, &config, HEADS_PRETRAINING));
 	size_t bytes = (size_t)s->model->slab_count * dtype_bytes(s->model->slab.dtype);
 	for (int i = 0; i < 2; i++)
@@ -244,45 +244,45 @@ static inline enum status rank_open(struct rank_state *s, const struct rank_run 
 	TRY(s->be->functions->replica_create(s->be, &s->replica, &limits));
 	TRY(activations_create(&s->activations, s->model, s->steps.capacity, true));
 	TRY(optimizer_create(&s->optimizer, s->model, comm,
-	                     &(struct optimizer_settings){.kind = run->optimizer,
-	                                                  .beta1 = 0.9,
-	                                                  .beta2 = 0.999,
-	                                                  .epsilon = 1e-6,
-	                                                  .weight_decay = 0.01,
-	                                                  .max_grad_norm = 1,
-	                                                  .bias_correction = true,
-	                                                  .adapts_all = run->adapts_all}));
+			     &(struct optimizer_settings){.kind = run->optimizer,
+							  .beta1 = 0.9,
+							  .beta2 = 0.999,
+							  .epsilon = 1e-6,
+							  .weight_decay = 0.01,
+							  .max_grad_norm = 1,
+							  .bias_correction = true,
+							  .adapts_all = run->adapts_all}));
 	TRY(model_initialize(s->model, &s->replica, 7));
 	s->phase = (struct phase){.schedule = {.shape = SCHEDULE_CONSTANT, .peak = 1e-3, .total_steps = run->steps},
-	                          .steps = run->steps,
-	                          .save_steps = run->save_steps,
-	                          .eval_steps = run->eval_steps,
-	                          .log_steps = 1};
+				  .steps = run->steps,
+				  .save_steps = run->save_steps,
+				  .eval_steps = run->eval_steps,
+				  .log_steps = 1};
 	s->training = (struct training){.settings = {.seed = 1,
-	                                             .stop_at_step = run->stop_at_step,
-	                                             .reduce_every_batch = run->reduce_every_batch,
-	                                             .wire = run->wire,
-	                                             .compare_weights_steps = run->compare_weights_steps},
-	                                .phases = &s->phase,
-	                                .phase_count = 1,
-	                                .open_phase = rank_open_phase,
-	                                .locate = rank_locate_cursor,
-	                                .context = s,
-	                                .comm = comm,
-	                                .model = s->model,
-	                                .replica = &s->replica,
-	                                .optimizer = s->optimizer,
-	                                .guard = {.loss_scale = run->wire == COMM_F16 ? 1024 : 1},
-	                                .saved_step = -1,
-	                                .report = {.metrics_path = metrics, .silent = place->rank > 0}};
+						     .stop_at_step = run->stop_at_step,
+						     .reduce_every_batch = run->reduce_every_batch,
+						     .wire = run->wire,
+						     .compare_weights_steps = run->compare_weights_steps},
+					.phases = &s->phase,
+					.phase_count = 1,
+					.open_phase = rank_open_phase,
+					.locate = rank_locate_cursor,
+					.context = s,
+					.comm = comm,
+					.model = s->model,
+					.replica = &s->replica,
+					.optimizer = s->optimizer,
+					.guard = {.loss_scale = run->wire == COMM_F16 ? 1024 : 1},
+					.saved_step = -1,
+					.report = {.metrics_path = metrics, .silent = place->rank > 0}};
 	s->training.checkpoints = (struct checkpoint_context){.folder = folder,
-	                                                      .comm = comm,
-	                                                      .vocab = &s->vocab,
-	                                                      .tokenizer = &s->tokenizer,
-	                                                      .max_seq_length = 32,
-	                                                      .settings_json = "{}",
-	                                                      .computed_on = "a test",
-	                                                      .keep = 2};
+							      .comm = comm,
+							      .vocab = &s->vocab,
+							      .tokenizer = &s->tokenizer,
+							      .max_seq_length = 32,
+							      .settings_json = "{}",
+							      .computed_on = "a test",
+							      .keep = 2};
 	return OK;
 }
 

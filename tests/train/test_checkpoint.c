@@ -400,7 +400,7 @@ static void what_is_not_finite_is_not_saved(void **state)
 		assert_false(file_exists(test_path(i ? "moments/checkpoint-6" : "weights/checkpoint-6")));
 		if (i == 0)
 			assert_error(ERR_NUMERIC, "are not finite",
-			             checkpoint_save_final(&w.training.checkpoints, w.model, w.training.state.step));
+				     checkpoint_save_final(&w.training.checkpoints, w.model, w.training.state.step));
 		assert_false(file_exists(test_path(i ? "moments/final" : "weights/final")));
 		world_close(&w);
 	}
@@ -413,14 +413,10 @@ int main(void)
 	if (!getenv("TMPDIR") && access("/dev/shm", W_OK) == 0)
 		setenv("TMPDIR", "/dev/shm", 1);
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(every_bit_counts),
-	        cmocka_unit_test(every_length_counts),
-	        cmocka_unit_test(the_older_one_is_taken),
-	        cmocka_unit_test(no_fault_costs_a_checkpoint),
-	        cmocka_unit_test(no_kill_costs_a_checkpoint),
-	        cmocka_unit_test(saves_what_was),
-	        cmocka_unit_test(the_folder_goes_away),
-	        cmocka_unit_test(what_is_not_finite_is_not_saved),
+		cmocka_unit_test(every_bit_counts),           cmocka_unit_test(every_length_counts),
+		cmocka_unit_test(the_older_one_is_taken),     cmocka_unit_test(no_fault_costs_a_checkpoint),
+		cmocka_unit_test(no_kill_costs_a_checkpoint), cmocka_unit_test(saves_what_was),
+		cmocka_unit_test(the_folder_goes_away),       cmocka_unit_test(what_is_not_finite_is_not_saved),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

@@ -14,10 +14,10 @@ struct series {
 	double peak, noise;
 	double (*loss)(int64_t step);
 	double (*accuracy)(int64_t step);
-	double (*norm)(int64_t step);      /* NULL: 2 */
-	double (*held_out)(int64_t step);  /* every 100 steps; NULL: none */
+	double (*norm)(int64_t step);     /* NULL: 2 */
+	double (*held_out)(int64_t step); /* every 100 steps; NULL: none */
 	double epoch_tokens;
-	double seconds, waited;            /* of a step */
+	double seconds, waited; /* of a step */
 	uint64_t seed;
 };
 
@@ -58,20 +58,20 @@ static void run_from(struct diagnosis *diagnosis, const struct series *series, i
 	for (int64_t step = first; step <= series->steps; step++) {
 		struct rng rng = rng_start(series->seed + 5, RNG_TEST, (uint64_t)step);
 		double rate = step <= series->warmup ? series->peak * (double)step / (double)series->warmup
-		                                     : series->peak * (1 - 0.9 * (double)step / (double)series->steps);
+						     : series->peak * (1 - 0.9 * (double)step / (double)series->steps);
 		struct findings findings = {0};
 		diagnosis_step(diagnosis,
-		               &(struct diagnosis_step){
-			               .step = step,
-			               .tokens = step * TOKENS,
-			               .mlm_loss = series->loss(step) + series->noise * noise(&rng),
-			               .mlm_accuracy = series->accuracy(step) + 0.01 * noise(&rng),
-			               .grad_norm = (series->norm ? series->norm(step) : 2) * exp(0.3 * noise(&rng)),
-			               .learning_rate = rate,
-			               .seconds = series->seconds * (1 + 0.1 * fabs(noise(&rng))),
-			               .waited = series->waited,
-		               },
-		               &findings);
+			       &(struct diagnosis_step){
+				       .step = step,
+				       .tokens = step * TOKENS,
+				       .mlm_loss = series->loss(step) + series->noise * noise(&rng),
+				       .mlm_accuracy = series->accuracy(step) + 0.01 * noise(&rng),
+				       .grad_norm = (series->norm ? series->norm(step) : 2) * exp(0.3 * noise(&rng)),
+				       .learning_rate = rate,
+				       .seconds = series->seconds * (1 + 0.1 * fabs(noise(&rng))),
+				       .waited = series->waited,
+			       },
+			       &findings);
 		if (series->held_out && step % 100 == 0)
 			diagnosis_evaluation(diagnosis, 0, NULL, step, series->held_out(step), &findings);
 		take(outcome, &findings, step);
@@ -84,11 +84,11 @@ static struct outcome run(const struct series *series)
 	struct diagnosis diagnosis;
 	struct outcome outcome = {0};
 	diagnosis_start(&diagnosis, &(struct diagnosis_facts){
-		                            .unigram_entropy = ENTROPY,
-		                            .frequent_accuracy = 0.06,
-		                            .vocab_size = 16000,
-		                            .epoch_tokens = series->epoch_tokens > 0 ? series->epoch_tokens : 1e8,
-		                    });
+					    .unigram_entropy = ENTROPY,
+					    .frequent_accuracy = 0.06,
+					    .vocab_size = 16000,
+					    .epoch_tokens = series->epoch_tokens > 0 ? series->epoch_tokens : 1e8,
+				    });
 	diagnosis_plan(&diagnosis, series->steps, series->peak);
 	run_from(&diagnosis, series, 1, &outcome);
 	return outcome;
@@ -99,7 +99,7 @@ static void assert_only(const struct outcome *outcome, enum finding_kind kind, i
 	for (int k = 0; k < FINDING_KINDS; k++)
 		if ((k == (int)kind) != (outcome->found[k] > 0) && k != also)
 			fail_msg("%s: found %d times, first at step %lld", finding_names[k], outcome->found[k],
-			         (long long)outcome->first[k]);
+				 (long long)outcome->first[k]);
 }
 
 /* From guessing over word frequencies to 1.5 below them: what a real run of a small model did. */
@@ -122,8 +122,15 @@ static double healthy_norm(int64_t step)
 }
 
 static const struct series healthy = {
-	.steps = 4000, .warmup = 400, .peak = 1e-3, .noise = 0.1, .loss = healthy_loss, .accuracy = healthy_accuracy,
-	.norm = healthy_norm, .held_out = healthy_held_out, .seconds = 0.5,
+	.steps = 4000,
+	.warmup = 400,
+	.peak = 1e-3,
+	.noise = 0.1,
+	.loss = healthy_loss,
+	.accuracy = healthy_accuracy,
+	.norm = healthy_norm,
+	.held_out = healthy_held_out,
+	.seconds = 0.5,
 };
 
 static void test_healthy(void **state)
@@ -145,7 +152,7 @@ static double slow_start_loss(int64_t step)
 	double s = (double)step;
 	return s < 500    ? GUESSING - (GUESSING - ENTROPY - 0.2) * s / 500
 	       : s < 4000 ? ENTROPY + 0.2
-	                  : ENTROPY + 0.2 - 2 * (1 - exp(-(s - 4000) / 3000));
+			  : ENTROPY + 0.2 - 2 * (1 - exp(-(s - 4000) / 3000));
 }
 static double slow_start_accuracy(int64_t step)
 {
@@ -387,9 +394,9 @@ static void test_not_finite(void **state)
 	run_from(&diagnosis, &healthy, 1, &outcome);
 	struct findings findings = {0};
 	diagnosis_step(&diagnosis,
-	               &(struct diagnosis_step){.step = 4001, .tokens = 4001 * TOKENS, .mlm_loss = NAN, .grad_norm = INFINITY,
-	                                        .skipped_steps = 1},
-	               &findings);
+		       &(struct diagnosis_step){
+			       .step = 4001, .tokens = 4001 * TOKENS, .mlm_loss = NAN, .grad_norm = INFINITY, .skipped_steps = 1},
+		       &findings);
 	take(&outcome, &findings, 4001);
 	assert_int_equal(outcome.found[FINDING_NON_FINITE], 1);
 	assert_int_equal(outcome.found[FINDING_DIVERGED], 0);
@@ -430,13 +437,15 @@ static void test_resumed(void **state)
 	series.loss = stuck_loss;
 	series.accuracy = stuck_accuracy;
 	series.held_out = NULL;
-	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.unigram_entropy = ENTROPY, .frequent_accuracy = 0.06,
-	                                                      .vocab_size = 16000});
+	diagnosis_start(&diagnosis,
+			&(struct diagnosis_facts){.unigram_entropy = ENTROPY, .frequent_accuracy = 0.06, .vocab_size = 16000});
 	for (int64_t step = 10; step <= 2000; step += 10) {
 		struct rng rng = rng_start(1, RNG_TEST, (uint64_t)step);
-		diagnosis_replay_step(&diagnosis, &(struct diagnosis_step){.step = step, .tokens = step * TOKENS,
-		                                                           .mlm_loss = stuck_loss(step) + 0.1 * noise(&rng),
-		                                                           .mlm_accuracy = 0.055, .grad_norm = 2});
+		diagnosis_replay_step(&diagnosis, &(struct diagnosis_step){.step = step,
+									   .tokens = step * TOKENS,
+									   .mlm_loss = stuck_loss(step) + 0.1 * noise(&rng),
+									   .mlm_accuracy = 0.055,
+									   .grad_norm = 2});
 	}
 	diagnosis_replay_finding(&diagnosis, "stuck", false);
 	diagnosis_replay_finding(&diagnosis, "phase", false);
@@ -456,8 +465,9 @@ static void test_unknown_text(void **state)
 	series.loss = frozen_loss;
 	series.accuracy = no_accuracy;
 	series.held_out = NULL;
-	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.unigram_entropy = NAN, .frequent_accuracy = NAN, .vocab_size = 16000,
-	                                                      .epoch_tokens = NAN});
+	diagnosis_start(&diagnosis,
+			&(struct diagnosis_facts){
+				.unigram_entropy = NAN, .frequent_accuracy = NAN, .vocab_size = 16000, .epoch_tokens = NAN});
 	diagnosis_plan(&diagnosis, 4000, 1e-3);
 	run_from(&diagnosis, &series, 1, &outcome);
 	assert_only(&outcome, FINDING_KINDS, -1);
@@ -466,22 +476,14 @@ static void test_unknown_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_healthy),
-		cmocka_unit_test(test_long_warmup),
-		cmocka_unit_test(test_stuck),
-		cmocka_unit_test(test_stuck_and_wandering),
-		cmocka_unit_test(test_stuck_no_longer),
-		cmocka_unit_test(test_learning_rate_too_low),
-		cmocka_unit_test(test_diverged),
-		cmocka_unit_test(test_worse_than_guessing),
-		cmocka_unit_test(test_spike),
-		cmocka_unit_test(test_overfitting),
-		cmocka_unit_test(test_little_text),
-		cmocka_unit_test(test_waiting_for_data),
-		cmocka_unit_test(test_slower),
-		cmocka_unit_test(test_not_finite),
-		cmocka_unit_test(test_phase),
-		cmocka_unit_test(test_resumed),
+		cmocka_unit_test(test_healthy),         cmocka_unit_test(test_long_warmup),
+		cmocka_unit_test(test_stuck),           cmocka_unit_test(test_stuck_and_wandering),
+		cmocka_unit_test(test_stuck_no_longer), cmocka_unit_test(test_learning_rate_too_low),
+		cmocka_unit_test(test_diverged),        cmocka_unit_test(test_worse_than_guessing),
+		cmocka_unit_test(test_spike),           cmocka_unit_test(test_overfitting),
+		cmocka_unit_test(test_little_text),     cmocka_unit_test(test_waiting_for_data),
+		cmocka_unit_test(test_slower),          cmocka_unit_test(test_not_finite),
+		cmocka_unit_test(test_phase),           cmocka_unit_test(test_resumed),
 		cmocka_unit_test(test_unknown_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

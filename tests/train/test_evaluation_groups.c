@@ -68,9 +68,9 @@ static void what_is_wrong_is_said(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(values_belong_to_the_name_before),
-	        cmocka_unit_test(a_file_that_exists_is_no_name),
-	        cmocka_unit_test(what_is_wrong_is_said),
+		cmocka_unit_test(values_belong_to_the_name_before),
+		cmocka_unit_test(a_file_that_exists_is_no_name),
+		cmocka_unit_test(what_is_wrong_is_said),
 	};
 	return cmocka_run_group_tests_name("evaluation groups", tests, test_folder_make, test_folder_drop);
 }

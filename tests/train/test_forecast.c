@@ -39,8 +39,8 @@ static struct model *model_of(const char *size)
 	return model;
 }
 
-static struct forecast_setup setup_of(const struct model *model, const char *kind, enum device_precision precision,
-				      int64_t ranks, int64_t batch_size, double length, double predictions)
+static struct forecast_setup setup_of(const struct model *model, const char *kind, enum device_precision precision, int64_t ranks,
+				      int64_t batch_size, double length, double predictions)
 {
 	return (struct forecast_setup){
 		.model = model,

@@ -76,8 +76,8 @@ static void one_bad_step_is_left_out(void **state)
 	assert_int_equal(w.training.state.guard.skipped_in_row, 0);
 	assert_int_equal(w.optimizer->update_count, 5);
 	assert_int_equal(log_count("step 3: loss 5, gradients not finite, in micro-batch 2 of 2 (samples 7 to 7), first in "
-	                           "the gradient; the same when repeated"),
-	                 1);
+				   "the gradient; the same when repeated"),
+			 1);
 	world_close(&w);
 }
 
@@ -171,12 +171,14 @@ static void a_fault_of_the_machine_is_told_apart(void **state)
 	w.before_step = remember;
 	assert_ok(train(&w.training));
 	assert_true(same_weights(&w, seen[3], seen[5]));
-	assert_int_equal(log_count("step 3: loss nan, gradients finite, in micro-batch 1 of 2 (samples 6 to 6), first in the loss; "
-	                           "the same when repeated"),
-	                 1);
-	assert_int_equal(log_count("step 4: loss nan, gradients finite, in micro-batch 1 of 2 (samples 8 to 8), first in the loss; "
-	                           "other numbers when repeated"),
-	                 1);
+	assert_int_equal(
+		log_count("step 3: loss nan, gradients finite, in micro-batch 1 of 2 (samples 6 to 6), first in the loss; "
+			  "the same when repeated"),
+		1);
+	assert_int_equal(
+		log_count("step 4: loss nan, gradients finite, in micro-batch 1 of 2 (samples 8 to 8), first in the loss; "
+			  "other numbers when repeated"),
+		1);
 	world_close(&w);
 }
 
@@ -457,15 +459,15 @@ int main(void)
 {
 	log_level = LOG_QUIET;
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_teardown(one_bad_step_is_left_out, drop_seen),
-	        cmocka_unit_test(three_in_a_row_end_the_run),
-	        cmocka_unit_test(ten_in_a_thousand_end_the_run),
-	        cmocka_unit_test_teardown(a_fault_of_the_machine_is_told_apart, drop_seen),
-	        cmocka_unit_test_teardown(spikes_are_left_out_on_request, drop_seen),
-	        cmocka_unit_test(the_loss_scale_follows),
-	        cmocka_unit_test(the_best_is_kept),
-	        cmocka_unit_test(stops_between_micro_batches),
-	        cmocka_unit_test(stops_in_time),
+		cmocka_unit_test_teardown(one_bad_step_is_left_out, drop_seen),
+		cmocka_unit_test(three_in_a_row_end_the_run),
+		cmocka_unit_test(ten_in_a_thousand_end_the_run),
+		cmocka_unit_test_teardown(a_fault_of_the_machine_is_told_apart, drop_seen),
+		cmocka_unit_test_teardown(spikes_are_left_out_on_request, drop_seen),
+		cmocka_unit_test(the_loss_scale_follows),
+		cmocka_unit_test(the_best_is_kept),
+		cmocka_unit_test(stops_between_micro_batches),
+		cmocka_unit_test(stops_in_time),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, teardown);
 }

@@ -15,8 +15,7 @@
 #define REQUIRE(call) assert_int_equal(call, OK)
 
 static char folder[64];
-static struct backend be = {.dtype = DTYPE_F32,
-                            .master_dtype = DTYPE_F32}; /* names and shapes need no device */
+static struct backend be = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32}; /* names and shapes need no device */
 static struct model *model;
 static float *weights; /* [model->slab_count] a different number everywhere */
 
@@ -67,17 +66,17 @@ struct draft {
 	int64_t count;
 };
 
-static struct safetensors_entry *add_entry(struct draft *draft, const char *name, int rank, int64_t rows,
-                                           int64_t columns, const float *data)
+static struct safetensors_entry *add_entry(struct draft *draft, const char *name, int rank, int64_t rows, int64_t columns,
+					   const float *data)
 {
 	struct safetensors_entry *entry = &draft->entries[draft->count];
 	snprintf(draft->names[draft->count], sizeof(draft->names[0]), "%s", name);
 	*entry = (struct safetensors_entry){.name = draft->names[draft->count],
-	                                    .dtype = ST_F32,
-	                                    .rank = rank,
-	                                    .shape = {rank == 2 ? rows : columns, columns},
-	                                    .data = data,
-	                                    .bytes = (uint64_t)(rows * columns) * sizeof(float)};
+					    .dtype = ST_F32,
+					    .rank = rank,
+					    .shape = {rank == 2 ? rows : columns, columns},
+					    .data = data,
+					    .bytes = (uint64_t)(rows * columns) * sizeof(float)};
 	draft->count++;
 	return entry;
 }
@@ -118,10 +117,9 @@ static void replace_in_names(struct draft *draft, const char *from, const char *
 
 /* Writes the draft as model.safetensors and loads it; `slab` begins as -1. */
 static enum status load_draft(const struct draft *draft, enum missing_weights missing, float *slab,
-                              struct model_folder_report *report)
+			      struct model_folder_report *report)
 {
-	REQUIRE(safetensors_write(in_folder("model.safetensors"), draft->entries, draft->count, NULL, NULL,
-	                          NULL));
+	REQUIRE(safetensors_write(in_folder("model.safetensors"), draft->entries, draft->count, NULL, NULL, NULL));
 	for (int64_t i = 0; i < model->slab_count; i++)
 		slab[i] = -1;
 	return model_folder_load(folder, model, missing, slab, report);
@@ -146,11 +144,11 @@ static void spellings_are_understood(void **state)
 	(void)state;
 	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
 	static const char *const changes[][2] = {
-	        {"LayerNorm.weight", "LayerNorm.gamma"},
-	        {"LayerNorm.bias", "LayerNorm.beta"},
-	        {"bert.", ""},
-	        {"cls.predictions.bias", "cls.predictions.decoder.bias"},
-	        {"embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"},
+		{"LayerNorm.weight", "LayerNorm.gamma"},
+		{"LayerNorm.bias", "LayerNorm.beta"},
+		{"bert.", ""},
+		{"cls.predictions.bias", "cls.predictions.decoder.bias"},
+		{"embeddings.word_embeddings.weight", "cls.predictions.decoder.weight"},
 	};
 	struct draft *draft = new_draft();
 	for (size_t i = 0; i <= sizeof(changes) / sizeof(changes[0]); i++) {
@@ -220,8 +218,7 @@ static void missing_weights_are_named(void **state)
 	assert_string_equal(report.missing.names[0], "bert.pooler.dense.weight");
 	assert_int_equal(report.unused.count, 1);
 	assert_string_equal(report.unused.names[0], "classifier.weight");
-	assert_true(slab[model->parameters[model_find_parameter(model, "bert.pooler.dense.bias")].offset] ==
-	            -1);
+	assert_true(slab[model->parameters[model_find_parameter(model, "bert.pooler.dense.bias")].offset] == -1);
 	assert_true(is_loaded(slab, "cls.predictions.bias"));
 	model_folder_report_release(&report);
 
@@ -297,7 +294,7 @@ static void saved_comes_back(void **state)
 {
 	(void)state;
 	static const char *const words[12] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a",
-	                                      "b",     "c",     "##a",   "##b",   "ab",     "."};
+					      "b",     "c",     "##a",   "##b",   "ab",     "."};
 	struct vocab vocab;
 	REQUIRE(vocab_from_entries(&vocab, words, 12));
 	struct tokenizer_settings settings = tokenizer_defaults(false);
@@ -307,9 +304,8 @@ static void saved_comes_back(void **state)
 	struct folder_files files = {0};
 	REQUIRE(model_folder_save(path, model, weights, &vocab, &settings, 10, &files));
 
-	static const char *const names[] = {
-	        "config.json",    "model.safetensors",     "vocab.txt",
-	        "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"};
+	static const char *const names[] = {"config.json",    "model.safetensors",     "vocab.txt",
+					    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"};
 	assert_int_equal(files.count, 6);
 	struct name_list entries = {0};
 	REQUIRE(folder_list(path, &entries));
@@ -343,10 +339,10 @@ static void saved_comes_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(configurations_are_found), cmocka_unit_test(spellings_are_understood),
-	        cmocka_unit_test(tied_weights_must_agree),  cmocka_unit_test(missing_weights_are_named),
-	        cmocka_unit_test(misfits_are_named),        cmocka_unit_test(other_files_are_refused),
-	        cmocka_unit_test(saved_comes_back),
+		cmocka_unit_test(configurations_are_found), cmocka_unit_test(spellings_are_understood),
+		cmocka_unit_test(tied_weights_must_agree),  cmocka_unit_test(missing_weights_are_named),
+		cmocka_unit_test(misfits_are_named),        cmocka_unit_test(other_files_are_refused),
+		cmocka_unit_test(saved_comes_back),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

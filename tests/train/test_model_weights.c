@@ -8,8 +8,7 @@
 
 #define GOLDEN "tests/golden/"
 
-static struct backend be = {.dtype = DTYPE_F32,
-                            .master_dtype = DTYPE_F32}; /* names and shapes need no device */
+static struct backend be = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32}; /* names and shapes need no device */
 static const struct weight_adaptation as_it_is = {.missing = MISSING_NOTHING};
 
 static struct model_config golden_config(void)
@@ -33,8 +32,7 @@ struct loaded {
 	enum status status;
 };
 
-static struct loaded load(const char *path, const struct model_config *config,
-                          const struct weight_adaptation *how)
+static struct loaded load(const char *path, const struct model_config *config, const struct weight_adaptation *how)
 {
 	struct loaded out = {0};
 	assert_ok(model_create(&out.model, &be, config, HEADS_PRETRAINING));
@@ -77,12 +75,12 @@ static void files_of_other_programs(void **state)
 		enum weights_format format;
 		int64_t padding, optimizer;
 	} files[] = {
-	        {GOLDEN "bert_tiny.bin", WEIGHTS_TORCH, 0, 0},
-	        {GOLDEN "bert_tiny_old.bin", WEIGHTS_TORCH, 0, 0},
-	        {GOLDEN "bert_tiny_nvidia.pt", WEIGHTS_TORCH, 3, 0},
-	        {GOLDEN "bert_tiny.ckpt", WEIGHTS_TENSORFLOW, 0, 60},
-	        {GOLDEN "bert_tiny.ckpt.index", WEIGHTS_TENSORFLOW, 0, 60},
-	        {GOLDEN "bert_tiny.ckpt.data-00000-of-00001", WEIGHTS_TENSORFLOW, 0, 60},
+		{GOLDEN "bert_tiny.bin", WEIGHTS_TORCH, 0, 0},
+		{GOLDEN "bert_tiny_old.bin", WEIGHTS_TORCH, 0, 0},
+		{GOLDEN "bert_tiny_nvidia.pt", WEIGHTS_TORCH, 3, 0},
+		{GOLDEN "bert_tiny.ckpt", WEIGHTS_TENSORFLOW, 0, 60},
+		{GOLDEN "bert_tiny.ckpt.index", WEIGHTS_TENSORFLOW, 0, 60},
+		{GOLDEN "bert_tiny.ckpt.data-00000-of-00001", WEIGHTS_TENSORFLOW, 0, 60},
 	};
 	struct model_config config = golden_config();
 	struct loaded reference = load_reference();
@@ -95,8 +93,7 @@ static void files_of_other_programs(void **state)
 		assert_int_equal(loaded.report.unused.count, 0);
 		assert_int_equal(loaded.report.padding_rows, files[i].padding);
 		assert_int_equal(loaded.report.optimizer.count, files[i].optimizer);
-		assert_memory_equal(loaded.slab, reference.slab,
-		                    (size_t)loaded.model->slab_count * sizeof(float));
+		assert_memory_equal(loaded.slab, reference.slab, (size_t)loaded.model->slab_count * sizeof(float));
 		drop(&loaded);
 	}
 	drop(&reference);
@@ -128,10 +125,8 @@ static void rows_go_to_another_vocabulary(void **state)
 		assert_ok(loaded.status);
 		assert_int_equal(loaded.report.carried_tokens, 7);
 		assert_int_equal(loaded.report.drawn_tokens, 1);
-		const float *from = values(&reference, WORD_EMBEDDINGS),
-		            *to = values(&loaded, WORD_EMBEDDINGS);
-		const float *from_bias = values(&reference, PREDICTION_BIAS),
-		            *to_bias = values(&loaded, PREDICTION_BIAS);
+		const float *from = values(&reference, WORD_EMBEDDINGS), *to = values(&loaded, WORD_EMBEDDINGS);
+		const float *from_bias = values(&reference, PREDICTION_BIAS), *to_bias = values(&loaded, PREDICTION_BIAS);
 		static const int rows[] = {0, 1, 2, 3, 4, 11, -1, 6};
 		float sum = 0;
 		for (int i = 0; i < 8; i++) {
@@ -171,8 +166,7 @@ static void positions_grow_on_request(void **state)
 		loaded = load(GOLDEN "bert_tiny.bin", &config, &how);
 		assert_ok(loaded.status);
 		assert_int_equal(loaded.report.positions_source, 10);
-		const float *from = values(&reference, POSITION_EMBEDDINGS),
-		            *to = values(&loaded, POSITION_EMBEDDINGS);
+		const float *from = values(&reference, POSITION_EMBEDDINGS), *to = values(&loaded, POSITION_EMBEDDINGS);
 		for (int i = 0; i < 25 * 8; i++)
 			assert_true(to[i] == (i < 80 || tile ? from[i % 80] : -7));
 		drop(&loaded);
@@ -224,9 +218,9 @@ static void damage_is_found(void **state)
 	static const struct {
 		const char *golden, *name, *load;
 	} files[] = {
-	        {GOLDEN "bert_tiny.bin", "w.bin", "w.bin"},
-	        {GOLDEN "bert_tiny.ckpt.index", "m.index", "m"},
-	        {GOLDEN "bert_tiny.ckpt.data-00000-of-00001", "m.data-00000-of-00001", "m"},
+		{GOLDEN "bert_tiny.bin", "w.bin", "w.bin"},
+		{GOLDEN "bert_tiny.ckpt.index", "m.index", "m"},
+		{GOLDEN "bert_tiny.ckpt.data-00000-of-00001", "m.data-00000-of-00001", "m"},
 	};
 	struct model_config config = golden_config();
 	struct loaded reference = load_reference();
@@ -279,16 +273,15 @@ static void missing_files_are_named(void **state)
 	static const struct {
 		const char *json, *part;
 	} cases[] = {
-	        {"{\"weight_map\": {\"a\": \"gone.safetensors\"}}", "gone.safetensors"},
-	        {"{\"weight_map\": {\"a\": \"../x.safetensors\"}}", "no name of a file"},
-	        {"{\"weight_map\": {\"a\": \"/etc/passwd\"}}", "no name of a file"},
-	        {"{\"weight_map\": {\"a\": 3}}", "no name of a file"},
-	        {"{\"weight_map\": {}}", "weight_map"},
-	        {"[]", "weight_map"},
+		{"{\"weight_map\": {\"a\": \"gone.safetensors\"}}", "gone.safetensors"},
+		{"{\"weight_map\": {\"a\": \"../x.safetensors\"}}", "no name of a file"},
+		{"{\"weight_map\": {\"a\": \"/etc/passwd\"}}", "no name of a file"},
+		{"{\"weight_map\": {\"a\": 3}}", "no name of a file"},
+		{"{\"weight_map\": {}}", "weight_map"},
+		{"[]", "weight_map"},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		assert_ok(file_write(test_path("s.safetensors.index.json"), cases[i].json,
-		                     strlen(cases[i].json)));
+		assert_ok(file_write(test_path("s.safetensors.index.json"), cases[i].json, strlen(cases[i].json)));
 		loaded = load(test_path("s.safetensors.index.json"), &config, &as_it_is);
 		assert_error(i ? ERR_DATA : ERR_USAGE, cases[i].part, loaded.status);
 		drop(&loaded);
@@ -299,7 +292,7 @@ static void folders_are_searched(void **state)
 {
 	(void)state;
 	static const char config[] = "{\"vocab_size\": 13, \"hidden_act\": \"gelu\", \"hidden_size\": 8, "
-	                             "\"num_attention_heads\": 2}";
+				     "\"num_attention_heads\": 2}";
 	char found[PATH_BYTES];
 	struct buffer bytes = {0};
 	struct model_config read;
@@ -309,8 +302,7 @@ static void folders_are_searched(void **state)
 	assert_ok(file_write(test_path("google/model.ckpt-20.index"), bytes.data, bytes.size));
 	assert_ok(file_write(test_path("google/model.ckpt-10.index"), bytes.data, bytes.size));
 	assert_error(ERR_USAGE, "several", weights_file_find(test_path("google"), found));
-	static const char newest[] =
-	        "model_checkpoint_path: \"/home/me/run/model.ckpt-20\"\nall_model_checkpoint_paths: \"x\"\n";
+	static const char newest[] = "model_checkpoint_path: \"/home/me/run/model.ckpt-20\"\nall_model_checkpoint_paths: \"x\"\n";
 	assert_ok(file_write(test_path("google/checkpoint"), newest, strlen(newest)));
 	assert_ok(weights_file_find(test_path("google"), found));
 	assert_non_null(strstr(found, "/model.ckpt-20.index"));
@@ -337,10 +329,10 @@ static void folders_are_searched(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(files_of_other_programs),   cmocka_unit_test(rows_go_to_another_vocabulary),
-	        cmocka_unit_test(positions_grow_on_request), cmocka_unit_test(wrong_sizes_are_named),
-	        cmocka_unit_test(damage_is_found),           cmocka_unit_test(missing_files_are_named),
-	        cmocka_unit_test(folders_are_searched),
+		cmocka_unit_test(files_of_other_programs),   cmocka_unit_test(rows_go_to_another_vocabulary),
+		cmocka_unit_test(positions_grow_on_request), cmocka_unit_test(wrong_sizes_are_named),
+		cmocka_unit_test(damage_is_found),           cmocka_unit_test(missing_files_are_named),
+		cmocka_unit_test(folders_are_searched),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

@@ -9,15 +9,15 @@
 #define LARGE_VOCABULARY 8600
 
 static struct model_config config = {
-        .vocab_size = 300,
-        .hidden_size = 32,
-        .num_hidden_layers = 2,
-        .num_attention_heads = 2,
-        .intermediate_size = 64,
-        .max_position_embeddings = 20,
-        .type_vocab_size = 2,
-        .initializer_range = 0.02,
-        .layer_norm_eps = 1e-12,
+	.vocab_size = 300,
+	.hidden_size = 32,
+	.num_hidden_layers = 2,
+	.num_attention_heads = 2,
+	.intermediate_size = 64,
+	.max_position_embeddings = 20,
+	.type_vocab_size = 2,
+	.initializer_range = 0.02,
+	.layer_norm_eps = 1e-12,
 };
 
 /* A model on a back end with an optimiser. */
@@ -36,12 +36,12 @@ static void world_open(struct world *w, const char *device, int threads, const s
 	assert_ok(model_create(&w->model, w->be, &config, HEADS_PRETRAINING));
 	assert_ok(model_allocate(w->model, true));
 	struct shape_limits limits = {.batch = {.tokens = 20, .sequences = 1, .predictions = 3},
-	                              .longest = 20,
-	                              .hidden = config.hidden_size,
-	                              .heads = 2,
-	                              .intermediate = config.intermediate_size,
-	                              .vocab = config.vocab_size,
-	                              .training = true};
+				      .longest = 20,
+				      .hidden = config.hidden_size,
+				      .heads = 2,
+				      .intermediate = config.intermediate_size,
+				      .vocab = config.vocab_size,
+				      .training = true};
 	assert_ok(w->be->functions->replica_create(w->be, &w->replica, &limits));
 	assert_ok(optimizer_create(&w->optimizer, w->model, NULL, settings));
 	assert_ok(model_initialize(w->model, &w->replica, 7));
@@ -127,8 +127,8 @@ static bool contains(const char *name, const struct name_patterns *patterns)
 	return false;
 }
 
-static void expect_update(struct expected *x, const struct world *w, const struct optimizer_settings *s,
-                          const double *gradients, double rate, int64_t t)
+static void expect_update(struct expected *x, const struct world *w, const struct optimizer_settings *s, const double *gradients,
+			  double rate, int64_t t)
 {
 	const struct model *model = w->model;
 	double square = 0;
@@ -145,8 +145,8 @@ static void expect_update(struct expected *x, const struct world *w, const struc
 		bool vector = strstr(parameter->name, "bias") || strstr(parameter->name, "LayerNorm");
 		bool decays = s->has_undecayed ? !contains(parameter->name, &s->undecayed) : !vector;
 		double decay = decays ? s->weight_decay : 0;
-		bool adapts = s->kind == OPTIMIZER_LAMB && (decay > 0 || s->adapts_all) &&
-		              !contains(parameter->name, &s->unadapted);
+		bool adapts =
+			s->kind == OPTIMIZER_LAMB && (decay > 0 || s->adapts_all) && !contains(parameter->name, &s->unadapted);
 		double *u = doubles(parameter->count), w_square = 0, u_square = 0;
 		double *weight = x->w + parameter->offset, *m = x->m + parameter->offset, *v = x->v + parameter->offset;
 		for (int64_t i = 0; i < parameter->count; i++) {
@@ -244,17 +244,17 @@ static void check_settings(const char *device, const struct optimizer_settings *
 static const char *const no_table[] = {"embeddings", "bias", "LayerNorm"}, *const no_heads[] = {"cls.", "pooler"};
 
 static const struct optimizer_settings all_settings[] = {
-        {BASE, .kind = OPTIMIZER_ADAMW, .bias_correction = true},
-        {BASE, .kind = OPTIMIZER_ADAMW},
-        {BASE, .kind = OPTIMIZER_ADAMW, .has_undecayed = true, .undecayed = {no_table, 3}},
-        {BASE, .kind = OPTIMIZER_ADAMW, .has_undecayed = true},
-        {BASE, .kind = OPTIMIZER_LAMB, .bias_correction = true},
-        {BASE, .kind = OPTIMIZER_LAMB},
-        {BASE, .kind = OPTIMIZER_LAMB, .bias_correction = true, .adapts_all = true},
-        {BASE, .kind = OPTIMIZER_LAMB, .adapts_all = true, .normalize_gradients = true},
-        {BASE, .kind = OPTIMIZER_LAMB, .no_gradient_averaging = true, .unadapted = {no_heads, 2}},
-        {BASE, .kind = OPTIMIZER_LAMB, .has_undecayed = true, .undecayed = {no_table, 3}, .max_trust_ratio = 0.1},
-        {.kind = OPTIMIZER_LAMB, .beta1 = 0.6, .beta2 = 0.85, .epsilon = 1e-6, .bias_correction = true},
+	{BASE, .kind = OPTIMIZER_ADAMW, .bias_correction = true},
+	{BASE, .kind = OPTIMIZER_ADAMW},
+	{BASE, .kind = OPTIMIZER_ADAMW, .has_undecayed = true, .undecayed = {no_table, 3}},
+	{BASE, .kind = OPTIMIZER_ADAMW, .has_undecayed = true},
+	{BASE, .kind = OPTIMIZER_LAMB, .bias_correction = true},
+	{BASE, .kind = OPTIMIZER_LAMB},
+	{BASE, .kind = OPTIMIZER_LAMB, .bias_correction = true, .adapts_all = true},
+	{BASE, .kind = OPTIMIZER_LAMB, .adapts_all = true, .normalize_gradients = true},
+	{BASE, .kind = OPTIMIZER_LAMB, .no_gradient_averaging = true, .unadapted = {no_heads, 2}},
+	{BASE, .kind = OPTIMIZER_LAMB, .has_undecayed = true, .undecayed = {no_table, 3}, .max_trust_ratio = 0.1},
+	{.kind = OPTIMIZER_LAMB, .beta1 = 0.6, .beta2 = 0.85, .epsilon = 1e-6, .bias_correction = true},
 };
 
 static void test_settings(void **state)
@@ -383,11 +383,8 @@ static void test_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_settings),
-	        cmocka_unit_test(test_threads),
-	        cmocka_unit_test(test_not_finite),
-	        cmocka_unit_test(test_restart),
-	        cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_settings), cmocka_unit_test(test_threads), cmocka_unit_test(test_not_finite),
+		cmocka_unit_test(test_restart),  cmocka_unit_test(test_bytes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

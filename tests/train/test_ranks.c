@@ -14,15 +14,15 @@ static int open_corpus(void **state)
 
 /* float64, so that rounding is far below any mistake. */
 static const struct rank_run usual = {.name = "one",
-                                      .ranks = 1,
-                                      .device = "ref",
-                                      .dtype = DTYPE_F64,
-                                      .batch_size = 12,
-                                      .steps = 8,
-                                      .eval_steps = 4,
-                                      .token_limit = 64,
-                                      .compare_weights_steps = 3,
-                                      .dropout = 0.1};
+				      .ranks = 1,
+				      .device = "ref",
+				      .dtype = DTYPE_F64,
+				      .batch_size = 12,
+				      .steps = 8,
+				      .eval_steps = 4,
+				      .token_limit = 64,
+				      .compare_weights_steps = 3,
+				      .dropout = 0.1};
 
 /* Losses, norms and evaluations of two runs, and their weights. */
 static void check_curves(const char *a, const char *b, int64_t steps, double tolerance)
@@ -71,8 +71,8 @@ static void any_split_gives_the_same_curve(void **state)
 	static const struct {
 		const char *name;
 		int32_t ranks, replicas, accumulation;
-	} splits[] = {{"two", 2, 1, 0},  {"three", 3, 1, 0},      {"four", 4, 1, 2},
-	              {"eight", 8, 1, 0}, {"replicas", 2, 3, 0}, {"accumulated", 1, 1, 4}};
+	} splits[] = {{"two", 2, 1, 0},   {"three", 3, 1, 0},    {"four", 4, 1, 2},
+		      {"eight", 8, 1, 0}, {"replicas", 2, 3, 0}, {"accumulated", 1, 1, 4}};
 	static const struct {
 		enum optimizer_kind kind;
 		bool all;
@@ -148,7 +148,7 @@ static void gradients_travel_in_16_bits(void **state)
 		rank_run(&narrow, NULL);
 		for (int64_t step = 1; step <= exact.steps; step++)
 			assert_near(rank_metric("exact", step, "grad_norm"), rank_metric(narrow.name, step, "grad_norm"),
-			            tolerances[i] * rank_metric("exact", step, "grad_norm"));
+				    tolerances[i] * rank_metric("exact", step, "grad_norm"));
 		assert_false(same_weights("exact", narrow.name));
 	}
 }
@@ -178,7 +178,7 @@ static void the_same_split_gives_the_same_bits(void **state)
 	rank_run(&second, NULL);
 	assert_true(same_weights("first", "interrupted"));
 	assert_true(same_files(test_path("first/checkpoint-8/optimizer.safetensors"),
-	                       test_path("interrupted/checkpoint-8/optimizer.safetensors")));
+			       test_path("interrupted/checkpoint-8/optimizer.safetensors")));
 }
 
 static void a_run_goes_on_on_other_ranks(void **state)
@@ -333,17 +333,17 @@ static void moments_are_shared_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(any_split_gives_the_same_curve),
-	        cmocka_unit_test(ranks_without_data),
-	        cmocka_unit_test(reduced_once_or_every_batch),
-	        cmocka_unit_test(gradients_travel_in_16_bits),
-	        cmocka_unit_test(the_same_split_gives_the_same_bits),
-	        cmocka_unit_test(a_run_goes_on_on_other_ranks),
-	        cmocka_unit_test(a_flipped_bit_is_found),
-	        cmocka_unit_test(a_bad_step_of_one_rank_is_left_out_by_all),
-	        cmocka_unit_test(all_stop_at_the_same_step),
-	        cmocka_unit_test(a_straggler_is_named),
-	        cmocka_unit_test(moments_are_shared_out),
+		cmocka_unit_test(any_split_gives_the_same_curve),
+		cmocka_unit_test(ranks_without_data),
+		cmocka_unit_test(reduced_once_or_every_batch),
+		cmocka_unit_test(gradients_travel_in_16_bits),
+		cmocka_unit_test(the_same_split_gives_the_same_bits),
+		cmocka_unit_test(a_run_goes_on_on_other_ranks),
+		cmocka_unit_test(a_flipped_bit_is_found),
+		cmocka_unit_test(a_bad_step_of_one_rank_is_left_out_by_all),
+		cmocka_unit_test(all_stop_at_the_same_step),
+		cmocka_unit_test(a_straggler_is_named),
+		cmocka_unit_test(moments_are_shared_out),
 	};
 	return cmocka_run_group_tests_name("train/ranks", tests, open_corpus, test_folder_drop);
 }

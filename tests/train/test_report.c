@@ -16,15 +16,18 @@ static void test_history(void **state)
 	struct history history = {0};
 	assert_ok(history_read(&history, test_path("nowhere.jsonl")));
 	assert_int_equal(history.count, 0);
-	write_text(path, "{\"step\":1,\"loss\":9.5,\"mlm_loss\":8.8,\"grad_norm\":null,\"tokens\":100,\"seconds\":0.5}\n"
-	                 "{\"step\":10,\"eval_loss\":7,\"eval_mlm_loss\":6.5,\"tokens\":1000,\"seconds\":5,\"eval_seconds\":1}\n"
-	                 "{\"step\":10,\"eval_set\":\"old\",\"eval_old_loss\":8,\"eval_old_mlm_loss\":7.5,\"tokens\":1000,\"seconds\":5}\n"
-	                 "{\"step\":10,\"event\":\"stuck\",\"text\":\"The run is stuck.\",\"advice\":\"Lower it.\",\"tokens\":1000,\"seconds\":5}\n"
-	                 "what another program wrote\n"
-	                 "{\"step\":20,\"event\":\"stuck\",\"over\":true,\"text\":\"No longer.\",\"tokens\":2000,\"seconds\":10}\n"
-	                 "{\"step\":20,\"eval_loss\":6,\"eval_mlm_loss\":5.5,\"tokens\":2000,\"seconds\":10}\n"
-	                 "{\"step\":20,\"eval_loss\":6,\"eval_mlm_loss\":5.4,\"tokens\":2000,\"seconds\":10}\n"
-	                 "{\"step\":21,\"lo");
+	write_text(
+		path,
+		"{\"step\":1,\"loss\":9.5,\"mlm_loss\":8.8,\"grad_norm\":null,\"tokens\":100,\"seconds\":0.5}\n"
+		"{\"step\":10,\"eval_loss\":7,\"eval_mlm_loss\":6.5,\"tokens\":1000,\"seconds\":5,\"eval_seconds\":1}\n"
+		"{\"step\":10,\"eval_set\":\"old\",\"eval_old_loss\":8,\"eval_old_mlm_loss\":7.5,\"tokens\":1000,\"seconds\":5}\n"
+		"{\"step\":10,\"event\":\"stuck\",\"text\":\"The run is stuck.\",\"advice\":\"Lower "
+		"it.\",\"tokens\":1000,\"seconds\":5}\n"
+		"what another program wrote\n"
+		"{\"step\":20,\"event\":\"stuck\",\"over\":true,\"text\":\"No longer.\",\"tokens\":2000,\"seconds\":10}\n"
+		"{\"step\":20,\"eval_loss\":6,\"eval_mlm_loss\":5.5,\"tokens\":2000,\"seconds\":10}\n"
+		"{\"step\":20,\"eval_loss\":6,\"eval_mlm_loss\":5.4,\"tokens\":2000,\"seconds\":10}\n"
+		"{\"step\":21,\"lo");
 	assert_ok(history_read(&history, path));
 	assert_int_equal(history.count, 1);
 	assert_near(history.rows[0].value[HISTORY_MLM_LOSS], 8.8, 0);
@@ -100,8 +103,13 @@ static void test_unigram_of_static_instances(void **state)
 {
 	(void)state;
 	int32_t ids[4] = {2, 4, 4, 3}, types[4] = {0}, positions[2] = {1, 2}, labels[2];
-	struct instance instance = {.length = 4, .ids = ids, .types = types, .prediction_count = 2,
-	                            .prediction_positions = positions, .prediction_labels = labels, .next_label = -1};
+	struct instance instance = {.length = 4,
+				    .ids = ids,
+				    .types = types,
+				    .prediction_count = 2,
+				    .prediction_positions = positions,
+				    .prediction_labels = labels,
+				    .next_label = -1};
 	struct static_writer *writer;
 	struct static_file file;
 	struct unigram unigram;
@@ -135,8 +143,9 @@ static void put(void *context, const char *text, int32_t id, bool glued)
 static void test_spelling(void **state)
 {
 	(void)state;
-	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "play", "##ing", ",", "\"", "(",
-	                                      ")",     "it",    "'",     "s",     "\xE4\xBD\xA0", "\xE5\xA5\xBD", "."};
+	static const char *const entries[] = {
+		"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "play",         "##ing",        ",", "\"",
+		"(",     ")",     "it",    "'",     "s",      "\xE4\xBD\xA0", "\xE5\xA5\xBD", "."};
 	static const int32_t ids[] = {8, 5, 6, 7, 8, 11, 12, 13, 9, 4, 10, 14, 15, 16};
 	struct vocab vocab;
 	struct spelled spelled = {0};
@@ -153,8 +162,15 @@ static void test_page(void **state)
 	(void)state;
 	struct report report = {
 		.folder = "runs/<script>alert(1)</script>",
-		.facts = {.layers = 2, .hidden = 128, .vocab_size = 1000, .parameters = 123456, .text_tokens = 1e6, .unigram_entropy = 5.5,
-		          .frequent_share = 0.06, .frequent_token = "<the>", .next_sentence = true},
+		.facts = {.layers = 2,
+			  .hidden = 128,
+			  .vocab_size = 1000,
+			  .parameters = 123456,
+			  .text_tokens = 1e6,
+			  .unigram_entropy = 5.5,
+			  .frequent_share = 0.06,
+			  .frequent_token = "<the>",
+			  .next_sentence = true},
 		.total_steps = 400,
 	};
 	struct train_state train_state = {.step = 1, .tokens = 100, .seconds = 1};
@@ -176,13 +192,18 @@ static void test_page(void **state)
 		row.value[HISTORY_PHASE] = step < 200 ? 1 : 2;
 		row.value[HISTORY_SHARE_OF_GEMM] = NAN;
 		assert_ok(history_add_row(&report.history, &row));
-		diagnosis_step(&report.diagnosis, &(struct diagnosis_step){.step = step, .tokens = step,
-		                                                           .mlm_loss = row.value[HISTORY_MLM_LOSS],
-		                                                           .mlm_accuracy = 0.2, .grad_norm = 1}, &findings);
+		diagnosis_step(&report.diagnosis,
+			       &(struct diagnosis_step){.step = step,
+							.tokens = step,
+							.mlm_loss = row.value[HISTORY_MLM_LOSS],
+							.mlm_accuracy = 0.2,
+							.grad_norm = 1},
+			       &findings);
 	}
 	struct json_document line;
-	static const char evaluation[] = "{\"step\":300,\"eval_set\":\"<i>\",\"eval_<i>_mlm_loss\":5.6,\"eval_<i>_mlm_accuracy\":0.2,"
-	                                 "\"tokens\":300,\"seconds\":300}";
+	static const char evaluation[] =
+		"{\"step\":300,\"eval_set\":\"<i>\",\"eval_<i>_mlm_loss\":5.6,\"eval_<i>_mlm_accuracy\":0.2,"
+		"\"tokens\":300,\"seconds\":300}";
 	assert_ok(json_parse(&line, "line", evaluation, strlen(evaluation)));
 	assert_ok(history_add(&report.history, line.root));
 	json_release(&line);
@@ -210,12 +231,9 @@ static void test_page(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_history),
-		cmocka_unit_test(test_long_history_is_thinned),
-		cmocka_unit_test(test_unigram),
-		cmocka_unit_test(test_unigram_of_static_instances),
-		cmocka_unit_test(test_spelling),
-		cmocka_unit_test(test_page),
+		cmocka_unit_test(test_history),  cmocka_unit_test(test_long_history_is_thinned),
+		cmocka_unit_test(test_unigram),  cmocka_unit_test(test_unigram_of_static_instances),
+		cmocka_unit_test(test_spelling), cmocka_unit_test(test_page),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

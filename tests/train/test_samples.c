@@ -40,11 +40,24 @@ static int setup(void **state)
 	assert_ok(shard_open(&held_out, test_path("held_out")));
 
 	struct model_config config = {
-		.vocab_size = VOCAB, .hidden_size = 16, .num_hidden_layers = 1, .num_attention_heads = 2, .intermediate_size = 32,
-		.max_position_embeddings = 64, .type_vocab_size = 2, .hidden_act = ACTIVATION_GELU_ERF, .layer_norm_eps = 1e-12, .initializer_range = 0.02,
+		.vocab_size = VOCAB,
+		.hidden_size = 16,
+		.num_hidden_layers = 1,
+		.num_attention_heads = 2,
+		.intermediate_size = 32,
+		.max_position_embeddings = 64,
+		.type_vocab_size = 2,
+		.hidden_act = ACTIVATION_GELU_ERF,
+		.layer_norm_eps = 1e-12,
+		.initializer_range = 0.02,
 	};
 	struct shape_limits limits = {
-		.batch = {64, 1, 64}, .longest = 64, .hidden = 16, .heads = 2, .intermediate = 32, .vocab = VOCAB,
+		.batch = {64, 1, 64},
+		.longest = 64,
+		.hidden = 16,
+		.heads = 2,
+		.intermediate = 32,
+		.vocab = VOCAB,
 	};
 	assert_ok(pool_create(&pool, 1));
 	assert_ok(backend_open(&backend, &(struct backend_settings){.device = "ref", .dtype = DTYPE_F64, .pool = pool}));

@@ -22,19 +22,18 @@ static void test_tables(void **state)
 		const char *shape = NULL;
 		assert_ok(json_get_string(row, golden_path, "shape", &shape));
 		struct schedule schedule = {.shape = schedule_shape_named(shape),
-		                            .peak = number_of(row, "peak"),
-		                            .end = number_of(row, "end"),
-		                            .warmup_steps = number_of(row, "warmup_steps"),
-		                            .total_steps = (int64_t)number_of(row, "total_steps"),
-		                            .degree = number_of(row, "degree")};
+					    .peak = number_of(row, "peak"),
+					    .end = number_of(row, "end"),
+					    .warmup_steps = number_of(row, "warmup_steps"),
+					    .total_steps = (int64_t)number_of(row, "total_steps"),
+					    .degree = number_of(row, "degree")};
 		seen[schedule.shape] = true;
 		int64_t t = 1;
 		for (const struct json *rate = json_member(row, "rates")->first_child; rate; rate = rate->next, t++) {
 			double got = schedule_rate(&schedule, t), error = got - rate->number;
 			if (!(error <= 1e-13 * schedule.peak && error >= -1e-13 * schedule.peak))
 				fail_msg("%s W=%g N=%lld: rate of update %lld is %.17g, expected %.17g", shape,
-				         schedule.warmup_steps, (long long)schedule.total_steps, (long long)t, got,
-				         rate->number);
+					 schedule.warmup_steps, (long long)schedule.total_steps, (long long)t, got, rate->number);
 		}
 		assert_true(t > schedule.total_steps);
 	}
@@ -50,11 +49,11 @@ static void test_shapes(void **state)
 	for (int shape = SCHEDULE_LINEAR; shape <= SCHEDULE_SLANTED_TRIANGULAR; shape++) {
 		for (int64_t warmup = 0; warmup <= 100; warmup += 25) {
 			struct schedule schedule = {.shape = (enum schedule_shape)shape,
-			                            .peak = 1e-3,
-			                            .end = 1e-5,
-			                            .warmup_steps = (double)warmup,
-			                            .total_steps = 100,
-			                            .degree = 2};
+						    .peak = 1e-3,
+						    .end = 1e-5,
+						    .warmup_steps = (double)warmup,
+						    .total_steps = 100,
+						    .degree = 2};
 			double before = schedule_rate(&schedule, 1);
 			assert_true(before > 0 && before <= 1e-3);
 			for (int64_t t = 2; t <= 100; t++) {
@@ -76,14 +75,13 @@ static void test_shapes(void **state)
 static void test_edges(void **state)
 {
 	(void)state;
-	struct schedule root = {
-	        .shape = SCHEDULE_INVERSE_SQRT, .peak = 1, .end = 0.25, .warmup_steps = 4, .total_steps = 1000};
+	struct schedule root = {.shape = SCHEDULE_INVERSE_SQRT, .peak = 1, .end = 0.25, .warmup_steps = 4, .total_steps = 1000};
 	assert_near(schedule_rate(&root, 16), 0.5, 1e-15);
 	assert_near(schedule_rate(&root, 1000), 0.25, 0);
 	struct schedule poly = {.shape = SCHEDULE_POLY, .peak = 1, .total_steps = 4};
 	assert_near(schedule_rate(&poly, 1), 0.8, 1e-15);
 	struct schedule nvidia = {
-	        .shape = SCHEDULE_NVIDIA_POLY, .peak = 6e-3, .warmup_steps = 0.2843 * 7038, .total_steps = 7038, .degree = 0.5};
+		.shape = SCHEDULE_NVIDIA_POLY, .peak = 6e-3, .warmup_steps = 0.2843 * 7038, .total_steps = 7038, .degree = 0.5};
 	/* The jump at the end of the warm-up that seed runs have: from 6e-3 to 0.846 of it. */
 	assert_near(schedule_rate(&nvidia, 2000), 6e-3, 3e-6);
 	assert_near(schedule_rate(&nvidia, 2001), 0.846 * 6e-3, 3e-6);

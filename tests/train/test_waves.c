@@ -9,8 +9,8 @@ static struct wave_model model_of(int32_t processors, const int64_t widths[2])
 	return (struct wave_model){.processors = processors, .hidden = widths[0], .intermediate = widths[1]};
 }
 
-/* By hand: columns of tiles are 3H / 256, H / 256, F / 256 (large 12, 4, 16; base 9, 3, 12); rows of tiles must make each of them a
- * multiple of the multiprocessors. */
+/* By hand: columns of tiles are 3H / 256, H / 256, F / 256 (large 12, 4, 16; base 9, 3, 12); rows of tiles must make each of them
+ * a multiple of the multiprocessors. */
 static void whole_waves_by_hand(void **state)
 {
 	(void)state;
@@ -96,10 +96,12 @@ static void capacities_fill_whole_waves(void **state)
 static void whole_waves_are_not_all(void **state)
 {
 	(void)state;
-	/* 2 x 4,096 are 64 rows of the 66 that waves have room for; 4,224 and the rest would be a micro-batch more for 12 waves less. */
+	/* 2 x 4,096 are 64 rows of the 66 that waves have room for; 4,224 and the rest would be a micro-batch more for 12 waves
+	 * less. */
 	struct wave_model model = model_of(132, large);
 	assert_int_equal(chosen(132, large, 128, 128, 8192), 8192);
-	assert_true(waves_cost(&model, 8192) + waves_cost(&model, 8192) < 3 * waves_cost(&model, 4224) + waves_cost(&model, 3712));
+	assert_true(waves_cost(&model, 8192) + waves_cost(&model, 8192) <
+		    3 * waves_cost(&model, 4224) + waves_cost(&model, 3712));
 	assert_int_equal(chosen(132, large, 128, 128, 8320), 8192);
 	/* Where a wave is most of a micro-batch, fewer of them are worth another micro-batch. */
 	assert_int_equal(chosen(132, base, 4096, 128, 8192), 5632);

@@ -40,11 +40,10 @@ static int64_t least(int64_t a, int64_t b)
 static const struct attention_kernels *attention_kernels(enum dtype dtype)
 {
 	static const struct attention_kernels *const tables[CPU_ISA_COUNT][2] = {
-	        [CPU_ISA_AVX2] = {&attention_kernels_f32_avx2, &attention_kernels_bf16_avx2},
-	        [CPU_ISA_AVX512] = {&attention_kernels_f32_avx512, &attention_kernels_bf16_avx512},
-	        [CPU_ISA_AVX512_BF16] = {&attention_kernels_f32_avx512_bf16,
-	                                 &attention_kernels_bf16_avx512_bf16},
-	        [CPU_ISA_AMX] = {&attention_kernels_f32_amx, &attention_kernels_bf16_amx},
+		[CPU_ISA_AVX2] = {&attention_kernels_f32_avx2, &attention_kernels_bf16_avx2},
+		[CPU_ISA_AVX512] = {&attention_kernels_f32_avx512, &attention_kernels_bf16_avx512},
+		[CPU_ISA_AVX512_BF16] = {&attention_kernels_f32_avx512_bf16, &attention_kernels_bf16_avx512_bf16},
+		[CPU_ISA_AMX] = {&attention_kernels_f32_amx, &attention_kernels_bf16_amx},
 	};
 	return tables[cpu_isa()][dtype == DTYPE_BF16];
 }
@@ -62,9 +61,9 @@ struct call {
 	struct attention_dropout dropout; /* sample and head are the task's */
 	char *workspace;                  /* of the workers */
 	size_t worker_bytes;
-	int64_t query_blocks;      /* forward: of the longest sequence */
+	int64_t query_blocks; /* forward: of the longest sequence */
 	int64_t task_heads;
-	bool past; /* results are too large for the caches */
+	bool past;                 /* results are too large for the caches */
 	const struct weight *bias; /* backward */
 	bool overwrite;
 	float *bias_parts; /* (sequences, 3H): each head's column sums of dqkv */
@@ -101,24 +100,23 @@ static float *lse_at(const struct call *c, const struct head *h, int64_t token)
 }
 
 /* Packs rows [token, token + rows) of a part of a tensor. */
-static void pack(const struct call *c, block_pack *how, struct tensor t, const struct head *h, int64_t part,
-                 int64_t token, int64_t rows, void *blocks, int64_t row_stride, int64_t column_stride)
+static void pack(const struct call *c, block_pack *how, struct tensor t, const struct head *h, int64_t part, int64_t token,
+		 int64_t rows, void *blocks, int64_t row_stride, int64_t column_stride)
 {
-	gemm_pack(c->gemm, how, at(t, c, h, token, part), t.columns, rows, c->size, blocks, row_stride,
-	          column_stride);
+	gemm_pack(c->gemm, how, at(t, c, h, token, part), t.columns, rows, c->size, blocks, row_stride, column_stride);
 }
 
 /* Part `number` of `count` of the rows [token, token + rows) of a part of a tensor, as the task's next head has them. */
 static struct gemm_fetch ahead(const struct call *c, const struct head *h, struct tensor t, int64_t part, int64_t token,
-                               int64_t rows, int64_t number, int64_t count)
+			       int64_t rows, int64_t number, int64_t count)
 {
 	int64_t element = (int64_t)dtype_bytes(t.dtype), first = rows * number / count;
 	if (h->is_last)
 		return (struct gemm_fetch){.rows = 0};
 	return (struct gemm_fetch){.from = (char *)at(t, c, h, token + first, part) + c->size * element,
-	                           .rows = rows * (number + 1) / count - first,
-	                           .row_bytes = c->size * element,
-	                           .stride = t.columns * element};
+				   .rows = rows * (number + 1) / count - first,
+				   .row_bytes = c->size * element,
+				   .stride = t.columns * element};
 }
 
 /* As many heads as leave enough tasks for all threads. */
@@ -161,8 +159,8 @@ static size_t lay_out_forward(struct forward *f, struct arena arena, int64_t dep
 }
 
 /* One stripe of the queries [first, first + queries) meets one block of keys. */
-static void forward_stripe(const struct call *c, const struct head *h, const struct forward *f,
-                           int64_t stripe, int64_t first, int64_t queries, int64_t key, int64_t keys)
+static void forward_stripe(const struct call *c, const struct head *h, const struct forward *f, int64_t stripe, int64_t first,
+			   int64_t queries, int64_t key, int64_t keys)
 {
 	int64_t query = first + stripe * STRIPE, stripes = gemm_blocks(queries);
 	int64_t number = key / KEYS * stripes + stripe, count = (h->length + KEYS - 1) / KEYS * stripes;
@@ -170,49 +168,49 @@ static void forward_stripe(const struct call *c, const struct head *h, const str
 	float *y = f->y + stripe * stripe_floats;
 	float correction[STRIPE];
 	c->gemm->multiply(&(struct block_product){
-	        .m = key_blocks,
-	        .n = 1,
-	        .k = c->depth,
-	        .left = f->k,
-	        .left_m = c->depth * c->block,
-	        .left_k = c->block,
-	        .right = f->q + stripe * c->depth * c->block,
-	        .right_k = c->block,
-	        .out = f->scores,
-	        .out_m = STRIPE * STRIPE,
-	        .out_row = STRIPE,
+		.m = key_blocks,
+		.n = 1,
+		.k = c->depth,
+		.left = f->k,
+		.left_m = c->depth * c->block,
+		.left_k = c->block,
+		.right = f->q + stripe * c->depth * c->block,
+		.right_k = c->block,
+		.out = f->scores,
+		.out_m = STRIPE * STRIPE,
+		.out_row = STRIPE,
 	});
 	c->kernels->softmax(&(struct attention_softmax){
-	        .scores = f->scores,
-	        .keys = keys,
-	        .first_key = (uint32_t)key,
-	        .first_query = (uint32_t)query,
-	        .scale = c->log2_scale,
-	        .first = key == 0,
-	        .dropout = h->dropout,
-	        .largest = f->largest[stripe],
-	        .sum = f->sum[stripe],
-	        .correction = correction,
-	        .probabilities = f->probabilities,
-	        .fetch = {ahead(c, h, c->qkv, 0, first, queries, number, count),
-	                  ahead(c, h, c->qkv, 1, 0, h->length, number, count),
-	                  ahead(c, h, c->qkv, 2, 0, h->length, number, count)},
+		.scores = f->scores,
+		.keys = keys,
+		.first_key = (uint32_t)key,
+		.first_query = (uint32_t)query,
+		.scale = c->log2_scale,
+		.first = key == 0,
+		.dropout = h->dropout,
+		.largest = f->largest[stripe],
+		.sum = f->sum[stripe],
+		.correction = correction,
+		.probabilities = f->probabilities,
+		.fetch = {ahead(c, h, c->qkv, 0, first, queries, number, count),
+			  ahead(c, h, c->qkv, 1, 0, h->length, number, count),
+			  ahead(c, h, c->qkv, 2, 0, h->length, number, count)},
 	});
 	if (key > 0)
 		c->kernels->scale(y, c->depth * STRIPE, correction);
 	c->gemm->multiply(&(struct block_product){
-	        .m = c->depth,
-	        .n = 1,
-	        .k = key_blocks,
-	        .left = f->v,
-	        .left_m = KEY_BLOCKS * c->block,
-	        .left_k = c->block,
-	        .right = f->probabilities,
-	        .right_k = c->block,
-	        .out = y,
-	        .out_m = STRIPE * STRIPE,
-	        .out_row = STRIPE,
-	        .accumulate = key > 0,
+		.m = c->depth,
+		.n = 1,
+		.k = key_blocks,
+		.left = f->v,
+		.left_m = KEY_BLOCKS * c->block,
+		.left_k = c->block,
+		.right = f->probabilities,
+		.right_k = c->block,
+		.out = y,
+		.out_m = STRIPE * STRIPE,
+		.out_row = STRIPE,
+		.accumulate = key > 0,
 	});
 }
 
@@ -220,18 +218,15 @@ static void forward_head(const struct call *c, struct head h, int64_t first, int
 {
 	struct forward f;
 	struct arena arena = {.base = (unsigned char *)c->workspace + (size_t)worker * c->worker_bytes,
-	                      .capacity = c->worker_bytes};
+			      .capacity = c->worker_bytes};
 	lay_out_forward(&f, arena, c->depth, c->block);
 
 	c->gemm->begin();
-	pack(c, c->gemm->right_from_columns, c->qkv, &h, 0, first, queries, f.q, c->depth * c->block,
-	     c->block);
+	pack(c, c->gemm->right_from_columns, c->qkv, &h, 0, first, queries, f.q, c->depth * c->block, c->block);
 	for (int64_t key = 0; key < h.length; key += KEYS) {
 		int64_t keys = least(KEYS, h.length - key);
-		pack(c, c->gemm->left_from_rows, c->qkv, &h, 1, key, keys, f.k, c->depth * c->block,
-		     c->block);
-		pack(c, c->gemm->left_from_columns, c->qkv, &h, 2, key, keys, f.v, c->block,
-		     KEY_BLOCKS * c->block);
+		pack(c, c->gemm->left_from_rows, c->qkv, &h, 1, key, keys, f.k, c->depth * c->block, c->block);
+		pack(c, c->gemm->left_from_columns, c->qkv, &h, 2, key, keys, f.v, c->block, KEY_BLOCKS * c->block);
 		for (int64_t q = 0; q < queries; q += STRIPE)
 			forward_stripe(c, &h, &f, q / STRIPE, first, queries, key, keys);
 	}
@@ -244,13 +239,13 @@ static void forward_head(const struct call *c, struct head h, int64_t first, int
 		for (int64_t i = 0; i < STRIPE; i++)
 			factors[i] = c->dropout_scale / sum[i];
 		c->kernels->store_transposed(&(struct attention_rows){
-		        .from = f.y + q * c->depth * STRIPE,
-		        .rows = rows,
-		        .columns = c->size,
-		        .factors = factors,
-		        .to = at(c->y, c, &h, first + q, 0),
-		        .to_row = c->y.columns,
-		        .past = c->past,
+			.from = f.y + q * c->depth * STRIPE,
+			.rows = rows,
+			.columns = c->size,
+			.factors = factors,
+			.to = at(c->y, c, &h, first + q, 0),
+			.to_row = c->y.columns,
+			.past = c->past,
 		});
 		for (int64_t i = 0; c->lse.data && i < rows; i++)
 			*lse_at(c, &h, first + q + i) = largest[i] * c->scale + logf(sum[i]);
@@ -284,8 +279,7 @@ struct backward {
 	float *dk, *dv;                 /* (KEYS, 32 depth) */
 };
 
-static size_t lay_out_backward(struct backward *b, struct arena arena, int64_t length, int64_t depth,
-                               int64_t block)
+static size_t lay_out_backward(struct backward *b, struct arena arena, int64_t length, int64_t depth, int64_t block)
 {
 	b->stripes = gemm_blocks(length);
 	size_t panels = (size_t)(b->stripes * depth * block), keys = (size_t)(KEY_BLOCKS * depth * block);
@@ -319,8 +313,7 @@ static void backward_queries(const struct call *c, const struct head *h, const s
 	pack(c, c->gemm->right_from_columns, c->dy, h, 0, 0, h->length, b->dy_depth, panel, c->block);
 	pack(c, c->gemm->right_from_rows, c->qkv, h, 0, 0, h->length, b->q, c->block, tall);
 	pack(c, c->gemm->right_from_rows, c->dy, h, 0, 0, h->length, b->dy, c->block, tall);
-	c->kernels->delta(at(c->dy, c, h, 0, 0), at(c->y, c, h, 0, 0), c->y.columns, h->length, c->size,
-	                  b->delta);
+	c->kernels->delta(at(c->dy, c, h, 0, 0), at(c->y, c, h, 0, 0), c->y.columns, h->length, c->size, b->delta);
 	const float log2_e = 1.44269504f;
 	for (int64_t i = 0; i < h->length; i++)
 		b->lse[i] = lse_at(c, h, 0)[i] * log2_e;
@@ -332,107 +325,105 @@ static void backward_queries(const struct call *c, const struct head *h, const s
 }
 
 /* left (key, depth) times one stripe's right (depth, query). */
-static void multiply_depth(const struct call *c, const char *left, const char *right, int64_t key_blocks,
-                           float *out, struct gemm_fetch fetch)
+static void multiply_depth(const struct call *c, const char *left, const char *right, int64_t key_blocks, float *out,
+			   struct gemm_fetch fetch)
 {
 	c->gemm->multiply(&(struct block_product){
-	        .m = key_blocks,
-	        .n = 1,
-	        .k = c->depth,
-	        .left = left,
-	        .left_m = c->depth * c->block,
-	        .left_k = c->block,
-	        .right = right,
-	        .right_k = c->block,
-	        .out = out,
-	        .out_m = STRIPE * STRIPE,
-	        .out_row = STRIPE,
-	        .fetch = {fetch},
+		.m = key_blocks,
+		.n = 1,
+		.k = c->depth,
+		.left = left,
+		.left_m = c->depth * c->block,
+		.left_k = c->block,
+		.right = right,
+		.right_k = c->block,
+		.out = out,
+		.out_m = STRIPE * STRIPE,
+		.out_row = STRIPE,
+		.fetch = {fetch},
 	});
 }
 
 /* One stripe of queries meets one block of keys: probabilities, dscores, dq. */
-static void backward_stripe(const struct call *c, const struct head *h, const struct backward *b,
-                            int64_t stripe, int64_t key, int64_t keys)
+static void backward_stripe(const struct call *c, const struct head *h, const struct backward *b, int64_t stripe, int64_t key,
+			    int64_t keys)
 {
-	int64_t key_blocks = gemm_blocks(keys), panel = c->depth * c->block,
-	        column = stripe % BACKWARD_STRIPES * c->block;
+	int64_t key_blocks = gemm_blocks(keys), panel = c->depth * c->block, column = stripe % BACKWARD_STRIPES * c->block;
 	int64_t number = key / KEYS * b->stripes + stripe, count = (h->length + KEYS - 1) / KEYS * b->stripes;
 	multiply_depth(c, b->k, b->q_depth + stripe * panel, key_blocks, b->scores,
-	               ahead(c, h, c->dy, 0, 0, h->length, number, count));
+		       ahead(c, h, c->dy, 0, 0, h->length, number, count));
 	multiply_depth(c, b->v, b->dy_depth + stripe * panel, key_blocks, b->dprobabilities,
-	               ahead(c, h, c->y, 0, 0, h->length, number, count));
+		       ahead(c, h, c->y, 0, 0, h->length, number, count));
 	c->kernels->gradient(&(struct attention_gradient){
-	        .scores = b->scores,
-	        .dprobabilities = b->dprobabilities,
-	        .keys = keys,
-	        .first_key = (uint32_t)key,
-	        .first_query = (uint32_t)(stripe * STRIPE),
-	        .scale = c->log2_scale,
-	        .dropout = h->dropout,
-	        .dropout_scale = c->dropout_scale,
-	        .lse = b->lse + stripe * STRIPE,
-	        .delta = b->delta + stripe * STRIPE,
-	        .probabilities = b->probabilities + column,
-	        .dscores = b->dscores + column,
-	        .left_m = BACKWARD_STRIPES * c->block,
-	        .dscores_right = b->dscores_right,
-	        .fetch = {ahead(c, h, c->qkv, 0, 0, h->length, number, count),
-	                  ahead(c, h, c->qkv, 1, 0, h->length, number, count),
-	                  ahead(c, h, c->qkv, 2, 0, h->length, number, count)},
+		.scores = b->scores,
+		.dprobabilities = b->dprobabilities,
+		.keys = keys,
+		.first_key = (uint32_t)key,
+		.first_query = (uint32_t)(stripe * STRIPE),
+		.scale = c->log2_scale,
+		.dropout = h->dropout,
+		.dropout_scale = c->dropout_scale,
+		.lse = b->lse + stripe * STRIPE,
+		.delta = b->delta + stripe * STRIPE,
+		.probabilities = b->probabilities + column,
+		.dscores = b->dscores + column,
+		.left_m = BACKWARD_STRIPES * c->block,
+		.dscores_right = b->dscores_right,
+		.fetch = {ahead(c, h, c->qkv, 0, 0, h->length, number, count),
+			  ahead(c, h, c->qkv, 1, 0, h->length, number, count),
+			  ahead(c, h, c->qkv, 2, 0, h->length, number, count)},
 	});
 	c->gemm->multiply(&(struct block_product){
-	        .m = c->depth,
-	        .n = 1,
-	        .k = key_blocks,
-	        .left = b->k_depth,
-	        .left_m = KEY_BLOCKS * c->block,
-	        .left_k = c->block,
-	        .right = b->dscores_right,
-	        .right_k = c->block,
-	        .out = b->dq + stripe * c->depth * STRIPE * STRIPE,
-	        .out_m = STRIPE * STRIPE,
-	        .out_row = STRIPE,
-	        .accumulate = key > 0,
+		.m = c->depth,
+		.n = 1,
+		.k = key_blocks,
+		.left = b->k_depth,
+		.left_m = KEY_BLOCKS * c->block,
+		.left_k = c->block,
+		.right = b->dscores_right,
+		.right_k = c->block,
+		.out = b->dq + stripe * c->depth * STRIPE * STRIPE,
+		.out_m = STRIPE * STRIPE,
+		.out_row = STRIPE,
+		.accumulate = key > 0,
 	});
 }
 
 /* dk or dv += left (key, query) times right (query, depth), for the queries of `stripes` stripes. */
-static void multiply_queries(const struct call *c, const struct backward *b, const char *left,
-                             const char *right, int64_t key_blocks, int64_t stripe, int64_t stripes,
-                             float *out)
+static void multiply_queries(const struct call *c, const struct backward *b, const char *left, const char *right,
+			     int64_t key_blocks, int64_t stripe, int64_t stripes, float *out)
 {
 	c->gemm->multiply(&(struct block_product){
-	        .m = key_blocks,
-	        .n = c->depth,
-	        .k = stripes,
-	        .left = left,
-	        .left_m = BACKWARD_STRIPES * c->block,
-	        .left_k = c->block,
-	        .right = right + stripe * c->block,
-	        .right_n = b->stripes * c->block,
-	        .right_k = c->block,
-	        .out = out,
-	        .out_m = STRIPE * c->depth * STRIPE,
-	        .out_n = STRIPE,
-	        .out_row = c->depth * STRIPE,
-	        .accumulate = stripe > 0,
+		.m = key_blocks,
+		.n = c->depth,
+		.k = stripes,
+		.left = left,
+		.left_m = BACKWARD_STRIPES * c->block,
+		.left_k = c->block,
+		.right = right + stripe * c->block,
+		.right_n = b->stripes * c->block,
+		.right_k = c->block,
+		.out = out,
+		.out_m = STRIPE * c->depth * STRIPE,
+		.out_n = STRIPE,
+		.out_row = c->depth * STRIPE,
+		.accumulate = stripe > 0,
 	});
 }
 
-static void store_keys(const struct call *c, const struct head *h, const float *from, int64_t key,
-                       int64_t keys, int64_t part, float factor, float *sums)
+static void store_keys(const struct call *c, const struct head *h, const float *from, int64_t key, int64_t keys, int64_t part,
+		       float factor, float *sums)
 {
 	c->kernels->store(&(struct attention_rows){
-	        .from = from,
-	        .from_row = c->depth * STRIPE,
-	        .rows = keys,
-	        .columns = c->size,
-	        .factor = factor,
-	        .to = at(c->dqkv, c, h, key, part),
-	        .to_row = c->dqkv.columns,
-	        .past = c->past,
-	        .column_sums = sums ? sums + part * c->hidden : NULL,
+		.from = from,
+		.from_row = c->depth * STRIPE,
+		.rows = keys,
+		.columns = c->size,
+		.factor = factor,
+		.to = at(c->dqkv, c, h, key, part),
+		.to_row = c->dqkv.columns,
+		.past = c->past,
+		.column_sums = sums ? sums + part * c->hidden : NULL,
 	});
 }
 
@@ -440,7 +431,7 @@ static void backward_head(const struct call *c, struct head h, int worker)
 {
 	struct backward b;
 	struct arena arena = {.base = (unsigned char *)c->workspace + (size_t)worker * c->worker_bytes,
-	                      .capacity = c->worker_bytes};
+			      .capacity = c->worker_bytes};
 	lay_out_backward(&b, arena, h.length, c->depth, c->block);
 	float *sums = NULL;
 	if (c->bias) {
@@ -453,12 +444,9 @@ static void backward_head(const struct call *c, struct head h, int worker)
 	backward_queries(c, &h, &b);
 	for (int64_t key = 0; key < h.length; key += KEYS) {
 		int64_t keys = least(KEYS, h.length - key), key_blocks = gemm_blocks(keys);
-		pack(c, c->gemm->left_from_rows, c->qkv, &h, 1, key, keys, b.k, c->depth * c->block,
-		     c->block);
-		pack(c, c->gemm->left_from_rows, c->qkv, &h, 2, key, keys, b.v, c->depth * c->block,
-		     c->block);
-		pack(c, c->gemm->left_from_columns, c->qkv, &h, 1, key, keys, b.k_depth, c->block,
-		     KEY_BLOCKS * c->block);
+		pack(c, c->gemm->left_from_rows, c->qkv, &h, 1, key, keys, b.k, c->depth * c->block, c->block);
+		pack(c, c->gemm->left_from_rows, c->qkv, &h, 2, key, keys, b.v, c->depth * c->block, c->block);
+		pack(c, c->gemm->left_from_columns, c->qkv, &h, 1, key, keys, b.k_depth, c->block, KEY_BLOCKS * c->block);
 		for (int64_t stripe = 0; stripe < b.stripes; stripe += BACKWARD_STRIPES) {
 			int64_t stripes = least(BACKWARD_STRIPES, b.stripes - stripe);
 			for (int64_t i = 0; i < stripes; i++)
@@ -476,14 +464,14 @@ static void backward_head(const struct call *c, struct head h, int worker)
 		factors[i] = c->scale;
 	for (int64_t q = 0; q < h.length; q += STRIPE)
 		c->kernels->store_transposed(&(struct attention_rows){
-		        .from = b.dq + q * c->depth * STRIPE,
-		        .rows = least(STRIPE, h.length - q),
-		        .columns = c->size,
-		        .factors = factors,
-		        .to = at(c->dqkv, c, &h, q, 0),
-		        .to_row = c->dqkv.columns,
-		        .past = c->past,
-		        .column_sums = sums,
+			.from = b.dq + q * c->depth * STRIPE,
+			.rows = least(STRIPE, h.length - q),
+			.columns = c->size,
+			.factors = factors,
+			.to = at(c->dqkv, c, &h, q, 0),
+			.to_row = c->dqkv.columns,
+			.past = c->past,
+			.column_sums = sums,
 		});
 }
 
@@ -515,27 +503,25 @@ size_t cpu_attention_workspace_bytes(const struct shape_limits *limits, int thre
 {
 	struct forward f;
 	struct backward b;
-	int64_t depth = gemm_blocks(limits->hidden / limits->heads),
-	        block = STRIPE * STRIPE * (int64_t)sizeof(float);
+	int64_t depth = gemm_blocks(limits->hidden / limits->heads), block = STRIPE * STRIPE * (int64_t)sizeof(float);
 	size_t forward = (size_t)threads * lay_out_forward(&f, (struct arena){0}, depth, block);
 	if (!limits->training)
 		return forward;
-	size_t backward =
-	        (size_t)threads * lay_out_backward(&b, (struct arena){0}, limits->longest, depth, block);
+	size_t backward = (size_t)threads * lay_out_backward(&b, (struct arena){0}, limits->longest, depth, block);
 	backward += (size_t)limits->batch.sequences * 3 * (size_t)limits->hidden * sizeof(float);
 	return forward > backward ? forward : backward;
 }
 
-static struct call call_start(struct replica *r, const struct batch *batch, int32_t heads,
-                              const struct dropout *dropout, struct tensor qkv)
+static struct call call_start(struct replica *r, const struct batch *batch, int32_t heads, const struct dropout *dropout,
+			      struct tensor qkv)
 {
 	struct call c = {.gemm = cpu_gemm_kernels(qkv.dtype),
-	                 .kernels = attention_kernels(qkv.dtype),
-	                 .batch = batch,
-	                 .qkv = qkv,
-	                 .hidden = qkv.columns / 3,
-	                 .heads = heads,
-	                 .workspace = r->workspace};
+			 .kernels = attention_kernels(qkv.dtype),
+			 .batch = batch,
+			 .qkv = qkv,
+			 .hidden = qkv.columns / 3,
+			 .heads = heads,
+			 .workspace = r->workspace};
 	c.size = c.hidden / heads;
 	c.depth = gemm_blocks(c.size);
 	c.block = gemm_block_bytes(c.gemm);
@@ -543,7 +529,7 @@ static struct call call_start(struct replica *r, const struct batch *batch, int3
 	c.log2_scale = (float)(1.4426950408889634 / sqrt((double)c.size));
 	c.dropout_scale = (float)dropout_scale(dropout->p);
 	c.dropout = (struct attention_dropout){
-	        .threshold = dropout_threshold(dropout->p), .seed = r->scalars->seed, .site = dropout->site};
+		.threshold = dropout_threshold(dropout->p), .seed = r->scalars->seed, .site = dropout->site};
 	return c;
 }
 

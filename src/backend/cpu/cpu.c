@@ -83,9 +83,9 @@ static size_t scratch_lay_out(struct backend *be, const struct shape_limits *l, 
 	bool own = cpu_gemm_kernels(be->dtype)->multiply_panel;
 	*s = (struct cpu_scratch){
 		.slices = slice_count(larger(l->batch.tokens, larger(l->batch.sequences, l->batch.predictions))),
-		.tile_floats = own ? larger(KEPT_ROWS * round_up(larger(hidden, KEPT_COLUMNS), GEMM_GROUP),
-					    GEMM_ROWS_MOST * GEMM_GROUP)
-				   : ROW_MULTIPLE * round_up(larger(hidden, TILE_COLUMNS), 64),
+		.tile_floats =
+			own ? larger(KEPT_ROWS * round_up(larger(hidden, KEPT_COLUMNS), GEMM_GROUP), GEMM_ROWS_MOST * GEMM_GROUP)
+			    : ROW_MULTIPLE * round_up(larger(hidden, TILE_COLUMNS), 64),
 		.blocks_bytes = own ? (int64_t)GEMM_ROWS_BYTES : 0,
 		.row_floats = 2 * round_up(hidden, 16),
 		.part_floats = widest,

@@ -43,34 +43,34 @@ struct cpu_state {
 /* Pieces of replica->workspace. Attention and the vocabulary's weight gradient use it from its beginning: what lies under
  * `vocabulary` alone outlives a call of theirs. A linear's weight gradient uses what lies behind the first `bytes`. */
 struct cpu_scratch {
-	size_t bytes;          /* of all but `vocabulary` */
-	int64_t slices;        /* of the longest operand */
+	size_t bytes;   /* of all but `vocabulary` */
+	int64_t slices; /* of the longest operand */
 	int64_t tile_floats, row_floats, part_floats;
 	int64_t bits_bytes, blocks_bytes;
 	float *tiles, *rows;   /* one piece of tile_floats, row_floats for each worker */
 	unsigned char *blocks; /* of blocks_bytes: rows laid out for our own products (gemm_rows) */
 	uint8_t *bits;
-	float *parts;          /* partial sums: part_floats for each slice */
-	double *range_sums;    /* [RANGE_PARTS] */
-	double *slice_sums;    /* two for each slice */
+	float *parts;            /* partial sums: part_floats for each slice */
+	double *range_sums;      /* [RANGE_PARTS] */
+	double *slice_sums;      /* two for each slice */
 	unsigned char *operands; /* rounded to FP8: two of operand_bytes; outlive any call */
 	size_t operand_bytes;
 	struct {
-		int64_t rows;          /* of a chunk, whole slices */
-		float *logits;         /* (blocks of the vocabulary, rows, VOCABULARY_BLOCK) */
-		void *dlogits;         /* the same in the activations' type */
-		float *max, *sum;      /* (blocks, rows) */
-		int32_t *best;         /* (blocks, rows) */
-		float *lse, *factor, *label_logit;  /* (rows) */
-		double *loss, *correct;             /* (rows) */
+		int64_t rows;                      /* of a chunk, whole slices */
+		float *logits;                     /* (blocks of the vocabulary, rows, VOCABULARY_BLOCK) */
+		void *dlogits;                     /* the same in the activations' type */
+		float *max, *sum;                  /* (blocks, rows) */
+		int32_t *best;                     /* (blocks, rows) */
+		float *lse, *factor, *label_logit; /* (rows) */
+		double *loss, *correct;            /* (rows) */
 	} vocabulary;
 };
 
 /* backend_functions.gemm_rate: best of a few rounds of a product of BERT-base's shape, all threads. */
 double cpu_gemm_rate(struct backend *be);
 /* backend_functions.whole_product. */
-enum status cpu_whole_product(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs,
-				int64_t inputs, double (*clock)(void), double *out_seconds);
+enum status cpu_whole_product(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs, int64_t inputs,
+			      double (*clock)(void), double *out_seconds);
 
 static inline struct cpu_state *cpu_state(const struct replica *r)
 {

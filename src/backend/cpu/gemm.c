@@ -12,24 +12,23 @@ static int64_t least(int64_t a, int64_t b)
 const struct gemm_kernels *cpu_gemm_kernels(enum dtype source)
 {
 	static const struct gemm_kernels *const tables[CPU_ISA_COUNT][2] = {
-	        [CPU_ISA_AVX2] = {&gemm_kernels_f32_avx2, &gemm_kernels_bf16_avx2},
-	        [CPU_ISA_AVX512] = {&gemm_kernels_f32_avx512, &gemm_kernels_bf16_avx512},
-	        [CPU_ISA_AVX512_BF16] = {&gemm_kernels_f32_avx512_bf16, &gemm_kernels_bf16_avx512_bf16},
-	        [CPU_ISA_AMX] = {&gemm_kernels_f32_amx, &gemm_kernels_bf16_amx},
+		[CPU_ISA_AVX2] = {&gemm_kernels_f32_avx2, &gemm_kernels_bf16_avx2},
+		[CPU_ISA_AVX512] = {&gemm_kernels_f32_avx512, &gemm_kernels_bf16_avx512},
+		[CPU_ISA_AVX512_BF16] = {&gemm_kernels_f32_avx512_bf16, &gemm_kernels_bf16_avx512_bf16},
+		[CPU_ISA_AMX] = {&gemm_kernels_f32_amx, &gemm_kernels_bf16_amx},
 	};
 	BUG_IF(source != DTYPE_F32 && source != DTYPE_BF16);
 	return tables[cpu_isa()][source == DTYPE_BF16];
 }
 
-void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void *source, int64_t row_elements,
-               int64_t rows, int64_t columns, void *blocks, int64_t row_stride, int64_t column_stride)
+void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void *source, int64_t row_elements, int64_t rows,
+	       int64_t columns, void *blocks, int64_t row_stride, int64_t column_stride)
 {
 	size_t element = dtype_bytes(kernels->source);
 	for (int64_t i = 0; i < rows; i += GEMM_BLOCK) {
 		for (int64_t j = 0; j < columns; j += GEMM_BLOCK) {
 			const char *corner = (const char *)source + (size_t)(i * row_elements + j) * element;
-			char *block =
-			        (char *)blocks + i / GEMM_BLOCK * row_stride + j / GEMM_BLOCK * column_stride;
+			char *block = (char *)blocks + i / GEMM_BLOCK * row_stride + j / GEMM_BLOCK * column_stride;
 			if (rows - i >= GEMM_BLOCK && columns - j >= GEMM_BLOCK) {
 				pack(corner, row_elements, block);
 				continue;
@@ -39,8 +38,7 @@ void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void 
 			size_t r = (size_t)least(GEMM_BLOCK, rows - i), row_bytes = GEMM_BLOCK * element;
 			size_t used = (size_t)least(GEMM_BLOCK, columns - j) * element;
 			for (size_t row = 0; row < r; row++) {
-				memcpy(full + row * row_bytes, corner + row * (size_t)row_elements * element,
-				       used);
+				memcpy(full + row * row_bytes, corner + row * (size_t)row_elements * element, used);
 				memset(full + row * row_bytes + used, 0, row_bytes - used);
 			}
 			memset(full + r * row_bytes, 0, (GEMM_BLOCK - r) * row_bytes);
@@ -52,7 +50,7 @@ void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void 
 int64_t gemm_rows_best(int64_t k)
 {
 	/* Of a longer k a part is in the cache at a time, beside the sums of all columns. */
-		int64_t most = k > GEMM_PART ? 256 : (int64_t)GEMM_ROWS_BYTES / (2 * gemm_blocks(k) * GEMM_BLOCK) / 128 * 128;
+	int64_t most = k > GEMM_PART ? 256 : (int64_t)GEMM_ROWS_BYTES / (2 * gemm_blocks(k) * GEMM_BLOCK) / 128 * 128;
 	return least(most < 128 ? 128 : most, GEMM_ROWS_MOST);
 }
 
@@ -82,19 +80,19 @@ static void multiply_columns(const struct part *part, int64_t column, float *out
 	for (int64_t i = 0; i < part->blocks; i += run) {
 		bool ends = i + run >= part->blocks, is_last = ends && column + GEMM_BLOCK >= p->n;
 		p->kernels->multiply_panel(&(struct panel_product){
-		        .m = part->rows,
-		        .k = least(run, part->blocks - i),
-		        .left = (const char *)p->blocks + i * block,
-		        .left_m = part->blocks * block,
-		        .right = panel_at(part, column, i),
-		        .half = part->panel_bytes,
-		        .out = out,
-		        .out_row = out_row,
-		        .accumulate = accumulate || i > 0,
-		        .fetch = {.from = ends ? panel_at(part, column + GEMM_BLOCK, 0) : panel_at(part, column, i + run),
-		                  .rows = is_last ? 0 : 2,
-		                  .row_bytes = (ends ? run : least(run, part->blocks - i - run)) * GEMM_BLOCK * 32,
-		                  .stride = part->panel_bytes},
+			.m = part->rows,
+			.k = least(run, part->blocks - i),
+			.left = (const char *)p->blocks + i * block,
+			.left_m = part->blocks * block,
+			.right = panel_at(part, column, i),
+			.half = part->panel_bytes,
+			.out = out,
+			.out_row = out_row,
+			.accumulate = accumulate || i > 0,
+			.fetch = {.from = ends ? panel_at(part, column + GEMM_BLOCK, 0) : panel_at(part, column, i + run),
+				  .rows = is_last ? 0 : 2,
+				  .row_bytes = (ends ? run : least(run, part->blocks - i - run)) * GEMM_BLOCK * 32,
+				  .stride = part->panel_bytes},
 		});
 	}
 }
@@ -118,7 +116,7 @@ static void multiply_part(const struct part *part)
 	int64_t first = part->first * GEMM_BLOCK, columns = least(part->blocks * GEMM_BLOCK, p->k - first);
 	int64_t block = gemm_block_bytes(p->kernels);
 	gemm_pack(p->kernels, p->kernels->left_from_rows, (const char *)p->x + (size_t)first * dtype_bytes(p->kernels->source),
-	          p->x_row, p->rows, columns, p->blocks, part->blocks * block, block);
+		  p->x_row, p->rows, columns, p->blocks, part->blocks * block, block);
 	if (p->has_read)
 		p->has_read(p->context, first, columns);
 	for (int64_t group = 0; group < p->n; group += GEMM_GROUP) {
@@ -142,11 +140,11 @@ void gemm_rows(const struct row_product *p)
 	p->kernels->begin();
 	for (int64_t i = 0; i < blocks; i += part)
 		multiply_part(&(struct part){.p = p,
-		                             .first = i,
-		                             .blocks = least(part, blocks - i),
-		                             .rows = gemm_blocks(p->rows),
-		                             .panel_bytes = blocks * GEMM_BLOCK * 32,
-		                             .accumulate = p->accumulate || i > 0,
-		                             .is_last = i + part >= blocks});
+					     .first = i,
+					     .blocks = least(part, blocks - i),
+					     .rows = gemm_blocks(p->rows),
+					     .panel_bytes = blocks * GEMM_BLOCK * 32,
+					     .accumulate = p->accumulate || i > 0,
+					     .is_last = i + part >= blocks});
 	p->kernels->end();
 }

@@ -42,8 +42,8 @@ struct block_product {
 struct panel_product {
 	int64_t m, k; /* in blocks */
 	const void *left;
-	int64_t left_m;     /* bytes to the next block along m */
-	const void *right;  /* pairs of k, 16 columns; the other 16 are `half` bytes further */
+	int64_t left_m;    /* bytes to the next block along m */
+	const void *right; /* pairs of k, 16 columns; the other 16 are `half` bytes further */
 	int64_t half;
 	float *out;
 	int64_t out_row; /* floats to the next row */
@@ -56,9 +56,8 @@ typedef void block_pack(const void *source, int64_t row_elements, void *block);
 
 /* The functions for one instruction set and one type of source matrices. */
 struct gemm_kernels {
-	enum dtype source; /* F32 or BF16 */
-	enum dtype
-	        type; /* of the blocks: F32 also for BF16 sources where the processor has no bf16 products */
+	enum dtype source;              /* F32 or BF16 */
+	enum dtype type;                /* of the blocks: F32 also for BF16 sources where the processor has no bf16 products */
 	block_pack *left_from_rows;     /* source (m, k) */
 	block_pack *left_from_columns;  /* source (k, m) */
 	block_pack *right_from_rows;    /* source (k, n) */
@@ -73,8 +72,7 @@ struct gemm_kernels {
 	   rows that are not added to go past the caches; a thread's last call must be followed by end(). */
 	void (*store_block)(const float *block, float *out, int64_t out_row, int64_t rows, int64_t columns, bool accumulate);
 	/* sums[c] += source(0, c) + source(1, c) + ... over `rows`, columns c < columns. */
-	void (*add_columns)(const void *source, int64_t row_elements, int64_t rows, int64_t columns,
-	                    float *sums);
+	void (*add_columns)(const void *source, int64_t row_elements, int64_t rows, int64_t columns, float *sums);
 };
 
 /* The kernels of this process (cpu_isa()) for matrices of type F32 or BF16. */
@@ -93,8 +91,8 @@ static inline int64_t gemm_blocks(int64_t elements)
 /* Lays the matrix (rows, columns) at `source` into blocks: block (i, j) of 32 x 32 goes to
  * blocks + i * row_stride + j * column_stride (bytes), missing rows and columns as zeros. Nothing outside the
  * matrix is read. */
-void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void *source, int64_t row_elements,
-               int64_t rows, int64_t columns, void *blocks, int64_t row_stride, int64_t column_stride);
+void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void *source, int64_t row_elements, int64_t rows,
+	       int64_t columns, void *blocks, int64_t row_stride, int64_t column_stride);
 
 /* y (rows,n) fp32 = or += x (rows,k) w (k,n), by one thread, with a weight that was packed once: in panels of 16 columns,
  * k rounded up to 32 (kernels/pack.c with panel 16), and an even number of panels. Only where kernels->multiply_panel.
@@ -105,13 +103,13 @@ void gemm_pack(const struct gemm_kernels *kernels, block_pack *pack, const void 
 struct row_product {
 	const struct gemm_kernels *kernels;
 	const void *x;
-	int64_t x_row;       /* elements to the next row; exactly rows x k are read */
+	int64_t x_row; /* elements to the next row; exactly rows x k are read */
 	int64_t rows, k, n;
 	const void *packed;
-	void *blocks;        /* scratch: GEMM_ROWS_BYTES */
+	void *blocks; /* scratch: GEMM_ROWS_BYTES */
 	bool accumulate;
-	float *y;            /* groups of GEMM_GROUP columns: row r of group g at y + g * y_group + r * y_row. The rows up to
-	                        the next multiple of 32 are written too */
+	float *y; /* groups of GEMM_GROUP columns: row r of group g at y + g * y_group + r * y_row. The rows up to
+		     the next multiple of 32 are written too */
 	int64_t y_row, y_group;
 	/* Optional: called for each group, when it is complete. With y_group 0 all groups may use the same memory, if
 	 * k <= GEMM_PART. */

@@ -26,19 +26,16 @@ static void measure_slice(void *context, int64_t slice, int worker)
 {
 	const struct measure *measure = context;
 	const char *x = measure->x + (size_t)slice * ROW_MULTIPLE * DEPTH * measure->element;
-	product_run(measure->product, false, x, measure->packed, measure->y + (int64_t)worker * ROW_MULTIPLE * WIDTH,
-		    worker);
+	product_run(measure->product, false, x, measure->packed, measure->y + (int64_t)worker * ROW_MULTIPLE * WIDTH, worker);
 }
 
 double cpu_gemm_rate(struct backend *be)
 {
 	struct cpu_state *state = be->state;
 	struct measure measure = {.element = dtype_bytes(be->dtype)};
-	measure.product = onednn_product(state->dnnl, &(struct product_shape){.n = WIDTH,
-									    .k = DEPTH,
-									    .dtype = be->dtype,
-									    .k_stride = 1,
-									    .n_stride = DEPTH});
+	measure.product = onednn_product(
+		state->dnnl,
+		&(struct product_shape){.n = WIDTH, .k = DEPTH, .dtype = be->dtype, .k_stride = 1, .n_stride = DEPTH});
 	size_t x_bytes = SLICES * ROW_MULTIPLE * DEPTH * measure.element;
 	size_t packed_bytes = product_packed_bytes(measure.product);
 	size_t y_bytes = (size_t)pool_threads(be->pool) * ROW_MULTIPLE * WIDTH * sizeof(float);

@@ -51,8 +51,7 @@ static int machine_isa(void)
 	uint32_t saved = xcr0();
 	if (!has(saved, XCR0_AVX) || !has(features7b, bit_AVX2 | bit_BMI2))
 		return -1;
-	if (!has(saved, XCR0_AVX512) ||
-	    !has(features7b, bit_AVX512F | bit_AVX512DQ | bit_AVX512CD | bit_AVX512BW | bit_AVX512VL))
+	if (!has(saved, XCR0_AVX512) || !has(features7b, bit_AVX512F | bit_AVX512DQ | bit_AVX512CD | bit_AVX512BW | bit_AVX512VL))
 		return CPU_ISA_AVX2;
 	if (!has(features7a, bit_AVX512BF16))
 		return CPU_ISA_AVX512;
@@ -78,20 +77,18 @@ enum status cpu_isa_detect(enum cpu_isa *out)
 {
 	pthread_once(&decided, decide);
 	if (available < 0) {
-		enum status status =
-		        error_set(ERR_USAGE, "this processor (or its hypervisor) lacks AVX2 or FMA");
+		enum status status = error_set(ERR_USAGE, "this processor (or its hypervisor) lacks AVX2 or FMA");
 		error_hint("the CPU back end needs them; '--device ref' runs anywhere, slowly");
 		return status;
 	}
 	if (wanted == CPU_ISA_COUNT) {
-		enum status status =
-		        error_set(ERR_USAGE, "BERTC_ISA=%s: no such instruction set", getenv("BERTC_ISA"));
+		enum status status = error_set(ERR_USAGE, "BERTC_ISA=%s: no such instruction set", getenv("BERTC_ISA"));
 		error_hint("use avx2, avx512, avx512_bf16 or amx, or unset it");
 		return status;
 	}
 	if (wanted > available) {
-		enum status status = error_set(ERR_USAGE, "BERTC_ISA=%s: this machine only has %s",
-		                               cpu_isa_names[wanted], cpu_isa_names[available]);
+		enum status status = error_set(ERR_USAGE, "BERTC_ISA=%s: this machine only has %s", cpu_isa_names[wanted],
+					       cpu_isa_names[available]);
 		error_hint("BERTC_ISA can only lower the instruction set; unset it");
 		return status;
 	}

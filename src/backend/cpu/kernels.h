@@ -23,25 +23,25 @@ struct linear_rows {
 	int64_t rows, columns, stride;
 	enum dtype dtype;
 	enum activation activation;
-	bool past;            /* y and pre are written past the caches (store_two) */
-	const float *x;       /* (rows, columns): the product, rows x_row floats apart */
+	bool past;      /* y and pre are written past the caches (store_two) */
+	const float *x; /* (rows, columns): the product, rows x_row floats apart */
 	int64_t x_row;
-	const float *bias;    /* optional (columns) */
-	void *pre;            /* gelu_fwd: out, optional; linear_bwd: in, optional */
-	const void *add;      /* linear_bwd: optional */
-	void *y;              /* out */
-	float *sums;          /* linear_bwd: out, optional (columns) */
+	const float *bias; /* optional (columns) */
+	void *pre;         /* gelu_fwd: out, optional; linear_bwd: in, optional */
+	const void *add;   /* linear_bwd: optional */
+	void *y;           /* out */
+	float *sums;       /* linear_bwd: out, optional (columns) */
 };
 
 /* Which elements of a row dropout keeps. */
 struct dropout_rows {
-	uint32_t threshold;         /* 0: no dropout; the rest is not read */
+	uint32_t threshold; /* 0: no dropout; the rest is not read */
 	float scale;
 	uint32_t site;
 	uint64_t seed;
-	const int32_t *positions;   /* of the first row on */
+	const int32_t *positions; /* of the first row on */
 	const uint32_t *samples;
-	uint8_t *bits;              /* scratch: DROPOUT_BYTES(columns) */
+	uint8_t *bits; /* scratch: DROPOUT_BYTES(columns) */
 };
 #define DROPOUT_BYTES(columns) (((columns) + 127) / 128 * 16)
 
@@ -49,16 +49,16 @@ struct dropout_rows {
 struct norm_rows {
 	int64_t rows, columns;
 	enum dtype dtype;
-	struct tiles product;       /* x from a product, or: */
-	const void *x;              /* rows of activations */
-	const float *bias;          /* optional */
-	const void *residual;       /* optional */
+	struct tiles product; /* x from a product, or: */
+	const void *x;        /* rows of activations */
+	const float *bias;    /* optional */
+	const void *residual; /* optional */
 	const float *gamma, *beta;
 	float epsilon;
 	struct dropout_rows dropout;
-	float *row;                 /* scratch (columns rounded up to 16) */
-	bool past;                  /* sum and y are written past the caches (store_two) */
-	void *sum;                  /* optional out, with: */
+	float *row; /* scratch (columns rounded up to 16) */
+	bool past;  /* sum and y are written past the caches (store_two) */
+	void *sum;  /* optional out, with: */
 	float *mean, *rstd;
 	void *y;
 };
@@ -86,9 +86,9 @@ struct norm_bwd_rows {
 	const void *dy, *sum, *pre; /* pre optional */
 	const float *mean, *rstd, *gamma;
 	struct dropout_rows dropout;
-	float *row;                 /* scratch (2, columns rounded up to 16) */
-	bool past;                  /* both outputs are written past the caches (store_two) */
-	void *dresidual, *dx;       /* dx optional */
+	float *row;                    /* scratch (2, columns rounded up to 16) */
+	bool past;                     /* both outputs are written past the caches (store_two) */
+	void *dresidual, *dx;          /* dx optional */
 	float *dgamma, *dbeta, *dbias; /* out (columns): sums over the rows; dbias optional: of dx, or dresidual */
 };
 
@@ -96,19 +96,19 @@ struct norm_bwd_rows {
 struct softmax_rows {
 	int64_t rows, columns;
 	float *logits;
-	const float *bias;          /* added in place first */
-	float *max, *sum;           /* out (rows): largest, and sum of exp(x - largest) */
-	int32_t *best;              /* out (rows): index of the largest, lowest first */
+	const float *bias; /* added in place first */
+	float *max, *sum;  /* out (rows): largest, and sum of exp(x - largest) */
+	int32_t *best;     /* out (rows): index of the largest, lowest first */
 };
 
 /* dlogits = factor (exp(logit - lse) - [column = label]); rows with factor 0 become 0 whatever the logits are. */
 struct softmax_bwd_rows {
 	int64_t rows, columns;
-	enum dtype dtype;           /* of dlogits */
+	enum dtype dtype; /* of dlogits */
 	const float *logits;
-	const float *lse, *factor;  /* (rows) */
-	const int32_t *labels;      /* (rows), relative to the first column */
-	void *dlogits;              /* out, dense */
+	const float *lse, *factor; /* (rows) */
+	const int32_t *labels;     /* (rows), relative to the first column */
+	void *dlogits;             /* out, dense */
 };
 
 struct adamw_range {
@@ -116,10 +116,10 @@ struct adamw_range {
 	float *w, *m, *v;
 	const float *g;
 	float beta1, beta2, one_minus_beta1, one_minus_beta2;
-	float gradient_scale;       /* clipping and loss scale */
-	float step_size;            /* learning rate / bias_correction1 */
-	float root_scale;           /* 1 / sqrt(bias_correction2) */
-	float epsilon, decay;       /* decay: learning rate * weight_decay */
+	float gradient_scale; /* clipping and loss scale */
+	float step_size;      /* learning rate / bias_correction1 */
+	float root_scale;     /* 1 / sqrt(bias_correction2) */
+	float epsilon, decay; /* decay: learning rate * weight_decay */
 };
 
 /* A piece of one tensor. */
@@ -128,19 +128,19 @@ struct lamb_range {
 	float *w, *m, *v;
 	const float *g;
 	float beta1, beta2, beta3, one_minus_beta2;
-	float gradient_scale;       /* clipping and loss scale */
-	float moment_scale;         /* 1 / bias_correction1 */
-	float root_scale;           /* 1 / sqrt(bias_correction2) */
+	float gradient_scale; /* clipping and loss scale */
+	float moment_scale;   /* 1 / bias_correction1 */
+	float root_scale;     /* 1 / sqrt(bias_correction2) */
 	float epsilon, decay;
-	float step_size;            /* learning rate * trust ratio */
+	float step_size; /* learning rate * trust ratio */
 };
 
 /* A piece (k,n) of an fp32 master, and its packed form: see kernels/pack.c. AVX-512 and up. */
 struct pack_piece {
-	int64_t k, n, k_stride, n_stride;  /* one of the strides is 1 */
-	int64_t k_padded;                  /* rows of k to write, zeros from k on */
-	int64_t panel, panel_stride;       /* columns of a panel, a multiple of 16; elements from one to the next */
-	bool pairs;                        /* bf16 */
+	int64_t k, n, k_stride, n_stride; /* one of the strides is 1 */
+	int64_t k_padded;                 /* rows of k to write, zeros from k on */
+	int64_t panel, panel_stride;      /* columns of a panel, a multiple of 16; elements from one to the next */
+	bool pairs;                       /* bf16 */
 	const float *master;
 	void *packed;
 };

@@ -86,8 +86,8 @@ static double whole_run(struct whole *w, double (*clock)(void))
 	return clock() - started;
 }
 
-enum status cpu_whole_product(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs,
-				int64_t inputs, double (*clock)(void), double *out_seconds)
+enum status cpu_whole_product(struct backend *be, enum whole_product product, int64_t rows, int64_t outputs, int64_t inputs,
+			      double (*clock)(void), double *out_seconds)
 {
 	struct whole whole = {0};
 	int64_t m = product == WHOLE_WGRAD ? outputs : rows, n = product == WHOLE_FORWARD ? outputs : inputs;

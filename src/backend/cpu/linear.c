@@ -46,8 +46,7 @@ static void library_task(void *context, int64_t index, int worker)
 	const struct cpu_scratch *scratch = cpu_scratch(call->r);
 	int64_t slices = slice_count(call->x.rows), slice = index % slices, j = index / slices;
 	float *tile = scratch->tiles + worker * scratch->tile_floats;
-	packing_multiply(p, 0, j, false, tensor_at(&call->x, slice * ROW_MULTIPLE, 0), ROW_MULTIPLE, tile, NULL,
-			 worker);
+	packing_multiply(p, 0, j, false, tensor_at(&call->x, slice * ROW_MULTIPLE, 0), ROW_MULTIPLE, tile, NULL, worker);
 	finish_slice(call, slice, j * p->n_width, packing_width(p, j), tile, packing_width(p, j));
 }
 
@@ -79,9 +78,8 @@ static void own_task(void *context, int64_t index, int worker)
 	const struct packing *p = call->packing;
 	const struct cpu_scratch *scratch = cpu_scratch(call->r);
 	int64_t chunks = (p->n + call->task_columns - 1) / call->task_columns;
-	struct own_product own = {.call = call,
-				  .row = index / chunks * call->task_rows,
-				  .column = index % chunks * call->task_columns};
+	struct own_product own = {
+		.call = call, .row = index / chunks * call->task_rows, .column = index % chunks * call->task_columns};
 	int64_t rows = call->x.rows - own.row, columns = p->n - own.column;
 	rows = rows < call->task_rows ? rows : call->task_rows;
 	own.product = (struct row_product){
@@ -183,8 +181,8 @@ static void tanh_slice(void *context, int64_t slice, int worker)
 	(void)worker;
 	const struct tanh_call *call = context;
 	int64_t row = slice * ROW_MULTIPLE, rows = slice_rows(call->dy->rows, slice);
-	cpu_state(call->r)->kernels->tanh_bwd(tensor_at(call->dy, row, 0), tensor_at(call->y, row, 0),
-					      rows * call->dy->columns, call->dy->dtype);
+	cpu_state(call->r)->kernels->tanh_bwd(tensor_at(call->dy, row, 0), tensor_at(call->y, row, 0), rows * call->dy->columns,
+					      call->dy->dtype);
 }
 
 void cpu_linear_bwd(struct replica *r, const struct linear_bwd *a)
@@ -224,8 +222,8 @@ void cpu_linear_bwd(struct replica *r, const struct linear_bwd *a)
 			call.wgrad = &wgrad;
 		linear_run(&call);
 		if (a->producer_bias)
-			cpu_add_parts(r, scratch->parts, slice_count(a->dy.rows), inputs, inputs,
-				      a->producer_bias->gradient.data, a->overwrite);
+			cpu_add_parts(r, scratch->parts, slice_count(a->dy.rows), inputs, inputs, a->producer_bias->gradient.data,
+				      a->overwrite);
 	}
 	cpu_wgrad(r, &wgrad);
 	if (a->b && is_rounded)

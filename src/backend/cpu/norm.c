@@ -57,8 +57,8 @@ static void library_task(void *context, int64_t slice, int worker)
 	float *tiles = scratch->tiles + worker * scratch->tile_floats;
 	int64_t tile = p->n_width * ROW_MULTIPLE;
 	for (int64_t j = 0; j < p->n_blocks; j++)
-		packing_multiply(p, 0, j, false, tensor_at(&call->x, slice * ROW_MULTIPLE, 0), ROW_MULTIPLE,
-				 tiles + j * tile, NULL, worker);
+		packing_multiply(p, 0, j, false, tensor_at(&call->x, slice * ROW_MULTIPLE, 0), ROW_MULTIPLE, tiles + j * tile,
+				 NULL, worker);
 	norm_slice(call, slice, (struct tiles){.data = tiles, .width = p->n_width, .tile = tile}, worker);
 }
 

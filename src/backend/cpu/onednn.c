@@ -110,8 +110,7 @@ static dnnl_status_t product_make(struct product *product)
 		product->packed_bytes = dnnl_memory_desc_get_size(packed);
 		product->layout = layout_of(packed, s->dtype);
 		CHECK(dnnl_primitive_create(&product->multiply, multiply));
-		CHECK(dnnl_reorder_primitive_desc_create(&pack, borrow(&master), dnnl->engine, packed, dnnl->engine,
-							 plain));
+		CHECK(dnnl_reorder_primitive_desc_create(&pack, borrow(&master), dnnl->engine, packed, dnnl->engine, plain));
 		CHECK(dnnl_primitive_create(&product->pack, pack));
 		size_t scratch = larger(scratch_bytes(multiply), scratch_bytes(pack));
 		if (s->accumulates) {
@@ -197,12 +196,9 @@ static void single_thread(void *context, int64_t index, int worker)
 static dnnl_cpu_isa_t isa_limit(enum cpu_isa isa)
 {
 	switch (isa) {
-	case CPU_ISA_AVX2:
-		return dnnl_cpu_isa_avx2;
-	case CPU_ISA_AVX512:
-		return dnnl_cpu_isa_avx512_core;
-	case CPU_ISA_AVX512_BF16:
-		return dnnl_cpu_isa_avx512_core_bf16;
+	case CPU_ISA_AVX2: return dnnl_cpu_isa_avx2;
+	case CPU_ISA_AVX512: return dnnl_cpu_isa_avx512_core;
+	case CPU_ISA_AVX512_BF16: return dnnl_cpu_isa_avx512_core_bf16;
 	default:
 #if DNNL_VERSION_MAJOR >= 3
 		return dnnl_cpu_isa_default;
@@ -265,8 +261,8 @@ const char *onednn_version(const struct onednn *dnnl)
 
 static bool same_shape(const struct product_shape *a, const struct product_shape *b)
 {
-	return a->n == b->n && a->k == b->k && a->dtype == b->dtype && a->k_stride == b->k_stride &&
-	       a->n_stride == b->n_stride && a->accumulates == b->accumulates;
+	return a->n == b->n && a->k == b->k && a->dtype == b->dtype && a->k_stride == b->k_stride && a->n_stride == b->n_stride &&
+	       a->accumulates == b->accumulates;
 }
 
 const struct product *onednn_product(struct onednn *dnnl, const struct product_shape *shape)
@@ -296,14 +292,12 @@ void product_pack(const struct product *product, const float *master, void *pack
 	/* oneDNN takes no pointers to const, but writes to its destination alone. */
 	CHECK(dnnl_memory_set_data_handle(call->master, (void *)(uintptr_t)master));
 	CHECK(dnnl_memory_set_data_handle(call->packed, packed));
-	dnnl_exec_arg_t arguments[] = {{DNNL_ARG_FROM, call->master},
-				       {DNNL_ARG_TO, call->packed},
-				       {DNNL_ARG_SCRATCHPAD, call->pack_scratch}};
+	dnnl_exec_arg_t arguments[] = {
+		{DNNL_ARG_FROM, call->master}, {DNNL_ARG_TO, call->packed}, {DNNL_ARG_SCRATCHPAD, call->pack_scratch}};
 	CHECK(dnnl_primitive_execute(product->pack, product->dnnl->streams[worker], 3, arguments));
 }
 
-void product_run(const struct product *product, bool accumulate, const void *x, const void *packed, float *y,
-		 int worker)
+void product_run(const struct product *product, bool accumulate, const void *x, const void *packed, float *y, int worker)
 {
 	struct call *call = &product->calls[worker];
 	CHECK(dnnl_memory_set_data_handle(call->x, (void *)(uintptr_t)x));
@@ -313,6 +307,6 @@ void product_run(const struct product *product, bool accumulate, const void *x, 
 				       {DNNL_ARG_WEIGHTS, call->packed},
 				       {DNNL_ARG_DST, call->y},
 				       {DNNL_ARG_SCRATCHPAD, accumulate ? call->add_scratch : call->multiply_scratch}};
-	CHECK(dnnl_primitive_execute(accumulate ? product->multiply_add : product->multiply,
-				     product->dnnl->streams[worker], 4, arguments));
+	CHECK(dnnl_primitive_execute(accumulate ? product->multiply_add : product->multiply, product->dnnl->streams[worker], 4,
+				     arguments));
 }

@@ -13,9 +13,9 @@
 /* y (128,n) fp32 = or += x (128,k) w (k,n), all rows dense, by one thread. */
 struct product_shape {
 	int64_t n, k;
-	enum dtype dtype;               /* of x and the packed w: F32 or BF16 */
-	int64_t k_stride, n_stride;     /* elements between neighbours of the fp32 master that w is packed from */
-	bool accumulates;               /* += will be asked for too */
+	enum dtype dtype;           /* of x and the packed w: F32 or BF16 */
+	int64_t k_stride, n_stride; /* elements between neighbours of the fp32 master that w is packed from */
+	bool accumulates;           /* += will be asked for too */
 };
 
 struct onednn;  /* the engine, and every product made so far */
@@ -40,7 +40,6 @@ struct product_layout product_layout(const struct product *product);
 
 /* From any worker: */
 void product_pack(const struct product *product, const float *master, void *packed, int worker);
-void product_run(const struct product *product, bool accumulate, const void *x, const void *packed, float *y,
-		 int worker);
+void product_run(const struct product *product, bool accumulate, const void *x, const void *packed, float *y, int worker);
 
 #endif

@@ -34,7 +34,7 @@ typedef dnnl_memory_desc_t description;             /* owned */
 typedef const_dnnl_memory_desc_t const_description; /* borrowed */
 
 static inline description describe_strides(int64_t rows, int64_t columns, dnnl_data_type_t type, int64_t row_stride,
-				    int64_t column_stride)
+					   int64_t column_stride)
 {
 	description out;
 	CHECK(dnnl_memory_desc_create_with_strides(&out, 2, (dnnl_dims_t){rows, columns}, type,
@@ -60,7 +60,7 @@ static inline void forget(description d)
 }
 
 static inline dnnl_status_t describe_matmul(dnnl_primitive_desc_t *out, dnnl_engine_t engine, const_description x,
-				     const_description w, const_description y, dnnl_primitive_attr_t attributes)
+					    const_description w, const_description y, dnnl_primitive_attr_t attributes)
 {
 	return dnnl_matmul_primitive_desc_create(out, engine, x, w, NULL, y, attributes);
 }
@@ -80,7 +80,7 @@ typedef dnnl_memory_desc_t description;
 typedef const dnnl_memory_desc_t *const_description;
 
 static inline description describe_strides(int64_t rows, int64_t columns, dnnl_data_type_t type, int64_t row_stride,
-				    int64_t column_stride)
+					   int64_t column_stride)
 {
 	description out;
 	CHECK(dnnl_memory_desc_init_by_strides(&out, 2, (dnnl_dims_t){rows, columns}, type,
@@ -106,7 +106,7 @@ static inline void forget(description d)
 }
 
 static inline dnnl_status_t describe_matmul(dnnl_primitive_desc_t *out, dnnl_engine_t engine, const_description x,
-				     const_description w, const_description y, dnnl_primitive_attr_t attributes)
+					    const_description w, const_description y, dnnl_primitive_attr_t attributes)
 {
 	dnnl_matmul_desc_t matmul;
 	dnnl_status_t status = dnnl_matmul_desc_init(&matmul, x, w, NULL, y);

@@ -16,12 +16,12 @@
 struct vocabulary_call {
 	struct replica *r;
 	const struct weight *table, *bias;
-	struct tensor x;        /* rows of the chunk */
+	struct tensor x; /* rows of the chunk */
 	struct tensor dx;
-	const int32_t *labels;  /* of the chunk's first row on */
+	const int32_t *labels; /* of the chunk's first row on */
 	const float *weights;
-	bool keep_logits;       /* else one tile a worker, for the statistics alone */
-	int64_t task_slices;    /* of a product */
+	bool keep_logits;    /* else one tile a worker, for the statistics alone */
+	int64_t task_slices; /* of a product */
 };
 
 /* Our own products pay for several slices at a time, if enough tasks are left: `tiles` for each run of slices. */

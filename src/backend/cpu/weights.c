@@ -22,7 +22,8 @@ static void packing_describe(struct packing *p, struct cpu_state *state, enum dt
 	p->k_blocks = (p->k + p->k_width - 1) / p->k_width;
 	if (kernels->multiply_panel) {
 		p->own = kernels;
-		p->block_bytes = (size_t)(round_up(p->n_width, GEMM_BLOCK) * round_up(p->k_width, GEMM_BLOCK)) * dtype_bytes(dtype);
+		p->block_bytes =
+			(size_t)(round_up(p->n_width, GEMM_BLOCK) * round_up(p->k_width, GEMM_BLOCK)) * dtype_bytes(dtype);
 		return;
 	}
 	for (int last_k = 0; last_k < 2; last_k++) {
@@ -49,8 +50,7 @@ static size_t packing_bytes(const struct packing *p)
 }
 
 /* Lays out the copies of a weight (O,I) behind the struct; returns the bytes of all. */
-static size_t copy_describe(struct weight_copy *copy, struct cpu_state *state, enum dtype dtype,
-			    const struct weight *weight)
+static size_t copy_describe(struct weight_copy *copy, struct cpu_state *state, enum dtype dtype, const struct weight *weight)
 {
 	int64_t outputs = weight->master.rows, inputs = weight->master.columns;
 	bool is_vocabulary = weight->use == WEIGHT_TIED;
@@ -60,7 +60,9 @@ static size_t copy_describe(struct weight_copy *copy, struct cpu_state *state, e
 	*copy = (struct weight_copy){
 		.forward = {.n = outputs,
 			    .k = inputs,
-			    .n_width = is_vocabulary ? outputs_block : whole ? outputs : block_width(outputs, inputs, dtype),
+			    .n_width = is_vocabulary ? outputs_block
+				       : whole       ? outputs
+						     : block_width(outputs, inputs, dtype),
 			    .k_width = inputs,
 			    .k_stride = 1,
 			    .n_stride = inputs},
@@ -202,8 +204,8 @@ static void refresh_block(void *context, int64_t index, int worker)
 	}
 	int64_t i = index / p->n_blocks, j = index % p->n_blocks;
 	const float *master = call->weight->master.data;
-	product_pack(product_of(p, i, j), master + i * p->k_width * p->k_stride + j * p->n_width * p->n_stride,
-		     block_of(p, i, j), worker);
+	product_pack(product_of(p, i, j), master + i * p->k_width * p->k_stride + j * p->n_width * p->n_stride, block_of(p, i, j),
+		     worker);
 }
 
 void cpu_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count)
@@ -228,8 +230,8 @@ void cpu_weights_refresh(struct replica *replica, struct weight *const *weights,
 	}
 }
 
-void packing_multiply(const struct packing *p, int64_t i, int64_t j, bool accumulate, const void *x, int64_t rows,
-		      float *tile, void *blocks, int worker)
+void packing_multiply(const struct packing *p, int64_t i, int64_t j, bool accumulate, const void *x, int64_t rows, float *tile,
+		      void *blocks, int worker)
 {
 	if (p->own) {
 		gemm_rows(&(struct row_product){.kernels = p->own,

@@ -10,11 +10,11 @@
  * summed into one. */
 struct packing {
 	int64_t n, k, n_width, k_width, n_blocks, k_blocks;
-	int64_t k_stride, n_stride;            /* of the master */
-	const struct gemm_kernels *own;        /* our products; NULL: oneDNN's, which are: */
-	const struct product *products[2][2];  /* [last block along k][last along n] */
+	int64_t k_stride, n_stride;           /* of the master */
+	const struct gemm_kernels *own;       /* our products; NULL: oneDNN's, which are: */
+	const struct product *products[2][2]; /* [last block along k][last along n] */
 	size_t block_bytes;
-	unsigned char *data;                   /* block (i along k, j along n) at (i n_blocks + j) block_bytes */
+	unsigned char *data; /* block (i along k, j along n) at (i n_blocks + j) block_bytes */
 };
 
 /* What weight->copy points to. */
@@ -44,7 +44,7 @@ static inline const void *packing_block(const struct packing *p, int64_t i, int6
 
 /* tile (rows, width of j) = or += x times block (i, j); x has dense rows of block i's k. `blocks`: the worker's scratch.
  * oneDNN takes ROW_MULTIPLE rows, whatever `rows` says; our own products up to gemm_rows_best(). */
-void packing_multiply(const struct packing *p, int64_t i, int64_t j, bool accumulate, const void *x, int64_t rows,
-		      float *tile, void *blocks, int worker);
+void packing_multiply(const struct packing *p, int64_t i, int64_t j, bool accumulate, const void *x, int64_t rows, float *tile,
+		      void *blocks, int worker);
 
 #endif

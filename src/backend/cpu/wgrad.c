@@ -54,8 +54,8 @@ struct layout {
 
 enum { BLOCK_FLOATS = PANEL * PANEL, TASK_FLOATS = TASK_PANELS * TASK_PANELS * BLOCK_FLOATS };
 
-static size_t lay_out(struct layout *l, struct arena arena, int64_t rows, int64_t outputs, int64_t inputs,
-                      size_t element, int threads)
+static size_t lay_out(struct layout *l, struct arena arena, int64_t rows, int64_t outputs, int64_t inputs, size_t element,
+		      int threads)
 {
 	l->output_panels = parts(outputs, PANEL);
 	l->input_panels = parts(inputs, PANEL);
@@ -103,7 +103,7 @@ static void pack_dy(const struct job *job, int64_t step, int64_t column, int64_t
 	int64_t rows = least(PANEL, job->rows - step * PANEL);
 	const char *source = (const char *)row_of(dy, job->first + step * PANEL) + column * (int64_t)dtype_bytes(dy.dtype);
 	gemm_pack(kernels, kernels->left_from_columns, source, dy.columns, rows, columns,
-	          l->left + step * gemm_block_bytes(kernels) + column / PANEL * l->panel_bytes, 0, l->panel_bytes);
+		  l->left + step * gemm_block_bytes(kernels) + column / PANEL * l->panel_bytes, 0, l->panel_bytes);
 	if (job->a->column_sums) {
 		float *sums = l->partial_sums + step * dy.columns + column;
 		memset(sums, 0, (size_t)columns * sizeof(float));
@@ -124,8 +124,8 @@ static void pack_task(void *context, int64_t step, int worker)
 	if (job->a->has_x)
 		return;
 	gemm_pack(kernels, kernels->right_from_rows, row_of(x, job->first + step * PANEL), x.columns,
-	          least(PANEL, job->rows - step * PANEL), x.columns, l->right + step * gemm_block_bytes(kernels), 0,
-	          l->panel_bytes);
+		  least(PANEL, job->rows - step * PANEL), x.columns, l->right + step * gemm_block_bytes(kernels), 0,
+		  l->panel_bytes);
 }
 
 /* Pass 2: one rectangle of dw. */
@@ -144,27 +144,26 @@ static void multiply_run(const struct job *job, const struct rectangle *rect, in
 	for (int64_t o = 0; o < rect->outputs; o++) {
 		bool is_last = o + 1 == rect->outputs;
 		struct block_product product = {
-		        .m = 1,
-		        .n = rect->inputs,
-		        .k = run,
-		        .left = left + o * l->panel_bytes + step * block,
-		        .left_k = block,
-		        .right = right + step * block,
-		        .right_n = l->panel_bytes,
-		        .right_k = block,
-		        .out = rect->sums + o * rect->inputs * BLOCK_FLOATS,
-		        .out_n = BLOCK_FLOATS,
-		        .out_row = PANEL,
-		        .accumulate = step > 0,
+			.m = 1,
+			.n = rect->inputs,
+			.k = run,
+			.left = left + o * l->panel_bytes + step * block,
+			.left_k = block,
+			.right = right + step * block,
+			.right_n = l->panel_bytes,
+			.right_k = block,
+			.out = rect->sums + o * rect->inputs * BLOCK_FLOATS,
+			.out_n = BLOCK_FLOATS,
+			.out_row = PANEL,
+			.accumulate = step > 0,
 		};
-		product.fetch[0] = (struct gemm_fetch){
-		        .from = is_last ? left + (step + run) * block : left + (o + 1) * l->panel_bytes + step * block,
-		        .rows = 1,
-		        .row_bytes = (is_last ? next : run) * block};
+		product.fetch[0] = (struct gemm_fetch){.from = is_last ? left + (step + run) * block
+								       : left + (o + 1) * l->panel_bytes + step * block,
+						       .rows = 1,
+						       .row_bytes = (is_last ? next : run) * block};
 		if (o < rect->inputs)
-			product.fetch[1] = (struct gemm_fetch){.from = right + o * l->panel_bytes + (step + run) * block,
-			                                       .rows = 1,
-			                                       .row_bytes = next * block};
+			product.fetch[1] = (struct gemm_fetch){
+				.from = right + o * l->panel_bytes + (step + run) * block, .rows = 1, .row_bytes = next * block};
 		job->kernels->multiply(&product);
 	}
 }
@@ -176,8 +175,8 @@ static void store_sums(const struct job *job, const struct rectangle *rect)
 		for (int64_t i = 0; i < rect->inputs; i++) {
 			int64_t row = (rect->output + o) * PANEL, column = (rect->input + i) * PANEL;
 			job->kernels->store_block(rect->sums + (o * rect->inputs + i) * BLOCK_FLOATS,
-			                          job->a->dw + row * inputs + column, inputs, least(PANEL, outputs - row),
-			                          least(PANEL, inputs - column), !job->overwrite);
+						  job->a->dw + row * inputs + column, inputs, least(PANEL, outputs - row),
+						  least(PANEL, inputs - column), !job->overwrite);
 		}
 }
 
@@ -188,8 +187,8 @@ static void multiply_task(void *context, int64_t index, int worker)
 	int64_t columns = parts(l->input_panels, job->task_inputs), steps = parts(job->rows, PANEL);
 	int64_t longest = job->kernels->type == DTYPE_BF16 ? RUN_BF16 : RUN_F32;
 	struct rectangle rect = {.output = index / columns * job->task_outputs,
-	                         .input = index % columns * job->task_inputs,
-	                         .sums = l->sums + worker * TASK_FLOATS};
+				 .input = index % columns * job->task_inputs,
+				 .sums = l->sums + worker * TASK_FLOATS};
 	rect.outputs = least(job->task_outputs, l->output_panels - rect.output);
 	rect.inputs = least(job->task_inputs, l->input_panels - rect.input);
 
@@ -207,8 +206,7 @@ static void multiply_task(void *context, int64_t index, int worker)
  * progress. */
 static int64_t choose_rectangles(struct job *job, int threads)
 {
-	int64_t rows = parts(job->layout.output_panels, TASK_PANELS),
-	        columns = parts(job->layout.input_panels, TASK_PANELS);
+	int64_t rows = parts(job->layout.output_panels, TASK_PANELS), columns = parts(job->layout.input_panels, TASK_PANELS);
 	do {
 		job->task_outputs = parts(job->layout.output_panels, rows);
 		job->task_inputs = parts(job->layout.input_panels, columns);
@@ -219,8 +217,7 @@ static int64_t choose_rectangles(struct job *job, int threads)
 		else
 			columns++;
 	} while (job->task_outputs > 1 || job->task_inputs > 1);
-	return parts(job->layout.output_panels, job->task_outputs) *
-	       parts(job->layout.input_panels, job->task_inputs);
+	return parts(job->layout.output_panels, job->task_outputs) * parts(job->layout.input_panels, job->task_inputs);
 }
 
 static void finish_column_sums(const struct job *job)
@@ -239,20 +236,19 @@ static struct job job_start(struct replica *r, const struct cpu_wgrad *a)
 	struct job job = {.a = a, .kernels = cpu_gemm_kernels(a->dy.dtype)};
 	struct arena arena = {.base = (unsigned char *)r->workspace + a->offset, .capacity = r->workspace_bytes - a->offset};
 	lay_out(&job.layout, arena, a->dy.rows, a->dy.columns, a->x.columns, dtype_bytes(job.kernels->type),
-	        pool_threads(r->backend->pool));
+		pool_threads(r->backend->pool));
 	return job;
 }
 
 bool cpu_wgrad_takes_dy(const struct cpu_wgrad *a)
 {
 	struct layout l;
-	lay_out(&l, (struct arena){0}, a->dy.rows, a->dy.columns, a->x.columns,
-	        dtype_bytes(cpu_gemm_kernels(a->dy.dtype)->type), 0);
+	lay_out(&l, (struct arena){0}, a->dy.rows, a->dy.columns, a->x.columns, dtype_bytes(cpu_gemm_kernels(a->dy.dtype)->type),
+		0);
 	return a->dy.rows <= l.chunk;
 }
 
-void cpu_wgrad_take_dy(struct replica *r, const struct cpu_wgrad *a, int64_t row, int64_t rows, int64_t column,
-                       int64_t columns)
+void cpu_wgrad_take_dy(struct replica *r, const struct cpu_wgrad *a, int64_t row, int64_t rows, int64_t column, int64_t columns)
 {
 	struct job job = job_start(r, a);
 	job.rows = a->dy.rows;

@@ -16,17 +16,16 @@ struct cpu_wgrad {
 	float *dw;          /* acc (O,I), rows contiguous */
 	float *column_sums; /* optional acc (O): the bias gradient; costs almost nothing here */
 	bool overwrite;
-	size_t offset;      /* of replica->workspace: what lies before is left alone */
-	bool has_dy;        /* cpu_wgrad_take_dy() has been called for all of dy */
-	bool has_x;         /* the call before had the same sizes, x and offset, and cpu_wgrad_takes_dy() */
+	size_t offset; /* of replica->workspace: what lies before is left alone */
+	bool has_dy;   /* cpu_wgrad_take_dy() has been called for all of dy */
+	bool has_x;    /* the call before had the same sizes, x and offset, and cpu_wgrad_takes_dy() */
 };
 
 /* Whether all of dy may be handed over beforehand, by whoever reads it anyway: not if there are too many rows. */
 bool cpu_wgrad_takes_dy(const struct cpu_wgrad *a);
 /* Lays a piece of dy into the workspace: rows from a multiple of 32 on, up to such a multiple or the end; columns
  * likewise. Pieces may come in any order, from different threads of the pool. */
-void cpu_wgrad_take_dy(struct replica *r, const struct cpu_wgrad *a, int64_t row, int64_t rows, int64_t column,
-		       int64_t columns);
+void cpu_wgrad_take_dy(struct replica *r, const struct cpu_wgrad *a, int64_t row, int64_t rows, int64_t column, int64_t columns);
 
 /* Bytes of replica->workspace that cpu_wgrad needs for matrices of exactly these sizes, or fewer rows, of
  * either type, with a pool of `threads`. */

@@ -93,8 +93,8 @@ enum status cuda_attention_check(const struct cuda_state *state, const struct sh
 		return attention_cudnn_check(state->cudnn, limits);
 	if (size <= ATTENTION_HEAD_LIMIT && kernel_attention_any_shared(size) <= state->shared_limit)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "attention heads of %d columns are more than the kernels for '%s' take", size,
-				       state->name);
+	enum status status =
+		error_set(ERR_USAGE, "attention heads of %d columns are more than the kernels for '%s' take", size, state->name);
 	error_hint("give --device cpu, or a model with more heads: 64 columns each are usual, and fastest");
 	return status;
 }

@@ -155,7 +155,8 @@ static struct shaped_plan *find_plan(struct attention_cudnn *cudnn, const struct
 
 /* What both directions share: the batch's numbers, the plan, and the tensors that both have. */
 static struct shaped_plan *prepare(const struct replica *r, const struct batch *batch, const struct dropout *dropout,
-				   int32_t heads, const struct tensor *qkv, bool backward, bool saves, void *tensors[CUDNN_TENSORS])
+				   int32_t heads, const struct tensor *qkv, bool backward, bool saves,
+				   void *tensors[CUDNN_TENSORS])
 {
 	struct attention_cudnn *cudnn = cuda_state(r)->cudnn;
 	const struct cudnn_scratch *scratch = &cuda_scratch(r)->cudnn;
@@ -206,7 +207,8 @@ static struct shaped_plan *prepare(const struct replica *r, const struct batch *
 	return shaped;
 }
 
-static void run(const struct replica *r, const struct shaped_plan *shaped, void *const tensors[CUDNN_TENSORS], const char *operation)
+static void run(const struct replica *r, const struct shaped_plan *shaped, void *const tensors[CUDNN_TENSORS],
+		const char *operation)
 {
 	struct attention_cudnn *cudnn = cuda_state(r)->cudnn;
 	cudnnStatus_t error = cudnn_plan_run(&shaped->plan, cudnn->handle, tensors, shaped->workspace);
@@ -218,8 +220,7 @@ static void run(const struct replica *r, const struct shaped_plan *shaped, void 
 void attention_cudnn_fwd(struct replica *r, const struct attention_fwd *a)
 {
 	void *tensors[CUDNN_TENSORS];
-	struct shaped_plan *shaped =
-		prepare(r, a->batch, &a->dropout, a->heads, &a->qkv, false, a->lse.data != NULL, tensors);
+	struct shaped_plan *shaped = prepare(r, a->batch, &a->dropout, a->heads, &a->qkv, false, a->lse.data != NULL, tensors);
 	if (!shaped)
 		return;
 	tensors[CUDNN_O] = a->y.data;

@@ -27,7 +27,8 @@ enum status cudnn_library_open(struct cudnn_library *out)
 	*out = (struct cudnn_library){.handle = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL)};
 	if (!out->handle) {
 		enum status status = error_set(ERR_RESOURCE, "cuDNN is not on this machine: %s", dlerror());
-		error_hint("install NVIDIA's package libcudnn9-cuda-13, put the folder of libcudnn.so.9 into LD_LIBRARY_PATH, or give "
+		error_hint("install NVIDIA's package libcudnn9-cuda-13, put the folder of libcudnn.so.9 into LD_LIBRARY_PATH, or "
+			   "give "
 			   "--attention own");
 		return status;
 	}
@@ -268,7 +269,8 @@ static descriptor random_mask(struct cudnn_plan *plan, double kept, struct form 
 	descriptor operation = make(plan, CUDNN_BACKEND_OPERATION_RNG_DESCRIPTOR, "dropout");
 	set_descriptor(plan, operation, CUDNN_ATTR_OPERATION_RNG_DESC, random, "dropout");
 	set_descriptor(plan, operation, CUDNN_ATTR_OPERATION_RNG_SEED, device_number(plan, CUDNN_SEED), "dropout's seed");
-	set_descriptor(plan, operation, CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC, device_number(plan, CUDNN_OFFSET), "dropout's offset");
+	set_descriptor(plan, operation, CUDNN_ATTR_OPERATION_RNG_OFFSET_DESC, device_number(plan, CUDNN_OFFSET),
+		       "dropout's offset");
 	set_descriptor(plan, operation, CUDNN_ATTR_OPERATION_RNG_YDESC, y, "dropout");
 	add_operation(plan, operation, "dropout");
 	return y;
@@ -329,17 +331,28 @@ static descriptor masked_scores(struct cudnn_plan *plan, const struct parts *p, 
 	for (int i = 0; i < 2; i++) {
 		descriptor index = between(plan, CUDNN_DATA_INT32, p->square);
 		inside[i] = between(plan, CUDNN_DATA_BOOLEAN, p->square);
-		pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_GEN_INDEX, .x = scores, .y = index, .axis = 2 + i,
+		pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_GEN_INDEX,
+						    .x = scores,
+						    .y = index,
+						    .axis = 2 + i,
 						    .what = "the number of a score"});
-		pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_CMP_LT, .x = index, .b = i ? p->lengths_k : p->lengths_q,
-						    .y = inside[i], .what = "the end of a sequence"});
+		pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_CMP_LT,
+						    .x = index,
+						    .b = i ? p->lengths_k : p->lengths_q,
+						    .y = inside[i],
+						    .what = "the end of a sequence"});
 	}
 	descriptor both = between(plan, CUDNN_DATA_BOOLEAN, p->square);
-	pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_LOGICAL_AND, .x = inside[0], .b = inside[1], .y = both,
-					    .what = "the mask"});
+	pointwise(plan,
+		  &(struct pointwise){
+			  .mode = CUDNN_POINTWISE_LOGICAL_AND, .x = inside[0], .b = inside[1], .y = both, .what = "the mask"});
 	descriptor masked = between(plan, CUDNN_DATA_FLOAT, p->square);
-	pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_BINARY_SELECT, .x = scores, .b = scalar(plan, CUDNN_MINUS_INFINITY),
-					    .t = both, .y = masked, .what = "the mask"});
+	pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_BINARY_SELECT,
+					    .x = scores,
+					    .b = scalar(plan, CUDNN_MINUS_INFINITY),
+					    .t = both,
+					    .y = masked,
+					    .what = "the mask"});
 	return masked;
 }
 
@@ -353,17 +366,21 @@ static void forward_graph(struct cudnn_plan *plan, const struct cudnn_attention 
 	descriptor sum = reduce(plan, CUDNN_REDUCE_TENSOR_ADD, powers, p.column, "the sum of exp");
 	descriptor log_sum = combine(plan, CUDNN_POINTWISE_LOG, sum, NULL, p.column, "log");
 	descriptor lse = a->saves ? of_lse(plan, &p) : between(plan, CUDNN_DATA_FLOAT, p.column);
-	pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_ADD, .x = most, .b = log_sum, .y = lse, .what = "log-sum-exp"});
+	pointwise(plan,
+		  &(struct pointwise){.mode = CUDNN_POINTWISE_ADD, .x = most, .b = log_sum, .y = lse, .what = "log-sum-exp"});
 	/* The last of these is what the product takes, in 16 bits. */
 	descriptor probabilities = between(plan, a->dropout > 0 ? CUDNN_DATA_FLOAT : p.type, p.square);
-	pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_DIV, .x = powers, .b = sum, .y = probabilities,
-					    .what = "probabilities"});
+	pointwise(plan, &(struct pointwise){
+				.mode = CUDNN_POINTWISE_DIV, .x = powers, .b = sum, .y = probabilities, .what = "probabilities"});
 	if (a->dropout > 0) {
 		descriptor mask = random_mask(plan, 1 - a->dropout, p.square);
 		descriptor kept = combine(plan, CUDNN_POINTWISE_MUL, probabilities, mask, p.square, "dropout");
 		probabilities = between(plan, p.type, p.square);
-		pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_MUL, .x = kept, .b = scalar(plan, CUDNN_DROPOUT_SCALE),
-						    .y = probabilities, .what = "dropout's scale"});
+		pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_MUL,
+						    .x = kept,
+						    .b = scalar(plan, CUDNN_DROPOUT_SCALE),
+						    .y = probabilities,
+						    .what = "dropout's scale"});
 	}
 	descriptor y = tensor(plan, CUDNN_O, p.type, p.narrow, false, p.offsets_o);
 	product(plan, probabilities, of_qkv(plan, &p, CUDNN_V, p.packed), y, p.lengths_q, NULL, p.lengths_k, "p v");
@@ -384,7 +401,10 @@ static void backward_graph(struct cudnn_plan *plan, const struct cudnn_attention
 	descriptor dy_y = combine(plan, CUDNN_POINTWISE_MUL, dy, y, dense(b, h, s, a->head_size), "dy y");
 	descriptor rows = reduce(plan, CUDNN_REDUCE_TENSOR_ADD, dy_y, p.column, "rows of dy y");
 	descriptor row_sums = tensor(plan, CUDNN_ROW_SUMS, CUDNN_DATA_FLOAT, p.column, false, NULL);
-	pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_MUL, .x = rows, .b = scalar(plan, CUDNN_KEPT), .y = row_sums,
+	pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_MUL,
+					    .x = rows,
+					    .b = scalar(plan, CUDNN_KEPT),
+					    .y = row_sums,
 					    .what = "rows of dy y"});
 
 	descriptor scores = masked_scores(plan, &p, q, k);
@@ -409,7 +429,10 @@ static void backward_graph(struct cudnn_plan *plan, const struct cudnn_attention
 	if (drops)
 		ds = combine(plan, CUDNN_POINTWISE_MUL, ds, drop_scale, p.square, "dropout's scale of ds");
 	descriptor scaled = between(plan, p.type, p.square);
-	pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_MUL, .x = ds, .b = p.score_scale, .y = scaled,
+	pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_MUL,
+					    .x = ds,
+					    .b = p.score_scale,
+					    .y = scaled,
 					    .what = "the scores' scale of ds"});
 	descriptor ds_turned = between(plan, p.type, turned);
 	reshape(plan, scaled, ds_turned, "ds'");
@@ -419,8 +442,10 @@ static void backward_graph(struct cudnn_plan *plan, const struct cudnn_attention
 	reshape(plan, k, k_turned, "k''");
 	descriptor dq_sums = tensor(plan, CUDNN_DQ_SUMS, CUDNN_DATA_FLOAT, p.packed, false, p.offsets_qkv);
 	product(plan, scaled, k_turned, dq_sums, p.lengths_q, NULL, p.lengths_k, "ds k");
-	pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_IDENTITY, .x = dq_sums,
-					    .y = of_qkv(plan, &p, CUDNN_DQ, p.packed), .what = "dq"});
+	pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_IDENTITY,
+					    .x = dq_sums,
+					    .y = of_qkv(plan, &p, CUDNN_DQ, p.packed),
+					    .what = "dq"});
 }
 
 /* ---- Plans ---- */
@@ -428,8 +453,8 @@ static void backward_graph(struct cudnn_plan *plan, const struct cudnn_attention
 static void make_graph(struct cudnn_plan *plan, cudnnHandle_t handle)
 {
 	plan->graph = make(plan, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "the graph");
-	set(plan, plan->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, plan->operation_count, plan->operations,
-	    "the graph's operations");
+	set(plan, plan->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, plan->operation_count,
+	    plan->operations, "the graph's operations");
 	if (handle)
 		set(plan, plan->graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle, "the graph's device");
 	finish(plan, plan->graph, "the graph");
@@ -460,8 +485,8 @@ static int64_t find_engines(struct cudnn_plan *plan, descriptor properties, desc
 		out[i] = make(plan, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, "an engine");
 	if (plan->failed == CUDNN_STATUS_SUCCESS)
 		check(plan,
-		      plan->library->get_attribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, PROPOSALS,
-						   &count, out),
+		      plan->library->get_attribute(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+						   PROPOSALS, &count, out),
 		      "heuristics");
 	if (plan->failed == CUDNN_STATUS_SUCCESS && count == 0)
 		check(plan, CUDNN_STATUS_NOT_SUPPORTED, "heuristics");
@@ -475,7 +500,8 @@ static void make_plan(struct cudnn_plan *plan, cudnnHandle_t handle, descriptor 
 		plan->failed = CUDNN_STATUS_SUCCESS;
 		plan->plan = make(plan, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, "the plan");
 		if (handle)
-			set(plan, plan->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle, "the plan's device");
+			set(plan, plan->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle,
+			    "the plan's device");
 		else
 			set_descriptor(plan, plan->plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, properties, "the plan's device");
 		set_descriptor(plan, plan->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, engines[i], "the plan's engine");
@@ -486,8 +512,8 @@ static void make_plan(struct cudnn_plan *plan, cudnnHandle_t handle, descriptor 
 	int64_t got;
 	if (plan->failed == CUDNN_STATUS_SUCCESS)
 		check(plan,
-		      plan->library->get_attribute(plan->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &got,
-						   &plan->workspace),
+		      plan->library->get_attribute(plan->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
+						   &got, &plan->workspace),
 		      "the plan's workspace");
 }
 
@@ -511,10 +537,10 @@ enum status cudnn_plan_make(struct cudnn_plan *plan, const struct cudnn_library 
 	char name[24], detail[256] = "";
 	cudnn_library_name(library, name);
 	library->last_error(detail, sizeof(detail));
-	enum status status = error_set(ERR_RESOURCE, "%s does not take attention %s with %lld heads of %lld columns: %s, at %s%s%s", name,
-				       attention->backward ? "backward" : "forward", (long long)attention->heads,
-				       (long long)attention->head_size, library->error_string(plan->failed), plan->failed_at,
-				       detail[0] ? ": " : "", detail);
+	enum status status = error_set(
+		ERR_RESOURCE, "%s does not take attention %s with %lld heads of %lld columns: %s, at %s%s%s", name,
+		attention->backward ? "backward" : "forward", (long long)attention->heads, (long long)attention->head_size,
+		library->error_string(plan->failed), plan->failed_at, detail[0] ? ": " : "", detail);
 	error_hint("give --attention own");
 	return status;
 }
@@ -544,7 +570,8 @@ cudnnStatus_t cudnn_plan_run(const struct cudnn_plan *plan, cudnnHandle_t handle
 		return status;
 	status = library->set_attribute(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids);
 	if (status == CUDNN_STATUS_SUCCESS)
-		status = library->set_attribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers);
+		status =
+			library->set_attribute(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, pointers);
 	if (status == CUDNN_STATUS_SUCCESS)
 		status = library->set_attribute(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
 	if (status == CUDNN_STATUS_SUCCESS)

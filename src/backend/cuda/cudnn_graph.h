@@ -47,16 +47,28 @@ struct cudnn_attention {
 /* What an execution gives: the tensors' numbers. Offsets are int32 (sequences + 1), in elements; lengths int32 (sequences);
  * the log-sum-exp fp32, heads side by side for each token; seed and offset int64 of the device; scalars fp32 of the host. */
 enum cudnn_tensor {
-	CUDNN_Q = 1, CUDNN_K, CUDNN_V, CUDNN_O, CUDNN_LSE, CUDNN_DO, CUDNN_DQ, CUDNN_DK, CUDNN_DV,
-	CUDNN_LENGTHS_Q, CUDNN_LENGTHS_K,
-	CUDNN_OFFSETS_QKV, CUDNN_OFFSETS_O, CUDNN_OFFSETS_LSE,
-	CUDNN_SEED, CUDNN_OFFSET,
-	CUDNN_ROW_SUMS,        /* backward's own: fp32 (sequences, heads, longest) */
-	CUDNN_DQ_SUMS,         /* backward's own: fp32, laid out as dqkv */
-	CUDNN_SCORE_SCALE,     /* 1 / sqrt(head_size) */
+	CUDNN_Q = 1,
+	CUDNN_K,
+	CUDNN_V,
+	CUDNN_O,
+	CUDNN_LSE,
+	CUDNN_DO,
+	CUDNN_DQ,
+	CUDNN_DK,
+	CUDNN_DV,
+	CUDNN_LENGTHS_Q,
+	CUDNN_LENGTHS_K,
+	CUDNN_OFFSETS_QKV,
+	CUDNN_OFFSETS_O,
+	CUDNN_OFFSETS_LSE,
+	CUDNN_SEED,
+	CUDNN_OFFSET,
+	CUDNN_ROW_SUMS,    /* backward's own: fp32 (sequences, heads, longest) */
+	CUDNN_DQ_SUMS,     /* backward's own: fp32, laid out as dqkv */
+	CUDNN_SCORE_SCALE, /* 1 / sqrt(head_size) */
 	CUDNN_MINUS_INFINITY,
-	CUDNN_DROPOUT_SCALE,   /* 1 / (1 - p) */
-	CUDNN_KEPT,            /* 1 - p */
+	CUDNN_DROPOUT_SCALE, /* 1 / (1 - p) */
+	CUDNN_KEPT,          /* 1 - p */
 	CUDNN_TENSORS
 };
 

@@ -275,8 +275,9 @@ static enum status find_device(struct cuda_state *state, struct cudaDeviceProp *
 static enum status check_dtype(const struct cuda_state *state, enum dtype dtype, bool tf32, bool fp8)
 {
 	if (fp8 && 10 * state->major + state->minor < OLDEST_FP8) {
-		enum status status = error_set(ERR_USAGE, "'%s' does not compute in FP8: it has compute capability %d.%d, %d.%d is needed",
-					       state->name, state->major, state->minor, OLDEST_FP8 / 10, OLDEST_FP8 % 10);
+		enum status status =
+			error_set(ERR_USAGE, "'%s' does not compute in FP8: it has compute capability %d.%d, %d.%d is needed",
+				  state->name, state->major, state->minor, OLDEST_FP8 / 10, OLDEST_FP8 % 10);
 		error_hint("use --precision %s; FP8 began with the Ada (L4, RTX 40) and Hopper (H100) generations",
 			   state->major >= 8 ? "bf16" : "fp16");
 		return status;
@@ -330,9 +331,10 @@ enum status cuda_backend_open(struct backend *be, const struct backend_settings 
 	if (settings->cudnn)
 		TRY_GOTO(attention_cudnn_open(&state->cudnn, state, settings->dtype), fail);
 	TRY_GOTO(graphs_open(state), fail);
-	snprintf(state->numerics, sizeof(state->numerics), "%s, sm_%d%d %s", gemm_version(state->gemm), state->major, state->minor,
-		 settings->fp8			  ? "fp8"
-		 : state->tf32			  ? "tf32"
+	snprintf(state->numerics, sizeof(state->numerics), "%s, sm_%d%d %s", gemm_version(state->gemm), state->major,
+		 state->minor,
+		 settings->fp8                  ? "fp8"
+		 : state->tf32                  ? "tf32"
 		 : settings->dtype == DTYPE_F32 ? "fp32"
 		 : settings->dtype == DTYPE_F16 ? "fp16"
 						: "bf16");
@@ -362,8 +364,7 @@ bool cuda_is_here(void)
 enum dtype cuda_best_dtype(void)
 {
 	int major = 0;
-	if (!cuda_is_here() ||
-	    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess)
+	if (!cuda_is_here() || cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess)
 		return DTYPE_F32;
 	return major >= 8 ? DTYPE_BF16 : DTYPE_F16;
 }

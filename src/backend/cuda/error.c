@@ -3,8 +3,8 @@
 
 enum status cuda_error(cudaError_t error, const char *call)
 {
-	enum status status =
-		error_set(ERR_RESOURCE, "the GPU failed: %s (%s, in %s)", cudaGetErrorString(error), cudaGetErrorName(error), call);
+	enum status status = error_set(ERR_RESOURCE, "the GPU failed: %s (%s, in %s)", cudaGetErrorString(error),
+				       cudaGetErrorName(error), call);
 	switch (error) {
 	case cudaErrorInsufficientDriver:
 	case cudaErrorSystemDriverMismatch: {
@@ -15,7 +15,8 @@ enum status cuda_error(cudaError_t error, const char *call)
 			status = error_set(ERR_RESOURCE, "there is no NVIDIA driver on this machine");
 			error_hint("install one, or give --device cpu");
 		} else {
-			status = error_set(ERR_RESOURCE, "the NVIDIA driver is too old: it knows CUDA %d.%d, this program needs %d.%d",
+			status = error_set(ERR_RESOURCE,
+					   "the NVIDIA driver is too old: it knows CUDA %d.%d, this program needs %d.%d",
 					   driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 			error_hint("install a newer NVIDIA driver, or give --device cpu");
 		}
@@ -25,20 +26,20 @@ enum status cuda_error(cudaError_t error, const char *call)
 		status = error_set(ERR_RESOURCE, "there is no GPU that CUDA can use");
 		error_hint("see what nvidia-smi and CUDA_VISIBLE_DEVICES say, or give --device cpu");
 		break;
-	case cudaErrorMemoryAllocation:
-		error_hint("end what else runs on the GPU (nvidia-smi shows it)");
-		break;
+	case cudaErrorMemoryAllocation: error_hint("end what else runs on the GPU (nvidia-smi shows it)"); break;
 	case cudaErrorNoKernelImageForDevice:
 	case cudaErrorUnsupportedPtxVersion:
 		error_hint("this program was built for other GPUs: update the driver, or build it again with make CUDA=1");
 		break;
 	case cudaErrorECCUncorrectable:
-		error_hint("the GPU's memory is damaged; the last checkpoint stands: reset the GPU (nvidia-smi --gpu-reset) or use "
-			   "another, and run the same command again");
+		error_hint(
+			"the GPU's memory is damaged; the last checkpoint stands: reset the GPU (nvidia-smi --gpu-reset) or use "
+			"another, and run the same command again");
 		break;
 	default:
-		error_hint("the last checkpoint stands: run the same command again; if it fails again, see dmesg for Xid lines and "
-			   "compute-sanitizer for a bug of ours");
+		error_hint(
+			"the last checkpoint stands: run the same command again; if it fails again, see dmesg for Xid lines and "
+			"compute-sanitizer for a bug of ours");
 	}
 	return status;
 }

@@ -82,7 +82,8 @@ static void fill_tokens(const struct batch *batch, const struct batch *own)
 	int32_t id = batch->ids[batch->id_order[tokens - 1]];
 	for (int32_t i = 0; i < count; i++) {
 		int32_t sequence = own->sequence_count + i;
-		int32_t begin = tokens + (int32_t)((int64_t)inert * i / count), end = tokens + (int32_t)((int64_t)inert * (i + 1) / count);
+		int32_t begin = tokens + (int32_t)((int64_t)inert * i / count),
+			end = tokens + (int32_t)((int64_t)inert * (i + 1) / count);
 		batch->starts[sequence] = begin;
 		batch->starts[sequence + 1] = end;
 		batch->samples[sequence] = 0;

@@ -67,12 +67,11 @@ uint32_t *cuda_largest(const struct tensor *tensor)
 
 void cuda_largest_pass(const struct replica *r, const char *operation, const struct tensor *tensor)
 {
-	struct kernel_fp8 pass = {.dtype = tensor->dtype,
-				  .count = 1,
-				  .matrix[0] = {.from = tensor->data,
-						.rows = tensor->rows,
-						.columns = tensor->columns,
-						.largest = cuda_largest(tensor)}};
+	struct kernel_fp8 pass = {
+		.dtype = tensor->dtype,
+		.count = 1,
+		.matrix[0] = {
+			.from = tensor->data, .rows = tensor->rows, .columns = tensor->columns, .largest = cuda_largest(tensor)}};
 	if (tensor->twin)
 		cuda_run(r, kernel_fp8_largest(cuda_stream(r), &pass), operation);
 }

@@ -14,7 +14,6 @@ void cuda_gather_bwd(struct replica *r, const struct gather_bwd *a)
 	size_t bytes = (size_t)(a->dx.rows * a->dx.columns) * dtype_bytes(a->dx.dtype);
 	if (a->overwrite && bytes > 0)
 		cuda_run(r, cudaMemsetAsync(a->dx.data, 0, bytes, cuda_stream(r)), "gather_bwd");
-	cuda_run(r,
-		 kernel_scatter_add(cuda_stream(r), a->dx.dtype, a->dy.data, a->rows, a->count, a->dx.columns, a->dx.data),
+	cuda_run(r, kernel_scatter_add(cuda_stream(r), a->dx.dtype, a->dy.data, a->rows, a->count, a->dx.columns, a->dx.data),
 		 "gather_bwd");
 }

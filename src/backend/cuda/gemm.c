@@ -69,7 +69,8 @@ enum status gemm_open(struct gemm **out, struct cuda_state *state)
 	if (error != cudaSuccess)
 		return cuda_error(error, "cudaEventCreate");
 	size_t version = cublasLtGetVersion();
-	snprintf(gemm->version, sizeof(gemm->version), "cuBLASLt %zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+	snprintf(gemm->version, sizeof(gemm->version), "cuBLASLt %zu.%zu.%zu", version / 10000, version / 100 % 100,
+		 version % 100);
 	snprintf(gemm->place, sizeof(gemm->place), "%s, %s", state->name, gemm->version);
 	gemm_cache_open(&gemm->cache, gemm->place);
 	return OK;
@@ -162,18 +163,19 @@ static struct plan **bucket_of(struct gemm *gemm, const struct plan_key *key)
 /* The line of the cache. What the sum is added to does not matter for the choice. */
 static void key_text(const struct gemm *gemm, const struct plan_key *k, char *out, size_t size)
 {
-	const char *epilogue = k->epilogue == PRODUCT_DGELU ? " dgelu" : k->epilogue != PRODUCT_GELU ? "" : k->pre ? " gelu pre" : " gelu";
-	snprintf(out, size,
-		 "%" PRId64 " %" PRId64 " %" PRId64 " strides %" PRId64 " %" PRId64 " %" PRId64 " %s%s%s %s %c%c%s%s", k->rows, k->columns,
-		 k->depth, k->a_stride, k->b_stride, k->y_stride, dtype_names[k->inputs], gemm->state->tf32 ? "-tf32" : "",
-		 k->a_is_gradient ? "-e5m2" : "",
-		 dtype_names[k->output], k->a_transposed ? 't' : 'n', k->b_transposed ? 't' : 'n', k->bias ? " bias" : "",
-		 epilogue);
+	const char *epilogue = k->epilogue == PRODUCT_DGELU  ? " dgelu"
+			       : k->epilogue != PRODUCT_GELU ? ""
+			       : k->pre                      ? " gelu pre"
+							     : " gelu";
+	snprintf(out, size, "%" PRId64 " %" PRId64 " %" PRId64 " strides %" PRId64 " %" PRId64 " %" PRId64 " %s%s%s %s %c%c%s%s",
+		 k->rows, k->columns, k->depth, k->a_stride, k->b_stride, k->y_stride, dtype_names[k->inputs],
+		 gemm->state->tf32 ? "-tf32" : "", k->a_is_gradient ? "-e5m2" : "", dtype_names[k->output],
+		 k->a_transposed ? 't' : 'n', k->b_transposed ? 't' : 'n', k->bias ? " bias" : "", epilogue);
 }
 
 /* ---- Descriptions ---- */
 
-#define SET(descriptor, attribute, value)                                                                                      \
+#define SET(descriptor, attribute, value)                                                                                        \
 	(cublasLtMatmulDescSetAttribute((descriptor), (attribute), &(value), sizeof(value)) == CUBLAS_STATUS_SUCCESS)
 
 static void undescribe(struct description *d)
@@ -190,7 +192,8 @@ static void undescribe(struct description *d)
 
 static bool layout(cublasLtMatrixLayout_t *out, enum dtype dtype, int64_t rows, int64_t columns, int64_t stride)
 {
-	return cublasLtMatrixLayoutCreate(out, data_type(dtype), (uint64_t)rows, (uint64_t)columns, stride) == CUBLAS_STATUS_SUCCESS;
+	return cublasLtMatrixLayoutCreate(out, data_type(dtype), (uint64_t)rows, (uint64_t)columns, stride) ==
+	       CUBLAS_STATUS_SUCCESS;
 }
 
 static cublasLtEpilogue_t epilogue_of(const struct product *p)
@@ -209,7 +212,8 @@ static cublasLtEpilogue_t epilogue_of(const struct product *p)
 /* Of the exact shapes; a microsecond of the host's time. */
 static bool describe(const struct gemm *gemm, const struct product *p, struct description *out)
 {
-	cublasComputeType_t compute = gemm->state->tf32 && p->inputs == DTYPE_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+	cublasComputeType_t compute =
+		gemm->state->tf32 && p->inputs == DTYPE_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 	cublasOperation_t a_operation = p->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
 	cublasOperation_t b_operation = p->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
 	cublasLtEpilogue_t epilogue = epilogue_of(p);
@@ -239,8 +243,8 @@ static cublasStatus_t run(const struct gemm *gemm, const struct cuda_scratch *sc
 			  const struct product *p, const cublasLtMatmulAlgo_t *algorithm, void *y)
 {
 	float alpha = 1, beta = p->add ? 1 : 0;
-	return cublasLtMatmul(gemm->handle, d->operation, &alpha, p->b, d->a, p->a, d->b, &beta, p->add ? p->add : y, d->d, y, d->d,
-			      algorithm, scratch->gemm, scratch->gemm_bytes, gemm->state->stream);
+	return cublasLtMatmul(gemm->handle, d->operation, &alpha, p->b, d->a, p->a, d->b, &beta, p->add ? p->add : y, d->d, y,
+			      d->d, algorithm, scratch->gemm, scratch->gemm_bytes, gemm->state->stream);
 }
 
 /* ---- Choosing ---- */
@@ -269,8 +273,8 @@ static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch
 	};
 	bool set = true;
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
-		set &= cublasLtMatmulPreferenceSetAttribute(preference, settings[i].attribute, settings[i].value, settings[i].bytes) ==
-		       CUBLAS_STATUS_SUCCESS;
+		set &= cublasLtMatmulPreferenceSetAttribute(preference, settings[i].attribute, settings[i].value,
+							    settings[i].bytes) == CUBLAS_STATUS_SUCCESS;
 	if (set && cublasLtMatmulAlgoGetHeuristic(gemm->handle, d->operation, d->a, d->b, d->d, d->d, preference, wanted, out,
 						  &count) != CUBLAS_STATUS_SUCCESS)
 		count = 0;
@@ -422,7 +426,8 @@ static bool choose_algorithm(const struct replica *r, struct plan *plan, const c
 		if ((fuses && is_declined(&plan->algorithm)) || takes_algorithm(gemm, scratch, d, &plan->algorithm))
 			return true;
 		if (!gemm->told)
-			log_note("the checkpoint's algorithm for a product (%s) cannot be used here, one is chosen anew: the run goes "
+			log_note("the checkpoint's algorithm for a product (%s) cannot be used here, one is chosen anew: the run "
+				 "goes "
 				 "on to rounding, not bit for bit",
 				 key);
 		gemm->told = true;
@@ -511,8 +516,9 @@ static bool library_product(const struct replica *r, const struct product *p)
 		char text[KEY_BYTES];
 		struct plan_key key = key_of(p);
 		key_text(gemm, &key, text, sizeof(text));
-		log_warning("cuBLASLt has no algorithm for a product of %s (%s): a plain kernel computes it, which takes far longer",
-			    p->operation, text);
+		log_warning(
+			"cuBLASLt has no algorithm for a product of %s (%s): a plain kernel computes it, which takes far longer",
+			p->operation, text);
 		gemm->refused = true;
 	}
 	return done;
@@ -527,8 +533,8 @@ static bool library_can(const struct product *p)
 {
 	size_t in = dtype_bytes(p->inputs), out = dtype_bytes(p->output);
 	return (size_t)p->a_stride * in % ALIGNMENT == 0 && (size_t)p->b_stride * in % ALIGNMENT == 0 &&
-	       (size_t)p->y_stride * out % ALIGNMENT == 0 && aligned(p->pre) && aligned(p->a) && aligned(p->b) && aligned(p->y) && aligned(p->add) &&
-	       aligned(p->bias);
+	       (size_t)p->y_stride * out % ALIGNMENT == 0 && aligned(p->pre) && aligned(p->a) && aligned(p->b) && aligned(p->y) &&
+	       aligned(p->add) && aligned(p->bias);
 }
 
 void cuda_product(const struct replica *r, const struct product *p)
@@ -559,5 +565,6 @@ void cuda_product(const struct replica *r, const struct product *p)
 
 bool cuda_product_fused(const struct replica *r, const struct product *p, enum activation activation)
 {
-	return activation == ACTIVATION_GELU_TANH && p->output != DTYPE_F32 && p->rows > 0 && library_can(p) && library_product(r, p);
+	return activation == ACTIVATION_GELU_TANH && p->output != DTYPE_F32 && p->rows > 0 && library_can(p) &&
+	       library_product(r, p);
 }

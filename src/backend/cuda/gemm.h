@@ -16,30 +16,30 @@ enum product_epilogue {
 /* y = op(a) op(b) [+ bias] [+ add], everything row-major: y (rows, columns), op(a) (rows, depth), op(b) (depth, columns).
  * Strides are elements from row to row of what lies in memory. fp32 sums whatever the types. */
 struct product {
-	const char *operation;   /* for messages */
-	enum dtype inputs;       /* of a and b; E4M3 is FP8 */
-	bool a_is_gradient;      /* FP8: a is E5M2 */
+	const char *operation;              /* for messages */
+	enum dtype inputs;                  /* of a and b; E4M3 is FP8 */
+	bool a_is_gradient;                 /* FP8: a is E5M2 */
 	const float *a_inverse, *b_inverse; /* FP8, device: sums are multiplied by both */
-	enum dtype output;       /* of y and add: that of the inputs, or F32 */
+	enum dtype output;                  /* of y and add: that of the inputs, or F32 */
 	int64_t rows, columns, depth;
 	const void *a, *b;
 	int64_t a_stride, b_stride;
-	bool a_transposed;       /* in memory a is (depth, rows) */
-	bool b_transposed;       /* in memory b is (columns, depth), as a weight is */
-	const void *bias;        /* optional (columns), in the type of y */
-	const void *add;         /* optional (rows, columns), stride of y; may be y itself */
+	bool a_transposed; /* in memory a is (depth, rows) */
+	bool b_transposed; /* in memory b is (columns, depth), as a weight is */
+	const void *bias;  /* optional (columns), in the type of y */
+	const void *add;   /* optional (rows, columns), stride of y; may be y itself */
 	enum product_epilogue epilogue;
-	void *pre;               /* optional with GELU: out; with DGELU: in. Laid out like y */
+	void *pre; /* optional with GELU: out; with DGELU: in. Laid out like y */
 	void *y;
 	int64_t y_stride;
-	uint32_t *largest;       /* with GELU: of y (kernels.h) */
+	uint32_t *largest; /* with GELU: of y (kernels.h) */
 };
 
 /* Queues the product. Without rows or columns nothing is done; with depth 0 y becomes bias + add. */
 void cuda_product(const struct replica *r, const struct product *p);
 
-/* The product with its epilogue by the library, where that is right (16 bits, tanh) and faster; false: nothing is done, it is left
- * to cuda_product() of the plain one, which writes what the epilogue would take, and a kernel behind it. */
+/* The product with its epilogue by the library, where that is right (16 bits, tanh) and faster; false: nothing is done, it is
+ * left to cuda_product() of the plain one, which writes what the epilogue would take, and a kernel behind it. */
 bool cuda_product_fused(const struct replica *r, const struct product *p, enum activation activation);
 struct product product_without_epilogue(const struct product *p);
 

@@ -13,7 +13,7 @@
 #define KEY_BYTES 256
 
 struct gemm_cache {
-	char path[1024];  /* empty: no file */
+	char path[1024]; /* empty: no file */
 	struct buffer text;
 };
 

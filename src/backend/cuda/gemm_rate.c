@@ -21,8 +21,12 @@ static void trial_end(struct trial *t)
 
 static enum status trial_begin(struct trial *t, struct backend *be, const int64_t elements[3], const enum dtype types[3])
 {
-	static const struct shape_limits least = {
-		.batch = {.tokens = 1, .sequences = 1, .predictions = 1}, .longest = 1, .hidden = 1, .heads = 1, .intermediate = 1, .vocab = 2};
+	static const struct shape_limits least = {.batch = {.tokens = 1, .sequences = 1, .predictions = 1},
+						  .longest = 1,
+						  .hidden = 1,
+						  .heads = 1,
+						  .intermediate = 1,
+						  .vocab = 2};
 	*t = (struct trial){.be = be};
 	enum status status = be->functions->replica_create(be, &t->replica, &least);
 	for (int i = 0; status == OK && i < 3; i++) {
@@ -49,19 +53,48 @@ enum status cuda_whole_product(struct backend *be, enum whole_product product, i
 	struct product p = {.operation = "a measurement", .inputs = be->dtype, .output = be->dtype};
 	switch (product) {
 	case WHOLE_FORWARD:
-		p = (struct product){.operation = p.operation, .inputs = p.inputs, .output = p.output, .rows = rows, .columns = outputs,
-				     .depth = inputs, .a = t.memory[0], .a_stride = inputs, .b = t.memory[1], .b_stride = inputs,
-				     .b_transposed = true, .y = t.memory[2], .y_stride = outputs};
+		p = (struct product){.operation = p.operation,
+				     .inputs = p.inputs,
+				     .output = p.output,
+				     .rows = rows,
+				     .columns = outputs,
+				     .depth = inputs,
+				     .a = t.memory[0],
+				     .a_stride = inputs,
+				     .b = t.memory[1],
+				     .b_stride = inputs,
+				     .b_transposed = true,
+				     .y = t.memory[2],
+				     .y_stride = outputs};
 		break;
 	case WHOLE_DGRAD:
-		p = (struct product){.operation = p.operation, .inputs = p.inputs, .output = p.output, .rows = rows, .columns = inputs,
-				     .depth = outputs, .a = t.memory[2], .a_stride = outputs, .b = t.memory[1], .b_stride = inputs,
-				     .y = t.memory[0], .y_stride = inputs};
+		p = (struct product){.operation = p.operation,
+				     .inputs = p.inputs,
+				     .output = p.output,
+				     .rows = rows,
+				     .columns = inputs,
+				     .depth = outputs,
+				     .a = t.memory[2],
+				     .a_stride = outputs,
+				     .b = t.memory[1],
+				     .b_stride = inputs,
+				     .y = t.memory[0],
+				     .y_stride = inputs};
 		break;
 	case WHOLE_WGRAD:
-		p = (struct product){.operation = p.operation, .inputs = p.inputs, .output = DTYPE_F32, .rows = outputs, .columns = inputs,
-				     .depth = rows, .a = t.memory[2], .a_stride = outputs, .a_transposed = true, .b = t.memory[0],
-				     .b_stride = inputs, .y = t.memory[1], .y_stride = inputs};
+		p = (struct product){.operation = p.operation,
+				     .inputs = p.inputs,
+				     .output = DTYPE_F32,
+				     .rows = outputs,
+				     .columns = inputs,
+				     .depth = rows,
+				     .a = t.memory[2],
+				     .a_stride = outputs,
+				     .a_transposed = true,
+				     .b = t.memory[0],
+				     .b_stride = inputs,
+				     .y = t.memory[1],
+				     .y_stride = inputs};
 		break;
 	}
 	cuda_product(&t.replica, &p); /* plans */
@@ -118,23 +151,22 @@ static void round_operands(const struct trial *t, struct product *p)
 {
 	const struct cuda_fp8 *fp8 = &cuda_scratch(&t->replica)->fp8;
 	cuda_run(&t->replica,
-		 kernel_fp8(cuda_stream(&t->replica),
-			    &(struct kernel_fp8){.dtype = t->be->dtype,
-						 .count = 2,
-						 .matrix = {{.from = t->memory[2],
-							     .rows = p->rows,
-							     .columns = p->depth,
-							     .format = DTYPE_E4M3,
-							     .largest = fp8->x->largest,
-							     .scale = &fp8->x->scale,
-							     .rows_out = t->memory[0]},
-							    {.from = t->memory[2],
-							     .rows = p->columns,
-							     .columns = p->depth,
-							     .format = DTYPE_E4M3,
-							     .largest = fp8->dy->largest,
-							     .scale = &fp8->dy->scale,
-							     .rows_out = t->memory[1]}}}),
+		 kernel_fp8(cuda_stream(&t->replica), &(struct kernel_fp8){.dtype = t->be->dtype,
+									   .count = 2,
+									   .matrix = {{.from = t->memory[2],
+										       .rows = p->rows,
+										       .columns = p->depth,
+										       .format = DTYPE_E4M3,
+										       .largest = fp8->x->largest,
+										       .scale = &fp8->x->scale,
+										       .rows_out = t->memory[0]},
+										      {.from = t->memory[2],
+										       .rows = p->columns,
+										       .columns = p->depth,
+										       .format = DTYPE_E4M3,
+										       .largest = fp8->dy->largest,
+										       .scale = &fp8->dy->scale,
+										       .rows_out = t->memory[1]}}}),
 		 "a measurement");
 	p->inputs = DTYPE_E4M3;
 	p->a_inverse = &fp8->x->scale.inverse;
@@ -151,9 +183,19 @@ double cuda_gemm_rate(struct backend *be)
 	struct trial t;
 	if (trial_begin(&t, be, elements, types) != OK)
 		return 0;
-	struct product p = {.operation = "a measurement", .inputs = be->dtype, .output = be->dtype, .rows = rows, .columns = width,
-			    .depth = width, .a = t.memory[0], .a_stride = width, .b = t.memory[1], .b_stride = width,
-			    .b_transposed = true, .y = t.memory[2], .y_stride = width};
+	struct product p = {.operation = "a measurement",
+			    .inputs = be->dtype,
+			    .output = be->dtype,
+			    .rows = rows,
+			    .columns = width,
+			    .depth = width,
+			    .a = t.memory[0],
+			    .a_stride = width,
+			    .b = t.memory[1],
+			    .b_stride = width,
+			    .b_transposed = true,
+			    .y = t.memory[2],
+			    .y_stride = width};
 	if (be->fp8)
 		round_operands(&t, &p);
 	double seconds = median_seconds(&t, queue_product, &p);

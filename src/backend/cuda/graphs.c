@@ -9,8 +9,8 @@
 
 struct entry {
 	struct work_key key;
-	int64_t last; /* when it was queued last; 0: free */
-	bool refused; /* it cannot be recorded */
+	int64_t last;          /* when it was queued last; 0: free */
+	bool refused;          /* it cannot be recorded */
 	cudaGraphExec_t graph; /* NULL: seen once */
 };
 

@@ -24,7 +24,8 @@ static inline int64_t row_parts(int64_t rows)
 #ifdef __CUDACC__
 __host__ __device__
 #endif
-static inline int64_t part_begin(int64_t rows, int64_t parts, int64_t part)
+	static inline int64_t
+	part_begin(int64_t rows, int64_t parts, int64_t part)
 {
 	return rows * part / parts;
 }
@@ -70,8 +71,8 @@ struct kernel_norm_fwd {
 cudaError_t kernel_norm_fwd(cudaStream_t stream, const struct kernel_norm_fwd *a);
 
 /* Backward of the norm: dresidual = dLN(dy); dx = dresidual, dropped out, times gelu'(pre). With drops_dy it is dy that is
- * dropped out instead. dx NULL: not wanted. Column sums over each part of the rows (gamma's gradient, beta's, and with sums_bias those
- * of the last output), one behind the other: parts (row_parts(rows), 3 columns). dresidual may be dy. */
+ * dropped out instead. dx NULL: not wanted. Column sums over each part of the rows (gamma's gradient, beta's, and with sums_bias
+ * those of the last output), one behind the other: parts (row_parts(rows), 3 columns). dresidual may be dy. */
 struct kernel_norm_bwd {
 	enum dtype dtype;
 	int64_t rows, columns;
@@ -209,8 +210,8 @@ struct kernel_lamb {
 	double max_trust_ratio;
 	bool normalize;
 	const struct scalars *scalars;
-	double *norms; /* (tensor_count, 2) */
-	double *parts; /* scratch (tensor_count, at most LAMB_PARTS, 2); lamb_norms alone */
+	double *norms;         /* (tensor_count, 2) */
+	double *parts;         /* scratch (tensor_count, at most LAMB_PARTS, 2); lamb_norms alone */
 	enum dtype copy_dtype; /* BF16 or F16 with */
 	void *copy;            /* w rounded; may be NULL; lamb_apply alone */
 };
@@ -236,7 +237,7 @@ cudaError_t kernel_widen(cudaStream_t stream, enum dtype dtype, const void *from
  * a multiple, with zeros. */
 #define FP8_MATRICES 16
 struct kernel_fp8_matrix {
-	const void *from;           /* (rows, columns) */
+	const void *from; /* (rows, columns) */
 	int64_t rows, columns;
 	enum dtype format;          /* E4M3 or E5M2 */
 	bool known;                 /* `largest` holds its largest magnitude; else it is read for that first */
@@ -258,8 +259,8 @@ cudaError_t kernel_fp8_largest(cudaStream_t stream, const struct kernel_fp8 *a);
  * a_step, (k, j) of b at k b_step + j b_column; pre, add and y have the same stride, and add may be y. */
 struct kernel_product {
 	enum dtype inputs, output;
-	bool a_is_gradient;                  /* inputs E4M3: a is E5M2 */
-	const float *a_inverse, *b_inverse;  /* FP8: what sums are multiplied by */
+	bool a_is_gradient;                 /* inputs E4M3: a is E5M2 */
+	const float *a_inverse, *b_inverse; /* FP8: what sums are multiplied by */
 	int64_t rows, columns, depth;
 	const void *a, *b;
 	int64_t a_row, a_step, b_step, b_column;
@@ -286,8 +287,8 @@ struct kernel_cudnn_numbers {
 	const struct scalars *scalars;
 	int32_t sequences, capacity, hidden, heads;
 	uint32_t site;
-	int32_t *numbers;        /* out (4, capacity + 1): lengths, and where a sequence begins in qkv, y and lse, in elements */
-	int64_t *seed;           /* out [2]: seed and offset of dropout's random numbers */
+	int32_t *numbers; /* out (4, capacity + 1): lengths, and where a sequence begins in qkv, y and lse, in elements */
+	int64_t *seed;    /* out [2]: seed and offset of dropout's random numbers */
 };
 cudaError_t kernel_cudnn_numbers(cudaStream_t stream, const struct kernel_cudnn_numbers *a);
 
@@ -321,20 +322,20 @@ struct kernel_attention {
 	const int32_t *order;    /* [sequences] in which sequences are taken, or NULL: by number */
 	const uint32_t *samples; /* [sequences] */
 	int32_t sequences, heads, hidden;
-	int32_t longest;         /* no sequence is longer */
-	int64_t tokens;          /* columns of lse */
-	float scale;             /* of scores */
-	uint32_t threshold;      /* of dropout; 0: none */
+	int32_t longest;    /* no sequence is longer */
+	int64_t tokens;     /* columns of lse */
+	float scale;        /* of scores */
+	uint32_t threshold; /* of dropout; 0: none */
 	uint32_t site;
 	float dropout_scale;
 	const struct scalars *scalars; /* seed */
 	const void *qkv;
-	void *y;                 /* forward: out */
-	float *lse;              /* forward: out, may be NULL */
-	const void *dy;          /* backward */
-	void *dqkv;              /* backward: out */
-	float *sums;             /* backward: out (sequences, 3 hidden), column sums of dqkv; may be NULL */
-	uint32_t *largest;       /* of y, or of dqkv */
+	void *y;           /* forward: out */
+	float *lse;        /* forward: out, may be NULL */
+	const void *dy;    /* backward */
+	void *dqkv;        /* backward: out */
+	float *sums;       /* backward: out (sequences, 3 hidden), column sums of dqkv; may be NULL */
+	uint32_t *largest; /* of y, or of dqkv */
 };
 
 /* With matrix instructions, for bf16 and f16 and heads of 32, 64 or 128 columns. Each needs shared memory for a block. They

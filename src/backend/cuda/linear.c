@@ -90,18 +90,17 @@ static void input_gradient(const struct replica *r, const struct linear_bwd *a)
 void cuda_linear_bwd(struct replica *r, const struct linear_bwd *a)
 {
 	if (a->tanh_y.data)
-		cuda_run(r,
-			 kernel_tanh_backward(cuda_stream(r), a->dy.dtype, a->dy.rows * a->dy.columns, a->tanh_y.data, a->dy.data),
-			 "linear_bwd");
+		cuda_run(
+			r,
+			kernel_tanh_backward(cuda_stream(r), a->dy.dtype, a->dy.rows * a->dy.columns, a->tanh_y.data, a->dy.data),
+			"linear_bwd");
 	cuda_product_backward(r, "linear_bwd", a->w, &a->dy);
 	if (a->dx.data)
 		input_gradient(r, a);
 	cuda_product_wgrad(r, "linear_bwd", &a->dy, &a->x, a->w, a->overwrite);
 	if (a->b)
 		cuda_column_sums(r,
-				 &(struct kernel_columns){.dtype = a->dy.dtype,
-							  .rows = a->dy.rows,
-							  .columns = a->dy.columns,
-							  .dx = a->dy.data},
+				 &(struct kernel_columns){
+					 .dtype = a->dy.dtype, .rows = a->dy.rows, .columns = a->dy.columns, .dx = a->dy.data},
 				 a->b, a->overwrite, "linear_bwd");
 }

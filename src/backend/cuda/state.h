@@ -73,18 +73,18 @@ struct cudnn_scratch {
 /* Pieces of replica->workspace. */
 struct cuda_scratch {
 	struct cudnn_scratch cudnn;
-	void *gemm;                /* cuBLASLt's own */
+	void *gemm; /* cuBLASLt's own */
 	size_t gemm_bytes;
-	float *parts;              /* ROW_PARTS x part_floats: partial sums over rows */
+	float *parts; /* ROW_PARTS x part_floats: partial sums over rows */
 	int64_t part_floats;
-	float *attention_sums;     /* (sequences, 3H): column sums of dqkv of each sequence */
-	float *embedding;          /* sums of word chunks, or of parts of the positions */
-	double *sums;              /* of parts: squares, LAMB */
-	double *losses;            /* (2, loss_rows): losses and hits of rows */
+	float *attention_sums; /* (sequences, 3H): column sums of dqkv of each sequence */
+	float *embedding;      /* sums of word chunks, or of parts of the positions */
+	double *sums;          /* of parts: squares, LAMB */
+	double *losses;        /* (2, loss_rows): losses and hits of rows */
 	int64_t loss_rows;
-	float *logits;             /* (logit_rows, logit_stride); their gradients in the same place */
+	float *logits; /* (logit_rows, logit_stride); their gradients in the same place */
 	int64_t logit_rows, logit_stride;
-	struct cuda_fp8 fp8;       /* with it alone */
+	struct cuda_fp8 fp8; /* with it alone */
 };
 /* Tensors that lamb_norms takes in one launch. */
 #define LAMB_TENSORS 256
@@ -99,7 +99,7 @@ struct cuda_replica {
 	struct batch_capacity room; /* of batches as operations see them: filled up, unless */
 	bool exact;                 /* they are taken as they are */
 	int32_t longest;
-	void *batch;                /* the arrays of the micro-batch, on the device */
+	void *batch; /* the arrays of the micro-batch, on the device */
 	size_t batch_bytes;
 	struct pinned_batch pinned[2];
 	int next_pinned;
@@ -151,7 +151,7 @@ void cuda_batch_bytes(struct backend *be, const struct shape_limits *limits, siz
 size_t cuda_weight_copy_bytes(struct backend *be, const struct weight *weight);
 void cuda_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count);
 MUST_USE enum status cuda_convert(struct backend *be, void *queue, void *out, enum dtype to, const void *in, enum dtype from,
-				 int64_t count);
+				  int64_t count);
 /* fp8.c: a tensor's twin (backend_functions.twin_bytes): an fp8_head, and behind that of an x, in E4M3, x' (I, rows rounded up).
  * cuda_largest() is for kernels that write the tensor; the pass behind those that do not take it does nothing without a twin. */
 size_t cuda_twin_bytes(struct backend *be, int64_t rows, int64_t columns, bool gradient);

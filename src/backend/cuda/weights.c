@@ -31,7 +31,8 @@ void cuda_weights_refresh(struct replica *replica, struct weight *const *weights
 	cuda_fp8_refresh(replica, weights, count);
 }
 
-enum status cuda_convert(struct backend *be, void *queue, void *out, enum dtype to, const void *in, enum dtype from, int64_t count)
+enum status cuda_convert(struct backend *be, void *queue, void *out, enum dtype to, const void *in, enum dtype from,
+			 int64_t count)
 {
 	(void)be;
 	struct kernel_cast cast = {.dtype = to, .count = 1, .range = {{.from = in, .to = out, .elements = count}}};

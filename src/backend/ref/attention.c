@@ -34,8 +34,8 @@ static double *output(const struct tensor *y, const struct head *h, int64_t toke
 }
 
 /* Multiplies row[key] by the dropout factor of (head, query, key). */
-static void dropout_keys(const struct replica *r, const struct dropout *dropout, const struct batch *batch,
-                         const struct head *h, int64_t query, double *row)
+static void dropout_keys(const struct replica *r, const struct dropout *dropout, const struct batch *batch, const struct head *h,
+			 int64_t query, double *row)
 {
 	if (dropout->p <= 0)
 		return;
@@ -43,8 +43,8 @@ static void dropout_keys(const struct replica *r, const struct dropout *dropout,
 	double scale = dropout_scale(dropout->p);
 	for (int64_t first = 0; first < h->length; first += 8) {
 		uint16_t u[8];
-		dropout_block(r->scalars->seed, dropout_attention_counter((uint32_t)h->head, (uint32_t)first),
-		              (uint32_t)query, dropout->site, batch->samples[h->sequence], u);
+		dropout_block(r->scalars->seed, dropout_attention_counter((uint32_t)h->head, (uint32_t)first), (uint32_t)query,
+			      dropout->site, batch->samples[h->sequence], u);
 		for (int64_t key = first; key < first + 8 && key < h->length; key++)
 			row[key] *= u[key - first] < threshold ? 0 : scale;
 	}
@@ -59,8 +59,7 @@ static void attention_head(void *context, int64_t index, int worker)
 	for (int64_t query = 0; query < h.length; query++) {
 		double largest = -INFINITY, sum = 0;
 		for (int64_t key = 0; key < h.length; key++) {
-			p[key] = h.scale *
-			         ref_dot(part(&a->qkv, &h, query, 0), part(&a->qkv, &h, key, 1), h.width);
+			p[key] = h.scale * ref_dot(part(&a->qkv, &h, query, 0), part(&a->qkv, &h, key, 1), h.width);
 			largest = fmax(largest, p[key]);
 		}
 		for (int64_t key = 0; key < h.length; key++)
@@ -100,8 +99,7 @@ static void attention_bwd_head(void *context, int64_t index, int worker)
 
 	for (int64_t query = 0; query < h.length; query++) {
 		const double *q = part(&a->qkv, &h, query, 0), *dy = output(&a->dy, &h, query);
-		double *dq = part(&a->dqkv, &h, query, 0), lse = ref_row(&a->lse, h.head)[h.first + query],
-		       total = 0;
+		double *dq = part(&a->dqkv, &h, query, 0), lse = ref_row(&a->lse, h.head)[h.first + query], total = 0;
 		for (int64_t key = 0; key < h.length; key++) {
 			p[key] = exp(h.scale * ref_dot(q, part(&a->qkv, &h, key, 1), h.width) - lse);
 			factor[key] = 1;

@@ -20,7 +20,7 @@ static void embed_row(void *context, int64_t t, int worker)
 	for (int64_t j = 0; j < width; j++)
 		sum[j] = word[j] + position[j] + type[j];
 	ref_norm_row(sum, a->epsilon, a->gamma->master.data, a->beta->master.data, (double *)a->mean.data + t,
-	             (double *)a->rstd.data + t, y, width);
+		     (double *)a->rstd.data + t, y, width);
 	ref_dropout_row(call->replica, &a->dropout, batch, t, y, width);
 }
 
@@ -43,13 +43,13 @@ static void norm_row(void *context, int64_t t, int worker)
 	const struct ref_call *call = context;
 	const struct embed_bwd *a = call->arguments;
 	double *dy = ref_row(&a->dy, t);
-	ref_norm_row_backward(dy, ref_row(&a->sum, t), ((double *)a->mean.data)[t],
-	                      ((double *)a->rstd.data)[t], a->gamma->master.data, dy, a->dy.columns);
+	ref_norm_row_backward(dy, ref_row(&a->sum, t), ((double *)a->mean.data)[t], ((double *)a->rstd.data)[t],
+			      a->gamma->master.data, dy, a->dy.columns);
 }
 
 /* One column of a table's gradient: acc table[rows[t]] over the tokens in order. */
-static void table_column(const struct tensor *gradient, const int32_t *rows, const struct tensor *dsum,
-                         int64_t column, bool overwrite)
+static void table_column(const struct tensor *gradient, const int32_t *rows, const struct tensor *dsum, int64_t column,
+			 bool overwrite)
 {
 	for (int64_t i = 0; overwrite && i < gradient->rows; i++)
 		ref_row(gradient, i)[column] = 0;

@@ -25,8 +25,7 @@ double ref_gelu_derivative(enum activation activation, double x)
 }
 
 /* (x w' + b) at one place. */
-static double product(const struct tensor *x, const struct weight *w, const struct weight *b, int64_t i,
-                      int64_t j)
+static double product(const struct tensor *x, const struct weight *w, const struct weight *b, int64_t i, int64_t j)
 {
 	double sum = ref_dot(ref_row(x, i), ref_row(&w->master, j), x->columns);
 	return b == NULL ? sum : sum + ref_row(&b->master, 0)[j];
@@ -104,8 +103,7 @@ static void dx_row(void *context, int64_t m, int worker)
 		}
 		for (int64_t j = 0; j < count; j++) {
 			if (a->pre.data != NULL)
-				sum[j] *= ref_gelu_derivative(a->pre_activation,
-				                              ref_row(&a->pre, m)[first + j]);
+				sum[j] *= ref_gelu_derivative(a->pre_activation, ref_row(&a->pre, m)[first + j]);
 			if (a->add.data != NULL) /* read before dx is written: they may be the same */
 				sum[j] += ref_row(&a->add, m)[first + j];
 			ref_row(&a->dx, m)[first + j] = sum[j];

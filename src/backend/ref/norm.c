@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-void ref_norm_row(const double *sum, double epsilon, const double *gamma, const double *beta,
-                  double *out_mean, double *out_rstd, double *y, int64_t columns)
+void ref_norm_row(const double *sum, double epsilon, const double *gamma, const double *beta, double *out_mean, double *out_rstd,
+		  double *y, int64_t columns)
 {
 	double mean = 0, variance = 0;
 	for (int64_t j = 0; j < columns; j++)
@@ -21,8 +21,8 @@ void ref_norm_row(const double *sum, double epsilon, const double *gamma, const 
 	*out_rstd = rstd;
 }
 
-void ref_norm_row_backward(const double *dy, const double *sum, double mean, double rstd, const double *gamma,
-                           double *dx, int64_t columns)
+void ref_norm_row_backward(const double *dy, const double *sum, double mean, double rstd, const double *gamma, double *dx,
+			   int64_t columns)
 {
 	double mean_g = 0, mean_gn = 0;
 	for (int64_t j = 0; j < columns; j++) {
@@ -59,9 +59,8 @@ static void norm_weights_task(void *context, int64_t column, int worker)
 	dbeta[column] = (a->overwrite ? 0 : dbeta[column]) + beta;
 }
 
-void ref_norm_weights_backward(struct replica *r, const struct tensor *dy, const struct tensor *sum,
-                               const struct tensor *mean, const struct tensor *rstd,
-                               const struct weight *gamma, const struct weight *beta, bool overwrite)
+void ref_norm_weights_backward(struct replica *r, const struct tensor *dy, const struct tensor *sum, const struct tensor *mean,
+			       const struct tensor *rstd, const struct weight *gamma, const struct weight *beta, bool overwrite)
 {
 	struct norm_weights a = {dy, sum, mean, rstd, gamma, beta, overwrite};
 	ref_run(r, dy->columns, norm_weights_task, &a);
@@ -75,12 +74,9 @@ static void linear_norm_row(void *context, int64_t i, int worker)
 	int64_t width = a->y.columns;
 	const double *x = ref_row(&a->x, i);
 	double *y = ref_row(&a->y, i);
-	double *sum =
-	        a->sum.data != NULL ? ref_row(&a->sum, i) : y; /* y is its place when nothing is saved */
+	double *sum = a->sum.data != NULL ? ref_row(&a->sum, i) : y; /* y is its place when nothing is saved */
 	for (int64_t j = 0; j < width; j++)
-		sum[j] = a->w == NULL ? x[j]
-		                      : ref_dot(x, ref_row(&a->w->master, j), a->x.columns) +
-		                                ref_row(&a->b->master, 0)[j];
+		sum[j] = a->w == NULL ? x[j] : ref_dot(x, ref_row(&a->w->master, j), a->x.columns) + ref_row(&a->b->master, 0)[j];
 	ref_dropout_row(call->replica, &a->dropout, a->batch, i, sum, width);
 	for (int64_t j = 0; a->residual.data != NULL && j < width; j++)
 		sum[j] += ref_row(&a->residual, i)[j];
@@ -111,8 +107,8 @@ static void norm_bwd_row(void *context, int64_t i, int worker)
 	const struct norm_bwd *a = call->arguments;
 	int64_t width = a->dy.columns;
 	double *dresidual = ref_row(&a->dresidual, i);
-	ref_norm_row_backward(ref_row(&a->dy, i), ref_row(&a->sum, i), ((double *)a->mean.data)[i],
-	                      ((double *)a->rstd.data)[i], a->gamma->master.data, dresidual, width);
+	ref_norm_row_backward(ref_row(&a->dy, i), ref_row(&a->sum, i), ((double *)a->mean.data)[i], ((double *)a->rstd.data)[i],
+			      a->gamma->master.data, dresidual, width);
 	if (a->dx.data == NULL || a->dx.data == a->dresidual.data)
 		return;
 	double *dx = ref_row(&a->dx, i);
@@ -128,6 +124,5 @@ void ref_norm_bwd(struct replica *r, const struct norm_bwd *a)
 	ref_norm_weights_backward(r, &a->dy, &a->sum, &a->mean, &a->rstd, a->gamma, a->beta, a->overwrite);
 	ref_run(r, a->dy.rows, norm_bwd_row, a);
 	if (a->bias != NULL)
-		ref_column_sums(r, a->dx.data != NULL ? &a->dx : &a->dresidual, &a->bias->gradient,
-		                a->overwrite);
+		ref_column_sums(r, a->dx.data != NULL ? &a->dx : &a->dresidual, &a->bias->gradient, a->overwrite);
 }

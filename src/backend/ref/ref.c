@@ -69,8 +69,8 @@ static int64_t operand_scratch(const struct backend *be, const struct shape_limi
 
 static size_t ref_workspace_bytes(struct backend *be, const struct shape_limits *limits)
 {
-	int64_t count = pool_threads(be->pool) * worker_scratch(limits) + shared_scratch(limits) +
-	                2 * operand_scratch(be, limits);
+	int64_t count =
+		pool_threads(be->pool) * worker_scratch(limits) + shared_scratch(limits) + 2 * operand_scratch(be, limits);
 	return (size_t)count * sizeof(double);
 }
 
@@ -80,8 +80,7 @@ struct ref_replica {
 	int threads;
 };
 
-static enum status ref_replica_create(struct backend *be, struct replica *replica,
-                                      const struct shape_limits *limits)
+static enum status ref_replica_create(struct backend *be, struct replica *replica, const struct shape_limits *limits)
 {
 	*replica = (struct replica){.backend = be, .operations = be->operations};
 	replica->workspace_bytes = ref_workspace_bytes(be, limits);
@@ -90,9 +89,9 @@ static enum status ref_replica_create(struct backend *be, struct replica *replic
 	TRY_GOTO(memory_new(&state, 1, sizeof(*state), "a replica of the reference back end"), failed);
 	replica->state = state;
 	*state = (struct ref_replica){.per_worker = worker_scratch(limits),
-	                              .shared = shared_scratch(limits),
-	                              .operand = operand_scratch(be, limits),
-	                              .threads = pool_threads(be->pool)};
+				      .shared = shared_scratch(limits),
+				      .operand = operand_scratch(be, limits),
+				      .threads = pool_threads(be->pool)};
 	void *memory;
 	TRY_GOTO(ref_allocate(be, &memory, sizeof(struct scalars), "the scalars of a step"), failed);
 	replica->scalars = memory;
@@ -139,54 +138,55 @@ static void ref_close(struct backend *be)
 }
 
 static const struct backend_functions functions = {
-        .allocate = ref_allocate,
-        .release = ref_release,
-        .to_device = ref_copy_to_device,
-        .to_host = ref_copy_to_host,
-        .weight_copy_bytes = ref_weight_copy_bytes,
-        .weights_refresh = ref_weights_refresh,
-        .workspace_bytes = ref_workspace_bytes,
-        .replica_create = ref_replica_create,
-        .replica_release = ref_replica_release,
-        .upload = ref_upload,
-        .synchronize = ref_synchronize,
-        .close = ref_close,
+	.allocate = ref_allocate,
+	.release = ref_release,
+	.to_device = ref_copy_to_device,
+	.to_host = ref_copy_to_host,
+	.weight_copy_bytes = ref_weight_copy_bytes,
+	.weights_refresh = ref_weights_refresh,
+	.workspace_bytes = ref_workspace_bytes,
+	.replica_create = ref_replica_create,
+	.replica_release = ref_replica_release,
+	.upload = ref_upload,
+	.synchronize = ref_synchronize,
+	.close = ref_close,
 };
 
 static const struct operations operations = {
-        .embed_fwd = ref_embed_fwd,
-        .embed_bwd = ref_embed_bwd,
-        .linear_fwd = ref_linear_fwd,
-        .linear_gelu_fwd = ref_linear_gelu_fwd,
-        .linear_norm_fwd = ref_linear_norm_fwd,
-        .norm_bwd = ref_norm_bwd,
-        .linear_bwd = ref_linear_bwd,
-        .attention_fwd = ref_attention_fwd,
-        .attention_bwd = ref_attention_bwd,
-        .gather_fwd = ref_gather_fwd,
-        .gather_bwd = ref_gather_bwd,
-        .vocab_xent = ref_vocab_xent,
-        .vocab_topk = ref_vocab_topk,
-        .xent = ref_xent,
-        .sumsq_finite = ref_sumsq_finite,
-        .adamw = ref_adamw,
-        .lamb_norms = ref_lamb_norms,
-        .lamb_apply = ref_lamb_apply,
+	.embed_fwd = ref_embed_fwd,
+	.embed_bwd = ref_embed_bwd,
+	.linear_fwd = ref_linear_fwd,
+	.linear_gelu_fwd = ref_linear_gelu_fwd,
+	.linear_norm_fwd = ref_linear_norm_fwd,
+	.norm_bwd = ref_norm_bwd,
+	.linear_bwd = ref_linear_bwd,
+	.attention_fwd = ref_attention_fwd,
+	.attention_bwd = ref_attention_bwd,
+	.gather_fwd = ref_gather_fwd,
+	.gather_bwd = ref_gather_bwd,
+	.vocab_xent = ref_vocab_xent,
+	.vocab_topk = ref_vocab_topk,
+	.xent = ref_xent,
+	.sumsq_finite = ref_sumsq_finite,
+	.adamw = ref_adamw,
+	.lamb_norms = ref_lamb_norms,
+	.lamb_apply = ref_lamb_apply,
 };
 
 enum status ref_backend_open(struct backend *be, const struct backend_settings *settings)
 {
 	*be = (struct backend){.name = "ref",
-	                       .description = settings->fp8 ? "reference, float64 in plain loops, linear layers as if in FP8"
-	                                                    : "reference, float64 in plain loops",
-	                       .numerics = settings->fp8 ? "reference, float64, linear layers as if in FP8" : "reference, float64",
-	                       .dtype = DTYPE_F64,
-	                       .master_dtype = DTYPE_F64,
-	                       .fp8 = settings->fp8,
-	                       .update_elements = INT64_MAX,
-	                       .functions = &functions,
-	                       .operations = &operations,
-	                       .pool = settings->pool};
+			       .description = settings->fp8 ? "reference, float64 in plain loops, linear layers as if in FP8"
+							    : "reference, float64 in plain loops",
+			       .numerics =
+				       settings->fp8 ? "reference, float64, linear layers as if in FP8" : "reference, float64",
+			       .dtype = DTYPE_F64,
+			       .master_dtype = DTYPE_F64,
+			       .fp8 = settings->fp8,
+			       .update_elements = INT64_MAX,
+			       .functions = &functions,
+			       .operations = &operations,
+			       .pool = settings->pool};
 	return memory_new(&be->state, 1, sizeof(struct ref_state), "the reference back end");
 }
 
@@ -256,8 +256,8 @@ void ref_column_sums(struct replica *r, const struct tensor *x, const struct ten
 	ref_run(r, (x->columns + COLUMN_BLOCK - 1) / COLUMN_BLOCK, column_sums_task, &a);
 }
 
-void ref_dropout_row(const struct replica *r, const struct dropout *dropout, const struct batch *batch,
-                     int64_t token, double *row, int64_t columns)
+void ref_dropout_row(const struct replica *r, const struct dropout *dropout, const struct batch *batch, int64_t token,
+		     double *row, int64_t columns)
 {
 	if (dropout->p <= 0)
 		return;
@@ -265,8 +265,8 @@ void ref_dropout_row(const struct replica *r, const struct dropout *dropout, con
 	double scale = dropout_scale(dropout->p);
 	for (int64_t first = 0; first < columns; first += 8) {
 		uint16_t u[8];
-		dropout_block(r->scalars->seed, (uint32_t)(first / 8), (uint32_t)batch->positions[token],
-		              dropout->site, batch->token_samples[token], u);
+		dropout_block(r->scalars->seed, (uint32_t)(first / 8), (uint32_t)batch->positions[token], dropout->site,
+			      batch->token_samples[token], u);
 		for (int64_t j = first; j < first + 8 && j < columns; j++)
 			row[j] *= u[j - first] < threshold ? 0 : scale;
 	}

@@ -50,20 +50,19 @@ double ref_dot(const double *a, const double *b, int64_t count);
 void ref_column_sums(struct replica *r, const struct tensor *x, const struct tensor *out, bool overwrite);
 
 /* Multiplies a row of `token` by its dropout factors (0 or scale); nothing when p = 0. */
-void ref_dropout_row(const struct replica *r, const struct dropout *dropout, const struct batch *batch,
-                     int64_t token, double *row, int64_t columns);
+void ref_dropout_row(const struct replica *r, const struct dropout *dropout, const struct batch *batch, int64_t token,
+		     double *row, int64_t columns);
 
 /* dx of layer normalisation for one row: with n = (sum - mean) rstd and g = dy gamma,
  *   dx = rstd (g - mean(g) - n mean(g n)). dx may be dy. */
-void ref_norm_row_backward(const double *dy, const double *sum, double mean, double rstd, const double *gamma,
-                           double *dx, int64_t columns);
+void ref_norm_row_backward(const double *dy, const double *sum, double mean, double rstd, const double *gamma, double *dx,
+			   int64_t columns);
 /* mean, rstd = 1 / sqrt(biased variance + epsilon) of a row, and y = gamma n + beta; y may be sum. */
-void ref_norm_row(const double *sum, double epsilon, const double *gamma, const double *beta,
-                  double *out_mean, double *out_rstd, double *y, int64_t columns);
+void ref_norm_row(const double *sum, double epsilon, const double *gamma, const double *beta, double *out_mean, double *out_rstd,
+		  double *y, int64_t columns);
 /* acc gamma (sum over rows of dy n) and beta (sum over rows of dy). */
-void ref_norm_weights_backward(struct replica *r, const struct tensor *dy, const struct tensor *sum,
-                               const struct tensor *mean, const struct tensor *rstd,
-                               const struct weight *gamma, const struct weight *beta, bool overwrite);
+void ref_norm_weights_backward(struct replica *r, const struct tensor *dy, const struct tensor *sum, const struct tensor *mean,
+			       const struct tensor *rstd, const struct weight *gamma, const struct weight *beta, bool overwrite);
 
 /* gelu and its derivative; `activation` is GELU_ERF or GELU_TANH. */
 double ref_gelu(enum activation activation, double x);

@@ -19,19 +19,16 @@ static double log_sum_exp(const double *row, int64_t count, int64_t *out_best)
 	return row[best] + log(sum);
 }
 
-static double vocab_logit(const struct tensor *x, const struct weight *table, const struct weight *bias,
-                          int64_t i, int64_t v)
+static double vocab_logit(const struct tensor *x, const struct weight *table, const struct weight *bias, int64_t i, int64_t v)
 {
 	return ref_dot(ref_row(x, i), ref_row(&table->master, v), x->columns) + ref_row(&bias->master, 0)[v];
 }
 
 /* dlogits[i][v]: w_i (softmax - onehot) * inverse_predictions * loss_scale. */
-static double dlogit(const struct replica *r, const struct vocab_xent *a, int64_t i, int64_t v, double logit,
-                     double lse)
+static double dlogit(const struct replica *r, const struct vocab_xent *a, int64_t i, int64_t v, double logit, double lse)
 {
 	double softmax_minus_onehot = exp(logit - lse) - (v == a->labels[i] ? 1 : 0);
-	return a->weights[i] * softmax_minus_onehot * r->scalars->inverse_predictions *
-	       r->scalars->loss_scale;
+	return a->weights[i] * softmax_minus_onehot * r->scalars->inverse_predictions * r->scalars->loss_scale;
 }
 
 /* Loss, correct and lse of each row, kept apart and added in order of rows afterwards. */
@@ -86,8 +83,7 @@ static void vocab_xent_word(void *context, int64_t v, int worker)
 	for (int64_t i = 0; i < a->x.rows; i++) {
 		if (a->weights[i] == 0)
 			continue;
-		double d = dlogit(call->replica, a, i, v, vocab_logit(&a->x, a->table, a->bias, i, v),
-		                  results[i].lse);
+		double d = dlogit(call->replica, a, i, v, vocab_logit(&a->x, a->table, a->bias, i, v), results[i].lse);
 		for (int64_t j = 0; j < a->x.columns; j++)
 			dtable[j] += d * ref_row(&a->x, i)[j];
 		*dbias += d;
@@ -148,8 +144,7 @@ void ref_xent(struct replica *r, const struct xent *a)
 			correct += best == label ? 1 : 0;
 		}
 		for (int64_t c = 0; a->dlogits.data != NULL && c < classes; c++)
-			ref_row(&a->dlogits, i)[c] =
-			        label < 0 ? 0 : (exp(logits[c] - lse) - (c == label ? 1 : 0)) * scale;
+			ref_row(&a->dlogits, i)[c] = label < 0 ? 0 : (exp(logits[c] - lse) - (c == label ? 1 : 0)) * scale;
 	}
 	*a->loss += loss;
 	*a->correct += correct;

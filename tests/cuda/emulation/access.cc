@@ -78,8 +78,7 @@ void stamp_places(place *p, size_t bytes, bool write, const unsigned char *at)
 		if (races(p->written, now, of_block) || (write && races(p->read, now, of_block))) {
 			stamp other = races(p->written, now, of_block) ? p->written : p->read;
 			emulation_fault("race: %s of %p (%s) and %s by block %u, thread %u", write ? "write" : "read",
-					(const void *)(at + 2 * i),
-					of_block ? "shared memory" : emulation_describe(at),
+					(const void *)(at + 2 * i), of_block ? "shared memory" : emulation_describe(at),
 					other == p->written ? "a write" : "a read", (unsigned)(other >> 28 & 0xfffff),
 					(unsigned)(other >> 18 & 1023));
 		}
@@ -205,22 +204,22 @@ void emulation_access_atomic(const void *memory, size_t bytes)
 
 /* What the compiler calls. */
 extern "C" {
-#define HOOKS(bytes)                                                                                                           \
-	void __tsan_read##bytes(void *at)                                                                                      \
-	{                                                                                                                      \
-		emulation_access_aligned(at, bytes, false, bytes);                                                              \
-	}                                                                                                                      \
-	void __tsan_write##bytes(void *at)                                                                                     \
-	{                                                                                                                      \
-		emulation_access_aligned(at, bytes, true, bytes);                                                               \
-	}                                                                                                                      \
-	void __tsan_unaligned_read##bytes(void *at)                                                                            \
-	{                                                                                                                      \
-		emulation_access(at, bytes, false);                                                                            \
-	}                                                                                                                      \
-	void __tsan_unaligned_write##bytes(void *at)                                                                           \
-	{                                                                                                                      \
-		emulation_access(at, bytes, true);                                                                             \
+#define HOOKS(bytes)                                                                                                             \
+	void __tsan_read##bytes(void *at)                                                                                        \
+	{                                                                                                                        \
+		emulation_access_aligned(at, bytes, false, bytes);                                                               \
+	}                                                                                                                        \
+	void __tsan_write##bytes(void *at)                                                                                       \
+	{                                                                                                                        \
+		emulation_access_aligned(at, bytes, true, bytes);                                                                \
+	}                                                                                                                        \
+	void __tsan_unaligned_read##bytes(void *at)                                                                              \
+	{                                                                                                                        \
+		emulation_access(at, bytes, false);                                                                              \
+	}                                                                                                                        \
+	void __tsan_unaligned_write##bytes(void *at)                                                                             \
+	{                                                                                                                        \
+		emulation_access(at, bytes, true);                                                                               \
 	}
 HOOKS(1)
 HOOKS(2)

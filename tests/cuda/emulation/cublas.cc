@@ -203,14 +203,16 @@ void run(void *context)
 {
 	const job *j = static_cast<const job *>(context);
 	bool tf32 = j->m.compute == CUBLAS_COMPUTE_32F_FAST_TF32, fp8 = is_fp8(j->a.type);
-	float scale = j->alpha * (j->m.scale[0] != nullptr ? *j->m.scale[0] : 1) * (j->m.scale[1] != nullptr ? *j->m.scale[1] : 1);
+	float scale =
+		j->alpha * (j->m.scale[0] != nullptr ? *j->m.scale[0] : 1) * (j->m.scale[1] != nullptr ? *j->m.scale[1] : 1);
 	std::vector<float> a = gather(j->pa, j->a, j->m.transposed[0] == CUBLAS_OP_T, j->d.rows, j->depth, tf32);
 	std::vector<float> b = gather(j->pb, j->b, j->m.transposed[1] == CUBLAS_OP_N, j->d.columns, j->depth, tf32);
 	for (uint64_t column = 0; column < j->d.columns; column++) {
 		for (uint64_t row = 0; row < j->d.rows; row++) {
 			size_t at = column * (size_t)j->d.stride + row;
 			const float *x_row = &a[row * j->depth], *x_column = &b[column * j->depth];
-			float x = scale * (fp8 ? dot_fp8(x_row, x_column, j->depth, j->m.fast) : dot(x_row, x_column, j->depth, j->algorithm));
+			float x = scale * (fp8 ? dot_fp8(x_row, x_column, j->depth, j->m.fast)
+					       : dot(x_row, x_column, j->depth, j->algorithm));
 			if (j->beta != 0)
 				x += j->beta * element(j->pc, j->d.type, at);
 			if ((j->m.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0)
@@ -257,7 +259,15 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasCompute
 {
 	if (scale != CUDA_R_32F)
 		return CUBLAS_STATUS_NOT_SUPPORTED;
-	*out = new emulated_matmul{compute, {CUBLAS_OP_N, CUBLAS_OP_N}, CUBLASLT_EPILOGUE_DEFAULT, nullptr, CUDA_R_32F, {nullptr, nullptr}, nullptr, 0, 0};
+	*out = new emulated_matmul{compute,
+				   {CUBLAS_OP_N, CUBLAS_OP_N},
+				   CUBLASLT_EPILOGUE_DEFAULT,
+				   nullptr,
+				   CUDA_R_32F,
+				   {nullptr, nullptr},
+				   nullptr,
+				   0,
+				   0};
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -317,7 +327,8 @@ cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
 }
 
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
-						    cublasLtMatmulPreferenceAttributes_t attribute, const void *value, size_t bytes)
+						    cublasLtMatmulPreferenceAttributes_t attribute, const void *value,
+						    size_t bytes)
 {
 	size_t wanted = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES ? sizeof(uint64_t) : sizeof(uint32_t);
 	if (bytes != wanted)
@@ -352,9 +363,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 	return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t m, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-				       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo,
-				       cublasLtMatmulHeuristicResult_t *out)
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t m, cublasLtMatrixLayout_t a,
+				       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+				       const cublasLtMatmulAlgo_t *algo, cublasLtMatmulHeuristicResult_t *out)
 {
 	uint64_t depth;
 	if (!fits(m, a, b, d, &depth) || !supported(m, a, b, d) || algo->data[0] != MARK || algo->data[1] >= ALGORITHMS)
@@ -373,7 +384,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t m, const vo
 	    !supported(m, a_layout, b_layout, d_layout) || c_layout->stride != d_layout->stride)
 		return CUBLAS_STATUS_INVALID_VALUE;
 	size_t needed = (size_t)algo->data[1] << 20;
-	if (needed > workspace_bytes || (uintptr_t)workspace % 256 != 0 || (needed > 0 && !emulation_is_device(workspace, needed)))
+	if (needed > workspace_bytes || (uintptr_t)workspace % 256 != 0 ||
+	    (needed > 0 && !emulation_is_device(workspace, needed)))
 		return CUBLAS_STATUS_INVALID_VALUE;
 	check_operand("A", a, a_layout);
 	check_operand("B", b, b_layout);
@@ -396,8 +408,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t m, const vo
 	for (const float *scale : m->scale)
 		if (scale != nullptr && !emulation_is_device(scale, sizeof(float)))
 			emulation_fault("cublasLtMatmul: a scale that is not in device memory");
-	job *j = new job{*m,  *a_layout, *b_layout, *d_layout, a, b, c, d, *static_cast<const float *>(alpha), beta_value, depth,
-			 algo->data[1]};
+	job *j = new job{*m,         *a_layout, *b_layout,    *d_layout, a, b, c, d, *static_cast<const float *>(alpha),
+			 beta_value, depth,     algo->data[1]};
 	return emulation_enqueue(stream, run, j, drop) == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 

@@ -74,22 +74,11 @@ enum cudaDeviceAttr {
 	cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
 };
 
-enum cudaFuncAttribute {
-	cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
-	cudaFuncAttributePreferredSharedMemoryCarveout = 9
-};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
 
-enum cudaStreamCaptureMode {
-	cudaStreamCaptureModeGlobal,
-	cudaStreamCaptureModeThreadLocal,
-	cudaStreamCaptureModeRelaxed
-};
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
 
-enum cudaStreamCaptureStatus {
-	cudaStreamCaptureStatusNone,
-	cudaStreamCaptureStatusActive,
-	cudaStreamCaptureStatusInvalidated
-};
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive, cudaStreamCaptureStatusInvalidated };
 
 #define cudaStreamDefault 0u
 #define cudaStreamNonBlocking 1u

@@ -20,11 +20,16 @@ using std::min;
 #define __syncthreads() emulation_barrier(0, 0, EMULATION_SITE)
 #define __syncwarp() emulation_warp(0xffffffffu, nullptr, nullptr, nullptr, EMULATION_SITE)
 #define __shfl_sync(mask, value, lane) emulation::shuffle(mask, value, lane, EMULATION_SITE)
-#define __shfl_xor_sync(mask, value, bits) emulation::shuffle(mask, value, (int)(emulation_lane() ^ (unsigned)(bits)), EMULATION_SITE)
-#define __shfl_down_sync(mask, value, delta)                                                                                   \
-	emulation::shuffle(mask, value, emulation_lane() + (delta) < 32 ? (int)(emulation_lane() + (delta)) : (int)emulation_lane(), EMULATION_SITE)
-#define __shfl_up_sync(mask, value, delta)                                                                                     \
-	emulation::shuffle(mask, value, emulation_lane() >= (unsigned)(delta) ? (int)(emulation_lane() - (delta)) : (int)emulation_lane(), EMULATION_SITE)
+#define __shfl_xor_sync(mask, value, bits)                                                                                       \
+	emulation::shuffle(mask, value, (int)(emulation_lane() ^ (unsigned)(bits)), EMULATION_SITE)
+#define __shfl_down_sync(mask, value, delta)                                                                                     \
+	emulation::shuffle(mask, value,                                                                                          \
+			   emulation_lane() + (delta) < 32 ? (int)(emulation_lane() + (delta)) : (int)emulation_lane(),          \
+			   EMULATION_SITE)
+#define __shfl_up_sync(mask, value, delta)                                                                                       \
+	emulation::shuffle(mask, value,                                                                                          \
+			   emulation_lane() >= (unsigned)(delta) ? (int)(emulation_lane() - (delta)) : (int)emulation_lane(),    \
+			   EMULATION_SITE)
 #define __ballot_sync(mask, bit) emulation::ballot(mask, bit, EMULATION_SITE)
 #define __any_sync(mask, bit) (emulation::ballot(mask, bit, EMULATION_SITE) != 0)
 #define __all_sync(mask, bit) (emulation::ballot(mask, bit, EMULATION_SITE) == (mask))
@@ -281,7 +286,8 @@ template <int COUNT, bool TRANSPOSED> inline void load_matrices(void *const lane
 		for (int m = 0; m < COUNT; m++) {
 			uint16_t pair[2];
 			for (int i = 0; i < 2; i++) {
-				int row = TRANSPOSED ? lane % 4 * 2 + i : lane / 4, column = TRANSPOSED ? lane / 4 : lane % 4 * 2 + i;
+				int row = TRANSPOSED ? lane % 4 * 2 + i : lane / 4,
+				    column = TRANSPOSED ? lane / 4 : lane % 4 * 2 + i;
 				pair[i] = static_cast<const matrix_rows *>(lanes[8 * m + row])->row[column];
 			}
 			static_cast<matrix_rows *>(lanes[lane])->out[m] = pair[0] | (uint32_t)pair[1] << 16;

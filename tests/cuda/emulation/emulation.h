@@ -16,8 +16,8 @@ struct emulated_device {
 	int count;          /* 0: no device */
 	int driver_version; /* 0: no driver */
 	int major, minor;
-	int processors;     /* SMs */
-	size_t memory;      /* bytes */
+	int processors; /* SMs */
+	size_t memory;  /* bytes */
 };
 extern struct emulated_device emulated_device;
 /* The same for whole programs, in the environment:
@@ -54,8 +54,7 @@ bool emulation_is_pinned(const void *memory, size_t bytes);
 const char *emulation_describe(const void *memory);
 
 /* Queues work on a stream (or records it while the stream captures): `run` gets `context`, which `drop` frees. */
-cudaError_t emulation_enqueue(cudaStream_t stream, void (*run)(void *context), void *context,
-			      void (*drop)(void *context));
+cudaError_t emulation_enqueue(cudaStream_t stream, void (*run)(void *context), void *context, void (*drop)(void *context));
 /* The same of work that other processes have a part in: ready() says whether run() would not have to wait for them. */
 cudaError_t emulation_enqueue_when(cudaStream_t stream, bool (*ready)(void *context), void (*run)(void *context), void *context,
 				   void (*drop)(void *context));

@@ -10,19 +10,19 @@ extern "C" {
 
 enum fault {
 	FAULT_NONE,
-	FAULT_BEYOND_BLOCK,     /* reads element `count` */
-	FAULT_HOST_MEMORY,      /* reads through a host pointer */
-	FAULT_MISALIGNED,       /* a vector load at an odd address */
-	FAULT_BEYOND_SHARED,    /* writes behind the shared memory asked for */
-	FAULT_OTHERS_VARIABLE,  /* reads another thread's variable */
+	FAULT_BEYOND_BLOCK,    /* reads element `count` */
+	FAULT_HOST_MEMORY,     /* reads through a host pointer */
+	FAULT_MISALIGNED,      /* a vector load at an odd address */
+	FAULT_BEYOND_SHARED,   /* writes behind the shared memory asked for */
+	FAULT_OTHERS_VARIABLE, /* reads another thread's variable */
 	FAULT_DIVERGENT_BARRIER,
-	FAULT_TWO_BARRIERS,     /* threads wait in two places */
-	FAULT_LANE_MISSING,     /* a shuffle that a lane never reaches */
-	FAULT_RACE_IN_WARP,     /* lanes exchange through shared memory without __syncwarp */
-	FAULT_RACE_IN_BLOCK,    /* warps do without __syncthreads */
-	FAULT_RACE_OF_BLOCKS,   /* all blocks write one place */
-	FAULT_COPY_NOT_WAITED,  /* a cp.async whose thread ends first */
-	FAULT_COPY_TOO_EARLY,   /* its data used before they arrived */
+	FAULT_TWO_BARRIERS,    /* threads wait in two places */
+	FAULT_LANE_MISSING,    /* a shuffle that a lane never reaches */
+	FAULT_RACE_IN_WARP,    /* lanes exchange through shared memory without __syncwarp */
+	FAULT_RACE_IN_BLOCK,   /* warps do without __syncthreads */
+	FAULT_RACE_OF_BLOCKS,  /* all blocks write one place */
+	FAULT_COPY_NOT_WAITED, /* a cp.async whose thread ends first */
+	FAULT_COPY_TOO_EARLY,  /* its data used before they arrived */
 	FAULT_COUNT
 };
 

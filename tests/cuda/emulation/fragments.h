@@ -13,12 +13,10 @@ extern "C" {
 enum fragment_type { FRAGMENT_BF16, FRAGMENT_F16, FRAGMENT_TF32 };
 
 /* c (32,4) += by the registers a (32,4) and b (32,2). */
-cudaError_t fragment_mma(cudaStream_t stream, enum fragment_type type, const uint32_t *a, const uint32_t *b,
-                         float *c);
+cudaError_t fragment_mma(cudaStream_t stream, enum fragment_type type, const uint32_t *a, const uint32_t *b, float *c);
 
 /* The registers out (32,count) of 2 or 4 matrices (count,8,8), one behind the other in shared memory. */
-cudaError_t fragment_load(cudaStream_t stream, int count, int transposed, const uint16_t *matrices,
-                          uint32_t *out);
+cudaError_t fragment_load(cudaStream_t stream, int count, int transposed, const uint16_t *matrices, uint32_t *out);
 
 #ifdef __cplusplus
 }

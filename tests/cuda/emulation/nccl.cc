@@ -217,9 +217,7 @@ void take(const operation *o)
 		for (int rank = 0; rank < comm->size; rank++)
 			memcpy(static_cast<char *>(o->to) + (size_t)rank * bytes, comm->area(rank), bytes);
 		break;
-	case BROADCAST:
-		memcpy(o->to, comm->area(o->what.root), bytes);
-		break;
+	case BROADCAST: memcpy(o->to, comm->area(o->what.root), bytes); break;
 	}
 }
 
@@ -241,8 +239,8 @@ void run(void *context)
 		const description &other = comm->all()->ranks[rank].now;
 		if (other.kind != o->what.kind || other.type != o->what.type || other.root != o->what.root ||
 		    other.count != o->what.count)
-			emulation_fault("NCCL: rank %d is at operation %d of %zu numbers, rank %d at operation %d of %zu", comm->rank,
-					o->what.kind, o->what.count, rank, other.kind, other.count);
+			emulation_fault("NCCL: rank %d is at operation %d of %zu numbers, rank %d at operation %d of %zu",
+					comm->rank, o->what.kind, o->what.count, rank, other.kind, other.count);
 	}
 	take(o);
 	comm->all()->ranks[comm->rank].read.store(o->number);
@@ -292,7 +290,9 @@ ncclResult_t ncclGetVersion(int *version)
 
 const char *ncclGetErrorString(ncclResult_t result)
 {
-	return result == ncclSuccess ? "no error" : result == ncclInvalidArgument ? "invalid argument" : "an error of the emulation";
+	return result == ncclSuccess           ? "no error"
+	       : result == ncclInvalidArgument ? "invalid argument"
+					       : "an error of the emulation";
 }
 
 const char *ncclGetLastError(ncclComm_t)
@@ -346,8 +346,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int size, ncclUniqueId id, 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", w.pid, w.file);
 	comm->file = w.pid == getpid() ? w.file : open(path, O_RDWR | O_CLOEXEC);
 	comm->mapped = HEADER_BYTES + (size_t)size * AREA_BYTES;
-	void *base = comm->file < 0 ? MAP_FAILED
-				    : mmap(nullptr, comm->mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, comm->file, 0);
+	void *base = comm->file < 0
+			     ? MAP_FAILED
+			     : mmap(nullptr, comm->mapped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, comm->file, 0);
 	if (base == MAP_FAILED)
 		return ncclSystemError;
 	comm->base = static_cast<unsigned char *>(base);

@@ -35,7 +35,10 @@ typedef struct {
 	size_t size;
 	int blocking;
 } ncclConfig_t;
-#define NCCL_CONFIG_INITIALIZER {sizeof(ncclConfig_t), 1}
+#define NCCL_CONFIG_INITIALIZER                                                                                                  \
+	{                                                                                                                        \
+		sizeof(ncclConfig_t), 1                                                                                          \
+	}
 
 ncclResult_t ncclGetVersion(int *version);
 const char *ncclGetErrorString(ncclResult_t result);

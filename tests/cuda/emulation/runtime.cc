@@ -90,7 +90,7 @@ struct work {
 	void (*drop)(void *);
 	bool (*ready)(void *); /* may be NULL: always */
 	work(void (*run)(void *), void *context, void (*drop)(void *), bool (*ready)(void *))
-		: run(run), context(context), drop(drop), ready(ready)
+	    : run(run), context(context), drop(drop), ready(ready)
 	{
 	}
 	work(const work &) = delete;
@@ -411,7 +411,8 @@ void report()
 struct environment {
 	environment()
 	{
-		const char *device = getenv("EMULATED_DEVICE"), *fail = getenv("EMULATED_FAIL"), *taken = getenv("EMULATED_TAKEN");
+		const char *device = getenv("EMULATED_DEVICE"), *fail = getenv("EMULATED_FAIL"),
+			   *taken = getenv("EMULATED_TAKEN");
 		int capability = 90, error = 0;
 		if (device != nullptr && sscanf(device, "%d,%d,%d,%zu", &emulated_device.count, &emulated_device.driver_version,
 						&capability, &emulated_device.memory) != 4)
@@ -501,8 +502,8 @@ cudaError_t emulation_launch(const struct emulated_launch *launch)
 	auto limit = shared_limits.find(launch->kernel);
 	size_t most = limit != shared_limits.end() ? limit->second : 48 << 10;
 	cudaError_t error = cudaSuccess;
-	if (g[0] == 0 || g[1] == 0 || g[2] == 0 || b[0] == 0 || b[1] == 0 || b[2] == 0 || g[0] > 2147483647u ||
-	    g[1] > 65535u || g[2] > 65535u || b[0] * b[1] * b[2] > 1024 || b[2] > 64)
+	if (g[0] == 0 || g[1] == 0 || g[2] == 0 || b[0] == 0 || b[1] == 0 || b[2] == 0 || g[0] > 2147483647u || g[1] > 65535u ||
+	    g[2] > 65535u || b[0] * b[1] * b[2] > 1024 || b[2] > 64)
 		error = cudaErrorInvalidConfiguration;
 	else if (launch->shared > most || launch->parameter_bytes > 4096 + 64)
 		error = cudaErrorInvalidValue;
@@ -605,7 +606,7 @@ cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int 
 {
 	struct cudaDeviceProp properties;
 	cudaError_t error = cudaGetDeviceProperties(&properties, device);
-	*out = attribute == cudaDevAttrMultiProcessorCount	      ? properties.multiProcessorCount
+	*out = attribute == cudaDevAttrMultiProcessorCount      ? properties.multiProcessorCount
 	       : attribute == cudaDevAttrComputeCapabilityMajor ? properties.major
 	       : attribute == cudaDevAttrComputeCapabilityMinor ? properties.minor
 								: (int)properties.sharedMemPerBlockOptin;
@@ -647,7 +648,8 @@ cudaError_t cudaMalloc(void **out, size_t bytes)
 	if (bytes > memory_free())
 		return result(cudaErrorMemoryAllocation);
 	if (memory.base == nullptr) {
-		void *base = mmap(nullptr, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		void *base =
+			mmap(nullptr, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		if (base == MAP_FAILED)
 			return result(cudaErrorMemoryAllocation);
 		memory.base = memory.next = static_cast<unsigned char *>(base);

@@ -137,8 +137,7 @@ INLINE vector keep(lanes mask, vector x)
 
 INLINE vector exp2_vector(vector x)
 {
-	x = vector_max(vector_set(-127),
-	               x); /* 2^-127 comes out as 0; the second operand is given if one is NaN */
+	x = vector_max(vector_set(-127), x); /* 2^-127 comes out as 0; the second operand is given if one is NaN */
 	vector n = _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), f = x - n;
 	vector p = vector_set(1.534581242594868e-4f);
 	p = vector_fma(p, f, vector_set(1.3399930903688073e-3f));
@@ -155,15 +154,13 @@ INLINE vector exp2_vector(vector x)
 /* Philox4x32-7 for LANES queries from `query` on and one block of 8 keys: word w holds the numbers of keys 2w
  * (low half) and 2w + 1. Only the query differs from lane to lane, so a part of the first rounds is scalar,
  * and the vectors are kept as even and odd queries in 64-bit lanes until the end. */
-INLINE void random_words(const struct attention_dropout *d, uint32_t key_block, uint32_t query,
-                         integers words[4])
+INLINE void random_words(const struct attention_dropout *d, uint32_t key_block, uint32_t query, integers words[4])
 {
 	const uint32_t m0 = 0xD2511F53u, m1 = 0xCD9E8D57u, w0 = 0x9E3779B9u, w1 = 0xBB67AE85u;
 	uint32_t k0 = (uint32_t)d->seed, k1 = (uint32_t)(d->seed >> 32);
 	/* Round 1: counter (c0, query, c2, c3). */
 	uint64_t p0 = (uint64_t)m0 * (d->head << 16 | key_block), p1 = (uint64_t)m1 * d->site;
-	uint32_t s0 = (uint32_t)(p1 >> 32) ^ k0, s1 = (uint32_t)p1,
-	         s2 = (uint32_t)(p0 >> 32) ^ d->sample ^ k1;
+	uint32_t s0 = (uint32_t)(p1 >> 32) ^ k0, s1 = (uint32_t)p1, s2 = (uint32_t)(p0 >> 32) ^ d->sample ^ k1;
 	uint32_t s3 = (uint32_t)p0;
 	k0 += w0;
 	k1 += w1;
@@ -231,25 +228,23 @@ INLINE uint32_t *pairs_at(void *blocks, int64_t key, int half)
 /* Two keys' numbers for 16 queries as pairs. */
 INLINE __m512i pair_up(vector even, vector odd)
 {
-	const __m512i interleave =
-	        _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
-	                         21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+	const __m512i interleave = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+						    21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
 	return _mm512_permutexvar_epi16(interleave, (__m512i)_mm512_cvtne2ps_pbh(odd, even));
 }
 #endif
 
 /* Probabilities of keys `key` and `key` + 1 for the queries of vector j, where dropout keeps them, as right
  * blocks. */
-INLINE void store_probabilities(const struct attention_softmax *a, int64_t key, int j, vector even,
-                                vector odd, integers word, enum dtype blocks, bool dropout)
+INLINE void store_probabilities(const struct attention_softmax *a, int64_t key, int j, vector even, vector odd, integers word,
+				enum dtype blocks, bool dropout)
 {
 	uint32_t threshold = a->dropout.threshold;
 #ifdef __AVX512BF16__
 	if (blocks == DTYPE_BF16) {
 		__m512i pairs = pair_up(even, odd);
 		if (dropout)
-			pairs = _mm512_maskz_mov_epi16(
-			        _mm512_cmpge_epu16_mask(word, _mm512_set1_epi16((short)threshold)), pairs);
+			pairs = _mm512_maskz_mov_epi16(_mm512_cmpge_epu16_mask(word, _mm512_set1_epi16((short)threshold)), pairs);
 		_mm512_storeu_si512(pairs_at(a->probabilities, key, j), pairs);
 		return;
 	}
@@ -281,12 +276,10 @@ INLINE void softmax(const struct attention_softmax *a, enum dtype blocks, bool d
 #pragma GCC unroll 4
 			for (int i = 0; i < 4; i++)
 				largest[i] = vector_max(largest[i], vector_load(scores + (k + i) * STRIPE));
-		vector max =
-		        vector_max(vector_max(largest[0], largest[1]), vector_max(largest[2], largest[3]));
+		vector max = vector_max(vector_max(largest[0], largest[1]), vector_max(largest[2], largest[3]));
 		vector scale = vector_set(a->scale), shift = vector_set(0) - max * scale, sum = vector_set(0);
 		if (!a->first) {
-			vector correction =
-			        exp2_vector(vector_fma(vector_load(a->largest + j * LANES), scale, shift));
+			vector correction = exp2_vector(vector_fma(vector_load(a->largest + j * LANES), scale, shift));
 			sum = vector_load(a->sum + j * LANES) * correction;
 			vector_store(a->correction + j * LANES, correction);
 		}
@@ -297,14 +290,13 @@ INLINE void softmax(const struct attention_softmax *a, enum dtype blocks, bool d
 			for (int i = 0; i < 3; i++)
 				walk_on(&walk[i]);
 			if (dropout)
-				random_words(&a->dropout, (a->first_key + (uint32_t)k) / 8,
-				             a->first_query + (uint32_t)j * LANES, words);
+				random_words(&a->dropout, (a->first_key + (uint32_t)k) / 8, a->first_query + (uint32_t)j * LANES,
+					     words);
 #pragma GCC unroll 4
 			for (int w = 0; w < 4; w++) {
 				const float *pair = scores + (k + 2 * w) * STRIPE;
 				vector even = exp2_vector(vector_fma(vector_load(pair), scale, shift));
-				vector odd =
-				        exp2_vector(vector_fma(vector_load(pair + STRIPE), scale, shift));
+				vector odd = exp2_vector(vector_fma(vector_load(pair + STRIPE), scale, shift));
 				sum += even + odd;
 				store_probabilities(a, k + 2 * w, j, even, odd, words[w], blocks, dropout);
 			}
@@ -317,8 +309,8 @@ INLINE void softmax(const struct attention_softmax *a, enum dtype blocks, bool d
 }
 
 /* p = exp2(scale score - lse), then after dropout; ds = p (dp after dropout - delta). */
-INLINE void gradient_vectors(const struct attention_gradient *a, int64_t key, int j, lanes kept, bool dropout,
-                             vector *p, vector *ds)
+INLINE void gradient_vectors(const struct attention_gradient *a, int64_t key, int j, lanes kept, bool dropout, vector *p,
+			     vector *ds)
 {
 	int64_t i = key * STRIPE + j * LANES;
 	vector lse = vector_load(a->lse + j * LANES), dp = vector_load(a->dprobabilities + i);
@@ -332,8 +324,8 @@ INLINE void gradient_vectors(const struct attention_gradient *a, int64_t key, in
 }
 
 /* Rows `key` and `key` + 1 of both results. */
-INLINE void store_gradients(const struct attention_gradient *a, int64_t key, vector p[2][VECTORS],
-                            vector ds[2][VECTORS], enum dtype blocks)
+INLINE void store_gradients(const struct attention_gradient *a, int64_t key, vector p[2][VECTORS], vector ds[2][VECTORS],
+			    enum dtype blocks)
 {
 	char *left = (char *)a->probabilities + key / STRIPE * a->left_m;
 	char *dleft = (char *)a->dscores + key / STRIPE * a->left_m;
@@ -341,10 +333,8 @@ INLINE void store_gradients(const struct attention_gradient *a, int64_t key, vec
 #ifdef __AVX512BF16__
 	if (blocks == DTYPE_BF16) {
 		for (int i = 0; i < 2; i++) {
-			_mm512_storeu_si512(left + (row + i) * STRIPE * 2,
-			                    (__m512i)_mm512_cvtne2ps_pbh(p[i][1], p[i][0]));
-			_mm512_storeu_si512(dleft + (row + i) * STRIPE * 2,
-			                    (__m512i)_mm512_cvtne2ps_pbh(ds[i][1], ds[i][0]));
+			_mm512_storeu_si512(left + (row + i) * STRIPE * 2, (__m512i)_mm512_cvtne2ps_pbh(p[i][1], p[i][0]));
+			_mm512_storeu_si512(dleft + (row + i) * STRIPE * 2, (__m512i)_mm512_cvtne2ps_pbh(ds[i][1], ds[i][0]));
 			_mm512_storeu_si512(pairs_at(a->dscores_right, key, i), pair_up(ds[0][i], ds[1][i]));
 		}
 		return;
@@ -376,18 +366,18 @@ INLINE void gradient(const struct attention_gradient *a, enum dtype blocks, bool
 			for (int w = 0; w < 4; w++)
 				words[j][w] = set(0);
 			if (dropout)
-				random_words(&a->dropout, (a->first_key + (uint32_t)k) / 8,
-				             a->first_query + (uint32_t)j * LANES, words[j]);
+				random_words(&a->dropout, (a->first_key + (uint32_t)k) / 8, a->first_query + (uint32_t)j * LANES,
+					     words[j]);
 		}
 #pragma GCC unroll 4
 		for (int w = 0; w < 4; w++) {
 			vector p[2][VECTORS], ds[2][VECTORS];
 #pragma GCC unroll 4
 			for (int j = 0; j < VECTORS; j++) {
-				gradient_vectors(a, k + 2 * w, j, low_reaches(words[j][w], threshold),
-				                 dropout, &p[0][j], &ds[0][j]);
-				gradient_vectors(a, k + 2 * w + 1, j, high_reaches(words[j][w], threshold),
-				                 dropout, &p[1][j], &ds[1][j]);
+				gradient_vectors(a, k + 2 * w, j, low_reaches(words[j][w], threshold), dropout, &p[0][j],
+						 &ds[0][j]);
+				gradient_vectors(a, k + 2 * w + 1, j, high_reaches(words[j][w], threshold), dropout, &p[1][j],
+						 &ds[1][j]);
 			}
 			store_gradients(a, k + 2 * w, p, ds, blocks);
 		}
@@ -398,8 +388,7 @@ static void scale_stripe(float *x, int64_t count, const float *factors)
 {
 	for (int64_t i = 0; i < count; i++)
 		for (int j = 0; j < STRIPE; j += LANES)
-			vector_store(x + i * STRIPE + j,
-			             vector_load(x + i * STRIPE + j) * vector_load(factors + j));
+			vector_store(x + i * STRIPE + j, vector_load(x + i * STRIPE + j) * vector_load(factors + j));
 }
 
 /* Adds to the sums of columns c ... c + LANES - 1. */
@@ -476,14 +465,14 @@ INLINE void store_transposed(const struct attention_rows *a, enum dtype dtype)
 	store_past_end();
 }
 
-INLINE void row_products(const void *dy, const void *y, int64_t row, int64_t rows, int64_t columns,
-                         float *delta, enum dtype dtype)
+INLINE void row_products(const void *dy, const void *y, int64_t row, int64_t rows, int64_t columns, float *delta,
+			 enum dtype dtype)
 {
 	for (int64_t r = 0; r < rows; r++) {
 		vector sum = vector_set(0);
 		for (int64_t c = 0; c < columns; c += LANES)
-			sum = vector_fma(load(dy, r * row + c, columns - c, dtype),
-			                 load(y, r * row + c, columns - c, dtype), sum);
+			sum = vector_fma(load(dy, r * row + c, columns - c, dtype), load(y, r * row + c, columns - c, dtype),
+					 sum);
 		delta[r] = vector_sum(sum);
 	}
 }
@@ -552,26 +541,25 @@ static void delta_f32(const void *dy, const void *y, int64_t row, int64_t rows, 
 	row_products(dy, y, row, rows, columns, delta, DTYPE_F32);
 }
 
-static void delta_bf16(const void *dy, const void *y, int64_t row, int64_t rows, int64_t columns,
-                       float *delta)
+static void delta_bf16(const void *dy, const void *y, int64_t row, int64_t rows, int64_t columns, float *delta)
 {
 	row_products(dy, y, row, rows, columns, delta, DTYPE_BF16);
 }
 
 const struct attention_kernels KERNEL(attention_kernels_f32) = {
-        .softmax = softmax_f32,
-        .gradient = gradient_f32,
-        .scale = scale_stripe,
-        .store = store_f32,
-        .store_transposed = store_transposed_f32,
-        .delta = delta_f32,
+	.softmax = softmax_f32,
+	.gradient = gradient_f32,
+	.scale = scale_stripe,
+	.store = store_f32,
+	.store_transposed = store_transposed_f32,
+	.delta = delta_f32,
 };
 
 const struct attention_kernels KERNEL(attention_kernels_bf16) = {
-        .softmax = softmax_bf16,
-        .gradient = gradient_bf16,
-        .scale = scale_stripe,
-        .store = store_bf16_rows,
-        .store_transposed = store_transposed_bf16,
-        .delta = delta_bf16,
+	.softmax = softmax_bf16,
+	.gradient = gradient_bf16,
+	.scale = scale_stripe,
+	.store = store_bf16_rows,
+	.store_transposed = store_transposed_bf16,
+	.delta = delta_bf16,
 };

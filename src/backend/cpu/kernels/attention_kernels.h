@@ -30,10 +30,9 @@ struct attention_softmax {
 	float scale;                     /* of scores, times log2(e) */
 	bool first;                      /* no keys before these */
 	struct attention_dropout dropout;
-	float *largest,
-	        *sum;        /* [32] in and out: largest score so far; sum of exp2(scale (score - largest)) */
-	float *correction;   /* [32] out: what earlier sums must be multiplied by */
-	void *probabilities; /* out: right blocks (k = key, n = query): exp2(...) after dropout, not scaled */
+	float *largest, *sum; /* [32] in and out: largest score so far; sum of exp2(scale (score - largest)) */
+	float *correction;    /* [32] out: what earlier sums must be multiplied by */
+	void *probabilities;  /* out: right blocks (k = key, n = query): exp2(...) after dropout, not scaled */
 	struct gemm_fetch fetch[3];
 };
 
@@ -80,8 +79,7 @@ struct attention_kernels {
 	/* At most 32 rows from a stripe (columns rounded up to 32, 32), transposed. */
 	void (*store_transposed)(const struct attention_rows *a);
 	/* delta[i] = sum of dy(i, c) y(i, c), i < rows; both have rows `row` elements apart. */
-	void (*delta)(const void *dy, const void *y, int64_t row, int64_t rows, int64_t columns,
-	              float *delta);
+	void (*delta)(const void *dy, const void *y, int64_t row, int64_t rows, int64_t columns, float *delta);
 };
 
 extern const struct attention_kernels attention_kernels_f32_avx2, attention_kernels_bf16_avx2;

@@ -15,8 +15,8 @@ INLINE void multiply_wide(__m512i x, __m512i constant, __m512i *high, __m512i *l
 
 /* 128 columns from block `first` on: 16 Philox blocks side by side. Lane 4q + j works on block 4j + q, so that after
  * the 4 x 4 transposition vector j holds blocks 4j … 4j + 3 in the order of their columns. */
-INLINE void dropout_columns(uint64_t seed, uint32_t first, uint32_t position, uint32_t site, uint32_t sample,
-			    uint32_t threshold, uint8_t *bits)
+INLINE void dropout_columns(uint64_t seed, uint32_t first, uint32_t position, uint32_t site, uint32_t sample, uint32_t threshold,
+			    uint8_t *bits)
 {
 	const __m512i m0 = _mm512_set1_epi64(0xD2511F53), m1 = _mm512_set1_epi64(0xCD9E8D57);
 	__m512i c0 = _mm512_add_epi32(_mm512_set1_epi32((int)first),
@@ -53,8 +53,8 @@ INLINE void multiply_wide(__m256i x, __m256i constant, __m256i *high, __m256i *l
 }
 
 /* As above with 8 blocks in two halves. Lane 4q + j works on block 2j + q. */
-INLINE void dropout_columns(uint64_t seed, uint32_t first, uint32_t position, uint32_t site, uint32_t sample,
-			    uint32_t threshold, uint8_t *bits)
+INLINE void dropout_columns(uint64_t seed, uint32_t first, uint32_t position, uint32_t site, uint32_t sample, uint32_t threshold,
+			    uint8_t *bits)
 {
 	const __m256i m0 = _mm256_set1_epi64x(0xD2511F53), m1 = _mm256_set1_epi64x(0xCD9E8D57);
 	for (uint32_t half = 0; half < 2; half++, first += 8, bits += 8) {
@@ -75,8 +75,8 @@ INLINE void dropout_columns(uint64_t seed, uint32_t first, uint32_t position, ui
 		}
 		__m256i t0 = _mm256_unpacklo_epi32(c0, c1), t1 = _mm256_unpackhi_epi32(c0, c1);
 		__m256i t2 = _mm256_unpacklo_epi32(c2, c3), t3 = _mm256_unpackhi_epi32(c2, c3);
-		__m256i u[4] = {_mm256_unpacklo_epi64(t0, t2), _mm256_unpackhi_epi64(t0, t2),
-				_mm256_unpacklo_epi64(t1, t3), _mm256_unpackhi_epi64(t1, t3)};
+		__m256i u[4] = {_mm256_unpacklo_epi64(t0, t2), _mm256_unpackhi_epi64(t0, t2), _mm256_unpacklo_epi64(t1, t3),
+				_mm256_unpackhi_epi64(t1, t3)};
 		__m256i limit = _mm256_set1_epi16((short)threshold);
 		for (int i = 0; i < 4; i++) {
 			__m256i kept = _mm256_cmpeq_epi16(_mm256_max_epu16(u[i], limit), u[i]);
@@ -89,8 +89,8 @@ INLINE void dropout_columns(uint64_t seed, uint32_t first, uint32_t position, ui
 #endif
 
 /* Bit c of `bits`: column c of the row stays. Writes DROPOUT_BYTES(columns). */
-INLINE void dropout_bits(uint64_t seed, uint32_t position, uint32_t site, uint32_t sample, uint32_t threshold,
-			 int64_t columns, uint8_t *bits)
+INLINE void dropout_bits(uint64_t seed, uint32_t position, uint32_t site, uint32_t sample, uint32_t threshold, int64_t columns,
+			 uint8_t *bits)
 {
 	for (int64_t c = 0; c < columns; c += 128)
 		dropout_columns(seed, (uint32_t)(c / 8), position, site, sample, threshold, bits + c / 8);

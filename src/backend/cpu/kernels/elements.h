@@ -431,9 +431,9 @@ INLINE vector vector_tanh(vector x)
 	const vector one = vector_set(1);
 	vector size = vector_abs(x), square = x * x;
 	vector large = one - vector_set(2) / (one + vector_exp(size * vector_set(2)));
-	vector series = vector_set(0.0088632355f);                      /* 1382/155925 */
+	vector series = vector_set(0.0088632355f);                                      /* 1382/155925 */
 	series = vector_fma(series, square * vector_set(-1), vector_set(0.021869488f)); /* 62/2835 */
-	series = vector_fma(series, square, vector_set(-0.053968254f));  /* -17/315 */
+	series = vector_fma(series, square, vector_set(-0.053968254f));                 /* -17/315 */
 	series = vector_fma(series, square, vector_set(0.13333333f));
 	series = vector_fma(series, square, vector_set(-0.33333333f));
 	series = vector_fma(series * square, size, size);

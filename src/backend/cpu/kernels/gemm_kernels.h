@@ -14,7 +14,7 @@ extern const struct gemm_kernels gemm_kernels_f32_amx, gemm_kernels_bf16_amx;
 
 /* Defined in gemm_product.c, listed in gemm_pack.c's tables. */
 void KERNEL(gemm_multiply_f32)(const struct block_product *product);
-void KERNEL(gemm_multiply_bf16)(const struct block_product *product); /* from avx512_bf16 on */
+void KERNEL(gemm_multiply_bf16)(const struct block_product *product);  /* from avx512_bf16 on */
 void KERNEL(gemm_multiply_panel)(const struct panel_product *product); /* amx */
 void KERNEL(gemm_begin)(void);
 void KERNEL(gemm_end)(void);
@@ -31,11 +31,11 @@ INLINE struct walk walk_start(const struct gemm_fetch *f, int64_t steps)
 {
 	int64_t lines = f->rows * ((f->row_bytes + CACHE_LINE - 1) / CACHE_LINE);
 	return (struct walk){.line = f->from,
-	                     .end = (const char *)f->from + f->row_bytes,
-	                     .rows = f->row_bytes > 0 ? f->rows : 0,
-	                     .row_bytes = f->row_bytes,
-	                     .stride = f->stride,
-	                     .lines = (lines + steps - 1) / steps};
+			     .end = (const char *)f->from + f->row_bytes,
+			     .rows = f->row_bytes > 0 ? f->rows : 0,
+			     .row_bytes = f->row_bytes,
+			     .stride = f->stride,
+			     .lines = (lines + steps - 1) / steps};
 }
 
 INLINE void walk_on(struct walk *w)

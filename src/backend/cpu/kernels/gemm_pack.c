@@ -58,8 +58,7 @@ static void store_block(const float *block, float *out, int64_t out_row, int64_t
 	}
 }
 
-INLINE void add_columns(enum dtype type, const void *source, int64_t row_elements, int64_t rows,
-                        int64_t columns, float *sums)
+INLINE void add_columns(enum dtype type, const void *source, int64_t row_elements, int64_t rows, int64_t columns, float *sums)
 {
 	int64_t c = 0;
 	for (; c + 2 * LANES <= columns; c += 2 * LANES) {
@@ -73,35 +72,32 @@ INLINE void add_columns(enum dtype type, const void *source, int64_t row_element
 	}
 	for (; c < columns; c++)
 		for (int64_t r = 0; r < rows; r++)
-			sums[c] += type == DTYPE_F32
-			                   ? ((const float *)source)[r * row_elements + c]
-			                   : bf16_to_float(((const uint16_t *)source)[r * row_elements + c]);
+			sums[c] += type == DTYPE_F32 ? ((const float *)source)[r * row_elements + c]
+						     : bf16_to_float(((const uint16_t *)source)[r * row_elements + c]);
 }
 
-static void add_columns_f32(const void *source, int64_t row_elements, int64_t rows, int64_t columns,
-                            float *sums)
+static void add_columns_f32(const void *source, int64_t row_elements, int64_t rows, int64_t columns, float *sums)
 {
 	add_columns(DTYPE_F32, source, row_elements, rows, columns, sums);
 }
 
-static void add_columns_bf16(const void *source, int64_t row_elements, int64_t rows, int64_t columns,
-                             float *sums)
+static void add_columns_bf16(const void *source, int64_t row_elements, int64_t rows, int64_t columns, float *sums)
 {
 	add_columns(DTYPE_BF16, source, row_elements, rows, columns, sums);
 }
 
 const struct gemm_kernels KERNEL(gemm_kernels_f32) = {
-        .source = DTYPE_F32,
-        .type = DTYPE_F32,
-        .left_from_rows = f32_from_rows_f32,
-        .left_from_columns = f32_from_columns_f32,
-        .right_from_rows = f32_from_rows_f32,
-        .right_from_columns = f32_from_columns_f32,
-        .multiply = KERNEL(gemm_multiply_f32),
-        .begin = KERNEL(gemm_begin),
-        .end = KERNEL(gemm_end),
-        .store_block = store_block,
-        .add_columns = add_columns_f32,
+	.source = DTYPE_F32,
+	.type = DTYPE_F32,
+	.left_from_rows = f32_from_rows_f32,
+	.left_from_columns = f32_from_columns_f32,
+	.right_from_rows = f32_from_rows_f32,
+	.right_from_columns = f32_from_columns_f32,
+	.multiply = KERNEL(gemm_multiply_f32),
+	.begin = KERNEL(gemm_begin),
+	.end = KERNEL(gemm_end),
+	.store_block = store_block,
+	.add_columns = add_columns_f32,
 };
 
 #ifdef __AVX512BF16__
@@ -117,9 +113,8 @@ static void bf16_copy(const void *source, int64_t row_elements, void *block)
 /* Rows 2i and 2i+1 interleaved: columns 0-15 and 16-31 as pairs. */
 INLINE void pair_rows(const uint16_t *source, int64_t row_elements, int i, __m512i *low, __m512i *high)
 {
-	const __m512i low_columns =
-	        _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6,
-	                         37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
+	const __m512i low_columns = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6,
+						     37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
 	const __m512i high_columns = _mm512_add_epi16(low_columns, _mm512_set1_epi16(16));
 	__m512i even = _mm512_loadu_si512(source + 2 * i * row_elements);
 	__m512i odd = _mm512_loadu_si512(source + (2 * i + 1) * row_elements);
@@ -173,20 +168,20 @@ static void bf16_transpose(const void *source, int64_t row_elements, void *block
 }
 
 const struct gemm_kernels KERNEL(gemm_kernels_bf16) = {
-        .source = DTYPE_BF16,
-        .type = DTYPE_BF16,
-        .left_from_rows = bf16_copy,
-        .left_from_columns = bf16_transpose,
-        .right_from_rows = bf16_pair,
-        .right_from_columns = bf16_pair_transpose,
-        .multiply = KERNEL(gemm_multiply_bf16),
+	.source = DTYPE_BF16,
+	.type = DTYPE_BF16,
+	.left_from_rows = bf16_copy,
+	.left_from_columns = bf16_transpose,
+	.right_from_rows = bf16_pair,
+	.right_from_columns = bf16_pair_transpose,
+	.multiply = KERNEL(gemm_multiply_bf16),
 #ifdef ISA_amx
-        .multiply_panel = KERNEL(gemm_multiply_panel),
+	.multiply_panel = KERNEL(gemm_multiply_panel),
 #endif
-        .begin = KERNEL(gemm_begin),
-        .end = KERNEL(gemm_end),
-        .store_block = store_block,
-        .add_columns = add_columns_bf16,
+	.begin = KERNEL(gemm_begin),
+	.end = KERNEL(gemm_end),
+	.store_block = store_block,
+	.add_columns = add_columns_bf16,
 };
 #else
 /* Without bf16 products, bf16 matrices are widened on their way into fp32 blocks. */
@@ -202,16 +197,16 @@ static void f32_from_columns_bf16(const void *source, int64_t row_elements, void
 }
 
 const struct gemm_kernels KERNEL(gemm_kernels_bf16) = {
-        .source = DTYPE_BF16,
-        .type = DTYPE_F32,
-        .left_from_rows = f32_from_rows_bf16,
-        .left_from_columns = f32_from_columns_bf16,
-        .right_from_rows = f32_from_rows_bf16,
-        .right_from_columns = f32_from_columns_bf16,
-        .multiply = KERNEL(gemm_multiply_f32),
-        .begin = KERNEL(gemm_begin),
-        .end = KERNEL(gemm_end),
-        .store_block = store_block,
-        .add_columns = add_columns_bf16,
+	.source = DTYPE_BF16,
+	.type = DTYPE_F32,
+	.left_from_rows = f32_from_rows_bf16,
+	.left_from_columns = f32_from_columns_bf16,
+	.right_from_rows = f32_from_rows_bf16,
+	.right_from_columns = f32_from_columns_bf16,
+	.multiply = KERNEL(gemm_multiply_f32),
+	.begin = KERNEL(gemm_begin),
+	.end = KERNEL(gemm_end),
+	.store_block = store_block,
+	.add_columns = add_columns_bf16,
 };
 #endif

@@ -21,8 +21,7 @@ INLINE vector multiply_add(enum dtype type, const float *left, vector b, vector 
 	if (type == DTYPE_BF16) {
 		uint32_t pair;
 		memcpy(&pair, left, sizeof(pair));
-		return _mm512_dpbf16_ps(acc, (__m512bh)_mm512_set1_epi32((int)pair),
-		                        (__m512bh)_mm512_castps_si512(b));
+		return _mm512_dpbf16_ps(acc, (__m512bh)_mm512_set1_epi32((int)pair), (__m512bh)_mm512_castps_si512(b));
 	}
 #endif
 	(void)type;
@@ -33,28 +32,24 @@ INLINE vector multiply_add(enum dtype type, const float *left, vector b, vector 
  * 6 rows these are 24 of AVX-512's 32 registers, or 12 of AVX2's 16: every vector of the right operand that
  * is loaded serves 6 rows, every number of the left one 2 or 4 vectors, so multiplications and not loads are
  * what counts. */
-INLINE void register_block(const struct block_product *p, enum dtype type, const float *left,
-                           const float *right, float *out, int column, const int rows, const int blocks)
+INLINE void register_block(const struct block_product *p, enum dtype type, const float *left, const float *right, float *out,
+			   int column, const int rows, const int blocks)
 {
-	const int64_t steps = p->k, left_step = p->left_k / 4, right_step = p->right_k / 4,
-	              out_row = p->out_row;
+	const int64_t steps = p->k, left_step = p->left_k / 4, right_step = p->right_k / 4, out_row = p->out_row;
 	const int64_t second = p->right_n / 4, second_out = p->out_n, depth = block_depth(type);
 	vector acc[6][4];
 #pragma GCC unroll 6
 	for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
 		for (int j = 0; j < 2 * blocks; j++)
-			acc[r][j] =
-			        p->accumulate
-			                ? vector_load(out + r * out_row + j / 2 * second_out + j % 2 * LANES)
-			                : vector_set(0);
+			acc[r][j] = p->accumulate ? vector_load(out + r * out_row + j / 2 * second_out + j % 2 * LANES)
+						  : vector_set(0);
 	for (int64_t step = 0; step < steps; step++) {
 		for (int k = 0; k < depth; k++) {
 			vector b[4];
 #pragma GCC unroll 4
 			for (int j = 0; j < 2 * blocks; j++)
-				b[j] = vector_load(right + j / 2 * second +
-				                   right_at(type, k, column + j % 2 * LANES));
+				b[j] = vector_load(right + j / 2 * second + right_at(type, k, column + j % 2 * LANES));
 #pragma GCC unroll 6
 			for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
@@ -72,16 +67,16 @@ INLINE void register_block(const struct block_product *p, enum dtype type, const
 }
 
 /* One or two blocks along n, all 32 rows: 6 + 6 + 6 + 6 + 4 + 4. */
-INLINE void block_rows(const struct block_product *p, enum dtype type, const float *left, const float *right,
-                       float *out, const int blocks)
+INLINE void block_rows(const struct block_product *p, enum dtype type, const float *left, const float *right, float *out,
+		       const int blocks)
 {
 	for (int column = 0; column < N; column += 2 * LANES) {
 		for (int row = 0; row < 24; row += 6)
-			register_block(p, type, left + row * block_depth(type), right,
-			               out + row * p->out_row + column, column, 6, blocks);
+			register_block(p, type, left + row * block_depth(type), right, out + row * p->out_row + column, column, 6,
+				       blocks);
 		for (int row = 24; row < N; row += 4)
-			register_block(p, type, left + row * block_depth(type), right,
-			               out + row * p->out_row + column, column, 4, blocks);
+			register_block(p, type, left + row * block_depth(type), right, out + row * p->out_row + column, column, 4,
+				       blocks);
 	}
 }
 
@@ -124,9 +119,9 @@ struct tile_configuration {
 };
 
 static const struct tile_configuration tiles = {
-        .palette = 1,
-        .column_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
-        .rows = {16, 16, 16, 16, 16, 16, 16, 16},
+	.palette = 1,
+	.column_bytes = {64, 64, 64, 64, 64, 64, 64, 64},
+	.rows = {16, 16, 16, 16, 16, 16, 16, 16},
 };
 
 enum { ROW = 64, HALF = 16 * ROW };
@@ -170,7 +165,7 @@ INLINE void fetch_sums(const char *sums, int64_t row, int64_t step)
 
 /* With `ahead` what the next blocks need is fetched: not for operands that are in L1 anyway. */
 INLINE void bf16_block(const struct block_product *p, const char *left, const char *right, float *out, bool ahead,
-                       const float *next, struct walk walk[2])
+		       const float *next, struct walk walk[2])
 {
 	int64_t row = p->out_row * (int64_t)sizeof(float);
 	load_outputs((const char *)out, row, p->accumulate);
@@ -205,8 +200,8 @@ INLINE void bf16_blocks(const struct block_product *p, bool ahead)
 		for (int64_t n = 0; n < p->n; n++) {
 			float *out = p->out + m * p->out_m + n * p->out_n;
 			const float *next = n + 1 < p->n ? out + p->out_n : p->out + (m + 1) * p->out_m;
-			bf16_block(p, (const char *)p->left + m * p->left_m, (const char *)p->right + n * p->right_n, out,
-			           ahead, next, walk);
+			bf16_block(p, (const char *)p->left + m * p->left_m, (const char *)p->right + n * p->right_n, out, ahead,
+				   next, walk);
 		}
 	}
 }

@@ -34,16 +34,15 @@ INLINE void statistics(const float *row, int64_t columns, float total, float eps
 }
 
 /* y = gamma (row - mean) rstd + beta */
-INLINE vector normalise(const float *row, float mean, float rstd, const float *gamma, const float *beta, int64_t c,
-			int64_t left)
+INLINE vector normalise(const float *row, float mean, float rstd, const float *gamma, const float *beta, int64_t c, int64_t left)
 {
 	vector n = (load_floats(row, c, left) - vector_set(mean)) * vector_set(rstd);
 	return vector_fma(n, load_floats(gamma, c, left), load_floats(beta, c, left));
 }
 
 /* The sum at column c of a row, rounded; it stays in a->row. */
-INLINE vector sum_vector(const struct norm_rows *a, const void *x_row, enum dtype x_dtype, int64_t first, int64_t c,
-			 int64_t end, const void *residual, enum dtype dtype)
+INLINE vector sum_vector(const struct norm_rows *a, const void *x_row, enum dtype x_dtype, int64_t first, int64_t c, int64_t end,
+			 const void *residual, enum dtype dtype)
 {
 	int64_t left = end - c;
 	vector v = load(x_row, c - first, left, x_dtype);
@@ -136,8 +135,7 @@ INLINE void embed_rows(const struct embed_rows *a, enum dtype dtype)
 		vector total = vector_set(0);
 		for (int64_t c = 0; c < columns; c += LANES) {
 			int64_t left = columns - c;
-			vector v = load_floats(word, c, left) + load_floats(type, c, left) +
-				   load_floats(position, c, left);
+			vector v = load_floats(word, c, left) + load_floats(type, c, left) + load_floats(position, c, left);
 			v = rounded(v, dtype);
 			if (sum)
 				store(sum, c, left, v, dtype);

@@ -27,8 +27,7 @@ INLINE void transpose(__m512 x[16])
 	/* Quarters q of the four groups of rows come together in column 4q + j. */
 #pragma GCC unroll 4
 	for (int j = 0; j < 4; j++) {
-		__m512 even01 = _mm512_shuffle_f32x4(x[j], x[4 + j], 0x88),
-		       odd01 = _mm512_shuffle_f32x4(x[j], x[4 + j], 0xdd);
+		__m512 even01 = _mm512_shuffle_f32x4(x[j], x[4 + j], 0x88), odd01 = _mm512_shuffle_f32x4(x[j], x[4 + j], 0xdd);
 		__m512 even23 = _mm512_shuffle_f32x4(x[8 + j], x[12 + j], 0x88);
 		__m512 odd23 = _mm512_shuffle_f32x4(x[8 + j], x[12 + j], 0xdd);
 		t[j] = _mm512_shuffle_f32x4(even01, even23, 0x88);

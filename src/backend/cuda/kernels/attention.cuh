@@ -28,8 +28,7 @@ template <int D> DEVICE int tile_chunk(int row, int chunk)
 
 /* Copies `rows` rows of D elements, `stride` elements apart, into a tile; rows from `valid` on become zero. The copy is
  * under way when this returns: copy_commit, copy_wait. */
-template <int D, int THREADS, typename E>
-DEVICE void load_tile(void *tile, int rows, const E *from, int64_t stride, int valid)
+template <int D, int THREADS, typename E> DEVICE void load_tile(void *tile, int rows, const E *from, int64_t stride, int valid)
 {
 	constexpr int chunks = D / 8;
 #pragma unroll 1
@@ -74,9 +73,7 @@ template <int D, bool TRANSPOSED> DEVICE void load_columns(uint32_t (&out)[4], c
 }
 
 /* c += a b for two neighbouring tiles of eight columns; b as load_rows or load_columns give it. */
-template <typename E>
-DEVICE void multiply(float (&left)[4], float (&right)[4], const uint32_t (&a)[4],
-					 const uint32_t (&b)[4])
+template <typename E> DEVICE void multiply(float (&left)[4], float (&right)[4], const uint32_t (&a)[4], const uint32_t (&b)[4])
 {
 	mma16<E>(left, a, b);
 	mma16<E>(right, a, b + 2);
@@ -113,9 +110,10 @@ DEVICE attention_dropout find_dropout(const struct kernel_attention &a, const at
 /* The fate of eight neighbouring keys of a query (backend/dropout.h): bit i is set if key + i stays. */
 DEVICE uint32_t dropout_bits(const attention_dropout &d, int query, int key)
 {
-	struct philox block = philox4x32(d.seed, dropout_attention_counter(d.head, (uint32_t)key), (uint32_t)query, d.site,
-					 d.sample, 7);
-	uint32_t bits = 0, threshold = d.threshold << 16; /* compared in the high half: the low half moves up, or is too small to matter */
+	struct philox block =
+		philox4x32(d.seed, dropout_attention_counter(d.head, (uint32_t)key), (uint32_t)query, d.site, d.sample, 7);
+	uint32_t bits = 0,
+		 threshold = d.threshold << 16; /* compared in the high half: the low half moves up, or is too small to matter */
 #pragma unroll
 	for (int i = 0; i < 4; i++) {
 		bits |= (block.word[i] << 16) >= threshold ? 1u << (2 * i) : 0;
@@ -163,8 +161,7 @@ DEVICE void transpose_quad(uint32_t (&w)[4])
  * `valid` rows. Sixteen bytes a lane where the tiles come in fours. Returns the largest magnitudes of the pairs that the lane
  * writes, as a pair. */
 template <typename E, int TILES>
-DEVICE uint32_t store_tile(E *to, int64_t stride, int valid, const float (&c)[TILES][4], float factor0,
-					   float factor1)
+DEVICE uint32_t store_tile(E *to, int64_t stride, int valid, const float (&c)[TILES][4], float factor0, float factor1)
 {
 	int g = lane_index() >> 2, t = lane_index() & 3;
 	uint32_t most = 0;
@@ -248,7 +245,7 @@ static inline bool is_head_size(int size)
 }
 template <typename F> static cudaError_t for_head(enum dtype dtype, int size, F body)
 {
-	return dtype == DTYPE_BF16 ? for_head_size<bf16>(size, body)
+	return dtype == DTYPE_BF16  ? for_head_size<bf16>(size, body)
 	       : dtype == DTYPE_F16 ? for_head_size<f16>(size, body)
 				    : cudaErrorInvalidValue;
 }

@@ -42,8 +42,8 @@ template <int PARTS> struct any_rows {
 		}
 	}
 
-	/* sum[i] += weights, a lane each, times the rows; of the sum lane l has columns l, l + 32, ... `passed` is the warp's place
-	 * to pass weights on. */
+	/* sum[i] += weights, a lane each, times the rows; of the sum lane l has columns l, l + 32, ... `passed` is the warp's
+	 * place to pass weights on. */
 	static DEVICE void add(float (&sum)[OWN][PARTS], const float (&weights)[OWN], const float *others, float4 *passed)
 	{
 		__syncwarp();
@@ -163,8 +163,8 @@ DEVICE void find_statistics(const struct kernel_attention &a, const any_place &a
 	if (query < at.h.length) {
 		int64_t row = (at.h.start + query) * (int64_t)a.hidden + at.h.head * at.size;
 		for (int c = lane_index(); c < at.size; c += WARP)
-			sum = fmaf(to_float(static_cast<const T *>(a.dy)[row + c]), to_float(static_cast<const T *>(a.y)[row + c]),
-				   sum);
+			sum = fmaf(to_float(static_cast<const T *>(a.dy)[row + c]),
+				   to_float(static_cast<const T *>(a.y)[row + c]), sum);
 		*lse = a.lse[at.h.head * a.tokens + at.h.start + query];
 	}
 	*delta = warp_sum(sum);
@@ -224,7 +224,8 @@ template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) atte
 	rows::store(out + 2 * a.hidden, at.stride, h.length - key, at.size, dv, dropout_factors);
 }
 
-template <typename T, int PARTS> __global__ void __launch_bounds__(THREADS) attention_any_queries_kernel(struct kernel_attention a)
+template <typename T, int PARTS>
+__global__ void __launch_bounds__(THREADS) attention_any_queries_kernel(struct kernel_attention a)
 {
 	using rows = any_rows<PARTS>;
 	float4 *passed = reinterpret_cast<float4 *>(shared_start());
@@ -285,7 +286,8 @@ template <int PARTS> constexpr size_t any_bytes(int own)
 	return (size_t)((own * ROWS + 2 * OTHERS) * any_rows<PARTS>::stride + 2 * OTHERS + 4 * THREADS) * sizeof(float);
 }
 
-cudaError_t start_any(void (*kernel)(struct kernel_attention), size_t shared, const struct kernel_attention &a, cudaStream_t stream)
+cudaError_t start_any(void (*kernel)(struct kernel_attention), size_t shared, const struct kernel_attention &a,
+		      cudaStream_t stream)
 {
 	cudaError_t error = allow_shared(kernel, shared);
 	unsigned blocks = blocks_of(a.longest, ROWS) * (unsigned)a.heads * (unsigned)a.sequences;
@@ -318,8 +320,7 @@ extern "C" cudaError_t kernel_attention_any_bwd(cudaStream_t stream, enum dtype 
 		using T = decltype(type);
 		constexpr size_t shared = any_bytes<parts.value>(2);
 		cudaError_t error = start_any(attention_any_keys_kernel<T, parts.value>, shared, *a, stream);
-		return error != cudaSuccess ? error
-					    : start_any(attention_any_queries_kernel<T, parts.value>, shared, *a, stream);
+		return error != cudaSuccess ? error : start_any(attention_any_queries_kernel<T, parts.value>, shared, *a, stream);
 	});
 }
 
@@ -331,7 +332,7 @@ extern "C" size_t kernel_attention_any_shared(int32_t head_size)
 extern "C" cudaError_t kernel_attention_sums(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a)
 {
 	return for_dtype(dtype, [&](auto x) {
-		return launch(attention_sums_kernel<decltype(x)>, dim3((unsigned)a->sequences, blocks_of(3 * a->hidden, 128)), 128, 0,
-			      stream, *a);
+		return launch(attention_sums_kernel<decltype(x)>, dim3((unsigned)a->sequences, blocks_of(3 * a->hidden, 128)),
+			      128, 0, stream, *a);
 	});
 }

@@ -7,8 +7,7 @@
 namespace
 {
 /* Of a tile of 64 queries each warp of eight has 16 and half the columns. */
-template <typename E, int D>
-DEVICE void multiply_queries(float (&dq)[D / 16][4], const char *ds, const char *k, int keys)
+template <typename E, int D> DEVICE void multiply_queries(float (&dq)[D / 16][4], const char *ds, const char *k, int keys)
 {
 	int warp = (int)(threadIdx.x) / 32;
 #pragma unroll 1
@@ -40,7 +39,7 @@ template <int D, int WARPS> DEVICE void store_sums(const struct kernel_attention
 /* ONE: no sequence is longer than a block of keys; two blocks then share a multiprocessor. LARGEST: a.largest is wanted, which
  * takes registers that others do without. */
 template <typename E, int D, bool ONE, bool LARGEST>
-__global__ void __launch_bounds__(256, ONE && D <= 64 ? 2 : 1) attention_bwd_kernel(struct kernel_attention a)
+__global__ void __launch_bounds__(256, ONE &&D <= 64 ? 2 : 1) attention_bwd_kernel(struct kernel_attention a)
 {
 	constexpr int WARPS = 8, THREADS = 32 * WARPS, HALF = D / 16;
 	using layout = backward_layout<D, WARPS, true>;
@@ -121,8 +120,8 @@ __global__ void __launch_bounds__(256, ONE && D <= 64 ? 2 : 1) attention_bwd_ker
 					before[n * 32] = {dq[n][0], dq[n][1], dq[n][2], dq[n][3]};
 			}
 			if (j + 1 == key_blocks) {
-				uint32_t most = store_tile(dq_out + query * stride + warp / 4 * (D / 2), stride,
-							   h.length - query, dq, a.scale, a.scale);
+				uint32_t most = store_tile(dq_out + query * stride + warp / 4 * (D / 2), stride, h.length - query,
+							   dq, a.scale, a.scale);
 				if (a.sums)
 					add_column_sums(sums + warp * 3 * D + warp / 4 * (D / 2), dq, a.scale);
 				if (LARGEST)
@@ -175,5 +174,6 @@ extern "C" size_t kernel_attention_bwd_shared(int32_t head_size, int32_t longest
 
 extern "C" cudaError_t kernel_attention_bwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a)
 {
-	return for_head(dtype, a->hidden / a->heads, [&](auto type, auto size) { return start<decltype(type), size.value>(*a, stream); });
+	return for_head(dtype, a->hidden / a->heads,
+			[&](auto type, auto size) { return start<decltype(type), size.value>(*a, stream); });
 }

@@ -20,13 +20,13 @@ template <int D, int WARPS, bool DQ> struct backward_layout {
 	static constexpr int keys = 16 * WARPS, query_bytes = QUERIES * tile_row<D>::bytes, key_bytes = keys * tile_row<D>::bytes;
 	static constexpr int k = 0, v = k + key_bytes, q = v + key_bytes, dy = q + 2 * query_bytes, ds = dy + 2 * query_bytes;
 	static constexpr int sums = ds + (DQ ? keys * tile_row<64>::bytes : 0); /* float (WARPS, 3, D) */
-	static constexpr int lse = sums + (DQ ? WARPS * 3 * D * 4 : 0);   /* float (queries), then delta, then dq */
+	static constexpr int lse = sums + (DQ ? WARPS * 3 * D * 4 : 0);         /* float (queries), then delta, then dq */
 };
 
 /* lse in powers of 2 and delta of all queries of a head; those that do not exist get a probability of 0. */
 template <typename E, int D, int THREADS>
-DEVICE void load_statistics(const struct kernel_attention &a, const attention_head &h, float *lse,
-						float *delta, int first, int count)
+DEVICE void load_statistics(const struct kernel_attention &a, const attention_head &h, float *lse, float *delta, int first,
+			    int count)
 {
 	constexpr int lanes = D / 8; /* of a row */
 	int row = (int)(threadIdx.x) / lanes, part = (int)(threadIdx.x) % lanes;
@@ -93,8 +93,8 @@ template <typename E, int D, int PART> struct warp_keys {
 
 	/* In place: s becomes probabilities after dropout, not scaled, dp the gradient of scores. A lane has dropout's bits of
 	 * the warp's keys and one of the 32 queries that `row` is among. */
-	DEVICE void gradients(float (&s)[PARTS][4], float (&dp)[PARTS][4], const struct kernel_attention &a, const tiles &at, int row,
-			      uint32_t bits_of_query)
+	DEVICE void gradients(float (&s)[PARTS][4], float (&dp)[PARTS][4], const struct kernel_attention &a, const tiles &at,
+			      int row, uint32_t bits_of_query)
 	{
 		int g = lane_index() >> 2, t = lane_index() & 3;
 		float scale = a.scale * 1.44269504f;
@@ -132,9 +132,9 @@ template <typename E, int D, int PART> struct warp_keys {
 				left[part] = pack2<E>(p[n][e], p[n][e + 1]);
 				gradient[part] = pack2<E>(ds[n][e], ds[n][e + 1]);
 				if (at.ds)
-					*reinterpret_cast<uint32_t *>(at.ds + tile_chunk<64>(own + (lane >> 2) + part % 2 * 8,
-											    row / 8 + n) * 16 +
-								      (lane & 3) * 4) = gradient[part];
+					*reinterpret_cast<uint32_t *>(
+						at.ds + tile_chunk<64>(own + (lane >> 2) + part % 2 * 8, row / 8 + n) * 16 +
+						(lane & 3) * 4) = gradient[part];
 			}
 #pragma unroll
 			for (int n = 0; n < TILES; n += 2) {

@@ -45,8 +45,8 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 		}
 		if (key < h.length)
 			mine.meet(a, dropout,
-				  {shared + layout::k, shared + layout::v, shared + layout::q + now, shared + layout::dy + now, nullptr,
-				   lse + query, delta + query, query, key, h.length});
+				  {shared + layout::k, shared + layout::v, shared + layout::q + now, shared + layout::dy + now,
+				   nullptr, lse + query, delta + query, query, key, h.length});
 	}
 	if (key < h.length) {
 		E *dk = static_cast<E *>(a.dqkv) + (h.start + key) * stride + h.head * D + a.hidden;
@@ -150,8 +150,8 @@ template <typename E, int D> __global__ void __launch_bounds__(THREADS, 1) atten
 	}
 	if (query >= h.length)
 		return;
-	uint32_t most = store_tile(static_cast<E *>(a.dqkv) + (h.start + query) * stride + h.head * D, stride, h.length - query, dq, a.scale,
-		   a.scale);
+	uint32_t most = store_tile(static_cast<E *>(a.dqkv) + (h.start + query) * stride + h.head * D, stride, h.length - query,
+				   dq, a.scale, a.scale);
 	if (has_largest<E> && a.largest != nullptr)
 		note_pairs(a.largest, blockIdx.x * WARPS + (unsigned)warp, most);
 }
@@ -185,5 +185,6 @@ extern "C" size_t kernel_attention_bwd_long_shared(int32_t head_size, int32_t lo
 
 extern "C" cudaError_t kernel_attention_bwd_long(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a)
 {
-	return for_head(dtype, a->hidden / a->heads, [&](auto type, auto size) { return start<decltype(type), size.value>(*a, stream); });
+	return for_head(dtype, a->hidden / a->heads,
+			[&](auto type, auto size) { return start<decltype(type), size.value>(*a, stream); });
 }

@@ -10,8 +10,7 @@ enum { WARPS = 8, THREADS = 32 * WARPS, QUERIES = 16 * WARPS, KEYS = 64, KEY_TIL
 /* Rows g and g + 8 of a warp's scores meet one tile of keys: their largest and the sum of exp2 so far, and the output
  * so far, are brought to the new largest; scores become probabilities, not yet divided by their sum. */
 template <int TILES>
-DEVICE void softmax(float (&s)[KEY_TILES][4], float (&o)[TILES][4], float (&largest)[2],
-					float (&sum)[2], float scale)
+DEVICE void softmax(float (&s)[KEY_TILES][4], float (&o)[TILES][4], float (&largest)[2], float (&sum)[2], float scale)
 {
 #pragma unroll
 	for (int half = 0; half < 2; half++) {
@@ -50,8 +49,8 @@ DEVICE void drop(float (&s)[KEY_TILES][4], const attention_dropout &d, int query
 			s[n][e] = bits[e / 2][n / 4] & 1u << (8 * (n % 4) + e % 2) ? s[n][e] : 0.f;
 }
 
-template <typename E, int D> __global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1)
-attention_fwd_kernel(struct kernel_attention a)
+template <typename E, int D>
+__global__ void __launch_bounds__(THREADS, D <= 64 ? 2 : 1) attention_fwd_kernel(struct kernel_attention a)
 {
 	constexpr int TILES = D / 8, STEPS = D / 16, KEY_BYTES = KEYS * tile_row<D>::bytes;
 	char *q_tile = reinterpret_cast<char *>(shared_start()), *k_tile = q_tile + QUERIES * tile_row<D>::bytes,
@@ -85,8 +84,7 @@ attention_fwd_kernel(struct kernel_attention a)
 		copy_wait<1>(); /* keys are here, values may be on their way */
 		__syncthreads();
 		if (next < h.length)
-			load_tile<D, THREADS>(k_tile + (j + 1) % 2 * KEY_BYTES, KEYS, k + next * stride, stride,
-					      h.length - next);
+			load_tile<D, THREADS>(k_tile + (j + 1) % 2 * KEY_BYTES, KEYS, k + next * stride, stride, h.length - next);
 		copy_commit();
 
 		uint32_t p[KEYS / 16][4];
@@ -130,8 +128,7 @@ attention_fwd_kernel(struct kernel_attention a)
 		copy_wait<1>(); /* values are here, the next keys may be on their way */
 		__syncthreads();
 		if (next < h.length)
-			load_tile<D, THREADS>(v_tile + (j + 1) % 2 * KEY_BYTES, KEYS, v + next * stride, stride,
-					      h.length - next);
+			load_tile<D, THREADS>(v_tile + (j + 1) % 2 * KEY_BYTES, KEYS, v + next * stride, stride, h.length - next);
 		copy_commit();
 		if (active) {
 			const char *tile = v_tile + j % 2 * KEY_BYTES;
@@ -174,7 +171,8 @@ template <typename E, int D> cudaError_t start(const struct kernel_attention &a,
 
 extern "C" cudaError_t kernel_attention_fwd(cudaStream_t stream, enum dtype dtype, const struct kernel_attention *a)
 {
-	return for_head(dtype, a->hidden / a->heads, [&](auto type, auto size) { return start<decltype(type), size.value>(*a, stream); });
+	return for_head(dtype, a->hidden / a->heads,
+			[&](auto type, auto size) { return start<decltype(type), size.value>(*a, stream); });
 }
 
 extern "C" size_t kernel_attention_fwd_shared(int32_t head_size)

@@ -54,7 +54,7 @@ template <typename T, bool ALIGNED, int GELU> __global__ void __launch_bounds__(
 		note_pairs(a.largest, (blockIdx.y * gridDim.x + blockIdx.x) * WARPS + (unsigned)warp, most);
 	if (a.parts == nullptr)
 		return;
-	/* (warp, element, lane): neighbours in a lane lie apart, so that no two lanes want the same bank. */
+		/* (warp, element, lane): neighbours in a lane lie apart, so that no two lanes want the same bank. */
 #pragma unroll
 	for (int i = 0; i < BLOCK; i++)
 		sums[(warp * BLOCK + i) * WARP + lane] = sum[i];

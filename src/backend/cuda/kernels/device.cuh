@@ -471,7 +471,8 @@ DEVICE void note_pairs(uint32_t *largest, unsigned number, uint32_t most)
 
 /* Drops of the block of eight columns that begins at `first`, of a token at `position` of `sample`, and scales what stays. Of
  * Philox's words the upper halves are compared where they stand: what is below them is too small to matter. */
-DEVICE void drop_block(const struct kernel_dropout &dropout, uint64_t seed, int first, int position, uint32_t sample, float v[BLOCK])
+DEVICE void drop_block(const struct kernel_dropout &dropout, uint64_t seed, int first, int position, uint32_t sample,
+		       float v[BLOCK])
 {
 	struct philox block = philox4x32(seed, (uint32_t)first / BLOCK, (uint32_t)position, dropout.site, sample, 7);
 	uint32_t threshold = dropout.threshold << 16;
@@ -634,7 +635,10 @@ DEVICE void load_matrices4_transposed(uint32_t out[4], const void *row)
 DEVICE void load_matrices2(uint32_t out[2], const void *row)
 {
 	unsigned address = (unsigned)__cvta_generic_to_shared(row);
-	asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];\n" : "=r"(out[0]), "=r"(out[1]) : "r"(address) : "memory");
+	asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];\n"
+		     : "=r"(out[0]), "=r"(out[1])
+		     : "r"(address)
+		     : "memory");
 }
 DEVICE void load_matrices2_transposed(uint32_t out[2], const void *row)
 {

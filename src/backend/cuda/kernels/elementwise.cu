@@ -47,8 +47,8 @@ template <function F, typename T> __global__ void elementwise(int64_t elements, 
 		note_pairs(largest, (blockIdx.x * THREADS + threadIdx.x) / WARP, larger_pairs(0, pack_block<T>(in)));
 }
 
-template <function F> cudaError_t run(cudaStream_t stream, enum dtype dtype, int64_t elements, const void *x, void *y,
-						uint32_t *largest)
+template <function F>
+cudaError_t run(cudaStream_t stream, enum dtype dtype, int64_t elements, const void *x, void *y, uint32_t *largest)
 {
 	return for_dtype(dtype, [&](auto type) {
 		using T = decltype(type);

@@ -6,7 +6,8 @@ namespace
 
 constexpr int WARPS = 4; /* of a block, each with a token of its own */
 
-template <typename T, int BLOCKS, bool ALIGNED> __global__ void __launch_bounds__(WARPS *WARP) embed_fwd(struct kernel_embed_fwd a)
+template <typename T, int BLOCKS, bool ALIGNED>
+__global__ void __launch_bounds__(WARPS *WARP) embed_fwd(struct kernel_embed_fwd a)
 {
 	int64_t t = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
 	if (t >= a.tokens)
@@ -220,8 +221,8 @@ extern "C" cudaError_t kernel_position_gradient(cudaStream_t stream, const struc
 	dim3 blocks((unsigned)a->longest, grid.blocks, (unsigned)a->part_count);
 	return for_dtype(a->dtype, [&](auto type) {
 		using T = decltype(type);
-		return launch(a->columns % BLOCK == 0 ? position_parts<T, true> : position_parts<T, false>, blocks, grid.threads, 0,
-			      stream, *a);
+		return launch(a->columns % BLOCK == 0 ? position_parts<T, true> : position_parts<T, false>, blocks, grid.threads,
+			      0, stream, *a);
 	});
 }
 
@@ -231,6 +232,7 @@ extern "C" cudaError_t kernel_type_gradient(cudaStream_t stream, const struct ke
 	dim3 blocks(grid.blocks, (unsigned)row_parts(a->tokens));
 	return for_dtype(a->dtype, [&](auto type) {
 		using T = decltype(type);
-		return launch(a->columns % BLOCK == 0 ? type_parts<T, true> : type_parts<T, false>, blocks, grid.threads, 0, stream, *a);
+		return launch(a->columns % BLOCK == 0 ? type_parts<T, true> : type_parts<T, false>, blocks, grid.threads, 0,
+			      stream, *a);
 	});
 }

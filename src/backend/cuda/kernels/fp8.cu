@@ -20,7 +20,8 @@ template <typename T> __global__ void __launch_bounds__(THREADS) take_largest(st
 	const T *from = static_cast<const T *>(m.from);
 	int64_t elements = m.rows * m.columns; /* columns are a multiple of 16 */
 	uint32_t most = 0;
-	for (int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * BLOCK; i < elements; i += (int64_t)gridDim.x * THREADS * BLOCK) {
+	for (int64_t i = ((int64_t)blockIdx.x * THREADS + threadIdx.x) * BLOCK; i < elements;
+	     i += (int64_t)gridDim.x * THREADS * BLOCK) {
 		float v[BLOCK];
 		load_vector(from + (elements - BLOCK - i), v);
 #pragma unroll
@@ -84,7 +85,8 @@ template <typename T> __global__ void __launch_bounds__(THREADS) round_tiles(str
 		const unsigned char *at = tile + (chunk + 4 * i) * PITCH + column;
 		words[i] = at[0] | (uint32_t)at[PITCH] << 8 | (uint32_t)at[2 * PITCH] << 16 | (uint32_t)at[3 * PITCH] << 24;
 	}
-	store16(m.columns_out + (first_column + column) * padded + first_row + chunk, uint4{words[0], words[1], words[2], words[3]});
+	store16(m.columns_out + (first_column + column) * padded + first_row + chunk,
+		uint4{words[0], words[1], words[2], words[3]});
 }
 static_assert(THREADS == TILE * TILE / CHUNK, "a chunk a thread");
 

@@ -7,8 +7,7 @@ namespace
 constexpr int THREADS = 256;
 
 /* A thread a block of eight columns. */
-template <typename T, bool ALIGNED>
-__global__ void gather(const T *x, const int32_t *rows, int64_t count, int columns, T *y)
+template <typename T, bool ALIGNED> __global__ void gather(const T *x, const int32_t *rows, int64_t count, int columns, T *y)
 {
 	int blocks = (columns + BLOCK - 1) / BLOCK;
 	int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
@@ -54,8 +53,8 @@ extern "C" cudaError_t kernel_gather(cudaStream_t stream, enum dtype dtype, cons
 	return for_dtype(dtype, [&](auto type) {
 		using T = decltype(type);
 		auto kernel = columns % BLOCK == 0 ? gather<T, true> : gather<T, false>;
-		return launch(kernel, grid(count, columns), THREADS, 0, stream, static_cast<const T *>(x), rows, count, (int)columns,
-			      static_cast<T *>(y));
+		return launch(kernel, grid(count, columns), THREADS, 0, stream, static_cast<const T *>(x), rows, count,
+			      (int)columns, static_cast<T *>(y));
 	});
 }
 

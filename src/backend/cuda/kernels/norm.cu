@@ -269,7 +269,7 @@ extern "C" cudaError_t kernel_norm_bwd(cudaStream_t stream, const struct kernel_
 		size_t shared = threads * OWN<T> * BLOCK * sizeof(float) + (size_t)(2 * groups * warps) * sizeof(float2);
 		bool aligned = a->columns % BLOCK == 0;
 		auto kernel = a->pre != nullptr ? (aligned ? norm_bwd<T, true, BEHIND_GELU> : norm_bwd<T, false, BEHIND_GELU>)
-			      : a->drops_dy	? (aligned ? norm_bwd<T, true, DROPS_DY> : norm_bwd<T, false, DROPS_DY>)
+			      : a->drops_dy     ? (aligned ? norm_bwd<T, true, DROPS_DY> : norm_bwd<T, false, DROPS_DY>)
 						: (aligned ? norm_bwd<T, true, PLAIN> : norm_bwd<T, false, PLAIN>);
 		return launch(kernel, (unsigned)row_parts(a->rows), threads, shared, stream, *a, warps);
 	});

@@ -37,7 +37,8 @@ DEVICE void for_range(int64_t begin, int64_t end, int64_t thread, int64_t thread
 template <typename T> DEVICE void copy4(void *copy, int64_t first, const float in[LANES])
 {
 	if constexpr (sizeof(T) == 2)
-		*reinterpret_cast<uint2 *>(static_cast<T *>(copy) + first) = uint2{pack2<T>(in[0], in[1]), pack2<T>(in[2], in[3])};
+		*reinterpret_cast<uint2 *>(static_cast<T *>(copy) + first) =
+			uint2{pack2<T>(in[0], in[1]), pack2<T>(in[2], in[3])};
 }
 template <typename T> DEVICE void copy1(void *copy, int64_t at, float in)
 {
@@ -48,7 +49,7 @@ template <typename T> DEVICE void copy1(void *copy, int64_t at, float in)
 /* Calls body(T()) with the type of copies, float for none. */
 template <typename F> cudaError_t for_copy(const void *copy, enum dtype dtype, F body)
 {
-	return copy == nullptr	     ? body(float())
+	return copy == nullptr       ? body(float())
 	       : dtype == DTYPE_BF16 ? body(bf16())
 	       : dtype == DTYPE_F16  ? body(f16())
 				     : cudaErrorInvalidValue;
@@ -78,7 +79,7 @@ __global__ void __launch_bounds__(THREADS) square_parts(const float *range, int6
 
 /* Squares of finite floats neither overflow a double nor make NaN: the sum is finite if all of them are. */
 __global__ void __launch_bounds__(THREADS)
-square_sum(const double *parts, int count, bool add, const struct accumulators *sums, bool decides, struct scalars *s)
+	square_sum(const double *parts, int count, bool add, const struct accumulators *sums, bool decides, struct scalars *s)
 {
 	double *shared = reinterpret_cast<double *>(shared_start()), sum = 0;
 	for (int i = (int)threadIdx.x; i < count; i += THREADS)
@@ -262,7 +263,7 @@ __global__ void __launch_bounds__(THREADS) lamb_norms_part(struct kernel_lamb a)
 
 /* A warp a tensor: its parts, of the part_count that there may be, in a fixed order. */
 __global__ void __launch_bounds__(WARP)
-lamb_sums(const struct lamb_tensor *tensors, const double *parts, int part_count, double *norms)
+	lamb_sums(const struct lamb_tensor *tensors, const double *parts, int part_count, double *norms)
 {
 	const struct lamb_tensor &tensor = tensors[blockIdx.x];
 	const double *own = parts + (int64_t)blockIdx.x * part_count * 2;
@@ -330,8 +331,7 @@ extern "C" cudaError_t kernel_sumsq_finite(cudaStream_t stream, const float *ran
 	cudaError_t error = launch(square_parts, grid, THREADS, WARPS * sizeof(double), stream, range, count, parts);
 	if (error != cudaSuccess)
 		return error;
-	return launch(square_sum, 1, THREADS, WARPS * sizeof(double), stream, parts, (int)grid, add, sums, decides,
-		      scalars);
+	return launch(square_sum, 1, THREADS, WARPS * sizeof(double), stream, parts, (int)grid, add, sums, decides, scalars);
 }
 
 extern "C" cudaError_t kernel_adamw(cudaStream_t stream, const struct kernel_adamw *a)
@@ -359,9 +359,9 @@ extern "C" cudaError_t kernel_lamb_norms(cudaStream_t stream, const struct kerne
 	unsigned parts = lamb_part_count(a);
 	cudaError_t error = launch(lamb_norms_part, dim3(parts, (unsigned)a->tensor_count), THREADS,
 				   2 * WARPS * sizeof(double) + sizeof(lamb_factors), stream, *a);
-	return error != cudaSuccess
-		       ? error
-		       : launch(lamb_sums, (unsigned)a->tensor_count, WARP, 0, stream, a->tensors, a->parts, (int)parts, a->norms);
+	return error != cudaSuccess ? error
+				    : launch(lamb_sums, (unsigned)a->tensor_count, WARP, 0, stream, a->tensors, a->parts,
+					     (int)parts, a->norms);
 }
 
 extern "C" cudaError_t kernel_lamb_apply(cudaStream_t stream, const struct kernel_lamb *a)

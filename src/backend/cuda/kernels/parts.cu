@@ -40,5 +40,6 @@ extern "C" cudaError_t kernel_add_parts(cudaStream_t stream, const struct kernel
 	unsigned outputs = PART_OUTPUTS;
 	while (outputs > 0 && a->out[outputs - 1] == nullptr)
 		outputs--;
-	return launch(add_parts, dim3(blocks_of(a->columns, WARP), outputs), WARPS * WARP, WARPS * WARP * sizeof(float), stream, *a);
+	return launch(add_parts, dim3(blocks_of(a->columns, WARP), outputs), WARPS * WARP, WARPS * WARP * sizeof(float), stream,
+		      *a);
 }

@@ -15,8 +15,11 @@ template <typename A, typename B, typename Y> __global__ void product(struct ker
 	int64_t row = (int64_t)blockIdx.y * TILE + y, column = (int64_t)blockIdx.x * TILE + x;
 	float sum = 0;
 	for (int64_t first = 0; first < p.depth; first += TILE) {
-		a[y * (TILE + 1) + x] = row < p.rows && first + x < p.depth ? to_float(pa[row * p.a_row + (first + x) * p.a_step]) : 0;
-		b[y * (TILE + 1) + x] = column < p.columns && first + y < p.depth ? to_float(pb[(first + y) * p.b_step + column * p.b_column]) : 0;
+		a[y * (TILE + 1) + x] =
+			row < p.rows && first + x < p.depth ? to_float(pa[row * p.a_row + (first + x) * p.a_step]) : 0;
+		b[y * (TILE + 1) + x] = column < p.columns && first + y < p.depth
+						? to_float(pb[(first + y) * p.b_step + column * p.b_column])
+						: 0;
 		__syncthreads();
 		for (int k = 0; k < TILE; k++)
 			sum += a[y * (TILE + 1) + k] * b[k * (TILE + 1) + x];

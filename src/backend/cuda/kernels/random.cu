@@ -12,7 +12,8 @@ template <typename T> __global__ void fill(int64_t elements, uint64_t seed, floa
 	int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
 	struct philox block = philox4x32(seed, (uint32_t)i, (uint32_t)(i >> 32), 0, 0, 7);
 	for (int pair = 0; pair < 2; pair++) {
-		float u = ((float)(block.word[2 * pair] >> 8) + 1) * 0x1p-24f, angle = (float)(block.word[2 * pair + 1] >> 8) * 0x1p-23f;
+		float u = ((float)(block.word[2 * pair] >> 8) + 1) * 0x1p-24f,
+		      angle = (float)(block.word[2 * pair + 1] >> 8) * 0x1p-23f;
 		float radius = deviation * sqrtf(-2 * logf(u));
 		int64_t at = i * 4 + pair * 2;
 		if (at < elements)
@@ -29,6 +30,7 @@ extern "C" cudaError_t kernel_random(cudaStream_t stream, enum dtype dtype, int6
 {
 	return for_dtype(dtype, [&](auto type) {
 		using T = decltype(type);
-		return launch(fill<T>, blocks_of(elements, THREADS * 4), THREADS, 0, stream, elements, seed, deviation, static_cast<T *>(out));
+		return launch(fill<T>, blocks_of(elements, THREADS * 4), THREADS, 0, stream, elements, seed, deviation,
+			      static_cast<T *>(out));
 	});
 }

@@ -226,7 +226,7 @@ template <typename T> __global__ void __launch_bounds__(CLASS_WARPS *WARP) class
 /* ---- Sums of rows, in a fixed order ---- */
 
 __global__ void __launch_bounds__(THREADS)
-add_rows(const double *losses, const double *corrects, int64_t rows, double *loss, double *correct)
+	add_rows(const double *losses, const double *corrects, int64_t rows, double *loss, double *correct)
 {
 	double *shared = reinterpret_cast<double *>(shared_start()), l = 0, c = 0;
 	for (int64_t i = threadIdx.x; i < rows; i += THREADS) {
@@ -241,7 +241,8 @@ add_rows(const double *losses, const double *corrects, int64_t rows, double *los
 	}
 }
 
-cudaError_t queue_add_rows(cudaStream_t stream, const double *losses, const double *corrects, int64_t rows, double *loss, double *correct)
+cudaError_t queue_add_rows(cudaStream_t stream, const double *losses, const double *corrects, int64_t rows, double *loss,
+			   double *correct)
 {
 	return launch(add_rows, 1, THREADS, 2 * WARPS * sizeof(double), stream, losses, corrects, rows, loss, correct);
 }
@@ -251,8 +252,8 @@ cudaError_t queue_add_rows(cudaStream_t stream, const double *losses, const doub
 extern "C" cudaError_t kernel_vocab_xent(cudaStream_t stream, const struct kernel_vocab_xent *a)
 {
 	cudaError_t error = for_dtype(a->dtype, [&](auto type) {
-		return launch(vocab_xent<decltype(type)>, (unsigned)a->rows, VOCAB_THREADS, VOCAB_THREADS / WARP * sizeof(softmax), stream,
-			      *a);
+		return launch(vocab_xent<decltype(type)>, (unsigned)a->rows, VOCAB_THREADS,
+			      VOCAB_THREADS / WARP * sizeof(softmax), stream, *a);
 	});
 	return error != cudaSuccess ? error : queue_add_rows(stream, a->losses, a->corrects, a->rows, a->loss, a->correct);
 }
