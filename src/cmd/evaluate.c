@@ -110,7 +110,7 @@ static const struct command_text evaluate_text = {
 	.examples = "bertc evaluate --model runs/mine --corpus test.txt --json\tone JSON object on standard output",
 };
 
-static void print_metrics(const struct metrics *metrics, bool json)
+static void print_metrics(const struct measures *metrics, bool json)
 {
 	if (json) {
 		struct buffer text = {0};
@@ -198,7 +198,7 @@ static enum status open_shards(const struct evaluate_settings *settings, struct 
 static enum status score(const struct evaluate_settings *settings, struct session *session,
 			 const struct instance_settings *instance_settings, const char *folder, struct scored *scored)
 {
-	struct metrics metrics = {0};
+	struct measures metrics = {0};
 	if (scored->file_count > 0)
 		TRY(instances_open_static(&scored->instances, scored->files, scored->file_count, instance_settings));
 	else

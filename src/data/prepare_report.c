@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/chart.h"
+#include "formats/chart.h"
 #include "base/log.h"
 #include "data/prepare.h"
 

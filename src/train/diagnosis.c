@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/chart.h"
+#include "formats/chart.h"
 #include "base/error.h"
 
 /* Thresholds; docs/reliability.md, "Sick runs", has the reasons. */

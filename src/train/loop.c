@@ -55,13 +55,13 @@ static enum status evaluate(struct training *training)
 	ranks_section(training->comm, "evaluate", state->step);
 	TRY(ranks_settle(training->comm));
 	for (int64_t set = 0; set < objective->evaluation_count; set++) {
-		struct metrics metrics = {0};
+		struct measures metrics = {0};
 		double started = clock_seconds();
 		TRY(objective->evaluate(objective, training->replica, set, &metrics));
 		TRY(report_evaluation(&training->report, state, objective->evaluation_names[set], &metrics,
 				      clock_seconds() - started));
 		if (set == training->settings.best_set)
-			loss = metrics_get(&metrics, "loss");
+			loss = measures_get(&metrics, "loss");
 	}
 	state->evaluated_step = state->step;
 	if (objective->evaluation_count == 0)

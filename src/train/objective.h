@@ -7,22 +7,9 @@
 #include <stddef.h>
 #include "backend/ops.h"
 #include "base/error.h"
+#include "base/measures.h"
 #include "data/batch.h"
 #include "model/model.h"
-
-/* Named numbers of a step or an evaluation, in the order they are shown. */
-#define METRIC_COUNT 12
-struct metrics {
-	int count;
-	struct {
-		const char *name;  /* "mlm_loss" */
-		const char *label; /* short, for the progress bar: "MLM"; NULL = not shown there */
-		double value;
-	} item[METRIC_COUNT];
-};
-void metrics_add(struct metrics *metrics, const char *name, const char *label, double value);
-/* The value, or NaN. */
-double metrics_get(const struct metrics *metrics, const char *name);
 
 /* Called when a layer's gradients of a batch are complete, as model_backward says. */
 struct layer_hook {
@@ -42,12 +29,12 @@ struct objective {
 			 struct layer_hook hook);
 	/* Turns the accumulated sums of a step, over all ranks, into metrics; the first one is "loss". */
 	void (*metrics)(struct objective *objective, const struct step *step, const struct accumulators *sums,
-			struct metrics *out);
+			struct measures *out);
 	/* Held-out sets, each scored by itself: their names, NULL for documents held out of the training text. Scoring one leaves
 	 * replica's accumulators dirty; its first metric is "loss". Many ranks share the work, and all get the result. */
 	int64_t evaluation_count;
 	const char *const *evaluation_names;
-	enum status (*evaluate)(struct objective *objective, struct replica *replica, int64_t set, struct metrics *out);
+	enum status (*evaluate)(struct objective *objective, struct replica *replica, int64_t set, struct measures *out);
 	/* Names the first place whose numbers are not finite, after forward and backward of a batch; false if none.
 	 * May be NULL. */
 	bool (*locate_not_finite)(struct objective *objective, bool loss_is_finite, char *out, size_t size);

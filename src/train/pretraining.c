@@ -51,24 +51,28 @@ static double ratio(double sum, double count)
 	return count > 0 ? sum / count : 0.0;
 }
 
+#define LOSS(name, label, value) ((struct measure){(name), (label), UNIT_NATS, DIRECTION_LOWER, (value)})
+#define ACCURACY(name, label, value) ((struct measure){(name), (label), UNIT_SHARE, DIRECTION_HIGHER, (value)})
+#define COUNT(name, value) ((struct measure){(name), NULL, UNIT_COUNT, DIRECTION_NONE, (value)})
+
 /* The losses and accuracies that sums over a set with these counts give, in the order they are shown. */
 static void losses(const struct accumulators *sums, double prediction_weight, double labelled, bool perplexity,
-		   struct metrics *out)
+		   struct measures *out)
 {
 	double mlm = ratio(sums->value[SUM_MLM_LOSS], prediction_weight);
 	double nsp = ratio(sums->value[SUM_NSP_LOSS], labelled);
 	out->count = 0;
-	metrics_add(out, "loss", "loss", mlm + nsp);
-	metrics_add(out, "mlm_loss", NULL, mlm);
+	measures_add(out, &LOSS("loss", "loss", mlm + nsp));
+	measures_add(out, &LOSS("mlm_loss", NULL, mlm));
 	if (perplexity)
-		metrics_add(out, "mlm_perplexity", NULL, exp(mlm));
-	metrics_add(out, "mlm_accuracy", "MLM", ratio(sums->value[SUM_MLM_CORRECT], prediction_weight));
-	metrics_add(out, "nsp_loss", NULL, nsp);
-	metrics_add(out, "nsp_accuracy", labelled > 0 ? "NSP" : NULL, ratio(sums->value[SUM_NSP_CORRECT], labelled));
+		measures_add(out, &(struct measure){"mlm_perplexity", NULL, UNIT_NUMBER, DIRECTION_LOWER, exp(mlm)});
+	measures_add(out, &ACCURACY("mlm_accuracy", "MLM", ratio(sums->value[SUM_MLM_CORRECT], prediction_weight)));
+	measures_add(out, &LOSS("nsp_loss", NULL, nsp));
+	measures_add(out, &ACCURACY("nsp_accuracy", labelled > 0 ? "NSP" : NULL, ratio(sums->value[SUM_NSP_CORRECT], labelled)));
 }
 
 static void step_metrics(struct objective *objective, const struct step *step, const struct accumulators *sums,
-			 struct metrics *out)
+			 struct measures *out)
 {
 	(void)objective;
 	losses(sums, step->prediction_weight, (double)step->labelled_count, false, out);
@@ -154,7 +158,7 @@ static enum status read_score(const struct score *score, struct accumulators *su
 
 enum status pretraining_score(const struct model *model, struct activations *activations, struct replica *replica,
 			      struct comm *comm, struct instances *instances, int64_t limit, struct batch_capacity capacity,
-			      struct metrics *out)
+			      struct measures *out)
 {
 	int64_t count = instances_per_epoch(instances);
 	if (limit > 0 && limit < count)
@@ -182,14 +186,14 @@ enum status pretraining_score(const struct model *model, struct activations *act
 	TRY_GOTO(score_steps(&score), done);
 	TRY_GOTO(read_score(&score, &sums, counts), done);
 	losses(&sums, counts[0], counts[1], true, out);
-	metrics_add(out, "predictions", NULL, counts[2]);
-	metrics_add(out, "instances", NULL, (double)count);
+	measures_add(out, &COUNT("predictions", counts[2]));
+	measures_add(out, &COUNT("instances", (double)count));
 done:
 	step_reader_close(score.reader);
 	return status;
 }
 
-static enum status evaluate(struct objective *objective, struct replica *replica, int64_t set, struct metrics *out)
+static enum status evaluate(struct objective *objective, struct replica *replica, int64_t set, struct measures *out)
 {
 	const struct pretraining_settings *settings = &self(objective)->settings;
 	const struct evaluation_set *scored = &settings->evaluation_sets[set];

@@ -36,7 +36,7 @@ MUST_USE enum status pretraining_create(struct objective **out, const struct pre
  * accumulators and the activations. The ranks of `comm` (NULL: one) share the work, and all get the result. */
 MUST_USE enum status pretraining_score(const struct model *model, struct activations *activations, struct replica *replica,
 				       struct comm *comm, struct instances *instances, int64_t limit,
-				       struct batch_capacity capacity, struct metrics *out);
+				       struct batch_capacity capacity, struct measures *out);
 
 /* Seconds the loop waited for data so far. */
 double pretraining_waited(const struct objective *objective);

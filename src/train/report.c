@@ -67,12 +67,12 @@ static void flush_events(struct report *report)
 	}
 }
 
-static double metric_or(const struct metrics *metrics, const char *name, const char *other)
+static double metric_or(const struct measures *metrics, const char *name, const char *other)
 {
 	for (int i = 0; i < metrics->count; i++)
 		if (strcmp(metrics->item[i].name, name) == 0)
 			return metrics->item[i].value;
-	return metrics_get(metrics, other);
+	return measures_get(metrics, other);
 }
 
 /* Levels and findings as they were when the run was stopped. */
@@ -136,7 +136,7 @@ void report_phase(struct report *report, const struct phase *phases, int64_t pha
 }
 
 /* "loss 5.123  MLM 21.3 %  NSP 61.0 %": the shown metrics' running means. */
-static void smoothed_text(struct report *report, const struct metrics *metrics, char *out, size_t size)
+static void smoothed_text(struct report *report, const struct measures *metrics, char *out, size_t size)
 {
 	out[0] = 0;
 	size_t used = 0;
@@ -147,7 +147,7 @@ static void smoothed_text(struct report *report, const struct metrics *metrics, 
 			*mean = i < report->smoothed.count ? *mean + SMOOTHING * (value - *mean) : value;
 		if (!metrics->item[i].label)
 			continue;
-		bool share = strstr(metrics->item[i].name, "accuracy") != NULL;
+		bool share = metrics->item[i].unit == UNIT_SHARE;
 		int wrote = snprintf(out + used, size - used, share ? "%s %.1f %%  " : "%s %.3f  ", metrics->item[i].label,
 				     share ? 100.0 * *mean : *mean);
 		if (wrote < 0 || (size_t)wrote >= size - used)
@@ -290,7 +290,7 @@ static enum status diagnose(struct report *report, const struct step_report *ste
 			       .step = step->state->step,
 			       .tokens = step->state->tokens,
 			       .mlm_loss = metric_or(step->metrics, "mlm_loss", "loss"),
-			       .mlm_accuracy = metrics_get(step->metrics, "mlm_accuracy"),
+			       .mlm_accuracy = measures_get(step->metrics, "mlm_accuracy"),
 			       .grad_norm = step->grad_norm,
 			       .learning_rate = step->learning_rate,
 			       .seconds = step->seconds,
@@ -373,7 +373,7 @@ enum status report_step(struct report *report, const struct step_report *step)
 }
 
 enum status report_evaluation(struct report *report, const struct train_state *state, const char *set,
-			      const struct metrics *metrics, double seconds)
+			      const struct measures *metrics, double seconds)
 {
 	if (report->silent)
 		return OK;

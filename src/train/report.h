@@ -50,7 +50,7 @@ struct report {
 	struct progress progress;
 	double interval_seconds, interval_flops; /* since the last logged line */
 	int64_t interval_tokens;
-	struct metrics smoothed; /* running means for the bar */
+	struct measures smoothed; /* running means for the bar */
 	struct history history;
 	struct diagnosis diagnosis;
 	struct event_file *events;
@@ -73,7 +73,7 @@ void report_phase(struct report *report, const struct phase *phases, int64_t pha
 
 struct step_report {
 	const struct train_state *state; /* after the step */
-	const struct metrics *metrics;
+	const struct measures *metrics;
 	double learning_rate, grad_norm; /* norm before clipping */
 	double seconds, flops;           /* of this step */
 	double waited;                   /* seconds for data since the objective was opened */
@@ -84,7 +84,7 @@ MUST_USE enum status report_step(struct report *report, const struct step_report
 /* One evaluation set's scores. `set` is its name; NULL for documents held out of the training text. In metrics.jsonl
  * the names begin with "eval_", those of a named set with "eval_<set>_", and "eval_set" says so. */
 MUST_USE enum status report_evaluation(struct report *report, const struct train_state *state, const char *set,
-				       const struct metrics *metrics, double seconds);
+				       const struct measures *metrics, double seconds);
 /* After the scores of all sets. */
 MUST_USE enum status report_evaluated(struct report *report, const struct train_state *state);
 /* What the seconds of `ranks` ranks went into: a line of metrics.jsonl, and a word about a rank that is slower than the

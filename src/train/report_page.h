@@ -3,7 +3,7 @@
 #define TRAIN_REPORT_PAGE_H
 
 #include "base/buffer.h"
-#include "base/chart.h"
+#include "formats/chart.h"
 #include "train/report.h"
 
 struct report_page {

@@ -6,7 +6,7 @@
 
 /* What the gradients of a step came to. */
 struct step_result {
-	struct metrics metrics;
+	struct measures metrics;
 	struct guard_reading reading;
 	struct accumulators own; /* of this rank's micro-batches, as the operations left them */
 	double gradient_square_sum;

@@ -6,7 +6,8 @@
 #include <glob.h>
 
 /* In the order of the data flow: a folder includes only itself and those before it. */
-static const char *const folders[] = {"base", "formats", "text", "data", "backend", "model", "comm", "train", "tasks", "cmd"};
+static const char *const folders[] = {"base", "formats", "text",  "data",   "backend", "model", "weights",
+				      "comm", "tasks",   "infer", "report", "train",   "run",   "cmd"};
 enum { FOLDERS = sizeof folders / sizeof *folders };
 
 /* A vendor's header, by the beginning of its name, and the only place for it. */

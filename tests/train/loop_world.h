@@ -107,18 +107,18 @@ static inline void world_backward(struct objective *objective, struct replica *r
 }
 
 static inline void world_step_metrics(struct objective *objective, const struct step *step, const struct accumulators *sums,
-				      struct metrics *out)
+				      struct measures *out)
 {
 	(void)objective, (void)step;
 	out->count = 0;
-	metrics_add(out, "loss", "loss", sums->value[0]);
+	measures_add(out, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, sums->value[0]});
 }
 
-static inline enum status world_evaluate(struct objective *objective, struct replica *replica, int64_t set, struct metrics *out)
+static inline enum status world_evaluate(struct objective *objective, struct replica *replica, int64_t set, struct measures *out)
 {
 	struct world *w = world_of(objective);
 	(void)replica, (void)set;
-	metrics_add(out, "loss", "loss", w->evaluation(w->training.state.step));
+	measures_add(out, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, w->evaluation(w->training.state.step)});
 	return OK;
 }
 

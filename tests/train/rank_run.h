@@ -107,13 +107,13 @@ static inline void rank_backward(struct objective *objective, struct replica *re
 }
 
 static inline void rank_metrics(struct objective *objective, const struct step *step, const struct accumulators *sums,
-				struct metrics *out)
+				struct measures *out)
 {
 	struct rank_state *s = objective->state;
 	s->objective->metrics(s->objective, step, sums, out);
 }
 
-static inline enum status rank_evaluate(struct objective *objective, struct replica *replica, int64_t set, struct metrics *out)
+static inline enum status rank_evaluate(struct objective *objective, struct replica *replica, int64_t set, struct measures *out)
 {
 	struct rank_state *s = objective->state;
 	return s->objective->evaluate(s->objective, replica, set, out);

@@ -1,5 +1,5 @@
 /* The page around charts: style, script, escaping. */
-#include "base/chart.h"
+#include "formats/chart.h"
 
 #include <string.h>
 #include "base/json_internal.h"

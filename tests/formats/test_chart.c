@@ -1,7 +1,7 @@
 /* Ticks and numbers against what a reader would write; drawings for any numbers are sound and within their frame. */
 #include <ctype.h>
 #include <math.h>
-#include "base/chart.h"
+#include "formats/chart.h"
 #include "test.h"
 
 static void assert_ticks(double low, double high, const struct chart_axis *axis, const char *expected)

@@ -1,4 +1,4 @@
-#include "base/chart.h"
+#include "formats/chart.h"
 
 #include <inttypes.h>
 #include <math.h>

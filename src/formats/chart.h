@@ -1,7 +1,7 @@
 /* Charts as SVG, and the HTML page around them: no library, no network, no font of its own. Colours are CSS variables
  * that the page's style sets for light and dark; every chart carries its description for those who cannot see it. */
-#ifndef BASE_CHART_H
-#define BASE_CHART_H
+#ifndef FORMATS_CHART_H
+#define FORMATS_CHART_H
 
 #include <stdbool.h>
 #include <stdint.h>

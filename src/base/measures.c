@@ -1,0 +1,37 @@
+#include "base/measures.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/error.h"
+
+void measures_add(struct measures *measures, const struct measure *measure)
+{
+	BUG_IF(measures->count == MEASURES_MOST);
+	measures->item[measures->count++] = *measure;
+}
+
+const struct measure *measures_find(const struct measures *measures, const char *name)
+{
+	for (int i = 0; i < measures->count; i++)
+		if (strcmp(measures->item[i].name, name) == 0)
+			return &measures->item[i];
+	return NULL;
+}
+
+double measures_get(const struct measures *measures, const char *name)
+{
+	const struct measure *found = measures_find(measures, name);
+	return found ? found->value : NAN;
+}
+
+bool measure_is_better(enum measure_direction direction, double value, double other, double margin)
+{
+	BUG_IF(direction == DIRECTION_NONE);
+	if (isnan(value))
+		return false;
+	if (isnan(other))
+		return true;
+	return direction == DIRECTION_LOWER ? value < other - margin : value > other + margin;
+}

@@ -1,0 +1,41 @@
+/* Named numbers of a step, an evaluation or a set: what a log line, a report and a choice of the best checkpoint go by. */
+#ifndef BASE_MEASURES_H
+#define BASE_MEASURES_H
+
+#include <stdbool.h>
+
+enum measure_unit {
+	UNIT_NUMBER, /* no unit: a correlation, a squared error */
+	UNIT_NATS,   /* a loss */
+	UNIT_SHARE,  /* from 0 to 1: shown as a percentage */
+	UNIT_POINTS, /* from 0 to 100, as the SQuAD scripts print */
+	UNIT_COUNT,
+};
+
+/* Which way is better. */
+enum measure_direction { DIRECTION_NONE, DIRECTION_LOWER, DIRECTION_HIGHER };
+
+struct measure {
+	const char *name;  /* "mlm_loss": as in metrics.jsonl; borrowed for good (a literal) */
+	const char *label; /* short, for the progress bar: "MLM"; NULL = not shown there */
+	enum measure_unit unit;
+	enum measure_direction direction;
+	double value; /* NaN: undefined (written as null) */
+};
+
+#define MEASURES_MOST 48
+struct measures {
+	int count;
+	struct measure item[MEASURES_MOST]; /* in the order they are shown; of a step or an evaluation the first is "loss" */
+};
+
+/* Appends one. More than MEASURES_MOST is a bug. */
+void measures_add(struct measures *measures, const struct measure *measure);
+/* The entry of this name, or NULL. */
+const struct measure *measures_find(const struct measures *measures, const char *name);
+/* Its value, or NaN. */
+double measures_get(const struct measures *measures, const char *name);
+/* Is `value` better than `other` by more than `margin`? A NaN is better than nothing. */
+bool measure_is_better(enum measure_direction direction, double value, double other, double margin);
+
+#endif
