@@ -15,8 +15,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "formats/safetensors.h"
-#include "train/model_folder.h"
 #include "train/rehearsal.h"
+#include "weights/model_folder.h"
 
 /* "step7.ids" of a file; *count: elements. */
 static enum status field(const struct safetensors *file, int64_t step, const char *name, const int32_t **out, int32_t *count)

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "data/batch.h"
 #include "text/vocab.h"
-#include "train/model_folder.h"
+#include "weights/model_folder.h"
 
 struct run {
 	struct pool *pool;

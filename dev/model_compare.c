@@ -9,7 +9,7 @@
  * In bf16 the limits of fp32 do not apply; the errors are printed.
  */
 #include "model/golden.h"
-#include "train/model_folder.h"
+#include "weights/model_folder.h"
 
 static void print_totals(const struct golden *golden, const char *act, const struct model *model, const double *gradients)
 {

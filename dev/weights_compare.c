@@ -5,7 +5,7 @@
  * MODEL is what --init_checkpoint takes, with its configuration beside it; the batch is that of dev/model_golden.py. Prints
  * the masked-word and next-sentence loss (fp32) and writes the encoder's output. Heads that MODEL lacks are zero. */
 #include "../tests/model/golden.h"
-#include "train/model_folder.h"
+#include "weights/model_folder.h"
 
 int main(int argc, char **argv)
 {

@@ -9,9 +9,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "cmd/command.h"
-#include "cmd/session.h"
-#include "train/model_folder.h"
+#include "cmd/device_options.h"
 #include "train/rehearsal.h"
+#include "weights/model_folder.h"
 
 struct bench_settings {
 	const char *model, *mode, *clock;

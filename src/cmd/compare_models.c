@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "cmd/compare.h"
 #include "formats/weights_file.h"
-#include "train/model_folder.h"
+#include "weights/model_folder.h"
 
 enum tensor_verdict { TENSOR_SAME, TENSOR_DIFFERS, TENSOR_SHAPE, TENSOR_TYPE, TENSOR_ONLY_A, TENSOR_ONLY_B };
 static const char *const verdict_names[] = {"equal", "differs", "other shape", "other type", "only in A", "only in B"};

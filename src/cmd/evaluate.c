@@ -10,11 +10,12 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "cmd/command.h"
-#include "cmd/session.h"
+#include "cmd/device_options.h"
 #include "cmd/text_options.h"
-#include "train/model_folder.h"
+#include "infer/session.h"
 #include "train/pretraining.h"
 #include "train/run_data.h"
+#include "weights/model_folder.h"
 
 struct evaluate_settings {
 	const char *model;

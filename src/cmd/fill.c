@@ -4,9 +4,10 @@
 
 #include "base/log.h"
 #include "cmd/command.h"
-#include "cmd/session.h"
-#include "train/model_folder.h"
+#include "cmd/device_options.h"
+#include "infer/session.h"
 #include "train/predictor.h"
+#include "weights/model_folder.h"
 
 struct fill_settings {
 	const char *model;

@@ -14,7 +14,7 @@
 #include "model/model.h"
 #include "text/vocab.h"
 #include "train/checkpoint.h"
-#include "train/model_folder.h"
+#include "weights/model_folder.h"
 
 #define FIELD(name) offsetof(struct inspect_settings, name)
 

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "formats/tf_bundle.h"
 #include "formats/weights_file.h"
-#include "model/weight_names.h"
+#include "weights/weight_names.h"
 
 /* Elements read at a time. */
 #define BLOCK_ELEMENTS 4096

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "cmd/plan.h"
-#include "train/model_folder.h"
+#include "weights/model_folder.h"
 
 void plan_assume(struct plan *plan, enum provenance provenance, const char *name, const char *value, const char *format, ...)
 {

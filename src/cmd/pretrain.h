@@ -5,10 +5,10 @@
 #include "cmd/pretrain_options.h"
 #include "comm/place.h"
 #include "train/loop.h"
-#include "train/model_folder.h"
 #include "train/pretraining.h"
 #include "train/run_data.h"
 #include "train/waves.h"
+#include "weights/model_folder.h"
 
 /* One phase: its settings (the run's where there is only one phase), and what follows from them. */
 struct pretrain_phase {

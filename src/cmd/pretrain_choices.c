@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "cmd/pretrain.h"
-#include "train/model_folder.h"
+#include "weights/model_folder.h"
 
 enum status pretrain_choose(struct options *options, const char *name, const char *format, ...)
 {

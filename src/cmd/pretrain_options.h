@@ -4,7 +4,7 @@
 
 #include "base/option.h"
 #include "cmd/command.h"
-#include "cmd/session.h"
+#include "cmd/device_options.h"
 
 struct pretrain_settings {
 	/* text */

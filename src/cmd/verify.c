@@ -16,9 +16,9 @@
 #include "formats/weights_file.h"
 #include "model/model.h"
 #include "text/vocab.h"
-#include "train/manifest.h"
-#include "train/model_folder.h"
 #include "train/run_data.h"
+#include "weights/manifest.h"
+#include "weights/model_folder.h"
 
 struct verify_settings {
 	bool json;

@@ -1,15 +1,12 @@
-/* A checkpoint's record of where a run stood, and finding the checkpoint to go on from. Saving is in
- * checkpoint_writer.c, loading of weights and moments in checkpoint_load.c. */
+/* A checkpoint's record of where a run stood. Saving is in checkpoint_writer.c, loading of weights and moments in
+ * checkpoint_load.c. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/log.h"
-#include "base/memory.h"
 #include "train/checkpoint_internal.h"
-#include "train/manifest.h"
+#include "weights/manifest.h"
 
 #define FORMAT_VERSION 1
 
@@ -128,109 +125,13 @@ failed:
 	return status;
 }
 
-/* ---- Finding ---- */
-
-void checkpoint_name(char out[64], int64_t step)
+enum status checkpoint_best_check(const char *folder, struct train_state *state)
 {
-	snprintf(out, 64, CHECKPOINT_PREFIX "%" PRId64, step);
-}
-
-/* "checkpoint-120" -> 120; -1 for any other name. */
-static int64_t step_of(const char *name)
-{
-	if (strncmp(name, CHECKPOINT_PREFIX, strlen(CHECKPOINT_PREFIX)) != 0)
-		return -1;
-	const char *digits = name + strlen(CHECKPOINT_PREFIX);
-	if (*digits < '0' || *digits > '9' || strlen(digits) > 18)
-		return -1;
-	char *end;
-	int64_t step = strtoll(digits, &end, 10);
-	return *end == 0 ? step : -1;
-}
-
-static int compare_steps(const void *a, const void *b)
-{
-	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
-	return (left < right) - (left > right);
-}
-
-enum status checkpoint_list(const char *folder, int64_t **out, int64_t *out_count)
-{
-	struct name_list names = {0};
-	*out = NULL;
-	*out_count = 0;
-	enum status status;
-	TRY_GOTO(folder_list(folder, &names), done);
-	TRY_GOTO(memory_new(out, names.count, sizeof(**out), "list of checkpoints"), done);
-	for (int64_t i = 0; i < names.count; i++) {
-		int64_t step = step_of(names.names[i]);
-		if (step >= 0)
-			(*out)[(*out_count)++] = step;
-	}
-	qsort(*out, (size_t)*out_count, sizeof(**out), compare_steps);
-done:
-	name_list_release(&names);
-	return status;
-}
-
-/* Names that only a save of ours gives; anything else in the folder is the user's. */
-static bool is_leftover(const char *name)
-{
-	static const char *const prefixes[] = {TEMPORARY_PREFIX CHECKPOINT_PREFIX, TEMPORARY_PREFIX "final",
-					       TRASH_PREFIX CHECKPOINT_PREFIX, TRASH_PREFIX "final"};
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
-		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-			return true;
-	return false;
-}
-
-enum status checkpoint_clean(const char *folder)
-{
-	struct name_list names = {0};
-	enum status status;
-	TRY_GOTO(folder_list(folder, &names), done);
-	for (int64_t i = 0; i < names.count; i++) {
-		const char *name = names.names[i];
-		char path[PATH_BYTES];
-		if (!is_leftover(name))
-			continue;
-		TRY_GOTO(path_join(path, folder, name), done);
-		TRY_GOTO(folder_remove(path), done);
-	}
-done:
-	name_list_release(&names);
-	return status;
-}
-
-enum status checkpoint_verify(const char *path)
-{
-	return manifest_verify(path, NULL, NULL);
-}
-
-enum status checkpoint_latest(const char *folder, char out_path[PATH_BYTES], bool *out_found)
-{
-	int64_t *steps = NULL, count;
-	enum status status;
-	*out_found = false;
-	TRY_GOTO(checkpoint_list(folder, &steps, &count), done);
-	for (int64_t i = 0; i < count; i++) {
-		char name[64];
-		checkpoint_name(name, steps[i]);
-		TRY_GOTO(path_join(out_path, folder, name), done);
-		status = checkpoint_verify(out_path);
-		if (status == OK) {
-			*out_found = true;
-			goto done;
-		}
-		if (status != ERR_DATA)
-			goto done;
-		log_warning("%s; passed over", error_last()->message);
-	}
-	if (count > 0) {
-		status = error_set(ERR_DATA, "'%s': none of its %" PRId64 " checkpoints is whole", folder, count);
-		error_hint("remove them, or give --fresh to begin again");
-	}
-done:
-	free(steps);
-	return status;
+	char name[64], path[PATH_BYTES];
+	checkpoint_name(name, state->best_step);
+	TRY(path_join(path, folder, name));
+	if (state->best_step > 0 && file_is_folder(path))
+		return checkpoint_mark_best(folder, state->best_step, state->best_loss);
+	state->best_step = 0;
+	return checkpoint_unmark_best(folder);
 }

@@ -20,6 +20,7 @@
 #include "train/guard.h"
 #include "train/optimizer.h"
 #include "train/phase.h"
+#include "weights/checkpoint_folder.h"
 
 /* Where a run stands: all that changes besides weights and moments. */
 struct train_state {
@@ -76,25 +77,9 @@ void checkpoint_writer_close(struct checkpoint_writer *writer);
 /* Writes `final/`: the model folder alone, with a manifest; `step` is the run's last. */
 MUST_USE enum status checkpoint_save_final(const struct checkpoint_context *context, struct model *model, int64_t step);
 
-/* The newest whole checkpoint of a run folder: its path into out_path, *out_found = false if there is none. A
- * damaged one is passed over with a warning; if all are damaged, ERR_DATA. Safe beside a run at work. */
-MUST_USE enum status checkpoint_latest(const char *folder, char out_path[PATH_BYTES], bool *out_found);
-
-/* ERR_RESOURCE if the run folder is no longer there: it must not be made anew around one checkpoint. */
-MUST_USE enum status checkpoint_folder_check(const char *folder);
-
 /* Makes `best` and best.json of a run folder say what `state` says. A best checkpoint that is no longer there is
  * forgotten, in `state` too. */
 MUST_USE enum status checkpoint_best_check(const char *folder, struct train_state *state);
-
-/* Removes what a killed process left half made or half removed. Only for the owner of the folder's lock. */
-MUST_USE enum status checkpoint_clean(const char *folder);
-
-/* Sets the checkpoints of later steps than `step` aside: "superseded-checkpoint-<step>". Says so. */
-MUST_USE enum status checkpoint_supersede(const char *folder, int64_t step);
-
-/* Proves every file of a checkpoint against its manifest (train/manifest.h). */
-MUST_USE enum status checkpoint_verify(const char *path);
 
 /* training_state.json of a checkpoint; the settings record is member "settings" of the root, and "computed_on" and
  * "resumed_from" are the context's. */

@@ -4,20 +4,10 @@
 
 #include "train/checkpoint.h"
 
-#define CHECKPOINT_PREFIX "checkpoint-"
-#define TEMPORARY_PREFIX ".tmp-"
-#define TRASH_PREFIX ".trash-"
-#define SUPERSEDED_PREFIX "superseded-"
 #define STATE_NAME "training_state.json"
 #define OPTIMIZER_NAME "optimizer.safetensors"
-#define BEST_NAME "best"
-#define BEST_RECORD_NAME "best.json"
 #define CHECKPOINT_JSON_LIMIT ((size_t)16 << 20)
 
-/* "checkpoint-120" */
-void checkpoint_name(char out[64], int64_t step);
-/* Steps of all folders named like checkpoints, newest first. The caller frees. */
-MUST_USE enum status checkpoint_list(const char *folder, int64_t **out, int64_t *out_count);
 /* The text of training_state.json, appended to `out`; `choices` is what checkpoint_choices_write() gave, maybe nothing. */
 MUST_USE enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_context *context,
 					   const struct optimizer *optimizer, const struct train_state *state,
@@ -36,13 +26,5 @@ struct slab_source {
 };
 #define SLAB_SOURCES 3
 int checkpoint_slabs(const struct model *model, const struct optimizer *optimizer, struct slab_source out[SLAB_SOURCES]);
-
-/* Folders of checkpoint_folder.c: out of sight first, then away; and a finished one made visible under `name`. */
-MUST_USE enum status checkpoint_folder_discard(const char *parent, const char *name);
-MUST_USE enum status checkpoint_folder_publish(const char *parent, const char *temporary, const char *name);
-/* Keeps the newest `keep` (0 = all) of the checkpoints up to `saved_step`, and that of `best_step`. */
-MUST_USE enum status checkpoint_prune(const char *folder, int64_t keep, int64_t saved_step, int64_t best_step);
-/* Says which checkpoint is the best: best.json, and `best`, a link to it. */
-MUST_USE enum status checkpoint_mark_best(const char *folder, int64_t step, double loss);
 
 #endif

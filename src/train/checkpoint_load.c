@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "formats/safetensors.h"
 #include "train/checkpoint_internal.h"
-#include "train/model_folder.h"
+#include "weights/model_folder.h"
 
 int checkpoint_slabs(const struct model *model, const struct optimizer *optimizer, struct slab_source out[SLAB_SOURCES])
 {

@@ -17,9 +17,9 @@
 #include "base/memory.h"
 #include "formats/safetensors.h"
 #include "train/checkpoint_internal.h"
-#include "train/manifest.h"
-#include "train/model_folder.h"
 #include "train/ranks.h"
+#include "weights/manifest.h"
+#include "weights/model_folder.h"
 
 /* The writing thread gives way to those that compute. */
 #define WRITER_NICENESS 10

@@ -5,8 +5,8 @@
 #include "base/hash.h"
 #include "fuzz.h"
 #include "train/checkpoint.h"
-#include "train/manifest.h"
-#include "train/model_folder.h"
+#include "weights/manifest.h"
+#include "weights/model_folder.h"
 
 #define CHECKSUM ",\n  \"manifest_crc32c\": "
 

@@ -11,7 +11,7 @@ trap 'rm -rf "$FUZZ_SCRATCH"' EXIT
 sources() {
 	case $1 in
 	bzip2_blocks) echo formats/bzip2_blocks ;;
-	checkpoint) echo train/manifest train/checkpoint train/guard model/config ;;
+	checkpoint) echo weights/manifest weights/checkpoint_folder train/checkpoint train/guard model/config ;;
 	checksum) echo formats/checksum ;;
 	corpus) echo text/corpus text/text_form text/input_form text/document_builder text/text_batch text/gutenberg ;;
 	example) echo formats/example data/instance_row ;;

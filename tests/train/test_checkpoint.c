@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "train/loop_world.h"
-#include "train/manifest.h"
+#include "weights/manifest.h"
 
 static struct world w;
 

@@ -1,7 +1,7 @@
 /* Weights of a file, whatever program wrote it (formats/weights_file.h), into a model: names understood, shapes proved,
  * rows carried over to another vocabulary, and a report of what became of every tensor. */
-#ifndef TRAIN_MODEL_WEIGHTS_H
-#define TRAIN_MODEL_WEIGHTS_H
+#ifndef WEIGHTS_MODEL_WEIGHTS_H
+#define WEIGHTS_MODEL_WEIGHTS_H
 
 #include <stdint.h>
 #include "base/error.h"

@@ -1,7 +1,7 @@
 /* Model folders as Hugging Face writes and reads them: config.json, model.safetensors and the tokenizer's files.
  * Every checkpoint of ours is one, with our own files beside it. */
-#ifndef TRAIN_MODEL_FOLDER_H
-#define TRAIN_MODEL_FOLDER_H
+#ifndef WEIGHTS_MODEL_FOLDER_H
+#define WEIGHTS_MODEL_FOLDER_H
 
 #include <stdint.h>
 #include "base/error.h"
@@ -9,7 +9,8 @@
 #include "model/model.h"
 #include "text/tokenizer.h"
 #include "text/vocab.h"
-#include "train/model_weights.h"
+#include "weights/folder_file.h"
+#include "weights/model_weights.h"
 
 /* The configuration that `model` means: a size name, the path of a config.json or bert_config.json, or what
  * model_source_find understands and has one beside it. "gelu" in a bert_config.json is the tanh form, as in Google's
@@ -30,20 +31,6 @@ MUST_USE enum status model_source_find(const char *path, struct model_source *ou
 /* Reads weights that fit the model as they are; see model_weights.h. */
 MUST_USE enum status model_folder_load(const char *path, const struct model *model, enum missing_weights missing, float *slab,
 				       struct model_folder_report *report);
-
-/* Files of a folder with their sizes and checksums, for its manifest. Zero-initialise; free `files`. */
-struct folder_file {
-	char name[64];
-	int64_t bytes;
-	uint32_t crc32c;
-};
-struct folder_files {
-	struct folder_file *files;
-	int64_t count, capacity;
-};
-MUST_USE enum status folder_files_add(struct folder_files *list, const char *name, int64_t bytes, uint32_t crc32c);
-/* The same for a file that lies in `folder`, which is read to the end. */
-MUST_USE enum status folder_files_measure(struct folder_files *list, const char *folder, const char *name);
 
 /* Writes config.json, model.safetensors (F32) and the tokenizer's files into `folder`, which exists, and appends
  * them to `files`. `slab` is the host's copy of the masters; `max_length` the longest sequence the tokenizer should

@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/text.h"
-#include "model/weight_names.h"
+#include "weights/weight_names.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

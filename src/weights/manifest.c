@@ -1,10 +1,11 @@
-#include "train/manifest.h"
+#include "weights/manifest.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
 

@@ -3,8 +3,8 @@
  * vocabularies and positions; what does not fit is named. */
 #include "test.h"
 #include "formats/safetensors.h"
-#include "model/weight_names.h"
-#include "train/model_folder.h"
+#include "weights/weight_names.h"
+#include "weights/model_folder.h"
 
 #define GOLDEN "tests/golden/"
 

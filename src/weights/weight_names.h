@@ -1,7 +1,7 @@
 /* What tensors are called in the files of Hugging Face, Google and NVIDIA: the tables of weight_names.c. Ours are Hugging
  * Face's present names (parameters.c). */
-#ifndef MODEL_WEIGHT_NAMES_H
-#define MODEL_WEIGHT_NAMES_H
+#ifndef WEIGHTS_WEIGHT_NAMES_H
+#define WEIGHTS_WEIGHT_NAMES_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* Names of weights: what Hugging Face, Google and NVIDIA call them. */
 #include "test.h"
 #include "model/model.h"
-#include "model/weight_names.h"
+#include "weights/weight_names.h"
 
 static void names_are_understood(void **state)
 {

@@ -1,11 +1,11 @@
 /* MANIFEST.json: what a finished folder holds, each file with size and CRC-32C, and a checksum of the manifest
  * itself. Written last, it is what says that a folder is whole. */
-#ifndef TRAIN_MANIFEST_H
-#define TRAIN_MANIFEST_H
+#ifndef WEIGHTS_MANIFEST_H
+#define WEIGHTS_MANIFEST_H
 
 #include <stdint.h>
 #include "base/error.h"
-#include "train/model_folder.h"
+#include "weights/folder_file.h"
 
 #define MANIFEST_NAME "MANIFEST.json"
 

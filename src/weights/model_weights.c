@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
-#include "model/weight_names.h"
-#include "train/model_weights.h"
+#include "weights/model_weights.h"
+#include "weights/weight_names.h"
 
 /* Rows that pad a vocabulary: NVIDIA's models have a multiple of 8, Megatron's one of 128. */
 #define PADDING_MULTIPLE 8

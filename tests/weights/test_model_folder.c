@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include "base/hash.h"
 #include "formats/safetensors.h"
-#include "train/model_folder.h"
+#include "weights/model_folder.h"
 
 #define REQUIRE(call) assert_int_equal(call, OK)
 

@@ -1,0 +1,27 @@
+#include "infer/device.h"
+
+#include <string.h>
+
+enum status device_open(const struct device_settings *settings, struct pool **pool, struct backend **be)
+{
+	*be = NULL;
+	*pool = NULL;
+	TRY(pool_create(pool, (int)settings->threads));
+	const char *precision = settings->precision;
+	struct backend_settings backend = {.device = settings->device ? settings->device : backend_best_device(), .pool = *pool};
+	if (!precision)
+		backend.dtype = backend_best_dtype(backend.device);
+	else
+		backend.dtype = strcmp(precision, "bf16") == 0 || strcmp(precision, "fp8") == 0 ? DTYPE_BF16
+				: strcmp(precision, "fp16") == 0                                ? DTYPE_F16
+												: DTYPE_F32;
+	backend.cudnn = settings->attention && strcmp(settings->attention, "cudnn") == 0;
+	backend.tf32 = precision && strcmp(precision, "tf32") == 0;
+	backend.fp8 = precision && strcmp(precision, "fp8") == 0;
+	enum status status = backend_open(be, &backend);
+	if (status != OK) {
+		pool_free(*pool);
+		*pool = NULL;
+	}
+	return status;
+}

@@ -1,0 +1,20 @@
+/* Opening the device that a model runs on. */
+#ifndef INFER_DEVICE_H
+#define INFER_DEVICE_H
+
+#include <stdint.h>
+#include "backend/backend.h"
+#include "base/error.h"
+#include "base/pool.h"
+
+/* The values of --device, --precision, --attention, --threads. */
+struct device_settings {
+	const char *device, *precision; /* NULL: the fastest of the machine, of the device */
+	const char *attention;          /* "own" or "cudnn" */
+	int64_t threads;                /* 0 = all cores */
+};
+
+/* Starts a pool and opens the back end on it. The caller closes both, the back end first; after a failure both are NULL. */
+MUST_USE enum status device_open(const struct device_settings *settings, struct pool **pool, struct backend **be);
+
+#endif

@@ -1,0 +1,28 @@
+/* A saved model opened for inference. */
+#ifndef INFER_SESSION_H
+#define INFER_SESSION_H
+
+#include "infer/device.h"
+#include "model/model.h"
+#include "text/tokenizer.h"
+#include "text/vocab.h"
+
+struct session {
+	struct pool *pool;
+	struct backend *backend;
+	struct model *model;
+	struct replica replica;
+	struct activations *activations;
+	struct batch_capacity capacity;
+	struct vocab vocab;
+	struct tokenizer_settings tokenizer_settings;
+	bool has_next_sentence; /* false: the weights came without that head */
+};
+
+/* Opens what `model` means (weights/model_folder.h: a checkpoint, `final`, a run folder, any BERT folder or file of weights
+ * with its configuration and vocabulary beside it) with room for batches of `capacity`. */
+MUST_USE enum status session_open(struct session *session, const char *model, const struct device_settings *device,
+				  struct batch_capacity capacity, int32_t longest);
+void session_close(struct session *session);
+
+#endif
