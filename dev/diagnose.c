@@ -1,11 +1,11 @@
-/* What the rules of src/train/diagnosis.c say of a recorded run: build/dev/diagnose metrics.jsonl ENTROPY ACCURACY
+/* What the rules of src/report/diagnosis.c say of a recorded run: build/dev/diagnose metrics.jsonl ENTROPY ACCURACY
  * VOCABULARY EPOCH_TOKENS STEPS PEAK. A logged line stands for the steps since the last. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "train/diagnosis.h"
-#include "train/report_history.h"
+#include "report/diagnosis.h"
+#include "report/history.h"
 
 static void print(const struct findings *findings, int64_t step)
 {

@@ -21,6 +21,10 @@ enum rng_purpose {
 	RNG_SAMPLE = 20,  /* sentences and blanks of a report */
 };
 
+/* Held-out instances, and the sentences a report shows, are drawn from this seed, whatever the run's: every evaluation of every
+ * run on the same shards sees the same instances with the same masks. */
+#define EVALUATION_SEED 0x6265727463ull
+
 /* A stream of draws for one (seed, purpose, index pair): local to the decision it serves, never stored. */
 struct rng {
 	uint64_t seed;

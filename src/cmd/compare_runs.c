@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "cmd/compare.h"
-#include "train/report_page.h"
+#include "report/page.h"
 
 /* One run as it is compared. */
 struct run {

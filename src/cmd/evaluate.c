@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/rng.h"
 #include "cmd/command.h"
 #include "cmd/device_options.h"
 #include "cmd/text_options.h"

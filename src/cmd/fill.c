@@ -5,8 +5,8 @@
 #include "base/log.h"
 #include "cmd/command.h"
 #include "cmd/device_options.h"
+#include "infer/predictor.h"
 #include "infer/session.h"
-#include "train/predictor.h"
 #include "weights/model_folder.h"
 
 struct fill_settings {

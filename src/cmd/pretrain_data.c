@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/rng.h"
 #include "cmd/pretrain.h"
 
 /* A phase may have other text, but not other tokens. */

@@ -12,8 +12,9 @@ static enum status open_report(struct pretrain *run)
 	else
 		TRY(unigram_measure(run->data.train, run->data.train_count, vocab->count, &unigram));
 	const struct run_data_set *set = run->data.evaluation_count > 0 ? &run->data.evaluation[0] : NULL;
+	struct report_progress progress = train_progress(&run->training.state);
 	TRY(samples_open(&run->samples, settings->out, set ? set->shards : NULL, set ? set->shard_count : 0, run->model,
-			 &run->replica, vocab, &run->training.state));
+			 &run->replica, vocab, &progress));
 	run->training.report = (struct report){
 		.folder = settings->out,
 		.metrics_path = run->metrics_path,

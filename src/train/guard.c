@@ -31,7 +31,7 @@ static double deviations(const double *ring, int64_t observed, double value, dou
 	return (value - *mean) / fmax(sqrt(squares / GUARD_WINDOW), SMALLEST_DEVIATION * fabs(*mean) + 1e-300);
 }
 
-/* Without a limit spikes are the diagnosis' to name (train/diagnosis.h): clipping takes the harm out of most. */
+/* Without a limit spikes are the diagnosis' to name (report/diagnosis.h): clipping takes the harm out of most. */
 static enum guard_verdict judge_spike(struct guard_state *state, const struct guard_settings *settings,
 				      const struct guard_reading *reading)
 {

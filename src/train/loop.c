@@ -26,6 +26,19 @@ static bool is_stalled(const struct phase *phase, const struct train_state *stat
 	return phase->patience > 0 && state->phase.stalled >= phase->patience;
 }
 
+struct report_progress train_progress(const struct train_state *state)
+{
+	return (struct report_progress){
+		.step = state->step,
+		.samples = state->samples,
+		.tokens = state->tokens,
+		.seconds = state->seconds,
+		.skipped_steps = state->skipped_steps,
+		.phase = state->phase.index + 1,
+		.evaluated_step = state->evaluated_step,
+	};
+}
+
 /* What an evaluation says of the phase (does it still gain?) and of the checkpoint (is it the best?). */
 static void remember_score(struct training *training, double loss)
 {
@@ -51,6 +64,7 @@ static enum status evaluate(struct training *training)
 {
 	struct objective *objective = training->objective;
 	struct train_state *state = &training->state;
+	struct report_progress progress = train_progress(state);
 	double loss = NAN;
 	ranks_section(training->comm, "evaluate", state->step);
 	TRY(ranks_settle(training->comm));
@@ -58,7 +72,7 @@ static enum status evaluate(struct training *training)
 		struct measures metrics = {0};
 		double started = clock_seconds();
 		TRY(objective->evaluate(objective, training->replica, set, &metrics));
-		TRY(report_evaluation(&training->report, state, objective->evaluation_names[set], &metrics,
+		TRY(report_evaluation(&training->report, &progress, objective->evaluation_names[set], &metrics,
 				      clock_seconds() - started));
 		if (set == training->settings.best_set)
 			loss = measures_get(&metrics, "loss");
@@ -66,7 +80,8 @@ static enum status evaluate(struct training *training)
 	state->evaluated_step = state->step;
 	if (objective->evaluation_count == 0)
 		return OK;
-	TRY(report_evaluated(&training->report, state));
+	progress.evaluated_step = state->step;
+	TRY(report_evaluated(&training->report, &progress));
 	remember_score(training, loss);
 	return OK;
 }
@@ -131,16 +146,39 @@ static enum status train_step(struct training *training)
 	state->seconds += seconds;
 	stop_reserve(checkpoint_writer_longest(training->writer) + seconds / step->most_batches);
 	TRY(step_report_times(training));
+	struct report_progress progress = train_progress(state);
 	return report_step(&training->report, &(struct step_report){
-						      .state = state,
+						      .state = &progress,
 						      .metrics = &result.metrics,
 						      .learning_rate = learning_rate,
 						      .grad_norm = result.reading.grad_norm,
 						      .seconds = seconds,
 						      .flops = result.flops,
 						      .waited = objective->waited ? objective->waited(objective) : 0,
-						      .data = step,
+						      .token_count = step->token_count,
+						      .sequence_count = step->instance_count,
+						      .lengths = step->lengths,
 					      });
+}
+
+/* The report learns of the phase of `state`, and how long the run will be. */
+static void begin_report(struct training *training)
+{
+	const struct train_state *state = &training->state;
+	const struct phase *phase = &training->phases[state->phase.index];
+	struct report_progress progress = train_progress(state);
+	int64_t total_steps = state->phase.first_step;
+	for (int64_t i = state->phase.index; i < training->phase_count; i++)
+		total_steps += training->phases[i].steps;
+	report_phase(&training->report,
+		     &(struct report_phase){
+			     .count = training->phase_count,
+			     .begins = state->phase.index > 0 && state->step == state->phase.first_step,
+			     .log_steps = phase->log_steps,
+			     .total_steps = total_steps,
+			     .peak_rate = phase->schedule.peak,
+		     },
+		     &progress);
 }
 
 /* The phase of `state`, from where it stands to its end. */
@@ -152,7 +190,7 @@ static enum status train_phase(struct training *training)
 	bool last = state->phase.index == training->phase_count - 1;
 	ranks_section(training->comm, "opening a phase", state->step);
 	TRY(ranks_agree(training->comm, training->open_phase(training->context, state, &training->objective)));
-	report_phase(&training->report, training->phases, training->phase_count, state);
+	begin_report(training);
 
 	/* The checkpoint was saved by a request to stop, before an evaluation that was due. */
 	bool owed = state->step > state->phase.first_step && state->evaluated_step < state->step;
@@ -228,6 +266,7 @@ bool phase_has_ended(const struct phase *phase, const struct train_state *state)
 enum status train(struct training *training)
 {
 	struct train_state *state = &training->state;
+	struct report_progress progress;
 	enum status status;
 	TRY(checkpoint_writer_open(&training->writer, &training->checkpoints, training->model, training->optimizer));
 	TRY_GOTO(reduction_open(&training->reduction, &training->optimizer->buckets, training->model, training->settings.wire),
@@ -235,7 +274,8 @@ enum status train(struct training *training)
 	guard_start(&state->guard, &training->guard);
 	step_start(training);
 	TRY_GOTO(check_best(training), failed);
-	TRY_GOTO(report_start(&training->report, state), failed);
+	progress = train_progress(state);
+	TRY_GOTO(report_start(&training->report, &progress), failed);
 	for (;;) {
 		TRY_GOTO(train_phase(training), done);
 		if (state->phase.index == training->phase_count - 1)
@@ -249,7 +289,8 @@ enum status train(struct training *training)
 	}
 done:
 	status = last_save(training, status);
-	report_finish(&training->report, state, status);
+	progress = train_progress(state);
+	report_finish(&training->report, &progress, status);
 failed:
 	checkpoint_writer_close(training->writer);
 	return status;

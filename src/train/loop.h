@@ -8,7 +8,7 @@
 #include "train/phase.h"
 #include "train/ranks.h"
 #include "train/reduction.h"
-#include "train/report.h"
+#include "report/report.h"
 #include "train/schedule.h"
 
 struct loop_settings {
@@ -51,6 +51,8 @@ struct training {
 	void *context; /* of both */
 };
 
+/* Where `state` stands, in the report's terms. */
+struct report_progress train_progress(const struct train_state *state);
 /* Has the phase, in which `state` is, reached one of its ends? */
 bool phase_has_ended(const struct phase *phase, const struct train_state *state);
 /* The next phase begins where `state` is; optimizer_restart() belongs to it. */

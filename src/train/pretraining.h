@@ -6,10 +6,6 @@
 #include "data/batch.h"
 #include "train/objective.h"
 
-/* Held-out instances are drawn once, from this seed, whatever the run's seed: every evaluation of every run on the
- * same shards sees the same instances and the same masks. */
-#define EVALUATION_SEED 0x6265727463ull
-
 /* Held-out text; name NULL for documents held out of the training text. */
 struct evaluation_set {
 	const char *name;

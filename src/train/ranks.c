@@ -112,26 +112,3 @@ done:
 	free(hosts);
 	return status;
 }
-
-/* ---- Times ---- */
-
-/* Slower than the median by so much is worth a word: two ranks on one core are at 2, a busy neighbour at 1.1. */
-#define STRAGGLING 1.2
-
-int32_t ranks_straggler(const struct rank_times *all, int32_t count, double *ratio)
-{
-	int32_t slowest = 0, below = 0;
-	double median = 0;
-	for (int32_t i = 0; i < count; i++)
-		slowest = all[i].computed > all[slowest].computed ? i : slowest;
-	/* The lower median: of two, the faster one. */
-	for (int32_t i = 0; i < count; i++) {
-		below = 0;
-		for (int32_t k = 0; k < count; k++)
-			below += all[k].computed < all[i].computed || (all[k].computed == all[i].computed && k < i);
-		if (below == (count - 1) / 2)
-			median = all[i].computed;
-	}
-	*ratio = median > 0 ? all[slowest].computed / median : 1;
-	return count > 1 && *ratio > STRAGGLING ? slowest : -1;
-}

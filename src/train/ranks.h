@@ -1,5 +1,5 @@
 /* What the ranks of a run do together besides computing: one's failure ends all, their weights are compared, their times
- * are told. `comm` NULL stands for one rank alone, for which nothing here does anything. */
+ * are measured. `comm` NULL stands for one rank alone, for which nothing here does anything. */
 #ifndef TRAIN_RANKS_H
 #define TRAIN_RANKS_H
 
@@ -51,22 +51,9 @@ MUST_USE enum status ranks_use_device(struct comm *comm, struct backend *be);
  * wrong, would otherwise go on silently. Call it where all have had the same update, before the next. [all] */
 MUST_USE enum status ranks_compare_weights(struct comm *comm, const struct model *model, int64_t step);
 
-/* What a rank's seconds went into since the last report. */
-struct rank_times {
-	double waited;       /* for data */
-	double computed;     /* forward, backward and the norm, and what of the communication ran beside them */
-	double communicated; /* the comm's large operations */
-	double exposed;      /* ... and what of these it waited for */
-	int64_t steps;
-	char host[64];
-};
-
 /* The clock, and the seconds that this rank has waited for communication so far. */
 struct moment {
 	double seconds, exposed;
 };
-
-/* The rank whose computing takes longest, if by more than a margin over the median; else -1. *ratio is theirs. */
-int32_t ranks_straggler(const struct rank_times *all, int32_t count, double *ratio);
 
 #endif

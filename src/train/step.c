@@ -248,7 +248,8 @@ enum status step_report_times(struct training *training)
 	enum status status;
 	TRY_GOTO(memory_new(&all, ranks, sizeof(*all), "times of the ranks"), done);
 	TRY_GOTO(comm_gather(training->comm, times, sizeof(*times), all), done);
-	status = report_times(&training->report, &training->state, all, ranks);
+	struct report_progress progress = train_progress(&training->state);
+	status = report_times(&training->report, &progress, all, ranks);
 	*times = (struct rank_times){0};
 done:
 	free(all);

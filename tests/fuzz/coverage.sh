@@ -19,7 +19,7 @@ sources() {
 	json) echo base/json base/json_writer ;;
 	json_records) echo formats/json_records formats/records ;;
 	megatron_index | shard_json) echo data/shard ;;
-	metrics) echo train/report_history ;;
+	metrics) echo report/history ;;
 	options_config) echo base/option base/option_config base/option_foreign base/option_parse base/option_section ;;
 	pairs) echo data/rewriting data/line_shard ;;
 	safetensors) echo formats/safetensors formats/weights_file ;;

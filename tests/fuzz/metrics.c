@@ -1,6 +1,6 @@
 /* metrics.jsonl, read back by a resumed run and by `bertc compare`. */
 #include "fuzz.h"
-#include "train/report_history.h"
+#include "report/history.h"
 
 FUZZ_SEEDS(FUZZ_SEED("{\"step\":1,\"tokens\":10,\"seconds\":0.5,\"loss\":9.5,\"mlm_loss\":8.5,\"learning_rate\":1e-4}\n"
 		     "{\"step\":2,\"loss\":9,\"eval_loss\":8,\"eval_mlm_loss\":7}\n"),

@@ -287,22 +287,6 @@ static void all_stop_at_the_same_step(void **state)
 	assert_ok(checkpoint_verify(test_path("stopped/checkpoint-4")));
 }
 
-/* Of measured seconds. */
-static void a_straggler_is_named(void **state)
-{
-	(void)state;
-	const struct rank_times even[] = {{.computed = 10}, {.computed = 11}, {.computed = 10.5}, {.computed = 9}};
-	const struct rank_times slow[] = {{.computed = 10}, {.computed = 11}, {.computed = 22}, {.computed = 10}};
-	const struct rank_times pair[] = {{.computed = 15}, {.computed = 10}};
-	double ratio;
-	assert_int_equal(ranks_straggler(even, 4, &ratio), -1);
-	assert_int_equal(ranks_straggler(slow, 4, &ratio), 2);
-	assert_near(ratio, 2.2, 1e-12);
-	assert_int_equal(ranks_straggler(pair, 2, &ratio), 0);
-	assert_near(ratio, 1.5, 1e-12);
-	assert_int_equal(ranks_straggler(pair, 1, &ratio), -1);
-}
-
 /* The plan's bytes of moments are those that are taken. */
 static enum status measure_moments(struct comm *comm, void *context)
 {
@@ -342,7 +326,6 @@ int main(void)
 		cmocka_unit_test(a_flipped_bit_is_found),
 		cmocka_unit_test(a_bad_step_of_one_rank_is_left_out_by_all),
 		cmocka_unit_test(all_stop_at_the_same_step),
-		cmocka_unit_test(a_straggler_is_named),
 		cmocka_unit_test(moments_are_shared_out),
 	};
 	return cmocka_run_group_tests_name("train/ranks", tests, open_corpus, test_folder_drop);

@@ -1,4 +1,4 @@
-#include "train/report_history.h"
+#include "report/history.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,18 +1,18 @@
 /* What a run says of itself: progress bar, metrics.jsonl, TensorBoard events, report.html, and what seems wrong with it.
  * The loop hands over each step and evaluation; nothing here changes a number of the training. */
-#ifndef TRAIN_REPORT_H
-#define TRAIN_REPORT_H
+#ifndef REPORT_REPORT_H
+#define REPORT_REPORT_H
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/option.h"
+#include "base/measures.h"
 #include "formats/event_file.h"
-#include "train/checkpoint.h"
-#include "train/diagnosis.h"
-#include "train/objective.h"
-#include "train/ranks.h"
-#include "train/report_history.h"
-#include "train/samples.h"
+#include "report/diagnosis.h"
+#include "report/history.h"
+#include "report/progress.h"
+#include "report/samples.h"
+#include "report/times.h"
 
 /* What is known of the run before its first step; strings are borrowed, NULL or NaN where unknown. */
 struct report_facts {
@@ -66,32 +66,42 @@ MUST_USE enum status report_append_line(struct report *report, struct buffer *li
 
 /* Cuts metrics.jsonl to the steps up to `state->step` (a killed run may have logged more than it saved), takes in what
  * it holds, opens this process's event file and starts the bar. */
-MUST_USE enum status report_start(struct report *report, const struct train_state *state);
+MUST_USE enum status report_start(struct report *report, const struct report_progress *state);
 
+/* A phase as a report knows it. */
+struct report_phase {
+	int64_t count;       /* of the run's phases */
+	bool begins;         /* at this very step, after another phase */
+	int64_t log_steps;   /* steps between two logged ones */
+	int64_t total_steps; /* of the run, as far as is known */
+	double peak_rate;    /* of the learning rate's schedule */
+};
 /* A phase begins or goes on. */
-void report_phase(struct report *report, const struct phase *phases, int64_t phase_count, const struct train_state *state);
+void report_phase(struct report *report, const struct report_phase *phase, const struct report_progress *state);
 
 struct step_report {
-	const struct train_state *state; /* after the step */
+	const struct report_progress *state; /* after the step */
 	const struct measures *metrics;
 	double learning_rate, grad_norm; /* norm before clipping */
 	double seconds, flops;           /* of this step */
 	double waited;                   /* seconds for data since the objective was opened */
-	const struct step *data;         /* what was trained on */
+	/* What was trained on: */
+	int64_t token_count, sequence_count;
+	const int32_t *lengths; /* [sequence_count] tokens of each, or NULL */
 };
 MUST_USE enum status report_step(struct report *report, const struct step_report *step);
 
 /* One evaluation set's scores. `set` is its name; NULL for documents held out of the training text. In metrics.jsonl
  * the names begin with "eval_", those of a named set with "eval_<set>_", and "eval_set" says so. */
-MUST_USE enum status report_evaluation(struct report *report, const struct train_state *state, const char *set,
+MUST_USE enum status report_evaluation(struct report *report, const struct report_progress *state, const char *set,
 				       const struct measures *metrics, double seconds);
 /* After the scores of all sets. */
-MUST_USE enum status report_evaluated(struct report *report, const struct train_state *state);
+MUST_USE enum status report_evaluated(struct report *report, const struct report_progress *state);
 /* What the seconds of `ranks` ranks went into: a line of metrics.jsonl, and a word about a rank that is slower than the
  * others. */
-MUST_USE enum status report_times(struct report *report, const struct train_state *state, const struct rank_times *all,
+MUST_USE enum status report_times(struct report *report, const struct report_progress *state, const struct rank_times *all,
 				  int32_t ranks);
 /* The last word: `status` is how the loop ended. Releases what the report owns. */
-void report_finish(struct report *report, const struct train_state *state, enum status status);
+void report_finish(struct report *report, const struct report_progress *state, enum status status);
 
 #endif

@@ -1,4 +1,4 @@
-#include "train/report.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/json.h"
-#include "train/report_page.h"
+#include "report/page.h"
 
 /* Weight of the newest step in the bar's running means. */
 #define SMOOTHING 0.05
@@ -19,7 +19,7 @@
 
 /* Keeps the lines up to the state, and of evaluations (they have "eval_seconds") those up to its last one; a torn last
  * line (kill in mid-write) goes too. */
-static enum status metrics_cut(const char *path, const struct train_state *state)
+static enum status metrics_cut(const char *path, const struct report_progress *state)
 {
 	if (!file_exists(path))
 		return OK;
@@ -100,7 +100,7 @@ static void replay(struct report *report)
 		diagnosis_replay_finding(&report->diagnosis, history->events[i].kind, history->events[i].over);
 }
 
-enum status report_start(struct report *report, const struct train_state *state)
+enum status report_start(struct report *report, const struct report_progress *state)
 {
 	if (report->silent)
 		return OK;
@@ -119,20 +119,17 @@ enum status report_start(struct report *report, const struct train_state *state)
 	return OK;
 }
 
-void report_phase(struct report *report, const struct phase *phases, int64_t phase_count, const struct train_state *state)
+void report_phase(struct report *report, const struct report_phase *phase, const struct report_progress *state)
 {
-	const struct phase *phase = &phases[state->phase.index];
-	report->phase_count = phase_count;
+	report->phase_count = phase->count;
 	report->log_steps = phase->log_steps;
-	report->total_steps = state->phase.first_step;
-	for (int64_t i = state->phase.index; i < phase_count; i++)
-		report->total_steps += phases[i].steps;
+	report->total_steps = phase->total_steps;
 	report->progress.total = report->total_steps;
 	report->smoothed.count = 0;
 	report->waited = 0;
-	if (state->phase.index > 0 && state->step == state->phase.first_step)
+	if (phase->begins)
 		diagnosis_phase(&report->diagnosis, state->step);
-	diagnosis_plan(&report->diagnosis, report->total_steps, phase->schedule.peak);
+	diagnosis_plan(&report->diagnosis, report->total_steps, phase->peak_rate);
 }
 
 /* "loss 5.123  MLM 21.3 %  NSP 61.0 %": the shown metrics' running means. */
@@ -184,7 +181,7 @@ done:
 }
 
 /* Findings on the console, in metrics.jsonl and in the events. */
-static enum status say(struct report *report, const struct train_state *state, const struct findings *findings)
+static enum status say(struct report *report, const struct report_progress *state, const struct findings *findings)
 {
 	for (int i = 0; i < findings->count; i++) {
 		const struct finding *finding = &findings->item[i];
@@ -248,7 +245,7 @@ static const char *time_text(char out[48])
 }
 
 /* The page as it stands, if the last one is old enough. */
-static void refresh_page(struct report *report, const struct train_state *state, double least_seconds)
+static void refresh_page(struct report *report, const struct report_progress *state, double least_seconds)
 {
 	char now[48];
 	double age = clock_seconds() - report->page_written;
@@ -262,9 +259,9 @@ static void refresh_page(struct report *report, const struct train_state *state,
 			   });
 }
 
-static void count_lengths(struct length_counts *lengths, const struct step *step)
+static void count_lengths(struct length_counts *lengths, const struct step_report *step)
 {
-	for (int64_t i = 0; step->lengths && i < step->instance_count; i++) {
+	for (int64_t i = 0; step->lengths && i < step->sequence_count; i++) {
 		int32_t length = step->lengths[i];
 		if (lengths->width == 0)
 			lengths->width = 4;
@@ -327,11 +324,11 @@ enum status report_step(struct report *report, const struct step_report *step)
 {
 	if (report->silent)
 		return OK;
-	const struct train_state *state = step->state;
+	const struct report_progress *state = step->state;
 	report->interval_seconds += step->seconds;
 	report->interval_flops += step->flops;
-	report->interval_tokens += step->data->token_count;
-	count_lengths(&report->lengths, step->data);
+	report->interval_tokens += step->token_count;
+	count_lengths(&report->lengths, step);
 	double rate = (double)report->interval_tokens / report->interval_seconds;
 	double share = report->gemm_rate > 0 ? report->interval_flops / report->interval_seconds / report->gemm_rate : 0.0;
 
@@ -340,7 +337,7 @@ enum status report_step(struct report *report, const struct step_report *step)
 	if (share > 0)
 		snprintf(share_text, sizeof(share_text), "  %.0f %% of GEMM", 100.0 * share);
 	if (report->phase_count > 1)
-		snprintf(phase_text, sizeof(phase_text), "phase %d/%d  ", (int)state->phase.index + 1, (int)report->phase_count);
+		snprintf(phase_text, sizeof(phase_text), "phase %d/%d  ", (int)state->phase, (int)report->phase_count);
 	progress_update(&report->progress, state->step, "%s%s%s tokens/s%s", phase_text, metrics_text,
 			format_count(rate_text, (int64_t)rate), share_text);
 
@@ -351,7 +348,7 @@ enum status report_step(struct report *report, const struct step_report *step)
 	struct json_writer writer = {.out = &line};
 	json_open(&writer, NULL, '{');
 	json_put_integer(&writer, "step", state->step);
-	json_put_integer(&writer, "phase", state->phase.index + 1);
+	json_put_integer(&writer, "phase", state->phase);
 	for (int i = 0; i < step->metrics->count; i++)
 		json_put_double(&writer, step->metrics->item[i].name, step->metrics->item[i].value);
 	json_put_double(&writer, "learning_rate", step->learning_rate);
@@ -372,7 +369,7 @@ enum status report_step(struct report *report, const struct step_report *step)
 	return OK;
 }
 
-enum status report_evaluation(struct report *report, const struct train_state *state, const char *set,
+enum status report_evaluation(struct report *report, const struct report_progress *state, const char *set,
 			      const struct measures *metrics, double seconds)
 {
 	if (report->silent)
@@ -384,7 +381,7 @@ enum status report_evaluation(struct report *report, const struct train_state *s
 	struct json_writer writer = {.out = &line};
 	json_open(&writer, NULL, '{');
 	json_put_integer(&writer, "step", state->step);
-	json_put_integer(&writer, "phase", state->phase.index + 1);
+	json_put_integer(&writer, "phase", state->phase);
 	if (set)
 		json_put_string(&writer, "eval_set", set);
 	for (int i = 0; i < metrics->count; i++) {
@@ -419,7 +416,7 @@ enum status report_evaluation(struct report *report, const struct train_state *s
 	return say(report, state, &findings);
 }
 
-enum status report_evaluated(struct report *report, const struct train_state *state)
+enum status report_evaluated(struct report *report, const struct report_progress *state)
 {
 	if (report->silent)
 		return OK;
@@ -431,14 +428,14 @@ enum status report_evaluated(struct report *report, const struct train_state *st
 }
 
 /* A finished run that is run again has nothing to tell: the page is that of the process that trained. */
-static bool keeps_page(const struct report *report, const struct train_state *state, enum status status)
+static bool keeps_page(const struct report *report, const struct report_progress *state, enum status status)
 {
 	char path[PATH_BYTES];
 	return status == OK && state->step == report->progress.first && report->page_written == 0 &&
 	       path_join(path, report->folder, "report.html") == OK && file_exists(path);
 }
 
-void report_finish(struct report *report, const struct train_state *state, enum status status)
+void report_finish(struct report *report, const struct report_progress *state, enum status status)
 {
 	if (report->silent)
 		return;

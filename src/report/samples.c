@@ -1,4 +1,4 @@
-#include "train/samples.h"
+#include "report/samples.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/rng.h"
-#include "train/pretraining.h"
 
 #define SHORTEST 8 /* tokens of a sentence that says enough for a guess */
 #define TRIES 4000
@@ -159,7 +158,7 @@ done:
 
 enum status samples_open(struct samples *samples, const char *folder, const struct shard *held_out, int64_t held_out_count,
 			 const struct model *model, struct replica *replica, const struct vocab *vocab,
-			 const struct train_state *state)
+			 const struct report_progress *state)
 {
 	TRY(path_join(samples->path, folder, "samples.jsonl"));
 	int32_t longest = model->config.max_position_embeddings - 2;
@@ -232,7 +231,7 @@ static void put_sentence(struct json_writer *writer, const struct vocab *vocab, 
 	json_close(writer);
 }
 
-enum status samples_evaluate(struct samples *samples, const struct train_state *state)
+enum status samples_evaluate(struct samples *samples, const struct report_progress *state)
 {
 	struct sample_evaluation evaluation = {.step = state->step, .tokens = state->tokens};
 	const struct vocab *vocab = samples->predictor.vocab;

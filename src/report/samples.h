@@ -1,13 +1,14 @@
 /* What the model predicts for a few held-out sentences as it learns: the sentences and their blanks are chosen once, from
  * the held-out shards alone, so every run on them shows the same ones. Kept in samples.jsonl in the run folder. */
-#ifndef TRAIN_SAMPLES_H
-#define TRAIN_SAMPLES_H
+#ifndef REPORT_SAMPLES_H
+#define REPORT_SAMPLES_H
 
 #include <stdint.h>
 #include "base/buffer.h"
+#include "base/file.h"
 #include "data/shard.h"
-#include "train/checkpoint.h"
-#include "train/predictor.h"
+#include "infer/predictor.h"
+#include "report/progress.h"
 
 #define SAMPLE_SENTENCES 6
 #define SAMPLE_BLANKS 2  /* of a sentence */
@@ -47,9 +48,9 @@ struct samples {
  * Zero-initialise; released also after a failure. `model`, `replica` and `vocab` are borrowed. */
 MUST_USE enum status samples_open(struct samples *samples, const char *folder, const struct shard *held_out,
 				  int64_t held_out_count, const struct model *model, struct replica *replica,
-				  const struct vocab *vocab, const struct train_state *state);
+				  const struct vocab *vocab, const struct report_progress *state);
 /* Predicts and appends a line to samples.jsonl. */
-MUST_USE enum status samples_evaluate(struct samples *samples, const struct train_state *state);
+MUST_USE enum status samples_evaluate(struct samples *samples, const struct report_progress *state);
 void samples_release(struct samples *samples);
 
 /* The tokens of a sentence as a reader would write them: pieces joined, no space before a full stop. Calls

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "train/report_page.h"
+#include "report/page.h"
 
 void curve_of_rows(const struct history *history, enum history_column x, enum history_column y, struct curve *out)
 {
@@ -255,7 +255,7 @@ static void draw_lengths(const struct length_counts *lengths, struct buffer *out
 	buffer_text(out, "</div>\n");
 }
 
-void report_charts(const struct report *report, const struct train_state *state, struct buffer *out)
+void report_charts(const struct report *report, const struct report_progress *state, struct buffer *out)
 {
 	const struct history *history = &report->history;
 	const struct report_facts *facts = &report->facts;

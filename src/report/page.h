@@ -1,14 +1,14 @@
 /* report.html: a run in pictures and words, one file that needs no network. A pure function of what it is given. */
-#ifndef TRAIN_REPORT_PAGE_H
-#define TRAIN_REPORT_PAGE_H
+#ifndef REPORT_PAGE_H
+#define REPORT_PAGE_H
 
 #include "base/buffer.h"
 #include "formats/chart.h"
-#include "train/report.h"
+#include "report/report.h"
 
 struct report_page {
 	const struct report *report;
-	const struct train_state *state;
+	const struct report_progress *state;
 	bool running;
 	enum status status;  /* how the loop ended, when not running */
 	const char *reason;  /* of a failure, or NULL */
@@ -18,7 +18,7 @@ struct report_page {
 void report_page_html(const struct report_page *page, struct buffer *out);
 
 /* report_charts.c: the charts of the page, against tokens and against time. */
-void report_charts(const struct report *report, const struct train_state *state, struct buffer *out);
+void report_charts(const struct report *report, const struct report_progress *state, struct buffer *out);
 
 /* Means of a column over at most CURVE_POINTS stretches of the rows, with the lowest and highest of each. */
 #define CURVE_POINTS 240

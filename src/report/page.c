@@ -1,4 +1,4 @@
-#include "train/report_page.h"
+#include "report/page.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -101,7 +101,7 @@ static void put_tiles(const struct report_page *page, struct buffer *out)
 {
 	const struct report *report = page->report;
 	const struct history *history = &report->history;
-	const struct train_state *state = page->state;
+	const struct report_progress *state = page->state;
 	const struct history_row *held_out = history_last_evaluation(history, history_main_set(history));
 	const struct history_row *row = history->count ? &history->rows[history->count - 1] : NULL;
 	char number[CHART_NUMBER_BYTES], text[160];

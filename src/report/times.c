@@ -3,7 +3,28 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "train/report.h"
+#include "report/report.h"
+
+/* Slower than the median by so much is worth a word: two ranks on one core are at 2, a busy neighbour at 1.1. */
+#define STRAGGLING 1.2
+
+int32_t report_straggler(const struct rank_times *all, int32_t count, double *ratio)
+{
+	int32_t slowest = 0, below = 0;
+	double median = 0;
+	for (int32_t i = 0; i < count; i++)
+		slowest = all[i].computed > all[slowest].computed ? i : slowest;
+	/* The lower median: of two, the faster one. */
+	for (int32_t i = 0; i < count; i++) {
+		below = 0;
+		for (int32_t k = 0; k < count; k++)
+			below += all[k].computed < all[i].computed || (all[k].computed == all[i].computed && k < i);
+		if (below == (count - 1) / 2)
+			median = all[i].computed;
+	}
+	*ratio = median > 0 ? all[slowest].computed / median : 1;
+	return count > 1 && *ratio > STRAGGLING ? slowest : -1;
+}
 
 /* Seconds a step, means over the ranks. */
 static struct rank_times mean_times(const struct rank_times *all, int32_t ranks)
@@ -19,7 +40,8 @@ static struct rank_times mean_times(const struct rank_times *all, int32_t ranks)
 	return mean;
 }
 
-static enum status put_times(struct report *report, const struct train_state *state, const struct rank_times *all, int32_t ranks)
+static enum status put_times(struct report *report, const struct report_progress *state, const struct rank_times *all,
+			     int32_t ranks)
 {
 	struct rank_times mean = mean_times(all, ranks);
 	struct buffer line = {0};
@@ -47,7 +69,7 @@ static enum status put_times(struct report *report, const struct train_state *st
 }
 
 /* Said when a rank falls behind, and when it no longer does. */
-static enum status put_straggler(struct report *report, const struct train_state *state, int32_t rank, const char *text)
+static enum status put_straggler(struct report *report, const struct report_progress *state, int32_t rank, const char *text)
 {
 	struct buffer line = {0};
 	struct json_writer writer = {.out = &line};
@@ -64,11 +86,11 @@ static enum status put_straggler(struct report *report, const struct train_state
 	return report_append_line(report, &line);
 }
 
-enum status report_times(struct report *report, const struct train_state *state, const struct rank_times *all, int32_t ranks)
+enum status report_times(struct report *report, const struct report_progress *state, const struct rank_times *all, int32_t ranks)
 {
 	double ratio;
 	char text[256];
-	int32_t rank = ranks_straggler(all, ranks, &ratio), before = report->straggler - 1;
+	int32_t rank = report_straggler(all, ranks, &ratio), before = report->straggler - 1;
 	if (report->silent)
 		return OK;
 	TRY(put_times(report, state, all, ranks));

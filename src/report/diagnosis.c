@@ -1,4 +1,4 @@
-#include "train/diagnosis.h"
+#include "report/diagnosis.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Sample sentences: chosen from the shards alone, asked at each evaluation, cut back on a resume. */
 #include "base/rng.h"
 #include "test.h"
-#include "train/samples.h"
+#include "report/samples.h"
 
 enum { VOCAB = 40 };
 static struct vocab vocab;
@@ -81,9 +81,9 @@ static int teardown(void **state)
 static struct samples *open_samples(const char *folder, int64_t evaluated_step)
 {
 	struct samples *samples = calloc(1, sizeof *samples);
-	struct train_state train_state = {.step = evaluated_step, .evaluated_step = evaluated_step};
+	struct report_progress progress = {.step = evaluated_step, .evaluated_step = evaluated_step};
 	assert_ok(folder_make(folder));
-	assert_ok(samples_open(samples, folder, &held_out, 1, model, &replica, &vocab, &train_state));
+	assert_ok(samples_open(samples, folder, &held_out, 1, model, &replica, &vocab, &progress));
 	return samples;
 }
 
@@ -124,7 +124,7 @@ static void test_evaluations_and_resume(void **state)
 	struct buffer before = {0}, after = {0};
 	struct samples *samples = open_samples(test_path("run"), 0);
 	for (int64_t step = 10; step <= 30; step += 10)
-		assert_ok(samples_evaluate(samples, &(struct train_state){.step = step, .tokens = 100 * step}));
+		assert_ok(samples_evaluate(samples, &(struct report_progress){.step = step, .tokens = 100 * step}));
 	assert_int_equal(samples->evaluation_count, 3);
 	struct sample_evaluation second = samples->evaluations[1];
 	for (int s = 0; s < samples->count; s++)
@@ -144,7 +144,7 @@ static void test_evaluations_and_resume(void **state)
 	samples = open_samples(test_path("run"), 20);
 	assert_int_equal(samples->evaluation_count, 2);
 	assert_memory_equal(&samples->evaluations[1], &second, sizeof second);
-	assert_ok(samples_evaluate(samples, &(struct train_state){.step = 30, .tokens = 3000}));
+	assert_ok(samples_evaluate(samples, &(struct report_progress){.step = 30, .tokens = 3000}));
 	close_samples(samples);
 	assert_ok(file_read(test_path("run/samples.jsonl"), 1 << 20, &after));
 	assert_string_equal(buffer_string(&before), buffer_string(&after));
@@ -156,10 +156,10 @@ static void test_without_sentences(void **state)
 {
 	(void)state;
 	struct samples samples = {0};
-	struct train_state train_state = {0};
-	assert_ok(samples_open(&samples, test_folder, NULL, 0, model, &replica, &vocab, &train_state));
+	struct report_progress progress = {0};
+	assert_ok(samples_open(&samples, test_folder, NULL, 0, model, &replica, &vocab, &progress));
 	assert_int_equal(samples.count, 0);
-	assert_ok(samples_evaluate(&samples, &train_state));
+	assert_ok(samples_evaluate(&samples, &progress));
 	assert_false(file_exists(test_path("samples.jsonl")));
 	samples_release(&samples);
 }

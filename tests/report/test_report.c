@@ -2,7 +2,7 @@
 #include <math.h>
 #include "data/unigram.h"
 #include "test.h"
-#include "train/report_page.h"
+#include "report/page.h"
 
 static void write_text(const char *path, const char *text)
 {
@@ -173,8 +173,8 @@ static void test_page(void **state)
 			  .next_sentence = true},
 		.total_steps = 400,
 	};
-	struct train_state train_state = {.step = 1, .tokens = 100, .seconds = 1};
-	struct report_page page = {.report = &report, .state = &train_state, .running = true, .written = "today"};
+	struct report_progress progress = {.step = 1, .tokens = 100, .seconds = 1};
+	struct report_page page = {.report = &report, .state = &progress, .running = true, .written = "today"};
 	struct buffer html = {0};
 	diagnosis_start(&report.diagnosis, &(struct diagnosis_facts){.unigram_entropy = 5.5, .vocab_size = 1000});
 	report_page_html(&page, &html);

@@ -1,4 +1,4 @@
-#include "train/predictor.h"
+#include "infer/predictor.h"
 
 #include <stdlib.h>
 

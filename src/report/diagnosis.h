@@ -3,8 +3,8 @@
  *
  * Losses here are those of masked words (nats a prediction). All rules look at means over a window of steps, so that one
  * odd batch is no news; only a spike is judged by itself. */
-#ifndef TRAIN_DIAGNOSIS_H
-#define TRAIN_DIAGNOSIS_H
+#ifndef REPORT_DIAGNOSIS_H
+#define REPORT_DIAGNOSIS_H
 
 #include <stdbool.h>
 #include <stdint.h>

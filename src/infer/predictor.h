@@ -1,6 +1,6 @@
 /* What a model puts into the blanks of a text: a forward of one sequence and the most probable tokens of each [MASK]. */
-#ifndef TRAIN_PREDICTOR_H
-#define TRAIN_PREDICTOR_H
+#ifndef INFER_PREDICTOR_H
+#define INFER_PREDICTOR_H
 
 #include <stdint.h>
 #include "model/model.h"

@@ -1,7 +1,7 @@
 /* The numbers of a run as metrics.jsonl holds them, in memory: for the report, for the diagnosis of a resumed run, and
  * for comparing two runs. */
-#ifndef TRAIN_REPORT_HISTORY_H
-#define TRAIN_REPORT_HISTORY_H
+#ifndef REPORT_HISTORY_H
+#define REPORT_HISTORY_H
 
 #include <stdbool.h>
 #include <stdint.h>

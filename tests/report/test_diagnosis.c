@@ -3,7 +3,7 @@
 #include <math.h>
 #include "base/rng.h"
 #include "test.h"
-#include "train/diagnosis.h"
+#include "report/diagnosis.h"
 
 #define ENTROPY 6.9
 #define GUESSING 9.68 /* ln 16,000 */
