@@ -111,7 +111,7 @@ def end(process):
 # --- the work -------------------------------------------------------------------------------------------------------
 
 def lengths_of(length, sequences, mixed):
-    """train/rehearsal.c has the same."""
+    """run/rehearsal.c has the same."""
     lengths, share = [], 0.5
     for _ in range(sequences):
         v = share / (1 - 0.234)

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "formats/safetensors.h"
-#include "train/rehearsal.h"
+#include "run/rehearsal.h"
 #include "weights/model_folder.h"
 
 /* "step7.ids" of a file; *count: elements. */

@@ -10,7 +10,8 @@
 #include "base/memory.h"
 #include "cmd/command.h"
 #include "cmd/device_options.h"
-#include "train/rehearsal.h"
+#include "model/flops.h"
+#include "run/rehearsal.h"
 #include "weights/model_folder.h"
 
 struct bench_settings {

@@ -15,7 +15,7 @@
 #include "cmd/text_options.h"
 #include "infer/session.h"
 #include "train/pretraining.h"
-#include "train/run_data.h"
+#include "run/run_data.h"
 #include "weights/model_folder.h"
 
 struct evaluate_settings {

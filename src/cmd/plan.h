@@ -4,8 +4,8 @@
 
 #include "base/option.h"
 #include "cmd/command.h"
-#include "train/forecast.h"
-#include "train/plan.h"
+#include "run/forecast.h"
+#include "run/plan.h"
 
 struct plan_settings {
 	/* as pretrain has them */

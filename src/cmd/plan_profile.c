@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "cmd/plan.h"
-#include "train/rehearsal.h"
+#include "run/rehearsal.h"
 
 /* What operations are told apart by; each has a rate in struct device_rates. */
 enum kind {
@@ -26,7 +26,7 @@ struct tally {
 	double seconds[KIND_COUNT];
 	double step;
 	struct model_config config;
-	struct work work;
+	struct model_work work;
 	enum dtype dtype;
 };
 

@@ -6,8 +6,8 @@
 #include "comm/place.h"
 #include "train/loop.h"
 #include "train/pretraining.h"
-#include "train/run_data.h"
-#include "train/waves.h"
+#include "run/run_data.h"
+#include "run/waves.h"
 #include "weights/model_folder.h"
 
 /* One phase: its settings (the run's where there is only one phase), and what follows from them. */

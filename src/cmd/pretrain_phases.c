@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "cmd/pretrain.h"
 #include "train/checkpoint.h"
-#include "train/run_static.h"
+#include "run/run_static.h"
 
 /* The recorded settings: of the run, and of its phases; a run of one phase has both in one object. */
 static const struct json *record_settings(const struct pretrain *run)

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "cmd/pretrain.h"
-#include "train/plan.h"
+#include "run/plan.h"
 
 /* Memory for the largest of the phases that are still to come. */
 static struct memory_plan largest_plan(const struct pretrain *run)

@@ -4,7 +4,8 @@
 
 #include "base/log.h"
 #include "cmd/pretrain.h"
-#include "train/plan.h"
+#include "model/flops.h"
+#include "run/plan.h"
 
 static int32_t larger(int32_t a, int32_t b)
 {

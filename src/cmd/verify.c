@@ -16,7 +16,7 @@
 #include "formats/weights_file.h"
 #include "model/model.h"
 #include "text/vocab.h"
-#include "train/run_data.h"
+#include "run/run_data.h"
 #include "weights/manifest.h"
 #include "weights/model_folder.h"
 

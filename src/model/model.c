@@ -215,23 +215,3 @@ void model_backward(const struct model *model, struct activations *a, struct rep
 	if (layer_done)
 		layer_done(context, -1);
 }
-
-int64_t model_linear_work(const struct model_config *config)
-{
-	double hidden = config->hidden_size, head = 0.15 * (hidden + config->vocab_size) / config->num_hidden_layers;
-	return (int64_t)(2 * hidden + config->intermediate_size + head / 2);
-}
-
-double model_training_flops(const struct model_config *config, const struct batch *batch)
-{
-	double layers = config->num_hidden_layers, hidden = config->hidden_size, wide = config->intermediate_size;
-	double token = 6 * layers * (4 * hidden * hidden + 2 * hidden * wide);
-	double prediction = 6 * (hidden * hidden + hidden * config->vocab_size);
-	double sequence = 6 * (hidden * hidden + 2 * hidden);
-	double flops = batch->token_count * token + batch->prediction_count * prediction + batch->sequence_count * sequence;
-	for (int32_t s = 0; s < batch->sequence_count; s++) {
-		double length = batch->starts[s + 1] - batch->starts[s];
-		flops += 12 * layers * hidden * length * length;
-	}
-	return flops;
-}

@@ -135,11 +135,4 @@ void model_backward(const struct model *model, struct activations *activations, 
 bool model_locate_not_finite(const struct model *model, const struct activations *activations, bool loss_is_finite, char *out,
 			     size_t size);
 
-/* Of an instance of l tokens: its work is as l * (this + l), the attention's square being 1. */
-int64_t model_linear_work(const struct model_config *config);
-
-/* Model FLOPs of training on one batch, forward and backward, real tokens only (performance formula of
- * docs/math.md). */
-double model_training_flops(const struct model_config *config, const struct batch *batch);
-
 #endif

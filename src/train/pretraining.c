@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/stop.h"
+#include "model/flops.h"
 #include "train/ranks.h"
 
 struct pretraining {

@@ -8,6 +8,7 @@
 #include "backend/loss_scale.h"
 #include "base/memory.h"
 #include "base/stop.h"
+#include "model/flops.h"
 
 void step_start(struct training *training)
 {

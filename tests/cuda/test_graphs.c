@@ -7,8 +7,8 @@
 #include "backend/cuda/graphs.h"
 #include "base/rng.h"
 #include "emulation.h"
-#include "train/rehearsal.h"
-#include "train/waves.h"
+#include "run/rehearsal.h"
+#include "run/waves.h"
 
 static struct pool *pool;
 

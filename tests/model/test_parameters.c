@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "base/rng.h"
+#include "model/flops.h"
 #include "model/golden.h"
 
 static enum status parse(const char *text, struct model_config *out)

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "comm/ranks.h"
+#include "model/flops.h"
 #include "train/loop.h"
 #include "train/pretraining.h"
 

@@ -1,4 +1,4 @@
-#include "train/device_kinds.h"
+#include "run/device_kinds.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Kinds of devices as data, and the rates at which one works: what a plan of training is computed with where nothing
  * could be measured. Every figure says where it comes from. */
-#ifndef TRAIN_DEVICE_KINDS_H
-#define TRAIN_DEVICE_KINDS_H
+#ifndef RUN_DEVICE_KINDS_H
+#define RUN_DEVICE_KINDS_H
 
 #include "comm/link.h"
 

@@ -1,8 +1,8 @@
 /* How many tokens a micro-batch had best have on a GPU. A product's output is cut into tiles of 128 x 256, each of which one
  * multiprocessor computes; as many tiles as there are multiprocessors are a wave, and the last wave takes as long as a whole one
  * however few tiles it has. Where a step needs several micro-batches, their size is ours to choose. */
-#ifndef TRAIN_WAVES_H
-#define TRAIN_WAVES_H
+#ifndef RUN_WAVES_H
+#define RUN_WAVES_H
 
 #include <stdint.h>
 

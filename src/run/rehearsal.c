@@ -1,4 +1,4 @@
-#include "train/rehearsal.h"
+#include "run/rehearsal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Named evaluation sets as they are written on a command line. */
 #include "test.h"
 #include <unistd.h>
-#include "train/evaluation_groups.h"
+#include "run/evaluation_groups.h"
 
 static enum status parse(struct evaluation_groups *out, int64_t count, const char **values)
 {

@@ -1,4 +1,4 @@
-#include "train/run_data.h"
+#include "run/run_data.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "data/prepare.h"
 #include "text/vocab_learn.h"
-#include "train/evaluation_groups.h"
+#include "run/evaluation_groups.h"
 
 #define VOCAB_NAME "vocab.txt"
 #define MAX_LENGTH_UNKNOWN 512

@@ -1,4 +1,4 @@
-#include "train/evaluation_groups.h"
+#include "run/evaluation_groups.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Waves of tiles, and the capacity chosen by them. */
 #include "test.h"
-#include "train/waves.h"
+#include "run/waves.h"
 
 static const int64_t base[2] = {768, 3072}, large[2] = {1024, 4096};
 

@@ -1,9 +1,10 @@
-#include "train/forecast.h"
+#include "run/forecast.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "run/timeline.h"
 
 const char *const forecast_part_names[5] = {"encoder products", "attention", "between products", "heads and loss", "embeddings"};
 
@@ -54,7 +55,7 @@ static double product_seconds(const struct device_rates *rates, double rows, dou
 }
 
 /* What one encoder layer spends on a pass; adds to `parts`. */
-static double layer_seconds(const struct forecast_setup *setup, const struct work *work, bool backward, double parts[5])
+static double layer_seconds(const struct forecast_setup *setup, const struct model_work *work, bool backward, double parts[5])
 {
 	const struct model_config *config = &setup->model->config;
 	const struct device_rates *rates = &setup->rates;
@@ -78,11 +79,9 @@ static double layer_seconds(const struct forecast_setup *setup, const struct wor
 	return (products + attention + elements) * times;
 }
 
-static double heads_seconds(const struct forecast_setup *setup, const struct work *work, double parts[5])
+static double heads_seconds(const struct forecast_setup *setup, const struct model_work *work, double parts[5])
 {
-	const struct model_config *config = &setup->model->config;
-	double hidden = config->hidden_size, vocab = config->vocab_size;
-	double flops = 6 * work->predictions * hidden * (hidden + vocab) + 6 * work->sequences * hidden * (hidden + 2);
+	double flops = model_head_flops(&setup->model->config, work);
 	double seconds = flops / setup->rates.head + 2 * FORWARD_OPERATIONS * setup->rates.gap;
 	seconds *= 1 + setup->rates.overhead;
 	parts[PART_HEADS] += seconds;
@@ -90,7 +89,8 @@ static double heads_seconds(const struct forecast_setup *setup, const struct wor
 }
 
 /* Forward: three rows read, sum and output written. Backward: two read, a gradient read and written. */
-static double embeddings_seconds(const struct forecast_setup *setup, const struct work *work, bool backward, double parts[5])
+static double embeddings_seconds(const struct forecast_setup *setup, const struct model_work *work, bool backward,
+				 double parts[5])
 {
 	double bytes = (backward ? 4 : 5) * setup->model->config.hidden_size * work->tokens * setup->rates.element_bytes;
 	double seconds = (bytes / setup->rates.embeddings + 3 * setup->rates.gap) * (1 + setup->rates.overhead);
@@ -98,7 +98,7 @@ static double embeddings_seconds(const struct forecast_setup *setup, const struc
 	return seconds;
 }
 
-double forecast_micro_batch(const struct forecast_setup *setup, const struct work *work)
+double forecast_micro_batch(const struct forecast_setup *setup, const struct model_work *work)
 {
 	double parts[5] = {0}, layers = setup->model->config.num_hidden_layers;
 	return layers * (layer_seconds(setup, work, false, parts) + layer_seconds(setup, work, true, parts)) +
@@ -106,9 +106,9 @@ double forecast_micro_batch(const struct forecast_setup *setup, const struct wor
 	       embeddings_seconds(setup, work, true, parts);
 }
 
-static struct work work_of(const struct forecast_setup *setup, double sequences)
+static struct model_work work_of(const struct forecast_setup *setup, double sequences)
 {
-	return (struct work){
+	return (struct model_work){
 		.tokens = sequences * setup->mean_length,
 		.sequences = sequences,
 		.predictions = sequences * setup->predictions,
@@ -120,14 +120,6 @@ static double update_seconds(const struct forecast_setup *setup, double share)
 {
 	double bytes = (double)setup->model->element_count * setup->update_bytes * share;
 	return bytes / setup->rates.update * (1 + setup->rates.overhead) + 4 * setup->rates.gap;
-}
-
-static double micro_batch_flops(const struct forecast_setup *setup, const struct work *work)
-{
-	const struct model_config *config = &setup->model->config;
-	double layers = config->num_hidden_layers, hidden = config->hidden_size, wide = config->intermediate_size;
-	return 6 * layers * (4 * hidden * hidden + 2 * hidden * wide) * work->tokens + 12 * layers * hidden * work->squares +
-	       6 * work->predictions * hidden * (hidden + config->vocab_size) + 6 * work->sequences * hidden * (hidden + 2);
 }
 
 /* ---- Communication ---- */
@@ -305,7 +297,7 @@ end:
 double forecast_alone(const struct forecast_setup *setup, double micro_sequences)
 {
 	double batch = (double)setup->batch_size, pieces = ceil(batch / micro_sequences);
-	struct work work = work_of(setup, batch / pieces);
+	struct model_work work = work_of(setup, batch / pieces);
 	return pieces * forecast_micro_batch(setup, &work) + update_seconds(setup, 1);
 }
 
@@ -352,11 +344,11 @@ enum status forecast_compute(const struct forecast_setup *setup, struct forecast
 	f->uneven = setup->rates.uneven * sqrt(2 * log((double)topology_hosts(&setup->topology))) * (f->computing - f->update);
 	f->step += f->uneven;
 
-	struct work all = work_of(setup, batch);
+	struct model_work all = work_of(setup, batch);
 	f->alone = forecast_alone(setup, (double)setup->micro_sequences);
 	f->efficiency = f->alone / (ranks * f->step);
 	f->sequences_per_second = batch / f->step;
 	f->tokens_per_second = all.tokens / f->step;
-	f->model_flops = micro_batch_flops(setup, &all);
+	f->model_flops = model_flops_of(&setup->model->config, &all);
 	return OK;
 }

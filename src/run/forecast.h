@@ -1,18 +1,12 @@
 /* What a step of data-parallel training will take, computed: work of every layer over the rates of the device, sums of
  * gradients and gathers of weights over the links, and how the two overlap. The formulas stand in docs/parallel.md. */
-#ifndef TRAIN_FORECAST_H
-#define TRAIN_FORECAST_H
+#ifndef RUN_FORECAST_H
+#define RUN_FORECAST_H
 
 #include <stdbool.h>
 #include "base/error.h"
-#include "model/model.h"
-#include "train/device_kinds.h"
-
-/* Rows of one micro-batch. */
-struct work {
-	double tokens, sequences, predictions;
-	double squares; /* sum of the squares of the sequences' lengths */
-};
+#include "model/flops.h"
+#include "run/device_kinds.h"
 
 /* How gradients become updated weights in every rank. */
 enum forecast_scheme {
@@ -49,8 +43,8 @@ struct forecast_bucket {
 #define FORECAST_BUCKETS 512
 
 struct forecast {
-	int64_t accumulation; /* micro-batches of a rank */
-	struct work work;     /* of one */
+	int64_t accumulation;   /* micro-batches of a rank */
+	struct model_work work; /* of one */
 	/* Of one micro-batch on one device: */
 	double forward, heads, backward;
 	double parts[5];    /* where forward, heads and backward spend it: enum forecast_part */
@@ -76,28 +70,11 @@ extern const char *const forecast_part_names[5];
 /* ERR_RESOURCE without memory. */
 MUST_USE enum status forecast_compute(const struct forecast_setup *setup, struct forecast *out);
 /* Seconds of one micro-batch, forward and backward. */
-double forecast_micro_batch(const struct forecast_setup *setup, const struct work *work);
+double forecast_micro_batch(const struct forecast_setup *setup, const struct model_work *work);
 /* Seconds of a step of the whole batch on one device, in micro-batches of at most so many sequences. */
 double forecast_alone(const struct forecast_setup *setup, double micro_sequences);
 /* Bytes of reading and writing an update takes, an element of the weights: AdamW, and LAMB with its norms. */
 #define UPDATE_BYTES_ADAMW 34
 #define UPDATE_BYTES_LAMB 48
-
-/* --- forecast_timeline.c ---- */
-
-/* Work of a device in its order, and collectives in theirs; each waits for the other where it must. */
-struct timeline_work {
-	double seconds;
-	int64_t needs; /* collective that must be done before it begins; -1: none */
-};
-struct timeline_transfer {
-	double seconds;
-	int64_t after;     /* work that must be done before it begins */
-	double begin, end; /* filled in */
-};
-/* Runs both; `slowed` is the share of the device's speed lost while a transfer is under way. Returns when all work is
- * done; `done` [work_count] is when each piece was. What waits for something later than itself is a bug. */
-double timeline_run(const struct timeline_work *work, int64_t work_count, struct timeline_transfer *transfers,
-		    int64_t transfer_count, double slowed, double *done);
 
 #endif

@@ -1,7 +1,7 @@
 /* Files of static instances as a run reads them: bertc's own are opened in place, those of others (TFRecord, HDF5) are
  * converted once into the run's data folder. */
-#ifndef TRAIN_RUN_STATIC_H
-#define TRAIN_RUN_STATIC_H
+#ifndef RUN_RUN_STATIC_H
+#define RUN_RUN_STATIC_H
 
 #include "base/pool.h"
 #include "data/instance_files.h"

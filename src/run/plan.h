@@ -1,6 +1,6 @@
 /* What a run will need, known before anything is allocated. */
-#ifndef TRAIN_PLAN_H
-#define TRAIN_PLAN_H
+#ifndef RUN_PLAN_H
+#define RUN_PLAN_H
 
 #include "backend/backend.h"
 #include "base/buffer.h"

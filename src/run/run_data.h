@@ -1,7 +1,7 @@
 /* The text side of a run, once: vocabulary and token shards under `<run folder>/data`, made on the first start,
  * checked and used again on the next. */
-#ifndef TRAIN_RUN_DATA_H
-#define TRAIN_RUN_DATA_H
+#ifndef RUN_RUN_DATA_H
+#define RUN_RUN_DATA_H
 
 #include "base/error.h"
 #include "base/option.h"
@@ -9,7 +9,7 @@
 #include "data/shard.h"
 #include "text/corpus.h"
 #include "text/tokenizer.h"
-#include "train/run_static.h"
+#include "run/run_static.h"
 
 /* File in the folder that says it is ours. */
 #define RUN_DATA_MARK ".bertc" /* in the run folder: RUN_FOLDER_MARK */

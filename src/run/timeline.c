@@ -1,5 +1,9 @@
 /* Computing and communicating at the same time. */
-#include "train/forecast.h"
+#include "run/timeline.h"
+
+#include <stdbool.h>
+
+#include "base/error.h"
 
 double timeline_run(const struct timeline_work *work, int64_t work_count, struct timeline_transfer *transfers,
 		    int64_t transfer_count, double slowed, double *done)

@@ -1,4 +1,4 @@
-#include "train/waves.h"
+#include "run/waves.h"
 
 #include <math.h>
 #include <stdbool.h>

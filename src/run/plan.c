@@ -1,19 +1,18 @@
-#include "train/plan.h"
+#include "run/plan.h"
 
 #include <stdio.h>
 
 #include "base/log.h"
 #include "base/memory.h"
 #include "comm/comm.h"
+#include "model/flops.h"
 #include "train/checkpoint.h"
 #include "train/optimizer.h"
 
 double plan_step_flops(const struct model_config *config, int64_t batch_size, int32_t length)
 {
-	double l = length, h = config->hidden_size, layers = config->num_hidden_layers;
-	double f = config->intermediate_size, v = config->vocab_size, predictions = 0.15 * l;
-	double encoder = 6 * layers * (4 * h * h + 2 * h * f) * l + 12 * layers * h * l * l;
-	return (double)batch_size * (encoder + 6 * predictions * (h * h + h * v) + 6 * (h * h + 2 * h));
+	struct model_work work = model_work_of_full((double)batch_size, length);
+	return model_flops_of(config, &work);
 }
 
 /* What ranks on devices take besides. */

@@ -1,4 +1,4 @@
-#include "train/run_static.h"
+#include "run/run_static.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Steps of a model with made-up weights, for measuring: what a training step is made of, without data, loop and files.
  * bertc bench and bench/step.c run it. */
-#ifndef TRAIN_REHEARSAL_H
-#define TRAIN_REHEARSAL_H
+#ifndef RUN_REHEARSAL_H
+#define RUN_REHEARSAL_H
 
 #include "model/model.h"
 #include "train/optimizer.h"

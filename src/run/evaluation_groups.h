@@ -1,6 +1,6 @@
 /* Named evaluation sets as they are written: "old=a.txt b.txt new=c.txt" are two, of two files and of one. */
-#ifndef TRAIN_EVALUATION_GROUPS_H
-#define TRAIN_EVALUATION_GROUPS_H
+#ifndef RUN_EVALUATION_GROUPS_H
+#define RUN_EVALUATION_GROUPS_H
 
 #include <stdint.h>
 #include "base/error.h"

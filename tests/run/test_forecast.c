@@ -1,7 +1,8 @@
 /* Forecasts: two queues side by side, work and rates to seconds, and what must hold for any forecast. */
 #include "backend/described.h"
 #include "test.h"
-#include "train/forecast.h"
+#include "run/forecast.h"
+#include "run/timeline.h"
 
 /* A: 2 s. B: 3 s. C: 1 s, after the transfer of 4 s that follows A. */
 static void test_timeline(void **state)

@@ -1,0 +1,55 @@
+#include "model/flops.h"
+
+/* The usual share of tokens that are masked (Devlin et al. 2019). */
+#define PREDICTED_SHARE 0.15
+
+struct model_work model_work_of(const struct batch *batch)
+{
+	struct model_work work = {
+		.tokens = batch->token_count,
+		.sequences = batch->sequence_count,
+		.predictions = batch->prediction_count,
+	};
+	for (int32_t s = 0; s < batch->sequence_count; s++) {
+		double length = batch->starts[s + 1] - batch->starts[s];
+		work.squares += length * length;
+	}
+	return work;
+}
+
+struct model_work model_work_of_full(double sequences, double length)
+{
+	return (struct model_work){
+		.tokens = sequences * length,
+		.sequences = sequences,
+		.predictions = sequences * PREDICTED_SHARE * length,
+		.squares = sequences * length * length,
+	};
+}
+
+double model_head_flops(const struct model_config *config, const struct model_work *work)
+{
+	double hidden = config->hidden_size, vocab = config->vocab_size;
+	return 6 * work->predictions * hidden * (hidden + vocab) + 6 * work->sequences * hidden * (hidden + 2);
+}
+
+double model_flops_of(const struct model_config *config, const struct model_work *work)
+{
+	double layers = config->num_hidden_layers, hidden = config->hidden_size, wide = config->intermediate_size;
+	double products = 6 * (4 * hidden * hidden + 2 * hidden * wide) * work->tokens;
+	double attention = 12 * hidden * work->squares;
+	return layers * (products + attention) + model_head_flops(config, work);
+}
+
+double model_training_flops(const struct model_config *config, const struct batch *batch)
+{
+	struct model_work work = model_work_of(batch);
+	return model_flops_of(config, &work);
+}
+
+int64_t model_linear_work(const struct model_config *config)
+{
+	double hidden = config->hidden_size;
+	double head = PREDICTED_SHARE * (hidden + config->vocab_size) / config->num_hidden_layers;
+	return (int64_t)(2 * hidden + config->intermediate_size + head / 2);
+}
