@@ -1,0 +1,21 @@
+/* From strings to numbers: a hash table whose keys are borrowed. */
+#ifndef BASE_STRING_INDEX_H
+#define BASE_STRING_INDEX_H
+
+#include <stdint.h>
+#include "base/error.h"
+
+/* Zero-initialise; release when done. */
+struct string_index {
+	struct string_index_entry *entries;
+	int64_t capacity, count;
+};
+
+/* The value of `key`, or -1. */
+int64_t string_index_find(const struct string_index *index, const char *key);
+/* Adds `key`, which must outlive the index, with `value` (>= 0) unless it is there already. *out_value: the value it now has,
+ * so that a value other than the one given means that the key was there. */
+MUST_USE enum status string_index_add(struct string_index *index, const char *key, int64_t value, int64_t *out_value);
+void string_index_release(struct string_index *index);
+
+#endif

@@ -1,0 +1,18 @@
+/* Many small strings that live and end together: copies packed into large blocks, which never move. */
+#ifndef BASE_STRING_STORE_H
+#define BASE_STRING_STORE_H
+
+#include <stddef.h>
+#include "base/error.h"
+
+/* Zero-initialise; release when done. */
+struct string_store {
+	struct string_block *last;
+	size_t bytes; /* of all copies, their NULs included */
+};
+
+/* *out: a copy of `size` bytes with a NUL behind them, valid until the store is released. */
+MUST_USE enum status string_store_copy(struct string_store *store, const char *bytes, size_t size, const char **out);
+void string_store_release(struct string_store *store);
+
+#endif

@@ -1,0 +1,115 @@
+#include "formats/text_file.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include "base/log.h"
+#include "base/json_internal.h"
+#include "formats/stream.h"
+
+#define READ_BYTES ((size_t)256 << 10)
+
+/* What must be the same after reading as it was before. */
+static bool facts_of(const char *path, struct stat *out)
+{
+	return strcmp(path, "-") != 0 && stat(path, out) == 0 && S_ISREG(out->st_mode);
+}
+
+static enum status refuse_changed(const char *path, const struct stat *before)
+{
+	struct stat after;
+	if (facts_of(path, &after) && after.st_size == before->st_size && after.st_ino == before->st_ino &&
+	    after.st_mtim.tv_sec == before->st_mtim.tv_sec && after.st_mtim.tv_nsec == before->st_mtim.tv_nsec)
+		return OK;
+	enum status status = error_set(ERR_DATA, "'%s' changed while it was read", path);
+	error_hint("wait until the program that writes it has finished, then run the command again");
+	return status;
+}
+
+static enum status read_all(struct stream *stream, int64_t limit, struct buffer *out)
+{
+	char size[FORMAT_BYTES];
+	for (;;) {
+		size_t count;
+		char *room = buffer_room(out, READ_BYTES);
+		if (!room)
+			return buffer_status(out);
+		TRY(stream_read(stream, room, READ_BYTES, &count));
+		if (count == 0)
+			return OK;
+		buffer_advance(out, count);
+		if ((int64_t)out->size > limit) {
+			enum status status = error_set(ERR_DATA, "'%s': larger than %s", stream_path(stream),
+						       format_size(size, (double)limit));
+			error_hint("split the file and give its parts, or shorten it");
+			return status;
+		}
+	}
+}
+
+/* Other encodings have zero bytes or a mark of their own at the beginning. */
+static enum status refuse_other_encodings(const struct text_file *file)
+{
+	static const struct {
+		const char *bytes;
+		size_t size;
+		const char *encoding;
+	} marks[] = {{"\xFF\xFE\0\0", 4, "UTF-32"},
+		     {"\0\0\xFE\xFF", 4, "UTF-32"},
+		     {"\xFF\xFE", 2, "UTF-16"},
+		     {"\xFE\xFF", 2, "UTF-16"}};
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+		if (file->text.size < marks[i].size || memcmp(file->text.data, marks[i].bytes, marks[i].size) != 0)
+			continue;
+		enum status status = error_set(ERR_DATA, "'%s': this is %s text, not UTF-8", file->name, marks[i].encoding);
+		error_hint("convert it: iconv -f %s -t UTF-8 FILE > NEW_FILE", marks[i].encoding);
+		return status;
+	}
+	return OK;
+}
+
+enum status text_file_read(struct text_file *out, const char *path, int64_t limit)
+{
+	struct stream *stream;
+	struct stat before;
+	*out = (struct text_file){.name = strcmp(path, "-") == 0 ? "standard input" : path};
+	bool regular = facts_of(path, &before);
+	TRY(stream_open(&stream, path));
+	enum status status = read_all(stream, limit, &out->text);
+	stream_close(stream);
+	if (status == OK && regular)
+		status = refuse_changed(path, &before);
+	if (status == OK)
+		status = refuse_other_encodings(out);
+	if (status != OK) {
+		text_file_release(out);
+		return status;
+	}
+	if (out->text.size >= 3 && memcmp(out->text.data, "\xEF\xBB\xBF", 3) == 0) {
+		out->text.size -= 3;
+		memmove(out->text.data, out->text.data + 3, out->text.size + 1);
+	}
+	return OK;
+}
+
+void text_file_release(struct text_file *file)
+{
+	buffer_release(&file->text);
+	*file = (struct text_file){0};
+}
+
+enum status text_check(const char *name, int64_t line, const char *text, size_t size)
+{
+	size_t line_start = 0;
+	for (size_t at = 0; at < size;) {
+		size_t length = text[at] ? json_utf8_length((const unsigned char *)text + at, size - at) : 0;
+		if (length == 0)
+			return error_set(ERR_DATA, "'%s', line %lld: %s at byte %zu of the line", name, (long long)line,
+					 text[at] ? "invalid UTF-8" : "a NUL byte", at - line_start + 1);
+		if (text[at] == '\n') {
+			line++;
+			line_start = at + 1;
+		}
+		at += length;
+	}
+	return OK;
+}

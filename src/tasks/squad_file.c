@@ -1,0 +1,330 @@
+#include "tasks/squad_file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/json.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/string_index.h"
+#include "formats/text_file.h"
+#include "text/utf8.h"
+
+struct reader {
+	struct squad_set *set;
+	const struct squad_options *options;
+	const char *name;
+	int64_t paragraph_capacity, question_capacity, answer_capacity;
+	int64_t paragraph_in_article;
+	struct string_index ids;
+	/* Answers that are not where the file says: what is to be said of the first and of the latest. */
+	char first_missed[1024], last_missed[1024];
+};
+
+/* "'f.json': article 3 ('Normans'), paragraph 2" into `out`. */
+static void describe_place(const struct reader *reader, char out[512])
+{
+	const struct squad_paragraph *paragraph = &reader->set->paragraphs[reader->set->paragraph_count - 1];
+	snprintf(out, 512, "'%.250s': article %lld%s%.120s%s, paragraph %lld", reader->name, (long long)paragraph->article + 1,
+		 paragraph->title[0] ? " ('" : "", paragraph->title, paragraph->title[0] ? "')" : "",
+		 (long long)reader->paragraph_in_article);
+}
+
+static enum status copy_string(struct reader *reader, const struct json *value, const char **out, int64_t *out_size)
+{
+	*out_size = (int64_t)value->text_size;
+	return string_store_copy(&reader->set->strings, value->text, value->text_size, out);
+}
+
+/* The byte of code point `index` (>= 0); the size of the text for the one after the last; -1 beyond. */
+static int64_t byte_of_code_point(const char *text, int64_t size, int64_t index)
+{
+	int64_t at = 0;
+	for (; at < size && index > 0; index--) {
+		uint32_t character;
+		at += (int64_t)utf8_decode(text + at, (size_t)(size - at), &character);
+	}
+	return index == 0 ? at : -1;
+}
+
+static void place_answer(const struct squad_paragraph *paragraph, struct squad_answer *answer)
+{
+	int64_t byte = answer->start < 0 ? -1 : byte_of_code_point(paragraph->text, paragraph->text_size, answer->start);
+	size_t size = (size_t)answer->text_size;
+	if (byte >= 0 && size > 0 && paragraph->text_size - byte >= answer->text_size &&
+	    memcmp(paragraph->text + byte, answer->text, size) == 0) {
+		answer->place = SQUAD_FOUND;
+		answer->start_byte = byte;
+	} else if (size > 0 && memmem(paragraph->text, (size_t)paragraph->text_size, answer->text, size)) {
+		answer->place = SQUAD_ELSEWHERE;
+	} else {
+		answer->place = SQUAD_ABSENT;
+	}
+}
+
+/* An answer that is not where the file says: counted, the first kept for the log. */
+static void note_missed(struct reader *reader, const struct squad_question *question, const struct squad_answer *answer)
+{
+	char place[512];
+	if (answer->place == SQUAD_ELSEWHERE)
+		reader->set->elsewhere_count++;
+	else
+		reader->set->absent_count++;
+	describe_place(reader, place);
+	snprintf(reader->last_missed, sizeof reader->last_missed,
+		 "%s: question '%.100s': the answer '%.200s' is not at character %lld of the paragraph%s", place, question->id,
+		 answer->text, (long long)answer->start,
+		 answer->place == SQUAD_ELSEWHERE ? ", but elsewhere in it" : ", nor anywhere else in it");
+	if (!reader->first_missed[0])
+		memcpy(reader->first_missed, reader->last_missed, sizeof reader->first_missed);
+}
+
+/* Appends the answer to the set's. */
+static enum status take_answer(struct reader *reader, const struct squad_question *question, const struct json *value)
+{
+	char place[512];
+	struct squad_set *set = reader->set;
+	const struct json *text = json_member(value, "text"), *start = json_member(value, "answer_start");
+
+	if (!text || text->kind != JSON_STRING || (start && (start->kind != JSON_NUMBER || !start->is_integer))) {
+		describe_place(reader, place);
+		return error_set(ERR_DATA,
+				 "%s: question '%.100s': an answer must be an object with a string \"text\" and an integer "
+				 "\"answer_start\"",
+				 place, question->id);
+	}
+	TRY(memory_grow(&set->answers, &reader->answer_capacity, set->answer_count + 1, sizeof *set->answers, "answers"));
+	struct squad_answer *answer = &set->answers[set->answer_count];
+	*answer = (struct squad_answer){.start = start && start->integer >= 0 ? start->integer : -1};
+	TRY(copy_string(reader, text, &answer->text, &answer->text_size));
+	place_answer(&set->paragraphs[question->paragraph], answer);
+	if (answer->place != SQUAD_FOUND && reader->options->use != SQUAD_PREDICT)
+		note_missed(reader, question, answer);
+	set->answer_count++;
+	return OK;
+}
+
+static enum status take_answers(struct reader *reader, struct squad_question *question, const struct json *value)
+{
+	char place[512];
+	const struct json *answers = json_member(value, "answers");
+
+	question->first_answer = reader->set->answer_count;
+	if (!answers || question->is_impossible)
+		return OK;
+	if (answers->kind != JSON_ARRAY) {
+		describe_place(reader, place);
+		return error_set(ERR_DATA, "%s: question '%.100s': \"answers\" must be a list", place, question->id);
+	}
+	for (const struct json *answer = answers->first_child; answer; answer = answer->next)
+		TRY(take_answer(reader, question, answer));
+	question->answer_count = reader->set->answer_count - question->first_answer;
+	return OK;
+}
+
+/* Training learns from places: answers that are not there go, and a question without any left is a bad record. */
+static enum status keep_found_answers(struct reader *reader, struct squad_question *question)
+{
+	struct squad_set *set = reader->set;
+	int64_t kept = 0;
+	for (int64_t i = 0; i < question->answer_count; i++) {
+		struct squad_answer *answer = &set->answers[question->first_answer + i];
+		if (answer->place == SQUAD_FOUND)
+			set->answers[question->first_answer + kept++] = *answer;
+	}
+	if (kept == 0)
+		return error_set(ERR_DATA, "%s", reader->last_missed);
+	question->answer_count = kept;
+	set->answer_count = question->first_answer + kept;
+	return OK;
+}
+
+/* Has the question what the set's use needs? */
+static enum status check_question(struct reader *reader, struct squad_question *question)
+{
+	char place[512];
+	const struct squad_options *options = reader->options;
+
+	describe_place(reader, place);
+	if (options->use == SQUAD_TRAIN && question->is_impossible && !options->allow_impossible) {
+		enum status status =
+			error_set(ERR_DATA, "%s: question '%.100s' has no answer in its paragraph (\"is_impossible\")", place,
+				  question->id);
+		error_hint("such questions belong to SQuAD 2.0: give --version_2_with_negative, or --on_bad_record skip to leave "
+			   "them out");
+		return status;
+	}
+	if (options->use != SQUAD_PREDICT && !question->is_impossible && question->answer_count == 0)
+		return error_set(ERR_DATA, "%s: question '%.100s' has no answer, and is not said to be impossible", place,
+				 question->id);
+	if (options->use == SQUAD_TRAIN && question->answer_count > 0)
+		return keep_found_answers(reader, question);
+	return OK;
+}
+
+/* The id, which some files have as a number. */
+static enum status take_id(struct reader *reader, const struct json *value, struct squad_question *question)
+{
+	char place[512];
+	const struct json *id = json_member(value, "id");
+	bool number = id && id->kind == JSON_NUMBER && id->is_integer;
+
+	describe_place(reader, place);
+	if (!number && (!id || id->kind != JSON_STRING || id->text_size == 0 || strlen(id->text) != id->text_size))
+		return error_set(ERR_DATA, "%s: a question without \"id\"", place);
+	if (string_index_find(&reader->ids, id->text) >= 0) {
+		enum status status = error_set(ERR_DATA, "%s: a second question has the id '%.100s'", place, id->text);
+		error_hint("answers and scores go by the id: give each question one of its own");
+		return status;
+	}
+	return string_store_copy(&reader->set->strings, id->text, id->text_size, &question->id);
+}
+
+static enum status parse_question(struct reader *reader, const struct json *value, struct squad_question *question)
+{
+	char place[512];
+	const struct json *text = json_member(value, "question"), *impossible = json_member(value, "is_impossible");
+
+	describe_place(reader, place);
+	if (value->kind != JSON_OBJECT)
+		return error_set(ERR_DATA, "%s: an entry of \"qas\" is no object", place);
+	TRY(take_id(reader, value, question));
+	if (!text || text->kind != JSON_STRING)
+		return error_set(ERR_DATA, "%s: question '%.100s' has no string \"question\"", place, question->id);
+	if (impossible && impossible->kind != JSON_BOOL)
+		return error_set(ERR_DATA, "%s: question '%.100s': \"is_impossible\" must be true or false", place, question->id);
+	TRY(copy_string(reader, text, &question->text, &question->text_size));
+	question->paragraph = reader->set->paragraph_count - 1;
+	question->is_impossible = impossible && impossible->boolean;
+	TRY(take_answers(reader, question, value));
+	return check_question(reader, question);
+}
+
+static enum status take_question(struct reader *reader, const struct json *value)
+{
+	struct squad_set *set = reader->set;
+	int64_t answers = set->answer_count, known;
+
+	TRY(memory_grow(&set->questions, &reader->question_capacity, set->question_count + 1, sizeof *set->questions,
+			"questions"));
+	struct squad_question *question = &set->questions[set->question_count];
+	*question = (struct squad_question){0};
+	enum status status = parse_question(reader, value, question);
+	if (status != OK) {
+		set->answer_count = answers;
+		return bad_record(reader->options->bad, status);
+	}
+	TRY(string_index_add(&reader->ids, question->id, set->question_count, &known));
+	set->impossible_count += question->is_impossible;
+	set->unlabelled_count += !question->is_impossible && question->answer_count == 0;
+	set->paragraphs[question->paragraph].question_count++;
+	set->question_count++;
+	return OK;
+}
+
+static enum status take_paragraph(struct reader *reader, const struct json *value, const char *title)
+{
+	char place[512];
+	struct squad_set *set = reader->set;
+	const struct json *context = json_member(value, "context"), *questions = json_member(value, "qas");
+
+	TRY(memory_grow(&set->paragraphs, &reader->paragraph_capacity, set->paragraph_count + 1, sizeof *set->paragraphs,
+			"paragraphs"));
+	struct squad_paragraph *paragraph = &set->paragraphs[set->paragraph_count++];
+	*paragraph = (struct squad_paragraph){
+		.text = "", .article = set->article_count - 1, .title = title, .first_question = set->question_count};
+	reader->paragraph_in_article++;
+	if (!context || context->kind != JSON_STRING || !questions || questions->kind != JSON_ARRAY) {
+		describe_place(reader, place);
+		return error_set(ERR_DATA, "%s: must have a string \"context\" and a list \"qas\"", place);
+	}
+	TRY(copy_string(reader, context, &paragraph->text, &paragraph->text_size));
+	paragraph->length = (int64_t)utf8_length(paragraph->text, (size_t)paragraph->text_size);
+	for (const struct json *question = questions->first_child; question; question = question->next)
+		TRY(take_question(reader, question));
+	return OK;
+}
+
+static enum status take_article(struct reader *reader, const struct json *value)
+{
+	struct squad_set *set = reader->set;
+	const char *title = "", *copy;
+	const struct json *paragraphs = json_member(value, "paragraphs");
+
+	set->article_count++;
+	reader->paragraph_in_article = 0;
+	if (!paragraphs || paragraphs->kind != JSON_ARRAY)
+		return error_set(ERR_DATA, "'%s': article %lld has no list \"paragraphs\"", reader->name,
+				 (long long)set->article_count);
+	TRY(json_get_string(value, reader->name, "title", &title));
+	TRY(string_store_copy(&set->strings, title, strlen(title), &copy));
+	for (const struct json *paragraph = paragraphs->first_child; paragraph; paragraph = paragraph->next)
+		TRY(take_paragraph(reader, paragraph, copy));
+	return OK;
+}
+
+static enum status take_root(struct reader *reader, const struct json *root)
+{
+	const struct json *version = json_member(root, "version"), *data = json_member(root, "data");
+
+	if (!data || data->kind != JSON_ARRAY) {
+		enum status status =
+			error_set(ERR_DATA, "'%s': no SQuAD file: it is JSON, but no object with a list \"data\"", reader->name);
+		error_hint("the form is {\"data\": [{\"paragraphs\": [{\"context\": ..., \"qas\": [...]}]}]}");
+		return status;
+	}
+	bool has_version = version && (version->kind == JSON_STRING || version->kind == JSON_NUMBER);
+	TRY(string_store_copy(&reader->set->strings, has_version ? version->text : "", has_version ? version->text_size : 0,
+			      &reader->set->version));
+	for (const struct json *article = data->first_child; article; article = article->next)
+		TRY(take_article(reader, article));
+	if (reader->set->question_count == 0)
+		return error_set(ERR_DATA, "'%s': there is no question in it%s", reader->name,
+				 reader->options->bad->count > 0 ? " that can be used" : "");
+	return OK;
+}
+
+static void log_set(const struct reader *reader)
+{
+	char questions[FORMAT_BYTES], paragraphs[FORMAT_BYTES], answers[FORMAT_BYTES], missed[FORMAT_BYTES];
+	const struct squad_set *set = reader->set;
+
+	log_note("'%s': SQuAD JSON%s%.40s: %s, %s, %s; %lld impossible", reader->name, set->version[0] ? ", version " : "",
+		 set->version, format_counted(paragraphs, set->paragraph_count, "paragraph", "paragraphs"),
+		 format_counted(questions, set->question_count, "question", "questions"),
+		 format_counted(answers, set->answer_count, "answer", "answers"), (long long)set->impossible_count);
+	if (set->elsewhere_count + set->absent_count > 0)
+		log_warning("%s not where the file says (%lld elsewhere in the paragraph, %lld nowhere); the first: %s",
+			    format_counted(missed, set->elsewhere_count + set->absent_count, "answer is", "answers are"),
+			    (long long)set->elsewhere_count, (long long)set->absent_count, reader->first_missed);
+	bad_records_log(reader->options->bad, reader->name);
+}
+
+enum status squad_read(struct squad_set *out, const char *path, const struct squad_options *options)
+{
+	struct text_file file;
+	struct json_document document = {0};
+	*out = (struct squad_set){.version = ""};
+	TRY(text_file_read(&file, path, TEXT_FILE_LIMIT));
+	struct reader reader = {.set = out, .options = options, .name = file.name};
+	enum status status = json_parse(&document, file.name, buffer_string(&file.text), file.text.size);
+	if (status == OK)
+		status = take_root(&reader, document.root);
+	if (status == OK)
+		log_set(&reader);
+	json_release(&document);
+	string_index_release(&reader.ids);
+	text_file_release(&file);
+	if (status != OK)
+		squad_release(out);
+	return status;
+}
+
+void squad_release(struct squad_set *set)
+{
+	free(set->paragraphs);
+	free(set->questions);
+	free(set->answers);
+	string_store_release(&set->strings);
+	*set = (struct squad_set){.version = ""};
+}

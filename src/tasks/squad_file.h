@@ -1,0 +1,79 @@
+/* Files in the form of SQuAD 1.1 and 2.0, which CMRC 2018, DRCD, XQuAD and COVID-QA share:
+ *   {"version", "data": [{"title", "paragraphs": [{"context", "qas": [{"id", "question", "is_impossible",
+ *     "answers": [{"text", "answer_start"}]}]}]}]}
+ * Everything else in them is passed over. Articles, paragraphs, questions and answers keep the order of the file. */
+#ifndef TASKS_SQUAD_FILE_H
+#define TASKS_SQUAD_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "base/error.h"
+#include "base/string_store.h"
+#include "formats/bad_records.h"
+
+/* Is the answer where the file says? */
+enum squad_place {
+	SQUAD_FOUND,     /* the paragraph has the text at `start` */
+	SQUAD_ELSEWHERE, /* the paragraph has the text, but not there */
+	SQUAD_ABSENT,    /* the paragraph does not have the text at all */
+};
+
+struct squad_answer {
+	const char *text; /* as in the file; UTF-8 */
+	int64_t text_size;
+	int64_t start;      /* answer_start, in code points from the beginning of the paragraph; -1: the file has none */
+	int64_t start_byte; /* the same in bytes; meaningful if SQUAD_FOUND */
+	enum squad_place place;
+};
+
+struct squad_question {
+	const char *id; /* never empty, no two alike in a set; a number in the file is its digits */
+	const char *text;
+	int64_t text_size;
+	int64_t paragraph;                  /* index in `paragraphs` */
+	int64_t first_answer, answer_count; /* in `answers`; 0 answers: none is given, or it is impossible */
+	bool is_impossible;                 /* SQuAD 2.0: the paragraph does not answer it */
+};
+
+struct squad_paragraph {
+	const char *text;          /* "context" */
+	int64_t text_size, length; /* bytes, code points */
+	int64_t article;           /* index among the file's articles, from 0 */
+	const char *title;         /* of the article; "" if it has none */
+	int64_t first_question, question_count;
+};
+
+struct squad_set {
+	struct squad_paragraph *paragraphs;
+	struct squad_question *questions;
+	struct squad_answer *answers;
+	int64_t article_count, paragraph_count, question_count, answer_count;
+	int64_t impossible_count;              /* questions that are impossible */
+	int64_t unlabelled_count;              /* questions that have no answer and are not said to be impossible */
+	int64_t elsewhere_count, absent_count; /* answers by `place` */
+	const char *version;                   /* as in the file; "" if there is none */
+	struct string_store strings;           /* owns all text */
+};
+
+/* What a set is for decides what it must have. */
+enum squad_use {
+	SQUAD_TRAIN,   /* each question has an answer where the file says, or is impossible: anything else is a bad record */
+	SQUAD_SCORE,   /* each question has answers or is impossible; where they stand does not matter to scores */
+	SQUAD_PREDICT, /* only texts, questions and ids matter */
+};
+
+struct squad_options {
+	enum squad_use use;
+	bool allow_impossible; /* --version_2_with_negative; without it an impossible question is a bad record of SQUAD_TRAIN */
+	struct bad_records *bad;
+};
+
+/* Reads a file (packed or not, "-" for standard input) into `out`, which is empty after an error. ERR_DATA names the file
+ * and, for what is wrong with one question, its id. Questions that are bad records are left out and counted under "skip":
+ * for SQUAD_TRAIN also those of whose answers none is SQUAD_FOUND (answers of the others that are not found are left out).
+ * Says in the log what was found, and how many answers are not where the file says. */
+MUST_USE enum status squad_read(struct squad_set *out, const char *path, const struct squad_options *options);
+void squad_release(struct squad_set *set);
+
+#endif

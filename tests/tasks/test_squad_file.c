@@ -1,0 +1,162 @@
+/* SQuAD's JSON files: what is read of them, and what is refused. */
+#include "tasks/squad_file.h"
+#include "base/log.h"
+#include "test.h"
+
+static struct bad_records bad;
+
+static enum status read_text(struct squad_set *set, const char *text, enum squad_use use, bool allow_impossible, bool skip)
+{
+	const char *path = test_path("squad.json");
+	bad = (struct bad_records){.skip = skip};
+	assert_ok(file_write(path, text, strlen(text)));
+	return squad_read(set, path, &(struct squad_options){.use = use, .allow_impossible = allow_impossible, .bad = &bad});
+}
+
+#define QUESTION(id, answers) "{\"id\": " id ", \"question\": \"Who?\", \"answers\": [" answers "]}"
+#define ANSWER(text, start) "{\"text\": \"" text "\", \"answer_start\": " start "}"
+#define FILE_OF(context, questions)                                                                                              \
+	"{\"version\": \"1.1\", \"data\": [{\"title\": \"T\", \"paragraphs\": [{\"context\": \"" context                         \
+	"\", \"qas\": [" questions "]}]}]}"
+
+static void everything_keeps_its_order(void **state)
+{
+	(void)state;
+	struct squad_set set;
+	assert_ok(read_text(
+		&set,
+		"\xEF\xBB\xBF{\"data\": [{\"title\": \"A\", \"paragraphs\": ["
+		"{\"context\": \"\xC3\xA9t\xC3\xA9 \xF0\x9F\x98\x80 Ann\", \"qas\": ["
+		"{\"id\": \"x\", \"question\": \"q\\u0031?\", \"answers\": [" ANSWER("Ann", "6") ", " ANSWER(
+			"\xF0\x9F\x98\x80",
+			"4") "], \"extra\": 1},"
+			     "{\"id\": 7, \"question\": \"\", \"answers\": [], \"is_impossible\": true}]},"
+			     "{\"context\": \"\", \"qas\": []}]},"
+			     "{\"paragraphs\": [{\"context\": \"Bob\", \"qas\": [" QUESTION("\"y\"", ANSWER("Bob", "0")) "]}]}]}",
+		SQUAD_TRAIN, true, false));
+	assert_int_equal(set.article_count, 2);
+	assert_int_equal(set.paragraph_count, 3);
+	assert_int_equal(set.question_count, 3);
+	assert_int_equal(set.answer_count, 3);
+	assert_int_equal(set.impossible_count, 1);
+	assert_string_equal(set.version, "");
+	assert_int_equal(set.paragraphs[0].text_size, 14);
+	assert_int_equal(set.paragraphs[0].length, 9);
+	assert_string_equal(set.paragraphs[1].title, "A");
+	assert_int_equal(set.paragraphs[1].question_count, 0);
+	assert_int_equal(set.paragraphs[2].article, 1);
+	assert_string_equal(set.paragraphs[2].title, "");
+	assert_int_equal(set.paragraphs[2].first_question, 2);
+	assert_string_equal(set.questions[0].text, "q1?");
+	assert_int_equal(set.questions[0].answer_count, 2);
+	assert_string_equal(set.answers[0].text, "Ann");
+	assert_int_equal(set.answers[0].start, 6);
+	assert_int_equal(set.answers[0].start_byte, 11);
+	assert_int_equal(set.answers[1].start_byte, 6);
+	assert_string_equal(set.questions[1].id, "7");
+	assert_true(set.questions[1].is_impossible);
+	assert_int_equal(set.questions[2].paragraph, 2);
+	assert_int_equal(set.questions[2].first_answer, 2);
+	squad_release(&set);
+}
+
+static void answers_elsewhere_are_told_from_absent_ones(void **state)
+{
+	(void)state;
+	struct squad_set set;
+	const char *text =
+		FILE_OF("Ann and Bob",
+			QUESTION("\"a\"", ANSWER("Bob", "7")) "," QUESTION("\"b\"", ANSWER("Bob", "8")) "," QUESTION(
+				"\"c\"", ANSWER("bob", "8") "," ANSWER("Ann", "0")) "," QUESTION("\"d\"", ANSWER("Eve", "99")));
+	assert_ok(read_text(&set, text, SQUAD_SCORE, false, false));
+	assert_int_equal(set.question_count, 4);
+	assert_int_equal(set.elsewhere_count, 1);
+	assert_int_equal(set.absent_count, 2);
+	assert_int_equal(set.answers[0].place, SQUAD_ELSEWHERE);
+	assert_int_equal(set.answers[2].place, SQUAD_ABSENT);
+	assert_int_equal(set.answers[4].place, SQUAD_ABSENT);
+	squad_release(&set);
+
+	assert_error(ERR_DATA, "question 'a': the answer 'Bob' is not at character 7",
+		     read_text(&set, text, SQUAD_TRAIN, false, false));
+	assert_non_null(strstr(error_last()->hint, "--on_bad_record skip"));
+	assert_null(set.questions);
+
+	assert_ok(read_text(&set, text, SQUAD_TRAIN, false, true));
+	assert_int_equal(bad.count, 2);
+	assert_int_equal(set.question_count, 2);
+	assert_int_equal(set.answer_count, 2);
+	assert_string_equal(set.questions[1].id, "c");
+	assert_string_equal(set.answers[set.questions[1].first_answer].text, "Ann");
+	squad_release(&set);
+}
+
+static void what_a_use_needs_is_asked_for(void **state)
+{
+	(void)state;
+	struct squad_set set;
+	const char *bare = FILE_OF("Ann", "{\"id\": \"a\", \"question\": \"q\"}");
+	const char *impossible = FILE_OF("Ann", "{\"id\": \"a\", \"question\": \"q\", \"answers\": [], \"is_impossible\": true}");
+	assert_ok(read_text(&set, bare, SQUAD_PREDICT, false, false));
+	assert_int_equal(set.unlabelled_count, 1);
+	squad_release(&set);
+	assert_error(ERR_DATA, "question 'a' has no answer", read_text(&set, bare, SQUAD_SCORE, false, false));
+	assert_error(ERR_DATA, "no question in it that can be used", read_text(&set, bare, SQUAD_SCORE, false, true));
+	assert_ok(read_text(&set, impossible, SQUAD_SCORE, false, false));
+	squad_release(&set);
+	assert_ok(read_text(&set, impossible, SQUAD_TRAIN, true, false));
+	squad_release(&set);
+	assert_error(ERR_DATA, "question 'a' has no answer in its paragraph",
+		     read_text(&set, impossible, SQUAD_TRAIN, false, false));
+	assert_non_null(strstr(error_last()->hint, "--version_2_with_negative"));
+}
+
+static void other_files_are_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *message;
+	} cases[] = {
+		{"", "ends early"},
+		{"[]", "no SQuAD file"},
+		{"{\"data\": {}}", "no SQuAD file"},
+		{"{\"data\": []}", "no question in it"},
+		{"{\"data\": [{}]}", "article 1 has no list \"paragraphs\""},
+		{"{\"data\": [{\"title\": 3, \"paragraphs\": []}]}", "\"title\" must be a string"},
+		{"{\"data\": [{\"paragraphs\": [{\"qas\": []}]}]}", "article 1, paragraph 1: must have a string \"context\""},
+		{FILE_OF("Ann", "3"), "('T'), paragraph 1: an entry of \"qas\" is no object"},
+		{FILE_OF("Ann", "{\"question\": \"q\"}"), "without \"id\""},
+		{FILE_OF("Ann", QUESTION("\"\"", "")), "without \"id\""},
+		{FILE_OF("Ann", QUESTION("1.5", "")), "without \"id\""},
+		{FILE_OF("Ann", "{\"id\": \"a\"}"), "question 'a' has no string \"question\""},
+		{FILE_OF("Ann", QUESTION("\"a\"", "3")), "question 'a': an answer must be"},
+		{FILE_OF("Ann", QUESTION("\"a\"", "{\"text\": \"Ann\", \"answer_start\": \"0\"}")), "an answer must be"},
+		{FILE_OF("Ann", "{\"id\": \"a\", \"question\": \"q\", \"answers\": {}}"), "\"answers\" must be a list"},
+		{FILE_OF("Ann", "{\"id\": \"a\", \"question\": \"q\", \"is_impossible\": 1}"), "must be true or false"},
+		{FILE_OF("Ann", QUESTION("\"a\"", ANSWER("Ann", "0")) "," QUESTION("\"a\"", ANSWER("Ann", "0"))),
+		 "a second question has the id 'a'"},
+		{FILE_OF("Ann", QUESTION("\"a\"", ANSWER("", "0"))), "the answer '' is not at character 0"},
+		{FILE_OF("Ann", QUESTION("\"a\"", ANSWER("Ann", "-1"))), "but elsewhere"},
+		{FILE_OF("An\xFFn", ""), "invalid UTF-8"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct squad_set set;
+		assert_error(ERR_DATA, cases[i].message, read_text(&set, cases[i].text, SQUAD_TRAIN, false, false));
+		assert_null(set.paragraphs);
+	}
+	struct squad_set set;
+	assert_error(ERR_USAGE, "none.json",
+		     squad_read(&set, test_path("none.json"), &(struct squad_options){.use = SQUAD_TRAIN, .bad = &bad}));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything_keeps_its_order),
+		cmocka_unit_test(answers_elsewhere_are_told_from_absent_ones),
+		cmocka_unit_test(what_a_use_needs_is_asked_for),
+		cmocka_unit_test(other_files_are_refused),
+	};
+	log_level = LOG_QUIET;
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+}
