@@ -47,34 +47,101 @@ static int64_t byte_of_code_point(const char *text, int64_t size, int64_t index)
 	return index == 0 ? at : -1;
 }
 
-static void place_answer(const struct squad_paragraph *paragraph, struct squad_answer *answer)
+/* The words from that of character `first` to that of character `last`, as Google's scripts cut text into words. A character
+ * between words counts to the word before it. */
+static void find_words(const struct squad_paragraph *paragraph, int64_t first, int64_t last, int64_t *out_begin, int64_t *out_end)
+{
+	int64_t at = 0, word_begin = 0, word_end = 0; /* of the latest word */
+	bool in_word = false;
+
+	*out_begin = 0;
+	for (int64_t i = 0; at < paragraph->text_size && (i <= last || in_word); i++) {
+		uint32_t character;
+		size_t length = utf8_decode(paragraph->text + at, (size_t)(paragraph->text_size - at), &character);
+		bool gap = character == ' ' || character == '\t' || character == '\r' || character == '\n' || character == 0x202F;
+		if (!gap && !in_word && i <= last)
+			word_begin = at;
+		in_word = !gap;
+		at += (int64_t)length;
+		if (in_word)
+			word_end = at;
+		if (i == first)
+			*out_begin = word_begin;
+	}
+	*out_end = word_end;
+}
+
+/* Appends the text with its white space made single spaces, none at the ends. */
+static void append_words(struct buffer *out, const char *text, int64_t size)
+{
+	bool gap = false;
+	for (int64_t at = 0; at < size;) {
+		uint32_t character;
+		size_t length = utf8_decode(text + at, (size_t)(size - at), &character);
+		if (utf8_is_space(character)) {
+			gap = out->size > 0;
+		} else {
+			if (gap)
+				buffer_char(out, ' ');
+			gap = false;
+			buffer_append(out, text + at, length);
+		}
+		at += (int64_t)length;
+	}
+}
+
+/* The rule of Google's run_squad.py: do the words from that of the answer's first character to that of its last contain
+ * the answer, white space apart? A character between words counts to the word before it. */
+static enum status is_near(const struct squad_paragraph *paragraph, const struct squad_answer *answer, bool *out)
+{
+	int64_t begin, end, length = (int64_t)utf8_length(answer->text, (size_t)answer->text_size);
+	struct buffer words = {0}, wanted = {0};
+
+	*out = false;
+	if (answer->start < 0 || length == 0 || answer->start > paragraph->length - length)
+		return OK;
+	find_words(paragraph, answer->start, answer->start + length - 1, &begin, &end);
+	append_words(&words, paragraph->text + begin, end - begin);
+	append_words(&wanted, answer->text, answer->text_size);
+	enum status status = buffer_status(&words) != OK ? buffer_status(&words) : buffer_status(&wanted);
+	*out = status == OK && wanted.size > 0 && strstr(buffer_string(&words), buffer_string(&wanted));
+	buffer_release(&words);
+	buffer_release(&wanted);
+	return status;
+}
+
+static enum status place_answer(const struct squad_paragraph *paragraph, struct squad_answer *answer)
 {
 	int64_t byte = answer->start < 0 ? -1 : byte_of_code_point(paragraph->text, paragraph->text_size, answer->start);
 	size_t size = (size_t)answer->text_size;
+	bool near;
+
 	if (byte >= 0 && size > 0 && paragraph->text_size - byte >= answer->text_size &&
 	    memcmp(paragraph->text + byte, answer->text, size) == 0) {
 		answer->place = SQUAD_FOUND;
 		answer->start_byte = byte;
-	} else if (size > 0 && memmem(paragraph->text, (size_t)paragraph->text_size, answer->text, size)) {
-		answer->place = SQUAD_ELSEWHERE;
-	} else {
-		answer->place = SQUAD_ABSENT;
+		return OK;
 	}
+	TRY(is_near(paragraph, answer, &near));
+	answer->place = near                                                                                    ? SQUAD_NEAR
+			: size > 0 && memmem(paragraph->text, (size_t)paragraph->text_size, answer->text, size) ? SQUAD_ELSEWHERE
+														: SQUAD_ABSENT;
+	return OK;
 }
 
 /* An answer that is not where the file says: counted, the first kept for the log. */
 static void note_missed(struct reader *reader, const struct squad_question *question, const struct squad_answer *answer)
 {
+	static const char *const where[] = {"", ", but for white space", ", but elsewhere in it", ", nor anywhere else in it"};
 	char place[512];
-	if (answer->place == SQUAD_ELSEWHERE)
-		reader->set->elsewhere_count++;
-	else
-		reader->set->absent_count++;
+
+	reader->set->near_count += answer->place == SQUAD_NEAR;
+	reader->set->elsewhere_count += answer->place == SQUAD_ELSEWHERE;
+	reader->set->absent_count += answer->place == SQUAD_ABSENT;
 	describe_place(reader, place);
 	snprintf(reader->last_missed, sizeof reader->last_missed,
 		 "%s: question '%.100s': the answer '%.200s' is not at character %lld of the paragraph%s", place, question->id,
-		 answer->text, (long long)answer->start,
-		 answer->place == SQUAD_ELSEWHERE ? ", but elsewhere in it" : ", nor anywhere else in it");
+		 answer->text, (long long)answer->start, where[answer->place]);
 	if (!reader->first_missed[0])
 		memcpy(reader->first_missed, reader->last_missed, sizeof reader->first_missed);
 }
@@ -97,7 +164,7 @@ static enum status take_answer(struct reader *reader, const struct squad_questio
 	struct squad_answer *answer = &set->answers[set->answer_count];
 	*answer = (struct squad_answer){.start = start && start->integer >= 0 ? start->integer : -1};
 	TRY(copy_string(reader, text, &answer->text, &answer->text_size));
-	place_answer(&set->paragraphs[question->paragraph], answer);
+	TRY(place_answer(&set->paragraphs[question->paragraph], answer));
 	if (answer->place != SQUAD_FOUND && reader->options->use != SQUAD_PREDICT)
 		note_missed(reader, question, answer);
 	set->answer_count++;
@@ -129,7 +196,7 @@ static enum status keep_found_answers(struct reader *reader, struct squad_questi
 	int64_t kept = 0;
 	for (int64_t i = 0; i < question->answer_count; i++) {
 		struct squad_answer *answer = &set->answers[question->first_answer + i];
-		if (answer->place == SQUAD_FOUND)
+		if (answer->place == SQUAD_FOUND || answer->place == SQUAD_NEAR)
 			set->answers[question->first_answer + kept++] = *answer;
 	}
 	if (kept == 0)
@@ -293,9 +360,11 @@ static void log_set(const struct reader *reader)
 		 set->version, format_counted(paragraphs, set->paragraph_count, "paragraph", "paragraphs"),
 		 format_counted(questions, set->question_count, "question", "questions"),
 		 format_counted(answers, set->answer_count, "answer", "answers"), (long long)set->impossible_count);
-	if (set->elsewhere_count + set->absent_count > 0)
-		log_warning("%s not where the file says (%lld elsewhere in the paragraph, %lld nowhere); the first: %s",
-			    format_counted(missed, set->elsewhere_count + set->absent_count, "answer is", "answers are"),
+	int64_t missed_count = set->near_count + set->elsewhere_count + set->absent_count;
+	if (missed_count > 0)
+		log_warning("%s not exactly where the file says (%lld but for white space, %lld elsewhere in the paragraph, %lld "
+			    "nowhere in it); the first: %s",
+			    format_counted(missed, missed_count, "answer is", "answers are"), (long long)set->near_count,
 			    (long long)set->elsewhere_count, (long long)set->absent_count, reader->first_missed);
 	bad_records_log(reader->options->bad, reader->name);
 }

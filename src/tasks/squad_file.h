@@ -15,6 +15,7 @@
 /* Is the answer where the file says? */
 enum squad_place {
 	SQUAD_FOUND,     /* the paragraph has the text at `start` */
+	SQUAD_NEAR,      /* the words there contain it, but for white space: good enough for Google's scripts, and for training */
 	SQUAD_ELSEWHERE, /* the paragraph has the text, but not there */
 	SQUAD_ABSENT,    /* the paragraph does not have the text at all */
 };
@@ -49,11 +50,11 @@ struct squad_set {
 	struct squad_question *questions;
 	struct squad_answer *answers;
 	int64_t article_count, paragraph_count, question_count, answer_count;
-	int64_t impossible_count;              /* questions that are impossible */
-	int64_t unlabelled_count;              /* questions that have no answer and are not said to be impossible */
-	int64_t elsewhere_count, absent_count; /* answers by `place` */
-	const char *version;                   /* as in the file; "" if there is none */
-	struct string_store strings;           /* owns all text */
+	int64_t impossible_count;                          /* questions that are impossible */
+	int64_t unlabelled_count;                          /* questions that have no answer and are not said to be impossible */
+	int64_t near_count, elsewhere_count, absent_count; /* answers by `place` */
+	const char *version;                               /* as in the file; "" if there is none */
+	struct string_store strings;                       /* owns all text */
 };
 
 /* What a set is for decides what it must have. */
@@ -71,7 +72,7 @@ struct squad_options {
 
 /* Reads a file (packed or not, "-" for standard input) into `out`, which is empty after an error. ERR_DATA names the file
  * and, for what is wrong with one question, its id. Questions that are bad records are left out and counted under "skip":
- * for SQUAD_TRAIN also those of whose answers none is SQUAD_FOUND (answers of the others that are not found are left out).
+ * for SQUAD_TRAIN also those of whose answers none is SQUAD_FOUND or SQUAD_NEAR (of the others such answers alone are left out).
  * Says in the log what was found, and how many answers are not where the file says. */
 MUST_USE enum status squad_read(struct squad_set *out, const char *path, const struct squad_options *options);
 void squad_release(struct squad_set *set);

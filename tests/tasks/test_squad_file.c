@@ -66,7 +66,7 @@ static void answers_elsewhere_are_told_from_absent_ones(void **state)
 	struct squad_set set;
 	const char *text =
 		FILE_OF("Ann and Bob",
-			QUESTION("\"a\"", ANSWER("Bob", "7")) "," QUESTION("\"b\"", ANSWER("Bob", "8")) "," QUESTION(
+			QUESTION("\"a\"", ANSWER("Bob", "0")) "," QUESTION("\"b\"", ANSWER("Bob", "8")) "," QUESTION(
 				"\"c\"", ANSWER("bob", "8") "," ANSWER("Ann", "0")) "," QUESTION("\"d\"", ANSWER("Eve", "99")));
 	assert_ok(read_text(&set, text, SQUAD_SCORE, false, false));
 	assert_int_equal(set.question_count, 4);
@@ -77,7 +77,7 @@ static void answers_elsewhere_are_told_from_absent_ones(void **state)
 	assert_int_equal(set.answers[4].place, SQUAD_ABSENT);
 	squad_release(&set);
 
-	assert_error(ERR_DATA, "question 'a': the answer 'Bob' is not at character 7",
+	assert_error(ERR_DATA, "question 'a': the answer 'Bob' is not at character 0",
 		     read_text(&set, text, SQUAD_TRAIN, false, false));
 	assert_non_null(strstr(error_last()->hint, "--on_bad_record skip"));
 	assert_null(set.questions);
@@ -89,6 +89,40 @@ static void answers_elsewhere_are_told_from_absent_ones(void **state)
 	assert_string_equal(set.questions[1].id, "c");
 	assert_string_equal(set.answers[set.questions[1].first_answer].text, "Ann");
 	squad_release(&set);
+}
+
+/* By Google's rule: whole words around the characters, white space apart. */
+static void answers_may_be_a_little_beside_their_place(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *context, *answer, *start;
+		enum squad_place place;
+	} cases[] = {
+		{"see Ann and Bob", "Ann", "4", SQUAD_FOUND},
+		{"see Ann and Bob", "Ann", "3", SQUAD_NEAR}, /* from "see" to "Ann" */
+		{"see Ann and Bob", "Ann", "0", SQUAD_ELSEWHERE},
+		{"see Ann and Bob", "nn", "4", SQUAD_NEAR},
+		{"see Ann and Bob", " and Bob", "7", SQUAD_FOUND},
+		{"see Ann and Bob", "and  Bob ", "6", SQUAD_NEAR},
+		{"see Ann and Bob", "Bob", "13", SQUAD_ELSEWHERE}, /* beyond the end */
+		{"see Ann\\u202fand Bob", "see", "4", SQUAD_ELSEWHERE},
+		{"see Ann\\u202fand Bob", "nn\\u202Fa", "4", SQUAD_ELSEWHERE}, /* its last character counts to "Ann" */
+		{"see Ann\\u202fand Bob", "nn\\u202Fa", "5", SQUAD_FOUND},
+		{"see Ann\\u202fand Bob", "Ann a", "5", SQUAD_NEAR},
+		{"\xE4\xB8\xAD\xE6\x96\x87", "\xE6\x96\x87", "0", SQUAD_NEAR}, /* a run of ideographs is one word */
+		{"\xE4\xB8\xAD\xE6\x96\x87", "x", "0", SQUAD_ABSENT},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct squad_set set;
+		char text[512];
+		snprintf(text, sizeof text, FILE_OF("%s", QUESTION("\"a\"", ANSWER("%s", "%s"))), cases[i].context,
+			 cases[i].answer, cases[i].start);
+		assert_ok(read_text(&set, text, SQUAD_SCORE, false, false));
+		if (set.answers[0].place != cases[i].place)
+			fail_msg("case %zu: place %d", i, set.answers[0].place);
+		squad_release(&set);
+	}
 }
 
 static void what_a_use_needs_is_asked_for(void **state)
@@ -154,6 +188,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_keeps_its_order),
 		cmocka_unit_test(answers_elsewhere_are_told_from_absent_ones),
+		cmocka_unit_test(answers_may_be_a_little_beside_their_place),
 		cmocka_unit_test(what_a_use_needs_is_asked_for),
 		cmocka_unit_test(other_files_are_refused),
 	};
