@@ -4,6 +4,7 @@
 # Two run at a time where there are two cores (TEST_JOBS: N); what they say comes in their order. A program must therefore
 # not count on being alone: it takes folders and ports that are its own, and asserts no time that a busy machine exceeds.
 # A program that crashes, hangs or runs no test counts as a failed test. The last line is "N passed, N failed, N skipped".
+# STRICT=1: a skipped test is a failed one, for machines that have everything (instruction sets, HDF5, MPI).
 limit=${TEST_SECONDS:-600}
 jobs=${TEST_JOBS:-$(($(nproc) < 2 ? 1 : 2))} # before OMP_NUM_THREADS is set, which nproc obeys
 BUILD=${BUILD:-build}
@@ -73,7 +74,12 @@ for program; do
 	elif [ $((p + f + s)) -eq 0 ]; then
 		reason="ran no test"
 	fi
-	[ -n "$reason" ] && f=$((f + 1))
+	if [ -n "$STRICT" ] && [ "$s" -ne 0 ]; then
+		reason="${reason:+$reason, }$s skipped"
+		f=$((f + s)) s=0
+	elif [ -n "$reason" ]; then
+		f=$((f + 1))
+	fi
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 	printf '%-4s %-44s %4d tests %6.1f s%s\n' "$([ "$f" -eq 0 ] && echo ok || echo FAIL)" "${program#"$BUILD"/tests/}" \
 		$((p + f + s)) "$seconds" "${reason:+  ($reason)}"

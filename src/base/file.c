@@ -14,26 +14,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-enum status file_path_status(void)
-{
-	return errno == ENOENT || errno == ENOTDIR || errno == EISDIR || errno == ENAMETOOLONG || errno == ELOOP ? ERR_USAGE
-														 : ERR_RESOURCE;
-}
-
-void file_parent(char *out, const char *path)
-{
-	size_t length = strnlen(path, PATH_BYTES - 1);
-	memmove(out, path, length);
-	out[length] = '\0';
-	char *slash = strrchr(out, '/');
-	if (!slash)
-		memcpy(out, ".", 2);
-	else if (slash == out)
-		out[1] = '\0';
-	else
-		*slash = '\0';
-}
-
 static enum status write_failed(const char *path, size_t left)
 {
 	if (errno != ENOSPC && errno != EDQUOT)
@@ -138,24 +118,6 @@ done:
 freed:
 	free(piece);
 	return status;
-}
-
-bool file_exists(const char *path)
-{
-	struct stat facts;
-	return stat(path, &facts) == 0;
-}
-
-bool file_is_folder(const char *path)
-{
-	struct stat facts;
-	return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
-}
-
-int64_t file_size(const char *path)
-{
-	struct stat facts;
-	return stat(path, &facts) == 0 && S_ISREG(facts.st_mode) ? (int64_t)facts.st_size : -1;
 }
 
 /* --- Atomic writing --- */

@@ -1,4 +1,4 @@
-/* Shared by file.c, file_map.c and folder.c alone. */
+/* Shared by path.c, file.c, file_map.c and folder.c alone. */
 #ifndef BASE_FILE_INTERNAL_H
 #define BASE_FILE_INTERNAL_H
 

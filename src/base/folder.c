@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/file_internal.h"
@@ -62,19 +61,6 @@ static void name_list_sort(struct name_list *list, int64_t first)
 {
 	if (list->count > first)
 		qsort(list->names + first, (size_t)(list->count - first), sizeof *list->names, compare_names);
-}
-
-enum status path_join(char *out, const char *folder, const char *name)
-{
-	size_t length = strlen(folder), name_length = strlen(name);
-	bool slash = length > 0 && folder[length - 1] != '/';
-	if (length + slash + name_length >= PATH_BYTES)
-		return error_set(ERR_USAGE, "path too long: '%.100s…/%.100s'", folder, name);
-	memcpy(out, folder, length);
-	if (slash)
-		out[length++] = '/';
-	memcpy(out + length, name, name_length + 1);
-	return OK;
 }
 
 /* Each prefix of the path in turn, like mkdir -p; another process may make the same folders at the same time.
@@ -189,36 +175,6 @@ enum status folder_clean(const char *path)
 done:
 	name_list_release(&names);
 	return status;
-}
-
-enum status folder_sync(const char *path)
-{
-	int fd, result;
-	RETRY(fd, file_operations.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
-	if (fd < 0)
-		return error_set_errno(file_path_status(), "'%s': cannot open this folder", path);
-	RETRY(result, file_operations.fsync(fd));
-	enum status status = OK;
-	if (result < 0 && errno != EINVAL && errno != ENOTSUP) /* some network file systems cannot */
-		status = error_set_errno(ERR_RESOURCE, "'%s': cannot make this folder durable", path);
-	file_operations.close(fd);
-	return status;
-}
-
-int64_t folder_free_bytes(const char *path)
-{
-	/* The folder may not exist yet: its nearest parent that does lies on the same file system. */
-	char part[PATH_BYTES];
-	struct statvfs facts;
-	size_t length = strnlen(path, sizeof part - 1);
-	memcpy(part, path, length);
-	part[length] = '\0';
-	while (statvfs(part, &facts) < 0) {
-		if (errno != ENOENT || !strcmp(part, ".") || !strcmp(part, "/"))
-			return -1;
-		file_parent(part, part);
-	}
-	return (int64_t)facts.f_bavail * (int64_t)facts.f_frsize;
 }
 
 /* The folders above the one being read, so that a link to one of them is no endless road. */

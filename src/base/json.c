@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/json_internal.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #define DEPTH_LIMIT 64
 
@@ -28,23 +29,6 @@ locale_t json_locale(void)
 {
 	pthread_once(&plain_locale_once, plain_locale_make);
 	return plain_locale;
-}
-
-size_t json_utf8_length(const unsigned char *p, size_t left)
-{
-	if (p[0] < 0x80)
-		return 1;
-	size_t length = p[0] >= 0xC2 && p[0] <= 0xDF ? 2 : (p[0] & 0xF0) == 0xE0 ? 3 : p[0] >= 0xF0 && p[0] <= 0xF4 ? 4 : 0;
-	if (length == 0 || length > left)
-		return 0;
-	for (size_t i = 1; i < length; i++) {
-		if ((p[i] & 0xC0) != 0x80)
-			return 0;
-	}
-	if ((p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF0 && p[1] < 0x90) ||
-	    (p[0] == 0xF4 && p[1] > 0x8F))
-		return 0;
-	return length;
 }
 
 /* The tree lies in chunks that are released together. */
@@ -178,7 +162,7 @@ static enum status parse_string(struct parser *parser, const char **out, size_t 
 		if (c < 0x20)
 			return parse_error(parser, parser->at, "control character in a string");
 		if (c != '\\') {
-			size_t length = json_utf8_length((const unsigned char *)parser->text + parser->at, end - parser->at);
+			size_t length = text_utf8_length((const unsigned char *)parser->text + parser->at, end - parser->at);
 			if (length == 0)
 				return parse_error(parser, parser->at, "invalid UTF-8");
 			memcpy(text + used, parser->text + parser->at, length);

@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/json_internal.h"
+#include "base/text.h"
 
 static void put_quoted(struct buffer *out, const char *text, size_t size)
 {
 	buffer_char(out, '"');
 	for (size_t i = 0; i < size;) {
 		unsigned char c = (unsigned char)text[i];
-		size_t length = json_utf8_length((const unsigned char *)text + i, size - i);
+		size_t length = text_utf8_length((const unsigned char *)text + i, size - i);
 		if (c == '"' || c == '\\')
 			buffer_format(out, "\\%c", c);
 		else if (c == '\n')

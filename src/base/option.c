@@ -18,56 +18,12 @@ struct text_block {
 	char text[];
 };
 
-bool option_table_ends(const struct option *row)
-{
-	return !row->name && !row->help;
-}
-
 void *option_field(const struct options *options, int index)
 {
 	return (char *)options->settings + options->table[index].field;
 }
 
 /* --- Names --- */
-
-/* Is `name` the word of `length` bytes, dash and underscore being the same? */
-static bool same_name(const char *name, const char *word, size_t length)
-{
-	for (size_t i = 0; i < length; i++) {
-		if ((name[i] == '-' ? '_' : name[i]) != (word[i] == '-' ? '_' : word[i]))
-			return false;
-	}
-	return name[length] == '\0';
-}
-
-bool option_same_names(const char *list, const char *word, size_t length)
-{
-	for (const char *name = list; name && *name;) {
-		size_t name_length = strcspn(name, " ");
-		if (name_length == length) {
-			char copy[128];
-			snprintf(copy, sizeof copy, "%.*s", (int)name_length, name);
-			if (same_name(copy, word, length))
-				return true;
-		}
-		name += name_length + strspn(name + name_length, " ");
-	}
-	return false;
-}
-
-static bool row_has_name(const struct option *row, const char *word, size_t length)
-{
-	return row->name && (same_name(row->name, word, length) || option_same_names(row->alias, word, length));
-}
-
-int option_find_row(const struct option *table, const char *word, size_t length)
-{
-	for (int i = 0; !option_table_ends(&table[i]); i++) {
-		if (row_has_name(&table[i], word, length))
-			return i;
-	}
-	return -1;
-}
 
 const struct option *option_aside_find(const struct options *options, const char *word, size_t length)
 {

@@ -1,8 +1,9 @@
-/* Questions about text that ends with a NUL. */
+/* Questions about text: its ends (where it ends with a NUL), its characters. */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 
 static inline bool text_ends_with(const char *text, const char *end)
@@ -19,5 +20,9 @@ static inline bool text_has_ending(const char *text, const char *const *ends, si
 			return true;
 	return false;
 }
+
+/* Bytes of the UTF-8 sequence at p (at least one byte is there), or 0 if it is not valid: overlong, a surrogate, above
+ * U+10FFFF, cut off. */
+size_t text_utf8_length(const unsigned char *p, size_t left);
 
 #endif

@@ -1,6 +1,7 @@
 /* bertc extract: dumps, crawls, books and other files to plain text, a sentence a line. */
 #include <stdio.h>
 #include <string.h>
+#include "base/file.h"
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/stop.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/pool.h"

@@ -2,7 +2,7 @@
 #include "formats/chart.h"
 
 #include <string.h>
-#include "base/json_internal.h"
+#include "base/text.h"
 
 /* Colours of light and dark were chosen so that neighbouring slots stay apart for colour-blind eyes, too. Slots: 1 blue,
  * 2 orange, 3 violet, 4 green, 5 yellow, 6 magenta, 7 red, 8 grey. */
@@ -140,7 +140,7 @@ void html_text(struct buffer *out, const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;
 	while (*p) {
-		size_t size = json_utf8_length(p, strnlen((const char *)p, 4));
+		size_t size = text_utf8_length(p, strnlen((const char *)p, 4));
 		if (*p == '<')
 			buffer_text(out, "&lt;");
 		else if (*p == '>')

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
+#include "text/sentences.h"
 #include "text/utf8.h"
 
 #define SENTENCE_LIMIT ((size_t)64 << 10)

@@ -7,7 +7,8 @@
 #define TEXT_DOCUMENT_BUILDER_H
 
 #include "base/buffer.h"
-#include "text/corpus.h"
+#include "text/document.h"
+#include "text/text_form.h"
 
 #ifndef TEXT_LINE_LIMIT
 #define TEXT_LINE_LIMIT ((size_t)1 << 20) /* longer lines come in pieces */

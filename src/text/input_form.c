@@ -9,6 +9,17 @@
 #define NUL_SHARE 1000   /* a binary file: more than one NUL in so many bytes */
 #define INVALID_SHARE 10 /* not UTF-8: more than one invalid byte in so many */
 
+const char *const input_form_names[] = {"auto", "text", "gutenberg", "wiki_xml", "cirrus", "wikiextractor", "json", "warc", NULL};
+
+enum input_form input_form_named(const char *name)
+{
+	int form = 0;
+	while (input_form_names[form] && strcmp(input_form_names[form], name) != 0)
+		form++;
+	BUG_IF(!input_form_names[form]);
+	return (enum input_form)form;
+}
+
 enum status input_check_encoding(const char *path, const char *text, size_t size)
 {
 	size_t nuls = 0, even = 0, first = size;

@@ -8,9 +8,10 @@
  * Rules err on the side of not cutting: two sentences in one cost pre-training little, halves of one mislead
  * next-sentence prediction.
  */
+#include "text/sentences.h"
+
 #include <string.h>
 #include <utf8proc.h>
-#include "text/corpus.h"
 #include "text/sentence_words.h"
 #include "text/utf8.h"
 

@@ -9,6 +9,7 @@
 #define TEXT_TEXT_BATCH_H
 
 #include "text/document_builder.h"
+#include "text/input_form.h"
 #include "text/wiki_markup.h"
 
 #ifndef TEXT_BATCH_BYTES /* fuzzing makes it small, and the limits of lines and records */

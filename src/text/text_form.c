@@ -10,11 +10,13 @@
  * say little by themselves: in one of many small files (8 or more) they part the paragraphs of one document,
  * else documents. Likewise lines of several sentences without any blank line.
  */
+#include "text/text_form.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
-#include "text/corpus.h"
+#include "text/sentences.h"
 #include "text/utf8.h"
 
 #define SENTENCES_A_LINE 1.2
@@ -24,7 +26,6 @@
 
 const char *const text_form_names[] = {"auto",     "sentences", "paragraphs",    "wrapped", "documents", "gutenberg",
 				       "wiki_xml", "cirrus",    "wikiextractor", "json",    "warc",      NULL};
-const char *const input_form_names[] = {"auto", "text", "gutenberg", "wiki_xml", "cirrus", "wikiextractor", "json", "warc", NULL};
 
 enum text_form text_form_named(const char *name)
 {
@@ -33,15 +34,6 @@ enum text_form text_form_named(const char *name)
 		form++;
 	BUG_IF(!text_form_names[form]);
 	return (enum text_form)form;
-}
-
-enum input_form input_form_named(const char *name)
-{
-	int form = 0;
-	while (input_form_names[form] && strcmp(input_form_names[form], name) != 0)
-		form++;
-	BUG_IF(!input_form_names[form]);
-	return (enum input_form)form;
 }
 
 struct line {

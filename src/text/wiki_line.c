@@ -4,8 +4,8 @@
 #include <string.h>
 #include <strings.h>
 #include <utf8proc.h>
-#include "text/corpus.h"
 #include "text/html_entities.h"
+#include "text/sentences.h"
 #include "text/utf8.h"
 #include "text/wiki_markup.h"
 

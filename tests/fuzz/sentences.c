@@ -1,6 +1,6 @@
 /* The sentence splitter: slices in order, trimmed, not empty, and between them nothing but white space. */
 #include "fuzz.h"
-#include "text/corpus.h"
+#include "text/sentences.h"
 #include "text/utf8.h"
 
 FUZZ_SEEDS(FUZZ_SEED("Mr. J. R. Smith paid $3.50 at 5 p.m. on Jan. 5. \"Really?\" he said. (Yes.) It was so "

@@ -14,15 +14,29 @@ enum { FOLDERS = sizeof folders / sizeof *folders };
 static const struct {
 	const char *header, *place;
 } vendors[] = {
-	{"dnnl", "src/backend/cpu/"},   {"oneapi/", "src/backend/cpu/"},
-	{"omp.h", "src/backend/cpu/"},  {"immintrin.h", "src/backend/"},
-	{"cuda", "src/backend/cuda/"},  {"cublas", "src/backend/cuda/"},
-	{"cudnn", "src/backend/cuda/"}, {"nccl", "src/comm/"},
-	{"mpi.h", "src/comm/"},         {"utf8proc", "src/text/"},
-	{"xxhash", "src/base/"},        {"zlib", "src/formats/"},
-	{"bzlib", "src/formats/"},      {"zstd", "src/formats/"},
-	{"lzma", "src/formats/"},       {"expat", "src/formats/"},
-	{"cmocka", "tests/"},           {"assert.h", "nowhere: BUG_IF stays in release builds"},
+	{"dnnl", "src/backend/cpu/"},
+	{"oneapi/", "src/backend/cpu/"},
+	{"omp.h", "src/backend/cpu/"},
+	{"immintrin.h", "src/backend/"},
+	{"cuda", "src/backend/cuda/"},
+	{"cublas", "src/backend/cuda/"},
+	{"cudnn", "src/backend/cuda/"},
+	{"nccl", "src/comm/"},
+	{"mpi.h", "src/comm/"},
+	{"utf8proc", "src/text/"},
+	{"xxhash", "src/base/"},
+	{"zlib", "src/formats/"},
+	{"bzlib", "src/formats/"},
+	{"zstd", "src/formats/"},
+	{"lzma", "src/formats/"},
+	{"expat", "src/formats/"},
+	{"curl/", "src/formats/"},
+	{"nettle/", "src/formats/"},
+	{"archive", "src/formats/"},
+	{"hdf5", "src/formats/"},
+	{"H5", "src/formats/"},
+	{"cmocka", "tests/"},
+	{"assert.h", "nowhere: BUG_IF stays in release builds"},
 };
 
 /* What is not written, and why. "stdout" and the like are for src/cmd. */

@@ -1,6 +1,6 @@
 /* Sentence borders: each case is a text with '|' where a sentence must end; no other border may appear. */
 #include "base/buffer.h"
-#include "text/corpus.h"
+#include "text/sentences.h"
 #include "test.h"
 
 static const char *const cases[] = {
