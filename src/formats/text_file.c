@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "base/log.h"
-#include "base/json_internal.h"
+#include "base/text.h"
 #include "formats/stream.h"
 
 #define READ_BYTES ((size_t)256 << 10)
@@ -101,7 +101,7 @@ enum status text_check(const char *name, int64_t line, const char *text, size_t 
 {
 	size_t line_start = 0;
 	for (size_t at = 0; at < size;) {
-		size_t length = text[at] ? json_utf8_length((const unsigned char *)text + at, size - at) : 0;
+		size_t length = text[at] ? text_utf8_length((const unsigned char *)text + at, size - at) : 0;
 		if (length == 0)
 			return error_set(ERR_DATA, "'%s', line %lld: %s at byte %zu of the line", name, (long long)line,
 					 text[at] ? "invalid UTF-8" : "a NUL byte", at - line_start + 1);
