@@ -23,7 +23,7 @@ struct instances_settings {
 	struct option_list corpus, data, pairs, convert, out;
 	const char *vocab_file, *format, *next_sentence, *compat;
 	struct input_settings input;
-	bool cased, do_lower_case, whole_word_mask, segmented_words;
+	bool cased, whole_word_mask, segmented_words;
 	int64_t max_seq_length, min_seq_length, max_predictions_per_seq, dupe_factor, max_ngram, seed, threads;
 	double masked_lm_prob, short_seq_prob;
 };
@@ -88,12 +88,6 @@ static const struct option option_table[] = {
 	 .role = ROLE_RESULT,
 	 .help = "keep case and accents",
 	 .fallback_text = "as tokenizer_config.json beside the vocabulary says, else false"},
-	{.name = "do_lower_case",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(do_lower_case),
-	 .role = ROLE_RESULT,
-	 .help = "the opposite of cased, by Google's name",
-	 .fallback_text = "the opposite of cased"},
 	{.help = "How input is read"},
 	INPUT_OPTIONS(struct instances_settings, input),
 	{.help = "Instances"},
@@ -264,8 +258,6 @@ static enum status check_settings(const struct options *options)
 		TRY(require(settings->whole_word_mask, "--segmented_words is for --whole_word_mask"));
 		TRY(require(settings->corpus.count > 0, "--segmented_words is for --corpus"));
 	}
-	if (options_given(options, "cased") && options_given(options, "do_lower_case"))
-		TRY(require(settings->cased != settings->do_lower_case, "--cased and --do_lower_case contradict each other"));
 	return OK;
 }
 
@@ -323,10 +315,10 @@ static enum status make_folder(struct run *run)
 static enum status open_tokenizer(struct run *run, const struct options *options)
 {
 	const struct instances_settings *settings = run->settings;
-	bool cased = options_given(options, "do_lower_case") ? !settings->do_lower_case : settings->cased, found;
-	struct tokenizer_settings tokenizer = tokenizer_defaults(cased);
+	bool found;
+	struct tokenizer_settings tokenizer = tokenizer_defaults(settings->cased);
 	TRY(vocab_read(&run->vocab, settings->vocab_file));
-	if (!options_given(options, "cased") && !options_given(options, "do_lower_case"))
+	if (!options_given(options, "cased"))
 		TRY(tokenizer_settings_read(settings->vocab_file, &tokenizer, &found));
 	tokenizer.special_tokens = false; /* words like [MASK] in a corpus are text */
 	if (is_google(settings)) {
@@ -720,6 +712,12 @@ static enum status run_with(struct run *run, const struct options *options)
 	return OK;
 }
 
+/* As Google's script names it. */
+static const struct option_foreign foreign[] = {
+	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
+	{.name = NULL},
+};
+
 static enum status run(struct options *options)
 {
 	TRY(check_settings(options));
@@ -743,6 +741,7 @@ static enum status run(struct options *options)
 const struct command command_instances = {
 	.text = &text,
 	.options = option_table,
+	.foreign = foreign,
 	.settings_bytes = sizeof(struct instances_settings),
 	.run = run,
 };

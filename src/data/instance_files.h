@@ -44,8 +44,7 @@ MUST_USE enum status record_reader_next(struct record_reader *reader, const stru
 /* Length and predictions that all records of the file are padded to; 0 before the first record. */
 void record_reader_shape(const struct record_reader *reader, int32_t *out_length, int32_t *out_predictions);
 const struct instance_counts *record_reader_counts(const struct record_reader *reader);
-int64_t record_reader_position(const struct record_reader *reader); /* bytes of the file consumed */
-void record_reader_close(struct record_reader *reader);             /* NULL is fine */
+void record_reader_close(struct record_reader *reader); /* NULL is fine */
 
 /* Name, size and time of a file, hashed: tells whether a conversion of it is still good. */
 MUST_USE enum status instance_file_fingerprint(const char *path, uint64_t *out);

@@ -227,8 +227,3 @@ const struct instance_counts *record_reader_counts(const struct record_reader *r
 {
 	return &reader->counts;
 }
-
-int64_t record_reader_position(const struct record_reader *reader)
-{
-	return tfrecord_position(reader->file);
-}

@@ -5,7 +5,6 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "formats/little_endian.h"
-#include "formats/snappy.h"
 #include "formats/sorted_table.h"
 
 #define FOOTER_BYTES 48
@@ -42,10 +41,9 @@ static bool read_handle(struct byte_range *in, struct handle *out)
 	return range_varint(in, &out->offset) && range_varint(in, &out->size);
 }
 
-/* A block's bytes, after its checksum: in the file, or unpacked into *memory, which the caller frees. */
-static enum status read_block(const struct table *table, struct handle handle, struct byte_range *out, void *memory)
+/* A block's bytes, whose checksum is right. */
+static enum status read_block(const struct table *table, struct handle handle, struct byte_range *out)
 {
-	*(void **)memory = NULL;
 	uint64_t limit = table->size - FOOTER_BYTES;
 	if (handle.offset > limit || handle.size > limit - handle.offset || limit - handle.offset - handle.size < TRAILER_BYTES ||
 	    handle.size > BLOCK_LIMIT)
@@ -56,17 +54,9 @@ static enum status read_block(const struct table *table, struct handle handle, s
 	*out = (struct byte_range){block, type};
 	if (*type == 0)
 		return OK;
-	if (*type != 1)
-		return damaged(table, handle.offset, "a block of the table is packed in an unknown way");
-	size_t unpacked;
-	if (!snappy_size(block, handle.size, BLOCK_LIMIT, &unpacked) || unpacked / 64 > handle.size)
-		return damaged(table, handle.offset, "a Snappy block of the table promises an impossible size");
-	TRY(memory_new(memory, (int64_t)unpacked, 1, "block of a table"));
-	unsigned char *bytes = *(unsigned char **)memory;
-	if (!snappy_unpack(block, handle.size, bytes, unpacked))
-		return damaged(table, handle.offset, "a Snappy block of the table cannot be unpacked");
-	*out = (struct byte_range){bytes, bytes + unpacked};
-	return OK;
+	return damaged(table, handle.offset,
+		       *type == 1 ? "a block of the table is packed with Snappy, which TensorFlow's checkpoints never are"
+				  : "a block of the table is packed in an unknown way");
 }
 
 /* Takes the list of restart points off the end, which only seeking needs. */
@@ -112,8 +102,7 @@ static enum status read_data_block(struct table *table, struct handle handle)
 {
 	struct byte_range block, value;
 	struct buffer key = {0};
-	void *memory;
-	enum status status = read_block(table, handle, &block, &memory);
+	enum status status = read_block(table, handle, &block);
 	if (status == OK && !cut_restarts(&block))
 		status = damaged(table, handle.offset, "a block of the table has no end");
 	while (status == OK && block.at < block.end) {
@@ -128,7 +117,6 @@ static enum status read_data_block(struct table *table, struct handle handle)
 			status = table->visit(table->context, buffer_string(&key), key.size, value, handle.offset);
 	}
 	buffer_release(&key);
-	free(memory);
 	return status;
 }
 
@@ -137,9 +125,8 @@ static enum status read_index(struct table *table, struct handle index)
 	struct byte_range block, value;
 	struct buffer key = {0};
 	struct handle handle;
-	void *memory;
 	uint64_t end = 0; /* blocks lie in order, so none is read twice */
-	enum status status = read_block(table, index, &block, &memory);
+	enum status status = read_block(table, index, &block);
 	if (status == OK && !cut_restarts(&block))
 		status = damaged(table, index.offset, "the table's index has no end");
 	while (status == OK && block.at < block.end) {
@@ -153,7 +140,6 @@ static enum status read_index(struct table *table, struct handle index)
 		end = handle.offset + handle.size;
 	}
 	buffer_release(&key);
-	free(memory);
 	return status;
 }
 

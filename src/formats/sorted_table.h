@@ -1,5 +1,5 @@
 /* LevelDB's sorted string table, the form of a TensorFlow checkpoint's index: blocks of keys that share beginnings, each
- * with a checksum, an index of blocks, a footer. Blocks are raw or packed with Snappy. */
+ * with a checksum, an index of blocks, a footer. Blocks must be raw, as those of checkpoints are. */
 #ifndef FORMATS_SORTED_TABLE_H
 #define FORMATS_SORTED_TABLE_H
 

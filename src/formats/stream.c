@@ -553,19 +553,9 @@ const char *stream_path(const struct stream *stream)
 	return stream->path;
 }
 
-const char *stream_format(const struct stream *stream)
-{
-	return stream->decoder ? stream->decoder->name : "plain";
-}
-
 int64_t stream_position(const struct stream *stream)
 {
 	return stream->blocks ? bzip2_blocks_position(stream->blocks) : stream->input_offset;
-}
-
-int64_t stream_file_size(const struct stream *stream)
-{
-	return stream->file_size;
 }
 
 void stream_close(struct stream *stream)

@@ -30,11 +30,8 @@ MUST_USE enum status stream_read_ahead(struct stream *stream, int threads);
 MUST_USE enum status stream_read(struct stream *stream, void *bytes, size_t capacity, size_t *out_count);
 /* The path as given; "standard input" for "-". */
 const char *stream_path(const struct stream *stream);
-/* "plain", "gzip", "bzip2", "zstd" or "xz". */
-const char *stream_format(const struct stream *stream);
-/* Bytes of the (compressed) file consumed so far and its size (-1 if unknown): for progress. */
+/* Bytes of the (compressed) file consumed so far: for progress. */
 int64_t stream_position(const struct stream *stream);
-int64_t stream_file_size(const struct stream *stream);
 void stream_close(struct stream *stream); /* NULL is fine */
 
 /* Lines of a stream, without their '\n'; a line is valid until the next call. A line longer than `limit` (>=

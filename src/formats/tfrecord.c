@@ -193,11 +193,6 @@ int64_t tfrecord_offset(const struct tfrecord_reader *reader)
 	return reader->offset;
 }
 
-int64_t tfrecord_position(const struct tfrecord_reader *reader)
-{
-	return stream_position(reader->stream);
-}
-
 void tfrecord_close(struct tfrecord_reader *reader)
 {
 	if (reader == NULL)

@@ -21,8 +21,6 @@ MUST_USE enum status tfrecord_next(struct tfrecord_reader *reader, const unsigne
 /* Number and offset of the record that tfrecord_next gave or refused last. */
 int64_t tfrecord_record(const struct tfrecord_reader *reader);
 int64_t tfrecord_offset(const struct tfrecord_reader *reader);
-/* Bytes of the file consumed: for progress. */
-int64_t tfrecord_position(const struct tfrecord_reader *reader);
 void tfrecord_close(struct tfrecord_reader *reader); /* NULL is fine */
 
 /* Writing, whole or not at all (file.h); `gzip` compresses. */

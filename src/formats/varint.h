@@ -1,4 +1,4 @@
-/* Numbers of variable length (7 bits a byte, low ones first) as in protocol buffers, LevelDB and Snappy. */
+/* Numbers of variable length (7 bits a byte, low ones first) as in protocol buffers and LevelDB. */
 #ifndef FORMATS_VARINT_H
 #define FORMATS_VARINT_H
 

@@ -26,7 +26,7 @@ sources() {
 	sentences) echo text/sentences text/sentence_words ;;
 	static_instances) echo data/static_instances ;;
 	stream) echo formats/stream formats/line_reader formats/bzip2_blocks ;;
-	tf_bundle) echo formats/tf_bundle formats/sorted_table formats/snappy ;;
+	tf_bundle) echo formats/tf_bundle formats/sorted_table ;;
 	tf_checkpoint) echo formats/weights_find ;;
 	tfrecord) echo formats/tfrecord data/record_reader formats/example data/instance_row ;;
 	tokenizer | tokenizer_plain) echo text/tokenizer text/tokenizer_normalize text/tokenizer_wordpiece text/unicode ;;

@@ -74,7 +74,7 @@ static enum status read_all(const char *path, bool ahead, size_t piece, struct b
 		if (status == OK)
 			buffer_append(out, bytes, count);
 	}
-	BUG_IF(stream_position(stream) < 0 || stream_position(stream) > stream_file_size(stream));
+	BUG_IF(stream_position(stream) < 0 || stream_position(stream) > file_size(path));
 	stream_close(stream);
 	return status;
 }

@@ -1,21 +1,12 @@
-/* Indices of TensorFlow checkpoints beside a data file, and Snappy blocks (inputs that begin with 'S'). The checksums of blocks
- * are put right first, so that what lies behind them is reached. */
+/* Indices of TensorFlow checkpoints beside a data file. The checksums of blocks are put right first, so that what lies behind
+ * them is reached. */
 #include "fuzz.h"
 #include "base/hash.h"
 #include "formats/little_endian.h"
-#include "formats/snappy.h"
 #include "formats/tf_bundle.h"
 #include "formats/varint.h"
 
 #define FOOTER_BYTES 48
-
-static const struct fuzz_seed snappy_seeds[] = {
-	FUZZ_SEED("S\x0c\x2c"
-		  "hello world!"),
-	FUZZ_SEED("S\x10\x04"
-		  "ab\x35\2"),
-	FUZZ_SEED("S\x40\0a\xfe\1\0"),
-};
 
 /* What all data files hold: 1.0 and zeros. */
 static const uint8_t data[64] = {0, 0, 128, 63};
@@ -72,7 +63,6 @@ static void add_table(char **arguments)
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc;
-	fuzz_write_seeds(*argv, snappy_seeds, sizeof snappy_seeds / sizeof *snappy_seeds);
 	add_table(*argv);
 	return 0;
 }
@@ -111,17 +101,6 @@ static void put_checksums(unsigned char *bytes, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	unsigned char *copy = (unsigned char *)fuzz_copy(bytes, count);
-	if (count > 0 && bytes[0] == 'S') {
-		size_t size;
-		if (snappy_size(copy + 1, count - 1, 1 << 16, &size)) {
-			unsigned char *out = malloc(size ? size : 1);
-			BUG_IF(!out);
-			snappy_unpack(copy + 1, count - 1, out, size);
-			free(out);
-		}
-		free(copy);
-		return 0;
-	}
 	put_checksums(copy, count);
 	struct tf_bundle bundle;
 	fuzz_file("fuzz.data-00000-of-00001", data, sizeof data);
