@@ -1,0 +1,180 @@
+#include "formats/table.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "formats/table_internal.h"
+#include "formats/text_file.h"
+
+enum status table_add_row(struct table *table, int64_t line)
+{
+	TRY(memory_grow(&table->rows, &table->row_capacity, table->row_count + 1, sizeof *table->rows, "rows of a table"));
+	table->rows[table->row_count++] = (struct table_row){.line = line, .first_field = table->field_total};
+	return OK;
+}
+
+enum status table_add_field(struct table *table, const char *text, int32_t column)
+{
+	int64_t total = table->field_total;
+	TRY(memory_grow(&table->fields, &table->field_capacity, total + 1, sizeof *table->fields, "fields of a table"));
+	if (table->form != TABLE_DELIMITED) {
+		TRY(memory_grow(&table->field_columns, &table->field_column_capacity, total + 1, sizeof *table->field_columns,
+				"fields of a table"));
+		table->field_columns[total] = column;
+	}
+	table->fields[total] = text;
+	table->rows[table->row_count - 1].field_count++;
+	table->field_total++;
+	return OK;
+}
+
+enum status table_add_column(struct table *table, const char *name)
+{
+	TRY(memory_grow(&table->columns, &table->column_capacity, table->column_count + 1, sizeof *table->columns,
+			"columns of a table"));
+	table->columns[table->column_count++] = name;
+	return OK;
+}
+
+static enum table_hint hint_of(const char *path)
+{
+	static const char *const packings[] = {".gz", ".bz2", ".zst", ".xz", ""};
+	static const struct {
+		const char *end;
+		enum table_hint hint;
+	} ends[] = {{".tsv", HINT_TSV}, {".tab", HINT_TSV}, {".csv", HINT_CSV}};
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		for (size_t j = 0; j < sizeof packings / sizeof *packings; j++) {
+			char end[16];
+			snprintf(end, sizeof end, "%s%s", ends[i].end, packings[j]);
+			size_t size = strlen(path), end_size = strlen(end);
+			if (size > end_size && strcasecmp(path + size - end_size, end) == 0)
+				return ends[i].hint;
+		}
+	}
+	return HINT_NONE;
+}
+
+/* Old Macintosh files end their lines with CR alone. */
+static void mend_line_ends(struct buffer *text)
+{
+	if (text->size == 0 || memchr(text->data, '\n', text->size))
+		return;
+	for (size_t i = 0; i < text->size; i++)
+		if (text->data[i] == '\r')
+			text->data[i] = '\n';
+}
+
+enum status table_read(struct table *out, const char *path, const struct table_options *options)
+{
+	struct text_file file;
+
+	*out = (struct table){0};
+	TRY(text_file_read(&file, path, TEXT_FILE_LIMIT));
+	out->text = file.text;
+	mend_line_ends(&out->text);
+	enum status status = string_store_copy(&out->strings, file.name, strlen(file.name), &out->name);
+	if (status == OK)
+		status = table_detect(out, hint_of(path), options);
+	if (status == OK)
+		status = out->form == TABLE_DELIMITED ? table_read_delimited(out, options) : table_read_json(out, options);
+	if (status != OK)
+		table_release(out);
+	return status;
+}
+
+void table_release(struct table *table)
+{
+	free(table->columns);
+	free(table->rows);
+	free(table->fields);
+	free(table->field_columns);
+	buffer_release(&table->text);
+	string_store_release(&table->strings);
+	*table = (struct table){0};
+}
+
+const char *table_field(const struct table *table, int64_t row, int64_t column)
+{
+	const struct table_row *at = &table->rows[row];
+	BUG_IF(row < 0 || row >= table->row_count || column < 0 || column >= table->column_count);
+	if (!table->field_columns)
+		return column < at->field_count ? table->fields[at->first_field + column] : NULL;
+	for (int32_t i = 0; i < at->field_count; i++)
+		if (table->field_columns[at->first_field + i] == column)
+			return table->fields[at->first_field + i];
+	return NULL;
+}
+
+int64_t table_find_column(const struct table *table, const char *name)
+{
+	for (int64_t i = 0; i < table->column_count; i++)
+		if (strcmp(table->columns[i], name) == 0)
+			return i;
+	for (int64_t i = 0; i < table->column_count; i++)
+		if (strcasecmp(table->columns[i], name) == 0)
+			return i;
+	return -1;
+}
+
+enum status table_choose_column(const struct table *table, const char *name_or_number, int64_t *out)
+{
+	struct buffer columns = {0};
+	char *end;
+
+	*out = table_find_column(table, name_or_number);
+	if (*out >= 0)
+		return OK;
+	errno = 0;
+	long long number = strtoll(name_or_number, &end, 10);
+	if (errno == 0 && *end == '\0' && number >= 1 && number <= table->column_count) {
+		*out = number - 1;
+		return OK;
+	}
+	table_list_columns(table, &columns);
+	enum status status = error_set(ERR_USAGE, "'%s' has no column '%.200s'; its columns are %.800s", table->name,
+				       name_or_number, buffer_string(&columns));
+	if (table->form == TABLE_DELIMITED && !table->has_header)
+		error_hint("no header was found in the file: name a column by its number, from 1");
+	buffer_release(&columns);
+	return status;
+}
+
+void table_list_columns(const struct table *table, struct buffer *out)
+{
+	for (int64_t i = 0; i < table->column_count; i++)
+		buffer_format(out, "%s%lld %s", i ? ", " : "", (long long)i + 1, table->columns[i]);
+	if (table->column_count == 0)
+		buffer_text(out, "none");
+}
+
+void table_describe(const struct table *table, struct buffer *out)
+{
+	char count[FORMAT_BYTES];
+	const char *form = table->form == TABLE_JSON_LINES   ? "JSON lines"
+			   : table->form == TABLE_JSON_ARRAY ? "a JSON list of objects"
+			   : table->delimiter == '\t'        ? "TSV"
+			   : table->delimiter == ','         ? "CSV"
+			   : table->delimiter                ? "fields"
+							     : "one text a line";
+	buffer_text(out, form);
+	if (table->form == TABLE_DELIMITED) {
+		if (table->delimiter && table->delimiter != '\t' && table->delimiter != ',')
+			buffer_format(out, " between '%c'", table->delimiter);
+		buffer_text(out, table->has_header ? " with a header" : " without a header");
+		if (table->delimiter == '\t' && table->quoted)
+			buffer_text(out, ", fields quoted");
+	}
+	buffer_format(out, ", %s (", format_counted(count, table->column_count, "column", "columns"));
+	for (int64_t i = 0; i < table->column_count && i < 12; i++)
+		buffer_format(out, "%s%.60s", i ? ", " : "", table->columns[i]);
+	buffer_format(out, "%s), %s", table->column_count > 12 ? ", ..." : "",
+		      format_counted(count, table->row_count, "row", "rows"));
+	if (table->blank_lines > 0)
+		buffer_format(out, ", %s passed over", format_counted(count, table->blank_lines, "empty line", "empty lines"));
+}

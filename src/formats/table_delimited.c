@@ -1,0 +1,126 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/memory.h"
+#include "formats/table_internal.h"
+#include "formats/text_file.h"
+
+/* Ends the field with a NUL in place of what stood behind it, and makes "" one quote. */
+static const char *end_field(char *text, const struct field_range *field)
+{
+	size_t to = field->begin;
+	for (size_t from = field->begin; from < field->end; from++) {
+		text[to++] = text[from];
+		from += field->quoted && field->doubled && text[from] == '"';
+	}
+	text[to] = '\0';
+	return text + field->begin;
+}
+
+static enum status problem_of(const struct table *table, const struct splitter *splitter)
+{
+	const char *name = table->name;
+	long long line = splitter->record_line, field = splitter->problem_field;
+	enum status status = OK;
+	if (splitter->problem == RECORD_UNTERMINATED)
+		status = error_set(ERR_DATA, "'%s', line %lld: the quote that opens field %lld never ends", name, line, field);
+	else if (splitter->problem == RECORD_TRAILING_TEXT)
+		status = error_set(ERR_DATA, "'%s', line %lld: text behind the quote that closes field %lld", name, line, field);
+	if (status != OK)
+		error_hint(
+			"within a quoted field a quote is written twice (\"\"); or give --on_bad_record skip to leave such rows "
+			"out and count them");
+	return status;
+}
+
+static enum status refuse_field_count(const struct table *table, const struct splitter *splitter, int64_t expected)
+{
+	enum status status = error_set(ERR_DATA, "'%s', line %lld: %lld field%s where the other rows have %lld", table->name,
+				       (long long)splitter->record_line, (long long)splitter->field_count,
+				       splitter->field_count == 1 ? "" : "s", (long long)expected);
+	error_hint(
+		"is a %s missing, or one too many? Mend the line, or give --on_bad_record skip to leave such rows out and count "
+		"them",
+		table->delimiter == '\t' ? "tab" : "delimiter");
+	return status;
+}
+
+static enum status check_record(struct table *table, struct splitter *splitter, size_t begin, int64_t expected)
+{
+	TRY(text_check(table->name, splitter->record_line, splitter->text + begin, splitter->at - begin));
+	TRY(problem_of(table, splitter));
+	if (splitter->field_count != expected)
+		return refuse_field_count(table, splitter, expected);
+	return OK;
+}
+
+static enum status add_record(struct table *table, const struct splitter *splitter)
+{
+	TRY(table_add_row(table, splitter->record_line));
+	for (int64_t i = 0; i < splitter->field_count; i++)
+		TRY(table_add_field(table, end_field(table->text.data, &splitter->fields[i]), 0));
+	return OK;
+}
+
+static enum status read_records(struct table *table, struct splitter *splitter, int64_t expected, struct bad_records *bad)
+{
+	for (;;) {
+		bool end;
+		size_t begin = splitter->at;
+		TRY(splitter_next(splitter, &end));
+		if (end)
+			return OK;
+		if (splitter->blank && table->delimiter) {
+			table->blank_lines++;
+			continue;
+		}
+		enum status status = check_record(table, splitter, begin, expected);
+		if (status == OK)
+			status = add_record(table, splitter);
+		else
+			status = bad_record(bad, status);
+		if (status != OK)
+			return status;
+		if (splitter->problem != RECORD_FINE)
+			splitter_resume(splitter);
+	}
+}
+
+/* Takes the names from the first row, or makes some up. */
+static enum status name_columns(struct table *table, int64_t count, enum table_choice header, const char *const *known_names)
+{
+	char name[32];
+	const char *copy;
+
+	for (int64_t i = 0; i < count; i++) {
+		snprintf(name, sizeof name, "column %lld", (long long)i + 1);
+		TRY(string_store_copy(&table->strings, name, strlen(name), &copy));
+		TRY(table_add_column(table, copy));
+	}
+	table->has_header = table->row_count > 0 &&
+			    (header == TABLE_YES || (header == TABLE_DETECT && table_first_row_is_header(table, known_names)));
+	for (int64_t i = 0; i < count && table->has_header; i++)
+		table->columns[i] = table->fields[i];
+	if (table->has_header) {
+		table->row_count--;
+		memmove(table->rows, table->rows + 1, (size_t)table->row_count * sizeof *table->rows);
+	}
+	return OK;
+}
+
+enum status table_read_delimited(struct table *table, const struct table_options *options)
+{
+	int64_t expected;
+
+	TRY(table_usual_fields(table, &expected));
+	struct splitter splitter = {.text = buffer_string(&table->text),
+				    .size = table->text.size,
+				    .line = 1,
+				    .delimiter = table->delimiter,
+				    .quoted = table->quoted};
+	enum status status = read_records(table, &splitter, expected, options->bad);
+	splitter_release(&splitter);
+	if (status == OK)
+		status = name_columns(table, expected, options->header, options->known_names);
+	return status;
+}

@@ -1,0 +1,269 @@
+/* Which table is it? JSON is told by its first bytes; the delimiter by how many rows have the same number of fields; quotes
+ * by what only quoted text has, since in GLUE's TSV files a '"' is a character like any other. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "base/json.h"
+#include "formats/table_internal.h"
+
+/* How much of a file decides on its delimiter. */
+#define SAMPLE_BYTES ((size_t)1 << 20)
+/* Tables with more columns are counted as if they had so many. */
+#define COUNTED_FIELDS 1024
+
+/* What splitting in one way shows. */
+struct survey {
+	int64_t records, usual, usual_records; /* the most frequent number of fields, and how many records have it */
+	int64_t first_quoted;                  /* quoted fields of the first record */
+	int64_t first_fields, like_first;      /* fields of the first record, and how many records have as many */
+	int64_t doubled;                       /* fields in which "" stands for a quote, within one line */
+	int64_t embedded;                      /* quoted fields with a delimiter within */
+	int64_t across_lines;                  /* records that go over several lines */
+	int64_t problems;                      /* quotes that never end, text behind a closing quote */
+	int64_t inner;                         /* unquoted fields with a quote in them: whoever quotes would have quoted these */
+	int64_t always;                        /* columns that are quoted in each record but the first */
+};
+
+static void look_at_field(const struct splitter *splitter, const struct field_range *field, struct survey *survey)
+{
+	const char *text = splitter->text + field->begin;
+	size_t size = field->end - field->begin;
+	if (!field->quoted) {
+		survey->inner += memchr(text, '"', size) != NULL;
+		return;
+	}
+	bool one_line = memchr(text, '\n', size) == NULL;
+	survey->doubled += field->doubled && one_line;
+	survey->embedded += memchr(text, splitter->delimiter, size) != NULL;
+}
+
+static enum status take_survey(const char *text, size_t size, char delimiter, bool quoted, struct survey *out)
+{
+	struct splitter splitter = {.text = text, .size = size, .line = 1, .delimiter = delimiter, .quoted = quoted};
+	int64_t counts[COUNTED_FIELDS + 1] = {0}, quoted_in[COUNTED_FIELDS + 1] = {0};
+	enum status status;
+	bool end = false;
+
+	*out = (struct survey){0};
+	for (;;) {
+		TRY_GOTO(splitter_next(&splitter, &end), done);
+		if (end)
+			break;
+		if (splitter.blank && delimiter)
+			continue;
+		int64_t fields = splitter.field_count < COUNTED_FIELDS ? splitter.field_count : COUNTED_FIELDS;
+		counts[fields]++;
+		out->across_lines += splitter.line > splitter.record_line + 1 ||
+				     (splitter.at == size && splitter.line > splitter.record_line && text[size - 1] != '\n');
+		out->problems += splitter.problem != RECORD_FINE;
+		for (int64_t i = 0; i < fields; i++) {
+			look_at_field(&splitter, &splitter.fields[i], out);
+			if (out->records == 0)
+				out->first_quoted += splitter.fields[i].quoted;
+			else
+				quoted_in[i] += splitter.fields[i].quoted;
+		}
+		if (out->records == 0)
+			out->first_fields = splitter.field_count;
+		out->like_first += splitter.field_count == out->first_fields;
+		out->records++;
+	}
+	for (int64_t i = 1; i <= COUNTED_FIELDS; i++) {
+		if (counts[i] > out->usual_records) {
+			out->usual = i;
+			out->usual_records = counts[i];
+		}
+		out->always += out->records > 3 && quoted_in[i] == out->records - 1;
+	}
+	out->always += out->records > 3 && quoted_in[0] == out->records - 1;
+done:
+	splitter_release(&splitter);
+	return status;
+}
+
+/* Whole lines only, so that no record is cut. */
+static size_t sample_size(const struct table *table)
+{
+	if (table->text.size <= SAMPLE_BYTES)
+		return table->text.size;
+	const char *last = memrchr(table->text.data, '\n', SAMPLE_BYTES);
+	return last ? (size_t)(last - table->text.data) + 1 : table->text.size;
+}
+
+static bool is_nearly_all(const struct survey *survey)
+{
+	return survey->usual >= 2 && survey->usual_records * 10 >= survey->records * 9;
+}
+
+static bool is_all(const struct survey *survey)
+{
+	return survey->usual >= 2 && survey->usual_records == survey->records;
+}
+
+/* Is '"' a quote in this tab-separated text? */
+static enum status tabs_are_quoted(const struct table *table, bool *out)
+{
+	struct survey raw, quoted;
+
+	*out = false;
+	if (!memchr(table->text.data, '"', table->text.size))
+		return OK;
+	TRY(take_survey(table->text.data, table->text.size, '\t', false, &raw));
+	TRY(take_survey(table->text.data, table->text.size, '\t', true, &quoted));
+	if (quoted.first_quoted == quoted.first_fields)
+		*out = true;
+	else if (quoted.problems > 0 || quoted.inner > 0)
+		*out = false;
+	else if (raw.usual_records == raw.records)
+		*out = quoted.across_lines == 0 && (quoted.doubled > 0 || quoted.always > 0);
+	else
+		*out = quoted.usual_records == quoted.records;
+	return OK;
+}
+
+/* Without the end of a name that says so, a file of commas may be prose: its first line must look like names. */
+static bool begins_with_names(const char *text, size_t size, char delimiter)
+{
+	const char *newline = memchr(text, '\n', size);
+	size_t end = newline ? (size_t)(newline - text) : size;
+	for (size_t i = 0; i < end; i++) {
+		unsigned char c = (unsigned char)text[i];
+		if (!isalnum(c) && !strchr("_-.\"#\r", c) && text[i] != delimiter)
+			return false;
+	}
+	return end > 0;
+}
+
+static enum status detect_delimiter(const struct table *table, enum table_hint hint, char *out)
+{
+	static const char others[] = {',', ';', '|'};
+	struct survey raw, quoted;
+	size_t size = sample_size(table);
+	const char *text = table->text.data;
+
+	*out = '\t';
+	TRY(take_survey(text, size, '\t', false, &raw));
+	TRY(take_survey(text, size, '\t', true, &quoted));
+	if (is_nearly_all(&raw) || is_nearly_all(&quoted) || (hint == HINT_TSV && raw.first_fields > 1))
+		return OK;
+	for (size_t i = 0; i < sizeof others; i++) {
+		TRY(take_survey(text, size, others[i], true, &quoted));
+		*out = others[i];
+		if (hint == HINT_CSV && is_nearly_all(&quoted))
+			return OK;
+		if (hint != HINT_CSV && quoted.records >= 2 && is_all(&quoted) && quoted.problems == 0 &&
+		    begins_with_names(text, size, others[i]))
+			return OK;
+	}
+	/* A damaged file is read as what it is called; the errors then say where. */
+	*out = hint == HINT_CSV ? ',' : hint == HINT_TSV ? '\t' : 0;
+	return OK;
+}
+
+enum status table_usual_fields(const struct table *table, int64_t *out)
+{
+	struct survey survey;
+	TRY(take_survey(buffer_string(&table->text), table->text.size, table->delimiter, table->quoted, &survey));
+	bool first = survey.usual == COUNTED_FIELDS || survey.usual_records <= survey.like_first;
+	*out = first ? survey.first_fields : survey.usual;
+	return OK;
+}
+
+/* '{' and a key, or '[' and an object. */
+static bool begins_as_json(const char *text, size_t size, char bracket)
+{
+	static const char white[] = " \t\r\n";
+	size_t at = 0;
+	while (at < size && strchr(white, text[at]) && text[at])
+		at++;
+	if (at == size || text[at] != bracket)
+		return false;
+	for (at++; at < size && text[at] && strchr(white, text[at]);)
+		at++;
+	return at < size && (bracket == '{' ? text[at] == '"' || text[at] == '}' : text[at] == '{' || text[at] == ']');
+}
+
+enum status table_detect(struct table *table, enum table_hint hint, const struct table_options *options)
+{
+	const char *text = buffer_string(&table->text);
+	size_t size = table->text.size;
+
+	table->form = TABLE_DELIMITED;
+	table->delimiter = options->delimiter;
+	table->quoted = options->quotes == TABLE_YES;
+	if (!options->delimiter && begins_as_json(text, size, '{'))
+		table->form = TABLE_JSON_LINES;
+	else if (!options->delimiter && begins_as_json(text, size, '['))
+		table->form = TABLE_JSON_ARRAY;
+	if (table->form != TABLE_DELIMITED || size == 0)
+		return OK;
+	if (!options->delimiter)
+		TRY(detect_delimiter(table, hint, &table->delimiter));
+	if (options->quotes != TABLE_DETECT || table->delimiter == 0)
+		return OK;
+	if (table->delimiter == '\t')
+		return tabs_are_quoted(table, &table->quoted);
+	table->quoted = true;
+	return OK;
+}
+
+static bool is_number(const char *text)
+{
+	char *end;
+	if (!*text || isspace((unsigned char)*text))
+		return false;
+	(void)strtod(text, &end);
+	return *end == '\0';
+}
+
+static bool is_known(const char *field, const char *const *known_names)
+{
+	for (const char *const *name = known_names; name && *name; name++)
+		if (strcasecmp(field, *name) == 0)
+			return true;
+	return false;
+}
+
+/* A name: short, begins with a letter, has no end of a sentence. */
+static bool is_like_a_name(const char *field)
+{
+	size_t size = strlen(field);
+	if (size == 0 || size > 40 || !(isalpha((unsigned char)*field) || *field == '_' || *field == '#'))
+		return false;
+	for (const char *p = field; *p; p++)
+		if (!isalnum((unsigned char)*p) && !strchr("_-.# ", *p))
+			return false;
+	return true;
+}
+
+bool table_first_row_is_header(const struct table *table, const char *const *known_names)
+{
+	int64_t known = 0, names = 0, count = table->row_count > 0 ? table->rows[0].field_count : 0;
+
+	for (int64_t i = 0; i < count; i++) {
+		const char *field = table->fields[i];
+		for (int64_t j = 0; j < i && *field; j++)
+			if (strcmp(field, table->fields[j]) == 0)
+				return false;
+		known += is_known(field, known_names);
+		/* An index without a name, as spreadsheets and pandas write it. */
+		names += is_like_a_name(field) || (i == 0 && !*field);
+	}
+	if (known > 0)
+		return true;
+	if (names < count || count < 2 || table->row_count < 2)
+		return false;
+	/* A column of numbers under a word. */
+	for (int64_t column = 0; column < count; column++) {
+		bool numbers = true;
+		for (int64_t row = 1; row < table->row_count && numbers; row++) {
+			const char *field = table_field(table, row, column);
+			numbers = field && is_number(field);
+		}
+		if (numbers && !is_number(table->fields[column]))
+			return true;
+	}
+	return false;
+}

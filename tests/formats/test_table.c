@@ -1,0 +1,240 @@
+/* Tables in text files: what is detected, what is read, what is refused. */
+#include "formats/table.h"
+#include "base/log.h"
+#include "test.h"
+
+static struct bad_records bad;
+static const char *const known_names[] = {"label", "sentence1", "sentence2", "sentence", "text", NULL};
+
+static enum status read_with(struct table *table, const char *name, const char *bytes, size_t size, struct table_options options)
+{
+	const char *path = test_path(name);
+	bad.count = 0;
+	options.bad = &bad;
+	options.known_names = known_names;
+	assert_ok(file_write(path, bytes, size));
+	return table_read(table, path, &options);
+}
+
+/* Reads under a name; the table's description, a '|', and its fields, rows between '/' and columns between ',', are what is
+ * expected. "-" stands for a field that is not there. */
+static void expect_as(const char *name, const char *text, size_t size, struct table_options options, const char *expected)
+{
+	struct table table;
+	struct buffer got = {0};
+	if (read_with(&table, name, text, size, options) != OK)
+		fail_msg("%s", error_last()->message);
+	table_describe(&table, &got);
+	buffer_char(&got, '|');
+	for (int64_t row = 0; row < table.row_count; row++) {
+		for (int64_t column = 0; column < table.column_count; column++) {
+			const char *field = table_field(&table, row, column);
+			buffer_format(&got, "%s%s", column ? "," : "", field ? field : "-");
+		}
+		buffer_char(&got, '/');
+	}
+	assert_string_equal(buffer_string(&got), expected);
+	buffer_release(&got);
+	table_release(&table);
+}
+#define EXPECT(name, text, expected) expect_as(name, text, sizeof(text) - 1, (struct table_options){0}, expected)
+/* The same with one option given. */
+#define EXPECT_WITH(option, text, expected) expect_as("a.tsv", text, sizeof(text) - 1, (struct table_options){option}, expected)
+
+static void quotes_are_characters_where_nothing_shows_quoting(void **state)
+{
+	(void)state;
+	EXPECT("a.tsv", "label\tsentence\n1\t\"Stop\n0\t5\" disk\n1\t\"all\" of it\n",
+	       "TSV with a header, 2 columns (label, sentence), 3 rows|1,\"Stop/0,5\" disk/1,\"all\" of it/");
+	/* A quote that opens on one line and closes on another is no quoted field where every line is whole without it. */
+	EXPECT("a.tsv", "label\tsentence\n1\t\"Go on\n0\tuntil you stop.\"\n",
+	       "TSV with a header, 2 columns (label, sentence), 2 rows|1,\"Go on/0,until you stop.\"/");
+	EXPECT("a.tsv", "label\tsentence\n1\t\"Stop!\"\n0\tgo\n1\tno\n",
+	       "TSV with a header, 2 columns (label, sentence), 3 rows|1,\"Stop!\"/0,go/1,no/");
+	/* These do show it. */
+	EXPECT("a.tsv", "label\tsentence\n1\t\"say \"\"no\"\"\"\n0\tgo\n",
+	       "TSV with a header, fields quoted, 2 columns (label, sentence), 2 rows|1,say \"no\"/0,go/");
+	EXPECT("a.tsv", "label\tsentence\n1\t\"a\tb\"\n0\tgo\n",
+	       "TSV with a header, fields quoted, 2 columns (label, sentence), 2 rows|1,a\tb/0,go/");
+	EXPECT("a.tsv", "label\tsentence\n1\t\"a\nb\"\n0\tgo\n",
+	       "TSV with a header, fields quoted, 2 columns (label, sentence), 2 rows|1,a\nb/0,go/");
+	EXPECT("a.tsv", "\"label\"\t\"sentence\"\n\"1\"\t\"a\"\n",
+	       "TSV with a header, fields quoted, 2 columns (label, sentence), 1 row|1,a/");
+	EXPECT("a.tsv", "label\tsentence\n1\t\"a\"\n0\t\"b\"\n1\t\"c\"\n",
+	       "TSV with a header, fields quoted, 2 columns (label, sentence), 3 rows|1,a/0,b/1,c/");
+	/* But not beside an unquoted field that has a quote. */
+	EXPECT("a.tsv", "label\tsentence\n1\t\"say \"\"no\"\"\"\n0\t5\" disk\n",
+	       "TSV with a header, 2 columns (label, sentence), 2 rows|1,\"say \"\"no\"\"\"/0,5\" disk/");
+	EXPECT_WITH(.quotes = TABLE_YES, "1\t\"a\"\n",
+		    "TSV without a header, fields quoted, 2 columns (column 1, column 2), 1 row|1,a/");
+}
+
+static void commas_go_with_quotes(void **state)
+{
+	(void)state;
+	EXPECT("a.csv", "\xEF\xBB\xBFtext,label\r\n\"a, \"\"b\"\"\r\nc\",1\r\nd \"e\" f,0\r\n\"\",1",
+	       "CSV with a header, 2 columns (text, label), 3 rows|a, \"b\"\r\nc,1/d \"e\" f,0/,1/");
+	EXPECT("a.csv", "text\n\"a, b\"\nc\n",
+	       "CSV with a header, 1 column (text)"
+	       ", 2 rows|a, b/c/");
+	EXPECT("a.csv", "x;y\n1,5;2\n3;4\n", "fields between ';' with a header, 2 columns (x, y), 2 rows|1,5,2/3,4/");
+	/* Found without a name that says so, if it begins with names. */
+	EXPECT("a.txt", "text,label\na b,1\n\"c, d\",0\n", "CSV with a header, 2 columns (text, label), 2 rows|a b,1/c, d,0/");
+	/* Prose with one comma a line is not a table of two columns. */
+	EXPECT("a.txt", "Hello, world\nBye, all\n",
+	       "one text a line without a header, 1 column (column 1), 2 rows|Hello, world/Bye, all/");
+	/* ',NAME,...' as spreadsheets write it. */
+	EXPECT("a.csv", ",sent1,label\n0,a,1\n1,b,2\n", "CSV with a header, 3 columns (, sent1, label), 2 rows|0,a,1/1,b,2/");
+}
+
+static void lines_end_in_several_ways(void **state)
+{
+	(void)state;
+	EXPECT("a.tsv", "1\ta\r\n\r\n0\tb\r\n\n",
+	       "TSV without a header, 2 columns (column 1, column 2), 2 rows, 2 empty lines passed "
+	       "over|1,a/0,b/");
+	EXPECT("a.tsv", "1\ta\r0\tb", "TSV without a header, 2 columns (column 1, column 2), 2 rows|1,a/0,b/");
+	EXPECT("a.tsv", "1\ta\n0\tb\r", "TSV without a header, 2 columns (column 1, column 2), 2 rows|1,a/0,b/");
+	EXPECT("a.tsv", "1\ta\rb\n0\tc", "TSV without a header, 2 columns (column 1, column 2), 2 rows|1,a\rb/0,c/");
+	/* Of texts alone an empty line is an empty text, so that answers stay beside their lines. */
+	EXPECT("a.txt", "a\n\nb\n", "one text a line without a header, 1 column (column 1), 3 rows|a//b/");
+	EXPECT("a.txt", "", "one text a line without a header, 0 columns (), 0 rows|");
+}
+
+static void headers_are_told_from_rows(void **state)
+{
+	(void)state;
+	EXPECT("a.tsv", "Label\tx y z\n1\ta\n", "TSV with a header, 2 columns (Label, x y z), 1 row|1,a/");
+	EXPECT("a.tsv", "gold\twords\n1\ta\n2\tb\n", "TSV with a header, 2 columns (gold, words), 2 rows|1,a/2,b/");
+	EXPECT("a.tsv", "good\twell done\nbad\toh no\n",
+	       "TSV without a header, 2 columns (column 1, column 2), 2 rows|good,well done/bad,oh no/");
+	EXPECT("a.tsv", "1\ta\n2\tb\n", "TSV without a header, 2 columns (column 1, column 2), 2 rows|1,a/2,b/");
+	EXPECT("a.tsv", "text\ttext\n1\tb\n", "TSV without a header, 2 columns (column 1, column 2), 2 rows|text,text/1,b/");
+	EXPECT_WITH(.header = TABLE_YES, "good\twell done\nbad\toh no\n",
+		    "TSV with a header, 2 columns (good, well done), 1 row|bad,oh no/");
+	EXPECT_WITH(.header = TABLE_NO, "label\ttext\n1\tb\n",
+		    "TSV without a header, 2 columns (column 1, column 2), 2 rows|label,text/1,b/");
+}
+
+static void json_objects_are_rows(void **state)
+{
+	(void)state;
+	EXPECT("a.jsonl",
+	       "{\"text\": \"a\\n\\u00e9\", \"label\": 1, \"m\": {\"x\": true, \"y\": {\"z\": 1.50}}}\n\n"
+	       " {\"label\": null, \"extra\": [1, \"b\", {\"c\": [0.5]}], \"text\": \"\"} \r\n",
+	       "JSON lines, 5 columns (text, label, m.x, m.y.z, extra), 2 rows, 1 empty line passed over|"
+	       "a\n\xC3\xA9,1,true,1.50,-/,-,-,-,[1,\"b\",{\"c\":[0.5]}]/");
+	EXPECT("a.json", "[\n {\"a\": \"x]},\\\"{\"},\n {\"b\": {}}, {\"a\":\n 2}\n]\n",
+	       "a JSON list of objects, 1 column (a), 3 rows|x]},\"{/-/2/");
+	EXPECT("a.json", " [ ] ", "a JSON list of objects, 0 columns (), 0 rows|");
+	/* A text may begin with a bracket. */
+	EXPECT("a.txt", "[CLS] is a token\n{so} is this\n",
+	       "one text a line without a header, 1 column (column 1), 2 rows|[CLS] is a "
+	       "token/{so} is this/");
+}
+
+static void lines_are_counted(void **state)
+{
+	(void)state;
+	struct table table;
+	static const char csv[] = "text,label\n\"a\nb\",1\n\n\"c\",2\n", list[] = "[\n{\"a\": 1},\n\n{\"a\":\n2}, {\"a\": 3}]";
+	assert_ok(read_with(&table, "a.csv", csv, sizeof csv - 1, (struct table_options){0}));
+	assert_int_equal(table.rows[0].line, 2);
+	assert_int_equal(table.rows[1].line, 5);
+	table_release(&table);
+	assert_ok(read_with(&table, "a.json", list, sizeof list - 1, (struct table_options){0}));
+	assert_int_equal(table.rows[0].line, 2);
+	assert_int_equal(table.rows[1].line, 4);
+	assert_int_equal(table.rows[2].line, 5);
+	table_release(&table);
+}
+
+static void damage_is_named_by_its_line(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *text;
+		size_t size;
+		const char *message;
+		int64_t rows_left, bad;
+	} cases[] = {
+#define CASE(name, text, message, rows_left, bad) {name, text, sizeof(text) - 1, message, rows_left, bad}
+		CASE("a.tsv", "label\ttext\n1\ta\n0\n1\tb\n", "line 3: 1 field where the other rows have 2", 2, 1),
+		CASE("a.tsv", "label\ttext\n1\ta\n0\tb\tc\td\n1\tb\n", "line 3: 4 fields where the other rows have 2", 2, 1),
+		CASE("a.tsv", "label\ttext\tx\n1\ta\n0\tb\n1\tb\n", "line 1: 3 fields where the other rows have 2", 3, 1),
+		CASE("a.csv", "label,text\n1,a\n0,\"b\n1,c\n0,d\n", "line 3: the quote that opens field 2 never ends", 3, 1),
+		CASE("a.csv", "label,text\n1,a\n0,\"b\" c\n1,c\n", "line 3: text behind the quote that closes field 2", 2, 1),
+		CASE("a.csv", "label,text\n1,\"a\n0,\"b\"\n1,c\n", "line 2: text behind the quote that closes field 2", 2, 1),
+		CASE("a.tsv", "label\ttext\n1\ta\n0\tb\xFF\n1\tc\n", "line 3: invalid UTF-8 at byte 4 of the line", 2, 1),
+		CASE("a.tsv", "label\ttext\n1\ta\n0\tb\0\n1\tc\n", "line 3: a NUL byte at byte 4 of the line", 2, 1),
+		CASE("a.csv", "label,text\n1,a\n0,\"b\n\xC3\"\n1,c\n", "line 4: invalid UTF-8 at byte 1 of the line", 2, 1),
+		CASE("a.jsonl", "{\"a\": 1}\n{\"a\": }\n{\"a\": 2}\n", "line 2: JSON: unexpected character at byte 6", 2, 1),
+		CASE("a.jsonl", "{\"a\": 1}\n{\"a\": 1, \"a\": 2}\n", "line 2: JSON: key \"a\" twice", 1, 1),
+		CASE("a.jsonl", "{\"a\": 1}\n{\"b\": {\"c\": 1}, \"b.c\": 2}\n{\"b.c\": 5}\n",
+		     "line 2: \"b.c\" stands for two values", 2, 1),
+		CASE("a.jsonl", "{\"a\": 1}\n[1]\n", "line 2: no JSON object", 1, 1),
+		CASE("a.jsonl", "{\"a\": 1}\n{\"a\": \"\\u0000\"}\n", "line 2: the text of \"a\" has a NUL in it", 1, 1),
+		CASE("a.jsonl", "{\"a\": \"b\xFF\"}\n{\"a\": 1}\n", "line 1: invalid UTF-8 at byte 9 of the line", 1, 1),
+		CASE("a.json", "[{\"a\": 1},\n3,\n{\"a\": 2}]", "line 2: no JSON object", 2, 1),
+		CASE("a.json", "[{\"a\": 1},\n{\"a\": 2}", "line 2: the list of objects has no end", -1, 0),
+		CASE("a.json", "[{\"a\": 1},\n{\"a\": 2}\n]\nx", "line 4: more text behind the list", -1, 0),
+		CASE("a.json", "{\n \"a\": 1\n}\n", "this is one JSON object over several lines", -1, 0),
+		CASE("a.tsv", "\xFF\xFEl\0a\0", "this is UTF-16 text, not UTF-8", -1, 0),
+#undef CASE
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct table table;
+		bad.skip = false;
+		assert_error(ERR_DATA, cases[i].message,
+			     read_with(&table, cases[i].name, cases[i].text, cases[i].size, (struct table_options){0}));
+		bad.skip = true;
+		enum status status = read_with(&table, cases[i].name, cases[i].text, cases[i].size, (struct table_options){0});
+		if (cases[i].rows_left < 0) {
+			assert_int_equal(status, ERR_DATA);
+			continue;
+		}
+		assert_int_equal(status, OK);
+		if (table.row_count != cases[i].rows_left || bad.count != cases[i].bad)
+			fail_msg("case %zu: %lld rows, %lld bad", i, (long long)table.row_count, (long long)bad.count);
+		assert_non_null(strstr(bad.first.message, cases[i].message));
+		table_release(&table);
+	}
+	bad.skip = false;
+}
+
+static void columns_are_chosen_by_name_or_number(void **state)
+{
+	(void)state;
+	struct table table;
+	int64_t column;
+	static const char text[] = "Label\ttext\t2\n1\ta\tb\n";
+	assert_ok(read_with(&table, "a.tsv", text, sizeof text - 1, (struct table_options){0}));
+	assert_ok(table_choose_column(&table, "text", &column));
+	assert_int_equal(column, 1);
+	assert_ok(table_choose_column(&table, "label", &column));
+	assert_int_equal(column, 0);
+	assert_ok(table_choose_column(&table, "2", &column)); /* a name before a number */
+	assert_int_equal(column, 2);
+	assert_ok(table_choose_column(&table, "1", &column));
+	assert_int_equal(column, 0);
+	assert_error(ERR_USAGE, "has no column '4'; its columns are 1 Label, 2 text, 3 2",
+		     table_choose_column(&table, "4", &column));
+	assert_error(ERR_USAGE, "has no column 'score'", table_choose_column(&table, "score", &column));
+	table_release(&table);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(quotes_are_characters_where_nothing_shows_quoting),
+		cmocka_unit_test(commas_go_with_quotes),
+		cmocka_unit_test(lines_end_in_several_ways),
+		cmocka_unit_test(headers_are_told_from_rows),
+		cmocka_unit_test(json_objects_are_rows),
+		cmocka_unit_test(lines_are_counted),
+		cmocka_unit_test(damage_is_named_by_its_line),
+		cmocka_unit_test(columns_are_chosen_by_name_or_number),
+	};
+	log_level = LOG_QUIET;
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+}
