@@ -1,0 +1,497 @@
+#include "tasks/squad_answers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/memory.h"
+#include "text/utf8.h"
+
+/* A start and an end within one window. */
+struct candidate {
+	double start_logit, end_logit;
+	int64_t window; /* -1: no answer */
+	int32_t start_row, end_row;
+	int64_t order; /* in which it was found: decides between equal scores */
+};
+
+/* One text among the choices, in `texts` until all are there. */
+struct chosen {
+	size_t text;
+	struct squad_choice choice;
+};
+
+struct squad_decoder {
+	const struct squad_features *features;
+	struct squad_answer_settings settings;
+	int64_t question;
+	struct candidate *candidates; /* from squad_decoder_end on a heap, the best first */
+	int64_t candidate_count, candidate_capacity;
+	double null_score, null_start, null_end;
+	int32_t *starts, *ends; /* [n_best_size] best rows of a window */
+	struct chosen *chosen;  /* [n_best_size + 2] */
+	struct squad_choice *choices;
+	int32_t chosen_count;
+	struct buffer texts;                   /* of the chosen, each with a NUL */
+	struct buffer pieces, words, original; /* of one candidate */
+	struct tokens scratch;
+};
+
+enum status squad_decoder_open(struct squad_decoder **out, const struct squad_features *features,
+			       const struct squad_answer_settings *settings)
+{
+	struct squad_decoder *d;
+	int64_t n = settings->n_best_size;
+	BUG_IF(n < 1 || settings->max_answer_length < 1);
+	TRY(memory_new(&d, 1, sizeof *d, "answers"));
+	d->features = features;
+	d->settings = *settings;
+	enum status status;
+	TRY_GOTO(memory_new(&d->starts, n, sizeof *d->starts, "answers"), fail);
+	TRY_GOTO(memory_new(&d->ends, n, sizeof *d->ends, "answers"), fail);
+	TRY_GOTO(memory_new(&d->chosen, n + 2, sizeof *d->chosen, "answers"), fail);
+	TRY_GOTO(memory_new(&d->choices, n + 2, sizeof *d->choices, "answers"), fail);
+	*out = d;
+	return OK;
+fail:
+	squad_decoder_close(d);
+	return status;
+}
+
+void squad_decoder_close(struct squad_decoder *decoder)
+{
+	if (!decoder)
+		return;
+	free(decoder->candidates);
+	free(decoder->starts);
+	free(decoder->ends);
+	free(decoder->chosen);
+	free(decoder->choices);
+	buffer_release(&decoder->texts);
+	buffer_release(&decoder->pieces);
+	buffer_release(&decoder->words);
+	buffer_release(&decoder->original);
+	tokens_release(&decoder->scratch);
+	free(decoder);
+}
+
+/* ---- Candidates ---- */
+
+#define NULL_SCORE_START 1000000 /* larger than any */
+
+enum status squad_decoder_begin(struct squad_decoder *decoder, int64_t question)
+{
+	decoder->question = question;
+	decoder->candidate_count = 0;
+	decoder->null_score = NULL_SCORE_START;
+	decoder->null_start = decoder->null_end = 0;
+	return OK;
+}
+
+/* The rows of the `most` largest logits, the largest first, of equal ones the earlier first. Returns their number. */
+static int32_t best_rows(const double *logits, int32_t count, int32_t most, int32_t *out)
+{
+	int32_t found = 0;
+	for (int32_t row = 0; row < count; row++) {
+		int32_t place = found < most ? found : most - 1;
+		if (found == most && !(logits[row] > logits[out[place]]))
+			continue;
+		while (place > 0 && logits[row] > logits[out[place - 1]]) {
+			out[place] = out[place - 1];
+			place--;
+		}
+		out[place] = row;
+		found += found < most;
+	}
+	return found;
+}
+
+static enum status add_candidate(struct squad_decoder *d, struct candidate candidate)
+{
+	TRY(memory_grow(&d->candidates, &d->candidate_capacity, d->candidate_count + 1, sizeof *d->candidates, "answers"));
+	candidate.order = d->candidate_count;
+	d->candidates[d->candidate_count++] = candidate;
+	return OK;
+}
+
+static bool can_be_answer(const struct squad_decoder *d, int64_t window, int32_t start, int32_t end)
+{
+	int32_t token = squad_row_token(d->features, window, start);
+	return token >= 0 && squad_row_token(d->features, window, end) >= 0 && end >= start &&
+	       end - start + 1 <= d->settings.max_answer_length && squad_is_max_context(d->features, window, token);
+}
+
+static enum status check_logits(const struct squad_decoder *d, const double *start, const double *end, int32_t count)
+{
+	for (int32_t i = 0; i < count; i++)
+		if (!isfinite(start[i]) || !isfinite(end[i]))
+			return error_set(ERR_NUMERIC, "the model's scores for question '%.100s' are not finite",
+					 d->features->set->questions[d->question].id);
+	return OK;
+}
+
+enum status squad_decoder_window(struct squad_decoder *decoder, int64_t window, const double *start, const double *end,
+				 int32_t count)
+{
+	struct squad_decoder *d = decoder;
+	BUG_IF(d->features->windows[window].question != d->question || count < squad_window_size(d->features, window));
+	TRY(check_logits(d, start, end, count));
+	int32_t start_count = best_rows(start, count, d->settings.n_best_size, d->starts);
+	int32_t end_count = best_rows(end, count, d->settings.n_best_size, d->ends);
+	if (start[0] + end[0] < d->null_score) {
+		d->null_score = start[0] + end[0];
+		d->null_start = start[0];
+		d->null_end = end[0];
+	}
+	for (int32_t i = 0; i < start_count; i++)
+		for (int32_t j = 0; j < end_count; j++)
+			if (can_be_answer(d, window, d->starts[i], d->ends[j]))
+				TRY(add_candidate(d, (struct candidate){.start_logit = start[d->starts[i]],
+									.end_logit = end[d->ends[j]],
+									.window = window,
+									.start_row = d->starts[i],
+									.end_row = d->ends[j]}));
+	return OK;
+}
+
+static bool is_before(const struct candidate *a, const struct candidate *b)
+{
+	double left = a->start_logit + a->end_logit, right = b->start_logit + b->end_logit;
+	return left != right ? left > right : a->order < b->order;
+}
+
+static void sift_down(struct candidate *heap, int64_t count, int64_t at)
+{
+	for (int64_t child; (child = 2 * at + 1) < count; at = child) {
+		if (child + 1 < count && is_before(&heap[child + 1], &heap[child]))
+			child++;
+		if (!is_before(&heap[child], &heap[at]))
+			return;
+		struct candidate swapped = heap[at];
+		heap[at] = heap[child];
+		heap[child] = swapped;
+	}
+}
+
+static void make_heap(struct squad_decoder *d)
+{
+	for (int64_t i = d->candidate_count / 2; i-- > 0;)
+		sift_down(d->candidates, d->candidate_count, i);
+}
+
+static struct candidate take_best(struct squad_decoder *d)
+{
+	struct candidate best = d->candidates[0];
+	d->candidates[0] = d->candidates[--d->candidate_count];
+	sift_down(d->candidates, d->candidate_count, 0);
+	return best;
+}
+
+/* ---- Text of a candidate ---- */
+
+/* Removes every `what` from the text, from left to right. */
+static void remove_all(struct buffer *text, const char *what)
+{
+	size_t kept = 0, length = strlen(what);
+	for (size_t at = 0; at < text->size;) {
+		if (text->size - at >= length && memcmp(text->data + at, what, length) == 0)
+			at += length;
+		else
+			text->data[kept++] = text->data[at++];
+	}
+	text->size = kept;
+}
+
+/* Makes runs of spaces one, and none at the ends. */
+static void collapse_spaces(struct buffer *text)
+{
+	size_t kept = 0;
+	for (size_t at = 0; at < text->size; at++)
+		if (text->data[at] != ' ' || (kept > 0 && text->data[kept - 1] != ' '))
+			text->data[kept++] = text->data[at];
+	if (kept > 0 && text->data[kept - 1] == ' ')
+		kept--;
+	text->size = kept;
+}
+
+/* The predicted pieces as text, in the tokenizer's letters. */
+static void join_pieces(struct buffer *out, const struct vocab *vocab, const int32_t *ids, int32_t count)
+{
+	buffer_clear(out);
+	for (int32_t i = 0; i < count; i++) {
+		if (i > 0)
+			buffer_char(out, ' ');
+		buffer_append(out, vocab->text[ids[i]], vocab->size[ids[i]]);
+	}
+	if (out->failed || out->size == 0)
+		return;
+	remove_all(out, " ##");
+	remove_all(out, "##");
+	collapse_spaces(out);
+}
+
+/* The words of the paragraph from `first` to `last` with single spaces where there was white space between them. */
+struct stretch_of_words {
+	const char *text;
+	const uint32_t *begins, *ends;
+	int32_t first, last;
+};
+
+static void join_words(struct buffer *out, const struct stretch_of_words *words)
+{
+	buffer_clear(out);
+	for (int32_t i = words->first; i <= words->last; i++) {
+		if (i > words->first && words->begins[i] > words->ends[i - 1])
+			buffer_char(out, ' ');
+		buffer_append(out, words->text + words->begins[i], words->ends[i] - words->begins[i]);
+	}
+}
+
+/* The paragraph's byte from which byte `at` of the joined words comes; `at` belongs to a word. */
+static int64_t byte_in_paragraph(const struct stretch_of_words *words, size_t at)
+{
+	size_t done = 0;
+	for (int32_t i = words->first;; i++) {
+		size_t size = words->ends[i] - words->begins[i];
+		if (i > words->first && words->begins[i] > words->ends[i - 1])
+			done++;
+		if (at < done + size || i == words->last)
+			return (int64_t)(words->begins[i] + (at - done));
+		done += size;
+	}
+}
+
+static enum status append_word(void *context, const char *word, size_t bytes)
+{
+	struct buffer *out = context;
+	if (out->size > 0)
+		buffer_char(out, ' ');
+	buffer_append(out, word, bytes);
+	return OK;
+}
+
+static bool begins_character(char c)
+{
+	return ((unsigned char)c & 0xC0) != 0x80;
+}
+
+static int64_t count_without_spaces(const char *text, size_t size)
+{
+	int64_t count = 0;
+	for (size_t i = 0; i < size; i++)
+		count += text[i] != ' ' && begins_character(text[i]);
+	return count;
+}
+
+/* The byte at which the character number `index`, spaces not counted, begins; the size if there are not so many. */
+static size_t find_without_spaces(const struct buffer *text, int64_t index)
+{
+	size_t i = 0;
+	for (; i < text->size; i++)
+		if (text->data[i] != ' ' && begins_character(text->data[i]) && index-- == 0)
+			break;
+	return i;
+}
+
+/* Where the predicted pieces stand in the original words: these, put through the tokenizer's cleaning, have as many characters
+ * as before, and the pieces are found in them. Otherwise the whole stretch. (get_final_text) */
+static enum status project(struct squad_decoder *d, size_t *out_begin, size_t *out_end)
+{
+	const struct buffer *pieces = &d->pieces, *words = &d->words, *original = &d->original;
+	*out_begin = 0;
+	*out_end = original->size;
+	buffer_clear(&d->words);
+	TRY(tokenizer_words(tokenizer_settings_of(d->features->tokenizer), buffer_string(original), original->size, &d->scratch,
+			    append_word, &d->words));
+	TRY(buffer_status(words));
+	if (pieces->size == 0 || words->size == 0)
+		return OK;
+	const char *found = memmem(words->data, words->size, pieces->data, pieces->size);
+	if (!found || count_without_spaces(words->data, words->size) != count_without_spaces(original->data, original->size))
+		return OK;
+	int64_t first = count_without_spaces(words->data, (size_t)(found - words->data));
+	int64_t last = first + count_without_spaces(pieces->data, pieces->size) - 1;
+	*out_begin = find_without_spaces(original, first);
+	*out_end = find_without_spaces(original, last) + 1;
+	while (*out_end < original->size && !begins_character(original->data[*out_end]))
+		++*out_end;
+	return OK;
+}
+
+/* The candidate's text into `original`, from *out_begin to *out_end, and where the paragraph has it. */
+static enum status find_text(struct squad_decoder *d, const struct candidate *candidate, size_t *out_begin, size_t *out_end,
+			     struct squad_choice *choice)
+{
+	const struct squad_features *f = d->features;
+	int64_t paragraph = f->set->questions[d->question].paragraph;
+	int32_t first = squad_row_token(f, candidate->window, candidate->start_row);
+	int32_t last = squad_row_token(f, candidate->window, candidate->end_row);
+	const int32_t *ids = f->token_ids + f->token_starts[paragraph], *words = f->token_words + f->token_starts[paragraph];
+	struct stretch_of_words stretch = {f->set->paragraphs[paragraph].text, f->word_begins + f->word_starts[paragraph],
+					   f->word_ends + f->word_starts[paragraph], words[first], words[last]};
+	join_pieces(&d->pieces, tokenizer_vocab(f->tokenizer), ids + first, last - first + 1);
+	join_words(&d->original, &stretch);
+	TRY(buffer_status(&d->pieces));
+	TRY(buffer_status(&d->original));
+	TRY(project(d, out_begin, out_end));
+	choice->begin = byte_in_paragraph(&stretch, *out_begin);
+	choice->end = byte_in_paragraph(&stretch, *out_end - 1) + 1;
+	return OK;
+}
+
+/* ---- Choices ---- */
+
+static bool is_chosen(const struct squad_decoder *d, const char *text, size_t size)
+{
+	for (int32_t i = 0; i < d->chosen_count; i++) {
+		const char *other = d->texts.data + d->chosen[i].text;
+		if (strlen(other) == size && memcmp(other, text, size) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void choose(struct squad_decoder *d, const char *text, size_t size, struct squad_choice choice)
+{
+	d->chosen[d->chosen_count++] = (struct chosen){d->texts.size, choice};
+	buffer_append(&d->texts, text, size);
+	buffer_append(&d->texts, "", 1);
+}
+
+static enum status choose_candidate(struct squad_decoder *d, const struct candidate *candidate)
+{
+	struct squad_choice choice = {.start_logit = candidate->start_logit, .end_logit = candidate->end_logit};
+	size_t begin, end;
+	if (candidate->window < 0) {
+		choose(d, "", 0, choice);
+		return buffer_status(&d->texts);
+	}
+	TRY(find_text(d, candidate, &begin, &end, &choice));
+	if (!is_chosen(d, d->original.data + begin, end - begin))
+		choose(d, d->original.data + begin, end - begin, choice);
+	return buffer_status(&d->texts);
+}
+
+static enum status choose_all(struct squad_decoder *d)
+{
+	struct candidate no_answer = {.start_logit = d->null_start, .end_logit = d->null_end, .window = -1};
+	d->chosen_count = 0;
+	buffer_clear(&d->texts);
+	if (d->settings.version_2)
+		TRY(add_candidate(d, no_answer));
+	make_heap(d);
+	while (d->candidate_count > 0 && d->chosen_count < d->settings.n_best_size) {
+		struct candidate best = take_best(d);
+		TRY(choose_candidate(d, &best));
+	}
+	if (d->settings.version_2 && !is_chosen(d, "", 0))
+		TRY(choose_candidate(d, &no_answer));
+	if (d->chosen_count == 0)
+		choose(d, "empty", strlen("empty"), (struct squad_choice){0});
+	return buffer_status(&d->texts);
+}
+
+/* Softmax over the sums, as run_squad.py computes it. */
+static void set_probabilities(struct squad_choice *choices, int32_t count)
+{
+	double largest = -INFINITY, sum = 0;
+	for (int32_t i = 0; i < count; i++)
+		largest = fmax(largest, choices[i].start_logit + choices[i].end_logit);
+	for (int32_t i = 0; i < count; i++) {
+		choices[i].probability = exp(choices[i].start_logit + choices[i].end_logit - largest);
+		sum += choices[i].probability;
+	}
+	for (int32_t i = 0; i < count; i++)
+		choices[i].probability /= sum;
+}
+
+enum status squad_decoder_end(struct squad_decoder *decoder, struct squad_result *out)
+{
+	struct squad_decoder *d = decoder;
+	TRY(choose_all(d));
+	*out = (struct squad_result){.choices = d->choices, .count = d->chosen_count};
+	for (int32_t i = 0; i < d->chosen_count; i++) {
+		d->choices[i] = d->chosen[i].choice;
+		d->choices[i].text = d->texts.data + d->chosen[i].text;
+		if (!out->best && d->choices[i].end > d->choices[i].begin)
+			out->best = &d->choices[i];
+	}
+	set_probabilities(d->choices, out->count);
+	out->prediction = d->choices[0].text;
+	if (!d->settings.version_2)
+		return OK;
+	/* Without any answer to compare with, that of two zeros, as Hugging Face has it; Google's code dies here. */
+	out->null_odds = d->null_score - (out->best ? out->best->start_logit : 0) - (out->best ? out->best->end_logit : 0);
+	out->prediction = !out->best || out->null_odds > d->settings.null_threshold ? "" : out->best->text;
+	return OK;
+}
+
+/* ---- transformers' pipeline ---- */
+
+/* exp(logit - largest) / sum over [CLS] and the rows first .. first + count - 1. */
+struct softmax {
+	double largest, sum;
+};
+
+static struct softmax softmax_over(const double *logits, int32_t first, int32_t count)
+{
+	struct softmax s = {logits[0], 0};
+	for (int32_t row = first; row < first + count; row++)
+		s.largest = fmax(s.largest, logits[row]);
+	s.sum = exp(logits[0] - s.largest);
+	for (int32_t row = first; row < first + count; row++)
+		s.sum += exp(logits[row] - s.largest);
+	return s;
+}
+
+static double probability(struct softmax s, double logit)
+{
+	return exp(logit - s.largest) / s.sum;
+}
+
+/* Widens tokens first .. last of a paragraph to whole words (in the tokenizer's sense), and gives their bytes. */
+static void widen(const struct squad_features *f, int64_t paragraph, int64_t first, int64_t last, int64_t *out_begin,
+		  int64_t *out_end)
+{
+	const struct vocab *vocab = tokenizer_vocab(f->tokenizer);
+	int64_t base = f->token_starts[paragraph], end = f->token_starts[paragraph + 1];
+	first += base;
+	last += base;
+	while (first > base && vocab->is_continuation[f->token_ids[first]])
+		first--;
+	while (last + 1 < end && vocab->is_continuation[f->token_ids[last + 1]])
+		last++;
+	*out_begin = f->token_begins[first];
+	*out_end = f->token_ends[last];
+}
+
+void squad_pipeline_window(struct squad_pipeline_answer *answer, const struct squad_features *features, int64_t window,
+			   const double *start, const double *end, int32_t max_answer_length)
+{
+	const struct squad_window *w = &features->windows[window];
+	int32_t first = squad_window_size(features, window) - 1 - w->length, limit = first + w->length, at = -1, to = -1;
+	struct softmax starts = softmax_over(start, first, w->length), ends = softmax_over(end, first, w->length);
+	double best = answer->score;
+	answer->null_score = fmin(answer->null_score, probability(starts, start[0]) * probability(ends, end[0]));
+	for (int32_t i = first; i < limit; i++) {
+		double p = probability(starts, start[i]);
+		for (int32_t j = i; j < limit && j < i + max_answer_length && p > 0; j++) {
+			double score = p * probability(ends, end[j]);
+			if (score > best) {
+				best = score;
+				at = i;
+				to = j;
+			}
+		}
+	}
+	if (at < 0)
+		return;
+	answer->score = best;
+	widen(features, features->set->questions[w->question].paragraph, w->first + at - first, w->first + to - first,
+	      &answer->begin, &answer->end);
+}
+
+void squad_code_points(const struct squad_paragraph *paragraph, int64_t begin, int64_t end, int64_t *out_begin, int64_t *out_end)
+{
+	*out_begin = (int64_t)utf8_length(paragraph->text, (size_t)begin);
+	*out_end = *out_begin + (int64_t)utf8_length(paragraph->text + begin, (size_t)(end - begin));
+}
