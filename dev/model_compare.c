@@ -54,8 +54,14 @@ static void save(struct run *run, const char *folder)
 	REQUIRE(vocab_from_entries(&vocab, entries, count));
 	REQUIRE(folder_make(folder));
 	REQUIRE(model_get_weights(run->model, slab));
-	REQUIRE(model_folder_save(folder, run->model, slab, &vocab, &settings, run->model->config.max_position_embeddings,
-				  &files));
+	struct model_folder_content content = {
+		.model = run->model,
+		.slab = slab,
+		.vocab = &vocab,
+		.tokenizer = &settings,
+		.max_length = run->model->config.max_position_embeddings,
+	};
+	REQUIRE(model_folder_save(folder, &content, &files));
 	vocab_release(&vocab);
 	free(files.files);
 	free(entries);

@@ -148,11 +148,11 @@ static enum status temporary_shards(const struct evaluate_settings *settings, st
 				    char prefix[PATH_BYTES])
 {
 	struct tokenizer *tokenizer;
-	struct tokenizer_settings tokenizer_settings = session->tokenizer_settings;
+	struct tokenizer_settings tokenizer_settings = session->tokenizer.settings;
 	tokenizer_settings.special_tokens = false;
 	struct corpus_settings input = input_corpus_settings(&settings->input, settings->device.threads);
 	TRY(path_join(prefix, folder, "text"));
-	TRY(tokenizer_open(&tokenizer, &session->vocab, &tokenizer_settings));
+	TRY(tokenizer_open(&tokenizer, &session->tokenizer.vocab, &tokenizer_settings));
 	enum status status = run_data_shards(&settings->corpus, &input, tokenizer, session->pool, prefix, 0);
 	tokenizer_close(tokenizer);
 	return status;
@@ -192,7 +192,7 @@ static enum status open_shards(const struct evaluate_settings *settings, struct 
 	for (int64_t i = 0; i < count; i++) {
 		TRY(shard_open(&out->shards[i], prefixes[i]));
 		out->shard_count++;
-		TRY(shard_check_vocab(&out->shards[i], session->vocab.hash, session->vocab.count));
+		TRY(shard_check_vocab(&out->shards[i], session->tokenizer.vocab.hash, session->tokenizer.vocab.count));
 	}
 	return instances_open(&out->instances, out->shards, out->shard_count, instance_settings);
 }
@@ -249,11 +249,11 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 				 settings->max_seq_length, config.max_position_embeddings);
 	struct batch_capacity capacity = batch_capacity_for(&instance_settings, 64, 0, settings->micro_batch_tokens);
 	TRY(session_open(&session, settings->model, &settings->device, capacity, instance_settings.max_seq_length));
-	instance_settings.vocab_size = session.vocab.count;
-	instance_settings.cls = session.vocab.cls;
-	instance_settings.sep = session.vocab.sep;
-	instance_settings.mask = session.vocab.mask;
-	instance_settings.is_continuation = session.vocab.is_continuation;
+	instance_settings.vocab_size = session.tokenizer.vocab.count;
+	instance_settings.cls = session.tokenizer.vocab.cls;
+	instance_settings.sep = session.tokenizer.vocab.sep;
+	instance_settings.mask = session.tokenizer.vocab.mask;
+	instance_settings.is_continuation = session.tokenizer.vocab.is_continuation;
 	enum status status;
 	bool labelled =
 		instance_settings.next_sentence == NEXT_SENTENCE_PAIRS || instance_settings.next_sentence == NEXT_SENTENCE_ORDER;

@@ -132,8 +132,8 @@ static enum status fill_texts(const struct fill_settings *settings, struct sessi
 	struct predictor predictor = {0};
 	struct buffer out = {0};
 	struct json_writer writer = {.out = &out};
-	const struct vocab *vocab = &session->vocab;
-	struct tokenizer_settings tokenizer_settings = session->tokenizer_settings;
+	const struct vocab *vocab = &session->tokenizer.vocab;
+	struct tokenizer_settings tokenizer_settings = session->tokenizer.settings;
 	tokenizer_settings.special_tokens = true;
 	enum status status;
 	TRY_GOTO(tokenizer_open(&tokenizer, vocab, &tokenizer_settings), done);

@@ -8,22 +8,6 @@
 #include "base/memory.h"
 #include "weights/model_folder.h"
 
-/* The vocabulary beside the weights, and how its text is split: as a tokenizer_config.json or tokenizer.json says, else
- * by whether the vocabulary has upper-case entries. */
-static enum status read_vocabulary(struct session *session, const struct model_source *source)
-{
-	bool found;
-	if (!source->vocab[0]) {
-		enum status status =
-			error_set(ERR_USAGE, "'%s': no vocab.txt or tokenizer.json beside the weights", source->weights);
-		error_hint("copy the model's vocabulary there");
-		return status;
-	}
-	TRY(vocab_read(&session->vocab, source->vocab));
-	session->tokenizer_settings = tokenizer_defaults(vocab_has_upper_case(&session->vocab));
-	return tokenizer_settings_read(source->vocab, &session->tokenizer_settings, &found);
-}
-
 /* Weights of the file. An encoder with a masked-word head alone can still fill blanks. */
 static enum status read_weights(struct session *session, const struct model_source *source)
 {
@@ -49,11 +33,12 @@ static enum status session_prepare(struct session *session, const char *model, i
 	struct model_source source;
 	TRY(model_folder_config(model, &config));
 	TRY(model_source_find(model, &source));
-	TRY(read_vocabulary(session, &source));
+	TRY(folder_tokenizer_read(&session->tokenizer, &source));
+	const int32_t entries = session->tokenizer.vocab.count;
 	if (config.vocab_size == 0)
-		config.vocab_size = session->vocab.count;
-	if (session->vocab.count > config.vocab_size)
-		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", model, session->vocab.count,
+		config.vocab_size = entries;
+	if (entries > config.vocab_size)
+		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", model, entries,
 				 config.vocab_size);
 	TRY(model_create(&session->model, be, &config, HEADS_PRETRAINING));
 	TRY(model_allocate(session->model, false));
@@ -90,7 +75,7 @@ void session_close(struct session *session)
 	if (session->replica.backend)
 		session->backend->functions->replica_release(&session->replica);
 	model_free(session->model);
-	vocab_release(&session->vocab);
+	folder_tokenizer_release(&session->tokenizer);
 	if (session->backend)
 		backend_close(session->backend);
 	pool_free(session->pool);

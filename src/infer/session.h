@@ -4,8 +4,7 @@
 
 #include "infer/device.h"
 #include "model/model.h"
-#include "text/tokenizer.h"
-#include "text/vocab.h"
+#include "weights/model_folder.h"
 
 struct session {
 	struct pool *pool;
@@ -14,8 +13,7 @@ struct session {
 	struct replica replica;
 	struct activations *activations;
 	struct batch_capacity capacity;
-	struct vocab vocab;
-	struct tokenizer_settings tokenizer_settings;
+	struct folder_tokenizer tokenizer;
 	bool has_next_sentence; /* false: the weights came without that head */
 };
 

@@ -137,30 +137,3 @@ enum status model_config_from_json(struct model_config *out, const struct json *
 	*out = config;
 	return OK;
 }
-
-void model_config_to_json(const struct model_config *config, struct json_writer *writer)
-{
-	json_open(writer, NULL, '{');
-	json_open(writer, "architectures", '[');
-	json_put_string(writer, NULL, "BertForPreTraining");
-	json_close(writer);
-	json_put_double(writer, "attention_probs_dropout_prob", config->attention_probs_dropout_prob);
-	json_put_null(writer, "classifier_dropout");
-	json_put_string(writer, "hidden_act", config->hidden_act == ACTIVATION_GELU_TANH ? "gelu_new" : "gelu");
-	json_put_double(writer, "hidden_dropout_prob", config->hidden_dropout_prob);
-	json_put_integer(writer, "hidden_size", config->hidden_size);
-	json_put_double(writer, "initializer_range", config->initializer_range);
-	json_put_integer(writer, "intermediate_size", config->intermediate_size);
-	json_put_double(writer, "layer_norm_eps", config->layer_norm_eps);
-	json_put_integer(writer, "max_position_embeddings", config->max_position_embeddings);
-	json_put_string(writer, "model_type", "bert");
-	json_put_integer(writer, "num_attention_heads", config->num_attention_heads);
-	json_put_integer(writer, "num_hidden_layers", config->num_hidden_layers);
-	json_put_integer(writer, "pad_token_id", config->pad_token_id);
-	json_put_string(writer, "position_embedding_type", "absolute");
-	json_put_bool(writer, "tie_word_embeddings", true);
-	json_put_string(writer, "torch_dtype", "float32");
-	json_put_integer(writer, "type_vocab_size", config->type_vocab_size);
-	json_put_integer(writer, "vocab_size", config->vocab_size);
-	json_close(writer);
-}

@@ -29,8 +29,6 @@ extern const char *const model_size_names; /* "tiny|mini|small|medium|base|large
  * decides. Sizes that make no BERT are ERR_DATA; other model types, activations and variants that bertc does not
  * compute are ERR_USAGE; both name the field. */
 MUST_USE enum status model_config_from_json(struct model_config *out, const struct json *object, const char *name);
-/* Hugging Face's config.json. */
-void model_config_to_json(const struct model_config *config, struct json_writer *writer);
 
 /* One tensor of the parameter slab, in the order of the slab: layer by layer, query/key/value adjacent. */
 enum parameter_init { INIT_NORMAL, INIT_ZERO, INIT_ONE };

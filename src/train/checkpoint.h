@@ -21,6 +21,7 @@
 #include "train/optimizer.h"
 #include "train/phase.h"
 #include "weights/checkpoint_folder.h"
+#include "weights/config_file.h"
 
 /* Where a run stands: all that changes besides weights and moments. */
 struct train_state {
@@ -41,6 +42,7 @@ struct train_state {
 struct checkpoint_context {
 	const char *folder; /* the run folder */
 	struct comm *comm;  /* NULL: one rank. Of many the first writes, all take part in a save */
+	const struct task_config *task; /* what config.json says of the head; NULL: pre-training */
 	const struct vocab *vocab;
 	const struct tokenizer_settings *tokenizer;
 	int64_t max_seq_length;

@@ -211,6 +211,19 @@ done:
 	return status;
 }
 
+static struct model_folder_content folder_content(const struct checkpoint_context *context, const struct model *model,
+						  const float *slab)
+{
+	return (struct model_folder_content){
+		.model = model,
+		.slab = slab,
+		.task = context->task,
+		.vocab = context->vocab,
+		.tokenizer = context->tokenizer,
+		.max_length = context->max_seq_length,
+	};
+}
+
 /* Every file of the checkpoint into a folder under a temporary name; the manifest last. */
 static enum status write_files(const struct checkpoint_writer *writer, const char *folder)
 {
@@ -219,9 +232,8 @@ static enum status write_files(const struct checkpoint_writer *writer, const cha
 	char path[PATH_BYTES];
 	enum status status;
 	TRY_GOTO(folder_make(folder), done);
-	TRY_GOTO(model_folder_save(folder, writer->model, writer->weights, context->vocab, context->tokenizer,
-				   context->max_seq_length, &files),
-		 done);
+	struct model_folder_content content = folder_content(context, writer->model, writer->weights);
+	TRY_GOTO(model_folder_save(folder, &content, &files), done);
 	TRY_GOTO(optimizer_write(writer, folder, &files), done);
 	TRY_GOTO(path_join(path, folder, STATE_NAME), done);
 	TRY_GOTO(file_write(path, writer->state_text.data, writer->state_text.size), done);
@@ -459,8 +471,8 @@ enum status checkpoint_save_final(const struct checkpoint_context *context, stru
 	if (file_exists(temporary))
 		TRY_GOTO(folder_remove(temporary), done);
 	TRY_GOTO(folder_make(temporary), done);
-	TRY_GOTO(model_folder_save(temporary, model, slab, context->vocab, context->tokenizer, context->max_seq_length, &files),
-		 done);
+	struct model_folder_content content = folder_content(context, model, slab);
+	TRY_GOTO(model_folder_save(temporary, &content, &files), done);
 	TRY_GOTO(manifest_write(temporary, step, &files), done);
 	TRY_GOTO(checkpoint_folder_publish(context->folder, temporary, "final"), done);
 done:

@@ -10,7 +10,10 @@
 #define CONFIG_FILE "config.json"
 #define GOOGLE_CONFIG_FILE "bert_config.json"
 #define WEIGHTS_FILE "model.safetensors"
-#define CONFIG_LIMIT (1 << 20)
+#define TOKENIZER_CONFIG_FILE "tokenizer_config.json"
+#define CONFIG_LIMIT (1 << 24) /* a class of many labels may have a line for each */
+#define TOKENIZER_LIMIT ((size_t)16 << 20)
+#define MAX_LENGTH_LIMIT 1e9 /* what is longer is no bound */
 
 /* --- What is meant --- */
 
@@ -95,13 +98,19 @@ static enum status settle_gelu(const struct json *object, const char *path, stru
 	return OK;
 }
 
-static enum status read_config(const char *path, struct model_config *out)
+/* Reads the sizes, the task or both (NULL: not wanted). */
+static enum status read_config(const char *path, struct model_config *sizes, struct task_config *task)
 {
 	struct json_document document = {0};
+	enum status status = OK;
 	TRY(json_read(&document, path, CONFIG_LIMIT));
-	enum status status = model_config_from_json(out, document.root, path);
-	if (status == OK)
-		status = settle_gelu(document.root, path, out);
+	if (sizes)
+		TRY_GOTO(model_config_from_json(sizes, document.root, path), done);
+	if (sizes)
+		TRY_GOTO(settle_gelu(document.root, path, sizes), done);
+	if (task)
+		TRY_GOTO(task_config_from_json(task, document.root, path), done);
+done:
 	json_release(&document);
 	return status;
 }
@@ -145,21 +154,39 @@ static bool is_json(const char *path)
 	return size > 5 && strcmp(path + size - 5, ".json") == 0 && !(size > 11 && strcmp(path + size - 11, ".index.json") == 0);
 }
 
-enum status model_folder_config(const char *model, struct model_config *out)
+/* The file that `model` means, which is no size name. */
+static enum status config_path(const char *model, char out[PATH_BYTES])
 {
-	char path[PATH_BYTES], index[PATH_BYTES];
-	if (is_one_of(model, model_size_names))
-		return model_config_named(out, model);
+	char index[PATH_BYTES];
 	bool prefix = snprintf(index, sizeof(index), "%s.index", model) < (int)sizeof(index) && file_exists(index);
 	if (!file_exists(model) && !prefix) {
 		enum status status = error_set(ERR_USAGE, "'%s' is neither a model size nor a file or folder", model);
 		error_hint("sizes are %s; else give a config.json, a model folder or a file of weights", model_size_names);
 		return status;
 	}
-	if (!file_is_folder(model) && !prefix && is_json(model))
-		return read_config(model, out);
-	TRY(find_config(model, path));
-	return read_config(path, out);
+	if (file_is_folder(model) || prefix || !is_json(model))
+		return find_config(model, out);
+	if (snprintf(out, PATH_BYTES, "%s", model) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "'%.200s…': path too long", model);
+	return OK;
+}
+
+enum status model_folder_config(const char *model, struct model_config *out)
+{
+	char path[PATH_BYTES];
+	if (is_one_of(model, model_size_names))
+		return model_config_named(out, model);
+	TRY(config_path(model, path));
+	return read_config(path, out, NULL);
+}
+
+enum status model_folder_task(const char *model, struct task_config *out)
+{
+	char path[PATH_BYTES];
+	if (is_one_of(model, model_size_names))
+		return task_config_make(out, NULL, NULL, NULL, 0);
+	TRY(config_path(model, path));
+	return read_config(path, NULL, out);
 }
 
 /* --- Loading --- */
@@ -170,15 +197,66 @@ enum status model_folder_load(const char *path, const struct model *model, enum 
 	return model_weights_load(path, model, &(struct weight_adaptation){.missing = missing}, slab, report);
 }
 
+/* --- The tokenizer --- */
+
+/* "model_max_length" of a tokenizer_config.json beside the vocabulary. Tokenizers without a bound say 1e30. */
+static enum status read_max_length(const char *vocab_path, int64_t *out)
+{
+	char folder[PATH_BYTES], path[PATH_BYTES];
+	struct json_document document = {0};
+	double length = 0;
+	*out = 0;
+	parent_of(vocab_path, folder);
+	TRY(path_join(path, folder, TOKENIZER_CONFIG_FILE));
+	if (!file_exists(path))
+		return OK;
+	TRY(json_read(&document, path, TOKENIZER_LIMIT));
+	const struct json *member = json_member(document.root, "model_max_length");
+	enum status status = OK;
+	if (member && member->kind != JSON_NULL)
+		status = json_get_number(document.root, path, "model_max_length", &length);
+	if (length >= 1 && length < MAX_LENGTH_LIMIT)
+		*out = (int64_t)length;
+	json_release(&document);
+	return status;
+}
+
+enum status folder_tokenizer_read(struct folder_tokenizer *out, const struct model_source *source)
+{
+	bool found;
+	enum status status;
+	*out = (struct folder_tokenizer){.max_length = 0};
+	if (!source->vocab[0]) {
+		status =
+			error_set(ERR_USAGE, "'%s': there is no vocab.txt or tokenizer.json beside the weights", source->weights);
+		error_hint("copy the model's vocabulary there");
+		return status;
+	}
+	TRY(vocab_read(&out->vocab, source->vocab));
+	out->settings = tokenizer_defaults(vocab_has_upper_case(&out->vocab));
+	TRY_GOTO(tokenizer_settings_read(source->vocab, &out->settings, &found), failed);
+	TRY_GOTO(read_max_length(source->vocab, &out->max_length), failed);
+	return OK;
+failed:
+	folder_tokenizer_release(out);
+	return status;
+}
+
+void folder_tokenizer_release(struct folder_tokenizer *tokenizer)
+{
+	vocab_release(&tokenizer->vocab);
+	*tokenizer = (struct folder_tokenizer){.max_length = 0};
+}
+
 /* --- Saving --- */
 
-static enum status save_config(const char *folder, const struct model_config *config, struct folder_files *files)
+static enum status save_config(const char *folder, const struct model_folder_content *content, struct folder_files *files)
 {
 	char path[PATH_BYTES];
 	TRY(path_join(path, folder, CONFIG_FILE));
 	struct buffer text = {0};
 	struct json_writer writer = {.out = &text, .indent = 2};
-	model_config_to_json(config, &writer);
+	config_file_put(&writer, &content->model->config, content->task);
 	buffer_char(&text, '\n');
 	enum status status = buffer_status(&text);
 	if (status == OK)
@@ -189,8 +267,17 @@ static enum status save_config(const char *folder, const struct model_config *co
 	return status;
 }
 
-static enum status save_weights(const char *folder, const struct model *model, const float *slab, struct folder_files *files)
+/* The name of a parameter in the file: transformers leaves "bert." out where the encoder is all there is. */
+static const char *stored_name(const struct parameter *parameter, const struct task_config *task)
 {
+	static const char prefix[] = "bert.";
+	bool bare = task && task->architecture && strcmp(task->architecture, "BertModel") == 0;
+	return bare && strncmp(parameter->name, prefix, strlen(prefix)) == 0 ? parameter->name + strlen(prefix) : parameter->name;
+}
+
+static enum status save_weights(const char *folder, const struct model_folder_content *content, struct folder_files *files)
+{
+	const struct model *model = content->model;
 	char path[PATH_BYTES];
 	TRY(path_join(path, folder, WEIGHTS_FILE));
 	struct safetensors_entry *entries = NULL;
@@ -199,12 +286,12 @@ static enum status save_weights(const char *folder, const struct model *model, c
 		const struct parameter *parameter = &model->parameters[i];
 		int rank = parameter_rank(parameter);
 		entries[i] = (struct safetensors_entry){
-			.name = parameter->name,
+			.name = stored_name(parameter, content->task),
 			.dtype = ST_F32,
 			.rank = rank,
 			.shape = {rank == 2 ? parameter->rows : parameter->columns, rank == 2 ? parameter->columns : 0},
 			.count = parameter->count,
-			.data = slab + parameter->offset,
+			.data = content->slab + parameter->offset,
 			.bytes = (uint64_t)parameter->count * sizeof(float),
 		};
 	}
@@ -216,14 +303,13 @@ static enum status save_weights(const char *folder, const struct model *model, c
 	return folder_files_add(files, WEIGHTS_FILE, bytes, crc);
 }
 
-enum status model_folder_save(const char *folder, const struct model *model, const float *slab, const struct vocab *vocab,
-			      const struct tokenizer_settings *settings, int64_t max_length, struct folder_files *files)
+enum status model_folder_save(const char *folder, const struct model_folder_content *content, struct folder_files *files)
 {
-	static const char *const tokenizer_files[] = {"vocab.txt", "tokenizer.json", "tokenizer_config.json",
+	static const char *const tokenizer_files[] = {"vocab.txt", "tokenizer.json", TOKENIZER_CONFIG_FILE,
 						      "special_tokens_map.json"};
-	TRY(save_config(folder, &model->config, files));
-	TRY(save_weights(folder, model, slab, files));
-	TRY(tokenizer_write_folder(vocab, settings, max_length, folder));
+	TRY(save_config(folder, content, files));
+	TRY(save_weights(folder, content, files));
+	TRY(tokenizer_write_folder(content->vocab, content->tokenizer, content->max_length, folder));
 	for (size_t i = 0; i < sizeof(tokenizer_files) / sizeof(tokenizer_files[0]); i++)
 		TRY(folder_files_measure(files, folder, tokenizer_files[i]));
 	return OK;

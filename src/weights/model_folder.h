@@ -9,6 +9,7 @@
 #include "model/model.h"
 #include "text/tokenizer.h"
 #include "text/vocab.h"
+#include "weights/config_file.h"
 #include "weights/folder_file.h"
 #include "weights/model_weights.h"
 
@@ -17,6 +18,9 @@
  * code, but the erf form beside weights that are not TensorFlow's, as in Hugging Face's and NVIDIA's. With a size name, and with
  * a file that leaves it out, vocab_size is 0. */
 MUST_USE enum status model_folder_config(const char *model, struct model_config *out);
+/* What the same file says of the task that the model was trained for; nothing with a size name. The caller releases
+ * *out. */
+MUST_USE enum status model_folder_task(const char *model, struct task_config *out);
 
 /* What a person means by a model: a folder, a file of weights, the prefix of a TensorFlow checkpoint, or the folder of a
  * run, which stands for its finished model or newest checkpoint. What is not there is "". */
@@ -28,15 +32,35 @@ struct model_source {
 /* No weights at all is ERR_USAGE. */
 MUST_USE enum status model_source_find(const char *path, struct model_source *out);
 
+/* A vocabulary and how text is split with it. Released by folder_tokenizer_release. */
+struct folder_tokenizer {
+	struct vocab vocab;
+	struct tokenizer_settings settings;
+	int64_t max_length; /* "model_max_length" of tokenizer_config.json; 0: not said, or no bound */
+};
+/* Reads the tokenizer beside the weights: vocab.txt, else the vocabulary in tokenizer.json (all there is in folders of
+ * transformers 5); the settings from tokenizer_config.json, else tokenizer.json, else by whether the vocabulary has
+ * upper-case entries. None of these files is ERR_USAGE. */
+MUST_USE enum status folder_tokenizer_read(struct folder_tokenizer *out, const struct model_source *source);
+void folder_tokenizer_release(struct folder_tokenizer *tokenizer);
+
 /* Reads weights that fit the model as they are; see model_weights.h. */
 MUST_USE enum status model_folder_load(const char *path, const struct model *model, enum missing_weights missing, float *slab,
 				       struct model_folder_report *report);
 
-/* Writes config.json, model.safetensors (F32) and the tokenizer's files into `folder`, which exists, and appends
- * them to `files`. `slab` is the host's copy of the masters; `max_length` the longest sequence the tokenizer should
- * make. Each file appears whole or not at all; the folder as a whole is the caller's to rename. */
-MUST_USE enum status model_folder_save(const char *folder, const struct model *model, const float *slab,
-				       const struct vocab *vocab, const struct tokenizer_settings *settings, int64_t max_length,
+/* What a model folder is made of; all borrowed. */
+struct model_folder_content {
+	const struct model *model;
+	const float *slab;              /* [model->slab_count] the masters, in host memory */
+	const struct task_config *task; /* NULL: a model from pre-training */
+	const struct vocab *vocab;
+	const struct tokenizer_settings *tokenizer;
+	int64_t max_length; /* the longest sequence that the tokenizer should make ("model_max_length") */
+};
+/* Writes config.json, model.safetensors (F32) and the tokenizer's files into `folder`, which exists, and appends them to
+ * `files`. Tensors have the names of the model's parameters; with the architecture BertModel without "bert." in front, as
+ * transformers writes them. Each file appears whole or not at all; the folder as a whole is the caller's to rename. */
+MUST_USE enum status model_folder_save(const char *folder, const struct model_folder_content *content,
 				       struct folder_files *files);
 
 #endif

@@ -79,31 +79,6 @@ static void odd_configurations_are_refused(void **state)
 	}
 }
 
-static void configurations_come_back(void **state)
-{
-	(void)state;
-	struct model_config config, again;
-	assert_int_equal(model_config_named(&config, "mini"), OK);
-	config.vocab_size = 1234;
-	config.hidden_act = ACTIVATION_GELU_TANH;
-	config.hidden_dropout_prob = 0.15;
-	config.layer_norm_eps = 1e-7;
-	config.pad_token_id = 3;
-	struct buffer text = {0};
-	struct json_writer writer = {.out = &text};
-	model_config_to_json(&config, &writer);
-	memset(&again, 0xff, sizeof(again));
-	assert_int_equal(parse(buffer_string(&text), &again), OK);
-	assert_int_equal(again.vocab_size, 1234);
-	assert_int_equal(again.hidden_act, ACTIVATION_GELU_TANH);
-	assert_int_equal(again.hidden_size, 256);
-	assert_int_equal(again.num_hidden_layers, 4);
-	assert_int_equal(again.pad_token_id, 3);
-	assert_true(again.hidden_dropout_prob == 0.15 && again.layer_norm_eps == 1e-7);
-	assert_true(again.initializer_range == config.initializer_range);
-	buffer_release(&text);
-}
-
 static struct model *named_model(const char *name, int32_t vocab_size, struct backend *be, enum model_heads heads)
 {
 	struct model_config config;
@@ -305,7 +280,6 @@ int main(void)
 		cmocka_unit_test(sizes_have_names),
 		cmocka_unit_test(configurations_are_read),
 		cmocka_unit_test(odd_configurations_are_refused),
-		cmocka_unit_test(configurations_come_back),
 		cmocka_unit_test(base_has_110_million),
 		cmocka_unit_test(sizes_for_fp8),
 		cmocka_unit_test(odd_widths_are_aligned),

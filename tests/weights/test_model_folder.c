@@ -302,7 +302,9 @@ static void saved_comes_back(void **state)
 	REQUIRE(path_join(path, folder, "saved"));
 	REQUIRE(folder_make(path));
 	struct folder_files files = {0};
-	REQUIRE(model_folder_save(path, model, weights, &vocab, &settings, 10, &files));
+	struct model_folder_content all = {
+		.model = model, .slab = weights, .vocab = &vocab, .tokenizer = &settings, .max_length = 10};
+	REQUIRE(model_folder_save(path, &all, &files));
 
 	static const char *const names[] = {"config.json",    "model.safetensors",     "vocab.txt",
 					    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"};
@@ -336,13 +338,87 @@ static void saved_comes_back(void **state)
 	vocab_release(&vocab);
 }
 
+/* As transformers saves an encoder alone: no "bert." in front, and it comes back. */
+static void an_encoder_is_saved_under_bare_names(void **state)
+{
+	(void)state;
+	static const char *const words[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "##a", "##b", "ab", "."};
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	struct vocab vocab;
+	struct model *encoder;
+	struct task_config task;
+	struct folder_files files = {0};
+	struct safetensors file;
+	struct model_folder_report report = {0};
+	char path[PATH_BYTES], weights_path[PATH_BYTES];
+	REQUIRE(vocab_from_entries(&vocab, words, 12));
+	REQUIRE(model_create(&encoder, &be, &model->config, HEADS_NONE));
+	REQUIRE(task_config_make(&task, "BertModel", NULL, NULL, 0));
+	REQUIRE(path_join(path, folder, "encoder"));
+	REQUIRE(folder_make(path));
+	struct model_folder_content content = {
+		.model = encoder, .slab = weights, .task = &task, .vocab = &vocab, .tokenizer = &settings, .max_length = 10};
+	REQUIRE(model_folder_save(path, &content, &files));
+	REQUIRE(path_join(weights_path, path, "model.safetensors"));
+	REQUIRE(safetensors_open(&file, weights_path));
+	assert_non_null(safetensors_find(&file, "embeddings.word_embeddings.weight"));
+	assert_non_null(safetensors_find(&file, "encoder.layer.0.attention.self.query.weight"));
+	assert_non_null(safetensors_find(&file, "pooler.dense.bias"));
+	assert_int_equal(file.count, encoder->parameter_count);
+	safetensors_close(&file);
+	float *slab = calloc((size_t)encoder->slab_count, sizeof(*slab));
+	REQUIRE(model_folder_load(path, encoder, MISSING_NOTHING, slab, &report));
+	assert_int_equal(report.loaded, encoder->parameter_count);
+	model_folder_report_release(&report);
+	free(slab);
+	free(files.files);
+	task_config_release(&task);
+	model_free(encoder);
+	vocab_release(&vocab);
+}
+
+/* Transformers 5 writes tokenizer.json and tokenizer_config.json alone; without any tokenizer there is nothing to go by. */
+static void tokenizers_are_read(void **state)
+{
+	(void)state;
+	static const char tokenizer[] =
+		"{\"added_tokens\": [], \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true, "
+		"\"handle_chinese_chars\": true, \"strip_accents\": null, \"lowercase\": false}, \"model\": {\"type\": "
+		"\"WordPiece\", \"vocab\": {\"[PAD]\": 0, \"[UNK]\": 1, \"[CLS]\": 2, \"[SEP]\": 3, \"[MASK]\": 4, \"a\": 5}}}";
+	static const char bounded[] = "{\"tokenizer_class\": \"BertTokenizer\", \"model_max_length\": 512}";
+	static const char unbounded[] = "{\"model_max_length\": 1000000000000000019884624838656}";
+	struct model_source source = {.weights = "", .config = "", .vocab = ""};
+	struct folder_tokenizer found;
+	assert_int_equal(folder_tokenizer_read(&found, &source), ERR_USAGE);
+	assert_non_null(strstr(error_last()->message, "tokenizer.json"));
+	REQUIRE(path_join(source.vocab, folder, "five"));
+	REQUIRE(folder_make(source.vocab));
+	REQUIRE(file_write(in_folder("five/tokenizer.json"), tokenizer, strlen(tokenizer)));
+	REQUIRE(path_join(source.vocab, folder, "five/tokenizer.json"));
+	REQUIRE(folder_tokenizer_read(&found, &source));
+	assert_int_equal(found.vocab.count, 6);
+	assert_false(found.settings.lowercase);
+	assert_int_equal(found.max_length, 0);
+	folder_tokenizer_release(&found);
+	REQUIRE(file_write(in_folder("five/tokenizer_config.json"), bounded, strlen(bounded)));
+	REQUIRE(folder_tokenizer_read(&found, &source));
+	assert_int_equal(found.max_length, 512);
+	assert_false(found.settings.lowercase); /* what tokenizer.json says, since the other is silent */
+	folder_tokenizer_release(&found);
+	REQUIRE(file_write(in_folder("five/tokenizer_config.json"), unbounded, strlen(unbounded)));
+	REQUIRE(folder_tokenizer_read(&found, &source));
+	assert_int_equal(found.max_length, 0);
+	folder_tokenizer_release(&found);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(configurations_are_found), cmocka_unit_test(spellings_are_understood),
 		cmocka_unit_test(tied_weights_must_agree),  cmocka_unit_test(missing_weights_are_named),
 		cmocka_unit_test(misfits_are_named),        cmocka_unit_test(other_files_are_refused),
-		cmocka_unit_test(saved_comes_back),
+		cmocka_unit_test(saved_comes_back),         cmocka_unit_test(an_encoder_is_saved_under_bare_names),
+		cmocka_unit_test(tokenizers_are_read),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,0 +1,247 @@
+#include "weights/config_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Classes that a config.json without any word about them has in transformers. */
+#define DEFAULT_LABELS 2
+#define LABEL_LIMIT (1 << 20)
+
+static const char *const problem_types[] = {"regression", "single_label_classification", "multi_label_classification"};
+
+/* ---- Reading ---- */
+
+static enum status copy_text(char **out, const char *text)
+{
+	size_t size = strlen(text) + 1;
+	TRY(memory_new(out, (int64_t)size, 1, "text of a configuration"));
+	memcpy(*out, text, size);
+	return OK;
+}
+
+static enum status read_architecture(const struct json *object, const char *name, struct task_config *out)
+{
+	const struct json *list = json_member(object, "architectures");
+	if (!list || list->kind == JSON_NULL || (list->kind == JSON_ARRAY && list->child_count == 0))
+		return OK;
+	if (list->kind != JSON_ARRAY || list->first_child->kind != JSON_STRING)
+		return error_set(ERR_DATA, "'%s': \"architectures\" is not a list of names", name);
+	return copy_text(&out->architecture, list->first_child->text);
+}
+
+static enum status read_problem_type(const struct json *object, const char *name, struct task_config *out)
+{
+	const struct json *type = json_member(object, "problem_type");
+	const char *text = NULL;
+	if (!type || type->kind == JSON_NULL)
+		return OK;
+	TRY(json_get_string(object, name, "problem_type", &text));
+	for (size_t i = 0; i < COUNT(problem_types); i++)
+		if (strcmp(problem_types[i], text) == 0)
+			return copy_text(&out->problem_type, text);
+	enum status status = error_set(ERR_DATA, "'%s': \"problem_type\" is \"%.100s\"", name, text);
+	error_hint("it can be \"regression\", \"single_label_classification\" or \"multi_label_classification\"");
+	return status;
+}
+
+/* "12" -> 12; -1 for anything that is not written as the number is. */
+static int64_t class_number(const char *text)
+{
+	char again[24], *end;
+	int64_t number = strtoll(text, &end, 10);
+	snprintf(again, sizeof(again), "%" PRId64, number);
+	return number >= 0 && strcmp(again, text) == 0 ? number : -1;
+}
+
+/* Enters a class; `names` is the member it came from. */
+static enum status put_label(struct task_config *out, const char *name, const struct json *names, int64_t number,
+			     const char *label)
+{
+	if (number < 0 || number >= names->child_count || out->labels[number])
+		return error_set(ERR_DATA, "'%s': \"%s\": the classes are not numbered 0 to %" PRId64 ": see \"%.100s\"", name,
+				 names->key, names->child_count - 1, label);
+	return copy_text(&out->labels[number], label);
+}
+
+/* {"0": "NEGATIVE", "1": "POSITIVE"}. Names that are numbers are taken as they are written. */
+static enum status read_id2label(const struct json *names, const char *name, struct task_config *out)
+{
+	for (const struct json *row = names->first_child; row; row = row->next) {
+		if (row->kind != JSON_STRING && row->kind != JSON_NUMBER)
+			return error_set(ERR_DATA, "'%s': \"id2label\": class \"%.100s\" has no name", name, row->key);
+		if (strlen(row->text) != row->text_size)
+			return error_set(ERR_DATA, "'%s': \"id2label\": the name of class \"%.100s\" holds a NUL", name,
+					 row->key);
+		TRY(put_label(out, name, names, class_number(row->key), row->text));
+	}
+	return OK;
+}
+
+/* {"NEGATIVE": 0, "POSITIVE": 1} */
+static enum status read_label2id(const struct json *names, const char *name, struct task_config *out)
+{
+	for (const struct json *row = names->first_child; row; row = row->next) {
+		if (row->kind != JSON_NUMBER || !row->is_integer)
+			return error_set(ERR_DATA, "'%s': \"label2id\": \"%.100s\" has no number", name, row->key);
+		TRY(put_label(out, name, names, row->integer, row->key));
+	}
+	return OK;
+}
+
+/* The names of the classes. "label2id" counts only where "id2label" is missing: published files often change one of the
+ * two alone, and transformers answers with the names of "id2label". */
+static enum status read_labels(const struct json *object, const char *name, struct task_config *out)
+{
+	const struct json *forward = json_member(object, "id2label"), *back = json_member(object, "label2id");
+	const struct json *names = forward && forward->kind != JSON_NULL ? forward : back;
+	int64_t count = DEFAULT_LABELS;
+	TRY(json_get_integer(object, name, "num_labels", 0, LABEL_LIMIT, &count));
+	out->label_count = (int32_t)count;
+	if (!names || names->kind == JSON_NULL)
+		return OK;
+	if (names->kind != JSON_OBJECT || names->child_count == 0 || names->child_count > LABEL_LIMIT)
+		return error_set(ERR_DATA, "'%s': \"%s\" is not an object with a member for each class", name, names->key);
+	out->label_count = (int32_t)names->child_count;
+	TRY(memory_new(&out->labels, out->label_count, sizeof(*out->labels), "labels"));
+	return names == forward ? read_id2label(names, name, out) : read_label2id(names, name, out);
+}
+
+static enum status read_dropout(const struct json *object, const char *name, struct task_config *out)
+{
+	const struct json *dropout = json_member(object, "classifier_dropout");
+	out->classifier_dropout = -1;
+	if (!dropout || dropout->kind == JSON_NULL)
+		return OK;
+	TRY(json_get_number(object, name, "classifier_dropout", &out->classifier_dropout));
+	if (!(out->classifier_dropout >= 0 && out->classifier_dropout < 1))
+		return error_set(ERR_DATA, "'%s': \"classifier_dropout\" is %g; it must be at least 0 and below 1", name,
+				 out->classifier_dropout);
+	return OK;
+}
+
+enum status task_config_from_json(struct task_config *out, const struct json *object, const char *name)
+{
+	enum status status;
+	*out = (struct task_config){.classifier_dropout = -1};
+	if (object->kind != JSON_OBJECT)
+		return error_set(ERR_DATA, "'%s': not a JSON object, so no model configuration", name);
+	TRY_GOTO(read_architecture(object, name, out), failed);
+	TRY_GOTO(read_problem_type(object, name, out), failed);
+	TRY_GOTO(read_labels(object, name, out), failed);
+	TRY_GOTO(read_dropout(object, name, out), failed);
+	return OK;
+failed:
+	task_config_release(out);
+	return status;
+}
+
+enum status task_config_make(struct task_config *out, const char *architecture, const char *problem_type,
+			     const char *const *labels, int32_t label_count)
+{
+	enum status status;
+	*out = (struct task_config){.label_count = label_count, .classifier_dropout = -1};
+	if (architecture)
+		TRY_GOTO(copy_text(&out->architecture, architecture), failed);
+	if (problem_type)
+		TRY_GOTO(copy_text(&out->problem_type, problem_type), failed);
+	if (labels)
+		TRY_GOTO(memory_new(&out->labels, label_count, sizeof(*out->labels), "labels"), failed);
+	for (int32_t i = 0; labels && i < label_count; i++)
+		TRY_GOTO(copy_text(&out->labels[i], labels[i]), failed);
+	return OK;
+failed:
+	task_config_release(out);
+	return status;
+}
+
+void task_config_release(struct task_config *task)
+{
+	for (int32_t i = 0; task->labels && i < task->label_count; i++)
+		free(task->labels[i]);
+	free(task->labels);
+	free(task->architecture);
+	free(task->problem_type);
+	*task = (struct task_config){.classifier_dropout = -1};
+}
+
+int32_t task_config_find_label(const struct task_config *task, const char *label)
+{
+	for (int32_t i = 0; task->labels && i < task->label_count; i++)
+		if (strcmp(task->labels[i], label) == 0)
+			return i;
+	return -1;
+}
+
+/* ---- Writing ---- */
+
+static const char *label_of(const struct task_config *task, int32_t number, char out[32])
+{
+	if (task->labels)
+		return task->labels[number];
+	snprintf(out, 32, "LABEL_%" PRId32, number);
+	return out;
+}
+
+static void put_id2label(struct json_writer *writer, const struct task_config *task)
+{
+	char number[32], label[32];
+	json_open(writer, "id2label", '{');
+	for (int32_t i = 0; i < task->label_count; i++) {
+		snprintf(number, sizeof(number), "%" PRId32, i);
+		json_put_string(writer, number, label_of(task, i, label));
+	}
+	json_close(writer);
+}
+
+static void put_label2id(struct json_writer *writer, const struct task_config *task)
+{
+	char label[32];
+	json_open(writer, "label2id", '{');
+	for (int32_t i = 0; i < task->label_count; i++)
+		if (!task->labels || task_config_find_label(task, task->labels[i]) == i) /* a key may come once */
+			json_put_integer(writer, label_of(task, i, label), i);
+	json_close(writer);
+}
+
+void config_file_put(struct json_writer *writer, const struct model_config *config, const struct task_config *task)
+{
+	bool has_labels = task && task->label_count > 0;
+	json_open(writer, NULL, '{');
+	json_open(writer, "architectures", '[');
+	json_put_string(writer, NULL, task && task->architecture ? task->architecture : "BertForPreTraining");
+	json_close(writer);
+	json_put_double(writer, "attention_probs_dropout_prob", config->attention_probs_dropout_prob);
+	if (task && task->classifier_dropout >= 0)
+		json_put_double(writer, "classifier_dropout", task->classifier_dropout);
+	else
+		json_put_null(writer, "classifier_dropout");
+	json_put_string(writer, "hidden_act", config->hidden_act == ACTIVATION_GELU_TANH ? "gelu_new" : "gelu");
+	json_put_double(writer, "hidden_dropout_prob", config->hidden_dropout_prob);
+	json_put_integer(writer, "hidden_size", config->hidden_size);
+	if (has_labels)
+		put_id2label(writer, task);
+	json_put_double(writer, "initializer_range", config->initializer_range);
+	json_put_integer(writer, "intermediate_size", config->intermediate_size);
+	if (has_labels)
+		put_label2id(writer, task);
+	json_put_double(writer, "layer_norm_eps", config->layer_norm_eps);
+	json_put_integer(writer, "max_position_embeddings", config->max_position_embeddings);
+	json_put_string(writer, "model_type", "bert");
+	json_put_integer(writer, "num_attention_heads", config->num_attention_heads);
+	json_put_integer(writer, "num_hidden_layers", config->num_hidden_layers);
+	json_put_integer(writer, "pad_token_id", config->pad_token_id);
+	json_put_string(writer, "position_embedding_type", "absolute");
+	if (task && task->problem_type)
+		json_put_string(writer, "problem_type", task->problem_type);
+	json_put_bool(writer, "tie_word_embeddings", true);
+	json_put_string(writer, "torch_dtype", "float32");
+	json_put_integer(writer, "type_vocab_size", config->type_vocab_size);
+	json_put_integer(writer, "vocab_size", config->vocab_size);
+	json_close(writer);
+}

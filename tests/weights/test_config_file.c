@@ -1,0 +1,196 @@
+/* config.json: what a head needs is written as transformers reads it and read as transformers writes it. */
+#include "test.h"
+#include "weights/config_file.h"
+#include "weights/model_folder.h"
+
+static enum status parse(const char *text, struct task_config *out)
+{
+	struct json_document document;
+	assert_ok(json_parse(&document, "x.json", text, strlen(text)));
+	enum status status = task_config_from_json(out, document.root, "x.json");
+	json_release(&document);
+	return status;
+}
+
+static void put(struct buffer *out, const struct model_config *config, const struct task_config *task)
+{
+	struct json_writer writer = {.out = out};
+	buffer_clear(out);
+	config_file_put(&writer, config, task);
+	assert_ok(buffer_status(out));
+}
+
+static void sizes_come_back(void **state)
+{
+	(void)state;
+	struct model_config config, again;
+	struct json_document document;
+	struct buffer text = {0};
+	assert_ok(model_config_named(&config, "mini"));
+	config.vocab_size = 1234;
+	config.hidden_act = ACTIVATION_GELU_TANH;
+	config.hidden_dropout_prob = 0.15;
+	config.layer_norm_eps = 1e-7;
+	config.pad_token_id = 3;
+	put(&text, &config, NULL);
+	memset(&again, 0xff, sizeof(again));
+	assert_ok(json_parse(&document, "x.json", buffer_string(&text), text.size));
+	assert_ok(model_config_from_json(&again, document.root, "x.json"));
+	assert_int_equal(again.vocab_size, 1234);
+	assert_int_equal(again.hidden_act, ACTIVATION_GELU_TANH);
+	assert_int_equal(again.hidden_size, 256);
+	assert_int_equal(again.num_hidden_layers, 4);
+	assert_int_equal(again.pad_token_id, 3);
+	assert_true(again.hidden_dropout_prob == 0.15 && again.layer_norm_eps == 1e-7);
+	assert_true(again.initializer_range == config.initializer_range);
+	assert_non_null(strstr(buffer_string(&text), "\"architectures\":[\"BertForPreTraining\"]"));
+	assert_null(strstr(buffer_string(&text), "id2label"));
+	json_release(&document);
+	buffer_release(&text);
+}
+
+/* As transformers 5.x saves a BertForTokenClassification with labels of its own, and a regression. */
+static void tasks_are_read(void **state)
+{
+	(void)state;
+	struct task_config task;
+	assert_ok(parse(
+		"{\"architectures\": [\"BertForTokenClassification\"], \"classifier_dropout\": 0.25, \"id2label\": "
+		"{\"0\": \"O\", \"1\": \"B-PER\", \"10\": \"x\", \"2\": \"I-PER\", \"3\": \"3\", \"4\": \"4\", \"5\": \"5\", "
+		"\"6\": \"6\", \"7\": \"7\", \"8\": 8, \"9\": \"\\u00e9\"}, \"label2id\": {\"LABEL_0\": 0}}",
+		&task));
+	assert_string_equal(task.architecture, "BertForTokenClassification");
+	assert_null(task.problem_type);
+	assert_int_equal(task.label_count, 11);
+	assert_string_equal(task.labels[1], "B-PER");
+	assert_string_equal(task.labels[2], "I-PER");
+	assert_string_equal(task.labels[8], "8");
+	assert_string_equal(task.labels[10], "x");
+	assert_int_equal(task_config_find_label(&task, "I-PER"), 2);
+	assert_int_equal(task_config_find_label(&task, "i-per"), -1);
+	assert_true(task.classifier_dropout == 0.25);
+	task_config_release(&task);
+
+	assert_ok(parse("{\"architectures\": [\"BertForSequenceClassification\"], \"classifier_dropout\": null, \"id2label\": "
+			"{\"0\": \"LABEL_0\"}, \"label2id\": {\"LABEL_0\": 0}, \"problem_type\": \"regression\"}",
+			&task));
+	assert_string_equal(task.problem_type, "regression");
+	assert_int_equal(task.label_count, 1);
+	assert_true(task.classifier_dropout < 0);
+	task_config_release(&task);
+
+	assert_ok(parse("{\"label2id\": {\"b\": 1, \"a\": 0}, \"problem_type\": null}", &task));
+	assert_string_equal(task.labels[0], "a");
+	assert_string_equal(task.labels[1], "b");
+	task_config_release(&task);
+}
+
+static void what_is_absent_is_null(void **state)
+{
+	(void)state;
+	struct task_config task;
+	assert_ok(parse("{}", &task));
+	assert_null(task.architecture);
+	assert_null(task.problem_type);
+	assert_null(task.labels);
+	assert_int_equal(task.label_count, 2); /* transformers' default */
+	assert_true(task.classifier_dropout < 0);
+	assert_ok(parse("{\"architectures\": null, \"num_labels\": 5}", &task));
+	assert_null(task.labels);
+	assert_int_equal(task.label_count, 5);
+	assert_ok(parse("{\"architectures\": []}", &task));
+	assert_null(task.architecture);
+}
+
+static void odd_tasks_are_refused(void **state)
+{
+	(void)state;
+	static const char *const bad[][2] = {
+		{"{\"architectures\": \"Bert\"}", "architectures"},
+		{"{\"architectures\": [3]}", "architectures"},
+		{"{\"problem_type\": \"ranking\"}", "problem_type"},
+		{"{\"id2label\": [\"a\"]}", "id2label"},
+		{"{\"id2label\": {}}", "id2label"},
+		{"{\"id2label\": {\"0\": \"a\", \"2\": \"b\"}}", "numbered 0 to 1"},
+		{"{\"id2label\": {\"0\": \"a\", \"01\": \"b\"}}", "numbered 0 to 1"},
+		{"{\"id2label\": {\"0\": \"a\", \"99999999999999999999\": \"b\"}}", "numbered 0 to 1"},
+		{"{\"id2label\": {\"0\": {}}}", "has no name"},
+		{"{\"id2label\": {\"0\": \"a\\u0000b\"}}", "NUL"},
+		{"{\"label2id\": {\"a\": 0, \"b\": 0}}", "numbered 0 to 1"},
+		{"{\"label2id\": {\"a\": \"0\"}}", "has no number"},
+		{"{\"label2id\": {\"a\": -1}}", "numbered 0 to 0"},
+		{"{\"classifier_dropout\": 1}", "classifier_dropout"},
+		{"{\"num_labels\": -1}", "num_labels"},
+		{"[1]", "object"},
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct task_config task;
+		if (parse(bad[i][0], &task) != ERR_DATA || !strstr(error_last()->message, bad[i][1]) ||
+		    !strstr(error_last()->message, "x.json"))
+			fail_msg("%s: \"%s\"", bad[i][0], error_last()->message);
+	}
+}
+
+static void tasks_come_back(void **state)
+{
+	(void)state;
+	static const char *const labels[] = {"contradiction", "entailment", "\"neutral\"", "entailment"};
+	struct model_config config;
+	struct task_config task, again;
+	struct buffer text = {0};
+	assert_ok(model_config_named(&config, "tiny"));
+	config.vocab_size = 10;
+	assert_ok(task_config_make(&task, "BertForSequenceClassification", "single_label_classification", labels, 4));
+	task.classifier_dropout = 0.5;
+	put(&text, &config, &task);
+	assert_non_null(strstr(buffer_string(&text),
+			       "\"id2label\":{\"0\":\"contradiction\",\"1\":\"entailment\",\"2\":\"\\\"neutral\\\"\",\"3\":"
+			       "\"entailment\"}"));
+	assert_non_null(
+		strstr(buffer_string(&text), "\"label2id\":{\"contradiction\":0,\"entailment\":1,\"\\\"neutral\\\"\":2}"));
+	assert_ok(parse(buffer_string(&text), &again));
+	assert_string_equal(again.architecture, "BertForSequenceClassification");
+	assert_string_equal(again.problem_type, "single_label_classification");
+	assert_int_equal(again.label_count, 4);
+	for (int i = 0; i < 4; i++)
+		assert_string_equal(again.labels[i], labels[i]);
+	assert_true(again.classifier_dropout == 0.5);
+	task_config_release(&task);
+	task_config_release(&again);
+
+	/* Classes without names, as of a regression. */
+	assert_ok(task_config_make(&task, "BertForSequenceClassification", "regression", NULL, 1));
+	put(&text, &config, &task);
+	assert_non_null(strstr(buffer_string(&text), "\"id2label\":{\"0\":\"LABEL_0\"}"));
+	assert_non_null(strstr(buffer_string(&text), "\"label2id\":{\"LABEL_0\":0}"));
+	assert_non_null(strstr(buffer_string(&text), "\"problem_type\":\"regression\""));
+	task_config_release(&task);
+	buffer_release(&text);
+}
+
+/* A folder says what it is; a size name says nothing. */
+static void folders_say_their_task(void **state)
+{
+	(void)state;
+	struct task_config task;
+	static const char text[] = "{\"model_type\": \"bert\", \"architectures\": [\"BertForQuestionAnswering\"]}";
+	assert_ok(model_folder_task("base", &task));
+	assert_null(task.architecture);
+	assert_int_equal(task.label_count, 0);
+	assert_ok(folder_make(test_path("qa")));
+	assert_ok(file_write(test_path("qa/config.json"), text, strlen(text)));
+	assert_ok(model_folder_task(test_path("qa"), &task));
+	assert_string_equal(task.architecture, "BertForQuestionAnswering");
+	task_config_release(&task);
+	assert_error(ERR_USAGE, "neither a model size nor a file", model_folder_task(test_path("nothing"), &task));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_come_back),        cmocka_unit_test(tasks_are_read),
+		cmocka_unit_test(what_is_absent_is_null), cmocka_unit_test(odd_tasks_are_refused),
+		cmocka_unit_test(tasks_come_back),        cmocka_unit_test(folders_say_their_task),
+	};
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+}
