@@ -77,8 +77,11 @@ static bool is_checkpoint(const char *path)
 
 static enum status verify_manifest(const char *path, struct finding *out)
 {
+	struct manifest_facts facts;
 	out->proof = "every byte has its checksum";
-	return manifest_verify(path, NULL, &out->bytes);
+	TRY(manifest_verify(path, &facts));
+	out->bytes = facts.bytes;
+	return OK;
 }
 
 /* ---- Weights ---- */
@@ -111,6 +114,7 @@ static enum status verify_weights(const char *path, struct finding *out)
 	struct weights_file file;
 	enum status status = OK;
 	out->proof = "the format's rules and finite numbers: such files have no checksums";
+	TRY(manifest_prove(path));
 	TRY(weights_file_open(&file, path));
 	if (file.format == WEIGHTS_TENSORFLOW)
 		out->proof = "every tensor has its checksum, and finite numbers";

@@ -262,3 +262,9 @@ const struct stored_tensor *weights_file_tensor(const struct weights_file *file,
 	struct stored_tensor key = {.name = name};
 	return file->count ? bsearch(&key, file->tensors, (size_t)file->count, sizeof(key), compare_tensors) : NULL;
 }
+
+const struct file_map *weights_file_map(const struct weights_file *file)
+{
+	bool one = file->part_count == 1 && file->parts[0]->format == WEIGHTS_SAFETENSORS;
+	return one ? &file->parts[0]->safetensors.map : NULL;
+}

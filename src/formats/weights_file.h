@@ -28,6 +28,8 @@ MUST_USE enum status weights_file_find(const char *path, char out[PATH_BYTES]);
 MUST_USE enum status weights_file_open(struct weights_file *out, const char *path);
 void weights_file_close(struct weights_file *file);
 const struct stored_tensor *weights_file_tensor(const struct weights_file *file, const char *name); /* or NULL */
+/* The mapped bytes, where all tensors lie in one safetensors file (offsets of tensors are places in it); else NULL. */
+const struct file_map *weights_file_map(const struct weights_file *file);
 /* "safetensors", "PyTorch", "TensorFlow checkpoint" */
 const char *weights_format_name(enum weights_format format);
 

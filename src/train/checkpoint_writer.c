@@ -18,6 +18,7 @@
 #include "formats/safetensors.h"
 #include "train/checkpoint_internal.h"
 #include "train/ranks.h"
+#include "weights/finite_values.h"
 #include "weights/manifest.h"
 #include "weights/model_folder.h"
 
@@ -131,30 +132,6 @@ static enum status not_finite(const char *kind, const char *name)
 	return status;
 }
 
-/* A number is not finite when all bits of its exponent are set; in integers it vectorises. */
-static bool all_finite(const void *values, enum dtype dtype, int64_t count)
-{
-	const uint64_t wide_exponent = 0x7ff0000000000000;
-	const uint32_t exponent = 0x7f800000;
-	uint64_t bad = 0;
-	if (dtype == DTYPE_F64) {
-		for (int64_t i = 0; i < count; i++) {
-			uint64_t bits;
-			memcpy(&bits, (const double *)values + i, sizeof(bits));
-			bad |= (bits & wide_exponent) == wide_exponent;
-		}
-	} else {
-		uint32_t narrow_bad = 0;
-		for (int64_t i = 0; i < count; i++) {
-			uint32_t bits;
-			memcpy(&bits, (const float *)values + i, sizeof(bits));
-			narrow_bad |= (bits & exponent) == exponent;
-		}
-		bad = narrow_bad;
-	}
-	return bad == 0;
-}
-
 /* Non-finite numbers never enter files; the gaps between tensors hold zeros. */
 static enum status prove_finite(const struct checkpoint_writer *writer)
 {
@@ -163,11 +140,11 @@ static enum status prove_finite(const struct checkpoint_writer *writer)
 	for (int64_t i = 0; i < model->parameter_count; i++) {
 		const struct parameter *parameter = &model->parameters[i];
 		enum dtype dtype = model->slab.dtype;
-		if (!all_finite(writer->weights + parameter->offset, DTYPE_F32, parameter->count))
+		if (first_not_finite(writer->weights + parameter->offset, DTYPE_F32, parameter->count) >= 0)
 			return not_finite("weights", parameter->name);
 		for (int k = 0; k < writer->slab_count; k++) {
 			const char *slab = writer->slabs[k];
-			if (!all_finite(slab + (size_t)parameter->offset * dtype_bytes(dtype), dtype, parameter->count))
+			if (first_not_finite(slab + (size_t)parameter->offset * dtype_bytes(dtype), dtype, parameter->count) >= 0)
 				return not_finite(kinds[k], parameter->name);
 		}
 	}
@@ -462,7 +439,7 @@ enum status checkpoint_save_final(const struct checkpoint_context *context, stru
 	TRY_GOTO(model_get_weights(model, slab), done);
 	for (int64_t i = 0; i < model->parameter_count; i++) {
 		const struct parameter *parameter = &model->parameters[i];
-		if (!all_finite(slab + parameter->offset, DTYPE_F32, parameter->count))
+		if (first_not_finite(slab + parameter->offset, DTYPE_F32, parameter->count) >= 0)
 			TRY_GOTO(not_finite("weights", parameter->name), done);
 	}
 	TRY_GOTO(space_check(context->folder, 1.02 * (double)model->slab_count * sizeof(float) + 4e6, "the finished model needs"),

@@ -96,7 +96,7 @@ done:
 
 enum status checkpoint_verify(const char *path)
 {
-	return manifest_verify(path, NULL, NULL);
+	return manifest_verify(path, NULL);
 }
 
 enum status checkpoint_latest(const char *folder, char out_path[PATH_BYTES], bool *out_found)

@@ -9,7 +9,6 @@
 #include "base/hash.h"
 #include "base/json.h"
 
-/* Version 1 had no checksum of its own. */
 #define FORMAT_VERSION 2
 #define MANIFEST_LIMIT ((size_t)1 << 20)
 #define OWN_CHECKSUM "manifest_crc32c"
@@ -71,87 +70,203 @@ static enum status prove_own_checksum(const char *folder, const struct buffer *t
 	return OK;
 }
 
-static enum status verify_file(const char *folder, const struct json *row, const char *manifest, int64_t *out_bytes)
-{
-	const char *name = NULL;
-	char path[PATH_BYTES];
-	int64_t bytes = -1, crc = -1, found_bytes;
-	uint32_t found_crc;
-	TRY(json_get_string(row, manifest, "name", &name));
-	TRY(json_get_integer(row, manifest, "bytes", 0, INT64_MAX, &bytes));
-	TRY(json_get_integer(row, manifest, "crc32c", 0, UINT32_MAX, &crc));
-	if (!name || bytes < 0 || crc < 0 || strchr(name, '/') || strcmp(name, "..") == 0)
-		return folder_damaged(folder, "its " MANIFEST_NAME " has an incomplete row");
-	TRY(path_join(path, folder, name));
-	if (!file_exists(path))
-		return folder_damaged(folder, "'%s' is missing", name);
-	/* A pipe would be waited for; a size that differs says it without reading gigabytes. */
-	found_bytes = file_size(path);
-	if (found_bytes < 0)
-		return folder_damaged(folder, "'%s' is not a regular file", name);
-	if (found_bytes != bytes)
-		return folder_damaged(folder, "'%s' has %" PRId64 " bytes, not %" PRId64, name, found_bytes, bytes);
-	enum status status = file_checksum(path, &found_bytes, &found_crc);
-	if (status == ERR_USAGE) /* gone or a folder: no fault of the command line's */
-		return folder_damaged(folder, "%s", error_last()->message);
-	TRY(status);
-	if (found_bytes != bytes)
-		return folder_damaged(folder, "'%s' has %" PRId64 " bytes, not %" PRId64, name, found_bytes, bytes);
-	if (found_crc != (uint32_t)crc)
-		return folder_damaged(folder, "'%s' has the wrong checksum", name);
-	*out_bytes += bytes;
-	return OK;
-}
-
 /* An error that a file's own bytes are to blame for is damage, whatever the reader called it. */
 static enum status as_damage(const char *folder, enum status status)
 {
 	return status == ERR_USAGE || status == ERR_DATA ? folder_damaged(folder, "%s", error_last()->message) : status;
 }
 
-enum status manifest_verify(const char *folder, int64_t *out_files, int64_t *out_bytes)
+/* The version of the format. A newer one is said only where the manifest proves itself: a flipped bit can make any number. */
+static enum status check_format(const char *folder, const char *path, const struct json *root, const struct buffer *text)
+{
+	int64_t format = 0;
+	TRY(as_damage(folder, json_get_integer(root, path, "format", 0, INT32_MAX, &format)));
+	TRY(prove_own_checksum(folder, text));
+	if (format == FORMAT_VERSION)
+		return OK;
+	if (format < FORMAT_VERSION)
+		return folder_damaged(folder, "its " MANIFEST_NAME " has no known format");
+	enum status status =
+		error_set(ERR_STATE, "'%s': format %" PRId64 ", this version knows up to %d", path, format, FORMAT_VERSION);
+	error_hint("a newer bertc wrote it: use that one");
+	return status;
+}
+
+/* Reads the manifest of a folder and proves that it is what was written; *out_files is its list. */
+static enum status manifest_read(const char *folder, struct json_document *document, const struct json **out_files)
 {
 	char path[PATH_BYTES];
 	struct buffer text = {0};
-	struct json_document document = {0};
-	int64_t format = 0, count = 0, total = 0;
 	enum status status;
+	*document = (struct json_document){0};
 	TRY(path_join(path, folder, MANIFEST_NAME));
 	if (file_size(path) < 0)
 		return folder_damaged(folder, "it has no " MANIFEST_NAME);
 	TRY_GOTO(as_damage(folder, file_read(path, MANIFEST_LIMIT, &text)), done);
-	TRY_GOTO(as_damage(folder, json_parse(&document, path, buffer_string(&text), text.size)), done);
-	TRY_GOTO(as_damage(folder, json_get_integer(document.root, path, "format", 0, INT32_MAX, &format)), done);
-	if (format > FORMAT_VERSION) {
-		status = error_set(ERR_STATE, "'%s': format %" PRId64 ", this version knows up to %d", path, format,
-				   FORMAT_VERSION);
-		error_hint("a newer bertc wrote it: use that one");
-		/* A flipped bit can make any number of it: only a manifest that proves itself is from the future. */
-		struct error newer = *error_last();
-		status = prove_own_checksum(folder, &text) == OK ? error_restore(&newer) : ERR_DATA;
-		goto done;
-	}
-	if (format < 1) {
-		status = folder_damaged(folder, "its " MANIFEST_NAME " has no format");
-		goto done;
-	}
-	if (format > 1)
-		TRY_GOTO(prove_own_checksum(folder, &text), done);
-	const struct json *files = json_member(document.root, "files");
-	if (!files || files->kind != JSON_ARRAY || files->child_count == 0) {
+	TRY_GOTO(as_damage(folder, json_parse(document, path, buffer_string(&text), text.size)), done);
+	TRY_GOTO(check_format(folder, path, document->root, &text), done);
+	*out_files = json_member(document->root, "files");
+	if (!*out_files || (*out_files)->kind != JSON_ARRAY || (*out_files)->child_count == 0)
 		status = folder_damaged(folder, "its " MANIFEST_NAME " lists no files");
-		goto done;
-	}
-	for (const struct json *row = files->first_child; row; row = row->next) {
-		TRY_GOTO(verify_file(folder, row, path, &total), done);
-		count++;
-	}
-	if (out_files)
-		*out_files = count;
-	if (out_bytes)
-		*out_bytes = total;
 done:
-	json_release(&document);
+	if (status != OK)
+		json_release(document);
 	buffer_release(&text);
 	return status;
+}
+
+/* What the manifest says of one file. */
+struct row {
+	const char *name; /* lies in the document */
+	int64_t bytes;
+	uint32_t crc32c;
+};
+
+static enum status row_read(const char *folder, const struct json *json, struct row *out)
+{
+	int64_t crc = -1;
+	*out = (struct row){.bytes = -1};
+	TRY(as_damage(folder, json_get_string(json, MANIFEST_NAME, "name", &out->name)));
+	TRY(as_damage(folder, json_get_integer(json, MANIFEST_NAME, "bytes", 0, INT64_MAX, &out->bytes)));
+	TRY(as_damage(folder, json_get_integer(json, MANIFEST_NAME, "crc32c", 0, UINT32_MAX, &crc)));
+	if (!out->name || out->bytes < 0 || crc < 0 || strchr(out->name, '/') || strcmp(out->name, "..") == 0)
+		return folder_damaged(folder, "its " MANIFEST_NAME " has an incomplete row");
+	out->crc32c = (uint32_t)crc;
+	return OK;
+}
+
+/* That a file is there and has its size. A pipe would be waited for; a size that differs says it without reading gigabytes. */
+static enum status check_size(const char *folder, const char *path, const struct row *row)
+{
+	if (!file_exists(path))
+		return folder_damaged(folder, "'%s' is missing", row->name);
+	int64_t found = file_size(path);
+	if (found < 0)
+		return folder_damaged(folder, "'%s' is not a regular file", row->name);
+	if (found != row->bytes)
+		return folder_damaged(folder, "'%s' has %" PRId64 " bytes, not %" PRId64, row->name, found, row->bytes);
+	return OK;
+}
+
+static enum status verify_file(const char *folder, const struct row *row)
+{
+	char path[PATH_BYTES];
+	int64_t found_bytes;
+	uint32_t found_crc;
+	TRY(path_join(path, folder, row->name));
+	TRY(check_size(folder, path, row));
+	enum status status = file_checksum(path, &found_bytes, &found_crc);
+	if (status == ERR_USAGE) /* gone or a folder: no fault of the command line's */
+		return folder_damaged(folder, "%s", error_last()->message);
+	TRY(status);
+	if (found_bytes != row->bytes)
+		return folder_damaged(folder, "'%s' has %" PRId64 " bytes, not %" PRId64, row->name, found_bytes, row->bytes);
+	if (found_crc != row->crc32c)
+		return folder_damaged(folder, "'%s' has the wrong checksum", row->name);
+	return OK;
+}
+
+enum status manifest_verify(const char *folder, struct manifest_facts *facts)
+{
+	struct json_document document;
+	const struct json *files = NULL;
+	struct manifest_facts found = {.step = -1};
+	enum status status = OK;
+	TRY(manifest_read(folder, &document, &files));
+	TRY_GOTO(as_damage(folder, json_get_integer(document.root, MANIFEST_NAME, "step", 0, INT64_MAX, &found.step)), done);
+	for (const struct json *json = files->first_child; json; json = json->next) {
+		struct row row;
+		TRY_GOTO(row_read(folder, json, &row), done);
+		TRY_GOTO(verify_file(folder, &row), done);
+		found.bytes += row.bytes;
+		found.files++;
+	}
+	if (facts)
+		*facts = found;
+done:
+	json_release(&document);
+	return status;
+}
+
+/* ---- One file ---- */
+
+/* Splits "folder/name"; a name alone lies in ".". */
+static enum status split_path(const char *path, char out_folder[PATH_BYTES], const char **out_name)
+{
+	const char *slash = strrchr(path, '/');
+	int length = slash ? (int)(slash - path) : 1;
+	*out_name = slash ? slash + 1 : path;
+	if (length >= PATH_BYTES)
+		return error_set(ERR_USAGE, "'%.200s…': path too long", path);
+	snprintf(out_folder, PATH_BYTES, "%.*s", slash == path ? 1 : length, slash ? path : ".");
+	return OK;
+}
+
+/* A person may mean what we take for damage. */
+static enum status with_hint(enum status status)
+{
+	if (status == ERR_DATA)
+		error_hint("copy the folder again or use another checkpoint; if the file was changed on purpose, remove "
+			   "the " MANIFEST_NAME " beside it");
+	return status;
+}
+
+enum status file_proof_begin(struct file_proof *proof, const char *path)
+{
+	char folder[PATH_BYTES], manifest[PATH_BYTES];
+	const char *name;
+	struct json_document document;
+	const struct json *files = NULL;
+	enum status status = OK;
+	*proof = (struct file_proof){.active = false};
+	TRY(split_path(path, folder, &name));
+	TRY(path_join(manifest, folder, MANIFEST_NAME));
+	if (!file_exists(manifest))
+		return OK;
+	TRY(with_hint(manifest_read(folder, &document, &files)));
+	for (const struct json *json = files->first_child; json && status == OK; json = json->next) {
+		struct row row;
+		TRY_GOTO(with_hint(row_read(folder, json, &row)), done);
+		if (strcmp(row.name, name) != 0)
+			continue;
+		proof->active = true;
+		proof->bytes = row.bytes;
+		proof->expected = row.crc32c;
+		snprintf(proof->path, sizeof(proof->path), "%s", path);
+		status = with_hint(check_size(folder, path, &row));
+	}
+done:
+	json_release(&document);
+	return status;
+}
+
+void file_proof_advance(struct file_proof *proof, const struct file_map *file, int64_t end)
+{
+	if (!proof->active || end <= proof->proved || end > (int64_t)file->size)
+		return;
+	proof->crc32c = crc32c(proof->crc32c, file->data + proof->proved, (size_t)(end - proof->proved));
+	proof->proved = end;
+}
+
+enum status file_proof_end(struct file_proof *proof, const struct file_map *file, enum status status)
+{
+	struct error before = *error_last();
+	int64_t bytes = file ? (int64_t)file->size : 0;
+	if (!proof->active)
+		return status;
+	if (file)
+		file_proof_advance(proof, file, bytes);
+	else
+		TRY(file_checksum(proof->path, &bytes, &proof->crc32c));
+	proof->active = false;
+	if (bytes == proof->bytes && proof->crc32c == proof->expected)
+		return status == OK ? OK : error_restore(&before);
+	return with_hint(error_set(ERR_DATA, "'%s': damaged: it has the wrong checksum", proof->path));
+}
+
+enum status manifest_prove(const char *path)
+{
+	struct file_proof proof;
+	TRY(file_proof_begin(&proof, path));
+	return file_proof_end(&proof, NULL, OK);
 }

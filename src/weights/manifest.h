@@ -1,10 +1,13 @@
 /* MANIFEST.json: what a finished folder holds, each file with size and CRC-32C, and a checksum of the manifest
- * itself. Written last, it is what says that a folder is whole. */
+ * itself. Written last, it is what says that a folder is whole. Whoever reads a file of such a folder goes by it. */
 #ifndef WEIGHTS_MANIFEST_H
 #define WEIGHTS_MANIFEST_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "base/error.h"
+#include "base/file.h"
 #include "weights/folder_file.h"
 
 #define MANIFEST_NAME "MANIFEST.json"
@@ -12,9 +15,34 @@
 /* `step` is the checkpoint's, or the last of a finished model. */
 MUST_USE enum status manifest_write(const char *folder, int64_t step, const struct folder_files *files);
 
+/* What a manifest says of its folder. */
+struct manifest_facts {
+	int64_t step, files, bytes;
+};
 /* Reads every file to its end and compares. Anything missing, of another size or with other bytes, in the manifest
- * too, is ERR_DATA "damaged"; what the machine does not let us read is ERR_RESOURCE. The counts may be NULL. */
-MUST_USE enum status manifest_verify(const char *folder, int64_t *out_files, int64_t *out_bytes);
+ * too, is ERR_DATA "damaged"; what the machine does not let us read is ERR_RESOURCE; a manifest of a newer bertc is
+ * ERR_STATE. `facts` may be NULL. */
+MUST_USE enum status manifest_verify(const char *folder, struct manifest_facts *facts);
+
+/* Proves one file of any folder, named by its path, against the manifest beside it. Without a manifest there (a folder of
+ * another program), and where the manifest does not list the file, there is nothing to prove. Errors as above. */
+MUST_USE enum status manifest_prove(const char *path);
+
+/* The same for a file whose bytes are used meanwhile, so that each is fetched from memory once: begun before the first is
+ * used, told how far the reader has come, and asked at the end, before what was read is believed. */
+struct file_proof {
+	bool active; /* false: nothing to prove */
+	char path[PATH_BYTES];
+	int64_t bytes; /* of the file */
+	uint32_t expected, crc32c;
+	int64_t proved; /* bytes that crc32c covers */
+};
+MUST_USE enum status file_proof_begin(struct file_proof *proof, const char *path);
+/* The reader is about to use bytes of the mapped file up to the offset `end`. */
+void file_proof_advance(struct file_proof *proof, const struct file_map *file, int64_t end);
+/* Proves what is left. A damaged file is ERR_DATA; otherwise `status` is returned, what the reading came to: an error that
+ * damage brought about is replaced by the damage. `file` is NULL where it is not mapped: then it is read from the disk. */
+MUST_USE enum status file_proof_end(struct file_proof *proof, const struct file_map *file, enum status status);
 
 /* "'PATH': damaged: reason" as ERR_DATA. */
 MUST_USE enum status folder_damaged(const char *folder, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -1,7 +1,10 @@
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
+#include "weights/finite_values.h"
+#include "weights/manifest.h"
 #include "weights/model_weights.h"
 #include "weights/weight_names.h"
 
@@ -17,13 +20,15 @@ struct loader {
 	struct model_folder_report *report;
 	const struct stored_tensor **found; /* [parameter_count] the tensor that gave it so far */
 	int64_t *source_rows;               /* [vocab->count] of each token, or -1; NULL without another vocabulary */
+	const struct file_map *map;         /* of the file, where it is one that is proved while it is read */
+	struct file_proof proof;
 };
 
 /* A parameter as its file should have it, rows first; a vector is so many rows of one number. */
 struct wanted {
 	const struct parameter *parameter;
 	int64_t rows, columns;
-	bool transposed, is_vocabulary, is_positions;
+	bool transposed, is_vocabulary, is_positions, is_classes;
 };
 
 void model_folder_report_release(struct model_folder_report *report)
@@ -45,6 +50,7 @@ static struct wanted wanted_of(const struct parameter *parameter, bool transpose
 		.transposed = transposed && !vector,
 		.is_vocabulary = strcmp(parameter->name, WORD_EMBEDDINGS) == 0 || strcmp(parameter->name, PREDICTION_BIAS) == 0,
 		.is_positions = strcmp(parameter->name, POSITION_EMBEDDINGS) == 0,
+		.is_classes = strcmp(parameter->name, CLASSIFIER_WEIGHT) == 0 || strcmp(parameter->name, CLASSIFIER_BIAS) == 0,
 	};
 }
 
@@ -66,9 +72,20 @@ static enum status wrong_shape(const struct stored_tensor *tensor, const struct 
 	else if (wanted->is_positions)
 		error_hint("keep max_position_embeddings, or say where more rows come from (pretrain "
 			   "--init_positions)");
+	else if (wanted->is_classes)
+		error_hint("the head of these weights has other classes: name the labels it was trained with, or let it be "
+			   "drawn anew");
 	else
 		error_hint("use the configuration that belongs to these weights");
 	return status;
+}
+
+static int32_t largest_class_row(const struct weight_adaptation *adaptation)
+{
+	int32_t largest = 0;
+	for (int32_t i = 0; i < adaptation->class_count; i++)
+		largest = adaptation->class_rows[i] > largest ? adaptation->class_rows[i] : largest;
+	return largest;
 }
 
 /* Whether a file's `rows` fit the vocabulary's, perhaps with padding behind. */
@@ -80,6 +97,8 @@ static bool rows_fit(const struct loader *loader, const struct wanted *wanted, i
 		return rows % PADDING_MULTIPLE == 0 && rows - wanted->rows < PADDING_LIMIT;
 	if (wanted->is_positions && loader->adaptation->positions != POSITIONS_SAME)
 		return rows > 0;
+	if (wanted->is_classes && loader->adaptation->class_rows)
+		return rows > largest_class_row(loader->adaptation);
 	return rows == wanted->rows;
 }
 
@@ -128,29 +147,69 @@ static void carry_tokens(struct loader *loader, const struct wanted *wanted, con
 	loader->report->drawn_tokens = count - carried;
 }
 
-/* The tensor's values as the model has them, into `to`, which holds what the model had before. `from` has
- * room for the whole tensor. */
-static enum status adapt(struct loader *loader, const struct stored_tensor *tensor, const struct wanted *wanted, int64_t rows,
-			 float *from, float *to)
+/* Rows of the classes as the model numbers them. */
+static void place_classes(const struct weight_adaptation *adaptation, const struct wanted *wanted, const float *from, float *to)
 {
-	TRY(stored_tensor_read(tensor, 0, tensor->count, from));
-	if (wanted->transposed) {
+	BUG_IF(adaptation->class_count != wanted->rows);
+	for (int64_t i = 0; i < wanted->rows; i++)
+		memcpy(to + i * wanted->columns, from + adaptation->class_rows[i] * wanted->columns,
+		       (size_t)wanted->columns * sizeof(*to));
+}
+
+/* Rows that both have, from the first; positions beyond the file's perhaps once more. */
+static void place_rows(struct loader *loader, const struct wanted *wanted, int64_t rows, const float *from, float *to)
+{
+	int64_t common = rows < wanted->rows ? rows : wanted->rows;
+	memcpy(to, from, (size_t)(common * wanted->columns) * sizeof(*to));
+	if (wanted->is_positions && loader->adaptation->positions == POSITIONS_TILE)
+		for (int64_t i = rows; i < wanted->rows; i++)
+			memcpy(to + i * wanted->columns, from + i % rows * wanted->columns,
+			       (size_t)wanted->columns * sizeof(*to));
+	if (wanted->is_vocabulary)
+		loader->report->padding_rows = rows - common;
+	if (wanted->is_positions && rows != wanted->rows)
+		loader->report->positions_source = rows;
+}
+
+/* The tensor's values as the model has them, into `to`, which holds what the model had before. */
+static enum status adapt(struct loader *loader, const struct stored_tensor *tensor, const struct wanted *wanted, int64_t rows,
+			 float *to)
+{
+	const struct weight_adaptation *adaptation = loader->adaptation;
+	bool remapped = wanted->is_vocabulary && loader->source_rows, classes = wanted->is_classes && adaptation->class_rows;
+	float *from = NULL;
+	if (!wanted->transposed && !remapped && !classes && rows == wanted->rows)
+		return stored_tensor_read(tensor, 0, tensor->count, to);
+	TRY(memory_new(&from, tensor->count, sizeof(*from), "values of a tensor"));
+	enum status status = stored_tensor_read(tensor, 0, tensor->count, from);
+	if (status != OK)
+		; /* nothing to place */
+	else if (wanted->transposed)
 		transpose(from, rows, wanted->columns, to);
-	} else if (wanted->is_vocabulary && loader->source_rows) {
+	else if (remapped)
 		carry_tokens(loader, wanted, from, to);
-	} else {
-		int64_t common = rows < wanted->rows ? rows : wanted->rows;
-		memcpy(to, from, (size_t)(common * wanted->columns) * sizeof(*to));
-		if (wanted->is_positions && loader->adaptation->positions == POSITIONS_TILE)
-			for (int64_t i = rows; i < wanted->rows; i++)
-				memcpy(to + i * wanted->columns, from + i % rows * wanted->columns,
-				       (size_t)wanted->columns * sizeof(*to));
-		if (wanted->is_vocabulary)
-			loader->report->padding_rows = rows - common;
-		if (wanted->is_positions && rows != wanted->rows)
-			loader->report->positions_source = rows;
-	}
-	return OK;
+	else if (classes)
+		place_classes(adaptation, wanted, from, to);
+	else
+		place_rows(loader, wanted, rows, from, to);
+	free(from);
+	return status;
+}
+
+/* NaN and infinities would spread to all that is computed with them. */
+static enum status check_finite(const struct stored_tensor *tensor, const struct wanted *wanted, const float *values)
+{
+	int64_t at = first_not_finite(values, DTYPE_F32, wanted->parameter->count);
+	if (at < 0)
+		return OK;
+	enum status status = error_set(ERR_DATA,
+				       "'%s': tensor '%.200s' holds values that are not finite: the first is %g, in row %" PRId64
+				       ", column %" PRId64 " of '%s'",
+				       tensor->path, tensor->name, (double)values[at], at / wanted->columns, at % wanted->columns,
+				       wanted->parameter->name);
+	error_hint("the training that wrote this file went wrong, or the file is damaged: use an earlier checkpoint, or copy "
+		   "it again");
+	return status;
 }
 
 /* Reads a parameter; one that the file has under a second name must be the same both times. */
@@ -159,28 +218,27 @@ static enum status load_parameter(struct loader *loader, const struct stored_ten
 	const struct parameter *parameter = &loader->model->parameters[number];
 	const struct stored_tensor *first = loader->found[number];
 	struct wanted wanted = wanted_of(parameter, transposed);
-	float *target = loader->slab + parameter->offset, *from = NULL, *again = NULL;
+	float *target = loader->slab + parameter->offset, *again = NULL;
 	int64_t rows = 0;
-	enum status status;
 	TRY(check_shape(loader, tensor, &wanted, &rows));
+	if (loader->map)
+		file_proof_advance(&loader->proof, loader->map,
+				   (int64_t)tensor->offset + tensor->count * dtype_element_bytes(tensor->dtype));
 	TRY(stored_tensor_verify(tensor));
-	TRY_GOTO(memory_new(&from, tensor->count, sizeof(*from), "values of a tensor"), done);
 	if (!first) {
 		loader->found[number] = tensor;
 		loader->report->loaded++;
 		if (wanted.is_vocabulary && wanted.columns > 1)
 			loader->report->dtype = tensor->dtype;
-		status = adapt(loader, tensor, &wanted, rows, from, target);
-		goto done;
+		TRY(adapt(loader, tensor, &wanted, rows, target));
+		return check_finite(tensor, &wanted, target);
 	}
-	TRY_GOTO(memory_new(&again, parameter->count, sizeof(*again), "values of a tensor"), done);
+	TRY(memory_new(&again, parameter->count, sizeof(*again), "values of a tensor"));
 	memcpy(again, target, (size_t)parameter->count * sizeof(*again));
-	TRY_GOTO(adapt(loader, tensor, &wanted, rows, from, again), done);
-	if (memcmp(again, target, (size_t)parameter->count * sizeof(*again)) != 0)
+	enum status status = adapt(loader, tensor, &wanted, rows, again);
+	if (status == OK && memcmp(again, target, (size_t)parameter->count * sizeof(*again)) != 0)
 		status = error_set(ERR_STATE, "'%s': tensors '%.200s' and '%.200s' are one weight in a BERT but differ",
 				   loader->path, first->name, tensor->name);
-done:
-	free(from);
 	free(again);
 	return status;
 }
@@ -194,6 +252,26 @@ static enum status note_name(struct loader *loader, const char *ours, const char
 	return name_list_add(&loader->report->names, line);
 }
 
+static bool starts_with(const char *text, const char *beginning)
+{
+	return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/* Whether a parameter is to keep what the slab holds. */
+static bool is_fresh(const struct loader *loader, const char *name)
+{
+	for (const char *const *fresh = loader->adaptation->fresh; fresh && *fresh; fresh++)
+		if (starts_with(name, *fresh))
+			return true;
+	return false;
+}
+
+/* Whether a name belongs to what every BERT has, and not to a pooler or another head. */
+static bool is_of_encoder(const char *name)
+{
+	return (starts_with(name, "bert.") && !starts_with(name, "bert.pooler.")) || starts_with(name, "bert/");
+}
+
 static enum status load_tensor(struct loader *loader, const struct stored_tensor *tensor)
 {
 	struct tensor_name name = tensor_name_from(tensor->name);
@@ -203,11 +281,11 @@ static enum status load_tensor(struct loader *loader, const struct stored_tensor
 	if (name.meaning != MEANS_PARAMETER)
 		return name_list_add(&report->others, tensor->name);
 	int64_t number = model_find_parameter(loader->model, name.name);
-	if (number >= 0) {
+	if (number >= 0 && !is_fresh(loader, name.name)) {
 		TRY(note_name(loader, name.name, tensor->name));
 		return load_parameter(loader, tensor, number, name.transposed);
 	}
-	if (strncmp(name.name, "bert.", 5) != 0 && strncmp(name.name, "bert/", 5) != 0)
+	if (number >= 0 || !is_of_encoder(name.name))
 		return name_list_add(&report->unused, tensor->name);
 	enum status status = error_set(ERR_STATE, "'%s': the model (%d layers) has no place for tensor '%.200s'", tensor->path,
 				       loader->model->config.num_hidden_layers, tensor->name);
@@ -215,11 +293,15 @@ static enum status load_tensor(struct loader *loader, const struct stored_tensor
 	return status;
 }
 
-static bool may_miss(const struct model *model, const struct parameter *parameter, enum missing_weights allowed)
+static bool may_miss(const struct loader *loader, const struct parameter *parameter)
 {
+	const struct model *model = loader->model;
+	enum missing_weights allowed = loader->adaptation->missing;
+	if (is_fresh(loader, parameter->name))
+		return true;
 	if (allowed == MISSING_NOTHING || parameter->layer != model->config.num_hidden_layers)
 		return false;
-	return allowed == MISSING_HEADS || strncmp(parameter->name, "cls.predictions.", 16) != 0;
+	return allowed == MISSING_HEADS || !starts_with(parameter->name, "cls.predictions.");
 }
 
 /* A file without any weight of a BERT: say what it has instead. */
@@ -249,7 +331,7 @@ static enum status check_missing(const struct loader *loader, const struct weigh
 		if (loader->found[i])
 			continue;
 		TRY(name_list_add(&loader->report->missing, parameter->name));
-		if (may_miss(model, parameter, loader->adaptation->missing))
+		if (may_miss(loader, parameter))
 			continue;
 		first = first ? first : parameter;
 		refused++;
@@ -280,23 +362,31 @@ static enum status map_tokens(struct loader *loader)
 	return OK;
 }
 
+/* Every tensor of the open file. */
+static enum status load_all(struct loader *loader, const struct weights_file *file)
+{
+	TRY(memory_new(&loader->found, loader->model->parameter_count, sizeof(*loader->found), "weights of a file"));
+	TRY(map_tokens(loader));
+	for (int64_t i = 0; i < file->count; i++)
+		TRY(load_tensor(loader, &file->tensors[i]));
+	return check_missing(loader, file);
+}
+
 enum status model_weights_load(const char *path, const struct model *model, const struct weight_adaptation *adaptation,
 			       float *slab, struct model_folder_report *report)
 {
 	struct weights_file file = {0};
 	struct model_folder_report own = {0};
 	struct loader loader = {.model = model, .adaptation = adaptation, .slab = slab, .report = report ? report : &own};
-	enum status status;
 	TRY(weights_file_find(path, loader.report->path));
 	loader.path = loader.report->path;
-	TRY(weights_file_open(&file, loader.path));
+	TRY(file_proof_begin(&loader.proof, loader.path));
+	enum status status = weights_file_open(&file, loader.path);
+	if (status != OK)
+		return file_proof_end(&loader.proof, NULL, status);
+	loader.map = weights_file_map(&file);
 	loader.report->format = file.format;
-	TRY_GOTO(memory_new(&loader.found, model->parameter_count, sizeof(*loader.found), "weights of a file"), done);
-	TRY_GOTO(map_tokens(&loader), done);
-	for (int64_t i = 0; i < file.count; i++)
-		TRY_GOTO(load_tensor(&loader, &file.tensors[i]), done);
-	status = check_missing(&loader, &file);
-done:
+	status = file_proof_end(&loader.proof, loader.map, load_all(&loader, &file));
 	free(loader.found);
 	free(loader.source_rows);
 	model_folder_report_release(&own);

@@ -31,6 +31,13 @@ struct weight_adaptation {
 	/* Vocabularies of the file and of the model, or both NULL: then row i is row i. Rows of tokens that both have are
 	 * carried over, others keep what the slab holds; their output bias becomes the mean of those carried. */
 	const struct vocab *source_vocab, *vocab;
+	/* Beginnings of the names of parameters, ended by NULL, that keep what the slab holds whatever the file has: a head of
+	 * the same name but of another task. They may be missing. NULL: none. */
+	const char *const *fresh;
+	/* [class_count] For each class of the model's "classifier" the row of the file's that is the same class, where the
+	 * classes are the same but numbered otherwise. NULL: row i is class i. */
+	const int32_t *class_rows;
+	int32_t class_count;
 };
 
 /* What became of each tensor. Zero-initialise; released by model_folder_report_release. */
@@ -52,7 +59,8 @@ void model_folder_report_release(struct model_folder_report *report);
 
 /* Reads the weights that `path` means (weights_file_find) into `slab` (model->slab_count floats). A missing weight that
  * is not allowed, an encoder weight that the model has no place for, a wrong shape, and one weight under two names with
- * different values are ERR_STATE that names the tensor and both shapes; damaged files are ERR_DATA. Rows that pad a
+ * different values are ERR_STATE that names the tensor and both shapes; damaged files, also by the manifest of their folder,
+ * and values that are not finite are ERR_DATA. A pooler and heads that the model has no place for are left out. Rows that pad a
  * vocabulary to a multiple of 8 are left out. `report` may be NULL. */
 MUST_USE enum status model_weights_load(const char *path, const struct model *model, const struct weight_adaptation *adaptation,
 					float *slab, struct model_folder_report *report);

@@ -28,6 +28,11 @@ static const struct google_row google_rows[] = {
 	{"cls/predictions/output_weights", "cls.predictions.decoder.weight", false}, /* forks that untie it */
 	{"cls/seq_relationship/output_weights", "cls.seq_relationship.weight", false},
 	{"cls/seq_relationship/output_bias", "cls.seq_relationship.bias", false},
+	/* run_classifier.py and what was made of it for tagging; run_squad.py. */
+	{"output_weights", CLASSIFIER_WEIGHT, false},
+	{"output_bias", CLASSIFIER_BIAS, false},
+	{"cls/squad/output_weights", SPAN_WEIGHT, false},
+	{"cls/squad/output_bias", SPAN_BIAS, false},
 };
 
 /* Those of a layer, behind "bert/encoder/layer_<number>/" and "bert.encoder.layer.<number>.". */

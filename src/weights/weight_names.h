@@ -9,6 +9,12 @@
 #define WORD_EMBEDDINGS "bert.embeddings.word_embeddings.weight"
 #define POSITION_EMBEDDINGS "bert.embeddings.position_embeddings.weight"
 #define PREDICTION_BIAS "cls.predictions.bias"
+/* Those whose rows are the classes of a task. */
+#define CLASSIFIER_WEIGHT "classifier.weight"
+#define CLASSIFIER_BIAS "classifier.bias"
+/* The matrix whose two rows score the beginning and the end of an answer. */
+#define SPAN_WEIGHT "qa_outputs.weight"
+#define SPAN_BIAS "qa_outputs.bias"
 
 enum tensor_meaning {
 	MEANS_PARAMETER,   /* perhaps of a BERT: `name` is what we would call it */

@@ -13,8 +13,8 @@
 static const struct fuzz_seed seeds[] = {
 	FUZZ_SEED("\0{\n  \"format\": 2,\n  \"step\": 1,\n  \"files\": [\n    {\"name\": \"config.json\", \"bytes\": 2, "
 		  "\"crc32c\": 0}\n  ]" CHECKSUM "0\n}\n"),
-	FUZZ_SEED("\0{\"format\": 1, \"files\": [{\"name\": \"config.json\", \"bytes\": 2, \"crc32c\": 3}, {\"name\": "
-		  "\"../a\", \"bytes\": 0, \"crc32c\": 0}]}"),
+	FUZZ_SEED("\0{\"format\": 2, \"files\": [{\"name\": \"config.json\", \"bytes\": 2, \"crc32c\": 3}, {\"name\": "
+		  "\"../a\", \"bytes\": 0, \"crc32c\": 0}]" CHECKSUM "0\n}\n"),
 	FUZZ_SEED("\0{\"format\": 3" CHECKSUM "0\n}\n"),
 	FUZZ_SEED("\1{\"step\": 5, \"samples\": 40, \"tokens\": 400, \"seconds\": 1.5, \"epoch\": 1, "
 		  "\"epoch_first_sample\": 20, \"skipped_steps\": 0, \"data_hash\": \"00ff\", \"best\": {\"step\": 3, "
@@ -33,8 +33,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc;
 	fuzz_write_seeds(*argv, seeds, sizeof seeds / sizeof *seeds);
 	int size = snprintf(seed + 1, sizeof seed - 1,
-			    "{\"format\": 1, \"files\": [{\"name\": \"config.json\", \"bytes\": 2, \"crc32c\": "
-			    "%u}]" CHECKSUM "0\n}\n",
+			    "{\"format\": 2, \"step\": 1, \"files\": [{\"name\": \"config.json\", \"bytes\": 2, "
+			    "\"crc32c\": %u}]" CHECKSUM "0\n}\n",
 			    crc32c(0, "{}", 2));
 	seed[0] = 0;
 	fuzz_add_seed(*argv, seed, (size_t)size + 1);
@@ -67,11 +67,13 @@ static const char *proved(const uint8_t *bytes, size_t count)
 
 static void read_manifest(const uint8_t *bytes, size_t count)
 {
-	int64_t files = 0, total = 0;
+	struct manifest_facts facts;
 	fuzz_file("config.json", (const uint8_t *)"{}", 2);
 	proved(bytes, count);
-	if (manifest_verify(fuzz_folder, &files, &total) == OK)
-		BUG_IF(files < 1 || total < 0);
+	enum status all = manifest_verify(fuzz_folder, &facts);
+	BUG_IF(all == OK && (facts.files < 1 || facts.bytes < 0));
+	enum status one = manifest_prove(fuzz_file("config.json", (const uint8_t *)"{}", 2));
+	BUG_IF(all == OK && one != OK);
 }
 
 static void read_state(const uint8_t *bytes, size_t count)

@@ -1,0 +1,54 @@
+#include "weights/finite_values.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* Values looked at together; a block lies in the fastest cache when the culprit in it is looked for. */
+#define BLOCK 2048
+
+/* A number is not finite when all bits of its exponent are set; in integers it vectorises. */
+static bool has_bad_float(const float *values, int64_t count)
+{
+	const uint32_t exponent = 0x7f800000;
+	uint32_t bad = 0;
+	for (int64_t i = 0; i < count; i++) {
+		uint32_t bits;
+		memcpy(&bits, values + i, sizeof(bits));
+		bad |= (bits & exponent) == exponent;
+	}
+	return bad != 0;
+}
+
+static bool has_bad_double(const double *values, int64_t count)
+{
+	const uint64_t exponent = 0x7ff0000000000000;
+	uint64_t bad = 0;
+	for (int64_t i = 0; i < count; i++) {
+		uint64_t bits;
+		memcpy(&bits, values + i, sizeof(bits));
+		bad |= (bits & exponent) == exponent;
+	}
+	return bad != 0;
+}
+
+static bool has_bad(const void *values, enum dtype dtype, int64_t first, int64_t count)
+{
+	return dtype == DTYPE_F64 ? has_bad_double((const double *)values + first, count)
+				  : has_bad_float((const float *)values + first, count);
+}
+
+int64_t first_not_finite(const void *values, enum dtype dtype, int64_t count)
+{
+	BUG_IF(dtype != DTYPE_F32 && dtype != DTYPE_F64);
+	for (int64_t first = 0; first < count; first += BLOCK) {
+		int64_t left = count - first, block = left < BLOCK ? left : BLOCK;
+		if (!has_bad(values, dtype, first, block))
+			continue;
+		while (!has_bad(values, dtype, first, 1))
+			first++;
+		return first;
+	}
+	return -1;
+}
