@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "cmd/compare.h"
 #include "formats/weights_file.h"
+#include "weights/manifest.h"
 #include "weights/model_folder.h"
 
 enum tensor_verdict { TENSOR_SAME, TENSOR_DIFFERS, TENSOR_SHAPE, TENSOR_TYPE, TENSOR_ONLY_A, TENSOR_ONLY_B };
@@ -176,6 +177,8 @@ static enum status compare_files(struct tensor_results *results, const char *pat
 {
 	struct weights_file *a = &results->a[results->file_count], *b = &results->b[results->file_count];
 	int64_t first = results->count;
+	TRY(manifest_prove(path_a));
+	TRY(manifest_prove(path_b));
 	TRY(weights_file_open(a, path_a));
 	enum status status = weights_file_open(b, path_b);
 	if (status != OK) {

@@ -15,6 +15,7 @@
 #include "text/vocab.h"
 #include "train/checkpoint.h"
 #include "weights/model_folder.h"
+#include "weights/tokenizer_file.h"
 
 #define FIELD(name) offsetof(struct inspect_settings, name)
 
@@ -114,7 +115,7 @@ static enum status inspect_vocab(const char *path, struct json_writer *writer)
 {
 	struct vocab vocab;
 	char hex[24];
-	TRY(vocab_read(&vocab, path));
+	TRY(vocab_file_read(&vocab, path));
 	int64_t continuations = 0;
 	for (int32_t i = 0; i < vocab.count; i++)
 		continuations += vocab.is_continuation[i];

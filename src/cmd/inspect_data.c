@@ -14,6 +14,7 @@
 #include "formats/example.h"
 #include "formats/tfrecord.h"
 #include "text/vocab.h"
+#include "weights/tokenizer_file.h"
 
 #define LENGTH_BUCKETS 8
 #define VALUES_SHOWN 4096
@@ -26,12 +27,12 @@ static enum status find_vocab(const struct inspect_settings *settings, const cha
 	*out = (struct vocab){0};
 	*out_found = settings->vocab_file != NULL;
 	if (settings->vocab_file != NULL)
-		return vocab_read(out, settings->vocab_file);
+		return vocab_file_read(out, settings->vocab_file);
 	int size = slash != NULL ? (int)(slash - path + 1) : 0;
 	if (snprintf(beside, sizeof(beside), "%.*svocab.txt", size, path) >= PATH_BYTES || !file_exists(beside))
 		return OK;
 	*out_found = true;
-	return vocab_read(out, beside);
+	return vocab_file_read(out, beside);
 }
 
 static const char *entry(const struct vocab *vocab, int32_t id)

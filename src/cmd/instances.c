@@ -18,6 +18,7 @@
 #include "data/static_instances.h"
 #include "formats/hdf5_rows.h"
 #include "formats/stream.h"
+#include "weights/tokenizer_file.h"
 
 struct instances_settings {
 	struct option_list corpus, data, pairs, convert, out;
@@ -317,9 +318,9 @@ static enum status open_tokenizer(struct run *run, const struct options *options
 	const struct instances_settings *settings = run->settings;
 	bool found;
 	struct tokenizer_settings tokenizer = tokenizer_defaults(settings->cased);
-	TRY(vocab_read(&run->vocab, settings->vocab_file));
+	TRY(vocab_file_read(&run->vocab, settings->vocab_file));
 	if (!options_given(options, "cased"))
-		TRY(tokenizer_settings_read(settings->vocab_file, &tokenizer, &found));
+		TRY(tokenizer_file_settings(settings->vocab_file, &tokenizer, &found));
 	tokenizer.special_tokens = false; /* words like [MASK] in a corpus are text */
 	if (is_google(settings)) {
 		tokenizer.compat = COMPAT_GOOGLE;

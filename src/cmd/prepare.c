@@ -6,6 +6,7 @@
 #include "cmd/command.h"
 #include "cmd/text_options.h"
 #include "data/prepare.h"
+#include "weights/tokenizer_file.h"
 
 struct prepare_options {
 	struct option_list corpus;
@@ -222,9 +223,9 @@ static enum status run(struct options *parsed)
 	struct pool *pool = NULL;
 	struct tokenizer_settings settings = tokenizer_defaults(options->cased);
 	bool found;
-	TRY_GOTO(vocab_read(&vocab, options->vocab_file), done);
+	TRY_GOTO(vocab_file_read(&vocab, options->vocab_file), done);
 	if (!options_given(parsed, "cased"))
-		TRY_GOTO(tokenizer_settings_read(options->vocab_file, &settings, &found), done);
+		TRY_GOTO(tokenizer_file_settings(options->vocab_file, &settings, &found), done);
 	settings.special_tokens = false; /* words like [MASK] in a corpus are text */
 	TRY_GOTO(tokenizer_open(&tokenizer, &vocab, &settings), done);
 	TRY_GOTO(pool_create(&pool, (int)options->threads), done);

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cmd/pretrain.h"
+#include "weights/tokenizer_file.h"
 
 /* --model names weights to go on from: not a size, and not a configuration alone. */
 static bool model_has_weights(const char *model)
@@ -61,7 +62,7 @@ enum status pretrain_find_initial(struct pretrain *run)
 		return OK;
 	}
 	initial->vocab_path = vocab;
-	return vocab_read(&initial->vocab, vocab);
+	return vocab_file_read(&initial->vocab, vocab);
 }
 
 /* ERR_STATE that says where the vocabularies part, if they do. */
@@ -94,7 +95,7 @@ enum status pretrain_initial_text(struct pretrain *run, const char **out_vocab_f
 		return OK;
 	if (settings->vocab_file) { /* before the text is cut by it */
 		struct vocab vocab;
-		TRY(vocab_read(&vocab, settings->vocab_file));
+		TRY(vocab_file_read(&vocab, settings->vocab_file));
 		enum status status = check_vocab(run, &vocab);
 		vocab_release(&vocab);
 		TRY(status);
@@ -105,7 +106,7 @@ enum status pretrain_initial_text(struct pretrain *run, const char **out_vocab_f
 		return OK;
 	bool found;
 	struct tokenizer_settings tokenizer = tokenizer_defaults(vocab_has_upper_case(&initial->vocab));
-	TRY(tokenizer_settings_read(initial->vocab_path, &tokenizer, &found));
+	TRY(tokenizer_file_settings(initial->vocab_path, &tokenizer, &found));
 	if (!found)
 		log_note("casing: %s entries of '%s' are in upper case, so text is %s", tokenizer.lowercase ? "no" : "some",
 			 initial->vocab_path, tokenizer.lowercase ? "made lower case" : "left as it is");

@@ -11,6 +11,7 @@
 #include "formats/stream.h"
 #include "text/decode.h"
 #include "text/tokenizer.h"
+#include "weights/tokenizer_file.h"
 
 #define LONGEST_LINE ((size_t)64 << 20) /* of ids, to decode */
 
@@ -100,7 +101,7 @@ static enum status choose_settings(const struct options *options, struct tokeniz
 	bool found;
 
 	*out = tokenizer_defaults(given->cased);
-	TRY(tokenizer_settings_read(given->vocab_file, out, &found));
+	TRY(tokenizer_file_settings(given->vocab_file, out, &found));
 	if (found && options_given(options, "cased") && given->cased == out->lowercase) {
 		enum status status = error_set(ERR_STATE, "--cased %s contradicts the tokenizer_config.json beside '%s'",
 					       given->cased ? "true" : "false", given->vocab_file);
@@ -207,7 +208,7 @@ static enum status run_tokenize(struct options *options)
 		return status;
 	}
 	TRY(choose_settings(options, &settings));
-	TRY(vocab_read(&vocab, given->vocab_file));
+	TRY(vocab_file_read(&vocab, given->vocab_file));
 	TRY_GOTO(stream_check_paths(options->positional.values, options->positional.count), out);
 	if (given->decode) {
 		status = decode_paths(&vocab, &options->positional);

@@ -19,6 +19,7 @@
 #include "run/run_data.h"
 #include "weights/manifest.h"
 #include "weights/model_folder.h"
+#include "weights/tokenizer_file.h"
 
 struct verify_settings {
 	bool json;
@@ -148,7 +149,7 @@ static enum status verify_model(const char *path, struct finding *out)
 	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "weights"), done);
 	TRY_GOTO(model_folder_load(path, model, MISSING_HEADS, slab, NULL), done);
 	if (text_ends_with(source.vocab, ".txt")) {
-		TRY_GOTO(vocab_read(&vocab, source.vocab), done);
+		TRY_GOTO(vocab_file_read(&vocab, source.vocab), done);
 		if (vocab.count > config.vocab_size)
 			status = error_set(ERR_STATE, "'%s': %d entries for a model of %d", source.vocab, vocab.count,
 					   config.vocab_size);

@@ -11,6 +11,7 @@
 #include "data/prepare.h"
 #include "text/vocab_learn.h"
 #include "run/evaluation_groups.h"
+#include "weights/tokenizer_file.h"
 
 #define VOCAB_NAME "vocab.txt"
 #define MAX_LENGTH_UNKNOWN 512
@@ -89,13 +90,13 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 		return status;
 	}
 	const char *from = settings->vocab_file ? settings->vocab_file : path;
-	TRY(vocab_read(&out->vocab, from));
+	TRY(vocab_file_read(&out->vocab, from));
 	out->tokenizer = tokenizer_defaults(settings->cased);
-	TRY(tokenizer_settings_read(from, &out->tokenizer, &found));
+	TRY(tokenizer_file_settings(from, &out->tokenizer, &found));
 	out->tokenizer.special_tokens = false;
 	if (settings->vocab_file && file_exists(path)) {
 		struct vocab old;
-		TRY(vocab_read(&old, path));
+		TRY(vocab_file_read(&old, path));
 		bool same = old.hash == out->vocab.hash;
 		vocab_release(&old);
 		if (!same) {

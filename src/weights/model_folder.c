@@ -5,7 +5,9 @@
 #include "base/memory.h"
 #include "formats/safetensors.h"
 #include "weights/checkpoint_folder.h"
+#include "weights/manifest.h"
 #include "weights/model_folder.h"
+#include "weights/tokenizer_file.h"
 
 #define CONFIG_FILE "config.json"
 #define GOOGLE_CONFIG_FILE "bert_config.json"
@@ -103,6 +105,7 @@ static enum status read_config(const char *path, struct model_config *sizes, str
 {
 	struct json_document document = {0};
 	enum status status = OK;
+	TRY(manifest_prove(path));
 	TRY(json_read(&document, path, CONFIG_LIMIT));
 	if (sizes)
 		TRY_GOTO(model_config_from_json(sizes, document.root, path), done);
@@ -232,9 +235,9 @@ enum status folder_tokenizer_read(struct folder_tokenizer *out, const struct mod
 		error_hint("copy the model's vocabulary there");
 		return status;
 	}
-	TRY(vocab_read(&out->vocab, source->vocab));
+	TRY(vocab_file_read(&out->vocab, source->vocab));
 	out->settings = tokenizer_defaults(vocab_has_upper_case(&out->vocab));
-	TRY_GOTO(tokenizer_settings_read(source->vocab, &out->settings, &found), failed);
+	TRY_GOTO(tokenizer_file_settings(source->vocab, &out->settings, &found), failed);
 	TRY_GOTO(read_max_length(source->vocab, &out->max_length), failed);
 	return OK;
 failed:

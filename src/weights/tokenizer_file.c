@@ -1,0 +1,33 @@
+#include "weights/tokenizer_file.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "weights/manifest.h"
+
+enum status vocab_file_read(struct vocab *out, const char *path)
+{
+	*out = (struct vocab){.count = 0};
+	TRY(manifest_prove(path));
+	return vocab_read(out, path);
+}
+
+enum status tokenizer_file_settings(const char *vocab_path, struct tokenizer_settings *settings, bool *out_found)
+{
+	static const char *const names[] = {"tokenizer_config.json", "tokenizer.json"};
+	const char *slash = strrchr(vocab_path, '/');
+	struct buffer path = {0};
+	enum status status = OK;
+	for (int i = 0; i < 2; i++) {
+		buffer_clear(&path);
+		buffer_append(&path, vocab_path, slash ? (size_t)(slash + 1 - vocab_path) : 0);
+		buffer_text(&path, names[i]);
+		TRY_GOTO(buffer_status(&path), done);
+		if (file_exists(buffer_string(&path)))
+			TRY_GOTO(manifest_prove(buffer_string(&path)), done);
+	}
+	status = tokenizer_settings_read(vocab_path, settings, out_found);
+done:
+	buffer_release(&path);
+	return status;
+}
