@@ -70,5 +70,7 @@ void json_put_double(struct json_writer *writer, const char *key, double value);
 void json_put_float(struct json_writer *writer, const char *key, float value);
 void json_put_bool(struct json_writer *writer, const char *key, bool value);
 void json_put_null(struct json_writer *writer, const char *key);
+/* A value that another writer has already made into text; it is put in as it stands. */
+void json_put_written(struct json_writer *writer, const char *key, const char *value);
 
 #endif

@@ -137,3 +137,9 @@ void json_put_null(struct json_writer *writer, const char *key)
 	member_begin(writer, key);
 	buffer_text(writer->out, "null");
 }
+
+void json_put_written(struct json_writer *writer, const char *key, const char *value)
+{
+	member_begin(writer, key);
+	buffer_text(writer->out, value);
+}

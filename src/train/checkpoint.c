@@ -58,34 +58,42 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 		json_put_string(&writer, "resumed_from", context->resumed_from);
 	put_hash(&writer, "data_hash", context->data_hash);
 	put_hash(&writer, "vocab_hash", context->vocab->hash);
-	json_close(&writer);
-	/* Settings and choices are ready-made: put in before the closing brace. */
-	TRY(buffer_status(out));
-	while (out->size > 0 && (out->data[out->size - 1] == '}' || out->data[out->size - 1] == '\n'))
-		out->size--;
 	if (choices->size > 0)
-		buffer_format(out, ",\n  \"choices\": %s", buffer_string(choices));
-	buffer_format(out, ",\n  \"settings\": %s\n}\n", context->settings_json);
+		json_put_written(&writer, "choices", buffer_string(choices));
+	json_put_written(&writer, "settings", context->settings_json);
+	json_close(&writer);
+	buffer_char(out, '\n');
 	return buffer_status(out);
 }
 
-/* The phase that a state is in; a record from before there were phases is in the first. */
+/* More than any run counts, and so little that sums of such counts stay far from the end of 64 bits. */
+#define COUNT_LIMIT (INT64_C(1) << 56)
+
+/* A count from 0 to `limit`, which every record has. */
+static enum status read_count(const struct json *object, const char *file, const char *key, int64_t limit, int64_t *out)
+{
+	*out = -1;
+	TRY(json_get_integer(object, file, key, 0, limit, out));
+	return *out >= 0 ? OK : error_set(ERR_DATA, "'%s': damaged: it has no \"%s\"", file, key);
+}
+
 static enum status phase_read(const struct json *root, const char *file, struct train_state *state)
 {
 	const struct json *record = json_member(root, "phase");
 	struct phase_state *phase = &state->phase;
 	phase->best_loss = state->evaluated_loss = NAN;
-	TRY(json_get_integer(root, file, "evaluated_step", 0, INT64_MAX, &state->evaluated_step));
+	TRY(read_count(root, file, "evaluated_step", state->step, &state->evaluated_step));
 	TRY(json_get_number(root, file, "evaluated_loss", &state->evaluated_loss));
-	TRY(json_get_integer(record, file, "index", 0, INT32_MAX, &phase->index));
-	TRY(json_get_integer(record, file, "first_step", 0, state->step, &phase->first_step));
-	TRY(json_get_integer(record, file, "first_sample", 0, state->samples, &phase->first_sample));
-	TRY(json_get_integer(record, file, "first_token", 0, state->tokens, &phase->first_token));
-	TRY(json_get_integer(record, file, "evaluations", 0, INT64_MAX, &phase->evaluations));
-	TRY(json_get_integer(record, file, "stalled", 0, INT64_MAX, &phase->stalled));
+	TRY(read_count(record, file, "index", INT32_MAX, &phase->index));
+	TRY(read_count(record, file, "first_step", state->step, &phase->first_step));
+	TRY(read_count(record, file, "first_sample", state->samples, &phase->first_sample));
+	TRY(read_count(record, file, "first_token", state->tokens, &phase->first_token));
+	TRY(read_count(record, file, "evaluations", COUNT_LIMIT, &phase->evaluations));
+	TRY(read_count(record, file, "stalled", COUNT_LIMIT, &phase->stalled));
 	return json_get_number(record, file, "best_loss", &phase->best_loss);
 }
 
+/* Absent before the first evaluation. */
 static enum status best_read(const struct json *root, const char *file, struct train_state *state)
 {
 	const struct json *record = json_member(root, "best");
@@ -93,35 +101,89 @@ static enum status best_read(const struct json *root, const char *file, struct t
 	return json_get_number(record, file, "loss", &state->best_loss);
 }
 
+static enum status seconds_read(const struct json *root, const char *file, double *out)
+{
+	*out = -1;
+	TRY(json_get_number(root, file, "seconds", out));
+	return *out >= 0 && isfinite(*out) ? OK : error_set(ERR_DATA, "'%s': damaged: \"seconds\" is no time", file);
+}
+
+/* "00c3…", the 16 digits of put_hash. */
+static enum status hash_read(const struct json *root, const char *file, const char *key, uint64_t *out)
+{
+	const char *text = NULL;
+	char *end = NULL;
+	TRY(json_get_string(root, file, key, &text));
+	if (text)
+		*out = strtoull(text, &end, 16);
+	if (!text || !*text || *end)
+		return error_set(ERR_DATA, "'%s': damaged: \"%s\" is no hash", file, key);
+	return OK;
+}
+
+static enum status format_read(const struct json *root, const char *file)
+{
+	int64_t format = 0;
+	TRY(json_get_integer(root, file, "format", 0, INT32_MAX, &format));
+	if (format == FORMAT_VERSION)
+		return OK;
+	if (format < FORMAT_VERSION)
+		return error_set(ERR_DATA, "'%s': damaged: it has no known format", file);
+	enum status status =
+		error_set(ERR_STATE, "'%s': format %" PRId64 ", this version knows up to %d", file, format, FORMAT_VERSION);
+	error_hint("a newer bertc wrote this checkpoint: use that one");
+	return status;
+}
+
+enum status checkpoint_state_read(const struct json *root, const char *file, struct train_state *state, uint64_t *data_hash)
+{
+	*state = (struct train_state){.step = -1};
+	TRY(format_read(root, file));
+	TRY(read_count(root, file, "step", COUNT_LIMIT, &state->step));
+	TRY(read_count(root, file, "samples", COUNT_LIMIT, &state->samples));
+	TRY(read_count(root, file, "tokens", COUNT_LIMIT, &state->tokens));
+	TRY(seconds_read(root, file, &state->seconds));
+	TRY(read_count(root, file, "epoch", COUNT_LIMIT, &state->epoch));
+	TRY(read_count(root, file, "epoch_first_sample", COUNT_LIMIT, &state->epoch_first_sample));
+	TRY(read_count(root, file, "skipped_steps", state->step, &state->skipped_steps));
+	TRY(phase_read(root, file, state));
+	TRY(best_read(root, file, state));
+	TRY(guard_read(&state->guard, json_member(root, "guard"), file));
+	return hash_read(root, file, "data_hash", data_hash);
+}
+
+enum status checkpoint_update_count(const struct json *root, const char *file, int64_t *out)
+{
+	int64_t step;
+	TRY(read_count(root, file, "step", COUNT_LIMIT, &step));
+	return read_count(root, file, "update_count", step, out);
+}
+
+/* Name, manifest and record of a checkpoint must speak of the same step. */
+static enum status check_step(const char *path, const struct train_state *state)
+{
+	int64_t named = checkpoint_path_step(path), listed;
+	TRY(manifest_step(path, &listed));
+	if (state->step != listed)
+		return folder_damaged(path, "'" STATE_NAME "' is of step %" PRId64 ", its " MANIFEST_NAME " of step %" PRId64,
+				      state->step, listed);
+	if (named >= 0 && state->step != named)
+		return folder_damaged(path, "'" STATE_NAME "' is of step %" PRId64, state->step);
+	return OK;
+}
+
 enum status checkpoint_read_state(const char *path, struct json_document *document, struct train_state *state,
 				  uint64_t *data_hash)
 {
 	char file[PATH_BYTES];
 	TRY(path_join(file, path, STATE_NAME));
+	TRY(manifest_prove(file));
 	TRY(json_read(document, file, CHECKPOINT_JSON_LIMIT));
-	const struct json *root = document->root;
-	const char *hash = NULL;
-	enum status status;
-	*state = (struct train_state){.step = -1};
-	TRY_GOTO(json_get_integer(root, file, "step", 0, INT64_MAX, &state->step), failed);
-	TRY_GOTO(json_get_integer(root, file, "samples", 0, INT64_MAX, &state->samples), failed);
-	TRY_GOTO(json_get_integer(root, file, "tokens", 0, INT64_MAX, &state->tokens), failed);
-	TRY_GOTO(json_get_number(root, file, "seconds", &state->seconds), failed);
-	TRY_GOTO(json_get_integer(root, file, "epoch", 0, INT64_MAX, &state->epoch), failed);
-	TRY_GOTO(json_get_integer(root, file, "epoch_first_sample", 0, INT64_MAX, &state->epoch_first_sample), failed);
-	TRY_GOTO(json_get_integer(root, file, "skipped_steps", 0, INT64_MAX, &state->skipped_steps), failed);
-	TRY_GOTO(phase_read(root, file, state), failed);
-	TRY_GOTO(best_read(root, file, state), failed);
-	TRY_GOTO(guard_read(&state->guard, json_member(root, "guard"), file), failed);
-	TRY_GOTO(json_get_string(root, file, "data_hash", &hash), failed);
-	if (state->step < 0 || !hash) {
-		status = folder_damaged(path, "'" STATE_NAME "' has no step or data hash");
-		goto failed;
-	}
-	*data_hash = strtoull(hash, NULL, 16);
-	return OK;
-failed:
-	json_release(document);
+	enum status status = checkpoint_state_read(document->root, file, state, data_hash);
+	if (status == OK)
+		status = check_step(path, state);
+	if (status != OK)
+		json_release(document);
 	return status;
 }
 

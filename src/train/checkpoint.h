@@ -40,8 +40,8 @@ struct train_state {
 
 /* What every save of a run needs and none changes. */
 struct checkpoint_context {
-	const char *folder; /* the run folder */
-	struct comm *comm;  /* NULL: one rank. Of many the first writes, all take part in a save */
+	const char *folder;             /* the run folder */
+	struct comm *comm;              /* NULL: one rank. Of many the first writes, all take part in a save */
 	const struct task_config *task; /* what config.json says of the head; NULL: pre-training */
 	const struct vocab *vocab;
 	const struct tokenizer_settings *tokenizer;

@@ -13,6 +13,12 @@ MUST_USE enum status checkpoint_state_text(struct buffer *out, const struct chec
 					   const struct optimizer *optimizer, const struct train_state *state,
 					   const struct buffer *choices);
 
+/* Reads the members of the record: all that a record has must be there, with values that a run can come to. */
+MUST_USE enum status checkpoint_state_read(const struct json *root, const char *file, struct train_state *state,
+					   uint64_t *data_hash);
+/* Member "update_count" of the record: updates since the optimiser began or began again. */
+MUST_USE enum status checkpoint_update_count(const struct json *root, const char *file, int64_t *out);
+
 /* What the back ends of all ranks chose by measuring, as a JSON list; nothing for a back end that does not. [all] */
 MUST_USE enum status checkpoint_choices_write(struct buffer *out, struct comm *comm, struct backend *be);
 /* Member "choices" of a record, given to the back end of this rank; says so if it cannot use them. */

@@ -1,11 +1,17 @@
 /* Weights and moments of a checkpoint, into a model and optimiser of any back end and precision. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "formats/safetensors.h"
 #include "train/checkpoint_internal.h"
+#include "weights/finite_values.h"
+#include "weights/manifest.h"
 #include "weights/model_folder.h"
+
+#define SQUARES_PREFIX "exp_avg_sq."
 
 int checkpoint_slabs(const struct model *model, const struct optimizer *optimizer, struct slab_source out[SLAB_SOURCES])
 {
@@ -44,9 +50,26 @@ static void put_values(struct backend *be, const struct destination *to, const s
 					 (size_t)(end - first) * element);
 }
 
+/* Numbers that no training comes to: they would go on into the weights. `host` holds the whole tensor. */
+static enum status check_values(const char *path, const char *name, const void *host, enum dtype dtype, int64_t count)
+{
+	int64_t at = first_not_finite(host, dtype, count);
+	bool squares = strncmp(name, SQUARES_PREFIX, strlen(SQUARES_PREFIX)) == 0, negative = false;
+	for (int64_t i = 0; at < 0 && squares && i < count; i++) {
+		negative = dtype == DTYPE_F64 ? ((const double *)host)[i] < 0 : ((const float *)host)[i] < 0;
+		at = negative ? i : at;
+	}
+	if (at < 0)
+		return OK;
+	enum status status = error_set(ERR_DATA, "'%s': value %" PRId64 " of '%s' is %s", path, at, name,
+				       negative ? "negative, which no mean of squares is" : "not finite");
+	error_hint("go on from an earlier checkpoint (--resume_from)");
+	return status;
+}
+
 /* One "<kind>.<parameter>" set of a file into a device slab of any float type; of moments what this rank owns. */
-static enum status slab_read(const char *path, const struct safetensors *file, const char *kind, const struct model *model,
-			     const struct buckets *buckets, const struct tensor *slab)
+static enum status slab_read(const char *path, const struct safetensors *file, struct file_proof *proof, const char *kind,
+			     const struct model *model, const struct buckets *buckets, const struct tensor *slab)
 {
 	bool wide = slab->dtype == DTYPE_F64;
 	int64_t longest = 0;
@@ -68,10 +91,12 @@ static enum status slab_read(const char *path, const struct safetensors *file, c
 			status = error_set(ERR_STATE, "'%s': '%s' is %s", path, name, entry ? "of another size" : "missing");
 			goto done;
 		}
+		file_proof_advance(proof, &file->map, (const unsigned char *)entry->data + entry->bytes - file->map.data);
 		if (wide)
 			TRY_GOTO(safetensors_to_double(entry, path, host), done);
 		else
 			TRY_GOTO(safetensors_to_float(entry, path, host), done);
+		TRY_GOTO(check_values(path, name, host, slab->dtype, parameter->count), done);
 		put_values(model->backend, &to, parameter, host);
 	}
 done:
@@ -79,36 +104,56 @@ done:
 	return status;
 }
 
-enum status checkpoint_load(const char *path, struct model *model, struct replica *replica, struct optimizer *optimizer)
+/* Moments, and masters where they are not fp32. */
+static enum status moments_read(const char *path, const struct model *model, const struct optimizer *optimizer)
 {
-	char file_path[PATH_BYTES], state_path[PATH_BYTES];
-	float *slab = NULL;
-	struct safetensors file = {0};
-	struct json_document document = {0};
+	struct safetensors file;
+	struct file_proof proof;
 	struct slab_source sources[SLAB_SOURCES];
 	int source_count = checkpoint_slabs(model, optimizer, sources);
-	enum status status;
-	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "copy of the weights"), done);
-	TRY_GOTO(model_folder_load(path, model, MISSING_NOTHING, slab, NULL), done);
-	TRY_GOTO(model_set_weights(model, replica, slab), done);
-	TRY_GOTO(path_join(file_path, path, OPTIMIZER_NAME), done);
-	TRY_GOTO(safetensors_open(&file, file_path), done);
-	for (int i = 0; i < source_count; i++) {
+	TRY(file_proof_begin(&proof, path));
+	enum status status = safetensors_open(&file, path);
+	if (status != OK)
+		return file_proof_end(&proof, NULL, status);
+	for (int i = 0; i < source_count && status == OK; i++) {
 		bool optional = sources[i].slab == &model->slab;
 		char first[128];
 		snprintf(first, sizeof(first), "%s.%s", sources[i].kind, model->parameters[0].name);
 		if (optional && !safetensors_find(&file, first))
 			continue;
-		TRY_GOTO(slab_read(file_path, &file, sources[i].kind, model, &optimizer->buckets, sources[i].slab), done);
+		status = slab_read(path, &file, &proof, sources[i].kind, model, &optimizer->buckets, sources[i].slab);
 	}
+	status = file_proof_end(&proof, &file.map, status);
+	safetensors_close(&file);
+	return status;
+}
+
+/* Updates so far, and what the back end chose. */
+static enum status record_read(const char *path, struct model *model, struct optimizer *optimizer)
+{
+	struct json_document document;
+	TRY(json_read(&document, path, CHECKPOINT_JSON_LIMIT));
+	enum status status = checkpoint_update_count(document.root, path, &optimizer->update_count);
+	if (status == OK)
+		status = checkpoint_choices_use(document.root, path, optimizer->buckets.rank, model->backend);
+	json_release(&document);
+	return status;
+}
+
+enum status checkpoint_load(const char *path, struct model *model, struct replica *replica, struct optimizer *optimizer)
+{
+	char file_path[PATH_BYTES], state_path[PATH_BYTES];
+	float *slab = NULL;
+	enum status status;
+	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "copy of the weights"), done);
+	TRY_GOTO(model_folder_load(path, model, MISSING_NOTHING, slab, NULL), done);
+	TRY_GOTO(model_set_weights(model, replica, slab), done);
+	TRY_GOTO(path_join(file_path, path, OPTIMIZER_NAME), done);
+	TRY_GOTO(moments_read(file_path, model, optimizer), done);
 	model_refresh(model, replica);
 	TRY_GOTO(path_join(state_path, path, STATE_NAME), done);
-	TRY_GOTO(json_read(&document, state_path, CHECKPOINT_JSON_LIMIT), done);
-	TRY_GOTO(json_get_integer(document.root, state_path, "update_count", 0, INT64_MAX, &optimizer->update_count), done);
-	TRY_GOTO(checkpoint_choices_use(document.root, state_path, optimizer->buckets.rank, model->backend), done);
+	status = record_read(state_path, model, optimizer);
 done:
 	free(slab);
-	safetensors_close(&file);
-	json_release(&document);
 	return status;
 }

@@ -105,6 +105,9 @@ bool guard_is_exhausted(const struct guard_state *state, int64_t step)
 
 /* ---- In a checkpoint ---- */
 
+/* More steps than any run has. */
+#define GUARD_COUNT_LIMIT (INT64_C(1) << 56)
+
 static void write_ring(struct json_writer *writer, const char *key, const double *ring, int64_t observed)
 {
 	json_open(writer, key, '[');
@@ -146,22 +149,23 @@ static enum status read_ring(const struct json *object, const char *file, const 
 
 enum status guard_read(struct guard_state *out, const struct json *object, const char *file)
 {
-	*out = (struct guard_state){0};
-	if (!object)
-		return OK;
-	TRY(json_get_integer(object, file, "skipped_in_row", 0, INT64_MAX, &out->skipped_in_row));
+	*out = (struct guard_state){.skipped_in_row = -1, .observed = -1, .clean_steps = -1, .loss_scale = -1};
+	TRY(json_get_integer(object, file, "skipped_in_row", 0, GUARD_COUNT_LIMIT, &out->skipped_in_row));
 	TRY(json_get_number(object, file, "loss_scale", &out->loss_scale));
-	TRY(json_get_integer(object, file, "clean_steps", 0, INT64_MAX, &out->clean_steps));
-	/* Earlier checkpoints do not say it: then a scale of 1 is what it is without --loss_scale. */
-	out->dynamic = out->loss_scale != 1;
-	if (json_member(object, "dynamic"))
-		TRY(json_get_bool(object, file, "dynamic", &out->dynamic));
-	TRY(json_get_integer(object, file, "observed", 0, INT64_MAX, &out->observed));
+	TRY(json_get_integer(object, file, "clean_steps", 0, GUARD_COUNT_LIMIT, &out->clean_steps));
+	TRY(json_get_bool(object, file, "dynamic", &out->dynamic));
+	TRY(json_get_integer(object, file, "observed", 0, GUARD_COUNT_LIMIT, &out->observed));
+	if (out->skipped_in_row < 0 || out->clean_steps < 0 || out->observed < 0 || !(out->loss_scale >= 0) ||
+	    !isfinite(out->loss_scale))
+		return error_set(ERR_DATA, "'%s': damaged: \"guard\" is not whole", file);
 	TRY(read_ring(object, file, "losses", out->observed, out->losses));
 	TRY(read_ring(object, file, "norms", out->observed, out->norms));
 	const struct json *recent = json_member(object, "recent");
 	int i = 0;
-	for (const struct json *item = recent ? recent->first_child : NULL; item && i < GUARD_RECENT; item = item->next)
-		out->recent[i++] = item->kind == JSON_NUMBER && item->is_integer ? item->integer : 0;
+	for (const struct json *item = recent ? recent->first_child : NULL; item && i < GUARD_RECENT; item = item->next) {
+		bool step =
+			item->kind == JSON_NUMBER && item->is_integer && item->integer >= 0 && item->integer <= GUARD_COUNT_LIMIT;
+		out->recent[i++] = step ? item->integer : 0;
+	}
 	return OK;
 }

@@ -94,9 +94,28 @@ done:
 	return status;
 }
 
+int64_t checkpoint_path_step(const char *path)
+{
+	char name[64];
+	size_t end = strlen(path), begin;
+	while (end > 0 && path[end - 1] == '/')
+		end--;
+	for (begin = end; begin > 0 && path[begin - 1] != '/';)
+		begin--;
+	if (end - begin >= sizeof(name))
+		return -1;
+	snprintf(name, sizeof(name), "%.*s", (int)(end - begin), path + begin);
+	return step_of(name);
+}
+
 enum status checkpoint_verify(const char *path)
 {
-	return manifest_verify(path, NULL);
+	struct manifest_facts facts;
+	int64_t named = checkpoint_path_step(path);
+	TRY(manifest_verify(path, &facts));
+	if (named >= 0 && named != facts.step)
+		return folder_damaged(path, "its " MANIFEST_NAME " is of step %" PRId64, facts.step);
+	return OK;
 }
 
 enum status checkpoint_latest(const char *folder, char out_path[PATH_BYTES], bool *out_found)

@@ -29,7 +29,10 @@ MUST_USE enum status checkpoint_clean(const char *folder);
 /* Sets the checkpoints of later steps than `step` aside: "superseded-checkpoint-<step>". Says so. */
 MUST_USE enum status checkpoint_supersede(const char *folder, int64_t step);
 
-/* Proves every file of a checkpoint against its manifest (weights/manifest.h). */
+/* The step that the name of a path's last part says; -1: it is not named as a checkpoint is. */
+int64_t checkpoint_path_step(const char *path);
+
+/* Proves every file of a checkpoint against its manifest (weights/manifest.h), and its name. */
 MUST_USE enum status checkpoint_verify(const char *path);
 
 /* Removes the folder `name` of `parent`, which is first renamed, so that nobody sees it half removed. */

@@ -166,6 +166,13 @@ static enum status verify_file(const char *folder, const struct row *row)
 	return OK;
 }
 
+static enum status step_read(const char *folder, const struct json *root, int64_t *out)
+{
+	*out = -1;
+	TRY(as_damage(folder, json_get_integer(root, MANIFEST_NAME, "step", 0, INT64_MAX, out)));
+	return *out >= 0 ? OK : folder_damaged(folder, "its " MANIFEST_NAME " names no step");
+}
+
 enum status manifest_verify(const char *folder, struct manifest_facts *facts)
 {
 	struct json_document document;
@@ -173,7 +180,7 @@ enum status manifest_verify(const char *folder, struct manifest_facts *facts)
 	struct manifest_facts found = {.step = -1};
 	enum status status = OK;
 	TRY(manifest_read(folder, &document, &files));
-	TRY_GOTO(as_damage(folder, json_get_integer(document.root, MANIFEST_NAME, "step", 0, INT64_MAX, &found.step)), done);
+	TRY_GOTO(step_read(folder, document.root, &found.step), done);
 	for (const struct json *json = files->first_child; json; json = json->next) {
 		struct row row;
 		TRY_GOTO(row_read(folder, json, &row), done);
@@ -184,6 +191,16 @@ enum status manifest_verify(const char *folder, struct manifest_facts *facts)
 	if (facts)
 		*facts = found;
 done:
+	json_release(&document);
+	return status;
+}
+
+enum status manifest_step(const char *folder, int64_t *out_step)
+{
+	struct json_document document;
+	const struct json *files = NULL;
+	TRY(manifest_read(folder, &document, &files));
+	enum status status = step_read(folder, document.root, out_step);
 	json_release(&document);
 	return status;
 }

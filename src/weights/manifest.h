@@ -24,6 +24,9 @@ struct manifest_facts {
  * ERR_STATE. `facts` may be NULL. */
 MUST_USE enum status manifest_verify(const char *folder, struct manifest_facts *facts);
 
+/* The step that the manifest of a folder names, without reading the other files. Errors as above. */
+MUST_USE enum status manifest_step(const char *folder, int64_t *out_step);
+
 /* Proves one file of any folder, named by its path, against the manifest beside it. Without a manifest there (a folder of
  * another program), and where the manifest does not list the file, there is nothing to prove. Errors as above. */
 MUST_USE enum status manifest_prove(const char *path);

@@ -279,6 +279,7 @@ static void writer_makes_what_reader_reads(void **state)
 	json_put_text(&writer, "t", "\0\xFFz", 3);
 	json_put_bool(&writer, "b", true);
 	json_put_null(&writer, "n");
+	json_put_written(&writer, "w", "{\"a\": [1]}");
 	json_open(&writer, "l", '[');
 	json_close(&writer);
 	json_open(&writer, "m", '[');
@@ -290,7 +291,7 @@ static void writer_makes_what_reader_reads(void **state)
 	json_close(&writer);
 	assert_string_equal(buffer_string(&out),
 			    "{\"i\":-9223372036854775808,\"s\":\"a\\\"\\\\\\n\\t\\u0001\x7F\xC3\xA9\","
-			    "\"t\":\"\\u0000\xEF\xBF\xBDz\",\"b\":true,\"n\":null,\"l\":[],\"m\":[0.1,0.1,null,3.0]}");
+			    "\"t\":\"\\u0000\xEF\xBF\xBDz\",\"b\":true,\"n\":null,\"w\":{\"a\": [1]},\"l\":[],\"m\":[0.1,0.1,null,3.0]}");
 	struct json_document document;
 	assert_ok(parse(&document, buffer_string(&out)));
 	json_release(&document);
