@@ -1,0 +1,246 @@
+/* Damaged files of a run, given to every command that reads them: none computes with them, and each says which file it is.
+ * Records of checkpoints that cannot be true are refused although their manifest agrees with them. */
+#include "base/hash.h"
+#include "cmd/small_run.h"
+#include "formats/safetensors.h"
+#include "weights/manifest.h"
+
+#define RUN(out, more)                                                                                                           \
+	"pretrain --corpus %s --model %s --out %s/" out " --vocab_size 80 --train_batch_size 8 --max_seq_length 32 "             \
+	"--num_train_steps 4 --save_checkpoints_steps 2 --keep_checkpoints 0 --threads 1 --precision fp32 " more,                \
+		corpus, config, test_folder
+
+static int setup(void **state)
+{
+	if (small_run_make(state, 7) != 0)
+		return -1;
+	assert_program(0, "finished", RUN("run", ""));
+	return 0;
+}
+
+static void copy(const char *from, const char *to)
+{
+	struct buffer bytes = {0};
+	assert_ok(file_read(test_path(from), 1 << 24, &bytes));
+	assert_ok(file_write(test_path(to), bytes.data, bytes.size));
+	buffer_release(&bytes);
+}
+
+/* Changes one bit of a file. */
+static void flip(const char *name, int64_t byte)
+{
+	struct buffer bytes = {0};
+	assert_ok(file_read(test_path(name), 1 << 24, &bytes));
+	bytes.data[byte < 0 ? (int64_t)bytes.size + byte : byte] ^= 4;
+	assert_ok(file_write(test_path(name), bytes.data, bytes.size));
+	buffer_release(&bytes);
+}
+
+/* Replaces `from` in a text file. */
+static void replace(const char *name, const char *from, const char *to)
+{
+	struct buffer bytes = {0}, out = {0};
+	assert_ok(file_read(test_path(name), 1 << 24, &bytes));
+	char *at = strstr(buffer_string(&bytes), from);
+	if (!at)
+		fail_msg("'%s' is not in %s", from, name);
+	buffer_append(&out, bytes.data, (size_t)(at - bytes.data));
+	buffer_text(&out, to);
+	buffer_text(&out, at + strlen(from));
+	assert_ok(file_write(test_path(name), out.data, out.size));
+	buffer_release(&bytes);
+	buffer_release(&out);
+}
+
+/* Every command that reads a model is given it by a path below the folder of the run. */
+static void assert_all_refuse(const char *model, const char *file)
+{
+	assert_program(3, "damaged", "fill --model %s 'the [MASK] sees'", test_path(model));
+	assert_said(file);
+	assert_program(3, "damaged", "evaluate --model %s --corpus %s --max_seq_length 32", test_path(model), corpus);
+	assert_said(file);
+	assert_program(3, "damaged",
+		       "pretrain --corpus %s --init_checkpoint %s --out %s/other --num_train_steps 1 "
+		       "--train_batch_size 8 --max_seq_length 32",
+		       corpus, test_path(model), test_folder);
+	assert_said(file);
+	assert_program(3, "damaged", "compare %s %s", test_path(model), test_path("run/checkpoint-2"));
+	assert_said(file);
+	assert_ok(folder_remove(test_path("other")));
+}
+
+static void flipped_weights_are_refused(void **state)
+{
+	(void)state;
+	static const char *const folders[] = {"run/final", "run/checkpoint-4"};
+	for (int i = 0; i < 2; i++) {
+		char weights[64];
+		snprintf(weights, sizeof(weights), "%s/model.safetensors", folders[i]);
+		assert_program(0, "", "fill --model %s 'the [MASK] sees'", test_path(weights));
+		flip(weights, -5000);
+		assert_all_refuse(weights, "model.safetensors");
+		assert_all_refuse(folders[i], "model.safetensors");
+		assert_program(3, "damaged", "verify %s", test_path(weights));
+		flip(weights, -5000);
+		assert_program(0, "", "fill --model %s 'the [MASK] sees'", test_path(weights));
+	}
+}
+
+static void swapped_vocabularies_are_refused(void **state)
+{
+	(void)state;
+	copy("run/final/vocab.txt", "vocab.txt");
+	replace("run/final/vocab.txt", "\na\nb\n", "\nb\na\n");
+	assert_program(3, "damaged", "fill --model %s/run/final 'the [MASK] sees'", test_folder);
+	assert_said("vocab.txt");
+	assert_program(3, "damaged", "evaluate --model %s/run/final --corpus %s --max_seq_length 32", test_folder, corpus);
+	assert_program(3, "damaged", "tokenize --vocab_file %s/run/final/vocab.txt %s", test_folder, corpus);
+	assert_program(3, "damaged", "prepare --vocab_file %s/run/final/vocab.txt --corpus %s --out %s/shards/x", test_folder,
+		       corpus, test_folder);
+	assert_program(3, "damaged", RUN("borrowed", "--vocab_file %s/run/final/vocab.txt"), test_folder);
+	assert_program(3, "damaged", "pretrain --corpus %s --init_checkpoint %s/run/final --out %s/other", corpus, test_folder,
+		       test_folder);
+	copy("vocab.txt", "run/final/vocab.txt");
+	assert_program(0, "", "fill --model %s/run/final 'the [MASK] sees'", test_folder);
+}
+
+/* The folder of somebody else, or one that was changed on purpose: no manifest, nothing to compare with. */
+static void folders_without_a_manifest_are_read(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"config.json", "model.safetensors", "vocab.txt", "tokenizer_config.json"};
+	assert_ok(folder_make(test_path("theirs")));
+	for (int i = 0; i < 4; i++) {
+		char from[64], to[64];
+		snprintf(from, sizeof(from), "run/final/%s", names[i]);
+		snprintf(to, sizeof(to), "theirs/%s", names[i]);
+		copy(from, to);
+	}
+	replace("theirs/vocab.txt", "\na\nb\n", "\nb\na\n");
+	assert_program(0, "", "fill --model %s/theirs 'the [MASK] sees'", test_folder);
+}
+
+/* ---- Checkpoints whose manifest is right ---- */
+
+/* A copy of a checkpoint of the run, under a run of its own, with what a resumed run needs. */
+static void make_run(const char *run, const char *checkpoint)
+{
+	char command[1024];
+	assert_ok(folder_make(test_path(run)));
+	snprintf(command, sizeof(command), "cp -r %s/run/checkpoint-2 %s/%s/%s && cp -r %s/run/data %s/run/settings.json %s/%s/",
+		 test_folder, test_folder, run, checkpoint, test_folder, test_folder, test_folder, run);
+	assert_int_equal(system(command), 0);
+}
+
+/* Writes the manifest of a changed checkpoint anew. */
+static void seal(const char *checkpoint, int64_t step)
+{
+	struct folder_files files = {0};
+	struct name_list names = {0};
+	assert_ok(folder_list(test_path(checkpoint), &names));
+	for (int64_t i = 0; i < names.count; i++)
+		if (strcmp(names.names[i], MANIFEST_NAME) != 0)
+			assert_ok(folder_files_measure(&files, test_path(checkpoint), names.names[i]));
+	assert_ok(manifest_write(test_path(checkpoint), step, &files));
+	name_list_release(&names);
+	free(files.files);
+}
+
+/* Overwrites the first numbers of a tensor. */
+static void put_number(const char *name, const char *tensor, float number)
+{
+	struct safetensors file;
+	assert_ok(safetensors_open(&file, test_path(name)));
+	const struct safetensors_entry *entry = safetensors_find(&file, tensor);
+	assert_non_null(entry);
+	long offset = (long)((const unsigned char *)entry->data - file.map.data) + 8;
+	safetensors_close(&file);
+	FILE *stream = fopen(test_path(name), "r+b");
+	assert_non_null(stream);
+	assert_int_equal(fseek(stream, offset, SEEK_SET), 0);
+	assert_int_equal(fwrite(&number, sizeof(number), 1, stream), 1);
+	assert_int_equal(fclose(stream), 0);
+}
+
+static void numbers_that_no_training_makes_are_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *file, *tensor;
+		float number;
+		const char *said;
+	} cases[] = {
+		{"model.safetensors", "bert.encoder.layer.1.output.dense.weight", NAN, "not finite"},
+		{"optimizer.safetensors", "exp_avg.bert.pooler.dense.weight", NAN, "not finite"},
+		{"optimizer.safetensors", "exp_avg_sq.cls.predictions.bias", INFINITY, "not finite"},
+		{"optimizer.safetensors", "exp_avg_sq.bert.embeddings.LayerNorm.weight", -1, "negative"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char file[64];
+		make_run("numbers", "checkpoint-2");
+		snprintf(file, sizeof(file), "numbers/checkpoint-2/%s", cases[i].file);
+		put_number(file, cases[i].tensor, cases[i].number);
+		seal("numbers/checkpoint-2", 2);
+		assert_program(3, cases[i].said, RUN("numbers", ""));
+		assert_said(cases[i].tensor);
+		if (i == 0) {
+			assert_program(3, "not finite", "fill --model %s/numbers/checkpoint-2 'the [MASK] sees'", test_folder);
+			assert_program(3, "not finite",
+				       "evaluate --model %s/numbers/checkpoint-2 --corpus %s --max_seq_length 32 --json",
+				       test_folder, corpus);
+		}
+		assert_ok(folder_remove(test_path("numbers")));
+	}
+}
+
+static void records_that_cannot_be_true_are_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *from, *to, *said;
+		int status;
+	} cases[] = {
+		{"\"step\": 2,", "\"step\": 9223372036854775800,", "\"step\" must be an integer", 3},
+		{"\"samples\": 16,", "\"samples\": 9223372036854775800,", "\"samples\" must be an integer", 3},
+		{"\"tokens\": ", "\"tokens\": 922337203685477", "\"tokens\" must be an integer", 3},
+		{"\"step\": 2,", "\"step\": 3,", "is of step 3, its MANIFEST.json of step 2", 3},
+		{"\"update_count\": 2,", "\"update_count\": 3,", "\"update_count\" must be an integer in 0..2", 3},
+		{"\"epoch\": ", "\"epochs\": ", "no \"epoch\"", 3},
+		{"\"format\": 1,", "\"format\": 2,", "format 2, this version knows up to 1", 4},
+		{"\"format\": 1,", "\"format\": 0,", "no known format", 3},
+		{"\"guard\"", "\"guards\"", "\"guard\" is not whole", 3},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		make_run("record", "checkpoint-2");
+		replace("record/checkpoint-2/training_state.json", cases[i].from, cases[i].to);
+		seal("record/checkpoint-2", 2);
+		assert_program(cases[i].status, cases[i].said, RUN("record", ""));
+		assert_ok(folder_remove(test_path("record")));
+	}
+}
+
+/* The name, the manifest and the record speak of one step. */
+static void steps_agree(void **state)
+{
+	(void)state;
+	make_run("named", "checkpoint-3");
+	assert_program(3, "none of its 1 checkpoints is whole", RUN("named", ""));
+	assert_said("is of step 2");
+	assert_program(3, "is of step 2", RUN("elsewhere", "--resume_from %s/named/checkpoint-3"), test_folder);
+	assert_ok(folder_remove(test_path("named")));
+	make_run("named", "copy"); /* not a name that says a step */
+	assert_program(0, "finished", RUN("elsewhere", "--resume_from %s/named/copy"), test_folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flipped_weights_are_refused),
+		cmocka_unit_test(swapped_vocabularies_are_refused),
+		cmocka_unit_test(folders_without_a_manifest_are_read),
+		cmocka_unit_test(numbers_that_no_training_makes_are_refused),
+		cmocka_unit_test(records_that_cannot_be_true_are_refused),
+		cmocka_unit_test(steps_agree),
+	};
+	return cmocka_run_group_tests(tests, setup, program_teardown);
+}
