@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "cmd/compare.h"
 #include "report/page.h"
@@ -27,7 +28,7 @@ static enum status open_run(struct run *run, const char *path)
 		snprintf(metrics, sizeof metrics, "%.4000s", path);
 	}
 	TRY(history_read(&run->history, metrics));
-	if (run->history.count == 0 && run->history.evaluation_count == 0) {
+	if (run->history.steps.count == 0 && run->history.evaluations.count == 0) {
 		enum status status = error_set(ERR_DATA, "'%s': no logged step", metrics);
 		error_hint("give the folder of a run that has begun, or its metrics.jsonl");
 		return status;
@@ -41,26 +42,28 @@ static enum status open_run(struct run *run, const char *path)
 	return OK;
 }
 
-static double last_of(const struct run *run, enum history_column column)
+static double last_of(const struct run *run, int column)
 {
 	const struct history *history = &run->history;
-	const struct history_row *evaluation = history_last_evaluation(history, run->set);
-	double row = history->count ? history->rows[history->count - 1].value[column] : 0;
-	double evaluated = evaluation ? evaluation->value[column] : 0;
+	int64_t evaluation = history_last_evaluation(history, run->set), steps = history->steps.count;
+	double row = steps ? history_value(&history->steps, steps - 1, column) : 0;
+	double evaluated = evaluation >= 0 ? history_value(&history->evaluations, evaluation, column) : 0;
 	return row > evaluated ? row : evaluated;
 }
 
 /* Mean of a training column around `place`, within `reach` on either side. */
-static double training_at(const struct run *run, enum history_column by, double place, double reach, enum history_column column)
+static double training_at(const struct run *run, int by, double place, double reach, const char *name)
 {
+	const struct history_table *steps = &run->history.steps;
 	double sum = 0;
 	int64_t count = 0;
+	int column = history_column(&run->history, name);
 	if (place > last_of(run, by) + reach)
 		return NAN;
-	for (int64_t i = 0; i < run->history.count; i++) {
-		const double *value = run->history.rows[i].value;
-		if (fabs(value[by] - place) <= reach && isfinite(value[column])) {
-			sum += value[column];
+	for (int64_t i = 0; i < steps->count; i++) {
+		double value = history_value(steps, i, column);
+		if (fabs(history_value(steps, i, by) - place) <= reach && isfinite(value)) {
+			sum += value;
 			count++;
 		}
 	}
@@ -68,94 +71,135 @@ static double training_at(const struct run *run, enum history_column by, double 
 }
 
 /* A held-out column at `place`, on the line between the evaluations around it; NaN outside of them. */
-static double held_out_at(const struct run *run, enum history_column by, double place, enum history_column column)
+static double held_out_at(const struct run *run, int by, double place, const char *name)
 {
-	const double *before = NULL;
-	for (int64_t i = 0; i < run->history.evaluation_count; i++) {
-		const struct history_evaluation *evaluation = &run->history.evaluations[i];
-		const double *value = evaluation->row.value;
-		if (evaluation->set != run->set)
+	const struct history_table *table = &run->history.evaluations;
+	int column = history_column(&run->history, name);
+	int64_t before = -1;
+	for (int64_t i = 0; i < table->count; i++) {
+		double at = history_value(table, i, by), value = history_value(table, i, column);
+		if (run->history.evaluation_sets[i] != run->set)
 			continue;
-		if (value[by] == place)
-			return value[column];
-		if (value[by] > place) {
-			if (!before)
+		if (at == place)
+			return value;
+		if (at > place) {
+			if (before < 0)
 				return NAN;
-			double share = (place - before[by]) / (value[by] - before[by]);
-			return before[column] + share * (value[column] - before[column]);
+			double from = history_value(table, before, by), first = history_value(table, before, column);
+			return first + (place - from) / (at - from) * (value - first);
 		}
-		before = value;
+		before = i;
 	}
 	return NAN;
 }
 
 /* The first place where a run's held-out loss is at or below `loss`; NaN if it never is. */
-static double reaches(const struct run *run, enum history_column by, double loss)
+static double reaches(const struct run *run, int by, const char *name, double loss)
 {
-	const double *before = NULL;
-	for (int64_t i = 0; i < run->history.evaluation_count; i++) {
-		const struct history_evaluation *evaluation = &run->history.evaluations[i];
-		const double *value = evaluation->row.value;
-		if (evaluation->set != run->set)
+	const struct history_table *table = &run->history.evaluations;
+	int column = history_column(&run->history, name);
+	int64_t before = -1;
+	for (int64_t i = 0; i < table->count; i++) {
+		double at = history_value(table, i, by), value = history_value(table, i, column);
+		if (run->history.evaluation_sets[i] != run->set)
 			continue;
-		if (value[HISTORY_MLM_LOSS] <= loss) {
-			if (!before || before[HISTORY_MLM_LOSS] <= loss)
-				return value[by];
-			double share = (before[HISTORY_MLM_LOSS] - loss) / (before[HISTORY_MLM_LOSS] - value[HISTORY_MLM_LOSS]);
-			return before[by] + share * (value[by] - before[by]);
+		if (value <= loss) {
+			double first = before >= 0 ? history_value(table, before, column) : NAN;
+			if (!(first > loss))
+				return at;
+			double from = history_value(table, before, by);
+			return from + (first - loss) / (first - value) * (at - from);
 		}
-		before = value;
+		before = i;
 	}
 	return NAN;
 }
 
-/* Columns that two equal runs share: all but speed and time. */
-static bool same_row(const struct history_row *a, const struct history_row *b)
+/* Do two rows hold the same numbers? Speed and time do not count. */
+static bool same_row(const struct history *a, const struct history_table *in_a, const struct history *b,
+		     const struct history_table *in_b, int64_t row)
 {
-	for (int c = 0; c < HISTORY_COLUMNS; c++) {
+	for (int c = 0; c < a->column_count; c++) {
 		bool timing = c == HISTORY_SECONDS || c == HISTORY_TOKENS_PER_SECOND || c == HISTORY_SHARE_OF_GEMM;
-		double x = a->value[c], y = b->value[c];
+		double x = history_value(in_a, row, c), y = history_value(in_b, row, history_column(b, a->names[c]));
 		if (!timing && x != y && !(isnan(x) && isnan(y)))
 			return false;
 	}
 	return true;
 }
 
+/* The first row in which two tables differ; -1 if none does. */
+static int64_t first_different_row(const struct history *a, const struct history_table *in_a, const struct history *b,
+				   const struct history_table *in_b)
+{
+	int64_t rows = in_a->count < in_b->count ? in_a->count : in_b->count;
+	for (int64_t i = 0; i < rows; i++) {
+		bool evaluation = in_a == &a->evaluations;
+		if (!same_row(a, in_a, b, in_b, i) || !same_row(b, in_b, a, in_a, i) ||
+		    (evaluation && strcmp(a->sets[a->evaluation_sets[i]], b->sets[b->evaluation_sets[i]]) != 0))
+			return i;
+	}
+	return in_a->count == in_b->count ? -1 : rows;
+}
+
 /* The first step whose figures differ, -1 if none does. */
 static int64_t first_difference(const struct history *a, const struct history *b)
 {
+	const struct history_table *const tables[2][2] = {{&a->steps, &b->steps}, {&a->evaluations, &b->evaluations}};
 	double first = INFINITY;
-	int64_t rows = a->count < b->count ? a->count : b->count;
-	for (int64_t i = 0; i < rows && isinf(first); i++)
-		if (!same_row(&a->rows[i], &b->rows[i]))
-			first = fmin(a->rows[i].value[HISTORY_STEP], b->rows[i].value[HISTORY_STEP]);
-	if (isinf(first) && a->count != b->count)
-		first = (a->count > rows ? a : b)->rows[rows].value[HISTORY_STEP];
-	rows = a->evaluation_count < b->evaluation_count ? a->evaluation_count : b->evaluation_count;
-	for (int64_t i = 0; i < rows; i++)
-		if (!same_row(&a->evaluations[i].row, &b->evaluations[i].row) ||
-		    strcmp(a->sets[a->evaluations[i].set], b->sets[b->evaluations[i].set]) != 0) {
-			first = fmin(first,
-				     fmin(a->evaluations[i].row.value[HISTORY_STEP], b->evaluations[i].row.value[HISTORY_STEP]));
-			break;
-		}
-	if (isinf(first) && a->evaluation_count != b->evaluation_count)
-		first = (a->evaluation_count > rows ? a : b)->evaluations[rows].row.value[HISTORY_STEP];
+	for (int t = 0; t < 2; t++) {
+		int64_t row = first_different_row(a, tables[t][0], b, tables[t][1]);
+		for (int r = 0; row >= 0 && r < 2; r++)
+			if (row < tables[t][r]->count)
+				first = fmin(first, history_value(tables[t][r], row, HISTORY_STEP));
+	}
 	return isinf(first) ? -1 : (int64_t)first;
 }
 
-static const enum history_column shown_columns[] = {HISTORY_MLM_LOSS, HISTORY_MLM_ACCURACY, HISTORY_NSP_LOSS,
-						    HISTORY_NSP_ACCURACY};
-#define SHOWN (sizeof shown_columns / sizeof *shown_columns)
-
+#define SHOWN 16
 struct comparison {
 	struct run a, b;
-	enum history_column by;
+	int by; /* a column of HISTORY_STEP, HISTORY_TOKENS, HISTORY_SECONDS */
 	struct chart_axis axis;
+	struct report_column columns[SHOWN]; /* the first is a loss */
+	int column_count;
 	double end, reach;
 	int64_t points, first;
 	struct compare_differences settings;
 };
+
+static bool has_column(const struct comparison *comparison, const char *name)
+{
+	return history_column(&comparison->a.history, name) >= 0 || history_column(&comparison->b.history, name) >= 0;
+}
+
+static void add_column(struct comparison *comparison, const char *name)
+{
+	for (int c = 0; c < comparison->column_count; c++)
+		if (strcmp(comparison->columns[c].name, name) == 0)
+			return;
+	if (comparison->column_count < SHOWN)
+		comparison->columns[comparison->column_count++] = report_column(name);
+}
+
+/* What the runs were judged by: of pre-training masked words and next sentences; otherwise the loss and every measure that either
+ * run was evaluated by. */
+static void choose_columns(struct comparison *comparison)
+{
+	static const char *const pretraining[] = {"mlm_loss", "mlm_accuracy", "nsp_loss", "nsp_accuracy"};
+	const struct history *histories[] = {&comparison->a.history, &comparison->b.history};
+	if (has_column(comparison, pretraining[0])) {
+		for (size_t i = 0; i < sizeof pretraining / sizeof *pretraining; i++)
+			add_column(comparison, pretraining[i]);
+		return;
+	}
+	add_column(comparison, "loss");
+	for (int r = 0; r < 2; r++)
+		for (int c = HISTORY_COMMON; c < histories[r]->column_count; c++)
+			if (report_column_is_known(histories[r]->names[c]) &&
+			    report_column(histories[r]->names[c]).direction != DIRECTION_NONE)
+				add_column(comparison, histories[r]->names[c]);
+}
 
 static double place_of(const struct comparison *comparison, int64_t point)
 {
@@ -163,11 +207,11 @@ static double place_of(const struct comparison *comparison, int64_t point)
 	return comparison->by == HISTORY_STEP ? round(place) : place;
 }
 
-static void print_number(double value, bool share)
+static void print_number(double value, enum measure_unit unit)
 {
 	if (isnan(value))
 		printf("  %9s", "-");
-	else if (share)
+	else if (unit == UNIT_SHARE)
 		printf("  %7.2f %%", 100 * value);
 	else
 		printf("  %9.4f", value);
@@ -182,25 +226,34 @@ static void print_place(const struct comparison *comparison, double place)
 		printf("  %12s", chart_number(number, place, comparison->axis.number, 0));
 }
 
+/* The loss and one measure of both runs, side by side. */
+#define PRINTED 2
 static void print_table(const struct comparison *comparison, bool held_out)
 {
-	const struct run *a = &comparison->a, *b = &comparison->b;
-	printf("\n%s\n  %12s  %20s  %9s  %20s  %9s\n", held_out ? "held out" : "training", comparison->axis.label,
-	       "MLM loss: A        B", "B - A", "accuracy: A        B", "B - A");
+	int columns = comparison->column_count < PRINTED ? comparison->column_count : PRINTED;
+	printf("\n%s\n  %12s", held_out ? "held out" : "training", comparison->axis.label);
+	for (int c = 0; c < columns; c++) {
+		char heading[64];
+		snprintf(heading, sizeof heading, "%.30s: A        B", comparison->columns[c].heading);
+		printf("  %20s  %9s", heading, "B - A");
+	}
+	printf("\n");
 	for (int64_t i = 1; i <= comparison->points; i++) {
-		double place = place_of(comparison, i), value[2][2];
-		for (int c = 0; c < 2; c++)
-			for (int r = 0; r < 2; r++)
-				value[c][r] = held_out ? held_out_at(r ? b : a, comparison->by, place, shown_columns[c])
-						       : training_at(r ? b : a, comparison->by, place, comparison->reach,
-								     shown_columns[c]);
+		double place = place_of(comparison, i), value[PRINTED][2];
+		for (int c = 0; c < columns; c++)
+			for (int r = 0; r < 2; r++) {
+				const struct run *run = r ? &comparison->b : &comparison->a;
+				const char *name = comparison->columns[c].name;
+				value[c][r] = held_out ? held_out_at(run, comparison->by, place, name)
+						       : training_at(run, comparison->by, place, comparison->reach, name);
+			}
 		if (isnan(value[0][0]) && isnan(value[0][1]))
 			continue;
 		print_place(comparison, place);
-		for (int c = 0; c < 2; c++) {
-			print_number(value[c][0], c == 1);
-			print_number(value[c][1], c == 1);
-			print_number(value[c][1] - value[c][0], c == 1);
+		for (int c = 0; c < columns; c++) {
+			print_number(value[c][0], comparison->columns[c].unit);
+			print_number(value[c][1], comparison->columns[c].unit);
+			print_number(value[c][1] - value[c][0], comparison->columns[c].unit);
 		}
 		printf("\n");
 	}
@@ -209,14 +262,18 @@ static void print_table(const struct comparison *comparison, bool held_out)
 static void print_reach(const struct comparison *comparison, const struct run *fast, char fast_letter, const struct run *slow,
 			char slow_letter)
 {
-	const struct history_row *last = history_last_evaluation(&slow->history, slow->set);
+	const struct history *history = &slow->history;
+	const char *name = comparison->columns[0].name;
+	int64_t last = history_last_evaluation(history, slow->set);
 	char number[CHART_NUMBER_BYTES];
-	if (!last)
+	if (last < 0)
 		return;
-	double place = reaches(fast, comparison->by, last->value[HISTORY_MLM_LOSS]), own = last->value[comparison->by];
+	double loss = history_value(&history->evaluations, last, history_column(history, name));
+	double place = reaches(fast, comparison->by, name, loss),
+	       own = history_value(&history->evaluations, last, comparison->by);
 	if (isfinite(place) && place < own)
 		printf("%c reaches %c's last held-out loss, %.4f, after %s %s: %.2f of what %c needed\n", fast_letter,
-		       slow_letter, last->value[HISTORY_MLM_LOSS],
+		       slow_letter, loss,
 		       comparison->by == HISTORY_STEP ? format_count(number, (int64_t)place)
 						      : chart_number(number, place, comparison->axis.number, 0),
 		       comparison->by == HISTORY_SECONDS ? "of training" : comparison->axis.label, place / own, slow_letter);
@@ -241,13 +298,12 @@ static void put_columns(const struct comparison *comparison, const struct run *r
 			struct json_writer *writer)
 {
 	json_open(writer, key, '{');
-	for (size_t c = 0; c < SHOWN; c++) {
-		char name[64];
-		enum history_column column = shown_columns[c];
-		json_put_double(writer, history_columns[column],
-				training_at(run, comparison->by, place, comparison->reach, column));
-		snprintf(name, sizeof name, "eval_%s", history_columns[column]);
-		json_put_double(writer, name, held_out_at(run, comparison->by, place, column));
+	for (int c = 0; c < comparison->column_count; c++) {
+		char held_out[HISTORY_NAME + 8];
+		const char *name = comparison->columns[c].name;
+		json_put_double(writer, name, training_at(run, comparison->by, place, comparison->reach, name));
+		snprintf(held_out, sizeof held_out, "eval_%.47s", name);
+		json_put_double(writer, held_out, held_out_at(run, comparison->by, place, name));
 	}
 	json_close(writer);
 }
@@ -288,16 +344,16 @@ struct pair {
 };
 
 /* One quantity of both runs, against tokens, time and steps. */
-static void draw_pair(const struct comparison *comparison, const struct chart *base, enum history_column column, bool evaluated,
+static void draw_pair(const struct comparison *comparison, const struct chart *base, const char *name, bool evaluated,
 		      struct buffer *out)
 {
 	static const struct {
 		const char *name;
-		enum history_column by;
+		int by;
 		struct chart_axis axis;
 	} axes[] = {
 		{"tokens", HISTORY_TOKENS, {.label = "tokens trained on", .number = CHART_COUNT}},
-		{"time", HISTORY_SECONDS, {.label = "time of training", .number = CHART_DURATION}},
+		{"time", HISTORY_SECONDS, {.label = "time spent training", .number = CHART_DURATION}},
 		{"steps", HISTORY_STEP, {.label = "steps", .number = CHART_COUNT}},
 	};
 	struct pair *pair = malloc(sizeof *pair);
@@ -313,7 +369,7 @@ static void draw_pair(const struct comparison *comparison, const struct chart *b
 			const struct run *run = r ? &comparison->b : &comparison->a;
 			struct curve *curve = &pair->training[r];
 			snprintf(pair->labels[r], sizeof pair->labels[r], "%c", 'A' + r);
-			curve_of_rows(&run->history, axes[axis].by, column, curve);
+			curve_of_steps(&run->history, axes[axis].by, history_column(&run->history, name), curve);
 			chart_add_series(chart, (struct chart_series){.label = pair->labels[r],
 								      .colour = 1 + r,
 								      .thin = evaluated,
@@ -327,7 +383,7 @@ static void draw_pair(const struct comparison *comparison, const struct chart *b
 			const struct run *run = r ? &comparison->b : &comparison->a;
 			struct curve *curve = &pair->held_out[r];
 			snprintf(pair->labels[2 + r], sizeof pair->labels[2 + r], "%c held out", 'A' + r);
-			curve_of_evaluations(&run->history, run->set, axes[axis].by, column, curve);
+			curve_of_evaluations(&run->history, run->set, axes[axis].by, history_column(&run->history, name), curve);
 			chart_add_series(chart, (struct chart_series){.label = pair->labels[2 + r],
 								      .colour = 1 + r,
 								      .dots = true,
@@ -345,24 +401,14 @@ static void draw_pair(const struct comparison *comparison, const struct chart *b
 static enum status write_page(const struct comparison *comparison, const char *path)
 {
 	static const struct {
-		const char *title;
-		enum history_column column;
-		bool evaluated;
+		const char *title, *name;
 		struct chart_axis axis;
 	} charts[] = {
-		{"Loss of masked words", HISTORY_MLM_LOSS, true, {.label = "nats a word"}},
-		{"Accuracy of masked words", HISTORY_MLM_ACCURACY, true, {.label = "share guessed right", .number = CHART_SHARE}},
-		{"Loss of next sentences", HISTORY_NSP_LOSS, true, {.label = "nats a pair"}},
-		{"Accuracy of next sentences", HISTORY_NSP_ACCURACY, true, {.label = "share told right", .number = CHART_SHARE}},
-		{"Learning rate", HISTORY_LEARNING_RATE, false, {.label = "per step", .number = CHART_POWER, .from_zero = true}},
+		{"Learning rate", "learning_rate", {.label = "per step", .number = CHART_POWER, .from_zero = true}},
 		{"Norm of the gradient, before clipping",
-		 HISTORY_GRAD_NORM,
-		 false,
+		 "grad_norm",
 		 {.label = "logarithmic", .number = CHART_POWER, .logarithmic = true}},
-		{"Speed",
-		 HISTORY_TOKENS_PER_SECOND,
-		 false,
-		 {.label = "tokens a second", .number = CHART_COUNT, .from_zero = true}},
+		{"Speed", "tokens_per_second", {.label = "tokens per second", .number = CHART_COUNT, .from_zero = true}},
 	};
 	struct buffer html = {0};
 	char title[256];
@@ -379,9 +425,15 @@ static enum status write_page(const struct comparison *comparison, const char *p
 		    "<input class=\"pick\" type=\"radio\" name=\"axis\" id=\"by-steps\">\n"
 		    "<p class=\"switch\">against <label for=\"by-tokens\">tokens</label><label for=\"by-time\">time</label>"
 		    "<label for=\"by-steps\">steps</label></p>\n<div class=\"grid\">\n");
+	for (int c = 0; c < comparison->column_count; c++) {
+		const struct report_column *column = &comparison->columns[c];
+		struct chart chart = {.title = column->title,
+				      .y = {.label = column->axis, .number = report_axis_number(column->unit)}};
+		draw_pair(comparison, &chart, column->name, true, &html);
+	}
 	for (size_t i = 0; i < sizeof charts / sizeof *charts; i++) {
 		struct chart chart = {.title = charts[i].title, .y = charts[i].axis};
-		draw_pair(comparison, &chart, charts[i].column, charts[i].evaluated, &html);
+		draw_pair(comparison, &chart, charts[i].name, false, &html);
 	}
 	buffer_text(&html, "</div>\n");
 	if (comparison->settings.count > 0)
@@ -425,6 +477,7 @@ enum status compare_runs(const struct compare_settings *settings, const char *a,
 			 done);
 	comparison.end = fmax(last_of(&comparison.a, comparison.by), last_of(&comparison.b, comparison.by));
 	comparison.reach = comparison.end / (double)comparison.points / 2;
+	choose_columns(&comparison);
 	comparison.first = first_difference(&comparison.a.history, &comparison.b.history);
 	*out_same = comparison.first < 0 && comparison.settings.count == 0;
 	if (settings->json)

@@ -6,6 +6,7 @@
 #include "comm/place.h"
 #include "train/loop.h"
 #include "train/pretraining.h"
+#include "report/samples.h"
 #include "run/run_data.h"
 #include "run/waves.h"
 #include "weights/model_folder.h"

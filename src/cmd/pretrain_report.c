@@ -1,6 +1,6 @@
 /* What the report of a run is told before the first step: facts of model, text and machine. */
 #include "cmd/pretrain.h"
-#include "data/unigram.h"
+#include "train/pretraining_report.h"
 
 static enum status open_report(struct pretrain *run)
 {
@@ -20,7 +20,13 @@ static enum status open_report(struct pretrain *run)
 		.metrics_path = run->metrics_path,
 		.gemm_rate = run->gemm_rate,
 		.options = run->options,
-		.samples = &run->samples,
+		.task = pretraining_report(&(struct pretraining_report_facts){
+			.vocab_size = run->config.vocab_size,
+			.unigram = &unigram,
+			.vocab = vocab,
+			.next_sentence = run->phases[0].instance_settings.next_sentence != NEXT_SENTENCE_NONE,
+			.samples = &run->samples,
+		}),
 		.facts =
 			{
 				.device = run->backend->description,
@@ -28,11 +34,7 @@ static enum status open_report(struct pretrain *run)
 				.hidden = run->config.hidden_size,
 				.parameters = run->model->element_count,
 				.vocab_size = run->config.vocab_size,
-				.text_tokens = (double)pretrain_train_tokens(run),
-				.unigram_entropy = unigram.entropy,
-				.frequent_share = unigram.frequent_share,
-				.frequent_token = unigram.frequent_id >= 0 ? vocab->text[unigram.frequent_id] : NULL,
-				.next_sentence = run->phases[0].instance_settings.next_sentence != NEXT_SENTENCE_NONE,
+				.epoch_tokens = (double)pretrain_train_tokens(run),
 			},
 	};
 	return OK;

@@ -384,6 +384,14 @@ static void draw_marks(struct buffer *out, const struct chart *chart, const stru
 			line_at(out, "phase", at, y->from, at, y->to);
 			text_at(out, "tick", at + 4, y->to - 3, "start", mark->label);
 			break;
+		case CHART_MARK_RESUMED:
+			buffer_format(out, "<g><title>");
+			html_text(out, mark->label);
+			buffer_text(out, "</title>");
+			line_at(out, "resumed", at, y->from, at, y->to);
+			text_at(out, "resumed-sign", at, y->from - 4, "middle", "\xE2\x86\xBB");
+			buffer_text(out, "</g>\n");
+			break;
 		case CHART_MARK_TROUBLE:
 			line_at(out, "trouble", at, y->from, at, y->to);
 			buffer_format(out, "<text class=\"trouble-sign\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">!<title>",
@@ -402,12 +410,14 @@ static void draw_marks(struct buffer *out, const struct chart *chart, const stru
 
 static void draw_legend(struct buffer *out, const struct chart *chart)
 {
-	bool saved = false, band = false;
-	for (int i = 0; i < chart->mark_count; i++)
+	bool saved = false, band = false, resumed = false;
+	for (int i = 0; i < chart->mark_count; i++) {
 		saved |= chart->marks[i].kind == CHART_MARK_SAVED;
+		resumed |= chart->marks[i].kind == CHART_MARK_RESUMED;
+	}
 	for (int i = 0; i < chart->series_count; i++)
 		band |= chart->series[i].low != NULL;
-	if (chart->series_count < 2 && !saved && !band)
+	if (chart->series_count < 2 && !saved && !band && !resumed)
 		return;
 	buffer_text(out, "<p class=\"legend\">");
 	for (int i = 0; i < chart->series_count; i++) {
@@ -421,7 +431,9 @@ static void draw_legend(struct buffer *out, const struct chart *chart)
 		buffer_text(out, "</span> ");
 	}
 	if (saved)
-		buffer_text(out, "<span><i class=\"key triangle\"></i>checkpoint</span>");
+		buffer_text(out, "<span><i class=\"key triangle\"></i>checkpoint</span> ");
+	if (resumed)
+		buffer_text(out, "<span><span class=\"resumed-key\">\xE2\x86\xBB</span> resumed</span>");
 	buffer_text(out, "</p>\n");
 }
 

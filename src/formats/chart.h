@@ -40,7 +40,7 @@ struct chart_level {
 };
 
 /* A place on the x axis. */
-enum chart_mark_kind { CHART_MARK_PHASE, CHART_MARK_TROUBLE, CHART_MARK_SAVED };
+enum chart_mark_kind { CHART_MARK_PHASE, CHART_MARK_TROUBLE, CHART_MARK_SAVED, CHART_MARK_RESUMED };
 struct chart_mark {
 	enum chart_mark_kind kind;
 	double x;

@@ -7,21 +7,22 @@
 #include "base/log.h"
 #include "report/page.h"
 
-void curve_of_rows(const struct history *history, enum history_column x, enum history_column y, struct curve *out)
+void curve_of_steps(const struct history *history, int x, int y, struct curve *out)
 {
 	/* Four rows a point at least, where there are enough: a mean says more than a single noisy step. */
-	int64_t points = history->count >= 4 * CURVE_POINTS ? CURVE_POINTS : history->count / 4;
-	points = points > 60 ? points : history->count < 60 ? history->count : 60;
-	*out = (struct curve){.is_mean = 2 * points <= history->count};
+	const struct history_table *steps = &history->steps;
+	int64_t points = steps->count >= 4 * CURVE_POINTS ? CURVE_POINTS : steps->count / 4;
+	points = points > 60 ? points : steps->count < 60 ? steps->count : 60;
+	*out = (struct curve){.is_mean = 2 * points <= steps->count};
 	for (int64_t p = 0; p < points; p++) {
-		int64_t from = p * history->count / points, to = (p + 1) * history->count / points, count = 0;
+		int64_t from = p * steps->count / points, to = (p + 1) * steps->count / points, count = 0;
 		double sum = 0, place = 0, low = INFINITY, high = -INFINITY;
 		for (int64_t i = from; i < to; i++) {
-			double value = history->rows[i].value[y];
+			double value = history_value(steps, i, y);
 			if (!isfinite(value))
 				continue;
 			sum += value;
-			place += history->rows[i].value[x];
+			place += history_value(steps, i, x);
 			low = fmin(low, value);
 			high = fmax(high, value);
 			count++;
@@ -35,60 +36,63 @@ void curve_of_rows(const struct history *history, enum history_column x, enum hi
 	}
 }
 
-void curve_of_evaluations(const struct history *history, int set, enum history_column x, enum history_column y, struct curve *out)
+void curve_of_evaluations(const struct history *history, int set, int x, int y, struct curve *out)
 {
+	const struct history_table *table = &history->evaluations;
 	int64_t total = 0, seen = 0;
 	*out = (struct curve){0};
-	for (int64_t i = 0; i < history->evaluation_count; i++)
-		total += history->evaluations[i].set == set;
+	for (int64_t i = 0; i < table->count; i++)
+		total += history->evaluation_sets[i] == set;
 	int64_t every = total / CURVE_POINTS + 1;
-	for (int64_t i = 0; i < history->evaluation_count; i++) {
-		const struct history_evaluation *evaluation = &history->evaluations[i];
-		if (evaluation->set != set)
+	for (int64_t i = 0; i < table->count; i++) {
+		double value = history_value(table, i, y);
+		if (history->evaluation_sets[i] != set)
 			continue;
 		seen++;
-		if ((total - seen) % every != 0 || !isfinite(evaluation->row.value[y]) || out->count == CURVE_POINTS)
+		if ((total - seen) % every != 0 || !isfinite(value) || out->count == CURVE_POINTS)
 			continue;
-		out->x[out->count] = evaluation->row.value[x];
-		out->y[out->count++] = evaluation->row.value[y];
+		out->x[out->count] = history_value(table, i, x);
+		out->y[out->count++] = value;
 	}
 }
 
 /* Where a step lies on the x axis. */
-static double place_of_step(const struct history *history, int64_t step, enum history_column x)
+static double place_of_step(const struct history *history, int64_t step, int x)
 {
-	for (int64_t i = 0; i < history->count; i++)
-		if (history->rows[i].value[HISTORY_STEP] >= (double)step)
-			return history->rows[i].value[x];
+	for (int64_t i = 0; i < history->steps.count; i++)
+		if (history_value(&history->steps, i, HISTORY_STEP) >= (double)step)
+			return history_value(&history->steps, i, x);
 	return NAN;
 }
 
-static void add_phases(struct chart *chart, const struct report *report, enum history_column x, char labels[][16])
+static void add_phases(struct chart *chart, const struct report *report, int x, char labels[][16])
 {
-	const struct history *history = &report->history;
+	const struct history_table *steps = &report->history.steps;
 	int found = 0;
-	for (int64_t i = 1; i < history->count && found < 8; i++) {
-		double phase = history->rows[i].value[HISTORY_PHASE];
-		if (phase > history->rows[i - 1].value[HISTORY_PHASE]) {
+	for (int64_t i = 1; i < steps->count && found < 8; i++) {
+		double phase = history_value(steps, i, HISTORY_PHASE);
+		if (phase > history_value(steps, i - 1, HISTORY_PHASE)) {
 			snprintf(labels[found], 16, "phase %.0f", phase);
-			chart_add_mark(chart, CHART_MARK_PHASE, history->rows[i].value[x], labels[found++]);
+			chart_add_mark(chart, CHART_MARK_PHASE, history_value(steps, i, x), labels[found++]);
 		}
 	}
 }
 
-static void add_troubles(struct chart *chart, const struct report *report, enum history_column x)
+/* Findings, and where the run was resumed. */
+static void add_events(struct chart *chart, const struct report *report, int x)
 {
 	const struct history *history = &report->history;
-	for (int64_t i = 0; i < history->event_count; i++)
-		if (!history->events[i].over)
-			chart_add_mark(chart, CHART_MARK_TROUBLE,
-				       x == HISTORY_TOKENS ? history->events[i].tokens : history->events[i].seconds,
-				       history->events[i].text);
+	for (int64_t i = 0; i < history->event_count; i++) {
+		const struct history_event *event = &history->events[i];
+		double place = x == HISTORY_TOKENS ? event->tokens : x == HISTORY_SECONDS ? event->seconds : (double)event->step;
+		bool resumed = strcmp(event->kind, REPORT_RESUMED) == 0;
+		if (!event->over)
+			chart_add_mark(chart, resumed ? CHART_MARK_RESUMED : CHART_MARK_TROUBLE, place, event->text);
+	}
 }
 
 /* The checkpoints that lie in the run folder, the newest first. */
-static void add_checkpoints(struct chart *chart, const struct report *report, enum history_column x,
-			    const struct name_list *names)
+static void add_checkpoints(struct chart *chart, const struct report *report, int x, const struct name_list *names)
 {
 	for (int64_t i = names->count; i-- > 0;)
 		chart_add_mark(chart, CHART_MARK_SAVED,
@@ -134,11 +138,15 @@ static void describe(char *out, size_t size, const struct chart *chart)
 	}
 }
 
-static const struct chart_axis x_axes[2] = {
-	{.label = "tokens trained on", .number = CHART_COUNT},
-	{.label = "time of training", .number = CHART_DURATION},
+static const struct {
+	const char *name;
+	int column;
+	struct chart_axis axis;
+} x_axes[] = {
+	{"tokens", HISTORY_TOKENS, {.label = "tokens trained on", .number = CHART_COUNT}},
+	{"time", HISTORY_SECONDS, {.label = "time spent training", .number = CHART_DURATION}},
+	{"steps", HISTORY_STEP, {.label = "steps", .number = CHART_COUNT}},
 };
-static const enum history_column x_columns[2] = {HISTORY_TOKENS, HISTORY_SECONDS};
 
 /* Colours of evaluation sets; training is 1. */
 static const int set_colours[] = {2, 3, 4, 5, 6, 7, 8};
@@ -150,8 +158,8 @@ struct drawing {
 	char phases[8][16], description[1024];
 };
 
-/* One quantity twice, against tokens and against time; the page's switch shows one of them. */
-static void draw(const struct report *report, const struct chart *base, enum history_column column, bool evaluated,
+/* One quantity against tokens, time and steps; the page's switch shows one of them. */
+static void draw(const struct report *report, const struct chart *base, int column, bool evaluated,
 		 const struct name_list *checkpoints, struct buffer *out)
 {
 	const struct history *history = &report->history;
@@ -160,11 +168,12 @@ static void draw(const struct report *report, const struct chart *base, enum his
 		out->failed = true;
 		return;
 	}
-	for (int axis = 0; axis < 2; axis++) {
+	for (size_t axis = 0; axis < sizeof(x_axes) / sizeof(*x_axes); axis++) {
 		struct chart *chart = &drawing->chart;
+		int x = x_axes[axis].column;
 		*chart = *base;
-		chart->x = x_axes[axis];
-		curve_of_rows(history, x_columns[axis], column, &drawing->train);
+		chart->x = x_axes[axis].axis;
+		curve_of_steps(history, x, column, &drawing->train);
 		chart_add_series(chart, (struct chart_series){
 						.label = evaluated ? "training" : NULL,
 						.colour = 1,
@@ -176,49 +185,61 @@ static void draw(const struct report *report, const struct chart *base, enum his
 						.count = drawing->train.count,
 					});
 		for (int s = 0; evaluated && s < history->set_count && s < SET_CURVES; s++) {
-			curve_of_evaluations(history, s, x_columns[axis], column, &drawing->sets[s]);
-			chart_add_series(chart, (struct chart_series){
-							.label = *history->sets[s] ? history->sets[s] : "held out",
-							.colour = set_colours[s],
-							.dots = true,
-							.x = drawing->sets[s].x,
-							.y = drawing->sets[s].y,
-							.count = drawing->sets[s].count,
-						});
+			curve_of_evaluations(history, s, x, column, &drawing->sets[s]);
+			chart_add_series(chart,
+					 (struct chart_series){
+						 .label = *history->sets[s] ? history->sets[s] : report->task.words.held_out,
+						 .colour = set_colours[s],
+						 .dots = true,
+						 .x = drawing->sets[s].x,
+						 .y = drawing->sets[s].y,
+						 .count = drawing->sets[s].count,
+					 });
 		}
-		add_phases(chart, report, x_columns[axis], drawing->phases);
-		add_troubles(chart, report, x_columns[axis]);
+		add_phases(chart, report, x, drawing->phases);
+		add_events(chart, report, x);
 		if (checkpoints)
-			add_checkpoints(chart, report, x_columns[axis], checkpoints);
+			add_checkpoints(chart, report, x, checkpoints);
 		describe(drawing->description, sizeof(drawing->description), chart);
 		chart->description = drawing->description;
-		buffer_format(out, "<div class=\"%s\">\n", axis == 0 ? "tokens" : "time");
+		buffer_format(out, "<div class=\"%s\">\n", x_axes[axis].name);
 		chart_svg(chart, out);
 		buffer_text(out, "</div>\n");
 	}
 	free(drawing);
 }
 
-static bool has_values(const struct history *history, enum history_column column)
-{
-	for (int64_t i = 0; i < history->count; i++)
-		if (isfinite(history->rows[i].value[column]))
-			return true;
-	return false;
-}
-
-/* Losses that span orders of magnitude, as of a run that has diverged, need a logarithmic axis. */
-static bool spans_widely(const struct history *history, enum history_column column)
+/* Losses that span orders of magnitude, as those of a run that has diverged do, need a logarithmic axis. */
+static bool spans_widely(const struct history *history, int column)
 {
 	double low = INFINITY, high = 0;
-	for (int64_t i = 0; i < history->count; i++) {
-		double value = history->rows[i].value[column];
+	for (int64_t i = 0; i < history->steps.count; i++) {
+		double value = history_value(&history->steps, i, column);
 		if (isfinite(value) && value > 0) {
 			low = fmin(low, value);
 			high = fmax(high, value);
 		}
 	}
 	return high > 30 * low && low > 0.05;
+}
+
+/* A column of the task: training where each step has it, evaluations, and the levels to compare with. */
+static void draw_column(const struct report *report, const struct report_column *column, const struct name_list *checkpoints,
+			struct buffer *out)
+{
+	const struct history *history = &report->history;
+	int index = history_column(history, column->name);
+	char label[96];
+	struct chart chart = {.title = column->title, .y = {.label = column->axis, .number = report_axis_number(column->unit)}};
+	chart.y.logarithmic = column->direction == DIRECTION_LOWER && spans_widely(history, index);
+	chart.y.from_zero = column->unit == UNIT_SHARE && isnan(column->levels[0].value);
+	if (chart.y.logarithmic) {
+		snprintf(label, sizeof(label), "%.60s, logarithmic", column->axis);
+		chart.y.label = label;
+	}
+	for (int l = 0; l < REPORT_LEVELS; l++)
+		chart_add_level(&chart, column->levels[l].value, column->levels[l].label);
+	draw(report, &chart, index, true, checkpoints, out);
 }
 
 static void draw_lengths(const struct length_counts *lengths, struct buffer *out)
@@ -235,8 +256,8 @@ static void draw_lengths(const struct length_counts *lengths, struct buffer *out
 	char number[FORMAT_BYTES];
 	snprintf(description, sizeof(description), "Mean %.1f tokens, longest %lld.", mean, (long long)lengths->longest);
 	snprintf(note, sizeof(note),
-		 "%s sequences since the program was started, %.1f tokens on average, the longest %lld. Padded to that length, "
-		 "%.0f %% of the work would be padding; none is computed here.",
+		 "%s sequences since the run was last started, %.1f tokens on average, the longest %lld. Padded to that length, "
+		 "%.0f %% of the work would be padding; bertc computes none of it.",
 		 format_count(number, lengths->sequences), mean, (long long)lengths->longest,
 		 100 * (1 - mean / (double)lengths->longest));
 	buffer_text(out, "<div>");
@@ -245,7 +266,7 @@ static void draw_lengths(const struct length_counts *lengths, struct buffer *out
 			.title = "Lengths of training sequences",
 			.description = description,
 			.note = lengths->sequences > 0 ? note : NULL,
-			.x = {.label = "tokens of a sequence"},
+			.x = {.label = "tokens per sequence"},
 			.y = {.label = "share of sequences", .number = CHART_SHARE, .from_zero = true},
 			.width = lengths->width,
 			.values = shares,
@@ -255,50 +276,29 @@ static void draw_lengths(const struct length_counts *lengths, struct buffer *out
 	buffer_text(out, "</div>\n");
 }
 
-void report_charts(const struct report *report, const struct report_progress *state, struct buffer *out)
+void report_charts(const struct report *report, struct buffer *out)
 {
 	const struct history *history = &report->history;
-	const struct report_facts *facts = &report->facts;
+	const struct report_task *task = &report->task;
 	struct name_list checkpoints = {0};
 	list_checkpoints(report->folder, &checkpoints);
-	(void)state;
-
-	struct chart chart = {.title = "Loss of masked words", .y = {.label = "nats a word"}};
-	chart.y.logarithmic = spans_widely(history, HISTORY_MLM_LOSS);
-	if (chart.y.logarithmic)
-		chart.y.label = "nats a word, logarithmic";
-	chart_add_level(&chart, facts->unigram_entropy, "frequencies");
-	chart_add_level(&chart, facts->vocab_size > 0 ? log(facts->vocab_size) : NAN, "guessing");
-	draw(report, &chart, HISTORY_MLM_LOSS, true, &checkpoints, out);
-
-	chart = (struct chart){.title = "Accuracy of masked words",
-			       .y = {.label = "share guessed right", .number = CHART_SHARE, .from_zero = true}};
-	chart_add_level(&chart, facts->frequent_share, "frequencies");
-	draw(report, &chart, HISTORY_MLM_ACCURACY, true, NULL, out);
-
-	if (facts->next_sentence && has_values(history, HISTORY_NSP_LOSS)) {
-		chart = (struct chart){.title = "Loss of next sentences", .y = {.label = "nats a pair"}};
-		chart.y.logarithmic = spans_widely(history, HISTORY_NSP_LOSS);
-		if (chart.y.logarithmic)
-			chart.y.label = "nats a pair, logarithmic";
-		chart_add_level(&chart, log(2), "guessing");
-		draw(report, &chart, HISTORY_NSP_LOSS, true, NULL, out);
-		chart = (struct chart){.title = "Accuracy of next sentences",
-				       .y = {.label = "share told right", .number = CHART_SHARE}};
-		chart_add_level(&chart, 0.5, "guessing");
-		draw(report, &chart, HISTORY_NSP_ACCURACY, true, NULL, out);
+	for (int c = 0; c < task->column_count; c++) {
+		const struct report_column *column = &task->columns[c];
+		int index = history_column(history, column->name);
+		if (c == 0 || history_has(&history->steps, index) || history_has(&history->evaluations, index))
+			draw_column(report, column, c == 0 ? &checkpoints : NULL, out);
 	}
-	chart = (struct chart){.title = "Learning rate", .y = {.label = "per step", .number = CHART_POWER, .from_zero = true}};
+	struct chart chart = {.title = "Learning rate", .y = {.label = "per step", .number = CHART_POWER, .from_zero = true}};
 	draw(report, &chart, HISTORY_LEARNING_RATE, false, NULL, out);
 
 	chart = (struct chart){.title = "Norm of the gradient, before clipping",
 			       .y = {.label = "logarithmic", .number = CHART_POWER, .logarithmic = true}};
 	draw(report, &chart, HISTORY_GRAD_NORM, false, NULL, out);
 
-	chart = (struct chart){.title = "Speed", .y = {.label = "tokens a second", .number = CHART_COUNT, .from_zero = true}};
+	chart = (struct chart){.title = "Speed", .y = {.label = "tokens per second", .number = CHART_COUNT, .from_zero = true}};
 	draw(report, &chart, HISTORY_TOKENS_PER_SECOND, false, NULL, out);
-	if (has_values(history, HISTORY_SHARE_OF_GEMM)) {
-		chart = (struct chart){.title = "Work done, as a share of this machine's matrix products",
+	if (history_has(&history->steps, HISTORY_SHARE_OF_GEMM)) {
+		chart = (struct chart){.title = "Share of this machine's peak matmul speed",
 				       .y = {.label = "share", .number = CHART_SHARE, .from_zero = true}};
 		draw(report, &chart, HISTORY_SHARE_OF_GEMM, false, NULL, out);
 	}

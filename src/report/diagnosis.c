@@ -9,26 +9,28 @@
 #include "formats/chart.h"
 #include "base/error.h"
 
-/* Thresholds; docs/reliability.md, "Sick runs", has the reasons. */
+/* Thresholds; docs/reliability.md, "Sick runs", has the reasons. Losses are in the task's scale: nats of a masked word, or
+ * multiples of the loss that a labelled task has to overcome. */
 #define MEAN_STEPS 64   /* the window of means */
 #define SPIKE_STEPS 128 /* losses a spike is judged against */
 #define SPIKE_LEAST 32  /* fewer are no ground to judge on */
 #define SPIKE_DEVIATIONS 6.0
-#define SPIKE_NATS 0.3
+#define SPIKE_LOSS 0.3
 #define SPIKE_LASTS 32 /* a spike this long is a new level, not a spike */
-#define RISE_NATS 0.25 /* of the mean above its best */
-#define DIVERGED_NATS 1.0
-#define ABOVE_GUESSING_NATS 0.5
+#define RISE_LOSS 0.25 /* of the mean above its best */
+#define DIVERGED_LOSS 1.0
+#define ABOVE_GUESSING 0.5
 #define NORM_GROWTH 5.0
-#define STUCK_BELOW 0.1     /* this far below the unigram entropy a run has left it behind */
-#define STUCK_ABOVE 0.5     /* this near it a run has learned frequencies */
-#define STUCK_ACCURACY 0.03 /* above that of the most frequent token */
-#define STUCK_TOKENS 1e6
-#define STILL_FALLING 0.05 /* nats over half the span */
-#define OVERFIT_NATS 0.05
-#define OVERFIT_TIMES 3
+#define STUCK_BELOW 0.1    /* this far below the prior loss a run has left it behind */
+#define STUCK_ABOVE 0.5    /* this near it a run has learned frequencies */
+#define STUCK_SHARE 0.03   /* of right answers above the prior's */
+#define STILL_FALLING 0.05 /* over half the span */
+#define WORSE_LOSS 0.05    /* of an evaluation above its best */
+#define WORSE_SHARE 0.005  /* of an accuracy or the like below its best, plus two standard errors */
+#define WORSE_TIMES 3
+#define COLLAPSED_LEAST 10 /* examples: of fewer one answer may be the right one */
 #define REPEATED_EPOCHS 4.0
-#define REPEATED_NATS 0.5
+#define REPEATED_LOSS 0.5
 #define PLANNED_EPOCHS 100.0
 #define SPAN_SECONDS 20.0 /* of training, for rates */
 #define SPAN_STEPS 32
@@ -43,6 +45,7 @@ const char *const finding_names[FINDING_KINDS] = {
 	[FINDING_UNSTABLE] = "unstable",
 	[FINDING_STUCK] = "stuck",
 	[FINDING_SLOW] = "slow_learning",
+	[FINDING_COLLAPSED] = "collapsed",
 	[FINDING_OVERFITTING] = "overfitting",
 	[FINDING_REPEATED] = "repeated_data",
 	[FINDING_WAITING] = "waiting_for_data",
@@ -51,10 +54,10 @@ const char *const finding_names[FINDING_KINDS] = {
 };
 
 const enum finding_weight finding_weights[FINDING_KINDS] = {
-	[FINDING_SPIKE] = FINDING_NOTE,          [FINDING_DIVERGED] = FINDING_SERIOUS,   [FINDING_RISING] = FINDING_WARNING,
-	[FINDING_UNSTABLE] = FINDING_WARNING,    [FINDING_STUCK] = FINDING_SERIOUS,      [FINDING_SLOW] = FINDING_SERIOUS,
-	[FINDING_OVERFITTING] = FINDING_WARNING, [FINDING_REPEATED] = FINDING_WARNING,   [FINDING_WAITING] = FINDING_NOTE,
-	[FINDING_SLOWER] = FINDING_NOTE,         [FINDING_NON_FINITE] = FINDING_WARNING,
+	[FINDING_SPIKE] = FINDING_NOTE,        [FINDING_DIVERGED] = FINDING_SERIOUS,    [FINDING_RISING] = FINDING_WARNING,
+	[FINDING_UNSTABLE] = FINDING_WARNING,  [FINDING_STUCK] = FINDING_SERIOUS,       [FINDING_SLOW] = FINDING_SERIOUS,
+	[FINDING_COLLAPSED] = FINDING_SERIOUS, [FINDING_OVERFITTING] = FINDING_WARNING, [FINDING_REPEATED] = FINDING_WARNING,
+	[FINDING_WAITING] = FINDING_NOTE,      [FINDING_SLOWER] = FINDING_NOTE,         [FINDING_NON_FINITE] = FINDING_WARNING,
 };
 
 static void window_clear(struct window *window, int size)
@@ -136,14 +139,14 @@ static void end(struct diagnosis *diagnosis, struct findings *out, enum finding_
 static void levels_clear(struct diagnosis *diagnosis, int64_t step)
 {
 	window_clear(&diagnosis->loss, MEAN_STEPS);
-	window_clear(&diagnosis->accuracy, MEAN_STEPS);
+	window_clear(&diagnosis->share, MEAN_STEPS);
 	window_clear(&diagnosis->log_norm, MEAN_STEPS);
 	window_clear(&diagnosis->recent, SPIKE_STEPS);
 	window_clear(&diagnosis->rates, WINDOW_MOST);
 	diagnosis->first_step = step;
 	diagnosis->first_loss = diagnosis->best_loss = diagnosis->best_norm = NAN;
 	diagnosis->above = 0;
-	diagnosis->was_frequencies = false;
+	diagnosis->was_prior = false;
 	diagnosis->counted_steps = diagnosis->counted_tokens = 0;
 	diagnosis->half_loss = NAN;
 	diagnosis->span_seconds = diagnosis->span_waited = 0;
@@ -156,15 +159,15 @@ void diagnosis_start(struct diagnosis *diagnosis, const struct diagnosis_facts *
 	*diagnosis = (struct diagnosis){.facts = *facts};
 	levels_clear(diagnosis, 0);
 	for (int i = 0; i < DIAGNOSIS_SETS; i++)
-		diagnosis->sets[i].loss = diagnosis->sets[i].early_gap = NAN;
+		diagnosis->sets[i].score = diagnosis->sets[i].early_gap = NAN;
 }
 
 void diagnosis_phase(struct diagnosis *diagnosis, int64_t step)
 {
 	levels_clear(diagnosis, step);
 	for (int i = 0; i < DIAGNOSIS_SETS; i++) {
-		diagnosis->sets[i].loss = NAN;
-		diagnosis->sets[i].above = 0;
+		diagnosis->sets[i].score = NAN;
+		diagnosis->sets[i].worse = 0;
 	}
 	diagnosis->active[FINDING_SPIKE] = diagnosis->active[FINDING_RISING] = false;
 	diagnosis->active[FINDING_UNSTABLE] = diagnosis->active[FINDING_SLOWER] = false;
@@ -176,17 +179,24 @@ void diagnosis_plan(struct diagnosis *diagnosis, int64_t total_steps, double pea
 	diagnosis->facts.peak_rate = peak_rate;
 }
 
+static double scale_of(const struct diagnosis *diagnosis)
+{
+	return diagnosis->facts.task->scale;
+}
+
 /* A loss far above those before it. Spikes stay out of what the next ones are judged against. */
 static void look_for_spike(struct diagnosis *diagnosis, const struct diagnosis_step *step, struct findings *out)
 {
 	struct window *recent = &diagnosis->recent;
-	double mean = window_mean(recent), deviation = window_deviation(recent), above = step->mlm_loss - mean;
-	bool spike = recent->count >= SPIKE_LEAST && above > fmax(SPIKE_DEVIATIONS * deviation, SPIKE_NATS);
+	double mean = window_mean(recent), deviation = window_deviation(recent), above = step->loss - mean;
+	bool spike = recent->count >= SPIKE_LEAST &&
+		     above > fmax(SPIKE_DEVIATIONS * deviation, SPIKE_LOSS * scale_of(diagnosis)) &&
+		     !(step->loss <= diagnosis->facts.task->spike_floor);
 	if (!spike) {
-		window_add(recent, step->mlm_loss);
+		window_add(recent, step->loss);
 		if (diagnosis->above > 0 && diagnosis->active[FINDING_SPIKE])
 			end(diagnosis, out, FINDING_SPIKE, "The loss is back at %.3f, %" PRId64 " steps after the spike.",
-			    step->mlm_loss, step->step - diagnosis->spike_step);
+			    step->loss, step->step - diagnosis->spike_step);
 		diagnosis->above = 0;
 		return;
 	}
@@ -194,11 +204,12 @@ static void look_for_spike(struct diagnosis *diagnosis, const struct diagnosis_s
 		diagnosis->spike_step = step->step;
 		struct finding *finding = begin(diagnosis, out, FINDING_SPIKE);
 		if (finding) {
-			SAY(finding, text, "The loss jumped to %.3f; the %d steps before lay at %.3f, deviation %.3f.",
-			    step->mlm_loss, recent->count, mean, deviation);
+			SAY(finding, text,
+			    "The loss jumped to %.3f; over the %d steps before, it averaged %.3f (standard deviation %.3f).",
+			    step->loss, recent->count, mean, deviation);
 			SAY(finding, advice,
-			    "A single spike heals by itself. If they return, lower the learning rate "
-			    "(--learning_rate) or clip harder (--max_grad_norm).");
+			    "A single spike usually heals by itself. If spikes keep coming, lower the learning rate "
+			    "(--learning_rate) or clip gradients harder (--max_grad_norm).");
 		}
 	}
 	if (diagnosis->above >= SPIKE_LASTS) {
@@ -219,41 +230,45 @@ static void look_for_rise(struct diagnosis *diagnosis, const struct diagnosis_st
 {
 	if (!full(&diagnosis->loss))
 		return;
-	double mean = window_mean(&diagnosis->loss);
+	const struct report_task *task = diagnosis->facts.task;
+	double mean = window_mean(&diagnosis->loss), scale = task->scale;
 	double noise = 5 * window_deviation(&diagnosis->loss) / sqrt(MEAN_STEPS);
-	double guessing = larger(diagnosis->first_loss, log(diagnosis->facts.vocab_size)) + ABOVE_GUESSING_NATS;
 	double rise = mean - diagnosis->best_loss;
-	bool worse_than_guessing = mean > guessing;
-	if (worse_than_guessing || rise > DIVERGED_NATS + noise) {
+	bool worse_than_guessing = mean > larger(diagnosis->first_loss, task->chance_loss) + ABOVE_GUESSING * scale;
+	if (worse_than_guessing || rise > DIVERGED_LOSS * scale + noise) {
 		struct finding *finding = begin(diagnosis, out, FINDING_DIVERGED);
 		if (!finding)
 			return;
 		diagnosis->active[FINDING_RISING] = true; /* said by this */
-		if (worse_than_guessing)
+		if (worse_than_guessing && isfinite(task->chance_loss))
 			SAY(finding, text, "The run has diverged: the loss is %.2f; guessing at random would give %.2f.", mean,
-			    log(diagnosis->facts.vocab_size));
+			    task->chance_loss);
+		else if (worse_than_guessing)
+			SAY(finding, text, "The run has diverged: the loss is %.2f; it began at %.2f.", mean,
+			    diagnosis->first_loss);
 		else
-			SAY(finding, text, "The run has diverged: the loss is %.2f and was %.2f at step %" PRId64 ".", mean,
+			SAY(finding, text, "The run has diverged: the loss is %.2f; it was %.2f at step %" PRId64 ".", mean,
 			    diagnosis->best_loss, diagnosis->best_step);
 		SAY(finding, advice,
-		    "%s with a --learning_rate three to ten times lower (it is %.3g), or a longer warm-up (--num_warmup_steps).",
-		    worse_than_guessing ? "Start again" : "Go back to a checkpoint from before, or start again,",
-		    step->learning_rate);
+		    "%s with a --learning_rate three to ten times lower (it is %.3g), or with a longer warm-up (%s).",
+		    worse_than_guessing ? "Start again" : "Go back to an earlier checkpoint, or start again,",
+		    step->learning_rate, task->words.warmup);
 		return;
 	}
-	if (rise > RISE_NATS + noise) {
+	if (rise > RISE_LOSS * scale + noise) {
 		struct finding *finding = begin(diagnosis, out, FINDING_RISING);
 		if (!finding)
 			return;
-		SAY(finding, text, "The loss is rising: %.3f over the last %d steps, %.3f at step %" PRId64 ".", mean, MEAN_STEPS,
-		    diagnosis->best_loss, diagnosis->best_step);
+		SAY(finding, text,
+		    "The loss is rising: it averages %.3f over the last %d steps, and was %.3f at step %" PRId64 ".", mean,
+		    MEAN_STEPS, diagnosis->best_loss, diagnosis->best_step);
 		SAY(finding, advice,
-		    "The learning rate (%.3g) is too high for this model and batch: lower --learning_rate, or warm up longer "
-		    "(--num_warmup_steps).",
-		    step->learning_rate);
+		    "The learning rate (%.3g) is too high for this model and batch size: lower --learning_rate, or warm up for "
+		    "longer (%s).",
+		    step->learning_rate, task->words.warmup);
 		return;
 	}
-	if (rise < RISE_NATS / 2) {
+	if (rise < RISE_LOSS * scale / 2) {
 		if (diagnosis->active[FINDING_DIVERGED])
 			diagnosis->active[FINDING_RISING] = false;
 		end(diagnosis, out, FINDING_DIVERGED, "The loss is back at %.3f.", mean);
@@ -270,13 +285,13 @@ static void look_at_norm(struct diagnosis *diagnosis, const struct diagnosis_ste
 	bool warm = step->learning_rate > 0.9 * diagnosis->facts.peak_rate || !isnan(diagnosis->best_norm);
 	if (warm && !(norm > diagnosis->best_norm))
 		diagnosis->best_norm = norm;
-	if (norm > NORM_GROWTH * diagnosis->best_norm && mean > diagnosis->best_loss + RISE_NATS / 4) {
+	if (norm > NORM_GROWTH * diagnosis->best_norm && mean > diagnosis->best_loss + RISE_LOSS * scale_of(diagnosis) / 4) {
 		struct finding *finding = begin(diagnosis, out, FINDING_UNSTABLE);
 		if (!finding)
 			return;
-		SAY(finding, text, "Gradients grow: their norm is %.3g and was %.3g, and the loss (%.3f) does not fall.", norm,
-		    diagnosis->best_norm, mean);
-		SAY(finding, advice, "Often the last sign before a run diverges: lower --learning_rate (it is %.3g).",
+		SAY(finding, text, "Gradients are growing: their norm is %.3g and was %.3g, and the loss (%.3f) is not falling.",
+		    norm, diagnosis->best_norm, mean);
+		SAY(finding, advice, "This is often the last sign before a run diverges: lower --learning_rate (it is %.3g).",
 		    step->learning_rate);
 	} else if (norm < NORM_GROWTH / 2 * diagnosis->best_norm) {
 		end(diagnosis, out, FINDING_UNSTABLE, "Gradients are back to a norm of %.3g.", norm);
@@ -292,69 +307,84 @@ static double patience(const struct diagnosis *diagnosis)
 	return total < 8000 ? 400 : total > 40000 ? 2000 : total / 20;
 }
 
-/* Progress against the unigram entropy. Steps count by their share of the peak learning rate: a long warm-up is no
- * plateau. */
+static void say_slow(const struct diagnosis *diagnosis, const struct diagnosis_step *step, struct finding *finding)
+{
+	const struct report_task *task = diagnosis->facts.task;
+	char count[CHART_NUMBER_BYTES];
+	SAY(finding, text,
+	    "The loss hardly moves: it is %.3f after %s tokens and was %.3f at the start. Knowing only %s gives %.3f, which a "
+	    "run "
+	    "learns first of all.",
+	    window_mean(&diagnosis->loss), chart_number(count, (double)step->tokens, CHART_COUNT, 0), diagnosis->first_loss,
+	    task->words.prior, task->prior_loss);
+	SAY(finding, advice,
+	    "The learning rate (%.3g) is far too low, or the weights do not change: a --learning_rate of %s is usual.",
+	    step->learning_rate, task->words.usual_rates);
+}
+
+static void say_stuck(const struct diagnosis *diagnosis, const struct diagnosis_step *step, struct finding *finding)
+{
+	const struct report_task *task = diagnosis->facts.task;
+	char count[CHART_NUMBER_BYTES], shares[160] = "";
+	double share = window_mean(&diagnosis->share);
+	if (isfinite(share) && isfinite(task->prior_share))
+		snprintf(shares, sizeof(shares), " The accuracy, %.1f %%, is close to that of always answering %s, %.1f %%.",
+			 100 * share, task->words.frequent, 100 * task->prior_share);
+	SAY(finding, text, "The run is stuck: the loss stays at %.3f after %s tokens; knowing only %s gives %.3f.%s",
+	    window_mean(&diagnosis->loss), chart_number(count, (double)step->tokens, CHART_COUNT, 0), task->words.prior,
+	    task->prior_loss, shares);
+	SAY(finding, advice,
+	    "Most often the learning rate (%.3g) is too high or the warm-up (%s) too short: start again with a --learning_rate "
+	    "three "
+	    "to ten times lower. %s",
+	    diagnosis->facts.peak_rate, task->words.warmup, task->words.check_data);
+}
+
+/* Progress against the prior loss. Steps count by their share of the peak learning rate: a long warm-up is no plateau. */
 static void look_for_progress(struct diagnosis *diagnosis, const struct diagnosis_step *step, double steps, double tokens,
 			      struct findings *out)
 {
 	const struct diagnosis_facts *facts = &diagnosis->facts;
-	if (!full(&diagnosis->loss) || isnan(facts->unigram_entropy) || diagnosis->active[FINDING_DIVERGED])
+	const struct report_task *task = facts->task;
+	if (!full(&diagnosis->loss) || isnan(task->prior_loss) || diagnosis->active[FINDING_DIVERGED])
 		return;
-	double mean = window_mean(&diagnosis->loss), accuracy = window_mean(&diagnosis->accuracy);
-	if (mean < facts->unigram_entropy - STUCK_BELOW || accuracy > facts->frequent_accuracy + STUCK_ACCURACY) {
-		end(diagnosis, out, FINDING_STUCK, "The loss (%.3f) has left the level of word frequencies.", mean);
-		end(diagnosis, out, FINDING_SLOW, "The loss (%.3f) is below the level of word frequencies.", mean);
+	double mean = window_mean(&diagnosis->loss), share = window_mean(&diagnosis->share), scale = task->scale;
+	if (mean < task->prior_loss - STUCK_BELOW * scale || share > task->prior_share + STUCK_SHARE) {
+		end(diagnosis, out, FINDING_STUCK, "The loss (%.3f) is now below that of knowing only %s.", mean,
+		    task->words.prior);
+		end(diagnosis, out, FINDING_SLOW, "The loss (%.3f) is now below that of knowing only %s.", mean,
+		    task->words.prior);
 		diagnosis->counted_steps = diagnosis->counted_tokens = 0;
 		diagnosis->half_loss = NAN;
 		return;
 	}
 	/* Coming near is progress, and counts from there; wandering about the border afterwards is none. */
-	if (!diagnosis->was_frequencies && mean < facts->unigram_entropy + STUCK_ABOVE) {
-		diagnosis->was_frequencies = true;
+	if (!diagnosis->was_prior && mean < task->prior_loss + STUCK_ABOVE * scale) {
+		diagnosis->was_prior = true;
 		diagnosis->counted_steps = diagnosis->counted_tokens = 0;
 		diagnosis->half_loss = NAN;
 	}
 	double weight = facts->peak_rate > 0 ? fmin(step->learning_rate / facts->peak_rate, 1) : 1;
 	diagnosis->counted_steps += weight * steps;
 	diagnosis->counted_tokens += weight * tokens;
-	double share = fmin(diagnosis->counted_steps / patience(diagnosis), diagnosis->counted_tokens / STUCK_TOKENS);
-	if (isnan(diagnosis->half_loss) && share >= 0.5)
+	double spent = diagnosis->counted_steps / patience(diagnosis);
+	if (task->least_tokens > 0)
+		spent = fmin(spent, diagnosis->counted_tokens / task->least_tokens);
+	if (isnan(diagnosis->half_loss) && spent >= 0.5)
 		diagnosis->half_loss = diagnosis->best_loss;
-	if (share < 1)
+	if (spent < 1)
 		return;
 	/* The lowest means are compared: at too high a rate the level wanders, and a way down is no progress. */
-	if (diagnosis->half_loss - diagnosis->best_loss > STILL_FALLING) {
+	if (diagnosis->half_loss - diagnosis->best_loss > STILL_FALLING * scale) {
 		diagnosis->counted_steps /= 2;
 		diagnosis->counted_tokens /= 2;
 		diagnosis->half_loss = diagnosis->best_loss;
 		return;
 	}
-	char count[CHART_NUMBER_BYTES];
-	chart_number(count, (double)step->tokens, CHART_COUNT, 0);
-	bool moved = mean < diagnosis->first_loss - STILL_FALLING * 4;
-	struct finding *finding = begin(diagnosis, out, diagnosis->was_frequencies || moved ? FINDING_STUCK : FINDING_SLOW);
-	if (!finding)
-		return;
-	if (finding->kind == FINDING_SLOW) {
-		SAY(finding, text,
-		    "The loss hardly moves: %.3f after %s tokens, %.3f at the start. Word frequencies alone give %.3f and are "
-		    "learned within the first million tokens at a fitting rate.",
-		    mean, count, diagnosis->first_loss, facts->unigram_entropy);
-		SAY(finding, advice,
-		    "The learning rate (%.3g) is far too low, or the weights do not change: a --learning_rate of 1e-4 to 1e-3 is "
-		    "usual.",
-		    step->learning_rate);
-		return;
-	}
-	SAY(finding, text,
-	    "The run is stuck: the loss stays at %.3f after %s tokens. Knowing nothing but word frequencies gives %.3f; "
-	    "the accuracy, %.1f %%, is near that of always saying the most frequent word, %.1f %%.",
-	    mean, count, facts->unigram_entropy, 100 * accuracy, 100 * facts->frequent_accuracy);
-	SAY(finding, advice,
-	    "Most often the learning rate (%.3g) is too high or the warm-up too short: start again with a third to a tenth of "
-	    "--learning_rate. "
-	    "Otherwise look at the text: lines that repeat, shuffled words, a vocabulary of another language.",
-	    facts->peak_rate);
+	bool moved = mean < diagnosis->first_loss - STILL_FALLING * 4 * scale;
+	struct finding *finding = begin(diagnosis, out, diagnosis->was_prior || moved ? FINDING_STUCK : FINDING_SLOW);
+	if (finding)
+		(finding->kind == FINDING_SLOW ? say_slow : say_stuck)(diagnosis, step, finding);
 }
 
 static void look_at_speed(struct diagnosis *diagnosis, const struct diagnosis_step *step, double tokens, struct findings *out)
@@ -371,17 +401,18 @@ static void look_at_speed(struct diagnosis *diagnosis, const struct diagnosis_st
 	double rate = (double)diagnosis->span_tokens / diagnosis->span_seconds, usual = window_median(&diagnosis->rates);
 	struct finding *finding;
 	if (share > WAITING_SHARE && (finding = begin(diagnosis, out, FINDING_WAITING))) {
-		SAY(finding, text, "The processors wait for data %.0f %% of the time.", 100 * share);
-		SAY(finding, advice, "Put the shards on a faster disk, or leave a core free for reading (--threads).");
+		SAY(finding, text, "Training spends %.0f %% of its time waiting for data.", 100 * share);
+		SAY(finding, advice, "Put the data on a faster disk, or leave a core free for reading (--threads).");
 	} else if (share < WAITING_SHARE / 2) {
-		end(diagnosis, out, FINDING_WAITING, "Data comes fast enough again (%.0f %% waiting).", 100 * share);
+		end(diagnosis, out, FINDING_WAITING, "Data arrives fast enough again (%.0f %% of the time spent waiting).",
+		    100 * share);
 	}
 	diagnosis->slow_spans = rate < SLOWER_SHARE * usual ? diagnosis->slow_spans + 1 : 0;
 	if (diagnosis->slow_spans >= SLOWER_SPANS && (finding = begin(diagnosis, out, FINDING_SLOWER))) {
-		SAY(finding, text, "Training has become slower: %.0f tokens/s, %.0f before.", rate, usual);
-		SAY(finding, advice, "Look for other programs on this machine, heat, or a full memory.");
+		SAY(finding, text, "Training has slowed down: %.0f tokens/s, %.0f before.", rate, usual);
+		SAY(finding, advice, "Look for other programs on this machine, overheating, or memory that has run full.");
 	} else if (rate > 0.8 * usual) {
-		end(diagnosis, out, FINDING_SLOWER, "The speed is back at %.0f tokens/s.", rate);
+		end(diagnosis, out, FINDING_SLOWER, "The speed is back to %.0f tokens/s.", rate);
 	}
 	if (diagnosis->slow_spans == 0)
 		window_add(&diagnosis->rates, rate);
@@ -393,11 +424,12 @@ static void look_at_speed(struct diagnosis *diagnosis, const struct diagnosis_st
  * guard's affair. */
 static void take_in(struct diagnosis *diagnosis, const struct diagnosis_step *step)
 {
-	if (isfinite(step->mlm_loss)) {
+	if (isfinite(step->loss)) {
 		if (isnan(diagnosis->first_loss))
-			diagnosis->first_loss = step->mlm_loss;
-		window_add(&diagnosis->loss, step->mlm_loss);
-		window_add(&diagnosis->accuracy, step->mlm_accuracy);
+			diagnosis->first_loss = step->loss;
+		window_add(&diagnosis->loss, step->loss);
+		if (isfinite(step->share))
+			window_add(&diagnosis->share, step->share);
 	}
 	if (isfinite(step->grad_norm) && step->grad_norm > 0)
 		window_add(&diagnosis->log_norm, log(step->grad_norm));
@@ -414,19 +446,21 @@ void diagnosis_step(struct diagnosis *diagnosis, const struct diagnosis_step *st
 {
 	double steps = (double)(step->step - diagnosis->step), tokens = (double)(step->tokens - diagnosis->tokens);
 	double epoch = diagnosis->facts.epoch_tokens;
+	const struct report_words *words = &diagnosis->facts.task->words;
 	double planned = epoch > 0 ? tokens / steps * (double)diagnosis->facts.total_steps / epoch : 0;
 	struct finding *finding;
 	if (diagnosis->step == 0 && planned > PLANNED_EPOCHS && (finding = begin(diagnosis, out, FINDING_REPEATED))) {
-		SAY(finding, text, "There is little text for so long a run: it will be read %.0f times.", planned);
-		SAY(finding, advice, "Models gain little beyond some 40 readings: give more text, or fewer --num_train_steps.");
+		SAY(finding, text, "There is little %s for so long a run: it will be read %.0f times.", words->data, planned);
+		SAY(finding, advice, "Models gain little beyond some 40 readings: add %s, or lower %s.", words->data,
+		    words->length);
 	}
 	if (step->skipped_steps > diagnosis->skipped_steps && (finding = begin(diagnosis, out, FINDING_NON_FINITE))) {
-		SAY(finding, text, "A gradient was not finite; the update was left out and the weights are as they were.");
-		SAY(finding, advice, "Once is harmless. Three in a row end the run: lower --learning_rate then.");
+		SAY(finding, text, "A gradient was not finite; the update was skipped and the weights are unchanged.");
+		SAY(finding, advice, "Once is harmless. Three in a row end the run: then lower --learning_rate.");
 	}
 	diagnosis->skipped_steps = step->skipped_steps;
 	take_in(diagnosis, step);
-	if (isfinite(step->mlm_loss))
+	if (isfinite(step->loss))
 		look_for_spike(diagnosis, step, out);
 	look_for_rise(diagnosis, step, out);
 	look_at_norm(diagnosis, step, out);
@@ -434,51 +468,124 @@ void diagnosis_step(struct diagnosis *diagnosis, const struct diagnosis_step *st
 	look_at_speed(diagnosis, step, tokens, out);
 }
 
-void diagnosis_evaluation(struct diagnosis *diagnosis, int set, const char *name, int64_t step, double mlm_loss,
-			  struct findings *out)
+/* By how much a score must be worse to be worse at all. */
+static double worse_margin(const struct report_column *column, double score, double examples, double scale)
 {
-	if (set >= DIAGNOSIS_SETS || !isfinite(mlm_loss))
-		return;
-	double train = window_mean(&diagnosis->loss), epoch = diagnosis->facts.epoch_tokens;
-	double epochs = epoch > 0 ? (double)diagnosis->tokens / epoch : 0;
-	bool named = name && *name;
-	if (!(mlm_loss >= diagnosis->sets[set].loss)) {
-		diagnosis->sets[set].loss = mlm_loss;
+	if (column->unit == UNIT_NATS || column->direction == DIRECTION_LOWER)
+		return WORSE_LOSS * scale;
+	double whole = column->unit == UNIT_POINTS ? 100 : 1;
+	double share = fmin(fmax(score / whole, 0), 1);
+	double error = examples > 0 ? sqrt(fmax(share * (1 - share), 0.01) / examples) : 0.01;
+	return whole * (WORSE_SHARE + 2 * error);
+}
+
+static void look_for_overfitting(struct diagnosis *diagnosis, const struct diagnosis_evaluation *evaluation, struct findings *out)
+{
+	const struct report_task *task = diagnosis->facts.task;
+	const char *decides = task->decides ? task->decides : task->loss;
+	const struct report_column *found = report_task_column(task, decides);
+	struct report_column column = found ? *found : report_column(decides);
+	enum measure_direction direction = column.direction != DIRECTION_NONE ? column.direction : DIRECTION_LOWER;
+	int set = evaluation->set;
+	double train = window_mean(&diagnosis->loss), score = evaluation->score, best = diagnosis->sets[set].score;
+	double margin = worse_margin(&column, best, evaluation->examples, task->scale);
+	bool named = evaluation->name && *evaluation->name, loss = strcmp(decides, task->loss) == 0;
+	char now[REPORT_NUMBER_BYTES], then[REPORT_NUMBER_BYTES];
+	if (measure_is_better(direction, score, best, 0)) {
+		diagnosis->sets[set].score = score;
 		diagnosis->sets[set].train_loss = train;
-		diagnosis->sets[set].step = step;
-		diagnosis->sets[set].above = 0;
+		diagnosis->sets[set].step = evaluation->step;
+		diagnosis->sets[set].worse = 0;
 		if (set == diagnosis->overfitting_set)
-			end(diagnosis, out, FINDING_OVERFITTING, "The held-out loss (%.3f) is at its best again.", mlm_loss);
-	} else if (mlm_loss > diagnosis->sets[set].loss + OVERFIT_NATS) {
-		diagnosis->sets[set].above++;
-	} else {
-		diagnosis->sets[set].above = 0;
+			end(diagnosis, out, FINDING_OVERFITTING, "The held-out %s (%s) is at its best again.", column.heading,
+			    report_number(now, score, column.unit));
+		return;
+	}
+	diagnosis->sets[set].worse = measure_is_better(direction, best, score, margin) ? diagnosis->sets[set].worse + 1 : 0;
+	struct finding *finding;
+	if (diagnosis->sets[set].worse < WORSE_TIMES || !(train < diagnosis->sets[set].train_loss - WORSE_LOSS * task->scale) ||
+	    !(finding = begin(diagnosis, out, FINDING_OVERFITTING)))
+		return;
+	diagnosis->overfitting_set = set;
+	SAY(finding, text,
+	    "The %s on %s%.48s%s is getting worse while the training loss falls: %s now, %s at step %" PRId64
+	    "; training loss %.3f now, %.3f then.",
+	    loss ? "loss" : column.heading, named ? "'" : "the ", named ? evaluation->name : task->words.held_out,
+	    named ? "'" : "", report_number(now, score, column.unit), report_number(then, best, column.unit),
+	    diagnosis->sets[set].step, train, diagnosis->sets[set].train_loss);
+	SAY(finding, advice,
+	    "%sThe checkpoint of step %" PRId64 " is the better model (--save_best keeps the best one). What helps: %s.",
+	    named && task->judges_repeats ? "If that is other text than the run trains on, the model is forgetting it. " : "",
+	    diagnosis->sets[set].step, task->words.remedy);
+}
+
+/* Every held-out example gets the same answer, though the right ones differ. */
+static void look_for_collapse(struct diagnosis *diagnosis, const struct diagnosis_evaluation *evaluation, struct findings *out)
+{
+	const struct report_confusion *confusion = evaluation->confusion;
+	const struct report_words *words = &diagnosis->facts.task->words;
+	if (!confusion || (evaluation->name && *evaluation->name))
+		return;
+	int64_t total = 0, most_right = 0;
+	int32_t predicted = 0, right = 0, only = 0;
+	for (int32_t c = 0; c < confusion->classes; c++) {
+		int64_t as_right = 0, as_predicted = 0;
+		for (int32_t k = 0; k < confusion->classes; k++) {
+			as_right += confusion->counts[(int64_t)c * confusion->classes + k];
+			as_predicted += confusion->counts[(int64_t)k * confusion->classes + c];
+		}
+		total += as_right;
+		right += as_right > 0;
+		most_right = as_right > most_right ? as_right : most_right;
+		predicted += as_predicted > 0;
+		only = as_predicted > 0 ? c : only;
+	}
+	if (predicted > 1) {
+		end(diagnosis, out, FINDING_COLLAPSED, "The model now predicts %d different labels on the %s.", predicted,
+		    words->held_out);
+		return;
 	}
 	struct finding *finding;
-	if (diagnosis->sets[set].above >= OVERFIT_TIMES && train < diagnosis->sets[set].train_loss - OVERFIT_NATS &&
-	    (finding = begin(diagnosis, out, FINDING_OVERFITTING))) {
-		diagnosis->overfitting_set = set;
-		SAY(finding, text,
-		    "%s%.48s%s rises while training loss falls: %.3f now, %.3f at step %" PRId64
-		    "; training %.3f now, %.3f then.",
-		    named ? "The loss on '" : "The held-out loss", named ? name : "", named ? "'" : "", mlm_loss,
-		    diagnosis->sets[set].loss, diagnosis->sets[set].step, train, diagnosis->sets[set].train_loss);
-		SAY(finding, advice, "%sThe checkpoint of that step is the better model; more text or fewer steps would help.",
-		    named ? "It is over-fitting, or forgetting if that is other text than it trains on. " : "");
-	}
-	if (named)
+	if (total < COLLAPSED_LEAST || right < 2 || predicted == 0 || !(finding = begin(diagnosis, out, FINDING_COLLAPSED)))
 		return;
-	double gap = mlm_loss - train;
+	double share = (double)most_right / (double)total;
+	SAY(finding, text,
+	    "The model has collapsed: it predicts \xE2\x80\x9C%.60s\xE2\x80\x9D for all %" PRId64
+	    " examples of the %s, which have %d different labels.",
+	    confusion->labels[only], total, words->held_out, right);
+	SAY(finding, advice,
+	    "Lower --learning_rate (it peaks at %.3g; %s is usual) or lengthen the warm-up (%s), and try another --seed.%s",
+	    diagnosis->facts.peak_rate, words->usual_rates, words->warmup,
+	    share > 0.9 ? " One label is very frequent: --class_weights balanced makes the others count."
+			: " If that does not help, check that each label belongs to its text.");
+}
+
+void diagnosis_evaluation(struct diagnosis *diagnosis, const struct diagnosis_evaluation *evaluation, struct findings *out)
+{
+	int set = evaluation->set;
+	const struct report_task *task = diagnosis->facts.task;
+	look_for_collapse(diagnosis, evaluation, out);
+	if (set >= DIAGNOSIS_SETS || !isfinite(evaluation->score))
+		return;
+	look_for_overfitting(diagnosis, evaluation, out);
+	double train = window_mean(&diagnosis->loss), epoch = diagnosis->facts.epoch_tokens;
+	double epochs = epoch > 0 ? (double)diagnosis->tokens / epoch : 0;
+	double gap = evaluation->loss - train;
+	struct finding *finding;
+	if ((evaluation->name && *evaluation->name) || !task->judges_repeats)
+		return;
 	if (epochs < 1 && epoch > 0 && full(&diagnosis->loss))
 		diagnosis->sets[set].early_gap = gap;
 	double usual = isnan(diagnosis->sets[set].early_gap) ? 0 : diagnosis->sets[set].early_gap;
-	if (epochs >= REPEATED_EPOCHS && gap - usual > REPEATED_NATS && full(&diagnosis->loss) &&
+	if (epochs >= REPEATED_EPOCHS && gap - usual > REPEATED_LOSS * task->scale && full(&diagnosis->loss) &&
 	    (finding = begin(diagnosis, out, FINDING_REPEATED))) {
 		SAY(finding, text,
-		    "It learns its text by heart: training loss %.3f, held-out %.3f, after reading the text %.1f times.", train,
-		    mlm_loss, epochs);
-		SAY(finding, advice,
-		    "The text is small for this model and length of run: more text, a smaller model, or more dropout.");
+		    "The model is learning its %s by heart: the training loss is %.3f and the held-out loss %.3f, after reading "
+		    "it %.1f "
+		    "times.",
+		    task->words.data, train, evaluation->loss, epochs);
+		SAY(finding, advice, "There is too little %s for this model and length of run. What helps: %s.", task->words.data,
+		    task->words.remedy);
 	}
 }
 
@@ -486,8 +593,8 @@ void diagnosis_replay_step(struct diagnosis *diagnosis, const struct diagnosis_s
 {
 	take_in(diagnosis, step);
 	diagnosis->skipped_steps = step->skipped_steps;
-	if (isfinite(step->mlm_loss))
-		window_add(&diagnosis->recent, step->mlm_loss);
+	if (isfinite(step->loss))
+		window_add(&diagnosis->recent, step->loss);
 }
 
 void diagnosis_replay_finding(struct diagnosis *diagnosis, const char *name, bool over)
@@ -499,53 +606,14 @@ void diagnosis_replay_finding(struct diagnosis *diagnosis, const char *name, boo
 		}
 }
 
-void diagnosis_verdict(const struct diagnosis *diagnosis, bool finished, struct verdict *out)
+int diagnosis_gravest(const struct diagnosis *diagnosis, bool finished)
 {
-	/* The first that holds, gravest first. */
-	static const struct {
-		enum finding_kind kind;
-		enum verdict_colour colour;
-		const char *headline;
-	} order[] = {
-		{FINDING_DIVERGED, VERDICT_BAD, "This run has diverged"},
-		{FINDING_SLOW, VERDICT_BAD, "This run is not learning"},
-		{FINDING_STUCK, VERDICT_BAD, "This run is stuck"},
-		{FINDING_RISING, VERDICT_WARNING, "The loss is rising"},
-		{FINDING_UNSTABLE, VERDICT_WARNING, "Gradients are growing"},
-		{FINDING_OVERFITTING, VERDICT_WARNING, "This run is over-fitting"},
-		{FINDING_REPEATED, VERDICT_WARNING, "There is too little text"},
-		{FINDING_WAITING, VERDICT_WARNING, "Learning, but waiting for data"},
-		{FINDING_SLOWER, VERDICT_WARNING, "Learning, but slower than before"},
+	static const enum finding_kind order[] = {
+		FINDING_DIVERGED, FINDING_SLOW,        FINDING_STUCK,    FINDING_COLLAPSED, FINDING_RISING,
+		FINDING_UNSTABLE, FINDING_OVERFITTING, FINDING_REPEATED, FINDING_WAITING,   FINDING_SLOWER,
 	};
-	*out = (struct verdict){.colour = VERDICT_PLAIN, .finding = -1};
-	const struct diagnosis_facts *facts = &diagnosis->facts;
-	double mean = window_mean(&diagnosis->loss), entropy = facts->unigram_entropy;
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
-		if (diagnosis->active[order[i].kind] &&
-		    !(finished && (order[i].kind == FINDING_WAITING || order[i].kind == FINDING_SLOWER))) {
-			out->colour = order[i].colour;
-			out->finding = (int)order[i].kind;
-			SAY(out, headline, "%s", order[i].headline);
-			return;
-		}
-	if (diagnosis->loss.count < MEAN_STEPS) {
-		SAY(out, headline, finished ? "Finished" : "Too early to say");
-		SAY(out, text, "Fewer than %d steps have been seen.", MEAN_STEPS);
-		return;
-	}
-	out->colour = VERDICT_GOOD;
-	SAY(out, headline, finished ? "Finished, and it has learned" : "Learning");
-	if (isnan(entropy)) {
-		SAY(out, text, "The training loss of masked words is %.3f, over the last %d steps.", mean, MEAN_STEPS);
-	} else if (mean > entropy - STUCK_BELOW) {
-		out->colour = VERDICT_PLAIN;
-		SAY(out, headline, finished ? "Finished too early" : "At the beginning");
-		SAY(out, text, "The loss of masked words, %.3f, is not yet below what word frequencies alone give, %.3f. %s",
-		    mean, entropy, finished ? "It needs more steps." : "That is normal for the first steps.");
-	} else {
-		SAY(out, text,
-		    "The loss of masked words is %.3f: %.2f below what word frequencies alone give (%.3f), so each right word is "
-		    "%.1f times as probable as its frequency makes it.",
-		    mean, entropy - mean, entropy, exp(entropy - mean));
-	}
+		if (diagnosis->active[order[i]] && !(finished && (order[i] == FINDING_WAITING || order[i] == FINDING_SLOWER)))
+			return (int)order[i];
+	return -1;
 }

@@ -1,23 +1,24 @@
 /* What is wrong with a run, from its numbers alone, while it goes on: named in words, with advice, once each. The
  * thresholds and why they are as they are stand in docs/reliability.md, "Sick runs".
  *
- * Losses here are those of masked words (nats a prediction). All rules look at means over a window of steps, so that one
- * odd batch is no news; only a spike is judged by itself. */
+ * All rules look at means over a window of steps, so that one odd batch is no news; only a spike is judged by itself. */
 #ifndef REPORT_DIAGNOSIS_H
 #define REPORT_DIAGNOSIS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "report/task.h"
 
 enum finding_kind {
 	FINDING_SPIKE,       /* one loss far above those before it */
 	FINDING_DIVERGED,    /* the loss is far above where it was, or above guessing */
 	FINDING_RISING,      /* the loss goes up: the learning rate is too high */
 	FINDING_UNSTABLE,    /* the gradient norm grows while the loss does not fall */
-	FINDING_STUCK,       /* it predicts word frequencies and nothing more */
-	FINDING_SLOW,        /* it does not even learn word frequencies: the learning rate is too low */
-	FINDING_OVERFITTING, /* held-out loss rises while training loss falls */
-	FINDING_REPEATED,    /* the text is too small: learned by heart */
+	FINDING_STUCK,       /* it has learned how frequent each answer is, and nothing more */
+	FINDING_SLOW,        /* it does not even learn that: the learning rate is too low */
+	FINDING_COLLAPSED,   /* it gives the same answer to every held-out example */
+	FINDING_OVERFITTING, /* held-out examples get worse while training loss falls */
+	FINDING_REPEATED,    /* the data are too few: learned by heart */
 	FINDING_WAITING,     /* the processors wait for data */
 	FINDING_SLOWER,      /* steps take much longer than before */
 	FINDING_NON_FINITE,  /* updates left out because a gradient was not finite */
@@ -42,20 +43,30 @@ struct findings {
 
 /* What is known before the first step; NaN or 0 where it is not, and rules that need it then hold their peace. */
 struct diagnosis_facts {
-	double unigram_entropy;   /* of the training tokens, nats: the loss of knowing frequencies alone */
-	double frequent_accuracy; /* share of the most frequent token: the accuracy of always saying it */
-	double vocab_size;
-	double epoch_tokens; /* tokens of one pass over the text */
+	const struct report_task *task; /* borrowed: its losses to compare with, its scale, its words */
+	double epoch_tokens;            /* tokens of one pass over the data */
 	int64_t total_steps;
 	double peak_rate; /* of the schedule */
 };
 
 struct diagnosis_step {
 	int64_t step, tokens; /* after the step, since the run's first */
-	double mlm_loss, mlm_accuracy, grad_norm, learning_rate;
+	double loss;          /* the task's `loss` */
+	double share;         /* its `share` of right answers, or NaN */
+	double grad_norm, learning_rate;
 	double seconds; /* of this step, 0 if unknown */
 	double waited;  /* of these, for data */
 	int64_t skipped_steps;
+};
+
+struct diagnosis_evaluation {
+	int set;          /* number of the evaluation set */
+	const char *name; /* "" or NULL for the one without a name */
+	int64_t step;
+	double loss;                              /* the task's `loss`, or NaN */
+	double score;                             /* the measure that decides */
+	double examples;                          /* on how many that rests; 0 if unknown */
+	const struct report_confusion *confusion; /* or NULL */
 };
 
 /* The last values of something, and their mean and deviation. */
@@ -70,14 +81,14 @@ struct diagnosis {
 	struct diagnosis_facts facts;
 	bool active[FINDING_KINDS];
 	int64_t said[FINDING_KINDS];
-	int64_t first_step, step, tokens;       /* first_step: where the present phase began */
-	struct window loss, accuracy, log_norm; /* means the rules look at */
-	struct window recent;                   /* losses without spikes */
-	int above;                              /* losses in a row taken for spikes */
+	int64_t first_step, step, tokens;    /* first_step: where the present phase began */
+	struct window loss, share, log_norm; /* means the rules look at */
+	struct window recent;                /* losses without spikes */
+	int above;                           /* losses in a row taken for spikes */
 	int64_t spike_step;
 	double first_loss, best_loss, best_norm; /* of the means */
 	int64_t best_step;
-	bool was_frequencies;                 /* the mean has come near the unigram entropy */
+	bool was_prior;                       /* the mean has come near the prior loss */
 	double counted_steps, counted_tokens; /* without progress, weighted by the learning rate */
 	double half_loss;                     /* the best mean when half of them were counted */
 	struct window rates;                  /* tokens a second of spans */
@@ -86,10 +97,10 @@ struct diagnosis {
 	int slow_spans;
 	int64_t skipped_steps;
 	struct {
-		int64_t step;            /* of the best evaluation */
-		double loss, train_loss; /* there */
-		double early_gap;        /* held-out above training loss in the first pass over the text */
-		int above;               /* evaluations in a row above it */
+		int64_t step;             /* of the best evaluation */
+		double score, train_loss; /* there */
+		double early_gap;         /* held-out above training loss in the first pass over the text */
+		int worse;                /* evaluations in a row that were worse */
 	} sets[DIAGNOSIS_SETS];
 	int overfitting_set; /* that FINDING_OVERFITTING speaks of */
 };
@@ -102,21 +113,14 @@ void diagnosis_plan(struct diagnosis *diagnosis, int64_t total_steps, double pea
 
 /* Takes in a step or an evaluation and adds what is to be said. */
 void diagnosis_step(struct diagnosis *diagnosis, const struct diagnosis_step *step, struct findings *out);
-/* `set` numbers the evaluation sets; `name` is "" or NULL for documents held out of the training text. */
-void diagnosis_evaluation(struct diagnosis *diagnosis, int set, const char *name, int64_t step, double mlm_loss,
-			  struct findings *out);
+void diagnosis_evaluation(struct diagnosis *diagnosis, const struct diagnosis_evaluation *evaluation, struct findings *out);
 
 /* A resumed run: logged steps and findings of before, in order; nothing is said. */
 void diagnosis_replay_step(struct diagnosis *diagnosis, const struct diagnosis_step *step);
 void diagnosis_replay_finding(struct diagnosis *diagnosis, const char *name, bool over);
 
-/* The state of things in words for the head of a report. */
-enum verdict_colour { VERDICT_PLAIN, VERDICT_GOOD, VERDICT_WARNING, VERDICT_BAD };
-struct verdict {
-	enum verdict_colour colour;
-	char headline[160], text[640];
-	int finding; /* kind the verdict rests on, -1 = none */
-};
-void diagnosis_verdict(const struct diagnosis *diagnosis, bool finished, struct verdict *out);
+/* The finding that says most about the state of the run, gravest first; -1: there is none. Of a finished run the speed no longer
+ * matters. */
+int diagnosis_gravest(const struct diagnosis *diagnosis, bool finished);
 
 #endif

@@ -8,14 +8,21 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-/* Beyond this many rows neighbours are merged two and two: a curve of that many points shows no more, and memory
- * stays bounded however long the run is. */
+/* Beyond this many rows neighbours are merged two by two: a curve with that many points shows no more, and memory stays bounded
+ * however long the run is. */
 #define ROWS_MAX (1 << 17)
 
-const char *const history_columns[HISTORY_COLUMNS] = {
-	"step",          "tokens",       "seconds",       "loss",      "mlm_loss",          "mlm_accuracy",
-	"nsp_loss",      "nsp_accuracy", "learning_rate", "grad_norm", "tokens_per_second", "share_of_gemm",
-	"skipped_steps", "phase",
+static const char *const common_names[HISTORY_COMMON] = {
+	[HISTORY_STEP] = "step",
+	[HISTORY_TOKENS] = "tokens",
+	[HISTORY_SECONDS] = "seconds",
+	[HISTORY_SKIPPED_STEPS] = "skipped_steps",
+	[HISTORY_PHASE] = "phase",
+	[HISTORY_LOSS] = "loss",
+	[HISTORY_LEARNING_RATE] = "learning_rate",
+	[HISTORY_GRAD_NORM] = "grad_norm",
+	[HISTORY_TOKENS_PER_SECOND] = "tokens_per_second",
+	[HISTORY_SHARE_OF_GEMM] = "share_of_gemm",
 };
 
 static double number(const struct json *object, const char *key)
@@ -30,25 +37,99 @@ static void copy_text(char *out, size_t size, const struct json *object, const c
 	snprintf(out, size, "%s", value && value->kind == JSON_STRING ? value->text : "");
 }
 
-/* Positions and counters keep the later of the two, all else is the mean. */
-static struct history_row merge(const struct history_row *a, const struct history_row *b)
+int history_column(const struct history *history, const char *name)
 {
-	struct history_row row = *b;
-	for (int c = HISTORY_LOSS; c < HISTORY_SKIPPED_STEPS; c++)
-		if (isfinite(a->value[c]))
-			row.value[c] = isfinite(b->value[c]) ? 0.5 * (a->value[c] + b->value[c]) : a->value[c];
-	return row;
+	for (int c = 0; c < HISTORY_COMMON; c++)
+		if (strcmp(common_names[c], name) == 0)
+			return c;
+	for (int c = HISTORY_COMMON; c < history->column_count; c++)
+		if (strcmp(history->names[c], name) == 0)
+			return c;
+	return -1;
 }
 
-enum status history_add_row(struct history *history, const struct history_row *row)
+static int add_column(struct history *history, const char *name)
 {
-	if (history->count == ROWS_MAX) {
-		history->count /= 2;
-		for (int64_t i = 0; i < history->count; i++)
-			history->rows[i] = merge(&history->rows[2 * i], &history->rows[2 * i + 1]);
+	int column = history_column(history, name);
+	if (history->column_count == 0)
+		for (; history->column_count < HISTORY_COMMON; history->column_count++)
+			snprintf(history->names[history->column_count], HISTORY_NAME, "%s", common_names[history->column_count]);
+	if (column >= 0 || history->column_count == HISTORY_COLUMNS || strlen(name) >= HISTORY_NAME)
+		return column;
+	snprintf(history->names[history->column_count], HISTORY_NAME, "%s", name);
+	return history->column_count++;
+}
+
+double history_value(const struct history_table *table, int64_t row, int column)
+{
+	return column >= 0 && table->values[column] ? table->values[column][row] : NAN;
+}
+
+bool history_has(const struct history_table *table, int column)
+{
+	for (int64_t i = 0; i < table->count; i++)
+		if (isfinite(history_value(table, i, column)))
+			return true;
+	return false;
+}
+
+/* One row more, all of it absent. */
+static enum status add_row(struct history_table *table)
+{
+	int64_t capacity = table->capacity;
+	if (table->count == capacity) {
+		capacity = capacity ? 2 * capacity : 64;
+		for (int c = 0; c < HISTORY_COLUMNS; c++) {
+			int64_t old = table->capacity;
+			if (table->values[c])
+				TRY(memory_grow(&table->values[c], &old, capacity, sizeof(double), "history"));
+		}
+		table->capacity = capacity;
 	}
-	TRY(memory_grow(&history->rows, &history->capacity, history->count + 1, sizeof *row, "history"));
-	history->rows[history->count++] = *row;
+	for (int c = 0; c < HISTORY_COLUMNS; c++)
+		if (table->values[c])
+			table->values[c][table->count] = NAN;
+	table->count++;
+	return OK;
+}
+
+/* Into the last row. */
+static enum status set_value(struct history_table *table, int column, double value)
+{
+	if (column < 0 || (isnan(value) && !table->values[column]))
+		return OK;
+	if (!table->values[column]) {
+		TRY(memory_new(&table->values[column], table->capacity, sizeof(double), "history"));
+		for (int64_t i = 0; i < table->count; i++)
+			table->values[column][i] = NAN;
+	}
+	table->values[column][table->count - 1] = value;
+	return OK;
+}
+
+/* Half as many rows: positions and counters keep the later of the two, all else is the mean. */
+static void thin(struct history_table *table)
+{
+	table->count /= 2;
+	for (int c = 0; c < HISTORY_COLUMNS; c++) {
+		double *values = table->values[c];
+		for (int64_t i = 0; values && i < table->count; i++) {
+			double a = values[2 * i], b = values[2 * i + 1];
+			bool latest = c <= HISTORY_PHASE || !isfinite(a);
+			values[i] = latest ? b : isfinite(b) ? 0.5 * (a + b) : a;
+		}
+	}
+}
+
+static enum status add_step(struct history *history, const struct json *object)
+{
+	struct history_table *table = &history->steps;
+	if (table->count == ROWS_MAX)
+		thin(table);
+	TRY(add_row(table));
+	for (const struct json *item = object->first_child; item; item = item->next)
+		if (item->kind == JSON_NUMBER)
+			TRY(set_value(table, add_column(history, item->key), item->number));
 	return OK;
 }
 
@@ -71,35 +152,51 @@ int history_main_set(const struct history *history)
 	return 0;
 }
 
-const struct history_row *history_last_evaluation(const struct history *history, int set)
+int64_t history_last_evaluation(const struct history *history, int set)
 {
-	for (int64_t i = history->evaluation_count; i-- > 0;)
-		if (history->evaluations[i].set == set)
-			return &history->evaluations[i].row;
-	return NULL;
+	for (int64_t i = history->evaluations.count; i-- > 0;)
+		if (history->evaluation_sets[i] == set)
+			return i;
+	return -1;
+}
+
+/* The row for an evaluation: the one of the same set and step, if that is there (a run that was stopped behind it and resumed
+ * before), or else a new one. It becomes the last row. */
+static enum status evaluation_row(struct history *history, int set, double step)
+{
+	struct history_table *table = &history->evaluations;
+	for (int64_t i = table->count; i-- > 0 && history_value(table, i, HISTORY_STEP) >= step;) {
+		if (history->evaluation_sets[i] != set)
+			continue;
+		for (int64_t k = i; k + 1 < table->count; k++)
+			history->evaluation_sets[k] = history->evaluation_sets[k + 1];
+		for (int c = 0; c < HISTORY_COLUMNS; c++)
+			if (table->values[c])
+				memmove(table->values[c] + i, table->values[c] + i + 1,
+					(size_t)(table->count - 1 - i) * sizeof(double));
+		table->count--;
+		break;
+	}
+	TRY(memory_grow(&history->evaluation_sets, &history->evaluation_set_capacity, table->count + 1,
+			sizeof *history->evaluation_sets, "history"));
+	TRY(add_row(table));
+	history->evaluation_sets[table->count - 1] = set;
+	return OK;
 }
 
 static enum status add_evaluation(struct history *history, const struct json *object, const char *set)
 {
-	struct history_evaluation evaluation = {.set = history_set(history, set)};
-	for (int c = 0; c < HISTORY_COLUMNS; c++) {
-		char key[128];
-		snprintf(key, sizeof key, "eval_%s%s%s", set, *set ? "_" : "", history_columns[c]);
-		evaluation.row.value[c] = number(object, c < HISTORY_LOSS ? history_columns[c] : key);
+	char prefix[512];
+	struct history_table *table = &history->evaluations;
+	int length = snprintf(prefix, sizeof prefix, "eval_%.400s%s", set, *set ? "_" : "");
+	TRY(evaluation_row(history, history_set(history, set), number(object, "step")));
+	for (int c = 0; c < HISTORY_LOSS; c++)
+		TRY(set_value(table, c, number(object, common_names[c])));
+	for (const struct json *item = object->first_child; item; item = item->next) {
+		bool own = strncmp(item->key, prefix, (size_t)length) == 0 && strcmp(item->key, "eval_seconds") != 0;
+		if (own && item->kind == JSON_NUMBER && item->key[length])
+			TRY(set_value(table, add_column(history, item->key + length), item->number));
 	}
-	/* The same evaluation twice: a run that was stopped behind it and resumed before. */
-	for (int64_t i = history->evaluation_count; i-- > 0;) {
-		struct history_evaluation *other = &history->evaluations[i];
-		if (other->row.value[HISTORY_STEP] < evaluation.row.value[HISTORY_STEP])
-			break;
-		if (other->set == evaluation.set) {
-			*other = evaluation;
-			return OK;
-		}
-	}
-	TRY(memory_grow(&history->evaluations, &history->evaluation_capacity, history->evaluation_count + 1, sizeof evaluation,
-			"history"));
-	history->evaluations[history->evaluation_count++] = evaluation;
 	return OK;
 }
 
@@ -132,10 +229,7 @@ enum status history_add(struct history *history, const struct json *object)
 		return add_evaluation(history, object, set->text);
 	if (json_member(object, "eval_loss"))
 		return add_evaluation(history, object, "");
-	struct history_row row;
-	for (int c = 0; c < HISTORY_COLUMNS; c++)
-		row.value[c] = number(object, history_columns[c]);
-	return json_member(object, "loss") ? history_add_row(history, &row) : OK;
+	return json_member(object, "loss") ? add_step(history, object) : OK;
 }
 
 enum status history_read(struct history *history, const char *path)
@@ -164,8 +258,11 @@ done:
 
 void history_release(struct history *history)
 {
-	free(history->rows);
-	free(history->evaluations);
+	for (int c = 0; c < HISTORY_COLUMNS; c++) {
+		free(history->steps.values[c]);
+		free(history->evaluations.values[c]);
+	}
+	free(history->evaluation_sets);
 	free(history->events);
 	*history = (struct history){0};
 }

@@ -1,5 +1,5 @@
-/* The numbers of a run as metrics.jsonl holds them, in memory: for the report, for the diagnosis of a resumed run, and
- * for comparing two runs. */
+/* The numbers of a run as metrics.jsonl holds them, in memory: for the report, for the diagnosis of a resumed run, and for
+ * comparing two runs. Columns have the names of metrics.jsonl: a few that every run has, and whatever its task adds. */
 #ifndef REPORT_HISTORY_H
 #define REPORT_HISTORY_H
 
@@ -8,69 +8,73 @@
 #include "base/error.h"
 #include "base/json.h"
 
-/* What a logged step holds; the names in metrics.jsonl are in history_columns. Absent values are NaN. */
-enum history_column {
+/* The columns that every run has; those of a task follow from HISTORY_COMMON on, in the order in which they appear. */
+enum history_common {
 	HISTORY_STEP,
 	HISTORY_TOKENS,
 	HISTORY_SECONDS,
+	HISTORY_SKIPPED_STEPS,
+	HISTORY_PHASE,
 	HISTORY_LOSS,
-	HISTORY_MLM_LOSS,
-	HISTORY_MLM_ACCURACY,
-	HISTORY_NSP_LOSS,
-	HISTORY_NSP_ACCURACY,
 	HISTORY_LEARNING_RATE,
 	HISTORY_GRAD_NORM,
 	HISTORY_TOKENS_PER_SECOND,
 	HISTORY_SHARE_OF_GEMM,
-	HISTORY_SKIPPED_STEPS,
-	HISTORY_PHASE,
-	HISTORY_COLUMNS,
+	HISTORY_COMMON,
 };
-extern const char *const history_columns[HISTORY_COLUMNS];
+#define HISTORY_COLUMNS 64 /* in all; further ones are passed over */
+#define HISTORY_NAME 48    /* bytes of a name; columns with longer ones are passed over */
 
-struct history_row {
-	double value[HISTORY_COLUMNS];
+/* Rows of numbers, column by column. NaN: absent. */
+struct history_table {
+	int64_t count, capacity;
+	double *values[HISTORY_COLUMNS]; /* [count] each; NULL: absent in every row */
 };
 
-/* An evaluation has the columns up to NSP accuracy, of one set. */
-struct history_evaluation {
-	int set; /* index into `sets` */
-	struct history_row row;
-};
+/* A process went on with the run here. */
+#define REPORT_RESUMED "resumed"
 
 /* Something that was said or done at a step. */
 struct history_event {
 	int64_t step;
 	double tokens, seconds;
-	char kind[24]; /* "phase", or the name of a finding (diagnosis.h) */
+	char kind[24]; /* "phase", "resumed", or the name of a finding (diagnosis.h) */
 	bool over;     /* the finding no longer holds */
 	char text[320], advice[320];
 };
 
 #define HISTORY_SETS 16
 struct history {
-	struct history_row *rows;
-	int64_t count, capacity;
-	struct history_evaluation *evaluations;
-	int64_t evaluation_count, evaluation_capacity;
+	char names[HISTORY_COLUMNS][HISTORY_NAME];
+	int column_count;
+	struct history_table steps;       /* the logged ones */
+	struct history_table evaluations; /* names without "eval_" and the set's name */
+	int *evaluation_sets;             /* [evaluations.count] index into `sets` */
+	int64_t evaluation_set_capacity;
 	struct history_event *events;
 	int64_t event_count, event_capacity;
-	char sets[HISTORY_SETS][48]; /* names of evaluation sets; "" = documents held out of the training text */
+	char sets[HISTORY_SETS][48]; /* names of evaluation sets; "" = the one without a name, to judge a run by */
 	int set_count;
 };
 
-/* Zero-initialise; reads a metrics.jsonl (a missing file is an empty one). Lines of other programs' making, and a torn
- * last one, are passed over. */
+/* Zero-initialise; reads a metrics.jsonl (a missing file is an empty one). Lines that other programs wrote, and a torn last
+ * one, are passed over. */
 MUST_USE enum status history_read(struct history *history, const char *path);
 void history_release(struct history *history);
 
-/* One line's object. */
+/* Adds the object of one line. */
 MUST_USE enum status history_add(struct history *history, const struct json *object);
-MUST_USE enum status history_add_row(struct history *history, const struct history_row *row);
+/* Index of the column of this name, or -1. */
+int history_column(const struct history *history, const char *name);
+/* A number of a table; NaN where it is absent, or `column` is -1. */
+double history_value(const struct history_table *table, int64_t row, int column);
+/* Does any row have a finite number in this column? */
+bool history_has(const struct history_table *table, int column);
 /* Index of an evaluation set, added if new; past HISTORY_SETS all share the last. */
 int history_set(struct history *history, const char *name);
-/* The set to judge a run by, documents held out of its text or else the first; its last evaluation, or NULL. */
+/* The set to judge a run by: the one without a name, or else the first. */
 int history_main_set(const struct history *history);
-const struct history_row *history_last_evaluation(const struct history *history, int set);
+/* Row of a set's last evaluation, or -1. */
+int64_t history_last_evaluation(const struct history *history, int set);
 
 #endif

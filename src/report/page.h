@@ -17,19 +17,18 @@ struct report_page {
 
 void report_page_html(const struct report_page *page, struct buffer *out);
 
-/* report_charts.c: the charts of the page, against tokens and against time. */
-void report_charts(const struct report *report, const struct report_progress *state, struct buffer *out);
+/* charts.c: the charts of the page, each against tokens, time and steps. */
+void report_charts(const struct report *report, struct buffer *out);
 
-/* Means of a column over at most CURVE_POINTS stretches of the rows, with the lowest and highest of each. */
+/* Means of a column of the logged steps over at most CURVE_POINTS stretches, with the lowest and highest value of each. */
 #define CURVE_POINTS 240
 struct curve {
 	double x[CURVE_POINTS], y[CURVE_POINTS], low[CURVE_POINTS], high[CURVE_POINTS];
 	int64_t count;
 	bool is_mean; /* points stand for several rows each: low and high say something */
 };
-void curve_of_rows(const struct history *history, enum history_column x, enum history_column y, struct curve *out);
-/* Evaluations of one set; of more than CURVE_POINTS every so-manyth, and the last. */
-void curve_of_evaluations(const struct history *history, int set, enum history_column x, enum history_column y,
-			  struct curve *out);
+void curve_of_steps(const struct history *history, int x, int y, struct curve *out);
+/* Evaluations of one set; of more than CURVE_POINTS, evenly spaced ones and the last. */
+void curve_of_evaluations(const struct history *history, int set, int x, int y, struct curve *out);
 
 #endif

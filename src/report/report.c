@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "report/page.h"
 
@@ -55,7 +56,7 @@ done:
 /* What stands beside the figures may fail without ending a run: said once. */
 static void side_failure(const char *what)
 {
-	log_warning("%s: %s; training goes on without", what, error_last()->message);
+	log_warning("%s: %s; training continues without it", what, error_last()->message);
 }
 
 static void flush_events(struct report *report)
@@ -67,33 +68,42 @@ static void flush_events(struct report *report)
 	}
 }
 
-static double metric_or(const struct measures *metrics, const char *name, const char *other)
+/* A number of the task's, or the plain loss where the objective does not give that one. */
+static double metric_or_loss(const struct measures *measures, const char *name)
 {
-	for (int i = 0; i < metrics->count; i++)
-		if (strcmp(metrics->item[i].name, name) == 0)
-			return metrics->item[i].value;
-	return measures_get(metrics, other);
+	const struct measure *found = measures_find(measures, name);
+	return found ? found->value : measures_get(measures, "loss");
+}
+
+static double metric(const struct measures *measures, const char *name)
+{
+	return name ? measures_get(measures, name) : NAN;
+}
+
+static int64_t whole(double value)
+{
+	return isfinite(value) ? (int64_t)value : 0;
 }
 
 /* Levels and findings as they were when the run was stopped. */
 static void replay(struct report *report)
 {
 	const struct history *history = &report->history;
-	for (int64_t i = 0; i < history->count; i++) {
-		const double *value = history->rows[i].value;
-		bool mlm = isfinite(value[HISTORY_MLM_LOSS]);
-		if (i > 0 && value[HISTORY_PHASE] > history->rows[i - 1].value[HISTORY_PHASE])
-			diagnosis_phase(&report->diagnosis, (int64_t)history->rows[i - 1].value[HISTORY_STEP]);
+	const struct history_table *steps = &history->steps;
+	const struct report_task *task = &report->task;
+	int loss = history_column(history, task->loss), share = task->share ? history_column(history, task->share) : -1;
+	for (int64_t i = 0; i < steps->count; i++) {
+		double own = history_value(steps, i, loss);
+		if (i > 0 && history_value(steps, i, HISTORY_PHASE) > history_value(steps, i - 1, HISTORY_PHASE))
+			diagnosis_phase(&report->diagnosis, whole(history_value(steps, i - 1, HISTORY_STEP)));
 		diagnosis_replay_step(&report->diagnosis,
 				      &(struct diagnosis_step){
-					      .step = (int64_t)value[HISTORY_STEP],
-					      .tokens = isfinite(value[HISTORY_TOKENS]) ? (int64_t)value[HISTORY_TOKENS] : 0,
-					      .mlm_loss = value[mlm ? HISTORY_MLM_LOSS : HISTORY_LOSS],
-					      .mlm_accuracy = value[HISTORY_MLM_ACCURACY],
-					      .grad_norm = value[HISTORY_GRAD_NORM],
-					      .skipped_steps = isfinite(value[HISTORY_SKIPPED_STEPS])
-								       ? (int64_t)value[HISTORY_SKIPPED_STEPS]
-								       : 0,
+					      .step = whole(history_value(steps, i, HISTORY_STEP)),
+					      .tokens = whole(history_value(steps, i, HISTORY_TOKENS)),
+					      .loss = isfinite(own) ? own : history_value(steps, i, HISTORY_LOSS),
+					      .share = history_value(steps, i, share),
+					      .grad_norm = history_value(steps, i, HISTORY_GRAD_NORM),
+					      .skipped_steps = whole(history_value(steps, i, HISTORY_SKIPPED_STEPS)),
 				      });
 	}
 	for (int64_t i = 0; i < history->event_count; i++)
@@ -104,17 +114,17 @@ enum status report_start(struct report *report, const struct report_progress *st
 {
 	if (report->silent)
 		return OK;
+	if (!report->task.loss) /* the objective has nothing to say: its loss is judged by itself */
+		report_task_plain(&report->task, NAN);
 	TRY(metrics_cut(report->metrics_path, state));
 	TRY(history_read(&report->history, report->metrics_path));
-	diagnosis_start(&report->diagnosis, &(struct diagnosis_facts){
-						    .unigram_entropy = report->facts.unigram_entropy,
-						    .frequent_accuracy = report->facts.frequent_share,
-						    .vocab_size = report->facts.vocab_size,
-						    .epoch_tokens = report->facts.text_tokens,
-					    });
+	diagnosis_start(&report->diagnosis,
+			&(struct diagnosis_facts){.task = &report->task, .epoch_tokens = report->facts.epoch_tokens});
 	replay(report);
 	if (report->folder && event_file_open(&report->events, report->folder, state->step + 1) != OK)
 		side_failure("TensorBoard events");
+	report->start = *state;
+	report->resume_logged = state->step == 0;
 	progress_start(&report->progress, "training", state->step, report->total_steps, "steps");
 	return OK;
 }
@@ -286,8 +296,8 @@ static enum status diagnose(struct report *report, const struct step_report *ste
 		       &(struct diagnosis_step){
 			       .step = step->state->step,
 			       .tokens = step->state->tokens,
-			       .mlm_loss = metric_or(step->metrics, "mlm_loss", "loss"),
-			       .mlm_accuracy = measures_get(step->metrics, "mlm_accuracy"),
+			       .loss = metric_or_loss(step->metrics, report->task.loss),
+			       .share = metric(step->metrics, report->task.share),
 			       .grad_norm = step->grad_norm,
 			       .learning_rate = step->learning_rate,
 			       .seconds = step->seconds,
@@ -320,11 +330,31 @@ static void log_events(struct report *report, const struct step_report *step, do
 	flush_events(report);
 }
 
+/* The first step of a process that goes on with a run leaves a mark where it began. */
+static enum status log_resume(struct report *report)
+{
+	char text[96];
+	struct buffer line = {0};
+	struct json_writer writer = {.out = &line};
+	report->resume_logged = true;
+	snprintf(text, sizeof(text), "Resumed after step %lld.", (long long)report->start.step);
+	json_open(&writer, NULL, '{');
+	json_put_integer(&writer, "step", report->start.step);
+	json_put_string(&writer, "event", REPORT_RESUMED);
+	json_put_string(&writer, "text", text);
+	json_put_integer(&writer, "tokens", report->start.tokens);
+	json_put_double(&writer, "seconds", report->start.seconds);
+	json_close(&writer);
+	return report_append_line(report, &line);
+}
+
 enum status report_step(struct report *report, const struct step_report *step)
 {
 	if (report->silent)
 		return OK;
 	const struct report_progress *state = step->state;
+	if (!report->resume_logged)
+		TRY(log_resume(report));
 	report->interval_seconds += step->seconds;
 	report->interval_flops += step->flops;
 	report->interval_tokens += step->token_count;
@@ -335,7 +365,7 @@ enum status report_step(struct report *report, const struct step_report *step)
 	char phase_text[32] = "", metrics_text[96], share_text[32] = "", rate_text[FORMAT_BYTES];
 	smoothed_text(report, step->metrics, metrics_text, sizeof(metrics_text));
 	if (share > 0)
-		snprintf(share_text, sizeof(share_text), "  %.0f %% of GEMM", 100.0 * share);
+		snprintf(share_text, sizeof(share_text), "  %.0f %% of peak", 100.0 * share);
 	if (report->phase_count > 1)
 		snprintf(phase_text, sizeof(phase_text), "phase %d/%d  ", (int)state->phase, (int)report->phase_count);
 	progress_update(&report->progress, state->step, "%s%s%s tokens/s%s", phase_text, metrics_text,
@@ -369,14 +399,10 @@ enum status report_step(struct report *report, const struct step_report *step)
 	return OK;
 }
 
-enum status report_evaluation(struct report *report, const struct report_progress *state, const char *set,
-			      const struct measures *metrics, double seconds)
+/* The line of an evaluation in metrics.jsonl, and the same numbers among TensorBoard's events. */
+static enum status log_evaluation(struct report *report, const struct report_progress *state, const char *set,
+				  const struct measures *metrics, double seconds)
 {
-	if (report->silent)
-		return OK;
-	char text[256];
-	size_t used = 0;
-	text[0] = 0;
 	struct buffer line = {0};
 	struct json_writer writer = {.out = &line};
 	json_open(&writer, NULL, '{');
@@ -386,42 +412,74 @@ enum status report_evaluation(struct report *report, const struct report_progres
 		json_put_string(&writer, "eval_set", set);
 	for (int i = 0; i < metrics->count; i++) {
 		char name[128];
-		const char *plain = metrics->item[i].name;
-		double value = metrics->item[i].value;
-		snprintf(name, sizeof(name), "eval_%s%s%s", set ? set : "", set ? "_" : "", plain);
-		json_put_double(&writer, name, value);
+		const struct measure *measure = &metrics->item[i];
+		snprintf(name, sizeof(name), "eval_%s%s%s", set ? set : "", set ? "_" : "", measure->name);
+		json_put_double(&writer, name, measure->value);
 		if (report->events) {
-			snprintf(name, sizeof(name), "eval%s%s/%s", set ? "_" : "", set ? set : "", plain);
-			event_file_scalar(report->events, state->step, name, value);
-		}
-		bool share = strstr(plain, "accuracy") != NULL;
-		if (used < sizeof(text) && (metrics->item[i].label || strstr(plain, "perplexity"))) {
-			int wrote = snprintf(text + used, sizeof(text) - used,
-					     share          ? ", %s %.2f %%"
-					     : value < 1000 ? ", %s %.3f"
-							    : ", %s %.0f",
-					     plain, share ? 100.0 * value : value);
-			used += wrote > 0 ? (size_t)wrote : 0;
+			snprintf(name, sizeof(name), "eval%s%s/%s", set ? "_" : "", set ? set : "", measure->name);
+			event_file_scalar(report->events, state->step, name, measure->value);
 		}
 	}
 	json_put_integer(&writer, "tokens", state->tokens);
 	json_put_double(&writer, "seconds", state->seconds);
 	json_put_double(&writer, "eval_seconds", seconds);
 	json_close(&writer);
-	log_note("step %lld, %s%s", (long long)state->step, set ? set : "held-out text", text);
-	TRY(report_append_line(report, &line));
+	return report_append_line(report, &line);
+}
+
+/* "held-out text: loss 5.123, accuracy 21.30 %": the measures that a reader wants to see. */
+static void say_evaluation(const struct report *report, const struct report_progress *state, const char *set,
+			   const struct measures *metrics)
+{
+	char text[256] = "";
+	size_t used = 0;
+	for (int i = 0; i < metrics->count && used < sizeof(text); i++) {
+		const struct measure *measure = &metrics->item[i];
+		const struct report_column *found = report_task_column(&report->task, measure->name);
+		struct report_column column = found ? *found : report_column(measure->name);
+		bool decides = report->task.decides && strcmp(measure->name, report->task.decides) == 0;
+		char number[REPORT_NUMBER_BYTES];
+		if (!measure->label && !decides && !strstr(measure->name, "perplexity"))
+			continue;
+		int wrote = snprintf(text + used, sizeof(text) - used, "%s %s %s", used ? "," : ":", column.heading,
+				     report_number(number, measure->value, measure->unit));
+		used += wrote > 0 ? (size_t)wrote : 0;
+	}
+	log_note("step %lld, %s%s", (long long)state->step, set ? set : report->task.words.held_out, text);
+}
+
+enum status report_evaluation(struct report *report, const struct report_progress *state, const char *set,
+			      const struct measures *metrics, double seconds)
+{
+	if (report->silent)
+		return OK;
+	const struct report_task *task = &report->task;
+	const struct report_preview *preview = &task->preview;
+	say_evaluation(report, state, set, metrics);
+	TRY(log_evaluation(report, state, set, metrics, seconds));
 	struct findings findings = {0};
-	diagnosis_evaluation(&report->diagnosis, history_set(&report->history, set ? set : ""), set, state->step,
-			     metric_or(metrics, "mlm_loss", "loss"), &findings);
+	double loss = metric_or_loss(metrics, task->loss), examples = measures_get(metrics, "examples");
+	diagnosis_evaluation(&report->diagnosis,
+			     &(struct diagnosis_evaluation){
+				     .set = history_set(&report->history, set ? set : ""),
+				     .name = set,
+				     .step = state->step,
+				     .loss = loss,
+				     .score = task->decides ? measures_get(metrics, task->decides) : loss,
+				     .examples = isfinite(examples) ? examples : 0,
+				     .confusion = preview->confusion ? preview->confusion(preview->context, set) : NULL,
+			     },
+			     &findings);
 	return say(report, state, &findings);
 }
 
 enum status report_evaluated(struct report *report, const struct report_progress *state)
 {
+	const struct report_preview *preview = &report->task.preview;
 	if (report->silent)
 		return OK;
-	if (report->samples)
-		TRY(samples_evaluate(report->samples, state));
+	if (preview->update)
+		TRY(preview->update(preview->context, state));
 	flush_events(report);
 	refresh_page(report, state, 0);
 	return OK;

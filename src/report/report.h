@@ -1,5 +1,6 @@
-/* What a run says of itself: progress bar, metrics.jsonl, TensorBoard events, report.html, and what seems wrong with it.
- * The loop hands over each step and evaluation; nothing here changes a number of the training. */
+/* What a run shows: progress bar, metrics.jsonl, TensorBoard events, report.html, and what seems wrong with it. The loop hands
+ * over each step and evaluation in plain numbers; nothing here changes a number of the training, and nothing here knows a task
+ * beyond what its objective says in struct report_task. */
 #ifndef REPORT_REPORT_H
 #define REPORT_REPORT_H
 
@@ -11,7 +12,7 @@
 #include "report/diagnosis.h"
 #include "report/history.h"
 #include "report/progress.h"
-#include "report/samples.h"
+#include "report/task.h"
 #include "report/times.h"
 
 /* What is known of the run before its first step; strings are borrowed, NULL or NaN where unknown. */
@@ -20,11 +21,7 @@ struct report_facts {
 	int32_t layers, hidden;
 	int64_t parameters;
 	int32_t vocab_size;
-	double text_tokens;     /* of one pass over the training text */
-	double unigram_entropy; /* nats, of the training tokens */
-	double frequent_share;  /* of the most frequent token */
-	const char *frequent_token;
-	bool next_sentence;
+	double epoch_tokens; /* of one pass over the training data */
 };
 
 /* Lengths of the sequences trained on: LENGTH_BINS bins of `width` tokens. */
@@ -41,8 +38,8 @@ struct report {
 	const char *metrics_path; /* metrics.jsonl */
 	double gemm_rate;         /* FLOP/s of matrix products measured on this machine; 0 = unknown */
 	struct report_facts facts;
+	struct report_task task;       /* what the run trains on, in the objective's words */
 	const struct options *options; /* for the page's table of settings; NULL: without */
-	struct samples *samples;       /* NULL: none */
 
 	/* The report's own: */
 	int64_t total_steps, log_steps; /* of all phases, as far as is known; of the phase */
@@ -58,7 +55,9 @@ struct report {
 	double waited;                  /* for data, in all, as last reported */
 	double page_written, page_cost; /* when, and how many seconds it took */
 	bool page_failed;
-	int32_t straggler; /* the rank that was said to be slow, plus one; 0 = none */
+	int32_t straggler;            /* the rank that was said to be slow, plus one; 0 = none */
+	struct report_progress start; /* of this process */
+	bool resume_logged;
 };
 
 /* A line of metrics.jsonl, which is also taken into the history. Releases the line. */
@@ -91,7 +90,7 @@ struct step_report {
 };
 MUST_USE enum status report_step(struct report *report, const struct step_report *step);
 
-/* One evaluation set's scores. `set` is its name; NULL for documents held out of the training text. In metrics.jsonl
+/* One evaluation set's scores. `set` is its name; NULL for the one to judge the run by. In metrics.jsonl
  * the names begin with "eval_", those of a named set with "eval_<set>_", and "eval_set" says so. */
 MUST_USE enum status report_evaluation(struct report *report, const struct report_progress *state, const char *set,
 				       const struct measures *metrics, double seconds);

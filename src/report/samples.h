@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "data/shard.h"
 #include "infer/predictor.h"
-#include "report/progress.h"
+#include "report/task.h"
 
 #define SAMPLE_SENTENCES 6
 #define SAMPLE_BLANKS 2  /* of a sentence */
@@ -52,6 +52,11 @@ MUST_USE enum status samples_open(struct samples *samples, const char *folder, c
 /* Predicts and appends a line to samples.jsonl. */
 MUST_USE enum status samples_evaluate(struct samples *samples, const struct report_progress *state);
 void samples_release(struct samples *samples);
+
+/* The newest predictions, and some of before, as a section of a page. */
+void samples_html(const struct samples *samples, struct buffer *out);
+/* The two above as a report's preview. */
+struct report_preview samples_preview(struct samples *samples);
 
 /* The tokens of a sentence as a reader would write them: pieces joined, no space before a full stop. Calls
  * put(context, token, id, glued) for each token: `glued` means no space before it. */

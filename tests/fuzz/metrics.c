@@ -14,11 +14,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	struct history history = {0};
 	BUG_IF(history_read(&history, fuzz_file("metrics.jsonl", bytes, count)) != OK);
 	BUG_IF(history.set_count > HISTORY_SETS || history_main_set(&history) < 0);
-	for (int64_t i = 0; i < history.count; i++)
-		BUG_IF(!(history.rows[i].value[HISTORY_STEP] >= 0));
-	for (int64_t i = 0; i < history.evaluation_count; i++) {
-		BUG_IF(history.evaluations[i].set < 0 || history.evaluations[i].set >= history.set_count);
-		BUG_IF(!history_last_evaluation(&history, history.evaluations[i].set));
+	BUG_IF(history.column_count > HISTORY_COLUMNS);
+	for (int64_t i = 0; i < history.steps.count; i++)
+		BUG_IF(!(history_value(&history.steps, i, HISTORY_STEP) >= 0));
+	for (int64_t i = 0; i < history.evaluations.count; i++) {
+		BUG_IF(history.evaluation_sets[i] < 0 || history.evaluation_sets[i] >= history.set_count);
+		BUG_IF(history_last_evaluation(&history, history.evaluation_sets[i]) < 0);
 	}
 	for (int64_t i = 0; i < history.event_count; i++)
 		BUG_IF(history.events[i].step < 0);

@@ -4,10 +4,39 @@
 #include "base/rng.h"
 #include "test.h"
 #include "report/diagnosis.h"
+#include "report/verdict.h"
 
 #define ENTROPY 6.9
 #define GUESSING 9.68 /* ln 16,000 */
 #define TOKENS 8192   /* a step */
+
+/* The task of the series: masked words, judged as pre-training judges them. */
+static struct report_task task_of(double entropy, double frequent)
+{
+	struct report_task task = {
+		.words = {.subject = "masked words",
+			  .data = "text",
+			  .held_out = "held-out text",
+			  .prior = "word frequencies",
+			  .frequent = "the most frequent word",
+			  .warmup = "--num_warmup_steps",
+			  .length = "--num_train_steps",
+			  .usual_rates = "1e-4 to 1e-3",
+			  .check_data = "Otherwise look at the text.",
+			  .remedy = "more text"},
+		.loss = "mlm_loss",
+		.share = "mlm_accuracy",
+		.chance_loss = log(16000),
+		.prior_loss = entropy,
+		.prior_share = frequent,
+		.scale = 1,
+		.least_tokens = 1e6,
+		.spike_floor = NAN,
+		.judges_repeats = true,
+	};
+	report_task_add(&task, "mlm_loss");
+	return task;
+}
 
 struct series {
 	int64_t steps, warmup;
@@ -25,7 +54,7 @@ struct series {
 struct outcome {
 	int found[FINDING_KINDS], over[FINDING_KINDS];
 	int64_t first[FINDING_KINDS];
-	struct verdict verdict;
+	int gravest; /* finding */
 };
 
 static void take(struct outcome *outcome, const struct findings *findings, int64_t step)
@@ -64,8 +93,8 @@ static void run_from(struct diagnosis *diagnosis, const struct series *series, i
 			       &(struct diagnosis_step){
 				       .step = step,
 				       .tokens = step * TOKENS,
-				       .mlm_loss = series->loss(step) + series->noise * noise(&rng),
-				       .mlm_accuracy = series->accuracy(step) + 0.01 * noise(&rng),
+				       .loss = series->loss(step) + series->noise * noise(&rng),
+				       .share = series->accuracy(step) + 0.01 * noise(&rng),
 				       .grad_norm = (series->norm ? series->norm(step) : 2) * exp(0.3 * noise(&rng)),
 				       .learning_rate = rate,
 				       .seconds = series->seconds * (1 + 0.1 * fabs(noise(&rng))),
@@ -73,22 +102,24 @@ static void run_from(struct diagnosis *diagnosis, const struct series *series, i
 			       },
 			       &findings);
 		if (series->held_out && step % 100 == 0)
-			diagnosis_evaluation(diagnosis, 0, NULL, step, series->held_out(step), &findings);
+			diagnosis_evaluation(diagnosis,
+					     &(struct diagnosis_evaluation){.step = step,
+									    .loss = series->held_out(step),
+									    .score = series->held_out(step)},
+					     &findings);
 		take(outcome, &findings, step);
 	}
-	diagnosis_verdict(diagnosis, true, &outcome->verdict);
+	outcome->gravest = diagnosis_gravest(diagnosis, true);
 }
 
 static struct outcome run(const struct series *series)
 {
 	struct diagnosis diagnosis;
 	struct outcome outcome = {0};
-	diagnosis_start(&diagnosis, &(struct diagnosis_facts){
-					    .unigram_entropy = ENTROPY,
-					    .frequent_accuracy = 0.06,
-					    .vocab_size = 16000,
-					    .epoch_tokens = series->epoch_tokens > 0 ? series->epoch_tokens : 1e8,
-				    });
+	struct report_task task = task_of(ENTROPY, 0.06);
+	diagnosis_start(
+		&diagnosis,
+		&(struct diagnosis_facts){.task = &task, .epoch_tokens = series->epoch_tokens > 0 ? series->epoch_tokens : 1e8});
 	diagnosis_plan(&diagnosis, series->steps, series->peak);
 	run_from(&diagnosis, series, 1, &outcome);
 	return outcome;
@@ -142,7 +173,7 @@ static void test_healthy(void **state)
 		series.noise = seed % 2 ? 0.1 : 0.4; /* also of tiny batches */
 		struct outcome outcome = run(&series);
 		assert_only(&outcome, FINDING_KINDS, -1);
-		assert_int_equal(outcome.verdict.colour, VERDICT_GOOD);
+		assert_int_equal(outcome.gravest, -1);
 	}
 }
 
@@ -191,8 +222,7 @@ static void test_stuck(void **state)
 	assert_only(&outcome, FINDING_STUCK, -1);
 	assert_int_equal(outcome.found[FINDING_STUCK], 1);
 	assert_true(outcome.first[FINDING_STUCK] < 1000);
-	assert_int_equal(outcome.verdict.colour, VERDICT_BAD);
-	assert_int_equal(outcome.verdict.finding, FINDING_STUCK);
+	assert_int_equal(outcome.gravest, FINDING_STUCK);
 }
 
 /* At far too high a rate the level wanders above word frequencies: stuck all the same. */
@@ -232,7 +262,7 @@ static void test_stuck_no_longer(void **state)
 	struct outcome outcome = run(&series);
 	assert_only(&outcome, FINDING_STUCK, -1);
 	assert_int_equal(outcome.over[FINDING_STUCK], 1);
-	assert_int_equal(outcome.verdict.colour, VERDICT_GOOD);
+	assert_int_equal(outcome.gravest, -1);
 }
 
 static double frozen_loss(int64_t step)
@@ -255,7 +285,7 @@ static void test_learning_rate_too_low(void **state)
 	struct outcome outcome = run(&series);
 	assert_only(&outcome, FINDING_SLOW, -1);
 	assert_true(outcome.first[FINDING_SLOW] < 1000);
-	assert_int_equal(outcome.verdict.finding, FINDING_SLOW);
+	assert_int_equal(outcome.gravest, FINDING_SLOW);
 }
 
 static double diverging_loss(int64_t step)
@@ -282,7 +312,7 @@ static void test_diverged(void **state)
 	assert_true(outcome.first[FINDING_RISING] < outcome.first[FINDING_DIVERGED]);
 	assert_true(outcome.first[FINDING_UNSTABLE] < outcome.first[FINDING_DIVERGED]);
 	assert_true(outcome.first[FINDING_DIVERGED] < 1200);
-	assert_int_equal(outcome.verdict.finding, FINDING_DIVERGED);
+	assert_int_equal(outcome.gravest, FINDING_DIVERGED);
 }
 
 static double exploding_loss(int64_t step)
@@ -316,7 +346,7 @@ static void test_spike(void **state)
 	assert_int_equal(outcome.found[FINDING_SPIKE], 2);
 	assert_int_equal(outcome.over[FINDING_SPIKE], 2);
 	assert_int_equal(outcome.first[FINDING_SPIKE], 2000);
-	assert_int_equal(outcome.verdict.colour, VERDICT_GOOD);
+	assert_int_equal(outcome.gravest, -1);
 }
 
 static double memorising_loss(int64_t step)
@@ -339,7 +369,7 @@ static void test_overfitting(void **state)
 	assert_true(outcome.first[FINDING_OVERFITTING] <= 2100);
 	/* Five hundredths of the loss must be at stake, and the text read four times. */
 	assert_int_equal(outcome.found[FINDING_REPEATED], 1);
-	assert_int_equal(outcome.verdict.finding, FINDING_OVERFITTING);
+	assert_int_equal(outcome.gravest, FINDING_OVERFITTING);
 }
 
 static void test_little_text(void **state)
@@ -368,7 +398,8 @@ static void test_slower(void **state)
 	struct series series = healthy;
 	struct diagnosis diagnosis;
 	struct outcome outcome = {0};
-	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.unigram_entropy = NAN, .vocab_size = 16000});
+	struct report_task task = task_of(NAN, NAN);
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = &task});
 	diagnosis_plan(&diagnosis, 4000, 1e-3);
 	series.steps = 1000;
 	run_from(&diagnosis, &series, 1, &outcome);
@@ -389,20 +420,19 @@ static void test_not_finite(void **state)
 	(void)state;
 	struct diagnosis diagnosis;
 	struct outcome outcome = {0};
-	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.unigram_entropy = ENTROPY, .vocab_size = 16000});
+	struct report_task task = task_of(ENTROPY, NAN);
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = &task});
 	diagnosis_plan(&diagnosis, 4000, 1e-3);
 	run_from(&diagnosis, &healthy, 1, &outcome);
 	struct findings findings = {0};
 	diagnosis_step(&diagnosis,
 		       &(struct diagnosis_step){
-			       .step = 4001, .tokens = 4001 * TOKENS, .mlm_loss = NAN, .grad_norm = INFINITY, .skipped_steps = 1},
+			       .step = 4001, .tokens = 4001 * TOKENS, .loss = NAN, .grad_norm = INFINITY, .skipped_steps = 1},
 		       &findings);
 	take(&outcome, &findings, 4001);
 	assert_int_equal(outcome.found[FINDING_NON_FINITE], 1);
 	assert_int_equal(outcome.found[FINDING_DIVERGED], 0);
-	struct verdict verdict;
-	diagnosis_verdict(&diagnosis, false, &verdict);
-	assert_true(verdict.colour == VERDICT_GOOD);
+	assert_int_equal(diagnosis_gravest(&diagnosis, false), -1);
 }
 
 /* A longer phase begins with a higher loss, and that is no alarm. */
@@ -418,7 +448,8 @@ static void test_phase(void **state)
 	struct outcome outcome = {0};
 	series.loss = second_phase_loss;
 	series.steps = 2000;
-	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.unigram_entropy = ENTROPY, .vocab_size = 16000});
+	struct report_task task = task_of(ENTROPY, NAN);
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = &task});
 	diagnosis_plan(&diagnosis, 4000, 1e-3);
 	run_from(&diagnosis, &series, 1, &outcome);
 	diagnosis_phase(&diagnosis, 2000);
@@ -437,14 +468,14 @@ static void test_resumed(void **state)
 	series.loss = stuck_loss;
 	series.accuracy = stuck_accuracy;
 	series.held_out = NULL;
-	diagnosis_start(&diagnosis,
-			&(struct diagnosis_facts){.unigram_entropy = ENTROPY, .frequent_accuracy = 0.06, .vocab_size = 16000});
+	struct report_task task = task_of(ENTROPY, 0.06);
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = &task});
 	for (int64_t step = 10; step <= 2000; step += 10) {
 		struct rng rng = rng_start(1, RNG_TEST, (uint64_t)step);
 		diagnosis_replay_step(&diagnosis, &(struct diagnosis_step){.step = step,
 									   .tokens = step * TOKENS,
-									   .mlm_loss = stuck_loss(step) + 0.1 * noise(&rng),
-									   .mlm_accuracy = 0.055,
+									   .loss = stuck_loss(step) + 0.1 * noise(&rng),
+									   .share = 0.055,
 									   .grad_norm = 2});
 	}
 	diagnosis_replay_finding(&diagnosis, "stuck", false);
@@ -452,7 +483,7 @@ static void test_resumed(void **state)
 	diagnosis_plan(&diagnosis, 4000, 1e-3);
 	run_from(&diagnosis, &series, 2001, &outcome);
 	assert_only(&outcome, FINDING_KINDS, -1);
-	assert_int_equal(outcome.verdict.finding, FINDING_STUCK);
+	assert_int_equal(outcome.gravest, FINDING_STUCK);
 }
 
 /* Without knowledge of the text the rules about it are silent. */
@@ -465,9 +496,8 @@ static void test_unknown_text(void **state)
 	series.loss = frozen_loss;
 	series.accuracy = no_accuracy;
 	series.held_out = NULL;
-	diagnosis_start(&diagnosis,
-			&(struct diagnosis_facts){
-				.unigram_entropy = NAN, .frequent_accuracy = NAN, .vocab_size = 16000, .epoch_tokens = NAN});
+	struct report_task task = task_of(NAN, NAN);
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = &task, .epoch_tokens = NAN});
 	diagnosis_plan(&diagnosis, 4000, 1e-3);
 	run_from(&diagnosis, &series, 1, &outcome);
 	assert_only(&outcome, FINDING_KINDS, -1);

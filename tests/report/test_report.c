@@ -1,8 +1,10 @@
 /* The history of a run, the word frequencies of its text, the sample sentences, and the page: small ones made by hand. */
 #include <math.h>
+#include <stdarg.h>
 #include "data/unigram.h"
 #include "test.h"
 #include "report/page.h"
+#include "train/pretraining_report.h"
 
 static void write_text(const char *path, const char *text)
 {
@@ -15,7 +17,7 @@ static void test_history(void **state)
 	const char *path = test_path("metrics.jsonl");
 	struct history history = {0};
 	assert_ok(history_read(&history, test_path("nowhere.jsonl")));
-	assert_int_equal(history.count, 0);
+	assert_int_equal(history.steps.count, 0);
 	write_text(
 		path,
 		"{\"step\":1,\"loss\":9.5,\"mlm_loss\":8.8,\"grad_norm\":null,\"tokens\":100,\"seconds\":0.5}\n"
@@ -29,15 +31,21 @@ static void test_history(void **state)
 		"{\"step\":20,\"eval_loss\":6,\"eval_mlm_loss\":5.4,\"tokens\":2000,\"seconds\":10}\n"
 		"{\"step\":21,\"lo");
 	assert_ok(history_read(&history, path));
-	assert_int_equal(history.count, 1);
-	assert_near(history.rows[0].value[HISTORY_MLM_LOSS], 8.8, 0);
-	assert_true(isnan(history.rows[0].value[HISTORY_GRAD_NORM]));
+	int loss = history_column(&history, "mlm_loss");
+	const struct history_table *evaluations = &history.evaluations;
+	assert_true(loss >= HISTORY_COMMON);
+	assert_int_equal(history.steps.count, 1);
+	assert_near(history_value(&history.steps, 0, loss), 8.8, 0);
+	assert_near(history_value(&history.steps, 0, HISTORY_LOSS), 9.5, 0);
+	assert_true(isnan(history_value(&history.steps, 0, HISTORY_GRAD_NORM)));
+	assert_true(isnan(history_value(&history.steps, 0, history_column(&history, "no such column"))));
 	/* The evaluation of step 20 was made again after a resume: the later one counts. */
-	assert_int_equal(history.evaluation_count, 3);
+	assert_int_equal(evaluations->count, 3);
 	assert_int_equal(history.set_count, 2);
-	assert_string_equal(history.sets[history.evaluations[1].set], "old");
-	assert_near(history.evaluations[1].row.value[HISTORY_MLM_LOSS], 7.5, 0);
-	assert_near(history_last_evaluation(&history, history_main_set(&history))->value[HISTORY_MLM_LOSS], 5.4, 0);
+	assert_string_equal(history.sets[history.evaluation_sets[1]], "old");
+	assert_near(history_value(evaluations, 1, loss), 7.5, 0);
+	assert_near(history_value(evaluations, 1, HISTORY_LOSS), 8, 0);
+	assert_near(history_value(evaluations, history_last_evaluation(&history, history_main_set(&history)), loss), 5.4, 0);
 	assert_int_equal(history.event_count, 2);
 	assert_string_equal(history.events[0].advice, "Lower it.");
 	assert_false(history.events[0].over);
@@ -45,31 +53,84 @@ static void test_history(void **state)
 	history_release(&history);
 }
 
+/* Columns are those that the lines have: any task's, with a set whose name looks like a measure's. */
+static void test_history_of_any_task(void **state)
+{
+	(void)state;
+	const char *path = test_path("task.jsonl");
+	struct history history = {0};
+	write_text(
+		path,
+		"{\"step\":10,\"loss\":0.69,\"learning_rate\":1e-5,\"grad_norm\":2,\"tokens\":100,\"tokens_per_second\":9,"
+		"\"seconds\":1}\n"
+		"{\"step\":10,\"eval_loss\":0.6,\"eval_accuracy\":0.8,\"eval_f1\":null,\"eval_examples\":50,\"tokens\":100,"
+		"\"seconds\":1,\"eval_seconds\":3}\n"
+		"{\"step\":10,\"eval_set\":\"f1\",\"eval_f1_loss\":0.7,\"eval_f1_f1_micro\":0.5,\"tokens\":100,\"seconds\":1}\n");
+	assert_ok(history_read(&history, path));
+	const struct history_table *table = &history.evaluations;
+	assert_int_equal(history.steps.count, 1);
+	assert_int_equal(table->count, 2);
+	assert_near(history_value(table, 0, history_column(&history, "accuracy")), 0.8, 0);
+	assert_near(history_value(table, 0, history_column(&history, "examples")), 50, 0);
+	assert_near(history_value(table, 0, HISTORY_SECONDS), 1, 0);
+	assert_int_equal(history_column(&history, "f1"), -1); /* never a number */
+	assert_near(history_value(table, 1, history_column(&history, "f1_micro")), 0.5, 0);
+	assert_true(isnan(history_value(table, 0, history_column(&history, "f1_micro"))));
+	assert_false(history_has(&history.steps, history_column(&history, "accuracy")));
+	assert_true(history_has(table, history_column(&history, "accuracy")));
+	history_release(&history);
+}
+
+static void add_line(struct history *history, const char *format, ...)
+{
+	char text[512];
+	va_list arguments;
+	va_start(arguments, format);
+	int size = vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	struct json_document line;
+	assert_ok(json_parse(&line, "line", text, (size_t)size));
+	assert_ok(history_add(history, line.root));
+	json_release(&line);
+}
+
 static void test_long_history_is_thinned(void **state)
 {
 	(void)state;
 	struct history history = {0};
 	int64_t steps = (1 << 17) + 10;
-	for (int64_t step = 1; step <= steps; step++) {
-		struct history_row row;
-		for (int c = 0; c < HISTORY_COLUMNS; c++)
-			row.value[c] = (double)step;
-		row.value[HISTORY_GRAD_NORM] = NAN;
-		assert_ok(history_add_row(&history, &row));
-	}
-	assert_int_equal(history.count, (1 << 16) + 10);
-	assert_near(history.rows[0].value[HISTORY_STEP], 2, 0);
-	assert_near(history.rows[0].value[HISTORY_MLM_LOSS], 1.5, 0);
-	assert_true(isnan(history.rows[0].value[HISTORY_GRAD_NORM]));
-	assert_near(history.rows[history.count - 1].value[HISTORY_STEP], (double)steps, 0);
+	for (int64_t step = 1; step <= steps; step++)
+		add_line(&history, "{\"step\":%lld,\"tokens\":%lld,\"loss\":%lld,\"mlm_loss\":%lld,\"grad_norm\":null}",
+			 (long long)step, (long long)step, (long long)step, (long long)step);
+	const struct history_table *table = &history.steps;
+	int loss = history_column(&history, "mlm_loss");
+	assert_int_equal(table->count, (1 << 16) + 10);
+	assert_near(history_value(table, 0, HISTORY_STEP), 2, 0);
+	assert_near(history_value(table, 0, loss), 1.5, 0);
+	assert_true(isnan(history_value(table, 0, HISTORY_GRAD_NORM)));
+	assert_near(history_value(table, table->count - 1, HISTORY_STEP), (double)steps, 0);
 	struct curve curve;
-	curve_of_rows(&history, HISTORY_TOKENS, HISTORY_MLM_LOSS, &curve);
+	curve_of_steps(&history, HISTORY_TOKENS, loss, &curve);
 	assert_int_equal(curve.count, CURVE_POINTS);
 	assert_true(curve.is_mean);
 	for (int64_t i = 0; i < curve.count; i++)
 		assert_true(curve.low[i] <= curve.y[i] && curve.y[i] <= curve.high[i] && (i == 0 || curve.x[i] > curve.x[i - 1]));
-	curve_of_rows(&history, HISTORY_TOKENS, HISTORY_GRAD_NORM, &curve);
+	curve_of_steps(&history, HISTORY_TOKENS, HISTORY_GRAD_NORM, &curve);
 	assert_int_equal(curve.count, 0);
+	history_release(&history);
+}
+
+/* Names without end do not fill the memory. */
+static void test_columns_are_bounded(void **state)
+{
+	(void)state;
+	struct history history = {0};
+	for (int i = 0; i < 500; i++)
+		add_line(&history, "{\"step\":%d,\"loss\":1,\"column_%d\":%d}", i, i, i);
+	assert_int_equal(history.column_count, HISTORY_COLUMNS);
+	assert_int_equal(history.steps.count, 500);
+	assert_near(history_value(&history.steps, 3, history_column(&history, "column_3")), 3, 0);
+	assert_int_equal(history_column(&history, "column_400"), -1);
 	history_release(&history);
 }
 
@@ -160,53 +221,43 @@ static void test_spelling(void **state)
 static void test_page(void **state)
 {
 	(void)state;
+	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<the>"};
+	struct vocab vocab;
+	struct samples samples = {0};
+	struct unigram unigram = {.entropy = 5.5, .frequent_share = 0.06, .frequent_id = 5};
+	assert_ok(vocab_from_entries(&vocab, entries, sizeof entries / sizeof *entries));
 	struct report report = {
 		.folder = "runs/<script>alert(1)</script>",
-		.facts = {.layers = 2,
-			  .hidden = 128,
-			  .vocab_size = 1000,
-			  .parameters = 123456,
-			  .text_tokens = 1e6,
-			  .unigram_entropy = 5.5,
-			  .frequent_share = 0.06,
-			  .frequent_token = "<the>",
-			  .next_sentence = true},
+		.facts = {.layers = 2, .hidden = 128, .vocab_size = 1000, .parameters = 123456, .epoch_tokens = 1e6},
+		.task = pretraining_report(&(struct pretraining_report_facts){
+			.vocab_size = 1000, .unigram = &unigram, .vocab = &vocab, .next_sentence = true, .samples = &samples}),
 		.total_steps = 400,
 	};
-	struct report_progress progress = {.step = 1, .tokens = 100, .seconds = 1};
+	struct report_progress progress = {.step = 1, .tokens = 100, .seconds = 1, .phase = 1};
 	struct report_page page = {.report = &report, .state = &progress, .running = true, .written = "today"};
 	struct buffer html = {0};
-	diagnosis_start(&report.diagnosis, &(struct diagnosis_facts){.unigram_entropy = 5.5, .vocab_size = 1000});
+	diagnosis_start(&report.diagnosis, &(struct diagnosis_facts){.task = &report.task});
 	report_page_html(&page, &html);
 	assert_ok(buffer_status(&html));
 	assert_non_null(strstr(buffer_string(&html), "Too early to say"));
 	assert_null(strstr(buffer_string(&html), "<script>alert"));
 	buffer_clear(&html);
 
-	for (int64_t step = 1; step <= 300; step++) {
+	for (int step = 1; step <= 300; step++) {
 		struct findings findings = {0};
-		struct history_row row;
-		for (int c = 0; c < HISTORY_COLUMNS; c++)
-			row.value[c] = c == HISTORY_MLM_LOSS ? 7 - 0.01 * (double)step : (double)step;
-		row.value[HISTORY_MLM_ACCURACY] = row.value[HISTORY_NSP_ACCURACY] = 0.2;
-		row.value[HISTORY_PHASE] = step < 200 ? 1 : 2;
-		row.value[HISTORY_SHARE_OF_GEMM] = NAN;
-		assert_ok(history_add_row(&report.history, &row));
+		double loss = 7 - 0.01 * step;
+		add_line(&report.history,
+			 "{\"step\":%d,\"tokens\":%d,\"seconds\":%d,\"phase\":%d,\"loss\":8,\"mlm_loss\":%g,\"mlm_accuracy\":0.2,"
+			 "\"nsp_loss\":0.69,\"nsp_accuracy\":0.51,\"learning_rate\":1,\"grad_norm\":1,\"tokens_per_second\":10}",
+			 step, step, step, step < 200 ? 1 : 2, loss);
 		diagnosis_step(&report.diagnosis,
-			       &(struct diagnosis_step){.step = step,
-							.tokens = step,
-							.mlm_loss = row.value[HISTORY_MLM_LOSS],
-							.mlm_accuracy = 0.2,
-							.grad_norm = 1},
+			       &(struct diagnosis_step){.step = step, .tokens = step, .loss = loss, .share = 0.2, .grad_norm = 1},
 			       &findings);
 	}
-	struct json_document line;
-	static const char evaluation[] =
-		"{\"step\":300,\"eval_set\":\"<i>\",\"eval_<i>_mlm_loss\":5.6,\"eval_<i>_mlm_accuracy\":0.2,"
-		"\"tokens\":300,\"seconds\":300}";
-	assert_ok(json_parse(&line, "line", evaluation, strlen(evaluation)));
-	assert_ok(history_add(&report.history, line.root));
-	json_release(&line);
+	add_line(&report.history, "{\"step\":300,\"eval_set\":\"<i>\",\"eval_<i>_mlm_loss\":5.6,\"eval_<i>_mlm_accuracy\":0.2,"
+				  "\"tokens\":300,\"seconds\":300}");
+	add_line(&report.history, "{\"step\":150,\"event\":\"resumed\",\"text\":\"Resumed after step 150 <u>.\",\"tokens\":150,"
+				  "\"seconds\":150}");
 	page.running = false;
 	page.status = ERR_RESOURCE;
 	page.reason = "the disk is full of <b>";
@@ -217,23 +268,35 @@ static void test_page(void **state)
 	assert_non_null(strstr(text, "phase 2"));
 	assert_non_null(strstr(text, "&lt;i&gt;"));
 	assert_null(strstr(text, "<i>"));
+	assert_null(strstr(text, "<u>"));
 	assert_null(strstr(text, "nan"));
 	assert_non_null(strstr(text, "Loss of next sentences"));
-	assert_null(strstr(text, "matrix products\""));
+	assert_null(strstr(text, "peak matmul speed\""));
+	/* Next sentences are judged, and the resume is marked on each chart's three axes. */
+	assert_non_null(strstr(text, "Next sentences: 51.0 % right"));
+	assert_non_null(strstr(text, "It cannot yet tell"));
+	assert_non_null(strstr(text, "class=\"resumed\""));
+	assert_non_null(strstr(text, "id=\"by-steps\""));
 	page.status = OK;
 	buffer_clear(&html);
 	report_page_html(&page, &html);
-	assert_non_null(strstr(buffer_string(&html), "Finished, and it has learned"));
+	assert_non_null(strstr(buffer_string(&html), "Finished: it has begun to learn"));
 	buffer_release(&html);
 	history_release(&report.history);
+	vocab_release(&vocab);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_history),  cmocka_unit_test(test_long_history_is_thinned),
-		cmocka_unit_test(test_unigram),  cmocka_unit_test(test_unigram_of_static_instances),
-		cmocka_unit_test(test_spelling), cmocka_unit_test(test_page),
+		cmocka_unit_test(test_history),
+		cmocka_unit_test(test_history_of_any_task),
+		cmocka_unit_test(test_columns_are_bounded),
+		cmocka_unit_test(test_long_history_is_thinned),
+		cmocka_unit_test(test_unigram),
+		cmocka_unit_test(test_unigram_of_static_instances),
+		cmocka_unit_test(test_spelling),
+		cmocka_unit_test(test_page),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }

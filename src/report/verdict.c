@@ -1,0 +1,327 @@
+#include "report/verdict.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RECENT_STEPS 64
+#define RECENT_ROWS 5
+#define LEARNED_PART (1.0 / 3) /* of the prior loss, or of the way from the prior's share to all right */
+#define BEGUN_LOSS 0.1         /* below the prior loss, in the task's scale; as for a run that is stuck */
+#define BEGUN_SHARE 0.03
+#define TREND_POINTS 5 /* fewer say nothing about a slope */
+#define LEVEL_LOSS 0.02
+#define LEVEL_SHARE 0.005
+#define CHANCE_SHARE 0.03 /* of a side's score above guessing */
+
+#define SAY(verdict, member, ...) snprintf((verdict)->member, sizeof((verdict)->member), __VA_ARGS__)
+
+double report_recent(const struct history *history, int column, int64_t steps)
+{
+	const struct history_table *table = &history->steps;
+	double last = table->count ? history_value(table, table->count - 1, HISTORY_STEP) : 0, sum = 0;
+	int count = 0;
+	for (int64_t i = table->count; i-- > 0;) {
+		double value = history_value(table, i, column);
+		if (history_value(table, i, HISTORY_STEP) <= last - (double)steps && table->count - i > RECENT_ROWS)
+			break;
+		if (isfinite(value)) {
+			sum += value;
+			count++;
+		}
+	}
+	return count ? sum / count : NAN;
+}
+
+struct trend report_trend(const struct history *history, int column, int set)
+{
+	const struct history_table *steps = &history->steps;
+	const struct history_table *table = set >= 0 ? &history->evaluations : steps;
+	struct trend trend = {.doubling = NAN, .error = NAN};
+	if (steps->count == 0)
+		return trend;
+	/* Where the present phase began. */
+	double last = history_value(steps, steps->count - 1, HISTORY_STEP), begin = 0;
+	double phase = history_value(steps, steps->count - 1, HISTORY_PHASE);
+	for (int64_t i = 0; i < steps->count && history_value(steps, i, HISTORY_PHASE) < phase; i++)
+		begin = history_value(steps, i, HISTORY_STEP);
+	double from = begin + (last - begin) / 2;
+	double sum_x = 0, sum_y = 0, sum_xx = 0, sum_xy = 0, sum_yy = 0;
+	for (int64_t i = 0; i < table->count; i++) {
+		double tokens = history_value(table, i, HISTORY_TOKENS), y = history_value(table, i, column);
+		if (history_value(table, i, HISTORY_STEP) < from || !(tokens > 0) || !isfinite(y) ||
+		    (set >= 0 && history->evaluation_sets[i] != set))
+			continue;
+		double x = log2(tokens);
+		sum_x += x;
+		sum_y += y;
+		sum_xx += x * x;
+		sum_xy += x * y;
+		sum_yy += y * y;
+		trend.points++;
+	}
+	double n = (double)trend.points, spread = sum_xx - sum_x * sum_x / n;
+	if (trend.points < TREND_POINTS || !(spread > 1e-9))
+		return trend;
+	double together = sum_xy - sum_x * sum_y / n;
+	double rest = sum_yy - sum_y * sum_y / n - together * together / spread;
+	trend.doubling = together / spread;
+	trend.error = sqrt(fmax(rest, 0) / (n - 2) / spread);
+	return trend;
+}
+
+/* What the verdict is made from. */
+struct standing {
+	const struct verdict_facts *facts;
+	int set;                       /* the one to judge by */
+	int64_t row;                   /* of its last evaluation, -1 = none */
+	double train, held_out, level; /* losses; level: held out if known */
+	double share;                  /* of right answers, from the same place */
+	const struct report_column *decides;
+	double score;
+	bool is_level;
+	struct trend trend; /* of what decides, towards the better */
+};
+
+/* Does the deciding measure still move? From evaluations where there are enough, else from the training loss. */
+static void measure_trend(struct standing *standing)
+{
+	const struct history *history = standing->facts->history;
+	const struct report_task *task = standing->facts->task;
+	const char *name = task->decides ? task->decides : task->loss;
+	const struct report_column *column = standing->decides;
+	bool lower = !column || column->direction != DIRECTION_HIGHER;
+	standing->trend = report_trend(history, history_column(history, name), standing->set);
+	if (standing->row < 0) {
+		standing->trend = report_trend(history, history_column(history, task->loss), -1);
+		lower = true;
+	}
+	if (lower)
+		standing->trend.doubling = -standing->trend.doubling;
+	double least = lower ? LEVEL_LOSS * task->scale : column->unit == UNIT_POINTS ? 100 * LEVEL_SHARE : LEVEL_SHARE;
+	/* As good as nothing, and not because the points lie too wide apart to tell. */
+	standing->is_level = standing->trend.doubling < least && standing->trend.doubling + standing->trend.error < 2 * least;
+}
+
+static struct standing look(const struct verdict_facts *facts)
+{
+	const struct history *history = facts->history;
+	const struct report_task *task = facts->task;
+	struct standing standing = {.facts = facts, .set = history_main_set(history)};
+	const char *name = task->decides ? task->decides : task->loss;
+	int loss = history_column(history, task->loss), share = task->share ? history_column(history, task->share) : -1;
+	standing.row = history_last_evaluation(history, standing.set);
+	standing.train = report_recent(history, loss, RECENT_STEPS);
+	standing.held_out = standing.share = standing.score = NAN;
+	standing.decides = report_task_column(task, name);
+	if (standing.row >= 0) {
+		standing.held_out = history_value(&history->evaluations, standing.row, loss);
+		standing.share = history_value(&history->evaluations, standing.row, share);
+		standing.score = history_value(&history->evaluations, standing.row, history_column(history, name));
+	}
+	standing.level = isfinite(standing.held_out) ? standing.held_out : standing.train;
+	if (isnan(standing.share))
+		standing.share = report_recent(history, share, RECENT_STEPS);
+	measure_trend(&standing);
+	return standing;
+}
+
+static enum verdict_grade grade(const struct standing *standing)
+{
+	const struct report_task *task = standing->facts->task;
+	double prior = isfinite(task->prior_loss) ? task->prior_loss : task->chance_loss;
+	double gain = prior - standing->level, way = (standing->share - task->prior_share) / (1 - task->prior_share);
+	if ((standing->facts->diagnosis->step < RECENT_STEPS && standing->row < 0) || isnan(standing->level))
+		return GRADE_EARLY;
+	if (isnan(prior)) /* nothing to compare with but itself */
+		return standing->is_level ? GRADE_LEVEL : GRADE_BEGUN;
+	if (!(gain > BEGUN_LOSS * task->scale) && !(standing->share > task->prior_share + BEGUN_SHARE))
+		return GRADE_NOT_YET;
+	if (standing->is_level)
+		return GRADE_LEVEL;
+	return gain >= LEARNED_PART * prior || way >= LEARNED_PART ? GRADE_LEARNED : GRADE_BEGUN;
+}
+
+/* "of masked words " */
+static const char *of_subject(char out[64], const struct report_task *task)
+{
+	snprintf(out, 64, "%s%.50s", *task->words.subject ? " of " : "", task->words.subject);
+	return out;
+}
+
+static void say_level(const struct standing *standing, struct verdict *out)
+{
+	const struct report_task *task = standing->facts->task;
+	const struct report_column *column = standing->decides;
+	char subject[64], number[REPORT_NUMBER_BYTES], perplexity[64] = "", compare[240] = "";
+	bool held_out = isfinite(standing->held_out);
+	double below = task->prior_loss - standing->level;
+	of_subject(subject, task);
+	if (column && strcmp(column->name, task->loss) != 0 && isfinite(standing->score)) {
+		double prior = column->levels[0].value;
+		if (isfinite(prior))
+			snprintf(compare, sizeof(compare), "; always answering %s%s%.60s%s would give %s", task->words.frequent,
+				 task->prior_answer ? " (\xE2\x80\x9C" : "", task->prior_answer ? task->prior_answer : "",
+				 task->prior_answer ? "\xE2\x80\x9D)" : "", report_number(number, prior, column->unit));
+		char score[REPORT_NUMBER_BYTES];
+		SAY(out, text, "On the %s: %s %s, loss %.3f%s.", task->words.held_out, column->heading,
+		    report_number(score, standing->score, column->unit), standing->held_out, compare);
+		return;
+	}
+	if (*task->words.subject)
+		snprintf(perplexity, sizeof(perplexity), " (perplexity %.4g)", exp(standing->level));
+	if (isnan(task->prior_loss))
+		snprintf(compare, sizeof(compare), ".");
+	else if (below > 0 && task->judges_repeats)
+		snprintf(compare, sizeof(compare),
+			 ", %.2f below what %s alone give (%.3f): each right answer is %.1f times as probable as its frequency "
+			 "makes it.",
+			 below, task->words.prior, task->prior_loss, exp(below));
+	else
+		snprintf(compare, sizeof(compare), "; knowing only %s gives %.3f.", task->words.prior, task->prior_loss);
+	SAY(out, text, "The loss%s on the %s is %.3f%s%s", subject, held_out ? task->words.held_out : "batches it trains on",
+	    standing->level, perplexity, compare);
+}
+
+static void say_side(const struct standing *standing, struct verdict *out)
+{
+	const struct report_task *task = standing->facts->task;
+	const struct report_side *side = &task->side;
+	const struct history *history = standing->facts->history;
+	if (!side->subject)
+		return;
+	int column = history_column(history, side->score);
+	double score = standing->row >= 0 ? history_value(&history->evaluations, standing->row, column) : NAN;
+	bool held_out = isfinite(score);
+	if (!held_out)
+		score = report_recent(history, column, RECENT_STEPS);
+	if (isnan(score))
+		return;
+	const char *judged = score < side->chance + CHANCE_SHARE ? side->not_yet
+			     : score >= 0.98                     ? side->nearly_perfect
+								 : "It is learning to tell them apart.";
+	char subject[64];
+	snprintf(subject, sizeof(subject), "%.60s", side->subject);
+	if (subject[0] >= 'a' && subject[0] <= 'z')
+		subject[0] = (char)(subject[0] - 'a' + 'A');
+	SAY(out, side, "%s: %.1f %% right on the %s, where guessing gives %.0f %%. %s", subject, 100 * score,
+	    held_out ? task->words.held_out : "batches it trains on", 100 * side->chance, judged);
+}
+
+/* What twice the steps would change, as far as the curve tells. */
+static void say_more_steps(const struct standing *standing, struct verdict *out)
+{
+	const struct report_task *task = standing->facts->task;
+	const struct report_column *column = standing->decides;
+	const struct trend *trend = &standing->trend;
+	bool higher = column && standing->row >= 0 && column->direction == DIRECTION_HIGHER;
+	char number[REPORT_NUMBER_BYTES], subject[64];
+	if (isnan(trend->doubling))
+		return;
+	if (standing->is_level) {
+		SAY(out, more,
+		    "Over the second half of the run the curve is level: more steps of this kind would bring next to nothing. ");
+		return;
+	}
+	if (trend->doubling < 2 * trend->error)
+		return;
+	if (higher)
+		SAY(out, more, "Judging by the second half of the run, twice as many steps would raise %s by about %s. ",
+		    column->heading, report_number(number, trend->doubling, column->unit));
+	else
+		SAY(out, more,
+		    "Judging by the second half of the run, twice as many steps would lower the %sloss%s by about %.2f. ",
+		    standing->row >= 0 ? "held-out " : "", of_subject(subject, task), trend->doubling);
+}
+
+/* Whether more data would do better than more steps. */
+static void say_more_data(const struct standing *standing, struct verdict *out)
+{
+	const struct report_task *task = standing->facts->task;
+	double tokens = (double)standing->facts->diagnosis->tokens, epoch = standing->facts->epoch_tokens;
+	double epochs = epoch > 0 ? tokens / epoch : NAN, gap = standing->held_out - standing->train;
+	size_t used = strlen(out->more), room = sizeof(out->more) - used;
+	char *end = out->more + used;
+	if (gap > 0.5 * task->scale) {
+		snprintf(end, room,
+			 "The training loss (%.3f) is far below the held-out loss (%.3f): more %s would help more than more "
+			 "steps.",
+			 standing->train, standing->held_out, task->judges_repeats ? task->words.data : "labelled examples");
+		return;
+	}
+	if (!task->judges_repeats || isnan(epochs))
+		return;
+	if (epochs < 1)
+		snprintf(end, room, "It has read %.0f %% of its %s so far: there is more to learn from.", 100 * epochs,
+			 task->words.data);
+	else if (epochs < 4)
+		snprintf(end, room,
+			 "It has read its %s %.1f times; up to about four readings are nearly as good as new %s, so more steps "
+			 "help as "
+			 "much as more %s.",
+			 task->words.data, epochs, task->words.data, task->words.data);
+	else if (epochs < 40)
+		snprintf(end, room,
+			 "It has read its %s %.0f times; beyond about four readings, new %s helps more than more steps.",
+			 task->words.data, epochs, task->words.data);
+	else
+		snprintf(end, room, "It has read its %s %.0f times: only more %s would still help.", task->words.data, epochs,
+			 task->words.data);
+}
+
+static const struct {
+	enum verdict_colour colour;
+	const char *running, *finished;
+} grades[] = {
+	[GRADE_EARLY] = {VERDICT_PLAIN, "Too early to say", "Finished, too soon to tell what it has learned"},
+	[GRADE_NOT_YET] = {VERDICT_PLAIN, "It has not begun to learn yet", "Finished before it began to learn"},
+	[GRADE_BEGUN] = {VERDICT_GOOD, "It has begun to learn", "Finished: it has begun to learn"},
+	[GRADE_LEARNED] = {VERDICT_GOOD, "It has learned, and goes on learning", "Finished: it has learned"},
+	[GRADE_LEVEL] = {VERDICT_GOOD, "It no longer gains", "Finished: it had stopped gaining"},
+};
+
+static const struct {
+	enum verdict_colour colour;
+	const char *headline;
+} finding_headlines[FINDING_KINDS] = {
+	[FINDING_DIVERGED] = {VERDICT_BAD, "This run has diverged"},
+	[FINDING_SLOW] = {VERDICT_BAD, "This run is not learning"},
+	[FINDING_STUCK] = {VERDICT_BAD, "This run is stuck"},
+	[FINDING_COLLAPSED] = {VERDICT_BAD, "The model gives the same answer to everything"},
+	[FINDING_RISING] = {VERDICT_WARNING, "The loss is rising"},
+	[FINDING_UNSTABLE] = {VERDICT_WARNING, "Gradients are growing"},
+	[FINDING_OVERFITTING] = {VERDICT_WARNING, "This run is overfitting"},
+	[FINDING_REPEATED] = {VERDICT_WARNING, "There is too little data"},
+	[FINDING_WAITING] = {VERDICT_WARNING, "Learning, but waiting for data"},
+	[FINDING_SLOWER] = {VERDICT_WARNING, "Learning, but more slowly than before"},
+};
+
+void report_verdict(const struct verdict_facts *facts, struct verdict *out)
+{
+	*out = (struct verdict){.finding = diagnosis_gravest(facts->diagnosis, facts->finished)};
+	struct standing standing = look(facts);
+	out->grade = grade(&standing);
+	if (out->finding >= 0) {
+		out->colour = finding_headlines[out->finding].colour;
+		SAY(out, headline, "%s", finding_headlines[out->finding].headline);
+	} else {
+		out->colour = grades[out->grade].colour;
+		SAY(out, headline, "%s", facts->finished ? grades[out->grade].finished : grades[out->grade].running);
+	}
+	if (out->grade == GRADE_EARLY) {
+		SAY(out, text, "It has taken %" PRId64 " step%s; %d are needed for a judgement.", facts->diagnosis->step,
+		    facts->diagnosis->step == 1 ? "" : "s", RECENT_STEPS);
+		return;
+	}
+	say_level(&standing, out);
+	say_side(&standing, out);
+	if (out->finding >= 0 && out->colour == VERDICT_BAD)
+		return;
+	if (out->grade == GRADE_NOT_YET) {
+		SAY(out, more, "%s", facts->finished ? "It needs more steps." : "That is normal at first.");
+		return;
+	}
+	say_more_steps(&standing, out);
+	say_more_data(&standing, out);
+}

@@ -1,0 +1,58 @@
+#include "train/pretraining_report.h"
+
+#include <math.h>
+
+/* A run that has seen fewer tokens is not called stuck. */
+#define STUCK_TOKENS 1e6
+
+static const struct report_words words = {
+	.subject = "masked words",
+	.data = "text",
+	.held_out = "held-out text",
+	.prior = "word frequencies",
+	.frequent = "the most frequent word",
+	.warmup = "--num_warmup_steps",
+	.length = "--num_train_steps",
+	.usual_rates = "1e-4 to 1e-3",
+	.check_data = "Otherwise look at the text: lines that repeat, shuffled words, a vocabulary of another language.",
+	.remedy = "more text, a smaller model, or more dropout",
+};
+
+static const struct report_side next_sentences = {
+	.subject = "next sentences",
+	.loss = "nsp_loss",
+	.score = "nsp_accuracy",
+	.chance = 0.5,
+	.not_yet = "It cannot yet tell a sentence that follows from one drawn at random.",
+	.nearly_perfect = "That is as good as it gets; this part of the task has little left to teach.",
+};
+
+struct report_task pretraining_report(const struct pretraining_report_facts *facts)
+{
+	const struct unigram *unigram = facts->unigram;
+	struct report_task task = {
+		.words = words,
+		.loss = "mlm_loss",
+		.share = "mlm_accuracy",
+		.chance_loss = facts->vocab_size > 0 ? log(facts->vocab_size) : NAN,
+		.prior_loss = unigram->entropy,
+		.prior_share = unigram->frequent_share,
+		.prior_answer = unigram->frequent_id >= 0 ? facts->vocab->text[unigram->frequent_id] : NULL,
+		.scale = 1,
+		.least_tokens = STUCK_TOKENS,
+		.spike_floor = NAN,
+		.judges_repeats = true,
+		.preview = samples_preview(facts->samples),
+	};
+	struct report_column *column = report_task_add(&task, "mlm_loss");
+	column->levels[0] = (struct report_level){"frequencies", task.prior_loss};
+	column->levels[1] = (struct report_level){"guessing", task.chance_loss};
+	column = report_task_add(&task, "mlm_accuracy");
+	column->levels[0] = (struct report_level){"frequencies", task.prior_share};
+	if (!facts->next_sentence)
+		return task;
+	task.side = next_sentences;
+	report_task_add(&task, "nsp_loss")->levels[0] = (struct report_level){"guessing", log(2)};
+	report_task_add(&task, "nsp_accuracy")->levels[0] = (struct report_level){"guessing", next_sentences.chance};
+	return task;
+}

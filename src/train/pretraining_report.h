@@ -1,0 +1,18 @@
+/* What the report of a pre-training run is told: masked words and next sentences, beside guessing and word frequencies. */
+#ifndef TRAIN_PRETRAINING_REPORT_H
+#define TRAIN_PRETRAINING_REPORT_H
+
+#include "data/unigram.h"
+#include "report/samples.h"
+#include "text/vocab.h"
+
+struct pretraining_report_facts {
+	int32_t vocab_size;            /* the model's */
+	const struct unigram *unigram; /* of the training tokens */
+	const struct vocab *vocab;     /* borrowed */
+	bool next_sentence;            /* whether instances have a next-sentence label */
+	struct samples *samples;       /* borrowed */
+};
+struct report_task pretraining_report(const struct pretraining_report_facts *facts);
+
+#endif
