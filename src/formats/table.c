@@ -60,16 +60,6 @@ static enum table_hint hint_of(const char *path)
 	return HINT_NONE;
 }
 
-/* Old Macintosh files end their lines with CR alone. */
-static void mend_line_ends(struct buffer *text)
-{
-	if (text->size == 0 || memchr(text->data, '\n', text->size))
-		return;
-	for (size_t i = 0; i < text->size; i++)
-		if (text->data[i] == '\r')
-			text->data[i] = '\n';
-}
-
 enum status table_read(struct table *out, const char *path, const struct table_options *options)
 {
 	struct text_file file;
@@ -77,7 +67,6 @@ enum status table_read(struct table *out, const char *path, const struct table_o
 	*out = (struct table){0};
 	TRY(text_file_read(&file, path, TEXT_FILE_LIMIT));
 	out->text = file.text;
-	mend_line_ends(&out->text);
 	enum status status = string_store_copy(&out->strings, file.name, strlen(file.name), &out->name);
 	if (status == OK)
 		status = table_detect(out, hint_of(path), options);

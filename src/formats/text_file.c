@@ -67,6 +67,16 @@ static enum status refuse_other_encodings(const struct text_file *file)
 	return OK;
 }
 
+/* Old Macintosh files end their lines with CR alone. */
+static void mend_line_ends(struct buffer *text)
+{
+	if (text->size == 0 || memchr(text->data, '\n', text->size))
+		return;
+	for (size_t i = 0; i < text->size; i++)
+		if (text->data[i] == '\r')
+			text->data[i] = '\n';
+}
+
 enum status text_file_read(struct text_file *out, const char *path, int64_t limit)
 {
 	struct stream *stream;
@@ -88,6 +98,7 @@ enum status text_file_read(struct text_file *out, const char *path, int64_t limi
 		out->text.size -= 3;
 		memmove(out->text.data, out->text.data + 3, out->text.size + 1);
 	}
+	mend_line_ends(&out->text);
 	return OK;
 }
 

@@ -1,5 +1,5 @@
-/* A text file read whole: unpacked (formats/stream.h), checked to be UTF-8 text, its byte order mark left out. For files of
- * labelled examples, which are kept in memory anyway. */
+/* A text file read whole: unpacked (formats/stream.h), checked to be UTF-8 text, its byte order mark left out and lines that end
+ * with CR alone, as on old Macintoshes, ended with LF. For files of labelled examples, which are kept in memory anyway. */
 #ifndef FORMATS_TEXT_FILE_H
 #define FORMATS_TEXT_FILE_H
 
