@@ -1,0 +1,465 @@
+#include "tasks/labels.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "base/json.h"
+#include "base/json_internal.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+enum status label_set_add(struct label_set *set, const char *name, const char *file, int64_t line)
+{
+	const char *copy;
+	int64_t id;
+
+	if (!*name) {
+		enum status status = error_set(ERR_DATA, "'%s', line %lld: the label is empty", file, (long long)line);
+		error_hint("give the row a label, or --on_bad_record skip to leave such rows out and count them");
+		return status;
+	}
+	id = string_index_find(&set->ids, name);
+	if (id < 0) {
+		TRY(string_store_copy(&set->names, name, strlen(name), &copy));
+		TRY(memory_grow(&set->labels, &set->capacity, set->count + 1, sizeof *set->labels, "labels"));
+		TRY(string_index_add(&set->ids, copy, set->count, &id));
+		set->labels[set->count++] = (struct label){.name = copy, .file = file, .line = line};
+	}
+	set->labels[id].count++;
+	return OK;
+}
+
+int64_t label_set_find(const struct label_set *set, const char *name)
+{
+	return string_index_find(&set->ids, name);
+}
+
+/* "a, b, c", cut short when there are many. */
+static void list_names(const struct label_set *set, struct buffer *out)
+{
+	for (int64_t i = 0; i < set->count && i < 20; i++)
+		buffer_format(out, "%s%.60s", i ? ", " : "", set->labels[i].name);
+	if (set->count > 20)
+		buffer_format(out, " and %lld more", (long long)set->count - 20);
+}
+
+enum status label_set_id(const struct label_set *set, const char *name, const char *file, int64_t line, int64_t *out)
+{
+	struct buffer names = {0};
+	*out = label_set_find(set, name);
+	if (*out >= 0)
+		return OK;
+	list_names(set, &names);
+	enum status status =
+		error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' does not occur in training, whose labels are %s", file,
+			  (long long)line, name, buffer_string(&names));
+	error_hint("is another column meant (--label_column)? A class without examples in training can be named with --labels");
+	buffer_release(&names);
+	return status;
+}
+
+static const char *trimmed(const char *text, size_t *size)
+{
+	*size = strlen(text);
+	while (*size > 0 && isspace((unsigned char)text[*size - 1]))
+		--*size;
+	while (*size > 0 && isspace((unsigned char)*text)) {
+		text++;
+		--*size;
+	}
+	return text;
+}
+
+/* Strict: digits with a point and an exponent, no "inf", "nan", "0x1". */
+static bool parse_number(const char *text, double *out)
+{
+	size_t size;
+	char *end;
+	text = trimmed(text, &size);
+	if (size == 0 || size > 400 || strspn(text, "0123456789+-.eE") < size)
+		return false;
+	errno = 0;
+	*out = strtod_l(text, &end, json_locale());
+	return end == text + size && *out - *out == 0;
+}
+
+static bool parse_integer(const char *text, long long *out)
+{
+	char *end;
+	errno = 0;
+	*out = strtoll(text, &end, 10);
+	return errno == 0 && end > text && *end == '\0' && !isspace((unsigned char)*text);
+}
+
+static int by_code_point(const void *a, const void *b)
+{
+	return strcmp(((const struct label *)a)->name, ((const struct label *)b)->name);
+}
+
+static int by_integer(const void *a, const void *b)
+{
+	long long x = 0, y = 0;
+	(void)parse_integer(((const struct label *)a)->name, &x);
+	(void)parse_integer(((const struct label *)b)->name, &y);
+	return x < y ? -1 : x > y ? 1 : by_code_point(a, b);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	double x = 0, y = 0;
+	(void)parse_number((*(const struct label *const *)a)->name, &x);
+	(void)parse_number((*(const struct label *const *)b)->name, &y);
+	return x < y ? -1 : x > y;
+}
+
+static int by_letters(const void *a, const void *b)
+{
+	const char *x = (*(const struct label *const *)a)->name, *y = (*(const struct label *const *)b)->name;
+	size_t x_size, y_size;
+	x = trimmed(x, &x_size);
+	y = trimmed(y, &y_size);
+	int order = strncasecmp(x, y, x_size < y_size ? x_size : y_size);
+	return order ? order : x_size < y_size ? -1 : x_size > y_size;
+}
+
+static enum status refuse_twins(const struct label *a, const struct label *b, const char *sameness)
+{
+	if (a->line > b->line) {
+		const struct label *later = a;
+		a = b;
+		b = later;
+	}
+	enum status status = error_set(ERR_DATA, "the labels '%.100s' ('%s', line %lld) and '%.100s' ('%s', line %lld) %s",
+				       a->name, a->file, (long long)a->line, b->name, b->file, (long long)b->line, sameness);
+	error_hint("write the label in one way");
+	return status;
+}
+
+/* Two labels that mean the same would be learned as two. */
+static enum status refuse_doubles(const struct label_set *set)
+{
+	const struct label **sorted;
+	int64_t numbers = 0;
+	enum status status = OK;
+
+	TRY(memory_new(&sorted, set->count, sizeof *sorted, "labels"));
+	for (int64_t i = 0; i < set->count; i++) {
+		double value;
+		if (parse_number(set->labels[i].name, &value))
+			sorted[numbers++] = &set->labels[i];
+	}
+	qsort(sorted, (size_t)numbers, sizeof *sorted, by_number);
+	for (int64_t i = 1; i < numbers && status == OK; i++)
+		if (by_number(&sorted[i - 1], &sorted[i]) == 0)
+			status = refuse_twins(sorted[i - 1], sorted[i], "are the same number");
+	for (int64_t i = 0; i < set->count; i++)
+		sorted[i] = &set->labels[i];
+	qsort(sorted, (size_t)set->count, sizeof *sorted, by_letters);
+	for (int64_t i = 1; i < set->count && status == OK; i++) {
+		if (by_letters(&sorted[i - 1], &sorted[i]) != 0)
+			continue;
+		size_t size;
+		const char *name = trimmed(sorted[i]->name, &size), *other = trimmed(sorted[i - 1]->name, &(size_t){0});
+		if (strncmp(name, other, size) == 0)
+			status = refuse_twins(sorted[i - 1], sorted[i], "differ in white space alone");
+		else
+			log_warning("the labels '%s' and '%s' differ in the case of letters alone; they are taken as two classes",
+				    sorted[i - 1]->name, sorted[i]->name);
+	}
+	free(sorted);
+	return status;
+}
+
+/* Has the list every label of the set? `*out_missing`: the first it has not. */
+static bool covers(const struct label_list *list, const struct label_set *set, int64_t *out_missing)
+{
+	for (*out_missing = 0; *out_missing < set->count; ++*out_missing) {
+		bool found = false;
+		for (int64_t i = 0; i < list->count && !found; i++)
+			found = strcmp(list->names[i], set->labels[*out_missing].name) == 0;
+		if (!found)
+			return false;
+	}
+	return true;
+}
+
+/* Puts the set's labels into the order of the list; labels that only the list has are added without examples. */
+static enum status take_order(struct label_set *set, const struct label_list *list)
+{
+	struct label *ordered;
+	TRY(memory_new(&ordered, list->count, sizeof *ordered, "labels"));
+	for (int64_t i = 0; i < list->count; i++) {
+		int64_t id = label_set_find(set, list->names[i]);
+		if (id >= 0) {
+			ordered[i] = set->labels[id];
+			continue;
+		}
+		ordered[i] = (struct label){.file = ""};
+		enum status status = string_store_copy(&set->names, list->names[i], strlen(list->names[i]), &ordered[i].name);
+		if (status != OK) {
+			free(ordered);
+			return status;
+		}
+	}
+	free(set->labels);
+	set->labels = ordered;
+	set->count = set->capacity = list->count;
+	return OK;
+}
+
+static enum status index_anew(struct label_set *set)
+{
+	int64_t id;
+	string_index_release(&set->ids);
+	for (int64_t i = 0; i < set->count; i++)
+		TRY(string_index_add(&set->ids, set->labels[i].name, i, &id));
+	return OK;
+}
+
+static enum status refuse_foreign(const struct label *label, const char *whose, const struct label_list *list, const char *hint)
+{
+	struct buffer names = {0};
+	for (int64_t i = 0; i < list->count && i < 20; i++)
+		buffer_format(&names, "%s%.60s", i ? ", " : "", list->names[i]);
+	enum status status = error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' is none of %s (%s)", label->file,
+				       (long long)label->line, label->name, whose, buffer_string(&names));
+	error_hint("%s", hint);
+	buffer_release(&names);
+	return status;
+}
+
+/* The order of a list that somebody made: of --labels, the folder, the task; LABELS_SORTED if there is none that fits. */
+static enum status choose_list(const struct label_set *set, const struct label_rules *rules, enum label_order *out,
+			       const struct label_list **out_list)
+{
+	int64_t missing;
+	char task[128];
+
+	*out = LABELS_SORTED;
+	*out_list = NULL;
+	if (rules->given.count > 0) {
+		if (!covers(&rules->given, set, &missing))
+			return refuse_foreign(&set->labels[missing], "those of --labels", &rules->given,
+					      "add it to --labels, or mend the row");
+		*out = LABELS_GIVEN;
+		*out_list = &rules->given;
+	} else if (rules->folder.count == set->count && covers(&rules->folder, set, &missing)) {
+		*out = LABELS_OF_FOLDER;
+		*out_list = &rules->folder;
+	} else if (rules->task.count > 0) {
+		snprintf(task, sizeof task, "the labels of %s", rules->task_name);
+		if (!covers(&rules->task, set, &missing))
+			return refuse_foreign(&set->labels[missing], task, &rules->task,
+					      "is another column meant (--label_column)? Labels of your own: --labels, or --task "
+					      "classification or pair");
+		*out = LABELS_OF_TASK;
+		*out_list = &rules->task;
+	}
+	return OK;
+}
+
+static bool are_integers(const struct label_set *set)
+{
+	long long value;
+	for (int64_t i = 0; i < set->count; i++)
+		if (!parse_integer(set->labels[i].name, &value))
+			return false;
+	return true;
+}
+
+static void warn_of_unseen(const struct label_set *set)
+{
+	for (int64_t i = 0; i < set->count; i++)
+		if (set->labels[i].count == 0)
+			log_warning("the class '%s' has no example in training: it will hardly ever be predicted",
+				    set->labels[i].name);
+}
+
+enum status label_set_order(struct label_set *set, const struct label_rules *rules)
+{
+	const struct label_list *list;
+
+	if (set->count == 0)
+		return error_set(ERR_DATA, "there are no labels in the training data");
+	if (set->count == 1 && !rules->allow_one) {
+		enum status status =
+			error_set(ERR_DATA, "every example of training has the label '%.100s' (from '%s', line %lld on)",
+				  set->labels[0].name, set->labels[0].file, (long long)set->labels[0].line);
+		error_hint("there is nothing to tell apart: is another column meant (--label_column)?");
+		return status;
+	}
+	TRY(refuse_doubles(set));
+	TRY(choose_list(set, rules, &set->order, &list));
+	if (list) {
+		TRY(take_order(set, list));
+	} else {
+		set->order = are_integers(set) ? LABELS_ASCENDING : LABELS_SORTED;
+		qsort(set->labels, (size_t)set->count, sizeof *set->labels,
+		      set->order == LABELS_ASCENDING ? by_integer : by_code_point);
+	}
+	if (!rules->no_warnings)
+		warn_of_unseen(set);
+	return index_anew(set);
+}
+
+void label_set_describe(const struct label_set *set, struct buffer *out)
+{
+	static const char *const orders[] = {"as given by --labels", "in the order of the model folder",
+					     "in the order of the task", "ascending", "sorted"};
+	char count[FORMAT_BYTES];
+	buffer_format(out, "%s: ", format_counted(count, set->count, "label", "labels"));
+	for (int64_t i = 0; i < set->count && i < 20; i++)
+		buffer_format(out, "%s%.60s %s", i ? ", " : "", set->labels[i].name, format_count(count, set->labels[i].count));
+	buffer_format(out, "%s (%s)", set->count > 20 ? ", ..." : "", orders[set->order]);
+}
+
+void label_set_release(struct label_set *set)
+{
+	free(set->labels);
+	string_index_release(&set->ids);
+	string_store_release(&set->names);
+	*set = (struct label_set){0};
+}
+
+enum status label_number(const char *text, const char *file, int64_t line, double *out)
+{
+	if (parse_number(text, out))
+		return OK;
+	enum status status = error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' is no number", file, (long long)line, text);
+	error_hint(strchr(text, ',') ? "decimals are written with a point"
+				     : "is another column meant (--label_column)? Classes are for --task classification or pair");
+	return status;
+}
+
+static bool is_empty(const char *cell)
+{
+	return cell[strspn(cell, " \t")] == '\0';
+}
+
+static bool is_json_list(const char *cell)
+{
+	struct json_document document;
+	if (cell[strspn(cell, " \t")] != '[' || json_parse(&document, "", cell, strlen(cell)) != OK)
+		return false;
+	bool is_list = document.root->kind == JSON_ARRAY;
+	for (const struct json *item = document.root->first_child; item; item = item->next)
+		is_list &= item->kind == JSON_STRING || item->kind == JSON_NUMBER;
+	json_release(&document);
+	return is_list;
+}
+
+enum label_cells label_cells_detect(const char *const *cells, int64_t count)
+{
+	int64_t bars = 0, semicolons = 0, lists = 0, filled = 0;
+	for (int64_t i = 0; i < count; i++) {
+		if (is_empty(cells[i]))
+			continue;
+		filled++;
+		bars += strchr(cells[i], '|') != NULL;
+		semicolons += strchr(cells[i], ';') != NULL;
+		lists += is_json_list(cells[i]);
+	}
+	return filled > 0 && lists == filled ? CELLS_JSON : bars > 0 ? CELLS_BAR : semicolons > 0 ? CELLS_SEMICOLON : CELLS_COMMA;
+}
+
+const char *label_cells_name(enum label_cells form)
+{
+	static const char *const names[] = {"','", "'|'", "';'", "JSON lists"};
+	return names[form];
+}
+
+struct name_array {
+	const char **names;
+	int64_t count, capacity;
+	struct string_store *store;
+};
+
+/* Adds a name unless it is there. */
+static enum status add_name(struct name_array *array, const char *text, size_t size, const char *file, int64_t line,
+			    bool *out_twice)
+{
+	*out_twice = false;
+	if (size == 0)
+		return error_set(ERR_DATA, "'%s', line %lld: one of the labels is empty", file, (long long)line);
+	for (int64_t i = 0; i < array->count && !*out_twice; i++)
+		*out_twice = strlen(array->names[i]) == size && memcmp(array->names[i], text, size) == 0;
+	if (*out_twice)
+		return OK;
+	TRY(memory_grow(&array->names, &array->capacity, array->count + 1, sizeof *array->names, "labels"));
+	TRY(string_store_copy(array->store, text, size, &array->names[array->count]));
+	array->count++;
+	return OK;
+}
+
+static enum status split_json(struct name_array *array, const char *cell, const char *file, int64_t line)
+{
+	struct json_document document;
+	bool twice;
+	if (!is_json_list(cell))
+		return error_set(ERR_DATA, "'%s', line %lld: '%.100s' is no JSON list of labels, as other rows have", file,
+				 (long long)line, cell);
+	TRY(json_parse(&document, file, cell, strlen(cell)));
+	enum status status = OK;
+	for (const struct json *item = document.root->first_child; item && status == OK; item = item->next)
+		status = add_name(array, item->text, item->text_size, file, line, &twice);
+	json_release(&document);
+	return status;
+}
+
+static enum status split_text(struct name_array *array, const char *cell, char separator, const char *file, int64_t line,
+			      bool *out_twice)
+{
+	bool twice;
+	*out_twice = false;
+	for (const char *at = cell, *end; at; at = *end ? end + 1 : NULL) {
+		end = strchrnul(at, separator);
+		const char *last = end;
+		while (at < last && isspace((unsigned char)*at))
+			at++;
+		while (last > at && isspace((unsigned char)last[-1]))
+			last--;
+		TRY(add_name(array, at, (size_t)(last - at), file, line, &twice));
+		*out_twice |= twice;
+	}
+	return OK;
+}
+
+enum status label_cell_split(const char *cell, enum label_cells form, const char *file, int64_t line, struct string_store *store,
+			     const char ***out_names, int64_t *out_count)
+{
+	static const char separators[] = {[CELLS_COMMA] = ',', [CELLS_BAR] = '|', [CELLS_SEMICOLON] = ';', [CELLS_JSON] = 0};
+	struct name_array array = {.store = store};
+	enum status status = OK;
+	bool twice;
+	if (!is_empty(cell))
+		status = form == CELLS_JSON ? split_json(&array, cell, file, line)
+					    : split_text(&array, cell, separators[form], file, line, &twice);
+	if (status != OK) {
+		free(array.names);
+		array = (struct name_array){0};
+	}
+	*out_names = array.names;
+	*out_count = array.count;
+	return status;
+}
+
+enum status labels_parse_option(const char *text, struct string_store *store, const char ***out_names, int64_t *out_count)
+{
+	struct name_array array = {.store = store};
+	bool twice = false;
+	enum status status = split_text(&array, text, ',', "--labels", 1, &twice);
+	if (status == ERR_DATA)
+		status = error_set(ERR_USAGE, "--labels '%.200s': one of the labels is empty", text);
+	else if (status == OK && twice)
+		status = error_set(ERR_USAGE, "--labels '%.200s': a label is given twice", text);
+	if (status != OK) {
+		free(array.names);
+		array = (struct name_array){0};
+	}
+	*out_names = array.names;
+	*out_count = array.count;
+	return status;
+}

@@ -1,0 +1,83 @@
+/* The labels of a task: their names, ids and order, and how a cell of a file becomes a label, several, or a number. */
+#ifndef TASKS_LABELS_H
+#define TASKS_LABELS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/buffer.h"
+#include "base/error.h"
+#include "base/string_index.h"
+#include "base/string_store.h"
+
+/* Where the order of labels comes from, first come first served. */
+enum label_order {
+	LABELS_GIVEN,     /* --labels */
+	LABELS_OF_FOLDER, /* the model folder's id2label, if it has the same labels */
+	LABELS_OF_TASK,   /* the order of the published task */
+	LABELS_ASCENDING, /* integers */
+	LABELS_SORTED,    /* by code point */
+};
+
+struct label {
+	const char *name;
+	int64_t count;    /* of uses in training; 0: a class without examples */
+	const char *file; /* where it was first used; borrowed */
+	int64_t line;
+};
+
+/* Zero-initialise; label_set_add() all labels of training, label_set_order(), then ask. */
+struct label_set {
+	struct label *labels; /* [count] by id once ordered */
+	int64_t count;
+	enum label_order order;
+	/* Private from here. */
+	struct string_index ids;
+	struct string_store names;
+	int64_t capacity;
+};
+
+struct label_list {
+	const char *const *names;
+	int64_t count; /* 0: there is no such list */
+};
+
+struct label_rules {
+	struct label_list given, folder, task;
+	const char *task_name; /* for messages */
+	bool allow_one;        /* tagging and several labels may have one label only */
+	bool no_warnings;      /* of classes without examples */
+};
+
+/* Counts a use of a label in training. An empty one is ERR_DATA at file and line. `file` is borrowed. */
+MUST_USE enum status label_set_add(struct label_set *set, const char *name, const char *file, int64_t line);
+/* Gives each label its id. ERR_DATA: there are no labels, or one only; a label that --labels or the task has not; two that are
+ * the same number ("1", "1.0") or differ in white space alone. A class of --labels without examples and labels that differ in
+ * case alone are warned of. */
+MUST_USE enum status label_set_order(struct label_set *set, const struct label_rules *rules);
+/* The id, or -1. */
+int64_t label_set_find(const struct label_set *set, const char *name);
+/* The id of a label in another file; ERR_DATA with file and line if training never had it. */
+MUST_USE enum status label_set_id(const struct label_set *set, const char *name, const char *file, int64_t line, int64_t *out);
+/* Appends "3 labels: contradiction 1,200, entailment 800, neutral 100 (order of the task)". */
+void label_set_describe(const struct label_set *set, struct buffer *out);
+void label_set_release(struct label_set *set);
+
+/* A number of a regression: ERR_DATA with file and line if it is none, infinite or NaN. */
+MUST_USE enum status label_number(const char *text, const char *file, int64_t line, double *out);
+
+/* Cells with several labels. */
+enum label_cells { CELLS_COMMA, CELLS_BAR, CELLS_SEMICOLON, CELLS_JSON };
+/* How the cells of a file separate labels: JSON lists if all that are not empty are such; else '|' or ';' if any has one,
+ * else ','. */
+enum label_cells label_cells_detect(const char *const *cells, int64_t count);
+const char *label_cells_name(enum label_cells form);
+/* The labels of a cell, white space at their ends cut off, each once: *out_names[*out_count] (to be freed), strings in
+ * `store`. An empty cell has none; an empty label between separators is ERR_DATA. */
+MUST_USE enum status label_cell_split(const char *cell, enum label_cells form, const char *file, int64_t line,
+				      struct string_store *store, const char ***out_names, int64_t *out_count);
+
+/* Splits "a,b,c" of --labels into `store`: as label_cell_split, and a label given twice is ERR_USAGE. */
+MUST_USE enum status labels_parse_option(const char *text, struct string_store *store, const char ***out_names,
+					 int64_t *out_count);
+
+#endif

@@ -1,0 +1,195 @@
+/* Labels: their order, what is refused, cells with several of them, numbers. */
+#include "tasks/labels.h"
+#include <math.h>
+#include "base/log.h"
+#include "test.h"
+
+#define LIST(...)                                                                                                                \
+	{                                                                                                                        \
+		(const char *const[]){__VA_ARGS__}, sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)                       \
+	}
+
+static void add_all(struct label_set *set, const char *const *names)
+{
+	int64_t line = 1;
+	*set = (struct label_set){0};
+	for (; *names; names++)
+		assert_ok(label_set_add(set, *names, "train.tsv", ++line));
+}
+#define ADD(set, ...) add_all(set, (const char *const[]){__VA_ARGS__, NULL})
+
+/* Adds the labels, orders them, and compares the names in order. */
+static void expect_order(const struct label_rules *rules, enum label_order order, const char *expected, const char *const *names)
+{
+	struct label_set set;
+	struct buffer got = {0};
+	add_all(&set, names);
+	assert_ok(label_set_order(&set, rules));
+	for (int64_t i = 0; i < set.count; i++) {
+		buffer_format(&got, "%s%s", i ? " " : "", set.labels[i].name);
+		assert_int_equal(label_set_find(&set, set.labels[i].name), i);
+	}
+	assert_string_equal(buffer_string(&got), expected);
+	assert_int_equal(set.order, order);
+	buffer_release(&got);
+	label_set_release(&set);
+}
+#define EXPECT(order, expected, ...)                                                                                             \
+	expect_order(&(struct label_rules){0}, order, expected, (const char *const[]){__VA_ARGS__, NULL})
+
+static void order_follows_the_first_rule_that_fits(void **state)
+{
+	(void)state;
+	const char *const seen[] = {"neutral", "entailment", "neutral", "contradiction", NULL};
+	struct label_rules rules = {
+		.given = LIST("b", "neutral", "entailment", "contradiction"),
+		.folder = LIST("entailment", "neutral", "contradiction"),
+		.task = LIST("contradiction", "entailment", "neutral"),
+		.task_name = "mnli",
+	};
+	expect_order(&rules, LABELS_GIVEN, "b neutral entailment contradiction", seen);
+	rules.given.count = 0;
+	expect_order(&rules, LABELS_OF_FOLDER, "entailment neutral contradiction", seen);
+	rules.folder.names = (const char *const[]){"entailment", "neutral", "Contradiction"};
+	expect_order(&rules, LABELS_OF_TASK, "contradiction entailment neutral", seen);
+	rules.folder = (struct label_list)LIST("entailment", "neutral", "contradiction", "other");
+	expect_order(&rules, LABELS_OF_TASK, "contradiction entailment neutral", seen);
+	rules.task.count = 0;
+	expect_order(&rules, LABELS_SORTED, "contradiction entailment neutral", seen);
+	EXPECT(LABELS_ASCENDING, "-1 2 10", "10", "-1", "2", "10");
+	EXPECT(LABELS_SORTED, "-1 10 2 x", "10", "-1", "2", "x");
+	EXPECT(LABELS_SORTED, "B a \xC3\xA9 \xE4\xB8\xAD \xF0\x9F\x98\x80", "\xF0\x9F\x98\x80", "\xE4\xB8\xAD", "a", "\xC3\xA9",
+	       "B");
+}
+
+static void uses_are_counted(void **state)
+{
+	(void)state;
+	struct label_set set;
+	struct buffer text = {0};
+	ADD(&set, "b", "a", "b", "b");
+	assert_ok(label_set_order(&set, &(struct label_rules){.given = LIST("b", "c", "a"), .no_warnings = true}));
+	assert_int_equal(set.labels[0].count, 3);
+	assert_int_equal(set.labels[1].count, 0);
+	assert_int_equal(set.labels[2].line, 3);
+	label_set_describe(&set, &text);
+	assert_string_equal(buffer_string(&text), "3 labels: b 3, c 0, a 1 (as given by --labels)");
+	int64_t id;
+	assert_ok(label_set_id(&set, "a", "dev.tsv", 7, &id));
+	assert_int_equal(id, 2);
+	assert_error(ERR_DATA, "'dev.tsv', line 7: the label 'd' does not occur in training, whose labels are b, c, a",
+		     label_set_id(&set, "d", "dev.tsv", 7, &id));
+	buffer_release(&text);
+	label_set_release(&set);
+}
+
+static void bad_sets_are_refused(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *names[5], *message;
+	} cases[] = {
+		{{"a", "a"}, "every example of training has the label 'a' (from 'train.tsv', line 2 on)"},
+		{{"1", "2", "1.0"}, "the labels '1' ('train.tsv', line 2) and '1.0' ('train.tsv', line 4) are the same number"},
+		{{"a ", "b", "a"}, "differ in white space alone"},
+		{{"+1", "0", "1"}, "are the same number"},
+	};
+	struct label_set set = {0};
+	assert_error(ERR_DATA, "there are no labels", label_set_order(&set, &(struct label_rules){0}));
+	assert_error(ERR_DATA, "'train.tsv', line 3: the label is empty", label_set_add(&set, "", "train.tsv", 3));
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		add_all(&set, cases[i].names);
+		assert_error(ERR_DATA, cases[i].message, label_set_order(&set, &(struct label_rules){0}));
+		label_set_release(&set);
+	}
+	ADD(&set, "a", "b");
+	assert_error(ERR_DATA, "'train.tsv', line 3: the label 'b' is none of those of --labels (a, c)",
+		     label_set_order(&set, &(struct label_rules){.given = LIST("a", "c")}));
+	assert_error(ERR_DATA, "the label 'a' is none of the labels of rte (x, y)",
+		     label_set_order(&set, &(struct label_rules){.task = LIST("x", "y"), .task_name = "rte"}));
+	label_set_release(&set);
+	ADD(&set, "a", "A");
+	assert_ok(label_set_order(&set, &(struct label_rules){0})); /* a warning only */
+	label_set_release(&set);
+	ADD(&set, "O");
+	assert_ok(label_set_order(&set, &(struct label_rules){.allow_one = true}));
+	label_set_release(&set);
+}
+
+static void numbers_are_strict(void **state)
+{
+	(void)state;
+	static const char *const wrong[] = {"",      " ",    "x",   "1,5",  "nan", "inf", "-inf",
+					    "1e999", "0x10", "1 2", "1.5x", "--1", "."};
+	double value;
+	assert_ok(label_number("3.80", "f", 1, &value));
+	assert_near(value, 3.8, 1e-15);
+	assert_ok(label_number(" -1e-3 ", "f", 1, &value));
+	assert_near(value, -0.001, 1e-18);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		assert_error(ERR_DATA, "'f', line 9: the label", label_number(wrong[i], "f", 9, &value));
+}
+
+/* The labels with '/' between. */
+static void expect_cell(const char *cell, enum label_cells form, const char *expected)
+{
+	struct string_store store = {0};
+	struct buffer got = {0};
+	const char **names;
+	int64_t count;
+	assert_ok(label_cell_split(cell, form, "f", 3, &store, &names, &count));
+	for (int64_t i = 0; i < count; i++)
+		buffer_format(&got, "%s%s", i ? "/" : "", names[i]);
+	assert_string_equal(buffer_string(&got), expected);
+	buffer_release(&got);
+	free(names);
+	string_store_release(&store);
+}
+
+static void cells_have_several_labels(void **state)
+{
+	(void)state;
+	struct string_store store = {0};
+	const char **names;
+	int64_t count;
+	expect_cell("a, b c ,a", CELLS_COMMA, "a/b c");
+	expect_cell("a,b|c", CELLS_BAR, "a,b/c");
+	expect_cell("a;b", CELLS_SEMICOLON, "a/b");
+	expect_cell("", CELLS_COMMA, "");
+	expect_cell("  ", CELLS_JSON, "");
+	expect_cell("[]", CELLS_JSON, "");
+	expect_cell("[\"a, b\", 3, \"c\"]", CELLS_JSON, "a, b/3/c");
+	assert_error(ERR_DATA, "'f', line 3: one of the labels is empty",
+		     label_cell_split("a,,b", CELLS_COMMA, "f", 3, &store, &names, &count));
+	assert_null(names);
+	assert_error(ERR_DATA, "is no JSON list of labels", label_cell_split("a", CELLS_JSON, "f", 3, &store, &names, &count));
+	assert_error(ERR_DATA, "is no JSON list of labels",
+		     label_cell_split("[[1]]", CELLS_JSON, "f", 3, &store, &names, &count));
+	assert_int_equal(label_cells_detect((const char *const[]){"a", "b,c", ""}, 3), CELLS_COMMA);
+	assert_int_equal(label_cells_detect((const char *const[]){"a", "b|c,d", ""}, 3), CELLS_BAR);
+	assert_int_equal(label_cells_detect((const char *const[]){"", "b;c"}, 2), CELLS_SEMICOLON);
+	assert_int_equal(label_cells_detect((const char *const[]){"[\"a\"]", "[]", ""}, 3), CELLS_JSON);
+	assert_int_equal(label_cells_detect((const char *const[]){"[\"a\"]", "[x"}, 2), CELLS_COMMA);
+	assert_int_equal(label_cells_detect(NULL, 0), CELLS_COMMA);
+
+	assert_ok(labels_parse_option("b, a", &store, &names, &count));
+	assert_int_equal(count, 2);
+	assert_string_equal(names[1], "a");
+	free(names);
+	assert_error(ERR_USAGE, "a label is given twice", labels_parse_option("b,b", &store, &names, &count));
+	assert_error(ERR_USAGE, "one of the labels is empty", labels_parse_option("b,", &store, &names, &count));
+	string_store_release(&store);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(order_follows_the_first_rule_that_fits),
+		cmocka_unit_test(uses_are_counted),
+		cmocka_unit_test(bad_sets_are_refused),
+		cmocka_unit_test(numbers_are_strict),
+		cmocka_unit_test(cells_have_several_labels),
+	};
+	log_level = LOG_QUIET;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
