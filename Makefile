@@ -82,11 +82,12 @@ LIBRARIES = dnnl.h:libdnnl-dev utf8proc.h:libutf8proc-dev xxhash.h:libxxhash-dev
 PACKAGES = gcc g++ libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc libhdf5-dev libopenmpi-dev openmpi-bin iproute2
 
 # Kernels of the CPU back end are compiled once for each instruction set (docs/backends.md): a file in
-# src/backend/cpu/kernels defines symbols that end in _avx2, _avx512, _avx512_bf16 or _amx.
-ISAS = avx2 avx512 avx512_bf16 amx
+# src/backend/cpu/kernels defines symbols that end in _avx2, _avx512, _avx512_vnni, _avx512_bf16 or _amx.
+ISAS = avx2 avx512 avx512_vnni avx512_bf16 amx
 ISA_FLAGS_avx2 = -mavx2 -mfma -mf16c -mbmi2
 ISA_FLAGS_avx512 = $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mprefer-vector-width=512
-ISA_FLAGS_avx512_bf16 = $(ISA_FLAGS_avx512) -mavx512bf16
+ISA_FLAGS_avx512_vnni = $(ISA_FLAGS_avx512) -mavx512vnni
+ISA_FLAGS_avx512_bf16 = $(ISA_FLAGS_avx512_vnni) -mavx512bf16
 ISA_FLAGS_amx = $(ISA_FLAGS_avx512_bf16) -mamx-tile -mamx-bf16
 
 # The GPU's kernels are compiled to machine code for these generations, and to PTX, which the driver translates for later

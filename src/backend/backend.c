@@ -8,7 +8,7 @@
 #include "backend/ref/ref.h"
 #include "base/memory.h"
 
-const char *const dtype_names[DTYPE_COUNT] = {"fp64", "fp32", "bf16", "fp16", "e4m3", "e5m2"};
+const char *const dtype_names[DTYPE_COUNT] = {"fp64", "fp32", "bf16", "fp16", "e4m3", "e5m2", "int8"};
 
 static enum dtype ref_best_dtype(void)
 {
@@ -50,6 +50,16 @@ enum status backend_open(struct backend **out, const struct backend_settings *se
 	if (settings->cudnn && strcmp(settings->device, "cuda") != 0) {
 		enum status status = error_set(ERR_USAGE, "--attention cudnn: '%s' is no GPU", settings->device);
 		error_hint("give --attention own, or --device cuda");
+		return status;
+	}
+	if (settings->int8 && !settings->inference) {
+		enum status status = error_set(ERR_USAGE, "int8 is for inference: a model cannot be trained in it");
+		error_hint("train with --precision bf16 or fp32, and give --precision int8 to the commands that use the model");
+		return status;
+	}
+	if (settings->int8 && strcmp(settings->device, "cuda") == 0) {
+		enum status status = error_set(ERR_USAGE, "int8 runs on CPUs only");
+		error_hint("give --device cpu, or --precision fp8 on a GPU that has it");
 		return status;
 	}
 	struct backend *be;

@@ -64,7 +64,8 @@ enum weight_use {
 struct weight {
 	enum weight_use use;
 	struct tensor master, gradient;
-	void *copy; /* owned by the back end */
+	void *copy;       /* owned by the back end */
+	bool unquantised; /* in int8: products with this weight stay in the activations' type */
 	int64_t copy_bytes;
 };
 
@@ -103,7 +104,17 @@ struct backend_settings {
 	bool tf32;          /* cuda, F32: products in TF32 */
 	bool cudnn;         /* cuda, BF16 and F16: attention by cuDNN */
 	bool fp8;           /* with BF16: linear layers multiply in FP8 (cuda), or as if they did (cpu, ref) */
+	bool inference;     /* forward passes only; on the CPU with products of their own, after which no master is read again */
+	bool int8;          /* with inference: linear layers multiply in int8 (cpu, ref); dtype is that of all else */
 	struct pool *pool;  /* borrowed */
+};
+
+/* Rows of a weight as a host has them: what weight_pack takes. */
+struct weight_rows {
+	int64_t first, count; /* rows of the weight */
+	enum dtype dtype;     /* F32, F16, BF16 or S8 */
+	const void *data;     /* (count, columns), dense */
+	const float *scales;  /* S8: (count) */
 };
 
 /* The products of a linear layer x (rows, inputs), w (outputs, inputs): y = x w', dx = dy w, dw = dy' x. */
@@ -120,12 +131,16 @@ struct backend_functions {
 	/* Bytes of compute copies this weight needs, and laying them into `memory` (aligned to ARENA_ALIGNMENT). */
 	size_t (*weight_copy_bytes)(struct backend *be, const struct weight *weight);
 	void (*weights_refresh)(struct replica *replica, struct weight *const *weights, int64_t count);
+	/* In inference, beside weights_refresh: some rows of a weight go straight from the host into its compute copy, which
+	 * needs no master then (nor master.data). A weight is complete when all its rows have been packed. NULL: only
+	 * weights_refresh. */
+	void (*weight_pack)(struct backend *be, struct weight *weight, const struct weight_rows *rows);
 
 	size_t (*workspace_bytes)(struct backend *be, const struct shape_limits *limits);
-	/* With fp8: bytes of tensor.twin, zeroed memory beside activations (rows, columns) that products in FP8 multiply, in
-	 * training: an x, or with `gradient` a dy. The operation that writes the tensor and the product that multiplies it leave
-	 * there what need not be computed again; of an x with a twin backward reads the twin alone. A tensor without one is
-	 * multiplied with the same result, but not as fast. NULL: tensors have none. */
+	/* With fp8 in training, or with int8: bytes of tensor.twin, zeroed memory beside activations (rows, columns) that
+	 * products in FP8 or int8 multiply: an x, or with `gradient` a dy. The operation that writes the tensor and the product
+	 * that multiplies it leave there what need not be computed again; of an x with a twin backward reads the twin alone. A
+	 * tensor without one is multiplied with the same result, but not as fast. NULL: tensors have none. */
 	size_t (*twin_bytes)(struct backend *be, int64_t rows, int64_t columns, bool gradient);
 	/* Where memory is a device's: bytes of it that replica_create takes besides the workspace, and bytes of the host's that
 	 * copies go through; what it has left, and has in all. NULL: memory is the host's. */
@@ -183,6 +198,8 @@ struct backend {
 	enum dtype dtype;        /* of activations */
 	enum dtype master_dtype; /* of master weights, gradients, moments: F32, or F64 on ref */
 	bool fp8;                /* products with weights that weight_in_fp8() names are in FP8 */
+	bool inference;          /* backend_settings.inference */
+	bool int8;               /* products with weights that weight_in_int8() names are in int8 */
 	const struct backend_functions *functions;
 	const struct operations *operations;
 	/* A weight's copy is its master in `dtype`, and all copies lie in one block as the masters lie in the slab: an update
@@ -204,6 +221,15 @@ static inline bool weight_in_fp8(const struct backend *be, const struct weight *
 {
 	return be->fp8 && weight->use == WEIGHT_LINEAR && weight->master.rows % FP8_MULTIPLE == 0 &&
 	       weight->master.columns % FP8_MULTIPLE == 0;
+}
+
+/* Inputs beyond this would not fit the sums of int8 (int8.h). */
+#define INT8_INPUTS_MOST 131072
+/* Whether the products with a weight multiply int8 numbers (int8.h). Sums, biases and all that follows a product are as they
+ * are without. */
+static inline bool weight_in_int8(const struct backend *be, const struct weight *weight)
+{
+	return be->int8 && weight->use == WEIGHT_LINEAR && !weight->unquantised && weight->master.columns <= INT8_INPUTS_MOST;
 }
 
 /* "cpu", "cuda", "ref". An unknown or not built device, or a precision that this machine cannot do, is ERR_USAGE with what

@@ -5,14 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* E4M3 and E5M2 are the two forms of FP8 (fp8.h): of operands that a back end makes for its products, never of a tensor. */
-enum dtype { DTYPE_F64, DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_E4M3, DTYPE_E5M2, DTYPE_COUNT };
+/* E4M3 and E5M2 are the two forms of FP8 (fp8.h), S8 is a signed byte (int8.h): of operands that a back end makes for its
+ * products, never of a tensor. */
+enum dtype { DTYPE_F64, DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_E4M3, DTYPE_E5M2, DTYPE_S8, DTYPE_COUNT };
 
 static inline size_t dtype_bytes(enum dtype dtype)
 {
-	return dtype == DTYPE_F64 ? 8 : dtype == DTYPE_F32 ? 4 : dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2 ? 1 : 2;
+	return dtype == DTYPE_F64 ? 8 : dtype == DTYPE_F32 ? 4 : dtype >= DTYPE_E4M3 ? 1 : 2;
 }
-extern const char *const dtype_names[DTYPE_COUNT]; /* "fp64" "fp32" "bf16" "fp16" "e4m3" "e5m2", as --precision says */
+extern const char *const dtype_names[DTYPE_COUNT]; /* "fp64" "fp32" "bf16" "fp16" "e4m3" "e5m2" "int8", as --precision says */
 
 /* A row-major matrix (rows, columns), rows contiguous; a vector has rows == 1. Blocks are allocated for a capacity
  * rounded up to ROW_MULTIPLE rows: an operation may write the tail rows up to the next multiple, whose content

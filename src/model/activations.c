@@ -87,9 +87,9 @@ static void lay_out_shared_layer(struct layer_activations *layer, struct layout 
 				 struct tensor embedded)
 {
 	layer->qkv = matrix(layout, 3 * config->hidden_size);
-	layer->attention = matrix(layout, config->hidden_size);
-	layer->attention_norm = matrix(layout, config->hidden_size);
-	layer->gelu = matrix(layout, config->intermediate_size);
+	layer->attention = with_twin(layout, matrix(layout, config->hidden_size), false);
+	layer->attention_norm = with_twin(layout, matrix(layout, config->hidden_size), false);
+	layer->gelu = with_twin(layout, matrix(layout, config->intermediate_size), false);
 	layer->attention_mean = layer->output_mean = statistic(layout, 1);
 	layer->attention_rstd = layer->output_rstd = statistic(layout, 1);
 	layer->y = embedded;
@@ -107,7 +107,7 @@ static void lay_out_encoder(struct activations *a, struct layout *layout, const 
 	struct layer_activations layer = {0}, shared = {0};
 	if (!a->training)
 		lay_out_shared_layer(&layer, layout, config, a->embedded);
-	if (layout->twins) {
+	if (a->training && layout->twins) {
 		shared.attention_norm = matrix(layout, config->hidden_size);
 		shared.gelu = matrix(layout, config->intermediate_size);
 		shared.y = a->embedded;
@@ -118,7 +118,7 @@ static void lay_out_encoder(struct activations *a, struct layout *layout, const 
 		if (a->layers)
 			a->layers[l] = layer;
 	}
-	a->embedding_sum = a->training ? matrix(layout, config->hidden_size) : layer.attention;
+	a->embedding_sum = a->training ? matrix(layout, config->hidden_size) : layer.attention; /* its twin is not written */
 	if (!a->training)
 		return;
 	int64_t wide = 3 * config->hidden_size;
@@ -168,7 +168,8 @@ static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t
 	const struct model *model = a->model;
 	struct layout layout = {.arena = {.base = base, .capacity = SIZE_MAX},
 				.backend = model->backend,
-				.twins = a->training && model->backend->fp8 && model->backend->functions->twin_bytes};
+				.twins = model->backend->functions->twin_bytes &&
+					 (a->training ? model->backend->fp8 : model->backend->int8)};
 	layout.capacity = a->capacity.tokens;
 	layout.rows = tokens;
 	lay_out_encoder(a, &layout, &model->config);

@@ -7,6 +7,7 @@
 #include "backend/cpu/attention.h"
 #include "backend/cpu/fp8.h"
 #include "backend/cpu/gemm.h"
+#include "backend/cpu/inference.h"
 #include "backend/cpu/weights.h"
 #include "backend/cpu/wgrad.h"
 #include "backend/dropout.h"
@@ -101,6 +102,10 @@ static size_t scratch_lay_out(struct backend *be, const struct shape_limits *l, 
 	s->slice_sums = arena_take(&arena, (size_t)s->slices * 2 * sizeof(double));
 	s->bytes = (size_t)round_up((int64_t)arena.used, ARENA_ALIGNMENT);
 	arena.used = kernel_bytes(be, l, s->bytes);
+	if (be->inference) {
+		inference_lay_out(be, l, &s->inference, &arena);
+		return arena.used;
+	}
 
 	int64_t rows = round_up(larger(l->batch.predictions, 1), ROW_MULTIPLE);
 	int64_t blocks = (l->vocab + VOCABULARY_BLOCK - 1) / VOCABULARY_BLOCK;
@@ -239,14 +244,25 @@ static enum status check_dtype(enum dtype dtype, enum cpu_isa isa)
 	return status;
 }
 
+static const char *int8_unit(enum cpu_isa isa)
+{
+	return isa >= CPU_ISA_AVX512_VNNI ? ", int8 VNNI" : ", int8";
+}
+
 enum status cpu_backend_open(struct backend *be, const struct backend_settings *settings)
 {
-	static const char *const units[CPU_ISA_COUNT] = {"AVX2", "AVX-512", "AVX-512 BF16", "AMX"};
+	static const char *const units[CPU_ISA_COUNT] = {
+		[CPU_ISA_AVX2] = "AVX2",
+		[CPU_ISA_AVX512] = "AVX-512",
+		[CPU_ISA_AVX512_VNNI] = "AVX-512", /* which floats do not feel */
+		[CPU_ISA_AVX512_BF16] = "AVX-512 BF16",
+		[CPU_ISA_AMX] = "AMX",
+	};
 	enum cpu_isa isa;
 	enum status status;
 	TRY(cpu_isa_detect(&isa));
-	/* The simulation of FP8 has its other activations in fp32 where bf16 is not to be had. */
-	enum dtype dtype = settings->fp8 && isa < CPU_ISA_AVX512 ? DTYPE_F32 : settings->dtype;
+	/* With FP8 and int8 all else is in fp32 where bf16 is not to be had. */
+	enum dtype dtype = (settings->fp8 || settings->int8) && isa < CPU_ISA_AVX512 ? DTYPE_F32 : settings->dtype;
 	TRY(check_dtype(dtype, isa));
 	struct cpu_state *state;
 	TRY(memory_new(&state, 1, sizeof(*state), "the back end"));
@@ -256,16 +272,25 @@ enum status cpu_backend_open(struct backend *be, const struct backend_settings *
 			       .dtype = dtype,
 			       .master_dtype = DTYPE_F32,
 			       .fp8 = settings->fp8,
+			       .inference = settings->inference,
+			       .int8 = settings->int8,
 			       .update_elements = UPDATE_ELEMENTS,
-			       .functions = &functions,
-			       .operations = &operations,
+			       .functions = &state->functions,
+			       .operations = &state->operations,
 			       .pool = settings->pool,
 			       .state = state};
+	state->operations = operations;
+	state->functions = functions;
+	if (settings->inference)
+		inference_use(&state->operations, &state->functions);
 	TRY_GOTO(onednn_open(&state->dnnl, settings->pool, isa), fail);
 	state->kernels = cpu_kernels();
 	int threads = pool_threads(settings->pool);
 	snprintf(state->numerics, sizeof(state->numerics), "%s, %s %s%s", onednn_version(state->dnnl), units[isa],
-		 dtype == DTYPE_BF16 ? "bf16" : "fp32", settings->fp8 ? ", FP8 simulated" : "");
+		 dtype == DTYPE_BF16 ? "bf16" : "fp32",
+		 settings->fp8    ? ", FP8 simulated"
+		 : settings->int8 ? int8_unit(isa)
+				  : "");
 	snprintf(state->description, sizeof(state->description), "%s, %d thread%s", state->numerics, threads,
 		 threads == 1 ? "" : "s");
 	return OK;

@@ -23,6 +23,8 @@ enum dtype cpu_best_dtype(void);
 struct cpu_state {
 	struct onednn *dnnl;
 	const struct cpu_kernels *kernels;
+	struct operations operations; /* the back end's, and */
+	struct backend_functions functions;
 	struct arena *blocks; /* handed out by allocate */
 	int64_t block_count, block_capacity;
 	char numerics[112], description[136];
@@ -39,6 +41,21 @@ struct cpu_state {
 #define VOCABULARY_ROWS 1024
 /* A range of parameters is cut into this many parts, whose sums are then added in order. */
 #define RANGE_PARTS 1024
+
+/* Rows of predictions whose logits are in memory at a time in inference, at most. */
+enum { VOCABULARY_CHUNK = 64 };
+
+/* What inference has of the workspace besides (inference.h). */
+struct inference_scratch {
+	int64_t sum_floats;
+	float *sums; /* products of few rows that a norm follows */
+	int64_t operand_bytes;
+	unsigned char *operand; /* int8 rows of a tensor without a twin */
+	struct {
+		int64_t rows, columns; /* of a chunk; of whole panels of the vocabulary */
+		float *logits;         /* (rows, columns) */
+	} vocabulary;
+};
 
 /* Pieces of replica->workspace. Attention and the vocabulary's weight gradient use it from its beginning: what lies under
  * `vocabulary` alone outlives a call of theirs. A linear's weight gradient uses what lies behind the first `bytes`. */
@@ -63,7 +80,8 @@ struct cpu_scratch {
 		int32_t *best;                     /* (blocks, rows) */
 		float *lse, *factor, *label_logit; /* (rows) */
 		double *loss, *correct;            /* (rows) */
-	} vocabulary;
+	} vocabulary;                              /* in training and evaluation; in inference: */
+	struct inference_scratch inference;
 };
 
 /* backend_functions.gemm_rate: best of a few rounds of a product of BERT-base's shape, all threads. */

@@ -17,6 +17,7 @@ static void embed_slice(void *context, int64_t slice, int worker)
 		.rows = slice_rows(a->y.rows, slice),
 		.columns = a->y.columns,
 		.dtype = a->y.dtype,
+		.tables = DTYPE_F32,
 		.ids = a->batch->ids + row,
 		.positions = a->batch->positions + row,
 		.types = a->batch->types + row,

@@ -14,6 +14,7 @@ const struct gemm_kernels *cpu_gemm_kernels(enum dtype source)
 	static const struct gemm_kernels *const tables[CPU_ISA_COUNT][2] = {
 		[CPU_ISA_AVX2] = {&gemm_kernels_f32_avx2, &gemm_kernels_bf16_avx2},
 		[CPU_ISA_AVX512] = {&gemm_kernels_f32_avx512, &gemm_kernels_bf16_avx512},
+		[CPU_ISA_AVX512_VNNI] = {&gemm_kernels_f32_avx512_vnni, &gemm_kernels_bf16_avx512_vnni},
 		[CPU_ISA_AVX512_BF16] = {&gemm_kernels_f32_avx512_bf16, &gemm_kernels_bf16_avx512_bf16},
 		[CPU_ISA_AMX] = {&gemm_kernels_f32_amx, &gemm_kernels_bf16_amx},
 	};

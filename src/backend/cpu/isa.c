@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-const char *const cpu_isa_names[CPU_ISA_COUNT] = {"avx2", "avx512", "avx512_bf16", "amx"};
+const char *const cpu_isa_names[CPU_ISA_COUNT] = {"avx2", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
 
 /* Register state that the operating system saves (bits of XCR0): without it the instructions fault, whatever
  * cpuid says. */
@@ -41,10 +41,10 @@ static bool has(uint32_t word, uint32_t bits)
 /* The highest level of this machine, or -1. */
 static int machine_isa(void)
 {
-	uint32_t a, b, c, d, features7a = 0, features7b, features7d, subleaves;
+	uint32_t a, b, c, d, features7a = 0, features7b, features7c, features7d, subleaves;
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !has(c, bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C))
 		return -1;
-	if (!__get_cpuid_count(7, 0, &subleaves, &features7b, &c, &features7d))
+	if (!__get_cpuid_count(7, 0, &subleaves, &features7b, &features7c, &features7d))
 		return -1;
 	if (subleaves >= 1)
 		__get_cpuid_count(7, 1, &features7a, &b, &c, &d);
@@ -53,8 +53,10 @@ static int machine_isa(void)
 		return -1;
 	if (!has(saved, XCR0_AVX512) || !has(features7b, bit_AVX512F | bit_AVX512DQ | bit_AVX512CD | bit_AVX512BW | bit_AVX512VL))
 		return CPU_ISA_AVX2;
-	if (!has(features7a, bit_AVX512BF16))
+	if (!has(features7c, bit_AVX512VNNI))
 		return CPU_ISA_AVX512;
+	if (!has(features7a, bit_AVX512BF16))
+		return CPU_ISA_AVX512_VNNI;
 	if (!has(saved, XCR0_AMX) || !has(features7d, bit_AMX_TILE | bit_AMX_BF16) || !request_tiles())
 		return CPU_ISA_AVX512_BF16;
 	return CPU_ISA_AMX;
@@ -83,7 +85,7 @@ enum status cpu_isa_detect(enum cpu_isa *out)
 	}
 	if (wanted == CPU_ISA_COUNT) {
 		enum status status = error_set(ERR_USAGE, "BERTC_ISA=%s: no such instruction set", getenv("BERTC_ISA"));
-		error_hint("use avx2, avx512, avx512_bf16 or amx, or unset it");
+		error_hint("use avx2, avx512, avx512_vnni, avx512_bf16 or amx, or unset it");
 		return status;
 	}
 	if (wanted > available) {

@@ -8,12 +8,13 @@
 enum cpu_isa {
 	CPU_ISA_AVX2,        /* with FMA, F16C and BMI2 */
 	CPU_ISA_AVX512,      /* F, BW, DQ, VL, CD */
+	CPU_ISA_AVX512_VNNI, /* vpdpbusd: products of bytes */
 	CPU_ISA_AVX512_BF16, /* vdpbf16ps */
 	CPU_ISA_AMX,         /* tdpbf16ps; the process holds the permission to use tiles */
 	CPU_ISA_COUNT,
 };
 
-extern const char *const cpu_isa_names[CPU_ISA_COUNT]; /* "avx2" "avx512" "avx512_bf16" "amx" */
+extern const char *const cpu_isa_names[CPU_ISA_COUNT]; /* "avx2" "avx512" "avx512_vnni" "avx512_bf16" "amx" */
 
 /* The highest level that processor and operating system both support, or the one that the environment
  * variable BERTC_ISA names. ERR_USAGE: the processor lacks AVX2 or FMA, or BERTC_ISA is unknown or above what

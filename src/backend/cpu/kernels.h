@@ -66,9 +66,11 @@ struct norm_rows {
 /* sum = word + position + type rows, y = dropout(LN(sum)). */
 struct embed_rows {
 	int64_t rows, columns;
-	enum dtype dtype;
+	enum dtype dtype;  /* of sum and y */
+	enum dtype tables; /* of word, position, type */
 	const int32_t *ids, *positions, *types;
-	const float *word, *position, *type, *gamma, *beta;
+	const void *word, *position, *type;
+	const float *gamma, *beta;
 	float epsilon;
 	struct dropout_rows dropout;
 	float *row;

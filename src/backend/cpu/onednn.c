@@ -197,7 +197,8 @@ static dnnl_cpu_isa_t isa_limit(enum cpu_isa isa)
 {
 	switch (isa) {
 	case CPU_ISA_AVX2: return dnnl_cpu_isa_avx2;
-	case CPU_ISA_AVX512: return dnnl_cpu_isa_avx512_core;
+	case CPU_ISA_AVX512:
+	case CPU_ISA_AVX512_VNNI: return dnnl_cpu_isa_avx512_core;
 	case CPU_ISA_AVX512_BF16: return dnnl_cpu_isa_avx512_core_bf16;
 	default:
 #if DNNL_VERSION_MAJOR >= 3

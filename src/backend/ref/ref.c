@@ -60,11 +60,11 @@ static int64_t shared_scratch(const struct shape_limits *limits)
 	return 3 * (int64_t)limits->batch.predictions;
 }
 
-/* Of an operand rounded to FP8, of which a product has two that are not weights. */
+/* Of an operand rounded to FP8 or int8, of which a product has two that are not weights. */
 static int64_t operand_scratch(const struct backend *be, const struct shape_limits *limits)
 {
 	int64_t rows = limits->batch.tokens, columns = 3 * (int64_t)limits->hidden;
-	return be->fp8 ? rows * (limits->intermediate > columns ? limits->intermediate : columns) : 0;
+	return be->fp8 || be->int8 ? rows * (limits->intermediate > columns ? limits->intermediate : columns) : 0;
 }
 
 static size_t ref_workspace_bytes(struct backend *be, const struct shape_limits *limits)
@@ -176,13 +176,17 @@ static const struct operations operations = {
 enum status ref_backend_open(struct backend *be, const struct backend_settings *settings)
 {
 	*be = (struct backend){.name = "ref",
-			       .description = settings->fp8 ? "reference, float64 in plain loops, linear layers as if in FP8"
-							    : "reference, float64 in plain loops",
-			       .numerics =
-				       settings->fp8 ? "reference, float64, linear layers as if in FP8" : "reference, float64",
+			       .description = settings->fp8    ? "reference, float64 in plain loops, linear layers as if in FP8"
+					      : settings->int8 ? "reference, float64 in plain loops, linear layers in int8"
+							       : "reference, float64 in plain loops",
+			       .numerics = settings->fp8    ? "reference, float64, linear layers as if in FP8"
+					   : settings->int8 ? "reference, float64, linear layers in int8"
+							    : "reference, float64",
 			       .dtype = DTYPE_F64,
 			       .master_dtype = DTYPE_F64,
 			       .fp8 = settings->fp8,
+			       .inference = settings->inference,
+			       .int8 = settings->int8,
 			       .update_elements = INT64_MAX,
 			       .functions = &functions,
 			       .operations = &operations,

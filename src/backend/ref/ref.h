@@ -2,8 +2,8 @@
  * formula (docs/math.md). It is the definition that the other back ends are tested against, so it is written
  * to be checked by eye; its own proof is finite differences and PyTorch's float64 (tests/backend).
  *
- * Activations, masters, gradients and moments are all F64. Weights have no compute copies, but for FP8. Outer loops run on
- * the pool, over rows or elements of the output only, so that no sum depends on the number of threads.
+ * Activations, masters, gradients and moments are all F64. Weights have no compute copies, but for FP8 and int8. Outer loops run
+ * on the pool, over rows or elements of the output only, so that no sum depends on the number of threads.
  */
 #ifndef BACKEND_REF_REF_H
 #define BACKEND_REF_REF_H
@@ -31,8 +31,8 @@ double *ref_shared_scratch(struct replica *r, int64_t count);
 /* Behind it two that hold an operand each; `which` is 0 or 1. */
 double *ref_operand_scratch(struct replica *r, int which, int64_t count);
 
-/* fp8.c: entries of backend_functions, and the operands of products with `weight`: itself, or, where those are in FP8, its
- * master and x rounded. Of one format there is one x at a time. */
+/* fp8.c: entries of backend_functions, and the operands of products with `weight`: itself, or, where those are in FP8 or int8,
+ * its master and x rounded. Of one format there is one x at a time. */
 size_t ref_weight_copy_bytes(struct backend *be, const struct weight *weight);
 void ref_weights_refresh(struct replica *replica, struct weight *const *weights, int64_t count);
 struct weight ref_weight_operand(const struct replica *r, const struct weight *weight);

@@ -84,6 +84,7 @@ struct attention_kernels {
 
 extern const struct attention_kernels attention_kernels_f32_avx2, attention_kernels_bf16_avx2;
 extern const struct attention_kernels attention_kernels_f32_avx512, attention_kernels_bf16_avx512;
+extern const struct attention_kernels attention_kernels_f32_avx512_vnni, attention_kernels_bf16_avx512_vnni;
 extern const struct attention_kernels attention_kernels_f32_avx512_bf16, attention_kernels_bf16_avx512_bf16;
 extern const struct attention_kernels attention_kernels_f32_amx, attention_kernels_bf16_amx;
 

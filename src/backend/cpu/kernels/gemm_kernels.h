@@ -6,6 +6,7 @@
 
 extern const struct gemm_kernels gemm_kernels_f32_avx2, gemm_kernels_bf16_avx2;
 extern const struct gemm_kernels gemm_kernels_f32_avx512, gemm_kernels_bf16_avx512;
+extern const struct gemm_kernels gemm_kernels_f32_avx512_vnni, gemm_kernels_bf16_avx512_vnni;
 extern const struct gemm_kernels gemm_kernels_f32_avx512_bf16, gemm_kernels_bf16_avx512_bf16;
 extern const struct gemm_kernels gemm_kernels_f32_amx, gemm_kernels_bf16_amx;
 

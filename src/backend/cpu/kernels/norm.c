@@ -125,17 +125,18 @@ void KERNEL(norm_fwd)(const struct norm_rows *a)
 	store_past_end();
 }
 
-INLINE void embed_rows(const struct embed_rows *a, enum dtype dtype)
+INLINE void embed_rows(const struct embed_rows *a, enum dtype dtype, enum dtype tables)
 {
 	int64_t columns = a->columns;
 	for (int64_t i = 0; i < a->rows; i++) {
-		const float *word = a->word + a->ids[i] * columns, *type = a->type + a->types[i] * columns;
-		const float *position = a->position + a->positions[i] * columns;
+		const void *word = row_of(a->word, a->ids[i], columns, tables),
+			   *type = row_of(a->type, a->types[i], columns, tables);
+		const void *position = row_of(a->position, a->positions[i], columns, tables);
 		void *sum = a->sum ? out_row(a->sum, i, columns, dtype) : NULL, *y = out_row(a->y, i, columns, dtype);
 		vector total = vector_set(0);
 		for (int64_t c = 0; c < columns; c += LANES) {
 			int64_t left = columns - c;
-			vector v = load_floats(word, c, left) + load_floats(type, c, left) + load_floats(position, c, left);
+			vector v = load(word, c, left, tables) + load(type, c, left, tables) + load(position, c, left, tables);
 			v = rounded(v, dtype);
 			if (sum)
 				store(sum, c, left, v, dtype);
@@ -158,10 +159,12 @@ INLINE void embed_rows(const struct embed_rows *a, enum dtype dtype)
 
 void KERNEL(embed_fwd)(const struct embed_rows *a)
 {
-	if (a->dtype == DTYPE_BF16)
-		embed_rows(a, DTYPE_BF16);
+	if (a->tables == DTYPE_BF16)
+		embed_rows(a, DTYPE_BF16, DTYPE_BF16);
+	else if (a->dtype == DTYPE_BF16)
+		embed_rows(a, DTYPE_BF16, DTYPE_F32);
 	else
-		embed_rows(a, DTYPE_F32);
+		embed_rows(a, DTYPE_F32, DTYPE_F32);
 }
 
 INLINE void add_floats(float *sums, int64_t c, int64_t left, vector v)

@@ -25,6 +25,7 @@ void KERNEL(lamb_apply)(const struct lamb_range *a);
 void KERNEL(pack)(const struct pack_piece *a);
 #endif
 
-extern const struct cpu_kernels cpu_kernels_avx2, cpu_kernels_avx512, cpu_kernels_avx512_bf16, cpu_kernels_amx;
+extern const struct cpu_kernels cpu_kernels_avx2, cpu_kernels_avx512, cpu_kernels_avx512_vnni, cpu_kernels_avx512_bf16,
+	cpu_kernels_amx;
 
 #endif

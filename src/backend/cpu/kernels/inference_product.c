@@ -1,0 +1,274 @@
+/* Inference's products: some rows of activations times one panel of a weight.
+ *
+ * A tile of up to TILE_ROWS rows and the panel's two vectors of outputs is summed up in registers over all inputs; the panel,
+ * which the first tile reads from memory, comes from the first- or second-level cache for the others. While a panel is
+ * multiplied, the next one is fetched a few lines at a time, so that memory and arithmetic work at once even for few rows. */
+#include "backend/cpu/kernels/elements.h"
+#include "backend/cpu/kernels/inference_kernels.h"
+
+enum { PANEL = 2 * LANES };
+#ifdef __AVX512F__
+enum { TILE_ROWS = 10 }; /* 12 would fit the registers, but compilers then move some about */
+#define UNROLL_ROWS _Pragma("GCC unroll 10")
+#else
+enum { TILE_ROWS = 6 };
+#define UNROLL_ROWS _Pragma("GCC unroll 6")
+#endif
+
+/* Groups of inputs between two fetches; addresses of rows, each of three. */
+enum { STEP = 4, BASES = (TILE_ROWS + 2) / 3 };
+
+enum kind { KIND_F32, KIND_BF16, KIND_S8 };
+
+#ifdef __AVX512F__
+typedef __m512i integers;
+#define LOAD_INTEGERS(p) _mm512_loadu_si512(p)
+#define SET_INTEGERS(x) _mm512_set1_epi32(x)
+#define ZERO_INTEGERS() _mm512_setzero_si512()
+#define TO_FLOATS(x) _mm512_cvtepi32_ps(x)
+#else
+typedef __m256i integers;
+#define LOAD_INTEGERS(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define SET_INTEGERS(x) _mm256_set1_epi32(x)
+#define ZERO_INTEGERS() _mm256_setzero_si256()
+#define TO_FLOATS(x) _mm256_cvtepi32_ps(x)
+#endif
+
+/* One vector of sums: floats, or integers of the same width. */
+typedef union {
+	vector f;
+	integers i;
+} sums;
+
+/* Bytes of a group of inputs in a row of activations, and of a panel's vector of it. */
+INLINE int64_t x_bytes(enum kind kind)
+{
+	(void)kind;
+	return 4;
+}
+
+INLINE int64_t w_bytes(enum kind kind)
+{
+#ifdef __AVX512VNNI__
+	(void)kind;
+	return LANES * 4;
+#else
+	return kind == KIND_S8 ? LANES * 2 : LANES * 4;
+#endif
+}
+
+INLINE int64_t group_inputs(enum kind kind)
+{
+#ifdef __AVX512VNNI__
+	return kind == KIND_F32 ? 1 : kind == KIND_BF16 ? 2 : 4;
+#else
+	return kind == KIND_F32 ? 1 : 2;
+#endif
+}
+
+INLINE integers load_weights(const char *w, enum kind kind)
+{
+#ifndef __AVX512VNNI__
+	if (kind == KIND_S8) {
+#ifdef __AVX512F__
+		return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)w));
+#else
+		return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)w));
+#endif
+	}
+#endif
+	(void)kind;
+	return LOAD_INTEGERS(w);
+}
+
+INLINE integers broadcast(const char *x)
+{
+	int32_t word;
+	memcpy(&word, x, sizeof(word));
+	return SET_INTEGERS(word);
+}
+
+/* sum + x w over one group of inputs. */
+INLINE sums multiply_add(sums sum, integers x, integers w, enum kind kind)
+{
+#ifdef __AVX512F__
+	if (kind == KIND_F32) {
+		sum.f = _mm512_fmadd_ps(_mm512_castsi512_ps(x), _mm512_castsi512_ps(w), sum.f);
+	} else if (kind == KIND_BF16) {
+#ifdef __AVX512BF16__
+		sum.f = _mm512_dpbf16_ps(sum.f, (__m512bh)x, (__m512bh)w);
+#else
+		const __m512i high = _mm512_set1_epi32((int)0xffff0000);
+		__m512 x0 = _mm512_castsi512_ps(_mm512_slli_epi32(x, 16)), w0 = _mm512_castsi512_ps(_mm512_slli_epi32(w, 16));
+		__m512 x1 = _mm512_castsi512_ps(_mm512_and_si512(x, high)), w1 = _mm512_castsi512_ps(_mm512_and_si512(w, high));
+		sum.f = _mm512_fmadd_ps(x1, w1, _mm512_fmadd_ps(x0, w0, sum.f));
+#endif
+	} else {
+#ifdef __AVX512VNNI__
+		sum.i = _mm512_dpbusd_epi32(sum.i, x, w);
+#else
+		sum.i = _mm512_add_epi32(sum.i, _mm512_madd_epi16(x, w));
+#endif
+	}
+#else
+	if (kind == KIND_F32)
+		sum.f = _mm256_fmadd_ps(_mm256_castsi256_ps(x), _mm256_castsi256_ps(w), sum.f);
+	else
+		sum.i = _mm256_add_epi32(sum.i, _mm256_madd_epi16(x, w));
+#endif
+	return sum;
+}
+
+/* Lines of the next panel that one tile fetches: `at` moves on, a few lines each STEP groups. */
+struct ahead {
+	const char *at;
+	int64_t lines;
+};
+
+INLINE void fetch_ahead(struct ahead *ahead)
+{
+	for (int64_t i = 0; i < ahead->lines; i++)
+		__builtin_prefetch(ahead->at + i * 64, 0, 2);
+	ahead->at += ahead->lines * 64;
+}
+
+/* One group of inputs for `rows` rows. Rows are reached from every third one: as many addresses as registers hold. */
+INLINE void group(sums sum[TILE_ROWS][2], const char *const base[BASES], int64_t stride, int64_t offset, const char *w, int rows,
+		  enum kind kind)
+{
+	integers w0 = load_weights(w, kind), w1 = load_weights(w + w_bytes(kind), kind);
+	UNROLL_ROWS
+	for (int r = 0; r < rows; r++) {
+		integers x = broadcast(base[r / 3] + r % 3 * stride + offset);
+		sum[r][0] = multiply_add(sum[r][0], x, w0, kind);
+		sum[r][1] = multiply_add(sum[r][1], x, w1, kind);
+	}
+}
+
+INLINE void tile(const struct inference_product *a, int64_t row, struct ahead ahead, const int rows, enum kind kind)
+{
+	const char *w = a->panel, *base[BASES];
+	int64_t stride = a->x_row, groups = a->inputs / group_inputs(kind), left = a->inputs % group_inputs(kind), g = 0;
+	sums sum[TILE_ROWS][2];
+	if (kind == KIND_S8) { /* rows and panels are filled up */
+		groups += left > 0;
+		left = 0;
+	}
+	for (int i = 0; i < BASES; i++)
+		base[i] = (const char *)a->x + (row + 3 * i) * stride;
+	UNROLL_ROWS
+	for (int r = 0; r < rows; r++) {
+		sum[r][0].i = sum[r][1].i = ZERO_INTEGERS();
+#ifdef __AVX512VNNI__
+		if (kind == KIND_S8) {
+			sum[r][0].i = LOAD_INTEGERS(a->sums);
+			sum[r][1].i = LOAD_INTEGERS(a->sums + LANES);
+		}
+#endif
+	}
+	for (; g + STEP <= groups; g += STEP) {
+		fetch_ahead(&ahead);
+#pragma GCC unroll 4
+		for (int64_t i = 0; i < STEP; i++)
+			group(sum, base, stride, i * x_bytes(kind), w + i * 2 * w_bytes(kind), rows, kind);
+		for (int i = 0; i < BASES; i++)
+			base[i] += STEP * x_bytes(kind);
+		w += STEP * 2 * w_bytes(kind);
+	}
+	for (; g < groups; g++) {
+		group(sum, base, stride, 0, w, rows, kind);
+		for (int i = 0; i < BASES; i++)
+			base[i] += x_bytes(kind);
+		w += 2 * w_bytes(kind);
+	}
+	if (left > 0) { /* one bf16 number, without a partner: what lies behind it is another row's */
+		integers w0 = load_weights(w, kind), w1 = load_weights(w + w_bytes(kind), kind);
+		UNROLL_ROWS
+		for (int r = 0; r < rows; r++) {
+			uint16_t number;
+			memcpy(&number, base[r / 3] + r % 3 * stride, sizeof(number));
+			integers x = SET_INTEGERS(number);
+			sum[r][0] = multiply_add(sum[r][0], x, w0, kind);
+			sum[r][1] = multiply_add(sum[r][1], x, w1, kind);
+		}
+	}
+	UNROLL_ROWS
+	for (int r = 0; r < rows; r++) {
+		float *y = a->y + (row + r) * a->y_row;
+		if (kind == KIND_S8) {
+			vector scale = vector_set(
+				*(const float *)(const void *)((const char *)a->x + (row + r) * stride - INT8_ROW_HEADER));
+			sum[r][0].f = TO_FLOATS(sum[r][0].i) * (vector_load(a->scales) * scale);
+			sum[r][1].f = TO_FLOATS(sum[r][1].i) * (vector_load(a->scales + LANES) * scale);
+		}
+		vector_store(y, sum[r][0].f);
+		vector_store(y + LANES, sum[r][1].f);
+	}
+}
+
+/* Rows are cut into tiles of as equal heights as can be. */
+INLINE void multiply(const struct inference_product *a, enum kind kind)
+{
+	int64_t tiles = (a->rows + TILE_ROWS - 1) / TILE_ROWS, groups = (a->inputs + group_inputs(kind) - 1) / group_inputs(kind);
+	int64_t lines = (groups * 2 * w_bytes(kind) + 63) / 64, step_lines = STEP * 2 * w_bytes(kind) / 64;
+	for (int64_t i = 0; i < tiles; i++) {
+		int64_t row = a->rows * i / tiles, rows = a->rows * (i + 1) / tiles - row;
+		struct ahead ahead = {.at = (const char *)a->next + lines * i / tiles * 64,
+				      .lines = a->next ? (step_lines + tiles - 1) / tiles : 0};
+		if (tiles > step_lines && i >= step_lines) /* fetched already */
+			ahead.lines = 0;
+		else if (tiles > step_lines)
+			ahead.at = (const char *)a->next + lines * i / step_lines * 64;
+		switch (rows) {
+		case 1: tile(a, row, ahead, 1, kind); break;
+		case 2: tile(a, row, ahead, 2, kind); break;
+		case 3: tile(a, row, ahead, 3, kind); break;
+		case 4: tile(a, row, ahead, 4, kind); break;
+		case 5: tile(a, row, ahead, 5, kind); break;
+		case 6: tile(a, row, ahead, 6, kind); break;
+#ifdef __AVX512F__
+		case 7: tile(a, row, ahead, 7, kind); break;
+		case 8: tile(a, row, ahead, 8, kind); break;
+		case 9: tile(a, row, ahead, 9, kind); break;
+		case 10: tile(a, row, ahead, 10, kind); break;
+#endif
+		default: __builtin_unreachable();
+		}
+	}
+}
+
+static void multiply_f32(const struct inference_product *a)
+{
+	multiply(a, KIND_F32);
+}
+
+#ifdef __AVX512F__
+static void multiply_bf16(const struct inference_product *a)
+{
+	multiply(a, KIND_BF16);
+}
+#endif
+
+static void multiply_s8(const struct inference_product *a)
+{
+	multiply(a, KIND_S8);
+}
+
+void KERNEL(inference_pack)(const struct panel_pack *a);
+void KERNEL(inference_quantise)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row);
+
+const struct inference_kernels KERNEL(inference_kernels) = {
+	.panel = PANEL,
+#ifdef __AVX512VNNI__
+	.row_bytes = 1,
+#else
+	.row_bytes = 2,
+#endif
+	.multiply_f32 = multiply_f32,
+#ifdef __AVX512F__
+	.multiply_bf16 = multiply_bf16,
+#endif
+	.multiply_s8 = multiply_s8,
+	.pack = KERNEL(inference_pack),
+	.quantise = KERNEL(inference_quantise),
+};
