@@ -127,7 +127,29 @@ static enum status prove_view(struct pickle_machine *machine, struct pickle_tens
 	return OK;
 }
 
-/* (storage, offset, shape, strides, …) */
+/* What PyTorch says of a view besides its place: {"neg": True} has its numbers stored with the other sign. */
+static enum status check_view_facts(struct pickle_machine *machine, const struct pickle_value *facts)
+{
+	if (facts->kind == PICKLE_NONE || (facts->kind == PICKLE_DICT && facts->items.count == 0))
+		return OK;
+	if (facts->kind != PICKLE_DICT)
+		return pickle_fail(machine, "a tensor with a seventh argument that is no dictionary");
+	for (int64_t i = 0; i + 1 < facts->items.count; i += 2) {
+		const struct pickle_value *name = facts->items.values[i], *value = facts->items.values[i + 1];
+		if (value->kind == PICKLE_BOOL && !value->integer)
+			continue;
+		char text[100];
+		printable(text, name->kind == PICKLE_TEXT ? name->text.bytes : "?",
+			  name->kind == PICKLE_TEXT ? name->text.size : 1);
+		enum status status =
+			pickle_fail(machine, "a tensor is a view with the property \"%s\", which bertc does not read", text);
+		error_hint("\"neg\" stores the numbers with the other sign: save tensor.resolve_neg(), or as safetensors");
+		return status;
+	}
+	return OK;
+}
+
+/* (storage, offset, shape, strides[, requires_grad, hooks[, facts of the view]]) */
 static enum status rebuild_tensor(struct pickle_machine *machine, const struct pickle_value *arguments, struct pickle_value **out)
 {
 	struct pickle_value *const *fields = arguments->items.values;
@@ -136,6 +158,8 @@ static enum status rebuild_tensor(struct pickle_machine *machine, const struct p
 	if (arguments->items.count < 4 || fields[0]->kind != PICKLE_STORAGE || fields[1]->kind != PICKLE_INTEGER ||
 	    fields[1]->integer < 0)
 		return pickle_fail(machine, "a tensor without storage, offset, shape and strides");
+	if (arguments->items.count > 6)
+		TRY(check_view_facts(machine, fields[6]));
 	TRY(pickle_new_value(machine, PICKLE_TENSOR, &value));
 	TRY(pickle_take(machine, sizeof(*value->tensor), &value->tensor));
 	struct pickle_tensor *tensor = value->tensor;

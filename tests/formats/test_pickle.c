@@ -80,6 +80,28 @@ static void tensors_stay_within_their_storage(void **state)
 	refused(BYTES(TENSOR("J\xff\xff\xff\xff", "K\0", "K\2\x85", "K\1\x85")), "elements");
 }
 
+/* As torch.save writes a tensor with what it calls metadata. */
+#define VIEW(facts)                                                                                                              \
+	"\x80\2ctorch._utils\n_rebuild_tensor_v2\n(" STORAGE("K\6") "K\0K\2K\3\x86K\3K\1\x86\x89"                                \
+								    "ccollections\nOrderedDict\n)R" facts "tR."
+
+static void views_with_another_sign_are_refused(void **state)
+{
+	(void)state;
+	struct pickle pickle;
+	assert_ok(read(&pickle, BYTES(VIEW("}"))));
+	pickle_release(&pickle);
+	assert_ok(read(&pickle, BYTES(VIEW("N"))));
+	pickle_release(&pickle);
+	assert_ok(read(&pickle, BYTES(VIEW("}X\3\0\0\0neg\x89s"))));
+	pickle_release(&pickle);
+	refused(BYTES(VIEW("}X\3\0\0\0neg\x88s")), "\"neg\"");
+	assert_non_null(strstr(error_last()->hint, "resolve_neg"));
+	refused(BYTES(VIEW("}X\4\0\0\0conj\x88s")), "\"conj\"");
+	refused(BYTES(VIEW("}K\1\x88s")), "\"?\"");
+	refused(BYTES(VIEW("K\1")), "seventh argument");
+}
+
 static void code_is_named_and_not_run(void **state)
 {
 	(void)state;
@@ -147,6 +169,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_come_out),
 		cmocka_unit_test(tensors_stay_within_their_storage),
+		cmocka_unit_test(views_with_another_sign_are_refused),
 		cmocka_unit_test(code_is_named_and_not_run),
 		cmocka_unit_test(broken_pickles),
 		cmocka_unit_test(many_values),
