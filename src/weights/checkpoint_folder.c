@@ -157,7 +157,8 @@ enum status checkpoint_folder_check(const char *folder)
 	return status;
 }
 
-enum status checkpoint_folder_discard(const char *parent, const char *name)
+/* Removes the folder `name` of `parent`, which is first renamed, so that nobody sees it half removed. */
+static enum status discard(const char *parent, const char *name)
 {
 	char from[PATH_BYTES], to[PATH_BYTES], trash[320];
 	snprintf(trash, sizeof(trash), TRASH_PREFIX "%.256s", name);
@@ -176,7 +177,7 @@ enum status checkpoint_folder_publish(const char *parent, const char *temporary,
 	TRY(folder_sync(temporary));
 	TRY(path_join(path, parent, name));
 	if (file_exists(path))
-		TRY(checkpoint_folder_discard(parent, name));
+		TRY(discard(parent, name));
 	if (file_operations.rename(temporary, path) != 0)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot rename to '%s'", temporary, path);
 	return folder_sync(parent);
@@ -197,7 +198,7 @@ enum status checkpoint_prune(const char *folder, int64_t keep, int64_t saved_ste
 		if (steps[i] == best_step)
 			continue;
 		checkpoint_name(name, steps[i]);
-		status = checkpoint_folder_discard(folder, name);
+		status = discard(folder, name);
 	}
 	free(steps);
 	return status;

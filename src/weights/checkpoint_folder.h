@@ -35,8 +35,6 @@ int64_t checkpoint_path_step(const char *path);
 /* Proves every file of a checkpoint against its manifest (weights/manifest.h), and its name. */
 MUST_USE enum status checkpoint_verify(const char *path);
 
-/* Removes the folder `name` of `parent`, which is first renamed, so that nobody sees it half removed. */
-MUST_USE enum status checkpoint_folder_discard(const char *parent, const char *name);
 /* Gives a finished folder, written under the name `temporary`, its final name in `parent`; replaces one that has it. */
 MUST_USE enum status checkpoint_folder_publish(const char *parent, const char *temporary, const char *name);
 /* Keeps the newest `keep` (0 = all) of the checkpoints up to `saved_step`, and that of `best_step`. */

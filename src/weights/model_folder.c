@@ -2,7 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "formats/safetensors.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/manifest.h"
@@ -224,6 +226,27 @@ static enum status read_max_length(const char *vocab_path, int64_t *out)
 	return status;
 }
 
+/* A vocab.txt that was changed without the tokenizer.json beside it, or the reverse: transformers goes by the latter. One
+ * that is no WordPiece vocabulary, or cannot be read, is not what the weights were trained with. */
+static void compare_vocabularies(const struct vocab *vocab, const char *vocab_path)
+{
+	char folder[PATH_BYTES], path[PATH_BYTES];
+	struct vocab other;
+	int32_t same = 0;
+	parent_of(vocab_path, folder);
+	if (text_ends_with(vocab_path, ".json") || path_join(path, folder, vocab_names[1]) != OK || !file_exists(path) ||
+	    vocab_file_read(&other, path) != OK)
+		return;
+	while (same < vocab->count && same < other.count && strcmp(vocab->text[same], other.text[same]) == 0)
+		same++;
+	if (vocab->hash != other.hash)
+		log_warning("'%s' and '%s' differ: entry %d is '%.100s' and '%.100s'; the first is used, transformers would use "
+			    "the second",
+			    vocab_path, vocab_names[1], same, same < vocab->count ? vocab->text[same] : "(none)",
+			    same < other.count ? other.text[same] : "(none)");
+	vocab_release(&other);
+}
+
 enum status folder_tokenizer_read(struct folder_tokenizer *out, const struct model_source *source)
 {
 	bool found;
@@ -239,6 +262,7 @@ enum status folder_tokenizer_read(struct folder_tokenizer *out, const struct mod
 	out->settings = tokenizer_defaults(vocab_has_upper_case(&out->vocab));
 	TRY_GOTO(tokenizer_file_settings(source->vocab, &out->settings, &found), failed);
 	TRY_GOTO(read_max_length(source->vocab, &out->max_length), failed);
+	compare_vocabularies(&out->vocab, source->vocab);
 	return OK;
 failed:
 	folder_tokenizer_release(out);

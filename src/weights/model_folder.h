@@ -40,7 +40,7 @@ struct folder_tokenizer {
 };
 /* Reads the tokenizer beside the weights: vocab.txt, else the vocabulary in tokenizer.json (all there is in folders of
  * transformers 5); the settings from tokenizer_config.json, else tokenizer.json, else by whether the vocabulary has
- * upper-case entries. None of these files is ERR_USAGE. */
+ * upper-case entries. A tokenizer.json with other entries than vocab.txt is said. None of these files is ERR_USAGE. */
 MUST_USE enum status folder_tokenizer_read(struct folder_tokenizer *out, const struct model_source *source);
 void folder_tokenizer_release(struct folder_tokenizer *tokenizer);
 

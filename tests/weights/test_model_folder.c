@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "base/hash.h"
+#include "base/log.h"
 #include "formats/safetensors.h"
 #include "weights/model_folder.h"
 
@@ -408,6 +409,19 @@ static void tokenizers_are_read(void **state)
 	REQUIRE(file_write(in_folder("five/tokenizer_config.json"), unbounded, strlen(unbounded)));
 	REQUIRE(folder_tokenizer_read(&found, &source));
 	assert_int_equal(found.max_length, 0);
+	folder_tokenizer_release(&found);
+	/* A vocab.txt beside it that says something else. */
+	static const char changed[] = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nmine\n";
+	REQUIRE(file_write(in_folder("five/vocab.txt"), changed, strlen(changed)));
+	REQUIRE(path_join(source.vocab, folder, "five/vocab.txt"));
+	struct buffer said = {0};
+	log_to_file(in_folder("log"));
+	REQUIRE(folder_tokenizer_read(&found, &source));
+	log_to_file(NULL);
+	REQUIRE(file_read(in_folder("log"), 1 << 16, &said));
+	assert_non_null(strstr(buffer_string(&said), "entry 5 is 'mine' and 'a'"));
+	buffer_release(&said);
+	assert_string_equal(found.vocab.text[5], "mine");
 	folder_tokenizer_release(&found);
 }
 
