@@ -496,6 +496,15 @@ void chart_svg(const struct chart *chart, struct buffer *out)
 	buffer_text(out, "</figure>\n");
 }
 
+static void put_note(struct buffer *out, const char *note)
+{
+	if (!note)
+		return;
+	buffer_text(out, "<p class=\"legend note\">");
+	html_text(out, note);
+	buffer_text(out, "</p>");
+}
+
 void chart_bars_svg(const struct chart_bars *bars, struct buffer *out)
 {
 	struct scale x = {.low = bars->first, .high = bars->first + bars->width * (double)bars->count};
@@ -529,10 +538,107 @@ void chart_bars_svg(const struct chart_bars *bars, struct buffer *out)
 			      chart_number(number, bars->values[i], bars->y.number, 0));
 	}
 	buffer_text(out, "</svg>\n");
-	if (bars->note) {
-		buffer_text(out, "<p class=\"legend note\">");
-		html_text(out, bars->note);
-		buffer_text(out, "</p>");
-	}
+	put_note(out, bars->note);
 	buffer_text(out, "</figure>\n");
+}
+
+void chart_scatter_svg(const struct chart_scatter *scatter, struct buffer *out)
+{
+	struct scale x = {.low = NAN, .high = NAN}, y = {.low = NAN, .high = NAN};
+	int64_t drawn = 0;
+	for (int64_t i = 0; i < scatter->count; i++) {
+		const double *point = scatter->points + i * scatter->stride;
+		if (!drawable(&x, point[0]) || !drawable(&y, point[1]))
+			continue;
+		widen(&x, point[0]);
+		widen(&y, point[1]);
+		drawn++;
+	}
+	if (drawn == 0) {
+		figure_begin(out, scatter->title, NULL);
+		buffer_text(out, "<p class=\"nothing\">nothing measured yet</p></figure>\n");
+		return;
+	}
+	if (scatter->diagonal) {
+		widen(&x, y.low);
+		widen(&x, y.high);
+		y.low = x.low;
+		y.high = x.high;
+	}
+	settle(&x, &scatter->x);
+	settle(&y, &scatter->y);
+	y.from = HEIGHT - BOTTOM;
+	y.to = TOP;
+	x.from = LEFT;
+	x.to = WIDTH - 12;
+	figure_begin(out, scatter->title, scatter->description ? scatter->description : "");
+	buffer_text(out, ">\n");
+	draw_axes(out, &x, &y, &scatter->x, &scatter->y);
+	if (scatter->diagonal)
+		line_at(out, "level", place(&x, x.low), place(&y, x.low), place(&x, x.high), place(&y, x.high));
+	const char *size = drawn > 400 ? "1.8" : "2.8";
+	for (int64_t i = 0; i < scatter->count; i++) {
+		const double *point = scatter->points + i * scatter->stride;
+		if (drawable(&x, point[0]) && drawable(&y, point[1]))
+			buffer_format(out, "<circle class=\"point f1\" cx=\"%.1f\" cy=\"%.1f\" r=\"%s\"/>\n", place(&x, point[0]),
+				      place(&y, point[1]), size);
+	}
+	buffer_text(out, "</svg>\n");
+	put_note(out, scatter->note);
+	buffer_text(out, "</figure>\n");
+}
+
+void chart_categories_svg(const struct chart_categories *chart, struct buffer *out)
+{
+	struct scale x = {.low = -0.5, .high = chart->category_count - 0.5}, y = {.low = NAN, .high = NAN};
+	char number[CHART_NUMBER_BYTES];
+	double ticks[CHART_TICKS];
+	for (int64_t i = 0; i < chart->count; i++)
+		widen(&y, chart->values[i]);
+	if (!isfinite(y.low) || chart->category_count < 1) {
+		figure_begin(out, chart->title, NULL);
+		buffer_text(out, "<p class=\"nothing\">nothing measured yet</p></figure>\n");
+		return;
+	}
+	widen(&y, chart->level.y);
+	settle(&y, &chart->y);
+	y.from = HEIGHT - BOTTOM;
+	y.to = TOP;
+	x.from = LEFT;
+	x.to = WIDTH - (drawable(&y, chart->level.y) ? fmin(text_width(chart->level.label) + 14, 150) : 12);
+	figure_begin(out, chart->title, chart->description ? chart->description : "");
+	buffer_text(out, ">\n");
+	int count = chart_ticks(y.low, y.high, &chart->y, 5, ticks);
+	double step = tick_step(ticks, count, &chart->y);
+	for (int i = 0; i < count; i++) {
+		line_at(out, "rule", x.from, place(&y, ticks[i]), x.to, place(&y, ticks[i]));
+		text_at(out, "tick", x.from - 6, place(&y, ticks[i]) + 4, "end",
+			chart_number(number, ticks[i], chart->y.number, step));
+	}
+	line_at(out, "axis", x.from, y.from, x.to, y.from);
+	/* As many names as there is room for. */
+	double longest = 1;
+	for (int i = 0; i < chart->category_count; i++)
+		longest = fmax(longest, text_width(chart->categories[i]) + 8);
+	int every = (int)ceil(longest * chart->category_count / (x.to - x.from));
+	for (int i = 0; i < chart->category_count; i++)
+		if (every <= 1 || i % every == 0)
+			text_at(out, "tick", place(&x, i), y.from + 17, "middle", chart->categories[i]);
+	text_at(out, "label", x.to, y.from + 34, "end", chart->x_label);
+	text_at(out, "label", 2, 13, "start", chart->y.label);
+	if (drawable(&y, chart->level.y)) {
+		line_at(out, "level", x.from, place(&y, chart->level.y), x.to, place(&y, chart->level.y));
+		text_at(out, "level-label", x.to + 6, place(&y, chart->level.y) + 4, "start", chart->level.label);
+	}
+	for (int64_t i = 0; i < chart->count; i++) {
+		bool best = i == chart->best;
+		if (!drawable(&y, chart->values[i]))
+			continue;
+		buffer_format(out, "<circle class=\"dot %s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%s\"><title>", best ? "f2" : "f1",
+			      place(&x, chart->category[i]), place(&y, chart->values[i]), best ? "5.5" : "4");
+		html_text(out, chart->categories[chart->category[i]]);
+		buffer_format(out, ": %s%s</title></circle>\n", chart_number(number, chart->values[i], chart->y.number, 0),
+			      best ? " (best)" : "");
+	}
+	buffer_text(out, "</svg>\n</figure>\n");
 }

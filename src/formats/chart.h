@@ -80,6 +80,31 @@ struct chart_bars {
 };
 void chart_bars_svg(const struct chart_bars *bars, struct buffer *out);
 
+/* Points: pairs of numbers, `stride` doubles apart. */
+struct chart_scatter {
+	const char *title, *description;
+	const char *note; /* a sentence below, or NULL */
+	struct chart_axis x, y;
+	const double *points; /* x, y of the first */
+	int64_t stride, count;
+	bool diagonal; /* a line where y = x; both axes then have the same ends */
+};
+void chart_scatter_svg(const struct chart_scatter *scatter, struct buffer *out);
+
+/* Points above names: one of `categories` each. */
+struct chart_categories {
+	const char *title, *description;
+	const char *x_label;
+	struct chart_axis y;
+	const char *const *categories;
+	int category_count;
+	const int *category; /* [count] of each point */
+	const double *values;
+	int64_t count, best;      /* best: the point to mark, or -1 */
+	struct chart_level level; /* a level to compare with; NaN: none */
+};
+void chart_categories_svg(const struct chart_categories *chart, struct buffer *out);
+
 /* Round ticks for [low, high]: at most `most`, ascending, into out; returns how many. For durations the steps are
  * those of clocks, on a logarithmic axis that spans much, powers of ten and 2 and 5 times them. */
 #define CHART_TICKS 12

@@ -223,6 +223,20 @@ static bool spans_widely(const struct history *history, int column)
 	return high > 30 * low && low > 0.05;
 }
 
+/* Does a share come so near to 0 that its axis had better begin there? */
+static bool is_near_zero(const struct history *history, int column)
+{
+	const struct history_table *const tables[] = {&history->steps, &history->evaluations};
+	double low = INFINITY, high = 0;
+	for (int t = 0; t < 2; t++)
+		for (int64_t i = 0; i < tables[t]->count; i++) {
+			double value = history_value(tables[t], i, column);
+			low = isfinite(value) ? fmin(low, value) : low;
+			high = isfinite(value) ? fmax(high, value) : high;
+		}
+	return low < high / 2;
+}
+
 /* A column of the task: training where each step has it, evaluations, and the levels to compare with. */
 static void draw_column(const struct report *report, const struct report_column *column, const struct name_list *checkpoints,
 			struct buffer *out)
@@ -232,7 +246,7 @@ static void draw_column(const struct report *report, const struct report_column 
 	char label[96];
 	struct chart chart = {.title = column->title, .y = {.label = column->axis, .number = report_axis_number(column->unit)}};
 	chart.y.logarithmic = column->direction == DIRECTION_LOWER && spans_widely(history, index);
-	chart.y.from_zero = column->unit == UNIT_SHARE && isnan(column->levels[0].value);
+	chart.y.from_zero = column->unit == UNIT_SHARE && is_near_zero(history, index);
 	if (chart.y.logarithmic) {
 		snprintf(label, sizeof(label), "%.60s, logarithmic", column->axis);
 		chart.y.label = label;

@@ -28,7 +28,8 @@
 #define WORSE_LOSS 0.05    /* of an evaluation above its best */
 #define WORSE_SHARE 0.005  /* of an accuracy or the like below its best, plus two standard errors */
 #define WORSE_TIMES 3
-#define COLLAPSED_LEAST 10 /* examples: of fewer one answer may be the right one */
+#define COLLAPSED_LEAST 10  /* examples: of fewer one answer may be the right one */
+#define COLLAPSED_RATE 2e-6 /* below such a learning rate it is too low, not too high: a tenth of what is usual */
 #define REPEATED_EPOCHS 4.0
 #define REPEATED_LOSS 0.5
 #define PLANNED_EPOCHS 100.0
@@ -553,8 +554,13 @@ static void look_for_collapse(struct diagnosis *diagnosis, const struct diagnosi
 	    "The model has collapsed: it predicts \xE2\x80\x9C%.60s\xE2\x80\x9D for all %" PRId64
 	    " examples of the %s, which have %d different labels.",
 	    confusion->labels[only], total, words->held_out, right);
+	if (diagnosis->facts.peak_rate > 0 && diagnosis->facts.peak_rate < COLLAPSED_RATE) {
+		SAY(finding, advice, "Raise --learning_rate: it peaks at %.3g, which is too low to learn anything; %s is usual.",
+		    diagnosis->facts.peak_rate, words->usual_rates);
+		return;
+	}
 	SAY(finding, advice,
-	    "Lower --learning_rate (it peaks at %.3g; %s is usual) or lengthen the warm-up (%s), and try another --seed.%s",
+	    "Try a lower --learning_rate (it peaks at %.3g; %s is usual), a longer warm-up (%s) and another --seed.%s",
 	    diagnosis->facts.peak_rate, words->usual_rates, words->warmup,
 	    share > 0.9 ? " One label is very frequent: --class_weights balanced makes the others count."
 			: " If that does not help, check that each label belongs to its text.");
@@ -609,8 +615,8 @@ void diagnosis_replay_finding(struct diagnosis *diagnosis, const char *name, boo
 int diagnosis_gravest(const struct diagnosis *diagnosis, bool finished)
 {
 	static const enum finding_kind order[] = {
-		FINDING_DIVERGED, FINDING_SLOW,        FINDING_STUCK,    FINDING_COLLAPSED, FINDING_RISING,
-		FINDING_UNSTABLE, FINDING_OVERFITTING, FINDING_REPEATED, FINDING_WAITING,   FINDING_SLOWER,
+		FINDING_DIVERGED, FINDING_COLLAPSED,   FINDING_SLOW,     FINDING_STUCK,   FINDING_RISING,
+		FINDING_UNSTABLE, FINDING_OVERFITTING, FINDING_REPEATED, FINDING_WAITING, FINDING_SLOWER,
 	};
 	for (size_t i = 0; i < sizeof order / sizeof *order; i++)
 		if (diagnosis->active[order[i]] && !(finished && (order[i] == FINDING_WAITING || order[i] == FINDING_SLOWER)))

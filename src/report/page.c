@@ -6,14 +6,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "report/html.h"
 #include "report/verdict.h"
-
-static void element(struct buffer *out, const char *begin, const char *text, const char *end)
-{
-	buffer_text(out, begin);
-	html_text(out, text);
-	buffer_text(out, end);
-}
 
 /* Text with the names of options kept in one piece. */
 static void put_advice(struct buffer *out, const char *text)
@@ -25,7 +19,7 @@ static void put_advice(struct buffer *out, const char *text)
 		snprintf(before, sizeof(before), "%.*s", (int)(option - text), text);
 		snprintf(name, sizeof(name), "%.*s", (int)size, option);
 		html_text(out, before);
-		element(out, "<code class=\"w\">", name, "</code>");
+		html_element(out, "<code class=\"w\">", name, "</code>");
 		text = option + size;
 	}
 	html_text(out, text);
@@ -33,7 +27,7 @@ static void put_advice(struct buffer *out, const char *text)
 
 static void tile(struct buffer *out, const char *value, const char *what)
 {
-	element(out, "<div class=\"tile\"><b>", value, "</b><span>");
+	html_element(out, "<div class=\"tile\"><b>", value, "</b><span>");
 	html_text(out, what);
 	buffer_text(out, "</span></div>\n");
 }
@@ -68,12 +62,12 @@ static void put_verdict(const struct report_page *page, struct buffer *out)
 		      classes[verdict.colour], signs[verdict.colour]);
 	html_text(out, verdict.headline);
 	if (finished && verdict.finding >= 0)
-		buffer_text(out, " (it has finished)");
+		buffer_text(out, " (the run has finished)");
 	if (!page->running && page->status == STOPPED)
 		buffer_text(out, " (stopped on request; run the same command again to resume)");
 	buffer_text(out, "</h2>\n");
 	if (failed && page->reason)
-		element(out, "<p>", page->reason, "</p>\n");
+		html_element(out, "<p>", page->reason, "</p>\n");
 	const struct history_event *event =
 		verdict.finding >= 0 ? last_finding(&report->history, finding_names[verdict.finding]) : NULL;
 	if (event) {
@@ -89,7 +83,7 @@ static void put_verdict(const struct report_page *page, struct buffer *out)
 	const char *const sentences[] = {verdict.text, verdict.side, verdict.more};
 	for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++)
 		if (*sentences[i])
-			element(out, "<p>", sentences[i], "</p>\n");
+			html_element(out, "<p>", sentences[i], "</p>\n");
 	buffer_text(out, "</section>\n");
 }
 
@@ -190,7 +184,7 @@ static void put_evaluations(const struct report *report, struct buffer *out)
 		      history->set_count > 1 ? "<th>set</th>" : "");
 	for (int c = 0; c < task->column_count; c++)
 		if (history_has(table, history_column(history, task->columns[c].name)))
-			element(out, "<th class=\"n\">", task->columns[c].heading, "</th>");
+			html_element(out, "<th class=\"n\">", task->columns[c].heading, "</th>");
 	buffer_text(out, "</tr>\n");
 	for (int64_t i = 0; i < table->count; i++) {
 		const char *set = history->sets[history->evaluation_sets[i]];
@@ -200,15 +194,16 @@ static void put_evaluations(const struct report *report, struct buffer *out)
 		buffer_format(out, "<tr><td class=\"n\">%s</td>",
 			      format_count(time, (int64_t)history_value(table, i, HISTORY_STEP)));
 		if (history->set_count > 1)
-			element(out, "<td>", *set ? set : task->words.held_out, "</td>");
+			html_element(out, "<td>", *set ? set : task->words.held_out, "</td>");
 		buffer_format(out, "<td class=\"n\">%s</td><td class=\"n\">%s</td>",
 			      chart_number(tokens, history_value(table, i, HISTORY_TOKENS), CHART_COUNT, 0),
 			      format_duration(time, history_value(table, i, HISTORY_SECONDS)));
 		for (int c = 0; c < task->column_count; c++) {
 			int column = history_column(history, task->columns[c].name);
 			if (history_has(table, column))
-				element(out, "<td class=\"n\">",
-					report_number(number, history_value(table, i, column), task->columns[c].unit), "</td>");
+				html_element(out, "<td class=\"n\">",
+					     report_number(number, history_value(table, i, column), task->columns[c].unit),
+					     "</td>");
 		}
 		buffer_text(out, "</tr>\n");
 	}
@@ -231,9 +226,9 @@ static void put_settings(const struct report *report, struct buffer *out)
 		const char *value = options_value(options, row->name, &scratch);
 		if (!*value)
 			continue;
-		element(out, "<tr><td>", row->name, "</td><td>");
+		html_element(out, "<tr><td>", row->name, "</td><td>");
 		html_text(out, value);
-		element(out, "</td><td>", origins[options_origin(options, row->name)], "</td></tr>\n");
+		html_element(out, "</td><td>", origins[options_origin(options, row->name)], "</td></tr>\n");
 	}
 	buffer_release(&scratch);
 	buffer_text(out, "</table></div></details>\n");
@@ -252,8 +247,8 @@ static void put_words(const struct report *report, struct buffer *out)
 		}
 		if (!column->meaning)
 			continue;
-		element(out, "<dt>", column->heading, "</dt><dd>");
-		element(out, "", column->meaning, "</dd>");
+		html_element(out, "<dt>", column->heading, "</dt><dd>");
+		html_element(out, "", column->meaning, "</dd>");
 	}
 	if (guessing)
 		buffer_text(out, "<dt>guessing</dt><dd>What giving every possible answer the same probability would reach.</dd>");
@@ -282,7 +277,7 @@ static void put_head(const struct report_page *page, const char *name, struct bu
 	const struct report *report = page->report;
 	const struct report_facts *facts = &report->facts;
 	char number[CHART_NUMBER_BYTES];
-	element(out, "<h1>", name, "</h1>\n<p class=\"sub\">");
+	html_element(out, "<h1>", name, "</h1>\n<p class=\"sub\">");
 	if (facts->layers > 0)
 		buffer_format(out, "BERT with %d layers of width %d, ", facts->layers, facts->hidden);
 	if (facts->parameters > 0)
@@ -297,7 +292,7 @@ static void put_head(const struct report_page *page, const char *name, struct bu
 		html_text(out, facts->device);
 		buffer_text(out, ". ");
 	}
-	element(out, page->running ? "Written during the run, " : "Written at the end, ", page->written, ".</p>\n");
+	html_element(out, page->running ? "Written during the run, " : "Written at the end, ", page->written, ".</p>\n");
 }
 
 void report_page_html(const struct report_page *page, struct buffer *out)

@@ -99,7 +99,6 @@ void report_task_values(struct report_task *task, double variance)
 	loss->unit = UNIT_NUMBER;
 	loss->meaning = "What training minimises: the mean squared difference between predicted and right values.";
 	loss->levels[0] = (struct report_level){"always the mean", variance};
-	report_task_add(task, "mse")->levels[0] = (struct report_level){"always the mean", variance};
 }
 
 void report_task_plain(struct report_task *task, double chance_loss)

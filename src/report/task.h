@@ -80,7 +80,7 @@ const struct report_column *report_task_column(const struct report_task *task, c
  * entropy. Adds the columns loss and accuracy with their baselines; the caller adds its other measures and sets `decides`. */
 void report_task_classes(struct report_task *task, const int64_t *counts, const char *const *labels, int32_t classes);
 /* A task whose answers are numbers, from the variance of the training examples' values: the loss, a squared error, of always
- * saying the mean. Adds the columns loss and mse. */
+ * saying the mean. Adds the column loss. */
 void report_task_values(struct report_task *task, double variance);
 /* A task of which nothing else is known: answer spans, rankings, embeddings. Adds the column loss. `chance_loss`: of guessing, or
  * NaN. */

@@ -164,6 +164,9 @@ static void say_level(const struct standing *standing, struct verdict *out)
 			snprintf(compare, sizeof(compare), "; always answering %s%s%.60s%s would give %s", task->words.frequent,
 				 task->prior_answer ? " (\xE2\x80\x9C" : "", task->prior_answer ? task->prior_answer : "",
 				 task->prior_answer ? "\xE2\x80\x9D)" : "", report_number(number, prior, column->unit));
+		else if (isfinite(task->prior_loss))
+			snprintf(compare, sizeof(compare), "; knowing only %s gives a loss of %.3f", task->words.prior,
+				 task->prior_loss);
 		char score[REPORT_NUMBER_BYTES];
 		SAY(out, text, "On the %s: %s %s, loss %.3f%s.", task->words.held_out, column->heading,
 		    report_number(score, standing->score, column->unit), standing->held_out, compare);
@@ -226,12 +229,16 @@ static void say_more_steps(const struct standing *standing, struct verdict *out)
 	}
 	if (trend->doubling < 2 * trend->error)
 		return;
-	if (higher)
-		SAY(out, more, "Judging by the second half of the run, twice as many steps would raise %s by about %s. ",
+	if (higher && column->unit != UNIT_NUMBER)
+		SAY(out, more,
+		    "Judging by the second half of the run, twice as many steps would raise %s by %.1f points at best. ",
+		    column->heading, trend->doubling * (column->unit == UNIT_SHARE ? 100 : 1));
+	else if (higher)
+		SAY(out, more, "Judging by the second half of the run, twice as many steps would raise %s by %s at best. ",
 		    column->heading, report_number(number, trend->doubling, column->unit));
 	else
 		SAY(out, more,
-		    "Judging by the second half of the run, twice as many steps would lower the %sloss%s by about %.2f. ",
+		    "Judging by the second half of the run, twice as many steps would lower the %sloss%s by %.2f at best. ",
 		    standing->row >= 0 ? "held-out " : "", of_subject(subject, task), trend->doubling);
 }
 

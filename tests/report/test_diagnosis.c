@@ -503,6 +503,110 @@ static void test_unknown_text(void **state)
 	assert_only(&outcome, FINDING_KINDS, -1);
 }
 
+/* All of the dev set gets one label: found at once, taken back when it is over, with advice that fits the learning rate. */
+static void test_collapsed(void **state)
+{
+	(void)state;
+	static const char *const labels[] = {"negative", "positive"};
+	static const int64_t train_counts[] = {50, 50};
+	struct report_task task;
+	struct diagnosis diagnosis;
+	struct findings findings = {0};
+	report_task_classes(&task, train_counts, labels, 2);
+	task.decides = "accuracy";
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = &task});
+	diagnosis_plan(&diagnosis, 300, 1e-4);
+	const struct report_confusion collapsed = {2, labels, (const int64_t[]){0, 60, 0, 40}};
+	const struct report_confusion healthy_one = {2, labels, (const int64_t[]){50, 10, 5, 35}};
+	const struct report_confusion one_label = {2, labels, (const int64_t[]){0, 0, 0, 40}};
+	const struct report_confusion tiny = {2, labels, (const int64_t[]){0, 3, 0, 4}};
+	const struct report_confusion rare = {2, labels, (const int64_t[]){97, 0, 3, 0}};
+	struct diagnosis_evaluation evaluation = {.step = 100, .loss = 0.69, .score = 0.4, .examples = 100};
+	const struct report_confusion *const quiet[] = {&healthy_one, &one_label, &tiny, NULL};
+	for (int i = 0; i < 4; i++) {
+		evaluation.confusion = quiet[i];
+		diagnosis_evaluation(&diagnosis, &evaluation, &findings);
+		assert_int_equal(findings.count, 0);
+	}
+	evaluation.confusion = &collapsed;
+	diagnosis_evaluation(&diagnosis, &evaluation, &findings);
+	diagnosis_evaluation(&diagnosis, &evaluation, &findings);
+	assert_int_equal(findings.count, 1); /* once */
+	assert_int_equal(findings.item[0].kind, FINDING_COLLAPSED);
+	assert_non_null(strstr(findings.item[0].text, "\xE2\x80\x9Cpositive\xE2\x80\x9D for all 100 examples of the dev set"));
+	assert_non_null(strstr(findings.item[0].advice, "lower --learning_rate"));
+	assert_non_null(strstr(findings.item[0].advice, "--warmup_proportion"));
+	assert_int_equal(diagnosis_gravest(&diagnosis, true), FINDING_COLLAPSED);
+	findings.count = 0;
+	evaluation.confusion = &healthy_one;
+	diagnosis_evaluation(&diagnosis, &evaluation, &findings);
+	assert_int_equal(findings.count, 1);
+	assert_true(findings.item[0].over);
+	assert_int_equal(diagnosis_gravest(&diagnosis, true), -1);
+
+	findings.count = 0;
+	evaluation.confusion = &rare;
+	diagnosis_evaluation(&diagnosis, &evaluation, &findings);
+	assert_non_null(strstr(findings.item[0].advice, "--class_weights balanced"));
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = &task});
+	diagnosis_plan(&diagnosis, 300, 1e-9);
+	findings.count = 0;
+	evaluation.confusion = &collapsed;
+	diagnosis_evaluation(&diagnosis, &evaluation, &findings);
+	assert_non_null(strstr(findings.item[0].advice, "Raise --learning_rate"));
+}
+
+/* A fine-tuning run of a few epochs: `accuracy` of five evaluations of 1000 examples, 200 steps apart, while the training loss
+ * falls from 0.7 to 0.1. */
+static struct outcome fine_tune(const double accuracy[5], double noise_of_loss)
+{
+	static const int64_t counts[] = {50, 50};
+	struct report_task task;
+	struct diagnosis diagnosis;
+	struct outcome outcome = {0};
+	report_task_classes(&task, counts, NULL, 2);
+	task.decides = "accuracy";
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = &task});
+	diagnosis_plan(&diagnosis, 1000, 2e-5);
+	for (int64_t step = 1; step <= 1000; step++) {
+		struct findings findings = {0};
+		struct rng rng = rng_start(7, RNG_TEST, (uint64_t)step);
+		double loss = 0.7 * exp(-(double)step / 400) + 0.05;
+		diagnosis_step(&diagnosis,
+			       &(struct diagnosis_step){.step = step,
+							.tokens = step * 600,
+							.loss = fabs(loss + noise_of_loss * noise(&rng)),
+							.share = NAN,
+							.grad_norm = 3 * exp(0.3 * noise(&rng)),
+							.learning_rate = 2e-5},
+			       &findings);
+		if (step % 200 == 0)
+			diagnosis_evaluation(
+				&diagnosis,
+				&(struct diagnosis_evaluation){
+					.step = step, .loss = 0.5, .score = accuracy[step / 200 - 1], .examples = 1000},
+				&findings);
+		take(&outcome, &findings, step);
+	}
+	outcome.gravest = diagnosis_gravest(&diagnosis, true);
+	return outcome;
+}
+
+/* The dev loss may rise while the accuracy does not fall: that is no overfitting of what counts, nor are changes by chance. */
+static void test_fine_tuning(void **state)
+{
+	(void)state;
+	const double rising[] = {0.80, 0.84, 0.86, 0.87, 0.88}, wavering[] = {0.80, 0.86, 0.85, 0.855, 0.85};
+	const double falling[] = {0.80, 0.88, 0.83, 0.82, 0.81};
+	struct outcome outcome = fine_tune(rising, 0.15);
+	assert_only(&outcome, FINDING_KINDS, -1);
+	outcome = fine_tune(wavering, 0.15);
+	assert_only(&outcome, FINDING_KINDS, -1);
+	outcome = fine_tune(falling, 0.15);
+	assert_only(&outcome, FINDING_OVERFITTING, -1);
+	assert_int_equal(outcome.first[FINDING_OVERFITTING], 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -514,7 +618,8 @@ int main(void)
 		cmocka_unit_test(test_little_text),     cmocka_unit_test(test_waiting_for_data),
 		cmocka_unit_test(test_slower),          cmocka_unit_test(test_not_finite),
 		cmocka_unit_test(test_phase),           cmocka_unit_test(test_resumed),
-		cmocka_unit_test(test_unknown_text),
+		cmocka_unit_test(test_unknown_text),    cmocka_unit_test(test_collapsed),
+		cmocka_unit_test(test_fine_tuning),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

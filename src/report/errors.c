@@ -1,0 +1,80 @@
+/* Examples that the model gets wrong, and values beside their predictions. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "report/html.h"
+#include "report/preview.h"
+
+#define TEXT_LETTERS 400
+#define ANSWER_LETTERS 80
+
+void report_errors_html(const struct report_error *errors, int64_t count, int64_t total, int64_t examples, struct buffer *out)
+{
+	char a[FORMAT_BYTES], b[FORMAT_BYTES];
+	buffer_text(out, "<h3>Worst errors</h3>\n");
+	if (total >= 0 && examples > 0)
+		buffer_format(out, "<p class=\"note\">%s of %s examples are wrong%s.</p>\n", format_count(a, total),
+			      format_count(b, examples), count > 0 ? "; those with the highest loss come first" : "");
+	if (count == 0)
+		return;
+	buffer_text(out, "<div class=\"scroll\">\n");
+	for (int64_t i = 0; i < count; i++) {
+		const struct report_error *error = &errors[i];
+		char number[REPORT_NUMBER_BYTES];
+		buffer_text(out, "<div class=\"error\"><p><span class=\"p\">right:</span><b>");
+		html_excerpt(out, error->right, ANSWER_LETTERS);
+		buffer_text(out, "</b> <span class=\"p\">predicted:</span><b class=\"wrong\">");
+		html_excerpt(out, error->predicted, ANSWER_LETTERS);
+		buffer_text(out, "</b>");
+		if (isfinite(error->loss))
+			buffer_format(out, " <span class=\"p\">loss %s</span>", report_number(number, error->loss, UNIT_NATS));
+		if (error->number > 0)
+			buffer_format(out, " <span class=\"p\">example %" PRId64 "</span>", error->number);
+		buffer_text(out, "</p><p>");
+		html_excerpt(out, error->text, TEXT_LETTERS);
+		if (error->pair) {
+			buffer_text(out, "</p><p class=\"pair\">");
+			html_excerpt(out, error->pair, TEXT_LETTERS);
+		}
+		buffer_text(out, "</p></div>\n");
+	}
+	buffer_text(out, "</div>\n");
+}
+
+void report_scatter_html(const struct report_point *points, int64_t count, struct buffer *out)
+{
+	char description[160];
+	double sum_x = 0, sum_y = 0, sum_xx = 0, sum_yy = 0, sum_xy = 0, n = (double)count;
+	for (int64_t i = 0; i < count; i++) {
+		sum_x += points[i].right;
+		sum_y += points[i].predicted;
+		sum_xx += points[i].right * points[i].right;
+		sum_yy += points[i].predicted * points[i].predicted;
+		sum_xy += points[i].right * points[i].predicted;
+	}
+	double spread = sqrt((sum_xx - sum_x * sum_x / n) * (sum_yy - sum_y * sum_y / n));
+	double correlation = (sum_xy - sum_x * sum_y / n) / spread;
+	snprintf(description, sizeof(description), "%" PRId64 " examples%s", count, spread > 0 ? "" : ".");
+	if (spread > 0) {
+		size_t used = strlen(description);
+		snprintf(description + used, sizeof(description) - used, ", correlation %.3f.", correlation);
+	}
+	buffer_text(out, "<div class=\"alone\">");
+	chart_scatter_svg(
+		&(struct chart_scatter){
+			.title = "Predicted and right values",
+			.description = description,
+			.note = "On the dashed line predictions are exact.",
+			.x = {.label = "right value"},
+			.y = {.label = "predicted value"},
+			.points = &points[0].right,
+			.stride = 2,
+			.count = count,
+			.diagonal = true,
+		},
+		out);
+	buffer_text(out, "</div>\n");
+}

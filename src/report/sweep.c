@@ -1,0 +1,264 @@
+/* A sweep's report: every run with its settings and its score. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "report/html.h"
+#include "report/preview.h"
+
+#define CATEGORIES 40 /* values of one setting in a picture */
+
+/* Is run `a` better than run `b`? A run without a score is the worst. */
+static bool better(const struct report_sweep *sweep, double a, double b)
+{
+	enum measure_direction direction = sweep->measure.direction;
+	return measure_is_better(direction == DIRECTION_NONE ? DIRECTION_HIGHER : direction, a, b, 0);
+}
+
+int64_t report_sweep_best(const struct report_sweep *sweep)
+{
+	int64_t best = -1;
+	for (int64_t i = 0; i < sweep->run_count; i++)
+		if (isfinite(sweep->runs[i].score) && (best < 0 || better(sweep, sweep->runs[i].score, sweep->runs[best].score)))
+			best = i;
+	return best;
+}
+
+static bool varies(const struct report_sweep *sweep, int setting)
+{
+	for (int64_t i = 1; i < sweep->run_count; i++)
+		if (strcmp(sweep->runs[i].values[setting], sweep->runs[0].values[setting]) != 0)
+			return true;
+	return false;
+}
+
+/* Numbers by size, then other words in the order of the runs. */
+static void sort_categories(const char **names, int count)
+{
+	for (int i = 1; i < count; i++)
+		for (int k = i; k > 0; k--) {
+			char *end_a, *end_b;
+			double a = strtod(names[k - 1], &end_a), b = strtod(names[k], &end_b);
+			if (*end_a || *end_b || !(a > b))
+				break;
+			const char *other = names[k];
+			names[k] = names[k - 1];
+			names[k - 1] = other;
+		}
+}
+
+static int find_category(const char *const *names, int count, const char *name)
+{
+	for (int i = 0; i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return -1;
+}
+
+/* The scores over the values of one setting. */
+static enum status put_picture(const struct report_sweep *sweep, int setting, struct buffer *out)
+{
+	const char *names[CATEGORIES];
+	int count = 0, *category = NULL;
+	double *scores = NULL;
+	int64_t points = 0, best = report_sweep_best(sweep), best_point = -1;
+	char title[160];
+	enum status status;
+	for (int64_t i = 0; i < sweep->run_count && count < CATEGORIES; i++)
+		if (find_category(names, count, sweep->runs[i].values[setting]) < 0)
+			names[count++] = sweep->runs[i].values[setting];
+	sort_categories(names, count);
+	TRY_GOTO(memory_new(&category, sweep->run_count, sizeof(*category), "points of a chart"), done);
+	TRY_GOTO(memory_new(&scores, sweep->run_count, sizeof(*scores), "points of a chart"), done);
+	for (int64_t i = 0; i < sweep->run_count; i++) {
+		int found = find_category(names, count, sweep->runs[i].values[setting]);
+		if (found < 0 || !isfinite(sweep->runs[i].score))
+			continue;
+		best_point = i == best ? points : best_point;
+		category[points] = found;
+		scores[points++] = sweep->runs[i].score;
+	}
+	snprintf(title, sizeof(title), "%.60s by %.60s", sweep->measure.heading, sweep->settings[setting]);
+	buffer_text(out, "<div>");
+	chart_categories_svg(
+		&(struct chart_categories){
+			.title = title,
+			.x_label = sweep->settings[setting],
+			.y = {.label = sweep->measure.axis, .number = report_axis_number(sweep->measure.unit)},
+			.categories = names,
+			.category_count = count,
+			.category = category,
+			.values = scores,
+			.count = points,
+			.best = best_point,
+			.level = {sweep->measure.levels[0].value, sweep->measure.levels[0].label},
+		},
+		out);
+	buffer_text(out, "</div>\n");
+done:
+	free(category);
+	free(scores);
+	return status;
+}
+
+static void put_head(const struct report_sweep *sweep, int without, const char *last, struct buffer *out)
+{
+	buffer_text(out, "<div class=\"scroll\"><table><tr><th></th>");
+	for (int s = 0; s < sweep->setting_count; s++)
+		if (s != without)
+			html_element(out, "<th class=\"n\">", sweep->settings[s], "</th>");
+	html_element(out, "<th class=\"n\">", sweep->measure.heading, "</th>");
+	buffer_format(out, "%s</tr>\n", last);
+}
+
+static void put_values(const struct report_sweep *sweep, const struct report_sweep_run *run, int without, struct buffer *out)
+{
+	for (int s = 0; s < sweep->setting_count; s++)
+		if (s != without) {
+			buffer_text(out, "<td class=\"n\">");
+			html_excerpt(out, run->values[s], 40);
+			buffer_text(out, "</td>");
+		}
+}
+
+/* All runs, best first. */
+static enum status put_runs(const struct report_sweep *sweep, struct buffer *out)
+{
+	int64_t *order = NULL;
+	char number[REPORT_NUMBER_BYTES];
+	TRY(memory_new(&order, sweep->run_count, sizeof(*order), "runs of a sweep"));
+	for (int64_t i = 0; i < sweep->run_count; i++) {
+		int64_t k = i;
+		for (; k > 0 && better(sweep, sweep->runs[i].score, sweep->runs[order[k - 1]].score); k--)
+			order[k] = order[k - 1];
+		order[k] = i;
+	}
+	put_head(sweep, -1, "<th>run</th><th></th>", out);
+	for (int64_t i = 0; i < sweep->run_count; i++) {
+		const struct report_sweep_run *run = &sweep->runs[order[i]];
+		bool best = i == 0 && isfinite(run->score);
+		buffer_format(out, "<tr%s><td>%s</td>", best ? " class=\"best\"" : "",
+			      best ? "<span class=\"star\" title=\"best\">\xE2\x98\x85</span>" : "");
+		put_values(sweep, run, -1, out);
+		html_element(out, "<td class=\"n\">", report_number(number, run->score, sweep->measure.unit), "</td><td>");
+		html_excerpt(out, run->name, 60);
+		buffer_text(out, "</td><td>");
+		html_excerpt(out, run->status, 120);
+		buffer_text(out, "</td></tr>\n");
+	}
+	buffer_text(out, "</table></div>\n");
+	free(order);
+	return OK;
+}
+
+static bool same_but(const struct report_sweep *sweep, int64_t a, int64_t b, int without)
+{
+	for (int s = 0; s < sweep->setting_count; s++)
+		if (s != without && strcmp(sweep->runs[a].values[s], sweep->runs[b].values[s]) != 0)
+			return false;
+	return true;
+}
+
+/* Runs that differ in their seed alone, as one line. */
+struct group {
+	int64_t first, runs;
+	double mean, deviation;
+};
+
+static struct group group_of(const struct report_sweep *sweep, int64_t first, int seed)
+{
+	struct group group = {.first = first, .mean = NAN, .deviation = NAN};
+	double sum = 0, squares = 0;
+	for (int64_t i = first; i < sweep->run_count; i++)
+		if (same_but(sweep, first, i, seed) && isfinite(sweep->runs[i].score)) {
+			sum += sweep->runs[i].score;
+			group.runs++;
+		}
+	if (group.runs > 0)
+		group.mean = sum / (double)group.runs;
+	for (int64_t i = first; i < sweep->run_count; i++)
+		if (same_but(sweep, first, i, seed) && isfinite(sweep->runs[i].score))
+			squares += (sweep->runs[i].score - group.mean) * (sweep->runs[i].score - group.mean);
+	if (group.runs > 1)
+		group.deviation = sqrt(squares / (double)(group.runs - 1));
+	return group;
+}
+
+static enum status put_means(const struct report_sweep *sweep, int seed, struct buffer *out)
+{
+	struct group *groups = NULL;
+	int64_t count = 0;
+	char number[REPORT_NUMBER_BYTES];
+	TRY(memory_new(&groups, sweep->run_count, sizeof(*groups), "settings of a sweep"));
+	for (int64_t i = 0; i < sweep->run_count; i++) {
+		bool seen = false;
+		for (int64_t k = 0; k < i && !seen; k++)
+			seen = same_but(sweep, k, i, seed);
+		if (seen)
+			continue;
+		struct group group = group_of(sweep, i, seed);
+		int64_t k = count++;
+		for (; k > 0 && better(sweep, group.mean, groups[k - 1].mean); k--)
+			groups[k] = groups[k - 1];
+		groups[k] = group;
+	}
+	buffer_text(out, "<h3>Means over the seeds</h3>\n<p class=\"note\">One lucky seed is no better setting: settings are "
+			 "best compared "
+			 "by their mean, and a difference smaller than the deviation says little.</p>\n");
+	put_head(sweep, seed, "<th class=\"n\">deviation</th><th class=\"n\">runs</th>", out);
+	for (int64_t i = 0; i < count; i++) {
+		bool best = i == 0 && isfinite(groups[i].mean);
+		buffer_format(out, "<tr%s><td>%s</td>", best ? " class=\"best\"" : "",
+			      best ? "<span class=\"star\" title=\"best\">\xE2\x98\x85</span>" : "");
+		put_values(sweep, &sweep->runs[groups[i].first], seed, out);
+		html_element(out, "<td class=\"n\">", report_number(number, groups[i].mean, sweep->measure.unit), "</td>");
+		html_element(out, "<td class=\"n\">", report_number(number, groups[i].deviation, sweep->measure.unit), "</td>");
+		buffer_format(out, "<td class=\"n\">%lld</td></tr>\n", (long long)groups[i].runs);
+	}
+	buffer_text(out, "</table></div>\n");
+	free(groups);
+	return OK;
+}
+
+static enum status put_sweep(const struct report_sweep *sweep, struct buffer *out)
+{
+	int seed = -1;
+	buffer_text(out, "<div class=\"grid\">\n");
+	for (int s = 0; s < sweep->setting_count; s++) {
+		seed = strcmp(sweep->settings[s], "seed") == 0 && varies(sweep, s) ? s : seed;
+		if (varies(sweep, s))
+			TRY(put_picture(sweep, s, out));
+	}
+	buffer_text(out, "</div>\n<h3>All runs</h3>\n");
+	html_element(out, "<p class=\"note\">By ", sweep->measure.heading, " on the ");
+	html_element(out, "", sweep->set, ", best first.</p>\n");
+	TRY(put_runs(sweep, out));
+	return seed >= 0 && sweep->setting_count > 1 ? put_means(sweep, seed, out) : OK;
+}
+
+void report_sweep_html(const struct report_sweep *sweep, struct buffer *out)
+{
+	if (sweep->run_count > 0 && put_sweep(sweep, out) != OK)
+		out->failed = true;
+}
+
+void report_sweep_page(const struct report_sweep *sweep, const char *title, struct buffer *out)
+{
+	char number[REPORT_NUMBER_BYTES];
+	int64_t best = report_sweep_best(sweep);
+	html_begin(out, title);
+	html_element(out, "<h1>", title, "</h1>\n<p class=\"sub\">");
+	buffer_format(out, "%lld runs. ", (long long)sweep->run_count);
+	if (best >= 0) {
+		html_element(out, "The best is ", sweep->runs[best].name, ": ");
+		html_element(out, "", sweep->measure.heading, " ");
+		html_element(out, "", report_number(number, sweep->runs[best].score, sweep->measure.unit), " on the ");
+		html_element(out, "", sweep->set, ".");
+	}
+	buffer_text(out, "</p>\n");
+	report_sweep_html(sweep, out);
+	buffer_format(out, "<footer>bertc %s</footer>\n", VERSION);
+	html_end(out);
+}

@@ -1,0 +1,296 @@
+/* What the head of a report says: each grade on a run made for it, of pre-training and of labelled tasks; and a run that was
+ * resumed, which is judged as a whole. */
+#include "report/verdict.h"
+#include <math.h>
+#include <stdarg.h>
+#include "base/file.h"
+#include "report/page.h"
+#include "test.h"
+#include "train/pretraining_report.h"
+
+#define ENTROPY 6.9
+
+static struct samples no_samples;
+static struct vocab vocab;
+
+static struct report_task masked_words(void)
+{
+	static const struct unigram unigram = {.entropy = ENTROPY, .frequent_share = 0.06, .frequent_id = 5};
+	return pretraining_report(&(struct pretraining_report_facts){
+		.vocab_size = 16000, .unigram = &unigram, .vocab = &vocab, .next_sentence = true, .samples = &no_samples});
+}
+
+static int setup(void **state)
+{
+	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the"};
+	assert_ok(vocab_from_entries(&vocab, entries, sizeof entries / sizeof *entries));
+	return test_folder_make(state);
+}
+
+static int teardown(void **state)
+{
+	vocab_release(&vocab);
+	return test_folder_drop(state);
+}
+
+static void add_line(struct history *history, const char *format, ...)
+{
+	char text[512];
+	va_list arguments;
+	va_start(arguments, format);
+	int size = vsnprintf(text, sizeof text, format, arguments);
+	va_end(arguments);
+	struct json_document line;
+	assert_ok(json_parse(&line, "line", text, (size_t)size));
+	assert_ok(history_add(history, line.root));
+	json_release(&line);
+}
+
+/* A run of `steps` steps of 1000 tokens; loss and share by the logarithm of the step, to base 2. */
+struct made {
+	int steps, evaluate_every; /* 0: never */
+	double first, doubling;    /* loss = first - doubling * log2(step), at least 0.01 */
+	double held_out;           /* above it */
+	double share;              /* of right answers on held-out examples */
+	double nsp;
+	double epoch_tokens;
+	bool finished;
+};
+
+static struct verdict judge(const struct report_task *task, const struct made *made)
+{
+	struct history history = {0};
+	struct diagnosis diagnosis;
+	struct verdict verdict;
+	bool words = strcmp(task->loss, "mlm_loss") == 0;
+	diagnosis_start(&diagnosis, &(struct diagnosis_facts){.task = task});
+	for (int step = 1; step <= made->steps; step++) {
+		struct findings findings = {0};
+		double loss = fmax(made->first - made->doubling * log2(step), 0.01);
+		add_line(&history,
+			 "{\"step\":%d,\"tokens\":%d,\"seconds\":%d,\"phase\":1,\"loss\":%g,\"%s\":%g,\"nsp_accuracy\":%g}", step,
+			 1000 * step, step, loss, words ? "mlm_loss" : "other", loss, made->nsp);
+		diagnosis_step(
+			&diagnosis,
+			&(struct diagnosis_step){.step = step, .tokens = 1000 * step, .loss = loss, .share = NAN, .grad_norm = 1},
+			&findings);
+		if (made->evaluate_every > 0 && step % made->evaluate_every == 0)
+			add_line(&history,
+				 "{\"step\":%d,\"tokens\":%d,\"seconds\":%d,\"eval_loss\":%g,\"eval_%s\":%g,\"eval_%s\":%g}",
+				 step, 1000 * step, step, loss + made->held_out, words ? "mlm_loss" : "other",
+				 loss + made->held_out, words ? "mlm_accuracy" : "accuracy", made->share);
+	}
+	report_verdict(&(struct verdict_facts){.diagnosis = &diagnosis,
+					       .history = &history,
+					       .task = task,
+					       .epoch_tokens = made->epoch_tokens,
+					       .finished = made->finished},
+		       &verdict);
+	history_release(&history);
+	assert_null(strstr(verdict.text, "nan"));
+	assert_null(strstr(verdict.more, "nan"));
+	return verdict;
+}
+
+static void test_grades(void **state)
+{
+	(void)state;
+	const struct report_task task = masked_words();
+	struct made made = {.steps = 30, .first = 9.6, .doubling = 0.01, .share = 0.1, .nsp = 0.51, .epoch_tokens = 1e6};
+	struct verdict verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_EARLY);
+	assert_non_null(strstr(verdict.text, "It has taken 30 steps; 64 are needed"));
+
+	made.steps = 400;
+	verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_NOT_YET);
+	assert_int_equal(verdict.colour, VERDICT_PLAIN);
+
+	made = (struct made){.steps = 400,
+			     .evaluate_every = 20,
+			     .first = 9.6,
+			     .doubling = 0.4,
+			     .share = 0.1,
+			     .nsp = 0.51,
+			     .epoch_tokens = 1e6};
+	verdict = judge(&task, &made); /* 9.6 - 0.4 * log2(400) = 6.142 */
+	assert_int_equal(verdict.grade, GRADE_BEGUN);
+	assert_string_equal(verdict.headline, "It has begun to learn");
+	assert_non_null(strstr(verdict.text, "is 6.142 (perplexity 465.2), 0.76 below what word frequencies alone give (6.900)"));
+	assert_non_null(
+		strstr(verdict.more, "twice as many steps would lower the held-out loss of masked words by 0.40 at best"));
+	assert_non_null(strstr(verdict.more, "It has read 40 % of its text so far"));
+	assert_non_null(strstr(verdict.side, "51.0 % right"));
+	assert_non_null(strstr(verdict.side, "cannot yet tell"));
+
+	made.doubling = 0.7;
+	made.nsp = 0.8;
+	made.epoch_tokens = 2e4;
+	made.finished = true;
+	verdict = judge(&task, &made); /* 3.55 */
+	assert_int_equal(verdict.grade, GRADE_LEARNED);
+	assert_string_equal(verdict.headline, "Finished: it has learned");
+	assert_non_null(strstr(verdict.more, "It has read its text 20 times; beyond about four readings, new text helps more"));
+	assert_non_null(strstr(verdict.side, "80.0 % right"));
+	assert_null(strstr(verdict.side, "cannot yet tell"));
+	made.nsp = 0.99;
+	verdict = judge(&task, &made);
+	assert_non_null(strstr(verdict.side, "little left to teach"));
+
+	made = (struct made){
+		.steps = 400, .evaluate_every = 20, .first = 4, .doubling = 0.001, .share = 0.3, .nsp = 0.8, .epoch_tokens = 1e7};
+	verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_LEVEL);
+	assert_string_equal(verdict.headline, "It no longer gains");
+	assert_non_null(strstr(verdict.more, "next to nothing"));
+
+	/* Learned by heart: the two losses lie far apart. */
+	made.held_out = 1.5;
+	verdict = judge(&task, &made);
+	assert_non_null(strstr(verdict.more, "more text would help more than more steps"));
+}
+
+static void test_labelled_tasks(void **state)
+{
+	(void)state;
+	static const char *const labels[] = {"negative", "positive"};
+	static const int64_t counts[] = {300, 100};
+	struct report_task task;
+	report_task_classes(&task, counts, labels, 2);
+	task.decides = "accuracy";
+	/* Entropy of 3/4 and 1/4: 0.5623 nats. */
+	assert_near(task.prior_loss, 0.75 * log(4.0 / 3) + 0.25 * log(4), 1e-12);
+	assert_near(task.prior_share, 0.75, 0);
+	assert_near(task.chance_loss, log(2), 1e-12);
+	assert_string_equal(task.prior_answer, "negative");
+	assert_near(report_task_column(&task, "accuracy")->levels[0].value, 0.75, 0);
+
+	struct made made = {.steps = 200, .evaluate_every = 100, .first = 0.56, .doubling = 0, .share = 0.75};
+	struct verdict verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_NOT_YET);
+	assert_non_null(strstr(verdict.text,
+			       "On the dev set: accuracy 75.0 %, loss 0.560; always answering the most frequent label "
+			       "(\xE2\x80\x9Cnegative\xE2\x80\x9D) would give 75.0 %."));
+	made = (struct made){
+		.steps = 200, .evaluate_every = 100, .first = 0.56, .doubling = 0.06, .held_out = 0.1, .share = 0.93};
+	verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_LEARNED);
+	/* A short run with an evaluation is judged by it. */
+	made.steps = 20;
+	made.evaluate_every = 20;
+	verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_LEARNED);
+
+	report_task_values(&task, 2.0);
+	task.decides = "pearson";
+	report_task_add(&task, "pearson");
+	assert_near(task.prior_loss, 2, 0);
+	made = (struct made){.steps = 200, .evaluate_every = 100, .first = 0.5, .doubling = 0.01};
+	verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_LEARNED);
+
+	/* Of a task without anything to compare with, the curve alone speaks. */
+	report_task_plain(&task, NAN);
+	verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_BEGUN);
+	made.doubling = 0;
+	verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_BEGUN); /* two evaluations do not make a slope */
+	made.evaluate_every = 10;
+	verdict = judge(&task, &made);
+	assert_int_equal(verdict.grade, GRADE_LEVEL);
+}
+
+/* Only the second half counts, and only the present phase. */
+static void test_trend(void **state)
+{
+	(void)state;
+	struct history history = {0};
+	for (int step = 1; step <= 400; step++) {
+		double loss = step <= 100 ? 50 + step : step < 250 ? 30 : 8 - 0.25 * log2(1000.0 * step);
+		add_line(&history, "{\"step\":%d,\"tokens\":%d,\"phase\":%d,\"loss\":%.17g}", step, 1000 * step,
+			 step <= 100 ? 1 : 2, loss);
+	}
+	struct trend trend = report_trend(&history, HISTORY_LOSS, -1);
+	assert_int_equal(trend.points, 151); /* from step 250 on */
+	assert_near(trend.doubling, -0.25, 1e-9);
+	assert_near(trend.error, 0, 1e-6);
+	assert_true(isnan(report_trend(&history, history_column(&history, "nothing"), -1).doubling));
+	assert_true(isnan(report_trend(&history, HISTORY_LOSS, 0).doubling));
+	history_release(&history);
+}
+
+/* A process of a run: steps after `first` up to `last`, of which every tenth is logged. Leaves the page. */
+static void train(const char *folder, int first, int last)
+{
+	char metrics[PATH_BYTES];
+	assert_ok(path_join(metrics, folder, "metrics.jsonl"));
+	struct report report = {
+		.folder = folder, .metrics_path = metrics, .task = masked_words(), .facts = {.epoch_tokens = 1e6}};
+	struct report_progress progress = {.step = first, .tokens = 1000 * first, .seconds = first, .phase = 1};
+	assert_ok(report_start(&report, &progress));
+	report_phase(&report, &(struct report_phase){.count = 1, .log_steps = 10, .total_steps = 200, .peak_rate = 1e-3},
+		     &progress);
+	for (int step = first + 1; step <= last; step++) {
+		struct measures measures = {0};
+		double loss = 9.6 - 0.5 * log2(step);
+		measures_add(&measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, loss + 0.7});
+		measures_add(&measures, &(struct measure){"mlm_loss", NULL, UNIT_NATS, DIRECTION_LOWER, loss});
+		progress = (struct report_progress){.step = step, .tokens = 1000 * step, .seconds = step, .phase = 1};
+		assert_ok(report_step(&report, &(struct step_report){
+						       .state = &progress,
+						       .metrics = &measures,
+						       .learning_rate = 1e-3,
+						       .grad_norm = 1,
+						       .seconds = 1,
+						       .token_count = 1000,
+					       }));
+	}
+	report_finish(&report, &progress, last == 200 ? OK : STOPPED);
+}
+
+static int count_of(const char *text, const char *what)
+{
+	int count = 0;
+	for (const char *at = text; (at = strstr(at, what)); at += strlen(what))
+		count++;
+	return count;
+}
+
+/* Stopped at step 190 and gone on with: what is said is about 200 steps, not about ten, and the break is marked. */
+static void test_a_resumed_run_is_judged_whole(void **state)
+{
+	(void)state;
+	struct buffer page = {0}, metrics = {0};
+	const char *folder = test_path("run");
+	char own[PATH_BYTES];
+	snprintf(own, sizeof own, "%s", folder);
+	assert_ok(folder_make(own));
+	train(own, 0, 195);
+	train(own, 190, 200);
+	train(own, 200, 200); /* run again when it is finished: nothing is logged, the page stays */
+	assert_ok(file_read(test_path("run/report.html"), 1 << 24, &page));
+	const char *text = buffer_string(&page);
+	assert_non_null(strstr(text, "Finished: it has begun to learn"));
+	assert_null(strstr(text, "are needed for a judgement"));
+	assert_int_equal(count_of(text, "class=\"resumed\""), 3 * 4); /* four charts, three axes */
+	assert_ok(file_read(test_path("run/metrics.jsonl"), 1 << 24, &metrics));
+	text = buffer_string(&metrics);
+	assert_int_equal(count_of(text, "\"event\":\"resumed\""), 1);
+	assert_non_null(
+		strstr(text, "{\"step\":190,\"event\":\"resumed\",\"text\":\"Resumed after step 190.\",\"tokens\":190000,"));
+	assert_int_equal(count_of(text, "\"mlm_loss\""), 21); /* step 1, and every tenth, once each */
+	buffer_release(&page);
+	buffer_release(&metrics);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_grades),
+		cmocka_unit_test(test_labelled_tasks),
+		cmocka_unit_test(test_trend),
+		cmocka_unit_test(test_a_resumed_run_is_judged_whole),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
