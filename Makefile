@@ -6,7 +6,7 @@
 #   make demo             the main job on a small invented world; CORPUS=path on your own text
 #   make install          program, man pages, completion, recipes, below PREFIX (/usr/local) and DESTDIR
 #   make deps             installs missing Debian packages
-#   make test-gpu         CUDA=1, on a machine with a GPU: every operation against float64, curves, compute-sanitizer
+#   make test-gpu         on a machine with a GPU: every operation against float64, curves, compute-sanitizer
 #   make test-sanitizers  all tests under the address, undefined and thread sanitizers, one after the other
 #   make fuzz             feeds made-up bytes to every parser under the address and undefined sanitizers (clang):
 #                         FUZZ_SECONDS=60 each, or FUZZ_RUNS=executions each; TESTS=pattern for some of them;
@@ -20,7 +20,9 @@
 #   WERROR=1              warnings are errors
 #   HDF5=1                with NVIDIA's HDF5 files of instances (make test does so)
 #   MPI=1                 with MPI between ranks of many machines (make test does so)
-#   CUDA=1                with the back end for NVIDIA's GPUs; CUDA_HOME=folder where the toolkit is (docs/cuda.md)
+#   CUDA=0                without the back end for NVIDIA's GPUs, which is built where the toolkit is (docs/cuda.md);
+#                         CUDA=1 says what is missing where it is not
+#   CUDA_HOME=folder      where the toolkit is (default /usr/local/cuda)
 #   CUDNN=0               without cuDNN's attention, though cudnn.h is there
 #   V=1                   shows the commands
 #   TESTS=pattern         only test programs whose path contains it: make test TESTS=base/
@@ -34,7 +36,6 @@ DEBUG =
 WERROR =
 HDF5 =
 MPI =
-CUDA =
 V =
 TESTS =
 STRICT =
@@ -63,18 +64,28 @@ HDF5_LIBS = -lhdf5_serial
 MPI_CPPFLAGS = -isystem /usr/lib/$(shell $(CC) -dumpmachine)/openmpi/include
 MPI_LIBS = -lmpi
 CUDA_HOME = /usr/local/cuda
+NVCC = $(CUDA_HOME)/bin/nvcc
+# What the back end for GPUs is built from, each with NVIDIA's package that has it. A program that runs needs none of them: the
+# CUDA runtime is linked statically, the other libraries are loaded when a device is opened.
+CUDA_PARTS = bin/nvcc:cuda-nvcc-13-0 include/cuda_runtime.h:cuda-cudart-dev-13-0 lib64/libcudart_static.a:cuda-cudart-dev-13-0 \
+	include/cublasLt.h:libcublas-dev-13-0 include/nccl.h:libnccl-dev
+CUDA_MISSING := $(strip $(foreach part,$(CUDA_PARTS),$(if $(wildcard $(CUDA_HOME)/$(firstword $(subst :, ,$(part)))),,$(part))))
+# Instrumented builds look at the emulated device instead: nvcc instruments nothing.
+CUDA = $(if $(SANITIZE)$(INSTRUMENT)$(CUDA_MISSING),0,1)
+HAS_CUDA = $(filter-out 0,$(CUDA))
 # cuDNN is loaded when a run asks for it: only its header is needed.
 CUDNN = $(if $(firstword $(wildcard $(CUDA_HOME)/include/cudnn.h /usr/include/cudnn.h)),1,0)
 CUDNN_SOURCES = src/backend/cuda/attention_cudnn.c src/backend/cuda/cudnn_graph.c
 CUDNN_ABSENT = src/backend/cuda/attention_cudnn_absent.c
-CUDA_LIBS = -L$(CUDA_HOME)/lib64 -Wl,-rpath,$(CUDA_HOME)/lib64 -lcublasLt -lnccl -lcudart -lstdc++ -ldl
-LDLIBS = $(LIBS) $(if $(HDF5),$(HDF5_LIBS)) $(if $(MPI),$(MPI_LIBS)) $(if $(CUDA),$(CUDA_LIBS))
+# The path is for libraries that are loaded later.
+CUDA_LIBS = $(CUDA_HOME)/lib64/libcudart_static.a -Wl,-rpath,$(CUDA_HOME)/lib64 -lrt -lstdc++
+LDLIBS = $(LIBS) $(if $(HDF5),$(HDF5_LIBS)) $(if $(MPI),$(MPI_LIBS)) -ldl
 SAY = @$(if $(V),:,printf '  %-7s %s\n')
 QUIET = $(if $(V),,@)
 COMPILE = $(QUIET)$(CC) $(CPPFLAGS) -MMD -MP $(CFLAGS) $(if $(WERROR),-Werror)
 
 # header:package, looked for once in each build folder
-CHECKED = $(BUILD)/libraries$(if $(HDF5),-hdf5)$(if $(MPI),-mpi)$(if $(CUDA),-cuda)
+CHECKED = $(BUILD)/libraries$(if $(HDF5),-hdf5)$(if $(MPI),-mpi)$(if $(HAS_CUDA),-cuda)
 LIBRARIES = dnnl.h:libdnnl-dev utf8proc.h:libutf8proc-dev xxhash.h:libxxhash-dev zlib.h:zlib1g-dev bzlib.h:libbz2-dev \
 	zstd.h:libzstd-dev lzma.h:liblzma-dev expat.h:libexpat1-dev curl/curl.h:libcurl4-openssl-dev nettle/nettle-meta.h:nettle-dev archive.h:libarchive-dev \
 	$(if $(HDF5),hdf5.h:libhdf5-dev) $(if $(MPI),mpi.h:libopenmpi-dev)
@@ -94,22 +105,33 @@ ISA_FLAGS_amx = $(ISA_FLAGS_avx512_bf16) -mamx-tile -mamx-bf16
 # ones: that of sm_90, since what is written for one generation runs on none before it.
 CUDA_ARCHITECTURES = 75 80 90
 CUDA_PTX = 90
-NVCC = $(CUDA_HOME)/bin/nvcc
+# Where the C compiler is called through ccache, so is nvcc.
+NVCC_LAUNCHER = $(if $(findstring ccache,$(shell command -v $(CC))),ccache)
 NVCC_FLAGS = -std=c++20 -O3 -lineinfo --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler -fPIE,-Wall,-Wextra \
 	$(foreach sm,$(CUDA_ARCHITECTURES),-gencode arch=compute_$(sm),code=sm_$(sm)) \
 	-gencode arch=compute_$(CUDA_PTX),code=compute_$(CUDA_PTX)
 
-# One of the two files has the functions of formats/hdf5_rows.h; the same for backend/cuda/cuda.h.
-SOURCES = $(filter-out src/formats/$(if $(HDF5),hdf5_absent,hdf5_rows).c src/comm/$(if $(MPI),mpi_absent,mpi).c src/comm/$(if $(CUDA),nccl_absent,nccl).c $(if $(CUDA),src/backend/cuda_absent.c) \
-	$(if $(filter 1,$(CUDNN)),$(CUDNN_ABSENT),$(CUDNN_SOURCES)), \
-	$(sort $(wildcard src/*/*.c src/backend/ref/*.c src/backend/cpu/*.c $(if $(CUDA),src/backend/cuda/*.c))))
+# One of the two files has the functions of formats/hdf5_rows.h; the same for comm/mpi.h. Which of the files for GPUs a program
+# has, or the emulated device's, is decided when it is linked.
+SOURCES = $(filter-out src/formats/$(if $(HDF5),hdf5_absent,hdf5_rows).c src/comm/$(if $(MPI),mpi_absent,mpi).c $(NCCL_SOURCES) $(NO_CUDA_SOURCES), \
+	$(sort $(wildcard src/*/*.c src/backend/ref/*.c src/backend/cpu/*.c)))
+NCCL_SOURCES = src/comm/nccl.c src/comm/nccl_library.c
+CUDA_SOURCES = $(filter-out $(if $(filter 1,$(CUDNN)),$(CUDNN_ABSENT),$(CUDNN_SOURCES)),$(sort $(wildcard src/backend/cuda/*.c))) $(NCCL_SOURCES)
+NO_CUDA_SOURCES = src/backend/cuda_absent.c src/comm/nccl_absent.c
 KERNELS = $(sort $(wildcard src/backend/cpu/kernels/*.c))
 CUDA_KERNELS = $(sort $(wildcard src/backend/cuda/kernels/*.cu))
 LIBRARY_OBJECTS = $(patsubst src/%.c,$(BUILD)/%.o,$(filter-out src/cmd/main.c,$(SOURCES))) \
-	$(foreach isa,$(ISAS),$(patsubst src/%.c,$(BUILD)/%.$(isa).o,$(KERNELS))) \
-	$(if $(CUDA),$(patsubst src/%.cu,$(BUILD)/%.cu.o,$(CUDA_KERNELS)))
+	$(foreach isa,$(ISAS),$(patsubst src/%.c,$(BUILD)/%.$(isa).o,$(KERNELS)))
+CUDA_OBJECTS = $(patsubst src/%.c,$(BUILD)/%.o,$(CUDA_SOURCES)) $(patsubst src/%.cu,$(BUILD)/%.cu.o,$(CUDA_KERNELS))
+# What a program is linked with: the back end for GPUs where there is one. Tests do without its fifty megabytes, but for those on
+# a GPU; the emulated device brings its own.
+GPU_LIBRARY = $(BUILD)/libbertc_$(if $(HAS_CUDA),cuda,nocuda).a
+WITH_GPUS = $(LINK_BEGIN) $(BUILD)/libbertc.a $(GPU_LIBRARY) $(LINK_END) $(if $(HAS_CUDA),$(CUDA_LIBS))
+WITHOUT_GPUS = $(LINK_BEGIN) $(BUILD)/libbertc.a $(BUILD)/libbertc_nocuda.a $(LINK_END)
+LINK_BEGIN = -Wl,--start-group
+LINK_END = -Wl,--end-group
 # The CUDA back end on an emulated device, for the tests (docs/cuda.md).
-EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(filter-out $(CUDNN_SOURCES),$(sort $(wildcard src/backend/cuda/*.c)))) $(BUILD)/emulated/nccl.o \
+EMULATED_OBJECTS = $(patsubst src/backend/%.c,$(BUILD)/emulated/%.o,$(filter-out $(CUDNN_SOURCES),$(sort $(wildcard src/backend/cuda/*.c)))) $(patsubst src/%.c,$(BUILD)/emulated/%.o,$(NCCL_SOURCES)) \
 	$(patsubst src/backend/%.cu,$(BUILD)/emulated/%.o,$(CUDA_KERNELS)) \
 	$(patsubst tests/cuda/emulation/%.cc,$(BUILD)/emulated/device/%.o,$(sort $(wildcard tests/cuda/emulation/*.cc))) \
 	$(patsubst tests/cuda/emulation/%.cu,$(BUILD)/emulated/device/%.cu.o,$(sort $(wildcard tests/cuda/emulation/*.cu)))
@@ -145,21 +167,31 @@ RUN_FUZZ = $(foreach program,$(FUZZ_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(fi
 
 all: $(BUILD)/bertc
 
-$(BUILD)/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a
+$(BUILD)/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a $(GPU_LIBRARY)
 	$(SAY) link $@
-	$(QUIET)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	$(QUIET)$(CC) $(LDFLAGS) -o $@ $< $(WITH_GPUS) $(LDLIBS)
+ifneq ($(if $(HAS_CUDA),,$(wildcard $(NVCC))),)
+	@for part in $(CUDA_MISSING); do \
+		echo "  note    no back end for GPUs: $(CUDA_HOME)/$${part%%:*} is missing: install NVIDIA's package $${part##*:}"; done
+endif
 
 $(BUILD)/libbertc.a: $(LIBRARY_OBJECTS) $(BUILD)/parts
 	$(SAY) archive $@
 	$(QUIET)rm -f $@ && ar rcs $@ $(LIBRARY_OBJECTS)
+$(BUILD)/libbertc_cuda.a: $(CUDA_OBJECTS) $(BUILD)/parts
+	$(SAY) archive $@
+	$(QUIET)rm -f $@ && ar rcs $@ $(CUDA_OBJECTS)
+$(BUILD)/libbertc_nocuda.a: $(patsubst src/%.c,$(BUILD)/%.o,$(NO_CUDA_SOURCES))
+	$(SAY) archive $@
+	$(QUIET)rm -f $@ && ar rcs $@ $^
 
 # Written anew only when other parts are asked for: then the library is put together again.
 $(BUILD)/parts: .force
 	@mkdir -p $(@D)
-	@echo 'HDF5=$(HDF5) MPI=$(MPI) CUDA=$(CUDA) CUDNN=$(CUDNN)' | cmp -s - $@ || echo 'HDF5=$(HDF5) MPI=$(MPI) CUDA=$(CUDA) CUDNN=$(CUDNN)' >$@
+	@echo 'HDF5=$(HDF5) MPI=$(MPI) CUDA=$(HAS_CUDA) CUDNN=$(CUDNN)' | cmp -s - $@ || echo 'HDF5=$(HDF5) MPI=$(MPI) CUDA=$(HAS_CUDA) CUDNN=$(CUDNN)' >$@
 
 $(BUILD)/formats/hdf5_rows.o: private CPPFLAGS += $(HDF5_CPPFLAGS)
-$(BUILD)/comm/nccl.o: private CPPFLAGS += -isystem $(CUDA_HOME)/include
+$(BUILD)/comm/nccl.o $(BUILD)/comm/nccl_library.o: private CPPFLAGS += -isystem $(CUDA_HOME)/include
 $(BUILD)/comm/mpi.o: private CPPFLAGS += $(MPI_CPPFLAGS)
 
 $(BUILD)/%.o: src/%.c $(BUILD)/flags | $(CHECKED)
@@ -179,7 +211,7 @@ $(BUILD)/backend/cuda/%.o: private CPPFLAGS += -isystem $(CUDA_HOME)/include
 $(BUILD)/backend/cuda/kernels/%.cu.o: src/backend/cuda/kernels/%.cu $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) nvcc $<
-	$(QUIET)$(NVCC) $(NVCC_FLAGS) $(if $(WERROR),-Werror all-warnings) -MD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
+	$(QUIET)$(NVCC_LAUNCHER) $(NVCC) $(NVCC_FLAGS) $(if $(WERROR),-Werror all-warnings) -MD -MP -MF $(@:.o=.d) -MT $@ -c -o $@ $<
 
 # Kernels are C++ for g++ here, with the hooks of the thread sanitizer, which the emulation answers. Products and sums become
 # one operation where nvcc may make them one.
@@ -187,7 +219,7 @@ $(BUILD)/emulated/cuda/%.o: src/backend/cuda/%.c $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) emulate $<
 	$(COMPILE) -Itests/cuda/emulation -c -o $@ $<
-$(BUILD)/emulated/nccl.o: src/comm/nccl.c $(BUILD)/flags | $(CHECKED)
+$(BUILD)/emulated/comm/%.o: src/comm/%.c $(BUILD)/flags | $(CHECKED)
 	@mkdir -p $(@D)
 	$(SAY) emulate $<
 	$(COMPILE) -Itests/cuda/emulation -c -o $@ $<
@@ -211,31 +243,33 @@ $(BUILD)/libcuda_emulated.a: $(EMULATED_OBJECTS)
 	$(SAY) archive $@
 	$(QUIET)rm -f $@ && ar rcs $@ $^
 # The whole program with the emulated device: make build/emulated/bertc.
-EMULATED = -Wl,--whole-archive $(BUILD)/libcuda_emulated.a -Wl,--no-whole-archive $(BUILD)/libbertc.a
+# Libraries that are loaded are the program itself, which shows what the emulated device has of them.
+EMULATED = -Wl,--whole-archive $(BUILD)/libcuda_emulated.a -Wl,--no-whole-archive $(BUILD)/libbertc.a \
+	-Wl,--export-dynamic-symbol=cublasLt*,--export-dynamic-symbol=nccl* -lstdc++
 $(BUILD)/emulated/bertc: $(BUILD)/cmd/main.o $(BUILD)/libcuda_emulated.a $(BUILD)/libbertc.a
 	$(SAY) link $@
-	$(QUIET)$(CC) $(LDFLAGS) -o $@ $< $(EMULATED) $(LDLIBS) -lstdc++ -ldl
+	$(QUIET)$(CC) $(LDFLAGS) -o $@ $< $(EMULATED) $(LDLIBS)
 $(BUILD)/tests/cuda/%: tests/cuda/%.c $(BUILD)/libcuda_emulated.a $(BUILD)/libbertc.a $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(SAY) test $<
-	$(COMPILE) -Itests -Itests/backend -Itests/cuda/emulation $(LDFLAGS) -o $@ $< $(EMULATED) -lcmocka $(LDLIBS) -lstdc++ -ldl
+	$(COMPILE) -Itests -Itests/backend -Itests/cuda/emulation $(LDFLAGS) -o $@ $< $(EMULATED) -lcmocka $(LDLIBS)
 
 $(BUILD)/tests/cudnn/%: tests/cudnn/%.c src/backend/cuda/cudnn_graph.c $(BUILD)/libbertc.a $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(SAY) test $<
-	$(COMPILE) -Itests -isystem $(CUDA_HOME)/include -DCUDA_HOME='"$(CUDA_HOME)"' $(LDFLAGS) -o $@ $(filter %.c %.a,$^) -lcmocka $(LDLIBS) -ldl
+	$(COMPILE) -Itests -isystem $(CUDA_HOME)/include -DCUDA_HOME='"$(CUDA_HOME)"' $(LDFLAGS) -o $@ $(filter %.c %.a,$^) -lcmocka $(LDLIBS)
 
-$(BUILD)/tests/%: tests/%.c $(BUILD)/libbertc.a $(BUILD)/flags
+$(BUILD)/tests/%: tests/%.c $(BUILD)/libbertc.a $(BUILD)/libbertc_nocuda.a $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(SAY) test $<
-	$(COMPILE) -Itests $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a -lcmocka $(LDLIBS)
+	$(COMPILE) -Itests $(LDFLAGS) -o $@ $< $(WITHOUT_GPUS) -lcmocka $(LDLIBS)
 
 # The demo's, and measuring programs that are never built by default: make build/dev/NAME.
 define PROGRAM_RULE
-$(BUILD)/$(1)/%: $(1)/%.c $(BUILD)/libbertc.a $(BUILD)/flags
+$(BUILD)/$(1)/%: $(1)/%.c $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/flags
 	@mkdir -p $$(@D)
 	$$(SAY) $(1) $$<
-	$$(COMPILE) $$(LDFLAGS) -o $$@ $$< $(BUILD)/libbertc.a $$(LDLIBS)
+	$$(COMPILE) $$(LDFLAGS) -o $$@ $$< $(WITH_GPUS) $$(LDLIBS)
 endef
 $(foreach folder,demo dev bench,$(eval $(call PROGRAM_RULE,$(folder))))
 
@@ -256,11 +290,9 @@ $(CHECKED): Makefile
 		echo "#include <$${library%%:*}>" | $(CC) $(CPPFLAGS) $(HDF5_CPPFLAGS) $(MPI_CPPFLAGS) -E - >/dev/null 2>&1 || { \
 			echo "make: $${library%%:*} is missing: install the package $${library##*:}, or run 'make deps'" >&2; exit 1; }; \
 	done
-ifneq ($(CUDA),)
-	@test -x $(NVCC) || { echo "make: $(NVCC) is missing: install NVIDIA's package cuda-nvcc-13-0, or give CUDA_HOME=" >&2; exit 1; }
-	@for library in cuda_runtime.h:cuda-cudart-dev-13-0 cublasLt.h:libcublas-dev-13-0 nccl.h:libnccl-dev; do \
-		test -e $(CUDA_HOME)/include/$${library%%:*} || { \
-			echo "make: $${library%%:*} is missing: install NVIDIA's package $${library##*:}, or give CUDA_HOME=" >&2; exit 1; }; \
+ifneq ($(HAS_CUDA),)
+	@for part in $(CUDA_MISSING); do \
+		echo "make: $(CUDA_HOME)/$${part%%:*} is missing: install NVIDIA's package $${part##*:}, or give CUDA_HOME= or CUDA=0" >&2; exit 1; \
 	done
 endif
 	@touch $@
@@ -299,10 +331,10 @@ test-gpu:
 
 gpu-programs: $(BUILD)/bertc $(GPU_PROGRAMS) $(BUILD)/bench/step $(BUILD)/demo/world
 
-$(BUILD)/tests/gpu/%: tests/gpu/%.c $(BUILD)/libbertc.a $(BUILD)/flags
+$(BUILD)/tests/gpu/%: tests/gpu/%.c $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(SAY) test $<
-	$(COMPILE) -Itests -Itests/backend $(LDFLAGS) -o $@ $< $(BUILD)/libbertc.a -lcmocka $(LDLIBS)
+	$(COMPILE) -Itests -Itests/backend $(LDFLAGS) -o $@ $< -lcmocka $(WITH_GPUS) $(LDLIBS)
 
 # Without WERROR: instrumented code looks different to the compiler, and some of its warnings are then mistaken.
 test-sanitizers: deps

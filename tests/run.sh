@@ -37,6 +37,8 @@ runner() {
 	for program; do
 		number=$((number + 1))
 		mkdir "$folder/$number" 2>/dev/null || continue
+		# A GPU of this machine would be the default device: tests are about the CPU, or bring a device of their own.
+		case $program in */tests/cuda/*) unset CUDA_VISIBLE_DEVICES ;; *) export CUDA_VISIBLE_DEVICES= ;; esac
 		begin=$(date +%s%N)
 		$run timeout -k 10 "$limit" "$program" >"$folder/$number/log" 2>&1 </dev/null &
 		child=$!

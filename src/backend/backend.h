@@ -2,7 +2,7 @@
  *
  *   ref   float64, plain loops: the definition of every operation
  *   cpu   oneDNN and our fused loops; fp32 and bf16
- *   cuda  cuBLASLt and our own kernels; FP8, bf16, fp16, fp32 and TF32 (make CUDA=1)
+ *   cuda  cuBLASLt and our own kernels; FP8, bf16, fp16, fp32 and TF32
  *
  * A back end knows no model. Model code calls the wrappers in ops.h, which check shapes and types once and then
  * dispatch.

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include "backend/backend.h"
 #include "backend/cpu/isa.h"
 #include "backend/cpu/onednn.h"
 #include "base/log.h"
@@ -177,6 +178,7 @@ static enum status run_version(void)
 	buffer_format(&text, "kernels: %s\n", usable ? cpu_isa_names[isa] : error_last()->message);
 	if (usable)
 		append_onednn(&text, isa);
+	buffer_format(&text, "devices: cpu%s\n", backend_has_cuda() ? ", cuda" : "");
 	buffer_format(&text, "ranks meet over: shared memory, TCP%s\n", mpi_is_there() ? ", MPI" : "");
 	buffer_format(&text, "cores: %d\n", pool_available_cores());
 	buffer_format(&text, "memory available: %s\n", format_size(memory, (double)memory_available()));

@@ -6,7 +6,6 @@
  * with an eye on the others, and lets go of NCCL's operations when one of them has failed. */
 #include "comm/device.h"
 
-#include <nccl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "comm/nccl_library.h"
 #include "comm/watchdog.h"
 #include "comm/wire.h"
 
@@ -31,6 +31,7 @@ struct times {
 };
 
 struct nccl {
+	struct nccl_library library;
 	ncclComm_t ranks;
 	struct comm_device device;
 	cudaStream_t stream;
@@ -68,7 +69,7 @@ static enum status check_nccl(struct comm *comm, ncclResult_t code, const char *
 	while (code == ncclInProgress && clock_seconds() < end) {
 		ncclResult_t now;
 		TRY(check_others(comm));
-		code = ncclCommGetAsyncError(nccl->ranks, &now);
+		code = nccl->library.async_error(nccl->ranks, &now);
 		code = code == ncclSuccess ? now : code;
 		if (code == ncclInProgress)
 			clock_pause(PAUSE_SECONDS);
@@ -81,8 +82,8 @@ static enum status check_nccl(struct comm *comm, ncclResult_t code, const char *
 		return check_cuda(nccl, own, "an operation between ranks");
 	if (code == ncclInProgress)
 		return error_set(ERR_PEER, "NCCL: %s: the others have not come within %d s", what, PATIENCE_SECONDS);
-	enum status status =
-		error_set(ERR_PEER, "NCCL: %s: %s: %s", what, ncclGetErrorString(code), ncclGetLastError(nccl->ranks));
+	enum status status = error_set(ERR_PEER, "NCCL: %s: %s: %s", what, nccl->library.error_string(code),
+				       nccl->library.last_error(nccl->ranks));
 	error_hint("NCCL_DEBUG=INFO makes NCCL say more");
 	return status;
 }
@@ -118,34 +119,35 @@ static enum status sum(struct comm *comm, void *data, int64_t count, enum comm_t
 {
 	struct nccl *nccl = comm->device_own;
 	struct shares shares = shares_of(comm, data, count, type);
-	TRY(check_nccl(comm, ncclGroupStart(), "cannot sum"));
+	TRY(check_nccl(comm, nccl->library.group_start(), "cannot sum"));
 	if (shares.count > 0)
-		TRY(check_nccl(
-			comm,
-			ncclReduceScatter(data, shares.own, shares.count, type_of(type), ncclSum, nccl->ranks, nccl->stream),
-			"cannot sum"));
+		TRY(check_nccl(comm,
+			       nccl->library.reduce_scatter(data, shares.own, shares.count, type_of(type), ncclSum, nccl->ranks,
+							    nccl->stream),
+			       "cannot sum"));
 	if (shares.rest_count > 0)
 		TRY(check_nccl(comm,
-			       ncclReduce(shares.rest, shares.rest, shares.rest_count, type_of(type), ncclSum, shares.last,
-					  nccl->ranks, nccl->stream),
+			       nccl->library.reduce(shares.rest, shares.rest, shares.rest_count, type_of(type), ncclSum,
+						    shares.last, nccl->ranks, nccl->stream),
 			       "cannot sum"));
-	return check_nccl(comm, ncclGroupEnd(), "cannot sum");
+	return check_nccl(comm, nccl->library.group_end(), "cannot sum");
 }
 
 static enum status gather(struct comm *comm, void *data, int64_t count, enum comm_type type)
 {
 	struct nccl *nccl = comm->device_own;
 	struct shares shares = shares_of(comm, data, count, type);
-	TRY(check_nccl(comm, ncclGroupStart(), "cannot gather"));
+	TRY(check_nccl(comm, nccl->library.group_start(), "cannot gather"));
 	if (shares.count > 0)
-		TRY(check_nccl(comm, ncclAllGather(shares.own, data, shares.count, type_of(type), nccl->ranks, nccl->stream),
+		TRY(check_nccl(comm,
+			       nccl->library.all_gather(shares.own, data, shares.count, type_of(type), nccl->ranks, nccl->stream),
 			       "cannot gather"));
 	if (shares.rest_count > 0)
 		TRY(check_nccl(comm,
-			       ncclBroadcast(shares.rest, shares.rest, shares.rest_count, type_of(type), shares.last, nccl->ranks,
-					     nccl->stream),
+			       nccl->library.broadcast(shares.rest, shares.rest, shares.rest_count, type_of(type), shares.last,
+						       nccl->ranks, nccl->stream),
 			       "cannot gather"));
-	return check_nccl(comm, ncclGroupEnd(), "cannot gather");
+	return check_nccl(comm, nccl->library.group_end(), "cannot gather");
 }
 
 /* As 16-bit numbers: rounded, summed by NCCL, which rounds again as the sum goes from rank to rank, and made wide. */
@@ -216,7 +218,7 @@ static enum status nccl_wait(struct comm *comm, comm_ticket ticket)
 	ncclResult_t now = ncclSuccess;
 	if (nccl->error.status != OK)
 		return error_restore(&nccl->error);
-	TRY(check_nccl(comm, ncclCommGetAsyncError(nccl->ranks, &now), "an operation failed"));
+	TRY(check_nccl(comm, nccl->library.async_error(nccl->ranks, &now), "an operation failed"));
 	TRY(check_nccl(comm, now, "an operation failed"));
 	/* Entries are used again in order: an older one has ended before the one that took its place began. */
 	bool is_timed = times->ran && !times->waited && nccl->begun - ticket < TIMES;
@@ -247,7 +249,7 @@ static enum status nccl_settle(struct comm *comm)
 	while (status == OK && cudaEventQuery(last) == cudaErrorNotReady) {
 		ncclResult_t now = ncclSuccess;
 		cudaGetLastError(); /* it is none */
-		status = check_nccl(comm, ncclCommGetAsyncError(nccl->ranks, &now), "an operation failed");
+		status = check_nccl(comm, nccl->library.async_error(nccl->ranks, &now), "an operation failed");
 		if (status == OK)
 			status = check_nccl(comm, now, "an operation failed");
 		if (status == OK)
@@ -269,7 +271,7 @@ static void nccl_abandon(struct comm *comm)
 	if (nccl->error.status == OK)
 		nccl->error = *error_last();
 	if (nccl->ranks)
-		ncclCommAbort(nccl->ranks);
+		nccl->library.abort(nccl->ranks);
 	nccl->ranks = NULL;
 }
 
@@ -293,17 +295,17 @@ static enum status nccl_allocate(struct comm *comm, void **out, size_t bytes, co
 	TRY(memory_grow(&nccl->allocations, &nccl->capacity, nccl->count + 1, sizeof(*nccl->allocations),
 			"a list of allocations"));
 	enum status status = OK;
-	if (ncclMemAlloc(&memory, bytes ? bytes : 1) != ncclSuccess)
+	if (nccl->library.allocate(&memory, bytes ? bytes : 1) != ncclSuccess)
 		status = out_of_memory(what, bytes);
 	status = comm_agree_status(comm, status);
 	if (status != OK) {
 		if (memory)
-			ncclMemFree(memory);
+			nccl->library.free(memory);
 		return status;
 	}
 	struct allocation allocation = {.memory = memory};
 	/* Only faster: without it all still works. */
-	if (ncclCommRegister(nccl->ranks, memory, bytes, &allocation.handle) != ncclSuccess)
+	if (nccl->library.enrol(nccl->ranks, memory, bytes, &allocation.handle) != ncclSuccess)
 		allocation.handle = NULL;
 	nccl->allocations[nccl->count++] = allocation;
 	*out = memory;
@@ -319,8 +321,8 @@ static void nccl_release(struct comm *comm, void *memory)
 		if (nccl->allocations[i].memory != memory)
 			continue;
 		if (nccl->allocations[i].handle && nccl->ranks)
-			ncclCommDeregister(nccl->ranks, nccl->allocations[i].handle);
-		ncclMemFree(memory);
+			nccl->library.withdraw(nccl->ranks, nccl->allocations[i].handle);
+		nccl->library.free(memory);
 		nccl->allocations[i] = nccl->allocations[--nccl->count];
 		return;
 	}
@@ -359,11 +361,11 @@ static void nccl_close(struct comm *comm)
 	bool idle = nccl->error.status == OK &&
 		    (nccl->begun == 0 || cudaEventQuery(nccl->times[nccl->begun % TIMES].marks[ENDED]) == cudaSuccess);
 	if (nccl->ranks && idle)
-		ncclCommDestroy(nccl->ranks);
+		nccl->library.destroy(nccl->ranks);
 	else if (nccl->ranks)
-		ncclCommAbort(nccl->ranks);
+		nccl->library.abort(nccl->ranks);
 	for (int64_t i = 0; i < nccl->count; i++)
-		ncclMemFree(nccl->allocations[i].memory);
+		nccl->library.free(nccl->allocations[i].memory);
 	cudaFree(nccl->room);
 	for (int i = 0; i < TIMES; i++)
 		for (int mark = 0; mark < MARKS; mark++)
@@ -387,17 +389,18 @@ static enum status connect_ranks(struct comm *comm)
 	enum status status = OK;
 	memset(&id, 0, sizeof(id));
 	if (comm->place.rank == 0)
-		status = check_nccl(comm, ncclGetUniqueId(&id), "cannot begin");
+		status = check_nccl(comm, nccl->library.unique_id(&id), "cannot begin");
 	TRY(comm_agree_status(comm, status));
 	TRY(comm_broadcast(comm, &id, sizeof(id), 0));
 	config.blocking = 0;
-	return check_nccl(comm, ncclCommInitRankConfig(&nccl->ranks, comm->place.size, id, comm->place.rank, &config),
+	return check_nccl(comm, nccl->library.connect(&nccl->ranks, comm->place.size, id, comm->place.rank, &config),
 			  "cannot begin");
 }
 
 static enum status prepare(struct nccl *nccl)
 {
 	int low, high;
+	TRY(nccl_load(&nccl->library));
 	TRY(check_cuda(nccl, cudaDeviceGetStreamPriorityRange(&low, &high), "the stream of NCCL"));
 	/* First: what waits for a sum waits longer than what computes beside it. */
 	TRY(check_cuda(nccl, cudaStreamCreateWithPriority(&nccl->stream, cudaStreamNonBlocking, high), "the stream of NCCL"));
@@ -435,7 +438,7 @@ enum status nccl_use(struct comm *comm, const struct comm_device *device)
 		return error_restore(&error);
 	}
 	comm->device = &transport;
-	ncclGetVersion(&version);
+	nccl->library.version(&version);
 	size_t used = strlen(comm->description);
 	snprintf(comm->description + used, sizeof(comm->description) - used, ", NCCL %d.%d.%d", version / 10000,
 		 version / 100 % 100, version % 100);

@@ -181,7 +181,7 @@ static void test_what_does_not_fit(void **state)
 	assert_null(strstr(buffer_string(&program_errors), "preparing")); /* before the text is read */
 	assert_program(2, "positions", "pretrain --corpus %s --out %s/new3 --max_seq_length 1024", corpus, test_folder);
 	assert_null(strstr(buffer_string(&program_errors), "preparing"));
-	assert_program(2, "make CUDA=1", RUN("new3", "--n_gpus 2"));
+	assert_program(2, "give --ranks 2; for GPUs ", RUN("new3", "--n_gpus 2"));
 	assert_program(2, "--out", "pretrain --corpus %s", corpus);
 	assert_program(2, "more than one of", "pretrain --corpus %s --data x --out %s/new6", corpus, test_folder);
 	assert_false(file_exists(test_path("new6")));

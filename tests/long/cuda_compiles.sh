@@ -1,5 +1,5 @@
 #!/bin/sh
-# The CUDA back end compiles and links where the toolkit is: for every generation, without a warning.
+# The programs for a machine with a GPU compile and link where the toolkit is: for every generation, without a warning.
 set -eu
 cd "$(dirname "$0")/../.."
 CUDA_HOME=${CUDA_HOME:-/usr/local/cuda}
@@ -7,5 +7,5 @@ if [ ! -x "$CUDA_HOME/bin/nvcc" ]; then
 	echo "no nvcc: left out"
 	exit 0
 fi
-make --no-print-directory CUDA=1 WERROR=1 BUILD="${BUILD:-build}-cuda" all gpu-programs
-"${BUILD:-build}-cuda/bertc" version
+make --no-print-directory CUDA=1 WERROR=1 BUILD="${BUILD:-build}" all gpu-programs
+"${BUILD:-build}/bertc" version | grep '^devices: cpu, cuda$'

@@ -1,4 +1,4 @@
-/* The CUDA back end: cuBLASLt for products, our own kernels for all else; bf16, fp16, fp32 and TF32 (make CUDA=1).
+/* The CUDA back end: cuBLASLt for products, our own kernels for all else; bf16, fp16, fp32 and TF32.
  * docs/cuda.md says how it is built, what its rules are and how it is tested without a GPU. */
 #ifndef BACKEND_CUDA_CUDA_H
 #define BACKEND_CUDA_CUDA_H

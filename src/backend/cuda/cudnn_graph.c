@@ -1,8 +1,8 @@
 #include "backend/cuda/cudnn_graph.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include "base/shared_library.h"
 
 /* From here on attention of packed rows is one engine, forward and backward. */
 #define OLDEST_VERSION 91100
@@ -11,8 +11,7 @@
 
 void cudnn_library_close(struct cudnn_library *library)
 {
-	if (library->handle)
-		dlclose(library->handle);
+	shared_library_close(library->handle);
 	*library = (struct cudnn_library){0};
 }
 
@@ -24,18 +23,11 @@ void cudnn_library_name(const struct cudnn_library *library, char out[24])
 
 enum status cudnn_library_open(struct cudnn_library *out)
 {
-	*out = (struct cudnn_library){.handle = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL)};
-	if (!out->handle) {
-		enum status status = error_set(ERR_RESOURCE, "cuDNN is not on this machine: %s", dlerror());
-		error_hint("install NVIDIA's package libcudnn9-cuda-13, put the folder of libcudnn.so.9 into LD_LIBRARY_PATH, or "
-			   "give "
-			   "--attention own");
-		return status;
-	}
-	const struct {
-		const char *name;
-		void *to;
-	} functions[] = {
+	static const struct shared_library library = {.name = "cuDNN",
+						      .file = "libcudnn.so.9",
+						      .package = "NVIDIA's package libcudnn9-cuda-13 (9.11 or later)",
+						      .instead = "--attention own"};
+	const struct shared_library_function functions[] = {
 		{"cudnnGetVersion", &out->version},
 		{"cudnnGetErrorString", &out->error_string},
 		{"cudnnGetLastErrorString", &out->last_error},
@@ -49,16 +41,8 @@ enum status cudnn_library_open(struct cudnn_library *out)
 		{"cudnnBackendFinalize", &out->finalize},
 		{"cudnnBackendExecute", &out->execute},
 	};
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-		void *function = dlsym(out->handle, functions[i].name);
-		if (!function) {
-			enum status status = error_set(ERR_RESOURCE, "libcudnn.so.9 has no %s", functions[i].name);
-			error_hint("install a whole cuDNN 9.11 or later, or give --attention own");
-			cudnn_library_close(out);
-			return status;
-		}
-		memcpy(functions[i].to, &function, sizeof(function));
-	}
+	*out = (struct cudnn_library){.handle = NULL};
+	TRY(shared_library_open(&out->handle, &library, functions, sizeof(functions) / sizeof(functions[0])));
 	if (out->version() < OLDEST_VERSION) {
 		char name[24];
 		cudnn_library_name(out, name);

@@ -11,7 +11,7 @@
 
 /* The library's functions that we call: it is loaded when it is asked for, not before. */
 struct cudnn_library {
-	void *handle; /* of dlopen */
+	void *handle;
 	size_t (*version)(void);
 	const char *(*error_string)(cudnnStatus_t status);
 	void (*last_error)(char *message, size_t size);

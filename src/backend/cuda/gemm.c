@@ -2,12 +2,12 @@
  * our b is its A and our a its B. */
 #include "backend/cuda/gemm.h"
 
-#include <cublasLt.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "backend/cuda/cublaslt.h"
 #include "backend/cuda/gemm_cache.h"
 #include "base/log.h"
 
@@ -43,6 +43,7 @@ struct description {
 
 struct gemm {
 	struct cuda_state *state;
+	struct cublaslt library;
 	cublasLtHandle_t handle;
 	struct gemm_cache cache;
 	struct buffer recorded; /* lines of the checkpoint that the run went on from */
@@ -61,14 +62,15 @@ enum status gemm_open(struct gemm **out, struct cuda_state *state)
 	TRY(memory_new(out, 1, sizeof(**out), "products"));
 	gemm = *out;
 	gemm->state = state;
-	if (cublasLtCreate(&gemm->handle) != CUBLAS_STATUS_SUCCESS)
+	TRY(cublaslt_load(&gemm->library));
+	if (gemm->library.create(&gemm->handle) != CUBLAS_STATUS_SUCCESS)
 		return error_set(ERR_RESOURCE, "cuBLASLt does not start on '%s'", state->name);
 	cudaError_t error = cudaEventCreateWithFlags(&gemm->begin, cudaEventDefault);
 	if (error == cudaSuccess)
 		error = cudaEventCreateWithFlags(&gemm->end, cudaEventDefault);
 	if (error != cudaSuccess)
 		return cuda_error(error, "cudaEventCreate");
-	size_t version = cublasLtGetVersion();
+	size_t version = gemm->library.version();
 	snprintf(gemm->version, sizeof(gemm->version), "cuBLASLt %zu.%zu.%zu", version / 10000, version / 100 % 100,
 		 version % 100);
 	snprintf(gemm->place, sizeof(gemm->place), "%s, %s", state->name, gemm->version);
@@ -91,7 +93,7 @@ void gemm_close(struct gemm *gemm)
 	if (gemm->end)
 		cudaEventDestroy(gemm->end);
 	if (gemm->handle)
-		cublasLtDestroy(gemm->handle);
+		gemm->library.destroy(gemm->handle);
 	gemm_cache_close(&gemm->cache);
 	buffer_release(&gemm->recorded);
 	buffer_release(&gemm->chosen);
@@ -176,24 +178,24 @@ static void key_text(const struct gemm *gemm, const struct plan_key *k, char *ou
 /* ---- Descriptions ---- */
 
 #define SET(descriptor, attribute, value)                                                                                        \
-	(cublasLtMatmulDescSetAttribute((descriptor), (attribute), &(value), sizeof(value)) == CUBLAS_STATUS_SUCCESS)
+	(library->operation_set((descriptor), (attribute), &(value), sizeof(value)) == CUBLAS_STATUS_SUCCESS)
 
-static void undescribe(struct description *d)
+static void undescribe(const struct cublaslt *library, struct description *d)
 {
 	if (d->operation)
-		cublasLtMatmulDescDestroy(d->operation);
+		library->operation_destroy(d->operation);
 	if (d->a)
-		cublasLtMatrixLayoutDestroy(d->a);
+		library->layout_destroy(d->a);
 	if (d->b)
-		cublasLtMatrixLayoutDestroy(d->b);
+		library->layout_destroy(d->b);
 	if (d->d)
-		cublasLtMatrixLayoutDestroy(d->d);
+		library->layout_destroy(d->d);
 }
 
-static bool layout(cublasLtMatrixLayout_t *out, enum dtype dtype, int64_t rows, int64_t columns, int64_t stride)
+static bool layout(const struct cublaslt *library, cublasLtMatrixLayout_t *out, enum dtype dtype, int64_t rows, int64_t columns,
+		   int64_t stride)
 {
-	return cublasLtMatrixLayoutCreate(out, data_type(dtype), (uint64_t)rows, (uint64_t)columns, stride) ==
-	       CUBLAS_STATUS_SUCCESS;
+	return library->layout_create(out, data_type(dtype), (uint64_t)rows, (uint64_t)columns, stride) == CUBLAS_STATUS_SUCCESS;
 }
 
 static cublasLtEpilogue_t epilogue_of(const struct product *p)
@@ -212,6 +214,7 @@ static cublasLtEpilogue_t epilogue_of(const struct product *p)
 /* Of the exact shapes; a microsecond of the host's time. */
 static bool describe(const struct gemm *gemm, const struct product *p, struct description *out)
 {
+	const struct cublaslt *library = &gemm->library;
 	cublasComputeType_t compute =
 		gemm->state->tf32 && p->inputs == DTYPE_F32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 	cublasOperation_t a_operation = p->b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -222,7 +225,7 @@ static bool describe(const struct gemm *gemm, const struct product *p, struct de
 	/* Forward may add up as the tensor cores do, in fewer bits than fp32; gradients may not. */
 	int8_t fast = !p->a_is_gradient;
 	*out = (struct description){0};
-	return cublasLtMatmulDescCreate(&out->operation, compute, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
+	return library->operation_create(&out->operation, compute, CUDA_R_32F) == CUBLAS_STATUS_SUCCESS &&
 	       SET(out->operation, CUBLASLT_MATMUL_DESC_TRANSA, a_operation) &&
 	       SET(out->operation, CUBLASLT_MATMUL_DESC_TRANSB, b_operation) &&
 	       SET(out->operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue) &&
@@ -233,18 +236,19 @@ static bool describe(const struct gemm *gemm, const struct product *p, struct de
 	       (p->inputs != DTYPE_E4M3 || (SET(out->operation, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, p->b_inverse) &&
 					    SET(out->operation, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, p->a_inverse) &&
 					    SET(out->operation, CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast))) &&
-	       layout(&out->a, p->inputs, p->b_transposed ? p->depth : p->columns, p->b_transposed ? p->columns : p->depth,
-		      p->b_stride) &&
-	       layout(&out->b, a_type, p->a_transposed ? p->rows : p->depth, p->a_transposed ? p->depth : p->rows, p->a_stride) &&
-	       layout(&out->d, p->output, p->columns, p->rows, p->y_stride);
+	       layout(library, &out->a, p->inputs, p->b_transposed ? p->depth : p->columns,
+		      p->b_transposed ? p->columns : p->depth, p->b_stride) &&
+	       layout(library, &out->b, a_type, p->a_transposed ? p->rows : p->depth, p->a_transposed ? p->depth : p->rows,
+		      p->a_stride) &&
+	       layout(library, &out->d, p->output, p->columns, p->rows, p->y_stride);
 }
 
 static cublasStatus_t run(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d,
 			  const struct product *p, const cublasLtMatmulAlgo_t *algorithm, void *y)
 {
 	float alpha = 1, beta = p->add ? 1 : 0;
-	return cublasLtMatmul(gemm->handle, d->operation, &alpha, p->b, d->a, p->a, d->b, &beta, p->add ? p->add : y, d->d, y,
-			      d->d, algorithm, scratch->gemm, scratch->gemm_bytes, gemm->state->stream);
+	return gemm->library.multiply(gemm->handle, d->operation, &alpha, p->b, d->a, p->a, d->b, &beta, p->add ? p->add : y,
+				      d->d, y, d->d, algorithm, scratch->gemm, scratch->gemm_bytes, gemm->state->stream);
 }
 
 /* ---- Choosing ---- */
@@ -253,11 +257,12 @@ static cublasStatus_t run(const struct gemm *gemm, const struct cuda_scratch *sc
 static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d, int wanted,
 		     cublasLtMatmulHeuristicResult_t *out)
 {
+	const struct cublaslt *library = &gemm->library;
 	cublasLtMatmulPreference_t preference;
 	uint64_t workspace = scratch->gemm_bytes;
 	uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = ALIGNMENT;
 	int count = 0;
-	if (cublasLtMatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS)
+	if (library->preference_create(&preference) != CUBLAS_STATUS_SUCCESS)
 		return 0;
 	const struct {
 		cublasLtMatmulPreferenceAttributes_t attribute;
@@ -273,12 +278,12 @@ static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch
 	};
 	bool set = true;
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
-		set &= cublasLtMatmulPreferenceSetAttribute(preference, settings[i].attribute, settings[i].value,
-							    settings[i].bytes) == CUBLAS_STATUS_SUCCESS;
-	if (set && cublasLtMatmulAlgoGetHeuristic(gemm->handle, d->operation, d->a, d->b, d->d, d->d, preference, wanted, out,
-						  &count) != CUBLAS_STATUS_SUCCESS)
+		set &= library->preference_set(preference, settings[i].attribute, settings[i].value, settings[i].bytes) ==
+		       CUBLAS_STATUS_SUCCESS;
+	if (set && library->propose(gemm->handle, d->operation, d->a, d->b, d->d, d->d, preference, wanted, out, &count) !=
+			   CUBLAS_STATUS_SUCCESS)
 		count = 0;
-	cublasLtMatmulPreferenceDestroy(preference);
+	library->preference_destroy(preference);
 	return count;
 }
 
@@ -342,7 +347,7 @@ static bool takes_algorithm(const struct gemm *gemm, const struct cuda_scratch *
 			    const cublasLtMatmulAlgo_t *algorithm)
 {
 	cublasLtMatmulHeuristicResult_t result;
-	return cublasLtMatmulAlgoCheck(gemm->handle, d->operation, d->a, d->b, d->d, d->d, algorithm, &result) ==
+	return gemm->library.check(gemm->handle, d->operation, d->a, d->b, d->d, d->d, algorithm, &result) ==
 		       CUBLAS_STATUS_SUCCESS &&
 	       result.workspaceSize <= scratch->gemm_bytes;
 }
@@ -511,7 +516,7 @@ static bool library_product(const struct replica *r, const struct product *p)
 		if (!done && proposals(gemm, scratch, &d, 1, &guess) == 1)
 			done = run(gemm, scratch, &d, p, &guess.algo, p->y) == CUBLAS_STATUS_SUCCESS;
 	}
-	undescribe(&d);
+	undescribe(&gemm->library, &d);
 	if (!done && p->epilogue == PRODUCT_PLAIN && !gemm->refused) {
 		char text[KEY_BYTES];
 		struct plan_key key = key_of(p);

@@ -4,6 +4,9 @@
 
 #include "cuda_runtime_api.h"
 
+#define CUBLAS_VER_MAJOR 13
+#define CUBLASLT_FILE emulated_library("libcublasLt.so.13")
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -86,6 +86,9 @@ enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureSta
 #define cudaEventDisableTiming 2u
 #define cudaHostAllocDefault 0u
 
+/* Where the functions of a library are: NULL is the program itself. EMULATED_LACKS names one that this machine does not have. */
+const char *emulated_library(const char *file);
+
 const char *cudaGetErrorString(cudaError_t error);
 const char *cudaGetErrorName(cudaError_t error);
 cudaError_t cudaGetLastError(void);

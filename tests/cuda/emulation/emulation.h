@@ -24,7 +24,8 @@ extern struct emulated_device emulated_device;
  *   EMULATED_DEVICE=count,driver,capability,bytes    such as 1,13000,90,4000000000
  *   EMULATED_FAIL=launches:error                      emulated_fail_after()
  *   EMULATED_TAKEN=allocations:bytes                  another program takes so much of the memory behind so many allocations
- *   EMULATED_FAULTY=device                            these two happen to the process that sees this device alone
+ *   EMULATED_LACKS=file                               a library that is not on this machine: libnccl.so.2
+ *   EMULATED_FAULTY=device                            these three happen to the process that sees this device alone
  *   EMULATED_REFUSAL=1                                cuBLASLt has no algorithm for any product
  *   EMULATED_REPORT=path                              at the end of a process that used the device: most bytes of it, and of
  *                                                     pinned memory, in use at a time; kernels launched; blocks allocated */

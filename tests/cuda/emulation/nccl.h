@@ -5,6 +5,8 @@
 
 #include "cuda_runtime_api.h"
 
+#define NCCL_FILE emulated_library("libnccl.so.2")
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -529,6 +529,16 @@ const char *cudaGetErrorName(cudaError_t error)
 	}
 }
 
+const char *emulated_library(const char *file)
+{
+	static char nowhere[64];
+	const char *lacks = getenv("EMULATED_LACKS");
+	if (lacks == nullptr || strcmp(lacks, file) != 0 || !is_faulty())
+		return nullptr;
+	snprintf(nowhere, sizeof(nowhere), "/nowhere/%s", file);
+	return nowhere;
+}
+
 const char *cudaGetErrorString(cudaError_t error)
 {
 	switch (error) {

@@ -1,0 +1,33 @@
+/* NCCL's functions that we call: the library is loaded when ranks meet on GPUs, not when the program starts. */
+#ifndef COMM_NCCL_LIBRARY_H
+#define COMM_NCCL_LIBRARY_H
+
+#include <nccl.h>
+#include "base/error.h"
+
+/* Each as nccl.h declares it. */
+struct nccl_library {
+	__typeof__(ncclGetVersion) *version;
+	__typeof__(ncclGetErrorString) *error_string;
+	__typeof__(ncclGetLastError) *last_error;
+	__typeof__(ncclGetUniqueId) *unique_id;
+	__typeof__(ncclCommInitRankConfig) *connect;
+	__typeof__(ncclCommGetAsyncError) *async_error;
+	__typeof__(ncclCommAbort) *abort;
+	__typeof__(ncclCommDestroy) *destroy;
+	__typeof__(ncclMemAlloc) *allocate;
+	__typeof__(ncclMemFree) *free;
+	__typeof__(ncclCommRegister) *enrol;
+	__typeof__(ncclCommDeregister) *withdraw;
+	__typeof__(ncclGroupStart) *group_start;
+	__typeof__(ncclGroupEnd) *group_end;
+	__typeof__(ncclReduce) *reduce;
+	__typeof__(ncclReduceScatter) *reduce_scatter;
+	__typeof__(ncclAllGather) *all_gather;
+	__typeof__(ncclBroadcast) *broadcast;
+};
+
+/* Loads it for as long as the process lives: the library has threads of its own. ERR_RESOURCE: it is not here. */
+MUST_USE enum status nccl_load(struct nccl_library *out);
+
+#endif

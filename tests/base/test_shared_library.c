@@ -1,0 +1,56 @@
+#include "test.h"
+#include "base/shared_library.h"
+
+static double (*cosine)(double);
+static int (*absent)(void);
+
+static const struct shared_library maths = {
+	.name = "Maths", .file = "libm.so.6", .package = "the package libc6", .instead = "--by_hand"};
+
+static void functions_of_a_library_can_be_called(void **state)
+{
+	(void)state;
+	void *handle;
+	const struct shared_library_function functions[] = {{"cos", &cosine}};
+	assert_ok(shared_library_open(&handle, &maths, functions, 1));
+	assert_non_null(handle);
+	assert_true(cosine(0) == 1);
+	shared_library_close(handle);
+	shared_library_close(NULL);
+}
+
+static void a_missing_library_is_named_with_its_package(void **state)
+{
+	(void)state;
+	void *handle = &cosine;
+	struct shared_library missing = maths;
+	missing.file = "libnowhere.so.1";
+	const struct shared_library_function functions[] = {{"cos", &cosine}};
+	assert_error(ERR_RESOURCE, "Maths is not on this machine: libnowhere.so.1: cannot open",
+		     shared_library_open(&handle, &missing, functions, 1));
+	assert_string_equal(
+		error_last()->hint,
+		"install the package libc6, put the folder of libnowhere.so.1 into LD_LIBRARY_PATH, or give --by_hand");
+	assert_null(handle);
+}
+
+static void a_library_without_a_function_is_too_old(void **state)
+{
+	(void)state;
+	void *handle = &cosine;
+	const struct shared_library_function functions[] = {{"cos", &cosine}, {"cos_of_tomorrow", &absent}};
+	assert_error(ERR_RESOURCE, "Maths on this machine is too old: it has no cos_of_tomorrow",
+		     shared_library_open(&handle, &maths, functions, 2));
+	assert_string_equal(error_last()->hint, "install a newer version of the package libc6, or give --by_hand");
+	assert_null(handle);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(functions_of_a_library_can_be_called),
+		cmocka_unit_test(a_missing_library_is_named_with_its_package),
+		cmocka_unit_test(a_library_without_a_function_is_too_old),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
