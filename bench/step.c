@@ -134,7 +134,7 @@ static enum status bench(int argc, char **argv)
 	while (fgets(line, sizeof(line), stdin)) {
 		for (int steps = atoi(line); steps > 0; steps--) {
 			double started = clock_seconds();
-			rehearsal_step(&rehearsal, &batches[next++ % count], 1);
+			TRY(rehearsal_step(&rehearsal, &batches[next++ % count], 1, NULL));
 			printf("%.6f ", clock_seconds() - started);
 		}
 		printf("\n");

@@ -138,9 +138,8 @@ static struct replica *clocked;
 
 static double device_seconds(void)
 {
-	if (clocked->backend->functions->synchronize(clocked) != OK)
-		log_warning("%s", error_last()->message);
-	return clock_seconds();
+	/* A failure stays, and is what the step returns. */
+	return clocked->backend->functions->synchronize(clocked) == OK ? clock_seconds() : 0;
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -238,27 +237,32 @@ static void record(void *context, const struct operation_done *done)
 	}
 }
 
-static void run_step(struct bench *bench, struct run *run, int64_t round)
+static enum status run_step(struct bench *bench, struct run *run, int64_t round)
 {
+	double loss;
 	run->round = round;
 	operations_observe(&run->observer);
+	enum status status = OK;
 	if (bench->backend->queues) {
 		/* Waiting for every operation would show in the step's time: the step is another one. */
 		clocked = &run->rehearsal.replica;
-		rehearsal_step(&run->rehearsal, &bench->batch, 1);
+		status = rehearsal_step(&run->rehearsal, &bench->batch, 1, NULL);
 		operations_observe(NULL);
 		/* As in training, the timed step has come before: measuring the rates released memory, which drops recorded
 		 * graphs, so that of these two the first is launched kernel by kernel, and the second records it. */
-		for (int i = 0; i < 2; i++)
-			rehearsal_step(&run->rehearsal, &bench->batch, 1);
+		for (int i = 0; i < 2 && status == OK; i++)
+			status = rehearsal_step(&run->rehearsal, &bench->batch, 1, NULL);
 	}
 	double started = bench->clock();
-	double loss = rehearsal_step(&run->rehearsal, &bench->batch, 1);
+	if (status == OK)
+		status = rehearsal_step(&run->rehearsal, &bench->batch, 1, &loss);
 	double seconds = bench->clock() - started;
 	operations_observe(NULL);
+	TRY(status);
 	if (round >= 0)
 		run->seconds[round] = seconds;
 	log_detail("%s, round %" PRId64 ": %.3f s, loss %.4f", run->title, round, seconds, loss);
+	return OK;
 }
 
 static enum status run_open(struct bench *bench, bool training)
@@ -307,6 +311,19 @@ static enum status products_run(struct bench *bench, int64_t round)
 	/* The library's threads look out for work a while longer, and would take the processors from ours. */
 	nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 	return OK;
+}
+
+/* What the machine reaches by itself, and the library, in this round. A device that failed on the way has no rates. */
+static enum status measure_machine(struct bench *bench, int64_t round)
+{
+	const struct backend_functions *functions = bench->backend->functions;
+	struct replica *replica = &bench->runs[0]->rehearsal.replica;
+	if (functions->gemm_rate)
+		bench->gemm_rate[round] = functions->gemm_rate(bench->backend);
+	if (functions->copy_rate)
+		bench->copy_rate[round] = functions->copy_rate(bench->backend);
+	TRY(products_run(bench, round));
+	return functions->synchronize(replica);
 }
 
 static double product_flops(const struct product *p)
@@ -540,14 +557,15 @@ static enum status measure(struct bench *bench)
 	struct progress progress;
 	progress_start(&progress, "measuring", 0, settings->steps + 1, "rounds");
 	for (int64_t round = -1; round < settings->steps; round++) {
-		for (int i = 0; i < bench->run_count; i++)
-			run_step(bench, bench->runs[i], round);
-		if (round >= 0 && functions->gemm_rate)
-			bench->gemm_rate[round] = functions->gemm_rate(bench->backend);
-		if (round >= 0 && functions->copy_rate)
-			bench->copy_rate[round] = functions->copy_rate(bench->backend);
-		if (round >= 0)
-			TRY(products_run(bench, round));
+		enum status status = OK;
+		for (int i = 0; i < bench->run_count && status == OK; i++)
+			status = run_step(bench, bench->runs[i], round);
+		if (round >= 0 && status == OK)
+			status = measure_machine(bench, round);
+		if (status != OK) {
+			progress_finish(&progress);
+			return status;
+		}
 		progress_update(&progress, round + 2, "%s", "");
 	}
 	progress_finish(&progress);

@@ -218,22 +218,23 @@ static int compare_tallies(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void measure_rounds(struct rehearsal *rehearsal, const struct batch *batch, struct tally *tallies)
+static enum status measure_rounds(struct rehearsal *rehearsal, const struct batch *batch, struct tally *tallies)
 {
 	struct progress progress;
 	progress_start(&progress, "measuring", 0, ROUNDS + 1, "rounds");
-	rehearsal_step(rehearsal, batch, 1);
-	for (int round = 0; round < ROUNDS; round++) {
+	enum status status = rehearsal_step(rehearsal, batch, 1, NULL);
+	for (int round = 0; round < ROUNDS && status == OK; round++) {
 		struct operation_observer observer = {.done = record, .clock = clock_seconds, .context = &tallies[round]};
 		progress_update(&progress, round + 1, "%s", "");
 		operations_observe(&observer);
 		double started = clock_seconds();
-		rehearsal_step(rehearsal, batch, 1);
+		status = rehearsal_step(rehearsal, batch, 1, NULL);
 		tallies[round].step = clock_seconds() - started;
 		operations_observe(NULL);
 	}
 	progress_update(&progress, ROUNDS + 1, "%s", "");
 	progress_finish(&progress);
+	return status;
 }
 
 enum status plan_measure(struct plan *plan)
@@ -260,7 +261,7 @@ enum status plan_measure(struct plan *plan)
 		};
 	enum status status = rehearsal_open(&rehearsal, plan->backend, &plan->config, capacity, batch.longest, true);
 	if (status == OK) {
-		measure_rounds(&rehearsal, &batch, tallies);
+		status = measure_rounds(&rehearsal, &batch, tallies);
 		rehearsal_close(&rehearsal);
 	}
 	batch_release(&batch);

@@ -57,7 +57,7 @@ static void queue_batch(void *context)
 		model_backward(r->model, r->activations, &r->replica, &r->batch, r->first, NULL, NULL);
 }
 
-double rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, int64_t count)
+enum status rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, int64_t count, double *out_loss)
 {
 	struct backend *be = rehearsal->backend;
 	struct replica *replica = &rehearsal->replica;
@@ -90,7 +90,13 @@ double rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, 
 		rehearsal->optimizer->update_count++;
 	}
 	be->functions->to_host(be, &sums, replica->accumulators, sizeof(sums));
-	return sums.value[SUM_MLM_LOSS] * scalars.inverse_predictions;
+	TRY(be->functions->synchronize(replica));
+	double loss = sums.value[SUM_MLM_LOSS] * scalars.inverse_predictions;
+	if (!isfinite(loss))
+		return error_set(ERR_NUMERIC, "a step of a new model on made-up text has a loss of %g", loss);
+	if (out_loss)
+		*out_loss = loss;
+	return OK;
 }
 
 static int compare_ids(const void *a, const void *b)

@@ -24,8 +24,9 @@ MUST_USE enum status rehearsal_open(struct rehearsal *out, struct backend *be, c
 void rehearsal_close(struct rehearsal *rehearsal);
 
 /* With training one step over the micro-batches: forward, loss, backward, clipping, update. Without: forward and
- * loss of each. Returns the loss of the masked words. */
-double rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, int64_t count);
+ * loss of each. Waits for all of it; *out_loss (or NULL) is that of the masked words. ERR_RESOURCE: the device failed;
+ * ERR_NUMERIC: the loss is not finite. The time of such a step says nothing. */
+MUST_USE enum status rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, int64_t count, double *out_loss);
 
 /* Sequences of `length` tokens, or with `mixed` of the lengths of Wikipedia's instances (of `length` a quarter, half of it on
  * average); random words, of which 15 % are predicted. batch_release frees it. */

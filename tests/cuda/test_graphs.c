@@ -138,7 +138,7 @@ static struct outcome train_steps(const char *device, enum dtype dtype, int step
 	assert_ok(rehearsal_open(&run, be, &tiny, capacity, 48, true));
 	for (int i = 0; i < steps; i++) {
 		struct batch two[2] = {batches[i % 2], batches[i % SHAPES]};
-		out.losses[i] = rehearsal_step(&run, two, 2);
+		assert_ok(rehearsal_step(&run, two, 2, &out.losses[i]));
 	}
 	assert_ok(be->functions->synchronize(&run.replica));
 	size_t bytes = (size_t)run.model->slab_count * sizeof(float);
@@ -255,7 +255,7 @@ static void updates_write_copies(void **state)
 		struct backend *be = open_device("cuda", half ? DTYPE_F16 : DTYPE_BF16);
 		assert_ok(rehearsal_open(&run, be, &tiny, capacity, 48, true));
 		assert_ok(optimizer_create(&lamb, run.model, NULL, &settings));
-		rehearsal_step(&run, batches, 1);
+		assert_ok(rehearsal_step(&run, batches, 1, NULL));
 		expect_copies(&run);
 		optimizer_measure(lamb, &run.replica);
 		assert_ok(optimizer_update(lamb, &run.replica));

@@ -41,6 +41,25 @@ static void devices_that_cannot_be_used(void **state)
 	unsetenv("EMULATED_DEVICE");
 }
 
+/* The program starts without NVIDIA's libraries, and names what it needs of them where it needs it. */
+static void libraries_that_are_not_here(void **state)
+{
+	(void)state;
+	setenv("EMULATED_LACKS", "libcublasLt.so.13", 1);
+	expect(ERR_RESOURCE, "cuBLASLt is not on this machine: /nowhere/libcublasLt.so.13: cannot open",
+	       "install NVIDIA's package libcublas-13-0", "none");
+	setenv("EMULATED_LACKS", "libnccl.so.2", 1);
+	assert_int_equal(run("one", "--train_batch_size 8 --steps_this_run 1"), STOPPED);
+	setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);
+	setenv("EMULATED_FAULTY", "1", 1); /* the second rank's machine */
+	assert_int_equal(run("two", "--train_batch_size 8 --n_gpus 2"), ERR_RESOURCE);
+	assert_said("NCCL is not on this machine: /nowhere/libnccl.so.2: cannot open");
+	assert_said("install NVIDIA's package libnccl2");
+	unsetenv("EMULATED_FAULTY");
+	unsetenv("CUDA_VISIBLE_DEVICES");
+	unsetenv("EMULATED_LACKS");
+}
+
 /* In the middle of the run: what was saved stands, and the same command goes on to the same bits. */
 static void devices_that_fail(void **state)
 {
@@ -70,6 +89,30 @@ static void devices_that_fail(void **state)
 		assert_said("going on from ");
 		assert_same_end("straight", cases[i].name);
 	}
+}
+
+/* A device that fails while it is measured has no speed. */
+static void a_bench_on_a_device_that_fails(void **state)
+{
+	(void)state;
+	static const char bench[] =
+		"bench --json --model tiny --vocab_size 100 --max_seq_length 16 --train_batch_size 1 --steps 1 "
+		"--mode training --device cuda --precision bf16";
+	char fault[64];
+	report_begin();
+	assert_program(0, "", "%s", bench);
+	int64_t launches = report_read().launches;
+	static const int tenths[] = {3, 9}; /* while operations are timed, and at the end */
+	for (size_t i = 0; i < sizeof tenths / sizeof *tenths; i++) {
+		snprintf(fault, sizeof fault, "%" PRId64 ":%d", launches * tenths[i] / 10, cudaErrorLaunchFailure);
+		setenv("EMULATED_FAIL", fault, 1);
+		assert_program(ERR_RESOURCE, "the GPU failed: unspecified launch failure", "%s", bench);
+		assert_int_equal(program_output.size, 0);
+	}
+	snprintf(fault, sizeof fault, "%" PRId64 ":%d", launches - 1, cudaErrorECCUncorrectable); /* the last of all */
+	setenv("EMULATED_FAIL", fault, 1);
+	assert_program(ERR_RESOURCE, "the GPU failed: uncorrectable ECC error", "%s", bench);
+	unsetenv("EMULATED_FAIL");
 }
 
 /* Products are computed all the same, and it is said once. */
@@ -246,9 +289,14 @@ static void memory_is_taken_from_one_rank(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(devices_that_cannot_be_used),   cmocka_unit_test(devices_that_fail),
-		cmocka_unit_test(a_library_that_refuses),        cmocka_unit_test(the_plan_is_what_is_asked_for),
-		cmocka_unit_test(micro_batches_fit_the_memory),  cmocka_unit_test(memory_that_is_taken_is_done_without),
+		cmocka_unit_test(devices_that_cannot_be_used),
+		cmocka_unit_test(libraries_that_are_not_here),
+		cmocka_unit_test(devices_that_fail),
+		cmocka_unit_test(a_bench_on_a_device_that_fails),
+		cmocka_unit_test(a_library_that_refuses),
+		cmocka_unit_test(the_plan_is_what_is_asked_for),
+		cmocka_unit_test(micro_batches_fit_the_memory),
+		cmocka_unit_test(memory_that_is_taken_is_done_without),
 		cmocka_unit_test(memory_is_taken_from_one_rank),
 	};
 	return cmocka_run_group_tests(tests, emulated_run_setup, program_teardown);
