@@ -114,7 +114,7 @@ NVCC_FLAGS = -std=c++20 -O3 -lineinfo --threads 2 -Isrc -D_GNU_SOURCE -Xcompiler
 # One of the two files has the functions of formats/hdf5_rows.h; the same for comm/mpi.h. Which of the files for GPUs a program
 # has, or the emulated device's, is decided when it is linked.
 SOURCES = $(filter-out src/formats/$(if $(HDF5),hdf5_absent,hdf5_rows).c src/comm/$(if $(MPI),mpi_absent,mpi).c $(NCCL_SOURCES) $(NO_CUDA_SOURCES), \
-	$(sort $(wildcard src/*/*.c src/backend/ref/*.c src/backend/cpu/*.c)))
+	$(sort $(wildcard src/*/*.c src/data/pretraining/*.c src/backend/ref/*.c src/backend/cpu/*.c)))
 NCCL_SOURCES = src/comm/nccl.c src/comm/nccl_library.c
 CUDA_SOURCES = $(filter-out $(if $(filter 1,$(CUDNN)),$(CUDNN_ABSENT),$(CUDNN_SOURCES)),$(sort $(wildcard src/backend/cuda/*.c))) $(NCCL_SOURCES)
 NO_CUDA_SOURCES = src/backend/cuda_absent.c src/comm/nccl_absent.c

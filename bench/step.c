@@ -94,8 +94,8 @@ static void widen(struct batch_capacity *capacity, int32_t *longest, const struc
 		capacity->tokens = batch->token_count;
 	if (batch->sequence_count > capacity->sequences)
 		capacity->sequences = batch->sequence_count;
-	if (batch->prediction_count > capacity->predictions)
-		capacity->predictions = batch->prediction_count;
+	if (batch->labels[HEAD_MASKED_WORDS].count > capacity->predictions)
+		capacity->predictions = batch->labels[HEAD_MASKED_WORDS].count;
 	if (batch->longest > *longest)
 		*longest = batch->longest;
 }

@@ -32,7 +32,7 @@ static enum status bench_open(struct bench *b, char **argv)
 	TRY(backend_open(&b->be, &(struct backend_settings){.device = "cpu",
 							    .dtype = strcmp(argv[2], "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32,
 							    .pool = b->pool}));
-	struct shape_limits limits = {.batch = {.tokens = 128, .sequences = 1, .predictions = 20},
+	struct shape_limits limits = {.batch = INSTANCE_CAPACITY(128, 1, 20),
 				      .longest = 128,
 				      .hidden = config.hidden_size,
 				      .heads = config.num_attention_heads,
@@ -46,7 +46,7 @@ static enum status bench_open(struct bench *b, char **argv)
 					      .weight_decay = 0.01,
 					      .max_grad_norm = 1.0,
 					      .bias_correction = true};
-	TRY(model_create(&b->model, b->be, &config, HEADS_PRETRAINING));
+	TRY(model_create(&b->model, b->be, &config, &model_heads_pretraining));
 	TRY(model_allocate(b->model, true));
 	TRY(b->be->functions->replica_create(b->be, &b->replica, &limits));
 	TRY(optimizer_create(&b->adamw, b->model, NULL, &settings));

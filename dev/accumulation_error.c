@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/batch.h"
+#include "data/step_reader.h"
 #include "text/vocab.h"
 #include "weights/model_folder.h"
 
@@ -63,7 +63,7 @@ static enum status open_run(struct run *run, char **argv)
 							      .dtype = strcmp(argv[7], "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32,
 							      .pool = run->pool}));
 	TRY(model_folder_config(argv[3], &config));
-	TRY(model_create(&run->model, run->be, &config, HEADS_PRETRAINING));
+	TRY(model_create(&run->model, run->be, &config, &model_heads_pretraining));
 	TRY(model_allocate(run->model, true));
 	struct shape_limits limits = {.batch = steps.capacity,
 				      .longest = length,
@@ -87,7 +87,7 @@ static void gradients(struct run *run, const struct batch *batch, bool first)
 	struct batch device;
 	run->be->functions->upload(&run->replica, batch, &device);
 	model_forward(run->model, run->activations, &run->replica, &device, true);
-	model_pretraining_loss(run->model, run->activations, &run->replica, &device, true, first);
+	model_losses(run->model, run->activations, &run->replica, &device, true, first);
 	model_backward(run->model, run->activations, &run->replica, &device, first, NULL, NULL);
 }
 
@@ -122,8 +122,8 @@ static enum status measure(struct run *run)
 	size_t bytes = (size_t)run->model->slab_count * sizeof(float);
 	TRY(step_reader_next(run->reader, &step));
 	struct scalars scalars = {.seed = 1,
-				  .inverse_predictions = 1.0 / step->prediction_weight,
-				  .inverse_instances = 1.0 / (double)step->labelled_count,
+				  .inverse_weight[HEAD_MASKED_WORDS] = 1.0 / step->weights[HEAD_MASKED_WORDS],
+				  .inverse_weight[HEAD_NEXT_SENTENCE] = 1.0 / (double)step->labelled[HEAD_NEXT_SENTENCE],
 				  .loss_scale = 1};
 	const struct backend_functions *f = run->be->functions;
 	f->to_device(run->be, run->replica.scalars, &scalars, sizeof(scalars));

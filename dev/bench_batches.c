@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "data/static_instances.h"
+#include "data/pretraining/static_instances.h"
 #include "text/vocab.h"
 
 static void must(enum status status)
@@ -31,7 +31,7 @@ static void run(const char *what, struct instances *instances, int64_t steps)
 	struct step_reader *reader;
 	const struct step *step;
 	struct step_settings settings = {.batch_size = 256, .first_step = 1, .last_step = steps};
-	settings.capacity = batch_capacity_for(instances_settings(instances), 256, 0, 0);
+	settings.capacity = batch_capacity_for(instances_bounds(instances), 256, 0, 0);
 	must(step_reader_open(&reader, instances, &settings));
 	double begin = processor_seconds();
 	int64_t tokens = 0, count = 0;
@@ -40,7 +40,7 @@ static void run(const char *what, struct instances *instances, int64_t steps)
 		if (step == NULL)
 			break;
 		tokens += step->token_count;
-		count += step->instance_count;
+		count += step->example_count;
 	}
 	double seconds = processor_seconds() - begin;
 	printf("%-28s %8.2f million tokens a second, %8.0f instances a second\n", what, 1e-6 * (double)tokens / seconds,

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/batch.h"
+#include "data/step_reader.h"
 #include "formats/safetensors.h"
 #include "text/vocab.h"
 
@@ -75,9 +75,11 @@ static enum status dump(char **argv)
 		TRY(add(&entries[count++], step->number, "types", b->types, b->token_count));
 		TRY(add(&entries[count++], step->number, "positions", b->positions, b->token_count));
 		TRY(add(&entries[count++], step->number, "starts", b->starts, b->sequence_count + 1));
-		TRY(add(&entries[count++], step->number, "rows", b->prediction_rows, b->prediction_count));
-		TRY(add(&entries[count++], step->number, "labels", b->prediction_labels, b->prediction_count));
-		TRY(add(&entries[count++], step->number, "next", b->next_labels, b->sequence_count));
+		TRY(add(&entries[count++], step->number, "rows", b->labels[HEAD_MASKED_WORDS].rows,
+			b->labels[HEAD_MASKED_WORDS].count));
+		TRY(add(&entries[count++], step->number, "labels", b->labels[HEAD_MASKED_WORDS].classes,
+			b->labels[HEAD_MASKED_WORDS].count));
+		TRY(add(&entries[count++], step->number, "next", b->labels[HEAD_NEXT_SENTENCE].classes, b->sequence_count));
 	}
 	return safetensors_write(argv[8], entries, count, NULL, NULL, NULL);
 }

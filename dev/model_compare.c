@@ -97,8 +97,9 @@ int main(int argc, char **argv)
 	struct accumulators sums = run_sums(&run);
 	printf("%s %s %s, %s: loss %.9f, float64 %.9f, relative error %.2e\n", argv[1], argv[3], argv[4], act, loss,
 	       wanted[0] + wanted[1], fabs(loss / (wanted[0] + wanted[1]) - 1));
-	printf("correct: MLM %g of %d (float64 %g), NSP %g of %d (float64 %g)\n", sums.value[SUM_MLM_CORRECT],
-	       golden.batch.prediction_count, wanted[2], sums.value[SUM_NSP_CORRECT], golden.batch.sequence_count, wanted[3]);
+	printf("correct: MLM %g of %d (float64 %g), NSP %g of %d (float64 %g)\n", sums.value[sum_of_correct(HEAD_MASKED_WORDS)],
+	       golden.batch.labels[HEAD_MASKED_WORDS].count, wanted[2], sums.value[sum_of_correct(HEAD_NEXT_SENTENCE)],
+	       golden.batch.sequence_count, wanted[3]);
 	double *gradients = run_gradients(&run);
 	double worst = golden_compare(&golden, act, run.model, gradients, (struct limit){1e-5, 1e-6, 3}, tensors ? stdout : NULL);
 	printf("largest error: %.3f of the limit for fp32\n", worst);

@@ -235,11 +235,78 @@ def classes(rows, count):
     logits = normal(rows, count)
     labels = torch.tensor(random.randint(-1, count, rows))
     labels[0], labels[1] = -1, logits[1].argmax()
-    loss = F.cross_entropy(logits, labels, ignore_index=-1, reduction="sum")
+    weights = item_weights(rows)
+    loss = (F.cross_entropy(logits, labels, ignore_index=-1, reduction="none") * weights).sum()
     (loss * INVERSE_INSTANCES * LOSS_SCALE).backward()
-    correct = (logits.argmax(-1) == labels).sum()
-    emit(f"xent N={rows} C={count}", dict(logits=logits, labels=labels),
+    correct = ((logits.argmax(-1) == labels) * weights).sum()
+    emit(f"xent N={rows} C={count}", dict(logits=logits, labels=labels, weights=weights),
          dict(dlogits=logits.grad, loss=BEFORE + loss, correct=BEFORE + correct))
+
+
+def item_weights(items):
+    """Every fifth none, others a half: as tests/backend/operations.h declares them."""
+    return torch.tensor([0.0 if i % 5 == 3 else 0.5 if i % 5 == 2 else 1.0 for i in range(items)])
+
+
+def values(rows, count):
+    """Rows of outputs beside rows of values."""
+    weights = item_weights(rows)
+    outputs, numbers = normal(rows, count), torch.tensor(random.randint(-8, 20, (rows, count)) / 4.0)
+    loss = (F.mse_loss(outputs, numbers, reduction="none").mean(-1) * weights).sum()
+    (loss * INVERSE_INSTANCES * LOSS_SCALE).backward()
+    emit(f"squared_error N={rows} C={count}", dict(logits=outputs, values=numbers, weights=weights),
+         dict(dlogits=outputs.grad, loss=BEFORE + loss))
+    logits, shares = normal(rows, count), torch.tensor(random.randint(0, 5, (rows, count)) / 4.0)
+    loss = (F.binary_cross_entropy_with_logits(logits, shares, reduction="none").mean(-1) * weights).sum()
+    (loss * INVERSE_INSTANCES * LOSS_SCALE).backward()
+    correct = (((logits > 0) == (shares > 0.5)).all(-1) * weights).sum()
+    emit(f"binary_xent N={rows} C={count}", dict(logits=logits, values=shares, weights=weights),
+         dict(dlogits=logits.grad, loss=BEFORE + loss, correct=BEFORE + correct))
+
+
+def groups(sizes):
+    starts = numpy.concatenate([[0], numpy.cumsum(sizes)])
+    logits, weights = normal(int(starts[-1]), 1), item_weights(len(sizes))
+    labels = [-1 if i == 1 else int(random.randint(0, n)) for i, n in enumerate(sizes)]
+    loss, correct = 0, 0
+    for i, label in enumerate(labels):
+        own = logits[starts[i]:starts[i + 1], 0]
+        if label >= 0:
+            loss = loss + weights[i] * F.cross_entropy(own[None], torch.tensor([label]))
+            correct += weights[i] * (own.argmax() == label)
+    (loss * INVERSE_INSTANCES * LOSS_SCALE).backward()
+    emit(f"group_xent E={len(sizes)} B={int(starts[-1])}", dict(logits=logits, starts=starts, labels=labels, weights=weights),
+         dict(dlogits=logits.grad, loss=BEFORE + loss, correct=BEFORE + correct))
+
+
+def segments(lengths):
+    """Starts and ends of answers, as BertForQuestionAnswering: the mean of both cross entropies."""
+    batch = make_batch(lengths)
+    tokens, weights = sum(lengths), item_weights(len(lengths))
+    logits = normal(tokens, 2)
+    labels = [[int(random.randint(0, n)), int(random.randint(0, n))] for n in lengths]
+    labels[-1][1] = -1
+    loss, correct = 0, 0
+    for i, pair in enumerate(labels):
+        right = []
+        for column, label in enumerate(pair):
+            own = logits[batch["starts"][i]:batch["starts"][i + 1], column]
+            if label >= 0 and weights[i] > 0:
+                loss = loss + weights[i] / 2 * F.cross_entropy(own[None], torch.tensor([label]))
+                right.append(bool(own.argmax() == label))
+        correct += weights[i] * (len(right) > 0 and all(right))
+    (loss * INVERSE_INSTANCES * LOSS_SCALE).backward()
+    emit(f"segment_xent T={tokens} B={len(lengths)}", dict(logits=logits, labels=labels, weights=weights),
+         dict(dlogits=logits.grad, loss=BEFORE + loss, correct=BEFORE + correct), batch)
+
+
+def row_dropout(lengths, width, p):
+    batch = make_batch(lengths)
+    tokens = sum(lengths)
+    rows = list(range(0, tokens, 2))
+    x = normal(len(rows), width)
+    emit(f"row_dropout N={len(rows)} H={width} T={tokens} B={len(lengths)} p={p}", dict(x=x, rows=rows),
+         dict(y=x * hidden_mask(batch, width, p)[rows]), batch)
 
 
 def adamw_torch(count, decay, clip):
@@ -330,6 +397,11 @@ lamb(30, 3, 0.01)
 lamb(41, 3, 0.5, clip=0, limited=1)
 lamb(30, 3, 0.01, everywhere=1)
 lamb(17, 1, 0.01)
+values(7, 1)
+values(6, 4)
+groups([3, 5, 2, 4, 6])
+segments([6, 1, 13])
+row_dropout([6, 1, 13], 20, 0.3)
 
 save_file(tensors, sys.argv[1], metadata={"cases": "\n".join(lines)})
 print(f"{len(lines)} cases; torch {torch.__version__}, timm {timm.__version__}, numpy {numpy.__version__}")

@@ -27,9 +27,10 @@ int main(int argc, char **argv)
 	run_begin(&run, &golden.batch);
 	run_batch(&run, &golden.batch, false, false, true);
 	struct accumulators sums = run_sums(&run);
-	printf("%.12g %.12g %lld %lld\n", sums.value[SUM_MLM_LOSS] * run.scalars.inverse_predictions,
-	       sums.value[SUM_NSP_LOSS] * run.scalars.inverse_instances, (long long)report.loaded,
-	       (long long)report.missing.count);
+	printf("%.12g %.12g %lld %lld\n",
+	       sums.value[sum_of_loss(HEAD_MASKED_WORDS)] * run.scalars.inverse_weight[HEAD_MASKED_WORDS],
+	       sums.value[sum_of_loss(HEAD_NEXT_SENTENCE)] * run.scalars.inverse_weight[HEAD_NEXT_SENTENCE],
+	       (long long)report.loaded, (long long)report.missing.count);
 
 	struct tensor hidden = activations_output(run.activations);
 	int64_t count = golden.batch.token_count * hidden.columns;

@@ -27,8 +27,8 @@ struct scalars {
 	/* From the host, for every step: SCALARS_OF_STEP bytes. */
 	uint64_t seed; /* dropout's key */
 	double learning_rate;
-	double inverse_predictions;                /* 1 / sum of prediction weights of the whole step, over ranks */
-	double inverse_instances;                  /* 1 / labelled instances of the whole step, over ranks */
+	double inverse_weight[BATCH_HEADS]; /* of each head: its coefficient over the sum of its labels' weights in the whole
+	                                       step, of all ranks and micro-batches */
 	double max_grad_norm;                      /* clip to this global norm; 0 = no clipping */
 	double bias_correction1, bias_correction2; /* 1 - beta^t, or 1 for Google's AdamW */
 	/* Kept on the device from step to step (loss_scale.h); from the host before the first. */
@@ -95,7 +95,7 @@ enum work_part { WORK_TRAINING_FIRST, WORK_TRAINING_NEXT, WORK_LOSS, WORK_PREDIC
 struct work_key {
 	const void *owner; /* whose memory they work on: activations, an objective, an optimiser */
 	enum work_part part;
-	int32_t tokens, sequences, predictions, longest;
+	int32_t tokens, sequences, examples, longest, labels[BATCH_HEADS];
 };
 
 struct backend_settings {

@@ -21,7 +21,7 @@ static size_t twin_bytes(struct backend *be, int64_t rows, int64_t columns, bool
 
 static size_t workspace_bytes(struct backend *be, const struct shape_limits *limits)
 {
-	size_t rows = (size_t)limits->batch.predictions < LOGIT_ROWS ? (size_t)limits->batch.predictions : LOGIT_ROWS;
+	size_t rows = (size_t)most_labels(&limits->batch) < LOGIT_ROWS ? (size_t)most_labels(&limits->batch) : LOGIT_ROWS;
 	size_t tokens = (size_t)limits->batch.tokens, hidden = (size_t)limits->hidden, wide = (size_t)limits->intermediate;
 	size_t sums = limits->training ? tokens * hidden * sizeof(float) : 0;
 	size_t operands = be->fp8 ? (limits->training ? 2 : 1) * tokens * (wide > 3 * hidden ? wide : 3 * hidden) : 0;

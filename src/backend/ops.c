@@ -606,22 +606,107 @@ void vocab_topk(struct replica *r, const struct vocab_topk *a)
 	trace_end(&c, "P=%" PRId64 " V=%" PRId64 " H=%" PRId64 " k=%d", rows.size, words.size, width.size, a->k);
 }
 
+/* What all losses over a head's outputs have. `labels` may be classes or values. */
+static void check_loss(struct call *c, int head, int64_t items, const void *labels, const float *weights, const double *loss,
+		       const struct tensor *outputs, const struct tensor *gradients)
+{
+	bool squared = strcmp(c->operation, "squared_error") == 0;
+	const char *name = squared ? "outputs" : "logits", *gradient = squared ? "doutputs" : "dlogits";
+	struct extent rows = {outputs->rows, name}, columns = {outputs->columns, name};
+	if (head < 0 || head >= BATCH_HEADS)
+		mismatch(c, "there is no head %d", head);
+	if (items > 0 && (!labels || !weights))
+		mismatch(c, "'%s' is missing", labels ? "weights" : "labels");
+	if (!loss)
+		mismatch(c, "'loss' is missing");
+	check_activation(c, name, outputs, IN, rows, columns);
+	if (present(gradients))
+		check_activation(c, gradient, gradients, OUT, rows, columns);
+	check_apart(c, NULL);
+	c->bytes = touched(c);
+}
+
+static void check_correct(const struct call *c, const double *correct)
+{
+	if (!correct)
+		mismatch(c, "'correct' is missing");
+}
+
 void xent(struct replica *r, const struct xent *a)
 {
 	struct call c = call_begin(r, "xent");
-	struct extent rows = {a->logits.rows, "logits"}, classes = {a->logits.columns, "logits"};
-	if (a->labels == NULL && rows.size > 0)
-		mismatch(&c, "'labels' is missing");
-	if (a->loss == NULL || a->correct == NULL)
-		mismatch(&c, "'%s' is missing", a->loss == NULL ? "loss" : "correct");
-	check_activation(&c, "logits", &a->logits, IN, rows, classes);
-	if (present(&a->dlogits))
-		check_activation(&c, "dlogits", &a->dlogits, OUT, rows, classes);
-	check_apart(&c, NULL);
-	c.bytes = touched(&c);
+	check_loss(&c, a->head, a->logits.rows, a->labels, a->weights, a->loss, &a->logits, &a->dlogits);
+	check_correct(&c, a->correct);
 	trace_begin(&c);
 	r->operations->xent(r, a);
-	trace_end(&c, "N=%" PRId64 " C=%" PRId64 " train=%d", rows.size, classes.size, present(&a->dlogits));
+	trace_end(&c, "N=%" PRId64 " C=%" PRId64 " train=%d", a->logits.rows, a->logits.columns, present(&a->dlogits));
+}
+
+void squared_error(struct replica *r, const struct squared_error *a)
+{
+	struct call c = call_begin(r, "squared_error");
+	check_loss(&c, a->head, a->outputs.rows, a->values, a->weights, a->loss, &a->outputs, &a->doutputs);
+	trace_begin(&c);
+	r->operations->squared_error(r, a);
+	trace_end(&c, "N=%" PRId64 " C=%" PRId64 " train=%d", a->outputs.rows, a->outputs.columns, present(&a->doutputs));
+}
+
+void binary_xent(struct replica *r, const struct binary_xent *a)
+{
+	struct call c = call_begin(r, "binary_xent");
+	check_loss(&c, a->head, a->logits.rows, a->values, a->weights, a->loss, &a->logits, &a->dlogits);
+	check_correct(&c, a->correct);
+	trace_begin(&c);
+	r->operations->binary_xent(r, a);
+	trace_end(&c, "N=%" PRId64 " C=%" PRId64 " train=%d", a->logits.rows, a->logits.columns, present(&a->dlogits));
+}
+
+void group_xent(struct replica *r, const struct group_xent *a)
+{
+	struct call c = call_begin(r, "group_xent");
+	if (!a->starts)
+		mismatch(&c, "'starts' is missing");
+	if (a->logits.columns != 1)
+		mismatch(&c, "'logits' has %" PRId64 " columns, not one", a->logits.columns);
+	check_loss(&c, a->head, a->count, a->labels, a->weights, a->loss, &a->logits, &a->dlogits);
+	check_correct(&c, a->correct);
+	trace_begin(&c);
+	r->operations->group_xent(r, a);
+	trace_end(&c, "E=%d B=%" PRId64 " train=%d", a->count, a->logits.rows, present(&a->dlogits));
+}
+
+void segment_xent(struct replica *r, const struct segment_xent *a)
+{
+	struct call c = call_begin(r, "segment_xent");
+	check_batch(&c, a->batch, (struct extent){a->logits.rows, "logits"});
+	if (a->logits.columns != 2)
+		mismatch(&c, "'logits' has %" PRId64 " columns, not two", a->logits.columns);
+	check_loss(&c, a->head, a->batch->sequence_count, a->labels, a->weights, a->loss, &a->logits, &a->dlogits);
+	check_correct(&c, a->correct);
+	trace_begin(&c);
+	r->operations->segment_xent(r, a);
+	trace_end(&c, "T=%" PRId64 " B=%d longest=%d train=%d", a->logits.rows, a->batch->sequence_count, a->batch->longest,
+		  present(&a->dlogits));
+}
+
+void row_dropout(struct replica *r, const struct row_dropout *a)
+{
+	struct call c = call_begin(r, "row_dropout");
+	struct extent rows = {a->x.rows, "x"}, width = {a->x.columns, "x"};
+	if (!a->batch)
+		mismatch(&c, "'batch' is missing");
+	if (!a->rows && a->x.rows != a->batch->token_count)
+		mismatch(&c, "'x' has %" PRId64 " rows for %d tokens", a->x.rows, a->batch->token_count);
+	if (!(a->dropout.p > 0 && a->dropout.p < 1))
+		mismatch(&c, "p is %g", a->dropout.p);
+	check_activation(&c, "x", &a->x, IN, rows, width);
+	check_activation(&c, "y", &a->y, OUT, rows, width);
+	check_apart(&c, (const char *const[]){"y", "x", NULL});
+	c.bytes = touched(&c);
+	trace_begin(&c);
+	r->operations->row_dropout(r, a);
+	trace_end(&c, "N=%" PRId64 " H=%" PRId64 " T=%d p=%g rows=%d", rows.size, width.size, a->batch->token_count, a->dropout.p,
+		  a->rows != NULL);
 }
 
 void sumsq_finite(struct replica *r, const struct sumsq_finite *a)
@@ -708,8 +793,10 @@ struct work_key work_key(const void *owner, enum work_part part, const struct ba
 	if (batch) {
 		key.tokens = batch->token_count;
 		key.sequences = batch->sequence_count;
-		key.predictions = batch->prediction_count;
+		key.examples = batch->example_count;
 		key.longest = batch->longest;
+		for (int h = 0; h < BATCH_HEADS; h++)
+			key.labels[h] = batch->labels[h].count;
 	}
 	return key;
 }

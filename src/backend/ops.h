@@ -158,9 +158,10 @@ struct gather_bwd {
 
 /* Output layer over the vocabulary with softmax cross entropy, forward and backward in one.
  *   logits = x E' + b; *loss += sum_i w_i CE_i; *correct += sum_i w_i [argmax = label]  (lowest index wins ties)
- *   with `training`: dlogits = w_i (softmax - onehot) * inverse_predictions * loss_scale;
+ *   with `training`: dlogits = w_i (softmax - onehot) * inverse_weight[head] * loss_scale;
  *   dx = dlogits E, acc E: dlogits' x, acc b: column sums. Rows with weight 0 have no effect. */
 struct vocab_xent {
+	int head;                          /* whose inverse_weight */
 	const struct weight *table, *bias; /* (V,H) (1,V) */
 	const int32_t *labels;             /* (P) device */
 	const float *weights;              /* (P) device */
@@ -179,13 +180,75 @@ struct vocab_topk {
 	struct tensor x;       /* (P,H) */
 };
 
-/* Softmax cross entropy over C classes; label -1 = row without effect.
- *   dlogits = (softmax - onehot) * inverse_instances * loss_scale when training (dlogits.data there). */
+/* Losses over the outputs of a head. All add w_i times the loss of item i to *loss, and where there is a right answer w_i to
+ * *correct if it is the likeliest (lowest index wins ties); with gradients (data there), these are
+ *   w_i dloss * inverse_weight[head] * loss_scale.
+ * An item of weight 0 has no effect, nor has class -1. */
+
+/* Softmax cross entropy over C classes. */
 struct xent {
-	const int32_t *labels;  /* (N) device */
-	double *loss, *correct; /* device */
+	int head;
+	const int32_t *labels;  /* (N) device: classes */
+	const float *weights;   /* (N) device */
+	double *loss, *correct; /* device: replica->accumulators->value + k, as in all losses */
 	struct tensor logits;   /* (N,C) */
 	struct tensor dlogits;  /* out, optional (N,C) */
+};
+
+/* Mean over C of (y - value)^2. */
+struct squared_error {
+	int head;
+	const float *values;     /* (N,C) device */
+	const float *weights;    /* (N) device */
+	double *loss;
+	struct tensor outputs;   /* (N,C) */
+	struct tensor doutputs;  /* out, optional (N,C) */
+};
+
+/* Mean over C of the binary cross entropy of sigmoid(logit) with a value from 0 to 1; correct: of every column, that it is on
+ * the value's side of 1/2. */
+struct binary_xent {
+	int head;
+	const float *values;    /* (N,C) device */
+	const float *weights;   /* (N) device */
+	double *loss, *correct;
+	struct tensor logits;   /* (N,C) */
+	struct tensor dlogits;  /* out, optional (N,C) */
+};
+
+/* Softmax cross entropy among the rows of a group (the choices of a question): item i is rows starts[i] to starts[i + 1] - 1,
+ * its label the place of the right one in it. */
+struct group_xent {
+	int head;
+	const int32_t *starts;  /* (N+1) device */
+	const int32_t *labels;  /* (N) device */
+	const float *weights;   /* (N) device */
+	int32_t count;          /* N */
+	double *loss, *correct;
+	struct tensor logits;   /* (B,1) */
+	struct tensor dlogits;  /* out, optional (B,1) */
+};
+
+/* Mean of two softmax cross entropies among the tokens of a sequence: where an answer starts (column 0) and where it ends
+ * (column 1), as places in the sequence. A column of class -1 adds nothing; correct: both are right. */
+struct segment_xent {
+	int head;
+	const struct batch *batch; /* its sequences are the items */
+	const int32_t *labels;     /* (B,2) device */
+	const float *weights;      /* (B) device */
+	double *loss, *correct;
+	struct tensor logits;      /* (T,2) */
+	struct tensor dlogits;     /* out, optional (T,2) */
+};
+
+/* y[i] = dropout(x[i]), row i being token rows[i] of the batch: its position and sample give the mask. Backward is the same
+ * operation on gradients. y may be x. */
+struct row_dropout {
+	const struct batch *batch;
+	const int32_t *rows; /* (N) device; NULL: row i is token i */
+	struct dropout dropout;
+	struct tensor x;     /* (N,H) */
+	struct tensor y;     /* out (N,H) */
 };
 
 /* scalars->gradient_square_sum = sum of squares of `range` (1,n) (added to with `add`), scalars->finite = 0 if any
@@ -272,6 +335,11 @@ struct operations {
 	void (*vocab_xent)(struct replica *r, const struct vocab_xent *a);
 	void (*vocab_topk)(struct replica *r, const struct vocab_topk *a);
 	void (*xent)(struct replica *r, const struct xent *a);
+	void (*squared_error)(struct replica *r, const struct squared_error *a);
+	void (*binary_xent)(struct replica *r, const struct binary_xent *a);
+	void (*group_xent)(struct replica *r, const struct group_xent *a);
+	void (*segment_xent)(struct replica *r, const struct segment_xent *a);
+	void (*row_dropout)(struct replica *r, const struct row_dropout *a);
 	void (*sumsq_finite)(struct replica *r, const struct sumsq_finite *a);
 	void (*adamw)(struct replica *r, const struct adamw *a);
 	void (*lamb_norms)(struct replica *r, const struct lamb_norms *a);
@@ -313,6 +381,11 @@ void gather_bwd(struct replica *r, const struct gather_bwd *a);
 void vocab_xent(struct replica *r, const struct vocab_xent *a);
 void vocab_topk(struct replica *r, const struct vocab_topk *a);
 void xent(struct replica *r, const struct xent *a);
+void squared_error(struct replica *r, const struct squared_error *a);
+void binary_xent(struct replica *r, const struct binary_xent *a);
+void group_xent(struct replica *r, const struct group_xent *a);
+void segment_xent(struct replica *r, const struct segment_xent *a);
+void row_dropout(struct replica *r, const struct row_dropout *a);
 void sumsq_finite(struct replica *r, const struct sumsq_finite *a);
 void adamw(struct replica *r, const struct adamw *a);
 void lamb_norms(struct replica *r, const struct lamb_norms *a);

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "cmd/command.h"
 #include "cmd/device_options.h"
+#include "data/pretraining/instances.h"
 #include "model/flops.h"
 #include "run/rehearsal.h"
 #include "weights/model_folder.h"
@@ -269,14 +270,15 @@ static enum status run_open(struct bench *bench, bool training)
 {
 	struct run *run;
 	const struct batch *batch = &bench->batch;
-	struct batch_capacity capacity = {batch->token_count, batch->sequence_count, batch->prediction_count};
+	struct batch_capacity capacity = batch_capacity_of(batch);
 	TRY(memory_new(&run, 1, sizeof(*run), "measurements"));
 	bench->runs[bench->run_count++] = run;
 	run->title = training ? "training" : "inference";
 	run->observer = (struct operation_observer){
 		.done = record, .clock = bench->backend->queues ? device_seconds : bench->clock, .context = run};
-	run->flops = model_training_flops(&bench->config, batch) / (training ? 1 : 3);
-	return rehearsal_open(&run->rehearsal, bench->backend, &bench->config, capacity, batch->longest, training);
+	TRY(rehearsal_open(&run->rehearsal, bench->backend, &bench->config, capacity, batch->longest, training));
+	run->flops = model_training_flops(run->rehearsal.model, batch) / (training ? 1 : 3);
+	return OK;
 }
 
 /* --- the library ----------------------------------------------------------------------------------------------- */
@@ -293,7 +295,7 @@ static enum status products_open(struct bench *bench)
 	bench->products[bench->product_count++] = (struct product){tokens, wide, hidden, layers, {{0}}};
 	bench->products[bench->product_count++] = (struct product){tokens, hidden, wide, layers, {{0}}};
 	bench->products[bench->product_count++] =
-		(struct product){bench->batch.prediction_count, bench->config.vocab_size, hidden, 1, {{0}}};
+		(struct product){bench->batch.labels[HEAD_MASKED_WORDS].count, bench->config.vocab_size, hidden, 1, {{0}}};
 	return OK;
 }
 
@@ -439,7 +441,7 @@ static void print_table(const struct bench *bench, const struct rates *rates)
 	       bench->config.hidden_size, format_count(count, bench->runs[0]->rehearsal.model->element_count));
 	printf("device     %s\n", bench->backend->description);
 	printf("a step     %d sequences of up to %d tokens, %d tokens, %d predictions\n", b->sequence_count, b->longest,
-	       b->token_count, b->prediction_count);
+	       b->token_count, b->labels[HEAD_MASKED_WORDS].count);
 	printf("clock      %s, medians of %" PRId64 " rounds\n",
 	       strcmp(bench->settings->clock, "cpu") == 0 ? "processor time over threads" : "wall", bench->settings->steps);
 	printf("memory     %s at most\n", format_size(size, (double)memory_peak()));
@@ -519,7 +521,7 @@ static void print_json(const struct bench *bench, const struct rates *rates)
 	json_put_integer(&writer, "rounds", bench->settings->steps);
 	json_put_integer(&writer, "sequences", bench->batch.sequence_count);
 	json_put_integer(&writer, "tokens", bench->batch.token_count);
-	json_put_integer(&writer, "predictions", bench->batch.prediction_count);
+	json_put_integer(&writer, "predictions", bench->batch.labels[HEAD_MASKED_WORDS].count);
 	json_put_double(&writer, "squared_lengths", squared_lengths(&bench->batch));
 	json_put_integer(&writer, "layers", bench->config.num_hidden_layers);
 	json_put_integer(&writer, "hidden_size", bench->config.hidden_size);

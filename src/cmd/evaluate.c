@@ -247,7 +247,8 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 	else if (settings->max_seq_length > config.max_position_embeddings)
 		return error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions",
 				 settings->max_seq_length, config.max_position_embeddings);
-	struct batch_capacity capacity = batch_capacity_for(&instance_settings, 64, 0, settings->micro_batch_tokens);
+	struct example_bounds bounds = instance_bounds(&instance_settings);
+	struct batch_capacity capacity = batch_capacity_for(&bounds, 64, 0, settings->micro_batch_tokens);
 	TRY(session_open(&session, settings->model, &settings->device, capacity, instance_settings.max_seq_length));
 	instance_settings.vocab_size = session.tokenizer.vocab.count;
 	instance_settings.cls = session.tokenizer.vocab.cls;

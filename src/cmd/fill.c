@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cmd/command.h"
 #include "cmd/device_options.h"
+#include "data/pretraining/instances.h"
 #include "infer/predictor.h"
 #include "infer/session.h"
 #include "weights/model_folder.h"
@@ -181,9 +182,7 @@ static enum status run_fill(struct options *options)
 	TRY_GOTO(collect_texts(&options->positional, &input, &texts), done);
 	TRY_GOTO(model_folder_config(settings->model, &config), done);
 	int32_t length = config.max_position_embeddings;
-	TRY_GOTO(session_open(&session, settings->model, &settings->device,
-			      (struct batch_capacity){.tokens = length, .sequences = 1, .predictions = length}, length),
-		 done);
+	TRY_GOTO(session_open(&session, settings->model, &settings->device, instance_capacity(length, 1, length), length), done);
 	status = fill_texts(settings, &session, &texts);
 	session_close(&session);
 done:

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "data/instance_files.h"
+#include "data/pretraining/instance_files.h"
 #include "data/shard.h"
 #include "formats/example.h"
 #include "formats/tfrecord.h"
@@ -258,7 +258,7 @@ static enum status inspect_hdf5(const struct inspect_settings *settings, const c
 /* ---- TFRecord ---- */
 
 /* Records that are no instances: every feature with its values. */
-static enum status put_example(const struct inspect_settings *settings, const struct example *example, int64_t number,
+static enum status put_example(const struct inspect_settings *settings, const struct tf_example *example, int64_t number,
 			       struct json_writer *writer)
 {
 	static const char *const kinds[] = {"empty", "bytes", "floats", "integers"};
@@ -286,7 +286,7 @@ static enum status put_example(const struct inspect_settings *settings, const st
 static enum status put_examples(const struct inspect_settings *settings, const char *path, struct json_writer *writer)
 {
 	struct tfrecord_reader *reader;
-	struct example example;
+	struct tf_example example;
 	int64_t records = 0;
 	enum status status;
 	TRY(tfrecord_open(&reader, path));
@@ -356,7 +356,7 @@ static bool is_pretraining(const char *path, bool *out_records)
 	struct tfrecord_reader *reader;
 	const unsigned char *payload = NULL;
 	size_t size = 0;
-	struct example example;
+	struct tf_example example;
 	*out_records = false;
 	if (tfrecord_open(&reader, path) != OK)
 		return false;

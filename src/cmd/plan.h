@@ -4,6 +4,8 @@
 
 #include "base/option.h"
 #include "cmd/command.h"
+#include "data/pretraining/instances.h"
+#include "data/step_reader.h"
 #include "run/forecast.h"
 #include "run/plan.h"
 

@@ -208,7 +208,7 @@ enum status plan_open_machine(struct plan *plan)
 		plan->config.vocab_size = (int32_t)settings->vocab_size;
 	TRY(choose_hosts(plan));
 	TRY(plan->on_gpus ? open_gpus(plan) : open_cpus(plan));
-	TRY(model_create(&plan->model, plan->backend, &plan->config, HEADS_PRETRAINING));
+	TRY(model_create(&plan->model, plan->backend, &plan->config, &model_heads_pretraining));
 	if (!plan->on_gpus)
 		TRY(open_rates_of_cpus(plan));
 	if (settings->device_memory > 0)

@@ -61,7 +61,8 @@ static void print_memory(const struct plan *plan, const struct plan_result *r)
 	bool sharded = r->devices > 1 && strcmp(plan->settings->scheme, "all_reduce") != 0;
 	memory_row("weights", (double)r->memory.weights, "masters, gradients, compute copies");
 	memory_row("moments", (double)r->memory.moments, sharded ? "the rank's share of the optimiser's" : "of the optimiser");
-	snprintf(note, sizeof(note), "of %d tokens, %d predictions", r->capacity.tokens, r->capacity.predictions);
+	snprintf(note, sizeof(note), "of %d tokens, %d predictions", r->capacity.tokens,
+		 r->capacity.labels[HEAD_MASKED_WORDS].count);
 	memory_row("activations", (double)r->memory.activations, note);
 	memory_row("workspace", (double)r->memory.workspace, plan->on_gpus ? "of the back end (estimate)" : "of the back end");
 	if (plan->on_gpus) {

@@ -92,7 +92,7 @@ static enum status set_rates(struct plan *plan, const struct tally *tally)
 {
 	struct model *model;
 	double known = 0;
-	TRY(model_create(&model, plan->backend, &tally->config, HEADS_PRETRAINING));
+	TRY(model_create(&model, plan->backend, &tally->config, &model_heads_pretraining));
 	struct forecast_setup setup = {.model = model};
 	struct device_rates rates = {.element_bytes = tally->dtype == DTYPE_F32 ? 4 : 2, .attention_memory = AT_ONCE};
 	for (enum kind kind = 0; kind < KIND_COUNT; kind++) {
@@ -250,13 +250,13 @@ enum status plan_measure(struct plan *plan)
 		local /= phase->settings->gradient_accumulation_steps;
 	sequences = sequences > local ? local : sequences;
 	TRY(rehearsal_batch(&batch, &plan->config, (int32_t)(sequences > 0 ? sequences : 1), length, false));
-	struct batch_capacity capacity = {batch.token_count, batch.sequence_count, batch.prediction_count};
+	struct batch_capacity capacity = batch_capacity_of(&batch);
 	struct tally tallies[ROUNDS];
 	for (int i = 0; i < ROUNDS; i++)
 		tallies[i] = (struct tally){
 			.config = plan->config,
 			.dtype = plan->backend->dtype,
-			.work = {batch.token_count, batch.sequence_count, batch.prediction_count,
+			.work = {batch.token_count, batch.sequence_count, batch.labels[HEAD_MASKED_WORDS].count,
 				 (double)batch.token_count * length},
 		};
 	enum status status = rehearsal_open(&rehearsal, plan->backend, &plan->config, capacity, batch.longest, true);

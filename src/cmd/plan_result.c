@@ -12,19 +12,19 @@ int64_t plan_batch_size(const struct plan *plan, const struct plan_phase *phase,
 	return phase->per_device ? phase->batch_size * devices * plan->settings->replicas : phase->batch_size;
 }
 
-static struct instance_settings instances_of(const struct plan_phase *phase)
+static struct example_bounds instances_of(const struct plan_phase *phase)
 {
-	return (struct instance_settings){
+	return instance_bounds(&(struct instance_settings){
 		.max_seq_length = (int32_t)phase->settings->max_seq_length,
 		.masked_lm_prob = phase->settings->masked_lm_prob,
 		.max_predictions_per_seq = (int32_t)phase->settings->max_predictions_per_seq,
-	};
+	});
 }
 
 static void fit_memory(const struct plan *plan, const struct plan_phase *phase, int64_t batch_size, int32_t accumulation,
 		       int64_t tokens, struct plan_result *out)
 {
-	struct instance_settings instances = instances_of(phase);
+	struct example_bounds instances = instances_of(phase);
 	const struct model_config *config = &plan->config;
 	out->capacity = batch_capacity_for(&instances, batch_size, accumulation, accumulation > 0 ? 0 : tokens);
 	struct shape_limits limits = {
@@ -101,7 +101,7 @@ double plan_gradient_bytes(const struct plan_settings *settings)
 static struct forecast_setup setup_of(const struct plan *plan, const struct plan_phase *phase, const struct plan_result *result)
 {
 	const struct plan_settings *settings = plan->settings;
-	struct instance_settings instances = instances_of(phase);
+	struct example_bounds instances = instances_of(phase);
 	double mean = phase->mean_length, longest = (double)instances.max_seq_length;
 	struct forecast_setup setup = {
 		.model = plan->model,
@@ -122,7 +122,7 @@ static struct forecast_setup setup_of(const struct plan *plan, const struct plan
 		.reduce_every_batch = !settings->post_accumulation,
 		.predictions = mean * phase->settings->masked_lm_prob,
 	};
-	double cap = (double)instances.max_predictions_per_seq;
+	double cap = (double)phase->settings->max_predictions_per_seq;
 	if (cap > 0 && setup.predictions > cap)
 		setup.predictions = cap;
 	setup.topology.ranks = result->devices;

@@ -206,7 +206,7 @@ static enum status find_room(struct pretrain *run)
 		bool smaller = false;
 		char counts[2][FORMAT_BYTES];
 		pretrain_release_memory(run);
-		TRY(model_create(&run->model, run->backend, &run->config, HEADS_PRETRAINING));
+		TRY(model_create(&run->model, run->backend, &run->config, &model_heads_pretraining));
 		if (pretrain_choose_smaller_shapes(run, &smaller) != OK || !smaller)
 			return error_restore(&error);
 		log_warning("%s: again with micro-batches of up to %s tokens instead of %s", error.message,
@@ -261,7 +261,7 @@ static enum status pretrain(struct pretrain *run)
 		pretrain_set_instances(run, &run->phases[i]);
 		TRY(pretrain_choose_training(run, &run->phases[i]));
 	}
-	TRY(model_create(&run->model, run->backend, &run->config, HEADS_PRETRAINING));
+	TRY(model_create(&run->model, run->backend, &run->config, &model_heads_pretraining));
 	TRY(pretrain_choose_shapes(run));
 	TRY(pretrain_show_plan(run));
 	if (settings->plan)

@@ -12,7 +12,8 @@ static struct memory_plan largest_plan(const struct pretrain *run)
 	size_t batches = 0;
 	for (int64_t i = run->training.state.phase.index; i < run->phase_count; i++) {
 		const struct pretrain_phase *phase = &run->phases[i];
-		size_t bytes = step_reader_bytes(&phase->instance_settings, &phase->steps);
+		struct example_bounds bounds = instance_bounds(&phase->instance_settings);
+		size_t bytes = step_reader_bytes(&bounds, &phase->steps);
 		batches = bytes > batches ? bytes : batches;
 	}
 	const struct pretrain_settings *last = run->phases[run->phase_count - 1].settings;
@@ -25,7 +26,8 @@ static void show_phases(const struct pretrain *run, struct buffer *out)
 {
 	for (int64_t i = 0; i < run->phase_count; i++) {
 		const struct pretrain_settings *settings = run->phases[i].settings;
-		double flops = plan_step_flops(&run->config, settings->train_batch_size, (int32_t)settings->max_seq_length);
+		double flops = plan_step_flops(&run->config, &run->model->heads, settings->train_batch_size,
+					       (int32_t)settings->max_seq_length);
 		char count[FORMAT_BYTES];
 		buffer_format(out, "  phase %-6" PRId64 " %10s  %s of %" PRId64 " x %" PRId64 " tokens, %.3g TFLOP each%s\n",
 			      i + 1, format_count(count, settings->num_train_steps),
@@ -42,7 +44,7 @@ static void show_split(const struct pretrain *run, struct buffer *out)
 		return;
 	for (int64_t i = run->training.state.phase.index; i < run->phase_count; i++) {
 		const struct pretrain_phase *phase = &run->phases[i];
-		int64_t part = step_part_instances(&phase->steps), all = phase->settings->train_batch_size;
+		int64_t part = step_part_examples(&phase->steps), all = phase->settings->train_batch_size;
 		char tokens[FORMAT_BYTES], about[8] = "";
 		if (part * run->ranks * replicas != all)
 			snprintf(about, sizeof(about), "up to ");

@@ -12,13 +12,6 @@ static int32_t larger(int32_t a, int32_t b)
 	return a > b ? a : b;
 }
 
-static void grow(struct batch_capacity *all, const struct batch_capacity *one)
-{
-	all->tokens = larger(all->tokens, one->tokens);
-	all->sequences = larger(all->sequences, one->sequences);
-	all->predictions = larger(all->predictions, one->predictions);
-}
-
 static struct shape_limits limits_of(const struct pretrain *run, struct batch_capacity capacity, int64_t longest)
 {
 	return (struct shape_limits){
@@ -35,18 +28,20 @@ static struct shape_limits limits_of(const struct pretrain *run, struct batch_ca
 /* Shapes of a phase's micro-batches of up to `tokens`, for training and for evaluation. */
 static void shape_phase(struct pretrain *run, struct pretrain_phase *phase, int64_t tokens)
 {
-	phase->steps.capacity =
-		batch_capacity_for(&phase->instance_settings, step_part_instances(&phase->steps), phase->steps.accumulation_steps,
-				   phase->steps.accumulation_steps > 0 ? 0 : tokens);
-	phase->evaluation_capacity = batch_capacity_for(&phase->evaluation_settings, 64, 0, tokens);
+	struct example_bounds training = instance_bounds(&phase->instance_settings);
+	struct example_bounds evaluation = instance_bounds(&phase->evaluation_settings);
+	phase->steps.capacity = batch_capacity_for(&training, step_part_examples(&phase->steps), phase->steps.accumulation_steps,
+						   phase->steps.accumulation_steps > 0 ? 0 : tokens);
+	phase->evaluation_capacity = batch_capacity_for(&evaluation, 64, 0, tokens);
 	for (int64_t k = 0; k < run->data.evaluation_count; k++) {
 		const struct run_data_set *set = &run->data.evaluation[k];
-		struct instance_settings bounds = phase->evaluation_settings;
+		struct instance_settings own = phase->evaluation_settings;
 		if (set->file_count == 0)
 			continue;
-		instances_static_bounds(set->files, set->file_count, &bounds);
+		instances_static_bounds(set->files, set->file_count, &own);
+		struct example_bounds bounds = instance_bounds(&own);
 		struct batch_capacity one = batch_capacity_for(&bounds, 64, 0, tokens);
-		grow(&phase->evaluation_capacity, &one);
+		batch_capacity_grow(&phase->evaluation_capacity, &one);
 	}
 }
 
@@ -61,7 +56,7 @@ static bool fits(struct pretrain *run, struct pretrain_phase *phase, int64_t tok
 	int64_t length = phase->settings->max_seq_length;
 	shape_phase(run, phase, tokens);
 	struct batch_capacity capacity = phase->steps.capacity;
-	grow(&capacity, &phase->evaluation_capacity);
+	batch_capacity_grow(&capacity, &phase->evaluation_capacity);
 	struct shape_limits limits = limits_of(run, capacity, larger(pretrain_longest_evaluated(run), (int32_t)length));
 	struct memory_plan plan = plan_training(run->model, &limits, phase->settings->train_batch_size, (int32_t)length, 0,
 						run->ranks, pretrain_wire(run->settings) != COMM_F32);
@@ -103,7 +98,7 @@ static int64_t most_that_fit(struct pretrain *run, struct pretrain_phase *phase,
  * finds room in the memory left on all of them; else what keeps their multiprocessors busiest. */
 static enum status choose_micro_batch(struct pretrain *run, struct pretrain_phase *phase, int64_t below)
 {
-	int64_t length = phase->settings->max_seq_length, part = step_part_instances(&phase->steps), high = GPU_TOKENS;
+	int64_t length = phase->settings->max_seq_length, part = step_part_examples(&phase->steps), high = GPU_TOKENS;
 	double left;
 	if (!run->backend->functions->memory_left || phase->steps.accumulation_steps > 0)
 		return pretrain_choose(phase->options, "micro_batch_tokens", "%d", USUAL_TOKENS);
@@ -141,7 +136,7 @@ static enum status choose_shapes(struct pretrain *run, bool smaller)
 			.rank = run->place.ranks.rank,
 			.ranks = run->ranks,
 			.replicas = (int32_t)run->settings->replicas_per_gpu,
-			.linear_work = model_linear_work(&run->config),
+			.linear_work = model_linear_work(&run->config, &run->model->heads),
 			.accumulation_steps = (int32_t)settings->gradient_accumulation_steps,
 			.first_step = 1,
 		};
@@ -153,8 +148,8 @@ static enum status choose_shapes(struct pretrain *run, bool smaller)
 		/* A phase that is over needs no room. */
 		if (i < run->training.state.phase.index)
 			continue;
-		grow(&run->capacity, &phase->steps.capacity);
-		grow(&run->capacity, &phase->evaluation_capacity);
+		batch_capacity_grow(&run->capacity, &phase->steps.capacity);
+		batch_capacity_grow(&run->capacity, &phase->evaluation_capacity);
 		longest = larger(longest, (int32_t)settings->max_seq_length);
 	}
 	run->limits = limits_of(run, run->capacity, longest);

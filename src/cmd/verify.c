@@ -10,9 +10,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cmd/command.h"
-#include "data/instance_files.h"
+#include "data/pretraining/instance_files.h"
 #include "data/shard.h"
-#include "data/static_instances.h"
+#include "data/pretraining/static_instances.h"
 #include "formats/weights_file.h"
 #include "model/model.h"
 #include "text/vocab.h"
@@ -145,7 +145,7 @@ static enum status verify_model(const char *path, struct finding *out)
 	TRY(model_folder_config(path, &config));
 	TRY(model_source_find(path, &source));
 	TRY(verify_weights(path, out));
-	TRY_GOTO(model_create(&model, &names_only, &config, HEADS_PRETRAINING), done);
+	TRY_GOTO(model_create(&model, &names_only, &config, &model_heads_pretraining), done);
 	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "weights"), done);
 	TRY_GOTO(model_folder_load(path, model, MISSING_HEADS, slab, NULL), done);
 	if (text_ends_with(source.vocab, ".txt")) {

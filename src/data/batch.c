@@ -1,69 +1,71 @@
-/* Packed rows: capacities and the arrays of a micro-batch. */
+/* Packed rows: the arrays of a micro-batch. */
 #include "data/batch.h"
-#include <math.h>
+
 #include <stdlib.h>
 #include <string.h>
+
 #include "base/memory.h"
 
 #define ROUNDING 128
-/* A capacity given in tokens is shared by sequences of at least this many tokens on average; shorter ones
- * fill the sequence capacity first. */
-#define TOKENS_PER_SEQUENCE 16
 
-static int64_t round_up(int64_t count)
+static int64_t rounded(int64_t count)
 {
 	return (count + ROUNDING - 1) / ROUNDING * ROUNDING;
 }
 
-static int64_t smaller(int64_t a, int64_t b)
+/* Hands out arrays of 32-bit numbers; without a base only counts them. */
+struct arrays {
+	int32_t *base;
+	int64_t used;
+};
+
+static void *take(struct arrays *arrays, int64_t count)
 {
-	return a < b ? a : b;
+	int32_t *taken = arrays->base ? arrays->base + arrays->used : NULL;
+	arrays->used += rounded(count);
+	return taken;
 }
 
-struct batch_capacity batch_capacity_for(const struct instance_settings *settings, int64_t batch_size, int32_t accumulation_steps,
-					 int64_t token_limit)
+static void lay_out(struct batch *batch, const struct batch_capacity *capacity, struct arrays *arrays)
 {
-	int64_t full = settings->max_seq_length, micro = batch_size;
-	if (accumulation_steps > 0)
-		micro = (batch_size + accumulation_steps - 1) / accumulation_steps;
-	int64_t tokens = smaller(micro, INT32_MAX / 2 / full) * full;
-	int64_t sequences = tokens / full;
-	if (token_limit > 0 && tokens > token_limit) {
-		tokens = token_limit > full ? token_limit : full;
-		int64_t spread = tokens / TOKENS_PER_SEQUENCE;
-		sequences = smaller(micro, spread > 0 ? spread : 1);
+	batch->ids = take(arrays, capacity->tokens);
+	batch->types = take(arrays, capacity->tokens);
+	batch->positions = take(arrays, capacity->tokens);
+	batch->id_order = take(arrays, capacity->tokens);
+	batch->token_samples = take(arrays, capacity->tokens);
+	batch->starts = take(arrays, (int64_t)capacity->sequences + 1);
+	batch->samples = take(arrays, (int64_t)capacity->sequences + 1);
+	batch->example_starts = take(arrays, (int64_t)capacity->examples + 1);
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		const struct label_capacity *room = &capacity->labels[h];
+		struct batch_labels *labels = &batch->labels[h];
+		labels->width = room->width;
+		if (room->width == 0)
+			continue;
+		labels->row_width = room->row_width;
+		labels->rows = room->row_width > 0 ? take(arrays, (int64_t)room->count * room->row_width) : NULL;
+		labels->weights = take(arrays, room->count);
+		if (room->values)
+			labels->values = take(arrays, (int64_t)room->count * room->width);
+		else
+			labels->classes = take(arrays, (int64_t)room->count * room->width);
 	}
-	/* An instance of n tokens has at most n * p + 1 predictions. */
-	int64_t most = sequences * instance_predictions(settings, settings->max_seq_length);
-	int64_t usual = (int64_t)ceil((double)tokens * settings->masked_lm_prob) + sequences;
-	return (struct batch_capacity){
-		.tokens = (int32_t)tokens, .sequences = (int32_t)sequences, .predictions = (int32_t)smaller(most, usual)};
 }
 
-size_t batch_bytes(struct batch_capacity capacity)
+size_t batch_bytes(const struct batch_capacity *capacity)
 {
-	int64_t tokens = round_up(capacity.tokens), sequences = round_up((int64_t)capacity.sequences + 1);
-	return (size_t)(5 * tokens + 3 * sequences + 3 * round_up(capacity.predictions)) * sizeof(int32_t);
+	struct batch batch = {0};
+	struct arrays arrays = {0};
+	lay_out(&batch, capacity, &arrays);
+	return (size_t)arrays.used * sizeof(int32_t);
 }
 
-enum status batch_create(struct batch *out, struct batch_capacity capacity)
+enum status batch_create(struct batch *out, const struct batch_capacity *capacity)
 {
-	int64_t tokens = round_up(capacity.tokens), sequences = round_up((int64_t)capacity.sequences + 1);
-	int64_t predictions = round_up(capacity.predictions);
-	int32_t *next = NULL;
+	struct arrays arrays = {0};
 	memset(out, 0, sizeof(*out));
-	TRY(memory_new(&next, (int64_t)(batch_bytes(capacity) / sizeof(*next)), sizeof(*next), "micro-batch"));
-	out->ids = next;
-	out->types = next += tokens;
-	out->positions = next += tokens;
-	out->id_order = next += tokens;
-	out->token_samples = (uint32_t *)(next += tokens);
-	out->starts = next += tokens;
-	out->samples = (uint32_t *)(next += sequences);
-	out->next_labels = next += sequences;
-	out->prediction_rows = next += sequences;
-	out->prediction_labels = next += predictions;
-	out->prediction_weights = (float *)(void *)(next += predictions);
+	TRY(memory_new(&arrays.base, (int64_t)(batch_bytes(capacity) / sizeof(int32_t)), sizeof(int32_t), "micro-batch"));
+	lay_out(out, capacity, &arrays);
 	return OK;
 }
 
@@ -71,4 +73,41 @@ void batch_release(struct batch *batch)
 {
 	free(batch->ids);
 	memset(batch, 0, sizeof(*batch));
+}
+
+bool batch_fits(const struct batch *batch, const struct batch_capacity *capacity)
+{
+	bool fits = batch->token_count <= capacity->tokens && batch->sequence_count <= capacity->sequences &&
+		    batch->example_count <= capacity->examples;
+	for (int h = 0; h < BATCH_HEADS; h++)
+		fits = fits && (batch->labels[h].width == 0 || batch->labels[h].count <= capacity->labels[h].count);
+	return fits;
+}
+
+struct batch_capacity batch_capacity_of(const struct batch *batch)
+{
+	struct batch_capacity capacity = {
+		.tokens = batch->token_count, .sequences = batch->sequence_count, .examples = batch->example_count};
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		const struct batch_labels *labels = &batch->labels[h];
+		capacity.labels[h] = (struct label_capacity){.count = labels->count,
+							     .width = labels->width,
+							     .row_width = labels->row_width,
+							     .values = labels->values != NULL};
+	}
+	return capacity;
+}
+
+void batch_capacity_grow(struct batch_capacity *all, const struct batch_capacity *one)
+{
+	all->tokens = one->tokens > all->tokens ? one->tokens : all->tokens;
+	all->sequences = one->sequences > all->sequences ? one->sequences : all->sequences;
+	all->examples = one->examples > all->examples ? one->examples : all->examples;
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		int32_t count = all->labels[h].count;
+		if (one->labels[h].width == 0)
+			continue;
+		all->labels[h] = one->labels[h];
+		all->labels[h].count = one->labels[h].count > count ? one->labels[h].count : count;
+	}
 }

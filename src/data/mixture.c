@@ -13,6 +13,7 @@
 
 struct mixture {
 	struct instances base;
+	uint64_t seed;
 	struct instances **sources;
 	int32_t *share; /* [count] samples of a block */
 	int64_t count;
@@ -37,8 +38,7 @@ static void lay_out(struct mixture *mixture, int64_t block)
 	for (int64_t source = 0; source < mixture->count; source++) {
 		uint64_t end = begin + (uint64_t)mixture->share[source];
 		for (uint64_t i = begin; i < end; i++)
-			mixture->member[rng_permute(mixture->base.settings.seed, RNG_MIXTURE, (uint32_t)block, BLOCK, i)] =
-				(int32_t)source;
+			mixture->member[rng_permute(mixture->seed, RNG_MIXTURE, (uint32_t)block, BLOCK, i)] = (int32_t)source;
 		begin = end;
 	}
 	for (int64_t source = 0; source < mixture->count; source++) {
@@ -98,7 +98,7 @@ static enum status mixture_pick(struct instances *base, int64_t sample, struct p
 	return mixture_locate(base, sample, epoch, first);
 }
 
-static enum status mixture_make(struct instances *base, const struct pick *pick, struct instance *out)
+static enum status mixture_make(struct instances *base, const struct pick *pick, struct example *out)
 {
 	return instances_make(self(base)->sources[pick->member], pick, out);
 }
@@ -157,16 +157,20 @@ static enum status choose_shares(struct mixture *mixture, const double *weights)
 }
 
 /* Bounds that hold for every source. */
-static void widen(struct instance_settings *bounds, const struct instance_settings *more)
+static void widen(struct example_bounds *bounds, const struct example_bounds *more)
 {
 	if (more->max_seq_length > bounds->max_seq_length)
 		bounds->max_seq_length = more->max_seq_length;
-	if (more->max_predictions_per_seq > bounds->max_predictions_per_seq)
-		bounds->max_predictions_per_seq = more->max_predictions_per_seq;
-	if (more->masked_lm_prob > bounds->masked_lm_prob)
-		bounds->masked_lm_prob = more->masked_lm_prob;
-	if (more->next_sentence == NEXT_SENTENCE_PAIRS)
-		bounds->next_sentence = more->next_sentence;
+	if (more->sequences > bounds->sequences)
+		bounds->sequences = more->sequences;
+	if (more->vocab_size > bounds->vocab_size)
+		bounds->vocab_size = more->vocab_size;
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		if (more->labels[h].most > bounds->labels[h].most)
+			bounds->labels[h].most = more->labels[h].most;
+		if (more->labels[h].per_token > bounds->labels[h].per_token)
+			bounds->labels[h].per_token = more->labels[h].per_token;
+	}
 }
 
 enum status instances_open_mixture(struct instances **out, struct instances *const *sources, const double *weights, int64_t count,
@@ -177,8 +181,8 @@ enum status instances_open_mixture(struct instances **out, struct instances *con
 	*out = NULL;
 	TRY(memory_new(&mixture, 1, sizeof(*mixture), "mixture"));
 	pthread_mutex_init(&mixture->lock, NULL);
-	mixture->base = (struct instances){.functions = &mixture_functions, .settings = sources[0]->settings};
-	mixture->base.settings.seed = seed;
+	mixture->base = (struct instances){.functions = &mixture_functions, .bounds = sources[0]->bounds};
+	mixture->seed = seed;
 	mixture->block = -1;
 	TRY_GOTO(memory_new(&mixture->sources, count, sizeof(struct instances *), "mixture"), fail);
 	TRY_GOTO(memory_new(&mixture->share, count, sizeof(*mixture->share), "mixture"), fail);
@@ -192,7 +196,7 @@ enum status instances_open_mixture(struct instances **out, struct instances *con
 			goto fail;
 		}
 		mixture->epoch_count += instances_per_epoch(sources[i]);
-		widen(&mixture->base.settings, &sources[i]->settings);
+		widen(&mixture->base.bounds, &sources[i]->bounds);
 	}
 	memcpy(mixture->sources, sources, (size_t)count * sizeof(*sources)); /* owned from here on */
 	for (int64_t i = 0; i < count; i++)

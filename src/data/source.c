@@ -1,28 +1,15 @@
-/* Sources of instances, by their functions. */
+/* Sources of examples, by their functions. */
 #include "data/source.h"
-#include <string.h>
-
-const char *const next_sentence_names[] = {"pairs", "order", "none", "single", NULL};
-
-enum next_sentence next_sentence_named(const char *name)
-{
-	int kind = 0;
-	while (strcmp(next_sentence_names[kind], name) != 0) {
-		kind++;
-		BUG_IF(next_sentence_names[kind] == NULL);
-	}
-	return (enum next_sentence)kind;
-}
 
 void instances_close(struct instances *instances)
 {
-	if (instances != NULL)
+	if (instances)
 		instances->functions->close(instances);
 }
 
-const struct instance_settings *instances_settings(const struct instances *instances)
+const struct example_bounds *instances_bounds(const struct instances *instances)
 {
-	return &instances->settings;
+	return &instances->bounds;
 }
 
 int64_t instances_per_epoch(struct instances *instances)
@@ -32,7 +19,7 @@ int64_t instances_per_epoch(struct instances *instances)
 
 enum status instances_epoch_count(struct instances *instances, int64_t first, int64_t *out)
 {
-	if (instances->functions->epoch_count != NULL)
+	if (instances->functions->epoch_count)
 		return instances->functions->epoch_count(instances, first, out);
 	*out = instances_per_epoch(instances);
 	return OK;
@@ -52,21 +39,27 @@ enum status instances_pick(struct instances *instances, int64_t sample, struct p
 {
 	int64_t found_epoch = 0, found_first = 0;
 	TRY(instances->functions->pick(instances, sample, out, &found_epoch, &found_first));
-	if (epoch != NULL)
+	if (epoch)
 		*epoch = found_epoch;
-	if (first != NULL)
+	if (first)
 		*first = found_first;
 	return OK;
 }
 
-enum status instances_make(struct instances *instances, const struct pick *pick, struct instance *out)
+enum status instances_make(struct instances *instances, const struct pick *pick, struct example *out)
 {
 	return instances->functions->make(instances, pick, out);
 }
 
-enum status instances_get(struct instances *instances, int64_t sample, struct instance *out)
+enum status instances_mean_length(struct instances *instances, int64_t limit, double *out)
 {
+	int64_t count = instances_per_epoch(instances), tokens = 0;
 	struct pick pick;
-	TRY(instances_pick(instances, sample, &pick, NULL, NULL));
-	return instances_make(instances, &pick, out);
+	count = count < limit ? count : limit;
+	for (int64_t i = 0; i < count; i++) {
+		TRY(instances_pick(instances, i, &pick, NULL, NULL));
+		tokens += pick.tokens;
+	}
+	*out = count > 0 ? (double)tokens / (double)count : 0.0;
+	return OK;
 }

@@ -1,21 +1,67 @@
-/* What every source of instances is to the reader of steps. Internal to src/data. */
+/* A numbered, endless sequence of examples, and what every source of them is to the reader of steps. Sample numbers run on
+ * through the epochs. */
 #ifndef DATA_SOURCE_H
 #define DATA_SOURCE_H
 
 #include "data/batch.h"
 
-/* Where the text of an instance lies and how long it will be, before it is spelled out. `a_first` and the next
- * fields are the source's own: for shards, sentences numbered through all of them and tokens before truncation
- * (without a segment B, b_first counts the tokens of sentence a_first that belong to the instance before). */
-struct pick {
-	int64_t a_first, b_first;
-	int64_t a_tokens, b_tokens;
-	bool random;         /* B is not what follows A */
-	int32_t length;      /* tokens of the instance, with [CLS] and [SEP] */
-	int32_t predictions; /* at most */
-	int32_t member;      /* of a mixture */
-	int64_t sample;      /* its number within its own source */
+/* What holds for every example of a source. */
+struct label_bounds {
+	int32_t most;     /* items of an example, at most; 0: there is no such head */
+	double per_token; /* ... and for each token so many at most, and one more; 0: no other limit */
+	int32_t width;
+	int32_t row_width;
+	bool values;
 };
+struct example_bounds {
+	int32_t max_seq_length; /* tokens of a sequence, at most */
+	int32_t sequences;      /* of an example, at most */
+	int32_t vocab_size;     /* ids are below it */
+	struct label_bounds labels[BATCH_HEADS];
+};
+/* Tokens of an example, at most. */
+static inline int64_t example_tokens(const struct example_bounds *bounds)
+{
+	return (int64_t)bounds->max_seq_length * bounds->sequences;
+}
+
+/* One example spelled out, in buffers that its bounds fit into. */
+struct example {
+	int32_t token_count, sequence_count;
+	int32_t *lengths;                        /* [sequence_count] tokens of each sequence */
+	int32_t *ids, *types;                    /* [token_count] end to end */
+	struct batch_labels labels[BATCH_HEADS]; /* rows count from the example's first token */
+};
+
+/* Where an example comes from and how large it will be, before it is spelled out. `at`, `member` and `sample` are the source's
+ * own business. */
+struct pick {
+	union {
+		/* Of shards: sentences numbered through all of them, and tokens before truncation (without a segment B, b_first
+		 * counts the tokens of sentence a_first that belong to the instance before). */
+		struct {
+			int64_t a_first, b_first;
+			int64_t a_tokens, b_tokens;
+			bool random; /* B is not what follows A */
+		};
+		int64_t index; /* of other sources: the example's place in its set */
+	};
+	int32_t tokens, sequences, longest; /* of the example; of its longest sequence */
+	int64_t squares;                    /* sum of the squares of its sequences' lengths */
+	int32_t labels[BATCH_HEADS];        /* items, at most */
+	int32_t member;                     /* of a mixture */
+	int64_t sample;                     /* its number within its own source */
+};
+
+/* The size of an example of one sequence. */
+static inline void pick_single(struct pick *pick, int32_t length)
+{
+	pick->tokens = pick->longest = length;
+	pick->sequences = 1;
+	pick->squares = (int64_t)length * length;
+}
+
+struct instances;
 
 struct source_functions {
 	void (*close)(struct instances *instances); /* and frees */
@@ -29,19 +75,40 @@ struct source_functions {
 	 * each time), of a smaller one a few come twice. NULL: it is so already. */
 	void (*even_epochs)(struct instances *instances);
 	enum status (*pick)(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch, int64_t *first);
-	enum status (*make)(struct instances *instances, const struct pick *pick, struct instance *out);
+	enum status (*make)(struct instances *instances, const struct pick *pick, struct example *out);
 };
 
-/* The first member of each source. */
+/* The first member of each source. Functions may be called from any thread. */
 struct instances {
 	const struct source_functions *functions;
-	struct instance_settings settings;
+	struct example_bounds bounds;
 };
+
+void instances_close(struct instances *instances); /* NULL is fine */
+const struct example_bounds *instances_bounds(const struct instances *instances);
+/* Examples of epoch 0: the set's size to a first approximation, the exact size of an evaluation set. */
+int64_t instances_per_epoch(struct instances *instances);
+/* Mean tokens of an example, of the first `limit` samples of epoch 0. */
+MUST_USE enum status instances_mean_length(struct instances *instances, int64_t limit, double *out);
+/* Examples of the epoch that begins with sample `first`. */
+MUST_USE enum status instances_epoch_count(struct instances *instances, int64_t first, int64_t *out);
+/* Epoch of a sample, and the number of the epoch's first sample. Where an epoch begins may be known only from walking
+ * those before it; instances_hint() (right after opening, with what struct step said) saves that after a
+ * resume. A hint that contradicts what is known is ERR_STATE. */
+MUST_USE enum status instances_locate(struct instances *instances, int64_t sample, int64_t *out_epoch, int64_t *out_first);
+MUST_USE enum status instances_hint(struct instances *instances, int64_t epoch, int64_t first_sample);
 
 /* The pick of a sample; *epoch and *first (may be NULL) as instances_locate says. */
 MUST_USE enum status instances_pick(struct instances *instances, int64_t sample, struct pick *out, int64_t *epoch,
 				    int64_t *first);
-/* Spells it out: pick->length ids and types, at most pick->predictions predictions, all with a weight. */
-MUST_USE enum status instances_make(struct instances *instances, const struct pick *pick, struct instance *out);
+/* Spells it out: pick->tokens ids and types, at most pick->labels items for each head. */
+MUST_USE enum status instances_make(struct instances *instances, const struct pick *pick, struct example *out);
+
+/* Several sources mixed: of every 4096 consecutive samples each gives its share by weight (at least one), in an order
+ * drawn from (seed, place). `sources` become owned when this succeeds; weights are positive. The sources' epochs go on
+ * by themselves, each with as many samples as its first: any sample is found at once. instances_per_epoch() is the sum of
+ * the sources', instances_locate() tells where all last began an epoch together. */
+MUST_USE enum status instances_open_mixture(struct instances **out, struct instances *const *sources, const double *weights,
+					    int64_t count, uint64_t seed);
 
 #endif

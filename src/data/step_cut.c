@@ -1,13 +1,14 @@
 #include "data/step_cut.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 
-/* A part with the work and the instances it has so far. */
+/* A part with the work and the examples it has so far. */
 struct part_load {
-	int64_t work, instances;
+	int64_t work, examples;
 	int32_t part;
 };
 
@@ -17,7 +18,7 @@ static int32_t part_count(const struct step_settings *settings)
 	return ranks * (settings->replicas > 0 ? settings->replicas : 1);
 }
 
-int64_t step_part_instances(const struct step_settings *settings)
+int64_t step_part_examples(const struct step_settings *settings)
 {
 	int32_t parts = part_count(settings);
 	return (settings->batch_size + parts - 1) / parts;
@@ -28,7 +29,7 @@ enum status step_cut_open(struct step_cut *cut, const struct step_settings *sett
 	*cut = (struct step_cut){
 		.settings = settings,
 		.parts = part_count(settings),
-		.part_instances = step_part_instances(settings),
+		.part_examples = step_part_examples(settings),
 		.longest = longest,
 	};
 	if (cut->parts == 1)
@@ -54,8 +55,8 @@ static void sort_by_length(struct step_cut *cut, const struct pick *picks, int64
 	int32_t *starts = cut->counts, sum = 0;
 	memset(starts, 0, ((size_t)cut->longest + 2) * sizeof(*starts));
 	for (int64_t i = 0; i < count; i++) {
-		BUG_IF(picks[i].length < 0 || picks[i].length > cut->longest);
-		starts[picks[i].length]++;
+		BUG_IF(picks[i].tokens < 0 || picks[i].tokens > cut->longest);
+		starts[picks[i].tokens]++;
 	}
 	for (int32_t length = cut->longest; length >= 0; length--) {
 		int32_t here = starts[length];
@@ -63,7 +64,7 @@ static void sort_by_length(struct step_cut *cut, const struct pick *picks, int64
 		sum += here;
 	}
 	for (int64_t i = 0; i < count; i++)
-		cut->by_length[starts[picks[i].length]++] = (int32_t)i;
+		cut->by_length[starts[picks[i].tokens]++] = (int32_t)i;
 }
 
 static bool is_lighter(const struct part_load *a, const struct part_load *b)
@@ -98,11 +99,10 @@ static void share_out(struct step_cut *cut, const struct pick *picks, int64_t co
 	for (int32_t part = 0; part < open; part++)
 		heap[part] = (struct part_load){.part = part};
 	for (int64_t i = 0; i < count; i++) {
-		int32_t instance = cut->by_length[i];
-		int64_t length = picks[instance].length;
-		cut->part_of[instance] = heap[0].part;
-		heap[0].work += length * (cut->settings->linear_work + length);
-		if (++heap[0].instances == cut->part_instances)
+		int32_t example = cut->by_length[i];
+		cut->part_of[example] = heap[0].part;
+		heap[0].work += picks[example].tokens * cut->settings->linear_work + picks[example].squares;
+		if (++heap[0].examples == cut->part_examples)
 			heap[0] = heap[--open];
 		sift(heap, open);
 	}
@@ -143,6 +143,16 @@ static int32_t cut_equally(int32_t pieces, int64_t begin, int64_t end, int32_t *
 	return pieces;
 }
 
+/* Does the example fit behind what the micro-batch holds? */
+static bool fits_behind(const struct batch_capacity *used, const struct pick *pick, const struct batch_capacity *capacity)
+{
+	bool fits = pick->sequences <= capacity->sequences - used->sequences && used->examples < capacity->examples &&
+		    pick->tokens <= capacity->tokens - used->tokens;
+	for (int h = 0; h < BATCH_HEADS; h++)
+		fits = fits && pick->labels[h] <= capacity->labels[h].count - used->labels[h].count;
+	return fits;
+}
+
 int32_t step_cut_batches(const struct step_settings *settings, const struct pick *picks, const int32_t *order, int64_t begin,
 			 int64_t end, int32_t *ends)
 {
@@ -153,19 +163,59 @@ int32_t step_cut_batches(const struct step_settings *settings, const struct pick
 	struct batch_capacity used = {0};
 	int32_t batches = 0;
 	for (int64_t i = begin; i < end; i++) {
-		int32_t tokens = picks[order[i]].length, predictions = picks[order[i]].predictions;
-		if (used.sequences + 1 > settings->capacity.sequences || tokens > settings->capacity.tokens - used.tokens ||
-		    predictions > settings->capacity.predictions - used.predictions) {
+		const struct pick *pick = &picks[order[i]];
+		if (!fits_behind(&used, pick, &settings->capacity)) {
 			if (ends)
 				ends[batches] = (int32_t)i;
 			batches++;
 			used = (struct batch_capacity){0};
 		}
-		used.tokens += tokens;
-		used.predictions += predictions;
-		used.sequences++;
+		used.tokens += pick->tokens;
+		used.sequences += pick->sequences;
+		used.examples++;
+		for (int h = 0; h < BATCH_HEADS; h++)
+			used.labels[h].count += pick->labels[h];
 	}
 	if (ends)
 		ends[batches] = (int32_t)end;
 	return batches + 1;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* A capacity given in tokens is shared by sequences of at least this many tokens on average; shorter ones
+ * fill the sequence capacity first. */
+#define TOKENS_PER_SEQUENCE 16
+
+struct batch_capacity batch_capacity_for(const struct example_bounds *bounds, int64_t batch_size, int32_t accumulation_steps,
+					 int64_t token_limit)
+{
+	int64_t full = example_tokens(bounds), micro = batch_size;
+	if (accumulation_steps > 0)
+		micro = (batch_size + accumulation_steps - 1) / accumulation_steps;
+	int64_t tokens = smaller(micro, INT32_MAX / 2 / full) * full;
+	int64_t examples = tokens / full;
+	if (token_limit > 0 && tokens > token_limit) {
+		tokens = token_limit > full ? token_limit : full;
+		int64_t spread = tokens / TOKENS_PER_SEQUENCE / bounds->sequences;
+		examples = smaller(micro, spread > 0 ? spread : 1);
+	}
+	struct batch_capacity capacity = {
+		.tokens = (int32_t)tokens, .sequences = (int32_t)(examples * bounds->sequences), .examples = (int32_t)examples};
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		const struct label_bounds *labels = &bounds->labels[h];
+		int64_t most = examples * labels->most;
+		/* An example of n tokens has at most n * p + 1 items. */
+		if (labels->per_token > 0)
+			most = smaller(most, (int64_t)ceil((double)tokens * labels->per_token) + examples);
+		if (labels->most > 0)
+			capacity.labels[h] = (struct label_capacity){.count = (int32_t)most,
+								     .width = labels->width,
+								     .row_width = labels->row_width,
+								     .values = labels->values};
+	}
+	return capacity;
 }

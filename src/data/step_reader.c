@@ -5,7 +5,6 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/memory.h"
-#include "data/source.h"
 #include "data/step_cut.h"
 
 /* Two steps in the caller's hands (the last two given out), two being made ahead. */
@@ -39,7 +38,7 @@ struct outline {
 
 struct step_reader {
 	struct instances *instances;
-	const struct instance_settings *instance_settings;
+	const struct example_bounds *bounds;
 	struct step_settings settings;
 	int64_t step_count;  /* steps to deliver; INT64_MAX = endless */
 	int32_t batch_limit; /* micro-batches a slot has room for */
@@ -51,7 +50,7 @@ struct step_reader {
 	struct batch_maker ahead, asked; /* the thread's own; the caller's */
 	struct batch spelled[SPELLED];   /* the caller's, in turn */
 	int64_t spelled_count;
-	struct instance scratch; /* the thread's own, to count predictions */
+	struct batch scratch; /* the thread's own: one example, to count its labels */
 
 	pthread_t thread;
 	bool thread_runs;
@@ -66,7 +65,7 @@ struct step_reader {
 static void sort_by_id(struct batch_maker *maker, struct batch *batch)
 {
 	int32_t count = batch->token_count, *from = maker->sorted, *to = batch->id_order, *counts = maker->counts;
-	uint32_t largest = (uint32_t)instances_settings(maker->instances)->vocab_size - 1;
+	uint32_t largest = (uint32_t)instances_bounds(maker->instances)->vocab_size - 1;
 	for (int32_t i = 0; i < count; i++)
 		from[i] = i;
 	for (int shift = 0; shift == 0 || (shift < 32 && largest >> shift > 0); shift += DIGIT_BITS) {
@@ -96,44 +95,85 @@ static void sort_by_id(struct batch_maker *maker, struct batch *batch)
 			memset((array) + (used), 0, (size_t)((before) - (used)) * sizeof(*(array)));                             \
 	} while (0)
 
-static void clear_tails(struct batch *batch, int32_t tokens, int32_t sequences, int32_t predictions)
+static void clear_labels(const struct batch_labels *labels, int32_t before)
 {
-	CLEAR_TAIL(batch->ids, batch->token_count, tokens);
-	CLEAR_TAIL(batch->types, batch->token_count, tokens);
-	CLEAR_TAIL(batch->positions, batch->token_count, tokens);
-	CLEAR_TAIL(batch->token_samples, batch->token_count, tokens);
-	CLEAR_TAIL(batch->id_order, batch->token_count, tokens);
-	CLEAR_TAIL(batch->starts, batch->sequence_count + 1, sequences + 1);
-	CLEAR_TAIL(batch->samples, batch->sequence_count, sequences);
-	CLEAR_TAIL(batch->next_labels, batch->sequence_count, sequences);
-	CLEAR_TAIL(batch->prediction_rows, batch->prediction_count, predictions);
-	CLEAR_TAIL(batch->prediction_labels, batch->prediction_count, predictions);
-	CLEAR_TAIL(batch->prediction_weights, batch->prediction_count, predictions);
+	if (labels->rows)
+		CLEAR_TAIL(labels->rows, labels->count * labels->row_width, before * labels->row_width);
+	if (labels->weights)
+		CLEAR_TAIL(labels->weights, labels->count, before);
+	if (labels->classes)
+		CLEAR_TAIL(labels->classes, labels->count * labels->width, before * labels->width);
+	if (labels->values)
+		CLEAR_TAIL(labels->values, labels->count * labels->width, before * labels->width);
 }
 
-/* Appends one instance, made in place in the batch's arrays. */
-static enum status append_instance(struct batch_maker *maker, struct batch *batch, int64_t sample, const struct pick *pick)
+/* `before`: the counts of what the batch held. */
+static void clear_tails(struct batch *batch, const struct batch *before)
 {
-	int32_t start = batch->token_count, first = batch->prediction_count;
-	struct instance instance = {.ids = batch->ids + start,
-				    .types = batch->types + start,
-				    .prediction_positions = batch->prediction_rows + first,
-				    .prediction_labels = batch->prediction_labels + first,
-				    .prediction_weights = batch->prediction_weights + first};
-	TRY(instances_make(maker->instances, pick, &instance));
-	for (int32_t i = 0; i < instance.length; i++) {
-		batch->positions[start + i] = i;
-		batch->token_samples[start + i] = (uint32_t)sample;
+	CLEAR_TAIL(batch->ids, batch->token_count, before->token_count);
+	CLEAR_TAIL(batch->types, batch->token_count, before->token_count);
+	CLEAR_TAIL(batch->positions, batch->token_count, before->token_count);
+	CLEAR_TAIL(batch->token_samples, batch->token_count, before->token_count);
+	CLEAR_TAIL(batch->id_order, batch->token_count, before->token_count);
+	CLEAR_TAIL(batch->starts, batch->sequence_count + 1, before->sequence_count + 1);
+	CLEAR_TAIL(batch->samples, batch->sequence_count, before->sequence_count);
+	CLEAR_TAIL(batch->example_starts, batch->example_count + 1, before->example_count + 1);
+	for (int h = 0; h < BATCH_HEADS; h++)
+		clear_labels(&batch->labels[h], before->labels[h].count);
+}
+
+/* Where the next example's labels go in the batch's arrays. */
+static struct batch_labels labels_behind(const struct batch_labels *labels)
+{
+	struct batch_labels behind = {.width = labels->width, .row_width = labels->row_width};
+	int64_t numbers = (int64_t)labels->count * labels->width;
+	behind.rows = labels->rows ? labels->rows + (int64_t)labels->count * labels->row_width : NULL;
+	behind.classes = labels->classes ? labels->classes + numbers : NULL;
+	behind.values = labels->values ? labels->values + numbers : NULL;
+	behind.weights = labels->weights ? labels->weights + labels->count : NULL;
+	return behind;
+}
+
+/* Appends one example, made in place in the batch's arrays. */
+static enum status append_example(struct batch_maker *maker, struct batch *batch, int64_t sample, const struct pick *pick)
+{
+	int32_t start = batch->token_count, sequences = batch->sequence_count;
+	struct example example = {
+		.lengths = batch->starts + sequences + 1, .ids = batch->ids + start, .types = batch->types + start};
+	for (int h = 0; h < BATCH_HEADS; h++)
+		example.labels[h] = labels_behind(&batch->labels[h]);
+	TRY(instances_make(maker->instances, pick, &example));
+	int64_t first_sample = sample * instances_bounds(maker->instances)->sequences;
+	for (int32_t k = 0, at = start; k < example.sequence_count; k++) {
+		int32_t length = example.lengths[k];
+		for (int32_t i = 0; i < length; i++) {
+			batch->positions[at + i] = i;
+			batch->token_samples[at + i] = (uint32_t)(first_sample + k);
+		}
+		at += length;
+		batch->starts[sequences + 1 + k] = at;
+		batch->samples[sequences + k] = (uint32_t)(first_sample + k);
+		if (batch->longest < length)
+			batch->longest = length;
 	}
-	for (int32_t i = 0; i < instance.prediction_count; i++)
-		batch->prediction_rows[first + i] += start;
-	batch->samples[batch->sequence_count] = (uint32_t)sample;
-	batch->next_labels[batch->sequence_count] = instance.next_label;
-	batch->starts[++batch->sequence_count] = batch->token_count = start + instance.length;
-	batch->prediction_count = first + instance.prediction_count;
-	if (batch->longest < instance.length)
-		batch->longest = instance.length;
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		const struct batch_labels *labels = &example.labels[h];
+		for (int32_t i = 0; labels->rows && i < labels->count * labels->row_width; i++)
+			labels->rows[i] += start;
+		batch->labels[h].count += labels->count;
+	}
+	batch->token_count = start + example.token_count;
+	batch->sequence_count = sequences + example.sequence_count;
+	batch->example_starts[++batch->example_count] = batch->sequence_count;
 	return OK;
+}
+
+static void empty_batch(struct batch *batch)
+{
+	batch->token_count = batch->sequence_count = batch->example_count = batch->longest = 0;
+	batch->starts[0] = batch->example_starts[0] = 0;
+	for (int h = 0; h < BATCH_HEADS; h++)
+		batch->labels[h].count = 0;
 }
 
 /* Micro-batch `number` of a step. */
@@ -141,23 +181,26 @@ static enum status fill_batch(struct batch_maker *maker, const struct outline *o
 			      struct batch *batch)
 {
 	int64_t begin = number > 0 ? outline->ends[number - 1] : outline->first, end = outline->ends[number];
-	int32_t tokens = batch->token_count, sequences = batch->sequence_count, predictions = batch->prediction_count;
-	batch->token_count = batch->sequence_count = batch->prediction_count = batch->longest = 0;
-	batch->starts[0] = 0;
+	struct batch before = *batch;
+	empty_batch(batch);
 	for (int64_t i = begin; i < end; i++) {
-		int32_t instance = outline->order[i];
-		TRY(append_instance(maker, batch, first_sample + instance, &outline->picks[instance]));
+		int32_t example = outline->order[i];
+		TRY(append_example(maker, batch, first_sample + example, &outline->picks[example]));
 	}
 	sort_by_id(maker, batch);
-	clear_tails(batch, tokens, sequences, predictions);
+	clear_tails(batch, &before);
 	return OK;
 }
 
-static void add_counts(struct step *step, int32_t predictions, const float *weights)
+static void add_counts(struct step *step, const struct batch *batch)
 {
-	step->prediction_count += predictions;
-	for (int32_t i = 0; i < predictions; i++)
-		step->prediction_weight += weights[i];
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		const struct batch_labels *labels = &batch->labels[h];
+		for (int32_t i = 0; i < labels->count; i++) {
+			step->weights[h] += labels->weights[i];
+			step->labelled[h] += labels->weights[i] != 0;
+		}
+	}
 }
 
 /* All batches of a step, and its counts. */
@@ -166,22 +209,19 @@ static enum status make_batches(struct step_reader *reader, const struct outline
 	for (int32_t i = 0; i < step->batch_count; i++) {
 		struct batch *batch = &step->batches[i];
 		TRY(fill_batch(&reader->ahead, outline, step->first_sample, i, batch));
-		add_counts(step, batch->prediction_count, batch->prediction_weights);
-		for (int32_t k = 0; k < batch->sequence_count; k++)
-			step->labelled_count += batch->next_labels[k] >= 0;
+		add_counts(step, batch);
 	}
 	return OK;
 }
 
-/* The counts alone: every instance is made, and forgotten. Weights add up in the same order as in make_batches. */
+/* The counts alone: every example is made, and forgotten. Weights add up in the same order as in make_batches. */
 static enum status count_step(struct step_reader *reader, const struct outline *outline, struct step *step)
 {
 	int64_t end = step->batch_count > 0 ? outline->ends[step->batch_count - 1] : outline->first;
 	for (int64_t i = outline->first; i < end; i++) {
-		struct instance instance = reader->scratch;
-		TRY(instances_make(reader->instances, &outline->picks[outline->order[i]], &instance));
-		add_counts(step, instance.prediction_count, instance.prediction_weights);
-		step->labelled_count += instance.next_label >= 0;
+		empty_batch(&reader->scratch);
+		TRY(append_example(&reader->ahead, &reader->scratch, 0, &outline->picks[outline->order[i]]));
+		add_counts(step, &reader->scratch);
 	}
 	return OK;
 }
@@ -192,7 +232,7 @@ static void cut_step(struct step_reader *reader, struct outline *outline, struct
 	const struct step_settings *settings = &reader->settings;
 	int32_t replicas = settings->replicas > 0 ? settings->replicas : 1;
 	int64_t begin = 0, *ends = reader->part_ends;
-	step_cut_parts(&reader->cut, outline->picks, step->instance_count, outline->order, ends);
+	step_cut_parts(&reader->cut, outline->picks, step->example_count, outline->order, ends);
 	step->batch_count = step->most_batches = 0;
 	step->fewest_batches = INT32_MAX;
 	for (int32_t rank = 0, part = 0; part < reader->cut.parts; rank++) {
@@ -222,17 +262,18 @@ static enum status make_step(struct step_reader *reader, int64_t index)
 	struct outline *outline = &reader->outlines[reader->ready ? 0 : index % SLOTS];
 	step->number = settings->first_step + index;
 	step->first_sample = settings->samples_before + (step->number - 1 - settings->steps_before) * settings->batch_size;
-	step->instance_count = settings->batch_size;
-	if (settings->sample_count > 0 && step->instance_count > settings->sample_count - step->first_sample)
-		step->instance_count = settings->sample_count - step->first_sample;
+	step->example_count = settings->batch_size;
+	if (settings->sample_count > 0 && step->example_count > settings->sample_count - step->first_sample)
+		step->example_count = settings->sample_count - step->first_sample;
 	TRY(instances_pick(reader->instances, step->first_sample, &outline->picks[0], &step->epoch, &step->epoch_first));
-	for (int64_t i = 1; i < step->instance_count; i++)
+	for (int64_t i = 1; i < step->example_count; i++)
 		TRY(instances_pick(reader->instances, step->first_sample + i, &outline->picks[i], NULL, NULL));
-	step->token_count = step->prediction_count = step->labelled_count = 0;
-	step->prediction_weight = 0;
-	for (int64_t i = 0; i < step->instance_count; i++) {
-		step->lengths[i] = outline->picks[i].length;
-		step->token_count += outline->picks[i].length;
+	step->token_count = 0;
+	memset(step->weights, 0, sizeof(step->weights));
+	memset(step->labelled, 0, sizeof(step->labelled));
+	for (int64_t i = 0; i < step->example_count; i++) {
+		step->lengths[i] = outline->picks[i].tokens;
+		step->token_count += outline->picks[i].tokens;
 	}
 	cut_step(reader, outline, step);
 	if (reader->ready)
@@ -277,43 +318,51 @@ static void *run_reader(void *context)
 	return NULL;
 }
 
+/* Examples that a micro-batch has room for, however long they are. */
+static int64_t examples_that_fit(const struct example_bounds *bounds, const struct batch_capacity *capacity)
+{
+	int64_t fits = capacity->tokens / example_tokens(bounds);
+	if (fits > capacity->sequences / bounds->sequences)
+		fits = capacity->sequences / bounds->sequences;
+	if (fits > capacity->examples)
+		fits = capacity->examples;
+	for (int h = 0; h < BATCH_HEADS; h++)
+		if (bounds->labels[h].most > 0 && fits > capacity->labels[h].count / bounds->labels[h].most)
+			fits = capacity->labels[h].count / bounds->labels[h].most;
+	return fits;
+}
+
 /* Most micro-batches a step can have: with accumulation the given number for each replica; otherwise every one but a
- * replica's last holds at least as many instances as full ones fit. */
+ * replica's last holds at least as many examples as full ones fit. */
 static enum status count_batches(struct step_reader *reader)
 {
 	const struct step_settings *settings = &reader->settings;
-	int64_t full = reader->instance_settings->max_seq_length;
-	int64_t predictions = instance_predictions(reader->instance_settings, (int32_t)full);
-	int64_t fits = settings->capacity.tokens / full;
-	if (fits > settings->capacity.sequences)
-		fits = settings->capacity.sequences;
-	if (fits > settings->capacity.predictions / predictions)
-		fits = settings->capacity.predictions / predictions;
-	int64_t needed = 1, instances = step_part_instances(settings);
+	int64_t full = example_tokens(reader->bounds);
+	int64_t fits = examples_that_fit(reader->bounds, &settings->capacity);
+	int64_t needed = 1, examples = step_part_examples(settings);
 	if (settings->accumulation_steps > 0)
-		needed = (instances + settings->accumulation_steps - 1) / settings->accumulation_steps;
+		needed = (examples + settings->accumulation_steps - 1) / settings->accumulation_steps;
 	if (fits < needed) {
-		enum status status =
-			error_set(ERR_USAGE,
-				  "a micro-batch of %lld instances needs room for %lld tokens and %lld "
-				  "predictions; there is room for %d and %d, in %d sequences",
-				  (long long)needed, (long long)(needed * full), (long long)(needed * predictions),
-				  settings->capacity.tokens, settings->capacity.predictions, settings->capacity.sequences);
+		enum status status = error_set(ERR_USAGE,
+					       "a micro-batch of %lld %s of up to %lld tokens does not fit: there is room for "
+					       "%d tokens in %d sequences",
+					       (long long)needed, needed == 1 ? "example" : "examples", (long long)full,
+					       settings->capacity.tokens, settings->capacity.sequences);
 		error_hint("raise --gradient_accumulation_steps, or lower --train_batch_size");
 		return status;
 	}
 	int64_t limit = settings->accumulation_steps;
 	if (limit == 0)
-		limit = (instances + fits - 1) / fits;
-	else if (limit > instances)
-		limit = instances;
+		limit = (examples + fits - 1) / fits;
+	else if (limit > examples)
+		limit = examples;
 	reader->batch_limit = (int32_t)(limit * (settings->replicas > 0 ? settings->replicas : 1));
 	return OK;
 }
 
 static bool batches_are_ready(const struct step_reader *reader)
 {
-	size_t one = batch_bytes(reader->settings.capacity);
+	size_t one = batch_bytes(&reader->settings.capacity);
 	return SLOTS * (size_t)reader->batch_limit <= READY_BYTES / one;
 }
 
@@ -332,21 +381,12 @@ static enum status take_maker(struct step_reader *reader, struct batch_maker *ma
 	return memory_new(&maker->sorted, reader->settings.capacity.tokens, sizeof(*maker->sorted), "step");
 }
 
-static enum status take_scratch(struct instance *scratch, int64_t length)
-{
-	TRY(memory_new(&scratch->ids, length, sizeof(*scratch->ids), "step"));
-	TRY(memory_new(&scratch->types, length, sizeof(*scratch->types), "step"));
-	TRY(memory_new(&scratch->prediction_positions, length, sizeof(*scratch->prediction_positions), "step"));
-	TRY(memory_new(&scratch->prediction_labels, length, sizeof(*scratch->prediction_labels), "step"));
-	return memory_new(&scratch->prediction_weights, length, sizeof(*scratch->prediction_weights), "step");
-}
-
 static enum status take_memory(struct step_reader *reader)
 {
 	const struct step_settings *settings = &reader->settings;
 	reader->ready = batches_are_ready(reader);
 	TRY(take_maker(reader, &reader->ahead));
-	TRY(step_cut_open(&reader->cut, settings, reader->instance_settings->max_seq_length));
+	TRY(step_cut_open(&reader->cut, settings, (int32_t)example_tokens(reader->bounds)));
 	TRY(memory_new(&reader->part_ends, reader->cut.parts, sizeof(*reader->part_ends), "step"));
 	for (int s = 0; s < SLOTS; s++) {
 		struct step *step = &reader->slots[s];
@@ -357,14 +397,15 @@ static enum status take_memory(struct step_reader *reader)
 			continue;
 		TRY(memory_new(&step->batches, reader->batch_limit, sizeof(*step->batches), "step"));
 		for (int32_t b = 0; b < reader->batch_limit; b++)
-			TRY(batch_create(&step->batches[b], settings->capacity));
+			TRY(batch_create(&step->batches[b], &settings->capacity));
 	}
 	if (reader->ready)
 		return OK;
 	TRY(take_maker(reader, &reader->asked));
 	for (int i = 0; i < SPELLED; i++)
-		TRY(batch_create(&reader->spelled[i], settings->capacity));
-	return take_scratch(&reader->scratch, reader->instance_settings->max_seq_length);
+		TRY(batch_create(&reader->spelled[i], &settings->capacity));
+	struct batch_capacity one = batch_capacity_for(reader->bounds, 1, 0, 0);
+	return batch_create(&reader->scratch, &one);
 }
 
 /* Signals are for the main thread. */
@@ -390,12 +431,12 @@ enum status step_reader_open(struct step_reader **out, struct instances *instanc
 	BUG_IF(settings->batch_size < 1 || settings->first_step < 1 || settings->accumulation_steps < 0);
 	BUG_IF(settings->rank < 0 || settings->rank >= (settings->ranks > 0 ? settings->ranks : 1));
 	if (settings->batch_size > INT32_MAX)
-		return error_set(ERR_USAGE, "%lld instances a step; the limit is 2^31", (long long)settings->batch_size);
+		return error_set(ERR_USAGE, "%lld examples a step; the limit is 2^31", (long long)settings->batch_size);
 	TRY(memory_new(&reader, 1, sizeof(*reader), "step reader"));
 	pthread_mutex_init(&reader->lock, NULL);
 	pthread_cond_init(&reader->changed, NULL);
 	reader->instances = instances;
-	reader->instance_settings = instances_settings(instances);
+	reader->bounds = instances_bounds(instances);
 	reader->settings = *settings;
 	int64_t last = INT64_MAX;
 	if (settings->last_step > 0)
@@ -469,36 +510,19 @@ void step_reader_close(struct step_reader *reader)
 	free(reader->part_ends);
 	free(reader->ahead.sorted);
 	free(reader->asked.sorted);
-	free(reader->scratch.ids);
-	free(reader->scratch.types);
-	free(reader->scratch.prediction_positions);
-	free(reader->scratch.prediction_labels);
-	free(reader->scratch.prediction_weights);
+	batch_release(&reader->scratch);
 	free(reader);
 }
 
-size_t step_reader_bytes(const struct instance_settings *instances, const struct step_settings *settings)
+size_t step_reader_bytes(const struct example_bounds *bounds, const struct step_settings *settings)
 {
-	struct step_reader reader = {.instance_settings = instances, .settings = *settings};
+	struct step_reader reader = {.bounds = bounds, .settings = *settings};
 	if (count_batches(&reader) != OK)
 		return 0; /* said when it is opened */
-	size_t batch = batch_bytes(settings->capacity), lengths = SLOTS * (size_t)settings->batch_size * sizeof(int32_t);
+	size_t batch = batch_bytes(&settings->capacity), lengths = SLOTS * (size_t)settings->batch_size * sizeof(int32_t);
 	size_t outline = (size_t)settings->batch_size * (sizeof(struct pick) + sizeof(int32_t)) +
 			 (size_t)reader.batch_limit * sizeof(int32_t);
 	if (batches_are_ready(&reader))
 		return SLOTS * (size_t)reader.batch_limit * batch + outline + lengths;
 	return SPELLED * batch + SLOTS * outline + lengths;
-}
-
-enum status instances_mean_length(struct instances *instances, int64_t limit, double *out)
-{
-	int64_t count = instances_per_epoch(instances), tokens = 0;
-	struct pick pick;
-	count = count < limit ? count : limit;
-	for (int64_t i = 0; i < count; i++) {
-		TRY(instances_pick(instances, i, &pick, NULL, NULL));
-		tokens += pick.length;
-	}
-	*out = count > 0 ? (double)tokens / (double)count : 0.0;
-	return OK;
 }

@@ -59,7 +59,7 @@ static enum status read_feature(const unsigned char *message, struct byte_range 
 }
 
 /* An entry of the map: key = 1, value = 2. */
-static enum status read_entry(const unsigned char *message, struct byte_range part, struct example *out)
+static enum status read_entry(const unsigned char *message, struct byte_range part, struct tf_example *out)
 {
 	if (out->count == EXAMPLE_FEATURES_MAX)
 		return error_set(ERR_DATA, "a tf.Example with more than %d features", EXAMPLE_FEATURES_MAX);
@@ -89,7 +89,7 @@ static enum status read_entry(const unsigned char *message, struct byte_range pa
 	return OK;
 }
 
-enum status example_parse(struct example *out, const unsigned char *message, size_t size)
+enum status example_parse(struct tf_example *out, const unsigned char *message, size_t size)
 {
 	struct byte_range part = {message, message + size};
 	struct field features, entry;
@@ -116,7 +116,7 @@ enum status example_parse(struct example *out, const unsigned char *message, siz
 	return OK;
 }
 
-const struct example_feature *example_find(const struct example *example, const char *name)
+const struct example_feature *example_find(const struct tf_example *example, const char *name)
 {
 	for (int i = example->count - 1; i >= 0; i--)
 		if (strcmp(example->features[i].name, name) == 0)

@@ -21,16 +21,16 @@ struct example_feature {
 	size_t list_size;
 };
 
-struct example {
+struct tf_example {
 	int count;
 	struct example_feature features[EXAMPLE_FEATURES_MAX];
 };
 
 /* Takes a message apart; it is borrowed. Anything that is no well-formed Example is ERR_DATA with the offset within
  * the message. */
-MUST_USE enum status example_parse(struct example *out, const unsigned char *message, size_t size);
+MUST_USE enum status example_parse(struct tf_example *out, const unsigned char *message, size_t size);
 /* The feature of that name (the last one, as in protocol buffers), or NULL. */
-const struct example_feature *example_find(const struct example *example, const char *name);
+const struct example_feature *example_find(const struct tf_example *example, const char *name);
 /* Values of a feature, at most `capacity`; *out_count = how many there are. Another kind, values outside
  * [-2^31, 2^31) or more than `capacity` of them are ERR_DATA. */
 MUST_USE enum status feature_integers(const struct example_feature *feature, int32_t *out, int64_t capacity, int64_t *out_count);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "data/pretraining/instances.h"
 
 enum status predictor_open(struct predictor *predictor, const struct model *model, struct activations *activations,
 			   struct replica *replica, const struct vocab *vocab, int32_t capacity, int32_t k)
@@ -18,9 +19,9 @@ enum status predictor_open(struct predictor *predictor, const struct model *mode
 		.capacity = capacity,
 	};
 	struct backend *be = replica->backend;
-	struct batch_capacity own = {.tokens = capacity, .sequences = 1, .predictions = capacity};
-	int64_t count = (int64_t)backend_room(be, own).predictions * k;
-	TRY(batch_create(&predictor->host, own));
+	struct batch_capacity own = instance_capacity(capacity, 1, capacity);
+	int64_t count = (int64_t)backend_room(be, own).labels[HEAD_MASKED_WORDS].count * k;
+	TRY(batch_create(&predictor->host, &own));
 	TRY(memory_new(&predictor->ids, count, sizeof(*predictor->ids), "predictions"));
 	TRY(memory_new(&predictor->probabilities, count, sizeof(*predictor->probabilities), "predictions"));
 	TRY(be->functions->allocate(be, &predictor->device_ids, (size_t)count * sizeof(*predictor->ids), "predictions"));
@@ -45,19 +46,20 @@ void predictor_release(struct predictor *predictor)
 static void fill_batch(struct batch *batch, const struct vocab *vocab, const int32_t *ids, int32_t count)
 {
 	batch->token_count = batch->longest = count + 2;
-	batch->sequence_count = 1;
-	batch->prediction_count = 0;
-	batch->starts[0] = 0;
+	batch->sequence_count = batch->example_count = 1;
+	batch->starts[0] = batch->example_starts[0] = 0;
 	batch->starts[1] = count + 2;
+	batch->example_starts[1] = 1;
 	batch->samples[0] = 0;
-	batch->next_labels[0] = -1;
+	struct batch_labels *blanks = &batch->labels[HEAD_MASKED_WORDS];
+	blanks->count = 0;
 	for (int32_t i = 0; i < count + 2; i++) {
 		batch->ids[i] = i == 0 ? vocab->cls : i == count + 1 ? vocab->sep : ids[i - 1];
 		batch->types[i] = 0;
 		batch->positions[i] = i;
 		batch->token_samples[i] = 0;
 		if (batch->ids[i] == vocab->mask)
-			batch->prediction_rows[batch->prediction_count++] = i;
+			blanks->rows[blanks->count++] = i;
 	}
 }
 
@@ -87,7 +89,7 @@ enum status predictor_fill(struct predictor *predictor, const int32_t *ids, int6
 		return status;
 	}
 	fill_batch(&predictor->host, predictor->vocab, ids, (int32_t)count);
-	predictor->blanks = predictor->host.prediction_count;
+	predictor->blanks = predictor->host.labels[HEAD_MASKED_WORDS].count;
 	if (predictor->blanks == 0) {
 		status = error_set(ERR_USAGE, "'%.60s' has no [MASK]", text);
 		error_hint("write [MASK] where a word is to be filled in");

@@ -40,7 +40,7 @@ static enum status session_prepare(struct session *session, const char *model, i
 	if (entries > config.vocab_size)
 		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", model, entries,
 				 config.vocab_size);
-	TRY(model_create(&session->model, be, &config, HEADS_PRETRAINING));
+	TRY(model_create(&session->model, be, &config, &model_heads_pretraining));
 	TRY(model_allocate(session->model, false));
 	struct shape_limits limits = {
 		.batch = session->capacity,
@@ -53,7 +53,7 @@ static enum status session_prepare(struct session *session, const char *model, i
 	TRY(be->functions->replica_create(be, &session->replica, &limits));
 	TRY(read_weights(session, &source));
 	TRY(activations_create(&session->activations, session->model, session->capacity, false));
-	struct scalars scalars = {.loss_scale = 1.0, .inverse_predictions = 1.0, .inverse_instances = 1.0, .finite = 1};
+	struct scalars scalars = {.loss_scale = 1.0, .finite = 1};
 	be->functions->to_device(be, session->replica.scalars, &scalars, sizeof(scalars));
 	return OK;
 }

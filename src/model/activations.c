@@ -149,21 +149,31 @@ static void lay_out_mlm_head(struct activations *a, struct layout *layout, int64
 	a->transform_gradient = matrix(layout, hidden);
 }
 
-static void lay_out_nsp_head(struct activations *a, struct layout *layout, int64_t hidden)
+/* Items of a head in a batch of these sizes: chosen, or one of each sequence, or of each token. */
+static int64_t head_items(const struct head *head, int64_t tokens, int64_t sequences, int64_t labels)
 {
-	a->first = matrix(layout, hidden);
-	a->pooled = matrix(layout, hidden);
-	a->logits = matrix(layout, 2);
-	if (!a->training)
+	return head->input == INPUT_ALL_ROWS ? tokens : head->input == INPUT_FIRST_ROW ? sequences : labels;
+}
+
+static void lay_out_head(struct head_activations *head, struct layout *layout, const struct model *model, const struct head *what,
+			 struct tensor encoded, struct tensor gradient, bool training)
+{
+	bool all = what->input == INPUT_ALL_ROWS, drops = training && what->drops;
+	int64_t width = (int64_t)(what->joined > 1 ? what->joined : 1) * model->config.hidden_size;
+	head->rows = all ? encoded : matrix(layout, width);
+	head->pooled = what->pooled ? matrix(layout, width) : head->rows;
+	head->dropped = drops ? matrix(layout, width) : head->pooled;
+	head->logits = matrix(layout, what->outputs);
+	if (!training)
 		return;
-	a->logits_gradient = matrix(layout, 2);
-	a->pooled_gradient = matrix(layout, hidden);
-	a->first_gradient = matrix(layout, hidden);
+	head->logits_gradient = matrix(layout, what->outputs);
+	head->input_gradient = all ? gradient : matrix(layout, width);
+	head->rows_gradient = what->pooled ? matrix(layout, width) : head->input_gradient;
 }
 
 /* Lays out everything from `base` (NULL measures) with shapes for T tokens, B sequences, P predictions;
  * returns the bytes used. */
-static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t sequences, int64_t predictions)
+static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t sequences, const int64_t labels[BATCH_HEADS])
 {
 	const struct model *model = a->model;
 	struct layout layout = {.arena = {.base = base, .capacity = SIZE_MAX},
@@ -173,19 +183,24 @@ static size_t lay_out(struct activations *a, void *base, int64_t tokens, int64_t
 	layout.capacity = a->capacity.tokens;
 	layout.rows = tokens;
 	lay_out_encoder(a, &layout, &model->config);
-	layout.capacity = a->capacity.predictions;
-	layout.rows = predictions;
-	lay_out_mlm_head(a, &layout, model->config.hidden_size);
-	layout.capacity = a->capacity.sequences;
-	layout.rows = sequences;
-	lay_out_nsp_head(a, &layout, model->config.hidden_size);
+	for (int h = 0; h < model->heads.count; h++) {
+		const struct head *head = &model->heads.head[h];
+		layout.capacity = head_items(head, a->capacity.tokens, a->capacity.sequences, a->capacity.labels[h].count);
+		layout.rows = head_items(head, tokens, sequences, labels[h]);
+		if (head->loss == LOSS_WORDS)
+			lay_out_mlm_head(a, &layout, model->config.hidden_size);
+		else
+			lay_out_head(&a->heads[h], &layout, model, head, a->layers ? activations_output(a) : (struct tensor){0},
+				     a->gradient, a->training);
+	}
 	return layout.arena.used;
 }
 
 size_t activations_bytes(const struct model *model, struct batch_capacity capacity, bool training)
 {
 	struct activations measured = {.model = model, .capacity = backend_room(model->backend, capacity), .training = training};
-	return lay_out(&measured, NULL, 0, 0, 0);
+	static const int64_t none[BATCH_HEADS];
+	return lay_out(&measured, NULL, 0, 0, none);
 }
 
 enum status activations_create(struct activations **out, const struct model *model, struct batch_capacity capacity, bool training)
@@ -197,7 +212,10 @@ enum status activations_create(struct activations **out, const struct model *mod
 	enum status status;
 	TRY_GOTO(memory_new(&a->layers, model->config.num_hidden_layers, sizeof(*a->layers), "activations"), fail);
 	TRY_GOTO(be->functions->allocate(be, &a->memory, activations_bytes(model, capacity, training), "activations"), fail);
-	lay_out(a, a->memory, a->capacity.tokens, a->capacity.sequences, a->capacity.predictions);
+	int64_t labels[BATCH_HEADS];
+	for (int h = 0; h < BATCH_HEADS; h++)
+		labels[h] = a->capacity.labels[h].count;
+	lay_out(a, a->memory, a->capacity.tokens, a->capacity.sequences, labels);
 	*out = a;
 	return OK;
 
@@ -218,7 +236,9 @@ void activations_free(struct activations *a)
 
 void activations_fit(struct activations *a, const struct batch *batch)
 {
-	BUG_IF(batch->token_count > a->capacity.tokens || batch->sequence_count > a->capacity.sequences ||
-	       batch->prediction_count > a->capacity.predictions);
-	lay_out(a, a->memory, batch->token_count, batch->sequence_count, batch->prediction_count);
+	int64_t labels[BATCH_HEADS];
+	BUG_IF(!batch_fits(batch, &a->capacity));
+	for (int h = 0; h < BATCH_HEADS; h++)
+		labels[h] = batch->labels[h].count;
+	lay_out(a, a->memory, batch->token_count, batch->sequence_count, labels);
 }

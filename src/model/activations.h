@@ -20,6 +20,17 @@ struct layer_activations {
 	struct tensor y;                                             /* (T,H) */
 };
 
+/* A head with a linear layer: N items of C outputs, from rows of kH. Its rows are those of the encoder's output, gathered
+ * (of INPUT_ALL_ROWS the output itself), then through the pooler, then behind dropout: what a step leaves out is the tensor
+ * before it. */
+struct head_activations {
+	struct tensor rows, pooled, dropped; /* (N,kH) */
+	struct tensor logits;                /* (N,C) */
+	/* Gradients, in training: of what the linear layer reads, and of the rows. */
+	struct tensor logits_gradient;               /* (N,C) */
+	struct tensor input_gradient, rows_gradient; /* (N,kH) */
+};
+
 struct activations {
 	const struct model *model;
 	struct batch_capacity capacity;
@@ -35,9 +46,7 @@ struct activations {
 	struct tensor masked, transform_pre, transform_gelu;         /* (P,H) */
 	struct tensor transform_sum, transform_mean, transform_rstd; /* (P,H) (1,P) (1,P) */
 	struct tensor transformed;                                   /* (P,H) */
-	/* NSP head: first rows through the pooler to two classes. */
-	struct tensor first, pooled; /* (B,H) */
-	struct tensor logits;        /* (B,2) */
+	struct head_activations heads[BATCH_HEADS];
 
 	/* Gradients, in training. One set serves all layers. */
 	struct tensor gradient;           /* (T,H) of the residual stream: encoder output down to embeddings */
@@ -46,8 +55,6 @@ struct activations {
 	struct tensor pre_gradient;       /* (T,F) */
 	struct tensor qkv_gradient;       /* (T,3H); shares memory with pre_gradient */
 	struct tensor transformed_gradient, transform_gradient; /* (P,H) */
-	struct tensor logits_gradient;                          /* (B,2) */
-	struct tensor pooled_gradient, first_gradient;          /* (B,H) */
 };
 
 /* Gives all tensors the shapes of `batch`, which must fit the capacity. */

@@ -113,17 +113,15 @@ static bool search_forward(const struct search *search, const struct activations
 		if (search_layer(search, &a->layers[i], i + 1 < layers ? &a->layers[i + 1] : &none, i))
 			return true;
 	}
-	const struct {
-		const char *name;
-		struct tensor tensor;
-	} heads[] = {
-		{"'bert.pooler'", a->pooled},
-		{"'cls.seq_relationship'", a->logits},
-		{"'cls.predictions.transform'", a->transformed},
-	};
-	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
-		if (bad_tensor(search, heads[i].tensor)) {
-			snprintf(search->out, search->size, "%s", heads[i].name);
+	const struct model_heads *heads = &search->model->heads;
+	for (int h = heads->count - 1; h >= 0; h--) {
+		bool words = heads->head[h].loss == LOSS_WORDS, pooled = heads->head[h].pooled;
+		if (pooled && bad_tensor(search, a->heads[h].pooled)) {
+			snprintf(search->out, search->size, "'bert.pooler'");
+			return true;
+		}
+		if (bad_tensor(search, words ? a->transformed : a->heads[h].logits)) {
+			snprintf(search->out, search->size, "'%s%s'", heads->head[h].name, words ? ".transform" : "");
 			return true;
 		}
 	}

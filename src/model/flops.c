@@ -8,8 +8,9 @@ struct model_work model_work_of(const struct batch *batch)
 	struct model_work work = {
 		.tokens = batch->token_count,
 		.sequences = batch->sequence_count,
-		.predictions = batch->prediction_count,
 	};
+	for (int h = 0; h < BATCH_HEADS; h++)
+		work.predictions += batch->labels[h].rows ? batch->labels[h].count : 0;
 	for (int32_t s = 0; s < batch->sequence_count; s++) {
 		double length = batch->starts[s + 1] - batch->starts[s];
 		work.squares += length * length;
@@ -27,29 +28,39 @@ struct model_work model_work_of_full(double sequences, double length)
 	};
 }
 
-double model_head_flops(const struct model_config *config, const struct model_work *work)
+double model_head_flops(const struct model_config *config, const struct model_heads *heads, const struct model_work *work)
 {
-	double hidden = config->hidden_size, vocab = config->vocab_size;
-	return 6 * work->predictions * hidden * (hidden + vocab) + 6 * work->sequences * hidden * (hidden + 2);
+	double hidden = config->hidden_size, flops = 0;
+	for (int h = 0; h < heads->count; h++) {
+		const struct head *head = &heads->head[h];
+		double items = head->input == INPUT_FIRST_ROW  ? work->sequences
+			       : head->input == INPUT_ALL_ROWS ? work->tokens
+							       : work->predictions;
+		double outputs = head->loss == LOSS_WORDS ? config->vocab_size : head->outputs;
+		double before = head->loss == LOSS_WORDS || head->pooled ? hidden : 0; /* the transform, the pooler */
+		flops += 6 * items * hidden * (before + outputs * (head->joined > 1 ? head->joined : 1));
+	}
+	return flops;
 }
 
-double model_flops_of(const struct model_config *config, const struct model_work *work)
+double model_flops_of(const struct model_config *config, const struct model_heads *heads, const struct model_work *work)
 {
 	double layers = config->num_hidden_layers, hidden = config->hidden_size, wide = config->intermediate_size;
 	double products = 6 * (4 * hidden * hidden + 2 * hidden * wide) * work->tokens;
 	double attention = 12 * hidden * work->squares;
-	return layers * (products + attention) + model_head_flops(config, work);
+	return layers * (products + attention) + model_head_flops(config, heads, work);
 }
 
-double model_training_flops(const struct model_config *config, const struct batch *batch)
+double model_training_flops(const struct model *model, const struct batch *batch)
 {
 	struct model_work work = model_work_of(batch);
-	return model_flops_of(config, &work);
+	return model_flops_of(&model->config, &model->heads, &work);
 }
 
-int64_t model_linear_work(const struct model_config *config)
+int64_t model_linear_work(const struct model_config *config, const struct model_heads *heads)
 {
-	double hidden = config->hidden_size;
-	double head = PREDICTED_SHARE * (hidden + config->vocab_size) / config->num_hidden_layers;
+	double hidden = config->hidden_size, head = 0;
+	if (model_heads_tied(heads))
+		head = PREDICTED_SHARE * (hidden + config->vocab_size) / config->num_hidden_layers;
 	return (int64_t)(2 * hidden + config->intermediate_size + head / 2);
 }

@@ -1,14 +1,48 @@
-/* The pre-training heads: masked words (transform, tied output layer) and next sentence (pooler, two
- * classes). */
+/* What stands behind the encoder: the masked-word head (transform, output layer tied to the word embeddings), and heads of a
+ * linear layer over some of its rows, with or without the pooler. */
 #include "model/activations.h"
+
+#include <math.h>
+
+const struct model_heads model_heads_none = {.architecture = "BertModel", .pooler = true};
+
+const struct model_heads model_heads_pretraining = {
+	.architecture = "BertForPreTraining",
+	.pooler = true,
+	.count = 2,
+	.head = {{.input = INPUT_CHOSEN_ROWS, .loss = LOSS_WORDS, .coefficient = 1, .name = "cls.predictions"},
+		 {.input = INPUT_FIRST_ROW,
+		  .pooled = true,
+		  .outputs = 2,
+		  .loss = LOSS_CLASSES,
+		  .coefficient = 1,
+		  .name = "cls.seq_relationship"}},
+};
+
+bool model_heads_tied(const struct model_heads *heads)
+{
+	for (int h = 0; h < heads->count; h++)
+		if (heads->head[h].loss == LOSS_WORDS)
+			return true;
+	return false;
+}
+
+static int words_head(const struct model *model)
+{
+	int head = 0;
+	while (model->heads.head[head].loss != LOSS_WORDS) {
+		head++;
+		BUG_IF(head == model->heads.count);
+	}
+	return head;
+}
 
 struct tensor model_prediction_rows(const struct model *model, struct activations *a, struct replica *replica,
 				    const struct batch *batch)
 {
-	gather_fwd(replica, &(struct gather_fwd){.rows = batch->prediction_rows,
-						 .count = batch->prediction_count,
-						 .x = activations_output(a),
-						 .y = a->masked});
+	const struct batch_labels *words = &batch->labels[words_head(model)];
+	gather_fwd(replica,
+		   &(struct gather_fwd){.rows = words->rows, .count = words->count, .x = activations_output(a), .y = a->masked});
 	linear_gelu_fwd(replica, &(struct linear_gelu_fwd){.w = &model->transform,
 							   .b = &model->transform_bias,
 							   .activation = model->config.hidden_act,
@@ -48,73 +82,232 @@ static void prediction_rows_backward(const struct model *model, struct activatio
 						 .dx = a->transformed_gradient});
 }
 
-static void next_sentence_forward(const struct model *model, struct activations *a, struct replica *replica,
-				  const struct batch *batch, bool training)
+/* Which rows of the encoder a head reads. */
+struct head_rows {
+	const int32_t *rows; /* device; NULL: all */
+	int32_t count;
+};
+
+static struct head_rows rows_of(const struct head *head, const struct batch *batch, const struct batch_labels *labels)
 {
-	gather_fwd(replica, &(struct gather_fwd){.rows = batch->starts, /* [CLS] of each sequence */
-						 .count = batch->sequence_count,
-						 .x = activations_output(a),
-						 .y = a->first});
-	linear_fwd(replica, &(struct linear_fwd){.w = &model->pooler,
-						 .b = &model->pooler_bias,
-						 .activation = ACTIVATION_TANH,
-						 .x = a->first,
-						 .y = a->pooled});
-	linear_fwd(replica, &(struct linear_fwd){
-				    .w = &model->next_sentence, .b = &model->next_sentence_bias, .x = a->pooled, .y = a->logits});
-	xent(replica, &(struct xent){.labels = batch->next_labels,
-				     .loss = &replica->accumulators->value[SUM_NSP_LOSS],
-				     .correct = &replica->accumulators->value[SUM_NSP_CORRECT],
-				     .logits = a->logits,
-				     .dlogits = training ? a->logits_gradient : (struct tensor){0}});
+	if (head->input == INPUT_ALL_ROWS)
+		return (struct head_rows){NULL, batch->token_count};
+	if (head->input == INPUT_FIRST_ROW)
+		return (struct head_rows){batch->starts, batch->sequence_count};
+	return (struct head_rows){labels->rows, labels->count * (head->joined > 1 ? head->joined : 1)};
 }
 
-/* Leaves the gradient of the first rows in a->first_gradient. */
-static void next_sentence_backward(const struct model *model, struct activations *a, struct replica *replica, bool overwrite)
+/* Rows of an item side by side, as one row each. */
+static struct tensor apart(struct tensor joined, int64_t width)
 {
-	linear_bwd(replica, &(struct linear_bwd){.w = &model->next_sentence,
-						 .b = &model->next_sentence_bias,
-						 .overwrite = overwrite,
-						 .dy = a->logits_gradient,
-						 .x = a->pooled,
-						 .dx = a->pooled_gradient});
-	linear_bwd(replica, &(struct linear_bwd){.w = &model->pooler,
-						 .b = &model->pooler_bias,
-						 .overwrite = overwrite,
-						 .dy = a->pooled_gradient,
-						 .x = a->first,
-						 .tanh_y = a->pooled,
-						 .dx = a->first_gradient});
+	joined.rows *= joined.columns / width;
+	joined.columns = width;
+	return joined;
 }
 
-void model_pretraining_loss(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
-			    bool training, bool overwrite)
+static struct dropout head_dropout(const struct model *model, const struct activations *a, int number)
 {
-	BUG_IF(training && !a->training);
-	struct tensor rows = model_prediction_rows(model, a, replica, batch);
-	next_sentence_forward(model, a, replica, batch, training);
-	/* The vocabulary's logits live only inside this operation, so it computes the gradients at once. */
-	vocab_xent(replica, &(struct vocab_xent){.table = &model->word,
+	const struct model_config *config = &model->config;
+	double p = isnan(config->classifier_dropout) ? config->hidden_dropout_prob : config->classifier_dropout;
+	return (struct dropout){.p = a->dropout && model->heads.head[number].drops ? p : 0,
+				.site = (uint32_t)(config->num_hidden_layers + 1) * 4 + (uint32_t)number};
+}
+
+/* What the linear layer reads: behind dropout, where there is some. */
+static struct tensor linear_input(const struct head_activations *own, struct dropout dropout)
+{
+	return dropout.p > 0 ? own->dropped : own->pooled;
+}
+
+static void head_forward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+			 int number)
+{
+	const struct head *head = &model->heads.head[number];
+	const struct head_weights *w = &model->head_weights[number];
+	struct head_activations *own = &a->heads[number];
+	struct head_rows rows = rows_of(head, batch, &batch->labels[number]);
+	struct dropout dropout = head_dropout(model, a, number);
+	int64_t hidden = model->config.hidden_size;
+	if (rows.rows)
+		gather_fwd(replica, &(struct gather_fwd){.rows = rows.rows,
+							 .count = rows.count,
+							 .x = activations_output(a),
+							 .y = apart(own->rows, hidden)});
+	if (head->pooled)
+		linear_fwd(replica, &(struct linear_fwd){.w = &model->pooler,
+							 .b = &model->pooler_bias,
+							 .activation = ACTIVATION_TANH,
+							 .x = own->rows,
+							 .y = own->pooled});
+	if (dropout.p > 0)
+		row_dropout(replica, &(struct row_dropout){.batch = batch,
+							   .rows = rows.rows,
+							   .dropout = dropout,
+							   .x = apart(own->pooled, hidden),
+							   .y = apart(own->dropped, hidden)});
+	linear_fwd(replica, &(struct linear_fwd){.w = &w->w, .b = &w->b, .x = linear_input(own, dropout), .y = own->logits});
+}
+
+static void head_loss(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+		      int number, bool training)
+{
+	const struct head_activations *own = &a->heads[number];
+	const struct batch_labels *labels = &batch->labels[number];
+	struct tensor gradients = training ? own->logits_gradient : (struct tensor){0};
+	double *loss = &replica->accumulators->value[sum_of_loss(number)];
+	double *correct = &replica->accumulators->value[sum_of_correct(number)];
+	switch (model->heads.head[number].loss) {
+	case LOSS_CLASSES:
+		xent(replica, &(struct xent){.head = number,
+					     .labels = labels->classes,
+					     .weights = labels->weights,
+					     .loss = loss,
+					     .correct = correct,
+					     .logits = own->logits,
+					     .dlogits = gradients});
+		return;
+	case LOSS_SQUARED:
+		squared_error(replica, &(struct squared_error){.head = number,
+							       .values = labels->values,
+							       .weights = labels->weights,
+							       .loss = loss,
+							       .outputs = own->logits,
+							       .doutputs = gradients});
+		return;
+	case LOSS_BINARY:
+		binary_xent(replica, &(struct binary_xent){.head = number,
+							   .values = labels->values,
+							   .weights = labels->weights,
+							   .loss = loss,
+							   .correct = correct,
+							   .logits = own->logits,
+							   .dlogits = gradients});
+		return;
+	case LOSS_GROUP:
+		group_xent(replica, &(struct group_xent){.head = number,
+							 .starts = batch->example_starts,
+							 .labels = labels->classes,
+							 .weights = labels->weights,
+							 .count = batch->example_count,
+							 .loss = loss,
+							 .correct = correct,
+							 .logits = own->logits,
+							 .dlogits = gradients});
+		return;
+	case LOSS_SEGMENT:
+		segment_xent(replica, &(struct segment_xent){.head = number,
+							     .batch = batch,
+							     .labels = labels->classes,
+							     .weights = labels->weights,
+							     .loss = loss,
+							     .correct = correct,
+							     .logits = own->logits,
+							     .dlogits = gradients});
+		return;
+	case LOSS_WORDS: break;
+	}
+	BUG_IF(true);
+}
+
+/* Leaves the gradient of the rows that the head reads in rows_gradient. */
+static void head_backward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+			  int number, bool overwrite)
+{
+	const struct head *head = &model->heads.head[number];
+	const struct head_weights *w = &model->head_weights[number];
+	const struct head_activations *own = &a->heads[number];
+	struct dropout dropout = head_dropout(model, a, number);
+	linear_bwd(replica, &(struct linear_bwd){.w = &w->w,
+						 .b = &w->b,
+						 .overwrite = overwrite,
+						 .dy = own->logits_gradient,
+						 .x = linear_input(own, dropout),
+						 .dx = own->input_gradient});
+	if (dropout.p > 0) {
+		struct tensor gradient = apart(own->input_gradient, model->config.hidden_size);
+		row_dropout(replica, &(struct row_dropout){.batch = batch,
+							   .rows = rows_of(head, batch, &batch->labels[number]).rows,
+							   .dropout = dropout,
+							   .x = gradient,
+							   .y = gradient});
+	}
+	if (head->pooled)
+		linear_bwd(replica, &(struct linear_bwd){.w = &model->pooler,
+							 .b = &model->pooler_bias,
+							 .overwrite = overwrite,
+							 .dy = own->input_gradient,
+							 .x = own->rows,
+							 .tanh_y = own->pooled,
+							 .dx = own->rows_gradient});
+}
+
+/* The vocabulary's logits live only inside this operation, so it computes the gradients at once. */
+static void words_loss(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+		       struct tensor rows, bool training, bool overwrite)
+{
+	int number = words_head(model);
+	vocab_xent(replica, &(struct vocab_xent){.head = number,
+						 .table = &model->word,
 						 .bias = &model->prediction_bias,
-						 .labels = batch->prediction_labels,
-						 .weights = batch->prediction_weights,
+						 .labels = batch->labels[number].classes,
+						 .weights = batch->labels[number].weights,
 						 .training = training,
 						 .overwrite = overwrite,
-						 .loss = &replica->accumulators->value[SUM_MLM_LOSS],
-						 .correct = &replica->accumulators->value[SUM_MLM_CORRECT],
+						 .loss = &replica->accumulators->value[sum_of_loss(number)],
+						 .correct = &replica->accumulators->value[sum_of_correct(number)],
 						 .x = rows,
 						 .dx = training ? a->transformed_gradient : (struct tensor){0}});
+}
+
+/* Adds what the heads give to the gradient of the encoder's output, the last head's first. Their sum begins with it. */
+static void gather_gradients(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch)
+{
+	bool first = true;
+	for (int h = model->heads.count - 1; h >= 0; h--) {
+		const struct head *head = &model->heads.head[h];
+		struct head_rows rows = rows_of(head, batch, &batch->labels[h]);
+		if (head->input == INPUT_ALL_ROWS) /* alone: it has written the gradient itself */
+			return;
+		struct tensor gradient = head->loss == LOSS_WORDS ? a->transformed_gradient
+								  : apart(a->heads[h].rows_gradient, model->config.hidden_size);
+		gather_bwd(
+			replica,
+			&(struct gather_bwd){
+				.rows = rows.rows, .count = rows.count, .overwrite = first, .dy = gradient, .dx = a->gradient});
+		first = false;
+	}
+}
+
+void model_losses(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+		  bool training, bool overwrite)
+{
+	BUG_IF(training && (!a->training || model->heads.count == 0));
+	struct tensor words = {0};
+	bool tied = model_heads_tied(&model->heads);
+	if (tied)
+		words = model_prediction_rows(model, a, replica, batch);
+	for (int h = 0; h < model->heads.count; h++) {
+		if (model->heads.head[h].loss == LOSS_WORDS)
+			continue;
+		head_forward(model, a, replica, batch, h);
+		head_loss(model, a, replica, batch, h, training);
+	}
+	if (tied)
+		words_loss(model, a, replica, batch, words, training, overwrite);
 	if (!training)
 		return;
-	prediction_rows_backward(model, a, replica, overwrite);
-	next_sentence_backward(model, a, replica, overwrite);
-	gather_bwd(replica, &(struct gather_bwd){.rows = batch->starts,
-						 .count = batch->sequence_count,
-						 .overwrite = true,
-						 .dy = a->first_gradient,
-						 .dx = a->gradient});
-	gather_bwd(replica, &(struct gather_bwd){.rows = batch->prediction_rows,
-						 .count = batch->prediction_count,
-						 .dy = a->transformed_gradient,
-						 .dx = a->gradient});
+	if (tied)
+		prediction_rows_backward(model, a, replica, overwrite);
+	for (int h = 0; h < model->heads.count; h++)
+		if (model->heads.head[h].loss != LOSS_WORDS)
+			head_backward(model, a, replica, batch, h, overwrite);
+	gather_gradients(model, a, replica, batch);
+}
+
+struct tensor model_outputs(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+			    int head)
+{
+	BUG_IF(head >= model->heads.count || model->heads.head[head].loss == LOSS_WORDS);
+	head_forward(model, a, replica, batch, head);
+	return a->heads[head].logits;
 }

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "data/batch.h"
+#include "model/heads.h"
 
 /* Sizes and constants of a BERT, with Hugging Face's field names (config.json). */
 struct model_config {
@@ -18,6 +19,7 @@ struct model_config {
 	enum activation hidden_act; /* "gelu" = erf, "gelu_new" = tanh */
 	double hidden_dropout_prob, attention_probs_dropout_prob;
 	double initializer_range, layer_norm_eps;
+	double classifier_dropout; /* of what heads read; NaN: hidden_dropout_prob */
 	int32_t pad_token_id;
 };
 
@@ -47,15 +49,19 @@ static inline int parameter_rank(const struct parameter *parameter)
 	return parameter->decays ? 2 : 1;
 }
 
-enum model_heads { HEADS_NONE, HEADS_PRETRAINING }; /* tasks bring their own later */
-
 struct layer_weights {
 	struct weight qkv, qkv_bias, attention_output, attention_output_bias, attention_gamma, attention_beta;
 	struct weight intermediate, intermediate_bias, output, output_bias, output_gamma, output_beta;
 };
 
+/* A linear layer over what a head reads. */
+struct head_weights {
+	struct weight w, b; /* (C,kH) (1,C) */
+};
+
 struct model {
 	struct model_config config;
+	struct model_heads heads;
 	struct backend *backend;
 	struct parameter *parameters;
 	int64_t parameter_count, slab_count; /* tensors; elements with alignment gaps */
@@ -64,8 +70,8 @@ struct model {
 	struct weight word, position, type, embedding_gamma, embedding_beta;
 	struct layer_weights *layers; /* [num_hidden_layers] */
 	struct weight pooler, pooler_bias;
-	struct weight transform, transform_bias, transform_gamma, transform_beta, prediction_bias; /* MLM */
-	struct weight next_sentence, next_sentence_bias;                                           /* NSP */
+	struct weight transform, transform_bias, transform_gamma, transform_beta, prediction_bias; /* of LOSS_WORDS */
+	struct head_weights head_weights[BATCH_HEADS];                                             /* of the other heads */
 	struct weight **weights; /* all of them, for weights_refresh */
 	int64_t weight_count;
 	void *copies;         /* device memory of the weights' compute copies */
@@ -77,10 +83,10 @@ struct model {
 	void *before_context;
 };
 
-/* Lays out parameters without allocating device memory: enough for plans and names. HEADS_NONE ends with the
- * pooler. `config` must have its vocab_size. */
+/* Lays out parameters without allocating device memory: enough for plans and names. `heads` is
+ * copied; `config` must have its vocab_size. */
 MUST_USE enum status model_create(struct model **out, struct backend *be, const struct model_config *config,
-				  enum model_heads heads);
+				  const struct model_heads *heads);
 /* Device memory that model_allocate takes: slab, gradients (training), compute copies. */
 size_t model_bytes(const struct model *model, bool training);
 MUST_USE enum status model_allocate(struct model *model, bool training);
@@ -114,12 +120,24 @@ void model_forward(const struct model *model, struct activations *activations, s
 		   bool dropout);
 struct tensor activations_output(const struct activations *activations);
 
-/* Pre-training heads on the last forward: adds to replica->accumulators (enum below). When training, also the
- * heads' backward: gradients of their weights and of the encoder output. `overwrite`: first micro-batch of a step. */
-enum pretraining_accumulator { SUM_MLM_LOSS, SUM_MLM_CORRECT, SUM_NSP_LOSS, SUM_NSP_CORRECT };
-void model_pretraining_loss(const struct model *model, struct activations *activations, struct replica *replica,
-			    const struct batch *batch, bool training, bool overwrite);
-/* Transformed rows of the MLM head for batch->prediction_rows (P,H): input of vocab_topk. */
+/* What heads add to replica->accumulators: head h the sum of its losses, and the weights of what it had right. */
+static inline int sum_of_loss(int head)
+{
+	return 2 * head;
+}
+static inline int sum_of_correct(int head)
+{
+	return 2 * head + 1;
+}
+/* All heads on the last forward, and their losses. When training, also the heads' backward: gradients of their weights and of
+ * the encoder output. `overwrite`: first micro-batch of a step. */
+void model_losses(const struct model *model, struct activations *activations, struct replica *replica, const struct batch *batch,
+		  bool training, bool overwrite);
+/* The outputs of a head on the last forward, without a loss: (N,C) for N items (of all rows: tokens), in the device's memory
+ * until the next call. Not for LOSS_WORDS. */
+struct tensor model_outputs(const struct model *model, struct activations *activations, struct replica *replica,
+			    const struct batch *batch, int head);
+/* Transformed rows of the head of LOSS_WORDS for the rows that its labels name (P,H): input of vocab_topk. */
 struct tensor model_prediction_rows(const struct model *model, struct activations *activations, struct replica *replica,
 				    const struct batch *batch);
 

@@ -7,7 +7,7 @@
 #include "model/model.h"
 
 /* The sizes that shapes are made of. */
-enum size { ONE, VOCAB, POSITIONS, TYPES, HIDDEN, INTERMEDIATE, CLASSES };
+enum size { ONE, VOCAB, POSITIONS, TYPES, HIDDEN, INTERMEDIATE };
 
 static int64_t size_of(const struct model_config *config, enum size size)
 {
@@ -17,7 +17,6 @@ static int64_t size_of(const struct model_config *config, enum size size)
 	case TYPES: return config->type_vocab_size;
 	case HIDDEN: return config->hidden_size;
 	case INTERMEDIATE: return config->intermediate_size;
-	case CLASSES: return 2;
 	case ONE: break;
 	}
 	return 1;
@@ -71,14 +70,12 @@ static const struct parameter_row pooler_rows[] = {
 };
 
 /* The MLM output layer's matrix is the word embedding table. */
-static const struct parameter_row pretraining_rows[] = {
+static const struct parameter_row word_rows[] = {
 	{"cls.predictions.transform.dense.weight", IN_MODEL(transform), HIDDEN, HIDDEN, WEIGHT_HEAD, INIT_NORMAL},
 	{"cls.predictions.transform.dense.bias", IN_MODEL(transform_bias), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
 	{"cls.predictions.transform.LayerNorm.weight", IN_MODEL(transform_gamma), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ONE},
 	{"cls.predictions.transform.LayerNorm.bias", IN_MODEL(transform_beta), ONE, HIDDEN, WEIGHT_VECTOR, INIT_ZERO},
 	{"cls.predictions.bias", IN_MODEL(prediction_bias), ONE, VOCAB, WEIGHT_VECTOR, INIT_ZERO},
-	{"cls.seq_relationship.weight", IN_MODEL(next_sentence), CLASSES, HIDDEN, WEIGHT_HEAD, INIT_NORMAL},
-	{"cls.seq_relationship.bias", IN_MODEL(next_sentence_bias), ONE, CLASSES, WEIGHT_VECTOR, INIT_ZERO},
 };
 /* clang-format on */
 
@@ -88,39 +85,60 @@ static const struct parameter_row pretraining_rows[] = {
  * end). */
 #define ALIGNMENT_ELEMENTS 64
 
+/* Appends a tensor. One that joins continues the weight before it. */
+static void add_parameter(struct model *model, const struct parameter *like, struct weight *weight, enum weight_use use,
+			  bool joins)
+{
+	struct parameter *parameter = &model->parameters[model->parameter_count++];
+	*parameter = *like;
+	parameter->count = parameter->rows * parameter->columns;
+	parameter->offset = joins ? model->slab_count : round_up(model->slab_count, ALIGNMENT_ELEMENTS);
+	parameter->decays = parameter->init == INIT_NORMAL;
+	model->slab_count = parameter->offset + parameter->count;
+	model->element_count += parameter->count;
+
+	/* Masters get their addresses when memory is there; until then shapes do for planning. */
+	struct tensor shape = {.dtype = model->backend->master_dtype};
+	if (joins)
+		shape = weight->master;
+	else
+		model->weights[model->weight_count++] = weight;
+	bool is_vector = use == WEIGHT_VECTOR;
+	shape.rows = is_vector ? 1 : shape.rows + parameter->rows;
+	shape.columns = is_vector ? shape.columns + parameter->columns : parameter->columns;
+	weight->use = use;
+	weight->master = weight->gradient = shape;
+}
+
 /* Appends the tensors of one part; `owner` is the struct that its weights lie in. */
 static void add_rows(struct model *model, const struct parameter_row *rows, int count, const char *prefix, int32_t layer,
 		     void *owner)
 {
 	for (int i = 0; i < count; i++) {
 		const struct parameter_row *row = &rows[i];
-		struct parameter *parameter = &model->parameters[model->parameter_count++];
-		int length = snprintf(parameter->name, sizeof(parameter->name), "%s%s", prefix, row->name);
-		BUG_IF(length < 0 || length >= (int)sizeof(parameter->name));
-		parameter->rows = size_of(&model->config, row->rows);
-		parameter->columns = size_of(&model->config, row->columns);
-		parameter->count = parameter->rows * parameter->columns;
+		struct parameter parameter = {.rows = size_of(&model->config, row->rows),
+					      .columns = size_of(&model->config, row->columns),
+					      .init = row->init,
+					      .layer = layer};
+		int length = snprintf(parameter.name, sizeof(parameter.name), "%s%s", prefix, row->name);
+		BUG_IF(length < 0 || length >= (int)sizeof(parameter.name));
 		bool joins = i > 0 && rows[i - 1].weight == row->weight;
-		parameter->offset = joins ? model->slab_count : round_up(model->slab_count, ALIGNMENT_ELEMENTS);
-		parameter->init = row->init;
-		parameter->decays = row->init == INIT_NORMAL;
-		parameter->layer = layer;
-		model->slab_count = parameter->offset + parameter->count;
-		model->element_count += parameter->count;
-
-		/* Masters get their addresses when memory is there; until then shapes do for planning. */
-		struct weight *weight = (struct weight *)((char *)owner + row->weight);
-		struct tensor shape = {.dtype = model->backend->master_dtype};
-		if (joins)
-			shape = weight->master;
-		else
-			model->weights[model->weight_count++] = weight;
-		bool is_vector = row->use == WEIGHT_VECTOR;
-		shape.rows = is_vector ? 1 : shape.rows + parameter->rows;
-		shape.columns = is_vector ? shape.columns + parameter->columns : parameter->columns;
-		weight->use = row->use;
-		weight->master = weight->gradient = shape;
+		enum weight_use use = row->use == WEIGHT_TIED && !model_heads_tied(&model->heads) ? WEIGHT_TABLE : row->use;
+		add_parameter(model, &parameter, (struct weight *)((char *)owner + row->weight), use, joins);
 	}
+}
+
+/* The linear layer of a head. */
+static void add_head(struct model *model, const struct head *head, struct head_weights *weights)
+{
+	int64_t inputs = (int64_t)(head->joined > 1 ? head->joined : 1) * model->config.hidden_size;
+	struct parameter w = {
+		.rows = head->outputs, .columns = inputs, .init = INIT_NORMAL, .layer = model->config.num_hidden_layers};
+	struct parameter b = {.rows = 1, .columns = head->outputs, .init = INIT_ZERO, .layer = w.layer};
+	snprintf(w.name, sizeof(w.name), "%s.weight", head->name);
+	snprintf(b.name, sizeof(b.name), "%s.bias", head->name);
+	add_parameter(model, &w, &weights->w, WEIGHT_HEAD, false);
+	add_parameter(model, &b, &weights->b, WEIGHT_VECTOR, false);
 }
 
 /* In FP8 all linear layers of the encoder must fit its products. */
@@ -136,16 +154,19 @@ static enum status check_multiples(const struct model_config *config)
 	return status;
 }
 
-enum status model_create(struct model **out, struct backend *be, const struct model_config *config, enum model_heads heads)
+enum status model_create(struct model **out, struct backend *be, const struct model_config *config,
+			 const struct model_heads *heads)
 {
 	BUG_IF(config->vocab_size < 1);
 	if (be->fp8)
 		TRY(check_multiples(config));
 	int64_t layers = config->num_hidden_layers;
-	int64_t most = COUNT(embedding_rows) + layers * COUNT(layer_rows) + COUNT(pooler_rows) + COUNT(pretraining_rows);
+	int64_t most =
+		COUNT(embedding_rows) + layers * COUNT(layer_rows) + COUNT(pooler_rows) + COUNT(word_rows) + 2 * BATCH_HEADS;
 	struct model *model = NULL;
 	TRY(memory_new(&model, 1, sizeof(*model), "model"));
 	model->config = *config;
+	model->heads = *heads;
 	model->backend = be;
 	enum status status;
 	TRY_GOTO(memory_new(&model->parameters, most, sizeof(*model->parameters), "model parameters"), fail);
@@ -158,11 +179,15 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 		snprintf(prefix, sizeof(prefix), "bert.encoder.layer.%d.", layer);
 		add_rows(model, layer_rows, COUNT(layer_rows), prefix, layer, &model->layers[layer]);
 	}
-	add_rows(model, pooler_rows, COUNT(pooler_rows), "", (int32_t)layers, model);
-	if (heads == HEADS_PRETRAINING)
-		add_rows(model, pretraining_rows, COUNT(pretraining_rows), "", (int32_t)layers, model);
-	else
-		model->word.use = WEIGHT_TABLE;
+	if (heads->pooler)
+		add_rows(model, pooler_rows, COUNT(pooler_rows), "", (int32_t)layers, model);
+	for (int h = 0; h < heads->count; h++) {
+		BUG_IF(heads->head[h].input == INPUT_ALL_ROWS && heads->count > 1);
+		if (heads->head[h].loss == LOSS_WORDS)
+			add_rows(model, word_rows, COUNT(word_rows), "", (int32_t)layers, model);
+		else
+			add_head(model, &heads->head[h], &model->head_weights[h]);
+	}
 	model->slab_count = round_up(model->slab_count, ALIGNMENT_ELEMENTS);
 	model->slab = model->gradients = (struct tensor){.dtype = be->master_dtype, .rows = 1, .columns = model->slab_count};
 	*out = model;

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "data/pretraining/instances.h"
 
 #define SHORTEST 8 /* tokens of a sentence that says enough for a guess */
 #define TRIES 4000
@@ -166,7 +167,7 @@ enum status samples_open(struct samples *samples, const char *folder, const stru
 	if (samples->count == 0)
 		return OK;
 	int32_t room = SAMPLE_TOKENS + 2;
-	struct batch_capacity capacity = {.tokens = room, .sequences = 1, .predictions = room};
+	struct batch_capacity capacity = instance_capacity(room, 1, room);
 	TRY(activations_create(&samples->activations, model, capacity, false));
 	TRY(predictor_open(&samples->predictor, model, samples->activations, replica, vocab, room, SAMPLE_RANKS));
 	return read_earlier(samples, state->evaluated_step);

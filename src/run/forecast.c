@@ -81,7 +81,7 @@ static double layer_seconds(const struct forecast_setup *setup, const struct mod
 
 static double heads_seconds(const struct forecast_setup *setup, const struct model_work *work, double parts[5])
 {
-	double flops = model_head_flops(&setup->model->config, work);
+	double flops = model_head_flops(&setup->model->config, &setup->model->heads, work);
 	double seconds = flops / setup->rates.head + 2 * FORWARD_OPERATIONS * setup->rates.gap;
 	seconds *= 1 + setup->rates.overhead;
 	parts[PART_HEADS] += seconds;
@@ -349,6 +349,6 @@ enum status forecast_compute(const struct forecast_setup *setup, struct forecast
 	f->efficiency = f->alone / (ranks * f->step);
 	f->sequences_per_second = batch / f->step;
 	f->tokens_per_second = all.tokens / f->step;
-	f->model_flops = model_flops_of(&setup->model->config, &all);
+	f->model_flops = model_flops_of(&setup->model->config, &setup->model->heads, &all);
 	return OK;
 }

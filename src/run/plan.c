@@ -9,10 +9,10 @@
 #include "train/checkpoint.h"
 #include "train/optimizer.h"
 
-double plan_step_flops(const struct model_config *config, int64_t batch_size, int32_t length)
+double plan_step_flops(const struct model_config *config, const struct model_heads *heads, int64_t batch_size, int32_t length)
 {
 	struct model_work work = model_work_of_full((double)batch_size, length);
-	return model_flops_of(config, &work);
+	return model_flops_of(config, heads, &work);
 }
 
 /* What ranks on devices take besides. */
@@ -38,7 +38,7 @@ struct memory_plan plan_training(const struct model *model, const struct shape_l
 		.batches = batch_bytes,
 		.checkpoint = limits->training ? checkpoint_writer_bytes(model) : 0,
 		.ranks = ranks,
-		.flops_per_step = plan_step_flops(&model->config, batch_size, max_seq_length),
+		.flops_per_step = plan_step_flops(&model->config, &model->heads, batch_size, max_seq_length),
 	};
 	if (be->functions->batch_bytes) {
 		size_t batches;
@@ -76,7 +76,7 @@ void plan_print(const struct memory_plan *plan, const struct model *model, const
 	row(out, "weights", plan->weights, "masters, gradients, compute copies");
 	row(out, "moments", plan->moments, plan->ranks > 1 ? "of the optimiser, a share" : "of the optimiser");
 	snprintf(note, sizeof(note), "of %d tokens, %d sequences, %d predictions", limits->batch.tokens, limits->batch.sequences,
-		 limits->batch.predictions);
+		 limits->batch.labels[0].count);
 	row(out, "activations", plan->activations, note);
 	row(out, "workspace", plan->workspace, "of the back end");
 	if (plan->communication > 0)

@@ -26,7 +26,7 @@ struct memory_plan {
 struct memory_plan plan_training(const struct model *model, const struct shape_limits *limits, int64_t batch_size,
 				 int32_t max_seq_length, size_t batch_bytes, int32_t ranks, bool narrow);
 /* FLOPs of a step of full-length sequences with the usual share of predictions. */
-double plan_step_flops(const struct model_config *config, int64_t batch_size, int32_t length);
+double plan_step_flops(const struct model_config *config, const struct model_heads *heads, int64_t batch_size, int32_t length);
 void plan_print(const struct memory_plan *plan, const struct model *model, const struct shape_limits *limits, struct buffer *out);
 /* ERR_RESOURCE if the plan is larger than the memory this machine has left, where so many ranks run on it, one of them
  * the first, or than what this rank's device has left. */

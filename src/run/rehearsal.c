@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
+#include "data/pretraining/instances.h"
 
 void rehearsal_close(struct rehearsal *rehearsal)
 {
@@ -35,7 +36,7 @@ enum status rehearsal_open(struct rehearsal *out, struct backend *be, const stru
 					      .bias_correction = true};
 	enum status status;
 	*out = (struct rehearsal){.backend = be, .training = training};
-	TRY_GOTO(model_create(&out->model, be, config, HEADS_PRETRAINING), fail);
+	TRY_GOTO(model_create(&out->model, be, config, &model_heads_pretraining), fail);
 	TRY_GOTO(model_allocate(out->model, training), fail);
 	TRY_GOTO(be->functions->replica_create(be, &out->replica, &limits), fail);
 	TRY_GOTO(activations_create(&out->activations, out->model, capacity, training), fail);
@@ -52,7 +53,7 @@ static void queue_batch(void *context)
 {
 	struct rehearsal *r = context;
 	model_forward(r->model, r->activations, &r->replica, &r->batch, r->training);
-	model_pretraining_loss(r->model, r->activations, &r->replica, &r->batch, r->training, r->first);
+	model_losses(r->model, r->activations, &r->replica, &r->batch, r->training, r->first);
 	if (r->training)
 		model_backward(r->model, r->activations, &r->replica, &r->batch, r->first, NULL, NULL);
 }
@@ -62,17 +63,13 @@ enum status rehearsal_step(struct rehearsal *rehearsal, const struct batch *batc
 	struct backend *be = rehearsal->backend;
 	struct replica *replica = &rehearsal->replica;
 	struct accumulators sums = {0};
-	int64_t predictions = 0, instances = 0;
-	for (int64_t i = 0; i < count; i++) {
-		predictions += batches[i].prediction_count;
-		instances += batches[i].sequence_count;
+	struct scalars scalars = {.seed = 1, .learning_rate = 1e-4, .loss_scale = 1.0, .finite = 1};
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		int64_t items = 0;
+		for (int64_t i = 0; i < count; i++)
+			items += batches[i].labels[h].count;
+		scalars.inverse_weight[h] = 1.0 / (double)(items ? items : 1);
 	}
-	struct scalars scalars = {.seed = 1,
-				  .learning_rate = 1e-4,
-				  .inverse_predictions = 1.0 / (double)(predictions ? predictions : 1),
-				  .inverse_instances = 1.0 / (double)(instances ? instances : 1),
-				  .loss_scale = 1.0,
-				  .finite = 1};
 	if (rehearsal->training)
 		optimizer_prepare(rehearsal->optimizer, &scalars);
 	be->functions->to_device(be, replica->scalars, &scalars, sizeof(scalars));
@@ -91,7 +88,7 @@ enum status rehearsal_step(struct rehearsal *rehearsal, const struct batch *batc
 	}
 	be->functions->to_host(be, &sums, replica->accumulators, sizeof(sums));
 	TRY(be->functions->synchronize(replica));
-	double loss = sums.value[SUM_MLM_LOSS] * scalars.inverse_predictions;
+	double loss = sums.value[sum_of_loss(HEAD_MASKED_WORDS)] * scalars.inverse_weight[HEAD_MASKED_WORDS];
 	if (!isfinite(loss))
 		return error_set(ERR_NUMERIC, "a step of a new model on made-up text has a loss of %g", loss);
 	if (out_loss)
@@ -137,9 +134,9 @@ static double wikipedia_length(double u)
 
 enum status rehearsal_batch(struct batch *out, const struct model_config *config, int32_t sequences, int32_t length, bool mixed)
 {
-	struct batch_capacity capacity = {
-		.tokens = sequences * length, .sequences = sequences, .predictions = sequences * (length * 3 / 20 + 3)};
-	TRY(batch_create(out, capacity));
+	struct batch_capacity capacity = instance_capacity(sequences * length, sequences, sequences * (length * 3 / 20 + 3));
+	TRY(batch_create(out, &capacity));
+	struct batch_labels *words = &out->labels[HEAD_MASKED_WORDS], *next = &out->labels[HEAD_NEXT_SENTENCE];
 	struct rng rng = rng_start(1, RNG_TEST, 0);
 	int32_t t = 0, p = 0;
 	double share = 0.5; /* goes on by the golden ratio: any number of sequences has nearly the same lengths */
@@ -150,7 +147,9 @@ enum status rehearsal_batch(struct batch *out, const struct model_config *config
 		share = fmod(share + 0.6180339887498949, 1);
 		out->starts[s] = t;
 		out->samples[s] = (uint32_t)s;
-		out->next_labels[s] = s & 1;
+		out->example_starts[s] = s;
+		next->classes[s] = s & 1;
+		next->weights[s] = 1;
 		for (int32_t i = 0; i < tokens; i++, t++) {
 			out->ids[t] = (int32_t)rng_below(&rng, (uint32_t)config->vocab_size);
 			out->types[t] = i > tokens / 2;
@@ -158,16 +157,17 @@ enum status rehearsal_batch(struct batch *out, const struct model_config *config
 			out->token_samples[t] = (uint32_t)s;
 			if (!is_predicted(i))
 				continue;
-			out->prediction_rows[p] = t;
-			out->prediction_labels[p] = (int32_t)rng_below(&rng, (uint32_t)config->vocab_size);
-			out->prediction_weights[p++] = 1.0f;
+			words->rows[p] = t;
+			words->classes[p] = (int32_t)rng_below(&rng, (uint32_t)config->vocab_size);
+			words->weights[p++] = 1.0f;
 		}
 		out->longest = tokens > out->longest ? tokens : out->longest;
 	}
 	out->starts[sequences] = t;
 	out->token_count = t;
-	out->sequence_count = sequences;
-	out->prediction_count = p;
+	out->sequence_count = out->example_count = next->count = sequences;
+	out->example_starts[sequences] = sequences;
+	words->count = p;
 	enum status status = rehearsal_order(out);
 	if (status != OK)
 		batch_release(out);

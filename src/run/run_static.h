@@ -4,7 +4,7 @@
 #define RUN_RUN_STATIC_H
 
 #include "base/pool.h"
-#include "data/instance_files.h"
+#include "data/pretraining/instance_files.h"
 
 /* Opens the files that `values` stand for (files, folders, globs; commas separate, too), in their order. Conversions lie
  * in `folder` under names that hold a fingerprint of their source: one that has changed is converted again. Longer

@@ -138,7 +138,7 @@ static enum status train_step(struct training *training)
 	TRY(training->replica->backend->functions->synchronize(training->replica));
 
 	state->step++;
-	state->samples += step->instance_count;
+	state->samples += step->example_count;
 	state->tokens += step->token_count;
 	state->skipped_steps += verdict != GUARD_APPLY;
 	training->optimizer->update_count += verdict == GUARD_APPLY;
@@ -156,7 +156,7 @@ static enum status train_step(struct training *training)
 						      .flops = result.flops,
 						      .waited = objective->waited ? objective->waited(objective) : 0,
 						      .token_count = step->token_count,
-						      .sequence_count = step->instance_count,
+						      .sequence_count = step->example_count,
 						      .lengths = step->lengths,
 					      });
 }

@@ -8,7 +8,7 @@
 #include "backend/ops.h"
 #include "base/error.h"
 #include "base/measures.h"
-#include "data/batch.h"
+#include "data/step_reader.h"
 #include "model/model.h"
 
 /* Called when a layer's gradients of a batch are complete, as model_backward says. */
@@ -22,11 +22,9 @@ struct objective {
 	void *state;
 	/* The next step: this rank's batches, and counts; NULL after the last. */
 	enum status (*next_step)(struct objective *objective, const struct step **out);
-	/* Loss normalisers into the scalars, from the step's counts over all ranks. */
-	void (*normalise)(struct objective *objective, const struct step *step, struct scalars *scalars);
-	void (*forward)(struct objective *objective, struct replica *replica, const struct batch *batch, bool first);
-	void (*backward)(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
-			 struct layer_hook hook);
+	/* Forward, losses and backward of a batch. `first`: of a step; gradients are overwritten, not added to. */
+	void (*gradients)(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
+			  struct layer_hook hook);
 	/* Turns the accumulated sums of a step, over all ranks, into metrics; the first one is "loss". */
 	void (*metrics)(struct objective *objective, const struct step *step, const struct accumulators *sums,
 			struct measures *out);

@@ -26,24 +26,12 @@ static enum status next_step(struct objective *objective, const struct step **ou
 	return step_reader_next(self(objective)->reader, out);
 }
 
-static void normalise(struct objective *objective, const struct step *step, struct scalars *scalars)
-{
-	(void)objective;
-	scalars->inverse_predictions = step->prediction_weight > 0 ? 1.0 / step->prediction_weight : 0.0;
-	scalars->inverse_instances = step->labelled_count > 0 ? 1.0 / (double)step->labelled_count : 0.0;
-}
-
-static void forward(struct objective *objective, struct replica *replica, const struct batch *batch, bool first)
+static void gradients(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
+		      struct layer_hook hook)
 {
 	const struct pretraining_settings *settings = &self(objective)->settings;
 	model_forward(settings->model, settings->activations, replica, batch, true);
-	model_pretraining_loss(settings->model, settings->activations, replica, batch, true, first);
-}
-
-static void backward(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
-		     struct layer_hook hook)
-{
-	const struct pretraining_settings *settings = &self(objective)->settings;
+	model_losses(settings->model, settings->activations, replica, batch, true, first);
 	model_backward(settings->model, settings->activations, replica, batch, first, hook.done, hook.context);
 }
 
@@ -60,23 +48,25 @@ static double ratio(double sum, double count)
 static void losses(const struct accumulators *sums, double prediction_weight, double labelled, bool perplexity,
 		   struct measures *out)
 {
-	double mlm = ratio(sums->value[SUM_MLM_LOSS], prediction_weight);
-	double nsp = ratio(sums->value[SUM_NSP_LOSS], labelled);
+	double mlm = ratio(sums->value[sum_of_loss(HEAD_MASKED_WORDS)], prediction_weight);
+	double nsp = ratio(sums->value[sum_of_loss(HEAD_NEXT_SENTENCE)], labelled);
 	out->count = 0;
 	measures_add(out, &LOSS("loss", "loss", mlm + nsp));
 	measures_add(out, &LOSS("mlm_loss", NULL, mlm));
 	if (perplexity)
 		measures_add(out, &(struct measure){"mlm_perplexity", NULL, UNIT_NUMBER, DIRECTION_LOWER, exp(mlm)});
-	measures_add(out, &ACCURACY("mlm_accuracy", "MLM", ratio(sums->value[SUM_MLM_CORRECT], prediction_weight)));
+	measures_add(out,
+		     &ACCURACY("mlm_accuracy", "MLM", ratio(sums->value[sum_of_correct(HEAD_MASKED_WORDS)], prediction_weight)));
 	measures_add(out, &LOSS("nsp_loss", NULL, nsp));
-	measures_add(out, &ACCURACY("nsp_accuracy", labelled > 0 ? "NSP" : NULL, ratio(sums->value[SUM_NSP_CORRECT], labelled)));
+	measures_add(out, &ACCURACY("nsp_accuracy", labelled > 0 ? "NSP" : NULL,
+				    ratio(sums->value[sum_of_correct(HEAD_NEXT_SENTENCE)], labelled)));
 }
 
 static void step_metrics(struct objective *objective, const struct step *step, const struct accumulators *sums,
 			 struct measures *out)
 {
 	(void)objective;
-	losses(sums, step->prediction_weight, (double)step->labelled_count, false, out);
+	losses(sums, step->weights[HEAD_MASKED_WORDS], step->weights[HEAD_NEXT_SENTENCE], false, out);
 }
 
 /* A scoring under way. */
@@ -106,7 +96,7 @@ static void queue_losses(void *context)
 {
 	const struct score *score = context;
 	model_forward(score->model, score->activations, score->replica, &score->batch, false);
-	model_pretraining_loss(score->model, score->activations, score->replica, &score->batch, false, false);
+	model_losses(score->model, score->activations, score->replica, &score->batch, false, false);
 }
 
 /* The losses of a step, added to the replica's accumulators. */
@@ -121,9 +111,9 @@ static enum status score_step(struct score *score, const struct step *step)
 		struct work_key key = work_key(score->activations, WORK_LOSS, &score->batch);
 		work_queue(replica, &key, queue_losses, score);
 	}
-	score->weight += step->prediction_weight;
-	score->labelled += (double)step->labelled_count;
-	score->predictions += (double)step->prediction_count;
+	score->weight += step->weights[HEAD_MASKED_WORDS];
+	score->labelled += step->weights[HEAD_NEXT_SENTENCE];
+	score->predictions += (double)step->labelled[HEAD_MASKED_WORDS];
 	return OK;
 }
 
@@ -173,7 +163,7 @@ enum status pretraining_score(const struct model *model, struct activations *act
 		.batch_size = (int64_t)capacity.sequences * ranks_count(comm),
 		.rank = comm ? comm_place(comm)->rank : 0,
 		.ranks = ranks_count(comm),
-		.linear_work = model_linear_work(&model->config),
+		.linear_work = model_linear_work(&model->config, &model->heads),
 		.capacity = capacity,
 		.first_step = 1,
 		.sample_count = count,
@@ -227,9 +217,7 @@ enum status pretraining_create(struct objective **out, const struct pretraining_
 		.name = "pretraining",
 		.state = pretraining,
 		.next_step = next_step,
-		.normalise = normalise,
-		.forward = forward,
-		.backward = backward,
+		.gradients = gradients,
 		.metrics = step_metrics,
 		.evaluation_count = settings->evaluation_count,
 		.evaluate = evaluate,

@@ -3,7 +3,7 @@
 #define TRAIN_PRETRAINING_H
 
 #include "comm/comm.h"
-#include "data/batch.h"
+#include "data/pretraining/instances.h"
 #include "train/objective.h"
 
 /* Held-out text; name NULL for documents held out of the training text. */

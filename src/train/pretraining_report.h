@@ -2,7 +2,7 @@
 #ifndef TRAIN_PRETRAINING_REPORT_H
 #define TRAIN_PRETRAINING_REPORT_H
 
-#include "data/unigram.h"
+#include "data/pretraining/unigram.h"
 #include "report/samples.h"
 #include "text/vocab.h"
 

@@ -26,7 +26,9 @@ void step_begin(struct training *training, const struct step *step, double learn
 {
 	struct scalars scalars = {.seed = training->settings.seed, .learning_rate = learning_rate};
 	optimizer_prepare(training->optimizer, &scalars);
-	training->objective->normalise(training->objective, step, &scalars);
+	const struct model_heads *heads = &training->model->heads;
+	for (int h = 0; h < heads->count; h++)
+		scalars.inverse_weight[h] = step->weights[h] > 0 ? heads->head[h].coefficient / step->weights[h] : 0;
 	struct accumulators zero = {0};
 	struct replica *replica = training->replica;
 	struct backend *be = replica->backend;
@@ -45,19 +47,20 @@ enum status step_next(struct training *training, const struct step **out)
 	*out = step;
 	if (ranks_count(training->comm) == 1)
 		return status;
-	double told[4] = {status != OK};
-	if (step) {
-		told[1] = step->prediction_weight;
-		told[2] = (double)step->prediction_count;
-		told[3] = (double)step->labelled_count;
+	enum { FAILED, WEIGHTS, LABELLED = WEIGHTS + BATCH_HEADS, TOLD = LABELLED + BATCH_HEADS };
+	double told[TOLD] = {[FAILED] = status != OK};
+	for (int h = 0; step && h < BATCH_HEADS; h++) {
+		told[WEIGHTS + h] = step->weights[h];
+		told[LABELLED + h] = (double)step->labelled[h];
 	}
-	TRY(comm_sum(training->comm, told, 4));
-	if (told[0] > 0)
+	TRY(comm_sum(training->comm, told, TOLD));
+	if (told[FAILED] > 0)
 		return comm_agree_status(training->comm, status);
 	training->whole = *step;
-	training->whole.prediction_weight = told[1];
-	training->whole.prediction_count = (int64_t)told[2];
-	training->whole.labelled_count = (int64_t)told[3];
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		training->whole.weights[h] = told[WEIGHTS + h];
+		training->whole.labelled[h] = (int64_t)told[LABELLED + h];
+	}
 	*out = &training->whole;
 	return OK;
 }
@@ -74,8 +77,7 @@ struct micro_batch {
 static void forward_and_backward(void *context)
 {
 	const struct micro_batch *m = context;
-	m->objective->forward(m->objective, m->replica, &m->batch, m->first);
-	m->objective->backward(m->objective, m->replica, &m->batch, m->first, m->hook);
+	m->objective->gradients(m->objective, m->replica, &m->batch, m->first, m->hook);
 }
 
 /* With `called` operations are called one by one: someone is told of layers, or looks at what they leave. */
@@ -92,7 +94,7 @@ static enum status micro_batch_gradients(struct training *training, const struct
 		forward_and_backward(&m);
 	else
 		work_queue(m.replica, &key, forward_and_backward, &m);
-	*flops += model_training_flops(&training->model->config, host);
+	*flops += model_training_flops(training->model, host);
 	return OK;
 }
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include "backend/ops.h"
 #include "base/rng.h"
+#include "data/pretraining/instances.h"
 #include "limits.h"
 
 enum role {
@@ -375,8 +376,8 @@ static inline void case_create(struct test_case *c, const char *line, enum dtype
 	check_keys(c);
 	c->scalars = (struct scalars){.seed = 0x123456789abcdefu,
 				      .learning_rate = 1e-3,
-				      .inverse_predictions = 1.0 / 37,
-				      .inverse_instances = 1.0 / 11,
+				      .inverse_weight[HEAD_MASKED_WORDS] = 1.0 / 37,
+				      .inverse_weight[HEAD_NEXT_SENTENCE] = 1.0 / 11,
 				      .loss_scale = 8,
 				      .gradient_scale = 8,
 				      .max_grad_norm = 1,
@@ -396,7 +397,7 @@ static inline void case_create(struct test_case *c, const char *line, enum dtype
 	/* Sizes that make a workspace for these shapes and no more. */
 	struct shape_limits *l = &c->limits;
 	*l = (struct shape_limits){.longest = c->has_batch ? c->batch.longest : 1, .training = true, .exact = true};
-	int64_t rows = 1, wide = 1, vocab = 2;
+	int64_t rows = c->batch.token_count > 0 ? c->batch.token_count : 1, wide = 1, vocab = 2;
 	for (int i = 0; i < c->count; i++) {
 		const struct array *a = &c->arrays[i];
 		if (a->kind == ACTIVATION && a->rows > rows)
@@ -406,7 +407,7 @@ static inline void case_create(struct test_case *c, const char *line, enum dtype
 		if ((a->kind == ACTIVATION || a->is_weight) && a->columns > wide)
 			wide = a->columns;
 	}
-	l->batch = (struct batch_capacity){.tokens = (int32_t)rows, .sequences = (int32_t)rows, .predictions = (int32_t)rows};
+	l->batch = (struct batch_capacity)INSTANCE_CAPACITY((int32_t)rows, (int32_t)rows, (int32_t)rows);
 	l->vocab = (int32_t)vocab;
 	l->hidden = (int32_t)case_integer(c, "H", wide < 2048 ? wide : 2048); /* of norms; linears may be wider */
 	l->heads = (int32_t)case_integer(c, "heads", (l->hidden + 63) / 64);

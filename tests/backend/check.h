@@ -239,7 +239,7 @@ static inline struct backend *open_backend(const char *device, enum dtype dtype,
 /* A replica of the reference that is large enough to derive any case's inputs. */
 static inline void open_reference_replica(struct backend *ref, struct replica *out)
 {
-	struct shape_limits limits = {.batch = {.tokens = 4096, .sequences = 4096, .predictions = 4096},
+	struct shape_limits limits = {.batch = INSTANCE_CAPACITY(4096, 4096, 4096),
 				      .longest = 1024,
 				      .hidden = 1024,
 				      .heads = 16,

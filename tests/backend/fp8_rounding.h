@@ -3,6 +3,7 @@
 #ifndef TESTS_BACKEND_FP8_ROUNDING_H
 #define TESTS_BACKEND_FP8_ROUNDING_H
 
+#include "data/pretraining/instances.h"
 #include "test.h"
 #include "backend/fp8.h"
 #include "backend/ops.h"
@@ -62,7 +63,7 @@ static inline void check_fp8_rounding(struct backend *be)
 	static float values[FP8_VALUES], identity[FP8_WIDTH * FP8_WIDTH];
 	for (int i = 0; i < FP8_WIDTH; i++)
 		identity[i * FP8_WIDTH + i] = 1;
-	struct shape_limits limits = {.batch = {.tokens = FP8_ROWS, .sequences = 1, .predictions = 1},
+	struct shape_limits limits = {.batch = INSTANCE_CAPACITY(FP8_ROWS, 1, 1),
 				      .longest = 1,
 				      .hidden = FP8_WIDTH,
 				      .heads = 1,

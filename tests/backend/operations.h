@@ -723,7 +723,7 @@ static double objective_vocab_xent(struct test_case *c, struct replica *ref)
 					     .correct = &correct,
 					     .x = x});
 	free(labels);
-	return loss * c->scalars.inverse_predictions * c->scalars.loss_scale;
+	return loss * c->scalars.inverse_weight[HEAD_MASKED_WORDS] * c->scalars.loss_scale;
 }
 
 static void declare_vocab_topk(struct test_case *c)
@@ -746,20 +746,64 @@ static void call_vocab_topk(struct bound *b)
 
 /* --- classes --- */
 
+/* Every fifth item has no weight, others a half. */
+static void declare_weights(struct test_case *c, int64_t items)
+{
+	struct array *weights = add_array(c, "weights", INPUT, FLOAT, 1, items);
+	for (int64_t i = 0; i < items; i++)
+		weights->value[i] = i % 5 == 3 ? 0 : i % 5 == 2 ? 0.5 : 1;
+}
+
+/* An INTEGER or FLOAT array as it is on every back end; the caller frees. */
+static int32_t *integers_of(struct test_case *c, const char *name)
+{
+	const struct array *a = get_array(c, name);
+	int32_t *out = new_integers(array_size(a));
+	for (int64_t i = 0; i < array_size(a); i++)
+		out[i] = (int32_t)a->value[i];
+	return out;
+}
+
+static float *floats_of(struct test_case *c, const char *name)
+{
+	const struct array *a = get_array(c, name);
+	float *out = (float *)new_integers(array_size(a));
+	for (int64_t i = 0; i < array_size(a); i++)
+		out[i] = (float)a->value[i];
+	return out;
+}
+
+/* Losses of a head that is not the first. */
+enum { TESTED_HEAD = 1 };
+
+static double scaled_loss(const struct test_case *c, double loss)
+{
+	return loss * c->scalars.inverse_weight[TESTED_HEAD] * c->scalars.loss_scale;
+}
+
+static void declare_loss(struct test_case *c, bool correct, int64_t rows, int64_t columns)
+{
+	add_sum(c, "loss", LOSS);
+	if (correct)
+		add_sum(c, "correct", EXACT);
+	if (case_integer(c, "train", 1))
+		add_output(c, "dlogits", ACTIVATION, rows, columns, SOFTMAX);
+}
+
 static void declare_xent(struct test_case *c)
 {
 	int64_t rows = case_integer(c, "N", 8), classes = case_integer(c, "C", 2);
 	add_input(c, "logits", rows, classes, 2);
 	declare_labels(c, rows, classes, case_integer(c, "unlabelled", 3));
-	add_sum(c, "loss", LOSS);
-	add_sum(c, "correct", EXACT);
-	if (case_integer(c, "train", 1))
-		add_output(c, "dlogits", ACTIVATION, rows, classes, SOFTMAX);
+	declare_weights(c, rows);
+	declare_loss(c, true, rows, classes);
 }
 
 static void call_xent(struct bound *b)
 {
-	xent(b->replica, &(struct xent){.labels = bound_data(b, "labels"),
+	xent(b->replica, &(struct xent){.head = TESTED_HEAD,
+					.labels = bound_data(b, "labels"),
+					.weights = bound_data(b, "weights"),
 					.loss = bound_data(b, "loss"),
 					.correct = bound_data(b, "correct"),
 					.logits = bound_tensor(b, "logits"),
@@ -768,14 +812,210 @@ static void call_xent(struct bound *b)
 
 static double objective_xent(struct test_case *c, struct replica *ref)
 {
-	struct tensor logits = displaced(c, "logits", "dlogits");
-	int32_t *labels = new_integers(logits.rows);
-	for (int64_t i = 0; i < logits.rows; i++)
-		labels[i] = (int32_t)get_array(c, "labels")->value[i];
+	int32_t *labels = integers_of(c, "labels");
+	float *weights = floats_of(c, "weights");
 	double loss = 0, correct = 0;
-	xent(ref, &(struct xent){.labels = labels, .loss = &loss, .correct = &correct, .logits = logits});
+	xent(ref, &(struct xent){.head = TESTED_HEAD,
+				 .labels = labels,
+				 .weights = weights,
+				 .loss = &loss,
+				 .correct = &correct,
+				 .logits = displaced(c, "logits", "dlogits")});
 	free(labels);
-	return loss * c->scalars.inverse_instances * c->scalars.loss_scale;
+	free(weights);
+	return scaled_loss(c, loss);
+}
+
+/* Values from 0 to 1, or, of a regression, of any size. */
+static void declare_values(struct test_case *c, double low, double high)
+{
+	int64_t rows = case_integer(c, "N", 8), columns = case_integer(c, "C", 2);
+	add_input(c, "logits", rows, columns, 2);
+	struct array *values = add_array(c, "values", INPUT, FLOAT, rows, columns);
+	struct rng rng = array_rng(c, "values");
+	for (int64_t i = 0; i < rows * columns; i++)
+		values->value[i] = low + (high - low) * rng_below(&rng, 5) / 4.0;
+	declare_weights(c, rows);
+}
+
+static void declare_squared_error(struct test_case *c)
+{
+	declare_values(c, -2, 5);
+	declare_loss(c, false, case_integer(c, "N", 8), case_integer(c, "C", 2));
+}
+
+static void call_squared_error(struct bound *b)
+{
+	squared_error(b->replica, &(struct squared_error){.head = TESTED_HEAD,
+							  .values = bound_data(b, "values"),
+							  .weights = bound_data(b, "weights"),
+							  .loss = bound_data(b, "loss"),
+							  .outputs = bound_tensor(b, "logits"),
+							  .doutputs = bound_tensor(b, "dlogits")});
+}
+
+static double objective_squared_error(struct test_case *c, struct replica *ref)
+{
+	float *values = floats_of(c, "values"), *weights = floats_of(c, "weights");
+	double loss = 0;
+	squared_error(ref, &(struct squared_error){.head = TESTED_HEAD,
+						   .values = values,
+						   .weights = weights,
+						   .loss = &loss,
+						   .outputs = displaced(c, "logits", "dlogits")});
+	free(values);
+	free(weights);
+	return scaled_loss(c, loss);
+}
+
+static void declare_binary_xent(struct test_case *c)
+{
+	declare_values(c, 0, 1);
+	declare_loss(c, true, case_integer(c, "N", 8), case_integer(c, "C", 2));
+}
+
+static void call_binary_xent(struct bound *b)
+{
+	binary_xent(b->replica, &(struct binary_xent){.head = TESTED_HEAD,
+						      .values = bound_data(b, "values"),
+						      .weights = bound_data(b, "weights"),
+						      .loss = bound_data(b, "loss"),
+						      .correct = bound_data(b, "correct"),
+						      .logits = bound_tensor(b, "logits"),
+						      .dlogits = bound_tensor(b, "dlogits")});
+}
+
+static double objective_binary_xent(struct test_case *c, struct replica *ref)
+{
+	float *values = floats_of(c, "values"), *weights = floats_of(c, "weights");
+	double loss = 0, correct = 0;
+	binary_xent(ref, &(struct binary_xent){.head = TESTED_HEAD,
+					       .values = values,
+					       .weights = weights,
+					       .loss = &loss,
+					       .correct = &correct,
+					       .logits = displaced(c, "logits", "dlogits")});
+	free(values);
+	free(weights);
+	return scaled_loss(c, loss);
+}
+
+/* E groups of B rows in all, the first with what the others leave; every `unlabelled`-th has no label. */
+static void declare_group_xent(struct test_case *c)
+{
+	int64_t groups = case_integer(c, "E", 3), rows = case_integer(c, "B", 10), unlabelled = case_integer(c, "unlabelled", 4);
+	add_input(c, "logits", rows, 1, 2);
+	struct array *starts = add_array(c, "starts", INPUT, INTEGER, 1, groups + 1);
+	struct array *labels = add_array(c, "labels", INPUT, INTEGER, 1, groups);
+	struct rng rng = array_rng(c, "labels");
+	int64_t each = groups > 0 ? rows / groups : 0;
+	for (int64_t i = 0; i < groups; i++) {
+		starts->value[i + 1] = (double)(rows - (groups - i - 1) * each);
+		int64_t count = (int64_t)(starts->value[i + 1] - starts->value[i]);
+		labels->value[i] = i % unlabelled == unlabelled - 1 ? -1.0 : (double)rng_below(&rng, (uint32_t)count);
+	}
+	declare_weights(c, groups);
+	declare_loss(c, true, rows, 1);
+}
+
+static void call_group_xent(struct bound *b)
+{
+	group_xent(b->replica, &(struct group_xent){.head = TESTED_HEAD,
+						    .starts = bound_data(b, "starts"),
+						    .labels = bound_data(b, "labels"),
+						    .weights = bound_data(b, "weights"),
+						    .count = (int32_t)case_integer(b->c, "E", 3),
+						    .loss = bound_data(b, "loss"),
+						    .correct = bound_data(b, "correct"),
+						    .logits = bound_tensor(b, "logits"),
+						    .dlogits = bound_tensor(b, "dlogits")});
+}
+
+static double objective_group_xent(struct test_case *c, struct replica *ref)
+{
+	int32_t *labels = integers_of(c, "labels"), *starts = integers_of(c, "starts");
+	float *weights = floats_of(c, "weights");
+	double loss = 0, correct = 0;
+	group_xent(ref, &(struct group_xent){.head = TESTED_HEAD,
+					     .starts = starts,
+					     .labels = labels,
+					     .weights = weights,
+					     .count = (int32_t)case_integer(c, "E", 3),
+					     .loss = &loss,
+					     .correct = &correct,
+					     .logits = displaced(c, "logits", "dlogits")});
+	free(labels);
+	free(starts);
+	free(weights);
+	return scaled_loss(c, loss);
+}
+
+static void declare_segment_xent(struct test_case *c)
+{
+	int64_t tokens = case_integer(c, "T", 12);
+	make_batch(c, tokens, 50);
+	int64_t sequences = c->batch.sequence_count;
+	add_input(c, "logits", tokens, 2, 2);
+	struct array *labels = add_array(c, "labels", INPUT, INTEGER, sequences, 2);
+	struct rng rng = array_rng(c, "labels");
+	for (int64_t i = 0; i < 2 * sequences; i++) {
+		int32_t length = c->batch.starts[i / 2 + 1] - c->batch.starts[i / 2];
+		labels->value[i] = i % 7 == 6 ? -1.0 : (double)rng_below(&rng, (uint32_t)length);
+	}
+	declare_weights(c, sequences);
+	declare_loss(c, true, tokens, 2);
+}
+
+static void call_segment_xent(struct bound *b)
+{
+	segment_xent(b->replica, &(struct segment_xent){.head = TESTED_HEAD,
+							.batch = bound_batch(b),
+							.labels = bound_data(b, "labels"),
+							.weights = bound_data(b, "weights"),
+							.loss = bound_data(b, "loss"),
+							.correct = bound_data(b, "correct"),
+							.logits = bound_tensor(b, "logits"),
+							.dlogits = bound_tensor(b, "dlogits")});
+}
+
+static double objective_segment_xent(struct test_case *c, struct replica *ref)
+{
+	int32_t *labels = integers_of(c, "labels");
+	float *weights = floats_of(c, "weights");
+	double loss = 0, correct = 0;
+	segment_xent(ref, &(struct segment_xent){.head = TESTED_HEAD,
+						 .batch = &c->batch,
+						 .labels = labels,
+						 .weights = weights,
+						 .loss = &loss,
+						 .correct = &correct,
+						 .logits = displaced(c, "logits", "dlogits")});
+	free(labels);
+	free(weights);
+	return scaled_loss(c, loss);
+}
+
+/* N rows of T tokens, or with rows=0 all of them. */
+static void declare_row_dropout(struct test_case *c)
+{
+	int64_t tokens = case_integer(c, "T", 12), width = case_integer(c, "H", 8), rows = case_integer(c, "N", tokens);
+	make_batch(c, tokens, 50);
+	add_input(c, "x", rows, width, 1);
+	if (case_integer(c, "rows", 1)) {
+		struct array *picked = add_array(c, "rows", INPUT, INTEGER, 1, rows);
+		for (int64_t i = 0; i < rows; i++)
+			picked->value[i] = (double)(i * tokens / rows);
+	}
+	add_output(c, "y", ACTIVATION, rows, width, PRODUCT);
+}
+
+static void call_row_dropout(struct bound *b)
+{
+	row_dropout(b->replica, &(struct row_dropout){.batch = bound_batch(b),
+						      .rows = case_integer(b->c, "rows", 1) ? bound_data(b, "rows") : NULL,
+						      .dropout = b->c->dropout,
+						      .x = bound_tensor(b, "x"),
+						      .y = bound_tensor(b, "y")});
 }
 
 /* --- optimizer --- */
@@ -963,6 +1203,11 @@ static const struct operation_test operation_tests[] = {
 	{"vocab_xent", "P V H train overwrite ties", declare_vocab_xent, NULL, call_vocab_xent, objective_vocab_xent},
 	{"vocab_topk", "P V H k ties", declare_vocab_topk, NULL, call_vocab_topk, NULL},
 	{"xent", "N C train unlabelled", declare_xent, NULL, call_xent, objective_xent},
+	{"squared_error", "N C train", declare_squared_error, NULL, call_squared_error, objective_squared_error},
+	{"binary_xent", "N C train", declare_binary_xent, NULL, call_binary_xent, objective_binary_xent},
+	{"group_xent", "E B train unlabelled", declare_group_xent, NULL, call_group_xent, objective_group_xent},
+	{"segment_xent", "T B longest train", declare_segment_xent, NULL, call_segment_xent, objective_segment_xent},
+	{"row_dropout", "N H T p rows B longest", declare_row_dropout, NULL, call_row_dropout, NULL},
 	{"sumsq_finite", "n add bad finite sums scale decides dynamic clean loss_scale", declare_sumsq_finite, NULL,
 	 call_sumsq_finite, NULL},
 	{"adamw", "n ranges decay clip google finite gradient_scale square_sum", declare_adamw, NULL, call_adamw, NULL},

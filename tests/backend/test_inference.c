@@ -188,7 +188,7 @@ static bool bench_open(struct bench *t, int threads)
 		.device = "cpu", .dtype = tested_dtype, .inference = true, .int8 = tested_int8, .pool = t->pool};
 	if (backend_open(&t->be, &settings) != OK || t->be->dtype != tested_dtype)
 		return false;
-	struct shape_limits limits = {.batch = {.tokens = MOST_ROWS, .sequences = MOST_ROWS, .predictions = 1},
+	struct shape_limits limits = {.batch = {.tokens = MOST_ROWS, .sequences = MOST_ROWS, .examples = MOST_ROWS},
 				      .longest = 300,
 				      .hidden = WIDE,
 				      .heads = 3,

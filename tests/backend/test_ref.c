@@ -52,6 +52,10 @@ static const char *const gradient_lines[] = {
 	"vocab_xent P=6 V=13 H=5",
 	"xent N=7 C=2",
 	"xent N=5 C=4",
+	"squared_error N=7 C=3",
+	"binary_xent N=7 C=3",
+	"group_xent E=5 B=17",
+	"segment_xent T=23 B=4",
 };
 
 static double objective_at(struct test_case *c, double *variable, double value)
@@ -211,7 +215,7 @@ static void test_pytorch(void **state)
 		golden_case(&k, number, line);
 		seen[find_operation(line, strcspn(line, " ")) - operation_tests] = true;
 	}
-	assert_int_equal(cases, 49);
+	assert_int_equal(cases, 56);
 	for (size_t i = 0; i < OPERATION_COUNT; i++)
 		if (!seen[i] && strcmp(operation_tests[i].name, "sumsq_finite") != 0)
 			fail_msg("no golden case of %s", operation_tests[i].name);
@@ -319,8 +323,13 @@ static void test_ties(void **state)
 	assert_memory_equal(ids, best, sizeof(best));
 	double logits[] = {3, 3, 3, 3};
 	const int32_t classes[] = {0, 1};
+	const float class_weights[] = {1, 1};
 	correct = 0;
-	xent(&replica, &(struct xent){.labels = classes, .loss = &loss, .correct = &correct, .logits = f64_tensor(logits, 2, 2)});
+	xent(&replica, &(struct xent){.labels = classes,
+				      .weights = class_weights,
+				      .loss = &loss,
+				      .correct = &correct,
+				      .logits = f64_tensor(logits, 2, 2)});
 	assert_true(correct == 1);
 }
 

@@ -227,9 +227,9 @@ static bool forgets_loss_scale(struct test_case *c)
 
 static bool divides_by_other_count(struct test_case *c)
 {
-	double predictions = c->scalars.inverse_predictions;
-	c->scalars.inverse_predictions = c->scalars.inverse_instances;
-	c->scalars.inverse_instances = predictions;
+	double predictions = c->scalars.inverse_weight[HEAD_MASKED_WORDS];
+	c->scalars.inverse_weight[HEAD_MASKED_WORDS] = c->scalars.inverse_weight[HEAD_NEXT_SENTENCE];
+	c->scalars.inverse_weight[HEAD_NEXT_SENTENCE] = predictions;
 	return labelled(c);
 }
 

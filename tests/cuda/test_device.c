@@ -1,6 +1,7 @@
 /* The CUDA back end's device on the emulated one: what it says when there is none or it fails, copies, batches, the choice
  * of products. */
 #include <string.h>
+#include "data/pretraining/instances.h"
 #include "test.h"
 #include "backend/cuda/gemm.h"
 #include "base/file.h"
@@ -27,7 +28,7 @@ static struct backend *open_device(enum dtype dtype)
 	return be;
 }
 
-static const struct shape_limits small = {.batch = {.tokens = 300, .sequences = 7, .predictions = 50},
+static const struct shape_limits small = {.batch = INSTANCE_CAPACITY(300, 7, 50),
 					  .longest = 128,
 					  .hidden = 64,
 					  .heads = 1,
@@ -141,18 +142,18 @@ static void copies_arrive(void **state)
 static void make_batch(struct batch *batch, int number)
 {
 	struct batch_capacity capacity = small.batch;
-	assert_ok(batch_create(batch, capacity));
+	assert_ok(batch_create(batch, &capacity));
 	batch->token_count = 300 - number;
 	batch->sequence_count = 7 - number % 3;
-	batch->prediction_count = 50 - number;
+	batch->labels[HEAD_MASKED_WORDS].count = 50 - number;
 	batch->longest = 128;
 	for (int i = 0; i < batch->token_count; i++) {
 		batch->ids[i] = number * 1000 + i;
 		batch->id_order[i] = i;
 	}
-	for (int i = 0; i < batch->prediction_count; i++) {
-		batch->prediction_rows[i] = i * 2;
-		batch->prediction_weights[i] = (float)number + (float)i / 64;
+	for (int i = 0; i < batch->labels[HEAD_MASKED_WORDS].count; i++) {
+		batch->labels[HEAD_MASKED_WORDS].rows[i] = i * 2;
+		batch->labels[HEAD_MASKED_WORDS].weights[i] = (float)number + (float)i / 64;
 	}
 	batch->starts[batch->sequence_count] = batch->token_count;
 }
@@ -175,14 +176,16 @@ static void batches_arrive_in_order(void **state)
 		be->functions->upload(&replica, &host[n], &device);
 		assert_int_equal(device.token_count, host[n].token_count);
 		/* Something that reads it later: weights of predictions as rows of one column, picked by their rows / 2. */
-		gather_fwd(&replica,
-			   &(struct gather_fwd){
-				   .rows = device.prediction_rows,
-				   .count = 20,
-				   .x = {.data = device.prediction_weights, .dtype = DTYPE_F32, .rows = 50, .columns = 1},
-				   .y = {.data = copy[n], .dtype = DTYPE_F32, .rows = 20, .columns = 1},
-			   });
-		host[n].prediction_weights[0] = -1; /* the host's may change at once */
+		gather_fwd(&replica, &(struct gather_fwd){
+					     .rows = device.labels[HEAD_MASKED_WORDS].rows,
+					     .count = 20,
+					     .x = {.data = device.labels[HEAD_MASKED_WORDS].weights,
+						   .dtype = DTYPE_F32,
+						   .rows = 50,
+						   .columns = 1},
+					     .y = {.data = copy[n], .dtype = DTYPE_F32, .rows = 20, .columns = 1},
+				     });
+		host[n].labels[HEAD_MASKED_WORDS].weights[0] = -1; /* the host's may change at once */
 	}
 	assert_ok(be->functions->synchronize(&replica));
 	for (int n = 0; n < BATCHES; n++) {

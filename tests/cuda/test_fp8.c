@@ -3,6 +3,7 @@
  * they give without a twin. */
 #include "beside_reference.h"
 #include "backend/cuda/state.h"
+#include "data/pretraining/instances.h"
 #include "model/model.h"
 
 static void open_device(int major, int minor)
@@ -241,21 +242,24 @@ static void what_layers_share_is_not_searched(void **state)
 		{"bert.encoder.layer.1.output.LayerNorm.weight", "'bert.encoder.layer.2', query, key and value"},
 		{"bert.encoder.layer.2.output.LayerNorm.weight", "'bert.encoder.layer.2', the norm after feed-forward"},
 	};
-	const struct batch_capacity capacity = {.tokens = 8, .sequences = 2, .predictions = 2};
+	const struct batch_capacity capacity = INSTANCE_CAPACITY(8, 2, 2);
 	struct shape_limits limits = {
 		.batch = capacity, .longest = 8, .hidden = 32, .heads = 1, .intermediate = 64, .vocab = 20, .training = true};
-	struct scalars scalars = {
-		.loss_scale = 1, .gradient_scale = 1, .inverse_predictions = 1, .inverse_instances = 1, .finite = 1};
+	struct scalars scalars = {.loss_scale = 1,
+				  .gradient_scale = 1,
+				  .inverse_weight[HEAD_MASKED_WORDS] = 1,
+				  .inverse_weight[HEAD_NEXT_SENTENCE] = 1,
+				  .finite = 1};
 	struct model *model;
 	struct replica replica;
 	struct activations *activations;
 	struct batch host, batch;
 	open_device(9, 0);
-	assert_ok(model_create(&model, be, &config, HEADS_PRETRAINING));
+	assert_ok(model_create(&model, be, &config, &model_heads_pretraining));
 	assert_ok(model_allocate(model, true));
 	assert_ok(be->functions->replica_create(be, &replica, &limits));
 	assert_ok(activations_create(&activations, model, capacity, true));
-	assert_ok(batch_create(&host, capacity));
+	assert_ok(batch_create(&host, &capacity));
 	host.token_count = 8;
 	host.sequence_count = 2;
 	host.longest = 4;

@@ -2,6 +2,7 @@
  * their shapes come again. */
 #include <math.h>
 #include <string.h>
+#include "data/pretraining/instances.h"
 #include "test.h"
 #include "backend/cuda/fill.h"
 #include "backend/cuda/graphs.h"
@@ -26,6 +27,8 @@ static struct cuda_state *state_of(const struct backend *be)
 
 /* ---- Filling up ---- */
 
+static int32_t even_rows[1]; /* there are some; nothing reads them here */
+
 /* Whatever a batch is, it finds room, every inert sequence has a token and is not too long, and once is enough. */
 static void shapes_are_filled_up(void **state)
 {
@@ -35,16 +38,18 @@ static void shapes_are_filled_up(void **state)
 		int32_t limit = 1 + (int32_t)rng_below(&rng, i % 3 ? 600 : 40);
 		int32_t tokens = (int32_t)rng_below(&rng, 1u << (1 + rng_below(&rng, 17)));
 		struct batch own = {.token_count = tokens};
+		own.labels[HEAD_MASKED_WORDS] = (struct batch_labels){.row_width = 1, .rows = even_rows};
 		own.longest = tokens == 0 ? 0 : 1 + (int32_t)rng_below(&rng, (uint32_t)(tokens < limit ? tokens : limit));
 		if (tokens > 0) {
 			int32_t least = (tokens + own.longest - 1) / own.longest, more = tokens - own.longest - least;
 			own.sequence_count = least + (int32_t)rng_below(&rng, (uint32_t)(more > 0 ? more : 1));
 		}
-		own.prediction_count = (int32_t)rng_below(&rng, (uint32_t)tokens + 1);
+		own.labels[HEAD_MASKED_WORDS].count = (int32_t)rng_below(&rng, (uint32_t)tokens + 1);
 		struct batch filled = own, again;
-		struct batch_capacity capacity = {own.token_count + (int32_t)rng_below(&rng, 500),
-						  own.sequence_count + (int32_t)rng_below(&rng, 50),
-						  own.prediction_count + (int32_t)rng_below(&rng, 50)};
+		int32_t more_tokens = (int32_t)rng_below(&rng, 500), more_sequences = (int32_t)rng_below(&rng, 50);
+		struct batch_capacity capacity =
+			instance_capacity(own.token_count + more_tokens, own.sequence_count + more_sequences,
+					  own.labels[HEAD_MASKED_WORDS].count + (int32_t)rng_below(&rng, 50));
 		struct batch_capacity room = fill_room(capacity);
 		fill_shape(&filled, limit);
 		again = filled;
@@ -52,25 +57,28 @@ static void shapes_are_filled_up(void **state)
 		int32_t inert = filled.token_count - tokens, sequences = filled.sequence_count - own.sequence_count;
 		bool sound = inert >= sequences && (inert == 0) == (sequences == 0) && filled.longest <= limit &&
 			     sequences >= 0 && filled.longest >= own.longest && inert <= (int64_t)sequences * filled.longest &&
-			     filled.prediction_count >= own.prediction_count && filled.prediction_count <= filled.token_count &&
-			     filled.token_count <= room.tokens && filled.sequence_count <= room.sequences &&
-			     filled.prediction_count <= room.predictions && again.token_count == filled.token_count &&
-			     again.sequence_count == filled.sequence_count && again.longest == filled.longest &&
-			     again.prediction_count == filled.prediction_count;
+			     filled.labels[HEAD_MASKED_WORDS].count >= own.labels[HEAD_MASKED_WORDS].count &&
+			     filled.labels[HEAD_MASKED_WORDS].count <= filled.token_count && filled.token_count <= room.tokens &&
+			     filled.sequence_count <= room.sequences &&
+			     filled.labels[HEAD_MASKED_WORDS].count <= room.labels[HEAD_MASKED_WORDS].count &&
+			     again.token_count == filled.token_count && again.sequence_count == filled.sequence_count &&
+			     again.longest == filled.longest &&
+			     again.labels[HEAD_MASKED_WORDS].count == filled.labels[HEAD_MASKED_WORDS].count;
 		if (!sound)
 			fail_msg("T=%d B=%d P=%d longest=%d limit=%d: T=%d B=%d P=%d longest=%d, room %d %d %d", tokens,
-				 own.sequence_count, own.prediction_count, own.longest, limit, filled.token_count,
-				 filled.sequence_count, filled.prediction_count, filled.longest, room.tokens, room.sequences,
-				 room.predictions);
+				 own.sequence_count, own.labels[HEAD_MASKED_WORDS].count, own.longest, limit, filled.token_count,
+				 filled.sequence_count, filled.labels[HEAD_MASKED_WORDS].count, filled.longest, room.tokens,
+				 room.sequences, room.labels[HEAD_MASKED_WORDS].count);
 		/* Of large batches next to nothing is added. */
 		if (tokens >= 8192 && limit >= 128 && own.sequence_count < tokens / 64)
 			assert_true(inert < tokens / 40);
 	}
-	struct batch even = {.token_count = 264 * 128, .sequence_count = 264, .prediction_count = 264 * 20, .longest = 128};
+	struct batch even = {.token_count = 264 * 128, .sequence_count = 264, .longest = 128};
+	even.labels[HEAD_MASKED_WORDS] = (struct batch_labels){.count = 264 * 20, .row_width = 1, .rows = even_rows};
 	fill_shape(&even, 128);
 	assert_int_equal(even.token_count, 264 * 128);
 	assert_int_equal(even.sequence_count, 264);
-	assert_int_equal(even.prediction_count, 5312);
+	assert_int_equal(even.labels[HEAD_MASKED_WORDS].count, 5312);
 }
 
 /* A capacity chosen for the waves of its filled shape: no micro-batch below it is filled up beyond. */
@@ -113,7 +121,7 @@ static const struct model_config tiny = {.vocab_size = 90,
 
 enum { SHAPES = 3 };
 static struct batch batches[SHAPES];
-static const struct batch_capacity capacity = {150, 8, 40};
+static const struct batch_capacity capacity = INSTANCE_CAPACITY(150, 8, 40);
 
 static void make_batches(void)
 {
@@ -163,7 +171,7 @@ static int64_t slab_count(void)
 {
 	struct model *model;
 	struct backend *be = open_device("cpu", DTYPE_F32);
-	assert_ok(model_create(&model, be, &tiny, HEADS_PRETRAINING));
+	assert_ok(model_create(&model, be, &tiny, &model_heads_pretraining));
 	int64_t count = model->slab_count;
 	model_free(model);
 	backend_close(be);

@@ -3,9 +3,10 @@
 #define TESTS_DATA_INSTANCES_TEST_H
 
 #include "base/rng.h"
+#include "data/pretraining/instances.h"
 #include "test.h"
 #include "base/log.h"
-#include "data/batch.h"
+#include "data/step_reader.h"
 
 enum { CLS = 1, SEP = 2, MASK = 3, FIRST_ID = 5, TRACED_VOCAB = 60000 };
 

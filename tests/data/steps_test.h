@@ -2,6 +2,7 @@
 #ifndef TESTS_DATA_STEPS_TEST_H
 #define TESTS_DATA_STEPS_TEST_H
 
+#include "data/pretraining/instances.h"
 #include "instances_test.h"
 
 static struct corpus_map map;

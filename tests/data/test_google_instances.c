@@ -3,10 +3,10 @@
 #include <zlib.h>
 #include "base/json.h"
 #include "base/log.h"
-#include "data/google_instances.h"
-#include "data/instance_files.h"
+#include "data/pretraining/google_instances.h"
+#include "data/pretraining/instance_files.h"
 #include "data/line_shard.h"
-#include "data/python_random.h"
+#include "data/pretraining/python_random.h"
 
 /* Values from CPython 3.11. */
 static void test_python_random(void **state)

@@ -1,8 +1,9 @@
 /* Files of instances: our own form, TFRecord and NVIDIA's HDF5, whole and damaged. */
+#include "data/pretraining/instances.h"
 #include "test.h"
 #include "base/log.h"
 #include "base/rng.h"
-#include "data/instance_files.h"
+#include "data/pretraining/instance_files.h"
 #include "formats/example.h"
 #include "formats/hdf5_rows.h"
 #include "formats/tfrecord.h"

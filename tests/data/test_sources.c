@@ -1,9 +1,10 @@
 /* Sources of instances other than the usual: static files, mixtures, sentence order, single sentences, n-grams, segmented
  * words, a length band, pairs for rewriting. And the walk of an epoch on several threads. */
+#include "data/pretraining/instances.h"
 #include "instances_test.h"
-#include "data/instance_files.h"
-#include "data/rewriting.h"
-#include "data/walk.h"
+#include "data/pretraining/instance_files.h"
+#include "data/pretraining/rewriting.h"
+#include "data/pretraining/walk.h"
 
 static struct corpus_map map;
 static struct shard shard;
@@ -298,7 +299,7 @@ static void test_static(void **state)
 		settings.shuffle = shuffle;
 		assert_ok(instances_open_static(&instances, files, 2, &settings));
 		assert_int_equal(instances_per_epoch(instances), 23);
-		assert_int_equal(instances_settings(instances)->max_seq_length, 7);
+		assert_int_equal(instances_bounds(instances)->max_seq_length, 7);
 		int64_t moved = 0;
 		for (int64_t epoch = 0; epoch < 3; epoch++) {
 			bool seen[23] = {false};
@@ -332,15 +333,15 @@ static void test_static(void **state)
 	settings.shuffle = false;
 	assert_ok(instances_open_static(&instances, files, 2, &settings));
 	struct step_settings steps = {.batch_size = 5, .first_step = 1, .sample_count = 23};
-	steps.capacity = batch_capacity_for(instances_settings(instances), 5, 0, 0);
+	steps.capacity = batch_capacity_for(instances_bounds(instances), 5, 0, 0);
 	assert_ok(step_reader_open(&reader, instances, &steps));
 	int32_t next = 0;
 	for (;;) {
 		assert_ok(step_reader_next(reader, &step));
 		if (step == NULL)
 			break;
-		assert_true(step->prediction_weight == 0.5 * (double)step->instance_count);
-		assert_int_equal(step->labelled_count, step->instance_count);
+		assert_true(step->weights[HEAD_MASKED_WORDS] == 0.5 * (double)step->example_count);
+		assert_int_equal(step->labelled[HEAD_NEXT_SENTENCE], step->example_count);
 		for (int32_t b = 0; b < step->batch_count; b++)
 			for (int32_t k = 0; k < step->batches[b].sequence_count; k++)
 				assert_int_equal(step->batches[b].ids[step->batches[b].starts[k]], 100 + next++);

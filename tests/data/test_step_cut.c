@@ -1,5 +1,6 @@
 /* A step cut among ranks: every instance is used once whatever the cut, shares have the same work, and everybody knows the
  * whole of it. */
+#include "data/pretraining/instances.h"
 #include "data/step_cut.h"
 #include "steps_test.h"
 
@@ -23,7 +24,7 @@ static void measure(const struct step_settings *settings, const struct pick *pic
 	for (int32_t part = 0; part < parts; part++) {
 		double work = 0;
 		for (int64_t i = part > 0 ? ends[part - 1] : 0; i < ends[part]; i++) {
-			double length = picks[order[i]].length, one = length * ((double)settings->linear_work + length);
+			double length = picks[order[i]].tokens, one = length * ((double)settings->linear_work + length);
 			work += one;
 			*largest = one > *largest ? one : *largest;
 		}
@@ -48,7 +49,7 @@ static void every_instance_has_one_part(void **state)
 			.batch_size = batch, .ranks = ranks, .replicas = replicas, .linear_work = rng_below(&rng, 5000)};
 		struct step_cut cut;
 		for (int64_t i = 0; i < count; i++)
-			picks[i] = (struct pick){.length = random_length(&rng, trial % 3, longest)};
+			pick_single(&picks[i], random_length(&rng, trial % 3, longest));
 		assert_ok(step_cut_open(&cut, &settings, longest));
 		step_cut_parts(&cut, picks, count, order, ends);
 		bool used[MOST] = {false};
@@ -84,7 +85,7 @@ static void shares_are_balanced(void **state)
 		struct step_cut cut;
 		double heaviest, mean, largest;
 		for (int64_t i = 0; i < 256; i++)
-			picks[i] = (struct pick){.length = random_length(&rng, kind, 512)};
+			pick_single(&picks[i], random_length(&rng, kind, 512));
 		assert_ok(step_cut_open(&cut, &settings, 512));
 		step_cut_parts(&cut, picks, 256, order, ends);
 		measure(&settings, picks, order, ends, 8, &heaviest, &mean, &largest);
@@ -97,6 +98,7 @@ static struct step_settings settings_of(int64_t batch, int32_t rank, int32_t ran
 					int64_t token_limit)
 {
 	struct instance_settings own = usual_settings();
+	struct example_bounds bounds = instance_bounds(&own);
 	struct step_settings settings = {.batch_size = batch,
 					 .rank = rank,
 					 .ranks = ranks,
@@ -104,7 +106,7 @@ static struct step_settings settings_of(int64_t batch, int32_t rank, int32_t ran
 					 .linear_work = 100,
 					 .accumulation_steps = accumulation,
 					 .first_step = 1};
-	settings.capacity = batch_capacity_for(&own, step_part_instances(&settings), accumulation, token_limit);
+	settings.capacity = batch_capacity_for(&bounds, step_part_examples(&settings), accumulation, token_limit);
 	return settings;
 }
 
@@ -127,7 +129,7 @@ static void ranks_read_one_step(void **state)
 			assert_ok(step_reader_open(&reader, instances, &settings));
 			for (int i = 0; i < 3; i++)
 				assert_ok(step_reader_next(reader, &step));
-			assert_int_equal(step->instance_count, batch);
+			assert_int_equal(step->example_count, batch);
 			int64_t predictions = 0, labelled = 0;
 			for (int32_t m = 0; m < step->batch_count; m++) {
 				const struct batch *one;
@@ -141,11 +143,11 @@ static void ranks_read_one_step(void **state)
 				}
 				tokens += one->token_count;
 				instances_seen += one->sequence_count;
-				predictions += one->prediction_count;
+				predictions += one->labels[HEAD_MASKED_WORDS].count;
 				labelled += one->sequence_count;
 			}
-			assert_int_equal(step->prediction_count, predictions);
-			assert_int_equal(step->labelled_count, labelled);
+			assert_int_equal(step->labelled[HEAD_MASKED_WORDS], predictions);
+			assert_int_equal(step->labelled[HEAD_NEXT_SENTENCE], labelled);
 			assert_true(all_tokens < 0 || step->token_count == all_tokens);
 			assert_true(most < 0 || step->most_batches == most);
 			all_tokens = step->token_count;

@@ -1,14 +1,16 @@
 /* A step holds the instances of its samples whatever its cut, and is the same whenever it is read. */
 #include <malloc.h>
 #include <unistd.h>
+#include "data/pretraining/instances.h"
 #include "steps_test.h"
 
 static struct step_settings usual_step(int64_t batch_size, int32_t accumulation_steps, int64_t token_limit)
 {
 	struct instance_settings settings = usual_settings();
+	struct example_bounds bounds = instance_bounds(&settings);
 	return (struct step_settings){.batch_size = batch_size,
 				      .accumulation_steps = accumulation_steps,
-				      .capacity = batch_capacity_for(&settings, batch_size, accumulation_steps, token_limit),
+				      .capacity = batch_capacity_for(&bounds, batch_size, accumulation_steps, token_limit),
 				      .first_step = 1};
 }
 
@@ -27,16 +29,17 @@ static void check_zero(const void *array, int64_t used, int64_t size)
 static void check_tails(const struct batch *batch, struct batch_capacity capacity)
 {
 	int64_t tokens = round_up(capacity.tokens), sequences = round_up(capacity.sequences + 1);
-	int64_t predictions = round_up(capacity.predictions);
+	int64_t predictions = round_up(capacity.labels[HEAD_MASKED_WORDS].count);
 	const void *of_tokens[] = {batch->ids, batch->types, batch->positions, batch->token_samples, batch->id_order};
-	const void *of_predictions[] = {batch->prediction_rows, batch->prediction_labels, batch->prediction_weights};
+	const void *of_predictions[] = {batch->labels[HEAD_MASKED_WORDS].rows, batch->labels[HEAD_MASKED_WORDS].classes,
+					batch->labels[HEAD_MASKED_WORDS].weights};
 	for (int i = 0; i < 5; i++)
 		check_zero(of_tokens[i], batch->token_count, tokens);
 	for (int i = 0; i < 3; i++)
-		check_zero(of_predictions[i], batch->prediction_count, predictions);
+		check_zero(of_predictions[i], batch->labels[HEAD_MASKED_WORDS].count, predictions);
 	check_zero(batch->starts, batch->sequence_count + 1, sequences);
 	check_zero(batch->samples, batch->sequence_count, sequences);
-	check_zero(batch->next_labels, batch->sequence_count, sequences);
+	check_zero(batch->labels[HEAD_NEXT_SENTENCE].classes, batch->sequence_count, sequences);
 }
 
 /* The b-th sequence of a batch is the instance of this sample. Returns the index of its last prediction + 1.
@@ -49,7 +52,7 @@ static int32_t check_sequence(const struct batch *batch, int32_t b, int64_t samp
 	int32_t start = batch->starts[b];
 	assert_int_equal(batch->starts[b + 1] - start, instance->length);
 	assert_int_equal(batch->samples[b], (uint32_t)sample);
-	assert_int_equal(batch->next_labels[b], instance->next_label);
+	assert_int_equal(batch->labels[HEAD_NEXT_SENTENCE].classes[b], instance->next_label);
 	assert_memory_equal(batch->ids + start, instance->ids, (size_t)instance->length * 4);
 	assert_memory_equal(batch->types + start, instance->types, (size_t)instance->length * 4);
 	for (int32_t i = 0; i < instance->length; i++) {
@@ -58,9 +61,9 @@ static int32_t check_sequence(const struct batch *batch, int32_t b, int64_t samp
 	}
 	for (int32_t i = 0; i < instance->prediction_count; i++) {
 		int32_t p = first_prediction + i;
-		assert_int_equal(batch->prediction_rows[p], start + instance->prediction_positions[i]);
-		assert_int_equal(batch->prediction_labels[p], instance->prediction_labels[i]);
-		assert_true(batch->prediction_weights[p] == 1.0f);
+		assert_int_equal(batch->labels[HEAD_MASKED_WORDS].rows[p], start + instance->prediction_positions[i]);
+		assert_int_equal(batch->labels[HEAD_MASKED_WORDS].classes[p], instance->prediction_labels[i]);
+		assert_true(batch->labels[HEAD_MASKED_WORDS].weights[p] == 1.0f);
 	}
 	return first_prediction + instance->prediction_count;
 }
@@ -87,7 +90,7 @@ static void check_step(const struct step *step, const struct step_settings *sett
 		int32_t prediction = 0, longest = 0;
 		assert_true(batch->token_count <= settings->capacity.tokens);
 		assert_true(batch->sequence_count <= settings->capacity.sequences);
-		assert_true(batch->prediction_count <= settings->capacity.predictions);
+		assert_true(batch->labels[HEAD_MASKED_WORDS].count <= settings->capacity.labels[HEAD_MASKED_WORDS].count);
 		assert_int_equal(batch->starts[0], 0);
 		for (int32_t b = 0; b < batch->sequence_count; b++) {
 			prediction = check_sequence(batch, b, sample++, prediction);
@@ -95,18 +98,18 @@ static void check_step(const struct step *step, const struct step_settings *sett
 			longest = length > longest ? length : longest;
 		}
 		assert_int_equal(batch->longest, longest);
-		assert_int_equal(batch->prediction_count, prediction);
+		assert_int_equal(batch->labels[HEAD_MASKED_WORDS].count, prediction);
 		assert_int_equal(batch->token_count, batch->starts[batch->sequence_count]);
 		check_id_order(batch);
 		check_tails(batch, settings->capacity);
 		tokens += batch->token_count;
-		predictions += batch->prediction_count;
+		predictions += batch->labels[HEAD_MASKED_WORDS].count;
 	}
-	assert_int_equal(sample - step->first_sample, step->instance_count);
-	assert_int_equal(step->labelled_count, step->instance_count);
+	assert_int_equal(sample - step->first_sample, step->example_count);
+	assert_int_equal(step->labelled[HEAD_NEXT_SENTENCE], step->example_count);
 	assert_int_equal(step->token_count, tokens);
-	assert_int_equal(step->prediction_count, predictions);
-	assert_true(step->prediction_weight == (double)predictions);
+	assert_int_equal(step->labelled[HEAD_MASKED_WORDS], predictions);
+	assert_true(step->weights[HEAD_MASKED_WORDS] == (double)predictions);
 	int64_t epoch, first;
 	assert_ok(instances_locate(instances, step->first_sample, &epoch, &first));
 	assert_int_equal(step->epoch, epoch);
@@ -159,7 +162,7 @@ static void test_cuts(void **state)
 	check_steps(&settings, 10, batches);
 	assert_int_equal(batches[0], 5);
 	settings = usual_step(32, 0, 0);
-	settings.capacity.predictions = 25;
+	settings.capacity.labels[HEAD_MASKED_WORDS].count = 25;
 	check_steps(&settings, 10, batches);
 	assert_true(batches[0] > 5);
 }
@@ -180,8 +183,8 @@ static void test_greedy(void **state)
 			int32_t next = step->batches[m + 1].starts[1];
 			assert_true(batch->token_count + next > settings.capacity.tokens ||
 				    batch->sequence_count == settings.capacity.sequences ||
-				    batch->prediction_count + instance_predictions(&of_instances, next) >
-					    settings.capacity.predictions);
+				    batch->labels[HEAD_MASKED_WORDS].count + instance_predictions(&of_instances, next) >
+					    settings.capacity.labels[HEAD_MASKED_WORDS].count);
 		}
 	}
 	step_reader_close(reader);
@@ -196,8 +199,8 @@ static uint64_t step_hash(const struct step *step)
 		for (int a = 0; a < 4; a++)
 			for (int32_t i = 0; i < batch->token_count; i++)
 				hash = (hash ^ (uint32_t)arrays[a][i]) * 1099511628211u;
-		for (int32_t i = 0; i < batch->prediction_count; i++)
-			hash = (hash ^ (uint32_t)batch->prediction_labels[i]) * 1099511628211u;
+		for (int32_t i = 0; i < batch->labels[HEAD_MASKED_WORDS].count; i++)
+			hash = (hash ^ (uint32_t)batch->labels[HEAD_MASKED_WORDS].classes[i]) * 1099511628211u;
 		hash = (hash ^ (uint32_t)batch->sequence_count) * 1099511628211u;
 	}
 	return hash;
@@ -266,7 +269,7 @@ static void test_evaluation_set(void **state)
 				break;
 			check_step(step, &settings);
 			assert_int_equal(step->epoch, 0);
-			seen += step->instance_count;
+			seen += step->example_count;
 			sums[round] = sums[round] * 31 + step_hash(step);
 		}
 		assert_int_equal(seen, count);
@@ -361,8 +364,8 @@ static void test_error(void **state)
 	int delivered = 0;
 	while ((status = step_reader_next(reader, &step)) == OK && delivered < 100) {
 		assert_non_null(step);
-		assert_int_equal(step->labelled_count, 0);
-		assert_int_equal(step->batches[0].next_labels[0], -1);
+		assert_int_equal(step->labelled[HEAD_NEXT_SENTENCE], 0);
+		assert_int_equal(step->batches[0].labels[HEAD_NEXT_SENTENCE].classes[0], -1);
 		delivered++;
 	}
 	assert_int_equal(delivered, 7); /* 30 good documents of one instance each, four a step */
@@ -383,27 +386,29 @@ static void test_capacity(void **state)
 	struct step_reader *reader;
 	struct step_settings settings = usual_step(32, 0, 0);
 	settings.capacity.tokens = 63;
-	assert_error(ERR_USAGE, "room for 64 tokens", step_reader_open(&reader, instances, &settings));
+	assert_error(ERR_USAGE, "1 example of up to 64 tokens does not fit", step_reader_open(&reader, instances, &settings));
 	settings = usual_step(32, 2, 1000);
-	assert_error(ERR_USAGE, "room for 1024 tokens", step_reader_open(&reader, instances, &settings));
+	assert_error(ERR_USAGE, "16 examples of up to 64 tokens does not fit", step_reader_open(&reader, instances, &settings));
 	settings = usual_step(32, 2, 0);
-	settings.capacity.predictions--;
-	assert_error(ERR_USAGE, "160 predictions", step_reader_open(&reader, instances, &settings));
+	settings.capacity.labels[HEAD_MASKED_WORDS].count--;
+	assert_error(ERR_USAGE, "16 examples of up to 64 tokens does not fit", step_reader_open(&reader, instances, &settings));
 
 	struct instance_settings of_instances = usual_settings();
-	struct batch_capacity capacity = batch_capacity_for(&of_instances, 256, 0, 4096);
+	struct example_bounds bounds = instance_bounds(&of_instances);
+	struct batch_capacity capacity = batch_capacity_for(&bounds, 256, 0, 4096);
 	assert_int_equal(capacity.tokens, 4096);
 	assert_int_equal(capacity.sequences, 256);
-	assert_true(capacity.predictions >= 64 * 10 && capacity.predictions <= 4096 * 0.15 + 257);
-	capacity = batch_capacity_for(&of_instances, 256, 8, 0);
+	assert_true(capacity.labels[HEAD_MASKED_WORDS].count >= 64 * 10 &&
+		    capacity.labels[HEAD_MASKED_WORDS].count <= 4096 * 0.15 + 257);
+	capacity = batch_capacity_for(&bounds, 256, 8, 0);
 	assert_int_equal(capacity.tokens, 32 * 64);
 	assert_int_equal(capacity.sequences, 32);
-	assert_int_equal(capacity.predictions, 320);
-	capacity = batch_capacity_for(&of_instances, INT64_MAX / 1024, 0, 0);
+	assert_int_equal(capacity.labels[HEAD_MASKED_WORDS].count, 320);
+	capacity = batch_capacity_for(&bounds, INT64_MAX / 1024, 0, 0);
 	assert_true(capacity.tokens > 0 && capacity.tokens <= INT32_MAX / 2);
 
 	struct batch batch;
-	assert_ok(batch_create(&batch, (struct batch_capacity){.tokens = 100, .sequences = 128, .predictions = 1}));
+	assert_ok(batch_create(&batch, &(struct batch_capacity)INSTANCE_CAPACITY(100, 128, 1)));
 	for (int i = 0; i < 256; i++)
 		batch.starts[i] = 1; /* room for 129 entries, rounded up */
 	batch_release(&batch);
@@ -421,7 +426,7 @@ static void assert_same_batch(const struct batch *a, const struct batch *b)
 {
 	assert_int_equal(a->token_count, b->token_count);
 	assert_int_equal(a->sequence_count, b->sequence_count);
-	assert_int_equal(a->prediction_count, b->prediction_count);
+	assert_int_equal(a->labels[HEAD_MASKED_WORDS].count, b->labels[HEAD_MASKED_WORDS].count);
 	assert_int_equal(a->longest, b->longest);
 	assert_memory_equal(a->ids, b->ids, (size_t)a->token_count * 4);
 	assert_memory_equal(a->types, b->types, (size_t)a->token_count * 4);
@@ -430,10 +435,14 @@ static void assert_same_batch(const struct batch *a, const struct batch *b)
 	assert_memory_equal(a->id_order, b->id_order, (size_t)a->token_count * 4);
 	assert_memory_equal(a->starts, b->starts, (size_t)a->sequence_count * 4 + 4);
 	assert_memory_equal(a->samples, b->samples, (size_t)a->sequence_count * 4);
-	assert_memory_equal(a->next_labels, b->next_labels, (size_t)a->sequence_count * 4);
-	assert_memory_equal(a->prediction_rows, b->prediction_rows, (size_t)a->prediction_count * 4);
-	assert_memory_equal(a->prediction_labels, b->prediction_labels, (size_t)a->prediction_count * 4);
-	assert_memory_equal(a->prediction_weights, b->prediction_weights, (size_t)a->prediction_count * 4);
+	assert_memory_equal(a->labels[HEAD_NEXT_SENTENCE].classes, b->labels[HEAD_NEXT_SENTENCE].classes,
+			    (size_t)a->sequence_count * 4);
+	assert_memory_equal(a->labels[HEAD_MASKED_WORDS].rows, b->labels[HEAD_MASKED_WORDS].rows,
+			    (size_t)a->labels[HEAD_MASKED_WORDS].count * 4);
+	assert_memory_equal(a->labels[HEAD_MASKED_WORDS].classes, b->labels[HEAD_MASKED_WORDS].classes,
+			    (size_t)a->labels[HEAD_MASKED_WORDS].count * 4);
+	assert_memory_equal(a->labels[HEAD_MASKED_WORDS].weights, b->labels[HEAD_MASKED_WORDS].weights,
+			    (size_t)a->labels[HEAD_MASKED_WORDS].count * 4);
 }
 
 /* A step too large to lie ready has the same micro-batches, asked for in any order, and little memory. */
@@ -447,7 +456,7 @@ static void test_large_steps(void **state)
 	const struct batch *batches[2];
 	size_t before = in_use();
 	assert_ok(step_reader_open(&readers[1], instances, &large));
-	size_t taken = in_use() - before, planned = step_reader_bytes(instances_settings(instances), &large);
+	size_t taken = in_use() - before, planned = step_reader_bytes(instances_bounds(instances), &large);
 	assert_true(taken < 64 << 20);
 	assert_true(planned < 64 << 20 && planned > 40 << 20);
 	assert_ok(step_reader_open(&readers[0], instances, &small));
@@ -458,9 +467,9 @@ static void test_large_steps(void **state)
 		assert_null(steps[1]->batches);
 		assert_int_equal(steps[0]->first_sample, steps[1]->first_sample);
 		assert_int_equal(steps[0]->token_count, steps[1]->token_count);
-		assert_int_equal(steps[0]->prediction_count, steps[1]->prediction_count);
-		assert_int_equal(steps[0]->labelled_count, steps[1]->labelled_count);
-		assert_true(steps[0]->prediction_weight == steps[1]->prediction_weight);
+		assert_int_equal(steps[0]->labelled[HEAD_MASKED_WORDS], steps[1]->labelled[HEAD_MASKED_WORDS]);
+		assert_int_equal(steps[0]->labelled[HEAD_NEXT_SENTENCE], steps[1]->labelled[HEAD_NEXT_SENTENCE]);
+		assert_true(steps[0]->weights[HEAD_MASKED_WORDS] == steps[1]->weights[HEAD_MASKED_WORDS]);
 		assert_int_equal(steps[0]->batch_count, 16);
 		assert_int_equal(steps[1]->batch_count, 16);
 		assert_memory_equal(steps[0]->lengths, steps[1]->lengths, 64 * sizeof(int32_t));

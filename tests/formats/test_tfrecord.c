@@ -151,7 +151,7 @@ static void test_example(void **state)
 	float weights[] = {1, 0.5f, 0}, floats[8];
 	struct example_value values[] = {{"ids", ids, NULL, 6}, {"weights", NULL, weights, 3}, {"none", ids, NULL, 0}};
 	unsigned char message[512];
-	struct example example;
+	struct tf_example example;
 	int64_t count;
 	size_t size = example_encode(values, 3, message);
 	assert_ok(example_parse(&example, message, size));
@@ -184,7 +184,7 @@ static void test_foreign_message(void **state)
 		0x0a, 0x0e, 0x12, 0x09, 0x1a, 0x07, 0x0a, 0x05, /* entry, value first */
 		0xff, 0xff, 0xff, 0xff, 0x1f, 0x0a, 0x01, 'b',  /* 2^33 - 1 */
 	};
-	struct example example;
+	struct tf_example example;
 	int32_t out[4];
 	int64_t count;
 	assert_ok(example_parse(&example, message, sizeof(message)));

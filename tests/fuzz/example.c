@@ -1,6 +1,6 @@
 /* tf.Example messages, and what is made of their features. */
 #include "formats/example.h"
-#include "data/instance_files.h"
+#include "data/pretraining/instance_files.h"
 #include "fuzz.h"
 
 #define MOST 64
@@ -36,7 +36,7 @@ static void try_row(const int32_t *values, int64_t count, const float *weights)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
-	static struct example example;
+	static struct tf_example example;
 	int32_t integers[MOST];
 	float floats[MOST] = {0};
 	unsigned char *message = (unsigned char *)fuzz_copy(bytes, count);

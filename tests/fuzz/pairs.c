@@ -1,9 +1,9 @@
 /* Text that is read line by line: pairs for learning to rewrite (first byte even), and sentences as Google's script reads
  * them, with words marked if the second bit is set. */
 #include "base/file.h"
-#include "data/instance_files.h"
+#include "data/pretraining/instance_files.h"
 #include "data/line_shard.h"
-#include "data/rewriting.h"
+#include "data/pretraining/rewriting.h"
 #include "data/shard.h"
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
 /* Files of static instances. */
-#include "data/static_instances.h"
-#include "data/instance_files.h"
+#include "data/pretraining/static_instances.h"
+#include "data/pretraining/instance_files.h"
 #include "fuzz.h"
 
 #define MOST (1 << 16)

@@ -1,6 +1,6 @@
 /* TFRecord files of training data: as they come (first byte even), or the bytes behind it cut at each 0xFF into payloads
  * with right frames, so that what lies within is reached. The second bit passes over bad records. */
-#include "data/instance_files.h"
+#include "data/pretraining/instance_files.h"
 #include "formats/tfrecord.h"
 #include "fuzz.h"
 

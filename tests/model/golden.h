@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/pool.h"
+#include "data/pretraining/instances.h"
 #include "formats/safetensors.h"
 #include "model/model.h"
 
@@ -72,12 +73,17 @@ static inline int32_t *sorted_by_id(const int32_t *ids, int64_t count)
 /* What can be derived from starts and ids. */
 static inline void complete_batch(struct batch *batch)
 {
-	size_t tokens = (size_t)round_up(batch->token_count, 128), rows = (size_t)round_up(batch->prediction_count + 1, 128);
+	size_t tokens = (size_t)round_up(batch->token_count, 128),
+	       rows = (size_t)round_up(batch->labels[HEAD_MASKED_WORDS].count + 1, 128);
 	batch->token_samples = calloc(tokens, sizeof(*batch->token_samples));
 	batch->samples = calloc((size_t)round_up(batch->sequence_count, 128), sizeof(*batch->samples));
-	batch->prediction_weights = calloc(rows, sizeof(*batch->prediction_weights));
+	struct batch_labels *words = &batch->labels[HEAD_MASKED_WORDS], *next = &batch->labels[HEAD_NEXT_SENTENCE];
+	words->width = words->row_width = next->width = 1;
+	words->weights = calloc(rows, sizeof(*words->weights));
+	next->weights = calloc((size_t)round_up(batch->sequence_count, 128), sizeof(*next->weights));
+	batch->example_starts = calloc((size_t)round_up(batch->sequence_count + 1, 128), sizeof(*batch->example_starts));
 	batch->id_order = sorted_by_id(batch->ids, batch->token_count);
-	if (!batch->token_samples || !batch->samples || !batch->prediction_weights)
+	if (!batch->token_samples || !batch->samples || !words->weights || !next->weights || !batch->example_starts)
 		exit(1);
 	batch->longest = 0;
 	for (int32_t s = 0; s < batch->sequence_count; s++) {
@@ -87,8 +93,13 @@ static inline void complete_batch(struct batch *batch)
 		for (int32_t t = batch->starts[s]; t < batch->starts[s + 1]; t++)
 			batch->token_samples[t] = batch->samples[s];
 	}
-	for (int32_t i = 0; i < batch->prediction_count; i++)
-		batch->prediction_weights[i] = 1;
+	for (int32_t i = 0; i < words->count; i++)
+		words->weights[i] = 1;
+	batch->example_count = next->count = batch->sequence_count;
+	for (int32_t s = 0; s < batch->sequence_count; s++) {
+		batch->example_starts[s + 1] = s + 1;
+		next->weights[s] = next->classes[s] >= 0;
+	}
 }
 
 static inline void free_batch(struct batch *batch)
@@ -99,11 +110,13 @@ static inline void free_batch(struct batch *batch)
 			  batch->token_samples,
 			  batch->starts,
 			  batch->samples,
-			  batch->next_labels,
-			  batch->prediction_rows,
+			  batch->example_starts,
+			  batch->labels[HEAD_NEXT_SENTENCE].classes,
+			  batch->labels[HEAD_NEXT_SENTENCE].weights,
+			  batch->labels[HEAD_MASKED_WORDS].rows,
 			  batch->id_order,
-			  batch->prediction_labels,
-			  batch->prediction_weights};
+			  batch->labels[HEAD_MASKED_WORDS].classes,
+			  batch->labels[HEAD_MASKED_WORDS].weights};
 	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
 		free(arrays[i]);
 }
@@ -128,12 +141,12 @@ static inline void golden_open(struct golden *golden, const char *path)
 	batch->types = golden_array(golden, "batch.types", NULL);
 	batch->positions = golden_array(golden, "batch.positions", NULL);
 	batch->starts = golden_array(golden, "batch.starts", &starts);
-	batch->next_labels = golden_array(golden, "batch.next_labels", NULL);
-	batch->prediction_rows = golden_array(golden, "batch.prediction_rows", &predictions);
-	batch->prediction_labels = golden_array(golden, "batch.prediction_labels", NULL);
+	batch->labels[HEAD_NEXT_SENTENCE].classes = golden_array(golden, "batch.next_labels", NULL);
+	batch->labels[HEAD_MASKED_WORDS].rows = golden_array(golden, "batch.prediction_rows", &predictions);
+	batch->labels[HEAD_MASKED_WORDS].classes = golden_array(golden, "batch.prediction_labels", NULL);
 	batch->token_count = (int32_t)tokens;
 	batch->sequence_count = (int32_t)starts - 1;
-	batch->prediction_count = (int32_t)predictions;
+	batch->labels[HEAD_MASKED_WORDS].count = (int32_t)predictions;
 	complete_batch(batch);
 }
 
@@ -160,7 +173,7 @@ static inline void run_open(struct run *run, const char *device, enum dtype dtyp
 	REQUIRE(pool_create(&run->pool, threads));
 	REQUIRE(backend_open(&run->backend, &(struct backend_settings){.device = device, .dtype = dtype, .pool = run->pool}));
 	struct shape_limits limits = {
-		.batch = {largest->token_count, largest->sequence_count, largest->prediction_count},
+		.batch = batch_capacity_of(largest),
 		.longest = largest->longest,
 		.hidden = config->hidden_size,
 		.heads = config->num_attention_heads,
@@ -168,7 +181,7 @@ static inline void run_open(struct run *run, const char *device, enum dtype dtyp
 		.vocab = config->vocab_size,
 		.training = training,
 	};
-	REQUIRE(model_create(&run->model, run->backend, config, HEADS_PRETRAINING));
+	REQUIRE(model_create(&run->model, run->backend, config, &model_heads_pretraining));
 	REQUIRE(model_allocate(run->model, training));
 	REQUIRE(run->backend->functions->replica_create(run->backend, &run->replica, &limits));
 	REQUIRE(activations_create(&run->activations, run->model, limits.batch, training));
@@ -206,14 +219,12 @@ static inline void run_load(struct run *run, const struct golden *golden)
 static inline void run_begin(struct run *run, const struct batch *step)
 {
 	const struct backend_functions *functions = run->backend->functions;
-	double weight = 0;
-	int64_t labelled = 0;
-	for (int32_t i = 0; i < step->prediction_count; i++)
-		weight += (double)step->prediction_weights[i];
-	for (int32_t i = 0; i < step->sequence_count; i++)
-		labelled += step->next_labels[i] >= 0;
-	run->scalars.inverse_predictions = weight > 0 ? 1 / weight : 0;
-	run->scalars.inverse_instances = labelled > 0 ? 1 / (double)labelled : 0;
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		double weight = 0;
+		for (int32_t i = 0; i < step->labels[h].count; i++)
+			weight += (double)step->labels[h].weights[i];
+		run->scalars.inverse_weight[h] = weight > 0 ? 1 / weight : 0;
+	}
 	functions->to_device(run->backend, run->replica.scalars, &run->scalars, sizeof(run->scalars));
 	struct accumulators none = {{0}};
 	functions->to_device(run->backend, run->replica.accumulators, &none, sizeof(none));
@@ -224,7 +235,7 @@ static inline void run_batch(struct run *run, const struct batch *host, bool dro
 	struct batch batch;
 	run->backend->functions->upload(&run->replica, host, &batch);
 	model_forward(run->model, run->activations, &run->replica, &batch, dropout);
-	model_pretraining_loss(run->model, run->activations, &run->replica, &batch, training, overwrite);
+	model_losses(run->model, run->activations, &run->replica, &batch, training, overwrite);
 	if (training)
 		model_backward(run->model, run->activations, &run->replica, &batch, overwrite, NULL, NULL);
 	REQUIRE(run->backend->functions->synchronize(&run->replica));
@@ -241,8 +252,8 @@ static inline struct accumulators run_sums(struct run *run)
 static inline double run_loss(struct run *run)
 {
 	struct accumulators sums = run_sums(run);
-	return sums.value[SUM_MLM_LOSS] * run->scalars.inverse_predictions +
-	       sums.value[SUM_NSP_LOSS] * run->scalars.inverse_instances;
+	return sums.value[sum_of_loss(HEAD_MASKED_WORDS)] * run->scalars.inverse_weight[HEAD_MASKED_WORDS] +
+	       sums.value[sum_of_loss(HEAD_NEXT_SENTENCE)] * run->scalars.inverse_weight[HEAD_NEXT_SENTENCE];
 }
 
 /* All gradients, gaps included, as doubles; the caller frees them. */

@@ -1,5 +1,6 @@
 /* Where numbers first stop being finite is named: weights, the place of the forward pass, gradients. */
 #include <math.h>
+#include "data/pretraining/instances.h"
 #include "model/model.h"
 #include "test.h"
 
@@ -22,7 +23,7 @@ static struct model *model;
 static struct replica replica;
 static struct activations *activations;
 static struct batch batch;
-static const struct batch_capacity capacity = {.tokens = 8, .sequences = 2, .predictions = 2};
+static const struct batch_capacity capacity = INSTANCE_CAPACITY(8, 2, 2);
 
 static int setup(void **state)
 {
@@ -31,14 +32,18 @@ static int setup(void **state)
 		.batch = capacity, .longest = 8, .hidden = 8, .heads = 2, .intermediate = 16, .vocab = 20, .training = true};
 	assert_ok(pool_create(&pool, 1));
 	assert_ok(backend_open(&be, &(struct backend_settings){.device = "ref", .dtype = DTYPE_F64, .pool = pool}));
-	assert_ok(model_create(&model, be, &config, HEADS_PRETRAINING));
+	assert_ok(model_create(&model, be, &config, &model_heads_pretraining));
 	assert_ok(model_allocate(model, true));
 	assert_ok(be->functions->replica_create(be, &replica, &limits));
 	assert_ok(activations_create(&activations, model, capacity, true));
-	assert_ok(batch_create(&batch, capacity));
+	assert_ok(batch_create(&batch, &capacity));
 	batch.token_count = 8;
-	batch.sequence_count = 2;
-	batch.prediction_count = 2;
+	batch.sequence_count = batch.example_count = 2;
+	batch.labels[HEAD_NEXT_SENTENCE].count = 2;
+	batch.labels[HEAD_NEXT_SENTENCE].weights[0] = batch.labels[HEAD_NEXT_SENTENCE].weights[1] = 1;
+	batch.example_starts[1] = 1;
+	batch.example_starts[2] = 2;
+	batch.labels[HEAD_MASKED_WORDS].count = 2;
 	batch.longest = 4;
 	for (int i = 0; i < 8; i++) {
 		batch.ids[i] = i + 5;
@@ -47,10 +52,10 @@ static int setup(void **state)
 	}
 	batch.starts[1] = 4;
 	batch.starts[2] = 8;
-	batch.prediction_rows[0] = 1;
-	batch.prediction_rows[1] = 6;
-	batch.prediction_labels[0] = 3;
-	batch.prediction_weights[0] = batch.prediction_weights[1] = 1;
+	batch.labels[HEAD_MASKED_WORDS].rows[0] = 1;
+	batch.labels[HEAD_MASKED_WORDS].rows[1] = 6;
+	batch.labels[HEAD_MASKED_WORDS].classes[0] = 3;
+	batch.labels[HEAD_MASKED_WORDS].weights[0] = batch.labels[HEAD_MASKED_WORDS].weights[1] = 1;
 	return 0;
 }
 
@@ -68,7 +73,8 @@ static int teardown(void **state)
 
 static void begin(void)
 {
-	struct scalars scalars = {.loss_scale = 1, .inverse_predictions = 1, .inverse_instances = 1, .finite = 1};
+	struct scalars scalars = {
+		.loss_scale = 1, .inverse_weight[HEAD_MASKED_WORDS] = 1, .inverse_weight[HEAD_NEXT_SENTENCE] = 1, .finite = 1};
 	assert_ok(model_initialize(model, &replica, 3));
 	be->functions->to_device(be, replica.scalars, &scalars, sizeof scalars);
 }
@@ -86,7 +92,7 @@ static void spoil(const struct tensor *slab, const char *name, double value)
 static void compute(void)
 {
 	model_forward(model, activations, &replica, &batch, false);
-	model_pretraining_loss(model, activations, &replica, &batch, true, true);
+	model_losses(model, activations, &replica, &batch, true, true);
 	model_backward(model, activations, &replica, &batch, true, NULL, NULL);
 	assert_ok(be->functions->synchronize(&replica));
 }

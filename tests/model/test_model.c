@@ -50,13 +50,13 @@ static void check_golden(const char *device, enum dtype dtype, double loss_limit
 		snprintf(name, sizeof(name), "%s.loss", acts[i].name);
 		double *wanted = golden_doubles(&tiny, name, 4);
 		struct accumulators sums = run_sums(&run);
-		double mlm = sums.value[SUM_MLM_LOSS] * run.scalars.inverse_predictions;
-		double nsp = sums.value[SUM_NSP_LOSS] * run.scalars.inverse_instances;
+		double mlm = sums.value[sum_of_loss(HEAD_MASKED_WORDS)] * run.scalars.inverse_weight[HEAD_MASKED_WORDS];
+		double nsp = sums.value[sum_of_loss(HEAD_NEXT_SENTENCE)] * run.scalars.inverse_weight[HEAD_NEXT_SENTENCE];
 		assert_true(fabs(mlm - wanted[0]) <= loss_limit * wanted[0]);
 		assert_true(fabs(nsp - wanted[1]) <= loss_limit * wanted[1]);
 		if (dtype != DTYPE_BF16) { /* whose rounding may decide between close logits */
-			assert_true(sums.value[SUM_MLM_CORRECT] == wanted[2]);
-			assert_true(sums.value[SUM_NSP_CORRECT] == wanted[3]);
+			assert_true(sums.value[sum_of_correct(HEAD_MASKED_WORDS)] == wanted[2]);
+			assert_true(sums.value[sum_of_correct(HEAD_NEXT_SENTENCE)] == wanted[3]);
 		}
 		double *gradients = run_gradients(&run);
 		double worst = golden_compare(&tiny, acts[i].name, run.model, gradients, limit, NULL);
@@ -147,23 +147,25 @@ static struct batch part_of(const struct batch *whole, int32_t first, int32_t en
 	part.types = calloc(token_room, sizeof(int32_t));
 	part.positions = calloc(token_room, sizeof(int32_t));
 	part.starts = calloc(room, sizeof(int32_t));
-	part.next_labels = calloc(room, sizeof(int32_t));
-	part.prediction_rows = calloc(room, sizeof(int32_t));
-	part.prediction_labels = calloc(room, sizeof(int32_t));
-	assert_true(part.ids && part.types && part.positions && part.starts && part.next_labels && part.prediction_rows &&
-		    part.prediction_labels);
+	part.labels[HEAD_NEXT_SENTENCE].classes = calloc(room, sizeof(int32_t));
+	part.labels[HEAD_MASKED_WORDS].rows = calloc(room, sizeof(int32_t));
+	part.labels[HEAD_MASKED_WORDS].classes = calloc(room, sizeof(int32_t));
+	assert_true(part.ids && part.types && part.positions && part.starts && part.labels[HEAD_NEXT_SENTENCE].classes &&
+		    part.labels[HEAD_MASKED_WORDS].rows && part.labels[HEAD_MASKED_WORDS].classes);
 	memcpy(part.ids, whole->ids + base, (size_t)tokens * sizeof(int32_t));
 	memcpy(part.types, whole->types + base, (size_t)tokens * sizeof(int32_t));
 	memcpy(part.positions, whole->positions + base, (size_t)tokens * sizeof(int32_t));
-	memcpy(part.next_labels, whole->next_labels + first, (size_t)sequences * sizeof(int32_t));
+	memcpy(part.labels[HEAD_NEXT_SENTENCE].classes, whole->labels[HEAD_NEXT_SENTENCE].classes + first,
+	       (size_t)sequences * sizeof(int32_t));
 	for (int32_t s = 0; s <= sequences; s++)
 		part.starts[s] = whole->starts[first + s] - base;
-	for (int32_t i = 0; i < whole->prediction_count; i++) {
-		int32_t row = whole->prediction_rows[i] - base;
+	for (int32_t i = 0; i < whole->labels[HEAD_MASKED_WORDS].count; i++) {
+		int32_t row = whole->labels[HEAD_MASKED_WORDS].rows[i] - base;
 		if (row < 0 || row >= tokens)
 			continue;
-		part.prediction_rows[part.prediction_count] = row;
-		part.prediction_labels[part.prediction_count++] = whole->prediction_labels[i];
+		part.labels[HEAD_MASKED_WORDS].rows[part.labels[HEAD_MASKED_WORDS].count] = row;
+		part.labels[HEAD_MASKED_WORDS].classes[part.labels[HEAD_MASKED_WORDS].count++] =
+			whole->labels[HEAD_MASKED_WORDS].classes[i];
 	}
 	complete_batch(&part);
 	for (int32_t s = 0; s < sequences; s++)
@@ -195,7 +197,7 @@ static void micro_batches_add_up(const char *device, enum dtype dtype, double li
 	run_begin(&run, &tiny.batch);
 	for (int i = 0; i < 3; i++) {
 		struct batch part = part_of(&tiny.batch, cuts[i], cuts[i + 1]);
-		assert_int_equal(part.prediction_count == 0, i == 2);
+		assert_int_equal(part.labels[HEAD_MASKED_WORDS].count == 0, i == 2);
 		run_batch(&run, &part, true, true, i == 0);
 		free_batch(&part);
 	}
@@ -235,7 +237,7 @@ static void evaluation_is_the_same(void **state)
 	run_batch(&training, &tiny.batch, false, false, true);
 	run_batch(&evaluation, &tiny.batch, false, false, true);
 	assert_true(run_loss(&training) == run_loss(&evaluation));
-	struct batch_capacity capacity = {512, 4, 80};
+	struct batch_capacity capacity = INSTANCE_CAPACITY(512, 4, 80);
 	assert_true(activations_bytes(evaluation.model, capacity, false) <
 		    activations_bytes(evaluation.model, capacity, true) / 2);
 	assert_null(evaluation.model->gradients.data);
@@ -255,7 +257,8 @@ static void nothing_to_learn(const char *device, enum dtype dtype)
 	run_begin(&run, &tiny.batch);
 	run_batch(&run, &tiny.batch, true, true, true);
 	struct batch part = part_of(&tiny.batch, 3, 4);
-	part.next_labels[0] = -1;
+	part.labels[HEAD_NEXT_SENTENCE].classes[0] = -1;
+	part.labels[HEAD_NEXT_SENTENCE].weights[0] = 0;
 	run_begin(&run, &part);
 	run_batch(&run, &part, true, true, true);
 	assert_true(run_loss(&run) == 0);
@@ -322,7 +325,7 @@ static void layers_are_done_from_the_top(void **state)
 	struct tensor output = activations_output(run.activations);
 	assert_int_equal(output.rows, tiny.batch.token_count);
 	assert_int_equal(output.columns, config.hidden_size);
-	model_pretraining_loss(run.model, run.activations, &run.replica, &tiny.batch, true, true);
+	model_losses(run.model, run.activations, &run.replica, &tiny.batch, true, true);
 	model_backward(run.model, run.activations, &run.replica, &tiny.batch, true, remember_layer, NULL);
 	assert_int_equal(done_count, 4);
 	assert_int_equal(done_layers[0], 2); /* pooler and heads */

@@ -79,7 +79,7 @@ static void odd_configurations_are_refused(void **state)
 	}
 }
 
-static struct model *named_model(const char *name, int32_t vocab_size, struct backend *be, enum model_heads heads)
+static struct model *named_model(const char *name, int32_t vocab_size, struct backend *be, const struct model_heads *heads)
 {
 	struct model_config config;
 	REQUIRE(model_config_named(&config, name));
@@ -100,7 +100,7 @@ static void base_has_110_million(void **state)
 {
 	(void)state;
 	struct backend be = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32}; /* a plan needs no device */
-	struct model *model = named_model("base", 30522, &be, HEADS_PRETRAINING);
+	struct model *model = named_model("base", 30522, &be, &model_heads_pretraining);
 	assert_int_equal(model->parameter_count, 14 + 16 * 12);
 	assert_int_equal(model->element_count, 110106428);
 	int64_t end = 0;
@@ -132,7 +132,7 @@ static void base_has_110_million(void **state)
 	assert_int_equal(model_find_parameter(model, "cls.predictions.decoder.weight"), -1);
 	model_free(model);
 
-	model = named_model("large", 30522, &be, HEADS_NONE);
+	model = named_model("large", 30522, &be, &model_heads_none);
 	assert_int_equal(model->parameter_count, 7 + 16 * 24);
 	assert_int_equal(model->word.use, WEIGHT_TABLE);
 	model_free(model);
@@ -143,22 +143,22 @@ static void sizes_for_fp8(void **state)
 {
 	(void)state;
 	struct backend be = {.dtype = DTYPE_BF16, .master_dtype = DTYPE_F32, .fp8 = true};
-	struct model *model = named_model("base", 30522, &be, HEADS_PRETRAINING);
+	struct model *model = named_model("base", 30522, &be, &model_heads_pretraining);
 	assert_true(weight_in_fp8(&be, &model->layers[0].qkv));
 	assert_true(weight_in_fp8(&be, &model->layers[11].output));
 	assert_false(weight_in_fp8(&be, &model->layers[0].qkv_bias));
 	assert_false(weight_in_fp8(&be, &model->word));
 	assert_false(weight_in_fp8(&be, &model->pooler));
 	assert_false(weight_in_fp8(&be, &model->transform));
-	assert_false(weight_in_fp8(&be, &model->next_sentence));
+	assert_false(weight_in_fp8(&be, &model->head_weights[HEAD_NEXT_SENTENCE].w));
 	struct model_config config = model->config;
 	model_free(model);
 
 	config.intermediate_size = 100;
-	assert_int_equal(model_create(&model, &be, &config, HEADS_PRETRAINING), ERR_USAGE);
+	assert_int_equal(model_create(&model, &be, &config, &model_heads_pretraining), ERR_USAGE);
 	assert_non_null(strstr(error_last()->message, "'intermediate_size' is 100"));
 	be.fp8 = false;
-	assert_int_equal(model_create(&model, &be, &config, HEADS_PRETRAINING), OK);
+	assert_int_equal(model_create(&model, &be, &config, &model_heads_pretraining), OK);
 	model_free(model);
 }
 
@@ -177,7 +177,7 @@ static void odd_widths_are_aligned(void **state)
 	config.num_attention_heads = 3;
 	config.intermediate_size = 17;
 	struct model *model;
-	REQUIRE(model_create(&model, be, &config, HEADS_PRETRAINING));
+	REQUIRE(model_create(&model, be, &config, &model_heads_pretraining));
 	REQUIRE(model_allocate(model, true));
 	const struct layer_weights *layer = &model->layers[1];
 	double *slab = model->slab.data, *gradients = model->gradients.data;
@@ -187,7 +187,7 @@ static void odd_widths_are_aligned(void **state)
 			 gradients + parameter_named(model, "bert.encoder.layer.1.attention.self.query.bias")->offset);
 	assert_ptr_equal(layer->attention_output.master.data,
 			 slab + parameter_named(model, "bert.encoder.layer.1.attention.output.dense.weight")->offset);
-	assert_ptr_equal(model->next_sentence_bias.gradient.data,
+	assert_ptr_equal(model->head_weights[HEAD_NEXT_SENTENCE].b.gradient.data,
 			 gradients + parameter_named(model, "cls.seq_relationship.bias")->offset);
 	model_free(model);
 	backend_close(be);
@@ -197,7 +197,7 @@ static void odd_widths_are_aligned(void **state)
 /* Weights of a model begun with `seed`; the caller frees them. */
 static float *initial_weights(const char *device, enum dtype dtype, int threads, uint64_t seed, struct model_config *config)
 {
-	struct batch one = {.token_count = 8, .sequence_count = 1, .prediction_count = 1, .longest = 8};
+	struct batch one = {.token_count = 8, .sequence_count = 1, .longest = 8};
 	struct run run;
 	run_open(&run, device, dtype, threads, config, &one, false);
 	REQUIRE(model_initialize(run.model, &run.replica, seed));
@@ -216,7 +216,7 @@ static void initial_weights_follow_the_seed(void **state)
 	config.vocab_size = 300;
 	struct backend be = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32};
 	struct model *model;
-	REQUIRE(model_create(&model, &be, &config, HEADS_PRETRAINING));
+	REQUIRE(model_create(&model, &be, &config, &model_heads_pretraining));
 	size_t bytes = (size_t)model->slab_count * sizeof(float);
 	float *a = initial_weights("ref", DTYPE_F64, 1, 9, &config), *b = initial_weights("ref", DTYPE_F64, 3, 9, &config);
 	float *other = initial_weights("ref", DTYPE_F64, 1, 10, &config);
@@ -265,13 +265,17 @@ static void flops_are_the_published_ones(void **state)
 	struct model_config config;
 	REQUIRE(model_config_named(&config, "base"));
 	config.vocab_size = 30522;
-	struct batch one = {.token_count = 128, .sequence_count = 1, .prediction_count = 20, .starts = (int32_t[]){0, 128}};
-	assert_true(fabs(model_training_flops(&config, &one) / 69.9e9 - 1) < 1e-3);
+	struct model model = {.config = config, .heads = model_heads_pretraining};
+	int32_t rows[1];
+	struct batch one = {.token_count = 128, .sequence_count = 1, .starts = (int32_t[]){0, 128}};
+	one.labels[HEAD_MASKED_WORDS] = (struct batch_labels){.count = 20, .rows = rows};
+	assert_true(fabs(model_training_flops(&model, &one) / 69.9e9 - 1) < 1e-3);
 	REQUIRE(model_config_named(&config, "large"));
 	config.vocab_size = 30522;
-	struct batch mixed = {
-		.token_count = 1024, .sequence_count = 3, .prediction_count = 152, .starts = (int32_t[]){0, 512, 1024, 1024}};
-	assert_true(fabs(model_training_flops(&config, &mixed) / (2 * 1019.8e9) - 1) < 1e-3);
+	model.config = config;
+	struct batch mixed = {.token_count = 1024, .sequence_count = 3, .starts = (int32_t[]){0, 512, 1024, 1024}};
+	mixed.labels[HEAD_MASKED_WORDS] = (struct batch_labels){.count = 152, .rows = rows};
+	assert_true(fabs(model_training_flops(&model, &mixed) / (2 * 1019.8e9) - 1) < 1e-3);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* The history of a run, the word frequencies of its text, the sample sentences, and the page: small ones made by hand. */
 #include <math.h>
 #include <stdarg.h>
-#include "data/unigram.h"
+#include "data/pretraining/unigram.h"
 #include "test.h"
 #include "report/page.h"
 #include "train/pretraining_report.h"

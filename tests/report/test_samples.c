@@ -61,7 +61,7 @@ static int setup(void **state)
 	};
 	assert_ok(pool_create(&pool, 1));
 	assert_ok(backend_open(&backend, &(struct backend_settings){.device = "ref", .dtype = DTYPE_F64, .pool = pool}));
-	assert_ok(model_create(&model, backend, &config, HEADS_PRETRAINING));
+	assert_ok(model_create(&model, backend, &config, &model_heads_pretraining));
 	assert_ok(model_allocate(model, false));
 	assert_ok(backend->functions->replica_create(backend, &replica, &limits));
 	return model_initialize(model, &replica, 1) == OK ? 0 : -1;

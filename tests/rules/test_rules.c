@@ -114,7 +114,11 @@ static void check_includes(const char *path, char *text)
 				problem(path, line, name, "not named from src/: \"folder/file.h\"");
 			else if (other > rank)
 				problem(path, line, name, "a folder that comes later in the flow");
-			else if (strchr(name, '/') != strrchr(name, '/') && other != rank && strcmp(folders[rank], "cmd") != 0)
+			else if (!strncmp(name, "data/pretraining/", 17) && !strncmp(path, "src/data/", 9) &&
+				 strncmp(path, "src/data/pretraining/", 21))
+				problem(path, line, name, "what only pre-training knows, which data itself does without");
+			else if (strchr(name, '/') != strrchr(name, '/') && other != rank &&
+				 strncmp(name, "data/pretraining/", 17) && strcmp(folders[rank], "cmd") != 0)
 				problem(path, line, name, "the inside of another folder");
 			continue;
 		}

@@ -36,7 +36,7 @@ static struct model *model_of(const char *size)
 	backend_describe(&backend, DTYPE_BF16, false);
 	assert_ok(model_config_named(&config, size));
 	config.vocab_size = 30522;
-	assert_ok(model_create(&model, &backend, &config, HEADS_PRETRAINING));
+	assert_ok(model_create(&model, &backend, &config, &model_heads_pretraining));
 	return model;
 }
 

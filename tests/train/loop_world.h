@@ -4,6 +4,7 @@
 #define TESTS_TRAIN_LOOP_WORLD_H
 
 #include <math.h>
+#include "data/pretraining/instances.h"
 #include "test.h"
 #include "train/loop.h"
 
@@ -56,7 +57,7 @@ static inline enum status world_next_step(struct objective *objective, const str
 			.token_count = 4, .sequence_count = 1, .longest = 4, .starts = w->starts, .samples = w->samples[i]};
 	}
 	w->step = (struct step){.number = number,
-				.instance_count = MICRO_BATCHES,
+				.example_count = MICRO_BATCHES,
 				.token_count = 8,
 				.batch_count = MICRO_BATCHES,
 				.most_batches = MICRO_BATCHES,
@@ -67,17 +68,10 @@ static inline enum status world_next_step(struct objective *objective, const str
 	return OK;
 }
 
-static inline void world_normalise(struct objective *objective, const struct step *step, struct scalars *scalars)
+/* The loss. */
+static inline void world_forward(struct world *w, struct replica *replica, bool first)
 {
-	(void)objective, (void)step;
-	scalars->inverse_predictions = scalars->inverse_instances = 1;
-}
-
-static inline void world_forward(struct objective *objective, struct replica *replica, const struct batch *batch, bool first)
-{
-	struct world *w = world_of(objective);
 	struct accumulators sums;
-	(void)batch;
 	w->run += first;
 	w->batch = first ? 0 : w->batch + 1;
 	w->be->functions->to_host(w->be, &sums, replica->accumulators, sizeof(sums));
@@ -86,12 +80,13 @@ static inline void world_forward(struct objective *objective, struct replica *re
 	w->be->functions->to_device(w->be, replica->accumulators, &sums, sizeof(sums));
 }
 
-static inline void world_backward(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
-				  struct layer_hook hook)
+static inline void world_gradients(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
+				   struct layer_hook hook)
 {
 	struct world *w = world_of(objective);
 	struct scalars scalars;
 	(void)batch;
+	world_forward(w, replica, first);
 	w->be->functions->to_host(w->be, &scalars, replica->scalars, sizeof(scalars));
 	double factor = w->gradient ? w->gradient(w->step.number, w->batch, w->run, scalars.loss_scale) : 1;
 	for (int64_t p = 0; p < w->model->parameter_count; p++) {
@@ -166,9 +161,9 @@ static inline void world_open(struct world *w, const char *name, int64_t steps, 
 				      .type_vocab_size = 2,
 				      .initializer_range = 0.02,
 				      .layer_norm_eps = 1e-12};
-	assert_ok(model_create(&w->model, w->be, &config, HEADS_PRETRAINING));
+	assert_ok(model_create(&w->model, w->be, &config, &model_heads_pretraining));
 	assert_ok(model_allocate(w->model, true));
-	struct shape_limits limits = {.batch = {.tokens = 8, .sequences = 1, .predictions = 1},
+	struct shape_limits limits = {.batch = INSTANCE_CAPACITY(8, 1, 1),
 				      .longest = 8,
 				      .hidden = 8,
 				      .heads = 2,
@@ -186,9 +181,7 @@ static inline void world_open(struct world *w, const char *name, int64_t steps, 
 	w->objective = (struct objective){.name = "made up",
 					  .state = w,
 					  .next_step = world_next_step,
-					  .normalise = world_normalise,
-					  .forward = world_forward,
-					  .backward = world_backward,
+					  .gradients = world_gradients,
 					  .metrics = world_step_metrics,
 					  .evaluation_names = names,
 					  .evaluate = world_evaluate,

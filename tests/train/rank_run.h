@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/rng.h"
 #include "comm/ranks.h"
+#include "data/pretraining/instances.h"
 #include "model/flops.h"
 #include "train/loop.h"
 #include "train/pretraining.h"
@@ -80,28 +81,16 @@ static inline enum status rank_next_step(struct objective *objective, const stru
 	return s->objective->next_step(s->objective, out);
 }
 
-static inline void rank_normalise(struct objective *objective, const struct step *step, struct scalars *scalars)
-{
-	struct rank_state *s = objective->state;
-	s->objective->normalise(s->objective, step, scalars);
-}
-
-static inline void rank_forward(struct objective *objective, struct replica *replica, const struct batch *batch, bool first)
-{
-	struct rank_state *s = objective->state;
-	s->objective->forward(s->objective, replica, batch, first);
-}
-
 /* The hook is called when all of backward is done, so that a test can change the gradients before. */
-static inline void rank_backward(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
-				 struct layer_hook hook)
+static inline void rank_gradients(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
+				  struct layer_hook hook)
 {
 	struct rank_state *s = objective->state;
 	if (!s->run->after_batch) {
-		s->objective->backward(s->objective, replica, batch, first, hook);
+		s->objective->gradients(s->objective, replica, batch, first, hook);
 		return;
 	}
-	s->objective->backward(s->objective, replica, batch, first, (struct layer_hook){0});
+	s->objective->gradients(s->objective, replica, batch, first, (struct layer_hook){0});
 	s->run->after_batch(&s->training, s->training.state.step + 1);
 	for (int32_t layer = s->model->config.num_hidden_layers; hook.done && layer >= -1; layer--)
 		hook.done(hook.context, layer);
@@ -150,9 +139,7 @@ static inline enum status rank_open_phase(void *context, const struct train_stat
 	s->wrapped = (struct objective){.name = "pretraining",
 					.state = s,
 					.next_step = rank_next_step,
-					.normalise = rank_normalise,
-					.forward = rank_forward,
-					.backward = rank_backward,
+					.gradients = rank_gradients,
 					.metrics = rank_metrics,
 					.evaluation_count = 1,
 					.evaluation_names = s->objective->evaluation_names,
@@ -225,10 +212,11 @@ static inline enum status rank_open(struct rank_state *s, const struct rank_run 
 					  .rank = place->rank,
 					  .ranks = place->size,
 					  .replicas = run->replicas,
-					  .linear_work = model_linear_work(&config),
+					  .linear_work = model_linear_work(&config, &model_heads_pretraining),
 					  .accumulation_steps = run->accumulation_steps,
 					  .last_step = run->steps};
-	s->steps.capacity = batch_capacity_for(&settings, step_part_instances(&s->steps), run->accumulation_steps,
+	struct example_bounds bounds = instance_bounds(&settings);
+	s->steps.capacity = batch_capacity_for(&bounds, step_part_examples(&s->steps), run->accumulation_steps,
 					       run->accumulation_steps ? 0 : run->token_limit);
 	struct shape_limits limits = {.batch = s->steps.capacity,
 				      .longest = 32,
@@ -237,7 +225,7 @@ static inline enum status rank_open(struct rank_state *s, const struct rank_run 
 				      .intermediate = 32,
 				      .vocab = 90,
 				      .training = true};
-	TRY(model_create(&s->model, s->be, &config, HEADS_PRETRAINING));
+	TRY(model_create(&s->model, s->be, &config, &model_heads_pretraining));
 	size_t bytes = (size_t)s->model->slab_count * dtype_bytes(s->model->slab.dtype);
 	for (int i = 0; i < 2; i++)
 		TRY(comm_allocate(comm, &s->slabs[i], bytes, "weights"));

@@ -2,6 +2,7 @@
  * adapt, what the norms are of, counting, phases. (The operations themselves: tests/backend.) */
 #include <math.h>
 #include "base/rng.h"
+#include "data/pretraining/instances.h"
 #include "test.h"
 #include "train/optimizer.h"
 
@@ -33,9 +34,9 @@ static void world_open(struct world *w, const char *device, int threads, const s
 {
 	assert_ok(pool_create(&w->pool, threads));
 	assert_ok(backend_open(&w->be, &(struct backend_settings){.device = device, .dtype = DTYPE_F32, .pool = w->pool}));
-	assert_ok(model_create(&w->model, w->be, &config, HEADS_PRETRAINING));
+	assert_ok(model_create(&w->model, w->be, &config, &model_heads_pretraining));
 	assert_ok(model_allocate(w->model, true));
-	struct shape_limits limits = {.batch = {.tokens = 20, .sequences = 1, .predictions = 3},
+	struct shape_limits limits = {.batch = INSTANCE_CAPACITY(20, 1, 3),
 				      .longest = 20,
 				      .hidden = config.hidden_size,
 				      .heads = 2,

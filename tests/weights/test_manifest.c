@@ -25,7 +25,7 @@ static int set_up(void **state)
 	config.intermediate_size = 24;
 	config.max_position_embeddings = 10;
 	tokenizer = tokenizer_defaults(false);
-	if (model_create(&model, &be, &config, HEADS_PRETRAINING) != OK || vocab_from_entries(&vocab, words, 12) != OK)
+	if (model_create(&model, &be, &config, &model_heads_pretraining) != OK || vocab_from_entries(&vocab, words, 12) != OK)
 		return -1;
 	slab = calloc((size_t)model->slab_count, sizeof(*slab));
 	loaded = calloc((size_t)model->slab_count, sizeof(*loaded));
@@ -194,7 +194,7 @@ static void other_errors_stay(void **state)
 	struct model *larger;
 	struct model_config config = model->config;
 	config.max_position_embeddings = 20;
-	assert_ok(model_create(&larger, &be, &config, HEADS_PRETRAINING));
+	assert_ok(model_create(&larger, &be, &config, &model_heads_pretraining));
 	float *room = calloc((size_t)larger->slab_count, sizeof(*room));
 	assert_non_null(room);
 	make_folder("misfit", true);

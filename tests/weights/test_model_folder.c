@@ -35,7 +35,7 @@ static int set_up(void **state)
 	config.num_attention_heads = 2;
 	config.intermediate_size = 24;
 	config.max_position_embeddings = 10;
-	if (model_create(&model, &be, &config, HEADS_PRETRAINING) != OK)
+	if (model_create(&model, &be, &config, &model_heads_pretraining) != OK)
 		return -1;
 	weights = calloc((size_t)model->slab_count, sizeof(*weights));
 	for (int64_t i = 0; weights && i < model->parameter_count; i++)
@@ -353,7 +353,7 @@ static void an_encoder_is_saved_under_bare_names(void **state)
 	struct model_folder_report report = {0};
 	char path[PATH_BYTES], weights_path[PATH_BYTES];
 	REQUIRE(vocab_from_entries(&vocab, words, 12));
-	REQUIRE(model_create(&encoder, &be, &model->config, HEADS_NONE));
+	REQUIRE(model_create(&encoder, &be, &model->config, &model_heads_none));
 	REQUIRE(task_config_make(&task, "BertModel", NULL, NULL, 0));
 	REQUIRE(path_join(path, folder, "encoder"));
 	REQUIRE(folder_make(path));

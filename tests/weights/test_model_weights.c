@@ -35,7 +35,7 @@ struct loaded {
 static struct loaded load(const char *path, const struct model_config *config, const struct weight_adaptation *how)
 {
 	struct loaded out = {0};
-	assert_ok(model_create(&out.model, &be, config, HEADS_PRETRAINING));
+	assert_ok(model_create(&out.model, &be, config, &model_heads_pretraining));
 	out.slab = malloc((size_t)out.model->slab_count * sizeof(*out.slab));
 	assert_non_null(out.slab);
 	for (int64_t i = 0; i < out.model->slab_count; i++)

@@ -23,7 +23,7 @@ static struct model *make_model(const char *weight, const char *bias, int32_t ro
 	config.num_hidden_layers = 1;
 	config.intermediate_size = 16;
 	config.max_position_embeddings = 6;
-	assert_ok(model_create(&model, &be, &config, HEADS_NONE));
+	assert_ok(model_create(&model, &be, &config, &model_heads_none));
 	model->parameters = realloc(model->parameters, (size_t)(model->parameter_count + 2) * sizeof(*model->parameters));
 	assert_non_null(model->parameters);
 	if (!pooler) {

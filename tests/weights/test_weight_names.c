@@ -83,7 +83,7 @@ static void ours_stay(void **state)
 	struct model *model;
 	assert_ok(model_config_named(&config, "base"));
 	config.vocab_size = 10;
-	assert_ok(model_create(&model, &be, &config, HEADS_PRETRAINING));
+	assert_ok(model_create(&model, &be, &config, &model_heads_pretraining));
 	for (int64_t i = 0; i < model->parameter_count; i++)
 		assert_string_equal(tensor_name_from(model->parameters[i].name).name, model->parameters[i].name);
 	model_free(model);

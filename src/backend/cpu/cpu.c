@@ -69,7 +69,7 @@ static size_t kernel_bytes(struct backend *be, const struct shape_limits *l, siz
 	size_t bytes = larger_bytes(scratch, cpu_attention_workspace_bytes(l, threads));
 	if (!l->training)
 		return bytes;
-	int64_t rows = larger(l->batch.tokens, larger(l->batch.sequences, l->batch.predictions));
+	int64_t rows = larger(l->batch.tokens, larger(l->batch.sequences, most_labels(&l->batch)));
 	size_t wgrad = cpu_wgrad_workspace_bytes(rows, 3 * (int64_t)l->hidden, l->hidden, threads);
 	wgrad = larger_bytes(wgrad, cpu_wgrad_workspace_bytes(rows, l->intermediate, l->hidden, threads));
 	wgrad = larger_bytes(wgrad, cpu_wgrad_workspace_bytes(rows, l->hidden, l->intermediate, threads));
@@ -83,7 +83,7 @@ static size_t scratch_lay_out(struct backend *be, const struct shape_limits *l, 
 	int64_t threads = pool_threads(be->pool), hidden = l->hidden, widest = larger(3 * hidden, l->intermediate);
 	bool own = cpu_gemm_kernels(be->dtype)->multiply_panel;
 	*s = (struct cpu_scratch){
-		.slices = slice_count(larger(l->batch.tokens, larger(l->batch.sequences, l->batch.predictions))),
+		.slices = slice_count(larger(l->batch.tokens, larger(l->batch.sequences, most_labels(&l->batch)))),
 		.tile_floats =
 			own ? larger(KEPT_ROWS * round_up(larger(hidden, KEPT_COLUMNS), GEMM_GROUP), GEMM_ROWS_MOST * GEMM_GROUP)
 			    : ROW_MULTIPLE * round_up(larger(hidden, TILE_COLUMNS), 64),
@@ -107,7 +107,7 @@ static size_t scratch_lay_out(struct backend *be, const struct shape_limits *l, 
 		return arena.used;
 	}
 
-	int64_t rows = round_up(larger(l->batch.predictions, 1), ROW_MULTIPLE);
+	int64_t rows = round_up(larger(most_labels(&l->batch), 1), ROW_MULTIPLE);
 	int64_t blocks = (l->vocab + VOCABULARY_BLOCK - 1) / VOCABULARY_BLOCK;
 	rows = rows < VOCABULARY_ROWS ? rows : VOCABULARY_ROWS;
 	size_t elements = (size_t)(rows * blocks * VOCABULARY_BLOCK), numbers = (size_t)(rows * blocks);
@@ -220,6 +220,11 @@ static const struct operations operations = {
 	.vocab_xent = cpu_vocab_xent,
 	.vocab_topk = cpu_vocab_topk,
 	.xent = cpu_xent,
+	.squared_error = cpu_squared_error,
+	.binary_xent = cpu_binary_xent,
+	.group_xent = cpu_group_xent,
+	.segment_xent = cpu_segment_xent,
+	.row_dropout = cpu_row_dropout,
 	.sumsq_finite = cpu_sumsq_finite,
 	.adamw = cpu_adamw,
 	.lamb_norms = cpu_lamb_norms,

@@ -384,7 +384,7 @@ void inference_lay_out(struct backend *be, const struct shape_limits *l, struct 
 {
 	const struct inference_kernels *kernels = inference_kernels();
 	int64_t threads = pool_threads(be->pool), columns = round_up(l->hidden, kernels->panel);
-	int64_t rows = most(l->batch.tokens, most(l->batch.sequences, l->batch.predictions));
+	int64_t rows = most(l->batch.tokens, most(l->batch.sequences, most_labels(&l->batch)));
 	int64_t widest = most(3 * (int64_t)l->hidden, l->intermediate);
 	*s = (struct inference_scratch){
 		.sum_floats = least(rows, 2 * LEAST_TASK_ROWS * threads) * columns,
@@ -392,7 +392,7 @@ void inference_lay_out(struct backend *be, const struct shape_limits *l, struct 
 	};
 	s->sums = arena_take(arena, (size_t)s->sum_floats * sizeof(float));
 	s->operand = arena_take(arena, (size_t)s->operand_bytes);
-	s->vocabulary.rows = least(most(l->batch.predictions, 1), VOCABULARY_CHUNK);
+	s->vocabulary.rows = least(most(most_labels(&l->batch), 1), VOCABULARY_CHUNK);
 	s->vocabulary.columns = round_up(l->vocab, kernels->panel);
 	s->vocabulary.logits = arena_take(arena, (size_t)(s->vocabulary.rows * s->vocabulary.columns) * sizeof(float));
 }

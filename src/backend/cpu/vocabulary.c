@@ -15,6 +15,7 @@
 
 struct vocabulary_call {
 	struct replica *r;
+	int head;
 	const struct weight *table, *bias;
 	struct tensor x; /* rows of the chunk */
 	struct tensor dx;
@@ -137,7 +138,7 @@ static void row_losses(void *context, int64_t slice, int worker)
 		int32_t best;
 		double lse = row_lse(call, i, &best);
 		scratch->vocabulary.lse[i] = (float)lse;
-		scratch->vocabulary.factor[i] = (float)(weight * s->inverse_predictions * s->loss_scale);
+		scratch->vocabulary.factor[i] = (float)(weight * s->inverse_weight[call->head] * s->loss_scale);
 		scratch->vocabulary.loss[i] = weight * (lse - (double)scratch->vocabulary.label_logit[i]);
 		scratch->vocabulary.correct[i] = best == call->labels[i] ? weight : 0;
 	}
@@ -238,6 +239,7 @@ void cpu_vocab_xent(struct replica *r, const struct vocab_xent *a)
 		int64_t left = a->x.rows - first;
 		int64_t rows = left < scratch->vocabulary.rows ? left : scratch->vocabulary.rows;
 		struct vocabulary_call call = {
+			.head = a->head,
 			.r = r,
 			.table = a->table,
 			.bias = a->bias,

@@ -82,9 +82,9 @@ static size_t scratch_lay_out(const struct backend *be, const struct shape_limit
 	s->parts = arena_take(&arena, (size_t)(ROW_PARTS * s->part_floats) * sizeof(float));
 	int64_t sums = limits->training ? (int64_t)limits->batch.sequences * 3 * limits->hidden : 0;
 	s->attention_sums = arena_take(&arena, (size_t)sums * sizeof(float));
-	s->loss_rows = larger(limits->batch.predictions, limits->batch.sequences);
+	s->loss_rows = larger(most_labels(&limits->batch), limits->batch.sequences);
 	s->losses = arena_take(&arena, (size_t)(2 * s->loss_rows) * sizeof(double));
-	s->logit_rows = limits->batch.predictions < LOGIT_ROWS ? limits->batch.predictions : LOGIT_ROWS;
+	s->logit_rows = most_labels(&limits->batch) < LOGIT_ROWS ? most_labels(&limits->batch) : LOGIT_ROWS;
 	s->logit_stride = round_up(limits->vocab, 64);
 	s->logits = arena_take(&arena, (size_t)(s->logit_rows * s->logit_stride) * sizeof(float));
 	if (be->fp8) {
@@ -240,6 +240,11 @@ static const struct operations operations = {
 	.vocab_xent = cuda_vocab_xent,
 	.vocab_topk = cuda_vocab_topk,
 	.xent = cuda_xent,
+	.squared_error = cuda_squared_error,
+	.binary_xent = cuda_binary_xent,
+	.group_xent = cuda_group_xent,
+	.segment_xent = cuda_segment_xent,
+	.row_dropout = cuda_row_dropout,
 	.sumsq_finite = cuda_sumsq_finite,
 	.adamw = cuda_adamw,
 	.lamb_norms = cuda_lamb_norms,

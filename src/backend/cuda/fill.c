@@ -51,8 +51,18 @@ void fill_shape(struct batch *shape, int32_t limit)
 		/* Each sequence has a token. */
 		shape->token_count = class_of((int64_t)tokens + shape->sequence_count - sequences, TOKEN_STEP);
 	}
-	if (shape->prediction_count > 0)
-		shape->prediction_count = smaller(class_of(shape->prediction_count, PREDICTION_STEP), shape->token_count);
+	/* Each inert sequence is an example by itself. */
+	if (shape->example_count > 0)
+		shape->example_count += shape->sequence_count - sequences;
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		struct batch_labels *labels = &shape->labels[h];
+		if (labels->count == 0)
+			continue;
+		if (labels->rows)
+			labels->count = smaller(class_of(labels->count, PREDICTION_STEP), shape->token_count / labels->row_width);
+		else
+			labels->count += shape->sequence_count - sequences;
+	}
 }
 
 int32_t fill_count(int32_t tokens, int32_t sequences, int32_t longest)
@@ -66,11 +76,17 @@ struct batch_capacity fill_room(struct batch_capacity capacity)
 {
 	int64_t sequences = capacity.sequences + (int64_t)sequences_needed(capacity.tokens, SHORTEST);
 	int64_t inert = sequences - capacity.sequences + class_step(sequences, SEQUENCE_STEP);
-	return (struct batch_capacity){
-		.tokens = class_of(capacity.tokens + inert, TOKEN_STEP),
-		.sequences = class_of(sequences, SEQUENCE_STEP),
-		.predictions = class_of(capacity.predictions, PREDICTION_STEP),
-	};
+	struct batch_capacity room = capacity; /* with the labels' kinds */
+	room.tokens = class_of(capacity.tokens + inert, TOKEN_STEP);
+	room.sequences = class_of(sequences, SEQUENCE_STEP);
+	room.examples = capacity.examples + room.sequences - capacity.sequences;
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		struct label_capacity *labels = &room.labels[h];
+		if (labels->width > 0)
+			labels->count = labels->row_width > 0 ? class_of(labels->count, PREDICTION_STEP)
+							      : labels->count + room.sequences - capacity.sequences;
+	}
+	return room;
 }
 
 /* The inert tokens are spread evenly over the inert sequences. Their word is the last in id_order, so that they stand at its
@@ -87,7 +103,6 @@ static void fill_tokens(const struct batch *batch, const struct batch *own)
 		batch->starts[sequence] = begin;
 		batch->starts[sequence + 1] = end;
 		batch->samples[sequence] = 0;
-		batch->next_labels[sequence] = -1;
 		for (int32_t t = begin; t < end; t++) {
 			batch->ids[t] = id;
 			batch->types[t] = 0;
@@ -98,18 +113,39 @@ static void fill_tokens(const struct batch *batch, const struct batch *own)
 	}
 }
 
-/* Inert predictions take rows from the end that no other has. */
-static void fill_predictions(const struct batch *batch, const struct batch *own)
+/* The next row, from `row` down, that is none of an item's. Rows ascend but within an item of several. */
+static int32_t free_row(const struct batch_labels *labels, int32_t *taken, int32_t row)
 {
-	int32_t *rows = batch->prediction_rows, taken = own->prediction_count - 1;
-	for (int32_t p = own->prediction_count, row = batch->token_count - 1; p < batch->prediction_count; row--) {
-		if (taken >= 0 && rows[taken] == row) {
-			taken--;
-			continue;
+	if (labels->row_width == 1) {
+		for (; *taken >= 0 && labels->rows[*taken] == row; row--)
+			--*taken;
+		return row;
+	}
+	for (int32_t i = *taken; i >= 0; i--) {
+		if (labels->rows[i] == row) {
+			row--;
+			i = *taken + 1;
 		}
-		rows[p] = row;
-		batch->prediction_labels[p] = 0;
-		batch->prediction_weights[p++] = 0;
+	}
+	return row;
+}
+
+/* Inert items have no weight; those with rows take some from the end that no other has. */
+static void fill_labels(const struct batch *batch, const struct batch_labels *labels, int32_t own)
+{
+	int32_t taken = own * labels->row_width - 1, row = batch->token_count - 1;
+	for (int32_t i = own; i < labels->count; i++) {
+		for (int32_t k = 0; k < labels->row_width; k++) {
+			row = free_row(labels, &taken, row);
+			labels->rows[i * labels->row_width + k] = row--;
+		}
+		labels->weights[i] = 0;
+		for (int32_t k = 0; k < labels->width; k++) {
+			if (labels->classes)
+				labels->classes[i * labels->width + k] = labels->rows ? 0 : -1;
+			else
+				labels->values[i * labels->width + k] = 0;
+		}
 	}
 }
 
@@ -117,5 +153,9 @@ void fill_batch(const struct batch *batch, const struct batch *own)
 {
 	if (batch->token_count > own->token_count)
 		fill_tokens(batch, own);
-	fill_predictions(batch, own);
+	for (int32_t e = own->example_count; own->example_count > 0 && e < batch->example_count; e++)
+		batch->example_starts[e + 1] = batch->example_starts[e] + 1;
+	for (int h = 0; h < BATCH_HEADS; h++)
+		if (batch->labels[h].count > own->labels[h].count)
+			fill_labels(batch, &batch->labels[h], own->labels[h].count);
 }

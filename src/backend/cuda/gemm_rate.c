@@ -21,7 +21,7 @@ static void trial_end(struct trial *t)
 
 static enum status trial_begin(struct trial *t, struct backend *be, const int64_t elements[3], const enum dtype types[3])
 {
-	static const struct shape_limits least = {.batch = {.tokens = 1, .sequences = 1, .predictions = 1},
+	static const struct shape_limits least = {.batch = {.tokens = 1, .sequences = 1, .examples = 1},
 						  .longest = 1,
 						  .hidden = 1,
 						  .heads = 1,

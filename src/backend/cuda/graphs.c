@@ -60,7 +60,7 @@ void graphs_counts(const struct cuda_state *state, int64_t *out_recorded, int64_
 static bool same_key(const struct work_key *a, const struct work_key *b)
 {
 	return a->owner == b->owner && a->part == b->part && a->tokens == b->tokens && a->sequences == b->sequences &&
-	       a->predictions == b->predictions && a->longest == b->longest;
+	       a->examples == b->examples && a->longest == b->longest && memcmp(a->labels, b->labels, sizeof(a->labels)) == 0;
 }
 
 /* The key's entry, or the oldest, made its own. */

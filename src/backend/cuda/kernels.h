@@ -140,6 +140,7 @@ cudaError_t kernel_type_gradient(cudaStream_t stream, const struct kernel_type_g
 /* xent.cu: logits (rows, stride) without the bias become gradients in the type of activations, rows equally far apart; rows and
  * bias begin at multiples of 16 bytes. */
 struct kernel_vocab_xent {
+	int head;
 	enum dtype dtype; /* of the gradients */
 	int64_t rows, stride;
 	int vocab;
@@ -168,12 +169,50 @@ struct kernel_xent {
 	int classes;
 	const void *logits;
 	void *dlogits; /* NULL: not wanted */
+	int head;
 	const int32_t *labels;
+	const float *weights;
 	const struct scalars *scalars;
 	double *losses, *corrects; /* scratch (rows) */
 	double *loss, *correct;    /* added to */
 };
 cudaError_t kernel_xent(cudaStream_t stream, const struct kernel_xent *a);
+
+/* losses.cu: the other losses of heads, item by item. What a kind does not need is NULL. */
+enum loss_kind { LOSS_KIND_SQUARED, LOSS_KIND_BINARY, LOSS_KIND_GROUP, LOSS_KIND_SEGMENT };
+struct kernel_loss {
+	enum loss_kind kind;
+	enum dtype dtype;
+	int64_t items; /* rows, groups or segments */
+	int columns;
+	int head;
+	const void *outputs;
+	void *gradients;       /* NULL: not wanted */
+	const int32_t *starts; /* of groups and segments */
+	const int32_t *labels; /* of groups (items), of segments (items,2) */
+	const float *values;   /* (items,columns) */
+	const float *weights;
+	const struct scalars *scalars;
+	double *losses, *corrects; /* scratch (items) */
+	double *loss, *correct;    /* added to; correct may be NULL */
+};
+cudaError_t kernel_loss(cudaStream_t stream, const struct kernel_loss *a);
+
+/* y = dropout(x) of rows that are tokens of a batch. */
+struct kernel_row_dropout {
+	enum dtype dtype;
+	int64_t rows;
+	int columns;
+	uint32_t threshold, site;
+	float scale;
+	const int32_t *row_tokens; /* NULL: row i is token i */
+	const int32_t *positions;
+	const uint32_t *token_samples;
+	const struct scalars *scalars;
+	const void *x;
+	void *y;
+};
+cudaError_t kernel_row_dropout(cudaStream_t stream, const struct kernel_row_dropout *a);
 
 /* optimizer.cu; sums may be NULL */
 #define SQUARE_PARTS 2048

@@ -126,6 +126,18 @@ void cuda_to_host(struct backend *be, void *host, const void *device, size_t byt
 
 /* ---- Batches ---- */
 
+/* The same for the labels of one head. */
+static void labels_lay_out(struct batch_labels *labels, struct arena *arena, const struct label_capacity *capacity)
+{
+	size_t items = (size_t)round_up(capacity->count, ROW_MULTIPLE) * 4, numbers = items * (size_t)capacity->width;
+	labels->width = capacity->width;
+	labels->row_width = capacity->row_width;
+	labels->rows = capacity->row_width > 0 ? arena_take(arena, items * (size_t)capacity->row_width) : NULL;
+	labels->weights = capacity->width > 0 ? arena_take(arena, items) : NULL;
+	labels->values = capacity->width > 0 && capacity->values ? arena_take(arena, numbers) : NULL;
+	labels->classes = capacity->width > 0 && !capacity->values ? arena_take(arena, numbers) : NULL;
+}
+
 /* Points the arrays of `batch`, all of elements of four bytes, into a block at `base`; returns its bytes. With base NULL it
  * measures. */
 static size_t batch_lay_out(struct batch *batch, void *base, const struct batch_capacity *capacity)
@@ -133,7 +145,7 @@ static size_t batch_lay_out(struct batch *batch, void *base, const struct batch_
 	struct arena arena = {.base = base, .capacity = SIZE_MAX};
 	size_t tokens = (size_t)round_up(capacity->tokens, ROW_MULTIPLE) * 4;
 	size_t sequences = (size_t)round_up((int64_t)capacity->sequences + 1, ROW_MULTIPLE) * 4;
-	size_t predictions = (size_t)round_up(capacity->predictions, ROW_MULTIPLE) * 4;
+	size_t examples = (size_t)round_up((int64_t)capacity->examples + 1, ROW_MULTIPLE) * 4;
 	batch->ids = arena_take(&arena, tokens);
 	batch->types = arena_take(&arena, tokens);
 	batch->positions = arena_take(&arena, tokens);
@@ -141,18 +153,17 @@ static size_t batch_lay_out(struct batch *batch, void *base, const struct batch_
 	batch->id_order = arena_take(&arena, tokens);
 	batch->starts = arena_take(&arena, sequences);
 	batch->samples = arena_take(&arena, sequences);
-	batch->next_labels = arena_take(&arena, sequences);
+	batch->example_starts = arena_take(&arena, examples);
 	batch->length_order = arena_take(&arena, sequences);
-	batch->prediction_rows = arena_take(&arena, predictions);
-	batch->prediction_labels = arena_take(&arena, predictions);
-	batch->prediction_weights = arena_take(&arena, predictions);
+	for (int h = 0; h < BATCH_HEADS; h++)
+		labels_lay_out(&batch->labels[h], &arena, &capacity->labels[h]);
 	return arena.used;
 }
 
 void cuda_batch_bytes(struct backend *be, const struct shape_limits *limits, size_t *out_device, size_t *out_host)
 {
 	(void)be;
-	struct batch measured;
+	struct batch measured = {0};
 	struct batch_capacity room = limits->exact ? limits->batch : fill_room(limits->batch);
 	size_t bytes = batch_lay_out(&measured, NULL, &room);
 	*out_device = bytes + sizeof(struct scalars) + sizeof(struct accumulators);
@@ -213,15 +224,24 @@ static void sort_by_length(int32_t *order, const int32_t *starts, int32_t count)
 	}
 }
 
+struct copied_array {
+	void *to;
+	const void *from;
+	size_t elements; /* of four bytes */
+};
+
+static void copy_arrays(const struct copied_array *arrays, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (arrays[i].from && arrays[i].to)
+			memcpy(arrays[i].to, arrays[i].from, arrays[i].elements * 4);
+}
+
 /* Copies the arrays that are there. */
 static void copy_batch(const struct batch *to, const struct batch *from)
 {
-	size_t t = (size_t)from->token_count, b = (size_t)from->sequence_count, p = (size_t)from->prediction_count;
-	const struct {
-		void *to;
-		const void *from;
-		size_t elements;
-	} arrays[] = {
+	size_t t = (size_t)from->token_count, b = (size_t)from->sequence_count, e = (size_t)from->example_count;
+	const struct copied_array arrays[] = {
 		{to->ids, from->ids, t},
 		{to->types, from->types, t},
 		{to->positions, from->positions, t},
@@ -229,14 +249,20 @@ static void copy_batch(const struct batch *to, const struct batch *from)
 		{to->id_order, from->id_order, t},
 		{to->starts, from->starts, b + 1},
 		{to->samples, from->samples, b},
-		{to->next_labels, from->next_labels, b},
-		{to->prediction_rows, from->prediction_rows, p},
-		{to->prediction_labels, from->prediction_labels, p},
-		{to->prediction_weights, from->prediction_weights, p},
+		{to->example_starts, from->example_starts, e + 1},
 	};
-	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-		if (arrays[i].from)
-			memcpy(arrays[i].to, arrays[i].from, arrays[i].elements * 4);
+	copy_arrays(arrays, sizeof(arrays) / sizeof(arrays[0]));
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		const struct batch_labels *own = &from->labels[h], *theirs = &to->labels[h];
+		size_t items = (size_t)own->count, numbers = items * (size_t)own->width;
+		const struct copied_array labels[] = {
+			{theirs->rows, own->rows, items * (size_t)own->row_width},
+			{theirs->weights, own->weights, items},
+			{theirs->classes, own->classes, numbers},
+			{theirs->values, own->values, numbers},
+		};
+		copy_arrays(labels, sizeof(labels) / sizeof(labels[0]));
+	}
 }
 
 /* Into pinned memory, of which two blocks take turns, so that the host works on the next batch while this one waits; from
@@ -250,8 +276,7 @@ void cuda_upload(struct replica *replica, const struct batch *host, struct batch
 	own->next_pinned = !own->next_pinned;
 	if (!own->exact)
 		fill_shape(&filled, own->longest);
-	BUG_IF(filled.token_count > own->room.tokens || filled.sequence_count > own->room.sequences ||
-	       filled.prediction_count > own->room.predictions);
+	BUG_IF(!batch_fits(&filled, &own->room));
 
 	cuda_check(state, cudaEventSynchronize(pinned->copied), "cudaEventSynchronize");
 	memset(pinned->memory, 0, own->batch_bytes);

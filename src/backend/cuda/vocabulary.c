@@ -85,6 +85,7 @@ void cuda_vocab_xent(struct replica *r, const struct vocab_xent *a)
 		int64_t left = a->x.rows - first, rows = left < scratch->logit_rows ? left : scratch->logit_rows;
 		compute_logits(r, "vocab_xent", &a->x, a->table, first, rows);
 		struct kernel_vocab_xent xent = {
+			.head = a->head,
 			.dtype = a->x.dtype,
 			.rows = rows,
 			.stride = scratch->logit_stride,

@@ -57,7 +57,7 @@ static int64_t worker_scratch(const struct shape_limits *limits)
 /* All workers': loss, correct and the log of the sum of exp of each prediction. */
 static int64_t shared_scratch(const struct shape_limits *limits)
 {
-	return 3 * (int64_t)limits->batch.predictions;
+	return 3 * (int64_t)most_labels(&limits->batch);
 }
 
 /* Of an operand rounded to FP8 or int8, of which a product has two that are not weights. */
@@ -167,6 +167,11 @@ static const struct operations operations = {
 	.vocab_xent = ref_vocab_xent,
 	.vocab_topk = ref_vocab_topk,
 	.xent = ref_xent,
+	.squared_error = ref_squared_error,
+	.binary_xent = ref_binary_xent,
+	.group_xent = ref_group_xent,
+	.segment_xent = ref_segment_xent,
+	.row_dropout = ref_row_dropout,
 	.sumsq_finite = ref_sumsq_finite,
 	.adamw = ref_adamw,
 	.lamb_norms = ref_lamb_norms,
@@ -273,5 +278,14 @@ void ref_dropout_row(const struct replica *r, const struct dropout *dropout, con
 			      batch->token_samples[token], u);
 		for (int64_t j = first; j < first + 8 && j < columns; j++)
 			row[j] *= u[j - first] < threshold ? 0 : scale;
+	}
+}
+
+void ref_row_dropout(struct replica *r, const struct row_dropout *a)
+{
+	for (int64_t i = 0; i < a->x.rows; i++) {
+		double *y = ref_row(&a->y, i);
+		memmove(y, ref_row(&a->x, i), (size_t)a->x.columns * sizeof(*y));
+		ref_dropout_row(r, &a->dropout, a->batch, a->rows ? a->rows[i] : i, y, a->x.columns);
 	}
 }

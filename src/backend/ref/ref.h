@@ -64,6 +64,9 @@ void ref_norm_row(const double *sum, double epsilon, const double *gamma, const 
 void ref_norm_weights_backward(struct replica *r, const struct tensor *dy, const struct tensor *sum, const struct tensor *mean,
 			       const struct tensor *rstd, const struct weight *gamma, const struct weight *beta, bool overwrite);
 
+/* Log of the sum of exp of a row, without overflow; *out_best is the index of the largest, lowest index first. */
+double ref_log_sum_exp(const double *row, int64_t count, int64_t *out_best);
+
 /* gelu and its derivative; `activation` is GELU_ERF or GELU_TANH. */
 double ref_gelu(enum activation activation, double x);
 double ref_gelu_derivative(enum activation activation, double x);
@@ -83,6 +86,11 @@ void ref_gather_bwd(struct replica *r, const struct gather_bwd *a);
 void ref_vocab_xent(struct replica *r, const struct vocab_xent *a);
 void ref_vocab_topk(struct replica *r, const struct vocab_topk *a);
 void ref_xent(struct replica *r, const struct xent *a);
+void ref_squared_error(struct replica *r, const struct squared_error *a);
+void ref_binary_xent(struct replica *r, const struct binary_xent *a);
+void ref_group_xent(struct replica *r, const struct group_xent *a);
+void ref_segment_xent(struct replica *r, const struct segment_xent *a);
+void ref_row_dropout(struct replica *r, const struct row_dropout *a);
 void ref_sumsq_finite(struct replica *r, const struct sumsq_finite *a);
 void ref_adamw(struct replica *r, const struct adamw *a);
 void ref_lamb_norms(struct replica *r, const struct lamb_norms *a);

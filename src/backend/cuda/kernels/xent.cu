@@ -132,7 +132,7 @@ template <typename T> __global__ void __launch_bounds__(VOCAB_THREADS) vocab_xen
 		loss = (double)weight * ((double)(s.largest - (logits[label] + a.bias[label])) + log((double)s.sum));
 		correct = s.best == label ? (double)weight : 0;
 		if (a.training)
-			factor = (float)((double)weight * a.scalars->inverse_predictions * a.scalars->loss_scale);
+			factor = (float)((double)weight * a.scalars->inverse_weight[a.head] * a.scalars->loss_scale);
 	}
 	if (threadIdx.x == 0) {
 		a.losses[row] = loss;
@@ -208,19 +208,22 @@ template <typename T> __global__ void __launch_bounds__(CLASS_WARPS *WARP) class
 	const T *logits = static_cast<const T *>(a.logits) + row * a.classes;
 	T *gradients = static_cast<T *>(a.dlogits) + row * a.classes;
 	int label = a.labels[row];
+	double weight = label < 0 ? 0 : a.weights[row];
 	softmax s = empty_softmax();
 	for (int c = lane_index(); c < a.classes; c += WARP)
 		softmax_add(&s, to_float(logits[c]), c);
 	s = warp_softmax(s);
 	if (lane_index() == 0) {
-		a.losses[row] = label < 0 ? 0 : (double)(s.largest - to_float(logits[label])) + log((double)s.sum);
-		a.corrects[row] = label >= 0 && s.best == label ? 1 : 0;
+		a.losses[row] =
+			weight == 0 ? 0 : weight * ((double)(s.largest - to_float(logits[label])) + log((double)s.sum));
+		a.corrects[row] = s.best == label ? weight : 0;
 	}
 	if (a.dlogits == nullptr)
 		return;
-	float factor = label < 0 ? 0 : (float)(a.scalars->inverse_instances * a.scalars->loss_scale);
+	float factor = (float)(weight * a.scalars->inverse_weight[a.head] * a.scalars->loss_scale);
 	for (int c = lane_index(); c < a.classes; c += WARP)
-		gradients[c] = from_float<T>(factor * (expf(to_float(logits[c]) - s.largest) / s.sum - (c == label ? 1 : 0)));
+		gradients[c] = from_float<T>(
+			factor == 0 ? 0 : factor * (expf(to_float(logits[c]) - s.largest) / s.sum - (c == label ? 1 : 0)));
 }
 
 /* ---- Sums of rows, in a fixed order ---- */

@@ -1,7 +1,7 @@
 /* The random numbers of CPython 3's `random.Random(seed)` for an int seed, draw by draw: Google's data script is
  * reproduced with them, nothing else uses them. Mersenne Twister MT19937 (Matsumoto and Nishimura, 1998). */
-#ifndef DATA_PYTHON_RANDOM_H
-#define DATA_PYTHON_RANDOM_H
+#ifndef DATA_PRETRAINING_PYTHON_RANDOM_H
+#define DATA_PRETRAINING_PYTHON_RANDOM_H
 
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
 /* Instances to files, made and encoded on all cores, written in order. */
-#ifndef DATA_INSTANCE_PIPELINE_H
-#define DATA_INSTANCE_PIPELINE_H
+#ifndef DATA_PRETRAINING_INSTANCE_PIPELINE_H
+#define DATA_PRETRAINING_INSTANCE_PIPELINE_H
 
 #include "base/pool.h"
-#include "data/instance_files.h"
+#include "data/pretraining/instance_files.h"
 
 /* Makes instance `index` (by any thread, in any order). */
 typedef enum status instance_maker(void *context, int64_t index, struct instance *out);

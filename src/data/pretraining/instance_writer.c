@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
-#include "data/instance_files.h"
+#include "data/pretraining/instance_files.h"
 #include "formats/example.h"
 #include "formats/hdf5_rows.h"
 #include "formats/tfrecord.h"

@@ -1,10 +1,10 @@
 /* Files of static instances that others made, or want: Google's TFRecord (plain or compressed), NVIDIA's HDF5, and our
  * own form. Reading proves every instance: lengths, ids, positions, labels. */
-#ifndef DATA_INSTANCE_FILES_H
-#define DATA_INSTANCE_FILES_H
+#ifndef DATA_PRETRAINING_INSTANCE_FILES_H
+#define DATA_PRETRAINING_INSTANCE_FILES_H
 
-#include "data/batch.h"
-#include "data/static_instances.h"
+#include "data/pretraining/instances.h"
+#include "data/pretraining/static_instances.h"
 
 enum instance_format { INSTANCE_TFRECORD, INSTANCE_TFRECORD_GZIP, INSTANCE_HDF5, INSTANCE_STATIC };
 

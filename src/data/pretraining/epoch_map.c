@@ -7,7 +7,7 @@
 #include <string.h>
 #include "base/memory.h"
 #include "base/pool.h"
-#include "data/walk.h"
+#include "data/pretraining/walk.h"
 
 #define RANGE_SENTENCES 65536
 #define THREADS_MAX 64

@@ -1,4 +1,4 @@
-#include "data/unigram.h"
+#include "data/pretraining/unigram.h"
 
 #include <math.h>
 #include <stdlib.h>

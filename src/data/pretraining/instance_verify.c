@@ -1,7 +1,7 @@
 /* Proof of files of instances that others made. */
 #include <stdio.h>
 #include <stdlib.h>
-#include "data/instance_files.h"
+#include "data/pretraining/instance_files.h"
 #include "formats/example.h"
 #include "formats/tfrecord.h"
 
@@ -9,7 +9,7 @@
 static enum status verify_frames(const char *path, bool *out_instances)
 {
 	struct tfrecord_reader *reader;
-	struct example example;
+	struct tf_example example;
 	enum status status;
 	*out_instances = false;
 	TRY(tfrecord_open(&reader, path));

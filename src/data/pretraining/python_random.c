@@ -1,4 +1,4 @@
-#include "data/python_random.h"
+#include "data/pretraining/python_random.h"
 
 #define MIDDLE 397
 

@@ -4,8 +4,8 @@
 #include <string.h>
 #include "base/memory.h"
 #include "base/rng.h"
-#include "data/masking.h"
-#include "data/walk.h"
+#include "data/pretraining/masking.h"
+#include "data/pretraining/walk.h"
 
 /* Room to begin with for the first samples of epochs. */
 #define EPOCHS_KNOWN 4096
@@ -152,8 +152,8 @@ static enum status find_pick(const struct shard_instances *instances, int64_t sa
 	if (offset >= count)
 		return error_set(ERR_STATE, "sample %lld: epoch %lld begins with sample %lld and has %lld instances",
 				 (long long)sample, (long long)*epoch, (long long)*first, (long long)count);
-	if (instances->base.settings.shuffle)
-		offset = rng_permute(instances->base.settings.seed, RNG_SHUFFLE, (uint32_t)*epoch, count, offset);
+	if (instances->set.settings.shuffle)
+		offset = rng_permute(instances->set.settings.seed, RNG_SHUFFLE, (uint32_t)*epoch, count, offset);
 	epoch_map_find(&instances->map, &instances->set, (int64_t)offset, out);
 	out->sample = sample;
 	return OK;
@@ -240,7 +240,7 @@ static int64_t front_cuts(struct rng *rng, int64_t cut)
 static enum status spell_out(const struct shard_instances *instances, const struct pick *pick, struct rng *rng,
 			     struct instance *out)
 {
-	const struct instance_settings *settings = &instances->base.settings;
+	const struct instance_settings *settings = &instances->set.settings;
 	const struct text_set *set = &instances->set;
 	int64_t a = pick->a_tokens, b = pick->b_tokens, skip = pick->b_first;
 	int32_t n = 0;
@@ -301,16 +301,20 @@ static void return_scratch(struct shard_instances *instances, struct masking *sc
 	masking_free(scratch);
 }
 
-static enum status shards_make(struct instances *base, const struct pick *pick, struct instance *out)
+static enum status shards_make(struct instances *base, const struct pick *pick, struct example *out)
 {
 	struct shard_instances *instances = self(base);
-	struct rng rng = rng_start(base->settings.seed, RNG_MASK, (uint64_t)pick->sample);
+	const struct instance_settings *settings = &instances->set.settings;
+	struct rng rng = rng_start(settings->seed, RNG_MASK, (uint64_t)pick->sample);
 	struct masking *scratch = take_scratch(instances);
 	if (scratch == NULL)
-		TRY(masking_create(&scratch, &base->settings));
-	enum status status = spell_out(instances, pick, &rng, out);
-	if (status == OK)
-		mask_instance(scratch, &base->settings, &rng, out);
+		TRY(masking_create(&scratch, settings));
+	struct instance instance = instance_in(out);
+	enum status status = spell_out(instances, pick, &rng, &instance);
+	if (status == OK) {
+		mask_instance(scratch, settings, &rng, &instance);
+		instance_to_example(&instance, out);
+	}
 	return_scratch(instances, scratch);
 	return status;
 }
@@ -347,7 +351,7 @@ enum status instances_open(struct instances **out, const struct shard *shards, i
 	struct masking *scratch = NULL;
 	*out = NULL;
 	TRY(memory_new(&instances, 1, sizeof(*instances), "instances"));
-	instances->base = (struct instances){.functions = &shard_functions, .settings = *settings};
+	instances->base = (struct instances){.functions = &shard_functions, .bounds = instance_bounds(settings)};
 	pthread_rwlock_init(&instances->lock, NULL);
 	pthread_mutex_init(&instances->scratch_lock, NULL);
 	TRY_GOTO(text_set_open(&instances->set, shards, shard_count, settings), fail);
@@ -365,4 +369,64 @@ enum status instances_open(struct instances **out, const struct shard *shards, i
 fail:
 	shards_close(&instances->base);
 	return status;
+}
+
+void instance_to_example(const struct instance *instance, struct example *out)
+{
+	struct batch_labels *words = &out->labels[HEAD_MASKED_WORDS], *next = &out->labels[HEAD_NEXT_SENTENCE];
+	out->token_count = out->lengths[0] = instance->length;
+	out->sequence_count = 1;
+	words->count = instance->prediction_count;
+	next->count = 1;
+	next->classes[0] = instance->next_label;
+	next->weights[0] = instance->next_label >= 0;
+}
+
+enum status instances_get(struct instances *instances, int64_t sample, struct instance *out)
+{
+	struct pick pick;
+	int32_t length, label;
+	float weight;
+	struct example example = {.lengths = &length, .ids = out->ids, .types = out->types};
+	example.labels[HEAD_MASKED_WORDS] = (struct batch_labels){
+		.rows = out->prediction_positions, .classes = out->prediction_labels, .weights = out->prediction_weights};
+	example.labels[HEAD_NEXT_SENTENCE] = (struct batch_labels){.classes = &label, .weights = &weight};
+	TRY(instances_pick(instances, sample, &pick, NULL, NULL));
+	TRY(instances_make(instances, &pick, &example));
+	out->length = length;
+	out->prediction_count = example.labels[HEAD_MASKED_WORDS].count;
+	out->next_label = label;
+	return OK;
+}
+
+struct example_bounds instance_bounds(const struct instance_settings *settings)
+{
+	struct example_bounds bounds = {
+		.max_seq_length = settings->max_seq_length, .sequences = 1, .vocab_size = settings->vocab_size};
+	bounds.labels[HEAD_MASKED_WORDS] = (struct label_bounds){
+		.most = instance_predictions(settings, settings->max_seq_length),
+		.per_token = settings->masked_lm_prob,
+		.width = 1,
+		.row_width = 1,
+	};
+	bounds.labels[HEAD_NEXT_SENTENCE] = (struct label_bounds){.most = 1, .width = 1};
+	return bounds;
+}
+
+struct batch_capacity instance_capacity(int32_t tokens, int32_t sequences, int32_t predictions)
+{
+	struct batch_capacity capacity = INSTANCE_CAPACITY(tokens, sequences, predictions);
+	return capacity;
+}
+
+const char *const next_sentence_names[] = {"pairs", "order", "none", "single", NULL};
+
+enum next_sentence next_sentence_named(const char *name)
+{
+	int kind = 0;
+	while (strcmp(next_sentence_names[kind], name) != 0) {
+		kind++;
+		BUG_IF(!next_sentence_names[kind]);
+	}
+	return (enum next_sentence)kind;
 }

@@ -1,5 +1,5 @@
 /* The walk of a document, one instance at a time, so that it can go on from any place of it. */
-#include "data/walk.h"
+#include "data/pretraining/walk.h"
 #include <stdlib.h>
 #include "base/log.h"
 #include "base/memory.h"
@@ -309,8 +309,9 @@ static void measure(const struct text_set *set, struct pick *pick)
 {
 	const struct instance_settings *settings = &set->settings;
 	int64_t length = pick->a_tokens + pick->b_tokens + (has_pairs(settings) ? 3 : 2);
-	pick->length = length < settings->max_seq_length ? (int32_t)length : settings->max_seq_length;
-	pick->predictions = instance_predictions(settings, pick->length);
+	pick_single(pick, length < settings->max_seq_length ? (int32_t)length : settings->max_seq_length);
+	pick->labels[HEAD_MASKED_WORDS] = instance_predictions(settings, pick->tokens);
+	pick->labels[HEAD_NEXT_SENTENCE] = 1;
 }
 
 bool walk_next(struct walker *walker, struct pick *out)
@@ -327,7 +328,7 @@ bool walk_next(struct walker *walker, struct pick *out)
 			continue;
 		}
 		measure(walker->set, out);
-		if (out->length >= settings->min_seq_length)
+		if (out->tokens >= settings->min_seq_length)
 			return true;
 	}
 	return false;

@@ -1,13 +1,13 @@
 /* Static instances: masked once, by whoever made the file. This is the one form in which training reads them; Google's
  * TFRecord and NVIDIA's HDF5 files are converted to it (instance_files.h). The bytes are in docs/formats.md. */
-#ifndef DATA_STATIC_INSTANCES_H
-#define DATA_STATIC_INSTANCES_H
+#ifndef DATA_PRETRAINING_STATIC_INSTANCES_H
+#define DATA_PRETRAINING_STATIC_INSTANCES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
 #include "base/file.h"
-#include "data/batch.h"
+#include "data/pretraining/instances.h"
 
 /* Longest instance in tokens. */
 #define STATIC_LENGTH_MAX (1 << 20)

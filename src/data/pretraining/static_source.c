@@ -3,11 +3,12 @@
 #include <string.h>
 #include "base/memory.h"
 #include "base/rng.h"
-#include "data/source.h"
-#include "data/static_instances.h"
+#include "data/pretraining/static_instances.h"
 
 struct static_source {
 	struct instances base;
+	uint64_t seed;
+	bool shuffle;
 	const struct static_file *files;
 	int64_t file_count;
 	int64_t *first;                 /* [file_count + 1] number of each file's first instance */
@@ -76,20 +77,26 @@ static enum status static_pick(struct instances *base, int64_t sample, struct pi
 	int64_t count = count_of(source);
 	TRY(static_locate(base, sample, epoch, first));
 	uint64_t index = (uint64_t)(sample - *first);
-	if (base->settings.shuffle)
-		index = rng_permute(base->settings.seed, RNG_SHUFFLE, (uint32_t)*epoch, (uint64_t)count, index);
-	*out = (struct pick){.a_first = (int64_t)index, .sample = sample};
+	if (source->shuffle)
+		index = rng_permute(source->seed, RNG_SHUFFLE, (uint32_t)*epoch, (uint64_t)count, index);
+	*out = (struct pick){.index = (int64_t)index, .sample = sample};
 	int64_t within = (int64_t)index;
 	const struct static_file *file = find_file(source, &within);
-	static_file_sizes(file, within, &out->length, &out->predictions);
+	int32_t length;
+	static_file_sizes(file, within, &length, &out->labels[HEAD_MASKED_WORDS]);
+	pick_single(out, length);
+	out->labels[HEAD_NEXT_SENTENCE] = 1;
 	return OK;
 }
 
-static enum status static_make(struct instances *base, const struct pick *pick, struct instance *out)
+static enum status static_make(struct instances *base, const struct pick *pick, struct example *out)
 {
-	int64_t within = pick->a_first;
+	int64_t within = pick->index;
+	struct instance instance = instance_in(out);
 	const struct static_file *file = find_file(self(base), &within);
-	return static_file_read(file, within, base->settings.vocab_size, out);
+	TRY(static_file_read(file, within, base->bounds.vocab_size, &instance));
+	instance_to_example(&instance, out);
+	return OK;
 }
 
 static void static_close(struct instances *base)
@@ -130,7 +137,7 @@ enum status instances_open_static(struct instances **out, const struct static_fi
 	struct static_source *source = NULL;
 	*out = NULL;
 	TRY(memory_new(&source, 1, sizeof(*source), "instances"));
-	source->base = (struct instances){.functions = &static_functions, .settings = *settings};
+	source->base = (struct instances){.functions = &static_functions};
 	source->files = files;
 	source->file_count = file_count;
 	TRY_GOTO(memory_new(&source->first, file_count + 1, sizeof(int64_t), "instances"), fail);
@@ -141,7 +148,11 @@ enum status instances_open_static(struct instances **out, const struct static_fi
 				   file_count > 1 ? " and the other files" : "");
 		goto fail;
 	}
-	instances_static_bounds(files, file_count, &source->base.settings);
+	struct instance_settings own = *settings;
+	instances_static_bounds(files, file_count, &own);
+	source->base.bounds = instance_bounds(&own);
+	source->seed = settings->seed;
+	source->shuffle = settings->shuffle;
 	*out = &source->base;
 	return OK;
 fail:

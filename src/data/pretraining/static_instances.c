@@ -1,4 +1,4 @@
-#include "data/static_instances.h"
+#include "data/pretraining/static_instances.h"
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

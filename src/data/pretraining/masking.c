@@ -1,6 +1,6 @@
 /* Masking (Devlin et al., "BERT", 2019, section 3.1 and appendix A.1): n tokens are drawn, of which 80 %
  * become [MASK], 10 % a random entry of the vocabulary and 10 % stay. */
-#include "data/masking.h"
+#include "data/pretraining/masking.h"
 #include <math.h>
 #include <stdlib.h>
 #include "base/memory.h"

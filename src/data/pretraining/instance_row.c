@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/memory.h"
-#include "data/instance_files.h"
+#include "data/pretraining/instance_files.h"
 
 enum status instance_create(struct instance *out, int64_t length, int64_t predictions)
 {

@@ -1,34 +1,19 @@
-/* Softmax cross entropy: over the vocabulary (the MLM head's output layer) and over a few classes. */
+/* Softmax cross entropy over the vocabulary: the MLM head's output layer. */
 #include "backend/ref/ref.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Log of the sum of exp of a row, without overflow; *out_best is the index of the largest, lowest index
- * first. */
-static double log_sum_exp(const double *row, int64_t count, int64_t *out_best)
-{
-	int64_t best = 0;
-	for (int64_t j = 1; j < count; j++)
-		if (row[j] > row[best])
-			best = j;
-	double sum = 0;
-	for (int64_t j = 0; j < count; j++)
-		sum += exp(row[j] - row[best]);
-	*out_best = best;
-	return row[best] + log(sum);
-}
 
 static double vocab_logit(const struct tensor *x, const struct weight *table, const struct weight *bias, int64_t i, int64_t v)
 {
 	return ref_dot(ref_row(x, i), ref_row(&table->master, v), x->columns) + ref_row(&bias->master, 0)[v];
 }
 
-/* dlogits[i][v]: w_i (softmax - onehot) * inverse_predictions * loss_scale. */
+/* dlogits[i][v]: w_i (softmax - onehot) * inverse_weight[head] * loss_scale. */
 static double dlogit(const struct replica *r, const struct vocab_xent *a, int64_t i, int64_t v, double logit, double lse)
 {
 	double softmax_minus_onehot = exp(logit - lse) - (v == a->labels[i] ? 1 : 0);
-	return a->weights[i] * softmax_minus_onehot * r->scalars->inverse_predictions * r->scalars->loss_scale;
+	return a->weights[i] * softmax_minus_onehot * r->scalars->inverse_weight[a->head] * r->scalars->loss_scale;
 }
 
 /* Loss, correct and lse of each row, kept apart and added in order of rows afterwards. */
@@ -57,7 +42,7 @@ static void vocab_xent_row(void *context, int64_t i, int worker)
 	double *logits = ref_scratch(call->replica, worker, vocab);
 	for (int64_t v = 0; v < vocab; v++)
 		logits[v] = vocab_logit(&a->x, a->table, a->bias, i, v);
-	result->lse = log_sum_exp(logits, vocab, &best);
+	result->lse = ref_log_sum_exp(logits, vocab, &best);
 	result->loss = a->weights[i] * (result->lse - logits[a->labels[i]]);
 	result->correct = best == a->labels[i] ? a->weights[i] : 0;
 	for (int64_t v = 0; a->training && v < vocab; v++) {
@@ -113,7 +98,7 @@ static void vocab_topk_row(void *context, int64_t i, int worker)
 	double *logits = ref_scratch(call->replica, worker, vocab);
 	for (int64_t v = 0; v < vocab; v++)
 		logits[v] = vocab_logit(&a->x, a->table, a->bias, i, v);
-	double lse = log_sum_exp(logits, vocab, &best);
+	double lse = ref_log_sum_exp(logits, vocab, &best);
 	for (int64_t rank = 0; rank < a->k; rank++) {
 		best = 0;
 		for (int64_t v = 1; v < vocab; v++)
@@ -128,24 +113,4 @@ static void vocab_topk_row(void *context, int64_t i, int worker)
 void ref_vocab_topk(struct replica *r, const struct vocab_topk *a)
 {
 	ref_run(r, a->x.rows, vocab_topk_row, a);
-}
-
-void ref_xent(struct replica *r, const struct xent *a)
-{
-	double loss = 0, correct = 0;
-	double scale = r->scalars->inverse_instances * r->scalars->loss_scale;
-	for (int64_t i = 0; i < a->logits.rows; i++) {
-		const double *logits = ref_row(&a->logits, i);
-		int64_t classes = a->logits.columns, best, label = a->labels[i];
-		BUG_IF(label < -1 || label >= classes);
-		double lse = log_sum_exp(logits, classes, &best);
-		if (label >= 0) {
-			loss += lse - logits[label];
-			correct += best == label ? 1 : 0;
-		}
-		for (int64_t c = 0; a->dlogits.data != NULL && c < classes; c++)
-			ref_row(&a->dlogits, i)[c] = label < 0 ? 0 : (exp(logits[c] - lse) - (c == label ? 1 : 0)) * scale;
-	}
-	*a->loss += loss;
-	*a->correct += correct;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/memory.h"
-#include "data/instance_files.h"
+#include "data/pretraining/instance_files.h"
 #include "formats/example.h"
 #include "formats/tfrecord.h"
 
@@ -15,7 +15,7 @@ struct record_reader {
 	struct tfrecord_reader *file;
 	struct instance_demands demands;
 	char *path;
-	struct example example;
+	struct tf_example example;
 	int64_t length, predictions;                         /* of every record; 0 until the first */
 	int32_t *ids, *mask, *segments, *positions, *labels; /* [length], [predictions] */
 	float *weights;
@@ -57,7 +57,7 @@ void record_reader_close(struct record_reader *reader)
 	free(reader);
 }
 
-static enum status lacks(const struct example *example, const char *name)
+static enum status lacks(const struct tf_example *example, const char *name)
 {
 	char found[512] = "";
 	size_t used = 0;
@@ -79,7 +79,7 @@ static enum status lacks(const struct example *example, const char *name)
 /* The first record says how long all are. */
 static enum status learn_shape(struct record_reader *reader)
 {
-	const struct example *example = &reader->example;
+	const struct tf_example *example = &reader->example;
 	const struct example_feature *ids = example_find(example, "input_ids");
 	const struct example_feature *positions = example_find(example, "masked_lm_positions");
 	int64_t length, predictions;
@@ -108,7 +108,7 @@ static enum status learn_shape(struct record_reader *reader)
 	return OK;
 }
 
-static enum status get_integers(const struct example *example, const char *name, int32_t *out, int64_t wanted)
+static enum status get_integers(const struct tf_example *example, const char *name, int32_t *out, int64_t wanted)
 {
 	const struct example_feature *feature = example_find(example, name);
 	int64_t count;
@@ -154,7 +154,7 @@ static enum status get_label(struct record_reader *reader, struct padded_row *ro
 
 static enum status read_example(struct record_reader *reader, const unsigned char *payload, size_t size)
 {
-	const struct example *example = &reader->example;
+	const struct tf_example *example = &reader->example;
 	TRY(example_parse(&reader->example, payload, size));
 	if (reader->length == 0)
 		TRY(learn_shape(reader));

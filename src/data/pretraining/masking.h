@@ -1,9 +1,9 @@
 /* Which positions of an instance are predicted, and what stands there instead. Internal to src/data. */
-#ifndef DATA_MASKING_H
-#define DATA_MASKING_H
+#ifndef DATA_PRETRAINING_MASKING_H
+#define DATA_PRETRAINING_MASKING_H
 
 #include "base/rng.h"
-#include "data/batch.h"
+#include "data/pretraining/instances.h"
 
 struct masking; /* scratch for instances of these settings; one thread at a time */
 MUST_USE enum status masking_create(struct masking **out, const struct instance_settings *settings);

@@ -1,11 +1,11 @@
 /* Instances exactly as Google's create_pretraining_data.py makes them (google-research/bert; the algorithm is in
  * docs/math.md, "Instances"): one generator of random numbers, CPython's, drives the order of documents, the walk, the
  * masks and the final shuffle, so every draw must come in the script's order. */
-#ifndef DATA_GOOGLE_INSTANCES_H
-#define DATA_GOOGLE_INSTANCES_H
+#ifndef DATA_PRETRAINING_GOOGLE_INSTANCES_H
+#define DATA_PRETRAINING_GOOGLE_INSTANCES_H
 
-#include "data/batch.h"
-#include "data/static_instances.h"
+#include "data/pretraining/instances.h"
+#include "data/pretraining/static_instances.h"
 #include "text/vocab.h"
 
 struct google_settings {

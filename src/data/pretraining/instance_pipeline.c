@@ -1,4 +1,4 @@
-#include "data/instance_pipeline.h"
+#include "data/pretraining/instance_pipeline.h"
 #include <stdlib.h>
 #include "base/log.h"
 #include "base/memory.h"

@@ -1,10 +1,10 @@
 /* Pairs for learning to rewrite, as bert-ad's create_pretraining_data_mass.py makes them: lines "label TAB id TAB text_a
  * TAB text_b" become [CLS] A [SEP] B [SEP] with one contiguous span of B, as long as A, masked 80/10/10; the label (zero
  * or not) stands in place of the next-sentence label. */
-#ifndef DATA_REWRITING_H
-#define DATA_REWRITING_H
+#ifndef DATA_PRETRAINING_REWRITING_H
+#define DATA_PRETRAINING_REWRITING_H
 
-#include "data/batch.h"
+#include "data/pretraining/instances.h"
 #include "text/tokenizer.h"
 
 struct rewriting_settings {

@@ -1,11 +1,11 @@
-#include "data/google_instances.h"
+#include "data/pretraining/google_instances.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "data/python_random.h"
+#include "data/pretraining/python_random.h"
 
 /* Random documents tried for one that is not the present one. */
 #define DOCUMENT_TRIES 10

@@ -1,4 +1,4 @@
-#include "data/rewriting.h"
+#include "data/pretraining/rewriting.h"
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"

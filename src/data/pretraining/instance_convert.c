@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "data/instance_files.h"
+#include "data/pretraining/instance_files.h"
 #include "formats/hdf5_rows.h"
 
 #define HDF5_MAGIC "\211HDF\r\n\032\n"

@@ -1,11 +1,11 @@
 /* Word frequencies of the training text: what a model that has learned nothing else can reach. */
-#ifndef DATA_UNIGRAM_H
-#define DATA_UNIGRAM_H
+#ifndef DATA_PRETRAINING_UNIGRAM_H
+#define DATA_PRETRAINING_UNIGRAM_H
 
 #include <stdint.h>
 #include "base/error.h"
 #include "data/shard.h"
-#include "data/static_instances.h"
+#include "data/pretraining/static_instances.h"
 
 struct unigram {
 	double entropy;        /* nats: masked-word loss of predicting every token by its frequency */

@@ -1,10 +1,10 @@
 /* The walk over documents that decides where each instance's text lies; the words of the algorithm are in
  * docs/math.md, "Instances" (Devlin et al., "BERT", 2019, appendix A.2). Internal to src/data. */
-#ifndef DATA_WALK_H
-#define DATA_WALK_H
+#ifndef DATA_PRETRAINING_WALK_H
+#define DATA_PRETRAINING_WALK_H
 
 #include "base/rng.h"
-#include "data/source.h"
+#include "data/pretraining/instances.h"
 
 /* Shards with their documents and sentences numbered through. */
 struct text_set {

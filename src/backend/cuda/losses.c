@@ -1,0 +1,103 @@
+/* Losses over the outputs of heads, and dropout of their inputs. */
+#include "backend/cuda/state.h"
+#include "backend/dropout.h"
+
+void cuda_xent(struct replica *r, const struct xent *a)
+{
+	struct cuda_scratch *scratch = cuda_scratch(r);
+	BUG_IF(a->logits.rows > scratch->loss_rows);
+	struct kernel_xent xent = {
+		.dtype = a->logits.dtype,
+		.rows = a->logits.rows,
+		.classes = (int)a->logits.columns,
+		.logits = a->logits.data,
+		.dlogits = a->dlogits.data,
+		.head = a->head,
+		.labels = a->labels,
+		.weights = a->weights,
+		.scalars = r->scalars,
+		.losses = scratch->losses,
+		.corrects = scratch->losses + scratch->loss_rows,
+		.loss = a->loss,
+		.correct = a->correct,
+	};
+	cuda_run(r, kernel_xent(cuda_stream(r), &xent), "xent");
+}
+
+/* What all kinds have in common. */
+static struct kernel_loss loss_of(struct replica *r, enum loss_kind kind, int64_t items, int head, const struct tensor *outputs,
+				  const struct tensor *gradients, const float *weights)
+{
+	struct cuda_scratch *scratch = cuda_scratch(r);
+	BUG_IF(items > scratch->loss_rows);
+	return (struct kernel_loss){
+		.kind = kind,
+		.dtype = outputs->dtype,
+		.items = items,
+		.columns = (int)outputs->columns,
+		.head = head,
+		.outputs = outputs->data,
+		.gradients = gradients->data,
+		.weights = weights,
+		.scalars = r->scalars,
+		.losses = scratch->losses,
+		.corrects = scratch->losses + scratch->loss_rows,
+	};
+}
+
+void cuda_squared_error(struct replica *r, const struct squared_error *a)
+{
+	struct kernel_loss loss = loss_of(r, LOSS_KIND_SQUARED, a->outputs.rows, a->head, &a->outputs, &a->doutputs, a->weights);
+	loss.values = a->values;
+	loss.loss = a->loss;
+	cuda_run(r, kernel_loss(cuda_stream(r), &loss), "squared_error");
+}
+
+void cuda_binary_xent(struct replica *r, const struct binary_xent *a)
+{
+	struct kernel_loss loss = loss_of(r, LOSS_KIND_BINARY, a->logits.rows, a->head, &a->logits, &a->dlogits, a->weights);
+	loss.values = a->values;
+	loss.loss = a->loss;
+	loss.correct = a->correct;
+	cuda_run(r, kernel_loss(cuda_stream(r), &loss), "binary_xent");
+}
+
+void cuda_group_xent(struct replica *r, const struct group_xent *a)
+{
+	struct kernel_loss loss = loss_of(r, LOSS_KIND_GROUP, a->count, a->head, &a->logits, &a->dlogits, a->weights);
+	loss.starts = a->starts;
+	loss.labels = a->labels;
+	loss.loss = a->loss;
+	loss.correct = a->correct;
+	cuda_run(r, kernel_loss(cuda_stream(r), &loss), "group_xent");
+}
+
+void cuda_segment_xent(struct replica *r, const struct segment_xent *a)
+{
+	struct kernel_loss loss =
+		loss_of(r, LOSS_KIND_SEGMENT, a->batch->sequence_count, a->head, &a->logits, &a->dlogits, a->weights);
+	loss.starts = a->batch->starts;
+	loss.labels = a->labels;
+	loss.loss = a->loss;
+	loss.correct = a->correct;
+	cuda_run(r, kernel_loss(cuda_stream(r), &loss), "segment_xent");
+}
+
+void cuda_row_dropout(struct replica *r, const struct row_dropout *a)
+{
+	struct kernel_row_dropout dropout = {
+		.dtype = a->x.dtype,
+		.rows = a->x.rows,
+		.columns = (int)a->x.columns,
+		.threshold = dropout_threshold(a->dropout.p),
+		.site = a->dropout.site,
+		.scale = (float)dropout_scale(a->dropout.p),
+		.row_tokens = a->rows,
+		.positions = a->batch->positions,
+		.token_samples = a->batch->token_samples,
+		.scalars = r->scalars,
+		.x = a->x.data,
+		.y = a->y.data,
+	};
+	cuda_run(r, kernel_row_dropout(cuda_stream(r), &dropout), "row_dropout");
+}
