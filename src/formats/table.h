@@ -16,9 +16,10 @@ enum table_form { TABLE_DELIMITED, TABLE_JSON_LINES, TABLE_JSON_ARRAY };
 enum table_choice { TABLE_DETECT, TABLE_YES, TABLE_NO };
 
 struct table_options {
-	enum table_choice header;       /* does a delimited file begin with the names of its columns? */
-	enum table_choice quotes;       /* are fields quoted as RFC 4180 has it, or is '"' a character like others? */
-	char delimiter;                 /* 0: detect */
+	enum table_choice header; /* does a delimited file begin with the names of its columns? */
+	enum table_choice quotes; /* are fields quoted as RFC 4180 has it, or is '"' a character like others? */
+	char delimiter;           /* 0: detect */
+	int64_t least_fields;     /* 0: all rows have as many fields as most. Else a row may have more or fewer, but so many */
 	const char *const *known_names; /* names that tell a header, in any case of letters; ends with NULL; may be NULL */
 	struct bad_records *bad;
 };

@@ -45,11 +45,15 @@ static enum status refuse_field_count(const struct table *table, const struct sp
 	return status;
 }
 
-static enum status check_record(struct table *table, struct splitter *splitter, size_t begin, int64_t expected)
+static enum status check_record(struct table *table, struct splitter *splitter, size_t begin, int64_t expected, int64_t least)
 {
 	TRY(text_check(table->name, splitter->record_line, splitter->text + begin, splitter->at - begin));
 	TRY(problem_of(table, splitter));
-	if (splitter->field_count != expected)
+	if (least > 0 && splitter->field_count < least)
+		return error_set(ERR_DATA, "'%s', line %lld: %lld field%s where at least %lld are needed", table->name,
+				 (long long)splitter->record_line, (long long)splitter->field_count,
+				 splitter->field_count == 1 ? "" : "s", (long long)least);
+	if (least == 0 && splitter->field_count != expected)
 		return refuse_field_count(table, splitter, expected);
 	return OK;
 }
@@ -62,7 +66,8 @@ static enum status add_record(struct table *table, const struct splitter *splitt
 	return OK;
 }
 
-static enum status read_records(struct table *table, struct splitter *splitter, int64_t expected, struct bad_records *bad)
+static enum status read_records(struct table *table, struct splitter *splitter, int64_t expected,
+				const struct table_options *options)
 {
 	for (;;) {
 		bool end;
@@ -74,11 +79,11 @@ static enum status read_records(struct table *table, struct splitter *splitter, 
 			table->blank_lines++;
 			continue;
 		}
-		enum status status = check_record(table, splitter, begin, expected);
+		enum status status = check_record(table, splitter, begin, expected, options->least_fields);
 		if (status == OK)
 			status = add_record(table, splitter);
 		else
-			status = bad_record(bad, status);
+			status = bad_record(options->bad, status);
 		if (status != OK)
 			return status;
 		if (splitter->problem != RECORD_FINE)
@@ -99,7 +104,7 @@ static enum status name_columns(struct table *table, int64_t count, enum table_c
 	}
 	table->has_header = table->row_count > 0 &&
 			    (header == TABLE_YES || (header == TABLE_DETECT && table_first_row_is_header(table, known_names)));
-	for (int64_t i = 0; i < count && table->has_header; i++)
+	for (int64_t i = 0; table->has_header && i < count && i < table->rows[0].field_count; i++)
 		table->columns[i] = table->fields[i];
 	if (table->has_header) {
 		table->row_count--;
@@ -118,7 +123,7 @@ enum status table_read_delimited(struct table *table, const struct table_options
 				    .line = 1,
 				    .delimiter = table->delimiter,
 				    .quoted = table->quoted};
-	enum status status = read_records(table, &splitter, expected, options->bad);
+	enum status status = read_records(table, &splitter, expected, options);
 	splitter_release(&splitter);
 	if (status == OK)
 		status = name_columns(table, expected, options->header, options->known_names);

@@ -16,6 +16,7 @@
 /* What splitting in one way shows. */
 struct survey {
 	int64_t records, usual, usual_records; /* the most frequent number of fields, and how many records have it */
+	int64_t least;                         /* fields that every record has */
 	int64_t first_quoted;                  /* quoted fields of the first record */
 	int64_t first_fields, like_first;      /* fields of the first record, and how many records have as many */
 	int64_t doubled;                       /* fields in which "" stands for a quote, within one line */
@@ -66,7 +67,9 @@ static enum status take_survey(const char *text, size_t size, char delimiter, bo
 				quoted_in[i] += splitter.fields[i].quoted;
 		}
 		if (out->records == 0)
-			out->first_fields = splitter.field_count;
+			out->first_fields = out->least = splitter.field_count;
+		if (splitter.field_count < out->least)
+			out->least = splitter.field_count;
 		out->like_first += splitter.field_count == out->first_fields;
 		out->records++;
 	}
@@ -139,16 +142,16 @@ static bool begins_with_names(const char *text, size_t size, char delimiter)
 static enum status detect_delimiter(const struct table *table, enum table_hint hint, char *out)
 {
 	static const char others[] = {',', ';', '|'};
-	struct survey raw, quoted;
+	struct survey tabs, quoted;
 	size_t size = sample_size(table);
 	const char *text = table->text.data;
 
 	*out = '\t';
-	TRY(take_survey(text, size, '\t', false, &raw));
+	TRY(take_survey(text, size, '\t', false, &tabs));
 	TRY(take_survey(text, size, '\t', true, &quoted));
-	if (is_nearly_all(&raw) || is_nearly_all(&quoted) || (hint == HINT_TSV && raw.first_fields > 1))
+	if (is_nearly_all(&tabs) || is_nearly_all(&quoted) || (hint == HINT_TSV && tabs.first_fields > 1))
 		return OK;
-	for (size_t i = 0; i < sizeof others; i++) {
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
 		TRY(take_survey(text, size, others[i], true, &quoted));
 		*out = others[i];
 		if (hint == HINT_CSV && is_nearly_all(&quoted))
@@ -157,8 +160,10 @@ static enum status detect_delimiter(const struct table *table, enum table_hint h
 		    begins_with_names(text, size, others[i]))
 			return OK;
 	}
-	/* A damaged file is read as what it is called; the errors then say where. */
-	*out = hint == HINT_CSV ? ',' : hint == HINT_TSV ? '\t' : 0;
+	/* Rows of different lengths with tabs in each; or a damaged file, which is read as what it is called: the errors then say
+	 * where. */
+	bool tabs_everywhere = tabs.least >= 2 && tabs.records >= 2;
+	*out = hint == HINT_TSV || tabs_everywhere ? '\t' : hint == HINT_CSV ? ',' : 0;
 	return OK;
 }
 

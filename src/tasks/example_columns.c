@@ -1,0 +1,273 @@
+#include "tasks/example_columns.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "base/memory.h"
+#include "base/string_index.h"
+#include "tasks/labels.h"
+
+/* Distinct values beyond which a column is none of labels. */
+#define LABELS_MOST 200
+
+static bool has_names(const struct table *table)
+{
+	return table->form != TABLE_DELIMITED || table->has_header;
+}
+
+/* The first of the names that is a column; -1: none is. */
+static int64_t find_first(const struct table *table, const char *const *names, int most)
+{
+	for (int i = 0; i < most && names[i]; i++) {
+		int64_t column = table_find_column(table, names[i]);
+		if (column >= 0)
+			return column;
+	}
+	return -1;
+}
+
+static int64_t find_generic(const struct table *table, const char *const *names)
+{
+	return find_first(table, names, INT32_MAX);
+}
+
+static void take(int64_t *column, int64_t found)
+{
+	if (*column < 0)
+		*column = found;
+}
+
+static enum status take_given(const struct table *table, const char *given, int64_t *column)
+{
+	return given ? table_choose_column(table, given, column) : OK;
+}
+
+static void take_named(const struct table *table, const char *name, int64_t *column)
+{
+	if (name)
+		take(column, table_find_column(table, name));
+}
+
+static void take_layout(const struct table *table, const struct layout *layout, struct example_columns *columns)
+{
+	if (has_names(table)) {
+		take(&columns->text, find_first(table, layout->text, LAYOUT_NAMES));
+		take(&columns->pair, find_first(table, layout->pair, LAYOUT_NAMES));
+		take(&columns->label, find_first(table, layout->label, LAYOUT_NAMES));
+		take(&columns->id, find_first(table, layout->id, LAYOUT_NAMES));
+		return;
+	}
+	for (int i = 0; i < 4 && layout->positions[i].column_count > 0; i++) {
+		const struct layout_positions *positions = &layout->positions[i];
+		if (positions->column_count != table->column_count &&
+		    !(layout->least_columns == positions->column_count && table->column_count > positions->column_count &&
+		      i + 1 < 4 && layout->positions[i + 1].column_count == 0))
+			continue;
+		take(&columns->text, positions->text - 1);
+		take(&columns->pair, positions->pair - 1);
+		take(&columns->label, positions->label - 1);
+		take(&columns->id, positions->id - 1);
+		return;
+	}
+}
+
+/* Columns that are called as such columns usually are. `alone`: the examples of training are texts alone. */
+static void take_generic(const struct table *table, const struct example_options *options, bool alone,
+			 struct example_columns *columns)
+{
+	if (options->input == INPUT_CHOICES) {
+		take(&columns->text, find_generic(table, generic_contexts));
+		take(&columns->pair, find_generic(table, generic_stems));
+		take(&columns->label, find_generic(table, generic_choice_labels));
+	} else if (columns->text < 0 && columns->pair < 0) {
+		for (const struct column_names *names = generic_pairs; !alone && names->text && columns->pair < 0; names++) {
+			int64_t text = table_find_column(table, names->text), pair = table_find_column(table, names->pair);
+			if (text < 0 || pair < 0)
+				continue;
+			columns->text = text;
+			columns->pair = pair;
+		}
+		if (options->input == INPUT_TEXT)
+			take(&columns->text, find_generic(table, generic_texts));
+	}
+	take(&columns->label, find_generic(table, options->target == TARGET_NUMBER ? generic_scores : generic_labels));
+	take(&columns->id, find_generic(table, generic_ids));
+}
+
+/* Distinct values of a column, counted up to LABELS_MOST + 1. */
+static enum status count_values(const struct table *table, int64_t column, int64_t *out)
+{
+	struct string_index values = {0};
+	enum status status = OK;
+	int64_t known;
+	for (int64_t row = 0; row < table->row_count && values.count <= LABELS_MOST && status == OK; row++) {
+		const char *field = table_field(table, row, column);
+		status = field ? string_index_add(&values, field, 0, &known) : OK;
+	}
+	*out = values.count;
+	string_index_release(&values);
+	return status;
+}
+
+static bool is_numeric(const struct table *table, int64_t column)
+{
+	double value;
+	for (int64_t row = 0; row < table->row_count; row++) {
+		const char *field = table_field(table, row, column);
+		if (!field || label_number(field, "", 0, &value) != OK)
+			return false;
+	}
+	return true;
+}
+
+/* Without a header: one column is the text. Of two (of three for pairs) exactly one looks like labels, and the others are the
+ * texts in their order. */
+static enum status guess(const struct table *table, const struct example_options *options, struct example_columns *columns)
+{
+	int64_t texts = options->input == INPUT_PAIR ? 2 : 1, labels = 0, label = -1, found[3], next = 0;
+
+	if (table->column_count == texts && options->input != INPUT_CHOICES && !options->needs_labels) {
+		take(&columns->text, 0);
+		if (texts == 2)
+			take(&columns->pair, 1);
+		return OK;
+	}
+	if (table->column_count != texts + 1 || options->input == INPUT_CHOICES)
+		return OK;
+	for (int64_t i = 0; i < table->column_count; i++) {
+		int64_t values;
+		TRY(count_values(table, i, &values));
+		bool is_label = options->target == TARGET_NUMBER ? is_numeric(table, i)
+								 : values <= LABELS_MOST && values * 2 <= table->row_count;
+		labels += is_label;
+		if (is_label)
+			label = i;
+	}
+	if (labels != 1 || (columns->label >= 0 && columns->label != label))
+		return OK;
+	for (int64_t i = 0; i < table->column_count; i++)
+		if (i != label)
+			found[next++] = i;
+	take(&columns->label, label);
+	take(&columns->text, found[0]);
+	if (texts == 2)
+		take(&columns->pair, found[1]);
+	return OK;
+}
+
+/* "ending" for ending0, ending1, ...: adds the columns that have this name and a number, ascending. */
+static enum status find_numbered(const struct table *table, const char *name, struct example_columns *columns)
+{
+	int64_t capacity = 0;
+	for (int number = 0; number < 1000; number++) {
+		char numbered[64];
+		snprintf(numbered, sizeof numbered, "%.40s%d", name, number);
+		int64_t column = table_find_column(table, numbered);
+		if (column < 0) {
+			snprintf(numbered, sizeof numbered, "%.40s_%d", name, number);
+			column = table_find_column(table, numbered);
+		}
+		if (column < 0 && number > 0)
+			break;
+		if (column < 0)
+			continue;
+		TRY(memory_grow(&columns->choices, &capacity, columns->choice_count + 1, sizeof *columns->choices, "choices"));
+		columns->choices[columns->choice_count++] = column;
+	}
+	return OK;
+}
+
+static enum status find_choices(const struct table *table, struct example_columns *columns)
+{
+	columns->choice_list = find_generic(table, generic_choice_lists);
+	for (int i = 0; columns->choice_list < 0 && columns->choice_count < 2 && generic_choices[i]; i++) {
+		columns->choice_count = 0;
+		TRY(find_numbered(table, generic_choices[i], columns));
+	}
+	return OK;
+}
+
+/* A column that was not found. */
+static enum status missing(const struct table *table, const struct example_options *options, const char *what, const char *option)
+{
+	struct buffer columns = {0};
+	table_list_columns(table, &columns);
+	enum status status =
+		options->layout ? error_set(ERR_DATA, "'%s' has no column of %s as the files of %s have; its columns are %.800s",
+					    table->name, what, options->layout->name, buffer_string(&columns))
+				: error_set(ERR_DATA, "'%s': which column has %s? Its columns are %.800s", table->name, what,
+					    buffer_string(&columns));
+	if (option)
+		error_hint("name it, or give its number from 1: --%s%s", option,
+			   has_names(table) ? "" : " (no header was found in the file)");
+	buffer_release(&columns);
+	return status;
+}
+
+/* `paired`: the examples of training are pairs. */
+static enum status check(const struct table *table, const struct example_options *options, bool paired,
+			 const struct example_columns *columns)
+{
+	bool by_choices = options->input == INPUT_CHOICES;
+	if (by_choices && columns->choice_list < 0 && columns->choice_count < 2)
+		return missing(table, options,
+			       "the choices (a list \"endings\" or \"choices\", or columns ending0, ending1, ...)", NULL);
+	if (columns->text < 0 && !(by_choices && columns->pair >= 0))
+		return missing(table, options, options->input == INPUT_PAIR ? "the first texts" : "the texts", "text_column");
+	if ((options->input == INPUT_PAIR || (paired && !by_choices)) && columns->pair < 0)
+		return missing(table, options, "the second texts", "pair_column");
+	if (options->needs_labels && columns->label < 0)
+		return missing(table, options, options->target == TARGET_NUMBER ? "the numbers to learn" : "the labels",
+			       "label_column");
+	const int64_t used[] = {columns->text, columns->pair, columns->label};
+	for (int i = 0; i < 3; i++)
+		for (int j = 0; j < i; j++)
+			if (used[i] >= 0 && used[i] == used[j])
+				return error_set(ERR_USAGE,
+						 "'%s': column '%.200s' is to be two things at once (--text_column, "
+						 "--pair_column, --label_column)",
+						 table->name, table->columns[used[i]]);
+	return OK;
+}
+
+enum status example_columns_find(struct example_columns *out, const struct table *table, const struct example_options *options,
+				 const struct column_choice *before)
+{
+	const struct layout *layout = options->layout;
+
+	*out = (struct example_columns){.text = -1, .pair = -1, .label = -1, .id = -1, .filter = -1, .choice_list = -1};
+	TRY(take_given(table, options->given.text, &out->text));
+	TRY(take_given(table, options->given.pair, &out->pair));
+	TRY(take_given(table, options->given.label, &out->label));
+	TRY(take_given(table, options->given.id, &out->id));
+	bool text_is_given = out->text >= 0;
+	/* What the examples of training or of the file before were made of. */
+	const struct column_choice *kin = options->trained.text ? &options->trained : before;
+	for (int i = 0; i < 2; i++) {
+		/* A file without a header calls its columns as the one before did: "column 2". */
+		const struct column_choice *names = i == 0 ? &options->trained : before;
+		if (!names)
+			continue;
+		take_named(table, names->text, &out->text);
+		take_named(table, names->pair, &out->pair);
+		take_named(table, names->label, &out->label);
+		take_named(table, names->id, &out->id);
+	}
+	if (layout)
+		take_layout(table, layout, out);
+	if (layout && layout->only_where[0] && has_names(table))
+		out->filter = table_find_column(table, layout->only_where[0]);
+	if (has_names(table))
+		take_generic(table, options, kin && !kin->pair, out);
+	else if (!text_is_given)
+		TRY(guess(table, options, out));
+	if (options->input == INPUT_CHOICES)
+		TRY(find_choices(table, out));
+	if (out->text < 0 && options->input == INPUT_CHOICES) { /* no context: the question is what the choices share */
+		out->text = out->pair;
+		out->pair = -1;
+	}
+	return check(table, options, kin && kin->pair, out);
+}

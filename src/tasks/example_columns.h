@@ -1,0 +1,20 @@
+/* Which columns of a table hold what: part of tasks/examples.h. */
+#ifndef TASKS_EXAMPLE_COLUMNS_H
+#define TASKS_EXAMPLE_COLUMNS_H
+
+#include "tasks/examples.h"
+
+/* Indices of columns; -1: there is none. */
+struct example_columns {
+	int64_t text, pair, label, id, filter;
+	int64_t choice_list;            /* a list of choices in one column */
+	int64_t *choices, choice_count; /* or a column each; to be freed */
+};
+
+/* Finds them: by options; by the names that training had; by the published layout; as in the file before (`before`, NULL if this
+ * is the first); by the names that files of that kind use; without a header, by what can be told of two columns. What cannot
+ * be told is an error that lists the columns. */
+MUST_USE enum status example_columns_find(struct example_columns *out, const struct table *table,
+					  const struct example_options *options, const struct column_choice *before);
+
+#endif

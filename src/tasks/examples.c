@@ -1,0 +1,281 @@
+#include "tasks/examples.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "tasks/example_columns.h"
+
+static enum status copy(struct example_set *set, const char *text, size_t size, const char **out)
+{
+	return string_store_copy(&set->strings, text, size, out);
+}
+
+static enum status row_error(const struct table *table, int64_t row, const char *what)
+{
+	return error_set(ERR_DATA, "'%s', line %lld: %s", table->name, (long long)table->rows[row].line, what);
+}
+
+static bool is_blank(const char *text)
+{
+	return text[strspn(text, " \t\r\n")] == '\0';
+}
+
+/* A text of the row; "" for one that is not there. */
+static const char *text_at(const struct table *table, int64_t row, int64_t column)
+{
+	const char *text = column < 0 ? NULL : table_field(table, row, column);
+	return text ? text : "";
+}
+
+/* "the beginning" + " " + "of a choice". */
+static enum status add_choice(struct example_set *set, struct example_text *example, const char *stem, const char *choice)
+{
+	struct buffer text = {0};
+	buffer_format(&text, "%s%s%s", stem, *stem && *choice ? " " : "", choice);
+	enum status status = buffer_status(&text);
+	if (status == OK)
+		status =
+			memory_grow(&set->choices, &set->choice_capacity, set->choice_count + 1, sizeof *set->choices, "choices");
+	if (status == OK)
+		status = copy(set, buffer_string(&text), text.size, &set->choices[set->choice_count]);
+	if (status == OK) {
+		set->choice_count++;
+		example->choice_count++;
+	}
+	buffer_release(&text);
+	return status;
+}
+
+/* The choices of a list: ["a", "b"], or [{"text": "a", "label": "A"}, ...]. */
+static enum status add_list(struct example_set *set, struct example_text *example, const char *stem, const char *list,
+			    const struct table *table, int64_t row)
+{
+	struct json_document document;
+	if (json_parse(&document, table->name, list, strlen(list)) != OK || document.root->kind != JSON_ARRAY)
+		return row_error(table, row, "the choices are no list");
+	enum status status = OK;
+	for (const struct json *item = document.root->first_child; item && status == OK; item = item->next) {
+		const struct json *text = item->kind == JSON_OBJECT ? json_member(item, "text") : item;
+		if (!text || (text->kind != JSON_STRING && text->kind != JSON_NUMBER) || strlen(text->text) != text->text_size)
+			status = row_error(table, row, "a choice is no text");
+		else
+			status = add_choice(set, example, stem, text->text);
+	}
+	json_release(&document);
+	return status;
+}
+
+static enum status take_choices(struct example_set *set, const struct example_columns *columns, const struct table *table,
+				int64_t row, struct example_text *example)
+{
+	const char *stem = text_at(table, row, columns->pair);
+
+	example->first_choice = set->choice_count;
+	if (columns->choice_list >= 0) {
+		TRY(add_list(set, example, stem, text_at(table, row, columns->choice_list), table, row));
+	} else {
+		for (int64_t i = 0; i < columns->choice_count; i++) {
+			const char *choice = table_field(table, row, columns->choices[i]);
+			if (choice)
+				TRY(add_choice(set, example, stem, choice));
+		}
+	}
+	if (example->choice_count < 2)
+		return row_error(table, row, "there are fewer than two choices");
+	for (int32_t i = 0; i < example->choice_count; i++)
+		if (is_blank(set->choices[example->first_choice + i]))
+			return row_error(table, row, "a choice is empty");
+	return OK;
+}
+
+static enum status take_label(const struct example_options *options, const struct example_columns *columns,
+			      const struct table *table, int64_t row, struct example_text *example)
+{
+	char what[256];
+	example->label = columns->label < 0 ? NULL : table_field(table, row, columns->label);
+	bool none_is_fine = options->target == TARGET_CLASSES && example->label; /* no label applies */
+	if (example->label && !*example->label && !none_is_fine)
+		example->label = NULL;
+	if (!example->label && options->needs_labels) {
+		snprintf(what, sizeof what, "the row has no label (column '%.150s')", table->columns[columns->label]);
+		return row_error(table, row, what);
+	}
+	const struct layout *layout = options->layout;
+	if (example->label && layout && layout->renamed[0] && strcmp(example->label, layout->renamed[0]) == 0)
+		example->label = layout->renamed[1];
+	return OK;
+}
+
+static enum status take_row(struct example_set *set, const struct example_options *options, const struct example_columns *columns,
+			    const struct table *table, int64_t row, struct example_text *example)
+{
+	*example = (struct example_text){.file = table->name, .line = table->rows[row].line};
+	example->text = text_at(table, row, columns->text);
+	if (columns->id >= 0)
+		example->id = table_field(table, row, columns->id);
+	if (!options->allows_empty && columns->text >= 0 && is_blank(example->text))
+		return row_error(table, row, "the text is empty");
+	if (options->input == INPUT_CHOICES) {
+		TRY(take_choices(set, columns, table, row, example));
+	} else if (columns->pair >= 0) {
+		example->pair = text_at(table, row, columns->pair);
+		if (!options->allows_empty && is_blank(example->pair))
+			return row_error(table, row, "the second text is empty");
+	}
+	return take_label(options, columns, table, row, example);
+}
+
+/* Is the row part of the task? */
+static bool is_wanted(const struct example_columns *columns, const struct layout *layout, const struct table *table, int64_t row)
+{
+	return columns->filter < 0 || strcmp(text_at(table, row, columns->filter), layout->only_where[1]) == 0;
+}
+
+static enum status take_rows(struct example_set *set, const struct example_options *options,
+			     const struct example_columns *columns, const struct table *table)
+{
+	TRY(memory_grow(&set->examples, &set->capacity, set->count + table->row_count, sizeof *set->examples, "examples"));
+	for (int64_t row = 0; row < table->row_count; row++) {
+		int64_t choices = set->choice_count;
+		if (!is_wanted(columns, options->layout, table, row)) {
+			set->filtered++;
+			continue;
+		}
+		enum status status = take_row(set, options, columns, table, row, &set->examples[set->count]);
+		if (status == OK) {
+			set->count++;
+			continue;
+		}
+		set->choice_count = choices;
+		TRY(bad_record(options->bad, status));
+	}
+	return OK;
+}
+
+static void log_file(const struct table *table, const struct example_set *set, const struct example_options *options)
+{
+	struct buffer text = {0};
+	table_describe(table, &text);
+	if (set->columns.text)
+		buffer_format(&text, "; text: %s", set->columns.text);
+	if (set->columns.pair)
+		buffer_format(&text, "; %s: %s", options->input == INPUT_CHOICES ? "beginning of the choices" : "second text",
+			      set->columns.pair);
+	buffer_format(&text, "; label: %s", set->columns.label ? set->columns.label : "none");
+	log_note("'%s': %s", table->name, buffer_string(&text));
+	buffer_release(&text);
+}
+
+static const char *name_of(const struct table *table, int64_t column)
+{
+	return column < 0 ? NULL : table->columns[column];
+}
+
+static enum status read_table(struct example_set *set, struct table *table, const char *path,
+			      const struct example_options *options)
+{
+	struct example_columns columns = {0};
+	struct table_options form = {.header = options->header,
+				     .delimiter = options->delimiter,
+				     .least_fields = options->layout ? options->layout->least_columns : 0,
+				     .known_names = header_names,
+				     .bad = options->bad};
+	int64_t before = set->count;
+
+	TRY(table_read(table, path, &form));
+	set->table_count++;
+	if (table->row_count == 0) {
+		enum status status = error_set(ERR_DATA, "'%s': there are no rows in it%s", table->name,
+					       options->bad->count > 0 ? " that can be used" : "");
+		return status;
+	}
+	enum status status = example_columns_find(&columns, table, options, set->columns.text ? &set->columns : NULL);
+	if (status == OK) {
+		set->columns = (struct column_choice){name_of(table, columns.text), name_of(table, columns.pair),
+						      name_of(table, columns.label), name_of(table, columns.id)};
+		set->has_pairs = columns.pair >= 0;
+		set->has_labels = columns.label >= 0;
+		set->has_ids = columns.id >= 0;
+		log_file(table, set, options);
+		status = take_rows(set, options, &columns, table);
+	}
+	free(columns.choices);
+	if (status == OK && set->count == before)
+		status = error_set(ERR_DATA, "'%s': none of its rows can be used", table->name);
+	return status;
+}
+
+enum status example_set_read(struct example_set *set, const char *path, const struct example_options *options)
+{
+	TRY(memory_grow(&set->tables, &set->table_capacity, set->table_count + 1, sizeof *set->tables, "tables"));
+	return read_table(set, &set->tables[set->table_count], path, options);
+}
+
+void example_set_release(struct example_set *set)
+{
+	for (int64_t i = 0; i < set->table_count; i++)
+		table_release(&set->tables[i]);
+	free(set->tables);
+	free(set->examples);
+	free(set->choices);
+	string_store_release(&set->strings);
+	*set = (struct example_set){0};
+}
+
+enum status example_right_choice(const struct example_set *set, int64_t example, int32_t *out)
+{
+	const struct example_text *at = &set->examples[example];
+	char *end;
+
+	BUG_IF(!at->label);
+	long long number = strtoll(at->label, &end, 10);
+	if (*at->label && *end == '\0' && number >= 0 && number < at->choice_count) {
+		*out = (int32_t)number;
+		return OK;
+	}
+	if (isupper((unsigned char)at->label[0]) && at->label[1] == '\0' && at->label[0] - 'A' < at->choice_count) {
+		*out = at->label[0] - 'A';
+		return OK;
+	}
+	int32_t found = 0;
+	for (int32_t i = 0; i < at->choice_count; i++) {
+		const char *choice = set->choices[at->first_choice + i];
+		size_t size = strlen(choice), label_size = strlen(at->label);
+		/* The beginning that the choices share stands in front. */
+		if (size >= label_size && strcmp(choice + size - label_size, at->label) == 0 &&
+		    (size == label_size || choice[size - label_size - 1] == ' ')) {
+			*out = i;
+			found++;
+		}
+	}
+	if (found == 1)
+		return OK;
+	enum status status = error_set(ERR_DATA, "'%s', line %lld: the label '%.100s' is none of the row's %d choices", at->file,
+				       (long long)at->line, at->label, (int)at->choice_count);
+	error_hint("a label is a number from 0, a letter from A, or the text of the right choice");
+	return status;
+}
+
+enum status layout_find_file(const char *folder, const char *const *names, char *out, bool *out_found)
+{
+	static const char *const packings[] = {"", ".gz", ".bz2", ".zst", ".xz"};
+	*out_found = false;
+	for (int i = 0; i < LAYOUT_NAMES && names[i]; i++) {
+		for (size_t j = 0; j < sizeof packings / sizeof *packings; j++) {
+			char name[256];
+			snprintf(name, sizeof name, "%s%s", names[i], packings[j]);
+			TRY(path_join(out, folder, name));
+			if (file_exists(out)) {
+				*out_found = true;
+				return OK;
+			}
+		}
+	}
+	return OK;
+}

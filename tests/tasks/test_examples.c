@@ -1,0 +1,337 @@
+/* Examples out of tables: columns by option, by published layout, by usual names, by what the columns hold. The files of the
+ * published layouts are made up with the true headers: layouts are tested here, scores are not. */
+#include "tasks/examples.h"
+#include "base/log.h"
+#include "test.h"
+
+static struct bad_records bad;
+
+static enum status read_file(struct example_set *set, const char *name, const char *text, struct example_options options)
+{
+	const char *path = test_path(name);
+	bad.count = 0;
+	options.bad = &bad;
+	if (options.layout) {
+		options.input = options.layout->input;
+		options.target = options.layout->target;
+	}
+	assert_ok(file_write(path, text, strlen(text)));
+	return example_set_read(set, path, &options);
+}
+
+/* "text|pair|label|id" of each example, '/' between; choices after the text, '+' in front of each. */
+static void describe(const struct example_set *set, struct buffer *out)
+{
+	for (int64_t i = 0; i < set->count; i++) {
+		const struct example_text *e = &set->examples[i];
+		buffer_format(out, "%s%s", i ? "/" : "", e->text);
+		for (int32_t c = 0; c < e->choice_count; c++)
+			buffer_format(out, "+%s", set->choices[e->first_choice + c]);
+		buffer_format(out, "|%s|%s|%s", e->pair ? e->pair : "-", e->label ? e->label : "-", e->id ? e->id : "-");
+	}
+}
+
+static void expect(const char *name, const char *text, struct example_options options, const char *expected)
+{
+	struct example_set set = {0};
+	struct buffer got = {0};
+	if (read_file(&set, name, text, options) != OK)
+		fail_msg("%s", error_last()->message);
+	describe(&set, &got);
+	assert_string_equal(buffer_string(&got), expected);
+	buffer_release(&got);
+	example_set_release(&set);
+}
+
+static void refuse(enum status status, const char *message, const char *name, const char *text, struct example_options options)
+{
+	struct example_set set = {0};
+	assert_error(status, message, read_file(&set, name, text, options));
+	example_set_release(&set);
+}
+
+static struct example_options task(const char *name, bool needs_labels)
+{
+	const struct layout *layout = layout_find(name);
+	assert_non_null(layout);
+	return (struct example_options){.layout = layout, .needs_labels = needs_labels};
+}
+
+static void published_files_are_read(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *task, *file, *text, *expected;
+		bool labelled;
+	} cases[] = {
+		{"cola", "train.tsv", "gj04\t1\t\tOur friends.\ncj99\t0\t*\tThe \"more\n", "Our friends.|-|1|-/The \"more|-|0|-",
+		 true},
+		{"CoLA", "test.tsv", "index\tsentence\n0\tBill.\n1\tSue.\n", "Bill.|-|-|0/Sue.|-|-|1", false},
+		{"sst-2", "train.tsv", "sentence\tlabel\nhide new \t0\na b\t1\n", "hide new |-|0|-/a b|-|1|-", true},
+		{"SST2", "test.tsv", "index\tsentence\n0\tuneasy\n", "uneasy|-|-|0", false},
+		{"mrpc", "train.tsv",
+		 "\xEF\xBB\xBFQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t70\t71\tAmrozi \"x\tReferring\n0\t1\t2\ta\tb\n",
+		 "Amrozi \"x|Referring|1|-/a|b|0|-", true},
+		{"mrpc", "test.tsv", "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t70\t71\ta\tb\n", "a|b|-|0", false},
+		{"qqp", "train.tsv",
+		 "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n13\t1\t2\ta?\tb?\t1\n2\t3\t4\tc?\td?\t0\n",
+		 "a?|b?|1|13/c?|d?|0|2", true},
+		{"qqp", "train.tsv", "13\t1\t2\ta?\tb?\t1\n2\t3\t4\tc?\td?\t0\n", "a?|b?|1|13/c?|d?|0|2", true},
+		{"qqp", "test.tsv", "id\tquestion1\tquestion2\n0\ta?\tb?\n", "a?|b?|-|0", false},
+		{"sts-b", "train.tsv",
+		 "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
+		 "0\tmain\tMSR\t2012\t0001\tnone\tnone\tA plane.\tAn air plane.\t5.000\n",
+		 "A plane.|An air plane.|5.000|0", true},
+		{"sts_b", "sts-dev.csv",
+		 "main\tMSR\t2012\t1\t2.5\ta\tb\nmain\tMSR\t2012\t2\t3.0\tc\td\nnews\tx\t2013\t3\t0.0\te\tf\tsource\tsource\n",
+		 "a|b|2.5|-/c|d|3.0|-/e|f|0.0|-", true},
+		{"mnli", "train.tsv",
+		 "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_"
+		 "parse\t"
+		 "sentence1\tsentence2\tlabel1\tgold_label\n0\t1\t2\tg\tp\tp\tp\tp\ta\tb\tneutral\tentailment\n",
+		 "a|b|entailment|0", true},
+		{"mnli", "dev_matched.tsv",
+		 "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_"
+		 "parse\t"
+		 "sentence1\tsentence2\tlabel1\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label\n"
+		 "0\t1\t2\tg\tp\tp\tp\tp\ta\tb\tn\tn\tn\tn\tn\tneutral\n",
+		 "a|b|neutral|0", true},
+		{"qnli", "train.tsv", "index\tquestion\tsentence\tlabel\n0\tWhen?\tThen.\tentailment\n",
+		 "When?|Then.|entailment|0", true},
+		{"rte", "train.tsv", "index\tsentence1\tsentence2\tlabel\n0\ta\tb\tnot_entailment\n", "a|b|not_entailment|0",
+		 true},
+		{"wnli", "test.tsv", "index\tsentence1\tsentence2\n0\ta\tb\n", "a|b|-|0", false},
+		{"xnli", "multinli.train.zh.tsv", "premise\thypo\tlabel\na\tb\tcontradictory\nc\td\tneutral\n",
+		 "a|b|contradiction|-/c|d|neutral|-", true},
+		{"xnli", "xnli.dev.tsv",
+		 "language\tgold_label\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_"
+		 "parse\tsentence1\t"
+		 "sentence2\tpromptID\tpairID\nar\tneutral\t\t\t\t\tx\ty\t1\t1\nzh\tneutral\t\t\t\t\ta\tb\t1\t2\n",
+		 "a|b|neutral|2", true},
+		{"swag", "train.csv",
+		 ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label\n"
+		 "0,v1,3416,x,\"Members, a\",They,gold,go.,stay.,\"say \"\"no\"\"\",sit.,2\n",
+		 "Members, a+They go.+They stay.+They say \"no\"+They sit.|-|2|v1", true},
+		{"chemprot", "train.jsonl", "{\"text\": \"<< a >> [[ b ]]\", \"label\": \"INHIBITOR\", \"metadata\": [1]}\n",
+		 "<< a >> [[ b ]]|-|INHIBITOR|-", true},
+		{"scicite", "train.jsonl", "{\"text\": \"a\", \"label\": \"method\", \"metadata\": {}}\n", "a|-|method|-", true},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		expect(cases[i].file, cases[i].text, task(cases[i].task, cases[i].labelled), cases[i].expected);
+	assert_null(layout_find("sst"));
+	assert_null(layout_find(""));
+	refuse(ERR_DATA, "has no column of the labels as the files of mnli have; its columns are 1 sentence1, 2 sentence2",
+	       "dev.tsv", "sentence1\tsentence2\na\tb\n", task("mnli", true));
+	refuse(ERR_DATA, "line 2: 4 fields where the other rows have 6", "train.tsv",
+	       "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\ta?\n13\t1\t2\ta?\tb?\t1\n2\t3\t4\tc?\td?\t0\n",
+	       task("qqp", true));
+	refuse(ERR_DATA, "line 3: 6 fields where at least 7 are needed", "sts-dev.csv",
+	       "main\tMSR\t2012\t1\t2.5\ta\tb\nmain\tMSR\t2012\t1\t2.5\ta\tb\nmain\tMSR\t2012\t2\t3.0\tc\n"
+	       "main\tMSR\t2012\t1\t2.5\ta\tb\n",
+	       task("sts-b", true));
+}
+
+static const struct example_options plain = {.needs_labels = true}, pairs = {.input = INPUT_PAIR, .needs_labels = true};
+
+static void usual_names_are_known(void **state)
+{
+	(void)state;
+	expect("a.tsv", "label\ttext\n1\ta\n", plain, "a|-|1|-");
+	expect("a.tsv", "Text\tx\tLabel\tid\na\tb\t1\t7\n", plain, "a|-|1|7");
+	expect("a.tsv", "label\tsentence1\tsentence2\n1\ta\tb\n", plain, "a|b|1|-"); /* both are used, and that is said */
+	expect("a.tsv", "label\tsentence1\tsentence2\n1\ta\tb\n", pairs, "a|b|1|-");
+	expect("a.tsv", "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n3\ta\tb\t4.5\tNEUTRAL\n", pairs,
+	       "a|b|NEUTRAL|3");
+	expect("a.tsv", "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n3\ta\tb\t4.5\tNEUTRAL\n",
+	       (struct example_options){.input = INPUT_PAIR, .target = TARGET_NUMBER, .needs_labels = true}, "a|b|4.5|3");
+	expect("a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\", \"label\": \"x\"}\n", (struct example_options){0},
+	       "a|-|-|-/b|-|x|-");
+	expect("a.jsonl", "{\"text\": \"a\", \"labels\": [\"x\", \"y\"]}\n{\"text\": \"b\", \"labels\": []}\n",
+	       (struct example_options){.target = TARGET_CLASSES, .needs_labels = true}, "a|-|[\"x\",\"y\"]|-/b|-|[]|-");
+	expect("a.csv", "text,labels\na,\"x,y\"\nb,\n", (struct example_options){.target = TARGET_CLASSES, .needs_labels = true},
+	       "a|-|x,y|-/b|-||-");
+}
+
+static void options_come_first(void **state)
+{
+	(void)state;
+	struct example_options options = plain;
+	options.given = (struct column_choice){.text = "title", .label = "1"};
+	expect("a.tsv", "stars\ttext\ttitle\n5\ta\tb\n", options, "b|-|5|-");
+	options.given.pair = "text";
+	expect("a.tsv", "stars\ttext\ttitle\n5\ta\tb\n", options, "b|a|5|-");
+	options.given = (struct column_choice){.text = "body"};
+	refuse(ERR_USAGE, "has no column 'body'; its columns are 1 label, 2 text", "a.tsv", "label\ttext\n1\ta\n", options);
+	options.given = (struct column_choice){.text = "2", .label = "text"};
+	refuse(ERR_USAGE, "column 'text' is to be two things at once", "a.tsv", "label\ttext\n1\ta\n", options);
+	options.given = (struct column_choice){.text = "3", .label = "1"};
+	expect("a.tsv", "x\ty\tz\nu\tv\tw\n", options, "z|-|x|-/w|-|u|-");
+}
+
+static void what_training_had_is_looked_for(void **state)
+{
+	(void)state;
+	struct example_options options = {.trained = {.text = "title", .label = "stars"}};
+	expect("a.tsv", "stars\ttext\ttitle\n5\ta\tb\n", options, "b|-|5|-");
+	expect("a.tsv", "text\tlabel\na\t1\n", options, "a|-|1|-");
+	refuse(ERR_DATA, "which column has the texts?", "a.tsv", "sentence1\tsentence2\na\tb\n", options);
+	options.trained.pair = "body";
+	refuse(ERR_DATA, "which column has the second texts?", "a.tsv", "text\tlabel\na\t1\n", options);
+}
+
+static void columns_without_names_are_guessed_with_care(void **state)
+{
+	(void)state;
+	expect("a.tsv", "good\tA fine day\nbad\tA dull one\ngood\tBright\nbad\tDark\n", plain,
+	       "A fine day|-|good|-/A dull one|-|bad|-/Bright|-|good|-/Dark|-|bad|-");
+	expect("a.tsv", "A\tb\t1\nC\td\t0\nE\tf\t1\nG\th\t0\n", pairs, "A|b|1|-/C|d|0|-/E|f|1|-/G|h|0|-");
+	expect("a.tsv", "a\t0.5\nb\t1\n", (struct example_options){.target = TARGET_NUMBER, .needs_labels = true},
+	       "a|-|0.5|-/b|-|1|-");
+	expect("a.txt", "one text\nanother\n", (struct example_options){0}, "one text|-|-|-/another|-|-|-");
+	expect("a.tsv", "a b\tc\nd\te\n", (struct example_options){.input = INPUT_PAIR}, "a b|c|-|-/d|e|-|-");
+	/* Both columns could be labels, or neither. */
+	refuse(ERR_DATA, "which column has the texts? Its columns are 1 column 1, 2 column 2", "a.tsv",
+	       "0\t1\n1\t1\n0\t1\n1\t1\n", plain);
+	refuse(ERR_DATA, "which column has the texts?", "a.tsv", "a b\tc d\ne f\tg h\n", plain);
+	refuse(ERR_DATA, "which column has the texts?", "a.tsv", "1\ta\tx\n0\tb\ty\n", plain);
+	refuse(ERR_DATA, "which column has the texts?", "a.txt", "one text\nanother\n", plain);
+	/* A second file takes the columns of the first. */
+	struct example_set set = {0};
+	struct buffer got = {0};
+	struct example_options options = plain;
+	assert_ok(read_file(&set, "a.tsv", "good\tA fine day\nbad\tA dull one\ngood\tBright\nbad\tDark\n", options));
+	assert_ok(read_file(&set, "b.tsv", "ugly\tStorm\n", options));
+	describe(&set, &got);
+	assert_non_null(strstr(buffer_string(&got), "Dark|-|bad|-/Storm|-|ugly|-"));
+	assert_int_equal(set.examples[4].line, 1);
+	assert_non_null(strstr(set.examples[4].file, "b.tsv"));
+	assert_string_equal(set.columns.text, "column 2");
+	buffer_release(&got);
+	example_set_release(&set);
+}
+
+static void bad_rows_are_refused_or_counted(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text, *message;
+	} cases[] = {
+		{"label\ttext\n1\ta\n0\t \n1\tb\n", "line 3: the text is empty"},
+		{"label\ttext\n1\ta\n\tx\n1\tb\n", "line 3: the row has no label (column 'label')"},
+		{"{\"label\": 1, \"text\": \"a\"}\n{\"label\": null, \"text\": \"c\"}\n{\"label\": 1, \"text\": \"b\"}\n",
+		 "line 2: the row has no label"},
+		{"{\"label\": 1, \"text\": \"a\"}\n{\"label\": 1}\n{\"label\": 1, \"text\": \"b\"}\n",
+		 "line 2: the text is empty"},
+		{"label\tsentence1\tsentence2\n1\ta\ta\n0\tx\t\n1\tb\tb\n", "line 3: the second text is empty"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct example_set set = {0};
+		bad.skip = false;
+		refuse(ERR_DATA, cases[i].message, "a.txt", cases[i].text, plain);
+		bad.skip = true;
+		assert_ok(read_file(&set, "a.txt", cases[i].text, plain));
+		assert_int_equal(set.count, 2);
+		assert_string_equal(set.examples[1].text, "b");
+		assert_int_equal(bad.count, 1);
+		example_set_release(&set);
+	}
+	refuse(ERR_DATA, "none of its rows can be used", "a.tsv", "label\ttext\n1\t\n", plain);
+	bad.skip = false;
+	refuse(ERR_DATA, "there are no rows in it", "a.tsv", "label\ttext\n", plain);
+	expect("a.tsv", "label\ttext\n1\t\n", (struct example_options){.allows_empty = true}, "|-|1|-");
+}
+
+static void choices_are_columns_or_lists(void **state)
+{
+	(void)state;
+	const struct example_options choices = {.input = INPUT_CHOICES, .target = TARGET_CHOICE, .needs_labels = true};
+	expect("a.jsonl",
+	       "{\"context\": \"c\", \"question\": \"Why?\", \"choices\": [\"x\", \"y\", 3], \"label\": 2}\n"
+	       "{\"context\": \"d\", \"question\": \"\", \"choices\": [\"u\", \"v\"], \"label\": \"A\"}\n",
+	       choices, "c+Why? x+Why? y+Why? 3|-|2|-/d+u+v|-|A|-");
+	expect("a.jsonl",
+	       "{\"question\": \"q\", \"endings\": [{\"label\": \"A\", \"text\": \"x\"}, {\"text\": \"y\"}], \"answer\": "
+	       "\"y\"}\n",
+	       choices, "q+x+y|-|y|-");
+	expect("a.csv", "premise,choice1,choice2,question,label\np,x,y,cause,1\n", choices, "p+cause x+cause y|-|1|-");
+	refuse(ERR_DATA, "which column has the choices", "a.tsv", "context\tlabel\na\t1\n", choices);
+	refuse(ERR_DATA, "line 1: there are fewer than two choices", "a.jsonl",
+	       "{\"context\": \"c\", \"choices\": [\"x\"], \"label\": 0}\n", choices);
+	refuse(ERR_DATA, "line 1: a choice is empty", "a.jsonl",
+	       "{\"context\": \"c\", \"choices\": [\"x\", \"\"], \"label\": 0}\n", choices);
+	refuse(ERR_DATA, "line 1: a choice is no text", "a.jsonl",
+	       "{\"context\": \"c\", \"choices\": [[], \"\"], \"label\": 0}\n", choices);
+	refuse(ERR_DATA, "line 1: the choices are no list", "a.jsonl", "{\"context\": \"c\", \"choices\": \"x\", \"label\": 0}\n",
+	       choices);
+
+	struct example_set set = {0};
+	int32_t choice;
+	assert_ok(read_file(&set, "a.jsonl",
+			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"x\", \"y\"], \"label\": 1}\n"
+			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"x\", \"y\"], \"label\": \"B\"}\n"
+			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"x\", \"b y\"], \"label\": \"b y\"}\n"
+			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"x\", \"y\"], \"label\": 2}\n"
+			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"x\", \"x\"], \"label\": \"x\"}\n",
+			    choices));
+	for (int i = 0; i < 3; i++) {
+		assert_ok(example_right_choice(&set, i, &choice));
+		assert_int_equal(choice, 1);
+	}
+	assert_error(ERR_DATA, "line 4: the label '2' is none of the row's 2 choices", example_right_choice(&set, 3, &choice));
+	assert_error(ERR_DATA, "line 5: the label 'x' is none", example_right_choice(&set, 4, &choice));
+	example_set_release(&set);
+}
+
+static void files_of_a_task_are_found(void **state)
+{
+	(void)state;
+	char path[PATH_BYTES];
+	bool found;
+	const struct layout *layout = layout_find("xnli");
+	assert_ok(folder_make(test_path("data")));
+	assert_ok(layout_find_file(test_path("data"), layout->dev[0].files, path, &found));
+	assert_false(found);
+	assert_ok(file_write(test_path("data/xnli.dev.tsv.gz"), "", 0));
+	assert_ok(layout_find_file(test_path("data"), layout->dev[0].files, path, &found));
+	assert_true(found);
+	assert_string_equal(path, test_path("data/xnli.dev.tsv.gz"));
+}
+
+/* What holds of every row of the table. */
+static void layouts_are_whole(void **state)
+{
+	(void)state;
+	int count;
+	const struct layout *all = layouts_all(&count);
+	assert_true(count >= 13);
+	for (int i = 0; i < count; i++) {
+		const struct layout *layout = &all[i];
+		assert_ptr_equal(layout_find(layout->name), layout);
+		assert_true(layout->text[0] && layout->label[0] && layout->train[0] && layout->dev[0].files[0] &&
+			    layout->measures[0]);
+		assert_true((layout->pair[0] != NULL) == (layout->input != INPUT_TEXT));
+		assert_true(layout->target != TARGET_NUMBER || !layout->labels[0]);
+		/* Each name tells a header. */
+		bool known = false;
+		for (const char *const *name = header_names; *name; name++)
+			known |= strcmp(*name, layout->label[0]) == 0;
+		assert_true(known);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(published_files_are_read),
+		cmocka_unit_test(usual_names_are_known),
+		cmocka_unit_test(options_come_first),
+		cmocka_unit_test(what_training_had_is_looked_for),
+		cmocka_unit_test(columns_without_names_are_guessed_with_care),
+		cmocka_unit_test(bad_rows_are_refused_or_counted),
+		cmocka_unit_test(choices_are_columns_or_lists),
+		cmocka_unit_test(files_of_a_task_are_found),
+		cmocka_unit_test(layouts_are_whole),
+	};
+	log_level = LOG_QUIET;
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+}
