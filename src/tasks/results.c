@@ -1,0 +1,254 @@
+#include "tasks/results.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/file.h"
+#include "base/json.h"
+#include "base/json_internal.h"
+#include "base/memory.h"
+
+#define KEY_BYTES 160
+/* Numbers of this size and above are written with an exponent (NumPy 1). */
+#define POSITIONAL_BELOW 1e16f
+
+/* A line of the evaluation's files. */
+struct result_value {
+	char key[KEY_BYTES];
+	double number; /* NaN: null */
+	bool is_integer;
+	const char *text; /* instead of a number */
+};
+
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct result_value *)a)->key, ((const struct result_value *)b)->key);
+}
+
+static void collect(const struct result_facts *facts, struct result_value *values, int64_t *out_count)
+{
+	int64_t count = 0;
+	for (int s = 0; s < facts->count; s++) {
+		const struct result_set *set = &facts->sets[s];
+		for (int i = 0; i < set->measures->count; i++) {
+			const struct measure *measure = &set->measures->item[i];
+			struct result_value *value = &values[count++];
+			*value = (struct result_value){.number = measure->value, .is_integer = measure->unit == UNIT_COUNT};
+			snprintf(value->key, sizeof value->key, "eval_%.60s%s%.60s", set->name, *set->name ? "_" : "",
+				 measure->name);
+		}
+	}
+	values[count++] = (struct result_value){"global_step", (double)facts->global_step, true, NULL};
+	values[count++] = (struct result_value){"loss", facts->loss, false, NULL};
+	qsort(values, (size_t)count, sizeof *values, by_key);
+	*out_count = count;
+}
+
+static void put_value(struct json_writer *writer, const char *key, const struct result_value *value)
+{
+	if (value->text)
+		json_put_string(writer, key, value->text);
+	else if (value->is_integer && isfinite(value->number))
+		json_put_integer(writer, key, (int64_t)value->number);
+	else
+		json_put_double(writer, key, value->number);
+}
+
+static enum status write_buffer(const char *folder, const char *name, struct buffer *text)
+{
+	char path[PATH_BYTES];
+	enum status status = buffer_status(text);
+	if (status == OK)
+		status = path_join(path, folder, name);
+	if (status == OK)
+		status = file_write(path, text->data, text->size);
+	buffer_release(text);
+	return status;
+}
+
+static enum status write_text(const char *folder, const struct result_value *values, int64_t count)
+{
+	struct buffer out = {0};
+	struct json_writer writer = {.out = &out};
+	for (int64_t i = 0; i < count; i++) {
+		if (values[i].text)
+			continue;
+		buffer_format(&out, "%s = ", values[i].key);
+		writer.has_member[0] = false; /* a value alone, without a comma */
+		put_value(&writer, NULL, &values[i]);
+		buffer_char(&out, '\n');
+	}
+	return write_buffer(folder, "eval_results.txt", &out);
+}
+
+static enum status write_json(const char *folder, const struct result_value *values, int64_t count)
+{
+	struct buffer out = {0};
+	struct json_writer writer = {.out = &out, .indent = 4};
+	json_open(&writer, NULL, '{');
+	for (int64_t i = 0; i < count; i++)
+		put_value(&writer, values[i].key, &values[i]);
+	json_close(&writer);
+	buffer_char(&out, '\n');
+	return write_buffer(folder, "eval_results.json", &out);
+}
+
+enum status results_write_evaluation(const char *folder, const struct result_facts *facts)
+{
+	struct result_value *values;
+	int64_t count;
+	TRY(memory_new(&values, (int64_t)facts->count * MEASURES_MOST + 3, sizeof *values, "results"));
+	collect(facts, values, &count);
+	if (facts->selected_on) {
+		values[count++] = (struct result_value){.key = "selected_on", .text = facts->selected_on};
+		qsort(values, (size_t)count, sizeof *values, by_key);
+	}
+	enum status status = write_json(folder, values, count);
+	if (status == OK)
+		status = write_text(folder, values, count);
+	free(values);
+	return status;
+}
+
+/* The shortest decimal digits that read back as the value (positive, finite), and the exponent of the first of them. */
+static void shortest_digits(float value, char digits[12], int *out_exponent)
+{
+	for (int precision = 0; precision <= 8; precision++) {
+		char text[40], plain[40];
+		int count = 0;
+		snprintf(text, sizeof text, "%.*e", precision, (double)value);
+		const char *exponent = strchr(text, 'e');
+		for (const char *p = text; p < exponent; p++)
+			if (isdigit((unsigned char)*p)) /* the point is the locale's */
+				digits[count++] = *p;
+		digits[count] = '\0';
+		*out_exponent = (int)strtol(exponent + 1, NULL, 10);
+		snprintf(plain, sizeof plain, "%se%d", digits, *out_exponent - (count - 1));
+		if (strtof_l(plain, NULL, json_locale()) == value)
+			break;
+	}
+	size_t size = strlen(digits);
+	while (size > 1 && digits[size - 1] == '0')
+		digits[--size] = '\0';
+}
+
+void results_put_float(struct buffer *out, float value)
+{
+	char digits[12];
+	int exponent;
+
+	if (isnan(value)) {
+		buffer_text(out, "nan");
+		return;
+	}
+	if (signbit(value))
+		buffer_char(out, '-');
+	value = fabsf(value);
+	if (isinf(value)) {
+		buffer_text(out, "inf");
+		return;
+	}
+	shortest_digits(value, digits, &exponent);
+	int count = (int)strlen(digits);
+	if (value == 0) {
+		buffer_text(out, "0.0");
+	} else if ((double)value < 1e-4 || value >= POSITIONAL_BELOW) {
+		buffer_format(out, "%c%s%se%c%02d", digits[0], count > 1 ? "." : "", digits + 1, exponent < 0 ? '-' : '+',
+			      abs(exponent));
+	} else if (exponent < 0) {
+		buffer_format(out, "0.%.*s%s", -exponent - 1, "000", digits);
+	} else if (count <= exponent + 1) {
+		buffer_format(out, "%s%.*s.0", digits, exponent + 1 - count, "000000000000000");
+	} else {
+		buffer_format(out, "%.*s.%s", exponent + 1, digits, digits + exponent + 1);
+	}
+}
+
+static enum status finish(const char *path, struct buffer *out)
+{
+	enum status status = buffer_status(out);
+	if (status == OK)
+		status = file_write(path, out->data, out->size);
+	buffer_release(out);
+	return status;
+}
+
+enum status results_write_classes(const char *path, const int32_t *classes, int64_t count)
+{
+	struct buffer out = {0};
+	for (int64_t i = 0; i < count; i++)
+		buffer_format(&out, "%d\n", (int)classes[i]);
+	return finish(path, &out);
+}
+
+enum status results_write_values(const char *path, const float *values, int64_t count, int64_t width)
+{
+	struct buffer out = {0};
+	for (int64_t i = 0; i < count; i++) {
+		for (int64_t j = 0; j < width; j++) {
+			if (j > 0)
+				buffer_char(&out, '\t');
+			results_put_float(&out, values[i * width + j]);
+		}
+		buffer_char(&out, '\n');
+	}
+	return finish(path, &out);
+}
+
+static void put_index(struct buffer *out, const char *const *ids, int64_t row)
+{
+	if (ids)
+		buffer_text(out, ids[row]);
+	else
+		buffer_format(out, "%" PRId64, row);
+	buffer_char(out, '\t');
+}
+
+enum status results_write_submission(const char *path, const char *const *ids, const char *const *labels, int64_t count)
+{
+	struct buffer out = {0};
+	buffer_text(&out, "index\tprediction\n");
+	for (int64_t i = 0; i < count; i++) {
+		put_index(&out, ids, i);
+		buffer_text(&out, labels[i]);
+		buffer_char(&out, '\n');
+	}
+	return finish(path, &out);
+}
+
+enum status results_write_submitted_numbers(const char *path, const char *const *ids, const float *values, int64_t count)
+{
+	struct buffer out = {0};
+	buffer_text(&out, "index\tprediction\n");
+	for (int64_t i = 0; i < count; i++) {
+		put_index(&out, ids, i);
+		buffer_format(&out, "%.3f\n", (double)values[i]);
+	}
+	return finish(path, &out);
+}
+
+enum status results_write_tags(const char *path, const struct conll *conll, const char *const *tags)
+{
+	struct buffer out = {0};
+	int64_t document = 0;
+	for (int64_t s = 0; s <= conll->sentence_count; s++) {
+		for (; document < conll->document_count && conll->documents[document].first_sentence == s; document++)
+			buffer_format(&out, "%s\n\n", conll->documents[document].line);
+		if (s == conll->sentence_count)
+			break;
+		for (int64_t t = conll->sentence_starts[s]; t < conll->sentence_starts[s + 1]; t++) {
+			for (int32_t c = 0; c < conll->column_count; c++) {
+				buffer_text(&out, conll->fields[t * conll->column_count + c]);
+				buffer_char(&out, conll->separator);
+			}
+			buffer_text(&out, tags[t]);
+			buffer_char(&out, '\n');
+		}
+		buffer_char(&out, '\n');
+	}
+	return finish(path, &out);
+}

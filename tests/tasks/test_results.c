@@ -1,0 +1,118 @@
+/* Files of results, byte for byte as the programs write them that people come from. */
+#include "tasks/results.h"
+#include <float.h>
+#include <math.h>
+#include "base/log.h"
+#include "test.h"
+
+static void expect_file(const char *name, const char *expected)
+{
+	struct buffer text = {0};
+	assert_ok(file_read(test_path(name), 1 << 20, &text));
+	assert_string_equal(buffer_string(&text), expected);
+	buffer_release(&text);
+}
+
+/* Expected texts: str(numpy.float32(x)) of NumPy 1.26. */
+static void floats_are_printed_as_numpy_prints_them(void **state)
+{
+	(void)state;
+	static const struct {
+		float value;
+		const char *text;
+	} cases[] = {
+		{0.0f, "0.0"},
+		{-0.0f, "-0.0"},
+		{1.0f, "1.0"},
+		{0.1f, "0.1"},
+		{1.0f / 3, "0.33333334"},
+		{0.99987f, "0.99987"},
+		{0.0001f, "1e-04"},
+		{0.00012345f, "0.00012345"},
+		{9.9999e-5f, "9.9999e-05"},
+		{1e-5f, "1e-05"},
+		{16777216.0f, "16777216.0"},
+		{123456.789f, "123456.79"},
+		{1e15f, "1000000000000000.0"},
+		{1e16f, "1e+16"},
+		{-2.5e-10f, "-2.5e-10"},
+		{FLT_MAX, "3.4028235e+38"},
+		{FLT_MIN, "1.1754944e-38"},
+		{1e-45f, "1e-45"},
+		{NAN, "nan"},
+		{-INFINITY, "-inf"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct buffer text = {0};
+		results_put_float(&text, cases[i].value);
+		assert_string_equal(buffer_string(&text), cases[i].text);
+		buffer_release(&text);
+	}
+}
+
+static void evaluations_are_sorted(void **state)
+{
+	(void)state;
+	struct measures first = {0}, second = {0};
+	measures_add(&first, &(struct measure){.name = "loss", .value = 0.5});
+	measures_add(&first, &(struct measure){.name = "accuracy", .value = 0.8401826484018264});
+	measures_add(&first, &(struct measure){.name = "examples", .unit = UNIT_COUNT, .value = 408});
+	measures_add(&second, &(struct measure){.name = "f1", .value = NAN});
+	const struct result_set sets[] = {{"", &first}, {"mismatched", &second}};
+	assert_ok(results_write_evaluation(
+		test_folder,
+		&(struct result_facts){.sets = sets, .count = 2, .global_step = 343, .loss = 0.25, .selected_on = "dev.tsv"}));
+	expect_file("eval_results.json", "{\n    \"eval_accuracy\": 0.8401826484018264,\n    \"eval_examples\": 408,\n"
+					 "    \"eval_loss\": 0.5,\n    \"eval_mismatched_f1\": null,\n    \"global_step\": 343,\n"
+					 "    \"loss\": 0.25,\n    \"selected_on\": \"dev.tsv\"\n}\n");
+	expect_file("eval_results.txt", "eval_accuracy = 0.8401826484018264\neval_examples = 408\neval_loss = 0.5\n"
+					"eval_mismatched_f1 = null\nglobal_step = 343\nloss = 0.25\n");
+}
+
+static void predictions_are_rows(void **state)
+{
+	(void)state;
+	assert_ok(results_write_classes(test_path("predict.txt"), (const int32_t[]){2, 0, 11}, 3));
+	expect_file("predict.txt", "2\n0\n11\n");
+	assert_ok(results_write_values(test_path("test_results.tsv"), (const float[]){0.25f, 0.75f, 1e-5f, 0.99999f}, 2, 2));
+	expect_file("test_results.tsv", "0.25\t0.75\n1e-05\t0.99999\n");
+	assert_ok(results_write_values(test_path("test_results.tsv"), NULL, 0, 2));
+	expect_file("test_results.tsv", "");
+	assert_ok(results_write_submission(test_path("RTE.tsv"), NULL, (const char *const[]){"entailment", "not_entailment"}, 2));
+	expect_file("RTE.tsv", "index\tprediction\n0\tentailment\n1\tnot_entailment\n");
+	assert_ok(results_write_submitted_numbers(test_path("STS-B.tsv"), (const char *const[]){"7", "9"},
+						  (const float[]){2.0f, 3.14159f}, 2));
+	expect_file("STS-B.tsv", "index\tprediction\n7\t2.000\n9\t3.142\n");
+}
+
+static void tags_stand_behind_the_columns_of_the_file(void **state)
+{
+	(void)state;
+	struct conll conll;
+	struct bad_records bad = {0};
+	static const char *const tags[] = {"I-X", "O", "B-X"};
+	static const char tabs[] = "-DOCSTART- (1)\n\na\tx\tO\nb\ty\tI-X\n\n\n-DOCSTART- (2)\nc\tz\tO\n-DOCSTART- (3)\n";
+	assert_ok(file_write(test_path("in.txt"), tabs, sizeof tabs - 1));
+	assert_ok(conll_read(&conll, test_path("in.txt"), &(struct conll_options){.bad = &bad}));
+	assert_ok(results_write_tags(test_path("out.txt"), &conll, tags));
+	expect_file("out.txt",
+		    "-DOCSTART- (1)\n\na\tx\tO\tI-X\nb\ty\tI-X\tO\n\n-DOCSTART- (2)\n\nc\tz\tO\tB-X\n\n-DOCSTART- (3)\n\n");
+	conll_release(&conll);
+	assert_ok(file_write(test_path("in.txt"), "a\nb\n\nc\n", 7));
+	assert_ok(conll_read(&conll, test_path("in.txt"), &(struct conll_options){.bad = &bad}));
+	assert_ok(results_write_tags(test_path("out.txt"), &conll, tags));
+	expect_file("out.txt", "a I-X\nb O\n\nc B-X\n\n");
+	conll_release(&conll);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(floats_are_printed_as_numpy_prints_them),
+		cmocka_unit_test(evaluations_are_sorted),
+		cmocka_unit_test(predictions_are_rows),
+		cmocka_unit_test(tags_stand_behind_the_columns_of_the_file),
+	};
+	log_level = LOG_QUIET;
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+}
