@@ -49,6 +49,8 @@ static void quotes_are_characters_where_nothing_shows_quoting(void **state)
 	/* A quote that opens on one line and closes on another is no quoted field where every line is whole without it. */
 	EXPECT("a.tsv", "label\tsentence\n1\t\"Go on\n0\tuntil you stop.\"\n",
 	       "TSV with a header, 2 columns (label, sentence), 2 rows|1,\"Go on/0,until you stop.\"/");
+	EXPECT("a.tsv", "label\tsentence\n1\t\"Go on\n0\tthen stop.\"\n1\t\"say \"\"no\"\"\"\n",
+	       "TSV with a header, 2 columns (label, sentence), 3 rows|1,\"Go on/0,then stop.\"/1,\"say \"\"no\"\"\"/");
 	EXPECT("a.tsv", "label\tsentence\n1\t\"Stop!\"\n0\tgo\n1\tno\n",
 	       "TSV with a header, 2 columns (label, sentence), 3 rows|1,\"Stop!\"/0,go/1,no/");
 	/* These do show it. */
@@ -162,6 +164,8 @@ static void damage_is_named_by_its_line(void **state)
 		CASE("a.tsv", "label\ttext\n1\ta\n0\n1\tb\n", "line 3: 1 field where the other rows have 2", 2, 1),
 		CASE("a.tsv", "label\ttext\n1\ta\n0\tb\tc\td\n1\tb\n", "line 3: 4 fields where the other rows have 2", 2, 1),
 		CASE("a.tsv", "label\ttext\tx\n1\ta\n0\tb\n1\tb\n", "line 1: 3 fields where the other rows have 2", 3, 1),
+		CASE("a.tsv", "x\ty\tz\n1\ta\n", "line 2: 2 fields where the other rows have 3", 1,
+		     1), /* the first of two is right */
 		CASE("a.csv", "label,text\n1,a\n0,\"b\n1,c\n0,d\n", "line 3: the quote that opens field 2 never ends", 3, 1),
 		CASE("a.csv", "label,text\n1,a\n0,\"b\" c\n1,c\n", "line 3: text behind the quote that closes field 2", 2, 1),
 		CASE("a.csv", "label,text\n1,\"a\n0,\"b\"\n1,c\n", "line 2: text behind the quote that closes field 2", 2, 1),
@@ -202,6 +206,23 @@ static void damage_is_named_by_its_line(void **state)
 	bad.skip = false;
 }
 
+/* What follows a quote that never ends is read from the next line on, and its lines keep their numbers. */
+static void rows_behind_a_bad_one_keep_their_lines(void **state)
+{
+	(void)state;
+	struct table table;
+	static const char text[] = "label,text\n1,\"a\nb\"\n0,\"c\n1,d\n0,e\n";
+	bad.skip = true;
+	assert_ok(read_with(&table, "a.csv", text, sizeof text - 1, (struct table_options){0}));
+	bad.skip = false;
+	assert_int_equal(table.row_count, 3);
+	assert_int_equal(table.rows[0].line, 2);
+	assert_int_equal(table.rows[1].line, 5);
+	assert_int_equal(table.rows[2].line, 6);
+	assert_string_equal(table_field(&table, 2, 1), "e");
+	table_release(&table);
+}
+
 static void columns_are_chosen_by_name_or_number(void **state)
 {
 	(void)state;
@@ -233,6 +254,7 @@ int main(void)
 		cmocka_unit_test(json_objects_are_rows),
 		cmocka_unit_test(lines_are_counted),
 		cmocka_unit_test(damage_is_named_by_its_line),
+		cmocka_unit_test(rows_behind_a_bad_one_keep_their_lines),
 		cmocka_unit_test(columns_are_chosen_by_name_or_number),
 	};
 	log_level = LOG_QUIET;

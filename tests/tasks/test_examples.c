@@ -266,6 +266,15 @@ static void choices_are_columns_or_lists(void **state)
 
 	struct example_set set = {0};
 	int32_t choice;
+	bad.skip = true;
+	assert_ok(read_file(&set, "a.jsonl",
+			    "{\"context\": \"c\", \"choices\": [\"x\", \"\"], \"label\": 1}\n"
+			    "{\"context\": \"c\", \"choices\": [\"x\", \"y\"], \"label\": 1}\n",
+			    choices));
+	bad.skip = false;
+	assert_int_equal(set.choice_count, 2); /* none of a row that was left out */
+	assert_int_equal(set.examples[0].first_choice, 0);
+	example_set_release(&set);
 	assert_ok(read_file(&set, "a.jsonl",
 			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"x\", \"y\"], \"label\": 1}\n"
 			    "{\"context\": \"c\", \"question\": \"q\", \"choices\": [\"x\", \"y\"], \"label\": \"B\"}\n"
