@@ -163,7 +163,8 @@ def first_questions(dataset, count):
 def main():
     if len(sys.argv) > 3:
         vocab_path, count = sys.argv[3], int(sys.argv[4])
-        vocab = open(vocab_path, encoding="utf-8").read().rstrip("\n").split("\n")
+        lines = open(vocab_path, encoding="utf-8").read().rstrip("\n").split("\n")
+        vocab = [line.strip() or "[blank %d]" % i for i, line in enumerate(lines)]
         cases = []
         for path in sys.argv[5:]:
             dataset = first_questions(json.load(open(path, encoding="utf-8")), count)

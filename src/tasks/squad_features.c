@@ -288,15 +288,15 @@ void squad_features_log(const struct squad_features *features, const char *name)
 {
 	char number[FORMAT_BYTES];
 	if (features->cut_questions > 0)
-		log_warning("'%s': %s longer than --max_query_length %d and cut", name,
-			    format_counted(number, features->cut_questions, "question is", "questions are"),
+		log_warning("'%s': %s cut to --max_query_length %d tokens", name,
+			    format_counted(number, features->cut_questions, "question", "questions"),
 			    features->settings.max_query_length);
 	if (features->empty_paragraphs > 0)
-		log_warning("'%s': %s about an empty paragraph and cannot be answered", name,
-			    format_counted(number, features->empty_paragraphs, "question is", "questions are"));
+		log_warning("'%s': %s cannot be answered: the paragraph is empty", name,
+			    format_counted(number, features->empty_paragraphs, "question", "questions"));
 	if (features->outside_answers > 0)
-		log_warning("'%s': %s longer than any window and cannot be learned", name,
-			    format_counted(number, features->outside_answers, "answer is", "answers are"));
+		log_warning("'%s': %s cannot be learned: no window holds the whole of it", name,
+			    format_counted(number, features->outside_answers, "answer", "answers"));
 }
 
 void squad_features_release(struct squad_features *features)
