@@ -105,3 +105,30 @@ const char *buffer_string(const struct buffer *buffer)
 {
 	return buffer->data ? buffer->data : "";
 }
+
+void buffer_double(struct buffer *buffer, double value)
+{
+	char text[40], digits[24];
+	for (int precision = 0; precision < 17; precision++) {
+		snprintf(text, sizeof text, "%.*e", precision, value);
+		if (strtod(text, NULL) == value)
+			break;
+	}
+	const char *mark = strchr(text, 'e'); /* whatever the locale's decimal point is, only the digits are taken */
+	int exponent = (int)strtol(mark + 1, NULL, 10), count = 0;
+	for (const char *p = text; p < mark; p++)
+		if (*p >= '0' && *p <= '9')
+			digits[count++] = *p;
+	digits[count] = 0;
+	if (text[0] == '-')
+		buffer_char(buffer, '-');
+	if (exponent < -4 || exponent >= 16)
+		buffer_format(buffer, "%c%s%se%c%02d", digits[0], count > 1 ? "." : "", digits + 1, exponent < 0 ? '-' : '+',
+			      abs(exponent));
+	else if (exponent < 0)
+		buffer_format(buffer, "0.%.*s%s", -exponent - 1, "0000", digits);
+	else if (count <= exponent + 1)
+		buffer_format(buffer, "%s%.*s.0", digits, exponent + 1 - count, "0000000000000000");
+	else
+		buffer_format(buffer, "%.*s.%s", exponent + 1, digits, digits + exponent + 1);
+}

@@ -23,6 +23,9 @@ char *buffer_room(struct buffer *buffer, size_t count);
 void buffer_advance(struct buffer *buffer, size_t count);
 void buffer_char(struct buffer *buffer, char c);
 void buffer_format(struct buffer *buffer, const char *format, ...) PRINTF_LIKE(2, 3);
+/* A finite number as Python's repr() writes it: the fewest digits that read back equal, with an exponent below 1e-4 and from
+ * 1e16 on, otherwise in full with at least one decimal. */
+void buffer_double(struct buffer *buffer, double value);
 /* Sets the size to 0 and keeps the memory. */
 void buffer_clear(struct buffer *buffer);
 void buffer_release(struct buffer *buffer);

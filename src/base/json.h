@@ -67,6 +67,8 @@ void json_put_text(struct json_writer *writer, const char *key, const char *byte
 void json_put_integer(struct json_writer *writer, const char *key, int64_t value);
 /* Shortest form that reads back equal (float: as a float). NaN and infinities become null. */
 void json_put_double(struct json_writer *writer, const char *key, double value);
+/* The same number without an exponent where a person expects none: as Python writes it (buffer_double). */
+void json_put_decimal(struct json_writer *writer, const char *key, double value);
 void json_put_float(struct json_writer *writer, const char *key, float value);
 void json_put_bool(struct json_writer *writer, const char *key, bool value);
 void json_put_null(struct json_writer *writer, const char *key);

@@ -121,6 +121,16 @@ void json_put_double(struct json_writer *writer, const char *key, double value)
 	put_number(writer, key, value, false);
 }
 
+void json_put_decimal(struct json_writer *writer, const char *key, double value)
+{
+	if (!isfinite(value)) {
+		json_put_null(writer, key);
+		return;
+	}
+	member_begin(writer, key);
+	buffer_double(writer->out, value);
+}
+
 void json_put_float(struct json_writer *writer, const char *key, float value)
 {
 	put_number(writer, key, value, true);

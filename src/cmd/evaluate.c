@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "cmd/command.h"
 #include "cmd/device_options.h"
+#include "cmd/evaluate_predictions.h"
 #include "cmd/text_options.h"
 #include "infer/session.h"
 #include "train/pretraining.h"
@@ -20,7 +21,8 @@
 
 struct evaluate_settings {
 	const char *model;
-	struct option_list corpus, data, input_file;
+	struct option_list corpus, data, input_file, test;
+	struct prediction_settings predictions;
 	const char *next_sentence;
 	struct input_settings input;
 	int64_t max_seq_length, instances, micro_batch_tokens;
@@ -53,6 +55,13 @@ static const struct option evaluate_options[] = {
 	 .value_name = "PATH...",
 	 .help = "static instances instead of text (TFRecord, HDF5, bertc's own): all of them once, as they are"},
 	INPUT_OPTIONS(struct evaluate_settings, input),
+	{.name = "test",
+	 .type = OPTION_LIST,
+	 .field = FIELD(test),
+	 .role = ROLE_PLACE,
+	 .value_name = "[NAME=]FILE...",
+	 .help = "labelled examples of a task; with --predictions: questions in SQuAD's JSON"},
+	PREDICTION_OPTIONS(struct evaluate_settings, predictions),
 	{.help = "How it is scored"},
 	{.name = "max_seq_length",
 	 .type = OPTION_INTEGER,
@@ -105,11 +114,17 @@ static const struct option evaluate_options[] = {
 
 static const struct command_text evaluate_text = {
 	.name = "evaluate",
-	.synopsis = "--model FOLDER (--corpus PATH... | --data PREFIX... | --input_file PATH...) [options]",
-	.summary = "score a model on text: masked words and next sentences",
-	.description = "Masks and next-sentence pairs are drawn from a fixed seed, so that two models, or one model at two "
-		       "times, are scored on exactly the same predictions. Static instances (--input_file) bring their masks.",
-	.examples = "bertc evaluate --model runs/mine --corpus test.txt --json\tone JSON object on standard output",
+	.synopsis = "--model FOLDER (--corpus PATH... | --data PREFIX... | --input_file PATH...) [options] | --predictions FILE "
+		    "--test FILE [options]",
+	.summary = "score a model on text: masked words and next sentences; or a file of answers",
+	.description =
+		"Masks and next-sentence pairs are drawn from a fixed seed, so that two models, or one model at two "
+		"times, are scored on exactly the same predictions. Static instances (--input_file) bring their masks.\n\n"
+		"With --predictions no model is run: the answers in a file, of whatever program, are compared with those of a "
+		"test set, and the measures are the official ones of SQuAD 1.1, of SQuAD 2.0 (--version_2_with_negative) or "
+		"of CMRC 2018.",
+	.examples = "bertc evaluate --model runs/mine --corpus test.txt --json\tone JSON object on standard output\n"
+		    "bertc evaluate --predictions predictions.json --test dev-v1.1.json\texact match and F1 of SQuAD",
 };
 
 static void print_metrics(const struct measures *metrics, bool json)
@@ -315,9 +330,22 @@ static enum status temporary_folder(char out[PATH_BYTES], int *out_lock)
 	return folder_lock(out, out_lock);
 }
 
+static enum status score_answers(const struct evaluate_settings *settings)
+{
+	if (settings->model || settings->corpus.count + settings->data.count + settings->input_file.count > 0)
+		return error_set(ERR_USAGE,
+				 "%s and --predictions do not go together: answers in a file are scored without a model",
+				 settings->model ? "--model" : "text");
+	return evaluate_predictions(&settings->predictions, &settings->test, settings->json);
+}
+
 static enum status run_evaluate(struct options *options)
 {
 	const struct evaluate_settings *settings = options->settings;
+	if (settings->predictions.predictions)
+		return score_answers(settings);
+	if (settings->test.count > 0)
+		return error_set(ERR_USAGE, "--test needs --predictions");
 	int inputs = (settings->corpus.count > 0) + (settings->data.count > 0) + (settings->input_file.count > 0);
 	if (!settings->model || inputs != 1) {
 		enum status status = error_set(ERR_USAGE, !settings->model ? "--model is missing"

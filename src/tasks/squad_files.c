@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
 #include "tasks/squad_answers.h"
@@ -33,37 +32,12 @@ static void put_text(struct buffer *out, const char *text)
 	buffer_char(out, '"');
 }
 
-/* The fewest digits that read back as the same number, placed as Python's repr() does: with an exponent below 1e-4 and from
- * 1e16 on, otherwise in full with at least one decimal. */
 static void put_number(struct buffer *out, double value)
 {
-	char text[40];
-	if (!isfinite(value)) {
-		buffer_text(out, "null");
-		return;
-	}
-	for (int digits = 0; digits < 17; digits++) {
-		snprintf(text, sizeof text, "%.*e", digits, value);
-		if (strtod(text, NULL) == value)
-			break;
-	}
-	char *mark = strchr(text, 'e'), sign[2] = {text[0] == '-' ? '-' : 0, 0};
-	int exponent = (int)strtol(mark + 1, NULL, 10), count = 0;
-	char digits[24];
-	for (const char *p = text; p < mark; p++)
-		if (*p >= '0' && *p <= '9')
-			digits[count++] = *p;
-	digits[count] = 0;
-	buffer_text(out, sign);
-	if (exponent < -4 || exponent >= 16)
-		buffer_format(out, "%c%s%se%c%02d", digits[0], count > 1 ? "." : "", digits + 1, exponent < 0 ? '-' : '+',
-			      abs(exponent));
-	else if (exponent < 0)
-		buffer_format(out, "0.%.*s%s", -exponent - 1, "0000", digits);
-	else if (count <= exponent + 1)
-		buffer_format(out, "%s%.*s.0", digits, exponent + 1 - count, "0000000000000000");
+	if (isfinite(value))
+		buffer_double(out, value);
 	else
-		buffer_format(out, "%.*s.%s", exponent + 1, digits, digits + exponent + 1);
+		buffer_text(out, "null");
 }
 
 /* Comma or brace before a member of the outermost object, and its name. */

@@ -16,6 +16,7 @@ struct squad_predictions {
 	const char **texts;    /* [questions of the set] NULL: there is none */
 	int64_t missing_count; /* of the set's questions */
 	int64_t unknown_count; /* ids that are no question of the set: passed over, as the official scripts do */
+	int64_t list_count;    /* entries that were n-best lists */
 	struct json_document document;
 };
 /* Reads answers to the set's questions. From a file of n-best lists ({id: [{"text", ...}, ...]}, nbest_predictions.json) it

@@ -59,6 +59,7 @@ static enum status take_predictions(struct squad_predictions *out, const char *n
 			TRY(take_best(name, value->key, value, &text));
 		else
 			TRY(take_text(name, value->key, value, &text));
+		out->list_count += value->kind == JSON_ARRAY;
 		if (q < 0) {
 			out->unknown_count++;
 			continue;

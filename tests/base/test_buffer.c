@@ -65,6 +65,35 @@ static void formats_of_any_length(void **state)
 	buffer_release(&buffer);
 }
 
+/* As CPython 3.11's repr(). */
+static void numbers_as_python_writes_them(void **state)
+{
+	(void)state;
+	static const struct {
+		double value;
+		const char *text;
+	} rows[] = {
+		{0, "0.0"},
+		{-0.0, "-0.0"},
+		{1e16, "1e+16"},
+		{-123456789012345680, "-1.2345678901234568e+17"},
+		{9999999999999998, "9999999999999998.0"},
+		{1000000, "1000000.0"},
+		{0.0001, "0.0001"},
+		{0.00001234, "1.234e-05"},
+		{5e-324, "5e-324"},
+		{-8.361099999999999, "-8.361099999999999"},
+		{100.5, "100.5"},
+	};
+	struct buffer buffer = {0};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		buffer_clear(&buffer);
+		buffer_double(&buffer, rows[i].value);
+		assert_string_equal(buffer_string(&buffer), rows[i].text);
+	}
+	buffer_release(&buffer);
+}
+
 static void lack_of_memory_is_remembered(void **state)
 {
 	(void)state;
@@ -87,6 +116,7 @@ int main(void)
 		cmocka_unit_test(appends_grow),
 		cmocka_unit_test(room_is_written_in_place),
 		cmocka_unit_test(formats_of_any_length),
+		cmocka_unit_test(numbers_as_python_writes_them),
 		cmocka_unit_test(lack_of_memory_is_remembered),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

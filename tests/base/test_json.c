@@ -287,11 +287,13 @@ static void writer_makes_what_reader_reads(void **state)
 	json_put_float(&writer, NULL, 0.1f);
 	json_put_double(&writer, NULL, NAN);
 	json_put_double(&writer, NULL, 3);
+	json_put_decimal(&writer, NULL, 100);
+	json_put_decimal(&writer, NULL, -INFINITY);
 	json_close(&writer);
 	json_close(&writer);
-	assert_string_equal(buffer_string(&out),
-			    "{\"i\":-9223372036854775808,\"s\":\"a\\\"\\\\\\n\\t\\u0001\x7F\xC3\xA9\","
-			    "\"t\":\"\\u0000\xEF\xBF\xBDz\",\"b\":true,\"n\":null,\"w\":{\"a\": [1]},\"l\":[],\"m\":[0.1,0.1,null,3.0]}");
+	assert_string_equal(buffer_string(&out), "{\"i\":-9223372036854775808,\"s\":\"a\\\"\\\\\\n\\t\\u0001\x7F\xC3\xA9\","
+						 "\"t\":\"\\u0000\xEF\xBF\xBDz\",\"b\":true,\"n\":null,\"w\":{\"a\": "
+						 "[1]},\"l\":[],\"m\":[0.1,0.1,null,3.0,100.0,null]}");
 	struct json_document document;
 	assert_ok(parse(&document, buffer_string(&out)));
 	json_release(&document);

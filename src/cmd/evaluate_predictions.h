@@ -1,0 +1,61 @@
+/* `bertc evaluate --predictions`: answers that are in a file already. */
+#ifndef CMD_EVALUATE_PREDICTIONS_H
+#define CMD_EVALUATE_PREDICTIONS_H
+
+#include <stdbool.h>
+#include "base/error.h"
+#include "base/option.h"
+
+struct prediction_settings {
+	const char *predictions; /* NULL: another mode of evaluate */
+	const char *scorer;
+	bool version_2, find_threshold;
+	const char *na_prob_file;
+	double na_prob_thresh;
+};
+
+/* Rows of evaluate's table; `at` is the struct prediction_settings in the command's. */
+#define PREDICTION_OPTIONS(type_, at)                                                                                            \
+	{.help = "Scores of a file of answers"},                                                                                 \
+		{.name = "predictions",                                                                                          \
+		 .type = OPTION_TEXT,                                                                                            \
+		 .field = offsetof(type_, at.predictions),                                                                       \
+		 .role = ROLE_PLACE,                                                                                             \
+		 .value_name = "FILE",                                                                                           \
+		 .help = "answers to the questions of --test, any program's: predictions.json, "                                 \
+			 "or nbest_predictions.json for the best answer that is not empty"},                                     \
+		{.name = "version_2_with_negative",                                                                              \
+		 .type = OPTION_FLAG,                                                                                            \
+		 .field = offsetof(type_, at.version_2),                                                                         \
+		 .fallback = "false",                                                                                            \
+		 .role = ROLE_RESULT,                                                                                            \
+		 .help = "measures of SQuAD 2.0, where questions may have no answer"},                                           \
+		{.name = "na_prob_file",                                                                                         \
+		 .type = OPTION_TEXT,                                                                                            \
+		 .field = offsetof(type_, at.na_prob_file),                                                                      \
+		 .role = ROLE_PLACE,                                                                                             \
+		 .value_name = "FILE",                                                                                           \
+		 .help = "how likely each question has no answer, such as null_odds.json: adds the best thresholds"},            \
+		{.name = "na_prob_thresh",                                                                                       \
+		 .type = OPTION_NUMBER,                                                                                          \
+		 .field = offsetof(type_, at.na_prob_thresh),                                                                    \
+		 .fallback = "1.0",                                                                                              \
+		 .role = ROLE_RESULT,                                                                                            \
+		 .value_name = "X",                                                                                              \
+		 .help = "an answer whose value in --na_prob_file is above this counts as no answer"},                           \
+		{.name = "find_threshold",                                                                                       \
+		 .type = OPTION_FLAG,                                                                                            \
+		 .field = offsetof(type_, at.find_threshold),                                                                    \
+		 .fallback = "false",                                                                                            \
+		 .role = ROLE_RUN,                                                                                               \
+		 .help = "choose the threshold that answers best, over the best answers of nbest_predictions.json"},             \
+	{                                                                                                                        \
+		.name = "scorer", .type = OPTION_CHOICE, .field = offsetof(type_, at.scorer), .fallback = "auto",                \
+		.range = "auto|squad|cmrc", .role = ROLE_RESULT, .value_name = "WHOSE",                                          \
+		.help = "measures of SQuAD or of CMRC 2018; auto: CMRC 2018's where the answers are Chinese"                     \
+	}
+
+/* Reads `test`, compares and prints. ERR_USAGE: options that do not go together. */
+MUST_USE enum status evaluate_predictions(const struct prediction_settings *settings, const struct option_list *test, bool json);
+
+#endif
