@@ -56,16 +56,31 @@ void squad_files_add(struct squad_files *files, const char *question_id, const s
 MUST_USE enum status squad_files_write(struct squad_files *files, const char *folder, const char *prefix, bool version_2);
 void squad_files_release(struct squad_files *files);
 
-/* The answer of transformers 4's question-answering pipeline (version 5 has none): softmax over [CLS] and the window's part of
- * the paragraph, for start and end apart; the best product over all windows; its ends widened to whole words. */
+/* Answers as the question-answering pipeline of transformers 4.57 gives them (version 5 has none): softmax over [CLS] and the
+ * window's part of the paragraph, for start and end apart; of each window the 12 stretches with the largest products, their ends
+ * widened to whole words; the products of equal answers, in whatever case, added up over all windows. (Versions before 4.50
+ * did not add up; max_answer_length is 15 there, windows overlap by 128 of 384 tokens.)
+ * Zero-initialise, begin a question, give its windows in order, take the answer; release at the end. */
 struct squad_pipeline_answer {
-	double score, null_score; /* null_score: smallest product of [CLS] over the windows; 1 before the first window */
-	int64_t begin, end;       /* bytes of the paragraph; equal: none yet */
+	double score;
+	int64_t begin, end; /* bytes of the paragraph; both 0: no answer */
 };
-#define SQUAD_PIPELINE_EMPTY ((struct squad_pipeline_answer){.null_score = 1})
-/* Takes one window of the question into account. max_answer_length: 15 in transformers. */
-void squad_pipeline_window(struct squad_pipeline_answer *answer, const struct squad_features *features, int64_t window,
-			   const double *start, const double *end, int32_t max_answer_length);
+struct squad_pipeline {
+	const struct squad_features *features;
+	int64_t paragraph;
+	int32_t max_answer_length;
+	struct squad_pipeline_answer *answers;
+	int64_t count, capacity;
+	double null_score; /* smallest product of [CLS] over the windows */
+	struct buffer lower, other;
+};
+void squad_pipeline_begin(struct squad_pipeline *pipeline, const struct squad_features *features, int64_t question,
+			  int32_t max_answer_length);
+MUST_USE enum status squad_pipeline_window(struct squad_pipeline *pipeline, int64_t window, const double *start,
+					   const double *end);
+/* The best answer; with `handle_impossible` "no answer" is one, with null_score. */
+struct squad_pipeline_answer squad_pipeline_best(const struct squad_pipeline *pipeline, bool handle_impossible);
+void squad_pipeline_release(struct squad_pipeline *pipeline);
 
 /* Code points of a paragraph before byte `begin` and before byte `end`. */
 void squad_code_points(const struct squad_paragraph *paragraph, int64_t begin, int64_t end, int64_t *out_begin, int64_t *out_end);

@@ -406,36 +406,6 @@ static void overlap_and_cut_questions(void **state)
 	world_release(&world);
 }
 
-/* By hand: softmax over [CLS] and the paragraph, words widened, the best of all windows. */
-static void pipeline_answers(void **state)
-{
-	(void)state;
-	struct world world;
-	struct squad_pipeline_answer answer = SQUAD_PIPELINE_EMPTY;
-	/* [CLS] who [SEP] cat ##ty and bob ##s [SEP] */
-	world_make(&world, ONE_QUESTION("catty and bobs", "bobs", "10"), windows_of_16);
-	double start[16] = {0}, end[16] = {0};
-	assert_int_equal(squad_window_size(&world.f, 0), 9);
-	start[1] = end[1] = end[8] = 50; /* no part of the paragraph */
-	start[4] = log(4);
-	end[6] = log(5);
-	end[3] = log(4); /* before the start */
-	squad_pipeline_window(&answer, &world.f, 0, start, end, 15);
-	assert_near(answer.score, 4.0 / 9 * 5 / 13, 1e-12);
-	assert_int_equal(answer.begin, 0);
-	assert_int_equal(answer.end, 14);
-	assert_near(answer.null_score, 1.0 / 9 / 13, 1e-12);
-	double flat[16] = {0};
-	squad_pipeline_window(&answer, &world.f, 0, flat, flat, 15);
-	assert_near(answer.score, 4.0 / 9 * 5 / 13, 1e-12);
-	answer = SQUAD_PIPELINE_EMPTY;
-	squad_pipeline_window(&answer, &world.f, 0, start, end, 2);
-	assert_near(answer.score, 1.0 / 9 * 5 / 13, 1e-12); /* "and bob", two tokens */
-	assert_int_equal(answer.begin, 6);
-	assert_int_equal(answer.end, 14);
-	world_release(&world);
-}
-
 /* Numbers and text as Python writes them. */
 static void files_as_python_writes_them(void **state)
 {
@@ -471,7 +441,6 @@ int main(void)
 		cmocka_unit_test(chinese_answers_stay_in_their_place),
 		cmocka_unit_test(places_are_those_of_the_text),
 		cmocka_unit_test(overlap_and_cut_questions),
-		cmocka_unit_test(pipeline_answers),
 		cmocka_unit_test(files_as_python_writes_them),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
