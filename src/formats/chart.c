@@ -433,7 +433,7 @@ static void draw_legend(struct buffer *out, const struct chart *chart)
 	if (saved)
 		buffer_text(out, "<span><i class=\"key triangle\"></i>checkpoint</span> ");
 	if (resumed)
-		buffer_text(out, "<span><span class=\"resumed-key\">\xE2\x86\xBB</span> resumed</span>");
+		buffer_text(out, "<span><b class=\"resumed-key\">\xE2\x86\xBB</b>resumed</span>");
 	buffer_text(out, "</p>\n");
 }
 

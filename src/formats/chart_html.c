@@ -43,7 +43,7 @@ static const char *const style[] = {
 	"stroke-width:.8}.phase{stroke:var(--soft);stroke-width:1;stroke-dasharray:2 3}.trouble{stroke:var(--bad);stroke-width:1;"
 	"stroke-dasharray:3 3;opacity:.75}.chart .trouble-sign{fill:var(--bad);font-weight:700;font-size:14px}"
 	".resumed{stroke:var(--faint);stroke-width:1;stroke-dasharray:1 4}.chart .resumed-sign{fill:var(--soft);font-size:13px}"
-	".resumed-key{color:var(--soft);font-weight:700;margin-right:2px}\n",
+	".resumed-key{color:var(--soft);margin-right:6px}\n",
 	".saved{fill:var(--faint)}.chart .end{font-weight:600}\n",
 	".s1{stroke:var(--c1)}.s2{stroke:var(--c2)}.s3{stroke:var(--c3)}.s4{stroke:var(--c4)}.s5{stroke:var(--c5)}"
 	".s6{stroke:var(--c6)}.s7{stroke:var(--c7)}.s8{stroke:var(--c8)}.f1{fill:var(--c1)}.f2{fill:var(--c2)}.f3{fill:var(--c3)}"

@@ -223,18 +223,18 @@ static bool spans_widely(const struct history *history, int column)
 	return high > 30 * low && low > 0.05;
 }
 
-/* Does a share come so near to 0 that its axis had better begin there? */
+/* Do the evaluations of a share, or else its training steps, come so near to 0 that the axis had better begin there? */
 static bool is_near_zero(const struct history *history, int column)
 {
-	const struct history_table *const tables[] = {&history->steps, &history->evaluations};
+	bool evaluated = history_has(&history->evaluations, column);
+	const struct history_table *table = evaluated ? &history->evaluations : &history->steps;
 	double low = INFINITY, high = 0;
-	for (int t = 0; t < 2; t++)
-		for (int64_t i = 0; i < tables[t]->count; i++) {
-			double value = history_value(tables[t], i, column);
-			low = isfinite(value) ? fmin(low, value) : low;
-			high = isfinite(value) ? fmax(high, value) : high;
-		}
-	return low < high / 2;
+	for (int64_t i = 0; i < table->count; i++) {
+		double value = history_value(table, i, column);
+		low = isfinite(value) ? fmin(low, value) : low;
+		high = isfinite(value) ? fmax(high, value) : high;
+	}
+	return low < 0.6 * high;
 }
 
 /* A column of the task: training where each step has it, evaluations, and the levels to compare with. */

@@ -178,8 +178,8 @@ static void say_level(const struct standing *standing, struct verdict *out)
 		snprintf(compare, sizeof(compare), ".");
 	else if (below > 0 && task->judges_repeats)
 		snprintf(compare, sizeof(compare),
-			 ", %.2f below what %s alone give (%.3f): each right answer is %.1f times as probable as its frequency "
-			 "makes it.",
+			 ", %.2f below what %s alone give (%.3f): the right answer is %.1f times as probable as its frequency "
+			 "alone makes it.",
 			 below, task->words.prior, task->prior_loss, exp(below));
 	else
 		snprintf(compare, sizeof(compare), "; knowing only %s gives %.3f.", task->words.prior, task->prior_loss);

@@ -558,7 +558,7 @@ static void test_collapsed(void **state)
 
 /* A fine-tuning run of a few epochs: `accuracy` of five evaluations of 1000 examples, 200 steps apart, while the training loss
  * falls from 0.7 to 0.1. */
-static struct outcome fine_tune(const double accuracy[5], double noise_of_loss)
+static struct outcome fine_tune(const double accuracy[5], double noise_of_loss, double odd_loss)
 {
 	static const int64_t counts[] = {50, 50};
 	struct report_task task;
@@ -571,7 +571,7 @@ static struct outcome fine_tune(const double accuracy[5], double noise_of_loss)
 	for (int64_t step = 1; step <= 1000; step++) {
 		struct findings findings = {0};
 		struct rng rng = rng_start(7, RNG_TEST, (uint64_t)step);
-		double loss = 0.7 * exp(-(double)step / 400) + 0.05;
+		double loss = step == 900 ? odd_loss : 0.7 * exp(-(double)step / 400) + 0.05;
 		diagnosis_step(&diagnosis,
 			       &(struct diagnosis_step){.step = step,
 							.tokens = step * 600,
@@ -598,13 +598,19 @@ static void test_fine_tuning(void **state)
 	(void)state;
 	const double rising[] = {0.80, 0.84, 0.86, 0.87, 0.88}, wavering[] = {0.80, 0.86, 0.85, 0.855, 0.85};
 	const double falling[] = {0.80, 0.88, 0.83, 0.82, 0.81};
-	struct outcome outcome = fine_tune(rising, 0.15);
+	struct outcome outcome = fine_tune(rising, 0.15, 0.1);
 	assert_only(&outcome, FINDING_KINDS, -1);
-	outcome = fine_tune(wavering, 0.15);
+	outcome = fine_tune(wavering, 0.15, 0.1);
 	assert_only(&outcome, FINDING_KINDS, -1);
-	outcome = fine_tune(falling, 0.15);
+	outcome = fine_tune(falling, 0.15, 0.1);
 	assert_only(&outcome, FINDING_OVERFITTING, -1);
 	assert_int_equal(outcome.first[FINDING_OVERFITTING], 1000);
+	/* Late in fine-tuning one mislabelled example makes a batch stand out. Only what is worse than knowing nothing is a
+	 * spike. */
+	outcome = fine_tune(rising, 0.01, 0.65);
+	assert_only(&outcome, FINDING_KINDS, -1);
+	outcome = fine_tune(rising, 0.01, 2);
+	assert_only(&outcome, FINDING_SPIKE, -1);
 }
 
 int main(void)

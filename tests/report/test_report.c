@@ -217,6 +217,47 @@ static void test_spelling(void **state)
 	vocab_release(&vocab);
 }
 
+/* Places of the right word are written as English writes them. */
+static void test_places(void **state)
+{
+	(void)state;
+	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "<i>"};
+	static const struct {
+		int32_t place;
+		const char *text;
+	} cases[] = {{6, "word: 6th<"},
+		     {11, "word: 11th<"},
+		     {12, "word: 12th<"},
+		     {13, "word: 13th<"},
+		     {21, "word: 21st<"},
+		     {22, "word: 22nd<"},
+		     {23, "word: 23rd<"},
+		     {30, "word: 30th<"},
+		     {91, "word: 91st<"},
+		     {100, "word: 100th<"},
+		     {0, "not among the first 100<"}};
+	struct vocab vocab;
+	struct sample_evaluation evaluation = {.step = 7};
+	struct buffer html = {0};
+	assert_ok(vocab_from_entries(&vocab, entries, sizeof entries / sizeof *entries));
+	struct samples samples = {
+		.sentences = {{.ids = {5, 4}, .count = 2, .blanks = 1, .answers = {6}}},
+		.count = 1,
+		.predictor = {.vocab = &vocab},
+		.evaluations = &evaluation,
+		.evaluation_count = 1,
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		evaluation.blanks[0][0].place = cases[i].place;
+		buffer_clear(&html);
+		samples_html(&samples, &html);
+		assert_non_null(strstr(buffer_string(&html), cases[i].text));
+		assert_null(strstr(buffer_string(&html), "<i>"));
+	}
+	buffer_release(&html);
+	vocab_release(&vocab);
+}
+
 /* A page of a run with everything in it, and one of a run that has only begun: no hostile name gets through as markup. */
 static void test_page(void **state)
 {
@@ -296,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_unigram),
 		cmocka_unit_test(test_unigram_of_static_instances),
 		cmocka_unit_test(test_spelling),
+		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_page),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);

@@ -229,6 +229,7 @@ static void train(const char *folder, int first, int last)
 		.folder = folder, .metrics_path = metrics, .task = masked_words(), .facts = {.epoch_tokens = 1e6}};
 	struct report_progress progress = {.step = first, .tokens = 1000 * first, .seconds = first, .phase = 1};
 	assert_ok(report_start(&report, &progress));
+	assert_int_equal(report.diagnosis.step, first); /* what was logged before has been taken in */
 	report_phase(&report, &(struct report_phase){.count = 1, .log_steps = 10, .total_steps = 200, .peak_rate = 1e-3},
 		     &progress);
 	for (int step = first + 1; step <= last; step++) {
@@ -255,6 +256,21 @@ static int count_of(const char *text, const char *what)
 	for (const char *at = text; (at = strstr(at, what)); at += strlen(what))
 		count++;
 	return count;
+}
+
+/* Means are over the last steps; where few of them are logged, over the last rows. */
+static void test_recent(void **state)
+{
+	(void)state;
+	struct history dense = {0}, sparse = {0};
+	for (int step = 1; step <= 300; step++)
+		add_line(&dense, "{\"step\":%d,\"loss\":%d}", step, step <= 236 ? 9 : 1);
+	for (int step = 100; step <= 1000; step += 100)
+		add_line(&sparse, "{\"step\":%d,\"loss\":%d}", step, step <= 500 ? 9 : 2);
+	assert_near(report_recent(&dense, HISTORY_LOSS, 64), 1, 0);
+	assert_near(report_recent(&sparse, HISTORY_LOSS, 64), 2, 0);
+	history_release(&dense);
+	history_release(&sparse);
 }
 
 /* Stopped at step 190 and gone on with: what is said is about 200 steps, not about ten, and the break is marked. */
@@ -290,6 +306,7 @@ int main(void)
 		cmocka_unit_test(test_grades),
 		cmocka_unit_test(test_labelled_tasks),
 		cmocka_unit_test(test_trend),
+		cmocka_unit_test(test_recent),
 		cmocka_unit_test(test_a_resumed_run_is_judged_whole),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
