@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "formats/safetensors.h"
@@ -214,7 +215,9 @@ static enum status write_files(const struct checkpoint_writer *writer, const cha
 	TRY_GOTO(optimizer_write(writer, folder, &files), done);
 	TRY_GOTO(path_join(path, folder, STATE_NAME), done);
 	TRY_GOTO(file_write(path, writer->state_text.data, writer->state_text.size), done);
-	TRY_GOTO(folder_files_measure(&files, folder, STATE_NAME), done);
+	TRY_GOTO(folder_files_add(&files, STATE_NAME, (int64_t)writer->state_text.size,
+				  crc32c(0, writer->state_text.data, writer->state_text.size)),
+		 done);
 	TRY_GOTO(manifest_write(folder, writer->state.step, &files), done);
 done:
 	free(files.files);

@@ -26,6 +26,10 @@ static const struct fuzz_seed seeds[] = {
 	FUZZ_SEED("\1{\"format\": 2, \"step\": 5, \"data_hash\": \"1\"}"),
 	FUZZ_SEED("\2{\"model_type\": \"bert\", \"vocab_size\": 100, \"hidden_size\": 8, \"num_hidden_layers\": 1, "
 		  "\"num_attention_heads\": 2, \"hidden_act\": \"gelu\", \"layer_norm_eps\": 1e-12}"),
+	FUZZ_SEED("\2{\"architectures\": [\"BertForTokenClassification\"], \"classifier_dropout\": 0.1, \"id2label\": "
+		  "{\"0\": \"O\", \"1\": \"B-X\"}, \"label2id\": {\"O\": 0, \"B-X\": 1}, \"problem_type\": null}"),
+	FUZZ_SEED("\2{\"architectures\": [], \"label2id\": {\"a\": 1, \"b\": 0}, \"num_labels\": 2, \"problem_type\": "
+		  "\"regression\"}"),
 	FUZZ_SEED("\2{\"hidden_act\": \"gelu_new\", \"position_embedding_type\": \"absolute\", \"type_vocab_size\": 2}"),
 };
 
@@ -95,7 +99,14 @@ static void read_state(const uint8_t *bytes, size_t count)
 static void read_config(const uint8_t *bytes, size_t count)
 {
 	struct model_config config;
-	if (model_folder_config(fuzz_file("config.json", bytes, count), &config) != OK)
+	struct task_config task;
+	const char *path = fuzz_file("config.json", bytes, count);
+	if (model_folder_task(path, &task) == OK) {
+		for (int32_t i = 0; task.labels && i < task.label_count; i++)
+			BUG_IF(!task.labels[i] || task_config_find_label(&task, task.labels[i]) > i);
+		task_config_release(&task);
+	}
+	if (model_folder_config(path, &config) != OK)
 		return;
 	BUG_IF(config.hidden_size < 1 || config.num_attention_heads < 1 || config.vocab_size < 0);
 	BUG_IF(config.hidden_size % config.num_attention_heads != 0);
