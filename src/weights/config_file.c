@@ -178,6 +178,22 @@ int32_t task_config_find_label(const struct task_config *task, const char *label
 	return -1;
 }
 
+bool task_config_rows(const struct task_config *task, const char *const *labels, int32_t count, int32_t *rows)
+{
+	if (!task->labels || task->label_count != count)
+		return false;
+	for (int32_t i = 0; i < count; i++) {
+		rows[i] = task_config_find_label(task, labels[i]);
+		/* A name that comes twice leaves a class of the folder without one of ours. */
+		for (int32_t k = 0; k < i; k++)
+			if (rows[k] == rows[i])
+				return false;
+		if (rows[i] < 0)
+			return false;
+	}
+	return true;
+}
+
 /* ---- Writing ---- */
 
 static const char *label_of(const struct task_config *task, int32_t number, char out[32])

@@ -3,6 +3,7 @@
 #ifndef WEIGHTS_CONFIG_FILE_H
 #define WEIGHTS_CONFIG_FILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
 #include "base/json.h"
@@ -34,6 +35,9 @@ MUST_USE enum status task_config_make(struct task_config *out, const char *archi
 void task_config_release(struct task_config *task);
 /* The number of a label; -1: none of the labels has that name. */
 int32_t task_config_find_label(const struct task_config *task, const char *label);
+/* Whether the classes are these, in whatever order: then rows[i] is the number that labels[i] has in `task`, as
+ * struct weight_adaptation takes it, and the head can be gone on with. Classes without names are nobody's. */
+bool task_config_rows(const struct task_config *task, const char *const *labels, int32_t count, int32_t *rows);
 
 /* Writes the object that a config.json holds. `task` NULL is a model from pre-training (BertForPreTraining). Classes
  * without names are called LABEL_0, LABEL_1, …, as transformers calls them. */

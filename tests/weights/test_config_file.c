@@ -168,6 +168,27 @@ static void tasks_come_back(void **state)
 	buffer_release(&text);
 }
 
+static void heads_are_matched_by_their_classes(void **state)
+{
+	(void)state;
+	static const char *const theirs[] = {"a", "b", "c"}, *const turned[] = {"c", "a", "b"};
+	static const char *const other[] = {"a", "b", "d"}, *const twice[] = {"a", "b", "a"};
+	struct task_config task;
+	int32_t rows[3];
+	assert_ok(task_config_make(&task, NULL, NULL, theirs, 3));
+	assert_true(task_config_rows(&task, theirs, 3, rows));
+	assert_memory_equal(rows, ((int32_t[]){0, 1, 2}), sizeof(rows));
+	assert_true(task_config_rows(&task, turned, 3, rows));
+	assert_memory_equal(rows, ((int32_t[]){2, 0, 1}), sizeof(rows));
+	assert_false(task_config_rows(&task, other, 3, rows));
+	assert_false(task_config_rows(&task, twice, 3, rows));
+	assert_false(task_config_rows(&task, theirs, 2, rows));
+	task_config_release(&task);
+	assert_ok(task_config_make(&task, NULL, NULL, NULL, 3));
+	assert_false(task_config_rows(&task, theirs, 3, rows));
+	task_config_release(&task);
+}
+
 /* A folder says what it is; a size name says nothing. */
 static void folders_say_their_task(void **state)
 {
@@ -188,9 +209,13 @@ static void folders_say_their_task(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes_come_back),        cmocka_unit_test(tasks_are_read),
-		cmocka_unit_test(what_is_absent_is_null), cmocka_unit_test(odd_tasks_are_refused),
-		cmocka_unit_test(tasks_come_back),        cmocka_unit_test(folders_say_their_task),
+		cmocka_unit_test(sizes_come_back),
+		cmocka_unit_test(tasks_are_read),
+		cmocka_unit_test(what_is_absent_is_null),
+		cmocka_unit_test(odd_tasks_are_refused),
+		cmocka_unit_test(tasks_come_back),
+		cmocka_unit_test(folders_say_their_task),
+		cmocka_unit_test(heads_are_matched_by_their_classes),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }
