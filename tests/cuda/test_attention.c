@@ -2,6 +2,7 @@
  * tile, several blocks of keys, heads of every size that has a kernel, a device of little shared memory, where a sequence
  * takes two kernels. */
 #include "test.h"
+#include "backend/cuda/state.h"
 #include "check.h"
 #include "emulation.h"
 #include "operations.h"
@@ -121,12 +122,45 @@ static void test_large_heads(void **state)
 	emulated_device = before;
 }
 
+/* Backward of one head without a token, which does nothing but need the shared memory of `longest` tokens. */
+static void queue_backward(const struct cuda_state *state, int32_t *zeros, int32_t longest)
+{
+	struct kernel_attention a = {
+		.starts = zeros, .samples = (uint32_t *)zeros, .sequences = 1, .heads = 1, .hidden = 64, .longest = longest};
+	assert_int_equal(kernel_attention_bwd(state->stream, DTYPE_BF16, &a), cudaSuccess);
+}
+
+/* The limit of a kernel's shared memory counts for recorded launches, too: a shorter batch must not lower it. */
+static void a_shorter_batch_leaves_recorded_graphs_alone(void **state)
+{
+	(void)state;
+	struct pool *pool;
+	struct backend *be = open_backend("cuda", DTYPE_BF16, 1, &pool);
+	const struct cuda_state *device = be->state;
+	void *zeros;
+	cudaGraph_t graph;
+	cudaGraphExec_t recorded;
+	assert_ok(be->functions->allocate(be, &zeros, 64, "a test"));
+	assert_int_equal(cudaStreamBeginCapture(device->stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+	queue_backward(device, zeros, 512);
+	assert_int_equal(cudaStreamEndCapture(device->stream, &graph), cudaSuccess);
+	assert_int_equal(cudaGraphInstantiate(&recorded, graph, 0), cudaSuccess);
+	queue_backward(device, zeros, 256);
+	assert_int_equal(cudaGraphLaunch(recorded, device->stream), cudaSuccess);
+	assert_int_equal(cudaStreamSynchronize(device->stream), cudaSuccess);
+	assert_int_equal(cudaGraphExecDestroy(recorded), cudaSuccess);
+	assert_int_equal(cudaGraphDestroy(graph), cudaSuccess);
+	be->functions->release(be, zeros);
+	backend_close(be);
+	pool_free(pool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_f32),         cmocka_unit_test(test_bf16),
 		cmocka_unit_test(test_f16),         cmocka_unit_test(test_f16_of_little_shared_memory),
-		cmocka_unit_test(test_large_heads),
+		cmocka_unit_test(test_large_heads), cmocka_unit_test(a_shorter_batch_leaves_recorded_graphs_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

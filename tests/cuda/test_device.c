@@ -1,9 +1,11 @@
 /* The CUDA back end's device on the emulated one: what it says when there is none or it fails, copies, batches, the choice
  * of products. */
 #include <string.h>
+#include <unistd.h>
 #include "data/pretraining/instances.h"
 #include "test.h"
 #include "backend/cuda/gemm.h"
+#include "backend/cuda/gemm_cache.h"
 #include "base/file.h"
 #include "base/rng.h"
 #include "emulation.h"
@@ -299,6 +301,102 @@ static void choices_are_handed_on(void **state)
 	buffer_release(&third);
 }
 
+/* An algorithm for operands aligned to 256 bytes is not used for others, which have a choice of their own. */
+static void products_know_how_their_operands_are_aligned(void **state)
+{
+	(void)state;
+	struct backend *be = open_device(DTYPE_BF16);
+	struct replica replica;
+	int64_t plans, measured;
+	void *memory[3];
+	assert_ok(be->functions->replica_create(be, &replica, &small));
+	for (int i = 0; i < 3; i++)
+		assert_ok(be->functions->allocate(be, &memory[i], 1 << 14, "a test"));
+	struct product p = {.operation = "a test",
+			    .inputs = DTYPE_BF16,
+			    .output = DTYPE_BF16,
+			    .rows = 16,
+			    .columns = 32,
+			    .depth = 16,
+			    .a_stride = 16,
+			    .b_stride = 16,
+			    .b_transposed = true,
+			    .y_stride = 32};
+	for (int offset = 0; offset < 4; offset++) { /* none, then that of each operand */
+		p.a = (char *)memory[0] + 16 * (offset == 1);
+		p.b = (char *)memory[1] + 16 * (offset == 2);
+		p.y = (char *)memory[2] + 16 * (offset == 3);
+		cuda_product(&replica, &p);
+		cuda_product(&replica, &p);
+		assert_ok(be->functions->synchronize(&replica));
+		gemm_counts(((struct cuda_state *)be->state)->gemm, &plans, &measured);
+		assert_int_equal(plans, offset + 1);
+		assert_int_equal(measured, offset + 1);
+	}
+	struct buffer choices = {0};
+	be->functions->choices(be, &choices);
+	assert_non_null(strstr(choices.data, " bf16 nt aligned 256 16 256 256 ="));
+	buffer_release(&choices);
+	for (int i = 0; i < 3; i++)
+		be->functions->release(be, memory[i]);
+	be->functions->replica_release(&replica);
+	backend_close(be);
+}
+
+/* BERTC_PRODUCT_CANDIDATES=1: nothing is measured. */
+static void products_can_be_taken_unmeasured(void **state)
+{
+	(void)state;
+	int64_t measured;
+	struct backend *be;
+	setenv("BERTC_PRODUCT_CANDIDATES", "1", 1);
+	be = open_device(DTYPE_BF16);
+	run_products(be, &measured);
+	assert_int_equal(measured, 0);
+	backend_close(be);
+	setenv("BERTC_PRODUCT_CANDIDATES", "none", 1);
+	assert_error(ERR_USAGE, "BERTC_PRODUCT_CANDIDATES is 'none': 1 to 64 are possible", try_open(&be, DTYPE_BF16));
+	unsetenv("BERTC_PRODUCT_CANDIDATES");
+}
+
+/* Where HOME is not set or may not be written, as in many containers, choices are kept all the same. */
+static void choices_are_kept_without_a_home(void **state)
+{
+	(void)state;
+	struct gemm_cache cache;
+	char folder[64];
+	char *home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
+	unsetenv("BERTC_CACHE");
+	unsetenv("XDG_CACHE_HOME");
+	unsetenv("HOME");
+	gemm_cache_open(&cache, "a test");
+	assert_non_null(strstr(cache.path, "/products-a-test"));
+	gemm_cache_close(&cache);
+	setenv("HOME", "/nonexistent", 1);
+	gemm_cache_open(&cache, "a test");
+	snprintf(folder, sizeof folder, "/var/tmp/bertc-%u", (unsigned)geteuid());
+	assert_memory_equal(cache.path, folder, strlen(folder));
+	gemm_cache_close(&cache);
+	rmdir(folder);
+	/* What others could have put there is not read. */
+	assert_int_equal(symlink("/tmp", folder), 0);
+	gemm_cache_open(&cache, "a test");
+	assert_string_equal(cache.path, "");
+	gemm_cache_close(&cache);
+	assert_int_equal(unlink(folder), 0);
+	if (home)
+		setenv("HOME", home, 1);
+	free(home);
+	setenv("BERTC_CACHE", "", 1);
+}
+
+static void errors_say_what_to_do(void **state)
+{
+	(void)state;
+	assert_error(ERR_RESOURCE, "the GPU failed", cuda_error(cudaErrorSystemNotReady, "cudaGetDeviceCount"));
+	assert_non_null(strstr(error_last()->hint, "nvidia-fabricmanager"));
+}
+
 /* Kernels that a linear layer with GELU, forward and backward, queues, on a device that knows `lines`; what it chose is added to
  * `out`. */
 static int64_t kernels_of_gelu(enum activation activation, const char *lines, struct buffer *out)
@@ -460,6 +558,10 @@ int main(void)
 		cmocka_unit_test(batches_arrive_in_order),
 		cmocka_unit_test(products_are_chosen_once),
 		cmocka_unit_test(choices_are_handed_on),
+		cmocka_unit_test(products_know_how_their_operands_are_aligned),
+		cmocka_unit_test(products_can_be_taken_unmeasured),
+		cmocka_unit_test(choices_are_kept_without_a_home),
+		cmocka_unit_test(errors_say_what_to_do),
 		cmocka_unit_test(products_in_fp8_are_the_librarys),
 		cmocka_unit_test(epilogues_are_a_choice),
 		cmocka_unit_test(cudnn_is_told_where_sequences_lie),

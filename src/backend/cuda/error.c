@@ -26,6 +26,11 @@ enum status cuda_error(cudaError_t error, const char *call)
 		status = error_set(ERR_RESOURCE, "there is no GPU that CUDA can use");
 		error_hint("see what nvidia-smi and CUDA_VISIBLE_DEVICES say, or give --device cpu");
 		break;
+	case cudaErrorSystemNotReady:
+		error_hint(
+			"on machines with NVLink switches the fabric manager must run: systemctl start nvidia-fabricmanager (its "
+			"version must be the driver's), or give --device cpu");
+		break;
 	case cudaErrorMemoryAllocation: error_hint("end what else runs on the GPU (nvidia-smi shows it)"); break;
 	case cudaErrorNoKernelImageForDevice:
 	case cudaErrorUnsupportedPtxVersion:

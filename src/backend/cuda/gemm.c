@@ -11,11 +11,17 @@
 #include "backend/cuda/gemm_cache.h"
 #include "base/log.h"
 
-/* What the library is asked to propose, and how often each proposal is run. */
-#define CANDIDATES 24
-#define MEASURED_RUNS 3
-/* All pointers and rows are multiples of this, or the library is not asked. */
+/* What the library is asked to propose: more where the result has few tiles, so that sums are cut, in many ways. Each proposal is
+ * run once, the fastest of them as often as it takes to tell them apart. */
+#define CANDIDATES 32
+#define CANDIDATES_OF_FEW_TILES 64
+#define FINALISTS 6
+#define MEASURED_RUNS 5
+#define TILE_ROWS 128
+#define TILE_COLUMNS 256
+/* All pointers and rows are multiples of the first, or the library is not asked; it makes no use of more than the second. */
 #define ALIGNMENT 16
+#define BEST_ALIGNMENT 256
 
 /* What an algorithm is chosen for. Rows that are tokens vary from micro-batch to micro-batch, so that they are rounded up
  * to one of eight sizes an octave; strides and widths are the model's. */
@@ -24,6 +30,7 @@ struct plan_key {
 	int32_t inputs, output, a_is_gradient;
 	int32_t a_transposed, b_transposed, bias, add;
 	int32_t epilogue, pre;
+	int32_t alignments[4]; /* of a, b, add, y */
 };
 
 struct plan {
@@ -50,6 +57,7 @@ struct gemm {
 	struct buffer chosen;   /* of the plans so far */
 	bool told;              /* that one of `recorded` cannot be used */
 	bool refused;           /* that the library has nothing for a product */
+	int most_candidates;    /* BERTC_PRODUCT_CANDIDATES; 1: the library's first guess, unmeasured */
 	char version[48], place[160];
 	struct plan *buckets[BUCKETS];
 	int64_t plans, measured;
@@ -70,6 +78,11 @@ enum status gemm_open(struct gemm **out, struct cuda_state *state)
 		error = cudaEventCreateWithFlags(&gemm->end, cudaEventDefault);
 	if (error != cudaSuccess)
 		return cuda_error(error, "cudaEventCreate");
+	const char *most = getenv("BERTC_PRODUCT_CANDIDATES");
+	gemm->most_candidates = most ? (int)strtol(most, NULL, 10) : CANDIDATES_OF_FEW_TILES;
+	if (gemm->most_candidates < 1 || gemm->most_candidates > CANDIDATES_OF_FEW_TILES)
+		return error_set(ERR_USAGE, "BERTC_PRODUCT_CANDIDATES is '%s': 1 to %d are possible", most,
+				 CANDIDATES_OF_FEW_TILES);
 	size_t version = gemm->library.version();
 	snprintf(gemm->version, sizeof(gemm->version), "cuBLASLt %zu.%zu.%zu", version / 10000, version / 100 % 100,
 		 version % 100);
@@ -131,6 +144,15 @@ static int64_t size_class(int64_t size)
 	return round_up(size, step);
 }
 
+/* The largest power of two that the address is a multiple of, as far as the library cares. */
+static int32_t alignment_of(const void *pointer)
+{
+	int32_t alignment = BEST_ALIGNMENT;
+	while ((uintptr_t)pointer % (uintptr_t)alignment != 0)
+		alignment /= 2;
+	return alignment;
+}
+
 static struct plan_key key_of(const struct product *p)
 {
 	struct plan_key key;
@@ -150,6 +172,10 @@ static struct plan_key key_of(const struct product *p)
 	key.add = p->add != NULL;
 	key.epilogue = (int32_t)p->epilogue;
 	key.pre = p->pre != NULL;
+	key.alignments[0] = alignment_of(p->a);
+	key.alignments[1] = alignment_of(p->b);
+	key.alignments[2] = alignment_of(p->add);
+	key.alignments[3] = alignment_of(p->y);
 	return key;
 }
 
@@ -169,10 +195,18 @@ static void key_text(const struct gemm *gemm, const struct plan_key *k, char *ou
 			       : k->epilogue != PRODUCT_GELU ? ""
 			       : k->pre                      ? " gelu pre"
 							     : " gelu";
-	snprintf(out, size, "%" PRId64 " %" PRId64 " %" PRId64 " strides %" PRId64 " %" PRId64 " %" PRId64 " %s%s%s %s %c%c%s%s",
-		 k->rows, k->columns, k->depth, k->a_stride, k->b_stride, k->y_stride, dtype_names[k->inputs],
+	const int32_t *aligned = k->alignments;
+	int32_t least = BEST_ALIGNMENT;
+	for (int i = 0; i < 4; i++)
+		least = aligned[i] < least ? aligned[i] : least;
+	char alignments[48] = "";
+	if (least < BEST_ALIGNMENT)
+		snprintf(alignments, sizeof(alignments), " aligned %d %d %d %d", aligned[0], aligned[1], aligned[2], aligned[3]);
+	snprintf(out, size,
+		 "%" PRId64 " %" PRId64 " %" PRId64 " strides %" PRId64 " %" PRId64 " %" PRId64 " %s%s%s %s %c%c%s%s%s", k->rows,
+		 k->columns, k->depth, k->a_stride, k->b_stride, k->y_stride, dtype_names[k->inputs],
 		 gemm->state->tf32 ? "-tf32" : "", k->a_is_gradient ? "-e5m2" : "", dtype_names[k->output],
-		 k->a_transposed ? 't' : 'n', k->b_transposed ? 't' : 'n', k->bias ? " bias" : "", epilogue);
+		 k->a_transposed ? 't' : 'n', k->b_transposed ? 't' : 'n', k->bias ? " bias" : "", epilogue, alignments);
 }
 
 /* ---- Descriptions ---- */
@@ -254,13 +288,16 @@ static cublasStatus_t run(const struct gemm *gemm, const struct cuda_scratch *sc
 /* ---- Choosing ---- */
 
 /* What the library proposes, best guess first. Sums are never rounded to 16 bits on the way. */
-static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d, int wanted,
-		     cublasLtMatmulHeuristicResult_t *out)
+static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d,
+		     const struct product *p, int wanted, cublasLtMatmulHeuristicResult_t *out)
 {
+	/* The library's A, B, C and D. */
+	const uint32_t alignments[4] = {(uint32_t)alignment_of(p->b), (uint32_t)alignment_of(p->a),
+					(uint32_t)alignment_of(p->add ? p->add : p->y), (uint32_t)alignment_of(p->y)};
 	const struct cublaslt *library = &gemm->library;
 	cublasLtMatmulPreference_t preference;
 	uint64_t workspace = scratch->gemm_bytes;
-	uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, alignment = ALIGNMENT;
+	uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 	int count = 0;
 	if (library->preference_create(&preference) != CUBLAS_STATUS_SUCCESS)
 		return 0;
@@ -271,10 +308,10 @@ static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch
 	} settings[] = {
 		{CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof(workspace)},
 		{CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof(reductions)},
-		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignment, sizeof(alignment)},
-		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignment, sizeof(alignment)},
-		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignment, sizeof(alignment)},
-		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignment, sizeof(alignment)},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &alignments[0], sizeof(alignments[0])},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &alignments[1], sizeof(alignments[1])},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &alignments[2], sizeof(alignments[2])},
+		{CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &alignments[3], sizeof(alignments[3])},
 	};
 	bool set = true;
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
@@ -287,9 +324,9 @@ static int proposals(const struct gemm *gemm, const struct cuda_scratch *scratch
 	return count;
 }
 
-/* Milliseconds of some runs; infinity if it fails. */
+/* Milliseconds of `runs` runs; infinity if it fails. */
 static float measure(const struct gemm *gemm, const struct cuda_scratch *scratch, const struct description *d,
-		     const struct product *p, const cublasLtMatmulAlgo_t *algorithm, void *y)
+		     const struct product *p, const cublasLtMatmulAlgo_t *algorithm, void *y, int runs)
 {
 	float milliseconds = INFINITY;
 	cudaStream_t stream = gemm->state->stream;
@@ -297,13 +334,28 @@ static float measure(const struct gemm *gemm, const struct cuda_scratch *scratch
 		return INFINITY;
 	if (cudaEventRecord(gemm->begin, stream) != cudaSuccess)
 		return INFINITY;
-	for (int i = 0; i < MEASURED_RUNS; i++)
+	for (int i = 0; i < runs; i++)
 		if (run(gemm, scratch, d, p, algorithm, y) != CUBLAS_STATUS_SUCCESS)
 			return INFINITY;
 	if (cudaEventRecord(gemm->end, stream) != cudaSuccess || cudaEventSynchronize(gemm->end) != cudaSuccess ||
 	    cudaEventElapsedTime(&milliseconds, gemm->begin, gemm->end) != cudaSuccess)
 		return INFINITY;
 	return milliseconds;
+}
+
+static int fastest(const float *times, int count)
+{
+	int best = 0;
+	for (int i = 1; i < count; i++)
+		best = times[i] < times[best] ? i : best;
+	return best;
+}
+
+static int candidates_for(const struct gemm *gemm, const struct product *p)
+{
+	int64_t tiles = ((p->rows + TILE_ROWS - 1) / TILE_ROWS) * ((p->columns + TILE_COLUMNS - 1) / TILE_COLUMNS);
+	int wanted = tiles < gemm->state->processors ? CANDIDATES_OF_FEW_TILES : CANDIDATES;
+	return wanted < gemm->most_candidates ? wanted : gemm->most_candidates;
 }
 
 /* The fastest proposal. What y holds is needed where the product is added to it, so that then another place is written to;
@@ -323,15 +375,23 @@ static int choose(struct gemm *gemm, const struct cuda_scratch *scratch, const s
 			return 0;
 		}
 	}
-	int best = 0;
-	float least = INFINITY;
+	void *y = spare ? spare : p->y;
+	float times[CANDIDATES_OF_FEW_TILES], least = INFINITY;
 	for (int i = 0; i < count; i++) {
-		if (candidates[i].state != CUBLAS_STATUS_SUCCESS || candidates[i].workspaceSize > scratch->gemm_bytes)
-			continue;
-		float time = measure(gemm, scratch, d, p, &candidates[i].algo, spare ? spare : p->y);
+		bool possible =
+			candidates[i].state == CUBLAS_STATUS_SUCCESS && candidates[i].workspaceSize <= scratch->gemm_bytes;
+		times[i] = possible ? measure(gemm, scratch, d, p, &candidates[i].algo, y, 1) : INFINITY;
+	}
+	int best = 0;
+	for (int i = 0; i < FINALISTS; i++) {
+		int next = fastest(times, count);
+		if (times[next] == INFINITY)
+			break;
+		times[next] = INFINITY;
+		float time = measure(gemm, scratch, d, p, &candidates[next].algo, y, MEASURED_RUNS);
 		if (time < least) {
 			least = time;
-			best = i;
+			best = next;
 		}
 	}
 	if (spare) {
@@ -425,7 +485,7 @@ static bool choose_algorithm(const struct replica *r, struct plan *plan, const c
 {
 	struct gemm *gemm = cuda_state(r)->gemm;
 	const struct cuda_scratch *scratch = cuda_scratch(r);
-	cublasLtMatmulHeuristicResult_t candidates[CANDIDATES];
+	cublasLtMatmulHeuristicResult_t candidates[CANDIDATES_OF_FEW_TILES];
 	bool fuses = p->epilogue != PRODUCT_PLAIN;
 	if (gemm_line_find(&gemm->recorded, key, plan->algorithm.data)) {
 		if ((fuses && is_declined(&plan->algorithm)) || takes_algorithm(gemm, scratch, d, &plan->algorithm))
@@ -440,7 +500,7 @@ static bool choose_algorithm(const struct replica *r, struct plan *plan, const c
 	if (gemm_line_find(&gemm->cache.text, key, plan->algorithm.data) &&
 	    ((fuses && is_declined(&plan->algorithm)) || takes_algorithm(gemm, scratch, d, &plan->algorithm)))
 		return true;
-	int count = proposals(gemm, scratch, d, CANDIDATES, candidates);
+	int count = proposals(gemm, scratch, d, p, candidates_for(gemm, p), candidates);
 	if (count == 0)
 		return false;
 	int64_t before = gemm->measured;
@@ -513,7 +573,7 @@ static bool library_product(const struct replica *r, const struct product *p)
 		done = run(gemm, scratch, &d, p, &plan->algorithm, p->y) == CUBLAS_STATUS_SUCCESS;
 		/* What was chosen for a slightly larger shape need not do for this one. */
 		cublasLtMatmulHeuristicResult_t guess;
-		if (!done && proposals(gemm, scratch, &d, 1, &guess) == 1)
+		if (!done && proposals(gemm, scratch, &d, p, 1, &guess) == 1)
 			done = run(gemm, scratch, &d, p, &guess.algo, p->y) == CUBLAS_STATUS_SUCCESS;
 	}
 	undescribe(&gemm->library, &d);

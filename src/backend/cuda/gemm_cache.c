@@ -1,26 +1,58 @@
 #include "backend/cuda/gemm_cache.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "base/file.h"
 #include "base/log.h"
 
 /* More than any run has of shapes. */
 #define FILE_LIMIT ((size_t)4 << 20)
 
+/* Where no one else can have put a file: others may write into the folder above. */
+static bool is_own_folder(const char *path)
+{
+	struct stat found;
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return false;
+	return lstat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() && (found.st_mode & 022) == 0;
+}
+
+/* The home of the user's entry, where the environment does not say. */
+static void find_home(char *out, size_t size)
+{
+	char text[4096];
+	struct passwd entry, *found = NULL;
+	const char *home = getenv("HOME");
+	out[0] = '\0';
+	if (home && home[0] != '\0')
+		snprintf(out, size, "%s", home);
+	else if (getpwuid_r(geteuid(), &entry, text, sizeof(text), &found) == 0 && found && access(found->pw_dir, W_OK) == 0)
+		snprintf(out, size, "%s", found->pw_dir);
+}
+
 static void find_folder(char *out, size_t size)
 {
-	const char *own = getenv("BERTC_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	out[0] = '\0';
-	if (own)
+	const char *own = getenv("BERTC_CACHE"), *cache = getenv("XDG_CACHE_HOME");
+	char home[512];
+	find_home(home, sizeof(home));
+	if (own) {
 		snprintf(out, size, "%s", own);
-	else if (cache && cache[0] != '\0')
+	} else if (cache && cache[0] != '\0') {
 		snprintf(out, size, "%s/bertc", cache);
-	else if (home && home[0] != '\0')
+	} else if (home[0] != '\0' && access(home, W_OK) == 0) {
 		snprintf(out, size, "%s/.cache/bertc", home);
+	} else {
+		snprintf(out, size, "/var/tmp/bertc-%u", (unsigned)geteuid());
+		if (!is_own_folder(out))
+			out[0] = '\0';
+	}
 }
 
 void gemm_cache_open(struct gemm_cache *cache, const char *name)

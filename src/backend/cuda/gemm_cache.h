@@ -1,6 +1,7 @@
 /* The algorithms that were chosen on this machine, in a file that outlives the run: a line a product,
  *   rows columns depth ... = 16 hexadecimal digits, eight times
- * in BERTC_CACHE, else XDG_CACHE_HOME/bertc, else ~/.cache/bertc. A file that cannot be read or written costs the choice,
+ * in BERTC_CACHE, else XDG_CACHE_HOME/bertc, else ~/.cache/bertc; of users without a home, as in many containers, in a folder of
+ * their own below /var/tmp. A file that cannot be read or written costs the choice,
  * never the run. */
 #ifndef BACKEND_CUDA_GEMM_CACHE_H
 #define BACKEND_CUDA_GEMM_CACHE_H

@@ -262,10 +262,9 @@ void emulation_fault(const char *format, ...)
 	abort();
 }
 
-void emulation_run_grid(const struct emulated_launch *launch, size_t shared_limit)
+void emulation_run_grid(const struct emulated_launch *launch)
 {
 	constexpr size_t SHARED_BYTES = 256 << 10;
-	(void)shared_limit;
 	if (stacks == nullptr) {
 		void *block = mmap(nullptr, (size_t)THREAD_LIMIT * STACK_BYTES + SHARED_BYTES, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

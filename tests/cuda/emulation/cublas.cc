@@ -30,7 +30,7 @@ struct emulated_layout {
 
 struct emulated_preference {
 	uint64_t workspace;
-	uint32_t reductions;
+	uint32_t alignments[4]; /* that the caller promises of A, B, C and D */
 };
 
 namespace
@@ -136,13 +136,17 @@ bool fits(const emulated_matmul *m, const emulated_layout *a, const emulated_lay
 	       a->stride >= (int64_t)a->rows && b->stride >= (int64_t)b->rows && d->stride >= (int64_t)d->rows;
 }
 
-void check_operand(const char *name, const void *at, const emulated_layout *l)
+/* `promised`: the low 16 bits are what the algorithm was proposed for; 0: nothing. */
+void check_operand(const char *name, const void *at, const emulated_layout *l, uint64_t promised)
 {
 	size_t bytes = ((size_t)l->stride * (l->columns - 1) + l->rows) * bytes_of(l->type);
 	if (!emulation_is_device(at, bytes))
 		emulation_fault("cublasLtMatmul: operand %s (%zu bytes): %s", name, bytes, emulation_describe(at));
 	if ((uintptr_t)at % 16 != 0 || (size_t)l->stride * bytes_of(l->type) % 16 != 0)
 		emulation_fault("cublasLtMatmul: operand %s is not aligned to 16 bytes", name);
+	if ((promised & 0xffff) != 0 && (uintptr_t)at % (promised & 0xffff) != 0)
+		emulation_fault("cublasLtMatmul: operand %s is not aligned to the %u bytes that the algorithm was chosen for", name,
+				(unsigned)(promised & 0xffff));
 }
 
 struct job {
@@ -335,6 +339,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 		return CUBLAS_STATUS_INVALID_VALUE;
 	if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
 		memcpy(&preference->workspace, value, bytes);
+	else if (attribute >= CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES)
+		memcpy(&preference->alignments[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, bytes);
 	return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -357,7 +363,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 		size_t workspace = (size_t)i << 20;
 		if (workspace > preference->workspace)
 			break;
-		out[i] = {{{MARK, (uint64_t)i}}, workspace, CUBLAS_STATUS_SUCCESS, 1, {}};
+		const uint32_t *aligned = preference->alignments;
+		uint64_t promised =
+			aligned[0] | (uint64_t)aligned[1] << 16 | (uint64_t)aligned[2] << 32 | (uint64_t)aligned[3] << 48;
+		out[i] = {{{MARK, (uint64_t)i, promised}}, workspace, CUBLAS_STATUS_SUCCESS, 1, {}};
 		++*out_count;
 	}
 	return CUBLAS_STATUS_SUCCESS;
@@ -387,12 +396,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t m, const vo
 	if (needed > workspace_bytes || (uintptr_t)workspace % 256 != 0 ||
 	    (needed > 0 && !emulation_is_device(workspace, needed)))
 		return CUBLAS_STATUS_INVALID_VALUE;
-	check_operand("A", a, a_layout);
-	check_operand("B", b, b_layout);
-	check_operand("D", d, d_layout);
+	uint64_t promised = algo->data[2];
+	check_operand("A", a, a_layout, promised);
+	check_operand("B", b, b_layout, promised >> 16);
+	check_operand("D", d, d_layout, promised >> 48);
 	float beta_value = *static_cast<const float *>(beta);
 	if (beta_value != 0)
-		check_operand("C", c, c_layout);
+		check_operand("C", c, c_layout, promised >> 32);
 	if ((m->epilogue & CUBLASLT_EPILOGUE_BIAS) != 0) {
 		bool type = is_fp8(a_layout->type) ? m->bias_type == CUDA_R_16BF : m->bias_type == d_layout->type;
 		if (!type || !emulation_is_device(m->bias, d_layout->rows * bytes_of(m->bias_type)))
@@ -403,7 +413,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t m, const vo
 		aux.stride = m->aux_stride;
 		if (m->aux_stride < (int64_t)d_layout->rows || m->aux_stride % 8 != 0)
 			return CUBLAS_STATUS_INVALID_VALUE;
-		check_operand("aux", m->aux, &aux);
+		check_operand("aux", m->aux, &aux, 16);
 	}
 	for (const float *scale : m->scale)
 		if (scale != nullptr && !emulation_is_device(scale, sizeof(float)))

@@ -94,6 +94,11 @@ template <typename F> inline cudaError_t cudaFuncSetAttribute(F *function, cudaF
 {
 	return cudaFuncSetAttribute(reinterpret_cast<const void *>(function), attribute, value);
 }
+
+template <typename F> inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *out, F *function)
+{
+	return cudaFuncGetAttributes(out, reinterpret_cast<const void *>(function));
+}
 #endif
 
 #endif

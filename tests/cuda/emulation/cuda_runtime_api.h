@@ -74,6 +74,10 @@ enum cudaDeviceAttr {
 	cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
 };
 
+struct cudaFuncAttributes {
+	int maxDynamicSharedSizeBytes;
+};
+
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
 
 enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed };
@@ -139,6 +143,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 
 cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute attribute, int value);
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *function);
 
 #ifdef __cplusplus
 }

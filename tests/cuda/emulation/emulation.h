@@ -73,7 +73,7 @@ struct emulated_launch {
 };
 cudaError_t emulation_launch(const struct emulated_launch *launch);
 /* Runs all blocks of a launch now. */
-void emulation_run_grid(const struct emulated_launch *launch, size_t shared_limit);
+void emulation_run_grid(const struct emulated_launch *launch);
 
 /* In a kernel. `site` tells calls apart: all threads that meet must come from the same one. */
 void emulation_barrier(int id, int threads, const char *site);

@@ -376,9 +376,14 @@ size_t memory_free()
 
 std::map<const void *, size_t> shared_limits;
 
+size_t shared_limit(const void *kernel)
+{
+	auto limit = shared_limits.find(kernel);
+	return limit != shared_limits.end() ? limit->second : 48 << 10;
+}
+
 struct queued_launch {
 	emulated_launch launch;
-	size_t shared_limit;
 };
 
 void drop_launch(void *context)
@@ -395,7 +400,7 @@ void run_launch(void *context)
 	if (failing_launch >= 0 && is_faulty() && failing_launch-- == 0)
 		sticky = failing_error;
 	if (sticky == cudaSuccess)
-		emulation_run_grid(&q->launch, q->shared_limit);
+		emulation_run_grid(&q->launch);
 }
 
 void report()
@@ -499,8 +504,7 @@ cudaError_t emulation_launch(const struct emulated_launch *launch)
 {
 	LOCKED;
 	const unsigned *g = launch->grid, *b = launch->block;
-	auto limit = shared_limits.find(launch->kernel);
-	size_t most = limit != shared_limits.end() ? limit->second : 48 << 10;
+	size_t most = shared_limit(launch->kernel);
 	cudaError_t error = cudaSuccess;
 	if (g[0] == 0 || g[1] == 0 || g[2] == 0 || b[0] == 0 || b[1] == 0 || b[2] == 0 || g[0] > 2147483647u || g[1] > 65535u ||
 	    g[2] > 65535u || b[0] * b[1] * b[2] > 1024 || b[2] > 64)
@@ -511,7 +515,7 @@ cudaError_t emulation_launch(const struct emulated_launch *launch)
 		launch->drop(launch->parameters);
 		return result(error);
 	}
-	return put(real(launch->stream), run_launch, new queued_launch{*launch, most}, drop_launch);
+	return put(real(launch->stream), run_launch, new queued_launch{*launch}, drop_launch);
 }
 
 extern "C" {
@@ -980,6 +984,11 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream)
 	LOCKED;
 	if (real(stream)->capture != nullptr)
 		return refuse(real(stream), cudaErrorStreamCaptureUnsupported);
+	for (const auto &node : graph->nodes) {
+		const queued_launch *q = static_cast<const queued_launch *>(node->context);
+		if (node->run == run_launch && q->launch.shared > shared_limit(q->launch.kernel))
+			return result(cudaErrorInvalidValue); /* lowered since it was recorded */
+	}
 	for (const auto &node : graph->nodes)
 		real(stream)->queue.push_back(node);
 	return result(cudaSuccess);
@@ -1010,6 +1019,13 @@ cudaError_t cudaFuncSetAttribute(const void *function, enum cudaFuncAttribute at
 	if ((size_t)value > properties.sharedMemPerBlockOptin)
 		return result(cudaErrorInvalidValue);
 	shared_limits[function] = (size_t)value > (size_t)(48 << 10) ? (size_t)value : 48 << 10;
+	return result(cudaSuccess);
+}
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *function)
+{
+	LOCKED;
+	out->maxDynamicSharedSizeBytes = (int)shared_limit(function);
 	return result(cudaSuccess);
 }
 

@@ -30,7 +30,7 @@ constexpr unsigned ALL_LANES = 0xffffffffu;
 
 /* ---- Launching ---- */
 
-/* Launches kernel<<<grid, block, shared, stream>>>(arguments). More than 48 KiB of shared memory must be allowed once
+/* Launches kernel<<<grid, block, shared, stream>>>(arguments). 48 KiB of shared memory and more must be allowed
  * with allow_shared(). An empty grid is no work. */
 template <typename... P, typename... A>
 static cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream, A... arguments)
@@ -45,10 +45,15 @@ static cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t sh
 	return cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...);
 }
 
+/* Raises what the kernel's blocks may have to `bytes`; never lowers it, since a recorded graph may need what was allowed. */
 template <typename... P> static cudaError_t allow_shared(void (*kernel)(P...), size_t bytes)
 {
-	if (bytes <= 48 << 10)
+	struct cudaFuncAttributes now;
+	if (bytes < 48 << 10)
 		return cudaSuccess;
+	cudaError_t error = cudaFuncGetAttributes(&now, kernel);
+	if (error != cudaSuccess || now.maxDynamicSharedSizeBytes > (int)bytes)
+		return error;
 	return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
 }
 
