@@ -1,7 +1,11 @@
 """How fast bertc is on a GPU, and PyTorch beside it: the tables of docs/results.md, as Markdown.
 
-    gpu.py [--seconds 570] [--cases large-512,...] [--precision bf16,...] [--peer large-128,...] [--inference 128x1,...]
-           [--graphs large-128,128x1,...] [--rounds N] [--split bf16,fp8] [--tokens N] [--device cuda] [--peer_device cuda] [--bertc PATH]
+    gpu.py [--subset first|second|third] [--seconds 570]
+           [--cases large-512,...] [--precision bf16,...] [--peer large-128,...] [--inference 128x1,...] [--graphs large-128,128x1,...]
+           [--rounds N] [--split bf16,fp8] [--tokens N] [--device cuda] [--peer_device cuda] [--bertc PATH]
+
+Each subset takes ten minutes at most: BERT-large beside PyTorch; BERT-base, other precisions and recorded graphs; inference. The
+options of the second line say what a subset is made of, each in place of the subset's own; an empty one leaves that part out.
 
 A training case is MODEL-LENGTH, or MODEL-mlperf: the lengths of Wikipedia's instances at 512 tokens, as in MLPerf's BERT
 (bertc bench --mixed_lengths). A precision that ends in -cudnn is with cuDNN's attention. Every case runs in every precision (`bertc bench`): the rate of the whole step, and for those
@@ -11,8 +15,9 @@ of copies, both measured in the same minutes. An inference case is LENGTHxBATCH 
 (BERTC_GRAPHS=0) in the cases of --graphs, of both kinds.
 
 What matters most comes first; a part that takes too long is ended and its row says so; when --seconds are up the rest is
-left out. Where there is no PyTorch it says that there is no peer. With OUT in the environment the tables are also in
-$OUT/gpu.md, all figures in $OUT/gpu.json, from the first row on. Needs nothing but Python's own library.
+left out. Where there is no PyTorch it says that there is no peer. PyTorch is imported in the background from the beginning. What
+any program says on standard error is passed on. With OUT in the environment the tables are also in $OUT/gpu-SUBSET.md, all figures
+in $OUT/gpu-SUBSET.json, from the first row on. Needs nothing but Python's own library.
 """
 import argparse
 import json
@@ -31,15 +36,24 @@ TOKENS = {"base": 45056, "large": 33792}  # of a step: whole waves of 132 proces
 VOCABULARY = 30522
 HERE = os.path.dirname(os.path.abspath(__file__))
 
+SUBSETS = {
+    "first": dict(cases="large-512,large-128,large-mlperf", precision="bf16,bf16-cudnn,fp8", peer="large-128,large-512", inference="",
+                  graphs="", rounds=20, split="bf16,fp8"),
+    "second": dict(cases="base-512,base-128,large-128", precision="bf16,fp8,fp16,tf32,fp32", peer="base-128,base-512,large-mlperf",
+                   inference="", graphs="base-128,large-128", rounds=7, split="bf16"),
+    "third": dict(cases="", precision="bf16", peer="", inference="128x1,128x8,128x64,384x1,384x8,384x64,512x1,512x8,512x64",
+                  graphs="128x1,512x1,128x8", rounds=7, split=""),
+}
 p = argparse.ArgumentParser()
+p.add_argument("--subset", default="first", choices=list(SUBSETS))
 p.add_argument("--seconds", type=float, default=570)
-p.add_argument("--cases", default="large-512,large-128,large-mlperf,base-512,base-128")
-p.add_argument("--precision", default="bf16,fp8,bf16-cudnn,fp16,tf32,fp32")
-p.add_argument("--peer", default="large-128,large-512,large-mlperf,base-128,base-512")
-p.add_argument("--inference", default="128x1,128x8,128x64,384x1,384x8,384x64,512x1,512x8,512x64")
-p.add_argument("--graphs", default="128x1,512x1,128x8,base-128,large-128")
-p.add_argument("--rounds", type=int, default=7)
-p.add_argument("--split", default="bf16,bf16-cudnn,fp8")
+p.add_argument("--cases")
+p.add_argument("--precision")
+p.add_argument("--peer")
+p.add_argument("--inference")
+p.add_argument("--graphs")
+p.add_argument("--rounds", type=int)
+p.add_argument("--split")
 p.add_argument("--tokens", type=int, default=0)
 p.add_argument("--device", default="cuda")
 p.add_argument("--peer_device", default="cuda")
@@ -47,9 +61,12 @@ p.add_argument("--peer_compiled", type=int, default=1)
 p.add_argument("--peer_seconds", type=float, default=5)
 p.add_argument("--bertc", default=os.environ.get("BERTC") or os.path.join(os.environ.get("BUILD", "build"), "bertc"))
 a = p.parse_args()
+for option, value in SUBSETS[a.subset].items():
+    if getattr(a, option) is None:
+        setattr(a, option, value)
 started = time.monotonic()
 LIMIT = 60.0        # of a bertc bench
-PEER_LIMIT = 150.0  # of a case of PyTorch's: large models compile for a minute
+PEER_LIMIT = 150.0  # of a case of PyTorch's: large models compile for a minute; and of its import, where nothing is cached yet
 
 
 def names(text):
@@ -88,14 +105,14 @@ def show(lines):
         print(line, flush=True)
         shown.append(line)
     if out:
-        with open(os.path.join(out, "gpu.md"), "w") as f:
+        with open(os.path.join(out, f"gpu-{a.subset}.md"), "w") as f:
             f.write("\n".join(shown) + "\n")
 
 
 def keep(**figure):
     figures.append(figure)
     if out:
-        with open(os.path.join(out, "gpu.json"), "w") as f:
+        with open(os.path.join(out, f"gpu-{a.subset}.json"), "w") as f:
             json.dump(figures, f, indent=1)
 
 
@@ -165,11 +182,16 @@ def bertc(case, graphs=True):
     except OSError as e:
         sys.exit(f"gpu.py: {e}; make it with make CUDA=1, or give --bertc")
     limit = min(LIMIT, left())
+    late = False
     try:
         text, errors = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         end(process)
-        raise Lost(f"ended after {limit:.0f} s") from None
+        late, (text, errors) = True, process.communicate()
+    if errors.strip():
+        print(f"{case.name} {case.precision} {case.kind}:\n{errors.rstrip()}", file=sys.stderr, flush=True)
+    if late:
+        raise Lost(f"ended after {limit:.0f} s")
     if process.returncode != 0:
         raise Lost((errors.strip().splitlines() or [f"status {process.returncode}"])[0].removeprefix("bertc: "))
     result = json.loads(text)
@@ -182,19 +204,27 @@ def bertc(case, graphs=True):
 class Peer:
     """A gpu_peer.py at work; started again after a case that it did not survive."""
     def __init__(self):
-        self.process, self.missing, self.name = None, "", ""
+        self.process, self.ready, self.begun, self.text, self.missing, self.name = None, False, 0, b"", "", ""
         self.errors = tempfile.TemporaryFile()
 
-    def start(self):
+    def begin(self):
+        """Its import takes a minute where nothing is cached: it runs beside what is measured before its turn."""
+        if self.process or self.missing:
+            return
+        self.ready, self.begun = False, time.monotonic()
         self.errors.truncate(0)
         self.errors.seek(0)
         self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "gpu_peer.py"), "--device", a.peer_device],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
                                         start_new_session=True)
+
+    def start(self):
+        self.begin()
         try:
-            self.name = self.read(60)["ready"]
+            self.name = self.read(max(5, PEER_LIMIT - (time.monotonic() - self.begun)))["ready"]
+            self.ready = True
         except Lost:
-            if self.process.poll() == 3:
+            if self.process and self.process.poll() == 3:
                 self.errors.seek(0)
                 self.missing = self.errors.read().decode(errors="replace").strip().splitlines()[-1]
             self.stop()
@@ -203,9 +233,20 @@ class Peer:
             raise
 
     def read(self, seconds):
-        """A line of its answers, which are short."""
-        text, until = b"", time.monotonic() + seconds
-        while not text.endswith(b"\n"):
+        """A line of its answers, which are short; what libraries print beside them is passed on."""
+        until = time.monotonic() + seconds
+        while True:
+            line, newline, rest = self.text.partition(b"\n")
+            if newline:
+                self.text = rest
+                try:
+                    answer = json.loads(line)
+                    if isinstance(answer, dict):
+                        return answer
+                except ValueError:
+                    pass
+                print("PyTorch:", line.decode(errors="replace"), file=sys.stderr, flush=True)
+                continue
             if not select.select([self.process.stdout], [], [], max(0, until - time.monotonic()))[0]:
                 self.stop()
                 raise Lost(f"PyTorch: ended after {seconds:.0f} s")
@@ -213,22 +254,21 @@ class Peer:
             if not piece:
                 self.process.wait()
                 raise Lost(f"PyTorch: ended with status {self.process.returncode}")
-            text += piece
-        return json.loads(text)
+            self.text += piece
 
     def stop(self):
         if self.process:
             end(self.process)
             for pipe in (self.process.stdin, self.process.stdout):
                 pipe.close()
-        self.process = None
+        self.process, self.ready, self.text = None, False, b""
 
     def run(self, case):
         if self.missing:
             raise Lost("no peer here")
         if left() < 20:
             raise Lost("left out: the time is up")
-        if not self.process:
+        if not self.ready:
             self.start()
         layers, hidden = SIZES[case.size]
         self.process.stdin.write((json.dumps(dict(
@@ -301,7 +341,8 @@ def beside(table, peer, case, before):
         if before is None:
             before = bertc(case)
         theirs = peer.run(case)
-        peer.stop()  # its memory
+        peer.stop()  # its memory; for the next case it is imported while bertc has its turn
+        peer.begin()
         ours = [r[case.kind]["seconds"] for r in (before, bertc(case))]
     except Lost as e:
         table.lost(name, e)
@@ -351,10 +392,13 @@ def machine():
 
 cases, precisions = names(a.cases), names(a.precision)
 peer, done = Peer(), {}
+if names(a.peer) or names(a.inference):
+    peer.begin()
 show([f"{machine()}; {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC; bertc bench, medians"])
 HEAD = ["case", "sequences, tokens", "ms a step", "sequences/s", "tokens/s", "TFLOP/s", "of products", "products, TFLOP/s",
         "GPU memory, GiB"]
-table = Table("Training steps", HEAD)
+if cases:
+    table = Table("Training steps", HEAD)
 for name in cases:
     training(table, Case(name, precisions[0]), done)
 if names(a.peer):
@@ -364,7 +408,7 @@ if names(a.peer):
     # The two cases that matter most have their turn before other precisions, the rest after them.
     for name in names(a.peer)[:2]:
         beside(table, peer, Case(name, precisions[0]), done.get((name, precisions[0])))
-if precisions[1:]:
+if cases and precisions[1:]:
     table = Table("Training steps, other precisions", HEAD)
     for precision in precisions[1:]:
         for name in cases:

@@ -1,6 +1,6 @@
 #!/bin/sh
-# All that docs/results.md says of speed on a GPU, in one command of at most ten minutes; Markdown on standard output and, if
-# OUT is set, in that folder.
+# What docs/results.md says of speed on a GPU, in commands of at most ten minutes each (--subset first, second, third); Markdown
+# on standard output and, if OUT is set, in that folder.
 #
 #   bench/gpu.sh [--no_build] [--python PATH] [options of bench/gpu.py, whose head says what is measured]
 #

@@ -16,8 +16,13 @@ says so and ends with status 3.
 import argparse
 import contextlib
 import json
+import os
 import sys
 import time
+
+# Answers go to what is standard output now; what libraries print goes to standard error.
+answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
 
 p = argparse.ArgumentParser()
 p.add_argument("--device", default="cuda")
@@ -163,12 +168,12 @@ def answer(case):
 
 
 torch.set_float32_matmul_precision("highest")
-print(json.dumps(dict(ready=f"PyTorch {torch.__version__}, transformers {transformers.__version__}")), flush=True)
+print(json.dumps(dict(ready=f"PyTorch {torch.__version__}, transformers {transformers.__version__}")), file=answers, flush=True)
 for line in sys.stdin:
     try:
-        print(json.dumps(answer(json.loads(line))), flush=True)
+        print(json.dumps(answer(json.loads(line))), file=answers, flush=True)
     except (RuntimeError, torch.OutOfMemoryError) as e:
-        print(json.dumps(dict(error=str(e).strip().splitlines()[-1][:200])), flush=True)
+        print(json.dumps(dict(error=str(e).strip().splitlines()[-1][:200])), file=answers, flush=True)
     torch._dynamo.reset()
     if device == "cuda":
         torch.cuda.empty_cache()
