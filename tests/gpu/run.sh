@@ -106,7 +106,9 @@ ranked() {
 cudnn() {
 	train own cuda bf16 --attention_probs_dropout_prob 0 &&
 		train cudnn cuda bf16 --attention_probs_dropout_prob 0 --attention cudnn && beside cudnn own 2e-2 &&
-		train cudnn-dropout cuda bf16 --attention cudnn && beside cudnn-dropout cpu 1e-1
+		train cudnn-dropout cuda bf16 --attention cudnn && beside cudnn-dropout cpu 1e-1 &&
+		train cudnn-again cuda bf16 --attention cudnn &&
+		cmp "$work/cudnn-again/final/model.safetensors" "$work/cudnn-dropout/final/model.safetensors"
 }
 
 same() {

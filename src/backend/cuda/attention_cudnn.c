@@ -4,14 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backend/cuda/cudnn_graph.h"
+#include "base/log.h"
 
 /* Forward with and without dropout, backward; and of another shape, should there be one. */
 #define PLANS 8
+/* Bytes of backward's workspace beside its scores. */
+#define WORKSPACE_MORE ((size_t)4 << 20)
+/* Sequences of the trial that counts what dropout keeps. */
+#define TRIAL_SEQUENCES 4
 
 struct shaped_plan {
 	struct cudnn_attention attention;
 	struct cudnn_plan plan;
-	void *workspace;
+	void *workspace;                                        /* where the replica's scratch is too small */
 	float score_scale, minus_infinity, dropout_scale, kept; /* what the graph's scalars point to */
 };
 
@@ -103,8 +108,9 @@ void attention_cudnn_lay_out(const struct shape_limits *limits, struct cudnn_scr
 	out->seed = arena_take(arena, 2 * sizeof(int64_t));
 	if (!limits->training)
 		return;
-	out->row_sums = arena_take(arena, (size_t)(sequences * limits->heads * longest) * sizeof(float));
-	out->dq_sums = arena_take(arena, (size_t)((int64_t)limits->batch.tokens * 3 * limits->hidden) * sizeof(float));
+	out->row_sums = arena_take(arena, (size_t)((int64_t)limits->batch.tokens * limits->heads) * sizeof(float));
+	out->workspace_bytes = (size_t)(sequences * limits->heads * longest * longest) * 2 + WORKSPACE_MORE;
+	out->workspace = arena_take(arena, out->workspace_bytes);
 }
 
 /* Kept until synchronize; what follows is not computed. */
@@ -116,7 +122,134 @@ static void fail_with(struct attention_cudnn *cudnn, enum status status)
 	}
 }
 
-static enum status make_plan(struct attention_cudnn *cudnn, struct shaped_plan *shaped)
+static void set_scalars(const struct shaped_plan *shaped, void *tensors[CUDNN_TENSORS])
+{
+	/* Which cuDNN only reads. */
+	tensors[CUDNN_SCORE_SCALE] = (void *)(uintptr_t)&shaped->score_scale;
+	tensors[CUDNN_MINUS_INFINITY] = (void *)(uintptr_t)&shaped->minus_infinity;
+	tensors[CUDNN_DROPOUT_SCALE] = (void *)(uintptr_t)&shaped->dropout_scale;
+	tensors[CUDNN_KEPT] = (void *)(uintptr_t)&shaped->kept;
+}
+
+/* ---- What dropout keeps ---- */
+
+/* A forward pass of a few whole sequences whose keys are all alike and whose values are 1: an output is the share of keys that
+ * were kept, times dropout's scale. */
+struct trial {
+	int64_t tokens, hidden;
+	void *memory; /* of the device: what follows */
+	int32_t *numbers;
+	int64_t *seed;
+	uint16_t *qkv, *y;
+	float *lse;
+};
+
+static size_t trial_lay_out(struct trial *t, const struct cudnn_attention *a, void *base)
+{
+	struct arena arena = {.base = base, .capacity = SIZE_MAX};
+	int64_t sequences = a->sequences < TRIAL_SEQUENCES ? a->sequences : TRIAL_SEQUENCES;
+	*t = (struct trial){.tokens = sequences * a->longest, .hidden = a->heads * a->head_size, .memory = base};
+	t->numbers = arena_take(&arena, (size_t)(4 * (a->sequences + 1)) * sizeof(*t->numbers));
+	t->seed = arena_take(&arena, 2 * sizeof(*t->seed));
+	t->qkv = arena_take(&arena, (size_t)(t->tokens * 3 * t->hidden) * sizeof(*t->qkv));
+	t->y = arena_take(&arena, (size_t)(t->tokens * t->hidden) * sizeof(*t->y));
+	t->lse = arena_take(&arena, (size_t)(t->tokens * a->heads) * sizeof(*t->lse));
+	return arena.used;
+}
+
+/* What the device's block holds at first, laid out in the host's: lengths, offsets, a seed; zeros, and values of 1. */
+static void trial_fill(const struct trial *t, const struct cudnn_attention *a)
+{
+	int64_t each = a->sequences + 1;
+	for (int64_t i = 0; i < each; i++) {
+		int64_t first = i * a->longest < t->tokens ? i * a->longest : t->tokens;
+		t->numbers[i] = first < t->tokens ? (int32_t)a->longest : 0;
+		t->numbers[each + i] = (int32_t)(first * 3 * t->hidden);
+		t->numbers[2 * each + i] = (int32_t)(first * t->hidden);
+		t->numbers[3 * each + i] = (int32_t)(first * a->heads);
+	}
+	t->seed[0] = 1;
+	for (int64_t i = 0; i < t->tokens; i++)
+		for (int64_t c = 0; c < t->hidden; c++)
+			t->qkv[(3 * i + 2) * t->hidden + c] = a->dtype == DTYPE_BF16 ? 0x3f80 : 0x3c00;
+}
+
+static double wide(uint16_t bits, enum dtype dtype)
+{
+	if (dtype == DTYPE_F16) /* 0 to 2: normal numbers */
+		return bits == 0 ? 0 : ldexp(1024 + (bits & 1023), (bits >> 10) - 25);
+	uint32_t word = (uint32_t)bits << 16;
+	float number;
+	memcpy(&number, &word, sizeof(number));
+	return number;
+}
+
+/* Others have seen kernels of cuDNN whose dropout knows sixteenths only: a run must not train with 0.125 in the place of 0.1. */
+static enum status check_dropout(struct attention_cudnn *cudnn, const struct shaped_plan *shaped)
+{
+	const struct cudnn_attention *a = &shaped->attention;
+	cudaStream_t stream = cudnn->state->stream;
+	struct trial device, host = {0};
+	void *memory = NULL, *copy = NULL;
+	enum status status = OK;
+	size_t bytes = trial_lay_out(&device, a, NULL);
+	TRY(memory_new(&copy, (int64_t)bytes, 1, "cuDNN's dropout"));
+	cudaError_t error = cudaMalloc(&memory, bytes);
+	if (error != cudaSuccess)
+		goto done;
+	trial_lay_out(&device, a, memory);
+	trial_lay_out(&host, a, copy);
+	trial_fill(&host, a);
+	error = cudaMemcpyAsync(memory, copy, bytes, cudaMemcpyHostToDevice, stream);
+	if (error != cudaSuccess)
+		goto done;
+	void *tensors[CUDNN_TENSORS] = {0};
+	int64_t each = a->sequences + 1;
+	tensors[CUDNN_Q] = device.qkv;
+	tensors[CUDNN_K] = device.qkv + device.hidden;
+	tensors[CUDNN_V] = device.qkv + 2 * device.hidden;
+	tensors[CUDNN_O] = device.y;
+	tensors[CUDNN_LSE] = device.lse;
+	tensors[CUDNN_LENGTHS_Q] = tensors[CUDNN_LENGTHS_K] = device.numbers;
+	tensors[CUDNN_OFFSETS_QKV] = device.numbers + each;
+	tensors[CUDNN_OFFSETS_O] = device.numbers + 2 * each;
+	tensors[CUDNN_OFFSETS_LSE] = device.numbers + 3 * each;
+	tensors[CUDNN_SEED] = device.seed;
+	tensors[CUDNN_OFFSET] = device.seed + 1;
+	set_scalars(shaped, tensors);
+	cudnnStatus_t ran = cudnn_plan_run(&shaped->plan, cudnn->handle, tensors, shaped->workspace);
+	error = cudaMemcpyAsync(copy, memory, bytes, cudaMemcpyDeviceToHost, stream);
+	if (error == cudaSuccess)
+		error = cudaStreamSynchronize(stream);
+	if (error != cudaSuccess)
+		goto done;
+	double sum = 0, drawn = (double)(device.tokens * a->heads);
+	for (int64_t i = 0; i < device.tokens; i++)
+		for (int64_t head = 0; head < a->heads; head++)
+			sum += wide(host.y[i * device.hidden + head * a->head_size], a->dtype);
+	double dropped = 1 - sum / drawn * (1 - a->dropout);
+	double deviation = sqrt(a->dropout * (1 - a->dropout) / (drawn * (double)a->longest));
+	log_detail("%s drops %.5f of the attention probabilities where %g is asked for", cudnn->name, dropped, a->dropout);
+	if (ran != CUDNN_STATUS_SUCCESS) {
+		status = error_set(ERR_RESOURCE, "%s failed: %s, where its dropout is counted", cudnn->name,
+				   cudnn->library.error_string(ran));
+	} else if (!(fabs(dropped - a->dropout) <= 6 * deviation + 2e-3)) {
+		status = error_set(ERR_USAGE, "%s drops %.4f of the attention probabilities where %g is asked for", cudnn->name,
+				   dropped, a->dropout);
+		error_hint("give --attention own, or an --attention_probs_dropout_prob that is a multiple of 1/16");
+	}
+done:
+	if (error != cudaSuccess)
+		status = cuda_error(error, "cuDNN's dropout");
+	if (memory)
+		cudaFree(memory);
+	free(copy);
+	return status;
+}
+
+/* ---- Plans ---- */
+
+static enum status make_plan(struct attention_cudnn *cudnn, struct shaped_plan *shaped, size_t workspace_bytes)
 {
 	enum cudaStreamCaptureStatus capturing = cudaStreamCaptureStatusNone;
 	if (cudnn->plan_count == PLANS)
@@ -125,12 +258,16 @@ static enum status make_plan(struct attention_cudnn *cudnn, struct shaped_plan *
 		return error_set(ERR_USAGE, "cuDNN's attention of a new shape cannot be planned while a graph is recorded");
 	TRY(cudnn_plan_make(&shaped->plan, &cudnn->library, &shaped->attention, cudnn->handle, NULL, CUDNN_READY));
 	cudaError_t error = cudaSuccess;
-	if (shaped->plan.workspace > 0)
+	bool counts = shaped->attention.dropout > 0 && !shaped->attention.backward;
+	if (shaped->plan.workspace > 0 && (counts || (size_t)shaped->plan.workspace > workspace_bytes))
 		error = cudaMalloc(&shaped->workspace, (size_t)shaped->plan.workspace);
-	return error == cudaSuccess ? OK : cuda_error(error, "cuDNN's workspace");
+	if (error != cudaSuccess)
+		return cuda_error(error, "cuDNN's workspace");
+	return counts ? check_dropout(cudnn, shaped) : OK;
 }
 
-static struct shaped_plan *find_plan(struct attention_cudnn *cudnn, const struct cudnn_attention *attention)
+static struct shaped_plan *find_plan(struct attention_cudnn *cudnn, const struct cudnn_attention *attention,
+				     size_t workspace_bytes)
 {
 	for (int i = 0; i < cudnn->plan_count; i++)
 		if (memcmp(&cudnn->plans[i].attention, attention, sizeof(*attention)) == 0)
@@ -142,10 +279,12 @@ static struct shaped_plan *find_plan(struct attention_cudnn *cudnn, const struct
 		.kept = (float)(1 - attention->dropout),
 	};
 	memcpy(&made.attention, attention, sizeof(*attention)); /* with the bytes between its members */
-	enum status status = make_plan(cudnn, &made);
+	enum status status = make_plan(cudnn, &made, workspace_bytes);
 	if (status != OK) {
 		struct error error = *error_last();
 		cudnn_plan_release(&made.plan);
+		if (made.workspace)
+			cudaFree(made.workspace);
 		fail_with(cudnn, error_restore(&error));
 		return NULL;
 	}
@@ -173,7 +312,7 @@ static struct shaped_plan *prepare(const struct replica *r, const struct batch *
 	attention.saves = saves;
 	if (cuda_state(r)->refused != OK)
 		return NULL;
-	struct shaped_plan *shaped = find_plan(cudnn, &attention);
+	struct shaped_plan *shaped = find_plan(cudnn, &attention, scratch->workspace_bytes);
 	if (!shaped)
 		return NULL;
 	cuda_run(r,
@@ -200,10 +339,7 @@ static struct shaped_plan *prepare(const struct replica *r, const struct batch *
 	tensors[CUDNN_OFFSETS_LSE] = scratch->numbers + 3 * each;
 	tensors[CUDNN_SEED] = scratch->seed;
 	tensors[CUDNN_OFFSET] = scratch->seed + 1;
-	tensors[CUDNN_SCORE_SCALE] = &shaped->score_scale;
-	tensors[CUDNN_MINUS_INFINITY] = &shaped->minus_infinity;
-	tensors[CUDNN_DROPOUT_SCALE] = &shaped->dropout_scale;
-	tensors[CUDNN_KEPT] = &shaped->kept;
+	set_scalars(shaped, tensors);
 	return shaped;
 }
 
@@ -211,7 +347,8 @@ static void run(const struct replica *r, const struct shaped_plan *shaped, void 
 		const char *operation)
 {
 	struct attention_cudnn *cudnn = cuda_state(r)->cudnn;
-	cudnnStatus_t error = cudnn_plan_run(&shaped->plan, cudnn->handle, tensors, shaped->workspace);
+	cudnnStatus_t error = cudnn_plan_run(&shaped->plan, cudnn->handle, tensors,
+					     shaped->workspace ? shaped->workspace : cuda_scratch(r)->cudnn.workspace);
 	if (error != CUDNN_STATUS_SUCCESS)
 		fail_with(cudnn, error_set(ERR_RESOURCE, "%s failed: %s, in %s", cudnn->name, cudnn->library.error_string(error),
 					   operation));
@@ -244,6 +381,5 @@ void attention_cudnn_bwd(struct replica *r, const struct attention_bwd *a)
 	tensors[CUDNN_DK] = gradients + width;
 	tensors[CUDNN_DV] = gradients + 2 * width;
 	tensors[CUDNN_ROW_SUMS] = scratch->row_sums;
-	tensors[CUDNN_DQ_SUMS] = scratch->dq_sums;
 	run(r, shaped, tensors, "attention_bwd");
 }

@@ -1,6 +1,6 @@
 /* Attention by cuDNN, where --attention cudnn asks for it: the graphs of cudnn_graph.h, made for a shape at its first use.
  * Its dropout is cuDNN's own stream of random numbers, from a seed that a kernel of ours makes of the step's scalars, the
- * layer's site and the batch's first sample; backward adds up dq in whatever order blocks end. */
+ * layer's site and the batch's first sample; what it keeps is counted before a shape is first used. */
 #ifndef BACKEND_CUDA_ATTENTION_CUDNN_H
 #define BACKEND_CUDA_ATTENTION_CUDNN_H
 

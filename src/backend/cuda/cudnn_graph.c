@@ -298,19 +298,25 @@ static descriptor of_qkv(struct cudnn_plan *plan, const struct parts *p, enum cu
 	return tensor(plan, id, p->type, form, false, p->offsets_qkv);
 }
 
-static descriptor of_lse(struct cudnn_plan *plan, const struct parts *p)
+/* A number a head and token, the heads of a token side by side: the log-sum-exp, and rows of dy y. */
+static descriptor of_rows(struct cudnn_plan *plan, const struct parts *p, enum cudnn_tensor id)
 {
 	int64_t h = p->attention->heads, s = p->attention->longest;
 	struct form form = {{p->attention->sequences, h, s, 1}, {h * s, 1, h, 1}};
-	return tensor(plan, CUDNN_LSE, CUDNN_DATA_FLOAT, form, false, p->offsets_lse);
+	return tensor(plan, id, CUDNN_DATA_FLOAT, form, false, p->offsets_lse);
 }
 
-/* q k' / sqrt(d), minus infinity where there is no query or no key. */
-static descriptor masked_scores(struct cudnn_plan *plan, const struct parts *p, descriptor q, descriptor k)
+/* q k' / sqrt(d) */
+static descriptor scaled_scores(struct cudnn_plan *plan, const struct parts *p, descriptor q, descriptor k)
 {
 	descriptor raw = between(plan, CUDNN_DATA_FLOAT, p->square);
 	product(plan, q, k, raw, p->lengths_q, p->lengths_k, NULL, "q k'");
-	descriptor scores = combine(plan, CUDNN_POINTWISE_MUL, raw, p->score_scale, p->square, "the scores' scale");
+	return combine(plan, CUDNN_POINTWISE_MUL, raw, p->score_scale, p->square, "the scores' scale");
+}
+
+/* Minus infinity where there is no query or no key. */
+static descriptor mask_scores(struct cudnn_plan *plan, const struct parts *p, descriptor scores)
+{
 	descriptor inside[2];
 	for (int i = 0; i < 2; i++) {
 		descriptor index = between(plan, CUDNN_DATA_INT32, p->square);
@@ -343,13 +349,14 @@ static descriptor masked_scores(struct cudnn_plan *plan, const struct parts *p, 
 static void forward_graph(struct cudnn_plan *plan, const struct cudnn_attention *a)
 {
 	struct parts p = begin(plan, a);
-	descriptor scores = masked_scores(plan, &p, of_qkv(plan, &p, CUDNN_Q, p.packed), of_qkv(plan, &p, CUDNN_K, p.transposed));
+	descriptor scores = mask_scores(
+		plan, &p, scaled_scores(plan, &p, of_qkv(plan, &p, CUDNN_Q, p.packed), of_qkv(plan, &p, CUDNN_K, p.transposed)));
 	descriptor most = reduce(plan, CUDNN_REDUCE_TENSOR_MAX, scores, p.column, "the largest score");
 	descriptor below = combine(plan, CUDNN_POINTWISE_SUB, scores, most, p.square, "scores below the largest");
 	descriptor powers = combine(plan, CUDNN_POINTWISE_EXP, below, NULL, p.square, "exp");
 	descriptor sum = reduce(plan, CUDNN_REDUCE_TENSOR_ADD, powers, p.column, "the sum of exp");
 	descriptor log_sum = combine(plan, CUDNN_POINTWISE_LOG, sum, NULL, p.column, "log");
-	descriptor lse = a->saves ? of_lse(plan, &p) : between(plan, CUDNN_DATA_FLOAT, p.column);
+	descriptor lse = a->saves ? of_rows(plan, &p, CUDNN_LSE) : between(plan, CUDNN_DATA_FLOAT, p.column);
 	pointwise(plan,
 		  &(struct pointwise){.mode = CUDNN_POINTWISE_ADD, .x = most, .b = log_sum, .y = lse, .what = "log-sum-exp"});
 	/* The last of these is what the product takes, in 16 bits. */
@@ -384,16 +391,19 @@ static void backward_graph(struct cudnn_plan *plan, const struct cudnn_attention
 	/* Rows of dy y, which softmax's gradient subtracts; dropout's scale is taken off them, since it comes on later. */
 	descriptor dy_y = combine(plan, CUDNN_POINTWISE_MUL, dy, y, dense(b, h, s, a->head_size), "dy y");
 	descriptor rows = reduce(plan, CUDNN_REDUCE_TENSOR_ADD, dy_y, p.column, "rows of dy y");
-	descriptor row_sums = tensor(plan, CUDNN_ROW_SUMS, CUDNN_DATA_FLOAT, p.column, false, NULL);
+	descriptor row_sums = of_rows(plan, &p, CUDNN_ROW_SUMS);
 	pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_MUL,
 					    .x = rows,
 					    .b = scalar(plan, CUDNN_KEPT),
 					    .y = row_sums,
 					    .what = "rows of dy y"});
 
-	descriptor scores = masked_scores(plan, &p, q, k);
-	descriptor below = combine(plan, CUDNN_POINTWISE_SUB, scores, of_lse(plan, &p), p.square, "scores below log-sum-exp");
-	descriptor probabilities = combine(plan, CUDNN_POINTWISE_EXP, below, NULL, p.square, "exp");
+	/* The log-sum-exp comes off before the mask, which therefore hides what it is beyond a sequence. */
+	descriptor scores = scaled_scores(plan, &p, q, k);
+	descriptor below =
+		combine(plan, CUDNN_POINTWISE_SUB, scores, of_rows(plan, &p, CUDNN_LSE), p.square, "scores below log-sum-exp");
+	descriptor masked = mask_scores(plan, &p, below);
+	descriptor probabilities = combine(plan, CUDNN_POINTWISE_EXP, masked, NULL, p.square, "exp");
 	descriptor mask = drops ? random_mask(plan, 1 - a->dropout, p.square) : NULL, dropped = probabilities;
 	descriptor drop_scale = drops ? scalar(plan, CUDNN_DROPOUT_SCALE) : NULL;
 	if (drops) {
@@ -412,24 +422,16 @@ static void backward_graph(struct cudnn_plan *plan, const struct cudnn_attention
 	descriptor ds = combine(plan, CUDNN_POINTWISE_MUL, dp, probabilities, p.square, "ds");
 	if (drops)
 		ds = combine(plan, CUDNN_POINTWISE_MUL, ds, drop_scale, p.square, "dropout's scale of ds");
-	descriptor scaled = between(plan, p.type, p.square);
-	pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_MUL,
-					    .x = ds,
-					    .b = p.score_scale,
-					    .y = scaled,
-					    .what = "the scores' scale of ds"});
+	ds = combine(plan, CUDNN_POINTWISE_MUL, ds, p.score_scale, p.square, "the scores' scale of ds");
 	descriptor ds_turned = between(plan, p.type, turned);
-	reshape(plan, scaled, ds_turned, "ds'");
+	reshape(plan, ds, ds_turned, "ds'");
 	product(plan, ds_turned, q, of_qkv(plan, &p, CUDNN_DK, p.packed), p.lengths_k, NULL, p.lengths_q, "ds' q");
 
-	descriptor k_turned = between(plan, p.type, p.packed);
+	/* Written by the product itself: the engine then keeps ds in its workspace and adds up in order. Sums in fp32 beside it
+	 * are added to in whatever order blocks end. */
+	descriptor k_turned = tensor(plan, CUDNN_TENSORS + plan->made_count, p.type, p.packed, false, p.offsets_qkv);
 	reshape(plan, k, k_turned, "k''");
-	descriptor dq_sums = tensor(plan, CUDNN_DQ_SUMS, CUDNN_DATA_FLOAT, p.packed, false, p.offsets_qkv);
-	product(plan, scaled, k_turned, dq_sums, p.lengths_q, NULL, p.lengths_k, "ds k");
-	pointwise(plan, &(struct pointwise){.mode = CUDNN_POINTWISE_IDENTITY,
-					    .x = dq_sums,
-					    .y = of_qkv(plan, &p, CUDNN_DQ, p.packed),
-					    .what = "dq"});
+	product(plan, ds, k_turned, of_qkv(plan, &p, CUDNN_DQ, p.packed), p.lengths_q, NULL, p.lengths_k, "ds k");
 }
 
 /* ---- Plans ---- */

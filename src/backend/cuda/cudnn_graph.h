@@ -63,8 +63,7 @@ enum cudnn_tensor {
 	CUDNN_OFFSETS_LSE,
 	CUDNN_SEED,
 	CUDNN_OFFSET,
-	CUDNN_ROW_SUMS,    /* backward's own: fp32 (sequences, heads, longest) */
-	CUDNN_DQ_SUMS,     /* backward's own: fp32, laid out as dqkv */
+	CUDNN_ROW_SUMS,    /* backward's own: laid out as the log-sum-exp */
 	CUDNN_SCORE_SCALE, /* 1 / sqrt(head_size) */
 	CUDNN_MINUS_INFINITY,
 	CUDNN_DROPOUT_SCALE, /* 1 / (1 - p) */

@@ -66,8 +66,9 @@ struct cudnn_scratch {
 	int64_t sequences, longest; /* of its plans */
 	int32_t *numbers;           /* (4, sequences + 1): kernel_cudnn_numbers */
 	int64_t *seed;              /* seed and offset of its dropout */
-	float *row_sums;            /* training: (sequences, heads, longest) */
-	float *dq_sums;             /* training: (tokens, 3 hidden) */
+	float *row_sums;            /* training: (tokens, heads) */
+	void *workspace;            /* training: backward's scores in 16 bits (sequences, heads, longest, longest) */
+	size_t workspace_bytes;
 };
 
 /* Pieces of replica->workspace. */
