@@ -343,6 +343,51 @@ static void products_know_how_their_operands_are_aligned(void **state)
 	backend_close(be);
 }
 
+/* Sums of 16-bit numbers lose what lies 23 binary places below the largest addend, as in tensor cores; those of fp32 do not. */
+static void sums_are_cut_as_tensor_cores_cut_them(void **state)
+{
+	(void)state;
+	enum { ROWS = 16, DEPTH = 64 };
+	for (int wide = 0; wide < 2; wide++) {
+		struct backend *be = open_device(wide ? DTYPE_F32 : DTYPE_BF16);
+		struct replica replica;
+		void *memory[2];
+		float y[ROWS * ROWS];
+		uint32_t x[ROWS * DEPTH] = {0}; /* 1, then 2^-12: products of 1 and 2^-24 */
+		for (int i = 0; i < ROWS * DEPTH; i++) {
+			uint32_t bits = i % DEPTH == 0 ? 0x3f800000 : 0x39800000;
+			if (wide)
+				x[i] = bits;
+			else
+				x[i / 2] |= bits >> 16 << (i % 2 * 16);
+		}
+		assert_ok(be->functions->replica_create(be, &replica, &small));
+		assert_ok(be->functions->allocate(be, &memory[0], sizeof(x), "a test"));
+		assert_ok(be->functions->allocate(be, &memory[1], sizeof(y), "a test"));
+		be->functions->to_device(be, memory[0], x, sizeof(x));
+		cuda_product(&replica, &(struct product){.operation = "a test",
+							 .inputs = be->dtype,
+							 .output = DTYPE_F32,
+							 .rows = ROWS,
+							 .columns = ROWS,
+							 .depth = DEPTH,
+							 .a = memory[0],
+							 .a_stride = DEPTH,
+							 .b = memory[0],
+							 .b_stride = DEPTH,
+							 .b_transposed = true,
+							 .y = memory[1],
+							 .y_stride = ROWS});
+		be->functions->to_host(be, y, memory[1], sizeof(y));
+		assert_ok(be->functions->synchronize(&replica));
+		assert_true(wide ? y[0] > 1.000002f : y[0] == 1);
+		be->functions->release(be, memory[0]);
+		be->functions->release(be, memory[1]);
+		be->functions->replica_release(&replica);
+		backend_close(be);
+	}
+}
+
 /* BERTC_PRODUCT_CANDIDATES=1: nothing is measured. */
 static void products_can_be_taken_unmeasured(void **state)
 {
@@ -560,6 +605,7 @@ int main(void)
 		cmocka_unit_test(choices_are_handed_on),
 		cmocka_unit_test(products_know_how_their_operands_are_aligned),
 		cmocka_unit_test(products_can_be_taken_unmeasured),
+		cmocka_unit_test(sums_are_cut_as_tensor_cores_cut_them),
 		cmocka_unit_test(choices_are_kept_without_a_home),
 		cmocka_unit_test(errors_say_what_to_do),
 		cmocka_unit_test(products_in_fp8_are_the_librarys),

@@ -145,8 +145,8 @@ void check_operand(const char *name, const void *at, const emulated_layout *l, u
 	if ((uintptr_t)at % 16 != 0 || (size_t)l->stride * bytes_of(l->type) % 16 != 0)
 		emulation_fault("cublasLtMatmul: operand %s is not aligned to 16 bytes", name);
 	if ((promised & 0xffff) != 0 && (uintptr_t)at % (promised & 0xffff) != 0)
-		emulation_fault("cublasLtMatmul: operand %s is not aligned to the %u bytes that the algorithm was chosen for", name,
-				(unsigned)(promised & 0xffff));
+		emulation_fault("cublasLtMatmul: operand %s is not aligned to the %u bytes that the algorithm was chosen for",
+				name, (unsigned)(promised & 0xffff));
 }
 
 struct job {
@@ -185,6 +185,64 @@ float dot(const float *a, const float *b, uint64_t depth, uint64_t algorithm)
 	return total;
 }
 
+constexpr int BLOCK = 16, PLACES = 23;
+
+/* tensor_core_sum() of c and BLOCK products at 23 places, a lane a product: all as integers of the last place that is kept. */
+float add_block(float c, const float *a, const float *b)
+{
+	float products[BLOCK], most = __builtin_fabsf(c);
+#pragma omp simd reduction(max : most)
+	for (int k = 0; k < BLOCK; k++) {
+		products[k] = a[k] * b[k];
+		most = most > __builtin_fabsf(products[k]) ? most : __builtin_fabsf(products[k]);
+	}
+	uint32_t bits;
+	memcpy(&bits, &most, sizeof(bits));
+	int top = (int)(bits >> 23);
+	bool finite = true;
+#pragma omp simd reduction(& : finite)
+	for (int k = 0; k < BLOCK; k++)
+		finite &= products[k] - products[k] == 0;
+	if (!finite || top < PLACES + 8 || top > 240) /* not a number, or at the ends of fp32's range */
+		return tensor_core_sum(c, products, BLOCK, PLACES);
+	uint32_t up = (uint32_t)(127 + 127 + PLACES - top) << 23;
+	float scale;
+	memcpy(&scale, &up, sizeof(scale));
+	int32_t total = (int32_t)(c * scale);
+#pragma omp simd reduction(+ : total)
+	for (int k = 0; k < BLOCK; k++)
+		total += (int32_t)(products[k] * scale);
+	uint32_t magnitude = total < 0 ? -(uint32_t)total : (uint32_t)total, last = (uint32_t)(top - PLACES);
+	for (; magnitude >> (PLACES + 1) > 0; magnitude >>= 1)
+		last++;
+	uint32_t down = last << 23;
+	memcpy(&scale, &down, sizeof(scale));
+	float sum = (float)magnitude * scale;
+	return total < 0 ? -sum : sum;
+}
+
+/* 16-bit types and TF32, as tensor cores add them: one running sum, or (the other algorithm) one for each 128 products, which are
+ * added in fp32. */
+float dot_tensor(const float *a, const float *b, uint64_t depth, uint64_t algorithm)
+{
+	float total = 0, sum = 0;
+	for (uint64_t first = 0; first < depth; first += BLOCK) {
+		if (depth - first >= BLOCK) {
+			sum = add_block(sum, a + first, b + first);
+		} else {
+			float products[BLOCK];
+			for (uint64_t k = first; k < depth; k++)
+				products[k - first] = a[k] * b[k];
+			sum = tensor_core_sum(sum, products, (int)(depth - first), PLACES);
+		}
+		if (algorithm > 0 && first % 128 == 128 - BLOCK) {
+			total += sum;
+			sum = 0;
+		}
+	}
+	return total + sum;
+}
+
 /* FP8 as an H100 adds it (tensor_core.h): 32 products at a time, 13 binary places. With fast accumulation the running sum goes
  * through all additions, else it is added to others in fp32, here after 128 products. */
 float dot_fp8(const float *a, const float *b, uint64_t depth, bool fast)
@@ -207,6 +265,7 @@ void run(void *context)
 {
 	const job *j = static_cast<const job *>(context);
 	bool tf32 = j->m.compute == CUBLAS_COMPUTE_32F_FAST_TF32, fp8 = is_fp8(j->a.type);
+	bool tensor = tf32 || j->a.type != CUDA_R_32F;
 	float scale =
 		j->alpha * (j->m.scale[0] != nullptr ? *j->m.scale[0] : 1) * (j->m.scale[1] != nullptr ? *j->m.scale[1] : 1);
 	std::vector<float> a = gather(j->pa, j->a, j->m.transposed[0] == CUBLAS_OP_T, j->d.rows, j->depth, tf32);
@@ -215,8 +274,9 @@ void run(void *context)
 		for (uint64_t row = 0; row < j->d.rows; row++) {
 			size_t at = column * (size_t)j->d.stride + row;
 			const float *x_row = &a[row * j->depth], *x_column = &b[column * j->depth];
-			float x = scale * (fp8 ? dot_fp8(x_row, x_column, j->depth, j->m.fast)
-					       : dot(x_row, x_column, j->depth, j->algorithm));
+			float x = scale * (fp8      ? dot_fp8(x_row, x_column, j->depth, j->m.fast)
+					   : tensor ? dot_tensor(x_row, x_column, j->depth, j->algorithm)
+						    : dot(x_row, x_column, j->depth, j->algorithm));
 			if (j->beta != 0)
 				x += j->beta * element(j->pc, j->d.type, at);
 			if ((j->m.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0)
