@@ -20,8 +20,8 @@
 #   WERROR=1              warnings are errors
 #   HDF5=1                with NVIDIA's HDF5 files of instances (make test does so)
 #   MPI=1                 with MPI between ranks of many machines (make test does so)
-#   CUDA=0                without the back end for NVIDIA's GPUs, which is built where the toolkit is (docs/cuda.md);
-#                         CUDA=1 says what is missing where it is not
+#   CUDA=0                without the back end for NVIDIA's GPUs, which make, make demo and make install build where the toolkit is
+#                         (docs/cuda.md); CUDA=1 says what is missing where it is not
 #   CUDA_HOME=folder      where the toolkit is (default /usr/local/cuda)
 #   CUDNN=0               without cuDNN's attention, though cudnn.h is there
 #   V=1                   shows the commands
@@ -70,8 +70,9 @@ NVCC = $(CUDA_HOME)/bin/nvcc
 CUDA_PARTS = bin/nvcc:cuda-nvcc-13-0 include/cuda_runtime.h:cuda-cudart-dev-13-0 lib64/libcudart_static.a:cuda-cudart-dev-13-0 \
 	include/cublasLt.h:libcublas-dev-13-0 include/nccl.h:libnccl-dev
 CUDA_MISSING := $(strip $(foreach part,$(CUDA_PARTS),$(if $(wildcard $(CUDA_HOME)/$(firstword $(subst :, ,$(part)))),,$(part))))
-# Instrumented builds look at the emulated device instead: nvcc instruments nothing.
-CUDA = $(if $(SANITIZE)$(INSTRUMENT)$(CUDA_MISSING),0,1)
+# make, make demo and make install have it where the toolkit is; make test, instrumented builds and single files do without, unless
+# CUDA=1 is given: the kernels take minutes, and tests run them on the emulated device.
+CUDA = $(if $(SANITIZE)$(INSTRUMENT)$(CUDA_MISSING)$(filter-out all demo install deps,$(MAKECMDGOALS)),0,1)
 HAS_CUDA = $(filter-out 0,$(CUDA))
 # cuDNN is loaded when a run asks for it: only its header is needed.
 CUDNN = $(if $(firstword $(wildcard $(CUDA_HOME)/include/cudnn.h /usr/include/cudnn.h)),1,0)
@@ -167,7 +168,7 @@ RUN_FUZZ = $(foreach program,$(FUZZ_PROGRAMS),$(if $(or $(if $(TESTS),,all),$(fi
 
 all: $(BUILD)/bertc
 
-$(BUILD)/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a $(GPU_LIBRARY)
+$(BUILD)/bertc: $(BUILD)/cmd/main.o $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus
 	$(SAY) link $@
 	$(QUIET)$(CC) $(LDFLAGS) -o $@ $< $(WITH_GPUS) $(LDLIBS)
 ifneq ($(if $(HAS_CUDA),,$(wildcard $(NVCC))),)
@@ -188,7 +189,11 @@ $(BUILD)/libbertc_nocuda.a: $(patsubst src/%.c,$(BUILD)/%.o,$(NO_CUDA_SOURCES))
 # Written anew only when other parts are asked for: then the library is put together again.
 $(BUILD)/parts: .force
 	@mkdir -p $(@D)
-	@echo 'HDF5=$(HDF5) MPI=$(MPI) CUDA=$(HAS_CUDA) CUDNN=$(CUDNN)' | cmp -s - $@ || echo 'HDF5=$(HDF5) MPI=$(MPI) CUDA=$(HAS_CUDA) CUDNN=$(CUDNN)' >$@
+	@echo 'HDF5=$(HDF5) MPI=$(MPI) CUDNN=$(CUDNN)' | cmp -s - $@ || echo 'HDF5=$(HDF5) MPI=$(MPI) CUDNN=$(CUDNN)' >$@
+# Likewise where programs are linked with the back end for GPUs, or no longer.
+$(BUILD)/gpus: .force
+	@mkdir -p $(@D)
+	@echo 'CUDA=$(HAS_CUDA)' | cmp -s - $@ || echo 'CUDA=$(HAS_CUDA)' >$@
 
 $(BUILD)/formats/hdf5_rows.o: private CPPFLAGS += $(HDF5_CPPFLAGS)
 $(BUILD)/comm/nccl.o $(BUILD)/comm/nccl_library.o: private CPPFLAGS += -isystem $(CUDA_HOME)/include
@@ -266,7 +271,7 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/libbertc.a $(BUILD)/libbertc_nocuda.a $(BUI
 
 # The demo's, and measuring programs that are never built by default: make build/dev/NAME.
 define PROGRAM_RULE
-$(BUILD)/$(1)/%: $(1)/%.c $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/flags
+$(BUILD)/$(1)/%: $(1)/%.c $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus $(BUILD)/flags
 	@mkdir -p $$(@D)
 	$$(SAY) $(1) $$<
 	$$(COMPILE) $$(LDFLAGS) -o $$@ $$< $(WITH_GPUS) $$(LDLIBS)
@@ -331,7 +336,7 @@ test-gpu:
 
 gpu-programs: $(BUILD)/bertc $(GPU_PROGRAMS) $(BUILD)/bench/step $(BUILD)/demo/world
 
-$(BUILD)/tests/gpu/%: tests/gpu/%.c $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/flags
+$(BUILD)/tests/gpu/%: tests/gpu/%.c $(BUILD)/libbertc.a $(GPU_LIBRARY) $(BUILD)/gpus $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(SAY) test $<
 	$(COMPILE) -Itests -Itests/backend $(LDFLAGS) -o $@ $< -lcmocka $(WITH_GPUS) $(LDLIBS)
@@ -369,7 +374,7 @@ run-fuzz-coverage: $(RUN_FUZZ)
 	@FUZZ_OUT=$(FUZZ_OUT) sh tests/fuzz/coverage.sh $(RUN_FUZZ)
 
 demo: deps
-	@$(MAKE) --no-print-directory $(BUILD)/bertc $(DEMO_PROGRAMS)
+	@$(MAKE) --no-print-directory CUDA=$(CUDA) $(BUILD)/bertc $(DEMO_PROGRAMS)
 	@BUILD=$(BUILD) CORPUS='$(CORPUS)' demo/run.sh
 
 install: all
