@@ -311,3 +311,8 @@ struct tensor model_outputs(const struct model *model, struct activations *a, st
 	head_forward(model, a, replica, batch, head);
 	return a->heads[head].logits;
 }
+
+struct tensor model_last_outputs(const struct activations *activations, int head)
+{
+	return activations->heads[head].logits;
+}

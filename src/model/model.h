@@ -137,6 +137,8 @@ void model_losses(const struct model *model, struct activations *activations, st
  * until the next call. Not for LOSS_WORDS. */
 struct tensor model_outputs(const struct model *model, struct activations *activations, struct replica *replica,
 			    const struct batch *batch, int head);
+/* What model_losses() has left of a head's outputs, of the same kind. */
+struct tensor model_last_outputs(const struct activations *activations, int head);
 /* Transformed rows of the head of LOSS_WORDS for the rows that its labels name (P,H): input of vocab_topk. */
 struct tensor model_prediction_rows(const struct model *model, struct activations *activations, struct replica *replica,
 				    const struct batch *batch);

@@ -1,0 +1,266 @@
+#include "data/labelled.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/rng.h"
+
+void labelled_form(struct labelled_set *set, int head, int32_t width, int32_t row_width, bool values)
+{
+	set->items[head].width = width;
+	set->items[head].row_width = row_width;
+	set->items[head].values = values;
+}
+
+/* Room for `more` elements of an array behind the first `used`. */
+#define GROW(array, capacity, used, more)                                                                                        \
+	memory_grow(&(array), &(capacity), (used) + (more), sizeof(*(array)), "labelled examples")
+
+enum status labelled_begin(struct labelled_set *set)
+{
+	if (!set->examples) {
+		TRY(GROW(set->examples, set->example_capacity, 0, 2));
+		TRY(GROW(set->sequences, set->sequence_capacity, 0, 1));
+		set->examples[0] = set->sequences[0] = 0;
+	}
+	TRY(GROW(set->examples, set->example_capacity, set->example_count, 2));
+	set->example_count++;
+	set->examples[set->example_count] = set->sequence_count;
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		struct labelled_items *items = &set->items[h];
+		if (items->width == 0)
+			continue;
+		TRY(GROW(items->starts, items->capacity[0], set->example_count, 1));
+		items->starts[set->example_count - 1] = items->starts[set->example_count] = items->count;
+	}
+	return OK;
+}
+
+enum status labelled_sequence(struct labelled_set *set, const int32_t *ids, int32_t count, int32_t second)
+{
+	BUG_IF(count < 1 || second < 0 || second > count || set->example_count == 0);
+	TRY(GROW(set->sequences, set->sequence_capacity, set->sequence_count, 2));
+	TRY(GROW(set->seconds, set->second_capacity, set->sequence_count, 1));
+	TRY(GROW(set->ids, set->capacity, set->token_count, count));
+	memcpy(set->ids + set->token_count, ids, (size_t)count * sizeof(*ids));
+	set->seconds[set->sequence_count] = second;
+	set->token_count += count;
+	set->sequences[++set->sequence_count] = set->token_count;
+	set->examples[set->example_count] = set->sequence_count;
+	int64_t sequences = set->sequence_count - set->examples[set->example_count - 1];
+	set->longest = count > set->longest ? count : set->longest;
+	set->most_sequences = sequences > set->most_sequences ? (int32_t)sequences : set->most_sequences;
+	return OK;
+}
+
+enum status labelled_item(struct labelled_set *set, int head, const int32_t *rows, const int32_t *classes, const float *values,
+			  float weight)
+{
+	struct labelled_items *items = &set->items[head];
+	int64_t at = items->count;
+	BUG_IF(items->width == 0 || (items->row_width > 0) != (rows != NULL) || items->values != (values != NULL));
+	TRY(GROW(items->weights, items->capacity[1], at, 1));
+	if (rows) {
+		TRY(GROW(items->rows, items->capacity[2], at * items->row_width, items->row_width));
+		memcpy(items->rows + at * items->row_width, rows, (size_t)items->row_width * sizeof(*rows));
+	}
+	if (values) {
+		TRY(GROW(items->numbers, items->capacity[3], at * items->width, items->width));
+		memcpy(items->numbers + at * items->width, values, (size_t)items->width * sizeof(*values));
+	} else {
+		TRY(GROW(items->classes, items->capacity[3], at * items->width, items->width));
+		memcpy(items->classes + at * items->width, classes, (size_t)items->width * sizeof(*classes));
+	}
+	items->weights[at] = weight;
+	items->starts[set->example_count] = ++items->count;
+	int64_t own = items->count - items->starts[set->example_count - 1];
+	items->most = own > items->most ? (int32_t)own : items->most;
+	return OK;
+}
+
+void labelled_release(struct labelled_set *set)
+{
+	free(set->examples);
+	free(set->sequences);
+	free(set->seconds);
+	free(set->ids);
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		free(set->items[h].starts);
+		free(set->items[h].rows);
+		free(set->items[h].classes);
+		free(set->items[h].numbers);
+		free(set->items[h].weights);
+	}
+	*set = (struct labelled_set){0};
+}
+
+int64_t labelled_tokens(const struct labelled_set *set, int64_t example)
+{
+	return set->sequences[set->examples[example + 1]] - set->sequences[set->examples[example]];
+}
+
+static uint64_t add_array(uint64_t hash, const void *array, int64_t count, size_t size)
+{
+	return array ? hash64_combine(hash, hash64(array, (size_t)count * size)) : hash;
+}
+
+uint64_t labelled_hash(const struct labelled_set *set)
+{
+	uint64_t hash = 0;
+	hash = add_array(hash, set->examples, set->example_count + 1, sizeof(*set->examples));
+	hash = add_array(hash, set->sequences, set->sequence_count + 1, sizeof(*set->sequences));
+	hash = add_array(hash, set->seconds, set->sequence_count, sizeof(*set->seconds));
+	hash = add_array(hash, set->ids, set->token_count, sizeof(*set->ids));
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		const struct labelled_items *items = &set->items[h];
+		hash = add_array(hash, items->starts, items->starts ? set->example_count + 1 : 0, sizeof(*items->starts));
+		hash = add_array(hash, items->rows, items->count * items->row_width, sizeof(*items->rows));
+		hash = add_array(hash, items->classes, items->count * items->width, sizeof(*items->classes));
+		hash = add_array(hash, items->numbers, items->count * items->width, sizeof(*items->numbers));
+		hash = add_array(hash, items->weights, items->count, sizeof(*items->weights));
+	}
+	return hash;
+}
+
+/* ---- As a source ---- */
+
+struct labelled_instances {
+	struct instances base;
+	const struct labelled_set *set;
+	struct labelled_source source;
+	int64_t base_epoch, base_first; /* a hint: this epoch begins with this sample */
+};
+
+static struct labelled_instances *self(struct instances *base)
+{
+	return (struct labelled_instances *)(void *)base;
+}
+
+static int64_t labelled_per_epoch(const struct instances *base)
+{
+	return ((const struct labelled_instances *)(const void *)base)->set->example_count;
+}
+
+static enum status labelled_locate(struct instances *base, int64_t sample, int64_t *out_epoch, int64_t *out_first)
+{
+	struct labelled_instances *own = self(base);
+	int64_t count = own->set->example_count;
+	BUG_IF(sample < 0);
+	if (sample < own->base_first)
+		own->base_epoch = own->base_first = 0;
+	int64_t passed = (sample - own->base_first) / count;
+	*out_epoch = own->base_epoch + passed;
+	*out_first = own->base_first + passed * count;
+	return OK;
+}
+
+static enum status labelled_hint(struct instances *base, int64_t epoch, int64_t first)
+{
+	struct labelled_instances *own = self(base);
+	if (epoch < 0 || epoch > UINT32_MAX || first < 0) {
+		enum status status =
+			error_set(ERR_STATE, "epoch %lld cannot begin with sample %lld", (long long)epoch, (long long)first);
+		error_hint("the checkpoint is damaged, or comes from a run on other data");
+		return status;
+	}
+	own->base_epoch = epoch;
+	own->base_first = first;
+	return OK;
+}
+
+static enum status labelled_pick(struct instances *base, int64_t sample, struct pick *out, int64_t *epoch, int64_t *first)
+{
+	const struct labelled_instances *own = self(base);
+	const struct labelled_set *set = own->set;
+	TRY(labelled_locate(base, sample, epoch, first));
+	uint64_t index = (uint64_t)(sample - *first);
+	if (own->source.shuffle)
+		index = rng_permute(own->source.seed, RNG_SHUFFLE, (uint32_t)*epoch, (uint64_t)set->example_count, index);
+	*out = (struct pick){.index = (int64_t)index, .sample = sample};
+	for (int64_t s = set->examples[index]; s < set->examples[index + 1]; s++) {
+		int32_t length = (int32_t)(set->sequences[s + 1] - set->sequences[s]);
+		out->tokens += length;
+		out->squares += (int64_t)length * length;
+		out->longest = length > out->longest ? length : out->longest;
+		out->sequences++;
+	}
+	for (int h = 0; h < BATCH_HEADS; h++)
+		if (set->items[h].width > 0)
+			out->labels[h] = (int32_t)(set->items[h].starts[index + 1] - set->items[h].starts[index]);
+	return OK;
+}
+
+static void copy_items(const struct labelled_items *items, int64_t example, struct batch_labels *out)
+{
+	int64_t first = items->starts[example], count = items->starts[example + 1] - first;
+	out->count = (int32_t)count;
+	memcpy(out->weights, items->weights + first, (size_t)count * sizeof(*out->weights));
+	if (items->row_width > 0)
+		memcpy(out->rows, items->rows + first * items->row_width,
+		       (size_t)(count * items->row_width) * sizeof(*out->rows));
+	if (items->values)
+		memcpy(out->values, items->numbers + first * items->width, (size_t)(count * items->width) * sizeof(*out->values));
+	else
+		memcpy(out->classes, items->classes + first * items->width,
+		       (size_t)(count * items->width) * sizeof(*out->classes));
+}
+
+static enum status labelled_make(struct instances *base, const struct pick *pick, struct example *out)
+{
+	const struct labelled_set *set = self(base)->set;
+	int64_t first = set->examples[pick->index], end = set->examples[pick->index + 1];
+	out->sequence_count = (int32_t)(end - first);
+	out->token_count = 0;
+	for (int64_t s = first; s < end; s++) {
+		int32_t length = (int32_t)(set->sequences[s + 1] - set->sequences[s]);
+		out->lengths[s - first] = length;
+		memcpy(out->ids + out->token_count, set->ids + set->sequences[s], (size_t)length * sizeof(*out->ids));
+		for (int32_t i = 0; i < length; i++)
+			out->types[out->token_count + i] = i >= set->seconds[s];
+		out->token_count += length;
+	}
+	for (int h = 0; h < BATCH_HEADS; h++)
+		if (set->items[h].width > 0)
+			copy_items(&set->items[h], pick->index, &out->labels[h]);
+	return OK;
+}
+
+static void labelled_close(struct instances *base)
+{
+	free(base);
+}
+
+static const struct source_functions labelled_functions = {
+	.close = labelled_close,
+	.per_epoch = labelled_per_epoch,
+	.locate = labelled_locate,
+	.hint = labelled_hint,
+	.pick = labelled_pick,
+	.make = labelled_make,
+};
+
+enum status instances_open_labelled(struct instances **out, const struct labelled_set *set, const struct labelled_source *source)
+{
+	struct labelled_instances *own = NULL;
+	*out = NULL;
+	if (set->example_count == 0)
+		return error_set(ERR_DATA, "there are no examples");
+	TRY(memory_new(&own, 1, sizeof(*own), "labelled examples"));
+	own->set = set;
+	own->source = *source;
+	own->base = (struct instances){
+		.functions = &labelled_functions,
+		.bounds = {.max_seq_length = set->longest, .sequences = set->most_sequences, .vocab_size = source->vocab_size},
+	};
+	for (int h = 0; h < BATCH_HEADS; h++) {
+		const struct labelled_items *items = &set->items[h];
+		own->base.bounds.labels[h] = (struct label_bounds){.most = items->width > 0 ? items->most : 0,
+								   .width = items->width,
+								   .row_width = items->row_width,
+								   .values = items->values};
+	}
+	*out = &own->base;
+	return OK;
+}

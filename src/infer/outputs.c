@@ -1,0 +1,176 @@
+#include "infer/outputs.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/stop.h"
+#include "data/step_reader.h"
+#include "model/flops.h"
+
+struct work {
+	const struct output_pass *pass;
+	struct instances *instances;
+	struct task_outputs *out;
+	struct batch batch; /* on the device */
+	void *raw;          /* outputs of a batch as they come from the device */
+	double weight;
+	int64_t done;
+};
+
+static int32_t ranks_of(const struct output_pass *pass)
+{
+	return pass->comm ? comm_place(pass->comm)->size : 1;
+}
+
+static void queue_batch(void *context)
+{
+	const struct work *work = context;
+	const struct output_pass *pass = work->pass;
+	model_forward(pass->model, pass->activations, pass->replica, &work->batch, false);
+	model_losses(pass->model, pass->activations, pass->replica, &work->batch, false, false);
+}
+
+static float number_at(const void *raw, enum dtype dtype, int64_t i)
+{
+	switch (dtype) {
+	case DTYPE_F64: return (float)((const double *)raw)[i];
+	case DTYPE_F32: return ((const float *)raw)[i];
+	case DTYPE_F16: return f16_to_float(((const uint16_t *)raw)[i]);
+	default: return bf16_to_float(((const uint16_t *)raw)[i]);
+	}
+}
+
+/* The outputs of a batch lie example after example: each goes to its place. */
+static void place_outputs(struct work *work, const struct batch *host, enum dtype dtype)
+{
+	int32_t sequences = instances_bounds(work->instances)->sequences;
+	int64_t from = 0;
+	for (int32_t e = 0; e < host->example_count; e++) {
+		int64_t example = host->samples[host->example_starts[e]] / (uint32_t)sequences;
+		int64_t first = work->out->starts[example], count = work->out->starts[example + 1] - first;
+		for (int64_t i = 0; i < count; i++)
+			work->out->values[first + i] = number_at(work->raw, dtype, from + i);
+		from += count;
+	}
+}
+
+static enum status compute_batch(struct work *work, const struct batch *host)
+{
+	const struct output_pass *pass = work->pass;
+	struct backend *be = pass->replica->backend;
+	be->functions->upload(pass->replica, host, &work->batch);
+	struct work_key key = work_key(pass->activations, WORK_LOSS, &work->batch);
+	work_queue(pass->replica, &key, queue_batch, work);
+	TRY(be->functions->synchronize(pass->replica));
+	struct tensor outputs = model_last_outputs(pass->activations, 0);
+	be->functions->to_host(be, work->raw, outputs.data,
+			       (size_t)(outputs.rows * outputs.columns) * dtype_bytes(outputs.dtype));
+	place_outputs(work, host, outputs.dtype);
+	return OK;
+}
+
+/* Has a rank failed, or been asked to stop? */
+static enum status agree(const struct output_pass *pass, enum status own)
+{
+	if (own == OK && stop_requested())
+		own = STOPPED;
+	return ranks_of(pass) > 1 ? comm_agree_status(pass->comm, own) : own;
+}
+
+static enum status compute_steps(struct work *work, struct step_reader *reader)
+{
+	const struct step *step = NULL;
+	enum status status = OK;
+	do {
+		if (status == OK)
+			status = step_reader_next(reader, &step);
+		TRY(agree(work->pass, status));
+		if (!step)
+			return OK;
+		model_await(work->pass->model);
+		for (int32_t i = 0; i < step->batch_count && status == OK; i++) {
+			const struct batch *host;
+			status = step_batch(step, i, &host);
+			if (status == OK)
+				status = compute_batch(work, host);
+		}
+		work->weight += step->weights[0];
+		work->done += step->example_count;
+		if (status == OK && work->pass->progress)
+			status = work->pass->progress(work->pass->context, work->done);
+	} while (step);
+	return OK;
+}
+
+/* Numbers that travel at a time. */
+#define PIECE 65536
+
+/* Every rank has the outputs of its own examples, and zeros: their sum is all. */
+static enum status gather(struct work *work)
+{
+	double *piece;
+	int64_t count = work->out->starts[work->out->count];
+	enum status status = OK;
+	if (ranks_of(work->pass) == 1)
+		return OK;
+	TRY(memory_new(&piece, PIECE, sizeof(*piece), "outputs of the ranks"));
+	for (int64_t first = 0; first < count && status == OK; first += PIECE) {
+		int64_t part = count - first < PIECE ? count - first : PIECE;
+		for (int64_t i = 0; i < part; i++)
+			piece[i] = work->out->values[first + i];
+		status = comm_sum(work->pass->comm, piece, part);
+		for (int64_t i = 0; i < part && status == OK; i++)
+			work->out->values[first + i] = (float)piece[i];
+	}
+	free(piece);
+	return status;
+}
+
+static enum status read_loss(struct work *work, double *out_loss)
+{
+	const struct output_pass *pass = work->pass;
+	struct backend *be = pass->replica->backend;
+	struct accumulators sums;
+	be->functions->to_host(be, &sums, pass->replica->accumulators, sizeof(sums));
+	double told[2] = {sums.value[sum_of_loss(0)], work->weight};
+	if (ranks_of(pass) > 1)
+		TRY(comm_sum(pass->comm, told, 2));
+	if (out_loss)
+		*out_loss = told[1] > 0 ? told[0] / told[1] : NAN;
+	return OK;
+}
+
+enum status outputs_compute(const struct output_pass *pass, struct instances *instances, struct task_outputs *out,
+			    double *out_loss)
+{
+	const struct head *head = &pass->model->heads.head[0];
+	struct backend *be = pass->replica->backend;
+	struct work work = {.pass = pass, .instances = instances, .out = out};
+	struct step_reader *reader = NULL;
+	struct accumulators zero = {0};
+	struct batch_capacity room = backend_room(be, pass->capacity);
+	int64_t rows = room.tokens > most_labels(&room) ? room.tokens : most_labels(&room);
+	struct step_settings steps = {
+		.batch_size = (int64_t)pass->capacity.examples * ranks_of(pass),
+		.rank = pass->comm ? comm_place(pass->comm)->rank : 0,
+		.ranks = ranks_of(pass),
+		.linear_work = model_linear_work(&pass->model->config, &pass->model->heads),
+		.capacity = pass->capacity,
+		.first_step = 1,
+		.sample_count = out->count,
+	};
+	enum status status = memory_new(&work.raw, rows * head->outputs, dtype_bytes(be->master_dtype), "outputs of a batch");
+	if (status == OK)
+		status = step_reader_open(&reader, instances, &steps);
+	TRY_GOTO(agree(pass, status), done);
+	be->functions->to_device(be, pass->replica->accumulators, &zero, sizeof(zero));
+	TRY_GOTO(compute_steps(&work, reader), done);
+	TRY_GOTO(gather(&work), done);
+	status = read_loss(&work, out_loss);
+done:
+	step_reader_close(reader);
+	free(work.raw);
+	return status;
+}

@@ -1,0 +1,465 @@
+/* Tasks of one answer a text or pair: a class, a number, or several labels. Their files are tables (tasks/examples.h), their head
+ * is a linear layer behind the pooler: BertForSequenceClassification. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "tasks/measures.h"
+#include "tasks/results.h"
+#include "tasks/task.h"
+
+/* Tokens that a text loses are worth a word. */
+static void log_cut(const struct task_set *set, int32_t most)
+{
+	if (set->cut_count > 0)
+		log_note("%lld of %lld texts are longer than %d tokens and were cut, by %.0f tokens on average; --max_seq_length "
+			 "raises the limit",
+			 (long long)set->cut_count, (long long)set->encoded.example_count, most,
+			 (double)set->cut_tokens / (double)set->cut_count);
+}
+
+/* ---- Labels ---- */
+
+/* "balanced", or a weight for each label named: "a:2,b:1"; labels that are not named have 1. */
+static enum status read_label_weights(struct task_state *state)
+{
+	const char *text = state->settings.class_weights;
+	int64_t count = state->labels.count, all = 0;
+	if (!text)
+		return OK;
+	TRY(memory_new(&state->label_weights, count, sizeof(*state->label_weights), "weights of labels"));
+	for (int64_t i = 0; i < count; i++) {
+		state->label_weights[i] = 1;
+		all += state->labels.labels[i].count;
+	}
+	if (strcmp(text, "balanced") == 0) {
+		for (int64_t i = 0; i < count; i++) /* as scikit-learn: n / (classes * n_i) */
+			if (state->labels.labels[i].count > 0)
+				state->label_weights[i] =
+					(float)((double)all / ((double)count * (double)state->labels.labels[i].count));
+		return OK;
+	}
+	for (const char *at = text; *at;) {
+		size_t length = strcspn(at, ",");
+		const char *colon = memrchr(at, ':', length);
+		char name[256] = "", *end = NULL;
+		double weight = colon ? strtod(colon + 1, &end) : NAN;
+		if (colon && (size_t)(colon - at) < sizeof(name))
+			memcpy(name, at, (size_t)(colon - at));
+		int64_t id = colon ? label_set_find(&state->labels, name) : -1;
+		if (id < 0 || end != at + length || !(weight >= 0 && weight < 1e6)) {
+			enum status status =
+				error_set(ERR_USAGE, "--class_weights: '%.*s' is not a label and its weight", (int)length, at);
+			error_hint("write label:weight,label:weight with labels of the training set, or balanced");
+			return status;
+		}
+		state->label_weights[id] = (float)weight;
+		at += length + (at[length] == ',');
+	}
+	return OK;
+}
+
+static enum status settle_labels(struct task_state *state)
+{
+	const struct layout *layout = state->settings.layout;
+	int64_t named = 0;
+	while (layout && named < LAYOUT_NAMES && layout->labels[named])
+		named++;
+	struct label_rules rules = {
+		.given = state->settings.given,
+		.folder = state->settings.folder,
+		.task = {.names = layout ? layout->labels : NULL, .count = named},
+		.task_name = layout ? layout->name : NULL,
+		.allow_one = state->task->target == TARGET_CLASSES,
+	};
+	struct buffer text = {0};
+	TRY(label_set_order(&state->labels, &rules));
+	label_set_describe(&state->labels, &text);
+	log_note("%s", buffer_string(&text));
+	buffer_release(&text);
+	return read_label_weights(state);
+}
+
+/* ---- Reading ---- */
+
+/* Counts the labels of a training set. */
+static enum status count_labels(struct task_state *state, const struct example_set *examples)
+{
+	const char **cells = NULL;
+	struct string_store store = {0};
+	enum status status = OK;
+	if (state->task->target == TARGET_CLASS) {
+		for (int64_t i = 0; i < examples->count; i++) {
+			const struct example_text *example = &examples->examples[i];
+			TRY(bad_record(state->settings.bad,
+				       label_set_add(&state->labels, example->label, example->file, example->line)));
+		}
+		return settle_labels(state);
+	}
+	TRY(memory_new(&cells, examples->count, sizeof(*cells), "labels"));
+	for (int64_t i = 0; i < examples->count; i++)
+		cells[i] = examples->examples[i].label;
+	state->settings.cells = label_cells_detect(cells, examples->count);
+	for (int64_t i = 0; i < examples->count; i++) {
+		const struct example_text *example = &examples->examples[i];
+		const char **names;
+		int64_t count;
+		TRY_GOTO(label_cell_split(example->label, state->settings.cells, example->file, example->line, &store, &names,
+					  &count),
+			 done);
+		for (int64_t k = 0; k < count && status == OK; k++)
+			status = label_set_add(&state->labels, names[k], example->file, example->line);
+		free(names);
+		TRY_GOTO(status, done);
+	}
+	status = settle_labels(state);
+done:
+	string_store_release(&store);
+	free(cells);
+	return status;
+}
+
+static enum status read_tables(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
+{
+	const struct task_settings *settings = &state->settings;
+	struct example_options options = {
+		.input = state->task->input,
+		.target = state->task->target,
+		.layout = settings->layout,
+		.given = settings->columns,
+		.needs_labels = set->use != TASK_PREDICT,
+		.allows_empty = set->use == TASK_PREDICT,
+		.bad = settings->bad,
+	};
+	for (int64_t i = 0; i < count; i++)
+		TRY(example_set_read(&set->examples, paths[i], &options));
+	set->has_labels = set->examples.has_labels;
+	if (set->examples.count == 0 && set->use != TASK_PREDICT) {
+		enum status status = error_set(ERR_DATA, "'%s': there are no examples", count > 0 ? paths[0] : "");
+		error_hint("a file of examples has a row each, with a text and a label");
+		return status;
+	}
+	if (set->use != TASK_TRAIN)
+		return OK;
+	state->pairs = set->examples.has_pairs;
+	return state->task->target == TARGET_NUMBER ? OK : count_labels(state, &set->examples);
+}
+
+/* ---- Encoding ---- */
+
+/* The label of an example as the head learns it. */
+static enum status encode_label(struct task_state *state, struct task_set *set, const struct example_text *example, float *values)
+{
+	bool known = set->has_labels && example->label;
+	int32_t class_id = -1;
+	if (state->task->target == TARGET_CLASS) {
+		int64_t id = -1;
+		if (known)
+			TRY(label_set_id(&state->labels, example->label, example->file, example->line, &id));
+		class_id = (int32_t)id;
+		float weight = id < 0 ? 0 : state->label_weights && set->use == TASK_TRAIN ? state->label_weights[id] : 1;
+		return labelled_item(&set->encoded, 0, NULL, &class_id, NULL, weight);
+	}
+	if (state->task->target == TARGET_NUMBER) {
+		double number = 0;
+		if (known)
+			TRY(label_number(example->label, example->file, example->line, &number));
+		values[0] = (float)number;
+		return labelled_item(&set->encoded, 0, NULL, NULL, values, known ? 1 : 0);
+	}
+	struct string_store store = {0};
+	const char **names = NULL;
+	int64_t count = 0;
+	enum status status = OK;
+	memset(values, 0, (size_t)state->labels.count * sizeof(*values));
+	if (known)
+		status = label_cell_split(example->label, state->settings.cells, example->file, example->line, &store, &names,
+					  &count);
+	for (int64_t k = 0; k < count && status == OK; k++) {
+		int64_t id;
+		status = label_set_id(&state->labels, names[k], example->file, example->line, &id);
+		if (status == OK)
+			values[id] = 1;
+	}
+	free(names);
+	string_store_release(&store);
+	TRY(status);
+	return labelled_item(&set->encoded, 0, NULL, NULL, values, known ? 1 : 0);
+}
+
+static enum status encode_examples(struct task_state *state, struct task_set *set)
+{
+	const struct task_settings *settings = &state->settings;
+	struct tokens scratch[2] = {{0}};
+	int32_t *ids = NULL;
+	float *values = NULL;
+	bool numbers = state->task->target != TARGET_CLASS;
+	int32_t width = state->task->target == TARGET_CLASSES ? (int32_t)state->labels.count : 1;
+	enum status status;
+	TRY_GOTO(memory_new(&ids, settings->max_seq_length, sizeof(*ids), "a text's tokens"), done);
+	TRY_GOTO(memory_new(&values, width, sizeof(*values), "labels"), done);
+	labelled_form(&set->encoded, 0, width, 0, numbers);
+	for (int64_t i = 0; i < set->examples.count; i++) {
+		const struct example_text *example = &set->examples.examples[i];
+		struct encoded_text text;
+		TRY_GOTO(task_encode_text(settings->tokenizer, scratch, example->text, example->pair, settings->max_seq_length,
+					  ids, &text),
+			 done);
+		TRY_GOTO(labelled_begin(&set->encoded), done);
+		TRY_GOTO(labelled_sequence(&set->encoded, ids, text.count, text.second), done);
+		TRY_GOTO(encode_label(state, set, example, values), done);
+		set->cut_count += text.cut > 0;
+		set->cut_tokens += text.cut;
+	}
+	log_cut(set, settings->max_seq_length);
+	status = OK;
+done:
+	tokens_release(&scratch[0]);
+	tokens_release(&scratch[1]);
+	free(ids);
+	free(values);
+	return status;
+}
+
+/* ---- The head ---- */
+
+static void classification_heads(const struct task_state *state, struct model_heads *out)
+{
+	enum task_target target = state->task->target;
+	*out = (struct model_heads){.architecture = "BertForSequenceClassification", .pooler = true, .count = 1};
+	out->head[0] = (struct head){
+		.input = INPUT_FIRST_ROW,
+		.pooled = true,
+		.drops = true,
+		.outputs = target == TARGET_NUMBER ? 1 : (int32_t)state->labels.count,
+		.loss = target == TARGET_NUMBER    ? LOSS_SQUARED
+			: target == TARGET_CLASSES ? LOSS_BINARY
+						   : LOSS_CLASSES,
+		.coefficient = 1,
+		.name = "classifier",
+	};
+}
+
+/* ---- Scores ---- */
+
+static int32_t best_of(const float *values, int64_t count)
+{
+	int32_t best = 0;
+	for (int32_t i = 1; i < count; i++)
+		if (values[i] > values[best])
+			best = i;
+	return best;
+}
+
+/* Softmax, in double. */
+static void probabilities_of(const float *logits, int64_t count, double *out)
+{
+	double largest = logits[best_of(logits, count)], sum = 0;
+	for (int64_t i = 0; i < count; i++)
+		sum += out[i] = exp(logits[i] - largest);
+	for (int64_t i = 0; i < count; i++)
+		out[i] /= sum;
+}
+
+static double sigmoid(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+
+static enum status score_classes(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				 struct measures *out)
+{
+	int64_t count = outputs->count, classes = state->labels.count;
+	int32_t *predicted = NULL, *positive = NULL;
+	double *scores = NULL, *shares = NULL;
+	struct confusion confusion = {0};
+	const int32_t *gold = set->encoded.items[0].classes;
+	enum status status;
+	TRY_GOTO(memory_new(&predicted, count, sizeof(*predicted), "predictions"), done);
+	TRY_GOTO(memory_new(&positive, count, sizeof(*positive), "predictions"), done);
+	TRY_GOTO(memory_new(&scores, count, sizeof(*scores), "predictions"), done);
+	TRY_GOTO(memory_new(&shares, classes, sizeof(*shares), "predictions"), done);
+	for (int64_t i = 0; i < count; i++) {
+		const float *logits = task_output(outputs, i);
+		predicted[i] = best_of(logits, classes);
+		probabilities_of(logits, classes, shares);
+		positive[i] = gold[i] == 1;
+		scores[i] = classes == 2 ? shares[1] : 0;
+	}
+	TRY_GOTO(confusion_make(&confusion, (int32_t)classes, gold, predicted, count), done);
+	measure_classes(&confusion, -1, out);
+	if (classes == 2)
+		status = measure_auc(scores, positive, count, out);
+done:
+	confusion_release(&confusion);
+	free(predicted);
+	free(positive);
+	free(scores);
+	free(shares);
+	return status;
+}
+
+static enum status score_numbers(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				 struct measures *out)
+{
+	double *gold = NULL, *predicted = NULL;
+	enum status status;
+	(void)state;
+	TRY_GOTO(memory_new(&gold, outputs->count, sizeof(*gold), "predictions"), done);
+	TRY_GOTO(memory_new(&predicted, outputs->count, sizeof(*predicted), "predictions"), done);
+	for (int64_t i = 0; i < outputs->count; i++) {
+		gold[i] = set->encoded.items[0].numbers[i];
+		predicted[i] = task_output(outputs, i)[0];
+	}
+	status = measure_values(gold, predicted, outputs->count, out);
+done:
+	free(gold);
+	free(predicted);
+	return status;
+}
+
+static enum status score_labels(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				struct measures *out)
+{
+	int64_t all = outputs->count * state->labels.count;
+	uint8_t *gold = NULL, *predicted = NULL;
+	enum status status;
+	TRY_GOTO(memory_new(&gold, all, 1, "predictions"), done);
+	TRY_GOTO(memory_new(&predicted, all, 1, "predictions"), done);
+	for (int64_t i = 0; i < all; i++) {
+		gold[i] = set->encoded.items[0].numbers[i] > 0.5f;
+		predicted[i] = outputs->values[i] > 0;
+	}
+	status = measure_multilabel(gold, predicted, outputs->count, (int32_t)state->labels.count, NULL, out);
+done:
+	free(gold);
+	free(predicted);
+	return status;
+}
+
+/* ---- Results ---- */
+
+static enum status write_results(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				 const char *folder)
+{
+	char path[PATH_BYTES];
+	int64_t width = state->task->target == TARGET_NUMBER ? 1 : state->labels.count;
+	float *values = NULL;
+	int32_t *classes = NULL;
+	double *shares = NULL;
+	enum status status;
+	(void)set;
+	TRY_GOTO(memory_new(&values, outputs->count * width, sizeof(*values), "results"), done);
+	TRY_GOTO(memory_new(&classes, outputs->count, sizeof(*classes), "results"), done);
+	TRY_GOTO(memory_new(&shares, width, sizeof(*shares), "results"), done);
+	for (int64_t i = 0; i < outputs->count; i++) {
+		const float *own = task_output(outputs, i);
+		classes[i] = best_of(own, width);
+		if (state->task->target == TARGET_CLASS)
+			probabilities_of(own, width, shares);
+		for (int64_t k = 0; k < width; k++)
+			values[i * width + k] = state->task->target == TARGET_NUMBER    ? own[k]
+						: state->task->target == TARGET_CLASSES ? (float)sigmoid(own[k])
+											: (float)shares[k];
+	}
+	TRY_GOTO(path_join(path, folder, "test_results.tsv"), done);
+	TRY_GOTO(results_write_values(path, values, outputs->count, width), done);
+	if (state->task->target == TARGET_CLASS) {
+		TRY_GOTO(path_join(path, folder, "predict.txt"), done);
+		status = results_write_classes(path, classes, outputs->count);
+	}
+done:
+	free(values);
+	free(classes);
+	free(shares);
+	return status;
+}
+
+static enum status put_prediction(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				  int64_t example, struct buffer *out)
+{
+	const float *own = task_output(outputs, example);
+	const struct label_set *labels = &state->labels;
+	struct json_writer writer = {.out = out};
+	double *shares = NULL;
+	json_open(&writer, NULL, '{');
+	if (set->examples.has_ids && set->examples.examples[example].id)
+		json_put_string(&writer, "id", set->examples.examples[example].id);
+	if (state->task->target == TARGET_NUMBER) {
+		json_put_double(&writer, "value", own[0]);
+		json_close(&writer);
+		return buffer_status(out);
+	}
+	TRY(memory_new(&shares, labels->count, sizeof(*shares), "probabilities"));
+	if (state->task->target == TARGET_CLASS) {
+		probabilities_of(own, labels->count, shares);
+		json_put_string(&writer, "label", labels->labels[best_of(own, labels->count)].name);
+	} else {
+		json_open(&writer, "labels", '[');
+		for (int64_t i = 0; i < labels->count; i++) {
+			shares[i] = sigmoid(own[i]);
+			if (own[i] > 0)
+				json_put_string(&writer, NULL, labels->labels[i].name);
+		}
+		json_close(&writer);
+	}
+	json_open(&writer, "probabilities", '{');
+	for (int64_t i = 0; i < labels->count; i++)
+		json_put_double(&writer, labels->labels[i].name, shares[i]);
+	json_close(&writer);
+	json_close(&writer);
+	free(shares);
+	return buffer_status(out);
+}
+
+const struct task task_classification = {
+	.name = "classification",
+	.summary = "one class for each text or pair of texts",
+	.architecture = "BertForSequenceClassification",
+	.problem_type = "single_label_classification",
+	.input = INPUT_TEXT,
+	.target = TARGET_CLASS,
+	.decides = "accuracy",
+	.read = read_tables,
+	.encode = encode_examples,
+	.heads = classification_heads,
+	.score = score_classes,
+	.write = write_results,
+	.put = put_prediction,
+};
+
+const struct task task_regression = {
+	.name = "regression",
+	.summary = "a number for each text or pair of texts",
+	.architecture = "BertForSequenceClassification",
+	.problem_type = "regression",
+	.input = INPUT_TEXT,
+	.target = TARGET_NUMBER,
+	.decides = "spearmanr",
+	.read = read_tables,
+	.encode = encode_examples,
+	.heads = classification_heads,
+	.score = score_numbers,
+	.write = write_results,
+	.put = put_prediction,
+};
+
+const struct task task_multilabel = {
+	.name = "multilabel",
+	.summary = "any number of labels for each text or pair of texts",
+	.architecture = "BertForSequenceClassification",
+	.problem_type = "multi_label_classification",
+	.input = INPUT_TEXT,
+	.target = TARGET_CLASSES,
+	.decides = "f1_micro",
+	.read = read_tables,
+	.encode = encode_examples,
+	.heads = classification_heads,
+	.score = score_labels,
+	.write = write_results,
+	.put = put_prediction,
+};

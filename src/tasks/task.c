@@ -1,0 +1,153 @@
+#include "tasks/task.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel};
+#define TASK_COUNT ((int)(sizeof(tasks) / sizeof(tasks[0])))
+
+const struct task *const *tasks_all(int *count)
+{
+	*count = TASK_COUNT;
+	return tasks;
+}
+
+/* The kind of task that a published one is. */
+static const struct task *task_of_layout(const struct layout *layout)
+{
+	switch (layout->target) {
+	case TARGET_NUMBER: return &task_regression;
+	case TARGET_CLASSES: return &task_multilabel;
+	case TARGET_CHOICE:
+	case TARGET_CLASS: break;
+	}
+	return &task_classification;
+}
+
+enum status task_find(const char *name, const struct task **out, const struct layout **out_layout)
+{
+	*out_layout = layout_find(name);
+	if (*out_layout) {
+		*out = task_of_layout(*out_layout);
+		return OK;
+	}
+	for (int i = 0; i < TASK_COUNT; i++) {
+		if (strcmp(tasks[i]->name, name) == 0) {
+			*out = tasks[i];
+			return OK;
+		}
+	}
+	if (strcmp(name, "pair") == 0) { /* two texts instead of one: the files say so */
+		*out = &task_classification;
+		return OK;
+	}
+	struct buffer names = {0};
+	int layout_count;
+	const struct layout *layouts = layouts_all(&layout_count);
+	for (int i = 0; i < TASK_COUNT; i++)
+		buffer_format(&names, "%s%s", i > 0 ? ", " : "", tasks[i]->name);
+	buffer_text(&names, ", pair; or a published task: ");
+	for (int i = 0; i < layout_count; i++)
+		buffer_format(&names, "%s%s", i > 0 ? ", " : "", layouts[i].name);
+	enum status status = error_set(ERR_USAGE, "--task %s: there is no such task", name);
+	error_hint("tasks are: %s", buffer_string(&names));
+	buffer_release(&names);
+	return status;
+}
+
+const struct task *task_of_architecture(const char *architecture, const char *problem_type)
+{
+	for (int i = 0; architecture && i < TASK_COUNT; i++) {
+		bool same = strcmp(tasks[i]->architecture, architecture) == 0;
+		bool typed = problem_type && tasks[i]->problem_type && strcmp(problem_type, tasks[i]->problem_type) == 0;
+		if (same && (typed || !problem_type))
+			return tasks[i];
+	}
+	return NULL;
+}
+
+void task_set_release(const struct task_state *state, struct task_set *set)
+{
+	if (set->own && state->task->close_set)
+		state->task->close_set(set);
+	labelled_release(&set->encoded);
+	example_set_release(&set->examples);
+	*set = (struct task_set){0};
+}
+
+void task_state_release(struct task_state *state)
+{
+	label_set_release(&state->labels);
+	free(state->label_weights);
+	*state = (struct task_state){0};
+}
+
+/* Numbers that a head gives for an example. */
+static int64_t output_count(const struct labelled_set *set, const struct head *head, int64_t example)
+{
+	int64_t items = set->examples[example + 1] - set->examples[example];
+	if (head->input == INPUT_ALL_ROWS)
+		items = labelled_tokens(set, example);
+	else if (head->input == INPUT_CHOSEN_ROWS)
+		items = set->items[0].starts[example + 1] - set->items[0].starts[example];
+	return items * head->outputs;
+}
+
+enum status task_outputs_create(struct task_outputs *out, const struct labelled_set *set, const struct head *head)
+{
+	enum status status;
+	*out = (struct task_outputs){.count = set->example_count};
+	TRY(memory_new(&out->starts, set->example_count + 1, sizeof(*out->starts), "outputs"));
+	for (int64_t e = 0; e < set->example_count; e++)
+		out->starts[e + 1] = out->starts[e] + output_count(set, head, e);
+	status = memory_new(&out->values, out->starts[set->example_count], sizeof(*out->values), "outputs");
+	if (status != OK)
+		task_outputs_release(out);
+	return status;
+}
+
+void task_outputs_release(struct task_outputs *outputs)
+{
+	free(outputs->starts);
+	free(outputs->values);
+	*outputs = (struct task_outputs){0};
+}
+
+enum status task_encode_text(const struct tokenizer *tokenizer, struct tokens scratch[2], const char *text, const char *pair,
+			     int32_t most, int32_t *ids, struct encoded_text *out)
+{
+	const struct vocab *vocab = tokenizer_vocab(tokenizer);
+	tokens_clear(&scratch[0]);
+	tokens_clear(&scratch[1]);
+	TRY(tokenizer_encode(tokenizer, text, strlen(text), &scratch[0]));
+	if (pair)
+		TRY(tokenizer_encode(tokenizer, pair, strlen(pair), &scratch[1]));
+	int64_t a = scratch[0].count, b = scratch[1].count, room = most - (pair ? 3 : 2), all = a + b;
+	BUG_IF(room < 0);
+	if (a + b > room) {
+		/* As if one token after the other was taken off: the longer text comes down to the other's length, then both in
+		 * turn, the second first. */
+		int64_t surplus = a + b - room, difference = a > b ? a - b : b - a;
+		int64_t longer = surplus < difference ? surplus : difference;
+		a -= a > b ? longer : 0;
+		b -= scratch[1].count > scratch[0].count ? longer : 0;
+		surplus -= longer;
+		a -= surplus / 2;
+		b -= surplus - surplus / 2;
+	}
+	int32_t n = 0;
+	ids[n++] = vocab->cls;
+	for (int64_t i = 0; i < a; i++)
+		ids[n++] = scratch[0].ids[i];
+	ids[n++] = vocab->sep;
+	out->second = n;
+	for (int64_t i = 0; i < b; i++)
+		ids[n++] = scratch[1].ids[i];
+	if (pair)
+		ids[n++] = vocab->sep;
+	out->count = n;
+	out->cut = (int32_t)(all - a - b);
+	return OK;
+}

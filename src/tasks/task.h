@@ -1,0 +1,118 @@
+/* A task: how its files become examples, which head answers them, how answers are scored and written. A row of the table in
+ * task.c and a file each; knows no objective and no trainer. */
+#ifndef TASKS_TASK_H
+#define TASKS_TASK_H
+
+#include "base/buffer.h"
+#include "base/measures.h"
+#include "data/labelled.h"
+#include "formats/bad_records.h"
+#include "model/heads.h"
+#include "tasks/examples.h"
+#include "tasks/labels.h"
+#include "text/tokenizer.h"
+
+/* What a set of examples is for. */
+enum task_use {
+	TASK_TRAIN,
+	TASK_SCORE,   /* labels are known to training */
+	TASK_PREDICT, /* labels may be absent */
+};
+
+/* As given, or as recorded of training (bertc_task.json). All is borrowed. */
+struct task_settings {
+	const struct layout *layout; /* of a published task; NULL: none */
+	const struct tokenizer *tokenizer;
+	int32_t max_seq_length;
+	struct column_choice columns;    /* by name or number from 1; NULL: found */
+	struct label_list given, folder; /* labels of --labels; of the model's folder */
+	const char *class_weights;       /* NULL, "balanced" or "a:2,b:1" */
+	enum label_cells cells;          /* of several labels: found in training, recorded for later */
+	struct bad_records *bad;
+};
+
+/* The outputs of a model for every example of a set, in its order: example e has values[starts[e]] to values[starts[e + 1]], rows
+ * of as many numbers as the head gives. */
+struct task_outputs {
+	int64_t count;   /* of examples */
+	int64_t *starts; /* [count + 1] */
+	float *values;
+};
+
+/* One set of examples, read and encoded. Zero-initialise. */
+struct task_set {
+	const char *name; /* "" for the first of its kind */
+	enum task_use use;
+	struct labelled_set encoded;
+	struct example_set examples; /* of tasks whose files are tables */
+	void *own;                   /* what other tasks keep */
+	bool has_labels;
+	int64_t cut_count, cut_tokens; /* texts that were too long, and what was cut off them */
+};
+
+struct task;
+/* What is known of a task in a run or a session: its labels above all. Zero-initialise but for task and settings. */
+struct task_state {
+	const struct task *task;
+	struct task_settings settings;
+	struct label_set labels; /* ordered once training is read, or as recorded */
+	bool pairs;              /* examples have two texts */
+	float *label_weights;    /* [labels.count], or NULL */
+};
+
+struct task {
+	const char *name;         /* of --task */
+	const char *summary;      /* for the help */
+	const char *architecture; /* transformers' class: "BertForSequenceClassification" */
+	const char *problem_type; /* as in config.json; NULL: it has none */
+	enum task_input input;    /* of tables */
+	enum task_target target;
+	const char *decides; /* the measure that chooses the best checkpoint, unless a published layout says another */
+	/* Reads files into a set, in their order. TASK_TRAIN also finds the labels. */
+	enum status (*read)(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
+	/* Makes set->encoded. */
+	enum status (*encode)(struct task_state *state, struct task_set *set);
+	void (*heads)(const struct task_state *state, struct model_heads *out);
+	/* Adds the measures of a whole set (which has labels). */
+	enum status (*score)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			     struct measures *out);
+	/* Files of results for a set into a folder. */
+	enum status (*write)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			     const char *folder);
+	/* Appends one example's prediction as a JSON object (no line end). */
+	enum status (*put)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			   int64_t example, struct buffer *out);
+	void (*close_set)(struct task_set *set); /* frees set->own; NULL: there is none */
+};
+
+/* The task of this name, as --task has it; a published task's name gives the kind it is of, and its layout. ERR_USAGE with the
+ * names there are. */
+MUST_USE enum status task_find(const char *name, const struct task **out, const struct layout **out_layout);
+/* The task whose head an architecture has, with the problem type and the number of its outputs; NULL: none. */
+const struct task *task_of_architecture(const char *architecture, const char *problem_type);
+/* All tasks, `*count` of them. */
+const struct task *const *tasks_all(int *count);
+
+void task_set_release(const struct task_state *state, struct task_set *set);
+void task_state_release(struct task_state *state);
+/* Room for the outputs of every example of a set under a head: values are zero. */
+MUST_USE enum status task_outputs_create(struct task_outputs *out, const struct labelled_set *set, const struct head *head);
+void task_outputs_release(struct task_outputs *outputs);
+/* Outputs of one example. */
+static inline const float *task_output(const struct task_outputs *outputs, int64_t example)
+{
+	return outputs->values + outputs->starts[example];
+}
+
+/* One or two texts as [CLS] A [SEP] or [CLS] A [SEP] B [SEP], cut to `most` tokens: of a pair the longer text loses its last
+ * token, the second of equal ones, until it fits (google-research/bert). `room` has `most` ids. */
+struct encoded_text {
+	int32_t count, second; /* tokens; of segment 0 */
+	int32_t cut;           /* tokens cut off */
+};
+MUST_USE enum status task_encode_text(const struct tokenizer *tokenizer, struct tokens scratch[2], const char *text,
+				      const char *pair, int32_t most, int32_t *ids, struct encoded_text *out);
+
+extern const struct task task_classification, task_regression, task_multilabel;
+
+#endif

@@ -1,0 +1,255 @@
+#include "train/labelled.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "infer/outputs.h"
+
+struct labelled {
+	struct objective objective;
+	struct labelled_settings settings;
+	struct step_reader *reader;
+	const char **evaluation_names;
+};
+
+static struct labelled *self(const struct objective *objective)
+{
+	return objective->state;
+}
+
+static enum status next_step(struct objective *objective, const struct step **out)
+{
+	return step_reader_next(self(objective)->reader, out);
+}
+
+static void gradients(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
+		      struct layer_hook hook)
+{
+	const struct labelled_settings *settings = &self(objective)->settings;
+	model_forward(settings->model, settings->activations, replica, batch, true);
+	model_losses(settings->model, settings->activations, replica, batch, true, first);
+	model_backward(settings->model, settings->activations, replica, batch, first, hook.done, hook.context);
+}
+
+static struct measure loss_measure(double value)
+{
+	return (struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, value};
+}
+
+/* Mean loss over the labels of a step; with several heads the sum of the means times their coefficients. */
+static void step_metrics(struct objective *objective, const struct step *step, const struct accumulators *sums,
+			 struct measures *out)
+{
+	const struct model_heads *heads = &self(objective)->settings.model->heads;
+	double loss = 0;
+	for (int h = 0; h < heads->count; h++)
+		if (step->weights[h] > 0)
+			loss += heads->head[h].coefficient * sums->value[sum_of_loss(h)] / step->weights[h];
+	struct measure measure = loss_measure(loss);
+	out->count = 0;
+	measures_add(out, &measure);
+}
+
+enum status labelled_score(const struct labelled_settings *settings, struct replica *replica, struct task_set *set,
+			   struct task_outputs *outputs, struct measures *out)
+{
+	struct instances *instances = NULL;
+	struct labelled_source source = {.vocab_size = settings->vocab_size};
+	struct output_pass pass = {.model = settings->model,
+				   .activations = settings->activations,
+				   .replica = replica,
+				   .comm = settings->comm,
+				   .capacity = settings->evaluation_capacity};
+	double loss = NAN;
+	enum status status;
+	TRY(task_outputs_create(outputs, &set->encoded, &settings->model->heads.head[0]));
+	TRY_GOTO(instances_open_labelled(&instances, &set->encoded, &source), done);
+	TRY_GOTO(outputs_compute(&pass, instances, outputs, &loss), done);
+	out->count = 0;
+	struct measure measure = loss_measure(loss);
+	measures_add(out, &measure);
+	if (set->has_labels)
+		status = settings->task->task->score(settings->task, set, outputs, out);
+	measure = (struct measure){"examples", NULL, UNIT_COUNT, DIRECTION_NONE, (double)set->encoded.example_count};
+	measures_add(out, &measure);
+done:
+	instances_close(instances);
+	if (status != OK)
+		task_outputs_release(outputs);
+	return status;
+}
+
+/* What the report shows of the newest evaluation: where classes are taken for one another, and the worst errors. */
+static enum status show_classes(const struct labelled_settings *settings, const struct task_set *set,
+				const struct task_outputs *outputs)
+{
+	const struct label_set *labels = &settings->task->labels;
+	const int32_t *gold = set->encoded.items[0].classes;
+	int64_t classes = labels->count, *counts = NULL;
+	enum status status = OK;
+	TRY(memory_new(&counts, classes * classes, sizeof(*counts), "confusion matrix"));
+	for (int64_t i = 0; i < outputs->count && status == OK; i++) {
+		const float *logits = task_output(outputs, i);
+		const struct example_text *example = &set->examples.examples[i];
+		int64_t best = 0;
+		double sum = 0;
+		for (int64_t c = 1; c < classes; c++)
+			best = logits[c] > logits[best] ? c : best;
+		for (int64_t c = 0; c < classes; c++)
+			sum += exp((double)logits[c] - (double)logits[best]);
+		if (gold[i] < 0)
+			continue;
+		counts[gold[i] * classes + best]++;
+		struct report_error error = {.number = i + 1,
+					     .text = example->text,
+					     .pair = example->pair,
+					     .right = labels->labels[gold[i]].name,
+					     .predicted = labels->labels[best].name,
+					     .loss = log(sum) + (double)logits[best] - (double)logits[gold[i]]};
+		status = task_preview_example(settings->preview, best == gold[i] ? NULL : &error);
+	}
+	if (status == OK)
+		status = task_preview_confusion(settings->preview, counts);
+	free(counts);
+	return status;
+}
+
+static enum status show_numbers(const struct labelled_settings *settings, const struct task_set *set,
+				const struct task_outputs *outputs)
+{
+	const float *gold = set->encoded.items[0].numbers;
+	for (int64_t i = 0; i < outputs->count; i++)
+		TRY(task_preview_point(settings->preview,
+				       (struct report_point){.right = gold[i], .predicted = task_output(outputs, i)[0]}));
+	return OK;
+}
+
+static enum status show(const struct labelled_settings *settings, const struct task_set *set, const struct task_outputs *outputs)
+{
+	const struct task *task = settings->task->task;
+	if (!settings->preview || set != &settings->evaluation[0] || !set->has_labels)
+		return OK;
+	task_preview_begin(settings->preview, 0);
+	if (task == &task_classification)
+		return show_classes(settings, set, outputs);
+	return task == &task_regression ? show_numbers(settings, set, outputs) : OK;
+}
+
+static enum status evaluate(struct objective *objective, struct replica *replica, int64_t number, struct measures *out)
+{
+	const struct labelled_settings *settings = &self(objective)->settings;
+	struct task_outputs outputs = {0};
+	TRY(labelled_score(settings, replica, &settings->evaluation[number], &outputs, out));
+	enum status status = show(settings, &settings->evaluation[number], &outputs);
+	task_outputs_release(&outputs);
+	return status;
+}
+
+static bool locate_not_finite(struct objective *objective, bool loss_is_finite, char *out, size_t size)
+{
+	const struct labelled_settings *settings = &self(objective)->settings;
+	return model_locate_not_finite(settings->model, settings->activations, loss_is_finite, out, size);
+}
+
+static double waited(const struct objective *objective)
+{
+	return step_reader_waited(self(objective)->reader);
+}
+
+static void close_objective(struct objective *objective)
+{
+	struct labelled *labelled = self(objective);
+	step_reader_close(labelled->reader);
+	free(labelled->evaluation_names);
+	free(labelled);
+}
+
+enum status labelled_objective_create(struct objective **out, const struct labelled_settings *settings)
+{
+	struct labelled *labelled;
+	enum status status;
+	*out = NULL;
+	TRY(memory_new(&labelled, 1, sizeof(*labelled), "objective"));
+	labelled->settings = *settings;
+	labelled->objective = (struct objective){
+		.name = settings->task->task->name,
+		.state = labelled,
+		.next_step = next_step,
+		.gradients = gradients,
+		.metrics = step_metrics,
+		.evaluation_count = settings->evaluation_count,
+		.evaluate = evaluate,
+		.locate_not_finite = locate_not_finite,
+		.waited = waited,
+		.close = close_objective,
+	};
+	TRY_GOTO(memory_new(&labelled->evaluation_names, settings->evaluation_count, sizeof(*labelled->evaluation_names),
+			    "evaluation sets"),
+		 failed);
+	for (int64_t i = 0; i < settings->evaluation_count; i++)
+		labelled->evaluation_names[i] = settings->evaluation[i].name[0] ? settings->evaluation[i].name : NULL;
+	labelled->objective.evaluation_names = labelled->evaluation_names;
+	TRY_GOTO(step_reader_open(&labelled->reader, settings->train, &settings->steps), failed);
+	*out = &labelled->objective;
+	return OK;
+failed:
+	close_objective(&labelled->objective);
+	return status;
+}
+
+static const struct report_words words = {
+	.subject = "",
+	.data = "training data",
+	.held_out = "dev set",
+	.prior = "how frequent each answer is",
+	.frequent = "the most frequent answer",
+	.warmup = "--warmup_proportion",
+	.length = "--num_train_epochs",
+	.usual_rates = "1e-5 to 5e-5",
+	.check_data =
+		"Otherwise look at the labels: whether they fit their texts, and whether columns were taken for one another.",
+	.remedy = "fewer epochs, more examples, or more dropout",
+};
+
+static double variance_of(const struct task_set *train)
+{
+	const struct labelled_items *items = &train->encoded.items[0];
+	double mean = 0, sum = 0;
+	for (int64_t i = 0; i < items->count; i++)
+		mean += (double)items->numbers[i] / (double)items->count;
+	for (int64_t i = 0; i < items->count; i++)
+		sum += ((double)items->numbers[i] - mean) * ((double)items->numbers[i] - mean);
+	return items->count > 0 ? sum / (double)items->count : NAN;
+}
+
+struct report_task labelled_report(const struct task_state *task, const struct task_set *train, struct task_preview *preview)
+{
+	struct report_task report = {
+		.words = words,
+		.loss = "loss",
+		.decides = task->task->decides,
+		.chance_loss = NAN,
+		.prior_loss = NAN,
+		.prior_share = NAN,
+		.scale = 1,
+		.spike_floor = NAN,
+	};
+	int64_t counts[256];
+	const char *names[256];
+	int64_t classes = task->labels.count;
+	for (int64_t i = 0; i < classes && i < 256; i++) {
+		counts[i] = task->labels.labels[i].count;
+		names[i] = task->labels.labels[i].name;
+	}
+	if (task->task->target == TARGET_CLASS && classes > 0 && classes <= 256)
+		report_task_classes(&report, counts, names, (int32_t)classes);
+	else if (task->task->target == TARGET_NUMBER)
+		report_task_values(&report, variance_of(train));
+	else
+		report_task_plain(&report, NAN);
+	if (preview)
+		report.preview = task_preview_of(preview);
+	return report;
+}
