@@ -176,6 +176,17 @@ static void log_report(const struct pretrain *run, const struct model_folder_rep
 			 run->config.max_position_embeddings, run->settings->init_positions);
 }
 
+/* A GPU's library computes the tanh form of GELU with its products, which saves two passes; but the model is another one, so that
+ * it is said where one begins, and left to the user. */
+static void offer_faster_activation(const struct pretrain *run)
+{
+	const struct backend *be = run->replica.backend;
+	if (strcmp(be->name, "cuda") != 0 || be->dtype == DTYPE_F32 || run->config.hidden_act != ACTIVATION_GELU_ERF)
+		return;
+	log_note("activation: gelu (erf), as in Hugging Face's models; the tanh form, that of Google's, should take 6 to 7 %% "
+		 "less time a step on a GPU at 128 tokens: a --model config.json with \"hidden_act\": \"gelu_new\"");
+}
+
 enum status pretrain_load_initial(struct pretrain *run)
 {
 	const struct pretrain_settings *settings = run->settings;
@@ -191,8 +202,10 @@ enum status pretrain_load_initial(struct pretrain *run)
 	struct model_folder_report report = {0};
 	float *slab = NULL;
 	enum status status;
-	if (!initial->path)
+	if (!initial->path) {
+		offer_faster_activation(run);
 		return OK;
+	}
 	TRY_GOTO(memory_new(&slab, run->model->slab_count, sizeof(*slab), "weights"), done);
 	TRY_GOTO(model_get_weights(run->model, slab), done);
 	TRY_GOTO(model_weights_load(initial->source.weights, run->model, &adaptation, slab, &report), done);

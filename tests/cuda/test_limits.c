@@ -156,6 +156,7 @@ static void the_plan_is_what_is_asked_for(void **state)
 	assert_int_equal(run("alone", "--train_batch_size 128 --steps_this_run 1 --optimizer lamb"), STOPPED);
 	struct device_report used = report_read();
 	expect_near("one rank", planned("  on the GPU"), (double)used.most);
+	assert_null(strstr(buffer_string(&program_errors), "gelu_new")); /* nothing to be saved in fp32 */
 	expect_near("its pinned memory", planned("  pinned"), (double)used.pinned);
 	report_begin();
 	assert_int_equal(program("pretrain --no_progress --corpus %s --model %s --vocab_size 100 --num_train_steps 6 "
@@ -164,6 +165,7 @@ static void the_plan_is_what_is_asked_for(void **state)
 				 corpus, config, test_folder),
 			 STOPPED);
 	used = report_read();
+	assert_said("a --model config.json with \"hidden_act\": \"gelu_new\"");
 	expect_near("one rank in FP8", planned("  on the GPU"), (double)used.most);
 	report_begin();
 	setenv("CUDA_VISIBLE_DEVICES", "0,1", 1);

@@ -114,9 +114,8 @@ static bool record(struct cuda_state *state, struct entry *entry, void (*work)(v
 	return false;
 }
 
-void cuda_queue_work(struct replica *r, const struct work_key *key, void (*work)(void *context), void *context)
+static void queue(struct cuda_state *state, const struct work_key *key, void (*work)(void *context), void *context)
 {
-	struct cuda_state *state = cuda_state(r);
 	struct graphs *graphs = state->graphs;
 	if (graphs->off) {
 		work(context);
@@ -133,4 +132,10 @@ void cuda_queue_work(struct replica *r, const struct work_key *key, void (*work)
 	} else {
 		work(context);
 	}
+}
+
+void cuda_queue_work(struct replica *r, const struct work_key *key, void (*work)(void *context), void *context)
+{
+	queue(cuda_state(r), key, work, context);
+	cuda_batches_clear_next(r);
 }

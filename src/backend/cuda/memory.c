@@ -265,6 +265,20 @@ static void copy_batch(const struct batch *to, const struct batch *from)
 	}
 }
 
+void cuda_batches_clear_next(struct replica *replica)
+{
+	struct cuda_replica *own = replica->state;
+	struct pinned_batch *next = &own->pinned[own->next_pinned];
+	if (next->cleared)
+		return;
+	if (cudaEventQuery(next->copied) != cudaSuccess) {
+		cudaGetLastError(); /* it is none */
+		return;
+	}
+	memset(next->memory, 0, own->batch_bytes);
+	next->cleared = true;
+}
+
 /* Into pinned memory, of which two blocks take turns, so that the host works on the next batch while this one waits; from
  * there, in the order of the stream, to the one place where operations read: a recorded graph knows no other. */
 void cuda_upload(struct replica *replica, const struct batch *host, struct batch *device)
@@ -279,7 +293,9 @@ void cuda_upload(struct replica *replica, const struct batch *host, struct batch
 	BUG_IF(!batch_fits(&filled, &own->room));
 
 	cuda_check(state, cudaEventSynchronize(pinned->copied), "cudaEventSynchronize");
-	memset(pinned->memory, 0, own->batch_bytes);
+	if (!pinned->cleared)
+		memset(pinned->memory, 0, own->batch_bytes);
+	pinned->cleared = false;
 	batch_lay_out(&filled, pinned->memory, &own->room);
 	copy_batch(&filled, host);
 	fill_batch(&filled, host);

@@ -45,6 +45,7 @@ struct cuda_state {
 struct pinned_batch {
 	void *memory;
 	cudaEvent_t copied; /* to the device */
+	bool cleared;
 };
 
 /* What stands before a matrix in FP8, in device memory: what it is scaled by, and what that follows from (kernels.h). */
@@ -146,6 +147,9 @@ void cuda_stages_release(struct cuda_state *state);
 void cuda_upload(struct replica *replica, const struct batch *host, struct batch *device);
 MUST_USE enum status cuda_batches_create(struct replica *replica);
 void cuda_batches_release(struct replica *replica);
+/* Clears the block that the next batch will be written to, if the copy from it is done: the host has time for it while the device
+ * works, not between two steps, when the device waits for the batch. */
+void cuda_batches_clear_next(struct replica *replica);
 void cuda_batch_bytes(struct backend *be, const struct shape_limits *limits, size_t *out_device, size_t *out_host);
 
 /* weights.c */
