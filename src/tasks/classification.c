@@ -12,16 +12,6 @@
 #include "tasks/results.h"
 #include "tasks/task.h"
 
-/* Tokens that a text loses are worth a word. */
-static void log_cut(const struct task_set *set, int32_t most)
-{
-	if (set->cut_count > 0)
-		log_note("%lld of %lld texts are longer than %d tokens and were cut, by %.0f tokens on average; --max_seq_length "
-			 "raises the limit",
-			 (long long)set->cut_count, (long long)set->encoded.example_count, most,
-			 (double)set->cut_tokens / (double)set->cut_count);
-}
-
 /* ---- Labels ---- */
 
 /* "balanced", or a weight for each label named: "a:2,b:1"; labels that are not named have 1. */
@@ -125,28 +115,8 @@ done:
 
 static enum status read_tables(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
 {
-	const struct task_settings *settings = &state->settings;
-	struct example_options options = {
-		.input = state->task->input,
-		.target = state->task->target,
-		.layout = settings->layout,
-		.given = settings->columns,
-		.needs_labels = set->use != TASK_PREDICT,
-		.allows_empty = set->use == TASK_PREDICT,
-		.bad = settings->bad,
-	};
-	for (int64_t i = 0; i < count; i++)
-		TRY(example_set_read(&set->examples, paths[i], &options));
-	set->has_labels = set->examples.has_labels;
-	if (set->examples.count == 0 && set->use != TASK_PREDICT) {
-		enum status status = error_set(ERR_DATA, "'%s': there are no examples", count > 0 ? paths[0] : "");
-		error_hint("a file of examples has a row each, with a text and a label");
-		return status;
-	}
-	if (set->use != TASK_TRAIN)
-		return OK;
-	state->pairs = set->examples.has_pairs;
-	return state->task->target == TARGET_NUMBER ? OK : count_labels(state, &set->examples);
+	TRY(task_read_tables(state, set, paths, count));
+	return set->use != TASK_TRAIN || state->task->target == TARGET_NUMBER ? OK : count_labels(state, &set->examples);
 }
 
 /* ---- Encoding ---- */
@@ -215,7 +185,7 @@ static enum status encode_examples(struct task_state *state, struct task_set *se
 		set->cut_count += text.cut > 0;
 		set->cut_tokens += text.cut;
 	}
-	log_cut(set, settings->max_seq_length);
+	task_log_cut(set, settings->max_seq_length);
 	status = OK;
 done:
 	tokens_release(&scratch[0]);
@@ -246,25 +216,6 @@ static void classification_heads(const struct task_state *state, struct model_he
 
 /* ---- Scores ---- */
 
-static int32_t best_of(const float *values, int64_t count)
-{
-	int32_t best = 0;
-	for (int32_t i = 1; i < count; i++)
-		if (values[i] > values[best])
-			best = i;
-	return best;
-}
-
-/* Softmax, in double. */
-static void probabilities_of(const float *logits, int64_t count, double *out)
-{
-	double largest = logits[best_of(logits, count)], sum = 0;
-	for (int64_t i = 0; i < count; i++)
-		sum += out[i] = exp(logits[i] - largest);
-	for (int64_t i = 0; i < count; i++)
-		out[i] /= sum;
-}
-
 static double sigmoid(double x)
 {
 	return 1 / (1 + exp(-x));
@@ -285,8 +236,8 @@ static enum status score_classes(const struct task_state *state, const struct ta
 	TRY_GOTO(memory_new(&shares, classes, sizeof(*shares), "predictions"), done);
 	for (int64_t i = 0; i < count; i++) {
 		const float *logits = task_output(outputs, i);
-		predicted[i] = best_of(logits, classes);
-		probabilities_of(logits, classes, shares);
+		predicted[i] = task_best(logits, classes);
+		task_probabilities(logits, classes, shares);
 		positive[i] = gold[i] == 1;
 		scores[i] = classes == 2 ? shares[1] : 0;
 	}
@@ -358,9 +309,9 @@ static enum status write_results(const struct task_state *state, const struct ta
 	TRY_GOTO(memory_new(&shares, width, sizeof(*shares), "results"), done);
 	for (int64_t i = 0; i < outputs->count; i++) {
 		const float *own = task_output(outputs, i);
-		classes[i] = best_of(own, width);
+		classes[i] = task_best(own, width);
 		if (state->task->target == TARGET_CLASS)
-			probabilities_of(own, width, shares);
+			task_probabilities(own, width, shares);
 		for (int64_t k = 0; k < width; k++)
 			values[i * width + k] = state->task->target == TARGET_NUMBER    ? own[k]
 						: state->task->target == TARGET_CLASSES ? (float)sigmoid(own[k])
@@ -396,8 +347,8 @@ static enum status put_prediction(const struct task_state *state, const struct t
 	}
 	TRY(memory_new(&shares, labels->count, sizeof(*shares), "probabilities"));
 	if (state->task->target == TARGET_CLASS) {
-		probabilities_of(own, labels->count, shares);
-		json_put_string(&writer, "label", labels->labels[best_of(own, labels->count)].name);
+		task_probabilities(own, labels->count, shares);
+		json_put_string(&writer, "label", labels->labels[task_best(own, labels->count)].name);
 	} else {
 		json_open(&writer, "labels", '[');
 		for (int64_t i = 0; i < labels->count; i++) {

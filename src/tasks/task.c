@@ -1,11 +1,13 @@
 #include "tasks/task.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 
-static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel};
+static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel, &task_choice};
 #define TASK_COUNT ((int)(sizeof(tasks) / sizeof(tasks[0])))
 
 const struct task *const *tasks_all(int *count)
@@ -20,7 +22,7 @@ static const struct task *task_of_layout(const struct layout *layout)
 	switch (layout->target) {
 	case TARGET_NUMBER: return &task_regression;
 	case TARGET_CLASSES: return &task_multilabel;
-	case TARGET_CHOICE:
+	case TARGET_CHOICE: return &task_choice;
 	case TARGET_CLASS: break;
 	}
 	return &task_classification;
@@ -61,8 +63,9 @@ const struct task *task_of_architecture(const char *architecture, const char *pr
 {
 	for (int i = 0; architecture && i < TASK_COUNT; i++) {
 		bool same = strcmp(tasks[i]->architecture, architecture) == 0;
-		bool typed = problem_type && tasks[i]->problem_type && strcmp(problem_type, tasks[i]->problem_type) == 0;
-		if (same && (typed || !problem_type))
+		/* Only classification has several problem types: of the others, config.json's says nothing. */
+		bool typed = !problem_type || !tasks[i]->problem_type || strcmp(problem_type, tasks[i]->problem_type) == 0;
+		if (same && typed)
 			return tasks[i];
 	}
 	return NULL;
@@ -150,4 +153,56 @@ enum status task_encode_text(const struct tokenizer *tokenizer, struct tokens sc
 	out->count = n;
 	out->cut = (int32_t)(all - a - b);
 	return OK;
+}
+
+enum status task_read_tables(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
+{
+	const struct task_settings *settings = &state->settings;
+	struct example_options options = {
+		.input = state->task->input,
+		.target = state->task->target,
+		.layout = settings->layout,
+		.given = settings->columns,
+		.needs_labels = set->use != TASK_PREDICT,
+		.allows_empty = set->use == TASK_PREDICT,
+		.bad = settings->bad,
+	};
+	for (int64_t i = 0; i < count; i++)
+		TRY(example_set_read(&set->examples, paths[i], &options));
+	set->has_labels = set->examples.has_labels;
+	if (set->examples.count == 0 && set->use != TASK_PREDICT) {
+		enum status status = error_set(ERR_DATA, "'%s': there are no examples", count > 0 ? paths[0] : "");
+		error_hint("a file of examples has a row each, with a text and a label");
+		return status;
+	}
+	if (set->use == TASK_TRAIN)
+		state->pairs = set->examples.has_pairs || state->task->input == INPUT_CHOICES;
+	return OK;
+}
+
+void task_log_cut(const struct task_set *set, int32_t most)
+{
+	if (set->cut_count > 0)
+		log_note("%lld of %lld texts are longer than %d tokens and were cut, by %.0f tokens on average; --max_seq_length "
+			 "raises the limit",
+			 (long long)set->cut_count, (long long)set->encoded.example_count, most,
+			 (double)set->cut_tokens / (double)set->cut_count);
+}
+
+int32_t task_best(const float *values, int64_t count)
+{
+	int32_t best = 0;
+	for (int32_t i = 1; i < count; i++)
+		if (values[i] > values[best])
+			best = i;
+	return best;
+}
+
+void task_probabilities(const float *logits, int64_t count, double *out)
+{
+	double largest = logits[task_best(logits, count)], sum = 0;
+	for (int64_t i = 0; i < count; i++)
+		sum += out[i] = exp(logits[i] - largest);
+	for (int64_t i = 0; i < count; i++)
+		out[i] /= sum;
 }

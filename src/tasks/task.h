@@ -47,6 +47,8 @@ struct task_set {
 	struct example_set examples; /* of tasks whose files are tables */
 	void *own;                   /* what other tasks keep */
 	bool has_labels;
+	int64_t answer_count;          /* texts, sentences or questions that put() is asked for; encode() tells where they are no
+					  examples (task_answers()) */
 	int64_t cut_count, cut_tokens; /* texts that were too long, and what was cut off them */
 };
 
@@ -79,7 +81,7 @@ struct task {
 	/* Files of results for a set into a folder. */
 	enum status (*write)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 			     const char *folder);
-	/* Appends one example's prediction as a JSON object (no line end). */
+	/* Appends the prediction for answer number `example` of task_answers() as a JSON object (no line end). */
 	enum status (*put)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 			   int64_t example, struct buffer *out);
 	void (*close_set)(struct task_set *set); /* frees set->own; NULL: there is none */
@@ -92,6 +94,13 @@ MUST_USE enum status task_find(const char *name, const struct task **out, const 
 const struct task *task_of_architecture(const char *architecture, const char *problem_type);
 /* All tasks, `*count` of them. */
 const struct task *const *tasks_all(int *count);
+
+/* What put() can be asked for: the examples, unless the task cuts its texts into several or leaves some out. Numbers from 0 in
+ * the order of the files. */
+static inline int64_t task_answers(const struct task_set *set)
+{
+	return set->answer_count > 0 ? set->answer_count : set->encoded.example_count;
+}
 
 void task_set_release(const struct task_state *state, struct task_set *set);
 void task_state_release(struct task_state *state);
@@ -113,6 +122,17 @@ struct encoded_text {
 MUST_USE enum status task_encode_text(const struct tokenizer *tokenizer, struct tokens scratch[2], const char *text,
 				      const char *pair, int32_t most, int32_t *ids, struct encoded_text *out);
 
-extern const struct task task_classification, task_regression, task_multilabel;
+/* ---- What rows of the table share ---- */
+
+/* Reads tables into set->examples, in the order of their rows; labels stay text. Training tells state->pairs. */
+MUST_USE enum status task_read_tables(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
+/* Says in the log how many texts were cut, if any were. */
+void task_log_cut(const struct task_set *set, int32_t most);
+/* Index of the largest of count > 0 values, the first of equal ones. */
+int32_t task_best(const float *values, int64_t count);
+/* Softmax of count > 0 logits, in double. */
+void task_probabilities(const float *logits, int64_t count, double *out);
+
+extern const struct task task_classification, task_regression, task_multilabel, task_choice;
 
 #endif

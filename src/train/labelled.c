@@ -72,7 +72,7 @@ enum status labelled_score(const struct labelled_settings *settings, struct repl
 	measures_add(out, &measure);
 	if (set->has_labels)
 		status = settings->task->task->score(settings->task, set, outputs, out);
-	measure = (struct measure){"examples", NULL, UNIT_COUNT, DIRECTION_NONE, (double)set->encoded.example_count};
+	measure = (struct measure){"examples", NULL, UNIT_COUNT, DIRECTION_NONE, (double)task_answers(set)};
 	measures_add(out, &measure);
 done:
 	instances_close(instances);

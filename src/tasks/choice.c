@@ -1,0 +1,149 @@
+/* Multiple choice: which of several continuations or answers is right. Files are tables (tasks/examples.h). Each choice is read
+ * behind what all share, as a sequence of its own, and gets one number from the pooler: BertForMultipleChoice. A question may
+ * have any number of choices. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "tasks/results.h"
+#include "tasks/task.h"
+
+/* The sequences of one question. `ids` has max_seq_length places. */
+static enum status encode_choices(struct task_state *state, struct task_set *set, const struct example_text *example,
+				  struct tokens scratch[2], int32_t *ids)
+{
+	const struct task_settings *settings = &state->settings;
+	int32_t cut = 0;
+	TRY(labelled_begin(&set->encoded));
+	for (int32_t c = 0; c < example->choice_count; c++) {
+		struct encoded_text text;
+		const char *choice = set->examples.choices[example->first_choice + c];
+		TRY(task_encode_text(settings->tokenizer, scratch, example->text, choice, settings->max_seq_length, ids, &text));
+		TRY(labelled_sequence(&set->encoded, ids, text.count, text.second));
+		cut = text.cut > cut ? text.cut : cut;
+	}
+	set->cut_count += cut > 0;
+	set->cut_tokens += cut;
+	return OK;
+}
+
+static enum status choice_encode(struct task_state *state, struct task_set *set)
+{
+	struct tokens scratch[2] = {{0}};
+	int32_t *ids = NULL;
+	enum status status;
+	TRY_GOTO(memory_new(&ids, state->settings.max_seq_length, sizeof(*ids), "a text's tokens"), done);
+	labelled_form(&set->encoded, 0, 1, 0, false);
+	for (int64_t i = 0; i < set->examples.count; i++) {
+		const struct example_text *example = &set->examples.examples[i];
+		int32_t right = -1;
+		TRY_GOTO(encode_choices(state, set, example, scratch, ids), done);
+		if (set->has_labels && example->label)
+			TRY_GOTO(example_right_choice(&set->examples, i, &right), done);
+		TRY_GOTO(labelled_item(&set->encoded, 0, NULL, &right, NULL, right < 0 ? 0 : 1), done);
+	}
+	task_log_cut(set, state->settings.max_seq_length);
+	status = OK;
+done:
+	tokens_release(&scratch[0]);
+	tokens_release(&scratch[1]);
+	free(ids);
+	return status;
+}
+
+static void choice_heads(const struct task_state *state, struct model_heads *out)
+{
+	(void)state;
+	*out = (struct model_heads){.architecture = "BertForMultipleChoice", .pooler = true, .count = 1};
+	out->head[0] = (struct head){
+		.input = INPUT_FIRST_ROW,
+		.pooled = true,
+		.drops = true,
+		.outputs = 1,
+		.loss = LOSS_GROUP,
+		.coefficient = 1,
+		.name = "classifier",
+	};
+}
+
+static int32_t chosen(const struct task_outputs *outputs, int64_t example)
+{
+	return task_best(task_output(outputs, example), outputs->starts[example + 1] - outputs->starts[example]);
+}
+
+static enum status choice_score(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				struct measures *out)
+{
+	const int32_t *right = set->encoded.items[0].classes;
+	int64_t known = 0, correct = 0;
+	(void)state;
+	for (int64_t i = 0; i < outputs->count; i++) {
+		known += right[i] >= 0;
+		correct += right[i] >= 0 && chosen(outputs, i) == right[i];
+	}
+	measures_add(out, &(struct measure){.name = "accuracy",
+					    .unit = UNIT_SHARE,
+					    .direction = DIRECTION_HIGHER,
+					    .value = (double)correct / (double)known});
+	return OK;
+}
+
+static enum status choice_write(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				const char *folder)
+{
+	char path[PATH_BYTES];
+	int32_t *choices;
+	enum status status;
+	(void)state;
+	(void)set;
+	TRY(memory_new(&choices, outputs->count, sizeof(*choices), "results"));
+	for (int64_t i = 0; i < outputs->count; i++)
+		choices[i] = chosen(outputs, i);
+	TRY_GOTO(path_join(path, folder, "predict.txt"), done);
+	status = results_write_classes(path, choices, outputs->count);
+done:
+	free(choices);
+	return status;
+}
+
+static enum status choice_put(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			      int64_t example, struct buffer *out)
+{
+	struct json_writer writer = {.out = out};
+	int64_t count = outputs->starts[example + 1] - outputs->starts[example];
+	double *shares;
+	(void)state;
+	TRY(memory_new(&shares, count, sizeof(*shares), "probabilities"));
+	task_probabilities(task_output(outputs, example), count, shares);
+	json_open(&writer, NULL, '{');
+	if (set->examples.has_ids && set->examples.examples[example].id)
+		json_put_string(&writer, "id", set->examples.examples[example].id);
+	json_put_integer(&writer, "label", chosen(outputs, example));
+	json_open(&writer, "probabilities", '{');
+	for (int64_t i = 0; i < count; i++) {
+		char name[24];
+		snprintf(name, sizeof(name), "%lld", (long long)i);
+		json_put_double(&writer, name, shares[i]);
+	}
+	json_close(&writer);
+	json_close(&writer);
+	free(shares);
+	return buffer_status(out);
+}
+
+const struct task task_choice = {
+	.name = "multiple_choice",
+	.summary = "which of several choices fits a text",
+	.architecture = "BertForMultipleChoice",
+	.input = INPUT_CHOICES,
+	.target = TARGET_CHOICE,
+	.decides = "accuracy",
+	.read = task_read_tables,
+	.encode = choice_encode,
+	.heads = choice_heads,
+	.score = choice_score,
+	.write = choice_write,
+	.put = choice_put,
+};

@@ -1,0 +1,149 @@
+/* Multiple choice from files to results, with made-up logits. */
+#include <math.h>
+#include "base/memory.h"
+#include "tasks/task.h"
+#include "test.h"
+
+#define FILE_TEXT                                                                                                                \
+	"{\"id\": \"q1\", \"context\": \"we eat\", \"choices\": [\"bread\", \"stone\", \"we bread\"], \"label\": 2}\n"           \
+	"{\"id\": \"q2\", \"context\": \"we\", \"choices\": [\"eat\", \"stone\"], \"label\": \"B\"}\n"
+
+static struct vocab vocab;
+static struct tokenizer *tokenizer;
+static struct bad_records bad;
+
+static int setup(void **state)
+{
+	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "we", "eat", "bread", "stone"};
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	if (test_folder_make(state) != 0 || vocab_from_entries(&vocab, entries, 9) != OK)
+		return -1;
+	return tokenizer_open(&tokenizer, &vocab, &settings) == OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
+	return test_folder_drop(state);
+}
+
+static struct task_state open_state(int32_t most)
+{
+	bad = (struct bad_records){0};
+	return (struct task_state){.task = &task_choice,
+				   .settings = {.tokenizer = tokenizer, .max_seq_length = most, .bad = &bad}};
+}
+
+static enum status open_set(struct task_state *task, struct task_set *set, enum task_use use, const char *text)
+{
+	const char *path = test_path("choices.jsonl");
+	set->use = use;
+	assert_ok(file_write(path, text, strlen(text)));
+	TRY(task_choice.read(task, set, &path, 1));
+	return task_choice.encode(task, set);
+}
+
+static void outputs_of(const struct task_state *task, const struct task_set *set, const float *logits, struct task_outputs *out)
+{
+	struct model_heads heads;
+	task_choice.heads(task, &heads);
+	assert_int_equal(heads.head[0].loss, LOSS_GROUP);
+	assert_ok(task_outputs_create(out, &set->encoded, &heads.head[0]));
+	memcpy(out->values, logits, (size_t)out->starts[out->count] * sizeof(*logits));
+}
+
+static void choices_become_sequences(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(16);
+	struct task_set set = {0};
+	assert_ok(open_set(&task, &set, TASK_TRAIN, FILE_TEXT));
+	static const int32_t ids[] = {2, 5, 6, 3, 7, 3, 2, 5, 6, 3, 8, 3, 2, 5, 6, 3, 5, 7, 3, 2, 5, 3, 6, 3, 2, 5, 3, 8, 3};
+	static const int64_t examples[] = {0, 3, 5}, sequences[] = {0, 6, 12, 19, 24, 29};
+	static const int32_t seconds[] = {4, 4, 4, 3, 3}, right[] = {2, 1};
+	assert_true(task.pairs);
+	assert_int_equal(set.encoded.example_count, 2);
+	assert_memory_equal(set.encoded.examples, examples, sizeof(examples));
+	assert_memory_equal(set.encoded.sequences, sequences, sizeof(sequences));
+	assert_memory_equal(set.encoded.seconds, seconds, sizeof(seconds));
+	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	assert_memory_equal(set.encoded.items[0].classes, right, sizeof(right));
+	assert_int_equal(set.encoded.items[0].count, 2);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+static void scores_and_results(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(16);
+	struct task_set set = {0};
+	struct task_outputs outputs;
+	struct measures measures = {0};
+	struct buffer text = {0}, expected = {0};
+	const float logits[] = {1, 0, 3, 2, 1}; /* the first is right */
+	assert_ok(open_set(&task, &set, TASK_SCORE, FILE_TEXT));
+	outputs_of(&task, &set, logits, &outputs);
+	assert_ok(task_choice.score(&task, &set, &outputs, &measures));
+	assert_near(measures_get(&measures, "accuracy"), 0.5, 0);
+	assert_non_null(measures_find(&measures, task_choice.decides));
+	assert_ok(task_choice.write(&task, &set, &outputs, test_folder));
+	assert_ok(file_read(test_path("predict.txt"), 100, &text));
+	assert_string_equal(buffer_string(&text), "2\n0\n");
+	buffer_clear(&text);
+	assert_ok(task_choice.put(&task, &set, &outputs, 1, &text));
+	buffer_format(&expected, "{\"id\":\"q2\",\"label\":0,\"probabilities\":{\"0\":0.7310585");
+	assert_memory_equal(buffer_string(&text), expected.data, expected.size);
+	buffer_release(&text);
+	buffer_release(&expected);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+static void long_texts_are_cut_and_labels_may_be_absent(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(5);
+	struct task_set set = {0};
+	assert_ok(open_set(&task, &set, TASK_PREDICT, "{\"context\": \"we eat\", \"choices\": [\"bread\", \"stone bread\"]}\n"));
+	static const int32_t ids[] = {2, 5, 3, 7, 3, 2, 5, 3, 8, 3};
+	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	assert_int_equal(set.cut_count, 1);
+	assert_int_equal(set.cut_tokens, 2);
+	assert_int_equal(set.encoded.items[0].classes[0], -1);
+	assert_near(set.encoded.items[0].weights[0], 0, 0);
+	assert_int_equal(task_answers(&set), 1);
+	task_set_release(&task, &set);
+	assert_error(
+		ERR_DATA, "line 1: the label '7' is none of the row's 2 choices",
+		open_set(&task, &set, TASK_TRAIN, "{\"context\": \"we\", \"choices\": [\"eat\", \"stone\"], \"label\": 7}\n"));
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+static void the_table_has_the_row(void **state)
+{
+	(void)state;
+	const struct task *task;
+	const struct layout *layout;
+	assert_ok(task_find("multiple_choice", &task, &layout));
+	assert_ptr_equal(task, &task_choice);
+	assert_ok(task_find("swag", &task, &layout));
+	assert_ptr_equal(task, &task_choice);
+	assert_ptr_equal(task_of_architecture("BertForMultipleChoice", NULL), &task_choice);
+	assert_ptr_equal(task_of_architecture("BertForMultipleChoice", "single_label_classification"), &task_choice);
+	assert_ptr_equal(task_of_architecture("BertForSequenceClassification", "regression"), &task_regression);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(choices_become_sequences),
+		cmocka_unit_test(scores_and_results),
+		cmocka_unit_test(long_texts_are_cut_and_labels_may_be_absent),
+		cmocka_unit_test(the_table_has_the_row),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
