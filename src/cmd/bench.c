@@ -16,9 +16,9 @@
 #include "weights/model_folder.h"
 
 struct bench_settings {
-	const char *model, *mode, *clock;
+	const char *model, *mode, *heads, *clock;
 	int64_t vocab_size, max_seq_length, train_batch_size, steps;
-	bool mixed_lengths, library, json;
+	bool mixed_lengths, sentence_lengths, library, json;
 	struct device_settings device;
 };
 
@@ -56,6 +56,12 @@ static const struct option bench_options[] = {
 	 .fallback = "false",
 	 .role = ROLE_RUN,
 	 .help = "the lengths that MLPerf's BERT-large meets in Wikipedia: a quarter whole, the mean half of that"},
+	{.name = "sentence_lengths",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(sentence_lengths),
+	 .fallback = "false",
+	 .role = ROLE_RUN,
+	 .help = "the lengths of English sentences, 29 tokens on average, at most --max_seq_length"},
 	{.name = "train_batch_size",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(train_batch_size),
@@ -71,7 +77,15 @@ static const struct option bench_options[] = {
 	 .range = "training|inference|both",
 	 .role = ROLE_RUN,
 	 .value_name = "WHAT",
-	 .help = "whole training steps, the model's answers alone (forward and loss), or both"},
+	 .help = "whole training steps, the model's answers alone (forward, with inference's kernels), or both"},
+	{.name = "heads",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(heads),
+	 .fallback = "pretraining",
+	 .range = "none|pooler|pretraining",
+	 .role = ROLE_RUN,
+	 .value_name = "WHICH",
+	 .help = "of inference: the encoder alone, with the pooler, or with the heads of pre-training as well"},
 	{.help = "How it is measured"},
 	{.name = "steps",
 	 .type = OPTION_INTEGER,
@@ -120,6 +134,9 @@ static const struct command_text bench_text = {
 		"bertc bench\ta training step and a forward pass of BERT-base, 32 sequences of 128 tokens\n"
 		"bertc bench --model large --max_seq_length 512 --train_batch_size 4\tanother shape\n"
 		"bertc bench --model runs/mine/final --mode inference --mixed_lengths\ta model of one's own\n"
+		"bertc bench --mode inference --heads pooler --precision int8 --train_batch_size 1 --max_seq_length 20 --steps "
+		"200\t"
+		"the time that one short text takes\n"
 		"OMP_WAIT_POLICY=passive bertc bench --library --clock cpu\ton a busy machine, beside the library's own products",
 };
 
@@ -182,7 +199,11 @@ struct run {
 	int64_t round; /* -1: warming up */
 	struct row rows[ROW_LIMIT];
 	int row_count;
+	struct backend *backend;
+	struct batch batch;
 	double seconds[STEP_LIMIT], flops;
+	double gemm_rate[STEP_LIMIT], read_rate[STEP_LIMIT];
+	double weight_bytes; /* inference: of the linear layers, which one text must read at least */
 };
 
 /* A product of the model's linear layers, as the library does it. */
@@ -194,10 +215,11 @@ struct product {
 struct bench {
 	const struct bench_settings *settings;
 	struct model_config config;
-	struct backend *backend;
+	struct backend *backend, *inference; /* the same without inference */
 	struct batch batch;
 	double (*clock)(void);
-	double gemm_rate[STEP_LIMIT], copy_rate[STEP_LIMIT];
+	double copy_rate[STEP_LIMIT];
+	char *large; /* what is read to measure memory: LARGE_BYTES */
 	struct run *runs[2];
 	int run_count;
 	struct product *products; /* [PRODUCT_LIMIT] with --library */
@@ -244,40 +266,101 @@ static enum status run_step(struct bench *bench, struct run *run, int64_t round)
 	run->round = round;
 	operations_observe(&run->observer);
 	enum status status = OK;
-	if (bench->backend->queues) {
+	if (run->backend->queues) {
 		/* Waiting for every operation would show in the step's time: the step is another one. */
 		clocked = &run->rehearsal.replica;
-		status = rehearsal_step(&run->rehearsal, &bench->batch, 1, NULL);
+		status = rehearsal_step(&run->rehearsal, &run->batch, 1, NULL);
 		operations_observe(NULL);
 		/* As in training, the timed step has come before: measuring the rates released memory, which drops recorded
 		 * graphs, so that of these two the first is launched kernel by kernel, and the second records it. */
 		for (int i = 0; i < 2 && status == OK; i++)
-			status = rehearsal_step(&run->rehearsal, &bench->batch, 1, NULL);
+			status = rehearsal_step(&run->rehearsal, &run->batch, 1, NULL);
+	} else if (!run->rehearsal.training) {
+		/* Looking on costs as much as a short text's operations: the timed step is another one. */
+		status = rehearsal_step(&run->rehearsal, &run->batch, 1, NULL);
+		operations_observe(NULL);
 	}
 	double started = bench->clock();
 	if (status == OK)
-		status = rehearsal_step(&run->rehearsal, &bench->batch, 1, &loss);
+		status = rehearsal_step(&run->rehearsal, &run->batch, 1, &loss);
 	double seconds = bench->clock() - started;
 	operations_observe(NULL);
 	TRY(status);
 	if (round >= 0)
 		run->seconds[round] = seconds;
-	log_detail("%s, round %" PRId64 ": %.3f s, loss %.4f", run->title, round, seconds, loss);
+	log_detail("%s, round %" PRId64 ": %.4f s, loss %.4f", run->title, round, seconds, loss);
 	return OK;
+}
+
+static struct backend *backend_of(const struct bench *bench, bool training)
+{
+	return training || !bench->inference ? bench->backend : bench->inference;
+}
+
+/* Of the encoder's linear layers, in the type that they multiply. */
+static double linear_bytes(const struct model_config *config, const struct backend *be)
+{
+	double hidden = config->hidden_size, wide = config->intermediate_size;
+	return config->num_hidden_layers * (4 * hidden * hidden + 2 * hidden * wide) *
+	       (be->int8 ? 1 : (double)dtype_bytes(be->dtype));
+}
+
+/* Memory that no cache holds. */
+#define LARGE_BYTES ((int64_t)256 << 20)
+#define LARGE_PARTS 64
+
+struct reading {
+	const char *large;
+	uint64_t sums[LARGE_PARTS];
+};
+
+static void read_part(void *context, int64_t part, int worker)
+{
+	(void)worker;
+	struct reading *reading = context;
+	const uint64_t *at = (const uint64_t *)(const void *)(reading->large + part * (LARGE_BYTES / LARGE_PARTS));
+	uint64_t sum = 0;
+	for (int64_t i = 0; i < LARGE_BYTES / LARGE_PARTS / 8; i++)
+		sum += at[i];
+	reading->sums[part] = sum;
+}
+
+/* Bytes a second that all threads together read from memory. */
+static double read_rate(const struct bench *bench, struct pool *pool)
+{
+	struct reading reading = {.large = bench->large};
+	double best = 0;
+	for (int i = 0; i < 3; i++) {
+		double started = bench->clock();
+		pool_run(pool, LARGE_PARTS, read_part, &reading);
+		double rate = (double)LARGE_BYTES / (bench->clock() - started);
+		best = rate > best ? rate : best;
+	}
+	return best;
 }
 
 static enum status run_open(struct bench *bench, bool training)
 {
 	struct run *run;
-	const struct batch *batch = &bench->batch;
-	struct batch_capacity capacity = batch_capacity_of(batch);
+	struct batch batch = bench->batch;
+	if (!training && strcmp(bench->settings->heads, "pretraining") != 0)
+		batch.labels[HEAD_MASKED_WORDS].count = 0;
+	struct batch_capacity capacity = batch_capacity_of(&batch);
 	TRY(memory_new(&run, 1, sizeof(*run), "measurements"));
 	bench->runs[bench->run_count++] = run;
+	run->backend = backend_of(bench, training);
+	run->batch = batch;
 	run->title = training ? "training" : "inference";
 	run->observer = (struct operation_observer){
-		.done = record, .clock = bench->backend->queues ? device_seconds : bench->clock, .context = run};
-	TRY(rehearsal_open(&run->rehearsal, bench->backend, &bench->config, capacity, batch->longest, training));
-	run->flops = model_training_flops(run->rehearsal.model, batch) / (training ? 1 : 3);
+		.done = record, .clock = run->backend->queues ? device_seconds : bench->clock, .context = run};
+	if (!training && run->backend->inference && strcmp(run->backend->name, "cpu") == 0) {
+		run->weight_bytes = linear_bytes(&bench->config, run->backend);
+		TRY(memory_new(&bench->large, LARGE_BYTES, 1, "measuring memory"));
+		memset(bench->large, 1, LARGE_BYTES);
+	}
+	TRY(rehearsal_open(&run->rehearsal, run->backend, &bench->config, capacity, batch.longest, training));
+	run->flops = model_training_flops(run->rehearsal.model, &batch) / (training ? 1 : 3);
+	run->rehearsal.encoder_only = !training && strcmp(bench->settings->heads, "none") == 0;
 	return OK;
 }
 
@@ -315,13 +398,30 @@ static enum status products_run(struct bench *bench, int64_t round)
 	return OK;
 }
 
+/* Products and memory, for each of the runs: in some 20 of the rounds, since they take longer than a short text. */
+static void measure_rates(struct bench *bench, int64_t round)
+{
+	int64_t every = (bench->settings->steps + 19) / 20;
+	for (int i = 0; i < bench->run_count; i++) {
+		struct run *run = bench->runs[i];
+		if (round % every != 0) {
+			run->gemm_rate[round] = run->gemm_rate[round - 1];
+			run->read_rate[round] = run->read_rate[round - 1];
+			continue;
+		}
+		if (run->backend->functions->gemm_rate)
+			run->gemm_rate[round] = run->backend->functions->gemm_rate(run->backend);
+		if (run->weight_bytes > 0)
+			run->read_rate[round] = read_rate(bench, run->backend->pool);
+	}
+}
+
 /* What the machine reaches by itself, and the library, in this round. A device that failed on the way has no rates. */
 static enum status measure_machine(struct bench *bench, int64_t round)
 {
 	const struct backend_functions *functions = bench->backend->functions;
 	struct replica *replica = &bench->runs[0]->rehearsal.replica;
-	if (functions->gemm_rate)
-		bench->gemm_rate[round] = functions->gemm_rate(bench->backend);
+	measure_rates(bench, round);
 	if (functions->copy_rate)
 		bench->copy_rate[round] = functions->copy_rate(bench->backend);
 	TRY(products_run(bench, round));
@@ -362,7 +462,35 @@ static struct comparison compare_products(const struct bench *bench, const struc
 struct rates {
 	double gemm; /* FLOP/s of plain products */
 	double copy; /* bytes/s of copies */
+	double read; /* bytes/s of reading, in inference */
 };
+
+static struct rates rates_of(const struct bench *bench, const struct run *run)
+{
+	int64_t steps = bench->settings->steps;
+	const struct backend_functions *functions = run->backend->functions;
+	return (struct rates){.gemm = functions->gemm_rate ? median(run->gemm_rate, steps) : 0,
+			      .copy = functions->copy_rate ? median(bench->copy_rate, steps) : 0,
+			      .read = run->weight_bytes > 0 ? median(run->read_rate, steps) : 0};
+}
+
+/* What a pass of inference takes at least: its products at 0.8 of the rate of plain ones, or reading the weights. */
+static double inference_floor(const struct run *run, const struct rates *rates)
+{
+	double products = rates->gemm > 0 ? run->flops / (0.8 * rates->gemm) : 0;
+	double memory = rates->read > 0 ? run->weight_bytes / rates->read : 0;
+	return products > memory ? products : memory;
+}
+
+/* The time that `percent` of a hundred rounds do not exceed; 0: the least. */
+static double percentile(const double *values, int64_t count, int percent)
+{
+	double sorted[STEP_LIMIT];
+	int64_t place = (count * percent + 99) / 100;
+	memcpy(sorted, values, (size_t)count * sizeof(*sorted));
+	qsort(sorted, (size_t)count, sizeof(*sorted), compare_doubles);
+	return sorted[place > 0 ? place - 1 : 0];
+}
 
 /* Seconds of a step that a row takes at least, at those rates; 0: not known. */
 static double floor_seconds(const struct row *row, const struct rates *rates)
@@ -384,14 +512,21 @@ static void number(double value, int decimals, int width)
 		printf(" %*s", width, "");
 }
 
-static void print_run(const struct bench *bench, const struct run *run, const struct rates *rates)
+static void print_run(const struct bench *bench, const struct run *run)
 {
+	const struct rates known = rates_of(bench, run), *rates = &known;
 	int64_t steps = bench->settings->steps;
 	double step = median(run->seconds, steps), rest = step;
 	printf("\n%s: %.4f s a step, %.2f sequences/s, %.0f tokens/s; %.3f TFLOP/s of the model's work", run->title, step,
 	       bench->batch.sequence_count / step, bench->batch.token_count / step, run->flops / step * 1e-12);
 	if (rates->gemm > 0)
 		printf(", %.0f %% of the rate of products", 100 * run->flops / step / rates->gemm);
+	if (run->weight_bytes > 0)
+		printf("\n%.2f ms, at least %.2f ms, in 99 of 100 rounds at most %.2f ms; %.2f x the floor: %.0f MB of weights "
+		       "at %.1f GB/s, or products "
+		       "at 0.8 of %.0f GOP/s",
+		       1e3 * step, 1e3 * percentile(run->seconds, steps, 0), 1e3 * percentile(run->seconds, steps, 99),
+		       step / inference_floor(run, rates), run->weight_bytes * 1e-6, rates->read * 1e-9, rates->gemm * 1e-9);
 	printf("\n\n%-38s %6s %9s %9s %6s %9s %8s %6s\n", "operation", "calls", "ms/call", "ms/step", "share", "of floor",
 	       "GFLOP/s", "GB/s");
 	for (int i = 0; i < run->row_count; i++) {
@@ -453,17 +588,27 @@ static void print_table(const struct bench *bench, const struct rates *rates)
 	if (rates->copy > 0)
 		printf("copies     %.0f GB/s, read and written, measured between the rounds\n", rates->copy * 1e-9);
 	for (int i = 0; i < bench->run_count; i++)
-		print_run(bench, bench->runs[i], rates);
+		print_run(bench, bench->runs[i]);
 	if (bench->products)
 		print_products(bench);
 }
 
-static void run_to_json(const struct bench *bench, const struct run *run, const struct rates *rates, struct json_writer *writer)
+static void run_to_json(const struct bench *bench, const struct run *run, struct json_writer *writer)
 {
+	const struct rates known = rates_of(bench, run), *rates = &known;
 	int64_t steps = bench->settings->steps;
 	double step = median(run->seconds, steps);
 	json_open(writer, run->title, '{');
 	json_put_double(writer, "seconds", step);
+	json_put_double(writer, "seconds_per_step", step);
+	if (run->weight_bytes > 0) {
+		json_put_double(writer, "seconds_p99", percentile(run->seconds, steps, 99));
+		json_put_double(writer, "seconds_least", percentile(run->seconds, steps, 0));
+		json_put_double(writer, "floor_seconds", inference_floor(run, rates));
+		json_put_double(writer, "weight_bytes", run->weight_bytes);
+		json_put_double(writer, "read_bytes_per_second", rates->read);
+		json_put_double(writer, "gemm_flops_per_second", rates->gemm);
+	}
 	json_put_double(writer, "sequences_per_second", bench->batch.sequence_count / step);
 	json_put_double(writer, "tokens_per_second", bench->batch.token_count / step);
 	json_put_double(writer, "model_flops_per_second", run->flops / step);
@@ -516,7 +661,10 @@ static void print_json(const struct bench *bench, const struct rates *rates)
 	json_put_string(&writer, "model", bench->settings->model);
 	json_put_string(&writer, "device", bench->backend->description);
 	json_put_integer(&writer, "threads", pool_threads(bench->backend->pool));
-	json_put_string(&writer, "precision", bench->backend->fp8 ? "fp8" : dtype_names[bench->backend->dtype]);
+	json_put_string(&writer, "precision",
+			bench->backend->fp8    ? "fp8"
+			: bench->backend->int8 ? "int8"
+					       : dtype_names[bench->backend->dtype]);
 	json_put_string(&writer, "clock", bench->settings->clock);
 	json_put_integer(&writer, "rounds", bench->settings->steps);
 	json_put_integer(&writer, "sequences", bench->batch.sequence_count);
@@ -531,11 +679,15 @@ static void print_json(const struct bench *bench, const struct rates *rates)
 		json_put_double(&writer, "gemm_flops_per_second", rates->gemm);
 	if (rates->copy > 0)
 		json_put_double(&writer, "copy_bytes_per_second", rates->copy);
+	json_open(&writer, "lengths", '[');
+	for (int32_t s = 0; s < bench->batch.sequence_count; s++)
+		json_put_integer(&writer, NULL, bench->batch.starts[s + 1] - bench->batch.starts[s]);
+	json_close(&writer);
 	json_put_integer(&writer, "peak_memory_bytes", memory_peak());
 	if (bench->backend->functions->memory_used)
 		json_put_integer(&writer, "device_memory_bytes", (int64_t)bench->backend->functions->memory_used(bench->backend));
 	for (int i = 0; i < bench->run_count; i++)
-		run_to_json(bench, bench->runs[i], rates, &writer);
+		run_to_json(bench, bench->runs[i], &writer);
 	json_close(&writer);
 	printf("%s\n", buffer_string(&text));
 	buffer_release(&text);
@@ -546,10 +698,11 @@ static void print_json(const struct bench *bench, const struct rates *rates)
 static enum status measure(struct bench *bench)
 {
 	const struct bench_settings *settings = bench->settings;
-	const struct backend_functions *functions = bench->backend->functions;
-	struct rates rates = {0};
+	struct rates rates;
 	TRY(rehearsal_batch(&bench->batch, &bench->config, (int32_t)settings->train_batch_size, (int32_t)settings->max_seq_length,
-			    settings->mixed_lengths));
+			    settings->sentence_lengths ? LENGTHS_SENTENCES
+			    : settings->mixed_lengths  ? LENGTHS_WIKIPEDIA
+						       : LENGTHS_FULL));
 	if (strcmp(settings->mode, "inference") != 0)
 		TRY(run_open(bench, true));
 	if (strcmp(settings->mode, "training") != 0)
@@ -571,10 +724,7 @@ static enum status measure(struct bench *bench)
 		progress_update(&progress, round + 2, "%s", "");
 	}
 	progress_finish(&progress);
-	if (functions->gemm_rate)
-		rates.gemm = median(bench->gemm_rate, settings->steps);
-	if (functions->copy_rate)
-		rates.copy = median(bench->copy_rate, settings->steps);
+	rates = rates_of(bench, bench->runs[0]);
 	if (settings->json)
 		print_json(bench, &rates);
 	else
@@ -596,14 +746,22 @@ static enum status run_bench(struct options *options)
 	if (settings->train_batch_size > INT32_MAX / settings->max_seq_length)
 		return error_set(ERR_USAGE, "%" PRId64 " sequences of %" PRId64 " tokens are too many for one step",
 				 settings->train_batch_size, settings->max_seq_length);
-	TRY(device_open(&settings->device, &pool, &bench.backend));
+	struct device_settings device = settings->device;
+	device.inference = strcmp(settings->mode, "inference") == 0;
+	TRY(device_open(&device, &pool, &bench.backend));
+	enum status status = OK;
+	if (strcmp(settings->mode, "both") == 0) {
+		device.inference = true;
+		status = device_open_on(&device, pool, &bench.inference);
+	}
 	if (settings->library && strcmp(settings->clock, "cpu") == 0 && !getenv("OMP_WAIT_POLICY"))
 		log_warning("the library's threads count while they wait: set OMP_WAIT_POLICY=passive");
 	if (strcmp(settings->clock, "cpu") == 0) {
 		clock_threads = pool_threads(pool);
 		bench.clock = processor_seconds;
 	}
-	enum status status = measure(&bench);
+	if (status == OK)
+		status = measure(&bench);
 	for (int i = 0; i < bench.run_count; i++) {
 		if (bench.runs[i])
 			rehearsal_close(&bench.runs[i]->rehearsal);
@@ -611,6 +769,8 @@ static enum status run_bench(struct options *options)
 	}
 	batch_release(&bench.batch);
 	free(bench.products);
+	free(bench.large);
+	backend_close(bench.inference);
 	backend_close(bench.backend);
 	pool_free(pool);
 	return status;

@@ -19,12 +19,13 @@
 		{.name = "precision",                                                                                            \
 		 .type = OPTION_CHOICE,                                                                                          \
 		 .field = offsetof(settings, member.precision),                                                                  \
-		 .range = "fp32|tf32|bf16|fp16|fp8",                                                                             \
+		 .range = "fp32|tf32|bf16|fp16|fp8|int8",                                                                        \
 		 .role = ROLE_RUN,                                                                                               \
 		 .value_name = "TYPE",                                                                                           \
 		 .fallback_text = "bf16 where the device has it, else fp32 (fp16 on older GPUs)",                                \
 		 .help = "type of activations and matrix products; tf32 and fp16 on GPUs only; fp8: products of the encoder's "  \
-			 "linear layers in FP8, all else bf16 (on CPUs a slower simulation); masters are always fp32"},          \
+			 "linear layers in FP8, all else bf16 (on CPUs a slower simulation); int8: the same layers in int8, "    \
+			 "on CPUs, for using a model, not for training it; masters are always fp32"},                            \
 		{.name = "attention",                                                                                            \
 		 .type = OPTION_CHOICE,                                                                                          \
 		 .field = offsetof(settings, member.attention),                                                                  \

@@ -2,6 +2,7 @@
 #ifndef INFER_DEVICE_H
 #define INFER_DEVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "backend/backend.h"
 #include "base/error.h"
@@ -12,7 +13,11 @@ struct device_settings {
 	const char *device, *precision; /* NULL: the fastest of the machine, of the device */
 	const char *attention;          /* "own" or "cudnn" */
 	int64_t threads;                /* 0 = all cores */
+	bool inference;                 /* not an option: the caller's, backend_settings.inference; --precision int8 needs it */
 };
+
+/* Opens the back end on a pool that is there. */
+MUST_USE enum status device_open_on(const struct device_settings *settings, struct pool *pool, struct backend **be);
 
 /* Starts a pool and opens the back end on it. The caller closes both, the back end first; after a failure both are NULL. */
 MUST_USE enum status device_open(const struct device_settings *settings, struct pool **pool, struct backend **be);

@@ -62,7 +62,9 @@ enum status session_open(struct session *session, const char *model, const struc
 			 struct batch_capacity capacity, int32_t longest)
 {
 	*session = (struct session){.capacity = capacity};
-	TRY(device_open(device, &session->pool, &session->backend));
+	struct device_settings settings = *device;
+	settings.inference = true;
+	TRY(device_open(&settings, &session->pool, &session->backend));
 	enum status status = session_prepare(session, model, longest);
 	if (status != OK)
 		session_close(session);

@@ -9,6 +9,7 @@
 struct rehearsal {
 	struct backend *backend;
 	bool training;
+	bool encoder_only; /* without training: no heads */
 	struct model *model;
 	struct replica replica;
 	struct activations *activations;
@@ -28,10 +29,13 @@ void rehearsal_close(struct rehearsal *rehearsal);
  * ERR_NUMERIC: the loss is not finite. The time of such a step says nothing. */
 MUST_USE enum status rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, int64_t count, double *out_loss);
 
-/* Sequences of `length` tokens, or with `mixed` of the lengths of Wikipedia's instances (of `length` a quarter, half of it on
- * average); random words, of which 15 % are predicted. batch_release frees it. */
+/* How long sequences are: all `length`; as Wikipedia's instances, of `length` a quarter, half of it on average; or as English
+ * sentences, 29 tokens on average, `length` at most. */
+enum rehearsal_lengths { LENGTHS_FULL, LENGTHS_WIKIPEDIA, LENGTHS_SENTENCES };
+
+/* Sequences of random words, of which 15 % are predicted. batch_release frees it. */
 MUST_USE enum status rehearsal_batch(struct batch *out, const struct model_config *config, int32_t sequences, int32_t length,
-				     bool mixed);
+				     enum rehearsal_lengths lengths);
 /* Fills id_order from ids. */
 MUST_USE enum status rehearsal_order(struct batch *batch);
 

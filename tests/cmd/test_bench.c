@@ -31,7 +31,8 @@ static void check_run(const struct json *run, int64_t tokens, const char *presen
 		found |= strcmp(json_member(o, "operation")->text, present) == 0;
 	}
 	assert_true(found);
-	assert_true(sum > 0.2 * seconds && sum < 2 * seconds);
+	/* Operations are timed in another pass than the one of `seconds`: on a busy machine the two may be far apart. */
+	assert_true(sum > 0.02 * seconds && sum < 50 * seconds);
 }
 
 static void test_json(void **state)
@@ -49,7 +50,37 @@ static void test_json(void **state)
 	assert_true(number(training, "library_seconds") > number(inference, "library_seconds"));
 	assert_true(number(training, "library_of_step") > 0);
 	assert_true(number(document.root, "gemm_flops_per_second") > 1e8);
+	assert_true(number(inference, "seconds_per_step") == number(inference, "seconds"));
+	assert_true(number(inference, "seconds_least") <= number(inference, "seconds"));
+	assert_true(number(inference, "seconds_p99") >= number(inference, "seconds"));
+	/* 2 layers, 128 wide, 512 inside, in fp32. */
+	assert_true(number(inference, "weight_bytes") == 2 * (4 * 128 * 128 + 2 * 128 * 512) * 4);
+	assert_true(number(inference, "floor_seconds") > 0 && number(inference, "read_bytes_per_second") > 0);
 	assert_true(number(document.root, "peak_memory_bytes") > 1e6);
+	json_release(&document);
+}
+
+/* Inference alone, in int8, on texts as long as sentences are. */
+static void test_int8(void **state)
+{
+	(void)state;
+	struct json_document document;
+	assert_int_equal(program("bench --model tiny --vocab_size 300 --max_seq_length 100 --train_batch_size 64 --steps 2 "
+				 "--mode inference --heads none --precision int8 --sentence_lengths --json"),
+			 0);
+	assert_ok(json_parse(&document, "bench", buffer_string(&program_output), program_output.size));
+	const struct json *inference = json_member(document.root, "inference"), *lengths = json_member(document.root, "lengths");
+	double tokens = number(document.root, "tokens"), sum = 0;
+	check_run(inference, (int64_t)tokens, "linear_fwd M=1823 O=384 I=128");
+	assert_string_equal(json_member(document.root, "precision")->text, "int8");
+	assert_true(number(inference, "weight_bytes") == 2 * (4 * 128 * 128 + 2 * 128 * 512));
+	for (const struct json *o = json_member(inference, "operations")->first_child; o; o = o->next)
+		assert_null(strstr(json_member(o, "operation")->text, "xent")); /* no head */
+	for (const struct json *length = lengths->first_child; length; length = length->next) {
+		assert_true(length->number >= 3 && length->number <= 100);
+		sum += length->number;
+	}
+	assert_true(sum == tokens && fabs(tokens / 64 - 29) < 1);
 	json_release(&document);
 }
 
@@ -71,12 +102,15 @@ static void test_refused(void **state)
 	assert_int_equal(program("bench --model tiny --max_seq_length 4096"), 2);
 	assert_int_equal(program(SMALL "--device ref --library"), 2);
 	assert_int_equal(program("bench --model huge"), 2);
+	assert_int_equal(program(SMALL "--device cpu --precision int8 --mode training"), 2);
+	assert_int_equal(program(SMALL "--device cpu --precision int8"), 2);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_int8),
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_refused),
 	};

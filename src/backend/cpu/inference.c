@@ -410,5 +410,5 @@ void inference_use(struct operations *operations, struct backend_functions *func
 	functions->weights_refresh = inference_weights_refresh;
 	functions->weight_pack = inference_weight_pack;
 	functions->twin_bytes = inference_twin_bytes;
-	functions->whole_product = NULL;
+	functions->gemm_rate = inference_gemm_rate;
 }

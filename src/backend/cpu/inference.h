@@ -59,6 +59,8 @@ void inference_multiply(const struct packed_weight *weight, const struct product
 /* Lays inference's pieces of the workspace out behind what is taken of `arena`. */
 void inference_lay_out(struct backend *be, const struct shape_limits *limits, struct inference_scratch *out, struct arena *arena);
 
+/* backend_functions.gemm_rate: of the linear layers' products, in their type. */
+double inference_gemm_rate(struct backend *be);
 void inference_vocab_xent(struct replica *r, const struct vocab_xent *a);
 void inference_vocab_topk(struct replica *r, const struct vocab_topk *a);
 
