@@ -100,7 +100,7 @@ ISA_FLAGS_avx2 = -mavx2 -mfma -mf16c -mbmi2
 ISA_FLAGS_avx512 = $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mprefer-vector-width=512
 ISA_FLAGS_avx512_vnni = $(ISA_FLAGS_avx512) -mavx512vnni
 ISA_FLAGS_avx512_bf16 = $(ISA_FLAGS_avx512_vnni) -mavx512bf16
-ISA_FLAGS_amx = $(ISA_FLAGS_avx512_bf16) -mamx-tile -mamx-bf16
+ISA_FLAGS_amx = $(ISA_FLAGS_avx512_bf16) -mamx-tile -mamx-bf16 -mamx-int8
 
 # The GPU's kernels are compiled to machine code for these generations, and to PTX, which the driver translates for later
 # ones: that of sm_90, since what is written for one generation runs on none before it.

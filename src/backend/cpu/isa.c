@@ -57,7 +57,7 @@ static int machine_isa(void)
 		return CPU_ISA_AVX512;
 	if (!has(features7a, bit_AVX512BF16))
 		return CPU_ISA_AVX512_VNNI;
-	if (!has(saved, XCR0_AMX) || !has(features7d, bit_AMX_TILE | bit_AMX_BF16) || !request_tiles())
+	if (!has(saved, XCR0_AMX) || !has(features7d, bit_AMX_TILE | bit_AMX_BF16 | bit_AMX_INT8) || !request_tiles())
 		return CPU_ISA_AVX512_BF16;
 	return CPU_ISA_AMX;
 }

@@ -10,7 +10,7 @@ enum cpu_isa {
 	CPU_ISA_AVX512,      /* F, BW, DQ, VL, CD */
 	CPU_ISA_AVX512_VNNI, /* vpdpbusd: products of bytes */
 	CPU_ISA_AVX512_BF16, /* vdpbf16ps */
-	CPU_ISA_AMX,         /* tdpbf16ps; the process holds the permission to use tiles */
+	CPU_ISA_AMX,         /* tdpbf16ps, tdpbusd; the process holds the permission to use tiles */
 	CPU_ISA_COUNT,
 };
 

@@ -38,7 +38,7 @@ typedef __m256i integers;
 typedef union {
 	vector f;
 	integers i;
-} sums;
+} accumulator;
 
 /* Bytes of a group of inputs in a row of activations, and of a panel's vector of it. */
 INLINE int64_t x_bytes(enum kind kind)
@@ -89,7 +89,7 @@ INLINE integers broadcast(const char *x)
 }
 
 /* sum + x w over one group of inputs. */
-INLINE sums multiply_add(sums sum, integers x, integers w, enum kind kind)
+INLINE accumulator multiply_add(accumulator sum, integers x, integers w, enum kind kind)
 {
 #ifdef __AVX512F__
 	if (kind == KIND_F32) {
@@ -133,8 +133,8 @@ INLINE void fetch_ahead(struct ahead *ahead)
 }
 
 /* One group of inputs for `rows` rows. Rows are reached from every third one: as many addresses as registers hold. */
-INLINE void group(sums sum[TILE_ROWS][2], const char *const base[BASES], int64_t stride, int64_t offset, const char *w, int rows,
-		  enum kind kind)
+INLINE void group(accumulator sum[TILE_ROWS][2], const char *const base[BASES], int64_t stride, int64_t offset, const char *w,
+		  int rows, enum kind kind)
 {
 	integers w0 = load_weights(w, kind), w1 = load_weights(w + w_bytes(kind), kind);
 	UNROLL_ROWS
@@ -149,7 +149,7 @@ INLINE void tile(const struct inference_product *a, int64_t row, struct ahead ah
 {
 	const char *w = a->panel, *base[BASES];
 	int64_t stride = a->x_row, groups = a->inputs / group_inputs(kind), left = a->inputs % group_inputs(kind), g = 0;
-	sums sum[TILE_ROWS][2];
+	accumulator sum[TILE_ROWS][2];
 	if (kind == KIND_S8) { /* rows and panels are filled up */
 		groups += left > 0;
 		left = 0;
@@ -237,6 +237,113 @@ INLINE void multiply(const struct inference_product *a, enum kind kind)
 	}
 }
 
+#ifdef ISA_amx
+/* Tiles 0-3 hold the sums of up to 32 rows and the panel's 32 outputs, 4 and 5 two halves of the rows, 6 and 7 the panel's two
+ * vectors of outputs for as many groups as a row of a tile has words. */
+struct tile_configuration {
+	uint8_t palette, start_row, reserved[14];
+	uint16_t column_bytes[16];
+	uint8_t rows[16];
+};
+
+enum { TILE_BYTES = 64, HALF_ROWS = 16 };
+
+static void configure_tiles(int64_t upper, int64_t lower)
+{
+	struct tile_configuration tiles = {.palette = 1};
+	uint8_t rows[8] = {(uint8_t)upper, (uint8_t)upper, (uint8_t)lower, (uint8_t)lower,
+			   (uint8_t)upper, (uint8_t)lower, HALF_ROWS,      HALF_ROWS};
+	for (int i = 0; i < 8; i++) {
+		tiles.rows[i] = rows[i];
+		tiles.column_bytes[i] = rows[i] ? TILE_BYTES : 0;
+	}
+	_tile_loadconfig(&tiles);
+}
+
+/* Rows [row, row + upper + lower) in tiles; `lower` > 0 only behind a full upper half. int8 rows are unsigned, as for VNNI. */
+INLINE void tiles_of_rows(const struct inference_product *a, int64_t row, struct ahead ahead, bool lower, enum kind kind)
+{
+	const char *x = (const char *)a->x + row * a->x_row, *w = a->panel;
+	int64_t steps = (a->inputs * (kind == KIND_S8 ? 1 : 2) + TILE_BYTES - 1) / TILE_BYTES;
+	int64_t y_row = a->y_row * (int64_t)sizeof(float);
+	char *y = (char *)(a->y + row * a->y_row);
+	_tile_zero(0);
+	_tile_zero(1);
+	if (lower) {
+		_tile_zero(2);
+		_tile_zero(3);
+	}
+	for (int64_t step = 0; step < steps; step++, x += TILE_BYTES, w += 2 * HALF_ROWS * TILE_BYTES) {
+		fetch_ahead(&ahead);
+		_tile_loadd(4, x, a->x_row);
+		_tile_loadd(6, w, 2 * TILE_BYTES);
+		_tile_loadd(7, w + TILE_BYTES, 2 * TILE_BYTES);
+		if (lower)
+			_tile_loadd(5, x + HALF_ROWS * a->x_row, a->x_row);
+		if (kind == KIND_S8) {
+			_tile_dpbusd(0, 4, 6);
+			_tile_dpbusd(1, 4, 7);
+			if (lower) {
+				_tile_dpbusd(2, 5, 6);
+				_tile_dpbusd(3, 5, 7);
+			}
+		} else {
+			_tile_dpbf16ps(0, 4, 6);
+			_tile_dpbf16ps(1, 4, 7);
+			if (lower) {
+				_tile_dpbf16ps(2, 5, 6);
+				_tile_dpbf16ps(3, 5, 7);
+			}
+		}
+	}
+	_tile_stored(0, y, y_row);
+	_tile_stored(1, y + TILE_BYTES, y_row);
+	if (lower) {
+		_tile_stored(2, y + HALF_ROWS * y_row, y_row);
+		_tile_stored(3, y + HALF_ROWS * y_row + TILE_BYTES, y_row);
+	}
+}
+
+/* Sums of integers, as tiles leave them, become numbers in place. */
+INLINE void finish_integers(const struct inference_product *a)
+{
+	for (int64_t row = 0; row < a->rows; row++) {
+		float *y = a->y + row * a->y_row;
+		vector scale = vector_set(*(const float *)(const void *)((const char *)a->x + row * a->x_row - INT8_ROW_HEADER));
+		for (int64_t c = 0; c < PANEL; c += LANES) {
+			integers sum = _mm512_add_epi32(LOAD_INTEGERS(y + c), LOAD_INTEGERS(a->sums + c));
+			vector_store(y + c, TO_FLOATS(sum) * (vector_load(a->scales + c) * scale));
+		}
+	}
+}
+
+INLINE void multiply_tiles(const struct inference_product *a, enum kind kind)
+{
+	int64_t full = a->rows / (2 * HALF_ROWS), left = a->rows % (2 * HALF_ROWS), blocks = full + (left > 0);
+	int64_t steps = (a->inputs * (kind == KIND_S8 ? 1 : 2) + TILE_BYTES - 1) / TILE_BYTES;
+	int64_t lines = steps * 2 * HALF_ROWS, step_lines = 2 * HALF_ROWS;
+	if (full > 0)
+		configure_tiles(HALF_ROWS, HALF_ROWS);
+	for (int64_t i = 0; i < blocks; i++) {
+		struct ahead ahead = {.at = (const char *)a->next + lines * i / blocks * 64,
+				      .lines = a->next ? (step_lines + blocks - 1) / blocks : 0};
+		if (i < full) {
+			tiles_of_rows(a, i * 2 * HALF_ROWS, ahead, true, kind);
+			continue;
+		}
+		int64_t upper = left < HALF_ROWS ? left : HALF_ROWS;
+		configure_tiles(upper, left - upper);
+		if (left > upper)
+			tiles_of_rows(a, i * 2 * HALF_ROWS, ahead, true, kind);
+		else
+			tiles_of_rows(a, i * 2 * HALF_ROWS, ahead, false, kind);
+	}
+	_tile_release();
+	if (kind == KIND_S8)
+		finish_integers(a);
+}
+#endif
+
 static void multiply_f32(const struct inference_product *a)
 {
 	multiply(a, KIND_F32);
@@ -245,13 +352,25 @@ static void multiply_f32(const struct inference_product *a)
 #ifdef __AVX512F__
 static void multiply_bf16(const struct inference_product *a)
 {
+#ifdef ISA_amx
+	/* Tiles take whole pieces of a row. Which way it goes depends on the weight alone, so that its sums are always the same.
+	 */
+	if (a->inputs % (TILE_BYTES / 2) == 0) {
+		multiply_tiles(a, KIND_BF16);
+		return;
+	}
+#endif
 	multiply(a, KIND_BF16);
 }
 #endif
 
 static void multiply_s8(const struct inference_product *a)
 {
+#ifdef ISA_amx
+	multiply_tiles(a, KIND_S8);
+#else
 	multiply(a, KIND_S8);
+#endif
 }
 
 void KERNEL(inference_pack)(const struct panel_pack *a);
