@@ -20,6 +20,10 @@ static const char *const more_lines[] = {
 	"linear_norm_fwd M=161 H=96 I=100",
 	"linear_norm_fwd M=20 H=768 I=3072",
 	"linear_norm_fwd M=1001 H=64 I=31",
+	"attention_fwd T=700 H=128 heads=2 B=2 longest=600",
+	"attention_fwd T=515 H=64 heads=2 B=3 longest=512",
+	"attention_fwd T=90 H=96 heads=3 B=5 longest=63",
+	"attention_fwd T=41 H=768 heads=12 B=4 longest=17",
 	"linear_fwd M=3 O=40 I=64 act=none scale=0",
 	"linear_fwd M=3 O=40 I=64 act=none scale=1e-20",
 };

@@ -28,6 +28,7 @@
 #define ISA_amx
 #define inference_quantise_amx_emulated inference_quantise_avx512_bf16
 #define inference_pack_amx_emulated inference_pack_avx512_bf16
+#define inference_attend_amx_emulated inference_attend_avx512_bf16
 #include "backend/cpu/kernels/inference_product.c"
 #pragma GCC pop_options
 

@@ -50,7 +50,8 @@ struct inference_scratch {
 	int64_t sum_floats;
 	float *sums; /* products of few rows that a norm follows */
 	int64_t operand_bytes;
-	unsigned char *operand; /* int8 rows of a tensor without a twin */
+	unsigned char *operand;   /* int8 rows of a tensor without a twin */
+	unsigned char *attention; /* of each worker */
 	struct {
 		int64_t rows, columns; /* of a chunk; of whole panels of the vocabulary */
 		float *logits;         /* (rows, columns) */

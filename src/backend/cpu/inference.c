@@ -1,5 +1,6 @@
 #include "backend/cpu/inference.h"
 
+#include <math.h>
 #include <string.h>
 #include "backend/cpu/attention.h"
 
@@ -370,11 +371,66 @@ static void inference_embed_fwd(struct replica *r, const struct embed_fwd *a)
 	pool_run(r->backend->pool, (a->y.rows + call.rows - 1) / call.rows, embed_task, &call);
 }
 
+struct attention_call {
+	struct replica *r;
+	const struct attention_fwd *a;
+	int64_t heads, groups; /* of a task; of a sequence */
+};
+
+static void attention_task(void *context, int64_t index, int worker)
+{
+	const struct attention_call *call = context;
+	const struct attention_fwd *a = call->a;
+	int64_t sequence = index / call->groups, head = index % call->groups * call->heads,
+		end = least(head + call->heads, a->heads);
+	int64_t first = a->batch->starts[sequence], length = a->batch->starts[sequence + 1] - first;
+	int64_t hidden = a->y.columns, size = hidden / a->heads;
+	if (length > ATTENTION_LENGTH)
+		return;
+	for (; head < end; head++) {
+		const uint16_t *qkv = tensor_at(&a->qkv, first, head * size);
+		inference_kernels()->attend(&(struct inference_attention){
+			.length = length,
+			.size = size,
+			.query = qkv,
+			.key = qkv + hidden,
+			.value = qkv + 2 * hidden,
+			.row = a->qkv.columns,
+			.scale = (float)(1 / sqrt((double)size)),
+			.has_next = head + 1 < end,
+			.scratch = scratch_of(call->r)->attention + worker * ATTENTION_BYTES,
+			.y = tensor_at(&a->y, first, head * size),
+			.y_row = a->y.columns,
+		});
+	}
+	if (a->y.twin && call->groups == 1)
+		quantise_rows(&a->y, a->y.twin, first, length);
+}
+
+/* Heads of the usual sizes in bf16 have a kernel for sequences of up to ATTENTION_LENGTH tokens. Which one a sequence meets
+ * depends on itself alone. */
+static bool has_kernel(const struct attention_fwd *a)
+{
+	int64_t size = a->y.columns / a->heads;
+	return inference_kernels()->attend && a->y.dtype == DTYPE_BF16 && (size == 32 || size == 64) && a->lse.data == NULL;
+}
+
 static void inference_attention_fwd(struct replica *r, const struct attention_fwd *a)
 {
+	struct attention_call call = {.r = r, .a = a, .heads = a->heads, .groups = 1};
+	bool is_short = a->batch->longest <= ATTENTION_LENGTH;
 	BUG_IF(a->dropout.p > 0);
-	cpu_attention_fwd(r, a);
-	if (a->y.twin)
+	if (!has_kernel(a) || !is_short)
+		cpu_attention_fwd(r, a);
+	if (has_kernel(a)) {
+		while (call.heads > 1 &&
+		       a->batch->sequence_count * call.groups < TASKS * (int64_t)pool_threads(r->backend->pool)) {
+			call.heads = (call.heads + 1) / 2;
+			call.groups = (a->heads + call.heads - 1) / call.heads;
+		}
+		pool_run(r->backend->pool, a->batch->sequence_count * call.groups, attention_task, &call);
+	}
+	if (a->y.twin && !(has_kernel(a) && is_short && call.groups == 1))
 		quantise_all(r, &a->y, a->y.twin);
 }
 
@@ -392,6 +448,7 @@ void inference_lay_out(struct backend *be, const struct shape_limits *l, struct 
 	};
 	s->sums = arena_take(arena, (size_t)s->sum_floats * sizeof(float));
 	s->operand = arena_take(arena, (size_t)s->operand_bytes);
+	s->attention = arena_take(arena, (size_t)(threads * ATTENTION_BYTES));
 	s->vocabulary.rows = least(most(most_labels(&l->batch), 1), VOCABULARY_CHUNK);
 	s->vocabulary.columns = round_up(l->vocab, kernels->panel);
 	s->vocabulary.logits = arena_take(arena, (size_t)(s->vocabulary.rows * s->vocabulary.columns) * sizeof(float));

@@ -7,6 +7,7 @@
 #ifndef BACKEND_CPU_KERNELS_INFERENCE_KERNELS_H
 #define BACKEND_CPU_KERNELS_INFERENCE_KERNELS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "backend/tensor.h"
 
@@ -45,6 +46,19 @@ struct panel_pack {
 	int32_t *sums; /* S8: (panel), out */
 };
 
+/* One head of one sequence, in bf16: y = softmax(scale q k') v. */
+struct inference_attention {
+	int64_t length, size; /* tokens, at most ATTENTION_LENGTH; columns, 32 or 64 */
+	const uint16_t *query, *key, *value;
+	int64_t row;   /* numbers from row to row */
+	float scale;   /* 1 / sqrt(size) */
+	bool has_next; /* the head behind it comes next */
+	void *scratch; /* ATTENTION_BYTES */
+	uint16_t *y;
+	int64_t y_row;
+};
+enum { ATTENTION_LENGTH = 512, ATTENTION_BYTES = ATTENTION_LENGTH * (2 * 64 * 2 + 4 * 6) };
+
 struct inference_kernels {
 	int64_t panel;     /* outputs of a panel */
 	int64_t row_bytes; /* of a number of an int8 row: 1 or 2 */
@@ -52,6 +66,7 @@ struct inference_kernels {
 	void (*multiply_bf16)(const struct inference_product *a); /* from AVX-512 on */
 	void (*multiply_s8)(const struct inference_product *a);
 	void (*pack)(const struct panel_pack *a);
+	void (*attend)(const struct inference_attention *a); /* NULL without vdpbf16ps */
 	/* Rows of activations (F32 or BF16) become int8 rows `out_row` bytes apart. */
 	void (*quantise)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row);
 };

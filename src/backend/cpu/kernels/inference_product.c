@@ -374,6 +374,7 @@ static void multiply_s8(const struct inference_product *a)
 }
 
 void KERNEL(inference_pack)(const struct panel_pack *a);
+void KERNEL(inference_attend)(const struct inference_attention *a);
 void KERNEL(inference_quantise)(const void *x, enum dtype dtype, int64_t rows, int64_t columns, void *out, int64_t out_row);
 
 const struct inference_kernels KERNEL(inference_kernels) = {
@@ -390,4 +391,7 @@ const struct inference_kernels KERNEL(inference_kernels) = {
 	.multiply_s8 = multiply_s8,
 	.pack = KERNEL(inference_pack),
 	.quantise = KERNEL(inference_quantise),
+#ifdef __AVX512BF16__
+	.attend = KERNEL(inference_attend),
+#endif
 };
