@@ -7,9 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What an example of a table is made of, and what is asked of it. */
+/* What an example of a table is made of, and what is asked of it; TARGET_PARTS: something of parts of a text, which no table
+ * says. */
 enum task_input { INPUT_TEXT, INPUT_PAIR, INPUT_CHOICES };
-enum task_target { TARGET_CLASS, TARGET_NUMBER, TARGET_CLASSES, TARGET_CHOICE };
+enum task_target { TARGET_CLASS, TARGET_NUMBER, TARGET_CLASSES, TARGET_CHOICE, TARGET_PARTS };
 
 #define LAYOUT_NAMES 4
 

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel, &task_choice};
+static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel, &task_choice, &task_squad};
 #define TASK_COUNT ((int)(sizeof(tasks) / sizeof(tasks[0])))
 
 const struct task *const *tasks_all(int *count)
@@ -23,7 +23,8 @@ static const struct task *task_of_layout(const struct layout *layout)
 	case TARGET_NUMBER: return &task_regression;
 	case TARGET_CLASSES: return &task_multilabel;
 	case TARGET_CHOICE: return &task_choice;
-	case TARGET_CLASS: break;
+	case TARGET_CLASS:
+	case TARGET_PARTS: break;
 	}
 	return &task_classification;
 }

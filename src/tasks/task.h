@@ -19,6 +19,16 @@ enum task_use {
 	TASK_PREDICT, /* labels may be absent */
 };
 
+/* Of questions about paragraphs. 0: Google's defaults, in brackets. */
+struct squad_task_settings {
+	int32_t doc_stride;               /* tokens from the beginning of a window to the next one's (128) */
+	int32_t max_query_length;         /* tokens of a question (64) */
+	int32_t n_best_size;              /* (20) */
+	int32_t max_answer_length;        /* tokens (30) */
+	bool version_2_with_negative;     /* a paragraph may have no answer: SQuAD 2.0 */
+	double null_score_diff_threshold; /* no answer if it leads the best one by more than this (0) */
+};
+
 /* As given, or as recorded of training (bertc_task.json). All is borrowed. */
 struct task_settings {
 	const struct layout *layout; /* of a published task; NULL: none */
@@ -28,6 +38,7 @@ struct task_settings {
 	struct label_list given, folder; /* labels of --labels; of the model's folder */
 	const char *class_weights;       /* NULL, "balanced" or "a:2,b:1" */
 	enum label_cells cells;          /* of several labels: found in training, recorded for later */
+	struct squad_task_settings squad;
 	struct bad_records *bad;
 };
 
@@ -133,6 +144,6 @@ int32_t task_best(const float *values, int64_t count);
 /* Softmax of count > 0 logits, in double. */
 void task_probabilities(const float *logits, int64_t count, double *out);
 
-extern const struct task task_classification, task_regression, task_multilabel, task_choice;
+extern const struct task task_classification, task_regression, task_multilabel, task_choice, task_squad;
 
 #endif

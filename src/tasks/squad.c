@@ -1,0 +1,339 @@
+/* Answers that are a stretch of a paragraph: files in the form of SQuAD (tasks/squad_file.h). Each token gets two numbers, how
+ * well the answer may start and end with it: BertForQuestionAnswering. An example is a window of a paragraph behind its question
+ * (tasks/squad_features.h); the windows of a question give its answer together (tasks/squad_answers.h). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "tasks/squad_answers.h"
+#include "tasks/squad_score.h"
+#include "tasks/task.h"
+
+/* ---- Settings ---- */
+
+/* Google's defaults where nothing is given. */
+static int32_t given_or(int32_t value, int32_t otherwise)
+{
+	return value > 0 ? value : otherwise;
+}
+
+static struct squad_feature_settings window_settings(const struct task_state *state, bool find_targets)
+{
+	const struct squad_task_settings *given = &state->settings.squad;
+	return (struct squad_feature_settings){
+		.max_seq_length = state->settings.max_seq_length,
+		.max_query_length = given_or(given->max_query_length, 64),
+		.doc_stride = given_or(given->doc_stride, 128),
+		.find_targets = find_targets,
+	};
+}
+
+static struct squad_answer_settings answer_settings(const struct task_state *state)
+{
+	const struct squad_task_settings *given = &state->settings.squad;
+	return (struct squad_answer_settings){
+		.n_best_size = given_or(given->n_best_size, 20),
+		.max_answer_length = given_or(given->max_answer_length, 30),
+		.version_2 = given->version_2_with_negative,
+		.null_threshold = given->null_score_diff_threshold,
+	};
+}
+
+/* ---- Reading ---- */
+
+/* The files of a set. What is scored or predicted has one. */
+struct squad_part {
+	const char *path; /* borrowed */
+	struct squad_set set;
+	struct squad_features features;
+};
+struct squad_parts {
+	int64_t count;
+	struct squad_part part[];
+};
+
+static const struct squad_part *only_part(const struct task_set *set)
+{
+	const struct squad_parts *parts = set->own;
+	BUG_IF(parts->count != 1);
+	return &parts->part[0];
+}
+
+static void squad_close(struct task_set *set)
+{
+	struct squad_parts *parts = set->own;
+	for (int64_t i = 0; i < parts->count; i++) {
+		squad_features_release(&parts->part[i].features);
+		squad_release(&parts->part[i].set);
+	}
+	free(parts);
+	set->own = NULL;
+}
+
+static enum status squad_read_files(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
+{
+	static const enum squad_use uses[] = {
+		[TASK_TRAIN] = SQUAD_TRAIN, [TASK_SCORE] = SQUAD_SCORE, [TASK_PREDICT] = SQUAD_PREDICT};
+	struct squad_options options = {.use = uses[set->use],
+					.allow_impossible = state->settings.squad.version_2_with_negative,
+					.bad = state->settings.bad};
+	struct squad_parts *parts;
+	if (count < 1)
+		return error_set(ERR_USAGE, "no file of questions is given");
+	if (count > 1 && set->use != TASK_TRAIN) {
+		enum status status =
+			error_set(ERR_USAGE, "'%s' and '%s': questions are answered from one file at a time", paths[0], paths[1]);
+		error_hint("run the command once for each file");
+		return status;
+	}
+	TRY(memory_new(&parts, 1, sizeof(*parts) + (size_t)count * sizeof(parts->part[0]), "files of questions"));
+	set->own = parts;
+	for (int64_t i = 0; i < count; i++) {
+		parts->part[i].path = paths[i];
+		TRY(squad_read(&parts->part[i].set, paths[i], &options));
+		parts->count++;
+	}
+	set->has_labels = set->use != TASK_PREDICT;
+	if (set->use == TASK_TRAIN)
+		state->pairs = true;
+	return OK;
+}
+
+/* ---- Encoding ---- */
+
+/* Is it known which rows are right? An answer that is not where the file says cannot be found in the windows. */
+static bool has_target(const struct task_set *set, const struct squad_set *questions, int64_t question)
+{
+	const struct squad_question *asked = &questions->questions[question];
+	if (!set->has_labels || asked->is_impossible)
+		return set->has_labels;
+	enum squad_place place = questions->answers[asked->first_answer].place;
+	return place == SQUAD_FOUND || place == SQUAD_NEAR;
+}
+
+static enum status encode_part(struct task_set *set, const struct squad_part *part, int32_t *ids, int32_t *segments)
+{
+	const struct squad_features *features = &part->features;
+	for (int64_t w = 0; w < features->window_starts[part->set.question_count]; w++) {
+		const struct squad_window *window = &features->windows[w];
+		int32_t rows[2] = {-1, -1}, size = squad_window_size(features, w);
+		bool known = has_target(set, &part->set, window->question);
+		if (known) {
+			rows[0] = window->start_row;
+			rows[1] = window->end_row;
+		}
+		squad_window_fill(features, w, ids, segments);
+		TRY(labelled_begin(&set->encoded));
+		TRY(labelled_sequence(&set->encoded, ids, size, size - window->length - 1));
+		TRY(labelled_item(&set->encoded, 0, NULL, rows, NULL, known ? 1 : 0));
+	}
+	return OK;
+}
+
+static enum status squad_encode(struct task_state *state, struct task_set *set)
+{
+	struct squad_parts *parts = set->own;
+	struct squad_feature_settings settings = window_settings(state, set->has_labels);
+	int32_t *ids = NULL, *segments = NULL;
+	enum status status;
+	TRY_GOTO(memory_new(&ids, settings.max_seq_length, sizeof(*ids), "a window's tokens"), done);
+	TRY_GOTO(memory_new(&segments, settings.max_seq_length, sizeof(*segments), "a window's tokens"), done);
+	labelled_form(&set->encoded, 0, 2, 0, false);
+	for (int64_t i = 0; i < parts->count; i++) {
+		struct squad_part *part = &parts->part[i];
+		TRY_GOTO(squad_features_make(&part->features, &part->set, state->settings.tokenizer, &settings), done);
+		squad_features_log(&part->features, part->path);
+		TRY_GOTO(encode_part(set, part, ids, segments), done);
+		set->answer_count += part->set.question_count;
+	}
+	status = OK;
+done:
+	free(ids);
+	free(segments);
+	return status;
+}
+
+static void squad_heads(const struct task_state *state, struct model_heads *out)
+{
+	(void)state;
+	*out = (struct model_heads){.architecture = "BertForQuestionAnswering", .count = 1};
+	out->head[0] = (struct head){
+		.input = INPUT_ALL_ROWS,
+		.outputs = 2,
+		.loss = LOSS_SEGMENT,
+		.coefficient = 1,
+		.name = "qa_outputs",
+	};
+}
+
+/* ---- Answers ---- */
+
+/* What answers questions one after the other. */
+struct answering {
+	const struct squad_part *part;
+	const struct task_outputs *outputs;
+	struct squad_decoder *decoder;
+	double *starts, *ends; /* logits of a window */
+};
+
+static void answering_close(struct answering *answering)
+{
+	squad_decoder_close(answering->decoder);
+	free(answering->starts);
+	free(answering->ends);
+}
+
+static enum status answering_open(struct answering *out, const struct task_state *state, const struct task_set *set,
+				  const struct task_outputs *outputs)
+{
+	struct squad_answer_settings settings = answer_settings(state);
+	enum status status;
+	*out = (struct answering){.part = only_part(set), .outputs = outputs};
+	TRY_GOTO(squad_decoder_open(&out->decoder, &out->part->features, &settings), failed);
+	TRY_GOTO(memory_new(&out->starts, set->encoded.longest, sizeof(*out->starts), "answers"), failed);
+	TRY_GOTO(memory_new(&out->ends, set->encoded.longest, sizeof(*out->ends), "answers"), failed);
+	return OK;
+failed:
+	answering_close(out);
+	return status;
+}
+
+static enum status answer(struct answering *answering, int64_t question, struct squad_result *out)
+{
+	const struct squad_features *features = &answering->part->features;
+	TRY(squad_decoder_begin(answering->decoder, question));
+	for (int64_t w = features->window_starts[question]; w < features->window_starts[question + 1]; w++) {
+		const float *logits = task_output(answering->outputs, w);
+		int32_t size = squad_window_size(features, w);
+		for (int32_t row = 0; row < size; row++) {
+			answering->starts[row] = logits[2 * row];
+			answering->ends[row] = logits[2 * row + 1];
+		}
+		TRY(squad_decoder_window(answering->decoder, w, answering->starts, answering->ends, size));
+	}
+	return squad_decoder_end(answering->decoder, out);
+}
+
+static enum status measure_answers(const struct task_state *state, const struct squad_set *questions, const char *const *texts,
+				   const double *odds, struct measures *out)
+{
+	struct squad_null_scores null_scores;
+	const struct squad_task_settings *settings = &state->settings.squad;
+	if (settings->version_2_with_negative) {
+		TRY(squad_null_scores_make(&null_scores, odds, questions->question_count));
+		enum status status = squad_score_2(questions, texts, &null_scores, settings->null_score_diff_threshold, out);
+		squad_null_scores_release(&null_scores);
+		return status;
+	}
+	if (squad_is_chinese(questions)) /* as CMRC 2018's script: there are no spaces between words */
+		return squad_score_chinese(questions, texts, out);
+	return squad_score_1(questions, texts, out);
+}
+
+static enum status squad_score_set(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				   struct measures *out)
+{
+	struct answering answering;
+	struct string_store store = {0};
+	const struct squad_set *questions = &only_part(set)->set;
+	const char **texts = NULL;
+	double *odds = NULL;
+	enum status status;
+	TRY(answering_open(&answering, state, set, outputs));
+	TRY_GOTO(memory_new(&texts, questions->question_count, sizeof(*texts), "answers"), done);
+	TRY_GOTO(memory_new(&odds, questions->question_count, sizeof(*odds), "answers"), done);
+	for (int64_t q = 0; q < questions->question_count; q++) {
+		struct squad_result result;
+		TRY_GOTO(answer(&answering, q, &result), done);
+		TRY_GOTO(string_store_copy(&store, result.prediction, strlen(result.prediction), &texts[q]), done);
+		odds[q] = result.null_odds;
+	}
+	status = measure_answers(state, questions, texts, odds, out);
+done:
+	answering_close(&answering);
+	string_store_release(&store);
+	free(texts);
+	free(odds);
+	return status;
+}
+
+/* ---- Results ---- */
+
+static enum status squad_write(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			       const char *folder)
+{
+	struct answering answering;
+	struct squad_files files = {0};
+	const struct squad_set *questions = &only_part(set)->set;
+	bool version_2 = state->settings.squad.version_2_with_negative;
+	enum status status = OK;
+	TRY(answering_open(&answering, state, set, outputs));
+	for (int64_t q = 0; q < questions->question_count; q++) {
+		struct squad_result result;
+		TRY_GOTO(answer(&answering, q, &result), done);
+		squad_files_add(&files, questions->questions[q].id, &result, version_2);
+	}
+	status = squad_files_write(&files, folder, "", version_2);
+done:
+	answering_close(&answering);
+	squad_files_release(&files);
+	return status;
+}
+
+/* The choice that the prediction is. Nothing from the paragraph is an answer from 0 to 0. */
+static const struct squad_choice *choice_of(const struct squad_result *result)
+{
+	for (int32_t i = 0; i < result->count; i++)
+		if (strcmp(result->choices[i].text, result->prediction) == 0)
+			return &result->choices[i];
+	return NULL;
+}
+
+static enum status squad_put(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			     int64_t question, struct buffer *out)
+{
+	struct answering answering;
+	struct squad_result result;
+	const struct squad_set *questions = &only_part(set)->set;
+	const struct squad_question *asked = &questions->questions[question];
+	struct json_writer writer = {.out = out};
+	int64_t begin = 0, end = 0;
+	TRY(answering_open(&answering, state, set, outputs));
+	enum status status = answer(&answering, question, &result);
+	if (status == OK) {
+		const struct squad_choice *choice = choice_of(&result);
+		bool placed = choice && choice->end > choice->begin;
+		if (placed)
+			squad_code_points(&questions->paragraphs[asked->paragraph], choice->begin, choice->end, &begin, &end);
+		json_open(&writer, NULL, '{');
+		json_put_string(&writer, "id", asked->id);
+		json_put_string(&writer, "answer", result.best ? result.prediction : "");
+		json_put_integer(&writer, "start", begin);
+		json_put_integer(&writer, "end", end);
+		json_put_double(&writer, "score", choice ? choice->probability : NAN);
+		json_close(&writer);
+		status = buffer_status(out);
+	}
+	answering_close(&answering);
+	return status;
+}
+
+const struct task task_squad = {
+	.name = "squad",
+	.summary = "the answer to a question as a stretch of a paragraph",
+	.architecture = "BertForQuestionAnswering",
+	.input = INPUT_PAIR,
+	.target = TARGET_PARTS,
+	.decides = "f1",
+	.read = squad_read_files,
+	.encode = squad_encode,
+	.heads = squad_heads,
+	.score = squad_score_set,
+	.write = squad_write,
+	.put = squad_put,
+	.close_set = squad_close,
+};

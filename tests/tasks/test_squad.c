@@ -1,0 +1,218 @@
+/* Questions about paragraphs from files to results, with made-up logits; windows and answers themselves are compared with
+ * Google's code in test_squad_answers.c. */
+#include <math.h>
+#include "base/json.h"
+#include "tasks/task.h"
+#include "test.h"
+
+/* "anna likes red tea": the answer "tea" stands at 15. */
+#define PARAGRAPH "anna likes red tea"
+#define ANSWER(id, question, text, start)                                                                                        \
+	"{\"id\": \"" id "\", \"question\": \"" question "\", \"answers\": [{\"text\": \"" text "\", \"answer_start\": " start   \
+	"}]}"
+#define IMPOSSIBLE(id, question) "{\"id\": \"" id "\", \"question\": \"" question "\", \"is_impossible\": true, \"answers\": []}"
+#define FILE_OF(questions)                                                                                                       \
+	"{\"version\": \"1\", \"data\": [{\"paragraphs\": [{\"context\": \"" PARAGRAPH "\", \"qas\": [" questions "]}]}]}"
+
+static struct vocab vocab;
+static struct tokenizer *tokenizer;
+static struct bad_records bad;
+
+static int setup(void **state)
+{
+	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]",
+					      "anna",  "likes", "red",   "tea",   "what"};
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	if (test_folder_make(state) != 0 || vocab_from_entries(&vocab, entries, 10) != OK)
+		return -1;
+	return tokenizer_open(&tokenizer, &vocab, &settings) == OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
+	return test_folder_drop(state);
+}
+
+/* A window of seven tokens holds three of the paragraph behind a question of one; the next begins one later. */
+static struct task_state open_state(bool version_2)
+{
+	bad = (struct bad_records){0};
+	return (struct task_state){.task = &task_squad,
+				   .settings = {.tokenizer = tokenizer,
+						.max_seq_length = 7,
+						.squad = {.doc_stride = 1, .version_2_with_negative = version_2},
+						.bad = &bad}};
+}
+
+static enum status open_set(struct task_state *task, struct task_set *set, enum task_use use, const char *text)
+{
+	const char *path = test_path("questions.json");
+	set->use = use;
+	assert_ok(file_write(path, text, strlen(text)));
+	TRY(task_squad.read(task, set, &path, 1));
+	return task_squad.encode(task, set);
+}
+
+static void windows_have_targets(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(true);
+	struct task_set set = {0};
+	assert_ok(open_set(&task, &set, TASK_TRAIN, FILE_OF(ANSWER("a", "what", "red tea", "11") "," IMPOSSIBLE("b", "tea"))));
+	static const int32_t ids[] = {2, 9, 3, 5, 6, 7, 3, 2, 9, 3, 6, 7, 8, 3, 2, 8, 3, 5, 6, 7, 3, 2, 8, 3, 6, 7, 8, 3};
+	static const int32_t rows[] = {0, 0, 4, 5, 0, 0, 0, 0}, seconds[] = {3, 3, 3, 3};
+	assert_int_equal(set.encoded.example_count, 4);
+	assert_int_equal(task_answers(&set), 2);
+	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	assert_memory_equal(set.encoded.seconds, seconds, sizeof(seconds));
+	assert_memory_equal(set.encoded.items[0].classes, rows, sizeof(rows));
+	for (int i = 0; i < 4; i++)
+		assert_near(set.encoded.items[0].weights[i], 1, 0);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+/* Room for the outputs of a set: 0, but for [window][row] of starts and ends. */
+static void outputs_of(const struct task_state *task, const struct task_set *set, struct task_outputs *out)
+{
+	struct model_heads heads;
+	task_squad.heads(task, &heads);
+	assert_false(heads.pooler);
+	assert_int_equal(heads.head[0].loss, LOSS_SEGMENT);
+	assert_ok(task_outputs_create(out, &set->encoded, &heads.head[0]));
+	assert_int_equal(out->starts[out->count], 2 * set->encoded.token_count);
+}
+
+static void set_answer(struct task_outputs *outputs, int64_t window, int32_t start, int32_t end, float logit)
+{
+	outputs->values[outputs->starts[window] + 2 * start] = logit;
+	outputs->values[outputs->starts[window] + 2 * end + 1] = logit;
+}
+
+static void expect_file(const char *name, const char *text)
+{
+	struct buffer got = {0};
+	assert_ok(file_read(test_path(name), 1 << 16, &got));
+	assert_string_equal(buffer_string(&got), text);
+	buffer_release(&got);
+}
+
+static void windows_of_a_question_answer_together(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(false);
+	struct task_set set = {0};
+	struct task_outputs outputs;
+	struct measures measures = {0};
+	struct buffer text = {0};
+	assert_ok(open_set(&task, &set, TASK_SCORE,
+			   FILE_OF(ANSWER("a", "what", "red tea", "11") "," ANSWER("b", "tea", "anna likes", "0"))));
+	outputs_of(&task, &set, &outputs);
+	set_answer(&outputs, 0, 3, 4, 3); /* "anna likes", less than what the other window says */
+	set_answer(&outputs, 1, 4, 5, 5); /* "red tea" */
+	set_answer(&outputs, 2, 3, 3, 6); /* "anna" */
+	assert_ok(task_squad.score(&task, &set, &outputs, &measures));
+	assert_near(measures_get(&measures, "exact_match"), 50, 1e-12);
+	assert_near(measures_get(&measures, "f1"), 100 * (1 + 2 * 0.5 / 1.5) / 2, 1e-9);
+	assert_non_null(measures_find(&measures, task_squad.decides));
+	assert_ok(task_squad.write(&task, &set, &outputs, test_folder));
+	expect_file("predictions.json", "{\n    \"a\": \"red tea\",\n    \"b\": \"anna\"\n}\n");
+	assert_true(file_exists(test_path("nbest_predictions.json")));
+	assert_false(file_exists(test_path("null_odds.json")));
+	assert_ok(task_squad.put(&task, &set, &outputs, 0, &text));
+	static const char expected[] = "{\"id\":\"a\",\"answer\":\"red tea\",\"start\":11,\"end\":18,\"score\":0.";
+	assert_memory_equal(buffer_string(&text), expected, sizeof(expected) - 1);
+	buffer_release(&text);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+static void no_answer_is_an_answer(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(true);
+	struct task_set set = {0};
+	struct task_outputs outputs;
+	struct measures measures = {0};
+	struct buffer text = {0};
+	assert_ok(open_set(&task, &set, TASK_SCORE, FILE_OF(ANSWER("a", "what", "tea", "15") "," IMPOSSIBLE("b", "tea"))));
+	outputs_of(&task, &set, &outputs);
+	for (int64_t w = 0; w < 4; w++)
+		set_answer(&outputs, w, 0, 0, 4);
+	set_answer(&outputs, 1, 5, 5, 5); /* 10 against 8: by 2 */
+	set_answer(&outputs, 2, 3, 3, 3); /* 6 against 8 */
+	assert_ok(task_squad.score(&task, &set, &outputs, &measures));
+	assert_near(measures_get(&measures, "exact"), 100, 1e-12);
+	assert_near(measures_get(&measures, "NoAns_exact"), 100, 1e-12);
+	assert_ok(task_squad.write(&task, &set, &outputs, test_folder));
+	expect_file("predictions.json", "{\n    \"a\": \"tea\",\n    \"b\": \"\"\n}\n");
+	expect_file("null_odds.json", "{\n    \"a\": -2.0,\n    \"b\": 2.0\n}\n");
+	assert_ok(task_squad.put(&task, &set, &outputs, 1, &text));
+	static const char expected[] = "{\"id\":\"b\",\"answer\":\"\",\"start\":0,\"end\":0,\"score\":0.";
+	assert_memory_equal(buffer_string(&text), expected, sizeof(expected) - 1);
+	task.settings.squad.null_score_diff_threshold = -3; /* now the lead of 2 is not enough */
+	assert_ok(task_squad.write(&task, &set, &outputs, test_folder));
+	expect_file("predictions.json", "{\n    \"a\": \"\",\n    \"b\": \"\"\n}\n");
+	buffer_release(&text);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+static void what_is_not_known_has_no_weight(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(false);
+	struct task_set set = {0};
+	/* The first answer is not in the paragraph: scores count it, the loss cannot. */
+	assert_ok(open_set(&task, &set, TASK_SCORE,
+			   FILE_OF(ANSWER("a", "what", "coffee", "3") "," ANSWER("b", "tea", "anna", "0"))));
+	static const float weights[] = {0, 0, 1, 1};
+	assert_memory_equal(set.encoded.items[0].weights, weights, sizeof(weights));
+	assert_int_equal(set.encoded.items[0].classes[0], -1);
+	task_set_release(&task, &set);
+	assert_ok(open_set(&task, &set, TASK_PREDICT, FILE_OF(ANSWER("a", "what", "tea", "15"))));
+	assert_false(set.has_labels);
+	assert_near(set.encoded.items[0].weights[0], 0, 0);
+	task_set_release(&task, &set);
+	assert_error(ERR_DATA, "question 'b' has no answer in its paragraph",
+		     open_set(&task, &set, TASK_TRAIN, FILE_OF(IMPOSSIBLE("b", "tea"))));
+	task_set_release(&task, &set);
+	const char *paths[] = {"one.json", "two.json"};
+	set.use = TASK_SCORE;
+	assert_error(ERR_USAGE, "from one file at a time", task_squad.read(&task, &set, paths, 2));
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+static void several_files_train(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(false);
+	struct task_set set = {.use = TASK_TRAIN};
+	const char *paths[] = {test_path("one.json"), test_path("two.json")};
+	const char *texts[] = {FILE_OF(ANSWER("a", "what", "tea", "15")), FILE_OF(ANSWER("a", "red", "anna", "0"))};
+	for (int i = 0; i < 2; i++)
+		assert_ok(file_write(paths[i], texts[i], strlen(texts[i])));
+	assert_ok(task_squad.read(&task, &set, paths, 2));
+	assert_ok(task_squad.encode(&task, &set));
+	static const int32_t rows[] = {0, 0, 5, 5, 3, 3, 0, 0};
+	assert_int_equal(set.encoded.example_count, 4);
+	assert_memory_equal(set.encoded.items[0].classes, rows, sizeof(rows));
+	assert_ptr_equal(task_of_architecture("BertForQuestionAnswering", NULL), &task_squad);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(windows_have_targets),   cmocka_unit_test(windows_of_a_question_answer_together),
+		cmocka_unit_test(no_answer_is_an_answer), cmocka_unit_test(what_is_not_known_has_no_weight),
+		cmocka_unit_test(several_files_train),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
