@@ -44,6 +44,19 @@ bool file_exists(const char *path);
 bool file_is_folder(const char *path);
 int64_t file_size(const char *path); /* -1 if it cannot be told */
 
+/* What tells whether a file is still the one that was looked at before. All zero: no regular file, of which nothing can be
+ * said. */
+struct file_stamp {
+	int64_t size, nanoseconds; /* of the last change of its bytes */
+	uint64_t device, inode;
+};
+struct file_stamp file_stamp_of(int descriptor);
+struct file_stamp file_stamp_at(const char *path);
+/* ERR_STATE that says how the file has changed, if it has: cut, grown, written to, replaced, gone. `when` ends the sentence
+ * "'x' was cut ...": "while it was read". A zero stamp `before` is never changed. */
+MUST_USE enum status file_stamp_check(const char *path, const struct file_stamp *before, const struct file_stamp *now,
+				      const char *when);
+
 /* Makes a folder and its parents; fine if it exists. */
 MUST_USE enum status folder_make(const char *path);
 /* Removes a folder and all in it. */

@@ -60,6 +60,48 @@ int64_t file_size(const char *path)
 	return stat(path, &facts) == 0 && S_ISREG(facts.st_mode) ? (int64_t)facts.st_size : -1;
 }
 
+static struct file_stamp stamp(int result, const struct stat *facts)
+{
+	if (result < 0 || !S_ISREG(facts->st_mode))
+		return (struct file_stamp){0};
+	return (struct file_stamp){.size = facts->st_size,
+				   .nanoseconds = (int64_t)facts->st_mtim.tv_sec * 1000000000 + facts->st_mtim.tv_nsec,
+				   .device = facts->st_dev,
+				   .inode = facts->st_ino};
+}
+
+struct file_stamp file_stamp_of(int descriptor)
+{
+	struct stat facts;
+	return stamp(fstat(descriptor, &facts), &facts);
+}
+
+struct file_stamp file_stamp_at(const char *path)
+{
+	struct stat facts;
+	return stamp(stat(path, &facts), &facts);
+}
+
+enum status file_stamp_check(const char *path, const struct file_stamp *before, const struct file_stamp *now, const char *when)
+{
+	if (before->inode == 0)
+		return OK;
+	enum status status = OK;
+	long long old = before->size, new = now->size;
+	if (now->inode == 0)
+		status = error_set(ERR_STATE, "'%s' was removed %s", path, when);
+	else if (now->inode != before->inode || now->device != before->device)
+		status = error_set(ERR_STATE, "'%s' was replaced by another file %s", path, when);
+	else if (new != old)
+		status = error_set(ERR_STATE, "'%s' %s %s: it had %lld bytes and now has %lld", path,
+				   new < old ? "was cut short" : "grew", when, old, new);
+	else if (now->nanoseconds != before->nanoseconds)
+		status = error_set(ERR_STATE, "'%s' was written to %s", path, when);
+	if (status != OK)
+		error_hint("wait until nothing writes it any more, then run the same command again");
+	return status;
+}
+
 enum status folder_sync(const char *path)
 {
 	int fd, result;

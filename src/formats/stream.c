@@ -36,8 +36,8 @@ struct stream {
 	struct bzip2_blocks *blocks; /* decodes instead, if not NULL */
 	bool member_open;            /* inside a member: the end of the file would be a truncation */
 	bool input_ended, ended;
-	int64_t input_offset; /* of input[input_begin] in the file */
-	int64_t file_size;
+	int64_t input_offset;    /* of input[input_begin] in the file */
+	struct file_stamp stamp; /* when it was opened */
 	size_t input_begin, input_end;
 	unsigned char input[STREAM_BLOCK_BYTES];
 };
@@ -300,6 +300,14 @@ static const struct {
 	{"PAR1", 4, "a Parquet file"},      {"%PDF-", 5, "a PDF file"},
 };
 
+/* At its end a file must be what it was at its beginning: of one that is cut or goes on growing no one knows what was
+ * read. */
+static enum status check_unchanged(const struct stream *stream)
+{
+	struct file_stamp now = file_stamp_of(stream->descriptor);
+	return file_stamp_check(stream->path, &stream->stamp, &now, "while it was read");
+}
+
 /* Refills the input, which is empty. Sets input_ended at the end of the file. */
 static enum status fill_input(struct stream *stream)
 {
@@ -313,7 +321,7 @@ static enum status fill_input(struct stream *stream)
 				       (long long)stream->input_offset);
 	stream->input_end = (size_t)count;
 	stream->input_ended = count == 0;
-	return OK;
+	return stream->input_ended ? check_unchanged(stream) : OK;
 }
 
 /* A short line of text, by someone who may wait for the answer: no packed file begins so. */
@@ -337,6 +345,8 @@ static enum status read_magic(struct stream *stream)
 			return error_set_errno(ERR_RESOURCE, "cannot read '%s'", stream->path);
 		stream->input_end += (size_t)count;
 		stream->input_ended = count == 0;
+		if (stream->input_ended)
+			TRY(check_unchanged(stream));
 	}
 	return OK;
 }
@@ -400,7 +410,6 @@ enum status stream_open(struct stream **out, const char *path)
 	*out = NULL;
 	TRY(memory_new(&stream, 1, sizeof *stream, "stream"));
 	stream->descriptor = -1;
-	stream->file_size = -1;
 	stream->path = strdup(standard_input ? "standard input" : path);
 	if (!stream->path) {
 		status = error_set(ERR_RESOURCE, "no memory to open '%s'", path);
@@ -416,9 +425,8 @@ enum status stream_open(struct stream **out, const char *path)
 			status = is_folder(stream->path);
 			goto failed;
 		}
-		if (S_ISREG(info.st_mode))
-			stream->file_size = info.st_size;
 	}
+	stream->stamp = file_stamp_of(stream->descriptor);
 	TRY_GOTO(choose_decoder(stream), failed);
 	*out = stream;
 	return OK;

@@ -3,7 +3,8 @@
  * (tape padding); a truncated or corrupt stream, or one followed by anything else, is ERR_DATA with the
  * offset in the compressed file. Archives (zip, 7z, lz4, ...) are refused with advice. Memory does not depend
  * on the size of the file: 256 KiB of input, the decoder's window (zstd --long=31 and xz ask for up to 2
- * GiB), and what the caller gives. */
+ * GiB), and what the caller gives. A regular file that was cut, written to or went on growing while it was read is
+ * ERR_STATE at its end. */
 #ifndef FORMATS_STREAM_H
 #define FORMATS_STREAM_H
 

@@ -14,6 +14,8 @@
 #include "weights/tokenizer_file.h"
 
 #define VOCAB_NAME "vocab.txt"
+/* The fingerprint of the text that the vocabulary was learned from: it is read a second time to be cut by it. */
+#define VOCAB_SOURCE_NAME ".vocab_source"
 #define MAX_LENGTH_UNKNOWN 512
 
 static enum status corpus_open_list(struct corpus **out, const struct option_list *list, const struct corpus_settings *input)
@@ -33,6 +35,38 @@ static enum status refuse_standard_input(const struct option_list *list)
 		return status;
 	}
 	return OK;
+}
+
+static enum status vocab_source_write(const char *folder, uint64_t fingerprint)
+{
+	char path[PATH_BYTES], text[32];
+	TRY(path_join(path, folder, VOCAB_SOURCE_NAME));
+	snprintf(text, sizeof(text), "%016" PRIx64 "\n", fingerprint);
+	return file_write(path, text, strlen(text));
+}
+
+/* Refuses a corpus other than the one that the vocabulary in the folder was learned from, if it was learned here. */
+static enum status vocab_source_check(const struct run_data_settings *settings)
+{
+	char path[PATH_BYTES], text[32];
+	struct corpus *corpus = NULL;
+	struct buffer found = {0};
+	enum status status;
+	TRY(path_join(path, settings->folder, VOCAB_SOURCE_NAME));
+	if (!file_exists(path))
+		return OK;
+	TRY_GOTO(file_read(path, sizeof(text), &found), done);
+	TRY_GOTO(corpus_open_list(&corpus, settings->corpus, &settings->input), done);
+	snprintf(text, sizeof(text), "%016" PRIx64 "\n", corpus_fingerprint(corpus));
+	if (strcmp(buffer_string(&found), text) != 0) {
+		status = error_set(ERR_STATE, "the corpus has changed since the vocabulary in '%s' was learned from it",
+				   settings->folder);
+		error_hint("give --fresh to begin again with the new text, or another --out");
+	}
+done:
+	corpus_close(corpus);
+	buffer_release(&found);
+	return status;
 }
 
 /* Learns a vocabulary from the corpus and leaves it, with its tokenizer files, in the folder. */
@@ -57,7 +91,10 @@ static enum status vocab_learn(const struct run_data_settings *settings, struct 
 		 done);
 	log_note("vocabulary: %s entries learned from %s words, %.2f tokens a word", format_count(count, out->count),
 		 format_count(words, report.words), report.tokens_per_word);
-	status = tokenizer_write_folder(out, tokenizer, MAX_LENGTH_UNKNOWN, settings->folder);
+	/* First where it comes from: a vocabulary without that, left by a kill, would be taken for one of any text. */
+	status = vocab_source_write(settings->folder, corpus_fingerprint(corpus));
+	if (status == OK)
+		status = tokenizer_write_folder(out, tokenizer, MAX_LENGTH_UNKNOWN, settings->folder);
 	if (status != OK)
 		vocab_release(out);
 done:
@@ -435,6 +472,8 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		const char *names[] = {prefix};
 		TRY_GOTO(path_join(prefix, settings->folder, "train"), failed);
 		bool made = settings->corpus_recorded && shard_exists(prefix);
+		if (settings->corpus->count > 0 && !made && !shard_exists(prefix))
+			TRY_GOTO(vocab_source_check(settings), failed);
 		if (settings->corpus->count > 0 && !made)
 			TRY_GOTO(run_data_shards(settings->corpus, &settings->input, tokenizer, settings->pool, prefix,
 						 own_evaluation ? 0 : settings->held_out_fraction),

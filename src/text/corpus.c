@@ -36,6 +36,7 @@
 
 struct corpus {
 	struct name_list files;
+	struct file_stamp *stamps; /* [files.count] when the corpus was opened */
 	int64_t next_file;
 	struct corpus_settings settings;
 	bool quiet;
@@ -134,6 +135,7 @@ void corpus_describe_oddities(const struct corpus *corpus, struct buffer *out)
 /* Looks at every file before the first is read: what cannot be read is said now, not after an hour. */
 static enum status inspect_files(struct corpus *corpus)
 {
+	TRY(memory_new(&corpus->stamps, corpus->files.count, sizeof *corpus->stamps, "files of the corpus"));
 	for (int64_t i = 0; i < corpus->files.count; i++) {
 		const char *path = corpus->files.names[i];
 		uint64_t facts[3] = {hash64(path, strlen(path)), 0, 0};
@@ -153,6 +155,7 @@ static enum status inspect_files(struct corpus *corpus)
 				corpus->total_bytes += info.st_size;
 			facts[1] = (uint64_t)info.st_size;
 			facts[2] = (uint64_t)info.st_mtim.tv_sec * 1000000000 + (uint64_t)info.st_mtim.tv_nsec;
+			corpus->stamps[i] = file_stamp_at(path);
 		}
 		corpus->fingerprint = hash64_combine(corpus->fingerprint, hash64(facts, sizeof facts));
 	}
@@ -214,6 +217,7 @@ void corpus_close(struct corpus *corpus)
 	records_close(corpus->records);
 	line_reader_close(corpus->reader);
 	name_list_release(&corpus->files);
+	free(corpus->stamps);
 	buffer_release(&corpus->open_record);
 	buffer_release(&corpus->lines.paragraph);
 	builder_release(&corpus->joined);
@@ -402,6 +406,22 @@ static void close_file(struct corpus *corpus)
 	corpus->records = NULL;
 }
 
+/* The file of that name must still be the one that the corpus was opened with: its fingerprint says so. */
+static enum status check_file(const struct corpus *corpus, int64_t file)
+{
+	if (corpus->stamps[file].inode == 0)
+		return OK;
+	struct file_stamp now = file_stamp_at(corpus->files.names[file]);
+	return file_stamp_check(corpus->files.names[file], &corpus->stamps[file], &now, "while the corpus was read");
+}
+
+static enum status check_files(const struct corpus *corpus)
+{
+	for (int64_t i = 0; i < corpus->files.count; i++)
+		TRY(check_file(corpus, i));
+	return OK;
+}
+
 /* A file that cannot be read on: passed over from there, if that is wanted. */
 static enum status give_up_file(struct corpus *corpus, enum status status)
 {
@@ -487,6 +507,7 @@ static enum status read_lines(struct corpus *corpus)
 		bool continues, end_of_file;
 		TRY(line_reader_next(corpus->reader, &line, &size, &continues, &end_of_file));
 		if (end_of_file) {
+			TRY(check_file(corpus, corpus->next_file - 1));
 			submit_batch(corpus, true);
 			close_file(corpus);
 			return OK;
@@ -530,6 +551,7 @@ static enum status read_records(struct corpus *corpus)
 		if (size == 0) {
 			TRY(records_finish(corpus->records));
 			TRY(check_records(corpus));
+			TRY(check_file(corpus, corpus->next_file - 1));
 			submit_batch(corpus, true);
 			close_file(corpus);
 			return OK;
@@ -687,7 +709,7 @@ enum status corpus_next(struct corpus *corpus, const struct document **out)
 		if (corpus->pending != OK)
 			return error_restore(&corpus->pending_error);
 		if (builder_open_bytes(joined) == 0)
-			return OK;
+			return check_files(corpus);
 		TRY(builder_end(joined)); /* its file could not be read to the end */
 	}
 }

@@ -105,6 +105,42 @@ static void test_refusals(void **state)
 	}
 }
 
+/* The first file is changed when it has been read and the second, a pipe, has not. Nothing is published, for any command
+ * that reads text. */
+static void test_changed_while_read(void **state)
+{
+	(void)state;
+	static const char *const commands[] = {
+		"prepare --corpus moving pipe --vocab_file vocab.txt --out moved",
+		"vocab --corpus moving pipe --vocab_size 12 --out moved",
+		"extract moving pipe --out moved",
+		"instances --corpus moving pipe --vocab_file vocab.txt --max_seq_length 16 --max_predictions_per_seq 2 --format "
+		"tfrecord --out moved",
+		"pretrain --corpus moving pipe --vocab_file vocab.txt --model tiny --num_train_steps 1 --out moved",
+	};
+	static const char *const changes[] = {"truncate -s 5 moving", "echo b. >>moving", "cp -p moving new; mv new moving"};
+	const char *bertc = getenv("BERTC");
+	char absolute[PATH_BYTES], command[2 * PATH_BYTES];
+	assert_non_null(realpath(bertc ? bertc : "build/bertc", absolute));
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		struct buffer text = {0};
+		/* Opening the pipe waits for its reader. */
+		snprintf(command, sizeof(command),
+			 "cd %s; rm -rf moved pipe; cp text/1.txt moving; mkfifo pipe; %s %s >results 2>log & "
+			 "timeout 30 sh -c 'exec 3>pipe; %s; echo b. >&3'; wait $!",
+			 test_folder, absolute, commands[i], changes[i % 3]);
+		int status = system(command);
+		assert_ok(file_read(test_path("log"), sizeof(log_text) - 1, &text));
+		if (WEXITSTATUS(status) != ERR_STATE || !strstr(buffer_string(&text), "while the corpus was read"))
+			fail_msg("%s: exit %d, %s", commands[i], WEXITSTATUS(status), buffer_string(&text));
+		assert_false(shard_exists(test_path("moved")));
+		assert_false(file_exists(test_path("moved.bin")));
+		assert_int_equal(file_size(test_path("moved")), -1); /* pretrain leaves a folder */
+		assert_false(shard_exists(test_path("moved/data/train")));
+		buffer_release(&text);
+	}
+}
+
 static void same_files(const char *a, const char *b)
 {
 	struct buffer x = {0}, y = {0};
@@ -168,6 +204,7 @@ static void test_goes_on_after_kills(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_report), cmocka_unit_test(test_case),
-					   cmocka_unit_test(test_refusals), cmocka_unit_test(test_goes_on_after_kills)};
+					   cmocka_unit_test(test_refusals), cmocka_unit_test(test_changed_while_read),
+					   cmocka_unit_test(test_goes_on_after_kills)};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }

@@ -1,6 +1,11 @@
 /* Files of instances: our own form, TFRecord and NVIDIA's HDF5, whole and damaged. */
 #include "data/pretraining/instances.h"
 #include "test.h"
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "base/log.h"
 #include "base/rng.h"
 #include "data/pretraining/instance_files.h"
@@ -372,11 +377,55 @@ static void test_damaged_hdf5(void **state)
 	assert_true(counts.bad > 0);
 }
 
+static atomic_bool touching;
+
+/* Changes the time of a file again and again. */
+static void *keep_touching(void *file)
+{
+	for (long i = 1; touching; i++) {
+		struct timespec times[2] = {{0, i % 1000000000}, {0, i % 1000000000}};
+		utimensat(AT_FDCWD, file, times, 0);
+	}
+	return NULL;
+}
+
+/* Of a file that is written to while it is converted nothing is left. */
+static void test_changed_while_read(void **state)
+{
+	(void)state;
+	for (int i = 0; i < (hdf5_built ? 2 : 1); i++) {
+		struct instance_counts counts;
+		char path[PATH_BYTES];
+		pthread_t thread;
+		snprintf(path, sizeof(path), "%s", test_path(i == 0 ? "busy.tfrecord" : "busy.hdf5"));
+		write_file(path, i == 0 ? INSTANCE_TFRECORD : INSTANCE_HDF5, false);
+		struct instance_demands demands = {.vocab_size = VOCAB};
+		assert_ok(instance_file_convert(path, &demands, test_path("quiet"), &counts));
+		touching = true;
+		assert_int_equal(pthread_create(&thread, NULL, keep_touching, path), 0);
+		/* The other thread may sleep for a while. */
+		enum status status = OK;
+		for (int attempt = 0; attempt < 1000 && status == OK; attempt++) {
+			unlink(test_path("busy"));
+			status = instance_file_convert(path, &demands, test_path("busy"), &counts);
+		}
+		assert_error(ERR_STATE, "while it was read", status);
+		assert_false(file_exists(test_path("busy")));
+		touching = false;
+		assert_int_equal(pthread_join(thread, NULL), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_formats), cmocka_unit_test(test_wide),    cmocka_unit_test(test_damaged_static),
-		cmocka_unit_test(test_rows),    cmocka_unit_test(test_records), cmocka_unit_test(test_damaged_hdf5),
+		cmocka_unit_test(test_formats),
+		cmocka_unit_test(test_wide),
+		cmocka_unit_test(test_damaged_static),
+		cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_records),
+		cmocka_unit_test(test_damaged_hdf5),
+		cmocka_unit_test(test_changed_while_read),
 	};
 	log_level = LOG_QUIET;
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);

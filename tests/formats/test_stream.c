@@ -293,6 +293,53 @@ static void test_cannot_open(void **state)
 }
 
 /* A pipe gives its bytes in small pieces and has no size. */
+/* A file that changes under the reader's eyes is an error at its end, in every format. The open file stays what it was when
+ * another takes its name. */
+static void test_changed_while_read(void **state)
+{
+	static const struct {
+		const char *change; /* a command, in the folder */
+		const char *words;
+	} cases[] = {
+		{"true", NULL},
+		{"truncate -s 300000 x", "x' was cut short while it was read"},
+		{": >x", "x' was cut short while it was read"},
+		{"head -c 8 /dev/zero >>x", "x' grew while it was read"}, /* no data of any format */
+		{"touch -d 2001-02-03 x", "x' was written to while it was read"},
+		{"cp x y && mv y x", NULL},
+	};
+	struct buffer text = {0}, packed = {0};
+	(void)state;
+	make_text(&text, 300000);
+	for (size_t f = 0; f < FORMATS; f++) {
+		buffer_clear(&packed);
+		formats[f].pack(&packed, text.data, text.size);
+		assert_true(packed.size > 400000); /* beyond what is read at a time */
+		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+			struct stream *stream;
+			char bytes[4096], command[256];
+			size_t count;
+			put(&packed);
+			assert_ok(stream_open(&stream, path));
+			if (formats[f].threads > 0)
+				assert_ok(stream_read_ahead(stream, formats[f].threads));
+			assert_ok(stream_read(stream, bytes, sizeof bytes, &count));
+			snprintf(command, sizeof command, "cd %s && %s", test_folder, cases[i].change);
+			assert_int_equal(system(command), 0);
+			enum status status;
+			while ((status = stream_read(stream, bytes, sizeof bytes, &count)) == OK && count > 0)
+				;
+			if (cases[i].words)
+				assert_error(ERR_STATE, cases[i].words, status);
+			else
+				assert_ok(status);
+			stream_close(stream);
+		}
+	}
+	buffer_release(&text);
+	buffer_release(&packed);
+}
+
 static void test_standard_input(void **state)
 {
 	(void)state;
@@ -443,11 +490,17 @@ static void test_huge_line_in_little_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_formats_in_pieces),     cmocka_unit_test(test_members_and_padding),
-		cmocka_unit_test(test_truncated_anywhere),    cmocka_unit_test(test_damaged_anywhere),
-		cmocka_unit_test(test_plain_look_alikes),     cmocka_unit_test(test_cannot_open),
-		cmocka_unit_test(test_standard_input),        cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_peek_consumes_nothing), cmocka_unit_test(test_huge_line_in_little_memory),
+		cmocka_unit_test(test_formats_in_pieces),
+		cmocka_unit_test(test_members_and_padding),
+		cmocka_unit_test(test_truncated_anywhere),
+		cmocka_unit_test(test_damaged_anywhere),
+		cmocka_unit_test(test_plain_look_alikes),
+		cmocka_unit_test(test_cannot_open),
+		cmocka_unit_test(test_changed_while_read),
+		cmocka_unit_test(test_standard_input),
+		cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_peek_consumes_nothing),
+		cmocka_unit_test(test_huge_line_in_little_memory),
 	};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }

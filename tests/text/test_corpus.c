@@ -269,6 +269,53 @@ static void test_fingerprint_follows_files(void **state)
 	corpus_close(corpus);
 }
 
+/* Files are what they were when the corpus was opened until its last document is given out, or there is no end. */
+static void test_changed_while_read(void **state)
+{
+	static const struct {
+		const char *change; /* a command, in the folder */
+		const char *words;
+	} cases[] = {
+		{"true", NULL},
+		{"truncate -s 3000000 b", "/b' was cut short while"},
+		{"echo more >>b", "/b' grew while"},
+		{"cp b c && mv c b", "/b' was replaced by another file while the corpus was read"},
+		{"cp -p a c && mv c a", "/a' was replaced by another file while the corpus was read"}, /* read to its end */
+		{"echo more >>a", "/a' grew while the corpus was read"},
+		{"touch -d 2001-02-03 a", "/a' was written to while the corpus was read"},
+		{"rm a", "/a' was removed while the corpus was read"},
+	};
+	(void)state;
+	struct buffer text = {0};
+	for (int i = 0; i < 1000000; i++)
+		buffer_format(&text, "%d\n%s", i, i % 100 == 99 ? "\n" : "");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		for (int threads = 1; threads <= 3; threads += 2) {
+			char a[256], b[256], command[512];
+			const char *patterns[] = {a, b};
+			struct corpus *corpus;
+			const struct document *document;
+			snprintf(a, sizeof a, "%s", put_text("a", "One.\nTwo.\n"));
+			snprintf(b, sizeof b, "%s", put("b", text.data, text.size));
+			assert_ok(corpus_open(&corpus, patterns, 2,
+					      &(struct corpus_settings){.text_form = TEXT_FORM_SENTENCES, .threads = threads}));
+			for (int k = 0; k < 2; k++) /* the second is of the second file */
+				assert_ok(corpus_next(corpus, &document));
+			snprintf(command, sizeof command, "cd %s && %s", test_folder, cases[i].change);
+			assert_int_equal(system(command), 0);
+			enum status status;
+			while ((status = corpus_next(corpus, &document)) == OK && document)
+				;
+			if (cases[i].words)
+				assert_error(ERR_STATE, cases[i].words, status);
+			else
+				assert_ok(status);
+			corpus_close(corpus);
+		}
+	}
+	buffer_release(&text);
+}
+
 static void refuses(const char *path, enum status expected, const char *words)
 {
 	struct buffer got = {0};
@@ -458,6 +505,7 @@ int main(void)
 		cmocka_unit_test(test_binary_records),
 		cmocka_unit_test(test_same_document_same_hash),
 		cmocka_unit_test(test_fingerprint_follows_files),
+		cmocka_unit_test(test_changed_while_read),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_unreadable_file),
 		cmocka_unit_test(test_huge_lines),

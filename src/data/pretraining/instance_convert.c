@@ -52,6 +52,18 @@ enum status instance_file_fingerprint(const char *path, uint64_t *out)
 	return OK;
 }
 
+/* The name of the conversion says which file it was made of. */
+static enum status check_unchanged(const char *path, uint64_t fingerprint)
+{
+	uint64_t now;
+	TRY(instance_file_fingerprint(path, &now));
+	if (now == fingerprint)
+		return OK;
+	enum status status = error_set(ERR_STATE, "'%s' has changed while it was read", path);
+	error_hint("wait until nothing writes it any more, then run the same command again");
+	return status;
+}
+
 static enum status convert_records(const char *path, const struct instance_demands *demands, struct static_writer *writer,
 				   struct instance_counts *out)
 {
@@ -183,6 +195,7 @@ static enum status convert_hdf5(const char *path, const struct instance_demands 
 	TRY_GOTO(open_datasets(&table), done);
 	TRY_GOTO(static_writer_open(&writer, static_path), done);
 	TRY_GOTO(convert_rows(&table, demands, writer, result), done);
+	TRY_GOTO(check_unchanged(path, fingerprint), done);
 	status = static_writer_commit(writer, fingerprint);
 	writer = NULL;
 done:
@@ -329,6 +342,8 @@ enum status instance_file_convert(const char *path, const struct instance_demand
 	BUG_IF(format == INSTANCE_STATIC);
 	TRY(static_writer_open(&writer, static_path));
 	enum status status = convert_records(path, demands, writer, out);
+	if (status == OK)
+		status = check_unchanged(path, fingerprint);
 	if (status != OK) {
 		static_writer_abandon(writer);
 		return status;
