@@ -93,6 +93,12 @@ done:
 
 enum status file_checksum(const char *path, int64_t *out_bytes, uint32_t *out_crc32c)
 {
+	return file_checksum_until(path, NULL, NULL, out_bytes, out_crc32c);
+}
+
+enum status file_checksum_until(const char *path, bool (*cancelled)(const void *context), const void *context, int64_t *out_bytes,
+				uint32_t *out_crc32c)
+{
 	struct stat facts;
 	unsigned char *piece;
 	int fd;
@@ -103,7 +109,7 @@ enum status file_checksum(const char *path, int64_t *out_bytes, uint32_t *out_cr
 	TRY_GOTO(file_open_for_reading(path, &fd, &facts), freed);
 	if (!S_ISREG(facts.st_mode))
 		TRY_GOTO(error_set(ERR_USAGE, "'%s': not a regular file", path), done);
-	for (;;) {
+	while (!cancelled || !cancelled(context)) {
 		ssize_t got;
 		RETRY(got, read(fd, piece, CHECKSUM_PIECE));
 		if (got < 0)

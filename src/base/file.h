@@ -39,6 +39,9 @@ MUST_USE enum status file_read(const char *path, size_t limit, struct buffer *ou
  * that fails are errors. Missing or no regular file is ERR_USAGE, bytes that cannot be read ERR_DATA, no permission
  * ERR_RESOURCE. */
 MUST_USE enum status file_checksum(const char *path, int64_t *out_bytes, uint32_t *out_crc32c);
+/* The same, ended early, with any result, once `cancelled` (may be NULL) says so. */
+MUST_USE enum status file_checksum_until(const char *path, bool (*cancelled)(const void *context), const void *context,
+					 int64_t *out_bytes, uint32_t *out_crc32c);
 
 bool file_exists(const char *path);
 bool file_is_folder(const char *path);
@@ -136,6 +139,10 @@ const char *file_map_path(const void *address);
 /* Takes the lock of a run folder (an flock on PATH/.lock that holds host, pid and start time). Another live
  * owner is ERR_LOCKED and named. The lock ends with the process. Returns a descriptor for folder_unlock. */
 MUST_USE enum status folder_lock(const char *path, int *out_descriptor);
+/* Is the lock still the one that was taken? One whose file was removed or replaced keeps nobody out: ERR_LOCKED. */
+MUST_USE enum status folder_lock_check(const char *path, const struct file_stamp *taken);
+/* The lock that was taken: by this process, or (descriptor -1) by the parent for which it works. */
+struct file_stamp folder_lock_stamp(const char *path, int descriptor);
 void folder_unlock(int descriptor);
 
 #endif

@@ -308,6 +308,30 @@ enum status folder_lock(const char *path, int *out_descriptor)
 	return OK;
 }
 
+struct file_stamp folder_lock_stamp(const char *path, int descriptor)
+{
+	char lock[PATH_BYTES];
+	if (descriptor >= 0)
+		return file_stamp_of(descriptor);
+	return path_join(lock, path, ".lock") == OK ? file_stamp_at(lock) : (struct file_stamp){0};
+}
+
+enum status folder_lock_check(const char *path, const struct file_stamp *taken)
+{
+	char lock[PATH_BYTES];
+	TRY(path_join(lock, path, ".lock"));
+	struct file_stamp now = file_stamp_at(lock);
+	if (taken->inode != 0 && taken->inode == now.inode && taken->device == now.device)
+		return OK;
+	enum status status = error_set(ERR_LOCKED,
+				       "'%s' was removed or replaced while this run held it, so another run may have "
+				       "taken the folder: nothing more is saved",
+				       lock);
+	error_hint("see that no other run uses '%s', then run the same command again: it goes on from the newest checkpoint",
+		   path);
+	return status;
+}
+
 void folder_unlock(int descriptor)
 {
 	/* The file stays: removing it would let two runs lock two files of the same name. */

@@ -208,6 +208,7 @@ static enum status open_shards(const struct evaluate_settings *settings, struct 
 		TRY(shard_open(&out->shards[i], prefixes[i]));
 		out->shard_count++;
 		TRY(shard_check_vocab(&out->shards[i], session->tokenizer.vocab.hash, session->tokenizer.vocab.count));
+		TRY(shard_check_contents(&out->shards[i], NULL, NULL));
 	}
 	return instances_open(&out->instances, out->shards, out->shard_count, instance_settings);
 }

@@ -509,6 +509,8 @@ static enum status run_data(struct run *run)
 		status = shard_open(&shards[opened], list->values[opened]);
 		if (status == OK)
 			status = shard_check_vocab(&shards[opened], run->vocab.hash, run->vocab.count);
+		if (status == OK)
+			status = shard_check_contents(&shards[opened], NULL, NULL);
 	}
 	if (status == OK)
 		status = run_shards(run, shards, opened);

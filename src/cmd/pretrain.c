@@ -141,6 +141,14 @@ static enum status make_schedules(struct pretrain *run)
 	return OK;
 }
 
+/* Before each save: the folder must still be this run's alone, and the tokens it was trained on those that were prepared. */
+static enum status may_save(void *context)
+{
+	struct pretrain *run = context;
+	TRY(folder_lock_check(run->settings->out, &run->lock_taken));
+	return shard_check_status(run->data.check);
+}
+
 static enum status start_training(struct pretrain *run)
 {
 	const struct pretrain_settings *settings = run->settings;
@@ -182,6 +190,8 @@ static enum status start_training(struct pretrain *run)
 		.computed_on = run->computed_on,
 		.resumed_from = run->resumed_from[0] ? run->resumed_from : NULL,
 		.keep = settings->keep_checkpoints,
+		.may_save = may_save,
+		.may_save_context = run,
 	};
 	TRY(pretrain_open_report(run));
 	training->open_phase = open_phase;
@@ -283,6 +293,8 @@ static enum status pretrain(struct pretrain *run)
 	TRY(status);
 	ranks_section(run->comm, "saving the finished model", run->training.state.step);
 	if (is_first_rank(run->comm))
+		status = shard_check_wait(run->data.check);
+	if (is_first_rank(run->comm) && status == OK)
 		status = checkpoint_save_final(&run->training.checkpoints, run->model, run->training.state.step);
 	TRY(ranks_agree(run->comm, status));
 	log_note("finished: the model is in %s/final", settings->out);

@@ -41,8 +41,9 @@ struct pretrain {
 	struct options *options;
 	struct pretrain_settings *settings;
 	struct place place;
-	int32_t ranks;     /* of the run; a plan counts them without starting them */
-	struct comm *comm; /* NULL: one rank */
+	int32_t ranks;                /* of the run; a plan counts them without starting them */
+	struct comm *comm;            /* NULL: one rank */
+	struct file_stamp lock_taken; /* of the run folder, by this process or its launcher */
 	int lock;
 	bool made_folder; /* the run folder was not there */
 	char data_folder[PATH_BYTES], metrics_path[PATH_BYTES], checkpoint[PATH_BYTES];

@@ -150,6 +150,8 @@ static enum status open_data(struct pretrain *run)
 		.vocab_size = settings->vocab_size,
 		.min_frequency = settings->min_frequency,
 		.cased = settings->cased,
+		.cased_given = options_given(run->options, "cased"),
+		.prove_contents = is_first_rank(run->comm),
 		.pool = run->pool,
 		.resumed = !begins,
 	};
@@ -159,7 +161,7 @@ static enum status open_data(struct pretrain *run)
 	TRY(pretrain_check_initial_vocab(run));
 	if (run->begins_phase)
 		return check_vocabulary(run);
-	if (run->resumed && run->data.hash != run->recorded_data_hash) {
+	if (run->resumed && run->data.hash != run->recorded_data_hash && run->data.older_hash != run->recorded_data_hash) {
 		enum status status = error_set(ERR_STATE, "the training data are not those of '%s'", run->checkpoint);
 		error_hint("give the same --corpus, --data or --input_file as before, or --fresh to begin again");
 		return status;

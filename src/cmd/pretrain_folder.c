@@ -197,6 +197,7 @@ static enum status prepare_folder(struct pretrain *run)
 	TRY(folder_make(settings->out));
 	if (!run->place.launched)
 		TRY(folder_lock(settings->out, &run->lock));
+	run->lock_taken = folder_lock_stamp(settings->out, run->lock);
 	TRY(launcher_log(&run->place, settings->out));
 	if (settings->fresh && run->place.restarts == 0) {
 		TRY(check_fresh(settings));

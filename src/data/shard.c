@@ -126,6 +126,13 @@ static enum status check_equal(const struct shard *shard, const struct json *obj
 	return OK;
 }
 
+static enum status read_splitting(const struct json *root, const char *name, struct shard_description *d)
+{
+	TRY(json_get_bool(root, name, "lowercase", &d->lowercase));
+	TRY(json_get_bool(root, name, "strip_accents", &d->strip_accents));
+	return json_get_bool(root, name, "split_chinese", &d->split_chinese);
+}
+
 static enum status read_description(struct shard *shard, const struct json *root, const char *name)
 {
 	struct shard_description *d = &shard->description;
@@ -142,6 +149,8 @@ static enum status read_description(struct shard *shard, const struct json *root
 	TRY(check_equal(shard, root, name, "tokens", shard->token_count));
 	TRY(check_equal(shard, root, name, "bin_bytes", (int64_t)shard->bin.size));
 	TRY(check_equal(shard, root, name, "idx_bytes", (int64_t)shard->idx.size));
+	TRY(get_hex(root, name, "bin_crc32c", &checksum));
+	shard->bin_crc32c = (uint32_t)checksum;
 	TRY(get_hex(root, name, "idx_crc32c", &checksum));
 	if (checksum != crc32c(0, shard->idx.data, shard->idx.size))
 		return error_set(ERR_DATA, "'%s.idx': its checksum is not the one that '%s' records", shard->prefix, name);
@@ -149,9 +158,7 @@ static enum status read_description(struct shard *shard, const struct json *root
 	TRY(json_get_integer(root, name, "unknown_tokens", 0, shard->token_count, &d->unknown_tokens));
 	TRY(get_hex(root, name, "vocab_hash", &d->vocab_hash));
 	TRY(get_hex(root, name, "source_fingerprint", &d->source_fingerprint));
-	TRY(json_get_bool(root, name, "lowercase", &d->lowercase));
-	TRY(json_get_bool(root, name, "strip_accents", &d->strip_accents));
-	TRY(json_get_bool(root, name, "split_chinese", &d->split_chinese));
+	TRY(read_splitting(root, name, d));
 	TRY(json_get_string(root, name, "text_form", &form));
 	snprintf(d->text_form, sizeof(d->text_form), "%s", form);
 	d->vocab_size = (int32_t)vocab_size;
@@ -179,14 +186,34 @@ static enum status open_files(struct shard *shard)
 	TRY(read_header(shard));
 	TRY(prove_index(shard));
 	shard->ids = shard->bin.data;
-	shard->content_hash = hash64(shard->idx.data, shard->idx.size);
+	shard->index_hash = hash64(shard->idx.data, shard->idx.size);
 
 	TRY(shard_path(path, shard->prefix, ".json"));
-	if (!file_exists(path))
-		return OK;
+	if (file_exists(path)) {
+		struct json_document document = {0};
+		TRY(json_read(&document, path, DESCRIPTION_BYTES_MAX));
+		enum status status = read_description(shard, document.root, path);
+		json_release(&document);
+		TRY(status);
+	} else {
+		/* Its ids will be read anyway, to be compared with the vocabulary. */
+		shard->bin_crc32c = crc32c(0, shard->bin.data, shard->bin.size);
+	}
+	shard->content_hash = hash64_combine(shard->index_hash, shard->bin_crc32c);
+	return OK;
+}
+
+enum status shard_read_splitting(const char *prefix, struct shard_description *out, bool *out_described)
+{
+	char path[PATH_BYTES];
 	struct json_document document = {0};
+	*out = (struct shard_description){0};
+	TRY(shard_path(path, prefix, ".json"));
+	*out_described = file_exists(path);
+	if (!*out_described)
+		return OK;
 	TRY(json_read(&document, path, DESCRIPTION_BYTES_MAX));
-	enum status status = read_description(shard, document.root, path);
+	enum status status = read_splitting(document.root, path, out);
 	json_release(&document);
 	return status;
 }
@@ -272,25 +299,23 @@ enum status shard_check_vocab(const struct shard *shard, uint64_t vocab_hash, in
 	return shard->described ? OK : check_ids(shard, vocab_size);
 }
 
-/* The checksum that the description has of PREFIX.bin; its other promises were proved by opening. */
-static enum status check_bin(const struct shard *shard)
+enum status shard_check_contents(const struct shard *shard, bool (*cancelled)(const void *context), const void *context)
 {
-	char json_path[PATH_BYTES], bin_path[PATH_BYTES];
-	struct json_document document;
-	uint64_t expected = 0;
+	char path[PATH_BYTES];
 	uint32_t found;
 	int64_t bytes;
-	TRY(shard_path(json_path, shard->prefix, ".json"));
-	TRY(shard_path(bin_path, shard->prefix, ".bin"));
-	TRY(json_read(&document, json_path, DESCRIPTION_BYTES_MAX));
-	enum status status = get_hex(document.root, json_path, "bin_crc32c", &expected);
-	json_release(&document);
-	TRY(status);
-	TRY(file_checksum(bin_path, &bytes, &found));
-	if (expected != found)
-		return error_set(ERR_DATA, "'%s': its checksum is %08x, not the %08llx that '%s' records", bin_path, found,
-				 (unsigned long long)expected, json_path);
-	return OK;
+	if (!shard->described)
+		return OK;
+	TRY(shard_path(path, shard->prefix, ".bin"));
+	TRY(file_checksum_until(path, cancelled, context, &bytes, &found));
+	if (found == shard->bin_crc32c)
+		return OK;
+	enum status status = error_set(ERR_DATA,
+				       "'%s': its checksum is %08x, not the %08x that '%s.json' records: its tokens "
+				       "are not those that were written",
+				       path, found, shard->bin_crc32c, shard->prefix);
+	error_hint("the file is damaged, or was changed: make the shard again");
+	return status;
 }
 
 enum status shard_verify(const char *prefix, int64_t *out_bytes, bool *out_described)
@@ -303,7 +328,7 @@ enum status shard_verify(const char *prefix, int64_t *out_bytes, bool *out_descr
 	if (out_described)
 		*out_described = shard.described;
 	if (shard.described) {
-		TRY_GOTO(check_bin(&shard), done);
+		TRY_GOTO(shard_check_contents(&shard, NULL, NULL), done);
 		TRY_GOTO(check_ids(&shard, shard.description.vocab_size), done);
 	} else {
 		TRY_GOTO(check_ids(&shard, INT32_MAX), done); /* at least not negative */

@@ -77,7 +77,9 @@ struct shard {
 	int32_t longest_sentence; /* tokens */
 	struct shard_description description;
 	bool described;        /* PREFIX.json was there */
-	uint64_t content_hash; /* of the index file: a checkpoint records it */
+	uint32_t bin_crc32c;   /* of PREFIX.bin: as the description says, else as it is */
+	uint64_t content_hash; /* of the index and of the ids, by bin_crc32c: a checkpoint records it */
+	uint64_t index_hash;   /* of the index alone: what checkpoints of older programs record */
 	/* The index's arrays as they lie in the file, without alignment; use the functions below. */
 	const unsigned char *lengths, *byte_offsets, *documents;
 	struct file_map bin, idx;
@@ -85,6 +87,12 @@ struct shard {
 };
 MUST_USE enum status shard_open(struct shard *out, const char *prefix);
 void shard_close(struct shard *shard);
+/* Reads PREFIX.bin to its end: its checksum must be the one that the description records (ERR_DATA). Of a shard without one
+ * opening has read it. `cancelled` (may be NULL) ends it early, with any result. shard_check.h does it in the background. */
+MUST_USE enum status shard_check_contents(const struct shard *shard, bool (*cancelled)(const void *context), const void *context);
+/* How the text of a shard was split, from its description alone, of which nothing else is believed; *out_described: there is
+ * one. */
+MUST_USE enum status shard_read_splitting(const char *prefix, struct shard_description *out, bool *out_described);
 /* True if all three files of our own writing are there, that is, if a commit was completed. */
 bool shard_exists(const char *prefix);
 /* ERR_STATE with both hashes if the shard was made with another vocabulary; ERR_DATA naming file and sentence

@@ -110,11 +110,87 @@ static enum status no_text(void)
 	return status;
 }
 
+/* "PREFIX:WEIGHT": the weight, with the prefix cut off before it; 0 if there is none. */
+static enum status split_weight(const char *value, char prefix[PATH_BYTES], double *out)
+{
+	const char *colon = strrchr(value, ':');
+	char index[PATH_BYTES], *end;
+	*out = 0;
+	if (snprintf(prefix, PATH_BYTES, "%s", value) >= PATH_BYTES ||
+	    snprintf(index, PATH_BYTES, "%.4000s.idx", value) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "'%.200s...': the path is too long", value);
+	if (!colon || file_exists(index))
+		return OK;
+	*out = strtod(colon + 1, &end);
+	if (end == colon + 1 || *end || !(*out > 0 && *out < 1e9)) {
+		enum status status = error_set(ERR_USAGE, "'%s': what follows the colon is no positive weight", value);
+		error_hint("--data A:0.7 B:0.3 mixes the shards A and B by these weights");
+		return status;
+	}
+	prefix[colon - value] = '\0';
+	return OK;
+}
+
+static const char *casing(bool lowercase)
+{
+	return lowercase ? "in lower case" : "with its upper case";
+}
+
+/* A model reads text as its tokenizer splits it: what it is trained on must have been split so. */
+static enum status check_splitting(const char *prefix, const struct shard_description *shard,
+				   const struct tokenizer_settings *tokenizer)
+{
+	enum status status = OK;
+	if (shard->lowercase != tokenizer->lowercase)
+		status = error_set(ERR_STATE, "the text of '%s' was taken %s, but the tokenizer of this run takes it %s", prefix,
+				   casing(shard->lowercase), casing(tokenizer->lowercase));
+	else if (shard->strip_accents != tokenizer->strip_accents || shard->split_chinese != tokenizer->split_chinese)
+		status = error_set(ERR_STATE, "the text of '%s' was split otherwise than the tokenizer of this run does: %s",
+				   prefix,
+				   shard->strip_accents != tokenizer->strip_accents ? "strip_accents differs"
+										    : "tokenize_chinese_chars differs");
+	if (status != OK)
+		error_hint(
+			"all data of a run are prepared alike, and as tokenizer_config.json beside its vocabulary says: prepare "
+			"the shards again with the same --cased");
+	return status;
+}
+
+/* How text is split: as tokenizer_config.json beside the vocabulary says, else as the first shards say that are given, else
+ * by --cased; which none of them may contradict. */
+static enum status choose_splitting(const struct run_data_settings *settings, const char *vocab_path,
+				    struct tokenizer_settings *out)
+{
+	bool found, described = false;
+	struct shard_description shard = {0};
+	char prefix[PATH_BYTES] = "";
+	double weight;
+	*out = tokenizer_defaults(settings->cased);
+	TRY(tokenizer_file_settings(vocab_path, out, &found));
+	out->special_tokens = false;
+	if (settings->data->count > 0) {
+		TRY(split_weight(settings->data->values[0], prefix, &weight));
+		TRY(shard_read_splitting(prefix, &shard, &described));
+	}
+	if (!found && described) {
+		out->lowercase = shard.lowercase;
+		out->strip_accents = shard.strip_accents;
+		out->split_chinese = shard.split_chinese;
+	}
+	if (!settings->cased_given || settings->cased != out->lowercase)
+		return OK;
+	char beside[PATH_BYTES + 64];
+	snprintf(beside, sizeof(beside), "the tokenizer_config.json or tokenizer.json beside '%s'", vocab_path);
+	enum status status = error_set(ERR_STATE, "--cased %s: %s%s%s takes text %s", settings->cased ? "true" : "false",
+				       found ? beside : "'", found ? "" : prefix, found ? "" : "'", casing(out->lowercase));
+	error_hint("leave --cased out, or %s", found ? "give another --vocab_file" : "prepare the shards again");
+	return status;
+}
+
 /* The vocabulary that is given, or lies in the folder, or must be learned; and how its text is split. */
 static enum status vocab_find_or_learn(const struct run_data_settings *settings, struct run_data *out)
 {
 	char path[PATH_BYTES];
-	bool found;
 	TRY(path_join(path, settings->folder, VOCAB_NAME));
 	if (!settings->vocab_file && !file_exists(path)) {
 		if (settings->corpus->count > 0)
@@ -128,9 +204,7 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 	}
 	const char *from = settings->vocab_file ? settings->vocab_file : path;
 	TRY(vocab_file_read(&out->vocab, from));
-	out->tokenizer = tokenizer_defaults(settings->cased);
-	TRY(tokenizer_file_settings(from, &out->tokenizer, &found));
-	out->tokenizer.special_tokens = false;
+	TRY(choose_splitting(settings, from, &out->tokenizer));
 	if (settings->vocab_file && file_exists(path)) {
 		struct vocab old;
 		TRY(vocab_file_read(&old, path));
@@ -216,15 +290,22 @@ enum status run_data_shards(const struct option_list *patterns, const struct cor
 	return status;
 }
 
+/* A shard must be of this vocabulary, and of text that was split as this tokenizer splits it. */
+static enum status check_shard(const struct shard *shard, const struct run_data *data)
+{
+	TRY(shard_check_vocab(shard, data->vocab.hash, data->vocab.count));
+	return shard->described ? check_splitting(shard->prefix, &shard->description, &data->tokenizer) : OK;
+}
+
 /* Opens shards and proves that they belong to the vocabulary. */
-static enum status shards_open(const char *const *prefixes, int64_t count, const struct vocab *vocab, struct shard **out,
+static enum status shards_open(const char *const *prefixes, int64_t count, const struct run_data *data, struct shard **out,
 			       int64_t *out_count)
 {
 	TRY(memory_new(out, count, sizeof(**out), "shards"));
 	for (int64_t i = 0; i < count; i++) {
 		TRY(shard_open(&(*out)[i], prefixes[i]));
 		++*out_count;
-		TRY(shard_check_vocab(&(*out)[i], vocab->hash, vocab->count));
+		TRY(check_shard(&(*out)[i], data));
 	}
 	return OK;
 }
@@ -234,7 +315,7 @@ static enum status set_open(struct run_data *out, const char *name, const char *
 {
 	struct run_data_set *set = &out->evaluation[out->evaluation_count++];
 	snprintf(set->name, sizeof(set->name), "%s", name);
-	return shards_open(prefixes, count, &out->vocab, &set->shards, &set->shard_count);
+	return shards_open(prefixes, count, out, &set->shards, &set->shard_count);
 }
 
 static struct instance_demands demands_of(const struct run_data_settings *settings, const struct run_data *data)
@@ -374,27 +455,6 @@ done:
 	return status;
 }
 
-/* "PREFIX:WEIGHT": the weight, with the prefix cut off before it; 0 if there is none. */
-static enum status split_weight(const char *value, char prefix[PATH_BYTES], double *out)
-{
-	const char *colon = strrchr(value, ':');
-	char index[PATH_BYTES], *end;
-	*out = 0;
-	if (snprintf(prefix, PATH_BYTES, "%s", value) >= PATH_BYTES ||
-	    snprintf(index, PATH_BYTES, "%.4000s.idx", value) >= PATH_BYTES)
-		return error_set(ERR_USAGE, "'%.200s...': the path is too long", value);
-	if (!colon || file_exists(index))
-		return OK;
-	*out = strtod(colon + 1, &end);
-	if (end == colon + 1 || *end || !(*out > 0 && *out < 1e9)) {
-		enum status status = error_set(ERR_USAGE, "'%s': what follows the colon is no positive weight", value);
-		error_hint("--data A:0.7 B:0.3 mixes the shards A and B by these weights");
-		return status;
-	}
-	prefix[colon - value] = '\0';
-	return OK;
-}
-
 /* The training shards, with their weights if they have some. */
 static enum status weighted_open(const struct option_list *list, struct run_data *out)
 {
@@ -407,7 +467,7 @@ static enum status weighted_open(const struct option_list *list, struct run_data
 		weighted += out->weights[i] > 0;
 		TRY(shard_open(&out->train[i], prefix));
 		out->train_count++;
-		TRY(shard_check_vocab(&out->train[i], out->vocab.hash, out->vocab.count));
+		TRY(check_shard(&out->train[i], out));
 	}
 	if (weighted > 0 && weighted < list->count) {
 		enum status status = error_set(ERR_USAGE, "some of --data have a weight, others none");
@@ -451,6 +511,37 @@ static enum status check_paths(const struct run_data_settings *settings)
 	return status;
 }
 
+/* All shards, those of evaluation sets included. */
+static enum status prove_contents(struct run_data *data)
+{
+	int64_t count = data->train_count;
+	const struct shard **shards;
+	for (int64_t i = 0; i < data->evaluation_count; i++)
+		count += data->evaluation[i].shard_count;
+	TRY(memory_new(&shards, count, sizeof(*shards), "shards"));
+	count = 0;
+	for (int64_t i = 0; i < data->train_count; i++)
+		shards[count++] = &data->train[i];
+	for (int64_t i = 0; i < data->evaluation_count; i++)
+		for (int64_t k = 0; k < data->evaluation[i].shard_count; k++)
+			shards[count++] = &data->evaluation[i].shards[k];
+	enum status status = shard_check_start(&data->check, shards, count, SHARD_CHECK_AT_ONCE);
+	free(shards);
+	return status;
+}
+
+static uint64_t data_hash(const struct run_data *data, bool older)
+{
+	uint64_t hash = data->vocab.hash;
+	for (int64_t i = 0; i < data->train_count; i++)
+		hash = hash64_combine(hash, older ? data->train[i].index_hash : data->train[i].content_hash);
+	for (int64_t i = 0; data->weights && i < data->train_count; i++)
+		hash = hash64_combine(hash, hash64(&data->weights[i], sizeof(*data->weights)));
+	for (int64_t i = 0; i < data->train_file_count; i++)
+		hash = hash64_combine(hash, data->train_files[i].content_hash);
+	return hash;
+}
+
 enum status run_data_open(struct run_data *out, const struct run_data_settings *settings)
 {
 	*out = (struct run_data){0};
@@ -482,16 +573,13 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 			status = no_text();
 			goto failed;
 		}
-		TRY_GOTO(shards_open(names, 1, &out->vocab, &out->train, &out->train_count), failed);
+		TRY_GOTO(shards_open(names, 1, out, &out->train, &out->train_count), failed);
 	}
 	TRY_GOTO(evaluation_open(settings, tokenizer, prefix, out), failed);
-	out->hash = out->vocab.hash;
-	for (int64_t i = 0; i < out->train_count; i++)
-		out->hash = hash64_combine(out->hash, out->train[i].content_hash);
-	for (int64_t i = 0; out->weights && i < out->train_count; i++)
-		out->hash = hash64_combine(out->hash, hash64(&out->weights[i], sizeof(*out->weights)));
-	for (int64_t i = 0; i < out->train_file_count; i++)
-		out->hash = hash64_combine(out->hash, out->train_files[i].content_hash);
+	if (settings->prove_contents)
+		TRY_GOTO(prove_contents(out), failed);
+	out->hash = data_hash(out, false);
+	out->older_hash = data_hash(out, true);
 	tokenizer_close(tokenizer);
 	return OK;
 failed:
@@ -502,6 +590,7 @@ failed:
 
 void run_data_close(struct run_data *data)
 {
+	shard_check_close(data->check);
 	for (int64_t i = 0; i < data->train_count; i++)
 		shard_close(&data->train[i]);
 	for (int64_t i = 0; i < data->evaluation_count; i++) {

@@ -7,6 +7,7 @@
 #include "base/option.h"
 #include "base/pool.h"
 #include "data/shard.h"
+#include "data/shard_check.h"
 #include "text/corpus.h"
 #include "text/tokenizer.h"
 #include "run/run_static.h"
@@ -27,7 +28,9 @@ struct run_data_settings {
 	double held_out_fraction;          /* of the corpus' documents, unless an evaluation set is given */
 	const char *vocab_file;            /* NULL: the folder's, or learned from the corpus */
 	int64_t vocab_size, min_frequency; /* to learn; size 0 = chosen from the amount of text */
-	bool cased;                        /* when no tokenizer_config.json beside the vocabulary says */
+	bool cased;                        /* when nothing else says: see cased_given */
+	bool cased_given;                  /* `cased` is what a person asked for: what contradicts it is refused */
+	bool prove_contents;               /* compare the tokens of shards with their checksums: one rank does */
 	struct pool *pool;
 	bool resumed; /* a checkpoint goes on with the folder as it is; without one, a folder made
 			 with other settings is made again */
@@ -52,10 +55,14 @@ struct run_data {
 	int64_t train_file_count;
 	struct run_data_set *evaluation; /* [evaluation_count] */
 	int64_t evaluation_count;
-	uint64_t hash; /* of vocabulary and training data: a checkpoint records it */
+	uint64_t hash;       /* of vocabulary and training data: a checkpoint records it */
+	uint64_t older_hash; /* the same without the tokens' own checksums, as older programs recorded it */
+	struct shard_check *check;
 };
 
-/* A corpus that has changed since the shards were made, or shards of another vocabulary, are ERR_STATE. */
+/* A corpus that has changed since the shards were made, or shards of another vocabulary or of text that was split otherwise
+ * (casing), are ERR_STATE. Shards whose tokens are not those of their checksums are ERR_DATA, here or, where they are large,
+ * from shard_check_status(out->check) and shard_check_wait(). */
 MUST_USE enum status run_data_open(struct run_data *out, const struct run_data_settings *settings);
 void run_data_close(struct run_data *data);
 

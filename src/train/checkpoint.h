@@ -51,6 +51,10 @@ struct checkpoint_context {
 	const char *computed_on;   /* what the bits depend on: program and back end */
 	const char *resumed_from;  /* the checkpoint that --resume_from named when this run began; or NULL */
 	int64_t keep;              /* newest checkpoints kept, besides the best one; 0 = all */
+	/* Asked by the first rank before anything is written, in the thread that writes: an error ends the save and the run. May
+	 * be NULL. */
+	enum status (*may_save)(void *context);
+	void *may_save_context;
 };
 
 /* Saves without stopping the training: a save waits for the one before, copies weights and moments, and leaves the

@@ -234,6 +234,8 @@ static enum status write_checkpoint(struct checkpoint_writer *writer)
 	TRY(path_join(temporary, context->folder, temporary_name));
 	TRY(prove_finite(writer));
 	TRY(checkpoint_folder_check(context->folder));
+	if (context->may_save)
+		TRY(context->may_save(context->may_save_context));
 	TRY(space_check(context->folder, checkpoint_disk_bytes(writer->model), "a checkpoint needs"));
 	enum status status = write_files(writer, temporary);
 	if (status == OK)
@@ -438,6 +440,8 @@ enum status checkpoint_save_final(const struct checkpoint_context *context, stru
 	struct folder_files files = {0};
 	enum status status;
 	TRY_GOTO(checkpoint_folder_check(context->folder), done);
+	if (context->may_save)
+		TRY_GOTO(context->may_save(context->may_save_context), done);
 	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "copy of the weights"), done);
 	TRY_GOTO(model_get_weights(model, slab), done);
 	for (int64_t i = 0; i < model->parameter_count; i++) {

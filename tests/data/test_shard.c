@@ -3,6 +3,7 @@
 #include "base/rng.h"
 #include <unistd.h>
 #include "data/shard.h"
+#include "data/shard_check.h"
 #include "test.h"
 
 /* Three documents: {7 8 9} {10}; none; {300 2}. */
@@ -442,6 +443,50 @@ static void test_drop(void **state)
 	}
 }
 
+/* Ids belong to the identity of a shard and are compared with their checksum, at once or in the background. */
+static void test_contents(void **state)
+{
+	(void)state;
+	struct shard good, bad;
+	struct shard_check *check;
+	unsigned char changed[sizeof(id_bytes)];
+	write_sample(test_path("contents"), 400);
+	write_sample(test_path("other"), 400);
+	assert_ok(shard_open(&good, test_path("contents")));
+	assert_ok(shard_check_contents(&good, NULL, NULL));
+	memcpy(changed, id_bytes, sizeof(changed));
+	changed[2] ^= 1;
+	put_file(test_path("other.bin"), changed, sizeof(changed));
+	assert_ok(shard_open(&bad, test_path("other"))); /* its index is good, and so is every id */
+	assert_error(ERR_DATA, "other.bin': its checksum is", shard_check_contents(&bad, NULL, NULL));
+	const struct shard *both[] = {&good, &bad};
+	assert_error(ERR_DATA, "other.bin': its checksum is", shard_check_start(&check, both, 2, 1 << 20));
+	assert_null(check);
+	assert_ok(shard_check_start(&check, both, 1, 1 << 20));
+	assert_null(check); /* nothing is left to do */
+	assert_ok(shard_check_wait(check));
+	assert_ok(shard_check_start(&check, both, 2, 0));
+	assert_non_null(check);
+	assert_error(ERR_DATA, "other.bin': its checksum is", shard_check_wait(check));
+	assert_error(ERR_DATA, "other.bin': its checksum is", shard_check_status(check));
+	shard_check_close(check);
+	assert_ok(shard_check_start(&check, both, 1, 0));
+	assert_ok(shard_check_wait(check));
+	shard_check_close(check);
+	/* Without a description the ids themselves are the identity. */
+	uint64_t before = good.content_hash, index = good.index_hash;
+	shard_close(&good);
+	shard_close(&bad);
+	assert_int_equal(unlink(test_path("contents.json")), 0);
+	assert_int_equal(unlink(test_path("other.json")), 0);
+	assert_ok(shard_open(&good, test_path("contents")));
+	assert_ok(shard_open(&bad, test_path("other")));
+	assert_true(good.content_hash == before && good.index_hash == index);
+	assert_true(bad.content_hash != before && bad.index_hash == index);
+	shard_close(&good);
+	shard_close(&bad);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -456,6 +501,7 @@ int main(void)
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_resume),
 		cmocka_unit_test(test_drop),
+		cmocka_unit_test(test_contents),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
 }
