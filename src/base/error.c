@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/text.h"
 
 /* The one global of this kind: every function that fails would otherwise carry a pointer for its message. */
 static _Thread_local struct error last_error;
@@ -19,7 +20,8 @@ static void error_store(enum status status, const char *format, va_list argument
 	if (suffix && (size_t)used < sizeof message)
 		snprintf(message + used, sizeof message - (size_t)used, ": %s", suffix);
 	last_error.status = status;
-	memcpy(last_error.message, message, sizeof message);
+	/* Names, labels and texts of files are in it, and it goes to terminals, logs and other ranks. */
+	text_escape(last_error.message, sizeof last_error.message, message, true);
 	last_error.hint[0] = '\0';
 }
 
@@ -51,7 +53,7 @@ void error_hint(const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(hint, sizeof hint, format, arguments);
 	va_end(arguments);
-	memcpy(last_error.hint, hint, sizeof hint);
+	text_escape(last_error.hint, sizeof last_error.hint, hint, true);
 }
 
 const struct error *error_last(void)

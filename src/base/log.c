@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/buffer.h"
+#include "base/text.h"
 
 #define REDRAW_SECONDS 0.1
 #define LINE_SECONDS 60
@@ -78,6 +79,35 @@ static void write_out(const struct buffer *text)
 	}
 }
 
+/* What of a text begins a colour or ends one, as our own tables have it. */
+static size_t colour_length(const char *text)
+{
+	static const char *const colours[] = {"\033[0m", "\033[1m", "\033[2m"};
+	for (size_t i = 0; has_colour && i < sizeof colours / sizeof *colours; i++)
+		if (strncmp(text, colours[i], 4) == 0)
+			return 4;
+	return 0;
+}
+
+/* Text with whatever a name from a file could do to a terminal written out. */
+static void append_safely(struct buffer *out, const char *text)
+{
+	size_t size, left = strlen(text);
+	for (; left > 0; text += size, left -= size) {
+		char one[8], escaped[8];
+		bool control = text_is_control((const unsigned char *)text, left, &size);
+		if (!control || *text == '\n' || *text == '\t') {
+			buffer_append(out, text, size);
+		} else if (colour_length(text) > 0) {
+			size = colour_length(text);
+			buffer_append(out, text, size);
+		} else {
+			snprintf(one, sizeof one, "%.*s", (int)size, text);
+			buffer_text(out, text_escape(escaped, sizeof escaped, one, false));
+		}
+	}
+}
+
 /* Caller holds the lock. */
 static void write_line(const char *colour, const char *prefix, const char *text)
 {
@@ -86,13 +116,16 @@ static void write_line(const char *colour, const char *prefix, const char *text)
 		buffer_text(&line, CLEAR_LINE);
 	bar_drawn = false;
 	bool coloured = colour && log_has_colour();
-	buffer_format(&line, "%s%s%s%s\n", coloured ? colour : "", prefix, coloured ? "\033[0m" : "", text);
+	buffer_format(&line, "%s%s%s", coloured ? colour : "", prefix, coloured ? "\033[0m" : "");
+	size_t begin = line.size;
+	append_safely(&line, text);
+	buffer_char(&line, '\n');
 	write_out(&line);
-	buffer_release(&line);
-	if (log_file) {
-		fprintf(log_file, "%s%s\n", prefix, text);
+	if (log_file && line.size >= begin) {
+		fprintf(log_file, "%s%s", prefix, buffer_string(&line) + begin);
 		fflush(log_file);
 	}
+	buffer_release(&line);
 }
 
 static void bar_draw(void);
@@ -304,8 +337,10 @@ void progress_update(struct progress *progress, int64_t done, const char *format
 	if (format) {
 		va_list arguments;
 		va_start(arguments, format);
-		vsnprintf(progress->text, sizeof progress->text, format, arguments);
+		char text[sizeof progress->text];
+		vsnprintf(text, sizeof text, format, arguments);
 		va_end(arguments);
+		text_escape(progress->text, sizeof progress->text, text, false);
 	}
 	if (log_level == LOG_QUIET || !log_progress || shown_count == 0 || shown[shown_count - 1] != progress) {
 		/* not to be seen */

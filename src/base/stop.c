@@ -11,7 +11,8 @@ static double deadline, reserve;            /* of the thread that asks */
 
 static void stop_handler(int number)
 {
-	if (number != SIGUSR1 && atomic_fetch_add(&stop_orders, 1) > 0) {
+	/* A terminal that closes may send SIGHUP more than once. */
+	if (number != SIGUSR1 && number != SIGHUP && atomic_fetch_add(&stop_orders, 1) > 0) {
 		/* Asked twice: leave as if there were no handler, so that the parent sees the signal. It is
 		 * held back until this function returns. */
 		signal(number, SIG_DFL);
@@ -23,7 +24,7 @@ static void stop_handler(int number)
 
 void stop_install(void)
 {
-	static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1};
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 	/* SA_RESTART: the step that is being finished must not see interrupted system calls. */
 	struct sigaction action = {.sa_handler = stop_handler, .sa_flags = SA_RESTART};
 	sigemptyset(&action.sa_mask);
@@ -64,6 +65,7 @@ const char *stop_reason(void)
 	case 0: return is_late() ? "the time limit" : NULL;
 	case SIGINT: return "SIGINT";
 	case SIGTERM: return "SIGTERM";
+	case SIGHUP: return "SIGHUP";
 	default: return "SIGUSR1";
 	}
 }

@@ -1,4 +1,4 @@
-/* Stopping on request: SIGINT, SIGTERM and SIGUSR1 ask for "finish the step, save, exit 75"; a second SIGINT or
+/* Stopping on request: SIGINT, SIGTERM, SIGHUP and SIGUSR1 ask for "finish the step, save, exit 75"; a second SIGINT or
  * SIGTERM leaves at once. A time limit asks for the same. */
 #ifndef BASE_STOP_H
 #define BASE_STOP_H

@@ -1,5 +1,8 @@
 #include "base/text.h"
 
+#include <stdint.h>
+#include <stdio.h>
+
 size_t text_utf8_length(const unsigned char *p, size_t left)
 {
 	if (p[0] < 0x80)
@@ -15,4 +18,48 @@ size_t text_utf8_length(const unsigned char *p, size_t left)
 	    (p[0] == 0xF4 && p[1] > 0x8F))
 		return 0;
 	return length;
+}
+
+bool text_is_control(const unsigned char *p, size_t left, size_t *out_size)
+{
+	size_t size = *out_size = text_utf8_length(p, left);
+	if (size == 0) {
+		*out_size = 1;
+		return true;
+	}
+	if (size == 1)
+		return *p < 0x20 || *p == 0x7F;
+	if (size == 2)
+		return p[0] == 0xC2 && p[1] < 0xA0; /* U+0080 to U+009F */
+	/* U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069 */
+	return size == 3 && p[0] == 0xE2 &&
+	       ((p[1] == 0x80 && (p[2] == 0x8E || p[2] == 0x8F || (p[2] >= 0xA8 && p[2] <= 0xAE))) ||
+		(p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9));
+}
+
+const char *text_escape(char *out, size_t capacity, const char *text, bool lines)
+{
+	size_t used = 0, left = strlen(text), size;
+	for (const unsigned char *p = (const unsigned char *)text; left > 0; p += size, left -= size) {
+		char escaped[8];
+		const char *piece = (const char *)p;
+		bool control = text_is_control(p, left, &size) && !(lines && (*p == '\n' || *p == '\t'));
+		size_t length = size;
+		if (control) {
+			uint32_t c = *p;
+			if (size == 2)
+				c = (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
+			else if (size == 3)
+				c = (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu);
+			length = (size_t)(size == 1 ? snprintf(escaped, sizeof escaped, "\\x%02x", c)
+						    : snprintf(escaped, sizeof escaped, "\\u%04x", c));
+			piece = escaped;
+		}
+		if (length >= capacity - used)
+			break;
+		memcpy(out + used, piece, length);
+		used += length;
+	}
+	out[used] = '\0';
+	return out;
 }

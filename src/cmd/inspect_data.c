@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/stop.h"
 #include "data/pretraining/instance_files.h"
 #include "data/shard.h"
 #include "formats/example.h"
@@ -242,6 +243,7 @@ static enum status inspect_hdf5(const struct inspect_settings *settings, const c
 	const char *base = getenv("TMPDIR");
 	struct instance_counts counts;
 	snprintf(folder, sizeof(folder), "%.3900s/bertc-inspect-XXXXXX", base && *base ? base : "/tmp");
+	stop_install(); /* so that the folder goes, however this ends */
 	if (mkdtemp(folder) == NULL)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot make a temporary folder", folder);
 	enum status status = path_join(own, folder, "converted");

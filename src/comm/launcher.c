@@ -113,9 +113,7 @@ static enum status start(struct launcher *launcher)
 	launcher->group = 0;
 	launcher->running = 0;
 	launcher->failed = launcher->killed = 0;
-	launcher->watcher = (struct watcher){
-		.limit = (int64_t)(1e9 * (launcher->settings->watchdog_seconds > 0 ? launcher->settings->watchdog_seconds
-										   : WATCHDOG_SECONDS))};
+	launcher->watcher = (struct watcher){.limit = watchdog_nanoseconds(launcher->settings->watchdog_seconds)};
 	for (int32_t rank = 0; rank < launcher->settings->ranks; rank++) {
 		fflush(NULL);
 		pid_t child = fork();
@@ -281,7 +279,7 @@ static enum status conclude(struct launcher *launcher)
 
 static void block_signals(struct launcher *launcher)
 {
-	static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGTSTP};
+	static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP};
 	sigemptyset(&launcher->signals);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
 		struct sigaction old;

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "comm/alone.h"
 #include "comm/wire.h"
 
@@ -54,9 +55,39 @@ static void tell_beat(struct messages *messages, int64_t now)
 	messages->told = now;
 }
 
-static void take_note(struct messages *messages, int32_t from, const struct note *note, int64_t now)
+/* A note is what a process on another machine says: its texts end, its numbers are such as times and statuses are. */
+static bool note_is_sound(struct note *note, int32_t size, int64_t now)
+{
+	const int64_t longest = INT64_MAX / 4;
+	note->section[sizeof(note->section) - 1] = '\0';
+	note->host[sizeof(note->host) - 1] = '\0';
+	note->error.message[sizeof(note->error.message) - 1] = '\0';
+	note->error.hint[sizeof(note->error.hint) - 1] = '\0';
+	bool news = note->kind == NOTE_FAILURE;
+	if (note->kind < NOTE_BEAT || note->kind > NOTE_LEAVE || note->age < 0 || note->age > longest || note->limit < 0 ||
+	    note->limit > longest || note->step < 0 || note->pid < 0 || note->rank < (news ? -1 : 0) || note->rank >= size)
+		return false;
+	if (news && (note->error.status <= OK || note->error.status > STOPPED))
+		return false;
+	/* The clock may have begun after the section did. */
+	note->age = note->age < now ? note->age : now;
+	return true;
+}
+
+static void take_note(struct messages *messages, int32_t from, struct note *note, int64_t now)
 {
 	struct segment_rank *other = entry(messages, from);
+	char text[sizeof(note->error.message)];
+	if (!note_is_sound(note, messages->comm->place.size, now)) {
+		if (!messages->unsound_said)
+			log_warning("rank %d sent news that make no sense; passed over", from);
+		messages->unsound_said = true;
+		return;
+	}
+	memcpy(text, note->error.message, sizeof(text));
+	text_escape(note->error.message, sizeof(note->error.message), text, true);
+	memcpy(text, note->error.hint, sizeof(note->error.hint));
+	text_escape(note->error.hint, sizeof(note->error.hint), text, true);
 	switch (note->kind) {
 	case NOTE_BEAT:
 		atomic_store(&other->beat, now);
@@ -412,7 +443,8 @@ static enum status do_open(struct comm *comm, void *context)
 	enum status status =
 		do_gather(comm, &(struct call){.data = comm->place.host, .out = hosts, .bytes = sizeof(comm->place.host)});
 	for (int32_t rank = 0; status == OK && rank < comm->place.size; rank++)
-		memcpy(entry(messages, rank)->host, hosts[rank], sizeof(hosts[rank]));
+		snprintf(entry(messages, rank)->host, sizeof(entry(messages, rank)->host), "%.*s", (int)sizeof(hosts[rank]) - 1,
+			 hosts[rank]);
 	free(hosts);
 	return status;
 }
@@ -457,16 +489,14 @@ enum status messages_open(struct comm *comm, const struct place *place, double w
 		.close = messages_close,
 	};
 	struct messages *messages;
-	if (watchdog_seconds <= 0)
-		watchdog_seconds = WATCHDOG_SECONDS;
 	TRY(memory_new(&messages, 1, sizeof(*messages), "messages between ranks"));
 	*messages = (struct messages){.comm = comm,
 				      .messenger = messenger,
 				      .place = place,
 				      .table = {.file = -1},
 				      .lost = -1,
-				      .limit = (int64_t)(1e9 * watchdog_seconds),
-				      .watcher = {.limit = (int64_t)(1e9 * watchdog_seconds)}};
+				      .limit = watchdog_nanoseconds(watchdog_seconds),
+				      .watcher = {.limit = watchdog_nanoseconds(watchdog_seconds)}};
 	enum status status = allocate(messages);
 	if (status == OK)
 		status = make_table(messages);

@@ -33,7 +33,7 @@ struct messages {
 	struct watchdog *watchdog;
 	struct watcher watcher;
 	int64_t ticked, told, limit; /* ns */
-	bool failure_told;
+	bool failure_told, unsound_said;
 	int32_t lost;                     /* a messenger has lost its connection to this rank; -1: to none */
 	int64_t *left;                    /* when a rank said that it leaves; 0: not */
 	struct message *sends, *receives; /* [size] */

@@ -7,6 +7,10 @@
 
 enum { TCP_DATA, TCP_NEWS, TCP_KINDS };
 
+/* The environment variable with the secret that all ranks of a run share: who connects proves that it knows it, and so does who
+ * accepts. Without one the proof is that of an empty text. */
+#define TCP_SECRET "BERTC_SECRET"
+
 /* Rank 0 listens at place->address and place->port; the others find each other through it, within 10 minutes. Descriptors
  * into sockets[kind][rank] (-1 for the rank itself), not blocking. */
 MUST_USE enum status tcp_connect(const struct place *place, int *const sockets[TCP_KINDS]);

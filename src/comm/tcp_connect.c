@@ -10,21 +10,65 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "formats/checksum.h"
 
 #define MAGIC 0x73706b6e61726362
 #define PATIENCE_SECONDS 600
 #define NOTE_SECONDS 10
-#define HELLO_SECONDS 10 /* for someone who has connected to say who it is */
+#define HELLO_SECONDS 10   /* for someone who has connected to say who it is, in all */
+#define CONNECT_SECONDS 10 /* for one attempt to reach an address */
+#define PENDING 64         /* connections that have not said yet who they are */
+#define NONCE_BYTES 16
 
+/* Who accepts says this first. */
+struct greeting {
+	uint64_t magic;
+	unsigned char nonce[NONCE_BYTES];
+};
+
+/* The answer: who connects, and that it knows the secret. */
 struct hello {
 	uint64_t magic;
 	int32_t rank, size, kind, port;
+	unsigned char nonce[NONCE_BYTES];
+	unsigned char proof[CHECKSUM_HMAC_BYTES];
 };
+
+/* And that who accepted knows it, too. */
+struct welcome {
+	unsigned char proof[CHECKSUM_HMAC_BYTES];
+};
+
+/* What is proved: both nonces, so that nothing overheard can be said again, and all that the hello says. */
+struct proved {
+	struct greeting greeting;
+	struct hello hello; /* proof zero */
+	char side[8];
+};
+
+static void prove(const struct greeting *greeting, const struct hello *hello, const char *side,
+		  unsigned char out[CHECKSUM_HMAC_BYTES])
+{
+	const char *secret = getenv(TCP_SECRET);
+	struct proved proved;
+	memset(&proved, 0, sizeof(proved));
+	proved.greeting = *greeting;
+	proved.hello = *hello;
+	memset(proved.hello.proof, 0, sizeof(proved.hello.proof));
+	snprintf(proved.side, sizeof(proved.side), "%s", side);
+	checksum_hmac(secret ? secret : "", &proved, sizeof(proved), out);
+}
+
+static enum status make_nonce(unsigned char nonce[NONCE_BYTES])
+{
+	return getrandom(nonce, NONCE_BYTES, 0) == NONCE_BYTES ? OK : error_set_errno(ERR_RESOURCE, "no random numbers");
+}
 
 /* Where a rank listens. */
 struct address {
@@ -45,11 +89,16 @@ static enum status send_all(int socket, const void *data, size_t bytes)
 	return OK;
 }
 
-static enum status receive_all(int socket, void *data, size_t bytes)
+static enum status receive_all(int socket, void *data, size_t bytes, double deadline)
 {
 	for (size_t done = 0; done < bytes;) {
-		ssize_t got = recv(socket, (char *)data + done, bytes - done, 0);
-		if (got < 0 && errno == EINTR)
+		struct pollfd ready = {.fd = socket, .events = POLLIN};
+		if (clock_seconds() > deadline)
+			return error_set(ERR_PEER, "another rank says nothing");
+		if (poll(&ready, 1, 200) < 1)
+			continue;
+		ssize_t got = recv(socket, (char *)data + done, bytes - done, MSG_DONTWAIT);
+		if (got < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (got == 0)
 			return error_set(ERR_PEER, "another rank has closed its connection");
@@ -60,129 +109,299 @@ static enum status receive_all(int socket, void *data, size_t bytes)
 	return OK;
 }
 
-/* For both families of addresses where the machine has both. Port 0: any; *port is the one it got. */
-static enum status listen_at(int32_t *port, int *out)
+static bool is_loopback(const struct sockaddr_storage *address)
 {
-	struct sockaddr_storage address = {0};
-	struct sockaddr_in6 *six = (struct sockaddr_in6 *)(void *)&address;
-	struct sockaddr_in *four = (struct sockaddr_in *)(void *)&address;
-	int no = 0, yes = 1, number = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	socklen_t length = sizeof(*six);
-	if (number >= 0) {
-		six->sin6_family = AF_INET6;
-		six->sin6_port = htons((uint16_t)*port);
-		setsockopt(number, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
-	} else {
-		number = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		four->sin_family = AF_INET;
-		four->sin_port = htons((uint16_t)*port);
-		length = sizeof(*four);
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)address;
+	const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)address;
+	if (address->ss_family == AF_INET)
+		return ntohl(four->sin_addr.s_addr) >> 24 == 127;
+	return IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) ||
+	       (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) && six->sin6_addr.s6_addr[12] == 127);
+}
+
+/* Is the name one of this machine for itself, for all ranks? */
+static bool is_local_name(const char *name)
+{
+	return strcmp(name, "localhost") == 0 || strncmp(name, "127.", 4) == 0 || strcmp(name, "::1") == 0;
+}
+
+static void set_port(struct sockaddr_storage *address, int32_t port)
+{
+	if (address->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)(void *)address)->sin6_port = htons((uint16_t)port);
+	else
+		((struct sockaddr_in *)(void *)address)->sin_port = htons((uint16_t)port);
+}
+
+/* All addresses of the machine, of both families where it has both. */
+static struct sockaddr_storage any_address(void)
+{
+	struct sockaddr_storage address = {.ss_family = AF_INET6};
+	int number = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (number < 0)
+		address.ss_family = AF_INET;
+	else
+		close(number);
+	return address;
+}
+
+/* Where rank 0 listens: at MASTER_ADDR alone. Not where its name means this machine to itself only (as Debian's /etc/hosts has
+ * it) while others are to find it by that name. */
+static struct sockaddr_storage master_address(const struct place *place)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
+	struct sockaddr_storage address = any_address();
+	if (getaddrinfo(place->address, NULL, &hints, &found) != 0)
+		return address;
+	struct sockaddr_storage first = {0};
+	memcpy(&first, found->ai_addr, found->ai_addrlen);
+	freeaddrinfo(found);
+	if ((first.ss_family == AF_INET || first.ss_family == AF_INET6) &&
+	    (!is_loopback(&first) || is_local_name(place->address)))
+		address = first;
+	return address;
+}
+
+/* Port 0: any; *port is the one it got. Where the address is not this machine's (it is behind another), at all of its own. */
+static enum status listen_at(const struct sockaddr_storage *where, int32_t *port, int *out)
+{
+	struct sockaddr_storage address = *where;
+	int no = 0, yes = 1, number = -1;
+	bool listens = false;
+	for (int attempt = 0; attempt < 2 && !listens; attempt++) {
+		if (attempt == 1 && errno != EADDRNOTAVAIL)
+			break;
+		if (attempt == 1)
+			address = any_address();
+		set_port(&address, *port);
+		if (number >= 0)
+			close(number);
+		number = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (number >= 0 && address.ss_family == AF_INET6)
+			setsockopt(number, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
+		if (number >= 0)
+			setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+		socklen_t length = address.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+		listens = number >= 0 && bind(number, (struct sockaddr *)&address, length) == 0 && listen(number, 4096) == 0;
 	}
-	if (number >= 0)
-		setsockopt(number, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-	if (number < 0 || bind(number, (struct sockaddr *)&address, length) != 0 || listen(number, 4096) != 0) {
+	if (!listens) {
 		enum status status = error_set_errno(ERR_RESOURCE, "cannot listen at port %d for other ranks", *port);
 		error_hint("set MASTER_PORT to a free port, the same for all ranks");
 		if (number >= 0)
 			close(number);
 		return status;
 	}
-	length = sizeof(address);
+	socklen_t length = sizeof(address);
 	getsockname(number, (struct sockaddr *)&address, &length);
-	*port = ntohs(address.ss_family == AF_INET6 ? six->sin6_port : four->sin_port);
+	*port = ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&address)->sin6_port
+						    : ((struct sockaddr_in *)(void *)&address)->sin_port);
 	*out = number;
 	return OK;
 }
 
-static void set_timeout(int socket, int seconds)
+/* Says who this is to who has accepted, and hears that it is a rank of the same run. */
+static enum status introduce(int socket, struct hello *hello, double deadline)
 {
-	struct timeval time = {.tv_sec = seconds};
-	setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time));
+	struct greeting greeting;
+	struct welcome welcome;
+	unsigned char expected[CHECKSUM_HMAC_BYTES];
+	TRY(receive_all(socket, &greeting, sizeof(greeting), deadline));
+	if (greeting.magic != MAGIC)
+		return error_set(ERR_PEER, "who listens there is no rank of this version of bertc");
+	TRY(make_nonce(hello->nonce));
+	prove(&greeting, hello, "hello", hello->proof);
+	TRY(send_all(socket, hello, sizeof(*hello)));
+	if (receive_all(socket, &welcome, sizeof(welcome), deadline) != OK) {
+		enum status status =
+			error_set(ERR_PEER, "rank %d of %d was not let in by the rank it connected to", hello->rank, hello->size);
+		error_hint("all ranks need the same " TCP_SECRET
+			   ", the same number of ranks and each its own number; what the other "
+			   "rank says is in its log");
+		return status;
+	}
+	prove(&greeting, hello, "welcome", expected);
+	if (!checksum_hmac_equal(expected, welcome.proof))
+		return error_set(ERR_PEER, "who listens there does not know the " TCP_SECRET " of this run");
+	return OK;
+}
+
+static enum status connect_once(const struct addrinfo *one, int *out)
+{
+	struct timeval limit = {.tv_sec = CONNECT_SECONDS};
+	int number = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (number < 0)
+		return ERR_PEER;
+	setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* of connect(), too */
+	if (connect(number, one->ai_addr, one->ai_addrlen) == 0) {
+		*out = number;
+		return OK;
+	}
+	int why = errno;
+	close(number);
+	errno = why;
+	return ERR_PEER;
 }
 
 /* Until `deadline`, since the other may not listen yet. */
-static enum status connect_to(const struct address *to, const struct hello *hello, double deadline, int *out)
+static enum status connect_to(const struct address *to, int32_t rank, double deadline, int *out)
 {
 	char service[16];
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
 	bool noted = false;
-	int code = 0;
 	snprintf(service, sizeof(service), "%d", to->port);
 	for (;;) {
-		code = getaddrinfo(to->name, service, &hints, &found);
+		int code = getaddrinfo(to->name, service, &hints, &found), why = 0;
 		for (struct addrinfo *one = code == 0 ? found : NULL; one; one = one->ai_next) {
-			int number = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-			if (number >= 0 && connect(number, one->ai_addr, one->ai_addrlen) == 0) {
+			if (connect_once(one, out) == OK) {
 				freeaddrinfo(found);
-				*out = number;
-				return send_all(number, hello, sizeof(*hello));
+				return OK;
 			}
-			if (number >= 0)
-				close(number);
+			why = errno;
 		}
-		int why = errno;
 		if (code == 0)
 			freeaddrinfo(found);
 		if (clock_seconds() > deadline) {
-			enum status status = error_set(ERR_PEER, "rank %d cannot connect to %s, port %d: %s", hello->rank,
-						       to->name, to->port, code ? gai_strerror(code) : strerror(why));
+			enum status status = error_set(ERR_PEER, "rank %d cannot connect to %s, port %d: %s", rank, to->name,
+						       to->port, code ? gai_strerror(code) : strerror(why));
 			error_hint("is rank 0 running there, and does no firewall stand between?");
 			return status;
 		}
 		if (!noted && clock_seconds() > deadline - PATIENCE_SECONDS + NOTE_SECONDS) {
-			log_note("rank %d waits for %s, port %d", hello->rank, to->name, to->port);
+			log_note("rank %d waits for %s, port %d", rank, to->name, to->port);
 			noted = true;
 		}
 		clock_pause(0.05);
 	}
 }
 
-/* One connection of another rank. Who does not say a proper hello is not one of ours. */
-static enum status accept_one(int listener, const struct place *place, int *const sockets[TCP_KINDS], struct address *addresses,
-			      double deadline)
+/* Someone who has connected and not said yet, or not wholly, who it is. */
+struct pending {
+	int socket; /* -1: a free place */
+	double since;
+	struct greeting greeting;
+	struct hello hello;
+	size_t done; /* bytes of the hello that have come */
+	struct sockaddr_storage address;
+};
+
+struct door {
+	int listener;
+	const struct place *place;
+	int *const *sockets;       /* [TCP_KINDS][size] */
+	struct address *addresses; /* NULL: nobody asks */
+	struct pending pending[PENDING];
+	char refused[160]; /* the newest hello of a rank that knows the secret and does not fit */
+};
+
+static void shut_out(struct pending *pending)
 {
-	struct pollfd ready = {.fd = listener, .events = POLLIN};
+	close(pending->socket);
+	pending->socket = -1;
+}
+
+static void let_in(struct door *door)
+{
+	struct pending *place = &door->pending[0];
 	struct sockaddr_storage address;
 	socklen_t length = sizeof(address);
-	struct hello hello;
-	if (poll(&ready, 1, 1000) != 1) {
-		if (clock_seconds() < deadline)
-			return OK;
-		int32_t missing = 1;
-		while (missing < place->ranks.size - 1 && (missing == place->ranks.rank || sockets[TCP_NEWS][missing] >= 0))
-			missing++;
-		return error_set(ERR_PEER, "rank %d has not connected within %d s", missing, PATIENCE_SECONDS);
-	}
-	int number = accept4(listener, (struct sockaddr *)&address, &length, SOCK_CLOEXEC);
+	int number = accept4(door->listener, (struct sockaddr *)&address, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (number < 0)
-		return OK;
-	set_timeout(number, HELLO_SECONDS);
-	if (receive_all(number, &hello, sizeof(hello)) != OK || hello.magic != MAGIC) {
-		close(number);
-		return OK;
+		return;
+	/* A free place, else that of who has said nothing for longest. */
+	for (int i = 0; i < PENDING && place->socket >= 0; i++)
+		if (door->pending[i].socket < 0 || door->pending[i].since < place->since)
+			place = &door->pending[i];
+	if (place->socket >= 0)
+		shut_out(place);
+	*place = (struct pending){.socket = number, .since = clock_seconds(), .greeting = {.magic = MAGIC}, .address = address};
+	if (make_nonce(place->greeting.nonce) != OK ||
+	    send(number, &place->greeting, sizeof(place->greeting), MSG_NOSIGNAL) != sizeof(place->greeting))
+		shut_out(place);
+}
+
+/* Where others reach the rank that has come. */
+static void note_address(const struct door *door, const struct pending *pending)
+{
+	struct address *other = &door->addresses[pending->hello.rank];
+	socklen_t length = pending->address.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+	other->port = pending->hello.port;
+	/* From this very machine: others know it by the name they know rank 0 by. */
+	if (is_loopback(&pending->address)) {
+		snprintf(other->name, sizeof(other->name), "%.63s", door->place->address);
+		return;
 	}
-	bool fits = hello.size == place->ranks.size && hello.rank > place->ranks.rank && hello.rank < hello.size &&
-		    (hello.kind == TCP_DATA || hello.kind == TCP_NEWS);
-	if (!fits || sockets[hello.kind][hello.rank] >= 0) {
-		close(number);
-		return error_set(ERR_STATE, "someone connected as rank %d of %d to rank %d of %d%s", hello.rank, hello.size,
-				 place->ranks.rank, place->ranks.size, fits ? ": there is one already" : "");
+	if (getnameinfo((const struct sockaddr *)&pending->address, length, other->name, sizeof(other->name), NULL, 0,
+			NI_NUMERICHOST) != 0)
+		other->name[0] = '\0';
+	if (strncmp(other->name, "::ffff:", 7) == 0)
+		memmove(other->name, other->name + 7, strlen(other->name + 7) + 1);
+}
+
+/* A whole hello. Who does not know the secret is a stranger and closed without a word; a rank that does and does not fit is
+ * said, and closed: neither ends the run. */
+static void judge(struct door *door, struct pending *pending)
+{
+	const struct hello *hello = &pending->hello;
+	const struct comm_place *own = &door->place->ranks;
+	struct welcome welcome;
+	unsigned char expected[CHECKSUM_HMAC_BYTES];
+	prove(&pending->greeting, hello, "hello", expected);
+	if (hello->magic != MAGIC || !checksum_hmac_equal(expected, hello->proof)) {
+		shut_out(pending);
+		return;
 	}
-	sockets[hello.kind][hello.rank] = number;
-	if (addresses) {
-		struct address *other = &addresses[hello.rank];
-		other->port = hello.port;
-		if (getnameinfo((struct sockaddr *)&address, length, other->name, sizeof(other->name), NULL, 0, NI_NUMERICHOST) !=
-		    0)
-			other->name[0] = '\0';
-		const char *four = strncmp(other->name, "::ffff:", 7) == 0 ? other->name + 7 : other->name;
-		/* From this very machine: others know it by the name they know rank 0 by. */
-		if (strncmp(four, "127.", 4) == 0 || strcmp(four, "::1") == 0)
-			snprintf(other->name, sizeof(other->name), "%.63s", place->address);
-		else
-			memmove(other->name, four, strlen(four) + 1);
+	bool fits = hello->size == own->size && hello->rank > own->rank && hello->rank < hello->size &&
+		    (hello->kind == TCP_DATA || hello->kind == TCP_NEWS) && hello->port >= 0 && hello->port <= 65535;
+	bool taken = fits && door->sockets[hello->kind][hello->rank] >= 0;
+	if (!fits || taken) {
+		snprintf(door->refused, sizeof(door->refused), "someone connected as rank %d of %d to rank %d of %d%s",
+			 hello->rank, hello->size, own->rank, own->size, taken ? ", which there is already" : "");
+		log_warning("%s: not let in", door->refused);
+		shut_out(pending);
+		return;
 	}
-	return OK;
+	prove(&pending->greeting, hello, "welcome", welcome.proof);
+	if (send(pending->socket, &welcome, sizeof(welcome), MSG_NOSIGNAL) != sizeof(welcome)) {
+		shut_out(pending);
+		return;
+	}
+	if (door->addresses)
+		note_address(door, pending);
+	door->sockets[hello->kind][hello->rank] = pending->socket;
+	pending->socket = -1;
+}
+
+static void hear(struct door *door, struct pending *pending)
+{
+	ssize_t got = recv(pending->socket, (char *)&pending->hello + pending->done, sizeof(pending->hello) - pending->done, 0);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (got <= 0) {
+		shut_out(pending);
+		return;
+	}
+	pending->done += (size_t)got;
+	if (pending->done == sizeof(pending->hello))
+		judge(door, pending);
+}
+
+/* Waits a little for whoever comes or speaks. Nobody has to wait for another who does not. */
+static void attend(struct door *door)
+{
+	struct pollfd polls[PENDING + 1];
+	for (int i = 0; i < PENDING; i++)
+		polls[i] = (struct pollfd){.fd = door->pending[i].socket, .events = POLLIN};
+	polls[PENDING] = (struct pollfd){.fd = door->listener, .events = POLLIN};
+	if (poll(polls, PENDING + 1, 200) > 0) {
+		for (int i = 0; i < PENDING; i++)
+			if (polls[i].revents != 0)
+				hear(door, &door->pending[i]);
+		if (polls[PENDING].revents != 0)
+			let_in(door);
+	}
+	for (int i = 0; i < PENDING; i++)
+		if (door->pending[i].socket >= 0 && clock_seconds() - door->pending[i].since > HELLO_SECONDS)
+			shut_out(&door->pending[i]);
 }
 
 static int32_t count_missing(const struct place *place, int *const sockets[TCP_KINDS])
@@ -194,26 +413,82 @@ static int32_t count_missing(const struct place *place, int *const sockets[TCP_K
 	return missing;
 }
 
+/* All ranks above this one. */
+static enum status accept_all(const struct place *place, int *const sockets[TCP_KINDS], struct address *addresses, int listener,
+			      double deadline)
+{
+	struct door *door;
+	enum status status = OK;
+	TRY(memory_new(&door, 1, sizeof(*door), "connections of ranks"));
+	*door = (struct door){.listener = listener, .place = place, .sockets = sockets, .addresses = addresses};
+	for (int i = 0; i < PENDING; i++)
+		door->pending[i].socket = -1;
+	while (count_missing(place, sockets) > 0 && status == OK) {
+		attend(door);
+		if (clock_seconds() <= deadline)
+			continue;
+		int32_t missing = place->ranks.rank + 1;
+		while (missing < place->ranks.size - 1 && sockets[TCP_DATA][missing] >= 0 && sockets[TCP_NEWS][missing] >= 0)
+			missing++;
+		status = error_set(ERR_PEER, "rank %d has not connected within %d s", missing, PATIENCE_SECONDS);
+		if (door->refused[0])
+			error_hint("%s", door->refused);
+		else
+			error_hint("does it run, with the same MASTER_ADDR, MASTER_PORT and " TCP_SECRET "?");
+	}
+	for (int i = 0; i < PENDING; i++)
+		if (door->pending[i].socket >= 0)
+			shut_out(&door->pending[i]);
+	free(door);
+	return status;
+}
+
+/* Where a rank other than 0 listens: at the address by which it reaches rank 0, which is how the others reach it. */
+static struct sockaddr_storage own_address(const struct place *place, int to_first)
+{
+	struct sockaddr_storage address = {0};
+	socklen_t length = sizeof(address);
+	if (getsockname(to_first, (struct sockaddr *)&address, &length) != 0 ||
+	    (is_loopback(&address) && !is_local_name(place->address)))
+		address = any_address();
+	return address;
+}
+
 static enum status connect_all(const struct place *place, int *const sockets[TCP_KINDS], struct address *addresses, int *listener)
 {
 	double deadline = clock_seconds() + PATIENCE_SECONDS;
 	int32_t rank = place->ranks.rank, size = place->ranks.size;
 	struct hello hello = {.magic = MAGIC, .rank = rank, .size = size, .port = rank == 0 ? place->port : 0};
 	struct address *first = &addresses[0];
+	struct sockaddr_storage where;
 	snprintf(first->name, sizeof(first->name), "%.63s", place->address);
 	first->port = place->port;
-	TRY(listen_at(&hello.port, listener));
-	for (int32_t other = 0; other < rank; other++) {
-		for (hello.kind = 0; hello.kind < TCP_KINDS; hello.kind++)
-			TRY(connect_to(&addresses[other], &hello, deadline, &sockets[hello.kind][other]));
-		/* Rank 0 says where the rest listen, once all have come. */
-		if (other == 0) {
-			set_timeout(sockets[TCP_DATA][0], PATIENCE_SECONDS);
-			TRY(receive_all(sockets[TCP_DATA][0], addresses, (size_t)size * sizeof(*addresses)));
-		}
+	if (rank == 0) {
+		where = master_address(place);
+		TRY(listen_at(&where, &hello.port, listener));
+		if (!getenv(TCP_SECRET) && !is_local_name(place->address))
+			log_note("ranks: " TCP_SECRET
+				 " is not set, so whoever reaches %s, port %d could pose as a rank; set it to the "
+				 "same text for all ranks",
+				 place->address, place->port);
 	}
-	while (count_missing(place, sockets) > 0)
-		TRY(accept_one(*listener, place, sockets, rank == 0 ? addresses : NULL, deadline));
+	for (int32_t other = 0; other < rank; other++) {
+		for (hello.kind = 0; hello.kind < TCP_KINDS; hello.kind++) {
+			int *socket = &sockets[hello.kind][other];
+			TRY(connect_to(&addresses[other], rank, deadline, socket));
+			if (*listener < 0) {
+				where = own_address(place, *socket);
+				TRY(listen_at(&where, &hello.port, listener));
+			}
+			TRY(introduce(*socket, &hello, deadline));
+		}
+		/* Rank 0 says where the rest listen, once all have come. */
+		if (other == 0)
+			TRY(receive_all(sockets[TCP_DATA][0], addresses, (size_t)size * sizeof(*addresses), deadline));
+	}
+	for (int32_t other = 0; rank > 0 && other < size; other++)
+		addresses[other].name[sizeof(addresses[other].name) - 1] = '\0';
+	TRY(accept_all(place, sockets, rank == 0 ? addresses : NULL, *listener, deadline));
 	for (int32_t other = 1; rank == 0 && other < size; other++)
 		TRY(send_all(sockets[TCP_DATA][other], addresses, (size_t)size * sizeof(*addresses)));
 	return OK;

@@ -271,7 +271,7 @@ enum status watchdog_open(struct watchdog **out, struct segment *segment, double
 	int32_t size = segment->header->size;
 	TRY(memory_new(&watchdog, 1, sizeof(*watchdog), "the watchdog"));
 	watchdog->segment = segment;
-	watchdog->least = (int64_t)(1e9 * (seconds > 0 ? seconds : WATCHDOG_SECONDS));
+	watchdog->least = watchdog_nanoseconds(seconds);
 	pthread_mutex_init(&watchdog->lock, NULL);
 	pthread_cond_init(&watchdog->changed, NULL);
 	*out = watchdog;

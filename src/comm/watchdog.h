@@ -10,6 +10,15 @@
 
 struct watchdog;
 
+#define WATCHDOG_SECONDS 60 /* where nothing else is said */
+/* Nanoseconds of --watchdog_seconds: WATCHDOG_SECONDS where none are given, and at most a year, so that multiples of it are
+ * still numbers. */
+static inline int64_t watchdog_nanoseconds(double seconds)
+{
+	const double year = 365.0 * 86400;
+	return (int64_t)(1e9 * (!(seconds > 0) ? WATCHDOG_SECONDS : seconds < year ? seconds : year));
+}
+
 /* Starts the thread. `seconds`: the least limit of a section; the limit is the larger of it and five times the longest
  * that the section took so far, ten times it the first time, and none before the first step (texts may be long). Where no
  * launcher does so, the thread also watches the other ranks of the machine, and ends the process (with the failure on
@@ -35,7 +44,6 @@ bool watcher_look(struct watcher *watcher, const struct segment *segment, int32_
 /* The same of one rank only. */
 bool watcher_look_at(struct watcher *watcher, const struct segment *segment, int32_t rank, struct error *out);
 
-#define WATCHDOG_SECONDS 60 /* where nothing else is said */
 #define LEAVE_SECONDS 5     /* what a rank has to leave after another's failure */
 
 /* From now on SIGUSR2 makes this process write the stack of its main thread to standard error. */

@@ -156,7 +156,8 @@ void html_text(struct buffer *out, const char *text)
 {
 	const unsigned char *p = (const unsigned char *)text;
 	while (*p) {
-		size_t size = text_utf8_length(p, strnlen((const char *)p, 4));
+		size_t size;
+		bool control = text_is_control(p, strnlen((const char *)p, 4), &size);
 		if (*p == '<')
 			buffer_text(out, "&lt;");
 		else if (*p == '>')
@@ -165,10 +166,10 @@ void html_text(struct buffer *out, const char *text)
 			buffer_text(out, "&amp;");
 		else if (*p == '"')
 			buffer_text(out, "&quot;");
-		else if (size == 0 || (*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7F)
+		else if (control && *p != '\n' && *p != '\t')
 			buffer_text(out, "\xEF\xBF\xBD");
 		else
 			buffer_append(out, p, size);
-		p += size ? size : 1;
+		p += size;
 	}
 }

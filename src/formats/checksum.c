@@ -1,6 +1,7 @@
 #include "formats/checksum.h"
 
 #include <ctype.h>
+#include <nettle/hmac.h>
 #include <nettle/md5.h>
 #include <nettle/nettle-meta.h>
 #include <nettle/sha1.h>
@@ -97,4 +98,20 @@ bool checksum_in_list(const char *list, const char *name, char out[CHECKSUM_BYTE
 		line = end + strspn(end, "\r\n");
 	}
 	return false;
+}
+
+void checksum_hmac(const char *key, const void *data, size_t bytes, unsigned char out[CHECKSUM_HMAC_BYTES])
+{
+	struct hmac_sha256_ctx state;
+	hmac_sha256_set_key(&state, strlen(key), (const uint8_t *)key);
+	hmac_sha256_update(&state, bytes, data);
+	hmac_sha256_digest(&state, CHECKSUM_HMAC_BYTES, out);
+}
+
+bool checksum_hmac_equal(const unsigned char a[CHECKSUM_HMAC_BYTES], const unsigned char b[CHECKSUM_HMAC_BYTES])
+{
+	unsigned char differences = 0;
+	for (int i = 0; i < CHECKSUM_HMAC_BYTES; i++)
+		differences |= a[i] ^ b[i];
+	return differences == 0;
 }

@@ -96,6 +96,37 @@ static void levels(void **state)
 	buffer_release(&out);
 }
 
+static void show_hostile(void)
+{
+	struct progress progress;
+	log_note("read '%s'", "a\033]0;title\a\xC2\x9B\r.txt");
+	log_warning("'%s': \xE2\x80\xAEodd\nsecond line", "\xff");
+	progress_start(&progress, "reading", 0, 10, "files");
+	clock_pause(0.11);
+	progress_update(&progress, 5, "%s", "b\033[2J");
+	progress_finish(&progress);
+}
+
+/* What a name from a file could do to the terminal is written out. */
+static void names_cannot_steer_the_terminal(void **state)
+{
+	struct buffer out = {0};
+	(void)state;
+	use_terminal("xterm", "1", "C.UTF-8");
+	for (int columns = 0; columns <= 120; columns += 120) {
+		capture(show_hostile, columns, &out);
+		const char *said = buffer_string(&out);
+		assert_non_null(strstr(said, "read 'a\\x1b]0;title\\x07\\u009b\\x0d.txt'"));
+		assert_non_null(strstr(said, "warning: '\\xff': \\u202eodd"));
+		assert_null(strstr(said, "\033]"));
+		assert_null(strstr(said, "\033[2J"));
+		assert_null(strstr(said, "\a"));
+		if (columns)
+			assert_non_null(strstr(said, "b\\x1b[2J"));
+	}
+	buffer_release(&out);
+}
+
 static void show_progress(void)
 {
 	struct progress progress;
@@ -345,6 +376,7 @@ static void numbers_for_people(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_cannot_steer_the_terminal),
 		cmocka_unit_test(levels),
 		cmocka_unit_test(bar_on_a_terminal),
 		cmocka_unit_test(lines_elsewhere),

@@ -27,6 +27,8 @@ static void signals_ask_to_stop(void **state)
 	assert_int_equal(child_result((int[]){SIGINT}, 1, "SIGINT"), 0);
 	assert_int_equal(child_result((int[]){SIGTERM}, 1, "SIGTERM"), 0);
 	assert_int_equal(child_result((int[]){SIGUSR1}, 1, "SIGUSR1"), 0);
+	/* A terminal that closes; its shell may say so once more. */
+	assert_int_equal(child_result((int[]){SIGHUP, SIGHUP, SIGTERM}, 3, "SIGHUP"), 0);
 	/* A scheduler may repeat SIGUSR1, or follow it with SIGTERM: still one request. */
 	assert_int_equal(child_result((int[]){SIGUSR1, SIGUSR1, SIGTERM}, 3, "SIGUSR1"), 0);
 	assert_int_equal(child_result((int[]){SIGTERM, SIGUSR1}, 2, "SIGTERM"), 0);

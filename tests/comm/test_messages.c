@@ -2,8 +2,10 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include "base/log.h"
 #include "comm/collectives.h"
 #include "comm/messages.h"
+#include "comm/tcp.h"
 
 /* A port that is free now. */
 static int32_t free_port(void)
@@ -51,6 +53,211 @@ static void test_tcp(void **state)
 		ranks_port = free_port();
 		run_ranks(3, leave_early, large ? &yes : &no, NULL);
 	}
+	ranks_port = 0;
+}
+
+/* ---- Strangers ---- */
+
+static enum status meet(struct comm *comm, void *context)
+{
+	(void)context;
+	for (int i = 0; i < 3; i++)
+		TRY(comm_barrier(comm));
+	return OK;
+}
+
+/* Connects to the port once somebody listens there. */
+static int reach(int32_t port)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	for (;;) {
+		int number = socket(AF_INET, SOCK_STREAM, 0);
+		if (connect(number, (struct sockaddr *)&address, sizeof address) == 0)
+			return number;
+		close(number);
+		usleep(1000);
+	}
+}
+
+/* A process of its own, until it is killed: idle connections, and some that say what no rank says. */
+static pid_t send_strangers(void)
+{
+	fflush(NULL);
+	pid_t child = fork();
+	if (child == 0) {
+		char noise[4096];
+		memset(noise, 'x', sizeof noise);
+		alarm(60);
+		for (int i = 0; i < 100; i++) {
+			int number = reach(ranks_port);
+			if (i % 3 == 1 && send(number, noise, sizeof noise, MSG_NOSIGNAL) < 0)
+				continue;
+			if (i % 3 == 2 && send(number, noise, 3, MSG_NOSIGNAL) < 0)
+				continue;
+		}
+		for (;;)
+			pause();
+	}
+	return child;
+}
+
+/* A process that takes itself for a rank of this run; its exit status. */
+static int pretender(int32_t rank, int32_t size, const char *secret)
+{
+	int status;
+	fflush(NULL);
+	pid_t child = fork();
+	if (child == 0) {
+		alarm(60);
+		setenv(TCP_SECRET, secret, 1);
+		_exit(rank_main(-1, rank, size, meet, NULL));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Ranks meet within seconds whoever else connects, and none of these ends the run. */
+static void test_tcp_strangers(void **state)
+{
+	(void)state;
+	setenv(TCP_SECRET, "open sesame", 1);
+	for (int round = 0; round < 2; round++) {
+		ranks_port = free_port();
+		pid_t strangers = send_strangers();
+		/* The first rank listens; the others come when strangers and pretenders have been. */
+		pid_t ranks[3];
+		double started = clock_seconds();
+		for (int32_t rank = 0; rank < 3; rank++) {
+			fflush(NULL);
+			ranks[rank] = fork();
+			if (ranks[rank] == 0) {
+				alarm(60);
+				_exit(rank_main(-1, rank, 3, meet, NULL));
+			}
+			if (rank > 0)
+				continue;
+			assert_int_equal(pretender(1, 3, "open barley"), ERR_PEER); /* another secret */
+			assert_int_equal(pretender(1, 7, "open sesame"), ERR_PEER); /* another size */
+		}
+		for (int32_t rank = 0; rank < 3; rank++) {
+			int status;
+			assert_int_equal(waitpid(ranks[rank], &status, 0), ranks[rank]);
+			assert_int_equal(status, 0);
+		}
+		assert_true(clock_seconds() - started < 30);
+		kill(strangers, SIGKILL);
+		waitpid(strangers, NULL, 0);
+	}
+	unsetenv(TCP_SECRET);
+	ranks_port = 0;
+}
+
+/* Someone who listens where rank 0 should is not believed either. */
+static void test_tcp_false_master(void **state)
+{
+	(void)state;
+	int yes_ = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
+	ranks_port = free_port();
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_port = htons((uint16_t)ranks_port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes_, sizeof yes_);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+	assert_int_equal(listen(listener, 10), 0);
+	fflush(NULL);
+	pid_t child = fork();
+	if (child == 0) {
+		/* The right first words and a wrong proof. */
+		static unsigned char answer[24] = {'b', 'c', 'r', 'a', 'n', 'k', 'p', 's'}, proof[32];
+		char hello[1024];
+		int number = accept(listener, NULL, NULL);
+		if (send(number, answer, sizeof answer, MSG_NOSIGNAL) < 0 || recv(number, hello, sizeof hello, 0) <= 0 ||
+		    send(number, proof, sizeof proof, MSG_NOSIGNAL) < 0)
+			_exit(1);
+		pause();
+	}
+	close(listener);
+	assert_int_equal(pretender(1, 2, "open sesame"), ERR_PEER);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	ranks_port = 0;
+}
+
+/* What another process may say in the place of news. */
+static enum status say_nonsense(struct comm *comm, void *context)
+{
+	struct messages *messages = comm->own;
+	struct note note;
+	int which = *(int *)context;
+	memset(&note, 0, sizeof note);
+	note.kind = which < 4 ? NOTE_BEAT : NOTE_FAILURE;
+	memset(note.section, 'A', sizeof note.section);
+	memset(note.host, 'B', sizeof note.host);
+	memset(note.error.message, 'C', sizeof note.error.message);
+	memset(note.error.hint, 'D', sizeof note.error.hint);
+	note.error.status = ERR_PEER;
+	switch (which) {
+	case 0: note.age = INT64_MIN; break;
+	case 1: note.age = INT64_MAX; break;
+	case 2: note.limit = INT64_MIN; break;
+	case 3: note.kind = 99; break;
+	case 4: note.rank = 1000000; break;
+	case 5: note.error.status = (enum status)12345; break;
+	}
+	messages->messenger->tell(messages, 0, &note);
+	return OK;
+}
+
+static enum status nonsense(struct comm *comm, void *context)
+{
+	(void)context;
+	for (int which = 0; which < 6; which++) {
+		struct operation operation = {.kind = OPERATION_CALL, .call = say_nonsense, .context = &which};
+		if (comm_place(comm)->rank == 1)
+			TRY(queue_wait(comm, queue_push(comm, &operation)));
+		for (int i = 0; i < 2; i++) {
+			TRY(comm_barrier(comm));
+			usleep(300000); /* news are heard when nothing else is to be done */
+		}
+	}
+	return OK;
+}
+
+static enum status say_escape(struct comm *comm, void *context)
+{
+	struct messages *messages = comm->own;
+	struct note note = {.kind = NOTE_FAILURE, .rank = 1, .error = {.status = ERR_PEER, .message = "gone \033[2J\a"}};
+	(void)context;
+	messages->messenger->tell(messages, 0, &note);
+	return OK;
+}
+
+static enum status escape(struct comm *comm, void *context)
+{
+	struct operation operation = {.kind = OPERATION_CALL, .call = say_escape};
+	(void)context;
+	TRY(comm_barrier(comm));
+	if (comm_place(comm)->rank == 1)
+		TRY(queue_wait(comm, queue_push(comm, &operation)));
+	for (int i = 0; i < 50; i++) {
+		enum status status = comm_barrier(comm);
+		if (status != OK && comm_place(comm)->rank == 1)
+			return OK;
+		if (status != OK)
+			return strstr(error_last()->message, "gone \\x1b[2J\\x07") ? OK : ERR_DATA;
+		usleep(300000);
+	}
+	return ERR_INTERNAL;
+}
+
+/* News that make no sense are passed over; what is to be shown is written out. */
+static void test_tcp_nonsense(void **state)
+{
+	(void)state;
+	ranks_port = free_port();
+	run_ranks(2, nonsense, NULL, NULL);
+	ranks_port = free_port();
+	run_ranks(2, escape, NULL, NULL);
 	ranks_port = 0;
 }
 
@@ -173,6 +380,9 @@ int main(void)
 		return mpi_rank_main(body);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tcp),
+		cmocka_unit_test(test_tcp_strangers),
+		cmocka_unit_test(test_tcp_false_master),
+		cmocka_unit_test(test_tcp_nonsense),
 		cmocka_unit_test(test_tcp_faults),
 		cmocka_unit_test(test_mpi),
 		cmocka_unit_test(test_mpi_faults),

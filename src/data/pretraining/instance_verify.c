@@ -1,6 +1,7 @@
 /* Proof of files of instances that others made. */
 #include <stdio.h>
 #include <stdlib.h>
+#include "base/stop.h"
 #include "data/pretraining/instance_files.h"
 #include "formats/example.h"
 #include "formats/tfrecord.h"
@@ -57,6 +58,7 @@ enum status instance_file_verify(const char *path, struct instance_counts *out)
 	if (format == INSTANCE_TFRECORD)
 		return verify_records(path, out);
 	snprintf(folder, sizeof(folder), "%.3900s/bertc-verify-XXXXXX", base && *base ? base : "/tmp");
+	stop_install(); /* so that the folder goes, however this ends */
 	if (mkdtemp(folder) == NULL)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot make a temporary folder", folder);
 	enum status status = path_join(own, folder, "converted");
