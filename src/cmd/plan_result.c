@@ -25,17 +25,8 @@ static void fit_memory(const struct plan *plan, const struct plan_phase *phase, 
 		       int64_t tokens, struct plan_result *out)
 {
 	struct example_bounds instances = instances_of(phase);
-	const struct model_config *config = &plan->config;
 	out->capacity = batch_capacity_for(&instances, batch_size, accumulation, accumulation > 0 ? 0 : tokens);
-	struct shape_limits limits = {
-		.batch = out->capacity,
-		.longest = instances.max_seq_length,
-		.hidden = config->hidden_size,
-		.heads = config->num_attention_heads,
-		.intermediate = config->intermediate_size,
-		.vocab = config->vocab_size,
-		.training = true,
-	};
+	struct shape_limits limits = model_shape_limits(&plan->config, out->capacity, instances.max_seq_length, true);
 	struct step_settings steps = {
 		.batch_size = batch_size,
 		.accumulation_steps = accumulation,

@@ -42,14 +42,7 @@ static enum status session_prepare(struct session *session, const char *model, i
 				 config.vocab_size);
 	TRY(model_create(&session->model, be, &config, &model_heads_pretraining));
 	TRY(model_allocate(session->model, false));
-	struct shape_limits limits = {
-		.batch = session->capacity,
-		.longest = longest,
-		.hidden = config.hidden_size,
-		.heads = config.num_attention_heads,
-		.intermediate = config.intermediate_size,
-		.vocab = config.vocab_size,
-	};
+	struct shape_limits limits = model_shape_limits(&config, session->capacity, longest, false);
 	TRY(be->functions->replica_create(be, &session->replica, &limits));
 	TRY(read_weights(session, &source));
 	TRY(activations_create(&session->activations, session->model, session->capacity, false));

@@ -242,3 +242,17 @@ void activations_fit(struct activations *a, const struct batch *batch)
 		labels[h] = batch->labels[h].count;
 	lay_out(a, a->memory, batch->token_count, batch->sequence_count, labels);
 }
+
+struct shape_limits model_shape_limits(const struct model_config *config, struct batch_capacity capacity, int32_t longest,
+				       bool training)
+{
+	return (struct shape_limits){
+		.batch = capacity,
+		.longest = longest,
+		.hidden = config->hidden_size,
+		.heads = config->num_attention_heads,
+		.intermediate = config->intermediate_size,
+		.vocab = config->vocab_size,
+		.training = training,
+	};
+}

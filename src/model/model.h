@@ -112,6 +112,10 @@ size_t activations_bytes(const struct model *model, struct batch_capacity capaci
 MUST_USE enum status activations_create(struct activations **out, const struct model *model, struct batch_capacity capacity,
 					bool training);
 void activations_free(struct activations *activations);
+/* The largest shapes that operations on such a model will see: batches of up to `capacity`, sequences of up to `longest` tokens.
+ */
+struct shape_limits model_shape_limits(const struct model_config *config, struct batch_capacity capacity, int32_t longest,
+				       bool training);
 
 /* Calls before_layer for every layer: before work that may be recorded, since a recording calls nobody. */
 void model_await(const struct model *model);

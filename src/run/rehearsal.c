@@ -20,13 +20,7 @@ void rehearsal_close(struct rehearsal *rehearsal)
 enum status rehearsal_open(struct rehearsal *out, struct backend *be, const struct model_config *config,
 			   struct batch_capacity capacity, int32_t longest, bool training)
 {
-	struct shape_limits limits = {.batch = capacity,
-				      .longest = longest,
-				      .hidden = config->hidden_size,
-				      .heads = config->num_attention_heads,
-				      .intermediate = config->intermediate_size,
-				      .vocab = config->vocab_size,
-				      .training = training};
+	struct shape_limits limits = model_shape_limits(config, capacity, longest, training);
 	struct optimizer_settings settings = {.kind = OPTIMIZER_ADAMW,
 					      .beta1 = 0.9,
 					      .beta2 = 0.999,

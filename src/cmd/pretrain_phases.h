@@ -1,0 +1,26 @@
+/* The phases of `bertc pretrain`: the options of each, from config file, command line and the record of the checkpoint that a run
+ * goes on from. A phase that is over is as it was; the one a run is in, and those to come, are compared with their record;
+ * further ones may be added at the end. */
+#ifndef CMD_PRETRAIN_PHASES_H
+#define CMD_PRETRAIN_PHASES_H
+
+#include "cmd/pretrain_options.h"
+#include "run/run_folder.h"
+
+struct pretrain_phase_options {
+	struct options *options; /* the run's where there is only one phase, else `own` */
+	struct options own;
+	struct pretrain_settings *settings; /* its values */
+};
+
+/* Zero-initialise; closed also after a failure. */
+struct pretrain_phases {
+	struct pretrain_phase_options *items; /* [count] */
+	int64_t count;
+};
+
+/* Takes over into `options`, and the phases', what `start` records. --phase2 moves `start` on to a phase of its own. */
+MUST_USE enum status pretrain_phases_open(struct pretrain_phases *out, struct options *options, struct run_start *start);
+void pretrain_phases_close(struct pretrain_phases *phases);
+
+#endif

@@ -1,0 +1,23 @@
+/* The options of `bertc pretrain` as a run takes them: each function fills one of src/run's structs. What they leave open stays
+ * open. */
+#ifndef CMD_PRETRAIN_SETTINGS_H
+#define CMD_PRETRAIN_SETTINGS_H
+
+#include "cmd/pretrain_options.h"
+#include "run/pretraining_run.h"
+
+struct machine_settings pretrain_machine(const struct pretrain_settings *settings);
+struct phase_settings pretrain_phase(const struct options *phase);
+
+/* What --fresh must leave alone; run_settings borrows it. */
+struct pretrain_inputs {
+	const char *paths[5];
+	const struct option_list *patterns[1];
+};
+struct run_settings pretrain_run(const struct options *options, struct pretrain_inputs *inputs);
+
+struct pretraining_run_settings pretrain_pretraining(const struct options *options);
+/* `phase` are the options of one, `options` those of the run. */
+struct pretraining_phase pretrain_instances(const struct options *options, const struct options *phase);
+
+#endif

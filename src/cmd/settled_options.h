@@ -1,0 +1,22 @@
+/* Options with what a run chose where they left something open: for the table of settings and for the record, which show both.
+ * The options themselves stay as they were given. */
+#ifndef CMD_SETTLED_OPTIONS_H
+#define CMD_SETTLED_OPTIONS_H
+
+#include "base/option.h"
+#include "run/choices.h"
+
+/* Zero-initialise. */
+struct settled_options {
+	struct options options;
+	void *settings; /* a struct of the command's, that holds the values */
+};
+
+/* Made anew if it was made before. `base` is borrowed and outlives it. */
+MUST_USE enum status settled_options_make(struct settled_options *out, const struct options *base, size_t settings_bytes,
+					  const struct choices *choices);
+/* Further ones. */
+MUST_USE enum status settled_options_add(struct settled_options *settled, const struct choices *choices);
+void settled_options_release(struct settled_options *settled);
+
+#endif

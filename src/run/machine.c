@@ -1,0 +1,196 @@
+#include "run/machine.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm/affinity.h"
+#include "train/ranks.h"
+
+/* GPUs that a process may use, without asking the driver: that comes after the ranks have started. */
+static int64_t count_devices(void)
+{
+	const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+	int64_t count = 0;
+	if (visible) {
+		/* "0,1" or names; -1, and nothing, end the list. */
+		while (*visible && *visible != '-') {
+			count++;
+			visible += strcspn(visible, ",");
+			visible += *visible == ',';
+		}
+		return count;
+	}
+	DIR *folder = opendir("/dev");
+	for (struct dirent *entry; folder && (entry = readdir(folder));) {
+		const char *digits = entry->d_name + strlen("nvidia");
+		if (strncmp(entry->d_name, "nvidia", strlen("nvidia")) == 0 && *digits &&
+		    strspn(digits, "0123456789") == strlen(digits))
+			count++;
+	}
+	if (folder)
+		closedir(folder);
+	return count;
+}
+
+/* Will this run compute on GPUs? A rank must know before it may ask the driver, which sees the rank's GPU alone. */
+static bool is_on_gpus(const struct machine *machine)
+{
+	const struct machine_settings *settings = &machine->settings;
+	if (settings->device.device)
+		return strcmp(settings->device.device, "cuda") == 0;
+	if (settings->n_gpus > 0 || machine->place.ranks.size > 1)
+		return backend_has_cuda() && count_devices() > 0;
+	return strcmp(backend_best_device(), "cuda") == 0;
+}
+
+/* --n_gpus where none can be used: why, and what does the same without them. */
+static enum status no_gpus(const struct machine_settings *settings)
+{
+	long long wanted = (long long)settings->n_gpus;
+	const char *device = settings->device.device;
+	enum status status;
+	if (device && strcmp(device, "cuda") != 0)
+		status = error_set(ERR_USAGE, "--n_gpus %lld and --device %s exclude each other", wanted, device);
+	else if (!backend_has_cuda())
+		status = error_set(ERR_USAGE, "--n_gpus %lld: this program was built without CUDA", wanted);
+	else
+		status = error_set(ERR_USAGE, "--n_gpus %lld: there is no GPU here that this process may use", wanted);
+	error_hint("to train on CPUs in as many processes, give --ranks %lld%s", wanted,
+		   !backend_has_cuda()                     ? "; for GPUs build with make CUDA=1"
+		   : device && strcmp(device, "cuda") != 0 ? ""
+							   : "; for GPUs see what nvidia-smi and CUDA_VISIBLE_DEVICES say");
+	return status;
+}
+
+/* How many ranks the settings ask for. */
+static enum status count_ranks(struct machine *machine, int32_t *out)
+{
+	const struct machine_settings *settings = &machine->settings;
+	int64_t visible = is_on_gpus(machine) ? count_devices() : 0, gpus = settings->n_gpus;
+	if (gpus > 0 && visible == 0)
+		return no_gpus(settings);
+	/* As in bert-ad, more GPUs than there are cards are replicas on them. */
+	if (visible > 0 && gpus > visible && gpus % visible == 0 && settings->replicas == 1) {
+		machine->replicas = gpus / visible;
+		gpus = visible;
+	}
+	if (gpus > visible) {
+		enum status status = error_set(ERR_USAGE, "--n_gpus %lld: this process sees %lld GPU%s", (long long)gpus,
+					       (long long)visible, visible == 1 ? "" : "s");
+		error_hint("CUDA_VISIBLE_DEVICES says which it may see; a multiple of their number makes replicas on them");
+		return status;
+	}
+	if (gpus > 0 && settings->ranks > 0 && gpus != settings->ranks)
+		return error_set(ERR_USAGE, "--n_gpus %lld and --ranks %lld: each rank has a GPU of its own", (long long)gpus,
+				 (long long)settings->ranks);
+	int64_t ranks = settings->ranks > 0 ? settings->ranks : gpus > 0 ? gpus : visible;
+	*out = ranks < 1 ? 1 : (int32_t)ranks;
+	return OK;
+}
+
+/* Of the GPUs this process sees the one of its rank, before anything asks the driver. Who sees one was given it. */
+static enum status choose_device(const struct machine *machine)
+{
+	int64_t visible = count_devices();
+	int32_t rank = machine->place.ranks.local_rank;
+	const char *names = getenv("CUDA_VISIBLE_DEVICES");
+	char own[128];
+	if (!is_on_gpus(machine) || machine->place.ranks.local_size == 1 || visible == 1)
+		return OK;
+	if (rank >= visible)
+		return error_set(ERR_USAGE, "rank %d of this machine has no GPU of its own: %lld are visible", rank,
+				 (long long)visible);
+	snprintf(own, sizeof(own), "%d", rank);
+	for (int32_t i = 0; names && i < rank; i++)
+		names += strcspn(names, ",") + 1;
+	if (names)
+		snprintf(own, sizeof(own), "%.*s", (int)strcspn(names, ","), names);
+	setenv("CUDA_VISIBLE_DEVICES", own, 1);
+	return OK;
+}
+
+enum status machine_find(struct machine *out, const struct machine_settings *settings)
+{
+	*out = (struct machine){.settings = *settings, .device = settings->device, .replicas = settings->replicas, .ranks = 1};
+	TRY(place_find(&out->place));
+	TRY(count_ranks(out, &out->ranks));
+	if (out->place.ranks.size == 1)
+		return OK;
+	out->ranks = out->place.ranks.size;
+	if (settings->ranks > 0 && settings->ranks != out->ranks) {
+		enum status status = error_set(ERR_USAGE, "--ranks %lld, but this process was started as one of %d",
+					       (long long)settings->ranks, out->ranks);
+		error_hint("leave out --ranks under mpirun, srun or torchrun: they say how many there are");
+		return status;
+	}
+	if (out->device.threads == 0)
+		out->device.threads = out->place.cores;
+	return choose_device(out);
+}
+
+bool machine_launches(const struct machine *machine)
+{
+	return machine->place.ranks.size == 1 && machine->ranks > 1;
+}
+
+enum status machine_join(struct machine *machine)
+{
+	if (machine->place.ranks.size == 1 || machine->comm)
+		return OK;
+	int threads;
+	TRY(comm_open(&machine->comm,
+		      &(struct comm_settings){.place = &machine->place, .watchdog_seconds = machine->settings.watchdog_seconds}));
+	TRY(affinity_threads(machine->comm, &threads));
+	if (machine->device.threads == 0)
+		machine->device.threads = threads;
+	return OK;
+}
+
+void machine_resume(struct machine *machine, const struct machine_settings *settings)
+{
+	int64_t threads = machine->device.threads;
+	machine->device = settings->device;
+	if (settings->device.threads == 0)
+		machine->device.threads = threads;
+	if (settings->replicas != machine->settings.replicas)
+		machine->replicas = settings->replicas;
+	machine->settings = *settings;
+}
+
+enum status machine_open_device(struct machine *machine, struct choices *choices)
+{
+	struct device_settings *device = &machine->device;
+	const struct device_settings *given = &machine->settings.device;
+	if (!device->device)
+		device->device = backend_best_device();
+	if (!given->device)
+		TRY(choose_text(choices, "device", device->device));
+	if (!machine->backend) {
+		TRY(device_open(device, &machine->pool, &machine->backend));
+		TRY(ranks_use_device(machine->comm, machine->backend));
+	}
+	if (given->precision || machine->backend->dtype == DTYPE_F64)
+		return OK;
+	device->precision = dtype_names[machine->backend->dtype];
+	return choose_text(choices, "precision", device->precision);
+}
+
+enum status machine_measure_rate(struct machine *machine)
+{
+	double (*gemm_rate)(struct backend *) = machine->backend->functions->gemm_rate;
+	machine->gemm_rate = gemm_rate ? gemm_rate(machine->backend) : 0.0;
+	return ranks_count(machine->comm) > 1 ? comm_sum(machine->comm, &machine->gemm_rate, 1) : OK;
+}
+
+void machine_close(struct machine *machine)
+{
+	if (machine->backend)
+		backend_close(machine->backend);
+	pool_free(machine->pool);
+	comm_close(machine->comm);
+	machine->backend = NULL;
+	machine->pool = NULL;
+	machine->comm = NULL;
+}

@@ -1,0 +1,285 @@
+#include "run/pretraining_data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/rng.h"
+#include "run/run_static.h"
+#include "train/ranks.h"
+
+/* ---- Vocabulary and text ---- */
+
+/* A phase may have other text, but not other tokens. */
+static enum status check_vocabulary(const struct pretraining_data *data)
+{
+	const struct run_start *start = &data->run->start;
+	const char *recorded = NULL;
+	TRY(json_get_string(start->record.root, start->checkpoint, "vocab_hash", &recorded));
+	if (!recorded || strtoull(recorded, NULL, 16) == data->data.vocab.hash)
+		return OK;
+	enum status status = error_set(ERR_STATE, "the vocabulary is not that of '%s'", start->checkpoint);
+	error_hint("all phases have one: leave --vocab_file out, or give the one of the first");
+	return status;
+}
+
+static bool same_list(const struct option_list *a, const struct option_list *b)
+{
+	bool same = a->count == b->count;
+	for (int64_t i = 0; same && i < a->count; i++)
+		same = strcmp(a->values[i], b->values[i]) == 0;
+	return same;
+}
+
+/* Instances of a length suit one phase: each may have files of its own. Those of the phase that comes first, or goes
+ * on, are open already. */
+static enum status open_phase_files(struct pretraining_data *data, const struct run_data_settings *settings)
+{
+	int64_t current = data->run->start.state.phase.index;
+	for (int64_t i = current; i < data->phase_count; i++) {
+		struct pretraining_phase *phase = &data->phases[i], *before = phase - 1;
+		struct run_phase *of_run = &data->run->phases[i];
+		const struct option_list *list = phase->input_file;
+		of_run->data_hash = data->data.hash;
+		if (i == current) {
+			phase->files = data->data.train_files;
+			phase->file_count = data->data.train_file_count;
+			continue;
+		}
+		if ((list->count > 0) != (before->file_count > 0)) {
+			enum status status = error_set(ERR_USAGE, "phase %d has --input_file, phase %d has not",
+						       (int)i + (list->count > 0), (int)i + (list->count == 0));
+			error_hint("all phases train on static instances, or none");
+			return status;
+		}
+		if (list->count == 0)
+			continue;
+		if (same_list(list, before->input_file)) {
+			phase->files = before->files;
+			phase->file_count = before->file_count;
+			of_run->data_hash = data->run->phases[i - 1].data_hash;
+			continue;
+		}
+		phase->owns_files = true;
+		TRY(run_data_static(&data->data, settings, list, &phase->files, &phase->file_count));
+		of_run->data_hash = data->data.vocab.hash;
+		for (int64_t k = 0; k < phase->file_count; k++)
+			of_run->data_hash = hash64_combine(of_run->data_hash, phase->files[k].content_hash);
+	}
+	return OK;
+}
+
+/* One kind of training data. */
+static enum status check_sources(const struct run_data_settings *data)
+{
+	int kinds = (data->corpus->count > 0) + (data->data->count > 0) + (data->input_file->count > 0);
+	if (kinds <= 1)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "more than one of --corpus, --data and --input_file");
+	error_hint("a run trains on text, or on token shards, or on static instances");
+	return status;
+}
+
+/* Tokens of the longest static instance to evaluate on. */
+static int32_t longest_evaluated(const struct run_data *data)
+{
+	int32_t longest = 0;
+	for (int64_t i = 0; i < data->evaluation_count; i++)
+		for (int64_t k = 0; k < data->evaluation[i].file_count; k++) {
+			int32_t length = data->evaluation[i].files[k].summary.max_length;
+			longest = length > longest ? length : longest;
+		}
+	return longest;
+}
+
+/* The vocabulary of a run that goes on: the folder's, or, of another run's checkpoint or with a data folder that was lost, the
+ * checkpoint's. */
+static enum status resumed_vocab(const struct run *run, char beside[PATH_BYTES], const char **out)
+{
+	TRY(path_join(beside, run->folder.data, "vocab.txt"));
+	if (file_exists(beside))
+		return OK;
+	TRY(path_join(beside, run->start.checkpoint, "vocab.txt"));
+	*out = beside;
+	return OK;
+}
+
+/* A model folder to go on from brings its vocabulary. */
+static enum status open_data(struct pretraining_data *data)
+{
+	const struct pretraining_data_settings *settings = data->settings;
+	struct run *run = data->run;
+	const struct run_start *start = &run->start;
+	char vocab_beside[PATH_BYTES];
+	const char *vocab_file;
+	data->cased = settings->cased;
+	TRY(initial_weights_text(data->initial, &run->choices, &vocab_file, &data->cased));
+	if (!vocab_file && start->resumed)
+		TRY(resumed_vocab(run, vocab_beside, &vocab_file));
+	struct run_data_settings given = {
+		.folder = run->folder.data,
+		.corpus = settings->corpus,
+		.data = settings->data,
+		.input_file = data->phases[start->state.phase.index].input_file,
+		.eval_corpus = settings->eval_corpus,
+		.eval_data = settings->eval_data,
+		.eval_file = settings->eval_file,
+		.corpus_recorded = settings->corpus_recorded,
+		.eval_recorded = settings->eval_recorded,
+		.input = settings->input,
+		.held_out_fraction = settings->held_out_fraction,
+		.vocab_file = vocab_file,
+		.vocab_size = settings->vocab_size,
+		.min_frequency = settings->min_frequency,
+		.cased = data->cased == 1,
+		.cased_given = settings->cased_given,
+		.prove_contents = is_first_rank(data->run->machine->comm),
+		.pool = run->machine->pool,
+		.resumed = start->resumed && start->own,
+	};
+	given.input.threads = (int)run->machine->device.threads;
+	TRY(check_sources(&given));
+	TRY(run_data_open(&data->data, &given));
+	TRY(open_phase_files(data, &given));
+	TRY(initial_weights_check_vocab(data->initial, &data->data.vocab));
+	if (start->begins_phase)
+		return check_vocabulary(data);
+	if (start->resumed && data->data.hash != start->data_hash && data->data.older_hash != start->data_hash) {
+		enum status status = error_set(ERR_STATE, "the training data are not those of '%s'", start->checkpoint);
+		error_hint("give the same --corpus, --data or --input_file as before, or --fresh to begin again");
+		return status;
+	}
+	return OK;
+}
+
+enum status pretraining_data_open(struct pretraining_data *data)
+{
+	struct run *run = data->run;
+	TRY(open_data(data));
+	run->vocab = &data->data.vocab;
+	run->tokenizer = &data->data.tokenizer;
+	run->data_hash = data->data.hash;
+	run->longest_evaluated = longest_evaluated(&data->data);
+	if (data->settings->vocab_size > 0)
+		return OK;
+	int64_t size;
+	return choose_integer(&run->choices, "vocab_size", run->vocab->count, &size);
+}
+
+int64_t pretraining_data_tokens(const struct pretraining_data *data)
+{
+	int64_t tokens = 0;
+	for (int64_t i = 0; i < data->data.train_count; i++)
+		tokens += data->data.train[i].token_count;
+	for (int64_t i = 0; i < data->data.train_file_count; i++)
+		tokens += data->data.train_files[i].summary.token_count;
+	return tokens;
+}
+
+void pretraining_data_close(struct pretraining_data *data)
+{
+	for (int64_t i = 0; i < data->phase_count; i++) {
+		struct pretraining_phase *phase = &data->phases[i];
+		instances_close(phase->source);
+		if (phase->owns_files)
+			run_static_close(phase->files, phase->file_count);
+	}
+	run_data_close(&data->data);
+	*data = (struct pretraining_data){0};
+}
+
+/* ---- Instances ---- */
+
+void pretraining_set_instances(struct pretraining_data *data, int64_t index)
+{
+	struct pretraining_phase *phase = &data->phases[index];
+	const struct vocab *vocab = &data->data.vocab;
+	phase->training = phase->instances;
+	phase->training.seed = data->run->settings->seed;
+	phase->training.shuffle = data->settings->shuffle;
+	phase->training.max_seq_length = (int32_t)data->run->phases[index].settings.max_seq_length;
+	phase->training.vocab_size = vocab->count;
+	phase->training.cls = vocab->cls;
+	phase->training.sep = vocab->sep;
+	phase->training.mask = vocab->mask;
+	phase->training.is_continuation = vocab->is_continuation;
+	phase->evaluation = phase->training;
+	phase->evaluation.seed = EVALUATION_SEED;
+	phase->evaluation.shuffle = true;
+	if (phase->file_count > 0)
+		instances_static_bounds(phase->files, phase->file_count, &phase->training);
+}
+
+/* A source for each shard, mixed by their weights. Each has a seed of its own. */
+static enum status open_mixture(const struct run_data *data, const struct instance_settings *settings, struct instances **out)
+{
+	struct instances **sources;
+	enum status status = OK;
+	TRY(memory_new(&sources, data->train_count, sizeof(*sources), "mixture"));
+	for (int64_t i = 0; i < data->train_count && status == OK; i++) {
+		struct instance_settings own = *settings;
+		own.seed = hash64_combine(settings->seed, (uint64_t)i);
+		status = instances_open(&sources[i], &data->train[i], 1, &own);
+	}
+	if (status == OK)
+		status = instances_open_mixture(out, sources, data->weights, data->train_count, settings->seed);
+	for (int64_t i = 0; i < data->train_count && status != OK; i++)
+		instances_close(sources[i]);
+	free(sources);
+	return status;
+}
+
+enum status pretraining_open_instances(struct pretraining_data *data, int64_t index)
+{
+	struct pretraining_phase *phase = &data->phases[index];
+	const struct run_data *text = &data->data;
+	const struct instance_settings *settings = &phase->training;
+	if (phase->source)
+		return OK;
+	if (phase->file_count > 0)
+		return instances_open_static(&phase->source, phase->files, phase->file_count, settings);
+	instances_warn_of_pairs(text->train, text->train_count, settings);
+	if (text->weights)
+		return open_mixture(text, settings, &phase->source);
+	return instances_open(&phase->source, text->train, text->train_count, settings);
+}
+
+enum status pretraining_open_evaluation(struct pretraining_data *data, int64_t index)
+{
+	const struct pretraining_phase *phase = &data->phases[index];
+	const struct run_data *text = &data->data;
+	TRY(memory_new(&data->evaluation_sets, text->evaluation_count, sizeof(*data->evaluation_sets), "evaluation sets"));
+	for (int64_t i = 0; i < text->evaluation_count; i++) {
+		const struct run_data_set *set = &text->evaluation[i];
+		const char *name = set->name[0] ? set->name : NULL;
+		struct evaluation_set *out = &data->evaluation_sets[data->evaluation_count];
+		out->name = name;
+		struct instance_settings settings = phase->evaluation;
+		if (set->file_count > 0) {
+			settings.shuffle = false; /* as they are, and all of them unless told otherwise */
+			out->whole = phase->eval_whole;
+			TRY(instances_open_static(&out->instances, set->files, set->file_count, &settings));
+		} else
+			TRY(instances_open(&out->instances, set->shards, set->shard_count, &settings));
+		data->evaluation_count++;
+		if (instances_per_epoch(out->instances) > 0)
+			continue;
+		log_warning("%s is too short for an instance: not evaluated", name ? name : "the held-out text");
+		instances_close(out->instances);
+		data->evaluation_count--;
+	}
+	return OK;
+}
+
+void pretraining_close_instances(struct pretraining_data *data, int64_t index)
+{
+	instances_close(data->phases[index].source);
+	data->phases[index].source = NULL;
+	for (int64_t i = 0; i < data->evaluation_count; i++)
+		instances_close(data->evaluation_sets[i].instances);
+	free(data->evaluation_sets);
+	data->evaluation_sets = NULL;
+	data->evaluation_count = 0;
+}

@@ -1,0 +1,391 @@
+#include "run/pretraining_run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "train/pretraining_report.h"
+#include "train/ranks.h"
+
+/* ---- The model ---- */
+
+static int32_t larger(int32_t a, int32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Static instances are as long as they are: the longest one is the sequence length. */
+static enum status fit_static_length(struct pretraining_run *pretraining, int64_t index)
+{
+	struct run *run = pretraining->run;
+	const struct pretraining_phase *phase = &pretraining->data.phases[index];
+	struct run_phase *of_run = &run->phases[index];
+	int64_t *length = &of_run->settings.max_seq_length;
+	int32_t longest = 0;
+	for (int64_t i = 0; i < phase->file_count; i++)
+		longest = larger(longest, phase->files[i].summary.max_length);
+	if (run->phase_count == 1)
+		longest = larger(longest, run->longest_evaluated);
+	if (phase->file_count > 0 && phase->length_open)
+		return choose_integer(&of_run->choices, "max_seq_length", longest < 8 ? 8 : longest, length);
+	if (longest <= *length)
+		return OK;
+	enum status status =
+		error_set(ERR_USAGE, "a static instance has %d tokens, more than --max_seq_length %" PRId64, longest, *length);
+	error_hint("static instances are used as they are: leave --max_seq_length out, or raise it");
+	return status;
+}
+
+/* ERR_USAGE if the model has not so many positions. */
+static enum status check_length(const struct pretraining_run *pretraining, int64_t length, const struct model_config *config)
+{
+	if (length <= config->max_position_embeddings)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions", length,
+				       config->max_position_embeddings);
+	error_hint(pretraining->initial.path ? "lower it, or say where more positions come from: --init_positions tile|draw"
+					     : "lower it, or raise max_position_embeddings in config.json");
+	return status;
+}
+
+/* A mistyped name, and sequences too long for the model, are said now, not when the text is prepared. Models that are
+ * chosen later are of a named size. */
+static enum status check_model(const struct pretraining_run *pretraining)
+{
+	const struct pretraining_run_settings *settings = pretraining->settings;
+	const struct run *run = pretraining->run;
+	const char *model = settings->model ? settings->model : pretraining->initial.path;
+	struct model_config config;
+	TRY(model_folder_config(model ? model : "base", &config));
+	bool fixed = strcmp(settings->initial.positions, "same") == 0;
+	for (int64_t i = 0; fixed && i < run->phase_count; i++)
+		if (pretraining->data.phases[i].input_file->count == 0) /* else they are as long as they are */
+			TRY(check_length(pretraining, run->phases[i].settings.max_seq_length, &config));
+	return OK;
+}
+
+static enum status choose_dropout(struct run *run, const char *name, double given, double *probability)
+{
+	if (given < 0)
+		return choose_number(&run->choices, name, *probability, 6, probability);
+	*probability = given;
+	return OK;
+}
+
+/* What --model would be: a few hours on the machine at hand can train no larger one on so much text (about 20 tokens of text a
+ * parameter would be ideal). */
+static const char *usual_model(int64_t tokens)
+{
+	return tokens < 1000000 ? "tiny" : tokens < 20000000 ? "mini" : tokens < 300000000 ? "small" : "base";
+}
+
+/* The model's shape: given, or chosen from the amount of text. */
+static enum status choose_model(struct pretraining_run *pretraining)
+{
+	const struct pretraining_run_settings *settings = pretraining->settings;
+	struct run *run = pretraining->run;
+	struct model_config *config = &run->config;
+	const char *model = settings->model;
+	if (!model) {
+		model = pretraining->initial.path ? pretraining->initial.path
+						  : usual_model(pretraining_data_tokens(&pretraining->data));
+		TRY(choose_text(&run->choices, "model", model));
+	}
+	/* A checkpoint has all of it: what --model named may have moved or changed since. */
+	TRY(model_folder_config(run->start.resumed ? run->start.checkpoint : model, config));
+	initial_weights_fit(&pretraining->initial, run->vocab->count, run_longest(run), config);
+	if (config->vocab_size == 0)
+		config->vocab_size = run->vocab->count;
+	if (config->vocab_size < run->vocab->count) {
+		enum status status = error_set(ERR_STATE, "'%s' has vocab_size %d, the vocabulary has %d entries", model,
+					       config->vocab_size, run->vocab->count);
+		error_hint("give the --vocab_file that belongs to this model");
+		return status;
+	}
+	TRY(choose_dropout(run, "hidden_dropout_prob", settings->hidden_dropout_prob, &config->hidden_dropout_prob));
+	TRY(choose_dropout(run, "attention_probs_dropout_prob", settings->attention_probs_dropout_prob,
+			   &config->attention_probs_dropout_prob));
+	for (int64_t i = 0; i < run->phase_count; i++) {
+		TRY(fit_static_length(pretraining, i));
+		int32_t length = (int32_t)run->phases[i].settings.max_seq_length;
+		TRY(check_length(pretraining, larger(length, run->longest_evaluated), config));
+	}
+	return OK;
+}
+
+/* ---- Its training ---- */
+
+/* Instances whose lengths stand for all. */
+#define LENGTH_SAMPLES 65536
+
+static enum status mean_length(void *context, int64_t index, double *out)
+{
+	struct pretraining_run *pretraining = context;
+	TRY(pretraining_open_instances(&pretraining->data, index));
+	return instances_mean_length(pretraining->data.phases[index].source, LENGTH_SAMPLES, out);
+}
+
+static enum status too_little_text(int64_t tokens, int64_t length)
+{
+	enum status status = error_set(ERR_DATA, "the training text has %" PRId64 " tokens: less than one sequence of %" PRId64,
+				       tokens, length);
+	error_hint("is it the file you meant? Give more text, or a smaller --max_seq_length");
+	return status;
+}
+
+/* The phase's length in steps, where it was given in passes over the text, or in tokens, or not at all. */
+static enum status choose_steps(struct pretraining_run *pretraining, int64_t index)
+{
+	const struct pretraining_phase *phase = &pretraining->data.phases[index];
+	struct run_phase *of_run = &pretraining->run->phases[index];
+	struct phase_settings *settings = &of_run->settings;
+	int64_t tokens = pretraining_data_tokens(&pretraining->data);
+	double steps, mean;
+	TRY(pretraining_open_instances(&pretraining->data, index));
+	int64_t an_epoch = instances_per_epoch(phase->source);
+	if (an_epoch == 0) {
+		enum status status = error_set(ERR_DATA, "the training text gives no instance");
+		error_hint("its documents are too short; give more text");
+		return status;
+	}
+	if (settings->num_train_steps > 0)
+		return OK;
+	/* Hardly what was meant (a list of names, a header alone), unless so many steps are asked for. */
+	if (phase->file_count == 0 && tokens < settings->max_seq_length)
+		return too_little_text(tokens, settings->max_seq_length);
+	if (settings->num_train_tokens > 0) {
+		/* A little more, for the end is where the tokens are. */
+		TRY(mean_length(pretraining, index, &mean));
+		steps = ceil(1.01 * (double)settings->num_train_tokens / (mean * (double)settings->train_batch_size));
+	} else {
+		if (settings->num_train_epochs <= 0)
+			TRY(choose_number(&of_run->choices, "num_train_epochs",
+					  tokens < 5000000     ? 40
+					  : tokens < 50000000  ? 20
+					  : tokens < 500000000 ? 10
+							       : 4,
+					  6, &settings->num_train_epochs));
+		steps = ceil(settings->num_train_epochs * (double)an_epoch / (double)settings->train_batch_size);
+	}
+	if (!(steps < 1e15))
+		return error_set(ERR_USAGE, "the run would have %.3g steps", steps);
+	return choose_integer(&of_run->choices, "num_train_steps", steps < 1 ? 1 : (int64_t)steps, &settings->num_train_steps);
+}
+
+/* A rate for a model of this size and, with LAMB, this batch. */
+static double usual_rate(const struct pretraining_run *pretraining, int64_t batch_size)
+{
+	const struct run *run = pretraining->run;
+	int64_t hidden = run->config.hidden_size;
+	/* You et al. 2020, table 4: 5e-3 at a batch of 32,768, with its square root for others. */
+	double rate = recipe_is_lamb(&run->recipe) ? 5e-3 * sqrt((double)batch_size / 32768)
+		      : hidden < 512               ? 1e-3
+		      : hidden < 768               ? 5e-4
+		      : hidden < 1024              ? 2e-4
+						   : 1e-4;
+	/* The published models that went on from a trained one used 2e-5 (Google's advice) to 5e-5 (BioBERT) at these
+	 * batches for BERT-base; too high a rate unlearns what is there. */
+	return pretraining->initial.path ? rate / 4 : rate;
+}
+
+/* Batch, length, rate: what fits this model and this amount of text, where the user left it open. */
+static enum status choose_phase(struct pretraining_run *pretraining, int64_t index)
+{
+	struct run *run = pretraining->run;
+	struct run_phase *phase = &run->phases[index];
+	struct rate_settings *rate = &phase->settings.rate;
+	int64_t hidden = run->config.hidden_size;
+	TRY(phase_choose_batch(phase, run->machine, hidden < 512 ? 64 : hidden < 768 ? 128 : 256));
+	/* A resumed run knows its length; what it reads is walked when it is read. */
+	if (!run->start.resumed || phase->settings.num_train_steps == 0)
+		TRY(choose_steps(pretraining, index));
+	rate->usual_learning_rate = usual_rate(pretraining, phase->settings.train_batch_size);
+	if (rate->learning_rate < 0 && pretraining->initial.path)
+		log_note("learning rate: %.2g, a quarter of what a new model would begin with, since this one is trained",
+			 rate->usual_learning_rate);
+	return phase_choose(phase, &run->recipe);
+}
+
+static enum status open_text(struct pretraining_run *pretraining)
+{
+	const struct run *run = pretraining->run;
+	TRY(initial_weights_find(&pretraining->initial, &pretraining->settings->initial, run->start.resumed));
+	if (!run->start.resumed)
+		TRY(check_model(pretraining));
+	return pretraining_data_open(&pretraining->data);
+}
+
+enum status pretraining_run_prepare(struct pretraining_run *pretraining, const struct pretraining_run_settings *settings,
+				    struct pretraining_phase *phases)
+{
+	struct run *run = pretraining->run;
+	struct comm *comm = run->machine->comm;
+	bool first = is_first_rank(comm);
+	pretraining->settings = settings;
+	pretraining->data = (struct pretraining_data){
+		.settings = &settings->data,
+		.run = run,
+		.initial = &pretraining->initial,
+		.phases = phases,
+		.phase_count = run->phase_count,
+	};
+	TRY(ranks_agree(comm, first ? open_text(pretraining) : OK));
+	TRY(ranks_agree(comm, first ? OK : open_text(pretraining)));
+	TRY(choose_model(pretraining));
+	TRY(recipe_choose(&run->recipe, &run->choices));
+	for (int64_t i = 0; i < run->phase_count; i++) {
+		pretraining_set_instances(&pretraining->data, i);
+		TRY(choose_phase(pretraining, i));
+	}
+	return OK;
+}
+
+/* ---- What the run asks ---- */
+
+/* Instances of an evaluation batch at most. */
+#define EVALUATION_INSTANCES 64
+
+static void shape(void *context, int64_t index, struct run_phase *phase, int64_t tokens)
+{
+	const struct pretraining_run *pretraining = context;
+	const struct pretraining_phase *own = &pretraining->data.phases[index];
+	const struct run_data *data = &pretraining->data.data;
+	struct example_bounds training = instance_bounds(&own->training), evaluation = instance_bounds(&own->evaluation);
+	int32_t accumulation = phase->steps.accumulation_steps;
+	phase->steps.capacity =
+		batch_capacity_for(&training, step_part_examples(&phase->steps), accumulation, accumulation > 0 ? 0 : tokens);
+	phase->evaluation_capacity = batch_capacity_for(&evaluation, EVALUATION_INSTANCES, 0, tokens);
+	for (int64_t k = 0; k < data->evaluation_count; k++) {
+		const struct run_data_set *set = &data->evaluation[k];
+		struct instance_settings settings = own->evaluation;
+		if (set->file_count == 0)
+			continue;
+		instances_static_bounds(set->files, set->file_count, &settings);
+		struct example_bounds bounds = instance_bounds(&settings);
+		struct batch_capacity one = batch_capacity_for(&bounds, EVALUATION_INSTANCES, 0, tokens);
+		batch_capacity_grow(&phase->evaluation_capacity, &one);
+	}
+}
+
+static size_t reader_bytes(void *context, int64_t index, const struct run_phase *phase)
+{
+	const struct pretraining_run *pretraining = context;
+	struct example_bounds bounds = instance_bounds(&pretraining->data.phases[index].training);
+	return step_reader_bytes(&bounds, &phase->steps);
+}
+
+static enum status load_weights(void *context, struct model *model, struct replica *replica)
+{
+	const struct pretraining_run *pretraining = context;
+	return initial_weights_load(&pretraining->initial, pretraining->run->vocab, model, replica);
+}
+
+/* What the phase of `state` reads. It begins with an epoch of its own, so that no sample number stands for two
+ * instances. */
+static enum status open_phase(void *context, const struct train_state *state, struct objective **out)
+{
+	struct pretraining_run *pretraining = context;
+	struct run *run = pretraining->run;
+	struct pretraining_data *data = &pretraining->data;
+	int64_t index = state->phase.index;
+	const struct pretraining_phase *phase = &data->phases[index];
+	bool begins = state->samples == state->phase.first_sample && state->samples > 0;
+	TRY(pretraining_open_instances(data, index));
+	if (begins)
+		TRY(instances_hint(phase->source, state->epoch + 1, state->samples));
+	else if (state->samples > 0)
+		TRY(instances_hint(phase->source, state->epoch, state->epoch_first_sample));
+	TRY(pretraining_open_evaluation(data, index));
+	return pretraining_create(out, &(struct pretraining_settings){
+					       .model = run->memory.model,
+					       .activations = run->memory.activations,
+					       .comm = run->machine->comm,
+					       .train = phase->source,
+					       .steps = run->phases[index].steps,
+					       .evaluation_sets = data->evaluation_sets,
+					       .evaluation_count = data->evaluation_count,
+					       .evaluation_instances = phase->eval_instances,
+					       .evaluation_capacity = run->phases[index].evaluation_capacity,
+				       });
+}
+
+static void close_phase(void *context, int64_t index)
+{
+	struct pretraining_run *pretraining = context;
+	pretraining_close_instances(&pretraining->data, index);
+}
+
+static enum status locate(void *context, struct train_state *state)
+{
+	struct pretraining_run *pretraining = context;
+	struct instances *instances = pretraining->data.phases[state->phase.index].source;
+	return instances_locate(instances, state->samples, &state->epoch, &state->epoch_first_sample);
+}
+
+static enum status check_data(void *context, bool wait)
+{
+	struct pretraining_run *pretraining = context;
+	struct shard_check *check = pretraining->data.data.check;
+	return wait ? shard_check_wait(check) : shard_check_status(check);
+}
+
+/* What the text says of itself, and sentences whose blanks are filled as the model learns. */
+static enum status describe(void *context, struct report *report)
+{
+	struct pretraining_run *pretraining = context;
+	struct run *run = pretraining->run;
+	const struct run_data *data = &pretraining->data.data;
+	const struct vocab *vocab = run->vocab;
+	struct unigram unigram;
+	if (data->train_file_count > 0)
+		TRY(unigram_measure_static(data->train_files, data->train_file_count, vocab->count, &unigram));
+	else
+		TRY(unigram_measure(data->train, data->train_count, vocab->count, &unigram));
+	const struct run_data_set *set = data->evaluation_count > 0 ? &data->evaluation[0] : NULL;
+	struct report_progress progress = train_progress(&run->training.state);
+	TRY(samples_open(&pretraining->samples, run->folder.path, set ? set->shards : NULL, set ? set->shard_count : 0,
+			 run->memory.model, &run->memory.replica, vocab, &progress));
+	report->facts.epoch_tokens = (double)pretraining_data_tokens(&pretraining->data);
+	report->task = pretraining_report(&(struct pretraining_report_facts){
+		.vocab_size = run->config.vocab_size,
+		.unigram = &unigram,
+		.vocab = vocab,
+		.next_sentence = pretraining->data.phases[0].training.next_sentence != NEXT_SENTENCE_NONE,
+		.samples = &pretraining->samples,
+	});
+	return OK;
+}
+
+void pretraining_run_begin(struct pretraining_run *out, struct run *run)
+{
+	*out = (struct pretraining_run){
+		.run = run,
+		.task =
+			{
+				.context = out,
+				.shapes = {.context = out,
+					   .shape = shape,
+					   .mean_length = mean_length,
+					   .reader_bytes = reader_bytes},
+				.heads = &model_heads_pretraining,
+				.load_weights = load_weights,
+				.describe = describe,
+				.open_phase = open_phase,
+				.close_phase = close_phase,
+				.locate = locate,
+				.check_data = check_data,
+			},
+	};
+}
+
+void pretraining_run_leave_device(struct pretraining_run *pretraining)
+{
+	samples_release(&pretraining->samples);
+}
+
+void pretraining_run_release(struct pretraining_run *pretraining)
+{
+	pretraining_data_close(&pretraining->data);
+	initial_weights_release(&pretraining->initial);
+}

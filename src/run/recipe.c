@@ -1,0 +1,166 @@
+#include "run/recipe.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/log.h"
+
+bool recipe_is_lamb(const struct recipe *recipe)
+{
+	return strcmp(recipe->optimizer, "lamb") == 0 || strcmp(recipe->optimizer, "nvlamb") == 0;
+}
+
+/* ---- The optimiser ---- */
+
+/* Options that AdamW has no use for: an error beats silence. */
+static enum status refuse_lamb_options(const struct recipe *recipe)
+{
+	const struct {
+		const char *name;
+		bool given;
+	} options[] = {
+		{"trust_ratio", recipe->trust_ratio != NULL},
+		{"exclude_from_layer_adaptation", recipe->unadapted.count > 0},
+		{"max_trust_ratio", recipe->max_trust_ratio >= 0},
+		{"gradient_normalization", recipe->gradient_normalization != NULL},
+		{"gradient_averaging", recipe->gradient_averaging >= 0},
+	};
+	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
+		if (!options[i].given)
+			continue;
+		enum status status =
+			error_set(ERR_USAGE, "--%s has no effect with --optimizer %s", options[i].name, recipe->optimizer);
+		error_hint("leave it out, or use --optimizer lamb or nvlamb");
+		return status;
+	}
+	return OK;
+}
+
+static enum status choose_name(const char **out, const char *name, const char *value, struct choices *choices)
+{
+	if (*out)
+		return OK;
+	*out = value;
+	return choose_text(choices, name, value);
+}
+
+enum status recipe_choose(struct recipe *recipe, struct choices *choices)
+{
+	if (recipe->bias_correction < 0)
+		TRY(choose_flag(choices, "bias_correction", strcmp(recipe->optimizer, "google_adamw") != 0,
+				&recipe->bias_correction));
+	if (!recipe_is_lamb(recipe))
+		return refuse_lamb_options(recipe);
+	TRY(choose_name(&recipe->trust_ratio, "trust_ratio", strcmp(recipe->optimizer, "nvlamb") == 0 ? "all" : "decayed",
+			choices));
+	TRY(choose_name(&recipe->gradient_normalization, "gradient_normalization", "clip", choices));
+	if (recipe->gradient_averaging < 0)
+		TRY(choose_flag(choices, "gradient_averaging", true, &recipe->gradient_averaging));
+	return OK;
+}
+
+/* A list of "none" alone is empty. */
+static struct name_patterns patterns(const struct option_list *list)
+{
+	bool none = list->count == 1 && strcmp(list->values[0], "none") == 0;
+	return (struct name_patterns){list->values, none ? 0 : list->count};
+}
+
+struct optimizer_settings recipe_optimizer(const struct recipe *recipe)
+{
+	struct optimizer_settings optimizer = {
+		.kind = recipe_is_lamb(recipe) ? OPTIMIZER_LAMB : OPTIMIZER_ADAMW,
+		.beta1 = recipe->beta1,
+		.beta2 = recipe->beta2,
+		.epsilon = recipe->epsilon,
+		.weight_decay = recipe->weight_decay,
+		.max_grad_norm = recipe->max_grad_norm,
+		.bias_correction = recipe->bias_correction == 1,
+		.has_undecayed = recipe->undecayed.count > 0,
+		.undecayed = patterns(&recipe->undecayed),
+	};
+	if (optimizer.kind == OPTIMIZER_LAMB) {
+		optimizer.adapts_all = strcmp(recipe->trust_ratio, "all") == 0;
+		optimizer.unadapted = patterns(&recipe->unadapted);
+		optimizer.max_trust_ratio = recipe->max_trust_ratio > 0 ? recipe->max_trust_ratio : 0;
+		optimizer.normalize_gradients = strcmp(recipe->gradient_normalization, "always") == 0;
+		optimizer.no_gradient_averaging = recipe->gradient_averaging == 0;
+	}
+	return optimizer;
+}
+
+/* ---- The schedule ---- */
+
+static enum status choose_warmup(struct rate_settings *rate, int64_t steps, struct choices *choices)
+{
+	int64_t tenth = steps / 10 < 10000 ? steps / 10 : 10000;
+	if (rate->warmup_steps < 0 && rate->warmup_proportion >= 0)
+		TRY(choose_integer(choices, "num_warmup_steps", (int64_t)floor(rate->warmup_proportion * (double)steps),
+				   &rate->warmup_steps));
+	else if (rate->warmup_steps < 0)
+		TRY(choose_integer(choices, "num_warmup_steps", tenth, &rate->warmup_steps));
+	if (rate->warmup_steps > steps)
+		return error_set(ERR_USAGE, "--num_warmup_steps %" PRId64 " is more than the %" PRId64 " steps of the run",
+				 rate->warmup_steps, steps);
+	return OK;
+}
+
+/* What `scale` makes of the rates. */
+static double scale_of(const struct rate_settings *rate, int64_t batch_size)
+{
+	double ratio = (double)batch_size / (double)rate->scale_batch_size;
+	return strcmp(rate->scale, "linear") == 0 ? ratio : strcmp(rate->scale, "sqrt") == 0 ? sqrt(ratio) : 1;
+}
+
+static enum status choose_scale(struct rate_settings *rate, struct rate_batch batch, struct choices *choices)
+{
+	if (strcmp(rate->scale, "none") == 0) {
+		if (rate->scale_batch_size == 0)
+			return OK;
+		enum status status =
+			error_set(ERR_USAGE, "--learning_rate_batch_size has no effect without --scale_learning_rate");
+		error_hint("give --scale_learning_rate linear or sqrt");
+		return status;
+	}
+	if (rate->scale_batch_size == 0)
+		TRY(choose_integer(choices, "learning_rate_batch_size", batch.per_device > 0 ? batch.per_device : 256,
+				   &rate->scale_batch_size));
+	log_note("learning rate: %g for a batch of %" PRId64 ", %s: %g for %" PRId64, rate->learning_rate, rate->scale_batch_size,
+		 rate->scale, rate->learning_rate * scale_of(rate, batch.size), batch.size);
+	return OK;
+}
+
+enum status rate_choose(struct rate_settings *rate, const struct recipe *recipe, int64_t steps, struct rate_batch batch,
+			struct choices *choices)
+{
+	bool lamb = recipe_is_lamb(recipe);
+	if (rate->learning_rate < 0)
+		TRY(choose_number(choices, "learning_rate", rate->usual_learning_rate, 2, &rate->learning_rate));
+	TRY(choose_scale(rate, batch, choices));
+	TRY(choose_warmup(rate, steps, choices));
+	TRY(choose_name(&rate->schedule, "schedule", lamb ? "poly" : "linear", choices));
+	if (rate->poly_degree < 0)
+		TRY(choose_number(choices, "poly_degree", lamb ? 0.5 : 1, 6, &rate->poly_degree));
+	if (rate->min_learning_rate > rate->learning_rate)
+		return error_set(ERR_USAGE, "--min_learning_rate %g is above --learning_rate %g", rate->min_learning_rate,
+				 rate->learning_rate);
+	return OK;
+}
+
+struct schedule rate_schedule(const struct rate_settings *rate, int64_t steps, int64_t batch_size)
+{
+	double scale = scale_of(rate, batch_size);
+	struct schedule schedule = {
+		.shape = schedule_shape_named(rate->schedule),
+		.peak = scale * rate->learning_rate,
+		.end = scale * rate->min_learning_rate,
+		.warmup_steps = (double)rate->warmup_steps,
+		.total_steps = steps,
+		.degree = rate->poly_degree,
+	};
+	/* NVIDIA's compares shares of the run, without rounding them to steps. */
+	if (schedule.shape == SCHEDULE_NVIDIA_POLY && rate->warmup_proportion > 0)
+		schedule.warmup_steps = rate->warmup_proportion * (double)steps;
+	return schedule;
+}

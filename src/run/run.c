@@ -1,0 +1,467 @@
+#include "run/run.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/duration.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/stop.h"
+#include "train/ranks.h"
+
+/* ---- Before the first step ---- */
+
+/* There is nothing to save, but the job is to be run again all the same. */
+static void stop_before_training(int number)
+{
+	static const char text[] = "\nbertc: stopped before the first step\nhint: run the same command again to go on\n";
+	(void)number;
+	ssize_t written = write(2, text, sizeof(text) - 1);
+	(void)written; /* there may be nobody to tell */
+	_exit(STOPPED);
+}
+
+void run_stop_before_training(void)
+{
+	signal(SIGUSR1, stop_before_training);
+}
+
+enum status run_open(struct run *run, const struct run_settings *settings, struct machine *machine, const struct run_task *task,
+		     const struct run_record *record)
+{
+	*run = (struct run){
+		.settings = settings,
+		.machine = machine,
+		.task = task,
+		.record = record,
+		.folder = {.lock = -1},
+		.open_phase = -1,
+	};
+	if (settings->max_time) {
+		double seconds;
+		TRY(duration_parse(settings->max_time, &seconds));
+		stop_deadline(clock_seconds() + seconds);
+	}
+	if (settings->wire_fp16 && settings->wire_bf16)
+		return error_set(ERR_USAGE, "--allreduce_post_accumulation_fp16 and --allreduce_post_accumulation_bf16 exclude "
+					    "each other");
+	TRY(machine_join(machine));
+	TRY(run_folder_open(&run->folder, &run->start, &settings->folder, machine));
+	return run->start.resumed ? phases_check_record(&run->start) : OK;
+}
+
+enum status run_set_phases(struct run *run, int64_t count)
+{
+	TRY(memory_new(&run->phases, count, sizeof(*run->phases), "phases"));
+	run->phase_count = count;
+	return OK;
+}
+
+/* In which type gradients travel; COMM_F32: their own. */
+static enum comm_type wire_of(const struct run_settings *settings)
+{
+	return settings->wire_fp16 ? COMM_F16 : settings->wire_bf16 ? COMM_BF16 : COMM_F32;
+}
+
+/* Gradients of fp16, and those that travel in it, vanish without a scale that follows them. */
+static enum status choose_loss_scale(struct run *run)
+{
+	const struct run_settings *settings = run->settings;
+	run->loss_scale = settings->loss_scale;
+	if (settings->loss_scale >= 0)
+		return OK;
+	run->loss_scale = settings->wire_fp16 && run->machine->ranks > 1 ? 0 : 1;
+	if (run->machine->backend->dtype == DTYPE_F16)
+		return choose_number(&run->choices, "loss_scale", 0, 6, &run->loss_scale);
+	return OK;
+}
+
+enum status run_open_device(struct run *run)
+{
+	run->recipe = run->settings->recipe;
+	TRY(machine_open_device(run->machine, &run->choices));
+	return choose_loss_scale(run);
+}
+
+int64_t run_longest(const struct run *run)
+{
+	int64_t longest = 0;
+	for (int64_t i = 0; i < run->phase_count; i++) {
+		int64_t length = run->phases[i].settings.max_seq_length;
+		longest = length > longest ? length : longest;
+	}
+	return longest;
+}
+
+/* ---- The plan ---- */
+
+/* "  phase 2: 100 steps of 8 x 512 tokens, 1.2 TFLOP each". */
+static void show_phases(const struct run *run, struct buffer *out)
+{
+	for (int64_t i = 0; i < run->phase_count; i++) {
+		const struct phase_settings *settings = &run->phases[i].settings;
+		double flops = plan_step_flops(&run->config, run->task->heads, settings->train_batch_size,
+					       (int32_t)settings->max_seq_length);
+		char count[FORMAT_BYTES];
+		buffer_format(out, "  phase %-6" PRId64 " %10s  %s of %" PRId64 " x %" PRId64 " tokens, %.3g TFLOP each%s\n",
+			      i + 1, format_count(count, settings->num_train_steps),
+			      settings->num_train_steps == 1 ? "step" : "steps", settings->train_batch_size,
+			      settings->max_seq_length, flops * 1e-12, i < run->start.state.phase.index ? " (over)" : "");
+	}
+}
+
+static enum status show_plan(const struct run *run, const struct memory_plan *plan)
+{
+	struct buffer text = {0};
+	enum status status;
+	TRY_GOTO(run->record->show(run->record->context, run, &text), done);
+	buffer_char(&text, '\n');
+	shapes_print(&run->shapes, &text);
+	plan_print(plan, run->memory.model, &run->shapes.limits, &text);
+	if (run->phase_count > 1)
+		show_phases(run, &text);
+	TRY_GOTO(buffer_status(&text), done);
+	log_note("%s", buffer_string(&text));
+	log_note("device: %s", run->machine->backend->description);
+done:
+	buffer_release(&text);
+	return status;
+}
+
+static enum status describe_model(struct run *run)
+{
+	TRY(run_memory_describe(&run->memory, run->machine, &run->config, run->task->heads));
+	run->shapes.model = run->memory.model;
+	return OK;
+}
+
+enum status run_plan(struct run *run)
+{
+	const struct machine *machine = run->machine;
+	run->shapes = (struct shapes){
+		.machine = machine,
+		.phases = run->phases,
+		.phase_count = run->phase_count,
+		.first_phase = run->start.state.phase.index,
+		.longest_evaluated = run->longest_evaluated,
+		.narrow = wire_of(run->settings) != COMM_F32,
+		.source = run->task->shapes,
+	};
+	TRY(describe_model(run));
+	TRY(shapes_choose(&run->shapes));
+	struct memory_plan plan = shapes_memory(&run->shapes);
+	TRY(show_plan(run, &plan));
+	/* Every rank looks before any of them takes its memory. */
+	int32_t local = machine->place.ranks.size > 1 ? machine->place.ranks.local_size : machine->ranks;
+	return ranks_agree(machine->comm, plan_check(&plan, machine->backend, local));
+}
+
+/* ---- What the ranks must have in common ---- */
+
+/* Everything that decides the result. Threads may differ from machine to machine; data have the same paths in all. */
+static enum status agree(struct run *run)
+{
+	const struct machine *machine = run->machine;
+	const struct run_settings *settings = run->settings;
+	struct buffer text = {0};
+	if (!machine->comm)
+		return OK;
+	buffer_format(&text, "vocabulary %016" PRIx64 "\ndata %016" PRIx64 "\nstep %" PRId64 "\n", run->vocab->hash,
+		      run->data_hash, run->start.state.step);
+	buffer_format(&text, "replicas_per_gpu %" PRId64 "\nprecision %s\n", machine->replicas,
+		      machine->device.precision ? machine->device.precision : "fp64");
+	buffer_format(&text, "allreduce_post_accumulation %d %d %d\n", !settings->reduce_every_batch, settings->wire_fp16,
+		      settings->wire_bf16);
+	buffer_format(&text, "check_weights_steps %" PRId64 "\n", settings->check_weights_steps);
+	buffer_format(&text, "settings %s\n", buffer_string(&run->record_text));
+	enum status status = ranks_agree(machine->comm, buffer_status(&text));
+	if (status == OK)
+		status = comm_agree(machine->comm, "the settings of the run", buffer_string(&text));
+	buffer_release(&text);
+	return status;
+}
+
+/* The settings as every checkpoint records them; the run folder's are the first rank's. */
+static enum status write_settings(struct run *run)
+{
+	char path[PATH_BYTES];
+	struct comm *comm = run->machine->comm;
+	struct json_writer writer = {.out = &run->record_text, .indent = 2};
+	buffer_clear(&run->record_text);
+	enum status status = run->record->write(run->record->context, run, &writer);
+	if (status == OK)
+		status = buffer_status(&run->record_text);
+	TRY(ranks_agree(comm, status));
+	TRY(agree(run));
+	if (!is_first_rank(comm))
+		return OK;
+	TRY(path_join(path, run->folder.path, "settings.json"));
+	return file_write(path, run->record_text.data, run->record_text.size);
+}
+
+/* Says where the run goes on, and whether it can do so bit for bit. */
+static enum status note_resumption(struct run *run)
+{
+	const struct machine *machine = run->machine;
+	const struct run_start *start = &run->start;
+	const char *before = NULL;
+	char split[64] = "";
+	if (machine->ranks * machine->replicas > 1)
+		snprintf(split, sizeof(split), ", %d ranks x %d replicas", machine->ranks, (int)machine->replicas);
+	snprintf(run->computed_on, sizeof(run->computed_on), "bertc " VERSION ", %s%s", machine->backend->numerics, split);
+	if (!start->resumed)
+		return OK;
+	log_note("going on from %s", start->checkpoint);
+	TRY(json_get_string(start->record.root, start->checkpoint, "computed_on", &before));
+	if (before && strcmp(before, run->computed_on) != 0)
+		log_note("computed there with %s, here with %s: it goes on to rounding, not bit for bit", before,
+			 run->computed_on);
+	return OK;
+}
+
+/* ---- Memory and weights ---- */
+
+/* How often an allocation may fail. */
+#define ATTEMPTS 4
+
+/* Memory for everything. Another program may have taken some of the device's since it was planned with: then again with smaller
+ * micro-batches, in all ranks. */
+static enum status find_room(struct run *run)
+{
+	struct optimizer_settings optimizer = recipe_optimizer(&run->recipe);
+	for (int attempt = 1;; attempt++) {
+		enum status status = run_memory_allocate(&run->memory, run->machine, &run->shapes.limits, &optimizer);
+		if (status != ERR_RESOURCE || attempt == ATTEMPTS)
+			return status;
+		struct error error = *error_last();
+		int32_t tokens = run->shapes.limits.batch.tokens;
+		bool smaller = false;
+		char counts[2][FORMAT_BYTES];
+		run_memory_release(&run->memory, run->machine);
+		TRY(describe_model(run));
+		if (shapes_choose_smaller(&run->shapes, &smaller) != OK || !smaller)
+			return error_restore(&error);
+		log_warning("%s: again with micro-batches of up to %s tokens instead of %s", error.message,
+			    format_count(counts[0], run->shapes.limits.batch.tokens), format_count(counts[1], tokens));
+		TRY(write_settings(run));
+	}
+}
+
+static enum status load_weights(struct run *run)
+{
+	struct run_memory *memory = &run->memory;
+	const struct run_task *task = run->task;
+	if (run->start.resumed) {
+		TRY(checkpoint_load(run->start.checkpoint, memory->model, &memory->replica, memory->optimizer));
+		if (run->start.begins_phase)
+			optimizer_restart(memory->optimizer);
+		return OK;
+	}
+	TRY(model_initialize(memory->model, &memory->replica, run->settings->seed));
+	return task->load_weights ? task->load_weights(task->context, memory->model, &memory->replica) : OK;
+}
+
+/* ---- The loop's ---- */
+
+static void close_phase(struct run *run)
+{
+	if (run->open_phase < 0)
+		return;
+	if (run->objective)
+		run->objective->close(run->objective);
+	run->objective = NULL;
+	run->task->close_phase(run->task->context, run->open_phase);
+	run->open_phase = -1;
+}
+
+/* Which of the evaluation sets decides. */
+static enum status find_best_set(struct run *run)
+{
+	const char *name = run->settings->best_by;
+	const struct objective *objective = run->objective;
+	run->training.settings.best_set = 0;
+	if (!name)
+		return OK;
+	for (int64_t i = 0; i < objective->evaluation_count; i++) {
+		if (objective->evaluation_names[i] && strcmp(objective->evaluation_names[i], name) == 0) {
+			run->training.settings.best_set = i;
+			return OK;
+		}
+	}
+	enum status status = error_set(ERR_USAGE, "--best_by %s: there is no evaluation set of this name", name);
+	error_hint("name sets with --eval_corpus %s=PATH or --eval_data %s=PREFIX", name, name);
+	return status;
+}
+
+static enum status open_phase(void *context, const struct train_state *state, struct objective **out)
+{
+	struct run *run = context;
+	struct run_phase *phase = &run->phases[state->phase.index];
+	close_phase(run);
+	run->open_phase = state->phase.index;
+	run->training.checkpoints.data_hash = phase->data_hash;
+	phase->steps.first_step = state->step + 1;
+	phase->steps.last_step = state->phase.first_step + phase->settings.num_train_steps;
+	phase->steps.steps_before = state->phase.first_step;
+	phase->steps.samples_before = state->phase.first_sample;
+	TRY(run->task->open_phase(run->task->context, state, &run->objective));
+	TRY(find_best_set(run));
+	*out = run->objective;
+	return OK;
+}
+
+static enum status locate(void *context, struct train_state *state)
+{
+	struct run *run = context;
+	return run->task->locate(run->task->context, state);
+}
+
+/* Before each save: the folder must still be this run's alone, and the data it was trained on those that were opened. */
+static enum status may_save(void *context)
+{
+	struct run *run = context;
+	TRY(folder_lock_check(run->folder.path, &run->folder.lock_taken));
+	return run->task->check_data ? run->task->check_data(run->task->context, false) : OK;
+}
+
+static enum status open_report(struct run *run)
+{
+	struct report *report = &run->training.report;
+	const struct run_record *record = run->record;
+	*report = (struct report){.silent = true};
+	if (!is_first_rank(run->machine->comm))
+		return OK;
+	*report = (struct report){
+		.folder = run->folder.path,
+		.metrics_path = run->folder.metrics,
+		.gemm_rate = run->machine->gemm_rate,
+		.facts =
+			{
+				.device = run->machine->backend->description,
+				.layers = run->config.num_hidden_layers,
+				.hidden = run->config.hidden_size,
+				.parameters = run->memory.model->element_count,
+				.vocab_size = run->config.vocab_size,
+			},
+	};
+	if (record->options)
+		TRY(record->options(record->context, run, &report->options));
+	return run->task->describe ? run->task->describe(run->task->context, report) : OK;
+}
+
+/* The phases as the loop wants them. */
+static enum status make_schedules(struct run *run)
+{
+	TRY(memory_new(&run->schedules, run->phase_count, sizeof(*run->schedules), "phases"));
+	for (int64_t i = 0; i < run->phase_count; i++)
+		run->schedules[i] = phase_of(&run->phases[i].settings);
+	return OK;
+}
+
+static enum status start_training(struct run *run)
+{
+	const struct run_settings *settings = run->settings;
+	const struct run_start *start = &run->start;
+	TRY(make_schedules(run));
+	run->training = (struct training){
+		.settings =
+			{
+				.seed = settings->seed,
+				.stop_at_step = settings->steps_this_run > 0 ? start->state.step + settings->steps_this_run
+									     : settings->stop_at_step,
+				.save_best = settings->save_best,
+				.reduce_every_batch = settings->reduce_every_batch,
+				.wire = wire_of(settings),
+				.compare_weights_steps = settings->check_weights_steps,
+			},
+		.guard =
+			{
+				.skip_spikes = settings->skip_spikes,
+				.dynamic = run->loss_scale == 0,
+				.loss_scale = run->loss_scale == 0 ? settings->init_loss_scale : run->loss_scale,
+			},
+		.state = start->state,
+		.saved_step = start->resumed && start->own ? start->state.step : -1,
+		.phases = run->schedules,
+		.phase_count = run->phase_count,
+		.model = run->memory.model,
+		.replica = &run->memory.replica,
+		.comm = run->machine->comm,
+		.optimizer = run->memory.optimizer,
+		.checkpoints =
+			{
+				.folder = run->folder.path,
+				.comm = run->machine->comm,
+				.vocab = run->vocab,
+				.tokenizer = run->tokenizer,
+				.max_seq_length = run->config.max_position_embeddings,
+				.data_hash = run->data_hash,
+				.settings_json = buffer_string(&run->record_text),
+				.computed_on = run->computed_on,
+				.resumed_from = start->resumed_from[0] ? start->resumed_from : NULL,
+				.keep = settings->keep_checkpoints,
+				.may_save = may_save,
+				.may_save_context = run,
+			},
+		.open_phase = open_phase,
+		.locate = locate,
+		.context = run,
+	};
+	TRY(open_report(run));
+	return train(&run->training);
+}
+
+static enum status stopped(const struct run *run)
+{
+	const char *reason = stop_reason();
+	enum status status = error_set(STOPPED, "stopped at step %" PRId64 " of %" PRId64 "%s%s, saved", run->training.state.step,
+				       run->training.report.total_steps, reason ? " by " : "", reason ? reason : "");
+	error_hint("run the same command again to go on");
+	return status;
+}
+
+enum status run_train(struct run *run)
+{
+	struct comm *comm = run->machine->comm;
+	TRY(write_settings(run));
+	TRY(note_resumption(run));
+	TRY(machine_measure_rate(run->machine));
+	TRY(find_room(run));
+	TRY(load_weights(run));
+	stop_install();
+	enum status status = start_training(run);
+	if (status == STOPPED)
+		return stopped(run);
+	TRY(status);
+	ranks_section(comm, "saving the finished model", run->training.state.step);
+	if (is_first_rank(comm) && run->task->check_data)
+		status = run->task->check_data(run->task->context, true);
+	if (is_first_rank(comm) && status == OK)
+		status = checkpoint_save_final(&run->training.checkpoints, run->memory.model, run->training.state.step);
+	TRY(ranks_agree(comm, status));
+	log_note("finished: the model is in %s/final", run->folder.path);
+	return OK;
+}
+
+void run_close(struct run *run, enum status status)
+{
+	if (!run->settings)
+		return;
+	if (status != OK)
+		run_folder_leave(&run->folder);
+	close_phase(run);
+	run_memory_release(&run->memory, run->machine);
+	for (int64_t i = 0; i < run->phase_count; i++)
+		choices_release(&run->phases[i].choices);
+	free(run->phases);
+	free(run->schedules);
+	choices_release(&run->choices);
+	buffer_release(&run->record_text);
+	run_start_release(&run->start);
+	run_folder_close(&run->folder);
+	*run = (struct run){0};
+}

@@ -1,0 +1,350 @@
+#include "run/run_folder.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "comm/launcher.h"
+#include "formats/event_file.h"
+#include "run/run_data.h"
+#include "train/ranks.h"
+
+/* ---- --fresh ---- */
+
+/* True if `path` exists and lies in `folder`. */
+static bool lies_within(const char *folder, const char *path)
+{
+	char *outer = realpath(folder, NULL), *inner = path ? realpath(path, NULL) : NULL;
+	size_t size = outer ? strlen(outer) : 0;
+	bool within = outer && inner && strncmp(outer, inner, size) == 0 && inner[size] == '/';
+	free(outer);
+	free(inner);
+	return within;
+}
+
+static enum status lies_in_cleared(const char *path)
+{
+	return error_set(ERR_USAGE, "'%s' lies in the folder that --fresh clears", path);
+}
+
+/* What --fresh would need afterwards must be there and must not be what it removes. */
+static enum status check_fresh(const struct run_folder_settings *settings)
+{
+	struct name_list files = {0};
+	enum status status = OK;
+	if (settings->plan)
+		return error_set(ERR_USAGE, "--fresh and --plan exclude each other: a plan removes nothing");
+	for (int64_t i = 0; i < settings->path_count; i++)
+		if (lies_within(settings->out, settings->paths[i])) {
+			status = lies_in_cleared(settings->paths[i]);
+			error_hint("copy it elsewhere, or give another --out");
+			return status;
+		}
+	for (int64_t k = 0; k < settings->pattern_count; k++)
+		for (int64_t i = 0; status == OK && i < settings->patterns[k]->count; i++)
+			status = path_expand(settings->patterns[k]->values[i], &files);
+	for (int64_t i = 0; status == OK && i < files.count; i++)
+		if (lies_within(settings->out, files.names[i]))
+			status = lies_in_cleared(files.names[i]);
+	name_list_release(&files);
+	return status;
+}
+
+/* --fresh: what an earlier run left goes, nothing else in the folder is touched. A folder without the mark of a run's
+ * data holds no run. */
+static enum status remove_earlier_run(const char *out)
+{
+	char mark[PATH_BYTES];
+	TRY(path_join(mark, out, RUN_FOLDER_MARK));
+	if (!file_exists(mark))
+		return OK;
+	static const char *const names[] = {"data",          "final",         "metrics.jsonl", "report.html",
+					    "samples.jsonl", "settings.json", "best.json",     "best"};
+	struct name_list entries = {0};
+	enum status status;
+	TRY_GOTO(folder_list(out, &entries), done);
+	for (int64_t i = 0; i < entries.count; i++) {
+		const char *name = entries.names[i];
+		bool ours =
+			strncmp(name, "checkpoint-", 11) == 0 && name[11] && strspn(name + 11, "0123456789") == strlen(name + 11);
+		ours |= strncmp(name, EVENT_FILE_START, strlen(EVENT_FILE_START)) == 0;
+		for (size_t k = 0; k < sizeof(names) / sizeof(*names); k++)
+			ours |= strcmp(name, names[k]) == 0;
+		char path[PATH_BYTES];
+		TRY_GOTO(path_join(path, out, name), done);
+		if (!ours)
+			continue;
+		struct stat facts;
+		bool is_link = lstat(path, &facts) == 0 && S_ISLNK(facts.st_mode);
+		if (strcmp(name, "best") == 0 && !is_link)
+			continue;
+		if (!is_link && file_is_folder(path))
+			TRY_GOTO(folder_remove(path), done);
+		else if (file_operations.unlink(path) != 0) {
+			status = error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
+			goto done;
+		}
+	}
+done:
+	name_list_release(&entries);
+	return status;
+}
+
+/* ---- The checkpoint to go on from ---- */
+
+/* `path` as it stands whatever the working folder, also when its last part is gone (pruned). */
+static enum status canonical(const char *path, char out[PATH_BYTES])
+{
+	char *whole = realpath(path, NULL);
+	enum status status;
+	if (whole) {
+		snprintf(out, PATH_BYTES, "%s", whole);
+		free(whole);
+		return OK;
+	}
+	const char *slash = strrchr(path, '/');
+	char parent[PATH_BYTES];
+	snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+	whole = realpath(parent, NULL);
+	status = path_join(out, whole ? whole : parent, slash ? slash + 1 : path);
+	free(whole);
+	return status;
+}
+
+/* The checkpoint that --resume_from means: a checkpoint, or the newest of a run folder. */
+static enum status find_named(const struct run_folder_settings *settings, const char *name, char out[PATH_BYTES])
+{
+	char manifest[PATH_BYTES];
+	bool found = false;
+	TRY(path_join(manifest, name, "training_state.json"));
+	if (file_exists(manifest)) {
+		snprintf(out, PATH_BYTES, "%s", name);
+		return checkpoint_verify(name);
+	}
+	if (file_is_folder(name))
+		TRY(checkpoint_latest(name, out, &found));
+	if (found)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "'%s' is neither a checkpoint nor a run folder that has one", name);
+	error_hint("--resume_from takes a folder checkpoint-<step> that `bertc %s` wrote", settings->command);
+	return status;
+}
+
+/* The folder that holds `path`, "." included, as realpath has it. */
+static bool is_parent(const char *folder, const char *path)
+{
+	char *outer = realpath(folder, NULL), *inner = realpath(path, NULL);
+	char *slash = inner ? strrchr(inner, '/') : NULL;
+	bool is =
+		outer && slash && strlen(outer) == (size_t)(slash - inner) && strncmp(outer, inner, (size_t)(slash - inner)) == 0;
+	free(outer);
+	free(inner);
+	return is;
+}
+
+/* --resume_from: its checkpoint instead of the newest, unless the folder's newest comes from it already, as when the
+ * same command is run again. start->resumed says whether the folder has one at all. */
+static enum status resume_from(struct run_start *start, const struct run_folder_settings *settings, const char *wanted)
+{
+	char name[PATH_BYTES], checkpoint[PATH_BYTES];
+	TRY(canonical(wanted, name));
+	if (start->resumed && strcmp(start->resumed_from, name) == 0)
+		return OK;
+	TRY(find_named(settings, name, checkpoint));
+	bool own = is_parent(settings->out, checkpoint);
+	if (start->resumed && !own) {
+		enum status status =
+			error_set(ERR_STATE, "'%s' holds a run of its own, which '%s' is not part of", settings->out, wanted);
+		error_hint("give another --out, or --fresh to clear this one");
+		return status;
+	}
+	json_release(&start->record);
+	TRY(checkpoint_read_state(checkpoint, &start->record, &start->state, &start->data_hash));
+	if (own && !settings->plan)
+		TRY(checkpoint_supersede(settings->out, start->state.step));
+	snprintf(start->checkpoint, sizeof(start->checkpoint), "%s", checkpoint);
+	snprintf(start->resumed_from, sizeof(start->resumed_from), "%s", name);
+	start->own = own;
+	start->resumed = true;
+	return OK;
+}
+
+/* The checkpoint to go on from, if there is one, and what it records. */
+static enum status find_checkpoint(struct run_start *start, const struct run_folder_settings *settings)
+{
+	const char *before = NULL, *wanted = settings->resume_from;
+	char numbered[PATH_BYTES];
+	if (settings->resume_step >= 0 && settings->resume_from)
+		return error_set(ERR_USAGE, "--resume_step and --resume_from exclude each other");
+	if (settings->resume_step >= 0) {
+		snprintf(numbered, sizeof(numbered), "%.4000s/checkpoint-%" PRId64, settings->out, settings->resume_step);
+		wanted = numbered;
+	}
+	TRY(checkpoint_latest(settings->out, start->checkpoint, &start->resumed));
+	if (start->resumed) {
+		TRY(checkpoint_read_state(start->checkpoint, &start->record, &start->state, &start->data_hash));
+		TRY(json_get_string(start->record.root, start->checkpoint, "resumed_from", &before));
+		snprintf(start->resumed_from, sizeof(start->resumed_from), "%s", before ? before : "");
+		start->own = true;
+	}
+	return wanted ? resume_from(start, settings, wanted) : OK;
+}
+
+/* What the first rank found, for the others to read. */
+static enum status share_start(struct run_start *start, const struct run_folder_settings *settings, struct machine *machine)
+{
+	struct found {
+		char checkpoint[PATH_BYTES], resumed_from[PATH_BYTES];
+		bool resumed, own;
+	} * found;
+	TRY(memory_new(&found, 1, sizeof(*found), "the checkpoint found"));
+	memcpy(found->checkpoint, start->checkpoint, sizeof(found->checkpoint));
+	memcpy(found->resumed_from, start->resumed_from, sizeof(found->resumed_from));
+	found->resumed = start->resumed;
+	found->own = start->own;
+	enum status status = comm_broadcast(machine->comm, found, sizeof(*found), 0);
+	memcpy(start->checkpoint, found->checkpoint, sizeof(found->checkpoint));
+	memcpy(start->resumed_from, found->resumed_from, sizeof(found->resumed_from));
+	start->resumed = found->resumed;
+	start->own = found->own;
+	free(found);
+	if (status != OK || is_first_rank(machine->comm))
+		return status;
+	if (!file_is_folder(settings->out)) {
+		status = error_set(ERR_USAGE, "'%s': rank %d on %s does not see the run folder", settings->out,
+				   comm_place(machine->comm)->rank, comm_place(machine->comm)->host);
+		error_hint("--out must be a folder that all machines share");
+		return status;
+	}
+	TRY(launcher_log(&machine->place, settings->out));
+	if (!start->resumed)
+		return OK;
+	return checkpoint_read_state(start->checkpoint, &start->record, &start->state, &start->data_hash);
+}
+
+void run_start_release(struct run_start *start)
+{
+	json_release(&start->record);
+	*start = (struct run_start){0};
+}
+
+/* ---- The folder ---- */
+
+static enum status name_folder(struct run_folder *folder, const struct run_folder_settings *settings)
+{
+	*folder = (struct run_folder){.path = settings->out, .lock = -1};
+	if (!settings->out) {
+		enum status status = error_set(ERR_USAGE, "--out is missing");
+		error_hint("name the run folder: %s", settings->usage);
+		return status;
+	}
+	TRY(path_join(folder->data, settings->out, "data"));
+	return path_join(folder->metrics, settings->out, "metrics.jsonl");
+}
+
+static enum status take_folder(struct run_folder *folder)
+{
+	folder->made = !file_exists(folder->path);
+	TRY(folder_make(folder->path));
+	return folder_lock(folder->path, &folder->lock);
+}
+
+static enum status prepare_folder(struct run_folder *folder, struct run_start *start, const struct run_folder_settings *settings,
+				  struct machine *machine)
+{
+	if (machine->place.launched)
+		TRY(folder_make(settings->out));
+	else
+		TRY(take_folder(folder));
+	folder->lock_taken = folder_lock_stamp(settings->out, folder->lock);
+	TRY(launcher_log(&machine->place, settings->out));
+	if (settings->fresh && machine->place.restarts == 0) {
+		TRY(check_fresh(settings));
+		TRY(remove_earlier_run(settings->out));
+	}
+	TRY(checkpoint_clean(settings->out));
+	TRY(folder_clean(settings->out));
+	if (file_is_folder(folder->data))
+		TRY(folder_clean(folder->data));
+	return find_checkpoint(start, settings);
+}
+
+enum status run_folder_open(struct run_folder *folder, struct run_start *start, const struct run_folder_settings *settings,
+			    struct machine *machine)
+{
+	struct comm *comm = machine->comm;
+	TRY(name_folder(folder, settings));
+	/* The folder is the first rank's to clear and clean. */
+	TRY(ranks_agree(comm, is_first_rank(comm) ? prepare_folder(folder, start, settings, machine) : OK));
+	return ranks_count(comm) > 1 ? ranks_agree(comm, share_start(start, settings, machine)) : OK;
+}
+
+static bool holds_only(const char *folder, const char *name)
+{
+	struct name_list names = {0};
+	bool only = folder_list(folder, &names) == OK && names.count == 1 && strcmp(names.names[0], name) == 0;
+	name_list_release(&names);
+	return only;
+}
+
+void run_folder_leave(const struct run_folder *folder)
+{
+	char path[PATH_BYTES];
+	if (!folder->path || !folder->made || folder->lock < 0)
+		return;
+	/* rmdir() takes nothing but an empty folder. */
+	if (holds_only(folder->data, RUN_DATA_MARK) && path_join(path, folder->data, RUN_DATA_MARK) == OK)
+		unlink(path);
+	rmdir(folder->data);
+	if (holds_only(folder->path, ".lock") && path_join(path, folder->path, ".lock") == OK)
+		unlink(path);
+	rmdir(folder->path);
+}
+
+void run_folder_close(struct run_folder *folder)
+{
+	if (folder->path && folder->lock >= 0)
+		folder_unlock(folder->lock);
+	*folder = (struct run_folder){.lock = -1};
+}
+
+/* ---- Ranks in it ---- */
+
+/* A run that did not begin leaves no logs either: they say what was said on the terminal. */
+static void remove_logs(const struct run_folder *folder)
+{
+	char path[PATH_BYTES];
+	struct name_list names = {0};
+	bool began = !folder->made || folder_list(folder->path, &names) != OK;
+	for (int64_t i = 0; i < names.count; i++)
+		began |= strcmp(names.names[i], ".lock") != 0 && strcmp(names.names[i], "logs") != 0;
+	name_list_release(&names);
+	if (began || path_join(path, folder->path, "logs") != OK || folder_remove(path) != OK)
+		return;
+}
+
+enum status run_folder_launch(const struct run_folder_settings *settings, const struct machine *machine)
+{
+	struct run_folder folder;
+	TRY(name_folder(&folder, settings));
+	enum status status = take_folder(&folder);
+	if (status == OK)
+		status = launcher_run(&(struct launcher_settings){
+			.ranks = machine->ranks,
+			.folder = settings->out,
+			.watchdog_seconds = machine->settings.watchdog_seconds,
+			.max_restarts = machine->settings.max_restarts,
+		});
+	struct error error = *error_last();
+	if (status != OK) {
+		run_folder_leave(&folder); /* data, if there are none */
+		remove_logs(&folder);
+		run_folder_leave(&folder);
+	}
+	run_folder_close(&folder);
+	return status == OK ? OK : error_restore(&error);
+}

@@ -1,0 +1,225 @@
+#include "run/shapes.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "model/flops.h"
+#include "train/ranks.h"
+
+static int32_t larger(int32_t a, int32_t b)
+{
+	return a > b ? a : b;
+}
+
+#define USUAL_TOKENS 8192
+#define GPU_TOKENS 65536 /* more at a time make a GPU no faster */
+/* Of the memory a device has left, so much is given out: the rest is for libraries, and for what pages cost. */
+#define USED_SHARE 0.92
+
+static void shape(struct shapes *shapes, int64_t index, int64_t tokens)
+{
+	shapes->source.shape(shapes->source.context, index, &shapes->phases[index], tokens);
+}
+
+/* Does the phase find room in so many bytes of the device? */
+static bool fits(struct shapes *shapes, int64_t index, int64_t tokens, double bytes)
+{
+	struct run_phase *phase = &shapes->phases[index];
+	int32_t length = (int32_t)phase->settings.max_seq_length;
+	shape(shapes, index, tokens);
+	struct batch_capacity capacity = phase->steps.capacity;
+	batch_capacity_grow(&capacity, &phase->evaluation_capacity);
+	struct shape_limits limits =
+		model_shape_limits(&shapes->model->config, capacity, larger(shapes->longest_evaluated, length), true);
+	struct memory_plan plan = plan_training(shapes->model, &limits, phase->settings.train_batch_size, length, 0,
+						shapes->machine->ranks, shapes->narrow);
+	return (double)plan.device <= bytes;
+}
+
+/* The smaller of what the ranks' devices have: of memory left, and of multiprocessors. */
+static enum status ask_devices(const struct machine *machine, double *out_left, int32_t *out_processors)
+{
+	struct backend *be = machine->backend;
+	size_t left = 0, all;
+	TRY(ranks_agree(machine->comm, be->functions->memory_left(be, &left, &all)));
+	double least[2] = {-(double)left, -(double)be->processors};
+	if (machine->comm)
+		TRY(comm_max(machine->comm, least, 2));
+	*out_left = -least[0];
+	*out_processors = (int32_t)-least[1];
+	return OK;
+}
+
+/* The most full sequences up to `high` that find room in so many bytes; one in any case. */
+static int64_t most_that_fit(struct shapes *shapes, int64_t index, int64_t high, double bytes)
+{
+	int64_t low = 1, length = shapes->phases[index].settings.max_seq_length;
+	while (low < high) {
+		int64_t middle = (low + high + 1) / 2;
+		if (fits(shapes, index, middle * length, bytes))
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+/* Tokens of a micro-batch where the user left them open, or `below` so many. On GPUs a rank's whole share of a batch, where that
+ * finds room in the memory left on all of them; else what keeps their multiprocessors busiest. */
+static enum status choose_micro_batch(struct shapes *shapes, int64_t index, int64_t below)
+{
+	struct run_phase *phase = &shapes->phases[index];
+	const struct backend *be = shapes->machine->backend;
+	int64_t *chosen = &phase->settings.micro_batch_tokens;
+	int64_t length = phase->settings.max_seq_length, part = step_part_examples(&phase->steps), high = GPU_TOKENS;
+	double left;
+	if (!be->functions->memory_left || phase->steps.accumulation_steps > 0)
+		return choose_integer(&phase->choices, "micro_batch_tokens", USUAL_TOKENS, chosen);
+	TRY(ask_devices(shapes->machine, &left, &phase->waves.processors));
+	high = (below > 0 && below - 1 < high ? below - 1 : high) / length;
+	high = high < 1 ? 1 : high < part ? high : part;
+	int64_t fitting = most_that_fit(shapes, index, high, USED_SHARE * shapes->memory_share * left), tokens = part * length;
+	phase->waves.hidden = shapes->model->config.hidden_size;
+	phase->waves.intermediate = shapes->model->config.intermediate_size;
+	phase->work = (struct wave_work){
+		.instances = part,
+		.longest = (int32_t)length,
+		.mean = (double)length,
+		.most = fitting * length,
+		.filled = be->functions->filled,
+	};
+	if (fitting < part) {
+		TRY(ranks_agree(shapes->machine->comm,
+				shapes->source.mean_length(shapes->source.context, index, &phase->work.mean)));
+		tokens = waves_choose(&phase->waves, &phase->work);
+	}
+	return choose_integer(&phase->choices, "micro_batch_tokens", tokens < 128 ? 128 : tokens, chosen);
+}
+
+/* Of each phase, and what holds them all; smaller than they are, where they were chosen here. */
+static enum status choose(struct shapes *shapes, bool smaller)
+{
+	const struct machine *machine = shapes->machine;
+	const struct model_config *config = &shapes->model->config;
+	struct batch_capacity all = {0};
+	int32_t longest = shapes->longest_evaluated;
+	for (int64_t i = 0; i < shapes->phase_count; i++) {
+		struct run_phase *phase = &shapes->phases[i];
+		const struct phase_settings *settings = &phase->settings;
+		phase->steps = (struct step_settings){
+			.batch_size = settings->train_batch_size,
+			.rank = machine->place.ranks.rank,
+			.ranks = machine->ranks,
+			.replicas = (int32_t)machine->replicas,
+			.linear_work = model_linear_work(config, &shapes->model->heads),
+			.accumulation_steps = (int32_t)settings->gradient_accumulation_steps,
+			.first_step = 1,
+		};
+		if (settings->micro_batch_tokens == 0)
+			TRY(choose_micro_batch(shapes, i, 0));
+		else if (smaller && phase->work.most > 0)
+			TRY(choose_micro_batch(shapes, i, settings->micro_batch_tokens));
+		shape(shapes, i, settings->micro_batch_tokens);
+		if (i < shapes->first_phase)
+			continue;
+		batch_capacity_grow(&all, &phase->steps.capacity);
+		batch_capacity_grow(&all, &phase->evaluation_capacity);
+		longest = larger(longest, (int32_t)settings->max_seq_length);
+	}
+	shapes->limits = model_shape_limits(config, all, longest, true);
+	return OK;
+}
+
+enum status shapes_choose(struct shapes *shapes)
+{
+	shapes->memory_share = 1;
+	return choose(shapes, false);
+}
+
+/* What is planned with after an allocation that failed, of what would have been before. */
+#define SHARE_AFTER_FAILURE 0.85
+
+enum status shapes_choose_smaller(struct shapes *shapes, bool *out_smaller)
+{
+	int32_t before = shapes->limits.batch.tokens;
+	shapes->memory_share *= SHARE_AFTER_FAILURE;
+	TRY(choose(shapes, true));
+	*out_smaller = shapes->limits.batch.tokens < before;
+	return OK;
+}
+
+/* For the largest of the phases that are still to come. */
+struct memory_plan shapes_memory(const struct shapes *shapes)
+{
+	const struct phase_settings *last = &shapes->phases[shapes->phase_count - 1].settings;
+	size_t batches = 0;
+	for (int64_t i = shapes->first_phase; i < shapes->phase_count; i++) {
+		size_t bytes = shapes->source.reader_bytes(shapes->source.context, i, &shapes->phases[i]);
+		batches = bytes > batches ? bytes : batches;
+	}
+	return plan_training(shapes->model, &shapes->limits, last->train_batch_size, (int32_t)last->max_seq_length, batches,
+			     shapes->machine->ranks, shapes->narrow);
+}
+
+/* ---- For people ---- */
+
+/* "batch: 400 instances an update = 4 ranks x 100 = 2 replicas x 50, micro-batches of up to 8,192 tokens". */
+static void print_split(const struct shapes *shapes, struct buffer *out)
+{
+	int64_t replicas = shapes->machine->replicas;
+	if (shapes->machine->ranks * replicas == 1)
+		return;
+	for (int64_t i = shapes->first_phase; i < shapes->phase_count; i++) {
+		const struct run_phase *phase = &shapes->phases[i];
+		int64_t part = step_part_examples(&phase->steps), all = phase->settings.train_batch_size;
+		char tokens[FORMAT_BYTES], about[8] = "";
+		if (part * shapes->machine->ranks * replicas != all)
+			snprintf(about, sizeof(about), "up to ");
+		buffer_format(out, "batch%s: %" PRId64 " instances an update = %d rank%s x %s%" PRId64,
+			      shapes->phase_count > 1 ? " of a phase" : "", all, shapes->machine->ranks,
+			      shapes->machine->ranks > 1 ? "s" : "", about, part * replicas);
+		if (replicas > 1)
+			buffer_format(out, " = %" PRId64 " replicas x %" PRId64 ", one after the other", replicas, part);
+		buffer_format(out, "; micro-batches of up to %d sequences, %s tokens\n", phase->steps.capacity.sequences,
+			      format_count(tokens, phase->steps.capacity.tokens));
+	}
+	if (shapes->machine->comm)
+		buffer_format(out, "ranks: %d by %s\n", shapes->machine->ranks, comm_description(shapes->machine->comm));
+	buffer_char(out, '\n');
+}
+
+/* Why micro-batches are as large as they are: "micro-batches of up to 33,760 tokens, 33,792 as they are filled up: a layer's
+ * products fill 100 % of their waves on 132 multiprocessors; memory has room for 40,960, which would fill 97 %". */
+static void print_micro_batches(const struct shapes *shapes, struct buffer *out)
+{
+	for (int64_t i = shapes->first_phase; i < shapes->phase_count; i++) {
+		const struct run_phase *phase = &shapes->phases[i];
+		const struct wave_work *work = &phase->work;
+		int64_t tokens = phase->settings.micro_batch_tokens;
+		char count[3][FORMAT_BYTES];
+		if (work->most == 0)
+			continue;
+		buffer_format(out, "micro-batches%s of up to %s tokens", shapes->phase_count > 1 ? " of a phase" : "",
+			      format_count(count[0], tokens));
+		if (tokens >= work->instances * work->longest) {
+			buffer_format(out, ": a rank's whole share of a batch\n");
+			continue;
+		}
+		int32_t filled = waves_shape(work, tokens);
+		buffer_format(out,
+			      ", %s as they are filled up: a layer's products fill %.0f %% of their waves on %d multiprocessors",
+			      format_count(count[1], filled), 100 * waves_filled(&phase->waves, filled), phase->waves.processors);
+		if (tokens < work->most)
+			buffer_format(out, "; memory has room for %s, which would fill %.0f %%",
+				      format_count(count[2], work->most),
+				      100 * waves_filled(&phase->waves, waves_shape(work, work->most)));
+		buffer_char(out, '\n');
+	}
+}
+
+void shapes_print(const struct shapes *shapes, struct buffer *out)
+{
+	print_split(shapes, out);
+	print_micro_batches(shapes, out);
+}
