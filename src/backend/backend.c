@@ -101,3 +101,8 @@ const char *backend_best_device(void)
 {
 	return cuda_is_here() ? "cuda" : "cpu";
 }
+
+enum status backend_describe_cpu(struct cpu_description *out)
+{
+	return cpu_describe(out);
+}

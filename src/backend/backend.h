@@ -238,6 +238,12 @@ MUST_USE enum status backend_open(struct backend **out, const struct backend_set
 void backend_close(struct backend *be);
 /* What activations need room for, so that batches of up to `capacity` find it after upload. */
 struct batch_capacity backend_room(const struct backend *be, struct batch_capacity capacity);
+/* What the CPU back end computes with on this machine. ERR_USAGE: the processor cannot run it. */
+struct cpu_description {
+	const char *kernels; /* instruction set of our kernels: "avx512_bf16" */
+	char products[64];   /* the library of matrix products: "oneDNN 2.6.3"; "" if it does not begin to work here */
+};
+MUST_USE enum status backend_describe_cpu(struct cpu_description *out);
 /* Was this program built with it? */
 bool backend_has_cuda(void);
 /* "cuda" in a build with it on a machine with a GPU, else "cpu". */

@@ -8,8 +8,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include "backend/backend.h"
-#include "backend/cpu/isa.h"
-#include "backend/cpu/onednn.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/pool.h"
@@ -149,23 +147,9 @@ static enum status run_completion(int argc, char **argv)
 	return print(&text);
 }
 
-/* The library can be asked once it runs. */
-static void append_onednn(struct buffer *out, enum cpu_isa isa)
-{
-	struct pool *pool;
-	struct onednn *onednn;
-	if (pool_create(&pool, 1) != OK)
-		return;
-	if (onednn_open(&onednn, pool, isa) == OK) {
-		buffer_format(out, "matrix products: %s\n", onednn_version(onednn));
-		onednn_close(onednn);
-	}
-	pool_free(pool);
-}
-
 static enum status run_version(void)
 {
-	enum cpu_isa isa;
+	struct cpu_description cpu;
 	struct buffer text = {0};
 	char memory[FORMAT_BYTES];
 	buffer_format(&text, "bertc %s\n", VERSION);
@@ -174,10 +158,10 @@ static enum status run_version(void)
 #else
 	buffer_text(&text, "compiler: gcc " __VERSION__ "\n");
 #endif
-	bool usable = cpu_isa_detect(&isa) == OK;
-	buffer_format(&text, "kernels: %s\n", usable ? cpu_isa_names[isa] : error_last()->message);
-	if (usable)
-		append_onednn(&text, isa);
+	bool usable = backend_describe_cpu(&cpu) == OK;
+	buffer_format(&text, "kernels: %s\n", usable ? cpu.kernels : error_last()->message);
+	if (usable && cpu.products[0])
+		buffer_format(&text, "matrix products: %s\n", cpu.products);
 	buffer_format(&text, "devices: cpu%s\n", backend_has_cuda() ? ", cuda" : "");
 	buffer_format(&text, "ranks meet over: shared memory, TCP%s\n", mpi_is_there() ? ", MPI" : "");
 	buffer_format(&text, "cores: %d\n", pool_available_cores());

@@ -254,6 +254,25 @@ static const char *int8_unit(enum cpu_isa isa)
 	return isa >= CPU_ISA_AVX512_VNNI ? ", int8 VNNI" : ", int8";
 }
 
+/* The library can be asked once it runs. */
+enum status cpu_describe(struct cpu_description *out)
+{
+	enum cpu_isa isa;
+	struct pool *pool;
+	struct onednn *onednn;
+	*out = (struct cpu_description){0};
+	TRY(cpu_isa_detect(&isa));
+	out->kernels = cpu_isa_names[isa];
+	if (pool_create(&pool, 1) != OK)
+		return OK;
+	if (onednn_open(&onednn, pool, isa) == OK) {
+		snprintf(out->products, sizeof(out->products), "%s", onednn_version(onednn));
+		onednn_close(onednn);
+	}
+	pool_free(pool);
+	return OK;
+}
+
 enum status cpu_backend_open(struct backend *be, const struct backend_settings *settings)
 {
 	static const char *const units[CPU_ISA_COUNT] = {

@@ -19,6 +19,8 @@
 MUST_USE enum status cpu_backend_open(struct backend *be, const struct backend_settings *settings);
 /* BF16 where the processor multiplies it, else F32. */
 enum dtype cpu_best_dtype(void);
+/* backend_describe_cpu(). */
+MUST_USE enum status cpu_describe(struct cpu_description *out);
 
 struct cpu_state {
 	struct onednn *dnnl;
