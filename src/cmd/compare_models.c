@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cmd/compare.h"
+#include "cmd/compare_models.h"
+#include "cmd/setting_differences.h"
 #include "formats/weights_file.h"
 #include "weights/manifest.h"
 #include "weights/model_folder.h"

@@ -5,7 +5,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "cmd/compare.h"
+#include "cmd/compare_runs.h"
+#include "cmd/setting_differences.h"
 #include "report/page.h"
 
 /* One run as it is compared. */

@@ -8,6 +8,10 @@
 #include "base/duration.h"
 #include "base/memory.h"
 #include "cmd/plan.h"
+#include "cmd/plan_json.h"
+#include "cmd/plan_machine.h"
+#include "cmd/plan_print.h"
+#include "cmd/plan_result.h"
 #include "cmd/pretrain_options.h"
 
 /* Of ways to say one thing, one. */
@@ -85,7 +89,8 @@ static enum status scale_phase(struct plan *plan, struct plan_phase *phase, int6
 	else
 		snprintf(name, sizeof(name), "one device alone");
 	snprintf(value, sizeof(value), "%g sequences/s", rate);
-	plan_assume(plan, FIGURE_GIVEN, name, value, "--device_rate; %.2f of what the rates above give", 1 / phase->scale);
+	plan_assume(&plan->assumptions, FIGURE_GIVEN, name, value, "--device_rate; %.2f of what the rates above give",
+		    1 / phase->scale);
 	return OK;
 }
 

@@ -1,8 +1,7 @@
-/* The same for programs. */
+#include "cmd/plan_json.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "cmd/plan.h"
 
 static void put_memory(struct json_writer *writer, const struct plan_result *r)
 {
@@ -99,8 +98,8 @@ enum status plan_show_json(const struct plan *plan, const struct plan_result *re
 		json_put_integer(&writer, "ranks_within", wanted_devices);
 	}
 	json_open(&writer, "assumptions", '[');
-	for (int i = 0; i < plan->assumption_count; i++) {
-		const struct assumption *row = &plan->assumptions[i];
+	for (int i = 0; i < plan->assumptions.count; i++) {
+		const struct assumption *row = &plan->assumptions.items[i];
 		json_open(&writer, NULL, '{');
 		json_put_string(&writer, "name", row->name);
 		json_put_string(&writer, "value", row->value);

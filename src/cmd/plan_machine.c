@@ -1,5 +1,5 @@
-/* What a plan computes with: back end, rates of the device, links; and where each figure comes from. */
-#include <stdarg.h>
+#include "cmd/plan_machine.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,21 +7,8 @@
 #include "backend/described.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "cmd/plan.h"
+#include "cmd/plan_profile.h"
 #include "weights/model_folder.h"
-
-void plan_assume(struct plan *plan, enum provenance provenance, const char *name, const char *value, const char *format, ...)
-{
-	va_list arguments;
-	BUG_IF(plan->assumption_count == ASSUMPTIONS);
-	struct assumption *row = &plan->assumptions[plan->assumption_count++];
-	row->provenance = provenance;
-	snprintf(row->name, sizeof(row->name), "%s", name);
-	snprintf(row->value, sizeof(row->value), "%s", value);
-	va_start(arguments, format);
-	vsnprintf(row->source, sizeof(row->source), format, arguments);
-	va_end(arguments);
-}
 
 static void assume_rate(struct plan *plan, enum provenance provenance, const char *name, double rate, const char *unit,
 			const char *source)
@@ -29,7 +16,7 @@ static void assume_rate(struct plan *plan, enum provenance provenance, const cha
 	char value[64];
 	double scale = strcmp(unit, "FLOP/s") == 0 && rate >= 1e12 ? 1e-12 : 1e-9;
 	snprintf(value, sizeof(value), "%.4g %c%s", rate * scale, scale == 1e-12 ? 'T' : 'G', unit);
-	plan_assume(plan, provenance, name, value, "%s", source);
+	plan_assume(&plan->assumptions, provenance, name, value, "%s", source);
 }
 
 /* ---- Devices ---- */
@@ -55,10 +42,12 @@ static void assume_kind(struct plan *plan)
 	assume_rate(plan, kind->bandwidth_provenance, "memory", kind->bandwidth, "B/s", kind->what);
 	assume_rate(plan, FIGURE_ESTIMATE, "attention", kind->attention_forward, "FLOP/s",
 		    "forward, long sequences, heads of 64, fused kernels as published for such devices");
-	plan_assume(plan, FIGURE_ESTIMATE, "share of them reached", plan->precision == DEVICE_FP8 ? "75 %, 85 %" : "88 %, 85 %",
+	plan_assume(&plan->assumptions, FIGURE_ESTIMATE, "share of them reached",
+		    plan->precision == DEVICE_FP8 ? "75 %, 85 %" : "88 %, 85 %",
 		    "products and memory, by kernels that are tuned; small products less, as they fill the device");
-	plan_assume(plan, FIGURE_ESTIMATE, "on top", "4 %, 1.5 us", "of a step for data and gaps; of each operation to begin");
-	plan_assume(plan, FIGURE_ESTIMATE, "while it communicates", "9 % slower",
+	plan_assume(&plan->assumptions, FIGURE_ESTIMATE, "on top", "4 %, 1.5 us",
+		    "of a step for data and gaps; of each operation to begin");
+	plan_assume(&plan->assumptions, FIGURE_ESTIMATE, "while it communicates", "9 % slower",
 		    "multiprocessors that carry data do not compute");
 }
 
@@ -177,8 +166,8 @@ static enum status open_links(struct plan *plan)
 		TRY(find_link(plan, "link", settings->link, plan->kind ? plan->kind->network : "10gbe", true, &t->network));
 		char value[64];
 		snprintf(value, sizeof(value), "%lld", (long long)t->cards);
-		plan_assume(plan, settings->cards ? FIGURE_GIVEN : FIGURE_ESTIMATE, "network cards of a host", value, "%s",
-			    settings->cards ? "--cards" : "what such hosts usually have");
+		plan_assume(&plan->assumptions, settings->cards ? FIGURE_GIVEN : FIGURE_ESTIMATE, "network cards of a host",
+			    value, "%s", settings->cards ? "--cards" : "what such hosts usually have");
 	}
 	return OK;
 }
@@ -214,7 +203,7 @@ enum status plan_open_machine(struct plan *plan)
 	if (settings->device_memory > 0)
 		plan->device_memory = settings->device_memory * 1e9;
 	char size[FORMAT_BYTES];
-	plan_assume(plan,
+	plan_assume(&plan->assumptions,
 		    settings->device_memory > 0 ? FIGURE_GIVEN
 		    : plan->on_gpus             ? FIGURE_PUBLISHED
 						: FIGURE_MEASURED,
@@ -224,12 +213,12 @@ enum status plan_open_machine(struct plan *plan)
 						: "left on this machine");
 	TRY(open_links(plan));
 	if (topology_hosts(&plan->topology) > 1)
-		plan_assume(plan, FIGURE_ESTIMATE, "hosts are uneven by", "2 %",
+		plan_assume(&plan->assumptions, FIGURE_ESTIMATE, "hosts are uneven by", "2 %",
 			    "of a step; fitted to published runs of many hosts");
 	char rate[64];
 	snprintf(rate, sizeof(rate), "%g GB/s", settings->disk_rate);
-	plan_assume(plan, options_given(plan->options, "disk_rate") ? FIGURE_GIVEN : FIGURE_ESTIMATE, "disk", rate, "%s",
-		    "--disk_rate; writing is behind the training's back");
+	plan_assume(&plan->assumptions, options_given(plan->options, "disk_rate") ? FIGURE_GIVEN : FIGURE_ESTIMATE, "disk", rate,
+		    "%s", "--disk_rate; writing is behind the training's back");
 	assume_rate(plan, FIGURE_ESTIMATE, "copies while saving", plan->copy_rate, "B/s",
 		    plan->on_gpus ? "over PCIe" : "as seen on a busy machine of two cores");
 	return OK;

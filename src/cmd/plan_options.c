@@ -1,4 +1,4 @@
-#include "cmd/plan.h"
+#include "cmd/plan_options.h"
 
 #define FIELD(name) offsetof(struct plan_settings, name)
 

@@ -1,10 +1,11 @@
-/* What a plan says. */
+#include "cmd/plan_print.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "cmd/plan.h"
+#include "data/pretraining/instances.h"
 
 static const char *seconds_text(char out[FORMAT_BYTES], double seconds)
 {
@@ -256,8 +257,8 @@ static enum status print_scaling(const struct plan *plan, const struct plan_phas
 static void print_assumptions(const struct plan *plan)
 {
 	printf("\nwhat it rests on\n");
-	for (int i = 0; i < plan->assumption_count; i++) {
-		const struct assumption *row = &plan->assumptions[i];
+	for (int i = 0; i < plan->assumptions.count; i++) {
+		const struct assumption *row = &plan->assumptions.items[i];
 		int column = printf("  %-25s %-23s %-10s", row->name, row->value, provenance_names[row->provenance]);
 		char words[sizeof(row->source)], *rest = words, *word;
 		snprintf(words, sizeof(words), "%s", row->source);

@@ -1,10 +1,12 @@
-/* Rates of a device from the operations of a training step on it. */
+#include "cmd/plan_profile.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "cmd/plan.h"
+#include "data/pretraining/instances.h"
+#include "cmd/plan_result.h"
 #include "run/rehearsal.h"
 
 /* What operations are told apart by; each has a rate in struct device_rates. */
@@ -117,17 +119,17 @@ static void assume_rates(struct plan *plan, const struct tally *tally, const cha
 	const struct device_rates *rates = &plan->rates;
 	char value[64];
 	snprintf(value, sizeof(value), "%.4g, %.4g GFLOP/s", rates->products_forward * 1e-9, rates->products_backward * 1e-9);
-	plan_assume(plan, FIGURE_MEASURED, "encoder products", value, "forward, backward; %s", source);
+	plan_assume(&plan->assumptions, FIGURE_MEASURED, "encoder products", value, "forward, backward; %s", source);
 	snprintf(value, sizeof(value), "%.4g, %.4g GFLOP/s", rates->attention_forward * 1e-9, rates->attention_backward * 1e-9);
-	plan_assume(plan, FIGURE_MEASURED, "attention", value, "forward, backward; at %.0f tokens a sequence",
+	plan_assume(&plan->assumptions, FIGURE_MEASURED, "attention", value, "forward, backward; at %.0f tokens a sequence",
 		    tally->work.tokens / tally->work.sequences);
 	snprintf(value, sizeof(value), "%.4g GFLOP/s", rates->head * 1e-9);
-	plan_assume(plan, FIGURE_MEASURED, "heads and loss", value, "forward and backward");
+	plan_assume(&plan->assumptions, FIGURE_MEASURED, "heads and loss", value, "forward and backward");
 	snprintf(value, sizeof(value), "%.4g GB/s", rates->update * 1e-9);
-	plan_assume(plan, FIGURE_MEASURED, "update", value, "with the norm of the gradients and refreshed copies");
+	plan_assume(&plan->assumptions, FIGURE_MEASURED, "update", value, "with the norm of the gradients and refreshed copies");
 	snprintf(value, sizeof(value), "%.3g s", tally->step);
-	plan_assume(plan, FIGURE_MEASURED, "the step measured", value, "%.0f tokens in %.0f sequences, update included",
-		    tally->work.tokens, tally->work.sequences);
+	plan_assume(&plan->assumptions, FIGURE_MEASURED, "the step measured", value,
+		    "%.0f tokens in %.0f sequences, update included", tally->work.tokens, tally->work.sequences);
 }
 
 /* ---- From a file ---- */

@@ -1,7 +1,9 @@
-/* The plan of one phase on a number of devices, and the search for that number. */
+#include "cmd/plan_result.h"
+
 #include <math.h>
 
-#include "cmd/plan.h"
+#include "data/pretraining/instances.h"
+#include "data/step_reader.h"
 #include "train/checkpoint.h"
 
 /* Of a GPU's memory, what is left to others. */

@@ -1,0 +1,23 @@
+/* The figures that a plan rests on, and where each comes from. */
+#ifndef CMD_PLAN_ASSUMPTIONS_H
+#define CMD_PLAN_ASSUMPTIONS_H
+
+#include "base/error.h"
+#include "comm/link.h"
+
+struct assumption {
+	char name[40], value[64], source[128];
+	enum provenance provenance;
+};
+
+#define ASSUMPTIONS 32
+struct assumptions {
+	struct assumption items[ASSUMPTIONS];
+	int count;
+};
+
+/* Notes one; the source is formatted. */
+void plan_assume(struct assumptions *assumptions, enum provenance provenance, const char *name, const char *value,
+		 const char *format, ...) PRINTF_LIKE(5, 6);
+
+#endif

@@ -1,0 +1,9 @@
+/* What a plan computes with: back end, rates of the device, links; each noted with where it comes from. */
+#ifndef CMD_PLAN_MACHINE_H
+#define CMD_PLAN_MACHINE_H
+
+#include "cmd/plan.h"
+
+MUST_USE enum status plan_open_machine(struct plan *plan);
+
+#endif

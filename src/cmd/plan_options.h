@@ -1,0 +1,26 @@
+/* What `bertc plan` can be told. */
+#ifndef CMD_PLAN_OPTIONS_H
+#define CMD_PLAN_OPTIONS_H
+
+#include "base/option.h"
+#include "cmd/command.h"
+
+struct plan_settings {
+	/* as pretrain has them */
+	const char *model, *optimizer, *precision;
+	int64_t vocab_size, threads;
+	int64_t train_batch_size, gradient_accumulation_steps, micro_batch_tokens, max_seq_length, max_predictions_per_seq;
+	int64_t num_train_steps, num_train_tokens, save_checkpoints_steps, eval_steps, eval_instances;
+	double masked_lm_prob;
+	int64_t batch_size_per_gpu, replicas;
+	bool post_accumulation, gradients_fp16, gradients_bf16;
+	/* its own */
+	int64_t num_train_samples, gpus, ranks, per_host, cards, device_rate_batch;
+	double mean_seq_length, device_rate, device_memory, bucket_size, disk_rate;
+	const char *device_kind, *profile, *local_link, *link, *scheme, *within;
+	bool measure, json;
+};
+extern const struct option plan_options[];
+extern const struct command_text plan_text;
+
+#endif

@@ -1,0 +1,109 @@
+#include "cmd/setting_differences.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+
+/* A value as text; objects and lists as "...". */
+static void value_text(char *out, size_t size, const struct json *value)
+{
+	if (!value)
+		snprintf(out, size, "-");
+	else if (value->kind == JSON_STRING || value->kind == JSON_NUMBER)
+		snprintf(out, size, "%s", value->text);
+	else
+		snprintf(out, size, "%s",
+			 value->kind == JSON_BOOL   ? (value->boolean ? "true" : "false")
+			 : value->kind == JSON_NULL ? "null"
+						    : "...");
+}
+
+static bool same_value(const struct json *a, const struct json *b)
+{
+	char left[4096], right[4096], *left_end, *right_end;
+	if (!a || !b)
+		return a == b;
+	if ((a->kind == JSON_ARRAY || a->kind == JSON_OBJECT) && a->kind == b->kind) {
+		const struct json *x = a->first_child, *y = b->first_child;
+		for (; x && y; x = x->next, y = y->next)
+			if ((x->key && (!y->key || strcmp(x->key, y->key) != 0)) || !same_value(x, y))
+				return false;
+		return x == y;
+	}
+	value_text(left, sizeof left, a);
+	value_text(right, sizeof right, b);
+	if (strcmp(left, right) == 0)
+		return true;
+	/* 1e-3 and 0.001 are the same. */
+	double x = strtod(left, &left_end), y = strtod(right, &right_end);
+	return *left && *right && !*left_end && !*right_end && x == y;
+}
+
+static enum status add_difference(struct compare_differences *out, const char *name, const struct json *a, const struct json *b)
+{
+	struct compare_setting setting;
+	snprintf(setting.name, sizeof setting.name, "%s", name);
+	value_text(setting.a, sizeof setting.a, a);
+	value_text(setting.b, sizeof setting.b, b);
+	TRY(memory_grow(&out->items, &out->capacity, out->count + 1, sizeof setting, "differences"));
+	out->items[out->count++] = setting;
+	return OK;
+}
+
+enum status compare_objects(const struct json *a, const struct json *b, struct compare_differences *out)
+{
+	for (const struct json *member = a ? a->first_child : NULL; member; member = member->next) {
+		const struct json *other = json_member(b, member->key);
+		if (member->key && !same_value(member, other))
+			TRY(add_difference(out, member->key, member, other));
+	}
+	for (const struct json *member = b ? b->first_child : NULL; member; member = member->next)
+		if (member->key && !json_member(a, member->key))
+			TRY(add_difference(out, member->key, NULL, member));
+	return OK;
+}
+
+#define JSON_LIMIT ((size_t)64 << 20)
+
+enum status compare_json_files(const char *a, const char *b, const char *member, struct compare_differences *out)
+{
+	struct json_document left = {0}, right = {0};
+	enum status status = OK;
+	if (file_exists(a))
+		TRY_GOTO(json_read(&left, a, JSON_LIMIT), done);
+	if (file_exists(b))
+		TRY_GOTO(json_read(&right, b, JSON_LIMIT), done);
+	const struct json *x = left.root, *y = right.root;
+	status = compare_objects(member && x ? json_member(x, member) : x, member && y ? json_member(y, member) : y, out);
+done:
+	if (left.root)
+		json_release(&left);
+	if (right.root)
+		json_release(&right);
+	return status;
+}
+
+void compare_print_settings(const struct compare_differences *differences)
+{
+	if (differences->count == 0)
+		return;
+	printf("\nsettings that differ\n");
+	for (int64_t i = 0; i < differences->count; i++)
+		printf("  %-28s  %-24s  %s\n", differences->items[i].name, differences->items[i].a, differences->items[i].b);
+}
+
+void compare_put_settings(const struct compare_differences *differences, struct json_writer *writer)
+{
+	json_open(writer, "settings", '[');
+	for (int64_t i = 0; i < differences->count; i++) {
+		json_open(writer, NULL, '{');
+		json_put_string(writer, "name", differences->items[i].name);
+		json_put_string(writer, "a", differences->items[i].a);
+		json_put_string(writer, "b", differences->items[i].b);
+		json_close(writer);
+	}
+	json_close(writer);
+}
