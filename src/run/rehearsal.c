@@ -6,15 +6,41 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "data/pretraining/instances.h"
+#include "train/pretraining.h"
+#include "train/step.h"
 
 void rehearsal_close(struct rehearsal *rehearsal)
 {
+	if (rehearsal->objective)
+		rehearsal->objective->close(rehearsal->objective);
 	optimizer_free(rehearsal->optimizer);
 	activations_free(rehearsal->activations);
 	if (rehearsal->replica.backend)
 		rehearsal->backend->functions->replica_release(&rehearsal->replica);
 	model_free(rehearsal->model);
 	*rehearsal = (struct rehearsal){0};
+}
+
+/* All that the steps of a loop borrow. */
+static enum status loop_open(struct rehearsal *rehearsal)
+{
+	struct training *loop = &rehearsal->loop;
+	TRY(pretraining_create(&rehearsal->objective, &(struct pretraining_settings){
+							      .model = rehearsal->model,
+							      .activations = rehearsal->activations,
+						      }));
+	*loop = (struct training){
+		.settings = {.seed = 1},
+		.objective = rehearsal->objective,
+		.model = rehearsal->model,
+		.replica = &rehearsal->replica,
+		.optimizer = rehearsal->optimizer,
+		.guard = {.loss_scale = 1},
+	};
+	TRY(reduction_open(&loop->reduction, &rehearsal->optimizer->buckets, rehearsal->model, COMM_F32));
+	guard_start(&loop->state.guard, &loop->guard);
+	step_start(loop);
+	return OK;
 }
 
 enum status rehearsal_open(struct rehearsal *out, struct backend *be, const struct model_config *config,
@@ -34,8 +60,10 @@ enum status rehearsal_open(struct rehearsal *out, struct backend *be, const stru
 	TRY_GOTO(model_allocate(out->model, training), fail);
 	TRY_GOTO(be->functions->replica_create(be, &out->replica, &limits), fail);
 	TRY_GOTO(activations_create(&out->activations, out->model, capacity, training), fail);
-	if (training)
+	if (training) {
 		TRY_GOTO(optimizer_create(&out->optimizer, out->model, NULL, &settings), fail);
+		TRY_GOTO(loop_open(out), fail);
+	}
 	TRY_GOTO(model_initialize(out->model, &out->replica, 1), fail);
 	return OK;
 fail:
@@ -43,48 +71,76 @@ fail:
 	return status;
 }
 
-static void queue_batch(void *context)
+/* The batches as a step of the loop's, which does not change them. */
+static struct step step_of(const struct rehearsal *rehearsal, const struct batch *batches, int64_t count)
 {
-	struct rehearsal *r = context;
-	model_forward(r->model, r->activations, &r->replica, &r->batch, r->training);
-	if (r->encoder_only)
-		return;
-	model_losses(r->model, r->activations, &r->replica, &r->batch, r->training, r->first);
-	if (r->training)
-		model_backward(r->model, r->activations, &r->replica, &r->batch, r->first, NULL, NULL);
+	struct step step = {
+		.number = rehearsal->loop.state.step + 1,
+		.batch_count = (int32_t)count,
+		.most_batches = (int32_t)count,
+		.fewest_batches = (int32_t)count,
+		.batches = (struct batch *)(uintptr_t)batches,
+	};
+	for (int64_t i = 0; i < count; i++) {
+		step.example_count += batches[i].example_count;
+		step.token_count += batches[i].token_count;
+		for (int h = 0; h < BATCH_HEADS; h++) {
+			step.labelled[h] += batches[i].labels[h].count;
+			step.weights[h] += batches[i].labels[h].count; /* a weight of 1 each */
+		}
+	}
+	return step;
 }
 
-enum status rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, int64_t count, double *out_loss)
+#define LEARNING_RATE 1e-4
+
+static enum status train_step(struct rehearsal *rehearsal, const struct step *step, double *out_loss)
+{
+	struct training *loop = &rehearsal->loop;
+	struct step_result result = {0};
+	step_begin(loop, step, LEARNING_RATE);
+	TRY(step_gradients(loop, step, &result));
+	TRY(step_measure(loop, step, &result));
+	loop->optimizer->update_count++;
+	loop->state.step++;
+	*out_loss = measures_get(&result.metrics, "mlm_loss");
+	return OK;
+}
+
+static void queue_losses(void *context)
+{
+	struct rehearsal *r = context;
+	model_forward(r->model, r->activations, &r->replica, &r->batch, false);
+	if (r->encoder_only)
+		return;
+	model_losses(r->model, r->activations, &r->replica, &r->batch, false, false);
+}
+
+static enum status score_step(struct rehearsal *rehearsal, const struct step *step, double *out_loss)
 {
 	struct backend *be = rehearsal->backend;
 	struct replica *replica = &rehearsal->replica;
 	struct accumulators sums = {0};
-	struct scalars scalars = {.seed = 1, .learning_rate = 1e-4, .loss_scale = 1.0, .finite = 1};
-	for (int h = 0; h < BATCH_HEADS; h++) {
-		int64_t items = 0;
-		for (int64_t i = 0; i < count; i++)
-			items += batches[i].labels[h].count;
-		scalars.inverse_weight[h] = 1.0 / (double)(items ? items : 1);
-	}
-	if (rehearsal->training)
-		optimizer_prepare(rehearsal->optimizer, &scalars);
+	const struct scalars scalars = {.loss_scale = 1.0, .inverse_weight = {1, 1, 1, 1}, .finite = 1};
 	be->functions->to_device(be, replica->scalars, &scalars, sizeof(scalars));
 	be->functions->to_device(be, replica->accumulators, &sums, sizeof(sums));
-	for (int64_t i = 0; i < count; i++) {
-		rehearsal->first = i == 0;
-		be->functions->upload(replica, &batches[i], &rehearsal->batch);
-		enum work_part part = !rehearsal->training ? WORK_LOSS : i == 0 ? WORK_TRAINING_FIRST : WORK_TRAINING_NEXT;
-		struct work_key key = work_key(rehearsal->activations, part, &rehearsal->batch);
-		work_queue(replica, &key, queue_batch, rehearsal);
+	for (int32_t i = 0; i < step->batch_count; i++) {
+		be->functions->upload(replica, &step->batches[i], &rehearsal->batch);
+		struct work_key key = work_key(rehearsal->activations, WORK_LOSS, &rehearsal->batch);
+		work_queue(replica, &key, queue_losses, rehearsal);
 	}
-	if (rehearsal->training) {
-		optimizer_measure(rehearsal->optimizer, replica);
-		BUG_IF(optimizer_update(rehearsal->optimizer, replica) != OK); /* alone */
-		rehearsal->optimizer->update_count++;
-	}
-	be->functions->to_host(be, &sums, replica->accumulators, sizeof(sums));
 	TRY(be->functions->synchronize(replica));
-	double loss = sums.value[sum_of_loss(HEAD_MASKED_WORDS)] * scalars.inverse_weight[HEAD_MASKED_WORDS];
+	be->functions->to_host(be, &sums, replica->accumulators, sizeof(sums));
+	double weight = step->weights[HEAD_MASKED_WORDS];
+	*out_loss = weight > 0 ? sums.value[sum_of_loss(HEAD_MASKED_WORDS)] / weight : 0;
+	return OK;
+}
+
+enum status rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, int64_t count, double *out_loss)
+{
+	struct step step = step_of(rehearsal, batches, count);
+	double loss;
+	TRY(rehearsal->training ? train_step(rehearsal, &step, &loss) : score_step(rehearsal, &step, &loss));
 	if (!isfinite(loss))
 		return error_set(ERR_NUMERIC, "a step of a new model on made-up text has a loss of %g", loss);
 	if (out_loss)

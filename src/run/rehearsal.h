@@ -3,8 +3,7 @@
 #ifndef RUN_REHEARSAL_H
 #define RUN_REHEARSAL_H
 
-#include "model/model.h"
-#include "train/optimizer.h"
+#include "train/loop.h"
 
 struct rehearsal {
 	struct backend *backend;
@@ -13,9 +12,10 @@ struct rehearsal {
 	struct model *model;
 	struct replica replica;
 	struct activations *activations;
-	struct optimizer *optimizer; /* NULL without training */
-	struct batch batch;          /* on the device: the micro-batch that is being queued, and */
-	bool first;                  /* whether it is the step's first */
+	struct optimizer *optimizer; /* NULL without training, as is */
+	struct objective *objective; /* that of pre-training */
+	struct training loop;        /* what the loop's steps work on */
+	struct batch batch;          /* without training: the batch on the device */
 };
 
 /* A model with initial weights, and memory for micro-batches of `capacity` whose sequences have up to `longest`
@@ -24,9 +24,9 @@ MUST_USE enum status rehearsal_open(struct rehearsal *out, struct backend *be, c
 				    struct batch_capacity capacity, int32_t longest, bool training);
 void rehearsal_close(struct rehearsal *rehearsal);
 
-/* With training one step over the micro-batches: forward, loss, backward, clipping, update. Without: forward and
- * loss of each. Waits for all of it; *out_loss (or NULL) is that of the masked words. ERR_RESOURCE: the device failed;
- * ERR_NUMERIC: the loss is not finite. The time of such a step says nothing. */
+/* With training one step over the micro-batches, as the loop makes it (train/step.h). Without: forward and loss of each. Waits
+ * for all of it; *out_loss (or NULL) is that of the masked words. ERR_RESOURCE: the device failed; ERR_NUMERIC: the loss is not
+ * finite. The time of such a step says nothing. */
 MUST_USE enum status rehearsal_step(struct rehearsal *rehearsal, const struct batch *batches, int64_t count, double *out_loss);
 
 /* How long sequences are: all `length`; as Wikipedia's instances, of `length` a quarter, half of it on average; or as English

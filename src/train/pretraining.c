@@ -232,7 +232,8 @@ enum status pretraining_create(struct objective **out, const struct pretraining_
 	for (int64_t i = 0; i < settings->evaluation_count; i++)
 		pretraining->evaluation_names[i] = settings->evaluation_sets[i].name;
 	pretraining->objective.evaluation_names = pretraining->evaluation_names;
-	TRY_GOTO(step_reader_open(&pretraining->reader, settings->train, &settings->steps), failed);
+	if (settings->train)
+		TRY_GOTO(step_reader_open(&pretraining->reader, settings->train, &settings->steps), failed);
 	*out = &pretraining->objective;
 	return OK;
 failed:

@@ -17,7 +17,7 @@ struct pretraining_settings {
 	const struct model *model;       /* borrowed */
 	struct activations *activations; /* borrowed; of `training` kind when steps are asked for */
 	struct comm *comm;               /* borrowed; NULL: one rank */
-	struct instances *train;         /* borrowed; NULL: evaluation only */
+	struct instances *train;         /* borrowed; NULL: evaluation, and steps that others make */
 	struct step_settings steps;
 	const struct evaluation_set *evaluation_sets; /* [evaluation_count] borrowed */
 	int64_t evaluation_count;
