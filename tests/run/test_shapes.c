@@ -1,0 +1,206 @@
+/* Micro-batches that fit a device's memory, on a device that is not here. */
+#include "test.h"
+#include "backend/described.h"
+#include "run/shapes.h"
+
+#define LENGTH 128
+
+static size_t memory; /* that the device has left */
+
+static enum status memory_left(struct backend *be, size_t *out_left, size_t *out_all)
+{
+	(void)be;
+	*out_left = *out_all = memory;
+	return OK;
+}
+
+static void batch_bytes_of(struct backend *be, const struct shape_limits *limits, size_t *out_device, size_t *out_host)
+{
+	(void)be;
+	*out_device = *out_host = (size_t)limits->batch.tokens * 16;
+}
+
+/* A run of one phase, whose sequences all have full length. */
+struct world {
+	struct backend backend;
+	struct backend_functions functions;
+	struct machine machine;
+	struct model_config config;
+	struct model *model;
+	struct run_phase phase;
+	struct shapes shapes;
+};
+
+static void shape(void *context, int64_t index, struct run_phase *phase, int64_t tokens)
+{
+	(void)context;
+	(void)index;
+	int64_t part = step_part_instances(&phase->steps) * LENGTH;
+	phase->steps.capacity.tokens = (int32_t)(tokens < part ? tokens : part);
+	phase->steps.capacity.sequences = phase->steps.capacity.tokens / LENGTH;
+	phase->evaluation_capacity = (struct batch_capacity){.tokens = LENGTH, .sequences = 1};
+}
+
+static enum status mean_length(void *context, int64_t index, double *out)
+{
+	(void)context;
+	(void)index;
+	*out = LENGTH;
+	return OK;
+}
+
+static size_t reader_bytes(void *context, int64_t index, const struct run_phase *phase)
+{
+	(void)context;
+	(void)index;
+	return (size_t)phase->steps.capacity.tokens;
+}
+
+static void open_world(struct world *world, bool gpu)
+{
+	*world = (struct world){.machine = {.place = {.ranks = {.size = 1}}, .ranks = 1, .replicas = 1}};
+	backend_describe(&world->backend, DTYPE_BF16, false);
+	world->functions = *world->backend.functions;
+	if (gpu) {
+		world->functions.memory_left = memory_left;
+		world->functions.batch_bytes = batch_bytes_of;
+		world->backend.processors = 132;
+	}
+	world->backend.functions = &world->functions;
+	world->machine.backend = &world->backend;
+	assert_ok(model_config_named(&world->config, "base"));
+	world->config.vocab_size = 30522;
+	assert_ok(model_create(&world->model, &world->backend, &world->config, HEADS_PRETRAINING));
+	world->phase.settings = (struct phase_settings){.train_batch_size = 256, .max_seq_length = LENGTH};
+	world->shapes = (struct shapes){
+		.machine = &world->machine,
+		.model = world->model,
+		.phases = &world->phase,
+		.phase_count = 1,
+		.source = {.shape = shape, .mean_length = mean_length, .reader_bytes = reader_bytes},
+	};
+}
+
+static void close_world(struct world *world)
+{
+	choices_release(&world->phase.choices);
+	model_free(world->model);
+}
+
+static void a_share_of_the_batch_that_fits_is_one(void **state)
+{
+	(void)state;
+	struct world world;
+	bool smaller;
+	open_world(&world, true);
+	memory = (size_t)500 << 30;
+	assert_ok(shapes_choose(&world.shapes));
+	assert_int_equal(world.phase.settings.micro_batch_tokens, 256 * LENGTH);
+	assert_int_equal(world.shapes.limits.batch.tokens, 256 * LENGTH);
+	assert_int_equal(world.shapes.limits.longest, LENGTH);
+	/* Of two ranks each has half. */
+	world.phase.settings.micro_batch_tokens = 0;
+	world.machine.ranks = 2;
+	assert_ok(shapes_choose(&world.shapes));
+	assert_int_equal(world.shapes.limits.batch.tokens, 128 * LENGTH);
+	assert_ok(shapes_choose_smaller(&world.shapes, &smaller));
+	assert_true(smaller);
+	close_world(&world);
+}
+
+static void micro_batches_fit_into_what_is_left(void **state)
+{
+	(void)state;
+	struct world world;
+	int64_t before = 0;
+	open_world(&world, true);
+	for (size_t gigabytes = 6; gigabytes <= 24; gigabytes += 6) {
+		memory = gigabytes << 30;
+		world.phase.settings.micro_batch_tokens = 0;
+		assert_ok(shapes_choose(&world.shapes));
+		int64_t tokens = world.phase.settings.micro_batch_tokens;
+		struct memory_plan plan = shapes_memory(&world.shapes);
+		assert_true(plan.device <= memory);
+		assert_true(plan.batches == (size_t)world.phase.steps.capacity.tokens);
+		assert_true(tokens > before || tokens == 256 * LENGTH);
+		before = tokens;
+	}
+	/* A failed allocation: less each time, and what is planned with falls with it. */
+	memory = (size_t)6 << 30;
+	world.phase.settings.micro_batch_tokens = 0;
+	assert_ok(shapes_choose(&world.shapes));
+	double share = 0.92;
+	for (int attempt = 0; attempt < 3; attempt++) {
+		bool smaller;
+		int32_t tokens = world.shapes.limits.batch.tokens;
+		assert_ok(shapes_choose_smaller(&world.shapes, &smaller));
+		assert_int_equal(smaller, world.shapes.limits.batch.tokens < tokens);
+		assert_true(smaller);
+		share *= 0.85;
+		struct memory_plan plan = shapes_memory(&world.shapes);
+		assert_true((double)plan.device <= share * (double)memory);
+	}
+	close_world(&world);
+}
+
+/* What a person asked for is taken, or is an error later; it is not changed behind their back. */
+static void given_sizes_stay(void **state)
+{
+	(void)state;
+	struct world world;
+	bool smaller;
+	open_world(&world, true);
+	memory = (size_t)2 << 30;
+	world.phase.settings.micro_batch_tokens = 1024;
+	assert_ok(shapes_choose(&world.shapes));
+	assert_ok(shapes_choose_smaller(&world.shapes, &smaller));
+	assert_false(smaller);
+	assert_int_equal(world.phase.settings.micro_batch_tokens, 1024);
+	assert_int_equal(world.phase.choices.count, 0);
+	close_world(&world);
+
+	/* On the host, whose memory is not asked for, there is a usual size. */
+	open_world(&world, false);
+	assert_ok(shapes_choose(&world.shapes));
+	assert_int_equal(world.phase.settings.micro_batch_tokens, 8192);
+	assert_string_equal(world.phase.choices.items[0].text, "8192");
+	assert_ok(shapes_choose_smaller(&world.shapes, &smaller));
+	assert_false(smaller);
+	close_world(&world);
+}
+
+/* The room for all phases is that of the largest that is still to come. */
+static void phases_that_are_over_need_no_room(void **state)
+{
+	(void)state;
+	struct world world;
+	open_world(&world, false);
+	struct run_phase phases[2] = {world.phase, world.phase};
+	phases[0].settings.micro_batch_tokens = 16 * LENGTH;
+	phases[0].settings.max_seq_length = 4 * LENGTH;
+	phases[1].settings.micro_batch_tokens = 2 * LENGTH;
+	world.shapes.phases = phases;
+	world.shapes.phase_count = 2;
+	assert_ok(shapes_choose(&world.shapes));
+	assert_int_equal(world.shapes.limits.batch.tokens, 16 * LENGTH);
+	assert_int_equal(world.shapes.limits.longest, 4 * LENGTH);
+	world.shapes.first_phase = 1;
+	assert_ok(shapes_choose(&world.shapes));
+	assert_int_equal(world.shapes.limits.batch.tokens, 2 * LENGTH);
+	assert_int_equal(world.shapes.limits.longest, LENGTH);
+	world.shapes.longest_evaluated = 3 * LENGTH;
+	assert_ok(shapes_choose(&world.shapes));
+	assert_int_equal(world.shapes.limits.longest, 3 * LENGTH);
+	close_world(&world);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_share_of_the_batch_that_fits_is_one),
+		cmocka_unit_test(micro_batches_fit_into_what_is_left),
+		cmocka_unit_test(given_sizes_stay),
+		cmocka_unit_test(phases_that_are_over_need_no_room),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
