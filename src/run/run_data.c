@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "data/prepare.h"
 #include "text/vocab_learn.h"
+#include "run/data_folder.h"
 #include "run/evaluation_groups.h"
 #include "weights/tokenizer_file.h"
 
@@ -418,40 +419,14 @@ static void mark_text(const struct run_data_settings *settings, struct buffer *o
 		buffer_text(out, "static instances\n");
 }
 
-/* Makes the folder and marks it as ours. One that exists without the mark and is not empty is the user's: nothing is
- * written into it, and nothing ever removed. */
-static enum status folder_claim(const struct run_data_settings *settings)
+static enum status claim_folder(const struct run_data_settings *settings)
 {
-	const char *folder = settings->folder;
-	char mark[PATH_BYTES];
-	struct name_list names = {0};
-	struct buffer wanted = {0}, found = {0};
-	enum status status;
-	TRY(path_join(mark, folder, RUN_DATA_MARK));
-	mark_text(settings, &wanted);
-	TRY_GOTO(buffer_status(&wanted), done);
-	if (file_exists(mark)) {
-		TRY_GOTO(file_read(mark, 1 << 20, &found), done);
-		bool same = found.size == wanted.size && memcmp(found.data, wanted.data, found.size) == 0;
-		if (settings->resumed || same)
-			goto done;
-		log_note("'%s' was made with other settings: made again", folder);
-		TRY_GOTO(folder_remove(folder), done);
-	}
-	if (file_exists(folder)) {
-		TRY_GOTO(folder_list(folder, &names), done);
-		if (names.count > 0) {
-			status = error_set(ERR_USAGE, "'%s' exists and was not made by bertc", folder);
-			error_hint("give another --out; a run keeps its vocabulary and tokens in a folder of that name");
-			goto done;
-		}
-	}
-	TRY_GOTO(folder_make(folder), done);
-	status = file_write(mark, wanted.data, wanted.size);
-done:
-	name_list_release(&names);
-	buffer_release(&wanted);
-	buffer_release(&found);
+	struct buffer text = {0};
+	mark_text(settings, &text);
+	enum status status = buffer_status(&text);
+	if (status == OK)
+		status = data_folder_claim(settings->folder, buffer_string(&text), settings->resumed);
+	buffer_release(&text);
 	return status;
 }
 
@@ -549,7 +524,7 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	char prefix[PATH_BYTES];
 	enum status status;
 	TRY(check_paths(settings));
-	TRY_GOTO(folder_claim(settings), failed);
+	TRY_GOTO(claim_folder(settings), failed);
 	TRY_GOTO(vocab_find_or_learn(settings, out), failed);
 	TRY_GOTO(tokenizer_open(&tokenizer, &out->vocab, &out->tokenizer), failed);
 	bool own_evaluation = has_evaluation(settings);

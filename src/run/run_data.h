@@ -12,9 +12,6 @@
 #include "text/tokenizer.h"
 #include "run/run_static.h"
 
-/* File in the folder that says it is ours. */
-#define RUN_DATA_MARK ".bertc" /* in the run folder: RUN_FOLDER_MARK */
-
 struct run_data_settings {
 	const char *folder;                   /* made if missing */
 	const struct option_list *corpus;     /* patterns of text; empty: shards are given, or lie in `folder` */

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "comm/launcher.h"
 #include "formats/event_file.h"
-#include "run/run_data.h"
+#include "run/data_folder.h"
 #include "train/ranks.h"
 
 /* ---- --fresh ---- */
@@ -297,7 +297,7 @@ void run_folder_leave(const struct run_folder *folder)
 	if (!folder->path || !folder->made || folder->lock < 0)
 		return;
 	/* rmdir() takes nothing but an empty folder. */
-	if (holds_only(folder->data, RUN_DATA_MARK) && path_join(path, folder->data, RUN_DATA_MARK) == OK)
+	if (holds_only(folder->data, DATA_FOLDER_MARK) && path_join(path, folder->data, DATA_FOLDER_MARK) == OK)
 		unlink(path);
 	rmdir(folder->data);
 	if (holds_only(folder->path, ".lock") && path_join(path, folder->path, ".lock") == OK)

@@ -1,0 +1,53 @@
+/* The folder `data` of a run: whose it is, and when it is made again. */
+#include "test.h"
+#include "run/data_folder.h"
+
+static void write_in(const char *name)
+{
+	assert_ok(file_write(test_path(name), "text", 4));
+}
+
+static void a_folder_of_the_same_settings_stays(void **state)
+{
+	(void)state;
+	const char *folder = test_path("same/data");
+	assert_ok(folder_make(test_path("same")));
+	assert_ok(data_folder_claim(folder, "vocab_size 100\n", false));
+	assert_true(file_exists(test_path("same/" RUN_FOLDER_MARK)));
+	write_in("same/data/vocab.txt");
+	assert_ok(data_folder_claim(folder, "vocab_size 100\n", false));
+	assert_true(file_exists(test_path("same/data/vocab.txt")));
+	/* Of other settings it goes, unless a checkpoint goes on with it. */
+	assert_ok(data_folder_claim(folder, "vocab_size 200\n", true));
+	assert_true(file_exists(test_path("same/data/vocab.txt")));
+	assert_ok(data_folder_claim(folder, "vocab_size 200\n", false));
+	assert_false(file_exists(test_path("same/data/vocab.txt")));
+	write_in("same/data/vocab.txt");
+	assert_ok(data_folder_claim(folder, "vocab_size 200\n", false));
+	assert_true(file_exists(test_path("same/data/vocab.txt")));
+}
+
+static void what_is_the_users_stays(void **state)
+{
+	(void)state;
+	assert_ok(folder_make(test_path("users")));
+	assert_ok(folder_make(test_path("users/data")));
+	write_in("users/data/thesis.txt");
+	assert_error(ERR_USAGE, "was not made by bertc", data_folder_claim(test_path("users/data"), "", false));
+	assert_error(ERR_USAGE, "was not made by bertc", data_folder_claim(test_path("users/data"), "", true));
+	assert_true(file_exists(test_path("users/data/thesis.txt")));
+	assert_false(file_exists(test_path("users/data/" DATA_FOLDER_MARK)));
+	/* An empty one can be taken. */
+	assert_ok(folder_make(test_path("empty")));
+	assert_ok(data_folder_claim(test_path("empty"), "", false));
+	assert_true(file_exists(test_path("empty/" DATA_FOLDER_MARK)));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_folder_of_the_same_settings_stays),
+		cmocka_unit_test(what_is_the_users_stays),
+	};
+	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
+}
