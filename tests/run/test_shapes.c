@@ -35,7 +35,7 @@ static void shape(void *context, int64_t index, struct run_phase *phase, int64_t
 {
 	(void)context;
 	(void)index;
-	int64_t part = step_part_instances(&phase->steps) * LENGTH;
+	int64_t part = step_part_examples(&phase->steps) * LENGTH;
 	phase->steps.capacity.tokens = (int32_t)(tokens < part ? tokens : part);
 	phase->steps.capacity.sequences = phase->steps.capacity.tokens / LENGTH;
 	phase->evaluation_capacity = (struct batch_capacity){.tokens = LENGTH, .sequences = 1};
@@ -70,7 +70,7 @@ static void open_world(struct world *world, bool gpu)
 	world->machine.backend = &world->backend;
 	assert_ok(model_config_named(&world->config, "base"));
 	world->config.vocab_size = 30522;
-	assert_ok(model_create(&world->model, &world->backend, &world->config, HEADS_PRETRAINING));
+	assert_ok(model_create(&world->model, &world->backend, &world->config, &model_heads_pretraining));
 	world->phase.settings = (struct phase_settings){.train_batch_size = 256, .max_seq_length = LENGTH};
 	world->shapes = (struct shapes){
 		.machine = &world->machine,
