@@ -396,6 +396,7 @@ static enum status start_training(struct run *run)
 			{
 				.folder = run->folder.path,
 				.comm = run->machine->comm,
+				.task = run->task_config,
 				.vocab = run->vocab,
 				.tokenizer = run->tokenizer,
 				.max_seq_length = run->config.max_position_embeddings,

@@ -89,8 +89,9 @@ struct run {
 	struct model_config config;
 	const struct vocab *vocab;
 	const struct tokenizer_settings *tokenizer;
-	uint64_t data_hash;        /* of vocabulary and training data */
-	int32_t longest_evaluated; /* tokens, where that may be above max_seq_length */
+	const struct task_config *task_config; /* what config.json says of the head; NULL: pre-training */
+	uint64_t data_hash;                    /* of vocabulary and training data */
+	int32_t longest_evaluated;             /* tokens, where that may be above max_seq_length */
 	/* The run's own: */
 	double loss_scale; /* 0 = dynamic */
 	struct shapes shapes;

@@ -77,7 +77,7 @@ static void take_layout(const struct table *table, const struct layout *layout, 
 static void take_generic(const struct table *table, const struct example_options *options, bool alone,
 			 struct example_columns *columns)
 {
-	if (options->input == INPUT_CHOICES) {
+	if (options->input == TASK_INPUT_CHOICES) {
 		take(&columns->text, find_generic(table, generic_contexts));
 		take(&columns->pair, find_generic(table, generic_stems));
 		take(&columns->label, find_generic(table, generic_choice_labels));
@@ -89,7 +89,7 @@ static void take_generic(const struct table *table, const struct example_options
 			columns->text = text;
 			columns->pair = pair;
 		}
-		if (options->input == INPUT_TEXT)
+		if (options->input == TASK_INPUT_TEXT)
 			take(&columns->text, find_generic(table, generic_texts));
 	}
 	take(&columns->label, find_generic(table, options->target == TARGET_NUMBER ? generic_scores : generic_labels));
@@ -126,15 +126,15 @@ static bool is_numeric(const struct table *table, int64_t column)
  * texts in their order. */
 static enum status guess(const struct table *table, const struct example_options *options, struct example_columns *columns)
 {
-	int64_t texts = options->input == INPUT_PAIR ? 2 : 1, labels = 0, label = -1, found[3], next = 0;
+	int64_t texts = options->input == TASK_INPUT_PAIR ? 2 : 1, labels = 0, label = -1, found[3], next = 0;
 
-	if (table->column_count == texts && options->input != INPUT_CHOICES && !options->needs_labels) {
+	if (table->column_count == texts && options->input != TASK_INPUT_CHOICES && !options->needs_labels) {
 		take(&columns->text, 0);
 		if (texts == 2)
 			take(&columns->pair, 1);
 		return OK;
 	}
-	if (table->column_count != texts + 1 || options->input == INPUT_CHOICES)
+	if (table->column_count != texts + 1 || options->input == TASK_INPUT_CHOICES)
 		return OK;
 	for (int64_t i = 0; i < table->column_count; i++) {
 		int64_t values;
@@ -210,13 +210,14 @@ static enum status missing(const struct table *table, const struct example_optio
 static enum status check(const struct table *table, const struct example_options *options, bool paired,
 			 const struct example_columns *columns)
 {
-	bool by_choices = options->input == INPUT_CHOICES;
+	bool by_choices = options->input == TASK_INPUT_CHOICES;
 	if (by_choices && columns->choice_list < 0 && columns->choice_count < 2)
 		return missing(table, options,
 			       "the choices (a list \"endings\" or \"choices\", or columns ending0, ending1, ...)", NULL);
 	if (columns->text < 0 && !(by_choices && columns->pair >= 0))
-		return missing(table, options, options->input == INPUT_PAIR ? "the first texts" : "the texts", "text_column");
-	if ((options->input == INPUT_PAIR || (paired && !by_choices)) && columns->pair < 0)
+		return missing(table, options, options->input == TASK_INPUT_PAIR ? "the first texts" : "the texts",
+			       "text_column");
+	if ((options->input == TASK_INPUT_PAIR || (paired && !by_choices)) && columns->pair < 0)
 		return missing(table, options, "the second texts", "pair_column");
 	if (options->needs_labels && columns->label < 0)
 		return missing(table, options, options->target == TARGET_NUMBER ? "the numbers to learn" : "the labels",
@@ -263,9 +264,9 @@ enum status example_columns_find(struct example_columns *out, const struct table
 		take_generic(table, options, kin && !kin->pair, out);
 	else if (!text_is_given)
 		TRY(guess(table, options, out));
-	if (options->input == INPUT_CHOICES)
+	if (options->input == TASK_INPUT_CHOICES)
 		TRY(find_choices(table, out));
-	if (out->text < 0 && options->input == INPUT_CHOICES) { /* no context: the question is what the choices share */
+	if (out->text < 0 && options->input == TASK_INPUT_CHOICES) { /* no context: the question is what the choices share */
 		out->text = out->pair;
 		out->pair = -1;
 	}

@@ -121,7 +121,7 @@ static enum status take_row(struct example_set *set, const struct example_option
 		example->id = table_field(table, row, columns->id);
 	if (!options->allows_empty && columns->text >= 0 && is_blank(example->text))
 		return row_error(table, row, "the text is empty");
-	if (options->input == INPUT_CHOICES) {
+	if (options->input == TASK_INPUT_CHOICES) {
 		TRY(take_choices(set, columns, table, row, example));
 	} else if (columns->pair >= 0) {
 		example->pair = text_at(table, row, columns->pair);
@@ -165,7 +165,8 @@ static void log_file(const struct table *table, const struct example_set *set, c
 	if (set->columns.text)
 		buffer_format(&text, "; text: %s", set->columns.text);
 	if (set->columns.pair)
-		buffer_format(&text, "; %s: %s", options->input == INPUT_CHOICES ? "beginning of the choices" : "second text",
+		buffer_format(&text, "; %s: %s",
+			      options->input == TASK_INPUT_CHOICES ? "beginning of the choices" : "second text",
 			      set->columns.pair);
 	buffer_format(&text, "; label: %s", set->columns.label ? set->columns.label : "none");
 	log_note("'%s': %s", table->name, buffer_string(&text));

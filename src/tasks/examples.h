@@ -19,7 +19,7 @@ struct example_text {
 	const char *id;    /* NULL: it has none */
 	const char *file;
 	int64_t line;
-	int64_t first_choice; /* INPUT_CHOICES: in `choices`; sequence i is text, choices[first_choice + i] */
+	int64_t first_choice; /* TASK_INPUT_CHOICES: in `choices`; sequence i is text, choices[first_choice + i] */
 	int32_t choice_count;
 };
 
@@ -29,7 +29,7 @@ struct column_choice {
 };
 
 struct example_options {
-	enum task_input input; /* INPUT_TEXT: two columns are taken too where generic_pairs finds both */
+	enum task_input input; /* TASK_INPUT_TEXT: two columns are taken too where generic_pairs finds both */
 	enum task_target target;
 	const struct layout *layout;  /* NULL: no published task */
 	struct column_choice given;   /* by options: names, or numbers from 1; must be there */

@@ -9,7 +9,7 @@
 
 /* What an example of a table is made of, and what is asked of it; TARGET_PARTS: something of parts of a text, which no table
  * says. */
-enum task_input { INPUT_TEXT, INPUT_PAIR, INPUT_CHOICES };
+enum task_input { TASK_INPUT_TEXT, TASK_INPUT_PAIR, TASK_INPUT_CHOICES };
 enum task_target { TARGET_CLASS, TARGET_NUMBER, TARGET_CLASSES, TARGET_CHOICE, TARGET_PARTS };
 
 #define LAYOUT_NAMES 4
@@ -31,8 +31,8 @@ struct layout {
 	const char *name, *alias; /* of --task, in small letters; alias may be NULL */
 	enum task_input input;
 	enum task_target target;
-	/* Names of columns, the first that is there; each list ends with NULL. INPUT_CHOICES: `text` is what all choices share,
-	 * `pair` the beginning of each; choices are numbered columns or a list. */
+	/* Names of columns, the first that is there; each list ends with NULL. TASK_INPUT_CHOICES: `text` is what all choices
+	 * share, `pair` the beginning of each; choices are numbered columns or a list. */
 	const char *text[LAYOUT_NAMES], *pair[LAYOUT_NAMES], *label[LAYOUT_NAMES], *id[LAYOUT_NAMES];
 	struct layout_positions positions[4];
 	int least_columns; /* rows may have more or fewer columns than most, but not fewer than this; 0: none may */

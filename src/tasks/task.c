@@ -177,7 +177,7 @@ enum status task_read_tables(struct task_state *state, struct task_set *set, con
 		return status;
 	}
 	if (set->use == TASK_TRAIN)
-		state->pairs = set->examples.has_pairs || state->task->input == INPUT_CHOICES;
+		state->pairs = set->examples.has_pairs || state->task->input == TASK_INPUT_CHOICES;
 	return OK;
 }
 

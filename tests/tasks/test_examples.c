@@ -131,7 +131,7 @@ static void published_files_are_read(void **state)
 	       task("sts-b", true));
 }
 
-static const struct example_options plain = {.needs_labels = true}, pairs = {.input = INPUT_PAIR, .needs_labels = true};
+static const struct example_options plain = {.needs_labels = true}, pairs = {.input = TASK_INPUT_PAIR, .needs_labels = true};
 
 static void usual_names_are_known(void **state)
 {
@@ -143,7 +143,7 @@ static void usual_names_are_known(void **state)
 	expect("a.tsv", "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n3\ta\tb\t4.5\tNEUTRAL\n", pairs,
 	       "a|b|NEUTRAL|3");
 	expect("a.tsv", "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n3\ta\tb\t4.5\tNEUTRAL\n",
-	       (struct example_options){.input = INPUT_PAIR, .target = TARGET_NUMBER, .needs_labels = true}, "a|b|4.5|3");
+	       (struct example_options){.input = TASK_INPUT_PAIR, .target = TARGET_NUMBER, .needs_labels = true}, "a|b|4.5|3");
 	expect("a.jsonl", "{\"text\": \"a\"}\n{\"text\": \"b\", \"label\": \"x\"}\n", (struct example_options){0},
 	       "a|-|-|-/b|-|x|-");
 	expect("a.jsonl", "{\"text\": \"a\", \"labels\": [\"x\", \"y\"]}\n{\"text\": \"b\", \"labels\": []}\n",
@@ -188,7 +188,7 @@ static void columns_without_names_are_guessed_with_care(void **state)
 	expect("a.tsv", "a\t0.5\nb\t1\n", (struct example_options){.target = TARGET_NUMBER, .needs_labels = true},
 	       "a|-|0.5|-/b|-|1|-");
 	expect("a.txt", "one text\nanother\n", (struct example_options){0}, "one text|-|-|-/another|-|-|-");
-	expect("a.tsv", "a b\tc\nd\te\n", (struct example_options){.input = INPUT_PAIR}, "a b|c|-|-/d|e|-|-");
+	expect("a.tsv", "a b\tc\nd\te\n", (struct example_options){.input = TASK_INPUT_PAIR}, "a b|c|-|-/d|e|-|-");
 	/* Both columns could be labels, or neither. */
 	refuse(ERR_DATA, "which column has the texts? Its columns are 1 column 1, 2 column 2", "a.tsv",
 	       "0\t1\n1\t1\n0\t1\n1\t1\n", plain);
@@ -244,7 +244,7 @@ static void bad_rows_are_refused_or_counted(void **state)
 static void choices_are_columns_or_lists(void **state)
 {
 	(void)state;
-	const struct example_options choices = {.input = INPUT_CHOICES, .target = TARGET_CHOICE, .needs_labels = true};
+	const struct example_options choices = {.input = TASK_INPUT_CHOICES, .target = TARGET_CHOICE, .needs_labels = true};
 	expect("a.jsonl",
 	       "{\"context\": \"c\", \"question\": \"Why?\", \"choices\": [\"x\", \"y\", 3], \"label\": 2}\n"
 	       "{\"context\": \"d\", \"question\": \"\", \"choices\": [\"u\", \"v\"], \"label\": \"A\"}\n",
@@ -318,7 +318,7 @@ static void layouts_are_whole(void **state)
 		assert_ptr_equal(layout_find(layout->name), layout);
 		assert_true(layout->text[0] && layout->label[0] && layout->train[0] && layout->dev[0].files[0] &&
 			    layout->measures[0]);
-		assert_true((layout->pair[0] != NULL) == (layout->input != INPUT_TEXT));
+		assert_true((layout->pair[0] != NULL) == (layout->input != TASK_INPUT_TEXT));
 		assert_true(layout->target != TARGET_NUMBER || !layout->labels[0]);
 		/* Each name tells a header. */
 		bool known = false;

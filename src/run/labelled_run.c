@@ -1,0 +1,534 @@
+#include "run/labelled_run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "infer/outputs.h"
+#include "tasks/results.h"
+#include "train/checkpoint.h"
+#include "train/ranks.h"
+#include "weights/checkpoint_folder.h"
+
+/* ---- What the model's folder holds ---- */
+
+static enum status read_model(struct labelled_run *labelled)
+{
+	struct run *run = labelled->run;
+	const char *model = run->start.resumed ? run->start.checkpoint : labelled->settings->model;
+	if (!model) {
+		enum status status = error_set(ERR_USAGE, "--model is missing");
+		error_hint("give a pre-trained model: a run of bertc pretrain, or any BERT folder");
+		return status;
+	}
+	TRY(model_source_find(model, &labelled->source));
+	TRY(model_folder_config(model, &run->config));
+	TRY(model_folder_task(model, &labelled->folder));
+	TRY(folder_tokenizer_read(&labelled->tokenizer, &labelled->source));
+	if (run->config.vocab_size == 0)
+		run->config.vocab_size = labelled->tokenizer.vocab.count;
+	if (labelled->tokenizer.vocab.count > run->config.vocab_size)
+		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", model,
+				 labelled->tokenizer.vocab.count, run->config.vocab_size);
+	labelled->tokenizer.settings.special_tokens = false; /* "[MASK]" in a labelled text is text */
+	run->vocab = &labelled->tokenizer.vocab;
+	run->tokenizer = &labelled->tokenizer.settings;
+	return tokenizer_open(&labelled->encoder, &labelled->tokenizer.vocab, &labelled->tokenizer.settings);
+}
+
+/* ---- The task's files ---- */
+
+/* Sets of [NAME=]PATH...: each name begins one; without a name all paths are one set. */
+static enum status open_sets(struct labelled_run *labelled, const struct option_list *list, enum task_use use,
+			     struct task_set **out, int64_t *out_count)
+{
+	const char **paths = NULL;
+	struct task_state *state = &labelled->state;
+	enum status status = OK;
+	*out_count = 0;
+	if (!list || list->count == 0)
+		return OK;
+	TRY(memory_new(out, list->count, sizeof(**out), "sets of examples"));
+	TRY(memory_new(&paths, list->count, sizeof(*paths), "paths"));
+	for (int64_t i = 0; i < list->count && status == OK;) {
+		const char *equals = strchr(list->values[i], '=');
+		bool named = equals && memchr(list->values[i], '/', (size_t)(equals - list->values[i])) == NULL;
+		struct task_set *set = &(*out)[*out_count];
+		int64_t count = 0;
+		*set = (struct task_set){.name = "", .use = use};
+		if (named)
+			TRY_GOTO(string_store_copy(&labelled->strings, list->values[i], (size_t)(equals - list->values[i]),
+						   &set->name),
+				 done);
+		paths[count++] = named ? equals + 1 : list->values[i];
+		for (i++; i < list->count; i++) {
+			const char *next = strchr(list->values[i], '=');
+			if (next && memchr(list->values[i], '/', (size_t)(next - list->values[i])) == NULL)
+				break;
+			paths[count++] = list->values[i];
+		}
+		(*out_count)++;
+		status = state->task->read(state, set, paths, count);
+	}
+done:
+	free(paths);
+	return status;
+}
+
+static enum status read_files(struct labelled_run *labelled)
+{
+	const struct labelled_run_settings *settings = labelled->settings;
+	struct task_state *state = &labelled->state;
+	if (settings->train->count == 0) {
+		enum status status = error_set(ERR_USAGE, "--train is missing");
+		error_hint("bertc finetune --task classification --model FOLDER --train FILE --dev FILE --out FOLDER");
+		return status;
+	}
+	labelled->train = (struct task_set){.name = "", .use = TASK_TRAIN};
+	TRY(state->task->read(state, &labelled->train, settings->train->values, settings->train->count));
+	bad_records_log(&labelled->bad, settings->train->values[0]);
+	TRY(open_sets(labelled, settings->dev, TASK_SCORE, &labelled->dev, &labelled->dev_count));
+	TRY(open_sets(labelled, settings->test, TASK_PREDICT, &labelled->test, &labelled->test_count));
+	TRY(state->task->encode(state, &labelled->train));
+	for (int64_t i = 0; i < labelled->dev_count; i++)
+		TRY(state->task->encode(state, &labelled->dev[i]));
+	for (int64_t i = 0; i < labelled->test_count; i++)
+		TRY(state->task->encode(state, &labelled->test[i]));
+	return OK;
+}
+
+static enum status find_task(struct labelled_run *labelled)
+{
+	const struct labelled_run_settings *settings = labelled->settings;
+	struct task_state *state = &labelled->state;
+	const char **names = NULL;
+	int64_t count = 0;
+	if (!settings->task) {
+		enum status status = error_set(ERR_USAGE, "--task is missing");
+		error_hint("say what is to be learned, as --task classification");
+		return status;
+	}
+	TRY(task_find(settings->task, &state->task, &state->settings.layout));
+	if (settings->labels)
+		TRY(labels_parse_option(settings->labels, &labelled->strings, &names, &count));
+	labelled->names = names;
+	labelled->bad.skip = settings->skip_bad;
+	state->settings.tokenizer = labelled->encoder;
+	state->settings.max_seq_length = (int32_t)labelled->run->phases[0].settings.max_seq_length;
+	state->settings.columns = settings->columns;
+	state->settings.given = (struct label_list){names, count};
+	state->settings.folder = (struct label_list){(const char *const *)labelled->folder.labels,
+						     labelled->folder.labels ? labelled->folder.label_count : 0};
+	state->settings.class_weights = settings->class_weights;
+	state->settings.bad = &labelled->bad;
+	return OK;
+}
+
+/* Does the folder's head answer this very task? Then it is trained on. */
+static bool has_same_head(const struct labelled_run *labelled)
+{
+	const struct task_config *folder = &labelled->folder;
+	const struct label_set *labels = &labelled->state.labels;
+	if (!folder->architecture || strcmp(folder->architecture, labelled->heads.architecture) != 0)
+		return false;
+	if (labels->count == 0)
+		return folder->label_count == labelled->heads.head[0].outputs;
+	bool same = folder->labels && folder->label_count == labels->count;
+	for (int64_t i = 0; same && i < labels->count; i++)
+		same = strcmp(folder->labels[i], labels->labels[i].name) == 0;
+	return same;
+}
+
+static enum status make_head(struct labelled_run *labelled)
+{
+	const struct task_state *state = &labelled->state;
+	const char **names = NULL;
+	state->task->heads(state, &labelled->heads);
+	labelled->task.heads = &labelled->heads;
+	labelled->continues_head = has_same_head(labelled);
+	TRY(memory_new(&names, state->labels.count, sizeof(*names), "labels"));
+	for (int64_t i = 0; i < state->labels.count; i++)
+		names[i] = state->labels.labels[i].name;
+	labelled->preview_labels = names;
+	labelled->preview = (struct task_preview){.labels = state->task->target == TARGET_CLASS ? names : NULL,
+						  .classes = (int32_t)state->labels.count};
+	TRY(task_config_make(&labelled->config, labelled->heads.architecture, state->task->problem_type,
+			     state->labels.count > 0 ? names : NULL, labelled->heads.head[0].outputs));
+	return OK;
+}
+
+/* ---- Its training ---- */
+
+static enum status choose_dropout(struct run *run, const char *name, double given, double *probability)
+{
+	if (given < 0)
+		return choose_number(&run->choices, name, *probability, 6, probability);
+	*probability = given;
+	return OK;
+}
+
+/* Three epochs, 32 examples at a time, the rates of Devlin et al. 2019; an evaluation an epoch. */
+static enum status choose_phase(struct labelled_run *labelled)
+{
+	struct run *run = labelled->run;
+	struct run_phase *phase = &run->phases[0];
+	struct phase_settings *settings = &phase->settings;
+	TRY(phase_choose_batch(phase, run->machine, 32));
+	double batches = ceil((double)labelled->train.encoded.example_count / (double)settings->train_batch_size);
+	if (settings->num_train_steps == 0) {
+		if (settings->num_train_epochs <= 0)
+			TRY(choose_number(&phase->choices, "num_train_epochs", 3, 6, &settings->num_train_epochs));
+		double steps = ceil(settings->num_train_epochs * batches);
+		if (!(steps < 1e15))
+			return error_set(ERR_USAGE, "the run would have %.3g steps", steps);
+		TRY(choose_integer(&phase->choices, "num_train_steps", steps < 1 ? 1 : (int64_t)steps,
+				   &settings->num_train_steps));
+	}
+	if (settings->eval_steps < 0)
+		TRY(choose_integer(&phase->choices, "eval_steps", (int64_t)batches, &settings->eval_steps));
+	if (settings->save_steps < 0)
+		TRY(choose_integer(&phase->choices, "save_checkpoints_steps", (int64_t)batches, &settings->save_steps));
+	settings->rate.usual_learning_rate = run->config.hidden_size < 512 ? 1e-4 : 3e-5;
+	return phase_choose(phase, &run->recipe);
+}
+
+enum status labelled_run_prepare(struct labelled_run *labelled, const struct labelled_run_settings *settings)
+{
+	struct run *run = labelled->run;
+	int64_t length = run->phases[0].settings.max_seq_length;
+	labelled->settings = settings;
+	TRY(ranks_agree(run->machine->comm, read_model(labelled)));
+	if (length > run->config.max_position_embeddings) {
+		enum status status = error_set(ERR_USAGE, "--max_seq_length %lld is beyond the model's %d positions",
+					       (long long)length, run->config.max_position_embeddings);
+		error_hint("lower it");
+		return status;
+	}
+	TRY(ranks_agree(run->machine->comm, find_task(labelled)));
+	TRY(ranks_agree(run->machine->comm, read_files(labelled)));
+	TRY(make_head(labelled));
+	if (!run->start.resumed)
+		log_note("%s", labelled->continues_head ? "the model has a head for these labels, which is trained on"
+							: "the head is new: its weights are drawn at random");
+	TRY(choose_dropout(run, "hidden_dropout_prob", settings->hidden_dropout_prob, &run->config.hidden_dropout_prob));
+	TRY(choose_dropout(run, "attention_probs_dropout_prob", settings->attention_probs_dropout_prob,
+			   &run->config.attention_probs_dropout_prob));
+	run->data_hash = hash64_combine(run->vocab->hash, labelled_hash(&labelled->train.encoded));
+	run->phases[0].data_hash = run->data_hash;
+	run->task_config = &labelled->config;
+	if (run->start.resumed && run->start.data_hash != run->data_hash) {
+		enum status status = error_set(ERR_STATE, "the training examples have changed since '%s'", run->start.checkpoint);
+		error_hint("give --fresh to begin again with the new ones, or another --out");
+		return status;
+	}
+	TRY(recipe_choose(&run->recipe, &run->choices));
+	return choose_phase(labelled);
+}
+
+/* ---- What the run asks ---- */
+
+#define EVALUATION_EXAMPLES 64
+
+static struct example_bounds bounds_of(const struct labelled_run *labelled, const struct labelled_set *set)
+{
+	struct example_bounds bounds = {
+		.max_seq_length = set->longest, .sequences = set->most_sequences, .vocab_size = labelled->run->config.vocab_size};
+	for (int h = 0; h < BATCH_HEADS; h++)
+		if (set->items[h].width > 0)
+			bounds.labels[h] = (struct label_bounds){.most = set->items[h].most,
+								 .width = set->items[h].width,
+								 .row_width = set->items[h].row_width,
+								 .values = set->items[h].values};
+	return bounds;
+}
+
+static void grow_for(const struct labelled_run *labelled, const struct labelled_set *set, int64_t tokens,
+		     struct batch_capacity *capacity)
+{
+	struct example_bounds bounds = bounds_of(labelled, set);
+	if (set->example_count == 0)
+		return;
+	struct batch_capacity one = batch_capacity_for(&bounds, EVALUATION_EXAMPLES, 0, tokens);
+	batch_capacity_grow(capacity, &one);
+}
+
+static void shape(void *context, int64_t index, struct run_phase *phase, int64_t tokens)
+{
+	const struct labelled_run *labelled = context;
+	struct example_bounds bounds = bounds_of(labelled, &labelled->train.encoded);
+	int32_t accumulation = phase->steps.accumulation_steps;
+	(void)index;
+	phase->steps.capacity =
+		batch_capacity_for(&bounds, step_part_examples(&phase->steps), accumulation, accumulation > 0 ? 0 : tokens);
+	phase->evaluation_capacity = batch_capacity_for(&bounds, EVALUATION_EXAMPLES, 0, tokens);
+	for (int64_t i = 0; i < labelled->dev_count; i++)
+		grow_for(labelled, &labelled->dev[i].encoded, tokens, &phase->evaluation_capacity);
+	for (int64_t i = 0; i < labelled->test_count; i++)
+		grow_for(labelled, &labelled->test[i].encoded, tokens, &phase->evaluation_capacity);
+}
+
+static enum status mean_length(void *context, int64_t index, double *out)
+{
+	const struct labelled_run *labelled = context;
+	(void)index;
+	*out = (double)labelled->train.encoded.token_count / (double)labelled->train.encoded.example_count;
+	return OK;
+}
+
+static size_t reader_bytes(void *context, int64_t index, const struct run_phase *phase)
+{
+	const struct labelled_run *labelled = context;
+	struct example_bounds bounds = bounds_of(labelled, &labelled->train.encoded);
+	(void)index;
+	return step_reader_bytes(&bounds, &phase->steps);
+}
+
+/* Copies the parameters that both models have. */
+static void copy_parameters(const struct model *from, const float *from_slab, const struct model *to, float *to_slab)
+{
+	for (int64_t i = 0; i < from->parameter_count; i++) {
+		const struct parameter *parameter = &from->parameters[i];
+		int64_t other = model_find_parameter(to, parameter->name);
+		if (other >= 0)
+			memcpy(to_slab + to->parameters[other].offset, from_slab + parameter->offset,
+			       (size_t)parameter->count * sizeof(*to_slab));
+	}
+}
+
+/* The encoder over the weights that were drawn, and the head if it is the same. */
+static enum status load_weights(void *context, struct model *model, struct replica *replica)
+{
+	struct labelled_run *labelled = context;
+	struct model_heads heads = model->heads;
+	struct model_folder_report report = {0};
+	struct model *source = NULL;
+	float *slab = NULL, *loaded = NULL;
+	enum status status;
+	if (!labelled->continues_head)
+		heads.count = 0;
+	TRY_GOTO(model_create(&source, model->backend, &model->config, &heads), done);
+	TRY_GOTO(memory_new(&slab, model->slab_count, sizeof(*slab), "weights"), done);
+	TRY_GOTO(memory_new(&loaded, source->slab_count, sizeof(*loaded), "weights"), done);
+	TRY_GOTO(model_get_weights(model, slab), done);
+	copy_parameters(model, slab, source, loaded);
+	TRY_GOTO(model_folder_load(labelled->source.weights, source, MISSING_HEADS, loaded, &report), done);
+	copy_parameters(source, loaded, model, slab);
+	status = model_set_weights(model, replica, slab);
+done:
+	model_folder_report_release(&report);
+	model_free(source);
+	free(slab);
+	free(loaded);
+	return status;
+}
+
+static struct labelled_settings objective_settings(struct labelled_run *labelled)
+{
+	struct run *run = labelled->run;
+	return (struct labelled_settings){
+		.task = &labelled->state,
+		.model = run->memory.model,
+		.activations = run->memory.activations,
+		.comm = run->machine->comm,
+		.train = labelled->instances,
+		.steps = run->phases[0].steps,
+		.evaluation = labelled->dev,
+		.evaluation_count = labelled->dev_count,
+		.evaluation_capacity = run->phases[0].evaluation_capacity,
+		.vocab_size = run->config.vocab_size,
+		.preview = &labelled->preview,
+	};
+}
+
+static enum status open_phase(void *context, const struct train_state *state, struct objective **out)
+{
+	struct labelled_run *labelled = context;
+	struct labelled_source source = {.seed = labelled->run->settings->seed,
+					 .shuffle = labelled->settings->shuffle,
+					 .vocab_size = labelled->run->config.vocab_size};
+	TRY(instances_open_labelled(&labelled->instances, &labelled->train.encoded, &source));
+	if (state->samples > 0)
+		TRY(instances_hint(labelled->instances, state->epoch, state->epoch_first_sample));
+	struct labelled_settings settings = objective_settings(labelled);
+	return labelled_objective_create(out, &settings);
+}
+
+static void close_phase(void *context, int64_t index)
+{
+	struct labelled_run *labelled = context;
+	(void)index;
+	instances_close(labelled->instances);
+	labelled->instances = NULL;
+}
+
+static enum status locate(void *context, struct train_state *state)
+{
+	struct labelled_run *labelled = context;
+	return instances_locate(labelled->instances, state->samples, &state->epoch, &state->epoch_first_sample);
+}
+
+static enum status describe(void *context, struct report *report)
+{
+	struct labelled_run *labelled = context;
+	report->facts.epoch_tokens = (double)labelled->train.encoded.token_count;
+	report->task = labelled_report(&labelled->state, &labelled->train, &labelled->preview);
+	return OK;
+}
+
+void labelled_run_begin(struct labelled_run *out, struct run *run)
+{
+	*out = (struct labelled_run){
+		.run = run,
+		.task = {.context = out,
+			 .shapes = {.context = out, .shape = shape, .mean_length = mean_length, .reader_bytes = reader_bytes},
+			 .heads = &model_heads_none, /* until the labels are known */
+			 .load_weights = load_weights,
+			 .describe = describe,
+			 .open_phase = open_phase,
+			 .close_phase = close_phase,
+			 .locate = locate},
+	};
+}
+
+/* ---- Results ---- */
+
+/* final/bertc_task.json: what bertc predict has to know besides config.json. */
+static enum status write_task(const struct labelled_run *labelled)
+{
+	const struct task_state *state = &labelled->state;
+	const struct column_choice *columns = &labelled->train.examples.columns;
+	struct buffer text = {0};
+	struct json_writer writer = {.out = &text, .indent = 2};
+	char folder[PATH_BYTES], path[PATH_BYTES];
+	TRY(path_join(folder, labelled->run->folder.path, "final"));
+	TRY(path_join(path, folder, "bertc_task.json"));
+	json_open(&writer, NULL, '{');
+	json_put_string(&writer, "task", state->task->name);
+	if (state->settings.layout)
+		json_put_string(&writer, "layout", state->settings.layout->name);
+	json_put_integer(&writer, "max_seq_length", state->settings.max_seq_length);
+	json_open(&writer, "columns", '{');
+	if (columns->text)
+		json_put_string(&writer, "text", columns->text);
+	if (columns->pair)
+		json_put_string(&writer, "pair", columns->pair);
+	if (columns->label)
+		json_put_string(&writer, "label", columns->label);
+	json_close(&writer);
+	json_close(&writer);
+	buffer_char(&text, '\n');
+	enum status status = buffer_status(&text);
+	if (status == OK)
+		status = file_write(path, text.data, text.size);
+	buffer_release(&text);
+	return status;
+}
+
+/* Scores a set and, in the first rank, writes what it gives into `folder`. */
+static enum status finish_set(struct labelled_run *labelled, const struct labelled_settings *settings, struct task_set *set,
+			      const char *folder, struct measures *measures)
+{
+	struct task_outputs outputs = {0};
+	bool first = is_first_rank(settings->comm);
+	TRY(labelled_score(settings, &labelled->run->memory.replica, set, &outputs, measures));
+	enum status status = OK;
+	if (first && folder)
+		status = folder_make(folder);
+	if (first && folder && status == OK)
+		status = labelled->state.task->write(&labelled->state, set, &outputs, folder);
+	task_outputs_release(&outputs);
+	return ranks_agree(settings->comm, status);
+}
+
+/* With save_best the best checkpoint's weights become the finished model's. */
+static enum status take_best(struct labelled_run *labelled, int64_t *out_step)
+{
+	struct run *run = labelled->run;
+	const struct train_state *state = &run->training.state;
+	char path[PATH_BYTES];
+	*out_step = state->step;
+	if (!labelled->settings->save_best || state->best_step == 0 || state->best_step == state->step)
+		return OK;
+	TRY(path_join(path, run->folder.path, "best"));
+	TRY(checkpoint_load(path, run->memory.model, &run->memory.replica, run->memory.optimizer));
+	*out_step = state->best_step;
+	log_note("the best checkpoint is that of step %lld", (long long)state->best_step);
+	return is_first_rank(run->machine->comm) ? checkpoint_save_final(&run->training.checkpoints, run->memory.model, *out_step)
+						 : OK;
+}
+
+enum status labelled_run_finish(struct labelled_run *labelled)
+{
+	struct run *run = labelled->run;
+	struct labelled_settings settings = objective_settings(labelled);
+	struct measures *measures = NULL;
+	struct result_set *sets = NULL;
+	int64_t step;
+	char path[PATH_BYTES];
+	bool first = is_first_rank(run->machine->comm);
+	enum status status;
+	settings.preview = NULL;
+	TRY(ranks_agree(run->machine->comm, take_best(labelled, &step)));
+	TRY_GOTO(memory_new(&measures, labelled->dev_count + 1, sizeof(*measures), "measures"), done);
+	TRY_GOTO(memory_new(&sets, labelled->dev_count + 1, sizeof(*sets), "measures"), done);
+	for (int64_t i = 0; i < labelled->dev_count; i++) {
+		TRY_GOTO(finish_set(labelled, &settings, &labelled->dev[i], NULL, &measures[i]), done);
+		sets[i] = (struct result_set){labelled->dev[i].name, &measures[i]};
+	}
+	struct measures test;
+	for (int64_t i = 0; i < labelled->test_count; i++) {
+		TRY_GOTO(path_join(path, run->folder.path, labelled->test[i].name), done);
+		TRY_GOTO(finish_set(labelled, &settings, &labelled->test[i], labelled->test[i].name[0] ? path : run->folder.path,
+				    &test),
+			 done);
+	}
+	struct result_facts facts = {
+		.sets = sets,
+		.count = (int)labelled->dev_count,
+		.global_step = step,
+		.loss = NAN,
+		.selected_on = labelled->settings->save_best && labelled->dev_count > 0
+				       ? (labelled->dev[0].name[0] ? labelled->dev[0].name : "dev")
+				       : NULL,
+	};
+	status = OK;
+	if (first)
+		status = write_task(labelled);
+	if (first && status == OK && labelled->dev_count > 0)
+		status = results_write_evaluation(run->folder.path, &facts);
+	status = ranks_agree(run->machine->comm, status);
+	for (int64_t i = 0; status == OK && first && i < labelled->dev_count; i++) {
+		for (int k = 0; k < measures[i].count; k++)
+			log_note("%s%s%s %.4f", labelled->dev[i].name, labelled->dev[i].name[0] ? " " : "",
+				 measures[i].item[k].name, measures[i].item[k].value);
+	}
+done:
+	free(measures);
+	free(sets);
+	return status;
+}
+
+void labelled_run_release(struct labelled_run *labelled)
+{
+	task_preview_release(&labelled->preview);
+	for (int64_t i = 0; i < labelled->dev_count; i++)
+		task_set_release(&labelled->state, &labelled->dev[i]);
+	for (int64_t i = 0; i < labelled->test_count; i++)
+		task_set_release(&labelled->state, &labelled->test[i]);
+	if (labelled->state.task)
+		task_set_release(&labelled->state, &labelled->train);
+	free(labelled->dev);
+	free(labelled->test);
+	free(labelled->preview_labels);
+	free(labelled->names);
+	task_config_release(&labelled->config);
+	task_config_release(&labelled->folder);
+	task_state_release(&labelled->state);
+	tokenizer_close(labelled->encoder);
+	folder_tokenizer_release(&labelled->tokenizer);
+	string_store_release(&labelled->strings);
+}
