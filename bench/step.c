@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "data/pretraining/instances.h"
 #include "formats/safetensors.h"
 #include "run/rehearsal.h"
 #include "weights/model_folder.h"
@@ -42,21 +43,26 @@ static enum status batch_read(const struct safetensors *file, int64_t step, stru
 	TRY(field(file, step, "rows", &rows, &predictions));
 	TRY(field(file, step, "labels", &labels, &ignored));
 	TRY(field(file, step, "next", &next, &sequences));
-	TRY(batch_create(out, (struct batch_capacity){tokens, sequences, predictions}));
+	struct batch_capacity capacity = instance_capacity(tokens, sequences, predictions);
+	TRY(batch_create(out, &capacity));
+	struct batch_labels *words = &out->labels[HEAD_MASKED_WORDS], *following = &out->labels[HEAD_NEXT_SENTENCE];
 	out->token_count = tokens;
-	out->sequence_count = sequences;
-	out->prediction_count = predictions;
+	out->sequence_count = out->example_count = following->count = sequences;
+	words->count = predictions;
 	memcpy(out->ids, ids, (size_t)tokens * sizeof(*ids));
 	memcpy(out->types, types, (size_t)tokens * sizeof(*ids));
 	memcpy(out->positions, positions, (size_t)tokens * sizeof(*ids));
 	memcpy(out->starts, starts, (size_t)(sequences + 1) * sizeof(*ids));
-	memcpy(out->prediction_rows, rows, (size_t)predictions * sizeof(*ids));
-	memcpy(out->prediction_labels, labels, (size_t)predictions * sizeof(*ids));
-	memcpy(out->next_labels, next, (size_t)sequences * sizeof(*ids));
+	memcpy(words->rows, rows, (size_t)predictions * sizeof(*ids));
+	memcpy(words->classes, labels, (size_t)predictions * sizeof(*ids));
+	memcpy(following->classes, next, (size_t)sequences * sizeof(*ids));
 	for (int32_t p = 0; p < predictions; p++)
-		out->prediction_weights[p] = 1;
+		words->weights[p] = 1;
+	out->example_starts[sequences] = sequences;
 	for (int32_t s = 0; s < sequences; s++) {
 		out->samples[s] = (uint32_t)s;
+		out->example_starts[s] = s;
+		following->weights[s] = 1;
 		for (int32_t t = starts[s]; t < starts[s + 1]; t++)
 			out->token_samples[t] = (uint32_t)s;
 		if (starts[s + 1] - starts[s] > out->longest)
@@ -90,12 +96,8 @@ done:
 
 static void widen(struct batch_capacity *capacity, int32_t *longest, const struct batch *batch)
 {
-	if (batch->token_count > capacity->tokens)
-		capacity->tokens = batch->token_count;
-	if (batch->sequence_count > capacity->sequences)
-		capacity->sequences = batch->sequence_count;
-	if (batch->labels[HEAD_MASKED_WORDS].count > capacity->predictions)
-		capacity->predictions = batch->labels[HEAD_MASKED_WORDS].count;
+	struct batch_capacity own = batch_capacity_of(batch);
+	batch_capacity_grow(capacity, &own);
 	if (batch->longest > *longest)
 		*longest = batch->longest;
 }
@@ -121,7 +123,7 @@ static enum status bench(int argc, char **argv)
 							 .tf32 = strcmp(argv[2], "tf32") == 0,
 							 .pool = pool}));
 	if (argc > 5)
-		TRY(rehearsal_batch(&one, &config, atoi(argv[4]), atoi(argv[5]), false));
+		TRY(rehearsal_batch(&one, &config, atoi(argv[4]), atoi(argv[5]), LENGTHS_FULL));
 	else
 		TRY(batches_read(argv[4], &batches, &count));
 	for (int64_t i = 0; i < count; i++) {
