@@ -104,7 +104,7 @@ MUST_USE enum status instances_pick(struct instances *instances, int64_t sample,
 /* Spells it out: pick->tokens ids and types, at most pick->labels items for each head. */
 MUST_USE enum status instances_make(struct instances *instances, const struct pick *pick, struct example *out);
 
-/* Several sources mixed: of every 4096 consecutive samples each gives its share by weight (at least one), in an order
+/* Several sources mixed: of every 4096 consecutive samples each gives its share by weight (at least one; half of one is refused: ERR_USAGE), in an order
  * drawn from (seed, place). `sources` become owned when this succeeds; weights are positive. The sources' epochs go on
  * by themselves, each with as many samples as its first: any sample is found at once. instances_per_epoch() is the sum of
  * the sources', instances_locate() tells where all last began an epoch together. */

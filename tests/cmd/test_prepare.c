@@ -14,6 +14,7 @@ static int set_up(void **state)
 	assert_ok(folder_make(test_path("text")));
 	assert_ok(file_write(test_path("vocab.txt"), vocab, sizeof(vocab) - 1));
 	assert_ok(file_write(test_path("text/1.txt"), "A b.\na ab.\n\nb b.\nb.\n", 20));
+	assert_ok(file_write(test_path("other.txt"), "x y z x y z\nq r s x y z\n", 24));
 	assert_ok(file_write(test_path("text/2.txt"), "a a a a.\na.\n\nb a.\nb.\n", 21));
 	return 0;
 }
@@ -91,6 +92,7 @@ static const struct {
 	{"--corpus /dev/null --vocab_file vocab.txt --out z", ERR_DATA, "no usable document"},
 	{"--corpus text --vocab_file vocab.txt --out vocab.txt/z", ERR_USAGE, "vocab.txt"},
 	{"text --corpus text --vocab_file vocab.txt --out z", ERR_USAGE, "text"},
+	{"--corpus other.txt --vocab_file vocab.txt --out z", ERR_STATE, "% of the tokens are [UNK]: there is nothing to learn"},
 };
 
 static void test_refusals(void **state)

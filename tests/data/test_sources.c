@@ -380,6 +380,15 @@ static void test_mixture_of_shards(void **state)
 	assert_ok(shard_open(&shards[0], test_path("one")));
 	assert_ok(shard_open(&shards[1], test_path("two")));
 
+	/* A weight that would be raised is refused; one that is only rounded is not. */
+	struct instance_settings settings = usual_settings();
+	for (int i = 0; i < 2; i++)
+		assert_ok(instances_open(&sources[i], &shards[i], 1, &settings));
+	assert_error(ERR_USAGE, "source 2 of the mixture has 0.0001 of the whole weight",
+		     instances_open_mixture(&mixture, sources, (double[]){0.9999, 0.0001}, 2, 3));
+	assert_ok(instances_open_mixture(&mixture, sources, (double[]){0.9998, 0.0002}, 2, 3));
+	instances_close(mixture);
+
 	mixture = mixture_of_shards(shards, sources);
 	int64_t own = instances_per_epoch(sources[1]), epoch, first, last = 6 * instances_per_epoch(mixture);
 	for (int64_t i = 0; i < last; i++)
