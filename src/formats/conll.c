@@ -292,15 +292,21 @@ static enum status choose_columns(struct conll *conll, const struct conll_option
 enum status conll_read(struct conll *out, const char *path, const struct conll_options *options)
 {
 	struct text_file file;
+	*out = (struct conll){0};
+	TRY(text_file_read(&file, path, TEXT_FILE_LIMIT));
+	return conll_parse(out, &file, options);
+}
+
+enum status conll_parse(struct conll *out, struct text_file *file, const struct conll_options *options)
+{
 	int64_t columns;
 	size_t begin, end;
 
-	*out = (struct conll){0};
-	TRY(text_file_read(&file, path, TEXT_FILE_LIMIT));
-	out->text = file.text;
+	*out = (struct conll){.text = file->text};
+	file->text = (struct buffer){0};
 	struct reader reader = {.conll = out, .options = options, .bad = options->bad};
 	enum status status;
-	TRY_GOTO(string_store_copy(&out->strings, file.name, strlen(file.name), &out->name), done);
+	TRY_GOTO(string_store_copy(&out->strings, file->name, strlen(file->name), &out->name), done);
 	reader.lines = (struct lines){.text = buffer_string(&out->text), .size = out->text.size};
 	find_form(reader.lines.text, reader.lines.size, &out->separator, &columns);
 	out->column_count = (int32_t)columns;

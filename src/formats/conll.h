@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/string_store.h"
 #include "formats/bad_records.h"
+#include "formats/text_file.h"
 
 struct conll_options {
 	int word_column, tag_column; /* from 1; negative: from the end, -1 is the last. 0: the first, the last */
@@ -43,6 +44,8 @@ struct conll {
 /* Reads all of `path` ("-": standard input). ERR_DATA names file and line: another number of columns than most lines have,
  * an empty word or tag, invalid UTF-8, a NUL, no sentence at all. ERR_USAGE: no such column. */
 MUST_USE enum status conll_read(struct conll *out, const char *path, const struct conll_options *options);
+/* The same from a file that was read already (formats/text_file.h), whose text it takes. */
+MUST_USE enum status conll_parse(struct conll *out, struct text_file *file, const struct conll_options *options);
 void conll_release(struct conll *conll);
 
 static inline const char *conll_word(const struct conll *conll, int64_t token)

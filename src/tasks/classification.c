@@ -12,68 +12,6 @@
 #include "tasks/results.h"
 #include "tasks/task.h"
 
-/* ---- Labels ---- */
-
-/* "balanced", or a weight for each label named: "a:2,b:1"; labels that are not named have 1. */
-static enum status read_label_weights(struct task_state *state)
-{
-	const char *text = state->settings.class_weights;
-	int64_t count = state->labels.count, all = 0;
-	if (!text)
-		return OK;
-	TRY(memory_new(&state->label_weights, count, sizeof(*state->label_weights), "weights of labels"));
-	for (int64_t i = 0; i < count; i++) {
-		state->label_weights[i] = 1;
-		all += state->labels.labels[i].count;
-	}
-	if (strcmp(text, "balanced") == 0) {
-		for (int64_t i = 0; i < count; i++) /* as scikit-learn: n / (classes * n_i) */
-			if (state->labels.labels[i].count > 0)
-				state->label_weights[i] =
-					(float)((double)all / ((double)count * (double)state->labels.labels[i].count));
-		return OK;
-	}
-	for (const char *at = text; *at;) {
-		size_t length = strcspn(at, ",");
-		const char *colon = memrchr(at, ':', length);
-		char name[256] = "", *end = NULL;
-		double weight = colon ? strtod(colon + 1, &end) : NAN;
-		if (colon && (size_t)(colon - at) < sizeof(name))
-			memcpy(name, at, (size_t)(colon - at));
-		int64_t id = colon ? label_set_find(&state->labels, name) : -1;
-		if (id < 0 || end != at + length || !(weight >= 0 && weight < 1e6)) {
-			enum status status =
-				error_set(ERR_USAGE, "--class_weights: '%.*s' is not a label and its weight", (int)length, at);
-			error_hint("write label:weight,label:weight with labels of the training set, or balanced");
-			return status;
-		}
-		state->label_weights[id] = (float)weight;
-		at += length + (at[length] == ',');
-	}
-	return OK;
-}
-
-static enum status settle_labels(struct task_state *state)
-{
-	const struct layout *layout = state->settings.layout;
-	int64_t named = 0;
-	while (layout && named < LAYOUT_NAMES && layout->labels[named])
-		named++;
-	struct label_rules rules = {
-		.given = state->settings.given,
-		.folder = state->settings.folder,
-		.task = {.names = layout ? layout->labels : NULL, .count = named},
-		.task_name = layout ? layout->name : NULL,
-		.allow_one = state->task->target == TARGET_CLASSES,
-	};
-	struct buffer text = {0};
-	TRY(label_set_order(&state->labels, &rules));
-	label_set_describe(&state->labels, &text);
-	log_note("%s", buffer_string(&text));
-	buffer_release(&text);
-	return read_label_weights(state);
-}
-
 /* ---- Reading ---- */
 
 /* Counts the labels of a training set. */
@@ -88,7 +26,7 @@ static enum status count_labels(struct task_state *state, const struct example_s
 			TRY(bad_record(state->settings.bad,
 				       label_set_add(&state->labels, example->label, example->file, example->line)));
 		}
-		return settle_labels(state);
+		return task_order_labels(state);
 	}
 	TRY(memory_new(&cells, examples->count, sizeof(*cells), "labels"));
 	for (int64_t i = 0; i < examples->count; i++)
@@ -106,7 +44,7 @@ static enum status count_labels(struct task_state *state, const struct example_s
 		free(names);
 		TRY_GOTO(status, done);
 	}
-	status = settle_labels(state);
+	status = task_order_labels(state);
 done:
 	string_store_release(&store);
 	free(cells);

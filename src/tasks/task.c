@@ -7,7 +7,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel, &task_choice, &task_squad};
+static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel,
+					   &task_choice,         &task_tagging,    &task_squad};
 #define TASK_COUNT ((int)(sizeof(tasks) / sizeof(tasks[0])))
 
 const struct task *const *tasks_all(int *count)
@@ -206,4 +207,73 @@ void task_probabilities(const float *logits, int64_t count, double *out)
 		sum += out[i] = exp(logits[i] - largest);
 	for (int64_t i = 0; i < count; i++)
 		out[i] /= sum;
+}
+
+/* "balanced", or a weight for each label named: "a:2,b:1"; labels that are not named have 1. */
+static enum status read_label_weights(struct task_state *state)
+{
+	const char *text = state->settings.class_weights;
+	int64_t count = state->labels.count, all = 0;
+	if (!text)
+		return OK;
+	TRY(memory_new(&state->label_weights, count, sizeof(*state->label_weights), "weights of labels"));
+	for (int64_t i = 0; i < count; i++) {
+		state->label_weights[i] = 1;
+		all += state->labels.labels[i].count;
+	}
+	if (strcmp(text, "balanced") == 0) {
+		for (int64_t i = 0; i < count; i++) /* as scikit-learn: n / (classes * n_i) */
+			if (state->labels.labels[i].count > 0)
+				state->label_weights[i] =
+					(float)((double)all / ((double)count * (double)state->labels.labels[i].count));
+		return OK;
+	}
+	for (const char *at = text; *at;) {
+		size_t length = strcspn(at, ",");
+		const char *colon = memrchr(at, ':', length);
+		char name[256] = "", *end = NULL;
+		double weight = colon ? strtod(colon + 1, &end) : NAN;
+		if (colon && (size_t)(colon - at) < sizeof(name))
+			memcpy(name, at, (size_t)(colon - at));
+		int64_t id = colon ? label_set_find(&state->labels, name) : -1;
+		if (id < 0 || end != at + length || !(weight >= 0 && weight < 1e6)) {
+			enum status status =
+				error_set(ERR_USAGE, "--class_weights: '%.*s' is not a label and its weight", (int)length, at);
+			error_hint("write label:weight,label:weight with labels of the training set, or balanced");
+			return status;
+		}
+		state->label_weights[id] = (float)weight;
+		at += length + (at[length] == ',');
+	}
+	return OK;
+}
+
+enum status task_order_labels(struct task_state *state)
+{
+	const struct layout *layout = state->settings.layout;
+	int64_t named = 0;
+	while (layout && named < LAYOUT_NAMES && layout->labels[named])
+		named++;
+	struct label_rules rules = {
+		.given = state->settings.given,
+		.folder = state->settings.folder,
+		.task = {.names = layout ? layout->labels : NULL, .count = named},
+		.task_name = layout ? layout->name : NULL,
+		.allow_one = state->task->target == TARGET_CLASSES || state->task->target == TARGET_PARTS,
+	};
+	struct buffer text = {0};
+	TRY(label_set_order(&state->labels, &rules));
+	label_set_describe(&state->labels, &text);
+	log_note("%s", buffer_string(&text));
+	buffer_release(&text);
+	return read_label_weights(state);
+}
+
+const char *task_decides(const struct task_state *state)
+{
+	if (state->settings.layout && state->settings.layout->measures[0])
+		return state->settings.layout->measures[0];
+	if (state->task == &task_tagging && state->settings.tags.scheme == TAGS_PLAIN)
+		return "accuracy"; /* there are no entities */
+	return state->task->decides;
 }

@@ -10,6 +10,7 @@
 #include "model/heads.h"
 #include "tasks/examples.h"
 #include "tasks/labels.h"
+#include "tasks/tags.h"
 #include "text/tokenizer.h"
 
 /* What a set of examples is for. */
@@ -38,6 +39,8 @@ struct task_settings {
 	struct label_list given, folder; /* labels of --labels; of the model's folder */
 	const char *class_weights;       /* NULL, "balanced" or "a:2,b:1" */
 	enum label_cells cells;          /* of several labels: found in training, recorded for later */
+	struct tag_form tags; /* of tagged words, as files have them: found in training, recorded for later; separator 0:
+				 not known, and found in the labels of the model */
 	struct squad_task_settings squad;
 	struct bad_records *bad;
 };
@@ -113,6 +116,9 @@ static inline int64_t task_answers(const struct task_set *set)
 	return set->answer_count > 0 ? set->answer_count : set->encoded.example_count;
 }
 
+/* The measure that chooses the best checkpoint. Known once training is read. */
+const char *task_decides(const struct task_state *state);
+
 void task_set_release(const struct task_state *state, struct task_set *set);
 void task_state_release(struct task_state *state);
 /* Room for the outputs of every example of a set under a head: values are zero. */
@@ -137,6 +143,8 @@ MUST_USE enum status task_encode_text(const struct tokenizer *tokenizer, struct 
 
 /* Reads tables into set->examples, in the order of their rows; labels stay text. Training tells state->pairs. */
 MUST_USE enum status task_read_tables(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
+/* Gives the labels of training their order, says which there are, and reads their weights. */
+MUST_USE enum status task_order_labels(struct task_state *state);
 /* Says in the log how many texts were cut, if any were. */
 void task_log_cut(const struct task_set *set, int32_t most);
 /* Index of the largest of count > 0 values, the first of equal ones. */
@@ -144,6 +152,6 @@ int32_t task_best(const float *values, int64_t count);
 /* Softmax of count > 0 logits, in double. */
 void task_probabilities(const float *logits, int64_t count, double *out);
 
-extern const struct task task_classification, task_regression, task_multilabel, task_choice, task_squad;
+extern const struct task task_classification, task_regression, task_multilabel, task_choice, task_tagging, task_squad;
 
 #endif

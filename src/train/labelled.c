@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "infer/outputs.h"
+#include "tasks/tagging.h"
 
 struct labelled {
 	struct objective objective;
@@ -126,6 +127,28 @@ static enum status show_numbers(const struct labelled_settings *settings, const 
 	return OK;
 }
 
+/* Each type of entity by itself. */
+static enum status show_entities(const struct labelled_settings *settings, const struct task_set *set,
+				 const struct task_outputs *outputs)
+{
+	struct entity_scores types;
+	struct report_class *classes = NULL;
+	enum status status;
+	TRY(tagging_entity_scores(settings->task, set, outputs, &types));
+	TRY_GOTO(memory_new(&classes, types.count, sizeof(*classes), "entity types"), done);
+	for (int32_t i = 0; i < types.count; i++)
+		classes[i] = (struct report_class){.label = types.types[i],
+						   .right = types.scores[i].support,
+						   .predicted = types.scores[i].predicted,
+						   .both = types.scores[i].correct};
+	if (types.count > 0)
+		status = task_preview_classes(settings->preview, classes, types.count);
+done:
+	free(classes);
+	entity_scores_release(&types);
+	return status;
+}
+
 static enum status show(const struct labelled_settings *settings, const struct task_set *set, const struct task_outputs *outputs)
 {
 	const struct task *task = settings->task->task;
@@ -134,6 +157,8 @@ static enum status show(const struct labelled_settings *settings, const struct t
 	task_preview_begin(settings->preview, 0);
 	if (task == &task_classification)
 		return show_classes(settings, set, outputs);
+	if (task == &task_tagging)
+		return show_entities(settings, set, outputs);
 	return task == &task_regression ? show_numbers(settings, set, outputs) : OK;
 }
 
@@ -229,7 +254,7 @@ struct report_task labelled_report(const struct task_state *task, const struct t
 	struct report_task report = {
 		.words = words,
 		.loss = "loss",
-		.decides = task->task->decides,
+		.decides = task_decides(task),
 		.chance_loss = NAN,
 		.prior_loss = NAN,
 		.prior_share = NAN,

@@ -1,0 +1,334 @@
+#include "tasks/tag_text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "formats/text_file.h"
+#include "text/utf8.h"
+
+void tag_text_free(struct tag_text *text)
+{
+	if (!text)
+		return;
+	for (int64_t i = 0; i < text->file_count; i++)
+		conll_release(&text->files[i]);
+	void *const blocks[] = {text->files,  text->first_words, text->first_sentences, text->starts, text->texts, text->words,
+				text->begins, text->tags,        text->items,           text->gold,   text->names};
+	for (size_t i = 0; i < sizeof(blocks) / sizeof(*blocks); i++)
+		free(blocks[i]);
+	string_store_release(&text->strings);
+	free(text);
+}
+
+void tag_text_place(const struct tag_text *text, int64_t word, const char **out_file, int64_t *out_line)
+{
+	int64_t file = 0;
+	while (word >= text->first_words[file + 1])
+		file++;
+	*out_file = text->files[file].name;
+	*out_line = text->files[file].lines[word - text->first_words[file]];
+}
+
+/* ---- Schemes ---- */
+
+enum status tags_of_labels(const struct task_state *state, struct tag_form *out)
+{
+	struct tag_form recorded = state->settings.tags;
+	const char **names;
+	int64_t starts[2] = {0, state->labels.count}, bad;
+	struct tag_facts facts;
+	if (recorded.separator) {
+		*out = (struct tag_form){recorded.scheme == TAGS_PLAIN ? TAGS_PLAIN : TAGS_IOB2, recorded.separator};
+		return OK;
+	}
+	TRY(memory_new(&names, state->labels.count, sizeof(*names), "labels"));
+	for (int64_t i = 0; i < state->labels.count; i++)
+		names[i] = state->labels.labels[i].name;
+	enum status status = tags_detect(names, starts, 1, &facts, &bad);
+	free(names);
+	if (status == OK)
+		*out = facts.form;
+	return status;
+}
+
+enum status tags_of_files(const struct task_state *state, struct tag_form *out)
+{
+	if (!state->settings.tags.separator)
+		return tags_of_labels(state, out);
+	*out = state->settings.tags;
+	return OK;
+}
+
+/* ---- Reading ---- */
+
+/* Words of the lines of a plain text as if each had a line of its own; a line without words is a sentence all the same, so that
+ * results keep to the lines. */
+static enum status split_line(struct tag_text *text, struct conll *out, const char *line, size_t size, int64_t number,
+			      int64_t *capacities)
+{
+	for (size_t at = 0, next; at < size; at = next) {
+		uint32_t c;
+		next = at + utf8_decode(line + at, size - at, &c);
+		if (utf8_is_space(c))
+			continue;
+		size_t begin = at;
+		while (next < size) {
+			size_t length = utf8_decode(line + next, size - next, &c);
+			if (utf8_is_space(c))
+				break;
+			next += length;
+		}
+		const char *word;
+		TRY(string_store_copy(&text->strings, line + begin, next - begin, &word));
+		TRY(memory_grow(&out->fields, &capacities[0], out->token_count + 1, sizeof(*out->fields), "words"));
+		TRY(memory_grow(&out->lines, &capacities[1], out->token_count + 1, sizeof(*out->lines), "words"));
+		TRY(memory_grow(&text->begins, &text->begin_capacity, text->word_count + out->token_count + 1,
+				sizeof(*text->begins), "words"));
+		text->begins[text->word_count + out->token_count] = (int64_t)begin;
+		out->fields[out->token_count] = word;
+		out->lines[out->token_count++] = number;
+	}
+	return OK;
+}
+
+static enum status add_text(struct tag_text *text, int64_t sentence, const char *bytes, size_t size)
+{
+	TRY(memory_grow(&text->texts, &text->text_capacity, sentence + 1, sizeof(*text->texts), "sentences"));
+	return string_store_copy(&text->strings, bytes, size, &text->texts[sentence]);
+}
+
+/* A sentence a line. */
+static enum status split_lines(struct tag_text *text, struct conll *out, const char *name, const struct buffer *file,
+			       struct bad_records *bad)
+{
+	int64_t capacities[2] = {0}, starts = 0, number = 0;
+	const char *line = buffer_string(file), *limit = line + file->size;
+	*out = (struct conll){.separator = '\t', .column_count = 1, .tag_column = -1};
+	text->file_count++;
+	TRY(string_store_copy(&out->strings, name, strlen(name), &out->name));
+	for (; line < limit; number++) {
+		const char *newline = memchr(line, '\n', (size_t)(limit - line)), *end = newline ? newline : limit;
+		size_t size = (size_t)(end - line) - (end > line && end[-1] == '\r');
+		enum status status = text_check(out->name, number + 1, line, size);
+		if (status == OK) {
+			int64_t sentence = out->sentence_count++;
+			TRY(memory_grow(&out->sentence_starts, &starts, sentence + 2, sizeof(*out->sentence_starts),
+					"sentences"));
+			out->sentence_starts[sentence] = out->token_count;
+			TRY(split_line(text, out, line, size, number + 1, capacities));
+			out->sentence_starts[sentence + 1] = out->token_count;
+			TRY(add_text(text, text->sentence_count + sentence, line, size));
+		} else {
+			TRY(bad_record(bad, status));
+		}
+		line = newline ? newline + 1 : limit;
+	}
+	log_note("'%s': text, a sentence a line: %lld sentences, %lld words between white space", out->name,
+		 (long long)out->sentence_count, (long long)out->token_count);
+	return out->sentence_count > 0 ? OK : error_set(ERR_DATA, "'%s': there is no sentence in it", out->name);
+}
+
+/* The text of each sentence of a file with a word a line: its words with spaces between. */
+static enum status join_words(struct tag_text *text, const struct conll *file)
+{
+	struct buffer joined = {0};
+	enum status status = memory_grow(&text->begins, &text->begin_capacity, text->word_count + file->token_count,
+					 sizeof(*text->begins), "words");
+	for (int64_t s = 0; s < file->sentence_count && status == OK; s++) {
+		buffer_clear(&joined);
+		for (int64_t w = file->sentence_starts[s]; w < file->sentence_starts[s + 1]; w++) {
+			if (joined.size > 0)
+				buffer_char(&joined, ' ');
+			text->begins[text->word_count + w] = (int64_t)joined.size;
+			buffer_text(&joined, conll_word(file, w));
+		}
+		status = buffer_status(&joined);
+		if (status == OK)
+			status = add_text(text, text->sentence_count + s, buffer_string(&joined), joined.size);
+	}
+	buffer_release(&joined);
+	return status;
+}
+
+/* Has each line that is not blank one word, and are there blank ones between? */
+static bool has_word_lines(const char *text, size_t size)
+{
+	bool gap = false, blank_before = true, begun = false;
+	for (size_t at = 0; at < size;) {
+		const char *newline = memchr(text + at, '\n', size - at);
+		size_t begin = at, end = newline ? (size_t)(newline - text) : size;
+		at = end + 1;
+		utf8_trim(text, &begin, &end);
+		for (size_t i = begin; i < end; i++)
+			if (text[i] == ' ' || text[i] == '\t')
+				return false;
+		gap = gap || (begun && begin < end && blank_before);
+		blank_before = begin == end;
+		begun = begun || begin < end;
+	}
+	return gap;
+}
+
+/* The number of a column as an option has it; 0: none is given. */
+static enum status column_number(const char *given, const char *option, int *out)
+{
+	char *end;
+	*out = 0;
+	if (!given)
+		return OK;
+	long number = strtol(given, &end, 10);
+	if (*given && *end == '\0' && number != 0 && number > -1000 && number < 1000) {
+		*out = (int)number;
+		return OK;
+	}
+	enum status status = error_set(ERR_USAGE, "--%s '%s': files of tagged words have no names of columns", option, given);
+	error_hint("give the column's number, from 1, or from the end: -1 is the last");
+	return status;
+}
+
+static enum status read_file(const struct task_state *state, enum task_use use, struct tag_text *text, const char *path)
+{
+	const struct task_settings *settings = &state->settings;
+	struct conll_options options = {.needs_tags = use != TASK_PREDICT, .bad = settings->bad};
+	struct conll *file = &text->files[text->file_count];
+	struct text_file content;
+	TRY(column_number(settings->columns.text, "text_column", &options.word_column));
+	TRY(column_number(settings->columns.label, "label_column", &options.tag_column));
+	TRY(text_file_read(&content, path, TEXT_FILE_LIMIT));
+	const char *bytes = buffer_string(&content.text);
+	if (use == TASK_PREDICT && !settings->columns.text && !conll_recognise(bytes, content.text.size) &&
+	    !has_word_lines(bytes, content.text.size)) {
+		enum status status = split_lines(text, file, content.name, &content.text, settings->bad);
+		text_file_release(&content);
+		return status;
+	}
+	TRY(conll_parse(file, &content, &options));
+	text->file_count++;
+	struct buffer description = {0};
+	conll_describe(file, &description);
+	log_note("'%s': %s", file->name, buffer_string(&description));
+	buffer_release(&description);
+	bad_records_log(settings->bad, file->name);
+	return join_words(text, file);
+}
+
+/* Puts the words of the last file behind those of the others. */
+static enum status take_words(struct tag_text *text, bool tagged)
+{
+	const struct conll *file = &text->files[text->file_count - 1];
+	int64_t words = text->word_count + file->token_count, sentences = text->sentence_count + file->sentence_count;
+	TRY(memory_grow(&text->words, &text->word_capacity, words, sizeof(*text->words), "words"));
+	TRY(memory_grow(&text->starts, &text->start_capacity, sentences + 1, sizeof(*text->starts), "sentences"));
+	if (tagged) {
+		int64_t capacity = text->word_count;
+		TRY(memory_grow(&text->tags, &capacity, words, sizeof(*text->tags), "tags"));
+	}
+	for (int64_t w = 0; w < file->token_count; w++) {
+		text->words[text->word_count + w] = conll_word(file, w);
+		if (tagged)
+			text->tags[text->word_count + w] = conll_tag(file, w);
+	}
+	for (int64_t s = 0; s <= file->sentence_count; s++)
+		text->starts[text->sentence_count + s] = text->word_count + file->sentence_starts[s];
+	text->first_words[text->file_count] = text->word_count = words;
+	text->first_sentences[text->file_count] = text->sentence_count = sentences;
+	return OK;
+}
+
+/* Finds the scheme of training. */
+static enum status find_scheme(struct task_state *state, const struct tag_text *text)
+{
+	struct tag_facts facts;
+	int64_t bad, line;
+	const char *file;
+	char number[FORMAT_BYTES];
+	enum status status = tags_detect(text->tags, text->starts, text->sentence_count, &facts, &bad);
+	if (status != OK) {
+		char message[sizeof(error_last()->message)];
+		snprintf(message, sizeof(message), "%s", error_last()->message);
+		if (bad < 0)
+			return error_set(status, "'%s': %s", text->files[0].name, message);
+		tag_text_place(text, bad, &file, &line);
+		return error_set(status, "'%s', line %lld: %s", file, (long long)line, message);
+	}
+	state->settings.tags = facts.form;
+	if (facts.form.scheme == TAGS_PLAIN)
+		log_note("the tags have no prefixes: each word has one of its own, and there are no entities");
+	else
+		log_note("the tags mark entities in the scheme %s: %s", tag_scheme_name(facts.form.scheme),
+			 format_counted(number, facts.entities, "entity", "entities"));
+	if (facts.irregular > 0) {
+		tag_text_place(text, facts.first_irregular, &file, &line);
+		log_warning("%s not by the rules of %s, the first in '%s', line %lld; each is taken as part of an entity",
+			    format_counted(number, facts.irregular, "tag is", "tags are"), tag_scheme_name(facts.form.scheme),
+			    file, (long long)line);
+	}
+	return OK;
+}
+
+/* Rewrites the tags of the files as the labels are written. */
+static enum status rewrite_tags(const struct task_state *state, struct tag_text *text)
+{
+	struct tag_form from, to;
+	struct tag *tags;
+	struct buffer name = {0};
+	enum status status = OK;
+	TRY(tags_of_files(state, &from));
+	TRY(tags_of_labels(state, &to));
+	if (from.scheme == TAGS_PLAIN)
+		return OK;
+	TRY(memory_new(&tags, text->word_count, sizeof(*tags), "tags"));
+	for (int64_t w = 0; w < text->word_count; w++) {
+		const char *file;
+		int64_t line;
+		if (tag_parse(text->tags[w], from, &tags[w]))
+			continue;
+		tag_text_place(text, w, &file, &line);
+		status = error_set(ERR_DATA, "'%s', line %lld: the tag '%.100s' has no prefix of %s, which training has", file,
+				   (long long)line, text->tags[w], tag_scheme_name(from.scheme));
+		goto done;
+	}
+	for (int64_t s = 0; s < text->sentence_count; s++)
+		tags_convert(tags + text->starts[s], text->starts[s + 1] - text->starts[s], to.scheme, tags + text->starts[s]);
+	for (int64_t w = 0; w < text->word_count; w++) {
+		buffer_clear(&name);
+		tag_write(&name, tags[w], to);
+		TRY_GOTO(buffer_status(&name), done);
+		TRY_GOTO(string_store_copy(&text->strings, buffer_string(&name), name.size, &text->tags[w]), done);
+	}
+done:
+	free(tags);
+	buffer_release(&name);
+	return status;
+}
+
+enum status tag_text_read(struct tag_text **out, struct task_state *state, enum task_use use, const char *const *paths,
+			  int64_t count)
+{
+	struct tag_text *text;
+	bool tagged = use != TASK_PREDICT;
+	enum status status;
+	*out = NULL;
+	if (count < 1)
+		return error_set(ERR_USAGE, "no file of words is given");
+	TRY(memory_new(&text, 1, sizeof(*text), "words"));
+	TRY_GOTO(memory_new(&text->files, count, sizeof(*text->files), "files of words"), failed);
+	TRY_GOTO(memory_new(&text->first_words, count + 1, sizeof(*text->first_words), "files of words"), failed);
+	TRY_GOTO(memory_new(&text->first_sentences, count + 1, sizeof(*text->first_sentences), "files of words"), failed);
+	for (int64_t i = 0; i < count; i++) {
+		TRY_GOTO(read_file(state, use, text, paths[i]), failed);
+		TRY_GOTO(take_words(text, tagged), failed);
+	}
+	if (use == TASK_TRAIN)
+		TRY_GOTO(find_scheme(state, text), failed);
+	if (tagged)
+		TRY_GOTO(rewrite_tags(state, text), failed);
+	*out = text;
+	return OK;
+failed:
+	tag_text_free(text);
+	return status;
+}

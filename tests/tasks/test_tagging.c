@@ -1,0 +1,337 @@
+/* Tagged words from files to results, with made-up logits. What scores are is compared with seqeval in test_measures.c. */
+#include <math.h>
+#include "tasks/tagging.h"
+#include "test.h"
+
+static struct vocab vocab;
+static struct tokenizer *tokenizer;
+static struct bad_records bad;
+
+static int setup(void **state)
+{
+	static const char *const entries[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "anna",
+					      "lives", "in",    "new",   "york",  "##s"};
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	if (test_folder_make(state) != 0 || vocab_from_entries(&vocab, entries, 11) != OK)
+		return -1;
+	return tokenizer_open(&tokenizer, &vocab, &settings) == OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	tokenizer_close(tokenizer);
+	vocab_release(&vocab);
+	return test_folder_drop(state);
+}
+
+static struct task_state open_state(int32_t most)
+{
+	bad = (struct bad_records){0};
+	return (struct task_state){.task = &task_tagging,
+				   .settings = {.tokenizer = tokenizer, .max_seq_length = most, .bad = &bad}};
+}
+
+static enum status open_set(struct task_state *task, struct task_set *set, enum task_use use, const char *text)
+{
+	const char *path = test_path("words.txt");
+	*set = (struct task_set){.use = use};
+	assert_ok(file_write(path, text, strlen(text)));
+	TRY(task_tagging.read(task, set, &path, 1));
+	return task_tagging.encode(task, set);
+}
+
+/* Outputs whose largest logit, 2 above the others, is that of labels[item]. */
+static void outputs_of(const struct task_state *task, const struct task_set *set, const char *const *labels,
+		       struct task_outputs *out)
+{
+	struct model_heads heads;
+	task_tagging.heads(task, &heads);
+	assert_int_equal(heads.head[0].input, INPUT_CHOSEN_ROWS);
+	assert_ok(task_outputs_create(out, &set->encoded, &heads.head[0]));
+	assert_int_equal(out->starts[out->count], set->encoded.items[0].count * task->labels.count);
+	for (int64_t i = 0; i < set->encoded.items[0].count; i++) {
+		int64_t id = label_set_find(&task->labels, labels[i]);
+		assert_true(id >= 0);
+		out->values[i * task->labels.count + id] = 2;
+	}
+}
+
+static void expect_file(const char *name, const char *text)
+{
+	struct buffer got = {0};
+	assert_ok(file_read(test_path(name), 1 << 16, &got));
+	assert_string_equal(buffer_string(&got), text);
+	buffer_release(&got);
+}
+
+/* An entity's score is that of the only answer there is here: '?' in `expected`. */
+static void expect_put(const struct task_state *task, const struct task_set *set, const struct task_outputs *outputs,
+		       int64_t sentence, const char *expected)
+{
+	static const char key[] = "\"score\":";
+	struct buffer got = {0};
+	char text[1024], *end;
+	assert_ok(task_tagging.put(task, set, outputs, sentence, &got));
+	const char *score = strstr(buffer_string(&got), key);
+	snprintf(text, sizeof(text), "%s", buffer_string(&got));
+	if (score) {
+		score += strlen(key);
+		assert_near(strtod(score, &end), exp(2) / (exp(2) + 3), 1e-12);
+		snprintf(text, sizeof(text), "%.*s?%s", (int)(score - got.data), got.data, end);
+	}
+	assert_string_equal(text, expected);
+	buffer_release(&got);
+}
+
+/* Two sentences in BIOES; the soft hyphen has no piece. */
+#define BIOES_TEXT "Annas S-PER\nlives O\nin O\n\xC2\xAD O\nNew B-LOC\nYork E-LOC\n\nAnna S-PER\n"
+
+static void words_are_read_off_their_first_pieces(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(16);
+	struct task_set set;
+	assert_ok(open_set(&task, &set, TASK_TRAIN, BIOES_TEXT));
+	static const char *const labels[] = {"B-LOC", "B-PER", "I-LOC", "O"};
+	static const int32_t ids[] = {2, 5, 10, 6, 7, 8, 9, 3, 2, 5, 3};
+	static const int32_t rows[] = {1, 3, 4, 5, 6, 1}, classes[] = {1, 3, 3, 0, 2, 1};
+	assert_int_equal(task.settings.tags.scheme, TAGS_BIOES);
+	assert_int_equal(task.labels.count, 4);
+	for (int i = 0; i < 4; i++)
+		assert_string_equal(task.labels.labels[i].name, labels[i]);
+	assert_int_equal(set.encoded.example_count, 2);
+	assert_int_equal(task_answers(&set), 2);
+	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	assert_int_equal(set.encoded.seconds[0], 8);
+	assert_int_equal(set.encoded.items[0].count, 6);
+	assert_memory_equal(set.encoded.items[0].rows, rows, sizeof(rows));
+	assert_memory_equal(set.encoded.items[0].classes, classes, sizeof(classes));
+	assert_string_equal(task_decides(&task), "f1");
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+static void results_are_in_the_scheme_of_the_file(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(16);
+	struct task_set train, set;
+	struct task_outputs outputs;
+	struct measures measures = {0};
+	struct entity_scores types;
+	assert_ok(open_set(&task, &train, TASK_TRAIN, BIOES_TEXT));
+	assert_ok(open_set(&task, &set, TASK_SCORE, BIOES_TEXT));
+	static const char *const predicted[] = {"B-PER", "O", "O", "B-LOC", "B-LOC", "B-PER"}; /* York by itself: wrong */
+	outputs_of(&task, &set, predicted, &outputs);
+	assert_ok(task_tagging.score(&task, &set, &outputs, &measures));
+	assert_near(measures_get(&measures, "accuracy"), 6.0 / 7, 1e-12);
+	assert_near(measures_get(&measures, "precision"), 2.0 / 4, 1e-12);
+	assert_near(measures_get(&measures, "recall"), 2.0 / 3, 1e-12);
+	assert_near(measures_get(&measures, "f1"), 4.0 / 7, 1e-12);
+	assert_ok(tagging_entity_scores(&task, &set, &outputs, &types));
+	assert_int_equal(types.count, 2);
+	assert_string_equal(types.types[0], "LOC");
+	assert_int_equal(types.scores[0].predicted, 2);
+	assert_string_equal(types.types[1], "PER");
+	assert_int_equal(types.scores[1].correct, 2);
+	assert_ok(task_tagging.write(&task, &set, &outputs, test_folder));
+	expect_file("predictions.txt", "Annas S-PER S-PER\nlives O O\nin O O\n\xC2\xAD O O\nNew B-LOC S-LOC\nYork E-LOC S-LOC\n\n"
+				       "Anna S-PER S-PER\n\n");
+	expect_put(
+		&task, &set, &outputs, 1,
+		"{\"tags\":[\"S-PER\"],\"entities\":[{\"start\":0,\"end\":4,\"label\":\"PER\",\"score\":?,\"text\":\"Anna\"}]}");
+	entity_scores_release(&types);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_set_release(&task, &train);
+	task_state_release(&task);
+}
+
+/* Nine pieces in windows of four, two apart, the last one at the end. */
+static void long_sentences_are_windows(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(6);
+	struct task_set set;
+	struct task_outputs outputs;
+	assert_ok(open_set(&task, &set, TASK_TRAIN,
+			   "anna N\nlives V\nin P\nnew N\nyork N\nanna N\nlives V\nin P\nnew N\n\nyork N\n"));
+	static const int32_t ids[] = {2, 5, 6, 7, 8, 3, 2, 7, 8, 9, 5, 3, 2, 9, 5, 6, 7, 3, 2, 5, 6, 7, 8, 3, 2, 9, 3};
+	static const int32_t rows[] = {1, 2, 3, 2, 3, 2, 3, 3, 4, 1}, classes[] = {0, 2, 1, 0, 0, 0, 2, 1, 0, 0};
+	static const int64_t starts[] = {0, 3, 5, 7, 9, 10};
+	assert_int_equal(set.encoded.example_count, 5);
+	assert_int_equal(task_answers(&set), 2);
+	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	assert_memory_equal(set.encoded.items[0].rows, rows, sizeof(rows));
+	assert_memory_equal(set.encoded.items[0].classes, classes, sizeof(classes));
+	assert_memory_equal(set.encoded.items[0].starts, starts, sizeof(starts));
+	static const char *const predicted[] = {"N", "V", "P", "N", "N", "V", "V", "P", "P", "V"};
+	outputs_of(&task, &set, predicted, &outputs);
+	expect_put(&task, &set, &outputs, 0, "{\"tags\":[\"N\",\"V\",\"P\",\"N\",\"N\",\"V\",\"V\",\"P\",\"P\"]}");
+	expect_put(&task, &set, &outputs, 1, "{\"tags\":[\"V\"]}");
+	struct measures measures = {0};
+	assert_ok(task_tagging.score(&task, &set, &outputs, &measures));
+	assert_near(measures_get(&measures, "accuracy"), 0.7, 1e-12);
+	assert_null(measures_find(&measures, "f1"));
+	assert_string_equal(task_decides(&task), "accuracy");
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+static void lines_of_text_are_tagged(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(16);
+	struct task_set train, set;
+	struct task_outputs outputs;
+	assert_ok(open_set(&task, &train, TASK_TRAIN, "Anna I-PER\nlives O\nin O\nNew I-LOC\nYork I-LOC\nAnna B-LOC\n"));
+	assert_int_equal(task.settings.tags.scheme, TAGS_IOB1);
+	assert_ok(open_set(&task, &set, TASK_PREDICT, "\xC3\x84nna  lives in\tNew York\n\nin \xC2\xAD\n"));
+	assert_int_equal(set.encoded.example_count, 2);
+	assert_int_equal(task_answers(&set), 3);
+	assert_near(set.encoded.items[0].weights[0], 0, 0);
+	static const char *const predicted[] = {"O", "O", "O", "B-LOC", "I-LOC", "O"};
+	outputs_of(&task, &set, predicted, &outputs);
+	expect_put(&task, &set, &outputs, 0,
+		   "{\"tags\":[\"O\",\"O\",\"O\",\"I-LOC\",\"I-LOC\"],\"entities\":[{\"start\":15,\"end\":23,\"label\":\"LOC\","
+		   "\"score\":?,\"text\":\"New York\"}]}");
+	expect_put(&task, &set, &outputs, 1, "{\"tags\":[],\"entities\":[]}");
+	expect_put(&task, &set, &outputs, 2, "{\"tags\":[\"O\",\"O\"],\"entities\":[]}");
+	assert_ok(task_tagging.write(&task, &set, &outputs, test_folder));
+	expect_file("predictions.txt", "\xC3\x84nna\tO\nlives\tO\nin\tO\nNew\tI-LOC\nYork\tI-LOC\n\n\nin\tO\n\xC2\xAD\tO\n\n");
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	/* A word a line, with and without tags, is no text. */
+	assert_ok(open_set(&task, &set, TASK_PREDICT, "Anna\nlives\n\nin\nNew\nYork\n"));
+	assert_int_equal(task_answers(&set), 2);
+	assert_false(set.has_labels);
+	task_set_release(&task, &set);
+	assert_ok(open_set(&task, &set, TASK_PREDICT, "Anna I-XYZ\nlives O\nin O\n"));
+	assert_int_equal(task_answers(&set), 1);
+	assert_int_equal(set.encoded.items[0].count, 3);
+	task_set_release(&task, &set);
+	task_set_release(&task, &train);
+	task_state_release(&task);
+}
+
+static void tags_that_training_never_had(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(16);
+	struct task_set train, set;
+	struct task_outputs outputs;
+	struct measures measures = {0};
+	assert_ok(open_set(&task, &train, TASK_TRAIN, "Anna B-PER\nlives O\nin O\nNew B-LOC\nYork I-LOC\n"));
+	/* Another prefix counts as an error, and is no part of the loss. */
+	assert_ok(open_set(&task, &set, TASK_SCORE, "Anna B-PER\nYork I-PER\nlives O\n"));
+	static const int32_t classes[] = {1, -1, 3};
+	static const float weights[] = {1, 0, 1};
+	assert_memory_equal(set.encoded.items[0].classes, classes, sizeof(classes));
+	assert_memory_equal(set.encoded.items[0].weights, weights, sizeof(weights));
+	static const char *const predicted[] = {"B-PER", "O", "O"};
+	outputs_of(&task, &set, predicted, &outputs);
+	assert_ok(task_tagging.score(&task, &set, &outputs, &measures));
+	assert_near(measures_get(&measures, "accuracy"), 2.0 / 3, 1e-12);
+	assert_near(measures_get(&measures, "recall"), 0, 0);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	assert_error(ERR_DATA, "words.txt', line 2: the label 'B-XYZ' does not occur in training",
+		     open_set(&task, &set, TASK_SCORE, "Anna B-PER\nYork B-XYZ\n"));
+	task_set_release(&task, &set);
+	assert_error(ERR_DATA, "words.txt', line 2: the tag 'PER' has no prefix of IOB2",
+		     open_set(&task, &set, TASK_SCORE, "Anna B-PER\nYork PER\n"));
+	task_set_release(&task, &set);
+	task_set_release(&task, &train);
+	task_state_release(&task);
+}
+
+static void mistakes_have_their_line(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(16);
+	struct task_set set;
+	assert_error(ERR_DATA, "words.txt', line 4: the tag 'PER' has no prefix of IOB2",
+		     open_set(&task, &set, TASK_TRAIN, "Anna B-PER\nlives I-PER\n\nin PER\nNew B-LOC\nYork I-LOC\n"));
+	task_set_release(&task, &set);
+	assert_error(ERR_DATA, "there are words but no tags", open_set(&task, &set, TASK_TRAIN, "Anna\nlives\n\nin\n"));
+	task_set_release(&task, &set);
+	task.settings.columns.label = "ner";
+	assert_error(ERR_USAGE, "--label_column 'ner'", open_set(&task, &set, TASK_TRAIN, "Anna O\n"));
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+/* Columns by number; weights of labels; a model from elsewhere, of which nothing is recorded but its labels. */
+static void settings_decide(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(16);
+	struct task_set set;
+	struct task_outputs outputs;
+	task.settings.columns = (struct column_choice){.text = "2", .label = "-2"};
+	task.settings.class_weights = "N:3";
+	assert_ok(open_set(&task, &set, TASK_TRAIN, "1 anna N x\n2 lives V x\n"));
+	static const float weights[] = {3, 1};
+	assert_memory_equal(set.encoded.items[0].weights, weights, sizeof(weights));
+	assert_int_equal(set.encoded.ids[1], 5);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+
+	task = open_state(16);
+	static const char *const names[] = {"O", "B-PER", "I-PER", "L-PER", "U-PER"};
+	for (int i = 0; i < 5; i++)
+		assert_ok(label_set_add(&task.labels, names[i], "config.json", 1));
+	assert_ok(label_set_order(&task.labels, &(struct label_rules){.given = {names, 5}}));
+	assert_ok(open_set(&task, &set, TASK_SCORE, "anna B-PER\nlives L-PER\nin U-PER\n"));
+	static const char *const predicted[] = {"B-PER", "L-PER", "O"};
+	struct measures measures = {0};
+	outputs_of(&task, &set, predicted, &outputs);
+	assert_ok(task_tagging.score(&task, &set, &outputs, &measures));
+	assert_near(measures_get(&measures, "recall"), 0.5, 1e-12);
+	assert_near(measures_get(&measures, "precision"), 1, 1e-12);
+	assert_ok(task_tagging.write(&task, &set, &outputs, test_folder));
+	expect_file("predictions.txt", "anna B-PER B-PER\nlives L-PER L-PER\nin U-PER O\n\n");
+	assert_ptr_equal(task_of_architecture("BertForTokenClassification", NULL), &task_tagging);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+static void several_files_are_one_set(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(16);
+	struct task_set set = {.use = TASK_TRAIN};
+	struct task_outputs outputs;
+	const char *paths[] = {test_path("one.txt"), test_path("two.txt")};
+	const char *texts[] = {"anna B-PER\nlives O\n", "in\tx\tO\n\nnew\tx\tB-LOC\nyork\tx\tI-LOC\n"};
+	for (int i = 0; i < 2; i++)
+		assert_ok(file_write(paths[i], texts[i], strlen(texts[i])));
+	assert_ok(task_tagging.read(&task, &set, paths, 2));
+	assert_ok(task_tagging.encode(&task, &set));
+	assert_int_equal(task_answers(&set), 3);
+	static const char *const predicted[] = {"B-PER", "O", "O", "B-LOC", "I-LOC"};
+	outputs_of(&task, &set, predicted, &outputs);
+	assert_ok(task_tagging.write(&task, &set, &outputs, test_folder));
+	expect_file("predictions.txt", "anna B-PER B-PER\nlives O O\n\n");
+	expect_file("predictions_2.txt", "in\tx\tO\tO\n\nnew\tx\tB-LOC\tB-LOC\nyork\tx\tI-LOC\tI-LOC\n\n");
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_are_read_off_their_first_pieces),
+		cmocka_unit_test(results_are_in_the_scheme_of_the_file),
+		cmocka_unit_test(long_sentences_are_windows),
+		cmocka_unit_test(lines_of_text_are_tagged),
+		cmocka_unit_test(tags_that_training_never_had),
+		cmocka_unit_test(mistakes_have_their_line),
+		cmocka_unit_test(settings_decide),
+		cmocka_unit_test(several_files_are_one_set),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
