@@ -348,6 +348,54 @@ static void an_answer_does_not_depend_on_its_batch(void **state)
 	check_each_isa(alone_and_in_company);
 }
 
+/* A row that is not finite makes its own results NaN, and no others. */
+static int not_finite(void)
+{
+	enum { ROWS = 14 };
+	struct bench t;
+	if (!bench_open(&t, 2)) {
+		bench_close(&t);
+		return LACKING;
+	}
+	struct tensor y[2];
+	for (int bad = 0; bad < 2; bad++) {
+		struct tensor x = make_tensor(&t, ROWS, WIDE, false);
+		struct rng rng = rng_start(10, RNG_TEST, 0);
+		for (int64_t i = 0; i < ROWS * WIDE; i++)
+			set(&x, i, drawn(&rng));
+		if (bad) {
+			set(&x, 2 * WIDE + 5, NAN);
+			set(&x, 11 * WIDE + WIDE - 1, NAN);
+			set(&x, 12 * WIDE, -INFINITY);
+		}
+		y[bad] = make_tensor(&t, ROWS, INPUTS, false);
+		linear_fwd(&t.replica, &(struct linear_fwd){.w = &t.w, .b = &t.b, .x = x, .y = y[bad]});
+		drop_tensor(&t, &x);
+	}
+	size_t row = (size_t)INPUTS * dtype_bytes(t.be->dtype);
+	for (int r = 0; r < ROWS; r++) {
+		const char *clean = (char *)y[0].data + (size_t)r * row, *found = (char *)y[1].data + (size_t)r * row;
+		bool is_bad = r == 2 || r == 11 || r == 12;
+		if (!is_bad)
+			t.failures += memcmp(clean, found, row) != 0;
+		for (int64_t c = 0; is_bad && c < INPUTS; c++)
+			t.failures += !isnan(load((const unsigned char *)found, ACTIVATION, t.be->dtype, c));
+	}
+	int failures = t.failures;
+	bench_close(&t);
+	return failures > 0;
+}
+
+static void a_row_that_is_not_finite_spoils_no_other(void **state)
+{
+	(void)state;
+	tested_int8 = true;
+	tested_dtype = DTYPE_F32;
+	check_each_isa(not_finite);
+	tested_dtype = DTYPE_BF16;
+	check_each_isa(not_finite);
+}
+
 /* --- packing ------------------------------------------------------------------------------------------------------ */
 
 /* Packs `w` as it was refreshed, but in pieces of other types and without its master: the same bits. */
@@ -495,6 +543,7 @@ int main(void)
 		cmocka_unit_test(int8_is_for_inference_alone),
 		cmocka_unit_test(weights_are_packed_piece_by_piece),
 		cmocka_unit_test(an_answer_does_not_depend_on_its_batch),
+		cmocka_unit_test(a_row_that_is_not_finite_spoils_no_other),
 		cmocka_unit_test(f32_as_the_reference),
 		cmocka_unit_test(bf16_as_the_reference),
 		cmocka_unit_test(int8_as_the_reference),
