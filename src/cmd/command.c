@@ -15,10 +15,23 @@
 
 /* In the order in which a person meets them. */
 const struct command *const commands[] = {
-	&command_download, &command_extract,   &command_vocab,    &command_tokenize,
-	&command_prepare,  &command_instances, &command_pretrain, &command_finetune,
-	&command_evaluate, &command_fill,      &command_inspect,  &command_verify,
-	&command_compare,  &command_bench,     &command_plan,     NULL,
+	&command_download,
+	&command_extract,
+	&command_vocab,
+	&command_tokenize,
+	&command_prepare,
+	&command_instances,
+	&command_pretrain,
+	&command_finetune,
+	&command_predict,
+	&command_evaluate,
+	&command_fill,
+	&command_inspect,
+	&command_verify,
+	&command_compare,
+	&command_bench,
+	&command_plan,
+	NULL,
 };
 
 /* What bertc itself answers; completion and `bertc help` know these words, too. */

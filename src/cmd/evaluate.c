@@ -15,6 +15,7 @@
 #include "cmd/evaluate_predictions.h"
 #include "cmd/text_options.h"
 #include "infer/session.h"
+#include "infer/task_session.h"
 #include "train/pretraining.h"
 #include "run/run_data.h"
 #include "weights/model_folder.h"
@@ -114,12 +115,13 @@ static const struct option evaluate_options[] = {
 
 static const struct command_text evaluate_text = {
 	.name = "evaluate",
-	.synopsis = "--model FOLDER (--corpus PATH... | --data PREFIX... | --input_file PATH...) [options] | --predictions FILE "
-		    "--test FILE [options]",
-	.summary = "score a model on text: masked words and next sentences; or a file of answers",
+	.synopsis = "--model FOLDER (--corpus PATH... | --data PREFIX... | --input_file PATH...) [options] | --model FOLDER "
+		    "--test [NAME=]FILE... [options] | --predictions FILE --test FILE [options]",
+	.summary = "score a model on text, or on the examples of its task; or a file of answers",
 	.description =
 		"Masks and next-sentence pairs are drawn from a fixed seed, so that two models, or one model at two "
 		"times, are scored on exactly the same predictions. Static instances (--input_file) bring their masks.\n\n"
+		"With --test a fine-tuned model is scored on labelled examples of its task.\n\n"
 		"With --predictions no model is run: the answers in a file, of whatever program, are compared with those of a "
 		"test set, and the measures are the official ones of SQuAD 1.1, of SQuAD 2.0 (--version_2_with_negative) or "
 		"of CMRC 2018.",
@@ -340,13 +342,64 @@ static enum status score_answers(const struct evaluate_settings *settings)
 	return evaluate_predictions(&settings->predictions, &settings->test, settings->json);
 }
 
+/* NAME=FILE of --test; without a name "". */
+static const char *set_path(const char *value, char name[64])
+{
+	const char *equals = strchr(value, '=');
+	name[0] = '\0';
+	if (!equals || equals - value >= 64 || memchr(value, '/', (size_t)(equals - value)))
+		return value;
+	memcpy(name, value, (size_t)(equals - value));
+	name[equals - value] = '\0';
+	return equals + 1;
+}
+
+/* A fine-tuned model on the examples of its task. */
+static enum status score_task(const struct evaluate_settings *settings, bool length_given)
+{
+	struct task_session_settings of_session = {
+		.model = settings->model,
+		.max_seq_length = length_given ? (int32_t)settings->max_seq_length : 0,
+		.micro_batch_tokens = settings->micro_batch_tokens,
+		.version_2_with_negative = settings->predictions.version_2,
+		.device = settings->device,
+	};
+	struct task_session session = {0};
+	enum status status = task_session_open(&session, &of_session);
+	for (int64_t i = 0; i < settings->test.count && status == OK; i++) {
+		struct task_set set = {0};
+		struct task_outputs outputs = {0};
+		struct measures measures = {0};
+		double loss;
+		char name[64];
+		const char *path = set_path(settings->test.values[i], name);
+		status = task_session_run(&session, &path, 1, TASK_SCORE, &set, &outputs, &loss);
+		if (status == OK)
+			measures_add(&measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, loss});
+		if (status == OK)
+			status = session.state.task->score(&session.state, &set, &outputs, &measures);
+		if (status == OK) {
+			double count = (double)task_answers(&set);
+			measures_add(&measures, &(struct measure){"examples", NULL, UNIT_COUNT, DIRECTION_NONE, count});
+			if (name[0] && !settings->json)
+				printf("%s\n", name);
+			print_metrics(&measures, settings->json);
+		}
+		task_outputs_release(&outputs);
+		if (session.state.task)
+			task_set_release(&session.state, &set);
+	}
+	task_session_close(&session);
+	return status;
+}
+
 static enum status run_evaluate(struct options *options)
 {
 	const struct evaluate_settings *settings = options->settings;
 	if (settings->predictions.predictions)
 		return score_answers(settings);
 	if (settings->test.count > 0)
-		return error_set(ERR_USAGE, "--test needs --predictions");
+		return score_task(settings, options_given(options, "max_seq_length"));
 	int inputs = (settings->corpus.count > 0) + (settings->data.count > 0) + (settings->input_file.count > 0);
 	if (!settings->model || inputs != 1) {
 		enum status status = error_set(ERR_USAGE, !settings->model ? "--model is missing"

@@ -111,3 +111,11 @@ void batch_capacity_grow(struct batch_capacity *all, const struct batch_capacity
 		all->labels[h].count = one->labels[h].count > count ? one->labels[h].count : count;
 	}
 }
+
+bool batch_capacity_holds(const struct batch_capacity *all, const struct batch_capacity *one)
+{
+	bool holds = all->tokens >= one->tokens && all->sequences >= one->sequences && all->examples >= one->examples;
+	for (int h = 0; h < BATCH_HEADS; h++)
+		holds = holds && all->labels[h].count >= one->labels[h].count;
+	return holds;
+}

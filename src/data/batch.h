@@ -71,6 +71,8 @@ void batch_release(struct batch *batch);
 struct batch_capacity batch_capacity_of(const struct batch *batch);
 /* Makes `all` hold what `one` does, too. */
 void batch_capacity_grow(struct batch_capacity *all, const struct batch_capacity *one);
+/* Does what fits `one` fit `all`? */
+bool batch_capacity_holds(const struct batch_capacity *all, const struct batch_capacity *one);
 /* Does the batch fit? */
 bool batch_fits(const struct batch *batch, const struct batch_capacity *capacity);
 

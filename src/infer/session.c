@@ -9,13 +9,13 @@
 #include "weights/model_folder.h"
 
 /* Weights of the file. An encoder with a masked-word head alone can still fill blanks. */
-static enum status read_weights(struct session *session, const struct model_source *source)
+static enum status read_weights(struct session *session, const struct model_source *source, enum missing_weights missing)
 {
 	struct model_folder_report report = {0};
 	float *slab = NULL;
 	enum status status;
 	TRY_GOTO(memory_new(&slab, session->model->slab_count, sizeof(*slab), "weights"), done);
-	TRY_GOTO(model_folder_load(source->weights, session->model, MISSING_NEXT_SENTENCE, slab, &report), done);
+	TRY_GOTO(model_folder_load(source->weights, session->model, missing, slab, &report), done);
 	session->has_next_sentence = report.missing.count == 0;
 	if (!session->has_next_sentence)
 		log_detail("'%s' has no next-sentence head", report.path);
@@ -26,7 +26,7 @@ done:
 	return status;
 }
 
-static enum status session_prepare(struct session *session, const char *model, int32_t longest)
+static enum status session_prepare(struct session *session, const char *model, const struct session_heads *heads, int32_t longest)
 {
 	struct backend *be = session->backend;
 	struct model_config config;
@@ -40,11 +40,11 @@ static enum status session_prepare(struct session *session, const char *model, i
 	if (entries > config.vocab_size)
 		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", model, entries,
 				 config.vocab_size);
-	TRY(model_create(&session->model, be, &config, &model_heads_pretraining));
+	TRY(model_create(&session->model, be, &config, heads->heads));
 	TRY(model_allocate(session->model, false));
 	struct shape_limits limits = model_shape_limits(&config, session->capacity, longest, false);
 	TRY(be->functions->replica_create(be, &session->replica, &limits));
-	TRY(read_weights(session, &source));
+	TRY(read_weights(session, &source, heads->missing));
 	TRY(activations_create(&session->activations, session->model, session->capacity, false));
 	struct scalars scalars = {.loss_scale = 1.0, .finite = 1};
 	be->functions->to_device(be, session->replica.scalars, &scalars, sizeof(scalars));
@@ -54,11 +54,18 @@ static enum status session_prepare(struct session *session, const char *model, i
 enum status session_open(struct session *session, const char *model, const struct device_settings *device,
 			 struct batch_capacity capacity, int32_t longest)
 {
+	static const struct session_heads heads = {&model_heads_pretraining, MISSING_NEXT_SENTENCE};
+	return session_open_heads(session, model, device, &heads, capacity, longest);
+}
+
+enum status session_open_heads(struct session *session, const char *model, const struct device_settings *device,
+			       const struct session_heads *heads, struct batch_capacity capacity, int32_t longest)
+{
 	*session = (struct session){.capacity = capacity};
 	struct device_settings settings = *device;
 	settings.inference = true;
 	TRY(device_open(&settings, &session->pool, &session->backend));
-	enum status status = session_prepare(session, model, longest);
+	enum status status = session_prepare(session, model, heads, longest);
 	if (status != OK)
 		session_close(session);
 	return status;

@@ -17,10 +17,19 @@ struct session {
 	bool has_next_sentence; /* false: the weights came without that head */
 };
 
+/* What a session's model has behind its encoder. */
+struct session_heads {
+	const struct model_heads *heads;
+	enum missing_weights missing; /* what of them the weights may lack */
+};
+
 /* Opens what `model` means (weights/model_folder.h: a checkpoint, `final`, a run folder, any BERT folder or file of weights
  * with its configuration and vocabulary beside it) with room for batches of `capacity`. */
 MUST_USE enum status session_open(struct session *session, const char *model, const struct device_settings *device,
 				  struct batch_capacity capacity, int32_t longest);
+/* The same for a model with other heads than those of pre-training. */
+MUST_USE enum status session_open_heads(struct session *session, const char *model, const struct device_settings *device,
+					const struct session_heads *heads, struct batch_capacity capacity, int32_t longest);
 void session_close(struct session *session);
 
 #endif

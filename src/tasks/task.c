@@ -89,6 +89,14 @@ void task_state_release(struct task_state *state)
 	*state = (struct task_state){0};
 }
 
+enum status task_state_labels(struct task_state *state, const char *const *names, int64_t count)
+{
+	struct label_rules rules = {.given = {names, count}, .allow_one = true, .no_warnings = true};
+	for (int64_t i = 0; i < count; i++)
+		TRY(label_set_add(&state->labels, names[i], "config.json", 0));
+	return count > 0 ? label_set_order(&state->labels, &rules) : OK;
+}
+
 /* Numbers that a head gives for an example. */
 static int64_t output_count(const struct labelled_set *set, const struct head *head, int64_t example)
 {
@@ -165,6 +173,7 @@ enum status task_read_tables(struct task_state *state, struct task_set *set, con
 		.target = state->task->target,
 		.layout = settings->layout,
 		.given = settings->columns,
+		.trained = settings->trained,
 		.needs_labels = set->use != TASK_PREDICT,
 		.allows_empty = set->use == TASK_PREDICT,
 		.bad = settings->bad,

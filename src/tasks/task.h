@@ -36,6 +36,7 @@ struct task_settings {
 	const struct tokenizer *tokenizer;
 	int32_t max_seq_length;
 	struct column_choice columns;    /* by name or number from 1; NULL: found */
+	struct column_choice trained;    /* of the training set: taken if a file has them */
 	struct label_list given, folder; /* labels of --labels; of the model's folder */
 	const char *class_weights;       /* NULL, "balanced" or "a:2,b:1" */
 	enum label_cells cells;          /* of several labels: found in training, recorded for later */
@@ -121,6 +122,8 @@ const char *task_decides(const struct task_state *state);
 
 void task_set_release(const struct task_state *state, struct task_set *set);
 void task_state_release(struct task_state *state);
+/* The labels as a model's folder has them, in the order of its outputs, instead of those of training. */
+MUST_USE enum status task_state_labels(struct task_state *state, const char *const *names, int64_t count);
 /* Room for the outputs of every example of a set under a head: values are zero. */
 MUST_USE enum status task_outputs_create(struct task_outputs *out, const struct labelled_set *set, const struct head *head);
 void task_outputs_release(struct task_outputs *outputs);

@@ -1,0 +1,169 @@
+/* bertc predict: what a fine-tuned model answers for texts, in the order of the input. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cmd/command.h"
+#include "cmd/device_options.h"
+#include "cmd/text_options.h"
+#include "infer/task_session.h"
+
+struct predict_settings {
+	const char *model, *out, *format, *text_column, *pair_column, *on_bad_record;
+	int64_t max_seq_length, micro_batch_tokens;
+	bool version_2_with_negative;
+	struct device_settings device;
+};
+
+#define FIELD(name) offsetof(struct predict_settings, name)
+
+static const struct option predict_options[] = {
+	{.help = "Input"},
+	{.name = "model",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(model),
+	 .role = ROLE_PLACE,
+	 .value_name = "FOLDER",
+	 .alias = "model_name_or_path",
+	 .help = "a run of bertc finetune, its final/, or a task folder of transformers"},
+	{.name = "text_column",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(text_column),
+	 .role = ROLE_PLACE,
+	 .value_name = "COLUMN",
+	 .fallback_text = "as in training",
+	 .help = "the column with the text, by name or by number from 1"},
+	{.name = "pair_column",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(pair_column),
+	 .role = ROLE_PLACE,
+	 .value_name = "COLUMN",
+	 .fallback_text = "as in training",
+	 .help = "the column with the second text of a pair"},
+	{.name = "max_seq_length",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(max_seq_length),
+	 .range = "8..65536",
+	 .role = ROLE_PLACE,
+	 .value_name = "N",
+	 .fallback_text = "as in training",
+	 .help = "tokens of an example at most; longer texts are cut"},
+	{.name = "on_bad_record",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(on_bad_record),
+	 .fallback = "stop",
+	 .range = "stop|skip",
+	 .role = ROLE_PLACE,
+	 .value_name = "WHAT",
+	 .help = "a row that cannot be used is an error, or is left out and counted"},
+	{.name = "version_2_with_negative",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(version_2_with_negative),
+	 .fallback = "false",
+	 .role = ROLE_PLACE,
+	 .help = "questions may have no answer in their paragraph (SQuAD 2.0)"},
+	{.help = "Output"},
+	{.name = "out",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(out),
+	 .role = ROLE_PLACE,
+	 .value_name = "PATH",
+	 .fallback_text = "standard output",
+	 .help = "a file for the predictions; an existing folder gets the task's result files"},
+	{.name = "format",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(format),
+	 .fallback = "jsonl",
+	 .range = "jsonl",
+	 .role = ROLE_PLACE,
+	 .value_name = "NAME",
+	 .help = "jsonl: a JSON object for each text"},
+	{.help = "Machine"},
+	{.name = "micro_batch_tokens",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(micro_batch_tokens),
+	 .range = "64..",
+	 .fallback = "4096",
+	 .role = ROLE_PLACE,
+	 .value_name = "N",
+	 .help = "tokens computed at a time"},
+	DEVICE_OPTIONS(struct predict_settings, device),
+	{.name = NULL},
+};
+
+static const struct command_text predict_text = {
+	.name = "predict",
+	.synopsis = "--model FOLDER [FILE...|-] [options]",
+	.summary = "answer texts with a fine-tuned model",
+	.description =
+		"Reads texts from files or standard input (a text a line, TSV, CSV or JSON lines, told apart by content) and "
+		"prints a JSON object for each, in the order of the input: {\"label\", \"probabilities\"} for classes, "
+		"{\"value\"} for numbers, {\"labels\", \"probabilities\"} for several labels, {\"answer\", \"start\", "
+		"\"end\", \"score\"} for questions. An \"id\" of the input is repeated.",
+	.examples = "bertc predict --model runs/task texts.txt\tprint the predicted label of each line\n",
+};
+
+static enum status write_lines(const struct task_session *session, const struct task_set *set, const struct task_outputs *outputs,
+			       const char *out)
+{
+	const struct task_state *state = &session->state;
+	struct buffer text = {0};
+	enum status status = OK;
+	for (int64_t i = 0; i < task_answers(set) && status == OK; i++) {
+		status = state->task->put(state, set, outputs, i, &text);
+		buffer_char(&text, '\n');
+		if (status == OK && !out) {
+			fwrite(text.data, 1, text.size, stdout);
+			buffer_clear(&text);
+		}
+	}
+	if (status == OK)
+		status = buffer_status(&text);
+	if (status == OK && out)
+		status = file_write(out, text.data ? text.data : "", text.size);
+	buffer_release(&text);
+	return status;
+}
+
+static enum status run_predict(struct options *options)
+{
+	static const char *const standard_input[] = {"-"};
+	const struct predict_settings *settings = options->settings;
+	const struct option_list *files = &options->positional;
+	struct task_session_settings of_session = {
+		.model = settings->model,
+		.columns = {.text = settings->text_column, .pair = settings->pair_column},
+		.max_seq_length = (int32_t)settings->max_seq_length,
+		.micro_batch_tokens = settings->micro_batch_tokens,
+		.version_2_with_negative = settings->version_2_with_negative,
+		.skip_bad = strcmp(settings->on_bad_record, "skip") == 0,
+		.device = settings->device,
+	};
+	struct task_session session = {0};
+	struct task_set set = {0};
+	struct task_outputs outputs = {0};
+	enum status status;
+	TRY_GOTO(task_session_open(&session, &of_session), done);
+	TRY_GOTO(task_session_run(&session, files->count > 0 ? files->values : standard_input,
+				  files->count > 0 ? files->count : 1, TASK_PREDICT, &set, &outputs, NULL),
+		 done);
+	if (settings->out && file_is_folder(settings->out))
+		status = session.state.task->write(&session.state, &set, &outputs, settings->out);
+	else
+		status = write_lines(&session, &set, &outputs, settings->out);
+done:
+	task_outputs_release(&outputs);
+	if (session.state.task)
+		task_set_release(&session.state, &set);
+	task_session_close(&session);
+	return status;
+}
+
+const struct command command_predict = {
+	.text = &predict_text,
+	.options = predict_options,
+	.settings_bytes = sizeof(struct predict_settings),
+	.run = run_predict,
+	.takes_arguments = true,
+};

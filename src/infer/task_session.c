@@ -1,0 +1,174 @@
+#include "infer/task_session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "data/step_reader.h"
+
+#define TASK_RECORD "bertc_task.json"
+#define TASK_RECORD_LIMIT ((size_t)1 << 20)
+
+/* bertc_task.json lies beside the weights, if bertc trained them. */
+static enum status read_record(struct task_session *session)
+{
+	char folder[PATH_BYTES], path[PATH_BYTES];
+	struct buffer text = {0};
+	snprintf(folder, sizeof(folder), "%s", session->source.weights);
+	char *slash = strrchr(folder, '/');
+	if (slash)
+		*slash = '\0';
+	TRY(path_join(path, slash ? folder : ".", TASK_RECORD));
+	if (!file_exists(path))
+		return OK;
+	TRY(file_read(path, TASK_RECORD_LIMIT, &text));
+	enum status status = json_parse(&session->record, path, buffer_string(&text), text.size);
+	buffer_release(&text);
+	return status;
+}
+
+static enum status no_task(const struct task_session *session)
+{
+	enum status status =
+		error_set(ERR_USAGE, "'%s' is not a model for a task: its architecture is %s", session->settings->model,
+			  session->config.architecture ? session->config.architecture : "not known");
+	error_hint("bertc finetune makes one of it; bertc fill and bertc evaluate --corpus take it as it is");
+	return status;
+}
+
+/* The task: as recorded, else by the architecture. */
+static enum status find_task(struct task_session *session)
+{
+	struct task_state *state = &session->state;
+	const struct json *root = session->record.root;
+	const char *name = NULL, *layout = NULL;
+	if (root) {
+		TRY(json_get_string(root, TASK_RECORD, "task", &name));
+		TRY(json_get_string(root, TASK_RECORD, "layout", &layout));
+	}
+	if (layout || name)
+		return task_find(layout ? layout : name, &state->task, &state->settings.layout);
+	state->task = task_of_architecture(session->config.architecture, session->config.problem_type);
+	return state->task ? OK : no_task(session);
+}
+
+static enum status read_columns(struct task_session *session)
+{
+	struct column_choice *trained = &session->state.settings.trained;
+	const struct json *columns = session->record.root ? json_member(session->record.root, "columns") : NULL;
+	if (!columns)
+		return OK;
+	TRY(json_get_string(columns, TASK_RECORD, "text", &trained->text));
+	TRY(json_get_string(columns, TASK_RECORD, "pair", &trained->pair));
+	return json_get_string(columns, TASK_RECORD, "label", &trained->label);
+}
+
+static enum status settle(struct task_session *session)
+{
+	const struct task_session_settings *settings = session->settings;
+	struct task_settings *own = &session->state.settings;
+	struct model_config config;
+	int64_t length = 0;
+	TRY(model_folder_config(settings->model, &config));
+	if (session->record.root)
+		TRY(json_get_integer(session->record.root, TASK_RECORD, "max_seq_length", 0, INT32_MAX, &length));
+	if (settings->max_seq_length > 0)
+		length = settings->max_seq_length;
+	if (length == 0)
+		length = config.max_position_embeddings;
+	if (length > config.max_position_embeddings) {
+		enum status status = error_set(ERR_USAGE, "--max_seq_length %lld is beyond the model's %d positions",
+					       (long long)length, config.max_position_embeddings);
+		error_hint("lower it");
+		return status;
+	}
+	session->bad.skip = settings->skip_bad;
+	own->max_seq_length = (int32_t)length;
+	own->tokenizer = session->tokenizer;
+	own->columns = settings->columns;
+	own->bad = &session->bad;
+	own->squad.version_2_with_negative = settings->version_2_with_negative;
+	TRY(read_columns(session));
+	if (session->config.labels && session->state.task->target != TARGET_NUMBER)
+		TRY(task_state_labels(&session->state, (const char *const *)session->config.labels, session->config.label_count));
+	session->state.task->heads(&session->state, &session->heads);
+	return OK;
+}
+
+enum status task_session_open(struct task_session *session, const struct task_session_settings *settings)
+{
+	*session = (struct task_session){.settings = settings};
+	if (!settings->model) {
+		enum status status = error_set(ERR_USAGE, "--model is missing");
+		error_hint("give a folder that bertc finetune made, or a task folder of transformers");
+		return status;
+	}
+	TRY(model_source_find(settings->model, &session->source));
+	TRY(model_folder_task(settings->model, &session->config));
+	TRY(read_record(session));
+	TRY(find_task(session));
+	TRY(folder_tokenizer_read(&session->folder_tokenizer, &session->source));
+	session->folder_tokenizer.settings.special_tokens = false;
+	TRY(tokenizer_open(&session->tokenizer, &session->folder_tokenizer.vocab, &session->folder_tokenizer.settings));
+	return settle(session);
+}
+
+/* Examples of a batch at most. */
+#define BATCH_EXAMPLES 256
+
+/* The model with room for batches of this set. */
+static enum status open_model(struct task_session *session, const struct instances *instances, struct batch_capacity *capacity)
+{
+	const struct example_bounds *bounds = instances_bounds(instances);
+	const struct session_heads heads = {&session->heads, MISSING_NOTHING};
+	*capacity = batch_capacity_for(bounds, BATCH_EXAMPLES, 0, session->settings->micro_batch_tokens);
+	if (session->is_open && batch_capacity_holds(&session->session.capacity, capacity))
+		return OK;
+	if (session->is_open)
+		session_close(&session->session);
+	session->is_open = false;
+	TRY(session_open_heads(&session->session, session->settings->model, &session->settings->device, &heads, *capacity,
+			       bounds->max_seq_length));
+	session->is_open = true;
+	return OK;
+}
+
+enum status task_session_run(struct task_session *session, const char *const *paths, int64_t count, enum task_use use,
+			     struct task_set *out, struct task_outputs *outputs, double *out_loss)
+{
+	struct task_state *state = &session->state;
+	struct labelled_source source = {.vocab_size = session->folder_tokenizer.vocab.count};
+	struct instances *instances = NULL;
+	struct batch_capacity capacity;
+	enum status status;
+	*out = (struct task_set){.name = "", .use = use};
+	*outputs = (struct task_outputs){0};
+	TRY(state->task->read(state, out, paths, count));
+	TRY(state->task->encode(state, out));
+	bad_records_log(&session->bad, count > 0 ? paths[0] : "");
+	TRY(task_outputs_create(outputs, &out->encoded, &session->heads.head[0]));
+	if (out->encoded.example_count == 0)
+		return OK;
+	TRY_GOTO(instances_open_labelled(&instances, &out->encoded, &source), done);
+	TRY_GOTO(open_model(session, instances, &capacity), done);
+	struct output_pass pass = {.model = session->session.model,
+				   .activations = session->session.activations,
+				   .replica = &session->session.replica,
+				   .capacity = capacity};
+	status = outputs_compute(&pass, instances, outputs, out_loss);
+done:
+	instances_close(instances);
+	return status;
+}
+
+void task_session_close(struct task_session *session)
+{
+	if (session->is_open)
+		session_close(&session->session);
+	task_state_release(&session->state);
+	task_config_release(&session->config);
+	tokenizer_close(session->tokenizer);
+	folder_tokenizer_release(&session->folder_tokenizer);
+	json_release(&session->record);
+	*session = (struct task_session){0};
+}
