@@ -115,6 +115,10 @@ uint64_t labelled_hash(const struct labelled_set *set)
 	hash = add_array(hash, set->ids, set->token_count, sizeof(*set->ids));
 	for (int h = 0; h < BATCH_HEADS; h++) {
 		const struct labelled_items *items = &set->items[h];
+		/* Which head it is and what its numbers are count as much as the numbers. */
+		const int32_t form[] = {h, items->width, items->row_width, items->values};
+		if (items->width > 0)
+			hash = add_array(hash, form, 4, sizeof(*form));
 		hash = add_array(hash, items->starts, items->starts ? set->example_count + 1 : 0, sizeof(*items->starts));
 		hash = add_array(hash, items->rows, items->count * items->row_width, sizeof(*items->rows));
 		hash = add_array(hash, items->classes, items->count * items->width, sizeof(*items->classes));

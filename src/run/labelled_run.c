@@ -26,8 +26,10 @@ static enum status read_model(struct labelled_run *labelled)
 		return status;
 	}
 	TRY(model_source_find(model, &labelled->source));
-	TRY(model_folder_config(model, &run->config));
-	TRY(model_folder_task(model, &labelled->folder));
+	/* Of the weights that were found: a folder called "base" is that folder, not the size. */
+	const char *config = labelled->source.config[0] ? labelled->source.config : model;
+	TRY(model_folder_config(config, &run->config));
+	TRY(model_folder_task(config, &labelled->folder));
 	TRY(folder_tokenizer_read(&labelled->tokenizer, &labelled->source));
 	if (run->config.vocab_size == 0)
 		run->config.vocab_size = labelled->tokenizer.vocab.count;
