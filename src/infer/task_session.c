@@ -63,6 +63,23 @@ static enum status read_columns(struct task_session *session)
 	return json_get_string(columns, TASK_RECORD, "label", &trained->label);
 }
 
+/* How the training files wrote tags of words. */
+static enum status read_tags(struct task_session *session)
+{
+	struct tag_form *form = &session->state.settings.tags;
+	const struct json *tags = session->record.root ? json_member(session->record.root, "tags") : NULL;
+	const char *scheme = "", *separator = "";
+	if (!tags)
+		return OK;
+	TRY(json_get_string(tags, TASK_RECORD, "scheme", &scheme));
+	TRY(json_get_string(tags, TASK_RECORD, "separator", &separator));
+	if (!tag_scheme_find(scheme, &form->scheme) || (strcmp(separator, "-") != 0 && strcmp(separator, "_") != 0))
+		return error_set(ERR_DATA, "'%s': its " TASK_RECORD " has tags of an unknown scheme, '%.40s'",
+				 session->settings->model, scheme);
+	form->separator = separator[0];
+	return OK;
+}
+
 static enum status settle(struct task_session *session)
 {
 	const struct task_session_settings *settings = session->settings;
@@ -89,6 +106,7 @@ static enum status settle(struct task_session *session)
 	own->bad = &session->bad;
 	own->squad.version_2_with_negative = settings->version_2_with_negative;
 	TRY(read_columns(session));
+	TRY(read_tags(session));
 	if (session->config.labels && session->state.task->target != TARGET_NUMBER)
 		TRY(task_state_labels(&session->state, (const char *const *)session->config.labels, session->config.label_count));
 	session->state.task->heads(&session->state, &session->heads);

@@ -413,6 +413,13 @@ static enum status write_task(const struct labelled_run *labelled)
 	if (state->settings.layout)
 		json_put_string(&writer, "layout", state->settings.layout->name);
 	json_put_integer(&writer, "max_seq_length", state->settings.max_seq_length);
+	if (state->settings.tags.separator) {
+		const char separator[2] = {state->settings.tags.separator, '\0'};
+		json_open(&writer, "tags", '{');
+		json_put_string(&writer, "scheme", tag_scheme_name(state->settings.tags.scheme));
+		json_put_string(&writer, "separator", separator);
+		json_close(&writer);
+	}
 	json_open(&writer, "columns", '{');
 	if (columns->text)
 		json_put_string(&writer, "text", columns->text);

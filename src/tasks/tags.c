@@ -18,6 +18,16 @@ const char *tag_scheme_name(enum tag_scheme scheme)
 	return schemes[scheme].name;
 }
 
+bool tag_scheme_find(const char *name, enum tag_scheme *out)
+{
+	for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++) {
+		*out = (enum tag_scheme)i;
+		if (strcmp(schemes[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
 bool tag_parse(const char *text, struct tag_form form, struct tag *out)
 {
 	char letter = *text;

@@ -46,6 +46,8 @@ struct tag_facts {
 MUST_USE enum status tags_detect(const char *const *tags, const int64_t *starts, int64_t sentence_count, struct tag_facts *out,
 				 int64_t *out_bad);
 const char *tag_scheme_name(enum tag_scheme scheme);
+/* The scheme of a name; false: there is none. */
+bool tag_scheme_find(const char *name, enum tag_scheme *out);
 
 /* Takes a tag apart; false: it has no prefix of the scheme (plain tags have none). */
 bool tag_parse(const char *text, struct tag_form form, struct tag *out);

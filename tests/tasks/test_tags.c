@@ -76,6 +76,17 @@ static void schemes_are_detected(void **state)
 	}
 }
 
+static void schemes_have_names(void **state)
+{
+	(void)state;
+	enum tag_scheme scheme;
+	for (int i = TAGS_PLAIN; i <= TAGS_BMES; i++) {
+		assert_true(tag_scheme_find(tag_scheme_name((enum tag_scheme)i), &scheme));
+		assert_int_equal(scheme, i);
+	}
+	assert_false(tag_scheme_find("IOB", &scheme));
+}
+
 static void mixtures_are_refused(void **state)
 {
 	(void)state;
@@ -170,9 +181,8 @@ static void entities_are_seqevals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(schemes_are_detected),
-		cmocka_unit_test(mixtures_are_refused),
-		cmocka_unit_test(one_scheme_becomes_another),
+		cmocka_unit_test(schemes_are_detected),  cmocka_unit_test(schemes_have_names),
+		cmocka_unit_test(mixtures_are_refused),  cmocka_unit_test(one_scheme_becomes_another),
 		cmocka_unit_test(entities_are_seqevals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
