@@ -357,6 +357,8 @@ static const char *set_path(const char *value, char name[64])
 /* A fine-tuned model on the examples of its task. */
 static enum status score_task(const struct evaluate_settings *settings, bool length_given)
 {
+	if (settings->corpus.count + settings->data.count + settings->input_file.count > 0)
+		return error_set(ERR_USAGE, "--test and text to pre-train on do not go together: evaluate one after the other");
 	struct task_session_settings of_session = {
 		.model = settings->model,
 		.max_seq_length = length_given ? (int32_t)settings->max_seq_length : 0,

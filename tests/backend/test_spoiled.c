@@ -70,9 +70,10 @@ static bool has_dropout(const struct test_case *c)
 
 static bool forgets_dropout(struct test_case *c)
 {
-	bool applies = has_dropout(c);
+	if (!has_dropout(c) || operation_is(c, "row_dropout")) /* which is not called without */
+		return false;
 	c->dropout.p = 0;
-	return applies;
+	return true;
 }
 
 static bool takes_next_site(struct test_case *c)
@@ -197,26 +198,55 @@ static bool takes_next_row(struct test_case *c)
 	return *last >= 0;
 }
 
+/* The choices that the first label is one of; 0 of an operation that has no such labels. */
+static int64_t choices_of_first(const struct test_case *c)
+{
+	if (operation_is(c, "xent"))
+		return case_integer(c, "C", 2);
+	if (operation_is(c, "vocab_xent"))
+		return case_integer(c, "V", 50);
+	if (operation_is(c, "group_xent"))
+		return (int64_t)c->arrays[find_array(c, "starts")].value[1];
+	return operation_is(c, "segment_xent") ? c->batch.starts[1] : 0;
+}
+
 static bool takes_another_label(struct test_case *c)
 {
 	int i = find_array(c, "labels");
-	if (i < 0 || c->arrays[i].columns == 0 || c->arrays[i].value[0] < 0)
+	int64_t choices = choices_of_first(c);
+	if (i < 0 || choices < 2 || c->arrays[i].columns == 0 || c->arrays[i].value[0] < 0)
 		return false;
-	double classes = operation_is(c, "xent") ? case_number(c, "C", 2) : case_number(c, "V", 50);
-	double step = classes > 3 ? 2 : 1; /* words with ties come in pairs */
-	c->arrays[i].value[0] = fmod(c->arrays[i].value[0] + step, classes);
+	double step = choices > 3 ? 2 : 1; /* words with ties come in pairs */
+	c->arrays[i].value[0] = fmod(c->arrays[i].value[0] + step, (double)choices);
 	return true;
+}
+
+static bool has_label(const struct test_case *c, int64_t item, int64_t items)
+{
+	int labels = find_array(c, "labels");
+	if (labels < 0)
+		return true;
+	int64_t each = array_size(&c->arrays[labels]) / items;
+	for (int64_t i = item * each; i < (item + 1) * each; i++)
+		if (c->arrays[labels].value[i] >= 0)
+			return true;
+	return false;
 }
 
 static bool ignores_weights(struct test_case *c)
 {
-	return fill_array(c, "weights", 1) && case_integer(c, "P", 3) > 1;
+	int i = find_array(c, "weights");
+	bool applies = false;
+	for (int64_t j = 0; i >= 0 && j < array_size(&c->arrays[i]); j++)
+		applies = applies || (c->arrays[i].value[j] != 1 && has_label(c, j, array_size(&c->arrays[i])));
+	return fill_array(c, "weights", 1) && applies;
 }
 
 static bool labelled(const struct test_case *c)
 {
-	return has_rows(c) && case_integer(c, "train", 1) && case_integer(c, "unlabelled", 0) != 1 &&
-	       (operation_is(c, "xent") || operation_is(c, "vocab_xent"));
+	bool one_choice = choices_of_first(c) == 1;
+	return has_rows(c) && case_integer(c, "train", 1) && case_integer(c, "unlabelled", 0) != 1 && !one_choice &&
+	       (choices_of_first(c) > 1 || operation_is(c, "squared_error") || operation_is(c, "binary_xent"));
 }
 
 static bool forgets_loss_scale(struct test_case *c)

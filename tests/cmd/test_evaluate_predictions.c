@@ -82,7 +82,7 @@ static void what_does_not_fit_is_refused(void **state)
 		       "evaluate --predictions %s/p.json --test %s/dev2.json --version_2_with_negative --find_threshold", f, f);
 	assert_program(2, "has no measures for", "evaluate --predictions x --test y --version_2_with_negative --scorer cmrc");
 	assert_program(2, "--model and --predictions", "evaluate --predictions x --test y --model z");
-	assert_program(2, "--test needs --predictions", "evaluate --model x --corpus y --test z");
+	assert_program(2, "--test and text to pre-train on", "evaluate --model x --corpus y --test z");
 	assert_program(3, "question 'b' has no answer", "evaluate --predictions %s/p.json --test %s/dev2.json", f, f);
 	assert_program(3, "1 question without a prediction: 'b'",
 		       "evaluate --predictions %s/zh_p.json --test %s/dev2.json --version_2_with_negative", f, f);
