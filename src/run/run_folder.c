@@ -54,16 +54,28 @@ static enum status check_fresh(const struct run_folder_settings *settings)
 	return status;
 }
 
-/* --fresh: what an earlier run left goes, nothing else in the folder is touched. A folder without the mark of a run's
- * data holds no run. */
+/* A folder holds a run if it has the mark of a run's data or, of runs that keep no data there (fine-tuning), both the settings
+ * and the metrics of one. */
+static enum status holds_run(const char *out, bool *holds)
+{
+	char mark[PATH_BYTES], settings[PATH_BYTES], metrics[PATH_BYTES];
+	TRY(path_join(mark, out, RUN_FOLDER_MARK));
+	TRY(path_join(settings, out, "settings.json"));
+	TRY(path_join(metrics, out, "metrics.jsonl"));
+	*holds = file_exists(mark) || (file_exists(settings) && file_exists(metrics));
+	return OK;
+}
+
+/* --fresh: what an earlier run left goes, nothing else in the folder is touched, and nothing at all in a folder without a run. */
 static enum status remove_earlier_run(const char *out)
 {
-	char mark[PATH_BYTES];
-	TRY(path_join(mark, out, RUN_FOLDER_MARK));
-	if (!file_exists(mark))
+	bool holds;
+	TRY(holds_run(out, &holds));
+	if (!holds)
 		return OK;
-	static const char *const names[] = {"data",          "final",         "metrics.jsonl", "report.html",
-					    "samples.jsonl", "settings.json", "best.json",     "best"};
+	static const char *const names[] = {
+		"data", "final",     "metrics.jsonl",     "report.html",      "samples.jsonl",    "settings.json",
+		"best", "best.json", "eval_results.json", "eval_results.txt", "test_results.tsv", "predict.txt"};
 	struct name_list entries = {0};
 	enum status status;
 	TRY_GOTO(folder_list(out, &entries), done);
