@@ -10,7 +10,7 @@
 
 struct finetune_settings {
 	/* task */
-	const char *task, *text_column, *pair_column, *label_column, *labels, *class_weights, *on_bad_record;
+	const char *task, *text_column, *pair_column, *label_column, *labels, *class_weights, *metric, *on_bad_record;
 	struct option_list train, dev, test;
 	/* model */
 	const char *model;
@@ -75,6 +75,8 @@ static const struct option finetune_options[] = {
 	TEXT("labels", labels, NULL, "A,B,C", "all labels, in the order of their numbers"),
 	TEXT("class_weights", class_weights, NULL, "WEIGHTS",
 	     "weights of the classes in the loss: label:weight,label:weight, or balanced"),
+	TEXT("metric", metric, "metric_for_best_model", "NAME",
+	     "the measure of the dev set that says which checkpoint is best and when to stop: accuracy, f1, loss, ..."),
 	{.name = "on_bad_record",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(on_bad_record),
@@ -182,7 +184,7 @@ static const struct option finetune_options[] = {
 	COUNT("keep_checkpoints", keep_checkpoints, "0", "2", "save_total_limit", ROLE_RUN,
 	      "newest checkpoints that are kept, besides the best one; 0 = all"),
 	FLAG("save_best", save_best, "false", "load_best_model_at_end", ROLE_RUN,
-	     "the finished model is the checkpoint with the lowest loss on the first dev set instead of the last"),
+	     "the finished model is the checkpoint that is best on the first dev set instead of the last"),
 	{.name = "best_by",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(best_by),
@@ -191,7 +193,7 @@ static const struct option finetune_options[] = {
 	 .fallback_text = "the first",
 	 .help = "the dev set that decides"},
 	COUNT("early_stopping_patience", early_stopping_patience, "0", "0", NULL, ROLE_RUN,
-	      "evaluations in a row without a lower dev loss that end the run; 0 = none do"),
+	      "evaluations in a row that are not better which end the run; 0 = none do"),
 	COUNT("log_steps", log_steps, "1", "10", "logging_steps", ROLE_RUN, "steps between lines of metrics.jsonl"),
 	COUNT("stop_at_step", stop_at_step, "0", "0", NULL, ROLE_PLACE,
 	      "save and stop there, the schedule unchanged; 0 = at the end"),
@@ -392,6 +394,7 @@ static void fill_run(struct finetune *finetune)
 		.columns = {.text = settings->text_column, .pair = settings->pair_column, .label = settings->label_column},
 		.labels = settings->labels,
 		.class_weights = settings->class_weights,
+		.metric = settings->metric,
 		.skip_bad = settings->on_bad_record[1] == 'k',
 		.shuffle = settings->shuffle,
 		.save_best = settings->save_best,

@@ -151,6 +151,7 @@ static enum status make_head(struct labelled_run *labelled)
 	const char **names = NULL;
 	state->task->heads(state, &labelled->heads);
 	labelled->task.heads = &labelled->heads;
+	labelled->task.decides = labelled->settings->metric ? labelled->settings->metric : task_decides(state);
 	labelled->continues_head = has_same_head(labelled);
 	TRY(memory_new(&names, state->labels.count, sizeof(*names), "labels"));
 	for (int64_t i = 0; i < state->labels.count; i++)
@@ -378,6 +379,7 @@ static enum status describe(void *context, struct report *report)
 	struct labelled_run *labelled = context;
 	report->facts.epoch_tokens = (double)labelled->train.encoded.token_count;
 	report->task = labelled_report(&labelled->state, &labelled->train, &labelled->preview);
+	report->task.decides = labelled->task.decides;
 	return OK;
 }
 

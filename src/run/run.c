@@ -405,6 +405,7 @@ static enum status start_training(struct run *run)
 				.computed_on = run->computed_on,
 				.resumed_from = start->resumed_from[0] ? start->resumed_from : NULL,
 				.keep = settings->keep_checkpoints,
+				.decides = run->task->decides,
 				.may_save = may_save,
 				.may_save_context = run,
 			},

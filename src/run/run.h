@@ -47,6 +47,7 @@ struct run;
 /* What is trained. The functions get `context`. */
 struct run_task {
 	void *context;
+	const char *decides;        /* the measure that says which checkpoint is best; NULL: the loss */
 	struct shape_source shapes; /* with a context of its own */
 	const struct model_heads *heads;
 	/* A new run has drawn its weights: others over them, where it begins with some. NULL: none. */

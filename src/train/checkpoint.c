@@ -187,13 +187,14 @@ enum status checkpoint_read_state(const char *path, struct json_document *docume
 	return status;
 }
 
-enum status checkpoint_best_check(const char *folder, struct train_state *state)
+enum status checkpoint_best_check(const struct checkpoint_context *context, struct train_state *state)
 {
+	const char *folder = context->folder;
 	char name[64], path[PATH_BYTES];
 	checkpoint_name(name, state->best_step);
 	TRY(path_join(path, folder, name));
 	if (state->best_step > 0 && file_is_folder(path))
-		return checkpoint_mark_best(folder, state->best_step, state->best_loss);
+		return checkpoint_mark_best(folder, state->best_step, checkpoint_decides(context), state->best_loss);
 	state->best_step = 0;
 	return checkpoint_unmark_best(folder);
 }

@@ -33,7 +33,7 @@ struct train_state {
 	struct guard_state guard;
 	struct phase_state phase;
 	int64_t evaluated_step; /* of the newest evaluation; 0 = none yet */
-	double evaluated_loss;  /* its held-out loss, the score that a checkpoint of that step has */
+	double evaluated_loss;  /* its held-out loss, or the measure that decides: the score of a checkpoint of that step */
 	int64_t best_step;      /* the checkpoint with the lowest evaluation loss; 0 = none yet */
 	double best_loss;       /* its loss */
 };
@@ -51,11 +51,17 @@ struct checkpoint_context {
 	const char *computed_on;   /* what the bits depend on: program and back end */
 	const char *resumed_from;  /* the checkpoint that --resume_from named when this run began; or NULL */
 	int64_t keep;              /* newest checkpoints kept, besides the best one; 0 = all */
+	const char *decides;       /* the measure that says which checkpoint is best; NULL: the loss */
 	/* Asked by the first rank before anything is written, in the thread that writes: an error ends the save and the run. May
 	 * be NULL. */
 	enum status (*may_save)(void *context);
 	void *may_save_context;
 };
+
+static inline const char *checkpoint_decides(const struct checkpoint_context *context)
+{
+	return context->decides ? context->decides : "loss";
+}
 
 /* Saves without stopping the training: a save waits for the one before, copies weights and moments, and leaves the
  * rest (files, checksums, fsync, rename, pruning, marking the best) to a thread. Weights and moments that are not
@@ -85,7 +91,7 @@ MUST_USE enum status checkpoint_save_final(const struct checkpoint_context *cont
 
 /* Makes `best` and best.json of a run folder say what `state` says. A best checkpoint that is no longer there is
  * forgotten, in `state` too. */
-MUST_USE enum status checkpoint_best_check(const char *folder, struct train_state *state);
+MUST_USE enum status checkpoint_best_check(const struct checkpoint_context *context, struct train_state *state);
 
 /* training_state.json of a checkpoint; the settings record is member "settings" of the root, and "computed_on" and
  * "resumed_from" are the context's. */

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "base/buffer.h"
 #include "base/stop.h"
 #include "train/step.h"
 
@@ -40,23 +41,45 @@ struct report_progress train_progress(const struct train_state *state)
 }
 
 /* What an evaluation says of the phase (does it still gain?) and of the checkpoint (is it the best?). */
-static void remember_score(struct training *training, double loss)
+static void remember_score(struct training *training, const struct measure *decides)
 {
 	struct train_state *state = &training->state;
 	struct phase_state *score = &state->phase;
 	const struct phase *phase = &training->phases[score->index];
-	state->evaluated_loss = loss;
-	bool gains = score->evaluations == 0 || !isfinite(score->best_loss) || loss < score->best_loss - phase->patience_margin;
+	double value = decides->value;
+	state->evaluated_loss = value;
+	bool gains = score->evaluations == 0 || !isfinite(score->best_loss) ||
+		     measure_is_better(decides->direction, value, score->best_loss, phase->patience_margin);
 	if (gains)
-		score->best_loss = loss;
+		score->best_loss = value;
 	score->stalled = gains ? 0 : score->stalled + 1;
 	score->evaluations++;
 
 	bool kept = training->settings.save_best || due(state->step, phase->save_steps) || is_full(phase, state);
-	if (kept && isfinite(loss) && (state->best_step == 0 || loss < state->best_loss)) {
+	bool best = state->best_step == 0 || measure_is_better(decides->direction, value, state->best_loss, 0);
+	if (kept && isfinite(value) && best) {
 		state->best_step = state->step;
-		state->best_loss = loss;
+		state->best_loss = value;
 	}
+}
+
+/* The measure that says which checkpoint is best. */
+static enum status deciding_measure(const struct training *training, const struct measures *measures, struct measure *decides)
+{
+	const char *name = checkpoint_decides(&training->checkpoints);
+	const struct measure *found = measures_find(measures, name);
+	struct buffer known = {0};
+	if (found && found->direction != DIRECTION_NONE) {
+		*decides = *found;
+		return OK;
+	}
+	for (int64_t i = 0; i < measures->count; i++)
+		if (measures->item[i].direction != DIRECTION_NONE)
+			buffer_format(&known, "%s%s", known.size > 0 ? ", " : "", measures->item[i].name);
+	enum status status = error_set(ERR_USAGE, "--metric %s: the evaluation has no such measure to choose a checkpoint by", name);
+	error_hint("its measures are: %s", buffer_string(&known));
+	buffer_release(&known);
+	return status;
 }
 
 /* Scores every held-out set. The loss of one of them says whether the phase still gains. */
@@ -65,7 +88,7 @@ static enum status evaluate(struct training *training)
 	struct objective *objective = training->objective;
 	struct train_state *state = &training->state;
 	struct report_progress progress = train_progress(state);
-	double loss = NAN;
+	struct measure decides = {.direction = DIRECTION_LOWER, .value = NAN};
 	ranks_section(training->comm, "evaluate", state->step);
 	TRY(ranks_settle(training->comm));
 	for (int64_t set = 0; set < objective->evaluation_count; set++) {
@@ -75,14 +98,14 @@ static enum status evaluate(struct training *training)
 		TRY(report_evaluation(&training->report, &progress, objective->evaluation_names[set], &metrics,
 				      clock_seconds() - started));
 		if (set == training->settings.best_set)
-			loss = measures_get(&metrics, "loss");
+			TRY(deciding_measure(training, &metrics, &decides));
 	}
 	state->evaluated_step = state->step;
 	if (objective->evaluation_count == 0)
 		return OK;
 	progress.evaluated_step = state->step;
 	TRY(report_evaluated(&training->report, &progress));
-	remember_score(training, loss);
+	remember_score(training, &decides);
 	return OK;
 }
 
@@ -106,7 +129,7 @@ static enum status check_best(struct training *training)
 	struct train_state *state = &training->state;
 	enum status status = OK;
 	if (is_first_rank(training->comm))
-		status = checkpoint_best_check(training->checkpoints.folder, state);
+		status = checkpoint_best_check(&training->checkpoints, state);
 	TRY(ranks_agree(training->comm, status));
 	return ranks_count(training->comm) > 1 ? comm_broadcast(training->comm, state, sizeof(*state), 0) : OK;
 }

@@ -241,7 +241,7 @@ static enum status link_best(const char *folder, const char *name)
 	return OK;
 }
 
-enum status checkpoint_mark_best(const char *folder, int64_t step, double loss)
+enum status checkpoint_mark_best(const char *folder, int64_t step, const char *measure, double value)
 {
 	char name[64], path[PATH_BYTES];
 	struct buffer text = {0};
@@ -251,7 +251,7 @@ enum status checkpoint_mark_best(const char *folder, int64_t step, double loss)
 	json_open(&writer, NULL, '{');
 	json_put_string(&writer, "checkpoint", name);
 	json_put_integer(&writer, "step", step);
-	json_put_double(&writer, "loss", loss);
+	json_put_double(&writer, measure, value);
 	json_close(&writer);
 	buffer_char(&text, '\n');
 	TRY_GOTO(buffer_status(&text), done);

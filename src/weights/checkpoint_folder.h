@@ -40,7 +40,7 @@ MUST_USE enum status checkpoint_folder_publish(const char *parent, const char *t
 /* Keeps the newest `keep` (0 = all) of the checkpoints up to `saved_step`, and that of `best_step`. */
 MUST_USE enum status checkpoint_prune(const char *folder, int64_t keep, int64_t saved_step, int64_t best_step);
 /* Records which checkpoint is the best: best.json, and `best`, a link to its folder. */
-MUST_USE enum status checkpoint_mark_best(const char *folder, int64_t step, double loss);
+MUST_USE enum status checkpoint_mark_best(const char *folder, int64_t step, const char *measure, double value);
 /* Removes that record and the link. */
 MUST_USE enum status checkpoint_unmark_best(const char *folder);
 

@@ -106,7 +106,7 @@ static void the_best_is_marked(void **state)
 	double loss = 0;
 	char link[64] = "";
 	make("marked", 3, 3);
-	assert_ok(checkpoint_mark_best(test_path("marked"), 3, 1.25));
+	assert_ok(checkpoint_mark_best(test_path("marked"), 3, "loss", 1.25));
 	assert_ok(json_read(&document, test_path("marked/best.json"), 1000));
 	assert_ok(json_get_number(document.root, "best.json", "loss", &loss));
 	assert_true(loss == 1.25);
