@@ -44,12 +44,23 @@ static enum status read_model(struct labelled_run *labelled)
 
 /* ---- The task's files ---- */
 
+/* Says what was left out of each set. Of predictions nothing is: they have a row for every row of their file. */
+static enum status read_set(struct labelled_run *labelled, struct task_set *set, const char *const *paths, int64_t count)
+{
+	struct task_state *state = &labelled->state;
+	labelled->bad.count = 0;
+	labelled->bad.skip = labelled->settings->skip_bad && set->use != TASK_PREDICT;
+	TRY(state->task->read(state, set, paths, count));
+	TRY(state->task->encode(state, set));
+	bad_records_log(&labelled->bad, paths[0]);
+	return OK;
+}
+
 /* Sets of [NAME=]PATH...: each name begins one; without a name all paths are one set. */
 static enum status open_sets(struct labelled_run *labelled, const struct option_list *list, enum task_use use,
 			     struct task_set **out, int64_t *out_count)
 {
 	const char **paths = NULL;
-	struct task_state *state = &labelled->state;
 	enum status status = OK;
 	*out_count = 0;
 	if (!list || list->count == 0)
@@ -74,7 +85,7 @@ static enum status open_sets(struct labelled_run *labelled, const struct option_
 			paths[count++] = list->values[i];
 		}
 		(*out_count)++;
-		status = state->task->read(state, set, paths, count);
+		status = read_set(labelled, set, paths, count);
 	}
 done:
 	free(paths);
@@ -84,23 +95,15 @@ done:
 static enum status read_files(struct labelled_run *labelled)
 {
 	const struct labelled_run_settings *settings = labelled->settings;
-	struct task_state *state = &labelled->state;
 	if (settings->train->count == 0) {
 		enum status status = error_set(ERR_USAGE, "--train is missing");
 		error_hint("bertc finetune --task classification --model FOLDER --train FILE --dev FILE --out FOLDER");
 		return status;
 	}
 	labelled->train = (struct task_set){.name = "", .use = TASK_TRAIN};
-	TRY(state->task->read(state, &labelled->train, settings->train->values, settings->train->count));
-	bad_records_log(&labelled->bad, settings->train->values[0]);
+	TRY(read_set(labelled, &labelled->train, settings->train->values, settings->train->count));
 	TRY(open_sets(labelled, settings->dev, TASK_SCORE, &labelled->dev, &labelled->dev_count));
-	TRY(open_sets(labelled, settings->test, TASK_PREDICT, &labelled->test, &labelled->test_count));
-	TRY(state->task->encode(state, &labelled->train));
-	for (int64_t i = 0; i < labelled->dev_count; i++)
-		TRY(state->task->encode(state, &labelled->dev[i]));
-	for (int64_t i = 0; i < labelled->test_count; i++)
-		TRY(state->task->encode(state, &labelled->test[i]));
-	return OK;
+	return open_sets(labelled, settings->test, TASK_PREDICT, &labelled->test, &labelled->test_count);
 }
 
 static enum status find_task(struct labelled_run *labelled)
@@ -118,10 +121,10 @@ static enum status find_task(struct labelled_run *labelled)
 	if (settings->labels)
 		TRY(labels_parse_option(settings->labels, &labelled->strings, &names, &count));
 	labelled->names = names;
-	labelled->bad.skip = settings->skip_bad;
 	state->settings.tokenizer = labelled->encoder;
 	state->settings.max_seq_length = (int32_t)labelled->run->phases[0].settings.max_seq_length;
 	state->settings.columns = settings->columns;
+	state->settings.needs_pairs = strcmp(settings->task, "pair") == 0;
 	state->settings.given = (struct label_list){names, count};
 	state->settings.folder = (struct label_list){(const char *const *)labelled->folder.labels,
 						     labelled->folder.labels ? labelled->folder.label_count : 0};

@@ -59,25 +59,24 @@ static enum status read_tables(struct task_state *state, struct task_set *set, c
 
 /* ---- Encoding ---- */
 
-/* The label of an example as the head learns it. */
-static enum status encode_label(struct task_state *state, struct task_set *set, const struct example_text *example, float *values)
+/* The label of an example as the head learns it: of classes its id (-1: not known), else values. */
+static enum status read_label(const struct task_state *state, const struct example_text *example, bool known, int32_t *class_id,
+			      float *values)
 {
-	bool known = set->has_labels && example->label;
-	int32_t class_id = -1;
+	*class_id = -1;
 	if (state->task->target == TARGET_CLASS) {
 		int64_t id = -1;
 		if (known)
 			TRY(label_set_id(&state->labels, example->label, example->file, example->line, &id));
-		class_id = (int32_t)id;
-		float weight = id < 0 ? 0 : state->label_weights && set->use == TASK_TRAIN ? state->label_weights[id] : 1;
-		return labelled_item(&set->encoded, 0, NULL, &class_id, NULL, weight);
+		*class_id = (int32_t)id;
+		return OK;
 	}
 	if (state->task->target == TARGET_NUMBER) {
 		double number = 0;
 		if (known)
 			TRY(label_number(example->label, example->file, example->line, &number));
 		values[0] = (float)number;
-		return labelled_item(&set->encoded, 0, NULL, NULL, values, known ? 1 : 0);
+		return OK;
 	}
 	struct string_store store = {0};
 	const char **names = NULL;
@@ -95,8 +94,16 @@ static enum status encode_label(struct task_state *state, struct task_set *set, 
 	}
 	free(names);
 	string_store_release(&store);
-	TRY(status);
-	return labelled_item(&set->encoded, 0, NULL, NULL, values, known ? 1 : 0);
+	return status;
+}
+
+static enum status add_label(const struct task_state *state, struct task_set *set, bool known, int32_t class_id,
+			     const float *values)
+{
+	if (state->task->target != TARGET_CLASS)
+		return labelled_item(&set->encoded, 0, NULL, NULL, values, known ? 1 : 0);
+	float weight = class_id < 0 ? 0 : state->label_weights && set->use == TASK_TRAIN ? state->label_weights[class_id] : 1;
+	return labelled_item(&set->encoded, 0, NULL, &class_id, NULL, weight);
 }
 
 static enum status encode_examples(struct task_state *state, struct task_set *set)
@@ -107,24 +114,39 @@ static enum status encode_examples(struct task_state *state, struct task_set *se
 	float *values = NULL;
 	bool numbers = state->task->target != TARGET_CLASS;
 	int32_t width = state->task->target == TARGET_CLASSES ? (int32_t)state->labels.count : 1;
+	int64_t kept = 0;
 	enum status status;
 	TRY_GOTO(memory_new(&ids, settings->max_seq_length, sizeof(*ids), "a text's tokens"), done);
 	TRY_GOTO(memory_new(&values, width, sizeof(*values), "labels"), done);
 	labelled_form(&set->encoded, 0, width, 0, numbers);
 	for (int64_t i = 0; i < set->examples.count; i++) {
 		const struct example_text *example = &set->examples.examples[i];
+		bool known = set->has_labels && example->label;
 		struct encoded_text text;
+		int32_t class_id;
+		status = read_label(state, example, known, &class_id, values);
+		/* Predictions have a row for every example: none of theirs is left out. */
+		if (status != OK && set->use == TASK_PREDICT)
+			goto done;
+		if (status != OK) {
+			TRY_GOTO(bad_record(settings->bad, status), done);
+			continue;
+		}
 		TRY_GOTO(task_encode_text(settings->tokenizer, scratch, example->text, example->pair, settings->max_seq_length,
 					  ids, &text),
 			 done);
 		TRY_GOTO(labelled_begin(&set->encoded), done);
 		TRY_GOTO(labelled_sequence(&set->encoded, ids, text.count, text.second), done);
-		TRY_GOTO(encode_label(state, set, example, values), done);
+		TRY_GOTO(add_label(state, set, known, class_id, values), done);
 		set->cut_count += text.cut > 0;
 		set->cut_tokens += text.cut;
+		set->examples.examples[kept++] = *example;
 	}
-	task_log_cut(set, settings->max_seq_length);
 	status = OK;
+	if (kept == 0 && set->examples.count > 0)
+		status = error_set(ERR_DATA, "'%s': none of its rows can be used", set->examples.examples[0].file);
+	set->examples.count = kept;
+	task_log_cut(set, settings->max_seq_length);
 done:
 	tokens_release(&scratch[0]);
 	tokens_release(&scratch[1]);

@@ -251,6 +251,9 @@ enum status example_columns_find(struct example_columns *out, const struct table
 		const struct column_choice *names = i == 0 ? &options->trained : before;
 		if (!names)
 			continue;
+		/* "column 1" of a file that has not as many columns is another one. */
+		if (i == 0 && !has_names(table) && names->text && table_find_column(table, names->text) < 0)
+			continue;
 		take_named(table, names->text, &out->text);
 		take_named(table, names->pair, &out->pair);
 		take_named(table, names->label, &out->label);

@@ -169,7 +169,7 @@ enum status task_read_tables(struct task_state *state, struct task_set *set, con
 {
 	const struct task_settings *settings = &state->settings;
 	struct example_options options = {
-		.input = state->task->input,
+		.input = settings->needs_pairs && state->task->input == TASK_INPUT_TEXT ? TASK_INPUT_PAIR : state->task->input,
 		.target = state->task->target,
 		.layout = settings->layout,
 		.given = settings->columns,
@@ -186,8 +186,11 @@ enum status task_read_tables(struct task_state *state, struct task_set *set, con
 		error_hint("a file of examples has a row each, with a text and a label");
 		return status;
 	}
-	if (set->use == TASK_TRAIN)
+	if (set->use == TASK_TRAIN) {
+		if (!settings->layout) /* the files of a published task differ by use */
+			state->settings.trained = set->examples.columns;
 		state->pairs = set->examples.has_pairs || state->task->input == TASK_INPUT_CHOICES;
+	}
 	return OK;
 }
 

@@ -36,6 +36,7 @@ struct task_settings {
 	const struct tokenizer *tokenizer;
 	int32_t max_seq_length;
 	struct column_choice columns;    /* by name or number from 1; NULL: found */
+	bool needs_pairs;                /* a file of texts alone is an error */
 	struct column_choice trained;    /* of the training set: taken if a file has them */
 	struct label_list given, folder; /* labels of --labels; of the model's folder */
 	const char *class_weights;       /* NULL, "balanced" or "a:2,b:1" */

@@ -1,0 +1,326 @@
+/* Fine-tuning as a user does it: a small pre-trained model, tables whose label follows from a word, what the run leaves, going on
+ * after an interruption, ranks, and what bad files and commands give. */
+#include <unistd.h>
+#include "cmd/small_run.h"
+
+enum { TRAIN = 160, DEV = 60, TEST = 25 };
+
+static const char *const does[] = {"sees", "likes", "finds", "follows", "paints"};
+static const char *const classes[] = {"see", "feel", "act", "act", "paint"};
+
+static void put_file(const char *name, const char *text)
+{
+	assert_ok(file_write(test_path(name), text, strlen(text)));
+}
+
+/* Rows of sentences. `kind`: 'c' one class, 'r' a number, 'p' pairs that have the same verb or not, 'u' no label. */
+static void put_table(const char *name, char kind, int rows, uint64_t seed)
+{
+	static const char *const who[] = {"the cat", "a dog", "the old man", "my sister", "nobody", "the sailor"};
+	static const char *const what[] = {"the house", "a river", "the red boat", "some bread", "the moon"};
+	struct buffer text = {0};
+	struct rng rng = rng_start(seed, RNG_TEST, 1);
+	buffer_text(&text, kind == 'p'   ? "sentence1\tsentence2\tlabel\n"
+			   : kind == 'r' ? "sentence\tscore\n"
+			   : kind == 'u' ? "sentence\n"
+					 : "sentence\tlabel\n");
+	for (int i = 0; i < rows; i++) {
+		uint32_t verb = rng_below(&rng, 5), other = i % 2 ? verb : rng_below(&rng, 5);
+		buffer_format(&text, "%s %s %s.", who[rng_below(&rng, 6)], does[verb], what[rng_below(&rng, 5)]);
+		if (kind == 'p')
+			buffer_format(&text, "\tnobody %s it.\t%s", does[other], verb == other ? "same" : "other");
+		else if (kind != 'u')
+			buffer_format(&text, "\t%s", kind == 'r' ? (verb == 1 ? "2.5" : "-0.5") : classes[verb]);
+		buffer_char(&text, '\n');
+	}
+	assert_ok(file_write(test_path(name), text.data, text.size));
+	buffer_release(&text);
+}
+
+static int setup(void **state)
+{
+	if (small_run_make(state, 3) != 0)
+		return -1;
+	if (program("pretrain --corpus %s --model %s --out %s/base --vocab_size 80 --train_batch_size 16 --max_seq_length 32 "
+		    "--num_train_steps 30 --learning_rate 1e-2 --num_warmup_steps 2 --precision fp32 --threads 1",
+		    corpus, config, test_folder) != 0)
+		return -1;
+	put_table("train.tsv", 'c', TRAIN, 1);
+	put_table("dev.tsv", 'c', DEV, 2);
+	put_table("test.tsv", 'u', TEST, 3);
+	return 0;
+}
+
+#define MODEL                                                                                                                    \
+	"--model %s/base --max_seq_length 32 --precision fp32 --threads 1 --train_batch_size 16 --learning_rate 2e-3 "           \
+	"--log_steps 1 --no_progress --save_checkpoints_steps 0 --eval_steps 0 "
+#define FILES "--train %s/train.tsv --dev %s/dev.tsv --test %s/test.tsv "
+/* The run that most tests compare with: 200 steps into test_folder/<out>. */
+#define RUN(out, more)                                                                                                           \
+	"finetune --task classification " MODEL FILES "--out %s/" out " --num_train_epochs 20 --hidden_dropout_prob 0 " more,    \
+		test_folder, test_folder, test_folder, test_folder, test_folder
+/* One epoch of any task on a training file. */
+#define SHORT(task, train, more)                                                                                                 \
+	"finetune --task " task " " MODEL "--out %s/short --num_train_epochs 1 --train %s/" train " " more, test_folder,         \
+		test_folder, test_folder
+
+static double result(const char *path, const char *name)
+{
+	struct buffer text = {0};
+	struct json_document document;
+	double value = NAN;
+	assert_ok(file_read(path, 1 << 20, &text));
+	assert_ok(json_parse(&document, path, text.data, text.size));
+	assert_ok(json_get_number(document.root, path, name, &value));
+	json_release(&document);
+	buffer_release(&text);
+	return value;
+}
+
+static void assert_holds(const char *path, const char *part)
+{
+	struct buffer text = {0};
+	assert_ok(file_read(path, 1 << 24, &text));
+	if (!strstr(buffer_string(&text), part))
+		fail_msg("'%s' is not in '%s':\n%.2000s", part, path, buffer_string(&text));
+	buffer_release(&text);
+}
+
+/* A run's folder away, for the next. */
+static void forget(const char *name)
+{
+	if (file_exists(test_path(name)))
+		assert_ok(folder_remove(test_path(name)));
+}
+
+/* The file has so many lines, each of `columns` numbers. */
+static void assert_rows(const char *path, int64_t rows, int columns)
+{
+	struct buffer text = {0};
+	int64_t lines = 0;
+	assert_ok(file_read(path, 1 << 24, &text));
+	for (char *rest = text.data, *line; (line = strtok_r(rest, "\n", &rest)); lines++) {
+		for (int i = 0; i < columns; i++) {
+			char *end;
+			(void)strtod(line, &end);
+			assert_true(end > line && *end == (i + 1 < columns ? '\t' : '\0'));
+			line = end + (*end == '\t');
+		}
+	}
+	assert_int_equal(lines, rows);
+	buffer_release(&text);
+}
+
+static void a_class_is_learned(void **state)
+{
+	(void)state;
+	assert_program(0, "4 labels: act ", RUN("whole", ""));
+	assert_said("see ");
+	/* The most frequent class has about two fifths of the rows. */
+	double accuracy = result(test_path("whole/eval_results.json"), "eval_accuracy");
+	if (!(accuracy > 0.55))
+		fail_msg("accuracy %g", accuracy);
+	assert_int_equal(result(test_path("whole/eval_results.json"), "eval_examples"), DEV);
+	assert_int_equal(result(test_path("whole/eval_results.json"), "global_step"), 200);
+	assert_near(metric_at(test_path("whole/metrics.jsonl"), 200, "eval_accuracy"), accuracy, 0.0);
+	assert_holds(test_path("whole/eval_results.txt"), "eval_accuracy = ");
+	assert_holds(test_path("whole/eval_results.txt"), "global_step = 200\n");
+	static const char *const parts[] = {"\"BertForSequenceClassification\"",
+					    "\"problem_type\": \"single_label_classification\"",
+					    "\"0\": \"act\"",
+					    "\"1\": \"feel\"",
+					    "\"2\": \"paint\"",
+					    "\"3\": \"see\"",
+					    "\"see\": 3"};
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		assert_holds(test_path("whole/final/config.json"), parts[i]);
+	assert_rows(test_path("whole/test_results.tsv"), TEST, 4);
+	assert_rows(test_path("whole/predict.txt"), TEST, 1);
+	assert_true(file_exists(test_path("whole/report.html")));
+	assert_int_equal(program("verify %s/whole", test_folder), 0);
+	assert_program(0, "training: 0 steps in", RUN("whole", ""));
+}
+
+static void an_interruption_changes_nothing(void **state)
+{
+	(void)state;
+	assert_program(75, "run the same command again", RUN("parts", "--stop_at_step 13"));
+	assert_true(file_exists(test_path("parts/checkpoint-13/MANIFEST.json")));
+	assert_program(0, "finished", RUN("parts", ""));
+	assert_same_file(test_path("whole/final/model.safetensors"), test_path("parts/final/model.safetensors"));
+	assert_same_file(test_path("whole/checkpoint-200/optimizer.safetensors"),
+			 test_path("parts/checkpoint-200/optimizer.safetensors"));
+	assert_same_file(test_path("whole/test_results.tsv"), test_path("parts/test_results.tsv"));
+	assert_same_file(test_path("whole/eval_results.json"), test_path("parts/eval_results.json"));
+}
+
+static void ranks_train_as_one(void **state)
+{
+	(void)state;
+	assert_program(0, "finished", RUN("ranks", "--ranks 2"));
+	for (int step = 1; step <= 10; step++)
+		assert_near(metric_at(test_path("whole/metrics.jsonl"), step, "loss"),
+			    metric_at(test_path("ranks/metrics.jsonl"), step, "loss"), 1e-5);
+	assert_near(result(test_path("whole/eval_results.json"), "eval_loss"),
+		    result(test_path("ranks/eval_results.json"), "eval_loss"), 1e-3);
+	assert_rows(test_path("ranks/test_results.tsv"), TEST, 4);
+	assert_rows(test_path("ranks/predict.txt"), TEST, 1);
+}
+
+static void other_data_are_not_resumed_on(void **state)
+{
+	(void)state;
+	assert_program(75, "", RUN("changed", "--stop_at_step 5"));
+	put_table("train.tsv", 'c', TRAIN, 7);
+	assert_program(ERR_STATE, "the training examples have changed", RUN("changed", ""));
+	put_table("train.tsv", 'c', TRAIN, 1);
+	assert_program(0, "finished", RUN("changed", ""));
+	assert_same_file(test_path("whole/final/model.safetensors"), test_path("changed/final/model.safetensors"));
+}
+
+static void numbers_are_learned(void **state)
+{
+	(void)state;
+	put_table("numbers.tsv", 'r', TRAIN, 4);
+	put_table("numbers-dev.tsv", 'r', DEV, 5);
+	forget("short");
+	assert_program(0, "finished",
+		       SHORT("regression", "numbers.tsv", "--num_train_epochs 20 --dev %s/numbers-dev.tsv --test %s/test.tsv"),
+		       test_folder, test_folder);
+	/* Without reading the text: the variance, 9 * 1/5 * 4/5 = 1.44. */
+	double error = result(test_path("short/eval_results.json"), "eval_mse");
+	if (!(error < 0.7))
+		fail_msg("mean squared error %g", error);
+	assert_holds(test_path("short/final/config.json"), "\"problem_type\": \"regression\"");
+	assert_rows(test_path("short/test_results.tsv"), TEST, 1);
+	assert_false(file_exists(test_path("short/predict.txt")));
+}
+
+static void pairs_run(void **state)
+{
+	(void)state;
+	put_table("pairs.tsv", 'p', 64, 4);
+	forget("short");
+	assert_program(0, "second text: sentence2", SHORT("pair", "pairs.tsv", "--dev %s/pairs.tsv"), test_folder);
+	assert_int_equal(result(test_path("short/eval_results.json"), "eval_examples"), 64);
+	assert_holds(test_path("short/final/config.json"), "\"0\": \"other\"");
+	/* A text alone is no pair, nor the other way round. */
+	forget("short");
+	assert_program(ERR_DATA, "which column has the first texts", SHORT("pair", "train.tsv", ""));
+	forget("short");
+	assert_program(ERR_DATA, "which column has the second texts", SHORT("classification", "pairs.tsv", "--dev %s/dev.tsv"),
+		       test_folder);
+	forget("short");
+	assert_program(ERR_DATA, "which column has the texts", SHORT("classification", "train.tsv", "--dev %s/pairs.tsv"),
+		       test_folder);
+}
+
+static void bad_files_are_named(void **state)
+{
+	(void)state;
+	put_file("strange.tsv", "sentence\tlabel\nthe cat sees it.\tsee\na dog likes it.\tlike\n");
+	forget("short");
+	assert_program(ERR_DATA, "strange.tsv', line 3: the label 'like' does not occur in training",
+		       SHORT("classification", "train.tsv", "--dev %s/strange.tsv"), test_folder);
+	put_file("body.tsv", "body\tlabel\na\tx\nb\ty\n");
+	forget("short");
+	assert_program(ERR_DATA, "body.tsv': which column has the texts? Its columns are 1 body, 2 label",
+		       SHORT("classification", "body.tsv", ""));
+	put_file("one.tsv", "sentence\tlabel\na\tx\nb\tx\n");
+	forget("short");
+	assert_program(ERR_DATA, "has the label 'x' (from ", SHORT("classification", "one.tsv", ""));
+	assert_said("one.tsv', line 2");
+	put_file("twins.tsv", "sentence\tlabel\na\t1\nb\t1.0\n");
+	forget("short");
+	assert_program(ERR_DATA, "are the same number", SHORT("classification", "twins.tsv", ""));
+	assert_said("twins.tsv', line 3");
+	put_file("low.tsv", "sentence\tscore\na\t1.5\nb\tlow\nc\t2\n");
+	forget("short");
+	assert_program(ERR_DATA, "low.tsv', line 3: the label 'low' is no number", SHORT("regression", "low.tsv", ""));
+	put_file("few.tsv", "sentence\tlabel\na\tx\nb\ty\nc\n");
+	forget("short");
+	assert_program(ERR_DATA, "few.tsv', line 4: 1 field where the other rows have 2", SHORT("classification", "few.tsv", ""));
+	put_file("empty.tsv", "");
+	forget("short");
+	assert_program(ERR_DATA, "empty.tsv': there are no rows in it", SHORT("classification", "empty.tsv", ""));
+	forget("short");
+	assert_program(ERR_USAGE, "nowhere.tsv", SHORT("classification", "nowhere.tsv", ""));
+}
+
+static void bad_rows_are_counted(void **state)
+{
+	(void)state;
+	put_file("few.tsv", "sentence\tlabel\na\tx\nb\ty\nc\nd\n");
+	assert_program(0, "few.tsv': 2 bad records left out; the first because: ",
+		       SHORT("classification", "few.tsv", "--on_bad_record skip"));
+	assert_said("few.tsv', line 4");
+	put_file("low.tsv", "sentence\tscore\na\t1.5\nb\tlow\nc\t2\n");
+	forget("short");
+	assert_program(0, "low.tsv': 1 bad record left out", SHORT("regression", "low.tsv", "--on_bad_record skip"));
+	assert_said("low.tsv', line 3: the label 'low' is no number");
+	/* Of each set by itself. */
+	put_file("strange.tsv", "sentence\tlabel\nthe cat sees it.\tsee\na dog likes it.\tlike\na dog finds it.\tact\n");
+	forget("short");
+	assert_program(0, "strange.tsv': 1 bad record left out",
+		       SHORT("classification", "train.tsv", "--on_bad_record skip --dev %s/strange.tsv"), test_folder);
+	assert_int_equal(result(test_path("short/eval_results.json"), "eval_examples"), 2);
+	/* Predictions have a row for every row of their file. */
+	forget("short");
+	assert_program(ERR_DATA, "few.tsv', line 4",
+		       SHORT("classification", "train.tsv", "--on_bad_record skip --test %s/few.tsv"), test_folder);
+}
+
+static void bad_commands_are_explained(void **state)
+{
+	(void)state;
+	assert_program(ERR_USAGE, "--model is missing",
+		       "finetune --task classification --max_seq_length 32 --train %s/train.tsv --out %s/none", test_folder,
+		       test_folder);
+	assert_program(ERR_USAGE, "--task is missing",
+		       "finetune --max_seq_length 32 --model %s/base --train %s/train.tsv --out %s/none", test_folder,
+		       test_folder, test_folder);
+	assert_program(ERR_USAGE, "--train is missing",
+		       "finetune --max_seq_length 32 --task classification --model %s/base --out %s/none", test_folder,
+		       test_folder);
+	forget("short");
+	assert_program(ERR_USAGE, "--task horoscope: there is no such task", SHORT("horoscope", "train.tsv", ""));
+	assert_said("tasks are: classification, ");
+	forget("short");
+	assert_program(ERR_USAGE, "--max_seq_length 65 is beyond the model's 64 positions",
+		       SHORT("classification", "train.tsv", "--max_seq_length 65"));
+	assert_false(file_exists(test_path("none/final")));
+}
+
+/* A size's name as the name of a folder in the working directory: the folder's configuration counts. */
+static void a_folder_may_be_called_as_a_size(void **state)
+{
+	char folder[PATH_BYTES], *before = getcwd(folder, sizeof(folder)), program_path[PATH_BYTES + 32];
+	const char *bertc = getenv("BERTC");
+	(void)state;
+	assert_non_null(before);
+	snprintf(program_path, sizeof(program_path), "%s/%s", folder, bertc ? bertc : "build/bertc");
+	if (!bertc || bertc[0] != '/')
+		setenv("BERTC", program_path, 1);
+	assert_int_equal(chdir(test_folder), 0);
+	int status = program("finetune --task classification --model base --train train.tsv --out planned --plan "
+			     "--max_seq_length 32 --precision fp32");
+	assert_int_equal(chdir(folder), 0);
+	if (bertc)
+		setenv("BERTC", bertc, 1);
+	else
+		unsetenv("BERTC");
+	assert_int_equal(status, 0);
+	assert_said("memory plan for 23,"); /* thousand parameters, not 86 million */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_class_is_learned),         cmocka_unit_test(an_interruption_changes_nothing),
+		cmocka_unit_test(ranks_train_as_one),         cmocka_unit_test(other_data_are_not_resumed_on),
+		cmocka_unit_test(numbers_are_learned),        cmocka_unit_test(pairs_run),
+		cmocka_unit_test(bad_files_are_named),        cmocka_unit_test(bad_rows_are_counted),
+		cmocka_unit_test(bad_commands_are_explained), cmocka_unit_test(a_folder_may_be_called_as_a_size),
+	};
+	return cmocka_run_group_tests(tests, setup, program_teardown);
+}
