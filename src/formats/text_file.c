@@ -1,29 +1,12 @@
 #include "formats/text_file.h"
 
 #include <string.h>
-#include <sys/stat.h>
+
 #include "base/log.h"
 #include "base/text.h"
 #include "formats/stream.h"
 
 #define READ_BYTES ((size_t)256 << 10)
-
-/* What must be the same after reading as it was before. */
-static bool facts_of(const char *path, struct stat *out)
-{
-	return strcmp(path, "-") != 0 && stat(path, out) == 0 && S_ISREG(out->st_mode);
-}
-
-static enum status refuse_changed(const char *path, const struct stat *before)
-{
-	struct stat after;
-	if (facts_of(path, &after) && after.st_size == before->st_size && after.st_ino == before->st_ino &&
-	    after.st_mtim.tv_sec == before->st_mtim.tv_sec && after.st_mtim.tv_nsec == before->st_mtim.tv_nsec)
-		return OK;
-	enum status status = error_set(ERR_DATA, "'%s' changed while it was read", path);
-	error_hint("wait until the program that writes it has finished, then run the command again");
-	return status;
-}
 
 static enum status read_all(struct stream *stream, int64_t limit, struct buffer *out)
 {
@@ -80,14 +63,10 @@ static void mend_line_ends(struct buffer *text)
 enum status text_file_read(struct text_file *out, const char *path, int64_t limit)
 {
 	struct stream *stream;
-	struct stat before;
 	*out = (struct text_file){.name = strcmp(path, "-") == 0 ? "standard input" : path};
-	bool regular = facts_of(path, &before);
 	TRY(stream_open(&stream, path));
 	enum status status = read_all(stream, limit, &out->text);
 	stream_close(stream);
-	if (status == OK && regular)
-		status = refuse_changed(path, &before);
 	if (status == OK)
 		status = refuse_other_encodings(out);
 	if (status != OK) {

@@ -16,7 +16,7 @@ struct text_file {
 };
 
 /* Reads all of `path` ("-": standard input). ERR_USAGE: there is no such file. ERR_DATA: damaged packing; UTF-16 or UTF-32;
- * larger than `limit` bytes unpacked; the file's size or time of change differ before and after, so that what was read may
+ * larger than `limit` bytes unpacked. ERR_STATE: the file changed while it was read, so that what was read may
  * be a mixture. Text that is not UTF-8 is left to text_check(), line by line. */
 MUST_USE enum status text_file_read(struct text_file *out, const char *path, int64_t limit);
 void text_file_release(struct text_file *file);

@@ -99,7 +99,7 @@ static void a_file_that_changes_is_refused(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, touch, path), 0);
 	while (!atomic_load(&begun))
 		sched_yield();
-	assert_error(ERR_DATA, "changed while it was read", text_file_read(&file, path, TEXT_FILE_LIMIT));
+	assert_error(ERR_STATE, "was written to while it was read", text_file_read(&file, path, TEXT_FILE_LIMIT));
 	atomic_store(&stop, true);
 	pthread_join(thread, &failed);
 	assert_null(failed);
