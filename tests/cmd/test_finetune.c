@@ -173,8 +173,12 @@ static void other_data_are_not_resumed_on(void **state)
 	assert_program(75, "", RUN("changed", "--stop_at_step 5"));
 	put_table("train.tsv", 'c', TRAIN, 7);
 	assert_program(ERR_STATE, "the training examples have changed", RUN("changed", ""));
+	put_file("changed/notes.txt", "mine");
+	assert_program(75, "", RUN("changed", "--fresh --stop_at_step 3"));
+	assert_holds(test_path("changed/notes.txt"), "mine");
 	put_table("train.tsv", 'c', TRAIN, 1);
-	assert_program(0, "finished", RUN("changed", ""));
+	assert_program(ERR_STATE, "the training examples have changed", RUN("changed", ""));
+	assert_program(0, "finished", RUN("changed", "--fresh"));
 	assert_same_file(test_path("whole/final/model.safetensors"), test_path("changed/final/model.safetensors"));
 }
 
