@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "data/pretraining/instances.h"
 #include "train/optimizer.h"
 
 #define VOCABULARY 30522
@@ -32,7 +33,7 @@ static enum status bench_open(struct bench *b, char **argv)
 	TRY(backend_open(&b->be, &(struct backend_settings){.device = "cpu",
 							    .dtype = strcmp(argv[2], "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32,
 							    .pool = b->pool}));
-	struct shape_limits limits = {.batch = INSTANCE_CAPACITY(128, 1, 20),
+	struct shape_limits limits = {.batch = instance_capacity(128, 1, 20),
 				      .longest = 128,
 				      .hidden = config.hidden_size,
 				      .heads = config.num_attention_heads,

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/pretraining/instances.h"
 #include "data/step_reader.h"
 #include "text/vocab.h"
 #include "weights/model_folder.h"
@@ -53,7 +54,7 @@ static enum status open_run(struct run *run, char **argv)
 	struct step_settings steps = {
 		.batch_size = batch_size,
 		.accumulation_steps = batches,
-		.capacity = batch_capacity_for(&settings, batch_size, batches, 0),
+		.capacity = batch_capacity_for(instances_bounds(run->instances), batch_size, batches, 0),
 		.first_step = 1,
 		.last_step = 1,
 	};

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "data/pretraining/static_instances.h"
+#include "data/pretraining/instance_files.h"
+#include "data/pretraining/instances.h"
+#include "data/step_reader.h"
 #include "text/vocab.h"
 
 static void must(enum status status)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/pretraining/instances.h"
 #include "data/step_reader.h"
 #include "formats/safetensors.h"
 #include "text/vocab.h"
@@ -58,7 +59,7 @@ static enum status dump(char **argv)
 	struct step_settings step_settings = {
 		.batch_size = atoll(argv[5]),
 		.accumulation_steps = 1,
-		.capacity = batch_capacity_for(&settings, atoll(argv[5]), 1, 0),
+		.capacity = batch_capacity_for(instances_bounds(instances), atoll(argv[5]), 1, 0),
 		.first_step = first,
 		.last_step = first + steps - 1,
 	};

@@ -7,7 +7,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include "data/step_reader.h"
+#include "data/pretraining/instances.h"
 #include "text/vocab.h"
 
 static void must(enum status status)
