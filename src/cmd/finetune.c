@@ -76,7 +76,7 @@ static const struct option finetune_options[] = {
 	TEXT("class_weights", class_weights, NULL, "WEIGHTS",
 	     "weights of the classes in the loss: label:weight,label:weight, or balanced"),
 	TEXT("metric", metric, "metric_for_best_model", "NAME",
-	     "the measure of the dev set that says which checkpoint is best and when to stop: accuracy, f1, loss, ..."),
+	     "the measure of the dev set that says which checkpoint is best and when to stop, such as accuracy, f1 or loss"),
 	{.name = "on_bad_record",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(on_bad_record),
