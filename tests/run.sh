@@ -5,7 +5,7 @@
 # not count on being alone: it takes folders and ports that are its own, and asserts no time that a busy machine exceeds.
 # A program that crashes, hangs or runs no test counts as a failed test. The last line is "N passed, N failed, N skipped".
 # STRICT=1: a skipped test is a failed one, for machines that have everything (instruction sets, HDF5, MPI).
-limit=${TEST_SECONDS:-600}
+limit=${TEST_SECONDS:-900}
 jobs=${TEST_JOBS:-$(($(nproc) < 2 ? 1 : 2))} # before OMP_NUM_THREADS is set, which nproc obeys
 BUILD=${BUILD:-build}
 export BUILD BERTC="$BUILD/bertc"
