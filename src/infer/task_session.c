@@ -5,26 +5,24 @@
 
 #include "base/log.h"
 #include "data/step_reader.h"
+#include "tasks/record.h"
+#include "weights/manifest.h"
 
-#define TASK_RECORD "bertc_task.json"
 #define TASK_RECORD_LIMIT ((size_t)1 << 20)
 
-/* bertc_task.json lies beside the weights, if bertc trained them. */
+/* The record of the task lies beside the weights, if bertc trained them. */
 static enum status read_record(struct task_session *session)
 {
 	char folder[PATH_BYTES], path[PATH_BYTES];
-	struct buffer text = {0};
 	snprintf(folder, sizeof(folder), "%s", session->source.weights);
 	char *slash = strrchr(folder, '/');
 	if (slash)
 		*slash = '\0';
-	TRY(path_join(path, slash ? folder : ".", TASK_RECORD));
+	TRY(path_join(path, slash ? folder : ".", TASK_RECORD_FILE));
 	if (!file_exists(path))
 		return OK;
-	TRY(file_read(path, TASK_RECORD_LIMIT, &text));
-	enum status status = json_parse(&session->record, path, buffer_string(&text), text.size);
-	buffer_release(&text);
-	return status;
+	TRY(manifest_prove(path));
+	return json_read(&session->record, path, TASK_RECORD_LIMIT);
 }
 
 static enum status no_task(const struct task_session *session)
@@ -40,44 +38,10 @@ static enum status no_task(const struct task_session *session)
 static enum status find_task(struct task_session *session)
 {
 	struct task_state *state = &session->state;
-	const struct json *root = session->record.root;
-	const char *name = NULL, *layout = NULL;
-	if (root) {
-		TRY(json_get_string(root, TASK_RECORD, "task", &name));
-		TRY(json_get_string(root, TASK_RECORD, "layout", &layout));
-	}
-	if (layout || name)
-		return task_find(layout ? layout : name, &state->task, &state->settings.layout);
+	if (session->record.root)
+		return task_record_find(session->record.root, TASK_RECORD_FILE, &state->task, &state->settings.layout);
 	state->task = task_of_architecture(session->config.architecture, session->config.problem_type);
 	return state->task ? OK : no_task(session);
-}
-
-static enum status read_columns(struct task_session *session)
-{
-	struct column_choice *trained = &session->state.settings.trained;
-	const struct json *columns = session->record.root ? json_member(session->record.root, "columns") : NULL;
-	if (!columns)
-		return OK;
-	TRY(json_get_string(columns, TASK_RECORD, "text", &trained->text));
-	TRY(json_get_string(columns, TASK_RECORD, "pair", &trained->pair));
-	return json_get_string(columns, TASK_RECORD, "label", &trained->label);
-}
-
-/* How the training files wrote tags of words. */
-static enum status read_tags(struct task_session *session)
-{
-	struct tag_form *form = &session->state.settings.tags;
-	const struct json *tags = session->record.root ? json_member(session->record.root, "tags") : NULL;
-	const char *scheme = "", *separator = "";
-	if (!tags)
-		return OK;
-	TRY(json_get_string(tags, TASK_RECORD, "scheme", &scheme));
-	TRY(json_get_string(tags, TASK_RECORD, "separator", &separator));
-	if (!tag_scheme_find(scheme, &form->scheme) || (strcmp(separator, "-") != 0 && strcmp(separator, "_") != 0))
-		return error_set(ERR_DATA, "'%s': its " TASK_RECORD " has tags of an unknown scheme, '%.40s'",
-				 session->settings->model, scheme);
-	form->separator = separator[0];
-	return OK;
 }
 
 static enum status settle(struct task_session *session)
@@ -85,28 +49,24 @@ static enum status settle(struct task_session *session)
 	const struct task_session_settings *settings = session->settings;
 	struct task_settings *own = &session->state.settings;
 	struct model_config config;
-	int64_t length = 0;
 	TRY(model_folder_config(settings->model, &config));
 	if (session->record.root)
-		TRY(json_get_integer(session->record.root, TASK_RECORD, "max_seq_length", 0, INT32_MAX, &length));
+		TRY(task_record_read(session->record.root, TASK_RECORD_FILE, own));
 	if (settings->max_seq_length > 0)
-		length = settings->max_seq_length;
-	if (length == 0)
-		length = config.max_position_embeddings;
-	if (length > config.max_position_embeddings) {
-		enum status status = error_set(ERR_USAGE, "--max_seq_length %lld is beyond the model's %d positions",
-					       (long long)length, config.max_position_embeddings);
+		own->max_seq_length = settings->max_seq_length;
+	if (own->max_seq_length == 0)
+		own->max_seq_length = config.max_position_embeddings;
+	if (own->max_seq_length > config.max_position_embeddings) {
+		enum status status = error_set(ERR_USAGE, "--max_seq_length %d is beyond the model's %d positions",
+					       own->max_seq_length, config.max_position_embeddings);
 		error_hint("lower it");
 		return status;
 	}
 	session->bad.skip = settings->skip_bad;
-	own->max_seq_length = (int32_t)length;
 	own->tokenizer = session->tokenizer;
 	own->columns = settings->columns;
 	own->bad = &session->bad;
 	own->squad.version_2_with_negative = settings->version_2_with_negative;
-	TRY(read_columns(session));
-	TRY(read_tags(session));
 	if (session->config.labels && session->state.task->target != TARGET_NUMBER)
 		TRY(task_state_labels(&session->state, (const char *const *)session->config.labels, session->config.label_count));
 	session->state.task->heads(&session->state, &session->heads);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "infer/outputs.h"
+#include "tasks/record.h"
 #include "tasks/results.h"
 #include "train/checkpoint.h"
 #include "train/ranks.h"
@@ -148,6 +149,18 @@ static bool has_same_head(const struct labelled_run *labelled)
 	return same;
 }
 
+/* What the folders of checkpoints and of the finished model say of the task. */
+static enum status record_task(struct labelled_run *labelled)
+{
+	struct buffer text = {0};
+	labelled->state.settings.trained = labelled->train.examples.columns;
+	enum status status = task_record_write(&labelled->state, &text);
+	if (status != OK)
+		buffer_release(&text);
+	labelled->config.record = text.data;
+	return status;
+}
+
 static enum status make_head(struct labelled_run *labelled)
 {
 	const struct task_state *state = &labelled->state;
@@ -164,7 +177,7 @@ static enum status make_head(struct labelled_run *labelled)
 						  .classes = (int32_t)state->labels.count};
 	TRY(task_config_make(&labelled->config, labelled->heads.architecture, state->task->problem_type,
 			     state->labels.count > 0 ? names : NULL, labelled->heads.head[0].outputs));
-	return OK;
+	return record_task(labelled);
 }
 
 /* ---- Its training ---- */
@@ -403,45 +416,6 @@ void labelled_run_begin(struct labelled_run *out, struct run *run)
 
 /* ---- Results ---- */
 
-/* final/bertc_task.json: what bertc predict has to know besides config.json. */
-static enum status write_task(const struct labelled_run *labelled)
-{
-	const struct task_state *state = &labelled->state;
-	const struct column_choice *columns = &labelled->train.examples.columns;
-	struct buffer text = {0};
-	struct json_writer writer = {.out = &text, .indent = 2};
-	char folder[PATH_BYTES], path[PATH_BYTES];
-	TRY(path_join(folder, labelled->run->folder.path, "final"));
-	TRY(path_join(path, folder, "bertc_task.json"));
-	json_open(&writer, NULL, '{');
-	json_put_string(&writer, "task", state->task->name);
-	if (state->settings.layout)
-		json_put_string(&writer, "layout", state->settings.layout->name);
-	json_put_integer(&writer, "max_seq_length", state->settings.max_seq_length);
-	if (state->settings.tags.separator) {
-		const char separator[2] = {state->settings.tags.separator, '\0'};
-		json_open(&writer, "tags", '{');
-		json_put_string(&writer, "scheme", tag_scheme_name(state->settings.tags.scheme));
-		json_put_string(&writer, "separator", separator);
-		json_close(&writer);
-	}
-	json_open(&writer, "columns", '{');
-	if (columns->text)
-		json_put_string(&writer, "text", columns->text);
-	if (columns->pair)
-		json_put_string(&writer, "pair", columns->pair);
-	if (columns->label)
-		json_put_string(&writer, "label", columns->label);
-	json_close(&writer);
-	json_close(&writer);
-	buffer_char(&text, '\n');
-	enum status status = buffer_status(&text);
-	if (status == OK)
-		status = file_write(path, text.data, text.size);
-	buffer_release(&text);
-	return status;
-}
-
 /* Scores a set and, in the first rank, writes what it gives into `folder`. */
 static enum status finish_set(struct labelled_run *labelled, const struct labelled_settings *settings, struct task_set *set,
 			      const char *folder, struct measures *measures)
@@ -510,9 +484,7 @@ enum status labelled_run_finish(struct labelled_run *labelled)
 				       : NULL,
 	};
 	status = OK;
-	if (first)
-		status = write_task(labelled);
-	if (first && status == OK && labelled->dev_count > 0)
+	if (first && labelled->dev_count > 0)
 		status = results_write_evaluation(run->folder.path, &facts);
 	status = ranks_agree(run->machine->comm, status);
 	for (int64_t i = 0; status == OK && first && i < labelled->dev_count; i++) {

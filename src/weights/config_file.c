@@ -167,6 +167,7 @@ void task_config_release(struct task_config *task)
 	free(task->labels);
 	free(task->architecture);
 	free(task->problem_type);
+	free(task->record);
 	*task = (struct task_config){.classifier_dropout = -1};
 }
 

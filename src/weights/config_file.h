@@ -22,6 +22,8 @@ struct task_config {
 	int32_t label_count; /* without names "num_labels", else 2, as in transformers */
 	/* On the head's input; below 0 (null in the file): that of the encoder's hidden layers. */
 	double classifier_dropout;
+	/* The text of bertc_task.json, which lies beside config.json (tasks/record.h); NULL: none. Not read from config.json. */
+	char *record;
 };
 
 /* Reads the members above of the object that a config.json holds; `name` is for messages. Class numbers that do not run

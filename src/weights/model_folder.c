@@ -277,19 +277,23 @@ void folder_tokenizer_release(struct folder_tokenizer *tokenizer)
 
 /* --- Saving --- */
 
-static enum status save_config(const char *folder, const struct model_folder_content *content, struct folder_files *files)
+static enum status save_text(const char *folder, const char *name, const char *text, size_t size, struct folder_files *files)
 {
 	char path[PATH_BYTES];
-	TRY(path_join(path, folder, CONFIG_FILE));
+	TRY(path_join(path, folder, name));
+	TRY(file_write(path, text, size));
+	return folder_files_add(files, name, (int64_t)size, crc32c(0, text, size));
+}
+
+static enum status save_config(const char *folder, const struct model_folder_content *content, struct folder_files *files)
+{
 	struct buffer text = {0};
 	struct json_writer writer = {.out = &text, .indent = 2};
 	config_file_put(&writer, &content->model->config, content->task);
 	buffer_char(&text, '\n');
 	enum status status = buffer_status(&text);
 	if (status == OK)
-		status = file_write(path, text.data, text.size);
-	if (status == OK)
-		status = folder_files_add(files, CONFIG_FILE, (int64_t)text.size, crc32c(0, text.data, text.size));
+		status = save_text(folder, CONFIG_FILE, text.data, text.size, files);
 	buffer_release(&text);
 	return status;
 }
@@ -335,6 +339,8 @@ enum status model_folder_save(const char *folder, const struct model_folder_cont
 	static const char *const tokenizer_files[] = {"vocab.txt", "tokenizer.json", TOKENIZER_CONFIG_FILE,
 						      "special_tokens_map.json"};
 	TRY(save_config(folder, content, files));
+	if (content->task && content->task->record)
+		TRY(save_text(folder, TASK_RECORD_FILE, content->task->record, strlen(content->task->record), files));
 	TRY(save_weights(folder, content, files));
 	TRY(tokenizer_write_folder(content->vocab, content->tokenizer, content->max_length, folder));
 	for (size_t i = 0; i < sizeof(tokenizer_files) / sizeof(tokenizer_files[0]); i++)

@@ -57,7 +57,10 @@ struct model_folder_content {
 	const struct tokenizer_settings *tokenizer;
 	int64_t max_length; /* the longest sequence that the tokenizer should make ("model_max_length") */
 };
-/* Writes config.json, model.safetensors (F32) and the tokenizer's files into `folder`, which exists, and appends them to
+/* What bertc knows of the task of a fine-tuned model besides its configuration. */
+#define TASK_RECORD_FILE "bertc_task.json"
+
+/* Writes config.json, the task's record if there is one, model.safetensors (F32) and the tokenizer's files into `folder`, which exists, and appends them to
  * `files`. Tensors have the names of the model's parameters; with the architecture BertModel without "bert." in front, as
  * transformers writes them. Each file appears whole or not at all; the folder as a whole is the caller's to rename. */
 MUST_USE enum status model_folder_save(const char *folder, const struct model_folder_content *content,

@@ -167,6 +167,30 @@ static void ranks_train_as_one(void **state)
 	assert_rows(test_path("ranks/predict.txt"), TEST, 1);
 }
 
+/* A checkpoint knows its task as the finished model does, and an altered record is refused. */
+static void predictions_come_from_any_folder(void **state)
+{
+	static const char words[] = "\"max_seq_length\": 32";
+	struct buffer text = {0};
+	(void)state;
+	assert_int_equal(
+		program("predict --model %s/whole %s/test.tsv --out %s/final.jsonl", test_folder, test_folder, test_folder), 0);
+	assert_int_equal(program("predict --model %s/whole/checkpoint-200 %s/test.tsv --out %s/checkpoint.jsonl", test_folder,
+				 test_folder, test_folder),
+			 0);
+	assert_same_file(test_path("final.jsonl"), test_path("checkpoint.jsonl"));
+	assert_ok(file_read(test_path("whole/final/bertc_task.json"), 1 << 16, &text));
+	char *place = strstr(text.data, words);
+	assert_non_null(place);
+	place[strlen(words) - 1] = '0';
+	assert_ok(file_write(test_path("whole/final/bertc_task.json"), text.data, text.size));
+	assert_program(ERR_DATA, "damaged", "predict --model %s/whole %s/test.tsv", test_folder, test_folder);
+	place[strlen(words) - 1] = '2';
+	assert_ok(file_write(test_path("whole/final/bertc_task.json"), text.data, text.size));
+	assert_program(0, "", "predict --model %s/whole %s/test.tsv", test_folder, test_folder);
+	buffer_release(&text);
+}
+
 static void other_data_are_not_resumed_on(void **state)
 {
 	(void)state;
@@ -320,11 +344,17 @@ static void a_folder_may_be_called_as_a_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_class_is_learned),         cmocka_unit_test(an_interruption_changes_nothing),
-		cmocka_unit_test(ranks_train_as_one),         cmocka_unit_test(other_data_are_not_resumed_on),
-		cmocka_unit_test(numbers_are_learned),        cmocka_unit_test(pairs_run),
-		cmocka_unit_test(bad_files_are_named),        cmocka_unit_test(bad_rows_are_counted),
-		cmocka_unit_test(bad_commands_are_explained), cmocka_unit_test(a_folder_may_be_called_as_a_size),
+		cmocka_unit_test(a_class_is_learned),
+		cmocka_unit_test(an_interruption_changes_nothing),
+		cmocka_unit_test(predictions_come_from_any_folder),
+		cmocka_unit_test(ranks_train_as_one),
+		cmocka_unit_test(other_data_are_not_resumed_on),
+		cmocka_unit_test(numbers_are_learned),
+		cmocka_unit_test(pairs_run),
+		cmocka_unit_test(bad_files_are_named),
+		cmocka_unit_test(bad_rows_are_counted),
+		cmocka_unit_test(bad_commands_are_explained),
+		cmocka_unit_test(a_folder_may_be_called_as_a_size),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -1,0 +1,89 @@
+#include "tasks/record.h"
+
+#include <string.h>
+
+#include "tasks/layouts.h"
+
+/* ---- Writing ---- */
+
+static void put_tags(struct json_writer *writer, const struct tag_form *tags)
+{
+	const char separator[2] = {tags->separator, '\0'};
+	if (!tags->separator)
+		return;
+	json_open(writer, "tags", '{');
+	json_put_string(writer, "scheme", tag_scheme_name(tags->scheme));
+	json_put_string(writer, "separator", separator);
+	json_close(writer);
+}
+
+static void put_columns(struct json_writer *writer, const struct column_choice *columns)
+{
+	json_open(writer, "columns", '{');
+	if (columns->text)
+		json_put_string(writer, "text", columns->text);
+	if (columns->pair)
+		json_put_string(writer, "pair", columns->pair);
+	if (columns->label)
+		json_put_string(writer, "label", columns->label);
+	json_close(writer);
+}
+
+enum status task_record_write(const struct task_state *state, struct buffer *out)
+{
+	const struct task_settings *settings = &state->settings;
+	struct json_writer writer = {.out = out, .indent = 2};
+	json_open(&writer, NULL, '{');
+	json_put_string(&writer, "task", state->task->name);
+	if (settings->layout)
+		json_put_string(&writer, "layout", settings->layout->name);
+	json_put_integer(&writer, "max_seq_length", settings->max_seq_length);
+	put_tags(&writer, &settings->tags);
+	put_columns(&writer, &settings->trained);
+	json_close(&writer);
+	buffer_char(out, '\n');
+	return buffer_status(out);
+}
+
+/* ---- Reading ---- */
+
+enum status task_record_find(const struct json *record, const char *name, const struct task **task, const struct layout **layout)
+{
+	const char *kind = NULL, *published = NULL;
+	TRY(json_get_string(record, name, "task", &kind));
+	TRY(json_get_string(record, name, "layout", &published));
+	if (!kind)
+		return error_set(ERR_DATA, "'%s': \"task\" is missing", name);
+	return task_find(published ? published : kind, task, layout);
+}
+
+static enum status read_tags(const struct json *tags, const char *name, struct tag_form *form)
+{
+	const char *scheme = "", *separator = "";
+	TRY(json_get_string(tags, name, "scheme", &scheme));
+	TRY(json_get_string(tags, name, "separator", &separator));
+	if (!tag_scheme_find(scheme, &form->scheme))
+		return error_set(ERR_DATA, "'%s': unknown tag scheme '%.40s'", name, scheme);
+	if (strcmp(separator, "-") != 0 && strcmp(separator, "_") != 0)
+		return error_set(ERR_DATA, "'%s': the separator of tags is '%.40s', not '-' or '_'", name, separator);
+	form->separator = separator[0];
+	return OK;
+}
+
+static enum status read_columns(const struct json *columns, const char *name, struct column_choice *out)
+{
+	TRY(json_get_string(columns, name, "text", &out->text));
+	TRY(json_get_string(columns, name, "pair", &out->pair));
+	return json_get_string(columns, name, "label", &out->label);
+}
+
+enum status task_record_read(const struct json *record, const char *name, struct task_settings *settings)
+{
+	const struct json *tags = json_member(record, "tags"), *columns = json_member(record, "columns");
+	int64_t length = settings->max_seq_length;
+	TRY(json_get_integer(record, name, "max_seq_length", 0, INT32_MAX, &length));
+	settings->max_seq_length = (int32_t)length;
+	if (tags)
+		TRY(read_tags(tags, name, &settings->tags));
+	return columns ? read_columns(columns, name, &settings->trained) : OK;
+}
