@@ -3,6 +3,7 @@
  *   /plain...     the file, with ETag and Range              /short...  announces half the length and sends that
  *   /cut...       half of what is left, then hangs up        /deaf...   as cut, but knows no Range: never more
  *   /stall...     half of what is left, then silence         /changed.. another version from the second request on
+ *   /unsaid.. half of it by HTTP/1.0 without a length         /chunks.. in chunks
  *   /away...      302 to /plain...    /loop  302 to itself   /once503.. 503 at first, then as plain
  *   /403 /404 /410 /503  that answer  /429  asks for patience, once
  *   anything else 404
@@ -99,7 +100,8 @@ static inline void http_answer(struct http_server *server, int client)
 		http_send_status(client, "503 Busy");
 		return;
 	} else if (!http_is(path, "/plain") && !http_is(path, "/cut") && !http_is(path, "/stall") && !http_is(path, "/short") &&
-		   !http_is(path, "/deaf") && !http_is(path, "/changed") && !http_is(path, "/once503")) {
+		   !http_is(path, "/deaf") && !http_is(path, "/changed") && !http_is(path, "/once503") &&
+		   !http_is(path, "/unsaid") && !http_is(path, "/chunks")) {
 		http_send_status(client, "404 Gone");
 		return;
 	}
@@ -119,6 +121,19 @@ static inline void http_answer(struct http_server *server, int client)
 			return;
 		}
 		snprintf(line, sizeof line, "Content-Range: bytes %zu-%zu/%zu\r\n", first, size - 1, size);
+	}
+	if (http_is(path, "/unsaid")) {
+		http_send(client, "HTTP/1.0 200 OK\r\n\r\n", 19);
+		http_send(client, body, size / 2);
+		return;
+	}
+	if (http_is(path, "/chunks")) {
+		snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n%zx\r\n",
+			 size);
+		http_send(client, head, strlen(head));
+		http_send(client, body, size);
+		http_send(client, "\r\n0\r\n\r\n", 7);
+		return;
 	}
 	size_t announced = size - first, sent = announced;
 	if (http_is(path, "/short"))

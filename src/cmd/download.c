@@ -18,8 +18,8 @@ struct download_settings {
 	const char *out, *language, *date, *checksum, *mirror;
 	struct option_list books;
 	bool list, unpack;
-	int64_t retries;
-	double stall_seconds, pause_seconds;
+	int64_t retries, max_unpacked_files;
+	double stall_seconds, pause_seconds, max_unpacked_gb, max_unpacked_ratio;
 };
 
 #define FIELD(member) offsetof(struct download_settings, member)
@@ -70,13 +70,38 @@ static const struct option download_options[] = {
 	 .field = FIELD(unpack),
 	 .fallback = "true",
 	 .role = ROLE_PLACE,
-	 .help = "unpack zip and tar archives where they land"},
+	 .help = "unpack zip and tar archives, each into a new folder of its own name"},
 	{.name = "mirror",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(mirror),
 	 .role = ROLE_PLACE,
 	 .value_name = "URL",
 	 .help = "asked in place of each host: https://host/path becomes URL/path"},
+	{.help = "What an archive may become"},
+	{.name = "max_unpacked_gb",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(max_unpacked_gb),
+	 .fallback = "100",
+	 .range = "0..1e9",
+	 .role = ROLE_PLACE,
+	 .value_name = "X",
+	 .help = "gigabytes of all its files"},
+	{.name = "max_unpacked_files",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(max_unpacked_files),
+	 .fallback = "1000000",
+	 .range = "1..",
+	 .role = ROLE_PLACE,
+	 .value_name = "N",
+	 .help = "files and folders"},
+	{.name = "max_unpacked_ratio",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(max_unpacked_ratio),
+	 .fallback = "100",
+	 .range = "1..1e9",
+	 .role = ROLE_PLACE,
+	 .value_name = "X",
+	 .help = "bytes for each byte of the archive; text seldom packs better than 20 to 1"},
 	{.help = "When the line is bad"},
 	{.name = "retries",
 	 .type = OPTION_INTEGER,
@@ -111,7 +136,9 @@ static const struct command_text download_text = {
 	.summary = "fetch corpora, tasks, vocabularies and checkpoints",
 	.description = "Fetches what a name stands for (`bertc download --list` shows all; a name before a slash means the whole "
 		       "group), or any http or https address. Half a file is gone on with, failed attempts are repeated after "
-		       "growing pauses, published checksums are checked. The paths of the files are printed.\n\n"
+		       "growing pauses, published checksums are checked. The paths of the files are printed. "
+		       "Nothing that is there already is overwritten, unless it was downloaded from the same address and has a "
+		       "wrong checksum now. X.zip is unpacked into the new folder X.\n\n"
 		       "What the servers no longer have is left out and listed at the end, with exit status 5; all else was "
 		       "fetched. Run again, it fetches only what is missing.",
 	.examples = "bertc download wikipedia --language simple --out data\ta Wikipedia, for bertc extract\n"
@@ -124,6 +151,7 @@ static const struct command_text download_text = {
 /* One file to fetch. */
 struct job {
 	char *url, *path, *sums_url;
+	char *origin;                  /* `url` before --mirror */
 	char checksum[CHECKSUM_BYTES]; /* "" = none */
 	double pause_seconds;
 };
@@ -136,6 +164,7 @@ struct job_list {
 static void job_release(struct job *job)
 {
 	free(job->url);
+	free(job->origin);
 	free(job->path);
 	free(job->sums_url);
 }
@@ -196,6 +225,24 @@ static enum status copy_text(const char *text, char **out)
 	return *out ? OK : error_set(ERR_RESOURCE, "not enough memory for a list of downloads");
 }
 
+/* Two addresses must not become one file. The same one given twice is fetched once. */
+static enum status check_name(const struct job_list *list, const struct job *job, bool *twice)
+{
+	*twice = false;
+	for (int64_t i = 0; i < list->count && !*twice; i++) {
+		if (strcmp(list->jobs[i].path, job->path) != 0)
+			continue;
+		*twice = strcmp(list->jobs[i].origin, job->origin) == 0;
+		if (*twice)
+			continue;
+		enum status status =
+			error_set(ERR_USAGE, "%s and %s would both become '%s'", list->jobs[i].origin, job->origin, job->path);
+		error_hint("download one of them with another --out");
+		return status;
+	}
+	return OK;
+}
+
 static enum status job_add(struct job_list *list, const struct download_settings *settings, const char *url, const char *file,
 			   const char *sums_url, const char *checksum, double pause, const struct values *values)
 {
@@ -205,6 +252,7 @@ static enum status job_add(struct job_list *list, const struct download_settings
 	enum status status = OK;
 	TRY(memory_grow(&list->jobs, &list->capacity, list->count + 1, sizeof(*list->jobs), "a list of downloads"));
 	TRY_GOTO(expand(url, values, &text), done);
+	TRY_GOTO(copy_text(buffer_string(&text), &job.origin), done);
 	TRY_GOTO(mirrored(settings, &text), done);
 	TRY_GOTO(copy_text(buffer_string(&text), &job.url), done);
 	TRY_GOTO(expand(file, values, &text), done);
@@ -217,6 +265,10 @@ static enum status job_add(struct job_list *list, const struct download_settings
 	}
 	if (checksum)
 		TRY_GOTO(checksum_parse(checksum, job.checksum), done);
+	bool twice;
+	TRY_GOTO(check_name(list, &job, &twice), done);
+	if (twice)
+		goto done;
 	list->jobs[list->count++] = job;
 	job = (struct job){0};
 done:
@@ -385,6 +437,53 @@ static enum status look_up_checksum(const struct fetch_settings *fetching, const
 	return status;
 }
 
+static struct fetch_request request_of(const struct job *job)
+{
+	return (struct fetch_request){
+		.url = job->url,
+		.origin = job->origin,
+		.path = job->path,
+		.checksum = job->checksum[0] ? job->checksum : NULL,
+	};
+}
+
+/* What can be known to be in the way before the first byte is fetched. */
+static enum status check_job(const struct download_settings *settings, const struct job *job)
+{
+	char folder[PATH_BYTES];
+	if (!job->sums_url) {
+		struct fetch_request request = request_of(job);
+		TRY(fetch_check(&request));
+	}
+	if (!settings->unpack || !unpack_is_archive(job->path) || file_exists(job->path))
+		return OK;
+	unpack_folder(job->path, folder);
+	if (!file_exists(folder))
+		return OK;
+	enum status status = error_set(ERR_STATE, "'%s' would be unpacked into '%s', which exists already", job->origin, folder);
+	error_hint("move it away, or give another --out or --no_unpack");
+	return status;
+}
+
+/* An archive that is there has been unpacked if its folder is there. */
+static enum status unpack_job(const struct download_settings *settings, const struct job *job, bool fetched)
+{
+	const struct unpack_limits limits = {
+		.bytes = (int64_t)(1e9 * settings->max_unpacked_gb),
+		.files = settings->max_unpacked_files,
+		.ratio = settings->max_unpacked_ratio,
+	};
+	char folder[PATH_BYTES];
+	if (!settings->unpack || !unpack_is_archive(job->path))
+		return OK;
+	unpack_folder(job->path, folder);
+	if (!fetched && file_exists(folder))
+		return OK;
+	TRY(unpack(job->path, folder, &limits));
+	log_note("%s: unpacked in %s", job->path, folder);
+	return OK;
+}
+
 static enum status run_job(const struct download_settings *settings, struct job *job, const char *wiki, bool *missing)
 {
 	struct fetch_settings fetching = {
@@ -403,15 +502,10 @@ static enum status run_job(const struct download_settings *settings, struct job 
 	if (job->sums_url)
 		TRY(look_up_checksum(&fetching, folder, job, wiki));
 	progress_start(&progress, name, 0, 0, "bytes");
-	enum status status = fetch(&fetching,
-				   &(struct fetch_request){
-					   .url = job->url,
-					   .path = job->path,
-					   .checksum = job->checksum[0] ? job->checksum : NULL,
-					   .progress = show_progress,
-					   .context = &progress,
-				   },
-				   &result);
+	struct fetch_request request = request_of(job);
+	request.progress = show_progress;
+	request.context = &progress;
+	enum status status = fetch(&fetching, &request, &result);
 	progress_finish(&progress);
 	TRY(status);
 	*missing = result.outcome == FETCH_GONE || result.outcome == FETCH_FAILED;
@@ -425,10 +519,7 @@ static enum status run_job(const struct download_settings *settings, struct job 
 		snprintf(had, sizeof had, "%s of it from before, ", format_size(before, (double)result.resumed_from));
 	log_note("%s: %s%s, %s", job->path, had, format_size(size, (double)result.bytes),
 		 job->checksum[0] ? "checksum right" : "no checksum published");
-	if (settings->unpack && result.outcome == FETCH_DONE && unpack_is_archive(job->path)) {
-		TRY(unpack(job->path, folder));
-		log_note("%s: unpacked in %s", job->path, folder);
-	}
+	TRY(unpack_job(settings, job, result.outcome == FETCH_DONE));
 	printf("%s\n", job->path);
 	return OK;
 }
@@ -462,6 +553,8 @@ static enum status run(struct options *options)
 		TRY_GOTO(add_argument(&list, settings, options->positional.values[i], &values), done);
 	TRY_GOTO(folder_make(settings->out), done);
 	TRY_GOTO(folder_lock(settings->out, &lock), done);
+	for (int64_t i = 0; i < list.count; i++)
+		TRY_GOTO(check_job(settings, &list.jobs[i]), done);
 	stop_install();
 	for (int64_t i = 0; i < list.count; i++) {
 		bool left_out = false;

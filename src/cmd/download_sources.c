@@ -23,9 +23,9 @@
 	{                                                                                                                        \
 		.name = "squad", .file = "squad/" json, .url = SQUAD json, .checksum = sum, .summary = text                      \
 	}
-#define GLUE_TASK(task, archive, sum, text)                                                                                      \
+#define GLUE_TASK(task, file_name, archive, sum, text)                                                                           \
 	{                                                                                                                        \
-		.name = "glue/" task, .file = "glue/" archive, .url = GLUE archive, .checksum = sum, .summary = text             \
+		.name = "glue/" task, .file = "glue/" file_name, .url = GLUE archive, .checksum = sum, .summary = text           \
 	}
 
 const struct download_source download_sources[] = {
@@ -44,9 +44,9 @@ const struct download_source download_sources[] = {
 	SQUAD_FILE("dev-v1.1.json", "md5:3e85deb501d4e538b6bc56f786231552", NULL),
 	SQUAD_FILE("train-v2.0.json", "md5:62108c273c268d70893182d5cf8df740", NULL),
 	SQUAD_FILE("dev-v2.0.json", "md5:246adae8b7002f8679c027697b0b7cf8", NULL),
-	GLUE_TASK("CoLA", "CoLA.zip", "sha256:f212fcd832b8f7b435fb991f101abf89f96b933ab400603bf198960dfc32cbff",
+	GLUE_TASK("CoLA", "CoLA.zip", "CoLA.zip", "sha256:f212fcd832b8f7b435fb991f101abf89f96b933ab400603bf198960dfc32cbff",
 		  "acceptable sentences"),
-	GLUE_TASK("SST-2", "SST-2.zip", "sha256:d67e16fb55739c1b32cdce9877596db1c127dc322d93c082281f64057c16deaa",
+	GLUE_TASK("SST-2", "SST-2.zip", "SST-2.zip", "sha256:d67e16fb55739c1b32cdce9877596db1c127dc322d93c082281f64057c16deaa",
 		  "sentiment of film reviews"),
 	{.name = "glue/MRPC",
 	 .file = "glue/MRPC/msr_paraphrase_train.txt",
@@ -57,13 +57,14 @@ const struct download_source download_sources[] = {
 	 .file = "glue/MRPC/msr_paraphrase_test.txt",
 	 .url = MRPC "test.txt",
 	 .checksum = "md5:e437fdddb92535b820fe8852e2df8a49"},
-	GLUE_TASK("QQP", "QQP-clean.zip", "md5:884bf26e39c783d757acc510a2a516ef", "questions asked twice"),
-	GLUE_TASK("STS-B", "STS-B.zip", "md5:d573676be38f1a075a5702b90ceab3de", "likeness of two sentences, 0 to 5"),
-	GLUE_TASK("MNLI", "MNLI.zip", NULL, "does the second sentence follow?"),
-	GLUE_TASK("QNLI", "QNLIv2.zip", "md5:b4efd6554440de1712e9b54e14760e82", "does the sentence answer the question?"),
-	GLUE_TASK("RTE", "RTE.zip", "md5:bef554d0cafd4ab6743488101c638539", "entailment, a small set"),
-	GLUE_TASK("WNLI", "WNLI.zip", "md5:a1b4bd2861017d302d29e42139657a42", "pronouns (Winograd)"),
-	GLUE_TASK("AX", "AX.tsv", NULL, "diagnostic sentences"),
+	GLUE_TASK("QQP", "QQP.zip", "QQP-clean.zip", "md5:884bf26e39c783d757acc510a2a516ef", "questions asked twice"),
+	GLUE_TASK("STS-B", "STS-B.zip", "STS-B.zip", "md5:d573676be38f1a075a5702b90ceab3de", "likeness of two sentences, 0 to 5"),
+	GLUE_TASK("MNLI", "MNLI.zip", "MNLI.zip", NULL, "does the second sentence follow?"),
+	GLUE_TASK("QNLI", "QNLI.zip", "QNLIv2.zip", "md5:b4efd6554440de1712e9b54e14760e82",
+		  "does the sentence answer the question?"),
+	GLUE_TASK("RTE", "RTE.zip", "RTE.zip", "md5:bef554d0cafd4ab6743488101c638539", "entailment, a small set"),
+	GLUE_TASK("WNLI", "WNLI.zip", "WNLI.zip", "md5:a1b4bd2861017d302d29e42139657a42", "pronouns (Winograd)"),
+	GLUE_TASK("AX", "AX.tsv", "AX.tsv", NULL, "diagnostic sentences"),
 	CHECKPOINT("uncased_L-12_H-768_A-12", "2018_10_18", "Google's BERT-base, lower case"),
 	CHECKPOINT("uncased_L-24_H-1024_A-16", "2018_10_18", "BERT-large, lower case"),
 	CHECKPOINT("cased_L-12_H-768_A-12", "2018_10_18", "BERT-base, cased"),

@@ -37,8 +37,9 @@ struct transfer {
 	struct part *part;
 	CURL *curl;
 	int descriptor;
-	bool begun;  /* the first byte of the body was dealt with */
-	bool stored; /* and the body is the file, not an error page */
+	bool begun;   /* the first byte of the body was dealt with */
+	bool stored;  /* and the body is the file, not an error page */
+	bool chunked; /* the body says itself where it ends */
 	bool stalled, mismatch;
 	enum status disk;    /* of writing */
 	double heard, shown; /* time of the last byte, of the last progress() */
@@ -100,6 +101,121 @@ static void part_remove(struct part *part)
 	part->noted = false;
 }
 
+/* ---- Where a file came from ---- */
+
+/* What ".NAME.source.json" says of a file. */
+struct source_record {
+	bool found;    /* there is one, and the file has the size it says */
+	bool same;     /* its address is the one that is wanted */
+	char url[512]; /* "" = none; a long one is cut */
+};
+
+static const char *origin_of(const struct fetch_request *request)
+{
+	return request->origin ? request->origin : request->url;
+}
+
+static enum status source_path(const char *path, char out[PATH_BYTES])
+{
+	const char *slash = strrchr(path, '/');
+	size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+	if (snprintf(out, PATH_BYTES, "%.*s.%s.source.json", (int)folder, path, path + folder) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "'%s...': the path is too long", path);
+	return OK;
+}
+
+static enum status source_write(const struct fetch_request *request)
+{
+	char path[PATH_BYTES];
+	struct buffer text = {0};
+	struct json_writer writer = {.out = &text};
+	TRY(source_path(request->path, path));
+	json_open(&writer, NULL, '{');
+	json_put_string(&writer, "url", origin_of(request));
+	json_put_integer(&writer, "bytes", file_size(request->path));
+	json_close(&writer);
+	enum status status = buffer_status(&text);
+	if (status == OK)
+		status = file_write(path, text.data, text.size);
+	buffer_release(&text);
+	return status;
+}
+
+/* A record that cannot be read is none. */
+static enum status source_read(const struct fetch_request *request, struct source_record *out)
+{
+	char path[PATH_BYTES];
+	struct json_document record;
+	const char *url = NULL;
+	int64_t bytes = -1;
+	*out = (struct source_record){0};
+	TRY(source_path(request->path, path));
+	if (!file_exists(path) || json_read(&record, path, 65536) != OK)
+		return OK;
+	if (json_get_string(record.root, path, "url", &url) == OK && url &&
+	    json_get_integer(record.root, path, "bytes", -1, INT64_MAX, &bytes) == OK) {
+		out->found = bytes == file_size(request->path);
+		out->same = strcmp(url, origin_of(request)) == 0;
+		snprintf(out->url, sizeof out->url, "%s", url);
+	}
+	json_release(&record);
+	return OK;
+}
+
+/* The file that is there is another one, or nobody knows which. */
+static enum status refuse_present(const struct fetch_request *request, const struct source_record *record, const char *checksum)
+{
+	enum status status;
+	if (record->found && !record->same)
+		status = error_set(ERR_STATE, "'%s' was downloaded from %s, not from %s", request->path, record->url,
+				   origin_of(request));
+	else if (record->url[0] && record->same)
+		status = error_set(ERR_STATE, "'%s' has changed since it was downloaded from %s", request->path, record->url);
+	else if (checksum)
+		status = error_set(ERR_STATE, "'%s' is another file than that of %s: its checksum is %s, published is %s",
+				   request->path, origin_of(request), checksum, request->checksum);
+	else
+		status = error_set(ERR_STATE, "'%s' is there, but nothing says that it is the file of %s", request->path,
+				   origin_of(request));
+	error_hint("move it away to download anew, or give another --out");
+	return status;
+}
+
+enum status fetch_check(const struct fetch_request *request)
+{
+	struct source_record record;
+	if (request->checksum || !file_exists(request->path))
+		return OK;
+	TRY(source_read(request, &record));
+	return record.found && record.same ? OK : refuse_present(request, &record, NULL);
+}
+
+/* Is the file there? One that is there and is not this one may be replaced only if it came from the same address and is as it
+ * came. */
+static enum status find_present(const struct fetch_request *request, bool *present)
+{
+	struct source_record record;
+	char found[CHECKSUM_BYTES];
+	*present = false;
+	if (!file_exists(request->path))
+		return OK;
+	TRY(fetch_check(request));
+	*present = true;
+	if (!request->checksum)
+		return OK;
+	TRY(checksum_file(request->path, request->checksum, found));
+	if (strcmp(found, request->checksum) == 0)
+		return OK;
+	*present = false;
+	TRY(source_read(request, &record));
+	if (!record.found || !record.same)
+		return refuse_present(request, &record, found);
+	log_warning("'%s' has the checksum %s, published is %s: fetched anew", request->path, found, request->checksum);
+	return OK;
+}
+
+/* ---- A transfer ---- */
+
 /* "Name: value\r\n" -> value into out, if the line has that name. */
 static bool header_value(const char *line, size_t size, const char *name, char *out, size_t out_size)
 {
@@ -128,6 +244,7 @@ static size_t on_header(char *line, size_t unit, size_t count, void *context)
 		t->etag[0] = t->modified[0] = 0;
 		t->range_first = t->range_total = -1;
 		t->retry_after = 0;
+		t->chunked = false;
 	} else if (header_value(line, size, "ETag", value, sizeof value)) {
 		if (strncmp(value, "W/", 2) != 0) /* a weak one does not vouch for bytes */
 			memcpy(t->etag, value, sizeof value);
@@ -136,6 +253,8 @@ static size_t on_header(char *line, size_t unit, size_t count, void *context)
 	} else if (header_value(line, size, "Content-Range", value, sizeof value)) {
 		if (sscanf(value, "bytes %" SCNd64 "-%*d/%" SCNd64, &t->range_first, &t->range_total) < 1)
 			(void)sscanf(value, "bytes */%" SCNd64, &t->range_total);
+	} else if (header_value(line, size, "Transfer-Encoding", value, sizeof value)) {
+		t->chunked |= strcasestr(value, "chunked") != NULL;
 	} else if (header_value(line, size, "Retry-After", value, sizeof value)) {
 		t->retry_after = strtod(value, NULL); /* a date gives 0: then our own pause */
 	}
@@ -241,6 +360,16 @@ static bool worth_repeating(CURLcode code)
 	}
 }
 
+/* Does anything but the end of the connection say where the body ends? */
+static bool is_delimited(struct transfer *t)
+{
+	long version = 0;
+	curl_off_t length = -1;
+	curl_easy_getinfo(t->curl, CURLINFO_HTTP_VERSION, &version);
+	curl_easy_getinfo(t->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+	return length >= 0 || t->chunked || version >= CURL_HTTP_VERSION_2_0;
+}
+
 static enum verdict judge(struct transfer *t, CURLcode code, const char *detail, struct fetch_result *result)
 {
 	struct part *part = t->part;
@@ -260,6 +389,14 @@ static enum verdict judge(struct transfer *t, CURLcode code, const char *detail,
 		return worth_repeating(code) ? AGAIN : HOPELESS;
 	}
 	if (answer == 200 || answer == 206) {
+		if (part->total < 0 && !t->request->checksum && !is_delimited(t)) {
+			snprintf(reason, sizeof result->reason,
+				 "the server does not say how long the file is, so that nothing shows whether all of it came: "
+				 "give "
+				 "its --checksum");
+			part_remove(part);
+			return HOPELESS;
+		}
 		if (part->total < 0 || part->size == part->total)
 			return WHOLE;
 		snprintf(reason, sizeof result->reason, "%" PRId64 " of %" PRId64 " bytes came", part->size, part->total);
@@ -373,6 +510,7 @@ static enum status finish(const struct fetch_request *request, struct part *part
 	if (file_operations.close(descriptor) != 0 || file_operations.rename(part->path, request->path) != 0)
 		return error_set_errno(ERR_RESOURCE, "'%s': cannot name the finished file", request->path);
 	unlink(part->note_path);
+	TRY(source_write(request));
 	snprintf(folder, sizeof folder, "%.4000s", request->path);
 	char *slash = strrchr(folder, '/');
 	if (slash)
@@ -396,16 +534,12 @@ enum status fetch(const struct fetch_settings *settings, const struct fetch_requ
 {
 	struct part part;
 	*result = (struct fetch_result){.outcome = FETCH_FAILED};
-	if (file_exists(request->path)) {
-		char found[CHECKSUM_BYTES];
-		if (request->checksum)
-			TRY(checksum_file(request->path, request->checksum, found));
-		if (!request->checksum || strcmp(found, request->checksum) == 0) {
-			result->outcome = FETCH_PRESENT;
-			result->bytes = file_size(request->path);
-			return OK;
-		}
-		log_warning("'%s' has the checksum %s, published is %s: fetched anew", request->path, found, request->checksum);
+	bool present;
+	TRY(find_present(request, &present));
+	if (present) {
+		result->outcome = FETCH_PRESENT;
+		result->bytes = file_size(request->path);
+		return OK;
 	}
 	TRY(part_open(&part, request));
 	result->resumed_from = part.size;

@@ -3,7 +3,11 @@
  * Range, guarded by ETag or Last-Modified, so that two versions of a file are never joined); attempts that fail are
  * repeated with growing pauses.
  *
- * A server that announces too short a length and sends no more cannot be told from an honest one; only a checksum can. */
+ * A server that announces too short a length and sends no more cannot be told from an honest one; only a checksum can. A body
+ * that nothing delimits but the end of the connection (HTTP/1.0 without a length) is not taken without a checksum.
+ *
+ * Beside each file, ".NAME.source.json" says which address it came from and how large it was: a file that is there is taken for
+ * the one that is wanted only by that record or by its checksum, and a file without a record is never overwritten. */
 #ifndef FORMATS_FETCH_H
 #define FORMATS_FETCH_H
 
@@ -18,6 +22,7 @@ struct fetch_settings {
 
 struct fetch_request {
 	const char *url;      /* http or https */
+	const char *origin;   /* the address that the record names (a mirror's file is that of its origin); NULL: url */
 	const char *path;     /* its folder exists */
 	const char *checksum; /* as checksum_parse writes it, or NULL */
 	/* Called about ten times a second; total -1 while unknown. May be NULL. */
@@ -27,7 +32,7 @@ struct fetch_request {
 
 enum fetch_outcome {
 	FETCH_DONE,
-	FETCH_PRESENT, /* was there already, whole (by its checksum, where there is one) */
+	FETCH_PRESENT, /* was there already, whole: by its checksum, or without one by the record of where it came from */
 	FETCH_GONE,    /* the server will not give it: 401, 403, 404, 410, ... */
 	FETCH_FAILED,  /* retries were used up, or what came was wrong */
 };
@@ -40,7 +45,12 @@ struct fetch_result {
 	char reason[320]; /* of FETCH_GONE and FETCH_FAILED: "the server answers 404" */
 };
 
-/* A returned error is of this machine (ERR_RESOURCE: disk full, no permission) or STOPPED; the partial file stays and
+/* Before a list of files is fetched: may this one be? ERR_STATE if PATH is there and is not this file, as far as can be told
+ * without reading it. */
+MUST_USE enum status fetch_check(const struct fetch_request *request);
+
+/* A returned error is of this machine (ERR_RESOURCE: disk full, no permission), ERR_STATE (another file
+ * of that name is there) or STOPPED; the partial file stays and
  * the next call goes on with it. What the net or the server did wrong is the result's outcome. */
 MUST_USE enum status fetch(const struct fetch_settings *settings, const struct fetch_request *request,
 			   struct fetch_result *result);

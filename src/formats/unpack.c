@@ -2,19 +2,52 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <fcntl.h>
+#include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/log.h"
+#include "base/stop.h"
 #include "base/text.h"
+
+#define RATIO_FROM ((int64_t)64 << 20) /* a small text may well be one letter a thousand times */
+
+static const char *const endings[] = {".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst"};
+#define ENDING_COUNT (sizeof endings / sizeof *endings)
+
+/* The size of a path without its ending; 0: no archive, or nothing is left. */
+static size_t stem_size(const char *path)
+{
+	size_t size = strlen(path);
+	for (size_t i = 0; i < ENDING_COUNT; i++)
+		if (text_has_ending(path, &endings[i], 1)) {
+			size_t stem = size - strlen(endings[i]);
+			return stem > 0 && path[stem - 1] != '/' ? stem : 0;
+		}
+	return 0;
+}
 
 bool unpack_is_archive(const char *path)
 {
-	static const char *const ends[] = {".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst"};
-	return text_has_ending(path, ends, sizeof ends / sizeof *ends);
+	return stem_size(path) > 0;
 }
+
+void unpack_folder(const char *archive, char *out)
+{
+	snprintf(out, PATH_BYTES, "%.*s", (int)stem_size(archive), archive);
+}
+
+/* One archive being unpacked. */
+struct unpacking {
+	struct archive *archive;
+	const char *path; /* of the archive */
+	const struct unpack_limits *limits;
+	int64_t archive_bytes, free_bytes; /* free: on the disk at the start, -1 unknown */
+	int64_t bytes, files;              /* so far */
+};
 
 static enum status damaged(const char *path, struct archive *archive)
 {
@@ -39,7 +72,89 @@ static bool harmless(const char *name, mode_t type)
 	return true;
 }
 
-static enum status unpack_file(struct archive *archive, const char *archive_path, const char *path)
+static enum status exceeds(const struct unpacking *unpacking, const char *what, const char *option)
+{
+	enum status status = error_set(ERR_RESOURCE, "'%s' unpacks to more than %s: left as it is", unpacking->path, what);
+	error_hint("if you trust it, raise %s; --no_unpack only downloads", option);
+	return status;
+}
+
+/* May it become so large? Asked before anything is written. */
+static enum status check_limits(const struct unpacking *unpacking, int64_t bytes)
+{
+	const struct unpack_limits *limits = unpacking->limits;
+	char what[96], size[FORMAT_BYTES];
+	if (unpacking->files > limits->files) {
+		snprintf(what, sizeof what, "%" PRId64 " files", limits->files);
+		return exceeds(unpacking, what, "--max_unpacked_files");
+	}
+	if (bytes > limits->bytes) {
+		snprintf(what, sizeof what, "%s", format_size(size, (double)limits->bytes));
+		return exceeds(unpacking, what, "--max_unpacked_gb");
+	}
+	if (bytes > RATIO_FROM && (double)bytes > limits->ratio * (double)unpacking->archive_bytes) {
+		snprintf(what, sizeof what, "%g times its size", limits->ratio);
+		return exceeds(unpacking, what, "--max_unpacked_ratio");
+	}
+	if (unpacking->free_bytes < 0 || bytes <= unpacking->free_bytes)
+		return OK;
+	enum status status = error_set(ERR_RESOURCE, "'%s' unpacks to more than the %s that the disk has left", unpacking->path,
+				       format_size(size, (double)unpacking->free_bytes));
+	error_hint("give an --out on a larger disk; --no_unpack only downloads");
+	return status;
+}
+
+/* The hole of a sparse file, which the archive leaves out. */
+static enum status write_zeros(struct file_writer *writer, int64_t count)
+{
+	static const char zeros[1 << 16];
+	for (; count > 0; count -= (int64_t)sizeof zeros) {
+		if (stop_requested())
+			return error_set(STOPPED, "stopped by %s", stop_reason());
+		TRY(file_writer_write(writer, zeros, count < (int64_t)sizeof zeros ? (size_t)count : sizeof zeros));
+	}
+	return OK;
+}
+
+/* Writes up to `offset` of the file, and then the bytes, all within the limits. */
+static enum status write_block(struct unpacking *unpacking, struct file_writer *writer, int64_t offset, const void *bytes,
+			       size_t count)
+{
+	int64_t at = file_writer_offset(writer);
+	if (offset < at)
+		return error_set(ERR_DATA, "'%s': cannot unpack: the parts of a file overlap", unpacking->path);
+	if (offset > INT64_MAX / 4 || count > INT64_MAX / 4)
+		return check_limits(unpacking, INT64_MAX);
+	TRY(check_limits(unpacking, unpacking->bytes + offset + (int64_t)count));
+	TRY(write_zeros(writer, offset - at));
+	return count > 0 ? file_writer_write(writer, bytes, count) : OK;
+}
+
+static enum status write_blocks(struct unpacking *unpacking, struct archive_entry *entry, struct file_writer *writer)
+{
+	for (;;) {
+		const void *bytes;
+		size_t count;
+		la_int64_t offset;
+		if (stop_requested())
+			return error_set(STOPPED, "stopped by %s", stop_reason());
+		int code = archive_read_data_block(unpacking->archive, &bytes, &count, &offset);
+		if (code == ARCHIVE_EOF)
+			break;
+		if (code != ARCHIVE_OK)
+			return damaged(unpacking->path, unpacking->archive);
+		TRY(write_block(unpacking, writer, offset, bytes, count));
+	}
+	if (archive_entry_size_is_set(entry)) /* a hole at the end */
+		TRY(write_block(unpacking, writer,
+				archive_entry_size(entry) > file_writer_offset(writer) ? archive_entry_size(entry)
+										       : file_writer_offset(writer),
+				NULL, 0));
+	unpacking->bytes += file_writer_offset(writer);
+	return OK;
+}
+
+static enum status unpack_file(struct unpacking *unpacking, struct archive_entry *entry, const char *path)
 {
 	char parent[PATH_BYTES];
 	struct file_writer *writer;
@@ -47,47 +162,48 @@ static enum status unpack_file(struct archive *archive, const char *archive_path
 	*strrchr(parent, '/') = 0;
 	TRY(folder_make(parent));
 	TRY(file_writer_open(&writer, path));
-	for (;;) {
-		const void *bytes;
-		size_t count;
-		la_int64_t offset;
-		int code = archive_read_data_block(archive, &bytes, &count, &offset);
-		if (code == ARCHIVE_EOF)
-			return file_writer_commit(writer);
-		enum status status =
-			code == ARCHIVE_OK ? file_writer_write(writer, bytes, count) : damaged(archive_path, archive);
-		if (status != OK) {
-			file_writer_abandon(writer);
-			return status;
-		}
-	}
+	enum status status = write_blocks(unpacking, entry, writer);
+	if (status == OK)
+		return file_writer_commit(writer);
+	file_writer_abandon(writer);
+	return status;
 }
 
-static enum status unpack_entries(struct archive *archive, const char *path, const char *folder)
+static enum status unpack_entries(struct unpacking *unpacking, const char *folder)
 {
-	if (archive_read_open_filename(archive, path, 1 << 16) != ARCHIVE_OK)
-		return damaged(path, archive);
+	struct archive *archive = unpacking->archive;
+	if (archive_read_open_filename(archive, unpacking->path, 1 << 16) != ARCHIVE_OK)
+		return damaged(unpacking->path, archive);
 	for (;;) {
 		struct archive_entry *entry;
 		int code = archive_read_next_header(archive, &entry);
 		if (code == ARCHIVE_EOF)
 			return OK;
 		if (code != ARCHIVE_OK)
-			return damaged(path, archive);
+			return damaged(unpacking->path, archive);
 		const char *name = archive_entry_pathname(entry);
 		mode_t type = archive_entry_filetype(entry);
 		char target[PATH_BYTES];
 		if (!harmless(name, type) || archive_entry_hardlink(entry))
-			return error_set(ERR_DATA, "'%s': the entry '%.200s' is not a plain file below the folder", path,
-					 name ? name : "");
+			return error_set(ERR_DATA, "'%s': the entry '%.200s' is not a plain file below the folder",
+					 unpacking->path, name ? name : "");
+		unpacking->files++;
+		TRY(check_limits(unpacking, unpacking->bytes));
 		TRY(path_join(target, folder, name));
-		TRY(type == AE_IFDIR ? folder_make(target) : unpack_file(archive, path, target));
+		TRY(type == AE_IFDIR ? folder_make(target) : unpack_file(unpacking, entry, target));
 	}
 }
 
-enum status unpack(const char *path, const char *folder)
+static enum status read_archive(const char *path, const char *folder, const struct unpack_limits *limits)
 {
-	struct archive *archive = archive_read_new();
+	struct unpacking unpacking = {
+		.archive = archive_read_new(),
+		.path = path,
+		.limits = limits,
+		.archive_bytes = file_size(path),
+		.free_bytes = folder_free_bytes(folder),
+	};
+	struct archive *archive = unpacking.archive;
 	if (!archive)
 		return error_set(ERR_RESOURCE, "out of memory");
 	archive_read_support_format_zip(archive);
@@ -97,7 +213,54 @@ enum status unpack(const char *path, const char *folder)
 	archive_read_support_filter_bzip2(archive);
 	archive_read_support_filter_xz(archive);
 	archive_read_support_filter_zstd(archive);
-	enum status status = unpack_entries(archive, path, folder);
+	enum status status = unpack_entries(&unpacking, folder);
 	archive_read_free(archive);
 	return status;
+}
+
+/* The folder that holds everything: `folder` itself, or the only one in it. */
+static enum status find_top(const char *folder, char top[PATH_BYTES])
+{
+	struct name_list names = {0};
+	TRY(folder_list(folder, &names));
+	enum status status = OK;
+	if (names.count == 1)
+		status = path_join(top, folder, names.names[0]);
+	if (names.count != 1 || !file_is_folder(top))
+		snprintf(top, PATH_BYTES, "%s", folder);
+	name_list_release(&names);
+	return status;
+}
+
+static enum status give_name(const char *temporary, const char *folder)
+{
+	char top[PATH_BYTES];
+	TRY(find_top(temporary, top));
+	/* rename() replaces no folder that holds anything. */
+	if (file_operations.rename(top, folder) != 0)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot name the unpacked folder", folder);
+	return OK;
+}
+
+enum status unpack(const char *path, const char *folder, const struct unpack_limits *limits)
+{
+	char temporary[PATH_BYTES];
+	const char *slash = strrchr(folder, '/');
+	size_t parent = slash ? (size_t)(slash - folder) + 1 : 0;
+	if (file_exists(folder)) {
+		enum status status = error_set(ERR_STATE, "'%s' cannot be unpacked: '%s' exists already", path, folder);
+		error_hint("move it away, or give --no_unpack");
+		return status;
+	}
+	if (snprintf(temporary, PATH_BYTES, "%.*s.unpacking-%s", (int)parent, folder, folder + parent) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "'%.200s...': the path is too long", folder);
+	if (file_exists(temporary)) /* a killed process left it */
+		TRY(folder_remove(temporary));
+	TRY(folder_make(temporary));
+	enum status status = read_archive(path, temporary, limits);
+	if (status == OK)
+		status = give_name(temporary, folder);
+	struct error error = *error_last();
+	enum status removed = file_exists(temporary) ? folder_remove(temporary) : OK;
+	return status == OK ? removed : error_restore(&error);
 }

@@ -57,6 +57,55 @@ static void test_what_is_gone_is_listed(void **state)
 	assert_program(5, "4 of 4 files", DOWNLOAD("squad"));        /* not what SQuAD's checksums say */
 }
 
+/* As written by a stranger: an archive of one file whose name a user's file has. */
+static void test_archives_keep_to_themselves(void **state)
+{
+	(void)state;
+	char tar[600];
+	http_server.extra_path = NULL;
+	snprintf(tar, sizeof tar,
+		 "mkdir -p %s/own && cd %s/own && printf stranger >file.txt && tar cf ../set.tar file.txt && cd .. && rm -r own",
+		 test_folder, test_folder);
+	assert_int_equal(system(tar), 0);
+	struct buffer archive = {0};
+	assert_ok(file_read(test_path("set.tar"), 1 << 20, &archive));
+	const char *body = http_server.body;
+	size_t size = http_server.size;
+	http_server.body = (const char *)archive.data;
+	http_server.size = archive.size;
+	assert_ok(folder_make(test_path("home")));
+	assert_ok(file_write(test_path("home/file.txt"), "mine", 4));
+#define HOME(arguments)                                                                                                          \
+	"download --retries 0 --out %s http://127.0.0.1:%d/plain/set.tar " arguments, test_path("home"), http_server.port
+	assert_program(0, "unpacked in", HOME(""));
+	assert_int_equal(file_size(test_path("home/file.txt")), 4);
+	assert_int_equal(file_size(test_path("home/set/file.txt")), 8);
+	assert_ok(folder_remove(test_path("home/set"))); /* as if killed before it was unpacked */
+	assert_program(0, "unpacked in", HOME(""));
+	assert_ok(file_write(test_path("home/set/file.txt"), "mine", 4));
+	assert_program(0, "was there", HOME(""));
+	assert_int_equal(file_size(test_path("home/set/file.txt")), 4);
+	assert_int_equal(remove(test_path("home/set.tar")), 0);
+	assert_program(4, "exists already", HOME(""));
+	assert_program(0, "", HOME("--no_unpack"));
+	http_server.body = body;
+	http_server.size = size;
+	buffer_release(&archive);
+}
+
+static void test_names_that_collide(void **state)
+{
+	(void)state;
+	assert_program(2, "would both become", DOWNLOAD("http://a.org/x/corpus.txt http://b.org/y/corpus.txt"));
+	assert_false(file_exists(test_path("got/corpus.txt")));
+	assert_program(0, "", DOWNLOAD("http://a.org/x/corpus.txt http://a.org/x/corpus.txt"));
+	assert_program(0, "was there", DOWNLOAD("http://a.org/x/corpus.txt"));
+	/* Before anything of the list is fetched. */
+	assert_program(4, "was downloaded from http://a.org/x/corpus.txt, not from http://b.org/y/corpus.txt",
+		       DOWNLOAD("http://a.org/x/first.txt http://b.org/y/corpus.txt"));
+	assert_false(file_exists(test_path("got/first.txt")));
+}
+
 static void test_wrong_commands(void **state)
 {
 	(void)state;
@@ -77,6 +126,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wikipedia),
 		cmocka_unit_test(test_what_is_gone_is_listed),
+		cmocka_unit_test(test_archives_keep_to_themselves),
+		cmocka_unit_test(test_names_that_collide),
 		cmocka_unit_test(test_wrong_commands),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

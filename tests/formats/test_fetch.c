@@ -68,10 +68,67 @@ static void test_plain(void **state)
 	assert_ok(get("plain", body_sum, &result)); /* there already */
 	assert_int_equal(result.outcome, FETCH_PRESENT);
 	assert_int_equal(http_server.requests, 1);
-	assert_ok(file_write(test_path("plain"), "old", 3)); /* there, but another file */
+	/* As long as it was, but with another byte: the one that was downloaded, damaged or outdated. */
+	body[0]++;
+	assert_ok(file_write(test_path("plain"), body, sizeof body));
+	body[0]--;
 	assert_ok(get("plain", body_sum, &result));
 	assert_int_equal(result.outcome, FETCH_DONE);
 	assert_whole("plain");
+}
+
+static void assert_refused(const char *part, const char *name, const char *checksum)
+{
+	struct fetch_result result;
+	struct buffer text = {0};
+	assert_error(ERR_STATE, part, get(name, checksum, &result));
+	assert_ok(file_read(test_path(name), 1 << 20, &text));
+	assert_string_equal(buffer_string(&text), "mine");
+	buffer_release(&text);
+}
+
+/* A file that is there is the one that is wanted only if its checksum or the record beside it says so. */
+static void test_what_is_there(void **state)
+{
+	(void)state;
+	struct fetch_result result;
+	char url[256];
+	assert_ok(get("plain-known", NULL, &result));
+	assert_ok(get("plain-known", NULL, &result));
+	assert_int_equal(result.outcome, FETCH_PRESENT);
+	snprintf(url, sizeof url, "http://127.0.0.1:%d/plain-other", http_server.port);
+	struct fetch_request other = {.url = url, .path = test_path("plain-known")};
+	assert_error(ERR_STATE, "was downloaded from", fetch(&settings, &other, &result));
+	assert_error(ERR_STATE, "plain-known, not from ", fetch_check(&other));
+	other.checksum = body_sum; /* then it does not matter */
+	assert_ok(fetch(&settings, &other, &result));
+	assert_int_equal(result.outcome, FETCH_PRESENT);
+
+	assert_ok(file_write(test_path("plain-mine"), "mine", 4));
+	assert_refused("nothing says", "plain-mine", NULL);
+	assert_refused("another file", "plain-mine", body_sum);
+	assert_ok(get("plain-edited", NULL, &result));
+	assert_ok(file_write(test_path("plain-edited"), "mine", 4));
+	assert_refused("has changed since", "plain-edited", NULL);
+	assert_refused("has changed since", "plain-edited", body_sum);
+}
+
+/* Where only the end of the connection ends a file, half of one looks like a whole one. */
+static void test_length_unknown(void **state)
+{
+	(void)state;
+	struct fetch_result result;
+	assert_ok(get("unsaid", NULL, &result));
+	assert_int_equal(result.outcome, FETCH_FAILED);
+	assert_non_null(strstr(result.reason, "does not say how long"));
+	assert_none("unsaid");
+	assert_none("unsaid.part");
+	assert_ok(get("unsaid", body_sum, &result));
+	assert_int_equal(result.outcome, FETCH_FAILED);
+	assert_non_null(strstr(result.reason, "checksum"));
+	assert_ok(get("chunks", NULL, &result));
+	assert_int_equal(result.outcome, FETCH_DONE);
+	assert_whole("chunks");
 }
 
 static void test_broken_lines(void **state)
@@ -235,28 +292,106 @@ static void write_tar(const char *path, const char *name, char type)
 	assert_ok(file_write(path, block, sizeof block));
 }
 
+static const struct unpack_limits limits = {.bytes = 1 << 30, .files = 1000, .ratio = 100};
+
+static void assert_text(const char *path, const char *expected)
+{
+	struct buffer text = {0};
+	assert_ok(file_read(path, 1 << 20, &text));
+	assert_string_equal(buffer_string(&text), expected);
+	buffer_release(&text);
+}
+
 static void test_unpack(void **state)
 {
 	(void)state;
-	struct buffer text = {0};
-	assert_ok(folder_make(test_path("box")));
 	write_tar(test_path("good.tar"), "inner/file.txt", '0');
-	assert_ok(unpack(test_path("good.tar"), test_path("box")));
-	assert_ok(file_read(test_path("box/inner/file.txt"), 100, &text));
-	assert_string_equal(buffer_string(&text), "hello");
-	buffer_release(&text);
+	assert_ok(unpack(test_path("good.tar"), test_path("good"), &limits));
+	assert_text(test_path("good/file.txt"), "hello"); /* the only folder of the archive has become this one */
+	write_tar(test_path("flat.tar"), "file.txt", '0');
+	assert_ok(unpack(test_path("flat.tar"), test_path("flat"), &limits));
+	assert_text(test_path("flat/file.txt"), "hello");
+
+	assert_ok(file_write(test_path("flat/file.txt"), "mine", 4));
+	assert_error(ERR_STATE, "exists already", unpack(test_path("flat.tar"), test_path("flat"), &limits));
+	assert_text(test_path("flat/file.txt"), "mine");
+
 	static const char *const names[] = {"../out.txt", "/tmp/out.txt", "a/../../out.txt"};
 	for (int i = 0; i < 3; i++) {
 		write_tar(test_path("bad.tar"), names[i], '0');
-		assert_error(ERR_DATA, "not a plain file", unpack(test_path("bad.tar"), test_path("box")));
+		assert_error(ERR_DATA, "not a plain file", unpack(test_path("bad.tar"), test_path("box"), &limits));
 	}
 	assert_none("out.txt");
 	write_tar(test_path("bad.tar"), "link", '2');
-	assert_error(ERR_DATA, "not a plain file", unpack(test_path("bad.tar"), test_path("box")));
+	assert_error(ERR_DATA, "not a plain file", unpack(test_path("bad.tar"), test_path("box"), &limits));
 	assert_ok(file_write(test_path("bad.zip"), "PK\3\4 torn", 9));
-	assert_error(ERR_DATA, "cannot unpack", unpack(test_path("bad.zip"), test_path("box")));
+	assert_error(ERR_DATA, "cannot unpack", unpack(test_path("bad.zip"), test_path("box"), &limits));
+	assert_none("box");
+	assert_none(".unpacking-box");
+}
+
+static void test_names_of_archives(void **state)
+{
+	(void)state;
+	char folder[PATH_BYTES];
 	assert_true(unpack_is_archive("x.tar.gz"));
 	assert_false(unpack_is_archive("x.txt.gz"));
+	assert_false(unpack_is_archive("a/.zip")); /* which folder would that be? */
+	unpack_folder("a/x.y.tar.gz", folder);
+	assert_string_equal(folder, "a/x.y");
+}
+
+/* What `tar -S` makes of a file with holes: its sparse map in the header, its size at 483 and only its data behind. */
+static void write_sparse_tar(const char *path, long offset, long data, long size)
+{
+	static char block[2048];
+	memset(block, 0, sizeof block);
+	memcpy(block, "holes", 5);
+	snprintf(block + 100, 8, "%07o", 0644);
+	snprintf(block + 124, 12, "%011lo", data);
+	snprintf(block + 136, 12, "%011o", 0);
+	block[156] = 'S';
+	memcpy(block + 257, "ustar  ", 8); /* GNU's */
+	snprintf(block + 386, 12, "%011lo", offset);
+	snprintf(block + 398, 12, "%011lo", data);
+	snprintf(block + 483, 12, "%011lo", size);
+	memset(block + 148, ' ', 8);
+	unsigned sum = 0;
+	for (int i = 0; i < 512; i++)
+		sum += (unsigned char)block[i];
+	snprintf(block + 148, 7, "%06o", sum);
+	memset(block + 512, 'x', (size_t)data);
+	assert_ok(file_write(path, block, sizeof block));
+}
+
+static void test_unpack_holes(void **state)
+{
+	(void)state;
+	struct buffer text = {0};
+	write_sparse_tar(test_path("sparse.tar"), 100000, 512, 300000);
+	assert_ok(unpack(test_path("sparse.tar"), test_path("sparse"), &limits));
+	assert_ok(file_read(test_path("sparse/holes"), 1 << 20, &text));
+	assert_int_equal(text.size, 300000);
+	for (size_t i = 0; i < text.size; i++)
+		assert_int_equal(text.data[i], i >= 100000 && i < 100512 ? 'x' : 0);
+	buffer_release(&text);
+}
+
+/* 2 KiB that say they hold 8 GiB of zeros, and more files than are wanted. */
+static void test_unpack_limits(void **state)
+{
+	(void)state;
+	write_sparse_tar(test_path("bomb.tar"), 0, 512, 077777777777);
+	assert_error(ERR_RESOURCE, "more than 1.1 GB", unpack(test_path("bomb.tar"), test_path("box"), &limits));
+	struct unpack_limits tight = limits;
+	tight.bytes = (int64_t)1 << 40;
+	assert_error(ERR_RESOURCE, "100 times", unpack(test_path("bomb.tar"), test_path("box"), &tight));
+	tight.files = 0;
+	write_tar(test_path("good.tar"), "inner/file.txt", '0');
+	assert_error(ERR_RESOURCE, "more than 0 files", unpack(test_path("good.tar"), test_path("box"), &tight));
+	assert_non_null(strstr(error_last()->hint, "--max_unpacked_files"));
+	assert_none("box");
+	assert_none(".unpacking-box");
 }
 
 /* libarchive would hand a file that begins so to the program lrzip. */
@@ -273,7 +408,7 @@ static void test_unpack_starts_no_program(void **state)
 	snprintf(path, sizeof path, "%s:%s", test_path("programs"), before);
 	char *kept = strdup(before);
 	setenv("PATH", path, 1);
-	enum status status = unpack(test_path("bad.tar"), test_path("box"));
+	enum status status = unpack(test_path("bad.tar"), test_path("box"), &limits);
 	setenv("PATH", kept, 1);
 	free(kept);
 	assert_int_equal(status, ERR_DATA);
@@ -284,6 +419,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_plain),
+		cmocka_unit_test(test_what_is_there),
+		cmocka_unit_test(test_length_unknown),
 		cmocka_unit_test(test_broken_lines),
 		cmocka_unit_test(test_goes_on_after_a_kill),
 		cmocka_unit_test(test_refusals),
@@ -292,6 +429,9 @@ int main(void)
 		cmocka_unit_test(test_disk),
 		cmocka_unit_test(test_checksums),
 		cmocka_unit_test(test_unpack),
+		cmocka_unit_test(test_names_of_archives),
+		cmocka_unit_test(test_unpack_holes),
+		cmocka_unit_test(test_unpack_limits),
 		cmocka_unit_test(test_unpack_starts_no_program),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -19,6 +19,7 @@ FUZZ_SEEDS(
 	FUZZ_SEED("\1HTTP/1.1 200\nETag: W/\"d\"\n\nother\xffHTTP/1.1 200\n\nbody\xff"),
 	FUZZ_SEED("\3{\"url\": \"http://fuzz/got\", \"validator\": \"\\\"a\\\"\", \"total\": 4}\xffHTTP/1.1 206\nContent-Range: "
 		  "bytes 2-3/4\n\ndy\xff"),
+	FUZZ_SEED("\0HTTP/1.1 200\nTransfer-Encoding: chunked\n\nbody\xff"),
 	FUZZ_SEED("\0HTTP/1.1 503\nRetry-After: 3\n\nlater\xff"), FUZZ_SEED("\0HTTP/1.1 404\n\nnone\xff"),
 	FUZZ_SEED("\0HTTP/1.1 302\nETag: e\n\n\xff"))
 
@@ -205,10 +206,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 		BUG_IF(file_exists(path));
 	}
 	free(copy);
-	char part[320];
-	static const char *const ends[] = {"", ".part", ".part.json"};
-	for (int i = 0; i < 3; i++) {
-		snprintf(part, sizeof part, "%s%s", path, ends[i]);
+	char part[340];
+	static const char *const names[] = {"got", "got.part", "got.part.json", ".got.source.json"};
+	for (int i = 0; i < 4; i++) {
+		snprintf(part, sizeof part, "%s/%s", fuzz_folder, names[i]);
 		unlink(part);
 	}
 	return 0;

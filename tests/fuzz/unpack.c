@@ -1,4 +1,4 @@
-/* Archives that `bertc download` unpacks: all that is left behind lies below the folder. */
+/* Archives that `bertc download` unpacks: all that is left behind lies below the folder, and nothing of what is damaged. */
 #include <archive.h>
 #include <archive_entry.h>
 #include "base/file.h"
@@ -61,18 +61,18 @@ static int sync_nothing(int descriptor)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
+	static const struct unpack_limits limits = {.bytes = 1 << 20, .files = 100, .ratio = 1000};
 	static char inner[300];
 	const char *path = fuzz_file("archive", bytes, count);
 	if (!inner[0]) {
 		snprintf(inner, sizeof inner, "%s/inner", fuzz_folder);
 		file_operations.fsync = sync_nothing;
 	}
-	BUG_IF(folder_make(inner) != OK);
-	enum status status = unpack(path, inner);
+	enum status status = unpack(path, inner, &limits);
 	BUG_IF(status == ERR_USAGE && strlen(error_last()->message) == 0);
 	struct name_list names = {0};
-	BUG_IF(folder_list(fuzz_folder, &names) != OK || names.count != 2);
+	BUG_IF(folder_list(fuzz_folder, &names) != OK || names.count != 1 + (status == OK));
 	name_list_release(&names);
-	BUG_IF(folder_remove(inner) != OK);
+	BUG_IF(status == OK && folder_remove(inner) != OK);
 	return 0;
 }
