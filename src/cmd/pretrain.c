@@ -104,6 +104,7 @@ static enum status pretrain_phases(struct pretrain *pretrain)
 static enum status pretrain_run_folder(struct pretrain *pretrain)
 {
 	struct run *run = &pretrain->run;
+	const struct pretrain_settings *settings = pretrain->options->settings;
 	pretrain->record = (struct run_record){
 		.context = pretrain,
 		.write = write_record,
@@ -115,7 +116,7 @@ static enum status pretrain_run_folder(struct pretrain *pretrain)
 	TRY(run_open(run, &pretrain->run_settings, &pretrain->machine, &pretrain->pretraining.task, &pretrain->record));
 	TRY(pretrain_phases(pretrain));
 	/* A checkpoint's record may have completed them. */
-	const struct machine_settings machine = pretrain_machine(pretrain->options->settings);
+	const struct machine_settings machine = training_machine(&settings->training);
 	machine_resume(&pretrain->machine, &machine);
 	pretrain->run_settings = pretrain_run(pretrain->options, &pretrain->inputs);
 	pretrain->settings = pretrain_pretraining(pretrain->options);
@@ -143,10 +144,10 @@ static enum status run_pretrain(struct options *options)
 {
 	struct pretrain pretrain = {.options = options};
 	const struct pretrain_settings *settings = options->settings;
-	const struct machine_settings machine = pretrain_machine(settings);
+	const struct machine_settings machine = training_machine(&settings->training);
 	run_stop_before_training();
 	enum status status = machine_find(&pretrain.machine, &machine);
-	if (status == OK && machine_launches(&pretrain.machine) && !settings->plan && settings->out) {
+	if (status == OK && machine_launches(&pretrain.machine) && !settings->training.plan && settings->training.out) {
 		pretrain.run_settings = pretrain_run(options, &pretrain.inputs);
 		status = run_folder_launch(&pretrain.run_settings.folder, &pretrain.machine);
 	} else if (status == OK) {

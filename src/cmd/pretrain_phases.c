@@ -6,18 +6,6 @@
 #include "base/memory.h"
 #include "cmd/pretrain_settings.h"
 
-/* Two ways to say one thing. Of a config file's and the command line's, the latter counts. */
-static enum status settle(struct options *options, const char *one, const char *other)
-{
-	if (!options_given(options, one) || !options_given(options, other))
-		return OK;
-	enum option_origin first = options_origin(options, one), second = options_origin(options, other);
-	if (first == second)
-		return error_set(ERR_USAGE, "--%s and --%s: give one of them", one, other);
-	options_forget(options, first < second ? one : other);
-	return OK;
-}
-
 /* What the phases are opened from. */
 struct opening {
 	struct options *options;
@@ -48,9 +36,7 @@ static enum status open_phase(struct pretrain_phase_options *phase, int64_t inde
 		TRY(options_derive(&phase->own, from->options, index, phase->settings));
 		phase->options = &phase->own;
 	}
-	TRY(settle(phase->options, "num_train_steps", "num_train_epochs"));
-	TRY(settle(phase->options, "train_batch_size", "train_batch_size_per_gpu"));
-	TRY(settle(phase->options, "num_warmup_steps", "warmup_proportion"));
+	TRY(training_settle(phase->options));
 	return record ? options_resume(phase->options, record, start->checkpoint, SCOPE_SECTION) : OK;
 }
 
@@ -76,7 +62,7 @@ enum status pretrain_phases_open(struct pretrain_phases *out, struct options *op
 		.begins = settings->phase2,
 		.resumes = settings->resume_phase2,
 		.first_end_step = settings->phase1_end_step,
-		.out = settings->out,
+		.out = settings->training.out,
 		.first = settings->init_checkpoint,
 		.listed = options->section_count > 0,
 	};

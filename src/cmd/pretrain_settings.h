@@ -4,9 +4,9 @@
 #define CMD_PRETRAIN_SETTINGS_H
 
 #include "cmd/pretrain_options.h"
+#include "cmd/training_settings.h"
 #include "run/pretraining_run.h"
 
-struct machine_settings pretrain_machine(const struct pretrain_settings *settings);
 struct phase_settings pretrain_phase(const struct options *phase);
 
 /* What --fresh must leave alone; run_settings borrows it. */

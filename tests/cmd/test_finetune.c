@@ -316,6 +316,17 @@ static void bad_commands_are_explained(void **state)
 	forget("short");
 	assert_program(ERR_USAGE, "--max_seq_length 65 is beyond the model's 64 positions",
 		       SHORT("classification", "train.tsv", "--max_seq_length 65"));
+	forget("short");
+	/* What every command that trains is told alike (cmd/training_options.h). */
+	assert_program(ERR_USAGE, "--num_train_steps and --num_train_epochs: give one of them",
+		       SHORT("classification", "train.tsv", "--num_train_steps 5"));
+	assert_program(
+		0, "batch: 8 instances an update = 1 rank x 8 = 2 replicas x 4",
+		"finetune --task classification --model %s/base --max_seq_length 32 --precision fp32 --threads 1 --plan "
+		"--out %s/short --train %s/train.tsv --optimizer lamb --per_device_train_batch_size 4 --replicas_per_gpu 2",
+		test_folder, test_folder, test_folder);
+	assert_said("poly  "); /* as LAMB has it */
+	forget("short");
 	assert_false(file_exists(test_path("none/final")));
 }
 

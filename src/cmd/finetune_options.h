@@ -1,0 +1,22 @@
+/* What `bertc finetune` can be told: its settings, one member an option, and the table that declares them. */
+#ifndef CMD_FINETUNE_OPTIONS_H
+#define CMD_FINETUNE_OPTIONS_H
+
+#include "cmd/command.h"
+#include "cmd/training_options.h"
+
+struct finetune_settings {
+	/* task */
+	const char *task, *text_column, *pair_column, *label_column, *labels, *class_weights, *metric, *on_bad_record;
+	struct option_list train, dev, test;
+	/* model */
+	const char *model;
+	/* examples */
+	bool shuffle;
+	struct training_settings training;
+};
+
+extern const struct option finetune_options[];
+extern const struct command_text finetune_text;
+
+#endif

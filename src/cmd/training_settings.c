@@ -1,0 +1,130 @@
+#include "cmd/training_settings.h"
+
+/* Nobody has set it, and it has no default. */
+static bool is_open(const struct options *options, const char *name)
+{
+	return options->text[options_find(options, name)] == NULL;
+}
+
+static int flag(const struct options *options, const char *name, bool value)
+{
+	return is_open(options, name) ? -1 : value;
+}
+
+static int64_t integer(const struct options *options, const char *name, int64_t value)
+{
+	return is_open(options, name) ? -1 : value;
+}
+
+double training_number(const struct options *options, const char *name, double value)
+{
+	return is_open(options, name) ? -1 : value;
+}
+
+struct machine_settings training_machine(const struct training_settings *settings)
+{
+	return (struct machine_settings){
+		.ranks = settings->ranks,
+		.n_gpus = settings->n_gpus,
+		.replicas = settings->replicas_per_gpu,
+		.max_restarts = settings->max_restarts,
+		.watchdog_seconds = settings->watchdog_seconds,
+		.device = settings->device,
+	};
+}
+
+static struct recipe recipe_of(const struct options *options, const struct training_settings *settings)
+{
+	return (struct recipe){
+		.optimizer = settings->optimizer,
+		.weight_decay = settings->weight_decay,
+		.max_grad_norm = settings->max_grad_norm,
+		.beta1 = settings->adam_beta1,
+		.beta2 = settings->adam_beta2,
+		.epsilon = settings->adam_epsilon,
+		.bias_correction = flag(options, "bias_correction", settings->bias_correction),
+		.undecayed = settings->exclude_from_weight_decay,
+		.trust_ratio = settings->trust_ratio,
+		.max_trust_ratio = training_number(options, "max_trust_ratio", settings->max_trust_ratio),
+		.unadapted = settings->exclude_from_layer_adaptation,
+		.gradient_normalization = settings->gradient_normalization,
+		.gradient_averaging = flag(options, "gradient_averaging", settings->gradient_averaging),
+	};
+}
+
+struct run_settings training_run(const struct options *options, const struct training_settings *settings)
+{
+	bool scale_is_open = options_origin(options, "loss_scale") == ORIGIN_DEFAULT;
+	return (struct run_settings){
+		.folder =
+			{
+				.out = settings->out,
+				.fresh = settings->fresh,
+				.plan = settings->plan,
+				.resume_from = settings->resume_from,
+				.resume_step = settings->resume_step,
+			},
+		.max_time = settings->max_time,
+		.seed = (uint64_t)settings->seed,
+		.recipe = recipe_of(options, settings),
+		.stop_at_step = settings->stop_at_step,
+		.steps_this_run = settings->steps_this_run,
+		.keep_checkpoints = settings->keep_checkpoints,
+		.save_best = settings->save_best,
+		.best_by = settings->best_by,
+		.reduce_every_batch = !settings->allreduce_post_accumulation,
+		.wire_fp16 = settings->allreduce_post_accumulation_fp16,
+		.wire_bf16 = settings->allreduce_post_accumulation_bf16,
+		.check_weights_steps = settings->check_weights_steps,
+		.skip_spikes = settings->skip_spikes,
+		.loss_scale = scale_is_open ? -1 : settings->loss_scale,
+		.init_loss_scale = settings->init_loss_scale,
+	};
+}
+
+struct phase_settings training_phase(const struct options *phase, const struct training_settings *settings)
+{
+	return (struct phase_settings){
+		.num_train_steps = settings->num_train_steps,
+		.num_train_epochs = settings->num_train_epochs,
+		.patience = settings->early_stopping_patience,
+		.patience_margin = settings->early_stopping_threshold,
+		.train_batch_size = settings->train_batch_size,
+		.train_batch_size_per_gpu = settings->train_batch_size_per_gpu,
+		.gradient_accumulation_steps = settings->gradient_accumulation_steps,
+		.micro_batch_tokens = settings->micro_batch_tokens,
+		.save_steps = integer(phase, "save_checkpoints_steps", settings->save_checkpoints_steps),
+		.eval_steps = integer(phase, "eval_steps", settings->eval_steps),
+		.log_steps = settings->log_steps,
+		.max_seq_length = settings->max_seq_length,
+		.rate =
+			{
+				.learning_rate = training_number(phase, "learning_rate", settings->learning_rate),
+				.min_learning_rate = settings->min_learning_rate,
+				.scale = settings->scale_learning_rate,
+				.scale_batch_size = settings->learning_rate_batch_size,
+				.schedule = settings->schedule,
+				.poly_degree = training_number(phase, "poly_degree", settings->poly_degree),
+				.warmup_proportion = training_number(phase, "warmup_proportion", settings->warmup_proportion),
+				.warmup_steps = integer(phase, "num_warmup_steps", settings->num_warmup_steps),
+			},
+	};
+}
+
+static enum status settle(struct options *options, const char *one, const char *other)
+{
+	if (!options_given(options, one) || !options_given(options, other))
+		return OK;
+	enum option_origin first = options_origin(options, one), second = options_origin(options, other);
+	if (first == second)
+		return error_set(ERR_USAGE, "--%s and --%s: give one of them", one, other);
+	options_forget(options, first < second ? one : other);
+	return OK;
+}
+
+enum status training_settle(struct options *phase)
+{
+	TRY(settle(phase, "num_train_steps", "num_train_epochs"));
+	TRY(settle(phase, "train_batch_size", "train_batch_size_per_gpu"));
+	return settle(phase, "num_warmup_steps", "warmup_proportion");
+}

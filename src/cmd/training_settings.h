@@ -1,0 +1,20 @@
+/* The options of training as a run takes them: each function fills one of src/run's structs. What they leave open stays open. */
+#ifndef CMD_TRAINING_SETTINGS_H
+#define CMD_TRAINING_SETTINGS_H
+
+#include "cmd/training_options.h"
+#include "run/run.h"
+
+struct machine_settings training_machine(const struct training_settings *settings);
+/* Without what only the command knows: the folder's command, usage and inputs. `options` are those that `settings` belong to. */
+struct run_settings training_run(const struct options *options, const struct training_settings *settings);
+/* `phase` are the options of one. */
+struct phase_settings training_phase(const struct options *phase, const struct training_settings *settings);
+/* Steps and epochs, a batch in all and for each device, warm-up in steps and as a share are two ways to say one thing: both given
+ * in one place are an error; of a config file's and the command line's the latter counts. */
+MUST_USE enum status training_settle(struct options *phase);
+
+/* The value, or -1 if nobody has set it and it has no default. */
+double training_number(const struct options *options, const char *name, double value);
+
+#endif
