@@ -25,6 +25,7 @@ const struct command *const commands[] = {
 	&command_finetune,
 	&command_predict,
 	&command_evaluate,
+	&command_export,
 	&command_fill,
 	&command_inspect,
 	&command_verify,

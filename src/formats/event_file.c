@@ -11,51 +11,15 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "formats/varint.h"
-
-/* Protobuf: a field is a key (number * 8 + kind) and its value. */
-enum wire_kind { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
-
-static void put_varint(struct buffer *out, uint64_t value)
-{
-	unsigned char bytes[VARINT_BYTES];
-	buffer_append(out, bytes, varint_put(bytes, value));
-}
-
-static void put_key(struct buffer *out, int field, enum wire_kind kind)
-{
-	put_varint(out, (uint64_t)field * 8 + kind);
-}
-
-static void put_bytes(struct buffer *out, int field, const void *bytes, size_t count)
-{
-	put_key(out, field, WIRE_BYTES);
-	put_varint(out, count);
-	buffer_append(out, bytes, count);
-}
-
-static void put_integer(struct buffer *out, int field, int64_t value)
-{
-	put_key(out, field, WIRE_VARINT);
-	put_varint(out, (uint64_t)value);
-}
-
-/* Moves `message` into a field of `out`. */
-static void put_message(struct buffer *out, int field, struct buffer *message)
-{
-	out->failed |= message->failed;
-	put_bytes(out, field, buffer_string(message), message->size);
-	buffer_release(message);
-}
+#include "formats/protobuf.h"
 
 /* Event.wall_time and Event.step, which every record has (a step of 0 is left out, as the encoding wants it). */
 static struct buffer event_begin(double wall_time, int64_t step)
 {
 	struct buffer event = {0};
-	put_key(&event, 1, WIRE_64);
-	buffer_append(&event, &wall_time, sizeof wall_time);
+	protobuf_double(&event, 1, wall_time);
 	if (step != 0)
-		put_integer(&event, 2, step);
+		protobuf_integer(&event, 2, step);
 	return event;
 }
 
@@ -77,15 +41,15 @@ void event_encode_version(struct buffer *out, double wall_time)
 {
 	static const char version[] = "brain.Event:2";
 	struct buffer event = event_begin(wall_time, 0);
-	put_bytes(&event, 3, version, sizeof version - 1);
+	protobuf_bytes(&event, 3, version, sizeof version - 1);
 	put_record(out, &event);
 }
 
 void event_encode_start(struct buffer *out, double wall_time, int64_t step)
 {
 	struct buffer event = event_begin(wall_time, step), log = {0};
-	put_integer(&log, 1, 1); /* START */
-	put_message(&event, 7, &log);
+	protobuf_integer(&log, 1, 1); /* START */
+	protobuf_message(&event, 7, &log);
 	put_record(out, &event);
 }
 
@@ -93,32 +57,31 @@ void event_encode_start(struct buffer *out, double wall_time, int64_t step)
 static void put_summary(struct buffer *out, double wall_time, int64_t step, struct buffer *value)
 {
 	struct buffer event = event_begin(wall_time, step), summary = {0};
-	put_message(&summary, 1, value);
-	put_message(&event, 5, &summary);
+	protobuf_message(&summary, 1, value);
+	protobuf_message(&event, 5, &summary);
 	put_record(out, &event);
 }
 
 void event_encode_scalar(struct buffer *out, double wall_time, int64_t step, const char *tag, float value)
 {
 	struct buffer scalar = {0};
-	put_bytes(&scalar, 1, tag, strlen(tag));
-	put_key(&scalar, 2, WIRE_32);
-	buffer_append(&scalar, &value, sizeof value);
+	protobuf_bytes(&scalar, 1, tag, strlen(tag));
+	protobuf_float(&scalar, 2, value);
 	put_summary(out, wall_time, step, &scalar);
 }
 
 void event_encode_text(struct buffer *out, double wall_time, int64_t step, const char *tag, const char *text)
 {
 	struct buffer value = {0}, tensor = {0}, metadata = {0}, plugin = {0};
-	put_integer(&tensor, 1, 7);   /* DT_STRING */
-	put_bytes(&tensor, 2, "", 0); /* no dimensions */
-	put_bytes(&tensor, 8, text, strlen(text));
-	put_bytes(&plugin, 1, "text", 4);
-	put_message(&metadata, 1, &plugin);
-	put_integer(&metadata, 4, 2); /* DATA_CLASS_TENSOR */
-	put_bytes(&value, 1, tag, strlen(tag));
-	put_message(&value, 8, &tensor);
-	put_message(&value, 9, &metadata);
+	protobuf_integer(&tensor, 1, 7);   /* DT_STRING */
+	protobuf_bytes(&tensor, 2, "", 0); /* no dimensions */
+	protobuf_bytes(&tensor, 8, text, strlen(text));
+	protobuf_bytes(&plugin, 1, "text", 4);
+	protobuf_message(&metadata, 1, &plugin);
+	protobuf_integer(&metadata, 4, 2); /* DATA_CLASS_TENSOR */
+	protobuf_bytes(&value, 1, tag, strlen(tag));
+	protobuf_message(&value, 8, &tensor);
+	protobuf_message(&value, 9, &metadata);
 	put_summary(out, wall_time, step, &value);
 }
 

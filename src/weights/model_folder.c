@@ -334,16 +334,22 @@ static enum status save_weights(const char *folder, const struct model_folder_co
 	return folder_files_add(files, WEIGHTS_FILE, bytes, crc);
 }
 
-enum status model_folder_save(const char *folder, const struct model_folder_content *content, struct folder_files *files)
+enum status model_folder_save_description(const char *folder, const struct model_folder_content *content,
+					  struct folder_files *files)
 {
 	static const char *const tokenizer_files[] = {"vocab.txt", "tokenizer.json", TOKENIZER_CONFIG_FILE,
 						      "special_tokens_map.json"};
 	TRY(save_config(folder, content, files));
 	if (content->task && content->task->record)
 		TRY(save_text(folder, TASK_RECORD_FILE, content->task->record, strlen(content->task->record), files));
-	TRY(save_weights(folder, content, files));
 	TRY(tokenizer_write_folder(content->vocab, content->tokenizer, content->max_length, folder));
 	for (size_t i = 0; i < sizeof(tokenizer_files) / sizeof(tokenizer_files[0]); i++)
 		TRY(folder_files_measure(files, folder, tokenizer_files[i]));
 	return OK;
+}
+
+enum status model_folder_save(const char *folder, const struct model_folder_content *content, struct folder_files *files)
+{
+	TRY(model_folder_save_description(folder, content, files));
+	return save_weights(folder, content, files);
 }

@@ -60,9 +60,12 @@ struct model_folder_content {
 /* What bertc knows of the task of a fine-tuned model besides its configuration. */
 #define TASK_RECORD_FILE "bertc_task.json"
 
-/* Writes config.json, the task's record if there is one, model.safetensors (F32) and the tokenizer's files into `folder`, which exists, and appends them to
- * `files`. Tensors have the names of the model's parameters; with the architecture BertModel without "bert." in front, as
- * transformers writes them. Each file appears whole or not at all; the folder as a whole is the caller's to rename. */
+/* Writes config.json, the task's record if there is one, and the tokenizer's files into `folder`, which exists, and appends them
+ * to `files`: what stands beside weights of any form. Each file appears whole or not at all. */
+MUST_USE enum status model_folder_save_description(const char *folder, const struct model_folder_content *content,
+						   struct folder_files *files);
+/* The same with the weights, model.safetensors (F32). Tensors have the names of the model's parameters; with the architecture
+ * BertModel without "bert." in front, as transformers writes them. The folder as a whole is the caller's to rename. */
 MUST_USE enum status model_folder_save(const char *folder, const struct model_folder_content *content,
 				       struct folder_files *files);
 

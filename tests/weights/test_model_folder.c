@@ -307,8 +307,9 @@ static void saved_comes_back(void **state)
 		.model = model, .slab = weights, .vocab = &vocab, .tokenizer = &settings, .max_length = 10};
 	REQUIRE(model_folder_save(path, &all, &files));
 
-	static const char *const names[] = {"config.json",    "model.safetensors",     "vocab.txt",
-					    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"};
+	static const char *const names[] = {
+		"config.json",      "vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+		"model.safetensors"};
 	assert_int_equal(files.count, 6);
 	struct name_list entries = {0};
 	REQUIRE(folder_list(path, &entries));

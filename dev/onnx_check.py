@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Compares what `bertc export --to onnx` writes with transformers: every head, both forms of GELU, padded batches.
+
+    python dev/onnx_check.py build/bertc [FOLDER...]
+
+Makes small models with random weights of every architecture (and takes those of FOLDER), exports them, lets onnx.checker look at
+the graph and compares the outputs of onnxruntime and transformers. Ends with the largest difference. Needs torch, transformers,
+onnx, onnxruntime."""
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+import transformers
+from transformers import BertConfig, BertTokenizerFast
+
+TEXTS = ["the film was good and i liked it", "bad", "a long sentence with many words , commas , and so on", "[MASK] world"]
+WORDS = sorted({w for t in TEXTS for w in t.replace("[MASK]", "").split()})
+HEADS = {  # class: outputs of the graph, and what transformers calls them
+    "BertModel": (["last_hidden_state", "pooler_output"], ["last_hidden_state", "pooler_output"]),
+    "BertForPreTraining": (["logits", "seq_relationship_logits"], ["prediction_logits", "seq_relationship_logits"]),
+    "BertForMaskedLM": (["logits"], ["logits"]),
+    "BertForSequenceClassification": (["logits"], ["logits"]),
+    "BertForTokenClassification": (["logits"], ["logits"]),
+    "BertForQuestionAnswering": (["start_logits", "end_logits"], ["start_logits", "end_logits"]),
+    "BertForMultipleChoice": (["logits"], ["logits"]),
+}
+
+
+def make_folder(folder, name, activation):
+    torch.manual_seed(3)
+    os.makedirs(folder)
+    with open(os.path.join(folder, "vocab.txt"), "w") as f:
+        f.write("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + WORDS) + "\n")
+    config = BertConfig(vocab_size=5 + len(WORDS), hidden_size=48, num_hidden_layers=3, num_attention_heads=4,
+                        intermediate_size=80, max_position_embeddings=40, hidden_act=activation, initializer_range=0.2,
+                        num_labels=5 if name in ("BertForSequenceClassification", "BertForTokenClassification") else 2)
+    model = getattr(transformers, name)(config)
+    for p in model.parameters():  # biases and norms too
+        if p.dim() == 1:
+            p.data += torch.randn_like(p) * 0.1
+    model.save_pretrained(folder)
+    BertTokenizerFast(os.path.join(folder, "vocab.txt")).save_pretrained(folder)
+
+
+def compare(bertc, folder, name, out):
+    subprocess.run([bertc, "export", "--model", folder, "--to", "onnx", "--out", out, "-q"], check=True)
+    path = os.path.join(out, "onnx", "model.onnx")
+    onnx.checker.check_model(path, full_check=True)
+    session = onnxruntime.InferenceSession(path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(out)
+    encoded = tokenizer(TEXTS, padding=True, return_tensors="pt")
+    if name == "BertForMultipleChoice":
+        encoded = {k: v.view(2, 2, -1) for k, v in encoded.items()}
+    with torch.no_grad():
+        theirs = getattr(transformers, name).from_pretrained(folder).eval()(**encoded)
+    ours = session.run(None, {i.name: encoded[i.name].numpy() for i in session.get_inputs()})
+    names, keys = HEADS[name]
+    assert [o.name for o in session.get_outputs()] == names, [o.name for o in session.get_outputs()]
+    worst = 0.0
+    for key, value in zip(keys, ours):
+        expected = getattr(theirs, key).numpy()
+        assert expected.shape == value.shape
+        difference = np.abs(expected - value)
+        if name != "BertForMultipleChoice" and value.ndim > 1 and value.shape[1] == encoded["input_ids"].shape[1]:
+            difference = difference[encoded["attention_mask"].numpy() > 0]  # what stands at padding is nobody's
+        worst = max(worst, float(difference.max()))
+    print(f"{worst:.2e}  {name}  {folder}")
+    return worst
+
+
+def main():
+    bertc, worst = sys.argv[1], 0.0
+    with tempfile.TemporaryDirectory() as top:
+        for activation in ("gelu", "gelu_new"):
+            for name in HEADS:
+                folder = os.path.join(top, activation, name)
+                make_folder(folder, name, activation)
+                worst = max(worst, compare(bertc, folder, name, folder + "-onnx"))
+        for i, folder in enumerate(sys.argv[2:]):
+            name = transformers.AutoConfig.from_pretrained(folder).architectures[0]
+            worst = max(worst, compare(bertc, folder, name, os.path.join(top, str(i))))
+    print(f"largest difference {worst:.2e}")
+    return worst > 1e-5
+
+
+if __name__ == "__main__":
+    sys.exit(main())

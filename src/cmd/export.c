@@ -1,0 +1,253 @@
+/* bertc export: a model in the form that another program takes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "cmd/command.h"
+#include "formats/onnx_file.h"
+#include "infer/saved_model.h"
+#include "weights/checkpoint_folder.h"
+#include "weights/onnx_model.h"
+
+struct export_settings {
+	const char *model, *to, *out;
+	bool head;
+};
+
+#define FIELD(name) offsetof(struct export_settings, name)
+
+static const struct option export_options[] = {
+	{.name = "model",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(model),
+	 .role = ROLE_PLACE,
+	 .value_name = "FOLDER",
+	 .alias = "model_name_or_path",
+	 .help = "a run, one of its checkpoints, or any BERT folder with its vocabulary; nothing is written into it"},
+	{.name = "to",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(to),
+	 .range = "onnx",
+	 .role = ROLE_PLACE,
+	 .value_name = "FORM",
+	 .help = "onnx: a graph for ONNX Runtime, OpenVINO and others"},
+	{.name = "out",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(out),
+	 .role = ROLE_PLACE,
+	 .value_name = "PATH",
+	 .help = "folder to make; with onnx also a file, PATH.onnx, which gets the graph alone"},
+	{.name = "head",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(head),
+	 .fallback = "true",
+	 .role = ROLE_PLACE,
+	 .help = "with the head that the model has; without it the encoder alone"},
+	{.name = NULL},
+};
+
+static const struct command_text export_text = {
+	.name = "export",
+	.synopsis = "--model FOLDER --to FORM --out PATH [options]",
+	.summary = "write a model in the form another program takes",
+	.description =
+		"onnx writes FOLDER/onnx/model.onnx with configuration and tokenizer beside it, as optimum and "
+		"sentence-transformers look for it. Inputs are input_ids, attention_mask and token_type_ids; the first output is "
+		"last_hidden_state, logits, or start_logits and end_logits.",
+	.examples = "bertc export --model runs/task --to onnx --out task-onnx\ta folder with onnx/model.onnx\n"
+		    "bertc export --model runs/task --to onnx --out task.onnx\tthe graph alone\n"
+		    "bertc export --model runs/mine --no_head --to onnx --out encoder.onnx\tlast_hidden_state",
+};
+
+/* --- Where it goes --- */
+
+/* The folder of a path, and the last part of its name. */
+static enum status split_path(const char *path, char parent[PATH_BYTES], char name[PATH_BYTES])
+{
+	size_t size = strlen(path);
+	while (size > 1 && path[size - 1] == '/')
+		size--;
+	if (size == 0 || size >= PATH_BYTES - 64)
+		return error_set(ERR_USAGE, "--out '%.200s': not a path, or too long", path);
+	snprintf(name, PATH_BYTES, "%.*s", (int)size, path);
+	char *slash = strrchr(name, '/');
+	if (!slash)
+		snprintf(parent, PATH_BYTES, ".");
+	else
+		snprintf(parent, PATH_BYTES, "%.*s", slash == name ? 1 : (int)(slash - name), name);
+	if (slash)
+		memmove(name, slash + 1, strlen(slash));
+	if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && name[0])
+		return OK;
+	return error_set(ERR_USAGE, "--out '%s': give the folder a name", path);
+}
+
+static bool is_within(const char *path, const char *folder)
+{
+	size_t size = strlen(folder);
+	return strncmp(path, folder, size) == 0 && (path[size] == '/' || path[size] == '\0');
+}
+
+/* The real path of the nearest folder above `path` that is there; the caller frees. */
+static char *real_ancestor(const char *path)
+{
+	char above[PATH_BYTES];
+	snprintf(above, sizeof(above), "%s", path);
+	char *real = realpath(above, NULL);
+	while (!real) {
+		char *slash = strrchr(above, '/');
+		if (!slash)
+			return realpath(".", NULL);
+		slash[slash == above] = '\0';
+		real = realpath(above, NULL);
+	}
+	return real;
+}
+
+/* A model folder stays as it is: its manifest, and programs that read it, say what is in it. */
+static enum status check_outside(const char *parent, const struct export_settings *settings, const struct saved_model *saved)
+{
+	char folder[PATH_BYTES];
+	snprintf(folder, sizeof(folder), "%s", saved->source.weights);
+	char *slash = strrchr(folder, '/');
+	if (slash)
+		*slash = '\0';
+	char *real = realpath(!slash ? "." : folder[0] ? folder : "/", NULL), *place = real_ancestor(parent);
+	bool inside = real && place && is_within(place, real);
+	free(real);
+	free(place);
+	if (!inside)
+		return OK;
+	enum status status =
+		error_set(ERR_USAGE, "--out '%s' lies in the model's folder, into which nothing is written", settings->out);
+	error_hint("choose a place outside it");
+	return status;
+}
+
+static enum status check_new(const char *out)
+{
+	struct name_list names = {0};
+	if (!file_exists(out))
+		return OK;
+	bool is_empty = file_is_folder(out) && folder_list(out, &names) == OK && names.count == 0;
+	name_list_release(&names);
+	if (is_empty)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--out '%s' exists already", out);
+	error_hint("remove it, or choose another name; nothing was changed");
+	return status;
+}
+
+/* --- ONNX --- */
+
+static struct onnx_model_content onnx_content(const struct saved_model *saved)
+{
+	return (struct onnx_model_content){
+		.model = saved->model,
+		.slab = saved->slab,
+		.has_pooler = saved->has_pooler,
+		.has_next_sentence = saved->has_next_sentence,
+	};
+}
+
+static struct model_folder_content folder_content(const struct saved_model *saved)
+{
+	return (struct model_folder_content){
+		.model = saved->model,
+		.slab = saved->slab,
+		.task = model_heads_tied(&saved->heads) ? NULL : &saved->task,
+		.vocab = &saved->tokenizer.vocab,
+		.tokenizer = &saved->tokenizer.settings,
+		.max_length =
+			saved->tokenizer.max_length > 0 ? saved->tokenizer.max_length : saved->config.max_position_embeddings,
+	};
+}
+
+static enum status write_onnx_folder(const struct saved_model *saved, const char *folder)
+{
+	struct model_folder_content content = folder_content(saved);
+	struct onnx_model_content graph = onnx_content(saved);
+	struct folder_files files = {0};
+	char inner[PATH_BYTES], path[PATH_BYTES];
+	enum status status;
+	TRY_GOTO(path_join(inner, folder, "onnx"), done);
+	TRY_GOTO(folder_make(inner), done);
+	TRY_GOTO(path_join(path, inner, "model.onnx"), done);
+	TRY_GOTO(onnx_model_write(path, &graph, ONNX_FILE_LIMIT), done);
+	status = model_folder_save_description(folder, &content, &files);
+done:
+	free(files.files);
+	return status;
+}
+
+/* --- The command --- */
+
+typedef enum status write_form(const struct saved_model *saved, const char *folder);
+
+/* The folder appears under its name when all of it is written. */
+static enum status write_folder(const struct saved_model *saved, const char *out, const char *parent, const char *name,
+				write_form *write)
+{
+	char temporary_name[PATH_BYTES], temporary[PATH_BYTES];
+	if (snprintf(temporary_name, sizeof(temporary_name), TEMPORARY_PREFIX "%s", name) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "--out '%.200s…': too long", out);
+	TRY(folder_make(parent));
+	TRY(path_join(temporary, parent, temporary_name));
+	if (file_exists(temporary))
+		TRY(folder_remove(temporary));
+	TRY(folder_make(temporary));
+	enum status status = write(saved, temporary);
+	if (status == OK)
+		status = checkpoint_folder_publish(parent, temporary, name);
+	if (status != OK) {
+		struct error before = *error_last();
+		if (folder_remove(temporary) != OK)
+			log_warning("%s", error_last()->message);
+		status = error_restore(&before);
+	}
+	return status;
+}
+
+static enum status write_export(const struct export_settings *settings, const struct saved_model *saved)
+{
+	char parent[PATH_BYTES], name[PATH_BYTES];
+	TRY(split_path(settings->out, parent, name));
+	TRY(check_outside(parent, settings, saved));
+	if (strcmp(settings->to, "onnx") == 0 && text_ends_with(name, ".onnx")) {
+		struct onnx_model_content graph = onnx_content(saved);
+		return onnx_model_write(settings->out, &graph, ONNX_FILE_LIMIT);
+	}
+	return write_folder(saved, settings->out, parent, name, write_onnx_folder);
+}
+
+static enum status missing(const char *option)
+{
+	enum status status = error_set(ERR_USAGE, "--%s is missing", option);
+	error_hint("bertc export --model FOLDER --to onnx --out PATH");
+	return status;
+}
+
+static enum status run_export(struct options *options)
+{
+	const struct export_settings *settings = options->settings;
+	struct saved_model saved = {0};
+	if (!settings->model || !settings->to || !settings->out)
+		return missing(!settings->model ? "model" : !settings->to ? "to" : "out");
+	TRY(check_new(settings->out));
+	enum status status = saved_model_read(&saved, settings->model, settings->head);
+	if (status == OK)
+		status = write_export(settings, &saved);
+	if (status == OK)
+		log_note("written: %s", settings->out);
+	saved_model_release(&saved);
+	return status;
+}
+
+const struct command command_export = {
+	.text = &export_text,
+	.options = export_options,
+	.settings_bytes = sizeof(struct export_settings),
+	.run = run_export,
+};

@@ -1,0 +1,124 @@
+#include "infer/saved_model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "infer/task_session.h"
+#include "weights/manifest.h"
+
+#define RECORD_LIMIT ((size_t)1 << 20)
+
+/* bertc_task.json beside the weights goes along with them. */
+static enum status read_record(struct saved_model *saved)
+{
+	char folder[PATH_BYTES], path[PATH_BYTES];
+	struct buffer text = {0};
+	snprintf(folder, sizeof(folder), "%s", saved->source.weights);
+	char *slash = strrchr(folder, '/');
+	if (slash)
+		*slash = '\0';
+	TRY(path_join(path, slash ? folder : ".", TASK_RECORD_FILE));
+	if (!file_exists(path))
+		return OK;
+	TRY(manifest_prove(path));
+	enum status status = file_read(path, RECORD_LIMIT, &text);
+	if (status == OK && !(saved->task.record = strdup(buffer_string(&text))))
+		status = error_set(ERR_RESOURCE, "no memory for '%s'", path);
+	buffer_release(&text);
+	return status;
+}
+
+/* Sets *found if the head is that of a task, which is asked for it. */
+static enum status find_task_head(struct saved_model *saved, const char *path, bool *found)
+{
+	struct task_session_settings settings = {.model = path};
+	struct task_session session = {0};
+	enum status status = OK;
+	*found = saved->task.record || task_of_architecture(saved->task.architecture, saved->task.problem_type);
+	if (*found)
+		status = task_session_open(&session, &settings);
+	if (*found && status == OK)
+		saved->heads = session.heads;
+	task_session_close(&session);
+	return status;
+}
+
+static bool is_named(const struct saved_model *saved, const char *architecture)
+{
+	return saved->task.architecture && strcmp(saved->task.architecture, architecture) == 0;
+}
+
+static enum status find_heads(struct saved_model *saved, const char *path, bool with_head)
+{
+	bool is_task = false;
+	if (with_head)
+		TRY(find_task_head(saved, path, &is_task));
+	if (is_task)
+		return OK;
+	/* Google's bert_config.json names no architecture: its checkpoints are from pre-training. */
+	bool masked_words =
+		!saved->task.architecture || is_named(saved, "BertForPreTraining") || is_named(saved, "BertForMaskedLM");
+	saved->heads = with_head && masked_words ? model_heads_pretraining : model_heads_none;
+	if (with_head && (masked_words || is_named(saved, "BertModel")))
+		return OK;
+	if (with_head) {
+		enum status status =
+			error_set(ERR_USAGE, "'%s' is a %s, whose head bertc does not know", path, saved->task.architecture);
+		error_hint("--no_head takes the encoder alone");
+		return status;
+	}
+	task_config_release(&saved->task);
+	return task_config_make(&saved->task, "BertModel", NULL, NULL, 0);
+}
+
+static bool is_missing(const struct model_folder_report *report, const char *name)
+{
+	for (int64_t i = 0; i < report->missing.count; i++)
+		if (strcmp(report->missing.names[i], name) == 0)
+			return true;
+	return false;
+}
+
+static enum status read_weights(struct saved_model *saved)
+{
+	struct model_folder_report report = {0};
+	enum missing_weights missing = model_heads_tied(&saved->heads) ? MISSING_NEXT_SENTENCE
+				       : saved->heads.count == 0       ? MISSING_HEADS
+								       : MISSING_NOTHING;
+	enum status status = model_folder_load(saved->source.weights, saved->model, missing, saved->slab, &report);
+	saved->has_pooler = !is_missing(&report, "bert.pooler.dense.weight");
+	saved->has_next_sentence = saved->has_pooler && !is_missing(&report, "cls.seq_relationship.weight");
+	model_folder_report_release(&report);
+	return status;
+}
+
+enum status saved_model_read(struct saved_model *saved, const char *path, bool with_head)
+{
+	TRY(model_folder_config(path, &saved->config));
+	TRY(model_folder_task(path, &saved->task));
+	TRY(model_source_find(path, &saved->source));
+	TRY(read_record(saved));
+	TRY(folder_tokenizer_read(&saved->tokenizer, &saved->source));
+	TRY(find_heads(saved, path, with_head));
+	const int32_t entries = saved->tokenizer.vocab.count;
+	if (saved->config.vocab_size == 0)
+		saved->config.vocab_size = entries;
+	if (entries > saved->config.vocab_size)
+		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", path, entries,
+				 saved->config.vocab_size);
+	saved->names = (struct backend){.name = "names", .dtype = DTYPE_F32, .master_dtype = DTYPE_F32};
+	TRY(model_create(&saved->model, &saved->names, &saved->config, &saved->heads));
+	TRY(memory_new(&saved->slab, saved->model->slab_count, sizeof(*saved->slab), "weights"));
+	return read_weights(saved);
+}
+
+void saved_model_release(struct saved_model *saved)
+{
+	model_free(saved->model);
+	free(saved->slab);
+	task_config_release(&saved->task);
+	folder_tokenizer_release(&saved->tokenizer);
+	*saved = (struct saved_model){.slab = NULL};
+}

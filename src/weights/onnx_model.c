@@ -1,0 +1,516 @@
+#include "weights/onnx_model.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "formats/onnx_file.h"
+
+struct builder {
+	struct onnx_graph graph;
+	const struct onnx_model_content *content;
+	const struct model *model;
+	struct onnx_value input_ids, attention_mask, token_type_ids;
+	struct onnx_value hidden_shape; /* [0, 0, H] */
+	struct onnx_value heads_shape;  /* [0, 0, A, D] */
+	struct onnx_value first, half, one, root_half;
+	char value_name[128];
+};
+
+#define VALUES(...)                                                                                                              \
+	(const struct onnx_value[]){__VA_ARGS__},                                                                                \
+		(int)(sizeof((const struct onnx_value[]){__VA_ARGS__}) / sizeof(struct onnx_value))
+
+/* --- What goes in and comes out --- */
+
+static void add_facts(struct onnx_tensor_facts *facts, const char *name, bool is_integer, int rank, const int64_t *shape)
+{
+	*facts = (struct onnx_tensor_facts){.is_integer = is_integer, .rank = rank};
+	snprintf(facts->name, sizeof(facts->name), "%s", name);
+	memcpy(facts->shape, shape, (size_t)rank * sizeof(*shape));
+}
+
+/* The one head whose outputs decide what the graph is for; NULL: an encoder alone. */
+static const struct head *main_head(const struct model *model)
+{
+	return model->heads.count > 0 ? &model->heads.head[0] : NULL;
+}
+
+/* Sequences of a choice stand side by side in the input. */
+static bool has_choices(const struct model *model)
+{
+	return model->heads.count > 0 && model->heads.head[0].loss == LOSS_GROUP;
+}
+
+static bool joins_rows(const struct head *head)
+{
+	return head->input == INPUT_CHOSEN_ROWS && head->joined > 1;
+}
+
+static int64_t pooled_width(const struct onnx_model_content *content)
+{
+	int64_t width = 0;
+	for (int mode = ONNX_POOLING_CLS; mode <= ONNX_POOLING_MEAN_SQRT_LEN; mode *= 2)
+		width += content->pooling & mode ? content->model->config.hidden_size : 0;
+	return width;
+}
+
+static void describe_outputs(const struct onnx_model_content *content, struct onnx_model_facts *out)
+{
+	const struct model *model = content->model;
+	const struct head *head = main_head(model);
+	int64_t hidden = model->config.hidden_size;
+	struct onnx_tensor_facts *outputs = out->outputs;
+	int n = 0;
+	if (!head) {
+		add_facts(&outputs[n++], "last_hidden_state", false, 3, (const int64_t[]){-1, -1, hidden});
+		if (content->has_pooler)
+			add_facts(&outputs[n++], "pooler_output", false, 2, (const int64_t[]){-1, hidden});
+	} else if (head->loss == LOSS_WORDS) {
+		add_facts(&outputs[n++], "logits", false, 3, (const int64_t[]){-1, -1, model->config.vocab_size});
+		if (model->heads.count > 1 && content->has_next_sentence)
+			add_facts(&outputs[n++], "seq_relationship_logits", false, 2, (const int64_t[]){-1, 2});
+	} else if (head->loss == LOSS_SEGMENT) {
+		add_facts(&outputs[n++], "start_logits", false, 2, (const int64_t[]){-1, -1});
+		add_facts(&outputs[n++], "end_logits", false, 2, (const int64_t[]){-1, -1});
+	} else if (has_choices(model)) {
+		add_facts(&outputs[n++], "logits", false, 2, (const int64_t[]){-1, -1});
+	} else if (head->input == INPUT_FIRST_ROW || joins_rows(head)) {
+		add_facts(&outputs[n++], "logits", false, 2, (const int64_t[]){-1, head->outputs});
+	} else {
+		add_facts(&outputs[n++], "logits", false, 3, (const int64_t[]){-1, -1, head->outputs});
+	}
+	if (content->pooling)
+		add_facts(&outputs[n++], "sentence_embedding", false, 2, (const int64_t[]){-1, pooled_width(content)});
+	out->output_count = n;
+}
+
+void onnx_model_describe(const struct onnx_model_content *content, struct onnx_model_facts *out)
+{
+	static const char *const names[] = {"input_ids", "attention_mask", "token_type_ids"};
+	const struct head *head = main_head(content->model);
+	*out = (struct onnx_model_facts){.input_count = 3};
+	for (int i = 0; i < 3; i++)
+		add_facts(&out->inputs[i], names[i], true, has_choices(content->model) ? 3 : 2, (const int64_t[]){-1, -1, -1});
+	if (head && joins_rows(head))
+		add_facts(&out->inputs[out->input_count++], "entity_positions", true, 2, (const int64_t[]){-1, head->joined});
+	describe_outputs(content, out);
+}
+
+/* Dimensions as ONNX names them. */
+static void name_dimensions(const struct builder *b, const struct onnx_tensor_facts *facts, struct onnx_dimension out[4])
+{
+	for (int i = 0; i < 4 && i < facts->rank; i++) {
+		out[i] = (struct onnx_dimension){.size = facts->shape[i]};
+		if (facts->shape[i] < 0)
+			out[i].name = i == 0 ? "batch" : i == 1 && has_choices(b->model) ? "choices" : "sequence";
+	}
+}
+
+/* --- Pieces --- */
+
+/* A name for a value, valid until the next call. */
+static const char *name_of(struct builder *b, const char *format, ...) PRINTF_LIKE(2, 3);
+static const char *name_of(struct builder *b, const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	int size = vsnprintf(b->value_name, sizeof(b->value_name), format, list);
+	va_end(list);
+	BUG_IF(size >= (int)sizeof(b->value_name));
+	return b->value_name;
+}
+
+static struct onnx_value apply(struct builder *b, const char *operation, const char *name, const struct onnx_value *inputs,
+			       int count)
+{
+	return onnx_node(&b->graph, operation, name, inputs, count, NULL, 0);
+}
+
+/* The same with an attribute that is a number. */
+static struct onnx_value apply_with(struct builder *b, const char *operation, const char *name, const char *attribute,
+				    int64_t value, const struct onnx_value *inputs, int count)
+{
+	const struct onnx_attribute attributes[] = {
+		{.name = attribute, .kind = ONNX_ATTRIBUTE_INT, .integer = value},
+	};
+	return onnx_node(&b->graph, operation, name, inputs, count, attributes, 1);
+}
+
+static struct onnx_value transpose(struct builder *b, const char *name, struct onnx_value x, const int64_t *order, int rank)
+{
+	struct onnx_attribute attribute = {.name = "perm", .kind = ONNX_ATTRIBUTE_INTS, .count = rank};
+	memcpy(attribute.integers, order, (size_t)rank * sizeof(*order));
+	return onnx_node(&b->graph, "Transpose", name, &x, 1, &attribute, 1);
+}
+
+/* The weight "PREFIX.SUFFIX"; a matrix that is multiplied is turned, since MatMul computes x w. */
+static struct onnx_value parameter(struct builder *b, const char *prefix, const char *suffix, bool turned)
+{
+	char name[128];
+	snprintf(name, sizeof(name), "%s%s%s", prefix, *prefix ? "." : "", suffix);
+	int64_t number = model_find_parameter(b->model, name);
+	BUG_IF(number < 0);
+	const struct parameter *p = &b->model->parameters[number];
+	return onnx_weight(&b->graph, &(struct onnx_weight){.name = name,
+							    .rank = parameter_rank(p),
+							    .rows = turned ? p->columns : p->rows,
+							    .columns = turned ? p->rows : p->columns,
+							    .transposed = turned,
+							    .numbers = b->content->slab + p->offset});
+}
+
+/* x w' + b of the linear layer `layer`. */
+static struct onnx_value linear(struct builder *b, const char *layer, struct onnx_value x)
+{
+	struct onnx_value w = parameter(b, layer, "weight", true), bias = parameter(b, layer, "bias", false);
+	struct onnx_value product = apply(b, "MatMul", name_of(b, "/%s/MatMul", layer), VALUES(x, w));
+	return apply(b, "Add", name_of(b, "/%s/Add", layer), VALUES(bias, product));
+}
+
+static struct onnx_value normalized(struct builder *b, const char *layer, const char *name, struct onnx_value x)
+{
+	const struct onnx_attribute attributes[] = {
+		{.name = "axis", .kind = ONNX_ATTRIBUTE_INT, .integer = -1},
+		{.name = "epsilon", .kind = ONNX_ATTRIBUTE_FLOAT, .number = b->model->config.layer_norm_eps},
+	};
+	struct onnx_value gamma = parameter(b, layer, "weight", false), beta = parameter(b, layer, "bias", false);
+	return onnx_node(&b->graph, "LayerNormalization", name, VALUES(x, gamma, beta), attributes, 2);
+}
+
+/* x / 2 (1 + erf(x / sqrt 2)), or x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */
+static struct onnx_value gelu(struct builder *b, const char *place, struct onnx_value x)
+{
+	struct onnx_value inner;
+	if (b->model->config.hidden_act == ACTIVATION_GELU_ERF) {
+		inner = apply(b, "Mul", name_of(b, "/%s/gelu/scaled", place), VALUES(x, b->root_half));
+		inner = apply(b, "Erf", name_of(b, "/%s/gelu/erf", place), VALUES(inner));
+	} else {
+		struct onnx_value cubic = onnx_number(&b->graph, name_of(b, "/%s/gelu/cubic", place), 0.044715f);
+		struct onnx_value scale = onnx_number(&b->graph, name_of(b, "/%s/gelu/scale", place), (float)sqrt(2 / M_PI));
+		inner = apply(b, "Mul", name_of(b, "/%s/gelu/square", place), VALUES(x, x));
+		inner = apply(b, "Mul", name_of(b, "/%s/gelu/square_scaled", place), VALUES(inner, cubic));
+		inner = apply(b, "Add", name_of(b, "/%s/gelu/factor", place), VALUES(inner, b->one));
+		inner = apply(b, "Mul", name_of(b, "/%s/gelu/polynomial", place), VALUES(inner, x));
+		inner = apply(b, "Mul", name_of(b, "/%s/gelu/scaled", place), VALUES(inner, scale));
+		inner = apply(b, "Tanh", name_of(b, "/%s/gelu/tanh", place), VALUES(inner));
+	}
+	inner = apply(b, "Add", name_of(b, "/%s/gelu/sum", place), VALUES(inner, b->one));
+	inner = apply(b, "Mul", name_of(b, "/%s/gelu/product", place), VALUES(inner, x));
+	return apply(b, "Mul", name_of(b, "/%s/gelu", place), VALUES(inner, b->half));
+}
+
+/* --- The encoder --- */
+
+/* input_ids, attention_mask and token_type_ids; of choices each is a sequence of its own. */
+static void add_inputs(struct builder *b, const struct onnx_model_facts *facts)
+{
+	struct onnx_value *inputs[] = {&b->input_ids, &b->attention_mask, &b->token_type_ids};
+	struct onnx_dimension dimensions[4];
+	struct onnx_value flat = {""};
+	if (has_choices(b->model))
+		flat = onnx_integers(&b->graph, "/flat", (const int64_t[]){-1}, 1, 1);
+	for (int i = 0; i < 3; i++) {
+		name_dimensions(b, &facts->inputs[i], dimensions);
+		*inputs[i] = onnx_input(&b->graph, facts->inputs[i].name, ONNX_INT64, dimensions, facts->inputs[i].rank);
+		if (!has_choices(b->model))
+			continue;
+		struct onnx_value shape =
+			apply_with(b, "Shape", name_of(b, "/%s/sequence", facts->inputs[i].name), "start", 2, VALUES(*inputs[i]));
+		shape = apply_with(b, "Concat", name_of(b, "/%s/shape", facts->inputs[i].name), "axis", 0, VALUES(flat, shape));
+		*inputs[i] = apply(b, "Reshape", name_of(b, "/%s/flat", facts->inputs[i].name), VALUES(*inputs[i], shape));
+	}
+}
+
+static void add_constants(struct builder *b)
+{
+	const struct model_config *config = &b->model->config;
+	int64_t hidden = config->hidden_size, heads = config->num_attention_heads;
+	b->hidden_shape = onnx_integers(&b->graph, "/hidden_shape", (const int64_t[]){0, 0, hidden}, 3, 1);
+	b->heads_shape = onnx_integers(&b->graph, "/heads_shape", (const int64_t[]){0, 0, heads, hidden / heads}, 4, 1);
+	b->half = onnx_number(&b->graph, "/half", 0.5f);
+	b->one = onnx_number(&b->graph, "/one", 1);
+	if (config->hidden_act == ACTIVATION_GELU_ERF)
+		b->root_half = onnx_number(&b->graph, "/root_half", (float)sqrt(0.5));
+}
+
+/* The number 0, which picks the first row; made with its first use, since readers warn of constants without one. */
+static struct onnx_value first(struct builder *b)
+{
+	if (!b->first.name[0])
+		b->first = onnx_integers(&b->graph, "/first", (const int64_t[]){0}, 1, 0);
+	return b->first;
+}
+
+static struct onnx_value embeddings(struct builder *b)
+{
+	static const char place[] = "bert.embeddings";
+	struct onnx_value axis = onnx_integers(&b->graph, "/positions/axis", (const int64_t[]){0}, 1, 1);
+	struct onnx_value word = apply(b, "Gather", "/embeddings/word",
+				       VALUES(parameter(b, place, "word_embeddings.weight", false), b->input_ids));
+	struct onnx_value type = apply(b, "Gather", "/embeddings/type",
+				       VALUES(parameter(b, place, "token_type_embeddings.weight", false), b->token_type_ids));
+	struct onnx_value length = apply_with(b, "Shape", "/positions/length", "start", 1, VALUES(b->input_ids));
+	struct onnx_value position = apply(b, "Slice", "/embeddings/position",
+					   VALUES(parameter(b, place, "position_embeddings.weight", false), axis, length, axis));
+	struct onnx_value sum = apply(b, "Add", "/embeddings/word_and_type", VALUES(word, type));
+	sum = apply(b, "Add", "/embeddings/sum", VALUES(sum, position));
+	return normalized(b, "bert.embeddings.LayerNorm", "/embeddings/LayerNorm", sum);
+}
+
+/* What is added to scores: 0 for tokens, the lowest number for padding. */
+static struct onnx_value score_mask(struct builder *b)
+{
+	struct onnx_value axes = onnx_integers(&b->graph, "/mask/axes", (const int64_t[]){1, 2}, 2, 1);
+	struct onnx_value lowest = onnx_number(&b->graph, "/mask/lowest", -FLT_MAX);
+	struct onnx_value mask = apply_with(b, "Cast", "/mask/float", "to", ONNX_FLOAT, VALUES(b->attention_mask));
+	mask = apply(b, "Unsqueeze", "/mask/unsqueezed", VALUES(mask, axes));
+	mask = apply(b, "Sub", "/mask/inverted", VALUES(b->one, mask));
+	return apply(b, "Mul", "/mask", VALUES(mask, lowest));
+}
+
+/* Query, key or value of a layer, each head's rows together; `order` turns (batch, row, head, column). */
+static struct onnx_value projection(struct builder *b, const char *layer, const char *which, struct onnx_value x,
+				    const int64_t order[4])
+{
+	char place[112];
+	snprintf(place, sizeof(place), "%s.attention.self.%s", layer, which);
+	x = linear(b, place, x);
+	x = apply(b, "Reshape", name_of(b, "/%s/heads", place), VALUES(x, b->heads_shape));
+	return transpose(b, name_of(b, "/%s/by_head", place), x, order, 4);
+}
+
+static struct onnx_value attention(struct builder *b, const char *layer, struct onnx_value x, struct onnx_value mask,
+				   struct onnx_value scale)
+{
+	static const int64_t by_head[] = {0, 2, 1, 3}, turned[] = {0, 2, 3, 1};
+	struct onnx_value query = projection(b, layer, "query", x, by_head), key = projection(b, layer, "key", x, turned);
+	struct onnx_value value = projection(b, layer, "value", x, by_head);
+	struct onnx_value scores = apply(b, "MatMul", name_of(b, "/%s/scores", layer), VALUES(query, key));
+	scores = apply(b, "Mul", name_of(b, "/%s/scores_scaled", layer), VALUES(scores, scale));
+	scores = apply(b, "Add", name_of(b, "/%s/scores_masked", layer), VALUES(scores, mask));
+	scores = apply_with(b, "Softmax", name_of(b, "/%s/probabilities", layer), "axis", -1, VALUES(scores));
+	struct onnx_value y = apply(b, "MatMul", name_of(b, "/%s/attention", layer), VALUES(scores, value));
+	y = transpose(b, name_of(b, "/%s/attention_by_row", layer), y, by_head, 4);
+	return apply(b, "Reshape", name_of(b, "/%s/attention_joined", layer), VALUES(y, b->hidden_shape));
+}
+
+static struct onnx_value residual(struct builder *b, const char *layer, const char *part, struct onnx_value branch,
+				  struct onnx_value x)
+{
+	char place[112];
+	snprintf(place, sizeof(place), "%s.%s", layer, part);
+	struct onnx_value sum = apply(b, "Add", name_of(b, "/%s/residual", place), VALUES(branch, x));
+	snprintf(place, sizeof(place), "%s.%s.LayerNorm", layer, part);
+	return normalized(b, place, name_of(b, "/%s", place), sum);
+}
+
+static struct onnx_value layer_output(struct builder *b, int32_t number, struct onnx_value x, struct onnx_value mask,
+				      struct onnx_value scale)
+{
+	char layer[64], place[112];
+	snprintf(layer, sizeof(layer), "bert.encoder.layer.%d", number);
+	struct onnx_value y = attention(b, layer, x, mask, scale);
+	snprintf(place, sizeof(place), "%s.attention.output.dense", layer);
+	x = residual(b, layer, "attention.output", linear(b, place, y), x);
+	snprintf(place, sizeof(place), "%s.intermediate.dense", layer);
+	y = gelu(b, place, linear(b, place, x));
+	snprintf(place, sizeof(place), "%s.output.dense", layer);
+	return residual(b, layer, "output", linear(b, place, y), x);
+}
+
+static struct onnx_value encoder(struct builder *b)
+{
+	const struct model_config *config = &b->model->config;
+	struct onnx_value mask = score_mask(b), x = embeddings(b);
+	struct onnx_value scale = onnx_number(&b->graph, "/score_scale",
+					      (float)(1 / sqrt((double)config->hidden_size / config->num_attention_heads)));
+	for (int32_t i = 0; i < config->num_hidden_layers; i++)
+		x = layer_output(b, i, x, mask, scale);
+	return x;
+}
+
+/* --- Heads --- */
+
+/* A value under the name that an output has. */
+static struct onnx_value named(struct builder *b, const char *name, struct onnx_value x)
+{
+	return apply(b, "Identity", name, VALUES(x));
+}
+
+static struct onnx_value pooler(struct builder *b, struct onnx_value hidden)
+{
+	struct onnx_value row = apply_with(b, "Gather", "/pooler/first_row", "axis", 1, VALUES(hidden, first(b)));
+	row = linear(b, "bert.pooler.dense", row);
+	return apply(b, "Tanh", "/pooler", VALUES(row));
+}
+
+/* Scores of every entry of the vocabulary for every row; the matrix is the table of word embeddings. */
+static void word_head(struct builder *b, struct onnx_value hidden)
+{
+	static const int64_t turned[] = {1, 0};
+	struct onnx_value x = linear(b, "cls.predictions.transform.dense", hidden);
+	x = gelu(b, "cls.predictions.transform", x);
+	x = normalized(b, "cls.predictions.transform.LayerNorm", "/predictions/transformed", x);
+	struct onnx_value table = {"bert.embeddings.word_embeddings.weight"};
+	table = transpose(b, "/predictions/table", table, turned, 2);
+	x = apply(b, "MatMul", "/predictions/MatMul", VALUES(x, table));
+	apply(b, "Add", "logits", VALUES(x, parameter(b, "cls.predictions", "bias", false)));
+}
+
+static void span_head(struct builder *b, const struct head *head, struct onnx_value hidden)
+{
+	struct onnx_value x = linear(b, head->name, hidden);
+	struct onnx_value second = onnx_integers(&b->graph, "/second", (const int64_t[]){1}, 1, 0);
+	apply_with(b, "Gather", "start_logits", "axis", 2, VALUES(x, first(b)));
+	apply_with(b, "Gather", "end_logits", "axis", 2, VALUES(x, second));
+}
+
+/* The rows at entity_positions, side by side. */
+static struct onnx_value joined_rows(struct builder *b, const struct head *head, const struct onnx_model_facts *facts,
+				     struct onnx_value hidden)
+{
+	struct onnx_dimension dimensions[4];
+	name_dimensions(b, &facts->inputs[3], dimensions);
+	struct onnx_value rows = onnx_input(&b->graph, facts->inputs[3].name, ONNX_INT64, dimensions, facts->inputs[3].rank);
+	struct onnx_value axis = onnx_integers(&b->graph, "/entities/axis", (const int64_t[]){2}, 1, 1);
+	struct onnx_value shape = onnx_integers(&b->graph, "/entities/shape",
+						(const int64_t[]){0, (int64_t)head->joined * b->model->config.hidden_size}, 2, 1);
+	rows = apply(b, "Unsqueeze", "/entities/rows", VALUES(rows, axis));
+	rows = apply_with(b, "GatherND", "/entities/values", "batch_dims", 1, VALUES(hidden, rows));
+	return apply(b, "Reshape", "/entities", VALUES(rows, shape));
+}
+
+/* One score a sequence becomes one row of scores an example. */
+static struct onnx_value scores_of_choices(struct builder *b, struct onnx_value x)
+{
+	const struct onnx_attribute both[] = {{.name = "start", .kind = ONNX_ATTRIBUTE_INT, .integer = 0},
+					      {.name = "end", .kind = ONNX_ATTRIBUTE_INT, .integer = 2}};
+	struct onnx_value ids = {"input_ids"};
+	struct onnx_value shape = onnx_node(&b->graph, "Shape", "/choices/shape", &ids, 1, both, 2);
+	return apply(b, "Reshape", "/choices/scores", VALUES(x, shape));
+}
+
+static void class_head(struct builder *b, const struct head *head, const struct onnx_model_facts *facts, struct onnx_value hidden,
+		       const char *output)
+{
+	struct onnx_value x = hidden;
+	if (head->pooled)
+		x = pooler(b, hidden);
+	else if (head->input == INPUT_FIRST_ROW)
+		x = apply_with(b, "Gather", name_of(b, "/%s/first_row", head->name), "axis", 1, VALUES(hidden, first(b)));
+	else if (joins_rows(head))
+		x = joined_rows(b, head, facts, hidden);
+	x = linear(b, head->name, x);
+	if (has_choices(b->model))
+		x = scores_of_choices(b, x);
+	named(b, output, x);
+}
+
+static void add_heads(struct builder *b, const struct onnx_model_facts *facts, struct onnx_value hidden)
+{
+	const struct model *model = b->model;
+	const struct head *head = main_head(model);
+	if (!head) {
+		named(b, "last_hidden_state", hidden);
+		if (b->content->has_pooler)
+			named(b, "pooler_output", pooler(b, hidden));
+	} else if (head->loss == LOSS_WORDS) {
+		word_head(b, hidden);
+		if (model->heads.count > 1 && b->content->has_next_sentence)
+			class_head(b, &model->heads.head[1], facts, hidden, "seq_relationship_logits");
+	} else if (head->loss == LOSS_SEGMENT) {
+		span_head(b, head, hidden);
+	} else {
+		class_head(b, head, facts, hidden, "logits");
+	}
+}
+
+/* --- One vector a text --- */
+
+struct pooling {
+	struct onnx_value hidden, mask; /* mask (batch, sequence, 1) */
+	struct onnx_value rows;         /* axis of the sequence, as a list */
+};
+
+static struct onnx_value summed(struct builder *b, const char *name, struct onnx_value x, struct onnx_value axes)
+{
+	return apply_with(b, "ReduceSum", name, "keepdims", 0, VALUES(x, axes));
+}
+
+static struct onnx_value pooled(struct builder *b, const struct pooling *p, int mode)
+{
+	struct onnx_value sum, count, least;
+	if (mode == ONNX_POOLING_CLS)
+		return apply_with(b, "Gather", "/pooling/cls", "axis", 1, VALUES(p->hidden, first(b)));
+	if (mode == ONNX_POOLING_MAX) {
+		const struct onnx_attribute attributes[] = {
+			{.name = "axes", .kind = ONNX_ATTRIBUTE_INTS, .integers = {1}, .count = 1},
+			{.name = "keepdims", .kind = ONNX_ATTRIBUTE_INT, .integer = 0},
+		};
+		struct onnx_value lowest = onnx_number(&b->graph, "/pooling/lowest", -1e9f);
+		struct onnx_value tokens = apply_with(b, "Cast", "/pooling/is_token", "to", 9 /* BOOL */, VALUES(p->mask));
+		struct onnx_value x = apply(b, "Where", "/pooling/tokens", VALUES(tokens, p->hidden, lowest));
+		return onnx_node(&b->graph, "ReduceMax", "/pooling/max", &x, 1, attributes, 2);
+	}
+	bool root = mode == ONNX_POOLING_MEAN_SQRT_LEN;
+	const char *place = root ? "mean_sqrt_len" : "mean";
+	sum = apply(b, "Mul", name_of(b, "/pooling/%s/tokens", place), VALUES(p->hidden, p->mask));
+	sum = summed(b, name_of(b, "/pooling/%s/sum", place), sum, p->rows);
+	count = summed(b, name_of(b, "/pooling/%s/count", place), p->mask, p->rows);
+	least = onnx_number(&b->graph, name_of(b, "/pooling/%s/least", place), 1e-9f);
+	count = apply(b, "Max", name_of(b, "/pooling/%s/count_or_least", place), VALUES(count, least));
+	if (root)
+		count = apply(b, "Sqrt", "/pooling/mean_sqrt_len/root", VALUES(count));
+	return apply(b, "Div", name_of(b, "/pooling/%s", place), VALUES(sum, count));
+}
+
+static void add_sentence_embedding(struct builder *b, struct onnx_value hidden)
+{
+	struct pooling p = {.hidden = hidden, .rows = onnx_integers(&b->graph, "/pooling/rows", (const int64_t[]){1}, 1, 1)};
+	struct onnx_value last = onnx_integers(&b->graph, "/pooling/last", (const int64_t[]){2}, 1, 1);
+	struct onnx_value parts[4], x;
+	int count = 0;
+	p.mask = apply_with(b, "Cast", "/pooling/mask_float", "to", ONNX_FLOAT, VALUES(b->attention_mask));
+	p.mask = apply(b, "Unsqueeze", "/pooling/mask", VALUES(p.mask, last));
+	for (int mode = ONNX_POOLING_CLS; mode <= ONNX_POOLING_MEAN_SQRT_LEN; mode *= 2)
+		if (b->content->pooling & mode)
+			parts[count++] = pooled(b, &p, mode);
+	x = count == 1 ? parts[0] : apply_with(b, "Concat", "/pooling/joined", "axis", 1, parts, count);
+	if (b->content->normalize) {
+		const struct onnx_attribute attributes[] = {
+			{.name = "axes", .kind = ONNX_ATTRIBUTE_INTS, .integers = {1}, .count = 1},
+			{.name = "keepdims", .kind = ONNX_ATTRIBUTE_INT, .integer = 1},
+		};
+		struct onnx_value least = onnx_number(&b->graph, "/normalize/least", 1e-12f);
+		struct onnx_value length = onnx_node(&b->graph, "ReduceL2", "/normalize/length", &x, 1, attributes, 2);
+		length = apply(b, "Max", "/normalize/length_or_least", VALUES(length, least));
+		x = apply(b, "Div", "/normalize", VALUES(x, length));
+	}
+	named(b, "sentence_embedding", x);
+}
+
+enum status onnx_model_write(const char *path, const struct onnx_model_content *content, int64_t limit)
+{
+	struct builder b = {.content = content, .model = content->model};
+	struct onnx_model_facts facts;
+	struct onnx_dimension dimensions[4];
+	onnx_model_describe(content, &facts);
+	add_inputs(&b, &facts);
+	add_constants(&b);
+	struct onnx_value hidden = encoder(&b);
+	add_heads(&b, &facts, hidden);
+	if (content->pooling)
+		add_sentence_embedding(&b, hidden);
+	for (int i = 0; i < facts.output_count; i++) {
+		struct onnx_value output;
+		snprintf(output.name, sizeof(output.name), "%s", facts.outputs[i].name);
+		name_dimensions(&b, &facts.outputs[i], dimensions);
+		onnx_output(&b.graph, &output, ONNX_FLOAT, dimensions, facts.outputs[i].rank);
+	}
+	enum status status = onnx_graph_write(&b.graph, path, limit);
+	onnx_graph_release(&b.graph);
+	return status;
+}

@@ -1,0 +1,87 @@
+/* bertc export as a user runs it: what each form leaves, and what it refuses. */
+#include "cmd/small_run.h"
+
+static int setup(void **state)
+{
+	if (small_run_make(state, 5) != 0)
+		return -1;
+	return program("pretrain --corpus %s --model %s --out %s/base --vocab_size 80 --train_batch_size 8 --max_seq_length 32 "
+		       "--num_train_steps 2 --precision fp32 --threads 1",
+		       corpus, config, test_folder) == 0
+		       ? 0
+		       : -1;
+}
+
+static void assert_there(const char *name)
+{
+	if (!file_exists(test_path(name)))
+		fail_msg("'%s' is not there", name);
+}
+
+static void onnx_folder_and_file(void **state)
+{
+	(void)state;
+	assert_program(OK, "written: ", "export --model %s/base --to onnx --out %s/onnx", test_folder, test_folder);
+	assert_there("onnx/onnx/model.onnx");
+	assert_there("onnx/tokenizer.json");
+	assert_same_file(test_path("onnx/vocab.txt"), test_path("base/final/vocab.txt"));
+	assert_same_file(test_path("onnx/config.json"), test_path("base/final/config.json"));
+	assert_program(OK, "written: ", "export --model %s/base --to onnx --out %s/model.onnx", test_folder, test_folder);
+	assert_same_file(test_path("model.onnx"), test_path("onnx/onnx/model.onnx"));
+	assert_program(OK, "written: ", "export --model %s/base --no_head --to onnx --out %s/encoder.onnx", test_folder,
+		       test_folder);
+	assert_true(file_size(test_path("encoder.onnx")) < file_size(test_path("model.onnx")));
+	/* Nothing half made is left, and the model is as it was. */
+	assert_false(file_exists(test_path(".tmp-onnx")));
+	assert_int_equal(program("verify %s/base/final", test_folder), OK);
+}
+
+static void refused(void **state)
+{
+	(void)state;
+	assert_program(ERR_USAGE, "--to is missing", "export --model %s/base --out %s/x", test_folder, test_folder);
+	assert_program(ERR_USAGE, "neither", "export --model %s/nothing --to onnx --out %s/x", test_folder, test_folder);
+	assert_ok(folder_make(test_path("full")));
+	assert_ok(file_write(test_path("full/mine"), "x", 1));
+	assert_program(ERR_USAGE, "exists already", "export --model %s/base --to onnx --out %s/full", test_folder, test_folder);
+	assert_program(ERR_USAGE, "exists already", "export --model %s/base --to onnx --out %s/full/mine", test_folder,
+		       test_folder);
+	assert_program(ERR_USAGE, "into which nothing is written", "export --model %s/base --to onnx --out %s/base/final/onnx",
+		       test_folder, test_folder);
+	assert_program(ERR_USAGE, "into which nothing is written",
+		       "export --model %s/base --to onnx --out %s/base/final/a/b.onnx", test_folder, test_folder);
+	assert_int_equal(program("verify %s/base/final", test_folder), OK);
+	/* An empty folder is as good as none. */
+	assert_ok(folder_make(test_path("empty")));
+	assert_program(OK, "written: ", "export --model %s/base --to onnx --out %s/empty/", test_folder, test_folder);
+	assert_there("empty/onnx/model.onnx");
+}
+
+/* Damage and a full disk leave nothing under the name asked for. */
+static void failures_leave_nothing(void **state)
+{
+	(void)state;
+	char command[PATH_BYTES];
+	snprintf(command, sizeof(command),
+		 "cp -r %s/base/final %s/damaged && printf x | dd of=%s/damaged/model.safetensors bs=1 "
+		 "seek=3000 conv=notrunc 2>/dev/null",
+		 test_folder, test_folder, test_folder);
+	assert_int_equal(system(command), 0);
+	assert_program(ERR_DATA, "damaged", "export --model %s/damaged --to onnx --out %s/out", test_folder, test_folder);
+	assert_false(file_exists(test_path("out")));
+	setenv("BERTC_FAULT", "write:2:ENOSPC", 1);
+	assert_program(ERR_RESOURCE, "", "export --model %s/base --to onnx --out %s/out", test_folder, test_folder);
+	unsetenv("BERTC_FAULT");
+	assert_false(file_exists(test_path("out")));
+	assert_false(file_exists(test_path(".tmp-out")));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(onnx_folder_and_file),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(failures_leave_nothing),
+	};
+	return cmocka_run_group_tests(tests, setup, program_teardown);
+}
