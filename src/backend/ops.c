@@ -568,6 +568,8 @@ void vocab_xent(struct replica *r, const struct vocab_xent *a)
 	if (a->loss == NULL || a->correct == NULL)
 		mismatch(&c, "'%s' is missing", a->loss == NULL ? "loss" : "correct");
 	check_activation(&c, "x", &a->x, IN, rows, width);
+	if (a->losses)
+		add_field(&c, (struct field){"", "losses", OUT, (const char *)a->losses, (size_t)rows.size * sizeof(*a->losses)});
 	if (a->training) {
 		check_gradient(&c, "table", a->table, words, width);
 		check_vector_gradient(&c, "bias", a->bias, words);

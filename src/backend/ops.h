@@ -167,6 +167,7 @@ struct vocab_xent {
 	const float *weights;              /* (P) device */
 	bool training, overwrite;
 	double *loss, *correct; /* device: replica->accumulators->value + k */
+	double *losses;         /* out (P), device: the summands w_i CE_i of *loss; may be NULL */
 	struct tensor x;        /* (P,H) */
 	struct tensor dx;       /* out (P,H) when training */
 };

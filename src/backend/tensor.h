@@ -89,4 +89,15 @@ static inline uint16_t float_to_f16(float x)
 	return (uint16_t)(sign | ((magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13));
 }
 
+/* Number i of an array of a tensor's type. */
+static inline float number_as_float(const void *numbers, enum dtype dtype, int64_t i)
+{
+	switch (dtype) {
+	case DTYPE_F64: return (float)((const double *)numbers)[i];
+	case DTYPE_F32: return ((const float *)numbers)[i];
+	case DTYPE_F16: return f16_to_float(((const uint16_t *)numbers)[i]);
+	default: return bf16_to_float(((const uint16_t *)numbers)[i]);
+	}
+}
+
 #endif

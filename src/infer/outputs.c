@@ -32,26 +32,32 @@ static void queue_batch(void *context)
 	model_losses(pass->model, pass->activations, pass->replica, &work->batch, false, false);
 }
 
-static float number_at(const void *raw, enum dtype dtype, int64_t i)
+/* The number in its set of example `e` of a batch. */
+static int64_t example_of(const struct work *work, const struct batch *host, int32_t e)
 {
-	switch (dtype) {
-	case DTYPE_F64: return (float)((const double *)raw)[i];
-	case DTYPE_F32: return ((const float *)raw)[i];
-	case DTYPE_F16: return f16_to_float(((const uint16_t *)raw)[i]);
-	default: return bf16_to_float(((const uint16_t *)raw)[i]);
+	return host->samples[host->example_starts[e]] / (uint32_t)instances_bounds(work->instances)->sequences;
+}
+
+/* Outputs of a batch: recorded work leaves the shapes of `activations` as they were, so they are counted here. */
+static int64_t batch_outputs(const struct work *work, const struct batch *host)
+{
+	int64_t count = 0;
+	for (int32_t e = 0; e < host->example_count; e++) {
+		int64_t example = example_of(work, host, e);
+		count += work->out->starts[example + 1] - work->out->starts[example];
 	}
+	return count;
 }
 
 /* The outputs of a batch lie example after example: each goes to its place. */
 static void place_outputs(struct work *work, const struct batch *host, enum dtype dtype)
 {
-	int32_t sequences = instances_bounds(work->instances)->sequences;
 	int64_t from = 0;
 	for (int32_t e = 0; e < host->example_count; e++) {
-		int64_t example = host->samples[host->example_starts[e]] / (uint32_t)sequences;
+		int64_t example = example_of(work, host, e);
 		int64_t first = work->out->starts[example], count = work->out->starts[example + 1] - first;
 		for (int64_t i = 0; i < count; i++)
-			work->out->values[first + i] = number_at(work->raw, dtype, from + i);
+			work->out->values[first + i] = number_as_float(work->raw, dtype, from + i);
 		from += count;
 	}
 }
@@ -64,9 +70,8 @@ static enum status compute_batch(struct work *work, const struct batch *host)
 	struct work_key key = work_key(pass->activations, WORK_LOSS, &work->batch);
 	work_queue(pass->replica, &key, queue_batch, work);
 	TRY(be->functions->synchronize(pass->replica));
-	struct tensor outputs = model_last_outputs(pass->activations, 0);
-	be->functions->to_host(be, work->raw, outputs.data,
-			       (size_t)(outputs.rows * outputs.columns) * dtype_bytes(outputs.dtype));
+	struct tensor outputs = model_last_outputs(pass->activations, 0); /* its rows may be those of a batch before */
+	be->functions->to_host(be, work->raw, outputs.data, (size_t)batch_outputs(work, host) * dtype_bytes(outputs.dtype));
 	place_outputs(work, host, outputs.dtype);
 	return OK;
 }

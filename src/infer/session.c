@@ -61,13 +61,31 @@ enum status session_open(struct session *session, const char *model, const struc
 enum status session_open_heads(struct session *session, const char *model, const struct device_settings *device,
 			       const struct session_heads *heads, struct batch_capacity capacity, int32_t longest)
 {
-	*session = (struct session){.capacity = capacity};
+	struct pool *pool;
+	*session = (struct session){0};
+	TRY(pool_create(&pool, (int)device->threads));
+	enum status status = session_open_on(session, pool, model, device, heads, capacity, longest);
+	session->borrows_pool = false;
+	if (status != OK)
+		pool_free(pool);
+	else
+		session->pool = pool;
+	return status;
+}
+
+enum status session_open_on(struct session *session, struct pool *pool, const char *model, const struct device_settings *device,
+			    const struct session_heads *heads, struct batch_capacity capacity, int32_t longest)
+{
+	*session = (struct session){.pool = pool, .borrows_pool = true, .capacity = capacity};
 	struct device_settings settings = *device;
 	settings.inference = true;
-	TRY(device_open(&settings, &session->pool, &session->backend));
-	enum status status = session_prepare(session, model, heads, longest);
-	if (status != OK)
-		session_close(session);
+	enum status status;
+	TRY_GOTO(device_open_on(&settings, pool, &session->backend), fail);
+	TRY_GOTO(session_prepare(session, model, heads, longest), fail);
+	return OK;
+
+fail:
+	session_close(session);
 	return status;
 }
 
@@ -80,6 +98,7 @@ void session_close(struct session *session)
 	folder_tokenizer_release(&session->tokenizer);
 	if (session->backend)
 		backend_close(session->backend);
-	pool_free(session->pool);
+	if (!session->borrows_pool)
+		pool_free(session->pool);
 	*session = (struct session){0};
 }

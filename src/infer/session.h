@@ -8,6 +8,7 @@
 
 struct session {
 	struct pool *pool;
+	bool borrows_pool;
 	struct backend *backend;
 	struct model *model;
 	struct replica replica;
@@ -30,6 +31,10 @@ MUST_USE enum status session_open(struct session *session, const char *model, co
 /* The same for a model with other heads than those of pre-training. */
 MUST_USE enum status session_open_heads(struct session *session, const char *model, const struct device_settings *device,
 					const struct session_heads *heads, struct batch_capacity capacity, int32_t longest);
+/* The same on a pool of the caller's, which several sessions may share: one of them computes at a time. */
+MUST_USE enum status session_open_on(struct session *session, struct pool *pool, const char *model,
+				     const struct device_settings *device, const struct session_heads *heads,
+				     struct batch_capacity capacity, int32_t longest);
 void session_close(struct session *session);
 
 #endif

@@ -163,7 +163,7 @@ static void lay_out_head(struct head_activations *head, struct layout *layout, c
 	head->rows = all ? encoded : matrix(layout, width);
 	head->pooled = what->pooled ? matrix(layout, width) : head->rows;
 	head->dropped = drops ? matrix(layout, width) : head->pooled;
-	head->logits = matrix(layout, what->outputs);
+	head->logits = what->loss == LOSS_NONE ? head->dropped : matrix(layout, what->outputs);
 	if (!training)
 		return;
 	head->logits_gradient = matrix(layout, what->outputs);

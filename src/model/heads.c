@@ -6,6 +6,15 @@
 
 const struct model_heads model_heads_none = {.architecture = "BertModel", .pooler = true};
 
+const struct model_heads model_heads_encoder = {.architecture = "BertModel"};
+
+const struct model_heads model_heads_pooler = {
+	.architecture = "BertModel",
+	.pooler = true,
+	.count = 1,
+	.head = {{.input = INPUT_FIRST_ROW, .pooled = true, .loss = LOSS_NONE, .name = "pooler"}},
+};
+
 const struct model_heads model_heads_pretraining = {
 	.architecture = "BertForPreTraining",
 	.pooler = true,
@@ -145,6 +154,8 @@ static void head_forward(const struct model *model, struct activations *a, struc
 							   .dropout = dropout,
 							   .x = apart(own->pooled, hidden),
 							   .y = apart(own->dropped, hidden)});
+	if (head->loss == LOSS_NONE)
+		return;
 	linear_fwd(replica, &(struct linear_fwd){.w = &w->w, .b = &w->b, .x = linear_input(own, dropout), .y = own->logits});
 }
 
@@ -204,7 +215,8 @@ static void head_loss(const struct model *model, struct activations *a, struct r
 							     .logits = own->logits,
 							     .dlogits = gradients});
 		return;
-	case LOSS_WORDS: break;
+	case LOSS_WORDS:
+	case LOSS_NONE: break;
 	}
 	BUG_IF(true);
 }

@@ -20,6 +20,7 @@ enum head_loss {
 	LOSS_GROUP,   /* cross entropy among the sequences of an example, one output each */
 	LOSS_SEGMENT, /* cross entropies among the tokens of a sequence, one for each of two outputs: where an answer starts and
 			 ends */
+	LOSS_NONE,    /* of inference alone: no linear layer follows, and the rows that the head reads are its outputs */
 };
 
 /* Head h learns from labels[h] of a batch. */
@@ -43,6 +44,10 @@ struct model_heads {
 
 /* The encoder and its pooler: BertModel. */
 extern const struct model_heads model_heads_none;
+/* The encoder alone, whose weights may lack a pooler. */
+extern const struct model_heads model_heads_encoder;
+/* The same with the pooler's output for each sequence (B,H) as that of head 0. For inference. */
+extern const struct model_heads model_heads_pooler;
 /* Masked words and next sentence (enum pretraining_head): BertForPreTraining. */
 extern const struct model_heads model_heads_pretraining;
 

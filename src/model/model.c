@@ -161,10 +161,9 @@ void model_await(const struct model *model)
 		await_layer(model, layer);
 }
 
-void model_forward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
-		   bool dropout)
+static void embed(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+		  bool dropout)
 {
-	int32_t layers = model->config.num_hidden_layers;
 	activations_fit(a, batch);
 	a->dropout = dropout;
 	await_layer(model, -1);
@@ -180,11 +179,37 @@ void model_forward(const struct model *model, struct activations *a, struct repl
 					       .mean = a->embedding_mean,
 					       .rstd = a->embedding_rstd,
 					       .y = a->embedded});
-	for (int32_t layer = 0; layer < layers; layer++) {
+}
+
+static void layers_forward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+			   int32_t first, int32_t count)
+{
+	for (int32_t layer = first; layer < first + count; layer++) {
 		await_layer(model, layer);
 		layer_forward(model, a, replica, batch, layer);
 	}
+}
+
+void model_forward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+		   bool dropout)
+{
+	int32_t layers = model->config.num_hidden_layers;
+	embed(model, a, replica, batch, dropout);
+	layers_forward(model, a, replica, batch, 0, layers);
 	await_layer(model, layers); /* whichever heads follow */
+}
+
+void model_embed(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch)
+{
+	BUG_IF(a->training);
+	embed(model, a, replica, batch, false);
+}
+
+void model_layers(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+		  int32_t first, int32_t count)
+{
+	BUG_IF(a->training || a->dropout);
+	layers_forward(model, a, replica, batch, first, count);
 }
 
 void model_backward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,

@@ -123,6 +123,11 @@ void model_await(const struct model *model);
 void model_forward(const struct model *model, struct activations *activations, struct replica *replica, const struct batch *batch,
 		   bool dropout);
 struct tensor activations_output(const struct activations *activations);
+/* The same in parts, in activations without training and without dropout: the embeddings, then `count` layers on what the part
+ * before has left as activations_output(). */
+void model_embed(const struct model *model, struct activations *activations, struct replica *replica, const struct batch *batch);
+void model_layers(const struct model *model, struct activations *activations, struct replica *replica, const struct batch *batch,
+		  int32_t first, int32_t count);
 
 /* What heads add to replica->accumulators: head h the sum of its losses, and the weights of what it had right. */
 static inline int sum_of_loss(int head)

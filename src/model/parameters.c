@@ -183,6 +183,8 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 		add_rows(model, pooler_rows, COUNT(pooler_rows), "", (int32_t)layers, model);
 	for (int h = 0; h < heads->count; h++) {
 		BUG_IF(heads->head[h].input == INPUT_ALL_ROWS && heads->count > 1);
+		if (heads->head[h].loss == LOSS_NONE)
+			continue;
 		if (heads->head[h].loss == LOSS_WORDS)
 			add_rows(model, word_rows, COUNT(word_rows), "", (int32_t)layers, model);
 		else

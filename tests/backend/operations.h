@@ -683,6 +683,7 @@ static void declare_vocab_xent(struct test_case *c)
 	}
 	add_sum(c, "loss", LOSS);
 	add_sum(c, "correct", EXACT);
+	add_output(c, "losses", DOUBLE, 1, rows, LOSS);
 	if (case_integer(c, "train", 1)) {
 		add_gradient(c, "table", case_integer(c, "overwrite", 1), 0.1, GRADIENT);
 		add_gradient(c, "bias", case_integer(c, "overwrite", 1), 0.1, GRADIENT);
@@ -700,6 +701,7 @@ static void call_vocab_xent(struct bound *b)
 						    .overwrite = case_integer(b->c, "overwrite", 1),
 						    .loss = bound_data(b, "loss"),
 						    .correct = bound_data(b, "correct"),
+						    .losses = bound_data(b, "losses"),
 						    .x = bound_tensor(b, "x"),
 						    .dx = bound_tensor(b, "dx")});
 }

@@ -116,6 +116,8 @@ void inference_vocab_xent(struct replica *r, const struct vocab_xent *a)
 		run_chunk(&call, &a->x, first, rows, loss_row);
 		for (int64_t i = 0; i < rows; i++) {
 			*a->loss += call.loss[i];
+			if (a->losses)
+				a->losses[first + i] = call.loss[i];
 			*a->correct += call.correct[i];
 		}
 	}

@@ -254,6 +254,8 @@ void cpu_vocab_xent(struct replica *r, const struct vocab_xent *a)
 		pool_run(pool, slices, row_losses, &call);
 		for (int64_t i = 0; i < rows; i++) {
 			loss += scratch->vocabulary.loss[i];
+			if (a->losses)
+				a->losses[first + i] = scratch->vocabulary.loss[i];
 			correct += scratch->vocabulary.correct[i];
 		}
 		if (!a->training)

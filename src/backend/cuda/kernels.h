@@ -149,7 +149,7 @@ struct kernel_vocab_xent {
 	const int32_t *labels;
 	bool training;
 	const struct scalars *scalars;
-	double *losses, *corrects; /* scratch (rows) */
+	double *losses, *corrects; /* (rows): what each row adds */
 	double *loss, *correct;    /* added to */
 };
 cudaError_t kernel_vocab_xent(cudaStream_t stream, const struct kernel_vocab_xent *a);

@@ -96,7 +96,7 @@ void cuda_vocab_xent(struct replica *r, const struct vocab_xent *a)
 			.labels = a->labels + first,
 			.training = a->training,
 			.scalars = r->scalars,
-			.losses = scratch->losses,
+			.losses = a->losses ? a->losses + first : scratch->losses,
 			.corrects = scratch->losses + scratch->loss_rows,
 			.loss = a->loss,
 			.correct = a->correct,

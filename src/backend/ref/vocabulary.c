@@ -84,6 +84,8 @@ void ref_vocab_xent(struct replica *r, const struct vocab_xent *a)
 	double loss = 0, correct = 0;
 	for (int64_t i = 0; i < a->x.rows; i++) {
 		loss += results[i].loss;
+		if (a->losses)
+			a->losses[i] = results[i].loss;
 		correct += results[i].correct;
 	}
 	*a->loss += loss;

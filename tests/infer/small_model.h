@@ -1,0 +1,75 @@
+/* A model folder of made-up weights and words, for tests of inference. */
+#ifndef TESTS_INFER_SMALL_MODEL_H
+#define TESTS_INFER_SMALL_MODEL_H
+
+#include "base/rng.h"
+#include "test.h"
+#include "weights/model_folder.h"
+
+enum { SMALL_VOCAB = 60, SMALL_HIDDEN = 32, SMALL_LAYERS = 2, SMALL_POSITIONS = 48 };
+
+/* Weights of a parameter as they are drawn: norms stay, the rest is large enough that answers differ. */
+static inline void small_weights(const struct model *model, float *slab)
+{
+	for (int64_t i = 0; i < model->parameter_count; i++) {
+		const struct parameter *p = &model->parameters[i];
+		struct rng rng = rng_start(5, RNG_TEST, (uint64_t)i);
+		for (int64_t k = 0; k < p->count; k++)
+			slab[p->offset + k] =
+				(p->init == INIT_ONE ? 1.0f : 0.0f) +
+				((float)rng_below(&rng, 2001) - 1000) / (p->init == INIT_NORMAL ? 5000.0f : 20000.0f);
+	}
+}
+
+/* Writes the folder `path`, and the weights into *out_slab (may be NULL; the caller frees it), laid out as those of a model with
+ * these heads. */
+static inline void small_model_make(const char *path, const struct model_heads *heads, struct model **out_model, float **out_slab)
+{
+	static struct backend be = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32}; /* names and shapes need no device */
+	static const char *const special[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", ",", "##s"};
+	static char words[SMALL_VOCAB][8];
+	const char *entries[SMALL_VOCAB];
+	struct vocab vocab;
+	struct model *model;
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	struct folder_files files = {0};
+	struct model_config config = {
+		.vocab_size = SMALL_VOCAB,
+		.hidden_size = SMALL_HIDDEN,
+		.num_hidden_layers = SMALL_LAYERS,
+		.num_attention_heads = 2,
+		.intermediate_size = 64,
+		.max_position_embeddings = SMALL_POSITIONS,
+		.type_vocab_size = 2,
+		.hidden_act = ACTIVATION_GELU_ERF,
+		.layer_norm_eps = 1e-12,
+		.initializer_range = 0.02,
+	};
+	for (int i = 0; i < SMALL_VOCAB; i++) {
+		snprintf(words[i], sizeof words[i], "w%c%c", 'a' + i / 26, 'a' + i % 26);
+		entries[i] = i < 8 ? special[i] : words[i];
+	}
+	assert_ok(vocab_from_entries(&vocab, entries, SMALL_VOCAB));
+	assert_ok(model_create(&model, &be, &config, heads));
+	float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+	assert_non_null(slab);
+	small_weights(model, slab);
+	assert_ok(folder_make(path));
+	assert_ok(model_folder_save(
+		path,
+		&(struct model_folder_content){
+			.model = model, .slab = slab, .vocab = &vocab, .tokenizer = &settings, .max_length = SMALL_POSITIONS},
+		&files));
+	free(files.files);
+	vocab_release(&vocab);
+	if (out_model)
+		*out_model = model;
+	else
+		model_free(model);
+	if (out_slab)
+		*out_slab = slab;
+	else
+		free(slab);
+}
+
+#endif
