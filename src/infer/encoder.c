@@ -24,7 +24,7 @@ struct encoder {
 struct pass {
 	struct encoder *encoder;
 	const struct encoder_wish *wish;
-	const struct encoded_text *texts;
+	const struct encoder_text *texts;
 	struct encoder_answers *out;
 	int64_t first, end;
 	int32_t words_head;
@@ -102,7 +102,7 @@ static int32_t chosen_layer(const struct pass *pass, int32_t i)
 }
 
 /* Numbers of a text's answer. */
-static int64_t answer_size(const struct pass *pass, const struct encoded_text *text)
+static int64_t answer_size(const struct pass *pass, const struct encoder_text *text)
 {
 	const struct model *model = pass->encoder->model;
 	const struct encoder_wish *wish = pass->wish;
@@ -148,7 +148,7 @@ static void check_wish(struct pass *pass)
 
 static enum status check_text(const struct pass *pass, int64_t number)
 {
-	const struct encoded_text *text = &pass->texts[number];
+	const struct encoder_text *text = &pass->texts[number];
 	const struct encoder *encoder = pass->encoder;
 	const struct model_config *config = &encoder->model->config;
 	BUG_IF(text->left_out < 0 || text->left_out >= text->count || text->row_count < 0);
@@ -167,7 +167,7 @@ static enum status check_text(const struct pass *pass, int64_t number)
 }
 
 /* Adds a text to the batch. False: it is full. */
-static bool add_text(struct pass *pass, const struct encoded_text *text)
+static bool add_text(struct pass *pass, const struct encoder_text *text)
 {
 	struct encoder *encoder = pass->encoder;
 	struct batch *batch = &encoder->host;
@@ -275,7 +275,7 @@ static void place_rows(void *context, int64_t index, int worker)
 	const struct pass *pass = layer->pass;
 	const struct encoder_wish *wish = pass->wish;
 	const struct batch *batch = &pass->encoder->host;
-	const struct encoded_text *text = &pass->texts[pass->first + index];
+	const struct encoder_text *text = &pass->texts[pass->first + index];
 	int64_t hidden = pass->encoder->model->config.hidden_size, first = batch->starts[index];
 	const char *from = pass->encoder->numbers.data + (size_t)(first * hidden) * dtype_bytes(layer->dtype);
 	float *to = pass->out->values + pass->out->starts[pass->first + index];
@@ -420,7 +420,7 @@ static enum status lay_out_answers(struct pass *pass, int64_t count)
 	return OK;
 }
 
-enum status encoder_run(struct encoder *encoder, const struct encoder_wish *wish, const struct encoded_text *texts, int64_t count,
+enum status encoder_run(struct encoder *encoder, const struct encoder_wish *wish, const struct encoder_text *texts, int64_t count,
 			struct encoder_answers *out)
 {
 	struct pass pass = {.encoder = encoder, .wish = wish, .texts = texts, .out = out};

@@ -15,7 +15,7 @@
 #include "infer/session.h"
 
 /* A text as the model reads it: [CLS] a [SEP], or [CLS] a [SEP] b [SEP]. All pointers are borrowed for the call. */
-struct encoded_text {
+struct encoder_text {
 	const int32_t *ids; /* [count], with [CLS] and [SEP] */
 	int32_t count;
 	int32_t second;       /* the tokens from here on belong to the second text; 0: there is one text */
@@ -68,7 +68,7 @@ void encoder_close(struct encoder *encoder); /* NULL is fine */
 int32_t encoder_longest(const struct encoder *encoder);
 /* Answers all texts. A text that the model cannot take (too long, an id that is no row of the model, a second text where the
  * model knows one) is ERR_USAGE that names it by its number from 1, before anything is computed. */
-MUST_USE enum status encoder_run(struct encoder *encoder, const struct encoder_wish *wish, const struct encoded_text *texts,
+MUST_USE enum status encoder_run(struct encoder *encoder, const struct encoder_wish *wish, const struct encoder_text *texts,
 				 int64_t count, struct encoder_answers *out);
 
 #endif

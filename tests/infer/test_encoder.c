@@ -9,7 +9,7 @@ enum { TEXTS = 41, ROWS = 3 };
 
 static struct model *model; /* the folder's, without a device */
 static float *slab;
-static struct encoded_text texts[TEXTS];
+static struct encoder_text texts[TEXTS];
 
 static int setup(void **state)
 {
@@ -23,7 +23,7 @@ static int setup(void **state)
 		assert_non_null(ids);
 		for (int32_t i = 0; i < count; i++)
 			ids[i] = 4 + (int32_t)rng_below(&rng, SMALL_VOCAB - 4);
-		texts[t] = (struct encoded_text){.ids = ids, .count = count, .rows = rows, .words = words};
+		texts[t] = (struct encoder_text){.ids = ids, .count = count, .rows = rows, .words = words};
 		texts[t].second = t % 3 == 0 && count > 4 ? count / 2 : 0;
 		texts[t].row_count = t % 4 == 3 ? 0 : count < ROWS ? 1 : ROWS;
 		for (int32_t r = 0; r < texts[t].row_count; r++) {
@@ -248,7 +248,7 @@ static void texts_that_do_not_fit_are_refused(void **state)
 	struct encoder *encoder;
 	struct encoder_answers answers = {0};
 	int32_t ids[SMALL_POSITIONS + 1] = {2, 8, 3};
-	struct encoded_text pair[] = {{.ids = ids, .count = 3}, {.ids = ids, .count = SMALL_POSITIONS + 1}};
+	struct encoder_text pair[] = {{.ids = ids, .count = 3}, {.ids = ids, .count = SMALL_POSITIONS + 1}};
 	open_session(&session, &model_heads_pretraining, "cpu", "fp32", 1000);
 	assert_ok(encoder_open(&encoder, &session));
 	assert_error(ERR_USAGE, "text 2 has 49 tokens, the model takes 48", encoder_run(encoder, &wishes[0], pair, 2, &answers));
