@@ -50,6 +50,10 @@ def classes(draw):
         "f1_micro": metrics.f1_score(gold, predicted, labels=marked, average="micro", zero_division=0),
         "matthews_correlation": metrics.matthews_corrcoef(gold, predicted),
     }
+    if negative >= 0:
+        options = dict(labels=marked, average="micro", zero_division=0)
+        expected["precision_micro"] = metrics.precision_score(gold, predicted, **options)
+        expected["recall_micro"] = metrics.recall_score(gold, predicted, **options)
     rows = metrics.precision_recall_fscore_support(gold, predicted, labels=list(range(number)), zero_division=0)
     return dict(classes=number, negative=negative, gold=gold, predicted=predicted, expected=expected,
                 confusion=metrics.confusion_matrix(gold, predicted, labels=list(range(number))).flatten().tolist(),

@@ -17,8 +17,8 @@
 const struct option finetune_options[] = {
 	{.help = "Task"},
 	TEXT("task", task, "task_name", "NAME",
-	     "what is to be learned: classification, pair, regression, multilabel, multiple_choice, tagging, squad, or a "
-	     "published task such as mrpc or mnli"),
+	     "what is to be learned: classification, pair, regression, multilabel, multiple_choice, tagging, relation, squad, "
+	     "or a published task such as mrpc or mnli"),
 	FILES("train", train, "train_file", "labelled examples to train on: TSV, CSV or JSON lines, told apart by content"),
 	FILES("dev", dev, "validation_file eval_file", "examples to evaluate on; each name begins a set of its own"),
 	FILES("test", test, "test_file predict_file", "examples to predict when training is done; labels may be absent"),

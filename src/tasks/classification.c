@@ -1,5 +1,7 @@
 /* Tasks of one answer a text or pair: a class, a number, or several labels. Their files are tables (tasks/examples.h), their head
  * is a linear layer behind the pooler: BertForSequenceClassification. */
+#include "tasks/classification.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,6 @@
 #include "base/memory.h"
 #include "tasks/measures.h"
 #include "tasks/results.h"
-#include "tasks/task.h"
 
 /* ---- Reading ---- */
 
@@ -51,10 +52,30 @@ done:
 	return status;
 }
 
-static enum status read_tables(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
+/* The class that says that there is nothing, left out of micro F1; -1: none does. */
+static int32_t negative_class(const struct task_state *state)
+{
+	const char *name = state->settings.negative_label;
+	return name ? (int32_t)label_set_find(&state->labels, name) : -1;
+}
+
+static enum status check_negative(const struct task_state *state)
+{
+	if (!state->settings.negative_label || negative_class(state) >= 0)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--negative_label %.200s: the training files have no such label",
+				       state->settings.negative_label);
+	error_hint("the labels are listed above");
+	return status;
+}
+
+enum status classification_read(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
 {
 	TRY(task_read_tables(state, set, paths, count));
-	return set->use != TASK_TRAIN || state->task->target == TARGET_NUMBER ? OK : count_labels(state, &set->examples);
+	if (set->use != TASK_TRAIN || state->task->target == TARGET_NUMBER)
+		return OK;
+	TRY(count_labels(state, &set->examples));
+	return check_negative(state);
 }
 
 /* ---- Encoding ---- */
@@ -97,34 +118,34 @@ static enum status read_label(const struct task_state *state, const struct examp
 	return status;
 }
 
-static enum status add_label(const struct task_state *state, struct task_set *set, bool known, int32_t class_id,
-			     const float *values)
+static enum status add_label(const struct task_state *state, struct task_set *set, bool known, const int32_t *rows,
+			     int32_t class_id, const float *values)
 {
 	if (state->task->target != TARGET_CLASS)
-		return labelled_item(&set->encoded, 0, NULL, NULL, values, known ? 1 : 0);
+		return labelled_item(&set->encoded, 0, rows, NULL, values, known ? 1 : 0);
 	float weight = class_id < 0 ? 0 : state->label_weights && set->use == TASK_TRAIN ? state->label_weights[class_id] : 1;
-	return labelled_item(&set->encoded, 0, NULL, &class_id, NULL, weight);
+	return labelled_item(&set->encoded, 0, rows, &class_id, NULL, weight);
 }
 
-static enum status encode_examples(struct task_state *state, struct task_set *set)
+enum status classification_encode(struct task_state *state, struct task_set *set, int32_t row_width, example_encoder *encode,
+				  void *context)
 {
 	const struct task_settings *settings = &state->settings;
-	struct tokens scratch[2] = {{0}};
-	int32_t *ids = NULL;
 	float *values = NULL;
 	bool numbers = state->task->target != TARGET_CLASS;
 	int32_t width = state->task->target == TARGET_CLASSES ? (int32_t)state->labels.count : 1;
 	int64_t kept = 0;
 	enum status status;
-	TRY_GOTO(memory_new(&ids, settings->max_seq_length, sizeof(*ids), "a text's tokens"), done);
-	TRY_GOTO(memory_new(&values, width, sizeof(*values), "labels"), done);
-	labelled_form(&set->encoded, 0, width, 0, numbers);
+	TRY(memory_new(&values, width, sizeof(*values), "labels"));
+	labelled_form(&set->encoded, 0, width, row_width, numbers);
 	for (int64_t i = 0; i < set->examples.count; i++) {
 		const struct example_text *example = &set->examples.examples[i];
 		bool known = set->has_labels && example->label;
-		struct encoded_text text;
+		struct encoded_example encoded = {0};
 		int32_t class_id;
 		status = read_label(state, example, known, &class_id, values);
+		if (status == OK)
+			status = encode(context, state, &set->examples, i, &encoded);
 		/* Predictions have a row for every example: none of theirs is left out. */
 		if (status != OK && set->use == TASK_PREDICT)
 			goto done;
@@ -132,14 +153,11 @@ static enum status encode_examples(struct task_state *state, struct task_set *se
 			TRY_GOTO(bad_record(settings->bad, status), done);
 			continue;
 		}
-		TRY_GOTO(task_encode_text(settings->tokenizer, scratch, example->text, example->pair, settings->max_seq_length,
-					  ids, &text),
-			 done);
 		TRY_GOTO(labelled_begin(&set->encoded), done);
-		TRY_GOTO(labelled_sequence(&set->encoded, ids, text.count, text.second), done);
-		TRY_GOTO(add_label(state, set, known, class_id, values), done);
-		set->cut_count += text.cut > 0;
-		set->cut_tokens += text.cut;
+		TRY_GOTO(labelled_sequence(&set->encoded, encoded.ids, encoded.count, encoded.second), done);
+		TRY_GOTO(add_label(state, set, known, row_width > 0 ? encoded.rows : NULL, class_id, values), done);
+		set->cut_count += encoded.cut > 0;
+		set->cut_tokens += encoded.cut;
 		set->examples.examples[kept++] = *example;
 	}
 	status = OK;
@@ -148,10 +166,36 @@ static enum status encode_examples(struct task_state *state, struct task_set *se
 	set->examples.count = kept;
 	task_log_cut(set, settings->max_seq_length);
 done:
-	tokens_release(&scratch[0]);
-	tokens_release(&scratch[1]);
-	free(ids);
 	free(values);
+	return status;
+}
+
+/* Room for encoding texts and pairs. */
+struct text_encoder {
+	struct tokens scratch[2];
+	int32_t *ids; /* [max_seq_length] */
+};
+
+static enum status encode_text(void *context, const struct task_state *state, const struct example_set *examples, int64_t number,
+			       struct encoded_example *out)
+{
+	struct text_encoder *encoder = context;
+	const struct example_text *example = &examples->examples[number];
+	struct encoded_text text;
+	TRY(task_encode_text(state->settings.tokenizer, encoder->scratch, example->text, example->pair,
+			     state->settings.max_seq_length, encoder->ids, &text));
+	*out = (struct encoded_example){.ids = encoder->ids, .count = text.count, .second = text.second, .cut = text.cut};
+	return OK;
+}
+
+static enum status encode_texts(struct task_state *state, struct task_set *set)
+{
+	struct text_encoder encoder = {0};
+	TRY(memory_new(&encoder.ids, state->settings.max_seq_length, sizeof(*encoder.ids), "a text's tokens"));
+	enum status status = classification_encode(state, set, 0, encode_text, &encoder);
+	tokens_release(&encoder.scratch[0]);
+	tokens_release(&encoder.scratch[1]);
+	free(encoder.ids);
 	return status;
 }
 
@@ -181,7 +225,7 @@ static double sigmoid(double x)
 	return 1 / (1 + exp(-x));
 }
 
-static enum status score_classes(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+enum status classification_score(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 				 struct measures *out)
 {
 	int64_t count = outputs->count, classes = state->labels.count;
@@ -202,7 +246,7 @@ static enum status score_classes(const struct task_state *state, const struct ta
 		scores[i] = classes == 2 ? shares[1] : 0;
 	}
 	TRY_GOTO(confusion_make(&confusion, (int32_t)classes, gold, predicted, count), done);
-	measure_classes(&confusion, -1, out);
+	measure_classes(&confusion, negative_class(state), out);
 	if (classes == 2)
 		status = measure_auc(scores, positive, count, out);
 done:
@@ -254,7 +298,7 @@ done:
 
 /* ---- Results ---- */
 
-static enum status write_results(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+enum status classification_write(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 				 const char *folder)
 {
 	char path[PATH_BYTES];
@@ -290,8 +334,8 @@ done:
 	return status;
 }
 
-static enum status put_prediction(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
-				  int64_t example, struct buffer *out)
+enum status classification_put(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			       int64_t example, struct buffer *out)
 {
 	const float *own = task_output(outputs, example);
 	const struct label_set *labels = &state->labels;
@@ -335,12 +379,12 @@ const struct task task_classification = {
 	.input = TASK_INPUT_TEXT,
 	.target = TARGET_CLASS,
 	.decides = "accuracy",
-	.read = read_tables,
-	.encode = encode_examples,
+	.read = classification_read,
+	.encode = encode_texts,
 	.heads = classification_heads,
-	.score = score_classes,
-	.write = write_results,
-	.put = put_prediction,
+	.score = classification_score,
+	.write = classification_write,
+	.put = classification_put,
 };
 
 const struct task task_regression = {
@@ -351,12 +395,12 @@ const struct task task_regression = {
 	.input = TASK_INPUT_TEXT,
 	.target = TARGET_NUMBER,
 	.decides = "spearmanr",
-	.read = read_tables,
-	.encode = encode_examples,
+	.read = classification_read,
+	.encode = encode_texts,
 	.heads = classification_heads,
 	.score = score_numbers,
-	.write = write_results,
-	.put = put_prediction,
+	.write = classification_write,
+	.put = classification_put,
 };
 
 const struct task task_multilabel = {
@@ -367,10 +411,10 @@ const struct task task_multilabel = {
 	.input = TASK_INPUT_TEXT,
 	.target = TARGET_CLASSES,
 	.decides = "f1_micro",
-	.read = read_tables,
-	.encode = encode_examples,
+	.read = classification_read,
+	.encode = encode_texts,
 	.heads = classification_heads,
 	.score = score_labels,
-	.write = write_results,
-	.put = put_prediction,
+	.write = classification_write,
+	.put = classification_put,
 };

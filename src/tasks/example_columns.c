@@ -91,6 +91,8 @@ static void take_generic(const struct table *table, const struct example_options
 		}
 		if (options->input == TASK_INPUT_TEXT)
 			take(&columns->text, find_generic(table, generic_texts));
+		if (options->relates)
+			take(&columns->text, find_generic(table, generic_words));
 	}
 	take(&columns->label, find_generic(table, options->target == TARGET_NUMBER ? generic_scores : generic_labels));
 	take(&columns->id, find_generic(table, generic_ids));
@@ -264,7 +266,7 @@ enum status example_columns_find(struct example_columns *out, const struct table
 	if (layout && layout->only_where[0] && has_names(table))
 		out->filter = table_find_column(table, layout->only_where[0]);
 	if (has_names(table))
-		take_generic(table, options, kin && !kin->pair, out);
+		take_generic(table, options, options->relates || (kin && !kin->pair), out);
 	else if (!text_is_given)
 		TRY(guess(table, options, out));
 	if (options->input == TASK_INPUT_CHOICES)

@@ -115,7 +115,8 @@ static enum status take_label(const struct example_options *options, const struc
 static enum status take_row(struct example_set *set, const struct example_options *options, const struct example_columns *columns,
 			    const struct table *table, int64_t row, struct example_text *example)
 {
-	*example = (struct example_text){.file = table->name, .line = table->rows[row].line};
+	*example = (struct example_text){
+		.file = table->name, .line = table->rows[row].line, .table = set->table_count - 1, .row = row};
 	example->text = text_at(table, row, columns->text);
 	if (columns->id >= 0)
 		example->id = table_field(table, row, columns->id);
@@ -227,6 +228,14 @@ void example_set_release(struct example_set *set)
 	free(set->choices);
 	string_store_release(&set->strings);
 	*set = (struct example_set){0};
+}
+
+const char *example_field(const struct example_set *set, int64_t example, const char *column)
+{
+	const struct example_text *at = &set->examples[example];
+	const struct table *table = &set->tables[at->table];
+	int64_t index = table_find_column(table, column);
+	return index < 0 ? NULL : table_field(table, at->row, index);
 }
 
 enum status example_right_choice(const struct example_set *set, int64_t example, int32_t *out)

@@ -21,6 +21,7 @@ struct example_text {
 	int64_t line;
 	int64_t first_choice; /* TASK_INPUT_CHOICES: in `choices`; sequence i is text, choices[first_choice + i] */
 	int32_t choice_count;
+	int64_t table, row; /* private: where it comes from */
 };
 
 /* Columns as a person names them: in an option, or in what was recorded of training. NULL: none. */
@@ -35,6 +36,7 @@ struct example_options {
 	struct column_choice given;   /* by options: names, or numbers from 1; must be there */
 	struct column_choice trained; /* of the training set: taken before those of the layout if the file has them */
 	bool needs_labels;            /* a file or a row without is ERR_DATA */
+	bool relates;                 /* texts are never pairs; a list of words ("tokens") may stand in place of one */
 	bool allows_empty;            /* a row without text is an example (predictions), not a bad record */
 	enum table_choice header;
 	char delimiter; /* 0: detect */
@@ -63,6 +65,9 @@ struct example_set {
  * where it needs one. A file without a header after one that was read takes the same columns. */
 MUST_USE enum status example_set_read(struct example_set *set, const char *path, const struct example_options *options);
 void example_set_release(struct example_set *set);
+
+/* What the example's row has in a column of this name; NULL: nothing. JSON's lists are text. */
+const char *example_field(const struct example_set *set, int64_t example, const char *column);
 
 /* The right choice of an example, from 0: its label is a number from 0, a letter from A, or the text of one choice. Anything
  * else is ERR_DATA with file and line. */

@@ -128,6 +128,7 @@ static const struct layout layouts[] = {
 	 .test = {{.name = "", .files = {"test.csv"}}},
 	 .measures = {"accuracy"}},
 	{.name = "chemprot",
+	 .relates = true,
 	 .text = {"text"},
 	 .label = {"label"},
 	 .train = {"train.jsonl", "train.txt"},
@@ -182,7 +183,9 @@ const struct column_names generic_pairs[] = {
 const char *const generic_texts[] = {"text",     "sentence", "content",  "review",   "comment", "title",
 				     "question", "string",   "abstract", "document", NULL};
 const char *const generic_labels[] = {"label",    "labels", "gold_label", "is_duplicate", "Quality", "entailment_judgment",
-				      "category", "class",  "target",     "sentiment",    "intent",  NULL};
+				      "category", "class",  "target",     "sentiment",    "intent",  "relation",
+				      NULL};
+const char *const generic_words[] = {"tokens", "token", "words", NULL};
 const char *const generic_scores[] = {"score", "similarity", "relatedness_score", "label", "target", "rating", "value", NULL};
 const char *const generic_ids[] = {"id", "idx", "index", "guid", "pair_ID", "pairID", NULL};
 const char *const generic_contexts[] = {"sent1", "context", "premise", "passage", "article", NULL};
@@ -197,5 +200,5 @@ const char *const header_names[] = {
 	"text_b",    "text1",     "text2",      "text_pair",    "#1 String",  "#2 String",  "text",       "score",
 	"index",     "idx",       "guid",       "pair_ID",      "pairID",     "sent1",      "sent2",      "ending0",
 	"ending1",   "choice0",   "choice1",    "id",           "question",   "content",    "review",     "category",
-	"sentiment", "context",   "comment",    "title",        "similarity", "tokens",     NULL,
+	"sentiment", "context",   "comment",    "title",        "similarity", "tokens",     "relation",   NULL,
 };

@@ -35,6 +35,7 @@ struct layout {
 	 * share, `pair` the beginning of each; choices are numbered columns or a list. */
 	const char *text[LAYOUT_NAMES], *pair[LAYOUT_NAMES], *label[LAYOUT_NAMES], *id[LAYOUT_NAMES];
 	struct layout_positions positions[4];
+	bool relates;      /* each text has two mentions that are marked: the label says how they are related */
 	int least_columns; /* rows may have more or fewer columns than most, but not fewer than this; 0: none may */
 	const char *labels[LAYOUT_NAMES]; /* in Google's order; none: as label_set_order() finds it */
 	const char *renamed[2];           /* a label that the training file writes otherwise, and what it means */
@@ -55,6 +56,7 @@ struct column_names {
 };
 extern const struct column_names generic_pairs[]; /* both of them must be there; ends with text NULL */
 extern const char *const generic_texts[], *const generic_labels[], *const generic_scores[], *const generic_ids[];
+extern const char *const generic_words[]; /* lists of words */
 extern const char *const generic_contexts[],
 	*const generic_stems[], *const generic_choice_lists[], *const generic_choices[], *const generic_choice_labels[];
 /* All names by which a header is told; ends with NULL. */

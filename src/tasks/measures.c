@@ -76,7 +76,7 @@ void measure_classes(const struct confusion *confusion, int32_t negative, struct
 {
 	double all = 0, correct = 0, predicted_gold = 0, predicted_squares = 0, gold_squares = 0;
 	struct class_score sum = {0};
-	int64_t present = 0, micro_correct = 0, micro_marked = 0;
+	int64_t present = 0, micro_correct = 0, micro_support = 0, micro_predicted = 0;
 	for (int32_t i = 0; i < confusion->classes; i++) {
 		struct class_score score = confusion_class(confusion, i);
 		double support = (double)score.support, predicted = (double)score.predicted;
@@ -91,7 +91,8 @@ void measure_classes(const struct confusion *confusion, int32_t negative, struct
 		present += score.support + score.predicted > 0;
 		if (i != negative) {
 			micro_correct += score.correct;
-			micro_marked += score.support + score.predicted;
+			micro_support += score.support;
+			micro_predicted += score.predicted;
 		}
 	}
 	if (confusion->classes == 2)
@@ -108,7 +109,12 @@ void measure_classes(const struct confusion *confusion, int32_t negative, struct
 	add_share(out, "precision", empty ? NAN : sum.precision);
 	add_share(out, "recall", empty ? NAN : sum.recall);
 	add_share(out, "f1", empty ? NAN : sum.f1);
-	add_share(out, "f1_micro", empty ? NAN : quotient(2.0 * (double)micro_correct, (double)micro_marked));
+	struct class_score micro = class_score(micro_correct, micro_predicted, micro_support);
+	if (negative >= 0) { /* otherwise both are the accuracy */
+		add_share(out, "precision_micro", empty ? NAN : micro.precision);
+		add_share(out, "recall_micro", empty ? NAN : micro.recall);
+	}
+	add_share(out, "f1_micro", empty ? NAN : micro.f1);
 	add(out, "matthews_correlation", UNIT_NUMBER, DIRECTION_HIGHER,
 	    empty ? NAN : matthews(correct, all, predicted_gold, predicted_squares, gold_squares));
 }

@@ -35,7 +35,8 @@ struct class_score confusion_class(const struct confusion *confusion, int32_t cl
 
 /* Adds accuracy, precision, recall, f1, f1_micro and matthews_correlation of a table. With two classes the three are those
  * of class 1; with more they are means over the classes that occur in gold labels or predictions ("macro"). f1_micro
- * counts all classes together but `negative`, which is -1 where every class counts (then f1_micro equals accuracy). */
+ * counts all classes together but `negative`, which is -1 where every class counts (then f1_micro equals accuracy); with a
+ * negative class precision_micro and recall_micro are there, too. */
 void measure_classes(const struct confusion *confusion, int32_t negative, struct measures *out);
 
 /* Area under the ROC curve: the share of (positive, negative) pairs that scores[count] puts in the right order, ties

@@ -29,6 +29,20 @@ static void put_columns(struct json_writer *writer, const struct column_choice *
 	json_close(writer);
 }
 
+static void put_relation(struct json_writer *writer, const struct relation_task_settings *relation)
+{
+	if (!relation->form.marks[0][0])
+		return;
+	json_open(writer, "relation", '{');
+	json_open(writer, "markers", '[');
+	for (int i = 0; i < MENTION_MARKS; i++)
+		json_put_string(writer, NULL, relation->form.marks[i]);
+	json_close(writer);
+	json_put_string(writer, "marker_tokens", relation->tokens == MARKERS_VOCABULARY ? "vocabulary" : "text");
+	json_put_string(writer, "head", relation->reads_markers ? "markers" : "cls");
+	json_close(writer);
+}
+
 enum status task_record_write(const struct task_state *state, struct buffer *out)
 {
 	const struct task_settings *settings = &state->settings;
@@ -39,6 +53,9 @@ enum status task_record_write(const struct task_state *state, struct buffer *out
 		json_put_string(&writer, "layout", settings->layout->name);
 	json_put_integer(&writer, "max_seq_length", settings->max_seq_length);
 	put_tags(&writer, &settings->tags);
+	put_relation(&writer, &settings->relation);
+	if (settings->negative_label)
+		json_put_string(&writer, "negative_label", settings->negative_label);
 	put_columns(&writer, &settings->trained);
 	json_close(&writer);
 	buffer_char(out, '\n');
@@ -70,6 +87,28 @@ static enum status read_tags(const struct json *tags, const char *name, struct t
 	return OK;
 }
 
+static enum status read_relation(const struct json *relation, const char *name, struct relation_task_settings *out)
+{
+	const struct json *markers = json_member(relation, "markers"), *mark = markers ? markers->first_child : NULL;
+	const char *tokens = "", *head = "";
+	TRY(json_get_string(relation, name, "marker_tokens", &tokens));
+	TRY(json_get_string(relation, name, "head", &head));
+	bool fits = markers && markers->kind == JSON_ARRAY && markers->child_count == MENTION_MARKS &&
+		    (strcmp(tokens, "text") == 0 || strcmp(tokens, "vocabulary") == 0) &&
+		    (strcmp(head, "cls") == 0 || strcmp(head, "markers") == 0);
+	for (int i = 0; fits && i < MENTION_MARKS; i++, mark = mark->next) {
+		fits = mark->kind == JSON_STRING && mark->text_size > 0 && mark->text_size < MARK_BYTES;
+		if (fits)
+			memcpy(out->form.marks[i], mark->text, mark->text_size + 1);
+	}
+	if (!fits)
+		return error_set(ERR_DATA, "'%s': \"relation\" does not say which markers, marker_tokens and head there are",
+				 name);
+	out->tokens = tokens[0] == 'v' ? MARKERS_VOCABULARY : MARKERS_TEXT;
+	out->reads_markers = head[0] == 'm';
+	return OK;
+}
+
 static enum status read_columns(const struct json *columns, const char *name, struct column_choice *out)
 {
 	TRY(json_get_string(columns, name, "text", &out->text));
@@ -80,10 +119,14 @@ static enum status read_columns(const struct json *columns, const char *name, st
 enum status task_record_read(const struct json *record, const char *name, struct task_settings *settings)
 {
 	const struct json *tags = json_member(record, "tags"), *columns = json_member(record, "columns");
+	const struct json *relation = json_member(record, "relation");
 	int64_t length = settings->max_seq_length;
 	TRY(json_get_integer(record, name, "max_seq_length", 0, INT32_MAX, &length));
 	settings->max_seq_length = (int32_t)length;
 	if (tags)
 		TRY(read_tags(tags, name, &settings->tags));
+	if (relation)
+		TRY(read_relation(relation, name, &settings->relation));
+	TRY(json_get_string(record, name, "negative_label", &settings->negative_label));
 	return columns ? read_columns(columns, name, &settings->trained) : OK;
 }

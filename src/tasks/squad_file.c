@@ -36,17 +36,6 @@ static enum status copy_string(struct reader *reader, const struct json *value, 
 	return string_store_copy(&reader->set->strings, value->text, value->text_size, out);
 }
 
-/* The byte of code point `index` (>= 0); the size of the text for the one after the last; -1 beyond. */
-static int64_t byte_of_code_point(const char *text, int64_t size, int64_t index)
-{
-	int64_t at = 0;
-	for (; at < size && index > 0; index--) {
-		uint32_t character;
-		at += (int64_t)utf8_decode(text + at, (size_t)(size - at), &character);
-	}
-	return index == 0 ? at : -1;
-}
-
 /* The words from that of character `first` to that of character `last`, as Google's scripts cut text into words. A character
  * between words counts to the word before it. */
 static void find_words(const struct squad_paragraph *paragraph, int64_t first, int64_t last, int64_t *out_begin, int64_t *out_end)
@@ -112,7 +101,7 @@ static enum status is_near(const struct squad_paragraph *paragraph, const struct
 
 static enum status place_answer(const struct squad_paragraph *paragraph, struct squad_answer *answer)
 {
-	int64_t byte = answer->start < 0 ? -1 : byte_of_code_point(paragraph->text, paragraph->text_size, answer->start);
+	int64_t byte = answer->start < 0 ? -1 : utf8_offset(paragraph->text, (size_t)paragraph->text_size, answer->start);
 	size_t size = (size_t)answer->text_size;
 	bool near;
 

@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel,
-					   &task_choice,         &task_tagging,    &task_squad};
+static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel, &task_choice,
+					   &task_tagging,        &task_squad,      &task_relation};
 #define TASK_COUNT ((int)(sizeof(tasks) / sizeof(tasks[0])))
 
 const struct task *const *tasks_all(int *count)
@@ -20,6 +20,8 @@ const struct task *const *tasks_all(int *count)
 /* The kind of task that a published one is. */
 static const struct task *task_of_layout(const struct layout *layout)
 {
+	if (layout->relates)
+		return &task_relation;
 	switch (layout->target) {
 	case TARGET_NUMBER: return &task_regression;
 	case TARGET_CLASSES: return &task_multilabel;
@@ -175,6 +177,7 @@ enum status task_read_tables(struct task_state *state, struct task_set *set, con
 		.given = settings->columns,
 		.trained = settings->trained,
 		.needs_labels = set->use != TASK_PREDICT,
+		.relates = state->task == &task_relation,
 		.allows_empty = set->use == TASK_PREDICT,
 		.bad = settings->bad,
 	};

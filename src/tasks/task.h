@@ -10,6 +10,7 @@
 #include "model/heads.h"
 #include "tasks/examples.h"
 #include "tasks/labels.h"
+#include "tasks/mentions.h"
 #include "tasks/tags.h"
 #include "text/tokenizer.h"
 
@@ -30,6 +31,14 @@ struct squad_task_settings {
 	double null_score_diff_threshold; /* no answer if it leads the best one by more than this (0) */
 };
 
+/* Of two mentions in a text (tasks/relation.c). */
+struct relation_task_settings {
+	const char *markers;       /* "A,B,C,D": what stands around the first and the second mention; NULL: found in training */
+	enum marker_tokens tokens; /* training settles it */
+	bool reads_markers;        /* the head reads the rows of both opening markers instead of [CLS] */
+	struct mention_form form;  /* found in training, recorded for later */
+};
+
 /* As given, or as recorded of training (bertc_task.json). All is borrowed. */
 struct task_settings {
 	const struct layout *layout; /* of a published task; NULL: none */
@@ -44,6 +53,9 @@ struct task_settings {
 	struct tag_form tags; /* of tagged words, as files have them: found in training, recorded for later; separator 0:
 				 not known, and found in the labels of the model */
 	struct squad_task_settings squad;
+	struct relation_task_settings relation;
+	const char *negative_label; /* the class that is left out of micro F1; NULL: none is */
+	struct vocab *vocab;        /* of training: the tokenizer's, whose free rows may become markers; else NULL */
 	struct bad_records *bad;
 };
 
@@ -156,6 +168,7 @@ int32_t task_best(const float *values, int64_t count);
 /* Softmax of count > 0 logits, in double. */
 void task_probabilities(const float *logits, int64_t count, double *out);
 
-extern const struct task task_classification, task_regression, task_multilabel, task_choice, task_tagging, task_squad;
+extern const struct task task_classification, task_regression, task_multilabel, task_choice, task_tagging, task_squad,
+	task_relation;
 
 #endif

@@ -135,6 +135,20 @@ static void put_post_processor(struct json_writer *json, const struct vocab *voc
 	json_close(json);
 }
 
+/* An entry that stands for itself wherever it is in a text. */
+static void put_added_token(struct json_writer *json, int32_t id, const char *text)
+{
+	json_open(json, NULL, '{');
+	json_put_integer(json, "id", id);
+	json_put_string(json, "content", text);
+	json_put_bool(json, "single_word", false);
+	json_put_bool(json, "lstrip", false);
+	json_put_bool(json, "rstrip", false);
+	json_put_bool(json, "normalized", false);
+	json_put_bool(json, "special", true);
+	json_close(json);
+}
+
 static void put_tokenizer(struct json_writer *json, const struct vocab *vocab, const struct tokenizer_settings *settings)
 {
 	const int32_t special_ids[] = {vocab->pad, vocab->unk, vocab->cls, vocab->sep, vocab->mask};
@@ -144,17 +158,10 @@ static void put_tokenizer(struct json_writer *json, const struct vocab *vocab, c
 	json_put_null(json, "truncation");
 	json_put_null(json, "padding");
 	json_open(json, "added_tokens", '[');
-	for (int i = 0; i < 5; i++) {
-		json_open(json, NULL, '{');
-		json_put_integer(json, "id", special_ids[i]);
-		json_put_string(json, "content", special_texts[i]);
-		json_put_bool(json, "single_word", false);
-		json_put_bool(json, "lstrip", false);
-		json_put_bool(json, "rstrip", false);
-		json_put_bool(json, "normalized", false);
-		json_put_bool(json, "special", true);
-		json_close(json);
-	}
+	for (int i = 0; i < 5; i++)
+		put_added_token(json, special_ids[i], special_texts[i]);
+	for (int i = 0; i < vocab->added_count; i++)
+		put_added_token(json, vocab->added[i], vocab->text[vocab->added[i]]);
 	json_close(json);
 	json_open(json, "normalizer", '{');
 	json_put_string(json, "type", "BertNormalizer");

@@ -76,3 +76,13 @@ size_t utf8_length(const char *text, size_t size)
 		count += ((unsigned char)text[i] & 0xC0) != 0x80;
 	return count;
 }
+
+int64_t utf8_offset(const char *text, size_t size, int64_t index)
+{
+	size_t at = 0;
+	for (; at < size && index > 0; index--) {
+		uint32_t character;
+		at += utf8_decode(text + at, size - at, &character);
+	}
+	return index == 0 ? (int64_t)at : -1;
+}

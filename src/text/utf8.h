@@ -69,6 +69,9 @@ size_t utf8_encode(uint32_t code_point, char out[4]);
 /* Characters of valid UTF-8. */
 size_t utf8_length(const char *text, size_t size);
 
+/* The byte at which character number `index` (from 0) begins: the size for the one behind the last, -1 beyond. */
+int64_t utf8_offset(const char *text, size_t size, int64_t index);
+
 /* White space at which text is trimmed: Unicode's, and the byte order mark and zero-width space that editors
  * leave. */
 static inline bool utf8_is_space(uint32_t c)

@@ -267,6 +267,51 @@ int32_t vocab_find(const struct vocab *vocab, const char *text, size_t size)
 	return memory->slots[find_slot(vocab, text, size)];
 }
 
+/* The next row that no text means, if its name is as long as `size`; -1: there is none. */
+static int32_t find_unused(const struct vocab *vocab, size_t size)
+{
+	static const char name[] = "[unused";
+	for (int32_t id = 0; id < vocab->count; id++)
+		if (vocab->size[id] >= size && strncmp(vocab->text[id], name, sizeof(name) - 1) == 0)
+			return id;
+	return -1;
+}
+
+/* An entry's name, not longer than the one before. */
+static enum status rename_entry(struct vocab *vocab, int32_t id, const char *text)
+{
+	struct vocab_memory *memory = vocab->memory;
+	char *own = memory->bytes + (vocab->text[id] - memory->bytes);
+	size_t size = strlen(text);
+	BUG_IF(size > vocab->size[id]);
+	memcpy(own, text, size + 1);
+	vocab->size[id] = (uint32_t)size;
+	memset(memory->slots, 0xFF, (size_t)(memory->slot_mask + 1) * sizeof(*memory->slots));
+	for (int32_t i = 0; i < vocab->count; i++)
+		memory->slots[find_slot(vocab, vocab->text[i], vocab->size[i])] = i;
+	return vocab_complete(vocab, NULL);
+}
+
+enum status vocab_add_token(struct vocab *vocab, const char *text, int32_t *out)
+{
+	*out = vocab_find(vocab, text, strlen(text));
+	if (*out < 0) {
+		*out = find_unused(vocab, strlen(text));
+		if (*out < 0)
+			return error_set(
+				ERR_USAGE,
+				"the vocabulary has no entry '%s', and no free row ([unused0], ...) that could become it", text);
+		TRY(rename_entry(vocab, *out, text));
+	}
+	for (int i = 0; i < vocab->added_count; i++)
+		if (vocab->added[i] == *out)
+			return OK;
+	if (vocab->added_count == VOCAB_ADDED_MOST)
+		return error_set(ERR_USAGE, "more than %d entries that stand for themselves", VOCAB_ADDED_MOST);
+	vocab->added[vocab->added_count++] = *out;
+	return OK;
+}
+
 bool vocab_is_special(const struct vocab *vocab, int32_t id)
 {
 	return id == vocab->pad || id == vocab->unk || id == vocab->cls || id == vocab->sep || id == vocab->mask;

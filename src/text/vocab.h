@@ -7,13 +7,17 @@
 #include <stdint.h>
 #include "base/error.h"
 
+#define VOCAB_ADDED_MOST 8
+
 struct vocab {
 	int32_t count;
-	const char **text;                /* [count] NUL-terminated entries, "##" included */
-	uint32_t *size;                   /* [count] bytes */
-	bool *is_continuation;            /* [count] starts with "##" */
-	int32_t pad, unk, cls, sep, mask; /* ids of [PAD] [UNK] [CLS] [SEP] [MASK] */
-	uint64_t hash;                    /* of all entries in order; shards and checkpoints record it */
+	const char **text;                            /* [count] NUL-terminated entries, "##" included */
+	uint32_t *size;                               /* [count] bytes */
+	bool *is_continuation;                        /* [count] starts with "##" */
+	int32_t pad, unk, cls, sep, mask;             /* ids of [PAD] [UNK] [CLS] [SEP] [MASK] */
+	int32_t added[VOCAB_ADDED_MOST], added_count; /* entries that stand for themselves wherever a text has them, as the
+							 special ones do: a tokenizer.json lists them */
+	uint64_t hash;                                /* of all entries in order; shards and checkpoints record it */
 	void *memory;
 };
 
@@ -28,6 +32,10 @@ MUST_USE enum status vocab_from_entries(struct vocab *out, const char *const *en
 MUST_USE enum status vocab_write(const struct vocab *vocab, const char *path);
 /* Id of an entry, or -1. */
 int32_t vocab_find(const struct vocab *vocab, const char *text, size_t size);
+/* Makes `text` an entry that stands for itself (vocab.added): the one that is there, else the next free row of those called
+ * [unused0], [unused1], ..., which takes the name. *out: its id. ERR_USAGE: there is no free row, or the text is longer than
+ * the row's name. Tokenizers that are open do not find the entry in texts. */
+MUST_USE enum status vocab_add_token(struct vocab *vocab, const char *text, int32_t *out);
 bool vocab_is_special(const struct vocab *vocab, int32_t id);
 /* Whether an entry other than the special and [unused…] ones has an upper-case letter A to Z: then it is no vocabulary of
  * lower-cased text. */

@@ -2,6 +2,7 @@
 #include "test.h"
 #include "base/buffer.h"
 #include "base/log.h"
+#include "text/tokenizer.h"
 #include "text/vocab.h"
 
 #define SPECIAL "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
@@ -154,6 +155,43 @@ static void test_from_entries_and_back(void **state)
 }
 
 /* Every entry is found and nothing else, in a table of many. */
+/* Free rows become entries that stand for themselves, which a tokenizer.json lists. */
+static void test_added(void **state)
+{
+	(void)state;
+	struct vocab vocab, again;
+	struct tokenizer_settings settings = tokenizer_defaults(false);
+	struct buffer text = {0};
+	int32_t id;
+	assert_ok(read_text(&vocab, SPECIAL "[unused1]\nab\n[unused2]\n<e1>\n", NULL));
+	uint64_t hash = vocab.hash;
+	assert_ok(vocab_add_token(&vocab, "<e1>", &id));
+	assert_int_equal(id, 8);
+	assert_true(vocab.hash == hash);
+	assert_ok(vocab_add_token(&vocab, "[/E1]", &id));
+	assert_int_equal(id, 5);
+	assert_true(vocab.hash != hash);
+	assert_ok(vocab_add_token(&vocab, "[/E1]", &id));
+	assert_error(ERR_USAGE, "no entry '[much too long]'", vocab_add_token(&vocab, "[much too long]", &id));
+	assert_ok(vocab_add_token(&vocab, "<<", &id));
+	assert_int_equal(id, 7);
+	assert_error(ERR_USAGE, "no entry '>>', and no free row", vocab_add_token(&vocab, ">>", &id));
+	static const int32_t added[] = {8, 5, 7};
+	assert_int_equal(vocab.added_count, 3);
+	assert_memory_equal(vocab.added, added, sizeof(added));
+	assert_int_equal(find(&vocab, "[/E1]"), 5);
+	assert_int_equal(find(&vocab, "[unused1]"), -1);
+	assert_int_equal(find(&vocab, "ab"), 6);
+	assert_ok(tokenizer_write_folder(&vocab, &settings, 512, test_folder));
+	assert_ok(file_read(test_path("tokenizer.json"), 1 << 20, &text));
+	assert_non_null(strstr(buffer_string(&text), "\"id\": 5,\n      \"content\": \"[/E1]\""));
+	assert_ok(vocab_read(&again, test_path("tokenizer.json")));
+	assert_true(again.hash == vocab.hash);
+	vocab_release(&again);
+	vocab_release(&vocab);
+	buffer_release(&text);
+}
+
 static void test_many(void **state)
 {
 	(void)state;
@@ -186,7 +224,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_read),    cmocka_unit_test(test_oddities_are_said),
 		cmocka_unit_test(test_refused), cmocka_unit_test(test_from_entries_and_back),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_added),   cmocka_unit_test(test_many),
 	};
 	return cmocka_run_group_tests(tests, set_up, test_folder_drop);
 }

@@ -1,0 +1,275 @@
+/* Relations: what two mentions in a text have to do with each other. Mentions stand between markers (tasks/mentions.h), which are
+ * read as text or as entries of the vocabulary. The head is that of a classification (BertForSequenceClassification), or reads
+ * the rows of both opening markers side by side, as Baldini Soares et al. 2019 do, for which transformers has no class. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "tasks/classification.h"
+
+/* ---- Markers ---- */
+
+/* The markers of training: as given, as the first text has them, or the usual ones for places in JSON. */
+static enum status find_form(struct task_state *state, const struct example_set *set)
+{
+	struct relation_task_settings *own = &state->settings.relation;
+	if (own->markers)
+		return mention_form_parse(own->markers, &own->form);
+	for (int64_t i = 0; i < set->count; i++) {
+		const struct mention_form *form =
+			mentions_have_places(set, i) ? mention_form_usual() : mention_form_detect(set->examples[i].text);
+		if (form) {
+			own->form = *form;
+			return OK;
+		}
+	}
+	enum status status = error_set(ERR_DATA, "'%s': its texts have no marked mentions", set->examples[0].file);
+	error_hint("a relation's texts have two mentions in << >> and [[ ]], in [E1] [/E1] and [E2] [/E2], or in markers that "
+		   "--markers names; or JSON lines say where they are");
+	return status;
+}
+
+static bool are_entries(const struct vocab *vocab, const struct mention_form *form)
+{
+	for (int i = 0; i < MENTION_MARKS; i++)
+		if (vocab_find(vocab, form->marks[i], strlen(form->marks[i])) < 0)
+			return false;
+	return true;
+}
+
+/* Makes markers entries that stand for themselves, with free rows if it has to be. */
+static enum status add_entries(struct task_state *state)
+{
+	const struct mention_form *form = &state->settings.relation.form;
+	for (int i = 0; i < MENTION_MARKS; i++) {
+		int32_t id;
+		enum status status = vocab_add_token(state->settings.vocab, form->marks[i], &id);
+		if (status != OK) {
+			error_hint("--marker_tokens text reads markers as ordinary text");
+			return status;
+		}
+	}
+	return OK;
+}
+
+/* Without a word from the person markers are entries only if the vocabulary has them: new ones begin untrained. */
+static enum status settle_tokens(struct task_state *state)
+{
+	struct relation_task_settings *own = &state->settings.relation;
+	const struct vocab *vocab = tokenizer_vocab(state->settings.tokenizer);
+	struct buffer text = {0};
+	bool were_entries = are_entries(vocab, &own->form);
+	if (own->tokens == MARKERS_AUTO)
+		own->tokens = were_entries ? MARKERS_VOCABULARY : MARKERS_TEXT;
+	if (own->tokens == MARKERS_VOCABULARY && state->settings.vocab)
+		TRY(add_entries(state));
+	mention_form_describe(&own->form, &text);
+	log_note("markers of the mentions: %s, %s", buffer_string(&text),
+		 own->tokens == MARKERS_TEXT ? "read as text (--marker_tokens vocabulary makes them entries of the vocabulary)"
+		 : were_entries              ? "which are entries of the vocabulary"
+					     : "which take rows of the vocabulary that were free ([unused...])");
+	buffer_release(&text);
+	return OK;
+}
+
+static enum status relation_read(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
+{
+	TRY(classification_read(state, set, paths, count));
+	if (set->use == TASK_TRAIN) {
+		TRY(find_form(state, &set->examples));
+		return settle_tokens(state);
+	}
+	if (!state->settings.relation.form.marks[0][0]) {
+		enum status status = error_set(ERR_STATE, "the model's folder does not say how mentions are marked");
+		error_hint("bertc finetune --task relation records it in bertc_task.json");
+		return status;
+	}
+	return OK;
+}
+
+/* ---- Encoding ---- */
+
+/* Room for an example, and its tokens before they are cut. */
+struct relation_encoder {
+	struct marked_text marked;
+	struct tokens scratch;
+	int32_t *tokens; /* [count] */
+	int64_t count, capacity;
+	int64_t marks[MENTION_MARKS], ends[MENTION_MARKS]; /* first token of each marker, and the one behind its last */
+	int32_t *ids;                                      /* [max_seq_length] */
+};
+
+static enum status add_tokens(struct relation_encoder *encoder, const int32_t *ids, int64_t count)
+{
+	TRY(memory_grow(&encoder->tokens, &encoder->capacity, encoder->count + count, sizeof(*encoder->tokens),
+			"a text's tokens"));
+	if (count > 0)
+		memcpy(encoder->tokens + encoder->count, ids, (size_t)count * sizeof(*ids));
+	encoder->count += count;
+	return OK;
+}
+
+static enum status add_text(struct relation_encoder *encoder, const struct tokenizer *tokenizer, const char *text, size_t size)
+{
+	tokens_clear(&encoder->scratch);
+	TRY(tokenizer_encode(tokenizer, text, size, &encoder->scratch));
+	return add_tokens(encoder, encoder->scratch.ids, encoder->scratch.count);
+}
+
+static enum status add_mark(struct relation_encoder *encoder, const struct task_state *state, int mark)
+{
+	const struct relation_task_settings *own = &state->settings.relation;
+	const struct tokenizer *tokenizer = state->settings.tokenizer;
+	const char *text = own->form.marks[mark];
+	encoder->marks[mark] = encoder->count;
+	if (own->tokens == MARKERS_VOCABULARY) {
+		int32_t id = vocab_find(tokenizer_vocab(tokenizer), text, strlen(text));
+		if (id < 0)
+			return error_set(ERR_STATE, "the vocabulary has no entry '%s', a marker of mentions", text);
+		TRY(add_tokens(encoder, &id, 1));
+	} else {
+		TRY(add_text(encoder, tokenizer, text, strlen(text)));
+	}
+	encoder->ends[mark] = encoder->count;
+	return OK;
+}
+
+/* The tokens of the marked text: markers by themselves, and what is between them. */
+static enum status encode_marked(struct relation_encoder *encoder, const struct task_state *state)
+{
+	const struct mention_form *form = &state->settings.relation.form;
+	const struct marked_text *marked = &encoder->marked;
+	const char *text = buffer_string(&marked->text);
+	size_t done = 0;
+	bool written[MENTION_MARKS] = {false};
+	encoder->count = 0;
+	for (int i = 0; i < MENTION_MARKS; i++) {
+		int next = -1;
+		for (int k = 0; k < MENTION_MARKS; k++)
+			if (!written[k] && (next < 0 || marked->at[k] < marked->at[next]))
+				next = k;
+		written[next] = true;
+		/* Markers that a file lets overlap ("<<<") share their characters. */
+		if (marked->at[next] > done) {
+			TRY(add_text(encoder, state->settings.tokenizer, text + done, marked->at[next] - done));
+			done = marked->at[next];
+		}
+		TRY(add_mark(encoder, state, next));
+		size_t end = marked->at[next] + strlen(form->marks[next]);
+		done = end > done ? end : done;
+	}
+	return add_text(encoder, state->settings.tokenizer, text + done, marked->text.size - done);
+}
+
+/* What is kept of a text that is too long: tokens [from, from + head) and then [tail, tail + room - head). */
+struct kept_tokens {
+	int64_t from, head, tail, room;
+};
+
+/* Text behind the mentions goes first, as texts are cut elsewhere; then what is before them; then what is between them. */
+static struct kept_tokens keep(const struct relation_encoder *encoder, int64_t room)
+{
+	int64_t first = encoder->marks[FIRST_BEGINS], second = encoder->marks[SECOND_BEGINS];
+	int64_t begin = first < second ? first : second, other = first < second ? second : first, end = 0, half = room / 2;
+	for (int i = 0; i < MENTION_MARKS; i++)
+		end = encoder->ends[i] > end ? encoder->ends[i] : end;
+	if (encoder->count <= room)
+		return (struct kept_tokens){0, encoder->count, encoder->count, encoder->count};
+	if (end <= room)
+		return (struct kept_tokens){0, room, room, room};
+	if (end - begin <= room)
+		return (struct kept_tokens){end - room, room, end, room};
+	if (other < begin + half)
+		return (struct kept_tokens){begin, room, begin + room, room};
+	int64_t tail = end - (room - half);
+	tail = tail < other ? tail : other;
+	tail = tail < begin + half ? begin + half : tail;
+	return (struct kept_tokens){begin, half, tail, room};
+}
+
+/* Where a token stands behind [CLS]. */
+static int32_t row_of(const struct kept_tokens *kept, int64_t token)
+{
+	int64_t place = token < kept->from + kept->head ? token - kept->from : kept->head + token - kept->tail;
+	BUG_IF(place < 0 || place >= kept->room);
+	return (int32_t)place + 1;
+}
+
+static enum status encode_relation(void *context, const struct task_state *state, const struct example_set *examples,
+				   int64_t number, struct encoded_example *out)
+{
+	struct relation_encoder *encoder = context;
+	const struct vocab *vocab = tokenizer_vocab(state->settings.tokenizer);
+	const struct mention_form *form = &state->settings.relation.form;
+	if (mentions_have_places(examples, number))
+		TRY(mentions_mark(examples, number, form, &encoder->marked));
+	else
+		TRY(mentions_find(&examples->examples[number], form, &encoder->marked));
+	TRY(encode_marked(encoder, state));
+	struct kept_tokens kept = keep(encoder, state->settings.max_seq_length - 2);
+	int32_t n = 0;
+	encoder->ids[n++] = vocab->cls;
+	for (int64_t i = 0; i < kept.head; i++)
+		encoder->ids[n++] = encoder->tokens[kept.from + i];
+	for (int64_t i = 0; i < kept.room - kept.head; i++)
+		encoder->ids[n++] = encoder->tokens[kept.tail + i];
+	encoder->ids[n++] = vocab->sep;
+	*out = (struct encoded_example){
+		.ids = encoder->ids,
+		.count = n,
+		.second = n,
+		.cut = (int32_t)(encoder->count - kept.room),
+		.rows = {row_of(&kept, encoder->marks[FIRST_BEGINS]), row_of(&kept, encoder->marks[SECOND_BEGINS])},
+	};
+	return OK;
+}
+
+static enum status relation_encode(struct task_state *state, struct task_set *set)
+{
+	struct relation_encoder encoder = {.count = 0};
+	TRY(memory_new(&encoder.ids, state->settings.max_seq_length, sizeof(*encoder.ids), "a text's tokens"));
+	enum status status =
+		classification_encode(state, set, state->settings.relation.reads_markers ? 2 : 0, encode_relation, &encoder);
+	marked_text_release(&encoder.marked);
+	tokens_release(&encoder.scratch);
+	free(encoder.tokens);
+	free(encoder.ids);
+	return status;
+}
+
+/* ---- The head ---- */
+
+static void relation_heads(const struct task_state *state, struct model_heads *out)
+{
+	bool reads_markers = state->settings.relation.reads_markers;
+	*out = (struct model_heads){.architecture = "BertForSequenceClassification", .pooler = true, .count = 1};
+	if (reads_markers)
+		*out = (struct model_heads){.architecture = "BertForRelationExtraction", .count = 1};
+	out->head[0] = (struct head){
+		.input = reads_markers ? INPUT_CHOSEN_ROWS : INPUT_FIRST_ROW,
+		.joined = reads_markers ? 2 : 0,
+		.pooled = !reads_markers,
+		.drops = true,
+		.outputs = (int32_t)state->labels.count,
+		.loss = LOSS_CLASSES,
+		.coefficient = 1,
+		.name = "classifier",
+	};
+}
+
+const struct task task_relation = {
+	.name = "relation",
+	.summary = "how two marked mentions of a text are related",
+	.architecture = "BertForSequenceClassification",
+	.problem_type = "single_label_classification",
+	.input = TASK_INPUT_TEXT,
+	.target = TARGET_CLASS,
+	.decides = "f1_micro",
+	.read = relation_read,
+	.encode = relation_encode,
+	.heads = relation_heads,
+	.score = classification_score,
+	.write = classification_write,
+	.put = classification_put,
+};
