@@ -150,7 +150,7 @@ static enum status compare_tensor(struct tensor_result *result)
 	TRY(stored_tensor_verify(b));
 	if (a->rank != b->rank || memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) != 0)
 		result->verdict = TENSOR_SHAPE;
-	else if (dtype_is_floating(a->dtype) && dtype_is_floating(b->dtype))
+	else if (stored_tensor_is_real(a) && stored_tensor_is_real(b))
 		return compare_values(result);
 	else if (a->dtype != b->dtype)
 		result->verdict = TENSOR_TYPE;

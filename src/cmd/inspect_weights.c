@@ -30,7 +30,7 @@ static enum status put_range(const struct stored_tensor *tensor, struct json_wri
 {
 	float values[BLOCK_ELEMENTS], low = 0, high = 0;
 	double sum = 0, squares = 0;
-	if (!dtype_is_floating(tensor->dtype) || tensor->count == 0)
+	if (!stored_tensor_is_real(tensor) || tensor->count == 0)
 		return OK;
 	for (int64_t done = 0; done < tensor->count; done += BLOCK_ELEMENTS) {
 		int64_t left = tensor->count - done, count = left < BLOCK_ELEMENTS ? left : BLOCK_ELEMENTS;

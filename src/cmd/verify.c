@@ -91,7 +91,7 @@ static enum status verify_tensor(const struct stored_tensor *tensor)
 {
 	float block[1024];
 	TRY(stored_tensor_verify(tensor));
-	if (!dtype_is_floating(tensor->dtype))
+	if (!stored_tensor_is_real(tensor))
 		return OK;
 	for (int64_t first = 0; first < tensor->count; first += 1024) {
 		int64_t count = tensor->count - first < 1024 ? tensor->count - first : 1024;

@@ -38,9 +38,10 @@ int64_t dtype_element_bytes(enum safetensors_dtype dtype)
 	return 8;
 }
 
-bool dtype_is_floating(enum safetensors_dtype dtype)
+bool stored_tensor_is_real(const struct stored_tensor *tensor)
 {
-	return dtype == ST_F64 || dtype == ST_F32 || dtype == ST_BF16 || dtype == ST_F16;
+	enum safetensors_dtype dtype = tensor->dtype;
+	return dtype == ST_F64 || dtype == ST_F32 || dtype == ST_BF16 || dtype == ST_F16 || tensor->row_scales;
 }
 
 enum status stored_tensor_verify(const struct stored_tensor *tensor)
@@ -80,8 +81,7 @@ static enum status read_run(const struct stored_tensor *tensor, int64_t index, i
 	return OK;
 }
 
-/* Whether elements lie back to back in row-major order. */
-static bool is_packed(const struct stored_tensor *tensor)
+bool stored_tensor_is_packed(const struct stored_tensor *tensor)
 {
 	int64_t stride = 1;
 	for (int i = tensor->rank - 1; i >= 0; i--) {
@@ -92,12 +92,28 @@ static bool is_packed(const struct stored_tensor *tensor)
 	return true;
 }
 
+/* Of a matrix of bytes with a scale for each row. */
+static void read_scaled(const struct stored_tensor *tensor, int64_t first, int64_t count, float *out)
+{
+	const int8_t *bytes = (const int8_t *)tensor->data;
+	for (int64_t i = 0; i < count; i++) {
+		int64_t row = (first + i) / tensor->shape[1];
+		float scale;
+		memcpy(&scale, tensor->row_scales + row * (int64_t)sizeof(scale), sizeof(scale));
+		out[i] = (float)bytes[first + i] * scale;
+	}
+}
+
 enum status stored_tensor_read(const struct stored_tensor *tensor, int64_t first, int64_t count, float *out)
 {
 	BUG_IF(first < 0 || count < 0 || count > tensor->count || first > tensor->count - count);
 	if (count == 0)
 		return OK;
-	if (is_packed(tensor))
+	if (tensor->row_scales) {
+		read_scaled(tensor, first, count, out);
+		return OK;
+	}
+	if (stored_tensor_is_packed(tensor))
 		return read_run(tensor, first, 1, count, out);
 	/* Row by row of the last dimension. */
 	int last = tensor->rank - 1;

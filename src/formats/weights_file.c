@@ -1,3 +1,4 @@
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +194,59 @@ static enum status sort_tensors(struct weights_file *file)
 	return OK;
 }
 
+/* --- Weights in int8 --- */
+
+#define SCALE_SUFFIX "_scale"
+
+static enum status bad_scale(const struct stored_tensor *tensor, const char *what)
+{
+	return error_set(ERR_DATA, "'%s': tensor '%.200s' is in int8, but %s", tensor->path, tensor->name, what);
+}
+
+/* Gives the matrix its scales: the tensor NAME_scale, (rows) or (rows, 1). */
+static enum status take_scales(struct weights_file *file, struct stored_tensor *tensor)
+{
+	char name[512];
+	if (snprintf(name, sizeof(name), "%s" SCALE_SUFFIX, tensor->name) >= (int)sizeof(name))
+		return OK;
+	const struct stored_tensor *scales = weights_file_tensor(file, name);
+	if (!scales)
+		return OK;
+	bool column = scales->rank == 1 || (scales->rank == 2 && scales->shape[1] == 1);
+	if (scales->dtype != ST_F32 || !column || scales->shape[0] != tensor->shape[0] || !stored_tensor_is_packed(scales) ||
+	    !stored_tensor_is_packed(tensor))
+		return bad_scale(tensor, "its scales are no F32 for each row");
+	for (int64_t i = 0; i < scales->count; i++) {
+		float scale;
+		memcpy(&scale, scales->data + i * (int64_t)sizeof(scale), sizeof(scale));
+		if (!(scale >= 0 && scale <= FLT_MAX))
+			return bad_scale(tensor, "a scale of it is negative or not finite");
+	}
+	tensor->row_scales = scales->data;
+	return OK;
+}
+
+/* Joins matrices of bytes with their scales, which then are no tensors of their own. */
+static enum status pair_scales(struct weights_file *file)
+{
+	int64_t kept = 0;
+	bool any = false;
+	for (int64_t i = 0; i < file->count; i++) {
+		if (file->tensors[i].dtype == ST_I8 && file->tensors[i].rank == 2)
+			TRY(take_scales(file, &file->tensors[i]));
+		any |= file->tensors[i].row_scales != NULL;
+	}
+	for (int64_t i = 0; any && i < file->count; i++) {
+		bool is_scale = false; /* it stands behind its matrix, perhaps after others of that beginning */
+		for (int64_t k = 0; k < kept && text_ends_with(file->tensors[i].name, SCALE_SUFFIX); k++)
+			is_scale |= file->tensors[k].row_scales == file->tensors[i].data;
+		if (!is_scale)
+			file->tensors[kept++] = file->tensors[i];
+	}
+	file->count = any ? kept : file->count;
+	return OK;
+}
+
 static enum status check_map(const struct weights_file *file, const char *index, const struct json *map)
 {
 	for (const struct json *name = map->first_child; name; name = name->next) {
@@ -235,6 +289,7 @@ enum status weights_file_open(struct weights_file *out, const char *path)
 	else
 		TRY_GOTO(add_part(out, found), fail);
 	TRY_GOTO(sort_tensors(out), fail);
+	TRY_GOTO(pair_scales(out), fail);
 	return OK;
 fail:
 	weights_file_close(out);

@@ -8,18 +8,22 @@
 #include "base/memory.h"
 #include "weights/model_folder.h"
 
-/* Weights of the file. An encoder with a masked-word head alone can still fill blanks. */
+/* Weights of the file: packed as they come where the back end can, else through masters. An encoder with a masked-word head alone
+ * can still fill blanks. */
 static enum status read_weights(struct session *session, const struct model_source *source, enum missing_weights missing)
 {
 	struct model_folder_report report = {0};
+	bool packs = session->backend->functions->weight_pack != NULL;
 	float *slab = NULL;
 	enum status status;
-	TRY_GOTO(memory_new(&slab, session->model->slab_count, sizeof(*slab), "weights"), done);
+	if (!packs)
+		TRY_GOTO(memory_new(&slab, session->model->slab_count, sizeof(*slab), "weights"), done);
 	TRY_GOTO(model_folder_load(source->weights, session->model, missing, slab, &report), done);
 	session->has_next_sentence = report.missing.count == 0;
 	if (!session->has_next_sentence)
 		log_detail("'%s' has no next-sentence head", report.path);
-	status = model_set_weights(session->model, &session->replica, slab);
+	if (!packs)
+		status = model_set_weights(session->model, &session->replica, slab);
 done:
 	model_folder_report_release(&report);
 	free(slab);
@@ -41,7 +45,7 @@ static enum status session_prepare(struct session *session, const char *model, c
 		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", model, entries,
 				 config.vocab_size);
 	TRY(model_create(&session->model, be, &config, heads->heads));
-	TRY(model_allocate(session->model, false));
+	TRY(be->functions->weight_pack ? model_allocate_copies(session->model) : model_allocate(session->model, false));
 	struct shape_limits limits = model_shape_limits(&config, session->capacity, longest, false);
 	TRY(be->functions->replica_create(be, &session->replica, &limits));
 	TRY(read_weights(session, &source, heads->missing));

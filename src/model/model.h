@@ -49,6 +49,12 @@ static inline int parameter_rank(const struct parameter *parameter)
 	return parameter->decays ? 2 : 1;
 }
 
+/* Where a parameter lies in the weights that operations take. */
+struct parameter_place {
+	int64_t weight; /* of model->weights */
+	int64_t row;    /* of that weight: the parameter's first; of a vector the first column */
+};
+
 struct layer_weights {
 	struct weight qkv, qkv_bias, attention_output, attention_output_bias, attention_gamma, attention_beta;
 	struct weight intermediate, intermediate_bias, output, output_bias, output_gamma, output_beta;
@@ -90,6 +96,9 @@ MUST_USE enum status model_create(struct model **out, struct backend *be, const 
 /* Device memory that model_allocate takes: slab, gradients (training), compute copies. */
 size_t model_bytes(const struct model *model, bool training);
 MUST_USE enum status model_allocate(struct model *model, bool training);
+/* The same for inference where the back end packs weights as they come (backend_functions.weight_pack): compute copies alone,
+ * without masters. The weights are then packed one by one; see parameter_places(). */
+MUST_USE enum status model_allocate_copies(struct model *model);
 /* The same for training with slab and gradients in memory of the caller's, slab_count masters each, that outlives the
  * model: ranks may need memory of their kind. */
 MUST_USE enum status model_allocate_in(struct model *model, void *slab, void *gradients);
@@ -104,6 +113,8 @@ MUST_USE enum status model_set_weights(struct model *model, struct replica *repl
 MUST_USE enum status model_get_weights(struct model *model, float *slab);
 void model_refresh(struct model *model, struct replica *replica);
 int64_t model_find_parameter(const struct model *model, const char *name); /* index or -1 */
+/* Fills places [parameter_count]. */
+void parameter_places(const struct model *model, struct parameter_place *places);
 
 /* Everything forward saves for backward, for one replica and capacity. */
 struct activations;

@@ -208,6 +208,19 @@ int64_t model_find_parameter(const struct model *model, const char *name)
 	return -1;
 }
 
+void parameter_places(const struct model *model, struct parameter_place *places)
+{
+	/* Weights and parameters are in the same order. */
+	int64_t p = 0;
+	for (int64_t i = 0; i < model->weight_count; i++) {
+		const struct tensor *shape = &model->weights[i]->master;
+		for (int64_t at = 0; at < shape->rows * shape->columns; at += model->parameters[p++].count)
+			places[p] = (struct parameter_place){
+				.weight = i, .row = model->weights[i]->use == WEIGHT_VECTOR ? at : at / shape->columns};
+	}
+	BUG_IF(p != model->parameter_count);
+}
+
 /* Lays the compute copies into `arena`, or measures them. */
 static void lay_out_copies(const struct model *model, struct arena *arena)
 {
@@ -260,7 +273,8 @@ void model_clear_gradients(struct model *model, int64_t offset, int64_t count)
 static enum status place_weights(struct model *model)
 {
 	struct backend *be = model->backend;
-	zero(be, model->slab.data, slab_bytes(model));
+	if (model->slab.data)
+		zero(be, model->slab.data, slab_bytes(model));
 	if (model->gradients.data)
 		zero(be, model->gradients.data, slab_bytes(model));
 
@@ -285,7 +299,8 @@ static enum status place_weights(struct model *model)
 	for (int64_t i = 0; i < model->weight_count; i++) {
 		struct weight *weight = model->weights[i];
 		size_t offset = (size_t)model->parameters[parameter].offset * element;
-		weight->master.data = (char *)model->slab.data + offset;
+		if (model->slab.data)
+			weight->master.data = (char *)model->slab.data + offset;
 		if (model->gradients.data)
 			weight->gradient.data = (char *)model->gradients.data + offset;
 		if (be->mirrors_masters)
@@ -303,6 +318,12 @@ enum status model_allocate(struct model *model, bool training)
 	TRY(be->functions->allocate(be, &model->slab.data, bytes, "weights"));
 	if (training)
 		TRY(be->functions->allocate(be, &model->gradients.data, bytes, "gradients"));
+	return place_weights(model);
+}
+
+enum status model_allocate_copies(struct model *model)
+{
+	BUG_IF(!model->backend->functions->weight_pack);
 	return place_weights(model);
 }
 

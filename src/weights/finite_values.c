@@ -33,15 +33,27 @@ static bool has_bad_double(const double *values, int64_t count)
 	return bad != 0;
 }
 
+static bool has_bad_half(const uint16_t *values, uint16_t exponent, int64_t count)
+{
+	uint16_t bad = 0;
+	for (int64_t i = 0; i < count; i++)
+		bad |= (values[i] & exponent) == exponent;
+	return bad != 0;
+}
+
 static bool has_bad(const void *values, enum dtype dtype, int64_t first, int64_t count)
 {
-	return dtype == DTYPE_F64 ? has_bad_double((const double *)values + first, count)
-				  : has_bad_float((const float *)values + first, count);
+	switch (dtype) {
+	case DTYPE_F64: return has_bad_double((const double *)values + first, count);
+	case DTYPE_BF16: return has_bad_half((const uint16_t *)values + first, 0x7f80, count);
+	case DTYPE_F16: return has_bad_half((const uint16_t *)values + first, 0x7c00, count);
+	default: return has_bad_float((const float *)values + first, count);
+	}
 }
 
 int64_t first_not_finite(const void *values, enum dtype dtype, int64_t count)
 {
-	BUG_IF(dtype != DTYPE_F32 && dtype != DTYPE_F64);
+	BUG_IF(dtype != DTYPE_F32 && dtype != DTYPE_F64 && dtype != DTYPE_BF16 && dtype != DTYPE_F16);
 	for (int64_t first = 0; first < count; first += BLOCK) {
 		int64_t left = count - first, block = left < BLOCK ? left : BLOCK;
 		if (!has_bad(values, dtype, first, block))

@@ -7,6 +7,7 @@
 #include "weights/manifest.h"
 #include "weights/model_weights.h"
 #include "weights/weight_names.h"
+#include "weights/weight_target.h"
 
 /* Rows that pad a vocabulary: NVIDIA's models have a multiple of 8, Megatron's one of 128. */
 #define PADDING_MULTIPLE 8
@@ -16,7 +17,7 @@ struct loader {
 	const char *path;
 	const struct model *model;
 	const struct weight_adaptation *adaptation;
-	float *slab;
+	struct weight_target target;
 	struct model_folder_report *report;
 	const struct stored_tensor **found; /* [parameter_count] the tensor that gave it so far */
 	int64_t *source_rows;               /* [vocab->count] of each token, or -1; NULL without another vocabulary */
@@ -212,35 +213,71 @@ static enum status check_finite(const struct stored_tensor *tensor, const struct
 	return status;
 }
 
-/* Reads a parameter; one that the file has under a second name must be the same both times. */
+/* Of a tensor that can be taken as it lies. */
+static bool is_finite(const struct stored_tensor *tensor)
+{
+	static const enum dtype dtypes[] = {[ST_F32] = DTYPE_F32, [ST_F16] = DTYPE_F16, [ST_BF16] = DTYPE_BF16};
+	return tensor->row_scales || first_not_finite(tensor->data, dtypes[tensor->dtype], tensor->count) < 0;
+}
+
+static enum status read_parameter(struct loader *loader, const struct stored_tensor *tensor, const struct wanted *wanted,
+				  int64_t rows, int64_t number)
+{
+	float *values;
+	if (!wanted->transposed && !loader->source_rows && !loader->adaptation->class_rows &&
+	    weight_target_takes(&loader->target, number, tensor) && is_finite(tensor))
+		return weight_target_take(&loader->target, number, tensor);
+	TRY(weight_target_values(&loader->target, number, &values));
+	TRY(adapt(loader, tensor, wanted, rows, values));
+	TRY(check_finite(tensor, wanted, values));
+	weight_target_put(&loader->target, number, values);
+	return OK;
+}
+
+/* A parameter that the file has under a second name must be the same both times. */
+static enum status compare_parameter(struct loader *loader, const struct stored_tensor *tensor, const struct wanted *wanted,
+				     int64_t rows, int64_t number)
+{
+	const struct stored_tensor *first = loader->found[number];
+	const struct wanted before = wanted_of(wanted->parameter, tensor_name_from(first->name).transposed);
+	int64_t count = wanted->parameter->count, first_rows = 0;
+	float *values = NULL, *again = NULL;
+	enum status status;
+	TRY_GOTO(memory_new(&again, count, sizeof(*again), "values of a tensor"), done);
+	TRY_GOTO(memory_new(&values, count, sizeof(*values), "values of a tensor"), done);
+	if (loader->target.slab)
+		memcpy(values, loader->target.slab + wanted->parameter->offset, (size_t)count * sizeof(*values));
+	memcpy(again, values, (size_t)count * sizeof(*again));
+	if (!loader->target.slab) {
+		TRY_GOTO(check_shape(loader, first, &before, &first_rows), done);
+		TRY_GOTO(adapt(loader, first, &before, first_rows, values), done);
+	}
+	TRY_GOTO(adapt(loader, tensor, wanted, rows, again), done);
+	if (memcmp(again, values, (size_t)count * sizeof(*again)) != 0)
+		status = error_set(ERR_STATE, "'%s': tensors '%.200s' and '%.200s' are one weight in a BERT but differ",
+				   loader->path, first->name, tensor->name);
+done:
+	free(values);
+	free(again);
+	return status;
+}
+
 static enum status load_parameter(struct loader *loader, const struct stored_tensor *tensor, int64_t number, bool transposed)
 {
-	const struct parameter *parameter = &loader->model->parameters[number];
-	const struct stored_tensor *first = loader->found[number];
-	struct wanted wanted = wanted_of(parameter, transposed);
-	float *target = loader->slab + parameter->offset, *again = NULL;
+	struct wanted wanted = wanted_of(&loader->model->parameters[number], transposed);
 	int64_t rows = 0;
 	TRY(check_shape(loader, tensor, &wanted, &rows));
 	if (loader->map)
 		file_proof_advance(&loader->proof, loader->map,
 				   (int64_t)tensor->offset + tensor->count * dtype_element_bytes(tensor->dtype));
 	TRY(stored_tensor_verify(tensor));
-	if (!first) {
-		loader->found[number] = tensor;
-		loader->report->loaded++;
-		if (wanted.is_vocabulary && wanted.columns > 1)
-			loader->report->dtype = tensor->dtype;
-		TRY(adapt(loader, tensor, &wanted, rows, target));
-		return check_finite(tensor, &wanted, target);
-	}
-	TRY(memory_new(&again, parameter->count, sizeof(*again), "values of a tensor"));
-	memcpy(again, target, (size_t)parameter->count * sizeof(*again));
-	enum status status = adapt(loader, tensor, &wanted, rows, again);
-	if (status == OK && memcmp(again, target, (size_t)parameter->count * sizeof(*again)) != 0)
-		status = error_set(ERR_STATE, "'%s': tensors '%.200s' and '%.200s' are one weight in a BERT but differ",
-				   loader->path, first->name, tensor->name);
-	free(again);
-	return status;
+	if (loader->found[number])
+		return compare_parameter(loader, tensor, &wanted, rows, number);
+	loader->found[number] = tensor;
+	loader->report->loaded++;
+	if (wanted.is_vocabulary && wanted.columns > 1)
+		loader->report->dtype = tensor->dtype;
+	return read_parameter(loader, tensor, &wanted, rows, number);
 }
 
 /* --- Names --- */
@@ -369,7 +406,8 @@ static enum status load_all(struct loader *loader, const struct weights_file *fi
 	TRY(map_tokens(loader));
 	for (int64_t i = 0; i < file->count; i++)
 		TRY(load_tensor(loader, &file->tensors[i]));
-	return check_missing(loader, file);
+	TRY(check_missing(loader, file));
+	return weight_target_finish(&loader->target);
 }
 
 enum status model_weights_load(const char *path, const struct model *model, const struct weight_adaptation *adaptation,
@@ -377,7 +415,7 @@ enum status model_weights_load(const char *path, const struct model *model, cons
 {
 	struct weights_file file = {0};
 	struct model_folder_report own = {0};
-	struct loader loader = {.model = model, .adaptation = adaptation, .slab = slab, .report = report ? report : &own};
+	struct loader loader = {.model = model, .adaptation = adaptation, .report = report ? report : &own};
 	TRY(weights_file_find(path, loader.report->path));
 	loader.path = loader.report->path;
 	TRY(file_proof_begin(&loader.proof, loader.path));
@@ -386,7 +424,11 @@ enum status model_weights_load(const char *path, const struct model *model, cons
 		return file_proof_end(&loader.proof, NULL, status);
 	loader.map = weights_file_map(&file);
 	loader.report->format = file.format;
-	status = file_proof_end(&loader.proof, loader.map, load_all(&loader, &file));
+	status = weight_target_open(&loader.target, model, slab);
+	if (status == OK)
+		status = load_all(&loader, &file);
+	status = file_proof_end(&loader.proof, loader.map, status);
+	weight_target_close(&loader.target);
 	free(loader.found);
 	free(loader.source_rows);
 	model_folder_report_release(&own);

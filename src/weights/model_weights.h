@@ -57,7 +57,8 @@ struct model_folder_report {
 };
 void model_folder_report_release(struct model_folder_report *report);
 
-/* Reads the weights that `path` means (weights_file_find) into `slab` (model->slab_count floats). A missing weight that
+/* Reads the weights that `path` means (weights_file_find) into `slab` (model->slab_count floats), or, where that is NULL, packed
+ * into the memory that model_allocate_copies() has made: then what the file lacks becomes zeros. A missing weight that
  * is not allowed, an encoder weight that the model has no place for, a wrong shape, and one weight under two names with
  * different values are ERR_STATE that names the tensor and both shapes; damaged files, also by the manifest of their folder,
  * and values that are not finite are ERR_DATA. A pooler and heads that the model has no place for are left out. Rows that pad a
