@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "weights/int8_weights.h"
 #include "weights/model_folder.h"
 
 /* Weights of the file: packed as they come where the back end can, else through masters. An encoder with a masked-word head alone
@@ -35,6 +36,7 @@ static enum status session_prepare(struct session *session, const char *model, c
 	struct backend *be = session->backend;
 	struct model_config config;
 	struct model_source source;
+	bool in_int8;
 	TRY(model_folder_config(model, &config));
 	TRY(model_source_find(model, &source));
 	TRY(folder_tokenizer_read(&session->tokenizer, &source));
@@ -45,6 +47,7 @@ static enum status session_prepare(struct session *session, const char *model, c
 		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", model, entries,
 				 config.vocab_size);
 	TRY(model_create(&session->model, be, &config, heads->heads));
+	TRY(int8_weights_mark(source.weights, session->model, &in_int8));
 	TRY(be->functions->weight_pack ? model_allocate_copies(session->model) : model_allocate(session->model, false));
 	struct shape_limits limits = model_shape_limits(&config, session->capacity, longest, false);
 	TRY(be->functions->replica_create(be, &session->replica, &limits));
@@ -77,6 +80,21 @@ enum status session_open_heads(struct session *session, const char *model, const
 	return status;
 }
 
+/* Weights that lie in int8 are multiplied in int8, unless another precision is asked for or the device has no such products. */
+static enum status settle_precision(const char *model, struct device_settings *settings)
+{
+	const char *device = settings->device ? settings->device : backend_best_device();
+	struct model_source source;
+	bool in_int8;
+	if (settings->precision || strcmp(device, "cuda") == 0)
+		return OK;
+	TRY(model_source_find(model, &source));
+	TRY(int8_weights_mark(source.weights, NULL, &in_int8));
+	if (in_int8)
+		settings->precision = "int8";
+	return OK;
+}
+
 enum status session_open_on(struct session *session, struct pool *pool, const char *model, const struct device_settings *device,
 			    const struct session_heads *heads, struct batch_capacity capacity, int32_t longest)
 {
@@ -84,6 +102,7 @@ enum status session_open_on(struct session *session, struct pool *pool, const ch
 	struct device_settings settings = *device;
 	settings.inference = true;
 	enum status status;
+	TRY_GOTO(settle_precision(model, &settings), fail);
 	TRY_GOTO(device_open_on(&settings, pool, &session->backend), fail);
 	TRY_GOTO(session_prepare(session, model, heads, longest), fail);
 	return OK;

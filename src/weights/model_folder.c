@@ -298,8 +298,8 @@ static enum status save_config(const char *folder, const struct model_folder_con
 	return status;
 }
 
-/* The name of a parameter in the file: transformers leaves "bert." out where the encoder is all there is. */
-static const char *stored_name(const struct parameter *parameter, const struct task_config *task)
+/* transformers leaves "bert." out where the encoder is all there is. */
+const char *model_folder_tensor_name(const struct parameter *parameter, const struct task_config *task)
 {
 	static const char prefix[] = "bert.";
 	bool bare = task && task->architecture && strcmp(task->architecture, "BertModel") == 0;
@@ -317,7 +317,7 @@ static enum status save_weights(const char *folder, const struct model_folder_co
 		const struct parameter *parameter = &model->parameters[i];
 		int rank = parameter_rank(parameter);
 		entries[i] = (struct safetensors_entry){
-			.name = stored_name(parameter, content->task),
+			.name = model_folder_tensor_name(parameter, content->task),
 			.dtype = ST_F32,
 			.rank = rank,
 			.shape = {rank == 2 ? parameter->rows : parameter->columns, rank == 2 ? parameter->columns : 0},

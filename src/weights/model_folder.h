@@ -64,6 +64,8 @@ struct model_folder_content {
  * to `files`: what stands beside weights of any form. Each file appears whole or not at all. */
 MUST_USE enum status model_folder_save_description(const char *folder, const struct model_folder_content *content,
 						   struct folder_files *files);
+/* The name that a parameter has in such a folder. */
+const char *model_folder_tensor_name(const struct parameter *parameter, const struct task_config *task);
 /* The same with the weights, model.safetensors (F32). Tensors have the names of the model's parameters; with the architecture
  * BertModel without "bert." in front, as transformers writes them. The folder as a whole is the caller's to rename. */
 MUST_USE enum status model_folder_save(const char *folder, const struct model_folder_content *content,

@@ -36,6 +36,44 @@ static void onnx_folder_and_file(void **state)
 	assert_int_equal(program("verify %s/base/final", test_folder), OK);
 }
 
+/* The probability of the first word that fill puts into a blank. */
+static double first_probability(const char *arguments, const char *folder)
+{
+	struct json_document document;
+	double probability = NAN;
+	assert_program(OK, "", "fill --json --threads 1 --model %s %s 'the cat [MASK] the house.'", folder, arguments);
+	assert_ok(json_parse(&document, "fill", buffer_string(&program_output), program_output.size));
+	const struct json *first = json_member(document.root, "results")->first_child;
+	assert_ok(json_get_number(json_member(first, "blanks")->first_child->first_child, "fill", "probability", &probability));
+	json_release(&document);
+	return probability;
+}
+
+/* The folder computes in int8 by itself, and gives what --precision int8 makes of the model it comes from: only the embeddings
+ * are rounded otherwise where activations are fp32. */
+static void int8_folder(void **state)
+{
+	(void)state;
+	assert_program(OK, "written: ", "export --model %s/base --to int8 --out %s/int8", test_folder, test_folder);
+	assert_there("int8/model_int8.safetensors");
+	assert_false(file_exists(test_path("int8/model.safetensors")));
+	assert_same_file(test_path("int8/vocab.txt"), test_path("base/final/vocab.txt"));
+	assert_int_equal(program("verify %s/int8", test_folder), OK);
+	double in_int8 = first_probability("", test_path("int8"));
+	double expected = first_probability("--precision int8", test_path("base"));
+	double in_fp32 = first_probability("--precision fp32", test_path("int8"));
+	assert_near(in_int8, expected, 1e-3 * expected);
+	assert_near(in_fp32, expected, 0.05 * expected);
+	assert_true(in_fp32 != in_int8);
+	/* The reference back end takes it, too. */
+	assert_near(first_probability("--device ref", test_path("int8")), expected, 0.01 * expected);
+	char command[PATH_BYTES];
+	snprintf(command, sizeof(command),
+		 "printf x | dd of=%s/int8/model_int8.safetensors bs=1 seek=9000 conv=notrunc 2>/dev/null", test_folder);
+	assert_int_equal(system(command), 0);
+	assert_program(ERR_DATA, "damaged", "fill --model %s/int8 'the [MASK]'", test_folder);
+}
+
 static void refused(void **state)
 {
 	(void)state;
@@ -80,6 +118,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(onnx_folder_and_file),
+		cmocka_unit_test(int8_folder),
 		cmocka_unit_test(refused),
 		cmocka_unit_test(failures_leave_nothing),
 	};
