@@ -16,6 +16,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 
+#define BRACES_MAX 10000 /* patterns that one with braces may become */
+
 enum status name_list_add(struct name_list *list, const char *name)
 {
 	TRY(memory_grow(&list->names, &list->capacity, list->count + 1, sizeof *list->names, "a list of names"));
@@ -233,27 +235,73 @@ static enum status expand_existing(const char *path, struct name_list *out)
 	return out->count > before ? OK : error_set(ERR_USAGE, "'%s': no files in this folder", path);
 }
 
+/* The files of a pattern without braces. A folder that cannot be read is an error, not a folder without files. */
+static enum status expand_glob(const char *pattern, struct name_list *out)
+{
+	glob_t found;
+	int result = glob(pattern, GLOB_NOSORT | GLOB_TILDE | GLOB_ERR, NULL, &found);
+	if (result == GLOB_NOMATCH)
+		return error_set(ERR_USAGE, "'%s': no file has such a name", pattern);
+	if (result != 0)
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot look for such files", pattern);
+	enum status status = OK;
+	for (size_t i = 0; i < found.gl_pathc && status == OK; i++)
+		status = expand_existing(found.gl_pathv[i], out);
+	globfree(&found);
+	return status;
+}
+
+/* The first of `characters` in text[from ..) that stands in no inner braces and behind no backslash; 0: there is none. */
+static size_t find_unnested(const char *text, size_t from, const char *characters)
+{
+	int depth = 0;
+	for (size_t i = from; text[i]; i++) {
+		if (depth == 0 && strchr(characters, text[i]))
+			return i;
+		if (text[i] == '\\' && text[i + 1])
+			i++;
+		else if (text[i] == '{')
+			depth++;
+		else if (text[i] == '}')
+			depth--;
+	}
+	return 0;
+}
+
+/* "{a,b}*.txt" is "a*.txt" and "b*.txt", each of which must match a file: glob()'s own braces would pass over one that matches
+ * none. `left`: how many patterns it may still become. */
+static enum status expand_braces(const char *pattern, int *left, struct name_list *out)
+{
+	const char *open = strchr(pattern, '{');
+	size_t begin = open ? (size_t)(open - pattern) : 0, end = open ? find_unnested(pattern, begin + 1, "}") : 0;
+	char one[PATH_BYTES];
+	if (--*left < 0)
+		return error_set(ERR_USAGE, "'%.200s...': too many alternatives in braces", pattern);
+	if (end == 0 || (begin > 0 && pattern[begin - 1] == '\\'))
+		return expand_glob(pattern, out);
+	for (size_t at = begin + 1; at <= end;) {
+		size_t stop = find_unnested(pattern, at, ",}");
+		int length = snprintf(one, sizeof one, "%.*s%.*s%s", (int)begin, pattern, (int)(stop - at), pattern + at,
+				      pattern + end + 1);
+		if (length >= (int)sizeof one)
+			return error_set(ERR_USAGE, "'%.200s...': the path is too long", pattern);
+		TRY(expand_braces(one, left, out));
+		at = stop + 1;
+	}
+	return OK;
+}
+
 enum status path_expand(const char *pattern, struct name_list *out)
 {
 	if (!strcmp(pattern, "-"))
 		return name_list_add(out, pattern);
 	int64_t first = out->count;
+	int left = BRACES_MAX;
 	/* A name that exists is taken as it is, whatever characters it has. */
-	if (file_exists(pattern) || !strpbrk(pattern, "*?[{~")) {
+	if (file_exists(pattern) || !strpbrk(pattern, "*?[{~"))
 		TRY(expand_existing(pattern, out));
-	} else {
-		glob_t found;
-		int result = glob(pattern, GLOB_NOSORT | GLOB_BRACE | GLOB_TILDE, NULL, &found);
-		if (result == GLOB_NOMATCH)
-			return error_set(ERR_USAGE, "'%s': no file has such a name", pattern);
-		if (result != 0)
-			return error_set(ERR_RESOURCE, "'%s': cannot look for such files", pattern);
-		enum status status = OK;
-		for (size_t i = 0; i < found.gl_pathc && status == OK; i++)
-			status = expand_existing(found.gl_pathv[i], out);
-		globfree(&found);
-		TRY(status);
-	}
+	else
+		TRY(expand_braces(pattern, &left, out));
 	name_list_sort(out, first);
 	return OK;
 }

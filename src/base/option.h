@@ -32,8 +32,11 @@ enum option_type {
 enum option_role {
 	ROLE_RUN,    /* how to run: may differ (threads, logging) */
 	ROLE_RESULT, /* changes the result: a resumed run takes the recorded value; a different one given is an error */
-	ROLE_PLACE,  /* a path: not compared */
+	ROLE_PLACE,  /* where and how long this once (folder, limits of time): not recorded */
 	ROLE_SOURCE, /* a path that a resumed run takes if none is given: recorded from the root, not compared */
+	ROLE_START,  /* what the run begins with: recorded (a PATH from the root). A run that has no checkpoint yet takes it; a
+			different one given is an error in any case */
+	ROLE_ENTRY,  /* the same, but another one may be given: how the run is entered */
 };
 
 enum option_origin { ORIGIN_DEFAULT, ORIGIN_CHOSEN, ORIGIN_RESUMED, ORIGIN_FILE, ORIGIN_COMMAND };
@@ -70,7 +73,8 @@ struct option_foreign {
 	const char *name; /* several are separated by ' ' */
 	/* Does a value follow? EITHER: the answer is for a bare flag; a value is one of `option`. */
 	enum { FOREIGN_FLAG, FOREIGN_VALUE, FOREIGN_EITHER } kind;
-	enum { FOREIGN_IGNORED, FOREIGN_REFUSED, FOREIGN_MEANS } answer;
+	/* ALWAYS: true is what is done anyway, false is refused. */
+	enum { FOREIGN_IGNORED, FOREIGN_REFUSED, FOREIGN_MEANS, FOREIGN_ALWAYS } answer;
 	const char *why;            /* what is said */
 	const char *option, *value; /* FOREIGN_MEANS: what is set; value NULL: the flag's own, turned round */
 };
@@ -146,6 +150,11 @@ void options_write_members(const struct options *options, struct json_writer *wr
  * option given differently (numbers are compared as numbers) is ERR_STATE that names both values. */
 MUST_USE enum status options_resume(struct options *options, const struct json *record, const char *record_name,
 				    enum option_scope scope);
+/* The same for what the run begins with (ROLE_START, ROLE_ENTRY), which options_resume() leaves alone: a START option given
+ * differently is ERR_STATE, and only a run that is not `trained` yet, which begins once more, takes what was not given. A record
+ * from before these were recorded says nothing. */
+MUST_USE enum status options_resume_start(struct options *options, const struct json *record, const char *record_name,
+					  bool trained);
 
 /* Text made from the table. */
 struct command_text {

@@ -29,6 +29,12 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 		status = error_set(ERR_USAGE, "--%s is no option of bertc", name);
 		error_hint("%s", row->why);
 		return status;
+	case FOREIGN_ALWAYS:
+		if (flag)
+			return OK;
+		status = error_set(ERR_USAGE, "--%s false: this command does nothing else", name);
+		error_hint("%s", row->why);
+		return status;
 	case FOREIGN_MEANS: break;
 	}
 	if (row->kind == FOREIGN_FLAG && row->value && !flag)

@@ -23,10 +23,20 @@ static enum status from_root(const char *value, struct buffer *out)
 	return buffer_status(out);
 }
 
+static bool is_start(const struct option *row)
+{
+	return row->role == ROLE_START || row->role == ROLE_ENTRY;
+}
+
+static bool is_path(const struct option *row)
+{
+	return row->role == ROLE_SOURCE || (is_start(row) && row->value_name && strcmp(row->value_name, "PATH") == 0);
+}
+
 static void put_value(struct json_writer *writer, const char *key, const struct option *row, const char *value)
 {
 	struct buffer path = {0};
-	if (row->role == ROLE_SOURCE && from_root(value, &path) == OK)
+	if (is_path(row) && from_root(value, &path) == OK)
 		value = buffer_string(&path);
 	json_put_string(writer, key, value);
 	buffer_release(&path);
@@ -96,59 +106,105 @@ static enum status record_value(const struct json *value, const char *record_nam
 	return buffer_status(out);
 }
 
-/* Takes one option over from a record; `value` is NULL if the record does not have it. */
-static enum status resume_option(struct options *options, int index, const struct json *value, const char *record_name,
-				 struct buffer *recorded, struct buffer *scratch)
+/* Is what is given what the record says? The result depends on it. `recorded` NULL: it was not given then. */
+static enum status check_given(const struct options *options, int index, const char *recorded, const char *record_name,
+			       struct buffer *scratch)
 {
 	const struct option *row = &options->table[index];
-	bool given = options->origin[index] >= ORIGIN_FILE;
-	if (value)
-		TRY(record_value(value, record_name, recorded));
-	if (given && row->role == ROLE_RESULT) {
-		const char *now = option_value_at(options, index, scratch);
-		/* A run from before the option existed ran with its default. */
-		const char *then = value ? buffer_string(recorded) : row->fallback;
-		if (then && same_value(row, now, then))
-			return OK;
-		enum status status =
-			then ? error_set(ERR_STATE, "--%s is '%s', but '%s' was made with '%s'", row->name, now, record_name,
-					 then)
-			     : error_set(ERR_STATE, "--%s is '%s', but '%s' was made without it", row->name, now, record_name);
-		error_hint("leave --%s out to go on with that run, or choose another --out", row->name);
-		return status;
-	}
-	if (given || !value)
-		return OK;
+	struct buffer path = {0};
+	const char *now = option_value_at(options, index, scratch);
 	enum status status = OK;
-	if (row->type == OPTION_LIST) {
+	if (is_path(row) && from_root(now, &path) == OK)
+		now = buffer_string(&path);
+	if (!recorded || !same_value(row, now, recorded)) {
+		status = recorded ? error_set(ERR_STATE, "--%s is '%s', but '%s' was made with '%s'", row->name, now, record_name,
+					      recorded)
+				  : error_set(ERR_STATE, "--%s is '%s', but '%s' was made without it", row->name, now,
+					      record_name);
+		error_hint("leave --%s out to go on with that run, give --fresh to begin anew, or another --out", row->name);
+	}
+	buffer_release(&path);
+	return status;
+}
+
+/* Takes one option over from a record. */
+static enum status take_recorded(struct options *options, int index, const struct json *value, const char *recorded,
+				 const char *record_name)
+{
+	enum status status = OK;
+	if (options->table[index].type == OPTION_LIST) {
 		for (const struct json *item = value->first_child; item && status == OK; item = item->next)
 			status = option_set_at(options, index, item->text, ORIGIN_RESUMED);
 	} else {
-		status = option_set_at(options, index, buffer_string(recorded), ORIGIN_RESUMED);
+		status = option_set_at(options, index, recorded, ORIGIN_RESUMED);
 	}
 	if (status == ERR_USAGE) /* it stands in a file, not on the command line */
 		status = error_set(ERR_DATA, "'%s': %s", record_name, error_last()->message);
 	return status;
 }
 
-enum status options_resume(struct options *options, const struct json *record, const char *record_name, enum option_scope scope)
+/* One option that is compared or taken; `value` is NULL if the record does not have it. */
+static enum status resume_option(struct options *options, int index, const struct json *value, const char *record_name,
+				 struct buffer *recorded, struct buffer *scratch)
+{
+	const struct option *row = &options->table[index];
+	if (value)
+		TRY(record_value(value, record_name, recorded));
+	if (options->origin[index] < ORIGIN_FILE)
+		return value ? take_recorded(options, index, value, buffer_string(recorded), record_name) : OK;
+	if (row->role != ROLE_RESULT && row->role != ROLE_START)
+		return OK;
+	/* A run from before the option existed ran with its default. */
+	return check_given(options, index, value ? buffer_string(recorded) : row->fallback, record_name, scratch);
+}
+
+/* The member for each option. */
+static enum status find_members(const struct options *options, const struct json *record, const char *record_name,
+				const struct json ***out)
 {
 	if (record->kind != JSON_OBJECT)
 		return error_set(ERR_DATA, "'%s': the record of the options must be an object", record_name);
-	const struct json **found;
-	struct buffer recorded = {0}, scratch = {0};
-	enum status status = OK;
-	TRY(memory_new(&found, options->count, sizeof *found, "the options"));
+	TRY(memory_new(out, options->count, sizeof **out, "the options"));
 	for (const struct json *member = record->first_child; member; member = member->next) {
 		int index = options_find(options, member->key);
 		if (index >= 0)
-			found[index] = member;
+			(*out)[index] = member;
 		else if (!is_section_list(options, member->key))
 			log_warning("'%s': option \"%s\" is not known to this version", record_name, member->key);
 	}
+	return OK;
+}
+
+enum status options_resume(struct options *options, const struct json *record, const char *record_name, enum option_scope scope)
+{
+	const struct json **found;
+	struct buffer recorded = {0}, scratch = {0};
+	enum status status = OK;
+	TRY(find_members(options, record, record_name, &found));
 	for (int i = 0; i < options->count; i++) {
 		const struct option *row = &options->table[i];
-		if (row->name && row->role != ROLE_PLACE && option_in_scope(row, scope))
+		if (row->name && row->role != ROLE_PLACE && !is_start(row) && option_in_scope(row, scope))
+			TRY_GOTO(resume_option(options, i, found[i], record_name, &recorded, &scratch), done);
+	}
+done:
+	buffer_release(&recorded);
+	buffer_release(&scratch);
+	free(found);
+	return status;
+}
+
+enum status options_resume_start(struct options *options, const struct json *record, const char *record_name, bool trained)
+{
+	const struct json **found;
+	struct buffer recorded = {0}, scratch = {0};
+	enum status status = OK;
+	bool known = false;
+	TRY(find_members(options, record, record_name, &found));
+	for (int i = 0; i < options->count; i++)
+		known |= options->table[i].name && is_start(&options->table[i]) && found[i];
+	for (int i = 0; known && i < options->count; i++) {
+		const struct option *row = &options->table[i];
+		if (row->name && is_start(row) && (!trained || options->origin[i] >= ORIGIN_FILE))
 			TRY_GOTO(resume_option(options, i, found[i], record_name, &recorded, &scratch), done);
 	}
 done:

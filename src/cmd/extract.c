@@ -109,7 +109,6 @@ static void report(struct corpus *corpus, const struct output *output, double se
 {
 	char a[FORMAT_BYTES], b[FORMAT_BYTES], c[FORMAT_BYTES], d[FORMAT_BYTES];
 	const struct corpus_counts *counts = corpus_counts(corpus);
-	struct buffer oddities = {0};
 
 	log_note("%s, %s, %s of text from %s", format_counted(a, counts->documents, "document", "documents"),
 		 format_counted(b, counts->sentences, "sentence", "sentences"), format_size(c, (double)output->bytes),
@@ -117,10 +116,7 @@ static void report(struct corpus *corpus, const struct output *output, double se
 	if (counts->other_records > 0)
 		log_note("left out: %s of %s records, which hold no text or none of an article",
 			 format_count(a, counts->other_records), format_count(b, counts->records));
-	corpus_describe_oddities(corpus, &oddities);
-	if (oddities.size > 0)
-		log_note("in the text: %s", buffer_string(&oddities));
-	buffer_release(&oddities);
+	corpus_note_oddities(corpus);
 	log_note("took %s, %s/s", format_duration(a, seconds), format_size(b, (double)counts->bytes / seconds));
 }
 

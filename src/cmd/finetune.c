@@ -101,9 +101,13 @@ static enum status train_in_folder(struct finetune *finetune)
 	fill_run(finetune);
 	TRY(training_settle(finetune->options));
 	TRY(run_open(run, &finetune->run_settings, &finetune->machine, &finetune->labelled.task, &finetune->record));
-	/* A checkpoint's record completes the options. */
-	if (run->start.resumed && phases_record(&run->start))
-		TRY(options_resume(finetune->options, phases_record(&run->start), run->start.checkpoint, SCOPE_ALL));
+	/* The record of a checkpoint, or of a run that has none yet, completes the options. */
+	const struct json *record = phases_record(&run->start);
+	if (record) {
+		const char *name = phases_record_name(&run->start);
+		TRY(options_resume(finetune->options, record, name, SCOPE_ALL));
+		TRY(options_resume_start(finetune->options, record, name, run->start.resumed));
+	}
 	const struct machine_settings machine = training_machine(&settings->training);
 	machine_resume(&finetune->machine, &machine);
 	fill_run(finetune);

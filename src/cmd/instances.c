@@ -368,6 +368,8 @@ static enum status prepare_text(struct run *run, const char *prefix)
 	TRY(corpus_open(&corpus, (const char *const *)run->corpus.names, run->corpus.count, &input));
 	enum status status =
 		prepare_corpus(corpus, run->tokenizer, run->pool, &(struct prepare_settings){.prefix = prefix}, &report);
+	if (status == OK)
+		corpus_note_oddities(corpus);
 	corpus_close(corpus);
 	TRY(status);
 	run->text_bytes = report.text_bytes;

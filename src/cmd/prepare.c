@@ -157,17 +157,13 @@ static void report_dropped(const struct prepare_report *report)
 static void report_all(const struct corpus *corpus, const struct prepare_settings *settings, const struct prepare_report *report)
 {
 	char size[FORMAT_BYTES], time[FORMAT_BYTES], a[FORMAT_BYTES], b[FORMAT_BYTES];
-	struct buffer oddities = {0};
 	double tokens = (double)(report->train.tokens + report->held_out.tokens);
 	report_shard(settings->prefix, &report->train);
 	if (report->held_out.documents > 0)
 		report_shard(settings->held_out_prefix, &report->held_out);
 	else if (settings->held_out_prefix != NULL)
 		log_warning("nothing is held out: the corpus is a single document");
-	corpus_describe_oddities(corpus, &oddities);
-	if (oddities.size > 0)
-		log_note("in the text: %s", buffer_string(&oddities));
-	buffer_release(&oddities);
+	corpus_note_oddities(corpus);
 	report_dropped(report);
 	if (report->empty_sentences > 0)
 		log_note("left out: %s without a token, %s of nothing else",

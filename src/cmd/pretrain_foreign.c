@@ -22,7 +22,10 @@
 
 const struct option_foreign pretrain_foreign[] = {
 	/* What is done */
-	FLAG_LEFT_OUT("do_train", "`bertc pretrain` trains; `bertc evaluate` only scores a model"),
+	{.name = "do_train",
+	 .kind = FOREIGN_FLAG,
+	 .answer = FOREIGN_ALWAYS,
+	 .why = "`bertc pretrain` trains; `bertc evaluate` only scores a model"},
 	FLAG_LEFT_OUT("do_eval", "held-out text is scored every --eval_steps; `bertc evaluate` only scores a model"),
 	{.name = "skip_checkpoint",
 	 .kind = FOREIGN_FLAG,
@@ -39,7 +42,8 @@ const struct option_foreign pretrain_foreign[] = {
 	 .answer = FOREIGN_IGNORED,
 	 .option = "resume_from",
 	 .why = "a run goes on from its newest checkpoint by itself; --resume_from names another"},
-	FLAG_LEFT_OUT("load_best_model_at_end", "the best checkpoint is marked: best in the run folder; final is the last"),
+	FLAG_REFUSED("load_best_model_at_end",
+		     "final is the model of the last step; the best checkpoint is kept besides, as best in the run folder"),
 
 	/* Text */
 	{.name = "do_lower_case", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "cased"},
@@ -51,7 +55,8 @@ const struct option_foreign pretrain_foreign[] = {
 	VALUE_REFUSED("validation_split_percentage", "--held_out_fraction is the share of documents kept out of training"),
 	VALUE_LEFT_OUT("dupe_factor", "masks are drawn anew in every pass; --num_train_epochs says how many passes"),
 	VALUE_REFUSED("output_file", "training makes its instances as it goes; `bertc prepare` writes token shards"),
-	VALUE_LEFT_OUT("tokenizer_name tokenizer_type", "--vocab_file names the vocabulary"),
+	VALUE_REFUSED("tokenizer_name tokenizer_type",
+		      "--vocab_file names the vocabulary, and --cased says whether upper case is kept"),
 	FLAG_LEFT_OUT("line_by_line", "--text_form sentences says that a line is a sentence; it is found out otherwise"),
 	FLAG_LEFT_OUT("pad_to_max_length", "sequences are laid end to end, nothing is padded"),
 	FLAG_REFUSED("bert_no_binary_head", "--next_sentence none trains on running text without pairs"),

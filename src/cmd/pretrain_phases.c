@@ -18,7 +18,7 @@ static enum status open_past_phase(struct pretrain_phase_options *phase, const s
 {
 	TRY(options_init(&phase->own, from->options->table, phase->settings));
 	phase->options = &phase->own;
-	return options_resume(&phase->own, record, from->start->checkpoint, SCOPE_SECTION);
+	return options_resume(&phase->own, record, phases_record_name(from->start), SCOPE_SECTION);
 }
 
 static enum status open_phase(struct pretrain_phase_options *phase, int64_t index, const struct opening *from,
@@ -37,7 +37,7 @@ static enum status open_phase(struct pretrain_phase_options *phase, int64_t inde
 		phase->options = &phase->own;
 	}
 	TRY(training_settle(phase->options));
-	return record ? options_resume(phase->options, record, start->checkpoint, SCOPE_SECTION) : OK;
+	return record ? options_resume(phase->options, record, phases_record_name(start), SCOPE_SECTION) : OK;
 }
 
 static enum status check_listed(const struct options *options, const struct run_start *start, int64_t recorded)
@@ -45,7 +45,7 @@ static enum status check_listed(const struct options *options, const struct run_
 	int64_t listed = options->section_count;
 	if (listed > 0 && listed < recorded) {
 		enum status status = error_set(ERR_STATE, "%" PRId64 " phases are listed, but '%s' was made with %" PRId64,
-					       listed, start->checkpoint, recorded);
+					       listed, phases_record_name(start), recorded);
 		error_hint("give the same list or none to go on with that run, or choose another --out");
 		return status;
 	}
@@ -55,9 +55,25 @@ static enum status check_listed(const struct options *options, const struct run_
 	return OK;
 }
 
+/* A run that began and has no checkpoint yet begins again as it did. If that was with a second phase, settings.json has the
+ * phase's settings as its last, and the first phase is where --init_checkpoint found it. */
+static enum status begin_again(struct options *options, const struct run_start *start)
+{
+	const struct pretrain_settings *settings = options->settings;
+	const struct json *record = phases_record(start);
+	if (!start->begun)
+		return OK;
+	TRY(options_resume_start(options, record, start->settings, false));
+	if (!settings->phase2)
+		return OK;
+	TRY(options_resume(options, record, start->settings, SCOPE_GENERAL));
+	return options_resume(options, phases_recorded_at(record, phases_recorded(record) - 1), start->settings, SCOPE_SECTION);
+}
+
 enum status pretrain_phases_open(struct pretrain_phases *out, struct options *options, struct run_start *start)
 {
 	const struct pretrain_settings *settings = options->settings;
+	TRY(begin_again(options, start));
 	const struct second_phase_settings second = {
 		.begins = settings->phase2,
 		.resumes = settings->resume_phase2,
@@ -67,10 +83,12 @@ enum status pretrain_phases_open(struct pretrain_phases *out, struct options *op
 		.listed = options->section_count > 0,
 	};
 	TRY(phases_begin_second(start, &second));
-	const struct json *record = start->resumed ? phases_record(start) : NULL;
+	const struct json *record = phases_record(start);
 	int64_t recorded = record ? phases_recorded(record) : 0, listed = options->section_count;
 	if (record)
-		TRY(options_resume(options, record, start->checkpoint, SCOPE_GENERAL));
+		TRY(options_resume(options, record, phases_record_name(start), SCOPE_GENERAL));
+	if (start->resumed && !start->begins_phase)
+		TRY(options_resume_start(options, record, start->checkpoint, true));
 	TRY(check_listed(options, start, recorded));
 	int64_t count = listed > 0 ? listed : recorded + start->begins_phase;
 	struct opening from = {.options = options, .start = start, .count = count > 0 ? count : 1};

@@ -23,7 +23,7 @@ struct input_settings {
 	 .field = offsetof(settings, member.input_form),                                                                         \
 	 .fallback = "auto",                                                                                                     \
 	 .range = "auto|text|gutenberg|wiki_xml|cirrus|wikiextractor|json|warc",                                                 \
-	 .role = ROLE_PLACE,                                                                                                     \
+	 .role = ROLE_START,                                                                                                     \
 	 .value_name = "FORM",                                                                                                   \
 	 .help = "what a file is: lines of text, a dump, JSON, ...; auto finds out for each file and says so"},                  \
 		{.name = "text_form",                                                                                            \
@@ -31,19 +31,19 @@ struct input_settings {
 		 .field = offsetof(settings, member.text_form),                                                                  \
 		 .fallback = "auto",                                                                                             \
 		 .range = "auto|sentences|paragraphs|wrapped|documents",                                                         \
-		 .role = ROLE_PLACE,                                                                                             \
+		 .role = ROLE_START,                                                                                             \
 		 .value_name = "FORM",                                                                                           \
 		 .help = "what a line of the text is; auto finds out for each file and says so"},                                \
 		{.name = "text_key",                                                                                             \
 		 .type = OPTION_TEXT,                                                                                            \
 		 .field = offsetof(settings, member.text_key),                                                                   \
-		 .role = ROLE_PLACE,                                                                                             \
+		 .role = ROLE_START,                                                                                             \
 		 .value_name = "KEY",                                                                                            \
 		 .fallback_text = "text, content, or another usual one that is there",                                           \
 		 .help = "where a JSON object has its text; a.b for b within a"},                                                \
 	{                                                                                                                        \
 		.name = "on_bad_record", .type = OPTION_CHOICE, .field = offsetof(settings, member.on_bad_record),               \
-		.fallback = "fail", .range = "fail|skip", .role = ROLE_PLACE, .value_name = "WHAT",                              \
+		.fallback = "fail", .range = "fail|skip", .role = ROLE_START, .value_name = "WHAT",                              \
 		.help = "damaged data: stop with an error, or leave it out, count it and go on"                                  \
 	}
 

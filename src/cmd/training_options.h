@@ -64,7 +64,7 @@ struct training_settings {
 		{.name = "resume_from",                                                                                          \
 		 .type = OPTION_TEXT,                                                                                            \
 		 .field = offsetof(settings, member.resume_from),                                                                \
-		 .role = ROLE_PLACE,                                                                                             \
+		 .role = ROLE_ENTRY,                                                                                             \
 		 .value_name = "PATH",                                                                                           \
 		 .help = "go on from this checkpoint: an older one of the run folder (newer ones are set aside), or another "    \
 			 "run's"},                                                                                               \

@@ -11,12 +11,11 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
+#include "data/unknown.h"
 #include "data/document_sink.h"
 
 #define BATCH_BYTES_PER_THREAD (2 << 20)
 #define PIECE_BYTES (64 << 10)
-#define UNKNOWN_WARNING 0.05
-#define UNKNOWN_LIMIT 0.9 /* nothing is left to learn: every word is the same */
 #define SAVE_SECONDS 30.0
 #define FORM_COUNT TEXT_FORM_COUNT
 
@@ -319,25 +318,6 @@ static void describe_shards(const struct pipeline *pipeline, struct prepare_repo
 	}
 }
 
-/* Said where it is odd, refused where the vocabulary is of another script or casing altogether: guessing [UNK] would look like
- * learning. */
-static enum status check_unknown(const struct prepare_report *report)
-{
-	double unknown = (double)(report->train.unknown_tokens + report->held_out.unknown_tokens);
-	double share = unknown / (double)(report->train.tokens + report->held_out.tokens);
-	static const char advice[] = "the vocabulary does not fit this text (another language, or cased against uncased); `bertc "
-				     "vocab` learns one that does";
-	if (share > UNKNOWN_LIMIT) {
-		enum status status =
-			error_set(ERR_STATE, "%.1f %% of the tokens are [UNK]: there is nothing to learn", 100 * share);
-		error_hint("%s", advice);
-		return status;
-	}
-	if (share > UNKNOWN_WARNING)
-		log_warning("%.1f %% of the tokens are [UNK]: %s", 100 * share, advice);
-	return OK;
-}
-
 /* Everything that decides the result: parts of another identity are not gone on with. 0: cannot be read again. */
 static uint64_t identity_of(const struct pipeline *pipeline, const struct prepare_settings *settings)
 {
@@ -389,7 +369,8 @@ static enum status run_pipeline(struct pipeline *pipeline, struct pool *pool, co
 	}
 	describe_form(pipeline, report);
 	describe_shards(pipeline, report);
-	TRY(check_unknown(report));
+	TRY(unknown_check("the text", report->train.unknown_tokens + report->held_out.unknown_tokens,
+			  report->train.tokens + report->held_out.tokens));
 	TRY(document_sink_commit(pipeline->sink));
 	return prepare_write_report(settings, report);
 }

@@ -2,7 +2,7 @@
  * bytes as they come: strings it does not want pass by, the text goes on decoded, so neither a line nor a
  * text need fit memory.
  *
- * Strict as base/json.h but for bytes that are not UTF-8 and keys that occur twice, which are left to others;
+ * Strict as base/json.h but for bytes that are not UTF-8, which are left to others, and keys of no interest that occur twice;
  * numbers are only looked at where needed. Damage: the rest of the line is passed over. */
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +39,7 @@ struct json_records {
 	int matched;        /* levels of the text's key found on the way to here */
 	int text_array;     /* depth of the array whose strings are the text, 0: none */
 	int64_t text_count; /* strings of text of this record */
+	int text_keys;      /* keys of the text in it: a second one is damage, no reader says which of them counts */
 	bool match_next, text_next, title_next, namespace_next, key_is_top; /* of the value to come */
 	bool unwanted;          /* of a namespace without articles, or no document at all */
 	struct name_list *keys; /* collects the names of strings at the top of records; or NULL */
@@ -83,6 +84,7 @@ static void look_at_key(struct records *records)
 		json->unwanted = true;
 	json->text_next = json->depth == 1 && key_is(json, wanted, strlen(wanted));
 	json->key_is_top = json->depth == 1;
+	json->text_keys += json->text_next;
 	if (json->text_next || json->matched != json->depth - 1)
 		return;
 	/* "a.b": the levels already matched are passed over. */
@@ -90,9 +92,10 @@ static void look_at_key(struct records *records)
 		wanted = strchr(wanted, '.') + 1;
 	size_t size = strcspn(wanted, ".");
 	if (key_is(json, wanted, size)) {
-		if (wanted[size] == '\0')
+		if (wanted[size] == '\0') {
 			json->text_next = true;
-		else
+			json->text_keys++;
+		} else
 			json->match_next = true;
 	}
 }
@@ -228,6 +231,7 @@ static enum status begin_record(struct records *records, char c, int64_t offset)
 	TRY(record_begin(records));
 	json->matched = json->text_array = 0;
 	json->text_count = 0;
+	json->text_keys = 0;
 	json->match_next = json->text_next = json->title_next = json->namespace_next = json->unwanted = false;
 	json->depth = 0;
 	return open_bracket(records, '{', offset);
@@ -362,6 +366,8 @@ static enum status take_byte(struct records *records, char c, int64_t offset)
 		if (c != ':')
 			return damage(records, offset, "':' is missing after a key");
 		look_at_key(records);
+		if (json->text_keys > 1)
+			return damage(records, offset, "the text's key occurs twice");
 		json->expect = EXPECT_VALUE;
 		return OK;
 	case EXPECT_VALUE_OR_END:

@@ -1,6 +1,7 @@
 #include "run/labelled_run.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,6 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "data/unknown.h"
 #include "infer/outputs.h"
 #include "tasks/record.h"
 #include "tasks/results.h"
@@ -45,6 +47,21 @@ static enum status read_model(struct labelled_run *labelled)
 
 /* ---- The task's files ---- */
 
+/* Has the vocabulary the words of the examples? Special tokens, two or three a sequence, do not count. */
+static enum status check_unknown(const struct labelled_run *labelled, const struct task_set *set, const char *path)
+{
+	const struct labelled_set *encoded = &set->encoded;
+	const struct vocab *vocab = labelled->run->vocab;
+	char what[PATH_BYTES + 2];
+	int64_t unknown = 0, words = 0;
+	for (int64_t i = 0; i < encoded->token_count; i++) {
+		unknown += encoded->ids[i] == vocab->unk;
+		words += encoded->ids[i] != vocab->cls && encoded->ids[i] != vocab->sep;
+	}
+	snprintf(what, sizeof(what), "'%s'", path);
+	return unknown_check(what, unknown, words);
+}
+
 /* Says what was left out of each set. Of predictions nothing is: they have a row for every row of their file. */
 static enum status read_set(struct labelled_run *labelled, struct task_set *set, const char *const *paths, int64_t count)
 {
@@ -54,7 +71,7 @@ static enum status read_set(struct labelled_run *labelled, struct task_set *set,
 	TRY(state->task->read(state, set, paths, count));
 	TRY(state->task->encode(state, set));
 	bad_records_log(&labelled->bad, paths[0]);
-	return OK;
+	return set->use == TASK_PREDICT ? OK : check_unknown(labelled, set, paths[0]);
 }
 
 /* Sets of [NAME=]PATH...: each name begins one; without a name all paths are one set. */
@@ -238,6 +255,11 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 			   &run->config.attention_probs_dropout_prob));
 	run->data_hash = hash64_combine(run->vocab->hash, labelled_hash(&labelled->train.encoded));
 	run->phases[0].data_hash = run->data_hash;
+	for (int64_t i = 0; i < labelled->dev_count; i++) {
+		const char *name = labelled->dev[i].name ? labelled->dev[i].name : "";
+		run->evaluation_hash = hash64_combine(run->evaluation_hash, hash64(name, strlen(name)));
+		run->evaluation_hash = hash64_combine(run->evaluation_hash, labelled_hash(&labelled->dev[i].encoded));
+	}
 	run->task_config = &labelled->config;
 	if (run->start.resumed && run->start.data_hash != run->data_hash) {
 		enum status status = error_set(ERR_STATE, "the training examples have changed since '%s'", run->start.checkpoint);

@@ -54,7 +54,12 @@ struct phase phase_of(const struct phase_settings *settings)
 
 const struct json *phases_record(const struct run_start *start)
 {
-	return json_member(start->record.root, "settings");
+	return start->begun ? start->record.root : start->resumed ? json_member(start->record.root, "settings") : NULL;
+}
+
+const char *phases_record_name(const struct run_start *start)
+{
+	return start->begun ? start->settings : start->checkpoint;
 }
 
 int64_t phases_recorded(const struct json *record)
@@ -76,7 +81,7 @@ enum status phases_check_record(const struct run_start *start)
 {
 	const struct json *record = phases_record(start);
 	if (!record || phases_recorded(record) < 1 || start->state.phase.index >= phases_recorded(record))
-		return error_set(ERR_DATA, "'%s': training_state.json does not record its settings", start->checkpoint);
+		return error_set(ERR_DATA, "'%s' does not record the settings of the run", phases_record_name(start));
 	return OK;
 }
 
@@ -104,6 +109,8 @@ static enum status open_first(struct run_start *start, const struct second_phase
 		return status;
 	}
 	TRY(checkpoint_verify(start->checkpoint));
+	json_release(&start->record);
+	start->begun = false;
 	start->resumed = true;
 	TRY(checkpoint_read_state(start->checkpoint, &start->record, &start->state, &start->data_hash));
 	return phases_check_record(start);

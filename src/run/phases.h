@@ -48,9 +48,11 @@ struct phase phase_of(const struct phase_settings *settings);
 
 /* ---- What a checkpoint records of them ---- */
 
-/* The settings it was made with; NULL if it records none, or a phase that is not among its phases: ERR_DATA by
- * phases_check_record(). */
+/* The settings it was made with, or those of a run that has begun and has no checkpoint; NULL if there is none of both, or it
+ * records none, or a phase that is not among its phases: ERR_DATA by phases_check_record(). */
 const struct json *phases_record(const struct run_start *start);
+/* Where they stand, for messages. */
+const char *phases_record_name(const struct run_start *start);
 int64_t phases_recorded(const struct json *record);
 const struct json *phases_recorded_at(const struct json *record, int64_t index);
 MUST_USE enum status phases_check_record(const struct run_start *start);

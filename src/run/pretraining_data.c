@@ -82,6 +82,21 @@ static enum status check_sources(const struct run_data_settings *data)
 	return status;
 }
 
+/* The sets with their names and contents, in their order. */
+static uint64_t evaluation_hash(const struct run_data *data)
+{
+	uint64_t hash = 0;
+	for (int64_t i = 0; i < data->evaluation_count; i++) {
+		const struct run_data_set *set = &data->evaluation[i];
+		hash = hash64_combine(hash, hash64(set->name, strlen(set->name)));
+		for (int64_t k = 0; k < set->shard_count; k++)
+			hash = hash64_combine(hash, set->shards[k].content_hash);
+		for (int64_t k = 0; k < set->file_count; k++)
+			hash = hash64_combine(hash, set->files[k].content_hash);
+	}
+	return hash;
+}
+
 /* Tokens of the longest static instance to evaluate on. */
 static int32_t longest_evaluated(const struct run_data *data)
 {
@@ -137,7 +152,7 @@ static enum status open_data(struct pretraining_data *data)
 		.cased_given = settings->cased_given,
 		.prove_contents = is_first_rank(data->run->machine->comm),
 		.pool = run->machine->pool,
-		.resumed = start->resumed && start->own,
+		.resumed = (start->resumed && start->own) || start->begun,
 	};
 	given.input.threads = (int)run->machine->device.threads;
 	TRY(check_sources(&given));
@@ -161,6 +176,7 @@ enum status pretraining_data_open(struct pretraining_data *data)
 	run->vocab = &data->data.vocab;
 	run->tokenizer = &data->data.tokenizer;
 	run->data_hash = data->data.hash;
+	run->evaluation_hash = evaluation_hash(&data->data);
 	run->longest_evaluated = longest_evaluated(&data->data);
 	if (data->settings->vocab_size > 0)
 		return OK;

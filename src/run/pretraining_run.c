@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -88,9 +89,13 @@ static enum status choose_model(struct pretraining_run *pretraining)
 	struct model_config *config = &run->config;
 	const char *model = settings->model;
 	if (!model) {
+		/* From the root: the run may begin again in another folder. */
+		char *initial = pretraining->initial.path ? realpath(pretraining->initial.path, NULL) : NULL;
 		model = pretraining->initial.path ? pretraining->initial.path
 						  : usual_model(pretraining_data_tokens(&pretraining->data));
-		TRY(choose_text(&run->choices, "model", model));
+		enum status status = choose_text(&run->choices, "model", initial ? initial : model);
+		free(initial);
+		TRY(status);
 	}
 	/* A checkpoint has all of it: what --model named may have moved or changed since. */
 	TRY(model_folder_config(run->start.resumed ? run->start.checkpoint : model, config));

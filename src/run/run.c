@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/duration.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
@@ -51,7 +52,7 @@ enum status run_open(struct run *run, const struct run_settings *settings, struc
 					    "each other");
 	TRY(machine_join(machine));
 	TRY(run_folder_open(&run->folder, &run->start, &settings->folder, machine));
-	return run->start.resumed ? phases_check_record(&run->start) : OK;
+	return run->start.resumed || run->start.begun ? phases_check_record(&run->start) : OK;
 }
 
 enum status run_set_phases(struct run *run, int64_t count)
@@ -170,8 +171,8 @@ static enum status agree(struct run *run)
 	struct buffer text = {0};
 	if (!machine->comm)
 		return OK;
-	buffer_format(&text, "vocabulary %016" PRIx64 "\ndata %016" PRIx64 "\nstep %" PRId64 "\n", run->vocab->hash,
-		      run->data_hash, run->start.state.step);
+	buffer_format(&text, "vocabulary %016" PRIx64 "\ndata %016" PRIx64 "\nevaluation %016" PRIx64 "\nstep %" PRId64 "\n",
+		      run->vocab->hash, run->data_hash, run->evaluation_hash, run->start.state.step);
 	buffer_format(&text, "replicas_per_gpu %" PRId64 "\nprecision %s\n", machine->replicas,
 		      machine->device.precision ? machine->device.precision : "fp64");
 	buffer_format(&text, "allreduce_post_accumulation %d %d %d\n", !settings->reduce_every_batch, settings->wire_fp16,
@@ -200,6 +201,7 @@ static enum status write_settings(struct run *run)
 	if (!is_first_rank(comm))
 		return OK;
 	TRY(path_join(path, run->folder.path, "settings.json"));
+	run->wrote_settings |= !file_exists(path);
 	return file_write(path, run->record_text.data, run->record_text.size);
 }
 
@@ -213,6 +215,8 @@ static enum status note_resumption(struct run *run)
 	if (machine->ranks * machine->replicas > 1)
 		snprintf(split, sizeof(split), ", %d ranks x %d replicas", machine->ranks, (int)machine->replicas);
 	snprintf(run->computed_on, sizeof(run->computed_on), "bertc " VERSION ", %s%s", machine->backend->numerics, split);
+	if (start->begun)
+		log_note("no checkpoint yet: begins again, with the settings in %s", start->settings);
 	if (!start->resumed)
 		return OK;
 	log_note("going on from %s", start->checkpoint);
@@ -362,6 +366,33 @@ static enum status make_schedules(struct run *run)
 	return OK;
 }
 
+/* What says which checkpoint is best, and when a phase gains no more: the sets, which of them decides, and by what measure. */
+static void find_evaluation(struct run *run)
+{
+	const char *by = run->settings->best_by, *decides = run->task->decides;
+	if (by)
+		run->evaluation_hash = hash64_combine(run->evaluation_hash, hash64(by, strlen(by)));
+	if (decides)
+		run->evaluation_hash = hash64_combine(run->evaluation_hash, hash64(decides, strlen(decides)));
+}
+
+/* Scores of what was evaluated before the run was interrupted say nothing if something else is evaluated now. */
+static enum status compare_evaluation(struct run *run)
+{
+	struct run_start *start = &run->start;
+	const char *before = NULL;
+	if (!start->resumed || start->begins_phase)
+		return OK;
+	TRY(json_get_string(start->record.root, start->checkpoint, "evaluation_hash", &before));
+	if (!before || strtoull(before, NULL, 16) == run->evaluation_hash)
+		return OK;
+	log_warning("what is evaluated is not what '%s' was evaluated on: which checkpoint is best, and whether the run still "
+		    "gains, is decided from here on anew",
+		    start->checkpoint);
+	train_state_forget_scores(&start->state);
+	return OK;
+}
+
 static enum status start_training(struct run *run)
 {
 	const struct run_settings *settings = run->settings;
@@ -401,6 +432,7 @@ static enum status start_training(struct run *run)
 				.tokenizer = run->tokenizer,
 				.max_seq_length = run->config.max_position_embeddings,
 				.data_hash = run->data_hash,
+				.evaluation_hash = run->evaluation_hash,
 				.settings_json = buffer_string(&run->record_text),
 				.computed_on = run->computed_on,
 				.resumed_from = start->resumed_from[0] ? start->resumed_from : NULL,
@@ -414,6 +446,7 @@ static enum status start_training(struct run *run)
 		.context = run,
 	};
 	TRY(open_report(run));
+	run->trained = true;
 	return train(&run->training);
 }
 
@@ -429,8 +462,10 @@ static enum status stopped(const struct run *run)
 enum status run_train(struct run *run)
 {
 	struct comm *comm = run->machine->comm;
+	find_evaluation(run);
 	TRY(write_settings(run));
 	TRY(note_resumption(run));
+	TRY(compare_evaluation(run));
 	TRY(machine_measure_rate(run->machine));
 	TRY(find_room(run));
 	TRY(load_weights(run));
@@ -449,10 +484,20 @@ enum status run_train(struct run *run)
 	return OK;
 }
 
+/* A run that could not begin (no memory, weights that do not fit) binds nobody to its settings. */
+static void forget_settings(const struct run *run)
+{
+	char path[PATH_BYTES];
+	if (run->wrote_settings && !run->trained && path_join(path, run->folder.path, "settings.json") == OK)
+		unlink(path);
+}
+
 void run_close(struct run *run, enum status status)
 {
 	if (!run->settings)
 		return;
+	if (status != OK && status != STOPPED)
+		forget_settings(run);
 	if (status != OK)
 		run_folder_leave(&run->folder);
 	close_phase(run);

@@ -92,6 +92,7 @@ struct run {
 	const struct tokenizer_settings *tokenizer;
 	const struct task_config *task_config; /* what config.json says of the head; NULL: pre-training */
 	uint64_t data_hash;                    /* of vocabulary and training data */
+	uint64_t evaluation_hash;              /* of the evaluation sets, with their names */
 	int32_t longest_evaluated;             /* tokens, where that may be above max_seq_length */
 	/* The run's own: */
 	double loss_scale; /* 0 = dynamic */
@@ -101,7 +102,8 @@ struct run {
 	int64_t open_phase;          /* whose data are open: index, or -1 */
 	struct objective *objective; /* of that phase */
 	struct buffer record_text;
-	char computed_on[128]; /* for the checkpoints' records */
+	bool wrote_settings, trained; /* settings.json is this process's; the loop was reached */
+	char computed_on[128];        /* for the checkpoints' records */
 	struct training training;
 };
 

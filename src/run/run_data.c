@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/prepare.h"
+#include "data/unknown.h"
 #include "text/vocab_learn.h"
 #include "run/data_folder.h"
 #include "run/evaluation_groups.h"
@@ -36,6 +37,15 @@ static enum status refuse_standard_input(const struct option_list *list)
 		return status;
 	}
 	return OK;
+}
+
+/* A pipe says nothing of what comes out of it. */
+static void warn_of_standard_input(const struct option_list *list)
+{
+	for (int64_t i = 0; i < list->count; i++)
+		if (strcmp(list->values[i], "-") == 0)
+			log_warning("--corpus -: standard input is not read, the run goes on with the text that it read when it "
+				    "began; --fresh begins anew with other text");
 }
 
 static enum status vocab_source_write(const char *folder, uint64_t fingerprint)
@@ -259,6 +269,7 @@ static enum status make_shards(const struct option_list *patterns, const struct 
 	corpus_quiet(corpus); /* the summary below says it */
 	TRY_GOTO(prepare_corpus(corpus, tokenizer, pool, &settings, &report), done);
 	char documents[FORMAT_BYTES], sentences[FORMAT_BYTES], tokens[FORMAT_BYTES];
+	corpus_note_oddities(corpus);
 	const char *reason;
 	enum text_form found = corpus_form(corpus, &reason);
 	log_note("text: %s, %s, %s (%.2f %% unknown), read as %s (%s)",
@@ -295,6 +306,11 @@ enum status run_data_shards(const struct option_list *patterns, const struct cor
 static enum status check_shard(const struct shard *shard, const struct run_data *data)
 {
 	TRY(shard_check_vocab(shard, data->vocab.hash, data->vocab.count));
+	if (shard->described) {
+		char what[PATH_BYTES + 2];
+		snprintf(what, sizeof(what), "'%s'", shard->prefix);
+		TRY(unknown_check(what, shard->description.unknown_tokens, shard->description.tokens));
+	}
 	return shard->described ? check_splitting(shard->prefix, &shard->description, &data->tokenizer) : OK;
 }
 
@@ -456,7 +472,7 @@ static enum status weighted_open(const struct option_list *list, struct run_data
 	return OK;
 }
 
-/* A mistyped path is said before any text is prepared. */
+/* A mistyped path is said before any text is prepared, or what was prepared for other settings is removed. */
 static enum status check_paths(const struct run_data_settings *settings)
 {
 	struct evaluation_groups texts = {0};
@@ -476,6 +492,8 @@ static enum status check_paths(const struct run_data_settings *settings)
 	}
 	for (int64_t i = 0; i < settings->input_file->count && status == OK; i++)
 		status = path_expand(settings->input_file->values[i], &files);
+	for (int64_t i = 0; i < settings->corpus->count && status == OK && !settings->corpus_recorded; i++)
+		status = path_expand(settings->corpus->values[i], &files);
 	if (status == OK && !settings->eval_recorded)
 		status = evaluation_groups_parse(&texts, settings->eval_corpus);
 	for (int64_t i = 0; i < texts.count && status == OK; i++)
@@ -523,6 +541,8 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 	struct tokenizer *tokenizer = NULL;
 	char prefix[PATH_BYTES];
 	enum status status;
+	if (!settings->resumed && settings->corpus->count + settings->data->count + settings->input_file->count == 0)
+		return no_text();
 	TRY(check_paths(settings));
 	TRY_GOTO(claim_folder(settings), failed);
 	TRY_GOTO(vocab_find_or_learn(settings, out), failed);
@@ -538,6 +558,8 @@ enum status run_data_open(struct run_data *out, const struct run_data_settings *
 		const char *names[] = {prefix};
 		TRY_GOTO(path_join(prefix, settings->folder, "train"), failed);
 		bool made = settings->corpus_recorded && shard_exists(prefix);
+		if (!made && shard_exists(prefix))
+			warn_of_standard_input(settings->corpus);
 		if (settings->corpus->count > 0 && !made && !shard_exists(prefix))
 			TRY_GOTO(vocab_source_check(settings), failed);
 		if (settings->corpus->count > 0 && !made)

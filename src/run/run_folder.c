@@ -108,6 +108,8 @@ done:
 
 /* ---- The checkpoint to go on from ---- */
 
+#define SETTINGS_LIMIT ((size_t)64 << 20)
+
 /* `path` as it stands whatever the working folder, also when its last part is gone (pruned). */
 static enum status canonical(const char *path, char out[PATH_BYTES])
 {
@@ -168,6 +170,7 @@ static enum status resume_from(struct run_start *start, const struct run_folder_
 		return OK;
 	TRY(find_named(settings, name, checkpoint));
 	bool own = is_parent(settings->out, checkpoint);
+	start->begun = false;
 	if (start->resumed && !own) {
 		enum status status =
 			error_set(ERR_STATE, "'%s' holds a run of its own, which '%s' is not part of", settings->out, wanted);
@@ -185,11 +188,29 @@ static enum status resume_from(struct run_start *start, const struct run_folder_
 	return OK;
 }
 
+/* settings.json of a run that has begun here, where there is no checkpoint: what the run is was decided when it began. */
+static enum status find_begun(struct run_start *start, const struct run_folder_settings *settings, const char **resume_from)
+{
+	TRY(path_join(start->settings, settings->out, "settings.json"));
+	if (start->resumed || !file_exists(start->settings)) {
+		start->settings[0] = '\0';
+		return OK;
+	}
+	TRY(json_read(&start->record, start->settings, SETTINGS_LIMIT));
+	const struct json *seed = json_member(start->record.root, "seed");
+	start->begun = seed && seed->kind == JSON_STRING;
+	if (!start->begun) {
+		json_release(&start->record);
+		return error_set(ERR_USAGE, "'%s' exists and is no record of a run", start->settings);
+	}
+	return *resume_from ? OK : json_get_string(start->record.root, start->settings, "resume_from", resume_from);
+}
+
 /* The checkpoint to go on from, if there is one, and what it records. */
 static enum status find_checkpoint(struct run_start *start, const struct run_folder_settings *settings)
 {
 	const char *before = NULL, *wanted = settings->resume_from;
-	char numbered[PATH_BYTES];
+	char numbered[PATH_BYTES], named[PATH_BYTES];
 	if (settings->resume_step >= 0 && settings->resume_from)
 		return error_set(ERR_USAGE, "--resume_step and --resume_from exclude each other");
 	if (settings->resume_step >= 0) {
@@ -203,25 +224,33 @@ static enum status find_checkpoint(struct run_start *start, const struct run_fol
 		snprintf(start->resumed_from, sizeof(start->resumed_from), "%s", before ? before : "");
 		start->own = true;
 	}
-	return wanted ? resume_from(start, settings, wanted) : OK;
+	TRY(find_begun(start, settings, &wanted));
+	if (!wanted)
+		return OK;
+	snprintf(named, sizeof(named), "%s", wanted); /* the record it may stand in goes */
+	return resume_from(start, settings, named);
 }
 
 /* What the first rank found, for the others to read. */
 static enum status share_start(struct run_start *start, const struct run_folder_settings *settings, struct machine *machine)
 {
 	struct found {
-		char checkpoint[PATH_BYTES], resumed_from[PATH_BYTES];
-		bool resumed, own;
+		char checkpoint[PATH_BYTES], resumed_from[PATH_BYTES], settings[PATH_BYTES];
+		bool resumed, begun, own;
 	} * found;
 	TRY(memory_new(&found, 1, sizeof(*found), "the checkpoint found"));
 	memcpy(found->checkpoint, start->checkpoint, sizeof(found->checkpoint));
 	memcpy(found->resumed_from, start->resumed_from, sizeof(found->resumed_from));
+	memcpy(found->settings, start->settings, sizeof(found->settings));
 	found->resumed = start->resumed;
+	found->begun = start->begun;
 	found->own = start->own;
 	enum status status = comm_broadcast(machine->comm, found, sizeof(*found), 0);
 	memcpy(start->checkpoint, found->checkpoint, sizeof(found->checkpoint));
 	memcpy(start->resumed_from, found->resumed_from, sizeof(found->resumed_from));
+	memcpy(start->settings, found->settings, sizeof(start->settings));
 	start->resumed = found->resumed;
+	start->begun = found->begun;
 	start->own = found->own;
 	free(found);
 	if (status != OK || is_first_rank(machine->comm))
@@ -233,6 +262,8 @@ static enum status share_start(struct run_start *start, const struct run_folder_
 		return status;
 	}
 	TRY(launcher_log(&machine->place, settings->out));
+	if (start->begun)
+		return json_read(&start->record, start->settings, SETTINGS_LIMIT);
 	if (!start->resumed)
 		return OK;
 	return checkpoint_read_state(start->checkpoint, &start->record, &start->state, &start->data_hash);

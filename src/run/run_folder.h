@@ -35,10 +35,12 @@ struct run_folder {
 struct run_start {
 	char checkpoint[PATH_BYTES];
 	bool resumed;                  /* goes on from `checkpoint` */
+	bool begun;                    /* a run has begun here that has no checkpoint yet: it begins again, with its settings */
 	bool own;                      /* `checkpoint` lies in the run folder */
 	bool begins_phase;             /* goes on from it with a phase of its own: data, lengths and rates may be others */
 	char resumed_from[PATH_BYTES]; /* what --resume_from named when the run began; "": it began afresh */
-	struct json_document record;   /* training_state.json of the checkpoint */
+	struct json_document record;   /* training_state.json of the checkpoint; settings.json of a run that has none yet */
+	char settings[PATH_BYTES];     /* that file; "": the run has not begun */
 	struct train_state state;
 	uint64_t data_hash; /* that it records */
 };

@@ -132,6 +132,15 @@ void corpus_describe_oddities(const struct corpus *corpus, struct buffer *out)
 	describe(out, counts->document_cuts, "cut in a document that is too large", "cuts in documents that are too large");
 }
 
+void corpus_note_oddities(const struct corpus *corpus)
+{
+	struct buffer oddities = {0};
+	corpus_describe_oddities(corpus, &oddities);
+	if (oddities.size > 0)
+		log_note("in the text: %s", buffer_string(&oddities));
+	buffer_release(&oddities);
+}
+
 /* Looks at every file before the first is read: what cannot be read is said now, not after an hour. */
 static enum status inspect_files(struct corpus *corpus)
 {

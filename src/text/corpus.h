@@ -41,6 +41,8 @@ const struct corpus_counts *corpus_counts(const struct corpus *corpus);
 /* One line of what was dropped, cut or odd ("3 files without text, 12 bytes that are not UTF-8"); "" if
  * nothing. */
 void corpus_describe_oddities(const struct corpus *corpus, struct buffer *out);
+/* Says it, where there is something to say: every command that reads a corpus does so when it has read it. */
+void corpus_note_oddities(const struct corpus *corpus);
 /* Bytes of all (compressed) files, and read so far; -1 if unknown (standard input). */
 int64_t corpus_total_bytes(const struct corpus *corpus);
 int64_t corpus_done_bytes(const struct corpus *corpus);

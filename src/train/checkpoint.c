@@ -57,6 +57,7 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 	if (context->resumed_from)
 		json_put_string(&writer, "resumed_from", context->resumed_from);
 	put_hash(&writer, "data_hash", context->data_hash);
+	put_hash(&writer, "evaluation_hash", context->evaluation_hash);
 	put_hash(&writer, "vocab_hash", context->vocab->hash);
 	if (choices->size > 0)
 		json_put_written(&writer, "choices", buffer_string(choices));

@@ -47,6 +47,7 @@ struct checkpoint_context {
 	const struct tokenizer_settings *tokenizer;
 	int64_t max_seq_length;
 	uint64_t data_hash;        /* identity of the training data */
+	uint64_t evaluation_hash;  /* and of what is evaluated: scores of other data do not compare */
 	const char *settings_json; /* options_write_json's object */
 	const char *computed_on;   /* what the bits depend on: program and back end */
 	const char *resumed_from;  /* the checkpoint that --resume_from named when this run began; or NULL */

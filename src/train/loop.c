@@ -76,7 +76,8 @@ static enum status deciding_measure(const struct training *training, const struc
 	for (int64_t i = 0; i < measures->count; i++)
 		if (measures->item[i].direction != DIRECTION_NONE)
 			buffer_format(&known, "%s%s", known.size > 0 ? ", " : "", measures->item[i].name);
-	enum status status = error_set(ERR_USAGE, "--metric %s: the evaluation has no such measure to choose a checkpoint by", name);
+	enum status status =
+		error_set(ERR_USAGE, "--metric %s: the evaluation has no such measure to choose a checkpoint by", name);
 	error_hint("its measures are: %s", buffer_string(&known));
 	buffer_release(&known);
 	return status;
@@ -279,6 +280,13 @@ void train_state_next_phase(struct train_state *state)
 	/* Losses of other data and lengths do not compare. */
 	state->best_step = 0;
 	state->guard.observed = 0;
+}
+
+void train_state_forget_scores(struct train_state *state)
+{
+	state->best_step = 0;
+	state->phase.evaluations = 0;
+	state->phase.stalled = 0;
 }
 
 bool phase_has_ended(const struct phase *phase, const struct train_state *state)

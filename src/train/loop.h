@@ -57,6 +57,8 @@ struct report_progress train_progress(const struct train_state *state);
 bool phase_has_ended(const struct phase *phase, const struct train_state *state);
 /* The next phase begins where `state` is; optimizer_restart() belongs to it. */
 void train_state_next_phase(struct train_state *state);
+/* Evaluations so far count no longer, neither for the best checkpoint nor for patience. */
+void train_state_forget_scores(struct train_state *state);
 
 /* Trains from where `state` is to the end of the last phase; evaluates and saves at the end of each. STOPPED (saved)
  * when a signal, the time limit or stop_at_step asked for it; ERR_NUMERIC when numbers stay non-finite (train/guard.h).

@@ -115,6 +115,8 @@ static void patterns_expand(void **state)
 	check_expansion("t/*.txt",
 			(const char *const[]){"t/B.txt", "t/a.txt", "t/b.txt", "t/odd[1].txt", "t/\xC3\xA9.txt", NULL});
 	check_expansion("t/{b,a}.txt", (const char *const[]){"t/a.txt", "t/b.txt", NULL});
+	check_expansion("t/{b.txt,{sub/c,a}.*,B*}",
+			(const char *const[]){"t/B.txt", "t/a.gz", "t/a.txt", "t/b.txt", "t/sub/c.txt", NULL});
 	check_expansion("t/[ab].*", (const char *const[]){"t/a.gz", "t/a.txt", "t/b.txt", NULL});
 	check_expansion("t/s*", (const char *const[]){"t/sub/c.txt", "t/sub/deep/d.txt", NULL});
 	check_expansion("t", (const char *const[]){"t/B.txt", "t/a.gz", "t/a.txt", "t/b.txt", "t/odd[1].txt", "t/sub/c.txt",
@@ -129,6 +131,9 @@ static void patterns_expand(void **state)
 	assert_string_equal(found.names[0], "-");
 	assert_string_equal(found.names[1], "/dev/null");
 	assert_error(ERR_USAGE, "absent': cannot find or read: No such", path_expand(test_path("absent"), &found));
+	assert_error(ERR_USAGE, "t/no.txt': no file has such a name", path_expand(test_path("t/{a,no}.txt"), &found));
+	assert_error(ERR_USAGE, "t/no*': no file has such a name", path_expand(test_path("t/{b.txt,{a.gz,no*}}"), &found));
+	name_list_release(&found);
 	assert_error(ERR_USAGE, "x*': no file has such a name", path_expand(test_path("x*"), &found));
 	assert_ok(folder_make(test_path("empty/inner")));
 	assert_error(ERR_USAGE, "empty': no files", path_expand(test_path("empty"), &found));

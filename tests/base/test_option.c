@@ -440,6 +440,63 @@ static enum status resume(const char *record)
 	return status;
 }
 
+static const struct option start_table[] = {
+	{.name = "vocab_size",
+	 .type = OPTION_INTEGER,
+	 .field = offsetof(struct settings, batch),
+	 .role = ROLE_START,
+	 .value_name = "N",
+	 .help = "x"},
+	{.name = "initial",
+	 .type = OPTION_TEXT,
+	 .field = offsetof(struct settings, out),
+	 .role = ROLE_ENTRY,
+	 .value_name = "PATH",
+	 .help = "x"},
+	{.name = NULL},
+};
+
+/* A command with one option, or none, for a run with this record, which is trained or not yet. */
+static enum status start_again(const char *record, bool trained, const char *name, const char *value)
+{
+	struct json_document document;
+	options_release(&options);
+	settings = (struct settings){0};
+	assert_ok(options_init(&options, start_table, &settings));
+	if (name)
+		assert_ok(options_set(&options, name, value, ORIGIN_COMMAND));
+	assert_ok(json_parse(&document, "record", record, strlen(record)));
+	enum status status = options_resume_start(&options, document.root, "run/settings.json", trained);
+	json_release(&document);
+	return status;
+}
+
+/* What a run begins with is taken by one that begins again, and compared in any case. */
+static void beginnings(void **state)
+{
+	(void)state;
+	static const char record[] = "{\"vocab_size\":\"500\",\"initial\":\"/a/b\"}", old[] = "{\"seed\":\"1\"}";
+	assert_ok(start_again(record, false, NULL, NULL));
+	assert_true(settings.batch == 500 && strcmp(settings.out, "/a/b") == 0);
+	assert_ok(start_again(record, true, NULL, NULL));
+	assert_true(settings.batch == 0 && !settings.out);
+	for (int trained = 0; trained < 2; trained++) {
+		assert_ok(start_again(record, trained, "vocab_size", "0500"));
+		assert_error(ERR_STATE, "--vocab_size is '600', but 'run/settings.json' was made with '500'",
+			     start_again(record, trained, "vocab_size", "600"));
+		assert_error(ERR_STATE, "was made without it", start_again("{\"initial\":\"/\"}", trained, "vocab_size", "600"));
+		assert_ok(start_again(record, trained, "initial", "/c")); /* a way in, not a part of the result */
+		assert_ok(start_again(old, trained, "vocab_size", "600"));
+	}
+	struct buffer written = {0};
+	struct json_writer writer = {.out = &written};
+	assert_ok(start_again(old, false, "initial", "here"));
+	options_write_json(&options, &writer, NULL, SCOPE_ALL);
+	assert_non_null(strstr(buffer_string(&written), "\"initial\":\"/")); /* for whatever folder it is begun again in */
+	buffer_release(&written);
+	again();
+}
+
 static void resumed_runs(void **state)
 {
 	(void)state;
@@ -603,6 +660,7 @@ int main(void)
 		T(wrong_config_files_are_explained),
 		T(printed_config_is_read_back),
 		T(stronger_origins_win),
+		T(beginnings),
 		T(resumed_runs),
 		T(near_names),
 		T(help_has_every_option_and_fits),

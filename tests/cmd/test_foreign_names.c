@@ -205,12 +205,17 @@ static void command_lines_of_others(void **state)
 {
 	(void)state;
 	assert_program(2, "--held_out_fraction", "pretrain --output_dir %s/x --validation_split_percentage 5", test_folder);
+	assert_program(2, "--do_train false: this command does nothing else", "pretrain --output_dir %s/x --do_train=False",
+		       test_folder);
+	assert_program(2, "--vocab_file names", "pretrain --output_dir %s/x --tokenizer_name bert-base-cased", test_folder);
+	assert_program(2, "final is the model of the last step", "pretrain --output_dir %s/x --load_best_model_at_end=True",
+		       test_folder);
 	assert_program(2, "runs on processors", "pretrain --output_dir %s/x --use_tpu=True", test_folder);
 	assert_program(2, "no text to train on",
 		       "pretrain --output_dir %s/x --do_train --do_eval=True --use_tpu=False --iterations_per_loop 1000 "
 		       "--eval_batch_size=8 --do_lower_case=True --vocab_file %s/vocab.txt --dupe_factor 5",
 		       test_folder, test_folder);
-	assert_non_null(strstr(buffer_string(&program_errors), "--do_train is left out"));
+	assert_non_null(strstr(buffer_string(&program_errors), "--do_eval is left out"));
 	assert_non_null(strstr(buffer_string(&program_errors), "--do_lower_case means --cased false"));
 	assert_program(
 		2, "no text to train on",

@@ -92,7 +92,7 @@ static const struct {
 	{"--corpus /dev/null --vocab_file vocab.txt --out z", ERR_DATA, "no usable document"},
 	{"--corpus text --vocab_file vocab.txt --out vocab.txt/z", ERR_USAGE, "vocab.txt"},
 	{"text --corpus text --vocab_file vocab.txt --out z", ERR_USAGE, "text"},
-	{"--corpus other.txt --vocab_file vocab.txt --out z", ERR_STATE, "% of the tokens are [UNK]: there is nothing to learn"},
+	{"--corpus other.txt --vocab_file vocab.txt --out z", ERR_STATE, "% of the tokens of the text are [UNK]: there is nothing to learn"},
 };
 
 static void test_refusals(void **state)

@@ -111,6 +111,8 @@ static void test_json(void **state)
 	refuses(RECORDS_JSON, "{\"text\": \"\\udc00\"}", "surrogate");
 	refuses(RECORDS_JSON, "{\"text\": \"\\u12x4\"}", "hexadecimal");
 	refuses(RECORDS_JSON, "{\"text\": \"\\q\"}", "unknown escape");
+	refuses(RECORDS_JSON, "{\"text\": \"a\", \"text\": \"b\"}", "the text's key occurs twice");
+	reads(RECORDS_JSON, "text", "{\"text\": \"a\", \"n\": 1, \"n\": 2, \"m\": {\"text\": \"x\"}}", "[] a|");
 	refuses(RECORDS_JSON, "{\"text\" 1}", "':' is missing");
 	refuses(RECORDS_JSON, "{\"text\": 1 \"b\": 2}", "',' or '}' is missing");
 	refuses(RECORDS_JSON, "{\"text\": \"abc", "the file ends within a record");

@@ -1,0 +1,224 @@
+/* A run's settings hold from its beginning: one that is killed before its first checkpoint begins again as it began, and what is
+ * given later and would change the result is refused. Scores of another evaluation text are not compared with earlier ones. */
+#include <unistd.h>
+#include "cmd/small_run.h"
+
+static char folder[128]; /* the test folder, short for command lines */
+
+static int setup(void **state)
+{
+	if (small_run_make(state, 6) != 0)
+		return -1;
+	snprintf(folder, sizeof folder, "%.120s", test_folder);
+	return 0;
+}
+
+#define COMMON "--train_batch_size 4 --max_seq_length 16 --precision fp32 --threads 1 --no_progress "
+#define OPTIONS                                                                                                                  \
+	COMMON "--vocab_size 80 --num_train_steps 6 --save_checkpoints_steps 100 --eval_steps 100 --learning_rate 3e-3 --seed "  \
+	       "7 "
+#define RUN(out, more) "pretrain --corpus %s --model %s --out %s/" out " " OPTIONS more, corpus, config, folder
+
+/* The command is killed as it makes its third folder, after its own and `data`: that of its first checkpoint. */
+#define assert_killed(...)                                                                                                       \
+	do {                                                                                                                     \
+		setenv("BERTC_FAULT", "mkdir:3:kill", 1);                                                                        \
+		int got_ = program(__VA_ARGS__);                                                                                 \
+		unsetenv("BERTC_FAULT");                                                                                         \
+		if (got_ != 137)                                                                                                 \
+			fail_msg("exit status %d:\n%s", got_, buffer_string(&program_errors));                                   \
+	} while (0)
+
+static void assert_same_weights(const char *a, const char *b)
+{
+	char left[256], right[256];
+	snprintf(left, sizeof left, "%s/%s/final/model.safetensors", folder, a);
+	snprintf(right, sizeof right, "%s/%s/final/model.safetensors", folder, b);
+	assert_same_file(left, right);
+}
+
+static void killed_before_the_first_checkpoint(void **state)
+{
+	(void)state;
+	assert_program(0, "finished", RUN("whole", ""));
+	assert_killed(RUN("killed", ""));
+	assert_true(file_exists(test_path("killed/settings.json")));
+	assert_false(file_exists(test_path("killed/checkpoint-6")));
+	assert_program(4, "--learning_rate is '1e-3', but", "pretrain --out %s/killed --learning_rate 1e-3", folder);
+	assert_said("was made with '3e-3'");
+	assert_program(4, "--vocab_size is '60', but", "pretrain --out %s/killed --vocab_size 60", folder);
+	assert_program(4, "--text_form is 'documents', but", "pretrain --out %s/killed --text_form documents", folder);
+	assert_program(4, "--init_checkpoint is '", "pretrain --out %s/killed --init_checkpoint %s/whole/final", folder, folder);
+	assert_said("was made without it");
+	assert_true(file_exists(test_path("killed/data/train.bin")));
+	assert_program(0, "begins again", "pretrain --out %s/killed --threads 1", folder);
+	assert_same_weights("whole", "killed");
+	assert_program(4, "--vocab_size is '60', but", RUN("whole", "--vocab_size 60"));
+	assert_program(0, "finished", RUN("whole", ""));
+}
+
+/* What only the beginning needs: initial weights, given from another folder. */
+static void killed_with_initial_weights(void **state)
+{
+	(void)state;
+#define FURTHER(out)                                                                                                             \
+	"pretrain --corpus %s --out %s/" out " --init_checkpoint whole/final " COMMON                                            \
+	"--num_train_steps 4 --save_checkpoints_steps 100 --eval_steps 100",                                                     \
+		corpus, folder
+	char before[512], bertc[600];
+	const char *own = getenv("BERTC");
+	assert_non_null(getcwd(before, sizeof before));
+	snprintf(bertc, sizeof bertc, "%s/%s", before, own ? own : "build/bertc");
+	if (!own || own[0] != '/')
+		setenv("BERTC", bertc, 1);
+	assert_int_equal(chdir(folder), 0);
+	assert_program(0, "finished", FURTHER("further"));
+	assert_killed(FURTHER("broken"));
+	assert_int_equal(chdir(before), 0);
+	assert_program(0, "begins again", "pretrain --out %s/broken --threads 1", folder);
+	assert_same_weights("further", "broken");
+	if (own)
+		setenv("BERTC", own, 1);
+	else
+		unsetenv("BERTC");
+}
+
+static void killed_fine_tuning(void **state)
+{
+	(void)state;
+	struct buffer table = {0};
+	buffer_text(&table, "sentence\tlabel\n");
+	for (int i = 0; i < 24; i++)
+		buffer_format(&table, "the cat %s the moon.\t%s\n", i % 2 ? "sees" : "likes", i % 2 ? "see" : "like");
+	assert_ok(file_write(test_path("table.tsv"), table.data, table.size));
+	buffer_release(&table);
+#define TUNE(out)                                                                                                                \
+	"finetune --task classification --model %s/whole --train %s/table.tsv --out %s/" out " " COMMON                          \
+	"--num_train_epochs 1 --learning_rate 1e-3 --seed 3",                                                                    \
+		folder, folder, folder
+	assert_program(0, "finished", TUNE("tuned"));
+	setenv("BERTC_FAULT", "mkdir:2:kill", 1); /* no folder of data here */
+	assert_int_equal(program(TUNE("untuned")), 137);
+	unsetenv("BERTC_FAULT");
+	assert_program(4, "--seed is '4', but", "finetune --out %s/untuned --task classification --seed 4", folder);
+	assert_program(0, "begins again", "finetune --out %s/untuned --task classification --threads 1", folder);
+	assert_same_weights("tuned", "untuned");
+}
+
+/* A run that could not begin binds nobody. */
+static void failed_before_the_first_step(void **state)
+{
+	(void)state;
+	/* Weights of another width are noticed when they are loaded, which is last. */
+	static char wider[160];
+	static const char model[] = "{\"hidden_size\": 64, \"num_hidden_layers\": 2, \"num_attention_heads\": 2, "
+				    "\"intermediate_size\": 64, \"max_position_embeddings\": 64}";
+	snprintf(wider, sizeof wider, "%s/wider.json", folder);
+	assert_ok(file_write(wider, model, sizeof model - 1));
+	assert_program(4, "", "pretrain --corpus %s --init_checkpoint %s/whole/final --model %s --out %s/failed " OPTIONS, corpus,
+		       folder, wider, folder);
+	assert_true(file_exists(test_path("failed/data/train.bin")));
+	assert_false(file_exists(test_path("failed/settings.json")));
+	assert_program(0, "finished", RUN("failed", "--num_train_steps 3"));
+}
+
+/* Nothing is removed before it is sure that it can be made again. */
+static void prepared_data_stay(void **state)
+{
+	(void)state;
+	assert_program(0, "memory plan", RUN("planned", "--plan"));
+	assert_program(2, "no text to train on", "pretrain --out %s/planned --vocab_size 60 --model %s " COMMON, folder, config);
+	assert_program(2, "nowhere.txt", "pretrain --corpus %s/nowhere.txt --out %s/planned --vocab_size 60 --model %s " COMMON,
+		       folder, folder, config);
+	assert_true(file_exists(test_path("planned/data/train.bin")));
+	assert_true(file_exists(test_path("planned/data/vocab.txt")));
+}
+
+/* The held-out text is another one after the interruption. */
+static void another_evaluation_text(void **state)
+{
+	(void)state;
+	struct buffer text = {0}, best = {0};
+	for (int i = 0; i < 30; i++)
+		buffer_text(&text, "the cat sees a river.\nnobody likes the moon.\n\n");
+	assert_ok(file_write(test_path("easy.txt"), text.data, text.size));
+	buffer_clear(&text);
+	for (int i = 0; i < 30; i++)
+		buffer_text(&text, "river moon paints the old.\nbread bread red my man.\n\n");
+	assert_ok(file_write(test_path("hard.txt"), text.data, text.size));
+	buffer_release(&text);
+#define JUDGED(name, more)                                                                                                       \
+	"pretrain --corpus %s --eval_corpus %s/" name " --model %s --out %s/judged " COMMON                                      \
+	"--vocab_size 80 --num_train_steps 8 --eval_steps 2 --save_checkpoints_steps 2 --learning_rate 1e-2 --seed 7 " more,     \
+		corpus, folder, config, folder
+	assert_program(75, "", JUDGED("easy.txt", "--stop_at_step 4"));
+	assert_program(75, "", JUDGED("easy.txt", "--stop_at_step 6"));
+	assert_null(strstr(buffer_string(&program_errors), "what is evaluated is not"));
+	assert_program(0, "what is evaluated is not what", JUDGED("hard.txt", ""));
+	assert_ok(file_read(test_path("judged/best.json"), 1000, &best));
+	assert_non_null(strstr(buffer_string(&best), "\"step\": 8")); /* the only one that this text judged */
+	buffer_release(&best);
+}
+
+/* Text of which the vocabulary knows no word looks as if it were learned at once. */
+static void unknown_words(void **state)
+{
+	(void)state;
+	struct buffer table = {0};
+	buffer_text(&table, "sentence\tlabel\n");
+	for (int i = 0; i < 24; i++)
+		buffer_format(&table, "\xe4\xbb\x8a\xe5\xa4\xa9 \xe5\xbe\x88 \xe5\xa5\xbd\t%s\n", i % 2 ? "see" : "like");
+	assert_ok(file_write(test_path("chinese.tsv"), table.data, table.size));
+	buffer_release(&table);
+	assert_program(4, "/chinese.tsv' are [UNK]: there is nothing to learn",
+		       "finetune --task classification --model %s/whole --train %s/chinese.tsv --out %s/chinese " COMMON, folder,
+		       folder, folder);
+	assert_said("100.0 % of the tokens");
+}
+
+/* Wherever a corpus is read, what is odd in it is said. */
+static void bytes_that_are_no_text(void **state)
+{
+	(void)state;
+	struct buffer text = {0};
+	for (int i = 0; i < 400; i++)
+		buffer_text(&text, "the cat sees a river.\nnobody likes the moon.\n\n");
+	buffer_text(&text, "the cat \xff\xfe sees.\nnobody likes it.\n");
+	assert_ok(file_write(test_path("odd.txt"), text.data, text.size));
+	buffer_release(&text);
+	assert_program(0, "in the text: 2 bytes that are not UTF-8",
+		       "pretrain --corpus %s/odd.txt --model %s --out %s/odd " OPTIONS "--num_train_steps 1", folder, config,
+		       folder);
+	assert_program(0, "in the text: 2 bytes that are not UTF-8",
+		       "evaluate --model %s/odd/final --corpus %s/odd.txt --max_seq_length 64", folder, folder);
+	assert_program(0, "in the text: 2 bytes that are not UTF-8",
+		       "instances --corpus %s/odd.txt --vocab_file %s/odd/final/vocab.txt --out %s/odd.tfrecord", folder, folder,
+		       folder);
+}
+
+/* Standard input cannot be compared with what was read. */
+static void standard_input_is_not_read_again(void **state)
+{
+	(void)state;
+#define PIPED(input, more)                                                                                                       \
+	"pretrain --corpus - --vocab_file %s/whole/final/vocab.txt --model %s --out %s/piped " OPTIONS more " <%s", folder,      \
+		config, folder, input
+	assert_program(75, "", PIPED(corpus, "--stop_at_step 2"));
+	assert_program(0, "standard input is not read", PIPED("/dev/null", ""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(killed_before_the_first_checkpoint),
+		cmocka_unit_test(killed_with_initial_weights),
+		cmocka_unit_test(killed_fine_tuning),
+		cmocka_unit_test(failed_before_the_first_step),
+		cmocka_unit_test(prepared_data_stay),
+		cmocka_unit_test(another_evaluation_text),
+		cmocka_unit_test(unknown_words),
+		cmocka_unit_test(bytes_that_are_no_text),
+		cmocka_unit_test(standard_input_is_not_read_again),
+	};
+	return cmocka_run_group_tests(tests, setup, program_teardown);
+}
