@@ -13,6 +13,7 @@
 #include "cmd/command.h"
 #include "cmd/device_options.h"
 #include "cmd/evaluate_predictions.h"
+#include "cmd/squad_options.h"
 #include "cmd/text_options.h"
 #include "infer/session.h"
 #include "infer/task_session.h"
@@ -24,6 +25,7 @@ struct evaluate_settings {
 	const char *model;
 	struct option_list corpus, data, input_file, test;
 	struct prediction_settings predictions;
+	struct squad_settings squad;
 	const char *next_sentence;
 	struct input_settings input;
 	int64_t max_seq_length, instances, micro_batch_tokens;
@@ -63,6 +65,7 @@ static const struct option evaluate_options[] = {
 	 .value_name = "[NAME=]FILE...",
 	 .help = "labelled examples of a task; with --predictions: questions in SQuAD's JSON"},
 	PREDICTION_OPTIONS(struct evaluate_settings, predictions),
+	SQUAD_OPTIONS(struct evaluate_settings, squad, ROLE_RESULT, "as in training"),
 	{.help = "How it is scored"},
 	{.name = "max_seq_length",
 	 .type = OPTION_INTEGER,
@@ -131,33 +134,28 @@ static const struct command_text evaluate_text = {
 
 static void print_metrics(const struct measures *metrics, bool json)
 {
-	if (json) {
-		struct buffer text = {0};
-		struct json_writer writer = {.out = &text};
+	struct buffer text = {0};
+	struct json_writer writer = {.out = &text};
+	if (json)
 		json_open(&writer, NULL, '{');
-		for (int i = 0; i < metrics->count; i++) {
-			const char *name = metrics->item[i].name;
-			double value = metrics->item[i].value;
-			if (strcmp(name, "predictions") == 0 || strcmp(name, "instances") == 0)
-				json_put_integer(&writer, name, (int64_t)value);
-			else
-				json_put_double(&writer, name, value);
-		}
+	for (int i = 0; i < metrics->count; i++) {
+		const struct measure *measure = &metrics->item[i];
+		if (json && measure->unit == UNIT_COUNT)
+			json_put_integer(&writer, measure->name, (int64_t)measure->value);
+		else if (json)
+			json_put_double(&writer, measure->name, measure->value);
+		else if (measure->unit == UNIT_COUNT)
+			printf("%-16s %8.0f\n", measure->name, measure->value);
+		else if (strstr(measure->name, "accuracy"))
+			printf("%-16s %8.2f %%\n", measure->name, 100.0 * measure->value);
+		else
+			printf("%-16s %8.4f\n", measure->name, measure->value);
+	}
+	if (json) {
 		json_close(&writer);
 		printf("%s\n", buffer_string(&text));
-		buffer_release(&text);
-		return;
 	}
-	for (int i = 0; i < metrics->count; i++) {
-		const char *name = metrics->item[i].name;
-		double value = metrics->item[i].value;
-		if (strstr(name, "accuracy"))
-			printf("%-16s %8.2f %%\n", name, 100.0 * value);
-		else if (strcmp(name, "predictions") == 0 || strcmp(name, "instances") == 0)
-			printf("%-16s %8.0f\n", name, value);
-		else
-			printf("%-16s %8.4f\n", name, value);
-	}
+	buffer_release(&text);
 }
 
 /* Shards of the text in a folder of their own, for as long as the command runs. */
@@ -333,13 +331,14 @@ static enum status temporary_folder(char out[PATH_BYTES], int *out_lock)
 	return folder_lock(out, out_lock);
 }
 
-static enum status score_answers(const struct evaluate_settings *settings)
+static enum status score_answers(const struct options *options, const struct evaluate_settings *settings)
 {
 	if (settings->model || settings->corpus.count + settings->data.count + settings->input_file.count > 0)
 		return error_set(ERR_USAGE,
 				 "%s and --predictions do not go together: answers in a file are scored without a model",
 				 settings->model ? "--model" : "text");
-	return evaluate_predictions(&settings->predictions, &settings->test, settings->json);
+	const struct squad_task_settings squad = squad_options_given(options, &settings->squad);
+	return evaluate_predictions(&settings->predictions, &squad, &settings->test, settings->json);
 }
 
 /* NAME=FILE of --test; without a name "". */
@@ -355,15 +354,16 @@ static const char *set_path(const char *value, char name[64])
 }
 
 /* A fine-tuned model on the examples of its task. */
-static enum status score_task(const struct evaluate_settings *settings, bool length_given)
+static enum status score_task(const struct options *options, const struct evaluate_settings *settings)
 {
+	bool length_given = options_given(options, "max_seq_length");
 	if (settings->corpus.count + settings->data.count + settings->input_file.count > 0)
 		return error_set(ERR_USAGE, "--test and text to pre-train on do not go together: evaluate one after the other");
 	struct task_session_settings of_session = {
 		.model = settings->model,
 		.max_seq_length = length_given ? (int32_t)settings->max_seq_length : 0,
 		.micro_batch_tokens = settings->micro_batch_tokens,
-		.version_2_with_negative = settings->predictions.version_2,
+		.squad = squad_options_given(options, &settings->squad),
 		.device = settings->device,
 	};
 	struct task_session session = {0};
@@ -399,9 +399,9 @@ static enum status run_evaluate(struct options *options)
 {
 	const struct evaluate_settings *settings = options->settings;
 	if (settings->predictions.predictions)
-		return score_answers(settings);
+		return score_answers(options, settings);
 	if (settings->test.count > 0)
-		return score_task(settings, options_given(options, "max_seq_length"));
+		return score_task(options, settings);
 	int inputs = (settings->corpus.count > 0) + (settings->data.count > 0) + (settings->input_file.count > 0);
 	if (!settings->model || inputs != 1) {
 		enum status status = error_set(ERR_USAGE, !settings->model ? "--model is missing"

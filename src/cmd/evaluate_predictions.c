@@ -7,17 +7,18 @@
 #include "base/log.h"
 #include "tasks/squad_score.h"
 
-static enum status check_options(const struct prediction_settings *settings, const struct option_list *test)
+static enum status check_options(const struct prediction_settings *settings, const struct squad_task_settings *squad,
+				 const struct option_list *test)
 {
 	enum status status = OK;
 	if (test->count != 1) {
 		status = error_set(ERR_USAGE, test->count == 0 ? "--test is missing: the questions that --predictions answers"
 							       : "--predictions answers the questions of one --test file");
 		error_hint("bertc evaluate --predictions predictions.json --test dev-v1.1.json");
-	} else if (!settings->version_2 && (settings->na_prob_file || settings->find_threshold)) {
+	} else if (!squad->version_2_with_negative && (settings->na_prob_file || settings->find_threshold)) {
 		status = error_set(ERR_USAGE, "%s needs --version_2_with_negative",
 				   settings->na_prob_file ? "--na_prob_file" : "--find_threshold");
-	} else if (settings->version_2 && strcmp(settings->scorer, "cmrc") == 0) {
+	} else if (squad->version_2_with_negative && squad->scorer == SQUAD_SCORER_CMRC) {
 		status = error_set(ERR_USAGE, "--scorer cmrc has no measures for --version_2_with_negative");
 	} else if (!settings->na_prob_file && (settings->find_threshold || settings->na_prob_thresh != 1)) {
 		status = error_set(ERR_USAGE, "%s needs --na_prob_file",
@@ -66,13 +67,13 @@ static enum status add_found_threshold(const struct squad_set *set, const char *
 	return OK;
 }
 
-static enum status score(const struct prediction_settings *settings, const struct squad_set *set,
-			 const struct squad_predictions *predictions, struct measures *out)
+static enum status score(const struct prediction_settings *settings, const struct squad_task_settings *squad,
+			 const struct squad_set *set, const struct squad_predictions *predictions, struct measures *out)
 {
 	struct squad_null_scores null_scores = {0};
-	if (!settings->version_2) {
-		bool chosen = strcmp(settings->scorer, "auto") != 0;
-		bool chinese = chosen ? strcmp(settings->scorer, "cmrc") == 0 : squad_is_chinese(set);
+	if (!squad->version_2_with_negative) {
+		bool chosen = squad->scorer != SQUAD_SCORER_AUTO;
+		bool chinese = chosen ? squad->scorer == SQUAD_SCORER_CMRC : squad_is_chinese(set);
 		if (chinese && !chosen)
 			log_note("the answers are Chinese: the measures are CMRC 2018's (--scorer squad for SQuAD's)");
 		return chinese ? squad_score_chinese(set, predictions->texts, out) : squad_score_1(set, predictions->texts, out);
@@ -116,20 +117,21 @@ static enum status print_measures(const struct measures *measures, bool json)
 	return status;
 }
 
-enum status evaluate_predictions(const struct prediction_settings *settings, const struct option_list *test, bool json)
+enum status evaluate_predictions(const struct prediction_settings *settings, const struct squad_task_settings *squad,
+				 const struct option_list *test, bool json)
 {
 	struct squad_set set;
 	struct squad_predictions predictions = {0};
 	struct measures measures = {0};
 	struct bad_records bad = {.skip = false};
-	TRY(check_options(settings, test));
+	TRY(check_options(settings, squad, test));
 	const char *path = path_of(test->values[0]);
 	TRY(squad_read(&set, path, &(struct squad_options){.use = SQUAD_PREDICT, .allow_impossible = true, .bad = &bad}));
 	enum status status = squad_predictions_read(&predictions, settings->predictions, &set);
 	if (status == OK)
 		status = check_predictions(settings, &predictions, &set, path);
 	if (status == OK)
-		status = score(settings, &set, &predictions, &measures);
+		status = score(settings, squad, &set, &predictions, &measures);
 	if (status == OK)
 		status = print_measures(&measures, json);
 	squad_predictions_release(&predictions);

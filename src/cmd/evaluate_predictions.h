@@ -5,11 +5,11 @@
 #include <stdbool.h>
 #include "base/error.h"
 #include "base/option.h"
+#include "tasks/task.h"
 
 struct prediction_settings {
 	const char *predictions; /* NULL: another mode of evaluate */
-	const char *scorer;
-	bool version_2, find_threshold;
+	bool find_threshold;
 	const char *na_prob_file;
 	double na_prob_thresh;
 };
@@ -24,12 +24,6 @@ struct prediction_settings {
 		 .value_name = "FILE",                                                                                           \
 		 .help = "answers to the questions of --test, any program's: predictions.json, "                                 \
 			 "or nbest_predictions.json for the best answer that is not empty"},                                     \
-		{.name = "version_2_with_negative",                                                                              \
-		 .type = OPTION_FLAG,                                                                                            \
-		 .field = offsetof(type_, at.version_2),                                                                         \
-		 .fallback = "false",                                                                                            \
-		 .role = ROLE_RESULT,                                                                                            \
-		 .help = "measures of SQuAD 2.0, where questions may have no answer"},                                           \
 		{.name = "na_prob_file",                                                                                         \
 		 .type = OPTION_TEXT,                                                                                            \
 		 .field = offsetof(type_, at.na_prob_file),                                                                      \
@@ -43,19 +37,14 @@ struct prediction_settings {
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "X",                                                                                              \
 		 .help = "an answer whose value in --na_prob_file is above this counts as no answer"},                           \
-		{.name = "find_threshold",                                                                                       \
-		 .type = OPTION_FLAG,                                                                                            \
-		 .field = offsetof(type_, at.find_threshold),                                                                    \
-		 .fallback = "false",                                                                                            \
-		 .role = ROLE_RUN,                                                                                               \
-		 .help = "choose the threshold that answers best, over the best answers of nbest_predictions.json"},             \
 	{                                                                                                                        \
-		.name = "scorer", .type = OPTION_CHOICE, .field = offsetof(type_, at.scorer), .fallback = "auto",                \
-		.range = "auto|squad|cmrc", .role = ROLE_RESULT, .value_name = "WHOSE",                                          \
-		.help = "measures of SQuAD or of CMRC 2018; auto: CMRC 2018's where the answers are Chinese"                     \
+		.name = "find_threshold", .type = OPTION_FLAG, .field = offsetof(type_, at.find_threshold), .fallback = "false", \
+		.role = ROLE_RUN,                                                                                                \
+		.help = "choose the threshold that answers best, over the best answers of nbest_predictions.json"                \
 	}
 
 /* Reads `test`, compares and prints. ERR_USAGE: options that do not go together. */
-MUST_USE enum status evaluate_predictions(const struct prediction_settings *settings, const struct option_list *test, bool json);
+MUST_USE enum status evaluate_predictions(const struct prediction_settings *settings, const struct squad_task_settings *squad,
+					  const struct option_list *test, bool json);
 
 #endif

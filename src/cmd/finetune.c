@@ -20,6 +20,11 @@ struct finetune {
 	struct settled_options settled;
 };
 
+static enum marker_tokens marker_tokens(const char *name)
+{
+	return name[0] == 'v' ? MARKERS_VOCABULARY : name[0] == 't' ? MARKERS_TEXT : MARKERS_AUTO;
+}
+
 static void fill_run(struct finetune *finetune)
 {
 	const struct options *options = finetune->options;
@@ -48,6 +53,11 @@ static void fill_run(struct finetune *finetune)
 		.labels = settings->labels,
 		.class_weights = settings->class_weights,
 		.metric = settings->metric,
+		.negative_label = settings->negative_label,
+		.relation = {.markers = settings->markers,
+			     .tokens = marker_tokens(settings->marker_tokens),
+			     .reads_markers = settings->relation_head[0] == 'm'},
+		.squad = squad_options_given(options, &settings->squad),
 		.skip_bad = settings->on_bad_record[1] == 'k',
 		.shuffle = settings->shuffle,
 		.save_best = training->save_best,
@@ -55,6 +65,7 @@ static void fill_run(struct finetune *finetune)
 		.attention_probs_dropout_prob =
 			training_number(options, "attention_probs_dropout_prob", training->attention_probs_dropout_prob),
 	};
+	finetune->settings.squad.find_threshold = settings->find_threshold;
 }
 
 /* ---- The settings, shown and recorded ---- */

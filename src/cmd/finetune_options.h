@@ -3,12 +3,16 @@
 #define CMD_FINETUNE_OPTIONS_H
 
 #include "cmd/command.h"
+#include "cmd/squad_options.h"
 #include "cmd/training_options.h"
 
 struct finetune_settings {
 	/* task */
 	const char *task, *text_column, *pair_column, *label_column, *labels, *class_weights, *metric, *on_bad_record;
 	struct option_list train, dev, test;
+	const char *negative_label, *markers, *marker_tokens, *relation_head;
+	struct squad_settings squad;
+	bool find_threshold;
 	/* model */
 	const char *model;
 	/* examples */

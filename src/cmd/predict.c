@@ -6,13 +6,14 @@
 #include "base/log.h"
 #include "cmd/command.h"
 #include "cmd/device_options.h"
+#include "cmd/squad_options.h"
 #include "cmd/text_options.h"
 #include "infer/task_session.h"
 
 struct predict_settings {
 	const char *model, *out, *format, *text_column, *pair_column, *on_bad_record;
 	int64_t max_seq_length, micro_batch_tokens;
-	bool version_2_with_negative;
+	struct squad_settings squad;
 	struct device_settings device;
 };
 
@@ -57,12 +58,7 @@ static const struct option predict_options[] = {
 	 .role = ROLE_PLACE,
 	 .value_name = "WHAT",
 	 .help = "a row that cannot be used is an error, or is left out and counted"},
-	{.name = "version_2_with_negative",
-	 .type = OPTION_FLAG,
-	 .field = FIELD(version_2_with_negative),
-	 .fallback = "false",
-	 .role = ROLE_PLACE,
-	 .help = "questions may have no answer in their paragraph (SQuAD 2.0)"},
+	SQUAD_OPTIONS(struct predict_settings, squad, ROLE_PLACE, "as in training"),
 	{.help = "Output"},
 	{.name = "out",
 	 .type = OPTION_TEXT,
@@ -136,7 +132,7 @@ static enum status run_predict(struct options *options)
 		.columns = {.text = settings->text_column, .pair = settings->pair_column},
 		.max_seq_length = (int32_t)settings->max_seq_length,
 		.micro_batch_tokens = settings->micro_batch_tokens,
-		.version_2_with_negative = settings->version_2_with_negative,
+		.squad = squad_options_given(options, &settings->squad),
 		.skip_bad = strcmp(settings->on_bad_record, "skip") == 0,
 		.device = settings->device,
 	};

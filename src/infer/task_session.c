@@ -66,7 +66,7 @@ static enum status settle(struct task_session *session)
 	own->tokenizer = session->tokenizer;
 	own->columns = settings->columns;
 	own->bad = &session->bad;
-	own->squad.version_2_with_negative = settings->version_2_with_negative;
+	squad_task_settings_take(&own->squad, &settings->squad);
 	if (session->config.labels && session->state.task->target != TARGET_NUMBER)
 		TRY(task_state_labels(&session->state, (const char *const *)session->config.labels, session->config.label_count));
 	session->state.task->heads(&session->state, &session->heads);

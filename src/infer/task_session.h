@@ -7,11 +7,11 @@
 #include "tasks/task.h"
 
 struct task_session_settings {
-	const char *model;            /* a run of bertc finetune, its final/, or any task folder of transformers */
-	struct column_choice columns; /* NULL: as in training, or found */
-	int32_t max_seq_length;       /* 0: as in training, else the model's positions */
-	int64_t micro_batch_tokens;   /* computed at a time */
-	bool version_2_with_negative; /* SQuAD: a paragraph may have no answer */
+	const char *model;                /* a run of bertc finetune, its final/, or any task folder of transformers */
+	struct column_choice columns;     /* NULL: as in training, or found */
+	int32_t max_seq_length;           /* 0: as in training, else the model's positions */
+	int64_t micro_batch_tokens;       /* computed at a time */
+	struct squad_task_settings squad; /* what is given stands over what training recorded */
 	bool skip_bad;
 	struct device_settings device;
 };

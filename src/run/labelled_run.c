@@ -124,6 +124,35 @@ static enum status read_files(struct labelled_run *labelled)
 	return open_sets(labelled, settings->test, TASK_PREDICT, &labelled->test, &labelled->test_count);
 }
 
+/* Tokens of an example: as given, else as the task usually has. */
+static enum status choose_length(struct run *run, const struct task *task)
+{
+	int64_t *length = &run->phases[0].settings.max_seq_length, most = run->config.max_position_embeddings;
+	if (*length == 0) {
+		int64_t usual = task->max_seq_length > 0 ? task->max_seq_length : 128;
+		return choose_integer(&run->phases[0].choices, "max_seq_length", usual < most ? usual : most, length);
+	}
+	if (*length <= most)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "--max_seq_length %lld is beyond the model's %lld positions",
+				       (long long)*length, (long long)most);
+	error_hint("lower it");
+	return status;
+}
+
+/* Options that need others. */
+static enum status check_settings(const struct labelled_run *labelled)
+{
+	const struct labelled_run_settings *settings = labelled->settings;
+	if (settings->squad.find_threshold &&
+	    (!settings->squad.version_2_with_negative || !settings->dev || settings->dev->count == 0)) {
+		enum status status = error_set(ERR_USAGE, "--find_threshold needs --version_2_with_negative and a --dev set");
+		error_hint("the threshold decides between an answer and none, and is chosen on the dev set");
+		return status;
+	}
+	return OK;
+}
+
 static enum status find_task(struct labelled_run *labelled)
 {
 	const struct labelled_run_settings *settings = labelled->settings;
@@ -140,6 +169,7 @@ static enum status find_task(struct labelled_run *labelled)
 		TRY(labels_parse_option(settings->labels, &labelled->strings, &names, &count));
 	labelled->names = names;
 	state->settings.tokenizer = labelled->encoder;
+	TRY(choose_length(labelled->run, state->task));
 	state->settings.max_seq_length = (int32_t)labelled->run->phases[0].settings.max_seq_length;
 	state->settings.columns = settings->columns;
 	state->settings.needs_pairs = strcmp(settings->task, "pair") == 0;
@@ -147,6 +177,10 @@ static enum status find_task(struct labelled_run *labelled)
 	state->settings.folder = (struct label_list){(const char *const *)labelled->folder.labels,
 						     labelled->folder.labels ? labelled->folder.label_count : 0};
 	state->settings.class_weights = settings->class_weights;
+	state->settings.negative_label = settings->negative_label;
+	state->settings.relation = settings->relation;
+	state->settings.squad = settings->squad;
+	state->settings.vocab = &labelled->tokenizer.vocab;
 	state->settings.bad = &labelled->bad;
 	return OK;
 }
@@ -174,6 +208,7 @@ static enum status record_task(struct labelled_run *labelled)
 	enum status status = task_record_write(&labelled->state, &text);
 	if (status != OK)
 		buffer_release(&text);
+	free(labelled->config.record);
 	labelled->config.record = text.data;
 	return status;
 }
@@ -235,15 +270,9 @@ static enum status choose_phase(struct labelled_run *labelled)
 enum status labelled_run_prepare(struct labelled_run *labelled, const struct labelled_run_settings *settings)
 {
 	struct run *run = labelled->run;
-	int64_t length = run->phases[0].settings.max_seq_length;
 	labelled->settings = settings;
+	TRY(check_settings(labelled));
 	TRY(ranks_agree(run->machine->comm, read_model(labelled)));
-	if (length > run->config.max_position_embeddings) {
-		enum status status = error_set(ERR_USAGE, "--max_seq_length %lld is beyond the model's %d positions",
-					       (long long)length, run->config.max_position_embeddings);
-		error_hint("lower it");
-		return status;
-	}
 	TRY(ranks_agree(run->machine->comm, find_task(labelled)));
 	TRY(ranks_agree(run->machine->comm, read_files(labelled)));
 	TRY(make_head(labelled));
@@ -471,6 +500,24 @@ static enum status take_best(struct labelled_run *labelled, int64_t *out_step)
 						 : OK;
 }
 
+/* Chooses on the first dev set what the finished model's answers are made with, and records it beside the model. */
+static enum status tune(struct labelled_run *labelled, const struct labelled_settings *settings, int64_t step)
+{
+	struct run *run = labelled->run;
+	struct task_outputs outputs = {0};
+	struct measures measures = {0};
+	if (!labelled->settings->squad.find_threshold || !labelled->state.task->tune)
+		return OK;
+	TRY(labelled_score(settings, &run->memory.replica, &labelled->dev[0], &outputs, &measures));
+	enum status status = labelled->state.task->tune(&labelled->state, &labelled->dev[0], &outputs);
+	task_outputs_release(&outputs);
+	if (status == OK)
+		status = record_task(labelled);
+	if (status == OK && is_first_rank(settings->comm))
+		status = checkpoint_save_final(&run->training.checkpoints, run->memory.model, step);
+	return ranks_agree(settings->comm, status);
+}
+
 enum status labelled_run_finish(struct labelled_run *labelled)
 {
 	struct run *run = labelled->run;
@@ -483,6 +530,7 @@ enum status labelled_run_finish(struct labelled_run *labelled)
 	enum status status;
 	settings.preview = NULL;
 	TRY(ranks_agree(run->machine->comm, take_best(labelled, &step)));
+	TRY(tune(labelled, &settings, step));
 	TRY_GOTO(memory_new(&measures, labelled->dev_count + 1, sizeof(*measures), "measures"), done);
 	TRY_GOTO(memory_new(&sets, labelled->dev_count + 1, sizeof(*sets), "measures"), done);
 	for (int64_t i = 0; i < labelled->dev_count; i++) {

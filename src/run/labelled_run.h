@@ -15,6 +15,9 @@ struct labelled_run_settings {
 	const struct option_list *train, *dev, *test; /* paths; of dev and test [NAME=]PATH */
 	struct column_choice columns;
 	const char *labels, *class_weights, *metric;
+	const char *negative_label;
+	struct relation_task_settings relation;
+	struct squad_task_settings squad;
 	bool skip_bad, shuffle, save_best;
 	double hidden_dropout_prob, attention_probs_dropout_prob; /* negative: the model's */
 };

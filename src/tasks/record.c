@@ -43,6 +43,26 @@ static void put_relation(struct json_writer *writer, const struct relation_task_
 	json_close(writer);
 }
 
+static const char *const scorers[] = {"auto", "squad", "cmrc"};
+
+static void put_squad(struct json_writer *writer, const struct squad_task_settings *squad)
+{
+	json_open(writer, "squad", '{');
+	json_put_bool(writer, "version_2_with_negative", squad->version_2_with_negative);
+	/* 0: the default. */
+	if (squad->doc_stride > 0)
+		json_put_integer(writer, "doc_stride", squad->doc_stride);
+	if (squad->max_query_length > 0)
+		json_put_integer(writer, "max_query_length", squad->max_query_length);
+	if (squad->n_best_size > 0)
+		json_put_integer(writer, "n_best_size", squad->n_best_size);
+	if (squad->max_answer_length > 0)
+		json_put_integer(writer, "max_answer_length", squad->max_answer_length);
+	json_put_double(writer, "null_score_diff_threshold", squad->null_score_diff_threshold);
+	json_put_string(writer, "scorer", scorers[squad->scorer]);
+	json_close(writer);
+}
+
 enum status task_record_write(const struct task_state *state, struct buffer *out)
 {
 	const struct task_settings *settings = &state->settings;
@@ -54,6 +74,8 @@ enum status task_record_write(const struct task_state *state, struct buffer *out
 	json_put_integer(&writer, "max_seq_length", settings->max_seq_length);
 	put_tags(&writer, &settings->tags);
 	put_relation(&writer, &settings->relation);
+	if (state->task == &task_squad)
+		put_squad(&writer, &settings->squad);
 	if (settings->negative_label)
 		json_put_string(&writer, "negative_label", settings->negative_label);
 	put_columns(&writer, &settings->trained);
@@ -109,6 +131,27 @@ static enum status read_relation(const struct json *relation, const char *name, 
 	return OK;
 }
 
+static enum status read_squad(const struct json *squad, const char *name, struct squad_task_settings *out)
+{
+	static const char *const keys[] = {"doc_stride", "max_query_length", "n_best_size", "max_answer_length"};
+	int32_t *const numbers[] = {&out->doc_stride, &out->max_query_length, &out->n_best_size, &out->max_answer_length};
+	const char *scorer = scorers[out->scorer];
+	for (int i = 0; i < 4; i++) {
+		int64_t value = *numbers[i];
+		TRY(json_get_integer(squad, name, keys[i], 1, 1 << 20, &value));
+		*numbers[i] = (int32_t)value;
+	}
+	TRY(json_get_bool(squad, name, "version_2_with_negative", &out->version_2_with_negative));
+	TRY(json_get_number(squad, name, "null_score_diff_threshold", &out->null_score_diff_threshold));
+	TRY(json_get_string(squad, name, "scorer", &scorer));
+	for (int i = 0; i < 3; i++)
+		if (strcmp(scorer, scorers[i]) == 0) {
+			out->scorer = (enum squad_scorer)i;
+			return OK;
+		}
+	return error_set(ERR_DATA, "'%s': unknown scorer '%.40s'", name, scorer);
+}
+
 static enum status read_columns(const struct json *columns, const char *name, struct column_choice *out)
 {
 	TRY(json_get_string(columns, name, "text", &out->text));
@@ -119,7 +162,7 @@ static enum status read_columns(const struct json *columns, const char *name, st
 enum status task_record_read(const struct json *record, const char *name, struct task_settings *settings)
 {
 	const struct json *tags = json_member(record, "tags"), *columns = json_member(record, "columns");
-	const struct json *relation = json_member(record, "relation");
+	const struct json *relation = json_member(record, "relation"), *squad = json_member(record, "squad");
 	int64_t length = settings->max_seq_length;
 	TRY(json_get_integer(record, name, "max_seq_length", 0, INT32_MAX, &length));
 	settings->max_seq_length = (int32_t)length;
@@ -127,6 +170,8 @@ enum status task_record_read(const struct json *record, const char *name, struct
 		TRY(read_tags(tags, name, &settings->tags));
 	if (relation)
 		TRY(read_relation(relation, name, &settings->relation));
+	if (squad)
+		TRY(read_squad(squad, name, &settings->squad));
 	TRY(json_get_string(record, name, "negative_label", &settings->negative_label));
 	return columns ? read_columns(columns, name, &settings->trained) : OK;
 }

@@ -21,6 +21,24 @@ static int32_t given_or(int32_t value, int32_t otherwise)
 	return value > 0 ? value : otherwise;
 }
 
+void squad_task_settings_take(struct squad_task_settings *own, const struct squad_task_settings *given)
+{
+	own->doc_stride = given_or(given->doc_stride, own->doc_stride);
+	own->max_query_length = given_or(given->max_query_length, own->max_query_length);
+	own->n_best_size = given_or(given->n_best_size, own->n_best_size);
+	own->max_answer_length = given_or(given->max_answer_length, own->max_answer_length);
+	if (given->version_is_given)
+		own->version_2_with_negative = given->version_2_with_negative;
+	if (given->threshold_is_given)
+		own->null_score_diff_threshold = given->null_score_diff_threshold;
+	if (given->scorer_is_given)
+		own->scorer = given->scorer;
+	own->version_is_given |= given->version_is_given;
+	own->threshold_is_given |= given->threshold_is_given;
+	own->scorer_is_given |= given->scorer_is_given;
+	own->find_threshold |= given->find_threshold;
+}
+
 static struct squad_feature_settings window_settings(const struct task_state *state, bool find_targets)
 {
 	const struct squad_task_settings *given = &state->settings.squad;
@@ -111,8 +129,7 @@ static bool has_target(const struct task_set *set, const struct squad_set *quest
 	const struct squad_question *asked = &questions->questions[question];
 	if (!set->has_labels || asked->is_impossible)
 		return set->has_labels;
-	enum squad_place place = questions->answers[asked->first_answer].place;
-	return place == SQUAD_FOUND || place == SQUAD_NEAR;
+	return squad_is_placed(&questions->answers[asked->first_answer]);
 }
 
 static enum status encode_part(struct task_set *set, const struct squad_part *part, int32_t *ids, int32_t *segments)
@@ -229,35 +246,78 @@ static enum status measure_answers(const struct task_state *state, const struct 
 		squad_null_scores_release(&null_scores);
 		return status;
 	}
-	if (squad_is_chinese(questions)) /* as CMRC 2018's script: there are no spaces between words */
-		return squad_score_chinese(questions, texts, out);
-	return squad_score_1(questions, texts, out);
+	/* Chinese has no spaces between words. */
+	bool by_cmrc =
+		settings->scorer == SQUAD_SCORER_AUTO ? squad_is_chinese(questions) : settings->scorer == SQUAD_SCORER_CMRC;
+	return by_cmrc ? squad_score_chinese(questions, texts, out) : squad_score_1(questions, texts, out);
+}
+
+/* The answers to all questions. */
+struct answers {
+	const char **predicted, **best; /* [questions] what is predicted; the best that is an answer, "" if none is */
+	double *null_odds;
+	struct string_store store;
+};
+
+static void answers_release(struct answers *answers)
+{
+	string_store_release(&answers->store);
+	free(answers->predicted);
+	free(answers->best);
+	free(answers->null_odds);
+}
+
+static enum status answer_all(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			      struct answers *out)
+{
+	struct answering answering;
+	int64_t count = only_part(set)->set.question_count;
+	enum status status;
+	TRY(answering_open(&answering, state, set, outputs));
+	TRY_GOTO(memory_new(&out->predicted, count, sizeof(*out->predicted), "answers"), done);
+	TRY_GOTO(memory_new(&out->best, count, sizeof(*out->best), "answers"), done);
+	TRY_GOTO(memory_new(&out->null_odds, count, sizeof(*out->null_odds), "answers"), done);
+	for (int64_t q = 0; q < count; q++) {
+		struct squad_result result;
+		TRY_GOTO(answer(&answering, q, &result), done);
+		const char *best = result.best ? result.best->text : "";
+		TRY_GOTO(string_store_copy(&out->store, result.prediction, strlen(result.prediction), &out->predicted[q]), done);
+		TRY_GOTO(string_store_copy(&out->store, best, strlen(best), &out->best[q]), done);
+		out->null_odds[q] = result.null_odds;
+	}
+	status = OK;
+done:
+	answering_close(&answering);
+	return status;
 }
 
 static enum status squad_score_set(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 				   struct measures *out)
 {
-	struct answering answering;
-	struct string_store store = {0};
-	const struct squad_set *questions = &only_part(set)->set;
-	const char **texts = NULL;
-	double *odds = NULL;
-	enum status status;
-	TRY(answering_open(&answering, state, set, outputs));
-	TRY_GOTO(memory_new(&texts, questions->question_count, sizeof(*texts), "answers"), done);
-	TRY_GOTO(memory_new(&odds, questions->question_count, sizeof(*odds), "answers"), done);
-	for (int64_t q = 0; q < questions->question_count; q++) {
-		struct squad_result result;
-		TRY_GOTO(answer(&answering, q, &result), done);
-		TRY_GOTO(string_store_copy(&store, result.prediction, strlen(result.prediction), &texts[q]), done);
-		odds[q] = result.null_odds;
+	struct answers answers = {0};
+	enum status status = answer_all(state, set, outputs, &answers);
+	if (status == OK)
+		status = measure_answers(state, &only_part(set)->set, answers.predicted, answers.null_odds, out);
+	answers_release(&answers);
+	return status;
+}
+
+/* The threshold of "no answer" with the highest F1. */
+static enum status squad_tune(struct task_state *state, const struct task_set *set, const struct task_outputs *outputs)
+{
+	struct squad_task_settings *settings = &state->settings.squad;
+	struct squad_thresholds found;
+	struct answers answers = {0};
+	if (!settings->find_threshold)
+		return OK;
+	enum status status = answer_all(state, set, outputs, &answers);
+	if (status == OK)
+		status = squad_find_thresholds(&only_part(set)->set, answers.best, answers.null_odds, &found);
+	if (status == OK) {
+		settings->null_score_diff_threshold = found.f1_threshold;
+		log_note("null_score_diff_threshold %.6g, chosen on the dev set: F1 %.2f there", found.f1_threshold, found.f1);
 	}
-	status = measure_answers(state, questions, texts, odds, out);
-done:
-	answering_close(&answering);
-	string_store_release(&store);
-	free(texts);
-	free(odds);
+	answers_release(&answers);
 	return status;
 }
 
@@ -328,6 +388,7 @@ const struct task task_squad = {
 	.architecture = "BertForQuestionAnswering",
 	.input = TASK_INPUT_PAIR,
 	.target = TARGET_PARTS,
+	.max_seq_length = 384,
 	.decides = "f1",
 	.read = squad_read_files,
 	.encode = squad_encode,
@@ -335,5 +396,6 @@ const struct task task_squad = {
 	.score = squad_score_set,
 	.write = squad_write,
 	.put = squad_put,
+	.tune = squad_tune,
 	.close_set = squad_close,
 };

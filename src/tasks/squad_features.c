@@ -169,7 +169,7 @@ static enum status find_span(struct maker *maker, const struct squad_question *q
 	*out = (struct span){0, -1};
 	if (f->word_starts[p + 1] == f->word_starts[p] || answer->start < 0)
 		return OK;
-	if (answer->place != SQUAD_FOUND) {
+	if (answer->place != SQUAD_FOUND && answer->place != SQUAD_SHIFTED) {
 		int64_t length = (int64_t)utf8_length(answer->text, (size_t)answer->text_size);
 		first = byte_of_character(paragraph, answer->start);
 		last = byte_of_character(paragraph, answer->start + length - 1);

@@ -16,6 +16,7 @@ struct reader {
 	const char *name;
 	int64_t paragraph_capacity, question_capacity, answer_capacity;
 	int64_t paragraph_in_article;
+	int64_t record; /* of a flat file: number from 1, of JSON lines the line; 0: articles and paragraphs */
 	struct string_index ids;
 	/* Answers that are not where the file says: what is to be said of the first and of the latest. */
 	char first_missed[1024], last_missed[1024];
@@ -24,6 +25,10 @@ struct reader {
 /* "'f.json': article 3 ('Normans'), paragraph 2" into `out`. */
 static void describe_place(const struct reader *reader, char out[512])
 {
+	if (reader->record > 0) {
+		snprintf(out, 512, "'%.250s': record %lld", reader->name, (long long)reader->record);
+		return;
+	}
 	const struct squad_paragraph *paragraph = &reader->set->paragraphs[reader->set->paragraph_count - 1];
 	snprintf(out, 512, "'%.250s': article %lld%s%.120s%s, paragraph %lld", reader->name, (long long)paragraph->article + 1,
 		 paragraph->title[0] ? " ('" : "", paragraph->title, paragraph->title[0] ? "')" : "",
@@ -99,32 +104,78 @@ static enum status is_near(const struct squad_paragraph *paragraph, const struct
 	return status;
 }
 
-static enum status place_answer(const struct squad_paragraph *paragraph, struct squad_answer *answer)
+static bool is_at(const struct squad_paragraph *paragraph, const struct squad_answer *answer, int64_t byte)
 {
-	int64_t byte = answer->start < 0 ? -1 : utf8_offset(paragraph->text, (size_t)paragraph->text_size, answer->start);
+	return byte >= 0 && answer->text_size > 0 && paragraph->text_size - byte >= answer->text_size &&
+	       memcmp(paragraph->text + byte, answer->text, (size_t)answer->text_size) == 0;
+}
+
+/* Files count white space and marks at the beginning in different ways: the text stands a character or three from there. */
+#define SHIFT_MOST 3
+
+static bool find_shifted(const struct squad_paragraph *paragraph, struct squad_answer *answer)
+{
+	for (int64_t shift = 1; shift <= SHIFT_MOST; shift++)
+		for (int side = -1; side <= 1; side += 2) {
+			int64_t start = answer->start + side * shift;
+			int64_t byte = start < 0 ? -1 : utf8_offset(paragraph->text, (size_t)paragraph->text_size, start);
+			if (!is_at(paragraph, answer, byte))
+				continue;
+			answer->start = start;
+			answer->start_byte = byte;
+			return true;
+		}
+	return false;
+}
+
+/* The byte at unit number `index` of the text in UTF-16; -1: there is none, or it is half a character. */
+static int64_t utf16_offset(const struct squad_paragraph *paragraph, int64_t index)
+{
+	int64_t at = 0;
+	while (at < paragraph->text_size && index > 0) {
+		uint32_t character;
+		at += (int64_t)utf8_decode(paragraph->text + at, (size_t)(paragraph->text_size - at), &character);
+		index -= character >= 0x10000 && character != UTF8_INVALID ? 2 : 1;
+	}
+	return index == 0 ? at : -1;
+}
+
+static enum status place_answer(struct squad_set *set, const struct squad_paragraph *paragraph, struct squad_answer *answer)
+{
 	size_t size = (size_t)answer->text_size;
+	int64_t byte = answer->start < 0 ? -1 : utf8_offset(paragraph->text, (size_t)paragraph->text_size, answer->start);
 	bool near;
 
-	if (byte >= 0 && size > 0 && paragraph->text_size - byte >= answer->text_size &&
-	    memcmp(paragraph->text + byte, answer->text, size) == 0) {
+	if (is_at(paragraph, answer, byte)) {
 		answer->place = SQUAD_FOUND;
 		answer->start_byte = byte;
 		return OK;
 	}
 	TRY(is_near(paragraph, answer, &near));
-	answer->place = near                                                                                    ? SQUAD_NEAR
-			: size > 0 && memmem(paragraph->text, (size_t)paragraph->text_size, answer->text, size) ? SQUAD_ELSEWHERE
-														: SQUAD_ABSENT;
+	if (near) {
+		answer->place = SQUAD_NEAR;
+		return OK;
+	}
+	answer->place = size > 0 && memmem(paragraph->text, (size_t)paragraph->text_size, answer->text, size) ? SQUAD_ELSEWHERE
+													      : SQUAD_ABSENT;
+	if (answer->place == SQUAD_ABSENT || answer->start < 0)
+		return OK;
+	set->byte_count += is_at(paragraph, answer, answer->start);
+	set->utf16_count += is_at(paragraph, answer, utf16_offset(paragraph, answer->start));
+	if (find_shifted(paragraph, answer))
+		answer->place = SQUAD_SHIFTED;
 	return OK;
 }
 
 /* An answer that is not where the file says: counted, the first kept for the log. */
 static void note_missed(struct reader *reader, const struct squad_question *question, const struct squad_answer *answer)
 {
-	static const char *const where[] = {"", ", but for white space", ", but elsewhere in it", ", nor anywhere else in it"};
+	static const char *const where[] = {"", ", but for white space", ", but a few characters off", ", but elsewhere in it",
+					    ", nor anywhere else in it"};
 	char place[512];
 
 	reader->set->near_count += answer->place == SQUAD_NEAR;
+	reader->set->shifted_count += answer->place == SQUAD_SHIFTED;
 	reader->set->elsewhere_count += answer->place == SQUAD_ELSEWHERE;
 	reader->set->absent_count += answer->place == SQUAD_ABSENT;
 	describe_place(reader, place);
@@ -136,11 +187,11 @@ static void note_missed(struct reader *reader, const struct squad_question *ques
 }
 
 /* Appends the answer to the set's. */
-static enum status take_answer(struct reader *reader, const struct squad_question *question, const struct json *value)
+static enum status add_answer(struct reader *reader, const struct squad_question *question, const struct json *text,
+			      const struct json *start)
 {
 	char place[512];
 	struct squad_set *set = reader->set;
-	const struct json *text = json_member(value, "text"), *start = json_member(value, "answer_start");
 
 	if (!text || text->kind != JSON_STRING || (start && (start->kind != JSON_NUMBER || !start->is_integer))) {
 		describe_place(reader, place);
@@ -153,10 +204,31 @@ static enum status take_answer(struct reader *reader, const struct squad_questio
 	struct squad_answer *answer = &set->answers[set->answer_count];
 	*answer = (struct squad_answer){.start = start && start->integer >= 0 ? start->integer : -1};
 	TRY(copy_string(reader, text, &answer->text, &answer->text_size));
-	TRY(place_answer(&set->paragraphs[question->paragraph], answer));
+	TRY(place_answer(set, &set->paragraphs[question->paragraph], answer));
 	if (answer->place != SQUAD_FOUND && reader->options->use != SQUAD_PREDICT)
 		note_missed(reader, question, answer);
 	set->answer_count++;
+	return OK;
+}
+
+/* {"text": [...], "answer_start": [...]}, as Hugging Face's data sets have it. */
+static enum status take_answer_columns(struct reader *reader, struct squad_question *question, const struct json *columns)
+{
+	char place[512];
+	const struct json *texts = json_member(columns, "text"), *starts = json_member(columns, "answer_start");
+	if (!texts || texts->kind != JSON_ARRAY ||
+	    (starts && (starts->kind != JSON_ARRAY || starts->child_count != texts->child_count))) {
+		describe_place(reader, place);
+		return error_set(
+			ERR_DATA,
+			"%s: question '%.100s': \"answers\" must have lists \"text\" and \"answer_start\" of the same length",
+			place, question->id);
+	}
+	const struct json *start = starts ? starts->first_child : NULL;
+	for (const struct json *text = texts->first_child; text; text = text->next, start = start ? start->next : NULL)
+		TRY(add_answer(reader, question, text, start));
+	/* No answer is meant, not an answer that is not known. */
+	question->is_impossible = texts->child_count == 0;
 	return OK;
 }
 
@@ -166,14 +238,19 @@ static enum status take_answers(struct reader *reader, struct squad_question *qu
 	const struct json *answers = json_member(value, "answers");
 
 	question->first_answer = reader->set->answer_count;
-	if (!answers || question->is_impossible)
+	if (!answers || answers->kind == JSON_NULL || question->is_impossible)
 		return OK;
+	if (answers->kind == JSON_OBJECT) {
+		TRY(take_answer_columns(reader, question, answers));
+		question->answer_count = reader->set->answer_count - question->first_answer;
+		return OK;
+	}
 	if (answers->kind != JSON_ARRAY) {
 		describe_place(reader, place);
 		return error_set(ERR_DATA, "%s: question '%.100s': \"answers\" must be a list", place, question->id);
 	}
 	for (const struct json *answer = answers->first_child; answer; answer = answer->next)
-		TRY(take_answer(reader, question, answer));
+		TRY(add_answer(reader, question, json_member(answer, "text"), json_member(answer, "answer_start")));
 	question->answer_count = reader->set->answer_count - question->first_answer;
 	return OK;
 }
@@ -185,7 +262,7 @@ static enum status keep_found_answers(struct reader *reader, struct squad_questi
 	int64_t kept = 0;
 	for (int64_t i = 0; i < question->answer_count; i++) {
 		struct squad_answer *answer = &set->answers[question->first_answer + i];
-		if (answer->place == SQUAD_FOUND || answer->place == SQUAD_NEAR)
+		if (squad_is_placed(answer))
 			set->answers[question->first_answer + kept++] = *answer;
 	}
 	if (kept == 0)
@@ -221,11 +298,15 @@ static enum status check_question(struct reader *reader, struct squad_question *
 /* The id, which some files have as a number. */
 static enum status take_id(struct reader *reader, const struct json *value, struct squad_question *question)
 {
-	char place[512];
+	char place[512], own[24];
 	const struct json *id = json_member(value, "id");
 	bool number = id && id->kind == JSON_NUMBER && id->is_integer;
 
 	describe_place(reader, place);
+	if (!id && reader->record > 0) { /* a flat record need not have one: it is counted */
+		snprintf(own, sizeof own, "%lld", (long long)reader->set->question_count);
+		return string_store_copy(&reader->set->strings, own, strlen(own), &question->id);
+	}
 	if (!number && (!id || id->kind != JSON_STRING || id->text_size == 0 || strlen(id->text) != id->text_size))
 		return error_set(ERR_DATA, "%s: a question without \"id\"", place);
 	if (string_index_find(&reader->ids, id->text) >= 0) {
@@ -278,24 +359,33 @@ static enum status take_question(struct reader *reader, const struct json *value
 	return OK;
 }
 
-static enum status take_paragraph(struct reader *reader, const struct json *value, const char *title)
+/* The next paragraph, whose text is `context`. */
+static enum status add_paragraph(struct reader *reader, const struct json *context, const char *title)
 {
-	char place[512];
 	struct squad_set *set = reader->set;
-	const struct json *context = json_member(value, "context"), *questions = json_member(value, "qas");
-
 	TRY(memory_grow(&set->paragraphs, &reader->paragraph_capacity, set->paragraph_count + 1, sizeof *set->paragraphs,
 			"paragraphs"));
 	struct squad_paragraph *paragraph = &set->paragraphs[set->paragraph_count++];
 	*paragraph = (struct squad_paragraph){
 		.text = "", .article = set->article_count - 1, .title = title, .first_question = set->question_count};
 	reader->paragraph_in_article++;
+	if (!context || context->kind != JSON_STRING)
+		return OK;
+	TRY(copy_string(reader, context, &paragraph->text, &paragraph->text_size));
+	paragraph->length = (int64_t)utf8_length(paragraph->text, (size_t)paragraph->text_size);
+	return OK;
+}
+
+static enum status take_paragraph(struct reader *reader, const struct json *value, const char *title)
+{
+	char place[512];
+	const struct json *context = json_member(value, "context"), *questions = json_member(value, "qas");
+
+	TRY(add_paragraph(reader, context, title));
 	if (!context || context->kind != JSON_STRING || !questions || questions->kind != JSON_ARRAY) {
 		describe_place(reader, place);
 		return error_set(ERR_DATA, "%s: must have a string \"context\" and a list \"qas\"", place);
 	}
-	TRY(copy_string(reader, context, &paragraph->text, &paragraph->text_size));
-	paragraph->length = (int64_t)utf8_length(paragraph->text, (size_t)paragraph->text_size);
 	for (const struct json *question = questions->first_child; question; question = question->next)
 		TRY(take_question(reader, question));
 	return OK;
@@ -319,25 +409,118 @@ static enum status take_article(struct reader *reader, const struct json *value)
 	return OK;
 }
 
+/* A question with its paragraph in one object, as Hugging Face's run_qa.py reads them. Records about the same paragraph that
+ * follow one another share it. */
+static enum status take_record(struct reader *reader, const struct json *value)
+{
+	struct squad_set *set = reader->set;
+	const struct json *context = json_member(value, "context");
+	const struct squad_paragraph *last = set->paragraph_count > 0 ? &set->paragraphs[set->paragraph_count - 1] : NULL;
+
+	if (!context || context->kind != JSON_STRING || !json_member(value, "question"))
+		return bad_record(reader->options->bad,
+				  error_set(ERR_DATA, "'%s': record %lld must have strings \"context\" and \"question\"",
+					    reader->name, (long long)reader->record));
+	bool same = last && last->text_size == (int64_t)context->text_size &&
+		    memcmp(last->text, context->text, context->text_size) == 0;
+	if (!same) {
+		set->article_count = 1;
+		TRY(add_paragraph(reader, context, ""));
+	}
+	return take_question(reader, value);
+}
+
+static enum status no_squad_file(const struct reader *reader, const char *what)
+{
+	enum status status = error_set(ERR_DATA, "'%s': no SQuAD file: %s", reader->name, what);
+	error_hint("the form is {\"data\": [{\"paragraphs\": [{\"context\": ..., \"qas\": [...]}]}]}, or objects with \"id\", "
+		   "\"context\", \"question\" and \"answers\", in a list or a line each");
+	return status;
+}
+
 static enum status take_root(struct reader *reader, const struct json *root)
 {
-	const struct json *version = json_member(root, "version"), *data = json_member(root, "data");
+	const struct json *version = json_member(root, "version"),
+			  *data = root->kind == JSON_ARRAY ? root : json_member(root, "data");
 
-	if (!data || data->kind != JSON_ARRAY) {
-		enum status status =
-			error_set(ERR_DATA, "'%s': no SQuAD file: it is JSON, but no object with a list \"data\"", reader->name);
-		error_hint("the form is {\"data\": [{\"paragraphs\": [{\"context\": ..., \"qas\": [...]}]}]}");
-		return status;
-	}
+	if (!data || data->kind != JSON_ARRAY)
+		return no_squad_file(reader, "it is JSON, but no object with a list \"data\"");
 	bool has_version = version && (version->kind == JSON_STRING || version->kind == JSON_NUMBER);
 	TRY(string_store_copy(&reader->set->strings, has_version ? version->text : "", has_version ? version->text_size : 0,
 			      &reader->set->version));
-	for (const struct json *article = data->first_child; article; article = article->next)
-		TRY(take_article(reader, article));
-	if (reader->set->question_count == 0)
-		return error_set(ERR_DATA, "'%s': there is no question in it%s", reader->name,
-				 reader->options->bad->count > 0 ? " that can be used" : "");
+	bool flat = data->first_child && json_member(data->first_child, "context");
+	for (const struct json *item = data->first_child; item; item = item->next) {
+		reader->record += flat;
+		TRY(flat ? take_record(reader, item) : take_article(reader, item));
+	}
 	return OK;
+}
+
+/* The line at `text`, without its end. */
+static size_t line_size(const char *text)
+{
+	return strcspn(text, "\n");
+}
+
+/* Is the file lines of JSON, an object each? */
+static bool has_lines(const char *text)
+{
+	struct json_document document = {0};
+	size_t size = line_size(text);
+	if (!text[size] || json_parse(&document, "", text, size) != OK)
+		return false;
+	bool flat = document.root->kind == JSON_OBJECT && json_member(document.root, "context");
+	json_release(&document);
+	return flat;
+}
+
+static enum status take_lines(struct reader *reader, const char *text)
+{
+	for (const char *at = text; *at;) {
+		size_t size = line_size(at);
+		struct json_document document = {0};
+		reader->record++;
+		if (size > strspn(at, " \t\r")) {
+			char name[512];
+			snprintf(name, sizeof name, "%.400s, line %lld", reader->name, (long long)reader->record);
+			enum status status = json_parse(&document, name, at, size);
+			status = status == OK ? take_record(reader, document.root) : bad_record(reader->options->bad, status);
+			json_release(&document);
+			TRY(status);
+		}
+		at += size + (at[size] == '\n');
+	}
+	return OK;
+}
+
+static enum status take_file(struct reader *reader, const struct buffer *text)
+{
+	struct json_document document = {0};
+	enum status status;
+	if (has_lines(buffer_string(text))) {
+		status = take_lines(reader, buffer_string(text));
+	} else {
+		status = json_parse(&document, reader->name, buffer_string(text), text->size);
+		if (status == OK)
+			status = take_root(reader, document.root);
+		json_release(&document);
+	}
+	if (status == OK && reader->set->question_count == 0)
+		status = error_set(ERR_DATA, "'%s': there is no question in it%s", reader->name,
+				   reader->options->bad->count > 0 ? " that can be used" : "");
+	return status;
+}
+
+/* Another program may have counted something else than characters. */
+static void log_units(const struct reader *reader)
+{
+	const struct squad_set *set = reader->set;
+	bool bytes = set->byte_count >= set->utf16_count;
+	int64_t count = bytes ? set->byte_count : set->utf16_count;
+	if (count > 0)
+		log_warning("'%s': %lld of these answers would be right if \"answer_start\" counted %s instead of characters "
+			    "(code points)",
+			    reader->name, (long long)count, bytes ? "bytes of UTF-8" : "units of UTF-16");
 }
 
 static void log_set(const struct reader *reader)
@@ -349,28 +532,26 @@ static void log_set(const struct reader *reader)
 		 set->version, format_counted(paragraphs, set->paragraph_count, "paragraph", "paragraphs"),
 		 format_counted(questions, set->question_count, "question", "questions"),
 		 format_counted(answers, set->answer_count, "answer", "answers"), (long long)set->impossible_count);
-	int64_t missed_count = set->near_count + set->elsewhere_count + set->absent_count;
+	int64_t missed_count = set->near_count + set->shifted_count + set->elsewhere_count + set->absent_count;
 	if (missed_count > 0)
-		log_warning("%s not exactly where the file says (%lld but for white space, %lld elsewhere in the paragraph, %lld "
-			    "nowhere in it); the first: %s",
+		log_warning("%s not exactly where the file says (%lld but for white space, %lld a few characters off, %lld "
+			    "elsewhere in the "
+			    "paragraph, %lld nowhere in it); the first: %s",
 			    format_counted(missed, missed_count, "answer is", "answers are"), (long long)set->near_count,
-			    (long long)set->elsewhere_count, (long long)set->absent_count, reader->first_missed);
-	bad_records_log(reader->options->bad, reader->name);
+			    (long long)set->shifted_count, (long long)set->elsewhere_count, (long long)set->absent_count,
+			    reader->first_missed);
+	log_units(reader);
 }
 
 enum status squad_read(struct squad_set *out, const char *path, const struct squad_options *options)
 {
 	struct text_file file;
-	struct json_document document = {0};
 	*out = (struct squad_set){.version = ""};
 	TRY(text_file_read(&file, path, TEXT_FILE_LIMIT));
 	struct reader reader = {.set = out, .options = options, .name = file.name};
-	enum status status = json_parse(&document, file.name, buffer_string(&file.text), file.text.size);
-	if (status == OK)
-		status = take_root(&reader, document.root);
+	enum status status = take_file(&reader, &file.text);
 	if (status == OK)
 		log_set(&reader);
-	json_release(&document);
 	string_index_release(&reader.ids);
 	text_file_release(&file);
 	if (status != OK)

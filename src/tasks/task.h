@@ -21,7 +21,13 @@ enum task_use {
 	TASK_PREDICT, /* labels may be absent */
 };
 
-/* Of questions about paragraphs. 0: Google's defaults, in brackets. */
+enum squad_scorer {
+	SQUAD_SCORER_AUTO,  /* by the answers' letters */
+	SQUAD_SCORER_SQUAD, /* evaluate-v1.1.py, evaluate-v2.0.py */
+	SQUAD_SCORER_CMRC,  /* cmrc2018_evaluate.py */
+};
+
+/* Of questions about paragraphs. 0 and false: not given, then Google's defaults, in brackets. */
 struct squad_task_settings {
 	int32_t doc_stride;               /* tokens from the beginning of a window to the next one's (128) */
 	int32_t max_query_length;         /* tokens of a question (64) */
@@ -29,7 +35,12 @@ struct squad_task_settings {
 	int32_t max_answer_length;        /* tokens (30) */
 	bool version_2_with_negative;     /* a paragraph may have no answer: SQuAD 2.0 */
 	double null_score_diff_threshold; /* no answer if it leads the best one by more than this (0) */
+	enum squad_scorer scorer;
+	bool version_is_given, threshold_is_given, scorer_is_given;
+	bool find_threshold; /* after training, on the first dev set */
 };
+/* Writes what `given` has over what is in *own. */
+void squad_task_settings_take(struct squad_task_settings *own, const struct squad_task_settings *given);
 
 /* Of two mentions in a text (tasks/relation.c). */
 struct relation_task_settings {
@@ -97,7 +108,8 @@ struct task {
 	const char *problem_type; /* as in config.json; NULL: it has none */
 	enum task_input input;    /* of tables */
 	enum task_target target;
-	const char *decides; /* the measure that chooses the best checkpoint, unless a published layout says another */
+	int32_t max_seq_length; /* where nothing is said; 0: 128 */
+	const char *decides;    /* the measure that chooses the best checkpoint, unless a published layout says another */
 	/* Reads files into a set, in their order. TASK_TRAIN also finds the labels. */
 	enum status (*read)(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
 	/* Makes set->encoded. */
@@ -112,6 +124,8 @@ struct task {
 	/* Appends the prediction for answer number `example` of task_answers() as a JSON object (no line end). */
 	enum status (*put)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 			   int64_t example, struct buffer *out);
+	/* After training: what is still open is chosen so that the answers to the first dev set are best. NULL: nothing is. */
+	enum status (*tune)(struct task_state *state, const struct task_set *set, const struct task_outputs *outputs);
 	void (*close_set)(struct task_set *set); /* frees set->own; NULL: there is none */
 };
 

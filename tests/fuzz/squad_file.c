@@ -27,8 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 			BUG_IF(i < paragraph->first_question || i >= paragraph->first_question + paragraph->question_count);
 			for (int64_t a = question->first_answer; a < question->first_answer + question->answer_count; a++) {
 				const struct squad_answer *answer = &set.answers[a];
-				BUG_IF(answer->place > SQUAD_NEAR && use == SQUAD_TRAIN);
-				BUG_IF(answer->place == SQUAD_FOUND &&
+				BUG_IF(!squad_is_placed(answer) && use == SQUAD_TRAIN);
+				BUG_IF((answer->place == SQUAD_FOUND || answer->place == SQUAD_SHIFTED) &&
 				       (answer->start_byte + answer->text_size > paragraph->text_size ||
 					memcmp(paragraph->text + answer->start_byte, answer->text, (size_t)answer->text_size) !=
 						0));

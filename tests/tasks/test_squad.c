@@ -2,6 +2,7 @@
  * Google's code in test_squad_answers.c. */
 #include <math.h>
 #include "base/json.h"
+#include "tasks/record.h"
 #include "tasks/task.h"
 #include "test.h"
 
@@ -162,6 +163,79 @@ static void no_answer_is_an_answer(void **state)
 	task_state_release(&task);
 }
 
+/* The threshold between an answer and none is chosen on a set, recorded, and read back; options stand over the record. */
+static void a_threshold_is_chosen_and_recorded(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(true), later = open_state(false);
+	struct task_set set = {0};
+	struct task_outputs outputs;
+	struct measures measures = {0};
+	struct buffer text = {0};
+	struct json_document document;
+	assert_ok(open_set(&task, &set, TASK_SCORE, FILE_OF(ANSWER("a", "what", "tea", "15") "," IMPOSSIBLE("b", "tea"))));
+	outputs_of(&task, &set, &outputs);
+	for (int64_t w = 0; w < 4; w++)
+		set_answer(&outputs, w, 0, 0, 6);
+	set_answer(&outputs, 1, 5, 5, 5); /* 10 against 12: null odds 2 */
+	set_answer(&outputs, 2, 3, 3, 3); /* 6 against 12: 6 */
+	assert_ok(task_squad.tune(&task, &set, &outputs));
+	assert_near(task.settings.squad.null_score_diff_threshold, 0, 0); /* nobody has asked */
+	assert_ok(task_squad.score(&task, &set, &outputs, &measures));
+	assert_near(measures_get(&measures, "f1"), 50, 1e-12);
+	task.settings.squad.find_threshold = true;
+	assert_ok(task_squad.tune(&task, &set, &outputs));
+	measures = (struct measures){0};
+	assert_ok(task_squad.score(&task, &set, &outputs, &measures));
+	assert_near(measures_get(&measures, "f1"), 100, 1e-12);
+	assert_near(task.settings.squad.null_score_diff_threshold, 2, 0);
+	task.settings.squad.max_query_length = 9;
+	task.settings.squad.scorer = SQUAD_SCORER_SQUAD;
+	assert_ok(task_record_write(&task, &text));
+	assert_ok(json_parse(&document, "record", text.data, text.size));
+	assert_ok(task_record_read(document.root, "record", &later.settings));
+	struct squad_task_settings *read = &later.settings.squad;
+	assert_true(read->version_2_with_negative);
+	assert_near(read->null_score_diff_threshold, 2, 0);
+	assert_int_equal(read->doc_stride, 1);
+	assert_int_equal(read->max_query_length, 9);
+	assert_int_equal(read->n_best_size, 0);
+	assert_int_equal(read->scorer, SQUAD_SCORER_SQUAD);
+	squad_task_settings_take(read, &(struct squad_task_settings){.doc_stride = 3, .threshold_is_given = true});
+	assert_int_equal(read->doc_stride, 3);
+	assert_int_equal(read->max_query_length, 9);
+	assert_near(read->null_score_diff_threshold, 0, 0);
+	assert_true(read->version_2_with_negative);
+	squad_task_settings_take(read, &(struct squad_task_settings){.version_is_given = true});
+	assert_false(read->version_2_with_negative);
+	json_release(&document);
+	buffer_release(&text);
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+	task_state_release(&later);
+}
+
+/* CMRC 2018's measures where the answers are Chinese, or where they are asked for. */
+static void the_scorer_follows_the_answers(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(false);
+	struct task_set set = {0};
+	struct task_outputs outputs;
+	struct measures measures = {0};
+	assert_ok(open_set(&task, &set, TASK_SCORE, FILE_OF(ANSWER("a", "what", "tea", "15"))));
+	outputs_of(&task, &set, &outputs);
+	assert_ok(task_squad.score(&task, &set, &outputs, &measures));
+	assert_null(measures_find(&measures, "average"));
+	task.settings.squad.scorer = SQUAD_SCORER_CMRC;
+	assert_ok(task_squad.score(&task, &set, &outputs, &measures));
+	assert_non_null(measures_find(&measures, "average"));
+	task_outputs_release(&outputs);
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
 static void what_is_not_known_has_no_weight(void **state)
 {
 	(void)state;
@@ -210,8 +284,12 @@ static void several_files_train(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(windows_have_targets),   cmocka_unit_test(windows_of_a_question_answer_together),
-		cmocka_unit_test(no_answer_is_an_answer), cmocka_unit_test(what_is_not_known_has_no_weight),
+		cmocka_unit_test(windows_have_targets),
+		cmocka_unit_test(windows_of_a_question_answer_together),
+		cmocka_unit_test(no_answer_is_an_answer),
+		cmocka_unit_test(a_threshold_is_chosen_and_recorded),
+		cmocka_unit_test(the_scorer_follows_the_answers),
+		cmocka_unit_test(what_is_not_known_has_no_weight),
 		cmocka_unit_test(several_files_train),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

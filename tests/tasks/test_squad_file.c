@@ -105,9 +105,9 @@ static void answers_may_be_a_little_beside_their_place(void **state)
 		{"see Ann and Bob", "nn", "4", SQUAD_NEAR},
 		{"see Ann and Bob", " and Bob", "7", SQUAD_FOUND},
 		{"see Ann and Bob", "and  Bob ", "6", SQUAD_NEAR},
-		{"see Ann and Bob", "Bob", "13", SQUAD_ELSEWHERE}, /* beyond the end */
+		{"see Ann and Bob", "Bob", "13", SQUAD_SHIFTED}, /* beyond the end */
 		{"see Ann\\u202fand Bob", "see", "4", SQUAD_ELSEWHERE},
-		{"see Ann\\u202fand Bob", "nn\\u202Fa", "4", SQUAD_ELSEWHERE}, /* its last character counts to "Ann" */
+		{"see Ann\\u202fand Bob", "nn\\u202Fa", "4", SQUAD_SHIFTED}, /* its last character counts to "Ann" */
 		{"see Ann\\u202fand Bob", "nn\\u202Fa", "5", SQUAD_FOUND},
 		{"see Ann\\u202fand Bob", "Ann a", "5", SQUAD_NEAR},
 		{"\xE4\xB8\xAD\xE6\x96\x87", "\xE6\x96\x87", "0", SQUAD_NEAR}, /* a run of ideographs is one word */
@@ -123,6 +123,66 @@ static void answers_may_be_a_little_beside_their_place(void **state)
 			fail_msg("case %zu: place %d", i, set.answers[0].place);
 		squad_release(&set);
 	}
+}
+
+/* An answer a few characters off is taken from where it stands, the nearest place before others; one elsewhere is told from
+ * offsets that count bytes or units of UTF-16. */
+static void shifted_answers_are_mended(void **state)
+{
+	(void)state;
+	struct squad_set set;
+	assert_ok(read_text(&set, FILE_OF("a b a b a", QUESTION("\"a\"", ANSWER("b a b", "1"))), SQUAD_TRAIN, false, false));
+	assert_int_equal(set.shifted_count, 1);
+	assert_int_equal(set.answers[0].start, 2);
+	assert_int_equal(set.answers[0].start_byte, 2);
+	squad_release(&set);
+	assert_ok(read_text(&set,
+			    FILE_OF("\xF0\x9F\x98\x80\xF0\x9F\x98\x80\xF0\x9F\x98\x80\xF0\x9F\x98\x80 see Bob",
+				    QUESTION("\"a\"", ANSWER("Bob", "13")) "," QUESTION("\"b\"", ANSWER("Bob", "21"))),
+			    SQUAD_SCORE, false, false));
+	assert_int_equal(set.elsewhere_count, 2);
+	assert_int_equal(set.utf16_count, 1);
+	assert_int_equal(set.byte_count, 1);
+	squad_release(&set);
+}
+
+#define FLAT(id, context, question, texts, starts)                                                                               \
+	"{\"id\": \"" id "\", \"title\": \"t\", \"context\": \"" context "\", \"question\": \"" question                         \
+	"\", \"answers\": {\"text\": [" texts "], \"answer_start\": [" starts "]}}"
+
+static void flat_records(void **state)
+{
+	(void)state;
+	static const char *const files[] = {
+		FLAT("x", "Ann and Bob", "who", "\"Ann\", \"Bob\"", "0, 8") "\n" FLAT(
+			"y", "Ann and Bob", "who", "", "") "\n\n"
+							   "{\"context\": \"Eve\", \"question\": \"who\", \"answers\": "
+							   "[{\"text\": \"Eve\", \"answer_start\": 0}]}\n",
+		"{\"version\": \"9\", \"data\": [" FLAT("x", "Ann and Bob", "who", "\"Ann\", \"Bob\"", "0, 8") "," FLAT(
+			"y", "Ann and Bob", "who", "", "") ", {\"context\": \"Eve\", \"question\": \"who\", \"answers\": "
+							   "[{\"text\": \"Eve\", \"answer_start\": 0}]}]}",
+	};
+	for (int i = 0; i < 2; i++) {
+		struct squad_set set;
+		assert_ok(read_text(&set, files[i], SQUAD_TRAIN, true, false));
+		assert_int_equal(set.question_count, 3);
+		assert_int_equal(set.paragraph_count, 2);
+		assert_int_equal(set.paragraphs[0].question_count, 2);
+		assert_int_equal(set.questions[0].answer_count, 2);
+		assert_string_equal(set.answers[1].text, "Bob");
+		assert_true(set.questions[1].is_impossible);
+		assert_string_equal(set.questions[2].id, "2");
+		squad_release(&set);
+	}
+	struct squad_set set;
+	assert_error(ERR_DATA, "record 2: question 'y': \"answers\" must have lists",
+		     read_text(&set, FLAT("x", "Ann", "who", "\"Ann\"", "0") "\n" FLAT("y", "Ann", "who", "\"Ann\"", "0, 8") "\n",
+			       SQUAD_TRAIN, true, false));
+	assert_error(ERR_DATA, "line 2",
+		     read_text(&set, FLAT("x", "Ann", "who", "\"Ann\"", "0") "\n{\"context\": \n", SQUAD_TRAIN, true, false));
+	assert_error(
+		ERR_DATA, "record 2 must have strings",
+		read_text(&set, FLAT("x", "Ann", "who", "\"Ann\"", "0") "\n{\"context\": \"a\"}\n", SQUAD_TRAIN, true, false));
 }
 
 static void what_a_use_needs_is_asked_for(void **state)
@@ -152,7 +212,9 @@ static void other_files_are_refused(void **state)
 		const char *text, *message;
 	} cases[] = {
 		{"", "ends early"},
-		{"[]", "no SQuAD file"},
+		{"[]", "no question in it"},
+		{"3", "no SQuAD file"},
+		{"[3]", "article 1 has no list"},
 		{"{\"data\": {}}", "no SQuAD file"},
 		{"{\"data\": []}", "no question in it"},
 		{"{\"data\": [{}]}", "article 1 has no list \"paragraphs\""},
@@ -165,7 +227,8 @@ static void other_files_are_refused(void **state)
 		{FILE_OF("Ann", "{\"id\": \"a\"}"), "question 'a' has no string \"question\""},
 		{FILE_OF("Ann", QUESTION("\"a\"", "3")), "question 'a': an answer must be"},
 		{FILE_OF("Ann", QUESTION("\"a\"", "{\"text\": \"Ann\", \"answer_start\": \"0\"}")), "an answer must be"},
-		{FILE_OF("Ann", "{\"id\": \"a\", \"question\": \"q\", \"answers\": {}}"), "\"answers\" must be a list"},
+		{FILE_OF("Ann", "{\"id\": \"a\", \"question\": \"q\", \"answers\": 3}"), "\"answers\" must be a list"},
+		{FILE_OF("Ann", "{\"id\": \"a\", \"question\": \"q\", \"answers\": {}}"), "\"answers\" must have lists"},
 		{FILE_OF("Ann", "{\"id\": \"a\", \"question\": \"q\", \"is_impossible\": 1}"), "must be true or false"},
 		{FILE_OF("Ann", QUESTION("\"a\"", ANSWER("Ann", "0")) "," QUESTION("\"a\"", ANSWER("Ann", "0"))),
 		 "a second question has the id 'a'"},
@@ -189,6 +252,8 @@ int main(void)
 		cmocka_unit_test(everything_keeps_its_order),
 		cmocka_unit_test(answers_elsewhere_are_told_from_absent_ones),
 		cmocka_unit_test(answers_may_be_a_little_beside_their_place),
+		cmocka_unit_test(shifted_answers_are_mended),
+		cmocka_unit_test(flat_records),
 		cmocka_unit_test(what_a_use_needs_is_asked_for),
 		cmocka_unit_test(other_files_are_refused),
 	};
