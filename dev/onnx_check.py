@@ -6,6 +6,7 @@
 Makes small models with random weights of every architecture (and takes those of FOLDER), exports them, lets onnx.checker look at
 the graph and compares the outputs of onnxruntime and transformers. Ends with the largest difference. Needs torch, transformers,
 onnx, onnxruntime."""
+import json
 import os
 import subprocess
 import sys
@@ -73,6 +74,42 @@ def compare(bertc, folder, name, out):
     return worst
 
 
+def pooled(hidden, mask):
+    """All modes of sentence-transformers' Pooling, in its order, and its Normalize."""
+    m = mask.unsqueeze(-1).float()
+    number = torch.cumsum(m, 1) * m
+    last = (mask.sum(1) - 1).tolist()
+    parts = [hidden[:, 0], torch.where(m > 0, hidden, torch.tensor(-1e9)).max(1).values, (hidden * m).sum(1) / m.sum(1),
+             (hidden * m).sum(1) / m.sum(1).sqrt(), (hidden * number).sum(1) / number.sum(1),
+             torch.stack([hidden[i, k] for i, k in enumerate(last)])]
+    return torch.nn.functional.normalize(torch.cat(parts, 1), dim=1).numpy()
+
+
+def compare_pooling(bertc, folder):
+    """An encoder whose sentence-transformers folder asks for every mode."""
+    make_folder(folder, "BertModel", "gelu")
+    os.makedirs(os.path.join(folder, "1_Pooling"))
+    modes = ["cls_token", "max_tokens", "mean_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"]
+    files = {"modules.json": [{"idx": i, "name": str(i), "path": p, "type": "sentence_transformers.models." + t}
+                              for i, (p, t) in enumerate([("", "Transformer"), ("1_Pooling", "Pooling"), ("2_N", "Normalize")])],
+             "1_Pooling/config.json": dict({"pooling_mode_" + m: True for m in modes}, word_embedding_dimension=48)}
+    for name, content in files.items():
+        with open(os.path.join(folder, name), "w") as f:
+            json.dump(content, f)
+    out = folder + "-onnx"
+    subprocess.run([bertc, "export", "--model", folder, "--to", "onnx", "--out", out, "-q"], check=True)
+    path = os.path.join(out, "onnx", "model.onnx")
+    onnx.checker.check_model(path, full_check=True)
+    session = onnxruntime.InferenceSession(path)
+    encoded = transformers.AutoTokenizer.from_pretrained(out)(TEXTS, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        hidden = transformers.BertModel.from_pretrained(folder).eval()(**encoded).last_hidden_state
+    (ours,) = session.run(["sentence_embedding"], {k: v.numpy() for k, v in encoded.items()})
+    worst = float(np.abs(ours - pooled(hidden, encoded["attention_mask"])).max())
+    print(f"{worst:.2e}  sentence_embedding")
+    return worst
+
+
 def main():
     bertc, worst = sys.argv[1], 0.0
     with tempfile.TemporaryDirectory() as top:
@@ -81,6 +118,7 @@ def main():
                 folder = os.path.join(top, activation, name)
                 make_folder(folder, name, activation)
                 worst = max(worst, compare(bertc, folder, name, folder + "-onnx"))
+        worst = max(worst, compare_pooling(bertc, os.path.join(top, "vectors")))
         for i, folder in enumerate(sys.argv[2:]):
             name = transformers.AutoConfig.from_pretrained(folder).architectures[0]
             worst = max(worst, compare(bertc, folder, name, os.path.join(top, str(i))))

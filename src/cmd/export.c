@@ -12,10 +12,11 @@
 #include "weights/int8_weights.h"
 #include "weights/manifest.h"
 #include "weights/onnx_model.h"
+#include "weights/tensorflow_folder.h"
 
 struct export_settings {
-	const char *model, *to, *out;
-	bool head;
+	const char *model, *to, *out, *pooling;
+	bool head, normalize;
 };
 
 #define FIELD(name) offsetof(struct export_settings, name)
@@ -31,10 +32,12 @@ static const struct option export_options[] = {
 	{.name = "to",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(to),
-	 .range = "onnx|int8",
+	 .range = "onnx|tensorflow|sentence_transformers|int8",
 	 .role = ROLE_PLACE,
 	 .value_name = "FORM",
-	 .help = "onnx: a graph for ONNX Runtime, OpenVINO and others; int8: a folder for bertc with linear layers in int8, a "
+	 .help = "onnx: a graph for ONNX Runtime, OpenVINO and others; tensorflow: a checkpoint with Google's names; "
+		 "sentence_transformers: a folder that makes vectors of "
+		 "texts; int8: a folder for bertc with linear layers in int8, a "
 		 "quarter of the size, fast to load and to compute with on CPUs"},
 	{.name = "out",
 	 .type = OPTION_TEXT,
@@ -48,6 +51,20 @@ static const struct option export_options[] = {
 	 .fallback = "true",
 	 .role = ROLE_PLACE,
 	 .help = "with the head that the model has; without it the encoder alone"},
+	{.name = "pooling",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(pooling),
+	 .range = "cls|mean|max",
+	 .role = ROLE_PLACE,
+	 .value_name = "HOW",
+	 .fallback_text = "the folder's own; mean for sentence_transformers",
+	 .help = "how the rows of a text become one vector; the encoder is exported without another head then"},
+	{.name = "normalize",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(normalize),
+	 .fallback = "false",
+	 .role = ROLE_PLACE,
+	 .help = "vectors of texts are made to have length 1; those of a folder that says so always are"},
 	{.name = NULL},
 };
 
@@ -58,7 +75,11 @@ static const struct command_text export_text = {
 	.description =
 		"onnx writes FOLDER/onnx/model.onnx with configuration and tokenizer beside it, as optimum and "
 		"sentence-transformers look for it. Inputs are input_ids, attention_mask and token_type_ids; the first output is "
-		"last_hidden_state, logits, or start_logits and end_logits.",
+		"last_hidden_state, logits, or start_logits and end_logits; sentence_embedding is the last where it is known how "
+		"texts become vectors.\n\n"
+		"tensorflow writes bert_model.ckpt, bert_config.json and vocab.txt for Google's code; sentence_transformers a "
+		"folder "
+		"for that library; int8 a folder for bertc itself.",
 	.examples = "bertc export --model runs/task --to onnx --out task-onnx\ta folder with onnx/model.onnx\n"
 		    "bertc export --model runs/task --to onnx --out task.onnx\tthe graph alone\n"
 		    "bertc export --model runs/mine --no_head --to onnx --out encoder.onnx\tlast_hidden_state",
@@ -152,6 +173,8 @@ static struct onnx_model_content onnx_content(const struct saved_model *saved)
 		.slab = saved->slab,
 		.has_pooler = saved->has_pooler,
 		.has_next_sentence = saved->has_next_sentence,
+		.pooling = saved->sentences.pooling,
+		.normalize = saved->sentences.normalize,
 	};
 }
 
@@ -168,9 +191,16 @@ static struct model_folder_content folder_content(const struct saved_model *save
 	};
 }
 
-static enum status write_onnx_folder(const struct saved_model *saved, const char *folder)
+/* What stands beside the weights of any form. */
+static enum status write_description(const struct saved_model *saved, const char *folder, struct folder_files *files)
 {
 	struct model_folder_content content = folder_content(saved);
+	TRY(model_folder_save_description(folder, &content, files));
+	return saved->sentences.pooling ? sentence_folder_write(folder, &saved->sentences, saved->config.hidden_size, files) : OK;
+}
+
+static enum status write_onnx_folder(const struct saved_model *saved, const char *folder)
+{
 	struct onnx_model_content graph = onnx_content(saved);
 	struct folder_files files = {0};
 	char inner[PATH_BYTES], path[PATH_BYTES];
@@ -179,10 +209,56 @@ static enum status write_onnx_folder(const struct saved_model *saved, const char
 	TRY_GOTO(folder_make(inner), done);
 	TRY_GOTO(path_join(path, inner, "model.onnx"), done);
 	TRY_GOTO(onnx_model_write(path, &graph, ONNX_FILE_LIMIT), done);
-	status = model_folder_save_description(folder, &content, &files);
+	status = write_description(saved, folder, &files);
 done:
 	free(files.files);
 	return status;
+}
+
+/* --- TensorFlow --- */
+
+static enum status write_tensorflow_folder(const struct saved_model *saved, const char *folder)
+{
+	struct model_folder_content content = folder_content(saved);
+	char place[PATH_BYTES], manifest[PATH_BYTES], name[PATH_BYTES];
+	int64_t step = 0;
+	TRY(split_path(saved->source.weights, place, name));
+	TRY(path_join(manifest, place, MANIFEST_NAME));
+	if (file_exists(manifest))
+		TRY(manifest_step(place, &step));
+	return tensorflow_folder_save(folder, &content, step);
+}
+
+/* --- sentence-transformers --- */
+
+static enum status write_sentence_folder(const struct saved_model *saved, const char *folder)
+{
+	struct model_folder_content content = folder_content(saved);
+	struct folder_files files = {0};
+	enum status status = model_folder_save(folder, &content, &files);
+	if (status == OK)
+		status = sentence_folder_write(folder, &saved->sentences, saved->config.hidden_size, &files);
+	free(files.files);
+	return status;
+}
+
+/* --pooling, --normalize, and what the form asks for, over what the folder says. */
+static void settle_pooling(const struct export_settings *settings, struct saved_model *saved)
+{
+	static const struct {
+		const char *name;
+		unsigned mode;
+	} modes[] = {{"cls", POOLING_CLS}, {"mean", POOLING_MEAN}, {"max", POOLING_MAX}};
+	struct sentence_folder *sentences = &saved->sentences;
+	for (size_t i = 0; settings->pooling && i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (strcmp(settings->pooling, modes[i].name) == 0)
+			sentences->pooling = modes[i].mode;
+	if (!sentences->pooling && strcmp(settings->to, "sentence_transformers") == 0)
+		sentences->pooling = POOLING_MEAN;
+	sentences->normalize |= settings->normalize;
+	if (sentences->max_seq_length == 0)
+		sentences->max_seq_length = (int32_t)(saved->tokenizer.max_length > 0 ? saved->tokenizer.max_length
+										      : saved->config.max_position_embeddings);
 }
 
 /* --- int8 --- */
@@ -192,7 +268,7 @@ static enum status write_int8_folder(const struct saved_model *saved, const char
 	struct model_folder_content content = folder_content(saved);
 	struct folder_files files = {0};
 	enum status status;
-	TRY_GOTO(model_folder_save_description(folder, &content, &files), done);
+	TRY_GOTO(write_description(saved, folder, &files), done);
 	TRY_GOTO(int8_weights_save(folder, &content, NULL, &files), done);
 	status = manifest_write(folder, 0, &files);
 done:
@@ -228,6 +304,16 @@ static enum status write_folder(const struct saved_model *saved, const char *out
 	return status;
 }
 
+static const struct {
+	const char *name;
+	write_form *write;
+} forms[] = {
+	{"onnx", write_onnx_folder},
+	{"tensorflow", write_tensorflow_folder},
+	{"sentence_transformers", write_sentence_folder},
+	{"int8", write_int8_folder},
+};
+
 static enum status write_export(const struct export_settings *settings, const struct saved_model *saved)
 {
 	char parent[PATH_BYTES], name[PATH_BYTES];
@@ -237,14 +323,17 @@ static enum status write_export(const struct export_settings *settings, const st
 		struct onnx_model_content graph = onnx_content(saved);
 		return onnx_model_write(settings->out, &graph, ONNX_FILE_LIMIT);
 	}
-	bool int8 = strcmp(settings->to, "int8") == 0;
-	return write_folder(saved, settings->out, parent, name, int8 ? write_int8_folder : write_onnx_folder);
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+		if (strcmp(settings->to, forms[i].name) == 0)
+			return write_folder(saved, settings->out, parent, name, forms[i].write);
+	BUG_IF(true);
+	return ERR_INTERNAL;
 }
 
 static enum status missing(const char *option)
 {
 	enum status status = error_set(ERR_USAGE, "--%s is missing", option);
-	error_hint("bertc export --model FOLDER --to onnx --out PATH");
+	error_hint("bertc export --model FOLDER --to onnx|tensorflow|sentence_transformers|int8 --out PATH");
 	return status;
 }
 
@@ -255,7 +344,9 @@ static enum status run_export(struct options *options)
 	if (!settings->model || !settings->to || !settings->out)
 		return missing(!settings->model ? "model" : !settings->to ? "to" : "out");
 	TRY(check_new(settings->out));
-	enum status status = saved_model_read(&saved, settings->model, settings->head);
+	bool vectors = settings->pooling || strcmp(settings->to, "sentence_transformers") == 0;
+	enum status status = saved_model_read(&saved, settings->model, settings->head && !vectors);
+	settle_pooling(settings, &saved);
 	if (status == OK)
 		status = write_export(settings, &saved);
 	if (status == OK)

@@ -10,7 +10,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-enum onnx_type { ONNX_FLOAT = 1, ONNX_INT64 = 7 };
+enum onnx_type { ONNX_FLOAT = 1, ONNX_INT64 = 7, ONNX_BOOL = 9 };
 
 /* The name of what a node gives or takes: an input of the graph, a weight, a constant, or a node's output. */
 struct onnx_value {

@@ -159,3 +159,112 @@ enum status sorted_table_read(const char *path, const unsigned char *bytes, size
 	buffer_release(&table.last);
 	return status;
 }
+
+/* --- Writing --- */
+
+#define BLOCK_TARGET ((size_t)256 << 10)
+#define RESTART_INTERVAL 16
+
+static void put_varint(struct buffer *out, uint64_t value)
+{
+	unsigned char bytes[VARINT_BYTES];
+	buffer_append(out, bytes, varint_put(bytes, value));
+}
+
+static void put_le32(struct buffer *out, uint32_t value)
+{
+	unsigned char bytes[4] = {(unsigned char)value, (unsigned char)(value >> 8), (unsigned char)(value >> 16),
+				  (unsigned char)(value >> 24)};
+	buffer_append(out, bytes, sizeof(bytes));
+}
+
+/* An entry whose key shares its beginning with the one before, unless `restart`. */
+static void put_entry(struct buffer *block, struct buffer *before, bool restart, const char *key, size_t key_size,
+		      const void *value, size_t size)
+{
+	size_t shared = 0;
+	while (!restart && shared < before->size && shared < key_size && before->data[shared] == key[shared])
+		shared++;
+	put_varint(block, shared);
+	put_varint(block, key_size - shared);
+	put_varint(block, size);
+	buffer_append(block, key + shared, key_size - shared);
+	buffer_append(block, value, size);
+	buffer_clear(before);
+	buffer_append(before, key, key_size);
+	block->failed |= before->failed;
+}
+
+/* Appends a block with its restart points and trailer; returns where it lies. */
+static struct handle put_block(struct buffer *out, const struct buffer *entries, const struct buffer *restarts)
+{
+	struct handle handle = {.offset = out->size};
+	uint32_t count = (uint32_t)(restarts->size / 4);
+	buffer_append(out, entries->data, entries->size);
+	buffer_append(out, restarts->data, restarts->size);
+	if (count == 0)
+		put_le32(out, 0); /* an empty block has one, too */
+	put_le32(out, count ? count : 1);
+	handle.size = out->size - handle.offset;
+	buffer_char(out, 0);
+	out->failed |= entries->failed | restarts->failed;
+	put_le32(out, out->failed ? 0 : crc32c_masked(crc32c(0, out->data + handle.offset, handle.size + 1)));
+	return handle;
+}
+
+static void put_handle(struct buffer *out, struct handle handle)
+{
+	put_varint(out, handle.offset);
+	put_varint(out, handle.size);
+}
+
+static void flush_block(struct sorted_table_writer *writer)
+{
+	struct buffer handle = {0};
+	if (writer->in_block == 0)
+		return;
+	put_handle(&handle, put_block(&writer->out, &writer->block, &writer->restarts));
+	/* The index has every key in full. */
+	put_entry(&writer->index, &writer->index_last, true, buffer_string(&writer->last), writer->last.size, handle.data,
+		  handle.size);
+	writer->index.failed |= handle.failed;
+	buffer_release(&handle);
+	buffer_clear(&writer->block);
+	buffer_clear(&writer->restarts);
+	writer->in_block = 0;
+}
+
+void sorted_table_add(struct sorted_table_writer *writer, const char *key, const void *value, size_t size)
+{
+	bool restart = writer->in_block % RESTART_INTERVAL == 0;
+	if (restart)
+		put_le32(&writer->restarts, (uint32_t)writer->block.size);
+	put_entry(&writer->block, &writer->last, restart, key, strlen(key), value, size);
+	writer->in_block++;
+	if (writer->block.size >= BLOCK_TARGET)
+		flush_block(writer);
+}
+
+enum status sorted_table_finish(struct sorted_table_writer *writer)
+{
+	struct buffer nothing = {0}, footer = {0};
+	flush_block(writer);
+	put_handle(&footer, put_block(&writer->out, &nothing, &nothing)); /* the metaindex, which is empty */
+	/* One restart point will do for an index that is read from front to back or searched. */
+	buffer_clear(&writer->restarts);
+	put_le32(&writer->restarts, 0);
+	put_handle(&footer, put_block(&writer->out, &writer->index, &writer->restarts));
+	while (!footer.failed && footer.size < FOOTER_BYTES - 8)
+		buffer_char(&footer, 0);
+	put_le32(&footer, (uint32_t)MAGIC);
+	put_le32(&footer, (uint32_t)(MAGIC >> 32));
+	buffer_append(&writer->out, footer.data, footer.size);
+	writer->out.failed |= footer.failed | writer->block.failed | writer->index.failed | writer->restarts.failed;
+	buffer_release(&footer);
+	buffer_release(&writer->block);
+	buffer_release(&writer->restarts);
+	buffer_release(&writer->index);
+	buffer_release(&writer->last);
+	buffer_release(&writer->index_last);
+	return buffer_status(&writer->out);
+}

@@ -16,4 +16,15 @@ typedef enum status table_visit(void *context, const char *key, size_t key_size,
 MUST_USE enum status sorted_table_read(const char *path, const unsigned char *bytes, size_t size, table_visit *visit,
 				       void *context);
 
+/* Writing one. Zero-initialise; entries come in the order of their keys, each greater than the one before. Blocks have the size
+ * of TensorFlow's, 256 KiB; every sixteenth key of a block stands in full. */
+struct sorted_table_writer {
+	struct buffer out; /* the table; the caller releases it */
+	struct buffer block, restarts, index, last, index_last;
+	int64_t in_block;
+};
+void sorted_table_add(struct sorted_table_writer *writer, const char *key, const void *value, size_t size);
+/* Ends the table: writer->out is complete, all else released. */
+MUST_USE enum status sorted_table_finish(struct sorted_table_writer *writer);
+
 #endif

@@ -83,12 +83,18 @@ static bool is_missing(const struct model_folder_report *report, const char *nam
 
 static enum status read_weights(struct saved_model *saved)
 {
+	model_free(saved->model);
+	free(saved->slab);
+	saved->model = NULL;
+	saved->slab = NULL;
+	TRY(model_create(&saved->model, &saved->names, &saved->config, &saved->heads));
+	TRY(memory_new(&saved->slab, saved->model->slab_count, sizeof(*saved->slab), "weights"));
 	struct model_folder_report report = {0};
 	enum missing_weights missing = model_heads_tied(&saved->heads) ? MISSING_NEXT_SENTENCE
 				       : saved->heads.count == 0       ? MISSING_HEADS
 								       : MISSING_NOTHING;
 	enum status status = model_folder_load(saved->source.weights, saved->model, missing, saved->slab, &report);
-	saved->has_pooler = !is_missing(&report, "bert.pooler.dense.weight");
+	saved->has_pooler = saved->heads.pooler && !is_missing(&report, "bert.pooler.dense.weight");
 	saved->has_next_sentence = saved->has_pooler && !is_missing(&report, "cls.seq_relationship.weight");
 	model_folder_report_release(&report);
 	return status;
@@ -96,6 +102,11 @@ static enum status read_weights(struct saved_model *saved)
 
 enum status saved_model_read(struct saved_model *saved, const char *path, bool with_head)
 {
+	TRY(sentence_folder_read(&saved->sentences, path));
+	if (saved->sentences.found) {
+		path = saved->sentences.transformer;
+		with_head &= saved->sentences.pooling == 0;
+	}
 	TRY(model_folder_config(path, &saved->config));
 	TRY(model_folder_task(path, &saved->task));
 	TRY(model_source_find(path, &saved->source));
@@ -109,8 +120,11 @@ enum status saved_model_read(struct saved_model *saved, const char *path, bool w
 		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", path, entries,
 				 saved->config.vocab_size);
 	saved->names = (struct backend){.name = "names", .dtype = DTYPE_F32, .master_dtype = DTYPE_F32};
-	TRY(model_create(&saved->model, &saved->names, &saved->config, &saved->heads));
-	TRY(memory_new(&saved->slab, saved->model->slab_count, sizeof(*saved->slab), "weights"));
+	TRY(read_weights(saved));
+	if (saved->heads.count > 0 || saved->has_pooler)
+		return OK;
+	/* An encoder without a pooler is saved without one. */
+	saved->heads.pooler = false;
 	return read_weights(saved);
 }
 
@@ -120,5 +134,6 @@ void saved_model_release(struct saved_model *saved)
 	free(saved->slab);
 	task_config_release(&saved->task);
 	folder_tokenizer_release(&saved->tokenizer);
+	sentence_folder_release(&saved->sentences);
 	*saved = (struct saved_model){.slab = NULL};
 }

@@ -51,10 +51,7 @@ static bool joins_rows(const struct head *head)
 
 static int64_t pooled_width(const struct onnx_model_content *content)
 {
-	int64_t width = 0;
-	for (int mode = ONNX_POOLING_CLS; mode <= ONNX_POOLING_MEAN_SQRT_LEN; mode *= 2)
-		width += content->pooling & mode ? content->model->config.hidden_size : 0;
-	return width;
+	return (int64_t)pooling_count(content->pooling) * content->model->config.hidden_size;
 }
 
 static void describe_outputs(const struct onnx_model_content *content, struct onnx_model_facts *out)
@@ -433,6 +430,7 @@ static void add_heads(struct builder *b, const struct onnx_model_facts *facts, s
 struct pooling {
 	struct onnx_value hidden, mask; /* mask (batch, sequence, 1) */
 	struct onnx_value rows;         /* axis of the sequence, as a list */
+	struct onnx_value numbers;      /* see token_numbers() */
 };
 
 static struct onnx_value summed(struct builder *b, const char *name, struct onnx_value x, struct onnx_value axes)
@@ -440,44 +438,77 @@ static struct onnx_value summed(struct builder *b, const char *name, struct onnx
 	return apply_with(b, "ReduceSum", name, "keepdims", 0, VALUES(x, axes));
 }
 
-static struct onnx_value pooled(struct builder *b, const struct pooling *p, int mode)
+static struct onnx_value pooled_max(struct builder *b, const struct pooling *p)
 {
-	struct onnx_value sum, count, least;
-	if (mode == ONNX_POOLING_CLS)
-		return apply_with(b, "Gather", "/pooling/cls", "axis", 1, VALUES(p->hidden, first(b)));
-	if (mode == ONNX_POOLING_MAX) {
-		const struct onnx_attribute attributes[] = {
-			{.name = "axes", .kind = ONNX_ATTRIBUTE_INTS, .integers = {1}, .count = 1},
-			{.name = "keepdims", .kind = ONNX_ATTRIBUTE_INT, .integer = 0},
-		};
-		struct onnx_value lowest = onnx_number(&b->graph, "/pooling/lowest", -1e9f);
-		struct onnx_value tokens = apply_with(b, "Cast", "/pooling/is_token", "to", 9 /* BOOL */, VALUES(p->mask));
-		struct onnx_value x = apply(b, "Where", "/pooling/tokens", VALUES(tokens, p->hidden, lowest));
-		return onnx_node(&b->graph, "ReduceMax", "/pooling/max", &x, 1, attributes, 2);
+	const struct onnx_attribute attributes[] = {
+		{.name = "axes", .kind = ONNX_ATTRIBUTE_INTS, .integers = {1}, .count = 1},
+		{.name = "keepdims", .kind = ONNX_ATTRIBUTE_INT, .integer = 0},
+	};
+	struct onnx_value lowest = onnx_number(&b->graph, "/pooling/lowest", -1e9f);
+	struct onnx_value tokens = apply_with(b, "Cast", "/pooling/is_token", "to", ONNX_BOOL, VALUES(p->mask));
+	struct onnx_value x = apply(b, "Where", "/pooling/tokens", VALUES(tokens, p->hidden, lowest));
+	return onnx_node(&b->graph, "ReduceMax", "/pooling/max", &x, 1, attributes, 2);
+}
+
+/* The number of each token of a text, from 1, and 0 at padding: (batch, sequence, 1). */
+static struct onnx_value token_numbers(struct builder *b, struct pooling *p)
+{
+	if (!p->numbers.name[0]) {
+		struct onnx_value axis = onnx_integers(&b->graph, "/pooling/axis", (const int64_t[]){1}, 1, 0);
+		p->numbers = apply(b, "CumSum", "/pooling/counted", VALUES(p->mask, axis));
+		p->numbers = apply(b, "Mul", "/pooling/numbers", VALUES(p->numbers, p->mask));
 	}
-	bool root = mode == ONNX_POOLING_MEAN_SQRT_LEN;
-	const char *place = root ? "mean_sqrt_len" : "mean";
-	sum = apply(b, "Mul", name_of(b, "/pooling/%s/tokens", place), VALUES(p->hidden, p->mask));
+	return p->numbers;
+}
+
+static struct onnx_value pooled_last(struct builder *b, struct pooling *p)
+{
+	struct onnx_value numbers = token_numbers(b, p);
+	const struct onnx_attribute attributes[] = {
+		{.name = "axis", .kind = ONNX_ATTRIBUTE_INT, .integer = 1},
+		{.name = "keepdims", .kind = ONNX_ATTRIBUTE_INT, .integer = 0},
+	};
+	struct onnx_value last = onnx_node(&b->graph, "ArgMax", "/pooling/last_row", &numbers, 1, attributes, 2);
+	return apply_with(b, "GatherND", "/pooling/last", "batch_dims", 1, VALUES(p->hidden, last));
+}
+
+/* sum(w x) / sum(w), w being the mask or the numbers of tokens; or with the root below. */
+static struct onnx_value pooled_mean(struct builder *b, const struct pooling *p, const char *place, struct onnx_value weights,
+				     bool root)
+{
+	struct onnx_value sum = apply(b, "Mul", name_of(b, "/pooling/%s/tokens", place), VALUES(p->hidden, weights));
 	sum = summed(b, name_of(b, "/pooling/%s/sum", place), sum, p->rows);
-	count = summed(b, name_of(b, "/pooling/%s/count", place), p->mask, p->rows);
-	least = onnx_number(&b->graph, name_of(b, "/pooling/%s/least", place), 1e-9f);
+	struct onnx_value count = summed(b, name_of(b, "/pooling/%s/count", place), weights, p->rows);
+	struct onnx_value least = onnx_number(&b->graph, name_of(b, "/pooling/%s/least", place), 1e-9f);
 	count = apply(b, "Max", name_of(b, "/pooling/%s/count_or_least", place), VALUES(count, least));
 	if (root)
-		count = apply(b, "Sqrt", "/pooling/mean_sqrt_len/root", VALUES(count));
+		count = apply(b, "Sqrt", name_of(b, "/pooling/%s/root", place), VALUES(count));
 	return apply(b, "Div", name_of(b, "/pooling/%s", place), VALUES(sum, count));
+}
+
+static struct onnx_value pooled(struct builder *b, struct pooling *p, unsigned mode)
+{
+	switch (mode) {
+	case POOLING_MAX: return pooled_max(b, p);
+	case POOLING_MEAN: return pooled_mean(b, p, "mean", p->mask, false);
+	case POOLING_MEAN_SQRT: return pooled_mean(b, p, "mean_sqrt", p->mask, true);
+	case POOLING_WEIGHTED_MEAN: return pooled_mean(b, p, "weighted_mean", token_numbers(b, p), false);
+	case POOLING_LAST: return pooled_last(b, p);
+	default: return apply_with(b, "Gather", "/pooling/cls", "axis", 1, VALUES(p->hidden, first(b)));
+	}
 }
 
 static void add_sentence_embedding(struct builder *b, struct onnx_value hidden)
 {
 	struct pooling p = {.hidden = hidden, .rows = onnx_integers(&b->graph, "/pooling/rows", (const int64_t[]){1}, 1, 1)};
-	struct onnx_value last = onnx_integers(&b->graph, "/pooling/last", (const int64_t[]){2}, 1, 1);
-	struct onnx_value parts[4], x;
+	struct onnx_value last = onnx_integers(&b->graph, "/pooling/columns", (const int64_t[]){2}, 1, 1);
+	struct onnx_value parts[POOLING_MODES], x;
 	int count = 0;
 	p.mask = apply_with(b, "Cast", "/pooling/mask_float", "to", ONNX_FLOAT, VALUES(b->attention_mask));
 	p.mask = apply(b, "Unsqueeze", "/pooling/mask", VALUES(p.mask, last));
-	for (int mode = ONNX_POOLING_CLS; mode <= ONNX_POOLING_MEAN_SQRT_LEN; mode *= 2)
-		if (b->content->pooling & mode)
-			parts[count++] = pooled(b, &p, mode);
+	for (int m = 0; m < POOLING_MODES; m++)
+		if (b->content->pooling >> m & 1)
+			parts[count++] = pooled(b, &p, 1u << m);
 	x = count == 1 ? parts[0] : apply_with(b, "Concat", "/pooling/joined", "axis", 1, parts, count);
 	if (b->content->normalize) {
 		const struct onnx_attribute attributes[] = {

@@ -6,21 +6,14 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "model/model.h"
-
-/* How the rows of a text become one vector, "sentence_embedding"; several are joined in this order. */
-enum onnx_pooling {
-	ONNX_POOLING_CLS = 1,           /* the first row */
-	ONNX_POOLING_MAX = 2,           /* of each column */
-	ONNX_POOLING_MEAN = 4,          /* sum / n */
-	ONNX_POOLING_MEAN_SQRT_LEN = 8, /* sum / sqrt(n) */
-};
+#include "model/pooling.h"
 
 struct onnx_model_content {
 	const struct model *model;
 	const float *slab;      /* [model->slab_count] in host memory */
 	bool has_pooler;        /* the pooler's weights are known: an encoder without heads has its output, too */
 	bool has_next_sentence; /* the same of the head for the next sentence */
-	int pooling;            /* of enum onnx_pooling; 0: not known */
+	unsigned pooling;       /* a set of enum pooling_mode; 0: not known */
 	bool normalize;         /* the vector is made one of length 1 */
 };
 

@@ -214,3 +214,30 @@ struct tensor_name tensor_name_from(const char *stored)
 			out.meaning = MEANS_BUFFER;
 	return out;
 }
+
+/* The row of a table that has our name, the first of several. */
+static const struct google_row *row_of(const struct google_row *rows, size_t count, const char *ours)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(rows[i].ours, ours) == 0)
+			return &rows[i];
+	return NULL;
+}
+
+bool tensor_name_to_google(const char *ours, struct tensor_name *out)
+{
+	static const char layer_prefix[] = "bert.encoder.layer.";
+	const struct google_row *row = row_of(google_rows, COUNT(google_rows), ours);
+	*out = (struct tensor_name){.meaning = MEANS_PARAMETER};
+	if (row) {
+		snprintf(out->name, sizeof(out->name), "%s", row->google);
+	} else if (starts_with(ours, layer_prefix)) {
+		const char *number = ours + strlen(layer_prefix);
+		size_t digits = strspn(number, "0123456789");
+		row = number[digits] == '.' ? row_of(google_layer_rows, COUNT(google_layer_rows), number + digits + 1) : NULL;
+		if (row)
+			snprintf(out->name, sizeof(out->name), "bert/encoder/layer_%.*s/%s", (int)digits, number, row->google);
+	}
+	out->transposed = row && row->transposed;
+	return row != NULL;
+}

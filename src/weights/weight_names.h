@@ -30,5 +30,7 @@ struct tensor_name {
 };
 
 struct tensor_name tensor_name_from(const char *stored);
+/* The other way round: what Google's code calls a parameter of ours. False: nothing. */
+bool tensor_name_to_google(const char *ours, struct tensor_name *out);
 
 #endif

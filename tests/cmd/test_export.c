@@ -74,6 +74,41 @@ static void int8_folder(void **state)
 	assert_program(ERR_DATA, "damaged", "fill --model %s/int8 'the [MASK]'", test_folder);
 }
 
+static void tensorflow_folder(void **state)
+{
+	(void)state;
+	assert_program(OK, "erf", "export --model %s/base --to tensorflow --out %s/google", test_folder, test_folder);
+	assert_there("google/bert_model.ckpt.data-00000-of-00001");
+	assert_there("google/checkpoint");
+	assert_same_file(test_path("google/vocab.txt"), test_path("base/final/vocab.txt"));
+	assert_near(first_probability("--precision fp32", test_path("google")),
+		    first_probability("--precision fp32", test_path("base")), 0);
+}
+
+/* A folder with pooling: its own ways are kept in every form that can say them. */
+static void sentence_folders(void **state)
+{
+	(void)state;
+	assert_program(
+		OK, "written: ", "export --model %s/base --to sentence_transformers --pooling cls --normalize --out %s/vectors",
+		test_folder, test_folder);
+	assert_there("vectors/modules.json");
+	assert_there("vectors/model.safetensors");
+	static const char *const forms[] = {"onnx", "int8", "sentence_transformers"};
+	for (int i = 0; i < 3; i++) {
+		char pooling[64];
+		assert_program(OK, "written: ", "export --model %s/vectors --to %s --out %s/vectors-%s", test_folder, forms[i],
+			       test_folder, forms[i]);
+		snprintf(pooling, sizeof(pooling), "vectors-%s/1_Pooling/config.json", forms[i]);
+		assert_same_file(test_path(pooling), test_path("vectors/1_Pooling/config.json"));
+		snprintf(pooling, sizeof(pooling), "vectors-%s/modules.json", forms[i]);
+		assert_same_file(test_path(pooling), test_path("vectors/modules.json"));
+	}
+	assert_same_file(test_path("vectors-sentence_transformers/model.safetensors"), test_path("vectors/model.safetensors"));
+	assert_program(OK, "written: ", "export --model %s/vectors --to onnx --pooling mean --out %s/vectors.onnx", test_folder,
+		       test_folder);
+}
+
 static void refused(void **state)
 {
 	(void)state;
@@ -117,10 +152,8 @@ static void failures_leave_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(onnx_folder_and_file),
-		cmocka_unit_test(int8_folder),
-		cmocka_unit_test(refused),
-		cmocka_unit_test(failures_leave_nothing),
+		cmocka_unit_test(onnx_folder_and_file), cmocka_unit_test(int8_folder), cmocka_unit_test(tensorflow_folder),
+		cmocka_unit_test(sentence_folders),     cmocka_unit_test(refused),     cmocka_unit_test(failures_leave_nothing),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

@@ -3,7 +3,9 @@
 #include "test.h"
 #include "base/buffer.h"
 #include "base/hash.h"
+#include "formats/sorted_table.h"
 #include "formats/tf_bundle.h"
+#include "formats/tf_bundle_writer.h"
 
 static void put(struct buffer *out, uint64_t value, int width)
 {
@@ -192,11 +194,111 @@ static void overlaps_are_refused(void **state)
 	buffer_release(&table);
 }
 
+/* --- Writing --- */
+
+enum { MANY = 12000 };
+
+static enum status check_key(void *context, const char *key, size_t key_size, struct byte_range value, uint64_t offset)
+{
+	int *count = context;
+	char expected[64];
+	snprintf(expected, sizeof(expected), "bert/encoder/layer/%05d", *count);
+	assert_int_equal(key_size, strlen(expected));
+	assert_memory_equal(key, expected, key_size);
+	assert_int_equal(range_left(&value), 4 + *count % 50);
+	assert_int_equal(value.at[0], *count % 251);
+	assert_true(offset < 1 << 20);
+	++*count;
+	return OK;
+}
+
+/* Several blocks, each with many restart points: what stands at them is a key in full. */
+static void tables_of_many_blocks(void **state)
+{
+	(void)state;
+	struct sorted_table_writer writer = {0};
+	int count = 0;
+	for (int i = 0; i < MANY; i++) {
+		char key[64];
+		unsigned char value[64];
+		snprintf(key, sizeof(key), "bert/encoder/layer/%05d", i);
+		memset(value, i % 251, sizeof(value));
+		sorted_table_add(&writer, key, value, (size_t)(4 + i % 50));
+	}
+	assert_ok(sorted_table_finish(&writer));
+	assert_true(writer.out.size > 300000);
+	assert_ok(sorted_table_read("x", (unsigned char *)writer.out.data, writer.out.size, check_key, &count));
+	assert_int_equal(count, MANY);
+	/* The first block: as many restart points as it has sixteens of entries, where nothing is shared. */
+	const unsigned char *bytes = (unsigned char *)writer.out.data;
+	struct byte_range footer = {bytes + writer.out.size - 48, bytes + writer.out.size}, index;
+	uint64_t number = 0, offset = 0, size = 0;
+	for (int i = 0; i < 2; i++)
+		assert_true(range_varint(&footer, &number)); /* metaindex */
+	assert_true(range_varint(&footer, &offset) && range_varint(&footer, &size));
+	index = (struct byte_range){bytes + offset, bytes + offset + size};
+	assert_true(range_varint(&index, &number)); /* shared */
+	assert_int_equal(number, 0);
+	assert_true(range_varint(&index, &number)); /* own */
+	index.at += 1 + number;                     /* the size of a handle takes one byte */
+	assert_true(range_varint(&index, &offset) && range_varint(&index, &size));
+	assert_int_equal(offset, 0);
+	const unsigned char *end = bytes + size;
+	uint32_t restarts = (uint32_t)end[-4] | (uint32_t)end[-3] << 8;
+	assert_true(restarts > 100);
+	for (uint32_t i = 0; i < restarts; i++) {
+		const unsigned char *at = end - 4 - 4 * (restarts - i);
+		uint32_t restart = (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+		char expected[64];
+		snprintf(expected, sizeof(expected), "bert/encoder/layer/%05d", (int)i * 16);
+		assert_int_equal(bytes[restart], 0);
+		assert_memory_equal(bytes + restart + 3, expected, strlen(expected));
+	}
+	buffer_release(&writer.out);
+}
+
+static void written_comes_back(void **state)
+{
+	(void)state;
+	static const float kernel[6] = {1, 2, 3, 4, 5, 6}, gamma[3] = {7, 8, 9};
+	static const int64_t step = 77;
+	struct tf_bundle_entry entries[] = {
+		{.name = "global_step", .is_int64 = true, .data = &step},
+		{.name = "bert/b/kernel", .rank = 2, .shape = {3, 2}, .transposed = true, .data = kernel},
+		{.name = "bert/a/gamma", .rank = 1, .shape = {3}, .data = gamma},
+	};
+	struct tf_bundle bundle;
+	float values[6];
+	assert_ok(tf_bundle_write(test_path("model.ckpt"), entries, 3));
+	assert_ok(tf_bundle_open(&bundle, test_path("model.ckpt.index")));
+	assert_int_equal(bundle.count, 3);
+	assert_string_equal(bundle.tensors[0].name, "bert/a/gamma");
+	assert_string_equal(bundle.tensors[1].name, "bert/b/kernel");
+	assert_string_equal(bundle.tensors[2].name, "global_step");
+	for (int i = 0; i < 3; i++)
+		assert_ok(stored_tensor_verify(&bundle.tensors[i]));
+	assert_int_equal(bundle.tensors[1].shape[0], 3);
+	assert_int_equal(bundle.tensors[1].shape[1], 2);
+	assert_ok(stored_tensor_read(&bundle.tensors[1], 0, 6, values));
+	for (int i = 0; i < 6; i++) /* stored as (2, 3), read as (3, 2) */
+		assert_true(values[i] == kernel[i % 2 * 3 + i / 2]);
+	assert_int_equal(bundle.tensors[2].dtype, ST_I64);
+	assert_int_equal(bundle.tensors[2].rank, 0);
+	assert_int_equal(bundle.tensors[2].data[0], 77);
+	tf_bundle_close(&bundle);
+
+	/* A full disk leaves no index, which would be taken for a checkpoint. */
+	assert_ok(file_fault_set("write:1:ENOSPC"));
+	assert_int_equal(tf_bundle_write(test_path("full.ckpt"), entries, 3), ERR_RESOURCE);
+	assert_ok(file_fault_set(NULL));
+	assert_false(file_exists(test_path("full.ckpt.index")));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_share_beginnings),
-		cmocka_unit_test(malice_is_refused),
+		cmocka_unit_test(tables_of_many_blocks),  cmocka_unit_test(written_comes_back),
+		cmocka_unit_test(names_share_beginnings), cmocka_unit_test(malice_is_refused),
 		cmocka_unit_test(overlaps_are_refused),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "formats/safetensors.h"
 #include "weights/model_folder.h"
+#include "weights/tensorflow_folder.h"
 
 #define REQUIRE(call) assert_int_equal(call, OK)
 
@@ -341,6 +342,45 @@ static void saved_comes_back(void **state)
 }
 
 /* As transformers saves an encoder alone: no "bert." in front, and it comes back. */
+/* Every weight has Google's name and the form that its reader expects: what comes back is the same to the last bit. */
+static void tensorflow_folder_comes_back(void **state)
+{
+	(void)state;
+	static const char *const words[12] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a",
+					      "b",     "c",     "##a",   "##b",   "ab",     "."};
+	struct vocab vocab;
+	struct model_config config;
+	struct model_source source;
+	struct model_folder_report report = {0};
+	const enum activation before = model->config.hidden_act;
+	REQUIRE(vocab_from_entries(&vocab, words, 12));
+	struct model_folder_content all = {.model = model, .slab = weights, .vocab = &vocab};
+	for (int tanh = 0; tanh < 2; tanh++) {
+		char path[PATH_BYTES];
+		REQUIRE(path_join(path, folder, tanh ? "google-tanh" : "google-erf"));
+		REQUIRE(folder_make(path));
+		model->config.hidden_act = tanh ? ACTIVATION_GELU_TANH : ACTIVATION_GELU_ERF;
+		REQUIRE(tensorflow_folder_save(path, &all, 42));
+		REQUIRE(model_source_find(path, &source));
+		assert_non_null(strstr(source.vocab, "vocab.txt"));
+		REQUIRE(model_folder_config(path, &config));
+		assert_int_equal(config.hidden_act, model->config.hidden_act);
+		assert_int_equal(config.vocab_size, 12);
+		assert_int_equal(config.intermediate_size, 24);
+		float *slab = calloc((size_t)model->slab_count, sizeof(*slab));
+		REQUIRE(model_folder_load(path, model, MISSING_NOTHING, slab, &report));
+		assert_int_equal(report.format, WEIGHTS_TENSORFLOW);
+		check_all_loaded(slab, &report);
+		assert_int_equal(report.unused.count, 0);
+		assert_int_equal(report.others.count, 1); /* global_step */
+		model_folder_report_release(&report);
+		report = (struct model_folder_report){0};
+		free(slab);
+	}
+	model->config.hidden_act = before;
+	vocab_release(&vocab);
+}
+
 static void an_encoder_is_saved_under_bare_names(void **state)
 {
 	(void)state;
@@ -429,10 +469,15 @@ static void tokenizers_are_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(configurations_are_found), cmocka_unit_test(spellings_are_understood),
-		cmocka_unit_test(tied_weights_must_agree),  cmocka_unit_test(missing_weights_are_named),
-		cmocka_unit_test(misfits_are_named),        cmocka_unit_test(other_files_are_refused),
-		cmocka_unit_test(saved_comes_back),         cmocka_unit_test(an_encoder_is_saved_under_bare_names),
+		cmocka_unit_test(configurations_are_found),
+		cmocka_unit_test(spellings_are_understood),
+		cmocka_unit_test(tied_weights_must_agree),
+		cmocka_unit_test(missing_weights_are_named),
+		cmocka_unit_test(misfits_are_named),
+		cmocka_unit_test(other_files_are_refused),
+		cmocka_unit_test(saved_comes_back),
+		cmocka_unit_test(tensorflow_folder_comes_back),
+		cmocka_unit_test(an_encoder_is_saved_under_bare_names),
 		cmocka_unit_test(tokenizers_are_read),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
