@@ -56,7 +56,7 @@ INSTRUMENT =
 CFLAGS = -std=c11 -g $(OPTIMISE) $(WARNINGS) $(HARDENING) -fno-math-errno -fopenmp-simd \
 	$(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer) $(INSTRUMENT)
 LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(INSTRUMENT)
-LIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lexpat -lcurl -lnettle -larchive -lm
+LIBS = -ldnnl -lgomp -lutf8proc -lxxhash -lz -lbz2 -lzstd -llzma -lexpat -lcurl -lnettle -larchive -lmicrohttpd -lm
 # Where Debian has the serial HDF5; other systems: make HDF5=1 HDF5_CPPFLAGS= HDF5_LIBS=-lhdf5
 HDF5_CPPFLAGS = -isystem /usr/include/hdf5/serial
 HDF5_LIBS = -lhdf5_serial
@@ -89,6 +89,7 @@ COMPILE = $(QUIET)$(CC) $(CPPFLAGS) -MMD -MP $(CFLAGS) $(if $(WERROR),-Werror)
 CHECKED = $(BUILD)/libraries$(if $(HDF5),-hdf5)$(if $(MPI),-mpi)$(if $(HAS_CUDA),-cuda)
 LIBRARIES = dnnl.h:libdnnl-dev utf8proc.h:libutf8proc-dev xxhash.h:libxxhash-dev zlib.h:zlib1g-dev bzlib.h:libbz2-dev \
 	zstd.h:libzstd-dev lzma.h:liblzma-dev expat.h:libexpat1-dev curl/curl.h:libcurl4-openssl-dev nettle/nettle-meta.h:nettle-dev archive.h:libarchive-dev \
+	microhttpd.h:libmicrohttpd-dev \
 	$(if $(HDF5),hdf5.h:libhdf5-dev) $(if $(MPI),mpi.h:libopenmpi-dev)
 # g++ compiles the GPU's kernels for the tests, cmocka runs the tests, mandoc checks the man pages in them
 PACKAGES = gcc g++ libc6-dev $(foreach library,$(LIBRARIES),$(lastword $(subst :, ,$(library)))) libcmocka-dev mandoc libhdf5-dev libopenmpi-dev openmpi-bin iproute2
@@ -150,7 +151,7 @@ DEMO_PROGRAMS = $(patsubst %.c,$(BUILD)/%,$(wildcard demo/*.c))
 FUZZ_SECONDS = 60
 FUZZ_RUNS =
 FUZZ_COMPARISONS =
-FUZZ_FOLDERS = base formats text data model weights tasks report train
+FUZZ_FOLDERS = base formats text data model weights tasks serve report train
 # What the targets have learned lies here, whichever build they learned it in.
 FUZZ_OUT = build-fuzz/fuzz
 # Small blocks let small inputs cross their borders.

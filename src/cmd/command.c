@@ -27,6 +27,7 @@ const struct command *const commands[] = {
 	&command_evaluate,
 	&command_export,
 	&command_fill,
+	&command_serve,
 	&command_inspect,
 	&command_verify,
 	&command_compare,

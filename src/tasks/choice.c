@@ -44,7 +44,8 @@ static enum status choice_encode(struct task_state *state, struct task_set *set)
 			TRY_GOTO(example_right_choice(&set->examples, i, &right), done);
 		TRY_GOTO(labelled_item(&set->encoded, 0, NULL, &right, NULL, right < 0 ? 0 : 1), done);
 	}
-	task_log_cut(set, state->settings.max_seq_length);
+	if (!state->settings.quiet)
+		task_log_cut(set, state->settings.max_seq_length);
 	status = OK;
 done:
 	tokens_release(&scratch[0]);

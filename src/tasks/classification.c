@@ -164,7 +164,8 @@ enum status classification_encode(struct task_state *state, struct task_set *set
 	if (kept == 0 && set->examples.count > 0)
 		status = error_set(ERR_DATA, "'%s': none of its rows can be used", set->examples.examples[0].file);
 	set->examples.count = kept;
-	task_log_cut(set, settings->max_seq_length);
+	if (!settings->quiet)
+		task_log_cut(set, settings->max_seq_length);
 done:
 	free(values);
 	return status;
@@ -380,6 +381,7 @@ const struct task task_classification = {
 	.target = TARGET_CLASS,
 	.decides = "accuracy",
 	.read = classification_read,
+	.take = task_take_texts,
 	.encode = encode_texts,
 	.heads = classification_heads,
 	.score = classification_score,
@@ -396,6 +398,7 @@ const struct task task_regression = {
 	.target = TARGET_NUMBER,
 	.decides = "spearmanr",
 	.read = classification_read,
+	.take = task_take_texts,
 	.encode = encode_texts,
 	.heads = classification_heads,
 	.score = score_numbers,
@@ -412,6 +415,7 @@ const struct task task_multilabel = {
 	.target = TARGET_CLASSES,
 	.decides = "f1_micro",
 	.read = classification_read,
+	.take = task_take_texts,
 	.encode = encode_texts,
 	.heads = classification_heads,
 	.score = score_labels,

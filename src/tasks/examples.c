@@ -219,6 +219,15 @@ enum status example_set_read(struct example_set *set, const char *path, const st
 	return read_table(set, &set->tables[set->table_count], path, options);
 }
 
+enum status example_set_add(struct example_set *set, const char *text, const char *pair)
+{
+	TRY(memory_grow(&set->examples, &set->capacity, set->count + 1, sizeof *set->examples, "examples"));
+	set->examples[set->count] =
+		(struct example_text){.text = text, .pair = pair, .file = "the request", .line = set->count + 1};
+	set->count++;
+	return OK;
+}
+
 void example_set_release(struct example_set *set)
 {
 	for (int64_t i = 0; i < set->table_count; i++)

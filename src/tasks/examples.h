@@ -64,6 +64,8 @@ struct example_set {
  * table_read(): ERR_DATA or ERR_USAGE if a column is missing, with those that are there; a row without text, or without label
  * where it needs one. A file without a header after one that was read takes the same columns. */
 MUST_USE enum status example_set_read(struct example_set *set, const char *path, const struct example_options *options);
+/* Appends an example from a request, which the set borrows. `pair` NULL: a text alone. */
+MUST_USE enum status example_set_add(struct example_set *set, const char *text, const char *pair);
 void example_set_release(struct example_set *set);
 
 /* What the example's row has in a column of this name; NULL: nothing. JSON's lists are text. */

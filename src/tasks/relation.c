@@ -73,6 +73,15 @@ static enum status settle_tokens(struct task_state *state)
 	return OK;
 }
 
+static enum status check_form(const struct task_state *state)
+{
+	if (state->settings.relation.form.marks[0][0])
+		return OK;
+	enum status status = error_set(ERR_STATE, "the model's folder does not say how mentions are marked");
+	error_hint("bertc finetune --task relation records it in bertc_task.json");
+	return status;
+}
+
 static enum status relation_read(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
 {
 	TRY(classification_read(state, set, paths, count));
@@ -80,12 +89,13 @@ static enum status relation_read(struct task_state *state, struct task_set *set,
 		TRY(find_form(state, &set->examples));
 		return settle_tokens(state);
 	}
-	if (!state->settings.relation.form.marks[0][0]) {
-		enum status status = error_set(ERR_STATE, "the model's folder does not say how mentions are marked");
-		error_hint("bertc finetune --task relation records it in bertc_task.json");
-		return status;
-	}
-	return OK;
+	return check_form(state);
+}
+
+static enum status relation_take(struct task_state *state, struct task_set *set, const struct task_text *texts, int64_t count)
+{
+	TRY(check_form(state));
+	return task_take_texts(state, set, texts, count);
 }
 
 /* ---- Encoding ---- */
@@ -267,6 +277,7 @@ const struct task task_relation = {
 	.target = TARGET_CLASS,
 	.decides = "f1_micro",
 	.read = relation_read,
+	.take = relation_take,
 	.encode = relation_encode,
 	.heads = relation_heads,
 	.score = classification_score,

@@ -121,6 +121,20 @@ static enum status squad_read_files(struct task_state *state, struct task_set *s
 	return OK;
 }
 
+static enum status squad_take_texts(struct task_state *state, struct task_set *set, const struct task_text *texts, int64_t count)
+{
+	struct squad_parts *parts;
+	(void)state;
+	TRY(memory_new(&parts, 1, sizeof(*parts) + sizeof(parts->part[0]), "questions"));
+	set->use = TASK_PREDICT;
+	set->own = parts;
+	parts->part[0].path = "";
+	parts->count = 1;
+	for (int64_t i = 0; i < count; i++)
+		TRY(squad_add(&parts->part[0].set, texts[i].text, texts[i].pair ? texts[i].pair : ""));
+	return OK;
+}
+
 /* ---- Encoding ---- */
 
 /* Is it known which rows are right? An answer that is not where the file says cannot be found in the windows. */
@@ -163,7 +177,8 @@ static enum status squad_encode(struct task_state *state, struct task_set *set)
 	for (int64_t i = 0; i < parts->count; i++) {
 		struct squad_part *part = &parts->part[i];
 		TRY_GOTO(squad_features_make(&part->features, &part->set, state->settings.tokenizer, &settings), done);
-		squad_features_log(&part->features, part->path);
+		if (!state->settings.quiet)
+			squad_features_log(&part->features, part->path);
 		TRY_GOTO(encode_part(set, part, ids, segments), done);
 		set->answer_count += part->set.question_count;
 	}
@@ -370,7 +385,8 @@ static enum status squad_put(const struct task_state *state, const struct task_s
 		if (placed)
 			squad_code_points(&questions->paragraphs[asked->paragraph], choice->begin, choice->end, &begin, &end);
 		json_open(&writer, NULL, '{');
-		json_put_string(&writer, "id", asked->id);
+		if (asked->id)
+			json_put_string(&writer, "id", asked->id);
 		json_put_string(&writer, "answer", result.best ? result.prediction : "");
 		json_put_integer(&writer, "start", begin);
 		json_put_integer(&writer, "end", end);
@@ -391,6 +407,7 @@ const struct task task_squad = {
 	.max_seq_length = 384,
 	.decides = "f1",
 	.read = squad_read_files,
+	.take = squad_take_texts,
 	.encode = squad_encode,
 	.heads = squad_heads,
 	.score = squad_score_set,

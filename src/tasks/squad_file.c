@@ -14,7 +14,7 @@ struct reader {
 	struct squad_set *set;
 	const struct squad_options *options;
 	const char *name;
-	int64_t paragraph_capacity, question_capacity, answer_capacity;
+	int64_t answer_capacity;
 	int64_t paragraph_in_article;
 	int64_t record; /* of a flat file: number from 1, of JSON lines the line; 0: articles and paragraphs */
 	struct string_index ids;
@@ -342,8 +342,7 @@ static enum status take_question(struct reader *reader, const struct json *value
 	struct squad_set *set = reader->set;
 	int64_t answers = set->answer_count, known;
 
-	TRY(memory_grow(&set->questions, &reader->question_capacity, set->question_count + 1, sizeof *set->questions,
-			"questions"));
+	TRY(memory_grow(&set->questions, &set->question_capacity, set->question_count + 1, sizeof *set->questions, "questions"));
 	struct squad_question *question = &set->questions[set->question_count];
 	*question = (struct squad_question){0};
 	enum status status = parse_question(reader, value, question);
@@ -363,7 +362,7 @@ static enum status take_question(struct reader *reader, const struct json *value
 static enum status add_paragraph(struct reader *reader, const struct json *context, const char *title)
 {
 	struct squad_set *set = reader->set;
-	TRY(memory_grow(&set->paragraphs, &reader->paragraph_capacity, set->paragraph_count + 1, sizeof *set->paragraphs,
+	TRY(memory_grow(&set->paragraphs, &set->paragraph_capacity, set->paragraph_count + 1, sizeof *set->paragraphs,
 			"paragraphs"));
 	struct squad_paragraph *paragraph = &set->paragraphs[set->paragraph_count++];
 	*paragraph = (struct squad_paragraph){
@@ -557,6 +556,26 @@ enum status squad_read(struct squad_set *out, const char *path, const struct squ
 	if (status != OK)
 		squad_release(out);
 	return status;
+}
+
+enum status squad_add(struct squad_set *set, const char *question, const char *paragraph)
+{
+	TRY(memory_grow(&set->paragraphs, &set->paragraph_capacity, set->paragraph_count + 1, sizeof *set->paragraphs,
+			"paragraphs"));
+	TRY(memory_grow(&set->questions, &set->question_capacity, set->question_count + 1, sizeof *set->questions, "questions"));
+	struct squad_paragraph *place = &set->paragraphs[set->paragraph_count];
+	struct squad_question *asked = &set->questions[set->question_count];
+	*place = (struct squad_paragraph){
+		.text_size = (int64_t)strlen(paragraph), .title = "", .first_question = set->question_count, .question_count = 1};
+	*asked = (struct squad_question){.text_size = (int64_t)strlen(question), .paragraph = set->paragraph_count};
+	TRY(string_store_copy(&set->strings, paragraph, (size_t)place->text_size, &place->text));
+	TRY(string_store_copy(&set->strings, question, (size_t)asked->text_size, &asked->text));
+	place->length = (int64_t)utf8_length(place->text, (size_t)place->text_size);
+	set->version = "";
+	set->article_count = 1;
+	set->paragraph_count++;
+	set->question_count++;
+	return OK;
 }
 
 void squad_release(struct squad_set *set)

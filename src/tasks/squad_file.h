@@ -32,7 +32,7 @@ struct squad_answer {
 };
 
 struct squad_question {
-	const char *id; /* never empty, no two alike in a set; a number in the file is its digits */
+	const char *id; /* never empty, no two alike in a set; a number in the file is its digits; NULL: not from a file */
 	const char *text;
 	int64_t text_size;
 	int64_t paragraph;                  /* index in `paragraphs` */
@@ -59,6 +59,7 @@ struct squad_set {
 	int64_t byte_count, utf16_count; /* answers elsewhere that are there if answer_start counts bytes, or units of UTF-16 */
 	const char *version;             /* as in the file; "" if there is none */
 	struct string_store strings;     /* owns all text */
+	int64_t paragraph_capacity, question_capacity; /* private */
 };
 
 /* What a set is for decides what it must have. */
@@ -79,6 +80,8 @@ struct squad_options {
  * for SQUAD_TRAIN also those of whose answers none is found where it should be, or near or shifted (of the others such answers
  * alone are left out). Says in the log what was found, and how many answers are not where the file says. */
 MUST_USE enum status squad_read(struct squad_set *out, const char *path, const struct squad_options *options);
+/* Appends a question about a paragraph from memory, which the set copies. `set` is zeroed at first. */
+MUST_USE enum status squad_add(struct squad_set *set, const char *question, const char *paragraph);
 void squad_release(struct squad_set *set);
 /* Can it be learned where the answer is? */
 static inline bool squad_is_placed(const struct squad_answer *answer)

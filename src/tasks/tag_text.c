@@ -100,30 +100,48 @@ static enum status add_text(struct tag_text *text, int64_t sentence, const char 
 	return string_store_copy(&text->strings, bytes, size, &text->texts[sentence]);
 }
 
+/* What sentences that are not cut into words yet become. */
+struct split {
+	struct tag_text *text;
+	struct conll *out;
+	int64_t capacities[2], starts;
+};
+
+static void split_begin(struct split *split, struct tag_text *text, struct conll *out)
+{
+	*split = (struct split){.text = text, .out = out};
+	*out = (struct conll){.separator = '\t', .column_count = 1, .tag_column = -1};
+	text->file_count++;
+}
+
+static enum status split_sentence(struct split *split, const char *line, size_t size, int64_t number)
+{
+	struct conll *out = split->out;
+	int64_t sentence = out->sentence_count++;
+	TRY(memory_grow(&out->sentence_starts, &split->starts, sentence + 2, sizeof(*out->sentence_starts), "sentences"));
+	out->sentence_starts[sentence] = out->token_count;
+	TRY(split_line(split->text, out, line, size, number, split->capacities));
+	out->sentence_starts[sentence + 1] = out->token_count;
+	return add_text(split->text, split->text->sentence_count + sentence, line, size);
+}
+
 /* A sentence a line. */
 static enum status split_lines(struct tag_text *text, struct conll *out, const char *name, const struct buffer *file,
 			       struct bad_records *bad)
 {
-	int64_t capacities[2] = {0}, starts = 0, number = 0;
+	int64_t number = 0;
 	const char *line = buffer_string(file), *limit = line + file->size;
-	*out = (struct conll){.separator = '\t', .column_count = 1, .tag_column = -1};
-	text->file_count++;
+	struct split split;
+	split_begin(&split, text, out);
 	TRY(string_store_copy(&out->strings, name, strlen(name), &out->name));
 	for (; line < limit; number++) {
 		const char *newline = memchr(line, '\n', (size_t)(limit - line)), *end = newline ? newline : limit;
 		size_t size = (size_t)(end - line) - (end > line && end[-1] == '\r');
 		enum status status = text_check(out->name, number + 1, line, size);
-		if (status == OK) {
-			int64_t sentence = out->sentence_count++;
-			TRY(memory_grow(&out->sentence_starts, &starts, sentence + 2, sizeof(*out->sentence_starts),
-					"sentences"));
-			out->sentence_starts[sentence] = out->token_count;
-			TRY(split_line(text, out, line, size, number + 1, capacities));
-			out->sentence_starts[sentence + 1] = out->token_count;
-			TRY(add_text(text, text->sentence_count + sentence, line, size));
-		} else {
+		if (status == OK)
+			TRY(split_sentence(&split, line, size, number + 1));
+		else
 			TRY(bad_record(bad, status));
-		}
 		line = newline ? newline + 1 : limit;
 	}
 	log_note("'%s': text, a sentence a line: %lld sentences, %lld words between white space", out->name,
@@ -305,6 +323,23 @@ done:
 	return status;
 }
 
+/* Room for so many files. */
+static enum status tag_text_new(struct tag_text **out, int64_t files)
+{
+	struct tag_text *text;
+	enum status status;
+	*out = NULL;
+	TRY(memory_new(&text, 1, sizeof(*text), "words"));
+	TRY_GOTO(memory_new(&text->files, files, sizeof(*text->files), "files of words"), failed);
+	TRY_GOTO(memory_new(&text->first_words, files + 1, sizeof(*text->first_words), "files of words"), failed);
+	TRY_GOTO(memory_new(&text->first_sentences, files + 1, sizeof(*text->first_sentences), "files of words"), failed);
+	*out = text;
+	return OK;
+failed:
+	tag_text_free(text);
+	return status;
+}
+
 enum status tag_text_read(struct tag_text **out, struct task_state *state, enum task_use use, const char *const *paths,
 			  int64_t count)
 {
@@ -314,10 +349,7 @@ enum status tag_text_read(struct tag_text **out, struct task_state *state, enum 
 	*out = NULL;
 	if (count < 1)
 		return error_set(ERR_USAGE, "no file of words is given");
-	TRY(memory_new(&text, 1, sizeof(*text), "words"));
-	TRY_GOTO(memory_new(&text->files, count, sizeof(*text->files), "files of words"), failed);
-	TRY_GOTO(memory_new(&text->first_words, count + 1, sizeof(*text->first_words), "files of words"), failed);
-	TRY_GOTO(memory_new(&text->first_sentences, count + 1, sizeof(*text->first_sentences), "files of words"), failed);
+	TRY(tag_text_new(&text, count));
 	for (int64_t i = 0; i < count; i++) {
 		TRY_GOTO(read_file(state, use, text, paths[i]), failed);
 		TRY_GOTO(take_words(text, tagged), failed);
@@ -326,6 +358,24 @@ enum status tag_text_read(struct tag_text **out, struct task_state *state, enum 
 		TRY_GOTO(find_scheme(state, text), failed);
 	if (tagged)
 		TRY_GOTO(rewrite_tags(state, text), failed);
+	*out = text;
+	return OK;
+failed:
+	tag_text_free(text);
+	return status;
+}
+
+enum status tag_text_take(struct tag_text **out, const struct task_text *texts, int64_t count)
+{
+	struct tag_text *text;
+	struct split split;
+	enum status status;
+	*out = NULL;
+	TRY(tag_text_new(&text, 1));
+	split_begin(&split, text, &text->files[0]);
+	for (int64_t i = 0; i < count; i++)
+		TRY_GOTO(split_sentence(&split, texts[i].text, strlen(texts[i].text), i + 1), failed);
+	TRY_GOTO(take_words(text, false), failed);
 	*out = text;
 	return OK;
 failed:

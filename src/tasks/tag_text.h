@@ -31,6 +31,8 @@ struct tag_text {
  * scheme are ERR_DATA with file and line. */
 MUST_USE enum status tag_text_read(struct tag_text **out, struct task_state *state, enum task_use use, const char *const *paths,
 				   int64_t count);
+/* The same from memory, for TASK_PREDICT: each text is a sentence, and nothing in it ends one. */
+MUST_USE enum status tag_text_take(struct tag_text **out, const struct task_text *texts, int64_t count);
 void tag_text_free(struct tag_text *text);
 /* Where a word stands; the name lives as long as the text. */
 void tag_text_place(const struct tag_text *text, int64_t word, const char **out_file, int64_t *out_line);

@@ -42,6 +42,16 @@ static enum status tagging_read(struct task_state *state, struct task_set *set, 
 	return task_order_labels(state);
 }
 
+static enum status tagging_take(struct task_state *state, struct task_set *set, const struct task_text *texts, int64_t count)
+{
+	struct tag_text *text;
+	(void)state;
+	TRY(tag_text_take(&text, texts, count));
+	set->use = TASK_PREDICT;
+	set->own = text;
+	return OK;
+}
+
 /* ---- Encoding ---- */
 
 /* The labels' names with the prefixes that scores know (B, I, E, S), and the tag of words without a piece. */
@@ -244,7 +254,7 @@ static enum status encode_sentences(struct task_state *state, struct task_set *s
 			TRY(encode_window(state, set, pieces, &windows, i, first, words, &word));
 		cut += windows.count > 1;
 	}
-	if (cut > 0)
+	if (cut > 0 && !state->settings.quiet)
 		log_note("%lld of %lld sentences are longer than %d tokens and were read in windows that overlap by half",
 			 (long long)cut, (long long)text->sentence_count, state->settings.max_seq_length);
 	return OK;
@@ -514,6 +524,7 @@ const struct task task_tagging = {
 	.target = TARGET_PARTS,
 	.decides = "f1",
 	.read = tagging_read,
+	.take = tagging_take,
 	.encode = tagging_encode,
 	.heads = tagging_heads,
 	.score = tagging_score,

@@ -197,6 +197,15 @@ enum status task_read_tables(struct task_state *state, struct task_set *set, con
 	return OK;
 }
 
+enum status task_take_texts(struct task_state *state, struct task_set *set, const struct task_text *texts, int64_t count)
+{
+	(void)state;
+	set->use = TASK_PREDICT;
+	for (int64_t i = 0; i < count; i++)
+		TRY(example_set_add(&set->examples, texts[i].text, texts[i].pair));
+	return OK;
+}
+
 void task_log_cut(const struct task_set *set, int32_t most)
 {
 	if (set->cut_count > 0)

@@ -68,6 +68,12 @@ struct task_settings {
 	const char *negative_label; /* the class that is left out of micro F1; NULL: none is */
 	struct vocab *vocab;        /* of training: the tokenizer's, whose free rows may become markers; else NULL */
 	struct bad_records *bad;
+	bool quiet; /* nothing is said of texts that are cut: a service answers one request after the other */
+};
+
+/* A text in memory, or two. Of questions `pair` is the paragraph. */
+struct task_text {
+	const char *text, *pair; /* pair NULL: a text alone */
 };
 
 /* The outputs of a model for every example of a set, in its order: example e has values[starts[e]] to values[starts[e + 1]], rows
@@ -112,6 +118,8 @@ struct task {
 	const char *decides;    /* the measure that chooses the best checkpoint, unless a published layout says another */
 	/* Reads files into a set, in their order. TASK_TRAIN also finds the labels. */
 	enum status (*read)(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
+	/* The same from memory, for predictions: the set borrows the texts. NULL: the task's examples are more than texts. */
+	enum status (*take)(struct task_state *state, struct task_set *set, const struct task_text *texts, int64_t count);
 	/* Makes set->encoded. */
 	enum status (*encode)(struct task_state *state, struct task_set *set);
 	void (*heads)(const struct task_state *state, struct model_heads *out);
@@ -173,6 +181,9 @@ MUST_USE enum status task_encode_text(const struct tokenizer *tokenizer, struct 
 
 /* Reads tables into set->examples, in the order of their rows; labels stay text. Training tells state->pairs. */
 MUST_USE enum status task_read_tables(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count);
+/* The same from memory. */
+MUST_USE enum status task_take_texts(struct task_state *state, struct task_set *set, const struct task_text *texts,
+				     int64_t count);
 /* Gives the labels of training their order, says which there are, and reads their weights. */
 MUST_USE enum status task_order_labels(struct task_state *state);
 /* Says in the log how many texts were cut, if any were. */

@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "test.h"
+#include "weights/manifest.h"
 #include "weights/model_folder.h"
 
 enum { SMALL_VOCAB = 60, SMALL_HIDDEN = 32, SMALL_LAYERS = 2, SMALL_POSITIONS = 48 };
@@ -21,9 +22,10 @@ static inline void small_weights(const struct model *model, float *slab)
 	}
 }
 
-/* Writes the folder `path`, and the weights into *out_slab (may be NULL; the caller frees it), laid out as those of a model with
- * these heads. */
-static inline void small_model_make(const char *path, const struct model_heads *heads, struct model **out_model, float **out_slab)
+/* Writes the folder `path` with its manifest, and the weights into *out_slab (may be NULL; the caller frees it), laid out as
+ * those of a model with these heads. `task` NULL: a model from pre-training. */
+static inline void small_model_write(const char *path, const struct model_heads *heads, const struct task_config *task,
+				     struct model **out_model, float **out_slab)
 {
 	static struct backend be = {.dtype = DTYPE_F32, .master_dtype = DTYPE_F32}; /* names and shapes need no device */
 	static const char *const special[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", ",", "##s"};
@@ -55,11 +57,14 @@ static inline void small_model_make(const char *path, const struct model_heads *
 	assert_non_null(slab);
 	small_weights(model, slab);
 	assert_ok(folder_make(path));
-	assert_ok(model_folder_save(
-		path,
-		&(struct model_folder_content){
-			.model = model, .slab = slab, .vocab = &vocab, .tokenizer = &settings, .max_length = SMALL_POSITIONS},
-		&files));
+	const struct model_folder_content content = {.model = model,
+						     .slab = slab,
+						     .task = task,
+						     .vocab = &vocab,
+						     .tokenizer = &settings,
+						     .max_length = SMALL_POSITIONS};
+	assert_ok(model_folder_save(path, &content, &files));
+	assert_ok(manifest_write(path, 1, &files));
 	free(files.files);
 	vocab_release(&vocab);
 	if (out_model)
@@ -70,6 +75,11 @@ static inline void small_model_make(const char *path, const struct model_heads *
 		*out_slab = slab;
 	else
 		free(slab);
+}
+
+static inline void small_model_make(const char *path, const struct model_heads *heads, struct model **out_model, float **out_slab)
+{
+	small_model_write(path, heads, NULL, out_model, out_slab);
 }
 
 #endif

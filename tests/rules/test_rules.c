@@ -7,7 +7,7 @@
 
 /* In the order of the data flow: a folder includes only itself and those before it. */
 static const char *const folders[] = {"base", "formats", "text",  "data",   "backend", "model", "weights",
-				      "comm", "tasks",   "infer", "report", "train",   "run",   "cmd"};
+				      "comm", "tasks",   "infer", "serve", "report", "train",   "run",   "cmd"};
 enum { FOLDERS = sizeof folders / sizeof *folders };
 
 /* A vendor's header, by the beginning of its name, and the only place for it. */
@@ -33,6 +33,7 @@ static const struct {
 	{"curl/", "src/formats/"},
 	{"nettle/", "src/formats/"},
 	{"archive", "src/formats/"},
+	{"microhttpd", "src/serve/"},
 	{"hdf5", "src/formats/"},
 	{"H5", "src/formats/"},
 	{"cmocka", "tests/"},

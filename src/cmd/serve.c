@@ -1,0 +1,158 @@
+/* bertc serve: models that answer over HTTP. */
+#include "base/stop.h"
+#include "cmd/command.h"
+#include "cmd/device_options.h"
+#include "serve/service.h"
+
+struct serve_settings {
+	struct option_list models;
+	const char *listen, *api_key_file;
+	bool auto_truncate;
+	int64_t max_seq_length, max_batch_tokens, max_queue_tokens, max_concurrent_requests, max_client_batch_size,
+		max_body_bytes, max_connections;
+	double max_wait_ms, request_timeout;
+	struct device_settings device;
+};
+
+#define FIELD(name) offsetof(struct serve_settings, name)
+#define NUMBER(option, default_value, allowed, text, other)                                                                      \
+	{                                                                                                                        \
+		.name = #option, .type = OPTION_INTEGER, .field = FIELD(option), .fallback = default_value, .range = allowed,    \
+		.role = ROLE_RUN, .value_name = "N", .help = text, .alias = other                                                \
+	}
+
+static const struct option serve_options[] = {
+	{.help = "What is served"},
+	{.name = "model",
+	 .type = OPTION_LIST,
+	 .field = FIELD(models),
+	 .role = ROLE_PLACE,
+	 .value_name = "[NAME=]FOLDER...",
+	 .alias = "model_id",
+	 .help = "one or more models: fine-tuned models, embedding models (including sentence-transformers folders), models with "
+		 "a "
+		 "masked-word head; without NAME= a model is named after its folder"},
+	{.name = "listen",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(listen),
+	 .fallback = "127.0.0.1:8080",
+	 .role = ROLE_RUN,
+	 .value_name = "ADDRESS:PORT",
+	 .help = "address to listen on; 0.0.0.0 or [::] accepts connections from other machines, port 0 picks a free port and "
+		 "reports it"},
+	{.name = "api_key_file",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(api_key_file),
+	 .role = ROLE_RUN,
+	 .value_name = "FILE",
+	 .fallback_text = "no key is needed",
+	 .help = "file of API keys, one per line; requests without one of them are refused"},
+	{.name = "auto_truncate",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(auto_truncate),
+	 .fallback = "true",
+	 .role = ROLE_RUN,
+	 .help = "truncate texts that are too long, unless a request says otherwise; false: refuse them"},
+	{.name = "max_seq_length",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(max_seq_length),
+	 .range = "8..65536",
+	 .role = ROLE_RUN,
+	 .value_name = "N",
+	 .fallback_text = "as each folder says",
+	 .help = "longest text in tokens"},
+	{.help = "Batches"},
+	NUMBER(max_batch_tokens, "4096", "64..1048576", "tokens computed at a time, from all clients together",
+	       "micro_batch_tokens"),
+	{.name = "max_wait_ms",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(max_wait_ms),
+	 .fallback = "0",
+	 .range = "0..10000",
+	 .role = ROLE_RUN,
+	 .value_name = "MS",
+	 .help = "how long a batch that is not full waits for more texts; while one batch is computed, texts for the next one "
+		 "gather "
+		 "in any case"},
+	{.help = "Limits"},
+	NUMBER(max_concurrent_requests, "512", "1..1000000", "requests waiting or being computed; further ones get status 429",
+	       NULL),
+	NUMBER(max_queue_tokens, "1048576", "64..1073741824", "tokens waiting; while there are as many, requests get status 429",
+	       NULL),
+	NUMBER(max_client_batch_size, "2048", "1..1000000", "texts in one request; more get status 422", NULL),
+	NUMBER(max_body_bytes, "2000000", "1024..1073741824", "size of one request; larger ones get status 413", "payload_limit"),
+	NUMBER(max_connections, "1024", "1..100000", "connections at a time; further ones wait until one is closed", NULL),
+	{.name = "request_timeout",
+	 .type = OPTION_NUMBER,
+	 .field = FIELD(request_timeout),
+	 .fallback = "60",
+	 .range = "0.1..86400",
+	 .role = ROLE_RUN,
+	 .value_name = "SECONDS",
+	 .help = "time a client has to send a complete request, and to receive an answer, before its connection is closed; idle "
+		 "connections are closed after the same time"},
+	{.help = "Machine"},
+	DEVICE_OPTIONS(struct serve_settings, device),
+	{.name = NULL},
+};
+
+static const struct command_text serve_text = {
+	.name = "serve",
+	.synopsis = "--model [NAME=]FOLDER... [options]",
+	.summary = "answer requests over HTTP: embeddings, predictions, rankings",
+	.description =
+		"Loads models and answers requests until it is stopped (Ctrl-C, SIGTERM); it then finishes the requests it has "
+		"accepted and exits. Texts of all clients are computed together, in batches without padding; an answer does not "
+		"depend on the other texts of its batch.\n\n"
+		"POST /v1/embeddings and GET /v1/models follow OpenAI's API; /embed, /predict, /rerank, /info, /health and "
+		"/metrics "
+		"follow text-embeddings-inference; /fill fills in [MASK]s, and /answer answers questions about a paragraph. The "
+		"page "
+		"at / lets you try every model in a browser.\n\n"
+		"The server speaks plain HTTP; for HTTPS, put a reverse proxy in front of it. With -v it logs one line per "
+		"request.",
+	.examples = "bertc serve --model runs/task\tserve a model at http://127.0.0.1:8080\n"
+		    "bertc serve --model mail=runs/mail search=models/minilm --listen 0.0.0.0:80 --api_key_file keys\tserve two "
+		    "models "
+		    "to other machines\n",
+};
+
+static enum status run_serve(struct options *options)
+{
+	const struct serve_settings *settings = options->settings;
+	struct service *service;
+	struct service_settings of_service = {
+		.listen = settings->listen,
+		.folders = settings->models.values,
+		.folder_count = settings->models.count,
+		.api_key_file = settings->api_key_file,
+		.models = {.device = settings->device,
+			   .max_batch_tokens = settings->max_batch_tokens,
+			   .max_seq_length = settings->max_seq_length},
+		.auto_truncate = settings->auto_truncate,
+		.max_wait_seconds = settings->max_wait_ms / 1000,
+		.timeout_seconds = settings->request_timeout,
+		.max_queue_tokens = settings->max_queue_tokens,
+		.max_concurrent_requests = settings->max_concurrent_requests,
+		.max_client_batch_size = settings->max_client_batch_size,
+		.max_body_bytes = settings->max_body_bytes,
+		.max_connections = settings->max_connections,
+	};
+	if (settings->models.count == 0) {
+		enum status status = error_set(ERR_USAGE, "--model is missing");
+		error_hint("bertc serve --model FOLDER");
+		return status;
+	}
+	stop_install();
+	TRY(service_open(&service, &of_service));
+	enum status status = service_run(service);
+	service_close(service);
+	return status;
+}
+
+const struct command command_serve = {
+	.text = &serve_text,
+	.options = serve_options,
+	.settings_bytes = sizeof(struct serve_settings),
+	.run = run_serve,
+};

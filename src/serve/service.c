@@ -1,0 +1,494 @@
+#include "serve/service.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/stop.h"
+#include "serve/api_keys.h"
+#include "serve/http.h"
+#include "serve/metrics.h"
+#include "serve/model_work.h"
+#include "serve/page.h"
+
+#define JSON_TYPE "application/json"
+
+struct service {
+	struct service_settings settings;
+	struct models models;
+	bool has_models;
+	struct api_keys keys;
+	struct batcher *batcher;
+	struct metrics *metrics;
+	struct http_server *http;
+	struct buffer page, openai_models, info; /* answers that never change */
+	atomic_llong waiting;                    /* requests that are being computed */
+	atomic_bool stopping;
+};
+
+/* What an exchange is to the service while a model computes for it. */
+struct pending {
+	struct model_work work; /* first: its job's `done` finds the rest */
+	struct api_request request;
+	struct service *service;
+	struct http_exchange *exchange;
+	double arrived;
+};
+
+/* ---- Endpoints ---- */
+
+enum endpoint_kind { GET_PAGE, GET_HEALTH, GET_MODELS, GET_INFO, GET_METRICS, POST_TASK, POST_ANY };
+
+struct endpoint {
+	const char *path;
+	enum endpoint_kind kind;
+	enum api_style style;
+	enum api_task task;
+	bool is_public; /* asks for no key */
+};
+
+static const struct endpoint endpoints[] = {
+	{"/", GET_PAGE, API_TEI, 0, true},
+	{"/", POST_ANY, API_TEI, 0, false},
+	{"/health", GET_HEALTH, API_TEI, 0, true},
+	{"/ping", GET_HEALTH, API_TEI, 0, true},
+	{"/info", GET_INFO, API_TEI, 0, false},
+	{"/metrics", GET_METRICS, API_TEI, 0, false},
+	{"/v1/models", GET_MODELS, API_OPENAI, 0, false},
+	{"/v1/embeddings", POST_TASK, API_OPENAI, API_EMBED, false},
+	{"/embeddings", POST_TASK, API_OPENAI, API_EMBED, false},
+	{"/embed", POST_TASK, API_TEI, API_EMBED, false},
+	{"/predict", POST_TASK, API_TEI, API_PREDICT, false},
+	{"/rerank", POST_TASK, API_TEI, API_RERANK, false},
+	{"/fill", POST_TASK, API_TEI, API_FILL, false},
+	{"/answer", POST_TASK, API_TEI, API_ANSWER, false},
+};
+#define ENDPOINTS (sizeof(endpoints) / sizeof(*endpoints))
+
+static bool fits_method(const struct endpoint *endpoint, const char *method)
+{
+	if (endpoint->kind >= POST_TASK)
+		return strcmp(method, "POST") == 0;
+	return strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+}
+
+/* Errors have OpenAI's form where its clients ask. */
+static enum api_style style_of(const char *path)
+{
+	return strncmp(path, "/v1/", 4) == 0 ? API_OPENAI : API_TEI;
+}
+
+static void answer_error(struct service *service, struct http_exchange *exchange, enum api_style style,
+			 const struct api_error *error)
+{
+	static const enum metric_counter counters[] = {
+		[FAULT_SYNTAX] = FAILURE_VALIDATION,
+		[FAULT_FIELD] = FAILURE_VALIDATION,
+		[FAULT_EMPTY] = FAILURE_VALIDATION,
+		[FAULT_INPUT] = FAILURE_VALIDATION,
+		[FAULT_KEY] = FAILURE_KEY,
+		[FAULT_PATH] = FAILURE_VALIDATION,
+		[FAULT_MODEL] = FAILURE_VALIDATION,
+		[FAULT_KIND] = FAILURE_BACKEND,
+		[FAULT_METHOD] = FAILURE_VALIDATION,
+		[FAULT_BODY] = FAILURE_VALIDATION,
+		[FAULT_MEDIA_TYPE] = FAILURE_VALIDATION,
+		[FAULT_BUSY] = FAILURE_OVERLOADED,
+		[FAULT_FAILED] = FAILURE_BACKEND,
+		[FAULT_STOPPING] = FAILURE_UNHEALTHY,
+	};
+	struct http_answer *answer = &exchange->answer;
+	buffer_clear(&answer->body);
+	answer->status = api_status(error->fault, style);
+	answer->content_type = JSON_TYPE;
+	api_write_error(&answer->body, style, error);
+	metrics_count(service->metrics, counters[error->fault]);
+}
+
+static void answer_with(struct http_exchange *exchange, const char *type, const struct buffer *body)
+{
+	exchange->answer.status = 200;
+	exchange->answer.content_type = type;
+	buffer_append(&exchange->answer.body, body->data, body->size);
+}
+
+/* NULL: *error says that there is no such path or no such method; the answer's `allow` then says which there is. */
+static const struct endpoint *find_endpoint(struct http_exchange *exchange, struct api_error *error)
+{
+	const char *allow = NULL;
+	for (size_t i = 0; i < ENDPOINTS; i++) {
+		if (strcmp(endpoints[i].path, exchange->path) != 0)
+			continue;
+		if (fits_method(&endpoints[i], exchange->method))
+			return &endpoints[i];
+		allow = allow ? "GET, HEAD, POST" : endpoints[i].kind >= POST_TASK ? "POST" : "GET, HEAD";
+	}
+	exchange->answer.allow = allow;
+	if (allow)
+		api_fail(error, FAULT_METHOD, NULL, "%.100s takes %s, not %.20s", exchange->path, allow, exchange->method);
+	else
+		api_fail(error, FAULT_PATH, NULL, "there is nothing at %.200s", exchange->path);
+	return NULL;
+}
+
+static void answer_get(struct service *service, struct http_exchange *exchange, const struct endpoint *endpoint)
+{
+	struct api_error error;
+	switch (endpoint->kind) {
+	case GET_PAGE: answer_with(exchange, "text/html; charset=utf-8", &service->page); return;
+	case GET_INFO: answer_with(exchange, JSON_TYPE, &service->info); return;
+	case GET_MODELS: answer_with(exchange, JSON_TYPE, &service->openai_models); return;
+	case GET_METRICS:
+		exchange->answer.status = 200;
+		exchange->answer.content_type = "text/plain; version=0.0.4; charset=utf-8";
+		metrics_write(service->metrics, batcher_waiting(service->batcher), &exchange->answer.body);
+		return;
+	default: break;
+	}
+	exchange->answer.status = 200;
+	if (!atomic_load(&service->stopping))
+		return;
+	api_fail(&error, FAULT_STOPPING, NULL, "the service is stopping");
+	answer_error(service, exchange, endpoint->style, &error);
+}
+
+/* ---- What is computed ---- */
+
+static enum metric_counter counter_of(const struct api_request *request, bool success)
+{
+	int offset = success ? SUCCESS_EMBED - COUNT_EMBED : 0;
+	return (enum metric_counter)(COUNT_EMBED + (int)request->task + offset);
+}
+
+static void count_request(struct service *service, const struct api_request *request, bool success)
+{
+	bool many = request->count > 1;
+	metrics_count(service->metrics, success ? (many ? SUCCESS_BATCH : SUCCESS_SINGLE) : many ? COUNT_BATCH : COUNT_SINGLE);
+	metrics_count(service->metrics, counter_of(request, success));
+}
+
+static void release_pending(struct pending *pending)
+{
+	if (!pending)
+		return;
+	model_work_release(&pending->work);
+	api_request_release(&pending->request);
+	free(pending);
+}
+
+/* In the batcher's thread. */
+static void on_computed(struct batch_job *job)
+{
+	struct pending *pending = (struct pending *)job;
+	atomic_fetch_sub(&pending->service->waiting, 1);
+	http_resume(pending->exchange);
+}
+
+/* Seconds until it is worth while to ask again. */
+static int retry_after(struct service *service)
+{
+	double delay = ceil(batcher_delay(service->batcher));
+	return delay < 1 ? 1 : delay > 60 ? 60 : (int)delay;
+}
+
+static bool is_json(const char *type)
+{
+	size_t size = strlen(JSON_TYPE);
+	return !*type ||
+	       (strncasecmp(type, JSON_TYPE, size) == 0 && (type[size] == '\0' || type[size] == ';' || type[size] == ' '));
+}
+
+static bool check_body(const struct service *service, const struct http_exchange *exchange, struct api_error *error)
+{
+	if (exchange->body_too_large)
+		return api_fail(error, FAULT_BODY, NULL, "the body is larger than %lld bytes",
+				(long long)service->settings.max_body_bytes);
+	if (!is_json(exchange->content_type))
+		return api_fail(error, FAULT_MEDIA_TYPE, NULL,
+				"the body is '%.100s', and must be " JSON_TYPE ": send the header Content-Type: " JSON_TYPE,
+				exchange->content_type);
+	if (atomic_load(&service->stopping))
+		return api_fail(error, FAULT_STOPPING, NULL, "the service is stopping");
+	return true;
+}
+
+/* POST / is what the only model does: as clients of services of one model ask. */
+static bool find_task(const struct service *service, const struct endpoint *endpoint, enum api_task *out, struct api_error *error)
+{
+	*out = endpoint->task;
+	if (endpoint->kind == POST_TASK)
+		return true;
+	const unsigned tasks = service->models.models[0].tasks;
+	if (service->models.count > 1)
+		return api_fail(error, FAULT_PATH, NULL, "several models are served here: ask /embed, /predict, /rerank, ...");
+	static const enum api_task order[] = {API_RERANK, API_EMBED, API_PREDICT, API_ANSWER, API_FILL};
+	int i = 0;
+	while (!(tasks & 1u << order[i]))
+		i++;
+	*out = order[i];
+	return true;
+}
+
+static bool read_request(const struct service *service, const struct http_exchange *exchange, const struct endpoint *endpoint,
+			 struct api_request *out, struct api_error *error)
+{
+	const struct api_limits limits = {.max_texts = service->settings.max_client_batch_size};
+	const char *body = buffer_string(&exchange->body);
+	size_t size = exchange->body.size;
+	enum api_task task;
+	if (!find_task(service, endpoint, &task, error))
+		return false;
+	if (endpoint->style == API_OPENAI)
+		return api_read_openai(out, body, size, &limits, error);
+	if (task == API_FILL || task == API_ANSWER)
+		return api_read_own(out, task, body, size, &limits, error);
+	return api_read_tei(out, task, body, size, &limits, error);
+}
+
+/* Encodes the request and queues it. False: *error says why not. */
+static bool queue_request(struct service *service, struct http_exchange *exchange, const struct endpoint *endpoint,
+			  struct pending *pending, struct api_error *error)
+{
+	double began = clock_seconds();
+	if (!read_request(service, exchange, endpoint, &pending->request, error))
+		return false;
+	count_request(service, &pending->request, false);
+	buffer_release(&exchange->body);
+	if (!model_work_make(&pending->work, &service->models, &pending->request, service->settings.auto_truncate, error))
+		return false;
+	metrics_observe(service->metrics, SECONDS_TOKENIZATION, clock_seconds() - began);
+	for (int64_t i = 0; i < pending->work.job.count; i++)
+		metrics_observe(service->metrics, INPUT_LENGTH, pending->work.tokens[i]);
+	pending->work.job.done = on_computed;
+	bool taken = atomic_fetch_add(&service->waiting, 1) < service->settings.max_concurrent_requests;
+	if (taken && batcher_add(service->batcher, &pending->work.job))
+		return true;
+	atomic_fetch_sub(&service->waiting, 1);
+	exchange->answer.retry_after = retry_after(service);
+	return api_fail(error, FAULT_BUSY, NULL, "too many requests wait already: try again in %d s",
+			exchange->answer.retry_after);
+}
+
+static bool begin_task(struct service *service, struct http_exchange *exchange, const struct endpoint *endpoint)
+{
+	struct api_error error;
+	struct pending *pending = NULL;
+	bool fine = check_body(service, exchange, &error);
+	if (fine && memory_new(&pending, 1, sizeof(*pending), "a request") != OK)
+		fine = api_fail(&error, FAULT_FAILED, NULL, "%s", error_last()->message);
+	if (fine) {
+		pending->service = service;
+		pending->exchange = exchange;
+		pending->arrived = clock_seconds();
+		/* Before it is queued: the answer may come at any time from then on. */
+		exchange->own = pending;
+		fine = queue_request(service, exchange, endpoint, pending, &error);
+	}
+	if (fine)
+		return false;
+	exchange->own = NULL;
+	release_pending(pending);
+	answer_error(service, exchange, endpoint->style, &error);
+	return true;
+}
+
+static bool on_begin(void *context, struct http_exchange *exchange)
+{
+	struct service *service = context;
+	struct api_error error;
+	const struct endpoint *endpoint = find_endpoint(exchange, &error);
+	if (endpoint && !endpoint->is_public && !api_keys_allow(&service->keys, exchange->authorization)) {
+		api_fail(&error, FAULT_KEY, NULL, "%s",
+			 *exchange->authorization ? "this API key is not known here"
+						  : "an API key is needed: Authorization: Bearer KEY");
+		answer_error(service, exchange, endpoint->style, &error);
+		return true;
+	}
+	if (!endpoint)
+		answer_error(service, exchange, style_of(exchange->path), &error);
+	else if (endpoint->kind >= POST_TASK)
+		return begin_task(service, exchange, endpoint);
+	else
+		answer_get(service, exchange, endpoint);
+	return true;
+}
+
+static void on_finish(void *context, struct http_exchange *exchange)
+{
+	struct service *service = context;
+	struct pending *pending = exchange->own;
+	const struct batch_job *job = &pending->work.job;
+	enum api_style style = pending->request.style;
+	struct api_error error;
+	bool fine = job->error.status == OK;
+	if (!fine) {
+		log_warning("a batch could not be computed: %s", job->error.message);
+		api_fail(&error, FAULT_FAILED, NULL, "the model could not compute this: %.300s", job->error.message);
+	}
+	fine = fine && model_work_write(&pending->work, &exchange->answer.body, &error);
+	exchange->answer.status = 200;
+	exchange->answer.content_type = JSON_TYPE;
+	if (!fine)
+		answer_error(service, exchange, style, &error);
+	else
+		count_request(service, &pending->request, true);
+	metrics_observe(service->metrics, SECONDS_QUEUE, job->begun - job->added);
+	metrics_observe(service->metrics, SECONDS_INFERENCE, job->ended - job->begun);
+	metrics_observe(service->metrics, SECONDS_REQUEST, clock_seconds() - pending->arrived);
+	/* The answer is made: what it was made from need not wait for the client to take it. */
+	exchange->own = NULL;
+	release_pending(pending);
+}
+
+static void on_end(void *context, struct http_exchange *exchange, bool delivered)
+{
+	(void)context;
+	(void)delivered;
+	release_pending(exchange->own);
+}
+
+static enum status on_batch(void *context, int lane, const struct batch_part *parts, int64_t part_count)
+{
+	struct service *service = context;
+	int64_t texts = 0, tokens = 0;
+	for (int64_t p = 0; p < part_count; p++) {
+		texts += parts[p].count;
+		for (int64_t i = 0; i < parts[p].count; i++)
+			tokens += parts[p].job->tokens[parts[p].first + i];
+	}
+	metrics_observe(service->metrics, BATCH_SIZE, (double)texts);
+	metrics_observe(service->metrics, BATCH_TOKENS, (double)tokens);
+	return models_compute(&service->models, lane, parts, part_count);
+}
+
+/* ---- Answers that never change ---- */
+
+static void write_info(struct service *service)
+{
+	const struct service_settings *settings = &service->settings;
+	struct json_writer writer = {.out = &service->info};
+	json_open(&writer, NULL, '{');
+	if (service->models.count == 1)
+		model_put_info(&service->models.models[0], &writer);
+	json_open(&writer, "models", '[');
+	for (int i = 0; i < service->models.count; i++) {
+		json_open(&writer, NULL, '{');
+		model_put_info(&service->models.models[i], &writer);
+		json_close(&writer);
+	}
+	json_close(&writer);
+	json_put_integer(&writer, "max_concurrent_requests", settings->max_concurrent_requests);
+	json_put_integer(&writer, "max_batch_tokens", settings->models.max_batch_tokens);
+	json_put_null(&writer, "max_batch_requests");
+	json_put_integer(&writer, "max_client_batch_size", settings->max_client_batch_size);
+	json_put_bool(&writer, "auto_truncate", settings->auto_truncate);
+	json_put_string(&writer, "server", "bertc");
+	json_put_string(&writer, "version", VERSION);
+	json_close(&writer);
+}
+
+static enum status write_answers(struct service *service)
+{
+	const char **names;
+	TRY(memory_new(&names, service->models.count, sizeof(*names), "names of models"));
+	for (int i = 0; i < service->models.count; i++)
+		names[i] = service->models.models[i].name;
+	openai_write_models(&service->openai_models, names, service->models.count, (int64_t)time(NULL));
+	free(names);
+	write_info(service);
+	page_write(&service->page);
+	TRY(buffer_status(&service->openai_models));
+	TRY(buffer_status(&service->info));
+	return buffer_status(&service->page);
+}
+
+/* ---- The whole ---- */
+
+static bool is_local(const char *address)
+{
+	return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]", 5) == 0;
+}
+
+static enum status start(struct service *service)
+{
+	const struct service_settings *settings = &service->settings;
+	const struct batcher_settings batcher = {.models = service->models.count * MODEL_LANES,
+						 .max_batch_tokens = settings->models.max_batch_tokens,
+						 .max_batch_items = settings->models.max_batch_tokens,
+						 .max_queue_tokens = settings->max_queue_tokens,
+						 .max_wait_seconds = settings->max_wait_seconds,
+						 .compute = on_batch,
+						 .context = service};
+	const struct http_settings http = {.listen = settings->listen,
+					   .max_body_bytes = settings->max_body_bytes,
+					   .max_connections = settings->max_connections,
+					   .timeout_seconds = settings->timeout_seconds,
+					   .begin = on_begin,
+					   .finish = on_finish,
+					   .end = on_end,
+					   .context = service};
+	TRY(batcher_open(&service->batcher, &batcher));
+	return http_open(&service->http, &http);
+}
+
+enum status service_open(struct service **out, const struct service_settings *settings)
+{
+	struct service *service;
+	enum status status;
+	*out = NULL;
+	TRY(memory_new(&service, 1, sizeof(*service), "the service"));
+	service->settings = *settings;
+	if (settings->api_key_file)
+		TRY_GOTO(api_keys_read(&service->keys, settings->api_key_file), failed);
+	TRY_GOTO(metrics_open(&service->metrics), failed);
+	service->has_models = true;
+	TRY_GOTO(models_open(&service->models, settings->folders, settings->folder_count, &settings->models), failed);
+	TRY_GOTO(write_answers(service), failed);
+	TRY_GOTO(start(service), failed);
+	log_note("serving at http://%s", http_address(service->http));
+	if (!is_local(http_address(service->http)) && service->keys.count == 0)
+		log_warning("whoever reaches this machine may ask: --api_key_file FILE lets in those with a key alone");
+	*out = service;
+	return OK;
+failed:
+	service_close(service);
+	return status;
+}
+
+enum status service_run(struct service *service)
+{
+	while (!stop_requested())
+		clock_pause(0.1);
+	int64_t open_requests = http_open_requests(service->http);
+	char number[FORMAT_BYTES];
+	atomic_store(&service->stopping, true);
+	http_quiesce(service->http);
+	log_note("%s: %s; no new requests are taken", stop_reason(),
+		 open_requests > 0
+			 ? format_counted(number, open_requests, "request is being answered", "requests are being answered")
+			 : "nothing is being answered");
+	while (http_open_requests(service->http) > 0)
+		clock_pause(0.01);
+	return OK;
+}
+
+void service_close(struct service *service)
+{
+	if (!service)
+		return;
+	http_close(service->http);
+	batcher_close(service->batcher);
+	if (service->has_models)
+		models_close(&service->models);
+	metrics_close(service->metrics);
+	api_keys_release(&service->keys);
+	buffer_release(&service->page);
+	buffer_release(&service->openai_models);
+	buffer_release(&service->info);
+	free(service);
+}

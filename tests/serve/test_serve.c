@@ -1,0 +1,454 @@
+/* bertc serve as clients meet it: models of every kind on one server, equal answers in any company, refusals, keys, deadlines,
+ * limits, damage, and its end. */
+#include <pthread.h>
+#include <sys/stat.h>
+#include "cmd/program.h"
+#include "infer/small_model.h"
+#include "serve/server.h"
+
+static void make_model(const char *name, const struct model_heads *heads, const char *problem, const char *const *labels,
+		       int32_t count)
+{
+	struct task_config task = {0};
+	assert_ok(task_config_make(&task, heads->architecture, problem, labels, count));
+	small_model_write(test_path(name), heads, &task, NULL, NULL);
+	task_config_release(&task);
+}
+
+static void make_task_model(const char *name, const char *architecture, const struct head *head, const char *problem,
+			    const char *const *labels)
+{
+	struct model_heads heads = {.count = 1, .pooler = head->pooled, .head = {*head}};
+	snprintf(heads.architecture, sizeof heads.architecture, "%s", architecture);
+	make_model(name, &heads, problem, labels, labels ? head->outputs : 0);
+}
+
+static int setup(void **state)
+{
+	static const char *const moods[] = {"bad", "so-so", "good"}, *const one[] = {"LABEL_0"},
+				 *const tags[] = {"O", "B-X", "I-X"};
+	const struct head classes = {.pooled = true, .outputs = 3, .loss = LOSS_CLASSES, .coefficient = 1, .name = "classifier"};
+	const struct head number = {.pooled = true, .outputs = 1, .loss = LOSS_SQUARED, .coefficient = 1, .name = "classifier"};
+	const struct head words = {
+		.input = INPUT_CHOSEN_ROWS, .outputs = 3, .loss = LOSS_CLASSES, .coefficient = 1, .name = "classifier"};
+	const struct head spans = {
+		.input = INPUT_ALL_ROWS, .outputs = 2, .loss = LOSS_SEGMENT, .coefficient = 1, .name = "qa_outputs"};
+	if (test_folder_make(state) != 0)
+		return -1;
+	small_model_make(test_path("words"), &model_heads_pretraining, NULL, NULL);
+	make_task_model("mood", "BertForSequenceClassification", &classes, "single_label_classification", moods);
+	make_task_model("rank", "BertForSequenceClassification", &number, "regression", one);
+	make_task_model("tags", "BertForTokenClassification", &words, NULL, tags);
+	make_task_model("squad", "BertForQuestionAnswering", &spans, NULL, NULL);
+	return 0;
+}
+
+/* A server of all models, fp32 so that any machine runs it. */
+static void start(struct server *server, const char *more)
+{
+	char arguments[2000];
+	snprintf(arguments, sizeof arguments,
+		 "--model %s/words %s/mood %s/rank tagger=%s/tags %s/squad --threads 2 --precision fp32 %s", test_folder,
+		 test_folder, test_folder, test_folder, test_folder, more);
+	server_start(server, arguments);
+}
+
+static void start_one(struct server *server, const char *model, const char *more)
+{
+	char arguments[1000];
+	snprintf(arguments, sizeof arguments, "--model %s --threads 2 --precision fp32 %s", test_path(model), more);
+	server_start(server, arguments);
+}
+
+static void every_model_answers(void **state)
+{
+	struct server server;
+	(void)state;
+	start(&server, "");
+	assert_string_equal(ask(&server, 200, "/health", NULL), "");
+	assert_answer(&server, 200, "/", NULL, "<!DOCTYPE html>");
+	assert_answer(&server, 200, "/v1/models", NULL, "{\"id\":\"tagger\",\"object\":\"model\"");
+	assert_answer(&server, 200, "/info", NULL, "\"id2label\":{\"0\":\"bad\",\"1\":\"so-so\",\"2\":\"good\"}");
+	assert_answer(&server, 200, "/embed", "{\"inputs\": \"waa wab\"}", "[[");
+	assert_answer(&server, 200, "/v1/embeddings", "{\"input\": [\"waa wab\", [2, 9, 3]], \"model\": \"words\"}",
+		      "\"usage\":{\"prompt_tokens\":7,\"total_tokens\":7}");
+	assert_answer(&server, 200, "/predict", "{\"inputs\": \"waa wab\", \"model\": \"mood\"}", "\"label\":\"so-so\"");
+	assert_answer(&server, 200, "/predict", "{\"inputs\": [[\"waa\"], [\"wab\", \"wac\"]], \"model\": \"mood\"}", "}],[{");
+	assert_answer(&server, 200, "/predict", "{\"inputs\": \"waa wab\", \"model\": \"tagger\"}", "\"entities\":[");
+	assert_answer(&server, 200, "/rerank", "{\"query\": \"waa\", \"texts\": [\"wab\", \"wac\"]}", "\"index\":");
+	assert_answer(&server, 200, "/fill", "{\"inputs\": \"waa [MASK].\", \"top_k\": 2}", "\"probability\":");
+	assert_answer(&server, 200, "/answer", "{\"question\": \"waa\", \"context\": \"wab wac. wad\"}", "{\"answer\":\"");
+	assert_answer(&server, 200, "/metrics", NULL, "te_predict_success 3\n");
+	server_stop(&server);
+}
+
+/* The same request alone and in the company of others: the same bytes. */
+struct crowd {
+	const struct server *server;
+	struct buffer *expected;
+	int first;
+};
+#define REQUESTS 24
+
+static void write_request(struct buffer *out, const char **path, int number)
+{
+	buffer_clear(out);
+	*path = number % 3 == 0 ? "/predict" : number % 3 == 1 ? "/embed" : "/rerank";
+	buffer_text(out, number % 3 == 2 ? "{\"query\": \"waa wab\", \"texts\": [\"waa" : "{\"inputs\": [\"waa");
+	for (int i = 0; i < number * 5 % 17; i++)
+		buffer_format(out, " w%c%c", 'a' + i % 2, 'a' + (i * number) % 20);
+	buffer_text(out, number % 2 ? "\", \"wab\"]" : "\"]");
+	buffer_text(out, number % 3 == 0 ? ", \"model\": \"mood\"}" : "}");
+}
+
+static void *ask_all(void *context)
+{
+	const struct crowd *crowd = context;
+	struct buffer request = {0};
+	struct answer answer = {0};
+	int client = client_open(crowd->server);
+	for (int i = 0; i < 3 * REQUESTS; i++) {
+		const char *path;
+		int number = (crowd->first + i) % REQUESTS;
+		write_request(&request, &path, number);
+		assert_true(client_ask(client, path, "", buffer_string(&request)));
+		client_read(client, &answer);
+		assert_int_equal(answer.status, 200);
+		assert_string_equal(buffer_string(&answer.body), buffer_string(&crowd->expected[number]));
+	}
+	close(client);
+	buffer_release(&request);
+	answer_release(&answer);
+	return NULL;
+}
+
+static void answers_do_not_depend_on_company(void **state)
+{
+	struct server server;
+	struct buffer expected[REQUESTS] = {{0}}, request = {0};
+	struct crowd crowd[8];
+	pthread_t threads[8];
+	(void)state;
+	start(&server, "--max_batch_tokens 200 --max_wait_ms 1");
+	for (int i = 0; i < REQUESTS; i++) {
+		const char *path;
+		write_request(&request, &path, i);
+		buffer_text(&expected[i], ask(&server, 200, path, buffer_string(&request)));
+	}
+	for (int t = 0; t < 8; t++) {
+		crowd[t] = (struct crowd){&server, expected, 5 * t};
+		assert_int_equal(pthread_create(&threads[t], NULL, ask_all, &crowd[t]), 0);
+	}
+	for (int t = 0; t < 8; t++)
+		pthread_join(threads[t], NULL);
+	server_stop(&server);
+	for (int i = 0; i < REQUESTS; i++)
+		buffer_release(&expected[i]);
+	buffer_release(&request);
+}
+
+/* The number behind `name` in JSON, as it is written there. */
+static void number_of(const char *json, const char *name, char out[40])
+{
+	const char *at = strstr(json, name);
+	if (!at)
+		fail_msg("no %s in %s", name, json);
+	at += strlen(name);
+	snprintf(out, 40, "%.*s", (int)strcspn(at, ",}"), at);
+}
+
+static void answers_are_those_of_predict(void **state)
+{
+	struct server server;
+	char own[40], predicted[40];
+	(void)state;
+	start(&server, "");
+	assert_ok(file_write(test_path("line.txt"), "wac wab waa\n", 12));
+	assert_int_equal(program("predict --precision fp32 --model %s/mood %s/line.txt", test_folder, test_folder), 0);
+	number_of(ask(&server, 200, "/predict", "{\"inputs\": \"wac wab waa\", \"model\": \"mood\", \"raw_scores\": false}"),
+		  "{\"score\":", own);
+	const char *label =
+		strstr(ask(&server, 200, "/predict", "{\"inputs\": \"wac wab waa\", \"model\": \"mood\"}"), "\"label\":");
+	char name[60];
+	snprintf(name, sizeof name, "%.*s:", (int)strcspn(label + 8, "}"), label + 8);
+	number_of(buffer_string(&program_output), name, predicted);
+	assert_string_equal(own, predicted);
+	assert_int_equal(program("predict --precision fp32 --model %s/rank %s/line.txt", test_folder, test_folder), 0);
+	number_of(buffer_string(&program_output), "\"value\":", predicted);
+	number_of(ask(&server, 200, "/predict", "{\"inputs\": \"wac wab waa\", \"model\": \"rank\"}"), "{\"score\":", own);
+	assert_string_equal(own, predicted);
+	assert_int_equal(program("predict --precision fp32 --model %s/tags %s/line.txt", test_folder, test_folder), 0);
+	buffer_text(&program_output, "");
+	program_output.data[strcspn(program_output.data, "\n")] = '\0';
+	assert_string_equal(ask(&server, 200, "/predict", "{\"inputs\": \"wac wab waa\", \"model\": \"tagger\"}"),
+			    program_output.data);
+	server_stop(&server);
+}
+
+static void what_cannot_be_answered_is_refused(void **state)
+{
+	static const struct {
+		int status;
+		const char *path, *body, *part;
+	} cases[] = {
+		{404, "/nothing", NULL, "there is nothing at /nothing"},
+		{404, "/%1b%5b2J%00", "{}", "\\\\x1b[2J"},
+		{405, "/embed", NULL, "takes POST, not GET"},
+		{405, "/health", "{}", "takes GET, HEAD, not POST"},
+		{400, "/embed", "{\"inputs\": ", "byte"},
+		{400, "/embed", "{\"inputs\": \"\"}", "\"error_type\":\"Empty\""},
+		{422, "/embed", "{\"inputs\": 1}", "\"error_type\":\"Validation\""},
+		{422, "/embed", "{\"inputs\": \"a\", \"colour\": 1}", "unknown field 'colour'"},
+		{400, "/v1/embeddings", "{\"input\": \"a\", \"colour\": 1}", "\"param\":\"colour\""},
+		{422, "/embed", "{\"inputs\": [[2, 60, 3]]}", "60 entries"},
+		{422, "/embed", "{\"inputs\": [[9, 9]]}", "from [CLS] (2) to [SEP] (3)"},
+		{422, "/embed", "{\"inputs\": \"a\", \"dimensions\": 33}", "have 32"},
+		{422, "/embed", "{\"inputs\": \"a\", \"prompt_name\": \"query\"}", "no prompt 'query'"},
+		{422, "/embed", "{\"inputs\": [\"a\", \"b\", \"c\", \"d\", \"e\"]}", "4 are allowed"},
+		{422, "/predict", "{\"inputs\": \"a\"}", "name one in 'model': mood, rank, tagger"},
+		{424, "/predict", "{\"inputs\": \"a\", \"model\": \"words\"}", "\"error_type\":\"Backend\""},
+		{404, "/predict", "{\"inputs\": \"a\", \"model\": \"none\"}", "no model 'none'"},
+		{404, "/v1/embeddings", "{\"input\": \"a\", \"model\": \"none\"}", "\"code\":\"model_not_found\""},
+		{422, "/fill", "{\"inputs\": \"waa\"}", "no [MASK]"},
+		{404, "/", "{\"inputs\": \"a\"}", "several models"},
+	};
+	struct server server;
+	struct buffer large = {0};
+	(void)state;
+	start(&server, "--max_client_batch_size 4 --max_body_bytes 5000 -v");
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		assert_answer(&server, cases[i].status, cases[i].path, cases[i].body, cases[i].part);
+	/* A text beyond the 48 positions of the model. */
+	buffer_text(&large, "{\"truncate\": false, \"inputs\": \"");
+	for (int i = 0; i < 60; i++)
+		buffer_text(&large, "waa ");
+	buffer_text(&large, "\"}");
+	assert_answer(&server, 422, "/embed", large.data, "has 62 tokens, and the model takes 48");
+	memcpy(large.data + 13, "true ", 5);
+	assert_answer(&server, 200, "/embed", large.data, "[[");
+	/* Too large by its length, and by what comes. */
+	while (large.size < 6000)
+		buffer_text(&large, "  ");
+	assert_answer(&server, 413, "/embed", large.data, "larger than 5000 bytes");
+	int client = client_open(&server);
+	struct answer answer = {0};
+	const char *chunked =
+		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n1770\r\n";
+	assert_true(client_send(client, chunked, strlen(chunked)) && client_send(client, large.data, 6000) &&
+		    client_send(client, "\r\n0\r\n\r\n", 7));
+	client_read(client, &answer);
+	assert_int_equal(answer.status, 413);
+	close(client);
+	/* Of another type than JSON; what a form on another site could send. */
+	client = client_open(&server);
+	const char *form =
+		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 15\r\n\r\n{\"inputs\": \"a\"}";
+	assert_true(client_send(client, form, strlen(form)));
+	client_read(client, &answer);
+	assert_int_equal(answer.status, 415);
+	close(client);
+	assert_non_null(strstr(server_said(&server), "POST /embed 415"));
+	assert_non_null(strstr(server_said(&server), "127.0.0.1 POST /\\x1b[2J 404"));
+	server_stop(&server);
+	buffer_release(&large);
+	answer_release(&answer);
+}
+
+static void keys_let_in(void **state)
+{
+	struct server server;
+	char more[200];
+	int status;
+	(void)state;
+	assert_ok(file_write(test_path("keys"), "one\ntwo\n", 8));
+	assert_int_equal(chmod(test_path("keys"), 0600), 0);
+	snprintf(more, sizeof more, "--api_key_file %s", test_path("keys"));
+	start_one(&server, "words", more);
+	ask(&server, 200, "/health", NULL);
+	ask(&server, 200, "/", NULL);
+	assert_answer(&server, 401, "/v1/embeddings", "{\"input\": \"a\"}", "\"code\":\"invalid_api_key\"");
+	assert_answer(&server, 401, "/info", NULL, "\"error_type\":\"Unauthorized\"");
+	ask_with(&server, "/v1/embeddings", "Authorization: Bearer three\r\n", "{\"input\": \"a\"}", &status);
+	assert_int_equal(status, 401);
+	ask_with(&server, "/v1/embeddings", "Authorization: Bearer two\r\n", "{\"input\": \"a\"}", &status);
+	assert_int_equal(status, 200);
+	server_stop(&server);
+}
+
+static double until_closed(int client)
+{
+	double began = clock_seconds();
+	char byte;
+	while (recv(client, &byte, 1, 0) > 0) {
+	}
+	close(client);
+	return clock_seconds() - began;
+}
+
+static void slow_clients_are_cut_off(void **state)
+{
+	struct server server;
+	struct answer answer = {0};
+	(void)state;
+	start_one(&server, "words", "--request_timeout 0.7");
+	const char *begun =
+		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"inp";
+	int idle = client_open(&server), head = client_open(&server), body = client_open(&server), used = client_open(&server);
+	assert_true(client_send(head, begun, 20) && client_send(body, begun, strlen(begun)));
+	assert_true(client_ask(used, "/embed", "", "{\"inputs\": \"waa\"}"));
+	client_read(used, &answer);
+	assert_int_equal(answer.status, 200);
+	/* A byte now and then does not help. */
+	for (int i = 0; i < 4; i++) {
+		clock_pause(0.1);
+		assert_true(client_send(head, "x", 1) && client_send(body, "x", 1));
+	}
+	assert_true(until_closed(head) < 3 && until_closed(body) < 3 && until_closed(idle) < 3 && until_closed(used) < 3);
+	ask(&server, 200, "/embed", "{\"inputs\": \"waa\"}");
+	server_stop(&server);
+	answer_release(&answer);
+}
+
+static void rude_clients_do_no_harm(void **state)
+{
+	static const char *const rude[] = {
+		"",
+		"\r\n\r\n",
+		"GARBAGE\r\n\r\n",
+		"POST\r\n\r\n",
+		"GET / HTTP/9.9\r\n\r\n",
+		"\x16\x03\x01\x02",
+		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n{}",
+		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"in",
+		"POST /embed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"POST /embed HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 17\r\n\r\n{\"inputs\": "
+		"\"waa\"}",
+	};
+	struct server server;
+	(void)state;
+	start_one(&server, "words", "");
+	for (int round = 0; round < 5; round++) {
+		for (size_t i = 0; i < sizeof rude / sizeof *rude; i++) {
+			int client = client_open(&server);
+			client_send(client, rude[i], strlen(rude[i]));
+			if (round % 2) { /* hang up with a reset */
+				struct linger linger = {.l_onoff = 1};
+				setsockopt(client, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+			}
+			close(client);
+		}
+	}
+	assert_answer(&server, 200, "/embed", "{\"inputs\": \"waa\"}", "[[");
+	server_stop(&server);
+}
+
+static void a_full_service_says_when_to_come_back(void **state)
+{
+	struct server server;
+	struct answer answer = {0};
+	(void)state;
+	start_one(&server, "words", "--max_concurrent_requests 1 --max_wait_ms 1000");
+	int first = client_open(&server), second = client_open(&server);
+	assert_true(client_ask(first, "/embed", "", "{\"inputs\": \"waa\"}"));
+	clock_pause(0.3);
+	assert_true(client_ask(second, "/embed", "", "{\"inputs\": \"waa\"}"));
+	client_read(second, &answer);
+	assert_int_equal(answer.status, 429);
+	assert_non_null(strcasestr(buffer_string(&answer.head), "\r\nRetry-After: 1\r\n"));
+	assert_non_null(strstr(buffer_string(&answer.body), "\"error_type\":\"Overloaded\""));
+	client_read(first, &answer);
+	assert_int_equal(answer.status, 200);
+	close(first);
+	close(second);
+	server_stop(&server);
+	answer_release(&answer);
+}
+
+static void what_was_taken_is_answered_before_the_end(void **state)
+{
+	struct server server;
+	struct answer answer = {0};
+	(void)state;
+	start_one(&server, "words", "--max_wait_ms 1000");
+	int first = client_open(&server), second = client_open(&server);
+	assert_true(client_ask(second, "/health", "", NULL));
+	client_read(second, &answer);
+	assert_true(client_ask(first, "/embed", "", "{\"inputs\": \"waa\"}"));
+	clock_pause(0.3);
+	assert_int_equal(kill(server.process, SIGTERM), 0);
+	clock_pause(0.3);
+	/* Who is still connected hears that it is over. */
+	assert_true(client_ask(second, "/embed", "", "{\"inputs\": \"waa\"}"));
+	client_read(second, &answer);
+	assert_int_equal(answer.status, 503);
+	client_read(first, &answer);
+	assert_int_equal(answer.status, 200);
+	assert_int_equal(server_wait(&server), 0);
+	close(first);
+	close(second);
+	answer_release(&answer);
+}
+
+static void bad_starts_are_refused(void **state)
+{
+	struct server server;
+	struct buffer weights = {0};
+	char path[PATH_BYTES];
+	(void)state;
+	start_one(&server, "words", "");
+	assert_program(5, "another program uses this port", "serve --model %s --listen 127.0.0.1:%d", test_path("words"),
+		       server.port);
+	server_stop(&server);
+	assert_program(2, "--model is missing", "serve");
+	assert_program(2, "not an address and a port", "serve --listen nowhere --model %s", test_path("words"));
+	assert_program(2, "two models are called 'words'", "serve --model %s words=%s", test_path("words"), test_path("mood"));
+	assert_program(2, "none", "serve --model %s", test_path("none"));
+	small_model_make(test_path("damaged"), &model_heads_pretraining, NULL, NULL);
+	snprintf(path, sizeof path, "%s/damaged/model.safetensors", test_folder);
+	assert_ok(file_read(path, 1 << 24, &weights));
+	weights.data[weights.size - 5] ^= 1;
+	assert_ok(file_write(path, weights.data, weights.size));
+	assert_program(3, "damaged", "serve --model %s --listen 127.0.0.1:0", test_path("damaged"));
+	buffer_release(&weights);
+}
+
+/* A folder that is written anew while it is served. */
+static void a_served_model_stays_as_it_was_loaded(void **state)
+{
+	struct server server;
+	struct buffer before = {0}, about = {0};
+	(void)state;
+	small_model_make(test_path("swapped"), &model_heads_pretraining, NULL, NULL);
+	start_one(&server, "swapped", "");
+	buffer_text(&before, ask(&server, 200, "/embed", "{\"inputs\": \"waa\"}"));
+	buffer_text(&about, ask(&server, 200, "/info", NULL));
+	assert_non_null(strstr(buffer_string(&about), "\"model_sha\":\""));
+	assert_ok(folder_remove(test_path("swapped")));
+	assert_ok(folder_make(test_path("swapped")));
+	assert_string_equal(ask(&server, 200, "/embed", "{\"inputs\": \"waa\"}"), buffer_string(&before));
+	assert_string_equal(ask(&server, 200, "/info", NULL), buffer_string(&about));
+	/* The only model answers POST / as well. */
+	assert_string_equal(ask(&server, 200, "/", "{\"inputs\": \"waa\"}"), buffer_string(&before));
+	server_stop(&server);
+	buffer_release(&before);
+	buffer_release(&about);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_model_answers),
+		cmocka_unit_test(answers_do_not_depend_on_company),
+		cmocka_unit_test(answers_are_those_of_predict),
+		cmocka_unit_test(what_cannot_be_answered_is_refused),
+		cmocka_unit_test(keys_let_in),
+		cmocka_unit_test(slow_clients_are_cut_off),
+		cmocka_unit_test(rude_clients_do_no_harm),
+		cmocka_unit_test(a_full_service_says_when_to_come_back),
+		cmocka_unit_test(what_was_taken_is_answered_before_the_end),
+		cmocka_unit_test(bad_starts_are_refused),
+		cmocka_unit_test(a_served_model_stays_as_it_was_loaded),
+	};
+	return cmocka_run_group_tests(tests, setup, program_teardown);
+}
