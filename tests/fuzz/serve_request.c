@@ -3,12 +3,16 @@
 #include "fuzz.h"
 #include "serve/api.h"
 
-FUZZ_SEEDS(FUZZ_SEED("e{\"input\": [\"a\", [2, 7, 3]], \"model\": \"m\", \"encoding_format\": \"base64\", \"dimensions\": 8, \"user\": \"u\"}"),
-	   FUZZ_SEED("t{\"inputs\": \"a\", \"truncate\": false, \"truncation_direction\": \"left\", \"normalize\": true, \"prompt_name\": \"q\"}"),
-	   FUZZ_SEED("p{\"inputs\": [[\"a\"], [\"b\", \"c\"]], \"raw_scores\": true}"), FUZZ_SEED("p{\"inputs\": [\"a\", \"b\"]}"),
+FUZZ_SEEDS(FUZZ_SEED("e{\"input\": [\"a\", [2, 7, 3]], \"model\": \"m\", \"encoding_format\": \"base64\", \"dimensions\": 8, "
+		     "\"user\": \"u\"}"),
+	   FUZZ_SEED("t{\"inputs\": \"a\", \"truncate\": false, \"truncation_direction\": \"left\", \"normalize\": true, "
+		     "\"prompt_name\": \"q\"}"),
+	   FUZZ_SEED("p{\"inputs\": [[\"a\"], [\"b\", \"c\"]], \"raw_scores\": true}"),
+	   FUZZ_SEED("p{\"inputs\": [\"a\", \"b\"]}"),
 	   FUZZ_SEED("r{\"query\": \"q\", \"texts\": [\"a\", \"b\"], \"return_text\": true}"),
 	   FUZZ_SEED("f{\"inputs\": [\"a [MASK]\"], \"top_k\": 3}"),
-	   FUZZ_SEED("a{\"inputs\": [{\"question\": \"q\", \"context\": \"c\"}]}"), FUZZ_SEED("a{\"question\": \"q\", \"context\": \"c\"}"))
+	   FUZZ_SEED("a{\"inputs\": [{\"question\": \"q\", \"context\": \"c\"}]}"),
+	   FUZZ_SEED("a{\"question\": \"q\", \"context\": \"c\"}"))
 
 static void check_request(const struct api_request *request, const struct api_limits *limits)
 {
