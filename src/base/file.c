@@ -295,6 +295,20 @@ enum status file_writer_write(struct file_writer *writer, const void *bytes, siz
 	return OK;
 }
 
+enum status file_writer_patch(struct file_writer *writer, int64_t offset, const void *bytes, size_t count)
+{
+	BUG_IF(offset < 0 || offset + (int64_t)count > writer->offset);
+	if (writer->failure.status != OK)
+		return error_restore(&writer->failure);
+	TRY(writer_flush(writer));
+	if (lseek(writer->fd, offset, SEEK_SET) < 0)
+		return writer_fail(writer, error_set_errno(ERR_RESOURCE, "'%s': cannot go back in it", writer->path));
+	enum status status = write_all(writer->fd, writer->path, bytes, count);
+	if (status == OK && lseek(writer->fd, writer->offset, SEEK_SET) < 0)
+		status = error_set_errno(ERR_RESOURCE, "'%s': cannot go on in it", writer->path);
+	return status == OK ? OK : writer_fail(writer, status);
+}
+
 int64_t file_writer_offset(const struct file_writer *writer)
 {
 	return writer->offset;

@@ -117,6 +117,9 @@ MUST_USE enum status file_writer_save(struct file_writer *writer, struct file_wr
 void file_writer_suspend(struct file_writer *writer);
 /* The name that commit will give; in the same folder. */
 void file_writer_retarget(struct file_writer *writer, const char *path);
+/* Bytes that were written before become others: a header whose numbers are known at the end. The checksum is then no longer that
+ * of the file. */
+MUST_USE enum status file_writer_patch(struct file_writer *writer, int64_t offset, const void *bytes, size_t count);
 /* Name of the part. */
 const char *file_writer_part(const struct file_writer *writer);
 

@@ -20,10 +20,12 @@ struct arguments {
 	char **words;
 };
 
+/* No option's name begins with a digit: "-1" and the list "-1,-2" are values. */
 static bool looks_like_option(const char *word)
 {
 	double number;
-	return word[0] == '-' && word[1] != '\0' && !option_parse_number(word, &number);
+	bool is_negative = word[0] == '-' && word[1] >= '0' && word[1] <= '9';
+	return word[0] == '-' && word[1] != '\0' && !is_negative && !option_parse_number(word, &number);
 }
 
 /* The value of `name`: `attached` ("--name=value"), or the next argument. */

@@ -24,6 +24,7 @@ const struct command *const commands[] = {
 	&command_pretrain,
 	&command_finetune,
 	&command_predict,
+	&command_embed,
 	&command_evaluate,
 	&command_export,
 	&command_fill,

@@ -1,6 +1,8 @@
 /* Lines of a stream, in a buffer that holds at most one line (or its limit) beyond what was read ahead. */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/memory.h"
 #include "formats/stream.h"
 
@@ -9,10 +11,11 @@ struct line_reader {
 	size_t limit;
 	char *buffer;
 	int64_t capacity;
-	size_t begin, end;  /* of the bytes not yet given out */
-	size_t searched;    /* no '\n' in [begin, searched) */
-	int64_t offset;     /* of buffer[begin] in the decompressed stream */
-	bool ended;         /* the stream gives no more */
+	size_t begin, end; /* of the bytes not yet given out */
+	size_t searched;   /* no '\n' in [begin, searched) */
+	int64_t offset;    /* of buffer[begin] in the decompressed stream */
+	bool ended;        /* the stream gives no more */
+	bool standard_input;
 	enum status failed; /* met while looking ahead, for its turn */
 	struct error error;
 };
@@ -25,6 +28,7 @@ enum status line_reader_open(struct line_reader **out, const char *path, size_t 
 	*out = NULL;
 	TRY(memory_new(&reader, 1, sizeof *reader, "line reader"));
 	reader->limit = limit;
+	reader->standard_input = strcmp(path, "-") == 0;
 	enum status status = memory_grow(&reader->buffer, &reader->capacity, STREAM_BLOCK_BYTES, 1, "line");
 	if (status == OK)
 		status = stream_open(&reader->stream, path);
@@ -128,6 +132,16 @@ enum status line_reader_take(struct line_reader *reader, const char **out_bytes,
 	reader->offset += (int64_t)*out_size;
 	reader->begin = reader->searched = reader->end;
 	return OK;
+}
+
+bool line_reader_waits(const struct line_reader *reader)
+{
+	size_t held = reader->end - reader->begin;
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+
+	if (!reader->standard_input || reader->ended || reader->failed != OK || held > reader->limit)
+		return false;
+	return !memchr(reader->buffer + reader->begin, '\n', held) && poll(&input, 1, 0) == 0;
 }
 
 struct stream *line_reader_stream(struct line_reader *reader)

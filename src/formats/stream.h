@@ -48,6 +48,9 @@ MUST_USE enum status line_reader_peek(struct line_reader *reader, size_t count, 
 /* Bytes as they come, instead of lines: those held or else the next ones, all of them consumed; *out_size = 0 only at
  * the end. Valid until the next call. */
 MUST_USE enum status line_reader_take(struct line_reader *reader, const char **out_bytes, size_t *out_size);
+/* Would the next line have to be waited for: no whole line is held, and standard input has nothing ready? False for files, which
+ * never keep one waiting. */
+bool line_reader_waits(const struct line_reader *reader);
 struct stream *line_reader_stream(struct line_reader *reader);
 /* Offset, in the decompressed stream, of the first byte that has not been given out. */
 int64_t line_reader_offset(const struct line_reader *reader);

@@ -130,24 +130,19 @@ void task_outputs_release(struct task_outputs *outputs)
 	*outputs = (struct task_outputs){0};
 }
 
-enum status task_encode_text(const struct tokenizer *tokenizer, struct tokens scratch[2], const char *text, const char *pair,
-			     int32_t most, int32_t *ids, struct encoded_text *out)
+void task_join_tokens(const struct vocab *vocab, const struct tokens *text, const struct tokens *pair, int32_t most, int32_t *ids,
+		      struct encoded_text *out)
 {
-	const struct vocab *vocab = tokenizer_vocab(tokenizer);
-	tokens_clear(&scratch[0]);
-	tokens_clear(&scratch[1]);
-	TRY(tokenizer_encode(tokenizer, text, strlen(text), &scratch[0]));
-	if (pair)
-		TRY(tokenizer_encode(tokenizer, pair, strlen(pair), &scratch[1]));
-	int64_t a = scratch[0].count, b = scratch[1].count, room = most - (pair ? 3 : 2), all = a + b;
+	int64_t a = text->count, b = pair ? pair->count : 0, room = most - (pair ? 3 : 2), all = a + b;
 	BUG_IF(room < 0);
 	if (a + b > room) {
 		/* As if one token after the other was taken off: the longer text comes down to the other's length, then both in
 		 * turn, the second first. */
 		int64_t surplus = a + b - room, difference = a > b ? a - b : b - a;
 		int64_t longer = surplus < difference ? surplus : difference;
+		bool second_is_longer = b > a;
 		a -= a > b ? longer : 0;
-		b -= scratch[1].count > scratch[0].count ? longer : 0;
+		b -= second_is_longer ? longer : 0;
 		surplus -= longer;
 		a -= surplus / 2;
 		b -= surplus - surplus / 2;
@@ -155,15 +150,26 @@ enum status task_encode_text(const struct tokenizer *tokenizer, struct tokens sc
 	int32_t n = 0;
 	ids[n++] = vocab->cls;
 	for (int64_t i = 0; i < a; i++)
-		ids[n++] = scratch[0].ids[i];
+		ids[n++] = text->ids[i];
 	ids[n++] = vocab->sep;
 	out->second = n;
 	for (int64_t i = 0; i < b; i++)
-		ids[n++] = scratch[1].ids[i];
+		ids[n++] = pair->ids[i];
 	if (pair)
 		ids[n++] = vocab->sep;
 	out->count = n;
 	out->cut = (int32_t)(all - a - b);
+}
+
+enum status task_encode_text(const struct tokenizer *tokenizer, struct tokens scratch[2], const char *text, const char *pair,
+			     int32_t most, int32_t *ids, struct encoded_text *out)
+{
+	tokens_clear(&scratch[0]);
+	tokens_clear(&scratch[1]);
+	TRY(tokenizer_encode(tokenizer, text, strlen(text), &scratch[0]));
+	if (pair)
+		TRY(tokenizer_encode(tokenizer, pair, strlen(pair), &scratch[1]));
+	task_join_tokens(tokenizer_vocab(tokenizer), &scratch[0], pair ? &scratch[1] : NULL, most, ids, out);
 	return OK;
 }
 

@@ -174,6 +174,8 @@ struct encoded_text {
 	int32_t count, second; /* tokens; of segment 0 */
 	int32_t cut;           /* tokens cut off */
 };
+void task_join_tokens(const struct vocab *vocab, const struct tokens *text, const struct tokens *pair, int32_t most, int32_t *ids,
+		      struct encoded_text *out); /* of tokens; pair NULL: one text */
 MUST_USE enum status task_encode_text(const struct tokenizer *tokenizer, struct tokens scratch[2], const char *text,
 				      const char *pair, int32_t most, int32_t *ids, struct encoded_text *out);
 

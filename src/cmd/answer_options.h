@@ -1,0 +1,122 @@
+/* What commands that answer the texts of files share (embed, score): rows of their option tables, and a job made from them. */
+#ifndef CMD_ANSWER_OPTIONS_H
+#define CMD_ANSWER_OPTIONS_H
+
+#include "base/option.h"
+#include "cmd/device_options.h"
+#include "cmd/answer_job.h"
+#include "infer/encoder.h"
+#include "infer/text_chunk.h"
+
+struct answer_settings {
+	const char *model, *input, *text_column, *pair_column, *pair_separator, *long_texts, *out;
+	int64_t max_seq_length, doc_stride, micro_batch_tokens;
+	bool fresh;
+	struct device_settings device;
+};
+
+/* Rows of an option table for a settings struct whose member `member` is a struct answer_settings: what is read ... */
+#define ANSWER_INPUT_OPTIONS(settings, member, long_texts_default)                                                               \
+	{.name = "model",                                                                                                        \
+	 .type = OPTION_TEXT,                                                                                                    \
+	 .field = offsetof(settings, member.model),                                                                              \
+	 .role = ROLE_PLACE,                                                                                                     \
+	 .value_name = "FOLDER",                                                                                                 \
+	 .alias = "model_name_or_path",                                                                                          \
+	 .help = "run folder, checkpoint, or any BERT's folder or file of weights with its configuration and vocabulary beside " \
+		 "it"},                                                                                                          \
+		{.name = "input",                                                                                                \
+		 .type = OPTION_CHOICE,                                                                                          \
+		 .field = offsetof(settings, member.input),                                                                      \
+		 .fallback = "auto",                                                                                             \
+		 .range = "auto|text",                                                                                           \
+		 .role = ROLE_RESULT,                                                                                            \
+		 .value_name = "FORM",                                                                                           \
+		 .help = "what a line is: auto takes the lines of a file as JSON if its first one is a JSON object, else as "    \
+			 "texts"},                                                                                               \
+		{.name = "text_column",                                                                                          \
+		 .type = OPTION_TEXT,                                                                                            \
+		 .field = offsetof(settings, member.text_column),                                                                \
+		 .role = ROLE_RESULT,                                                                                            \
+		 .value_name = "NAME",                                                                                           \
+		 .fallback_text = "text",                                                                                        \
+		 .help = "the member of a JSON object that holds its text"},                                                     \
+		{.name = "pair_column",                                                                                          \
+		 .type = OPTION_TEXT,                                                                                            \
+		 .field = offsetof(settings, member.pair_column),                                                                \
+		 .role = ROLE_RESULT,                                                                                            \
+		 .value_name = "NAME",                                                                                           \
+		 .fallback_text = "text_pair or pair, where there is one",                                                       \
+		 .help = "the member of a JSON object that holds the second text of a pair"},                                    \
+		{.name = "pair_separator",                                                                                       \
+		 .type = OPTION_TEXT,                                                                                            \
+		 .field = offsetof(settings, member.pair_separator),                                                             \
+		 .role = ROLE_RESULT,                                                                                            \
+		 .value_name = "TEXT",                                                                                           \
+		 .fallback_text = "none: a line is one text",                                                                    \
+		 .help = "what stands between the two texts of a pair in one line, as in 'a ||| b'; its last place counts"},     \
+		{.name = "max_seq_length",                                                                                       \
+		 .type = OPTION_INTEGER,                                                                                         \
+		 .field = offsetof(settings, member.max_seq_length),                                                             \
+		 .range = "8..65536",                                                                                            \
+		 .role = ROLE_RESULT,                                                                                            \
+		 .value_name = "N",                                                                                              \
+		 .fallback_text = "what the folder says, at most the model's positions",                                         \
+		 .help = "tokens of a text at most, [CLS] and [SEP] included"},                                                  \
+		{.name = "long_texts",                                                                                           \
+		 .type = OPTION_CHOICE,                                                                                          \
+		 .field = offsetof(settings, member.long_texts),                                                                 \
+		 .fallback = long_texts_default,                                                                                 \
+		 .range = "cut|windows|stop",                                                                                    \
+		 .role = ROLE_RESULT,                                                                                            \
+		 .value_name = "WHAT",                                                                                           \
+		 .help = "longer texts are cut and counted, taken in windows, or an error"},                                     \
+	{                                                                                                                        \
+		.name = "doc_stride", .type = OPTION_INTEGER, .field = offsetof(settings, member.doc_stride),                    \
+		.range = "1..65536", .role = ROLE_RESULT, .value_name = "N",                                                     \
+		.help = "tokens from the beginning of a window to that of the next",                                             \
+		.fallback_text = "as long as a window, or half of that where windows have to overlap"                            \
+	}
+
+/* ... and where the answers go. */
+#define ANSWER_OUTPUT_OPTIONS(settings, member)                                                                                  \
+	{.name = "out",                                                                                                          \
+	 .type = OPTION_TEXT,                                                                                                    \
+	 .field = offsetof(settings, member.out),                                                                                \
+	 .role = ROLE_PLACE,                                                                                                     \
+	 .value_name = "FILE",                                                                                                   \
+	 .fallback_text = "standard output",                                                                                     \
+	 .help = "a file for the answers; an interrupted command goes on in it when it is run again"},                           \
+	{                                                                                                                        \
+		.name = "fresh", .type = OPTION_FLAG, .field = offsetof(settings, member.fresh), .fallback = "false",            \
+		.role = ROLE_RUN, .help = "begin anew where an interrupted command left a part of --out"                         \
+	}
+
+#define MICRO_BATCH_OPTION(settings, member)                                                                                     \
+	{                                                                                                                        \
+		.name = "micro_batch_tokens", .type = OPTION_INTEGER, .field = offsetof(settings, member), .range = "64..",      \
+		.fallback = "4096", .role = ROLE_RUN, .value_name = "N", .help = "tokens computed at a time"                     \
+	}
+
+/* A model opened for such a command. Zero-initialise; closed also after a failure. */
+struct answer_model {
+	struct session session;
+	struct encoder *encoder;
+	struct tokenizer *tokenizer;
+	const char *path; /* of the BERT; borrowed */
+	struct text_settings texts;
+	bool is_open;
+};
+/* Opens `model` (settings->model, or the folder in it that has the BERT) with these heads. `length` is what the folder says of
+ * the longest text, or 0; `overlap`: windows have to overlap. */
+MUST_USE enum status answer_model_open(struct answer_model *out, const struct answer_settings *settings, const char *model,
+				       const struct session_heads *heads, int32_t length, bool lowercase, bool overlap);
+void answer_model_close(struct answer_model *model);
+
+/* Fills in input and output of a job, and appends what the answers depend on to `identity`: the values of the options with
+ * ROLE_RESULT, the model's files, the device. */
+MUST_USE enum status answer_job_fill(struct answer_job *job, const struct options *options,
+				     const struct answer_settings *settings, const struct answer_model *model,
+				     struct buffer *identity);
+
+#endif

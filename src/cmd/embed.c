@@ -1,0 +1,423 @@
+/* bertc embed: texts as vectors. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "cmd/answer_options.h"
+#include "cmd/command.h"
+#include "infer/vector_format.h"
+#include "model/pooling.h"
+#include "weights/sentence_folder.h"
+
+struct embed_settings {
+	struct answer_settings answer;
+	const char *pooling, *layers, *prompt, *prompt_name, *format;
+	bool normalize;
+	int64_t truncate_dim;
+};
+
+#define FIELD(name) offsetof(struct embed_settings, name)
+
+static const struct option embed_options[] = {
+	{.help = "Input"},
+	ANSWER_INPUT_OPTIONS(struct embed_settings, answer, "cut"),
+	{.name = "prompt_name",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(prompt_name),
+	 .role = ROLE_RESULT,
+	 .value_name = "NAME",
+	 .fallback_text = "the folder's default",
+	 .help = "a prompt of the sentence-transformers folder that is put before each text"},
+	{.name = "prompt",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(prompt),
+	 .role = ROLE_RESULT,
+	 .value_name = "TEXT",
+	 .help = "put before each text, as it stands; an empty one turns the folder's default off"},
+	{.help = "Vectors"},
+	{.name = "pooling",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(pooling),
+	 .range = "mean|cls|pooler|max|mean_sqrt_len|weightedmean|lasttoken",
+	 .role = ROLE_RESULT,
+	 .value_name = "HOW",
+	 .fallback_text = "as the folder's modules.json says, else mean",
+	 .help = "what of the rows of a text is its vector: their mean, the row of [CLS], that row through the pooler, the "
+		 "maximum of each column; the others as sentence-transformers names them"},
+	{.name = "normalize",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(normalize),
+	 .role = ROLE_RESULT,
+	 .fallback_text = "as the folder's modules.json says, else no",
+	 .help = "divide vectors by their length"},
+	{.name = "layers",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(layers),
+	 .role = ROLE_RESULT,
+	 .value_name = "LIST",
+	 .fallback_text = "-1, with --format google -1,-2,-3,-4",
+	 .help = "layers whose vectors are given one behind another: -1 is the last, 1 the first, 0 the embeddings"},
+	{.name = "truncate_dim",
+	 .type = OPTION_INTEGER,
+	 .field = FIELD(truncate_dim),
+	 .range = "1..",
+	 .role = ROLE_RESULT,
+	 .value_name = "N",
+	 .fallback_text = "as the folder says, else all",
+	 .help = "numbers of a vector that are given, cut after normalising"},
+	{.help = "Output"},
+	{.name = "format",
+	 .type = OPTION_CHOICE,
+	 .field = FIELD(format),
+	 .fallback = "jsonl",
+	 .range = "jsonl|npy|tsv|google",
+	 .role = ROLE_RESULT,
+	 .value_name = "NAME",
+	 .help = "jsonl: {\"embedding\": [...]} for each text; npy: one NumPy array, to --out only; tsv: numbers with tabs; "
+		 "google: the rows of all tokens, as extract_features.py prints them"},
+	ANSWER_OUTPUT_OPTIONS(struct embed_settings, answer),
+	{.help = "Machine"},
+	MICRO_BATCH_OPTION(struct embed_settings, answer.micro_batch_tokens),
+	DEVICE_OPTIONS(struct embed_settings, answer.device),
+	{.name = NULL},
+};
+
+static const struct command_text embed_text = {
+	.name = "embed",
+	.synopsis = "--model FOLDER [FILE...|-] [options]",
+	.summary = "turn texts into vectors",
+	.description =
+		"Reads texts from files or standard input, a text a line or JSON lines with \"text\" (and \"id\", which is "
+		"repeated), and gives a vector for each, in their order. A sentence-transformers folder says itself how "
+		"rows are pooled, whether vectors are normalised, which prompt is put before a text and how long one may "
+		"be; of other folders it is the mean, not normalised.",
+	.examples =
+		"bertc embed --model runs/vectors sentences.txt --format npy --out sentences.npy\ta NumPy array, a row a line\n"
+		"bertc embed --model BERT --format google --layers -1,-2 sentences.txt\twhat extract_features.py prints\n",
+};
+
+#define LAYERS_MOST 64
+
+enum vector_file { VECTORS_JSON, VECTORS_NPY, VECTORS_TSV, VECTORS_GOOGLE };
+
+struct embed {
+	const struct embed_settings *settings;
+	struct sentence_folder folder;
+	struct answer_model model;
+	struct encoder_wish wish;
+	struct encoder_answers answers;
+	enum vector_file format;
+	bool normalize;
+	int32_t layers[LAYERS_MOST], said_layers[LAYERS_MOST], layer_count; /* from 0; as a person named them */
+	int64_t width, dimensions;                                          /* numbers of a vector; of those that are given */
+	float *vector;                                                      /* [width] of a text in several windows */
+	struct text_counts counts;
+};
+
+/* --- what is asked for --- */
+
+static enum status parse_layers(struct embed *embed, const char *text, int32_t most)
+{
+	const char *rest = text;
+	embed->layer_count = 0;
+	while (true) {
+		char *end;
+		long said = strtol(rest, &end, 10), layer = said < 0 ? most + 1 + said : said;
+		if (end == rest || (*end != ',' && *end != '\0') || layer < 0 || layer > most) {
+			enum status status =
+				error_set(ERR_USAGE, "--layers '%.80s': '%.20s' is no layer of this model", text, rest);
+			error_hint(
+				"write numbers with commas between them: -1 (the last) to -%d (the first), or 1 to %d, or 0 for "
+				"the embeddings",
+				most, most);
+			return status;
+		}
+		if (embed->layer_count == LAYERS_MOST)
+			return error_set(ERR_USAGE, "--layers names more than %d layers", LAYERS_MOST);
+		embed->layers[embed->layer_count] = (int32_t)layer;
+		embed->said_layers[embed->layer_count++] = (int32_t)said;
+		if (*end == '\0')
+			return OK;
+		rest = end + 1;
+	}
+}
+
+static unsigned pooling_named(const char *name)
+{
+	static const struct {
+		const char *name;
+		enum pooling_mode mode;
+	} modes[] = {{"mean", POOLING_MEAN},
+		     {"cls", POOLING_CLS},
+		     {"max", POOLING_MAX},
+		     {"mean_sqrt_len", POOLING_MEAN_SQRT},
+		     {"weightedmean", POOLING_WEIGHTED_MEAN},
+		     {"lasttoken", POOLING_LAST}};
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+		if (strcmp(modes[i].name, name) == 0)
+			return modes[i].mode;
+	return 0; /* the pooler */
+}
+
+static enum vector_file format_named(const char *name)
+{
+	return strcmp(name, "jsonl") == 0 ? VECTORS_JSON
+	       : strcmp(name, "npy") == 0 ? VECTORS_NPY
+	       : strcmp(name, "tsv") == 0 ? VECTORS_TSV
+					  : VECTORS_GOOGLE;
+}
+
+static enum status check_options(const struct embed_settings *settings, const struct options *options)
+{
+	enum status status = OK;
+	bool google = strcmp(settings->format, "google") == 0;
+	if (!settings->answer.model) {
+		status = error_set(ERR_USAGE, "--model is missing");
+		error_hint("bertc embed --model FOLDER sentences.txt");
+	} else if (strcmp(settings->format, "npy") == 0 && !settings->answer.out) {
+		status = error_set(ERR_USAGE, "--format npy needs --out FILE: the number of rows stands at its beginning");
+		error_hint("name a file, or print --format tsv");
+	} else if (google && (settings->pooling || options_given(options, "normalize") || settings->truncate_dim > 0)) {
+		status = error_set(ERR_USAGE,
+				   "--format google gives the rows of all tokens: nothing is pooled, normalised or cut");
+	} else if (google && strcmp(settings->answer.long_texts, "windows") == 0) {
+		status = error_set(ERR_USAGE, "--format google takes no text in windows");
+	} else if (settings->pooling && strcmp(settings->pooling, "pooler") == 0 && settings->layers) {
+		status = error_set(ERR_USAGE, "--pooling pooler reads the last layer: --layers cannot be chosen");
+	} else if (settings->prompt && settings->prompt_name) {
+		status = error_set(ERR_USAGE, "--prompt and --prompt_name name two prompts");
+	}
+	return status;
+}
+
+/* The prompt that stands before each text, or NULL. */
+static enum status choose_prompt(const struct embed *embed, const char **out)
+{
+	const struct embed_settings *settings = embed->settings;
+	const struct sentence_folder *folder = &embed->folder;
+	int32_t number = folder->default_prompt;
+	*out = settings->prompt;
+	if (settings->prompt_name) {
+		number = sentence_folder_prompt(folder, settings->prompt_name);
+		if (number < 0) {
+			struct buffer names = {0};
+			for (int32_t i = 0; i < folder->prompt_count; i++)
+				buffer_format(&names, "%s%s", i > 0 ? ", " : "", folder->prompts[i].name);
+			enum status status = error_set(ERR_USAGE, "--prompt_name %s: the folder has no prompt of that name",
+						       settings->prompt_name);
+			error_hint("it has: %s", names.size > 0 ? buffer_string(&names) : "none at all");
+			buffer_release(&names);
+			return status;
+		}
+	}
+	if (!*out && number >= 0)
+		*out = folder->prompts[number].text;
+	if (*out && !(*out)[0])
+		*out = NULL;
+	return OK;
+}
+
+/* How rows become a vector: by options, by the folder, or the mean. */
+static enum status choose_pooling(struct embed *embed, const struct options *options)
+{
+	const struct embed_settings *settings = embed->settings;
+	const struct sentence_folder *folder = &embed->folder;
+	if (!settings->pooling && folder->found && folder->pooling == 0 && embed->format != VECTORS_GOOGLE) {
+		enum status status = error_set(ERR_USAGE, "'%s' pools nothing: it is a cross-encoder, which scores pairs",
+					       settings->answer.model);
+		error_hint("score pairs with bertc predict, or say what is to be a text's vector with --pooling");
+		return status;
+	}
+	embed->wish.answer = embed->format == VECTORS_GOOGLE ? ENCODER_ROWS : ENCODER_VECTORS;
+	embed->wish.pooling = settings->pooling ? pooling_named(settings->pooling)
+			      : folder->found   ? folder->pooling
+						: POOLING_MEAN;
+	if (settings->pooling && strcmp(settings->pooling, "pooler") == 0)
+		embed->wish.answer = ENCODER_HEAD;
+	embed->normalize = options_given(options, "normalize") ? settings->normalize : folder->normalize;
+	return OK;
+}
+
+static enum status prepare(struct embed *embed, const struct options *options)
+{
+	struct answer_settings *answer = &((struct embed_settings *)options->settings)->answer;
+	const struct embed_settings *settings = embed->settings;
+	const char *model = answer->model;
+	bool google = strcmp(settings->format, "google") == 0;
+	TRY(sentence_folder_read(&embed->folder, model));
+	if (embed->folder.found)
+		model = embed->folder.transformer;
+	embed->format = format_named(settings->format);
+	TRY(choose_pooling(embed, options));
+	/* As extract_features.py. */
+	int32_t length = google ? 128 : embed->folder.max_seq_length;
+	if (google && !answer->pair_separator)
+		answer->pair_separator = " ||| ";
+	const bool pooler = embed->wish.answer == ENCODER_HEAD;
+	const struct session_heads heads = {pooler ? &model_heads_pooler : &model_heads_encoder, MISSING_NOTHING};
+	TRY(answer_model_open(&embed->model, answer, model, &heads, length, embed->folder.lowercase, false));
+	const struct model_config *config = &embed->model.session.model->config;
+	TRY(parse_layers(embed, settings->layers ? settings->layers : google ? "-1,-2,-3,-4" : "-1", config->num_hidden_layers));
+	embed->wish.layers = embed->layers;
+	embed->wish.layer_count = embed->layer_count;
+	embed->width = (int64_t)config->hidden_size * (pooler ? 1 : embed->layer_count * pooling_count(embed->wish.pooling));
+	embed->dimensions = settings->truncate_dim > 0 ? settings->truncate_dim : embed->folder.truncate_dim;
+	if (embed->dimensions == 0 || (settings->truncate_dim == 0 && embed->dimensions > embed->width))
+		embed->dimensions = embed->width;
+	if (embed->dimensions > embed->width)
+		return error_set(ERR_USAGE, "--truncate_dim %lld: a vector has %lld numbers", (long long)embed->dimensions,
+				 (long long)embed->width);
+	TRY(memory_new(&embed->vector, embed->width, sizeof(*embed->vector), "vector"));
+	struct text_settings *texts = &embed->model.texts;
+	texts->strip = google;
+	texts->leaves_out_prompt = embed->folder.leaves_out_prompt && !settings->pooling;
+	return choose_prompt(embed, &texts->prompt);
+}
+
+/* --- the work --- */
+
+static enum status work(void *context, struct line_chunk *chunk)
+{
+	const struct embed *embed = context;
+	return text_chunk_make(chunk->own, chunk, &embed->model.texts);
+}
+
+/* The vector of a text: of several windows their mean, each counting as much as it has tokens. */
+static const float *vector_of(struct embed *embed, const struct text_chunk *texts, const struct ready_text *text)
+{
+	const struct encoder_answers *answers = &embed->answers;
+	float *vector = answers->values + answers->starts[text->first];
+	if (text->count > 1) {
+		double all = 0;
+		for (int32_t w = 0; w < text->count; w++)
+			all += texts->sequences[text->first + w].count;
+		for (int64_t i = 0; i < embed->width; i++) {
+			double sum = 0;
+			for (int32_t w = 0; w < text->count; w++)
+				sum += (double)answers->values[answers->starts[text->first + w] + i] *
+				       texts->sequences[text->first + w].count;
+			embed->vector[i] = (float)(sum / all);
+		}
+		vector = embed->vector;
+	}
+	if (embed->normalize)
+		pooling_normalize(vector, embed->width);
+	return vector;
+}
+
+static void put_text(struct embed *embed, const struct text_chunk *texts, int64_t i, int64_t number, struct buffer *out)
+{
+	const struct ready_text *text = &texts->texts[i];
+	const char *id = buffer_string(&texts->ids_text) + text->id;
+	if (embed->format == VECTORS_GOOGLE) {
+		const struct encoder_text *sequence = &texts->sequences[text->first];
+		vector_put_google(out, number, &embed->model.session.tokenizer.vocab, sequence->ids, sequence->count,
+				  embed->answers.values + embed->answers.starts[text->first],
+				  embed->model.session.model->config.hidden_size, embed->said_layers, embed->layer_count);
+		return;
+	}
+	const float *vector = vector_of(embed, texts, text);
+	switch (embed->format) {
+	case VECTORS_JSON: vector_put_json(out, id, text->id_size, vector, embed->dimensions); return;
+	case VECTORS_TSV: vector_put_tsv(out, vector, embed->dimensions); return;
+	default: vector_put_binary(out, vector, embed->dimensions); return;
+	}
+}
+
+/* Sequences computed before their answers are written: rows of all tokens take much memory. */
+#define ROWS_AT_A_TIME 64
+
+static enum status answer(void *context, struct line_chunk *chunk, int64_t first, struct buffer *out, int64_t *out_texts)
+{
+	struct embed *embed = context;
+	const struct text_chunk *texts = chunk->own;
+	int64_t step = embed->format == VECTORS_GOOGLE ? ROWS_AT_A_TIME : texts->text_count;
+	for (int64_t begin = 0; begin < texts->text_count; begin += step) {
+		int64_t end = begin + step < texts->text_count ? begin + step : texts->text_count;
+		int64_t from = texts->texts[begin].first;
+		int64_t to = end < texts->text_count ? texts->texts[end].first : texts->sequence_count;
+		TRY(encoder_run(embed->model.encoder, &embed->wish, texts->sequences + from, to - from, &embed->answers));
+		struct text_chunk part = *texts;
+		part.sequences += from;
+		for (int64_t i = begin; i < end; i++) {
+			struct ready_text *text = &part.texts[i];
+			text->first -= from;
+			put_text(embed, &part, i, first + i, out);
+			text->first += from;
+		}
+	}
+	text_counts_add(&embed->counts, &texts->counts);
+	*out_texts = texts->text_count;
+	return OK;
+}
+
+static enum status begin(void *context, struct buffer *out)
+{
+	const struct embed *embed = context;
+	vector_put_npy_header(out, 0, embed->dimensions);
+	return OK;
+}
+
+static enum status end(void *context, struct buffer *out, struct file_writer *writer, int64_t texts)
+{
+	const struct embed *embed = context;
+	vector_put_npy_header(out, texts, embed->dimensions);
+	TRY(buffer_status(out));
+	TRY(file_writer_patch(writer, 0, out->data, out->size));
+	buffer_clear(out);
+	return OK;
+}
+
+static void release_own(void *own)
+{
+	text_chunk_release(own);
+}
+
+static enum status check_npy_target(const struct embed *embed)
+{
+	const char *out = embed->settings->answer.out;
+	if (embed->format == VECTORS_NPY && file_exists(out) && !file_is_folder(out) && file_stamp_at(out).inode == 0)
+		return error_set(ERR_USAGE, "'%s' is no file that one can go back in, as --format npy must", out);
+	return OK;
+}
+
+static enum status run_embed(struct options *options)
+{
+	const struct embed_settings *settings = options->settings;
+	struct embed embed = {.settings = settings};
+	struct buffer identity = {0};
+	struct answer_job job = {.title = "embedding",
+				 .context = &embed,
+				 .work = work,
+				 .answer = answer,
+				 .own_bytes = sizeof(struct text_chunk),
+				 .release_own = release_own};
+	enum status status;
+	TRY_GOTO(check_options(settings, options), done);
+	TRY_GOTO(prepare(&embed, options), done);
+	TRY_GOTO(check_npy_target(&embed), done);
+	TRY_GOTO(answer_job_fill(&job, options, &settings->answer, &embed.model, &identity), done);
+	if (embed.format == VECTORS_NPY) {
+		job.begin = begin;
+		job.end = end;
+	}
+	status = answer_job_run(&job);
+	text_counts_log(&embed.counts, &embed.model.texts);
+done:
+	buffer_release(&identity);
+	encoder_answers_release(&embed.answers);
+	answer_model_close(&embed.model);
+	sentence_folder_release(&embed.folder);
+	free(embed.vector);
+	return status;
+}
+
+const struct command command_embed = {
+	.text = &embed_text,
+	.options = embed_options,
+	.settings_bytes = sizeof(struct embed_settings),
+	.run = run_embed,
+	.takes_arguments = true,
+};

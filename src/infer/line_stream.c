@@ -1,0 +1,235 @@
+#include "infer/line_stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/work_line.h"
+#include "formats/stream.h"
+
+/* Chunks in the air for each helper: one being worked on, one waiting, and the one that is answered. */
+#define SLOTS_A_HELPER 2
+
+struct line_stream {
+	struct line_stream_settings settings;
+	struct line_chunk *slots;
+	int slot_count;
+	struct work_line *line;
+	struct line_chunk *taken;
+	struct line_reader *reader; /* of file `place.file`; NULL: not open */
+	struct line_place place;
+	bool json_lines;      /* of that file */
+	int64_t bytes_before; /* of the files before it */
+	int submitted;
+	enum status failed; /* met while reading ahead: said when its turn comes */
+	struct error error;
+};
+
+static void work_on_chunk(void *slot)
+{
+	struct line_chunk *chunk = slot;
+	chunk->status = chunk->settings->work(chunk->settings->context, chunk);
+	if (chunk->status != OK)
+		chunk->error = *error_last();
+}
+
+enum status line_stream_open(struct line_stream **out, const struct line_stream_settings *settings)
+{
+	struct line_stream *stream;
+	enum status status;
+	*out = NULL;
+	TRY(stream_check_paths(settings->paths, settings->path_count));
+	TRY(memory_new(&stream, 1, sizeof(*stream), "stream of lines"));
+	stream->settings = *settings;
+	stream->place.file = 0;
+	stream->slot_count = SLOTS_A_HELPER * settings->helpers + 1;
+	TRY_GOTO(memory_new(&stream->slots, stream->slot_count, sizeof(*stream->slots), "chunks of lines"), fail);
+	for (int i = 0; i < stream->slot_count; i++) {
+		stream->slots[i].settings = &stream->settings;
+		TRY_GOTO(memory_new(&stream->slots[i].own, 1, settings->own_bytes, "chunk of lines"), fail);
+	}
+	TRY_GOTO(work_line_open(&stream->line, settings->helpers, stream->slots, stream->slot_count, sizeof(*stream->slots),
+				work_on_chunk),
+		 fail);
+	*out = stream;
+	return OK;
+
+fail:
+	line_stream_close(stream);
+	return status;
+}
+
+void line_stream_close(struct line_stream *stream)
+{
+	if (!stream)
+		return;
+	work_line_close(stream->line);
+	for (int i = 0; stream->slots && i < stream->slot_count; i++) {
+		struct line_chunk *chunk = &stream->slots[i];
+		if (chunk->own && stream->settings.release_own)
+			stream->settings.release_own(chunk->own);
+		free(chunk->own);
+		free(chunk->lines);
+		buffer_release(&chunk->text);
+	}
+	line_reader_close(stream->reader);
+	free(stream->slots);
+	free(stream);
+}
+
+int64_t line_stream_size(const struct line_stream *stream)
+{
+	int64_t sum = 0;
+	for (int64_t i = 0; i < stream->settings.path_count; i++) {
+		int64_t size = file_size(stream->settings.paths[i]);
+		if (size < 0)
+			return 0;
+		sum += size;
+	}
+	return sum;
+}
+
+static enum status open_file(struct line_stream *stream)
+{
+	const char *path = stream->settings.paths[stream->place.file];
+	stream->place.line = 0;
+	stream->json_lines = false;
+	return line_reader_open(&stream->reader, path, stream->settings.longest_line);
+}
+
+/* Is this line, a file's first, a JSON object? */
+static bool is_json_object(const char *text, size_t size)
+{
+	struct json_document document;
+	size_t at = 0;
+	while (at < size && (text[at] == ' ' || text[at] == '\t'))
+		at++;
+	if (at == size || text[at] != '{' || json_parse(&document, "", text, size) != OK)
+		return false;
+	bool is_object = document.root->kind == JSON_OBJECT;
+	json_release(&document);
+	return is_object;
+}
+
+/* Appends the next line to the chunk, or its beginning if it is too long. */
+static enum status add_line(struct line_stream *stream, struct line_chunk *chunk, bool *out_end)
+{
+	const char *text;
+	size_t size;
+	bool continues, is_first = stream->place.line == 0;
+	TRY(line_reader_next(stream->reader, &text, &size, &continues, out_end));
+	if (*out_end)
+		return OK;
+	if (is_first && size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* a byte order mark */
+		text += 3;
+		size -= 3;
+	}
+	if (!continues && size > 0 && text[size - 1] == '\r')
+		size--;
+	TRY(memory_grow(&chunk->lines, &chunk->capacity, chunk->count + 1, sizeof(*chunk->lines), "lines"));
+	chunk->lines[chunk->count++] = (struct line){.begin = chunk->text.size, .size = size, .cut = continues};
+	buffer_append(&chunk->text, text, size);
+	buffer_char(&chunk->text, '\n');
+	stream->place.line++;
+	if (is_first)
+		stream->json_lines = is_json_object(text, size);
+	for (bool passed = false; continues && !passed; passed = !continues)
+		TRY(line_reader_next(stream->reader, &text, &size, &continues, &passed));
+	return buffer_status(&chunk->text);
+}
+
+static void close_file(struct line_stream *stream)
+{
+	stream->bytes_before += stream_position(line_reader_stream(stream->reader));
+	line_reader_close(stream->reader);
+	stream->reader = NULL;
+	stream->place = (struct line_place){.file = stream->place.file + 1};
+}
+
+static bool is_before(struct line_place a, struct line_place b)
+{
+	return a.file < b.file || (a.file == b.file && a.line < b.line);
+}
+
+/* Files wholly before the beginning are not opened again. */
+static void skip_files(struct line_stream *stream)
+{
+	while (!stream->reader && stream->place.file < stream->settings.begin.file) {
+		int64_t size = file_size(stream->settings.paths[stream->place.file]);
+		stream->bytes_before += size > 0 ? size : 0;
+		stream->place.file++;
+	}
+}
+
+/* Fills a chunk with the lines of one file that follow. False: there are none any more. */
+static enum status fill_chunk(struct line_stream *stream, struct line_chunk *chunk, bool *out_any)
+{
+	const struct line_stream_settings *settings = &stream->settings;
+	bool end = false;
+	buffer_clear(&chunk->text);
+	chunk->count = 0;
+	*out_any = false;
+	skip_files(stream);
+	while (stream->place.file < settings->path_count && !*out_any) {
+		if (!stream->reader)
+			TRY(open_file(stream));
+		const char *path = settings->paths[stream->place.file];
+		chunk->path = strcmp(path, "-") == 0 ? "standard input" : path;
+		chunk->first_line = stream->place.line + 1;
+		chunk->begins_file = stream->place.line == 0;
+		for (end = false; !end && chunk->count < settings->chunk_lines && chunk->text.size < settings->chunk_bytes;) {
+			bool at_beginning =
+				stream->place.file == settings->begin.file && stream->place.line == settings->begin.line;
+			if (chunk->count > 0 && (at_beginning || line_reader_waits(stream->reader)))
+				break;
+			TRY(add_line(stream, chunk, &end));
+		}
+		chunk->end = stream->place;
+		chunk->json_lines = stream->json_lines;
+		chunk->bytes = stream->bytes_before + stream_position(line_reader_stream(stream->reader));
+		chunk->done = !is_before(settings->begin, chunk->end);
+		/* Of what is done the first lines of a file count: they tell its form. */
+		*out_any = chunk->count > 0 && (!chunk->done || chunk->begins_file);
+		if (!*out_any) {
+			buffer_clear(&chunk->text);
+			chunk->count = 0;
+		}
+		if (end)
+			close_file(stream);
+	}
+	return OK;
+}
+
+/* Reads ahead into all free chunks, but never waits for input while a chunk is there to be answered. */
+static void read_ahead(struct line_stream *stream)
+{
+	struct line_chunk *chunk;
+	bool any = true;
+	while (stream->failed == OK && any && (chunk = work_line_free(stream->line)) != NULL) {
+		if (stream->submitted > 0 && stream->reader && line_reader_waits(stream->reader))
+			return;
+		stream->failed = fill_chunk(stream, chunk, &any);
+		if (stream->failed != OK)
+			stream->error = *error_last();
+		if (stream->failed == OK && any) {
+			work_line_submit(stream->line);
+			stream->submitted++;
+		}
+	}
+}
+
+enum status line_stream_next(struct line_stream *stream, struct line_chunk **out)
+{
+	if (stream->taken)
+		work_line_release(stream->line);
+	*out = stream->taken = NULL;
+	read_ahead(stream);
+	stream->taken = work_line_take(stream->line);
+	if (!stream->taken)
+		return stream->failed == OK ? OK : error_restore(&stream->error);
+	stream->submitted--;
+	*out = stream->taken;
+	return stream->taken->status == OK ? OK : error_restore(&stream->taken->error);
+}

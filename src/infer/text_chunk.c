@@ -1,0 +1,315 @@
+#include "infer/text_chunk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "tasks/task.h"
+
+/* The text of a line, and the second one of a pair. */
+struct line_text {
+	const char *text, *pair; /* pair NULL: there is none */
+	size_t size, pair_size;
+};
+
+static enum status line_error(const struct line_chunk *chunk, int64_t line, const char *what)
+{
+	return error_set(ERR_DATA, "'%s', line %lld: %s", chunk->path, (long long)line, what);
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == '\f' || c == '\v';
+}
+
+static void strip(const char **text, size_t *size)
+{
+	while (*size > 0 && is_space(**text)) {
+		(*text)++;
+		(*size)--;
+	}
+	while (*size > 0 && is_space((*text)[*size - 1]))
+		(*size)--;
+}
+
+/* The last place of the separator, or NULL. */
+static const char *find_separator(const char *text, size_t size, const char *separator)
+{
+	size_t length = strlen(separator);
+	for (size_t at = size >= length ? size - length + 1 : 0; at > 0; at--)
+		if (memcmp(text + at - 1, separator, length) == 0)
+			return text + at - 1;
+	return NULL;
+}
+
+static struct line_text plain_text(const struct text_settings *settings, const char *text, size_t size)
+{
+	struct line_text out = {.text = text, .size = size};
+	if (settings->strip)
+		strip(&out.text, &out.size);
+	const char *separator = settings->pair_separator ? find_separator(out.text, out.size, settings->pair_separator) : NULL;
+	if (!separator)
+		return out;
+	out.pair = separator + strlen(settings->pair_separator);
+	out.pair_size = out.size - (size_t)(out.pair - out.text);
+	out.size = (size_t)(separator - out.text);
+	if (settings->strip) {
+		strip(&out.text, &out.size);
+		strip(&out.pair, &out.pair_size);
+	}
+	return out;
+}
+
+/* A member that must be a text; NULL: there is none. */
+static enum status take_text(const struct line_chunk *chunk, int64_t line, const struct json *object, const char *key,
+			     const char **out, size_t *out_size)
+{
+	const struct json *member = json_member(object, key);
+	*out = NULL;
+	if (!member || member->kind == JSON_NULL)
+		return OK;
+	if (member->kind != JSON_STRING)
+		return error_set(ERR_DATA, "'%s', line %lld: \"%s\" is not a text", chunk->path, (long long)line, key);
+	*out = member->text;
+	*out_size = member->text_size;
+	return OK;
+}
+
+static enum status no_text(const struct line_chunk *chunk, int64_t line, const struct json *object, const char *key)
+{
+	struct buffer keys = {0};
+	for (const struct json *member = object->first_child; member; member = member->next)
+		buffer_format(&keys, "%s%.40s", keys.size > 0 ? ", " : "", member->key);
+	enum status status = error_set(ERR_DATA, "'%s', line %lld: the object has no \"%s\", but: %.200s", chunk->path,
+				       (long long)line, key, buffer_string(&keys));
+	error_hint("name the member with the text: --text_column NAME; or --input text, if lines are texts as they stand");
+	buffer_release(&keys);
+	return status;
+}
+
+static enum status json_text(const struct text_settings *settings, const struct line_chunk *chunk, int64_t line,
+			     const struct json *object, struct line_text *out)
+{
+	const char *key = settings->text_key ? settings->text_key : "text";
+	if (object->kind != JSON_OBJECT)
+		return line_error(chunk, line, "not a JSON object, as the lines before it");
+	TRY(take_text(chunk, line, object, key, &out->text, &out->size));
+	if (!out->text)
+		return no_text(chunk, line, object, key);
+	if (settings->pair_key)
+		return take_text(chunk, line, object, settings->pair_key, &out->pair, &out->pair_size);
+	TRY(take_text(chunk, line, object, "text_pair", &out->pair, &out->pair_size));
+	return out->pair ? OK : take_text(chunk, line, object, "pair", &out->pair, &out->pair_size);
+}
+
+/* Keeps the object's id as it is to be repeated. */
+static void keep_id(struct text_chunk *texts, const struct json *object, struct ready_text *ready)
+{
+	const struct json *id = json_member(object, "id");
+	struct json_writer writer = {.out = &texts->ids_text};
+	ready->id = texts->ids_text.size;
+	if (id && id->kind == JSON_STRING)
+		json_put_text(&writer, NULL, id->text, id->text_size);
+	else if (id && id->kind == JSON_NUMBER)
+		buffer_append(&texts->ids_text, id->text, id->text_size);
+	ready->id_size = texts->ids_text.size - ready->id;
+}
+
+/* Room for a sequence of up to `most` ids. */
+static enum status add_sequence(struct text_chunk *texts, int64_t most)
+{
+	TRY(memory_grow(&texts->ids, &texts->ids_capacity, texts->id_count + most, sizeof(*texts->ids), "tokens"));
+	TRY(memory_grow(&texts->sequences, &texts->sequence_capacity, texts->sequence_count + 1, sizeof(*texts->sequences),
+			"texts"));
+	TRY(memory_grow(&texts->window_starts, &texts->window_capacity, texts->sequence_count + 1, sizeof(*texts->window_starts),
+			"texts"));
+	return memory_grow(&texts->id_starts, &texts->id_starts_capacity, texts->sequence_count + 1, sizeof(*texts->id_starts),
+			   "texts");
+}
+
+static void finish_sequence(struct text_chunk *texts, struct encoder_text sequence, int64_t window_start)
+{
+	texts->id_starts[texts->sequence_count] = texts->id_count;
+	texts->window_starts[texts->sequence_count] = (int32_t)window_start;
+	texts->sequences[texts->sequence_count++] = sequence;
+	texts->id_count += sequence.count;
+	texts->counts.tokens += sequence.count;
+}
+
+/* [CLS] tokens [SEP], as often as there are windows. */
+static enum status add_windows(struct text_chunk *texts, const struct text_settings *settings, struct ready_text *ready)
+{
+	const struct vocab *vocab = tokenizer_vocab(settings->tokenizer);
+	const struct tokens *tokens = &texts->tokens[0];
+	int64_t room = settings->max_seq_length - 2, begin = 0;
+	for (bool last = false; !last; begin += settings->stride) {
+		int64_t count = tokens->count - begin < room ? tokens->count - begin : room;
+		last = begin + count == tokens->count;
+		TRY(add_sequence(texts, count + 2));
+		int32_t *ids = texts->ids + texts->id_count;
+		ids[0] = vocab->cls;
+		memcpy(ids + 1, tokens->ids + begin, (size_t)count * sizeof(*ids));
+		ids[count + 1] = vocab->sep;
+		finish_sequence(texts, (struct encoder_text){.count = (int32_t)count + 2}, begin);
+		ready->count++;
+	}
+	return OK;
+}
+
+static enum status too_long(const struct line_chunk *chunk, const struct ready_text *ready, int64_t tokens, bool pair,
+			    int32_t most)
+{
+	enum status status = error_set(ERR_DATA, "'%s', line %lld: %s of %lld tokens, but a sequence has %d at most", chunk->path,
+				       (long long)ready->line, pair ? "a pair" : "a text", (long long)tokens, most);
+	error_hint(pair ? "shorten it, or let long ones be cut: --long_texts cut"
+			: "shorten it, or say what is to be done: --long_texts cut or --long_texts windows");
+	return status;
+}
+
+static enum status encode(struct text_chunk *texts, const struct line_chunk *chunk, const struct text_settings *settings,
+			  const struct line_text *text, int32_t prompt_tokens, struct ready_text *ready)
+{
+	struct tokens *tokens = texts->tokens;
+	const char *begin = text->text;
+	size_t size = text->size;
+	if (settings->prompt) {
+		buffer_clear(&texts->joined);
+		buffer_text(&texts->joined, settings->prompt);
+		buffer_append(&texts->joined, begin, size);
+		TRY(buffer_status(&texts->joined));
+		begin = buffer_string(&texts->joined);
+		size = texts->joined.size;
+	}
+	tokens_clear(&tokens[0]);
+	tokens_clear(&tokens[1]);
+	TRY(tokenizer_encode(settings->tokenizer, begin, size, &tokens[0]));
+	if (text->pair)
+		TRY(tokenizer_encode(settings->tokenizer, text->pair, text->pair_size, &tokens[1]));
+	int64_t all = tokens[0].count + tokens[1].count + (text->pair ? 3 : 2);
+	texts->counts.empty += tokens[0].count + tokens[1].count == (settings->prompt ? prompt_tokens : 0);
+	bool too_many = all > settings->max_seq_length;
+	if (too_many && (settings->long_texts == LONG_STOP || (settings->long_texts == LONG_WINDOWS && text->pair)))
+		return too_long(chunk, ready, all, text->pair != NULL, settings->max_seq_length);
+	if (too_many && settings->long_texts == LONG_WINDOWS) {
+		texts->counts.windowed++;
+		return add_windows(texts, settings, ready);
+	}
+	struct encoded_text encoded;
+	TRY(add_sequence(texts, settings->max_seq_length));
+	task_join_tokens(tokenizer_vocab(settings->tokenizer), &tokens[0], text->pair ? &tokens[1] : NULL,
+			 settings->max_seq_length, texts->ids + texts->id_count, &encoded);
+	int32_t left_out = settings->leaves_out_prompt && settings->prompt ? prompt_tokens + 1 : 0;
+	finish_sequence(texts,
+			(struct encoder_text){.count = encoded.count,
+					      .second = text->pair ? encoded.second : 0,
+					      .left_out = left_out < encoded.count ? left_out : encoded.count - 1},
+			0);
+	ready->count = 1;
+	ready->cut = encoded.cut;
+	texts->counts.cut += encoded.cut > 0;
+	texts->counts.cut_tokens += encoded.cut;
+	return OK;
+}
+
+static enum status add_line(struct text_chunk *texts, const struct line_chunk *chunk, const struct text_settings *settings,
+			    int64_t number, int32_t prompt_tokens)
+{
+	const struct line *line = &chunk->lines[number];
+	const char *bytes = chunk->text.data + line->begin;
+	struct line_text text = {0};
+	struct json_document document = {0};
+	struct ready_text ready = {.first = texts->sequence_count, .line = chunk->first_line + number};
+	enum status status = OK;
+	if (chunk->json_lines && !settings->plain) {
+		const char *rest = bytes;
+		size_t size = line->size;
+		strip(&rest, &size);
+		if (size == 0)
+			return OK;
+		if (line->cut)
+			return line_error(chunk, ready.line, "the line is too long for a JSON object");
+		if (json_parse(&document, chunk->path, bytes, line->size) != OK)
+			return line_error(chunk, ready.line, error_last()->message);
+		TRY_GOTO(json_text(settings, chunk, ready.line, document.root, &text), done);
+		keep_id(texts, document.root, &ready);
+	} else {
+		text = plain_text(settings, bytes, line->size);
+	}
+	TRY_GOTO(memory_grow(&texts->texts, &texts->text_capacity, texts->text_count + 1, sizeof(*texts->texts), "texts"), done);
+	TRY_GOTO(encode(texts, chunk, settings, &text, prompt_tokens, &ready), done);
+	texts->texts[texts->text_count++] = ready;
+	texts->counts.texts++;
+	texts->counts.cut_lines += line->cut;
+done:
+	json_release(&document);
+	return status;
+}
+
+enum status text_chunk_make(struct text_chunk *texts, const struct line_chunk *chunk, const struct text_settings *settings)
+{
+	int32_t prompt_tokens = 0;
+	texts->text_count = texts->sequence_count = texts->id_count = 0;
+	texts->counts = (struct text_counts){0};
+	buffer_clear(&texts->ids_text);
+	if (chunk->done)
+		return OK;
+	if (settings->prompt) {
+		tokens_clear(&texts->tokens[0]);
+		TRY(tokenizer_encode(settings->tokenizer, settings->prompt, strlen(settings->prompt), &texts->tokens[0]));
+		prompt_tokens = (int32_t)texts->tokens[0].count;
+	}
+	int64_t invalid = texts->tokens[0].invalid_bytes + texts->tokens[1].invalid_bytes;
+	for (int64_t i = 0; i < chunk->count; i++)
+		TRY(add_line(texts, chunk, settings, i, prompt_tokens));
+	for (int64_t i = 0; i < texts->sequence_count; i++)
+		texts->sequences[i].ids = texts->ids + texts->id_starts[i];
+	texts->counts.invalid_bytes = texts->tokens[0].invalid_bytes + texts->tokens[1].invalid_bytes - invalid;
+	return buffer_status(&texts->ids_text);
+}
+
+void text_chunk_release(struct text_chunk *texts)
+{
+	free(texts->texts);
+	free(texts->sequences);
+	free(texts->window_starts);
+	free(texts->ids);
+	free(texts->id_starts);
+	tokens_release(&texts->tokens[0]);
+	tokens_release(&texts->tokens[1]);
+	buffer_release(&texts->ids_text);
+	buffer_release(&texts->joined);
+	*texts = (struct text_chunk){0};
+}
+
+void text_counts_add(struct text_counts *sum, const struct text_counts *part)
+{
+	sum->texts += part->texts;
+	sum->tokens += part->tokens;
+	sum->empty += part->empty;
+	sum->cut += part->cut;
+	sum->cut_tokens += part->cut_tokens;
+	sum->cut_lines += part->cut_lines;
+	sum->windowed += part->windowed;
+	sum->invalid_bytes += part->invalid_bytes;
+}
+
+void text_counts_log(const struct text_counts *counts, const struct text_settings *settings)
+{
+	char texts[FORMAT_BYTES], number[FORMAT_BYTES];
+	if (counts->cut > 0)
+		log_warning("%s longer than %d tokens and cut: %s tokens were left out",
+			    format_counted(texts, counts->cut, "text was", "texts were"), settings->max_seq_length,
+			    format_count(number, counts->cut_tokens));
+	if (counts->windowed > 0)
+		log_note("%s longer than %d tokens and taken in windows",
+			 format_counted(texts, counts->windowed, "text was", "texts were"), settings->max_seq_length);
+	if (counts->cut_lines > 0)
+		log_warning("%s too long: only its beginning was read",
+			    format_counted(texts, counts->cut_lines, "line was", "lines were"));
+	if (counts->empty > 0)
+		log_warning("%s empty", format_counted(texts, counts->empty, "text was", "texts were"));
+	if (counts->invalid_bytes > 0)
+		log_warning("%s no UTF-8 and left out", format_counted(number, counts->invalid_bytes, "byte was", "bytes were"));
+}

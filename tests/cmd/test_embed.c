@@ -1,0 +1,342 @@
+/* Texts as vectors, as a user asks for them: formats that agree with each other, order, long and odd texts, pairs, prompts, going
+ * on after an interruption, and what bad input gives. */
+#include <math.h>
+#include "base/json.h"
+#include "base/memory.h"
+#include "cmd/program.h"
+#include "infer/small_model.h"
+#include "weights/sentence_folder.h"
+
+enum { TEXTS = 3000, WIDTH = SMALL_HIDDEN };
+
+static void put_file(const char *name, const char *text)
+{
+	assert_ok(file_write(test_path(name), text, strlen(text)));
+}
+
+static int setup(void **state)
+{
+	struct buffer text = {0};
+	if (test_folder_make(state) != 0)
+		return -1;
+	small_model_make(test_path("model"), &model_heads_pretraining, NULL, NULL);
+	for (int i = 0; i < TEXTS; i++) {
+		struct rng rng = rng_start(3, RNG_TEST, (uint64_t)i);
+		for (int w = (int)rng_below(&rng, 12); w >= 0; w--)
+			buffer_format(&text, "wa%c%s", 'i' + (int)rng_below(&rng, 18), w > 0 ? " " : "");
+		buffer_char(&text, '\n');
+	}
+	assert_ok(file_write(test_path("texts.txt"), text.data, text.size));
+	buffer_release(&text);
+	return 0;
+}
+
+#define EMBED "embed --model %s/model --precision fp32 --threads 2 --no_progress "
+
+/* The vectors of a JSON lines file, end to end; the caller frees them. */
+static double *read_vectors(const char *path, int64_t *out_rows, int64_t *out_columns)
+{
+	struct buffer text = {0};
+	double *values = NULL;
+	int64_t count = 0, capacity = 0;
+	assert_ok(file_read(path, 1 << 26, &text));
+	*out_rows = *out_columns = 0;
+	for (char *rest = text.data, *line; (line = strtok_r(rest, "\n", &rest)); (*out_rows)++) {
+		struct json_document document;
+		assert_ok(json_parse(&document, path, line, strlen(line)));
+		const struct json *vector = json_member(document.root, "embedding");
+		assert_non_null(vector);
+		assert_true(*out_rows == 0 || *out_columns == vector->child_count);
+		*out_columns = vector->child_count;
+		for (const struct json *x = vector->first_child; x; x = x->next) {
+			assert_ok(memory_grow(&values, &capacity, count + 1, sizeof(*values), "test"));
+			values[count++] = x->number;
+		}
+		json_release(&document);
+	}
+	buffer_release(&text);
+	return values;
+}
+
+/* The vectors of what the last program printed. */
+static double *printed_vectors(int64_t *out_rows, int64_t *out_columns)
+{
+	return read_vectors(test_path("output"), out_rows, out_columns);
+}
+
+static void formats_agree(void **state)
+{
+	(void)state;
+	int64_t rows, columns;
+	struct buffer npy = {0};
+	assert_program(0, "", EMBED "%s/texts.txt --out %s/v.jsonl", test_folder, test_folder, test_folder);
+	assert_program(0, "", EMBED "%s/texts.txt --format npy --out %s/v.npy", test_folder, test_folder, test_folder);
+	assert_program(0, "", EMBED "- --format tsv <%s/texts.txt", test_folder, test_folder);
+	double *values = read_vectors(test_path("v.jsonl"), &rows, &columns);
+	assert_int_equal(rows, TEXTS);
+	assert_int_equal(columns, WIDTH);
+	assert_ok(file_read(test_path("v.npy"), 1 << 26, &npy));
+	assert_int_equal(npy.size, 128 + rows * columns * 4);
+	assert_memory_equal(npy.data, "\x93NUMPY\x01\x00\x76\x00{'descr': '<f4', 'fortran_order': False, 'shape': (3000, 32), }",
+			    66);
+	assert_true(npy.data[127] == '\n');
+	const char *tsv = buffer_string(&program_output);
+	for (int64_t i = 0; i < rows * columns; i++) {
+		float stored;
+		char *end;
+		memcpy(&stored, npy.data + 128 + i * 4, 4);
+		assert_true((float)values[i] == stored);
+		assert_true(strtof(tsv, &end) == stored);
+		assert_true(*end == ((i + 1) % columns == 0 ? '\n' : '\t'));
+		tsv = end + 1;
+	}
+	assert_true(*tsv == '\0');
+	assert_false(file_exists(test_path("v.npy.part")));
+	assert_false(file_exists(test_path("v.npy.progress")));
+	free(values);
+	buffer_release(&npy);
+}
+
+static void answers_do_not_depend_on_how_they_are_computed(void **state)
+{
+	(void)state;
+	assert_program(0, "", EMBED "%s/texts.txt --format npy --out %s/a.npy", test_folder, test_folder, test_folder);
+	assert_program(0, "",
+		       "embed --model %s/model --precision fp32 --threads 1 --micro_batch_tokens 64 -q %s/texts.txt "
+		       "--format npy --out %s/b.npy",
+		       test_folder, test_folder, test_folder);
+	assert_true(files_are_same(test_path("a.npy"), test_path("b.npy")));
+}
+
+static void odd_texts_are_defined_and_said(void **state)
+{
+	(void)state;
+	int64_t rows, columns;
+	struct buffer text = {0};
+	/* Empty; a NUL and a bad byte that vanish; one of 100 words; one of 9 MB; a line end of Windows; no last line end. */
+	buffer_text(&text, "\n");
+	buffer_append(&text, "wai\0 \xff waj\n", 11);
+	for (int i = 0; i < 100; i++)
+		buffer_text(&text, "wai ");
+	buffer_text(&text, "\n");
+	for (int i = 0; i < 2250000; i++)
+		buffer_text(&text, "wai ");
+	buffer_text(&text, "\nwai waj\r\nwai waj");
+	assert_ok(file_write(test_path("odd.txt"), text.data, text.size));
+	assert_program(0, "2 texts were longer than 48 tokens and cut: ", EMBED "%s/odd.txt", test_folder, test_folder);
+	assert_said("1 text was empty");
+	assert_said("1 byte was no UTF-8");
+	assert_said("1 line was too long");
+	double *values = printed_vectors(&rows, &columns);
+	assert_int_equal(rows, 6);
+	for (int64_t c = 0; c < columns; c++) {
+		assert_true(values[4 * columns + c] == values[5 * columns + c]);
+		assert_true(values[1 * columns + c] == values[4 * columns + c]);
+		assert_true(values[2 * columns + c] == values[3 * columns + c]);
+	}
+	free(values);
+	assert_program(3, "line 3: a text of 102 tokens, but a sequence has 48 at most", EMBED "%s/odd.txt --long_texts stop",
+		       test_folder, test_folder);
+	buffer_release(&text);
+}
+
+/* 100 words in windows of 46: two full ones and one of 8; the mean weighs them by their tokens. */
+static void windows_are_averaged(void **state)
+{
+	(void)state;
+	int64_t rows, columns;
+	struct buffer text = {0};
+	for (int part = 0; part < 4; part++) {
+		for (int i = part == 0 ? 0 : (part - 1) * 46; i < (part == 0 || part == 3 ? 100 : part * 46); i++)
+			buffer_format(&text, "wa%c ", 'i' + i * 7 % 18);
+		buffer_char(&text, '\n');
+	}
+	assert_ok(file_write(test_path("long.txt"), text.data, text.size));
+	assert_program(0, "1 text was longer than 48 tokens and taken in windows", EMBED "--long_texts windows %s/long.txt",
+		       test_folder, test_folder);
+	double *values = printed_vectors(&rows, &columns);
+	assert_int_equal(rows, 4);
+	for (int64_t c = 0; c < columns; c++) {
+		double mean = (48 * values[columns + c] + 48 * values[2 * columns + c] + 10 * values[3 * columns + c]) / 106;
+		assert_near(values[c], mean, 1e-6);
+	}
+	free(values);
+	buffer_release(&text);
+}
+
+static void json_lines_and_pairs_are_read(void **state)
+{
+	(void)state;
+	int64_t rows, columns;
+	put_file("texts.jsonl",
+		 "{\"text\": \"wai waj\", \"id\": \"a\\\"b\"}\n\n{\"id\": 7, \"text\": \"wai\", \"text_pair\": \"wak\"}\n"
+		 "{\"text\": \"wai\", \"pair\": null}\n");
+	put_file("pairs.txt", "wai waj\nwai ||| wak\nwai\n");
+	assert_program(0, "", EMBED "%s/texts.jsonl --layers -1,0", test_folder, test_folder);
+	assert_non_null(strstr(buffer_string(&program_output), "{\"id\":\"a\\\"b\",\"embedding\":["));
+	assert_non_null(strstr(buffer_string(&program_output), "{\"id\":7,\"embedding\":["));
+	double *json = printed_vectors(&rows, &columns);
+	assert_int_equal(columns, 2 * WIDTH);
+	assert_int_equal(rows, 3);
+	assert_program(0, "", EMBED "%s/pairs.txt --layers 2,-3 --pair_separator ' ||| '", test_folder, test_folder);
+	double *plain = printed_vectors(&rows, &columns);
+	assert_memory_equal(json, plain, (size_t)(rows * columns) * sizeof(*json));
+	free(json);
+	free(plain);
+	put_file("wrong.jsonl", "{\"text\": \"wai\"}\n{\"sentence\": \"wai\", \"x\": 1}\n");
+	assert_program(3, "line 2: the object has no \"text\", but: sentence, x", EMBED "%s/wrong.jsonl", test_folder,
+		       test_folder);
+	assert_program(0, "", EMBED "%s/wrong.jsonl --input text", test_folder, test_folder);
+}
+
+/* The folder decides pooling, normalisation, prompt and length; options are stronger. */
+static void sentence_folders_decide(void **state)
+{
+	(void)state;
+	int64_t rows, columns;
+	struct sentence_prompt prompts[] = {{(char *)(uintptr_t) "query", (char *)(uintptr_t) "waz "}};
+	struct sentence_folder about = {.pooling = POOLING_CLS,
+					.normalize = true,
+					.max_seq_length = 10,
+					.prompts = prompts,
+					.prompt_count = 1,
+					.default_prompt = 0};
+	struct folder_files files = {0};
+	small_model_make(test_path("sentences"), &model_heads_encoder, NULL, NULL);
+	assert_ok(sentence_folder_write(test_path("sentences"), &about, WIDTH, &files));
+	free(files.files);
+	put_file("few.txt", "wai waj\nwai waj wak wal wam wan wao wap waq\n");
+	put_file("prompted.txt", "waz wai waj\nwaz wai waj wak wal wam wan wao wap\n");
+	assert_program(0, "1 text was longer than 10 tokens and cut: 2 tokens",
+		       "embed --model %s/sentences --precision fp32 -- %s/few.txt", test_folder, test_folder);
+	double *folder = printed_vectors(&rows, &columns);
+	double length = 0;
+	for (int64_t c = 0; c < columns; c++)
+		length += folder[c] * folder[c];
+	assert_near(length, 1, 1e-6);
+	assert_program(0, "",
+		       "embed --model %s/model --precision fp32 --pooling cls --normalize --max_seq_length 10 %s/prompted.txt",
+		       test_folder, test_folder);
+	double *options = printed_vectors(&rows, &columns);
+	assert_memory_equal(folder, options, (size_t)(rows * columns) * sizeof(*folder));
+	free(folder);
+	assert_program(0, "",
+		       "embed --model %s/sentences --precision fp32 --pooling max --no_normalize --prompt '' --truncate_dim 5 "
+		       "%s/few.txt",
+		       test_folder, test_folder);
+	folder = printed_vectors(&rows, &columns);
+	assert_int_equal(columns, 5);
+	assert_program(0, "", "embed --model %s/model --precision fp32 --pooling max --max_seq_length 10 %s/few.txt", test_folder,
+		       test_folder);
+	free(options);
+	options = printed_vectors(&rows, &columns);
+	for (int64_t c = 0; c < 5; c++)
+		assert_true(folder[5 + c] == options[columns + c]);
+	free(folder);
+	free(options);
+	assert_program(2, "no prompt of that name", "embed --model %s/sentences --prompt_name passage %s/few.txt", test_folder,
+		       test_folder);
+	assert_said("it has: query");
+}
+
+/* What extract_features.py prints, by its form; its numbers are those of --format jsonl before pooling. */
+static void google_features_have_their_form(void **state)
+{
+	(void)state;
+	put_file("google.txt", "  wai wbz ||| w\xc3\xa4 \n\n");
+	assert_program(0, "", EMBED "%s/google.txt --format google --layers -1,-2", test_folder, test_folder);
+	const char *out = buffer_string(&program_output);
+	static const char *const parts[] = {
+		"{\"linex_index\": 0, \"features\": [{\"token\": \"[CLS]\", \"layers\": [{\"index\": -1, \"values\": [",
+		"]}, {\"index\": -2, \"values\": [", "}]}, {\"token\": \"wai\", \"layers\": [", "{\"token\": \"[UNK]\", ",
+		"\n{\"linex_index\": 1, \"features\": [{\"token\": \"[CLS]\", "};
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (!strstr(out, parts[i]))
+			fail_msg("'%s' is not in:\n%.3000s", parts[i], out);
+	/* [CLS] wai [UNK] [SEP] [UNK] [SEP], then [CLS] [SEP] */
+	int tokens = 0;
+	for (const char *at = out; (at = strstr(at, "\"token\"")); at++)
+		tokens++;
+	assert_int_equal(tokens, 8);
+	assert_program(2, "nothing is pooled", EMBED "%s/google.txt --format google --pooling cls", test_folder, test_folder);
+}
+
+/* The number of texts that a note says are answered. */
+static int64_t noted_texts(const char *name)
+{
+	struct json_document document;
+	int64_t texts = -1;
+	assert_ok(json_read(&document, test_path(name), 1 << 20));
+	assert_ok(json_get_integer(document.root, name, "texts", 0, INT64_MAX, &texts));
+	json_release(&document);
+	return texts;
+}
+
+#define INTERRUPTED EMBED "%s/texts.txt --format %s --out %s/cut "
+
+static void an_interrupted_command_goes_on(void **state)
+{
+	(void)state;
+	static const char *const formats[] = {"npy", "jsonl"}, *const faults[] = {"write:3:ENOSPC", "write:3:kill"};
+	for (int f = 0; f < 2; f++) {
+		assert_program(0, "", EMBED "%s/texts.txt --format %s --out %s/whole", test_folder, test_folder, formats[f],
+			       test_folder);
+		setenv("BERTC_FAULT", faults[f], 1);
+		int status = program(INTERRUPTED, test_folder, test_folder, formats[f], test_folder);
+		unsetenv("BERTC_FAULT");
+		assert_int_equal(status, f == 0 ? 5 : 128 + 9);
+		assert_false(file_exists(test_path("cut")));
+		int64_t done = noted_texts("cut.progress");
+		assert_true(done > 0 && done < TEXTS);
+		/* Not with other options, nor from another file. */
+		assert_program(4, "then '--pooling: ', now '--pooling: cls'", INTERRUPTED "--pooling cls", test_folder,
+			       test_folder, formats[f], test_folder);
+		assert_program(0, "going on behind ", INTERRUPTED, test_folder, test_folder, formats[f], test_folder);
+		assert_true(files_are_same(test_path("whole"), test_path("cut")));
+		assert_false(file_exists(test_path("cut.progress")));
+		assert_int_equal(remove(test_path("cut")), 0);
+	}
+}
+
+static void an_interrupted_command_can_begin_anew(void **state)
+{
+	(void)state;
+	setenv("BERTC_FAULT", "write:3:kill", 1);
+	assert_int_equal(program(INTERRUPTED, test_folder, test_folder, "npy", test_folder), 128 + 9);
+	unsetenv("BERTC_FAULT");
+	assert_program(0, "", INTERRUPTED "--pooling cls --fresh", test_folder, test_folder, "npy", test_folder);
+	assert_program(0, "", EMBED "%s/texts.txt --pooling cls --format npy --out %s/whole", test_folder, test_folder,
+		       test_folder);
+	assert_true(files_are_same(test_path("whole"), test_path("cut")));
+}
+
+static void bad_commands_are_refused(void **state)
+{
+	(void)state;
+	assert_program(2, "--model is missing", "embed %s/texts.txt", test_folder);
+	assert_program(2, "needs --out", EMBED "%s/texts.txt --format npy", test_folder, test_folder);
+	assert_program(2, "'-9' is no layer", EMBED "%s/texts.txt --layers -1,-9", test_folder, test_folder);
+	assert_program(2, "beyond the model's 48 positions", EMBED "%s/texts.txt --max_seq_length 49", test_folder, test_folder);
+	assert_program(2, "a window has room for 46 tokens", EMBED "%s/texts.txt --long_texts windows --doc_stride 47",
+		       test_folder, test_folder);
+	assert_program(2, "cannot open", EMBED "%s/nothing.txt", test_folder, test_folder);
+	assert_program(2, "is a folder", EMBED "%s/model", test_folder, test_folder);
+	assert_program(2, "one can go back in", EMBED "%s/texts.txt --format npy --out /dev/null", test_folder, test_folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(formats_agree),
+		cmocka_unit_test(answers_do_not_depend_on_how_they_are_computed),
+		cmocka_unit_test(odd_texts_are_defined_and_said),
+		cmocka_unit_test(windows_are_averaged),
+		cmocka_unit_test(json_lines_and_pairs_are_read),
+		cmocka_unit_test(sentence_folders_decide),
+		cmocka_unit_test(google_features_have_their_form),
+		cmocka_unit_test(an_interrupted_command_goes_on),
+		cmocka_unit_test(an_interrupted_command_can_begin_anew),
+		cmocka_unit_test(bad_commands_are_refused),
+	};
+	return cmocka_run_group_tests(tests, setup, program_teardown);
+}
