@@ -3,13 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/rng.h"
+#include "base/temporary.h"
 #include "cmd/command.h"
 #include "cmd/device_options.h"
 #include "cmd/evaluate_predictions.h"
@@ -283,54 +281,6 @@ static enum status evaluate_in(const struct evaluate_settings *settings, const c
 	return status;
 }
 
-#define TEMPORARY_NAME "bertc-evaluate-"
-/* A folder of this age whose lock can be had belongs to a process that was killed. */
-#define STALE_SECONDS 60
-
-static const char *temporary_base(void)
-{
-	const char *base = getenv("TMPDIR");
-	return base && *base ? base : "/tmp";
-}
-
-/* Removes `path` if it is a folder of ours that a killed process left. */
-static void remove_if_stale(const char *path)
-{
-	struct stat facts;
-	int lock;
-	if (lstat(path, &facts) != 0 || !S_ISDIR(facts.st_mode) || facts.st_uid != geteuid() ||
-	    time(NULL) - facts.st_mtime < STALE_SECONDS)
-		return;
-	if (folder_lock(path, &lock) != OK)
-		return;
-	if (folder_remove(path) == OK)
-		log_detail("'%s', which a killed process left, is removed", path);
-	folder_unlock(lock);
-}
-
-static void remove_stale_folders(void)
-{
-	struct name_list names = {0};
-	char path[PATH_BYTES];
-	if (folder_list(temporary_base(), &names) != OK)
-		return;
-	for (int64_t i = 0; i < names.count; i++)
-		if (strncmp(names.names[i], TEMPORARY_NAME, strlen(TEMPORARY_NAME)) == 0 &&
-		    path_join(path, temporary_base(), names.names[i]) == OK)
-			remove_if_stale(path);
-	name_list_release(&names);
-}
-
-/* A folder for as long as this process lives, locked so that others know. */
-static enum status temporary_folder(char out[PATH_BYTES], int *out_lock)
-{
-	remove_stale_folders();
-	snprintf(out, PATH_BYTES, "%.3900s/" TEMPORARY_NAME "XXXXXX", temporary_base());
-	if (!mkdtemp(out))
-		return error_set_errno(ERR_RESOURCE, "'%s': cannot make a temporary folder", out);
-	return folder_lock(out, out_lock);
-}
-
 static enum status score_answers(const struct options *options, const struct evaluate_settings *settings)
 {
 	if (settings->model || settings->corpus.count + settings->data.count + settings->input_file.count > 0)
@@ -409,17 +359,13 @@ static enum status run_evaluate(struct options *options)
 		error_hint("bertc evaluate --model FOLDER --corpus PATH");
 		return status;
 	}
-	char temporary[PATH_BYTES];
-	int lock;
-	TRY(temporary_folder(temporary, &lock));
+	struct temporary_folder temporary;
+	TRY(temporary_folder_make(&temporary, "evaluate"));
 	struct scored scored = {0};
-	enum status status = evaluate_in(settings, temporary, &scored);
-	struct error error = *error_last();
+	enum status status = evaluate_in(settings, temporary.path, &scored);
 	scored_close(&scored);
-	if (folder_remove(temporary) != OK)
-		log_warning("'%s' could not be removed", temporary);
-	folder_unlock(lock);
-	return status == OK ? OK : error_restore(&error);
+	temporary_folder_remove(&temporary);
+	return status;
 }
 
 const struct command command_evaluate = {

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/stop.h"
+#include "base/temporary.h"
 #include "data/pretraining/instance_files.h"
 #include "data/shard.h"
 #include "formats/example.h"
@@ -239,22 +239,18 @@ static enum status inspect_static(const struct inspect_settings *settings, const
 static enum status inspect_hdf5(const struct inspect_settings *settings, const char *path, const struct vocab *vocab,
 				bool has_vocab, struct json_writer *writer)
 {
-	char folder[PATH_BYTES], own[PATH_BYTES];
-	const char *base = getenv("TMPDIR");
+	char own[PATH_BYTES];
+	struct temporary_folder folder;
 	struct instance_counts counts;
-	snprintf(folder, sizeof(folder), "%.3900s/bertc-inspect-XXXXXX", base && *base ? base : "/tmp");
 	stop_install(); /* so that the folder goes, however this ends */
-	if (mkdtemp(folder) == NULL)
-		return error_set_errno(ERR_RESOURCE, "'%s': cannot make a temporary folder", folder);
-	enum status status = path_join(own, folder, "converted");
+	TRY(temporary_folder_make(&folder, "inspect"));
+	enum status status = path_join(own, folder.path, "converted");
 	if (status == OK)
 		status = instance_file_convert(path, &(struct instance_demands){0}, own, &counts);
 	if (status == OK)
 		status = inspect_static(settings, own, vocab, has_vocab, writer);
-	struct error error = *error_last();
-	if (folder_remove(folder) != OK)
-		return error_restore(error_last());
-	return status == OK ? OK : error_restore(&error);
+	temporary_folder_remove(&folder);
+	return status;
 }
 
 /* ---- TFRecord ---- */

@@ -16,7 +16,7 @@
 
 #define PIECE_BYTES ((size_t)256 << 10)
 #define PIECES_A_THREAD 4
-#define LONGEST_WORD ((size_t)1 << 30) /* bytes without any white space: no text looks so */
+#define LONGEST_WORD ((size_t)16 << 20) /* bytes between which a line cannot be cut: no text looks so */
 
 struct piece {
 	struct run *run;
@@ -212,16 +212,39 @@ static bool writer_waits(const struct buffer *text, const char *path)
 	return strcmp(path, "-") == 0 && text->size > 0 && text->data[text->size - 1] == '\n' && poll(&input, 1, 0) == 0;
 }
 
-/* Behind the last line end, else behind the last space; 0 if there is neither. */
-static size_t find_cut(const struct buffer *text)
+/* An ideograph from U+5000 to U+9FFF. */
+static bool is_ideograph(const unsigned char *at)
 {
-	const char *found = NULL;
+	return at[0] >= 0xE5 && at[0] <= 0xE9 && (at[1] & 0xC0) == 0x80 && (at[2] & 0xC0) == 0x80;
+}
 
-	if (text->size > 0)
-		found = memrchr(text->data, '\n', text->size);
-	if (text->size > 0 && !found)
-		found = memrchr(text->data, ' ', text->size);
-	return found ? (size_t)(found - text->data) + 1 : 0;
+static bool is_letter_or_digit(unsigned char c)
+{
+	return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z');
+}
+
+/* Does no token, special ones included, reach across text[at], where at least 4 bytes lie before and 3 behind? So behind a blank,
+ * between two ideographs where each is a word, and behind a comma or full stop before a letter. */
+static bool can_be_cut(const unsigned char *text, size_t at, bool splits_ideographs)
+{
+	unsigned char before = text[at - 1];
+	if (before == ' ' || before == '\t')
+		return true;
+	if (before == ',' || before == '.')
+		return is_letter_or_digit(text[at]);
+	return splits_ideographs && is_ideograph(text + at - 3) && is_ideograph(text + at);
+}
+
+/* Behind the last line end, else the last place where a line can be cut; 0 if there is neither. */
+static size_t find_cut(const struct buffer *text, bool splits_ideographs)
+{
+	const char *line_end = text->size > 0 ? memrchr(text->data, '\n', text->size) : NULL;
+	if (line_end)
+		return (size_t)(line_end - text->data) + 1;
+	for (size_t at = text->size; at-- > 4;)
+		if (at + 3 <= text->size && can_be_cut((const unsigned char *)text->data, at, splits_ideographs))
+			return at;
+	return 0;
 }
 
 /* Fills a piece with what follows, up to a place where it can be cut. */
@@ -229,6 +252,7 @@ static enum status fill_piece(struct run *run, struct stream *stream, const char
 			      bool *out_waits)
 {
 	struct buffer *text = &piece->text;
+	bool splits_ideographs = tokenizer_settings_of(run->tokenizer)->split_chinese;
 	size_t cut = 0;
 
 	buffer_clear(text);
@@ -236,7 +260,7 @@ static enum status fill_piece(struct run *run, struct stream *stream, const char
 	buffer_clear(&run->rest);
 	for (size_t wanted = PIECE_BYTES; cut == 0 && !*out_end && !*out_waits; wanted *= 2) {
 		if (text->size > LONGEST_WORD)
-			return error_set(ERR_DATA, "'%s': %zu bytes without a space or a line end: is this text?", path,
+			return error_set(ERR_DATA, "'%s': %zu bytes without a space, a comma or a line end: is this text?", path,
 					 text->size);
 		while (text->size < wanted && !*out_end && !*out_waits) {
 			char bytes[64 << 10];
@@ -247,7 +271,7 @@ static enum status fill_piece(struct run *run, struct stream *stream, const char
 			*out_end = count == 0;
 			*out_waits = writer_waits(text, path);
 		}
-		cut = *out_end || *out_waits ? text->size : find_cut(text);
+		cut = *out_end || *out_waits ? text->size : find_cut(text, splits_ideographs);
 	}
 	buffer_append(&run->rest, text->data + cut, text->size - cut);
 	text->size = cut;

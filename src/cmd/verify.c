@@ -280,21 +280,24 @@ static bool is_of_known_kind(const char *path)
 	return false;
 }
 
-/* Verifies a thing of a known kind; others are passed over. */
-static void verify_thing(struct verification *v, const char *path)
+/* Verifies a thing of a known kind; others are passed over. STOPPED if it could not come to its end. */
+static enum status verify_thing(struct verification *v, const char *path)
 {
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
 		if (!kinds[i].is(path))
 			continue;
 		struct finding found = {0};
 		enum status status = kinds[i].verify(path, &found);
+		if (status == STOPPED)
+			return status;
 		say(v, path, kinds[i].name, &found, status);
 		if (status == OK)
 			v->sound++;
 		else if (v->damaged++ == 0)
 			v->first = *error_last();
-		return;
+		return OK;
 	}
+	return OK;
 }
 
 static bool is_run_folder(const char *path)
@@ -318,7 +321,7 @@ static enum status verify_parts(struct verification *v, const char *folder)
 		if (strcmp(name, "data") == 0 && file_is_folder(path))
 			status = verify_parts(v, path);
 		else
-			verify_thing(v, path);
+			status = verify_thing(v, path);
 	}
 done:
 	name_list_release(&names);
@@ -353,7 +356,7 @@ static enum status run_verify(struct options *options)
 		if (is_run_folder(path))
 			status = verify_parts(&v, path);
 		else
-			verify_thing(&v, path);
+			status = verify_thing(&v, path);
 	}
 	json_close(&writer);
 	json_put_integer(&writer, "sound", v.sound);

@@ -58,6 +58,8 @@ enum status comm_open(struct comm **out, const struct comm_settings *settings)
 	return OK;
 fail:;
 	struct error error = *error_last();
+	if (place->meeting == MEETING_NAME)
+		rendezvous_end(place);
 	comm_close(comm);
 	*out = NULL;
 	return error_restore(&error);

@@ -12,10 +12,14 @@
 
 #define PATIENCE_SECONDS 600
 #define NOTE_SECONDS 10
+#define SIBLING_SECONDS 2
+#define DEAD_SECONDS 60 /* so long after a name whose process is dead, no other rank 0 is to be expected */
+#define FOLDER "/dev/shm"
+#define START "bertc-"
 
 static void name_path(char out[PATH_BYTES], const struct place *place)
 {
-	snprintf(out, PATH_BYTES, "/dev/shm/bertc-%u-%.90s", (unsigned)getuid(), place->name);
+	snprintf(out, PATH_BYTES, FOLDER "/" START "%u-%.90s", (unsigned)getuid(), place->name);
 }
 
 /* When a process began, in the system's own count: with its number it names a process for ever. 0: there is none. */
@@ -37,10 +41,44 @@ static uint64_t process_start(int pid)
 	return start;
 }
 
+/* What a name says: whose descriptor it is. */
+struct note {
+	int pid, descriptor;
+	uint64_t start;
+	bool alive; /* its process is */
+};
+
+static bool note_read(const char *path, struct note *out)
+{
+	struct buffer text = {0};
+	*out = (struct note){0};
+	bool found = file_exists(path) && file_read(path, 4096, &text) == OK &&
+		     sscanf(buffer_string(&text), "%d %" SCNu64 " %d", &out->pid, &out->start, &out->descriptor) == 3;
+	buffer_release(&text);
+	out->alive = found && out->start != 0 && out->start == process_start(out->pid);
+	return found;
+}
+
+/* Names that ranks of ours left who were killed before they could take them back. */
+static void remove_dead_names(void)
+{
+	struct name_list names = {0};
+	struct note note;
+	char path[PATH_BYTES], start[32];
+	snprintf(start, sizeof(start), START "%u-", (unsigned)getuid());
+	if (folder_list(FOLDER, &names) == OK)
+		for (int64_t i = 0; i < names.count; i++)
+			if (strncmp(names.names[i], start, strlen(start)) == 0 && path_join(path, FOLDER, names.names[i]) == OK &&
+			    note_read(path, &note) && !note.alive)
+				unlink(path);
+	name_list_release(&names);
+}
+
 static enum status make(const struct place *place, int *out_file)
 {
 	struct segment segment;
 	char path[PATH_BYTES], text[96];
+	remove_dead_names();
 	TRY(segment_create(&segment, place->ranks.local_size, false));
 	int file = fcntl(segment.file, F_DUPFD_CLOEXEC, 0);
 	segment_leave(&segment);
@@ -56,32 +94,41 @@ static enum status make(const struct place *place, int *out_file)
 	return status;
 }
 
-static bool find(const struct place *place, int *out_file)
+/* *dead: there is a name, but its process is no more; *sibling: and that process began with this one, so it was of this job. */
+static bool find(const struct place *place, int *out_file, bool *dead, bool *sibling)
 {
 	char path[PATH_BYTES];
-	struct buffer text = {0};
-	int pid, descriptor;
-	uint64_t start;
+	struct note note;
 	name_path(path, place);
-	bool found = file_exists(path) && file_read(path, 4096, &text) == OK &&
-		     sscanf(buffer_string(&text), "%d %" SCNu64 " %d", &pid, &start, &descriptor) == 3 &&
-		     start == process_start(pid) && start != 0;
-	buffer_release(&text);
-	if (!found)
+	*dead = note_read(path, &note) && !note.alive;
+	*sibling = note.start + SIBLING_SECONDS * (uint64_t)sysconf(_SC_CLK_TCK) >= process_start(getpid());
+	if (!note.alive)
 		return false;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, descriptor);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", note.pid, note.descriptor);
 	*out_file = open(path, O_RDWR | O_CLOEXEC);
 	return *out_file >= 0;
+}
+
+static enum status rank_0_died(const struct place *place)
+{
+	char path[PATH_BYTES];
+	name_path(path, place);
+	unlink(path);
+	enum status status = error_set(ERR_PEER, "rank 0 of this machine died before the ranks had come together");
+	error_hint("its own messages say why; run the same command again");
+	return status;
 }
 
 enum status rendezvous_find(const struct place *place, int *out_file)
 {
 	double started = clock_seconds();
-	bool noted = false;
+	bool noted = false, dead, sibling;
 	if (place->ranks.local_rank == 0)
 		return make(place, out_file);
-	while (!find(place, out_file)) {
+	while (!find(place, out_file, &dead, &sibling)) {
 		double waited = clock_seconds() - started;
+		if (dead && (sibling || waited > DEAD_SECONDS))
+			return rank_0_died(place);
 		if (waited > PATIENCE_SECONDS) {
 			enum status status =
 				error_set(ERR_PEER, "rank 0 of this machine has not come within %d s", PATIENCE_SECONDS);

@@ -13,7 +13,8 @@
 #define DATASETS_MAX 16
 /* Of a dataset that is written: rows of a chunk, about 64 KiB as h5py chooses. */
 #define CHUNK_ELEMENTS 16384
-#define GZIP_LEVEL 4 /* h5py's default */
+#define RATIO_MAX 1032.0 /* numbers to stored bytes: what deflate reaches at most */
+#define GZIP_LEVEL 4     /* h5py's default */
 
 const bool hdf5_built = true;
 
@@ -72,6 +73,24 @@ enum status hdf5_open(struct hdf5_file **out, const char *path)
 	return OK;
 }
 
+/* Rows that were never written have no place in the file: the library makes them up, as many as the header says. And what is
+ * stored cannot be more than the file, packed as well as gzip ever packs. */
+static enum status check_storage(const struct hdf5_dataset *dataset, size_t type_bytes)
+{
+	int64_t file_bytes = file_size(dataset->file->path);
+	double stored = (double)H5Dget_storage_size(dataset->id),
+	       claimed = (double)type_bytes * (double)dataset->rows * (double)dataset->columns;
+	if (file_bytes >= 0 && stored > (double)file_bytes)
+		stored = (double)file_bytes;
+	if (claimed <= RATIO_MAX * stored)
+		return OK;
+	return error_set(
+		ERR_DATA,
+		"'%s': dataset '%s' claims %llu x %llu numbers, but %.0f bytes of the file are its: most were never written",
+		dataset->file->path, dataset->name, (unsigned long long)dataset->rows, (unsigned long long)dataset->columns,
+		stored);
+}
+
 /* Integers, simple, of rank 1 or 2, in chunks that fit memory. */
 static enum status check_dataset(struct hdf5_dataset *dataset)
 {
@@ -79,6 +98,7 @@ static enum status check_dataset(struct hdf5_dataset *dataset)
 	hsize_t sizes[2] = {0, 1}, chunk[2] = {1, 1};
 	hid_t type = H5Dget_type(dataset->id), space = H5Dget_space(dataset->id), creation = H5Dget_create_plist(dataset->id);
 	bool integers = type >= 0 && H5Tget_class(type) == H5T_INTEGER;
+	size_t type_bytes = type >= 0 ? H5Tget_size(type) : 0;
 	dataset->rank = space >= 0 ? H5Sget_simple_extent_ndims(space) : -1;
 	bool good = dataset->rank == 1 || dataset->rank == 2;
 	if (good)
@@ -101,7 +121,7 @@ static enum status check_dataset(struct hdf5_dataset *dataset)
 		return error_set(ERR_DATA, "'%s': dataset '%s' is too large, or in too large chunks", path, dataset->name);
 	dataset->rows = sizes[0];
 	dataset->columns = sizes[1];
-	return OK;
+	return check_storage(dataset, type_bytes);
 }
 
 enum status hdf5_dataset_open(struct hdf5_dataset **out, struct hdf5_file *file, const char *name, int64_t *out_rows,

@@ -196,7 +196,7 @@ static void test_leftovers_go(void **state)
 	}
 
 	/* A killed evaluation's folder, once it is a minute old; not a younger one, nor one that is in use. */
-	static const char *const folders[] = {"bertc-evaluate-dead", "bertc-evaluate-new", "bertc-evaluate-used"};
+	static const char *const folders[] = {"bertc-evaluate-killed", "bertc-evaluate-recent", "bertc-evaluate-in_use"};
 	int lock;
 	for (int i = 0; i < 3; i++)
 		assert_ok(folder_make(test_path(folders[i])));

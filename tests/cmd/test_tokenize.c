@@ -1,6 +1,7 @@
 /* bertc tokenize as scripts see it: lines, separators, formats, streams, exit codes. */
 #include "test.h"
 #include <sys/wait.h>
+#include <sys/resource.h>
 #include <zlib.h>
 #include "base/buffer.h"
 
@@ -101,6 +102,48 @@ static void test_lines(void **state)
 		assert_int_equal(out.size, 0);
 		assert_log_has("cannot open 'none'");
 	}
+}
+
+/* A line of any length takes little memory: it is cut where no token is. */
+static void test_endless_lines(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *part, *ids;
+	} cases[] = {{"a\tun\t", "9 5 "}, {"\xE4\xBB\x8A\xE5\xA4\xA9", "1 1 "}, {"un,a.", "5 1 9 10 "}};
+	struct rusage before, after;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct buffer text = {0}, ids = {0};
+		for (int k = 0; k < 1 << 20; k++) {
+			buffer_text(&text, cases[i].part);
+			buffer_text(&ids, cases[i].ids);
+		}
+		ids.data[ids.size - 1] = '\n';
+		put("text", text.data, text.size);
+		assert_int_equal(run(NULL, "--vocab_file vocab.txt --threads 2 text"), 0);
+		assert_true(out.size == ids.size && memcmp(out.data, ids.data, ids.size) == 0);
+		buffer_release(&text);
+		buffer_release(&ids);
+	}
+	struct buffer text = {0};
+	char *line = buffer_room(&text, 40 << 20);
+	assert_non_null(line);
+	memset(line, '\t', 40 << 20);
+	for (size_t i = 0; i < 40 << 20; i += 2)
+		line[i] = 'a';
+	buffer_advance(&text, 40 << 20);
+	put("text", text.data, text.size);
+	getrusage(RUSAGE_CHILDREN, &before);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --threads 2 text"), 0);
+	getrusage(RUSAGE_CHILDREN, &after);
+#ifndef __SANITIZE_ADDRESS__
+	assert_true(after.ru_maxrss < before.ru_maxrss + (100 << 10));
+#endif
+	memset(text.data, 'a', text.size);
+	put("text", text.data, text.size);
+	assert_int_equal(run(NULL, "--vocab_file vocab.txt --threads 2 text"), 3);
+	assert_log_has("is this text?");
+	buffer_release(&text);
 }
 
 /* Text of more than one block, with lines longer than a part and longer than a block; also packed. */
@@ -212,9 +255,9 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_formats),       cmocka_unit_test(test_lines),          cmocka_unit_test(test_long_text),
-		cmocka_unit_test(test_settings_file), cmocka_unit_test(test_waiting_writer), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_formats),       cmocka_unit_test(test_lines),         cmocka_unit_test(test_long_text),
+		cmocka_unit_test(test_endless_lines), cmocka_unit_test(test_settings_file), cmocka_unit_test(test_waiting_writer),
+		cmocka_unit_test(test_refused),       cmocka_unit_test(test_decode),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

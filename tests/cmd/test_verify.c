@@ -134,6 +134,40 @@ static void what_cannot_be_verified(void **state)
 	assert_program(2, "nothing that bertc can verify", "verify %s/corpus.txt", test_folder);
 }
 
+/* SIGTERM while a file is converted in the temporary folder: nothing stays there, and nothing is called a problem. */
+static void a_stopped_verification(void **state)
+{
+	(void)state;
+	char line[2048];
+	struct name_list left = {0};
+	struct buffer said = {0};
+	const char *bertc = getenv("BERTC");
+	int made = program(
+		"instances --corpus %s/corpus.txt --vocab_file %s/run/final/vocab.txt --max_seq_length 32 --out %s/x.hdf5",
+		test_folder, test_folder, test_folder);
+	if (made == 2 && strstr(buffer_string(&program_errors), "HDF5=1"))
+		skip();
+	assert_int_equal(made, 0);
+	assert_ok(folder_make(test_path("temporary")));
+	static const char *const commands[] = {"verify", "inspect"};
+	for (int i = 0; i < 2; i++) {
+		snprintf(line, sizeof line,
+			 "TMPDIR=%s/temporary BERTC_FAULT=write:1+:slow %s %s %s/x.hdf5 >%s/said 2>&1 & pid=$!; n=0; "
+			 "while ! ls %s/temporary/*/.converted* >/dev/null 2>&1 && [ $n -lt 200 ]; do sleep 0.05; n=$((n+1)); "
+			 "done; "
+			 "kill -TERM $pid; wait $pid",
+			 test_folder, bertc ? bertc : "build/bertc", commands[i], test_folder, test_folder, test_folder);
+		int status = system(line);
+		assert_ok(file_read(test_path("said"), 1 << 16, &said));
+		if (WEXITSTATUS(status) != 75 || strstr(buffer_string(&said), "PROBLEM"))
+			fail_msg("%s: exit status %d: %s", commands[i], WEXITSTATUS(status), buffer_string(&said));
+		assert_ok(folder_list(test_path("temporary"), &left));
+		assert_int_equal(left.count, 0);
+	}
+	buffer_release(&said);
+	name_list_release(&left);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +175,7 @@ int main(void)
 		cmocka_unit_test(damage_is_named),
 		cmocka_unit_test(folders_without_checksums),
 		cmocka_unit_test(what_cannot_be_verified),
+		cmocka_unit_test(a_stopped_verification),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

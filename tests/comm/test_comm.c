@@ -1,7 +1,9 @@
 /* What ranks of one machine do together, for 1, 2, 3, 4 and 8 of them. */
 #include <sys/resource.h>
 #include "base/file.h"
+#include "base/log.h"
 #include "comm/collectives.h"
+#include "comm/rendezvous.h"
 
 static const int32_t sizes[] = {1, 2, 3, 4, 8};
 enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -129,6 +131,43 @@ static void test_different_operations(void **state)
 	run_ranks(3, different_operations, NULL, NULL);
 }
 
+/* Rank 0 is killed between writing its name and meeting the others: rank 1 does not wait for it, and the name goes. */
+static void test_dead_rendezvous(void **state)
+{
+	(void)state;
+	struct place place = {.ranks = {0, 2, 0, 2, "here"}, .meeting = MEETING_NAME};
+	char name[128];
+	int file;
+	snprintf(place.name, sizeof place.name, "test-%d", (int)getpid());
+	snprintf(name, sizeof name, "/dev/shm/bertc-%u-%s", (unsigned)getuid(), place.name);
+	for (int again = 0; again < 2; again++) {
+		pid_t child = fork();
+		if (child == 0) {
+			if (rendezvous_find(&place, &file) == OK)
+				raise(SIGKILL);
+			_exit(1);
+		}
+		int status;
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status));
+		assert_true(file_exists(name));
+		struct place other = place;
+		other.ranks.rank = other.ranks.local_rank = 1;
+		if (again) { /* another job's rank 0 clears up */
+			other.ranks.rank = other.ranks.local_rank = 0;
+			snprintf(other.name, sizeof other.name, "other-%d", (int)getpid());
+			assert_ok(rendezvous_find(&other, &file));
+			close(file);
+			rendezvous_end(&other);
+		} else {
+			double begin = clock_seconds();
+			assert_error(ERR_PEER, "died before the ranks had come together", rendezvous_find(&other, &file));
+			assert_true(clock_seconds() - begin < 5);
+		}
+		assert_false(file_exists(name));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -137,7 +176,7 @@ int main(void)
 		cmocka_unit_test(test_one_has_no_room),      cmocka_unit_test(test_shares),
 		cmocka_unit_test(test_shares_cover),         cmocka_unit_test(test_disagree),
 		cmocka_unit_test(test_agree_status),         cmocka_unit_test(test_leave_early),
-		cmocka_unit_test(test_different_operations),
+		cmocka_unit_test(test_different_operations), cmocka_unit_test(test_dead_rendezvous),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -377,6 +377,35 @@ static void test_damaged_hdf5(void **state)
 	assert_true(counts.bad > 0);
 }
 
+/* A header that speaks of more rows than were ever written: the library would make them up, until the disk is full. */
+static void test_hdf5_of_nothing(void **state)
+{
+	(void)state;
+	struct buffer bytes = {0};
+	struct instance_counts counts;
+	if (!hdf5_built)
+		skip();
+	write_file(test_path("good.hdf5"), INSTANCE_HDF5, false);
+	assert_ok(file_read(test_path("good.hdf5"), 1 << 20, &bytes));
+	/* The sizes of a dataset: 64-bit numbers, rows first, then what it may grow to, which is no limit. */
+	const int64_t rows = COUNT, more = (int64_t)1 << 36;
+	int patched = 0;
+	for (size_t at = 0; at + 24 <= bytes.size; at++) {
+		int64_t numbers[3];
+		memcpy(numbers, bytes.data + at, sizeof numbers);
+		if (numbers[0] == rows && (numbers[1] == -1 || numbers[2] == -1)) {
+			memcpy(bytes.data + at, &more, sizeof more);
+			patched++;
+		}
+	}
+	assert_int_equal(patched, 6);
+	put_bytes(test_path("bad.hdf5"), bytes.data, bytes.size);
+	buffer_release(&bytes);
+	assert_error(ERR_DATA, "most were never written",
+		     instance_file_convert(test_path("bad.hdf5"), &(struct instance_demands){.vocab_size = VOCAB},
+					   test_path("own"), &counts));
+}
+
 static atomic_bool touching;
 
 /* Changes the time of a file again and again. */
@@ -419,13 +448,10 @@ static void test_changed_while_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_formats),
-		cmocka_unit_test(test_wide),
-		cmocka_unit_test(test_damaged_static),
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_records),
-		cmocka_unit_test(test_damaged_hdf5),
-		cmocka_unit_test(test_changed_while_read),
+		cmocka_unit_test(test_formats),         cmocka_unit_test(test_wide),
+		cmocka_unit_test(test_damaged_static),  cmocka_unit_test(test_rows),
+		cmocka_unit_test(test_records),         cmocka_unit_test(test_damaged_hdf5),
+		cmocka_unit_test(test_hdf5_of_nothing), cmocka_unit_test(test_changed_while_read),
 	};
 	log_level = LOG_QUIET;
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);

@@ -170,8 +170,23 @@ static enum status add_row(struct hdf5_table *table, int64_t row, int64_t within
 	return OK;
 }
 
+/* Will the rest fit the disk, if it is like what has been written? A disk is not filled to find out. */
+static enum status check_room(const struct hdf5_table *table, int64_t done, const struct static_writer *writer,
+			      const char *static_path)
+{
+	double rest = (double)static_writer_bytes(writer) / (double)done * (double)(table->rows - done);
+	int64_t available = folder_free_bytes(static_path);
+	char need[FORMAT_BYTES], have[FORMAT_BYTES];
+	if (available < 0 || rest <= (double)available)
+		return OK;
+	enum status status = error_set(ERR_RESOURCE, "'%s': its instances need another %s, the disk has %s left", table->path,
+				       format_size(need, rest), format_size(have, (double)available));
+	error_hint("make room, or name a larger disk: --out, or the variable TMPDIR where nothing is written");
+	return status;
+}
+
 static enum status convert_rows(struct hdf5_table *table, const struct instance_demands *demands, struct static_writer *writer,
-				struct child_result *result)
+				const char *static_path, struct child_result *result)
 {
 	for (int64_t first = 0; first < table->rows; first += table->slab_rows) {
 		int64_t count = table->rows - first < table->slab_rows ? table->rows - first : table->slab_rows;
@@ -180,6 +195,7 @@ static enum status convert_rows(struct hdf5_table *table, const struct instance_
 				TRY(hdf5_read(table->datasets[i], first, count, table->slab[i]));
 		for (int64_t i = 0; i < count; i++)
 			TRY(add_row(table, first + i, i, demands, writer, result));
+		TRY(check_room(table, first + count, writer, static_path));
 	}
 	return OK;
 }
@@ -194,7 +210,7 @@ static enum status convert_hdf5(const char *path, const struct instance_demands 
 	TRY_GOTO(hdf5_open(&table.file, path), done);
 	TRY_GOTO(open_datasets(&table), done);
 	TRY_GOTO(static_writer_open(&writer, static_path), done);
-	TRY_GOTO(convert_rows(&table, demands, writer, result), done);
+	TRY_GOTO(convert_rows(&table, demands, writer, static_path, result), done);
 	TRY_GOTO(check_unchanged(path, fingerprint), done);
 	status = static_writer_commit(writer, fingerprint);
 	writer = NULL;

@@ -1,7 +1,7 @@
 /* Proof of files of instances that others made. */
 #include <stdio.h>
-#include <stdlib.h>
 #include "base/stop.h"
+#include "base/temporary.h"
 #include "data/pretraining/instance_files.h"
 #include "formats/example.h"
 #include "formats/tfrecord.h"
@@ -49,23 +49,19 @@ static enum status verify_records(const char *path, struct instance_counts *out)
 enum status instance_file_verify(const char *path, struct instance_counts *out)
 {
 	enum instance_format format;
-	char folder[PATH_BYTES], own[PATH_BYTES];
-	const char *base = getenv("TMPDIR");
+	char own[PATH_BYTES];
+	struct temporary_folder folder;
 	*out = (struct instance_counts){0};
 	TRY(instance_file_format(path, &format));
 	if (format == INSTANCE_STATIC)
 		return static_file_verify(path);
 	if (format == INSTANCE_TFRECORD)
 		return verify_records(path, out);
-	snprintf(folder, sizeof(folder), "%.3900s/bertc-verify-XXXXXX", base && *base ? base : "/tmp");
 	stop_install(); /* so that the folder goes, however this ends */
-	if (mkdtemp(folder) == NULL)
-		return error_set_errno(ERR_RESOURCE, "'%s': cannot make a temporary folder", folder);
-	enum status status = path_join(own, folder, "converted");
+	TRY(temporary_folder_make(&folder, "verify"));
+	enum status status = path_join(own, folder.path, "converted");
 	if (status == OK)
 		status = instance_file_convert(path, &(struct instance_demands){0}, own, out);
-	struct error error = *error_last();
-	if (folder_remove(folder) != OK)
-		return error_restore(error_last());
-	return status == OK ? OK : error_restore(&error);
+	temporary_folder_remove(&folder);
+	return status;
 }

@@ -138,6 +138,11 @@ enum status static_writer_add(struct static_writer *writer, const struct instanc
 	return OK;
 }
 
+int64_t static_writer_bytes(const struct static_writer *writer)
+{
+	return file_writer_offset(writer->file);
+}
+
 const struct static_summary *static_writer_summary(const struct static_writer *writer)
 {
 	return &writer->summary;

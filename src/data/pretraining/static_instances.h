@@ -25,6 +25,7 @@ struct static_writer;
 MUST_USE enum status static_writer_open(struct static_writer **out, const char *path);
 /* prediction_weights may be NULL: all 1. Predictions are in ascending order of position. */
 MUST_USE enum status static_writer_add(struct static_writer *writer, const struct instance *instance);
+int64_t static_writer_bytes(const struct static_writer *writer); /* so far */
 const struct static_summary *static_writer_summary(const struct static_writer *writer);
 /* Frees the writer whatever happens. */
 MUST_USE enum status static_writer_commit(struct static_writer *writer, uint64_t source_fingerprint);
