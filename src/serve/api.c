@@ -195,6 +195,19 @@ struct api_input *api_add_input(struct api_request *request, struct api_error *e
 	return input;
 }
 
+bool api_read_parameters(const struct json *body, const char *known, const struct json **out, struct api_error *error)
+{
+	const struct json *parameters = find_member(body, "parameters");
+	if (out)
+		*out = parameters;
+	if (parameters && parameters->kind != JSON_OBJECT)
+		return wrong_type("parameters", "an object", parameters, error);
+	for (const struct json *one = parameters ? parameters->first_child : NULL; one; one = one->next)
+		if (one->kind != JSON_NULL && !(known && strcmp(one->key, known) == 0))
+			return api_fail(error, FAULT_FIELD, one->key, "unknown field '%.100s' in 'parameters'", one->key);
+	return true;
+}
+
 bool api_check_count(int64_t count, const char *field, const struct api_limits *limits, struct api_error *error)
 {
 	if (count == 0)

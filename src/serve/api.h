@@ -107,6 +107,9 @@ bool api_copy_text(struct api_request *request, const struct json *value, const 
 		   struct api_error *error);
 /* One more input; NULL: *error says why. */
 struct api_input *api_add_input(struct api_request *request, struct api_error *error);
+/* Clients of huggingface_hub send "parameters": {} whatever they ask. It may hold `known` (NULL: nothing), and members that are
+ * null. *out: the object, or NULL. */
+bool api_read_parameters(const struct json *body, const char *known, const struct json **out, struct api_error *error);
 bool api_check_count(int64_t count, const char *field, const struct api_limits *limits, struct api_error *error);
 /* `value` as inputs of API_EMBED: a string, a list of ids, or a list of strings and lists of ids. */
 bool api_read_inputs(struct api_request *request, const struct json *value, const char *field, const struct api_limits *limits,

@@ -6,10 +6,12 @@
 static bool read_fill(struct api_request *request, const struct json *body, const struct api_limits *limits,
 		      struct api_error *error)
 {
-	const struct json *inputs = json_member(body, "inputs");
+	const struct json *inputs = json_member(body, "inputs"), *parameters;
 	request->top_k = 5;
 	request->is_list = inputs && inputs->kind == JSON_ARRAY;
-	if (!api_get_integer(body, "top_k", 1, 100, &request->top_k, error))
+	if (!api_read_parameters(body, "top_k", &parameters, error) ||
+	    !api_get_integer(parameters, "top_k", 1, 100, &request->top_k, error) ||
+	    !api_get_integer(body, "top_k", 1, 100, &request->top_k, error))
 		return false;
 	if (!inputs || inputs->kind == JSON_NULL)
 		return api_fail(error, FAULT_FIELD, "inputs", "'inputs' is missing");
@@ -50,6 +52,8 @@ static bool read_answer(struct api_request *request, const struct json *body, co
 			struct api_error *error)
 {
 	const struct json *inputs = json_member(body, "inputs");
+	if (!api_read_parameters(body, NULL, NULL, error))
+		return false;
 	if (!inputs)
 		return read_question(request, body, error);
 	if (json_member(body, "question") || json_member(body, "context"))
@@ -68,8 +72,8 @@ static bool read_answer(struct api_request *request, const struct json *body, co
 bool api_read_own(struct api_request *out, enum api_task task, const char *body, size_t size, const struct api_limits *limits,
 		  struct api_error *error)
 {
-	static const char *const fill[] = {"inputs", "top_k", "model", NULL};
-	static const char *const answer[] = {"question", "context", "inputs", "model", NULL};
+	static const char *const fill[] = {"inputs", "top_k", "model", "parameters", NULL};
+	static const char *const answer[] = {"question", "context", "inputs", "model", "parameters", NULL};
 	struct json_document document;
 	*out = (struct api_request){.task = task, .style = API_TEI};
 	if (!api_open(&document, body, size, task == API_FILL ? fill : answer, error))

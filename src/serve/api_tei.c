@@ -108,17 +108,19 @@ bool api_read_tei(struct api_request *out, enum api_task task, const char *body,
 		  struct api_error *error)
 {
 	/* `model` is ours: which one, where the service has several that could answer. */
-	static const char *const embed[] = {
-		"inputs", "truncate", "truncation_direction", "prompt_name", "normalize", "dimensions", "model", NULL};
-	static const char *const predict[] = {"inputs", "truncate", "truncation_direction", "raw_scores", "model", NULL};
-	static const char *const rerank[] = {"query",      "texts",       "truncate", "truncation_direction",
-					     "raw_scores", "return_text", "model",    NULL};
+	static const char *const embed[] = {"inputs",     "truncate", "truncation_direction", "prompt_name", "normalize",
+					    "dimensions", "model",    "parameters",           NULL};
+	static const char *const predict[] = {"inputs",     "truncate", "truncation_direction", "raw_scores", "model",
+					      "parameters", NULL};
+	static const char *const rerank[] = {
+		"query", "texts", "truncate", "truncation_direction", "raw_scores", "return_text", "model", "parameters", NULL};
 	const char *const *known = task == API_EMBED ? embed : task == API_PREDICT ? predict : rerank;
 	struct json_document document;
 	*out = (struct api_request){.task = task, .style = API_TEI};
 	if (!api_open(&document, body, size, known, error))
 		return false;
-	bool fine = api_get_text(out, document.root, "model", &out->model, error) && read_truncation(out, document.root, error);
+	bool fine = api_get_text(out, document.root, "model", &out->model, error) && read_truncation(out, document.root, error) &&
+		    api_read_parameters(document.root, NULL, NULL, error);
 	if (fine && task == API_EMBED)
 		fine = read_embed(out, document.root, limits, error);
 	else if (fine && task == API_PREDICT)

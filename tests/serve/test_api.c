@@ -187,6 +187,19 @@ static void blanks_and_questions(void **state)
 	assert_refused(own(API_ANSWER, "{\"inputs\": [], \"question\": \"q\"}"), FAULT_FIELD, "the place of");
 }
 
+static void parameters_of_huggingface_hub(void **state)
+{
+	(void)state;
+	assert_true(tei(API_PREDICT, "{\"inputs\": \"a\", \"parameters\": {}}"));
+	assert_true(tei(API_EMBED, "{\"inputs\": \"a\", \"parameters\": {\"top_k\": null}}"));
+	assert_true(own(API_FILL, "{\"inputs\": \"a\", \"parameters\": {\"top_k\": 3}}"));
+	assert_int_equal(request.top_k, 3);
+	assert_true(own(API_ANSWER, "{\"inputs\": {\"question\": \"q\", \"context\": \"c\"}, \"parameters\": null}"));
+	assert_refused(tei(API_PREDICT, "{\"inputs\": \"a\", \"parameters\": {\"top_k\": 3}}"), FAULT_FIELD,
+		       "unknown field 'top_k' in 'parameters'");
+	assert_refused(tei(API_PREDICT, "{\"inputs\": \"a\", \"parameters\": []}"), FAULT_FIELD, "an object, not a list");
+}
+
 static void assert_text(struct buffer *out, const char *expected)
 {
 	assert_ok(buffer_status(out));
@@ -283,6 +296,7 @@ int main(void)
 		cmocka_unit_test(predictions_of_tei),
 		cmocka_unit_test(rankings_of_tei),
 		cmocka_unit_test(blanks_and_questions),
+		cmocka_unit_test(parameters_of_huggingface_hub),
 		cmocka_unit_test(answers_are_written),
 		cmocka_unit_test(scores_are_sorted),
 		cmocka_unit_test(errors_have_the_form_of_their_family),
