@@ -230,6 +230,24 @@ static bool encode_texts(struct model_work *work, bool truncates, struct api_err
 	return fine;
 }
 
+/* What the model was trained on, one text or two, is what it can be asked about; of models from elsewhere it is not known. */
+static bool check_pairs(const struct model_work *work, struct api_error *error)
+{
+	const struct task_state *state = &work->model->task.state;
+	const struct column_choice *trained = &state->settings.trained;
+	const struct layout *layout = state->settings.layout;
+	bool of_words = state->task->target == TARGET_PARTS && state->task->input == TASK_INPUT_TEXT;
+	bool known = of_words || trained->text || layout;
+	bool paired = !of_words && (trained->pair || (layout && layout->pair[0]));
+	if (!known || work->request->task == API_ANSWER)
+		return true;
+	for (int64_t i = 0; i < work->request->count; i++)
+		if ((work->request->inputs[i].pair != NULL) != paired)
+			return api_fail(error, FAULT_INPUT, "inputs", "text %lld: the model '%s' is for %s", (long long)i + 1,
+					work->model->name, paired ? "pairs of texts" : "single texts, not for pairs");
+	return true;
+}
+
 /* Texts point into the set. */
 static bool encode_task(struct model_work *work, bool truncates, struct api_error *error)
 {
@@ -238,6 +256,8 @@ static bool encode_task(struct model_work *work, bool truncates, struct api_erro
 	struct task_state *state = &session->state;
 	const struct labelled_set *set = &work->set.encoded;
 	struct task_text *texts;
+	if (!check_pairs(work, error))
+		return false;
 	if (memory_new(&texts, request->count, sizeof(*texts), "a request") != OK)
 		return api_fail_internal(error);
 	for (int64_t i = 0; i < request->count; i++)

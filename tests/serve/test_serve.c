@@ -206,6 +206,7 @@ static void what_cannot_be_answered_is_refused(void **state)
 		{422, "/embed", "{\"inputs\": \"a\", \"prompt_name\": \"query\"}", "no prompt 'query'"},
 		{422, "/embed", "{\"inputs\": [\"a\", \"b\", \"c\", \"d\", \"e\"]}", "4 are allowed"},
 		{422, "/predict", "{\"inputs\": \"a\"}", "name one in 'model': mood, rank, tagger"},
+		{422, "/predict", "{\"inputs\": [\"a\", \"b\"], \"model\": \"tagger\"}", "single texts, not for pairs"},
 		{424, "/predict", "{\"inputs\": \"a\", \"model\": \"words\"}", "\"error_type\":\"Backend\""},
 		{404, "/predict", "{\"inputs\": \"a\", \"model\": \"none\"}", "no model 'none'"},
 		{404, "/v1/embeddings", "{\"input\": \"a\", \"model\": \"none\"}", "\"code\":\"model_not_found\""},
