@@ -1,260 +1,663 @@
-"""Compares `bertc finetune` with transformers: both start from the same weights, the head's included, and see the same
-examples in the order of the file, without dropout.
+"""Compares `bertc finetune` with PyTorch and transformers, which read the raw texts with a tokenizer of their own.
 
-    finetune_check.py --bertc build/bertc --model FOLDER --task sst-2|mrpc|sts-b|cola --train FILE --dev FILE --work FOLDER
-                      [--steps 50] [--batch 16] [--max_seq_length 128] [--learning_rate 5e-4] [--precision fp32|fp64]
-                      [--checks curve,measures,ranks,resume]
+    finetune_check.py exact --bertc build/bertc --task TASK --model FOLDER --train FILE --dev FILE --work FOLDER [options]
+    finetune_check.py seeds --bertc build/bertc --task TASK --model FOLDER --train FILE --dev FILE --work FOLDER [options]
+    finetune_check.py files choice|multilabel|squad SOURCE OUT [--model FOLDER] [--first N] [--count N]
 
-curve     the loss of every step and the learning rate (metrics.jsonl), and the predictions for up to 1,000 dev examples before
-          and after training (test_results.tsv), with PyTorch's AdamW
-measures  eval_results.json, with scikit-learn and SciPy on the predictions that bertc wrote
-ranks     the loss curve of one, two and four ranks
-resume    a run stopped halfway and resumed: the same bits in final/model.safetensors
+exact: both programs start from the same weights, the head's included, and see the same examples in the order of the file, without
+dropout. --checks names what is compared, separated by commas:
+
+  curve     the loss, gradient norm and learning rate of every step (metrics.jsonl), with PyTorch's AdamW; the logits of the first
+            1,000 dev examples before and after training (build/dev/task_outputs, which lies beside --bertc as `make` puts it)
+  measures  eval_results.json, with scikit-learn, SciPy and seqeval on the predictions that bertc wrote
+  ranks     the loss curve of one, two and four ranks
+  resume    a run stopped halfway and resumed, on one and on two ranks: the same bits of weights and moments, the same metrics
+  device    --emulated build/emulated/bertc on its emulated GPU in fp32, tf32 and bf16, with the CPU in fp32
 
 The head's initial weights come from bertc: a run of one step with a learning rate of 0 saves them, and both programs go on
-from its folder. --precision is PyTorch's; with fp64 the differences are those of bertc's rounding alone. Exits with status 1
-if anything is outside its bound. Needs torch, transformers, scikit-learn and scipy.
+from its folder. --precision is PyTorch's; with fp64 the differences are those of bertc's rounding alone. The status is 1 if
+anything is outside its bound.
+
+seeds: fine-tunes with several seeds in both programs from the same pre-trained model by the same recipe, each with its own order
+of examples, dropout and initial head, and prints the scores of the dev set.
+
+files: makes files that no published set here has, or that both programs read by the same rules:
+  choice      which of four sentences follows the first, of SOURCE, a text with a sentence a line; the other three come from
+              elsewhere in it
+  multilabel  which types of entities a sentence of a CoNLL file has
+  squad       the questions of a SQuAD file whose answers begin with a word and end with a token of --model's vocabulary: there
+              Google's rule for the tokens of an answer and that of transformers' example agree
+--first and --count choose among what is made.
+
+TASK is one of bertc's; tables are TSV with a header, JSON lines, or the published layouts in LAYOUTS. Needs torch, transformers,
+scikit-learn, scipy and seqeval.
 """
 import argparse
+import gzip
 import json
+import math
 import pathlib
+import random
+import re
 import subprocess
 import sys
 
 import numpy as np
 import torch
-from transformers import AutoModelForSequenceClassification, BertTokenizerFast
+import transformers
+from transformers import BertTokenizerFast
 
-p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-p.add_argument("--bertc", required=True)
-p.add_argument("--model", required=True)
-p.add_argument("--task", required=True, choices=["sst-2", "mrpc", "sts-b", "cola"])
-p.add_argument("--train", required=True)
-p.add_argument("--dev", required=True)
-p.add_argument("--work", required=True)
-p.add_argument("--steps", type=int, default=50)
-p.add_argument("--batch", type=int, default=16)
-p.add_argument("--max_seq_length", type=int, default=128)
-p.add_argument("--learning_rate", type=float, default=5e-4)
-p.add_argument("--weight_decay", type=float, default=0.01)
-p.add_argument("--eps", type=float, default=1e-6)
-p.add_argument("--clip", type=float, default=1.0)
-p.add_argument("--precision", default="fp32", choices=["fp32", "fp64"])
-p.add_argument("--checks", default="curve,measures,ranks,resume")
-a = p.parse_args()
-checks = a.checks.split(",")
-work = pathlib.Path(a.work)
-work.mkdir(parents=True, exist_ok=True)
-warmup = a.steps // 10
-failures = 0
+F = torch.nn.functional
 
-# Where the texts and the label are: (header lines, columns of the texts, column of the label), counted from 0.
+# ---- Files ----
+
+# Header lines, columns of the texts and of the label, counted from 0.
 LAYOUTS = {"sst-2": (1, [0], 1), "mrpc": (1, [3, 4], 0), "sts-b": (0, [5, 6], 4), "cola": (0, [3], 1)}
+KINDS = {"pair": "classification", "chemprot": "classification", "sst-2": "classification", "mrpc": "classification",
+         "cola": "classification", "sts-b": "regression"}
 
 
-def report(name, value, bound):
-    global failures
-    good = value <= bound
-    failures += not good
-    print(f"{a.task:6s} {name:58s} {value:.3g} (bound {bound:g}){'' if good else '  FAILED'}", flush=True)
+def lines_of(path):
+    opened = gzip.open(path, "rt", encoding="utf-8-sig", newline="\n") if str(path).endswith(".gz") else open(
+        path, encoding="utf-8-sig", newline="\n")
+    with opened as file:
+        return [line.rstrip("\r\n") for line in file]
 
 
-def read(path):
-    header, texts, label = LAYOUTS[a.task]
-    rows = [line.rstrip("\r\n").split("\t") for line in open(path, encoding="utf-8-sig", newline="\n")][header:]
-    return [([row[i] for i in texts], row[label]) for row in rows]
+def read_table(path, layout):
+    """[(texts, label)]; of multiple choice the texts are the stem and the choices."""
+    lines = lines_of(path)
+    if layout:
+        header, texts, label = layout
+        rows = [line.split("\t") for line in lines[header:]]
+        return [([row[i] for i in texts], row[label]) for row in rows]
+    if lines[0].startswith("{"):
+        rows = [json.loads(line) for line in lines]
+    else:
+        names = lines[0].split("\t")
+        rows = [dict(zip(names, line.split("\t"))) for line in lines[1:]]
+    if "choices" in rows[0]:
+        return [([row["context"], *row["choices"]], row["label"]) for row in rows]
+    texts = [name for name in ("text", "sentence", "sentence1", "sentence2") if name in rows[0]]
+    return [([row[name] for name in texts], row["labels" if "labels" in row else "label"]) for row in rows]
 
 
-def finetune(out, model, *options):
-    command = [a.bertc, "finetune", "--task", a.task, "--model", str(model), "--train", a.train, "--dev", a.dev, "--test", a.dev,
-               "--out", str(out), "--precision", "fp32", "--hidden_dropout_prob", "0", "--attention_probs_dropout_prob", "0",
-               "--shuffle", "false", "--train_batch_size", str(a.batch), "--max_seq_length", str(a.max_seq_length),
-               "--log_steps", "1", "--eval_steps", "0", "--save_checkpoints_steps", "0", "--optimizer", "adamw",
-               "--bias_correction", "true", "--adam_epsilon", str(a.eps), "--weight_decay", str(a.weight_decay),
-               "--max_grad_norm", str(a.clip), "--schedule", "linear", *options]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}\nended with status {done.returncode}:\n{done.stderr[-2000:]}")
-    return pathlib.Path(out)
+def read_conll(path):
+    """[(words, tags)] with tags as IOB2: an entity begins with B-."""
+    sentences, words, tags = [], [], []
+    for line in lines_of(path) + [""]:
+        if line and not line.startswith("-DOCSTART-"):
+            columns = line.split("\t")
+            words.append(columns[0])
+            tags.append(columns[-1])
+        elif words:
+            follows = ["O", *tags[:-1]]
+            tags = ["B" + tag[1:] if tag[0] == "I" and before[2:] != tag[2:] else tag for tag, before in zip(tags, follows)]
+            sentences.append((words, tags))
+            words, tags = [], []
+    return sentences
 
 
-def training(name, *options):
-    return finetune(work / name, initial / "final", "--num_train_steps", str(a.steps), "--learning_rate", str(a.learning_rate),
-                    "--num_warmup_steps", str(warmup), *options)
+def read_squad(path):
+    data = json.load(open(path, encoding="utf-8"))["data"]
+    return [(question["question"], paragraph["context"], question["answers"][0])
+            for article in data for paragraph in article["paragraphs"] for question in paragraph["qas"]]
+
+
+# ---- Tasks: examples as ids, logits, losses. An example is (sequences, target); a sequence is (ids, segments). ----
+
+class Task:
+    auto = transformers.AutoModelForSequenceClassification
+
+    def __init__(self, arguments, folder):
+        self.arguments, self.length, self.cut = arguments, arguments.max_seq_length, 0
+        self.layout = LAYOUTS.get(arguments.task)
+        settings = json.load(open(folder / "tokenizer_config.json"))
+        self.tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=settings.get("do_lower_case", True))
+        self.ids = json.load(open(folder / "config.json")).get("label2id", {})
+
+    def encode(self, texts):
+        return self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"] if texts else []
+
+    def joined(self, parts):
+        """Google's truncation: the longer text loses its last token until both fit, the second one of equal lengths."""
+        parts = [list(part) for part in parts]
+        room = self.length - 1 - len(parts)
+        self.cut += sum(map(len, parts)) > room
+        while sum(map(len, parts)) > room:
+            max(reversed(parts), key=len).pop()
+        ids, segments = [self.tokenizer.cls_token_id], [0]
+        for number, part in enumerate(parts):
+            ids += part + [self.tokenizer.sep_token_id]
+            segments += [number] * (len(part) + 1)
+        return ids, segments
+
+    def model(self, folder, **options):
+        return self.auto.from_pretrained(folder, attn_implementation="eager", **options)
+
+    @staticmethod
+    def padded(sequences):
+        width = max(len(ids) for ids, _ in sequences)
+        ids, segments, mask = (torch.zeros(len(sequences), width, dtype=torch.long) for _ in range(3))
+        for i, (row, types) in enumerate(sequences):
+            ids[i, :len(row)], segments[i, :len(row)], mask[i, :len(row)] = torch.tensor(row), torch.tensor(types), 1
+        return {"input_ids": ids, "token_type_ids": segments, "attention_mask": mask}
+
+    def logits(self, model, examples):
+        """What the head gives for each example, as bertc orders it: a list of flat tensors."""
+        return list(model(**self.padded([example[0][0] for example in examples])).logits)
+
+
+class Classification(Task):
+    def read(self, path):
+        rows = read_table(path, self.layout)
+        columns = [self.encode([texts[i] for texts, _ in rows]) for i in range(len(rows[0][0]))]
+        return [([self.joined(parts)], self.target(label)) for parts, (_, label) in zip(zip(*columns), rows)]
+
+    def target(self, label):
+        return self.ids[label]
+
+    def loss(self, logits, examples):
+        return F.cross_entropy(torch.stack(logits), torch.tensor([target for _, target in examples]))
+
+    def score(self, logits, examples):
+        from sklearn import metrics
+        truth, chosen = [target for _, target in examples], [int(x.argmax()) for x in logits]
+        return {"accuracy": metrics.accuracy_score(truth, chosen),
+                "f1": metrics.f1_score(truth, chosen, average="binary" if len(self.ids) == 2 else "macro")}
+
+
+class Regression(Classification):
+    def target(self, label):
+        return float(label)
+
+    def loss(self, logits, examples):
+        out = torch.cat(logits)
+        return F.mse_loss(out, torch.tensor([target for _, target in examples], dtype=out.dtype))
+
+    def score(self, logits, examples):
+        from scipy import stats
+        truth, values = [target for _, target in examples], [float(x[0]) for x in logits]
+        return {"pearson": stats.pearsonr(truth, values)[0], "spearmanr": stats.spearmanr(truth, values)[0]}
+
+
+class Multilabel(Classification):
+    def target(self, labels):
+        return [float(name in labels) for name in self.ids]
+
+    def loss(self, logits, examples):
+        out = torch.stack(logits)
+        return F.binary_cross_entropy_with_logits(out, torch.tensor([target for _, target in examples], dtype=out.dtype))
+
+
+class Choice(Task):
+    auto = transformers.AutoModelForMultipleChoice
+
+    def read(self, path):
+        rows = read_table(path, None)
+        parts = self.encode([text for texts, _ in rows for text in texts])
+        examples, at = [], 0
+        for texts, label in rows:
+            own = parts[at:at + len(texts)]
+            examples.append(([self.joined([own[0], choice]) for choice in own[1:]], int(label)))
+            at += len(texts)
+        return examples
+
+    def logits(self, model, examples):
+        # Examples of as many choices in one call.
+        assert len({len(sequences) for sequences, _ in examples}) == 1
+        inputs = self.padded([sequence for sequences, _ in examples for sequence in sequences])
+        return list(model(**{name: x.view(len(examples), -1, x.shape[1]) for name, x in inputs.items()}).logits)
+
+    loss, score = Classification.loss, lambda self, logits, examples: {
+        "accuracy": float(np.mean([int(x.argmax()) == target for x, (_, target) in zip(logits, examples)]))}
+
+
+class Tagging(Task):
+    """Windows of long sentences overlap by half, and a word counts where it stands farthest from both ends."""
+    auto = transformers.AutoModelForTokenClassification
+
+    def read(self, path):
+        self.sentences = read_conll(path)
+        room, examples = self.length - 2, []
+        pieces_of = dict(zip(words := sorted({word for sentence, _ in self.sentences for word in sentence}), self.encode(words)))
+        for number, (words, tags) in enumerate(self.sentences):
+            pieces, firsts = [], []
+            for w, word in enumerate(words):
+                if pieces_of[word]:
+                    firsts.append((len(pieces), w))
+                pieces += pieces_of[word]
+            if not firsts:
+                continue
+            last = max(len(pieces) - room, 0)
+            starts = [min(i * (room // 2), last) for i in range(1 + math.ceil(last / (room // 2)))]
+            self.cut += len(starts) > 1
+            chosen = [max(range(len(starts)), key=lambda i: (min(piece - starts[i], starts[i] + room - 1 - piece), -i))
+                      for piece, _ in firsts]
+            for i, start in enumerate(starts):
+                own = [(piece - start + 1, self.ids[tags[w]], number, w) for (piece, w), c in zip(firsts, chosen) if c == i]
+                ids = [self.tokenizer.cls_token_id, *pieces[start:start + room], self.tokenizer.sep_token_id]
+                if own:
+                    examples.append(([(ids, [0] * len(ids))], own))
+        return examples
+
+    def logits(self, model, examples):
+        out = super().logits(model, examples)
+        return [x[[row for row, *_ in target]] for x, (_, target) in zip(out, examples)]
+
+    def loss(self, logits, examples):
+        return F.cross_entropy(torch.cat(logits), torch.tensor([label for _, target in examples for _, label, *_ in target]))
+
+    def score(self, logits, examples):
+        from seqeval import metrics
+        names = {number: name for name, number in self.ids.items()}
+        found = [["O"] * len(words) for words, _ in self.sentences]
+        for x, (_, target) in zip(logits, examples):
+            for (_, _, sentence, word), label in zip(target, x.argmax(1).tolist()):
+                found[sentence][word] = names[label]
+        truth = [tags for _, tags in self.sentences]
+        return {"f1": metrics.f1_score(truth, found), "precision": metrics.precision_score(truth, found),
+                "recall": metrics.recall_score(truth, found), "accuracy": metrics.accuracy_score(truth, found)}
+
+
+class Squad(Task):
+    """transformers' example of question answering: windows by the tokenizer, targets by offsets. Its stride is an overlap."""
+    auto = transformers.AutoModelForQuestionAnswering
+
+    def read(self, path):
+        examples = []
+        for question, context, answer in read_squad(path):
+            room = self.length - 3 - len(self.tokenizer(question, add_special_tokens=False)["input_ids"])
+            encoded = self.tokenizer(question, context, truncation="only_second", max_length=self.length, verbose=False,
+                                     stride=max(room - self.arguments.doc_stride, 0), return_overflowing_tokens=True,
+                                     return_offsets_mapping=True)
+            begin, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
+            self.cut += len(encoded["input_ids"]) > 1
+            for w, ids in enumerate(encoded["input_ids"]):
+                places = [place if part == 1 else (-1, -1)
+                          for place, part in zip(encoded["offset_mapping"][w], encoded.sequence_ids(w))]
+                first = [i for i, place in enumerate(places) if place[0] == begin]
+                last = [i for i, place in enumerate(places) if place[1] == end]
+                examples.append(([(ids, encoded["token_type_ids"][w])], (first[0], last[-1]) if first and last else (0, 0)))
+        return examples
+
+    def logits(self, model, examples):
+        out = model(**self.padded([sequences[0] for sequences, _ in examples]))
+        return [torch.stack([start[:len(ids)], end[:len(ids)]], 1)
+                for start, end, ([(ids, _)], _) in zip(out.start_logits, out.end_logits, examples)]
+
+    def loss(self, logits, examples):
+        losses = [(F.cross_entropy(x[:, 0], torch.tensor(start)) + F.cross_entropy(x[:, 1], torch.tensor(end))) / 2
+                  for x, (_, (start, end)) in zip(logits, examples)]
+        return torch.stack(losses).mean()
+
+
+CLASSES = {"classification": Classification, "regression": Regression, "multilabel": Multilabel, "multiple_choice": Choice,
+           "tagging": Tagging, "squad": Squad}
+
+
+def task_of(arguments, folder):
+    return CLASSES[KINDS.get(arguments.task, arguments.task)](arguments, folder)
+
+
+# ---- bertc ----
+
+class Bertc:
+    """Runs of the program with the recipe of the arguments."""
+
+    def __init__(self, arguments):
+        self.a, self.work = arguments, pathlib.Path(arguments.work)
+        self.work.mkdir(parents=True, exist_ok=True)
+
+    def finetune(self, name, model, *options, program=None):
+        a = self.a
+        command = [program or a.bertc, "finetune", "--task", a.task, "--model", str(model), "--train", a.train, "--dev", a.dev,
+                   "--out", str(self.work / name), "--fresh", "--train_batch_size", str(a.batch), "--max_seq_length",
+                   str(a.max_seq_length), "--optimizer", "adamw", "--bias_correction", "true", "--adam_epsilon", str(a.eps),
+                   "--weight_decay", str(a.weight_decay), "--max_grad_norm", str(a.clip), "--schedule", "linear",
+                   "--learning_rate", str(a.learning_rate), "--log_steps", "1", "--no_progress", "--threads", "1"]
+        if a.task == "squad" and a.doc_stride != 128:
+            command += ["--doc_stride", str(a.doc_stride)]
+        options = [str(option) for option in options]
+        if "--resume" in options:
+            options.remove("--resume")
+            command.remove("--fresh")
+        done = subprocess.run(command + options, capture_output=True, text=True)
+        if done.returncode not in (0, 75):
+            sys.exit(f"{' '.join(command + options)}\nended with status {done.returncode}:\n{done.stderr[-2000:]}")
+        return self.work / name
+
+    def outputs(self, folder):
+        """The raw outputs of the dev set, example by example."""
+        out = self.work / "outputs.bin"
+        program = pathlib.Path(self.a.bertc).parent / "dev/task_outputs"
+        subprocess.run([program, folder / "final", self.a.dev, out], check=True, stderr=subprocess.DEVNULL)
+        data = out.read_bytes()
+        count = int(np.frombuffer(data, np.int64, 1)[0])
+        starts = np.frombuffer(data, np.int64, count + 1, 8)
+        values = np.frombuffer(data, np.float32, offset=8 * (count + 2)).astype(np.float64)
+        return [values[starts[i]:starts[i + 1]] for i in range(count)]
+
+
+def metrics_of(folder):
+    return [json.loads(line) for line in open(folder / "metrics.jsonl")]
 
 
 def curve(folder):
-    rows = [json.loads(line) for line in open(folder / "metrics.jsonl")]
-    return {row["step"]: row for row in rows if "loss" in row and "learning_rate" in row}
-
-
-def predictions(folder):
-    return np.array([[float(x) for x in line.split("\t")] for line in open(folder / "test_results.tsv")])
+    return {row["step"]: row for row in metrics_of(folder) if "loss" in row and "learning_rate" in row}
 
 
 def relative(x, y):
     return abs(x - y) / max(abs(y), 1e-12)
 
 
-initial = finetune(work / "initial", a.model, "--fresh", "--num_train_steps", "1", "--learning_rate", "0", "--num_warmup_steps", "0")
-ours = training("one", "--ranks", "1", "--fresh")
-train, dev = read(a.train), read(a.dev)
-assert len(train) >= a.steps * a.batch, "more steps than an epoch: the order of the second is not compared"
+# ---- PyTorch's training ----
 
-# ---- The same in PyTorch ----
-
-tokenizer = BertTokenizerFast(vocab=str(initial / "final/vocab.txt"), do_lower_case=json.load(
-    open(initial / "final/tokenizer_config.json")).get("do_lower_case", True))
-regression = a.task == "sts-b"
-cut = 0
+def optimizer_of(model, a):
+    bare = [n.endswith("bias") or "LayerNorm" in n for n, _ in model.named_parameters()]
+    parameters = [q for _, q in model.named_parameters()]
+    return torch.optim.AdamW([{"params": [q for q, plain in zip(parameters, bare) if not plain], "weight_decay": a.weight_decay},
+                              {"params": [q for q, plain in zip(parameters, bare) if plain], "weight_decay": 0.0}],
+                             lr=a.learning_rate, betas=(0.9, 0.999), eps=a.eps)
 
 
-def ids_of(texts):
-    """Google's truncation: the longer text loses its last token until both fit, the second one of equal lengths."""
-    global cut
-    parts = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
-    room = a.max_seq_length - 1 - len(parts)
-    cut += sum(map(len, parts)) > room
-    while sum(map(len, parts)) > room:
-        max(reversed(parts), key=len).pop()
-    ids, segments = [tokenizer.cls_token_id], [0]
-    for number, part in enumerate(parts):
-        ids += part + [tokenizer.sep_token_id]
-        segments += [number] * (len(part) + 1)
-    return ids, segments
-
-
-def logits(model, rows):
-    encoded = [ids_of(texts) for texts, _ in rows]
-    width = max(len(ids) for ids, _ in encoded)
-    ids, segments, mask = (torch.zeros(len(rows), width, dtype=torch.long) for _ in range(3))
-    for i, (row, types) in enumerate(encoded):
-        ids[i, :len(row)], segments[i, :len(row)], mask[i, :len(row)] = torch.tensor(row), torch.tensor(types), 1
-    return model(input_ids=ids, token_type_ids=segments, attention_mask=mask).logits
-
-
-def evaluate(model):
-    with torch.no_grad():
-        return torch.cat([logits(model, dev[i:i + 50]) for i in range(0, min(len(dev), 1000), 50)]).double().numpy()
-
-
-def as_logits(values):
-    """Probabilities as logits whose mean is 0; values of a regression as they are."""
-    if regression:
-        return values
-    logs = np.log(values)
-    return logs - logs.mean(1, keepdims=True)
-
-
-def compare_predictions(name, theirs, folder, bound):
-    mine = predictions(folder)
-    assert len(mine) == len(dev), f"{len(mine)} predictions for {len(dev)} examples"
-    if not regression:
-        theirs = theirs - theirs.mean(1, keepdims=True)
-    difference = np.abs(as_logits(mine[:len(theirs)]) - theirs).max()
-    report(f"logits of {len(theirs)} dev examples {name}: largest |difference|", difference, bound)
-    print(f"       (logits lie between {theirs.min():.3f} and {theirs.max():.3f}, spread over examples {theirs[:, 0].std():.3f})")
-
-
-def rate(step):
+def rate(a, step, steps, warmup):
     if step <= warmup:
         return a.learning_rate * step / warmup
-    return a.learning_rate * (a.steps + 1 - step) / (a.steps + 1 - warmup)
+    return a.learning_rate * (steps + 1 - step) / (steps + 1 - warmup)
 
 
-def check_curve():
+def train_step(task, model, optimizer, examples, a, learning_rate):
+    loss = task.loss(task.logits(model, examples), examples)
+    optimizer.zero_grad()
+    loss.backward()
+    norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), a.clip))
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
+    optimizer.step()
+    return loss.item(), norm
+
+
+def evaluate(task, model, examples):
+    with torch.no_grad():
+        return [x for i in range(0, len(examples), 50) for x in task.logits(model, examples[i:i + 50])]
+
+
+# ---- exact ----
+
+class Exact:
+    def __init__(self, arguments):
+        self.a, self.bertc, self.failures = arguments, Bertc(arguments), 0
+        self.warmup = arguments.steps // 10
+        self.initial = self.bertc.finetune("initial", arguments.model, *self.plain(1, 0), "--learning_rate", 0)
+        self.task = task_of(arguments, self.initial / "final")
+        self.one = self.training("one", "--ranks", 1)
+
+    @staticmethod
+    def plain(steps, warmup):
+        return ["--num_train_steps", steps, "--num_warmup_steps", warmup, "--precision", "fp32", "--hidden_dropout_prob", 0,
+                "--attention_probs_dropout_prob", 0, "--shuffle", "false", "--eval_steps", 0, "--save_checkpoints_steps", 0]
+
+    def training(self, name, *options, program=None):
+        return self.bertc.finetune(name, self.initial / "final", *self.plain(self.a.steps, self.warmup), *options,
+                                   program=program)
+
+    def report(self, name, value, bound):
+        good = value <= bound
+        self.failures += not good
+        print(f"{self.a.task:15s} {name:62s} {value:.3g} (bound {bound:g}){'' if good else '  FAILED'}", flush=True)
+
+    def note(self, text):
+        print(f"{'':15s} ({text})", flush=True)
+
+    def compare_logits(self, name, model, dev, folder, bound):
+        mine, some = self.bertc.outputs(folder), dev[:1000]
+        theirs = [x.double().flatten().numpy() for x in evaluate(self.task, model, some)]
+        assert len(mine) == len(dev), f"bertc has {len(mine)} examples, there are {len(dev)}"
+        assert all(x.shape == y.shape for x, y in zip(mine, theirs)), "examples have outputs of other sizes"
+        difference = max(float(np.abs(x - y).max()) for x, y in zip(mine, theirs))
+        self.report(f"logits of {len(theirs)} dev examples {name}: largest |difference|", difference, bound)
+        firsts = [y[0] for y in theirs]
+        self.note(f"{sum(map(len, theirs))} logits of {min(map(min, theirs)):.2f} to {max(map(max, theirs)):.2f}; the first of "
+                  f"an example has a standard deviation of {np.std(firsts):.3f}")
+
+    def check_curve(self):
+        a, task = self.a, self.task
+        torch.set_num_threads(1)
+        train, dev = task.read(a.train), None
+        cut = task.cut
+        assert len(train) >= a.steps * a.batch, f"{len(train)} examples: the order of a second epoch is not compared"
+        dev = task.read(a.dev)
+        model = task.model(self.initial / "final", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+                           dtype=torch.float64 if a.precision == "fp64" else torch.float32)
+        model.train()
+        self.compare_logits("before training", model, dev, self.initial, 1e-5)
+        optimizer, mine = optimizer_of(model, a), curve(self.one)
+        worst, worst_rate, worst_norm, losses = (0.0, 0), 0.0, (0.0, 0), []
+        for step in range(1, a.steps + 1):
+            now = rate(a, step, a.steps, self.warmup)
+            loss, norm = train_step(task, model, optimizer, train[(step - 1) * a.batch:step * a.batch], a, now)
+            losses.append(loss)
+            worst = max(worst, (relative(mine[step]["loss"], loss), step))
+            worst_norm = max(worst_norm, (relative(mine[step]["grad_norm"], norm), step))
+            worst_rate = max(worst_rate, relative(mine[step]["learning_rate"], now))
+            if step == 1:
+                self.report("loss of the first step, relative", worst[0], 1e-6)
+                self.report("gradient norm of the first step, relative", worst_norm[0], 1e-5)
+        self.report(f"loss of {a.steps} steps, relative (worst: step {worst[1]})", worst[0], 1e-4)
+        self.report("learning rate of all steps, relative", worst_rate, 1e-6)
+        self.report(f"gradient norm of all steps, relative (worst: step {worst_norm[1]})", worst_norm[0], 1e-3)
+        self.note(f"loss {np.mean(losses[:5]):.4f} over the first 5 steps, {np.mean(losses[-5:]):.4f} over the last; PyTorch "
+                  f"{a.precision}; {len(train)} examples; {cut} texts were cut or read in windows")
+        self.compare_logits("after training", model, dev, self.one, 1e-3)
+
+    def check_measures(self):
+        """The measures of bertc's own outputs."""
+        results, dev = json.load(open(self.one / "eval_results.json")), self.task.read(self.a.dev)
+        logits = [torch.tensor(x).view(-1, len(self.task.ids)) if self.a.task == "tagging" else torch.tensor(x)
+                  for x in self.bertc.outputs(self.one)]
+        expected = self.task.score(logits, dev) if hasattr(self.task, "score") else {}
+        expected["loss"] = float(self.task.loss([x.view(-1, 2) if self.a.task == "squad" else x for x in logits], dev))
+        for name, value in expected.items():
+            self.report(f"eval_{name} = {results['eval_' + name]:.6f}, |difference|", abs(results["eval_" + name] - value), 1e-6)
+        left = [name for name in results if name.startswith("eval_") and name[5:] not in expected]
+        self.note(f"not compared: {', '.join(left)}")
+
+    def check_ranks(self):
+        one = curve(self.one)
+        for ranks in (2, 4):
+            many = curve(self.training(f"ranks{ranks}", "--ranks", ranks))
+            assert sorted(one) == sorted(many) == list(range(1, self.a.steps + 1)), "steps are missing from metrics.jsonl"
+            for name, bound in (("loss", 1e-5), ("grad_norm", 1e-4)):
+                self.report(f"{name} of {self.a.steps} steps, {ranks} ranks and one, relative",
+                            max(relative(many[step][name], one[step][name]) for step in one), bound)
+
+    def check_resume(self):
+        """With dropout and in a random order, so that their states are resumed as well."""
+        half, last = self.a.steps // 2, self.a.steps
+        files = [f"checkpoint-{last}/{name}" for name in ("model.safetensors", "optimizer.safetensors")]
+        for ranks in (1, 2):
+            options = ["--ranks", ranks, "--shuffle", "true", "--hidden_dropout_prob", 0.1, "--attention_probs_dropout_prob", 0.1,
+                       "--eval_steps", max(last // 5, 1)]
+            whole = self.training(f"whole{ranks}", *options)
+            self.training(f"halves{ranks}", *options, "--stop_at_step", half)
+            halves = self.training(f"halves{ranks}", *options, "--resume")
+            other = sum((whole / name).read_bytes() != (halves / name).read_bytes()
+                        for name in files + ["final/model.safetensors", "eval_results.json"])
+            self.report(f"resumed at step {half}, {ranks} rank(s): files with other bits", other, 0)
+            for folder in (whole, halves):
+                assert {row["step"] for row in metrics_of(folder)} == set(range(1, last + 1)), "steps are missing"
+            rows = [[{name: value for name, value in row.items() if "seconds" not in name and "second" not in name and
+                      name not in ("time", "waited")} for row in metrics_of(folder)] for folder in (whole, halves)]
+            different = sorted({name for x, y in zip(*rows) for name in x.keys() | y.keys() if x.get(name) != y.get(name)})
+            self.report(f"resumed at step {half}, {ranks} rank(s): other metrics {' '.join(different)}",
+                        len(different) + (len(rows[0]) != len(rows[1])), 0)
+
+    def check_device(self):
+        cpu, emulated = curve(self.one), self.a.emulated
+        bf16 = curve(self.training("cpu-bf16", "--precision", "bf16"))
+        first = [cpu[step] for step in sorted(cpu)]
+
+        def difference(other, name):
+            return max(relative(row[name], other[row["step"]][name]) for row in first)
+
+        self.note(f"bf16 on the CPU: loss {difference(bf16, 'loss'):.2g}, gradient norm {difference(bf16, 'grad_norm'):.2g} from fp32")
+        for precision, bounds in (("fp32", (1e-5, 1e-4)), ("tf32", (1e-3, 1e-2)), ("bf16", (2e-2, 1e-1))):
+            other = curve(self.training("cuda-" + precision, "--device", "cuda", "--precision", precision, program=emulated))
+            for name, bound in zip(("loss", "grad_norm"), bounds):
+                self.report(f"{name} of {len(first)} steps, emulated GPU in {precision}, relative", difference(other, name), bound)
+
+
+def run_exact(a):
+    checks = a.checks.split(",")
+    unknown = [name for name in checks if not hasattr(Exact, "check_" + name)]
+    if unknown:
+        sys.exit(f"there is no check {', '.join(unknown)}")
+    exact = Exact(a)
+    for name in checks:
+        getattr(exact, "check_" + name)()
+    return exact.failures > 0
+
+
+# ---- seeds ----
+
+def torch_run(a, task, folder, train, dev, seed):
+    torch.manual_seed(seed)
     torch.set_num_threads(1)
-    dtype = torch.float64 if a.precision == "fp64" else torch.float32
-    model = AutoModelForSequenceClassification.from_pretrained(
-        initial / "final", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0, dtype=dtype, attn_implementation="eager")
+    labels = {"num_labels": len(task.ids)} if task.ids else {}
+    if isinstance(task, Regression):
+        labels = {"num_labels": 1, "problem_type": "regression"}
+    model = task.model(folder, hidden_dropout_prob=a.dropout, attention_probs_dropout_prob=a.dropout, **labels)
     model.train()
-    compare_predictions("before training", evaluate(model), initial, 1e-5)
-    plain = [n.endswith("bias") or "LayerNorm" in n for n, _ in model.named_parameters()]
-    parameters = [q for _, q in model.named_parameters()]
-    optimizer = torch.optim.AdamW(
-        [{"params": [q for q, bare in zip(parameters, plain) if not bare], "weight_decay": a.weight_decay},
-         {"params": [q for q, bare in zip(parameters, plain) if bare], "weight_decay": 0.0}],
-        lr=a.learning_rate, betas=(0.9, 0.999), eps=a.eps)
-    mine = curve(ours)
-    worst, worst_rate, worst_norm, first, last = (0.0, 0), 0.0, 0.0, None, None
-    for step in range(1, a.steps + 1):
-        rows = train[(step - 1) * a.batch:step * a.batch]
-        out = logits(model, rows)
-        if regression:
-            loss = torch.nn.functional.mse_loss(out[:, 0], torch.tensor([float(y) for _, y in rows], dtype=dtype))
+    optimizer, shuffled = optimizer_of(model, a), random.Random(seed)
+    batches = math.ceil(len(train) / a.batch)
+    steps, step = math.ceil(a.epochs * batches), 0
+    while step < steps:
+        order = list(range(len(train)))
+        shuffled.shuffle(order)
+        for i in range(0, len(train), a.batch):
+            step += 1
+            if step <= steps:
+                now = rate(a, step, steps, max(1, round(steps * 0.1)))
+                train_step(task, model, optimizer, [train[k] for k in order[i:i + a.batch]], a, now)
+    model.eval()
+    return task.score(evaluate(task, model, dev), dev)
+
+
+def run_seeds(a):
+    bertc, scores = Bertc(a), {"bertc": [], "PyTorch": []}
+    options = ["--num_train_epochs", a.epochs, "--hidden_dropout_prob", a.dropout, "--attention_probs_dropout_prob", a.dropout,
+               "--save_checkpoints_steps", 0, "--eval_steps", 0, "--precision", a.precision]
+    transformers.logging.set_verbosity_error()
+    for seed in range(1, a.seeds + 1):
+        folder = bertc.finetune("bertc", a.model, *options, "--seed", seed)
+        results = json.load(open(folder / "eval_results.json"))
+        scores["bertc"].append(results["eval_" + a.metric])
+        if not a.bertc_only:
+            if seed == 1:
+                task = task_of(a, folder / "final")
+                train, dev = task.read(a.train), task.read(a.dev)
+            scores["PyTorch"].append(torch_run(a, task, a.model, train, dev, seed)[a.metric])
+        print(f"seed {seed}: " + ", ".join(f"{name} {100 * x[-1]:.2f}" for name, x in scores.items() if x), flush=True)
+    for name, x in scores.items():
+        if x:
+            spread = np.std(x, ddof=1) if len(x) > 1 else 0
+            print(f"{name:8s} {a.metric} mean {100 * np.mean(x):.2f}, standard deviation {100 * spread:.2f}, "
+                  f"{100 * min(x):.2f} to {100 * max(x):.2f}")
+    if scores["PyTorch"]:
+        mean, theirs = np.mean(scores["bertc"]), scores["PyTorch"]
+        inside = min(theirs) <= mean <= max(theirs)
+        print(f"bertc's mean lies {'within' if inside else 'OUTSIDE'} PyTorch's seeds")
+    return 0
+
+
+# ---- files ----
+
+def make_choice(a):
+    documents = [text.split("\n") for text in "\n".join(lines_of(a.source)).split("\n\n")]
+    pairs = [(x, y) for document in documents for x, y in zip(document[::2], document[1::2])
+             if 20 < len(x) < 200 and 20 < len(y) < 200]
+    chooser = random.Random(1)
+    for first, second in pairs:
+        right = chooser.randrange(4)
+        choices = [chooser.choice(pairs)[1] for _ in range(4)]
+        choices[right] = second
+        yield json.dumps({"context": first, "choices": choices, "label": right}, ensure_ascii=False)
+
+
+def make_multilabel(a):
+    for words, tags in read_conll(a.source):
+        gap = "" if any("\u4e00" <= word[0] <= "\u9fff" for word in words if word) else " "
+        yield json.dumps({"text": gap.join(words), "labels": sorted({tag[2:] for tag in tags} - {""})}, ensure_ascii=False)
+
+
+def make_squad(a):
+    folder = pathlib.Path(a.model)
+    settings = json.load(open(folder / "tokenizer_config.json"))
+    tokenizer = BertTokenizerFast(vocab=str(folder / "vocab.txt"), do_lower_case=settings.get("do_lower_case", True))
+    questions = []
+    for number, (question, context, answer) in enumerate(read_squad(a.source)):
+        begin, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
+        places = tokenizer(context, add_special_tokens=False, return_offsets_mapping=True, verbose=False)["offset_mapping"]
+        good = (begin == 0 or context[begin - 1] == " ") and context[begin:end] == answer["text"] and begin in {
+            first for first, _ in places} and end in {last for _, last in places}
+        if good and len(tokenizer(question, add_special_tokens=False)["input_ids"]) <= 64 and question.strip() == question:
+            questions.append({"context": context, "qas": [{"id": f"q{number}", "question": question, "answers": [answer]}]})
+    return questions
+
+
+def run_files(a):
+    made = list({"choice": make_choice, "multilabel": make_multilabel, "squad": make_squad}[a.kind](a))
+    made = made[a.first:a.first + a.count if a.count else None]
+    with open(a.out, "w", encoding="utf-8") as file:
+        if a.kind == "squad":
+            json.dump({"version": "1.1", "data": [{"title": "", "paragraphs": made}]}, file, ensure_ascii=False)
         else:
-            loss = torch.nn.functional.cross_entropy(out, torch.tensor([model.config.label2id[y] for _, y in rows]))
-        optimizer.zero_grad()
-        loss.backward()
-        norm = float(torch.nn.utils.clip_grad_norm_(parameters, a.clip))
-        for group in optimizer.param_groups:
-            group["lr"] = rate(step)
-        optimizer.step()
-        worst = max(worst, (relative(mine[step]["loss"], loss.item()), step))
-        worst_rate = max(worst_rate, relative(mine[step]["learning_rate"], rate(step)))
-        worst_norm = max(worst_norm, relative(mine[step]["grad_norm"], norm))
-        first, last = loss.item() if step == 1 else first, loss.item()
-        if step == 1:
-            report("loss of the first step, relative", relative(mine[1]["loss"], first), 1e-6)
-            report("gradient norm of the first step, relative", relative(mine[1]["grad_norm"], norm), 1e-5)
-    report(f"loss of {a.steps} steps, relative (worst: step {worst[1]})", worst[0], 1e-4)
-    report("learning rate of all steps, relative", worst_rate, 1e-6)
-    report("gradient norm of all steps, relative", worst_norm, 1e-3)
-    print(f"       (loss {first:.4f} at step 1, {last:.4f} at step {a.steps}; PyTorch {a.precision}; {cut} texts were cut)")
-    compare_predictions("after training", evaluate(model), ours, 1e-4)
+            file.write("\n".join(made) + "\n")
+    print(f"{a.out}: {len(made)}")
+    return 0
 
 
-def check_measures(folder):
-    from scipy import stats
-    from sklearn import metrics
-    values, results = predictions(folder), json.load(open(folder / "eval_results.json"))
-    expected = {"examples": len(dev)}
-    if regression:
-        truth, values = np.array([float(y) for _, y in dev]), values[:, 0]
-        expected |= {"mse": metrics.mean_squared_error(truth, values), "pearson": stats.pearsonr(truth, values)[0],
-                     "spearmanr": stats.spearmanr(truth, values)[0], "loss": metrics.mean_squared_error(truth, values)}
-    else:
-        truth, chosen = np.array([int(y) for _, y in dev]), values.argmax(1)
-        expected |= {"accuracy": metrics.accuracy_score(truth, chosen), "f1": metrics.f1_score(truth, chosen),
-                     "f1_micro": metrics.f1_score(truth, chosen, average="micro"),
-                     "precision": metrics.precision_score(truth, chosen, zero_division=0),
-                     "recall": metrics.recall_score(truth, chosen),
-                     "matthews_correlation": metrics.matthews_corrcoef(truth, chosen),
-                     "auc": metrics.roc_auc_score(truth, values[:, 1]), "loss": metrics.log_loss(truth, values)}
-    missing = [name for name in results if name.startswith("eval_") and name[5:] not in expected]
-    for name, value in expected.items():
-        if "eval_" + name not in results:
-            missing.append("(absent) " + name)
-            continue
-        report(f"eval_{name} = {results['eval_' + name]:.6f}, |difference|", abs(results["eval_" + name] - value), 1e-6)
-    if missing:
-        print("       not compared:", ", ".join(missing))
+# ---- Command line ----
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    common = argparse.ArgumentParser(add_help=False)
+    for name in ("bertc", "task", "model", "train", "dev", "work"):
+        common.add_argument("--" + name, required=True)
+    common.add_argument("--batch", type=int, default=16)
+    common.add_argument("--max_seq_length", type=int, default=128)
+    common.add_argument("--doc_stride", type=int, default=128)
+    common.add_argument("--learning_rate", type=float, default=5e-4)
+    common.add_argument("--weight_decay", type=float, default=0.01)
+    common.add_argument("--eps", type=float, default=1e-6)
+    common.add_argument("--clip", type=float, default=1.0)
+    exact = commands.add_parser("exact", parents=[common])
+    exact.add_argument("--steps", type=int, default=50)
+    exact.add_argument("--precision", default="fp32", choices=["fp32", "fp64"])
+    exact.add_argument("--emulated", default="build/emulated/bertc")
+    exact.add_argument("--checks", default="curve,measures,ranks,resume")
+    exact.set_defaults(run=run_exact)
+    seeds = commands.add_parser("seeds", parents=[common])
+    seeds.add_argument("--seeds", type=int, default=5)
+    seeds.add_argument("--epochs", type=float, default=3)
+    seeds.add_argument("--dropout", type=float, default=0.1)
+    seeds.add_argument("--metric", default="accuracy")
+    seeds.add_argument("--precision", default="fp32", help="of bertc; PyTorch computes in fp32")
+    seeds.add_argument("--bertc_only", action="store_true")
+    seeds.set_defaults(run=run_seeds)
+    files = commands.add_parser("files")
+    files.add_argument("kind", choices=["choice", "multilabel", "squad"])
+    files.add_argument("source")
+    files.add_argument("out")
+    files.add_argument("--model")
+    files.add_argument("--first", type=int, default=0)
+    files.add_argument("--count", type=int, default=0)
+    files.set_defaults(run=run_files)
+    return parser.parse_args()
 
 
-def check_ranks():
-    one = curve(ours)
-    for ranks in (2, 4):
-        many = curve(training(f"ranks{ranks}", "--ranks", str(ranks), "--fresh"))
-        assert sorted(one) == sorted(many) == list(range(1, a.steps + 1)), "steps are missing from metrics.jsonl"
-        report(f"loss of {a.steps} steps, {ranks} ranks and one, relative",
-               max(relative(many[step]["loss"], one[step]["loss"]) for step in one), 1e-5)
-
-
-def check_resume():
-    for name, ranks in (("", "1"), ("2", "2")):
-        whole = training("whole" + name, "--fresh", "--ranks", ranks)
-        training("halves" + name, "--fresh", "--ranks", ranks, "--stop_at_step", str(a.steps // 2))
-        halves = training("halves" + name, "--ranks", ranks)
-        same = (whole / "final/model.safetensors").read_bytes() == (halves / "final/model.safetensors").read_bytes()
-        report(f"stopped at {a.steps // 2} and resumed, {ranks} rank(s): other bits", 0 if same else 1, 0)
-
-
-if "curve" in checks:
-    check_curve()
-if "measures" in checks:
-    check_measures(ours)
-if "ranks" in checks:
-    check_ranks()
-if "resume" in checks:
-    check_resume()
-sys.exit(failures > 0)
+if __name__ == "__main__":
+    arguments = parse()
+    sys.exit(arguments.run(arguments))

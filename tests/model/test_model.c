@@ -281,6 +281,65 @@ static void nothing_to_learn_on_cpu(void **state)
 	nothing_to_learn("cpu", DTYPE_F32);
 }
 
+/* Without a head that multiplies with the word embeddings, two equal steps give equal gradients: those of the word embeddings
+ * are not added to what the step before has left. */
+static void headless_steps_are_equal(const char *device, enum dtype dtype)
+{
+	static const struct head inputs[] = {
+		{.input = INPUT_FIRST_ROW, .pooled = true, .loss = LOSS_CLASSES},
+		{.input = INPUT_CHOSEN_ROWS, .loss = LOSS_CLASSES},
+		{.input = INPUT_ALL_ROWS, .loss = LOSS_SEGMENT},
+	};
+	for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
+		struct model_config config = config_of_tiny(ACTIVATION_GELU_ERF, 0.1);
+		struct model_heads heads = {.architecture = "test", .pooler = inputs[i].pooled, .count = 1, .head = {inputs[i]}};
+		struct batch batch = tiny.batch;
+		int32_t classes[128] = {0, 1, 1, 0, 1, 0, 1, 0}, rows[128] = {0};
+		float weights[128] = {1, 1, 1, 1};
+		heads.head[0].outputs = 2;
+		heads.head[0].coefficient = 1;
+		snprintf(heads.head[0].name, sizeof(heads.head[0].name), "classifier");
+		memset(batch.labels, 0, sizeof(batch.labels));
+		batch.labels[0] = (struct batch_labels){.count = batch.sequence_count,
+							.width = inputs[i].loss == LOSS_SEGMENT ? 2 : 1,
+							.row_width = inputs[i].input == INPUT_CHOSEN_ROWS,
+							.rows = inputs[i].input == INPUT_CHOSEN_ROWS ? rows : NULL,
+							.classes = classes,
+							.weights = weights};
+		for (int32_t s = 0; s < batch.sequence_count; s++)
+			rows[s] = batch.starts[s] + 1;
+		struct run run;
+		run_open_heads(&run, device, dtype, 2, &config, &heads, &batch, true);
+		run_load_encoder(&run, &tiny);
+		const struct parameter *word =
+			&run.model->parameters[model_find_parameter(run.model, "bert.embeddings.word_embeddings.weight")];
+		double *gradients[2];
+		for (int step = 0; step < 2; step++) {
+			run_begin(&run, &batch);
+			run_batch(&run, &batch, true, true, true);
+			gradients[step] = run_gradients(&run);
+		}
+		assert_true(norm_of(gradients[0] + word->offset, word->count) > 0);
+		assert_memory_equal(gradients[0], gradients[1], (size_t)run.model->slab_count * sizeof(double));
+		free(gradients[0]);
+		free(gradients[1]);
+		run_close(&run);
+	}
+}
+
+static void headless_steps_are_equal_on_ref(void **state)
+{
+	(void)state;
+	headless_steps_are_equal("ref", DTYPE_F64);
+}
+
+static void headless_steps_are_equal_on_cpu(void **state)
+{
+	(void)state;
+	headless_steps_are_equal("cpu", DTYPE_F32);
+	headless_steps_are_equal("cpu", DTYPE_BF16);
+}
+
 /* The same bits on one thread and on three. */
 static void threads_do_not_matter(void **state)
 {
@@ -420,12 +479,20 @@ static void dropout_has_its_places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ref_equals_transformers),     cmocka_unit_test(cpu_equals_transformers),
-		cmocka_unit_test(cpu_in_bf16_is_near),         cmocka_unit_test(gradients_are_slopes),
-		cmocka_unit_test(dropout_has_its_places),      cmocka_unit_test(micro_batches_add_up_on_ref),
-		cmocka_unit_test(micro_batches_add_up_on_cpu), cmocka_unit_test(evaluation_is_the_same),
-		cmocka_unit_test(nothing_to_learn_on_ref),     cmocka_unit_test(nothing_to_learn_on_cpu),
-		cmocka_unit_test(threads_do_not_matter),       cmocka_unit_test(layers_are_done_from_the_top),
+		cmocka_unit_test(ref_equals_transformers),
+		cmocka_unit_test(cpu_equals_transformers),
+		cmocka_unit_test(cpu_in_bf16_is_near),
+		cmocka_unit_test(gradients_are_slopes),
+		cmocka_unit_test(dropout_has_its_places),
+		cmocka_unit_test(micro_batches_add_up_on_ref),
+		cmocka_unit_test(micro_batches_add_up_on_cpu),
+		cmocka_unit_test(evaluation_is_the_same),
+		cmocka_unit_test(nothing_to_learn_on_ref),
+		cmocka_unit_test(nothing_to_learn_on_cpu),
+		cmocka_unit_test(headless_steps_are_equal_on_ref),
+		cmocka_unit_test(headless_steps_are_equal_on_cpu),
+		cmocka_unit_test(threads_do_not_matter),
+		cmocka_unit_test(layers_are_done_from_the_top),
 	};
 	return cmocka_run_group_tests(tests, open_golden, close_golden);
 }
