@@ -339,12 +339,22 @@ class Bertc:
         return [values[starts[i]:starts[i + 1]] for i in range(count)]
 
 
-def metrics_of(folder):
-    return [json.loads(line) for line in open(folder / "metrics.jsonl")]
+def rows_with(folder, name):
+    rows = [json.loads(line) for line in open(folder / "metrics.jsonl")]
+    return {row["step"]: row for row in rows if name in row}
 
 
 def curve(folder):
-    return {row["step"]: row for row in metrics_of(folder) if "loss" in row and "learning_rate" in row}
+    return rows_with(folder, "learning_rate")
+
+
+def evaluations(folder):
+    return rows_with(folder, "eval_loss")
+
+
+# What does not depend on the machine.
+NUMBERS = ["loss", "learning_rate", "grad_norm", "tokens", "samples", *("eval_" + name for name in (
+    "loss", "accuracy", "f1", "precision", "recall", "exact_match", "pearson", "spearmanr", "mse", "examples"))]
 
 
 def relative(x, y):
@@ -485,13 +495,11 @@ class Exact:
             other = sum((whole / name).read_bytes() != (halves / name).read_bytes()
                         for name in files + ["final/model.safetensors", "eval_results.json"])
             self.report(f"resumed at step {half}, {ranks} rank(s): files with other bits", other, 0)
-            for folder in (whole, halves):
-                assert {row["step"] for row in metrics_of(folder)} == set(range(1, last + 1)), "steps are missing"
-            rows = [[{name: value for name, value in row.items() if "seconds" not in name and "second" not in name and
-                      name not in ("time", "waited")} for row in metrics_of(folder)] for folder in (whole, halves)]
-            different = sorted({name for x, y in zip(*rows) for name in x.keys() | y.keys() if x.get(name) != y.get(name)})
-            self.report(f"resumed at step {half}, {ranks} rank(s): other metrics {' '.join(different)}",
-                        len(different) + (len(rows[0]) != len(rows[1])), 0)
+            different = set()
+            for x, y in ((curve(whole), curve(halves)), (evaluations(whole), evaluations(halves))):
+                assert list(x) == list(y), "steps are missing from metrics.jsonl"
+                different |= {name for step in x for name in NUMBERS if x[step].get(name) != y[step].get(name)}
+            self.report(f"resumed at step {half}, {ranks} rank(s): other metrics {' '.join(sorted(different))}", len(different), 0)
 
     def check_device(self):
         cpu, emulated = curve(self.one), self.a.emulated

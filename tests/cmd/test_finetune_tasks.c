@@ -1,0 +1,69 @@
+/* What holds for fine-tuning whatever the task's shape (one class a text, a tag a word, windows of a question, several sequences
+ * an example): ranks train as one, and an interruption changes nothing. */
+#include "cmd/labelled_files.h"
+
+static int setup(void **state)
+{
+	return small_run_make(state, 3) == 0 ? labelled_files_make("cpu") : -1;
+}
+
+#define CPU "--device cpu --precision fp32 "
+
+static void ranks_train_as_one(void **state)
+{
+	(void)state;
+	for (int i = 0; i < LABELLED_TASKS; i++) {
+		const char *task = labelled_tasks[i];
+		static const char *const measures[] = {"loss", "grad_norm", "learning_rate"};
+		assert_int_equal(finetune(task, "one", CPU), 0);
+		assert_int_equal(finetune(task, "two", CPU "--ranks 2"), 0);
+		bool four_ranks = i >= 2; /* where an example or a question has several sequences */
+		if (four_ranks)
+			assert_int_equal(finetune(task, "four", CPU "--ranks 4"), 0);
+		for (size_t m = 0; m < sizeof(measures) / sizeof(measures[0]); m++) {
+			double two = curve_distance(task, "one", "two", measures[m], 6),
+			       four = four_ranks ? curve_distance(task, "one", "four", measures[m], 6) : 0;
+			if (!(two < 1e-5 && four < 1e-5))
+				fail_msg("%s, %s: %.2g with two ranks, %.2g with four", task, measures[m], two, four);
+		}
+	}
+}
+
+/* At step 2 of 6, with dropout and in a random order, before the evaluation of step 3. */
+static void an_interruption_changes_nothing(void **state)
+{
+	static const char *const ranks[] = {CPU, CPU "--ranks 2"}, *const whole[] = {"one", "two"};
+	static const char *const files[] = {"final/model.safetensors", "checkpoint-6/model.safetensors",
+					    "checkpoint-6/optimizer.safetensors", "eval_results.json"};
+	static const char *const measures[] = {"loss", "grad_norm", "learning_rate", "tokens"};
+	(void)state;
+	for (int i = 0; i < LABELLED_TASKS; i++) {
+		for (int r = 0; r < (i >= 2 ? 2 : 1); r++) {
+			const char *task = labelled_tasks[i];
+			char options[96], name[16], a[PATH_BYTES], b[PATH_BYTES];
+			snprintf(options, sizeof(options), "%s --stop_at_step 2", ranks[r]);
+			snprintf(name, sizeof(name), "halves%d", r + 1);
+			assert_int_equal(finetune(task, name, options), STOPPED);
+			assert_int_equal(finetune(task, name, ranks[r]), 0);
+			for (size_t f = 0; f < sizeof(files) / sizeof(files[0]); f++) {
+				snprintf(a, sizeof(a), "%s/%s-%s/%s", test_folder, task, whole[r], files[f]);
+				snprintf(b, sizeof(b), "%s/%s-%s/%s", test_folder, task, name, files[f]);
+				assert_same_file(a, b);
+			}
+			for (size_t m = 0; m < sizeof(measures) / sizeof(measures[0]); m++)
+				assert_true(curve_distance(task, whole[r], name, measures[m], 6) == 0);
+			snprintf(a, sizeof(a), "%s/%s-%s/metrics.jsonl", test_folder, task, whole[r]);
+			snprintf(b, sizeof(b), "%s/%s-%s/metrics.jsonl", test_folder, task, name);
+			assert_true(metric_at(a, 3, "eval_loss") == metric_at(b, 3, "eval_loss"));
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ranks_train_as_one),
+		cmocka_unit_test(an_interruption_changes_nothing),
+	};
+	return cmocka_run_group_tests(tests, setup, program_teardown);
+}

@@ -1,0 +1,45 @@
+/* Fine-tuning on the emulated device beside the CPU, for tasks of every shape. */
+#include "emulated_run.h"
+#include "../cmd/labelled_files.h"
+
+static int setup(void **state)
+{
+	return emulated_run_setup(state) == 0 ? labelled_files_make("cpu") : -1;
+}
+
+#define SHORT "--num_train_steps 3 --train_batch_size 4 --eval_steps 0 "
+
+static void curves_are_those_of_the_cpu(void **state)
+{
+	static const struct {
+		const char *name, *options;
+		double loss, gradients;
+	} runs[] = {
+		{"fp32", SHORT "--device cuda --precision fp32", 1e-6, 1e-5},
+		{"tf32", SHORT "--device cuda --precision tf32", 1e-4, 1e-2},
+		{"bf16", SHORT "--device cuda --precision bf16", 2e-3, 5e-2},
+	};
+	(void)state;
+	for (int i = 0; i < LABELLED_TASKS; i++) {
+		const char *task = labelled_tasks[i];
+		assert_int_equal(finetune(task, "cpu", SHORT "--device cpu --precision fp32"), 0);
+		for (size_t r = 0; r < sizeof(runs) / sizeof(runs[0]); r++) {
+			assert_int_equal(finetune(task, runs[r].name, runs[r].options), 0);
+			double loss = curve_distance(task, "cpu", runs[r].name, "loss", 3),
+			       gradients = curve_distance(task, "cpu", runs[r].name, "grad_norm", 3);
+			if (getenv("BERTC_TEST_MARGINS"))
+				print_error("%s in %s: loss %.2g of %.2g, gradients %.2g of %.2g\n", task, runs[r].name, loss,
+					    runs[r].loss, gradients, runs[r].gradients);
+			if (!(loss <= runs[r].loss && gradients <= runs[r].gradients))
+				fail_msg("%s in %s: loss %.2g off, gradients %.2g", task, runs[r].name, loss, gradients);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(curves_are_those_of_the_cpu),
+	};
+	return cmocka_run_group_tests(tests, setup, program_teardown);
+}
