@@ -13,18 +13,19 @@ static void put_quoted(struct buffer *out, const char *text, size_t size)
 {
 	buffer_char(out, '"');
 	for (size_t i = 0; i < size;) {
-		unsigned char c = (unsigned char)text[i];
-		size_t length = text_utf8_length((const unsigned char *)text + i, size - i);
+		const unsigned char *at = (const unsigned char *)text + i;
+		unsigned char c = *at;
+		size_t length = text_utf8_length(at, size - i), shown;
 		if (c == '"' || c == '\\')
 			buffer_format(out, "\\%c", c);
 		else if (c == '\n')
 			buffer_text(out, "\\n");
 		else if (c == '\t')
 			buffer_text(out, "\\t");
-		else if (c < 0x20)
-			buffer_format(out, "\\u%04x", c);
 		else if (length == 0)
-			buffer_text(out, "\xEF\xBF\xBD"); /* U+FFFD: what we write is always valid */
+			buffer_text(out, "\xEF\xBF\xBD");     /* U+FFFD: what we write is always valid */
+		else if (text_is_control(at, length, &shown)) /* of which JSON asks for those below U+0020 */
+			buffer_format(out, "\\u%04x", (unsigned)text_code_point(at, length));
 		else
 			buffer_append(out, text + i, length);
 		i += length ? length : 1;

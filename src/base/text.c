@@ -29,12 +29,20 @@ bool text_is_control(const unsigned char *p, size_t left, size_t *out_size)
 	}
 	if (size == 1)
 		return *p < 0x20 || *p == 0x7F;
-	if (size == 2)
-		return p[0] == 0xC2 && p[1] < 0xA0; /* U+0080 to U+009F */
+	if (size == 2) /* U+0080 to U+009F, U+061C */
+		return (p[0] == 0xC2 && p[1] < 0xA0) || (p[0] == 0xD8 && p[1] == 0x9C);
 	/* U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069 */
 	return size == 3 && p[0] == 0xE2 &&
 	       ((p[1] == 0x80 && (p[2] == 0x8E || p[2] == 0x8F || (p[2] >= 0xA8 && p[2] <= 0xAE))) ||
 		(p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9));
+}
+
+uint32_t text_code_point(const unsigned char *p, size_t size)
+{
+	uint32_t code = size == 1 ? p[0] : p[0] & (0xFFu >> (size + 1));
+	for (size_t i = 1; i < size; i++)
+		code = code << 6 | (p[i] & 0x3Fu);
+	return code;
 }
 
 const char *text_escape(char *out, size_t capacity, const char *text, bool lines)
@@ -46,11 +54,7 @@ const char *text_escape(char *out, size_t capacity, const char *text, bool lines
 		bool control = text_is_control(p, left, &size) && !(lines && (*p == '\n' || *p == '\t'));
 		size_t length = size;
 		if (control) {
-			uint32_t c = *p;
-			if (size == 2)
-				c = (p[0] & 0x1Fu) << 6 | (p[1] & 0x3Fu);
-			else if (size == 3)
-				c = (p[0] & 0x0Fu) << 12 | (p[1] & 0x3Fu) << 6 | (p[2] & 0x3Fu);
+			uint32_t c = text_code_point(p, size);
 			length = (size_t)(size == 1 ? snprintf(escaped, sizeof escaped, "\\x%02x", c)
 						    : snprintf(escaped, sizeof escaped, "\\u%04x", c));
 			piece = escaped;

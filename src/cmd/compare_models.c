@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "cmd/compare_models.h"
 #include "cmd/setting_differences.h"
 #include "formats/weights_file.h"
@@ -236,9 +237,9 @@ static void print_results(const struct tensor_results *results, const struct ten
 	printf("%" PRId64 " of %" PRId64 " tensors differ\n", different, results->count);
 	if (first->verdict == TENSOR_DIFFERS) {
 		index_text(place, sizeof place, first->a, first->first);
-		printf("first: %s[%s]  %.9g  %.9g\n", name_of(first), place, first->first_a, first->first_b);
+		printf("first: %s[%s]  %.9g  %.9g\n", TEXT_SHOWN(name_of(first)), place, first->first_a, first->first_b);
 	} else {
-		printf("first: %s, %s\n", name_of(first), verdict_names[first->verdict]);
+		printf("first: %s, %s\n", TEXT_SHOWN(name_of(first)), verdict_names[first->verdict]);
 	}
 	printf("\n  %-58s %11s %11s %9s\n", "tensor", "largest", "rms", "of A's");
 	int64_t shown = 0;
@@ -251,10 +252,10 @@ static void print_results(const struct tensor_results *results, const struct ten
 			break;
 		}
 		if (result->verdict == TENSOR_DIFFERS)
-			printf("  %-58s %11.3e %11.3e %9.1e\n", name_of(result), result->max, result->rms,
+			printf("  %-58s %11.3e %11.3e %9.1e\n", TEXT_SHOWN(name_of(result)), result->max, result->rms,
 			       result->rms_a > 0 ? result->rms / result->rms_a : NAN);
 		else
-			printf("  %-58s %s\n", name_of(result), verdict_names[result->verdict]);
+			printf("  %-58s %s\n", TEXT_SHOWN(name_of(result)), verdict_names[result->verdict]);
 	}
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cmd/compare_runs.h"
 #include "cmd/setting_differences.h"
 #include "report/page.h"
@@ -282,7 +283,7 @@ static void print_reach(const struct comparison *comparison, const struct run *f
 
 static void print_person(const struct comparison *comparison)
 {
-	printf("A  %s\nB  %s\n", comparison->a.path, comparison->b.path);
+	printf("A  %s\nB  %s\n", TEXT_SHOWN(comparison->a.path), TEXT_SHOWN(comparison->b.path));
 	if (comparison->first < 0)
 		printf("every logged figure is equal\n");
 	else

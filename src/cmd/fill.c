@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "cmd/command.h"
 #include "cmd/device_options.h"
 #include "data/pretraining/instances.h"
@@ -65,7 +66,7 @@ static void print_person(const char *text, const struct vocab *vocab, int32_t bl
 		const char *blank = strstr(rest, "[MASK]");
 		if (!blank)
 			break;
-		printf("%.*s%s", (int)(blank - rest), rest, predictor_token(vocab, ids[b * k]));
+		printf("%.*s%s", (int)(blank - rest), rest, TEXT_SHOWN(predictor_token(vocab, ids[b * k])));
 		rest = blank + strlen("[MASK]");
 	}
 	printf("%s\n", rest);
@@ -73,7 +74,8 @@ static void print_person(const char *text, const struct vocab *vocab, int32_t bl
 		if (blanks > 1)
 			printf("  blank %d\n", b + 1);
 		for (int32_t i = 0; i < k; i++)
-			printf("  %6.2f %%  %s\n", 100.0 * probabilities[b * k + i], predictor_token(vocab, ids[b * k + i]));
+			printf("  %6.2f %%  %s\n", 100.0 * probabilities[b * k + i],
+			       TEXT_SHOWN(predictor_token(vocab, ids[b * k + i])));
 	}
 }
 

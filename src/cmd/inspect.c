@@ -271,6 +271,19 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 	return status;
 }
 
+/* Text from a file, of any length. */
+static void print_shown(const char *text)
+{
+	char out[8];
+	size_t left = strlen(text), size;
+	for (const unsigned char *p = (const unsigned char *)text; left > 0; p += size, left -= size) {
+		char one[8] = "";
+		(void)text_is_control(p, left, &size);
+		memcpy(one, p, size);
+		fputs(text_escape(out, sizeof(out), one, false), stdout);
+	}
+}
+
 static void outline(const struct json *value, int depth)
 {
 	int width = depth < 12 ? 26 - 2 * depth : 1;
@@ -279,7 +292,7 @@ static void outline(const struct json *value, int depth)
 		width = length > width && length <= 40 ? length : width;
 	}
 	for (const struct json *child = value->first_child; child; child = child->next) {
-		printf("%*s%-*s ", 2 * depth, "", width, child->key ? child->key : "-");
+		printf("%*s%-*s ", 2 * depth, "", width, child->key ? TEXT_SHOWN(child->key) : "-");
 		switch (child->kind) {
 		case JSON_NULL: printf("-\n"); break;
 		case JSON_BOOL: printf("%s\n", child->boolean ? "yes" : "no"); break;
@@ -289,7 +302,10 @@ static void outline(const struct json *value, int depth)
 			else
 				printf("%.6g\n", child->number);
 			break;
-		case JSON_STRING: printf("%s\n", child->text); break;
+		case JSON_STRING:
+			print_shown(child->text);
+			putchar('\n');
+			break;
 		case JSON_ARRAY:
 		case JSON_OBJECT:
 			printf("\n");

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 /* A value as text; objects and lists as "...". */
 static void value_text(char *out, size_t size, const struct json *value)
@@ -92,7 +93,8 @@ void compare_print_settings(const struct compare_differences *differences)
 		return;
 	printf("\nsettings that differ\n");
 	for (int64_t i = 0; i < differences->count; i++)
-		printf("  %-28s  %-24s  %s\n", differences->items[i].name, differences->items[i].a, differences->items[i].b);
+		printf("  %-28s  %-24s  %s\n", TEXT_SHOWN(differences->items[i].name), TEXT_SHOWN(differences->items[i].a),
+		       TEXT_SHOWN(differences->items[i].b));
 }
 
 void compare_put_settings(const struct compare_differences *differences, struct json_writer *writer)

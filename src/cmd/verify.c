@@ -267,9 +267,10 @@ static void say(struct verification *v, const char *path, const char *kind, cons
 	}
 	char size[FORMAT_BYTES];
 	if (status == OK)
-		printf("sound    %s (%s, %s): %s\n", path, kind, format_size(size, (double)found->bytes), found->proof);
+		printf("sound    %s (%s, %s): %s\n", TEXT_SHOWN(path), kind, format_size(size, (double)found->bytes),
+		       found->proof);
 	else
-		printf("%s %s (%s): %s\n", status == ERR_DATA ? "DAMAGED " : "PROBLEM ", path, kind, message);
+		printf("%s %s (%s): %s\n", status == ERR_DATA ? "DAMAGED " : "PROBLEM ", TEXT_SHOWN(path), kind, message);
 }
 
 static bool is_of_known_kind(const char *path)

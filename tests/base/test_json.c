@@ -275,7 +275,7 @@ static void writer_makes_what_reader_reads(void **state)
 	struct json_writer writer = {.out = &out};
 	json_open(&writer, NULL, '{');
 	json_put_integer(&writer, "i", INT64_MIN);
-	json_put_string(&writer, "s", "a\"\\\n\t\x01\x7F\xC3\xA9");
+	json_put_string(&writer, "s", "a\"\\\n\t\x01\x7F\xC3\xA9\xE2\x80\xAE\xF0\x9F\x98\x80");
 	json_put_text(&writer, "t", "\0\xFFz", 3);
 	json_put_bool(&writer, "b", true);
 	json_put_null(&writer, "n");
@@ -291,9 +291,10 @@ static void writer_makes_what_reader_reads(void **state)
 	json_put_decimal(&writer, NULL, -INFINITY);
 	json_close(&writer);
 	json_close(&writer);
-	assert_string_equal(buffer_string(&out), "{\"i\":-9223372036854775808,\"s\":\"a\\\"\\\\\\n\\t\\u0001\x7F\xC3\xA9\","
-						 "\"t\":\"\\u0000\xEF\xBF\xBDz\",\"b\":true,\"n\":null,\"w\":{\"a\": "
-						 "[1]},\"l\":[],\"m\":[0.1,0.1,null,3.0,100.0,null]}");
+	assert_string_equal(buffer_string(&out),
+			    "{\"i\":-9223372036854775808,\"s\":\"a\\\"\\\\\\n\\t\\u0001\\u007f\xC3\xA9\\u202e\xF0\x9F\x98\x80\","
+			    "\"t\":\"\\u0000\xEF\xBF\xBDz\",\"b\":true,\"n\":null,\"w\":{\"a\": "
+			    "[1]},\"l\":[],\"m\":[0.1,0.1,null,3.0,100.0,null]}");
 	struct json_document document;
 	assert_ok(parse(&document, buffer_string(&out)));
 	json_release(&document);

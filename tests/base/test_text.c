@@ -32,6 +32,7 @@ static void test_escapes(void **state)
 		 "\\u009b31m"},                                   /* CSI in one character */
 		{"\xE2\x80\xAEtxt.exe", "\\u202etxt.exe"},        /* right to left */
 		{"\xE2\x81\xA6|\xE2\x80\xA8", "\\u2066|\\u2028"}, /* isolate, line separator */
+		{"\xD8\x9C", "\\u061c"},
 		{"\xff\xC3", "\\xff\\xc3"},
 		{"one\n\ttwo", "one\\x0a\\x09two"},
 	};

@@ -134,6 +134,21 @@ static void what_cannot_be_verified(void **state)
 	assert_program(2, "nothing that bertc can verify", "verify %s/corpus.txt", test_folder);
 }
 
+/* Names that would steer a terminal are written out, for a person and in JSON. */
+static void names_are_shown(void **state)
+{
+	(void)state;
+	assert_int_equal(symlink("run/final", test_path("odd\033[31m\xE2\x80\xAE")), 0);
+	static const char *const commands[] = {"verify", "inspect", "verify --json", "inspect --json"};
+	for (int i = 0; i < 4; i++) {
+		assert_program(0, "", "%s %s/odd*", commands[i], test_folder);
+		assert_printed(i < 2 ? "odd\\x1b[31m\\u202e" : "odd\\u001b[31m\\u202e");
+		assert_null(strchr(buffer_string(&program_output), 033));
+		assert_null(strstr(buffer_string(&program_output), "\xE2\x80\xAE"));
+	}
+	assert_int_equal(unlink(test_path("odd\033[31m\xE2\x80\xAE")), 0);
+}
+
 /* SIGTERM while a file is converted in the temporary folder: nothing stays there, and nothing is called a problem. */
 static void a_stopped_verification(void **state)
 {
@@ -171,11 +186,9 @@ static void a_stopped_verification(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_run_is_sound),
-		cmocka_unit_test(damage_is_named),
-		cmocka_unit_test(folders_without_checksums),
-		cmocka_unit_test(what_cannot_be_verified),
-		cmocka_unit_test(a_stopped_verification),
+		cmocka_unit_test(a_run_is_sound),          cmocka_unit_test(names_are_shown),
+		cmocka_unit_test(damage_is_named),         cmocka_unit_test(folders_without_checksums),
+		cmocka_unit_test(what_cannot_be_verified), cmocka_unit_test(a_stopped_verification),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }
