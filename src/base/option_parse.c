@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/option_internal.h"
@@ -84,7 +85,8 @@ static enum status apply(struct options *options, struct arguments *arguments, i
 	if (row->type == OPTION_FLAG) {
 		value = attached ? attached : "true";
 		if (!attached && arguments->at < arguments->count &&
-		    (!strcmp(arguments->words[arguments->at], "true") || !strcmp(arguments->words[arguments->at], "false")))
+		    (!strcasecmp(arguments->words[arguments->at], "true") ||
+		     !strcasecmp(arguments->words[arguments->at], "false")))
 			value = arguments->words[arguments->at++];
 		return set(options, section, index, value);
 	}

@@ -15,6 +15,7 @@
 #include "cmd/text_options.h"
 #include "infer/session.h"
 #include "infer/task_session.h"
+#include "tasks/set_list.h"
 #include "train/pretraining.h"
 #include "run/run_data.h"
 #include "weights/model_folder.h"
@@ -291,18 +292,6 @@ static enum status score_answers(const struct options *options, const struct eva
 	return evaluate_predictions(&settings->predictions, &squad, &settings->test, settings->json);
 }
 
-/* NAME=FILE of --test; without a name "". */
-static const char *set_path(const char *value, char name[64])
-{
-	const char *equals = strchr(value, '=');
-	name[0] = '\0';
-	if (!equals || equals - value >= 64 || memchr(value, '/', (size_t)(equals - value)))
-		return value;
-	memcpy(name, value, (size_t)(equals - value));
-	name[equals - value] = '\0';
-	return equals + 1;
-}
-
 /* A fine-tuned model on the examples of its task. */
 static enum status score_task(const struct options *options, const struct evaluate_settings *settings)
 {
@@ -317,15 +306,16 @@ static enum status score_task(const struct options *options, const struct evalua
 		.device = settings->device,
 	};
 	struct task_session session = {0};
-	enum status status = task_session_open(&session, &of_session);
-	for (int64_t i = 0; i < settings->test.count && status == OK; i++) {
+	struct set_list files = {0};
+	enum status status = set_list_parse(&files, "test", &settings->test, false);
+	if (status == OK)
+		status = task_session_open(&session, &of_session);
+	for (int64_t i = 0; i < files.count && status == OK; i++) {
 		struct task_set set = {0};
 		struct task_outputs outputs = {0};
 		struct measures measures = {0};
 		double loss;
-		char name[64];
-		const char *path = set_path(settings->test.values[i], name);
-		status = task_session_run(&session, &path, 1, TASK_SCORE, &set, &outputs, &loss);
+		status = task_session_run(&session, files.sets[i].paths, files.sets[i].count, TASK_SCORE, &set, &outputs, &loss);
 		if (status == OK)
 			measures_add(&measures, &(struct measure){"loss", "loss", UNIT_NATS, DIRECTION_LOWER, loss});
 		if (status == OK)
@@ -333,14 +323,15 @@ static enum status score_task(const struct options *options, const struct evalua
 		if (status == OK) {
 			double count = (double)task_answers(&set);
 			measures_add(&measures, &(struct measure){"examples", NULL, UNIT_COUNT, DIRECTION_NONE, count});
-			if (name[0] && !settings->json)
-				printf("%s\n", name);
+			if (*files.sets[i].name && !settings->json)
+				printf("%s\n", files.sets[i].name);
 			print_metrics(&measures, settings->json);
 		}
 		task_outputs_release(&outputs);
 		if (session.state.task)
 			task_set_release(&session.state, &set);
 	}
+	set_list_release(&files);
 	task_session_close(&session);
 	return status;
 }

@@ -1,6 +1,7 @@
 /* bertc finetune: a pre-trained model and a labelled task's files to a model that answers the task. The command fills src/run's
  * structs from its options, shows and records them, and lets the run do the work (run/run.h, run/labelled_run.h). */
 #include "base/log.h"
+#include "cmd/finetune_inputs.h"
 #include "cmd/finetune_options.h"
 #include "cmd/settled_options.h"
 #include "cmd/training_settings.h"
@@ -46,6 +47,10 @@ static void fill_run(struct finetune *finetune)
 	finetune->settings = (struct labelled_run_settings){
 		.task = settings->task,
 		.model = settings->model,
+		.config_file = settings->config_file,
+		.vocab_file = settings->vocab_file,
+		.cased = settings->cased,
+		.cased_is_given = options_given(options, "cased"),
 		.train = &settings->train,
 		.dev = &settings->dev,
 		.test = &settings->test,
@@ -138,6 +143,10 @@ static enum status run_finetune(struct options *options)
 	struct finetune finetune = {.options = options};
 	const struct finetune_settings *settings = options->settings;
 	const struct machine_settings machine = training_machine(&settings->training);
+	bool trains;
+	TRY(finetune_inputs(options, &trains));
+	if (!trains)
+		return finetune_score(options);
 	run_stop_before_training();
 	enum status status = machine_find(&finetune.machine, &machine);
 	if (status == OK && machine_launches(&finetune.machine) && !settings->training.plan && settings->training.out) {
@@ -158,6 +167,7 @@ static enum status run_finetune(struct options *options)
 const struct command command_finetune = {
 	.text = &finetune_text,
 	.options = finetune_options,
+	.foreign = finetune_foreign,
 	.settings_bytes = sizeof(struct finetune_settings),
 	.run = run_finetune,
 };

@@ -8,19 +8,22 @@
 
 struct finetune_settings {
 	/* task */
-	const char *task, *text_column, *pair_column, *label_column, *labels, *class_weights, *metric, *on_bad_record;
+	const char *task, *data_dir, *text_column, *pair_column, *label_column, *labels, *class_weights, *metric, *on_bad_record;
 	struct option_list train, dev, test;
 	const char *negative_label, *markers, *marker_tokens, *relation_head;
 	struct squad_settings squad;
 	bool find_threshold;
+	bool do_train, do_eval, do_predict;
 	/* model */
-	const char *model;
+	const char *model, *config_file, *vocab_file;
+	bool cased;
 	/* examples */
 	bool shuffle;
 	struct training_settings training;
 };
 
 extern const struct option finetune_options[];
+extern const struct option_foreign finetune_foreign[];
 extern const struct command_text finetune_text;
 
 #endif

@@ -91,6 +91,7 @@ struct training_settings {
 	 .role = ROLE_RESULT,                                                                                                    \
 	 .value_name = "N",                                                                                                      \
 	 .alias = "max_steps train_iters",                                                                                       \
+	 .automatic = "-1",                                                                                                      \
 	 .fallback_text = "from num_train_epochs",                                                                               \
 	 .help = "optimiser updates"},                                                                                           \
 		{.name = "num_train_epochs",                                                                                     \

@@ -13,11 +13,42 @@
 #include "infer/outputs.h"
 #include "tasks/record.h"
 #include "tasks/results.h"
+#include "tasks/set_list.h"
 #include "train/checkpoint.h"
 #include "train/ranks.h"
 #include "weights/checkpoint_folder.h"
 
 /* ---- What the model's folder holds ---- */
+
+static enum status take_file(const char *given, const char *option, char place[PATH_BYTES])
+{
+	if (!given)
+		return OK;
+	if (!file_exists(given))
+		return error_set(ERR_USAGE, "--%s: '%s' is not there", option, given);
+	if (strlen(given) >= PATH_BYTES)
+		return error_set(ERR_USAGE, "--%s: the path is too long", option);
+	memcpy(place, given, strlen(given) + 1);
+	return OK;
+}
+
+/* Files that need not lie beside the weights. */
+static enum status take_files(struct labelled_run *labelled)
+{
+	TRY(take_file(labelled->settings->config_file, "config_file", labelled->source.config));
+	return take_file(labelled->settings->vocab_file, "vocab_file", labelled->source.vocab);
+}
+
+static void take_case(struct labelled_run *labelled)
+{
+	struct tokenizer_settings *own = &labelled->tokenizer.settings;
+	bool lowercase = !labelled->settings->cased;
+	if (own->lowercase == lowercase)
+		return;
+	log_warning("texts %s their upper-case letters, as --cased %s says; '%s' says otherwise", lowercase ? "lose" : "keep",
+		    lowercase ? "false" : "true", labelled->source.vocab);
+	own->lowercase = own->strip_accents = lowercase;
+}
 
 static enum status read_model(struct labelled_run *labelled)
 {
@@ -29,6 +60,8 @@ static enum status read_model(struct labelled_run *labelled)
 		return status;
 	}
 	TRY(model_source_find(model, &labelled->source));
+	if (!run->start.resumed)
+		TRY(take_files(labelled));
 	/* Of the weights that were found: a folder called "base" is that folder, not the size. */
 	const char *config = labelled->source.config[0] ? labelled->source.config : model;
 	TRY(model_folder_config(config, &run->config));
@@ -39,6 +72,8 @@ static enum status read_model(struct labelled_run *labelled)
 	if (labelled->tokenizer.vocab.count > run->config.vocab_size)
 		return error_set(ERR_STATE, "'%s': the vocabulary has %d entries, the model %d rows", model,
 				 labelled->tokenizer.vocab.count, run->config.vocab_size);
+	if (!run->start.resumed && labelled->settings->cased_is_given)
+		take_case(labelled);
 	labelled->tokenizer.settings.special_tokens = false; /* "[MASK]" in a labelled text is text */
 	run->vocab = &labelled->tokenizer.vocab;
 	run->tokenizer = &labelled->tokenizer.settings;
@@ -74,39 +109,23 @@ static enum status read_set(struct labelled_run *labelled, struct task_set *set,
 	return set->use == TASK_PREDICT ? OK : check_unknown(labelled, set, paths[0]);
 }
 
-/* Sets of [NAME=]PATH...: each name begins one; without a name all paths are one set. */
-static enum status open_sets(struct labelled_run *labelled, const struct option_list *list, enum task_use use,
+static enum status open_sets(struct labelled_run *labelled, const char *option, const struct option_list *list, enum task_use use,
 			     struct task_set **out, int64_t *out_count)
 {
-	const char **paths = NULL;
-	enum status status = OK;
+	struct set_list files = {0};
+	enum status status;
 	*out_count = 0;
-	if (!list || list->count == 0)
-		return OK;
-	TRY(memory_new(out, list->count, sizeof(**out), "sets of examples"));
-	TRY(memory_new(&paths, list->count, sizeof(*paths), "paths"));
-	for (int64_t i = 0; i < list->count && status == OK;) {
-		const char *equals = strchr(list->values[i], '=');
-		bool named = equals && memchr(list->values[i], '/', (size_t)(equals - list->values[i])) == NULL;
-		struct task_set *set = &(*out)[*out_count];
-		int64_t count = 0;
+	TRY_GOTO(set_list_parse(&files, option, list, use == TASK_PREDICT), done);
+	TRY_GOTO(memory_new(out, files.count, sizeof(**out), "sets of examples"), done);
+	for (int64_t i = 0; i < files.count && status == OK; i++) {
+		struct task_set *set = &(*out)[(*out_count)++];
 		*set = (struct task_set){.name = "", .use = use};
-		if (named)
-			TRY_GOTO(string_store_copy(&labelled->strings, list->values[i], (size_t)(equals - list->values[i]),
-						   &set->name),
-				 done);
-		paths[count++] = named ? equals + 1 : list->values[i];
-		for (i++; i < list->count; i++) {
-			const char *next = strchr(list->values[i], '=');
-			if (next && memchr(list->values[i], '/', (size_t)(next - list->values[i])) == NULL)
-				break;
-			paths[count++] = list->values[i];
-		}
-		(*out_count)++;
-		status = read_set(labelled, set, paths, count);
+		status = string_store_copy(&labelled->strings, files.sets[i].name, strlen(files.sets[i].name), &set->name);
+		if (status == OK)
+			status = read_set(labelled, set, files.sets[i].paths, files.sets[i].count);
 	}
 done:
-	free(paths);
+	set_list_release(&files);
 	return status;
 }
 
@@ -120,8 +139,8 @@ static enum status read_files(struct labelled_run *labelled)
 	}
 	labelled->train = (struct task_set){.name = "", .use = TASK_TRAIN};
 	TRY(read_set(labelled, &labelled->train, settings->train->values, settings->train->count));
-	TRY(open_sets(labelled, settings->dev, TASK_SCORE, &labelled->dev, &labelled->dev_count));
-	return open_sets(labelled, settings->test, TASK_PREDICT, &labelled->test, &labelled->test_count);
+	TRY(open_sets(labelled, "dev", settings->dev, TASK_SCORE, &labelled->dev, &labelled->dev_count));
+	return open_sets(labelled, "test", settings->test, TASK_PREDICT, &labelled->test, &labelled->test_count);
 }
 
 /* Tokens of an example: as given, else as the task usually has. */
@@ -172,7 +191,7 @@ static enum status find_task(struct labelled_run *labelled)
 	TRY(choose_length(labelled->run, state->task));
 	state->settings.max_seq_length = (int32_t)labelled->run->phases[0].settings.max_seq_length;
 	state->settings.columns = settings->columns;
-	state->settings.needs_pairs = strcmp(settings->task, "pair") == 0;
+	state->settings.needs_pairs = layout_same_name("pair", settings->task);
 	state->settings.given = (struct label_list){names, count};
 	state->settings.folder = (struct label_list){(const char *const *)labelled->folder.labels,
 						     labelled->folder.labels ? labelled->folder.label_count : 0};

@@ -12,6 +12,8 @@
 struct labelled_run_settings {
 	const char *task;                             /* --task */
 	const char *model;                            /* what the encoder comes from */
+	const char *config_file, *vocab_file;         /* instead of those beside the model's weights */
+	bool cased, cased_is_given;                   /* instead of what its folder says */
 	const struct option_list *train, *dev, *test; /* paths; of dev and test [NAME=]PATH */
 	struct column_choice columns;
 	const char *labels, *class_weights, *metric;

@@ -299,6 +299,43 @@ done:
 
 /* ---- Results ---- */
 
+/* The file that GLUE's server takes for the set; NULL: there is none. */
+static const char *submission_of(const struct task_state *state, const struct task_set *set)
+{
+	const struct layout *layout = state->settings.layout;
+	for (int i = 0; layout && i < 2 && layout->test[i].name; i++)
+		if (strcmp(layout->test[i].name, set->name) == 0)
+			return layout->test[i].submission;
+	return NULL;
+}
+
+static enum status write_submission(const struct task_state *state, const struct task_set *set,
+				    const struct task_outputs *outputs, const char *folder)
+{
+	char path[PATH_BYTES];
+	const char *name = submission_of(state, set), **ids = NULL, **labels = NULL;
+	bool has_ids = set->examples.has_ids;
+	enum status status = OK;
+	if (!name || state->task->target == TARGET_CLASSES)
+		return OK;
+	TRY_GOTO(path_join(path, folder, name), done);
+	TRY_GOTO(memory_new(&ids, outputs->count, sizeof(*ids), "results"), done);
+	TRY_GOTO(memory_new(&labels, outputs->count, sizeof(*labels), "results"), done);
+	for (int64_t i = 0; i < outputs->count; i++) {
+		ids[i] = set->examples.examples[i].id;
+		has_ids = has_ids && ids[i];
+		if (state->task->target == TARGET_CLASS)
+			labels[i] = state->labels.labels[task_best(task_output(outputs, i), state->labels.count)].name;
+	}
+	status = state->task->target == TARGET_CLASS
+			 ? results_write_submission(path, has_ids ? ids : NULL, labels, outputs->count)
+			 : results_write_submitted_numbers(path, has_ids ? ids : NULL, outputs->values, outputs->count);
+done:
+	free(ids);
+	free(labels);
+	return status;
+}
+
 enum status classification_write(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 				 const char *folder)
 {
@@ -308,7 +345,6 @@ enum status classification_write(const struct task_state *state, const struct ta
 	int32_t *classes = NULL;
 	double *shares = NULL;
 	enum status status;
-	(void)set;
 	TRY_GOTO(memory_new(&values, outputs->count * width, sizeof(*values), "results"), done);
 	TRY_GOTO(memory_new(&classes, outputs->count, sizeof(*classes), "results"), done);
 	TRY_GOTO(memory_new(&shares, width, sizeof(*shares), "results"), done);
@@ -326,8 +362,9 @@ enum status classification_write(const struct task_state *state, const struct ta
 	TRY_GOTO(results_write_values(path, values, outputs->count, width), done);
 	if (state->task->target == TARGET_CLASS) {
 		TRY_GOTO(path_join(path, folder, "predict.txt"), done);
-		status = results_write_classes(path, classes, outputs->count);
+		TRY_GOTO(results_write_classes(path, classes, outputs->count), done);
 	}
+	status = write_submission(state, set, outputs, folder);
 done:
 	free(values);
 	free(classes);

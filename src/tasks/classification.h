@@ -25,7 +25,7 @@ MUST_USE enum status classification_encode(struct task_state *state, struct task
 /* Of classes: accuracy, F1 and the like; settings.negative_label is left out of f1_micro. */
 MUST_USE enum status classification_score(const struct task_state *state, const struct task_set *set,
 					  const struct task_outputs *outputs, struct measures *out);
-/* test_results.tsv and, of classes, predict.txt. */
+/* test_results.tsv, of classes predict.txt, and what GLUE's server takes. */
 MUST_USE enum status classification_write(const struct task_state *state, const struct task_set *set,
 					  const struct task_outputs *outputs, const char *folder);
 /* {"label", "probabilities"}, {"value"} or {"labels", "probabilities"}. */

@@ -153,8 +153,7 @@ const struct layout *layouts_all(int *count)
 	return layouts;
 }
 
-/* The same but for capitals, '-' and '_'. */
-static bool is_named(const char *a, const char *b)
+bool layout_same_name(const char *a, const char *b)
 {
 	for (; a && *a && *b; a++, b++) {
 		char x = *a == '_' ? '-' : (char)tolower((unsigned char)*a),
@@ -168,7 +167,7 @@ static bool is_named(const char *a, const char *b)
 const struct layout *layout_find(const char *name)
 {
 	for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
-		if (is_named(layouts[i].name, name) || is_named(layouts[i].alias, name))
+		if (layout_same_name(layouts[i].name, name) || layout_same_name(layouts[i].alias, name))
 			return &layouts[i];
 	return NULL;
 }

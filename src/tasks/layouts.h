@@ -45,6 +45,8 @@ struct layout {
 	const char *measures[3]; /* the first chooses the best checkpoint */
 };
 
+/* Are two names of tasks the same, but for capitals, '-' and '_'? `a` may be NULL. */
+bool layout_same_name(const char *a, const char *b);
 /* The layout of a task's name, '_' and '-' and capitals alike; NULL: no published task. */
 const struct layout *layout_find(const char *name);
 /* All layouts, `*count` of them. */

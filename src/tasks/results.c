@@ -42,8 +42,10 @@ static void collect(const struct result_facts *facts, struct result_value *value
 				 measure->name);
 		}
 	}
-	values[count++] = (struct result_value){"global_step", (double)facts->global_step, true, NULL};
-	values[count++] = (struct result_value){"loss", facts->loss, false, NULL};
+	if (facts->global_step >= 0) {
+		values[count++] = (struct result_value){"global_step", (double)facts->global_step, true, NULL};
+		values[count++] = (struct result_value){"loss", facts->loss, false, NULL};
+	}
 	qsort(values, (size_t)count, sizeof *values, by_key);
 	*out_count = count;
 }

@@ -18,7 +18,7 @@ struct result_set {
 struct result_facts {
 	const struct result_set *sets;
 	int count;
-	int64_t global_step;
+	int64_t global_step;     /* negative: nothing was trained, neither step nor loss are written */
 	double loss;             /* of training; NaN: unknown, written as null */
 	const char *selected_on; /* the set whose measure chose the step; NULL: it is the last one */
 };

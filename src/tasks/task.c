@@ -40,13 +40,17 @@ enum status task_find(const char *name, const struct task **out, const struct la
 		return OK;
 	}
 	for (int i = 0; i < TASK_COUNT; i++) {
-		if (strcmp(tasks[i]->name, name) == 0) {
+		if (layout_same_name(tasks[i]->name, name)) {
 			*out = tasks[i];
 			return OK;
 		}
 	}
-	if (strcmp(name, "pair") == 0) { /* two texts instead of one: the files say so */
+	if (layout_same_name("pair", name)) { /* two texts instead of one: the files say so */
 		*out = &task_classification;
+		return OK;
+	}
+	if (layout_same_name("ner", name) || layout_same_name("pos", name)) { /* as run_ner.py calls them */
+		*out = &task_tagging;
 		return OK;
 	}
 	struct buffer names = {0};

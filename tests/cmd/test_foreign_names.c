@@ -1,6 +1,7 @@
-/* Every flag of the programs that people come from is known to `bertc pretrain`: as an option, or with a line that says
- * what becomes of it. */
+/* Every flag of the programs that people come from is known to `bertc pretrain` and `bertc finetune`: as an option, or with a
+ * line that says what becomes of it. */
 #include "base/option.h"
+#include "cmd/finetune_options.h"
 #include "cmd/pretrain_options.h"
 #include "cmd/program.h"
 
@@ -126,7 +127,194 @@ static const char *const megatron[] = {"seq-length",   "mask-prob",        "trai
 				       "lr",           "min-lr",           "lr-decay-style",      "lr-warmup-fraction",
 				       "clip-grad",    "adam-eps",         "save-interval",       "eval-interval",
 				       "log-interval", "micro-batch-size", "bert-no-binary-head", NULL};
-static const char *const *const programs[] = {google, google_data, nvidia, nvidia_tensorflow, transformers, megatron};
+static const char *const *const pretrain_programs[] = {google,       google_data, nvidia, nvidia_tensorflow,
+						       transformers, megatron,    NULL};
+
+/* run_classifier.py, run_squad.py */
+static const char *const google_finetune[] = {"data_dir",
+					      "bert_config_file",
+					      "task_name",
+					      "vocab_file",
+					      "output_dir",
+					      "init_checkpoint",
+					      "do_lower_case",
+					      "max_seq_length",
+					      "do_train",
+					      "do_eval",
+					      "do_predict",
+					      "train_batch_size",
+					      "eval_batch_size",
+					      "predict_batch_size",
+					      "learning_rate",
+					      "num_train_epochs",
+					      "warmup_proportion",
+					      "save_checkpoints_steps",
+					      "iterations_per_loop",
+					      "use_tpu",
+					      "tpu_name",
+					      "tpu_zone",
+					      "gcp_project",
+					      "master",
+					      "num_tpu_cores",
+					      "train_file",
+					      "predict_file",
+					      "doc_stride",
+					      "max_query_length",
+					      "n_best_size",
+					      "max_answer_length",
+					      "verbose_logging",
+					      "version_2_with_negative",
+					      "null_score_diff_threshold",
+					      NULL};
+/* run_glue.py, run_squad.py, run_swag.py */
+static const char *const nvidia_finetune[] = {"data_dir",
+					      "bert_model",
+					      "task_name",
+					      "output_dir",
+					      "init_checkpoint",
+					      "max_seq_length",
+					      "do_train",
+					      "do_eval",
+					      "do_predict",
+					      "do_lower_case",
+					      "train_batch_size",
+					      "eval_batch_size",
+					      "learning_rate",
+					      "num_train_epochs",
+					      "max_steps",
+					      "warmup_proportion",
+					      "no_cuda",
+					      "local_rank",
+					      "seed",
+					      "gradient_accumulation_steps",
+					      "fp16",
+					      "amp",
+					      "loss_scale",
+					      "server_ip",
+					      "server_port",
+					      "vocab_file",
+					      "config_file",
+					      "skip_checkpoint",
+					      "train_file",
+					      "predict_file",
+					      "doc_stride",
+					      "max_query_length",
+					      "predict_batch_size",
+					      "n_best_size",
+					      "max_answer_length",
+					      "verbose_logging",
+					      "version_2_with_negative",
+					      "null_score_diff_threshold",
+					      "log_freq",
+					      "json-summary",
+					      "eval_script",
+					      "use_env",
+					      "disable_progress_bar",
+					      "skip_cache",
+					      "cache_dir",
+					      "profile",
+					      NULL};
+/* run_glue.py, run_qa.py, run_ner.py, run_swag.py */
+static const char *const transformers_finetune[] = {"model_name_or_path",
+						    "config_name",
+						    "tokenizer_name",
+						    "cache_dir",
+						    "use_fast_tokenizer",
+						    "model_revision",
+						    "token",
+						    "trust_remote_code",
+						    "ignore_mismatched_sizes",
+						    "task_name",
+						    "dataset_name",
+						    "dataset_config_name",
+						    "train_file",
+						    "validation_file",
+						    "test_file",
+						    "overwrite_cache",
+						    "preprocessing_num_workers",
+						    "max_seq_length",
+						    "pad_to_max_length",
+						    "max_train_samples",
+						    "max_eval_samples",
+						    "max_predict_samples",
+						    "version_2_with_negative",
+						    "null_score_diff_threshold",
+						    "doc_stride",
+						    "n_best_size",
+						    "max_answer_length",
+						    "text_column_name",
+						    "label_column_name",
+						    "label_all_tokens",
+						    "return_entity_level_metrics",
+						    "output_dir",
+						    "overwrite_output_dir",
+						    "do_train",
+						    "do_eval",
+						    "do_predict",
+						    "evaluation_strategy",
+						    "eval_strategy",
+						    "per_device_train_batch_size",
+						    "per_device_eval_batch_size",
+						    "gradient_accumulation_steps",
+						    "learning_rate",
+						    "weight_decay",
+						    "adam_beta1",
+						    "adam_beta2",
+						    "adam_epsilon",
+						    "max_grad_norm",
+						    "num_train_epochs",
+						    "max_steps",
+						    "lr_scheduler_type",
+						    "warmup_ratio",
+						    "warmup_steps",
+						    "logging_dir",
+						    "logging_strategy",
+						    "logging_first_step",
+						    "logging_steps",
+						    "save_strategy",
+						    "save_steps",
+						    "save_total_limit",
+						    "no_cuda",
+						    "use_cpu",
+						    "seed",
+						    "fp16",
+						    "bf16",
+						    "fp16_opt_level",
+						    "tf32",
+						    "local_rank",
+						    "eval_steps",
+						    "dataloader_num_workers",
+						    "run_name",
+						    "disable_tqdm",
+						    "remove_unused_columns",
+						    "load_best_model_at_end",
+						    "metric_for_best_model",
+						    "greater_is_better",
+						    "label_smoothing_factor",
+						    "optim",
+						    "group_by_length",
+						    "report_to",
+						    "push_to_hub",
+						    "resume_from_checkpoint",
+						    "gradient_checkpointing",
+						    "torch_compile",
+						    NULL};
+static const char *const *const finetune_programs[] = {google_finetune, nvidia_finetune, transformers_finetune, NULL};
+
+static struct {
+	struct pretrain_settings pretrain;
+	struct finetune_settings finetune;
+} settings;
+
+/* What is tested of a command. */
+static const struct {
+	const struct option *options;
+	const struct option_foreign *foreign;
+	void *settings;
+	const char *const *const *programs;
+} all[] = {{pretrain_options, pretrain_foreign, &settings.pretrain, pretrain_programs},
+	   {finetune_options, finetune_foreign, &settings.finetune, finetune_programs}};
+#define COMMANDS (sizeof all / sizeof *all)
 
 /* Options of every command are not in its table. */
 static bool is_common(const char *name)
@@ -134,9 +322,9 @@ static bool is_common(const char *name)
 	return !strcmp(name, "disable_progress_bar");
 }
 
-static const struct option_foreign *find_foreign(const char *name)
+static const struct option_foreign *find_foreign(const struct option_foreign *table, const char *name)
 {
-	for (const struct option_foreign *row = pretrain_foreign; row->name; row++) {
+	for (const struct option_foreign *row = table; row->name; row++) {
 		char list[512], *save;
 		snprintf(list, sizeof list, "%s", row->name);
 		for (char *one = strtok_r(list, " ", &save); one; one = strtok_r(NULL, " ", &save)) {
@@ -153,51 +341,56 @@ static const struct option_foreign *find_foreign(const char *name)
 static void every_name_is_known(void **state)
 {
 	(void)state;
-	static struct pretrain_settings settings;
-	struct options options;
 	int unknown = 0;
-	assert_ok(options_init(&options, pretrain_options, &settings));
-	for (size_t p = 0; p < sizeof programs / sizeof *programs; p++) {
-		for (int i = 0; programs[p][i]; i++) {
-			const char *name = programs[p][i];
-			if (options_find(&options, name) >= 0 || find_foreign(name) || is_common(name))
-				continue;
-			print_error("--%s is unknown\n", name);
-			unknown++;
+	for (size_t c = 0; c < COMMANDS; c++) {
+		struct options options;
+		assert_ok(options_init(&options, all[c].options, all[c].settings));
+		for (const char *const *const *program = all[c].programs; *program; program++) {
+			for (const char *const *name = *program; *name; name++) {
+				if (options_find(&options, *name) >= 0 || find_foreign(all[c].foreign, *name) || is_common(*name))
+					continue;
+				print_error("--%s is unknown\n", *name);
+				unknown++;
+			}
 		}
+		options_release(&options);
 	}
-	options_release(&options);
 	assert_int_equal(unknown, 0);
+}
+
+static void check_row(const struct options *options, const struct option_foreign *table, const struct option_foreign *row)
+{
+	char list[512], *save;
+	snprintf(list, sizeof list, "%s", row->name);
+	for (char *one = strtok_r(list, " ", &save); one; one = strtok_r(NULL, " ", &save)) {
+		if (options_find(options, one) >= 0)
+			fail_msg("--%s is an option, too", one);
+		if (find_foreign(table, one) != row)
+			fail_msg("--%s has two rows", one);
+	}
+	assert_true(row->answer == FOREIGN_MEANS || (row->why && strlen(row->why) > 10));
+	if (row->option)
+		assert_true(options_find(options, row->option) >= 0);
+	/* A name of ours in an explanation exists. */
+	for (const char *at = row->why; at && (at = strstr(at, "--")) != NULL; at += 2) {
+		char named[64] = "";
+		size_t length = strspn(at + 2, "abcdefghijklmnopqrstuvwxyz_0123456789");
+		snprintf(named, sizeof named, "%.*s", (int)length, at + 2);
+		if (options_find(options, named) < 0 && strcmp(named, "quiet") != 0)
+			fail_msg("'%s': there is no --%s", row->why, named);
+	}
 }
 
 static void no_row_is_dead_and_each_says_why(void **state)
 {
 	(void)state;
-	static struct pretrain_settings settings;
-	struct options options;
-	assert_ok(options_init(&options, pretrain_options, &settings));
-	for (const struct option_foreign *row = pretrain_foreign; row->name; row++) {
-		char list[512], *save;
-		snprintf(list, sizeof list, "%s", row->name);
-		for (char *one = strtok_r(list, " ", &save); one; one = strtok_r(NULL, " ", &save)) {
-			if (options_find(&options, one) >= 0)
-				fail_msg("--%s is an option, too", one);
-			if (find_foreign(one) != row)
-				fail_msg("--%s has two rows", one);
-		}
-		assert_true(row->answer == FOREIGN_MEANS || (row->why && strlen(row->why) > 10));
-		if (row->option)
-			assert_true(options_find(&options, row->option) >= 0);
-		/* A name of ours in an explanation exists. */
-		for (const char *at = row->why; at && (at = strstr(at, "--")) != NULL; at += 2) {
-			char named[64] = "";
-			size_t length = strspn(at + 2, "abcdefghijklmnopqrstuvwxyz_0123456789");
-			snprintf(named, sizeof named, "%.*s", (int)length, at + 2);
-			if (options_find(&options, named) < 0)
-				fail_msg("'%s': there is no --%s", row->why, named);
-		}
+	for (size_t c = 0; c < COMMANDS; c++) {
+		struct options options;
+		assert_ok(options_init(&options, all[c].options, all[c].settings));
+		for (const struct option_foreign *row = all[c].foreign; row->name; row++)
+			check_row(&options, all[c].foreign, row);
+		options_release(&options);
 	}
-	options_release(&options);
 }
 
 /* The program itself, with whole command lines of the others. */

@@ -1,0 +1,90 @@
+#include "tasks/data_folder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+
+/* Of tasks without published names. */
+static const char *const stems_of_train[] = {"train", NULL};
+static const char *const stems_of_dev[] = {"dev", "valid", "validation", "val", "devel", NULL};
+static const char *const stems_of_test[] = {"test", NULL};
+static const char *const endings[] = {".tsv", ".csv", ".jsonl", ".json", ".txt", ".conll", NULL};
+
+static const char *const squad_train[2][LAYOUT_NAMES] = {{"train-v1.1.json", "train.json"}, {"train-v2.0.json", "train.json"}};
+static const char *const squad_dev[2][LAYOUT_NAMES] = {{"dev-v1.1.json", "dev.json"}, {"dev-v2.0.json", "dev.json"}};
+static const char *const squad_test[LAYOUT_NAMES] = {"test.json"};
+
+/* [name=]path of the first of the names that is there; NULL: none is. */
+static enum status find_file(struct data_folder *out, const char *folder, const char *name, const char *const *names,
+			     const char **found)
+{
+	char path[PATH_BYTES], named[PATH_BYTES + 64];
+	bool is_there;
+	*found = NULL;
+	TRY(layout_find_file(folder, names, path, &is_there));
+	if (!is_there)
+		return OK;
+	snprintf(named, sizeof(named), "%s%s%s", name, *name ? "=" : "", path);
+	return string_store_copy(&out->strings, named, strlen(named), found);
+}
+
+static enum status find_stems(struct data_folder *out, const char *folder, const char *const *stems, const char **found)
+{
+	for (*found = NULL; *stems && !*found; stems++)
+		for (int i = 0; endings[i] && !*found; i++) {
+			char name[64];
+			const char *const names[LAYOUT_NAMES] = {name, NULL};
+			snprintf(name, sizeof(name), "%s%s", *stems, endings[i]);
+			TRY(find_file(out, folder, "", names, found));
+		}
+	return OK;
+}
+
+/* The sets of a published task that are there. */
+static enum status find_sets(struct data_folder *out, const char *folder, const struct layout_set *sets, const char **found)
+{
+	int count = 0;
+	for (int i = 0; i < DATA_SETS && sets[i].name; i++) {
+		TRY(find_file(out, folder, sets[i].name, sets[i].files, &found[count]));
+		count += found[count] != NULL;
+	}
+	return OK;
+}
+
+static enum status nothing_there(const struct layout *layout, const char *folder)
+{
+	char names[256] = "train.tsv, dev.tsv, test.tsv and the like";
+	if (layout)
+		snprintf(names, sizeof(names), "%s, %s", layout->train[0], layout->dev[0].files[0]);
+	enum status status =
+		error_set(ERR_USAGE, "--data_dir %s: %s", folder,
+			  file_is_folder(folder) ? "there are no files of the task in the folder" : "there is no such folder");
+	error_hint("looked for %s", names);
+	return status;
+}
+
+enum status data_folder_find(struct data_folder *out, const struct task *task, const struct layout *layout, bool version_2,
+			     const char *folder)
+{
+	if (layout) {
+		TRY(find_file(out, folder, "", layout->train, &out->train));
+		TRY(find_sets(out, folder, layout->dev, out->dev));
+		TRY(find_sets(out, folder, layout->test, out->test));
+	} else if (task == &task_squad) {
+		TRY(find_file(out, folder, "", squad_train[version_2], &out->train));
+		TRY(find_file(out, folder, "", squad_dev[version_2], &out->dev[0]));
+		TRY(find_file(out, folder, "", squad_test, &out->test[0]));
+	} else {
+		TRY(find_stems(out, folder, stems_of_train, &out->train));
+		TRY(find_stems(out, folder, stems_of_dev, &out->dev[0]));
+		TRY(find_stems(out, folder, stems_of_test, &out->test[0]));
+	}
+	return out->train || out->dev[0] || out->test[0] ? OK : nothing_there(layout, folder);
+}
+
+void data_folder_release(struct data_folder *folder)
+{
+	string_store_release(&folder->strings);
+	*folder = (struct data_folder){.train = NULL};
+}
