@@ -13,6 +13,7 @@
 #include "weights/manifest.h"
 #include "weights/onnx_model.h"
 #include "weights/tensorflow_folder.h"
+#include "weights/triton_folder.h"
 
 struct export_settings {
 	const char *model, *to, *out, *pooling;
@@ -32,7 +33,7 @@ static const struct option export_options[] = {
 	{.name = "to",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(to),
-	 .range = "onnx|tensorflow|sentence_transformers|int8",
+	 .range = "onnx|tensorflow|sentence_transformers|triton|int8",
 	 .role = ROLE_PLACE,
 	 .value_name = "FORM",
 	 .help = "onnx: a graph for ONNX Runtime, OpenVINO and others; tensorflow: a checkpoint with Google's names; "
@@ -79,11 +80,15 @@ static const struct command_text export_text = {
 		"texts become vectors.\n\n"
 		"tensorflow writes bert_model.ckpt, bert_config.json and vocab.txt for Google's code; sentence_transformers a "
 		"folder "
-		"for that library; int8 a folder for bertc itself.",
+		"for that library; triton a model of Triton Inference Server, whose folder is --out; int8 a folder for bertc "
+		"itself.",
 	.examples = "bertc export --model runs/task --to onnx --out task-onnx\ta folder with onnx/model.onnx\n"
 		    "bertc export --model runs/task --to onnx --out task.onnx\tthe graph alone\n"
 		    "bertc export --model runs/mine --no_head --to onnx --out encoder.onnx\tlast_hidden_state",
 };
+
+/* Writes a form into `folder`, which will be called `name`. */
+typedef enum status write_form(const struct saved_model *saved, const char *folder, const char *name);
 
 /* --- Where it goes --- */
 
@@ -199,8 +204,9 @@ static enum status write_description(const struct saved_model *saved, const char
 	return saved->sentences.pooling ? sentence_folder_write(folder, &saved->sentences, saved->config.hidden_size, files) : OK;
 }
 
-static enum status write_onnx_folder(const struct saved_model *saved, const char *folder)
+static enum status write_onnx_folder(const struct saved_model *saved, const char *folder, const char *name)
 {
+	(void)name;
 	struct onnx_model_content graph = onnx_content(saved);
 	struct folder_files files = {0};
 	char inner[PATH_BYTES], path[PATH_BYTES];
@@ -217,12 +223,13 @@ done:
 
 /* --- TensorFlow --- */
 
-static enum status write_tensorflow_folder(const struct saved_model *saved, const char *folder)
+static enum status write_tensorflow_folder(const struct saved_model *saved, const char *folder, const char *name)
 {
+	(void)name;
 	struct model_folder_content content = folder_content(saved);
-	char place[PATH_BYTES], manifest[PATH_BYTES], name[PATH_BYTES];
+	char place[PATH_BYTES], manifest[PATH_BYTES], file[PATH_BYTES];
 	int64_t step = 0;
-	TRY(split_path(saved->source.weights, place, name));
+	TRY(split_path(saved->source.weights, place, file));
 	TRY(path_join(manifest, place, MANIFEST_NAME));
 	if (file_exists(manifest))
 		TRY(manifest_step(place, &step));
@@ -231,8 +238,9 @@ static enum status write_tensorflow_folder(const struct saved_model *saved, cons
 
 /* --- sentence-transformers --- */
 
-static enum status write_sentence_folder(const struct saved_model *saved, const char *folder)
+static enum status write_sentence_folder(const struct saved_model *saved, const char *folder, const char *name)
 {
+	(void)name;
 	struct model_folder_content content = folder_content(saved);
 	struct folder_files files = {0};
 	enum status status = model_folder_save(folder, &content, &files);
@@ -261,10 +269,19 @@ static void settle_pooling(const struct export_settings *settings, struct saved_
 										      : saved->config.max_position_embeddings);
 }
 
+/* --- Triton --- */
+
+static enum status write_triton_folder(const struct saved_model *saved, const char *folder, const char *name)
+{
+	struct onnx_model_content graph = onnx_content(saved);
+	return triton_folder_save(folder, name, &graph, &saved->task, ONNX_FILE_LIMIT);
+}
+
 /* --- int8 --- */
 
-static enum status write_int8_folder(const struct saved_model *saved, const char *folder)
+static enum status write_int8_folder(const struct saved_model *saved, const char *folder, const char *name)
 {
+	(void)name;
 	struct model_folder_content content = folder_content(saved);
 	struct folder_files files = {0};
 	enum status status;
@@ -278,8 +295,6 @@ done:
 
 /* --- The command --- */
 
-typedef enum status write_form(const struct saved_model *saved, const char *folder);
-
 /* The folder appears under its name when all of it is written. */
 static enum status write_folder(const struct saved_model *saved, const char *out, const char *parent, const char *name,
 				write_form *write)
@@ -292,7 +307,7 @@ static enum status write_folder(const struct saved_model *saved, const char *out
 	if (file_exists(temporary))
 		TRY(folder_remove(temporary));
 	TRY(folder_make(temporary));
-	enum status status = write(saved, temporary);
+	enum status status = write(saved, temporary, name);
 	if (status == OK)
 		status = checkpoint_folder_publish(parent, temporary, name);
 	if (status != OK) {
@@ -311,6 +326,7 @@ static const struct {
 	{"onnx", write_onnx_folder},
 	{"tensorflow", write_tensorflow_folder},
 	{"sentence_transformers", write_sentence_folder},
+	{"triton", write_triton_folder},
 	{"int8", write_int8_folder},
 };
 
@@ -333,7 +349,7 @@ static enum status write_export(const struct export_settings *settings, const st
 static enum status missing(const char *option)
 {
 	enum status status = error_set(ERR_USAGE, "--%s is missing", option);
-	error_hint("bertc export --model FOLDER --to onnx|tensorflow|sentence_transformers|int8 --out PATH");
+	error_hint("bertc export --model FOLDER --to onnx|tensorflow|sentence_transformers|triton|int8 --out PATH");
 	return status;
 }
 

@@ -109,6 +109,17 @@ static void sentence_folders(void **state)
 		       test_folder);
 }
 
+static void triton_folder(void **state)
+{
+	(void)state;
+	struct buffer text = {0};
+	assert_program(OK, "written: ", "export --model %s/base --to triton --out %s/bert", test_folder, test_folder);
+	assert_ok(file_read(test_path("bert/config.pbtxt"), 1 << 16, &text));
+	assert_non_null(strstr(buffer_string(&text), "name: \"bert\"\nplatform: \"onnxruntime_onnx\"\n"));
+	assert_same_file(test_path("bert/1/model.onnx"), test_path("model.onnx"));
+	buffer_release(&text);
+}
+
 static void refused(void **state)
 {
 	(void)state;
@@ -152,8 +163,9 @@ static void failures_leave_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(onnx_folder_and_file), cmocka_unit_test(int8_folder), cmocka_unit_test(tensorflow_folder),
-		cmocka_unit_test(sentence_folders),     cmocka_unit_test(refused),     cmocka_unit_test(failures_leave_nothing),
+		cmocka_unit_test(onnx_folder_and_file),   cmocka_unit_test(int8_folder),   cmocka_unit_test(tensorflow_folder),
+		cmocka_unit_test(sentence_folders),       cmocka_unit_test(triton_folder), cmocka_unit_test(refused),
+		cmocka_unit_test(failures_leave_nothing),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }
