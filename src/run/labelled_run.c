@@ -1,3 +1,4 @@
+#include "run/card.h"
 #include "run/labelled_run.h"
 
 #include <math.h>
@@ -537,6 +538,22 @@ static enum status tune(struct labelled_run *labelled, const struct labelled_set
 	return ranks_agree(settings->comm, status);
 }
 
+/* The model card, with the measures of the dev sets. */
+static enum status write_card(const struct labelled_run *labelled, const struct result_set *sets, int64_t step)
+{
+	struct card_metric *metrics = NULL;
+	int count = 0;
+	enum status status;
+	TRY(memory_new(&metrics, labelled->dev_count * MEASURES_MOST, sizeof(*metrics), "measures"));
+	for (int64_t i = 0; i < labelled->dev_count; i++)
+		for (int k = 0; k < sets[i].measures->count; k++)
+			metrics[count++] = (struct card_metric){sets[i].name[0] ? sets[i].name : "dev",
+								sets[i].measures->item[k].name, sets[i].measures->item[k].value};
+	status = run_write_card(labelled->run, step, metrics, count);
+	free(metrics);
+	return status;
+}
+
 enum status labelled_run_finish(struct labelled_run *labelled)
 {
 	struct run *run = labelled->run;
@@ -575,6 +592,8 @@ enum status labelled_run_finish(struct labelled_run *labelled)
 	status = OK;
 	if (first && labelled->dev_count > 0)
 		status = results_write_evaluation(run->folder.path, &facts);
+	if (first && status == OK)
+		status = write_card(labelled, sets, step);
 	status = ranks_agree(run->machine->comm, status);
 	for (int64_t i = 0; status == OK && first && i < labelled->dev_count; i++) {
 		for (int k = 0; k < measures[i].count; k++)

@@ -1,3 +1,4 @@
+#include "run/card.h"
 #include "run/run.h"
 
 #include <inttypes.h>
@@ -479,6 +480,8 @@ enum status run_train(struct run *run)
 		status = run->task->check_data(run->task->context, true);
 	if (is_first_rank(comm) && status == OK)
 		status = checkpoint_save_final(&run->training.checkpoints, run->memory.model, run->training.state.step);
+	if (is_first_rank(comm) && status == OK)
+		status = run_write_card(run, run->training.state.step, NULL, 0);
 	TRY(ranks_agree(comm, status));
 	log_note("finished: the model is in %s/final", run->folder.path);
 	return OK;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -286,4 +287,35 @@ enum status manifest_prove(const char *path)
 	struct file_proof proof;
 	TRY(file_proof_begin(&proof, path));
 	return file_proof_end(&proof, NULL, OK);
+}
+
+enum status manifest_put_file(const char *folder, const char *name, const void *bytes, size_t size)
+{
+	struct json_document document;
+	const struct json *rows = NULL;
+	struct folder_files files = {0};
+	char path[PATH_BYTES];
+	int64_t step = 0;
+	bool listed = false;
+	enum status status;
+	TRY(path_join(path, folder, name));
+	TRY(manifest_step(folder, &step));
+	TRY(manifest_read(folder, &document, &rows));
+	for (const struct json *child = rows->first_child; child; child = child->next) {
+		struct row row;
+		TRY_GOTO(row_read(folder, child, &row), done);
+		if (strcmp(row.name, name) != 0)
+			TRY_GOTO(folder_files_add(&files, row.name, row.bytes, row.crc32c), done);
+		else
+			listed = true;
+	}
+	if (listed)
+		TRY_GOTO(manifest_write(folder, step, &files), done);
+	TRY_GOTO(file_write(path, bytes, size), done);
+	TRY_GOTO(folder_files_add(&files, name, (int64_t)size, crc32c(0, bytes, size)), done);
+	status = manifest_write(folder, step, &files);
+done:
+	free(files.files);
+	json_release(&document);
+	return status;
 }

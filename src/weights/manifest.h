@@ -15,6 +15,10 @@
 /* `step` is the checkpoint's, or the last of a finished model. */
 MUST_USE enum status manifest_write(const char *folder, int64_t step, const struct folder_files *files);
 
+/* Adds a file to a finished folder, or replaces it: the manifest lists it in the end, and at no time does it list bytes that are
+ * not there. Errors as of manifest_verify(). */
+MUST_USE enum status manifest_put_file(const char *folder, const char *name, const void *bytes, size_t size);
+
 /* What a manifest says of its folder. */
 struct manifest_facts {
 	int64_t step, files, bytes;

@@ -179,6 +179,9 @@ static void predictions_come_from_any_folder(void **state)
 				 test_folder, test_folder),
 			 0);
 	assert_same_file(test_path("final.jsonl"), test_path("checkpoint.jsonl"));
+	assert_holds(test_path("whole/final/README.md"), "pipeline_tag: text-classification");
+	assert_holds(test_path("whole/final/README.md"), "| dev | accuracy | ");
+	assert_holds(test_path("whole/final/MANIFEST.json"), "README.md");
 	assert_ok(file_read(test_path("whole/final/bertc_task.json"), 1 << 16, &text));
 	char *place = strstr(text.data, words);
 	assert_non_null(place);

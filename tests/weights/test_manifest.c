@@ -234,12 +234,49 @@ static void a_newer_format_is_refused(void **state)
 	assert_error(ERR_DATA, "incomplete row", load(test_path("format")));
 }
 
+/* A file put into a finished folder is listed; replaced, too; and a full disk at any write leaves a folder that proves itself. */
+static void files_are_put(void **state)
+{
+	(void)state;
+	struct manifest_facts before, after;
+	make_folder("put", true);
+	const char *folder = test_path("put"), *card = test_path("put/README.md");
+	assert_ok(manifest_verify(folder, &before));
+	assert_ok(manifest_put_file(folder, "README.md", "one", 3));
+	assert_ok(manifest_verify(folder, &after));
+	assert_int_equal(after.files, before.files + 1);
+	assert_int_equal(after.step, 7);
+	flip(card, 1, 0);
+	assert_error(ERR_DATA, "README.md", manifest_verify(folder, NULL));
+	assert_ok(manifest_put_file(folder, "README.md", "two words", 9));
+	assert_ok(manifest_verify(folder, &after));
+	assert_int_equal(after.files, before.files + 1);
+	assert_int_equal(file_size(card), 9);
+	int failures = 0;
+	for (int write = 1; write <= 3; write++) {
+		char fault[32];
+		assert_ok(manifest_put_file(folder, "README.md", "two words", 9));
+		snprintf(fault, sizeof(fault), "write:%d:ENOSPC", write);
+		assert_ok(file_fault_set(fault));
+		failures += manifest_put_file(folder, "README.md", "three", 5) == ERR_RESOURCE;
+		assert_ok(file_fault_set(NULL));
+		assert_ok(manifest_verify(folder, &after));
+	}
+	assert_int_equal(failures, 3);
+	make_folder("bare", false);
+	assert_error(ERR_DATA, "has no MANIFEST.json", manifest_put_file(test_path("bare"), "README.md", "x", 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flipped_bits_are_found),    cmocka_unit_test(a_damaged_manifest_is_found),
-		cmocka_unit_test(swapped_entries_are_found), cmocka_unit_test(what_has_no_manifest_is_read),
-		cmocka_unit_test(other_errors_stay),         cmocka_unit_test(a_newer_format_is_refused),
+		cmocka_unit_test(files_are_put),
+		cmocka_unit_test(flipped_bits_are_found),
+		cmocka_unit_test(a_damaged_manifest_is_found),
+		cmocka_unit_test(swapped_entries_are_found),
+		cmocka_unit_test(what_has_no_manifest_is_read),
+		cmocka_unit_test(other_errors_stay),
+		cmocka_unit_test(a_newer_format_is_refused),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,0 +1,67 @@
+#include "run/card.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weights/manifest.h"
+
+/* The last evaluation of the set by which the run is judged. */
+static int last_evaluation(const struct run *run, struct card_metric out[HISTORY_COLUMNS])
+{
+	static const char *const own[] = {"step", "tokens", "seconds"}; /* where it stands, no measures */
+	const struct history *history = &run->training.report.history;
+	int64_t row = history->set_count > 0 ? history_last_evaluation(history, history_main_set(history)) : -1;
+	int count = 0;
+	for (int column = 0; row >= 0 && column < history->column_count; column++) {
+		double value = history_value(&history->evaluations, row, column);
+		bool is_place = false;
+		for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+			is_place |= strcmp(history->names[column], own[i]) == 0;
+		if (!is_place && isfinite(value))
+			out[count++] = (struct card_metric){"held out", history->names[column], value};
+	}
+	return count;
+}
+
+/* The last part of the run folder's name. */
+static void name_of(const char *path, char out[PATH_BYTES])
+{
+	snprintf(out, PATH_BYTES, "%s", path);
+	size_t size = strlen(out);
+	while (size > 1 && out[size - 1] == '/')
+		out[--size] = '\0';
+	char *slash = strrchr(out, '/');
+	if (slash && slash[1])
+		memmove(out, slash + 1, strlen(slash));
+}
+
+enum status run_write_card(const struct run *run, int64_t step, const struct card_metric *metrics, int count)
+{
+	struct card_metric last[HISTORY_COLUMNS];
+	struct json_document settings = {0};
+	struct buffer text = {0};
+	char name[PATH_BYTES], folder[PATH_BYTES];
+	enum status status;
+	name_of(run->folder.path, name);
+	TRY_GOTO(path_join(folder, run->folder.path, "final"), done);
+	TRY_GOTO(json_parse(&settings, "settings", buffer_string(&run->record_text), run->record_text.size), done);
+	struct model_card card = {
+		.name = name,
+		.model = run->memory.model,
+		.task = run->task_config,
+		.cased = !run->tokenizer->lowercase,
+		.step = step,
+		.settings = settings.root,
+		.metrics = metrics ? metrics : last,
+		.metric_count = metrics ? count : last_evaluation(run, last),
+	};
+	model_card_put(&text, &card);
+	TRY_GOTO(buffer_status(&text), done);
+	status = manifest_put_file(folder, MODEL_CARD_FILE, text.data, text.size);
+done:
+	json_release(&settings);
+	buffer_release(&text);
+	return status;
+}

@@ -1,0 +1,215 @@
+#include "weights/model_card.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* Labels shown; a model may have thousands. */
+#define LABELS_SHOWN 30
+/* Settings whose values are longer are cut. */
+#define VALUE_BYTES 160
+
+/* What the hub calls the use of a class of transformers. */
+static const struct {
+	const char *architecture, *tag, *automatic;
+} uses[] = {
+	{"BertForPreTraining", "fill-mask", "AutoModelForMaskedLM"},
+	{"BertForMaskedLM", "fill-mask", "AutoModelForMaskedLM"},
+	{"BertForSequenceClassification", "text-classification", "AutoModelForSequenceClassification"},
+	{"BertForTokenClassification", "token-classification", "AutoModelForTokenClassification"},
+	{"BertForQuestionAnswering", "question-answering", "AutoModelForQuestionAnswering"},
+	{"BertForMultipleChoice", "multiple-choice", "AutoModelForMultipleChoice"},
+	{"BertModel", "feature-extraction", "AutoModel"},
+};
+
+static const char *architecture_of(const struct model_card *card)
+{
+	return card->task && card->task->architecture ? card->task->architecture : "BertForPreTraining";
+}
+
+/* Index in `uses`, or -1. */
+static int use_of(const struct model_card *card)
+{
+	for (int i = 0; i < (int)(sizeof(uses) / sizeof(uses[0])); i++)
+		if (strcmp(uses[i].architecture, architecture_of(card)) == 0)
+			return i;
+	return -1;
+}
+
+/* A string of YAML: one of JSON is one. */
+static void put_yaml(struct buffer *out, const char *text)
+{
+	struct json_writer writer = {.out = out};
+	json_put_string(&writer, NULL, text);
+}
+
+/* Text in a table of Markdown, cut to VALUE_BYTES. */
+static void put_cell(struct buffer *out, const char *text)
+{
+	char shown[VALUE_BYTES];
+	text_escape(shown, sizeof(shown), text, false);
+	for (const char *p = shown; *p; p++) {
+		if (strchr("|\\`*_<>[]", *p))
+			buffer_char(out, '\\');
+		buffer_char(out, *p);
+	}
+	if (strlen(text) >= sizeof(shown))
+		buffer_text(out, "…");
+}
+
+static void put_results(struct buffer *out, const struct model_card *card, const char *tag)
+{
+	const char *set = NULL;
+	buffer_text(out, "model-index:\n- name: ");
+	put_yaml(out, card->name);
+	buffer_text(out, "\n  results:\n");
+	for (int i = 0; i < card->metric_count; i++) {
+		const struct card_metric *metric = &card->metrics[i];
+		if (!isfinite(metric->value))
+			continue;
+		if (!set || strcmp(set, metric->set) != 0) {
+			buffer_format(out, "  - task:\n      type: %s\n    dataset:\n      name: ", tag);
+			put_yaml(out, metric->set);
+			buffer_text(out, "\n      type: ");
+			put_yaml(out, metric->set);
+			buffer_text(out, "\n    metrics:\n");
+			set = metric->set;
+		}
+		buffer_text(out, "    - type: ");
+		put_yaml(out, metric->name);
+		buffer_text(out, "\n      value: ");
+		buffer_double(out, metric->value);
+		buffer_char(out, '\n');
+	}
+}
+
+static bool has_metrics(const struct model_card *card)
+{
+	for (int i = 0; i < card->metric_count; i++)
+		if (isfinite(card->metrics[i].value))
+			return true;
+	return false;
+}
+
+static void put_front_matter(struct buffer *out, const struct model_card *card)
+{
+	int use = use_of(card);
+	buffer_text(out, "---\n"
+			 "# license: to be chosen by the owner of the model, with regard to the text it was trained on\n"
+			 "# language: not known to the program that trained it\n"
+			 "library_name: transformers\n"
+			 "tags:\n- bert\n- bertc\n");
+	if (use >= 0)
+		buffer_format(out, "pipeline_tag: %s\n", uses[use].tag);
+	if (use >= 0 && has_metrics(card))
+		put_results(out, card, uses[use].tag);
+	buffer_text(out, "---\n\n");
+}
+
+static void put_model(struct buffer *out, const struct model_card *card)
+{
+	const struct model_config *config = &card->model->config;
+	buffer_text(out, "# ");
+	put_cell(out, card->name);
+	buffer_format(out,
+		      "\n\nA BERT of %.1f million weights: %d layers, width %d, %d attention heads, a %s vocabulary of %d "
+		      "entries, texts "
+		      "of up to %d tokens. The class of transformers is `%s`. Trained with bertc ",
+		      (double)card->model->element_count / 1e6, config->num_hidden_layers, config->hidden_size,
+		      config->num_attention_heads, card->cased ? "cased" : "lower-cased", config->vocab_size,
+		      config->max_position_embeddings, architecture_of(card));
+	buffer_format(out, VERSION " for %" PRId64 " steps.\n", card->step);
+}
+
+static void put_labels(struct buffer *out, const struct task_config *task)
+{
+	if (!task || !task->labels || task->label_count < 2)
+		return;
+	buffer_format(out, "\nIts %d classes are ", task->label_count);
+	for (int32_t i = 0; i < task->label_count && i < LABELS_SHOWN; i++) {
+		buffer_text(out, i > 0 ? ", " : "");
+		put_cell(out, task->labels[i]);
+	}
+	buffer_text(out, task->label_count > LABELS_SHOWN ? ", …; `config.json` has them all.\n" : ".\n");
+}
+
+static void put_usage(struct buffer *out, const struct model_card *card)
+{
+	int use = use_of(card);
+	const char *command = use < 0 ? NULL
+			      : strcmp(uses[use].tag, "fill-mask") == 0
+				      ? "fill  --model FOLDER \"Paris is the [MASK] of France.\""
+			      : strcmp(uses[use].tag, "feature-extraction") == 0 ? "embed --model FOLDER texts.txt"
+										 : "predict --model FOLDER texts.txt";
+	if (use < 0)
+		return;
+	buffer_format(out,
+		      "\n## Use\n\n```python\nfrom transformers import %s, AutoTokenizer\n\n"
+		      "model = %s.from_pretrained(\"FOLDER\")\ntokenizer = AutoTokenizer.from_pretrained(\"FOLDER\")\n```\n\n"
+		      "or, without Python,\n\n    bertc %s\n",
+		      uses[use].automatic, uses[use].automatic, command);
+}
+
+static void put_metrics(struct buffer *out, const struct model_card *card)
+{
+	if (!has_metrics(card))
+		return;
+	buffer_text(out, "\n## Results\n\n| set | measure | value |\n|---|---|---|\n");
+	for (int i = 0; i < card->metric_count; i++) {
+		if (!isfinite(card->metrics[i].value))
+			continue;
+		buffer_text(out, "| ");
+		put_cell(out, card->metrics[i].set);
+		buffer_text(out, " | ");
+		put_cell(out, card->metrics[i].name);
+		buffer_format(out, " | %.6g |\n", card->metrics[i].value);
+	}
+}
+
+static void put_value(struct buffer *out, const struct json *value)
+{
+	if (value->kind == JSON_STRING || value->kind == JSON_NUMBER)
+		put_cell(out, value->text);
+	for (const struct json *child = value->kind == JSON_ARRAY ? value->first_child : NULL; child; child = child->next) {
+		put_value(out, child);
+		buffer_text(out, child->next ? ", " : "");
+	}
+}
+
+static bool is_plain(const struct json *value)
+{
+	if (value->kind == JSON_ARRAY)
+		return value->first_child && value->first_child->kind == JSON_STRING;
+	return value->kind == JSON_STRING || value->kind == JSON_NUMBER;
+}
+
+static void put_settings(struct buffer *out, const struct model_card *card)
+{
+	if (!card->settings)
+		return;
+	buffer_text(out, "\n## Training\n\n| setting | value |\n|---|---|\n");
+	for (const struct json *member = card->settings->first_child; member; member = member->next) {
+		if (!is_plain(member))
+			continue;
+		buffer_text(out, "| ");
+		put_cell(out, member->key);
+		buffer_text(out, " | ");
+		put_value(out, member);
+		buffer_text(out, " |\n");
+	}
+}
+
+void model_card_put(struct buffer *out, const struct model_card *card)
+{
+	put_front_matter(out, card);
+	put_model(out, card);
+	put_labels(out, card->task);
+	put_usage(out, card);
+	put_metrics(out, card);
+	put_settings(out, card);
+	buffer_text(out, "\n## Limits\n\nThe model repeats what its training text holds, errors and prejudices included. Say "
+			 "here what it is "
+			 "meant for, and what it is not.\n");
+}

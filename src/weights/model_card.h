@@ -1,0 +1,37 @@
+/* The model card: README.md with front matter, as Hugging Face's hub shows it, of what is known when a run ends. What is not
+ * known (licence, language) is left to the owner, and the card says so. */
+#ifndef WEIGHTS_MODEL_CARD_H
+#define WEIGHTS_MODEL_CARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "base/buffer.h"
+#include "base/json.h"
+#include "model/model.h"
+#include "weights/config_file.h"
+
+#define MODEL_CARD_FILE "README.md"
+
+struct card_metric {
+	const char *set;  /* "dev" */
+	const char *name; /* as in metrics.jsonl and eval_results.json */
+	double value;     /* NaN: undefined, left out */
+};
+
+/* All borrowed. */
+struct model_card {
+	const char *name; /* of the model */
+	const struct model *model;
+	const struct task_config *task; /* NULL: from pre-training */
+	bool cased;
+	int64_t step;
+	const struct json *settings; /* an object: how it was trained; texts and lists of texts. NULL: not known */
+	const struct card_metric *metrics;
+	int metric_count;
+};
+
+/* Appends the card. Names, labels and settings come from files and command lines: what would change the meaning of the page is
+ * escaped. */
+void model_card_put(struct buffer *out, const struct model_card *card);
+
+#endif
