@@ -371,6 +371,15 @@ enum status file_write(const char *path, const void *bytes, size_t count)
 	return status;
 }
 
+enum status file_copy(const char *from, const char *to)
+{
+	struct file_map map;
+	TRY(file_map_open(&map, from));
+	enum status status = file_write(to, map.data, map.size);
+	file_map_close(&map);
+	return status;
+}
+
 enum status file_append_line(const char *path, const char *line)
 {
 	int fd;

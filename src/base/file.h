@@ -125,6 +125,8 @@ const char *file_writer_part(const struct file_writer *writer);
 
 /* A whole file at once. */
 MUST_USE enum status file_write(const char *path, const void *bytes, size_t count);
+/* A copy of a regular file under another name, written as file_write() writes. */
+MUST_USE enum status file_copy(const char *from, const char *to);
 /* Appends one line (with its '\n') to a log file, flushed to the system, not fsynced. */
 MUST_USE enum status file_append_line(const char *path, const char *line);
 

@@ -1,32 +1,18 @@
 /* bertc finetune: a pre-trained model and a labelled task's files to a model that answers the task. The command fills src/run's
  * structs from its options, shows and records them, and lets the run do the work (run/run.h, run/labelled_run.h). */
+#include "cmd/finetune.h"
+
 #include "base/log.h"
 #include "cmd/finetune_inputs.h"
-#include "cmd/finetune_options.h"
-#include "cmd/settled_options.h"
+#include "cmd/finetune_sweep.h"
 #include "cmd/training_settings.h"
-#include "run/labelled_run.h"
-
-/* Everything the command owns. */
-struct finetune {
-	struct options *options;
-	struct machine machine;
-	const char *paths[2];
-	const struct option_list *patterns[3];
-	struct run_settings run_settings;
-	struct labelled_run_settings settings;
-	struct run run;
-	struct run_record record;
-	struct labelled_run labelled;
-	struct settled_options settled;
-};
 
 static enum marker_tokens marker_tokens(const char *name)
 {
 	return name[0] == 'v' ? MARKERS_VOCABULARY : name[0] == 't' ? MARKERS_TEXT : MARKERS_AUTO;
 }
 
-static void fill_run(struct finetune *finetune)
+void finetune_fill(struct finetune *finetune)
 {
 	const struct options *options = finetune->options;
 	const struct finetune_settings *settings = options->settings;
@@ -38,6 +24,8 @@ static void fill_run(struct finetune *finetune)
 	finetune->patterns[2] = &settings->test;
 	finetune->run_settings = training_run(options, training);
 	struct run_folder_settings *folder = &finetune->run_settings.folder;
+	folder->sweep = settings->sweep.count > 0;
+	folder->in_sweep = finetune->in_sweep;
 	folder->command = "finetune";
 	folder->usage = "bertc finetune --task NAME --model FOLDER --train FILE --out FOLDER";
 	folder->paths = finetune->paths;
@@ -85,7 +73,8 @@ static enum status show_settings(void *context, const struct run *run, struct bu
 {
 	struct finetune *finetune = context;
 	TRY(settle(finetune, run));
-	options_settings_table(&finetune->settled.options, SCOPE_ALL, log_has_colour(), out);
+	if (!finetune->brief)
+		options_settings_table(&finetune->settled.options, SCOPE_ALL, log_has_colour(), out);
 	return OK;
 }
 
@@ -107,16 +96,16 @@ static enum status report_options(void *context, const struct run *run, const st
 
 /* ---- The run ---- */
 
-static enum status train_in_folder(struct finetune *finetune)
+enum status finetune_prepare(struct finetune *finetune)
 {
 	struct run *run = &finetune->run;
 	const struct finetune_settings *settings = finetune->options->settings;
 	finetune->record =
 		(struct run_record){.context = finetune, .write = write_record, .show = show_settings, .options = report_options};
 	labelled_run_begin(&finetune->labelled, run);
-	fill_run(finetune);
 	TRY(training_settle(finetune->options));
-	TRY(run_open(run, &finetune->run_settings, &finetune->machine, &finetune->labelled.task, &finetune->record));
+	finetune_fill(finetune);
+	TRY(run_open(run, &finetune->run_settings, finetune->machine, &finetune->labelled.task, &finetune->record));
 	/* The record of a checkpoint, or of a run that has none yet, completes the options. */
 	const struct json *record = phases_record(&run->start);
 	if (record) {
@@ -125,42 +114,68 @@ static enum status train_in_folder(struct finetune *finetune)
 		TRY(options_resume_start(finetune->options, record, name, run->start.resumed));
 	}
 	const struct machine_settings machine = training_machine(&settings->training);
-	machine_resume(&finetune->machine, &machine);
-	fill_run(finetune);
+	machine_resume(finetune->machine, &machine);
+	finetune_fill(finetune);
 	TRY(run_set_phases(run, 1));
 	run->phases[0].settings = training_phase(finetune->options, &settings->training);
 	TRY(run_open_device(run));
-	TRY(labelled_run_prepare(&finetune->labelled, &finetune->settings));
-	TRY(run_plan(run));
+	return labelled_run_prepare(&finetune->labelled, &finetune->settings);
+}
+
+enum status finetune_train(struct finetune *finetune)
+{
+	TRY(run_plan(&finetune->run));
 	if (finetune->run_settings.folder.plan)
 		return OK;
-	TRY(run_train(run));
+	TRY(run_train(&finetune->run));
 	return labelled_run_finish(&finetune->labelled);
+}
+
+enum status finetune_close(struct finetune *finetune, enum status status)
+{
+	struct error error = *error_last();
+	run_close(&finetune->run, status);
+	labelled_run_release(&finetune->labelled);
+	settled_options_release(&finetune->settled);
+	return status == OK ? OK : error_restore(&error);
+}
+
+static enum status train_one(struct options *options, struct machine *machine)
+{
+	struct finetune finetune = {.options = options, .machine = machine};
+	enum status status = finetune_prepare(&finetune);
+	if (status == OK)
+		status = finetune_train(&finetune);
+	comm_fail(machine->comm, status);
+	return finetune_close(&finetune, status);
+}
+
+static enum status launch(struct options *options, const struct machine *machine)
+{
+	struct finetune finetune = {.options = options};
+	finetune_fill(&finetune);
+	return run_folder_launch(&finetune.run_settings.folder, machine);
 }
 
 static enum status run_finetune(struct options *options)
 {
-	struct finetune finetune = {.options = options};
 	const struct finetune_settings *settings = options->settings;
-	const struct machine_settings machine = training_machine(&settings->training);
+	const struct machine_settings asked = training_machine(&settings->training);
+	struct machine machine = {0};
 	bool trains;
 	TRY(finetune_inputs(options, &trains));
 	if (!trains)
 		return finetune_score(options);
 	run_stop_before_training();
-	enum status status = machine_find(&finetune.machine, &machine);
-	if (status == OK && machine_launches(&finetune.machine) && !settings->training.plan && settings->training.out) {
-		fill_run(&finetune);
-		status = run_folder_launch(&finetune.run_settings.folder, &finetune.machine);
-	} else if (status == OK) {
-		status = train_in_folder(&finetune);
-	}
-	comm_fail(finetune.machine.comm, status);
+	enum status status = machine_find(&machine, &asked);
+	if (status == OK && machine_launches(&machine) && !settings->training.plan && settings->training.out)
+		status = launch(options, &machine);
+	else if (status == OK && settings->sweep.count > 0)
+		status = finetune_sweep(options, &machine);
+	else if (status == OK)
+		status = train_one(options, &machine);
 	struct error error = *error_last();
-	run_close(&finetune.run, status);
-	labelled_run_release(&finetune.labelled);
-	settled_options_release(&finetune.settled);
-	machine_close(&finetune.machine);
+	machine_close(&machine);
 	return status == OK ? OK : error_restore(&error);
 }
 

@@ -44,6 +44,7 @@ struct report_sweep_run {
 	const char *const *values; /* [setting_count] as given on the command line */
 	double score;              /* the measure that decides; NaN: none yet */
 	const char *status;        /* "finished", "running", "failed: ..." */
+	bool over;                 /* finished or failed: a score that is not there will not come */
 };
 struct report_sweep {
 	const char *const *settings; /* [setting_count] names: "learning_rate", "seed" */
@@ -53,7 +54,15 @@ struct report_sweep {
 	struct report_column measure; /* what `score` is, its direction, and baselines */
 	const char *set;              /* that it was measured on: "dev set" */
 };
-/* The best run, -1 if none has a score. */
+/* A setting: the runs that differ in their seed alone. Without seeds among the settings each run is one. */
+struct report_sweep_group {
+	int64_t first, runs;    /* its first run; how many have a score */
+	bool lacks;             /* a run is over without one */
+	double mean, deviation; /* of the scores; NaN: of none, of fewer than two (n - 1 below) */
+};
+/* All settings, best first: by their mean, those that lack a score last. The caller frees. */
+MUST_USE enum status report_sweep_groups(const struct report_sweep *sweep, struct report_sweep_group **out, int64_t *out_count);
+/* The best run of the best setting, since one lucky seed is no better setting; -1 if none has a score. */
 int64_t report_sweep_best(const struct report_sweep *sweep);
 /* A picture for each setting that varies; all runs, best first; and where seeds vary, means over them. */
 void report_sweep_html(const struct report_sweep *sweep, struct buffer *out);

@@ -17,14 +17,7 @@ static bool better(const struct report_sweep *sweep, double a, double b)
 	return measure_is_better(direction == DIRECTION_NONE ? DIRECTION_HIGHER : direction, a, b, 0);
 }
 
-int64_t report_sweep_best(const struct report_sweep *sweep)
-{
-	int64_t best = -1;
-	for (int64_t i = 0; i < sweep->run_count; i++)
-		if (isfinite(sweep->runs[i].score) && (best < 0 || better(sweep, sweep->runs[i].score, sweep->runs[best].score)))
-			best = i;
-	return best;
-}
+/* ---- Settings ---- */
 
 static bool varies(const struct report_sweep *sweep, int setting)
 {
@@ -33,6 +26,108 @@ static bool varies(const struct report_sweep *sweep, int setting)
 			return true;
 	return false;
 }
+
+/* The setting "seed", if it varies; -1: it does not. */
+static int seed_of(const struct report_sweep *sweep)
+{
+	for (int s = 0; s < sweep->setting_count; s++)
+		if (strcmp(sweep->settings[s], "seed") == 0 && varies(sweep, s))
+			return s;
+	return -1;
+}
+
+static bool same_but(const struct report_sweep *sweep, int64_t a, int64_t b, int without)
+{
+	for (int s = 0; s < sweep->setting_count; s++)
+		if (s != without && strcmp(sweep->runs[a].values[s], sweep->runs[b].values[s]) != 0)
+			return false;
+	return true;
+}
+
+/* Is it the first run of its setting? */
+static bool is_first(const struct report_sweep *sweep, int64_t run, int seed)
+{
+	for (int64_t i = 0; i < run && seed >= 0; i++)
+		if (same_but(sweep, i, run, seed))
+			return false;
+	return true;
+}
+
+/* The runs like `first`, which is the first of them. */
+static struct report_sweep_group group_of(const struct report_sweep *sweep, int64_t first, int seed)
+{
+	struct report_sweep_group group = {.first = first, .mean = NAN, .deviation = NAN};
+	double sum = 0, squares = 0;
+	for (int64_t i = first; i < sweep->run_count; i++) {
+		const struct report_sweep_run *run = &sweep->runs[i];
+		if (!(seed < 0 ? i == first : same_but(sweep, first, i, seed)))
+			continue;
+		group.lacks |= run->over && !isfinite(run->score);
+		if (isfinite(run->score)) {
+			sum += run->score;
+			group.runs++;
+		}
+	}
+	if (group.runs > 0)
+		group.mean = sum / (double)group.runs;
+	for (int64_t i = first; group.runs > 1 && i < sweep->run_count; i++)
+		if (same_but(sweep, first, i, seed) && isfinite(sweep->runs[i].score))
+			squares += (sweep->runs[i].score - group.mean) * (sweep->runs[i].score - group.mean);
+	if (group.runs > 1)
+		group.deviation = sqrt(squares / (double)(group.runs - 1));
+	return group;
+}
+
+static bool better_group(const struct report_sweep *sweep, const struct report_sweep_group *a, const struct report_sweep_group *b)
+{
+	if (a->lacks != b->lacks && isfinite(a->mean) && isfinite(b->mean))
+		return b->lacks;
+	return better(sweep, a->mean, b->mean);
+}
+
+enum status report_sweep_groups(const struct report_sweep *sweep, struct report_sweep_group **out, int64_t *out_count)
+{
+	int seed = seed_of(sweep);
+	struct report_sweep_group *groups = NULL;
+	int64_t count = 0;
+	*out = NULL;
+	TRY(memory_new(&groups, sweep->run_count, sizeof(*groups), "settings of a sweep"));
+	for (int64_t i = 0; i < sweep->run_count; i++) {
+		if (!is_first(sweep, i, seed))
+			continue;
+		struct report_sweep_group group = group_of(sweep, i, seed);
+		int64_t k = count++;
+		for (; k > 0 && better_group(sweep, &group, &groups[k - 1]); k--)
+			groups[k] = groups[k - 1];
+		groups[k] = group;
+	}
+	*out = groups;
+	*out_count = count;
+	return OK;
+}
+
+int64_t report_sweep_best(const struct report_sweep *sweep)
+{
+	int seed = seed_of(sweep);
+	struct report_sweep_group best = {.first = -1, .mean = NAN};
+	int64_t run = -1;
+	for (int64_t i = 0; i < sweep->run_count; i++) {
+		if (!is_first(sweep, i, seed))
+			continue;
+		struct report_sweep_group group = group_of(sweep, i, seed);
+		if (group.runs > 0 && (best.first < 0 || better_group(sweep, &group, &best)))
+			best = group;
+	}
+	for (int64_t i = best.first; i >= 0 && i < sweep->run_count; i++) {
+		bool belongs = seed < 0 ? i == best.first : same_but(sweep, best.first, i, seed);
+		if (belongs && isfinite(sweep->runs[i].score) &&
+		    (run < 0 || better(sweep, sweep->runs[i].score, sweep->runs[run].score)))
+			run = i;
+	}
+	return run;
+}
+
+/* ---- Pictures ---- */
 
 /* Numbers by size, then other words in the order of the runs. */
 static void sort_categories(const char **names, int count)
@@ -126,7 +221,7 @@ static void put_values(const struct report_sweep *sweep, const struct report_swe
 /* All runs, best first. */
 static enum status put_runs(const struct report_sweep *sweep, struct buffer *out)
 {
-	int64_t *order = NULL;
+	int64_t *order = NULL, best = report_sweep_best(sweep);
 	char number[REPORT_NUMBER_BYTES];
 	TRY(memory_new(&order, sweep->run_count, sizeof(*order), "runs of a sweep"));
 	for (int64_t i = 0; i < sweep->run_count; i++) {
@@ -138,13 +233,15 @@ static enum status put_runs(const struct report_sweep *sweep, struct buffer *out
 	put_head(sweep, -1, "<th>run</th><th></th>", out);
 	for (int64_t i = 0; i < sweep->run_count; i++) {
 		const struct report_sweep_run *run = &sweep->runs[order[i]];
-		bool best = i == 0 && isfinite(run->score);
-		buffer_format(out, "<tr%s><td>%s</td>", best ? " class=\"best\"" : "",
-			      best ? "<span class=\"star\" title=\"best\">\xE2\x98\x85</span>" : "");
+		bool is_best = order[i] == best;
+		buffer_format(out, "<tr%s><td>%s</td>", is_best ? " class=\"best\"" : "",
+			      is_best ? "<span class=\"star\" title=\"best\">\xE2\x98\x85</span>" : "");
 		put_values(sweep, run, -1, out);
 		html_element(out, "<td class=\"n\">", report_number(number, run->score, sweep->measure.unit), "</td><td>");
+		if (run->over)
+			html_element(out, "<a href=\"", run->name, "/report.html\">");
 		html_excerpt(out, run->name, 60);
-		buffer_text(out, "</td><td>");
+		buffer_format(out, "%s</td><td>", run->over ? "</a>" : "");
 		html_excerpt(out, run->status, 120);
 		buffer_text(out, "</td></tr>\n");
 	}
@@ -153,57 +250,13 @@ static enum status put_runs(const struct report_sweep *sweep, struct buffer *out
 	return OK;
 }
 
-static bool same_but(const struct report_sweep *sweep, int64_t a, int64_t b, int without)
+static enum status put_means(const struct report_sweep *sweep, struct buffer *out)
 {
-	for (int s = 0; s < sweep->setting_count; s++)
-		if (s != without && strcmp(sweep->runs[a].values[s], sweep->runs[b].values[s]) != 0)
-			return false;
-	return true;
-}
-
-/* Runs that differ in their seed alone, as one line. */
-struct group {
-	int64_t first, runs;
-	double mean, deviation;
-};
-
-static struct group group_of(const struct report_sweep *sweep, int64_t first, int seed)
-{
-	struct group group = {.first = first, .mean = NAN, .deviation = NAN};
-	double sum = 0, squares = 0;
-	for (int64_t i = first; i < sweep->run_count; i++)
-		if (same_but(sweep, first, i, seed) && isfinite(sweep->runs[i].score)) {
-			sum += sweep->runs[i].score;
-			group.runs++;
-		}
-	if (group.runs > 0)
-		group.mean = sum / (double)group.runs;
-	for (int64_t i = first; i < sweep->run_count; i++)
-		if (same_but(sweep, first, i, seed) && isfinite(sweep->runs[i].score))
-			squares += (sweep->runs[i].score - group.mean) * (sweep->runs[i].score - group.mean);
-	if (group.runs > 1)
-		group.deviation = sqrt(squares / (double)(group.runs - 1));
-	return group;
-}
-
-static enum status put_means(const struct report_sweep *sweep, int seed, struct buffer *out)
-{
-	struct group *groups = NULL;
+	struct report_sweep_group *groups = NULL;
 	int64_t count = 0;
+	int seed = seed_of(sweep);
 	char number[REPORT_NUMBER_BYTES];
-	TRY(memory_new(&groups, sweep->run_count, sizeof(*groups), "settings of a sweep"));
-	for (int64_t i = 0; i < sweep->run_count; i++) {
-		bool seen = false;
-		for (int64_t k = 0; k < i && !seen; k++)
-			seen = same_but(sweep, k, i, seed);
-		if (seen)
-			continue;
-		struct group group = group_of(sweep, i, seed);
-		int64_t k = count++;
-		for (; k > 0 && better(sweep, group.mean, groups[k - 1].mean); k--)
-			groups[k] = groups[k - 1];
-		groups[k] = group;
-	}
+	TRY(report_sweep_groups(sweep, &groups, &count));
 	buffer_text(out, "<h3>Means over the seeds</h3>\n<p class=\"note\">One lucky seed is no better setting: settings are "
 			 "best compared "
 			 "by their mean, and a difference smaller than the deviation says little.</p>\n");
@@ -224,18 +277,15 @@ static enum status put_means(const struct report_sweep *sweep, int seed, struct 
 
 static enum status put_sweep(const struct report_sweep *sweep, struct buffer *out)
 {
-	int seed = -1;
 	buffer_text(out, "<div class=\"grid\">\n");
-	for (int s = 0; s < sweep->setting_count; s++) {
-		seed = strcmp(sweep->settings[s], "seed") == 0 && varies(sweep, s) ? s : seed;
+	for (int s = 0; s < sweep->setting_count; s++)
 		if (varies(sweep, s))
 			TRY(put_picture(sweep, s, out));
-	}
 	buffer_text(out, "</div>\n<h3>All runs</h3>\n");
 	html_element(out, "<p class=\"note\">By ", sweep->measure.heading, " on the ");
 	html_element(out, "", sweep->set, ", best first.</p>\n");
 	TRY(put_runs(sweep, out));
-	return seed >= 0 && sweep->setting_count > 1 ? put_means(sweep, seed, out) : OK;
+	return seed_of(sweep) >= 0 ? put_means(sweep, out) : OK;
 }
 
 void report_sweep_html(const struct report_sweep *sweep, struct buffer *out)
@@ -255,7 +305,8 @@ void report_sweep_page(const struct report_sweep *sweep, const char *title, stru
 		html_element(out, "The best is ", sweep->runs[best].name, ": ");
 		html_element(out, "", sweep->measure.heading, " ");
 		html_element(out, "", report_number(number, sweep->runs[best].score, sweep->measure.unit), " on the ");
-		html_element(out, "", sweep->set, ".");
+		html_element(out, "", sweep->set,
+			     seed_of(sweep) < 0 ? "." : ", the best seed of the setting with the best mean.");
 	}
 	buffer_text(out, "</p>\n");
 	report_sweep_html(sweep, out);

@@ -145,12 +145,12 @@ static enum status read_files(struct labelled_run *labelled)
 }
 
 /* Tokens of an example: as given, else as the task usually has. */
-static enum status choose_length(struct run *run, const struct task *task)
+static enum status choose_length(const struct run *run, struct run_phase *phase, const struct task *task)
 {
-	int64_t *length = &run->phases[0].settings.max_seq_length, most = run->config.max_position_embeddings;
+	int64_t *length = &phase->settings.max_seq_length, most = run->config.max_position_embeddings;
 	if (*length == 0) {
 		int64_t usual = task->max_seq_length > 0 ? task->max_seq_length : 128;
-		return choose_integer(&run->phases[0].choices, "max_seq_length", usual < most ? usual : most, length);
+		return choose_integer(&phase->choices, "max_seq_length", usual < most ? usual : most, length);
 	}
 	if (*length <= most)
 		return OK;
@@ -189,7 +189,7 @@ static enum status find_task(struct labelled_run *labelled)
 		TRY(labels_parse_option(settings->labels, &labelled->strings, &names, &count));
 	labelled->names = names;
 	state->settings.tokenizer = labelled->encoder;
-	TRY(choose_length(labelled->run, state->task));
+	TRY(choose_length(labelled->run, &labelled->run->phases[0], state->task));
 	state->settings.max_seq_length = (int32_t)labelled->run->phases[0].settings.max_seq_length;
 	state->settings.columns = settings->columns;
 	state->settings.needs_pairs = layout_same_name("pair", settings->task);
@@ -263,10 +263,9 @@ static enum status choose_dropout(struct run *run, const char *name, double give
 }
 
 /* Three epochs, 32 examples at a time, the rates of Devlin et al. 2019; an evaluation an epoch. */
-static enum status choose_phase(struct labelled_run *labelled)
+static enum status choose_phase(const struct labelled_run *labelled, struct run_phase *phase, const struct recipe *recipe)
 {
-	struct run *run = labelled->run;
-	struct run_phase *phase = &run->phases[0];
+	const struct run *run = labelled->run;
 	struct phase_settings *settings = &phase->settings;
 	TRY(phase_choose_batch(phase, run->machine, 32));
 	double batches = ceil((double)labelled->train.encoded.example_count / (double)settings->train_batch_size);
@@ -284,7 +283,23 @@ static enum status choose_phase(struct labelled_run *labelled)
 	if (settings->save_steps < 0)
 		TRY(choose_integer(&phase->choices, "save_checkpoints_steps", (int64_t)batches, &settings->save_steps));
 	settings->rate.usual_learning_rate = run->config.hidden_size < 512 ? 1e-4 : 3e-5;
-	return phase_choose(phase, &run->recipe);
+	return phase_choose(phase, recipe);
+}
+
+enum status labelled_run_check(const struct labelled_run *labelled, const struct recipe *recipe,
+			       const struct phase_settings *settings)
+{
+	struct run_phase phase = {.settings = *settings};
+	struct recipe own = *recipe;
+	struct choices choices = {0};
+	enum status status = choose_length(labelled->run, &phase, labelled->state.task);
+	if (status == OK)
+		status = recipe_choose(&own, &choices);
+	if (status == OK)
+		status = choose_phase(labelled, &phase, &own);
+	choices_release(&phase.choices);
+	choices_release(&choices);
+	return status;
 }
 
 enum status labelled_run_prepare(struct labelled_run *labelled, const struct labelled_run_settings *settings)
@@ -316,7 +331,7 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 		return status;
 	}
 	TRY(recipe_choose(&run->recipe, &run->choices));
-	return choose_phase(labelled);
+	return choose_phase(labelled, &run->phases[0], &run->recipe);
 }
 
 /* ---- What the run asks ---- */
@@ -580,15 +595,19 @@ enum status labelled_run_finish(struct labelled_run *labelled)
 				    &test),
 			 done);
 	}
+	const struct train_state *state = &run->training.state;
+	int64_t deciding = run->training.settings.best_set;
+	const char *selected = labelled->dev_count > 0 ? labelled->dev[deciding].name : NULL;
 	struct result_facts facts = {
 		.sets = sets,
 		.count = (int)labelled->dev_count,
 		.global_step = step,
-		.loss = NAN,
-		.selected_on = labelled->settings->save_best && labelled->dev_count > 0
-				       ? (labelled->dev[0].name[0] ? labelled->dev[0].name : "dev")
-				       : NULL,
+		.loss = state->loss_count > 0 ? state->loss_sum / (double)state->loss_count : NAN,
+		.selected_on = labelled->settings->save_best && selected ? (*selected ? selected : "dev") : NULL,
 	};
+	if (labelled->dev_count > 0)
+		labelled->result = (struct labelled_result){
+			.step = step, .set = selected, .score = measures_get(&measures[deciding], labelled->task.decides)};
 	status = OK;
 	if (first && labelled->dev_count > 0)
 		status = results_write_evaluation(run->folder.path, &facts);

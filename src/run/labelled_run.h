@@ -24,6 +24,13 @@ struct labelled_run_settings {
 	double hidden_dropout_prob, attention_probs_dropout_prob; /* negative: the model's */
 };
 
+/* What the finished model reached on the dev set that decides. */
+struct labelled_result {
+	int64_t step;
+	const char *set; /* its name; "": the only one; NULL: there is no dev set */
+	double score;    /* by task.decides */
+};
+
 /* Zero-initialise; released also after a failure. */
 struct labelled_run {
 	const struct labelled_run_settings *settings; /* borrowed */
@@ -45,13 +52,18 @@ struct labelled_run {
 	struct instances *instances;
 	struct task_preview preview;
 	const char **preview_labels;
-	bool continues_head; /* the folder's head has the task's labels */
+	bool continues_head;           /* the folder's head has the task's labels */
+	struct labelled_result result; /* set by labelled_run_finish() */
 };
 
 /* Makes out->task: that of `run`, which is opened with it. */
 void labelled_run_begin(struct labelled_run *out, struct run *run);
 /* After run_open_device(): reads the model's tokenizer and the task's files, and chooses what is open up to run_plan(). [all] */
 MUST_USE enum status labelled_run_prepare(struct labelled_run *labelled, const struct labelled_run_settings *settings);
+/* Would a run on the same files, once prepared, do with these settings instead? They are chosen as those of the run are, into
+ * nothing. */
+MUST_USE enum status labelled_run_check(const struct labelled_run *labelled, const struct recipe *recipe,
+					const struct phase_settings *phase);
 /* After run_train(): scores the sets with the finished model (with save_best the best one, which becomes final/), and writes
  * result files. [all] */
 MUST_USE enum status labelled_run_finish(struct labelled_run *labelled);

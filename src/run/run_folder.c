@@ -11,6 +11,7 @@
 #include "comm/launcher.h"
 #include "formats/event_file.h"
 #include "run/data_folder.h"
+#include "tasks/results.h"
 #include "train/ranks.h"
 
 /* ---- --fresh ---- */
@@ -58,12 +59,73 @@ static enum status check_fresh(const struct run_folder_settings *settings)
  * and the metrics of one. */
 static enum status holds_run(const char *out, bool *holds)
 {
-	char mark[PATH_BYTES], settings[PATH_BYTES], metrics[PATH_BYTES];
+	char mark[PATH_BYTES], settings[PATH_BYTES], metrics[PATH_BYTES], sweep[PATH_BYTES];
 	TRY(path_join(mark, out, RUN_FOLDER_MARK));
 	TRY(path_join(settings, out, "settings.json"));
 	TRY(path_join(metrics, out, "metrics.jsonl"));
-	*holds = file_exists(mark) || (file_exists(settings) && file_exists(metrics));
+	TRY(path_join(sweep, out, SWEEP_RECORD));
+	*holds = file_exists(mark) || file_exists(sweep) || (file_exists(settings) && file_exists(metrics));
 	return OK;
+}
+
+bool run_folder_holds_results(const char *path)
+{
+	struct name_list names = {0};
+	bool only = file_is_folder(path) && folder_list(path, &names) == OK && names.count > 0;
+	for (int64_t i = 0; only && i < names.count; i++)
+		only = results_is_file(names.names[i]);
+	name_list_release(&names);
+	return only;
+}
+
+enum status run_folder_remove_results(const char *path)
+{
+	struct name_list names = {0};
+	enum status status;
+	char entry[PATH_BYTES];
+	TRY_GOTO(folder_list(path, &names), done);
+	for (int64_t i = 0; i < names.count; i++) {
+		TRY_GOTO(path_join(entry, path, names.names[i]), done);
+		if (run_folder_holds_results(entry))
+			TRY_GOTO(folder_remove(entry), done);
+		else if (results_is_file(names.names[i]) && file_operations.unlink(entry) != 0) {
+			status = error_set_errno(ERR_RESOURCE, "'%s': cannot remove", entry);
+			goto done;
+		}
+	}
+done:
+	name_list_release(&names);
+	return status;
+}
+
+/* The runs of a sweep, by its record. */
+static enum status remove_sweep(const char *out)
+{
+	struct json_document record = {0};
+	char path[PATH_BYTES];
+	enum status status;
+	TRY(path_join(path, out, SWEEP_RECORD));
+	if (!file_exists(path))
+		return OK;
+	TRY(json_read(&record, path, SWEEP_RECORD_BYTES));
+	const struct json *lists[] = {json_member(record.root, "runs"), json_member(record.root, "earlier_runs")};
+	for (int i = 0; i < 2; i++)
+		for (const struct json *run = lists[i] ? lists[i]->first_child : NULL; run; run = run->next) {
+			const char *name = NULL;
+			char folder[PATH_BYTES];
+			TRY_GOTO(json_get_string(run, path, "name", &name), done);
+			/* A name of ours, and no path. */
+			if (!name || !strchr(name, '=') || strchr(name, '/'))
+				continue;
+			TRY_GOTO(path_join(folder, out, name), done);
+			if (file_is_folder(folder))
+				TRY_GOTO(folder_remove(folder), done);
+		}
+	if (file_operations.unlink(path) != 0)
+		status = error_set_errno(ERR_RESOURCE, "'%s': cannot remove", path);
+done:
+	json_release(&record);
+	return status;
 }
 
 /* --fresh: what an earlier run left goes, nothing else in the folder is touched, and nothing at all in a folder without a run. */
@@ -73,11 +135,12 @@ static enum status remove_earlier_run(const char *out)
 	TRY(holds_run(out, &holds));
 	if (!holds)
 		return OK;
-	static const char *const names[] = {
-		"data", "final",     "metrics.jsonl",     "report.html",      "samples.jsonl",    "settings.json",
-		"best", "best.json", "eval_results.json", "eval_results.txt", "test_results.tsv", "predict.txt"};
+	static const char *const names[] = {"data",          "final",         "metrics.jsonl", "report.html",
+					    "samples.jsonl", "settings.json", "best",          "best.json"};
 	struct name_list entries = {0};
 	enum status status;
+	TRY(remove_sweep(out));
+	TRY(run_folder_remove_results(out));
 	TRY_GOTO(folder_list(out, &entries), done);
 	for (int64_t i = 0; i < entries.count; i++) {
 		const char *name = entries.names[i];
@@ -261,7 +324,8 @@ static enum status share_start(struct run_start *start, const struct run_folder_
 		error_hint("--out must be a folder that all machines share");
 		return status;
 	}
-	TRY(launcher_log(&machine->place, settings->out));
+	if (!settings->in_sweep)
+		TRY(launcher_log(&machine->place, settings->out));
 	if (start->begun)
 		return json_read(&start->record, start->settings, SETTINGS_LIMIT);
 	if (!start->resumed)
@@ -296,19 +360,51 @@ static enum status take_folder(struct run_folder *folder)
 	return folder_lock(folder->path, &folder->lock);
 }
 
-static enum status prepare_folder(struct run_folder *folder, struct run_start *start, const struct run_folder_settings *settings,
-				  struct machine *machine)
+/* A run and a sweep in one folder would write over each other's results. */
+static enum status check_kind(const struct run_folder_settings *settings)
 {
-	if (machine->place.launched)
+	char path[PATH_BYTES], checkpoint[PATH_BYTES];
+	bool has_checkpoint = false, holds;
+	enum status status;
+	TRY(path_join(path, settings->out, SWEEP_RECORD));
+	bool has_sweep = file_exists(path);
+	if (has_sweep == settings->sweep)
+		return OK;
+	if (has_sweep) {
+		status = error_set(ERR_STATE, "'%s' holds a sweep", settings->out);
+		error_hint("give its --sweep to go on with it, --fresh to clear the folder, or another --out");
+		return status;
+	}
+	TRY(holds_run(settings->out, &holds));
+	TRY(checkpoint_latest(settings->out, checkpoint, &has_checkpoint));
+	if (!holds && !has_checkpoint)
+		return OK;
+	status = error_set(ERR_STATE, "'%s' holds a run of its own, which is no sweep", settings->out);
+	error_hint("give --fresh to clear the folder, or another --out");
+	return status;
+}
+
+enum status run_folder_take(struct run_folder *folder, const struct run_folder_settings *settings, const struct machine *machine)
+{
+	TRY(name_folder(folder, settings));
+	if (machine->place.launched && !settings->in_sweep)
 		TRY(folder_make(settings->out));
 	else
 		TRY(take_folder(folder));
 	folder->lock_taken = folder_lock_stamp(settings->out, folder->lock);
-	TRY(launcher_log(&machine->place, settings->out));
+	if (!settings->in_sweep)
+		TRY(launcher_log(&machine->place, settings->out));
 	if (settings->fresh && machine->place.restarts == 0) {
 		TRY(check_fresh(settings));
 		TRY(remove_earlier_run(settings->out));
 	}
+	return check_kind(settings);
+}
+
+static enum status prepare_folder(struct run_folder *folder, struct run_start *start, const struct run_folder_settings *settings,
+				  const struct machine *machine)
+{
+	TRY(run_folder_take(folder, settings, machine));
 	TRY(checkpoint_clean(settings->out));
 	TRY(folder_clean(settings->out));
 	if (file_is_folder(folder->data))

@@ -8,12 +8,18 @@
 #include "run/machine.h"
 #include "train/checkpoint.h"
 
+/* Name of a sweep's record; a folder that has one holds a sweep (run/sweep.h). */
+#define SWEEP_RECORD "sweep.json"
+#define SWEEP_RECORD_BYTES ((size_t)64 << 20)
+
 struct run_folder_settings {
 	const char *command; /* "pretrain", and how it is called: for hints */
 	const char *usage;   /* "bertc pretrain --corpus PATH --out FOLDER" */
 	const char *out;     /* the folder; NULL: not given, which is an error */
 	bool fresh;          /* what an earlier run left goes */
 	bool plan;           /* nothing will be trained */
+	bool sweep;          /* it is the folder of a sweep, whose runs have folders of their own in it */
+	bool in_sweep;       /* it is one of these: whoever started the ranks holds the sweep's lock, not this one */
 	const char *resume_from;
 	int64_t resume_step; /* -1: not given */
 	/* What the run is to read, which --fresh must not remove: paths, of which any may be NULL, and patterns of paths. */
@@ -50,6 +56,14 @@ struct run_start {
  * [all] */
 MUST_USE enum status run_folder_open(struct run_folder *folder, struct run_start *start,
 				     const struct run_folder_settings *settings, struct machine *machine);
+/* Makes, locks and clears the folder alone, as far as it is ours to do: of a sweep. ERR_STATE if a run is asked for where a sweep
+ * is, or the other way round. First rank. */
+MUST_USE enum status run_folder_take(struct run_folder *folder, const struct run_folder_settings *settings,
+				     const struct machine *machine);
+/* Removes the results of tasks: files, and folders in which nothing else lies. */
+MUST_USE enum status run_folder_remove_results(const char *path);
+/* A folder that holds results of tasks and nothing else. */
+bool run_folder_holds_results(const char *path);
 /* After a failure, before it is closed: a folder that this run made goes, if nothing came into it (a mistyped path leaves none
  * behind). */
 void run_folder_leave(const struct run_folder *folder);

@@ -11,10 +11,42 @@
 #include "base/json.h"
 #include "base/json_internal.h"
 #include "base/memory.h"
+#include "tasks/layouts.h"
 
 #define KEY_BYTES 160
 /* Numbers of this size and above are written with an exponent (NumPy 1). */
 #define POSITIONAL_BELOW 1e16f
+
+/* Files of results: begin and end of their names, with only a number between. */
+static const char *const result_files[][2] = {
+	{"eval_results", ".json"}, {"eval_results", ".txt"}, {"test_results", ".tsv"},       {"predict", ".txt"},
+	{"predictions", ".txt"},   {"predictions", ".json"}, {"nbest_predictions", ".json"}, {"null_odds", ".json"},
+};
+
+static bool is_submission(const char *name)
+{
+	int count;
+	const struct layout *layouts = layouts_all(&count);
+	for (int i = 0; i < count; i++)
+		for (int k = 0; k < 2; k++)
+			if (layouts[i].test[k].submission && strcmp(name, layouts[i].test[k].submission) == 0)
+				return true;
+	return false;
+}
+
+bool results_is_file(const char *name)
+{
+	for (size_t i = 0; i < sizeof(result_files) / sizeof(*result_files); i++) {
+		size_t begin = strlen(result_files[i][0]);
+		if (strncmp(name, result_files[i][0], begin) != 0)
+			continue;
+		const char *rest = name + begin;
+		rest += *rest == '_' && isdigit((unsigned char)rest[1]) ? 1 + strspn(rest + 1, "0123456789") : 0;
+		if (strcmp(rest, result_files[i][1]) == 0)
+			return true;
+	}
+	return is_submission(name);
+}
 
 /* A line of the evaluation's files. */
 struct result_value {

@@ -3,6 +3,7 @@
 #ifndef TASKS_RESULTS_H
 #define TASKS_RESULTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/buffer.h"
 #include "base/error.h"
@@ -26,6 +27,10 @@ struct result_facts {
 /* FOLDER/eval_results.json (one object, sorted keys, four spaces) and eval_results.txt (lines "key = value", sorted, as
  * Google's run_classifier.py): eval_ measures, global_step, loss, and in the JSON selected_on. Undefined values are null. */
 MUST_USE enum status results_write_evaluation(const char *folder, const struct result_facts *facts);
+
+/* Is this the name of a file that a task's results lie in, here or in its file of the table of tasks? A run that begins afresh
+ * removes them, and the best run of a sweep hands them on. */
+bool results_is_file(const char *name);
 
 /* A class id a line: bert-ad's predict.txt. */
 MUST_USE enum status results_write_classes(const char *path, const int32_t *classes, int64_t count);

@@ -29,6 +29,8 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 	json_put_integer(&writer, "samples", state->samples);
 	json_put_integer(&writer, "tokens", state->tokens);
 	json_put_double(&writer, "seconds", state->seconds);
+	json_put_double(&writer, "loss_sum", state->loss_sum);
+	json_put_integer(&writer, "loss_count", state->loss_count);
 	json_put_integer(&writer, "epoch", state->epoch);
 	json_put_integer(&writer, "epoch_first_sample", state->epoch_first_sample);
 	json_put_integer(&writer, "skipped_steps", state->skipped_steps);
@@ -40,16 +42,16 @@ enum status checkpoint_state_text(struct buffer *out, const struct checkpoint_co
 	json_put_integer(&writer, "first_token", state->phase.first_token);
 	json_put_integer(&writer, "evaluations", state->phase.evaluations);
 	json_put_integer(&writer, "stalled", state->phase.stalled);
-	if (isfinite(state->phase.best_loss))
-		json_put_double(&writer, "best_loss", state->phase.best_loss);
+	if (isfinite(state->phase.best_score))
+		json_put_double(&writer, "best_score", state->phase.best_score);
 	json_close(&writer);
 	json_put_integer(&writer, "evaluated_step", state->evaluated_step);
-	if (isfinite(state->evaluated_loss))
-		json_put_double(&writer, "evaluated_loss", state->evaluated_loss);
+	if (isfinite(state->evaluated_score))
+		json_put_double(&writer, "evaluated_score", state->evaluated_score);
 	if (state->best_step > 0) {
 		json_open(&writer, "best", '{');
 		json_put_integer(&writer, "step", state->best_step);
-		json_put_double(&writer, "loss", state->best_loss);
+		json_put_double(&writer, "score", state->best_score);
 		json_close(&writer);
 	}
 	guard_write(&state->guard, &writer, "guard");
@@ -78,20 +80,27 @@ static enum status read_count(const struct json *object, const char *file, const
 	return *out >= 0 ? OK : error_set(ERR_DATA, "'%s': damaged: it has no \"%s\"", file, key);
 }
 
+/* A measure by which checkpoints are compared. While that could only be a loss it was called one. */
+static enum status read_score(const struct json *object, const char *file, const char *key, const char *before, double *out)
+{
+	TRY(json_get_number(object, file, before, out));
+	return json_get_number(object, file, key, out);
+}
+
 static enum status phase_read(const struct json *root, const char *file, struct train_state *state)
 {
 	const struct json *record = json_member(root, "phase");
 	struct phase_state *phase = &state->phase;
-	phase->best_loss = state->evaluated_loss = NAN;
+	phase->best_score = state->evaluated_score = NAN;
 	TRY(read_count(root, file, "evaluated_step", state->step, &state->evaluated_step));
-	TRY(json_get_number(root, file, "evaluated_loss", &state->evaluated_loss));
+	TRY(read_score(root, file, "evaluated_score", "evaluated_loss", &state->evaluated_score));
 	TRY(read_count(record, file, "index", INT32_MAX, &phase->index));
 	TRY(read_count(record, file, "first_step", state->step, &phase->first_step));
 	TRY(read_count(record, file, "first_sample", state->samples, &phase->first_sample));
 	TRY(read_count(record, file, "first_token", state->tokens, &phase->first_token));
 	TRY(read_count(record, file, "evaluations", COUNT_LIMIT, &phase->evaluations));
 	TRY(read_count(record, file, "stalled", COUNT_LIMIT, &phase->stalled));
-	return json_get_number(record, file, "best_loss", &phase->best_loss);
+	return read_score(record, file, "best_score", "best_loss", &phase->best_score);
 }
 
 /* Absent before the first evaluation. */
@@ -99,7 +108,7 @@ static enum status best_read(const struct json *root, const char *file, struct t
 {
 	const struct json *record = json_member(root, "best");
 	TRY(json_get_integer(record, file, "step", 0, state->step, &state->best_step));
-	return json_get_number(record, file, "loss", &state->best_loss);
+	return read_score(record, file, "score", "loss", &state->best_score);
 }
 
 static enum status seconds_read(const struct json *root, const char *file, double *out)
@@ -144,6 +153,8 @@ enum status checkpoint_state_read(const struct json *root, const char *file, str
 	TRY(read_count(root, file, "samples", COUNT_LIMIT, &state->samples));
 	TRY(read_count(root, file, "tokens", COUNT_LIMIT, &state->tokens));
 	TRY(seconds_read(root, file, &state->seconds));
+	TRY(json_get_number(root, file, "loss_sum", &state->loss_sum));
+	TRY(json_get_integer(root, file, "loss_count", 0, COUNT_LIMIT, &state->loss_count));
 	TRY(read_count(root, file, "epoch", COUNT_LIMIT, &state->epoch));
 	TRY(read_count(root, file, "epoch_first_sample", COUNT_LIMIT, &state->epoch_first_sample));
 	TRY(read_count(root, file, "skipped_steps", state->step, &state->skipped_steps));
@@ -195,7 +206,7 @@ enum status checkpoint_best_check(const struct checkpoint_context *context, stru
 	checkpoint_name(name, state->best_step);
 	TRY(path_join(path, folder, name));
 	if (state->best_step > 0 && file_is_folder(path))
-		return checkpoint_mark_best(folder, state->best_step, checkpoint_decides(context), state->best_loss);
+		return checkpoint_mark_best(folder, state->best_step, checkpoint_decides(context), state->best_score);
 	state->best_step = 0;
 	return checkpoint_unmark_best(folder);
 }

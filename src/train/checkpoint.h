@@ -28,14 +28,16 @@ struct train_state {
 	int64_t step;                      /* updates tried, from 0 */
 	int64_t samples, tokens;           /* seen since the run's first step */
 	double seconds;                    /* of training since the run's first step */
+	double loss_sum;                   /* of the steps' losses since the run's first step, those that are numbers */
+	int64_t loss_count;                /* of these; 0 also in a checkpoint of before they were recorded */
 	int64_t epoch, epoch_first_sample; /* where `samples` lies: saves a walk when resuming */
 	int64_t skipped_steps;             /* updates left out, for whatever reason the guard had */
 	struct guard_state guard;
 	struct phase_state phase;
 	int64_t evaluated_step; /* of the newest evaluation; 0 = none yet */
-	double evaluated_loss;  /* its held-out loss, or the measure that decides: the score of a checkpoint of that step */
-	int64_t best_step;      /* the checkpoint with the lowest evaluation loss; 0 = none yet */
-	double best_loss;       /* its loss */
+	double evaluated_score; /* its measure that decides: the score of a checkpoint of that step */
+	int64_t best_step;      /* the checkpoint with the best score; 0 = none yet */
+	double best_score;
 };
 
 /* What every save of a run needs and none changes. */

@@ -249,7 +249,7 @@ static enum status write_checkpoint(struct checkpoint_writer *writer)
 	log_detail("saved %s", name);
 	/* The checkpoint is there: what fails now costs nothing but a warning. */
 	if (state->best_step == state->step &&
-	    checkpoint_mark_best(context->folder, state->best_step, checkpoint_decides(context), state->best_loss) != OK)
+	    checkpoint_mark_best(context->folder, state->best_step, checkpoint_decides(context), state->best_score) != OK)
 		log_warning("the best checkpoint could not be marked: %s", error_last()->message);
 	if (checkpoint_prune(context->folder, context->keep, state->step, state->best_step) != OK)
 		log_warning("an older checkpoint could not be removed: %s", error_last()->message);

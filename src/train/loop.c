@@ -47,19 +47,19 @@ static void remember_score(struct training *training, const struct measure *deci
 	struct phase_state *score = &state->phase;
 	const struct phase *phase = &training->phases[score->index];
 	double value = decides->value;
-	state->evaluated_loss = value;
-	bool gains = score->evaluations == 0 || !isfinite(score->best_loss) ||
-		     measure_is_better(decides->direction, value, score->best_loss, phase->patience_margin);
+	state->evaluated_score = value;
+	bool gains = score->evaluations == 0 || !isfinite(score->best_score) ||
+		     measure_is_better(decides->direction, value, score->best_score, phase->patience_margin);
 	if (gains)
-		score->best_loss = value;
+		score->best_score = value;
 	score->stalled = gains ? 0 : score->stalled + 1;
 	score->evaluations++;
 
 	bool kept = training->settings.save_best || due(state->step, phase->save_steps) || is_full(phase, state);
-	bool best = state->best_step == 0 || measure_is_better(decides->direction, value, state->best_loss, 0);
+	bool best = state->best_step == 0 || measure_is_better(decides->direction, value, state->best_score, 0);
 	if (kept && isfinite(value) && best) {
 		state->best_step = state->step;
-		state->best_loss = value;
+		state->best_score = value;
 	}
 }
 
@@ -168,6 +168,11 @@ static enum status train_step(struct training *training)
 	training->optimizer->update_count += verdict == GUARD_APPLY;
 	double seconds = clock_seconds() - started;
 	state->seconds += seconds;
+	double loss = measures_get(&result.metrics, "loss");
+	if (isfinite(loss)) {
+		state->loss_sum += loss;
+		state->loss_count++;
+	}
 	stop_reserve(checkpoint_writer_longest(training->writer) + seconds / step->most_batches);
 	TRY(step_report_times(training));
 	struct report_progress progress = train_progress(state);

@@ -19,7 +19,7 @@ static const struct fuzz_seed seeds[] = {
 	FUZZ_SEED("\1{\"format\": 1, \"step\": 5, \"samples\": 40, \"tokens\": 400, \"seconds\": 1.5, \"epoch\": 1, "
 		  "\"epoch_first_sample\": 20, \"skipped_steps\": 0, \"update_count\": 5, \"phase\": {\"index\": 1, "
 		  "\"first_step\": 2, \"first_sample\": 8, \"first_token\": 80, \"evaluations\": 1, \"stalled\": 0, "
-		  "\"best_loss\": 1}, \"evaluated_step\": 4, \"evaluated_loss\": 1, \"best\": {\"step\": 3, \"loss\": 2}, "
+		  "\"best_score\": 1}, \"evaluated_step\": 4, \"evaluated_score\": 1, \"best\": {\"step\": 3, \"score\": 2}, "
 		  "\"guard\": {\"skipped_in_row\": 1, \"recent\": [3], \"loss_scale\": 65536, \"clean_steps\": 1, "
 		  "\"dynamic\": true, \"observed\": 2, \"losses\": [1, 2], \"norms\": [3, 4]}, \"data_hash\": \"00ff\", "
 		  "\"settings\": {}}"),

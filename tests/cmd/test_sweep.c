@@ -1,0 +1,218 @@
+/* `bertc finetune --sweep` as a user does it: all runs, the best of them, a sweep that is interrupted, changed, run on ranks, and
+ * what wrong commands give. */
+#include "cmd/small_run.h"
+
+static void put_table(const char *name, int rows, int first)
+{
+	static const char *const who[] = {"the cat", "a dog", "the old man", "my sister", "nobody", "the sailor"};
+	struct buffer text = {0};
+	buffer_text(&text, "sentence\tlabel\n");
+	for (int i = first; i < first + rows; i++)
+		buffer_format(&text, "%s %s the moon.\t%s\n", who[i * 7 % 6], i % 2 ? "sees" : "likes", i % 2 ? "see" : "feel");
+	assert_ok(file_write(test_path(name), text.data, text.size));
+	buffer_release(&text);
+}
+
+static int setup(void **state)
+{
+	if (small_run_make(state, 3) != 0)
+		return -1;
+	if (program("pretrain --corpus %s --model %s --out %s/base --vocab_size 80 --train_batch_size 16 --max_seq_length 32 "
+		    "--num_train_steps 2 --precision fp32 --threads 1",
+		    corpus, config, test_folder) != 0)
+		return -1;
+	put_table("train.tsv", 32, 0);
+	put_table("dev.tsv", 16, 3);
+	put_table("test.tsv", 8, 1);
+	return 0;
+}
+
+/* Two epochs of two steps a run. */
+#define BASE                                                                                                                     \
+	"finetune --task classification --model %s/base --train %s/train.tsv --max_seq_length 32 --precision fp32 --threads 1 "  \
+	"--train_batch_size 16 --num_train_epochs 2 --log_steps 1 --no_progress "
+#define SWEEP(out, lists, more)                                                                                                  \
+	BASE "--dev %s/dev.tsv --test %s/test.tsv --out %s/" out " --sweep '" lists "' " more, test_folder, test_folder,         \
+		test_folder, test_folder, test_folder
+#define LISTS "lr=1e-2,0.00001 seed=1,2"
+
+static void read_text(const char *name, struct buffer *out)
+{
+	assert_ok(file_read(test_path(name), 1 << 24, out));
+}
+
+static void assert_same_files(const char *one, const char *other)
+{
+	struct buffer a = {0}, b = {0};
+	read_text(one, &a);
+	read_text(other, &b);
+	assert_int_equal(a.size, b.size);
+	assert_memory_equal(a.data, b.data, a.size);
+	buffer_release(&a);
+	buffer_release(&b);
+}
+
+/* A member of sweep.json. */
+static const char *recorded(const char *sweep, const char *key, char out[200])
+{
+	struct json_document document;
+	const char *text = NULL;
+	char path[PATH_BYTES];
+	assert_ok(path_join(path, test_path(sweep), "sweep.json"));
+	assert_ok(json_read(&document, path, 1 << 20));
+	assert_ok(json_get_string(document.root, path, key, &text));
+	snprintf(out, 200, "%s", text ? text : "");
+	json_release(&document);
+	return out;
+}
+
+static const char *const names[] = {"learning_rate=0.01,seed=1", "learning_rate=0.01,seed=2", "learning_rate=1e-5,seed=1",
+				    "learning_rate=1e-5,seed=2"};
+
+static double score_of(const char *sweep, const char *run, const char *measure)
+{
+	struct json_document document;
+	double score = NAN;
+	char path[PATH_BYTES];
+	snprintf(path, sizeof(path), "%s/%s/eval_results.json", test_path(sweep), run);
+	assert_ok(json_read(&document, path, 1 << 20));
+	assert_ok(json_get_number(document.root, path, measure, &score));
+	json_release(&document);
+	return score;
+}
+
+static bool holds(const char *sweep, const char *run, const char *name)
+{
+	char path[PATH_BYTES];
+	snprintf(path, sizeof(path), "%s/%s/%s", test_path(sweep), run, name);
+	return file_exists(path);
+}
+
+static void every_setting_is_tried_and_the_best_kept(void **state)
+{
+	char best[200], path[PATH_BYTES], other[PATH_BYTES];
+	(void)state;
+	assert_program(0, "run 4 of 4: learning_rate=1e-5,seed=2", SWEEP("whole", LISTS, "--metric loss"));
+	assert_said("the best run is ");
+	/* By the mean of the dev loss over seeds, then the better seed; worked out from the runs' own results. */
+	double scores[4];
+	for (int i = 0; i < 4; i++)
+		scores[i] = score_of("whole", names[i], "eval_loss");
+	int setting = scores[0] + scores[1] < scores[2] + scores[3] ? 0 : 2;
+	int wanted = scores[setting] <= scores[setting + 1] ? setting : setting + 1;
+	assert_string_equal(recorded("whole", "best", best), names[wanted]);
+	assert_said(names[wanted]);
+	for (int i = 0; i < 4; i++) {
+		assert_false(holds("whole", names[i], "checkpoint-4"));
+		assert_true(holds("whole", names[i], "final/config.json"));
+	}
+	snprintf(path, sizeof(path), "whole/%s/final/model.safetensors", best);
+	assert_same_files("whole/final/model.safetensors", path);
+	snprintf(path, sizeof(path), "whole/%s/test_results.tsv", best);
+	assert_same_files("whole/test_results.tsv", path);
+	snprintf(path, sizeof(path), "whole/%s/eval_results.json", best);
+	assert_same_files("whole/eval_results.json", path);
+	assert_int_equal(program("verify %s/whole/final", test_folder), 0);
+	struct buffer page = {0};
+	read_text("whole/report.html", &page);
+	assert_non_null(strstr(buffer_string(&page), "Means over the seeds"));
+	assert_non_null(strstr(buffer_string(&page), "<svg"));
+	buffer_release(&page);
+	/* Again: nothing is trained. */
+	assert_program(0, "4 of 4 runs are over", SWEEP("whole", LISTS, ""));
+	/* A run of a sweep is that run alone. */
+	assert_program(0, "", BASE "--dev %s/dev.tsv --out %s/alone --learning_rate 1e-5 --seed 2", test_folder, test_folder,
+		       test_folder, test_folder);
+	snprintf(other, sizeof(other), "whole/%s/final/model.safetensors", names[3]);
+	assert_same_files("alone/final/model.safetensors", other);
+}
+
+static void an_interrupted_sweep_goes_on(void **state)
+{
+	char path[PATH_BYTES];
+	(void)state;
+	/* Three steps at a time: within a run, and in the next one. */
+	for (int i = 0; i < 4; i++) {
+		assert_program(75, "saved", SWEEP("parts", LISTS, "--metric loss --steps_this_run 3"));
+		assert_true(holds("parts", names[i], "checkpoint-3"));
+	}
+	assert_program(0, "3 of 4 runs are over", SWEEP("parts", LISTS, "--metric loss"));
+	for (int i = 0; i < 4; i++) {
+		char whole[PATH_BYTES];
+		snprintf(path, sizeof(path), "parts/%s/final/model.safetensors", names[i]);
+		snprintf(whole, sizeof(whole), "whole/%s/final/model.safetensors", names[i]);
+		assert_same_files(path, whole);
+	}
+	assert_same_files("parts/final/model.safetensors", "whole/final/model.safetensors");
+}
+
+static void a_changed_sweep_keeps_what_it_can(void **state)
+{
+	(void)state;
+	assert_program(0, "run 2 of 2: learning_rate=1e-5,seed=3", SWEEP("whole", "learning_rate=0.00001 seed=2,3", ""));
+	assert_said("1 of 2 runs are over");
+	assert_said("3 earlier runs are no longer part of it");
+	/* And back: all four are known. */
+	assert_program(0, "4 of 4 runs are over", SWEEP("whole", LISTS, ""));
+	assert_program(ERR_STATE, "--weight_decay is '0.5'", SWEEP("whole", LISTS, "--weight_decay 0.5"));
+	assert_program(ERR_STATE, "--metric is 'accuracy'", SWEEP("whole", LISTS, "--metric accuracy"));
+	put_table("dev.tsv", 17, 3);
+	assert_program(ERR_STATE, "the files of the training or dev sets have changed", SWEEP("whole", LISTS, ""));
+	put_table("dev.tsv", 16, 3);
+	assert_program(ERR_STATE, "holds a sweep", BASE "--dev %s/dev.tsv --out %s/whole", test_folder, test_folder, test_folder,
+		       test_folder);
+	assert_program(ERR_STATE, "holds a run of its own", SWEEP("alone", LISTS, ""));
+	/* --fresh takes the sweep away, and what it published. */
+	assert_program(75, "", BASE "--dev %s/dev.tsv --out %s/whole --fresh --stop_at_step 1", test_folder, test_folder,
+		       test_folder, test_folder);
+	assert_false(file_exists(test_path("whole/sweep.json")));
+	assert_false(holds("whole", names[0], ""));
+	assert_false(file_exists(test_path("whole/test_results.tsv")));
+	assert_false(file_exists(test_path("whole/final")));
+}
+
+static void ranks_sweep_together(void **state)
+{
+	(void)state;
+	assert_program(75, "", SWEEP("ranks", "seed=1,2", "--ranks 2 --steps_this_run 3"));
+	assert_program(0, "run 2 of 2: seed=2", SWEEP("ranks", "seed=1,2", "--ranks 2"));
+	assert_said("the best run is ");
+	assert_true(file_exists(test_path("ranks/final/model.safetensors")));
+	assert_program(0, "2 of 2 runs are over", SWEEP("ranks", "seed=1,2", "--ranks 2"));
+}
+
+static void mistakes_are_found_before_the_first_run(void **state)
+{
+	(void)state;
+#define WRONG(lists, message) assert_program(ERR_USAGE, message, SWEEP("none", lists, ""))
+	WRONG("learning_rat=1", "there is no option 'learning_rat'");
+	assert_said("did you mean learning_rate?");
+	WRONG("learning_rate", "'learning_rate' is no option with its values");
+	WRONG("learning_rate=", "'learning_rate=' has no values");
+	WRONG("seed=1,,2", "'seed=1,,2' has an empty value");
+	WRONG("lr=1e-4,0.0001", "learning_rate has the value 0.0001 twice");
+	WRONG("seed=1 random_seed=2", "seed is listed twice");
+	WRONG("lr=0.1,-1", "--learning_rate must lie in 0..1, not '-1'");
+	WRONG("task=mrpc,cola", "task cannot be swept");
+	WRONG("ranks=1,2", "ranks cannot be swept");
+	WRONG("", "--sweep names no option");
+	WRONG("train_batch_size=8,16", "--train_batch_size is given, and swept");
+	WRONG("num_train_steps=3,4", "--num_train_steps and --num_train_epochs: give one of them");
+	/* What only the files and the model tell. */
+	WRONG("num_warmup_steps=0,500", "the run num_warmup_steps=500: --num_warmup_steps 500 is more than the 4 steps");
+	assert_program(ERR_USAGE, "--sweep needs a dev set", BASE "--out %s/none --sweep seed=1,2", test_folder, test_folder,
+		       test_folder);
+	assert_false(file_exists(test_path("none")));
+	assert_program(0, "2 runs, of which the first was planned", SWEEP("planned", "seed=1,2", "--plan"));
+	assert_false(file_exists(test_path("planned/sweep.json")));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_setting_is_tried_and_the_best_kept), cmocka_unit_test(an_interrupted_sweep_goes_on),
+		cmocka_unit_test(a_changed_sweep_keeps_what_it_can),        cmocka_unit_test(ranks_sweep_together),
+		cmocka_unit_test(mistakes_are_found_before_the_first_run),
+	};
+	return cmocka_run_group_tests(tests, setup, program_teardown);
+}
