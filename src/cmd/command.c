@@ -25,6 +25,7 @@ const struct command *const commands[] = {
 	&command_finetune,
 	&command_predict,
 	&command_embed,
+	&command_score,
 	&command_evaluate,
 	&command_export,
 	&command_fill,

@@ -15,6 +15,12 @@ const struct model_heads model_heads_pooler = {
 	.head = {{.input = INPUT_FIRST_ROW, .pooled = true, .loss = LOSS_NONE, .name = "pooler"}},
 };
 
+const struct model_heads model_heads_words = {
+	.architecture = "BertForMaskedLM",
+	.count = 1,
+	.head = {{.input = INPUT_CHOSEN_ROWS, .loss = LOSS_WORDS, .coefficient = 1, .name = "cls.predictions"}},
+};
+
 const struct model_heads model_heads_pretraining = {
 	.architecture = "BertForPreTraining",
 	.pooler = true,

@@ -48,6 +48,8 @@ extern const struct model_heads model_heads_none;
 extern const struct model_heads model_heads_encoder;
 /* The same with the pooler's output for each sequence (B,H) as that of head 0. For inference. */
 extern const struct model_heads model_heads_pooler;
+/* Masked words alone: BertForMaskedLM. */
+extern const struct model_heads model_heads_words;
 /* Masked words and next sentence (enum pretraining_head): BertForPreTraining. */
 extern const struct model_heads model_heads_pretraining;
 

@@ -1,0 +1,153 @@
+/* bertc score: how likely a model finds texts, word by word. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "cmd/answer_options.h"
+#include "cmd/command.h"
+#include "infer/word_losses.h"
+
+struct score_settings {
+	struct answer_settings answer;
+	bool whole_word;
+};
+
+#define FIELD(name) offsetof(struct score_settings, name)
+
+static const struct option score_options[] = {
+	{.help = "Input"},
+	ANSWER_INPUT_OPTIONS(struct score_settings, answer, "windows"),
+	{.help = "Scores"},
+	{.name = "whole_word",
+	 .type = OPTION_FLAG,
+	 .field = FIELD(whole_word),
+	 .fallback = "false",
+	 .role = ROLE_RESULT,
+	 .help = "hide all pieces of a word together, and take the perplexity per word"},
+	{.help = "Output"},
+	ANSWER_OUTPUT_OPTIONS(struct score_settings, answer),
+	{.help = "Machine"},
+	MICRO_BATCH_OPTION(struct score_settings, answer.micro_batch_tokens),
+	DEVICE_OPTIONS(struct score_settings, answer.device),
+	{.name = NULL},
+};
+
+static const struct command_text score_text = {
+	.name = "score",
+	.synopsis = "--model FOLDER [FILE...|-] [options]",
+	.summary = "score texts word by word with a masked-word model",
+	.description =
+		"Hides each token of a text in turn and asks the model for it: its loss is -log of the probability that it gets. "
+		"Prints a JSON object for each text, in the order of the input: {\"tokens\", \"losses\", \"sum\", "
+		"\"pseudo_perplexity\"}, the last being exp of the mean loss. A text of n tokens costs as much as n texts. Texts "
+		"that are longer than the model are taken in windows that overlap by half; a token counts where it has most "
+		"context.",
+	.examples = "bertc score --model runs/mine sentences.txt\thow likely each sentence is\n"
+		    "bertc score --model BERT --whole_word sentences.txt --out scores.jsonl\twords hidden whole\n",
+};
+
+struct score {
+	struct answer_model model;
+	struct word_losses losses;
+	struct text_counts counts;
+	bool whole_word;
+};
+
+static enum status work(void *context, struct line_chunk *chunk)
+{
+	const struct score *score = context;
+	return text_chunk_make(chunk->own, chunk, &score->model.texts);
+}
+
+static void put_text(const struct score *score, const struct text_chunk *texts, int64_t number, struct buffer *out)
+{
+	const struct ready_text *text = &texts->texts[number];
+	const struct text_losses *own = &score->losses.texts[number];
+	const struct vocab *vocab = &score->model.session.tokenizer.vocab;
+	const double *losses = score->losses.losses + own->first;
+	struct json_writer writer = {.out = out};
+	double sum = 0;
+	json_open(&writer, NULL, '{');
+	if (text->id_size > 0) {
+		struct buffer id = {0};
+		buffer_append(&id, buffer_string(&texts->ids_text) + text->id, text->id_size);
+		json_put_written(&writer, "id", buffer_string(&id));
+		buffer_release(&id);
+	}
+	json_open(&writer, "tokens", '[');
+	for (int64_t i = 0; i < own->count; i++)
+		json_put_string(&writer, NULL, vocab->text[score->losses.tokens[own->first + i]]);
+	json_close(&writer);
+	json_open(&writer, "losses", '[');
+	for (int64_t i = 0; i < own->count; i++) {
+		json_put_float(&writer, NULL, (float)losses[i]);
+		sum += losses[i];
+	}
+	json_close(&writer);
+	json_put_double(&writer, "sum", sum);
+	json_put_double(&writer, "pseudo_perplexity", own->units > 0 ? exp(sum / (double)own->units) : NAN);
+	json_close(&writer);
+	buffer_char(out, '\n');
+}
+
+static enum status answer(void *context, struct line_chunk *chunk, int64_t first, struct buffer *out, int64_t *out_texts)
+{
+	struct score *score = context;
+	const struct text_chunk *texts = chunk->own;
+	(void)first;
+	TRY(word_losses_compute(&score->losses, score->model.encoder, texts, &score->model.session.tokenizer.vocab,
+				score->whole_word));
+	for (int64_t i = 0; i < texts->text_count; i++)
+		put_text(score, texts, i, out);
+	text_counts_add(&score->counts, &texts->counts);
+	*out_texts = texts->text_count;
+	return OK;
+}
+
+static void release_own(void *own)
+{
+	text_chunk_release(own);
+}
+
+/* Texts of a chunk: each takes as long as hundreds of others elsewhere. */
+#define CHUNK_LINES 64
+
+static enum status run_score(struct options *options)
+{
+	static const struct session_heads heads = {&model_heads_words, MISSING_NOTHING};
+	const struct score_settings *settings = options->settings;
+	struct score score = {.whole_word = settings->whole_word};
+	struct buffer identity = {0};
+	struct answer_job job = {.title = "scoring",
+				 .chunk_lines = CHUNK_LINES,
+				 .context = &score,
+				 .work = work,
+				 .answer = answer,
+				 .own_bytes = sizeof(struct text_chunk),
+				 .release_own = release_own};
+	enum status status;
+	if (!settings->answer.model) {
+		status = error_set(ERR_USAGE, "--model is missing");
+		error_hint("bertc score --model FOLDER sentences.txt");
+		return status;
+	}
+	TRY_GOTO(answer_model_open(&score.model, &settings->answer, settings->answer.model, &heads, 0, false, true), done);
+	TRY_GOTO(answer_job_fill(&job, options, &settings->answer, &score.model, &identity), done);
+	status = answer_job_run(&job);
+	text_counts_log(&score.counts, &score.model.texts);
+done:
+	buffer_release(&identity);
+	word_losses_release(&score.losses);
+	answer_model_close(&score.model);
+	return status;
+}
+
+const struct command command_score = {
+	.text = &score_text,
+	.options = score_options,
+	.settings_bytes = sizeof(struct score_settings),
+	.run = run_score,
+	.takes_arguments = true,
+};
