@@ -85,7 +85,7 @@ enum status folder_make(const char *path)
 		if (result == 0 || (errno == EEXIST && file_is_folder(part)))
 			continue;
 		if (errno == EEXIST)
-			return error_set(ERR_USAGE, "'%s': is in the way of a folder and is none", part);
+			return error_set(ERR_USAGE, "'%s' exists and is not a folder", part);
 		return error_set_errno(file_path_status(), "'%s': cannot make this folder", part);
 	}
 	return OK;
@@ -375,7 +375,7 @@ enum status folder_lock_check(const char *path, const struct file_stamp *taken)
 				       "'%s' was removed or replaced while this run held it, so another run may have "
 				       "taken the folder: nothing more is saved",
 				       lock);
-	error_hint("see that no other run uses '%s', then run the same command again: it goes on from the newest checkpoint",
+	error_hint("make sure that no other run uses '%s', then run the same command again to resume from the newest checkpoint",
 		   path);
 	return status;
 }

@@ -26,7 +26,7 @@ enum status option_foreign_apply(struct options *options, const struct option_fo
 	case FOREIGN_REFUSED:
 		if (row->kind == FOREIGN_FLAG && !flag) /* "--use_tpu false" asks for what is so */
 			return OK;
-		status = error_set(ERR_USAGE, "--%s is no option of bertc", name);
+		status = error_set(ERR_USAGE, "bertc has no option --%s", name);
 		error_hint("%s", row->why);
 		return status;
 	case FOREIGN_ALWAYS:

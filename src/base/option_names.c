@@ -7,20 +7,20 @@
 
 const struct option option_common[] = {
 	{.help = "General"},
-	{.name = "help", .letter = 'h', .type = OPTION_FLAG, .help = "show this text and exit"},
-	{.name = "quiet", .letter = 'q', .type = OPTION_FLAG, .help = "only warnings and errors on standard error"},
+	{.name = "help", .letter = 'h', .type = OPTION_FLAG, .help = "show this help and exit"},
+	{.name = "quiet", .letter = 'q', .type = OPTION_FLAG, .help = "print only warnings and errors"},
 	{.name = "no_progress",
 	 .type = OPTION_FLAG,
 	 .alias = "disable_progress_bar",
-	 .help = "no progress bar and no line a minute in its place; all other messages stay"},
-	{.name = "verbose", .letter = 'v', .type = OPTION_FLAG, .help = "more detail on standard error"},
+	 .help = "no progress bar and no progress line every minute; all other messages stay"},
+	{.name = "verbose", .letter = 'v', .type = OPTION_FLAG, .help = "print more detail"},
 	{.name = "config",
 	 .type = OPTION_TEXT,
 	 .value_name = "FILE",
-	 .help = "read options from a JSON object or from lines 'name = value'; the command line wins"},
+	 .help = "read options from a JSON object or from lines of the form 'name = value'; the command line takes precedence"},
 	{.name = "print_config",
 	 .type = OPTION_FLAG,
-	 .help = "print all settings as a config file, with where each came from, and exit"},
+	 .help = "print all settings as a config file, with the source of each, and exit"},
 	{0},
 };
 

@@ -295,7 +295,7 @@ void options_man(const struct option *table, const struct command_text *text, st
 		{ERR_PEER, "another process of the run died or hung"},
 		{ERR_NUMERIC, "the numbers went wrong"},
 		{ERR_LOCKED, "another run uses the output folder"},
-		{STOPPED, "stopped on request after saving; the same command goes on"},
+		{STOPPED, "stopped on request after saving; run the same command again to resume"},
 	};
 	struct buffer command = {0}, purpose = {0};
 	char title[64];

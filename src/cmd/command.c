@@ -15,27 +15,13 @@
 
 /* In the order in which a person meets them. */
 const struct command *const commands[] = {
-	&command_download,
-	&command_extract,
-	&command_vocab,
-	&command_tokenize,
-	&command_prepare,
-	&command_instances,
-	&command_pretrain,
-	&command_finetune,
-	&command_predict,
-	&command_embed,
-	&command_score,
-	&command_evaluate,
-	&command_export,
-	&command_fill,
-	&command_serve,
-	&command_inspect,
-	&command_verify,
-	&command_compare,
-	&command_bench,
-	&command_plan,
-	NULL,
+	&command_download, &command_extract,  &command_vocab,
+	&command_tokenize, &command_prepare,  &command_instances,
+	&command_pretrain, &command_finetune, &command_predict,
+	&command_embed,    &command_score,    &command_evaluate,
+	&command_export,   &command_fill,     &command_serve,
+	&command_inspect,  &command_verify,   &command_compare,
+	&command_bench,    &command_plan,     NULL,
 };
 
 /* What bertc itself answers; completion and `bertc help` know these words, too. */
@@ -103,7 +89,7 @@ void command_list_help(struct buffer *out)
 	buffer_text(out, "\nAbout bertc\n");
 	for (size_t i = 0; i < BUILT_IN_COUNT; i++)
 		buffer_format(out, "  %-12s %s\n", built_in[i].name, built_in[i].summary);
-	buffer_text(out, "\n`bertc help COMMAND` or `bertc COMMAND --help` tells more.\n");
+	buffer_text(out, "\nRun `bertc help COMMAND` or `bertc COMMAND --help` for details.\n");
 }
 
 void command_list_man(struct buffer *out)
@@ -196,8 +182,8 @@ static enum status run_parsed(const struct command *command, struct options *opt
 	if (options->help)
 		return run_help(1, (char *[]){(char *)(uintptr_t)command->text->name});
 	if (options->positional.count && !command->takes_arguments) {
-		enum status status = error_set(ERR_USAGE, "argument '%s' belongs to no option", options->positional.values[0]);
-		error_hint("`bertc help %s` shows what it takes", command->text->name);
+		enum status status = error_set(ERR_USAGE, "unexpected argument '%s'", options->positional.values[0]);
+		error_hint("`bertc help %s` shows the usage", command->text->name);
 		return status;
 	}
 	if (options->print_config) {

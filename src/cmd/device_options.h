@@ -14,18 +14,18 @@
 	 .range = "cpu|cuda|ref",                                                                                                \
 	 .role = ROLE_RUN,                                                                                                       \
 	 .value_name = "NAME",                                                                                                   \
-	 .fallback_text = "cuda where this build and the machine have it, else cpu",                                             \
-	 .help = "where to compute: cpu, cuda (an NVIDIA GPU), or ref, the slow float64 definition"},                            \
+	 .fallback_text = "cuda if this build and the machine support it, else cpu",                                             \
+	 .help = "device to compute on: cpu, cuda (an NVIDIA GPU), or ref, the slow float64 reference"},                         \
 		{.name = "precision",                                                                                            \
 		 .type = OPTION_CHOICE,                                                                                          \
 		 .field = offsetof(settings, member.precision),                                                                  \
 		 .range = "fp32|tf32|bf16|fp16|fp8|int8",                                                                        \
 		 .role = ROLE_RUN,                                                                                               \
 		 .value_name = "TYPE",                                                                                           \
-		 .fallback_text = "bf16 where the device has it, else fp32 (fp16 on older GPUs)",                                \
-		 .help = "type of activations and matrix products; tf32 and fp16 on GPUs only; fp8: products of the encoder's "  \
-			 "linear layers in FP8, all else bf16 (on CPUs a slower simulation); int8: the same layers in int8, "    \
-			 "on CPUs, for using a model, not for training it; masters are always fp32"},                            \
+		 .fallback_text = "bf16 if the device supports it, else fp32 (fp16 on older GPUs)",                              \
+		 .help = "data type of activations and matrix products; tf32 and fp16 need a GPU; fp8: the encoder's linear "    \
+			 "layers in FP8, everything else in bf16 (on CPUs a slow simulation); int8: the same layers in int8, "   \
+			 "for inference on CPUs only; master weights are always fp32"},                                          \
 		{.name = "attention",                                                                                            \
 		 .type = OPTION_CHOICE,                                                                                          \
 		 .field = offsetof(settings, member.attention),                                                                  \
@@ -33,8 +33,8 @@
 		 .range = "own|cudnn",                                                                                           \
 		 .role = ROLE_RUN,                                                                                               \
 		 .value_name = "WHOSE",                                                                                          \
-		 .help = "on a GPU: our kernels, or cuDNN's (bf16 and fp16, Hopper or later); its dropout drops other elements " \
-			 "than everywhere else, and a run with it cannot be repeated bit for bit"},                              \
+		 .help = "attention kernels on a GPU: bertc's own, or cuDNN's (bf16 and fp16, Hopper or later); cuDNN uses a "   \
+			 "different random stream for dropout, and its runs cannot be repeated bit for bit"},                    \
 		THREADS_OPTION(offsetof(settings, member.threads))
 
 #endif

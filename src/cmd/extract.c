@@ -24,7 +24,7 @@ static const struct option option_table[] = {
 	 .field = FIELD(out),
 	 .role = ROLE_PLACE,
 	 .value_name = "FILE",
-	 .help = "the text to write, - for standard output"},
+	 .help = "output file, - for standard output"},
 	{.help = "How the files are read"},
 	INPUT_OPTIONS(struct extract_options, input),
 	{.help = "Running"},
@@ -35,21 +35,19 @@ static const struct option option_table[] = {
 static const struct command_text text = {
 	.name = "extract",
 	.synopsis = "PATH... --out FILE|- [options]",
-	.summary = "turn dumps, crawls and books into plain text",
-	.description =
-		"Writes a sentence a line and a blank line between documents. What a file is, is found from its content: "
-		"Wikipedia's XML dumps, CirrusSearch dumps, WikiExtractor's output, JSON lines, WARC and WET files, Project "
-		"Gutenberg's books, or lines of text in one of their forms; plain or packed as gz, bz2, zst, xz. Files, "
-		"folders and patterns are read one after the other, - is standard input.\n\n"
-		"Of Wikipedia's pages the articles are taken, and of these the running text: links become their text; "
-		"templates, tables, references, lists, headings, pictures and formulas go, as BERT's authors did it. Of web "
-		"pages the lines that are prose are taken, of books what stands between the licences.\n\n"
-		"The other commands read the same files directly (--corpus); extract shows what they see. The result does not "
-		"depend on the number of threads.",
-	.examples = "bertc extract enwiki-latest-pages-articles-multistream.xml.bz2 --out wiki.txt\tan English Wikipedia\n"
-		    "bertc extract 'crawl/*.wet.gz' --out - | less\tread what the web pages say\n"
-		    "bertc extract papers.jsonl.zst --text_key body.text --on_bad_record skip --out papers.txt\tJSON lines, "
-		    "some of them damaged\n",
+	.summary = "extract plain text from dumps, crawls, and books",
+	.description = "Writes one sentence per line and a blank line between documents. bertc detects the format of each file "
+		       "from its content: Wikipedia XML dumps, CirrusSearch dumps, WikiExtractor output, JSON lines, WARC and "
+		       "WET files, Project Gutenberg books, or lines of text; plain or compressed with gz, bz2, zst, or xz. "
+		       "Files, folders, and patterns are read in order; - is standard input.\n\nFrom Wikipedia, bertc keeps the "
+		       "running text of the articles: links become their text; templates, tables, references, lists, headings, "
+		       "pictures, and formulas are removed, as BERT's authors did. From web pages it keeps the lines that are "
+		       "prose, from books the text between the licence notices.\n\nThe other commands read the same files "
+		       "directly (--corpus); extract shows what they see. The result does not depend on the number of threads.",
+	.examples = "bertc extract enwiki-latest-pages-articles-multistream.xml.bz2 --out wiki.txt\textract the English "
+		    "Wikipedia\nbertc extract 'crawl/*.wet.gz' --out - | less\tlook at the text of web pages\nbertc extract "
+		    "papers.jsonl.zst --text_key body.text --on_bad_record skip --out papers.txt\tread JSON lines, skipping "
+		    "damaged ones\n",
 };
 
 /* Where the text goes: a file that appears whole under its name, or standard output. */
@@ -114,7 +112,7 @@ static void report(struct corpus *corpus, const struct output *output, double se
 		 format_counted(b, counts->sentences, "sentence", "sentences"), format_size(c, (double)output->bytes),
 		 format_size(d, (double)counts->bytes));
 	if (counts->other_records > 0)
-		log_note("left out: %s of %s records, which hold no text or none of an article",
+		log_note("skipped: %s of %s records, which hold no text or are not articles",
 			 format_count(a, counts->other_records), format_count(b, counts->records));
 	corpus_note_oddities(corpus);
 	log_note("took %s, %s/s", format_duration(a, seconds), format_size(b, (double)counts->bytes / seconds));
@@ -129,9 +127,8 @@ static enum status run(struct options *parsed)
 	double start = clock_seconds();
 
 	if (parsed->positional.count == 0 || !options->out) {
-		enum status status =
-			error_set(ERR_USAGE, parsed->positional.count == 0 ? "nothing to extract: no file is given"
-									   : "--out is missing: where the text shall be written");
+		enum status status = error_set(ERR_USAGE, parsed->positional.count == 0 ? "nothing to extract: no file given"
+											: "--out is missing");
 		error_hint("for instance: bertc extract dump.xml.bz2 --out text.txt, or --out - to see it");
 		return status;
 	}

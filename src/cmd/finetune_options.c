@@ -19,9 +19,9 @@ const struct option finetune_options[] = {
 	TEXT("task", task, "task_name", "NAME",
 	     "what is to be learned: classification, pair, regression, multilabel, multiple_choice, tagging, relation, squad, "
 	     "or a published task such as mrpc or mnli"),
-	FILES("train", train, "train_file", "labelled examples to train on: TSV, CSV or JSON lines, told apart by content"),
-	FILES("dev", dev, "validation_file eval_file", "examples to evaluate on; each name begins a set of its own"),
-	FILES("test", test, "test_file predict_file", "examples to predict when training is done; labels may be absent"),
+	FILES("train", train, "train_file", "labelled training examples: TSV, CSV, or JSON lines, detected from the content"),
+	FILES("dev", dev, "validation_file eval_file", "examples to evaluate on; each NAME= starts a separate set"),
+	FILES("test", test, "test_file predict_file", "examples to predict after training; labels are optional"),
 	{.name = "data_dir",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(data_dir),
@@ -47,14 +47,14 @@ const struct option finetune_options[] = {
 	 .role = ROLE_PLACE,
 	 .fallback_text = "true with --test, false for the test files of --data_dir",
 	 .help = "whether the test sets are predicted"},
-	TEXT("text_column", text_column, "text_column_name", "COLUMN", "the column with the text, by name or by number from 1"),
-	TEXT("pair_column", pair_column, NULL, "COLUMN", "the column with the second text of a pair"),
-	TEXT("label_column", label_column, "label_column_name", "COLUMN", "the column with the label"),
-	TEXT("labels", labels, NULL, "A,B,C", "all labels, in the order of their numbers"),
+	TEXT("text_column", text_column, "text_column_name", "COLUMN", "column of the text, by name or by number from 1"),
+	TEXT("pair_column", pair_column, NULL, "COLUMN", "column of the second text of a pair"),
+	TEXT("label_column", label_column, "label_column_name", "COLUMN", "column of the label"),
+	TEXT("labels", labels, NULL, "A,B,C", "all labels in the order of their class numbers"),
 	TEXT("class_weights", class_weights, NULL, "WEIGHTS",
-	     "weights of the classes in the loss: label:weight,label:weight, or balanced"),
+	     "class weights in the loss: label:weight,label:weight,..., or balanced"),
 	TEXT("metric", metric, "metric_for_best_model", "NAME",
-	     "the measure of the dev set that says which checkpoint is best and when to stop, such as accuracy, f1 or loss"),
+	     "dev set measure that selects the best checkpoint and triggers early stopping, such as accuracy, f1, or loss"),
 	{.name = "on_bad_record",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(on_bad_record),
@@ -62,7 +62,7 @@ const struct option finetune_options[] = {
 	 .range = "stop|skip",
 	 .role = ROLE_RESULT,
 	 .value_name = "WHAT",
-	 .help = "a row that cannot be used ends the run, or is left out and counted"},
+	 .help = "on a row that cannot be used: stop with an error, or skip and count it"},
 	{.help = "Relations"},
 	TEXT("negative_label", negative_label, NULL, "LABEL",
 	     "the class that says that there is nothing: it is left out of micro F1"),
@@ -101,7 +101,7 @@ const struct option finetune_options[] = {
 	 .role = ROLE_SOURCE,
 	 .value_name = "FOLDER",
 	 .alias = "model_name_or_path init_checkpoint",
-	 .help = "the pre-trained model: a run or checkpoint of bertc, or any BERT folder with its vocabulary"},
+	 .help = "pre-trained model: a bertc run or checkpoint, or any BERT folder with its vocabulary"},
 	{.name = "config_file",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(config_file),
@@ -131,7 +131,7 @@ const struct option finetune_options[] = {
 	 .value_name = "N",
 	 .alias = "max_length",
 	 .fallback_text = "128; 384 for squad",
-	 .help = "tokens of an example at most; longer texts are cut"},
+	 .help = "maximum number of tokens per example; longer texts are truncated"},
 	DROPOUT_OPTIONS(struct finetune_settings, training),
 
 	{.help = "Run"},
@@ -145,14 +145,14 @@ const struct option finetune_options[] = {
 	 .fallback = "false",
 	 .role = ROLE_RUN,
 	 .alias = "load_best_model_at_end",
-	 .help = "the finished model is the checkpoint that is best on the first dev set instead of the last"},
+	 .help = "use the checkpoint that is best on the dev set as the finished model, instead of the last one"},
 	{.name = "best_by",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(training.best_by),
 	 .role = ROLE_RUN,
 	 .value_name = "NAME",
 	 .fallback_text = "the first",
-	 .help = "the dev set that decides"},
+	 .help = "the dev set that selects the best checkpoint"},
 	{.name = "sweep",
 	 .type = OPTION_LIST,
 	 .field = FIELD(sweep),
@@ -160,13 +160,13 @@ const struct option finetune_options[] = {
 	 .value_name = "NAME=A,B...",
 	 .help = "train with each value of each list, and keep the best on the dev set: \"learning_rate=2e-5,3e-5 seed=1,2,3\""},
 	STOPPING_OPTIONS(struct finetune_settings, training),
-	SEED_OPTION(struct finetune_settings, training, "the head's initial weights, the order of examples, and dropout"),
+	SEED_OPTION(struct finetune_settings, training, "the head's initial weights, example order, and dropout"),
 	{.name = "shuffle",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(shuffle),
 	 .fallback = "true",
 	 .role = ROLE_RESULT,
-	 .help = "examples in another order in every epoch; false: in the order of the files"},
+	 .help = "shuffle the examples in every epoch; false: keep the order of the files"},
 
 	{.help = "Ranks"},
 	RANK_OPTIONS(struct finetune_settings, training),
@@ -185,13 +185,12 @@ const struct option finetune_options[] = {
 const struct command_text finetune_text = {
 	.name = "finetune",
 	.synopsis = "--task NAME --model FOLDER --train FILE... --out FOLDER [options]",
-	.summary = "train a pre-trained model for a task with labels",
-	.description =
-		"Reads labelled examples, puts a head for the task on a pre-trained model and trains both. FOLDER/final is a "
-		"Hugging Face folder with labels and problem type in its config.json; eval_results.json and eval_results.txt "
-		"hold the measures of the dev sets, test_results.tsv and predict.txt the predictions for --test.\n\n"
-		"Columns are found by their usual names (sentence1 and sentence2, text, label, ...) and reported; options "
-		"override. An interrupted run resumes when the same command is run again.",
+	.summary = "fine-tune a pre-trained model on labelled data",
+	.description = "Reads labelled examples, adds a head for the task to a pre-trained model, and trains both. FOLDER/final "
+		       "is a Hugging Face model folder with labels and problem type in its config.json; eval_results.json and "
+		       "eval_results.txt hold the measures on the dev sets, test_results.tsv and predict.txt the predictions for "
+		       "--test.\n\nColumns are detected by their usual names (sentence1 and sentence2, text, label, ...) and "
+		       "reported; options override them. To resume an interrupted run, run the same command again.",
 	.examples = "bertc finetune --task classification --model runs/mine --train train.tsv --dev dev.tsv --out runs/task\t"
 		    "fine-tune a model on a table of texts and labels\n",
 };

@@ -325,7 +325,7 @@ static enum status check_stop(struct finetune_sweep *self)
 		return OK;
 	const char *reason = stop_reason();
 	enum status status = error_set(STOPPED, "stopped between two runs%s%s", reason ? " by " : "", reason ? reason : "");
-	error_hint("run the same command again to go on");
+	error_hint("run the same command again to resume");
 	return status;
 }
 

@@ -31,14 +31,14 @@ static const struct option inspect_options[] = {
 	 .field = FIELD(tensors),
 	 .fallback = "false",
 	 .role = ROLE_RUN,
-	 .help = "list every tensor of the weights with its range; their checksums are proved"},
+	 .help = "list every tensor with its range of values, and verify its checksum"},
 	{.name = "vocab_file",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(vocab_file),
 	 .role = ROLE_RUN,
 	 .value_name = "FILE",
-	 .fallback_text = "vocab.txt beside the data, if there is one",
-	 .help = "show the tokens of shards and instances as text"},
+	 .fallback_text = "vocab.txt beside the data, if any",
+	 .help = "vocabulary for showing the tokens of shards and instances as text"},
 	{.name = "records",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(records),
@@ -46,7 +46,7 @@ static const struct option inspect_options[] = {
 	 .range = "0..",
 	 .role = ROLE_RUN,
 	 .value_name = "N",
-	 .help = "instances, sentences or records shown"},
+	 .help = "number of instances, sentences, or records to show"},
 	{.name = "first",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(first),
@@ -54,14 +54,14 @@ static const struct option inspect_options[] = {
 	 .range = "0..",
 	 .role = ROLE_RUN,
 	 .value_name = "N",
-	 .help = "number of the first one shown"},
+	 .help = "index of the first one to show"},
 	{.name = NULL},
 };
 
 static const struct command_text inspect_text = {
 	.name = "inspect",
 	.synopsis = "PATH [--json] [--tensors] [--vocab_file FILE] [--records N]",
-	.summary = "show what a file or folder holds",
+	.summary = "show what a file or folder contains",
 	.description = "PATH is a run folder, a checkpoint, a model folder, a file of weights (.safetensors, PyTorch's .bin or "
 		       ".pt, the prefix or index of a TensorFlow checkpoint), token shards (PREFIX or any of its files), a "
 		       "file of instances (TFRecord, NVIDIA's HDF5, bertc's own), a vocabulary, or a "
@@ -265,7 +265,7 @@ static enum status inspect_path(const struct inspect_settings *settings, const c
 		if (known)
 			return OK;
 	}
-	enum status status = error_set(ERR_DATA, "'%s' is nothing that bertc writes", path);
+	enum status status = error_set(ERR_DATA, "'%s' is not of a kind that bertc knows", path);
 	error_hint("give a run folder, checkpoint, model folder, file of weights, shards, instances, vocab.txt or "
 		   "metrics.jsonl");
 	return status;

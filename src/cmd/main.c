@@ -23,9 +23,8 @@ static void mapped_file_failed(int number, siginfo_t *facts, void *context)
 	}
 	say("\nbertc: '");
 	say(path);
-	say("': the file became shorter while it was read, or the disk cannot read it\n"
-	    "hint: nothing must write to a file in use; checkpoints saved so far are sound: put the file right and run the "
-	    "same command again\n");
+	say("': the file was truncated while bertc was reading it, or the disk cannot read it\nhint: files in use must not be "
+	    "changed; checkpoints saved so far are intact: restore the file and run the same command again\n");
 	_exit(ERR_DATA);
 }
 

@@ -22,13 +22,13 @@ struct prepare_options {
 
 static const struct option option_table[] = {
 	{.help = "Input and output"},
-	CORPUS_OPTION(FIELD(corpus), "the text to turn into shards"),
+	CORPUS_OPTION(FIELD(corpus), "text to convert into shards"),
 	{.name = "vocab_file",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(vocab_file),
 	 .role = ROLE_PLACE,
 	 .value_name = "FILE",
-	 .help = "the vocabulary: vocab.txt or tokenizer.json; `bertc vocab` learns one"},
+	 .help = "vocabulary: vocab.txt or tokenizer.json; `bertc vocab` learns one"},
 	{.name = "out",
 	 .letter = 'o',
 	 .type = OPTION_TEXT,
@@ -42,7 +42,7 @@ static const struct option option_table[] = {
 	 .field = FIELD(cased),
 	 .role = ROLE_RESULT,
 	 .help = "keep case and accents",
-	 .fallback_text = "as tokenizer_config.json beside the vocabulary says, else false"},
+	 .fallback_text = "from tokenizer_config.json beside the vocabulary, else false"},
 	INPUT_OPTIONS(struct prepare_options, input),
 	{.name = "held_out_fraction",
 	 .type = OPTION_NUMBER,
@@ -51,7 +51,7 @@ static const struct option option_table[] = {
 	 .range = "0..1",
 	 .role = ROLE_RESULT,
 	 .value_name = "X",
-	 .help = "share of the documents, chosen by their content, that goes to PREFIX.held_out instead"},
+	 .help = "share of the documents, chosen by a hash of their content, to write to PREFIX.held_out instead"},
 	{.help = "What is left out"},
 	{.name = "min_document_tokens",
 	 .type = OPTION_INTEGER,
@@ -60,7 +60,7 @@ static const struct option option_table[] = {
 	 .range = "0..",
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
-	 .help = "documents of fewer tokens are left out"},
+	 .help = "skip documents with fewer tokens"},
 	{.name = "max_document_tokens",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(max_document_tokens),
@@ -68,7 +68,7 @@ static const struct option option_table[] = {
 	 .range = "0..",
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
-	 .help = "documents of more tokens are left out; 0 = none"},
+	 .help = "skip documents with more tokens; 0 = no limit"},
 	{.name = "max_unknown_share",
 	 .type = OPTION_NUMBER,
 	 .field = FIELD(max_unknown_share),
@@ -76,20 +76,20 @@ static const struct option option_table[] = {
 	 .range = "0..1",
 	 .role = ROLE_RESULT,
 	 .value_name = "X",
-	 .help = "documents with a larger share of [UNK] are left out; 0 = none"},
+	 .help = "skip documents with a larger share of [UNK]; 0 = no limit"},
 	{.name = "drop_copied_documents",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(drop_copied_documents),
 	 .fallback = "false",
 	 .role = ROLE_RESULT,
-	 .help = "leave out documents that stood before, word for word"},
+	 .help = "skip exact duplicate documents"},
 	{.name = "drop_copied_sentences",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(drop_copied_sentences),
 	 .fallback = "false",
 	 .role = ROLE_RESULT,
 	 .alias = "drop_copied_lines",
-	 .help = "leave out sentences that stood before, word for word"},
+	 .help = "skip exact duplicate sentences"},
 	{.help = "Running"},
 	{.name = "save_seconds",
 	 .type = OPTION_NUMBER,
@@ -98,7 +98,7 @@ static const struct option option_table[] = {
 	 .range = "0.001..",
 	 .role = ROLE_RUN,
 	 .value_name = "X",
-	 .help = "between saves, from which a killed run is gone on with"},
+	 .help = "time between saves from which a killed run resumes"},
 	THREADS_OPTION(FIELD(threads)),
 	{0},
 };
@@ -106,16 +106,14 @@ static const struct option option_table[] = {
 static const struct command_text text = {
 	.name = "prepare",
 	.synopsis = "--corpus PATH... --vocab_file FILE --out PREFIX [options]",
-	.summary = "turn text into token shards",
-	.description = "Splits text into documents and sentences, encodes them with a WordPiece vocabulary and "
-		       "writes token "
-		       "shards in Megatron's format: PREFIX.bin with the ids, PREFIX.idx with lengths and document "
-		       "ends, and "
-		       "PREFIX.json, which says how they were made. `bertc pretrain --data PREFIX` reads them.\n\n"
-		       "Memory does not depend on the size of the text. A run that was stopped or killed is gone on with by the "
-		       "same command. Documents are held out by a hash of their content, so the choice does not depend on "
-		       "their order, and copies of a document never stand on both sides. Copies of documents and sentences "
-		       "are counted, and left out on request; PREFIX.html shows counts, lengths and samples.",
+	.summary = "convert text into token shards",
+	.description = "Splits text into documents and sentences, encodes them with a WordPiece vocabulary, and writes token "
+		       "shards in Megatron's format: PREFIX.bin with the ids, PREFIX.idx with lengths and document ends, and "
+		       "PREFIX.json, which records how they were made. `bertc pretrain --data PREFIX` reads them.\n\nMemory use "
+		       "does not depend on the size of the text. To resume a stopped or killed run, run the same command again. "
+		       "Documents are held out by a hash of their content, so the choice does not depend on their order, and "
+		       "copies of a document always end up on the same side. Duplicate documents and sentences are counted, and "
+		       "skipped on request; PREFIX.html shows counts, lengths, and samples.",
 	.examples = "bertc prepare --corpus 'text/*.txt.gz' --vocab_file vocab.txt --out data/wiki\tencode a "
 		    "folder\n"
 		    "bertc prepare --corpus text --vocab_file vocab.txt --held_out_fraction 0.01 --out "
@@ -208,9 +206,9 @@ static enum status prepare_with(const struct prepare_options *options, const str
 static enum status run(struct options *parsed)
 {
 	const struct prepare_options *options = parsed->settings;
-	TRY(require(options->corpus.count > 0, "corpus", "the text to prepare"));
-	TRY(require(options->vocab_file != NULL, "vocab_file", "the vocabulary to encode with"));
-	TRY(require(options->out != NULL, "out", "where the shards shall be written"));
+	TRY(require(options->corpus.count > 0, "corpus", "text to convert"));
+	TRY(require(options->vocab_file != NULL, "vocab_file", "vocabulary to encode with"));
+	TRY(require(options->out != NULL, "out", "output prefix of the shards"));
 	stop_install();
 
 	enum status status = OK;

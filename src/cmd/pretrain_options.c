@@ -13,7 +13,7 @@ const struct option pretrain_options[] = {
 	 .field = FIELD(data),
 	 .role = ROLE_SOURCE,
 	 .value_name = "PREFIX...",
-	 .help = "token shards of `bertc prepare` instead of text; PREFIX:WEIGHT mixes several by weight"},
+	 .help = "token shards from `bertc prepare` instead of text; PREFIX:WEIGHT mixes several sets by weight"},
 	{.name = "input_file",
 	 .section = "phase",
 	 .type = OPTION_LIST,
@@ -21,8 +21,8 @@ const struct option pretrain_options[] = {
 	 .role = ROLE_SOURCE,
 	 .value_name = "PATH...",
 	 .alias = "input_dir input_files input_files_dir",
-	 .help = "static instances instead of text: Google's TFRecord, NVIDIA's HDF5 or `bertc instances`; "
-		 "files, folders, globs"},
+	 .help = "static instances instead of text: Google's TFRecord, NVIDIA's HDF5, or the output of `bertc instances`; files, "
+		 "folders, globs"},
 	INPUT_OPTIONS(struct pretrain_settings, input),
 	{.name = "held_out_fraction",
 	 .type = OPTION_NUMBER,
@@ -31,13 +31,13 @@ const struct option pretrain_options[] = {
 	 .range = "0..0.5",
 	 .role = ROLE_RESULT,
 	 .value_name = "X",
-	 .help = "share of documents kept out of training and evaluated, chosen by content"},
+	 .help = "share of the documents to hold out for evaluation, chosen by a hash of their content"},
 	{.name = "eval_corpus",
 	 .type = OPTION_LIST,
 	 .field = FIELD(eval_corpus),
 	 .role = ROLE_SOURCE,
 	 .value_name = "[NAME=]PATH...",
-	 .help = "text to evaluate on instead of held-out documents; each name begins a set with a curve of its own: "
+	 .help = "text to evaluate on instead of held-out documents; each NAME= starts a separate set with its own curve: "
 		 "old=a.txt new=b.txt c.txt"},
 	{.name = "eval_data",
 	 .type = OPTION_LIST,
@@ -58,15 +58,14 @@ const struct option pretrain_options[] = {
 	 .role = ROLE_RUN,
 	 .value_name = "NAME",
 	 .fallback_text = "the first",
-	 .help = "evaluation set whose loss says which checkpoint is the best, and when "
-		 "early_stopping_patience ends"},
+	 .help = "evaluation set whose loss selects the best checkpoint and triggers early stopping"},
 	{.name = "vocab_file",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(vocab_file),
 	 .role = ROLE_ENTRY,
 	 .value_name = "PATH",
 	 .fallback_text = "the model folder's, or learned from the corpus",
-	 .help = "vocabulary, one WordPiece a line"},
+	 .help = "vocabulary file, one WordPiece per line"},
 	{.name = "vocab_size",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(vocab_size),
@@ -74,7 +73,7 @@ const struct option pretrain_options[] = {
 	 .role = ROLE_START,
 	 .value_name = "N",
 	 .fallback_text = "from the amount of text",
-	 .help = "entries of the vocabulary to learn"},
+	 .help = "size of the vocabulary to learn"},
 	{.name = "min_frequency",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(min_frequency),
@@ -82,13 +81,13 @@ const struct option pretrain_options[] = {
 	 .range = "1..",
 	 .role = ROLE_START,
 	 .value_name = "N",
-	 .help = "merges seen less often than this are not learned"},
+	 .help = "do not learn merges seen fewer times than this"},
 	{.name = "cased",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(cased),
 	 .fallback = "false",
 	 .role = ROLE_RESULT,
-	 .help = "keep upper case and accents, where no tokenizer_config.json beside the vocabulary says"},
+	 .help = "keep case and accents; not needed where a tokenizer_config.json lies beside the vocabulary"},
 
 	{.help = "Model"},
 	{.name = "model",
@@ -98,14 +97,14 @@ const struct option pretrain_options[] = {
 	 .value_name = "WHAT",
 	 .alias = "bert_config_file config_file model_name_or_path",
 	 .fallback_text = "from the amount of text",
-	 .help = "tiny, mini, small, medium, base, large, a config.json, or a model folder to go on from"},
+	 .help = "tiny, mini, small, medium, base, large, a config.json, or a model folder to start from"},
 	{.name = "init_checkpoint",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(init_checkpoint),
 	 .role = ROLE_START,
 	 .value_name = "PATH",
-	 .help = "weights to begin with: a Hugging Face folder, .safetensors, PyTorch's .bin or .pt, or a "
-		 "TensorFlow BERT checkpoint; its configuration, vocabulary and casing are used"},
+	 .help = "initial weights: a Hugging Face folder, .safetensors, PyTorch .bin or .pt, or a TensorFlow BERT checkpoint; "
+		 "its configuration, vocabulary and casing are used"},
 	{.name = "init_vocab",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(init_vocab),
@@ -118,8 +117,8 @@ const struct option pretrain_options[] = {
 	 .field = FIELD(remap_vocab),
 	 .fallback = "false",
 	 .role = ROLE_START,
-	 .help = "another vocabulary than that of the initial weights (--vocab_file, or learned): rows of "
-		 "shared tokens are carried over, others drawn"},
+	 .help = "allow a vocabulary other than that of the initial weights (--vocab_file, or learned): embeddings of shared "
+		 "tokens are copied, the others drawn at random"},
 	{.name = "init_positions",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(init_positions),
@@ -127,8 +126,8 @@ const struct option pretrain_options[] = {
 	 .range = "same|tile|draw",
 	 .role = ROLE_START,
 	 .value_name = "HOW",
-	 .help = "where the model has more positions than the initial weights: an error, theirs again and "
-		 "again, or new ones"},
+	 .help = "if the model has more positions than the initial weights: fail (same), repeat theirs (tile), or draw new ones "
+		 "(draw)"},
 	DROPOUT_OPTIONS(struct pretrain_settings, training),
 
 	{.help = "Run"},
@@ -142,7 +141,7 @@ const struct option pretrain_options[] = {
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
 	 .fallback_text = "not used",
-	 .help = "end with the step that has seen so many tokens"},
+	 .help = "stop at the step that reaches this many training tokens"},
 	BATCH_OPTIONS(struct pretrain_settings, training, "phase", "instances", "from the model", ""),
 	SAVING_OPTIONS(struct pretrain_settings, training, "phase", "a twentieth of the run"),
 	{.name = "save_best",
@@ -150,7 +149,7 @@ const struct option pretrain_options[] = {
 	 .field = FIELD(training.save_best),
 	 .fallback = "true",
 	 .role = ROLE_RUN,
-	 .help = "save also where an evaluation is the best so far and no save is due"},
+	 .help = "also save a checkpoint whenever an evaluation is the best so far"},
 	{.name = "eval_instances",
 	 .section = "phase",
 	 .type = OPTION_INTEGER,
@@ -159,10 +158,9 @@ const struct option pretrain_options[] = {
 	 .fallback = "1000",
 	 .role = ROLE_RUN,
 	 .value_name = "N",
-	 .help = "held-out instances scored, always the same ones; 0 = all; of eval_file all, unless this is "
-		 "given"},
+	 .help = "number of held-out instances to score, always the same ones; 0 = all; with eval_file the default is all"},
 	STOPPING_OPTIONS(struct pretrain_settings, training),
-	SEED_OPTION(struct pretrain_settings, training, "initial weights, sample order, masks and dropout"),
+	SEED_OPTION(struct pretrain_settings, training, "initial weights, sample order, masks, and dropout"),
 
 	{.help = "Ranks"},
 	RANK_OPTIONS(struct pretrain_settings, training),
@@ -173,9 +171,8 @@ const struct option pretrain_options[] = {
 	 .field = FIELD(phase2),
 	 .fallback = "false",
 	 .role = ROLE_ENTRY,
-	 .help = "begin a second phase where the run in --out, or the checkpoint that --init_checkpoint "
-		 "names, ended its first: weights and moments are kept, schedule and bias correction begin "
-		 "again"},
+	 .help = "start a second phase from the end of the first, taken from --out or from the checkpoint that --init_checkpoint "
+		 "names: weights and moments are kept, schedule and bias correction start over"},
 	{.name = "phase1_end_step",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(phase1_end_step),
@@ -183,13 +180,13 @@ const struct option pretrain_options[] = {
 	 .fallback = "0",
 	 .role = ROLE_ENTRY,
 	 .value_name = "N",
-	 .help = "with phase2: the step at which the first phase ended; 0 = whatever it is"},
+	 .help = "with phase2: the step at which the first phase must have ended; 0 = any"},
 	{.name = "resume_phase2",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(resume_phase2),
 	 .fallback = "false",
 	 .role = ROLE_PLACE,
-	 .help = "go on within the second phase; an error if the run has not reached it"},
+	 .help = "resume within the second phase; an error if the run has not reached it"},
 
 	{.help = "Numbers"},
 	NUMBER_OPTIONS(struct pretrain_settings, training),
@@ -204,7 +201,7 @@ const struct option pretrain_options[] = {
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
 	 .alias = "seq_length",
-	 .help = "most tokens of an instance"},
+	 .help = "maximum number of tokens per instance"},
 	{.name = "min_seq_length",
 	 .section = "phase",
 	 .type = OPTION_INTEGER,
@@ -213,7 +210,7 @@ const struct option pretrain_options[] = {
 	 .fallback = "0",
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
-	 .help = "leave shorter instances out"},
+	 .help = "drop instances with fewer tokens than this"},
 	{.name = "masked_lm_prob",
 	 .section = "phase",
 	 .type = OPTION_NUMBER,
@@ -223,7 +220,7 @@ const struct option pretrain_options[] = {
 	 .role = ROLE_RESULT,
 	 .value_name = "P",
 	 .alias = "mlm_probability mask_prob",
-	 .help = "share of tokens to predict"},
+	 .help = "share of tokens to mask and predict"},
 	{.name = "max_predictions_per_seq",
 	 .section = "phase",
 	 .type = OPTION_INTEGER,
@@ -232,7 +229,7 @@ const struct option pretrain_options[] = {
 	 .fallback = "0",
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
-	 .help = "most predictions of an instance; 0 = no cap"},
+	 .help = "maximum number of masked tokens per instance; 0 = no limit"},
 	{.name = "short_seq_prob",
 	 .section = "phase",
 	 .type = OPTION_NUMBER,
@@ -241,7 +238,7 @@ const struct option pretrain_options[] = {
 	 .fallback = "0.1",
 	 .role = ROLE_RESULT,
 	 .value_name = "P",
-	 .help = "share of instances cut short"},
+	 .help = "share of instances that are made shorter than max_seq_length"},
 	{.name = "whole_word_mask",
 	 .section = "phase",
 	 .type = OPTION_FLAG,
@@ -249,7 +246,7 @@ const struct option pretrain_options[] = {
 	 .fallback = "false",
 	 .role = ROLE_RESULT,
 	 .alias = "do_whole_word_mask",
-	 .help = "mask all pieces of a word together"},
+	 .help = "mask all pieces of a word together (whole-word masking)"},
 	{.name = "max_ngram",
 	 .section = "phase",
 	 .type = OPTION_INTEGER,
@@ -259,7 +256,7 @@ const struct option pretrain_options[] = {
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
 	 .alias = "ngram max_ngrams",
-	 .help = "mask up to N words in a row together, n of them with a weight of 1/n; 3 as Megatron"},
+	 .help = "mask spans of up to N words; a span of n words is chosen with weight 1/n (Megatron uses 3)"},
 	{.name = "next_sentence",
 	 .section = "phase",
 	 .type = OPTION_CHOICE,
@@ -268,14 +265,14 @@ const struct option pretrain_options[] = {
 	 .range = "pairs|order|none|single",
 	 .role = ROLE_RESULT,
 	 .value_name = "HOW",
-	 .help = "pairs: BERT's next-sentence task; order: are two neighbours swapped (ALBERT, Megatron); "
-		 "none: running text; single: a sentence by itself"},
+	 .help = "pairs: BERT's next-sentence prediction; order: predict whether two neighbouring segments are swapped (ALBERT, "
+		 "Megatron); none: running text without pairs; single: one sentence per instance"},
 	{.name = "shuffle",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(shuffle),
 	 .fallback = "true",
 	 .role = ROLE_RESULT,
-	 .help = "permute the instances of an epoch"},
+	 .help = "shuffle the instances of each epoch"},
 
 	{.help = "Optimiser"},
 	OPTIMIZER_OPTIONS(struct pretrain_settings, training, "phase", "from the model, or LAMB's batch"),
@@ -290,25 +287,20 @@ const struct command_text pretrain_text = {
 	.synopsis = "--corpus PATH... --out FOLDER [options]",
 	.summary = "train a BERT on text",
 	.description =
-		"Learns a vocabulary if none is given, cuts the text into tokens, trains with masked words and next "
-		"sentences, evaluates on held-out documents, saves checkpoints, and leaves FOLDER/final, a Hugging Face "
-		"model folder. --corpus and --out alone make a good run; the settings table at the start shows every "
-		"value and where it came from.\n\n"
-		"Phases: a run may have several, such as 128 tokens and then 512. A config file lists them as sections "
-		"[phase] (in JSON, \"phases\": [{...}, {...}]), each with its own values for what is marked `per phase` below; "
-		"on "
-		"the command line --phase2.learning_rate is the second one's, --learning_rate that of all. Weights, moments, "
-		"steps "
-		"and tokens run on; schedule and bias correction begin again. share/bertc/recipes, recipes/ in the sources, has "
-		"config files of published runs: bert_base, bert_large, scibert, nvidia_lamb.\n\n"
-		"Flags of google-research/bert, NVIDIA's BERT, transformers and Megatron-LM are taken by their names, or "
-		"answered "
-		"with what to use instead.\n\n"
-		"The same command run again goes on from the newest checkpoint. Ctrl-C finishes the step, saves and exits "
-		"with status 75.",
-	.examples =
-		"bertc pretrain --corpus 'text/*.txt.zst' --out runs/mine\tthe whole job with chosen settings\n"
-		"bertc pretrain --config recipes/scibert.conf --corpus papers/ --out runs/sci\ta published run of two phases\n"
-		"bertc pretrain --corpus text/ --model base --out runs/base --plan\tsettings and memory, no training\n"
-		"bertc pretrain --out runs/mine\tgo on with a run that was stopped",
+		"Learns a vocabulary unless one is given, tokenizes the text, trains on masked words and next sentences, "
+		"evaluates on held-out documents, saves checkpoints, and writes FOLDER/final, a Hugging Face model folder. "
+		"--corpus and --out are enough for a good run; the settings table at the start shows every value and where it "
+		"came from.\n\nTo resume an interrupted run, run the same command again: it continues from the newest "
+		"checkpoint. Ctrl-C finishes the current step, saves, and exits with status 75.\n\nA run may have several "
+		"phases, such as 128 tokens and then 512. List them in a config file as [phase] sections (in JSON, \"phases\": "
+		"[{...}, {...}]), each with its own values for the options marked `per phase` below. On the command line, "
+		"--phase2.learning_rate applies to the second phase and --learning_rate to all. Weights, moments, and the counts "
+		"of steps and tokens carry over from phase to phase; schedule and bias correction start over. Config files of "
+		"published runs (bert_base, bert_large, scibert, nvidia_lamb) are installed in share/bertc/recipes; in the "
+		"source tree they are in recipes/.\n\nFlags of google-research/bert, NVIDIA's BERT, transformers, and "
+		"Megatron-LM are accepted under their own names, or answered with what to use instead.",
+	.examples = "bertc pretrain --corpus 'text/*.txt.zst' --out runs/mine\ttrain from raw text with default settings\nbertc "
+		    "pretrain --config recipes/scibert.conf --corpus papers/ --out runs/sci\trepeat a published run of two "
+		    "phases\nbertc pretrain --corpus text/ --model base --out runs/base --plan\tshow settings and memory without "
+		    "training\nbertc pretrain --out runs/mine\tresume an interrupted run",
 };

@@ -46,7 +46,7 @@ static enum status check_listed(const struct options *options, const struct run_
 	if (listed > 0 && listed < recorded) {
 		enum status status = error_set(ERR_STATE, "%" PRId64 " phases are listed, but '%s' was made with %" PRId64,
 					       listed, phases_record_name(start), recorded);
-		error_hint("give the same list or none to go on with that run, or choose another --out");
+		error_hint("to resume that run, give the same list or none; otherwise choose another --out");
 		return status;
 	}
 	for (int64_t i = 0; i < listed; i++)

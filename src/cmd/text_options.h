@@ -25,7 +25,7 @@ struct input_settings {
 	 .range = "auto|text|gutenberg|wiki_xml|cirrus|wikiextractor|json|warc",                                                 \
 	 .role = ROLE_START,                                                                                                     \
 	 .value_name = "FORM",                                                                                                   \
-	 .help = "what a file is: lines of text, a dump, JSON, ...; auto finds out for each file and says so"},                  \
+	 .help = "format of the files: lines of text, a dump, JSON, ...; auto detects and reports the format of each file"},     \
 		{.name = "text_form",                                                                                            \
 		 .type = OPTION_CHOICE,                                                                                          \
 		 .field = offsetof(settings, member.text_form),                                                                  \
@@ -33,18 +33,18 @@ struct input_settings {
 		 .range = "auto|sentences|paragraphs|wrapped|documents",                                                         \
 		 .role = ROLE_START,                                                                                             \
 		 .value_name = "FORM",                                                                                           \
-		 .help = "what a line of the text is; auto finds out for each file and says so"},                                \
+		 .help = "what a line of text holds; auto detects and reports it for each file"},                                \
 		{.name = "text_key",                                                                                             \
 		 .type = OPTION_TEXT,                                                                                            \
 		 .field = offsetof(settings, member.text_key),                                                                   \
 		 .role = ROLE_START,                                                                                             \
 		 .value_name = "KEY",                                                                                            \
-		 .fallback_text = "text, content, or another usual one that is there",                                           \
-		 .help = "where a JSON object has its text; a.b for b within a"},                                                \
+		 .fallback_text = "text, content, or another common key that exists",                                            \
+		 .help = "key of the text in a JSON object; a.b means b within a"},                                              \
 	{                                                                                                                        \
 		.name = "on_bad_record", .type = OPTION_CHOICE, .field = offsetof(settings, member.on_bad_record),               \
 		.fallback = "fail", .range = "fail|skip", .role = ROLE_START, .value_name = "WHAT",                              \
-		.help = "damaged data: stop with an error, or leave it out, count it and go on"                                  \
+		.help = "on damaged data: stop with an error, or skip and count the record"                                      \
 	}
 
 /* The same as corpus.h has it. */
@@ -61,7 +61,7 @@ static inline struct corpus_settings input_corpus_settings(const struct input_se
 	{                                                                                                                        \
 		.name = "threads", .type = OPTION_INTEGER, .field = (offset), .fallback = "0", .range = "0..1024",               \
 		.role = ROLE_RUN, .value_name = "N",                                                                             \
-		.help = "worker threads, 0 = one for each core; the result does not depend on them", .alias = "num_threads"      \
+		.help = "number of worker threads; 0 = one per core; the result does not depend on it", .alias = "num_threads"   \
 	}
 
 #endif

@@ -54,20 +54,20 @@ struct training_settings {
 	 .role = ROLE_PLACE,                                                                                                     \
 	 .value_name = "FOLDER",                                                                                                 \
 	 .alias = "output_dir",                                                                                                  \
-	 .help = "run folder: checkpoints, metrics, the finished model; the same command again resumes an interrupted run"},     \
+	 .help = "run folder for checkpoints, metrics, and the finished model; run the same command again to resume"},           \
 		{.name = "fresh",                                                                                                \
 		 .type = OPTION_FLAG,                                                                                            \
 		 .field = offsetof(settings, member.fresh),                                                                      \
 		 .fallback = "false",                                                                                            \
 		 .role = ROLE_PLACE,                                                                                             \
-		 .help = "remove what an earlier run left in the folder and begin again"},                                       \
+		 .help = "remove what an earlier run left in the folder and start over"},                                        \
 		{.name = "resume_from",                                                                                          \
 		 .type = OPTION_TEXT,                                                                                            \
 		 .field = offsetof(settings, member.resume_from),                                                                \
 		 .role = ROLE_ENTRY,                                                                                             \
 		 .value_name = "PATH",                                                                                           \
-		 .help = "go on from this checkpoint: an older one of the run folder (newer ones are set aside), or another "    \
-			 "run's"},                                                                                               \
+		 .help = "resume from this checkpoint: an older one in the run folder (newer ones are set aside), or one of "    \
+			 "another run"},                                                                                         \
 		{.name = "resume_step",                                                                                          \
 		 .type = OPTION_INTEGER,                                                                                         \
 		 .field = offsetof(settings, member.resume_step),                                                                \
@@ -75,10 +75,10 @@ struct training_settings {
 		 .range = "-1..",                                                                                                \
 		 .role = ROLE_PLACE,                                                                                             \
 		 .value_name = "N",                                                                                              \
-		 .help = "the same with checkpoint-N of the run folder; -1 = the newest"},                                       \
+		 .help = "resume from checkpoint-N in the run folder; -1 = the newest"},                                         \
 	{                                                                                                                        \
 		.name = "plan", .type = OPTION_FLAG, .field = offsetof(settings, member.plan), .fallback = "false",              \
-		.role = ROLE_PLACE, .alias = "dry_run", .help = "print settings and memory plan, then stop"                      \
+		.role = ROLE_PLACE, .alias = "dry_run", .help = "print the settings and the memory plan, then exit"              \
 	}
 
 /* How long it trains. `epochs_text`: the epochs where nothing is said. */
@@ -93,7 +93,7 @@ struct training_settings {
 	 .alias = "max_steps train_iters",                                                                                       \
 	 .automatic = "-1",                                                                                                      \
 	 .fallback_text = "from num_train_epochs",                                                                               \
-	 .help = "optimiser updates"},                                                                                           \
+	 .help = "number of optimizer updates"},                                                                                 \
 		{.name = "num_train_epochs",                                                                                     \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_NUMBER,                                                                                          \
@@ -102,7 +102,7 @@ struct training_settings {
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "X",                                                                                              \
 		 .fallback_text = epochs_text,                                                                                   \
-		 .help = "passes over the training data, instead of steps"},                                                     \
+		 .help = "number of passes over the training data, instead of steps"},                                           \
 		{.name = "early_stopping_patience",                                                                              \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_INTEGER,                                                                                         \
@@ -112,11 +112,11 @@ struct training_settings {
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "N",                                                                                              \
 		 .alias = "stop_when_eval_stalls",                                                                               \
-		 .help = "end after so many evaluations in a row that are no better than the best before; 0 = never"},           \
+		 .help = "stop after this many evaluations in a row without an improvement; 0 = never"},                         \
 	{                                                                                                                        \
 		.name = "early_stopping_threshold", .section = phase, .type = OPTION_NUMBER,                                     \
 		.field = offsetof(settings, member.early_stopping_threshold), .fallback = "0", .range = "0..",                   \
-		.role = ROLE_RESULT, .value_name = "X", .help = "better means better by more than this"                          \
+		.role = ROLE_RESULT, .value_name = "X", .help = "smallest change that counts as an improvement"                  \
 	}
 
 /* What an update is made of. `unit`: what is counted, "examples"; `size_text`: the batch where nothing is said;
@@ -131,7 +131,7 @@ struct training_settings {
 	 .value_name = "N",                                                                                                      \
 	 .alias = "global_batch_size",                                                                                           \
 	 .fallback_text = size_text,                                                                                             \
-	 .help = unit " an update, over all ranks, replicas and micro-batches"},                                                 \
+	 .help = unit " per update, over all ranks, replicas, and micro-batches"},                                               \
 		{.name = "train_batch_size_per_gpu",                                                                             \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_INTEGER,                                                                                         \
@@ -141,8 +141,8 @@ struct training_settings {
 		 .value_name = "N",                                                                                              \
 		 .alias = "train_batch_size_per_rank" other_names,                                                               \
 		 .fallback_text = "not used",                                                                                    \
-		 .help = unit " an update of each rank and replica, micro-batches included, instead of all: what BERT-GPU "      \
-			      "calls train_batch_size"},                                                                         \
+		 .help = unit " per update for each rank and replica, including micro-batches, instead of for all (BERT-GPU's "  \
+			      "train_batch_size)"},                                                                              \
 		{.name = "gradient_accumulation_steps",                                                                          \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_INTEGER,                                                                                         \
@@ -152,13 +152,13 @@ struct training_settings {
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "N",                                                                                              \
 		 .alias = "num_accumulation_steps",                                                                              \
-		 .help = "micro-batches an update, of each rank and replica; 0 = as few as micro_batch_tokens allows"},          \
+		 .help = "micro-batches per update for each rank and replica; 0 = as few as micro_batch_tokens allows"},         \
 	{                                                                                                                        \
 		.name = "micro_batch_tokens", .section = phase, .type = OPTION_INTEGER,                                          \
 		.field = offsetof(settings, member.micro_batch_tokens), .range = "128..1048576", .role = ROLE_RESULT,            \
 		.value_name = "N|auto", .alias = "micro_batch", .automatic = "auto",                                             \
-		.fallback_text = "8192; on GPUs what fits into the memory that is left, at most 65536",                          \
-		.help = "most tokens computed at a time, without gradient_accumulation_steps"                                    \
+		.fallback_text = "8192; on GPUs what fits into the remaining memory, at most 65536",                             \
+		.help = "maximum number of tokens computed at a time if gradient_accumulation_steps is not given"                \
 	}
 
 /* When it saves and evaluates. `every_text`: how often where nothing is said. */
@@ -181,7 +181,7 @@ struct training_settings {
 		 .role = ROLE_RUN,                                                                                               \
 		 .value_name = "N",                                                                                              \
 		 .alias = "save_total_limit keep_checkpoint_max",                                                                \
-		 .help = "newest checkpoints kept, besides the best one; 0 = all"},                                              \
+		 .help = "number of newest checkpoints to keep, in addition to the best one; 0 = all"},                          \
 		{.name = "eval_steps",                                                                                           \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_INTEGER,                                                                                         \
@@ -196,7 +196,7 @@ struct training_settings {
 		.name = "log_steps", .section = phase, .type = OPTION_INTEGER, .field = offsetof(settings, member.log_steps),    \
 		.fallback = "10", .range = "1..", .role = ROLE_RUN, .value_name = "N",                                           \
 		.alias = "logging_steps log_freq log_interval display_loss_steps",                                               \
-		.help = "steps between lines of metrics.jsonl"                                                                   \
+		.help = "steps between log records in metrics.jsonl"                                                             \
 	}
 
 /* When it stops before its end. */
@@ -208,19 +208,20 @@ struct training_settings {
 	 .range = "0..",                                                                                                         \
 	 .role = ROLE_PLACE,                                                                                                     \
 	 .value_name = "N",                                                                                                      \
-	 .help = "save and stop there, the schedule unchanged; 0 = at the end"},                                                 \
+	 .help = "save and stop at this step without changing the schedule; 0 = at the end"},                                    \
 		{.name = "max_time",                                                                                             \
 		 .type = OPTION_TEXT,                                                                                            \
 		 .field = offsetof(settings, member.max_time),                                                                   \
 		 .role = ROLE_PLACE,                                                                                             \
 		 .value_name = "TIME",                                                                                           \
 		 .fallback_text = "no limit",                                                                                    \
-		 .help = "save and stop (status 75) so as to have ended by then: seconds, 1h30m, or a clock as Slurm's "         \
+		 .help = "save and stop (status 75) before this much time has passed: seconds, 1h30m, or Slurm's form "          \
 			 "1-12:00:00"},                                                                                          \
 	{                                                                                                                        \
 		.name = "steps_this_run", .type = OPTION_INTEGER, .field = offsetof(settings, member.steps_this_run),            \
 		.fallback = "0", .range = "-1..", .role = ROLE_PLACE, .value_name = "N",                                         \
-		.help = "save and stop after so many steps of this invocation, the schedule unchanged; 0 or -1 = at the end"     \
+		.help = "save and stop after this many steps of this invocation without changing the schedule; 0 or -1 = at "    \
+			"the end"                                                                                                \
 	}
 
 /* Of what it is random. `whose`: "initial weights, ...". */
@@ -239,11 +240,11 @@ struct training_settings {
 	 .role = ROLE_RESULT,                                                                                                    \
 	 .value_name = "P",                                                                                                      \
 	 .fallback_text = "the model's",                                                                                         \
-	 .help = "dropout after embeddings, after both sub-layers, and before a task's head"},                                   \
+	 .help = "dropout after the embeddings, after both sub-layers, and before a task's head"},                               \
 	{                                                                                                                        \
 		.name = "attention_probs_dropout_prob", .type = OPTION_NUMBER,                                                   \
 		.field = offsetof(settings, member.attention_probs_dropout_prob), .range = "0..0.9", .role = ROLE_RESULT,        \
-		.value_name = "P", .fallback_text = "the model's", .help = "dropout on attention probabilities"                  \
+		.value_name = "P", .fallback_text = "the model's", .help = "dropout on the attention probabilities"              \
 	}
 
 /* Ranks, and what they do together. */
@@ -256,8 +257,8 @@ struct training_settings {
 	 .role = ROLE_RUN,                                                                                                       \
 	 .value_name = "N",                                                                                                      \
 	 .alias = "nproc_per_node",                                                                                              \
-	 .help = "processes that train together on this machine, each with its share of the cores; 0 = one, or one for each "    \
-		 "GPU. Under mpirun, srun or torchrun they say how many"},                                                       \
+	 .help = "processes that train together on this machine, each with its share of the cores; 0 = one, or one per GPU. "    \
+		 "Under mpirun, srun, or torchrun the launcher decides"},                                                        \
 		{.name = "n_gpus",                                                                                               \
 		 .type = OPTION_INTEGER,                                                                                         \
 		 .field = offsetof(settings, member.n_gpus),                                                                     \
@@ -266,8 +267,8 @@ struct training_settings {
 		 .role = ROLE_RUN,                                                                                               \
 		 .value_name = "N",                                                                                              \
 		 .alias = "gpus num_gpus",                                                                                       \
-		 .help = "GPUs to train on, a rank for each; 0 = with --device cuda all that are visible; a multiple of these "  \
-			 "computes as so many, see replicas_per_gpu"},                                                           \
+		 .help = "number of GPUs to train on, one rank per GPU; 0 = all visible ones with --device cuda; a multiple of " \
+			 "the visible GPUs emulates that many, see replicas_per_gpu"},                                           \
 		{.name = "watchdog_seconds",                                                                                     \
 		 .type = OPTION_NUMBER,                                                                                          \
 		 .field = offsetof(settings, member.watchdog_seconds),                                                           \
@@ -275,8 +276,9 @@ struct training_settings {
 		 .range = "0.5..",                                                                                               \
 		 .role = ROLE_RUN,                                                                                               \
 		 .value_name = "X",                                                                                              \
-		 .help = "a rank that shows no life for so long, or is in one part of a step for longer than this and five "     \
-			 "times its usual time, ends the run (status 6); the first step has ten times as long"},                 \
+		 .help = "end the run (status 6) if a rank gives no sign of life for this long, or spends longer than this and " \
+			 "more than five times its usual time in one part of a step; the first step is allowed ten times as "    \
+			 "long"},                                                                                                \
 		{.name = "max_restarts",                                                                                         \
 		 .type = OPTION_INTEGER,                                                                                         \
 		 .field = offsetof(settings, member.max_restarts),                                                               \
@@ -284,7 +286,7 @@ struct training_settings {
 		 .range = "0..1000",                                                                                             \
 		 .role = ROLE_RUN,                                                                                               \
 		 .value_name = "N",                                                                                              \
-		 .help = "after a rank died or hung, start all again from the last checkpoint, so often at most"},               \
+		 .help = "if a rank dies or hangs, restart all ranks from the last checkpoint, at most N times"},                \
 		{.name = "replicas_per_gpu",                                                                                     \
 		 .type = OPTION_INTEGER,                                                                                         \
 		 .field = offsetof(settings, member.replicas_per_gpu),                                                           \
@@ -293,14 +295,14 @@ struct training_settings {
 		 .role = ROLE_RUN,                                                                                               \
 		 .value_name = "R",                                                                                              \
 		 .alias = "replicas_per_rank",                                                                                   \
-		 .help = "a rank computes the shares of so many devices, one after the other: the same step as on that many, "   \
-			 "to rounding, in the memory of one"},                                                                   \
+		 .help = "let each rank compute the shares of R devices one after the other: the same step as on that many "     \
+			 "devices, up to rounding, in the memory of one"},                                                       \
 		{.name = "allreduce_post_accumulation",                                                                          \
 		 .type = OPTION_FLAG,                                                                                            \
 		 .field = offsetof(settings, member.allreduce_post_accumulation),                                                \
 		 .fallback = "true",                                                                                             \
 		 .role = ROLE_RUN,                                                                                               \
-		 .help = "gradients are summed over ranks once an update, during the last micro-batch; false: after every "      \
+		 .help = "sum gradients over ranks once per update, during the last micro-batch; false: after every "            \
 			 "micro-batch"},                                                                                         \
 		{.name = "allreduce_post_accumulation_fp16",                                                                     \
 		 .type = OPTION_FLAG,                                                                                            \
@@ -308,7 +310,7 @@ struct training_settings {
 		 .fallback = "false",                                                                                            \
 		 .role = ROLE_RUN,                                                                                               \
 		 .alias = "allreduce_fp16",                                                                                      \
-		 .help = "gradients travel between ranks in fp16, half the bytes, and are added in fp32; with a dynamic loss "   \
+		 .help = "send gradients between ranks in fp16 (half the bytes) and add them in fp32; uses a dynamic loss "      \
 			 "scale unless loss_scale is given"},                                                                    \
 		{.name = "allreduce_post_accumulation_bf16",                                                                     \
 		 .type = OPTION_FLAG,                                                                                            \
@@ -316,12 +318,12 @@ struct training_settings {
 		 .fallback = "false",                                                                                            \
 		 .role = ROLE_RUN,                                                                                               \
 		 .alias = "allreduce_bf16",                                                                                      \
-		 .help = "the same in bf16, which needs no loss scale"},                                                         \
+		 .help = "send gradients in bf16, which needs no loss scale"},                                                   \
 	{                                                                                                                        \
 		.name = "check_weights_steps", .type = OPTION_INTEGER, .field = offsetof(settings, member.check_weights_steps),  \
 		.fallback = "100", .range = "0..", .role = ROLE_RUN, .value_name = "N",                                          \
-		.help = "the weights of all ranks are compared every so many steps, and before each save: a rank that differs "  \
-			"ends the run (status 6); 0 = before saves only"                                                         \
+		.help = "compare the weights of all ranks every N steps and before each save; a difference ends the run "        \
+			"(status 6); 0 = only before saves"                                                                      \
 	}
 
 /* What guards its numbers. */
@@ -333,7 +335,7 @@ struct training_settings {
 	 .range = "0..",                                                                                                         \
 	 .role = ROLE_RUN,                                                                                                       \
 	 .value_name = "Z",                                                                                                      \
-	 .help = "leave out updates whose loss or gradient norm is Z standard deviations above the 128 before; 0 = none"},       \
+	 .help = "skip updates whose loss or gradient norm is Z standard deviations above the previous 128; 0 = skip none"},     \
 		{.name = "loss_scale",                                                                                           \
 		 .type = OPTION_NUMBER,                                                                                          \
 		 .field = offsetof(settings, member.loss_scale),                                                                 \
@@ -341,12 +343,11 @@ struct training_settings {
 		 .range = "0..",                                                                                                 \
 		 .role = ROLE_RUN,                                                                                               \
 		 .value_name = "X",                                                                                              \
-		 .help = "the loss is multiplied by it before backward, for numbers of a small range; 0 = dynamic, which "       \
-			 "--precision fp16 takes unless this is given"},                                                         \
+		 .help = "multiply the loss by this before the backward pass; 0 = dynamic, the default with --precision fp16"},  \
 	{                                                                                                                        \
 		.name = "init_loss_scale", .type = OPTION_NUMBER, .field = offsetof(settings, member.init_loss_scale),           \
 		.fallback = "65536", .range = "1..", .role = ROLE_RUN, .value_name = "X",                                        \
-		.help = "first value of a dynamic loss scale"                                                                    \
+		.help = "initial value of a dynamic loss scale"                                                                  \
 	}
 
 /* Learning rate, schedule and optimiser. `rate_text`: the rate where nothing is said. */
@@ -359,8 +360,8 @@ struct training_settings {
 	 .role = ROLE_RESULT,                                                                                                    \
 	 .value_name = "NAME",                                                                                                   \
 	 .alias = "optimizer_type",                                                                                              \
-	 .help = "adamw as PyTorch has it; google_adamw: without bias correction; lamb as NVIDIA's code runs it, for batches "   \
-		 "of thousands; nvlamb: with the trust ratio for every tensor"},                                                 \
+	 .help = "adamw: as in PyTorch; google_adamw: without bias correction; lamb: as in NVIDIA's code, for batches of "       \
+		 "thousands; nvlamb: with the trust ratio for every tensor"},                                                    \
 		{.name = "learning_rate",                                                                                        \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_NUMBER,                                                                                          \
@@ -379,8 +380,8 @@ struct training_settings {
 		 .range = "none|linear|sqrt",                                                                                    \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "HOW",                                                                                            \
-		 .help = "multiply learning_rate and min_learning_rate by train_batch_size over learning_rate_batch_size, or "   \
-			 "by its root"},                                                                                         \
+		 .help = "multiply learning_rate and min_learning_rate by train_batch_size / learning_rate_batch_size, or by "   \
+			 "its square root"},                                                                                     \
 		{.name = "learning_rate_batch_size",                                                                             \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_INTEGER,                                                                                         \
@@ -389,7 +390,7 @@ struct training_settings {
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "N",                                                                                              \
 		 .fallback_text = "train_batch_size_per_gpu if given, else 256",                                                 \
-		 .help = "with scale_learning_rate: the batch that learning_rate is meant for"},                                 \
+		 .help = "with scale_learning_rate: the batch size that learning_rate is meant for"},                            \
 		{.name = "schedule",                                                                                             \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_CHOICE,                                                                                          \
@@ -398,9 +399,9 @@ struct training_settings {
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "NAME",                                                                                           \
 		 .alias = "lr_scheduler_type lr_decay_style",                                                                    \
-		 .fallback_text = "linear, with LAMB poly",                                                                      \
-		 .help = "how the rate falls after the warm-up; google_linear and nvidia_poly to the letter of those programs, " \
-			 "jumps included"},                                                                                      \
+		 .fallback_text = "linear; with LAMB poly",                                                                      \
+		 .help = "how the rate decays after the warm-up; google_linear and nvidia_poly reproduce those programs "        \
+			 "exactly, jumps included"},                                                                             \
 		{.name = "num_warmup_steps",                                                                                     \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_INTEGER,                                                                                         \
@@ -410,7 +411,7 @@ struct training_settings {
 		 .value_name = "N",                                                                                              \
 		 .alias = "warmup_steps",                                                                                        \
 		 .fallback_text = "a tenth of the run, at most 10000",                                                           \
-		 .help = "steps over which the rate rises from 0"},                                                              \
+		 .help = "number of steps over which the rate rises from 0"},                                                    \
 		{.name = "warmup_proportion",                                                                                    \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_NUMBER,                                                                                          \
@@ -420,7 +421,7 @@ struct training_settings {
 		 .value_name = "X",                                                                                              \
 		 .alias = "warmup_ratio lr_warmup_fraction",                                                                     \
 		 .fallback_text = "not used",                                                                                    \
-		 .help = "warm-up as a share of the run, instead of steps"},                                                     \
+		 .help = "warm-up as a share of all steps, instead of num_warmup_steps"},                                        \
 		{.name = "poly_degree",                                                                                          \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_NUMBER,                                                                                          \
@@ -430,7 +431,7 @@ struct training_settings {
 		 .value_name = "X",                                                                                              \
 		 .alias = "poly_power",                                                                                          \
 		 .fallback_text = "1, with LAMB 0.5",                                                                            \
-		 .help = "power of the poly schedules"},                                                                         \
+		 .help = "exponent of the polynomial schedules"},                                                                \
 		{.name = "min_learning_rate",                                                                                    \
 		 .section = phase,                                                                                               \
 		 .type = OPTION_NUMBER,                                                                                          \
@@ -439,8 +440,8 @@ struct training_settings {
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "X",                                                                                              \
 		 .alias = "min_lr end_learning_rate lr_end",                                                                     \
-		 .fallback_text = "0; slanted_triangular a 32nd of the peak",                                                    \
-		 .help = "what the rate falls to"},                                                                              \
+		 .fallback_text = "0; slanted_triangular: 1/32 of the peak",                                                     \
+		 .help = "final learning rate"},                                                                                 \
 		{.name = "weight_decay",                                                                                         \
 		 .type = OPTION_NUMBER,                                                                                          \
 		 .field = offsetof(settings, member.weight_decay),                                                               \
@@ -448,14 +449,14 @@ struct training_settings {
 		 .range = "0..1",                                                                                                \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "X",                                                                                              \
-		 .help = "decoupled decay of all weights but biases and layer norms"},                                           \
+		 .help = "decoupled weight decay of all weights except biases and layer norms"},                                 \
 		{.name = "exclude_from_weight_decay",                                                                            \
 		 .type = OPTION_LIST,                                                                                            \
 		 .field = offsetof(settings, member.exclude_from_weight_decay),                                                  \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "NAME...",                                                                                        \
 		 .fallback_text = "bias LayerNorm",                                                                              \
-		 .help = "weights whose names contain one of these do not decay; none: all decay"},                              \
+		 .help = "do not decay weights whose names contain one of these; none: decay all"},                              \
 		{.name = "max_grad_norm",                                                                                        \
 		 .type = OPTION_NUMBER,                                                                                          \
 		 .field = offsetof(settings, member.max_grad_norm),                                                              \
@@ -464,7 +465,7 @@ struct training_settings {
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "X",                                                                                              \
 		 .alias = "clip_norm clip_grad",                                                                                 \
-		 .help = "clip the global gradient to this norm; 0 = do not clip"},                                              \
+		 .help = "clip the global gradient norm to this; 0 = do not clip"},                                              \
 		{.name = "adam_beta1",                                                                                           \
 		 .type = OPTION_NUMBER,                                                                                          \
 		 .field = offsetof(settings, member.adam_beta1),                                                                 \
@@ -489,7 +490,7 @@ struct training_settings {
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "X",                                                                                              \
 		 .alias = "adam_eps",                                                                                            \
-		 .help = "added to the root of the second moment"},                                                              \
+		 .help = "added to the square root of the second moment"},                                                       \
 		{.name = "bias_correction",                                                                                      \
 		 .type = OPTION_FLAG,                                                                                            \
 		 .field = offsetof(settings, member.bias_correction),                                                            \
@@ -503,14 +504,14 @@ struct training_settings {
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "WHICH",                                                                                          \
 		 .fallback_text = "lamb decayed, nvlamb all",                                                                    \
-		 .help = "LAMB: tensors whose update is scaled to their norm"},                                                  \
+		 .help = "LAMB: which tensors have a trust ratio"},                                                              \
 		{.name = "exclude_from_layer_adaptation",                                                                        \
 		 .type = OPTION_LIST,                                                                                            \
 		 .field = offsetof(settings, member.exclude_from_layer_adaptation),                                              \
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "NAME...",                                                                                        \
 		 .fallback_text = "none",                                                                                        \
-		 .help = "LAMB: weights whose names contain one of these have no trust ratio"},                                  \
+		 .help = "LAMB: no trust ratio for weights whose names contain one of these"},                                   \
 		{.name = "max_trust_ratio",                                                                                      \
 		 .type = OPTION_NUMBER,                                                                                          \
 		 .field = offsetof(settings, member.max_trust_ratio),                                                            \
@@ -526,12 +527,12 @@ struct training_settings {
 		 .role = ROLE_RESULT,                                                                                            \
 		 .value_name = "WHEN",                                                                                           \
 		 .fallback_text = "clip",                                                                                        \
-		 .help = "LAMB: divide gradients by their global norm where it is above max_grad_norm, or always, as NVLAMB's "  \
-			 "formula has it"},                                                                                      \
+		 .help = "LAMB: divide gradients by their global norm if it exceeds max_grad_norm (clip), or always, as in "     \
+			 "NVLAMB's formula"},                                                                                    \
 	{                                                                                                                        \
 		.name = "gradient_averaging", .type = OPTION_FLAG, .field = offsetof(settings, member.gradient_averaging),       \
 		.role = ROLE_RESULT, .alias = "grad_averaging", .fallback_text = "true",                                         \
-		.help = "LAMB: the first moment is a mean (beta1 m + (1 - beta1) g), not a sum (beta1 m + g)"                    \
+		.help = "LAMB: the first moment is an average, beta1 m + (1 - beta1) g, not a sum, beta1 m + g"                  \
 	}
 
 #endif

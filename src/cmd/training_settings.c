@@ -117,7 +117,7 @@ static enum status settle(struct options *options, const char *one, const char *
 		return OK;
 	enum option_origin first = options_origin(options, one), second = options_origin(options, other);
 	if (first == second)
-		return error_set(ERR_USAGE, "--%s and --%s: give one of them", one, other);
+		return error_set(ERR_USAGE, "give either --%s or --%s, not both", one, other);
 	options_forget(options, first < second ? one : other);
 	return OK;
 }

@@ -38,11 +38,11 @@ static const struct option verify_options[] = {
 static const struct command_text verify_text = {
 	.name = "verify",
 	.synopsis = "PATH... [--json]",
-	.summary = "check files to their last checksum",
-	.description = "PATH is a run folder (all that lies in it is checked), a checkpoint, a model folder, a file of weights, "
-		       "token shards (PREFIX or any of its files), or static instances (TFRecord, HDF5, our own). Every byte is "
-		       "read. Standard output has "
-		       "a line for each thing checked; the exit status is 0 if all are sound, 3 if one is damaged.",
+	.summary = "verify the checksums of files",
+	.description =
+		"PATH is a run folder (everything in it is verified), a checkpoint, a model folder, a file of weights, token "
+		"shards (PREFIX or any of its files), or static instances (TFRecord, HDF5, or bertc's own format). Every byte is "
+		"read. Prints one line for each item verified; the exit status is 0 if all are intact, 3 if one is damaged.",
 	.examples = "bertc verify runs/mine\tall checkpoints, the finished model and the data of a run\n"
 		    "bertc verify runs/mine/checkpoint-5000\tone checkpoint\n"
 		    "bertc verify data/train\ttoken shards",
@@ -79,7 +79,7 @@ static bool is_checkpoint(const char *path)
 static enum status verify_manifest(const char *path, struct finding *out)
 {
 	struct manifest_facts facts;
-	out->proof = "every byte has its checksum";
+	out->proof = "all bytes are covered by checksums";
 	TRY(manifest_verify(path, &facts));
 	out->bytes = facts.bytes;
 	return OK;
@@ -114,11 +114,11 @@ static enum status verify_weights(const char *path, struct finding *out)
 {
 	struct weights_file file;
 	enum status status = OK;
-	out->proof = "the format's rules and finite numbers: such files have no checksums";
+	out->proof = "format rules and finite numbers only: such files have no checksums";
 	TRY(manifest_prove(path));
 	TRY(weights_file_open(&file, path));
 	if (file.format == WEIGHTS_TENSORFLOW)
-		out->proof = "every tensor has its checksum, and finite numbers";
+		out->proof = "every tensor has a checksum and finite numbers";
 	for (int64_t i = 0; status == OK && i < file.count; i++) {
 		status = verify_tensor(&file.tensors[i]);
 		out->bytes += file.tensors[i].count * dtype_element_bytes(file.tensors[i].dtype);
@@ -192,7 +192,7 @@ static enum status verify_shard(const char *path, struct finding *out)
 	bool described = false;
 	BUG_IF(!shard_prefix(path, prefix));
 	enum status status = shard_verify(prefix, &out->bytes, &described);
-	out->proof = described ? "both files have their checksums, ids within the vocabulary"
+	out->proof = described ? "both files have checksums; ids are within the vocabulary"
 			       : "index and ids are consistent: without PREFIX.json there are no checksums";
 	return status;
 }
@@ -222,7 +222,7 @@ static enum status verify_instances(const char *path, struct finding *out)
 {
 	struct instance_counts counts;
 	out->bytes = file_size(path);
-	out->proof = "every record has its checksums, and every instance was read";
+	out->proof = "every record has a checksum, and every instance was read";
 	if (is_hdf5(path))
 		out->proof = "every instance was read";
 	return instance_file_verify(path, &counts);
@@ -347,7 +347,7 @@ static enum status run_verify(struct options *options)
 	struct verification v = {.settings = settings, .writer = &writer};
 	enum status status = OK;
 	if (options->positional.count == 0)
-		return error_set(ERR_USAGE, "what shall be verified? give a PATH");
+		return error_set(ERR_USAGE, "no PATH given");
 	for (int64_t i = 0; i < options->positional.count; i++)
 		TRY(check_path(options->positional.values[i]));
 	json_open(&writer, NULL, '{');
@@ -370,7 +370,7 @@ static enum status run_verify(struct options *options)
 	if (v.damaged > 0)
 		return error_restore(&v.first);
 	if (v.sound == 0)
-		return error_set(ERR_USAGE, "'%s': holds nothing that bertc can verify", options->positional.values[0]);
+		return error_set(ERR_USAGE, "'%s': contains nothing that bertc can verify", options->positional.values[0]);
 	return OK;
 }
 

@@ -23,14 +23,14 @@ struct vocab_options {
 
 static const struct option option_table[] = {
 	{.help = "Input and output"},
-	CORPUS_OPTION(FIELD(corpus), "the text to learn from"),
+	CORPUS_OPTION(FIELD(corpus), "text to learn from"),
 	{.name = "out",
 	 .letter = 'o',
 	 .type = OPTION_TEXT,
 	 .field = FIELD(out),
 	 .role = ROLE_PLACE,
 	 .value_name = "FILE",
-	 .help = "the vocabulary, an entry a line (vocab.txt)"},
+	 .help = "output file, one entry per line (vocab.txt)"},
 	{.help = "What is learned"},
 	{.name = "vocab_size",
 	 .type = OPTION_INTEGER,
@@ -38,8 +38,8 @@ static const struct option option_table[] = {
 	 .range = "6..10000000",
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
-	 .help = "entries, the five special ones included",
-	 .fallback_text = "4000 to 30522 by the amount of text"},
+	 .help = "number of entries, including the five special ones",
+	 .fallback_text = "4000 to 30522, depending on the amount of text"},
 	{.name = "min_frequency",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(min_frequency),
@@ -47,7 +47,7 @@ static const struct option option_table[] = {
 	 .range = "1..",
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
-	 .help = "pieces seen less often are not joined to a longer one"},
+	 .help = "do not merge pieces seen fewer times than this"},
 	{.name = "cased",
 	 .type = OPTION_FLAG,
 	 .field = FIELD(cased),
@@ -58,14 +58,14 @@ static const struct option option_table[] = {
 	 .type = OPTION_FLAG,
 	 .field = FIELD(strip_accents),
 	 .role = ROLE_RESULT,
-	 .help = "write letters without their accents",
+	 .help = "strip accents",
 	 .fallback_text = "the opposite of --cased"},
 	{.name = "user_words",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(user_words),
 	 .role = ROLE_PLACE,
 	 .value_name = "FILE",
-	 .help = "words, one a line, that are entries whatever the text says"},
+	 .help = "file with words, one per line, that are always included"},
 	{.name = "unused",
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(unused),
@@ -73,7 +73,7 @@ static const struct option option_table[] = {
 	 .range = "0..100000",
 	 .role = ROLE_RESULT,
 	 .value_name = "N",
-	 .help = "entries [unused0] and so on, for words to come"},
+	 .help = "number of [unused0], [unused1], ... entries to reserve"},
 	{.help = "How the text is read"},
 	INPUT_OPTIONS(struct vocab_options, input),
 	{.help = "Running"},
@@ -83,8 +83,8 @@ static const struct option option_table[] = {
 	 .range = "1..",
 	 .role = ROLE_RUN,
 	 .value_name = "MB",
-	 .help = "for words and their counts; what is more goes to temporary files (TMPDIR)",
-	 .fallback_text = "a quarter of what is free"},
+	 .help = "memory for words and their counts; the rest goes to temporary files (TMPDIR)",
+	 .fallback_text = "a quarter of the free memory"},
 	THREADS_OPTION(FIELD(threads)),
 	{0},
 };
@@ -93,23 +93,15 @@ static const struct command_text text = {
 	.name = "vocab",
 	.synopsis = "--corpus PATH... --out FILE [options]",
 	.summary = "learn a WordPiece vocabulary from text",
-	.description = "Counts the words of the text, as BERT's tokenizer makes them, and joins the most "
-		       "frequent pairs of "
-		       "neighbouring pieces until the vocabulary is full; pieces that the text then hardly "
-		       "uses make way for "
-		       "others. The alphabet has no cap: every character of the text is in the vocabulary as "
-		       "long as there is room "
-		       "for it, which matters for Chinese.\n\n"
-		       "Without --vocab_size the size follows the text: 4000 entries below 400 thousand "
-		       "words (about 2 MB of "
-		       "English), 8000 below 2 million, 16000 below 20 million (100 MB), else 30522; more "
-		       "where the alphabet alone "
-		       "would fill half of it.\n\n"
-		       "The same text gives the same vocabulary in any order of files and on any number of "
-		       "threads. No word is pruned: "
-		       "words beyond --memory go to temporary files, which takes some minutes more. A vocabulary learned with "
-		       "--cased is to be used "
-		       "with --cased.",
+	.description =
+		"Counts the words of the text, split as BERT's tokenizer splits them, and merges the most frequent pairs of "
+		"neighbouring pieces until the vocabulary is full; pieces that are then rarely used are replaced by others. The "
+		"alphabet is not limited: every character of the text enters the vocabulary as long as there is room, which "
+		"matters for Chinese.\n\nWithout --vocab_size, the size depends on the amount of text: 4000 entries below 400 "
+		"thousand words (about 2 MB of English), 8000 below 2 million, 16000 below 20 million (100 MB), else 30522; more "
+		"if the alphabet alone would fill half of it.\n\nThe same text gives the same vocabulary for any order of files "
+		"and any number of threads. No word is pruned: words beyond --memory go to temporary files, which takes a few "
+		"minutes longer. Use a vocabulary learned with --cased with --cased only.",
 	.examples = "bertc vocab --corpus 'text/*.txt.gz' --vocab_size 30522 --out vocab.txt\ta vocabulary of "
 		    "BERT's size\n"
 		    "bertc vocab --corpus text --cased --out vocab.txt\tkeep case; the size follows the text\n",
@@ -141,7 +133,7 @@ static enum status check_out(const char *path)
 		return error_set(ERR_USAGE, "--out '%s' is a folder; give a file, such as %s/vocab.txt", path, path);
 	if (!file_is_folder(folder)) {
 		enum status status = error_set(ERR_USAGE, "--out '%s': there is no folder '%s'", path, folder);
-		error_hint("make it first: mkdir -p '%s'", folder);
+		error_hint("create it first: mkdir -p '%s'", folder);
 		return status;
 	}
 	if (access(folder, W_OK) != 0)
@@ -191,7 +183,7 @@ static enum status refuse_repeated(const char *path, const struct name_list *wor
 	qsort(sorted, (size_t)words->count, sizeof(*sorted), compare_words);
 	for (int64_t i = 1; i < words->count && status == OK; i++)
 		if (strcmp(sorted[i - 1], sorted[i]) == 0)
-			status = error_set(ERR_USAGE, "--user_words '%s': '%.100s' stands there twice", path, sorted[i]);
+			status = error_set(ERR_USAGE, "--user_words '%s': '%.100s' occurs twice", path, sorted[i]);
 	free(sorted);
 	return status;
 }
@@ -230,7 +222,7 @@ static enum status run(struct options *options)
 	double start = clock_seconds();
 	enum status status;
 
-	TRY(require(settings->corpus.count > 0, "corpus", "the text to learn from"));
+	TRY(require(settings->corpus.count > 0, "corpus", "text to learn from"));
 	TRY(require(settings->out != NULL, "out", "the file to write"));
 	TRY(check_out(settings->out));
 	if (options_given(options, "strip_accents"))

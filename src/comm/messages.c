@@ -170,7 +170,7 @@ static enum status explain_loss(struct messages *messages)
 		error_set(ERR_PEER, "rank %d on %s %s while rank %d was in '%s' of step %lld", messages->lost, other->host,
 			  messages->left[messages->lost] ? "left" : "has closed its connection (it died, or its machine did)",
 			  place->rank, SECTION_OF(own), (long long)atomic_load(&own->step));
-	error_hint("the last checkpoint stands: run the same command again to go on");
+	error_hint("the last checkpoint is intact: run the same command again to resume");
 	return status;
 }
 

@@ -139,7 +139,7 @@ static bool judge(const struct watcher *watcher, const struct segment *segment, 
 	else
 		return false;
 	snprintf(out->hint, sizeof(out->hint),
-		 "the last checkpoint stands: run the same command again to go on; --watchdog_seconds allows more time");
+		 "the last checkpoint is intact: run the same command again to resume; --watchdog_seconds allows more time");
 	out->status = ERR_PEER;
 	return true;
 }
@@ -161,7 +161,7 @@ static bool all_wait(const struct watcher *watcher, const struct segment *segmen
 		used += (size_t)snprintf(out->message + used, sizeof(out->message) - used, "%s rank %d in '%s' of step %lld",
 					 rank ? "," : "", rank, SECTION_OF(other), (long long)atomic_load(&other->step));
 	}
-	snprintf(out->hint, sizeof(out->hint), "the last checkpoint stands: run the same command again to go on");
+	snprintf(out->hint, sizeof(out->hint), "the last checkpoint is intact: run the same command again to resume");
 	out->status = ERR_PEER;
 	return true;
 }
@@ -211,7 +211,7 @@ static bool find_dead(struct watchdog *watchdog, int32_t *out_rank, struct error
 		*out = (struct error){.status = ERR_PEER};
 		snprintf(out->message, sizeof(out->message), "rank %d on %s (process %d) died in '%s' of step %lld", rank,
 			 other->host, pid, SECTION_OF(other), (long long)atomic_load(&other->step));
-		snprintf(out->hint, sizeof(out->hint), "the last checkpoint stands: run the same command again to go on");
+		snprintf(out->hint, sizeof(out->hint), "the last checkpoint is intact: run the same command again to resume");
 		*out_rank = rank;
 		return true;
 	}

@@ -227,7 +227,7 @@ static enum status stopped(struct pipeline *pipeline)
 	TRY(document_sink_save(pipeline->sink, pipeline->documents_written));
 	enum status status =
 		error_set(STOPPED, "stopped by %s after %lld documents", stop_reason(), (long long)pipeline->documents_written);
-	error_hint("run the same command again to go on");
+	error_hint("run the same command again to resume");
 	return status;
 }
 

@@ -316,7 +316,7 @@ static size_t on_body(char *bytes, size_t unit, size_t count, void *context)
 			continue;
 		if (wrote < 0) {
 			t->disk = error_set_errno(ERR_RESOURCE, "'%s': cannot write", t->part->path);
-			error_hint("make room and run the command again: it goes on where it was");
+			error_hint("free some space and run the same command again to resume");
 			return 0;
 		}
 		done += (size_t)wrote;

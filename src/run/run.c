@@ -20,7 +20,7 @@
 /* There is nothing to save, but the job is to be run again all the same. */
 static void stop_before_training(int number)
 {
-	static const char text[] = "\nbertc: stopped before the first step\nhint: run the same command again to go on\n";
+	static const char text[] = "\nbertc: stopped before the first step\nhint: run the same command again to resume\n";
 	(void)number;
 	ssize_t written = write(2, text, sizeof(text) - 1);
 	(void)written; /* there may be nobody to tell */
@@ -456,7 +456,7 @@ static enum status stopped(const struct run *run)
 	const char *reason = stop_reason();
 	enum status status = error_set(STOPPED, "stopped at step %" PRId64 " of %" PRId64 "%s%s, saved", run->training.state.step,
 				       run->training.report.total_steps, reason ? " by " : "", reason ? reason : "");
-	error_hint("run the same command again to go on");
+	error_hint("run the same command again to resume");
 	return status;
 }
 

@@ -224,7 +224,7 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 		if (!same) {
 			enum status status = error_set(ERR_STATE, "'%s' differs from '%s', which this run began with",
 						       settings->vocab_file, path);
-			error_hint("leave --vocab_file out to go on, or give --fresh to begin again");
+			error_hint("leave --vocab_file out to resume, or give --fresh to start over");
 			return status;
 		}
 		return OK;

@@ -1,0 +1,183 @@
+"""Fine-tuning and prediction: bertc beside transformers' Trainer in its best mode, the same model and texts, by turns.
+
+    python bench/finetune.py --work FOLDER [--model base|4x256] [--texts short|128] [--examples 512] [--rounds 3]
+                             [--threads 2] [--modes eager,compiled] [--wait] [--bertc build/bertc] [--json FILE]
+
+Needs torch, transformers and accelerate. The model has random weights. Texts are made of vocabulary entries: `short` ones are as
+long as English sentences (mean about 29 tokens), those of `128` have 128 tokens. In a round each program trains an epoch in
+batches of 32 and predicts all texts, bertc in processes of its own, Trainer in one that stays and has compiled before. Trainer: bf16
+autocast, torch.compile, dynamic padding, batches grouped by length, fused AdamW, texts tokenised beforehand, best of these with
+and without compilation; its predictions are in bf16, sorted by length. bertc: bf16, tokenising included; prediction is timed as a
+whole command, from its start to its end, in bf16 and in int8. Printed: examples a second, medians of the rounds, and the median
+over rounds of the ratio within a round.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+SIZES = {"base": (12, 768, 12), "4x256": (4, 256, 4)}
+BATCH = 32
+
+p = argparse.ArgumentParser()
+p.add_argument("--work", required=True)
+p.add_argument("--model", default="base", choices=SIZES)
+p.add_argument("--texts", default="short", choices=("short", "128"))
+p.add_argument("--examples", type=int, default=512)
+p.add_argument("--rounds", type=int, default=3)
+p.add_argument("--threads", type=int, default=2)
+p.add_argument("--bertc", default="build/bertc")
+p.add_argument("--modes", default="eager,compiled", help="of Trainer")
+p.add_argument("--wait", action="store_true", help="begin measuring when a line comes on standard input: compilation takes minutes")
+p.add_argument("--json")
+p.add_argument("--child", default="", help=argparse.SUPPRESS)
+a = p.parse_args()
+folder = os.path.join(a.work, a.model)
+table = os.path.join(a.work, f"{a.texts}-{a.examples}.tsv")
+
+
+def lengths():
+    """Those of `bertc bench --sentence_lengths` (src/run/rehearsal.c), or 128."""
+    share = 0.5
+    for _ in range(a.examples):
+        yield 128 if a.texts == "128" else min(128, max(3, round(25.65 * (share / (1 - share)) ** 0.27)))
+        share = (share + 0.6180339887498949) % 1
+
+
+def prepare():
+    import random
+    from transformers import BertConfig, BertForPreTraining
+    layers, hidden, heads = SIZES[a.model]
+    words = [c1 + c2 + c3 for c1 in "bdfgklmnprst" for c2 in "aeiou" for c3 in "bdfgklmnprst"]
+    if not os.path.exists(os.path.join(folder, "config.json")):
+        entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] + words
+        entries += [f"[unused{i}]" for i in range(30522 - len(entries))]
+        BertForPreTraining(BertConfig(num_hidden_layers=layers, hidden_size=hidden, num_attention_heads=heads,
+                                      intermediate_size=4 * hidden)).save_pretrained(folder)
+        with open(os.path.join(folder, "vocab.txt"), "w") as f:
+            f.write("\n".join(entries) + "\n")
+    rng = random.Random(1)
+    with open(table, "w") as f:
+        f.write("sentence\tlabel\n")
+        for n in lengths():
+            f.write(" ".join(rng.choice(words) for _ in range(n - 2)) + f"\t{rng.randrange(2)}\n")
+
+
+# --- Trainer ----------------------------------------------------------------------------------------------------------
+
+def child():
+    """Answers lines of standard input: "train" and "predict" with seconds."""
+    import torch
+    from transformers import (BertForSequenceClassification, BertTokenizerFast, DataCollatorWithPadding, Trainer, TrainerCallback,
+                              TrainingArguments)
+    torch.set_num_threads(a.threads)
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # stray lines
+    tokenizer = BertTokenizerFast(os.path.join(folder, "vocab.txt"))
+    rows = [line.rstrip("\n").split("\t") for line in open(table)][1:]
+    data = [dict(tokenizer(text, truncation=True, max_length=128), labels=int(label)) for text, label in rows]
+    ordered = sorted(data, key=lambda d: -len(d["input_ids"]))
+    model = BertForSequenceClassification.from_pretrained(folder)
+
+    class Turns(TrainerCallback):
+        """Holds the training at the end of each epoch until it is told to go on."""
+        began = 0.0
+
+        def on_epoch_begin(self, args, state, control, **_):
+            self.wait()
+
+        def on_epoch_end(self, args, state, control, **_):
+            print(time.perf_counter() - self.began, file=answers, flush=True)
+
+        def wait(self):
+            for line in sys.stdin:
+                if line.strip() == "train":
+                    self.began = time.perf_counter()
+                    return
+                if line.strip() == "predict":
+                    began = time.perf_counter()
+                    predictor.predict(ordered)
+                    print(time.perf_counter() - began, file=answers, flush=True)
+            os._exit(0)
+
+    settings = dict(output_dir=os.path.join(a.work, "trainer"), per_device_train_batch_size=BATCH, per_device_eval_batch_size=BATCH,
+                    use_cpu=True, bf16=True, torch_compile=a.child == "compiled", report_to=[], save_strategy="no",
+                    logging_strategy="no", disable_tqdm=True, dataloader_num_workers=0, remove_unused_columns=False)
+    grouped = dict(train_sampling_strategy="group_by_length")
+    collate = DataCollatorWithPadding(tokenizer)
+    predictor = Trainer(model=BertForSequenceClassification.from_pretrained(folder), data_collator=collate,
+                        args=TrainingArguments(bf16_full_eval=True, **settings))
+    trainer = Trainer(model=model, train_dataset=data, data_collator=collate, callbacks=[Turns()],
+                      args=TrainingArguments(num_train_epochs=1000, learning_rate=2e-5, **grouped, **settings))
+    trainer.train()
+
+
+class Peer:
+    def __init__(self, mode):
+        self.name = f"Trainer, {mode}"
+        self.process = subprocess.Popen([sys.executable, __file__, *sys.argv[1:], "--child", mode], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def ask(self, what):
+        print(what, file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit(f"{self.name} ended; see above")
+        return a.examples / float(line)
+
+
+# --- bertc ------------------------------------------------------------------------------------------------------------
+
+def bertc_train():
+    out = os.path.join(a.work, "run")
+    subprocess.run([a.bertc, "finetune", "--task", "classification", "--model", folder, "--train", table, "--out", out, "--fresh",
+                    "--num_train_epochs", "1", "--train_batch_size", str(BATCH), "--precision", "bf16", "--threads", str(a.threads),
+                    "--log_steps", "1", "--no_progress", "--save_checkpoints_steps", "0", "--eval_steps", "0", "-q"], check=True)
+    lines = [json.loads(line) for line in open(os.path.join(out, "metrics.jsonl"))]
+    return a.examples / [line["seconds"] for line in lines if "loss" in line][-1]
+
+
+def bertc_predict(precision):
+    began = time.perf_counter()
+    subprocess.run([a.bertc, "predict", "--model", os.path.join(a.work, "run", "final"), table, "--out", os.path.join(a.work, "answers"),
+                    "--precision", precision, "--threads", str(a.threads), "-q"], check=True)
+    return a.examples / (time.perf_counter() - began)
+
+
+def main():
+    prepare()
+    peers = [Peer(mode) for mode in a.modes.split(",")]
+    for peer in peers:
+        for what in ("train", "predict"):
+            peer.ask(what)
+    if a.wait:
+        print("ready", file=sys.stderr, flush=True)
+        sys.stdin.readline()
+    rates = []
+    for _ in range(a.rounds):
+        r = {"train": {"bertc bf16": bertc_train()},
+             "predict": {"bertc bf16": bertc_predict("bf16"), "bertc int8": bertc_predict("int8")}}
+        for peer in peers:
+            for what in r:
+                r[what][peer.name] = peer.ask(what)
+        rates.append(r)
+        print(json.dumps(r), file=sys.stderr, flush=True)
+    result = {"model": a.model, "texts": a.texts, "examples": a.examples, "rates": rates}
+    for what in rates[0]:
+        print(f"{a.model}, texts {a.texts}: {what}, examples a second")
+        for name in rates[0][what]:
+            values = [r[what][name] for r in rates]
+            print(f"  {name:20} {statistics.median(values):8.1f}   ({min(values):.1f} to {max(values):.1f})")
+        best = [max(r[what][peer.name] for peer in peers) for r in rates]
+        for name in [n for n in rates[0][what] if n.startswith("bertc")]:
+            ratio = statistics.median(r[what][name] / b for r, b in zip(rates, best))
+            print(f"  {name} is {ratio:.2f} times as fast as Trainer's better mode")
+    if a.json:
+        with open(a.json, "w") as f:
+            json.dump(result, f, indent=1)
+
+
+child() if a.child else main()
