@@ -20,6 +20,11 @@
 		.name = names, .kind = FOREIGN_VALUE, .answer = FOREIGN_REFUSED, .why = reason                                   \
 	}
 
+#define RANKS_WHY                                                                                                                \
+	"--ranks N or --n_gpus N starts the processes of this machine; under mpirun, srun, or torchrun each finds its rank in "  \
+	"the "                                                                                                                   \
+	"environment"
+
 const struct option_foreign pretrain_foreign[] = {
 	/* What is done */
 	{.name = "do_train",
@@ -67,7 +72,8 @@ const struct option_foreign pretrain_foreign[] = {
 	VALUE_LEFT_OUT(
 		"eval_batch_size per_device_eval_batch_size total_batch_size_eval",
 		"evaluation computes as many tokens at a time as --micro_batch_tokens allows; the result does not depend on it"),
-	VALUE_REFUSED("max_eval_steps eval_iters", "--eval_instances sets the number of held-out instances to score"),
+	VALUE_REFUSED("max_eval_steps eval_iters",
+		      "it counts batches; --eval_instances sets the number of held-out instances to score"),
 	VALUE_REFUSED("per_device_train_batch_size micro_batch_size",
 		      "--train_batch_size is the global batch per update, --train_batch_size_per_gpu the batch per device, and "
 		      "--gradient_accumulation_steps the number of micro-batches it is split into"),
@@ -77,20 +83,24 @@ const struct option_foreign pretrain_foreign[] = {
 		      "memory is planned before the run starts; a smaller --micro_batch_tokens needs less"),
 
 	/* Precision and device */
-	FLAG_LEFT_OUT("fp16 amp manual_fp16 use_fp16", "--precision defaults to the fastest type of the machine (bf16 where "
-						       "supported); --loss_scale 0 scales dynamically"),
+	FLAG_LEFT_OUT(
+		"fp16 amp manual_fp16 use_fp16",
+		"it asks for mixed precision, which is the default where the machine is fast in it: --precision bf16, or fp16 "
+		"on GPUs with a dynamic loss scale"),
 	{.name = "bf16", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "precision", .value = "bf16"},
-	FLAG_LEFT_OUT("tf32", "with --precision fp32, everything is computed in fp32"),
+	FLAG_LEFT_OUT("tf32", "--precision tf32 computes matrix products in TF32 on GPUs"),
 	{.name = "no_cuda use_cpu", .kind = FOREIGN_FLAG, .answer = FOREIGN_MEANS, .option = "device", .value = "cpu"},
 	FLAG_LEFT_OUT("use_xla disable_jit_fusions cuda_graphs", "kernels are fused and compiled into the program"),
-	FLAG_REFUSED("use_tpu", "bertc runs on processors, see --device"),
-	VALUE_REFUSED("tpu tpu_name tpu_zone gcp_project master num_tpu_cores", "bertc runs on processors, see --device"),
-	VALUE_LEFT_OUT("local_rank", "a run is one process with --threads"),
-	FLAG_LEFT_OUT("use_env horovod use_horovod", "a run is one process with --threads"),
+	FLAG_REFUSED("use_tpu", "bertc has no TPU back end; --device selects cpu or cuda"),
+	VALUE_REFUSED("tpu", "bertc has no TPU back end; --device selects cpu or cuda"),
+	VALUE_LEFT_OUT("tpu_name tpu_zone gcp_project master num_tpu_cores",
+		       "it matters with --use_tpu only; --device selects cpu or cuda"),
+	VALUE_LEFT_OUT("local_rank", RANKS_WHY),
+	FLAG_LEFT_OUT("use_env horovod use_horovod", RANKS_WHY),
 
 	/* Reports */
-	VALUE_LEFT_OUT("json_summary dllog_path logging_dir tensorboard_dir",
-		       "metrics.jsonl in the run folder records every logged step"),
+	VALUE_LEFT_OUT("json_summary dllog_path", "metrics.jsonl in the run folder records every logged step as a JSON object"),
+	VALUE_LEFT_OUT("logging_dir tensorboard_dir", "TensorBoard event files are written into the run folder, --out"),
 	VALUE_LEFT_OUT("report_to run_name", "metrics.jsonl in the run folder records every logged step"),
 	FLAG_LEFT_OUT("report_loss verbose_logging verbose", "losses are always reported; -v prints more detail"),
 	FLAG_LEFT_OUT("profile", "`bertc bench` measures each operation"),

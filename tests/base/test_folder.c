@@ -36,8 +36,8 @@ static void folders_are_made_and_removed(void **state)
 	assert_true(file_is_folder(test_path("made/a/b/c")));
 	assert_ok(folder_make(test_path("made/a")));
 	touch("made/a/file");
-	assert_error(ERR_USAGE, "made/a/file': is in the way", folder_make(test_path("made/a/file")));
-	assert_error(ERR_USAGE, "made/a/file': is in the way", folder_make(test_path("made/a/file/d")));
+	assert_error(ERR_USAGE, "made/a/file' exists and is not", folder_make(test_path("made/a/file")));
+	assert_error(ERR_USAGE, "made/a/file' exists and is not", folder_make(test_path("made/a/file/d")));
 	char longest[PATH_BYTES + 1];
 	memset(longest, 'a', PATH_BYTES);
 	longest[PATH_BYTES] = '\0';

@@ -343,7 +343,7 @@ static void names_from_other_programs(void **state)
 	assert_string_equal(settings.model, "here");
 	assert_ok(parse("--resume there"));
 	assert_string_equal(settings.model, "there");
-	assert_error(ERR_USAGE, "--use_tpu is no option", parse("--use_tpu"));
+	assert_error(ERR_USAGE, "bertc has no option --use_tpu", parse("--use_tpu"));
 	assert_string_equal(error_last()->hint, "there is none here");
 	assert_ok(parse("--use_tpu=false"));
 	assert_error(ERR_USAGE, "true or false", parse("--use_tpu=maybe"));

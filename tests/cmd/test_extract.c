@@ -200,7 +200,7 @@ static void test_refused(void **state)
 	put("page.html", "\n<!DOCTYPE html><html><p>One.</p></html>\n");
 	assert_program(ERR_DATA, "an HTML page", "extract %s --out -", test_path("page.html"));
 	assert_program(0, "", "extract %s --out - --input_form text", test_path("page.html"));
-	assert_program(ERR_USAGE, "no file is given", "extract --out -");
+	assert_program(ERR_USAGE, "no file given", "extract --out -");
 	assert_program(ERR_USAGE, "--out is missing", "extract %s", test_path("keys.jsonl"));
 	assert_program(ERR_USAGE, "No such file", "extract %s/none --out -", test_folder);
 	assert_program(ERR_USAGE, "input_form", "extract x --out - --input_form pdf");

@@ -321,7 +321,7 @@ static void bad_commands_are_explained(void **state)
 		       SHORT("classification", "train.tsv", "--max_seq_length 65"));
 	forget("short");
 	/* What every command that trains is told alike (cmd/training_options.h). */
-	assert_program(ERR_USAGE, "--num_train_steps and --num_train_epochs: give one of them",
+	assert_program(ERR_USAGE, "give either --num_train_steps or --num_train_epochs",
 		       SHORT("classification", "train.tsv", "--num_train_steps 5"));
 	assert_program(
 		0, "batch: 8 instances an update = 1 rank x 8 = 2 replicas x 4",

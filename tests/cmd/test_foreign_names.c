@@ -403,12 +403,12 @@ static void command_lines_of_others(void **state)
 	assert_program(2, "--vocab_file names", "pretrain --output_dir %s/x --tokenizer_name bert-base-cased", test_folder);
 	assert_program(2, "final is the model of the last step", "pretrain --output_dir %s/x --load_best_model_at_end=True",
 		       test_folder);
-	assert_program(2, "runs on processors", "pretrain --output_dir %s/x --use_tpu=True", test_folder);
+	assert_program(2, "bertc has no TPU back end", "pretrain --output_dir %s/x --use_tpu=True", test_folder);
 	assert_program(2, "no text to train on",
 		       "pretrain --output_dir %s/x --do_train --do_eval=True --use_tpu=False --iterations_per_loop 1000 "
 		       "--eval_batch_size=8 --do_lower_case=True --vocab_file %s/vocab.txt --dupe_factor 5",
 		       test_folder, test_folder);
-	assert_non_null(strstr(buffer_string(&program_errors), "--do_eval is left out"));
+	assert_non_null(strstr(buffer_string(&program_errors), "--do_eval is ignored"));
 	assert_non_null(strstr(buffer_string(&program_errors), "--do_lower_case means --cased false"));
 	assert_program(
 		2, "no text to train on",
@@ -419,6 +419,36 @@ static void command_lines_of_others(void **state)
 		"--learning_rate=6e-3 --train_batch_size=8192 --num_workers=4 --no_dense_sequence_output --skip_checkpoint",
 		test_folder, test_folder, test_folder);
 	assert_non_null(strstr(buffer_string(&program_errors), "--save_checkpoints_steps 0"));
+}
+
+/* What an answer says is what the flag asks for, under the name that it has here. */
+static void answers_name_what_was_asked_for(void **state)
+{
+	static const struct {
+		const char *name, *part;
+		int answer;
+	} rows[] = {
+		{"local_rank", "--ranks", FOREIGN_IGNORED},
+		{"use_env", "torchrun", FOREIGN_IGNORED},
+		{"horovod", "--n_gpus", FOREIGN_IGNORED},
+		{"tf32", "--precision tf32", FOREIGN_IGNORED},
+		{"fp16", "--precision bf16", FOREIGN_IGNORED},
+		{"amp", "mixed precision", FOREIGN_IGNORED},
+		{"logging_dir", "TensorBoard", FOREIGN_IGNORED},
+		{"json_summary", "metrics.jsonl", FOREIGN_IGNORED},
+		{"max_eval_steps", "counts batches", FOREIGN_REFUSED},
+		{"num_tpu_cores", "--device", FOREIGN_IGNORED},
+		{"tpu_name", "--device", FOREIGN_IGNORED},
+		{"use_tpu", "--device", FOREIGN_REFUSED},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct option_foreign *row = find_foreign(rows[i].name);
+		assert_non_null(row);
+		assert_int_equal(row->answer, rows[i].answer);
+		if (!strstr(row->why, rows[i].part))
+			fail_msg("--%s: '%s' does not mention '%s'", rows[i].name, row->why, rows[i].part);
+	}
 }
 
 static int setup(void **state)
@@ -435,6 +465,7 @@ int main(void)
 		cmocka_unit_test(every_name_is_known),
 		cmocka_unit_test(no_row_is_dead_and_each_says_why),
 		cmocka_unit_test(command_lines_of_others),
+		cmocka_unit_test(answers_name_what_was_asked_for),
 	};
 	return cmocka_run_group_tests_name("names from other programs", tests, setup, program_teardown);
 }

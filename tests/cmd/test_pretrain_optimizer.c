@@ -84,7 +84,7 @@ static void test_refused(void **state)
 	assert_program(2, "--trust_ratio has no effect with --optimizer adamw", RUN("bad", "--trust_ratio all"));
 	assert_program(2, "--gradient_averaging has no effect", RUN("bad", "--no_gradient_averaging"));
 	assert_program(2, "--exclude_from_layer_adaptation has no effect", RUN("bad", "--exclude_from_layer_adaptation bias"));
-	assert_program(2, "give one of them", RUN("bad", "--num_warmup_steps 3 --warmup_proportion 0.1"));
+	assert_program(2, "give either", RUN("bad", "--num_warmup_steps 3 --warmup_proportion 0.1"));
 	assert_program(2, "more than the 10 steps", RUN("bad", "--num_warmup_steps 11"));
 	assert_program(2, "--min_learning_rate 0.01 is above", RUN("bad", "--learning_rate 1e-3 --min_learning_rate 1e-2"));
 	assert_program(2, "must be one of", RUN("bad", "--schedule triangle"));

@@ -57,9 +57,9 @@ static void batches_of_devices(void **state)
 	assert_program(0, "batch: 12 instances an update = 2 ranks x 6 = 2 replicas x 3, one after the other",
 		       RUN("replicas", "--train_batch_size_per_gpu 3 --ranks 2 --replicas_per_gpu 2"));
 	same_curve("one", "replicas");
-	assert_program(2, "train_batch_size and --train_batch_size_per_gpu: give one of them",
+	assert_program(2, "give either --train_batch_size or --train_batch_size_per_gpu",
 		       RUN("both", "--train_batch_size 12 --train_batch_size_per_gpu 3"));
-	assert_program(2, "--train_batch_size_per_gpu those of each device", RUN("foreign", "--per_device_train_batch_size 3"));
+	assert_program(2, "--train_batch_size_per_gpu the batch per device", RUN("foreign", "--per_device_train_batch_size 3"));
 }
 
 /* Whether the program has CUDA or not: what to do instead. */

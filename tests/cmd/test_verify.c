@@ -129,7 +129,7 @@ static void folders_without_checksums(void **state)
 static void what_cannot_be_verified(void **state)
 {
 	(void)state;
-	assert_program(2, "what shall be verified", "verify");
+	assert_program(2, "no PATH given", "verify");
 	assert_program(2, "nowhere", "verify %s/nowhere", test_folder);
 	assert_program(2, "nothing that bertc can verify", "verify %s/corpus.txt", test_folder);
 }
