@@ -94,7 +94,7 @@ const struct option_foreign pretrain_foreign[] = {
 	FLAG_REFUSED("use_tpu", "bertc has no TPU back end; --device selects cpu or cuda"),
 	VALUE_REFUSED("tpu", "bertc has no TPU back end; --device selects cpu or cuda"),
 	VALUE_LEFT_OUT("tpu_name tpu_zone gcp_project master num_tpu_cores",
-		       "it matters with --use_tpu only; --device selects cpu or cuda"),
+		       "only a TPU needs it; --device selects cpu or cuda"),
 	VALUE_LEFT_OUT("local_rank", RANKS_WHY),
 	FLAG_LEFT_OUT("use_env horovod use_horovod", RANKS_WHY),
 
