@@ -443,7 +443,7 @@ static void answers_name_what_was_asked_for(void **state)
 	};
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		const struct option_foreign *row = find_foreign(rows[i].name);
+		const struct option_foreign *row = find_foreign(pretrain_foreign, rows[i].name);
 		assert_non_null(row);
 		assert_int_equal(row->answer, rows[i].answer);
 		if (!strstr(row->why, rows[i].part))
