@@ -10,15 +10,16 @@
 
 /* What a random number is for; part of the counter, so that no two uses ever share a stream. */
 enum rng_purpose {
-	RNG_WEIGHTS = 1,  /* index: parameter number, element */
-	RNG_DOCUMENT = 2, /* index: epoch, document: the walk that cuts instances */
-	RNG_SHUFFLE = 3,  /* index: epoch: order of instances */
-	RNG_MASK = 4,     /* index: sample: masked positions */
-	RNG_TEST = 5,     /* test inputs */
-	RNG_DEMO = 6,     /* the demo's world */
-	RNG_MIXTURE = 7,  /* index: block of samples: which source gives which */
-	RNG_SPAN = 8,     /* index: epoch, pair: the masked span of a rewriting */
-	RNG_SAMPLE = 20,  /* sentences and blanks of a report */
+	RNG_WEIGHTS = 1,      /* index: parameter number, element */
+	RNG_DOCUMENT = 2,     /* index: epoch, document: the walk that cuts instances */
+	RNG_SHUFFLE = 3,      /* index: epoch: order of instances */
+	RNG_MASK = 4,         /* index: sample: masked positions */
+	RNG_TEST = 5,         /* test inputs */
+	RNG_DEMO = 6,         /* the demo's world */
+	RNG_MIXTURE = 7,      /* index: block of samples: which source gives which */
+	RNG_SPAN = 8,         /* index: epoch, pair: the masked span of a rewriting */
+	RNG_SAMPLE = 20,      /* sentences and blanks of a report */
+	RNG_CALIBRATION = 22, /* index: sequence: entries of the vocabulary on which layers are tried in int8 */
 };
 
 /* Held-out instances, and the sentences a report shows, are drawn from this seed, whatever the run's: every evaluation of every

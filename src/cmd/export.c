@@ -4,9 +4,12 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "cmd/command.h"
+#include "cmd/text_options.h"
 #include "formats/onnx_file.h"
+#include "infer/int8_layers.h"
 #include "infer/saved_model.h"
 #include "weights/checkpoint_folder.h"
 #include "weights/int8_weights.h"
@@ -16,7 +19,8 @@
 #include "weights/triton_folder.h"
 
 struct export_settings {
-	const char *model, *to, *out, *pooling;
+	const char *model, *to, *out, *pooling, *calibrate;
+	int64_t threads;
 	bool head, normalize;
 };
 
@@ -66,6 +70,14 @@ static const struct option export_options[] = {
 	 .fallback = "false",
 	 .role = ROLE_PLACE,
 	 .help = "vectors of texts are made to have length 1; those of a folder that says so always are"},
+	{.name = "calibrate",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(calibrate),
+	 .role = ROLE_PLACE,
+	 .value_name = "FILE",
+	 .fallback_text = "entries drawn from the vocabulary",
+	 .help = "int8: texts, one a line, on which the layers are tried; one that changes too much in int8 stays in bf16"},
+	THREADS_OPTION(FIELD(threads)),
 	{.name = NULL},
 };
 
@@ -88,7 +100,8 @@ static const struct command_text export_text = {
 };
 
 /* Writes a form into `folder`, which will be called `name`. */
-typedef enum status write_form(const struct saved_model *saved, const char *folder, const char *name);
+typedef enum status write_form(const struct export_settings *settings, const struct saved_model *saved, const char *folder,
+			       const char *name);
 
 /* --- Where it goes --- */
 
@@ -204,8 +217,10 @@ static enum status write_description(const struct saved_model *saved, const char
 	return saved->sentences.pooling ? sentence_folder_write(folder, &saved->sentences, saved->config.hidden_size, files) : OK;
 }
 
-static enum status write_onnx_folder(const struct saved_model *saved, const char *folder, const char *name)
+static enum status write_onnx_folder(const struct export_settings *settings, const struct saved_model *saved, const char *folder,
+				     const char *name)
 {
+	(void)settings;
 	(void)name;
 	struct onnx_model_content graph = onnx_content(saved);
 	struct folder_files files = {0};
@@ -223,8 +238,10 @@ done:
 
 /* --- TensorFlow --- */
 
-static enum status write_tensorflow_folder(const struct saved_model *saved, const char *folder, const char *name)
+static enum status write_tensorflow_folder(const struct export_settings *settings, const struct saved_model *saved,
+					   const char *folder, const char *name)
 {
+	(void)settings;
 	(void)name;
 	struct model_folder_content content = folder_content(saved);
 	char place[PATH_BYTES], manifest[PATH_BYTES], file[PATH_BYTES];
@@ -238,8 +255,10 @@ static enum status write_tensorflow_folder(const struct saved_model *saved, cons
 
 /* --- sentence-transformers --- */
 
-static enum status write_sentence_folder(const struct saved_model *saved, const char *folder, const char *name)
+static enum status write_sentence_folder(const struct export_settings *settings, const struct saved_model *saved,
+					 const char *folder, const char *name)
 {
+	(void)settings;
 	(void)name;
 	struct model_folder_content content = folder_content(saved);
 	struct folder_files files = {0};
@@ -271,24 +290,52 @@ static void settle_pooling(const struct export_settings *settings, struct saved_
 
 /* --- Triton --- */
 
-static enum status write_triton_folder(const struct saved_model *saved, const char *folder, const char *name)
+static enum status write_triton_folder(const struct export_settings *settings, const struct saved_model *saved,
+				       const char *folder, const char *name)
 {
+	(void)settings;
 	struct onnx_model_content graph = onnx_content(saved);
 	return triton_folder_save(folder, name, &graph, &saved->task, ONNX_FILE_LIMIT);
 }
 
 /* --- int8 --- */
 
-static enum status write_int8_folder(const struct saved_model *saved, const char *folder, const char *name)
+/* Says which layers stay in bf16, and what int8 changes. */
+static enum status tell_layers(const struct saved_model *saved, const struct int8_layers *layers)
 {
-	(void)name;
+	const struct model *model = saved->model;
+	struct parameter_place *places = NULL;
+	TRY(memory_new(&places, model->parameter_count, sizeof(*places), "layers"));
+	parameter_places(model, places);
+	for (int64_t p = 0; p < model->parameter_count; p++)
+		if (layers->kept[places[p].weight] && places[p].row == 0)
+			log_note("'%s'%s stays in bf16: in int8 it alone changes the encoder's output by %.1f %%",
+				 model->parameters[p].name,
+				 strstr(model->parameters[p].name, ".query.") ? " (with key and value)" : "",
+				 100 * layers->errors[places[p].weight]);
+	free(places);
+	log_note("%lld of %lld linear layers in int8, which together change the encoder's output by %.1f %% (tried on %lld "
+		 "tokens)",
+		 (long long)(layers->tried - layers->kept_count), (long long)layers->tried, 100 * layers->error,
+		 (long long)layers->tokens);
+	return OK;
+}
+
+static enum status write_int8_folder(const struct export_settings *settings, const struct saved_model *saved, const char *folder,
+				     const char *name)
+{
 	struct model_folder_content content = folder_content(saved);
 	struct folder_files files = {0};
+	struct int8_layers layers = {0};
 	enum status status;
+	(void)name;
+	TRY_GOTO(int8_layers_choose(&layers, saved, settings->calibrate, settings->threads), done);
+	TRY_GOTO(tell_layers(saved, &layers), done);
 	TRY_GOTO(write_description(saved, folder, &files), done);
-	TRY_GOTO(int8_weights_save(folder, &content, NULL, &files), done);
+	TRY_GOTO(int8_weights_save(folder, &content, layers.kept, &files), done);
 	status = manifest_write(folder, 0, &files);
 done:
+	int8_layers_release(&layers);
 	free(files.files);
 	return status;
 }
@@ -296,18 +343,18 @@ done:
 /* --- The command --- */
 
 /* The folder appears under its name when all of it is written. */
-static enum status write_folder(const struct saved_model *saved, const char *out, const char *parent, const char *name,
-				write_form *write)
+static enum status write_folder(const struct export_settings *settings, const struct saved_model *saved, const char *parent,
+				const char *name, write_form *write)
 {
 	char temporary_name[PATH_BYTES], temporary[PATH_BYTES];
 	if (snprintf(temporary_name, sizeof(temporary_name), TEMPORARY_PREFIX "%s", name) >= PATH_BYTES)
-		return error_set(ERR_USAGE, "--out '%.200s…': too long", out);
+		return error_set(ERR_USAGE, "--out '%.200s…': too long", settings->out);
 	TRY(folder_make(parent));
 	TRY(path_join(temporary, parent, temporary_name));
 	if (file_exists(temporary))
 		TRY(folder_remove(temporary));
 	TRY(folder_make(temporary));
-	enum status status = write(saved, temporary, name);
+	enum status status = write(settings, saved, temporary, name);
 	if (status == OK)
 		status = checkpoint_folder_publish(parent, temporary, name);
 	if (status != OK) {
@@ -341,7 +388,7 @@ static enum status write_export(const struct export_settings *settings, const st
 	}
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
 		if (strcmp(settings->to, forms[i].name) == 0)
-			return write_folder(saved, settings->out, parent, name, forms[i].write);
+			return write_folder(settings, saved, parent, name, forms[i].write);
 	BUG_IF(true);
 	return ERR_INTERNAL;
 }

@@ -35,7 +35,7 @@ static void add_facts(struct onnx_tensor_facts *facts, const char *name, bool is
 /* The one head whose outputs decide what the graph is for; NULL: an encoder alone. */
 static const struct head *main_head(const struct model *model)
 {
-	return model->heads.count > 0 ? &model->heads.head[0] : NULL;
+	return model->heads.count > 0 && model->heads.head[0].loss != LOSS_NONE ? &model->heads.head[0] : NULL;
 }
 
 /* Sequences of a choice stand side by side in the input. */
