@@ -238,6 +238,10 @@ static enum status open_static(const struct evaluate_settings *settings, const s
 	enum status status = run_static_open(settings->input_file.values, settings->input_file.count, folder, &demands, pool,
 					     &out->files, &out->file_count);
 	pool_free(pool);
+	for (int64_t i = 0; status == OK && i < out->file_count; i++) {
+		struct shard_contents contents = static_contents(&out->files[i]);
+		status = contents.prove(contents.file, NULL, NULL);
+	}
 	instances_static_bounds(out->files, out->file_count, bounds);
 	bounds->shuffle = false;
 	return status;

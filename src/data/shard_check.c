@@ -8,7 +8,7 @@
 #include "base/stop.h"
 
 struct shard_check {
-	const struct shard **shards; /* [count] */
+	struct shard_contents *items; /* [count] */
 	int64_t count;
 	pthread_t thread;
 	bool started;
@@ -27,40 +27,50 @@ static void *check_main(void *context)
 	struct shard_check *check = context;
 	enum status status = OK;
 	for (int64_t i = 0; i < check->count && status == OK && !check->cancelled; i++)
-		status = shard_check_contents(check->shards[i], is_cancelled, check);
+		status = check->items[i].prove(check->items[i].file, is_cancelled, check);
 	if (status != OK && !check->cancelled)
 		check->error = *error_last();
 	check->done = true;
 	return NULL;
 }
 
-enum status shard_check_start(struct shard_check **out, const struct shard *const *shards, int64_t count, int64_t at_once)
+static enum status prove_shard(const void *shard, bool (*cancelled)(const void *context), const void *context)
+{
+	return shard_check_contents(shard, cancelled, context);
+}
+
+struct shard_contents shard_contents(const struct shard *shard)
+{
+	return (struct shard_contents){.prove = prove_shard, .file = shard, .bytes = (int64_t)shard->bin.size};
+}
+
+enum status shard_check_start(struct shard_check **out, const struct shard_contents *items, int64_t count, int64_t at_once)
 {
 	struct shard_check *check;
 	int64_t bytes = 0;
 	char size[FORMAT_BYTES];
 	*out = NULL;
 	for (int64_t i = 0; i < count; i++)
-		bytes += (int64_t)shards[i]->bin.size;
+		bytes += items[i].bytes;
 	if (bytes <= at_once) {
 		for (int64_t i = 0; i < count; i++)
-			TRY(shard_check_contents(shards[i], NULL, NULL));
+			TRY(items[i].prove(items[i].file, NULL, NULL));
 		return OK;
 	}
 	TRY(memory_new(&check, 1, sizeof(*check), "a check of shards"));
-	enum status status = memory_new(&check->shards, count, sizeof(*check->shards), "a check of shards");
+	enum status status = memory_new(&check->items, count, sizeof(*check->items), "a check of shards");
 	for (int64_t i = 0; status == OK && i < count; i++)
-		check->shards[i] = shards[i];
+		check->items[i] = items[i];
 	check->count = count;
 	if (status == OK && pthread_create(&check->thread, NULL, check_main, check) != 0)
-		status = error_set(ERR_RESOURCE, "cannot start the thread that checks token shards");
+		status = error_set(ERR_RESOURCE, "cannot start the thread that checks training data");
 	if (status != OK) {
-		free(check->shards);
+		free(check->items);
 		free(check);
 		return status;
 	}
 	check->started = true;
-	log_detail("the checksums of %s of tokens are compared in the background", format_size(size, (double)bytes));
+	log_detail("the checksums of %s of training data are compared in the background", format_size(size, (double)bytes));
 	*out = check;
 	return OK;
 }
@@ -88,6 +98,6 @@ void shard_check_close(struct shard_check *check)
 	check->cancelled = true;
 	if (check->started)
 		pthread_join(check->thread, NULL);
-	free(check->shards);
+	free(check->items);
 	free(check);
 }

@@ -1,15 +1,24 @@
-/* Proves that the tokens of open shards are those their descriptions were written for. Few are read at once; of many a thread
- * reads them while work on them begins. */
+/* Proves that the contents of open shards and files of instances are those that were written. Few are read at once; of many a
+ * thread reads them while work on them begins. */
 #ifndef DATA_SHARD_CHECK_H
 #define DATA_SHARD_CHECK_H
 
 #include "data/shard.h"
 
+/* Something open whose bytes have a checksum. */
+struct shard_contents {
+	/* ERR_DATA that names what is wrong. `cancelled` ends it early, with any result. */
+	enum status (*prove)(const void *file, bool (*cancelled)(const void *context), const void *context);
+	const void *file;
+	int64_t bytes;
+};
+struct shard_contents shard_contents(const struct shard *shard);
+
 struct shard_check;
-/* Shards are borrowed until shard_check_close(). Up to `at_once` bytes in all are read before this returns: ERR_DATA names the
- * shard whose checksum is wrong. */
+/* What the items stand for is borrowed until shard_check_close(). Up to `at_once` bytes in all are read before this returns:
+ * ERR_DATA names the file whose checksum is wrong. */
 #define SHARD_CHECK_AT_ONCE ((int64_t)256 << 20)
-MUST_USE enum status shard_check_start(struct shard_check **out, const struct shard *const *shards, int64_t count,
+MUST_USE enum status shard_check_start(struct shard_check **out, const struct shard_contents *items, int64_t count,
 				       int64_t at_once);
 /* What the thread has found so far; does not wait. NULL is fine, as for the next two. */
 MUST_USE enum status shard_check_status(struct shard_check *check);

@@ -64,6 +64,10 @@ static enum status open_phase_files(struct pretraining_data *data, const struct 
 		}
 		phase->owns_files = true;
 		TRY(run_data_static(&data->data, settings, list, &phase->files, &phase->file_count));
+		for (int64_t k = 0; settings->prove_contents && k < phase->file_count; k++) {
+			struct shard_contents contents = static_contents(&phase->files[k]);
+			TRY(contents.prove(contents.file, NULL, NULL));
+		}
 		of_run->data_hash = data->data.vocab.hash;
 		for (int64_t k = 0; k < phase->file_count; k++)
 			of_run->data_hash = hash64_combine(of_run->data_hash, phase->files[k].content_hash);

@@ -504,22 +504,28 @@ static enum status check_paths(const struct run_data_settings *settings)
 	return status;
 }
 
-/* All shards, those of evaluation sets included. */
+/* All shards and files of instances, those of evaluation sets included. */
 static enum status prove_contents(struct run_data *data)
 {
-	int64_t count = data->train_count;
-	const struct shard **shards;
+	int64_t count = data->train_count + data->train_file_count;
+	struct shard_contents *items;
 	for (int64_t i = 0; i < data->evaluation_count; i++)
-		count += data->evaluation[i].shard_count;
-	TRY(memory_new(&shards, count, sizeof(*shards), "shards"));
+		count += data->evaluation[i].shard_count + data->evaluation[i].file_count;
+	TRY(memory_new(&items, count, sizeof(*items), "shards"));
 	count = 0;
 	for (int64_t i = 0; i < data->train_count; i++)
-		shards[count++] = &data->train[i];
-	for (int64_t i = 0; i < data->evaluation_count; i++)
-		for (int64_t k = 0; k < data->evaluation[i].shard_count; k++)
-			shards[count++] = &data->evaluation[i].shards[k];
-	enum status status = shard_check_start(&data->check, shards, count, SHARD_CHECK_AT_ONCE);
-	free(shards);
+		items[count++] = shard_contents(&data->train[i]);
+	for (int64_t i = 0; i < data->train_file_count; i++)
+		items[count++] = static_contents(&data->train_files[i]);
+	for (int64_t i = 0; i < data->evaluation_count; i++) {
+		const struct run_data_set *set = &data->evaluation[i];
+		for (int64_t k = 0; k < set->shard_count; k++)
+			items[count++] = shard_contents(&set->shards[k]);
+		for (int64_t k = 0; k < set->file_count; k++)
+			items[count++] = static_contents(&set->files[k]);
+	}
+	enum status status = shard_check_start(&data->check, items, count, SHARD_CHECK_AT_ONCE);
+	free(items);
 	return status;
 }
 

@@ -2,6 +2,7 @@
  * run that locked it. */
 #include <unistd.h>
 #include "cmd/small_run.h"
+#include "data/pretraining/static_instances.h"
 
 static char folder[128]; /* the test folder, short for command lines */
 
@@ -63,6 +64,39 @@ static void own_tokens_are_proved(void **state)
 }
 
 #define DATA_RUN "pretrain --data %s/x --eval_data %s/x " WORDS " --model %s --out %s/data " SMALL
+
+/* Static instances: made by bertc, and converted from another form into the run's folder. */
+static void instances_are_proved(void **state)
+{
+	(void)state;
+	const char *f = folder;
+#define INSTANCES(file, out, more)                                                                                               \
+	"pretrain --input_file %s/" file " " WORDS " --model %s --out %s/" out " " SMALL more, f, f, config, f
+#define MADE(file)                                                                                                               \
+	"instances --corpus %s/first.txt " WORDS " --max_seq_length 16 --max_predictions_per_seq 2 --out %s/" file, f, f, f
+	assert_program(0, "", MADE("own.instances"));
+	assert_program(0, "", MADE("their.tfrecord"));
+	flip("own.instances", 36); /* an id */
+	assert_program(3, "own.instances': its checksum is wrong", INSTANCES("own.instances", "own_instances", ""));
+	assert_program(3, "own.instances': its checksum is wrong", "evaluate --model %s/own/final --input_file %s/own.instances",
+		       f, f);
+	flip("own.instances", 36);
+	assert_program(75, "", INSTANCES("their.tfrecord", "converted", " --stop_at_step 2"));
+	struct name_list names = {0};
+	int converted = 0;
+	assert_ok(folder_list(test_path("converted/data"), &names));
+	for (int64_t i = 0; i < names.count; i++) {
+		char name[300];
+		snprintf(name, sizeof name, "converted/data/%s", names.names[i]);
+		if (!static_file_is(test_path(name)))
+			continue;
+		flip(name, 36);
+		converted++;
+	}
+	name_list_release(&names);
+	assert_int_equal(converted, 1);
+	assert_program(3, "its checksum is wrong", INSTANCES("their.tfrecord", "converted", ""));
+}
 
 /* Other tokens of the same lengths, prepared in good order under the same name; and damaged ones. */
 static void given_tokens_are_proved(void **state)
@@ -171,9 +205,9 @@ static void lost_lock_ends_the_run(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(own_tokens_are_proved),    cmocka_unit_test(given_tokens_are_proved),
-		cmocka_unit_test(casing_of_shards_decides), cmocka_unit_test(text_of_the_vocabulary),
-		cmocka_unit_test(lost_lock_ends_the_run),
+		cmocka_unit_test(own_tokens_are_proved),   cmocka_unit_test(instances_are_proved),
+		cmocka_unit_test(given_tokens_are_proved), cmocka_unit_test(casing_of_shards_decides),
+		cmocka_unit_test(text_of_the_vocabulary),  cmocka_unit_test(lost_lock_ends_the_run),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

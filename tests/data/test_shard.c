@@ -459,7 +459,7 @@ static void test_contents(void **state)
 	put_file(test_path("other.bin"), changed, sizeof(changed));
 	assert_ok(shard_open(&bad, test_path("other"))); /* its index is good, and so is every id */
 	assert_error(ERR_DATA, "other.bin': its checksum is", shard_check_contents(&bad, NULL, NULL));
-	const struct shard *both[] = {&good, &bad};
+	const struct shard_contents both[] = {shard_contents(&good), shard_contents(&bad)};
 	assert_error(ERR_DATA, "other.bin': its checksum is", shard_check_start(&check, both, 2, 1 << 20));
 	assert_null(check);
 	assert_ok(shard_check_start(&check, both, 1, 1 << 20));

@@ -370,17 +370,32 @@ enum status static_file_read(const struct static_file *file, int64_t index, int3
 	return OK;
 }
 
+#define PROVED_AT_ONCE ((size_t)16 << 20)
+
+static enum status prove(const void *opened, bool (*cancelled)(const void *context), const void *context)
+{
+	const struct static_file *file = opened;
+	struct tail tail;
+	size_t before = file->map.size - sizeof(tail);
+	uint32_t found = 0;
+	memcpy(&tail, file->map.data + before, sizeof(tail));
+	for (size_t at = 0; at < before && !(cancelled && cancelled(context)); at += PROVED_AT_ONCE)
+		found = crc32c(found, file->map.data + at, before - at < PROVED_AT_ONCE ? before - at : PROVED_AT_ONCE);
+	return found == tail.crc ? OK : damaged(file, "its checksum is wrong: its instances are not those that were written");
+}
+
+struct shard_contents static_contents(const struct static_file *file)
+{
+	return (struct shard_contents){.prove = prove, .file = file, .bytes = (int64_t)file->map.size};
+}
+
 static enum status verify_all(const struct static_file *file)
 {
 	const struct static_summary *summary = &file->summary;
-	struct tail tail;
 	struct instance instance = {0};
 	int64_t length = summary->max_length, predictions = summary->max_predictions;
 	enum status status;
-	size_t before = file->map.size - sizeof(tail);
-	memcpy(&tail, file->map.data + before, sizeof(tail));
-	if (crc32c(0, file->map.data, before) != tail.crc)
-		return damaged(file, "its checksum is wrong");
+	TRY(prove(file, NULL, NULL));
 	TRY_GOTO(memory_new(&instance.ids, length, 4, "instance"), done);
 	TRY_GOTO(memory_new(&instance.types, length, 4, "instance"), done);
 	TRY_GOTO(memory_new(&instance.prediction_positions, predictions, 4, "instance"), done);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/file.h"
+#include "data/shard_check.h"
 #include "data/pretraining/instances.h"
 
 /* Longest instance in tokens. */
@@ -49,6 +50,8 @@ bool static_file_is(const char *path);
 MUST_USE enum status static_file_read(const struct static_file *file, int64_t index, int32_t vocab_size, struct instance *out);
 /* Length and number of predictions alone; 0 for an instance that is damaged. */
 void static_file_sizes(const struct static_file *file, int64_t index, int32_t *out_length, int32_t *out_predictions);
+/* Proves the checksum of an open file; shard_check.h does it in the background. */
+struct shard_contents static_contents(const struct static_file *file);
 /* Proves the checksum and every instance. */
 MUST_USE enum status static_file_verify(const char *path);
 
