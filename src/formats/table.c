@@ -147,10 +147,11 @@ void table_describe(const struct table *table, struct buffer *out)
 	char count[FORMAT_BYTES];
 	const char *form = table->form == TABLE_JSON_LINES   ? "JSON lines"
 			   : table->form == TABLE_JSON_ARRAY ? "a JSON list of objects"
-			   : table->delimiter == '\t'        ? "TSV"
-			   : table->delimiter == ','         ? "CSV"
-			   : table->delimiter                ? "fields"
-							     : "one text a line";
+			   : table->separator ? table->separator[0] == '|' ? "fields between '|||'" : "fields between two tabs"
+			   : table->delimiter == '\t' ? "TSV"
+			   : table->delimiter == ','  ? "CSV"
+			   : table->delimiter         ? "fields"
+						      : "one text a line";
 	buffer_text(out, form);
 	if (table->form == TABLE_DELIMITED) {
 		if (table->delimiter && table->delimiter != '\t' && table->delimiter != ',')

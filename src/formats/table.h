@@ -1,6 +1,7 @@
 /* Tables in text files: TSV, CSV (RFC 4180), JSON lines and JSON arrays of objects, packed or not. Which of them a file is
- * is told by its content; its name only decides where the content leaves it open. A file of one text a line is a table of one
- * column. All of a table is in memory, in a constant times the size of the file. */
+ * is told by its content; its name only decides where the content leaves it open. Fields may also stand between "|||" or two
+ * tabs. A file of one text a line is a table of one column. All of a table is in memory, in a constant times the size of the
+ * file. */
 #ifndef FORMATS_TABLE_H
 #define FORMATS_TABLE_H
 
@@ -34,9 +35,10 @@ struct table_row {
 struct table {
 	const char *name; /* of the file, for messages */
 	enum table_form form;
-	char delimiter;  /* of a delimited file; 0: one column, a line each */
-	bool quoted;     /* fields may be quoted */
-	bool has_header; /* of a delimited file */
+	char delimiter;        /* of a delimited file; 0: one column, a line each */
+	const char *separator; /* "|||" or two tabs, which stood in place of each tab; NULL: neither */
+	bool quoted;           /* fields may be quoted */
+	bool has_header;       /* of a delimited file */
 	int64_t row_count, column_count;
 	const char **columns;   /* [column_count] names; "column 1" and so on without a header. JSON: the keys of all objects in
 				   the order in which they are first met, "a.b" for b within a */

@@ -192,6 +192,9 @@ static bool begins_as_json(const char *text, size_t size, char bracket)
 
 enum status table_detect(struct table *table, enum table_hint hint, const struct table_options *options)
 {
+	if (!options->delimiter && !begins_as_json(buffer_string(&table->text), table->text.size, '{') &&
+	    !begins_as_json(buffer_string(&table->text), table->text.size, '['))
+		table_unify_separators(table);
 	const char *text = buffer_string(&table->text);
 	size_t size = table->text.size;
 

@@ -37,6 +37,8 @@ MUST_USE enum status splitter_next(struct splitter *splitter, bool *out_end);
 void splitter_resume(struct splitter *splitter);
 void splitter_release(struct splitter *splitter);
 
+/* Makes separators of several characters tabs; notes them in table->separator. */
+void table_unify_separators(struct table *table);
 /* Sets form, delimiter and quoted of a table whose text has been read; options decide first. */
 MUST_USE enum status table_detect(struct table *table, enum table_hint hint, const struct table_options *options);
 /* The number of fields that most rows of a delimited text have; the first row's if there is no clear majority. */

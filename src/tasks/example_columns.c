@@ -191,6 +191,64 @@ static enum status find_choices(const struct table *table, struct example_column
 	return OK;
 }
 
+bool example_flag(const char *field, bool *out)
+{
+	*out = strcmp(field, "1") == 0 || strcasecmp(field, "true") == 0;
+	return *out || strcmp(field, "0") == 0 || strcasecmp(field, "false") == 0;
+}
+
+static bool has_flags(const struct table *table, int64_t column)
+{
+	bool flag;
+	for (int64_t row = 0; row < table->row_count; row++) {
+		const char *field = table_field(table, row, column);
+		if (!field || !example_flag(field, &flag))
+			return false;
+	}
+	return table->row_count > 0;
+}
+
+static enum status add_flag(struct example_columns *columns, int64_t column)
+{
+	int64_t capacity = columns->flag_count;
+	TRY(memory_grow(&columns->flags, &capacity, columns->flag_count + 1, sizeof *columns->flags, "columns of labels"));
+	columns->flags[columns->flag_count++] = column;
+	return OK;
+}
+
+/* The columns of "a,b,c"; none, unless all of them are there. */
+static enum status find_listed_flags(const struct table *table, const char *names, struct example_columns *columns)
+{
+	for (const char *at = names; *at;) {
+		size_t length = strcspn(at, ",");
+		char name[256];
+		snprintf(name, sizeof name, "%.*s", (int)length, at);
+		int64_t column = table_find_column(table, name);
+		if (column < 0) {
+			columns->flag_count = 0;
+			return OK;
+		}
+		TRY(add_flag(columns, column));
+		at += length + (at[length] == ',');
+	}
+	return OK;
+}
+
+/* Several labels in a column each: those that were named, or all that hold nothing but 0 and 1. */
+static enum status find_flags(const struct table *table, const char *names, struct example_columns *columns)
+{
+	if (names)
+		TRY(find_listed_flags(table, names, columns));
+	if (columns->flag_count > 0 || columns->label >= 0)
+		return OK;
+	for (int64_t i = 0; i < table->column_count; i++)
+		if (i != columns->text && i != columns->pair && i != columns->id && has_flags(table, i))
+			TRY(add_flag(columns, i));
+	if (columns->flag_count < 2)
+		columns->flag_count = 0;
+	return OK;
+}
+
 /* A column that was not found. */
 static enum status missing(const struct table *table, const struct example_options *options, const char *what, const char *option)
 {
@@ -221,7 +279,7 @@ static enum status check(const struct table *table, const struct example_options
 			       "text_column");
 	if ((options->input == TASK_INPUT_PAIR || (paired && !by_choices)) && columns->pair < 0)
 		return missing(table, options, "the second texts", "pair_column");
-	if (options->needs_labels && columns->label < 0)
+	if (options->needs_labels && columns->label < 0 && columns->flag_count == 0)
 		return missing(table, options, options->target == TARGET_NUMBER ? "the numbers to learn" : "the labels",
 			       "label_column");
 	const int64_t used[] = {columns->text, columns->pair, columns->label};
@@ -243,7 +301,9 @@ enum status example_columns_find(struct example_columns *out, const struct table
 	*out = (struct example_columns){.text = -1, .pair = -1, .label = -1, .id = -1, .filter = -1, .choice_list = -1};
 	TRY(take_given(table, options->given.text, &out->text));
 	TRY(take_given(table, options->given.pair, &out->pair));
-	TRY(take_given(table, options->given.label, &out->label));
+	bool listed = options->target == TARGET_CLASSES && options->given.label && strchr(options->given.label, ',');
+	if (!listed)
+		TRY(take_given(table, options->given.label, &out->label));
 	TRY(take_given(table, options->given.id, &out->id));
 	bool text_is_given = out->text >= 0;
 	/* What the examples of training or of the file before were made of. */
@@ -271,6 +331,8 @@ enum status example_columns_find(struct example_columns *out, const struct table
 		TRY(guess(table, options, out));
 	if (options->input == TASK_INPUT_CHOICES)
 		TRY(find_choices(table, out));
+	if (options->target == TARGET_CLASSES && has_names(table))
+		TRY(find_flags(table, listed ? options->given.label : kin ? kin->label : NULL, out));
 	if (out->text < 0 && options->input == TASK_INPUT_CHOICES) { /* no context: the question is what the choices share */
 		out->text = out->pair;
 		out->pair = -1;

@@ -94,10 +94,39 @@ static enum status take_choices(struct example_set *set, const struct example_co
 	return OK;
 }
 
-static enum status take_label(const struct example_options *options, const struct example_columns *columns,
-			      const struct table *table, int64_t row, struct example_text *example)
+/* The names of the columns that have a 1, as a list. */
+static enum status take_flags(struct example_set *set, const struct example_columns *columns, const struct table *table,
+			      int64_t row, struct example_text *example)
+{
+	struct buffer list = {0};
+	struct json_writer writer = {.out = &list};
+	enum status status = OK;
+	json_open(&writer, NULL, '[');
+	for (int64_t i = 0; i < columns->flag_count && status == OK; i++) {
+		const char *name = table->columns[columns->flags[i]], *field = table_field(table, row, columns->flags[i]);
+		bool flag;
+		if (!field || !example_flag(field, &flag))
+			status = error_set(ERR_DATA, "'%s', line %lld: column '%.100s' has '%.40s', neither 0 nor 1", table->name,
+					   (long long)table->rows[row].line, name, field ? field : "");
+		else if (flag)
+			json_put_string(&writer, NULL, name);
+	}
+	json_close(&writer);
+	if (status == OK)
+		status = buffer_status(&list);
+	if (status == OK)
+		status = copy(set, buffer_string(&list), list.size, &example->label);
+	buffer_release(&list);
+	return status;
+}
+
+static enum status take_label(struct example_set *set, const struct example_options *options,
+			      const struct example_columns *columns, const struct table *table, int64_t row,
+			      struct example_text *example)
 {
 	char what[256];
+	if (columns->flag_count > 0)
+		return take_flags(set, columns, table, row, example);
 	example->label = columns->label < 0 ? NULL : table_field(table, row, columns->label);
 	bool none_is_fine = options->target == TARGET_CLASSES && example->label; /* no label applies */
 	if (example->label && !*example->label && !none_is_fine)
@@ -129,7 +158,7 @@ static enum status take_row(struct example_set *set, const struct example_option
 		if (!options->allows_empty && is_blank(example->pair))
 			return row_error(table, row, "the second text is empty");
 	}
-	return take_label(options, columns, table, row, example);
+	return take_label(set, options, columns, table, row, example);
 }
 
 /* Is the row part of the task? */
@@ -179,6 +208,19 @@ static const char *name_of(const struct table *table, int64_t column)
 	return column < 0 ? NULL : table->columns[column];
 }
 
+/* What is recorded of several columns of labels: "a,b,c". */
+static enum status join_names(struct example_set *set, const struct table *table, const struct example_columns *columns)
+{
+	struct buffer names = {0};
+	for (int64_t i = 0; i < columns->flag_count; i++)
+		buffer_format(&names, "%s%s", i > 0 ? "," : "", table->columns[columns->flags[i]]);
+	enum status status = buffer_status(&names);
+	if (status == OK)
+		status = copy(set, buffer_string(&names), names.size, &set->columns.label);
+	buffer_release(&names);
+	return status;
+}
+
 static enum status read_table(struct example_set *set, struct table *table, const char *path,
 			      const struct example_options *options)
 {
@@ -202,12 +244,16 @@ static enum status read_table(struct example_set *set, struct table *table, cons
 		set->columns = (struct column_choice){name_of(table, columns.text), name_of(table, columns.pair),
 						      name_of(table, columns.label), name_of(table, columns.id)};
 		set->has_pairs = columns.pair >= 0;
-		set->has_labels = columns.label >= 0;
+		set->has_labels = columns.label >= 0 || columns.flag_count > 0;
 		set->has_ids = columns.id >= 0;
+		if (columns.flag_count > 0)
+			status = join_names(set, table, &columns);
 		log_file(table, set, options);
-		status = take_rows(set, options, &columns, table);
+		if (status == OK)
+			status = take_rows(set, options, &columns, table);
 	}
 	free(columns.choices);
+	free(columns.flags);
 	if (status == OK && set->count == before)
 		status = error_set(ERR_DATA, "'%s': none of its rows can be used", table->name);
 	return status;
@@ -247,14 +293,60 @@ const char *example_field(const struct example_set *set, int64_t example, const 
 	return index < 0 ? NULL : table_field(table, at->row, index);
 }
 
+/* The names that the choices have in their file, as JSON: ["A", "B"], or the "label" of each object of the list; NULL: none. */
+static const char *choice_names(const struct example_set *set, int64_t example)
+{
+	for (int i = 0; generic_choice_lists[i]; i++) {
+		const char *list = example_field(set, example, generic_choice_lists[i]);
+		if (list && strcmp(generic_choice_lists[i], "choices.text") == 0)
+			return example_field(set, example, "choices.label");
+		if (list)
+			return list;
+	}
+	return NULL;
+}
+
+/* The choice that is called as the label says; *out -1: none is. *out_numbers: choices are called by numbers, so that a number is
+ * no place among them. */
+static enum status find_named_choice(const struct example_set *set, int64_t example, int32_t *out, bool *out_numbers)
+{
+	const struct example_text *at = &set->examples[example];
+	const char *names = choice_names(set, example);
+	struct json_document document;
+	int32_t index = 0;
+
+	*out = -1;
+	*out_numbers = false;
+	if (!names)
+		return OK;
+	TRY(json_parse(&document, at->file, names, strlen(names)));
+	bool of_objects = document.root->first_child && document.root->first_child->kind == JSON_OBJECT;
+	bool by_names = names == example_field(set, example, "choices.label");
+	for (const struct json *item = document.root->first_child; item; item = item->next, index++) {
+		const struct json *name = of_objects ? json_member(item, "label") : item;
+		if (!name || !name->text || (!of_objects && !by_names))
+			continue;
+		*out_numbers |= isdigit((unsigned char)name->text[0]) != 0;
+		if (strcmp(name->text, at->label) == 0)
+			*out = index;
+	}
+	json_release(&document);
+	return OK;
+}
+
 enum status example_right_choice(const struct example_set *set, int64_t example, int32_t *out)
 {
 	const struct example_text *at = &set->examples[example];
+	bool numbers;
 	char *end;
 
 	BUG_IF(!at->label);
+	/* The file's own names come first: ARC calls some choices 1 to 4. */
+	TRY(find_named_choice(set, example, out, &numbers));
+	if (*out >= 0 && *out < at->choice_count)
+		return OK;
 	long long number = strtoll(at->label, &end, 10);
-	if (*at->label && *end == '\0' && number >= 0 && number < at->choice_count) {
+	if (!numbers && *at->label && *end == '\0' && number >= 0 && number < at->choice_count) {
 		*out = (int32_t)number;
 		return OK;
 	}

@@ -71,8 +71,8 @@ void example_set_release(struct example_set *set);
 /* What the example's row has in a column of this name; NULL: nothing. JSON's lists are text. */
 const char *example_field(const struct example_set *set, int64_t example, const char *column);
 
-/* The right choice of an example, from 0: its label is a number from 0, a letter from A, or the text of one choice. Anything
- * else is ERR_DATA with file and line. */
+/* The right choice of an example, from 0: its label is the name that a choice has in the file ({"label": "1", "text": ...}), a
+ * number from 0, a letter from A, or the text of one choice. Anything else is ERR_DATA with file and line. */
 MUST_USE enum status example_right_choice(const struct example_set *set, int64_t example, int32_t *out);
 
 /* The file of a published task in `folder`: the first of the names that is there, with or without ".gz" and the like, into out

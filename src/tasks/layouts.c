@@ -187,10 +187,10 @@ const char *const generic_labels[] = {"label",    "labels", "gold_label", "is_du
 const char *const generic_words[] = {"tokens", "token", "words", NULL};
 const char *const generic_scores[] = {"score", "similarity", "relatedness_score", "label", "target", "rating", "value", NULL};
 const char *const generic_ids[] = {"id", "idx", "index", "guid", "pair_ID", "pairID", NULL};
-const char *const generic_contexts[] = {"sent1", "context", "premise", "passage", "article", NULL};
-const char *const generic_stems[] = {"sent2", "question", "ctx_b", NULL};
-const char *const generic_choice_lists[] = {"endings", "choices", "options", "answers", NULL};
-const char *const generic_choices[] = {"ending", "choice", "option", "answer", NULL};
+const char *const generic_contexts[] = {"sent1", "context", "premise", "passage", "article", "ctx_a", "ctx", "goal", NULL};
+const char *const generic_stems[] = {"sent2", "question", "question.stem", "ctx_b", NULL};
+const char *const generic_choice_lists[] = {"endings", "choices", "choices.text", "question.choices", "options", "answers", NULL};
+const char *const generic_choices[] = {"ending", "choice", "option", "answer", "sol", NULL};
 const char *const generic_choice_labels[] = {"label", "answer", "gold", "answerKey", "correct", NULL};
 
 const char *const header_names[] = {

@@ -6,7 +6,9 @@
 
 /* ---- Writing ---- */
 
-static void put_tags(struct json_writer *writer, const struct tag_form *tags)
+static const char *const word_kinds[] = {"spaced", "ideographs", "characters"};
+
+static void put_tags(struct json_writer *writer, const struct tag_form *tags, enum tag_words words)
 {
 	const char separator[2] = {tags->separator, '\0'};
 	if (!tags->separator)
@@ -14,6 +16,7 @@ static void put_tags(struct json_writer *writer, const struct tag_form *tags)
 	json_open(writer, "tags", '{');
 	json_put_string(writer, "scheme", tag_scheme_name(tags->scheme));
 	json_put_string(writer, "separator", separator);
+	json_put_string(writer, "words", word_kinds[words]);
 	json_close(writer);
 }
 
@@ -72,7 +75,7 @@ enum status task_record_write(const struct task_state *state, struct buffer *out
 	if (settings->layout)
 		json_put_string(&writer, "layout", settings->layout->name);
 	json_put_integer(&writer, "max_seq_length", settings->max_seq_length);
-	put_tags(&writer, &settings->tags);
+	put_tags(&writer, &settings->tags, settings->words);
 	put_relation(&writer, &settings->relation);
 	if (state->task == &task_squad)
 		put_squad(&writer, &settings->squad);
@@ -96,9 +99,10 @@ enum status task_record_find(const struct json *record, const char *name, const 
 	return task_find(published ? published : kind, task, layout);
 }
 
-static enum status read_tags(const struct json *tags, const char *name, struct tag_form *form)
+static enum status read_tags(const struct json *tags, const char *name, struct task_settings *settings)
 {
-	const char *scheme = "", *separator = "";
+	struct tag_form *form = &settings->tags;
+	const char *scheme = "", *separator = "", *words = word_kinds[0];
 	TRY(json_get_string(tags, name, "scheme", &scheme));
 	TRY(json_get_string(tags, name, "separator", &separator));
 	if (!tag_scheme_find(scheme, &form->scheme))
@@ -106,7 +110,13 @@ static enum status read_tags(const struct json *tags, const char *name, struct t
 	if (strcmp(separator, "-") != 0 && strcmp(separator, "_") != 0)
 		return error_set(ERR_DATA, "'%s': the separator of tags is '%.40s', not '-' or '_'", name, separator);
 	form->separator = separator[0];
-	return OK;
+	TRY(json_get_string(tags, name, "words", &words));
+	for (int i = 0; i < 3; i++)
+		if (strcmp(words, word_kinds[i]) == 0) {
+			settings->words = (enum tag_words)i;
+			return OK;
+		}
+	return error_set(ERR_DATA, "'%s': unknown kind of words '%.40s'", name, words);
 }
 
 static enum status read_relation(const struct json *relation, const char *name, struct relation_task_settings *out)
@@ -167,7 +177,7 @@ enum status task_record_read(const struct json *record, const char *name, struct
 	TRY(json_get_integer(record, name, "max_seq_length", 0, INT32_MAX, &length));
 	settings->max_seq_length = (int32_t)length;
 	if (tags)
-		TRY(read_tags(tags, name, &settings->tags));
+		TRY(read_tags(tags, name, settings));
 	if (relation)
 		TRY(read_relation(relation, name, &settings->relation));
 	if (squad)

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "formats/text_file.h"
+#include "tasks/tag_json.h"
 #include "text/utf8.h"
 
 void tag_text_free(struct tag_text *text)
@@ -64,10 +65,21 @@ enum status tags_of_files(const struct task_state *state, struct tag_form *out)
 
 /* ---- Reading ---- */
 
+static bool is_ideograph(uint32_t c)
+{
+	return (c >= 0x3400 && c <= 0x9FFF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x20000 && c <= 0x3FFFF);
+}
+
+/* Is the character a word by itself? */
+static bool is_word(enum tag_words words, uint32_t c)
+{
+	return words == WORDS_CHARACTERS || (words == WORDS_IDEOGRAPHS && is_ideograph(c));
+}
+
 /* Words of the lines of a plain text as if each had a line of its own; a line without words is a sentence all the same, so that
  * results keep to the lines. */
-static enum status split_line(struct tag_text *text, struct conll *out, const char *line, size_t size, int64_t number,
-			      int64_t *capacities)
+static enum status split_line(struct tag_text *text, struct conll *out, enum tag_words words, const char *line, size_t size,
+			      int64_t number, int64_t *capacities)
 {
 	for (size_t at = 0, next; at < size; at = next) {
 		uint32_t c;
@@ -75,9 +87,9 @@ static enum status split_line(struct tag_text *text, struct conll *out, const ch
 		if (utf8_is_space(c))
 			continue;
 		size_t begin = at;
-		while (next < size) {
+		while (next < size && !is_word(words, c)) {
 			size_t length = utf8_decode(line + next, size - next, &c);
-			if (utf8_is_space(c))
+			if (utf8_is_space(c) || is_word(words, c))
 				break;
 			next += length;
 		}
@@ -104,12 +116,13 @@ static enum status add_text(struct tag_text *text, int64_t sentence, const char 
 struct split {
 	struct tag_text *text;
 	struct conll *out;
+	enum tag_words words;
 	int64_t capacities[2], starts;
 };
 
-static void split_begin(struct split *split, struct tag_text *text, struct conll *out)
+static void split_begin(struct split *split, struct tag_text *text, enum tag_words words, struct conll *out)
 {
-	*split = (struct split){.text = text, .out = out};
+	*split = (struct split){.text = text, .words = words, .out = out};
 	*out = (struct conll){.separator = '\t', .column_count = 1, .tag_column = -1};
 	text->file_count++;
 }
@@ -120,19 +133,19 @@ static enum status split_sentence(struct split *split, const char *line, size_t 
 	int64_t sentence = out->sentence_count++;
 	TRY(memory_grow(&out->sentence_starts, &split->starts, sentence + 2, sizeof(*out->sentence_starts), "sentences"));
 	out->sentence_starts[sentence] = out->token_count;
-	TRY(split_line(split->text, out, line, size, number, split->capacities));
+	TRY(split_line(split->text, out, split->words, line, size, number, split->capacities));
 	out->sentence_starts[sentence + 1] = out->token_count;
 	return add_text(split->text, split->text->sentence_count + sentence, line, size);
 }
 
 /* A sentence a line. */
-static enum status split_lines(struct tag_text *text, struct conll *out, const char *name, const struct buffer *file,
-			       struct bad_records *bad)
+static enum status split_lines(struct tag_text *text, struct conll *out, enum tag_words words, const char *name,
+			       const struct buffer *file, struct bad_records *bad)
 {
 	int64_t number = 0;
 	const char *line = buffer_string(file), *limit = line + file->size;
 	struct split split;
-	split_begin(&split, text, out);
+	split_begin(&split, text, words, out);
 	TRY(string_store_copy(&out->strings, name, strlen(name), &out->name));
 	for (; line < limit; number++) {
 		const char *newline = memchr(line, '\n', (size_t)(limit - line)), *end = newline ? newline : limit;
@@ -144,8 +157,10 @@ static enum status split_lines(struct tag_text *text, struct conll *out, const c
 			TRY(bad_record(bad, status));
 		line = newline ? newline + 1 : limit;
 	}
-	log_note("'%s': text, a sentence a line: %lld sentences, %lld words between white space", out->name,
-		 (long long)out->sentence_count, (long long)out->token_count);
+	static const char *const kinds[] = {"words between white space", "words between white space, each ideograph a word",
+					    "characters, each a word"};
+	log_note("'%s': text, a sentence a line: %lld sentences, %lld %s", out->name, (long long)out->sentence_count,
+		 (long long)out->token_count, kinds[words]);
 	return out->sentence_count > 0 ? OK : error_set(ERR_DATA, "'%s': there is no sentence in it", out->name);
 }
 
@@ -207,23 +222,51 @@ static enum status column_number(const char *given, const char *option, int *out
 	return status;
 }
 
+/* The columns of a file with a word a line: as given, else as those of training, if it is like them. */
+static enum status choose_columns(const struct task_settings *settings, bool has_tags, struct conll_options *options)
+{
+	const struct column_choice none = {.text = NULL}, *given = &settings->columns;
+	const struct column_choice *trained = has_tags ? &settings->trained : &none;
+	TRY(column_number(given->text ? given->text : trained->text, "text_column", &options->word_column));
+	return column_number(given->label ? given->label : trained->label, "label_column", &options->tag_column);
+}
+
+static enum status read_json(const struct task_settings *settings, bool needs_tags, struct tag_text *text,
+			     const struct text_file *content)
+{
+	struct conll *file = &text->files[text->file_count++];
+	TRY(tag_json_read(file, content->name, buffer_string(&content->text), needs_tags, &settings->given, settings->bad));
+	log_note("'%s': JSON, %lld sentences, %lld words", file->name, (long long)file->sentence_count,
+		 (long long)file->token_count);
+	bad_records_log(settings->bad, file->name);
+	return join_words(text, file);
+}
+
 static enum status read_file(const struct task_state *state, enum task_use use, struct tag_text *text, const char *path)
 {
 	const struct task_settings *settings = &state->settings;
 	struct conll_options options = {.needs_tags = use != TASK_PREDICT, .bad = settings->bad};
 	struct conll *file = &text->files[text->file_count];
 	struct text_file content;
-	TRY(column_number(settings->columns.text, "text_column", &options.word_column));
-	TRY(column_number(settings->columns.label, "label_column", &options.tag_column));
 	TRY(text_file_read(&content, path, TEXT_FILE_LIMIT));
 	const char *bytes = buffer_string(&content.text);
-	if (use == TASK_PREDICT && !settings->columns.text && !conll_recognise(bytes, content.text.size) &&
-	    !has_word_lines(bytes, content.text.size)) {
-		enum status status = split_lines(text, file, content.name, &content.text, settings->bad);
+	if (tag_json_recognise(bytes)) {
+		enum status status = read_json(settings, options.needs_tags, text, &content);
 		text_file_release(&content);
 		return status;
 	}
-	TRY(conll_parse(file, &content, &options));
+	bool has_tags = options.needs_tags || conll_recognise(bytes, content.text.size);
+	if (use == TASK_PREDICT && !settings->columns.text && !has_tags && !has_word_lines(bytes, content.text.size)) {
+		enum status status = split_lines(text, file, settings->words, content.name, &content.text, settings->bad);
+		text_file_release(&content);
+		return status;
+	}
+	enum status status = choose_columns(settings, has_tags, &options);
+	if (status == OK)
+		status = conll_parse(file, &content, &options);
+	else
+		text_file_release(&content);
+	TRY(status);
 	text->file_count++;
 	struct buffer description = {0};
 	conll_describe(file, &description);
@@ -254,6 +297,23 @@ static enum status take_words(struct tag_text *text, bool tagged)
 	text->first_words[text->file_count] = text->word_count = words;
 	text->first_sentences[text->file_count] = text->sentence_count = sentences;
 	return OK;
+}
+
+/* What words are in the training set: for plain text to be predicted. */
+static enum tag_words find_words(const struct tag_text *text)
+{
+	int64_t single = 0, ideographs = 0, single_ideographs = 0;
+	for (int64_t w = 0; w < text->word_count; w++) {
+		uint32_t c;
+		const char *word = text->words[w];
+		size_t size = strlen(word), first = utf8_decode(word, size, &c);
+		single += first == size;
+		ideographs += is_ideograph(c);
+		single_ideographs += is_ideograph(c) && first == size;
+	}
+	if (ideographs * 10 < text->word_count || single_ideographs * 100 < ideographs * 99)
+		return WORDS_SPACED;
+	return single * 1000 >= text->word_count * 999 ? WORDS_CHARACTERS : WORDS_IDEOGRAPHS;
 }
 
 /* Finds the scheme of training. */
@@ -354,8 +414,10 @@ enum status tag_text_read(struct tag_text **out, struct task_state *state, enum 
 		TRY_GOTO(read_file(state, use, text, paths[i]), failed);
 		TRY_GOTO(take_words(text, tagged), failed);
 	}
-	if (use == TASK_TRAIN)
+	if (use == TASK_TRAIN) {
 		TRY_GOTO(find_scheme(state, text), failed);
+		state->settings.words = find_words(text);
+	}
 	if (tagged)
 		TRY_GOTO(rewrite_tags(state, text), failed);
 	*out = text;
@@ -365,14 +427,14 @@ failed:
 	return status;
 }
 
-enum status tag_text_take(struct tag_text **out, const struct task_text *texts, int64_t count)
+enum status tag_text_take(struct tag_text **out, const struct task_state *state, const struct task_text *texts, int64_t count)
 {
 	struct tag_text *text;
 	struct split split;
 	enum status status;
 	*out = NULL;
 	TRY(tag_text_new(&text, 1));
-	split_begin(&split, text, &text->files[0]);
+	split_begin(&split, text, state->settings.words, &text->files[0]);
 	for (int64_t i = 0; i < count; i++)
 		TRY_GOTO(split_sentence(&split, texts[i].text, strlen(texts[i].text), i + 1), failed);
 	TRY_GOTO(take_words(text, false), failed);

@@ -27,12 +27,13 @@ struct tag_text {
 };
 
 /* Reads files with a word a line; for TASK_PREDICT, where tags are passed over, also files with a sentence a line, whose words
- * are what stands between white space. Training finds the scheme of the tags (state->settings.tags). Tags that are not in the
- * scheme are ERR_DATA with file and line. */
+ * are as those of training (state->settings.words). Training finds that, and the scheme of the tags (state->settings.tags). Tags
+ * that are not in the scheme are ERR_DATA with file and line. */
 MUST_USE enum status tag_text_read(struct tag_text **out, struct task_state *state, enum task_use use, const char *const *paths,
 				   int64_t count);
 /* The same from memory, for TASK_PREDICT: each text is a sentence, and nothing in it ends one. */
-MUST_USE enum status tag_text_take(struct tag_text **out, const struct task_text *texts, int64_t count);
+MUST_USE enum status tag_text_take(struct tag_text **out, const struct task_state *state, const struct task_text *texts,
+				   int64_t count);
 void tag_text_free(struct tag_text *text);
 /* Where a word stands; the name lives as long as the text. */
 void tag_text_place(const struct tag_text *text, int64_t word, const char **out_file, int64_t *out_line);

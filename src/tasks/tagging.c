@@ -33,6 +33,8 @@ static enum status tagging_read(struct task_state *state, struct task_set *set, 
 	set->has_labels = text->tags != NULL;
 	if (set->use != TASK_TRAIN)
 		return OK;
+	/* By number, as the options gave them: files of tagged words have no names of columns. */
+	set->examples.columns = state->settings.columns;
 	for (int64_t w = 0; w < text->word_count; w++) {
 		const char *file;
 		int64_t line;
@@ -45,8 +47,7 @@ static enum status tagging_read(struct task_state *state, struct task_set *set, 
 static enum status tagging_take(struct task_state *state, struct task_set *set, const struct task_text *texts, int64_t count)
 {
 	struct tag_text *text;
-	(void)state;
-	TRY(tag_text_take(&text, texts, count));
+	TRY(tag_text_take(&text, state, texts, count));
 	set->use = TASK_PREDICT;
 	set->own = text;
 	return OK;

@@ -16,6 +16,13 @@
 
 enum tag_scheme { TAGS_PLAIN, TAGS_IO, TAGS_IOB1, TAGS_IOB2, TAGS_BIOES, TAGS_BILOU, TAGS_BMES };
 
+/* What is a word in a text that is not cut into words yet. */
+enum tag_words {
+	WORDS_SPACED,     /* what stands between white space */
+	WORDS_IDEOGRAPHS, /* and each ideograph by itself */
+	WORDS_CHARACTERS, /* each character */
+};
+
 /* How a file writes its tags. */
 struct tag_form {
 	enum tag_scheme scheme;

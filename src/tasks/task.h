@@ -61,6 +61,7 @@ struct task_settings {
 	struct label_list given, folder; /* labels of --labels; of the model's folder */
 	const char *class_weights;       /* NULL, "balanced" or "a:2,b:1" */
 	enum label_cells cells;          /* of several labels: found in training, recorded for later */
+	enum tag_words words;            /* of tagged text: found in training, recorded for later */
 	struct tag_form tags; /* of tagged words, as files have them: found in training, recorded for later; separator 0:
 				 not known, and found in the labels of the model */
 	struct squad_task_settings squad;

@@ -237,6 +237,12 @@ static void transformers_examples(void **state)
 		       "%s/swag.csv --pad_to_max_length False --output_dir %s/hf",
 		       test_folder, FOLDERS);
 	assert_holds("hf/final/config.json", "BertForMultipleChoice");
+	assert_program(0, "finished",
+		       "finetune " QUICK HUGGING_FACE
+		       "--task_name ner --do_train --do_eval --train_file %s/ner.jsonl --validation_file "
+		       "%s/ner.jsonl --return_entity_level_metrics True --output_dir %s/hf",
+		       test_folder, FOLDERS);
+	assert_holds("hf/final/config.json", "BertForTokenClassification");
 	assert_program(2, "data sets are not downloaded",
 		       "finetune " QUICK HUGGING_FACE "--dataset_name squad --do_train --output_dir %s/hf", test_folder,
 		       test_folder);

@@ -254,6 +254,19 @@ static void choices_are_columns_or_lists(void **state)
 	       "\"y\"}\n",
 	       choices, "q+x+y|-|y|-");
 	expect("a.csv", "premise,choice1,choice2,question,label\np,x,y,cause,1\n", choices, "p+cause x+cause y|-|1|-");
+	/* Hugging Face's ARC and CommonsenseQA, HellaSwag, PIQA; choices that the file itself calls 1 to 4. */
+	expect("a.jsonl",
+	       "{\"id\": \"x\", \"question\": \"q\", \"choices\": {\"text\": [\"u\", \"v\"], \"label\": [\"1\", \"2\"]}, "
+	       "\"answerKey\": "
+	       "\"2\"}\n",
+	       choices, "q+u+v|-|2|x");
+	expect("a.jsonl",
+	       "{\"question\": {\"stem\": \"q\", \"choices\": [{\"label\": \"A\", \"text\": \"u\"}, {\"label\": \"B\", \"text\": "
+	       "\"v\"}]}, "
+	       "\"answerKey\": \"B\"}\n",
+	       choices, "q+u+v|-|B|-");
+	expect("a.jsonl", "{\"ctx_a\": \"a man\", \"ctx_b\": \"he\", \"endings\": [\"runs\", \"sits\"], \"label\": 1}\n", choices,
+	       "a man+he runs+he sits|-|1|-");
 	refuse(ERR_DATA, "which column has the choices", "a.tsv", "context\tlabel\na\t1\n", choices);
 	refuse(ERR_DATA, "line 1: there are fewer than two choices", "a.jsonl",
 	       "{\"context\": \"c\", \"choices\": [\"x\"], \"label\": 0}\n", choices);
@@ -289,6 +302,57 @@ static void choices_are_columns_or_lists(void **state)
 	assert_error(ERR_DATA, "line 4: the label '2' is none of the row's 2 choices", example_right_choice(&set, 3, &choice));
 	assert_error(ERR_DATA, "line 5: the label 'x' is none", example_right_choice(&set, 4, &choice));
 	example_set_release(&set);
+	assert_ok(read_file(&set, "a.jsonl",
+			    "{\"question\": \"q\", \"choices\": {\"text\": [\"u\", \"v\"], \"label\": [\"1\", \"2\"]}, "
+			    "\"answerKey\": \"2\"}\n"
+			    "{\"question\": \"q\", \"choices\": {\"text\": [\"u\", \"v\"], \"label\": [\"A\", \"B\"]}, "
+			    "\"answerKey\": \"B\"}\n"
+			    "{\"question\": \"q\", \"choices\": {\"text\": [\"u\", \"v\"], \"label\": [\"1\", \"2\"]}, "
+			    "\"answerKey\": \"0\"}\n",
+			    choices));
+	for (int i = 0; i < 2; i++) {
+		assert_ok(example_right_choice(&set, i, &choice));
+		assert_int_equal(choice, 1);
+	}
+	assert_error(ERR_DATA, "line 3: the label '0' is none", example_right_choice(&set, 2, &choice));
+	example_set_release(&set);
+}
+
+/* Several labels in a column each. */
+static void labels_may_be_columns_of_flags(void **state)
+{
+	(void)state;
+	struct example_options several = {.target = TARGET_CLASSES, .needs_labels = true};
+	static const char text[] = "id\tcomment\ttoxic\tinsult\tyear\n7\ta b\t1\t0\t2019\n8\tc\t1\t1\t2020\n9\td\t0\t0\t1\n";
+	expect("a.tsv", text, several, "a b|-|[\"toxic\"]|7/c|-|[\"toxic\",\"insult\"]|8/d|-|[]|9");
+	expect("a.jsonl", "{\"text\": \"a\", \"x\": true, \"y\": false}\n{\"text\": \"b\", \"x\": false, \"y\": false}\n",
+	       several, "a|-|[\"x\"]|-/b|-|[]|-");
+	several.given.label = "insult,toxic";
+	expect("a.tsv", text, several, "a b|-|[\"toxic\"]|7/c|-|[\"insult\",\"toxic\"]|8/d|-|[]|9");
+	several.given.label = "insult,year";
+	refuse(ERR_DATA, "line 2: column 'year' has '2019', neither 0 nor 1", "a.tsv", text, several);
+	several.given.label = NULL;
+	several.trained.label = "toxic,insult"; /* as recorded of training */
+	several.trained.text = "comment";
+	expect("a.tsv", text, several, "a b|-|[\"toxic\"]|7/c|-|[\"toxic\",\"insult\"]|8/d|-|[]|9");
+	several.needs_labels = false;
+	expect("a.tsv", "comment\na\nb\n", several, "a|-|-|-/b|-|-|-");
+}
+
+/* CFIMDB's, and utterance rewriting's. */
+static void separators_of_several_characters(void **state)
+{
+	(void)state;
+	expect("a.txt", "0 ||| There 's something | awful\n1 ||| fine , \"really\"\n1 ||| x\n0 ||| y\n", plain,
+	       "There 's something | awful|-|0|-/fine , \"really\"|-|1|-/x|-|1|-/y|-|0|-");
+	refuse(ERR_DATA, "line 11: 1 field where the other rows have 2", "a.txt",
+	       "0 ||| a\n1 ||| b\n0 ||| a\n1 ||| b\n0 ||| a\n1 ||| b\n0 ||| a\n1 ||| b\n0 ||| a\n1 ||| b\nlost\n", plain);
+	struct example_options twice = pairs;
+	twice.given = (struct column_choice){.text = "1", .pair = "3", .label = "2"};
+	expect("a.txt", "a\t\tx\t\tc\nb\t\ty\t\td e\n", twice, "a|c|x|-/b|d e|y|-");
+	/* An empty column is no second tab. */
+	twice.given = (struct column_choice){.text = "1", .pair = "4", .label = "3"};
+	expect("a.tsv", "a\t\tx\tc\nb\t\ty\td e\n", twice, "a|c|x|-/b|d e|y|-");
 }
 
 static void files_of_a_task_are_found(void **state)
@@ -338,6 +402,8 @@ int main(void)
 		cmocka_unit_test(columns_without_names_are_guessed_with_care),
 		cmocka_unit_test(bad_rows_are_refused_or_counted),
 		cmocka_unit_test(choices_are_columns_or_lists),
+		cmocka_unit_test(labels_may_be_columns_of_flags),
+		cmocka_unit_test(separators_of_several_characters),
 		cmocka_unit_test(files_of_a_task_are_found),
 		cmocka_unit_test(layouts_are_whole),
 	};

@@ -1,5 +1,8 @@
 /* Tagged words from files to results, with made-up logits. What scores are is compared with seqeval in test_measures.c. */
 #include <math.h>
+#include "base/json.h"
+#include "tasks/record.h"
+#include "tasks/tag_text.h"
 #include "tasks/tagging.h"
 #include "test.h"
 
@@ -298,6 +301,109 @@ static void settings_decide(void **state)
 	task_state_release(&task);
 }
 
+#define SENTENCES "{\"id\": \"1\", \"tokens\": [\"anna\", \"lives\"], \"ner_tags\": [\"B-PER\", \"O\"]}"
+
+/* An object for each sentence, as run_ner.py reads them. */
+static void json_lines_have_words_and_tags(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(16);
+	struct task_set set;
+	static const char *const files[] = {SENTENCES "\n\n{\"words\": [\"new\", \"york\"], \"tags\": [\"B-LOC\", \"I-LOC\"]}\n",
+					    "[" SENTENCES ", {\"words\": [\"new\", \"york\"], \"tags\": [\"B-LOC\", \"I-LOC\"]}]",
+					    "{\"tokens\": [\"anna\", \"lives\"], \"ner_tags\": [3, 2]}\n{\"tokens\": [\"new\", "
+					    "\"york\"], \"ner_tags\": [0, 1]}\n"};
+	static const char *const names[] = {"B-LOC", "I-LOC", "O", "B-PER"};
+	static const int32_t ids[] = {2, 5, 6, 3, 2, 8, 9, 3};
+	for (int i = 0; i < 3; i++) {
+		task = open_state(16);
+		if (i == 2)
+			task.settings.given = (struct label_list){names, 4};
+		assert_ok(open_set(&task, &set, TASK_TRAIN, files[i]));
+		assert_int_equal(set.answer_count, 2);
+		assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+		assert_int_equal(set.encoded.items[0].classes[0], label_set_find(&task.labels, "B-PER"));
+		assert_int_equal(set.encoded.items[0].classes[3], label_set_find(&task.labels, "I-LOC"));
+		assert_int_equal(task.settings.tags.scheme, TAGS_IOB2);
+		task_set_release(&task, &set);
+		task_state_release(&task);
+	}
+	static const struct {
+		const char *text, *message;
+	} cases[] = {
+		{SENTENCES "\n{\"tokens\": [\"anna\"], \"tags\": []}\n", "words.txt', line 2: 1 words and 0 tags"},
+		{SENTENCES "\n{\"tags\": []}\n", "line 2: there is no list of words"},
+		{SENTENCES "\n{\"tokens\": [\"anna\"]}\n", "line 2: there is no list of tags"},
+		{SENTENCES "\n{\"tokens\": [3], \"tags\": [\"O\"]}\n", "line 2: a word is no text"},
+		{SENTENCES "\n{\"tokens\": [\"a\"], \"tags\": [1]}\n", "line 2: tags are numbers, whose names are not known"},
+		{SENTENCES "\n{\"tokens\": \n", "line 2"},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		task = open_state(16);
+		assert_error(ERR_DATA, cases[i].message, open_set(&task, &set, TASK_TRAIN, cases[i].text));
+		task_set_release(&task, &set);
+		task_state_release(&task);
+	}
+}
+
+/* Words of plain text are what training's were: ideographs by themselves where those were. */
+static void plain_text_is_cut_as_training_was(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *train, *line;
+		int64_t words;
+	} cases[] = {
+		{"\xE4\xB8\xAD\tO\n\xE6\x96\x87\tB-X\nA\tO\n\n\xE4\xB8\xAD\tO\n", "\xE4\xB8\xAD\xE6\x96\x87 ab\xE6\x96\x87\n", 5},
+		{"\xE4\xB8\xAD\tO\n\xE6\x96\x87\tB-X\nABC\tO\n\n\xE4\xB8\xAD\tO\n", "\xE4\xB8\xAD\xE6\x96\x87 ab\xE6\x96\x87\n",
+		 4},
+		{"\xE4\xB8\xAD\xE6\x96\x87\tB-X\n\xE4\xB8\xAD\tO\n\nab\tO\n", "\xE4\xB8\xAD\xE6\x96\x87 ab\xE6\x96\x87\n", 2},
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct task_state task = open_state(16), later = open_state(16);
+		struct task_set set;
+		struct buffer text = {0};
+		struct json_document document;
+		assert_ok(open_set(&task, &set, TASK_TRAIN, cases[i].train));
+		task_set_release(&task, &set);
+		assert_ok(task_record_write(&task, &text));
+		assert_ok(json_parse(&document, "record", text.data, text.size));
+		assert_ok(task_record_read(document.root, "record", &later.settings));
+		task.settings.words = later.settings.words;
+		assert_ok(open_set(&task, &set, TASK_PREDICT, cases[i].line));
+		assert_int_equal(((const struct tag_text *)set.own)->word_count, cases[i].words);
+		task_set_release(&task, &set);
+		json_release(&document);
+		buffer_release(&text);
+		task_state_release(&task);
+		task_state_release(&later);
+	}
+}
+
+/* The columns of training are those of the files that follow. */
+static void columns_are_recorded(void **state)
+{
+	(void)state;
+	struct task_state task = open_state(16);
+	struct task_set set;
+	static const char rows[] = "1\tanna\tB-PER\tNN\n2\tlives\tO\tVB\n\n";
+	task.settings.columns = (struct column_choice){.text = "2", .label = "3"};
+	assert_ok(open_set(&task, &set, TASK_TRAIN, rows));
+	task.settings.trained = set.examples.columns;
+	task.settings.columns = (struct column_choice){.text = NULL};
+	assert_string_equal(task.settings.trained.label, "3");
+	task_set_release(&task, &set);
+	assert_ok(open_set(&task, &set, TASK_SCORE, rows));
+	static const int32_t ids[] = {2, 5, 6, 3};
+	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	task_set_release(&task, &set);
+	/* Words alone are another kind of file. */
+	assert_ok(open_set(&task, &set, TASK_PREDICT, "anna lives\n"));
+	assert_memory_equal(set.encoded.ids, ids, sizeof(ids));
+	task_set_release(&task, &set);
+	task_state_release(&task);
+}
+
 static void several_files_are_one_set(void **state)
 {
 	(void)state;
@@ -331,6 +437,9 @@ int main(void)
 		cmocka_unit_test(tags_that_training_never_had),
 		cmocka_unit_test(mistakes_have_their_line),
 		cmocka_unit_test(settings_decide),
+		cmocka_unit_test(json_lines_have_words_and_tags),
+		cmocka_unit_test(plain_text_is_cut_as_training_was),
+		cmocka_unit_test(columns_are_recorded),
 		cmocka_unit_test(several_files_are_one_set),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);

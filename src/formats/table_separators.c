@@ -1,0 +1,67 @@
+/* Separators of more than one character, which some published tables have: "|||" with spaces around it (CFIMDB), and two tabs
+ * (utterance rewriting). They become tabs before the table is read. */
+#include <string.h>
+#include "formats/table_internal.h"
+
+/* What stands between the fields of a text's lines. */
+struct separator_survey {
+	int64_t lines, with_bars;
+	int64_t single_tabs, double_tabs, other_tabs; /* runs of tabs */
+};
+
+static struct separator_survey look(const char *text, size_t size)
+{
+	struct separator_survey survey = {0};
+	for (size_t at = 0; at < size;) {
+		const char *newline = memchr(text + at, '\n', size - at);
+		size_t end = newline ? (size_t)(newline - text) : size;
+		survey.lines += end > at && text[at] != '\r';
+		survey.with_bars += memmem(text + at, end - at, "|||", 3) != NULL;
+		for (size_t i = at; i < end;) {
+			size_t run = 0;
+			while (i + run < end && text[i + run] == '\t')
+				run++;
+			survey.single_tabs += run == 1;
+			survey.double_tabs += run == 2;
+			survey.other_tabs += run > 2;
+			i += run + 1;
+		}
+		at = end + 1;
+	}
+	return survey;
+}
+
+/* Puts a tab where `separator` stands, spaces around it included. */
+static void replace(struct buffer *text, const char *separator)
+{
+	size_t size = strlen(separator), to = 0;
+	for (size_t from = 0; from < text->size;) {
+		if (text->size - from < size || memcmp(text->data + from, separator, size) != 0) {
+			text->data[to++] = text->data[from++];
+			continue;
+		}
+		while (to > 0 && text->data[to - 1] == ' ')
+			to--;
+		text->data[to++] = '\t';
+		for (from += size; from < text->size && text->data[from] == ' ';)
+			from++;
+	}
+	text->size = to;
+	text->data[to] = '\0';
+}
+
+void table_unify_separators(struct table *table)
+{
+	struct buffer *text = &table->text;
+	if (text->size == 0)
+		return;
+	struct separator_survey survey = look(text->data, text->size);
+	int64_t tabs = survey.single_tabs + survey.double_tabs + survey.other_tabs;
+	if (tabs == 0 && survey.with_bars > 0 && survey.with_bars * 10 >= survey.lines * 9)
+		table->separator = "|||";
+	/* An empty column between two others has single tabs elsewhere. */
+	if (survey.double_tabs >= survey.lines && survey.double_tabs > 0 && survey.single_tabs + survey.other_tabs == 0)
+		table->separator = "\t\t";
+	if (table->separator)
+		replace(text, table->separator);
+}
