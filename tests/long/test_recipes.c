@@ -133,7 +133,8 @@ static void each_trains_both_phases(void **state)
 {
 	(void)state;
 	glob_t files;
-	assert_int_equal(glob("recipes/*.conf", 0, NULL, &files), 0);
+	assert_int_equal(glob("recipes/[!f]*.conf", 0, NULL, &files),
+			 0); /* those of finetune: tests/cmd/test_finetune_recipes.c */
 	assert_true(files.gl_pathc >= 4);
 	for (size_t i = 0; i < files.gl_pathc; i++) {
 		char run[128];
