@@ -31,6 +31,19 @@ static void row_piece(const struct panel_pack *a, int64_t row, int64_t k, float 
 		out[i] = 0;
 }
 
+/* The same of a row of bytes, with their sum. */
+static int32_t byte_piece(const struct panel_pack *a, int64_t row, int64_t k, int8_t out[PIECE])
+{
+	int64_t count = a->inputs - k < PIECE ? a->inputs - k : PIECE;
+	int32_t sum = 0;
+	memcpy(out, (const int8_t *)a->rows + row * a->inputs + k, (size_t)count);
+	for (int64_t i = count; i < PIECE; i++)
+		out[i] = 0;
+	for (int i = 0; i < PIECE; i++)
+		sum += out[i];
+	return sum;
+}
+
 /* What a row's numbers are multiplied by before they are rounded, and its scale. */
 static struct int8_scale row_scale(const struct panel_pack *a, int64_t row)
 {
@@ -92,6 +105,10 @@ static void pack_s8(const struct panel_pack *a)
 	for (int64_t k = 0; k < a->inputs; k += PIECE) {
 		for (int64_t n = 0; n < a->count; n++) {
 			float row[PIECE];
+			if (a->from == DTYPE_S8) { /* they are what they will be */
+				sums[n] += byte_piece(a, n, k, piece[n]);
+				continue;
+			}
 			row_piece(a, n, k, row);
 			for (int64_t i = 0; i < PIECE; i++) {
 				piece[n][i] = int8_rounded(row[i], scales[n].factor);
