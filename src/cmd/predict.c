@@ -71,10 +71,10 @@ static const struct option predict_options[] = {
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(format),
 	 .fallback = "jsonl",
-	 .range = "jsonl",
+	 .range = "jsonl|pipeline",
 	 .role = ROLE_PLACE,
 	 .value_name = "NAME",
-	 .help = "jsonl: a JSON object for each text"},
+	 .help = "jsonl: a JSON object for each text; pipeline: what transformers' pipeline of the task returns for it"},
 	{.help = "Machine"},
 	{.name = "micro_batch_tokens",
 	 .type = OPTION_INTEGER,
@@ -101,13 +101,14 @@ static const struct command_text predict_text = {
 };
 
 static enum status write_lines(const struct task_session *session, const struct task_set *set, const struct task_outputs *outputs,
-			       const char *out)
+			       bool pipeline, const char *out)
 {
 	const struct task_state *state = &session->state;
+	const struct task *task = state->task;
 	struct buffer text = {0};
 	enum status status = OK;
 	for (int64_t i = 0; i < task_answers(set) && status == OK; i++) {
-		status = state->task->put(state, set, outputs, i, &text);
+		status = (pipeline ? task->put_pipeline : task->put)(state, set, outputs, i, &text);
 		buffer_char(&text, '\n');
 		if (status == OK && !out) {
 			fwrite(text.data, 1, text.size, stdout);
@@ -141,13 +142,19 @@ static enum status run_predict(struct options *options)
 	struct task_outputs outputs = {0};
 	enum status status;
 	TRY_GOTO(task_session_open(&session, &of_session), done);
+	bool pipeline = strcmp(settings->format, "pipeline") == 0;
+	if (pipeline && !session.state.task->put_pipeline) {
+		status = error_set(ERR_USAGE, "--format pipeline: transformers has no pipeline for %s", session.state.task->name);
+		error_hint("--format jsonl prints a JSON object for each text");
+		goto done;
+	}
 	TRY_GOTO(task_session_run(&session, files->count > 0 ? files->values : standard_input,
 				  files->count > 0 ? files->count : 1, TASK_PREDICT, &set, &outputs, NULL),
 		 done);
 	if (settings->out && file_is_folder(settings->out))
 		status = session.state.task->write(&session.state, &set, &outputs, settings->out);
 	else
-		status = write_lines(&session, &set, &outputs, settings->out);
+		status = write_lines(&session, &set, &outputs, pipeline, settings->out);
 done:
 	task_outputs_release(&outputs);
 	if (session.state.task)

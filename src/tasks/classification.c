@@ -409,6 +409,32 @@ enum status classification_put(const struct task_state *state, const struct task
 	return buffer_status(out);
 }
 
+enum status classification_put_pipeline(const struct task_state *state, const struct task_set *set,
+					const struct task_outputs *outputs, int64_t example, struct buffer *out)
+{
+	const float *own = task_output(outputs, example);
+	const struct label_set *labels = &state->labels;
+	struct json_writer writer = {.out = out};
+	double *shares = NULL, score = own[0];
+	int32_t best = labels->count > 0 ? task_best(own, labels->count) : 0;
+	(void)set;
+	if (state->task->target == TARGET_CLASS) {
+		TRY(memory_new(&shares, labels->count, sizeof(*shares), "probabilities"));
+		task_probabilities(own, labels->count, shares);
+		score = shares[best];
+		free(shares);
+	} else if (state->task->target == TARGET_CLASSES) {
+		score = sigmoid(own[best]);
+	}
+	json_open(&writer, NULL, '[');
+	json_open(&writer, NULL, '{');
+	json_put_string(&writer, "label", labels->count > 0 ? labels->labels[best].name : "LABEL_0");
+	json_put_double(&writer, "score", score);
+	json_close(&writer);
+	json_close(&writer);
+	return buffer_status(out);
+}
+
 const struct task task_classification = {
 	.name = "classification",
 	.summary = "one class for each text or pair of texts",
@@ -424,6 +450,7 @@ const struct task task_classification = {
 	.score = classification_score,
 	.write = classification_write,
 	.put = classification_put,
+	.put_pipeline = classification_put_pipeline,
 };
 
 const struct task task_regression = {
@@ -441,6 +468,7 @@ const struct task task_regression = {
 	.score = score_numbers,
 	.write = classification_write,
 	.put = classification_put,
+	.put_pipeline = classification_put_pipeline,
 };
 
 const struct task task_multilabel = {
@@ -458,4 +486,5 @@ const struct task task_multilabel = {
 	.score = score_labels,
 	.write = classification_write,
 	.put = classification_put,
+	.put_pipeline = classification_put_pipeline,
 };

@@ -31,5 +31,8 @@ MUST_USE enum status classification_write(const struct task_state *state, const 
 /* {"label", "probabilities"}, {"value"} or {"labels", "probabilities"}. */
 MUST_USE enum status classification_put(const struct task_state *state, const struct task_set *set,
 					const struct task_outputs *outputs, int64_t example, struct buffer *out);
+/* [{"label", "score"}] of the best label, or of the number under the name that a label without one has. */
+MUST_USE enum status classification_put_pipeline(const struct task_state *state, const struct task_set *set,
+						 const struct task_outputs *outputs, int64_t example, struct buffer *out);
 
 #endif

@@ -283,4 +283,5 @@ const struct task task_relation = {
 	.score = classification_score,
 	.write = classification_write,
 	.put = classification_put,
+	.put_pipeline = classification_put_pipeline,
 };

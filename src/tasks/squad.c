@@ -234,17 +234,24 @@ failed:
 	return status;
 }
 
+/* The logits of a window; returns its rows. */
+static int32_t read_window(struct answering *answering, int64_t window)
+{
+	const float *logits = task_output(answering->outputs, window);
+	int32_t size = squad_window_size(&answering->part->features, window);
+	for (int32_t row = 0; row < size; row++) {
+		answering->starts[row] = logits[2 * row];
+		answering->ends[row] = logits[2 * row + 1];
+	}
+	return size;
+}
+
 static enum status answer(struct answering *answering, int64_t question, struct squad_result *out)
 {
 	const struct squad_features *features = &answering->part->features;
 	TRY(squad_decoder_begin(answering->decoder, question));
 	for (int64_t w = features->window_starts[question]; w < features->window_starts[question + 1]; w++) {
-		const float *logits = task_output(answering->outputs, w);
-		int32_t size = squad_window_size(features, w);
-		for (int32_t row = 0; row < size; row++) {
-			answering->starts[row] = logits[2 * row];
-			answering->ends[row] = logits[2 * row + 1];
-		}
+		int32_t size = read_window(answering, w);
 		TRY(squad_decoder_window(answering->decoder, w, answering->starts, answering->ends, size));
 	}
 	return squad_decoder_end(answering->decoder, out);
@@ -398,6 +405,43 @@ static enum status squad_put(const struct task_state *state, const struct task_s
 	return status;
 }
 
+/* Tokens of an answer, where nothing is said, in transformers' pipeline. */
+#define PIPELINE_ANSWER 15
+
+static enum status squad_put_pipeline(const struct task_state *state, const struct task_set *set,
+				      const struct task_outputs *outputs, int64_t question, struct buffer *out)
+{
+	const struct squad_task_settings *settings = &state->settings.squad;
+	struct answering answering;
+	struct squad_pipeline pipeline = {0};
+	struct json_writer writer = {.out = out};
+	enum status status;
+	TRY(answering_open(&answering, state, set, outputs));
+	const struct squad_features *features = &answering.part->features;
+	const struct squad_paragraph *paragraph = &features->set->paragraphs[features->set->questions[question].paragraph];
+	squad_pipeline_begin(&pipeline, features, question,
+			     settings->max_answer_length > 0 ? settings->max_answer_length : PIPELINE_ANSWER);
+	for (int64_t w = features->window_starts[question]; w < features->window_starts[question + 1]; w++) {
+		read_window(&answering, w);
+		TRY_GOTO(squad_pipeline_window(&pipeline, w, answering.starts, answering.ends), done);
+	}
+	struct squad_pipeline_answer best = squad_pipeline_best(&pipeline, settings->version_2_with_negative);
+	int64_t begin = 0, end = 0;
+	if (best.end > best.begin)
+		squad_code_points(paragraph, best.begin, best.end, &begin, &end);
+	json_open(&writer, NULL, '{');
+	json_put_double(&writer, "score", best.score);
+	json_put_integer(&writer, "start", begin);
+	json_put_integer(&writer, "end", end);
+	json_put_text(&writer, "answer", paragraph->text + best.begin, (size_t)(best.end - best.begin));
+	json_close(&writer);
+	status = buffer_status(out);
+done:
+	squad_pipeline_release(&pipeline);
+	answering_close(&answering);
+	return status;
+}
+
 const struct task task_squad = {
 	.name = "squad",
 	.summary = "the answer to a question as a stretch of a paragraph",
@@ -413,6 +457,7 @@ const struct task task_squad = {
 	.score = squad_score_set,
 	.write = squad_write,
 	.put = squad_put,
+	.put_pipeline = squad_put_pipeline,
 	.tune = squad_tune,
 	.close_set = squad_close,
 };

@@ -448,8 +448,15 @@ static enum status entity_score(const struct task_state *state, const struct tag
 	return OK;
 }
 
+/* Names of an entity's members: ours, and those of transformers' pipeline. */
+struct entity_keys {
+	const char *label, *text;
+};
+static const struct entity_keys own_keys = {"label", "text"}, pipeline_keys = {"entity_group", "word"};
+
 static enum status put_entity(const struct task_state *state, const struct tag_text *text, const struct task_outputs *outputs,
-			      int64_t sentence, const struct tag_entity *entity, struct json_writer *writer)
+			      int64_t sentence, const struct tag_entity *entity, const struct entity_keys *keys,
+			      struct json_writer *writer)
 {
 	int64_t first = text->starts[sentence] + entity->start, last = text->starts[sentence] + entity->end - 1;
 	const char *line = text->texts[sentence];
@@ -460,15 +467,16 @@ static enum status put_entity(const struct task_state *state, const struct tag_t
 	json_open(writer, NULL, '{');
 	json_put_integer(writer, "start", before);
 	json_put_integer(writer, "end", before + (int64_t)utf8_length(line + begin, end - begin));
-	json_put_string(writer, "label", entity->type);
+	json_put_string(writer, keys->label, entity->type);
 	json_put_double(writer, "score", score);
-	json_put_text(writer, "text", line + begin, end - begin);
+	json_put_text(writer, keys->text, line + begin, end - begin);
 	json_close(writer);
 	return OK;
 }
 
+/* Those of a sentence, into the list that is open. */
 static enum status put_entities(const struct task_state *state, const struct tag_text *text, const struct task_outputs *outputs,
-				int64_t sentence, struct json_writer *writer)
+				int64_t sentence, const struct entity_keys *keys, struct json_writer *writer)
 {
 	int64_t count = text->starts[sentence + 1] - text->starts[sentence];
 	struct tag *tags = NULL;
@@ -478,10 +486,8 @@ static enum status put_entities(const struct task_state *state, const struct tag
 	TRY_GOTO(memory_new(&entities, count, sizeof(*entities), "entities"), done);
 	read_tags(state, text, outputs, sentence, tags);
 	int64_t found = tags_entities(tags, count, entities);
-	json_open(writer, "entities", '[');
 	for (int64_t i = 0; i < found; i++)
-		TRY_GOTO(put_entity(state, text, outputs, sentence, &entities[i], writer), done);
-	json_close(writer);
+		TRY_GOTO(put_entity(state, text, outputs, sentence, &entities[i], keys, writer), done);
 	status = OK;
 done:
 	free(tags);
@@ -507,14 +513,37 @@ static enum status tagging_put(const struct task_state *state, const struct task
 	for (int64_t i = 0; i < count; i++)
 		json_put_string(&writer, NULL, tags[i]);
 	json_close(&writer);
-	if (form.scheme != TAGS_PLAIN)
-		TRY_GOTO(put_entities(state, text, outputs, sentence, &writer), done);
+	if (form.scheme != TAGS_PLAIN) {
+		json_open(&writer, "entities", '[');
+		TRY_GOTO(put_entities(state, text, outputs, sentence, &own_keys, &writer), done);
+		json_close(&writer);
+	}
 	json_close(&writer);
 	status = buffer_status(out);
 done:
 	string_store_release(&store);
 	free(tags);
 	return status;
+}
+
+/* As with aggregation_strategy="first", where a word has the tag of its first piece, too. */
+static enum status tagging_put_pipeline(const struct task_state *state, const struct task_set *set,
+					const struct task_outputs *outputs, int64_t sentence, struct buffer *out)
+{
+	const struct tag_text *text = set->own;
+	struct json_writer writer = {.out = out};
+	struct tag_form form;
+	TRY(tags_of_labels(state, &form));
+	if (form.scheme == TAGS_PLAIN) {
+		enum status status =
+			error_set(ERR_USAGE, "--format pipeline: these tags are no entities, which the pipeline prints");
+		error_hint("--format jsonl prints the tag of each word");
+		return status;
+	}
+	json_open(&writer, NULL, '[');
+	TRY(put_entities(state, text, outputs, sentence, &pipeline_keys, &writer));
+	json_close(&writer);
+	return buffer_status(out);
 }
 
 const struct task task_tagging = {
@@ -531,5 +560,6 @@ const struct task task_tagging = {
 	.score = tagging_score,
 	.write = tagging_write,
 	.put = tagging_put,
+	.put_pipeline = tagging_put_pipeline,
 	.close_set = tagging_close,
 };

@@ -133,6 +133,9 @@ struct task {
 	/* Appends the prediction for answer number `example` of task_answers() as a JSON object (no line end). */
 	enum status (*put)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
 			   int64_t example, struct buffer *out);
+	/* The same as transformers' pipeline of this task would print it; NULL: there is no such pipeline. */
+	enum status (*put_pipeline)(const struct task_state *state, const struct task_set *set,
+				    const struct task_outputs *outputs, int64_t example, struct buffer *out);
 	/* After training: what is still open is chosen so that the answers to the first dev set are best. NULL: nothing is. */
 	enum status (*tune)(struct task_state *state, const struct task_set *set, const struct task_outputs *outputs);
 	void (*close_set)(struct task_set *set); /* frees set->own; NULL: there is none */
