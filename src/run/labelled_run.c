@@ -459,7 +459,11 @@ static enum status open_phase(void *context, const struct train_state *state, st
 	if (state->samples > 0)
 		TRY(instances_hint(labelled->instances, state->epoch, state->epoch_first_sample));
 	struct labelled_settings settings = objective_settings(labelled);
-	return labelled_objective_create(out, &settings);
+	TRY(labelled_objective_create(out, &settings));
+	/* What a report shows of the newest evaluation is in no checkpoint: the answers are asked for once more. */
+	struct measures known = {0};
+	bool shown = state->evaluated_step == 0 || labelled->dev_count == 0;
+	return shown ? OK : (*out)->evaluate(*out, &labelled->run->memory.replica, 0, &known);
 }
 
 static void close_phase(void *context, int64_t index)

@@ -1,6 +1,7 @@
 /* Multiple choice: which of several continuations or answers is right. Files are tables (tasks/examples.h). Each choice is read
  * behind what all share, as a sequence of its own, and gets one number from the pooler: BertForMultipleChoice. A question may
  * have any number of choices. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -134,6 +135,35 @@ static enum status choice_put(const struct task_state *state, const struct task_
 	return buffer_status(out);
 }
 
+static enum status choice_examine(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				  struct task_answer_reader reader)
+{
+	const int32_t *right = set->encoded.items[0].classes;
+	double *shares = NULL;
+	int64_t room = 0;
+	enum status status = OK;
+	(void)state;
+	for (int64_t i = 0; i < outputs->count && status == OK; i++) {
+		const struct example_text *example = &set->examples.examples[i];
+		const char *const *choices = set->examples.choices + example->first_choice;
+		int64_t count = outputs->starts[i + 1] - outputs->starts[i];
+		int32_t best = chosen(outputs, i);
+		if (right[i] < 0)
+			continue;
+		TRY_GOTO(memory_grow(&shares, &room, count, sizeof(*shares), "probabilities"), done);
+		task_probabilities(task_output(outputs, i), count, shares);
+		status = reader.take(reader.context, &(struct task_answer){.number = i + 1,
+									   .text = example->text,
+									   .right = choices[right[i]],
+									   .predicted = choices[best],
+									   .loss = -log(shares[right[i]]),
+									   .wrong = best != right[i]});
+	}
+done:
+	free(shares);
+	return status;
+}
+
 const struct task task_choice = {
 	.name = "multiple_choice",
 	.summary = "which of several choices fits a text",
@@ -147,4 +177,5 @@ const struct task task_choice = {
 	.score = choice_score,
 	.write = choice_write,
 	.put = choice_put,
+	.examine = choice_examine,
 };

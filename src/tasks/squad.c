@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "tasks/squad_answers.h"
+#include "tasks/squad_compare.h"
 #include "tasks/squad_score.h"
 #include "tasks/task.h"
 
@@ -324,6 +325,52 @@ static enum status squad_score_set(const struct task_state *state, const struct 
 	return status;
 }
 
+/* Is it none of the right answers, as the official scripts compare them? */
+static enum status is_wrong(struct squad_comparer *comparer, const struct squad_set *questions, int64_t question,
+			    const char *predicted, bool *out)
+{
+	const struct squad_question *asked = &questions->questions[question];
+	*out = asked->answer_count > 0 || *predicted;
+	TRY(squad_comparer_set(comparer, predicted));
+	for (int64_t i = 0; i < asked->answer_count && *out; i++) {
+		struct squad_score score;
+		bool has_words;
+		const char *gold = questions->answers[asked->first_answer + i].text;
+		TRY(squad_compare(comparer, gold, false, &score, &has_words));
+		*out = score.exact < 1;
+	}
+	return OK;
+}
+
+static enum status squad_examine(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				 struct task_answer_reader reader)
+{
+	static const char none[] = "(no answer)";
+	const struct squad_set *questions = &only_part(set)->set;
+	struct squad_comparer comparer = {0};
+	struct answers answers = {0};
+	enum status status = answer_all(state, set, outputs, &answers);
+	for (int64_t q = 0; q < questions->question_count && status == OK; q++) {
+		const struct squad_question *asked = &questions->questions[q];
+		const char *right = asked->answer_count > 0 ? questions->answers[asked->first_answer].text : none;
+		bool wrong = false;
+		status = is_wrong(&comparer, questions, q, answers.predicted[q], &wrong);
+		if (status == OK)
+			status = reader.take(
+				reader.context,
+				&(struct task_answer){.number = q + 1,
+						      .text = asked->text,
+						      .pair = questions->paragraphs[asked->paragraph].text,
+						      .right = right,
+						      .predicted = *answers.predicted[q] ? answers.predicted[q] : none,
+						      .loss = NAN,
+						      .wrong = wrong});
+	}
+	squad_comparer_release(&comparer);
+	answers_release(&answers);
+	return status;
+}
+
 /* The threshold of "no answer" with the highest F1. */
 static enum status squad_tune(struct task_state *state, const struct task_set *set, const struct task_outputs *outputs)
 {
@@ -457,6 +504,7 @@ const struct task task_squad = {
 	.score = squad_score_set,
 	.write = squad_write,
 	.put = squad_put,
+	.examine = squad_examine,
 	.put_pipeline = squad_put_pipeline,
 	.tune = squad_tune,
 	.close_set = squad_close,

@@ -7,6 +7,7 @@
  * have a piece. */
 #include "tasks/tagging.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -546,6 +547,61 @@ static enum status tagging_put_pipeline(const struct task_state *state, const st
 	return buffer_status(out);
 }
 
+/* The words whose tags differ, each with its tag: "cell/B-Disease ...". */
+static void put_differing(const struct tag_text *text, int64_t sentence, const int32_t *tags, const int32_t *predicted,
+			  struct buffer *out)
+{
+	buffer_clear(out);
+	for (int64_t w = text->starts[sentence]; w < text->starts[sentence + 1]; w++)
+		if (text->gold[w] != predicted[w])
+			buffer_format(out, "%s%s/%s", out->size > 0 ? " " : "", text->words[w], text->names[tags[w]]);
+}
+
+/* Of a sentence: -log p of its tags, added up; tags that are no labels have none. */
+static double sentence_loss(const struct task_state *state, const struct tag_text *text, const struct task_outputs *outputs,
+			    int64_t sentence, double *shares)
+{
+	double loss = 0;
+	for (int64_t w = text->starts[sentence]; w < text->starts[sentence + 1]; w++) {
+		const float *logits = logits_of(state, text, outputs, w);
+		if (!logits || text->gold[w] >= state->labels.count)
+			continue;
+		task_probabilities(logits, state->labels.count, shares);
+		loss -= log(shares[text->gold[w]]);
+	}
+	return loss;
+}
+
+static enum status tagging_examine(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				   struct task_answer_reader reader)
+{
+	const struct tag_text *text = set->own;
+	struct buffer right = {0}, answer = {0};
+	int32_t *predicted = NULL;
+	double *shares = NULL;
+	enum status status = OK;
+	TRY(predict_all(state, text, outputs, &predicted));
+	TRY_GOTO(memory_new(&shares, state->labels.count, sizeof(*shares), "probabilities"), done);
+	for (int64_t s = 0; s < text->sentence_count && status == OK; s++) {
+		put_differing(text, s, text->gold, predicted, &right);
+		put_differing(text, s, predicted, predicted, &answer);
+		TRY_GOTO(buffer_status(&right), done);
+		TRY_GOTO(buffer_status(&answer), done);
+		status = reader.take(reader.context, &(struct task_answer){.number = s + 1,
+									   .text = text->texts[s],
+									   .right = buffer_string(&right),
+									   .predicted = buffer_string(&answer),
+									   .loss = sentence_loss(state, text, outputs, s, shares),
+									   .wrong = right.size > 0});
+	}
+done:
+	buffer_release(&right);
+	buffer_release(&answer);
+	free(shares);
+	free(predicted);
+	return status;
+}
+
 const struct task task_tagging = {
 	.name = "tagging",
 	.summary = "a tag for each word: names and other entities, parts of speech",
@@ -560,6 +616,7 @@ const struct task task_tagging = {
 	.score = tagging_score,
 	.write = tagging_write,
 	.put = tagging_put,
+	.examine = tagging_examine,
 	.put_pipeline = tagging_put_pipeline,
 	.close_set = tagging_close,
 };

@@ -108,6 +108,20 @@ struct task_state {
 	float *label_weights;    /* [labels.count], or NULL */
 };
 
+/* An answer beside what is right, for people to look at. Texts are valid until the reader returns. */
+struct task_answer {
+	int64_t number;          /* from 1, in the order of the files */
+	const char *text, *pair; /* what was asked; pair NULL: a text alone */
+	const char *right, *predicted;
+	double loss; /* of this answer; NaN: unknown */
+	bool wrong;
+};
+/* Takes one answer after the other. */
+struct task_answer_reader {
+	enum status (*take)(void *context, const struct task_answer *answer);
+	void *context;
+};
+
 struct task {
 	const char *name;         /* of --task */
 	const char *summary;      /* for the help */
@@ -136,6 +150,9 @@ struct task {
 	/* The same as transformers' pipeline of this task would print it; NULL: there is no such pipeline. */
 	enum status (*put_pipeline)(const struct task_state *state, const struct task_set *set,
 				    const struct task_outputs *outputs, int64_t example, struct buffer *out);
+	/* Hands over the answers to a set that has labels. NULL: it has none that a person could compare. */
+	enum status (*examine)(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			       struct task_answer_reader reader);
 	/* After training: what is still open is chosen so that the answers to the first dev set are best. NULL: nothing is. */
 	enum status (*tune)(struct task_state *state, const struct task_set *set, const struct task_outputs *outputs);
 	void (*close_set)(struct task_set *set); /* frees set->own; NULL: there is none */

@@ -13,6 +13,7 @@ struct labelled {
 	struct labelled_settings settings;
 	struct step_reader *reader;
 	const char **evaluation_names;
+	int64_t step; /* the newest that was asked for: evaluations are of the weights behind it */
 };
 
 static struct labelled *self(const struct objective *objective)
@@ -22,7 +23,10 @@ static struct labelled *self(const struct objective *objective)
 
 static enum status next_step(struct objective *objective, const struct step **out)
 {
-	return step_reader_next(self(objective)->reader, out);
+	TRY(step_reader_next(self(objective)->reader, out));
+	if (*out)
+		self(objective)->step = (*out)->number;
+	return OK;
 }
 
 static void gradients(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
@@ -149,16 +153,32 @@ done:
 	return status;
 }
 
-static enum status show(const struct labelled_settings *settings, const struct task_set *set, const struct task_outputs *outputs)
+/* The answers of other tasks are what they say they are. */
+static enum status take_answer(void *context, const struct task_answer *answer)
+{
+	const struct report_error error = {.number = answer->number,
+					   .text = answer->text,
+					   .pair = answer->pair,
+					   .right = answer->right,
+					   .predicted = answer->predicted,
+					   .loss = answer->loss};
+	return task_preview_example(context, answer->wrong ? &error : NULL);
+}
+
+static enum status show(const struct labelled_settings *settings, int64_t step, const struct task_set *set,
+			const struct task_outputs *outputs)
 {
 	const struct task *task = settings->task->task;
 	if (!settings->preview || set != &settings->evaluation[0] || !set->has_labels)
 		return OK;
-	task_preview_begin(settings->preview, 0);
+	task_preview_begin(settings->preview, step);
 	if (task == &task_classification)
 		return show_classes(settings, set, outputs);
 	if (task == &task_tagging)
-		return show_entities(settings, set, outputs);
+		TRY(show_entities(settings, set, outputs));
+	if (task->examine)
+		return task->examine(settings->task, set, outputs,
+				     (struct task_answer_reader){.take = take_answer, .context = settings->preview});
 	return task == &task_regression ? show_numbers(settings, set, outputs) : OK;
 }
 
@@ -167,7 +187,7 @@ static enum status evaluate(struct objective *objective, struct replica *replica
 	const struct labelled_settings *settings = &self(objective)->settings;
 	struct task_outputs outputs = {0};
 	TRY(labelled_score(settings, replica, &settings->evaluation[number], &outputs, out));
-	enum status status = show(settings, &settings->evaluation[number], &outputs);
+	enum status status = show(settings, self(objective)->step, &settings->evaluation[number], &outputs);
 	task_outputs_release(&outputs);
 	return status;
 }
@@ -198,6 +218,7 @@ enum status labelled_objective_create(struct objective **out, const struct label
 	*out = NULL;
 	TRY(memory_new(&labelled, 1, sizeof(*labelled), "objective"));
 	labelled->settings = *settings;
+	labelled->step = settings->steps.first_step - 1;
 	labelled->objective = (struct objective){
 		.name = settings->task->task->name,
 		.state = labelled,
