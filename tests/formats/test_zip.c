@@ -1,5 +1,6 @@
 /* Zip archives, made by hand with one thing wrong at a time. The archives of torch.save itself are in
  * tests/train/test_model_weights.c. */
+#include <sys/mman.h>
 #include "test.h"
 #include "base/buffer.h"
 #include "formats/zip.h"
@@ -100,6 +101,80 @@ static void entries_are_found(void **state)
 	buffer_release(&bytes);
 }
 
+static void put_central64(struct buffer *out, const char *name, uint32_t crc, uint64_t size, uint64_t offset)
+{
+	put(out, 0x02014b50, 4);
+	put(out, 0, 12);
+	put(out, crc, 4);
+	put(out, 0xffffffff, 4);
+	put(out, 0xffffffff, 4);
+	put(out, strlen(name), 2);
+	put(out, 28, 2); /* of the extra field */
+	put(out, 0, 10);
+	put(out, 0xffffffff, 4);
+	buffer_text(out, name);
+	put(out, 1, 2);
+	put(out, 24, 2);
+	put(out, size, 8);
+	put(out, size, 8);
+	put(out, offset, 8);
+}
+
+/* An archive of more than 4 GiB, as torch.save writes of large models: sizes and places of 64 bits. Most of it is a hole. */
+static void large_archives(void **state)
+{
+	(void)state;
+	const uint64_t hole = ((uint64_t)4 << 30) + 3, total = hole + 4096;
+	struct buffer part = {0};
+	struct zip zip;
+	unsigned char *bytes = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (bytes == MAP_FAILED)
+		skip();
+	struct entry large = {.name = "large", .data = ""}, small = good[2];
+	put_local(&part, &large);
+	memcpy(bytes, part.data, part.size);
+	uint64_t second = part.size + hole, at = second;
+	buffer_clear(&part);
+	put_local(&part, &small);
+	uint64_t directory = second + part.size, begin = part.size;
+	put_central64(&part, "large", 0, hole, 0);
+	put_central64(&part, small.name, small.crc, 3, second);
+	uint64_t size = part.size - begin, end64 = second + part.size;
+	put(&part, 0x06064b50, 4);
+	put(&part, 44, 8);
+	put(&part, 0, 12);
+	put(&part, 2, 8);
+	put(&part, 2, 8);
+	put(&part, size, 8);
+	put(&part, directory, 8);
+	put(&part, 0x07064b50, 4);
+	put(&part, 0, 4);
+	put(&part, end64, 8);
+	put(&part, 1, 4);
+	put(&part, 0x06054b50, 4);
+	put(&part, 0, 4);
+	put(&part, 0xffff, 2);
+	put(&part, 0xffff, 2);
+	put(&part, 0xffffffff, 4);
+	put(&part, 0xffffffff, 4);
+	put(&part, 0, 2);
+	memcpy(bytes + at, part.data, part.size);
+	assert_ok(zip_open(&zip, "x.zip", bytes, at + part.size));
+	const struct zip_entry *entry = zip_find(&zip, "large");
+	assert_non_null(entry);
+	assert_true(entry->size == hole && entry->data == bytes + 35);
+	entry = zip_find(&zip, "a/abc");
+	assert_non_null(entry);
+	assert_true(entry->size == 3 && memcmp(entry->data, "abc", 3) == 0);
+	assert_ok(zip_entry_check(entry, "x.zip"));
+	zip_close(&zip);
+	/* Without the locator the plain end says what cannot be. */
+	memset(bytes + end64 + 56, 0, 4);
+	assert_error(ERR_DATA, "lies outside the file", zip_open(&zip, "x.zip", bytes, at + part.size));
+	assert_int_equal(munmap(bytes, total), 0);
+	buffer_release(&part);
+}
+
 static void malice_is_refused(void **state)
 {
 	(void)state;
@@ -165,6 +240,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(entries_are_found),
+		cmocka_unit_test(large_archives),
 		cmocka_unit_test(malice_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
