@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
@@ -96,6 +97,71 @@ void json_put_integer(struct json_writer *writer, const char *key, int64_t value
 	buffer_format(writer->out, "%" PRId64, value);
 }
 
+/* The digits of `number`, of which there are `count` and the first stands for 10^exponent, as printf("%.*g", count, ...) puts
+ * them, but always with a fraction or an exponent: a reader with types should not see an integer. */
+static void put_digits(struct buffer *out, bool negative, int64_t number, int count, int exponent)
+{
+	char digits[16], text[32], *to = text;
+	for (int i = count; i-- > 0; number /= 10)
+		digits[i] = (char)('0' + number % 10);
+	if (negative)
+		*to++ = '-';
+	bool has_exponent = exponent < -4 || exponent >= count;
+	int whole = has_exponent ? 1 : exponent + 1; /* digits before the point */
+	if (whole <= 0) {
+		*to++ = '0';
+		*to++ = '.';
+		for (int i = whole; i < 0; i++)
+			*to++ = '0';
+	}
+	for (int i = 0; i < count; i++) {
+		if (i == whole && i > 0)
+			*to++ = '.';
+		*to++ = digits[i];
+	}
+	if (has_exponent) {
+		*to++ = 'e';
+		*to++ = exponent < 0 ? '-' : '+';
+		*to++ = (char)('0' + abs(exponent) / 10);
+		*to++ = (char)('0' + abs(exponent) % 10);
+	} else if (whole == count) {
+		*to++ = '.';
+		*to++ = '0';
+	}
+	buffer_append(out, text, (size_t)(to - text));
+}
+
+/* The fewest digits that read back as the same float, for one whose first nine digits are the whole part of an exact product with
+ * a power of ten: 24 bits times 5^17 fit into 64. False: it is not of these. Vectors are written in thousands of numbers, and
+ * trying one number of digits after the other with the library takes many times as long. */
+static bool put_float_digits(struct buffer *out, float value)
+{
+	static const long double powers[] = {1e0L, 1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,  1e7L,  1e8L,
+					     1e9L, 1e10L, 1e11L, 1e12L, 1e13L, 1e14L, 1e15L, 1e16L, 1e17L};
+	float size = fabsf(value);
+	int exponent = 8, binary;
+	if (LDBL_MANT_DIG < 64 || size < 1e-9f || size >= 1e8f)
+		return false;
+	while (size < 1e8L / powers[8 - exponent])
+		exponent--;
+	long double scale = powers[8 - exponent], exact = size * scale;
+	float fraction = frexpf(size, &binary);
+	/* Half the way to the floats above and below: a number up to there reads back as this one, and one just there if this
+	 * float is even. The way down from a power of two is half as long. */
+	long double above = ldexpl(scale, binary - 25), below = fraction == 0.5f ? above / 2 : above;
+	bool even = ((int32_t)ldexpf(fraction, 24) & 1) == 0;
+	for (int count = 1; count <= 9; count++) {
+		int64_t unit = (int64_t)powers[9 - count], number = (int64_t)rintl(exact / (long double)unit);
+		long double difference = (long double)(number * unit) - exact;
+		if (difference > above || -difference > below || (!even && (difference == above || -difference == below)))
+			continue;
+		bool carries = number == (int64_t)powers[count];
+		put_digits(out, signbit(value), carries ? number / 10 : number, count, exponent + carries);
+		return true;
+	}
+	return false;
+}
+
 /* The fewest digits that read back as the same double, or (is_float) the same float. */
 static void put_number(struct json_writer *writer, const char *key, double value, bool is_float)
 {
@@ -103,6 +169,9 @@ static void put_number(struct json_writer *writer, const char *key, double value
 		json_put_null(writer, key);
 		return;
 	}
+	member_begin(writer, key);
+	if (is_float && put_float_digits(writer->out, (float)value))
+		return;
 	locale_t before = uselocale(json_locale());
 	char text[40];
 	for (int digits = 1; digits <= 17; digits++) {
@@ -111,7 +180,6 @@ static void put_number(struct json_writer *writer, const char *key, double value
 			break;
 	}
 	uselocale(before);
-	member_begin(writer, key);
 	buffer_text(writer->out, text);
 	if (!strpbrk(text, ".e")) /* a reader with types should see a fraction, not an integer */
 		buffer_text(writer->out, ".0");

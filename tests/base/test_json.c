@@ -353,6 +353,48 @@ static void numbers_come_back(void **state)
 	buffer_release(&out);
 }
 
+/* The definition, as slow as it is: the first number of digits that reads back. */
+static void assert_fewest_digits(float value, struct buffer *out)
+{
+	struct json_writer writer = {.out = out};
+	char expected[48];
+	for (int digits = 1; digits <= 9; digits++) {
+		snprintf(expected, sizeof expected, "%.*g", digits, (double)value);
+		if (strtof(expected, NULL) == value)
+			break;
+	}
+	if (!strpbrk(expected, ".e"))
+		strncat(expected, ".0", 3);
+	buffer_clear(out);
+	json_put_float(&writer, NULL, value);
+	assert_string_equal(buffer_string(out), expected);
+}
+
+static void floats_have_the_fewest_digits(void **state)
+{
+	static const float edges[] = {0,           -0.0f,       1e-9f,       9.9999e-10f, 1e-4f,      9.9999e-5f,
+				      1e8f,        99999992.0f, 16777216.0f, 33554432.0f, 8388608.5f, 67108864.0f,
+				      67108868.0f, FLT_MIN,     FLT_MAX,     1e-45f,      100.0f,     -0.3f};
+	struct buffer out = {0};
+	uint64_t random = 1;
+	(void)state;
+	for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
+		assert_fewest_digits(edges[i], &out);
+	for (int i = 0; i < 40000; i++) {
+		float value;
+		random = random * 6364136223846793005u + 1442695040888963407u;
+		uint32_t bits = (uint32_t)(random >> 32);
+		if (i % 4 == 0) /* powers of two, whose neighbours are not equally far */
+			bits &= 0xff800000u;
+		if (i % 2 == 0) /* of usual sizes */
+			bits = (bits & 0x807fffffu) | (90 + (bits >> 23) % 70) << 23;
+		memcpy(&value, &bits, sizeof value);
+		if (isfinite(value))
+			assert_fewest_digits(value, &out);
+	}
+	buffer_release(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,6 +407,7 @@ int main(void)
 		cmocka_unit_test(large_objects_stay_fast),
 		cmocka_unit_test(files_have_a_limit),
 		cmocka_unit_test(writer_makes_what_reader_reads),
+		cmocka_unit_test(floats_have_the_fewest_digits),
 		cmocka_unit_test(numbers_come_back),
 	};
 	return cmocka_run_group_tests(tests, test_folder_make, test_folder_drop);
