@@ -188,6 +188,7 @@ static enum status open_lines(struct run *run)
 						     .longest_line = LONGEST_LINE,
 						     .chunk_bytes = CHUNK_BYTES,
 						     .chunk_lines = job->chunk_lines > 0 ? job->chunk_lines : CHUNK_LINES,
+						     .keeps_quotes = job->keeps_quotes,
 						     .begin = run->place,
 						     .helpers = helpers,
 						     .work = job->work,
@@ -237,6 +238,8 @@ static enum status answer_all(struct run *run)
 static enum status finish(struct run *run)
 {
 	const struct answer_job *job = run->job;
+	if (run->texts == 0)
+		log_warning("there is no text in the input");
 	buffer_clear(&run->out);
 	if (job->end) {
 		TRY(job->end(job->context, &run->out, run->writer, run->texts));

@@ -14,6 +14,7 @@ struct answer_job {
 	const char *out;     /* NULL: standard output */
 	bool fresh;          /* what an earlier job left is not gone on with */
 	int64_t chunk_lines; /* 0: many */
+	bool keeps_quotes;   /* as in line_stream_settings */
 	/* What the answers depend on besides the input files: lines of "name: value". A job goes on only if all are the same. */
 	const char *identity;
 	void *context;

@@ -78,8 +78,8 @@ void answer_model_close(struct answer_model *model)
 	*model = (struct answer_model){0};
 }
 
-enum status answer_job_fill(struct answer_job *job, const struct options *options, const struct answer_settings *settings,
-			    const struct answer_model *model, struct buffer *identity)
+enum status answer_job_fill(struct answer_job *job, const struct options *options, const char *model,
+			    const struct backend *device, struct buffer *identity)
 {
 	static const char *const standard_input[] = {"-"};
 	const struct option_list *files = &options->positional;
@@ -87,19 +87,18 @@ enum status answer_job_fill(struct answer_job *job, const struct options *option
 	struct buffer scratch = {0};
 	job->paths = files->count > 0 ? files->values : standard_input;
 	job->path_count = files->count > 0 ? files->count : 1;
-	job->out = settings->out;
-	job->fresh = settings->fresh;
+	buffer_format(identity, "command: %s\n", job->title);
 	for (int i = 0; i < options->count; i++) {
 		const struct option *row = &options->table[i];
 		if (row->name && row->role == ROLE_RESULT)
 			buffer_format(identity, "--%s: %s\n", row->name, options_value(options, row->name, &scratch));
 	}
 	buffer_release(&scratch);
-	TRY(model_source_find(model->path, &source));
+	TRY(model_source_find(model, &source));
 	answer_identity_file(identity, "weights", source.weights);
 	answer_identity_file(identity, "configuration", source.config);
 	answer_identity_file(identity, "vocabulary", source.vocab);
-	buffer_format(identity, "device: %s\n", model->session.backend->description);
+	buffer_format(identity, "device: %s\n", device->description);
 	job->identity = buffer_string(identity);
 	return buffer_status(identity);
 }

@@ -87,9 +87,12 @@ struct answer_settings {
 	 .value_name = "FILE",                                                                                                   \
 	 .fallback_text = "standard output",                                                                                     \
 	 .help = "a file for the answers; an interrupted command goes on in it when it is run again"},                           \
+		FRESH_OPTION(offsetof(settings, member.fresh))
+
+#define FRESH_OPTION(offset)                                                                                                     \
 	{                                                                                                                        \
-		.name = "fresh", .type = OPTION_FLAG, .field = offsetof(settings, member.fresh), .fallback = "false",            \
-		.role = ROLE_RUN, .help = "begin anew where an interrupted command left a part of --out"                         \
+		.name = "fresh", .type = OPTION_FLAG, .field = (offset), .fallback = "false", .role = ROLE_RUN,                  \
+		.help = "begin anew where an interrupted command left a part of --out"                                           \
 	}
 
 #define MICRO_BATCH_OPTION(settings, member)                                                                                     \
@@ -113,10 +116,9 @@ MUST_USE enum status answer_model_open(struct answer_model *out, const struct an
 				       const struct session_heads *heads, int32_t length, bool lowercase, bool overlap);
 void answer_model_close(struct answer_model *model);
 
-/* Fills in input and output of a job, and appends what the answers depend on to `identity`: the values of the options with
- * ROLE_RESULT, the model's files, the device. */
-MUST_USE enum status answer_job_fill(struct answer_job *job, const struct options *options,
-				     const struct answer_settings *settings, const struct answer_model *model,
-				     struct buffer *identity);
+/* Fills in input and output of a job, and makes what its answers depend on: the values of the options with ROLE_RESULT, the files
+ * of the model, the device. `identity` is to live as long as the job. */
+MUST_USE enum status answer_job_fill(struct answer_job *job, const struct options *options, const char *model,
+				     const struct backend *device, struct buffer *identity);
 
 #endif

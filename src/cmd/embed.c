@@ -388,7 +388,9 @@ static enum status run_embed(struct options *options)
 	const struct embed_settings *settings = options->settings;
 	struct embed embed = {.settings = settings};
 	struct buffer identity = {0};
-	struct answer_job job = {.title = "embedding",
+	struct answer_job job = {.out = settings->answer.out,
+				 .fresh = settings->answer.fresh,
+				 .title = "embedding",
 				 .context = &embed,
 				 .work = work,
 				 .answer = answer,
@@ -398,7 +400,7 @@ static enum status run_embed(struct options *options)
 	TRY_GOTO(check_options(settings, options), done);
 	TRY_GOTO(prepare(&embed, options), done);
 	TRY_GOTO(check_npy_target(&embed), done);
-	TRY_GOTO(answer_job_fill(&job, options, &settings->answer, &embed.model, &identity), done);
+	TRY_GOTO(answer_job_fill(&job, options, embed.model.path, embed.model.session.backend, &identity), done);
 	if (embed.format == VECTORS_NPY) {
 		job.begin = begin;
 		job.end = end;

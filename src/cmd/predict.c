@@ -4,15 +4,19 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "cmd/answer_options.h"
 #include "cmd/command.h"
 #include "cmd/device_options.h"
 #include "cmd/squad_options.h"
 #include "cmd/text_options.h"
+#include "formats/stream.h"
 #include "infer/task_session.h"
+#include "infer/task_stream.h"
 
 struct predict_settings {
 	const char *model, *out, *format, *text_column, *pair_column, *on_bad_record;
 	int64_t max_seq_length, micro_batch_tokens;
+	bool fresh;
 	struct squad_settings squad;
 	struct device_settings device;
 };
@@ -31,14 +35,14 @@ static const struct option predict_options[] = {
 	{.name = "text_column",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(text_column),
-	 .role = ROLE_PLACE,
+	 .role = ROLE_RESULT,
 	 .value_name = "COLUMN",
 	 .fallback_text = "as in training",
 	 .help = "column of the text, by name or by number from 1"},
 	{.name = "pair_column",
 	 .type = OPTION_TEXT,
 	 .field = FIELD(pair_column),
-	 .role = ROLE_PLACE,
+	 .role = ROLE_RESULT,
 	 .value_name = "COLUMN",
 	 .fallback_text = "as in training",
 	 .help = "column of the second text of a pair"},
@@ -46,7 +50,7 @@ static const struct option predict_options[] = {
 	 .type = OPTION_INTEGER,
 	 .field = FIELD(max_seq_length),
 	 .range = "8..65536",
-	 .role = ROLE_PLACE,
+	 .role = ROLE_RESULT,
 	 .value_name = "N",
 	 .fallback_text = "as in training",
 	 .help = "maximum number of tokens per example; longer texts are truncated"},
@@ -55,10 +59,10 @@ static const struct option predict_options[] = {
 	 .field = FIELD(on_bad_record),
 	 .fallback = "stop",
 	 .range = "stop|skip",
-	 .role = ROLE_PLACE,
+	 .role = ROLE_RESULT,
 	 .value_name = "WHAT",
 	 .help = "a row that cannot be used is an error, or is left out and counted"},
-	SQUAD_OPTIONS(struct predict_settings, squad, ROLE_PLACE, "as in training"),
+	SQUAD_OPTIONS(struct predict_settings, squad, ROLE_RESULT, "as in training"),
 	{.help = "Output"},
 	{.name = "out",
 	 .type = OPTION_TEXT,
@@ -66,13 +70,15 @@ static const struct option predict_options[] = {
 	 .role = ROLE_PLACE,
 	 .value_name = "PATH",
 	 .fallback_text = "standard output",
-	 .help = "a file for the predictions; an existing folder gets the task's result files"},
+	 .help = "a file for the predictions, in which an interrupted command goes on when it is run again; an existing folder "
+		 "gets the task's result files"},
+	FRESH_OPTION(FIELD(fresh)),
 	{.name = "format",
 	 .type = OPTION_CHOICE,
 	 .field = FIELD(format),
 	 .fallback = "jsonl",
 	 .range = "jsonl|pipeline",
-	 .role = ROLE_PLACE,
+	 .role = ROLE_RESULT,
 	 .value_name = "NAME",
 	 .help = "jsonl: a JSON object for each text; pipeline: what transformers' pipeline of the task returns for it"},
 	{.help = "Machine"},
@@ -123,11 +129,107 @@ static enum status write_lines(const struct task_session *session, const struct 
 	return status;
 }
 
+/* --- files that are read whole: questions, tags, lists of JSON objects --- */
+
+static enum status predict_whole(struct task_session *session, const char *const *paths, int64_t count, bool pipeline,
+				 const char *out)
+{
+	struct task_set set = {0};
+	struct task_outputs outputs = {0};
+	enum status status;
+	TRY_GOTO(task_session_run(session, paths, count, TASK_PREDICT, &set, &outputs, NULL), done);
+	if (out && file_is_folder(out))
+		status = session->state.task->write(&session->state, &set, &outputs, out);
+	else
+		status = write_lines(session, &set, &outputs, pipeline, out);
+done:
+	task_outputs_release(&outputs);
+	task_set_release(&session->state, &set);
+	return status;
+}
+
+/* --- files that are read piece by piece --- */
+
+static enum status answer(void *context, struct line_chunk *chunk, int64_t first, struct buffer *out, int64_t *out_texts)
+{
+	(void)first;
+	return task_stream_answer(context, chunk, out, out_texts);
+}
+
+static void log_stream(const struct task_stream *stream)
+{
+	char count[FORMAT_BYTES];
+	const struct task_session *session = stream->session;
+	if (stream->cut_count > 0)
+		log_note("%s longer than %d tokens and cut, by %.0f tokens on average; --max_seq_length raises the limit",
+			 format_counted(count, stream->cut_count, "text was", "texts were"),
+			 session->state.settings.max_seq_length, (double)stream->cut_tokens / (double)stream->cut_count);
+	bad_records_log(&session->bad, "input");
+}
+
+static enum status predict_stream(struct task_session *session, struct options *options, bool pipeline)
+{
+	const struct predict_settings *settings = options->settings;
+	struct task_stream stream = {0};
+	struct buffer identity = {0};
+	struct answer_job job = {.title = "predicting",
+				 .out = settings->out,
+				 .fresh = settings->fresh,
+				 .keeps_quotes = true,
+				 .context = &stream,
+				 .work = task_stream_work,
+				 .answer = answer,
+				 .own_bytes = sizeof(struct task_piece),
+				 .release_own = task_piece_release};
+	enum status status;
+	TRY_GOTO(task_stream_open(&stream, session), done);
+	stream.pipeline = pipeline;
+	TRY_GOTO(answer_job_fill(&job, options, settings->model, session->session.backend, &identity), done);
+	status = answer_job_run(&job);
+	log_stream(&stream);
+done:
+	buffer_release(&identity);
+	task_stream_release(&stream);
+	return status;
+}
+
+/* Does a file hold a list of JSON objects? It has no lines to be read one by one. Of a pipe it cannot be told beforehand. */
+static enum status is_list(const char *path, bool *out)
+{
+	struct line_reader *reader;
+	const char *bytes;
+	size_t size;
+	*out = false;
+	if (strcmp(path, "-") == 0 || file_stamp_at(path).inode == 0)
+		return OK;
+	TRY(line_reader_open(&reader, path, 1 << 16));
+	enum status status = line_reader_peek(reader, 1 << 12, &bytes, &size);
+	for (size_t i = 0; status == OK && i < size && !*out && strchr(" \t\r\n[", bytes[i]); i++)
+		*out = bytes[i] == '[';
+	line_reader_close(reader);
+	return status;
+}
+
+/* Can the files be read piece by piece? */
+static enum status can_stream(const struct task_session *session, const char *const *paths, int64_t count, const char *out,
+			      bool *out_can)
+{
+	*out_can = task_streams(session->state.task) && !(out && file_is_folder(out));
+	for (int64_t i = 0; i < count && *out_can; i++) {
+		bool list;
+		TRY(is_list(paths[i], &list));
+		*out_can = !list;
+	}
+	return OK;
+}
+
 static enum status run_predict(struct options *options)
 {
 	static const char *const standard_input[] = {"-"};
 	const struct predict_settings *settings = options->settings;
 	const struct option_list *files = &options->positional;
+	const char *const *paths = files->count > 0 ? files->values : standard_input;
+	int64_t count = files->count > 0 ? files->count : 1;
 	struct task_session_settings of_session = {
 		.model = settings->model,
 		.columns = {.text = settings->text_column, .pair = settings->pair_column},
@@ -138,8 +240,7 @@ static enum status run_predict(struct options *options)
 		.device = settings->device,
 	};
 	struct task_session session = {0};
-	struct task_set set = {0};
-	struct task_outputs outputs = {0};
+	bool streams;
 	enum status status;
 	TRY_GOTO(task_session_open(&session, &of_session), done);
 	bool pipeline = strcmp(settings->format, "pipeline") == 0;
@@ -148,17 +249,12 @@ static enum status run_predict(struct options *options)
 		error_hint("--format jsonl prints a JSON object for each text");
 		goto done;
 	}
-	TRY_GOTO(task_session_run(&session, files->count > 0 ? files->values : standard_input,
-				  files->count > 0 ? files->count : 1, TASK_PREDICT, &set, &outputs, NULL),
-		 done);
-	if (settings->out && file_is_folder(settings->out))
-		status = session.state.task->write(&session.state, &set, &outputs, settings->out);
+	TRY_GOTO(can_stream(&session, paths, count, settings->out, &streams), done);
+	if (streams)
+		status = predict_stream(&session, options, pipeline);
 	else
-		status = write_lines(&session, &set, &outputs, pipeline, settings->out);
+		status = predict_whole(&session, paths, count, pipeline, settings->out);
 done:
-	task_outputs_release(&outputs);
-	if (session.state.task)
-		task_set_release(&session.state, &set);
 	task_session_close(&session);
 	return status;
 }

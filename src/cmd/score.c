@@ -120,7 +120,9 @@ static enum status run_score(struct options *options)
 	const struct score_settings *settings = options->settings;
 	struct score score = {.whole_word = settings->whole_word};
 	struct buffer identity = {0};
-	struct answer_job job = {.title = "scoring",
+	struct answer_job job = {.out = settings->answer.out,
+				 .fresh = settings->answer.fresh,
+				 .title = "scoring",
 				 .chunk_lines = CHUNK_LINES,
 				 .context = &score,
 				 .work = work,
@@ -134,7 +136,7 @@ static enum status run_score(struct options *options)
 		return status;
 	}
 	TRY_GOTO(answer_model_open(&score.model, &settings->answer, settings->answer.model, &heads, 0, false, true), done);
-	TRY_GOTO(answer_job_fill(&job, options, &settings->answer, &score.model, &identity), done);
+	TRY_GOTO(answer_job_fill(&job, options, score.model.path, score.model.session.backend, &identity), done);
 	status = answer_job_run(&job);
 	text_counts_log(&score.counts, &score.model.texts);
 done:

@@ -60,18 +60,69 @@ static enum table_hint hint_of(const char *path)
 	return HINT_NONE;
 }
 
+static enum status take_form(struct table *table)
+{
+	table->form = table->like->form;
+	table->delimiter = table->like->delimiter;
+	table->quoted = table->like->quoted;
+	table->has_header = table->like->has_header;
+	return OK;
+}
+
+/* Of a table that has its text and its name. */
+static enum status read_text(struct table *out, const char *path, const struct table_options *options)
+{
+	enum status status = out->like ? take_form(out) : table_detect(out, hint_of(path), options);
+	if (status == OK)
+		status = out->form == TABLE_DELIMITED ? table_read_delimited(out, options) : table_read_json(out, options);
+	return status;
+}
+
 enum status table_read(struct table *out, const char *path, const struct table_options *options)
 {
 	struct text_file file;
 
-	*out = (struct table){0};
+	*out = (struct table){.first_line = 1};
 	TRY(text_file_read(&file, path, TEXT_FILE_LIMIT));
 	out->text = file.text;
 	enum status status = string_store_copy(&out->strings, file.name, strlen(file.name), &out->name);
 	if (status == OK)
-		status = table_detect(out, hint_of(path), options);
+		status = read_text(out, path, options);
+	if (status != OK)
+		table_release(out);
+	return status;
+}
+
+enum status table_read_piece(struct table *out, const struct table_piece *piece, const struct table_options *options)
+{
+	*out = (struct table){.is_piece = true, .first_line = piece->first_line, .like = piece->like};
+	buffer_append(&out->text, piece->text, piece->size);
+	enum status status = buffer_status(&out->text);
 	if (status == OK)
-		status = out->form == TABLE_DELIMITED ? table_read_delimited(out, options) : table_read_json(out, options);
+		status = string_store_copy(&out->strings, piece->name, strlen(piece->name), &out->name);
+	if (status == OK)
+		status = read_text(out, piece->name, options);
+	if (status == OK && out->form == TABLE_JSON_ARRAY) {
+		status =
+			error_set(ERR_USAGE, "'%s' holds a list of JSON objects, which cannot be read line by line", piece->name);
+		error_hint("write one object a line");
+	}
+	out->like = NULL;
+	if (status != OK)
+		table_release(out);
+	return status;
+}
+
+enum status table_copy_form(struct table *out, const struct table *of)
+{
+	*out = (struct table){.form = of->form, .delimiter = of->delimiter, .quoted = of->quoted, .has_header = of->has_header};
+	enum status status = string_store_copy(&out->strings, of->name, strlen(of->name), &out->name);
+	for (int64_t i = 0; i < of->column_count && status == OK; i++) {
+		const char *copy;
+		status = string_store_copy(&out->strings, of->columns[i], strlen(of->columns[i]), &copy);
+		if (status == OK)
+			status = table_add_column(out, copy);
+	}
 	if (status != OK)
 		table_release(out);
 	return status;
@@ -163,8 +214,10 @@ void table_describe(const struct table *table, struct buffer *out)
 	buffer_format(out, ", %s (", format_counted(count, table->column_count, "column", "columns"));
 	for (int64_t i = 0; i < table->column_count && i < 12; i++)
 		buffer_format(out, "%s%.60s", i ? ", " : "", table->columns[i]);
-	buffer_format(out, "%s), %s", table->column_count > 12 ? ", ..." : "",
-		      format_counted(count, table->row_count, "row", "rows"));
+	buffer_text(out, table->column_count > 12 ? ", ...)" : ")");
+	if (table->is_piece) /* how many rows there are in all is not known yet */
+		return;
+	buffer_format(out, ", %s", format_counted(count, table->row_count, "row", "rows"));
 	if (table->blank_lines > 0)
 		buffer_format(out, ", %s passed over", format_counted(count, table->blank_lines, "empty line", "empty lines"));
 }

@@ -25,6 +25,15 @@ struct table_options {
 	struct bad_records *bad;
 };
 
+/* Lines of a file that is read piece by piece. */
+struct table_piece {
+	const char *name; /* of the file */
+	const char *text;
+	size_t size;
+	int64_t first_line;       /* number of its first line in the file, from 1 */
+	const struct table *like; /* the first piece, whose form and columns this one has; NULL: this is it */
+};
+
 /* A row: fields [first_field, first_field + field_count) of the table. */
 struct table_row {
 	int64_t line; /* where it begins, from 1 */
@@ -49,6 +58,9 @@ struct table {
 	/* Private from here. */
 	struct buffer text;
 	struct string_store strings;
+	bool is_piece;
+	int64_t first_line; /* of the text */
+	const struct table *like;
 	int64_t field_total, row_capacity, field_capacity, field_column_capacity, column_capacity;
 };
 
@@ -56,6 +68,11 @@ struct table {
  * that never ends, text behind a closing quote, damaged JSON, invalid UTF-8, a NUL; such rows are left out and counted under
  * --on_bad_record skip. A table without rows is OK. */
 MUST_USE enum status table_read(struct table *out, const char *path, const struct table_options *options);
+/* The same of a piece, which begins and ends between rows. One object over several lines and lists of objects cannot be read so:
+ * ERR_USAGE. */
+MUST_USE enum status table_read_piece(struct table *out, const struct table_piece *piece, const struct table_options *options);
+/* A table without rows that has the form and the columns of another: for the pieces after the first. */
+MUST_USE enum status table_copy_form(struct table *out, const struct table *of);
 void table_release(struct table *table);
 
 /* The field, or NULL if the row has none in this column (JSON: no such key, or null). */

@@ -113,18 +113,32 @@ static enum status name_columns(struct table *table, int64_t count, enum table_c
 	return OK;
 }
 
+/* Those of the first piece, which had the header. */
+static enum status take_columns(struct table *table)
+{
+	for (int64_t i = 0; i < table->like->column_count; i++) {
+		const char *copy, *name = table->like->columns[i];
+		TRY(string_store_copy(&table->strings, name, strlen(name), &copy));
+		TRY(table_add_column(table, copy));
+	}
+	return OK;
+}
+
 enum status table_read_delimited(struct table *table, const struct table_options *options)
 {
-	int64_t expected;
+	int64_t expected = table->like ? table->like->column_count : 0;
 
-	TRY(table_usual_fields(table, &expected));
+	if (!table->like)
+		TRY(table_usual_fields(table, &expected));
 	struct splitter splitter = {.text = buffer_string(&table->text),
 				    .size = table->text.size,
-				    .line = 1,
+				    .line = table->first_line,
 				    .delimiter = table->delimiter,
 				    .quoted = table->quoted};
 	enum status status = read_records(table, &splitter, expected, options);
 	splitter_release(&splitter);
+	if (status == OK && table->like)
+		return take_columns(table);
 	if (status == OK)
 		status = name_columns(table, expected, options->header, options->known_names);
 	return status;

@@ -182,7 +182,7 @@ static enum status read_lines(struct json_reader *reader)
 {
 	const char *text = buffer_string(&reader->table->text);
 	size_t size = reader->table->text.size;
-	int64_t line = 1;
+	int64_t line = reader->table->first_line;
 	bool first = true;
 
 	for (size_t at = 0; at < size; line++) {
@@ -267,7 +267,11 @@ static enum status read_array(struct json_reader *reader)
 enum status table_read_json(struct table *table, const struct table_options *options)
 {
 	struct json_reader reader = {.table = table, .bad = options->bad};
-	enum status status = table->form == TABLE_JSON_LINES ? read_lines(&reader) : read_array(&reader);
+	enum status status = OK;
+	for (int64_t i = 0, at; table->like && i < table->like->column_count && status == OK; i++)
+		status = find_column(&reader, table->like->columns[i], &at);
+	if (status == OK)
+		status = table->form == TABLE_JSON_LINES ? read_lines(&reader) : read_array(&reader);
 	string_index_release(&reader.columns);
 	free(reader.last_object);
 	buffer_release(&reader.path);

@@ -23,6 +23,7 @@ struct line_stream {
 	bool json_lines;      /* of that file */
 	int64_t bytes_before; /* of the files before it */
 	int submitted;
+	int64_t number;     /* of the next chunk */
 	enum status failed; /* met while reading ahead: said when its turn comes */
 	struct error error;
 };
@@ -163,6 +164,17 @@ static void skip_files(struct line_stream *stream)
 	}
 }
 
+/* With an odd number of quotes the text ends within a quoted field, which may hold line ends: more is added, within limits. */
+static bool is_full(const struct line_stream_settings *settings, const struct line_chunk *chunk)
+{
+	size_t quotes = 0;
+	if (chunk->count < settings->chunk_lines && chunk->text.size < settings->chunk_bytes)
+		return false;
+	for (size_t i = 0; settings->keeps_quotes && i < chunk->text.size; i++)
+		quotes += chunk->text.data[i] == '"';
+	return quotes % 2 == 0 || chunk->text.size >= 4 * settings->chunk_bytes;
+}
+
 /* Fills a chunk with the lines of one file that follow. False: there are none any more. */
 static enum status fill_chunk(struct line_stream *stream, struct line_chunk *chunk, bool *out_any)
 {
@@ -179,7 +191,7 @@ static enum status fill_chunk(struct line_stream *stream, struct line_chunk *chu
 		chunk->path = strcmp(path, "-") == 0 ? "standard input" : path;
 		chunk->first_line = stream->place.line + 1;
 		chunk->begins_file = stream->place.line == 0;
-		for (end = false; !end && chunk->count < settings->chunk_lines && chunk->text.size < settings->chunk_bytes;) {
+		for (end = false; !end && !is_full(settings, chunk);) {
 			bool at_beginning =
 				stream->place.file == settings->begin.file && stream->place.line == settings->begin.line;
 			if (chunk->count > 0 && (at_beginning || line_reader_waits(stream->reader)))
@@ -214,6 +226,7 @@ static void read_ahead(struct line_stream *stream)
 		if (stream->failed != OK)
 			stream->error = *error_last();
 		if (stream->failed == OK && any) {
+			chunk->number = stream->number++;
 			work_line_submit(stream->line);
 			stream->submitted++;
 		}

@@ -23,6 +23,7 @@ struct line {
 };
 
 struct line_chunk {
+	int64_t number;     /* of the stream's chunks, from 0 */
 	const char *path;   /* as given; "standard input" for "-" */
 	bool json_lines;    /* the first line of its file is a JSON object */
 	bool begins_file;   /* it holds the first lines of its file */
@@ -46,6 +47,7 @@ struct line_stream_settings {
 	size_t chunk_bytes;  /* of text, and at least one line */
 	int64_t chunk_lines;
 	struct line_place begin; /* zero: the beginning */
+	bool keeps_quotes;       /* no chunk ends within a quoted field, unless that is too long for one */
 	int helpers;             /* threads; 0: chunks are made ready when they are taken */
 	/* Makes a chunk ready, in any thread; runs for one slot at a time. */
 	enum status (*work)(void *context, struct line_chunk *chunk);

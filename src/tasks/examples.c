@@ -221,42 +221,64 @@ static enum status join_names(struct example_set *set, const struct table *table
 	return status;
 }
 
+/* The columns of a file, or of its first piece, are found; those of another piece are the same. */
+static enum status settle_columns(struct example_set *set, const struct table *table, const struct example_options *options,
+				  const struct example_columns **out)
+{
+	const struct example_piece *piece = options->piece;
+	*out = piece ? piece->columns : NULL;
+	if (*out)
+		return OK;
+	example_columns_free(set->found);
+	set->found = NULL;
+	TRY(memory_new(&set->found, 1, sizeof(*set->found), "columns"));
+	*out = set->found;
+	return example_columns_find(set->found, table, options, set->columns.text ? &set->columns : NULL);
+}
+
 static enum status read_table(struct example_set *set, struct table *table, const char *path,
 			      const struct example_options *options)
 {
-	struct example_columns columns = {0};
+	const struct example_columns *columns;
 	struct table_options form = {.header = options->header,
 				     .delimiter = options->delimiter,
 				     .least_fields = options->layout ? options->layout->least_columns : 0,
 				     .known_names = header_names,
 				     .bad = options->bad};
+	const struct example_piece *piece = options->piece;
+	const bool goes_on = piece && piece->table.like;
 	int64_t before = set->count;
 
-	TRY(table_read(table, path, &form));
+	TRY(piece ? table_read_piece(table, &piece->table, &form) : table_read(table, path, &form));
 	set->table_count++;
-	if (table->row_count == 0) {
-		enum status status = error_set(ERR_DATA, "'%s': there are no rows in it%s", table->name,
-					       options->bad->count > 0 ? " that can be used" : "");
-		return status;
-	}
-	enum status status = example_columns_find(&columns, table, options, set->columns.text ? &set->columns : NULL);
-	if (status == OK) {
-		set->columns = (struct column_choice){name_of(table, columns.text), name_of(table, columns.pair),
-						      name_of(table, columns.label), name_of(table, columns.id)};
-		set->has_pairs = columns.pair >= 0;
-		set->has_labels = columns.label >= 0 || columns.flag_count > 0;
-		set->has_ids = columns.id >= 0;
-		if (columns.flag_count > 0)
-			status = join_names(set, table, &columns);
+	if (goes_on && table->row_count == 0)
+		return OK;
+	if (table->row_count == 0)
+		return error_set(ERR_DATA, "'%s': there are no rows in it%s", table->name,
+				 options->bad->count > 0 ? " that can be used" : "");
+	TRY(settle_columns(set, table, options, &columns));
+	set->columns = (struct column_choice){name_of(table, columns->text), name_of(table, columns->pair),
+					      name_of(table, columns->label), name_of(table, columns->id)};
+	set->has_pairs = columns->pair >= 0;
+	set->has_labels = columns->label >= 0 || columns->flag_count > 0;
+	set->has_ids = columns->id >= 0;
+	if (columns->flag_count > 0)
+		TRY(join_names(set, table, columns));
+	if (!goes_on)
 		log_file(table, set, options);
-		if (status == OK)
-			status = take_rows(set, options, &columns, table);
+	TRY(take_rows(set, options, columns, table));
+	if (set->count == before && !goes_on)
+		return error_set(ERR_DATA, "'%s': none of its rows can be used", table->name);
+	return OK;
+}
+
+void example_columns_free(struct example_columns *columns)
+{
+	if (columns) {
+		free(columns->choices);
+		free(columns->flags);
 	}
-	free(columns.choices);
-	free(columns.flags);
-	if (status == OK && set->count == before)
-		status = error_set(ERR_DATA, "'%s': none of its rows can be used", table->name);
-	return status;
+	free(columns);
 }
 
 enum status example_set_read(struct example_set *set, const char *path, const struct example_options *options)
@@ -278,6 +300,7 @@ void example_set_release(struct example_set *set)
 {
 	for (int64_t i = 0; i < set->table_count; i++)
 		table_release(&set->tables[i]);
+	example_columns_free(set->found);
 	free(set->tables);
 	free(set->examples);
 	free(set->choices);

@@ -41,6 +41,14 @@ struct example_options {
 	enum table_choice header;
 	char delimiter; /* 0: detect */
 	struct bad_records *bad;
+	const struct example_piece *piece; /* read instead of the file; NULL: the whole file */
+};
+
+struct example_columns;
+/* Lines of a file that is read piece by piece. */
+struct example_piece {
+	struct table_piece table;
+	const struct example_columns *columns; /* of the first piece, if this is another */
 };
 
 /* Zero-initialise; release when done. */
@@ -55,6 +63,7 @@ struct example_set {
 	struct column_choice columns;
 	int64_t filtered; /* rows of other parts of a published file (another language) */
 	/* Private from here. */
+	struct example_columns *found; /* of the last file: whoever reads on piece by piece may take them */
 	struct table *tables;
 	int64_t table_count, table_capacity, capacity, choice_capacity;
 	struct string_store strings;
@@ -67,6 +76,7 @@ MUST_USE enum status example_set_read(struct example_set *set, const char *path,
 /* Appends an example from a request, which the set borrows. `pair` NULL: a text alone. */
 MUST_USE enum status example_set_add(struct example_set *set, const char *text, const char *pair);
 void example_set_release(struct example_set *set);
+void example_columns_free(struct example_columns *columns); /* NULL is fine */
 
 /* What the example's row has in a column of this name; NULL: nothing. JSON's lists are text. */
 const char *example_field(const struct example_set *set, int64_t example, const char *column);

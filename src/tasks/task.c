@@ -190,6 +190,7 @@ enum status task_read_tables(struct task_state *state, struct task_set *set, con
 		.relates = state->task == &task_relation,
 		.allows_empty = set->use == TASK_PREDICT,
 		.bad = settings->bad,
+		.piece = settings->piece,
 	};
 	for (int64_t i = 0; i < count; i++)
 		TRY(example_set_read(&set->examples, paths[i], &options));

@@ -69,6 +69,7 @@ struct task_settings {
 	const char *negative_label; /* the class that is left out of micro F1; NULL: none is */
 	struct vocab *vocab;        /* of training: the tokenizer's, whose free rows may become markers; else NULL */
 	struct bad_records *bad;
+	const struct example_piece *piece; /* of predictions: this is read instead of a file; NULL: files are read whole */
 	bool quiet; /* nothing is said of texts that are cut: a service answers one request after the other */
 };
 

@@ -168,6 +168,52 @@ static void ranks_train_as_one(void **state)
 }
 
 /* A checkpoint knows its task as the finished model does, and an altered record is refused. */
+/* Rows of a kind of file that is read piece by piece, and as a list of JSON objects, which is read whole: the same answers. */
+static void predictions_stream(void **state)
+{
+	(void)state;
+	struct buffer files[4] = {{0}}; /* list, TSV, JSON lines, CSV */
+	static const char *const names[] = {"rows.json", "rows.tsv", "rows.jsonl", "rows.csv"};
+	struct rng rng = rng_start(4, RNG_TEST, 2);
+	buffer_text(&files[0], "[");
+	buffer_text(&files[1], "sentence\tid\n");
+	buffer_text(&files[3], "sentence,id\n");
+	for (int i = 0; i < 3000; i++) {
+		char text[64];
+		snprintf(text, sizeof text, "nobody %s it%s.", does[rng_below(&rng, 5)],
+			 rng_below(&rng, 2) ? "" : " and the moon");
+		buffer_format(&files[0], "%s{\"sentence\": \"%s\", \"id\": \"%d\"}", i ? ",\n" : "", text, i);
+		buffer_format(&files[1], "%s\t%d\n", text, i);
+		buffer_format(&files[2], "{\"id\": \"%d\", \"sentence\": \"%s\"}\n", i, text);
+		buffer_format(&files[3], "\"%s%s\",%d\n", text, i % 3 ? "" : "\n", i);
+	}
+	buffer_text(&files[0], "]\n");
+	for (int f = 0; f < 4; f++) {
+		assert_ok(file_write(test_path(names[f]), files[f].data, files[f].size));
+		buffer_release(&files[f]);
+		assert_int_equal(program("predict --model %s/whole --precision fp32 %s/%s --out %s/answers%d", test_folder,
+					 test_folder, names[f], test_folder, f),
+				 0);
+		char path[32];
+		snprintf(path, sizeof path, "answers%d", f);
+		assert_true(f == 0 || files_are_same(test_path("answers0"), test_path(path)));
+	}
+	/* A bad row far behind names its line, or is left out; a killed command goes on. */
+	char command[512];
+	snprintf(command, sizeof command, "{ cat %s/rows.tsv; printf 'a\\tb\\tc\\n'; } >%s/bad.tsv", test_folder, test_folder);
+	assert_int_equal(system(command), 0);
+	assert_program(3, "line 3002: ", "predict --model %s/whole %s/bad.tsv", test_folder, test_folder);
+	assert_program(0, "1 record", "predict --model %s/whole %s/bad.tsv --on_bad_record skip", test_folder, test_folder);
+	setenv("BERTC_FAULT", "write:3:kill", 1);
+	assert_int_equal(program("predict --model %s/whole --precision fp32 %s/rows.tsv --out %s/cut", test_folder, test_folder,
+				 test_folder),
+			 128 + 9);
+	unsetenv("BERTC_FAULT");
+	assert_program(0, "going on behind 10", "predict --model %s/whole --precision fp32 %s/rows.tsv --out %s/cut", test_folder,
+		       test_folder, test_folder);
+	assert_true(files_are_same(test_path("answers0"), test_path("cut")));
+}
+
 static void predictions_come_from_any_folder(void **state)
 {
 	static const char words[] = "\"max_seq_length\": 32";
@@ -358,17 +404,12 @@ static void a_folder_may_be_called_as_a_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_class_is_learned),
-		cmocka_unit_test(an_interruption_changes_nothing),
-		cmocka_unit_test(predictions_come_from_any_folder),
-		cmocka_unit_test(ranks_train_as_one),
-		cmocka_unit_test(other_data_are_not_resumed_on),
-		cmocka_unit_test(numbers_are_learned),
-		cmocka_unit_test(pairs_run),
-		cmocka_unit_test(bad_files_are_named),
-		cmocka_unit_test(bad_rows_are_counted),
-		cmocka_unit_test(bad_commands_are_explained),
-		cmocka_unit_test(a_folder_may_be_called_as_a_size),
+		cmocka_unit_test(a_class_is_learned),         cmocka_unit_test(an_interruption_changes_nothing),
+		cmocka_unit_test(predictions_stream),         cmocka_unit_test(predictions_come_from_any_folder),
+		cmocka_unit_test(ranks_train_as_one),         cmocka_unit_test(other_data_are_not_resumed_on),
+		cmocka_unit_test(numbers_are_learned),        cmocka_unit_test(pairs_run),
+		cmocka_unit_test(bad_files_are_named),        cmocka_unit_test(bad_rows_are_counted),
+		cmocka_unit_test(bad_commands_are_explained), cmocka_unit_test(a_folder_may_be_called_as_a_size),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

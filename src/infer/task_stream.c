@@ -1,0 +1,150 @@
+#include "infer/task_stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+
+bool task_streams(const struct task *task)
+{
+	return task != &task_squad && task != &task_tagging;
+}
+
+enum status task_stream_open(struct task_stream *stream, struct task_session *session)
+{
+	const struct task_session_settings *settings = session->settings;
+	const struct session_heads heads = {&session->heads, MISSING_NOTHING};
+	int32_t longest = session->state.settings.max_seq_length;
+	*stream = (struct task_stream){.session = session};
+	pthread_mutex_init(&stream->lock, NULL);
+	pthread_cond_init(&stream->turn, NULL);
+	TRY(session_open_heads(&session->session, settings->model, &settings->device, &heads,
+			       encoder_capacity(&session->heads, settings->micro_batch_tokens, longest), longest));
+	session->is_open = true;
+	return encoder_open(&stream->encoder, &session->session);
+}
+
+void task_stream_release(struct task_stream *stream)
+{
+	if (!stream->session)
+		return;
+	encoder_close(stream->encoder);
+	encoder_answers_release(&stream->answers);
+	free(stream->sequences);
+	table_release(&stream->form);
+	example_columns_free(stream->columns);
+	pthread_mutex_destroy(&stream->lock);
+	pthread_cond_destroy(&stream->turn);
+	*stream = (struct task_stream){0};
+}
+
+void task_piece_release(void *context)
+{
+	struct task_piece *piece = context;
+	if (piece->state)
+		task_set_release(piece->state, &piece->set);
+	*piece = (struct task_piece){0};
+}
+
+/* What later chunks of the file go by. */
+static enum status keep_form(struct task_stream *stream, struct example_set *examples)
+{
+	table_release(&stream->form);
+	example_columns_free(stream->columns);
+	stream->columns = examples->found;
+	examples->found = NULL;
+	return table_copy_form(&stream->form, &examples->tables[0]);
+}
+
+static enum status check_lines(const struct line_chunk *chunk)
+{
+	for (int64_t i = 0; i < chunk->count; i++)
+		if (chunk->lines[i].cut)
+			return error_set(ERR_DATA, "'%s', line %lld: the line is longer than %zu bytes", chunk->path,
+					 (long long)(chunk->first_line + i), chunk->settings->longest_line);
+	return OK;
+}
+
+static enum status make_piece(struct task_stream *stream, struct line_chunk *chunk)
+{
+	struct task_piece *own = chunk->own;
+	struct task_state state = stream->session->state;
+	const struct example_piece piece = {.table = {.name = chunk->path,
+						      .text = chunk->text.data,
+						      .size = chunk->text.size,
+						      .first_line = chunk->first_line,
+						      .like = chunk->begins_file ? NULL : &stream->form},
+					    .columns = chunk->begins_file ? NULL : stream->columns};
+	task_piece_release(own);
+	TRY(check_lines(chunk));
+	state.settings.piece = &piece;
+	state.settings.quiet = true;
+	own->state = &stream->session->state;
+	own->set = (struct task_set){.name = "", .use = TASK_PREDICT};
+	TRY(state.task->read(&state, &own->set, &chunk->path, 1));
+	if (chunk->begins_file)
+		TRY(keep_form(stream, &own->set.examples));
+	return chunk->done || own->set.examples.count == 0 ? OK : state.task->encode(&state, &own->set);
+}
+
+enum status task_stream_work(void *context, struct line_chunk *chunk)
+{
+	struct task_stream *stream = context;
+	pthread_mutex_lock(&stream->lock);
+	while (stream->next != chunk->number)
+		pthread_cond_wait(&stream->turn, &stream->lock);
+	enum status status = make_piece(stream, chunk);
+	stream->next++;
+	pthread_cond_broadcast(&stream->turn);
+	pthread_mutex_unlock(&stream->lock);
+	return status;
+}
+
+/* All sequences of a set, in its order. */
+static enum status take_sequences(struct task_stream *stream, const struct labelled_set *set)
+{
+	const struct labelled_items *items = &set->items[0];
+	TRY(memory_grow(&stream->sequences, &stream->sequence_capacity, set->sequence_count, sizeof(*stream->sequences),
+			"texts"));
+	for (int64_t s = 0; s < set->sequence_count; s++) {
+		struct encoder_text *text = &stream->sequences[s];
+		*text = (struct encoder_text){.ids = set->ids + set->sequences[s],
+					      .count = (int32_t)(set->sequences[s + 1] - set->sequences[s])};
+		text->second = set->seconds[s] < text->count ? set->seconds[s] : 0;
+		if (items->row_width > 0) {
+			text->rows = items->rows + items->starts[s] * items->row_width;
+			text->row_count = (int32_t)((items->starts[s + 1] - items->starts[s]) * items->row_width);
+		}
+	}
+	return OK;
+}
+
+enum status task_stream_answer(struct task_stream *stream, const struct line_chunk *chunk, struct buffer *out, int64_t *out_texts)
+{
+	const struct task_piece *piece = chunk->own;
+	const struct task_state *state = &stream->session->state;
+	const struct labelled_set *set = &piece->set.encoded;
+	const struct encoder_wish wish = {.answer = ENCODER_HEAD};
+	struct task_outputs outputs = {0};
+	enum status status = OK;
+	*out_texts = 0;
+	if (chunk->done || set->example_count == 0)
+		return OK;
+	TRY(take_sequences(stream, set));
+	TRY(encoder_run(stream->encoder, &wish, stream->sequences, set->sequence_count, &stream->answers));
+	TRY(task_outputs_create(&outputs, set, &stream->session->heads.head[0]));
+	/* Sequence after sequence is example after example. */
+	BUG_IF(outputs.starts[outputs.count] != stream->answers.starts[set->sequence_count]);
+	memcpy(outputs.values, stream->answers.values, (size_t)outputs.starts[outputs.count] * sizeof(*outputs.values));
+	*out_texts = task_answers(&piece->set);
+	for (int64_t i = 0; i < *out_texts && status == OK; i++) {
+		status = (stream->pipeline ? state->task->put_pipeline : state->task->put)(state, &piece->set, &outputs, i, out);
+		buffer_char(out, '\n');
+	}
+	task_outputs_release(&outputs);
+	stream->answered += *out_texts;
+	stream->cut_count += piece->set.cut_count;
+	stream->cut_tokens += piece->set.cut_tokens;
+	return status;
+}
