@@ -277,7 +277,11 @@ static enum status put_means(const struct report_sweep *sweep, struct buffer *ou
 
 static enum status put_sweep(const struct report_sweep *sweep, struct buffer *out)
 {
-	buffer_text(out, "<div class=\"grid\">\n");
+	int pictures = 0;
+	for (int s = 0; s < sweep->setting_count; s++)
+		pictures += varies(sweep, s);
+	/* One alone would be as wide as the page. */
+	buffer_format(out, "<div class=\"grid\"%s>\n", pictures == 1 ? " style=\"max-width:540px\"" : "");
 	for (int s = 0; s < sweep->setting_count; s++)
 		if (varies(sweep, s))
 			TRY(put_picture(sweep, s, out));

@@ -392,7 +392,7 @@ enum status sweep_save(const struct sweep *sweep, const char *options)
 {
 	struct view view;
 	struct buffer text = {0};
-	char path[PATH_BYTES];
+	char path[PATH_BYTES], title[220];
 	enum status status;
 	BUG_IF(!sweep->measure);
 	TRY_GOTO(view_make(&view, sweep), done);
@@ -400,7 +400,8 @@ enum status sweep_save(const struct sweep *sweep, const char *options)
 	TRY_GOTO(path_join(path, sweep->folder, SWEEP_RECORD), done);
 	TRY_GOTO(file_write(path, text.data, text.size), done);
 	buffer_clear(&text);
-	report_sweep_page(&view.sweep, "A sweep", &text);
+	snprintf(title, sizeof(title), "Sweep in %.200s", sweep->folder);
+	report_sweep_page(&view.sweep, title, &text);
 	TRY_GOTO(buffer_status(&text), done);
 	TRY_GOTO(path_join(path, sweep->folder, "report.html"), done);
 	status = file_write(path, text.data, text.size);

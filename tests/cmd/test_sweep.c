@@ -181,6 +181,18 @@ static void ranks_sweep_together(void **state)
 	assert_program(0, "2 of 2 runs are over", SWEEP("ranks", "seed=1,2", "--ranks 2"));
 }
 
+/* Gradients that are no numbers end a run; the others are tried all the same, and it is not tried again. */
+static void failed_runs_are_remembered(void **state)
+{
+	(void)state;
+	assert_program(ERR_NUMERIC, "the run seed=1 failed: step 3: loss ", SWEEP("failed", "seed=1,2", "--loss_scale 1e300"));
+	assert_said("the run seed=2 failed");
+	assert_said("no run of the sweep has a score");
+	assert_program(ERR_NUMERIC, "2 of 2 runs are over", SWEEP("failed", "seed=1,2", ""));
+	assert_program(0, "the best run is seed=3", SWEEP("failed", "seed=1,3", "--loss_scale 1"));
+	assert_said("1 of 2 runs are over");
+}
+
 static void mistakes_are_found_before_the_first_run(void **state)
 {
 	(void)state;
@@ -197,7 +209,7 @@ static void mistakes_are_found_before_the_first_run(void **state)
 	WRONG("ranks=1,2", "ranks cannot be swept");
 	WRONG("", "--sweep names no option");
 	WRONG("train_batch_size=8,16", "--train_batch_size is given, and swept");
-	WRONG("num_train_steps=3,4", "--num_train_steps and --num_train_epochs: give one of them");
+	WRONG("num_train_steps=3,4", "--num_train_steps or --num_train_epochs");
 	/* What only the files and the model tell. */
 	WRONG("num_warmup_steps=0,500", "the run num_warmup_steps=500: --num_warmup_steps 500 is more than the 4 steps");
 	assert_program(ERR_USAGE, "--sweep needs a dev set", BASE "--out %s/none --sweep seed=1,2", test_folder, test_folder,
@@ -210,8 +222,11 @@ static void mistakes_are_found_before_the_first_run(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_setting_is_tried_and_the_best_kept), cmocka_unit_test(an_interrupted_sweep_goes_on),
-		cmocka_unit_test(a_changed_sweep_keeps_what_it_can),        cmocka_unit_test(ranks_sweep_together),
+		cmocka_unit_test(every_setting_is_tried_and_the_best_kept),
+		cmocka_unit_test(an_interrupted_sweep_goes_on),
+		cmocka_unit_test(a_changed_sweep_keeps_what_it_can),
+		cmocka_unit_test(ranks_sweep_together),
+		cmocka_unit_test(failed_runs_are_remembered),
 		cmocka_unit_test(mistakes_are_found_before_the_first_run),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
