@@ -105,6 +105,34 @@ static void killed_fine_tuning(void **state)
 	assert_same_weights("tuned", "untuned");
 }
 
+/* Examples that are changed between two starts: those that are trained on are refused, those that are scored begin anew. */
+static void changed_examples(void **state)
+{
+	(void)state;
+	struct buffer table = {0};
+	assert_ok(file_read(test_path("table.tsv"), 1 << 16, &table));
+	assert_ok(file_write(test_path("trained.tsv"), table.data, table.size));
+	assert_ok(file_write(test_path("scored.tsv"), table.data, table.size));
+#define WATCHED(more)                                                                                                            \
+	"finetune --task classification --model %s/whole --train %s/trained.tsv --dev %s/scored.tsv --out %s/watched " COMMON    \
+	"--num_train_steps 6 --eval_steps 2 --save_checkpoints_steps 2 " more,                                                   \
+		folder, folder, folder, folder
+	assert_program(75, "", WATCHED("--stop_at_step 2"));
+	char *label = strstr(buffer_string(&table), "\tsee\n");
+	assert_non_null(label);
+	memcpy(label, "\tlike\n", 6);
+	table.size = (size_t)(label - table.data) + 6;
+	assert_ok(file_write(test_path("scored.tsv"), table.data, table.size));
+	assert_program(75, "what is evaluated is not what", WATCHED("--stop_at_step 4"));
+	assert_program(75, "", WATCHED("--stop_at_step 5"));
+	assert_null(strstr(buffer_string(&program_errors), "what is evaluated is not"));
+	assert_ok(file_read(test_path("table.tsv"), 1 << 16, &table));
+	const char *last = memrchr(table.data, '\n', table.size - 1); /* of the last row but one */
+	assert_ok(file_write(test_path("trained.tsv"), table.data, (size_t)(last - table.data) + 1));
+	assert_program(4, "the training examples have changed", WATCHED(""));
+	buffer_release(&table);
+}
+
 /* A run that could not begin binds nobody. */
 static void failed_before_the_first_step(void **state)
 {
@@ -213,6 +241,7 @@ int main(void)
 		cmocka_unit_test(killed_before_the_first_checkpoint),
 		cmocka_unit_test(killed_with_initial_weights),
 		cmocka_unit_test(killed_fine_tuning),
+		cmocka_unit_test(changed_examples),
 		cmocka_unit_test(failed_before_the_first_step),
 		cmocka_unit_test(prepared_data_stay),
 		cmocka_unit_test(another_evaluation_text),

@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backend/cpu/onednn_version.h"
+#include "base/log.h"
 #include "base/memory.h"
+
+/* The library crashes where there is no memory for the machine code that it makes, some megabytes in all. */
+#define ROOM ((int64_t)32 << 20)
 
 /* What one worker needs to run a product; handles are set at each call. */
 struct call {
@@ -213,6 +217,11 @@ enum status onednn_open(struct onednn **out, struct pool *pool, enum cpu_isa isa
 {
 	struct onednn *dnnl = NULL;
 	enum status status;
+	if (memory_available() < ROOM) {
+		char need[FORMAT_BYTES], have[FORMAT_BYTES];
+		return error_set(ERR_RESOURCE, "not enough memory for oneDNN: %s needed, %s available",
+				 format_size(need, (double)ROOM), format_size(have, (double)memory_available()));
+	}
 	TRY(memory_new(&dnnl, 1, sizeof(*dnnl), "oneDNN"));
 	dnnl->workers = pool_threads(pool);
 	const dnnl_version_t *version = dnnl_version();
