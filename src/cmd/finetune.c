@@ -19,6 +19,8 @@ void finetune_fill(struct finetune *finetune)
 	const struct training_settings *training = &settings->training;
 	finetune->paths[0] = settings->model;
 	finetune->paths[1] = training->resume_from;
+	finetune->paths[2] = settings->config_file;
+	finetune->paths[3] = settings->vocab_file;
 	finetune->patterns[0] = &settings->train;
 	finetune->patterns[1] = &settings->dev;
 	finetune->patterns[2] = &settings->test;

@@ -226,6 +226,13 @@ static void transformers_examples(void **state)
 		       "--validation_file %s/MRPC/dev.tsv --output_dir %s/hf",
 		       test_folder, FOLDERS);
 	assert_said("--overwrite_output_dir means --fresh true");
+	/* Into the folder of that run, and with sets that have names. */
+	assert_program(0, "finished",
+		       "finetune " QUICK HUGGING_FACE
+		       "--task_name mnli --do_train --do_eval --train_file %s/MNLI/train.tsv --dev "
+		       "m=%s/MNLI/dev_matched.tsv mm=%s/MNLI/dev_mismatched.tsv --output_dir %s/hf",
+		       test_folder, test_folder, FOLDERS);
+	assert_holds("hf/eval_results.json", "\"eval_mm_accuracy\"");
 	assert_program(0, "finished",
 		       "finetune " QUICK HUGGING_FACE "--task squad --do_train --do_eval --train_file %s/records.json "
 		       "--validation_file %s/records.json --doc_stride 16 --output_dir %s/hf",
