@@ -161,7 +161,7 @@ static void what_is_not_wanted_is_not_done(void **state)
 		"--max_seq_length 32 --train_batch_size 6 --max_steps -1 --num_train_epochs 1 --warmup_proportion 0.1 --seed 2 "
 		"--fp16 --output_dir %s/cola",
 		test_folder, FOLDERS, test_folder);
-	assert_said("--fp16 is left out");
+	assert_said("--fp16 is ignored");
 	assert_false(file_exists(test_path("cola/eval_results.json")));
 	assert_program(2, "there is nothing to do", "finetune --task mrpc --do_train=false --data_dir %s/MRPC --output_dir %s/x",
 		       test_folder, test_folder);
@@ -253,7 +253,7 @@ static void transformers_examples(void **state)
 	assert_program(2, "data sets are not downloaded",
 		       "finetune " QUICK HUGGING_FACE "--dataset_name squad --do_train --output_dir %s/hf", test_folder,
 		       test_folder);
-	assert_program(2, "make a smaller one", "finetune --task mrpc --max_train_samples 10 --output_dir %s/hf", test_folder);
+	assert_program(2, "make a smaller file", "finetune --task mrpc --max_train_samples 10 --output_dir %s/hf", test_folder);
 }
 
 int main(void)

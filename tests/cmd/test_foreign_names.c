@@ -376,7 +376,7 @@ static void check_row(const struct options *options, const struct option_foreign
 		char named[64] = "";
 		size_t length = strspn(at + 2, "abcdefghijklmnopqrstuvwxyz_0123456789");
 		snprintf(named, sizeof named, "%.*s", (int)length, at + 2);
-		if (options_find(options, named) < 0 && strcmp(named, "quiet") != 0)
+		if (options_find(options, named) < 0 && strcmp(named, "no_progress") != 0)
 			fail_msg("'%s': there is no --%s", row->why, named);
 	}
 }
