@@ -29,6 +29,26 @@ struct pretrain_settings {
 	struct training_settings training;
 };
 
+/* Rows that `bertc plan` has as well. `place`: the offset of the value in the command's settings. */
+#define MAX_SEQ_LENGTH_OPTION(place)                                                                                             \
+	{                                                                                                                        \
+		.name = "max_seq_length", .section = "phase", .type = OPTION_INTEGER, .field = place, .range = "8..65536",       \
+		.fallback = "128", .role = ROLE_RESULT, .value_name = "N", .alias = "seq_length",                                \
+		.help = "maximum number of tokens per instance"                                                                  \
+	}
+#define MASKED_LM_PROB_OPTION(place)                                                                                             \
+	{                                                                                                                        \
+		.name = "masked_lm_prob", .section = "phase", .type = OPTION_NUMBER, .field = place, .range = "0.01..0.9",       \
+		.fallback = "0.15", .role = ROLE_RESULT, .value_name = "P", .alias = "mlm_probability mask_prob",                \
+		.help = "share of tokens to mask and predict"                                                                    \
+	}
+#define MAX_PREDICTIONS_OPTION(place)                                                                                            \
+	{                                                                                                                        \
+		.name = "max_predictions_per_seq", .section = "phase", .type = OPTION_INTEGER, .field = place,                   \
+		.range = "0..65536", .fallback = "0", .role = ROLE_RESULT, .value_name = "N",                                    \
+		.help = "maximum number of masked tokens per instance; 0 = no limit"                                             \
+	}
+
 extern const struct option pretrain_options[];
 extern const struct command_text pretrain_text;
 extern const struct option_foreign pretrain_foreign[]; /* pretrain_foreign.c */

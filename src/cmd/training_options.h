@@ -161,18 +161,23 @@ struct training_settings {
 		.help = "maximum number of tokens computed at a time if gradient_accumulation_steps is not given"                \
 	}
 
+/* Two rows of the next group, which `bertc plan` has as well. `place`: the offset of the value. */
+#define SAVE_STEPS_OPTION(place, phase, every_text)                                                                              \
+	{                                                                                                                        \
+		.name = "save_checkpoints_steps", .section = phase, .type = OPTION_INTEGER, .field = place, .range = "0..",      \
+		.role = ROLE_RUN, .value_name = "N", .alias = "save_steps num_steps_per_checkpoint save_interval",               \
+		.fallback_text = every_text, .help = "steps between checkpoints; 0 = only at the end"                            \
+	}
+#define EVAL_STEPS_OPTION(place, phase, every_text)                                                                              \
+	{                                                                                                                        \
+		.name = "eval_steps", .section = phase, .type = OPTION_INTEGER, .field = place, .range = "0..",                  \
+		.role = ROLE_RUN, .value_name = "N", .alias = "eval_interval", .fallback_text = every_text,                      \
+		.help = "steps between evaluations; 0 = only at the end"                                                         \
+	}
+
 /* When it saves and evaluates. `every_text`: how often where nothing is said. */
 #define SAVING_OPTIONS(settings, member, phase, every_text)                                                                      \
-	{.name = "save_checkpoints_steps",                                                                                       \
-	 .section = phase,                                                                                                       \
-	 .type = OPTION_INTEGER,                                                                                                 \
-	 .field = offsetof(settings, member.save_checkpoints_steps),                                                             \
-	 .range = "0..",                                                                                                         \
-	 .role = ROLE_RUN,                                                                                                       \
-	 .value_name = "N",                                                                                                      \
-	 .alias = "save_steps num_steps_per_checkpoint save_interval",                                                           \
-	 .fallback_text = every_text,                                                                                            \
-	 .help = "steps between checkpoints; 0 = only at the end"},                                                              \
+	SAVE_STEPS_OPTION(offsetof(settings, member.save_checkpoints_steps), phase, every_text),                                 \
 		{.name = "keep_checkpoints",                                                                                     \
 		 .type = OPTION_INTEGER,                                                                                         \
 		 .field = offsetof(settings, member.keep_checkpoints),                                                           \
@@ -182,16 +187,7 @@ struct training_settings {
 		 .value_name = "N",                                                                                              \
 		 .alias = "save_total_limit keep_checkpoint_max",                                                                \
 		 .help = "number of newest checkpoints to keep, in addition to the best one; 0 = all"},                          \
-		{.name = "eval_steps",                                                                                           \
-		 .section = phase,                                                                                               \
-		 .type = OPTION_INTEGER,                                                                                         \
-		 .field = offsetof(settings, member.eval_steps),                                                                 \
-		 .range = "0..",                                                                                                 \
-		 .role = ROLE_RUN,                                                                                               \
-		 .value_name = "N",                                                                                              \
-		 .alias = "eval_interval",                                                                                       \
-		 .fallback_text = every_text,                                                                                    \
-		 .help = "steps between evaluations; 0 = only at the end"},                                                      \
+		EVAL_STEPS_OPTION(offsetof(settings, member.eval_steps), phase, every_text),                                     \
 	{                                                                                                                        \
 		.name = "log_steps", .section = phase, .type = OPTION_INTEGER, .field = offsetof(settings, member.log_steps),    \
 		.fallback = "10", .range = "1..", .role = ROLE_RUN, .value_name = "N",                                           \
