@@ -12,6 +12,7 @@ dropout. --checks names what is compared, separated by commas:
   measures  eval_results.json, with scikit-learn, SciPy and seqeval on the predictions that bertc wrote
   ranks     the loss curve of one, two and four ranks
   resume    a run stopped halfway and resumed, on one and on two ranks: the same bits of weights and moments, the same metrics
+  dropout   the mean loss of the trained model under dropout of 0.3, each program with masks of its own
   device    --emulated build/emulated/bertc on its emulated GPU in fp32, tf32 and bf16, with the CPU in fp32
 
 The head's initial weights come from bertc: a run of one step with a learning rate of 0 saves them, and both programs go on
@@ -500,6 +501,26 @@ class Exact:
                 assert list(x) == list(y), "steps are missing from metrics.jsonl"
                 different |= {name for step in x for name in NUMBERS if x[step].get(name) != y[step].get(name)}
             self.report(f"resumed at step {half}, {ranks} rank(s): other metrics {' '.join(sorted(different))}", len(different), 0)
+
+    def check_dropout(self):
+        """The trained model's mean loss under dropout, without training: each program draws its own masks, so means are compared,
+        in standard errors of their difference over the steps."""
+        a, options, draws = self.a, {"hidden_dropout_prob": 0.3, "attention_probs_dropout_prob": 0.3}, 4
+        folder = self.bertc.finetune("dropped", self.one / "final", *self.plain(a.steps, 0), "--learning_rate", 0,
+                                     *(x for name, p in options.items() for x in ("--" + name, p)))
+        mine, without = curve(folder), []
+        train, torch_losses, plain = self.task.read(a.train), [], self.task.model(self.one / "final").eval()
+        model = self.task.model(self.one / "final", **options).train()
+        with torch.no_grad():
+            for step in range(a.steps):
+                examples = train[step * a.batch:(step + 1) * a.batch]
+                torch_losses.append([float(self.task.loss(self.task.logits(model, examples), examples)) for _ in range(draws)])
+                without.append(float(self.task.loss(self.task.logits(plain, examples), examples)))
+        differences = [mine[step + 1]["loss"] - np.mean(losses) for step, losses in enumerate(torch_losses)]
+        error = np.std(differences, ddof=1) / math.sqrt(a.steps)
+        self.report(f"mean loss under dropout, {a.steps} steps: difference in standard errors", abs(np.mean(differences)) / error, 3.5)
+        self.note(f"bertc {np.mean([mine[step + 1]['loss'] for step in range(a.steps)]):.4f}, PyTorch {np.mean(torch_losses):.4f}, "
+                  f"standard error {error:.4f}; without dropout {np.mean(without):.4f}")
 
     def check_device(self):
         cpu, emulated = curve(self.one), self.a.emulated

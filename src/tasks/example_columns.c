@@ -234,10 +234,11 @@ static enum status find_listed_flags(const struct table *table, const char *name
 	return OK;
 }
 
-/* Several labels in a column each: those that were named, or all that hold nothing but 0 and 1. */
+/* Several labels in a column each: those that were named (one name is that of a column with all labels), or all that hold
+ * nothing but 0 and 1. */
 static enum status find_flags(const struct table *table, const char *names, struct example_columns *columns)
 {
-	if (names)
+	if (names && strchr(names, ','))
 		TRY(find_listed_flags(table, names, columns));
 	if (columns->flag_count > 0 || columns->label >= 0)
 		return OK;

@@ -66,6 +66,10 @@ static void put_squad(struct json_writer *writer, const struct squad_task_settin
 	json_close(writer);
 }
 
+/* How cells hold several labels. */
+static const char *const label_cells[] = {
+	[CELLS_COMMA] = "comma", [CELLS_BAR] = "bar", [CELLS_SEMICOLON] = "semicolon", [CELLS_JSON] = "json"};
+
 enum status task_record_write(const struct task_state *state, struct buffer *out)
 {
 	const struct task_settings *settings = &state->settings;
@@ -79,6 +83,8 @@ enum status task_record_write(const struct task_state *state, struct buffer *out
 	put_relation(&writer, &settings->relation);
 	if (state->task == &task_squad)
 		put_squad(&writer, &settings->squad);
+	if (state->task == &task_multilabel)
+		json_put_string(&writer, "label_cells", label_cells[settings->cells]);
 	if (settings->negative_label)
 		json_put_string(&writer, "negative_label", settings->negative_label);
 	put_columns(&writer, &settings->trained);
@@ -162,6 +168,18 @@ static enum status read_squad(const struct json *squad, const char *name, struct
 	return error_set(ERR_DATA, "'%s': unknown scorer '%.40s'", name, scorer);
 }
 
+static enum status read_label_cells(const struct json *record, const char *name, enum label_cells *out)
+{
+	const char *form = label_cells[*out];
+	TRY(json_get_string(record, name, "label_cells", &form));
+	for (int i = CELLS_COMMA; i <= CELLS_JSON; i++)
+		if (strcmp(form, label_cells[i]) == 0) {
+			*out = (enum label_cells)i;
+			return OK;
+		}
+	return error_set(ERR_DATA, "'%s': unknown \"label_cells\" '%.40s'", name, form);
+}
+
 static enum status read_columns(const struct json *columns, const char *name, struct column_choice *out)
 {
 	TRY(json_get_string(columns, name, "text", &out->text));
@@ -182,6 +200,7 @@ enum status task_record_read(const struct json *record, const char *name, struct
 		TRY(read_relation(relation, name, &settings->relation));
 	if (squad)
 		TRY(read_squad(squad, name, &settings->squad));
+	TRY(read_label_cells(record, name, &settings->cells));
 	TRY(json_get_string(record, name, "negative_label", &settings->negative_label));
 	return columns ? read_columns(columns, name, &settings->trained) : OK;
 }

@@ -4,8 +4,9 @@
 
 #include "cmd/small_run.h"
 
-static const char *const labelled_tasks[] = {"classification", "tagging", "squad", "multiple_choice"};
-enum { LABELLED_TASKS = sizeof(labelled_tasks) / sizeof(labelled_tasks[0]) };
+/* The last one only where all are meant: to a run it is a classification. */
+static const char *const labelled_tasks[] = {"classification", "tagging", "squad", "multiple_choice", "multilabel"};
+enum { LABELLED_TASKS = 4, ALL_LABELLED_TASKS };
 
 struct said {
 	const char *who, *does, *what;
@@ -68,6 +69,15 @@ static inline void put_choices(struct buffer *out, struct rng *rng)
 	buffer_format(out, "], \"label\": %u}\n", right);
 }
 
+/* Labels: who is named with an article, and whether something is seen or found. */
+static inline void put_labels(struct buffer *out, struct rng *rng)
+{
+	struct said said = draw_sentence(rng);
+	bool article = strchr(said.who, ' ') != NULL, met = said.does[0] == 's' || said.does[0] == 'f';
+	buffer_format(out, "{\"text\": \"%s %s %s.\", \"labels\": [%s%s%s]}\n", said.who, said.does, said.what,
+		      article ? "\"article\"" : "", article && met ? ", " : "", met ? "\"met\"" : "");
+}
+
 /* A file of `count` examples of a task. */
 static inline void put_labelled(const char *task, const char *name, int count, uint64_t seed)
 {
@@ -83,6 +93,8 @@ static inline void put_labelled(const char *task, const char *name, int count, u
 			put_question(&text, &rng, i);
 		} else if (strcmp(task, "multiple_choice") == 0) {
 			put_choices(&text, &rng);
+		} else if (strcmp(task, "multilabel") == 0) {
+			put_labels(&text, &rng);
 		} else {
 			struct said said = draw_sentence(&rng);
 			if (strcmp(task, "classification") == 0) {
@@ -108,7 +120,7 @@ static inline int labelled_files_make(const char *device)
 		    "--num_train_steps 20 --learning_rate 1e-2 --num_warmup_steps 2 --precision fp32 --threads 1 --device %s",
 		    corpus, config, test_folder, device) != 0)
 		return -1;
-	for (int i = 0; i < LABELLED_TASKS; i++) {
+	for (int i = 0; i < ALL_LABELLED_TASKS; i++) {
 		char name[64];
 		snprintf(name, sizeof(name), "%s.train", labelled_tasks[i]);
 		put_labelled(labelled_tasks[i], name, 96, 1);

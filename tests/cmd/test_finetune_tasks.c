@@ -59,11 +59,47 @@ static void an_interruption_changes_nothing(void **state)
 	}
 }
 
+/* What the folder keeps of the task suffices to read the dev set as training did. */
+static void a_finished_model_scores_as_its_run_did(void **state)
+{
+	(void)state;
+	for (int i = 0; i < ALL_LABELLED_TASKS; i++) {
+		const char *task = labelled_tasks[i];
+		char path[PATH_BYTES];
+		struct json_document run, now;
+		assert_int_equal(finetune(task, "one", CPU), 0);
+		assert_int_equal(program("evaluate -q --json --model %s/%s-one/final --test %s/%s.dev " CPU, test_folder, task,
+					 test_folder, task),
+				 0);
+		snprintf(path, sizeof(path), "%s/%s-one/eval_results.json", test_folder, task);
+		assert_ok(json_read(&run, path, 1 << 20));
+		assert_ok(json_parse(&now, "evaluate", buffer_string(&program_output), program_output.size));
+		static const char *const measures[] = {"loss", "accuracy", "f1", "exact_match"};
+		int found = 0;
+		for (size_t m = 0; m < sizeof(measures) / sizeof(measures[0]); m++) {
+			char name[32];
+			double of_run = NAN, of_now = NAN;
+			snprintf(name, sizeof(name), "eval_%s", measures[m]);
+			if (!json_member(run.root, name))
+				continue;
+			assert_ok(json_get_number(run.root, path, name, &of_run));
+			assert_ok(json_get_number(now.root, "evaluate", measures[m], &of_now));
+			if (!(fabs(of_run - of_now) <= 1e-6 * fabs(of_run)))
+				fail_msg("%s: %s %.9g, in the run %.9g", task, measures[m], of_now, of_run);
+			found++;
+		}
+		assert_true(found >= 2);
+		json_release(&run);
+		json_release(&now);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranks_train_as_one),
 		cmocka_unit_test(an_interruption_changes_nothing),
+		cmocka_unit_test(a_finished_model_scores_as_its_run_did),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }
