@@ -136,7 +136,7 @@ static enum status find_note(struct run *run)
 /* Can the input be read again from its beginning, and the output be a file? */
 static bool is_resumable(const struct answer_job *job)
 {
-	if (!job->out || (file_exists(job->out) && file_stamp_at(job->out).inode == 0))
+	if (job->once || !job->out || (file_exists(job->out) && file_stamp_at(job->out).inode == 0))
 		return false;
 	for (int64_t i = 0; i < job->path_count; i++)
 		if (file_stamp_at(job->paths[i]).inode == 0)

@@ -15,6 +15,7 @@ struct answer_job {
 	bool fresh;          /* what an earlier job left is not gone on with */
 	int64_t chunk_lines; /* 0: many */
 	bool keeps_quotes;   /* as in line_stream_settings */
+	bool once; /* a job that fails or is killed leaves nothing: it is always done from the beginning, and no signal ends it */
 	/* What the answers depend on besides the input files: lines of "name: value". A job goes on only if all are the same. */
 	const char *identity;
 	void *context;

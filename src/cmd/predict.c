@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cmd/answer_options.h"
 #include "cmd/command.h"
+#include "cmd/folder_watch.h"
 #include "cmd/device_options.h"
 #include "cmd/squad_options.h"
 #include "cmd/text_options.h"
@@ -14,7 +15,7 @@
 #include "infer/task_stream.h"
 
 struct predict_settings {
-	const char *model, *out, *format, *text_column, *pair_column, *on_bad_record;
+	const char *model, *out, *watch, *format, *text_column, *pair_column, *on_bad_record;
 	int64_t max_seq_length, micro_batch_tokens;
 	bool fresh;
 	struct squad_settings squad;
@@ -63,6 +64,14 @@ static const struct option predict_options[] = {
 	 .value_name = "WHAT",
 	 .help = "a row that cannot be used is an error, or is left out and counted"},
 	SQUAD_OPTIONS(struct predict_settings, squad, ROLE_RESULT, "as in training"),
+	{.name = "watch",
+	 .type = OPTION_TEXT,
+	 .field = FIELD(watch),
+	 .role = ROLE_PLACE,
+	 .value_name = "FOLDER",
+	 .help = "answer each file that appears in this folder, into a file of its name with .jsonl behind it in the folder "
+		 "--out, "
+		 "until SIGTERM"},
 	{.help = "Output"},
 	{.name = "out",
 	 .type = OPTION_TEXT,
@@ -156,7 +165,7 @@ static enum status answer(void *context, struct line_chunk *chunk, int64_t first
 	return task_stream_answer(context, chunk, out, out_texts);
 }
 
-static void log_stream(const struct task_stream *stream)
+static void log_stream(const struct task_stream *stream, const char *path)
 {
 	char count[FORMAT_BYTES];
 	const struct task_session *session = stream->session;
@@ -164,32 +173,82 @@ static void log_stream(const struct task_stream *stream)
 		log_note("%s longer than %d tokens and cut, by %.0f tokens on average; --max_seq_length raises the limit",
 			 format_counted(count, stream->cut_count, "text was", "texts were"),
 			 session->state.settings.max_seq_length, (double)stream->cut_tokens / (double)stream->cut_count);
-	bad_records_log(&session->bad, "input");
+	bad_records_log(&session->bad, path);
 }
 
-static enum status predict_stream(struct task_session *session, struct options *options, bool pipeline)
+/* The job of all files, or of one that has appeared. */
+static enum status make_job(struct answer_job *job, struct task_stream *stream, const struct options *options,
+			    struct buffer *identity)
 {
 	const struct predict_settings *settings = options->settings;
+	*job = (struct answer_job){.title = "predicting",
+				   .out = settings->out,
+				   .fresh = settings->fresh,
+				   .keeps_quotes = true,
+				   .context = stream,
+				   .work = task_stream_work,
+				   .answer = answer,
+				   .own_bytes = sizeof(struct task_piece),
+				   .release_own = task_piece_release};
+	return answer_job_fill(job, options, settings->model, stream->session->session.backend, identity);
+}
+
+static enum status predict_stream(struct task_session *session, const struct options *options, bool pipeline)
+{
 	struct task_stream stream = {0};
 	struct buffer identity = {0};
-	struct answer_job job = {.title = "predicting",
-				 .out = settings->out,
-				 .fresh = settings->fresh,
-				 .keeps_quotes = true,
-				 .context = &stream,
-				 .work = task_stream_work,
-				 .answer = answer,
-				 .own_bytes = sizeof(struct task_piece),
-				 .release_own = task_piece_release};
+	struct answer_job job;
 	enum status status;
 	TRY_GOTO(task_stream_open(&stream, session), done);
 	stream.pipeline = pipeline;
-	TRY_GOTO(answer_job_fill(&job, options, settings->model, session->session.backend, &identity), done);
+	TRY_GOTO(make_job(&job, &stream, options, &identity), done);
 	status = answer_job_run(&job);
-	log_stream(&stream);
+	log_stream(&stream, job.paths[0]);
 done:
 	buffer_release(&identity);
 	task_stream_release(&stream);
+	return status;
+}
+
+/* --- files as they appear in a folder --- */
+
+struct watch {
+	struct task_stream stream;
+	struct answer_job job;
+};
+
+static enum status answer_file(void *context, const char *path, const char *out)
+{
+	struct watch *watch = context;
+	task_stream_restart(&watch->stream);
+	watch->stream.session->bad.count = 0;
+	watch->job.paths = &path;
+	watch->job.path_count = 1;
+	watch->job.out = out;
+	watch->job.once = true;
+	TRY(answer_job_run(&watch->job));
+	log_stream(&watch->stream, path);
+	return OK;
+}
+
+static enum status predict_watch(struct task_session *session, const struct options *options, bool pipeline)
+{
+	const struct predict_settings *settings = options->settings;
+	struct watch watch = {.stream = {0}};
+	struct buffer identity = {0};
+	enum status status = OK;
+	if (options->positional.count > 0)
+		status = error_set(ERR_USAGE, "--watch answers the files of a folder: no others can be named beside it");
+	else if (!task_streams(session->state.task))
+		status = error_set(ERR_USAGE, "--watch does not know files for %s", session->state.task->name);
+	TRY_GOTO(status, done);
+	TRY_GOTO(task_stream_open(&watch.stream, session), done);
+	watch.stream.pipeline = pipeline;
+	TRY_GOTO(make_job(&watch.job, &watch.stream, options, &identity), done);
+	status = folder_watch(settings->watch, settings->out, answer_file, &watch);
+done:
+	buffer_release(&identity);
+	task_stream_release(&watch.stream);
 	return status;
 }
 
@@ -247,6 +306,10 @@ static enum status run_predict(struct options *options)
 	if (pipeline && !session.state.task->put_pipeline) {
 		status = error_set(ERR_USAGE, "--format pipeline: transformers has no pipeline for %s", session.state.task->name);
 		error_hint("--format jsonl prints a JSON object for each text");
+		goto done;
+	}
+	if (settings->watch) {
+		status = predict_watch(&session, options, pipeline);
 		goto done;
 	}
 	TRY_GOTO(can_stream(&session, paths, count, settings->out, &streams), done);

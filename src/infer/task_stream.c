@@ -25,6 +25,11 @@ enum status task_stream_open(struct task_stream *stream, struct task_session *se
 	return encoder_open(&stream->encoder, &session->session);
 }
 
+void task_stream_restart(struct task_stream *stream)
+{
+	stream->next = stream->answered = stream->cut_count = stream->cut_tokens = 0;
+}
+
 void task_stream_release(struct task_stream *stream)
 {
 	if (!stream->session)

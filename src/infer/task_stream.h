@@ -34,6 +34,8 @@ struct task_piece {
 /* Can files of this task be read so? Otherwise they are read whole (task_session_run). */
 bool task_streams(const struct task *task);
 MUST_USE enum status task_stream_open(struct task_stream *stream, struct task_session *session);
+/* Before other files: a new stream of lines counts its chunks from 0. */
+void task_stream_restart(struct task_stream *stream);
 void task_stream_release(struct task_stream *stream);
 /* Makes the examples of a chunk, as line_stream_settings.work: `context` is the stream. */
 MUST_USE enum status task_stream_work(void *context, struct line_chunk *chunk);

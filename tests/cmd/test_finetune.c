@@ -203,7 +203,7 @@ static void predictions_stream(void **state)
 	snprintf(command, sizeof command, "{ cat %s/rows.tsv; printf 'a\\tb\\tc\\n'; } >%s/bad.tsv", test_folder, test_folder);
 	assert_int_equal(system(command), 0);
 	assert_program(3, "line 3002: ", "predict --model %s/whole %s/bad.tsv", test_folder, test_folder);
-	assert_program(0, "1 record", "predict --model %s/whole %s/bad.tsv --on_bad_record skip", test_folder, test_folder);
+	assert_program(0, "1 bad record", "predict --model %s/whole %s/bad.tsv --on_bad_record skip", test_folder, test_folder);
 	setenv("BERTC_FAULT", "write:3:kill", 1);
 	assert_int_equal(program("predict --model %s/whole --precision fp32 %s/rows.tsv --out %s/cut", test_folder, test_folder,
 				 test_folder),
@@ -212,6 +212,36 @@ static void predictions_stream(void **state)
 	assert_program(0, "going on behind 10", "predict --model %s/whole --precision fp32 %s/rows.tsv --out %s/cut", test_folder,
 		       test_folder, test_folder);
 	assert_true(files_are_same(test_path("answers0"), test_path("cut")));
+}
+
+/* A file that is there, one that appears, a bad one, one that is still being written; then SIGTERM. */
+static void a_folder_is_watched(void **state)
+{
+	(void)state;
+	static const char script[] =
+		"cd %s && mkdir in out && cp rows.tsv in/a.tsv && cp rows.tsv in/d.part && "
+		"{ $BERTC predict --model whole --precision fp32 --watch in --out out --threads 1 2>watch.log & } && pid=$! && "
+		"sleep 1 && cp rows.jsonl in/b && printf '{\"x\": 1}\\n' >in/c && "
+		"n=0; while [ $n -lt 240 ] && ! { [ -e out/b.jsonl ] && [ -e out/c.error ]; }; do sleep 0.25; n=$((n+1)); done; "
+		"kill -TERM $pid; wait $pid";
+	char command[2048], bertc[PATH_BYTES];
+	const char *named = getenv("BERTC");
+	assert_non_null(realpath(named ? named : "build/bertc", bertc));
+	setenv("BERTC", bertc, 1);
+	snprintf(command, sizeof command, script, test_folder);
+	assert_int_equal(system(command), 0);
+	if (named)
+		setenv("BERTC", named, 1);
+	else
+		unsetenv("BERTC");
+	assert_true(files_are_same(test_path("answers0"), test_path("out/a.tsv.jsonl")));
+	assert_true(files_are_same(test_path("answers0"), test_path("out/b.jsonl")));
+	assert_holds(test_path("out/c.error"), "in/c");
+	assert_false(file_exists(test_path("out/c.jsonl")));
+	assert_false(file_exists(test_path("out/d.part.jsonl")));
+	assert_holds(test_path("watch.log"), "stopped by SIGTERM");
+	assert_program(2, "the same folder", "predict --model %s/whole --watch %s/in --out %s/in", test_folder, test_folder,
+		       test_folder);
 }
 
 static void predictions_come_from_any_folder(void **state)
@@ -404,12 +434,19 @@ static void a_folder_may_be_called_as_a_size(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_class_is_learned),         cmocka_unit_test(an_interruption_changes_nothing),
-		cmocka_unit_test(predictions_stream),         cmocka_unit_test(predictions_come_from_any_folder),
-		cmocka_unit_test(ranks_train_as_one),         cmocka_unit_test(other_data_are_not_resumed_on),
-		cmocka_unit_test(numbers_are_learned),        cmocka_unit_test(pairs_run),
-		cmocka_unit_test(bad_files_are_named),        cmocka_unit_test(bad_rows_are_counted),
-		cmocka_unit_test(bad_commands_are_explained), cmocka_unit_test(a_folder_may_be_called_as_a_size),
+		cmocka_unit_test(a_class_is_learned),
+		cmocka_unit_test(an_interruption_changes_nothing),
+		cmocka_unit_test(predictions_stream),
+		cmocka_unit_test(a_folder_is_watched),
+		cmocka_unit_test(predictions_come_from_any_folder),
+		cmocka_unit_test(ranks_train_as_one),
+		cmocka_unit_test(other_data_are_not_resumed_on),
+		cmocka_unit_test(numbers_are_learned),
+		cmocka_unit_test(pairs_run),
+		cmocka_unit_test(bad_files_are_named),
+		cmocka_unit_test(bad_rows_are_counted),
+		cmocka_unit_test(bad_commands_are_explained),
+		cmocka_unit_test(a_folder_may_be_called_as_a_size),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }

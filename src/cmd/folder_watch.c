@@ -1,0 +1,192 @@
+#include "cmd/folder_watch.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/stop.h"
+#include "base/text.h"
+
+#define POLL_SECONDS 0.5
+#define STILL_SECONDS 2.0
+
+/* A file that was seen without an answer. */
+struct seen {
+	char *name;
+	struct file_stamp stamp;
+	double since; /* time from which on it has been the same */
+	bool is_there;
+	bool is_done; /* answered by this process: its own clock need not be that of the file */
+};
+
+struct watch {
+	const char *folder, *answers;
+	struct seen *files;
+	int64_t count, capacity;
+};
+
+static bool is_being_written(const char *name)
+{
+	static const char *const ends[] = {".tmp", ".part"};
+	return name[0] == '.' || text_has_ending(name, ends, sizeof(ends) / sizeof(ends[0]));
+}
+
+/* "answers/NAME.jsonl", and the like. */
+static enum status answer_path(char out[PATH_BYTES], const struct watch *watch, const char *name, const char *end)
+{
+	struct buffer file = {0};
+	buffer_format(&file, "%s%s", name, end);
+	enum status status = buffer_status(&file);
+	if (status == OK)
+		status = path_join(out, watch->answers, buffer_string(&file));
+	buffer_release(&file);
+	return status;
+}
+
+/* Is there an answer, or an error, that is not older than the file? */
+static enum status is_answered(const struct watch *watch, const char *name, const struct file_stamp *stamp, bool *out)
+{
+	static const char *const ends[] = {".jsonl", ".error"};
+	*out = false;
+	for (int i = 0; i < 2; i++) {
+		char path[PATH_BYTES];
+		TRY(answer_path(path, watch, name, ends[i]));
+		*out = *out || (file_exists(path) && file_stamp_at(path).nanoseconds >= stamp->nanoseconds);
+	}
+	return OK;
+}
+
+static struct seen *find(const struct watch *watch, const char *name)
+{
+	for (int64_t i = 0; i < watch->count; i++)
+		if (strcmp(watch->files[i].name, name) == 0)
+			return &watch->files[i];
+	return NULL;
+}
+
+static enum status see(struct watch *watch, const char *name, const struct file_stamp *stamp)
+{
+	struct seen *file = find(watch, name);
+	if (!file) {
+		TRY(memory_grow(&watch->files, &watch->capacity, watch->count + 1, sizeof(*watch->files), "files of a folder"));
+		file = &watch->files[watch->count];
+		*file = (struct seen){.since = clock_seconds(), .stamp = *stamp};
+		TRY(memory_new(&file->name, (int64_t)strlen(name) + 1, 1, "name of a file"));
+		memcpy(file->name, name, strlen(name) + 1);
+		watch->count++;
+	}
+	if (file->stamp.size != stamp->size || file->stamp.nanoseconds != stamp->nanoseconds ||
+	    file->stamp.inode != stamp->inode) {
+		file->since = clock_seconds();
+		file->is_done = false;
+	}
+	file->stamp = *stamp;
+	file->is_there = true;
+	return OK;
+}
+
+/* Looks at the folder; files that are gone are forgotten. */
+static enum status look(struct watch *watch)
+{
+	struct name_list names = {0};
+	enum status status;
+	for (int64_t i = 0; i < watch->count; i++)
+		watch->files[i].is_there = false;
+	TRY(folder_list(watch->folder, &names));
+	for (int64_t i = 0; i < names.count; i++) {
+		char path[PATH_BYTES];
+		bool answered;
+		TRY_GOTO(path_join(path, watch->folder, names.names[i]), done);
+		struct file_stamp stamp = file_stamp_at(path);
+		if (stamp.inode == 0 || is_being_written(names.names[i]))
+			continue;
+		TRY_GOTO(is_answered(watch, names.names[i], &stamp, &answered), done);
+		if (!answered || find(watch, names.names[i]))
+			TRY_GOTO(see(watch, names.names[i], &stamp), done);
+	}
+	status = OK;
+done:
+	name_list_release(&names);
+	int64_t kept = 0;
+	for (int64_t i = 0; i < watch->count; i++) {
+		if (watch->files[i].is_there)
+			watch->files[kept++] = watch->files[i];
+		else
+			free(watch->files[i].name);
+	}
+	watch->count = kept;
+	return status;
+}
+
+/* The file's answer, or the reason why there is none. */
+static enum status answer_one(const struct watch *watch, const char *name,
+			      enum status (*answer)(void *context, const char *path, const char *out), void *context)
+{
+	char path[PATH_BYTES], out[PATH_BYTES], reason[PATH_BYTES];
+	TRY(path_join(path, watch->folder, name));
+	TRY(answer_path(out, watch, name, ".jsonl"));
+	TRY(answer_path(reason, watch, name, ".error"));
+	enum status status = answer(context, path, out);
+	if (status == ERR_DATA || status == ERR_USAGE || status == ERR_STATE) {
+		struct buffer text = {0};
+		buffer_format(&text, "%s\n", error_last()->message);
+		log_warning("%s", error_last()->message);
+		status = buffer_status(&text);
+		if (status == OK)
+			status = file_write(reason, text.data, text.size);
+		buffer_release(&text);
+		return status;
+	}
+	if (status == OK && file_exists(reason) && unlink(reason) != 0)
+		log_warning("'%s' could not be removed", reason);
+	return status;
+}
+
+static enum status check_folders(const char *folder, const char *answers)
+{
+	enum status status = OK;
+	if (!answers || !file_is_folder(answers)) {
+		status = error_set(ERR_USAGE, "--watch needs --out FOLDER, a folder that exists, for the answers");
+	} else if (!file_is_folder(folder)) {
+		status = error_set(ERR_USAGE, "--watch '%s': there is no such folder", folder);
+	} else {
+		char *a = realpath(folder, NULL), *b = realpath(answers, NULL);
+		if (a && b && strcmp(a, b) == 0)
+			status = error_set(ERR_USAGE, "--watch and --out name the same folder: answers would be answered");
+		free(a);
+		free(b);
+	}
+	return status;
+}
+
+enum status folder_watch(const char *folder, const char *answers,
+			 enum status (*answer)(void *context, const char *path, const char *out), void *context)
+{
+	struct watch watch = {.folder = folder, .answers = answers};
+	enum status status = OK;
+	TRY(check_folders(folder, answers));
+	stop_install();
+	log_note("watching '%s'; SIGTERM ends it after the file in hand", folder);
+	while (status == OK && !stop_requested()) {
+		status = look(&watch);
+		for (int64_t i = 0; i < watch.count && status == OK && !stop_requested(); i++) {
+			struct seen *file = &watch.files[i];
+			if (file->is_done || clock_seconds() - file->since < STILL_SECONDS)
+				continue;
+			status = answer_one(&watch, file->name, answer, context);
+			file->is_done = true;
+		}
+		if (status == OK && !stop_requested())
+			clock_pause(POLL_SECONDS);
+	}
+	for (int64_t i = 0; i < watch.count; i++)
+		free(watch.files[i].name);
+	free(watch.files);
+	if (status == OK)
+		log_note("stopped by %s", stop_reason());
+	return status;
+}
