@@ -184,13 +184,20 @@ const struct option finetune_options[] = {
 
 const struct command_text finetune_text = {
 	.name = "finetune",
-	.synopsis = "--task NAME --model FOLDER --train FILE... --out FOLDER [options]",
+	.synopsis = "--task NAME --model FOLDER (--train FILE... | --data_dir FOLDER) --out FOLDER [options]",
 	.summary = "fine-tune a pre-trained model on labelled data",
 	.description = "Reads labelled examples, adds a head for the task to a pre-trained model, and trains both. FOLDER/final "
 		       "is a Hugging Face model folder with labels and problem type in its config.json; eval_results.json and "
 		       "eval_results.txt hold the measures on the dev sets, test_results.tsv and predict.txt the predictions for "
-		       "--test.\n\nColumns are detected by their usual names (sentence1 and sentence2, text, label, ...) and "
+		       "--test.\n\nCommand lines of run_classifier.py, run_squad.py, run_glue.py, run_qa.py, run_ner.py and "
+		       "run_swag.py work as they are: their options are understood, or the answer says what to use "
+		       "instead.\n\nColumns are detected by their usual names (sentence1 and sentence2, text, label, ...) and "
 		       "reported; options override them. To resume an interrupted run, run the same command again.",
-	.examples = "bertc finetune --task classification --model runs/mine --train train.tsv --dev dev.tsv --out runs/task\t"
-		    "fine-tune a model on a table of texts and labels\n",
+	.examples =
+		"bertc finetune --task classification --model runs/mine --train train.tsv --dev dev.tsv --out runs/task\t"
+		"fine-tune a model on a table of texts and labels\n"
+		"bertc finetune --task mnli --model bert_base --data_dir glue/MNLI --out runs/mnli\t"
+		"a GLUE task from its folder\n"
+		"bertc finetune --task squad --model bert_base --train train-v2.0.json --dev dev-v2.0.json "
+		"--version_2_with_negative --find_threshold --out runs/qa\tSQuAD 2.0, with a threshold chosen on the dev set\n",
 };
