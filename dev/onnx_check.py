@@ -15,6 +15,7 @@ import tempfile
 import numpy as np
 import onnx
 import onnxruntime
+import safetensors.torch
 import torch
 import transformers
 from transformers import BertConfig, BertTokenizerFast
@@ -110,6 +111,39 @@ def compare_pooling(bertc, folder):
     return worst
 
 
+def compare_relation(bertc, folder):
+    """transformers has no class for relations: the rows of two marks, joined, before a linear layer."""
+    make_folder(folder, "BertModel", "gelu")
+    encoder = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False).eval()
+    head = torch.nn.Linear(96, 3)
+    weights = {"bert." + k: v.contiguous() for k, v in encoder.state_dict().items()}
+    weights.update({"classifier." + k: v for k, v in head.state_dict().items()})
+    safetensors.torch.save_file(weights, os.path.join(folder, "model.safetensors"), {"format": "pt"})
+    path = os.path.join(folder, "config.json")
+    with open(path) as f:
+        config = json.load(f)
+    config.update(architectures=["BertForRelationExtraction"], id2label={"0": "a", "1": "b", "2": "c"})
+    with open(path, "w") as f:
+        json.dump(config, f)
+    with open(os.path.join(folder, "bertc_task.json"), "w") as f:
+        json.dump({"task": "relation", "relation": {"markers": ["<<", ">>", "[[", "]]"], "marker_tokens": "text",
+                                                    "head": "markers"}}, f)
+    out = folder + ".onnx"
+    subprocess.run([bertc, "export", "--model", folder, "--to", "onnx", "--out", out, "-q"], check=True)
+    onnx.checker.check_model(out, full_check=True)
+    session = onnxruntime.InferenceSession(out)
+    encoded = BertTokenizerFast(os.path.join(folder, "vocab.txt"))(TEXTS, padding=True, return_tensors="pt")
+    rows = torch.tensor([[1, 4], [0, 1], [5, 2], [2, 1]])
+    with torch.no_grad():
+        hidden = encoder(**encoded).last_hidden_state
+        theirs = head(torch.stack([hidden[i, r].reshape(-1) for i, r in enumerate(rows)])).numpy()
+    inputs = {k: v.numpy() for k, v in encoded.items()}
+    (ours,) = session.run(["logits"], dict(inputs, entity_positions=rows.numpy()))
+    worst = float(np.abs(ours - theirs).max())
+    print(f"{worst:.2e}  relation")
+    return worst
+
+
 def main():
     bertc, worst = sys.argv[1], 0.0
     with tempfile.TemporaryDirectory() as top:
@@ -119,6 +153,7 @@ def main():
                 make_folder(folder, name, activation)
                 worst = max(worst, compare(bertc, folder, name, folder + "-onnx"))
         worst = max(worst, compare_pooling(bertc, os.path.join(top, "vectors")))
+        worst = max(worst, compare_relation(bertc, os.path.join(top, "relation")))
         for i, folder in enumerate(sys.argv[2:]):
             name = transformers.AutoConfig.from_pretrained(folder).architectures[0]
             worst = max(worst, compare(bertc, folder, name, os.path.join(top, str(i))))

@@ -69,8 +69,14 @@ static enum status find_heads(struct saved_model *saved, const char *path, bool 
 		error_hint("--no_head takes the encoder alone");
 		return status;
 	}
+	/* Of a model for vectors the record says how it was trained; of others it is about the head that is left out. */
+	char *record = saved->sentences.found ? saved->task.record : NULL;
+	if (record)
+		saved->task.record = NULL;
 	task_config_release(&saved->task);
-	return task_config_make(&saved->task, "BertModel", NULL, NULL, 0);
+	enum status status = task_config_make(&saved->task, "BertModel", NULL, NULL, 0);
+	saved->task.record = record;
+	return status;
 }
 
 static bool is_missing(const struct model_folder_report *report, const char *name)
@@ -100,9 +106,24 @@ static enum status read_weights(struct saved_model *saved)
 	return status;
 }
 
+/* What a sentence-transformers folder says: `path` itself, or the folder of a run's model. */
+static enum status find_sentences(struct saved_model *saved, const char *path)
+{
+	struct model_source source;
+	TRY(sentence_folder_read(&saved->sentences, path));
+	if (saved->sentences.found)
+		return OK;
+	TRY(model_source_find(path, &source));
+	char *slash = strrchr(source.weights, '/');
+	if (slash)
+		*slash = '\0';
+	sentence_folder_release(&saved->sentences);
+	return sentence_folder_read(&saved->sentences, slash ? source.weights : ".");
+}
+
 enum status saved_model_read(struct saved_model *saved, const char *path, bool with_head)
 {
-	TRY(sentence_folder_read(&saved->sentences, path));
+	TRY(find_sentences(saved, path));
 	if (saved->sentences.found) {
 		path = saved->sentences.transformer;
 		with_head &= saved->sentences.pooling == 0;

@@ -67,6 +67,12 @@ static enum status settle(struct task_session *session)
 	own->columns = settings->columns;
 	own->bad = &session->bad;
 	squad_task_settings_take(&own->squad, &settings->squad);
+	/* As in transformers, classes without names are LABEL_0, LABEL_1, ...; other tasks have none, unless the folder says so.
+	 */
+	if (!session->config.labels &&
+	    (session->state.task->target == TARGET_CLASS || session->state.task->target == TARGET_CLASSES ||
+	     strcmp(session->state.task->architecture, "BertForTokenClassification") == 0))
+		TRY(task_config_name_labels(&session->config));
 	if (session->config.labels && session->state.task->target != TARGET_NUMBER)
 		TRY(task_state_labels(&session->state, (const char *const *)session->config.labels, session->config.label_count));
 	session->state.task->heads(&session->state, &session->heads);

@@ -160,6 +160,23 @@ failed:
 	return status;
 }
 
+enum status task_config_name_labels(struct task_config *task)
+{
+	char name[32];
+	enum status status;
+	if (task->labels)
+		return OK;
+	TRY(memory_new(&task->labels, task->label_count, sizeof(*task->labels), "labels"));
+	for (int32_t i = 0; i < task->label_count; i++) {
+		snprintf(name, sizeof(name), "LABEL_%" PRId32, i);
+		TRY_GOTO(copy_text(&task->labels[i], name), failed);
+	}
+	return OK;
+failed:
+	task_config_release(task);
+	return status;
+}
+
 void task_config_release(struct task_config *task)
 {
 	for (int32_t i = 0; task->labels && i < task->label_count; i++)

@@ -34,6 +34,8 @@ MUST_USE enum status task_config_from_json(struct task_config *out, const struct
  * that of the hidden layers. */
 MUST_USE enum status task_config_make(struct task_config *out, const char *architecture, const char *problem_type,
 				      const char *const *labels, int32_t label_count);
+/* Gives classes without names those of transformers: LABEL_0, LABEL_1, ... */
+MUST_USE enum status task_config_name_labels(struct task_config *task);
 void task_config_release(struct task_config *task);
 /* The number of a label; -1: none of the labels has that name. */
 int32_t task_config_find_label(const struct task_config *task, const char *label);

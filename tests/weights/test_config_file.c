@@ -206,9 +206,27 @@ static void folders_say_their_task(void **state)
 	assert_error(ERR_USAGE, "neither a model size nor a file", model_folder_task(test_path("nothing"), &task));
 }
 
+static void classes_without_names_get_some(void **state)
+{
+	(void)state;
+	static const char *const given[] = {"no", "yes"};
+	struct task_config task;
+	assert_true(task_config_make(&task, "BertForSequenceClassification", NULL, NULL, 3) == OK);
+	assert_null(task.labels);
+	assert_true(task_config_name_labels(&task) == OK);
+	assert_string_equal(task.labels[0], "LABEL_0");
+	assert_string_equal(task.labels[2], "LABEL_2");
+	task_config_release(&task);
+	assert_true(task_config_make(&task, "BertForSequenceClassification", NULL, given, 2) == OK);
+	assert_true(task_config_name_labels(&task) == OK);
+	assert_string_equal(task.labels[1], "yes");
+	task_config_release(&task);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(classes_without_names_get_some),
 		cmocka_unit_test(sizes_come_back),
 		cmocka_unit_test(tasks_are_read),
 		cmocka_unit_test(what_is_absent_is_null),
