@@ -105,9 +105,35 @@ static void tags_stand_behind_the_columns_of_the_file(void **state)
 	conll_release(&conll);
 }
 
+/* The files of all tasks by their names, and nothing else of a run's folder. */
+static void files_of_results_are_known(void **state)
+{
+	static const char *const results[] = {
+		"eval_results.json", "eval_results.txt",  "test_results.tsv", "predict.txt",
+		"predictions.txt",   "predictions_2.txt", "predictions.json", "nbest_predictions.json",
+		"null_odds.json",    "MRPC.tsv",          "MNLI-mm.tsv"};
+	static const char *const others[] = {"settings.json",
+					     "metrics.jsonl",
+					     "report.html",
+					     "final",
+					     "predictions",
+					     "train.tsv",
+					     "predictions_x.txt",
+					     "my_predictions.json",
+					     "predict.txt.bak",
+					     "eval_results",
+					     ""};
+	(void)state;
+	for (size_t i = 0; i < sizeof(results) / sizeof(*results); i++)
+		assert_true(results_is_file(results[i]));
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		assert_false(results_is_file(others[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(files_of_results_are_known),
 		cmocka_unit_test(floats_are_printed_as_numpy_prints_them),
 		cmocka_unit_test(evaluations_are_sorted),
 		cmocka_unit_test(predictions_are_rows),
