@@ -208,6 +208,18 @@ def gather():
     emit("gather_bwd T=9 P=4 H=5", dict(rows=rows, dy=dy), dict(dx=x.grad))
 
 
+def pooling(lengths, width, cls):
+    """As sentence_transformers.models.Pooling: the mean of a text's rows, or the row of [CLS]."""
+    batch, tokens = make_batch(lengths), sum(lengths)
+    x, dy = normal(tokens, width), normal(len(lengths), width)
+    parts = torch.split(x, lengths)
+    y = torch.stack([part[0] if cls else part.mean(0) for part in parts])
+    y.backward(dy.detach() * LOSS_SCALE)
+    keys = f"T={tokens} H={width} B={len(lengths)} cls={cls}"
+    emit(f"pooling_fwd {keys}", dict(x=x), dict(y=y), batch)
+    emit(f"pooling_bwd {keys}", dict(dy=dy), dict(dx=x.grad), batch)
+
+
 # As case_create() in tests/backend/case.h sets them.
 INVERSE_PREDICTIONS, INVERSE_INSTANCES, LOSS_SCALE = 1 / 37, 1 / 11, 8
 BEFORE = 0.25  # what loss and correct hold before
@@ -225,7 +237,8 @@ def vocabulary(rows, vocab, width):
     correct = (weights * (logits.argmax(-1) == labels)).sum()
     inputs = dict(x=x, table=table, bias=bias, labels=labels, weights=weights)
     emit(f"vocab_xent P={rows} V={vocab} H={width}", inputs,
-         dict(gradients(table=table, bias=bias), dx=x.grad, loss=BEFORE + losses.sum(), correct=BEFORE + correct))
+         dict(gradients(table=table, bias=bias), dx=x.grad, losses=losses, loss=BEFORE + losses.sum(),
+              correct=BEFORE + correct))
     best = torch.softmax(logits, -1).topk(4)
     emit(f"vocab_topk P={rows} V={vocab} H={width} k=4", dict(x=x, table=table, bias=bias),
          dict(ids=best.indices, probabilities=best.values))
@@ -402,6 +415,8 @@ values(6, 4)
 groups([3, 5, 2, 4, 6])
 segments([6, 1, 13])
 row_dropout([6, 1, 13], 20, 0.3)
+for cls in (0, 1):
+    pooling([6, 1, 13], 5, cls)
 
 save_file(tensors, sys.argv[1], metadata={"cases": "\n".join(lines)})
 print(f"{len(lines)} cases; torch {torch.__version__}, timm {timm.__version__}, numpy {numpy.__version__}")

@@ -91,7 +91,7 @@ struct shape_limits {
 
 /* What a stretch of operations depends on. Of equal keys the operations are the same, with the same arguments; only what
  * lies in device memory is another. */
-enum work_part { WORK_TRAINING_FIRST, WORK_TRAINING_NEXT, WORK_LOSS, WORK_PREDICTIONS, WORK_UPDATE };
+enum work_part { WORK_TRAINING_FIRST, WORK_TRAINING_NEXT, WORK_BACKWARD, WORK_LOSS, WORK_PREDICTIONS, WORK_UPDATE };
 struct work_key {
 	const void *owner; /* whose memory they work on: activations, an objective, an optimiser */
 	enum work_part part;

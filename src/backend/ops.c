@@ -559,6 +559,44 @@ void gather_bwd(struct replica *r, const struct gather_bwd *a)
 	trace_end(&c, "T=%" PRId64 " P=%d H=%" PRId64 " overwrite=%d", a->dx.rows, a->count, width.size, a->overwrite);
 }
 
+/* Rows of the encoder, and a vector for each sequence of the batch. */
+static void check_pooling(struct call *c, const struct batch *batch, const char *const names[2], const struct tensor *rows,
+			  const struct tensor *vectors)
+{
+	struct extent tokens = {rows->rows, names[0]}, width = {rows->columns, names[0]};
+	check_batch(c, batch, tokens);
+	struct extent sequences = {batch->sequence_count, "batch"};
+	bool forward = strcmp(names[0], "x") == 0;
+	check_activation(c, names[0], rows, forward ? IN : OUT, tokens, width);
+	check_tensor(c, names[1], vectors, forward ? OUT : IN, master_type(c), sequences, width);
+	check_apart(c, NULL);
+	c->bytes = touched(c);
+}
+
+static void trace_pooling(const struct call *c, const struct batch *batch, bool first, int64_t width)
+{
+	trace_end(c, "T=%d H=%" PRId64 " B=%d longest=%d cls=%d", batch->token_count, width, batch->sequence_count,
+		  batch->longest, first);
+}
+
+void pooling_fwd(struct replica *r, const struct pooling_fwd *a)
+{
+	struct call c = call_begin(r, "pooling_fwd");
+	check_pooling(&c, a->batch, (const char *const[]){"x", "y"}, &a->x, &a->y);
+	trace_begin(&c);
+	r->operations->pooling_fwd(r, a);
+	trace_pooling(&c, a->batch, a->first, a->x.columns);
+}
+
+void pooling_bwd(struct replica *r, const struct pooling_bwd *a)
+{
+	struct call c = call_begin(r, "pooling_bwd");
+	check_pooling(&c, a->batch, (const char *const[]){"dx", "dy"}, &a->dx, &a->dy);
+	trace_begin(&c);
+	r->operations->pooling_bwd(r, a);
+	trace_pooling(&c, a->batch, a->first, a->dx.columns);
+}
+
 void vocab_xent(struct replica *r, const struct vocab_xent *a)
 {
 	struct call c = call_begin(r, "vocab_xent");

@@ -156,6 +156,24 @@ struct gather_bwd {
 	struct tensor dx; /* out or acc (T,H), activation dtype */
 };
 
+/* One vector a sequence: the mean of its rows, or its first row ([CLS]). In the type of masters, since vectors are few and
+ * products of them are what a loss depends on. A sequence without tokens gives zeros. */
+struct pooling_fwd {
+	const struct batch *batch;
+	bool first; /* the first row instead of the mean */
+	struct tensor x; /* (T,H) */
+	struct tensor y; /* out (B,H) stat */
+};
+
+/* All rows of dx, from dy * loss_scale: divided by the number of rows to each of them, or to the first row and zeros to the
+ * others. */
+struct pooling_bwd {
+	const struct batch *batch;
+	bool first; /* the first row instead of the mean */
+	struct tensor dy; /* (B,H) stat */
+	struct tensor dx; /* out (T,H) */
+};
+
 /* Output layer over the vocabulary with softmax cross entropy, forward and backward in one.
  *   logits = x E' + b; *loss += sum_i w_i CE_i; *correct += sum_i w_i [argmax = label]  (lowest index wins ties)
  *   with `training`: dlogits = w_i (softmax - onehot) * inverse_weight[head] * loss_scale;
@@ -333,6 +351,8 @@ struct operations {
 	void (*attention_bwd)(struct replica *r, const struct attention_bwd *a);
 	void (*gather_fwd)(struct replica *r, const struct gather_fwd *a);
 	void (*gather_bwd)(struct replica *r, const struct gather_bwd *a);
+	void (*pooling_fwd)(struct replica *r, const struct pooling_fwd *a);
+	void (*pooling_bwd)(struct replica *r, const struct pooling_bwd *a);
 	void (*vocab_xent)(struct replica *r, const struct vocab_xent *a);
 	void (*vocab_topk)(struct replica *r, const struct vocab_topk *a);
 	void (*xent)(struct replica *r, const struct xent *a);
@@ -379,6 +399,8 @@ void attention_fwd(struct replica *r, const struct attention_fwd *a);
 void attention_bwd(struct replica *r, const struct attention_bwd *a);
 void gather_fwd(struct replica *r, const struct gather_fwd *a);
 void gather_bwd(struct replica *r, const struct gather_bwd *a);
+void pooling_fwd(struct replica *r, const struct pooling_fwd *a);
+void pooling_bwd(struct replica *r, const struct pooling_bwd *a);
 void vocab_xent(struct replica *r, const struct vocab_xent *a);
 void vocab_topk(struct replica *r, const struct vocab_topk *a);
 void xent(struct replica *r, const struct xent *a);

@@ -2,6 +2,8 @@
  * structs from its options, shows and records them, and lets the run do the work (run/run.h, run/labelled_run.h). */
 #include "cmd/finetune.h"
 
+#include <string.h>
+
 #include "base/log.h"
 #include "cmd/finetune_inputs.h"
 #include "cmd/finetune_sweep.h"
@@ -10,6 +12,11 @@
 static enum marker_tokens marker_tokens(const char *name)
 {
 	return name[0] == 'v' ? MARKERS_VOCABULARY : name[0] == 't' ? MARKERS_TEXT : MARKERS_AUTO;
+}
+
+static unsigned pooling_mode(const char *name)
+{
+	return name[0] == 'c' ? POOLING_CLS : name[0] == 'm' ? POOLING_MEAN : 0;
 }
 
 void finetune_fill(struct finetune *finetune)
@@ -52,6 +59,11 @@ void finetune_fill(struct finetune *finetune)
 		.relation = {.markers = settings->markers,
 			     .tokens = marker_tokens(settings->marker_tokens),
 			     .reads_markers = settings->relation_head[0] == 'm'},
+		.embedding = {.temperature = settings->temperature,
+			      .pooling = pooling_mode(settings->pooling),
+			      .scored_loss =
+				      strcmp(settings->score_loss, "cosine") == 0 ? CONTRASTIVE_COSINE : CONTRASTIVE_COSENT,
+			      .negative_columns = settings->negative_column},
 		.squad = squad_options_given(options, &settings->squad),
 		.skip_bad = settings->on_bad_record[1] == 'k',
 		.shuffle = settings->shuffle,

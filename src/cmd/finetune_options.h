@@ -14,6 +14,8 @@ struct finetune_settings {
 	struct squad_settings squad;
 	bool find_threshold;
 	bool do_train, do_eval, do_predict;
+	double temperature;
+	const char *pooling, *score_loss, *negative_column;
 	/* model */
 	const char *model, *config_file, *vocab_file;
 	bool cased;

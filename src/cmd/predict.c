@@ -302,6 +302,11 @@ static enum status run_predict(struct options *options)
 	bool streams;
 	enum status status;
 	TRY_GOTO(task_session_open(&session, &of_session), done);
+	if (!session.state.task->put) {
+		status = error_set(ERR_USAGE, "'%s' gives vectors, not answers", settings->model);
+		error_hint("bertc embed prints them");
+		goto done;
+	}
 	bool pipeline = strcmp(settings->format, "pipeline") == 0;
 	if (pipeline && !session.state.task->put_pipeline) {
 		status = error_set(ERR_USAGE, "--format pipeline: transformers has no pipeline for %s", session.state.task->name);

@@ -36,9 +36,13 @@ static enum status find_task_head(struct saved_model *saved, const char *path, b
 	struct task_session_settings settings = {.model = path};
 	struct task_session session = {0};
 	enum status status = OK;
-	*found = saved->task.record || task_of_architecture(saved->task.architecture, saved->task.problem_type);
+	*found = saved->task.record ||
+		 task_of_architecture(saved->task.architecture, saved->task.problem_type, saved->task.label_count);
 	if (*found)
 		status = task_session_open(&session, &settings);
+	/* Vectors are the encoder's own: there is no head beside it. */
+	if (*found && status == OK && session.heads.head[0].loss == LOSS_VECTORS)
+		*found = false;
 	if (*found && status == OK)
 		saved->heads = session.heads;
 	task_session_close(&session);

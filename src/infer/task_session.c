@@ -7,6 +7,7 @@
 #include "data/step_reader.h"
 #include "tasks/record.h"
 #include "weights/manifest.h"
+#include "weights/sentence_folder.h"
 
 #define TASK_RECORD_LIMIT ((size_t)1 << 20)
 
@@ -34,13 +35,32 @@ static enum status no_task(const struct task_session *session)
 	return status;
 }
 
+/* A folder of sentence-transformers gives vectors. */
+static enum status find_pooling(struct task_session *session)
+{
+	struct task_state *state = &session->state;
+	struct sentence_folder folder;
+	enum status status;
+	TRY_GOTO(sentence_folder_read(&folder, session->settings->model), done);
+	if (folder.pooling == POOLING_MEAN || folder.pooling == POOLING_CLS) {
+		state->task = &task_embedding;
+		state->settings.embedding.pooling = folder.pooling;
+	}
+done:
+	sentence_folder_release(&folder);
+	return status;
+}
+
 /* The task: as recorded, else by the architecture. */
 static enum status find_task(struct task_session *session)
 {
 	struct task_state *state = &session->state;
 	if (session->record.root)
 		return task_record_find(session->record.root, TASK_RECORD_FILE, &state->task, &state->settings.layout);
-	state->task = task_of_architecture(session->config.architecture, session->config.problem_type);
+	state->task =
+		task_of_architecture(session->config.architecture, session->config.problem_type, session->config.label_count);
+	if (!state->task)
+		TRY(find_pooling(session));
 	return state->task ? OK : no_task(session);
 }
 
@@ -62,6 +82,7 @@ static enum status settle(struct task_session *session)
 		error_hint("lower it");
 		return status;
 	}
+	own->embedding.hidden_size = config.hidden_size;
 	session->bad.skip = settings->skip_bad;
 	own->tokenizer = session->tokenizer;
 	own->columns = settings->columns;
@@ -135,6 +156,7 @@ enum status task_session_run(struct task_session *session, const char *const *pa
 		return OK;
 	TRY_GOTO(instances_open_labelled(&instances, &out->encoded, &source), done);
 	TRY_GOTO(open_model(session, instances, &capacity), done);
+	state->pool = session->session.pool;
 	struct output_pass pass = {.model = session->session.model,
 				   .activations = session->session.activations,
 				   .replica = &session->session.replica,

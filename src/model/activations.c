@@ -43,6 +43,15 @@ static struct tensor statistic(struct layout *layout, int64_t lines)
 			       .columns = layout->rows};
 }
 
+/* (rows, columns) in the masters' type: vectors, of whose products a loss is made. */
+static struct tensor vectors(struct layout *layout, int64_t columns)
+{
+	return (struct tensor){.data = take(layout, columns, layout->backend->master_dtype),
+			       .dtype = layout->backend->master_dtype,
+			       .rows = layout->rows,
+			       .columns = columns};
+}
+
 /* The same memory seen with another width. */
 static struct tensor with_columns(struct tensor tensor, int64_t columns)
 {
@@ -152,13 +161,20 @@ static void lay_out_mlm_head(struct activations *a, struct layout *layout, int64
 /* Items of a head in a batch of these sizes: chosen, or one of each sequence, or of each token. */
 static int64_t head_items(const struct head *head, int64_t tokens, int64_t sequences, int64_t labels)
 {
-	return head->input == INPUT_ALL_ROWS ? tokens : head->input == INPUT_FIRST_ROW ? sequences : labels;
+	bool each = head->input == INPUT_FIRST_ROW || head->input == INPUT_POOLED_ROWS;
+	return head->input == INPUT_ALL_ROWS ? tokens : each ? sequences : labels;
 }
 
 static void lay_out_head(struct head_activations *head, struct layout *layout, const struct model *model, const struct head *what,
 			 struct tensor encoded, struct tensor gradient, bool training)
 {
 	bool all = what->input == INPUT_ALL_ROWS, drops = training && what->drops;
+	if (what->input == INPUT_POOLED_ROWS) {
+		head->logits = vectors(layout, model->config.hidden_size);
+		if (training)
+			head->logits_gradient = vectors(layout, model->config.hidden_size);
+		return;
+	}
 	int64_t width = (int64_t)(what->joined > 1 ? what->joined : 1) * model->config.hidden_size;
 	head->rows = all ? encoded : matrix(layout, width);
 	head->pooled = what->pooled ? matrix(layout, width) : head->rows;

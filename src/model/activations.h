@@ -25,7 +25,7 @@ struct layer_activations {
  * before it. */
 struct head_activations {
 	struct tensor rows, pooled, dropped; /* (N,kH) */
-	struct tensor logits;                /* (N,C) */
+	struct tensor logits;                /* (N,C); of INPUT_POOLED_ROWS the vectors (B,H), in the masters' type */
 	/* Gradients, in training: of what the linear layer reads, and of the rows. */
 	struct tensor logits_gradient;               /* (N,C) */
 	struct tensor input_gradient, rows_gradient; /* (N,kH) */

@@ -121,7 +121,8 @@ static bool search_forward(const struct search *search, const struct activations
 			return true;
 		}
 		if (bad_tensor(search, words ? a->transformed : a->heads[h].logits)) {
-			snprintf(search->out, search->size, "'%s%s'", heads->head[h].name, words ? ".transform" : "");
+			const char *name = heads->head[h].loss == LOSS_VECTORS ? "pooling" : heads->head[h].name;
+			snprintf(search->out, search->size, "'%s%s'", name, words ? ".transform" : "");
 			return true;
 		}
 	}

@@ -33,6 +33,8 @@ double model_head_flops(const struct model_config *config, const struct model_he
 	double hidden = config->hidden_size, flops = 0;
 	for (int h = 0; h < heads->count; h++) {
 		const struct head *head = &heads->head[h];
+		if (head->loss == LOSS_VECTORS)
+			continue;
 		double items = head->input == INPUT_FIRST_ROW  ? work->sequences
 			       : head->input == INPUT_ALL_ROWS ? work->tokens
 							       : work->predictions;

@@ -128,6 +128,33 @@ static struct dropout head_dropout(const struct model *model, const struct activ
 				.site = (uint32_t)(config->num_hidden_layers + 1) * 4 + (uint32_t)number};
 }
 
+/* A vector for each sequence: no linear layer follows. */
+static void pool_rows(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+		      int number)
+{
+	pooling_fwd(replica, &(struct pooling_fwd){.batch = batch,
+						   .first = model->heads.head[number].pooling == POOLING_CLS,
+						   .x = activations_output(a),
+						   .y = a->heads[number].logits});
+}
+
+void model_take_vector_gradients(const struct model *model, struct activations *a, int head, const void *gradients, int64_t rows)
+{
+	const struct tensor *to = &a->heads[head].logits_gradient;
+	BUG_IF(model->heads.head[head].input != INPUT_POOLED_ROWS || !a->training || rows > a->capacity.sequences);
+	model->backend->functions->to_device(model->backend, to->data, gradients,
+					     (size_t)rows * (size_t)to->columns * dtype_bytes(to->dtype));
+}
+
+void model_vectors_backward(const struct model *model, struct activations *a, struct replica *replica, const struct batch *batch,
+			    int head)
+{
+	pooling_bwd(replica, &(struct pooling_bwd){.batch = batch,
+						   .first = model->heads.head[head].pooling == POOLING_CLS,
+						   .dy = a->heads[head].logits_gradient,
+						   .dx = a->gradient});
+}
+
 /* What the linear layer reads: behind dropout, where there is some. */
 static struct tensor linear_input(const struct head_activations *own, struct dropout dropout)
 {
@@ -140,6 +167,10 @@ static void head_forward(const struct model *model, struct activations *a, struc
 	const struct head *head = &model->heads.head[number];
 	const struct head_weights *w = &model->head_weights[number];
 	struct head_activations *own = &a->heads[number];
+	if (head->input == INPUT_POOLED_ROWS) {
+		pool_rows(model, a, replica, batch, number);
+		return;
+	}
 	struct head_rows rows = rows_of(head, batch, &batch->labels[number]);
 	struct dropout dropout = head_dropout(model, a, number);
 	int64_t hidden = model->config.hidden_size;
@@ -221,6 +252,7 @@ static void head_loss(const struct model *model, struct activations *a, struct r
 							     .logits = own->logits,
 							     .dlogits = gradients});
 		return;
+	case LOSS_VECTORS: BUG_IF(training); return; /* known when all vectors of a step are */
 	case LOSS_WORDS:
 	case LOSS_NONE: break;
 	}

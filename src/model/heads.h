@@ -5,11 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "data/batch.h"
+#include "model/pooling.h"
 
 enum head_input {
 	INPUT_FIRST_ROW,   /* the first row of each sequence: [CLS] */
 	INPUT_CHOSEN_ROWS, /* the rows that the labels name, `joined` of them to an item, one behind the other */
 	INPUT_ALL_ROWS,    /* of a head that is alone */
+	INPUT_POOLED_ROWS, /* all rows of a sequence as one vector, which is the output; of a head that is alone */
 };
 
 enum head_loss {
@@ -20,16 +22,18 @@ enum head_loss {
 	LOSS_GROUP,   /* cross entropy among the sequences of an example, one output each */
 	LOSS_SEGMENT, /* cross entropies among the tokens of a sequence, one for each of two outputs: where an answer starts and
 			 ends */
+	LOSS_VECTORS, /* of all vectors of a step: whoever trains computes it, and gives their gradients; no linear layer */
 	LOSS_NONE,    /* of inference alone: no linear layer follows, and the rows that the head reads are its outputs */
 };
 
 /* Head h learns from labels[h] of a batch. */
 struct head {
 	enum head_input input;
-	int32_t joined;  /* INPUT_CHOSEN_ROWS: rows of an item; 0 = 1 */
-	bool pooled;     /* reads through the pooler; one head at most does */
-	bool drops;      /* dropout of classifier_dropout on what it reads */
-	int32_t outputs; /* of an item; LOSS_WORDS: 0, the vocabulary's */
+	unsigned pooling; /* INPUT_POOLED_ROWS: POOLING_MEAN or POOLING_CLS */
+	int32_t joined;   /* INPUT_CHOSEN_ROWS: rows of an item; 0 = 1 */
+	bool pooled;      /* reads through the pooler; one head at most does */
+	bool drops;       /* dropout of classifier_dropout on what it reads */
+	int32_t outputs;  /* of an item; LOSS_WORDS: 0, the vocabulary's; INPUT_POOLED_ROWS: the hidden size */
 	enum head_loss loss;
 	double coefficient; /* of its loss in the sum */
 	char name[48];      /* its tensors are NAME.weight and NAME.bias: "classifier"; LOSS_WORDS: "cls.predictions" */

@@ -159,6 +159,15 @@ struct tensor model_outputs(const struct model *model, struct activations *activ
 			    const struct batch *batch, int head);
 /* What model_losses() has left of a head's outputs, of the same kind. */
 struct tensor model_last_outputs(const struct activations *activations, int head);
+/* Of a head of INPUT_POOLED_ROWS: takes the gradients of its vectors, (rows,H) in the masters' type in the host's memory, one row
+ * for each sequence of the batch that the next model_backward() is for. model_vectors_backward() makes of them what
+ * model_losses() leaves when training, on the last forward. */
+void model_take_vector_gradients(const struct model *model, struct activations *activations, int head, const void *gradients,
+				 int64_t rows);
+void model_vectors_backward(const struct model *model, struct activations *activations, struct replica *replica,
+			    const struct batch *batch, int head);
+/* Zeroes the gradients of a pooler that no head reads, which nothing else writes. */
+void model_clear_unused_gradients(const struct model *model);
 /* Transformed rows of the head of LOSS_WORDS for the rows that its labels name (P,H): input of vocab_topk. */
 struct tensor model_prediction_rows(const struct model *model, struct activations *activations, struct replica *replica,
 				    const struct batch *batch);

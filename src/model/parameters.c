@@ -182,8 +182,9 @@ enum status model_create(struct model **out, struct backend *be, const struct mo
 	if (heads->pooler)
 		add_rows(model, pooler_rows, COUNT(pooler_rows), "", (int32_t)layers, model);
 	for (int h = 0; h < heads->count; h++) {
-		BUG_IF(heads->head[h].input == INPUT_ALL_ROWS && heads->count > 1);
-		if (heads->head[h].loss == LOSS_NONE)
+		bool alone = heads->head[h].input == INPUT_ALL_ROWS || heads->head[h].input == INPUT_POOLED_ROWS;
+		BUG_IF(alone && heads->count > 1);
+		if (heads->head[h].loss == LOSS_NONE || heads->head[h].loss == LOSS_VECTORS)
 			continue;
 		if (heads->head[h].loss == LOSS_WORDS)
 			add_rows(model, word_rows, COUNT(word_rows), "", (int32_t)layers, model);
@@ -267,6 +268,21 @@ void model_clear_gradients(struct model *model, int64_t offset, int64_t count)
 {
 	size_t element = dtype_bytes(model->gradients.dtype);
 	zero(model->backend, (char *)model->gradients.data + (size_t)offset * element, (size_t)count * element);
+}
+
+void model_clear_unused_gradients(const struct model *model)
+{
+	int64_t first = model_find_parameter(model, pooler_rows[0].name), last = first + COUNT(pooler_rows) - 1;
+	for (int h = 0; h < model->heads.count; h++)
+		if (first < 0 || model->heads.head[h].pooled)
+			return;
+	if (first < 0)
+		return;
+	const struct parameter *end = &model->parameters[last];
+	size_t element = dtype_bytes(model->gradients.dtype);
+	int64_t offset = model->parameters[first].offset;
+	zero(model->backend, (char *)model->gradients.data + (size_t)offset * element,
+	     (size_t)(end->offset + end->count - offset) * element);
 }
 
 /* Compute copies, and where each weight lies in the slabs. */

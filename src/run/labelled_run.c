@@ -17,6 +17,7 @@
 #include "tasks/set_list.h"
 #include "train/checkpoint.h"
 #include "train/ranks.h"
+#include "train/step_vectors.h"
 #include "weights/checkpoint_folder.h"
 
 /* ---- What the model's folder holds ---- */
@@ -144,6 +145,36 @@ static enum status read_files(struct labelled_run *labelled)
 	return open_sets(labelled, "test", settings->test, TASK_PREDICT, &labelled->test, &labelled->test_count);
 }
 
+/* Pooling of embeddings: as given, else that of the model's folder, else the mean. The folder that is written says how. */
+static enum status choose_embedding(struct labelled_run *labelled)
+{
+	struct run *run = labelled->run;
+	struct embedding_task_settings *own = &labelled->state.settings.embedding;
+	struct sentence_folder *folder = &labelled->sentence;
+	if (labelled->state.task != &task_embedding)
+		return OK;
+	TRY(sentence_folder_read(folder, run->start.resumed ? run->start.checkpoint : labelled->settings->model));
+	if (own->pooling == 0 && folder->found && folder->pooling != POOLING_MEAN && folder->pooling != POOLING_CLS) {
+		enum status status =
+			error_set(ERR_USAGE, "'%s' pools in another way than by the mean or [CLS]", labelled->settings->model);
+		error_hint("choose one of the two: --pooling mean or --pooling cls");
+		return status;
+	}
+	if (own->pooling == 0) {
+		own->pooling = folder->found ? folder->pooling : POOLING_MEAN;
+		TRY(choose_text(&run->choices, "pooling", own->pooling == POOLING_CLS ? "cls" : "mean"));
+	}
+	if (folder->prompt_count > 0)
+		log_note("the prompts of '%s' are kept in the new folder; they are not put before the texts of training",
+			 labelled->settings->model);
+	folder->pooling = own->pooling;
+	folder->normalize = true;
+	folder->lowercase = false; /* the tokenizer's files say it */
+	folder->truncate_dim = 0;
+	folder->max_seq_length = labelled->state.settings.max_seq_length;
+	return OK;
+}
+
 /* Tokens of an example: as given, else as the task usually has. */
 static enum status choose_length(const struct run *run, struct run_phase *phase, const struct task *task)
 {
@@ -200,9 +231,12 @@ static enum status find_task(struct labelled_run *labelled)
 	state->settings.negative_label = settings->negative_label;
 	state->settings.relation = settings->relation;
 	state->settings.squad = settings->squad;
+	state->settings.embedding = settings->embedding;
+	state->settings.embedding.hidden_size = labelled->run->config.hidden_size;
+	state->pool = labelled->run->machine->pool;
 	state->settings.vocab = &labelled->tokenizer.vocab;
 	state->settings.bad = &labelled->bad;
-	return OK;
+	return choose_embedding(labelled);
 }
 
 /* Does the folder's head answer this very task? Then it is trained on. */
@@ -249,6 +283,8 @@ static enum status make_head(struct labelled_run *labelled)
 						  .classes = (int32_t)state->labels.count};
 	TRY(task_config_make(&labelled->config, labelled->heads.architecture, state->task->problem_type,
 			     state->labels.count > 0 ? names : NULL, labelled->heads.head[0].outputs));
+	if (state->task == &task_embedding)
+		labelled->config.sentence = &labelled->sentence;
 	return record_task(labelled);
 }
 
@@ -260,6 +296,24 @@ static enum status choose_dropout(struct run *run, const char *name, double give
 		return choose_number(&run->choices, name, *probability, 6, probability);
 	*probability = given;
 	return OK;
+}
+
+/* In a batch of one there is nothing that an anchor could be told from, or of which one could be above another. */
+static enum status check_batch(const struct labelled_run *labelled)
+{
+	const struct task_state *state = &labelled->state;
+	bool has_negatives = labelled->train.encoded.most_sequences > 2;
+	bool alone = state->settings.embedding.scored_loss == CONTRASTIVE_COSINE && labelled->train.has_labels &&
+		     labelled->train.examples.has_labels;
+	if (!state->task->loss || has_negatives || alone)
+		return OK;
+	if (labelled->run->phases[0].settings.train_batch_size > 1 && labelled->train.encoded.example_count > 1)
+		return OK;
+	enum status status = error_set(ERR_USAGE, "%s: embeddings are learned by comparing the examples of a batch",
+				       labelled->train.encoded.example_count > 1 ? "--train_batch_size is 1"
+										 : "there is one training example");
+	error_hint("a batch needs two examples at least, and large ones teach more: 32, 64 or hundreds");
+	return status;
 }
 
 /* Three epochs, 32 examples at a time, the rates of Devlin et al. 2019; an evaluation an epoch. */
@@ -282,6 +336,7 @@ static enum status choose_phase(const struct labelled_run *labelled, struct run_
 		TRY(choose_integer(&phase->choices, "eval_steps", (int64_t)batches, &settings->eval_steps));
 	if (settings->save_steps < 0)
 		TRY(choose_integer(&phase->choices, "save_checkpoints_steps", (int64_t)batches, &settings->save_steps));
+	TRY(check_batch(labelled));
 	settings->rate.usual_learning_rate = run->config.hidden_size < 512 ? 1e-4 : 3e-5;
 	return phase_choose(phase, recipe);
 }
@@ -311,7 +366,7 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 	TRY(ranks_agree(run->machine->comm, find_task(labelled)));
 	TRY(ranks_agree(run->machine->comm, read_files(labelled)));
 	TRY(make_head(labelled));
-	if (!run->start.resumed)
+	if (!run->start.resumed && labelled->heads.head[0].loss != LOSS_VECTORS)
 		log_note("%s", labelled->continues_head ? "the model has a head for these labels, which is trained on"
 							: "the head is new: its weights are drawn at random");
 	TRY(choose_dropout(run, "hidden_dropout_prob", settings->hidden_dropout_prob, &run->config.hidden_dropout_prob));
@@ -389,7 +444,11 @@ static size_t reader_bytes(void *context, int64_t index, const struct run_phase 
 	const struct labelled_run *labelled = context;
 	struct example_bounds bounds = bounds_of(labelled, &labelled->train.encoded);
 	(void)index;
-	return step_reader_bytes(&bounds, &phase->steps);
+	size_t bytes = step_reader_bytes(&bounds, &phase->steps);
+	if (labelled->state.task->loss)
+		bytes += step_vectors_bytes(&phase->steps, bounds.sequences, labelled->run->config.hidden_size,
+					    sizeof(float));
+	return bytes;
 }
 
 /* Copies the parameters that both models have. */
@@ -440,6 +499,7 @@ static struct labelled_settings objective_settings(struct labelled_run *labelled
 		.activations = run->memory.activations,
 		.comm = run->machine->comm,
 		.train = labelled->instances,
+		.train_set = &labelled->train,
 		.steps = run->phases[0].steps,
 		.evaluation = labelled->dev,
 		.evaluation_count = labelled->dev_count,
@@ -642,6 +702,7 @@ void labelled_run_release(struct labelled_run *labelled)
 	free(labelled->test);
 	free(labelled->preview_labels);
 	free(labelled->names);
+	sentence_folder_release(&labelled->sentence);
 	task_config_release(&labelled->config);
 	task_config_release(&labelled->folder);
 	task_state_release(&labelled->state);

@@ -7,6 +7,7 @@
 #include "tasks/task.h"
 #include "train/labelled.h"
 #include "weights/model_folder.h"
+#include "weights/sentence_folder.h"
 
 /* All borrowed; NULL or empty: not given. */
 struct labelled_run_settings {
@@ -20,6 +21,7 @@ struct labelled_run_settings {
 	const char *negative_label;
 	struct relation_task_settings relation;
 	struct squad_task_settings squad;
+	struct embedding_task_settings embedding;
 	bool skip_bad, shuffle, save_best;
 	double hidden_dropout_prob, attention_probs_dropout_prob; /* negative: the model's */
 };
@@ -40,8 +42,9 @@ struct labelled_run {
 	struct bad_records bad;
 	struct string_store strings;
 	struct model_heads heads;
-	struct task_config config; /* for config.json */
-	struct task_config folder; /* what the model's folder says of its head */
+	struct task_config config;       /* for config.json */
+	struct sentence_folder sentence; /* of embeddings: what the model's folder says, then what is written */
+	struct task_config folder;       /* what the model's folder says of its head */
 	struct folder_tokenizer tokenizer;
 	struct tokenizer *encoder;
 	struct model_source source;

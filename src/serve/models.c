@@ -191,7 +191,7 @@ static enum status open_model(struct served_model *model, const struct models *m
 	TRY(sentence_folder_read(&model->sentences, model->folder));
 	const char *folder = model->sentences.found ? model->sentences.transformer : model->folder;
 	TRY(model_folder_task(folder, &config));
-	const struct task *task = task_of_architecture(config.architecture, config.problem_type);
+	const struct task *task = task_of_architecture(config.architecture, config.problem_type, config.label_count);
 	bool makes_vectors = model->sentences.found && model->sentences.pooling != 0;
 	enum status status = task && !makes_vectors ? open_task(model, models, settings, folder)
 						    : open_encoder(model, models, settings, folder, config.architecture);

@@ -286,14 +286,21 @@ out:
 	return status;
 }
 
-enum status measure_values(const double *gold, const double *predicted, int64_t count, struct measures *out)
+enum status measure_correlations(const double *gold, const double *predicted, int64_t count, struct measures *out)
 {
-	double spearman, squares = 0;
+	double spearman;
 	TRY(spearman_correlation(gold, predicted, count, &spearman));
-	for (int64_t i = 0; i < count; i++)
-		squares += (gold[i] - predicted[i]) * (gold[i] - predicted[i]);
 	add(out, "pearson", UNIT_NUMBER, DIRECTION_HIGHER, pearson_correlation(gold, predicted, count));
 	add(out, "spearmanr", UNIT_NUMBER, DIRECTION_HIGHER, spearman);
+	return OK;
+}
+
+enum status measure_values(const double *gold, const double *predicted, int64_t count, struct measures *out)
+{
+	double squares = 0;
+	TRY(measure_correlations(gold, predicted, count, out));
+	for (int64_t i = 0; i < count; i++)
+		squares += (gold[i] - predicted[i]) * (gold[i] - predicted[i]);
 	add(out, "mse", UNIT_NUMBER, DIRECTION_LOWER, squares / (double)count);
 	return OK;
 }
@@ -356,43 +363,49 @@ static double reciprocal_rank(const struct candidates *c)
 	return 0;
 }
 
-struct ranking_sums {
-	double ndcg, mrr;
-	int64_t queries;
-};
-
-static enum status add_query(const double *scores, const double *relevance, int64_t count, struct ranking_sums *sums)
+enum status ranking_of_query(const double *scores, const double *relevance, int64_t count, double *out_ndcg, double *out_mrr)
 {
 	struct ranked *sorted;
 	bool has_nan;
+	*out_ndcg = *out_mrr = NAN;
 	TRY(sort_values(scores, count, &sorted, &has_nan));
 	struct candidates candidates = {sorted, count, relevance};
-	if (has_nan) {
-		sums->ndcg = sums->mrr = NAN;
-	} else {
+	if (!has_nan) {
 		qsort(sorted, (size_t)count, sizeof(*sorted), descending);
 		double gain = cumulative_gain(&candidates);
-		sums->mrr += reciprocal_rank(&candidates);
+		*out_mrr = reciprocal_rank(&candidates);
 		for (int64_t i = 0; i < count; i++) {
 			BUG_IF(!(relevance[i] >= 0));
 			sorted[i] = (struct ranked){relevance[i], i};
 		}
 		qsort(sorted, (size_t)count, sizeof(*sorted), descending);
-		sums->ndcg += quotient(gain, cumulative_gain(&candidates));
+		*out_ndcg = quotient(gain, cumulative_gain(&candidates));
 	}
-	sums->queries++;
 	free(sorted);
 	return OK;
+}
+
+void measure_add_ranking(double ndcg, double mrr, struct measures *out)
+{
+	add_share(out, "ndcg@10", ndcg);
+	add_share(out, "mrr@10", mrr);
 }
 
 enum status measure_rankings(const double *scores, const double *relevance, const int64_t *starts, int64_t queries,
 			     struct measures *out)
 {
-	struct ranking_sums sums = {0};
-	for (int64_t q = 0; q < queries; q++)
-		if (starts[q + 1] > starts[q])
-			TRY(add_query(scores + starts[q], relevance + starts[q], starts[q + 1] - starts[q], &sums));
-	add_share(out, "ndcg@10", sums.ndcg / (double)sums.queries);
-	add_share(out, "mrr@10", sums.mrr / (double)sums.queries);
+	double ndcg = 0, mrr = 0;
+	int64_t count = 0;
+	for (int64_t q = 0; q < queries; q++) {
+		int64_t first = starts[q], candidates = starts[q + 1] - first;
+		double own_ndcg, own_mrr;
+		if (candidates == 0)
+			continue;
+		TRY(ranking_of_query(scores + first, relevance + first, candidates, &own_ndcg, &own_mrr));
+		ndcg += own_ndcg;
+		mrr += own_mrr;
+		count++;
+	}
+	measure_add_ranking(ndcg / (double)count, mrr / (double)count, out);
 	return OK;
 }

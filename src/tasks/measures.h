@@ -52,6 +52,9 @@ MUST_USE enum status spearman_correlation(const double *x, const double *y, int6
 /* Adds pearson, spearmanr and mse. */
 MUST_USE enum status measure_values(const double *gold, const double *predicted, int64_t count, struct measures *out);
 
+/* Adds pearson and spearmanr. */
+MUST_USE enum status measure_correlations(const double *gold, const double *predicted, int64_t count, struct measures *out);
+
 /* Several labels an example: gold and predicted are 0 or 1, [count * labels]. Adds accuracy (all labels of an example
  * right), precision, recall and f1 (means over all labels, also those that never occur) and f1_micro. If per_label is not
  * NULL it gets each label's own score, [labels]. */
@@ -85,6 +88,10 @@ void entity_scores_release(struct entity_scores *scores);
  *   mrr@10   1 / rank of the first relevant candidate, 0 if it is not among the first 10: with equal scores its mean over
  *            all orders of them, so that the order of a file earns nothing.
  * Both NaN if a score is NaN. */
+/* Those of one query with count > 0 candidates, and the means of many as measures. */
+MUST_USE enum status ranking_of_query(const double *scores, const double *relevance, int64_t count, double *out_ndcg,
+				      double *out_mrr);
+void measure_add_ranking(double ndcg, double mrr, struct measures *out);
 MUST_USE enum status measure_rankings(const double *scores, const double *relevance, const int64_t *starts, int64_t queries,
 				      struct measures *out);
 

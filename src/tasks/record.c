@@ -70,6 +70,11 @@ static void put_squad(struct json_writer *writer, const struct squad_task_settin
 static const char *const label_cells[] = {
 	[CELLS_COMMA] = "comma", [CELLS_BAR] = "bar", [CELLS_SEMICOLON] = "semicolon", [CELLS_JSON] = "json"};
 
+static void put_embedding(struct json_writer *writer, const struct embedding_task_settings *embedding)
+{
+	json_put_string(writer, "pooling", embedding->pooling == POOLING_CLS ? "cls" : "mean");
+}
+
 enum status task_record_write(const struct task_state *state, struct buffer *out)
 {
 	const struct task_settings *settings = &state->settings;
@@ -85,6 +90,8 @@ enum status task_record_write(const struct task_state *state, struct buffer *out
 		put_squad(&writer, &settings->squad);
 	if (state->task == &task_multilabel)
 		json_put_string(&writer, "label_cells", label_cells[settings->cells]);
+	if (state->task == &task_embedding)
+		put_embedding(&writer, &settings->embedding);
 	if (settings->negative_label)
 		json_put_string(&writer, "negative_label", settings->negative_label);
 	put_columns(&writer, &settings->trained);
@@ -187,6 +194,17 @@ static enum status read_columns(const struct json *columns, const char *name, st
 	return json_get_string(columns, name, "label", &out->label);
 }
 
+static enum status read_embedding(const struct json *record, const char *name, struct embedding_task_settings *out)
+{
+	const char *pooling = NULL;
+	TRY(json_get_string(record, name, "pooling", &pooling));
+	if (pooling && strcmp(pooling, "mean") != 0 && strcmp(pooling, "cls") != 0)
+		return error_set(ERR_DATA, "'%s': \"pooling\" is '%.40s', not 'mean' or 'cls'", name, pooling);
+	if (pooling)
+		out->pooling = pooling[0] == 'c' ? POOLING_CLS : POOLING_MEAN;
+	return OK;
+}
+
 enum status task_record_read(const struct json *record, const char *name, struct task_settings *settings)
 {
 	const struct json *tags = json_member(record, "tags"), *columns = json_member(record, "columns");
@@ -201,6 +219,7 @@ enum status task_record_read(const struct json *record, const char *name, struct
 	if (squad)
 		TRY(read_squad(squad, name, &settings->squad));
 	TRY(read_label_cells(record, name, &settings->cells));
+	TRY(read_embedding(record, name, &settings->embedding));
 	TRY(json_get_string(record, name, "negative_label", &settings->negative_label));
 	return columns ? read_columns(columns, name, &settings->trained) : OK;
 }

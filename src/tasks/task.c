@@ -7,8 +7,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel, &task_choice,
-					   &task_tagging,        &task_squad,      &task_relation};
+static const struct task *const tasks[] = {&task_classification, &task_regression, &task_multilabel,
+					   &task_choice,         &task_tagging,    &task_squad,
+					   &task_relation,       &task_embedding,  &task_reranking};
 #define TASK_COUNT ((int)(sizeof(tasks) / sizeof(tasks[0])))
 
 const struct task *const *tasks_all(int *count)
@@ -67,10 +68,13 @@ enum status task_find(const char *name, const struct task **out, const struct la
 	return status;
 }
 
-const struct task *task_of_architecture(const char *architecture, const char *problem_type)
+const struct task *task_of_architecture(const char *architecture, const char *problem_type, int32_t outputs)
 {
+	/* Of one output transformers takes the sigmoid unless a problem type says otherwise: a cross-encoder. */
+	if (architecture && !problem_type && outputs == 1 && strcmp(architecture, task_reranking.architecture) == 0)
+		return &task_reranking;
 	for (int i = 0; architecture && i < TASK_COUNT; i++) {
-		bool same = strcmp(tasks[i]->architecture, architecture) == 0;
+		bool same = !tasks[i]->loss && strcmp(tasks[i]->architecture, architecture) == 0;
 		/* Only classification has several problem types: of the others, config.json's says nothing. */
 		bool typed = !problem_type || !tasks[i]->problem_type || strcmp(problem_type, tasks[i]->problem_type) == 0;
 		if (same && typed)
@@ -106,7 +110,7 @@ enum status task_state_labels(struct task_state *state, const char *const *names
 /* Numbers that a head gives for an example. */
 static int64_t output_count(const struct labelled_set *set, const struct head *head, int64_t example)
 {
-	int64_t items = set->examples[example + 1] - set->examples[example];
+	int64_t items = set->examples[example + 1] - set->examples[example]; /* of first and of pooled rows */
 	if (head->input == INPUT_ALL_ROWS)
 		items = labelled_tokens(set, example);
 	else if (head->input == INPUT_CHOSEN_ROWS)
@@ -306,6 +310,8 @@ enum status task_order_labels(struct task_state *state)
 
 const char *task_decides(const struct task_state *state)
 {
+	if (state->decides)
+		return state->decides;
 	if (state->settings.layout && state->settings.layout->measures[0])
 		return state->settings.layout->measures[0];
 	if (state->task == &task_tagging && state->settings.tags.scheme == TAGS_PLAIN)

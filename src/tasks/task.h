@@ -8,6 +8,7 @@
 #include "data/labelled.h"
 #include "formats/bad_records.h"
 #include "model/heads.h"
+#include "tasks/contrastive.h"
 #include "tasks/examples.h"
 #include "tasks/labels.h"
 #include "tasks/mentions.h"
@@ -50,6 +51,15 @@ struct relation_task_settings {
 	struct mention_form form;  /* found in training, recorded for later */
 };
 
+/* Of embeddings and rerankers. */
+struct embedding_task_settings {
+	int32_t hidden_size;               /* of the model */
+	double temperature;                /* 0: the usual one (0.05) */
+	unsigned pooling;                  /* POOLING_MEAN or POOLING_CLS; 0: the mean */
+	enum contrastive_kind scored_loss; /* of pairs with scores: COSENT or COSINE */
+	const char *negative_columns;      /* names or numbers, commas between; NULL: found */
+};
+
 /* As given, or as recorded of training (bertc_task.json). All is borrowed. */
 struct task_settings {
 	const struct layout *layout; /* of a published task; NULL: none */
@@ -65,6 +75,7 @@ struct task_settings {
 	struct tag_form tags; /* of tagged words, as files have them: found in training, recorded for later; separator 0:
 				 not known, and found in the labels of the model */
 	struct squad_task_settings squad;
+	struct embedding_task_settings embedding;
 	struct relation_task_settings relation;
 	const char *negative_label; /* the class that is left out of micro F1; NULL: none is */
 	struct vocab *vocab;        /* of training: the tokenizer's, whose free rows may become markers; else NULL */
@@ -106,7 +117,10 @@ struct task_state {
 	struct task_settings settings;
 	struct label_set labels; /* ordered once training is read, or as recorded */
 	bool pairs;              /* examples have two texts */
-	float *label_weights;    /* [labels.count], or NULL */
+	struct pool *pool;       /* borrowed: whose threads may help scores; NULL: none */
+	const char
+		*decides; /* the measure that chooses the best checkpoint, where the first dev set says which; NULL: the task */
+	float *label_weights; /* [labels.count], or NULL */
 };
 
 /* An answer beside what is right, for people to look at. Texts are valid until the reader returns. */
@@ -156,14 +170,18 @@ struct task {
 			       struct task_answer_reader reader);
 	/* After training: what is still open is chosen so that the answers to the first dev set are best. NULL: nothing is. */
 	enum status (*tune)(struct task_state *state, const struct task_set *set, const struct task_outputs *outputs);
+	/* Of a task whose loss is over the vectors of a whole step at a time (LOSS_VECTORS): the mean over its examples, which
+	 * are some of `set`, and its gradient for each vector (NULL: not wanted). NULL: losses are the heads'. */
+	enum status (*loss)(const struct task_state *state, const struct task_set *set, const struct contrastive_step *step,
+			    struct pool *pool, struct contrastive_scratch *scratch, double *out, float *gradients);
 	void (*close_set)(struct task_set *set); /* frees set->own; NULL: there is none */
 };
 
 /* The task of this name, as --task has it; a published task's name gives the kind it is of, and its layout. ERR_USAGE with the
  * names there are. */
 MUST_USE enum status task_find(const char *name, const struct task **out, const struct layout **out_layout);
-/* The task whose head an architecture has, with the problem type and the number of its outputs; NULL: none. */
-const struct task *task_of_architecture(const char *architecture, const char *problem_type);
+/* The task whose head an architecture has, with the problem type (may be NULL) and the number of its outputs; NULL: none. */
+const struct task *task_of_architecture(const char *architecture, const char *problem_type, int32_t outputs);
 /* All tasks, `*count` of them. */
 const struct task *const *tasks_all(int *count);
 
@@ -217,6 +235,7 @@ int32_t task_best(const float *values, int64_t count);
 /* Softmax of count > 0 logits, in double. */
 void task_probabilities(const float *logits, int64_t count, double *out);
 
+extern const struct task task_embedding, task_reranking;
 extern const struct task task_classification, task_regression, task_multilabel, task_choice, task_tagging, task_squad,
 	task_relation;
 

@@ -6,7 +6,10 @@
 
 #include "base/memory.h"
 #include "infer/outputs.h"
+#include "tasks/embedding.h"
 #include "tasks/tagging.h"
+#include "train/ranks.h"
+#include "train/step_vectors.h"
 
 struct labelled {
 	struct objective objective;
@@ -14,6 +17,7 @@ struct labelled {
 	struct step_reader *reader;
 	const char **evaluation_names;
 	int64_t step; /* the newest that was asked for: evaluations are of the weights behind it */
+	struct step_vectors *vectors; /* of a task whose loss is over those of a whole step; else NULL */
 };
 
 static struct labelled *self(const struct objective *objective)
@@ -27,6 +31,41 @@ static enum status next_step(struct objective *objective, const struct step **ou
 	if (*out)
 		self(objective)->step = (*out)->number;
 	return OK;
+}
+
+/* The loss of the whole step: the first rank's accumulators carry it, since ranks add theirs up. */
+static enum status begin_step(struct objective *objective, struct replica *replica, const struct step *step)
+{
+	const struct labelled *labelled = self(objective);
+	const struct labelled_settings *settings = &labelled->settings;
+	struct backend *be = replica->backend;
+	struct accumulators sums = {0};
+	double loss;
+	model_clear_unused_gradients(settings->model);
+	TRY(step_vectors_compute(labelled->vectors, replica, step, objective, &loss));
+	if (is_first_rank(settings->comm))
+		sums.value[sum_of_loss(0)] = loss * step->weights[0];
+	be->functions->to_device(be, replica->accumulators, &sums, sizeof(sums));
+	objective->forwarded = step->batch_count == 1;
+	return OK;
+}
+
+static enum status begin_batch(struct objective *objective, struct replica *replica, int32_t number, const struct batch *batch)
+{
+	(void)replica;
+	step_vectors_send(self(objective)->vectors, number, batch);
+	return OK;
+}
+
+/* The second forward pass of the batch, unless the first has left what backward needs, and backward. */
+static void vector_gradients(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
+			     struct layer_hook hook)
+{
+	const struct labelled_settings *settings = &self(objective)->settings;
+	if (!objective->forwarded)
+		model_forward(settings->model, settings->activations, replica, batch, true);
+	model_vectors_backward(settings->model, settings->activations, replica, batch, 0);
+	model_backward(settings->model, settings->activations, replica, batch, first, hook.done, hook.context);
 }
 
 static void gradients(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
@@ -57,6 +96,32 @@ static void step_metrics(struct objective *objective, const struct step *step, c
 	measures_add(out, &measure);
 }
 
+/* The loss of a set, as if its examples were trained on in their order: the mean over its steps. NaN without labels. */
+static enum status loss_of_vectors(const struct labelled_settings *settings, struct replica *replica, const struct task_set *set,
+				   const struct task_outputs *outputs, double *out)
+{
+	struct contrastive_scratch scratch = {0};
+	struct vector_set vectors = {0};
+	int64_t most = settings->steps.batch_size;
+	double sum = 0;
+	*out = NAN;
+	if (!set->has_labels)
+		return OK;
+	enum status status = vector_set_make(&vectors, set, outputs);
+	for (int64_t first = 0; status == OK && first < outputs->count; first += most) {
+		double loss = 0;
+		int64_t count = outputs->count - first < most ? outputs->count - first : most;
+		struct contrastive_step step = vector_set_part(&vectors, first, count);
+		status = settings->task->task->loss(settings->task, set, &step, replica->backend->pool, &scratch, &loss, NULL);
+		sum += loss * (double)count;
+	}
+	if (status == OK)
+		*out = sum / (double)outputs->count;
+	vector_set_release(&vectors);
+	contrastive_scratch_release(&scratch);
+	return status;
+}
+
 enum status labelled_score(const struct labelled_settings *settings, struct replica *replica, struct task_set *set,
 			   struct task_outputs *outputs, struct measures *out)
 {
@@ -68,10 +133,13 @@ enum status labelled_score(const struct labelled_settings *settings, struct repl
 				   .comm = settings->comm,
 				   .capacity = settings->evaluation_capacity};
 	double loss = NAN;
+	bool has_vectors = settings->task->task->loss != NULL;
 	enum status status;
 	TRY(task_outputs_create(outputs, &set->encoded, &settings->model->heads.head[0]));
 	TRY_GOTO(instances_open_labelled(&instances, &set->encoded, &source), done);
 	TRY_GOTO(outputs_compute(&pass, instances, outputs, &loss), done);
+	if (has_vectors)
+		TRY_GOTO(loss_of_vectors(settings, replica, set, outputs, &loss), done);
 	out->count = 0;
 	struct measure measure = loss_measure(loss);
 	measures_add(out, &measure);
@@ -207,6 +275,7 @@ static void close_objective(struct objective *objective)
 {
 	struct labelled *labelled = self(objective);
 	step_reader_close(labelled->reader);
+	step_vectors_free(labelled->vectors);
 	free(labelled->evaluation_names);
 	free(labelled);
 }
@@ -237,6 +306,19 @@ enum status labelled_objective_create(struct objective **out, const struct label
 	for (int64_t i = 0; i < settings->evaluation_count; i++)
 		labelled->evaluation_names[i] = settings->evaluation[i].name[0] ? settings->evaluation[i].name : NULL;
 	labelled->objective.evaluation_names = labelled->evaluation_names;
+	if (settings->task->task->loss) {
+		struct step_vectors_settings of_vectors = {.task = settings->task,
+							   .train = settings->train_set,
+							   .model = settings->model,
+							   .activations = settings->activations,
+							   .comm = settings->comm,
+							   .steps = &labelled->settings.steps,
+							   .sequences = instances_bounds(settings->train)->sequences};
+		TRY_GOTO(step_vectors_create(&labelled->vectors, &of_vectors), failed);
+		labelled->objective.begin_step = begin_step;
+		labelled->objective.begin_batch = begin_batch;
+		labelled->objective.gradients = vector_gradients;
+	}
 	TRY_GOTO(step_reader_open(&labelled->reader, settings->train, &settings->steps), failed);
 	*out = &labelled->objective;
 	return OK;
@@ -289,7 +371,9 @@ struct report_task labelled_report(const struct task_state *task, const struct t
 		counts[i] = task->labels.labels[i].count;
 		names[i] = task->labels.labels[i].name;
 	}
-	if (task->task->target == TARGET_CLASS && classes > 0 && classes <= 256)
+	if (task->task == &task_embedding || task->task == &task_reranking)
+		report_task_plain(&report, task->task == &task_reranking ? log(2) : NAN);
+	else if (task->task->target == TARGET_CLASS && classes > 0 && classes <= 256)
 		report_task_classes(&report, counts, names, (int32_t)classes);
 	else if (task->task->target == TARGET_NUMBER)
 		report_task_values(&report, variance_of(train));

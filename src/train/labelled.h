@@ -15,6 +15,7 @@ struct labelled_settings {
 	struct activations *activations;
 	struct comm *comm; /* NULL: one rank */
 	struct instances *train;
+	const struct task_set *train_set; /* what `train` is made of */
 	struct step_settings steps;
 	struct task_set *evaluation; /* [evaluation_count] sets with labels */
 	int64_t evaluation_count;

@@ -22,6 +22,13 @@ struct objective {
 	void *state;
 	/* The next step: this rank's batches, and counts; NULL after the last. */
 	enum status (*next_step)(struct objective *objective, const struct step **out);
+	/* Of losses that are over a whole step at a time: what has to be known before `gradients` of the first batch of this rank
+	 * (`step` has the counts of all ranks), and what micro-batch `number` needs, on the device, before it is called. Neither
+	 * is called while operations are recorded. NULL: nothing. [all] */
+	enum status (*begin_step)(struct objective *objective, struct replica *replica, const struct step *step);
+	enum status (*begin_batch)(struct objective *objective, struct replica *replica, int32_t number,
+				   const struct batch *batch);
+	bool forwarded; /* begin_step has left the forward pass of the step's only batch: `gradients` is backward alone */
 	/* Forward, losses and backward of a batch. `first`: of a step; gradients are overwritten, not added to. */
 	void (*gradients)(struct objective *objective, struct replica *replica, const struct batch *batch, bool first,
 			  struct layer_hook hook);

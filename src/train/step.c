@@ -89,13 +89,22 @@ static enum status micro_batch_gradients(struct training *training, const struct
 	const struct batch *host;
 	TRY(step_batch(step, number, &host));
 	m.replica->backend->functions->upload(m.replica, host, &m.batch);
-	struct work_key key = work_key(m.objective, m.first ? WORK_TRAINING_FIRST : WORK_TRAINING_NEXT, &m.batch);
+	if (m.objective->begin_batch)
+		TRY(m.objective->begin_batch(m.objective, m.replica, number, &m.batch));
+	enum work_part part = m.objective->forwarded ? WORK_BACKWARD : m.first ? WORK_TRAINING_FIRST : WORK_TRAINING_NEXT;
+	struct work_key key = work_key(m.objective, part, &m.batch);
 	if (called)
 		forward_and_backward(&m);
 	else
 		work_queue(m.replica, &key, forward_and_backward, &m);
 	*flops += model_training_flops(training->model, host);
 	return OK;
+}
+
+static enum status begin_step(struct training *training, const struct step *step)
+{
+	struct objective *objective = training->objective;
+	return objective->begin_step ? objective->begin_step(objective, training->replica, step) : OK;
 }
 
 /* A rank without a micro-batch in a step. */
@@ -139,6 +148,7 @@ enum status step_gradients(struct training *training, const struct step *step, s
 	result->flops = 0;
 	training->window = now_in(training);
 	ranks_section(training->comm, "forward and backward", step->number);
+	TRY(begin_step(training, step));
 	if (step->batch_count == 0)
 		no_gradients(training);
 	for (int32_t i = 0; i < step->most_batches; i++) {
@@ -295,6 +305,7 @@ static enum status repeat_batches(struct training *training, const struct step *
 {
 	struct objective *objective = training->objective;
 	double flops = 0;
+	TRY(begin_step(training, step));
 	for (int32_t i = 0; i < step->batch_count; i++) {
 		TRY(micro_batch_gradients(training, step, i, true, (struct layer_hook){0}, &flops));
 		measure_own(training);

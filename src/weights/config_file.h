@@ -9,6 +9,8 @@
 #include "base/json.h"
 #include "model/model.h"
 
+struct sentence_folder; /* weights/sentence_folder.h */
+
 /* What config.json says of the head beside the encoder. */
 struct task_config {
 	/* The class of transformers that the folder is meant for, "BertForTokenClassification": the first of "architectures";
@@ -24,6 +26,8 @@ struct task_config {
 	double classifier_dropout;
 	/* The text of bertc_task.json, which lies beside config.json (tasks/record.h); NULL: none. Not read from config.json. */
 	char *record;
+	/* What sentence-transformers has to be told of the model, in files of its own; borrowed; NULL: nothing. */
+	const struct sentence_folder *sentence;
 };
 
 /* Reads the members above of the object that a config.json holds; `name` is for messages. Class numbers that do not run

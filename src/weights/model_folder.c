@@ -9,6 +9,7 @@
 #include "weights/checkpoint_folder.h"
 #include "weights/manifest.h"
 #include "weights/model_folder.h"
+#include "weights/sentence_folder.h"
 #include "weights/tokenizer_file.h"
 
 #define CONFIG_FILE "config.json"
@@ -342,6 +343,8 @@ enum status model_folder_save_description(const char *folder, const struct model
 	TRY(save_config(folder, content, files));
 	if (content->task && content->task->record)
 		TRY(save_text(folder, TASK_RECORD_FILE, content->task->record, strlen(content->task->record), files));
+	if (content->task && content->task->sentence)
+		TRY(sentence_folder_write(folder, content->task->sentence, content->model->config.hidden_size, files));
 	TRY(tokenizer_write_folder(content->vocab, content->tokenizer, content->max_length, folder));
 	for (size_t i = 0; i < sizeof(tokenizer_files) / sizeof(tokenizer_files[0]); i++)
 		TRY(folder_files_measure(files, folder, tokenizer_files[i]));

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "weights/model_folder.h"
 
 #define JSON_LIMIT ((size_t)4 << 20)
 
@@ -228,14 +229,32 @@ done:
 	return status;
 }
 
+/* The folder of the weights that `model` means, if it is another. */
+static bool find_weights(const char *model, char folder[PATH_BYTES])
+{
+	struct model_source source;
+	if (model_source_find(model, &source) != OK)
+		return false;
+	snprintf(folder, PATH_BYTES, "%s", source.weights);
+	char *slash = strrchr(folder, '/');
+	if (!slash)
+		return false;
+	*slash = '\0';
+	return strcmp(folder, model) != 0 && file_is_folder(folder);
+}
+
 enum status sentence_folder_read(struct sentence_folder *out, const char *model)
 {
-	char path[PATH_BYTES];
+	char path[PATH_BYTES], folder[PATH_BYTES];
 	struct json_document document;
 	*out = (struct sentence_folder){.default_prompt = -1};
 	if (!file_is_folder(model))
 		return OK;
 	TRY(read_optional(&document, path, model, MODULES));
+	if (!document.root && find_weights(model, folder)) { /* a run: its finished model */
+		model = folder;
+		TRY(read_optional(&document, path, model, MODULES));
+	}
 	if (!document.root)
 		return OK;
 	enum status status;

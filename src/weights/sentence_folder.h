@@ -29,7 +29,8 @@ struct sentence_folder {
 	char similarity[32];    /* "cosine", "dot", ...; "": not said */
 };
 
-/* Reads what `model` holds, a folder; anything else (a run, a file of weights) has found == false. Modules that bertc does not
+/* Reads what `model` holds, a folder of its own or the run that it comes from; anything else (a file of weights) has found ==
+ * false. Modules that bertc does not
  * compute (Dense, CNN, WordWeights, ...) are ERR_USAGE that names them, broken files ERR_DATA. The caller releases *out, also
  * after a failure. */
 MUST_USE enum status sentence_folder_read(struct sentence_folder *out, const char *model);

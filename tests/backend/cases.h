@@ -140,6 +140,17 @@ static const char *const case_lines[] = {
 	"gather_bwd T=300 P=45 H=96",
 	"gather_bwd T=300 P=45 H=768 overwrite=0",
 
+	"pooling_fwd T=1 H=1 B=1",
+	"pooling_fwd T=50 H=7 B=4",
+	"pooling_fwd T=300 H=768 B=9 longest=128",
+	"pooling_fwd T=700 H=100 B=3 longest=512 scale=3",
+	"pooling_fwd T=140 H=96 B=130 cls=1",
+	"pooling_bwd T=1 H=1 B=1",
+	"pooling_bwd T=50 H=7 B=4",
+	"pooling_bwd T=300 H=768 B=9 longest=128",
+	"pooling_bwd T=140 H=96 B=130 cls=1",
+	"pooling_bwd T=60 H=33 B=2 cls=1",
+
 	"vocab_xent P=1 V=2 H=1",
 	"vocab_xent P=3 V=50 H=7 overwrite=0",
 	"vocab_xent P=0 V=100 H=16",

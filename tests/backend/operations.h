@@ -624,6 +624,49 @@ static double objective_gather_bwd(struct test_case *c, struct replica *ref)
 	return inner_product(&dy, &y);
 }
 
+/* --- pooling --- */
+
+static void declare_pooling_fwd(struct test_case *c)
+{
+	int64_t tokens = case_integer(c, "T", 12), width = case_integer(c, "H", 8);
+	make_batch(c, tokens, 50);
+	add_input(c, "x", tokens, width, 1);
+	add_output(c, "y", MASTER, c->batch.sequence_count, width, SUM);
+}
+
+static void call_pooling_fwd(struct bound *b)
+{
+	pooling_fwd(b->replica, &(struct pooling_fwd){.batch = bound_batch(b),
+						      .first = case_integer(b->c, "cls", 0),
+						      .x = bound_tensor(b, "x"),
+						      .y = bound_tensor(b, "y")});
+}
+
+static void declare_pooling_bwd(struct test_case *c)
+{
+	int64_t tokens = case_integer(c, "T", 12), width = case_integer(c, "H", 8);
+	make_batch(c, tokens, 50);
+	struct array *dy = add_array(c, "dy", INPUT, MASTER, c->batch.sequence_count, width);
+	fill_normal(c, dy, 0, case_number(c, "scale", 1));
+	add_output(c, "dx", ACTIVATION, tokens, width, PRODUCT);
+}
+
+static void call_pooling_bwd(struct bound *b)
+{
+	pooling_bwd(b->replica, &(struct pooling_bwd){.batch = bound_batch(b),
+						      .first = case_integer(b->c, "cls", 0),
+						      .dy = bound_tensor(b, "dy"),
+						      .dx = bound_tensor(b, "dx")});
+}
+
+static double objective_pooling_bwd(struct test_case *c, struct replica *ref)
+{
+	struct tensor dy = host_tensor(c, "dy"), y = temporary_tensor(dy.rows, dy.columns);
+	pooling_fwd(ref, &(struct pooling_fwd){
+				 .batch = &c->batch, .first = case_integer(c, "cls", 0), .x = host_tensor(c, "dx"), .y = y});
+	return inner_product(&dy, &y) * c->scalars.loss_scale;
+}
+
 /* --- vocabulary --- */
 
 /* ties=1: every second word is a copy of the word before it. */
@@ -1202,6 +1245,8 @@ static const struct operation_test operation_tests[] = {
 	 objective_attention_bwd},
 	{"gather_fwd", "T P H", declare_gather_fwd, NULL, call_gather_fwd, NULL},
 	{"gather_bwd", "T P H overwrite", declare_gather_bwd, NULL, call_gather_bwd, objective_gather_bwd},
+	{"pooling_fwd", "T H B longest cls", declare_pooling_fwd, NULL, call_pooling_fwd, NULL},
+	{"pooling_bwd", "T H B longest cls", declare_pooling_bwd, NULL, call_pooling_bwd, objective_pooling_bwd},
 	{"vocab_xent", "P V H train overwrite ties", declare_vocab_xent, NULL, call_vocab_xent, objective_vocab_xent},
 	{"vocab_topk", "P V H k ties", declare_vocab_topk, NULL, call_vocab_topk, NULL},
 	{"xent", "N C train unlabelled", declare_xent, NULL, call_xent, objective_xent},

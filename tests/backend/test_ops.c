@@ -75,6 +75,8 @@ static const struct bad_call bad_calls[] = {
 	{"attention_bwd T=6 H=4 heads=2", "lse", ROWS, NULL, "attention_bwd: 'lse' has 3 rows where 'heads' has 2"},
 	{"gather_fwd T=9 P=2 H=3", "y", ROWS, NULL, "gather_fwd: 'y' has 3 rows where 'count' has 2"},
 	{"gather_bwd T=9 P=2 H=3", "dy", COLUMNS, NULL, "gather_bwd: 'dy' has 4 columns where 'dx' has 3"},
+	{"pooling_fwd T=9 H=3 B=2", "y", ROWS, NULL, "pooling_fwd: 'y' has 3 rows where 'batch' has 2"},
+	{"pooling_bwd T=9 H=3 B=2", "dy", TYPE, NULL, "pooling_bwd: 'dy' is fp32 where the back end has fp64"},
 	{"vocab_xent P=3 V=9 H=4", "loss", MISSING, NULL, "vocab_xent: 'loss' is missing"},
 	{"vocab_xent P=3 V=9 H=4", "bias", COLUMNS, NULL, "vocab_xent: 'bias' has 10 columns where 'table' has 9"},
 	{"vocab_topk P=3 V=9 H=4 k=10", NULL, NONE, NULL, "vocab_topk: k is 10 where 'table' has 9 rows"},

@@ -126,9 +126,17 @@ static bool forgets_attention_scale(struct test_case *c)
 
 static bool moves_sequence_boundary(struct test_case *c)
 {
-	bool applies = operation_is(c, "attention") && c->batch.sequence_count > 1 && c->batch.starts[1] > 1;
+	bool applies = (operation_is(c, "attention") || (operation_is(c, "pooling") && !case_integer(c, "cls", 0))) &&
+		       c->batch.sequence_count > 1 && c->batch.starts[1] > 1;
 	if (applies)
 		c->batch.starts[1]--;
+	return applies;
+}
+
+static bool takes_the_other_pooling(struct test_case *c)
+{
+	bool applies = operation_is(c, "pooling") && c->batch.longest > 1;
+	set_value(c, "cls", case_integer(c, "cls", 0) ? "0" : "1");
 	return applies;
 }
 
@@ -252,7 +260,7 @@ static bool labelled(const struct test_case *c)
 static bool forgets_loss_scale(struct test_case *c)
 {
 	c->scalars.loss_scale = 1;
-	return labelled(c);
+	return labelled(c) || operation_is(c, "pooling_bwd");
 }
 
 static bool divides_by_other_count(struct test_case *c)
@@ -410,6 +418,7 @@ static const struct change {
 	{"forgets epsilon", forgets_epsilon, false},
 	{"forgets attention's scale", forgets_attention_scale, false},
 	{"moves the boundary of two sequences", moves_sequence_boundary, false},
+	{"takes the other pooling", takes_the_other_pooling, false},
 	{"forgets the bias", forgets_bias, false},
 	{"forgets beta", forgets_beta, false},
 	{"forgets gamma", forgets_gamma, false},

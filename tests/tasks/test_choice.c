@@ -132,9 +132,9 @@ static void the_table_has_the_row(void **state)
 	assert_ptr_equal(task, &task_choice);
 	assert_ok(task_find("swag", &task, &layout));
 	assert_ptr_equal(task, &task_choice);
-	assert_ptr_equal(task_of_architecture("BertForMultipleChoice", NULL), &task_choice);
-	assert_ptr_equal(task_of_architecture("BertForMultipleChoice", "single_label_classification"), &task_choice);
-	assert_ptr_equal(task_of_architecture("BertForSequenceClassification", "regression"), &task_regression);
+	assert_ptr_equal(task_of_architecture("BertForMultipleChoice", NULL, 2), &task_choice);
+	assert_ptr_equal(task_of_architecture("BertForMultipleChoice", "single_label_classification", 2), &task_choice);
+	assert_ptr_equal(task_of_architecture("BertForSequenceClassification", "regression", 2), &task_regression);
 }
 
 int main(void)

@@ -251,7 +251,7 @@ static void the_table_has_the_row(void **state)
 	assert_ptr_equal(task, &task_relation);
 	assert_ok(task_find("ChemProt", &task, &layout));
 	assert_ptr_equal(task, &task_relation);
-	assert_ptr_equal(task_of_architecture("BertForSequenceClassification", "single_label_classification"),
+	assert_ptr_equal(task_of_architecture("BertForSequenceClassification", "single_label_classification", 2),
 			 &task_classification);
 }
 

@@ -276,7 +276,7 @@ static void several_files_train(void **state)
 	static const int32_t rows[] = {0, 0, 5, 5, 3, 3, 0, 0};
 	assert_int_equal(set.encoded.example_count, 4);
 	assert_memory_equal(set.encoded.items[0].classes, rows, sizeof(rows));
-	assert_ptr_equal(task_of_architecture("BertForQuestionAnswering", NULL), &task_squad);
+	assert_ptr_equal(task_of_architecture("BertForQuestionAnswering", NULL, 2), &task_squad);
 	task_set_release(&task, &set);
 	task_state_release(&task);
 }

@@ -295,7 +295,7 @@ static void settings_decide(void **state)
 	assert_near(measures_get(&measures, "precision"), 1, 1e-12);
 	assert_ok(task_tagging.write(&task, &set, &outputs, test_folder));
 	expect_file("predictions.txt", "anna B-PER B-PER\nlives L-PER L-PER\nin U-PER O\n\n");
-	assert_ptr_equal(task_of_architecture("BertForTokenClassification", NULL), &task_tagging);
+	assert_ptr_equal(task_of_architecture("BertForTokenClassification", NULL, 2), &task_tagging);
 	task_outputs_release(&outputs);
 	task_set_release(&task, &set);
 	task_state_release(&task);

@@ -153,6 +153,8 @@ void cpu_norm_bwd(struct replica *r, const struct norm_bwd *a);
 void cpu_linear_bwd(struct replica *r, const struct linear_bwd *a);
 void cpu_gather_fwd(struct replica *r, const struct gather_fwd *a);
 void cpu_gather_bwd(struct replica *r, const struct gather_bwd *a);
+void cpu_pooling_fwd(struct replica *r, const struct pooling_fwd *a);
+void cpu_pooling_bwd(struct replica *r, const struct pooling_bwd *a);
 void cpu_vocab_xent(struct replica *r, const struct vocab_xent *a);
 void cpu_vocab_topk(struct replica *r, const struct vocab_topk *a);
 void cpu_xent(struct replica *r, const struct xent *a);

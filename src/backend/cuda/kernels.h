@@ -49,6 +49,19 @@ struct kernel_dropout {
 	const uint32_t *samples;
 };
 
+/* pooling.cu: a vector a sequence, the mean of its rows or (`first`) its first row; and back to all rows. */
+struct kernel_pooling {
+	enum dtype dtype; /* of rows */
+	bool first;
+	int sequences, columns;
+	const int32_t *starts;
+	void *rows;     /* (T,H) */
+	float *vectors; /* (B,H) */
+	const struct scalars *scalars;
+};
+cudaError_t kernel_pooling_fwd(cudaStream_t stream, const struct kernel_pooling *a);
+cudaError_t kernel_pooling_bwd(cudaStream_t stream, const struct kernel_pooling *a);
+
 /* gather.cu: y[i] = x[rows[i]]; dx[rows[i]] += dy[i]. */
 cudaError_t kernel_gather(cudaStream_t stream, enum dtype dtype, const void *x, const int32_t *rows, int64_t count,
 			  int64_t columns, void *y);

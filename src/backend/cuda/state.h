@@ -203,5 +203,7 @@ void cuda_attention_fwd(struct replica *r, const struct attention_fwd *a);
 void cuda_attention_bwd(struct replica *r, const struct attention_bwd *a);
 void cuda_gather_fwd(struct replica *r, const struct gather_fwd *a);
 void cuda_gather_bwd(struct replica *r, const struct gather_bwd *a);
+void cuda_pooling_fwd(struct replica *r, const struct pooling_fwd *a);
+void cuda_pooling_bwd(struct replica *r, const struct pooling_bwd *a);
 
 #endif

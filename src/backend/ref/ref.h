@@ -83,6 +83,8 @@ void ref_attention_fwd(struct replica *r, const struct attention_fwd *a);
 void ref_attention_bwd(struct replica *r, const struct attention_bwd *a);
 void ref_gather_fwd(struct replica *r, const struct gather_fwd *a);
 void ref_gather_bwd(struct replica *r, const struct gather_bwd *a);
+void ref_pooling_fwd(struct replica *r, const struct pooling_fwd *a);
+void ref_pooling_bwd(struct replica *r, const struct pooling_bwd *a);
 void ref_vocab_xent(struct replica *r, const struct vocab_xent *a);
 void ref_vocab_topk(struct replica *r, const struct vocab_topk *a);
 void ref_xent(struct replica *r, const struct xent *a);

@@ -1,0 +1,67 @@
+/* A vector for each sequence, and its gradient put back to the sequence's rows: a task a sequence. */
+#include <string.h>
+#include "backend/cpu/cpu.h"
+
+struct pooling_call {
+	struct replica *r;
+	const struct batch *batch;
+	bool first;
+	const struct tensor *rows, *vectors;
+};
+
+/* Rows of the sequence that its vector is made of. */
+static int32_t pooled_rows(const struct pooling_call *call, int32_t count)
+{
+	return call->first && count > 1 ? 1 : count;
+}
+
+static void pool_sequence(void *context, int64_t s, int worker)
+{
+	(void)worker;
+	const struct pooling_call *call = context;
+	int32_t begin = call->batch->starts[s], pooled = pooled_rows(call, call->batch->starts[s + 1] - begin);
+	int64_t columns = call->vectors->columns;
+	float *sum = tensor_at(call->vectors, s, 0);
+	memset(sum, 0, (size_t)columns * sizeof(*sum));
+	for (int32_t t = 0; t < pooled; t++)
+		cpu_state(call->r)->kernels->add_row(sum, tensor_at(call->rows, begin + t, 0), columns, call->rows->dtype);
+	for (int64_t j = 0; j < columns && pooled > 1; j++)
+		sum[j] /= (float)pooled;
+}
+
+void cpu_pooling_fwd(struct replica *r, const struct pooling_fwd *a)
+{
+	struct pooling_call call = {r, a->batch, a->first, &a->x, &a->y};
+	pool_run(r->backend->pool, a->batch->sequence_count, pool_sequence, &call);
+}
+
+/* The rows that a vector was made of are all equal. */
+static void spread_vector(void *context, int64_t s, int worker)
+{
+	(void)worker;
+	const struct pooling_call *call = context;
+	int32_t begin = call->batch->starts[s], count = call->batch->starts[s + 1] - begin, pooled = pooled_rows(call, count);
+	const float *vector = tensor_at(call->vectors, s, 0);
+	float scale = (float)call->r->scalars->loss_scale;
+	int64_t columns = call->rows->columns;
+	size_t bytes = (size_t)columns * dtype_bytes(call->rows->dtype);
+	if (count == 0)
+		return;
+	void *row = tensor_at(call->rows, begin, 0);
+	for (int64_t j = 0; j < columns; j++) {
+		if (call->rows->dtype == DTYPE_BF16)
+			((uint16_t *)row)[j] = float_to_bf16(vector[j] * scale / (float)pooled);
+		else
+			((float *)row)[j] = vector[j] * scale / (float)pooled;
+	}
+	for (int32_t t = 1; t < pooled; t++)
+		memcpy(tensor_at(call->rows, begin + t, 0), row, bytes);
+	if (pooled < count)
+		memset(tensor_at(call->rows, begin + pooled, 0), 0, (size_t)(count - pooled) * bytes);
+}
+
+void cpu_pooling_bwd(struct replica *r, const struct pooling_bwd *a)
+{
+	struct pooling_call call = {r, a->batch, a->first, &a->dx, &a->dy};
+	pool_run(r->backend->pool, a->batch->sequence_count, spread_vector, &call);
+}

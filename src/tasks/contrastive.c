@@ -1,0 +1,369 @@
+#include "tasks/contrastive.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/memory.h"
+
+/* Sums run in so many lanes, which the compiler may put into vector registers without changing their order. */
+#define LANES 16
+
+uint64_t contrastive_text(const int32_t *ids, int64_t count)
+{
+	return hash64(ids, (size_t)count * sizeof(*ids));
+}
+
+double vectors_dot(const float *a, const float *b, int64_t count)
+{
+	float lanes[LANES] = {0};
+	double sum = 0;
+	int64_t i = 0;
+	for (; i + LANES <= count; i += LANES)
+		for (int k = 0; k < LANES; k++)
+			lanes[k] += a[i + k] * b[i + k];
+	for (int k = 0; k < LANES; k++)
+		sum += lanes[k];
+	for (; i < count; i++)
+		sum += (double)a[i] * (double)b[i];
+	return sum;
+}
+
+double vectors_cosine(const float *a, const float *b, int64_t count)
+{
+	enum { PRODUCT, LEFT, RIGHT, SUMS };
+	double lanes[SUMS][LANES / 2] = {{0}}, sums[SUMS] = {0};
+	int64_t i = 0;
+	for (; i + LANES / 2 <= count; i += LANES / 2) {
+		for (int k = 0; k < LANES / 2; k++) {
+			lanes[PRODUCT][k] += (double)a[i + k] * (double)b[i + k];
+			lanes[LEFT][k] += (double)a[i + k] * (double)a[i + k];
+			lanes[RIGHT][k] += (double)b[i + k] * (double)b[i + k];
+		}
+	}
+	for (int s = 0; s < SUMS; s++)
+		for (int k = 0; k < LANES / 2; k++)
+			sums[s] += lanes[s][k];
+	for (; i < count; i++) {
+		sums[PRODUCT] += (double)a[i] * (double)b[i];
+		sums[LEFT] += (double)a[i] * (double)a[i];
+		sums[RIGHT] += (double)b[i] * (double)b[i];
+	}
+	return sums[PRODUCT] / (fmax(sqrt(sums[LEFT]), 1e-12) * fmax(sqrt(sums[RIGHT]), 1e-12));
+}
+
+double vectors_unit(const float *vector, int64_t count, float *unit)
+{
+	double squares = 0;
+	for (int64_t i = 0; i < count; i++)
+		squares += (double)vector[i] * (double)vector[i];
+	double inverse = 1 / fmax(sqrt(squares), 1e-12);
+	for (int64_t i = 0; i < count; i++)
+		unit[i] = (float)((double)vector[i] * inverse);
+	return inverse;
+}
+
+/* to += factor * from */
+static void add_scaled(float *to, double factor, const float *from, int64_t count)
+{
+	float f = (float)factor;
+	for (int64_t i = 0; i < count; i++)
+		to[i] += f * from[i];
+}
+
+/* A loss being computed. */
+struct work {
+	const struct contrastive_step *step;
+	struct contrastive_scratch *scratch;
+	double scale; /* 1 / temperature */
+	float *gradients;
+};
+
+static void run(struct pool *pool, int64_t count, pool_task *task, struct work *work)
+{
+	if (pool)
+		pool_run(pool, count, task, work);
+	for (int64_t i = 0; !pool && i < count; i++)
+		task(work, i, 0);
+}
+
+static const float *unit_of(const struct work *work, int64_t text)
+{
+	return work->scratch->units + text * work->step->width;
+}
+
+static double cosine(const struct work *work, int64_t a, int64_t b)
+{
+	return vectors_dot(unit_of(work, a), unit_of(work, b), work->step->width);
+}
+
+static void normalize(void *context, int64_t text, int worker)
+{
+	struct work *work = context;
+	int64_t width = work->step->width;
+	(void)worker;
+	work->scratch->inverses[text] =
+		vectors_unit(work->step->vectors + text * width, width, work->scratch->units + text * width);
+}
+
+/* The gradient of a vector from that of its unit: g - u (u g), over the vector's length. */
+static void normalize_backward(void *context, int64_t text, int worker)
+{
+	struct work *work = context;
+	int64_t width = work->step->width;
+	const float *unit = unit_of(work, text);
+	float *gradient = work->gradients + text * width;
+	double along = vectors_dot(unit, gradient, width), inverse = work->scratch->inverses[text];
+	(void)worker;
+	for (int64_t i = 0; i < width; i++)
+		gradient[i] = (float)(((double)gradient[i] - along * (double)unit[i]) * inverse);
+}
+
+/* ---- In-batch negatives ---- */
+
+static bool is_anchor(const struct work *work, int64_t text)
+{
+	return work->step->starts[work->scratch->examples[text]] == text;
+}
+
+/* Does the text stand in the sum of this example's anchor? Its own positive does; what may be right as well does not. */
+static bool is_counted(const struct work *work, int64_t example, int64_t text)
+{
+	const struct contrastive_step *step = work->step;
+	int64_t anchor = step->starts[example], positive = anchor + 1;
+	int64_t other = step->starts[work->scratch->examples[text]];
+	if (text == positive)
+		return true;
+	if (step->texts[text] == step->texts[positive] || step->texts[text] == step->texts[anchor])
+		return false;
+	return !(text == other + 1 && step->texts[other] == step->texts[anchor]);
+}
+
+/* Leaves the loss of an anchor, and log of the sum of exp of its counted cosines; its gradient, if that is wanted. */
+static void anchor_loss(void *context, int64_t example, int worker)
+{
+	struct work *work = context;
+	const struct contrastive_step *step = work->step;
+	int64_t anchor = step->starts[example], positive = anchor + 1;
+	double *row = work->scratch->rows + worker * step->count;
+	double largest = -INFINITY, sum = 0, right = 0;
+	for (int64_t t = 0; t < step->count; t++) {
+		if (is_anchor(work, t) || !is_counted(work, example, t)) {
+			row[t] = -INFINITY;
+			continue;
+		}
+		row[t] = cosine(work, anchor, t) * work->scale;
+		largest = row[t] > largest ? row[t] : largest;
+		right = t == positive ? row[t] : right;
+	}
+	for (int64_t t = 0; t < step->count; t++)
+		sum += exp(row[t] - largest);
+	double lse = largest + log(sum);
+	work->scratch->numbers[example] = lse;
+	work->scratch->losses[example] = lse - right;
+	if (!work->gradients)
+		return;
+	float *gradient = work->gradients + anchor * step->width;
+	double factor = work->scale / (double)step->example_count;
+	memset(gradient, 0, (size_t)step->width * sizeof(*gradient));
+	for (int64_t t = 0; t < step->count; t++)
+		if (row[t] != -INFINITY)
+			add_scaled(gradient, factor * (exp(row[t] - lse) - (t == positive)), unit_of(work, t), step->width);
+}
+
+/* The gradient of a positive or negative: what all anchors think of it. Cosines are computed again, so that no table of all of
+ * them is kept. */
+static void candidate_gradient(void *context, int64_t text, int worker)
+{
+	struct work *work = context;
+	const struct contrastive_step *step = work->step;
+	(void)worker;
+	if (is_anchor(work, text))
+		return;
+	float *gradient = work->gradients + text * step->width;
+	double factor = work->scale / (double)step->example_count;
+	memset(gradient, 0, (size_t)step->width * sizeof(*gradient));
+	for (int64_t e = 0; e < step->example_count; e++) {
+		if (!is_counted(work, e, text))
+			continue;
+		double logit = cosine(work, step->starts[e], text) * work->scale;
+		double share = exp(logit - work->scratch->numbers[e]) - (text == step->starts[e] + 1);
+		add_scaled(gradient, factor * share, unit_of(work, step->starts[e]), step->width);
+	}
+}
+
+static double mean_of_losses(const struct work *work)
+{
+	double sum = 0;
+	for (int64_t e = 0; e < work->step->example_count; e++)
+		sum += work->scratch->losses[e];
+	return sum / (double)work->step->example_count;
+}
+
+/* ---- Scored pairs ---- */
+
+/* log(exp(a) + exp(b)) */
+static double log_add(double a, double b)
+{
+	double most = a > b ? a : b, least = a > b ? b : a;
+	return most == -INFINITY ? most : most + log1p(exp(least - most));
+}
+
+struct by_score {
+	float score;
+	int64_t example;
+};
+
+static int compare_scores(const void *left, const void *right)
+{
+	const struct by_score *a = left, *b = right;
+	if (a->score != b->score)
+		return a->score < b->score ? -1 : 1;
+	return a->example < b->example ? -1 : 1;
+}
+
+static enum status sort_by_score(const struct work *work, int64_t *order)
+{
+	int64_t count = work->step->example_count;
+	struct by_score *sorted;
+	TRY(memory_new(&sorted, count, sizeof(*sorted), "scores of a step"));
+	for (int64_t e = 0; e < count; e++)
+		sorted[e] = (struct by_score){work->step->scores[e], e};
+	qsort(sorted, (size_t)count, sizeof(*sorted), compare_scores);
+	for (int64_t e = 0; e < count; e++)
+		order[e] = sorted[e].example;
+	free(sorted);
+	return OK;
+}
+
+/* The end of the run of equal scores that begins at `first` of the order. */
+static int64_t equal_end(const struct work *work, const int64_t *order, int64_t first)
+{
+	int64_t end = first + 1;
+	while (end < work->step->example_count && work->step->scores[order[end]] == work->step->scores[order[first]])
+		end++;
+	return end;
+}
+
+/* `s` [E]: cosines over the temperature; leaves the derivatives of the loss in it. By ascending score, `below` is the log of the
+ * sum of exp(s_j) of all examples with a lower score, from which each example's share in the sum follows; what an example has
+ * as the lower one of a pair follows in the same way from the other end. */
+static double cosent(const struct work *work, const int64_t *order, double *s, double *derivatives)
+{
+	int64_t count = work->step->example_count;
+	double below = -INFINITY, above = -INFINITY, total = 0; /* log(1 + nothing yet) */
+	for (int64_t first = 0, end; first < count; first = end) {
+		end = equal_end(work, order, first);
+		for (int64_t i = first; i < end; i++) {
+			total = log_add(total, below - s[order[i]]);
+			derivatives[order[i]] = below;
+		}
+		for (int64_t i = first; i < end; i++)
+			below = log_add(below, s[order[i]]);
+	}
+	for (int64_t last = count; last > 0;) {
+		int64_t first = last - 1;
+		while (first > 0 && work->step->scores[order[first - 1]] == work->step->scores[order[last - 1]])
+			first--;
+		for (int64_t i = first; i < last; i++) {
+			double own = s[order[i]];
+			derivatives[order[i]] = exp(own + above - total) - exp(derivatives[order[i]] - own - total);
+		}
+		for (int64_t i = first; i < last; i++)
+			above = log_add(above, -s[order[i]]);
+		last = first;
+	}
+	return total;
+}
+
+/* The gradients of both texts of every example, from the derivatives of their cosines. */
+static void pair_gradient(void *context, int64_t example, int worker)
+{
+	struct work *work = context;
+	int64_t first = work->step->starts[example], width = work->step->width;
+	(void)worker;
+	memset(work->gradients + first * width, 0, (size_t)(2 * width) * sizeof(float));
+	add_scaled(work->gradients + first * width, work->scratch->losses[example], unit_of(work, first + 1), width);
+	add_scaled(work->gradients + (first + 1) * width, work->scratch->losses[example], unit_of(work, first), width);
+}
+
+/* Leaves derivatives in scratch->losses. */
+static enum status scored_loss(struct work *work, enum contrastive_kind kind, double *out)
+{
+	const struct contrastive_step *step = work->step;
+	double *cosines = work->scratch->numbers, *derivatives = work->scratch->losses, sum = 0;
+	for (int64_t e = 0; e < step->example_count; e++)
+		cosines[e] = cosine(work, step->starts[e], step->starts[e] + 1);
+	if (kind == CONTRASTIVE_COSENT) {
+		TRY(sort_by_score(work, work->scratch->order));
+		for (int64_t e = 0; e < step->example_count; e++)
+			cosines[e] *= work->scale;
+		*out = cosent(work, work->scratch->order, cosines, derivatives);
+		for (int64_t e = 0; e < step->example_count; e++)
+			derivatives[e] *= work->scale;
+		return OK;
+	}
+	for (int64_t e = 0; e < step->example_count; e++) {
+		double off = cosines[e] - (double)step->scores[e];
+		sum += off * off;
+		derivatives[e] = 2 * off / (double)step->example_count;
+	}
+	*out = sum / (double)step->example_count;
+	return OK;
+}
+
+/* ---- Both ---- */
+
+static enum status make_room(struct contrastive_scratch *s, const struct contrastive_step *step, int64_t workers)
+{
+	static const char what[] = "vectors of a step";
+	int64_t numbers = step->count * step->width;
+	TRY(memory_grow(&s->units, &s->units_capacity, numbers, sizeof(*s->units), what));
+	TRY(memory_grow(&s->rows, &s->rows_capacity, workers * step->count, sizeof(*s->rows), what));
+	TRY(memory_grow(&s->inverses, &s->inverses_capacity, step->count, sizeof(*s->inverses), what));
+	TRY(memory_grow(&s->numbers, &s->numbers_capacity, step->count, sizeof(*s->numbers), what));
+	TRY(memory_grow(&s->losses, &s->losses_capacity, step->example_count, sizeof(*s->losses), what));
+	TRY(memory_grow(&s->examples, &s->examples_capacity, step->count, sizeof(*s->examples), what));
+	return memory_grow(&s->order, &s->order_capacity, step->example_count, sizeof(*s->order), what);
+}
+
+void contrastive_scratch_release(struct contrastive_scratch *scratch)
+{
+	free(scratch->units);
+	free(scratch->rows);
+	free(scratch->inverses);
+	free(scratch->numbers);
+	free(scratch->losses);
+	free(scratch->examples);
+	free(scratch->order);
+	*scratch = (struct contrastive_scratch){0};
+}
+
+enum status contrastive_loss(enum contrastive_kind kind, double temperature, const struct contrastive_step *step,
+			     struct pool *pool, struct contrastive_scratch *scratch, double *out_loss, float *gradients)
+{
+	struct work work = {.step = step, .scratch = scratch, .scale = 1 / temperature, .gradients = gradients};
+	TRY(make_room(scratch, step, pool ? pool_threads(pool) : 1));
+	for (int64_t e = 0; e < step->example_count; e++) {
+		int64_t texts = step->starts[e + 1] - step->starts[e];
+		BUG_IF(kind == CONTRASTIVE_IN_BATCH ? texts < 2 : texts != 2);
+		for (int64_t t = step->starts[e]; t < step->starts[e + 1]; t++)
+			scratch->examples[t] = e;
+	}
+	run(pool, step->count, normalize, &work);
+	if (kind == CONTRASTIVE_IN_BATCH) {
+		run(pool, step->example_count, anchor_loss, &work);
+		*out_loss = mean_of_losses(&work);
+		if (gradients)
+			run(pool, step->count, candidate_gradient, &work);
+	} else {
+		TRY(scored_loss(&work, kind, out_loss));
+		if (gradients)
+			run(pool, step->example_count, pair_gradient, &work);
+	}
+	if (gradients)
+		run(pool, step->count, normalize_backward, &work);
+	return OK;
+}

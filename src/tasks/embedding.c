@@ -1,0 +1,478 @@
+/* Embeddings: a vector for each text, so that texts that belong together have a high cosine. What is learned from is pairs,
+ * triplets, pairs with a score, or texts alone, of which the two sides are the same text under two dropout masks (SimCSE, Gao et
+ * al. 2021). The head is pooling alone; the loss is over all texts of a step (tasks/contrastive.h). */
+#include "tasks/embedding.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/string_index.h"
+#include "tasks/labels.h"
+#include "tasks/measures.h"
+#include "tasks/ranking_file.h"
+#include "tasks/results.h"
+
+/* As sentence-transformers and SimCSE: a scale of 20. */
+#define USUAL_TEMPERATURE 0.05
+
+struct embedding_set {
+	enum ranking_form form;
+};
+
+static enum ranking_form form_of(const struct task_set *set)
+{
+	return ((const struct embedding_set *)set->own)->form;
+}
+
+enum status embedding_set_form(struct task_set *set, enum ranking_form form)
+{
+	struct embedding_set *own;
+	TRY(memory_new(&own, 1, sizeof(*own), "a set of texts"));
+	own->form = form;
+	set->own = own;
+	return OK;
+}
+
+static void close_set(struct task_set *set)
+{
+	free(set->own);
+	set->own = NULL;
+}
+
+/* ---- Reading ---- */
+
+/* Texts that stand for different examples in one batch would be taken as negatives of each other. */
+static enum status log_repeated(const struct example_set *set, enum ranking_form form)
+{
+	struct string_index index = {0};
+	int64_t repeated = 0, first;
+	enum status status = OK;
+	for (int64_t i = 0; i < set->count && status == OK; i++) {
+		const char *text = form == RANKING_TEXTS ? set->examples[i].text : set->examples[i].pair;
+		status = string_index_add(&index, text, i, &first);
+		repeated += first != i;
+	}
+	string_index_release(&index);
+	if (repeated > 0)
+		log_note("%lld of %lld %s occur more than once; equal texts in a batch are not taken as negatives of each other",
+			 (long long)repeated, (long long)set->count, form == RANKING_TEXTS ? "texts" : "second texts");
+	return status;
+}
+
+/* What the examples of training are learned by. */
+static enum status log_loss(const struct task_state *state, enum ranking_form form)
+{
+	double temperature =
+		state->settings.embedding.temperature > 0 ? state->settings.embedding.temperature : USUAL_TEMPERATURE;
+	if (form != RANKING_SCORED)
+		log_note("loss: %s at temperature %g, over the whole batch",
+			 form == RANKING_TEXTS ? "each text beside itself under another dropout mask (SimCSE), in-batch negatives"
+			 : form == RANKING_PAIRS ? "in-batch negatives"
+						 : "in-batch negatives and those of the files",
+			 temperature);
+	else if (state->settings.embedding.scored_loss == CONTRASTIVE_COSINE)
+		log_note("loss: squared difference of cosine and score");
+	else
+		log_note("loss: CoSENT at temperature %g, over the whole batch: cosines are to have the order of the scores",
+			 temperature);
+	return OK;
+}
+
+static enum status read_sets(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
+{
+	const struct task_settings *settings = &state->settings;
+	struct ranking_options options = {.given = settings->columns,
+					  .trained = settings->trained,
+					  .negatives = settings->embedding.negative_columns,
+					  .allows_texts = set->use == TASK_TRAIN,
+					  .needs_scores = set->use != TASK_PREDICT,
+					  .allows_empty = set->use == TASK_PREDICT,
+					  .bad = settings->bad};
+	TRY(embedding_set_form(set, RANKING_PAIRS));
+	struct embedding_set *own = set->own;
+	for (int64_t i = 0; i < count; i++)
+		TRY(ranking_file_read(&set->examples, paths[i], &options, &own->form));
+	set->has_labels = set->use != TASK_PREDICT;
+	if (set->use == TASK_SCORE && !state->decides)
+		state->decides = own->form == RANKING_SCORED ? "spearmanr" : "ndcg@10";
+	if (set->use != TASK_TRAIN)
+		return OK;
+	state->settings.trained = set->examples.columns;
+	if (own->form != RANKING_SCORED)
+		TRY(log_repeated(&set->examples, own->form));
+	return log_loss(state, own->form);
+}
+
+/* ---- Encoding ---- */
+
+struct encoding {
+	struct task_state *state;
+	struct task_set *set;
+	struct tokens scratch[2];
+	int32_t *ids;
+	int32_t cut; /* tokens cut off the example so far */
+};
+
+static enum status add_text(struct encoding *e, const char *text)
+{
+	const struct task_settings *settings = &e->state->settings;
+	struct encoded_text encoded;
+	TRY(task_encode_text(settings->tokenizer, e->scratch, text, NULL, settings->max_seq_length, e->ids, &encoded));
+	TRY(labelled_sequence(&e->set->encoded, e->ids, encoded.count, encoded.second));
+	e->cut += encoded.cut;
+	return OK;
+}
+
+/* The score of a pair; a cosine cannot be everything. */
+static enum status read_score(const struct encoding *e, const struct example_text *example, float *out)
+{
+	double score;
+	TRY(label_number(example->label, example->file, example->line, &score));
+	*out = (float)score;
+	bool learned = e->set->use == TASK_TRAIN && e->state->settings.embedding.scored_loss == CONTRASTIVE_COSINE;
+	if (!learned || (score >= -1 && score <= 1))
+		return OK;
+	enum status status = error_set(ERR_DATA, "'%s', line %lld: the score %g is no cosine, which is from -1 to 1",
+				       example->file, (long long)example->line, score);
+	error_hint("divide the scores by the largest, or take --score_loss cosent, which goes by their order alone");
+	return status;
+}
+
+static enum status add_example(struct encoding *e, int64_t number)
+{
+	const struct example_text *example = &e->set->examples.examples[number];
+	enum ranking_form form = form_of(e->set);
+	float score = 0;
+	if (form == RANKING_SCORED && example->label)
+		TRY(read_score(e, example, &score));
+	TRY(labelled_begin(&e->set->encoded));
+	e->cut = 0;
+	TRY(add_text(e, example->text));
+	TRY(add_text(e, form == RANKING_TEXTS ? example->text : example->pair));
+	for (int32_t k = 0; k < example->choice_count; k++)
+		TRY(add_text(e, e->set->examples.choices[example->first_choice + k]));
+	e->set->cut_count += e->cut > 0;
+	e->set->cut_tokens += e->cut;
+	return labelled_item(&e->set->encoded, 0, NULL, NULL, &score, 1);
+}
+
+/* A row whose score is bad has left nothing behind: the score is read first. */
+static enum status encode(struct task_state *state, struct task_set *set)
+{
+	struct encoding e = {.state = state, .set = set};
+	int64_t kept = 0;
+	enum status status;
+	TRY_GOTO(memory_new(&e.ids, state->settings.max_seq_length, sizeof(*e.ids), "a text's tokens"), done);
+	labelled_form(&set->encoded, 0, 1, 0, true);
+	for (int64_t i = 0; i < set->examples.count; i++) {
+		status = add_example(&e, i);
+		if (status == ERR_DATA && set->use != TASK_PREDICT) {
+			TRY_GOTO(bad_record(state->settings.bad, status), done);
+			continue;
+		}
+		TRY_GOTO(status, done);
+		set->examples.examples[kept++] = set->examples.examples[i];
+	}
+	status = OK;
+	if (kept == 0 && set->examples.count > 0)
+		status = error_set(ERR_DATA, "'%s': none of its rows can be used", set->examples.examples[0].file);
+	set->examples.count = kept;
+	task_log_cut(set, state->settings.max_seq_length);
+done:
+	tokens_release(&e.scratch[0]);
+	tokens_release(&e.scratch[1]);
+	free(e.ids);
+	return status;
+}
+
+/* ---- The head and the loss ---- */
+
+static void heads(const struct task_state *state, struct model_heads *out)
+{
+	*out = (struct model_heads){.architecture = "BertModel", .pooler = true, .count = 1};
+	out->head[0] = (struct head){
+		.input = INPUT_POOLED_ROWS,
+		.pooling = state->settings.embedding.pooling ? state->settings.embedding.pooling : POOLING_MEAN,
+		.outputs = state->settings.embedding.hidden_size,
+		.loss = LOSS_VECTORS,
+		.coefficient = 1,
+		.name = "pooling",
+	};
+}
+
+static enum status loss(const struct task_state *state, const struct task_set *set, const struct contrastive_step *step,
+			struct pool *pool, struct contrastive_scratch *scratch, double *out, float *gradients)
+{
+	double temperature =
+		state->settings.embedding.temperature > 0 ? state->settings.embedding.temperature : USUAL_TEMPERATURE;
+	enum contrastive_kind kind = form_of(set) != RANKING_SCORED                                ? CONTRASTIVE_IN_BATCH
+				     : state->settings.embedding.scored_loss == CONTRASTIVE_COSINE ? CONTRASTIVE_COSINE
+												   : CONTRASTIVE_COSENT;
+	return contrastive_loss(kind, temperature, step, pool, scratch, out, gradients);
+}
+
+/* ---- Vectors of a set ---- */
+
+enum status vector_set_make(struct vector_set *out, const struct task_set *set, const struct task_outputs *outputs)
+{
+	const struct labelled_set *encoded = &set->encoded;
+	int64_t texts = encoded->sequence_count, examples = encoded->example_count;
+	enum status status;
+	*out = (struct vector_set){.all = {.example_count = examples, .count = texts}};
+	TRY_GOTO(memory_new(&out->starts, examples + 1, sizeof(*out->starts), "vectors"), failed);
+	TRY_GOTO(memory_new(&out->part, examples + 1, sizeof(*out->part), "vectors"), failed);
+	TRY_GOTO(memory_new(&out->texts, texts, sizeof(*out->texts), "vectors"), failed);
+	memcpy(out->starts, encoded->examples, (size_t)(examples + 1) * sizeof(*out->starts));
+	for (int64_t s = 0; s < texts; s++)
+		out->texts[s] =
+			contrastive_text(encoded->ids + encoded->sequences[s], encoded->sequences[s + 1] - encoded->sequences[s]);
+	out->all.width = texts > 0 ? outputs->starts[outputs->count] / texts : 0;
+	out->all.starts = out->starts;
+	out->all.vectors = outputs->values;
+	out->all.texts = out->texts;
+	out->all.scores = encoded->items[0].numbers;
+	return OK;
+failed:
+	vector_set_release(out);
+	return status;
+}
+
+struct contrastive_step vector_set_part(struct vector_set *set, int64_t first, int64_t count)
+{
+	struct contrastive_step part = set->all;
+	int64_t begin = set->starts[first];
+	for (int64_t e = 0; e <= count; e++)
+		set->part[e] = set->starts[first + e] - begin;
+	part.example_count = count;
+	part.count = set->part[count];
+	part.starts = set->part;
+	part.vectors += begin * part.width;
+	part.texts += begin;
+	part.scores += first;
+	return part;
+}
+
+void vector_set_release(struct vector_set *set)
+{
+	free(set->starts);
+	free(set->part);
+	free(set->texts);
+	*set = (struct vector_set){.starts = NULL};
+}
+
+/* ---- Scores ---- */
+
+static double pair_cosine(const struct contrastive_step *all, int64_t a, int64_t b)
+{
+	return vectors_cosine(all->vectors + a * all->width, all->vectors + b * all->width, all->width);
+}
+
+static enum status score_pairs(const struct contrastive_step *all, struct measures *out)
+{
+	double *gold = NULL, *cosines = NULL;
+	enum status status;
+	TRY_GOTO(memory_new(&gold, all->example_count, sizeof(*gold), "scores"), done);
+	TRY_GOTO(memory_new(&cosines, all->example_count, sizeof(*cosines), "scores"), done);
+	for (int64_t e = 0; e < all->example_count; e++) {
+		gold[e] = all->scores[e];
+		cosines[e] = pair_cosine(all, all->starts[e], all->starts[e] + 1);
+	}
+	status = measure_correlations(gold, cosines, all->example_count, out);
+done:
+	free(gold);
+	free(cosines);
+	return status;
+}
+
+/* The share of (anchor, positive, negative) of which the positive is the nearer one. */
+static void score_triplets(const struct contrastive_step *all, struct measures *out)
+{
+	int64_t right = 0, count = 0;
+	for (int64_t e = 0; e < all->example_count; e++) {
+		int64_t anchor = all->starts[e];
+		for (int64_t t = anchor + 2; t < all->starts[e + 1]; t++) {
+			right += pair_cosine(all, anchor, anchor + 1) > pair_cosine(all, anchor, t);
+			count++;
+		}
+	}
+	measures_add(out, &(struct measure){.name = "accuracy",
+					    .unit = UNIT_SHARE,
+					    .direction = DIRECTION_HIGHER,
+					    .value = count > 0 ? (double)right / (double)count : NAN});
+}
+
+/* Retrieval: every different anchor is a query, every different other text a candidate. */
+struct known_text {
+	uint64_t text;
+	int64_t place; /* among the vectors, the first that has it */
+};
+
+struct retrieval {
+	const struct contrastive_step *all;
+	struct known_text *queries, *candidates;
+	int64_t query_count, candidate_count;
+	double *relevance; /* [workers][candidates], as the next */
+	double *cosines;
+	double *ndcg, *mrr; /* [queries] */
+	enum status *statuses;
+};
+
+static int compare_texts(const void *left, const void *right)
+{
+	const struct known_text *a = left, *b = right;
+	if (a->text != b->text)
+		return a->text < b->text ? -1 : 1;
+	return a->place < b->place ? -1 : 1;
+}
+
+/* Sorts, and leaves out all but the first of equal texts. */
+static int64_t unique(struct known_text *texts, int64_t count)
+{
+	int64_t kept = 0;
+	qsort(texts, (size_t)count, sizeof(*texts), compare_texts);
+	for (int64_t i = 0; i < count; i++)
+		if (i == 0 || texts[i].text != texts[i - 1].text)
+			texts[kept++] = texts[i];
+	return kept;
+}
+
+static int by_text(const void *key, const void *element)
+{
+	const struct known_text *a = key, *b = element;
+	return a->text < b->text ? -1 : a->text > b->text;
+}
+
+static void rank_query(void *context, int64_t number, int worker)
+{
+	struct retrieval *r = context;
+	const struct contrastive_step *all = r->all;
+	double *relevance = r->relevance + worker * r->candidate_count, *cosines = r->cosines + worker * r->candidate_count;
+	const struct known_text *query = &r->queries[number];
+	memset(relevance, 0, (size_t)r->candidate_count * sizeof(*relevance));
+	for (int64_t e = 0; e < all->example_count; e++) {
+		if (all->texts[all->starts[e]] != query->text)
+			continue;
+		struct known_text positive = {.text = all->texts[all->starts[e] + 1]};
+		struct known_text *found =
+			bsearch(&positive, r->candidates, (size_t)r->candidate_count, sizeof(positive), by_text);
+		relevance[found - r->candidates] = 1;
+	}
+	for (int64_t c = 0; c < r->candidate_count; c++)
+		cosines[c] = pair_cosine(all, query->place, r->candidates[c].place);
+	r->statuses[number] = ranking_of_query(cosines, relevance, r->candidate_count, &r->ndcg[number], &r->mrr[number]);
+}
+
+static void collect_texts(struct retrieval *r)
+{
+	const struct contrastive_step *all = r->all;
+	for (int64_t e = 0; e < all->example_count; e++) {
+		int64_t anchor = all->starts[e];
+		r->queries[r->query_count++] = (struct known_text){all->texts[anchor], anchor};
+		for (int64_t t = anchor + 1; t < all->starts[e + 1]; t++)
+			r->candidates[r->candidate_count++] = (struct known_text){all->texts[t], t};
+	}
+	r->query_count = unique(r->queries, r->query_count);
+	r->candidate_count = unique(r->candidates, r->candidate_count);
+}
+
+static enum status score_retrieval(const struct contrastive_step *all, struct pool *pool, struct measures *out)
+{
+	static const char what[] = "a ranking";
+	struct retrieval r = {.all = all};
+	int64_t workers = pool ? pool_threads(pool) : 1;
+	double ndcg = 0, mrr = 0;
+	enum status status;
+	TRY_GOTO(memory_new(&r.queries, all->example_count, sizeof(*r.queries), what), done);
+	TRY_GOTO(memory_new(&r.candidates, all->count, sizeof(*r.candidates), what), done);
+	collect_texts(&r);
+	TRY_GOTO(memory_new(&r.relevance, workers * r.candidate_count, sizeof(*r.relevance), what), done);
+	TRY_GOTO(memory_new(&r.cosines, workers * r.candidate_count, sizeof(*r.cosines), what), done);
+	TRY_GOTO(memory_new(&r.ndcg, r.query_count, sizeof(*r.ndcg), what), done);
+	TRY_GOTO(memory_new(&r.mrr, r.query_count, sizeof(*r.mrr), what), done);
+	TRY_GOTO(memory_new(&r.statuses, r.query_count, sizeof(*r.statuses), what), done);
+	if (pool)
+		pool_run(pool, r.query_count, rank_query, &r);
+	for (int64_t q = 0; !pool && q < r.query_count; q++)
+		rank_query(&r, q, 0);
+	for (int64_t q = 0; q < r.query_count && status == OK; q++) {
+		ndcg += r.ndcg[q];
+		mrr += r.mrr[q];
+		if (r.statuses[q] != OK)
+			status = error_set(r.statuses[q], "no memory for a ranking of %lld texts", (long long)r.candidate_count);
+	}
+	measure_add_ranking(ndcg / (double)r.query_count, mrr / (double)r.query_count, out);
+done:
+	free(r.queries);
+	free(r.candidates);
+	free(r.relevance);
+	free(r.cosines);
+	free(r.ndcg);
+	free(r.mrr);
+	free(r.statuses);
+	return status;
+}
+
+static enum status score(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			 struct measures *out)
+{
+	struct vector_set vectors;
+	TRY(vector_set_make(&vectors, set, outputs));
+	enum status status;
+	if (form_of(set) == RANKING_SCORED) {
+		status = score_pairs(&vectors.all, out);
+	} else {
+		status = score_retrieval(&vectors.all, state->pool, out);
+		if (form_of(set) == RANKING_TRIPLETS)
+			score_triplets(&vectors.all, out);
+	}
+	vector_set_release(&vectors);
+	return status;
+}
+
+/* ---- Results ---- */
+
+/* The cosine of a row's two texts. */
+static float cosine_of(const struct contrastive_step *all, int64_t example)
+{
+	return (float)pair_cosine(all, all->starts[example], all->starts[example] + 1);
+}
+
+static enum status write_results(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				 const char *folder)
+{
+	char path[PATH_BYTES];
+	struct vector_set vectors;
+	float *cosines = NULL;
+	enum status status;
+	(void)state;
+	TRY(vector_set_make(&vectors, set, outputs));
+	TRY_GOTO(memory_new(&cosines, outputs->count, sizeof(*cosines), "results"), done);
+	for (int64_t e = 0; e < outputs->count; e++)
+		cosines[e] = cosine_of(&vectors.all, e);
+	TRY_GOTO(path_join(path, folder, "test_results.tsv"), done);
+	status = results_write_values(path, cosines, outputs->count, 1);
+done:
+	free(cosines);
+	vector_set_release(&vectors);
+	return status;
+}
+
+const struct task task_embedding = {
+	.name = "embedding",
+	.summary = "a vector for each text, near those of texts that belong to it",
+	.architecture = "BertModel",
+	.input = TASK_INPUT_TEXT,
+	.target = TARGET_NUMBER,
+	.decides = "ndcg@10",
+	.read = read_sets,
+	.encode = encode,
+	.heads = heads,
+	.score = score,
+	.write = write_results,
+	.loss = loss,
+	.close_set = close_set,
+};

@@ -1,0 +1,39 @@
+/* Files of --task embedding and reranking: what belongs to a text, and how much. Tables (formats/table.h) in these forms, which
+ * are told by their columns:
+ *
+ *   texts         one text a row
+ *   pairs         a text and what belongs to it (its positive)
+ *   triplets      the same with one text or more that do not belong to it (negatives)
+ *   scored pairs  two texts and a number
+ *   lists         JSON: a text, a list of texts, and a list with a number for each; or lists of positives and of negatives
+ *
+ * Lists become pairs, triplets or scored pairs, whichever the task asks for.
+ */
+#ifndef TASKS_RANKING_FILE_H
+#define TASKS_RANKING_FILE_H
+
+#include "tasks/examples.h"
+
+enum ranking_form { RANKING_TEXTS, RANKING_PAIRS, RANKING_TRIPLETS, RANKING_SCORED };
+extern const char *const ranking_form_names[]; /* "texts alone", "pairs", ... */
+
+struct ranking_options {
+	struct column_choice given;   /* by options: text, pair (the positive) and label (the score) */
+	struct column_choice trained; /* of the training set: taken if a file has them */
+	const char *negatives;        /* names or numbers of columns, commas between; NULL: found */
+	/* Every pair becomes an example with a score, 1 for positives and 0 for negatives. Else each positive is an example, with
+	 * the negatives of its row. */
+	bool scores_all;
+	bool allows_texts; /* texts alone are a form of examples */
+	bool needs_scores; /* a pair without a score is bad where there are scores; with scores_all, so are pairs alone */
+	bool allows_empty; /* an empty text is no bad record: of predictions */
+	struct bad_records *bad;
+};
+
+/* Reads a file and appends its examples to `set`: text; pair and label NULL where there is none; negatives are the choices. Says
+ * in the log what was found. All files of a set must have one form. ERR_DATA or ERR_USAGE with the columns if the form cannot be
+ * told; a row without one of its texts or its score is a bad record. */
+MUST_USE enum status ranking_file_read(struct example_set *set, const char *path, const struct ranking_options *options,
+				       enum ranking_form *form);
+
+#endif

@@ -1,0 +1,242 @@
+/* Rerankers (cross-encoders): how well a text answers a query, read together. The head is one output behind the pooler, learned
+ * by binary cross entropy: BertForSequenceClassification, as sentence-transformers' CrossEncoder has it. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/string_index.h"
+#include "tasks/labels.h"
+#include "tasks/measures.h"
+#include "tasks/ranking_file.h"
+#include "tasks/results.h"
+#include "tasks/task.h"
+
+/* ---- Reading ---- */
+
+/* Do all queries have one candidate each? Then there is nothing to rank. */
+static enum status find_queries(const struct example_set *set, int64_t *queries, int64_t *out_count)
+{
+	struct string_index index = {0};
+	enum status status = OK;
+	*out_count = 0;
+	for (int64_t i = 0; i < set->count && status == OK; i++) {
+		int64_t query;
+		status = string_index_add(&index, set->examples[i].text, *out_count, &query);
+		*out_count += query == *out_count;
+		if (queries)
+			queries[i] = query;
+	}
+	string_index_release(&index);
+	return status;
+}
+
+static enum status read_sets(struct task_state *state, struct task_set *set, const char *const *paths, int64_t count)
+{
+	const struct task_settings *settings = &state->settings;
+	struct ranking_options options = {.given = settings->columns,
+					  .trained = settings->trained,
+					  .negatives = settings->embedding.negative_columns,
+					  .scores_all = true,
+					  .needs_scores = set->use != TASK_PREDICT,
+					  .allows_empty = set->use == TASK_PREDICT,
+					  .bad = settings->bad};
+	enum ranking_form form = RANKING_SCORED;
+	int64_t queries;
+	for (int64_t i = 0; i < count; i++)
+		TRY(ranking_file_read(&set->examples, paths[i], &options, &form));
+	set->has_labels = form == RANKING_SCORED;
+	if (set->use == TASK_SCORE && !state->decides) {
+		TRY(find_queries(&set->examples, NULL, &queries));
+		state->decides = queries == set->examples.count ? "spearmanr" : "ndcg@10";
+	}
+	if (set->use == TASK_TRAIN) {
+		state->settings.trained = set->examples.columns;
+		state->pairs = true;
+	}
+	return OK;
+}
+
+/* ---- Encoding ---- */
+
+static enum status read_score(const struct task_set *set, const struct example_text *example, float *out)
+{
+	double score;
+	TRY(label_number(example->label, example->file, example->line, &score));
+	*out = (float)score;
+	if (score >= 0 && (score <= 1 || set->use != TASK_TRAIN))
+		return OK;
+	enum status status = error_set(ERR_DATA, "'%s', line %lld: the score is %g; a reranker learns scores from 0 to 1",
+				       example->file, (long long)example->line, score);
+	error_hint("divide the scores by the largest; --task regression learns any numbers");
+	return status;
+}
+
+struct encoding {
+	struct task_state *state;
+	struct task_set *set;
+	struct tokens scratch[2];
+	int32_t *ids;
+};
+
+static enum status add_example(struct encoding *e, const struct example_text *example)
+{
+	const struct task_settings *settings = &e->state->settings;
+	bool known = e->set->has_labels && example->label;
+	struct encoded_text text;
+	float score = 0;
+	if (known)
+		TRY(read_score(e->set, example, &score));
+	TRY(task_encode_text(settings->tokenizer, e->scratch, example->text, example->pair, settings->max_seq_length, e->ids,
+			     &text));
+	TRY(labelled_begin(&e->set->encoded));
+	TRY(labelled_sequence(&e->set->encoded, e->ids, text.count, text.second));
+	e->set->cut_count += text.cut > 0;
+	e->set->cut_tokens += text.cut;
+	return labelled_item(&e->set->encoded, 0, NULL, NULL, &score, known ? 1 : 0);
+}
+
+static enum status encode(struct task_state *state, struct task_set *set)
+{
+	struct encoding e = {.state = state, .set = set};
+	int64_t kept = 0;
+	enum status status;
+	TRY_GOTO(memory_new(&e.ids, state->settings.max_seq_length, sizeof(*e.ids), "a text's tokens"), done);
+	labelled_form(&set->encoded, 0, 1, 0, true);
+	for (int64_t i = 0; i < set->examples.count; i++) {
+		status = add_example(&e, &set->examples.examples[i]);
+		if (status == ERR_DATA && set->use != TASK_PREDICT) {
+			TRY_GOTO(bad_record(state->settings.bad, status), done);
+			continue;
+		}
+		TRY_GOTO(status, done);
+		set->examples.examples[kept++] = set->examples.examples[i];
+	}
+	status = OK;
+	if (kept == 0 && set->examples.count > 0)
+		status = error_set(ERR_DATA, "'%s': none of its rows can be used", set->examples.examples[0].file);
+	set->examples.count = kept;
+	task_log_cut(set, state->settings.max_seq_length);
+done:
+	tokens_release(&e.scratch[0]);
+	tokens_release(&e.scratch[1]);
+	free(e.ids);
+	return status;
+}
+
+static void heads(const struct task_state *state, struct model_heads *out)
+{
+	(void)state;
+	*out = (struct model_heads){.architecture = "BertForSequenceClassification", .pooler = true, .count = 1};
+	out->head[0] = (struct head){
+		.input = INPUT_FIRST_ROW,
+		.pooled = true,
+		.drops = true,
+		.outputs = 1,
+		.loss = LOSS_BINARY,
+		.coefficient = 1,
+		.name = "classifier",
+	};
+}
+
+/* ---- Scores ---- */
+
+/* The examples of each query side by side: order[starts[q]] and on. */
+static void group(const int64_t *queries, int64_t count, int64_t query_count, int64_t *starts, int64_t *order)
+{
+	for (int64_t i = 0; i < count; i++)
+		starts[queries[i] + 1]++;
+	for (int64_t q = 0; q < query_count; q++)
+		starts[q + 1] += starts[q];
+	for (int64_t i = count - 1; i >= 0; i--) /* the end of each group comes down to its beginning */
+		order[--starts[queries[i] + 1]] = i;
+	for (int64_t q = 0; q < query_count; q++)
+		starts[q] = starts[q + 1];
+	starts[query_count] = count;
+}
+
+static enum status score(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+			 struct measures *out)
+{
+	int64_t count = outputs->count, query_count = 0;
+	int64_t *queries = NULL, *starts = NULL, *order = NULL;
+	double *gold = NULL, *predicted = NULL;
+	enum status status;
+	(void)state;
+	TRY_GOTO(memory_new(&queries, count, sizeof(*queries), "a ranking"), done);
+	TRY_GOTO(memory_new(&order, count, sizeof(*order), "a ranking"), done);
+	TRY_GOTO(memory_new(&starts, count + 2, sizeof(*starts), "a ranking"), done);
+	TRY_GOTO(memory_new(&gold, count, sizeof(*gold), "a ranking"), done);
+	TRY_GOTO(memory_new(&predicted, count, sizeof(*predicted), "a ranking"), done);
+	TRY_GOTO(find_queries(&set->examples, queries, &query_count), done);
+	group(queries, count, query_count, starts, order);
+	for (int64_t i = 0; i < count; i++) {
+		gold[i] = set->encoded.items[0].numbers[order[i]];
+		predicted[i] = task_output(outputs, order[i])[0];
+	}
+	if (query_count < count)
+		TRY_GOTO(measure_rankings(predicted, gold, starts, query_count, out), done);
+	status = measure_correlations(gold, predicted, count, out);
+done:
+	free(queries);
+	free(order);
+	free(starts);
+	free(gold);
+	free(predicted);
+	return status;
+}
+
+/* ---- Results ---- */
+
+static double sigmoid(double x)
+{
+	return 1 / (1 + exp(-x));
+}
+
+static enum status write_results(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+				 const char *folder)
+{
+	char path[PATH_BYTES];
+	float *scores;
+	enum status status;
+	(void)state;
+	(void)set;
+	TRY(memory_new(&scores, outputs->count, sizeof(*scores), "results"));
+	for (int64_t i = 0; i < outputs->count; i++)
+		scores[i] = (float)sigmoid(task_output(outputs, i)[0]);
+	TRY_GOTO(path_join(path, folder, "test_results.tsv"), done);
+	status = results_write_values(path, scores, outputs->count, 1);
+done:
+	free(scores);
+	return status;
+}
+
+static enum status put(const struct task_state *state, const struct task_set *set, const struct task_outputs *outputs,
+		       int64_t example, struct buffer *out)
+{
+	struct json_writer writer = {.out = out};
+	(void)state;
+	json_open(&writer, NULL, '{');
+	if (set->examples.has_ids && set->examples.examples[example].id)
+		json_put_string(&writer, "id", set->examples.examples[example].id);
+	json_put_double(&writer, "score", sigmoid(task_output(outputs, example)[0]));
+	json_close(&writer);
+	return buffer_status(out);
+}
+
+const struct task task_reranking = {
+	.name = "reranking",
+	.summary = "how well a text answers a query, from 0 to 1",
+	.architecture = "BertForSequenceClassification",
+	.input = TASK_INPUT_PAIR,
+	.target = TARGET_NUMBER,
+	.decides = "ndcg@10",
+	.read = read_sets,
+	.take = task_take_texts,
+	.encode = encode,
+	.heads = heads,
+	.score = score,
+	.write = write_results,
+	.put = put,
+};

@@ -1,0 +1,297 @@
+/* Embeddings and rerankers as a user trains them: every form of file, the same step however it is cut, what the folder holds, and
+ * what bad files and commands give. */
+#include "cmd/small_run.h"
+
+static const char *const who[] = {"the cat", "a dog", "the old man", "my sister", "nobody", "the sailor"};
+static const char *const does[] = {"sees", "likes", "finds", "follows", "paints"};
+static const char *const what[] = {"the house", "a river", "the red boat", "some bread", "the moon"};
+
+static void put_file(const char *name, const char *text)
+{
+	assert_ok(file_write(test_path(name), text, strlen(text)));
+}
+
+/* Rows that tell of one event in two ways. `kind`: 'p' pairs, 't' with another event as the negative, 's' pairs with a score, 'u'
+ * one text, 'l' JSON lists of a right and two wrong ones. */
+static void put_table(const char *name, char kind, int rows, uint32_t first)
+{
+	struct buffer text = {0};
+	buffer_text(&text, kind == 'p'   ? "anchor\tpositive\n"
+			   : kind == 't' ? "anchor\tpositive\tnegative\n"
+			   : kind == 's' ? "sentence1\tsentence2\tscore\n"
+			   : kind == 'u' ? "sentence\n"
+					 : "");
+	for (int i = 0; i < rows; i++) {
+		uint32_t event = (first + (uint32_t)i) * 7 % 150, other = (event + 31) % 150;
+		const char *a = who[event / 25], *b = does[event / 5 % 5], *c = what[event % 5];
+		const char *x = who[other / 25], *y = does[other / 5 % 5], *z = what[other % 5];
+		if (kind == 'l') {
+			buffer_format(
+				&text,
+				"{\"query\": \"%s %s %s.\", \"documents\": [\"%s, %s %s.\", \"%s, %s %s.\", \"%s, %s %s.\"], "
+				"\"labels\": [0, 1, 0]}\n",
+				a, b, c, z, y, x, a, b, c, c, b, a);
+			continue;
+		}
+		buffer_format(&text, "%s %s %s.", a, b, c);
+		if (kind == 's' && i % 2)
+			buffer_format(&text, "\t%s, %s %s.\t0.25", x, y, z);
+		else if (kind != 'u')
+			buffer_format(&text, "\t%s, %s %s.%s", a, b, c, kind == 's' ? "\t1" : "");
+		if (kind == 't')
+			buffer_format(&text, "\t%s, %s %s.", x, y, z);
+		buffer_char(&text, '\n');
+	}
+	assert_ok(file_write(test_path(name), text.data, text.size));
+	buffer_release(&text);
+}
+
+static int setup(void **state)
+{
+	if (small_run_make(state, 3) != 0)
+		return -1;
+	if (program("pretrain --corpus %s --model %s --out %s/base --vocab_size 80 --train_batch_size 16 --max_seq_length 32 "
+		    "--num_train_steps 20 --learning_rate 1e-2 --num_warmup_steps 2 --precision fp32 --threads 1",
+		    corpus, config, test_folder) != 0)
+		return -1;
+	put_table("pairs.tsv", 'p', 96, 0);
+	put_table("dev.tsv", 'p', 40, 100);
+	put_table("triplets.tsv", 't', 64, 0);
+	put_table("scored.tsv", 's', 64, 0);
+	put_table("texts.tsv", 'u', 64, 0);
+	put_table("lists.jsonl", 'l', 64, 0);
+	return 0;
+}
+
+static void forget(const char *name)
+{
+	if (file_exists(test_path(name)))
+		assert_ok(folder_remove(test_path(name)));
+}
+
+#define RUN(task, out, train, more)                                                                                              \
+	"finetune --task " task " --model %s/base --train %s/" train " --out %s/" out                                            \
+	" --max_seq_length 32 --threads 1 --train_batch_size 8 --learning_rate 2e-3 --log_steps 1 --no_progress "                \
+	"--save_checkpoints_steps 0 --eval_steps 0 " more,                                                                       \
+		test_folder, test_folder, test_folder
+
+static double result(const char *path, const char *name)
+{
+	struct json_document document;
+	double value = NAN;
+	assert_ok(json_read(&document, path, 1 << 20));
+	assert_ok(json_get_number(document.root, path, name, &value));
+	json_release(&document);
+	return value;
+}
+
+static void assert_holds(const char *path, const char *part)
+{
+	struct buffer text = {0};
+	assert_ok(file_read(path, 1 << 24, &text));
+	if (!strstr(buffer_string(&text), part))
+		fail_msg("'%s' is not in '%s':\n%.2000s", part, path, buffer_string(&text));
+	buffer_release(&text);
+}
+
+/* On standard output. */
+static void assert_printed(const char *part)
+{
+	if (!strstr(buffer_string(&program_output), part))
+		fail_msg("'%s' is not in:\n%.500s", part, buffer_string(&program_output));
+}
+
+/* Of the first vector on standard output. */
+static double first_length(void)
+{
+	struct json_document document;
+	const char *text = buffer_string(&program_output);
+	double squares = 0;
+	assert_ok(json_parse(&document, "output", text, strcspn(text, "\n")));
+	for (const struct json *x = json_member(document.root, "embedding")->first_child; x; x = x->next)
+		squares += x->number * x->number;
+	json_release(&document);
+	return sqrt(squares);
+}
+
+static void pairs_are_learned(void **state)
+{
+	(void)state;
+	assert_program(0, "taken as pairs: anchor; what belongs to it: positive",
+		       RUN("embedding", "pairs", "pairs.tsv",
+			   "--precision fp32 --num_train_steps 60 --dev %s/dev.tsv --test %s/dev.tsv"),
+		       test_folder, test_folder);
+	double before, after = result(test_path("pairs/eval_results.json"), "eval_ndcg@10");
+	assert_program(0, "",
+		       RUN("embedding", "untrained", "pairs.tsv",
+			   "--precision fp32 --num_train_steps 1 --learning_rate 0 --dev %s/dev.tsv"),
+		       test_folder);
+	before = result(test_path("untrained/eval_results.json"), "eval_ndcg@10");
+	if (!(after > before + 0.1 && after <= 1))
+		fail_msg("nDCG@10 is %g before and %g after training", before, after);
+	assert_true(result(test_path("pairs/eval_results.json"), "eval_loss") <
+		    result(test_path("untrained/eval_results.json"), "eval_loss"));
+	/* What sentence-transformers reads. */
+	assert_holds(test_path("pairs/final/modules.json"), "sentence_transformers.models.Normalize");
+	assert_holds(test_path("pairs/final/1_Pooling/config.json"), "\"pooling_mode_mean_tokens\": true");
+	assert_holds(test_path("pairs/final/sentence_bert_config.json"), "\"max_seq_length\": 32");
+	assert_holds(test_path("pairs/final/config.json"), "\"BertModel\"");
+	assert_program(0, "", "verify %s/pairs", test_folder);
+	assert_program(0, "", "embed --model %s/pairs --precision fp32 %s/texts.tsv", test_folder, test_folder);
+	assert_near(first_length(), 1, 1e-5);
+	assert_program(0, "", "evaluate --model %s/pairs --test %s/dev.tsv --precision fp32 --json", test_folder, test_folder);
+	assert_printed("\"ndcg@10\"");
+	assert_program(ERR_USAGE, "gives vectors, not answers", "predict --model %s/pairs %s/texts.tsv", test_folder,
+		       test_folder);
+	assert_said("bertc embed");
+}
+
+/* Losses of 6 steps beside those of `out`. */
+static void same_curve(const char *out, const char *other)
+{
+	char a[64], b[64];
+	snprintf(a, sizeof(a), "%s/metrics.jsonl", out);
+	snprintf(b, sizeof(b), "%s/metrics.jsonl", other);
+	for (int64_t step = 1; step <= 6; step++) {
+		double one = metric_at(test_path(a), step, "loss"), two;
+		two = metric_at(test_path(b), step, "loss");
+		assert_true(one > 0);
+		assert_near(one, two, 2e-5 * one);
+	}
+}
+
+/* Every text is compared with all texts of the step, and dropout has the same masks in both forward passes. */
+static void a_step_is_the_same_however_it_is_cut(void **state)
+{
+	(void)state;
+#define SHORT(out, train, more) RUN("embedding", out, train, "--precision fp32 --num_train_steps 6 " more)
+	assert_program(0, "", SHORT("whole", "triplets.tsv", ""));
+	assert_program(0, "", SHORT("two", "triplets.tsv", "--gradient_accumulation_steps 2"));
+	same_curve("whole", "two");
+	assert_program(0, "", SHORT("eight", "triplets.tsv", "--gradient_accumulation_steps 8"));
+	same_curve("whole", "eight");
+	assert_program(0, "", SHORT("ranks", "triplets.tsv", "--ranks 2 --gradient_accumulation_steps 2"));
+	same_curve("whole", "ranks");
+	assert_program(0, "", SHORT("whole_scored", "scored.tsv", ""));
+	assert_program(0, "", SHORT("ranks_scored", "scored.tsv", "--ranks 2 --gradient_accumulation_steps 4"));
+	same_curve("whole_scored", "ranks_scored");
+}
+
+static void an_interruption_changes_nothing(void **state)
+{
+	struct buffer one = {0}, two = {0};
+	(void)state;
+	assert_program(0, "", SHORT("straight", "pairs.tsv", ""));
+	assert_program(STOPPED, "", SHORT("halves", "pairs.tsv", "--stop_at_step 3"));
+	assert_program(0, "", SHORT("halves", "pairs.tsv", ""));
+	assert_ok(file_read(test_path("straight/final/model.safetensors"), 1 << 24, &one));
+	assert_ok(file_read(test_path("halves/final/model.safetensors"), 1 << 24, &two));
+	assert_int_equal(one.size, two.size);
+	assert_memory_equal(one.data, two.data, one.size);
+	buffer_release(&one);
+	buffer_release(&two);
+}
+
+static void every_form_is_told_by_its_columns(void **state)
+{
+	(void)state;
+	forget("form");
+	assert_program(0, "taken as triplets: anchor; what belongs to it: positive; what does not: negative",
+		       SHORT("form", "triplets.tsv", "--dev t=%s/triplets.tsv s=%s/scored.tsv --pooling cls"), test_folder,
+		       test_folder);
+	assert_true(isfinite(result(test_path("form/eval_results.json"), "eval_t_accuracy")));
+	assert_true(isfinite(result(test_path("form/eval_results.json"), "eval_s_spearmanr")));
+	assert_holds(test_path("form/final/1_Pooling/config.json"), "\"pooling_mode_cls_token\": true");
+	forget("form");
+	assert_program(0, "taken as texts alone: sentence", SHORT("form", "texts.tsv", "--dev %s/scored.tsv --plan"),
+		       test_folder);
+	assert_said("SimCSE");
+	forget("form");
+	assert_program(0, "taken as scored pairs: sentence1; second text: sentence2; score: score",
+		       SHORT("form", "scored.tsv", "--plan"));
+	assert_said("CoSENT");
+	forget("form");
+	assert_program(0, "squared difference", SHORT("form", "scored.tsv", "--score_loss cosine --plan"));
+	forget("form");
+	assert_program(0, "taken as triplets: query; what belongs to it: documents", SHORT("form", "lists.jsonl", "--plan"));
+	put_file("bare.tsv", "the cat sees it.\tthe cat, it sees.\na dog likes it.\ta dog, it likes.\n");
+	forget("form");
+	assert_program(0, "taken as pairs: column 1; what belongs to it: column 2", SHORT("form", "bare.tsv", "--plan"));
+	put_file("twice.tsv", "question\tanswer\nwho?\tthe cat\nwhat?\tthe cat\nhow?\tbread\n");
+	forget("form");
+	assert_program(0, "1 of 3 second texts occur more than once", SHORT("form", "twice.tsv", "--plan"));
+}
+
+static void rerankers_score_pairs(void **state)
+{
+	(void)state;
+	assert_program(0, "taken as scored pairs: query; second text: documents; score: labels",
+		       RUN("reranking", "rank", "lists.jsonl",
+			   "--precision fp32 --num_train_steps 120 --learning_rate 5e-3 --hidden_dropout_prob 0 --dev "
+			   "%s/lists.jsonl --test %s/lists.jsonl"),
+		       test_folder, test_folder);
+	double ndcg = result(test_path("rank/eval_results.json"), "eval_ndcg@10");
+	assert_true(ndcg > 0 && ndcg <= 1);
+	/* Answering 1/2 to everything costs ln 2. */
+	assert_true(result(test_path("rank/eval_results.json"), "eval_loss") < log(2));
+	assert_int_equal(result(test_path("rank/eval_results.json"), "eval_examples"), 3 * 64);
+	assert_holds(test_path("rank/final/config.json"), "BertForSequenceClassification");
+	put_file("asked.jsonl", "{\"id\": \"q7\", \"query\": \"the cat sees it.\", \"passage\": \"the cat, it sees.\"}\n");
+	assert_program(0, "", "predict --model %s/rank %s/asked.jsonl", test_folder, test_folder);
+	assert_printed("{\"id\":\"q7\",\"score\":0.");
+}
+
+static void bad_input_is_explained(void **state)
+{
+	(void)state;
+	forget("bad");
+	assert_program(ERR_USAGE, "--train_batch_size is 1", SHORT("bad", "pairs.tsv", "--train_batch_size 1"));
+	put_file("one.tsv", "anchor\tpositive\nthe cat\ta dog\n");
+	forget("bad");
+	assert_program(ERR_USAGE, "there is one training example", SHORT("bad", "one.tsv", ""));
+	put_file("unscored.tsv", "sentence1\tsentence2\tscore\nthe cat\ta dog\t0.5\nthe cat\tbread\t\n");
+	forget("bad");
+	assert_program(ERR_DATA, "unscored.tsv', line 3: the pair has no score", SHORT("bad", "unscored.tsv", ""));
+	put_file("nan.tsv", "sentence1\tsentence2\tscore\nthe cat\ta dog\t0.5\nthe cat\tbread\tnan\n");
+	forget("bad");
+	assert_program(ERR_DATA, "nan.tsv', line 3: the label 'nan' is no number", SHORT("bad", "nan.tsv", ""));
+	put_file("half.tsv", "anchor\tpositive\nthe cat\ta dog\nthe cat\t \n");
+	forget("bad");
+	assert_program(ERR_DATA, "half.tsv', line 3: the second text is empty", SHORT("bad", "half.tsv", ""));
+	forget("bad");
+	assert_program(0, "half.tsv': 1 bad record left out",
+		       SHORT("bad", "half.tsv",
+			     "--on_bad_record skip --train_batch_size 2 "
+			     "--train %s/pairs.tsv"),
+		       test_folder);
+	put_file("wide.tsv", "sentence1\tsentence2\tscore\nthe cat\ta dog\t4.5\nthe cat\tbread\t1\n");
+	forget("bad");
+	assert_program(ERR_DATA, "wide.tsv', line 2: the score 4.5 is no cosine",
+		       SHORT("bad", "wide.tsv", "--score_loss cosine"));
+	forget("bad");
+	assert_program(ERR_DATA, "a reranker learns scores from 0 to 1",
+		       RUN("reranking", "bad", "wide.tsv", "--precision fp32 --num_train_steps 2"));
+	forget("bad");
+	assert_program(ERR_DATA, "neither a score nor texts that do not belong",
+		       RUN("reranking", "bad", "pairs.tsv", "--precision fp32 --num_train_steps 2"));
+	put_file("odd.jsonl", "{\"colour\": \"red\", \"size\": \"big\"}\n");
+	forget("bad");
+	assert_program(ERR_DATA, "odd.jsonl': which column has the texts?; its columns are 1 colour, 2 size",
+		       SHORT("bad", "odd.jsonl", ""));
+	forget("bad");
+	assert_program(ERR_DATA, "there is one text a row where two are needed", SHORT("bad", "pairs.tsv", "--dev %s/texts.tsv"),
+		       test_folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pairs_are_learned),
+		cmocka_unit_test(a_step_is_the_same_however_it_is_cut),
+		cmocka_unit_test(an_interruption_changes_nothing),
+		cmocka_unit_test(every_form_is_told_by_its_columns),
+		cmocka_unit_test(rerankers_score_pairs),
+		cmocka_unit_test(bad_input_is_explained),
+	};
+	return cmocka_run_group_tests(tests, setup, program_teardown);
+}
