@@ -414,6 +414,29 @@ static void bad_starts_are_refused(void **state)
 	buffer_release(&weights);
 }
 
+/* transformers leaves the names of two classes out that nobody has named. */
+static void classes_without_names_are_numbered(void **state)
+{
+	static const char *const names[] = {"LABEL_0", "LABEL_1"};
+	const struct head head = {.pooled = true, .outputs = 2, .loss = LOSS_CLASSES, .coefficient = 1, .name = "classifier"};
+	struct server server;
+	struct buffer config = {0};
+	char path[PATH_BYTES];
+	(void)state;
+	make_task_model("nameless", "BertForSequenceClassification", &head, NULL, names);
+	snprintf(path, sizeof path, "%s/nameless/config.json", test_folder);
+	assert_ok(file_read(path, 1 << 20, &config));
+	memcpy(strstr(config.data, "id2label"), "id2other", 8);
+	memcpy(strstr(config.data, "label2id"), "other2id", 8);
+	assert_ok(file_write(path, config.data, config.size));
+	snprintf(path, sizeof path, "%s/nameless/MANIFEST.json", test_folder);
+	assert_int_equal(unlink(path), 0);
+	start_one(&server, "nameless", "");
+	assert_answer(&server, 200, "/predict", "{\"inputs\": \"waa wab\"}", "\"label\":\"LABEL_1\"");
+	server_stop(&server);
+	buffer_release(&config);
+}
+
 /* A folder that is written anew while it is served. */
 static void a_served_model_stays_as_it_was_loaded(void **state)
 {
@@ -449,6 +472,7 @@ int main(void)
 		cmocka_unit_test(a_full_service_says_when_to_come_back),
 		cmocka_unit_test(what_was_taken_is_answered_before_the_end),
 		cmocka_unit_test(bad_starts_are_refused),
+		cmocka_unit_test(classes_without_names_are_numbered),
 		cmocka_unit_test(a_served_model_stays_as_it_was_loaded),
 	};
 	return cmocka_run_group_tests(tests, setup, program_teardown);
