@@ -93,7 +93,7 @@ check vocab vocab.txt vocab --quiet --corpus "$work/text" --vocab_size 120 --out
 check extract text extract --quiet "$work/text" --out "$out/text"
 check prepare x.bin,x.idx prepare --quiet --corpus "$work/text" --vocab_file "$work/vocab.txt" --out "$out/x"
 check tfrecord x.tfrecord instances --quiet --corpus "$work/text" --vocab_file "$work/vocab.txt" --max_seq_length 32 --out "$out/x.tfrecord"
-[ -z "$hdf5" ] || check convert x.instances instances --quiet --input_file "$hdf5" --vocab_file "$work/vocab.txt" --out "$out/x.instances"
+[ -z "$hdf5" ] || check convert x.instances instances --quiet --convert "$hdf5" --vocab_file "$work/vocab.txt" --out "$out/x.instances"
 [ -z "$hdf5" ] || check verify "" verify "$hdf5"
 check evaluate "" evaluate --quiet --model "$work/base" --corpus "$work/text" --max_seq_length 32
 check predict answers predict --quiet --model "$work/tuned" "$work/lines" --out "$out/answers"

@@ -3,13 +3,14 @@
 # included: weights, moments, the best checkpoint, metrics.jsonl (times left out) and of fine-tuning the results must be those of a
 # run that nobody touched, bit for bit. Of several ranks any process is killed: one of them, or their launcher.
 #   KILLS=200 SEED=1 RUNS="pretrain:1 finetune:2" sh tests/long/kill.sh        from the repository's root; BERTC names the program
+# EVERY: steps between saves; LONGEST: seconds that a start lives at most (on a slow machine a start takes long).
 set -u
 bertc=${BERTC:-build/bertc}
 kills=${KILLS:-200}
 seed=${SEED:-1}
 threads=${THREADS:-1}
 runs=${RUNS:-pretrain:1 pretrain:2 pretrain:4 finetune:1 finetune:2 finetune:4}
-every=25
+every=${EVERY:-25}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
@@ -82,7 +83,8 @@ one() {
 	while read -r random <&3; do
 		(run killed) &
 		pid=$!
-		sleep "$(awk -v r="$random" -v t="$straight" -v n="$kills" 'BEGIN { print 0.02 + (0.6 + 1.2 * t / n) * r }')"
+		sleep "$(awk -v r="$random" -v t="$straight" -v n="$kills" -v most="${LONGEST:-0}" \
+			'BEGIN { print 0.02 + (most > 0 ? most : 0.6 + 1.2 * t / n) * r }')"
 		if ! kill_one $pid "$random"; then
 			wait $pid
 			status=$?

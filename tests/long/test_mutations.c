@@ -1,7 +1,7 @@
 /* Real files of every form, damaged at random and read through the command line: the program ends with one of its own exit codes,
  * in time, and never of a signal. Checksums are made right again where a form has them (TFRecord, manifests), so that what lies
  * behind them is reached. What it does not refuse it may read; that what it reads is what stands there is for other tests.
- *   MUTATIONS=300 SEED=1 build/tests/long/test_mutations        of each file; BERTC names the program */
+ *   MUTATIONS=300 SEED=1 FILTER=instances build/tests/long/test_mutations        of each file; BERTC names the program */
 #include "base/hash.h"
 #include "base/rng.h"
 #include "cmd/small_run.h"
@@ -287,8 +287,8 @@ static void instances(void **state)
 {
 	(void)state;
 #define CONVERT(ending)                                                                                                          \
-	"instances --quiet --input_file %s/damaged" ending " --vocab_file %s/run/final/vocab.txt --out %s/out/x.tfrecord",       \
-		folder, folder, folder
+	"instances --quiet --convert %s/damaged" ending " --vocab_file %s/run/final/vocab.txt --out %s/out/x.tfrecord", folder,  \
+		folder, folder
 	attack("x.tfrecord", MEND_NOTHING, CONVERT(".tfrecord"));
 	attack("x.tfrecord", MEND_RECORDS, CONVERT(".tfrecord"));
 	if (file_exists(test_path("x.hdf5")))
@@ -374,5 +374,7 @@ int main(void)
 		cmocka_unit_test(texts),  cmocka_unit_test(vocabularies), cmocka_unit_test(instances), cmocka_unit_test(shards),
 		cmocka_unit_test(models), cmocka_unit_test(checkpoints),  cmocka_unit_test(tasks),
 	};
+	if (getenv("FILTER"))
+		cmocka_set_test_filter(getenv("FILTER"));
 	return cmocka_run_group_tests(tests, setup, program_teardown);
 }
