@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/log.h"
 #include "base/memory.h"
 #include "weights/finite_values.h"
 #include "weights/manifest.h"
@@ -399,6 +400,17 @@ static enum status map_tokens(struct loader *loader)
 	return OK;
 }
 
+/* Weights that were rounded once are not what was trained: whoever goes on from them should know. */
+static void tell_rounded(const struct loader *loader, const struct weights_file *file)
+{
+	int64_t rounded = 0;
+	for (int64_t i = 0; i < file->count; i++)
+		rounded += file->tensors[i].row_scales != NULL;
+	if (rounded > 0 && loader->target.slab)
+		log_note("'%s': %lld of its weights are rounded to int8, and are taken as the numbers they stand for",
+			 loader->path, (long long)rounded);
+}
+
 /* Every tensor of the open file. */
 static enum status load_all(struct loader *loader, const struct weights_file *file)
 {
@@ -407,6 +419,7 @@ static enum status load_all(struct loader *loader, const struct weights_file *fi
 	for (int64_t i = 0; i < file->count; i++)
 		TRY(load_tensor(loader, &file->tensors[i]));
 	TRY(check_missing(loader, file));
+	tell_rounded(loader, file);
 	return weight_target_finish(&loader->target);
 }
 
