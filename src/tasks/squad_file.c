@@ -455,39 +455,48 @@ static enum status take_root(struct reader *reader, const struct json *root)
 	return OK;
 }
 
-/* The line at `text`, without its end. */
-static size_t line_size(const char *text)
+/* Bytes of the line at `text`, without its end. */
+static size_t line_size(const char *text, size_t size)
 {
-	return strcspn(text, "\n");
+	const char *newline = memchr(text, '\n', size);
+	return newline ? (size_t)(newline - text) : size;
 }
 
 /* Is the file lines of JSON, an object each? */
-static bool has_lines(const char *text)
+static bool has_lines(const char *text, size_t size)
 {
 	struct json_document document = {0};
-	size_t size = line_size(text);
-	if (!text[size] || json_parse(&document, "", text, size) != OK)
+	size_t line = line_size(text, size);
+	if (line == size || json_parse(&document, "", text, line) != OK)
 		return false;
 	bool flat = document.root->kind == JSON_OBJECT && json_member(document.root, "context");
 	json_release(&document);
 	return flat;
 }
 
-static enum status take_lines(struct reader *reader, const char *text)
+static bool is_blank(const char *text, size_t size)
 {
-	for (const char *at = text; *at;) {
-		size_t size = line_size(at);
+	while (size > 0 && (*text == ' ' || *text == '\t' || *text == '\r')) {
+		text++;
+		size--;
+	}
+	return size == 0;
+}
+
+static enum status take_lines(struct reader *reader, const char *text, size_t size)
+{
+	for (size_t at = 0, line; at < size; at += line + 1) {
 		struct json_document document = {0};
+		char name[512];
+		line = line_size(text + at, size - at);
 		reader->record++;
-		if (size > strspn(at, " \t\r")) {
-			char name[512];
-			snprintf(name, sizeof name, "%.400s, line %lld", reader->name, (long long)reader->record);
-			enum status status = json_parse(&document, name, at, size);
-			status = status == OK ? take_record(reader, document.root) : bad_record(reader->options->bad, status);
-			json_release(&document);
-			TRY(status);
-		}
-		at += size + (at[size] == '\n');
+		if (is_blank(text + at, line))
+			continue;
+		snprintf(name, sizeof name, "%.400s, line %lld", reader->name, (long long)reader->record);
+		enum status status = json_parse(&document, name, text + at, line);
+		status = status == OK ? take_record(reader, document.root) : bad_record(reader->options->bad, status);
+		json_release(&document);
+		TRY(status);
 	}
 	return OK;
 }
@@ -496,8 +505,8 @@ static enum status take_file(struct reader *reader, const struct buffer *text)
 {
 	struct json_document document = {0};
 	enum status status;
-	if (has_lines(buffer_string(text))) {
-		status = take_lines(reader, buffer_string(text));
+	if (has_lines(buffer_string(text), text->size)) {
+		status = take_lines(reader, buffer_string(text), text->size);
 	} else {
 		status = json_parse(&document, reader->name, buffer_string(text), text->size);
 		if (status == OK)

@@ -18,14 +18,29 @@ struct tag_reader {
 	int64_t line, starts, lines, fields; /* line of the object; capacities */
 };
 
-bool tag_json_recognise(const char *text)
+/* Where the text goes on behind white space. */
+static size_t skip_space(const char *text, size_t size, size_t at)
 {
-	text += strspn(text, " \t\r\n");
-	text += *text == '[' ? 1 + strspn(text + 1, " \t\r\n") : 0;
-	if (*text != '{')
+	while (at < size && (text[at] == ' ' || text[at] == '\t' || text[at] == '\r' || text[at] == '\n'))
+		at++;
+	return at;
+}
+
+static bool is_list(const char *text, size_t size)
+{
+	size_t at = skip_space(text, size, 0);
+	return at < size && text[at] == '[';
+}
+
+bool tag_json_recognise(const char *text, size_t size)
+{
+	size_t at = skip_space(text, size, 0);
+	if (is_list(text, size))
+		at = skip_space(text, size, at + 1);
+	if (at == size || text[at] != '{')
 		return false;
-	text += 1 + strspn(text + 1, " \t\r\n");
-	return *text == '"';
+	at = skip_space(text, size, at + 1);
+	return at < size && text[at] == '"';
 }
 
 static const struct json *find_list(const struct json *object, const char *const *names)
@@ -152,33 +167,34 @@ static enum status read_line(struct tag_reader *reader, const char *text, size_t
 	return status;
 }
 
-static enum status read_lines(struct tag_reader *reader, const char *text, bool needs_tags, struct bad_records *bad)
+static enum status read_lines(struct tag_reader *reader, const char *text, size_t size, bool needs_tags, struct bad_records *bad)
 {
-	while (*text) {
-		size_t size = strcspn(text, "\n");
+	for (size_t at = 0, end; at < size; at = end + 1) {
+		const char *newline = memchr(text + at, '\n', size - at);
+		end = newline ? (size_t)(newline - text) : size;
 		reader->line++;
-		if (size > strspn(text, " \t\r"))
-			TRY(read_line(reader, text, size, needs_tags, bad));
-		text += size + (text[size] == '\n');
+		if (skip_space(text, end, at) < end)
+			TRY(read_line(reader, text + at, end - at, needs_tags, bad));
 	}
 	return OK;
 }
 
-enum status tag_json_read(struct conll *out, const char *name, const char *text, bool needs_tags, const struct label_list *labels,
+enum status tag_json_read(struct conll *out, const struct text_file *file, bool needs_tags, const struct label_list *labels,
 			  struct bad_records *bad)
 {
 	struct json_document document = {0};
 	struct tag_reader reader = {.out = out, .labels = labels};
+	const char *text = buffer_string(&file->text);
 	enum status status;
 	*out = (struct conll){.separator = '\t', .tag_column = -1};
-	TRY(string_store_copy(&out->strings, name, strlen(name), &out->name));
-	if (text[strspn(text, " \t\r\n")] == '[') {
-		status = json_parse(&document, out->name, text, strlen(text));
+	TRY(string_store_copy(&out->strings, file->name, strlen(file->name), &out->name));
+	if (is_list(text, file->text.size)) {
+		status = json_parse(&document, out->name, text, file->text.size);
 		if (status == OK)
 			status = read_list(&reader, document.root, needs_tags, bad);
 		json_release(&document);
 	} else {
-		status = read_lines(&reader, text, needs_tags, bad);
+		status = read_lines(&reader, text, file->text.size, needs_tags, bad);
 	}
 	if (out->column_count == 0)
 		out->column_count = 1;

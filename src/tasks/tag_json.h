@@ -7,11 +7,11 @@
 #include "tasks/labels.h"
 
 /* Does the text begin as such a file? */
-bool tag_json_recognise(const char *text);
-/* Reads it as if it had a word a line, its tag behind it; `name` and `text` of the file are borrowed. Tags that are numbers take
+bool tag_json_recognise(const char *text, size_t size);
+/* Reads it as if it had a word a line, its tag behind it; nothing of the file is borrowed. Tags that are numbers take
  * their names from `labels` (--labels). ERR_DATA names file and line (of a list: the object): words or tags are no lists of
  * texts, or not as many of one as of the other; numbers without names. Without `needs_tags` a file may have words alone. */
-MUST_USE enum status tag_json_read(struct conll *out, const char *name, const char *text, bool needs_tags,
+MUST_USE enum status tag_json_read(struct conll *out, const struct text_file *file, bool needs_tags,
 				   const struct label_list *labels, struct bad_records *bad);
 
 #endif

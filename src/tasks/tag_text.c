@@ -235,7 +235,7 @@ static enum status read_json(const struct task_settings *settings, bool needs_ta
 			     const struct text_file *content)
 {
 	struct conll *file = &text->files[text->file_count++];
-	TRY(tag_json_read(file, content->name, buffer_string(&content->text), needs_tags, &settings->given, settings->bad));
+	TRY(tag_json_read(file, content, needs_tags, &settings->given, settings->bad));
 	log_note("'%s': JSON, %lld sentences, %lld words", file->name, (long long)file->sentence_count,
 		 (long long)file->token_count);
 	bad_records_log(settings->bad, file->name);
@@ -250,7 +250,7 @@ static enum status read_file(const struct task_state *state, enum task_use use, 
 	struct text_file content;
 	TRY(text_file_read(&content, path, TEXT_FILE_LIMIT));
 	const char *bytes = buffer_string(&content.text);
-	if (tag_json_recognise(bytes)) {
+	if (tag_json_recognise(bytes, content.text.size)) {
 		enum status status = read_json(settings, options.needs_tags, text, &content);
 		text_file_release(&content);
 		return status;

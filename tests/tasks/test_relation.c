@@ -204,7 +204,7 @@ static void bad_rows_and_the_record(void **state)
 {
 	(void)state;
 	struct task_state task = open_state(32, true), other = open_state(32, false);
-	struct task_set set;
+	struct task_set set, train; /* the names of its columns are those that were trained with */
 	struct buffer text = {0};
 	struct json_document document;
 	assert_error(ERR_DATA, "its texts have no marked mentions",
@@ -213,9 +213,8 @@ static void bad_rows_and_the_record(void **state)
 	task_state_release(&task);
 	task = open_state(32, true);
 	task.settings.negative_label = "none";
-	assert_ok(open_set(&task, &set, TASK_TRAIN, TRAIN_TEXT));
+	assert_ok(open_set(&task, &train, TASK_TRAIN, TRAIN_TEXT));
 	assert_ok(task_record_write(&task, &text));
-	task_set_release(&task, &set);
 	assert_ok(json_parse(&document, "record", text.data, text.size));
 	assert_ok(task_record_read(document.root, "record", &other.settings));
 	assert_true(other.settings.relation.reads_markers);
@@ -236,6 +235,7 @@ static void bad_rows_and_the_record(void **state)
 	assert_error(ERR_STATE, "does not say how mentions are marked", open_set(&foreign, &set, TASK_PREDICT, TRAIN_TEXT));
 	task_set_release(&foreign, &set);
 	task_state_release(&foreign);
+	task_set_release(&task, &train);
 	json_release(&document);
 	buffer_release(&text);
 	task_state_release(&other);
