@@ -46,7 +46,8 @@ static enum status begin_step(struct objective *objective, struct replica *repli
 	if (is_first_rank(settings->comm))
 		sums.value[sum_of_loss(0)] = loss * step->weights[0];
 	be->functions->to_device(be, replica->accumulators, &sums, sizeof(sums));
-	objective->forwarded = step->batch_count == 1;
+	/* Work that was recorded and is queued again leaves activations without the shapes of this batch. */
+	objective->forwarded = step->batch_count == 1 && !be->queues;
 	return OK;
 }
 
