@@ -25,7 +25,7 @@ static enum status write_failed(const char *path, size_t left)
 	errno = number;
 	enum status status = error_set_errno(ERR_RESOURCE, "'%s': cannot write %s (%s free)", path,
 					     format_size(needed, (double)left), available);
-	error_hint("make room in '%s' and run the same command again", folder);
+	error_hint("free some space in '%s' and run the same command again", folder);
 	return status;
 }
 
@@ -80,7 +80,7 @@ enum status file_read(const char *path, size_t limit, struct buffer *out)
 		if (got == 0)
 			break;
 		if ((size_t)got > limit - out->size)
-			TRY_GOTO(error_set(ERR_DATA, "'%s': larger than the %s that such a file may have", path,
+			TRY_GOTO(error_set(ERR_DATA, "'%s': larger than %s, the limit for such a file", path,
 					   format_size(bound, (double)limit)),
 				 done);
 		buffer_append(out, piece, (size_t)got);
@@ -175,7 +175,7 @@ enum status file_writer_open(struct file_writer **out, const char *path)
 		TRY_GOTO(error_set(ERR_USAGE, "path too long: '%.200s…'", path), fail);
 	bool exists = stat(path, &facts) == 0;
 	if (exists && S_ISDIR(facts.st_mode))
-		TRY_GOTO(error_set(ERR_USAGE, "'%s': is a folder, cannot write a file there", path), fail);
+		TRY_GOTO(error_set(ERR_USAGE, "'%s' is a folder, so no file can be written there", path), fail);
 	/* A link keeps pointing at its file. */
 	if (!exists || !realpath(path, writer->path))
 		snprintf(writer->path, sizeof writer->path, "%s", path);
@@ -212,7 +212,7 @@ enum status file_writer_resume(struct file_writer **out, const char *path, struc
 	if (flock(writer->fd, LOCK_EX | LOCK_NB) != 0) {
 		status = error_set(ERR_LOCKED, "'%s': another process is writing it", writer->temporary);
 	} else if (fstat(writer->fd, &facts) != 0 || facts.st_size < state.offset) {
-		status = error_set(ERR_DATA, "'%s' is shorter than it was", writer->temporary);
+		status = error_set(ERR_DATA, "'%s' is shorter than before", writer->temporary);
 	} else if (ftruncate(writer->fd, state.offset) != 0 || lseek(writer->fd, state.offset, SEEK_SET) < 0) {
 		status = error_set_errno(ERR_RESOURCE, "'%s': cannot cut", writer->temporary);
 	}
@@ -302,10 +302,10 @@ enum status file_writer_patch(struct file_writer *writer, int64_t offset, const 
 		return error_restore(&writer->failure);
 	TRY(writer_flush(writer));
 	if (lseek(writer->fd, offset, SEEK_SET) < 0)
-		return writer_fail(writer, error_set_errno(ERR_RESOURCE, "'%s': cannot go back in it", writer->path));
+		return writer_fail(writer, error_set_errno(ERR_RESOURCE, "'%s': cannot seek back in it", writer->path));
 	enum status status = write_all(writer->fd, writer->path, bytes, count);
 	if (status == OK && lseek(writer->fd, writer->offset, SEEK_SET) < 0)
-		status = error_set_errno(ERR_RESOURCE, "'%s': cannot go on in it", writer->path);
+		status = error_set_errno(ERR_RESOURCE, "'%s': cannot continue writing it", writer->path);
 	return status == OK ? OK : writer_fail(writer, status);
 }
 
@@ -338,7 +338,7 @@ enum status file_writer_commit(struct file_writer *writer)
 	if (writer->temporary[0]) {
 		RETRY(result, file_operations.rename(writer->temporary, writer->path));
 		if (result < 0)
-			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot put the new file in place", writer->path), fail);
+			TRY_GOTO(error_set_errno(ERR_RESOURCE, "'%s': cannot move the new file into place", writer->path), fail);
 		file_parent(folder, writer->path);
 		status = folder_sync(folder);
 	}

@@ -86,7 +86,7 @@ enum status folder_make(const char *path)
 			continue;
 		if (errno == EEXIST)
 			return error_set(ERR_USAGE, "'%s' exists and is not a folder", part);
-		return error_set_errno(file_path_status(), "'%s': cannot make this folder", part);
+		return error_set_errno(file_path_status(), "'%s': cannot create this folder", part);
 	}
 	return OK;
 }
@@ -241,9 +241,9 @@ static enum status expand_glob(const char *pattern, struct name_list *out)
 	glob_t found;
 	int result = glob(pattern, GLOB_NOSORT | GLOB_TILDE | GLOB_ERR, NULL, &found);
 	if (result == GLOB_NOMATCH)
-		return error_set(ERR_USAGE, "'%s': no file has such a name", pattern);
+		return error_set(ERR_USAGE, "'%s': no file matches", pattern);
 	if (result != 0)
-		return error_set_errno(ERR_RESOURCE, "'%s': cannot look for such files", pattern);
+		return error_set_errno(ERR_RESOURCE, "'%s': cannot search for matching files", pattern);
 	enum status status = OK;
 	for (size_t i = 0; i < found.gl_pathc && status == OK; i++)
 		status = expand_existing(found.gl_pathv[i], out);
@@ -338,8 +338,7 @@ enum status folder_lock(const char *path, int *out_descriptor)
 		return status;
 	}
 	if (result < 0)
-		log_warning("'%s': this file system has no locks (%s): take care that no other run uses the "
-			    "folder",
+		log_warning("'%s': this file system does not support locks (%s): make sure that no other run uses the folder",
 			    path, strerror(errno));
 
 	char host[256] = "?", start[32], text[320];
@@ -372,8 +371,8 @@ enum status folder_lock_check(const char *path, const struct file_stamp *taken)
 	if (taken->inode != 0 && taken->inode == now.inode && taken->device == now.device)
 		return OK;
 	enum status status = error_set(ERR_LOCKED,
-				       "'%s' was removed or replaced while this run held it, so another run may have "
-				       "taken the folder: nothing more is saved",
+				       "'%s' was removed or replaced while this run held it, so another run may be using the "
+				       "folder: nothing more is saved",
 				       lock);
 	error_hint("make sure that no other run uses '%s', then run the same command again to resume from the newest checkpoint",
 		   path);

@@ -41,7 +41,7 @@ static enum status take_value(struct arguments *arguments, const char *name, con
 	}
 	enum status status = error_set(ERR_USAGE, "--%s needs a value", name);
 	if (arguments->at < arguments->count)
-		error_hint("if '%s' is meant, write --%s=%s", arguments->words[arguments->at], name,
+		error_hint("if you mean '%s', write --%s=%s", arguments->words[arguments->at], name,
 			   arguments->words[arguments->at]);
 	return status;
 }

@@ -121,7 +121,8 @@ static enum status check_given(const struct options *options, int index, const c
 					      recorded)
 				  : error_set(ERR_STATE, "--%s is '%s', but '%s' was made without it", row->name, now,
 					      record_name);
-		error_hint("leave --%s out to go on with that run, give --fresh to begin anew, or another --out", row->name);
+		error_hint("to resume that run, leave --%s out; otherwise give --fresh to start over, or choose another --out",
+			   row->name);
 	}
 	buffer_release(&path);
 	return status;
@@ -170,7 +171,7 @@ static enum status find_members(const struct options *options, const struct json
 		if (index >= 0)
 			(*out)[index] = member;
 		else if (!is_section_list(options, member->key))
-			log_warning("'%s': option \"%s\" is not known to this version", record_name, member->key);
+			log_warning("'%s': this version has no option \"%s\"", record_name, member->key);
 	}
 	return OK;
 }

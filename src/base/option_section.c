@@ -40,13 +40,13 @@ enum status option_section_set(struct options *options, int64_t section, const c
 	}
 	const struct option *row = &options->table[index];
 	if (!row->section) {
-		enum status status = error_set(ERR_USAGE, "'%s' is the same in all of a run, not a setting of one %s", row->name,
+		enum status status = error_set(ERR_USAGE, "'%s' applies to the whole run and cannot be set for one %s", row->name,
 					       options->section_name);
 		error_hint("set it before the first %s", options->section_name);
 		return status;
 	}
 	if (section < 0 || section >= SECTIONS_MAX)
-		return error_set(ERR_USAGE, "a %s has a number from 1 to %d", options->section_name, SECTIONS_MAX);
+		return error_set(ERR_USAGE, "the number of a %s is between 1 and %d", options->section_name, SECTIONS_MAX);
 	TRY(option_check(row, value));
 	TRY(memory_grow(&options->sections, &options->section_capacity, section + 1, sizeof *options->sections, "the options"));
 	while (options->section_count <= section)

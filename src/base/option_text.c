@@ -160,7 +160,7 @@ void options_help(const struct option *table, const struct command_text *text, i
 			wrap(out, buffer_string(&purpose), 0, 2, columns - 2);
 		buffer_format(out, "    %s\n", buffer_string(&command));
 	}
-	buffer_text(out, "\nDash and underscore in names are the same; --name=value and --name value, too.\n");
+	buffer_text(out, "\nDashes and underscores in option names are interchangeable, as are --name=value and --name value.\n");
 	buffer_release(&command);
 	buffer_release(&purpose);
 }
@@ -290,10 +290,10 @@ void options_man(const struct option *table, const struct command_text *text, st
 		{ERR_INTERNAL, "internal error"},
 		{ERR_USAGE, "wrong option or setting"},
 		{ERR_DATA, "bad input file"},
-		{ERR_STATE, "things that do not fit together, such as a vocabulary and a checkpoint"},
-		{ERR_RESOURCE, "no room on the disk, no memory, no permission, or no device"},
+		{ERR_STATE, "inputs that do not fit together, such as a vocabulary and a checkpoint"},
+		{ERR_RESOURCE, "disk full, out of memory, no permission, or no device"},
 		{ERR_PEER, "another process of the run died or hung"},
-		{ERR_NUMERIC, "the numbers went wrong"},
+		{ERR_NUMERIC, "training diverged: numbers are not finite"},
 		{ERR_LOCKED, "another run uses the output folder"},
 		{STOPPED, "stopped on request after saving; run the same command again to resume"},
 	};
@@ -307,7 +307,7 @@ void options_man(const struct option *table, const struct command_text *text, st
 	man_text(out, text->synopsis);
 	buffer_text(out, ".Sh DESCRIPTION\n");
 	man_text(out, text->description && *text->description ? text->description : text->summary);
-	buffer_text(out, ".Sh OPTIONS\nDash and underscore in names are the same.\n");
+	buffer_text(out, ".Sh OPTIONS\nDashes and underscores in option names are interchangeable.\n");
 	man_rows(table, out);
 	man_rows(option_common, out);
 	buffer_text(out, ".Sh EXIT STATUS\n.Bl -tag -width Ds -compact\n");

@@ -98,7 +98,7 @@ enum status file_stamp_check(const char *path, const struct file_stamp *before, 
 	else if (now->nanoseconds != before->nanoseconds)
 		status = error_set(ERR_STATE, "'%s' was written to %s", path, when);
 	if (status != OK)
-		error_hint("wait until nothing writes it any more, then run the same command again");
+		error_hint("wait until nothing writes to it any more, then run the same command again");
 	return status;
 }
 
@@ -111,7 +111,7 @@ enum status folder_sync(const char *path)
 	RETRY(result, file_operations.fsync(fd));
 	enum status status = OK;
 	if (result < 0 && errno != EINVAL && errno != ENOTSUP) /* some network file systems cannot */
-		status = error_set_errno(ERR_RESOURCE, "'%s': cannot make this folder durable", path);
+		status = error_set_errno(ERR_RESOURCE, "'%s': cannot sync this folder to disk", path);
 	file_operations.close(fd);
 	return status;
 }

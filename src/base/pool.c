@@ -303,7 +303,7 @@ enum status pool_create(struct pool **out, int threads)
 		if (pthread_create(&pool->ids[worker - 1], NULL, worker_main, start) != 0) {
 			free(start);
 			status = error_set(ERR_RESOURCE, "cannot start thread %d of %d", worker + 1, threads);
-			error_hint("give a smaller --threads, or raise the limit of processes (ulimit -u)");
+			error_hint("use a smaller --threads, or raise the process limit (ulimit -u)");
 			goto fail;
 		}
 		pool->started++;

@@ -9,8 +9,8 @@ enum status shared_library_open(void **out_handle, const struct shared_library *
 	void *handle = *out_handle = NULL;
 	handle = dlopen(library->file, RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {
-		enum status status = error_set(ERR_RESOURCE, "%s is not on this machine: %s", library->name, dlerror());
-		error_hint("install %s, put the folder of %s into LD_LIBRARY_PATH, or give %s", library->package, library->file,
+		enum status status = error_set(ERR_RESOURCE, "%s is not installed on this machine: %s", library->name, dlerror());
+		error_hint("install %s, add the folder of %s to LD_LIBRARY_PATH, or give %s", library->package, library->file,
 			   library->instead);
 		return status;
 	}

@@ -34,7 +34,7 @@ enum status spill_write(int descriptor, const void *bytes, size_t size, int64_t 
 			continue;
 		if (wrote <= 0) {
 			enum status status = error_set_errno(ERR_RESOURCE, "cannot write a temporary file");
-			error_hint("make room, or set TMPDIR to a folder on a larger disk");
+			error_hint("free some space, or set TMPDIR to a folder on a larger disk");
 			return status;
 		}
 		at += wrote;

@@ -37,7 +37,7 @@ static void remove_if_stale(const char *path)
 	if (folder_lock(path, &lock) != OK)
 		return;
 	if (folder_remove(path) == OK)
-		log_detail("'%s', which a killed process left, is removed", path);
+		log_detail("removed '%s', which a killed process had left", path);
 	folder_unlock(lock);
 }
 

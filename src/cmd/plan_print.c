@@ -60,7 +60,7 @@ static void print_memory(const struct plan *plan, const struct plan_result *r)
 {
 	char note[96], have[FORMAT_BYTES];
 	bool sharded = r->devices > 1 && strcmp(plan->settings->scheme, "all_reduce") != 0;
-	memory_row("weights", (double)r->memory.weights, "masters, gradients, compute copies");
+	memory_row("weights", (double)r->memory.weights, "master weights, gradients, compute copies");
 	memory_row("moments", (double)r->memory.moments, sharded ? "the rank's share of the optimiser's" : "of the optimiser");
 	snprintf(note, sizeof(note), "of %d tokens, %d predictions", r->capacity.tokens,
 		 r->capacity.labels[HEAD_MASKED_WORDS].count);

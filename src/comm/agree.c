@@ -70,7 +70,7 @@ static enum status explain(struct comm *comm, const char *what, const char *text
 	first_difference(texts[0], texts[1], lengths, starts);
 	status = error_set(ERR_STATE, "ranks disagree about %s: rank %d on %s has '%.*s', rank %d on %s has '%.*s'", what,
 			   reference, all[reference].host, lengths[0], starts[0], odd, all[odd].host, lengths[1], starts[1]);
-	error_hint("start all ranks with the same command, program and files");
+	error_hint("start all ranks with the same command, program, and files");
 done:
 	free(texts[0]);
 	free(texts[1]);

@@ -124,7 +124,7 @@ static enum status start(struct launcher *launcher)
 		if (child < 0) {
 			enum status status =
 				error_set_errno(ERR_RESOURCE, "cannot start rank %d of %d", rank, launcher->settings->ranks);
-			error_hint("give fewer --ranks, or raise the limit of processes (ulimit -u)");
+			error_hint("use fewer --ranks, or raise the process limit (ulimit -u)");
 			return status;
 		}
 		/* Here as well as there: whichever comes first. */
@@ -169,14 +169,14 @@ static void judge_end(struct launcher *launcher, int32_t rank)
 			 launcher->children[rank].pid, name ? name : "?", SECTION_OF(facts),
 			 (long long)atomic_load(&facts->step));
 		snprintf(error.hint, sizeof(error.hint),
-			 "%sthe last checkpoint stands: run the same command again to go on%s%.600s",
-			 number == SIGKILL ? "if nobody sent it, the system had no memory left (see dmesg); " : "",
+			 "%sthe last checkpoint is intact: run the same command again to resume%s%.600s",
+			 number == SIGKILL ? "if nobody sent it, the system ran out of memory (see dmesg); " : "",
 			 rank > 0 ? "; its log is " : "", rank > 0 ? log : "");
 	} else {
 		error.status = (enum status)code;
 		snprintf(error.message, sizeof(error.message), "rank %d on %s ended with exit status %d in '%s' of step %lld",
 			 rank, facts->host, code, SECTION_OF(facts), (long long)atomic_load(&facts->step));
-		snprintf(error.hint, sizeof(error.hint), "its log says why: %.700s", log);
+		snprintf(error.hint, sizeof(error.hint), "see its log for the reason: %.700s", log);
 	}
 	fail(launcher, rank, &error);
 }
@@ -324,8 +324,7 @@ enum status launcher_run(const struct launcher_settings *settings)
 		launcher.restarts++;
 		if (error_last()->message[0])
 			log_warning("%s", error_last()->message);
-		log_note("starting all ranks again (%lld of %lld)", (long long)launcher.restarts,
-			 (long long)settings->max_restarts);
+		log_note("restarting all ranks (%lld of %lld)", (long long)launcher.restarts, (long long)settings->max_restarts);
 		segment_leave(&launcher.segment);
 		status = OK;
 	}

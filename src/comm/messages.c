@@ -80,7 +80,7 @@ static void take_note(struct messages *messages, int32_t from, struct note *note
 	char text[sizeof(note->error.message)];
 	if (!note_is_sound(note, messages->comm->place.size, now)) {
 		if (!messages->unsound_said)
-			log_warning("rank %d sent news that make no sense; passed over", from);
+			log_warning("rank %d sent a status message that makes no sense; ignored", from);
 		messages->unsound_said = true;
 		return;
 	}
@@ -468,7 +468,7 @@ static enum status make_table(struct messages *messages)
 	int file = fcntl(maker.file, F_DUPFD_CLOEXEC, 0);
 	segment_leave(&maker);
 	if (file < 0)
-		return error_set_errno(ERR_RESOURCE, "no descriptor for what ranks know of each other");
+		return error_set_errno(ERR_RESOURCE, "no file descriptor for the state that ranks share");
 	return segment_join(&messages->table, file, place->rank, place->size);
 }
 

@@ -81,10 +81,10 @@ static enum status check_nccl(struct comm *comm, ncclResult_t code, const char *
 	if (own != cudaSuccess && own != cudaErrorNotReady)
 		return check_cuda(nccl, own, "an operation between ranks");
 	if (code == ncclInProgress)
-		return error_set(ERR_PEER, "NCCL: %s: the others have not come within %d s", what, PATIENCE_SECONDS);
+		return error_set(ERR_PEER, "NCCL: %s: the other ranks did not arrive within %d s", what, PATIENCE_SECONDS);
 	enum status status = error_set(ERR_PEER, "NCCL: %s: %s: %s", what, nccl->library.error_string(code),
 				       nccl->library.last_error(nccl->ranks));
-	error_hint("NCCL_DEBUG=INFO makes NCCL say more");
+	error_hint("set NCCL_DEBUG=INFO to get more detail from NCCL");
 	return status;
 }
 
@@ -280,10 +280,10 @@ static enum status out_of_memory(const char *what, size_t bytes)
 	size_t available = 0, total = 0;
 	char needed[FORMAT_BYTES], left[FORMAT_BYTES], all[FORMAT_BYTES];
 	cudaMemGetInfo(&available, &total);
-	enum status status = error_set(ERR_RESOURCE, "not enough memory on the GPU for %s: %s needed, %s of %s left", what,
+	enum status status = error_set(ERR_RESOURCE, "not enough GPU memory for %s: %s needed, %s of %s left", what,
 				       format_size(needed, (double)bytes), format_size(left, (double)available),
 				       format_size(all, (double)total));
-	error_hint("end what else runs on the GPU (nvidia-smi shows it), or train a smaller model");
+	error_hint("stop other programs on the GPU (see nvidia-smi), or train a smaller model");
 	return status;
 }
 

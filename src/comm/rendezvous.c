@@ -83,7 +83,7 @@ static enum status make(const struct place *place, int *out_file)
 	int file = fcntl(segment.file, F_DUPFD_CLOEXEC, 0);
 	segment_leave(&segment);
 	if (file < 0)
-		return error_set_errno(ERR_RESOURCE, "no descriptor for the memory that ranks share");
+		return error_set_errno(ERR_RESOURCE, "no file descriptor for the memory that ranks share");
 	name_path(path, place);
 	int length = snprintf(text, sizeof(text), "%d %" PRIu64 " %d\n", getpid(), process_start(getpid()), file);
 	enum status status = file_write(path, text, (size_t)length);
@@ -114,8 +114,8 @@ static enum status rank_0_died(const struct place *place)
 	char path[PATH_BYTES];
 	name_path(path, place);
 	unlink(path);
-	enum status status = error_set(ERR_PEER, "rank 0 of this machine died before the ranks had come together");
-	error_hint("its own messages say why; run the same command again");
+	enum status status = error_set(ERR_PEER, "rank 0 of this machine died before the ranks had connected");
+	error_hint("see its own messages for the reason; run the same command again");
 	return status;
 }
 
@@ -131,7 +131,7 @@ enum status rendezvous_find(const struct place *place, int *out_file)
 			return rank_0_died(place);
 		if (waited > PATIENCE_SECONDS) {
 			enum status status =
-				error_set(ERR_PEER, "rank 0 of this machine has not come within %d s", PATIENCE_SECONDS);
+				error_set(ERR_PEER, "rank 0 of this machine did not arrive within %d s", PATIENCE_SECONDS);
 			error_hint("rank %d waited for it under the name '%s'", place->ranks.local_rank, place->name);
 			return status;
 		}

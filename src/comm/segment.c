@@ -57,7 +57,7 @@ enum status segment_create(struct segment *out, int32_t size, bool watched)
 {
 	*out = (struct segment){.file = memfd_create("bertc-ranks", MFD_CLOEXEC), .rank = -1};
 	if (out->file < 0 || ftruncate(out->file, (off_t)total_bytes(size)) != 0) {
-		enum status status = error_set_errno(ERR_RESOURCE, "cannot make the memory that %d ranks share", size);
+		enum status status = error_set_errno(ERR_RESOURCE, "cannot create the memory that %d ranks share", size);
 		segment_leave(out);
 		return status;
 	}

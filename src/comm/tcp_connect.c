@@ -94,7 +94,7 @@ static enum status receive_all(int socket, void *data, size_t bytes, double dead
 	for (size_t done = 0; done < bytes;) {
 		struct pollfd ready = {.fd = socket, .events = POLLIN};
 		if (clock_seconds() > deadline)
-			return error_set(ERR_PEER, "another rank says nothing");
+			return error_set(ERR_PEER, "another rank does not respond");
 		if (poll(&ready, 1, 200) < 1)
 			continue;
 		ssize_t got = recv(socket, (char *)data + done, bytes - done, MSG_DONTWAIT);
@@ -207,13 +207,13 @@ static enum status introduce(int socket, struct hello *hello, double deadline)
 	unsigned char expected[CHECKSUM_HMAC_BYTES];
 	TRY(receive_all(socket, &greeting, sizeof(greeting), deadline));
 	if (greeting.magic != MAGIC)
-		return error_set(ERR_PEER, "who listens there is no rank of this version of bertc");
+		return error_set(ERR_PEER, "the program listening there is not a rank of this version of bertc");
 	TRY(make_nonce(hello->nonce));
 	prove(&greeting, hello, "hello", hello->proof);
 	TRY(send_all(socket, hello, sizeof(*hello)));
 	if (receive_all(socket, &welcome, sizeof(welcome), deadline) != OK) {
 		enum status status =
-			error_set(ERR_PEER, "rank %d of %d was not let in by the rank it connected to", hello->rank, hello->size);
+			error_set(ERR_PEER, "rank %d of %d was rejected by the rank it connected to", hello->rank, hello->size);
 		error_hint("all ranks need the same " TCP_SECRET
 			   ", the same number of ranks and each its own number; what the other "
 			   "rank says is in its log");
@@ -263,7 +263,7 @@ static enum status connect_to(const struct address *to, int32_t rank, double dea
 		if (clock_seconds() > deadline) {
 			enum status status = error_set(ERR_PEER, "rank %d cannot connect to %s, port %d: %s", rank, to->name,
 						       to->port, code ? gai_strerror(code) : strerror(why));
-			error_hint("is rank 0 running there, and does no firewall stand between?");
+			error_hint("check that rank 0 is running there and that no firewall blocks the port");
 			return status;
 		}
 		if (!noted && clock_seconds() > deadline - PATIENCE_SECONDS + NOTE_SECONDS) {
@@ -356,7 +356,7 @@ static void judge(struct door *door, struct pending *pending)
 	if (!fits || taken) {
 		snprintf(door->refused, sizeof(door->refused), "someone connected as rank %d of %d to rank %d of %d%s",
 			 hello->rank, hello->size, own->rank, own->size, taken ? ", which there is already" : "");
-		log_warning("%s: not let in", door->refused);
+		log_warning("%s: rejected", door->refused);
 		shut_out(pending);
 		return;
 	}
@@ -430,7 +430,7 @@ static enum status accept_all(const struct place *place, int *const sockets[TCP_
 		int32_t missing = place->ranks.rank + 1;
 		while (missing < place->ranks.size - 1 && sockets[TCP_DATA][missing] >= 0 && sockets[TCP_NEWS][missing] >= 0)
 			missing++;
-		status = error_set(ERR_PEER, "rank %d has not connected within %d s", missing, PATIENCE_SECONDS);
+		status = error_set(ERR_PEER, "rank %d did not connect within %d s", missing, PATIENCE_SECONDS);
 		if (door->refused[0])
 			error_hint("%s", door->refused);
 		else

@@ -118,7 +118,7 @@ static bool judge(const struct watcher *watcher, const struct segment *segment, 
 	beat = beat > watcher->forgiven ? beat : watcher->forgiven;
 	since = since > watcher->forgiven ? since : watcher->forgiven;
 	if (pid == 0 && now - watcher->forgiven > 10 * watcher->limit) {
-		snprintf(out->message, sizeof(out->message), "rank %d has not come within %s", rank,
+		snprintf(out->message, sizeof(out->message), "rank %d did not arrive within %s", rank,
 			 format_duration(duration, 10e-9 * (double)watcher->limit));
 		out->status = ERR_PEER;
 		return true;
@@ -129,8 +129,8 @@ static bool judge(const struct watcher *watcher, const struct segment *segment, 
 	/* Of a rank that is silent as well, silence is what is known. */
 	if (now - beat > watcher->limit || (is_late && now - beat > watcher->limit / 2))
 		snprintf(out->message, sizeof(out->message),
-			 "rank %d on %s (process %d) has shown no life for %s, in '%s' of step %lld%s", rank, other->host, pid,
-			 format_duration(duration, 1e-9 * (double)(now - beat)), SECTION_OF(other),
+			 "rank %d on %s (process %d) has given no sign of life for %s, in '%s' of step %lld%s", rank, other->host,
+			 pid, format_duration(duration, 1e-9 * (double)(now - beat)), SECTION_OF(other),
 			 (long long)atomic_load(&other->step), is_here(other) ? state_words(process_state(pid)) : "");
 	else if (is_late)
 		snprintf(out->message, sizeof(out->message), "rank %d on %s (process %d) hangs in '%s' of step %lld for %s", rank,

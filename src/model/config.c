@@ -110,7 +110,7 @@ static enum status refuse_variants(const struct json *object, const char *name)
 enum status model_config_from_json(struct model_config *out, const struct json *object, const char *name)
 {
 	if (object->kind != JSON_OBJECT)
-		return error_set(ERR_DATA, "'%s': not a JSON object, so no model configuration", name);
+		return error_set(ERR_DATA, "'%s': not a JSON object, so not a model configuration", name);
 	TRY(refuse_variants(object, name));
 
 	/* The bounds keep every product of two sizes in 64 bits; those of heads and positions are dropout's

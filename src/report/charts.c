@@ -270,8 +270,8 @@ static void draw_lengths(const struct length_counts *lengths, struct buffer *out
 	char number[FORMAT_BYTES];
 	snprintf(description, sizeof(description), "Mean %.1f tokens, longest %lld.", mean, (long long)lengths->longest);
 	snprintf(note, sizeof(note),
-		 "%s sequences since the run was last started, %.1f tokens on average, the longest %lld. Padded to that length, "
-		 "%.0f %% of the work would be padding; bertc computes none of it.",
+		 "%s sequences since the run was last started: %.1f tokens on average, %lld at most. Padded to that length, %.0f "
+		 "%% of the work would be padding; bertc computes no padding.",
 		 format_count(number, lengths->sequences), mean, (long long)lengths->longest,
 		 100 * (1 - mean / (double)lengths->longest));
 	buffer_text(out, "<div>");

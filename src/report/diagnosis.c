@@ -314,8 +314,7 @@ static void say_slow(const struct diagnosis *diagnosis, const struct diagnosis_s
 	char count[CHART_NUMBER_BYTES];
 	SAY(finding, text,
 	    "The loss hardly moves: it is %.3f after %s tokens and was %.3f at the start. Knowing only %s gives %.3f, which a "
-	    "run "
-	    "learns first of all.",
+	    "run learns first.",
 	    window_mean(&diagnosis->loss), chart_number(count, (double)step->tokens, CHART_COUNT, 0), diagnosis->first_loss,
 	    task->words.prior, task->prior_loss);
 	SAY(finding, advice,

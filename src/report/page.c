@@ -125,7 +125,7 @@ static void put_tiles(const struct report_page *page, struct buffer *out)
 	if (report->facts.epoch_tokens > 0) {
 		double times = (double)state->tokens / report->facts.epoch_tokens;
 		snprintf(number, sizeof(number), "%.*f", times < 10 ? 1 : 0, times);
-		snprintf(text, sizeof(text), "times through the %s", report->task.words.data);
+		snprintf(text, sizeof(text), "passes over the %s", report->task.words.data);
 		tile(out, number, text);
 	}
 	double rate = steps->count ? history_value(steps, steps->count - 1, HISTORY_TOKENS_PER_SECOND) : NAN;

@@ -284,8 +284,8 @@ static const struct {
 	[GRADE_EARLY] = {VERDICT_PLAIN, "Too early to say", "Finished, too soon to tell what it has learned"},
 	[GRADE_NOT_YET] = {VERDICT_PLAIN, "It has not begun to learn yet", "Finished before it began to learn"},
 	[GRADE_BEGUN] = {VERDICT_GOOD, "It has begun to learn", "Finished: it has begun to learn"},
-	[GRADE_LEARNED] = {VERDICT_GOOD, "It has learned, and goes on learning", "Finished: it has learned"},
-	[GRADE_LEVEL] = {VERDICT_GOOD, "It no longer gains", "Finished: it had stopped gaining"},
+	[GRADE_LEARNED] = {VERDICT_GOOD, "It has learned, and is still learning", "Finished: it has learned"},
+	[GRADE_LEVEL] = {VERDICT_GOOD, "It is no longer improving", "Finished: it had stopped improving"},
 };
 
 static const struct {

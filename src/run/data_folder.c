@@ -14,7 +14,7 @@ static enum status refuse_strange(const char *folder)
 	enum status status = folder_list(folder, &names);
 	if (status == OK && names.count > 0) {
 		status = error_set(ERR_USAGE, "'%s' exists and was not made by bertc", folder);
-		error_hint("give another --out; a run keeps its vocabulary and tokens in a folder of that name");
+		error_hint("choose another --out; a run keeps its vocabulary and tokens in a folder of that name");
 	}
 	name_list_release(&names);
 	return status;
@@ -39,7 +39,7 @@ enum status data_folder_claim(const char *folder, const char *settings, bool kee
 		TRY(read_mark(mark, settings, &same));
 		if (keep || same)
 			return OK;
-		log_note("'%s' was made with other settings: made again", folder);
+		log_note("'%s' was made with other settings: making it again", folder);
 		TRY(folder_remove(folder));
 	}
 	TRY(refuse_strange(folder));

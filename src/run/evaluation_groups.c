@@ -34,7 +34,7 @@ static enum status assign(struct evaluation_groups *out, const struct option_lis
 			return error_set(ERR_USAGE, "'%s': the name of an evaluation set has at most %d characters", value,
 					 (int)sizeof(out->groups->name) - 1);
 		if (length > 0 && !value[length + 1])
-			return error_set(ERR_USAGE, "'%s': a path is missing behind the name", value);
+			return error_set(ERR_USAGE, "'%s': a path is missing after the name", value);
 		if (length > 0 || current < 0) {
 			current = find(out, value, length);
 			if (current < 0) {

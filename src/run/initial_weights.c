@@ -41,8 +41,7 @@ enum status initial_weights_find(struct initial_weights *initial, const struct i
 		initial->path = settings->model;
 	if (!initial->path) {
 		if (settings->remap_vocab || settings->vocab || strcmp(settings->positions, "same") != 0)
-			return error_set(ERR_USAGE, "--remap_vocab, --init_vocab and --init_positions belong to "
-						    "--init_checkpoint");
+			return error_set(ERR_USAGE, "--remap_vocab, --init_vocab, and --init_positions need --init_checkpoint");
 		return OK;
 	}
 	TRY(model_source_find(initial->path, &initial->source));
@@ -55,7 +54,7 @@ enum status initial_weights_find(struct initial_weights *initial, const struct i
 		return status;
 	}
 	if (!vocab[0]) {
-		log_warning("'%s': no vocabulary beside the weights: row i is taken for entry i of '%s'", initial->path,
+		log_warning("'%s': no vocabulary beside the weights: assuming that row i is entry i of '%s'", initial->path,
 			    settings->vocab_file);
 		return OK;
 	}
@@ -79,7 +78,7 @@ enum status initial_weights_check_vocab(const struct initial_weights *initial, c
 				    vocab->count, source->count, initial->vocab_path, same, vocab->text[same], source->text[same])
 			: error_set(ERR_STATE, "the run's vocabulary has %d entries, that of the initial weights ('%s') %d",
 				    vocab->count, initial->vocab_path, source->count);
-	error_hint("leave --vocab_file out to keep theirs, or give --remap_vocab to carry the rows of shared tokens over");
+	error_hint("leave --vocab_file out to keep theirs, or give --remap_vocab to copy the embeddings of shared tokens");
 	return status;
 }
 
@@ -105,8 +104,9 @@ enum status initial_weights_text(const struct initial_weights *initial, struct c
 	struct tokenizer_settings tokenizer = tokenizer_defaults(vocab_has_upper_case(&initial->vocab));
 	TRY(tokenizer_file_settings(initial->vocab_path, &tokenizer, &found));
 	if (!found)
-		log_note("casing: %s entries of '%s' are in upper case, so text is %s", tokenizer.lowercase ? "no" : "some",
-			 initial->vocab_path, tokenizer.lowercase ? "made lower case" : "left as it is");
+		log_note("casing: %s of the entries of '%s' are in upper case, so text is %s",
+			 tokenizer.lowercase ? "no" : "some", initial->vocab_path,
+			 tokenizer.lowercase ? "made lower case" : "left as it is");
 	return choose_flag(choices, "cased", !tokenizer.lowercase, cased);
 }
 
@@ -147,15 +147,15 @@ static void log_report(const struct initial_weights *initial, const struct model
 	if (strstr(initial->source.config, "bert_config.json"))
 		log_note("  activation: %s, which is how '%s' is read beside such weights",
 			 config->hidden_act == ACTIVATION_GELU_TANH ? "gelu (tanh)" : "gelu (erf)", initial->source.config);
-	log_names("missing there, drawn anew", &report->missing);
-	log_names("of other heads, not used", &report->unused);
-	log_names("state of an optimiser, not used", &report->optimizer);
-	log_names("counters and constants, not used", &report->others);
+	log_names("missing, drawn at random", &report->missing);
+	log_names("of other heads, ignored", &report->unused);
+	log_names("optimizer state, ignored", &report->optimizer);
+	log_names("counters and constants, ignored", &report->others);
 	if (report->padding_rows)
-		log_note("  %" PRId64 " rows of padding behind the vocabulary are left out", report->padding_rows);
+		log_note("  %" PRId64 " rows of padding after the vocabulary are ignored", report->padding_rows);
 	if (initial->settings->remap_vocab)
-		log_note("  vocabulary: the rows of %" PRId64 " tokens are carried over; %" PRId64 " tokens are new: embeddings "
-			 "drawn (normal, %g), output bias the mean of the others",
+		log_note("  vocabulary: the embeddings of %" PRId64 " tokens are copied; %" PRId64
+			 " tokens are new: embeddings drawn at random (normal, %g), output bias the mean of the others",
 			 report->carried_tokens, report->drawn_tokens, config->initializer_range);
 	if (report->positions_source)
 		log_note("  positions: %" PRId64 " there, %d here (%s)", report->positions_source,

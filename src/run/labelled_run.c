@@ -212,7 +212,7 @@ static enum status find_task(struct labelled_run *labelled)
 	int64_t count = 0;
 	if (!settings->task) {
 		enum status status = error_set(ERR_USAGE, "--task is missing");
-		error_hint("say what is to be learned, as --task classification");
+		error_hint("name the task, such as --task classification");
 		return status;
 	}
 	TRY(task_find(settings->task, &state->task, &state->settings.layout));
@@ -328,7 +328,7 @@ static enum status choose_phase(const struct labelled_run *labelled, struct run_
 			TRY(choose_number(&phase->choices, "num_train_epochs", 3, 6, &settings->num_train_epochs));
 		double steps = ceil(settings->num_train_epochs * batches);
 		if (!(steps < 1e15))
-			return error_set(ERR_USAGE, "the run would have %.3g steps", steps);
+			return error_set(ERR_USAGE, "the run would take %.3g steps", steps);
 		TRY(choose_integer(&phase->choices, "num_train_steps", steps < 1 ? 1 : (int64_t)steps,
 				   &settings->num_train_steps));
 	}
@@ -367,8 +367,8 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 	TRY(ranks_agree(run->machine->comm, read_files(labelled)));
 	TRY(make_head(labelled));
 	if (!run->start.resumed && labelled->heads.head[0].loss != LOSS_VECTORS)
-		log_note("%s", labelled->continues_head ? "the model has a head for these labels, which is trained on"
-							: "the head is new: its weights are drawn at random");
+		log_note("%s", labelled->continues_head ? "the model has a head for these labels: training continues with it"
+							: "the model has no head for these labels: a new one is drawn at random");
 	TRY(choose_dropout(run, "hidden_dropout_prob", settings->hidden_dropout_prob, &run->config.hidden_dropout_prob));
 	TRY(choose_dropout(run, "attention_probs_dropout_prob", settings->attention_probs_dropout_prob,
 			   &run->config.attention_probs_dropout_prob));
@@ -382,7 +382,7 @@ enum status labelled_run_prepare(struct labelled_run *labelled, const struct lab
 	run->task_config = &labelled->config;
 	if (run->start.resumed && run->start.data_hash != run->data_hash) {
 		enum status status = error_set(ERR_STATE, "the training examples have changed since '%s'", run->start.checkpoint);
-		error_hint("give --fresh to begin again with the new ones, or another --out");
+		error_hint("give --fresh to start over with the new ones, or choose another --out");
 		return status;
 	}
 	TRY(recipe_choose(&run->recipe, &run->choices));
@@ -446,8 +446,7 @@ static size_t reader_bytes(void *context, int64_t index, const struct run_phase 
 	(void)index;
 	size_t bytes = step_reader_bytes(&bounds, &phase->steps);
 	if (labelled->state.task->loss)
-		bytes += step_vectors_bytes(&phase->steps, bounds.sequences, labelled->run->config.hidden_size,
-					    sizeof(float));
+		bytes += step_vectors_bytes(&phase->steps, bounds.sequences, labelled->run->config.hidden_size, sizeof(float));
 	return bytes;
 }
 

@@ -52,15 +52,15 @@ static enum status no_gpus(const struct machine_settings *settings)
 	const char *device = settings->device.device;
 	enum status status;
 	if (device && strcmp(device, "cuda") != 0)
-		status = error_set(ERR_USAGE, "--n_gpus %lld and --device %s exclude each other", wanted, device);
+		status = error_set(ERR_USAGE, "--n_gpus %lld and --device %s cannot be combined", wanted, device);
 	else if (!backend_has_cuda())
 		status = error_set(ERR_USAGE, "--n_gpus %lld: this program was built without CUDA", wanted);
 	else
-		status = error_set(ERR_USAGE, "--n_gpus %lld: there is no GPU here that this process may use", wanted);
-	error_hint("to train on CPUs in as many processes, give --ranks %lld%s", wanted,
+		status = error_set(ERR_USAGE, "--n_gpus %lld: this process has no GPU to use", wanted);
+	error_hint("to train on CPUs with that many processes, give --ranks %lld%s", wanted,
 		   !backend_has_cuda()                     ? "; for GPUs build with make CUDA=1"
 		   : device && strcmp(device, "cuda") != 0 ? ""
-							   : "; for GPUs see what nvidia-smi and CUDA_VISIBLE_DEVICES say");
+							   : "; for GPUs check nvidia-smi and CUDA_VISIBLE_DEVICES");
 	return status;
 }
 
@@ -79,7 +79,7 @@ static enum status count_ranks(struct machine *machine, int32_t *out)
 	if (gpus > visible) {
 		enum status status = error_set(ERR_USAGE, "--n_gpus %lld: this process sees %lld GPU%s", (long long)gpus,
 					       (long long)visible, visible == 1 ? "" : "s");
-		error_hint("CUDA_VISIBLE_DEVICES says which it may see; a multiple of their number makes replicas on them");
+		error_hint("CUDA_VISIBLE_DEVICES selects the visible ones; a multiple of their number runs replicas on them");
 		return status;
 	}
 	if (gpus > 0 && settings->ranks > 0 && gpus != settings->ranks)
@@ -122,7 +122,7 @@ enum status machine_find(struct machine *out, const struct machine_settings *set
 	if (settings->ranks > 0 && settings->ranks != out->ranks) {
 		enum status status = error_set(ERR_USAGE, "--ranks %lld, but this process was started as one of %d",
 					       (long long)settings->ranks, out->ranks);
-		error_hint("leave out --ranks under mpirun, srun or torchrun: they say how many there are");
+		error_hint("leave --ranks out under mpirun, srun, or torchrun: they set the number of ranks");
 		return status;
 	}
 	if (out->device.threads == 0)

@@ -81,7 +81,7 @@ enum status phases_check_record(const struct run_start *start)
 {
 	const struct json *record = phases_record(start);
 	if (!record || phases_recorded(record) < 1 || start->state.phase.index >= phases_recorded(record))
-		return error_set(ERR_DATA, "'%s' does not record the settings of the run", phases_record_name(start));
+		return error_set(ERR_DATA, "'%s' does not record the run's settings", phases_record_name(start));
 	return OK;
 }
 
@@ -93,8 +93,8 @@ static enum status open_first(struct run_start *start, const struct second_phase
 	char state[PATH_BYTES];
 	enum status status;
 	if (!settings->first) {
-		status = error_set(ERR_USAGE, "--phase2: '%s' holds no checkpoint of a first phase", settings->out);
-		error_hint("give the --out of the first phase, or name its last checkpoint with --init_checkpoint");
+		status = error_set(ERR_USAGE, "--phase2: '%s' has no checkpoint of a first phase", settings->out);
+		error_hint("give the --out of the first phase, or its last checkpoint as --init_checkpoint");
 		return status;
 	}
 	TRY(path_join(state, settings->first, "training_state.json"));
@@ -104,8 +104,9 @@ static enum status open_first(struct run_start *start, const struct second_phase
 	else if (file_is_folder(settings->first))
 		TRY(checkpoint_latest(settings->first, start->checkpoint, &found));
 	if (!found) {
-		status = error_set(ERR_USAGE, "--phase2: '%s' is no checkpoint of bertc, it has no moments", settings->first);
-		error_hint("without --phase2 a run begins anew with the weights of --init_checkpoint");
+		status = error_set(ERR_USAGE, "--phase2: '%s' is not a checkpoint of bertc: it has no optimizer moments",
+				   settings->first);
+		error_hint("without --phase2, a new run starts from the weights of --init_checkpoint");
 		return status;
 	}
 	TRY(checkpoint_verify(start->checkpoint));
@@ -123,10 +124,12 @@ enum status phases_begin_second(struct run_start *start, const struct second_pha
 	if (!settings->begins && !settings->resumes)
 		return OK;
 	if (settings->listed)
-		return error_set(ERR_USAGE, "--phase2 is for runs without a list of phases; a list is gone through by itself");
+		return error_set(
+			ERR_USAGE,
+			"--phase2 is for runs without a list of phases; phases of a list follow each other automatically");
 	if (settings->resumes && (!start->resumed || state->phase.index == 0)) {
-		status = error_set(ERR_STATE, "--resume_phase2: '%s' has not begun its second phase", settings->out);
-		error_hint("--phase2 alone begins it");
+		status = error_set(ERR_STATE, "--resume_phase2: '%s' has not started its second phase", settings->out);
+		error_hint("--phase2 alone starts it");
 		return status;
 	}
 	bool elsewhere = !start->resumed;
@@ -139,7 +142,7 @@ enum status phases_begin_second(struct run_start *start, const struct second_pha
 		return OK;
 	}
 	if (state->phase.index + 1 < phases_recorded(phases_record(start)))
-		return error_set(ERR_STATE, "--phase2: '%s' has a list of phases and goes through them by itself",
+		return error_set(ERR_STATE, "--phase2: '%s' has a list of phases, which follow each other automatically",
 				 start->checkpoint);
 	start->begins_phase = true;
 	return OK;

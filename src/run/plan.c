@@ -73,8 +73,8 @@ void plan_print(const struct memory_plan *plan, const struct model *model, const
 	char count[FORMAT_BYTES], note[96];
 	buffer_format(out, "memory plan for %s parameters%s\n", format_count(count, model->element_count),
 		      plan->ranks > 1 ? ", of each rank" : "");
-	row(out, "weights", plan->weights, "masters, gradients, compute copies");
-	row(out, "moments", plan->moments, plan->ranks > 1 ? "of the optimiser, a share" : "of the optimiser");
+	row(out, "weights", plan->weights, "master weights, gradients, compute copies");
+	row(out, "moments", plan->moments, plan->ranks > 1 ? "optimizer state, this rank's share" : "of the optimiser");
 	snprintf(note, sizeof(note), "of %d tokens, %d sequences, %d predictions", limits->batch.tokens, limits->batch.sequences,
 		 limits->batch.labels[0].count);
 	row(out, "activations", plan->activations, note);
@@ -104,11 +104,11 @@ static enum status check_device(const struct memory_plan *plan, struct backend *
 	TRY(be->functions->memory_left(be, &left, &all));
 	if (plan->device <= left)
 		return OK;
-	enum status status = error_set(ERR_RESOURCE, "this run needs %s of the GPU's memory, which has %s left of %s",
+	enum status status = error_set(ERR_RESOURCE, "this run needs %s of GPU memory, but %s of %s are left",
 				       format_size(need, (double)plan->device), format_size(have[0], (double)left),
 				       format_size(have[1], (double)all));
-	error_hint("lower --micro_batch_tokens (auto: what fits), --max_seq_length or the size of the model, or end what else "
-		   "runs on the GPU (nvidia-smi shows it)");
+	error_hint("use a smaller --micro_batch_tokens (auto: what fits), --max_seq_length, or model, or stop other programs on "
+		   "the GPU (see nvidia-smi)");
 	return status;
 }
 
@@ -123,8 +123,8 @@ enum status plan_check(const struct memory_plan *plan, struct backend *be, int32
 	char need[FORMAT_BYTES], have[FORMAT_BYTES], ranks[48] = "";
 	if (local_ranks > 1)
 		snprintf(ranks, sizeof(ranks), " for %d ranks", local_ranks);
-	enum status status = error_set(ERR_RESOURCE, "this run needs %s of memory%s, the machine has %s left",
+	enum status status = error_set(ERR_RESOURCE, "this run needs %s of memory%s, but the machine has %s left",
 				       format_size(need, (double)total), ranks, format_size(have, (double)left));
-	error_hint("lower --micro_batch_tokens, --max_seq_length or the size of the model");
+	error_hint("use a smaller --micro_batch_tokens, --max_seq_length, or model");
 	return status;
 }

@@ -21,7 +21,7 @@ static enum status check_vocabulary(const struct pretraining_data *data)
 	if (!recorded || strtoull(recorded, NULL, 16) == data->data.vocab.hash)
 		return OK;
 	enum status status = error_set(ERR_STATE, "the vocabulary is not that of '%s'", start->checkpoint);
-	error_hint("all phases have one: leave --vocab_file out, or give the one of the first");
+	error_hint("all phases share one vocabulary: leave --vocab_file out, or give that of the first phase");
 	return status;
 }
 
@@ -49,9 +49,9 @@ static enum status open_phase_files(struct pretraining_data *data, const struct 
 			continue;
 		}
 		if ((list->count > 0) != (before->file_count > 0)) {
-			enum status status = error_set(ERR_USAGE, "phase %d has --input_file, phase %d has not",
+			enum status status = error_set(ERR_USAGE, "phase %d has --input_file, but phase %d does not",
 						       (int)i + (list->count > 0), (int)i + (list->count == 0));
-			error_hint("all phases train on static instances, or none");
+			error_hint("either all phases train on static instances or none");
 			return status;
 		}
 		if (list->count == 0)
@@ -81,8 +81,8 @@ static enum status check_sources(const struct run_data_settings *data)
 	int kinds = (data->corpus->count > 0) + (data->data->count > 0) + (data->input_file->count > 0);
 	if (kinds <= 1)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "more than one of --corpus, --data and --input_file");
-	error_hint("a run trains on text, or on token shards, or on static instances");
+	enum status status = error_set(ERR_USAGE, "only one of --corpus, --data, and --input_file can be given");
+	error_hint("a run trains either on text, on token shards, or on static instances");
 	return status;
 }
 
@@ -166,8 +166,8 @@ static enum status open_data(struct pretraining_data *data)
 	if (start->begins_phase)
 		return check_vocabulary(data);
 	if (start->resumed && data->data.hash != start->data_hash && data->data.older_hash != start->data_hash) {
-		enum status status = error_set(ERR_STATE, "the training data are not those of '%s'", start->checkpoint);
-		error_hint("give the same --corpus, --data or --input_file as before, or --fresh to begin again");
+		enum status status = error_set(ERR_STATE, "the training data have changed since '%s'", start->checkpoint);
+		error_hint("give the same --corpus, --data, or --input_file as before, or --fresh to start over");
 		return status;
 	}
 	return OK;
@@ -286,7 +286,7 @@ enum status pretraining_open_evaluation(struct pretraining_data *data, int64_t i
 		data->evaluation_count++;
 		if (instances_per_epoch(out->instances) > 0)
 			continue;
-		log_warning("%s is too short for an instance: not evaluated", name ? name : "the held-out text");
+		log_warning("%s is too short for an instance and is not evaluated", name ? name : "the held-out text");
 		instances_close(out->instances);
 		data->evaluation_count--;
 	}

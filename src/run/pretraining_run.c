@@ -34,7 +34,7 @@ static enum status fit_static_length(struct pretraining_run *pretraining, int64_
 		return OK;
 	enum status status =
 		error_set(ERR_USAGE, "a static instance has %d tokens, more than --max_seq_length %" PRId64, longest, *length);
-	error_hint("static instances are used as they are: leave --max_seq_length out, or raise it");
+	error_hint("static instances are used as they are: leave --max_seq_length out, or increase it");
 	return status;
 }
 
@@ -45,8 +45,8 @@ static enum status check_length(const struct pretraining_run *pretraining, int64
 		return OK;
 	enum status status = error_set(ERR_USAGE, "--max_seq_length %" PRId64 " is beyond the model's %d positions", length,
 				       config->max_position_embeddings);
-	error_hint(pretraining->initial.path ? "lower it, or say where more positions come from: --init_positions tile|draw"
-					     : "lower it, or raise max_position_embeddings in config.json");
+	error_hint(pretraining->initial.path ? "decrease it, or say where more positions come from: --init_positions tile|draw"
+					     : "decrease it, or increase max_position_embeddings in config.json");
 	return status;
 }
 
@@ -135,7 +135,7 @@ static enum status too_little_text(int64_t tokens, int64_t length)
 {
 	enum status status = error_set(ERR_DATA, "the training text has %" PRId64 " tokens: less than one sequence of %" PRId64,
 				       tokens, length);
-	error_hint("is it the file you meant? Give more text, or a smaller --max_seq_length");
+	error_hint("check that this is the right file; give more text, or a smaller --max_seq_length");
 	return status;
 }
 
@@ -150,7 +150,7 @@ static enum status choose_steps(struct pretraining_run *pretraining, int64_t ind
 	TRY(pretraining_open_instances(&pretraining->data, index));
 	int64_t an_epoch = instances_per_epoch(phase->source);
 	if (an_epoch == 0) {
-		enum status status = error_set(ERR_DATA, "the training text gives no instance");
+		enum status status = error_set(ERR_DATA, "the training text yields no instances");
 		error_hint("its documents are too short; give more text");
 		return status;
 	}
@@ -174,7 +174,7 @@ static enum status choose_steps(struct pretraining_run *pretraining, int64_t ind
 		steps = ceil(settings->num_train_epochs * (double)an_epoch / (double)settings->train_batch_size);
 	}
 	if (!(steps < 1e15))
-		return error_set(ERR_USAGE, "the run would have %.3g steps", steps);
+		return error_set(ERR_USAGE, "the run would take %.3g steps", steps);
 	return choose_integer(&of_run->choices, "num_train_steps", steps < 1 ? 1 : (int64_t)steps, &settings->num_train_steps);
 }
 
@@ -207,7 +207,7 @@ static enum status choose_phase(struct pretraining_run *pretraining, int64_t ind
 		TRY(choose_steps(pretraining, index));
 	rate->usual_learning_rate = usual_rate(pretraining, phase->settings.train_batch_size);
 	if (rate->learning_rate < 0 && pretraining->initial.path)
-		log_note("learning rate: %.2g, a quarter of what a new model would begin with, since this one is trained",
+		log_note("learning rate: %.2g, a quarter of that for a new model, because this one is already trained",
 			 rate->usual_learning_rate);
 	return phase_choose(phase, &run->recipe);
 }

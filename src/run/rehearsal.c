@@ -142,7 +142,7 @@ enum status rehearsal_step(struct rehearsal *rehearsal, const struct batch *batc
 	double loss;
 	TRY(rehearsal->training ? train_step(rehearsal, &step, &loss) : score_step(rehearsal, &step, &loss));
 	if (!isfinite(loss))
-		return error_set(ERR_NUMERIC, "a step of a new model on made-up text has a loss of %g", loss);
+		return error_set(ERR_NUMERIC, "a step of a new model on random text has a loss of %g", loss);
 	if (out_loss)
 		*out_loss = loss;
 	return OK;

@@ -49,8 +49,8 @@ enum status run_open(struct run *run, const struct run_settings *settings, struc
 		stop_deadline(clock_seconds() + seconds);
 	}
 	if (settings->wire_fp16 && settings->wire_bf16)
-		return error_set(ERR_USAGE, "--allreduce_post_accumulation_fp16 and --allreduce_post_accumulation_bf16 exclude "
-					    "each other");
+		return error_set(ERR_USAGE,
+				 "--allreduce_post_accumulation_fp16 and --allreduce_post_accumulation_bf16 cannot be combined");
 	TRY(machine_join(machine));
 	TRY(run_folder_open(&run->folder, &run->start, &settings->folder, machine));
 	return run->start.resumed || run->start.begun ? phases_check_record(&run->start) : OK;
@@ -217,13 +217,13 @@ static enum status note_resumption(struct run *run)
 		snprintf(split, sizeof(split), ", %d ranks x %d replicas", machine->ranks, (int)machine->replicas);
 	snprintf(run->computed_on, sizeof(run->computed_on), "bertc " VERSION ", %s%s", machine->backend->numerics, split);
 	if (start->begun)
-		log_note("no checkpoint yet: begins again, with the settings in %s", start->settings);
+		log_note("no checkpoint yet: starting over with the settings in %s", start->settings);
 	if (!start->resumed)
 		return OK;
-	log_note("going on from %s", start->checkpoint);
+	log_note("resuming from %s", start->checkpoint);
 	TRY(json_get_string(start->record.root, start->checkpoint, "computed_on", &before));
 	if (before && strcmp(before, run->computed_on) != 0)
-		log_note("computed there with %s, here with %s: it goes on to rounding, not bit for bit", before,
+		log_note("computed with %s before, with %s now: the run continues up to rounding, not bit for bit", before,
 			 run->computed_on);
 	return OK;
 }
@@ -250,7 +250,7 @@ static enum status find_room(struct run *run)
 		TRY(describe_model(run));
 		if (shapes_choose_smaller(&run->shapes, &smaller) != OK || !smaller)
 			return error_restore(&error);
-		log_warning("%s: again with micro-batches of up to %s tokens instead of %s", error.message,
+		log_warning("%s: trying again with micro-batches of up to %s tokens instead of %s", error.message,
 			    format_count(counts[0], run->shapes.limits.batch.tokens), format_count(counts[1], tokens));
 		TRY(write_settings(run));
 	}
@@ -387,8 +387,8 @@ static enum status compare_evaluation(struct run *run)
 	TRY(json_get_string(start->record.root, start->checkpoint, "evaluation_hash", &before));
 	if (!before || strtoull(before, NULL, 16) == run->evaluation_hash)
 		return OK;
-	log_warning("what is evaluated is not what '%s' was evaluated on: which checkpoint is best, and whether the run still "
-		    "gains, is decided from here on anew",
+	log_warning("the evaluation data have changed since '%s': the best checkpoint and early stopping are judged anew from "
+		    "here on",
 		    start->checkpoint);
 	train_state_forget_scores(&start->state);
 	return OK;
@@ -475,7 +475,7 @@ enum status run_train(struct run *run)
 	if (status == STOPPED)
 		return stopped(run);
 	TRY(status);
-	ranks_section(comm, "saving the finished model", run->training.state.step);
+	ranks_section(comm, "saving the final model", run->training.state.step);
 	if (is_first_rank(comm) && run->task->check_data)
 		status = run->task->check_data(run->task->context, true);
 	if (is_first_rank(comm) && status == OK)

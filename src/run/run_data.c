@@ -31,8 +31,9 @@ static enum status refuse_standard_input(const struct option_list *list)
 	for (int64_t i = 0; i < list->count; i++) {
 		if (strcmp(list->values[i], "-") != 0)
 			continue;
-		enum status status = error_set(ERR_USAGE, "--corpus -: standard input can be read once only, and the vocabulary "
-							  "would be learned from it first");
+		enum status status = error_set(
+			ERR_USAGE,
+			"--corpus -: standard input can be read only once, but learning a vocabulary needs to read it first");
 		error_hint("give --vocab_file, or put the text into a file");
 		return status;
 	}
@@ -44,8 +45,8 @@ static void warn_of_standard_input(const struct option_list *list)
 {
 	for (int64_t i = 0; i < list->count; i++)
 		if (strcmp(list->values[i], "-") == 0)
-			log_warning("--corpus -: standard input is not read, the run goes on with the text that it read when it "
-				    "began; --fresh begins anew with other text");
+			log_warning("--corpus -: not reading standard input: the run resumes with the text it read at its start; "
+				    "--fresh starts over with other text");
 }
 
 static enum status vocab_source_write(const char *folder, uint64_t fingerprint)
@@ -72,7 +73,7 @@ static enum status vocab_source_check(const struct run_data_settings *settings)
 	if (strcmp(buffer_string(&found), text) != 0) {
 		status = error_set(ERR_STATE, "the corpus has changed since the vocabulary in '%s' was learned from it",
 				   settings->folder);
-		error_hint("give --fresh to begin again with the new text, or another --out");
+		error_hint("give --fresh to start over with the new text, or choose another --out");
 	}
 done:
 	corpus_close(corpus);
@@ -117,7 +118,7 @@ done:
 static enum status no_text(void)
 {
 	enum status status = error_set(ERR_USAGE, "no text to train on");
-	error_hint("give --corpus with text files, --data with prepared shards or --input_file with instances");
+	error_hint("give --corpus with text files, --data with prepared shards, or --input_file with instances");
 	return status;
 }
 
@@ -134,8 +135,8 @@ static enum status split_weight(const char *value, char prefix[PATH_BYTES], doub
 		return OK;
 	*out = strtod(colon + 1, &end);
 	if (end == colon + 1 || *end || !(*out > 0 && *out < 1e9)) {
-		enum status status = error_set(ERR_USAGE, "'%s': what follows the colon is no positive weight", value);
-		error_hint("--data A:0.7 B:0.3 mixes the shards A and B by these weights");
+		enum status status = error_set(ERR_USAGE, "'%s': the colon must be followed by a positive weight", value);
+		error_hint("for example, --data A:0.7 B:0.3 mixes the shards A and B by these weights");
 		return status;
 	}
 	prefix[colon - value] = '\0';
@@ -153,17 +154,15 @@ static enum status check_splitting(const char *prefix, const struct shard_descri
 {
 	enum status status = OK;
 	if (shard->lowercase != tokenizer->lowercase)
-		status = error_set(ERR_STATE, "the text of '%s' was taken %s, but the tokenizer of this run takes it %s", prefix,
+		status = error_set(ERR_STATE, "the text of '%s' was tokenized %s, but this run's tokenizer works %s", prefix,
 				   casing(shard->lowercase), casing(tokenizer->lowercase));
 	else if (shard->strip_accents != tokenizer->strip_accents || shard->split_chinese != tokenizer->split_chinese)
-		status = error_set(ERR_STATE, "the text of '%s' was split otherwise than the tokenizer of this run does: %s",
-				   prefix,
+		status = error_set(ERR_STATE, "the text of '%s' was split differently from this run's tokenizer: %s", prefix,
 				   shard->strip_accents != tokenizer->strip_accents ? "strip_accents differs"
 										    : "tokenize_chinese_chars differs");
 	if (status != OK)
-		error_hint(
-			"all data of a run are prepared alike, and as tokenizer_config.json beside its vocabulary says: prepare "
-			"the shards again with the same --cased");
+		error_hint("prepare the shards again with the --cased that tokenizer_config.json beside the vocabulary says: all "
+			   "data of a run must be prepared alike");
 	return status;
 }
 
@@ -210,7 +209,7 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 			return no_text();
 		enum status status = error_set(ERR_USAGE, "the vocabulary of the %s is not known",
 					       settings->input_file->count > 0 ? "instances" : "shards");
-		error_hint("give --vocab_file, the vocabulary they were made with");
+		error_hint("give the vocabulary they were made with as --vocab_file");
 		return status;
 	}
 	const char *from = settings->vocab_file ? settings->vocab_file : path;
@@ -222,7 +221,7 @@ static enum status vocab_find_or_learn(const struct run_data_settings *settings,
 		bool same = old.hash == out->vocab.hash;
 		vocab_release(&old);
 		if (!same) {
-			enum status status = error_set(ERR_STATE, "'%s' differs from '%s', which this run began with",
+			enum status status = error_set(ERR_STATE, "'%s' differs from '%s', with which this run began",
 						       settings->vocab_file, path);
 			error_hint("leave --vocab_file out to resume, or give --fresh to start over");
 			return status;
@@ -298,7 +297,7 @@ enum status run_data_shards(const struct option_list *patterns, const struct cor
 	if (same)
 		return OK;
 	enum status status = error_set(ERR_STATE, "the corpus has changed since '%s' was made from it", prefix);
-	error_hint("give --fresh to begin again with the new text, or another --out");
+	error_hint("give --fresh to start over with the new text, or choose another --out");
 	return status;
 }
 
@@ -371,7 +370,7 @@ static enum status evaluation_text(const struct run_data_settings *settings, con
 	if (there && !settings->eval_recorded)
 		TRY(shard_is_of(prefix, &list, &settings->input, &same));
 	if (there && !same)
-		log_note("evaluation set %s: its text has changed, made again", group->name);
+		log_note("evaluation set %s: its text has changed; preparing it again", group->name);
 	if (!there || !same)
 		TRY(make_shards(&list, &settings->input, tokenizer, settings->pool, prefix, 0));
 	return set_open(out, group->name, prefixes, 1);
@@ -404,8 +403,7 @@ static enum status evaluation_open(const struct run_data_settings *settings, con
 	if (out->evaluation_count == 0 && train_prefix[0] && shard_exists(prefix))
 		TRY_GOTO(set_open(out, "", prefixes, 1), done);
 	if (out->evaluation_count == 0)
-		log_warning("no held-out documents: the run is not evaluated (give --eval_corpus, --eval_data or "
-			    "--eval_file)");
+		log_warning("no held-out documents: the run is not evaluated (give --eval_corpus, --eval_data, or --eval_file)");
 done:
 	evaluation_groups_release(&files);
 	evaluation_groups_release(&texts);
@@ -461,8 +459,8 @@ static enum status weighted_open(const struct option_list *list, struct run_data
 		TRY(check_shard(&out->train[i], out));
 	}
 	if (weighted > 0 && weighted < list->count) {
-		enum status status = error_set(ERR_USAGE, "some of --data have a weight, others none");
-		error_hint("--data A:0.7 B:0.3 mixes by weight; without weights all text is seen once an epoch");
+		enum status status = error_set(ERR_USAGE, "some of --data have a weight and others do not");
+		error_hint("--data A:0.7 B:0.3 mixes by weight; without weights, all text is seen once per epoch");
 		return status;
 	}
 	if (weighted == 0) {
@@ -486,7 +484,7 @@ static enum status check_paths(const struct run_data_settings *settings)
 		snprintf(index, sizeof(index), "%s.idx", prefix);
 		if (file_exists(index))
 			continue;
-		status = error_set(ERR_USAGE, "'%s': there are no token shards of this name (no '%s')", prefix, index);
+		status = error_set(ERR_USAGE, "'%s': there are no token shards with this prefix (no '%s')", prefix, index);
 		error_hint("--data takes the PREFIX that `bertc prepare --out PREFIX` wrote");
 		return status;
 	}

@@ -29,7 +29,7 @@ static bool lies_within(const char *folder, const char *path)
 
 static enum status lies_in_cleared(const char *path)
 {
-	return error_set(ERR_USAGE, "'%s' lies in the folder that --fresh clears", path);
+	return error_set(ERR_USAGE, "'%s' is inside the folder that --fresh clears", path);
 }
 
 /* PATH of [NAME=]PATH, as lists of sets have it. */
@@ -47,11 +47,11 @@ static enum status check_fresh(const struct run_folder_settings *settings)
 	struct name_list files = {0};
 	enum status status = OK;
 	if (settings->plan)
-		return error_set(ERR_USAGE, "--fresh and --plan exclude each other: a plan removes nothing");
+		return error_set(ERR_USAGE, "--fresh and --plan cannot be combined: a plan removes nothing");
 	for (int64_t i = 0; i < settings->path_count; i++)
 		if (lies_within(settings->out, settings->paths[i])) {
 			status = lies_in_cleared(settings->paths[i]);
-			error_hint("copy it elsewhere, or give another --out");
+			error_hint("copy it elsewhere, or choose another --out");
 			return status;
 		}
 	for (int64_t k = 0; k < settings->pattern_count; k++)
@@ -215,7 +215,7 @@ static enum status find_named(const struct run_folder_settings *settings, const 
 		TRY(checkpoint_latest(name, out, &found));
 	if (found)
 		return OK;
-	enum status status = error_set(ERR_USAGE, "'%s' is neither a checkpoint nor a run folder that has one", name);
+	enum status status = error_set(ERR_USAGE, "'%s' is neither a checkpoint nor a run folder with one", name);
 	error_hint("--resume_from takes a folder checkpoint-<step> that `bertc %s` wrote", settings->command);
 	return status;
 }
@@ -245,8 +245,8 @@ static enum status resume_from(struct run_start *start, const struct run_folder_
 	start->begun = false;
 	if (start->resumed && !own) {
 		enum status status =
-			error_set(ERR_STATE, "'%s' holds a run of its own, which '%s' is not part of", settings->out, wanted);
-		error_hint("give another --out, or --fresh to clear this one");
+			error_set(ERR_STATE, "'%s' contains another run, to which '%s' does not belong", settings->out, wanted);
+		error_hint("choose another --out, or give --fresh to clear this one");
 		return status;
 	}
 	json_release(&start->record);
@@ -273,7 +273,7 @@ static enum status find_begun(struct run_start *start, const struct run_folder_s
 	start->begun = seed && seed->kind == JSON_STRING;
 	if (!start->begun) {
 		json_release(&start->record);
-		return error_set(ERR_USAGE, "'%s' exists and is no record of a run", start->settings);
+		return error_set(ERR_USAGE, "'%s' exists but is not the record of a run", start->settings);
 	}
 	return *resume_from ? OK : json_get_string(start->record.root, start->settings, "resume_from", resume_from);
 }
@@ -284,7 +284,7 @@ static enum status find_checkpoint(struct run_start *start, const struct run_fol
 	const char *before = NULL, *wanted = settings->resume_from;
 	char numbered[PATH_BYTES], named[PATH_BYTES];
 	if (settings->resume_step >= 0 && settings->resume_from)
-		return error_set(ERR_USAGE, "--resume_step and --resume_from exclude each other");
+		return error_set(ERR_USAGE, "--resume_step and --resume_from cannot be combined");
 	if (settings->resume_step >= 0) {
 		snprintf(numbered, sizeof(numbered), "%.4000s/checkpoint-%" PRId64, settings->out, settings->resume_step);
 		wanted = numbered;
@@ -328,9 +328,9 @@ static enum status share_start(struct run_start *start, const struct run_folder_
 	if (status != OK || is_first_rank(machine->comm))
 		return status;
 	if (!file_is_folder(settings->out)) {
-		status = error_set(ERR_USAGE, "'%s': rank %d on %s does not see the run folder", settings->out,
+		status = error_set(ERR_USAGE, "'%s': rank %d on %s cannot see the run folder", settings->out,
 				   comm_place(machine->comm)->rank, comm_place(machine->comm)->host);
-		error_hint("--out must be a folder that all machines share");
+		error_hint("--out must be a folder shared by all machines");
 		return status;
 	}
 	if (!settings->in_sweep)
@@ -355,7 +355,7 @@ static enum status name_folder(struct run_folder *folder, const struct run_folde
 	*folder = (struct run_folder){.path = settings->out, .lock = -1};
 	if (!settings->out) {
 		enum status status = error_set(ERR_USAGE, "--out is missing");
-		error_hint("name the run folder: %s", settings->usage);
+		error_hint("give the run folder: %s", settings->usage);
 		return status;
 	}
 	TRY(path_join(folder->data, settings->out, "data"));

@@ -47,11 +47,11 @@ static enum status check_summary(const struct static_file *file, const struct in
 	if (demands->vocab_size > 0 && summary->largest_id >= demands->vocab_size) {
 		status = error_set(ERR_STATE, "'%s' holds id %d, but the vocabulary has %d entries", file->path,
 				   summary->largest_id, demands->vocab_size);
-		error_hint("give the vocabulary that the instances were made with");
+		error_hint("give the vocabulary with which the instances were made");
 	} else if (demands->max_length > 0 && summary->max_length > demands->max_length) {
-		status = error_set(ERR_STATE, "'%s' holds an instance of %d tokens, but the model has %d positions", file->path,
+		status = error_set(ERR_STATE, "'%s' has an instance of %d tokens, but the model has %d positions", file->path,
 				   summary->max_length, demands->max_length);
-		error_hint("take a model with more positions, or make the instances with a lower --max_seq_length");
+		error_hint("use a model with more positions, or make the instances with a smaller --max_seq_length");
 	}
 	return status;
 }

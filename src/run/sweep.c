@@ -211,7 +211,7 @@ enum status sweep_load(struct sweep *sweep)
 		for (const struct json *run = runs[i] ? runs[i]->first_child : NULL; run; run = run->next)
 			TRY(read_run(sweep, path, run));
 	TRY(json_get_string(sweep->record.root, path, "published", &sweep->published));
-	log_note("going on with the sweep in %s: %" PRId64 " of %" PRId64 " runs are over", sweep->folder,
+	log_note("resuming the sweep in %s: %" PRId64 " of %" PRId64 " runs are done", sweep->folder,
 		 sweep_count(sweep, SWEEP_FINISHED) + sweep_count(sweep, SWEEP_FAILED), sweep->run_count);
 	if (sweep->other_count > 0)
 		log_note("%" PRId64 " earlier run%s no longer part of it and stay%s where %s", sweep->other_count,

@@ -77,7 +77,7 @@ static enum status read_count(const struct json *object, const char *file, const
 {
 	*out = -1;
 	TRY(json_get_integer(object, file, key, 0, limit, out));
-	return *out >= 0 ? OK : error_set(ERR_DATA, "'%s': damaged: it has no \"%s\"", file, key);
+	return *out >= 0 ? OK : error_set(ERR_DATA, "'%s': damaged: \"%s\" is missing", file, key);
 }
 
 /* A measure by which checkpoints are compared. While that could only be a loss it was called one. */
@@ -115,7 +115,7 @@ static enum status seconds_read(const struct json *root, const char *file, doubl
 {
 	*out = -1;
 	TRY(json_get_number(root, file, "seconds", out));
-	return *out >= 0 && isfinite(*out) ? OK : error_set(ERR_DATA, "'%s': damaged: \"seconds\" is no time", file);
+	return *out >= 0 && isfinite(*out) ? OK : error_set(ERR_DATA, "'%s': damaged: \"seconds\" is not a time", file);
 }
 
 /* "00c3…", the 16 digits of put_hash. */
@@ -127,7 +127,7 @@ static enum status hash_read(const struct json *root, const char *file, const ch
 	if (text)
 		*out = strtoull(text, &end, 16);
 	if (!text || !*text || *end)
-		return error_set(ERR_DATA, "'%s': damaged: \"%s\" is no hash", file, key);
+		return error_set(ERR_DATA, "'%s': damaged: \"%s\" is not a hash", file, key);
 	return OK;
 }
 
@@ -138,10 +138,10 @@ static enum status format_read(const struct json *root, const char *file)
 	if (format == FORMAT_VERSION)
 		return OK;
 	if (format < FORMAT_VERSION)
-		return error_set(ERR_DATA, "'%s': damaged: it has no known format", file);
-	enum status status =
-		error_set(ERR_STATE, "'%s': format %" PRId64 ", this version knows up to %d", file, format, FORMAT_VERSION);
-	error_hint("a newer bertc wrote this checkpoint: use that one");
+		return error_set(ERR_DATA, "'%s': damaged: unknown format", file);
+	enum status status = error_set(ERR_STATE, "'%s': format %" PRId64 "; this version reads formats up to %d", file, format,
+				       FORMAT_VERSION);
+	error_hint("this checkpoint was written by a newer bertc: use that version");
 	return status;
 }
 

@@ -42,7 +42,7 @@ static enum status gather_lines(struct comm *comm, const struct buffer *own, cha
 	*out = NULL;
 	TRY(comm_max(comm, &longest, 1));
 	if (longest > (double)RANK_BYTES)
-		return error_set(ERR_RESOURCE, "choices of %.0f bytes are more than a checkpoint takes", longest);
+		return error_set(ERR_RESOURCE, "choices of %.0f bytes are more than a checkpoint can hold", longest);
 	*out_each = (size_t)longest;
 	status = memory_new(&block, 1, *out_each, "choices");
 	if (status == OK)
@@ -89,7 +89,7 @@ static enum status use_lines(const struct json *list, const char *file, struct b
 {
 	struct buffer lines = {0};
 	if (list->kind != JSON_ARRAY)
-		return error_set(ERR_DATA, "'%s': 'choices' is no list of lists", file);
+		return error_set(ERR_DATA, "'%s': 'choices' is not a list of lists", file);
 	for (const struct json *line = list->first_child; line; line = line->next)
 		if (line->kind == JSON_STRING)
 			buffer_format(&lines, "%s\n", line->text);
@@ -113,9 +113,8 @@ enum status checkpoint_choices_use(const struct json *root, const char *file, in
 	TRY(use_lines(first, file, be, &first_used));
 	const struct json *place = (own ? own : first)->first_child;
 	if (!own_used && !first_used)
-		log_note("the checkpoint's algorithms for products were chosen on %s: here they are chosen anew, the run goes on "
-			 "to "
-			 "rounding, not bit for bit",
+		log_note("the checkpoint's matmul algorithms were chosen on %s: they are chosen anew here, so the run continues "
+			 "up to rounding, not bit for bit",
 			 place && place->kind == JSON_STRING ? place->text : "another device");
 	return OK;
 }

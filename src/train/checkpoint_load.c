@@ -62,8 +62,8 @@ static enum status check_values(const char *path, const char *name, const void *
 	if (at < 0)
 		return OK;
 	enum status status = error_set(ERR_DATA, "'%s': value %" PRId64 " of '%s' is %s", path, at, name,
-				       negative ? "negative, which no mean of squares is" : "not finite");
-	error_hint("go on from an earlier checkpoint (--resume_from)");
+				       negative ? "negative, which a mean of squares cannot be" : "not finite");
+	error_hint("resume from an earlier checkpoint (--resume_from)");
 	return status;
 }
 

@@ -86,7 +86,7 @@ static enum status space_check(const char *folder, double need, const char *what
 	if (left < 0 || (double)left >= need)
 		return OK;
 	char need_text[FORMAT_BYTES], left_text[FORMAT_BYTES];
-	enum status status = error_set(ERR_RESOURCE, "'%s': %s %s, the disk has %s left", folder, what,
+	enum status status = error_set(ERR_RESOURCE, "'%s': %s %s, but the disk has %s left", folder, what,
 				       format_size(need_text, need), format_size(left_text, (double)left));
 	error_hint("free some space and run the same command again; older checkpoints are untouched");
 	return status;
@@ -129,7 +129,7 @@ failed:
 static enum status not_finite(const char *kind, const char *name)
 {
 	enum status status = error_set(ERR_NUMERIC, "%s of '%s' are not finite: the checkpoint is not saved", kind, name);
-	error_hint("the last checkpoint is sound; go on from it with a lower --learning_rate");
+	error_hint("the last checkpoint is intact; resume from it with a lower --learning_rate");
 	return status;
 }
 

@@ -43,8 +43,8 @@ static enum guard_verdict judge_spike(struct guard_state *state, const struct gu
 	for (int i = 0; i < 2; i++) {
 		double mean = 0, above = deviations(series[i].ring, state->observed, series[i].value, &mean);
 		if (settings->skip_spikes > 0 && above > settings->skip_spikes) {
-			log_warning("step %lld: %s %.4g is %.1f standard deviations above the %d steps before (mean %.4g): "
-				    "update left out",
+			log_warning("step %lld: %s %.4g is %.1f standard deviations above the previous %d steps (mean %.4g): "
+				    "update skipped",
 				    (long long)reading->step, series[i].name, series[i].value, above, GUARD_WINDOW, mean);
 			verdict = GUARD_SPIKE;
 		}
@@ -62,8 +62,8 @@ static enum status say_overflow(const struct guard_reading *reading)
 	if (reading->next_loss_scale == reading->loss_scale) {
 		enum status status = error_set(ERR_NUMERIC, "step %lld: gradients overflow even at the smallest loss scale, %g",
 					       (long long)reading->step, reading->loss_scale);
-		error_hint("not the range of 16-bit numbers but the run diverges: the last checkpoint is sound; try a lower "
-			   "--learning_rate, or --precision bf16");
+		error_hint("the run is diverging; the range of 16-bit numbers is not the cause: the last checkpoint is intact; "
+			   "try a lower --learning_rate, or --precision bf16");
 		return status;
 	}
 	log_detail("step %lld: gradients overflow, the loss scale falls to %g", (long long)reading->step,
@@ -157,7 +157,7 @@ enum status guard_read(struct guard_state *out, const struct json *object, const
 	TRY(json_get_integer(object, file, "observed", 0, GUARD_COUNT_LIMIT, &out->observed));
 	if (out->skipped_in_row < 0 || out->clean_steps < 0 || out->observed < 0 || !(out->loss_scale >= 0) ||
 	    !isfinite(out->loss_scale))
-		return error_set(ERR_DATA, "'%s': damaged: \"guard\" is not whole", file);
+		return error_set(ERR_DATA, "'%s': damaged: \"guard\" is incomplete", file);
 	TRY(read_ring(object, file, "losses", out->observed, out->losses));
 	TRY(read_ring(object, file, "norms", out->observed, out->norms));
 	const struct json *recent = json_member(object, "recent");

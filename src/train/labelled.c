@@ -16,7 +16,7 @@ struct labelled {
 	struct labelled_settings settings;
 	struct step_reader *reader;
 	const char **evaluation_names;
-	int64_t step; /* the newest that was asked for: evaluations are of the weights behind it */
+	int64_t step;                 /* the newest that was asked for: evaluations are of the weights behind it */
 	struct step_vectors *vectors; /* of a task whose loss is over those of a whole step; else NULL */
 };
 
@@ -337,8 +337,7 @@ static const struct report_words words = {
 	.warmup = "--warmup_proportion",
 	.length = "--num_train_epochs",
 	.usual_rates = "1e-5 to 5e-5",
-	.check_data =
-		"Otherwise look at the labels: whether they fit their texts, and whether columns were taken for one another.",
+	.check_data = "Otherwise check the labels: whether they belong to their texts, and whether columns were mixed up.",
 	.remedy = "fewer epochs, more examples, or more dropout",
 };
 

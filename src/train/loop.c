@@ -270,8 +270,8 @@ static enum status last_save(struct training *training, enum status ended)
 static const char *phase_end_reason(const struct phase *phase, const struct train_state *state)
 {
 	if (is_stalled(phase, state))
-		return "its held-out loss no longer falls";
-	return state->step - state->phase.first_step >= phase->steps ? "it has had its steps" : "it has had its tokens";
+		return "its held-out loss no longer improves";
+	return state->step - state->phase.first_step >= phase->steps ? "all its steps are done" : "all its tokens are done";
 }
 
 void train_state_next_phase(struct train_state *state)

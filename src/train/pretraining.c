@@ -155,7 +155,7 @@ enum status pretraining_score(const struct model *model, struct activations *act
 	if (limit > 0 && limit < count)
 		count = limit;
 	if (count == 0) {
-		enum status status = error_set(ERR_DATA, "the evaluation set holds no instance");
+		enum status status = error_set(ERR_DATA, "the evaluation set has no instances");
 		error_hint("its documents are too short; give more text");
 		return status;
 	}

@@ -14,7 +14,7 @@ static const struct report_words words = {
 	.warmup = "--num_warmup_steps",
 	.length = "--num_train_steps",
 	.usual_rates = "1e-4 to 1e-3",
-	.check_data = "Otherwise look at the text: lines that repeat, shuffled words, a vocabulary of another language.",
+	.check_data = "Otherwise check the text for repeated lines, shuffled words, or a vocabulary of another language.",
 	.remedy = "more text, a smaller model, or more dropout",
 };
 
@@ -24,7 +24,7 @@ static const struct report_side next_sentences = {
 	.score = "nsp_accuracy",
 	.chance = 0.5,
 	.not_yet = "It cannot yet tell a sentence that follows from one drawn at random.",
-	.nearly_perfect = "That is as good as it gets; this part of the task has little left to teach.",
+	.nearly_perfect = "That is as good as it gets; little is left to learn from this part of the task.",
 };
 
 struct report_task pretraining_report(const struct pretraining_report_facts *facts)

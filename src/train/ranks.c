@@ -89,7 +89,8 @@ static enum status judge_hashes(const uint64_t *hashes, const char (*hosts)[64],
 	enum status status =
 		error_set(ERR_PEER, "step %lld: the weights of %s differ from those of the %d other%s%s", (long long)step, named,
 			  count, count == 1 ? "" : "s", 2 * count > ranks ? "" : " (either may be the wrong ones)");
-	error_hint("a fault of memory or of the connection: the last checkpoint was sound; test that machine, run again");
+	error_hint("faulty memory or a faulty connection: the last checkpoint is intact; test that machine, then run the same "
+		   "command again");
 	return status;
 }
 

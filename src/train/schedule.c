@@ -13,7 +13,7 @@ enum schedule_shape schedule_shape_named(const char *name)
 	for (int i = 0; i < SCHEDULE_SHAPE_COUNT; i++)
 		if (strcmp(names[i], name) == 0)
 			return (enum schedule_shape)i;
-	bug_abort("no such schedule", __FILE__, __LINE__);
+	bug_abort("there is no such schedule", __FILE__, __LINE__);
 }
 
 /* What inverse_sqrt is measured in when there is no warm-up; fairseq's and transformers' number. */

@@ -381,8 +381,8 @@ static void describe(const struct training *training, const struct step *step, c
 		     const struct bad_place *place, char *out, size_t size)
 {
 	char where[512], rank[112] = "";
-	const char *again = place->same ? "the same when repeated: data or recipe, not the machine"
-					: "other numbers when repeated: the hardware (memory, overclocking) or a race";
+	const char *again = place->same ? "repeating it gave the same: the data or the recipe, not the machine"
+					: "repeating it gave other numbers: faulty hardware (memory, overclocking) or a race";
 	if (ranks_count(training->comm) > 1)
 		snprintf(rank, sizeof(rank), " of rank %d (%s)", place->rank, place->host);
 	if (place->batch >= 0)
@@ -391,7 +391,7 @@ static void describe(const struct training *training, const struct step *step, c
 	else if (!place->sum_is_finite)
 		snprintf(where, sizeof(where), "in the sum over ranks alone; %s", again);
 	else
-		snprintf(where, sizeof(where), "but not when repeated: the hardware (memory, overclocking) or a race");
+		snprintf(where, sizeof(where), "but not when repeated: faulty hardware (memory, overclocking) or a race");
 	snprintf(out, size, "step %lld: loss %g, gradients %sfinite, %s", (long long)step->number, result->reading.loss,
 		 result->reading.finite ? "" : "not ", where);
 }
@@ -411,13 +411,13 @@ enum status step_explain(struct training *training, const struct step *step, con
 	}
 	enum status status;
 	if (guard->skipped_in_row >= GUARD_IN_ROW)
-		status = error_set(ERR_NUMERIC, "%s; it was number %lld in a row", text, (long long)guard->skipped_in_row);
+		status = error_set(ERR_NUMERIC, "%s; this was number %lld in a row", text, (long long)guard->skipped_in_row);
 	else
-		status = error_set(ERR_NUMERIC, "%s; it was number %d within %d steps", text, GUARD_RECENT, GUARD_HORIZON);
+		status = error_set(ERR_NUMERIC, "%s; this was number %d within %d steps", text, GUARD_RECENT, GUARD_HORIZON);
 	if (place.batch < 0 || !place.same)
-		error_hint("the last checkpoint is sound: run the same command on another machine, or test this one's memory");
+		error_hint("the last checkpoint is intact: run the same command on another machine, or test this one's memory");
 	else
-		error_hint("the last checkpoint is sound: go on from it with a lower --learning_rate, more --num_warmup_steps "
+		error_hint("the last checkpoint is intact: resume from it with a lower --learning_rate, more --num_warmup_steps, "
 			   "or a lower --max_grad_norm, and look at those samples");
 	return status;
 }

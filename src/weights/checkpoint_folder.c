@@ -139,7 +139,7 @@ enum status checkpoint_latest(const char *folder, char out_path[PATH_BYTES], boo
 	}
 	if (count > 0) {
 		status = error_set(ERR_DATA, "'%s': none of its %" PRId64 " checkpoints is whole", folder, count);
-		error_hint("remove them, or give --fresh to begin again");
+		error_hint("remove them, or give --fresh to start over");
 	}
 done:
 	free(steps);
@@ -153,7 +153,7 @@ enum status checkpoint_folder_check(const char *folder)
 	if (file_is_folder(folder))
 		return OK;
 	enum status status = error_set(ERR_RESOURCE, "'%s': the run's folder is gone", folder);
-	error_hint("something removed or moved it while the run was writing there");
+	error_hint("it was removed or moved while the run was writing to it");
 	return status;
 }
 
@@ -233,7 +233,7 @@ static enum status link_best(const char *folder, const char *name)
 	TRY(path_join(path, folder, BEST_NAME));
 	TRY(path_join(temporary, folder, TEMPORARY_PREFIX BEST_NAME));
 	if (lstat(path, &facts) == 0 && !S_ISLNK(facts.st_mode))
-		return error_set(ERR_USAGE, "'%s' is in the way of a link to the best checkpoint", path);
+		return error_set(ERR_USAGE, "'%s' exists and is not a link to the best checkpoint", path);
 	if (lstat(temporary, &facts) == 0)
 		file_operations.unlink(temporary);
 	if (symlink(name, temporary) != 0 || file_operations.rename(temporary, path) != 0)

@@ -46,7 +46,7 @@ static enum status read_problem_type(const struct json *object, const char *name
 		if (strcmp(problem_types[i], text) == 0)
 			return copy_text(&out->problem_type, text);
 	enum status status = error_set(ERR_DATA, "'%s': \"problem_type\" is \"%.100s\"", name, text);
-	error_hint("it can be \"regression\", \"single_label_classification\" or \"multi_label_classification\"");
+	error_hint("it must be \"regression\", \"single_label_classification\", or \"multi_label_classification\"");
 	return status;
 }
 
@@ -130,7 +130,7 @@ enum status task_config_from_json(struct task_config *out, const struct json *ob
 	enum status status;
 	*out = (struct task_config){.classifier_dropout = -1};
 	if (object->kind != JSON_OBJECT)
-		return error_set(ERR_DATA, "'%s': not a JSON object, so no model configuration", name);
+		return error_set(ERR_DATA, "'%s': not a JSON object, so not a model configuration", name);
 	TRY_GOTO(read_architecture(object, name, out), failed);
 	TRY_GOTO(read_problem_type(object, name, out), failed);
 	TRY_GOTO(read_labels(object, name, out), failed);

@@ -87,9 +87,9 @@ static enum status check_format(const char *folder, const char *path, const stru
 		return OK;
 	if (format < FORMAT_VERSION)
 		return folder_damaged(folder, "its " MANIFEST_NAME " has no known format");
-	enum status status =
-		error_set(ERR_STATE, "'%s': format %" PRId64 ", this version knows up to %d", path, format, FORMAT_VERSION);
-	error_hint("a newer bertc wrote it: use that one");
+	enum status status = error_set(ERR_STATE, "'%s': format %" PRId64 "; this version reads formats up to %d", path, format,
+				       FORMAT_VERSION);
+	error_hint("it was written by a newer bertc: use that version");
 	return status;
 }
 

@@ -75,8 +75,7 @@ static enum status wrong_shape(const struct stored_tensor *tensor, const struct 
 		error_hint("keep max_position_embeddings, or say where more rows come from (pretrain "
 			   "--init_positions)");
 	else if (wanted->is_classes)
-		error_hint("the head of these weights has other classes: name the labels it was trained with, or let it be "
-			   "drawn anew");
+		error_hint("the head of these weights has other classes: give the labels it was trained with, or use a new head");
 	else
 		error_hint("use the configuration that belongs to these weights");
 	return status;
@@ -209,7 +208,7 @@ static enum status check_finite(const struct stored_tensor *tensor, const struct
 				       ", column %" PRId64 " of '%s'",
 				       tensor->path, tensor->name, (double)values[at], at / wanted->columns, at % wanted->columns,
 				       wanted->parameter->name);
-	error_hint("the training that wrote this file went wrong, or the file is damaged: use an earlier checkpoint, or copy "
+	error_hint("the training run that wrote this file diverged, or the file is damaged: use an earlier checkpoint, or copy "
 		   "it again");
 	return status;
 }
@@ -325,7 +324,7 @@ static enum status load_tensor(struct loader *loader, const struct stored_tensor
 	}
 	if (number >= 0 || !is_of_encoder(name.name))
 		return name_list_add(&report->unused, tensor->name);
-	enum status status = error_set(ERR_STATE, "'%s': the model (%d layers) has no place for tensor '%.200s'", tensor->path,
+	enum status status = error_set(ERR_STATE, "'%s': the model (%d layers) has no tensor '%.200s'", tensor->path,
 				       loader->model->config.num_hidden_layers, tensor->name);
 	error_hint("use the configuration that belongs to these weights");
 	return status;
@@ -345,15 +344,15 @@ static bool may_miss(const struct loader *loader, const struct parameter *parame
 /* A file without any weight of a BERT: say what it has instead. */
 static enum status nothing_found(const struct loader *loader, const struct weights_file *file)
 {
-	enum status status = error_set(ERR_STATE, "'%s': none of its %lld tensors is of a BERT%s%.200s%s", loader->path,
+	enum status status = error_set(ERR_STATE, "'%s': none of its %lld tensors belongs to a BERT%s%.200s%s", loader->path,
 				       (long long)file->count, file->count ? "; the first is '" : "",
 				       file->count ? file->tensors[0].name : "", file->count ? "'" : "");
 	if (file->count && strstr(file->tensors[0].name, ".ATTRIBUTES"))
 		error_hint("an object-based checkpoint of TensorFlow 2: bertc reads those with names as "
 			   "'bert/encoder/layer_0/attention/self/query/kernel' (google-research/bert)");
 	else
-		error_hint("names as 'bert.encoder.layer.0.attention.self.query.weight' or "
-			   "'bert/encoder/layer_0/attention/self/query/kernel' are known");
+		error_hint("bertc knows names like 'bert.encoder.layer.0.attention.self.query.weight' and "
+			   "'bert/encoder/layer_0/attention/self/query/kernel'");
 	return status;
 }
 
@@ -379,9 +378,8 @@ static enum status check_missing(const struct loader *loader, const struct weigh
 	enum status status = error_set(ERR_STATE, "'%s': %lld of the model's %lld weights are missing, the first is '%s'",
 				       loader->path, (long long)refused, (long long)model->parameter_count, first->name);
 	if (first->layer == model->config.num_hidden_layers)
-		error_hint("an encoder without its pre-training heads can be trained further (pretrain "
-			   "--init_checkpoint), "
-			   "but has nothing to predict with");
+		error_hint("an encoder without its pre-training heads can be trained further (pretrain --init_checkpoint), but "
+			   "cannot predict words");
 	else
 		error_hint("use the configuration that belongs to these weights, and all files of them");
 	return status;

@@ -27,7 +27,7 @@ static void test_refused(void **state)
 					    "1.2.3", " 5",      "5 ",  "1:30:", "inf",   "00:00:00", "1-:1:1", "."};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		double seconds;
-		assert_error(ERR_USAGE, "no length of time", duration_parse(cases[i], &seconds));
+		assert_error(ERR_USAGE, "not a length of time", duration_parse(cases[i], &seconds));
 	}
 }
 

@@ -128,7 +128,7 @@ static void full_disk_says_how_much(void **state)
 	(void)state;
 	assert_error(ERR_RESOURCE, "'/dev/full': cannot write 5 bytes (", file_write("/dev/full", "12345", 5));
 	assert_non_null(strstr(error_last()->message, "No space left"));
-	assert_non_null(strstr(error_last()->hint, "make room"));
+	assert_non_null(strstr(error_last()->hint, "free some space"));
 }
 
 /* The calls of an atomic write, as "open write fsync close rename open fsync close": recorded by a table of

@@ -594,7 +594,7 @@ static void help_has_every_option_and_fits(void **state)
 		assert_true(strstr(out.data, "-q, --quiet") && strstr(out.data, "'a*'"));
 		int limit = columns < 52 ? 52 : columns > 100 ? 100 : columns;
 		for (char *line = out.data, *end; (end = strchr(line, '\n')); line = end + 1) {
-			if (end - line > limit && !strstr(line, "Dash and"))
+			if (end - line > limit && !strstr(line, "Dashes and"))
 				fail_msg("%d columns: %.*s", columns, (int)(end - line), line);
 		}
 		buffer_release(&out);

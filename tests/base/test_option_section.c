@@ -206,7 +206,7 @@ static void what_is_wrong_is_said(void **state)
 	static const struct {
 		const char *text, *part;
 	} wrong[] = {
-		{"[phase]\nmodel = base\n", "line 2: 'model' is the same in all of a run"},
+		{"[phase]\nmodel = base\n", "line 2: 'model' applies to the whole run"},
 		{"[phase]\nmax_seq_length = 4\n", "line 2: --max_seq_length must lie in 8..512, not '4'"},
 		{"[phase]\nmax_seq_len = 64\n", "line 2: unknown option 'max_seq_len'"},
 		{"[phase 2]\nmax_steps = 4\n", "line 1: this is phase 1 of the file, not 2"},
@@ -223,10 +223,10 @@ static void what_is_wrong_is_said(void **state)
 		assert_error(ERR_USAGE, wrong[i].part, parse_with_config(wrong[i].text, ""));
 	}
 	again();
-	assert_error(ERR_USAGE, "the same in all", parse("--phase1.model base"));
+	assert_error(ERR_USAGE, "applies to the whole run", parse("--phase1.model base"));
 	assert_error(ERR_USAGE, "unknown option '--phase1.max_seq'", parse("--phase1.max_seq 1"));
-	assert_error(ERR_USAGE, "number from 1", parse("--phase0.max_steps 1"));
-	assert_error(ERR_USAGE, "number from 1", parse("--phase99999999999999999999.max_steps 1"));
+	assert_error(ERR_USAGE, "between 1", parse("--phase0.max_steps 1"));
+	assert_error(ERR_USAGE, "between 1", parse("--phase99999999999999999999.max_steps 1"));
 	assert_error(ERR_USAGE, "unknown option '--phase.max_steps'", parse("--phase.max_steps 1"));
 	assert_error(ERR_USAGE, "needs a value", parse("--phase1.max_steps"));
 }

@@ -207,8 +207,8 @@ static void records_that_cannot_be_true_are_refused(void **state)
 		{"\"update_count\": 2,", "\"update_count\": 3,", "\"update_count\" must be an integer in 0..2", 3},
 		{"\"epoch\": ", "\"epochs\": ", "no \"epoch\"", 3},
 		{"\"format\": 1,", "\"format\": 2,", "format 2, this version knows up to 1", 4},
-		{"\"format\": 1,", "\"format\": 0,", "no known format", 3},
-		{"\"guard\"", "\"guards\"", "\"guard\" is not whole", 3},
+		{"\"format\": 1,", "\"format\": 0,", "unknown format", 3},
+		{"\"guard\"", "\"guards\"", "\"guard\" is incomplete", 3},
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		make_run("record", "checkpoint-2");

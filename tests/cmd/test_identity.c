@@ -106,7 +106,7 @@ static void given_tokens_are_proved(void **state)
 	assert_program(0, "", "prepare --corpus %s/first.txt " WORDS " --out %s/x", f, f, f);
 	assert_program(75, "", DATA_RUN " --stop_at_step 2", f, f, f, config, f);
 	assert_program(0, "", "prepare --corpus %s/second.txt " WORDS " --out %s/x", f, f, f);
-	assert_program(4, "the training data are not those of", DATA_RUN, f, f, f, config, f);
+	assert_program(4, "the training data have changed", DATA_RUN, f, f, f, config, f);
 	assert_program(0, "", "prepare --corpus %s/first.txt " WORDS " --out %s/x", f, f, f);
 	flip("x.bin", 2);
 	assert_program(3, "/x.bin': its checksum is", DATA_RUN, f, f, f, config, f);
@@ -194,7 +194,7 @@ static void lost_lock_ends_the_run(void **state)
 		assert_int_equal(WEXITSTATUS(status), 8);
 		assert_contains("errors", "/l/.lock' was removed or replaced while this run held it");
 		assert_program(
-			75, "going on from",
+			75, "resuming from",
 			"pretrain --corpus %s --model %s --out %s/l --vocab_size 80 --ranks %d --train_batch_size 8 "
 			"--max_seq_length 16 --num_train_steps 100000 --save_checkpoints_steps 1 --eval_steps 0 --precision "
 			"fp32 --steps_this_run 1",

@@ -98,7 +98,7 @@ static void what_is_missing_is_asked_for(void **state)
 	put("nvidia/vocab.txt", VOCAB);
 	assert_program(0, "3 rows of padding", RUN("nvidia", "n2", "--max_seq_length 10"));
 	assert_program(2, "no such file", RUN("nowhere", "n3", ""));
-	assert_program(2, "belong to --init_checkpoint", "pretrain --corpus %s/corpus.txt --model tiny --out %s/n4 --remap_vocab",
+	assert_program(2, "need --init_checkpoint", "pretrain --corpus %s/corpus.txt --model tiny --out %s/n4 --remap_vocab",
 		       test_folder, test_folder);
 }
 
@@ -108,9 +108,9 @@ static void another_vocabulary_on_request(void **state)
 	assert_program(4, "entry 5 is 'g', there 'a'", RUN("google", "v1", "--max_seq_length 10 --vocab_file %s/other.txt"),
 		       test_folder);
 	assert_false(file_exists(test_path("v1/data"))); /* before the text was prepared with it */
-	assert_program(0, "the rows of 8 tokens are carried over; 1 tokens are new",
+	assert_program(0, "the embeddings of 8 tokens are copied; 1 tokens are new",
 		       RUN("google", "v1", "--max_seq_length 10 --remap_vocab --vocab_file %s/other.txt"), test_folder);
-	assert_program(0, "carried over", RUN("google", "v2", "--max_seq_length 10 --remap_vocab --vocab_size 12"));
+	assert_program(0, "are copied", RUN("google", "v2", "--max_seq_length 10 --remap_vocab --vocab_size 12"));
 }
 
 static void more_positions_on_request(void **state)

@@ -119,7 +119,7 @@ static void test_usage(void **state)
 	assert_program(2, "does not say in which format", "instances --corpus %s/text " SMALL " --out %s/q", f, f, f);
 	assert_program(2, "--compat google knows neither",
 		       "instances --compat google --max_ngram 3 --corpus %s/text " SMALL " --out %s/q.tfrecord", f, f, f);
-	assert_program(3, "gives no instance",
+	assert_program(3, "yields no instances",
 		       "instances --corpus %s/text " SMALL
 		       " --min_seq_length 32 --short_seq_prob 1 --dupe_factor 1 --next_sentence single --out %s/q.tfrecord",
 		       f, f, f);
@@ -193,7 +193,7 @@ static void test_training(void **state)
 	assert_true(number("instances") == count && number("predictions") == predictions);
 	/* Other instances under the same name are noticed; shards mixed by weight train, too. */
 	assert_int_equal(program("instances --corpus %s/text " SMALL " --seed 9 --out %s/t.tfrecord.gz", f, f, f), 0);
-	assert_program(4, "training data are not those",
+	assert_program(4, "training data have changed",
 		       "pretrain --out %s/halves --num_train_steps 8 --threads 1 --input_file %s/t.tfrecord.gz", f, f);
 	assert_int_equal(
 		program("prepare --corpus %s/text --vocab_file %s/vocab.txt --held_out_fraction 0.1 --out %s/m", f, f, f), 0);
@@ -201,13 +201,13 @@ static void test_training(void **state)
 				     "--num_train_steps 3 --out %s/mixed",
 				 f, f, f, f, f),
 			 0);
-	assert_program(2, "no positive weight", RUN "--data %s/m:x --max_seq_length 32 --num_train_steps 3 --out %s/mixed2", f, f,
+	assert_program(2, "a positive weight", RUN "--data %s/m:x --max_seq_length 32 --num_train_steps 3 --out %s/mixed2", f, f,
 		       f, f);
 	assert_program(2, "some of --data have a weight",
 		       RUN "--data %s/m:1 %s/m.held_out --max_seq_length 32 --num_train_steps 3 --out %s/mixed3", f, f, f, f, f);
 	assert_program(2, "more than --max_seq_length 16",
 		       RUN "--input_file %s/t.tfrecord.gz --max_seq_length 16 --num_train_steps 3 --out %s/short", f, f, f, f);
-	assert_program(2, "more than one of --corpus",
+	assert_program(2, "only one of --corpus",
 		       RUN "--input_file %s/t.tfrecord.gz --corpus %s/text --num_train_steps 3 --out %s/two", f, f, f, f, f);
 }
 

@@ -92,7 +92,7 @@ static void assert_same_checkpoint(const char *a, const char *b)
 static void one_command(void **state)
 {
 	(void)state;
-	assert_program(0, "phase 1 ended at step 6: it has had its steps", LISTED("whole", ""));
+	assert_program(0, "phase 1 ended at step 6: all its steps are done", LISTED("whole", ""));
 	assert_non_null(strstr(buffer_string(&program_errors), "phase 1  phase 2")); /* the settings of both */
 	assert_non_null(strstr(buffer_string(&program_errors), "steps of 4 x 48 tokens"));
 	for (int step = 1; step <= 11; step++) {
@@ -186,11 +186,11 @@ static void what_does_not_fit(void **state)
 	assert_program(4, "is at step 4 of 6", "pretrain --out %s/early " SECOND " --phase2", test_folder);
 	assert_program(4, "--phase1_end_step is 6, but", "pretrain --out %s/early " SECOND " --phase2 --phase1_end_step 6",
 		       test_folder);
-	assert_program(4, "not begun its second phase", "pretrain --out %s/early --resume_phase2", test_folder);
+	assert_program(4, "not started its second phase", "pretrain --out %s/early --resume_phase2", test_folder);
 	assert_program(0, "finished", "pretrain --out %s/early " SECOND " --phase2 --phase1_end_step 4", test_folder);
 	assert_program(4, "the phase began at step 4", "pretrain --out %s/early --phase2 --phase1_end_step 6", test_folder);
-	assert_program(2, "gone through by itself", LISTED("new", "--phase2"));
-	assert_program(2, "is no checkpoint of bertc",
+	assert_program(2, "follow each other automatically", LISTED("new", "--phase2"));
+	assert_program(2, "is not a checkpoint of bertc",
 		       "pretrain --corpus %s --out %s/new --phase2 --init_checkpoint %s/whole/final", corpus, test_folder,
 		       test_folder);
 	assert_program(2, "phase 2 of 3 has no setting",
@@ -240,7 +240,7 @@ static void later_positions_are_trained(void **state)
 static void ends_by_tokens(void **state)
 {
 	(void)state;
-	assert_program(0, "it has had its tokens",
+	assert_program(0, "all its tokens are done",
 		       LISTED("tokens", "--phase1.num_train_tokens 300 --phase2.num_train_tokens 250"));
 	int last = 0;
 	for (int step = 1; step <= 6; step++) {

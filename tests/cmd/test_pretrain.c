@@ -63,7 +63,7 @@ static void test_resume_is_exact(void **state)
 	(void)state;
 	assert_program(75, "run the same command again", RUN("parts", "--stop_at_step 3"));
 	assert_true(file_exists(test_path("parts/checkpoint-3/MANIFEST.json")));
-	assert_program(0, "going on from", RUN("parts", "--threads 1"));
+	assert_program(0, "resuming from", RUN("parts", "--threads 1"));
 	assert_same_file(test_path("whole/checkpoint-8/model.safetensors"), test_path("parts/checkpoint-8/model.safetensors"));
 	assert_same_file(test_path("whole/checkpoint-8/optimizer.safetensors"),
 			 test_path("parts/checkpoint-8/optimizer.safetensors"));
@@ -183,12 +183,12 @@ static void test_what_does_not_fit(void **state)
 	assert_null(strstr(buffer_string(&program_errors), "preparing"));
 	assert_program(2, "give --ranks 2; for GPUs ", RUN("new3", "--n_gpus 2"));
 	assert_program(2, "--out", "pretrain --corpus %s", corpus);
-	assert_program(2, "more than one of", "pretrain --corpus %s --data x --out %s/new6", corpus, test_folder);
+	assert_program(2, "only one of", "pretrain --corpus %s --data x --out %s/new6", corpus, test_folder);
 	assert_false(file_exists(test_path("new6")));
 	assert_program(2, "tiny", "pretrain --corpus %s --model huge --out %s/new4", corpus, test_folder);
 	/* Data made for other settings, without a checkpoint, are made again, not silently used. */
 	assert_program(0, "memory plan", RUN("planned", "--plan"));
-	assert_program(0, "made again", RUN("planned", "--plan --held_out_fraction 0"));
+	assert_program(0, "making it again", RUN("planned", "--plan --held_out_fraction 0"));
 	assert_false(file_exists(test_path("planned/data/train.held_out.bin")));
 	/* The text changes under a run. */
 	static char changed[128];
@@ -220,8 +220,8 @@ static void test_files_of_the_user_stay(void **state)
 	assert_program(2, "not made by bertc", RUN("mine", "--fresh"));
 	assert_true(file_exists(test_path("mine/data/notes.txt")));
 	assert_true(file_exists(test_path("mine/.tmp-notes")));
-	assert_program(2, "exclude each other", RUN("whole", "--fresh --plan"));
-	assert_program(2, "lies in the folder", RUN("whole", "--fresh --vocab_file %s/whole/data/vocab.txt"), test_folder);
+	assert_program(2, "cannot be combined", RUN("whole", "--fresh --plan"));
+	assert_program(2, "is inside the folder", RUN("whole", "--fresh --vocab_file %s/whole/data/vocab.txt"), test_folder);
 	assert_true(file_exists(test_path("whole/final/model.safetensors")));
 	assert_true(file_exists(test_path("whole/data/train.bin")));
 }
@@ -286,13 +286,13 @@ static void test_bad_text(void **state)
 			       test_folder, config, test_folder, i ? "" : "--stop_at_step 1");
 	assert_int_equal(rename(test_path("project/one.txt"), test_path("one.txt")), 0);
 	/* Standard input is there once. */
-	assert_program(2, "read once only", "pretrain --corpus - --model %s --out %s/piped --max_seq_length 32 <%s", config,
+	assert_program(2, "read only once", "pretrain --corpus - --model %s --out %s/piped --max_seq_length 32 <%s", config,
 		       test_folder, corpus);
 	assert_program(0, "finished",
 		       "pretrain --corpus - --vocab_file %s/whole/data/vocab.txt --model %s --out %s/piped "
 		       "--max_seq_length 32 --num_train_steps 2 <%s",
 		       test_folder, config, test_folder, corpus);
-	assert_program(2, "the run would have",
+	assert_program(2, "the run would take",
 		       "pretrain --corpus %s --model %s --out %s/endless --max_seq_length 32 "
 		       "--num_train_epochs 1e300",
 		       corpus, config, test_folder);

@@ -34,7 +34,7 @@ static void test_lamb(void **state)
 	(void)state;
 	assert_program(0, "finished", RUN("whole", "--optimizer lamb --learning_rate 1e-2 --num_warmup_steps 2"));
 	assert_program(75, "", RUN("parts", "--optimizer lamb --learning_rate 1e-2 --num_warmup_steps 2 --stop_at_step 4"));
-	assert_program(0, "going on from", RUN("parts", "--threads 1"));
+	assert_program(0, "resuming from", RUN("parts", "--threads 1"));
 	assert_same_file(test_path("whole/final/model.safetensors"), test_path("parts/final/model.safetensors"));
 	/* poly of degree 0.5 */
 	assert_near(metric_at(test_path("whole/metrics.jsonl"), 2, "learning_rate"), 1e-2, 1e-12);

@@ -23,7 +23,7 @@ static void goes_on_after_a_death(void **state)
 	/* By itself, with the first start's --fresh not done again. */
 	assert_int_equal(fault_run("killed", 2, "0:forward and backward:5:SIGSEGV", "--fresh --max_restarts 1", NULL), 0);
 	assert_said("starting all ranks again (1 of 1)");
-	assert_said("going on from ");
+	assert_said("resuming from ");
 	assert_same_end("straight", "killed");
 }
 
@@ -33,7 +33,7 @@ static void a_stopped_rank_is_found(void **state)
 	(void)state;
 	assert_int_equal(fault_run("stopped", 2, "1:reduce:3:SIGSTOP", "--watchdog_seconds 2", &seconds), ERR_PEER);
 	assert_said("rank 1 on ");
-	assert_said("has shown no life for ");
+	assert_said("has given no sign of life for ");
 	assert_said("in 'reduce' of step 3: a signal has stopped it");
 	assert_true(seconds < 20);
 	assert_int_equal(fault_run("stopped", 2, NULL, "", NULL), 0);
@@ -170,7 +170,7 @@ static void signals_stop_all(void **state)
 	assert_said("stopped at step ");
 	assert_said("by SIGUSR1, saved");
 	assert_int_equal(meanwhile("signalled", "kill -TERM $run; wait $run"), STOPPED);
-	assert_said("going on from ");
+	assert_said("resuming from ");
 }
 
 static void two_launchers(void **state)

@@ -75,7 +75,8 @@ static void gpus_where_there_are_none(void **state)
 				  "give --ranks 2; for GPUs build with make CUDA=1",
 		       RUN("gpus", "--train_batch_size 12 --n_gpus 2"));
 	assert_program(
-		2, "--n_gpus 2 and --device cpu exclude each other\nhint: to train on CPUs in as many processes, give --ranks 2",
+		2,
+		"--n_gpus 2 and --device cpu cannot be combined\nhint: to train on CPUs with that many processes, give --ranks 2",
 		RUN("gpus", "--train_batch_size 12 --n_gpus 2 --device cpu"));
 	assert_false(file_exists(test_path("gpus")));
 }
@@ -116,7 +117,7 @@ static void goes_on_on_other_ranks(void **state)
 	static const char *const commands[] = {"--ranks 4 --stop_at_step 2", "--ranks 2 --stop_at_step 4", "--stop_at_step 6",
 					       "--ranks 8"};
 	for (int i = 0; i < 4; i++)
-		assert_program(i < 3 ? 75 : 0, i > 0 ? "goes on to rounding, not bit for bit" : "",
+		assert_program(i < 3 ? 75 : 0, i > 0 ? "continues up to rounding, not bit for bit" : "",
 			       "pretrain --corpus %s --model %s --out %s/parts " SETTINGS " --train_batch_size 12 %s", corpus,
 			       config, test_folder, commands[i]);
 	same_curve("one", "parts");
@@ -162,7 +163,7 @@ static void a_plan_counts_ranks(void **state)
 	(void)state;
 	assert_program(0, "batch: 12 instances an update = 4 ranks x 3",
 		       RUN("planned", "--train_batch_size 12 --ranks 4 --plan"));
-	assert_non_null(strstr(buffer_string(&program_errors), "of the optimiser, a share"));
+	assert_non_null(strstr(buffer_string(&program_errors), "optimizer state, this rank's share"));
 	assert_false(file_exists(test_path("planned/metrics.jsonl")));
 }
 

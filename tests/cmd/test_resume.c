@@ -56,7 +56,7 @@ static void test_other_threads_are_exact(void **state)
 	(void)state;
 	assert_program(0, "finished", RUN("straight", "--precision fp32 --threads 2"));
 	assert_program(75, "", RUN("threads", "--precision fp32 --threads 2 --stop_at_step 5"));
-	assert_program(0, "going on from", RUN("threads", "--precision fp32 --threads 1"));
+	assert_program(0, "resuming from", RUN("threads", "--precision fp32 --threads 1"));
 	expect_said("to rounding", false);
 	assert_same_file(test_path("straight/checkpoint-12/model.safetensors"),
 			 test_path("threads/checkpoint-12/model.safetensors"));
@@ -89,7 +89,7 @@ static void test_other_precisions_go_on(void **state)
 	assert_same_course("precision", 0.1);
 	/* What the first start asked for is what a start without the option takes. */
 	assert_program(75, "", RUN("recorded", "--precision fp32 --stop_at_step 4"));
-	assert_program(0, "going on", RUN("recorded", ""));
+	assert_program(0, "resuming from", RUN("recorded", ""));
 	expect_said("to rounding", false);
 	assert_same_course("recorded", 0);
 }
@@ -100,7 +100,7 @@ static void test_fp8_is_exact(void **state)
 	(void)state;
 	assert_program(0, "FP8 simulated", RUN("fp8", "--device cpu --precision fp8 --threads 2"));
 	assert_program(75, "", RUN("fp8-halves", "--device cpu --precision fp8 --threads 2 --stop_at_step 5"));
-	assert_program(0, "going on from", RUN("fp8-halves", "--device cpu --precision fp8 --threads 1"));
+	assert_program(0, "resuming from", RUN("fp8-halves", "--device cpu --precision fp8 --threads 1"));
 	expect_said("to rounding", false);
 	assert_same_file(test_path("fp8/checkpoint-12/model.safetensors"),
 			 test_path("fp8-halves/checkpoint-12/model.safetensors"));
@@ -141,9 +141,9 @@ static void test_from_another_folder(void **state)
 	/* A run folder stands for its newest checkpoint. */
 	assert_program(0, "straight/checkpoint-12", RUN("newest", "--resume_from %s/straight"), test_folder);
 	/* A folder with a run of its own is not mixed with another's. */
-	assert_program(4, "a run of its own", RUN("threads", "--resume_from %s/straight/checkpoint-8"), test_folder);
+	assert_program(4, "another run", RUN("threads", "--resume_from %s/straight/checkpoint-8"), test_folder);
 	assert_program(2, "neither a checkpoint", RUN("nothing", "--resume_from %s/corpus.txt"), test_folder);
-	assert_program(2, "lies in the folder", RUN("straight", "--fresh --resume_from %s/straight/checkpoint-8"), test_folder);
+	assert_program(2, "is inside the folder", RUN("straight", "--fresh --resume_from %s/straight/checkpoint-8"), test_folder);
 	/* Settings that make another run are refused as ever. */
 	assert_program(4, "seed", RUN("seed", "--seed 9 --resume_from %s/straight/checkpoint-8"), test_folder);
 }
@@ -166,7 +166,7 @@ static void test_a_killed_run_leaves_no_lock(void **state)
 	assert_ok(file_read(test_path("second"), 1 << 20, &said));
 	assert_non_null(strstr(buffer_string(&said), "in use by process"));
 	buffer_release(&said);
-	assert_program(75, "going on from", RUN("killed", "--num_train_steps 100000 --eval_steps 0 --max_time 0.01"));
+	assert_program(75, "resuming from", RUN("killed", "--num_train_steps 100000 --eval_steps 0 --max_time 0.01"));
 }
 
 /* What kills leave, wherever they strike: gone with the next start. What merely looks like it stays. */
@@ -255,7 +255,7 @@ static void test_time_limit(void **state)
 {
 	(void)state;
 	assert_program(75, "by the time limit", RUN("limited", "--num_train_steps 1000000 --max_time 2s --eval_steps 0"));
-	assert_program(2, "no length of time", RUN("limited", "--max_time soon"));
+	assert_program(2, "not a length of time", RUN("limited", "--max_time soon"));
 }
 
 static void test_loss_scale_changes_nothing_else(void **state)

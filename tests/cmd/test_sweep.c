@@ -161,7 +161,7 @@ static void a_changed_sweep_keeps_what_it_can(void **state)
 	put_table("dev.tsv", 16, 3);
 	assert_program(ERR_STATE, "holds a sweep", BASE "--dev %s/dev.tsv --out %s/whole", test_folder, test_folder, test_folder,
 		       test_folder);
-	assert_program(ERR_STATE, "holds a run of its own", SWEEP("alone", LISTS, ""));
+	assert_program(ERR_STATE, "holds another run", SWEEP("alone", LISTS, ""));
 	/* --fresh takes the sweep away, and what it published. */
 	assert_program(75, "", BASE "--dev %s/dev.tsv --out %s/whole --fresh --stop_at_step 1", test_folder, test_folder,
 		       test_folder, test_folder);

@@ -161,7 +161,7 @@ static void test_dead_rendezvous(void **state)
 			rendezvous_end(&other);
 		} else {
 			double begin = clock_seconds();
-			assert_error(ERR_PEER, "died before the ranks had come together", rendezvous_find(&other, &file));
+			assert_error(ERR_PEER, "died before the ranks had connected", rendezvous_find(&other, &file));
 			assert_true(clock_seconds() - begin < 5);
 		}
 		assert_false(file_exists(name));

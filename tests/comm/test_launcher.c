@@ -212,7 +212,7 @@ static void test_hang(void **state)
 	(void)state;
 	assert_int_equal(launch("train", 3, 1, 0, "1:reduce:4:SIGSTOP", 0, &seconds), ERR_PEER);
 	assert_said("rank 1 on ");
-	assert_said("has shown no life for ");
+	assert_said("has given no sign of life for ");
 	assert_said("'reduce' of step 4: a signal has stopped it");
 	assert_true(seconds < 9);
 	assert_int_equal(launch("train", 3, 1, 0, "2:forward:4:hang", 0, &seconds), ERR_PEER);
@@ -375,7 +375,7 @@ static void test_placed(void **state)
 	assert_int_equal(statuses[0], ERR_PEER);
 	assert_int_equal(statuses[1], ERR_PEER);
 	assert_said("rank 2 on ");
-	assert_said("has shown no life for ");
+	assert_said("has given no sign of life for ");
 	run_placed("disagree", 3, NULL, statuses);
 	for (int rank = 0; rank < 3; rank++)
 		assert_int_equal(statuses[rank], ERR_STATE);

@@ -87,7 +87,7 @@ static void what_is_not_there_is_said(void **state)
 	emulated_device = device;
 	be = open_device(DTYPE_F32);
 	assert_int_equal(be->functions->replica_create(be, &replica, &small), ERR_RESOURCE);
-	assert_non_null(strstr(error_last()->message, "not enough memory on the GPU for the workspace"));
+	assert_non_null(strstr(error_last()->message, "not enough GPU memory for the workspace"));
 	backend_close(be);
 	emulated_device = before;
 	assert_int_equal(emulated_blocks(), 0);

@@ -32,7 +32,7 @@ static void devices_that_cannot_be_used(void **state)
 		 "newer NVIDIA driver"},
 		{"0,13000,90,4000000000", "there is no GPU that CUDA can use", "nvidia-smi"},
 		{"1,13000,70,4000000000", "is too old: it has compute capability 7.0, 7.5 is needed", "Turing"},
-		{"1,13000,90,40000000", "this run needs ", "lower --micro_batch_tokens"},
+		{"1,13000,90,40000000", "this run needs ", "use a smaller --micro_batch_tokens"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		setenv("EMULATED_DEVICE", cases[i].device, 1);
@@ -70,9 +70,9 @@ static void devices_that_fail(void **state)
 		const char *message, *hint;
 	} cases[] = {
 		{"ecc", cudaErrorECCUncorrectable, "the GPU failed: uncorrectable ECC error encountered",
-		 "the GPU's memory is damaged; the last checkpoint stands"},
-		{"lost", cudaErrorUnknown, "the GPU failed: ", "the last checkpoint stands: run the same command again"},
-		{"launch", cudaErrorLaunchFailure, "the GPU failed: unspecified launch failure", "the last checkpoint stands"},
+		 "the GPU's memory is damaged; the last checkpoint is intact"},
+		{"lost", cudaErrorUnknown, "the GPU failed: ", "the last checkpoint is intact: run the same command again"},
+		{"launch", cudaErrorLaunchFailure, "the GPU failed: unspecified launch failure", "the last checkpoint is intact"},
 	};
 	char fault[64], folder[PATH_BYTES];
 	report_begin();
@@ -86,7 +86,7 @@ static void devices_that_fail(void **state)
 		snprintf(folder, sizeof folder, "%s/%s", test_folder, cases[i].name);
 		assert_program(0, "", "verify %s", folder);
 		assert_int_equal(run(cases[i].name, "--train_batch_size 8"), 0);
-		assert_said("going on from ");
+		assert_said("resuming from ");
 		assert_same_end("straight", cases[i].name);
 	}
 }
@@ -241,8 +241,8 @@ static void memory_that_is_taken_is_done_without(void **state)
 	for (int i = 0; i < 2; i++) {
 		snprintf(name, sizeof name, "taken-%d", i);
 		assert_int_equal(run_taken(taken_after[i], 15000000, name, a_step), STOPPED);
-		assert_said("not enough memory on the GPU for ");
-		assert_said(": again with micro-batches of up to ");
+		assert_said("not enough GPU memory for ");
+		assert_said(": trying again with micro-batches of up to ");
 		assert_int_equal(run(name, a_step), STOPPED);
 		int64_t fewer = chosen_tokens();
 		assert_true(fewer < tokens);
@@ -258,7 +258,7 @@ static void memory_that_is_taken_is_done_without(void **state)
 	assert_said("give a smaller --micro_batch_tokens");
 	assert_null(strstr(buffer_string(&program_errors), "again with"));
 	assert_int_equal(run_taken(1, 30000000, "nothing", "--train_batch_size 128"), ERR_RESOURCE);
-	assert_said("bertc: not enough memory on the GPU for ");
+	assert_said("bertc: not enough GPU memory for ");
 	unsetenv("EMULATED_DEVICE");
 }
 
@@ -275,14 +275,14 @@ static void memory_is_taken_from_one_rank(void **state)
 		snprintf(name, sizeof name, "pair-%d", i);
 		assert_int_equal(run_taken(taken_after[i], 620000000, name, a_step), STOPPED);
 		assert_said("rank 1 on ");
-		assert_said(": not enough memory on the GPU for ");
-		assert_said(": again with micro-batches of up to 128 tokens instead of 4,096");
+		assert_said(": not enough GPU memory for ");
+		assert_said(": trying again with micro-batches of up to 128 tokens instead of 4,096");
 		assert_int_equal(run(name, a_step), STOPPED);
 		assert_int_equal(chosen_tokens(), 128);
 	}
 	assert_int_equal(run_taken(1, 690000000, "pair-none", a_step), ERR_RESOURCE);
 	assert_said("bertc: rank 1 on ");
-	assert_said(": not enough memory on the GPU for ");
+	assert_said(": not enough GPU memory for ");
 	unsetenv("EMULATED_FAULTY");
 	unsetenv("EMULATED_DEVICE");
 	unsetenv("CUDA_VISIBLE_DEVICES");

@@ -143,13 +143,15 @@ static void devices_that_fail_in_one_rank(void **state)
 		const char *message, *hint;
 	} cases[] = {
 		{"ecc-1", 2, 1, cudaErrorECCUncorrectable, "the GPU failed: uncorrectable ECC error encountered",
-		 "the GPU's memory is damaged; the last checkpoint stands"},
+		 "the GPU's memory is damaged; the last checkpoint is intact"},
 		{"ecc-0", 2, 0, cudaErrorECCUncorrectable, "the GPU failed: uncorrectable ECC error encountered",
-		 "the GPU's memory is damaged; the last checkpoint stands"},
-		{"lost-2", 3, 2, cudaErrorUnknown, "the GPU failed: ", "the last checkpoint stands: run the same command again"},
-		{"lost-0", 3, 0, cudaErrorUnknown, "the GPU failed: ", "the last checkpoint stands: run the same command again"},
+		 "the GPU's memory is damaged; the last checkpoint is intact"},
+		{"lost-2", 3, 2, cudaErrorUnknown,
+		 "the GPU failed: ", "the last checkpoint is intact: run the same command again"},
+		{"lost-0", 3, 0, cudaErrorUnknown,
+		 "the GPU failed: ", "the last checkpoint is intact: run the same command again"},
 		{"launch-1", 3, 1, cudaErrorLaunchFailure, "the GPU failed: unspecified launch failure",
-		 "the last checkpoint stands"},
+		 "the last checkpoint is intact"},
 	};
 	char host[64] = "", text[160], options[64];
 	double whole = 0;

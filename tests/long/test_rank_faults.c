@@ -11,9 +11,9 @@ static const struct {
 	enum status status;
 	bool hangs;
 } faults[] = {
-	{"SIGKILL", "was killed by SIGKILL", ERR_PEER, false}, {"SIGSEGV", "was killed by SIGSEGV", ERR_PEER, false},
-	{"SIGABRT", "was killed by SIGABRT", ERR_PEER, false}, {"exit", "ended with exit status 1", ERR_INTERNAL, false},
-	{"SIGSTOP", "has shown no life for", ERR_PEER, true},  {"hang", "hangs in", ERR_PEER, true},
+	{"SIGKILL", "was killed by SIGKILL", ERR_PEER, false},        {"SIGSEGV", "was killed by SIGSEGV", ERR_PEER, false},
+	{"SIGABRT", "was killed by SIGABRT", ERR_PEER, false},        {"exit", "ended with exit status 1", ERR_INTERNAL, false},
+	{"SIGSTOP", "has given no sign of life for", ERR_PEER, true}, {"hang", "hangs in", ERR_PEER, true},
 };
 
 static double slowest_death, slowest_hang;

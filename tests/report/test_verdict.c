@@ -135,13 +135,13 @@ static void test_grades(void **state)
 	assert_null(strstr(verdict.side, "cannot yet tell"));
 	made.nsp = 0.99;
 	verdict = judge(&task, &made);
-	assert_non_null(strstr(verdict.side, "little left to teach"));
+	assert_non_null(strstr(verdict.side, "little is left to learn"));
 
 	made = (struct made){
 		.steps = 400, .evaluate_every = 20, .first = 4, .doubling = 0.001, .share = 0.3, .nsp = 0.8, .epoch_tokens = 1e7};
 	verdict = judge(&task, &made);
 	assert_int_equal(verdict.grade, GRADE_LEVEL);
-	assert_string_equal(verdict.headline, "It no longer gains");
+	assert_string_equal(verdict.headline, "It is no longer improving");
 	assert_non_null(strstr(verdict.more, "next to nothing"));
 
 	/* Learned by heart: the two losses lie far apart. */

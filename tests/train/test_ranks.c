@@ -256,7 +256,7 @@ static void a_bad_step_of_one_rank_is_left_out_by_all(void **state)
 	assert_ok(file_read(test_path("poisoned.log.0"), 1 << 20, &text));
 	assert_non_null(strstr(buffer_string(&text), "of rank 1 (here)"));
 	assert_non_null(strstr(buffer_string(&text), "first in the gradient of 'bert.encoder.layer.0.output.dense.weight'"));
-	assert_non_null(strstr(buffer_string(&text), "the same when repeated"));
+	assert_non_null(strstr(buffer_string(&text), "repeating it gave the same"));
 	buffer_release(&text);
 }
 

@@ -37,14 +37,14 @@ enum status cuda_error(cudaError_t error, const char *call)
 		error_hint("this program was built for other GPUs: update the driver, or build it again with make CUDA=1");
 		break;
 	case cudaErrorECCUncorrectable:
-		error_hint(
-			"the GPU's memory is damaged; the last checkpoint stands: reset the GPU (nvidia-smi --gpu-reset) or use "
-			"another, and run the same command again");
+		error_hint("the GPU's memory is damaged; the last checkpoint is intact: reset the GPU (nvidia-smi --gpu-reset) "
+			   "or use "
+			   "another, and run the same command again");
 		break;
 	default:
-		error_hint(
-			"the last checkpoint stands: run the same command again; if it fails again, see dmesg for Xid lines and "
-			"compute-sanitizer for a bug of ours");
+		error_hint("the last checkpoint is intact: run the same command again; if it fails again, see dmesg for Xid "
+			   "lines and "
+			   "compute-sanitizer for a bug of ours");
 	}
 	return status;
 }

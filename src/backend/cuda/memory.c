@@ -21,8 +21,8 @@ enum status cuda_allocate(struct backend *be, void **out, size_t bytes, const ch
 		char needed[FORMAT_BYTES], left[FORMAT_BYTES], all[FORMAT_BYTES];
 		cudaGetLastError();
 		cudaMemGetInfo(&available, &total);
-		enum status status = error_set(ERR_RESOURCE, "not enough memory on the GPU for %s: %s needed, %s of %s left",
-					       what, format_size(needed, (double)bytes), format_size(left, (double)available),
+		enum status status = error_set(ERR_RESOURCE, "not enough GPU memory for %s: %s needed, %s of %s left", what,
+					       format_size(needed, (double)bytes), format_size(left, (double)available),
 					       format_size(all, (double)total));
 		error_hint("give a smaller --micro_batch_tokens or more --gradient_accumulation_steps, or end what else runs on "
 			   "the GPU "

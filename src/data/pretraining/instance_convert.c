@@ -60,7 +60,7 @@ static enum status check_unchanged(const char *path, uint64_t fingerprint)
 	if (now == fingerprint)
 		return OK;
 	enum status status = error_set(ERR_STATE, "'%s' has changed while it was read", path);
-	error_hint("wait until nothing writes it any more, then run the same command again");
+	error_hint("wait until nothing writes to it any more, then run the same command again");
 	return status;
 }
 
